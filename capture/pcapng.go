@@ -1,0 +1,271 @@
+package capture
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math/bits"
+)
+
+// The block types of pcapng that matter (draft-ietf-opsawg-pcapng, section 4).
+const (
+	blockSection   = 0x0a0d0d0a
+	blockInterface = 1
+	blockPacket    = 2 // obsolete, still read
+	blockSimple    = 3
+	blockStats     = 5
+	blockEnhanced  = 6
+)
+
+// The options that matter.
+const (
+	optEnd         = 0
+	optIfTSResol   = 9
+	optIfTSOffset  = 14
+	optIsbIfDrop   = 5
+	sectionMagic   = 0x1a2b3c4d
+	maxInterfaces  = 1 << 16
+	maxBlock       = MaxFrame + 1<<16 // a packet block: frame and its options
+	blockOverhead  = 12               // type, length, and length again
+	enhancedHeader = 20
+)
+
+// pcapngReader reads pcapng: sections, each with a byte order and interfaces of
+// its own, each of those with a link type, a resolution and an offset of time.
+type pcapngReader struct {
+	s          *stream
+	order      binary.ByteOrder
+	interfaces []ngInterface
+	last       int64  // the time of the last packet, for blocks that have none
+	drops      uint64 // what the statistics blocks admit to
+}
+
+type ngInterface struct {
+	link   LinkType
+	snap   uint32
+	base10 uint64 // nanoseconds a tick, when ticks are no finer than that
+	divide uint64 // ticks a nanosecond, when they are finer
+	shift  uint   // ticks are 2^-shift seconds, when not 0
+	offset int64  // seconds
+	drops  uint64
+}
+
+func newPcapngReader(s *stream) (*pcapngReader, error) {
+	r := &pcapngReader{s: s}
+	h, err := s.peek(12)
+	if err != nil {
+		return nil, cutShort("pcapng section header", 28, len(h), err)
+	}
+	if sectionOrder(h[8:]) == nil {
+		return nil, fmt.Errorf("pcapng section header has byte-order magic %x: %w", h[8:12], ErrFormat)
+	}
+	return r, nil
+}
+
+func sectionOrder(magic []byte) binary.ByteOrder {
+	switch {
+	case binary.LittleEndian.Uint32(magic) == sectionMagic:
+		return binary.LittleEndian
+	case binary.BigEndian.Uint32(magic) == sectionMagic:
+		return binary.BigEndian
+	}
+	return nil
+}
+
+func (r *pcapngReader) next(f *Frame) error {
+	for {
+		h, err := r.s.peek(8)
+		if err != nil {
+			if err == io.EOF && len(h) == 0 {
+				return io.EOF
+			}
+			return cutShort("block header", 8, len(h), err)
+		}
+		if binary.LittleEndian.Uint32(h) == blockSection { // a palindrome
+			if err := r.section(); err != nil {
+				return err
+			}
+			continue
+		}
+		kind, size := r.order.Uint32(h), r.order.Uint32(h[4:])
+		if size < blockOverhead || size%4 != 0 {
+			return fmt.Errorf("block of type %d claims %d bytes", kind, size)
+		}
+		switch kind {
+		case blockInterface, blockStats, blockEnhanced, blockSimple, blockPacket:
+		default:
+			if err := r.s.skip(int64(size)); err != nil {
+				return cutShort(fmt.Sprintf("block of type %d", kind), int(size), 0, err)
+			}
+			continue
+		}
+		if size > maxBlock {
+			return fmt.Errorf("block of type %d claims %d bytes, the limit is %d", kind, size, maxBlock)
+		}
+		block, err := r.s.peek(int(size))
+		if err != nil {
+			return cutShort(fmt.Sprintf("block of type %d", kind), int(size), len(block), err)
+		}
+		if again := r.order.Uint32(block[size-4:]); again != size {
+			return fmt.Errorf("block of type %d says %d bytes at its start and %d at its end", kind, size, again)
+		}
+		found, err := r.block(f, kind, block[8:size-4])
+		if err != nil {
+			return err
+		}
+		r.s.discard(int(size))
+		if found {
+			return nil
+		}
+	}
+}
+
+// section starts a new section: the interfaces of the last are forgotten.
+func (r *pcapngReader) section() error {
+	h, err := r.s.peek(12)
+	if err != nil {
+		return cutShort("section header", 12, len(h), err)
+	}
+	order := sectionOrder(h[8:])
+	if order == nil {
+		return fmt.Errorf("section header has byte-order magic %x", h[8:12])
+	}
+	size := order.Uint32(h[4:])
+	if size < 28 || size%4 != 0 {
+		return fmt.Errorf("section header claims %d bytes", size)
+	}
+	r.order, r.interfaces = order, r.interfaces[:0]
+	if err := r.s.skip(int64(size)); err != nil {
+		return cutShort("section header", int(size), 0, err)
+	}
+	return nil
+}
+
+// block reads one block's body and says whether it held a frame.
+func (r *pcapngReader) block(f *Frame, kind uint32, body []byte) (bool, error) {
+	need := enhancedHeader
+	switch kind {
+	case blockInterface:
+		need = 8
+	case blockStats:
+		need = 12
+	case blockSimple:
+		need = 4
+	}
+	if len(body) < need {
+		return false, fmt.Errorf("block of type %d needs %d bytes of body, has %d", kind, need, len(body))
+	}
+	switch kind {
+	case blockInterface:
+		if len(r.interfaces) == maxInterfaces {
+			return false, fmt.Errorf("more than %d interfaces in one section", maxInterfaces)
+		}
+		r.interfaces = append(r.interfaces, r.describe(body))
+		return false, nil
+	case blockStats:
+		if id := r.order.Uint32(body); int(id) < len(r.interfaces) {
+			r.eachOption(body[12:], func(code uint16, value []byte) {
+				if code == optIsbIfDrop && len(value) == 8 {
+					dropped := r.order.Uint64(value) // counts from the start of the capture
+					r.drops += dropped - min(dropped, r.interfaces[id].drops)
+					r.interfaces[id].drops = max(dropped, r.interfaces[id].drops)
+				}
+			})
+		}
+		return false, nil
+	}
+	id, ticks, length, data := uint32(0), uint64(0), uint32(0), body[4:]
+	switch kind {
+	case blockEnhanced, blockPacket:
+		id = r.order.Uint32(body)
+		if kind == blockPacket {
+			id = uint32(r.order.Uint16(body))
+		}
+		ticks = uint64(r.order.Uint32(body[4:]))<<32 | uint64(r.order.Uint32(body[8:]))
+		captured := r.order.Uint32(body[12:])
+		length, data = r.order.Uint32(body[16:]), body[enhancedHeader:]
+		if int64(captured) > int64(len(data)) {
+			return false, fmt.Errorf("packet block claims %d captured bytes, has %d", captured, len(data))
+		}
+		data = data[:captured]
+	case blockSimple:
+		length = r.order.Uint32(body)
+	}
+	if int64(id) >= int64(len(r.interfaces)) {
+		return false, fmt.Errorf("packet block names interface %d, the section has %d", id, len(r.interfaces))
+	}
+	i := &r.interfaces[id]
+	if kind == blockSimple { // no timestamp, and no captured length but this
+		captured := length
+		if i.snap != 0 {
+			captured = min(captured, i.snap)
+		}
+		data = data[:min(int64(captured), int64(len(data)))]
+	} else {
+		r.last = i.time(ticks)
+	}
+	f.Time, f.LinkType, f.Data, f.Length = r.last, i.link, data, max(int(length), len(data))
+	return true, nil
+}
+
+// describe reads an interface description block.
+func (r *pcapngReader) describe(body []byte) ngInterface {
+	i := ngInterface{link: LinkType(r.order.Uint16(body)), snap: r.order.Uint32(body[4:]), base10: 1000}
+	r.eachOption(body[8:], func(code uint16, value []byte) {
+		switch {
+		case code == optIfTSResol && len(value) >= 1:
+			i.base10, i.divide, i.shift = 0, 0, 0
+			switch n := uint(value[0] & 0x7f); {
+			case value[0]&0x80 != 0:
+				i.shift = min(n, 63)
+				if n == 0 {
+					i.base10 = 1e9
+				}
+			case n <= 9:
+				i.base10 = power10(9 - n)
+			default:
+				i.divide = power10(min(n-9, 19))
+			}
+		case code == optIfTSOffset && len(value) >= 8:
+			i.offset = int64(r.order.Uint64(value))
+		}
+	})
+	return i
+}
+
+func power10(n uint) uint64 {
+	v := uint64(1)
+	for range n {
+		v *= 10
+	}
+	return v
+}
+
+// time converts ticks to nanoseconds since 1970.
+func (i *ngInterface) time(ticks uint64) int64 {
+	ns := ticks
+	switch {
+	case i.base10 != 0:
+		ns = ticks * i.base10
+	case i.divide != 0:
+		ns = ticks / i.divide
+	default:
+		seconds, part := ticks>>i.shift, ticks&(1<<i.shift-1)
+		hi, lo := bits.Mul64(part, 1e9)
+		ns = seconds*1e9 + (lo>>i.shift | hi<<(64-i.shift))
+	}
+	return int64(ns) + i.offset*1e9
+}
+
+// eachOption walks a list of options, as far as it is sound.
+func (r *pcapngReader) eachOption(list []byte, visit func(code uint16, value []byte)) {
+	for len(list) >= 4 {
+		code, size := r.order.Uint16(list), int(r.order.Uint16(list[2:]))
+		list = list[4:]
+		if code == optEnd || size > len(list) {
+			return
+		}
+		visit(code, list[:size])
+		list = list[min((size+3)&^3, len(list)):]
+	}
+}

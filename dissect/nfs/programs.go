@@ -1,0 +1,131 @@
+// Package nfs names what the RPC programs of NFS do, and walks NFSv4 COMPOUNDs
+// far enough to name their operations.
+package nfs
+
+import "fmt"
+
+// The program numbers (RFC 5531 appendix, IANA registry of RPC programs).
+const (
+	ProgramNFS    = 100003
+	ProgramMount  = 100005
+	ProgramNLM    = 100021
+	ProgramNFSACL = 100227
+)
+
+// Callback programs are numbers that the client makes up in SETCLIENTID or
+// CREATE_SESSION, from the range that RFC 5531 s.13.1 calls transient.
+const (
+	transientFirst = 0x40000000
+	transientLast  = 0x5fffffff
+)
+
+// IsCallback says whether a program number can be an NFSv4 callback program.
+func IsCallback(program uint32) bool { return program >= transientFirst && program <= transientLast }
+
+// key is a program and version.
+type key struct{ program, version uint32 }
+
+var programNames = map[uint32]string{
+	100000: "PORTMAP", ProgramNFS: "NFS", ProgramMount: "MOUNT", 100011: "RQUOTA", ProgramNLM: "NLM",
+	100024: "STATUS", ProgramNFSACL: "NFSACL",
+}
+
+var procedures = map[key][]string{
+	{ProgramNFS, 2}: {
+		"NULL", "GETATTR", "SETATTR", "ROOT", "LOOKUP", "READLINK", "READ", "WRITECACHE", "WRITE", "CREATE",
+		"REMOVE", "RENAME", "LINK", "SYMLINK", "MKDIR", "RMDIR", "READDIR", "STATFS",
+	},
+	{ProgramNFS, 3}: {
+		"NULL", "GETATTR", "SETATTR", "LOOKUP", "ACCESS", "READLINK", "READ", "WRITE", "CREATE", "MKDIR", "SYMLINK",
+		"MKNOD", "REMOVE", "RMDIR", "RENAME", "LINK", "READDIR", "READDIRPLUS", "FSSTAT", "FSINFO", "PATHCONF", "COMMIT",
+	},
+	{ProgramNFS, 4}:    {"NULL", "COMPOUND"},
+	{ProgramMount, 1}:  {"NULL", "MNT", "DUMP", "UMNT", "UMNTALL", "EXPORT"},
+	{ProgramMount, 2}:  {"NULL", "MNT", "DUMP", "UMNT", "UMNTALL", "EXPORT", "EXPORTALL", "PATHCONF"},
+	{ProgramMount, 3}:  {"NULL", "MNT", "DUMP", "UMNT", "UMNTALL", "EXPORT"},
+	{ProgramNFSACL, 2}: {"NULL", "GETACL", "SETACL", "GETATTR", "ACCESS", "GETXATTRDIR"},
+	{ProgramNFSACL, 3}: {"NULL", "GETACL", "SETACL", "GETXATTRDIR"},
+	{ProgramNLM, 1}:    nlm[:18], {ProgramNLM, 2}: nlm[:18], {ProgramNLM, 3}: nlm, {ProgramNLM, 4}: nlm,
+}
+
+var nlm = []string{
+	"NULL", "TEST", "LOCK", "CANCEL", "UNLOCK", "GRANTED", "TEST_MSG", "LOCK_MSG", "CANCEL_MSG", "UNLOCK_MSG",
+	"GRANTED_MSG", "TEST_RES", "LOCK_RES", "CANCEL_RES", "UNLOCK_RES", "GRANTED_RES", "SM_NOTIFY", "17",
+	"18", "19", "SHARE", "UNSHARE", "NM_LOCK", "FREE_ALL",
+}
+
+var callbackProcedures = []string{"CB_NULL", "CB_COMPOUND"}
+
+// ProgramName is the name of a program, "NFS"; "NFS_CB" for a callback program,
+// empty when it has none.
+func ProgramName(program uint32) string {
+	if IsCallback(program) {
+		return "NFS_CB"
+	}
+	return programNames[program]
+}
+
+// ProcedureName is the name of a procedure, "GETATTR", empty when it has none.
+func ProcedureName(program, version, procedure uint32) string {
+	names := procedures[key{program, version}]
+	if IsCallback(program) {
+		names = callbackProcedures
+	}
+	if int64(procedure) < int64(len(names)) {
+		return names[procedure]
+	}
+	return ""
+}
+
+// Status codes that NFSv3 and NFSv4 share, by number; NFSv3's are those below
+// 72 and the ones from 10001 to 10008.
+var statusNames = map[uint32]string{
+	1: "PERM", 2: "NOENT", 5: "IO", 6: "NXIO", 13: "ACCESS", 17: "EXIST", 18: "XDEV", 19: "NODEV", 20: "NOTDIR",
+	21: "ISDIR", 22: "INVAL", 27: "FBIG", 28: "NOSPC", 30: "ROFS", 31: "MLINK", 63: "NAMETOOLONG", 66: "NOTEMPTY",
+	69: "DQUOT", 70: "STALE", 71: "REMOTE",
+	10001: "BADHANDLE", 10003: "BAD_COOKIE", 10004: "NOTSUPP", 10005: "TOOSMALL", 10006: "SERVERFAULT",
+	10007: "BADTYPE", 10008: "DELAY", 10009: "SAME", 10010: "DENIED", 10011: "EXPIRED", 10012: "LOCKED",
+	10013: "GRACE", 10014: "FHEXPIRED", 10015: "SHARE_DENIED", 10016: "WRONGSEC", 10017: "CLID_INUSE",
+	10018: "RESOURCE", 10019: "MOVED", 10020: "NOFILEHANDLE", 10021: "MINOR_VERS_MISMATCH",
+	10022: "STALE_CLIENTID", 10023: "STALE_STATEID", 10024: "OLD_STATEID", 10025: "BAD_STATEID",
+	10026: "BAD_SEQID", 10027: "NOT_SAME", 10028: "LOCK_RANGE", 10029: "SYMLINK", 10030: "RESTOREFH",
+	10031: "LEASE_MOVED", 10032: "ATTRNOTSUPP", 10033: "NO_GRACE", 10034: "RECLAIM_BAD",
+	10035: "RECLAIM_CONFLICT", 10036: "BADXDR", 10037: "LOCKS_HELD", 10038: "OPENMODE", 10039: "BADOWNER",
+	10040: "BADCHAR", 10041: "BADNAME", 10042: "BAD_RANGE", 10043: "LOCK_NOTSUPP", 10044: "OP_ILLEGAL",
+	10045: "DEADLOCK", 10046: "FILE_OPEN", 10047: "ADMIN_REVOKED", 10048: "CB_PATH_DOWN",
+	10049: "BADIOMODE", 10050: "BADLAYOUT", 10051: "BAD_SESSION_DIGEST", 10052: "BADSESSION", 10053: "BADSLOT",
+	10054: "COMPLETE_ALREADY", 10055: "CONN_NOT_BOUND_TO_SESSION", 10056: "DELEG_ALREADY_WANTED",
+	10057: "BACK_CHAN_BUSY", 10058: "LAYOUTTRYLATER", 10059: "LAYOUTUNAVAILABLE", 10060: "NOMATCHING_LAYOUT",
+	10061: "RECALLCONFLICT", 10062: "UNKNOWN_LAYOUTTYPE", 10063: "SEQ_MISORDERED", 10064: "SEQUENCE_POS",
+	10065: "REQ_TOO_BIG", 10066: "REP_TOO_BIG", 10067: "REP_TOO_BIG_TO_CACHE", 10068: "RETRY_UNCACHED_REP",
+	10069: "UNSAFE_COMPOUND", 10070: "TOO_MANY_OPS", 10071: "OP_NOT_IN_SESSION", 10072: "HASH_ALG_UNSUPP",
+	10074: "CLIENTID_BUSY", 10075: "PNFS_IO_HOLE", 10076: "SEQ_FALSE_RETRY", 10077: "BAD_HIGH_SLOT",
+	10078: "DEADSESSION", 10079: "ENCR_ALG_UNSUPP", 10080: "PNFS_NO_LAYOUT", 10081: "NOT_ONLY_OP",
+	10082: "WRONG_CRED", 10083: "WRONG_TYPE", 10084: "DIRDELEG_UNAVAIL", 10085: "REJECT_DELEG",
+	10086: "RETURNCONFLICT", 10087: "DELEG_REVOKED", 10088: "PARTNER_NOTSUPP", 10089: "PARTNER_NO_AUTH",
+	10090: "UNION_NOTSUPP", 10091: "OFFLOAD_DENIED", 10092: "WRONG_LFS", 10093: "BADLABEL",
+	10094: "OFFLOAD_NO_REQS", 10095: "NOXATTR", 10096: "XATTR2BIG",
+}
+
+// Where NFSv3 words a status differently.
+var statusNames3 = map[uint32]string{10002: "NOT_SYNC", 10008: "JUKEBOX", 99: "WFLUSH"}
+
+// StatusName is the name of the status that the results of an NFS program begin
+// with: "NFS4_OK", "NFS3ERR_NOENT", "NFSERR_STALE" for version 2.
+func StatusName(version, status uint32) string {
+	prefix := fmt.Sprintf("NFS%d", version)
+	if version == 2 {
+		prefix = "NFS"
+	}
+	if status == 0 {
+		return prefix + "_OK"
+	}
+	name := statusNames[status]
+	if other, differs := statusNames3[status]; differs && version < 4 {
+		name = other
+	}
+	if name == "" {
+		name = fmt.Sprint(status)
+	}
+	return prefix + "ERR_" + name
+}

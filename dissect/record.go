@@ -1,0 +1,327 @@
+package dissect
+
+import (
+	"strconv"
+	"time"
+)
+
+// The records are everything that the program ever prints. A record that is
+// handed out is the dissector's own and is valid until the handler returns:
+// whoever keeps one copies what it needs.
+//
+// JSON names are a contract: new ones may be added, none renamed. A nil pointer
+// or slice is null: unknown. Schemas for all of them are in render/schema.
+
+// Time is nanoseconds since 1970 UTC; in JSON it is RFC 3339 with nanoseconds.
+type Time int64
+
+// timeLayout always has nine digits, so that times sort as strings.
+const timeLayout = "2006-01-02T15:04:05.000000000Z"
+
+// AppendText is the RFC 3339 form.
+func (t Time) AppendText(b []byte) ([]byte, error) {
+	return time.Unix(0, int64(t)).UTC().AppendFormat(b, timeLayout), nil
+}
+
+// MarshalText is the RFC 3339 form.
+func (t Time) MarshalText() ([]byte, error) { return t.AppendText(nil) }
+
+// String is the RFC 3339 form.
+func (t Time) String() string { b, _ := t.AppendText(nil); return string(b) }
+
+// Hex8 to Hex64 are numbers that print as hex strings of a fixed width.
+type (
+	Hex8  uint8
+	Hex24 uint32
+	Hex32 uint32
+	Hex64 uint64
+)
+
+const hexDigits = "0123456789abcdef"
+
+// appendHex appends v as 0x and digits hex digits.
+func appendHex(b []byte, v uint64, digits int) []byte {
+	b = append(b, '0', 'x')
+	for shift := (digits - 1) * 4; shift >= 0; shift -= 4 {
+		b = append(b, hexDigits[v>>shift&15])
+	}
+	return b
+}
+
+// MarshalText is 0x and two digits.
+func (h Hex8) MarshalText() ([]byte, error) { return appendHex(nil, uint64(h), 2), nil }
+
+// MarshalText is 0x and six digits.
+func (h Hex24) MarshalText() ([]byte, error) { return appendHex(nil, uint64(h), 6), nil }
+
+// MarshalText is 0x and eight digits.
+func (h Hex32) MarshalText() ([]byte, error) { return appendHex(nil, uint64(h), 8), nil }
+
+// MarshalText is 0x and sixteen digits.
+func (h Hex64) MarshalText() ([]byte, error) { return appendHex(nil, uint64(h), 16), nil }
+
+// String is 0x and two digits.
+func (h Hex8) String() string { return string(appendHex(nil, uint64(h), 2)) }
+
+// String is 0x and six digits.
+func (h Hex24) String() string { return string(appendHex(nil, uint64(h), 6)) }
+
+// String is 0x and eight digits.
+func (h Hex32) String() string { return string(appendHex(nil, uint64(h), 8)) }
+
+// String is 0x and sixteen digits.
+func (h Hex64) String() string { return string(appendHex(nil, uint64(h), 16)) }
+
+// ParseHex32 reads what Hex32 prints, or any other form of a 32-bit number.
+func ParseHex32(s string) (Hex32, error) {
+	v, err := strconv.ParseUint(s, 0, 32)
+	return Hex32(v), err
+}
+
+// The directions of a transaction (RFC 8167).
+const (
+	Forward  = "forward"
+	Backward = "backward"
+)
+
+// The states in which a transaction ends.
+const (
+	StatusComplete  = "complete"
+	StatusNoReply   = "no_reply"
+	StatusNoCall    = "no_call"
+	StatusRDMAError = "rdma_error"
+)
+
+// Transaction is one RPC: a Call, what it exposed, what moved, its Reply.
+type Transaction struct {
+	Type          string        `json:"type"`
+	ID            int64         `json:"id"` // counts from 1, in the order of the Calls
+	Connection    int           `json:"connection"`
+	XID           Hex32         `json:"xid"`
+	Direction     string        `json:"direction"`
+	Status        string        `json:"status"`
+	Program       *uint32       `json:"program"`
+	ProgramName   *string       `json:"program_name"`
+	Version       *uint32       `json:"version"`
+	Procedure     *uint32       `json:"procedure"`
+	ProcedureName *string       `json:"procedure_name"`
+	Operations    []string      `json:"operations"` // NFSv4 only
+	Credential    *string       `json:"credential"` // flavor of the Call's
+	RPCStatus     *string       `json:"rpc_status"`
+	NFSStatus     *string       `json:"nfs_status"`
+	Call          *Message      `json:"call"`
+	Reply         *Message      `json:"reply"`
+	ReadChunks    []ReadChunk   `json:"read_chunks"`
+	WriteChunks   []WriteChunk  `json:"write_chunks"`
+	ReplyChunk    *WriteChunk   `json:"reply_chunk"`
+	Invalidation  *Invalidation `json:"invalidation"`
+	// NotInvalidated lists the handles that the Call exposed and its Reply
+	// did not invalidate, each once.
+	NotInvalidated []Hex32       `json:"not_invalidated"`
+	Timeline       []Event       `json:"timeline"`
+	LatencyNS      *int64        `json:"latency_ns"` // first packet of the Call to last of the Reply
+	RDMAError      *string       `json:"rdma_error"` // "ERR_VERS", "ERR_CHUNK"
+	RDMAErrorRange *VersionRange `json:"rdma_error_versions"`
+	RetransmitOf   *int64        `json:"retransmit_of"` // id of the transaction that this one repeats
+	Retransmitted  int           `json:"retransmitted"` // packets of it that were sent again
+	Findings       []string      `json:"findings"`      // rules, each once
+}
+
+// VersionRange is what an ERR_VERS says.
+type VersionRange struct {
+	Low  uint32 `json:"low"`
+	High uint32 `json:"high"`
+}
+
+// Message is one side of a transaction, as the Send carried it.
+type Message struct {
+	Time         Time   `json:"time"`        // of its first packet
+	Packet       int64  `json:"packet"`      // its first packet
+	LastPacket   int64  `json:"last_packet"` // its last
+	RDMAVers     uint32 `json:"rdma_vers"`
+	RDMAProc     string `json:"rdma_proc"`
+	Credits      uint32 `json:"credits"`       // requested by a Call, granted by a Reply
+	HeaderBytes  *int   `json:"header_bytes"`  // of the RPC-over-RDMA header
+	SendBytes    *int   `json:"send_bytes"`    // of the Send's payload
+	PayloadBytes *int64 `json:"payload_bytes"` // of the whole, unreduced Payload stream
+	Form         string `json:"form"`          // "short", "chunked", "long"
+
+	lastTime Time
+}
+
+// Segment is a piece of memory that a Call exposed for reading.
+type Segment struct {
+	Handle     Hex32  `json:"handle"`
+	Length     uint32 `json:"length"` // as offered, bytes
+	Offset     Hex64  `json:"offset"`
+	MovedBytes int64  `json:"moved_bytes"` // seen to move
+}
+
+// ReadChunk is the segments of one Position.
+type ReadChunk struct {
+	Position uint32    `json:"position"`
+	Segments []Segment `json:"segments"`
+}
+
+// WriteChunk is a Write chunk or Reply chunk.
+type WriteChunk struct {
+	Segments []WriteSegment `json:"segments"`
+}
+
+// WriteSegment is a segment that the responder fills.
+type WriteSegment struct {
+	Handle         Hex32   `json:"handle"`
+	Length         uint32  `json:"length"`
+	Offset         Hex64   `json:"offset"`
+	ReturnedLength *uint32 `json:"returned_length"` // null without a Reply that reports it
+	MovedBytes     int64   `json:"moved_bytes"`
+}
+
+// Invalidation is what a Send With Invalidate did. Chunk and Segment are null
+// when the handle is none that the Call exposed.
+type Invalidation struct {
+	Handle  Hex32   `json:"handle"`
+	Packet  int64   `json:"packet"`
+	Chunk   *string `json:"chunk"` // "read", "write", "reply"
+	Index   *int    `json:"index"` // of the chunk in its list
+	Segment *int    `json:"segment"`
+}
+
+// Event is a step of a timeline. Which of the optional fields are there depends
+// on the event.
+type Event struct {
+	Time       Time   `json:"time"`
+	Packet     int64  `json:"packet"`
+	Event      string `json:"event"`
+	From       string `json:"from"` // "requester" or "responder"
+	Handle     *Hex32 `json:"handle,omitempty"`
+	Offset     *Hex64 `json:"offset,omitempty"`
+	Bytes      *int64 `json:"bytes,omitempty"`
+	Packets    *int64 `json:"packets,omitempty"`
+	LastPacket *int64 `json:"last_packet,omitempty"`
+	Of         string `json:"of,omitempty"`     // ack, nak, retransmit: of what
+	Reason     string `json:"reason,omitempty"` // nak
+}
+
+// The events of a timeline.
+const (
+	EventCall       = "call"
+	EventRead       = "read_request"
+	EventReadDone   = "read_done"
+	EventWriteFirst = "write_first"
+	EventWriteLast  = "write_last"
+	EventReply      = "reply"
+	EventInvalidate = "invalidate"
+	EventAck        = "ack"
+	EventNak        = "nak"
+	EventRetransmit = "retransmit"
+)
+
+// Endpoint is one end of a connection.
+type Endpoint struct {
+	Address *string `json:"address"`
+	Port    *uint16 `json:"port"`
+	QPN     *Hex24  `json:"qpn"`
+}
+
+// Connection is a queue pair's, or a TCP stream's, life.
+type Connection struct {
+	Type               string           `json:"type"`
+	ID                 int              `json:"id"` // counts from 0
+	Transport          string           `json:"transport"`
+	Client             Endpoint         `json:"client"`
+	Server             Endpoint         `json:"server"`
+	Established        *Time            `json:"established"`
+	Closed             *Time            `json:"closed"`
+	CloseReason        *string          `json:"close_reason"`
+	Handshake          string           `json:"handshake"` // "seen", "missed"
+	ServiceID          *Hex64           `json:"service_id"`
+	PrivateData        PrivateDataPair  `json:"private_data"`
+	InlineThreshold    InlineThresholds `json:"inline_threshold"`
+	RemoteInvalidation *bool            `json:"remote_invalidation"`
+	PathMTU            *int             `json:"path_mtu"` // bytes
+	UpperLayer         string           `json:"upper_layer"`
+	Transactions       int64            `json:"transactions"`
+	Credits            CreditPair       `json:"credits"`
+	Packets            int64            `json:"packets"`
+	Retransmitted      int64            `json:"retransmitted"` // packets whose PSN was seen before
+	OutOfOrder         int64            `json:"out_of_order"`  // packets that came after a later one
+	Lost               int64            `json:"lost"`          // packets acknowledged but not captured
+	Naks               int64            `json:"naks"`
+	RNRNaks            int64            `json:"rnr_naks"`
+	First              Time             `json:"first"` // its first packet
+	Last               Time             `json:"last"`
+}
+
+// PrivateDataPair is what both sides said (RFC 8797).
+type PrivateDataPair struct {
+	Client *PrivateData `json:"client"`
+	Server *PrivateData `json:"server"`
+}
+
+// PrivateData is one side's, sizes in bytes; Offset counts from the start of
+// the consumer's private data.
+type PrivateData struct {
+	Offset             int   `json:"offset"`
+	Version            uint8 `json:"version"`
+	RemoteInvalidation bool  `json:"remote_invalidation"`
+	SendSize           int   `json:"send_size"`
+	ReceiveSize        int   `json:"receive_size"`
+}
+
+// InlineThresholds are those in force, in bytes.
+type InlineThresholds struct {
+	ClientToServer int    `json:"client_to_server"`
+	ServerToClient int    `json:"server_to_client"`
+	Source         string `json:"source"` // "private_data" or "default"
+}
+
+// CreditPair is the credits of both directions.
+type CreditPair struct {
+	Forward  Credits `json:"forward"`
+	Backward Credits `json:"backward"`
+}
+
+// Credits of one direction.
+type Credits struct {
+	Requested    *uint32 `json:"requested"` // by the last Call
+	Granted      *uint32 `json:"granted"`   // by the last Reply
+	PeakInFlight int     `json:"peak_in_flight"`
+}
+
+// Finding is a rule that was broken.
+type Finding struct {
+	Type       string `json:"type"`
+	Rule       string `json:"rule"`
+	Severity   string `json:"severity"` // "error", "warning", "note"
+	Section    string `json:"section"`
+	Message    string `json:"message"`
+	Connection *int   `json:"connection"`
+	XID        *Hex32 `json:"xid"`
+	Packet     *int64 `json:"packet"`
+	Time       *Time  `json:"time"`
+}
+
+// Summary is the last record: what there was, and what could not be read.
+type Summary struct {
+	Type         string           `json:"type"`
+	Packets      int64            `json:"packets"`
+	Bytes        int64            `json:"bytes"`
+	First        *Time            `json:"first"`
+	Last         *Time            `json:"last"`
+	RDMA         int64            `json:"rdma_packets"`
+	CM           int64            `json:"cm_packets"`
+	Other        int64            `json:"other_packets"`
+	Fragments    int64            `json:"fragments"`
+	Malformed    int64            `json:"malformed"`
+	Cut          int64            `json:"cut"` // frames captured in part
+	UnknownLink  int64            `json:"unknown_link"`
+	ICRCBad      int64            `json:"icrc_bad"`
+	Dropped      uint64           `json:"dropped"` // by the capture's own account
+	Connections  int              `json:"connections"`
+	Transactions map[string]int64 `json:"transactions"` // by status
+	Findings     map[string]int64 `json:"findings"`     // by severity
+	Lost         int64            `json:"lost"`
+	Limits       map[string]int64 `json:"limits_reached"`
+	Broken       *string          `json:"broken"` // where the input broke off
+}

@@ -1,0 +1,330 @@
+// Package rpcrdma holds the wire formats of RPC-over-RDMA version 1 (RFC 8166)
+// and of its connection manager private data (RFC 8797).
+package rpcrdma
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// ErrTruncated is wrapped by decode errors that ran out of bytes, ErrMalformed
+// by those that met a value that cannot be.
+var (
+	ErrTruncated = errors.New("truncated")
+	ErrMalformed = errors.New("malformed")
+)
+
+var be = binary.BigEndian
+
+// Version is the version that this package decodes whole.
+const Version = 1
+
+// FixedLen is the length in bytes of the four words that all versions share,
+// SegmentLen that of a plain segment.
+const (
+	FixedLen   = 16
+	SegmentLen = 16
+)
+
+// Proc is the procedure of a header, rdma_proc (RFC 8166 s.4.2.4).
+type Proc uint32
+
+// The procedures of version 1.
+const (
+	Msg   Proc = 0
+	NoMsg Proc = 1
+	MsgP  Proc = 2
+	Done  Proc = 3
+	Error Proc = 4
+)
+
+var procNames = [...]string{"RDMA_MSG", "RDMA_NOMSG", "RDMA_MSGP", "RDMA_DONE", "RDMA_ERROR"}
+
+// String is the name of the procedure, "RDMA_MSG".
+func (p Proc) String() string {
+	if int64(p) < int64(len(procNames)) {
+		return procNames[p]
+	}
+	return fmt.Sprintf("RDMA_PROC_%d", uint32(p))
+}
+
+// ErrCode is rdma_err (RFC 8166 s.4.5).
+type ErrCode uint32
+
+// The error codes of version 1.
+const (
+	ErrVers  ErrCode = 1
+	ErrChunk ErrCode = 2
+)
+
+// String is the name of the error, "ERR_VERS".
+func (e ErrCode) String() string {
+	switch e {
+	case ErrVers:
+		return "ERR_VERS"
+	case ErrChunk:
+		return "ERR_CHUNK"
+	}
+	return fmt.Sprintf("ERR_%d", uint32(e))
+}
+
+// Segment is a plain RDMA segment (RFC 8166 s.3.4.3): a piece of the
+// requester's memory.
+type Segment struct {
+	Handle uint32 // STag, R_key
+	Length uint32 // bytes
+	Offset uint64 // virtual address or offset of the first byte
+}
+
+// ReadSegment is an entry of the Read list (RFC 8166 s.3.4.5). Segments with
+// one Position are one Read chunk.
+type ReadSegment struct {
+	Position uint32 // byte offset in the unreduced Payload stream
+	Segment
+}
+
+// Header is an RPC-over-RDMA header (RFC 8166 s.4.1.2): four words of any
+// version, and what version 1 puts behind them. Decoding into the same Header
+// again reuses its slices.
+//
+//	offset width
+//	0      32 bits rdma_xid
+//	4      32      rdma_vers
+//	8      32      rdma_credit
+//	12     32      rdma_proc
+//	16     32, 32  rdma_align, rdma_thresh: RDMA_MSGP only
+//	16     lists   Read list, Write list, Reply chunk: MSG, NOMSG, MSGP
+//	16     32      rdma_err, then low and high version for ERR_VERS: RDMA_ERROR
+type Header struct {
+	XID     uint32
+	Vers    uint32
+	Credits uint32
+	Proc    Proc
+
+	Align, Thresh uint32 // bytes, RDMA_MSGP
+
+	Reads     []ReadSegment // the Read list, flat, in wire order
+	Writes    []Segment     // the segments of all Write chunks, flat
+	WriteEnds []int         // for each Write chunk, where it ends in Writes
+	Reply     []Segment     // the Reply chunk
+	HasReply  bool          // there is one, though it may be empty
+
+	Err               ErrCode
+	VersLow, VersHigh uint32 // what the peer supports, ERR_VERS
+
+	Length int // bytes of header that were read; all of it unless there was an error
+}
+
+// WriteChunk is the segments of Write chunk i.
+func (h *Header) WriteChunk(i int) []Segment {
+	start := 0
+	if i > 0 {
+		start = h.WriteEnds[i-1]
+	}
+	return h.Writes[start:h.WriteEnds[i]]
+}
+
+// HasChunks says whether any chunk list is filled.
+func (h *Header) HasChunks() bool { return len(h.Reads) > 0 || len(h.WriteEnds) > 0 || h.HasReply }
+
+// Decode reads the header at the start of a Send's payload. A header that
+// breaks off or lies about its counts leaves what could be read in h, and the
+// error says where it broke; it wraps [ErrTruncated] or [ErrMalformed]. Of
+// versions other than 1 only the four words are read, and what an RDMA_ERROR
+// says, since those are fixed for all versions (RFC 8166 s.4.2).
+func (h *Header) Decode(data []byte) error {
+	*h = Header{Reads: h.Reads[:0], Writes: h.Writes[:0], WriteEnds: h.WriteEnds[:0], Reply: h.Reply[:0]}
+	d := decoder{data: data}
+	var ok [4]bool
+	h.XID, ok[0] = d.word()
+	h.Vers, ok[1] = d.word()
+	h.Credits, ok[2] = d.word()
+	proc, all := d.word()
+	h.Proc, h.Length = Proc(proc), d.at
+	if !all {
+		return fmt.Errorf("rpcrdma: fixed header needs %d bytes, %d left: %w", FixedLen, len(data), ErrTruncated)
+	}
+	defer func() { h.Length = d.at }()
+	switch h.Proc {
+	case Error:
+		return h.decodeError(&d)
+	case Msg, NoMsg, MsgP:
+		if h.Vers == Version {
+			return h.decodeLists(&d)
+		}
+	case Done:
+	default:
+		if h.Vers == Version {
+			return fmt.Errorf("rpcrdma: rdma_proc %d at offset 12 is none of version 1: %w", proc, ErrMalformed)
+		}
+	}
+	return nil
+}
+
+func (h *Header) decodeError(d *decoder) error {
+	code, ok := d.word()
+	if !ok {
+		return d.short("rdma_err", 4)
+	}
+	h.Err = ErrCode(code)
+	switch h.Err {
+	case ErrVers:
+		if len(d.data)-d.at < 8 {
+			return d.short("version range of ERR_VERS", 8)
+		}
+		h.VersLow, _ = d.word()
+		h.VersHigh, _ = d.word()
+	case ErrChunk:
+	default:
+		return fmt.Errorf("rpcrdma: rdma_err %d at offset %d is none of version 1: %w", code, d.at-4, ErrMalformed)
+	}
+	return nil
+}
+
+func (h *Header) decodeLists(d *decoder) error {
+	if h.Proc == MsgP {
+		if len(d.data)-d.at < 8 {
+			return d.short("rdma_align and rdma_thresh", 8)
+		}
+		h.Align, _ = d.word()
+		h.Thresh, _ = d.word()
+	}
+	for {
+		more, err := d.flag("Read list")
+		if err != nil || !more {
+			if err != nil {
+				return err
+			}
+			break
+		}
+		if len(d.data)-d.at < 4+SegmentLen {
+			return d.short(fmt.Sprintf("Read list entry %d", len(h.Reads)), 4+SegmentLen)
+		}
+		position, _ := d.word()
+		h.Reads = append(h.Reads, ReadSegment{position, d.segment()})
+	}
+	for {
+		more, err := d.flag("Write list")
+		if err != nil || !more {
+			if err != nil {
+				return err
+			}
+			break
+		}
+		h.Writes, err = d.chunk(h.Writes, "Write chunk")
+		h.WriteEnds = append(h.WriteEnds, len(h.Writes))
+		if err != nil {
+			return err
+		}
+	}
+	more, err := d.flag("Reply chunk")
+	if err != nil || !more {
+		return err
+	}
+	h.HasReply = true
+	h.Reply, err = d.chunk(h.Reply, "Reply chunk")
+	return err
+}
+
+// decoder is a cursor over a header.
+type decoder struct {
+	data []byte
+	at   int
+}
+
+func (d *decoder) word() (uint32, bool) {
+	if len(d.data)-d.at < 4 {
+		return 0, false
+	}
+	d.at += 4
+	return be.Uint32(d.data[d.at-4:]), true
+}
+
+func (d *decoder) short(what string, need int) error {
+	return fmt.Errorf("rpcrdma: %s needs %d bytes at offset %d, %d left: %w", what, need, d.at, len(d.data)-d.at, ErrTruncated)
+}
+
+// flag reads the word that says whether an XDR optional-data item is there.
+func (d *decoder) flag(list string) (bool, error) {
+	v, ok := d.word()
+	switch {
+	case !ok:
+		return false, d.short("next word of the "+list, 4)
+	case v > 1:
+		d.at -= 4
+		return false, fmt.Errorf("rpcrdma: %s has 0x%08x at offset %d where 0 or 1 belongs: %w", list, v, d.at, ErrMalformed)
+	}
+	return v == 1, nil
+}
+
+func (d *decoder) segment() Segment {
+	b := d.data[d.at : d.at+SegmentLen]
+	d.at += SegmentLen
+	return Segment{Handle: be.Uint32(b), Length: be.Uint32(b[4:]), Offset: be.Uint64(b[8:])}
+}
+
+// chunk appends a counted array of segments, as many as there are bytes for.
+func (d *decoder) chunk(to []Segment, what string) ([]Segment, error) {
+	count, ok := d.word()
+	if !ok {
+		return to, d.short("segment count of the "+what, 4)
+	}
+	at := d.at - 4
+	for i := range int(count) {
+		if len(d.data)-d.at < SegmentLen {
+			return to, fmt.Errorf("rpcrdma: %s at offset %d claims %d segments, there are bytes for %d: %w", what, at, count, i, ErrTruncated)
+		}
+		to = append(to, d.segment())
+	}
+	return to, nil
+}
+
+// Append appends the header as it stands on the wire.
+func (h *Header) Append(b []byte) []byte {
+	b = be.AppendUint32(b, h.XID)
+	b = be.AppendUint32(b, h.Vers)
+	b = be.AppendUint32(b, h.Credits)
+	b = be.AppendUint32(b, uint32(h.Proc))
+	switch h.Proc {
+	case Error:
+		b = be.AppendUint32(b, uint32(h.Err))
+		if h.Err == ErrVers {
+			b = be.AppendUint32(be.AppendUint32(b, h.VersLow), h.VersHigh)
+		}
+		return b
+	case MsgP:
+		b = be.AppendUint32(be.AppendUint32(b, h.Align), h.Thresh)
+	case Msg, NoMsg:
+	default:
+		return b
+	}
+	if h.Vers != Version {
+		return b
+	}
+	for _, s := range h.Reads {
+		b = be.AppendUint32(be.AppendUint32(b, 1), s.Position)
+		b = appendSegment(b, s.Segment)
+	}
+	b = be.AppendUint32(b, 0)
+	for i := range h.WriteEnds {
+		b = appendChunk(be.AppendUint32(b, 1), h.WriteChunk(i))
+	}
+	b = be.AppendUint32(b, 0)
+	if !h.HasReply {
+		return be.AppendUint32(b, 0)
+	}
+	return appendChunk(be.AppendUint32(b, 1), h.Reply)
+}
+
+func appendChunk(b []byte, segments []Segment) []byte {
+	b = be.AppendUint32(b, uint32(len(segments)))
+	for _, s := range segments {
+		b = appendSegment(b, s)
+	}
+	return b
+}
+
+func appendSegment(b []byte, s Segment) []byte {
+	return be.AppendUint64(be.AppendUint32(be.AppendUint32(b, s.Handle), s.Length), s.Offset)
+}

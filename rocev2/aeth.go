@@ -1,0 +1,115 @@
+package rocev2
+
+import (
+	"fmt"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+)
+
+// AETHLen is the length of an AETH in bytes.
+const AETHLen = 4
+
+// Syndrome is the first byte of an AETH: bits 6..5 say whether it is an ACK, an
+// RNR NAK or a NAK, bits 4..0 hold credits, timer or error code.
+type Syndrome uint8
+
+// The NAK codes of bits 4..0 (IBTA volume 1, table 58).
+const (
+	NakPSNSequenceError     = 0
+	NakInvalidRequest       = 1
+	NakRemoteAccessError    = 2
+	NakRemoteOperationError = 3
+	NakInvalidRDRequest     = 4
+)
+
+var nakNames = [...]string{
+	NakPSNSequenceError: "PSN sequence error", NakInvalidRequest: "invalid request",
+	NakRemoteAccessError: "remote access error", NakRemoteOperationError: "remote operational error",
+	NakInvalidRDRequest: "invalid RD request",
+}
+
+// IsAck is true for a positive acknowledgement.
+func (s Syndrome) IsAck() bool { return s>>5&3 == 0 }
+
+// IsRNR is true for a receiver-not-ready NAK.
+func (s Syndrome) IsRNR() bool { return s>>5&3 == 1 }
+
+// IsNak is true for a NAK that is no RNR NAK.
+func (s Syndrome) IsNak() bool { return s>>5&3 == 3 }
+
+// Code is bits 4..0.
+func (s Syndrome) Code() uint8 { return uint8(s) & 0x1f }
+
+// NakName is what a NAK complains of, "remote access error".
+func (s Syndrome) NakName() string {
+	if int(s.Code()) < len(nakNames) {
+		return nakNames[s.Code()]
+	}
+	return fmt.Sprintf("NAK code %d", s.Code())
+}
+
+// String is one line for people.
+func (s Syndrome) String() string {
+	switch {
+	case s.IsAck() && s.Code() == 31:
+		return "ACK"
+	case s.IsAck():
+		return fmt.Sprintf("ACK, credit code %d", s.Code())
+	case s.IsRNR():
+		return fmt.Sprintf("RNR NAK, timer code %d", s.Code())
+	case s.IsNak():
+		return "NAK, " + s.NakName()
+	}
+	return fmt.Sprintf("reserved syndrome 0x%02x", uint8(s))
+}
+
+// AETH is the ACK Extended Transport Header (IBTA volume 1, section 9.3.5).
+//
+//	offset width
+//	0      8 bits  syndrome
+//	1      24      MSN, message sequence number
+//
+// Fewer than 4 bytes are [ErrTruncated].
+type AETH struct {
+	layers.BaseLayer
+	Syndrome Syndrome
+	MSN      uint32 // 24 bits
+}
+
+// LayerType is LayerTypeAETH.
+func (a *AETH) LayerType() gopacket.LayerType { return LayerTypeAETH }
+
+// CanDecode is LayerTypeAETH.
+func (a *AETH) CanDecode() gopacket.LayerClass { return LayerTypeAETH }
+
+// NextLayerType is the payload.
+func (a *AETH) NextLayerType() gopacket.LayerType { return gopacket.LayerTypePayload }
+
+func (a *AETH) header(data []byte) {
+	a.Contents = data[:AETHLen]
+	a.Syndrome = Syndrome(data[0])
+	a.MSN = be.Uint32(data) & 0xffffff
+}
+
+// DecodeFromBytes reads the header; Payload is what follows it.
+func (a *AETH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
+	if err := cut(&a.BaseLayer, "AETH", AETHLen, data, df); err != nil {
+		return err
+	}
+	a.header(data)
+	return nil
+}
+
+// SerializeTo prepends the header.
+func (a *AETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
+	data, err := buf.PrependBytes(AETHLen)
+	if err != nil {
+		return err
+	}
+	be.PutUint32(data, uint32(a.Syndrome)<<24|a.MSN&0xffffff)
+	return nil
+}
+
+// String is one line for people.
+func (a *AETH) String() string { return fmt.Sprintf("AETH %v MSN %d", a.Syndrome, a.MSN) }

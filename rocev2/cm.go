@@ -1,0 +1,702 @@
+package rocev2
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+)
+
+// CMSize is the length in bytes of every connection manager message: a MAD
+// without its common header.
+const CMSize = MADSize - MADLen
+
+// CMAttribute is a MAD's attribute ID: which message of the connection manager
+// it carries (IBTA volume 1, section 16.7.1).
+type CMAttribute uint16
+
+// The messages of the connection manager.
+const (
+	CMReq     CMAttribute = 0x0010
+	CMMra     CMAttribute = 0x0011
+	CMRej     CMAttribute = 0x0012
+	CMRep     CMAttribute = 0x0013
+	CMRtu     CMAttribute = 0x0014
+	CMDreq    CMAttribute = 0x0015
+	CMDrep    CMAttribute = 0x0016
+	CMSidrReq CMAttribute = 0x0017
+	CMSidrRep CMAttribute = 0x0018
+	CMLap     CMAttribute = 0x0019
+	CMApr     CMAttribute = 0x001a
+)
+
+// cmMessages names each message and its layer.
+var cmMessages = map[CMAttribute]struct {
+	name  string
+	layer func() gopacket.LayerType
+}{
+	CMReq:     {"REQ", func() gopacket.LayerType { return LayerTypeREQ }},
+	CMMra:     {"MRA", func() gopacket.LayerType { return LayerTypeMRA }},
+	CMRej:     {"REJ", func() gopacket.LayerType { return LayerTypeREJ }},
+	CMRep:     {"REP", func() gopacket.LayerType { return LayerTypeREP }},
+	CMRtu:     {"RTU", func() gopacket.LayerType { return LayerTypeRTU }},
+	CMDreq:    {"DREQ", func() gopacket.LayerType { return LayerTypeDREQ }},
+	CMDrep:    {"DREP", func() gopacket.LayerType { return LayerTypeDREP }},
+	CMSidrReq: {"SIDR_REQ", func() gopacket.LayerType { return LayerTypeSIDRREQ }},
+	CMSidrRep: {"SIDR_REP", func() gopacket.LayerType { return LayerTypeSIDRREP }},
+	CMLap:     {"LAP", func() gopacket.LayerType { return LayerTypeLAP }},
+	CMApr:     {"APR", func() gopacket.LayerType { return LayerTypeAPR }},
+}
+
+// String is the name of the message, "REQ".
+func (a CMAttribute) String() string {
+	if row, known := cmMessages[a]; known {
+		return row.name
+	}
+	return fmt.Sprintf("attribute 0x%04x", uint16(a))
+}
+
+// RejectReason is why a REJ was sent (IBTA volume 1, table 110).
+type RejectReason uint16
+
+var rejectReasons = map[RejectReason]string{
+	1: "no QP available", 2: "no EEC available", 3: "no resources available", 4: "timeout",
+	5: "unsupported request", 6: "invalid communication ID", 7: "invalid communication instance",
+	8: "invalid service ID", 9: "invalid transport service type", 10: "stale connection",
+	11: "RDC does not exist", 12: "primary remote port GID rejected", 13: "primary remote port LID rejected",
+	14: "invalid primary SL", 15: "invalid primary traffic class", 16: "invalid primary hop limit",
+	17: "invalid primary packet rate", 18: "alternate remote port GID rejected",
+	19: "alternate remote port LID rejected", 20: "invalid alternate SL", 21: "invalid alternate traffic class",
+	22: "invalid alternate hop limit", 23: "invalid alternate packet rate", 24: "port and CM redirection",
+	25: "port redirection", 26: "invalid path MTU", 27: "insufficient responder resources",
+	28: "consumer reject", 29: "RNR retry count reject", 30: "duplicate local communication ID",
+	31: "invalid class version", 32: "invalid primary flow label", 33: "invalid alternate flow label",
+	65: "vendor option not supported",
+}
+
+// String is the reason in words.
+func (r RejectReason) String() string {
+	if name, known := rejectReasons[r]; known {
+		return name
+	}
+	return fmt.Sprintf("reason %d", uint16(r))
+}
+
+// codec walks over the fields of a message, each named once for both ways:
+// decoding copies from the wire and clears what it took, so that what is left
+// are the bits that no field claims; encoding writes into a message that starts
+// as those bits.
+type codec struct {
+	wire     []byte
+	left     [CMSize]byte
+	encoding bool
+}
+
+// bits is an unsigned field of width bits at bit offset at, counted from the
+// most significant bit of the first byte.
+func bits[T ~uint8 | ~uint16 | ~uint32 | ~uint64](c *codec, at, width int, v *T) {
+	var value uint64
+	for i := range width {
+		index, mask := (at+i)/8, byte(0x80>>((at+i)%8))
+		if c.encoding {
+			if uint64(*v)>>(width-1-i)&1 != 0 {
+				c.wire[index] |= mask
+			} else {
+				c.wire[index] &^= mask
+			}
+			continue
+		}
+		value <<= 1
+		if c.wire[index]&mask != 0 {
+			value |= 1
+		}
+		c.left[index] &^= mask
+	}
+	if !c.encoding {
+		*v = T(value)
+	}
+}
+
+// flag is one bit.
+func (c *codec) flag(at int, v *bool) {
+	value := bit(*v, 0)
+	bits(c, at, 1, &value)
+	*v = value != 0
+}
+
+// gid is sixteen bytes at byte offset at.
+func (c *codec) gid(at int, v *netip.Addr) {
+	if c.encoding {
+		raw := v.As16()
+		copy(c.wire[at:at+16], raw[:])
+		return
+	}
+	*v = netip.AddrFrom16([16]byte(c.wire[at : at+16]))
+	clear(c.left[at : at+16])
+}
+
+// bytes is n bytes at byte offset at, aliased and not copied.
+func (c *codec) bytes(at, n int, v *[]byte) {
+	if c.encoding {
+		copy(c.wire[at:at+n], *v)
+		return
+	}
+	*v = c.wire[at : at+n : at+n]
+	clear(c.left[at : at+n])
+}
+
+// cm is what the messages of the connection manager have in common.
+type cm struct {
+	layers.BaseLayer
+	// PrivateData is the consumer's, to the end of the message.
+	PrivateData []byte
+	// Reserved has the bits that no field claims, in their places; nil when
+	// all are zero.
+	Reserved []byte
+}
+
+// NextLayerType is none: private data is the consumer's.
+func (m *cm) NextLayerType() gopacket.LayerType { return gopacket.LayerTypeZero }
+
+// LayerPayload is the private data.
+func (m *cm) LayerPayload() []byte { return m.PrivateData }
+
+// decode takes a message apart.
+func (m *cm) decode(what string, data []byte, df gopacket.DecodeFeedback, fields func(*codec)) error {
+	if err := cut(&m.BaseLayer, what, CMSize, data, df); err != nil {
+		return err
+	}
+	c := codec{wire: data[:CMSize]}
+	copy(c.left[:], data)
+	fields(&c)
+	if m.Reserved = nil; c.left != [CMSize]byte{} {
+		m.Reserved = slices.Clone(c.left[:])
+	}
+	return nil
+}
+
+// serialize prepends a message.
+func (m *cm) serialize(buf gopacket.SerializeBuffer, fields func(*codec)) error {
+	data, err := buf.PrependBytes(CMSize)
+	if err != nil {
+		return err
+	}
+	clear(data[copy(data, m.Reserved):])
+	fields(&codec{wire: data, encoding: true})
+	return nil
+}
+
+// isIPCM says whether a service ID belongs to the RDMA IP CM service (IBTA
+// annex A11), so that private data begins with an [IPCM] header.
+func isIPCM(serviceID uint64) bool { return serviceID>>24 == 1 }
+
+// Path is the primary or alternate path of a REQ.
+type Path struct {
+	LocalLID, RemoteLID uint16
+	LocalGID, RemoteGID netip.Addr
+	FlowLabel           uint32 // 20 bits
+	PacketRate          uint8
+	TrafficClass        uint8
+	HopLimit            uint8
+	SL                  uint8
+	SubnetLocal         bool
+	LocalACKTimeout     uint8 // 4.096 us * 2^n
+}
+
+func (p *Path) fields(c *codec, at int) {
+	bits(c, at*8, 16, &p.LocalLID)
+	bits(c, at*8+16, 16, &p.RemoteLID)
+	c.gid(at+4, &p.LocalGID)
+	c.gid(at+20, &p.RemoteGID)
+	bits(c, (at+36)*8, 20, &p.FlowLabel)
+	bits(c, (at+39)*8+2, 6, &p.PacketRate)
+	bits(c, (at+40)*8, 8, &p.TrafficClass)
+	bits(c, (at+41)*8, 8, &p.HopLimit)
+	bits(c, (at+42)*8, 4, &p.SL)
+	c.flag((at+42)*8+4, &p.SubnetLocal)
+	bits(c, (at+43)*8, 5, &p.LocalACKTimeout)
+}
+
+// REQ asks for a connection (IBTA volume 1, section 12.6.5). Private data is the 92 bytes
+// from offset 140. Fewer than 232 bytes are [ErrTruncated].
+type REQ struct {
+	cm
+	LocalCommID        uint32
+	VendorID           uint32 // 24 bits
+	ServiceID          uint64 // for IP: 0x0000000001, protocol, port
+	LocalCAGUID        uint64
+	LocalQKey          uint32
+	LocalQPN           uint32 // 24 bits
+	ResponderResources uint8  // RDMA Reads it accepts at once
+	LocalEECN          uint32 // 24 bits
+	InitiatorDepth     uint8  // RDMA Reads it sends at once
+	RemoteEECN         uint32 // 24 bits
+	RemoteCMTimeout    uint8  // 4.096 us * 2^n
+	ServiceType        uint8  // 0 RC, 1 UC, 2 RD, 3 extended
+	FlowControl        bool   // end to end
+	StartingPSN        uint32 // 24 bits
+	LocalCMTimeout     uint8  // 4.096 us * 2^n
+	RetryCount         uint8
+	PKey               uint16
+	PathMTU            uint8 // 1 is 256 ... 5 is 4096 bytes
+	RDCExists          bool
+	RNRRetryCount      uint8
+	MaxCMRetries       uint8
+	SRQ                bool
+	ExtendedTransport  uint8 // 1 is XRC
+	Primary            Path
+	Alternate          Path
+}
+
+func (m *REQ) fields(c *codec) {
+	bits(c, 0*8, 32, &m.LocalCommID)
+	bits(c, 5*8, 24, &m.VendorID)
+	bits(c, 8*8, 64, &m.ServiceID)
+	bits(c, 16*8, 64, &m.LocalCAGUID)
+	bits(c, 28*8, 32, &m.LocalQKey)
+	bits(c, 32*8, 24, &m.LocalQPN)
+	bits(c, 35*8, 8, &m.ResponderResources)
+	bits(c, 36*8, 24, &m.LocalEECN)
+	bits(c, 39*8, 8, &m.InitiatorDepth)
+	bits(c, 40*8, 24, &m.RemoteEECN)
+	bits(c, 43*8, 5, &m.RemoteCMTimeout)
+	bits(c, 43*8+5, 2, &m.ServiceType)
+	c.flag(43*8+7, &m.FlowControl)
+	bits(c, 44*8, 24, &m.StartingPSN)
+	bits(c, 47*8, 5, &m.LocalCMTimeout)
+	bits(c, 47*8+5, 3, &m.RetryCount)
+	bits(c, 48*8, 16, &m.PKey)
+	bits(c, 50*8, 4, &m.PathMTU)
+	c.flag(50*8+4, &m.RDCExists)
+	bits(c, 50*8+5, 3, &m.RNRRetryCount)
+	bits(c, 51*8, 4, &m.MaxCMRetries)
+	c.flag(51*8+4, &m.SRQ)
+	bits(c, 51*8+5, 3, &m.ExtendedTransport)
+	m.Primary.fields(c, 52)
+	m.Alternate.fields(c, 96)
+	c.bytes(140, CMSize-140, &m.PrivateData)
+}
+
+// LayerType is LayerTypeREQ.
+func (m *REQ) LayerType() gopacket.LayerType { return LayerTypeREQ }
+
+// CanDecode is LayerTypeREQ.
+func (m *REQ) CanDecode() gopacket.LayerClass { return LayerTypeREQ }
+
+// NextLayerType is IPCM when the service ID is one of the RDMA IP CM service.
+func (m *REQ) NextLayerType() gopacket.LayerType {
+	if isIPCM(m.ServiceID) {
+		return LayerTypeIPCM
+	}
+	return gopacket.LayerTypeZero
+}
+
+// DecodeFromBytes reads the message.
+func (m *REQ) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
+	return m.decode("REQ", data, df, m.fields)
+}
+
+// SerializeTo prepends the message.
+func (m *REQ) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
+	return m.serialize(buf, m.fields)
+}
+
+// MRA says that a message arrived and its answer will take a while (IBTA volume 1, section 12.6.6). Private data is the 222 bytes
+// from offset 10. Fewer than 232 bytes are [ErrTruncated].
+type MRA struct {
+	cm
+	LocalCommID    uint32
+	RemoteCommID   uint32
+	Message        uint8 // 0 REQ, 1 REP, 2 LAP
+	ServiceTimeout uint8 // 4.096 us * 2^n
+}
+
+func (m *MRA) fields(c *codec) {
+	bits(c, 0*8, 32, &m.LocalCommID)
+	bits(c, 4*8, 32, &m.RemoteCommID)
+	bits(c, 8*8, 2, &m.Message)
+	bits(c, 9*8, 5, &m.ServiceTimeout)
+	c.bytes(10, CMSize-10, &m.PrivateData)
+}
+
+// LayerType is LayerTypeMRA.
+func (m *MRA) LayerType() gopacket.LayerType { return LayerTypeMRA }
+
+// CanDecode is LayerTypeMRA.
+func (m *MRA) CanDecode() gopacket.LayerClass { return LayerTypeMRA }
+
+// DecodeFromBytes reads the message.
+func (m *MRA) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
+	return m.decode("MRA", data, df, m.fields)
+}
+
+// SerializeTo prepends the message.
+func (m *MRA) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
+	return m.serialize(buf, m.fields)
+}
+
+// REJ refuses a connection (IBTA volume 1, section 12.6.7). Private data is the 148 bytes
+// from offset 84. Fewer than 232 bytes are [ErrTruncated].
+type REJ struct {
+	cm
+	LocalCommID  uint32
+	RemoteCommID uint32
+	Message      uint8 // 0 REQ, 1 REP, 2 neither
+	InfoLength   uint8 // bytes of Info that count
+	Reason       RejectReason
+	Info         []byte // additional information, 72 bytes
+}
+
+func (m *REJ) fields(c *codec) {
+	bits(c, 0*8, 32, &m.LocalCommID)
+	bits(c, 4*8, 32, &m.RemoteCommID)
+	bits(c, 8*8, 2, &m.Message)
+	bits(c, 9*8, 7, &m.InfoLength)
+	bits(c, 10*8, 16, &m.Reason)
+	c.bytes(12, 72, &m.Info)
+	c.bytes(84, CMSize-84, &m.PrivateData)
+}
+
+// LayerType is LayerTypeREJ.
+func (m *REJ) LayerType() gopacket.LayerType { return LayerTypeREJ }
+
+// CanDecode is LayerTypeREJ.
+func (m *REJ) CanDecode() gopacket.LayerClass { return LayerTypeREJ }
+
+// DecodeFromBytes reads the message.
+func (m *REJ) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
+	return m.decode("REJ", data, df, m.fields)
+}
+
+// SerializeTo prepends the message.
+func (m *REJ) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
+	return m.serialize(buf, m.fields)
+}
+
+// REP accepts a connection (IBTA volume 1, section 12.6.8). Private data is the 196 bytes
+// from offset 36. Fewer than 232 bytes are [ErrTruncated].
+type REP struct {
+	cm
+	LocalCommID        uint32
+	RemoteCommID       uint32
+	LocalQKey          uint32
+	LocalQPN           uint32 // 24 bits
+	LocalEECN          uint32 // 24 bits
+	StartingPSN        uint32 // 24 bits
+	ResponderResources uint8  // RDMA Reads it accepts at once
+	InitiatorDepth     uint8  // RDMA Reads it sends at once
+	TargetACKDelay     uint8  // 4.096 us * 2^n
+	FailoverAccepted   uint8
+	FlowControl        bool // end to end
+	RNRRetryCount      uint8
+	SRQ                bool
+	LocalCAGUID        uint64
+}
+
+func (m *REP) fields(c *codec) {
+	bits(c, 0*8, 32, &m.LocalCommID)
+	bits(c, 4*8, 32, &m.RemoteCommID)
+	bits(c, 8*8, 32, &m.LocalQKey)
+	bits(c, 12*8, 24, &m.LocalQPN)
+	bits(c, 16*8, 24, &m.LocalEECN)
+	bits(c, 20*8, 24, &m.StartingPSN)
+	bits(c, 24*8, 8, &m.ResponderResources)
+	bits(c, 25*8, 8, &m.InitiatorDepth)
+	bits(c, 26*8, 5, &m.TargetACKDelay)
+	bits(c, 26*8+5, 2, &m.FailoverAccepted)
+	c.flag(26*8+7, &m.FlowControl)
+	bits(c, 27*8, 3, &m.RNRRetryCount)
+	c.flag(27*8+3, &m.SRQ)
+	bits(c, 28*8, 64, &m.LocalCAGUID)
+	c.bytes(36, CMSize-36, &m.PrivateData)
+}
+
+// LayerType is LayerTypeREP.
+func (m *REP) LayerType() gopacket.LayerType { return LayerTypeREP }
+
+// CanDecode is LayerTypeREP.
+func (m *REP) CanDecode() gopacket.LayerClass { return LayerTypeREP }
+
+// DecodeFromBytes reads the message.
+func (m *REP) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
+	return m.decode("REP", data, df, m.fields)
+}
+
+// SerializeTo prepends the message.
+func (m *REP) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
+	return m.serialize(buf, m.fields)
+}
+
+// RTU says that the connection is ready to use (IBTA volume 1, section 12.6.9). Private data is the 224 bytes
+// from offset 8. Fewer than 232 bytes are [ErrTruncated].
+type RTU struct {
+	cm
+	LocalCommID  uint32
+	RemoteCommID uint32
+}
+
+func (m *RTU) fields(c *codec) {
+	bits(c, 0*8, 32, &m.LocalCommID)
+	bits(c, 4*8, 32, &m.RemoteCommID)
+	c.bytes(8, CMSize-8, &m.PrivateData)
+}
+
+// LayerType is LayerTypeRTU.
+func (m *RTU) LayerType() gopacket.LayerType { return LayerTypeRTU }
+
+// CanDecode is LayerTypeRTU.
+func (m *RTU) CanDecode() gopacket.LayerClass { return LayerTypeRTU }
+
+// DecodeFromBytes reads the message.
+func (m *RTU) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
+	return m.decode("RTU", data, df, m.fields)
+}
+
+// SerializeTo prepends the message.
+func (m *RTU) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
+	return m.serialize(buf, m.fields)
+}
+
+// DREQ asks to close a connection (IBTA volume 1, section 12.6.10). Private data is the 220 bytes
+// from offset 12. Fewer than 232 bytes are [ErrTruncated].
+type DREQ struct {
+	cm
+	LocalCommID  uint32
+	RemoteCommID uint32
+	RemoteQPN    uint32 // 24 bits
+}
+
+func (m *DREQ) fields(c *codec) {
+	bits(c, 0*8, 32, &m.LocalCommID)
+	bits(c, 4*8, 32, &m.RemoteCommID)
+	bits(c, 8*8, 24, &m.RemoteQPN)
+	c.bytes(12, CMSize-12, &m.PrivateData)
+}
+
+// LayerType is LayerTypeDREQ.
+func (m *DREQ) LayerType() gopacket.LayerType { return LayerTypeDREQ }
+
+// CanDecode is LayerTypeDREQ.
+func (m *DREQ) CanDecode() gopacket.LayerClass { return LayerTypeDREQ }
+
+// DecodeFromBytes reads the message.
+func (m *DREQ) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
+	return m.decode("DREQ", data, df, m.fields)
+}
+
+// SerializeTo prepends the message.
+func (m *DREQ) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
+	return m.serialize(buf, m.fields)
+}
+
+// DREP agrees to close a connection (IBTA volume 1, section 12.6.11). Private data is the 224 bytes
+// from offset 8. Fewer than 232 bytes are [ErrTruncated].
+type DREP struct {
+	cm
+	LocalCommID  uint32
+	RemoteCommID uint32
+}
+
+func (m *DREP) fields(c *codec) {
+	bits(c, 0*8, 32, &m.LocalCommID)
+	bits(c, 4*8, 32, &m.RemoteCommID)
+	c.bytes(8, CMSize-8, &m.PrivateData)
+}
+
+// LayerType is LayerTypeDREP.
+func (m *DREP) LayerType() gopacket.LayerType { return LayerTypeDREP }
+
+// CanDecode is LayerTypeDREP.
+func (m *DREP) CanDecode() gopacket.LayerClass { return LayerTypeDREP }
+
+// DecodeFromBytes reads the message.
+func (m *DREP) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
+	return m.decode("DREP", data, df, m.fields)
+}
+
+// SerializeTo prepends the message.
+func (m *DREP) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
+	return m.serialize(buf, m.fields)
+}
+
+// SIDRREQ asks which QP serves a service ID (IBTA volume 1, section 16.7.1). Private data is the 216 bytes
+// from offset 16. Fewer than 232 bytes are [ErrTruncated].
+type SIDRREQ struct {
+	cm
+	RequestID uint32
+	PKey      uint16
+	ServiceID uint64
+}
+
+func (m *SIDRREQ) fields(c *codec) {
+	bits(c, 0*8, 32, &m.RequestID)
+	bits(c, 4*8, 16, &m.PKey)
+	bits(c, 8*8, 64, &m.ServiceID)
+	c.bytes(16, CMSize-16, &m.PrivateData)
+}
+
+// LayerType is LayerTypeSIDRREQ.
+func (m *SIDRREQ) LayerType() gopacket.LayerType { return LayerTypeSIDRREQ }
+
+// CanDecode is LayerTypeSIDRREQ.
+func (m *SIDRREQ) CanDecode() gopacket.LayerClass { return LayerTypeSIDRREQ }
+
+// NextLayerType is IPCM when the service ID is one of the RDMA IP CM service.
+func (m *SIDRREQ) NextLayerType() gopacket.LayerType {
+	if isIPCM(m.ServiceID) {
+		return LayerTypeIPCM
+	}
+	return gopacket.LayerTypeZero
+}
+
+// DecodeFromBytes reads the message.
+func (m *SIDRREQ) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
+	return m.decode("SIDRREQ", data, df, m.fields)
+}
+
+// SerializeTo prepends the message.
+func (m *SIDRREQ) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
+	return m.serialize(buf, m.fields)
+}
+
+// SIDRREP answers a SIDRREQ (IBTA volume 1, section 16.7.1). Private data is the 136 bytes
+// from offset 96. Fewer than 232 bytes are [ErrTruncated].
+type SIDRREP struct {
+	cm
+	RequestID  uint32
+	Status     uint8  // 0 QPN is valid
+	InfoLength uint8  // bytes of Info that count
+	QPN        uint32 // 24 bits
+	ServiceID  uint64
+	QKey       uint32
+	Info       []byte // additional information, 72 bytes
+}
+
+func (m *SIDRREP) fields(c *codec) {
+	bits(c, 0*8, 32, &m.RequestID)
+	bits(c, 4*8, 8, &m.Status)
+	bits(c, 5*8, 8, &m.InfoLength)
+	bits(c, 8*8, 24, &m.QPN)
+	bits(c, 12*8, 64, &m.ServiceID)
+	bits(c, 20*8, 32, &m.QKey)
+	c.bytes(24, 72, &m.Info)
+	c.bytes(96, CMSize-96, &m.PrivateData)
+}
+
+// LayerType is LayerTypeSIDRREP.
+func (m *SIDRREP) LayerType() gopacket.LayerType { return LayerTypeSIDRREP }
+
+// CanDecode is LayerTypeSIDRREP.
+func (m *SIDRREP) CanDecode() gopacket.LayerClass { return LayerTypeSIDRREP }
+
+// DecodeFromBytes reads the message.
+func (m *SIDRREP) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
+	return m.decode("SIDRREP", data, df, m.fields)
+}
+
+// SerializeTo prepends the message.
+func (m *SIDRREP) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
+	return m.serialize(buf, m.fields)
+}
+
+// LAP asks to load an alternate path (IBTA volume 1, section 12.8.1). Private data is the 168 bytes
+// from offset 64. Fewer than 232 bytes are [ErrTruncated].
+type LAP struct {
+	cm
+	LocalCommID     uint32
+	RemoteCommID    uint32
+	RemoteQPN       uint32 // 24 bits
+	RemoteCMTimeout uint8  // 4.096 us * 2^n
+	LocalLID        uint16
+	RemoteLID       uint16
+	LocalGID        netip.Addr
+	RemoteGID       netip.Addr
+	FlowLabel       uint32 // 20 bits
+	TrafficClass    uint8
+	HopLimit        uint8
+	PacketRate      uint8
+	SL              uint8
+	SubnetLocal     bool
+	LocalACKTimeout uint8 // 4.096 us * 2^n
+}
+
+func (m *LAP) fields(c *codec) {
+	bits(c, 0*8, 32, &m.LocalCommID)
+	bits(c, 4*8, 32, &m.RemoteCommID)
+	bits(c, 12*8, 24, &m.RemoteQPN)
+	bits(c, 15*8, 5, &m.RemoteCMTimeout)
+	bits(c, 20*8, 16, &m.LocalLID)
+	bits(c, 22*8, 16, &m.RemoteLID)
+	c.gid(24, &m.LocalGID)
+	c.gid(40, &m.RemoteGID)
+	bits(c, 56*8, 20, &m.FlowLabel)
+	bits(c, 59*8, 8, &m.TrafficClass)
+	bits(c, 60*8, 8, &m.HopLimit)
+	bits(c, 61*8+2, 6, &m.PacketRate)
+	bits(c, 62*8, 4, &m.SL)
+	c.flag(62*8+4, &m.SubnetLocal)
+	bits(c, 63*8, 5, &m.LocalACKTimeout)
+	c.bytes(64, CMSize-64, &m.PrivateData)
+}
+
+// LayerType is LayerTypeLAP.
+func (m *LAP) LayerType() gopacket.LayerType { return LayerTypeLAP }
+
+// CanDecode is LayerTypeLAP.
+func (m *LAP) CanDecode() gopacket.LayerClass { return LayerTypeLAP }
+
+// DecodeFromBytes reads the message.
+func (m *LAP) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
+	return m.decode("LAP", data, df, m.fields)
+}
+
+// SerializeTo prepends the message.
+func (m *LAP) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
+	return m.serialize(buf, m.fields)
+}
+
+// APR answers a LAP (IBTA volume 1, section 12.8.2). Private data is the 148 bytes
+// from offset 84. Fewer than 232 bytes are [ErrTruncated].
+type APR struct {
+	cm
+	LocalCommID  uint32
+	RemoteCommID uint32
+	InfoLength   uint8  // bytes of Info that count
+	Status       uint8  // 0 path loaded
+	Info         []byte // additional information, 72 bytes
+}
+
+func (m *APR) fields(c *codec) {
+	bits(c, 0*8, 32, &m.LocalCommID)
+	bits(c, 4*8, 32, &m.RemoteCommID)
+	bits(c, 8*8, 8, &m.InfoLength)
+	bits(c, 9*8, 8, &m.Status)
+	c.bytes(12, 72, &m.Info)
+	c.bytes(84, CMSize-84, &m.PrivateData)
+}
+
+// LayerType is LayerTypeAPR.
+func (m *APR) LayerType() gopacket.LayerType { return LayerTypeAPR }
+
+// CanDecode is LayerTypeAPR.
+func (m *APR) CanDecode() gopacket.LayerClass { return LayerTypeAPR }
+
+// DecodeFromBytes reads the message.
+func (m *APR) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
+	return m.decode("APR", data, df, m.fields)
+}
+
+// SerializeTo prepends the message.
+func (m *APR) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
+	return m.serialize(buf, m.fields)
+}
+
+// MTU is the path MTU in bytes, 0 when the code is none of IBTA's.
+func (m *REQ) MTU() int {
+	if m.PathMTU < 1 || m.PathMTU > 5 {
+		return 0
+	}
+	return 128 << m.PathMTU
+}

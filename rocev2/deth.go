@@ -1,0 +1,68 @@
+package rocev2
+
+import (
+	"fmt"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+)
+
+// DETHLen is the length of a DETH in bytes.
+const DETHLen = 8
+
+// DETH is the Datagram Extended Transport Header (IBTA volume 1, section 9.3.2).
+//
+//	offset width
+//	0      32 bits Q_Key
+//	4      8       reserved
+//	5      24      source QPN
+//
+// Fewer than 8 bytes are [ErrTruncated].
+type DETH struct {
+	layers.BaseLayer
+	QKey      uint32
+	Reserved8 uint8
+	SourceQPN uint32 // 24 bits
+}
+
+// LayerType is LayerTypeDETH.
+func (d *DETH) LayerType() gopacket.LayerType { return LayerTypeDETH }
+
+// CanDecode is LayerTypeDETH.
+func (d *DETH) CanDecode() gopacket.LayerClass { return LayerTypeDETH }
+
+// NextLayerType is the payload.
+func (d *DETH) NextLayerType() gopacket.LayerType { return gopacket.LayerTypePayload }
+
+// header reads the 8 bytes; the caller has proven that they are there.
+func (d *DETH) header(data []byte) {
+	d.Contents = data[:DETHLen]
+	d.QKey = be.Uint32(data)
+	d.Reserved8 = data[4]
+	d.SourceQPN = be.Uint32(data[4:]) & 0xffffff
+}
+
+// DecodeFromBytes reads the header; Payload is what follows it.
+func (d *DETH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
+	if err := cut(&d.BaseLayer, "DETH", DETHLen, data, df); err != nil {
+		return err
+	}
+	d.header(data)
+	return nil
+}
+
+// SerializeTo prepends the header.
+func (d *DETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
+	data, err := buf.PrependBytes(DETHLen)
+	if err != nil {
+		return err
+	}
+	be.PutUint32(data, d.QKey)
+	be.PutUint32(data[4:], uint32(d.Reserved8)<<24|d.SourceQPN&0xffffff)
+	return nil
+}
+
+// String is one line for people.
+func (d *DETH) String() string {
+	return fmt.Sprintf("DETH Q_Key 0x%08x source QPN 0x%06x", d.QKey, d.SourceQPN)
+}

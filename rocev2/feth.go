@@ -1,0 +1,63 @@
+package rocev2
+
+import (
+	"fmt"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+)
+
+// FETHLen is the length of a FETH in bytes.
+const FETHLen = 4
+
+// FETH is the FLUSH Extended Transport Header (IBTA volume 1, annex A19).
+//
+//	offset width
+//	0      26 bits reserved
+//	3.2    2       SEL, selectivity level: 0 memory range, 1 memory region
+//	3.4    4       PLT, placement type: bit 0 global visibility, bit 1 persistence
+//
+// Fewer than 4 bytes are [ErrTruncated].
+type FETH struct {
+	layers.BaseLayer
+	Flags uint32 // the whole word: PLT in b3..0, SEL in b5..4
+}
+
+// LayerType is LayerTypeFETH.
+func (r *FETH) LayerType() gopacket.LayerType { return LayerTypeFETH }
+
+// CanDecode is LayerTypeFETH.
+func (r *FETH) CanDecode() gopacket.LayerClass { return LayerTypeFETH }
+
+// NextLayerType is the payload.
+func (r *FETH) NextLayerType() gopacket.LayerType { return gopacket.LayerTypePayload }
+
+// header reads the 4 bytes; the caller has proven that they are there.
+func (r *FETH) header(data []byte) {
+	r.Contents = data[:FETHLen]
+	r.Flags = be.Uint32(data[0:])
+}
+
+// DecodeFromBytes reads the header; Payload is what follows it.
+func (r *FETH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
+	if err := cut(&r.BaseLayer, "FETH", FETHLen, data, df); err != nil {
+		return err
+	}
+	r.header(data)
+	return nil
+}
+
+// SerializeTo prepends the header.
+func (r *FETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
+	data, err := buf.PrependBytes(FETHLen)
+	if err != nil {
+		return err
+	}
+	be.PutUint32(data[0:], r.Flags)
+	return nil
+}
+
+// String is one line for people.
+func (r *FETH) String() string {
+	return fmt.Sprintf("FETH flags 0x%08x", r.Flags)
+}

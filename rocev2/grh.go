@@ -1,0 +1,96 @@
+package rocev2
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+)
+
+// GRHLen is the length of a GRH in bytes.
+const GRHLen = 40
+
+// NextHeaderIBA is the GRH's next header for a BTH (IBTA volume 1, section 8.3).
+const NextHeaderIBA = 0x1b
+
+// GRH is the Global Route Header (IBTA volume 1, section 8.3), laid out as an
+// IPv6 header. RoCEv1 always has it, native InfiniBand when LNH says so, RoCEv2
+// never.
+//
+//	offset width
+//	0      4 bits  IP version: 6
+//	0.4    8       traffic class
+//	1.4    20      flow label
+//	4      16      payload length in bytes, from after the GRH through the ICRC
+//	6      8       next header: 0x1b for a BTH
+//	7      8       hop limit
+//	8      128     source GID
+//	24     128     destination GID
+//
+// Fewer than 40 bytes are [ErrTruncated].
+type GRH struct {
+	layers.BaseLayer
+	Version        uint8
+	TrafficClass   uint8
+	FlowLabel      uint32 // 20 bits
+	PayloadLength  uint16 // bytes
+	NextHeader     uint8
+	HopLimit       uint8
+	SourceGID      netip.Addr
+	DestinationGID netip.Addr
+}
+
+// LayerType is LayerTypeGRH.
+func (g *GRH) LayerType() gopacket.LayerType { return LayerTypeGRH }
+
+// CanDecode is LayerTypeGRH.
+func (g *GRH) CanDecode() gopacket.LayerClass { return LayerTypeGRH }
+
+// NextLayerType is BTH, or the payload when the next header is another.
+func (g *GRH) NextLayerType() gopacket.LayerType {
+	if g.NextHeader == NextHeaderIBA {
+		return LayerTypeBTH
+	}
+	return gopacket.LayerTypePayload
+}
+
+// DecodeFromBytes reads the header. Payload ends where the payload length says,
+// or with the data when that lies.
+func (g *GRH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
+	if err := cut(&g.BaseLayer, "GRH", GRHLen, data, df); err != nil {
+		return err
+	}
+	word := be.Uint32(data)
+	g.Version, g.TrafficClass, g.FlowLabel = uint8(word>>28), uint8(word>>20), word&0xfffff
+	g.PayloadLength = be.Uint16(data[4:])
+	g.NextHeader, g.HopLimit = data[6], data[7]
+	g.SourceGID = netip.AddrFrom16([16]byte(data[8:24]))
+	g.DestinationGID = netip.AddrFrom16([16]byte(data[24:40]))
+	if end := GRHLen + int(g.PayloadLength); end < len(data) {
+		g.Payload = data[GRHLen:end]
+	}
+	return nil
+}
+
+// SerializeTo prepends the header. With FixLengths the payload length is what
+// buf holds, which is to end with the ICRC.
+func (g *GRH) SerializeTo(buf gopacket.SerializeBuffer, opts gopacket.SerializeOptions) error {
+	if opts.FixLengths {
+		g.PayloadLength = uint16(len(buf.Bytes()))
+	}
+	data, err := buf.PrependBytes(GRHLen)
+	if err != nil {
+		return err
+	}
+	be.PutUint32(data, uint32(g.Version)<<28|uint32(g.TrafficClass)<<20|g.FlowLabel&0xfffff)
+	be.PutUint16(data[4:], g.PayloadLength)
+	data[6], data[7] = g.NextHeader, g.HopLimit
+	source, destination := g.SourceGID.As16(), g.DestinationGID.As16()
+	copy(data[8:], source[:])
+	copy(data[24:], destination[:])
+	return nil
+}
+
+// String is one line for people.
+func (g *GRH) String() string { return fmt.Sprintf("GRH %v > %v", g.SourceGID, g.DestinationGID) }

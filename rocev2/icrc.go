@@ -1,0 +1,153 @@
+package rocev2
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+)
+
+// ICRCResult says what came of checking an invariant CRC.
+type ICRCResult uint8
+
+// The results of checking. Unchecked means that the packet was not captured
+// whole, or that what lies below it is unknown.
+const (
+	ICRCUnchecked ICRCResult = iota
+	ICRCOk
+	ICRCBad
+)
+
+// String is the word that records use.
+func (r ICRCResult) String() string { return [...]string{"unchecked", "ok", "bad"}[r] }
+
+// maskedMax is room for the masked copy of everything that the ICRC masks:
+// 8 bytes of ones, an IPv4 header with options or a GRH with an LRH, UDP, BTH.
+const maskedMax = 8 + 60 + 8 + BTHLen
+
+// icrc is the CRC over head, a masked copy of the headers through the BTH, and
+// body, what follows the BTH up to the ICRC.
+func icrc(head, body []byte) uint32 {
+	return crc32.Update(crc32.ChecksumIEEE(head), crc32.IEEETable, body)
+}
+
+// ICRCv2 computes the invariant CRC of a RoCEv2 packet (IBTA annex A17.3.3).
+// ip is the IP header without IPv6 extension headers, udp the 8 bytes of UDP
+// header, transport the BTH and everything up to the ICRC, that excluded. The
+// fields that routers may change read as ones: IPv4 TOS, TTL and checksum; IPv6
+// traffic class, flow label and hop limit; the UDP checksum; BTH byte 4. It
+// returns 0, false when a header is too short or of no known version.
+func ICRCv2(ip, udp, transport []byte) (uint32, bool) {
+	if len(ip) < 20 || len(ip) > 60 || len(udp) < 8 || len(transport) < BTHLen {
+		return 0, false
+	}
+	var masked [maskedMax]byte
+	ones(masked[:8])
+	n := 8 + copy(masked[8:], ip)
+	switch h := masked[8:n]; {
+	case ip[0]>>4 == 4:
+		h[1], h[8], h[10], h[11] = 0xff, 0xff, 0xff, 0xff
+	case ip[0]>>4 == 6 && len(ip) == 40:
+		maskIPv6(h)
+	default:
+		return 0, false
+	}
+	n += copy(masked[n:], udp[:6])
+	ones(masked[n : n+2])
+	return icrcFrom(masked[:n+2], transport), true
+}
+
+// ICRCv1 computes the invariant CRC of a RoCEv1 packet (IBTA annex A16): grh is
+// its 40 bytes, transport the BTH and everything up to the ICRC.
+func ICRCv1(grh, transport []byte) (uint32, bool) {
+	if len(grh) != GRHLen || len(transport) < BTHLen {
+		return 0, false
+	}
+	var masked [maskedMax]byte
+	ones(masked[:8])
+	maskIPv6(masked[8 : 8+copy(masked[8:], grh)])
+	return icrcFrom(masked[:8+GRHLen], transport), true
+}
+
+// ICRCNative computes the invariant CRC of a packet on an InfiniBand link (IBTA
+// volume 1, section 7.8.1): lrh is its 8 bytes, grh its 40 or nil, transport the
+// BTH and everything up to the ICRC. The VL of the LRH reads as ones.
+func ICRCNative(lrh, grh, transport []byte) (uint32, bool) {
+	if len(lrh) != LRHLen || len(grh) != 0 && len(grh) != GRHLen || len(transport) < BTHLen {
+		return 0, false
+	}
+	var masked [maskedMax]byte
+	n := copy(masked[:], lrh)
+	masked[0] |= 0xf0
+	if n += copy(masked[n:], grh); n > LRHLen {
+		maskIPv6(masked[LRHLen:n])
+	}
+	return icrcFrom(masked[:n], transport), true
+}
+
+// icrcFrom adds the masked BTH to masked, which has room for it behind its
+// length, and computes the CRC.
+func icrcFrom(masked, transport []byte) uint32 {
+	masked = append(masked, transport[:BTHLen]...)
+	masked[len(masked)-BTHLen+4] = 0xff
+	return icrc(masked, transport[BTHLen:])
+}
+
+// maskIPv6 sets traffic class, flow label and hop limit to ones.
+func maskIPv6(h []byte) {
+	h[0] |= 0x0f
+	h[1], h[2], h[3], h[7] = 0xff, 0xff, 0xff, 0xff
+}
+
+func ones(b []byte) {
+	for i := range b {
+		b[i] = 0xff
+	}
+}
+
+// FixICRC computes the ICRC of a finished RoCEv2 packet, IP header first and
+// ICRC last, and stores it there. IPv6 must have no extension headers.
+func FixICRC(packet []byte) error {
+	if len(packet) < 1 {
+		return short("IP header", 20, 0)
+	}
+	size := 40
+	if packet[0]>>4 == 4 {
+		size = int(packet[0]&15) * 4
+	}
+	if need := size + 8 + BTHLen + ICRCLen; len(packet) < need {
+		return short("RoCEv2 packet", need, len(packet))
+	}
+	end := len(packet) - ICRCLen
+	crc, ok := ICRCv2(packet[:size], packet[size:size+8], packet[size+8:end])
+	if !ok {
+		return fmt.Errorf("rocev2: no ICRC for IP version %d with a header of %d bytes", packet[0]>>4, size)
+	}
+	binary.LittleEndian.PutUint32(packet[end:], crc)
+	return nil
+}
+
+// VCRC computes the variant CRC of a native link (IBTA volume 1, section
+// 7.8.2): CRC-16 with polynomial 0x100B over the packet from LRH through ICRC,
+// stored least significant byte first.
+func VCRC(packet []byte) uint16 {
+	crc := uint16(0xffff)
+	for _, b := range packet {
+		crc = crc>>8 ^ vcrcTable[byte(crc)^b]
+	}
+	return ^crc
+}
+
+var vcrcTable = func() (table [256]uint16) {
+	for i := range table {
+		crc := uint16(i)
+		for range 8 {
+			if crc&1 != 0 {
+				crc = crc>>1 ^ 0xd008
+			} else {
+				crc >>= 1
+			}
+		}
+		table[i] = crc
+	}
+	return table
+}()

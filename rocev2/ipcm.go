@@ -1,0 +1,83 @@
+package rocev2
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+)
+
+// IPCMLen is the length of the IP CM header in bytes.
+const IPCMLen = 36
+
+// IPCM is the header that the RDMA IP CM service puts first in the private data
+// of a REQ (IBTA annex A11). What the consumer sent follows it.
+//
+//	offset width
+//	0      4 bits  major version: 0
+//	0.4    4       minor version: 0
+//	1      4       IP version: 4 or 6
+//	1.4    4       reserved
+//	2      16      source port
+//	4      128     source address; IPv4 in the last 4 bytes
+//	20     128     destination address; IPv4 in the last 4 bytes
+//
+// Fewer than 36 bytes are [ErrTruncated].
+type IPCM struct {
+	layers.BaseLayer
+	MajorVersion, MinorVersion uint8
+	IPVersion                  uint8
+	Reserved4                  uint8
+	SourcePort                 uint16
+	Source, Destination        [16]byte
+}
+
+// LayerType is LayerTypeIPCM.
+func (h *IPCM) LayerType() gopacket.LayerType { return LayerTypeIPCM }
+
+// CanDecode is LayerTypeIPCM.
+func (h *IPCM) CanDecode() gopacket.LayerClass { return LayerTypeIPCM }
+
+// NextLayerType is the payload, the consumer's private data.
+func (h *IPCM) NextLayerType() gopacket.LayerType { return gopacket.LayerTypePayload }
+
+// DecodeFromBytes reads the header; Payload is the consumer's private data.
+func (h *IPCM) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
+	if err := cut(&h.BaseLayer, "IP CM header", IPCMLen, data, df); err != nil {
+		return err
+	}
+	h.MajorVersion, h.MinorVersion = data[0]>>4, data[0]&15
+	h.IPVersion, h.Reserved4 = data[1]>>4, data[1]&15
+	h.SourcePort = be.Uint16(data[2:])
+	h.Source, h.Destination = [16]byte(data[4:20]), [16]byte(data[20:36])
+	return nil
+}
+
+// SerializeTo prepends the header.
+func (h *IPCM) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
+	data, err := buf.PrependBytes(IPCMLen)
+	if err != nil {
+		return err
+	}
+	data[0] = h.MajorVersion<<4 | h.MinorVersion&15
+	data[1] = h.IPVersion<<4 | h.Reserved4&15
+	be.PutUint16(data[2:], h.SourcePort)
+	copy(data[4:], h.Source[:])
+	copy(data[20:], h.Destination[:])
+	return nil
+}
+
+// Addresses are source and destination as the IP version has them.
+func (h *IPCM) Addresses() (source, destination netip.Addr) {
+	if h.IPVersion == 4 {
+		return netip.AddrFrom4([4]byte(h.Source[12:])), netip.AddrFrom4([4]byte(h.Destination[12:]))
+	}
+	return netip.AddrFrom16(h.Source), netip.AddrFrom16(h.Destination)
+}
+
+// String is one line for people.
+func (h *IPCM) String() string {
+	source, destination := h.Addresses()
+	return fmt.Sprintf("IP CM %v port %d > %v", source, h.SourcePort, destination)
+}

@@ -1,0 +1,104 @@
+package rocev2
+
+import (
+	"fmt"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+)
+
+// LRHLen is the length of an LRH in bytes.
+const LRHLen = 8
+
+// The values of [LRH.LNH]: what follows the LRH.
+const (
+	LNHRaw    = 0 // RWH, raw packet
+	LNHIPv6   = 1 // raw IPv6
+	LNHLocal  = 2 // BTH
+	LNHGlobal = 3 // GRH, then BTH
+)
+
+// LRH is the Local Route Header of native InfiniBand (IBTA volume 1, section
+// 7.7).
+//
+//	offset width
+//	0      4 bits  VL
+//	0.4    4       LVer
+//	1      4       SL
+//	1.4    2       reserved
+//	1.6    2       LNH
+//	2      16      DLID
+//	4      5       reserved
+//	4.5    11      packet length in words of 4 bytes, LRH through ICRC
+//	6      16      SLID
+//
+// Fewer than 8 bytes are [ErrTruncated].
+type LRH struct {
+	layers.BaseLayer
+	VL        uint8
+	LVer      uint8
+	SL        uint8
+	Reserved2 uint8
+	LNH       uint8
+	DLID      uint16
+	Reserved5 uint8
+	Words     uint16 // 11 bits, words of 4 bytes
+	SLID      uint16
+}
+
+// LayerType is LayerTypeLRH.
+func (l *LRH) LayerType() gopacket.LayerType { return LayerTypeLRH }
+
+// CanDecode is LayerTypeLRH.
+func (l *LRH) CanDecode() gopacket.LayerClass { return LayerTypeLRH }
+
+// NextLayerType is GRH or BTH as the LNH says, or the payload for raw packets.
+func (l *LRH) NextLayerType() gopacket.LayerType {
+	switch l.LNH {
+	case LNHLocal:
+		return LayerTypeBTH
+	case LNHGlobal:
+		return LayerTypeGRH
+	}
+	return gopacket.LayerTypePayload
+}
+
+// DecodeFromBytes reads the header. Payload ends with the ICRC: the VCRC behind
+// it belongs to the link and is left out when the packet length shows it.
+func (l *LRH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
+	if err := cut(&l.BaseLayer, "LRH", LRHLen, data, df); err != nil {
+		return err
+	}
+	l.VL, l.LVer = data[0]>>4, data[0]&15
+	l.SL, l.Reserved2, l.LNH = data[1]>>4, data[1]>>2&3, data[1]&3
+	l.DLID = be.Uint16(data[2:])
+	l.Reserved5, l.Words = data[4]>>3, be.Uint16(data[4:])&0x7ff
+	l.SLID = be.Uint16(data[6:])
+	if end := int(l.Words) * 4; end >= LRHLen && end < len(data) {
+		l.Payload = data[LRHLen:end]
+	}
+	return nil
+}
+
+// SerializeTo prepends the header. With FixLengths the packet length is worked
+// out from what buf holds, which is to end with the ICRC.
+func (l *LRH) SerializeTo(buf gopacket.SerializeBuffer, opts gopacket.SerializeOptions) error {
+	if opts.FixLengths {
+		l.Words = uint16((len(buf.Bytes()) + LRHLen) / 4)
+	}
+	data, err := buf.PrependBytes(LRHLen)
+	if err != nil {
+		return err
+	}
+	data[0] = l.VL<<4 | l.LVer&15
+	data[1] = l.SL<<4 | l.Reserved2&3<<2 | l.LNH&3
+	be.PutUint16(data[2:], l.DLID)
+	be.PutUint16(data[4:], uint16(l.Reserved5)<<11|l.Words&0x7ff)
+	be.PutUint16(data[6:], l.SLID)
+	return nil
+}
+
+// String is one line for people.
+func (l *LRH) String() string {
+	return fmt.Sprintf("LRH LID %d > %d, SL %d, %d words", l.SLID, l.DLID, l.SL, l.Words)
+}

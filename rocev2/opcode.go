@@ -1,0 +1,212 @@
+package rocev2
+
+import "fmt"
+
+// Opcode is the first byte of a BTH: the transport service in the top three
+// bits, the operation in the lower five (IBTA volume 1, section 9.2).
+type Opcode uint8
+
+// Transport is the transport service of an opcode.
+type Transport uint8
+
+// The transport services, as they stand in the top three bits of an opcode.
+const (
+	RC  Transport = 0x00
+	UC  Transport = 0x20
+	RD  Transport = 0x40
+	UD  Transport = 0x60
+	CNP Transport = 0x80
+	XRC Transport = 0xa0
+)
+
+// The operations of the lower five bits.
+const (
+	OpSendFirst         = 0x00
+	OpSendMiddle        = 0x01
+	OpSendLast          = 0x02
+	OpSendLastImm       = 0x03
+	OpSendOnly          = 0x04
+	OpSendOnlyImm       = 0x05
+	OpWriteFirst        = 0x06
+	OpWriteMiddle       = 0x07
+	OpWriteLast         = 0x08
+	OpWriteLastImm      = 0x09
+	OpWriteOnly         = 0x0a
+	OpWriteOnlyImm      = 0x0b
+	OpReadRequest       = 0x0c
+	OpReadResponseFirst = 0x0d
+	OpReadResponseMid   = 0x0e
+	OpReadResponseLast  = 0x0f
+	OpReadResponseOnly  = 0x10
+	OpAcknowledge       = 0x11
+	OpAtomicAcknowledge = 0x12
+	OpCompareSwap       = 0x13
+	OpFetchAdd          = 0x14
+	OpResync            = 0x15
+	OpSendLastInv       = 0x16
+	OpSendOnlyInv       = 0x17
+	OpFlush             = 0x1c
+	OpAtomicWrite       = 0x1d
+)
+
+// OpcodeCNP is the RoCEv2 congestion notification packet (IBTA annex A17.9.3).
+const OpcodeCNP Opcode = 0x81
+
+// Headers says which headers follow a BTH, and which a [Packet] holds. On the
+// wire they stand in the order of these bits.
+type Headers uint16
+
+// One bit a header.
+const (
+	HasRDETH Headers = 1 << iota
+	HasDETH
+	HasXRCETH
+	HasFETH
+	HasRETH
+	HasAtomicETH
+	HasAETH
+	HasAtomicAckETH
+	HasImmDt
+	HasIETH
+)
+
+// headerBytes is the length of each header, in the order of the bits above.
+var headerBytes = [...]int{4, 8, 4, 4, 16, 28, 4, 8, 4, 4}
+
+// Len is how many bytes the headers take.
+func (h Headers) Len() int {
+	n := 0
+	for i, size := range headerBytes {
+		if h&(1<<i) != 0 {
+			n += size
+		}
+	}
+	return n
+}
+
+// Kind says what an operation does.
+type Kind uint8
+
+// The kinds of operation.
+const (
+	KindReserved Kind = iota
+	KindSend
+	KindWrite
+	KindReadRequest
+	KindReadResponse
+	KindAcknowledge
+	KindAtomic
+	KindAtomicAck
+	KindFlush
+	KindAtomicWrite
+	KindResync
+	KindCongestion
+)
+
+// OpcodeInfo is what there is to know of an opcode.
+type OpcodeInfo struct {
+	Name    string  // as in IBTA volume 1, table 38, "RC SEND Only"
+	Kind    Kind    // what it does
+	Headers Headers // the extended headers that follow the BTH
+	HeadLen int     // how many bytes those take
+	First   bool    // the operation begins with this packet
+	Last    bool    // the operation ends with this packet
+	Request bool    // sent by the requester, with a PSN of its own
+	Known   bool    // the transport has this operation
+}
+
+// operations is the table that every opcode derives from: what RC has.
+var operations = [32]struct {
+	name        string
+	kind        Kind
+	headers     Headers
+	first, last bool
+	request     bool
+}{
+	OpSendFirst:         {"SEND First", KindSend, 0, true, false, true},
+	OpSendMiddle:        {"SEND Middle", KindSend, 0, false, false, true},
+	OpSendLast:          {"SEND Last", KindSend, 0, false, true, true},
+	OpSendLastImm:       {"SEND Last with Immediate", KindSend, HasImmDt, false, true, true},
+	OpSendOnly:          {"SEND Only", KindSend, 0, true, true, true},
+	OpSendOnlyImm:       {"SEND Only with Immediate", KindSend, HasImmDt, true, true, true},
+	OpWriteFirst:        {"RDMA WRITE First", KindWrite, HasRETH, true, false, true},
+	OpWriteMiddle:       {"RDMA WRITE Middle", KindWrite, 0, false, false, true},
+	OpWriteLast:         {"RDMA WRITE Last", KindWrite, 0, false, true, true},
+	OpWriteLastImm:      {"RDMA WRITE Last with Immediate", KindWrite, HasImmDt, false, true, true},
+	OpWriteOnly:         {"RDMA WRITE Only", KindWrite, HasRETH, true, true, true},
+	OpWriteOnlyImm:      {"RDMA WRITE Only with Immediate", KindWrite, HasRETH | HasImmDt, true, true, true},
+	OpReadRequest:       {"RDMA READ Request", KindReadRequest, HasRETH, true, true, true},
+	OpReadResponseFirst: {"RDMA READ Response First", KindReadResponse, HasAETH, true, false, false},
+	OpReadResponseMid:   {"RDMA READ Response Middle", KindReadResponse, 0, false, false, false},
+	OpReadResponseLast:  {"RDMA READ Response Last", KindReadResponse, HasAETH, false, true, false},
+	OpReadResponseOnly:  {"RDMA READ Response Only", KindReadResponse, HasAETH, true, true, false},
+	OpAcknowledge:       {"Acknowledge", KindAcknowledge, HasAETH, true, true, false},
+	OpAtomicAcknowledge: {"ATOMIC Acknowledge", KindAtomicAck, HasAETH | HasAtomicAckETH, true, true, false},
+	OpCompareSwap:       {"CmpSwap", KindAtomic, HasAtomicETH, true, true, true},
+	OpFetchAdd:          {"FetchAdd", KindAtomic, HasAtomicETH, true, true, true},
+	OpResync:            {"RESYNC", KindResync, 0, true, true, true},
+	OpSendLastInv:       {"SEND Last with Invalidate", KindSend, HasIETH, false, true, true},
+	OpSendOnlyInv:       {"SEND Only with Invalidate", KindSend, HasIETH, true, true, true},
+	OpFlush:             {"FLUSH", KindFlush, HasFETH | HasRETH, true, true, true},
+	OpAtomicWrite:       {"ATOMIC WRITE", KindAtomicWrite, HasRETH, true, true, true},
+}
+
+// transports says how each service departs from RC: its name, which of the 32
+// operations it has (a bit each), and the headers that it puts first.
+var transports = [8]struct {
+	name               string
+	operations         uint32
+	requests, everyone Headers
+}{
+	RC >> 5:  {"RC", 0x30df_ffff, 0, 0},
+	UC >> 5:  {"UC", 0x0000_0fff, 0, 0},
+	RD >> 5:  {"RD", 0x003f_ffff, HasDETH, HasRDETH},
+	UD >> 5:  {"UD", 0x0000_0030, HasDETH, 0},
+	XRC >> 5: {"XRC", 0x30df_ffff, HasXRCETH, 0},
+}
+
+// opcodes is worked out once, so that the hot path is one array access.
+var opcodes = func() (table [256]OpcodeInfo) {
+	for i := range table {
+		op, service := operations[i&0x1f], transports[i>>5]
+		info := &table[i]
+		if service.operations>>(i&0x1f)&1 == 0 || op.name == "" {
+			info.Name = fmt.Sprintf("reserved (0x%02x)", i)
+			continue
+		}
+		*info = OpcodeInfo{
+			Name: service.name + " " + op.name, Kind: op.kind, Headers: op.headers | service.everyone,
+			First: op.first, Last: op.last, Request: op.request, Known: true,
+		}
+		if op.request {
+			info.Headers |= service.requests
+		}
+		info.HeadLen = info.Headers.Len()
+	}
+	table[OpcodeCNP] = OpcodeInfo{Name: "CNP", Kind: KindCongestion, First: true, Last: true, Known: true}
+	return table
+}()
+
+// Info returns the table row of the opcode. The row of an opcode that no
+// transport has is not Known, and has no headers.
+func (o Opcode) Info() *OpcodeInfo { return &opcodes[o] }
+
+// Transport is the service that the opcode belongs to.
+func (o Opcode) Transport() Transport { return Transport(o & 0xe0) }
+
+// Operation is the lower five bits, one of the Op constants.
+func (o Opcode) Operation() uint8 { return uint8(o & 0x1f) }
+
+// String is the opcode's name, "RC SEND Only".
+func (o Opcode) String() string { return opcodes[o].Name }
+
+// String is the name of the service, "RC".
+func (t Transport) String() string {
+	if t == CNP {
+		return "CNP"
+	}
+	if name := transports[t>>5].name; name != "" {
+		return name
+	}
+	return fmt.Sprintf("reserved (0x%02x)", uint8(t))
+}

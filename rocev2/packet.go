@@ -1,0 +1,161 @@
+package rocev2
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/google/gopacket"
+)
+
+// Packet is one transport packet: a BTH, the extended headers that its opcode
+// asks for, payload, pad and ICRC. The zero value is ready; decoding into the
+// same Packet again allocates nothing.
+type Packet struct {
+	BTH
+	Headers      Headers // which of the headers below were decoded
+	RDETH        RDETH
+	DETH         DETH
+	XRCETH       XRCETH
+	FETH         FETH
+	RETH         RETH
+	AtomicETH    AtomicETH
+	AETH         AETH
+	AtomicAckETH AtomicAckETH
+	ImmDt        ImmDt
+	IETH         IETH
+
+	// Payload is what was captured of the payload, without the pad.
+	Payload []byte
+	// PayloadLength is how many bytes of payload were on the wire.
+	PayloadLength int
+	// HasICRC says that the ICRC was captured.
+	HasICRC bool
+}
+
+// DecodeFromBytes decodes a packet that was captured whole, BTH through ICRC.
+func (p *Packet) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
+	err := p.Decode(data, len(data))
+	if err != nil {
+		df.SetTruncated()
+	}
+	return err
+}
+
+// Decode reads a packet of which data was captured and length bytes, BTH
+// through ICRC, were on the wire. It keeps sub-slices of data. A capture cut to
+// a snapshot length gives every header that is whole: the error is then nil as
+// long as all headers are, and Payload is shorter than PayloadLength.
+//
+// When an extended header is cut, Headers tells which came before it. Errors
+// wrap [ErrTruncated].
+func (p *Packet) Decode(data []byte, length int) error {
+	p.Headers, p.Payload, p.PayloadLength, p.HasICRC = 0, nil, 0, false
+	p.Pad, p.ICRC = nil, 0
+	if len(data) < BTHLen {
+		return short("BTH", BTHLen, len(data))
+	}
+	if length < len(data) {
+		data = data[:length]
+	}
+	p.BTH.header(data)
+	p.Contents, p.BTH.Payload = data[:BTHLen], data[BTHLen:]
+	info := p.Opcode.Info()
+	at := BTHLen
+	for want := info.Headers; want != 0; want &= want - 1 {
+		h := want & -want
+		if size := h.Len(); len(data)-at < size {
+			return fmt.Errorf("rocev2: %v needs %d bytes of extended header at offset %d, %d left: %w", p.Opcode, size, at, len(data)-at, ErrTruncated)
+		}
+		p.extended(h).header(data[at:])
+		p.Headers |= h
+		at += h.Len()
+	}
+	end := length - ICRCLen - int(p.PadCount)
+	if end < at {
+		return fmt.Errorf("rocev2: %v of %d bytes has no room for %d bytes of headers, %d of pad and the ICRC: %w", p.Opcode, length, at, p.PadCount, ErrTruncated)
+	}
+	p.PayloadLength = end - at
+	if len(data) < end {
+		p.Payload = data[at:]
+		p.BTH.Payload = p.Payload
+		return nil
+	}
+	p.Payload = data[at:end]
+	p.BTH.Payload = p.Payload
+	if len(data) >= length {
+		p.Pad = data[end : end+int(p.PadCount)]
+		p.ICRC = binary.LittleEndian.Uint32(data[length-ICRCLen:])
+		p.HasICRC = true
+	}
+	return nil
+}
+
+// extended is what the headers after a BTH have in common.
+type extended interface {
+	decoder
+	gopacket.SerializableLayer
+	header(data []byte)
+}
+
+// extended is the place of one header in the packet.
+func (p *Packet) extended(h Headers) extended {
+	switch h {
+	case HasRDETH:
+		return &p.RDETH
+	case HasDETH:
+		return &p.DETH
+	case HasXRCETH:
+		return &p.XRCETH
+	case HasFETH:
+		return &p.FETH
+	case HasRETH:
+		return &p.RETH
+	case HasAtomicETH:
+		return &p.AtomicETH
+	case HasAETH:
+		return &p.AETH
+	case HasAtomicAckETH:
+		return &p.AtomicAckETH
+	case HasImmDt:
+		return &p.ImmDt
+	}
+	return &p.IETH
+}
+
+// eachLayer calls visit with the BTH and each extended header, in wire order.
+func (p *Packet) eachLayer(visit func(decoder)) {
+	visit(&p.BTH)
+	for have := p.Headers; have != 0; have &= have - 1 {
+		visit(p.extended(have & -have))
+	}
+}
+
+// NextLayerType is MAD for a datagram to the general services interface, else
+// the payload.
+func (p *Packet) NextLayerType() gopacket.LayerType {
+	if p.DestQPN == 1 && p.Opcode.Transport() == UD && len(p.Payload) >= MADLen {
+		return LayerTypeMAD
+	}
+	return gopacket.LayerTypePayload
+}
+
+// LayerPayload is what follows the last header.
+func (p *Packet) LayerPayload() []byte { return p.Payload }
+
+// SerializeTo prepends BTH and extended headers to what buf holds, the payload,
+// and appends pad and ICRC, as [BTH.SerializeTo] does.
+func (p *Packet) SerializeTo(buf gopacket.SerializeBuffer, opts gopacket.SerializeOptions) error {
+	if opts.FixLengths {
+		p.PadCount = uint8(-len(buf.Bytes()) & 3)
+		p.Pad = make([]byte, p.PadCount)
+		opts.FixLengths = false
+	}
+	for bit := HasIETH; bit != 0; bit >>= 1 {
+		if p.Headers&bit != 0 {
+			if err := p.extended(bit).SerializeTo(buf, opts); err != nil {
+				return err
+			}
+		}
+	}
+	return p.BTH.SerializeTo(buf, opts)
+}

@@ -1,0 +1,62 @@
+package rocev2
+
+import (
+	"fmt"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+)
+
+// RDETHLen is the length of an RDETH in bytes.
+const RDETHLen = 4
+
+// RDETH is the Reliable Datagram Extended Transport Header (IBTA volume 1, section 9.3.1).
+//
+//	offset width
+//	0      8 bits  reserved
+//	1      24      end-to-end context
+//
+// Fewer than 4 bytes are [ErrTruncated].
+type RDETH struct {
+	layers.BaseLayer
+	Reserved8 uint8
+	EEContext uint32 // 24 bits
+}
+
+// LayerType is LayerTypeRDETH.
+func (d *RDETH) LayerType() gopacket.LayerType { return LayerTypeRDETH }
+
+// CanDecode is LayerTypeRDETH.
+func (d *RDETH) CanDecode() gopacket.LayerClass { return LayerTypeRDETH }
+
+// NextLayerType is the payload.
+func (d *RDETH) NextLayerType() gopacket.LayerType { return gopacket.LayerTypePayload }
+
+// header reads the 4 bytes; the caller has proven that they are there.
+func (d *RDETH) header(data []byte) {
+	d.Contents = data[:RDETHLen]
+	d.Reserved8 = data[0]
+	d.EEContext = be.Uint32(data) & 0xffffff
+}
+
+// DecodeFromBytes reads the header; Payload is what follows it.
+func (d *RDETH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
+	if err := cut(&d.BaseLayer, "RDETH", RDETHLen, data, df); err != nil {
+		return err
+	}
+	d.header(data)
+	return nil
+}
+
+// SerializeTo prepends the header.
+func (d *RDETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
+	data, err := buf.PrependBytes(RDETHLen)
+	if err != nil {
+		return err
+	}
+	be.PutUint32(data, uint32(d.Reserved8)<<24|d.EEContext&0xffffff)
+	return nil
+}
+
+// String is one line for people.
+func (d *RDETH) String() string { return fmt.Sprintf("RDETH EE context 0x%06x", d.EEContext) }
