@@ -1,14 +1,522 @@
 package dissect
 
 import (
+	"net/netip"
+	"strconv"
+
 	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect/field"
+	"github.com/rdmadump/rdmadump/dissect/nfs"
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
-type details struct{}
+// Packet is one frame, described. Its nodes alias the frame.
+type Packet struct {
+	Number     int64
+	Time       Time
+	Length     int // bytes on the wire
+	Captured   int // bytes in the capture
+	Src, Dst   netip.Addr
+	SrcLID     uint16 // native InfiniBand
+	DstLID     uint16
+	Transport  string // empty when the packet carries no RDMA
+	Connection int    // -1 for none
+	ICRC       rocev2.ICRCResult
+	Summary    []byte
+	Data       []byte // the frame
+	Nodes      []Node // headers and their fields, in wire order; see [Node]
+}
 
-type Packet struct{}
+// NodeKind says what a node of a packet's tree is.
+type NodeKind uint8
 
+// The kinds of node: objects and lists enclose what follows, up to their end.
+const (
+	NodeObject NodeKind = iota
+	NodeList
+	NodeEndObject
+	NodeEndList
+	NodeField  // a field of a table: Field and Data say all
+	NodeText   // Text
+	NodeNumber // Number
+	NodeNull
+)
+
+// Node is an element of a packet's tree, in the order of a walk through it.
+type Node struct {
+	Kind   NodeKind
+	Name   string // JSON key; empty in a list
+	Label  string // for people
+	Offset int    // in the frame, bytes; -1 when the node is none of its bytes
+	Length int    // bytes
+	Field  *field.Field
+	Data   []byte // of the header that Field is in
+	Text   string
+	Number int64
+}
+
+// details is what a packet is described with; it is used again for each.
+type details struct {
+	packet Packet
+	header rpcrdma.Header
+	rpc    oncrpc.Header
+	ops    nfs.Compound
+	mad    rocev2.MAD
+	req    rocev2.REQ
+}
+
+// describe makes the packet record of a frame.
 func (d *Dissector) describe(f *capture.Frame, carries capture.Carries, icrc rocev2.ICRCResult, c *conn, err error) *Packet {
+	l := &d.link
+	p := &d.details.packet
+	*p = Packet{
+		Number: f.Number, Time: Time(f.Time), Length: f.Length, Captured: len(f.Data), Src: l.Src, Dst: l.Dst,
+		SrcLID: l.SrcLID, DstLID: l.DstLID, Connection: -1, ICRC: icrc, Summary: p.Summary[:0], Data: f.Data, Nodes: p.Nodes[:0],
+	}
+	if c != nil {
+		p.Connection = c.id
+	}
+	for i, h := range l.Headers() {
+		again := 1
+		for _, outer := range l.Headers()[:i] {
+			if outer.Name == h.Name {
+				again++
+			}
+		}
+		if table := linkTables[h.Name]; table != nil {
+			p.header(table, h.Offset, f.Data[h.Offset:h.Offset+h.Length])
+		} else {
+			p.open(NodeObject, h.Name, h.Name, h.Offset, h.Length)
+			p.close()
+		}
+		if again > 1 { // tags and tunnels repeat: "vlan", "vlan_2"
+			p.rename(h.Offset, h.Name+"_"+itoa(int64(again)))
+		}
+	}
+	switch carries {
+	case capture.CarriesRoCEv2, capture.CarriesRoCEv1, capture.CarriesInfiniBand:
+		p.Transport = transportName(carries)
+		d.describeTransport(p, c, err)
+	case capture.CarriesMalformed:
+		p.say("malformed headers")
+	case capture.CarriesUnknownLink:
+		p.say("unknown link type ")
+		p.Summary = strconv.AppendUint(p.Summary, uint64(f.LinkType), 10)
+	default:
+		p.say(l.Protocol)
+		if l.SrcPort != 0 || l.DstPort != 0 {
+			p.say(" port ")
+			p.Summary = strconv.AppendUint(p.Summary, uint64(l.SrcPort), 10)
+			p.say(" > ")
+			p.Summary = strconv.AppendUint(p.Summary, uint64(l.DstPort), 10)
+		}
+	}
+	return p
+}
+
+// rename gives the header that starts at offset another name.
+func (p *Packet) rename(offset int, name string) {
+	for i := range p.Nodes {
+		if n := &p.Nodes[i]; n.Kind == NodeObject && n.Offset == offset {
+			n.Name = name
+		}
+	}
+}
+
+// linkTables has the tables of the headers that capture.Link finds.
+var linkTables = map[string]*field.Header{
+	"ethernet": &field.Ethernet, "vlan": &field.VLAN, "sll": &field.SLL, "sll2": &field.SLL2, "erf": &field.ERF,
+	"ipv4": &field.IPv4Header, "ipv6": &field.IPv6Header, "udp": &field.UDP, "lrh": &field.LRH, "grh": &field.GRH,
+	"vxlan": &field.VXLAN, "gre": &field.GRE,
+}
+
+func (p *Packet) say(s string) { p.Summary = append(p.Summary, s...) }
+
+func (p *Packet) open(kind NodeKind, name, label string, offset, length int) {
+	p.Nodes = append(p.Nodes, Node{Kind: kind, Name: name, Label: label, Offset: offset, Length: length})
+}
+
+func (p *Packet) close() { p.Nodes = append(p.Nodes, Node{Kind: NodeEndObject}) }
+
+func (p *Packet) closeList() { p.Nodes = append(p.Nodes, Node{Kind: NodeEndList}) }
+
+func (p *Packet) text(name, label, value string, offset, length int) {
+	p.Nodes = append(p.Nodes, Node{Kind: NodeText, Name: name, Label: label, Text: value, Offset: offset, Length: length})
+}
+
+func (p *Packet) number(name, label string, value int64, offset, length int) {
+	p.Nodes = append(p.Nodes, Node{Kind: NodeNumber, Name: name, Label: label, Number: value, Offset: offset, Length: length})
+}
+
+// fields adds the fields of a table, those that are whole.
+func (p *Packet) fields(table *field.Header, offset int, data []byte) {
+	for i := range table.Fields {
+		f := &table.Fields[i]
+		if f.Whole(data) {
+			p.Nodes = append(p.Nodes, Node{
+				Kind: NodeField, Name: f.Name, Label: f.Label, Field: f, Data: data, Offset: offset + f.Bit/8, Length: (f.Bit%8 + f.Bits + 7) / 8,
+			})
+		}
+	}
+}
+
+// header adds a header of fixed layout.
+func (p *Packet) header(table *field.Header, offset int, data []byte) {
+	p.open(NodeObject, table.Name, table.Label, offset, len(data))
+	p.fields(table, offset, data)
+	p.close()
+}
+
+// extendedTables has the tables of the extended headers, in wire order.
+var extendedTables = [...]struct {
+	bit   rocev2.Headers
+	table *field.Header
+}{
+	{rocev2.HasRDETH, &field.RDETH}, {rocev2.HasDETH, &field.DETH}, {rocev2.HasXRCETH, &field.XRCETH},
+	{rocev2.HasFETH, &field.FETH}, {rocev2.HasRETH, &field.RETH}, {rocev2.HasAtomicETH, &field.AtomicETH},
+	{rocev2.HasAETH, &field.AETH}, {rocev2.HasAtomicAckETH, &field.AtomicAckETH}, {rocev2.HasImmDt, &field.ImmDt},
+	{rocev2.HasIETH, &field.IETH},
+}
+
+// describeTransport adds BTH, extended headers and what the payload is.
+func (d *Dissector) describeTransport(p *Packet, c *conn, err error) {
+	t, l := &d.packet, &d.link
+	if len(l.Transport) >= rocev2.BTHLen {
+		at := l.Offset
+		p.header(&field.BTH, at, l.Transport[:rocev2.BTHLen])
+		at += rocev2.BTHLen
+		for _, e := range extendedTables {
+			if t.Headers&e.bit != 0 {
+				n := e.bit.Len()
+				p.header(e.table, at, l.Transport[at-l.Offset:at-l.Offset+n])
+				at += n
+			}
+		}
+		p.say(t.Opcode.String())
+		p.say(" QPN ")
+		p.Summary = appendHex(p.Summary, uint64(t.DestQPN), 6)
+		p.say(" PSN ")
+		p.Summary = strconv.AppendUint(p.Summary, uint64(t.PSN), 10)
+		if err == nil {
+			d.describePayload(p, c, at)
+		}
+	}
+	if err != nil {
+		p.say(" malformed: ")
+		p.say(err.Error())
+		p.text("error", "Error", err.Error(), -1, 0)
+	}
+}
+
+func (d *Dissector) describePayload(p *Packet, c *conn, at int) {
+	t := &d.packet
+	if t.Headers&rocev2.HasRETH != 0 {
+		p.say(" R_Key ")
+		p.Summary = appendHex(p.Summary, uint64(t.RETH.RKey), 8)
+		p.say(" length ")
+		p.Summary = strconv.AppendUint(p.Summary, uint64(t.RETH.DMALength), 10)
+	}
+	if t.Headers&rocev2.HasAETH != 0 && t.Opcode.Info().Kind == rocev2.KindAcknowledge {
+		p.say(" ")
+		if s := t.AETH.Syndrome; s.IsAck() {
+			p.say("ACK")
+		} else {
+			p.say(s.String())
+		}
+	}
+	if t.Headers&rocev2.HasIETH != 0 {
+		p.say(" invalidates ")
+		p.Summary = appendHex(p.Summary, uint64(t.IETH.RKey), 8)
+	}
+	info := t.Opcode.Info()
+	switch {
+	case t.DestQPN == 1 && t.Opcode.Transport() == rocev2.UD:
+		d.describeMAD(p, at)
+		return
+	case info.Kind == rocev2.KindSend && info.First && c != nil && c.isRPC:
+		d.describeRPCRDMA(p, c, at)
+	}
+	if t.PayloadLength > 0 {
+		p.number("payload_bytes", "Payload bytes", int64(t.PayloadLength), at, len(t.Payload))
+	}
+}
+
+// describeMAD adds a management datagram.
+func (d *Dissector) describeMAD(p *Packet, at int) {
+	data := d.packet.Payload
+	m := &d.details.mad
+	if m.DecodeFromBytes(data, noFeedback{}) != nil {
+		return
+	}
+	p.header(&field.MAD, at, m.Contents)
+	p.say(" MAD ")
+	table := field.CM[m.Attribute]
+	if m.Class != rocev2.ClassCM || table == nil {
+		return
+	}
+	at += rocev2.MADLen
+	body := m.Payload[:min(len(m.Payload), rocev2.CMSize)]
+	p.open(NodeObject, "cm", table.Label, at, len(body))
+	p.text("message", "Message", m.Attribute.String(), at, 0)
+	p.fields(table, at, body)
+	p.say("CM ")
+	p.say(m.Attribute.String())
+	private := table.Field("private_data")
+	if private.Whole(body) {
+		raw, offset := private.Raw(body), at+private.Bit/8
+		if m.Attribute == rocev2.CMReq && d.details.req.DecodeFromBytes(body, noFeedback{}) == nil {
+			if id := d.details.req.ServiceID; id>>24 == 1 {
+				p.say(" port ")
+				p.Summary = strconv.AppendUint(p.Summary, id&0xffff, 10)
+				p.header(&field.IPCM, offset, raw[:rocev2.IPCMLen])
+				raw, offset = raw[rocev2.IPCMLen:], offset+rocev2.IPCMLen
+			}
+		}
+		if m.Attribute == rocev2.CMReq || m.Attribute == rocev2.CMRep {
+			if found, ok, _ := rpcrdma.FindPrivateData(raw); ok {
+				p.header(&field.PrivateData, offset+found.Offset, raw[found.Offset:found.Offset+rpcrdma.PrivateDataLen])
+			}
+		}
+	}
+	p.close()
+}
+
+// describeRPCRDMA adds the RPC-over-RDMA header at the start of a Send, and the
+// RPC header behind it, as far as this packet has them.
+func (d *Dissector) describeRPCRDMA(p *Packet, c *conn, at int) {
+	h, data := &d.details.header, d.packet.Payload
+	err := h.Decode(data)
+	p.open(NodeObject, "rpcrdma", "RPC-over-RDMA", at, h.Length)
+	for i := range field.RPCRDMA.Fields {
+		f := &field.RPCRDMA.Fields[i]
+		if !f.Whole(data) {
+			break
+		}
+		if f.Name == "rdma_proc" {
+			p.text(f.Name, f.Label, h.Proc.String(), at+f.Bit/8, 4)
+			continue
+		}
+		p.Nodes = append(p.Nodes, Node{Kind: NodeField, Name: f.Name, Label: f.Label, Field: f, Data: data, Offset: at + f.Bit/8, Length: 4})
+	}
+	if h.Length >= rpcrdma.FixedLen {
+		p.say(" | ")
+		p.say(h.Proc.String())
+		p.say(" XID ")
+		p.Summary = appendHex(p.Summary, uint64(h.XID), 8)
+		p.say(" credits ")
+		p.Summary = strconv.AppendUint(p.Summary, uint64(h.Credits), 10)
+		switch h.Proc {
+		case rpcrdma.Error:
+			p.say(" ")
+			p.say(h.Err.String())
+			p.text("rdma_err", "Error", h.Err.String(), at+16, 4)
+			if h.Err == rpcrdma.ErrVers {
+				p.number("vers_low", "Lowest version", int64(h.VersLow), at+20, 4)
+				p.number("vers_high", "Highest version", int64(h.VersHigh), at+24, 4)
+			}
+		case rpcrdma.MsgP:
+			p.number("align", "Alignment", int64(h.Align), at+16, 4)
+			p.number("thresh", "Threshold", int64(h.Thresh), at+20, 4)
+			p.chunkLists(h, at+24)
+		case rpcrdma.Msg, rpcrdma.NoMsg:
+			if h.Vers == rpcrdma.Version {
+				p.chunkLists(h, at+16)
+			}
+		}
+	}
+	if err != nil {
+		p.text("error", "Error", err.Error(), -1, 0)
+		p.say(" malformed")
+	}
+	p.number("header_bytes", "Header bytes", int64(h.Length), at, h.Length)
+	p.close()
+	if err == nil && h.Vers == rpcrdma.Version && h.Proc == rpcrdma.Msg && len(data) > h.Length {
+		d.describeRPC(p, c, h, at+h.Length, data[h.Length:])
+	}
+}
+
+// chunkLists adds the three chunk lists, which start at offset at of the frame.
+func (p *Packet) chunkLists(h *rpcrdma.Header, at int) {
+	p.open(NodeList, "read_chunks", "Read list", at, 0)
+	for i, s := range h.Reads {
+		if i == 0 || s.Position != h.Reads[i-1].Position {
+			if i > 0 {
+				p.closeList()
+				p.close()
+			}
+			p.open(NodeObject, "", "Read chunk", at+4, 0)
+			p.number("position", "Position", int64(s.Position), at+4, 4)
+			p.open(NodeList, "segments", "Segments", at+8, 0)
+		}
+		p.segment(at + 8)
+		at += 4 + 4 + rpcrdma.SegmentLen
+	}
+	if len(h.Reads) > 0 {
+		p.closeList()
+		p.close()
+	}
+	p.closeList()
+	at += 4
+	p.open(NodeList, "write_chunks", "Write list", at, 0)
+	for i := range h.WriteEnds {
+		at = p.chunk("", "Write chunk", len(h.WriteChunk(i)), at)
+	}
+	p.closeList()
+	at += 4
+	if !h.HasReply {
+		p.Nodes = append(p.Nodes, Node{Kind: NodeNull, Name: "reply_chunk", Label: "Reply chunk", Offset: at, Length: 4})
+		return
+	}
+	p.chunk("reply_chunk", "Reply chunk", len(h.Reply), at)
+}
+
+// chunk adds a Write chunk or Reply chunk whose "present" word is at offset at,
+// and returns the offset behind it.
+func (p *Packet) chunk(name, label string, segments, at int) int {
+	p.open(NodeObject, name, label, at, 8+segments*rpcrdma.SegmentLen)
+	p.open(NodeList, "segments", "Segments", at+4, 0)
+	at += 8
+	for range segments {
+		p.segment(at)
+		at += rpcrdma.SegmentLen
+	}
+	p.closeList()
+	p.close()
+	return at
+}
+
+// segment adds a segment that stands at an offset of the frame.
+func (p *Packet) segment(at int) {
+	if at+rpcrdma.SegmentLen > len(p.Data) {
+		return
+	}
+	p.open(NodeObject, "", "Segment", at, rpcrdma.SegmentLen)
+	p.fields(&field.Segment, at, p.Data[at:at+rpcrdma.SegmentLen])
+	p.close()
+}
+
+// describeRPC adds an RPC header.
+func (d *Dissector) describeRPC(p *Packet, c *conn, h *rpcrdma.Header, at int, data []byte) {
+	r := &d.details.rpc
+	err := r.Decode(data)
+	if r.Length < 8 {
+		return
+	}
+	p.open(NodeObject, "rpc", "Remote Procedure Call", at, r.Length)
+	p.Nodes = append(p.Nodes, Node{Kind: NodeField, Name: "xid", Label: "XID", Field: &field.RPC.Fields[0], Data: data, Offset: at, Length: 4})
+	p.text("message_type", "Message type", r.Type.String(), at+4, 4)
+	switch {
+	case r.Type == oncrpc.Call && r.Length >= 24:
+		d.describeCall(p, r, h, at, data)
+	case r.Type == oncrpc.Reply && err == nil:
+		p.text("rpc_status", "Status", r.Status(), at+8, r.Length-8)
+		p.say(" Reply ")
+		p.say(r.Status())
+		d.describeReply(p, c, h, at, data)
+	}
+	if err != nil {
+		p.text("error", "Error", err.Error(), -1, 0)
+	}
+	p.close()
+}
+
+func (d *Dissector) describeCall(p *Packet, r *oncrpc.Header, h *rpcrdma.Header, at int, data []byte) {
+	p.number("rpc_vers", "RPC version", int64(r.RPCVersion), at+8, 4)
+	p.number("program", "Program", int64(r.Program), at+12, 4)
+	program, procedure := nfs.ProgramName(r.Program), nfs.ProcedureName(r.Program, r.Version, r.Procedure)
+	p.textOrNull("program_name", "Program name", program, at+12)
+	p.number("version", "Program version", int64(r.Version), at+16, 4)
+	p.number("procedure", "Procedure", int64(r.Procedure), at+20, 4)
+	p.textOrNull("procedure_name", "Procedure name", procedure, at+20)
+	p.text("credential", "Credential", r.Credential.Flavor.String(), at+24, 8+len(r.Credential.Body))
+	p.text("verifier", "Verifier", r.Verifier.Flavor.String(), at+32+(len(r.Credential.Body)+3)&^3, 8+len(r.Verifier.Body))
+	p.say(" Call ")
+	p.say(program)
+	p.Summary = strconv.AppendUint(p.Summary, uint64(r.Version), 10)
+	p.say(" ")
+	p.say(procedure)
+	callback := nfs.IsCallback(r.Program)
+	if r.Procedure != 1 || !callback && (r.Program != nfs.ProgramNFS || r.Version != 4) || r.Length > len(data) {
+		return
+	}
+	body := data[r.Length:]
+	if g, ok := r.Credential.GSS(); ok && g.Service != oncrpc.ServiceNone {
+		if g.Service == oncrpc.ServicePrivacy || len(body) < 8 {
+			return
+		}
+		body = body[8:]
+	}
+	// What a Read chunk took out matters to what stands behind it.
+	var holes [8]nfs.Hole
+	n := 0
+	for i, s := range h.Reads {
+		if i > 0 && s.Position == h.Reads[i-1].Position || s.Position == 0 || n == len(holes) {
+			continue
+		}
+		holes[n].Position = int64(s.Position) - int64(len(data)-len(body))
+		n++
+	}
+	d.details.ops.Arguments(nfs.NewStream(body, holes[:n]), callback)
+	p.operations(d.details.ops.Operations)
+}
+
+func (d *Dissector) describeReply(p *Packet, c *conn, h *rpcrdma.Header, at int, data []byte) {
+	r := &d.details.rpc
+	if !c.nfs4 || !r.Succeeded() {
+		return
+	}
+	var holes [8]nfs.Hole
+	n := 0
+	for i := range h.WriteEnds {
+		for _, s := range h.WriteChunk(i) {
+			if s.Length > 0 && n < len(holes) {
+				holes[n] = nfs.Hole{Position: -1}
+				n++
+				break
+			}
+		}
+	}
+	o := &d.details.ops
+	if o.Results(nfs.NewStream(data[r.Length:], holes[:n]), false); !o.Complete || o.Count == 0 {
+		return
+	}
+	p.text("nfs_status", "NFS status", nfs.StatusName(4, o.Status), at+r.Length, 4)
+	p.say(" ")
+	p.say(nfs.StatusName(4, o.Status))
+	p.operations(o.Operations)
+}
+
+func (p *Packet) operations(names []string) {
+	p.open(NodeList, "operations", "Operations", -1, 0)
+	for i, name := range names {
+		p.text("", "Operation", name, -1, 0)
+		if i == 0 {
+			p.say(" ")
+		} else {
+			p.say("+")
+		}
+		p.say(name)
+	}
+	p.closeList()
+}
+
+func (p *Packet) textOrNull(name, label, value string, at int) {
+	if value == "" {
+		p.Nodes = append(p.Nodes, Node{Kind: NodeNull, Name: name, Label: label, Offset: at, Length: 4})
+		return
+	}
+	p.text(name, label, value, at, 4)
+}
+
+// XID is that of the RPC-over-RDMA header in the packet, nil when it has none.
+func (p *Packet) XID() *Hex32 {
+	for i := range p.Nodes {
+		if n := &p.Nodes[i]; n.Kind == NodeField && n.Field == &field.RPCRDMA.Fields[0] {
+			xid := Hex32(n.Field.Uint(n.Data))
+			return &xid
+		}
+	}
 	return nil
 }

@@ -1,0 +1,91 @@
+// Package field describes every header that rdmadump reads as a table of
+// fields: name, place, width, form. Trees, JSON, filters and schemas all come
+// from these tables, so that a field is described once.
+//
+// To add a field, add its row in tables.go; to add a header, add its table and
+// hand its bytes to the tree in the dissect package.
+package field
+
+import "encoding/binary"
+
+// Format is how a field's value is shown.
+type Format uint8
+
+// The formats. In JSON, hex values are strings of fixed width and all others
+// numbers; flags are booleans, addresses and bytes are strings.
+const (
+	Dec Format = iota
+	Hex
+	Flag
+	IPv4
+	IPv6  // 128 bits: an IPv6 address or GID
+	MAC   // 48 bits
+	Bytes // hex digits, to the end of the header when Bits is 0
+)
+
+// Field is one field of a header.
+type Field struct {
+	Name   string              // in JSON and filters, snake_case
+	Label  string              // for people
+	Bit    int                 // offset in bits from the start of the header, most significant bit first
+	Bits   int                 // width
+	Format Format              // how to show it
+	Names  func(uint64) string // what a value is called, shown beside it; JSON adds it as Name + "_name"
+	Alias  string              // Wireshark's name for it
+}
+
+// Header is a header of fixed layout.
+type Header struct {
+	Name   string // in JSON, lower case
+	Label  string
+	Length int // bytes; a cut header is shown as far as its fields are whole
+	Fields []Field
+}
+
+// Whole says whether data has all of the field.
+func (f *Field) Whole(data []byte) bool { return f.Bit+f.Bits <= len(data)*8 }
+
+// Uint reads a field of at most 64 bits; the caller has made sure that it is
+// whole.
+func (f *Field) Uint(data []byte) uint64 {
+	at, bit := f.Bit/8, f.Bit%8
+	if bit == 0 { // most are whole bytes
+		switch f.Bits {
+		case 8:
+			return uint64(data[at])
+		case 16:
+			return uint64(binary.BigEndian.Uint16(data[at:]))
+		case 32:
+			return uint64(binary.BigEndian.Uint32(data[at:]))
+		case 64:
+			return binary.BigEndian.Uint64(data[at:])
+		}
+	}
+	var v uint64
+	for end := f.Bit + f.Bits; at*8 < end; at++ {
+		v = v<<8 | uint64(data[at])
+	}
+	v >>= at*8 - f.Bit - f.Bits
+	if f.Bits < 64 {
+		v &= 1<<f.Bits - 1
+	}
+	return v
+}
+
+// Raw is the bytes of a field that is made of whole bytes.
+func (f *Field) Raw(data []byte) []byte {
+	if f.Bits == 0 {
+		return data[min(f.Bit/8, len(data)):]
+	}
+	return data[f.Bit/8 : (f.Bit+f.Bits)/8]
+}
+
+// Field returns the field of that name, nil when the header has none.
+func (h *Header) Field(name string) *Field {
+	for i := range h.Fields {
+		if h.Fields[i].Name == name {
+			return &h.Fields[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,403 @@
+package field
+
+import (
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/rocev2"
+)
+
+// row is a field that starts at a byte, rowAt one that starts at a bit of it.
+func row(name, label string, at, bits int, format Format, alias string) Field {
+	return Field{Name: name, Label: label, Bit: at * 8, Bits: bits, Format: format, Alias: alias}
+}
+
+func rowAt(name, label string, at, bit, bits int, format Format, alias string) Field {
+	return Field{Name: name, Label: label, Bit: at*8 + bit, Bits: bits, Format: format, Alias: alias}
+}
+
+// named gives a field names for its values.
+func named(f Field, names func(uint64) string) Field {
+	f.Names = names
+	return f
+}
+
+// enum names values by number.
+func enum(names map[uint64]string) func(uint64) string {
+	return func(v uint64) string { return names[v] }
+}
+
+var etherTypes = enum(map[uint64]string{
+	0x0800: "IPv4", 0x0806: "ARP", 0x8100: "802.1Q", 0x86dd: "IPv6", 0x88a8: "802.1ad", 0x8915: "RoCEv1",
+})
+
+var protocols = enum(map[uint64]string{1: "ICMP", 4: "IPv4", 6: "TCP", 17: "UDP", 41: "IPv6", 47: "GRE", 58: "ICMPv6"})
+
+// The link and network headers.
+var (
+	Ethernet = Header{"ethernet", "Ethernet", 14, []Field{
+		row("dst", "Destination", 0, 48, MAC, "eth.dst"),
+		row("src", "Source", 6, 48, MAC, "eth.src"),
+		named(row("ethertype", "EtherType", 12, 16, Hex, "eth.type"), etherTypes),
+	}}
+	VLAN = Header{"vlan", "VLAN tag", 4, []Field{
+		rowAt("priority", "Priority", 0, 0, 3, Dec, "vlan.priority"),
+		rowAt("dei", "Drop eligible", 0, 3, 1, Flag, "vlan.dei"),
+		rowAt("id", "VLAN ID", 0, 4, 12, Dec, "vlan.id"),
+		named(row("ethertype", "EtherType", 2, 16, Hex, "vlan.etype"), etherTypes),
+	}}
+	SLL = Header{"sll", "Linux cooked", 16, []Field{
+		row("packet_type", "Packet type", 0, 16, Dec, "sll.pkttype"),
+		row("arphrd", "Link type", 2, 16, Dec, "sll.hatype"),
+		row("address_length", "Address length", 4, 16, Dec, "sll.halen"),
+		row("address", "Address", 6, 64, Bytes, "sll.src.other"),
+		named(row("ethertype", "EtherType", 14, 16, Hex, "sll.etype"), etherTypes),
+	}}
+	SLL2 = Header{"sll2", "Linux cooked v2", 20, []Field{
+		named(row("ethertype", "EtherType", 0, 16, Hex, "sll.etype"), etherTypes),
+		row("reserved", "Reserved", 2, 16, Hex, ""),
+		row("interface", "Interface index", 4, 32, Dec, "sll.ifindex"),
+		row("arphrd", "Link type", 8, 16, Dec, "sll.hatype"),
+		row("packet_type", "Packet type", 10, 8, Dec, "sll.pkttype"),
+		row("address_length", "Address length", 11, 8, Dec, "sll.halen"),
+		row("address", "Address", 12, 64, Bytes, "sll.src.other"),
+	}}
+	ERF = Header{"erf", "Extensible Record Format", 16, []Field{
+		row("timestamp", "Timestamp", 0, 64, Bytes, "erf.ts"),
+		rowAt("extended", "Extension headers follow", 8, 0, 1, Flag, "erf.ehdr"),
+		rowAt("record_type", "Type", 8, 1, 7, Dec, "erf.types.type"),
+		row("flags", "Flags", 9, 8, Hex, "erf.flags"),
+		row("record_length", "Record length", 10, 16, Dec, "erf.rlen"),
+		row("lost", "Loss counter", 12, 16, Dec, "erf.lctr"),
+		row("wire_length", "Wire length", 14, 16, Dec, "erf.wlen"),
+	}}
+	IPv4Header = Header{"ipv4", "Internet Protocol 4", 20, []Field{
+		rowAt("ip_version", "Version", 0, 0, 4, Dec, "ip.version"),
+		rowAt("header_words", "Header length in words", 0, 4, 4, Dec, "ip.hdr_len"),
+		rowAt("dscp", "DSCP", 1, 0, 6, Dec, "ip.dsfield.dscp"),
+		rowAt("ecn", "ECN", 1, 6, 2, Dec, "ip.dsfield.ecn"),
+		row("total_length", "Total length", 2, 16, Dec, "ip.len"),
+		row("identification", "Identification", 4, 16, Hex, "ip.id"),
+		rowAt("reserved", "Reserved", 6, 0, 1, Flag, "ip.flags.rb"),
+		rowAt("dont_fragment", "Don't fragment", 6, 1, 1, Flag, "ip.flags.df"),
+		rowAt("more_fragments", "More fragments", 6, 2, 1, Flag, "ip.flags.mf"),
+		rowAt("fragment_offset", "Fragment offset in 8 bytes", 6, 3, 13, Dec, "ip.frag_offset"),
+		row("ttl", "Time to live", 8, 8, Dec, "ip.ttl"),
+		named(row("protocol", "Protocol", 9, 8, Dec, "ip.proto"), protocols),
+		row("checksum", "Checksum", 10, 16, Hex, "ip.checksum"),
+		row("src", "Source", 12, 32, IPv4, "ip.src"),
+		row("dst", "Destination", 16, 32, IPv4, "ip.dst"),
+	}}
+	IPv6Header = Header{"ipv6", "Internet Protocol 6", 40, []Field{
+		rowAt("ip_version", "Version", 0, 0, 4, Dec, "ipv6.version"),
+		rowAt("traffic_class", "Traffic class", 0, 4, 8, Hex, "ipv6.tclass"),
+		rowAt("flow_label", "Flow label", 1, 4, 20, Hex, "ipv6.flow"),
+		row("payload_length", "Payload length", 4, 16, Dec, "ipv6.plen"),
+		named(row("next_header", "Next header", 6, 8, Dec, "ipv6.nxt"), protocols),
+		row("hop_limit", "Hop limit", 7, 8, Dec, "ipv6.hlim"),
+		row("src", "Source", 8, 128, IPv6, "ipv6.src"),
+		row("dst", "Destination", 24, 128, IPv6, "ipv6.dst"),
+	}}
+	UDP = Header{"udp", "User Datagram Protocol", 8, []Field{
+		row("src_port", "Source port", 0, 16, Dec, "udp.srcport"),
+		row("dst_port", "Destination port", 2, 16, Dec, "udp.dstport"),
+		row("length", "Length", 4, 16, Dec, "udp.length"),
+		row("checksum", "Checksum", 6, 16, Hex, "udp.checksum"),
+	}}
+	VXLAN = Header{"vxlan", "VXLAN", 8, []Field{
+		row("flags", "Flags", 0, 16, Hex, "vxlan.flags"),
+		row("group", "Group policy", 2, 16, Dec, "vxlan.gbp"),
+		row("vni", "VNI", 4, 24, Dec, "vxlan.vni"),
+		row("reserved", "Reserved", 7, 8, Hex, "vxlan.reserved8"),
+	}}
+	GRE = Header{"gre", "Generic Routing Encapsulation", 4, []Field{
+		row("flags", "Flags and version", 0, 16, Hex, "gre.flags_and_version"),
+		named(row("protocol", "Protocol", 2, 16, Hex, "gre.proto"), etherTypes),
+	}}
+)
+
+// The InfiniBand transport (package rocev2).
+var (
+	LRH = Header{"lrh", "Local Route Header", rocev2.LRHLen, []Field{
+		rowAt("vl", "Virtual lane", 0, 0, 4, Dec, "infiniband.lrh.vl"),
+		rowAt("lver", "Link version", 0, 4, 4, Dec, "infiniband.lrh.lver"),
+		rowAt("sl", "Service level", 1, 0, 4, Dec, "infiniband.lrh.sl"),
+		rowAt("reserved2", "Reserved", 1, 4, 2, Dec, "infiniband.lrh.reserved2"),
+		rowAt("lnh", "Link next header", 1, 6, 2, Dec, "infiniband.lrh.lnh"),
+		row("dlid", "Destination LID", 2, 16, Dec, "infiniband.lrh.dlid"),
+		rowAt("reserved5", "Reserved", 4, 0, 5, Dec, "infiniband.lrh.reserved5"),
+		rowAt("words", "Packet length in words", 4, 5, 11, Dec, "infiniband.lrh.pktlen"),
+		row("slid", "Source LID", 6, 16, Dec, "infiniband.lrh.slid"),
+	}}
+	GRH = Header{"grh", "Global Route Header", rocev2.GRHLen, []Field{
+		rowAt("ip_version", "IP version", 0, 0, 4, Dec, "infiniband.grh.ipver"),
+		rowAt("traffic_class", "Traffic class", 0, 4, 8, Hex, "infiniband.grh.tclass"),
+		rowAt("flow_label", "Flow label", 1, 4, 20, Hex, "infiniband.grh.flowlabel"),
+		row("payload_length", "Payload length", 4, 16, Dec, "infiniband.grh.paylen"),
+		row("next_header", "Next header", 6, 8, Hex, "infiniband.grh.nxthdr"),
+		row("hop_limit", "Hop limit", 7, 8, Dec, "infiniband.grh.hoplmt"),
+		row("source_gid", "Source GID", 8, 128, IPv6, "infiniband.grh.sgid"),
+		row("destination_gid", "Destination GID", 24, 128, IPv6, "infiniband.grh.dgid"),
+	}}
+	BTH = Header{"bth", "Base Transport Header", rocev2.BTHLen, []Field{
+		named(row("opcode", "Opcode", 0, 8, Hex, "infiniband.bth.opcode"), func(v uint64) string { return rocev2.Opcode(v).String() }),
+		rowAt("solicited_event", "Solicited event", 1, 0, 1, Flag, "infiniband.bth.se"),
+		rowAt("mig_req", "MigReq", 1, 1, 1, Flag, "infiniband.bth.m"),
+		rowAt("pad_count", "Pad count", 1, 2, 2, Dec, "infiniband.bth.padcnt"),
+		rowAt("tver", "Header version", 1, 4, 4, Dec, "infiniband.bth.tver"),
+		row("p_key", "P_Key", 2, 16, Dec, "infiniband.bth.p_key"),
+		rowAt("fecn", "FECN", 4, 0, 1, Flag, ""),
+		rowAt("becn", "BECN", 4, 1, 1, Flag, ""),
+		rowAt("reserved6", "Reserved", 4, 2, 6, Dec, ""),
+		row("dest_qpn", "Destination QPN", 5, 24, Hex, "infiniband.bth.destqp"),
+		rowAt("ack_req", "AckReq", 8, 0, 1, Flag, "infiniband.bth.a"),
+		rowAt("reserved7", "Reserved", 8, 1, 7, Dec, "infiniband.bth.reserved7"),
+		row("psn", "PSN", 9, 24, Dec, "infiniband.bth.psn"),
+	}}
+	RDETH = Header{"rdeth", "Reliable Datagram ETH", rocev2.RDETHLen, []Field{
+		row("reserved8", "Reserved", 0, 8, Dec, "infiniband.rdeth.reserved8"),
+		row("ee_context", "End-to-end context", 1, 24, Hex, "infiniband.rdeth.eecnxt"),
+	}}
+	DETH = Header{"deth", "Datagram ETH", rocev2.DETHLen, []Field{
+		row("q_key", "Q_Key", 0, 32, Dec, "infiniband.deth.q_key"),
+		row("reserved8", "Reserved", 4, 8, Dec, "infiniband.deth.reserved8"),
+		row("source_qpn", "Source QPN", 5, 24, Hex, "infiniband.deth.srcqp"),
+	}}
+	XRCETH = Header{"xrceth", "XRC ETH", rocev2.XRCETHLen, []Field{
+		row("reserved8", "Reserved", 0, 8, Dec, ""),
+		row("xrcsrq", "XRC shared receive queue", 1, 24, Hex, ""),
+	}}
+	FETH = Header{"feth", "FLUSH ETH", rocev2.FETHLen, []Field{
+		rowAt("reserved", "Reserved", 0, 0, 26, Hex, ""),
+		rowAt("selectivity", "Selectivity level", 3, 2, 2, Dec, ""),
+		rowAt("placement", "Placement type", 3, 4, 4, Dec, ""),
+	}}
+	RETH = Header{"reth", "RDMA ETH", rocev2.RETHLen, []Field{
+		row("virtual_address", "Virtual address", 0, 64, Hex, "infiniband.reth.va"),
+		row("r_key", "R_Key", 8, 32, Hex, "infiniband.reth.r_key"),
+		row("dma_length", "DMA length", 12, 32, Dec, "infiniband.reth.dmalen"),
+	}}
+	AtomicETH = Header{"atomiceth", "Atomic ETH", rocev2.AtomicETHLen, []Field{
+		row("virtual_address", "Virtual address", 0, 64, Hex, "infiniband.atomiceth.va"),
+		row("r_key", "R_Key", 8, 32, Hex, "infiniband.atomiceth.r_key"),
+		row("swap_add", "Swap or add data", 12, 64, Hex, "infiniband.atomiceth.swapdt"),
+		row("compare", "Compare data", 20, 64, Hex, "infiniband.atomiceth.cmpdt"),
+	}}
+	AETH = Header{"aeth", "ACK ETH", rocev2.AETHLen, []Field{
+		named(row("syndrome", "Syndrome", 0, 8, Dec, "infiniband.aeth.syndrome"), func(v uint64) string { return rocev2.Syndrome(v).String() }),
+		row("msn", "MSN", 1, 24, Dec, "infiniband.aeth.msn"),
+	}}
+	AtomicAckETH = Header{"atomicacketh", "Atomic ACK ETH", rocev2.AtomicAckETHLen, []Field{
+		row("original", "Original remote data", 0, 64, Hex, "infiniband.atomicacketh.origremdt"),
+	}}
+	ImmDt = Header{"immdt", "Immediate Data", rocev2.ImmDtLen, []Field{
+		row("immediate", "Immediate data", 0, 32, Hex, "infiniband.immdt"),
+	}}
+	IETH = Header{"ieth", "Invalidate ETH", rocev2.IETHLen, []Field{
+		row("r_key", "R_Key to invalidate", 0, 32, Hex, "infiniband.ieth"),
+	}}
+	MAD = Header{"mad", "Management Datagram", rocev2.MADLen, []Field{
+		row("base_version", "Base version", 0, 8, Dec, "infiniband.mad.baseversion"),
+		row("class", "Management class", 1, 8, Hex, "infiniband.mad.mgmtclass"),
+		row("class_version", "Class version", 2, 8, Dec, "infiniband.mad.classversion"),
+		row("method", "Method", 3, 8, Hex, "infiniband.mad.method"),
+		row("status", "Status", 4, 16, Hex, "infiniband.mad.status"),
+		row("class_specific", "Class specific", 6, 16, Hex, "infiniband.mad.classspecific"),
+		row("transaction_id", "Transaction ID", 8, 64, Hex, "infiniband.mad.transactionid"),
+		named(row("attribute", "Attribute", 16, 16, Hex, "infiniband.mad.attributeid"), func(v uint64) string { return rocev2.CMAttribute(v).String() }),
+		row("reserved", "Reserved", 18, 16, Hex, ""),
+		row("attribute_modifier", "Attribute modifier", 20, 32, Hex, "infiniband.mad.attributemodifier"),
+	}}
+)
+
+// pathRows is the primary or alternate path of a REQ.
+func pathRows(prefix, label, alias string, at int) []Field {
+	return []Field{
+		row(prefix+"_local_lid", label+" local LID", at, 16, Dec, alias+"locallid"),
+		row(prefix+"_remote_lid", label+" remote LID", at+2, 16, Dec, alias+"remotelid"),
+		row(prefix+"_local_gid", label+" local GID", at+4, 128, IPv6, alias+"localgid"),
+		row(prefix+"_remote_gid", label+" remote GID", at+20, 128, IPv6, alias+"remotegid"),
+		rowAt(prefix+"_flow_label", label+" flow label", at+36, 0, 20, Hex, alias+"flowlabel"),
+		rowAt(prefix+"_packet_rate", label+" packet rate", at+39, 2, 6, Dec, alias+"pktrate"),
+		row(prefix+"_traffic_class", label+" traffic class", at+40, 8, Hex, alias+"tfcclass"),
+		row(prefix+"_hop_limit", label+" hop limit", at+41, 8, Dec, alias+"hoplim"),
+		rowAt(prefix+"_sl", label+" service level", at+42, 0, 4, Dec, alias+"sl"),
+		rowAt(prefix+"_subnet_local", label+" subnet local", at+42, 4, 1, Flag, alias+"subnetlocal"),
+		rowAt(prefix+"_ack_timeout", label+" local ACK timeout", at+43, 0, 5, Dec, alias+"localacktout"),
+	}
+}
+
+func join(lists ...[]Field) (all []Field) {
+	for _, list := range lists {
+		all = append(all, list...)
+	}
+	return all
+}
+
+// cm is the table of one message of the connection manager; all stand under the
+// name "cm".
+func cm(label string, rows ...[]Field) *Header {
+	return &Header{"cm", "CM " + label, rocev2.CMSize, join(rows...)}
+}
+
+func commIDs(message string) []Field {
+	return []Field{
+		row("local_comm_id", "Local communication ID", 0, 32, Hex, "infiniband.cm."+message+".localcommid"),
+		row("remote_comm_id", "Remote communication ID", 4, 32, Hex, "infiniband.cm."+message+".remotecommid"),
+	}
+}
+
+// CM has the connection manager's messages by attribute.
+var CM = map[rocev2.CMAttribute]*Header{
+	rocev2.CMReq: cm("REQ", []Field{
+		row("local_comm_id", "Local communication ID", 0, 32, Hex, "infiniband.cm.req"),
+		row("vendor_id", "Vendor ID", 5, 24, Hex, ""),
+		row("service_id", "Service ID", 8, 64, Hex, "infiniband.cm.req.serviceid"),
+		row("local_ca_guid", "Local CA GUID", 16, 64, Hex, "infiniband.cm.req.localcaguid"),
+		row("local_q_key", "Local Q_Key", 28, 32, Dec, "infiniband.cm.req.localqkey"),
+		row("local_qpn", "Local QPN", 32, 24, Hex, "infiniband.cm.req.localqpn"),
+		row("responder_resources", "Responder resources", 35, 8, Dec, "infiniband.cm.req.responderres"),
+		row("local_eecn", "Local EECN", 36, 24, Hex, "infiniband.cm.req.localeecn"),
+		row("initiator_depth", "Initiator depth", 39, 8, Dec, "infiniband.cm.req.initdepth"),
+		row("remote_eecn", "Remote EECN", 40, 24, Hex, "infiniband.cm.req.remoteeecn"),
+		rowAt("remote_cm_timeout", "Remote CM response timeout", 43, 0, 5, Dec, "infiniband.cm.req.remoteresptout"),
+		rowAt("service_type", "Transport service type", 43, 5, 2, Dec, "infiniband.cm.req.transpsvctype"),
+		rowAt("flow_control", "End-to-end flow control", 43, 7, 1, Flag, "infiniband.cm.req.e2eflowctrl"),
+		row("starting_psn", "Starting PSN", 44, 24, Dec, "infiniband.cm.req.startpsn"),
+		rowAt("local_cm_timeout", "Local CM response timeout", 47, 0, 5, Dec, "infiniband.cm.req.localresptout"),
+		rowAt("retry_count", "Retry count", 47, 5, 3, Dec, "infiniband.cm.req.retrcount"),
+		row("p_key", "P_Key", 48, 16, Dec, "infiniband.cm.req.pkey"),
+		named(rowAt("path_mtu", "Path MTU", 50, 0, 4, Dec, "infiniband.cm.req.pppmtu"), enum(map[uint64]string{1: "256", 2: "512", 3: "1024", 4: "2048", 5: "4096"})),
+		rowAt("rdc_exists", "RDC exists", 50, 4, 1, Flag, "infiniband.cm.req.rdcexist"),
+		rowAt("rnr_retry_count", "RNR retry count", 50, 5, 3, Dec, "infiniband.cm.req.rnrretrcount"),
+		rowAt("max_cm_retries", "Max CM retries", 51, 0, 4, Dec, "infiniband.cm.req.maxcmretr"),
+		rowAt("srq", "SRQ", 51, 4, 1, Flag, "infiniband.cm.req.srq"),
+		rowAt("extended_transport", "Extended transport type", 51, 5, 3, Dec, "infiniband.cm.req.ext_transport"),
+	}, pathRows("primary", "Primary", "infiniband.cm.req.prim_", 52), pathRows("alternate", "Alternate", "infiniband.cm.req.alt_", 96),
+		[]Field{row("private_data", "Private data", 140, 92*8, Bytes, "infiniband.cm.req.private")}),
+	rocev2.CMMra: cm("MRA", commIDs("mra"), []Field{
+		rowAt("message_mraed", "Message MRAed", 8, 0, 2, Dec, ""),
+		rowAt("service_timeout", "Service timeout", 9, 0, 5, Dec, ""),
+		row("private_data", "Private data", 10, 222*8, Bytes, ""),
+	}),
+	rocev2.CMRej: cm("REJ", commIDs("rej"), []Field{
+		rowAt("message_rejected", "Message rejected", 8, 0, 2, Dec, "infiniband.cm.rej.msgrej"),
+		rowAt("info_length", "Reject info length", 9, 0, 7, Dec, "infiniband.cm.rej.rejinfolen"),
+		named(row("reason", "Reason", 10, 16, Dec, "infiniband.cm.rej.reason"), func(v uint64) string { return rocev2.RejectReason(v).String() }),
+		row("info", "Additional reject information", 12, 72*8, Bytes, "infiniband.cm.rej.ari"),
+		row("private_data", "Private data", 84, 148*8, Bytes, "infiniband.cm.rej.private"),
+	}),
+	rocev2.CMRep: cm("REP", []Field{
+		row("local_comm_id", "Local communication ID", 0, 32, Hex, "infiniband.cm.rep"),
+		row("remote_comm_id", "Remote communication ID", 4, 32, Hex, "infiniband.cm.rep.remotecommid"),
+		row("local_q_key", "Local Q_Key", 8, 32, Dec, "infiniband.cm.rep.localqkey"),
+		row("local_qpn", "Local QPN", 12, 24, Hex, "infiniband.cm.rep.localqpn"),
+		row("local_eecn", "Local EE context", 16, 24, Hex, "infiniband.cm.rep.localeecn"),
+		row("starting_psn", "Starting PSN", 20, 24, Dec, "infiniband.cm.rep.startpsn"),
+		row("responder_resources", "Responder resources", 24, 8, Dec, "infiniband.cm.rep.respres"),
+		row("initiator_depth", "Initiator depth", 25, 8, Dec, "infiniband.cm.rep.initdepth"),
+		rowAt("target_ack_delay", "Target ACK delay", 26, 0, 5, Dec, "infiniband.cm.rep.tgtackdelay"),
+		rowAt("failover_accepted", "Failover accepted", 26, 5, 2, Dec, "infiniband.cm.rep.failoveracc"),
+		rowAt("flow_control", "End-to-end flow control", 26, 7, 1, Flag, "infiniband.cm.rep.e2eflowctrl"),
+		rowAt("rnr_retry_count", "RNR retry count", 27, 0, 3, Dec, "infiniband.cm.rep.rnrretrcount"),
+		rowAt("srq", "SRQ", 27, 3, 1, Flag, "infiniband.cm.rep.srq"),
+		row("local_ca_guid", "Local CA GUID", 28, 64, Hex, "infiniband.cm.rep.localcaguid"),
+		row("private_data", "Private data", 36, 196*8, Bytes, "infiniband.cm.rep.private"),
+	}),
+	rocev2.CMRtu: cm("RTU", commIDs("rtu"), []Field{row("private_data", "Private data", 8, 224*8, Bytes, "infiniband.cm.rtu.private")}),
+	rocev2.CMDreq: cm("DREQ", commIDs("dreq"), []Field{
+		row("remote_qpn", "Remote QPN", 8, 24, Hex, "infiniband.cm.req.remoteqpneecn"),
+		row("private_data", "Private data", 12, 220*8, Bytes, "infiniband.cm.dreq.private"),
+	}),
+	rocev2.CMDrep: cm("DREP", commIDs("drsp"), []Field{row("private_data", "Private data", 8, 224*8, Bytes, "infiniband.cm.drsp.private")}),
+	rocev2.CMSidrReq: cm("SIDR_REQ", []Field{
+		row("request_id", "Request ID", 0, 32, Hex, ""),
+		row("p_key", "P_Key", 4, 16, Dec, ""),
+		row("service_id", "Service ID", 8, 64, Hex, ""),
+		row("private_data", "Private data", 16, 216*8, Bytes, ""),
+	}),
+	rocev2.CMSidrRep: cm("SIDR_REP", []Field{
+		row("request_id", "Request ID", 0, 32, Hex, ""),
+		row("status", "Status", 4, 8, Dec, ""),
+		row("info_length", "Info length", 5, 8, Dec, ""),
+		row("qpn", "QPN", 8, 24, Hex, ""),
+		row("service_id", "Service ID", 12, 64, Hex, ""),
+		row("q_key", "Q_Key", 20, 32, Dec, ""),
+		row("info", "Additional information", 24, 72*8, Bytes, ""),
+		row("private_data", "Private data", 96, 136*8, Bytes, ""),
+	}),
+	rocev2.CMLap: cm("LAP", commIDs("lap"), []Field{
+		row("remote_qpn", "Remote QPN", 12, 24, Hex, ""),
+		rowAt("remote_cm_timeout", "Remote CM response timeout", 15, 0, 5, Dec, ""),
+		row("local_lid", "Alternate local LID", 20, 16, Dec, ""),
+		row("remote_lid", "Alternate remote LID", 22, 16, Dec, ""),
+		row("local_gid", "Alternate local GID", 24, 128, IPv6, ""),
+		row("remote_gid", "Alternate remote GID", 40, 128, IPv6, ""),
+		rowAt("flow_label", "Flow label", 56, 0, 20, Hex, ""),
+		row("traffic_class", "Traffic class", 59, 8, Hex, ""),
+		row("hop_limit", "Hop limit", 60, 8, Dec, ""),
+		rowAt("packet_rate", "Packet rate", 61, 2, 6, Dec, ""),
+		rowAt("sl", "Service level", 62, 0, 4, Dec, ""),
+		rowAt("subnet_local", "Subnet local", 62, 4, 1, Flag, ""),
+		rowAt("ack_timeout", "Local ACK timeout", 63, 0, 5, Dec, ""),
+		row("private_data", "Private data", 64, 168*8, Bytes, ""),
+	}),
+	rocev2.CMApr: cm("APR", commIDs("apr"), []Field{
+		row("info_length", "Info length", 8, 8, Dec, ""),
+		row("status", "Status", 9, 8, Dec, ""),
+		row("info", "Additional information", 12, 72*8, Bytes, ""),
+		row("private_data", "Private data", 84, 148*8, Bytes, ""),
+	}),
+}
+
+// IPCM and PrivateData stand inside of private data.
+var (
+	IPCM = Header{"ip_cm", "IP CM header", rocev2.IPCMLen, []Field{
+		rowAt("major_version", "Major version", 0, 0, 4, Dec, "infiniband.cm.req.ip_cm.majv"),
+		rowAt("minor_version", "Minor version", 0, 4, 4, Dec, "infiniband.cm.req.ip_cm.minv"),
+		rowAt("ip_version", "IP version", 1, 0, 4, Dec, "infiniband.cm.req.ip_cm.ipv"),
+		rowAt("reserved", "Reserved", 1, 4, 4, Dec, "infiniband.cm.req.ip_cm.reserved"),
+		row("source_port", "Source port", 2, 16, Dec, "infiniband.cm.req.ip_cm.sport"),
+		row("source", "Source", 4, 128, IPv6, "infiniband.cm.req.ip_cm.sip6"),
+		row("destination", "Destination", 20, 128, IPv6, "infiniband.cm.req.ip_cm.dip6"),
+	}}
+	PrivateData = Header{"rpcrdma_private", "RPC-over-RDMA private data", rpcrdma.PrivateDataLen, []Field{
+		row("format", "Format identifier", 0, 32, Hex, ""),
+		row("version", "Version", 4, 8, Dec, ""),
+		rowAt("reserved", "Reserved", 5, 0, 7, Dec, ""),
+		rowAt("remote_invalidation", "Remote invalidation", 5, 7, 1, Flag, ""),
+		row("send_size_code", "Send size in 1024 bytes, less one", 6, 8, Dec, ""),
+		row("receive_size_code", "Receive size in 1024 bytes, less one", 7, 8, Dec, ""),
+	}}
+)
+
+// RPC-over-RDMA and ONC RPC: the parts of fixed layout.
+var (
+	RPCRDMA = Header{"rpcrdma", "RPC-over-RDMA", rpcrdma.FixedLen, []Field{
+		row("xid", "XID", 0, 32, Hex, "rpcordma.xid"),
+		row("rdma_vers", "Version", 4, 32, Dec, "rpcordma.version"),
+		row("credits", "Credits", 8, 32, Dec, "rpcordma.flow_control"),
+		row("rdma_proc", "Procedure", 12, 32, Dec, "rpcordma.msg_type"),
+	}}
+	Segment = Header{"segment", "Segment", rpcrdma.SegmentLen, []Field{
+		row("handle", "Handle", 0, 32, Hex, "rpcordma.rdma_handle"),
+		row("length", "Length", 4, 32, Dec, "rpcordma.rdma_length"),
+		row("offset", "Offset", 8, 64, Hex, "rpcordma.rdma_offset"),
+	}}
+	RPC = Header{"rpc", "Remote Procedure Call", 8, []Field{
+		row("xid", "XID", 0, 32, Hex, "rpc.xid"),
+		named(row("message_type", "Message type", 4, 32, Dec, "rpc.msgtyp"), func(v uint64) string { return oncrpc.MessageType(v).String() }),
+	}}
+)
+
+// ByName has every header of fixed layout by its name; of the connection
+// manager's messages, the REQ.
+var ByName = func() map[string]*Header {
+	all := map[string]*Header{"cm": CM[rocev2.CMReq]}
+	for _, h := range []*Header{
+		&Ethernet, &VLAN, &SLL, &SLL2, &ERF, &IPv4Header, &IPv6Header, &UDP, &VXLAN, &GRE, &LRH, &GRH, &BTH, &RDETH, &DETH, &XRCETH,
+		&FETH, &RETH, &AtomicETH, &AETH, &AtomicAckETH, &ImmDt, &IETH, &MAD, &IPCM, &PrivateData, &RPCRDMA, &Segment, &RPC,
+	} {
+		all[h.Name] = h
+	}
+	return all
+}()

@@ -1,0 +1,174 @@
+// Package render draws records: as tables, trees and ladders for people, and as
+// JSON lines for programs. It decides nothing.
+package render
+
+import (
+	"encoding/hex"
+	"net/netip"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/segmentio/encoding/json"
+
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/field"
+)
+
+// AppendJSON appends a record of any type but Packet as one line of JSON.
+func AppendJSON(b []byte, record any) ([]byte, error) {
+	b, err := json.Append(b, record, 0)
+	if err != nil {
+		return b, err
+	}
+	return append(b, '\n'), nil
+}
+
+// AppendPacketJSON appends a packet record as one line of JSON. It is written
+// out by hand, since it is one per packet and its shape comes from tables.
+func AppendPacketJSON(b []byte, p *dissect.Packet) []byte {
+	b = append(b, `{"type":"packet","number":`...)
+	b = strconv.AppendInt(b, p.Number, 10)
+	b = append(b, `,"time":"`...)
+	b, _ = p.Time.AppendText(b)
+	b = append(b, `","length":`...)
+	b = strconv.AppendInt(b, int64(p.Length), 10)
+	b = append(b, `,"captured":`...)
+	b = strconv.AppendInt(b, int64(p.Captured), 10)
+	b = appendAddress(append(b, `,"src":`...), p.Src, p.SrcLID)
+	b = appendAddress(append(b, `,"dst":`...), p.Dst, p.DstLID)
+	b = append(b, `,"transport":`...)
+	if p.Transport == "" {
+		b = append(b, "null"...)
+	} else {
+		b = appendString(b, p.Transport)
+	}
+	b = append(b, `,"connection":`...)
+	if p.Connection < 0 {
+		b = append(b, "null"...)
+	} else {
+		b = strconv.AppendInt(b, int64(p.Connection), 10)
+	}
+	for i := range p.Nodes {
+		b = appendNode(b, &p.Nodes[i])
+	}
+	b = append(b, `,"icrc":"`...)
+	b = append(b, p.ICRC.String()...)
+	b = append(b, `","summary":`...)
+	b = appendString(b, p.Summary)
+	return append(b, '}', '\n')
+}
+
+// appendNode appends an element of a packet's tree, with the comma before it.
+func appendNode(b []byte, n *dissect.Node) []byte {
+	switch n.Kind {
+	case dissect.NodeEndObject:
+		return append(b, '}')
+	case dissect.NodeEndList:
+		return append(b, ']')
+	}
+	if last := b[len(b)-1]; last != '{' && last != '[' {
+		b = append(b, ',')
+	}
+	if n.Name != "" {
+		b = append(append(append(b, '"'), n.Name...), '"', ':')
+	}
+	switch n.Kind {
+	case dissect.NodeObject:
+		return append(b, '{')
+	case dissect.NodeList:
+		return append(b, '[')
+	case dissect.NodeText:
+		return appendString(b, n.Text)
+	case dissect.NodeNumber:
+		return strconv.AppendInt(b, n.Number, 10)
+	case dissect.NodeNull:
+		return append(b, "null"...)
+	}
+	return appendField(b, n.Field, n.Data)
+}
+
+// appendField appends the value of a table's field, and its name where it has
+// one.
+func appendField(b []byte, f *field.Field, data []byte) []byte {
+	switch f.Format {
+	case field.Dec:
+		b = strconv.AppendUint(b, f.Uint(data), 10)
+	case field.Flag:
+		b = strconv.AppendBool(b, f.Uint(data) != 0)
+	case field.Hex:
+		b = append(b, '"')
+		b = appendHex(b, f.Uint(data), (f.Bits+3)/4)
+		b = append(b, '"')
+	case field.IPv4:
+		b = appendIP(b, netip.AddrFrom4([4]byte(f.Raw(data))))
+	case field.IPv6:
+		b = appendIP(b, netip.AddrFrom16([16]byte(f.Raw(data))))
+	case field.MAC:
+		b = append(appendMAC(append(b, '"'), f.Raw(data)), '"')
+	case field.Bytes:
+		b = append(hex.AppendEncode(append(b, '"'), f.Raw(data)), '"')
+	}
+	if f.Names != nil {
+		b = append(append(append(b, ',', '"'), f.Name...), `_name":`...)
+		b = appendString(b, f.Names(f.Uint(data)))
+	}
+	return b
+}
+
+func appendAddress(b []byte, ip netip.Addr, lid uint16) []byte {
+	switch {
+	case ip.IsValid():
+		return appendIP(b, ip)
+	case lid != 0:
+		b = strconv.AppendUint(append(b, `"LID `...), uint64(lid), 10)
+		return append(b, '"')
+	}
+	return append(b, "null"...)
+}
+
+func appendIP(b []byte, ip netip.Addr) []byte { return append(ip.AppendTo(append(b, '"')), '"') }
+
+func appendMAC(b []byte, mac []byte) []byte {
+	for i, octet := range mac {
+		if i > 0 {
+			b = append(b, ':')
+		}
+		b = hex.AppendEncode(b, []byte{octet})
+	}
+	return b
+}
+
+func appendHex(b []byte, v uint64, digits int) []byte {
+	const set = "0123456789abcdef"
+	b = append(b, '0', 'x')
+	for shift := (digits - 1) * 4; shift >= 0; shift -= 4 {
+		b = append(b, set[v>>shift&15])
+	}
+	return b
+}
+
+// appendString appends a JSON string that is always valid UTF-8: what is not
+// becomes U+FFFD, and control characters are escaped.
+func appendString[T string | []byte](b []byte, s T) []byte {
+	const set = "0123456789abcdef"
+	b = append(b, '"')
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c < utf8.RuneSelf {
+			switch {
+			case c == '"' || c == '\\':
+				b = append(b, '\\', c)
+			case c < 0x20 || c == 0x7f:
+				b = append(b, '\\', 'u', '0', '0', set[c>>4], set[c&15])
+			default:
+				b = append(b, c)
+			}
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
+		b = utf8.AppendRune(b, r)
+		i += size
+	}
+	return append(b, '"')
+}

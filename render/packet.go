@@ -1,0 +1,232 @@
+package render
+
+import (
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/netip"
+	"strconv"
+
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/field"
+	"github.com/rdmadump/rdmadump/rocev2"
+)
+
+// Packets draws packet records: a line each, and on request the tree of all
+// fields and the bytes.
+type Packets struct {
+	Tree, Bytes bool
+	w           io.Writer
+	theme       *Theme
+	width       int // of the terminal, 0 for none
+	start       *dissect.Time
+	line        []byte
+}
+
+// NewPackets draws on w.
+func NewPackets(w io.Writer, theme *Theme, width int) *Packets {
+	return &Packets{w: w, theme: theme, width: width}
+}
+
+// Packet writes one packet.
+func (r *Packets) Packet(p *dissect.Packet) error {
+	if r.start == nil {
+		first := p.Time
+		r.start = &first
+	}
+	b := r.line[:0]
+	b = appendPadded(b, p.Number, 6)
+	b = append(b, ' ')
+	at := len(b)
+	b = strconv.AppendFloat(b, float64(p.Time-*r.start)/1e9, 'f', 6, 64)
+	for len(b)-at < 11 {
+		b = append(b[:at], append([]byte{' '}, b[at:]...)...)
+	}
+	b = append(b, ' ')
+	b = appendPlainAddress(b, p.Src, p.SrcLID)
+	b = append(b, " > "...)
+	b = appendPlainAddress(b, p.Dst, p.DstLID)
+	b = append(b, ' ')
+	if p.Transport != "" {
+		b = append(b, p.Transport...)
+		b = append(b, ' ')
+	}
+	b = appendPadded(b, int64(p.Length), 4)
+	b = append(b, ' ')
+	if p.Connection >= 0 {
+		b = append(b, '#')
+		b = strconv.AppendInt(b, int64(p.Connection), 10)
+		b = append(b, ' ')
+	}
+	b = append(b, p.Summary...)
+	if p.ICRC == rocev2.ICRCBad {
+		b = append(b, " [bad ICRC]"...)
+	}
+	if r.width > 0 && len(b) > r.width && !r.Tree && !r.Bytes {
+		b = append(b[:r.width-1], '~')
+	}
+	b = append(b, '\n')
+	if r.Tree {
+		b = r.tree(b, p)
+	}
+	if r.Bytes {
+		b = appendDump(b, p.Data)
+	}
+	if r.Tree || r.Bytes {
+		b = append(b, '\n')
+	}
+	r.line = b
+	_, err := r.w.Write(b)
+	return err
+}
+
+func appendPadded(b []byte, v int64, width int) []byte {
+	at := len(b)
+	b = strconv.AppendInt(b, v, 10)
+	for len(b)-at < width {
+		b = append(b, 0)
+		copy(b[at+1:], b[at:])
+		b[at] = ' '
+	}
+	return b
+}
+
+func appendPlainAddress(b []byte, ip netip.Addr, lid uint16) []byte {
+	switch {
+	case ip.IsValid():
+		return ip.AppendTo(b)
+	case lid != 0:
+		return strconv.AppendUint(append(b, "LID "...), uint64(lid), 10)
+	}
+	return append(b, '-')
+}
+
+// tree writes every field with its bits and its offset in the frame.
+func (r *Packets) tree(b []byte, p *dissect.Packet) []byte {
+	depth := 1
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		switch n.Kind {
+		case dissect.NodeEndObject, dissect.NodeEndList:
+			depth--
+			continue
+		}
+		b = r.margin(b, n)
+		for range depth {
+			b = append(b, "  "...)
+		}
+		switch n.Kind {
+		case dissect.NodeObject, dissect.NodeList:
+			b = append(b, r.theme.key.before...)
+			b = append(b, n.Label...)
+			b = append(b, r.theme.key.after...)
+			depth++
+		case dissect.NodeText:
+			b = append(append(b, n.Label...), ": "...)
+			b = append(b, clean(n.Text)...)
+		case dissect.NodeNumber:
+			b = append(append(b, n.Label...), ": "...)
+			b = strconv.AppendInt(b, n.Number, 10)
+		case dissect.NodeNull:
+			b = append(append(b, n.Label...), ": none"...)
+		case dissect.NodeField:
+			b = appendBits(b, n.Field, n.Data)
+			b = append(append(b, n.Label...), ": "...)
+			b = appendValue(b, n.Field, n.Data)
+		}
+		b = append(b, '\n')
+	}
+	return append(b, fmt.Sprintf("%16sICRC: %v\n", "", p.ICRC)...)
+}
+
+// margin writes where in the frame a node stands: offset and length in bytes.
+func (r *Packets) margin(b []byte, n *dissect.Node) []byte {
+	b = append(b, r.theme.dim.before...)
+	at := len(b)
+	if n.Offset >= 0 && n.Length > 0 {
+		b = append(b, " @"...)
+		b = strconv.AppendInt(b, int64(n.Offset), 10)
+		b = append(b, '+')
+		b = strconv.AppendInt(b, int64(n.Length), 10)
+	}
+	for len(b)-at < 14 {
+		b = append(b, ' ')
+	}
+	return append(b, r.theme.dim.after...)
+}
+
+// appendBits draws the bits of a field that is no whole number of bytes, as
+// Wireshark does: ".1.. .... = ".
+func appendBits(b []byte, f *field.Field, data []byte) []byte {
+	if f.Bit%8 == 0 && f.Bits%8 == 0 {
+		return b
+	}
+	first, last := f.Bit/8*8, (f.Bit+f.Bits+7)/8*8
+	for i := first; i < last; i++ {
+		switch {
+		case i < f.Bit || i >= f.Bit+f.Bits:
+			b = append(b, '.')
+		case data[i/8]>>(7-i%8)&1 != 0:
+			b = append(b, '1')
+		default:
+			b = append(b, '0')
+		}
+		if i%4 == 3 {
+			b = append(b, ' ')
+		}
+	}
+	return append(b, "= "...)
+}
+
+// appendValue writes a field's value, and its name beside it.
+func appendValue(b []byte, f *field.Field, data []byte) []byte {
+	switch f.Format {
+	case field.Dec:
+		b = strconv.AppendUint(b, f.Uint(data), 10)
+	case field.Flag:
+		b = strconv.AppendBool(b, f.Uint(data) != 0)
+	case field.Hex:
+		b = appendHex(b, f.Uint(data), (f.Bits+3)/4)
+	case field.IPv4:
+		b = netip.AddrFrom4([4]byte(f.Raw(data))).AppendTo(b)
+	case field.IPv6:
+		b = netip.AddrFrom16([16]byte(f.Raw(data))).AppendTo(b)
+	case field.MAC:
+		b = appendMAC(b, f.Raw(data))
+	case field.Bytes:
+		b = hex.AppendEncode(b, f.Raw(data))
+	}
+	if f.Names != nil {
+		if name := f.Names(f.Uint(data)); name != "" {
+			b = append(append(append(b, " ("...), clean(name)...), ')')
+		}
+	}
+	return b
+}
+
+// appendDump writes bytes as tcpdump -X does: offset, hex, ASCII.
+func appendDump(b, data []byte) []byte {
+	for at := 0; at < len(data); at += 16 {
+		row := data[at:min(at+16, len(data))]
+		b = append(b, fmt.Sprintf("    %04x  ", at)...)
+		for i := range 16 {
+			if i < len(row) {
+				b = hex.AppendEncode(b, row[i:i+1])
+			} else {
+				b = append(b, "  "...)
+			}
+			if b = append(b, ' '); i == 7 {
+				b = append(b, ' ')
+			}
+		}
+		b = append(b, ' ')
+		for _, c := range row {
+			if c < 0x20 || c >= 0x7f {
+				c = '.'
+			}
+			b = append(b, c)
+		}
+		b = append(b, '\n')
+	}
+	return b
+}

@@ -1,0 +1,78 @@
+package render
+
+import (
+	"io"
+	"strings"
+
+	"github.com/charmbracelet/lipgloss"
+	"github.com/muesli/termenv"
+)
+
+// Theme is the look of text output: what to emphasise, and how. Colours are the
+// terminal's own sixteen, so that they suit a light and a dark background.
+type Theme struct {
+	header, good, warn, bad, dim, key ink
+}
+
+// ink is what a style puts before and after a text. A lipgloss style is
+// rendered once and not for each cell: a table has many.
+type ink struct{ before, after string }
+
+// NewTheme makes the look for an output that does or does not take colour.
+func NewTheme(w io.Writer, colour bool) *Theme {
+	r := lipgloss.NewRenderer(w)
+	r.SetColorProfile(termenv.Ascii)
+	if colour {
+		r.SetColorProfile(termenv.ANSI)
+	}
+	style := func(s lipgloss.Style) ink {
+		before, after, _ := strings.Cut(s.Render("x"), "x")
+		return ink{before, after}
+	}
+	plain := r.NewStyle()
+	return &Theme{
+		header: style(plain.Bold(true).Underline(true)),
+		good:   style(plain.Foreground(lipgloss.Color("2"))),
+		warn:   style(plain.Foreground(lipgloss.Color("3"))),
+		bad:    style(plain.Foreground(lipgloss.Color("1")).Bold(true)),
+		dim:    style(plain.Faint(true)),
+		key:    style(plain.Bold(true)),
+	}
+}
+
+// severity is the ink of a finding.
+func (t *Theme) severity(s string) ink {
+	switch s {
+	case "error":
+		return t.bad
+	case "warning":
+		return t.warn
+	}
+	return t.dim
+}
+
+// clean makes text from outside safe for a terminal: what is not printable
+// ASCII or a printable rune becomes an escape.
+func clean(s string) string {
+	for i := range len(s) {
+		if s[i] < 0x20 || s[i] >= 0x7f {
+			return escape(s)
+		}
+	}
+	return s
+}
+
+func escape(s string) string {
+	const set = "0123456789abcdef"
+	var b strings.Builder
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 || c >= 0x7f {
+			b.WriteString(`\x`)
+			b.WriteByte(set[c>>4])
+			b.WriteByte(set[c&15])
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}

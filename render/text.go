@@ -1,0 +1,412 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rdmadump/rdmadump/dissect"
+)
+
+// Text draws records for people. Width is the terminal's, 0 for none.
+type Text struct {
+	w     io.Writer
+	theme *Theme
+	width int
+	table *table
+	cells []cell
+	start *dissect.Time // times are shown since the first record's
+}
+
+// NewText draws on w.
+func NewText(w io.Writer, theme *Theme, width int) *Text {
+	return &Text{w: w, theme: theme, width: width}
+}
+
+// Flush writes what is held back to learn the widths of columns.
+func (t *Text) Flush() error {
+	if t.table == nil {
+		return nil
+	}
+	return t.table.flush()
+}
+
+// since is a time in seconds since the first that was shown.
+func (t *Text) since(at dissect.Time) string {
+	if t.start == nil {
+		t.start = &at
+	}
+	return strconv.FormatFloat(float64(at-*t.start)/1e9, 'f', 6, 64)
+}
+
+// Duration is a duration to three digits or so, as people read it.
+func Duration(ns int64) string {
+	switch d := time.Duration(ns); {
+	case ns < 0:
+		return "-" + Duration(-ns)
+	case d < time.Microsecond:
+		return strconv.FormatInt(ns, 10) + "ns"
+	case d < time.Millisecond:
+		return strconv.FormatFloat(float64(ns)/1e3, 'f', 1, 64) + "us"
+	case d < time.Second:
+		return strconv.FormatFloat(float64(ns)/1e6, 'f', 2, 64) + "ms"
+	}
+	return strconv.FormatFloat(float64(ns)/1e9, 'f', 3, 64) + "s"
+}
+
+// Bytes is a count of bytes as people read it: exact below 10,000.
+func Bytes(n int64) string {
+	switch {
+	case n < 10000:
+		return strconv.FormatInt(n, 10)
+	case n < 10<<20:
+		return strconv.FormatFloat(float64(n)/1024, 'f', 1, 64) + "K"
+	}
+	return strconv.FormatFloat(float64(n)/(1<<20), 'f', 1, 64) + "M"
+}
+
+var transactionColumns = []column{
+	{name: "#", right: true, rank: 5},
+	{name: "TIME", right: true},
+	{name: "CONN", right: true, rank: 3},
+	{name: "XID"},
+	{name: "DIR", rank: 7},
+	{name: "PROCEDURE", flex: true, min: 14},
+	{name: "CALL", right: true, rank: 1},
+	{name: "REPLY", right: true, rank: 1},
+	{name: "FORM", rank: 4},
+	{name: "READ", right: true, rank: 6},
+	{name: "WRITE", right: true, rank: 6},
+	{name: "CREDITS", right: true, rank: 8},
+	{name: "INVALIDATED", rank: 9},
+	{name: "LATENCY", right: true},
+	{name: "STATUS"},
+}
+
+// Transaction writes a row: the main table.
+func (t *Text) Transaction(r *dissect.Transaction) error {
+	if t.table == nil {
+		t.table = newTable(t.w, t.theme, t.width, transactionColumns)
+	}
+	first := r.Call
+	if first == nil {
+		first = r.Reply
+	}
+	status, shade := status(t.theme, r)
+	c := append(t.cells[:0],
+		cell{text: strconv.FormatInt(r.ID, 10), ink: t.theme.dim},
+		cell{text: t.since(first.Time)},
+		cell{text: strconv.Itoa(r.Connection)},
+		cell{text: r.XID.String(), ink: t.theme.key},
+		cell{text: map[string]string{dissect.Forward: "fwd", dissect.Backward: "back"}[r.Direction]},
+		cell{text: Procedure(r), short: func(width int) string { return shortProcedure(r, width) }},
+		cell{text: payload(r.Call)},
+		cell{text: payload(r.Reply)},
+		cell{text: form(r.Call) + ">" + form(r.Reply)},
+		cell{text: moved(readBytes(r))},
+		cell{text: moved(writeBytes(r))},
+		cell{text: credits(r)},
+		cell{text: invalidated(r), ink: t.theme.dim},
+		cell{text: latency(r)},
+		cell{text: status, ink: shade},
+	)
+	t.cells = c
+	return t.table.row(c)
+}
+
+// Procedure is what a transaction does: program, version, procedure, and for a
+// COMPOUND its operations.
+func Procedure(r *dissect.Transaction) string {
+	if r.Program == nil {
+		if len(r.Operations) > 0 {
+			return strings.Join(r.Operations, " ")
+		}
+		return "-"
+	}
+	name := programVersion(r)
+	if len(r.Operations) > 0 {
+		return name + " " + strings.Join(r.Operations, " ")
+	}
+	if r.ProcedureName != nil {
+		return name + " " + *r.ProcedureName
+	}
+	return fmt.Sprintf("%s procedure %d", name, *r.Procedure)
+}
+
+func programVersion(r *dissect.Transaction) string {
+	if r.ProgramName == nil {
+		return fmt.Sprintf("program %d v%d", *r.Program, *r.Version)
+	}
+	return *r.ProgramName + strconv.FormatUint(uint64(*r.Version), 10)
+}
+
+// scaffolding is the operations that nearly every COMPOUND has: the first to go
+// where there is no room for all.
+var scaffolding = map[string]bool{
+	"SEQUENCE": true, "PUTFH": true, "SAVEFH": true, "RESTOREFH": true, "GETFH": true, "GETATTR": true, "CB_SEQUENCE": true,
+	"PUTROOTFH": true, "ACCESS": true,
+}
+
+// shortProcedure is Procedure without scaffolding, as far as that leaves any.
+func shortProcedure(r *dissect.Transaction, width int) string {
+	name := ""
+	if r.Program != nil {
+		name = programVersion(r)
+	}
+	for _, op := range r.Operations {
+		if !scaffolding[op] {
+			name += " " + op
+		}
+	}
+	if len(r.Operations) > 0 && !strings.Contains(name, " ") {
+		name += " " + r.Operations[len(r.Operations)-1]
+	}
+	if len(r.Operations) == 0 {
+		return Procedure(r)
+	}
+	return name
+}
+
+func payload(m *dissect.Message) string {
+	if m == nil || m.PayloadBytes == nil {
+		return "-"
+	}
+	return Bytes(*m.PayloadBytes)
+}
+
+func form(m *dissect.Message) string {
+	if m == nil {
+		return "-"
+	}
+	return m.Form
+}
+
+func readBytes(r *dissect.Transaction) (n int64) {
+	for _, c := range r.ReadChunks {
+		for _, s := range c.Segments {
+			n += s.MovedBytes
+		}
+	}
+	return n
+}
+
+func writeBytes(r *dissect.Transaction) (n int64) {
+	for _, c := range r.WriteChunks {
+		for _, s := range c.Segments {
+			n += s.MovedBytes
+		}
+	}
+	if r.ReplyChunk != nil {
+		for _, s := range r.ReplyChunk.Segments {
+			n += s.MovedBytes
+		}
+	}
+	return n
+}
+
+func moved(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return Bytes(n)
+}
+
+// credits is what the Call asked for and the Reply granted.
+func credits(r *dissect.Transaction) string {
+	asked, granted := "-", "-"
+	if r.Call != nil {
+		asked = strconv.FormatUint(uint64(r.Call.Credits), 10)
+	}
+	if r.Reply != nil {
+		granted = strconv.FormatUint(uint64(r.Reply.Credits), 10)
+	}
+	return asked + "/" + granted
+}
+
+// invalidated is the handle that the Reply invalidated, and how many it left.
+func invalidated(r *dissect.Transaction) string {
+	left := len(r.NotInvalidated)
+	switch {
+	case r.Invalidation != nil && left > 0:
+		return fmt.Sprintf("%v, %d left", r.Invalidation.Handle, left)
+	case r.Invalidation != nil:
+		return r.Invalidation.Handle.String()
+	case left > 0:
+		return fmt.Sprintf("%d left", left)
+	}
+	return ""
+}
+
+func latency(r *dissect.Transaction) string {
+	if r.LatencyNS == nil {
+		return "-"
+	}
+	return Duration(*r.LatencyNS)
+}
+
+// status is the worst that can be said of how a transaction ended.
+func status(theme *Theme, r *dissect.Transaction) (string, ink) {
+	switch {
+	case r.Status == dissect.StatusRDMAError && r.RDMAError != nil:
+		return *r.RDMAError, theme.bad
+	case r.Status != dissect.StatusComplete:
+		return r.Status, theme.warn
+	case r.RPCStatus != nil && *r.RPCStatus != "SUCCESS":
+		return *r.RPCStatus, theme.bad
+	case r.NFSStatus != nil && !strings.HasSuffix(*r.NFSStatus, "_OK"):
+		return *r.NFSStatus, theme.warn
+	}
+	return "ok", theme.good
+}
+
+var connectionColumns = []column{
+	{name: "CONN", right: true},
+	{name: "TRANSPORT", rank: 6},
+	{name: "CLIENT", flex: true, min: 16},
+	{name: "SERVER"},
+	{name: "QPN", rank: 7},
+	{name: "UPPER"},
+	{name: "RPCS", right: true},
+	{name: "INLINE", right: true, rank: 3},
+	{name: "REMOTE-INV", rank: 8},
+	{name: "CREDITS", right: true, rank: 4},
+	{name: "PACKETS", right: true, rank: 2},
+	{name: "RETR/OOO/LOST", right: true, rank: 2},
+	{name: "NAK/RNR", right: true, rank: 5},
+	{name: "CLOSED", rank: 1},
+}
+
+// Connection writes a row.
+func (t *Text) Connection(r *dissect.Connection) error {
+	if t.table == nil {
+		t.table = newTable(t.w, t.theme, t.width, connectionColumns)
+	}
+	health := t.theme.good
+	if r.Lost > 0 {
+		health = t.theme.bad
+	} else if r.Retransmitted > 0 || r.OutOfOrder > 0 {
+		health = t.theme.warn
+	}
+	closed, shade := "open", t.theme.dim
+	if r.CloseReason != nil {
+		if closed = *r.CloseReason; closed != "disconnect" {
+			shade = t.theme.bad
+		}
+	}
+	c := append(t.cells[:0],
+		cell{text: strconv.Itoa(r.ID)},
+		cell{text: r.Transport},
+		cell{text: endpoint(r.Client)},
+		cell{text: endpoint(r.Server)},
+		cell{text: qpn(r.Client) + ">" + qpn(r.Server)},
+		cell{text: r.UpperLayer, ink: t.theme.key},
+		cell{text: strconv.FormatInt(r.Transactions, 10)},
+		cell{text: fmt.Sprintf("%d/%d", r.InlineThreshold.ClientToServer, r.InlineThreshold.ServerToClient)},
+		cell{text: yesNo(r.RemoteInvalidation)},
+		cell{text: fmt.Sprintf("%s of %s", strconv.Itoa(r.Credits.Forward.PeakInFlight), number(r.Credits.Forward.Granted))},
+		cell{text: strconv.FormatInt(r.Packets, 10)},
+		cell{text: fmt.Sprintf("%d/%d/%d", r.Retransmitted, r.OutOfOrder, r.Lost), ink: health},
+		cell{text: fmt.Sprintf("%d/%d", r.Naks, r.RNRNaks)},
+		cell{text: closed, ink: shade},
+	)
+	t.cells = c
+	return t.table.row(c)
+}
+
+func endpoint(e dissect.Endpoint) string {
+	s := "?"
+	if e.Address != nil {
+		s = *e.Address
+	}
+	if e.Port == nil {
+		return s
+	}
+	if strings.Contains(s, ":") {
+		s = "[" + s + "]"
+	}
+	return s + ":" + strconv.Itoa(int(*e.Port))
+}
+
+func qpn(e dissect.Endpoint) string {
+	if e.QPN == nil {
+		return "?"
+	}
+	return e.QPN.String()
+}
+
+func yesNo(v *bool) string {
+	switch {
+	case v == nil:
+		return "?"
+	case *v:
+		return "yes"
+	}
+	return "no"
+}
+
+func number(v *uint32) string {
+	if v == nil {
+		return "?"
+	}
+	return strconv.FormatUint(uint64(*v), 10)
+}
+
+// Finding writes a line: severity, rule, where, what.
+func (t *Text) Finding(r *dissect.Finding) error {
+	where := ""
+	if r.Packet != nil {
+		where += fmt.Sprintf(" packet %d", *r.Packet)
+	}
+	if r.Connection != nil {
+		where += fmt.Sprintf(" connection %d", *r.Connection)
+	}
+	if r.XID != nil {
+		where += fmt.Sprintf(" XID %v", *r.XID)
+	}
+	shade := t.theme.severity(r.Severity)
+	_, err := fmt.Fprintf(t.w, "%s%-7s%s %s%s%s%s: %s (%s)\n", shade.before, r.Severity, shade.after,
+		t.theme.key.before, r.Rule, t.theme.key.after, where, clean(r.Message), r.Section)
+	return err
+}
+
+// Summary writes what there was, and what could not be read.
+func (t *Text) Summary(r *dissect.Summary) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d packets", r.Packets)
+	if r.First != nil && r.Last != nil {
+		fmt.Fprintf(&b, " in %s", Duration(int64(*r.Last-*r.First)))
+	}
+	fmt.Fprintf(&b, ", %d of RDMA; %d connections; ", r.RDMA, r.Connections)
+	total := int64(0)
+	var parts []string
+	for _, s := range []string{dissect.StatusComplete, dissect.StatusNoReply, dissect.StatusNoCall, dissect.StatusRDMAError} {
+		if n := r.Transactions[s]; n > 0 {
+			total += n
+			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(s, "_", " ")))
+		}
+	}
+	fmt.Fprintf(&b, "%d transactions", total)
+	if len(parts) > 0 {
+		fmt.Fprintf(&b, " (%s)", strings.Join(parts, ", "))
+	}
+	for _, odd := range []struct {
+		n    int64
+		what string
+	}{
+		{r.Findings["error"], "errors found"}, {r.Findings["warning"], "warnings"}, {r.Lost, "packets missing from the capture"},
+		{int64(r.Dropped), "packets dropped by the capture"}, {r.Fragments, "later IP fragments not read"},
+		{r.Malformed, "packets malformed"}, {r.Cut, "packets cut short"}, {r.ICRCBad, "bad ICRCs"},
+		{r.UnknownLink, "packets of an unknown link type"},
+	} {
+		if odd.n > 0 {
+			fmt.Fprintf(&b, "; %d %s", odd.n, odd.what)
+		}
+	}
+	for what := range r.Limits {
+		fmt.Fprintf(&b, "; limit reached: %s", what)
+	}
+	_, err := fmt.Fprintf(t.w, "%s%s%s\n", t.theme.dim.before, b.String(), t.theme.dim.after)
+	return err
+}
