@@ -81,6 +81,7 @@ type Link struct {
 	ip, udp, grh, lrh []byte // for the ICRC
 	ipExtended        bool   // IPv6 with extension headers: the ICRC is not checked
 	frame             []byte
+	icrc              rocev2.ICRC
 	headers           [maxHeaders]Header
 	depth             int
 }
@@ -437,11 +438,11 @@ func (l *Link) CheckICRC(p *rocev2.Packet) rocev2.ICRCResult {
 		if l.ipExtended {
 			return rocev2.ICRCUnchecked
 		}
-		want, ok = rocev2.ICRCv2(l.ip, l.udp, covered)
+		want, ok = l.icrc.RoCEv2(l.ip, l.udp, covered)
 	case CarriesRoCEv1:
-		want, ok = rocev2.ICRCv1(l.grh, covered)
+		want, ok = l.icrc.RoCEv1(l.grh, covered)
 	case CarriesInfiniBand:
-		want, ok = rocev2.ICRCNative(l.lrh, l.grh, covered)
+		want, ok = l.icrc.Native(l.lrh, l.grh, covered)
 	}
 	switch {
 	case !ok:

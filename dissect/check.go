@@ -77,7 +77,7 @@ func (d *Dissector) checkMessage(f *flow, t *txn, m *message, h *rpcrdma.Header,
 			report(ruleRPCHeader, "%v", rpcErr)
 		}
 	}
-	if c.handshake && m.whole {
+	if c.negotiated() && m.whole {
 		limit := c.thresholds().ClientToServer
 		if f.side != c.clientSide() {
 			limit = c.thresholds().ServerToClient

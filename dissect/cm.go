@@ -26,6 +26,15 @@ type cmMessages struct {
 	rej  rocev2.REJ
 	dreq rocev2.DREQ
 	drep rocev2.DREP
+
+	captured int // bytes of the message
+	padded   [rocev2.CMSize]byte
+}
+
+// cutCM is how much of a message that the capture cut has to be there to make
+// sense of it: its communication IDs and queue pair.
+var cutCM = map[rocev2.CMAttribute]int{
+	rocev2.CMReq: 35, rocev2.CMRep: 24, rocev2.CMRtu: 8, rocev2.CMRej: 12, rocev2.CMDreq: 11, rocev2.CMDrep: 8,
 }
 
 // noFeedback is for decoders whose error says it all.
@@ -42,8 +51,13 @@ func (d *Dissector) manage(p *rocev2.Packet, src, dst address, at stamp) *conn {
 		return nil
 	}
 	body := m.mad.Payload
-	if len(body) < rocev2.CMSize {
-		return nil // a cut capture: the record would be made of guesses
+	if m.captured = min(len(body), rocev2.CMSize); m.captured < rocev2.CMSize { // cut: what is not there reads as zero
+		m.padded = [rocev2.CMSize]byte{}
+		copy(m.padded[:], body)
+		body = m.padded[:]
+		if m.captured < cutCM[m.mad.Attribute] || cutCM[m.mad.Attribute] == 0 {
+			return nil
+		}
 	}
 	switch m.mad.Attribute {
 	case rocev2.CMReq:
@@ -111,7 +125,7 @@ func (d *Dissector) requested(r *rocev2.REQ, src, dst address, at stamp) *conn {
 	c.mtu = r.MTU()
 	d.comms[key] = c
 	d.attach(c, 1, flowKey{dst, src, r.LocalQPN}, at)
-	c.starting = r.StartingPSN
+	c.starting, c.startingKnown = r.StartingPSN, d.cm.captured >= 47
 	c.storage.service = Hex64(r.ServiceID)
 	c.record.ServiceID = &c.storage.service
 
@@ -121,7 +135,7 @@ func (d *Dissector) requested(r *rocev2.REQ, src, dst address, at stamp) *conn {
 		c.storage.ports[1] = port
 		c.record.Server.Port = &c.storage.ports[1]
 		c.record.UpperLayer = serviceUpperLayers[port]
-		if d.cm.ipcm.DecodeFromBytes(private, noFeedback{}) == nil {
+		if d.cm.captured >= 140+rocev2.IPCMLen && d.cm.ipcm.DecodeFromBytes(private, noFeedback{}) == nil {
 			c.storage.ports[0] = d.cm.ipcm.SourcePort
 			c.record.Client.Port = &c.storage.ports[0]
 			private = d.cm.ipcm.Payload
@@ -134,6 +148,9 @@ func (d *Dissector) requested(r *rocev2.REQ, src, dst address, at stamp) *conn {
 
 // privateData notes what a side says of itself (RFC 8797).
 func (d *Dissector) privateData(c *conn, side int, data []byte, at stamp) {
+	if c.told[side] = d.cm.captured == rocev2.CMSize; !c.told[side] {
+		return
+	}
 	found, ok, err := rpcrdma.FindPrivateData(data)
 	switch {
 	case ok:
@@ -174,7 +191,7 @@ func (d *Dissector) accepted(r *rocev2.REP, src, dst address, at stamp) *conn {
 	// The PSN that each side names is the one that the other starts with (IBTA
 	// volume 1, section 12.7.31).
 	f.announced, f.expect = true, r.StartingPSN
-	if back := c.flows[1]; back != nil {
+	if back := c.flows[1]; back != nil && c.startingKnown {
 		back.announced, back.expect = true, c.starting
 	}
 	d.privateData(c, 1, r.PrivateData, at)

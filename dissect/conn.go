@@ -39,6 +39,9 @@ type flow struct {
 	acksSeen bool
 	lastAck  uint32
 
+	orphans   int32  // responses to a request that was not seen, in one run
+	orphanPSN uint32 // the first of them
+
 	held      []heldPacket // requests that came early, by PSN
 	heldBytes int
 
@@ -142,6 +145,8 @@ type conn struct {
 	private        [2]*rpcrdma.PrivateData // by side
 	requester      uint32                  // CM communication IDs of both ends
 	responder      uint32
+	told           [2]bool // the private data of the side is in the capture, whole
+	startingKnown  bool
 	starting       uint32 // the PSN that the server starts with
 	invalidateTold bool   // that it invalidates without leave was reported
 
@@ -202,10 +207,14 @@ func (c *conn) thresholds() InlineThresholds {
 	return t
 }
 
-// remoteInvalidation says whether both sides agreed to it; nil when the
-// handshake was missed.
+// negotiated says that the handshake is in the capture, private data and all:
+// only then is it known what was agreed to.
+func (c *conn) negotiated() bool { return c.handshake && c.told[0] && c.told[1] }
+
+// remoteInvalidation says whether both sides agreed to it; nil when that is not
+// known.
 func (c *conn) remoteInvalidation() *bool {
-	if !c.handshake {
+	if !c.negotiated() {
 		return nil
 	}
 	c.storage.remote = c.private[0] != nil && c.private[1] != nil && c.private[0].RemoteInvalidation && c.private[1].RemoteInvalidation

@@ -38,7 +38,8 @@ const (
 	NodeList
 	NodeEndObject
 	NodeEndList
-	NodeField  // a field of a table: Field and Data say all
+	NodeHeader // an object whose fields are a table's: Table and Data say all
+	NodeFields // the fields of a table, in the object that is open
 	NodeText   // Text
 	NodeNumber // Number
 	NodeNull
@@ -51,8 +52,8 @@ type Node struct {
 	Label  string // for people
 	Offset int    // in the frame, bytes; -1 when the node is none of its bytes
 	Length int    // bytes
-	Field  *field.Field
-	Data   []byte // of the header that Field is in
+	Table  *field.Header
+	Data   []byte // the bytes of the table
 	Text   string
 	Number int64
 }
@@ -63,6 +64,7 @@ type details struct {
 	header rpcrdma.Header
 	rpc    oncrpc.Header
 	ops    nfs.Compound
+	holes  [8]nfs.Hole
 	mad    rocev2.MAD
 	req    rocev2.REQ
 }
@@ -119,7 +121,7 @@ func (d *Dissector) describe(f *capture.Frame, carries capture.Carries, icrc roc
 // rename gives the header that starts at offset another name.
 func (p *Packet) rename(offset int, name string) {
 	for i := range p.Nodes {
-		if n := &p.Nodes[i]; n.Kind == NodeObject && n.Offset == offset {
+		if n := &p.Nodes[i]; n.Offset == offset {
 			n.Name = name
 		}
 	}
@@ -150,23 +152,16 @@ func (p *Packet) number(name, label string, value int64, offset, length int) {
 	p.Nodes = append(p.Nodes, Node{Kind: NodeNumber, Name: name, Label: label, Number: value, Offset: offset, Length: length})
 }
 
-// fields adds the fields of a table, those that are whole.
+// fields adds the fields of a table, those that are whole, to what is open.
 func (p *Packet) fields(table *field.Header, offset int, data []byte) {
-	for i := range table.Fields {
-		f := &table.Fields[i]
-		if f.Whole(data) {
-			p.Nodes = append(p.Nodes, Node{
-				Kind: NodeField, Name: f.Name, Label: f.Label, Field: f, Data: data, Offset: offset + f.Bit/8, Length: (f.Bit%8 + f.Bits + 7) / 8,
-			})
-		}
-	}
+	p.Nodes = append(p.Nodes, Node{Kind: NodeFields, Offset: offset, Length: len(data), Table: table, Data: data})
 }
 
 // header adds a header of fixed layout.
 func (p *Packet) header(table *field.Header, offset int, data []byte) {
-	p.open(NodeObject, table.Name, table.Label, offset, len(data))
-	p.fields(table, offset, data)
-	p.close()
+	p.Nodes = append(p.Nodes, Node{
+		Kind: NodeHeader, Name: table.Name, Label: table.Label, Offset: offset, Length: len(data), Table: table, Data: data,
+	})
 }
 
 // extendedTables has the tables of the extended headers, in wire order.
@@ -289,17 +284,7 @@ func (d *Dissector) describeRPCRDMA(p *Packet, c *conn, at int) {
 	h, data := &d.details.header, d.packet.Payload
 	err := h.Decode(data)
 	p.open(NodeObject, "rpcrdma", "RPC-over-RDMA", at, h.Length)
-	for i := range field.RPCRDMA.Fields {
-		f := &field.RPCRDMA.Fields[i]
-		if !f.Whole(data) {
-			break
-		}
-		if f.Name == "rdma_proc" {
-			p.text(f.Name, f.Label, h.Proc.String(), at+f.Bit/8, 4)
-			continue
-		}
-		p.Nodes = append(p.Nodes, Node{Kind: NodeField, Name: f.Name, Label: f.Label, Field: f, Data: data, Offset: at + f.Bit/8, Length: 4})
-	}
+	p.fields(&field.RPCRDMA, at, data[:min(len(data), rpcrdma.FixedLen)])
 	if h.Length >= rpcrdma.FixedLen {
 		p.say(" | ")
 		p.say(h.Proc.String())
@@ -392,9 +377,8 @@ func (p *Packet) segment(at int) {
 	if at+rpcrdma.SegmentLen > len(p.Data) {
 		return
 	}
-	p.open(NodeObject, "", "Segment", at, rpcrdma.SegmentLen)
-	p.fields(&field.Segment, at, p.Data[at:at+rpcrdma.SegmentLen])
-	p.close()
+	p.header(&field.Segment, at, p.Data[at:at+rpcrdma.SegmentLen])
+	p.Nodes[len(p.Nodes)-1].Name = "" // in a list
 }
 
 // describeRPC adds an RPC header.
@@ -405,8 +389,7 @@ func (d *Dissector) describeRPC(p *Packet, c *conn, h *rpcrdma.Header, at int, d
 		return
 	}
 	p.open(NodeObject, "rpc", "Remote Procedure Call", at, r.Length)
-	p.Nodes = append(p.Nodes, Node{Kind: NodeField, Name: "xid", Label: "XID", Field: &field.RPC.Fields[0], Data: data, Offset: at, Length: 4})
-	p.text("message_type", "Message type", r.Type.String(), at+4, 4)
+	p.fields(&field.RPC, at, data[:field.RPC.Length])
 	switch {
 	case r.Type == oncrpc.Call && r.Length >= 24:
 		d.describeCall(p, r, h, at, data)
@@ -449,13 +432,12 @@ func (d *Dissector) describeCall(p *Packet, r *oncrpc.Header, h *rpcrdma.Header,
 		body = body[8:]
 	}
 	// What a Read chunk took out matters to what stands behind it.
-	var holes [8]nfs.Hole
-	n := 0
+	holes, n := &d.details.holes, 0
 	for i, s := range h.Reads {
 		if i > 0 && s.Position == h.Reads[i-1].Position || s.Position == 0 || n == len(holes) {
 			continue
 		}
-		holes[n].Position = int64(s.Position) - int64(len(data)-len(body))
+		holes[n] = nfs.Hole{Position: int64(s.Position) - int64(len(data)-len(body))}
 		n++
 	}
 	d.details.ops.Arguments(nfs.NewStream(body, holes[:n]), callback)
@@ -467,8 +449,7 @@ func (d *Dissector) describeReply(p *Packet, c *conn, h *rpcrdma.Header, at int,
 	if !c.nfs4 || !r.Succeeded() {
 		return
 	}
-	var holes [8]nfs.Hole
-	n := 0
+	holes, n := &d.details.holes, 0
 	for i := range h.WriteEnds {
 		for _, s := range h.WriteChunk(i) {
 			if s.Length > 0 && n < len(holes) {
@@ -513,8 +494,8 @@ func (p *Packet) textOrNull(name, label, value string, at int) {
 // XID is that of the RPC-over-RDMA header in the packet, nil when it has none.
 func (p *Packet) XID() *Hex32 {
 	for i := range p.Nodes {
-		if n := &p.Nodes[i]; n.Kind == NodeField && n.Field == &field.RPCRDMA.Fields[0] {
-			xid := Hex32(n.Field.Uint(n.Data))
+		if n := &p.Nodes[i]; n.Table == &field.RPCRDMA && len(n.Data) >= 4 {
+			xid := Hex32(be.Uint32(n.Data))
 			return &xid
 		}
 	}

@@ -175,6 +175,10 @@ func (d *Dissector) lost(f *flow, psn uint32, at stamp) {
 	if n <= 0 {
 		return
 	}
+	if first := rocev2.PSNDelta(f.orphanPSN, f.expect); f.orphans > 0 && first >= 0 && first+f.orphans <= n {
+		n -= f.orphans - 1 // the PSNs of one RDMA Read Request, whose responses are there
+	}
+	f.orphans = 0
 	c.record.Lost += int64(n)
 	d.summary.Lost += int64(n)
 	d.find(ruleLost, c, nil, nil, at, "%d packets with PSN %d to %d are not in the capture", n, f.expect, (psn-1)&rocev2.PSNMask)
@@ -498,8 +502,13 @@ func (d *Dissector) readResponse(f, asker *flow, p *rocev2.Packet, at stamp) {
 	c := f.conn
 	r := asker.findRead(p.PSN)
 	if r == nil {
-		if asker.started && rocev2.PSNDelta(p.PSN, asker.expect) < 0 {
+		switch {
+		case asker.started && rocev2.PSNDelta(p.PSN, asker.expect) < 0:
 			c.record.Retransmitted++
+		case asker.orphans > 0 && rocev2.PSNDelta(p.PSN, asker.orphanPSN) == asker.orphans:
+			asker.orphans++
+		default:
+			asker.orphans, asker.orphanPSN = 1, p.PSN
 		}
 		return
 	}

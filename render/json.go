@@ -23,9 +23,10 @@ func AppendJSON(b []byte, record any) ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// AppendPacketJSON appends a packet record as one line of JSON. It is written
-// out by hand, since it is one per packet and its shape comes from tables.
-func AppendPacketJSON(b []byte, p *dissect.Packet) []byte {
+// AppendPacketJSON appends a packet record as one line of JSON; the headers
+// below the InfiniBand transport only when all is set. It is written out by
+// hand, since it is one per packet and its shape comes from tables.
+func AppendPacketJSON(b []byte, p *dissect.Packet, all bool) []byte {
 	b = append(b, `{"type":"packet","number":`...)
 	b = strconv.AppendInt(b, p.Number, 10)
 	b = append(b, `,"time":"`...)
@@ -49,7 +50,9 @@ func AppendPacketJSON(b []byte, p *dissect.Packet) []byte {
 		b = strconv.AppendInt(b, int64(p.Connection), 10)
 	}
 	for i := range p.Nodes {
-		b = appendNode(b, &p.Nodes[i])
+		if n := &p.Nodes[i]; all || n.Table == nil || !n.Table.Link {
+			b = appendNode(b, n)
+		}
 	}
 	b = append(b, `,"icrc":"`...)
 	b = append(b, p.ICRC.String()...)
@@ -83,8 +86,29 @@ func appendNode(b []byte, n *dissect.Node) []byte {
 		return strconv.AppendInt(b, n.Number, 10)
 	case dissect.NodeNull:
 		return append(b, "null"...)
+	case dissect.NodeHeader:
+		return append(appendFields(append(b, '{'), n.Table, n.Data), '}')
 	}
-	return appendField(b, n.Field, n.Data)
+	return appendFields(b, n.Table, n.Data)
+}
+
+// appendFields appends the fields of a table that are whole, as members of an
+// object, with commas between them.
+func appendFields(b []byte, table *field.Header, data []byte) []byte {
+	comma := false
+	for i := range table.Fields {
+		f := &table.Fields[i]
+		if !f.Whole(data) {
+			continue
+		}
+		if comma {
+			b = append(b, ',')
+		}
+		comma = true
+		b = append(append(append(b, '"'), f.Name...), '"', ':')
+		b = appendField(b, f, data)
+	}
+	return b
 }
 
 // appendField appends the value of a table's field, and its name where it has
@@ -95,6 +119,8 @@ func appendField(b []byte, f *field.Field, data []byte) []byte {
 		b = strconv.AppendUint(b, f.Uint(data), 10)
 	case field.Flag:
 		b = strconv.AppendBool(b, f.Uint(data) != 0)
+	case field.Enum:
+		return appendString(b, f.Names(f.Uint(data)))
 	case field.Hex:
 		b = append(b, '"')
 		b = appendHex(b, f.Uint(data), (f.Bits+3)/4)

@@ -110,17 +110,19 @@ func (r *Packets) tree(b []byte, p *dissect.Packet) []byte {
 		case dissect.NodeEndObject, dissect.NodeEndList:
 			depth--
 			continue
+		case dissect.NodeFields:
+			b = r.fields(b, n, depth)
+			continue
 		}
-		b = r.margin(b, n)
-		for range depth {
-			b = append(b, "  "...)
-		}
+		b = r.margin(b, n.Offset, n.Length, depth)
 		switch n.Kind {
-		case dissect.NodeObject, dissect.NodeList:
+		case dissect.NodeObject, dissect.NodeList, dissect.NodeHeader:
 			b = append(b, r.theme.key.before...)
 			b = append(b, n.Label...)
 			b = append(b, r.theme.key.after...)
-			depth++
+			if n.Kind != dissect.NodeHeader {
+				depth++
+			}
 		case dissect.NodeText:
 			b = append(append(b, n.Label...), ": "...)
 			b = append(b, clean(n.Text)...)
@@ -129,30 +131,50 @@ func (r *Packets) tree(b []byte, p *dissect.Packet) []byte {
 			b = strconv.AppendInt(b, n.Number, 10)
 		case dissect.NodeNull:
 			b = append(append(b, n.Label...), ": none"...)
-		case dissect.NodeField:
-			b = appendBits(b, n.Field, n.Data)
-			b = append(append(b, n.Label...), ": "...)
-			b = appendValue(b, n.Field, n.Data)
 		}
 		b = append(b, '\n')
+		if n.Kind == dissect.NodeHeader {
+			b = r.fields(b, n, depth+1)
+		}
 	}
 	return append(b, fmt.Sprintf("%16sICRC: %v\n", "", p.ICRC)...)
 }
 
-// margin writes where in the frame a node stands: offset and length in bytes.
-func (r *Packets) margin(b []byte, n *dissect.Node) []byte {
+// fields writes the fields of a table that are whole.
+func (r *Packets) fields(b []byte, n *dissect.Node, depth int) []byte {
+	for i := range n.Table.Fields {
+		f := &n.Table.Fields[i]
+		if !f.Whole(n.Data) {
+			continue
+		}
+		b = r.margin(b, n.Offset+f.Bit/8, (f.Bit%8+f.Bits+7)/8, depth)
+		b = appendBits(b, f, n.Data)
+		b = append(append(b, f.Label...), ": "...)
+		b = appendValue(b, f, n.Data)
+		b = append(b, '\n')
+	}
+	return b
+}
+
+// margin writes where in the frame a node stands, offset and length in bytes,
+// and indents to its depth.
+func (r *Packets) margin(b []byte, offset, length, depth int) []byte {
 	b = append(b, r.theme.dim.before...)
 	at := len(b)
-	if n.Offset >= 0 && n.Length > 0 {
+	if offset >= 0 && length > 0 {
 		b = append(b, " @"...)
-		b = strconv.AppendInt(b, int64(n.Offset), 10)
+		b = strconv.AppendInt(b, int64(offset), 10)
 		b = append(b, '+')
-		b = strconv.AppendInt(b, int64(n.Length), 10)
+		b = strconv.AppendInt(b, int64(length), 10)
 	}
 	for len(b)-at < 14 {
 		b = append(b, ' ')
 	}
-	return append(b, r.theme.dim.after...)
+	b = append(b, r.theme.dim.after...)
+	for range depth {
+		b = append(b, "  "...)
+	}
+	return b
 }
 
 // appendBits draws the bits of a field that is no whole number of bytes, as
@@ -185,6 +207,8 @@ func appendValue(b []byte, f *field.Field, data []byte) []byte {
 		b = strconv.AppendUint(b, f.Uint(data), 10)
 	case field.Flag:
 		b = strconv.AppendBool(b, f.Uint(data) != 0)
+	case field.Enum:
+		return append(b, clean(f.Names(f.Uint(data)))...)
 	case field.Hex:
 		b = appendHex(b, f.Uint(data), (f.Bits+3)/4)
 	case field.IPv4:

@@ -24,23 +24,23 @@ func (r ICRCResult) String() string { return [...]string{"unchecked", "ok", "bad
 // 8 bytes of ones, an IPv4 header with options or a GRH with an LRH, UDP, BTH.
 const maskedMax = 8 + 60 + 8 + BTHLen
 
-// icrc is the CRC over head, a masked copy of the headers through the BTH, and
-// body, what follows the BTH up to the ICRC.
-func icrc(head, body []byte) uint32 {
-	return crc32.Update(crc32.ChecksumIEEE(head), crc32.IEEETable, body)
+// ICRC computes invariant CRCs. It holds room for the masked headers, so that
+// whoever keeps one allocates nothing per packet; the zero value is ready.
+type ICRC struct {
+	masked [maskedMax]byte
 }
 
-// ICRCv2 computes the invariant CRC of a RoCEv2 packet (IBTA annex A17.3.3).
+// RoCEv2 computes the invariant CRC of a RoCEv2 packet (IBTA annex A17.3.3).
 // ip is the IP header without IPv6 extension headers, udp the 8 bytes of UDP
 // header, transport the BTH and everything up to the ICRC, that excluded. The
 // fields that routers may change read as ones: IPv4 TOS, TTL and checksum; IPv6
 // traffic class, flow label and hop limit; the UDP checksum; BTH byte 4. It
 // returns 0, false when a header is too short or of no known version.
-func ICRCv2(ip, udp, transport []byte) (uint32, bool) {
+func (c *ICRC) RoCEv2(ip, udp, transport []byte) (uint32, bool) {
 	if len(ip) < 20 || len(ip) > 60 || len(udp) < 8 || len(transport) < BTHLen {
 		return 0, false
 	}
-	var masked [maskedMax]byte
+	masked := c.masked[:]
 	ones(masked[:8])
 	n := 8 + copy(masked[8:], ip)
 	switch h := masked[8:n]; {
@@ -56,27 +56,27 @@ func ICRCv2(ip, udp, transport []byte) (uint32, bool) {
 	return icrcFrom(masked[:n+2], transport), true
 }
 
-// ICRCv1 computes the invariant CRC of a RoCEv1 packet (IBTA annex A16): grh is
+// RoCEv1 computes the invariant CRC of a RoCEv1 packet (IBTA annex A16): grh is
 // its 40 bytes, transport the BTH and everything up to the ICRC.
-func ICRCv1(grh, transport []byte) (uint32, bool) {
+func (c *ICRC) RoCEv1(grh, transport []byte) (uint32, bool) {
 	if len(grh) != GRHLen || len(transport) < BTHLen {
 		return 0, false
 	}
-	var masked [maskedMax]byte
+	masked := c.masked[:]
 	ones(masked[:8])
 	maskIPv6(masked[8 : 8+copy(masked[8:], grh)])
 	return icrcFrom(masked[:8+GRHLen], transport), true
 }
 
-// ICRCNative computes the invariant CRC of a packet on an InfiniBand link (IBTA
+// Native computes the invariant CRC of a packet on an InfiniBand link (IBTA
 // volume 1, section 7.8.1): lrh is its 8 bytes, grh its 40 or nil, transport the
 // BTH and everything up to the ICRC. The VL of the LRH reads as ones.
-func ICRCNative(lrh, grh, transport []byte) (uint32, bool) {
+func (c *ICRC) Native(lrh, grh, transport []byte) (uint32, bool) {
 	if len(lrh) != LRHLen || len(grh) != 0 && len(grh) != GRHLen || len(transport) < BTHLen {
 		return 0, false
 	}
-	var masked [maskedMax]byte
-	n := copy(masked[:], lrh)
+	masked := c.masked[:]
+	n := copy(masked, lrh)
 	masked[0] |= 0xf0
 	if n += copy(masked[n:], grh); n > LRHLen {
 		maskIPv6(masked[LRHLen:n])
@@ -89,7 +89,7 @@ func ICRCNative(lrh, grh, transport []byte) (uint32, bool) {
 func icrcFrom(masked, transport []byte) uint32 {
 	masked = append(masked, transport[:BTHLen]...)
 	masked[len(masked)-BTHLen+4] = 0xff
-	return icrc(masked, transport[BTHLen:])
+	return crc32.Update(crc32.ChecksumIEEE(masked), crc32.IEEETable, transport[BTHLen:])
 }
 
 // maskIPv6 sets traffic class, flow label and hop limit to ones.
@@ -118,7 +118,7 @@ func FixICRC(packet []byte) error {
 		return short("RoCEv2 packet", need, len(packet))
 	}
 	end := len(packet) - ICRCLen
-	crc, ok := ICRCv2(packet[:size], packet[size:size+8], packet[size+8:end])
+	crc, ok := new(ICRC).RoCEv2(packet[:size], packet[size:size+8], packet[size+8:end])
 	if !ok {
 		return fmt.Errorf("rocev2: no ICRC for IP version %d with a header of %d bytes", packet[0]>>4, size)
 	}

@@ -69,7 +69,7 @@ func packetView(s *sink) dissect.Handler {
 		}
 		s.written++
 		if s.o.output == "json" {
-			s.buffer = render.AppendPacketJSON(s.buffer[:0], p)
+			s.buffer = render.AppendPacketJSON(s.buffer[:0], p, s.o.tree)
 			s.write(s.buffer)
 			return
 		}

@@ -20,6 +20,7 @@ const (
 	IPv4
 	IPv6  // 128 bits: an IPv6 address or GID
 	MAC   // 48 bits
+	Enum  // the value's name; the number where it has none
 	Bytes // hex digits, to the end of the header when Bits is 0
 )
 
@@ -40,6 +41,7 @@ type Header struct {
 	Label  string
 	Length int // bytes; a cut header is shown as far as its fields are whole
 	Fields []Field
+	Link   bool // below the InfiniBand transport or TCP
 }
 
 // Whole says whether data has all of the field.

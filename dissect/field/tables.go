@@ -34,25 +34,25 @@ var protocols = enum(map[uint64]string{1: "ICMP", 4: "IPv4", 6: "TCP", 17: "UDP"
 
 // The link and network headers.
 var (
-	Ethernet = Header{"ethernet", "Ethernet", 14, []Field{
+	Ethernet = Header{Name: "ethernet", Label: "Ethernet", Length: 14, Link: true, Fields: []Field{
 		row("dst", "Destination", 0, 48, MAC, "eth.dst"),
 		row("src", "Source", 6, 48, MAC, "eth.src"),
 		named(row("ethertype", "EtherType", 12, 16, Hex, "eth.type"), etherTypes),
 	}}
-	VLAN = Header{"vlan", "VLAN tag", 4, []Field{
+	VLAN = Header{Name: "vlan", Label: "VLAN tag", Length: 4, Link: true, Fields: []Field{
 		rowAt("priority", "Priority", 0, 0, 3, Dec, "vlan.priority"),
 		rowAt("dei", "Drop eligible", 0, 3, 1, Flag, "vlan.dei"),
 		rowAt("id", "VLAN ID", 0, 4, 12, Dec, "vlan.id"),
 		named(row("ethertype", "EtherType", 2, 16, Hex, "vlan.etype"), etherTypes),
 	}}
-	SLL = Header{"sll", "Linux cooked", 16, []Field{
+	SLL = Header{Name: "sll", Label: "Linux cooked", Length: 16, Link: true, Fields: []Field{
 		row("packet_type", "Packet type", 0, 16, Dec, "sll.pkttype"),
 		row("arphrd", "Link type", 2, 16, Dec, "sll.hatype"),
 		row("address_length", "Address length", 4, 16, Dec, "sll.halen"),
 		row("address", "Address", 6, 64, Bytes, "sll.src.other"),
 		named(row("ethertype", "EtherType", 14, 16, Hex, "sll.etype"), etherTypes),
 	}}
-	SLL2 = Header{"sll2", "Linux cooked v2", 20, []Field{
+	SLL2 = Header{Name: "sll2", Label: "Linux cooked v2", Length: 20, Link: true, Fields: []Field{
 		named(row("ethertype", "EtherType", 0, 16, Hex, "sll.etype"), etherTypes),
 		row("reserved", "Reserved", 2, 16, Hex, ""),
 		row("interface", "Interface index", 4, 32, Dec, "sll.ifindex"),
@@ -61,7 +61,7 @@ var (
 		row("address_length", "Address length", 11, 8, Dec, "sll.halen"),
 		row("address", "Address", 12, 64, Bytes, "sll.src.other"),
 	}}
-	ERF = Header{"erf", "Extensible Record Format", 16, []Field{
+	ERF = Header{Name: "erf", Label: "Extensible Record Format", Length: 16, Link: true, Fields: []Field{
 		row("timestamp", "Timestamp", 0, 64, Bytes, "erf.ts"),
 		rowAt("extended", "Extension headers follow", 8, 0, 1, Flag, "erf.ehdr"),
 		rowAt("record_type", "Type", 8, 1, 7, Dec, "erf.types.type"),
@@ -70,7 +70,7 @@ var (
 		row("lost", "Loss counter", 12, 16, Dec, "erf.lctr"),
 		row("wire_length", "Wire length", 14, 16, Dec, "erf.wlen"),
 	}}
-	IPv4Header = Header{"ipv4", "Internet Protocol 4", 20, []Field{
+	IPv4Header = Header{Name: "ipv4", Label: "Internet Protocol 4", Length: 20, Link: true, Fields: []Field{
 		rowAt("ip_version", "Version", 0, 0, 4, Dec, "ip.version"),
 		rowAt("header_words", "Header length in words", 0, 4, 4, Dec, "ip.hdr_len"),
 		rowAt("dscp", "DSCP", 1, 0, 6, Dec, "ip.dsfield.dscp"),
@@ -87,7 +87,7 @@ var (
 		row("src", "Source", 12, 32, IPv4, "ip.src"),
 		row("dst", "Destination", 16, 32, IPv4, "ip.dst"),
 	}}
-	IPv6Header = Header{"ipv6", "Internet Protocol 6", 40, []Field{
+	IPv6Header = Header{Name: "ipv6", Label: "Internet Protocol 6", Length: 40, Link: true, Fields: []Field{
 		rowAt("ip_version", "Version", 0, 0, 4, Dec, "ipv6.version"),
 		rowAt("traffic_class", "Traffic class", 0, 4, 8, Hex, "ipv6.tclass"),
 		rowAt("flow_label", "Flow label", 1, 4, 20, Hex, "ipv6.flow"),
@@ -97,19 +97,19 @@ var (
 		row("src", "Source", 8, 128, IPv6, "ipv6.src"),
 		row("dst", "Destination", 24, 128, IPv6, "ipv6.dst"),
 	}}
-	UDP = Header{"udp", "User Datagram Protocol", 8, []Field{
+	UDP = Header{Name: "udp", Label: "User Datagram Protocol", Length: 8, Link: true, Fields: []Field{
 		row("src_port", "Source port", 0, 16, Dec, "udp.srcport"),
 		row("dst_port", "Destination port", 2, 16, Dec, "udp.dstport"),
 		row("length", "Length", 4, 16, Dec, "udp.length"),
 		row("checksum", "Checksum", 6, 16, Hex, "udp.checksum"),
 	}}
-	VXLAN = Header{"vxlan", "VXLAN", 8, []Field{
+	VXLAN = Header{Name: "vxlan", Label: "VXLAN", Length: 8, Link: true, Fields: []Field{
 		row("flags", "Flags", 0, 16, Hex, "vxlan.flags"),
 		row("group", "Group policy", 2, 16, Dec, "vxlan.gbp"),
 		row("vni", "VNI", 4, 24, Dec, "vxlan.vni"),
 		row("reserved", "Reserved", 7, 8, Hex, "vxlan.reserved8"),
 	}}
-	GRE = Header{"gre", "Generic Routing Encapsulation", 4, []Field{
+	GRE = Header{Name: "gre", Label: "Generic Routing Encapsulation", Length: 4, Link: true, Fields: []Field{
 		row("flags", "Flags and version", 0, 16, Hex, "gre.flags_and_version"),
 		named(row("protocol", "Protocol", 2, 16, Hex, "gre.proto"), etherTypes),
 	}}
@@ -117,7 +117,7 @@ var (
 
 // The InfiniBand transport (package rocev2).
 var (
-	LRH = Header{"lrh", "Local Route Header", rocev2.LRHLen, []Field{
+	LRH = Header{Name: "lrh", Label: "Local Route Header", Length: rocev2.LRHLen, Fields: []Field{
 		rowAt("vl", "Virtual lane", 0, 0, 4, Dec, "infiniband.lrh.vl"),
 		rowAt("lver", "Link version", 0, 4, 4, Dec, "infiniband.lrh.lver"),
 		rowAt("sl", "Service level", 1, 0, 4, Dec, "infiniband.lrh.sl"),
@@ -128,7 +128,7 @@ var (
 		rowAt("words", "Packet length in words", 4, 5, 11, Dec, "infiniband.lrh.pktlen"),
 		row("slid", "Source LID", 6, 16, Dec, "infiniband.lrh.slid"),
 	}}
-	GRH = Header{"grh", "Global Route Header", rocev2.GRHLen, []Field{
+	GRH = Header{Name: "grh", Label: "Global Route Header", Length: rocev2.GRHLen, Fields: []Field{
 		rowAt("ip_version", "IP version", 0, 0, 4, Dec, "infiniband.grh.ipver"),
 		rowAt("traffic_class", "Traffic class", 0, 4, 8, Hex, "infiniband.grh.tclass"),
 		rowAt("flow_label", "Flow label", 1, 4, 20, Hex, "infiniband.grh.flowlabel"),
@@ -138,7 +138,7 @@ var (
 		row("source_gid", "Source GID", 8, 128, IPv6, "infiniband.grh.sgid"),
 		row("destination_gid", "Destination GID", 24, 128, IPv6, "infiniband.grh.dgid"),
 	}}
-	BTH = Header{"bth", "Base Transport Header", rocev2.BTHLen, []Field{
+	BTH = Header{Name: "bth", Label: "Base Transport Header", Length: rocev2.BTHLen, Fields: []Field{
 		named(row("opcode", "Opcode", 0, 8, Hex, "infiniband.bth.opcode"), func(v uint64) string { return rocev2.Opcode(v).String() }),
 		rowAt("solicited_event", "Solicited event", 1, 0, 1, Flag, "infiniband.bth.se"),
 		rowAt("mig_req", "MigReq", 1, 1, 1, Flag, "infiniband.bth.m"),
@@ -153,49 +153,49 @@ var (
 		rowAt("reserved7", "Reserved", 8, 1, 7, Dec, "infiniband.bth.reserved7"),
 		row("psn", "PSN", 9, 24, Dec, "infiniband.bth.psn"),
 	}}
-	RDETH = Header{"rdeth", "Reliable Datagram ETH", rocev2.RDETHLen, []Field{
+	RDETH = Header{Name: "rdeth", Label: "Reliable Datagram ETH", Length: rocev2.RDETHLen, Fields: []Field{
 		row("reserved8", "Reserved", 0, 8, Dec, "infiniband.rdeth.reserved8"),
 		row("ee_context", "End-to-end context", 1, 24, Hex, "infiniband.rdeth.eecnxt"),
 	}}
-	DETH = Header{"deth", "Datagram ETH", rocev2.DETHLen, []Field{
+	DETH = Header{Name: "deth", Label: "Datagram ETH", Length: rocev2.DETHLen, Fields: []Field{
 		row("q_key", "Q_Key", 0, 32, Dec, "infiniband.deth.q_key"),
 		row("reserved8", "Reserved", 4, 8, Dec, "infiniband.deth.reserved8"),
 		row("source_qpn", "Source QPN", 5, 24, Hex, "infiniband.deth.srcqp"),
 	}}
-	XRCETH = Header{"xrceth", "XRC ETH", rocev2.XRCETHLen, []Field{
+	XRCETH = Header{Name: "xrceth", Label: "XRC ETH", Length: rocev2.XRCETHLen, Fields: []Field{
 		row("reserved8", "Reserved", 0, 8, Dec, ""),
 		row("xrcsrq", "XRC shared receive queue", 1, 24, Hex, ""),
 	}}
-	FETH = Header{"feth", "FLUSH ETH", rocev2.FETHLen, []Field{
+	FETH = Header{Name: "feth", Label: "FLUSH ETH", Length: rocev2.FETHLen, Fields: []Field{
 		rowAt("reserved", "Reserved", 0, 0, 26, Hex, ""),
 		rowAt("selectivity", "Selectivity level", 3, 2, 2, Dec, ""),
 		rowAt("placement", "Placement type", 3, 4, 4, Dec, ""),
 	}}
-	RETH = Header{"reth", "RDMA ETH", rocev2.RETHLen, []Field{
+	RETH = Header{Name: "reth", Label: "RDMA ETH", Length: rocev2.RETHLen, Fields: []Field{
 		row("virtual_address", "Virtual address", 0, 64, Hex, "infiniband.reth.va"),
 		row("r_key", "R_Key", 8, 32, Hex, "infiniband.reth.r_key"),
 		row("dma_length", "DMA length", 12, 32, Dec, "infiniband.reth.dmalen"),
 	}}
-	AtomicETH = Header{"atomiceth", "Atomic ETH", rocev2.AtomicETHLen, []Field{
+	AtomicETH = Header{Name: "atomiceth", Label: "Atomic ETH", Length: rocev2.AtomicETHLen, Fields: []Field{
 		row("virtual_address", "Virtual address", 0, 64, Hex, "infiniband.atomiceth.va"),
 		row("r_key", "R_Key", 8, 32, Hex, "infiniband.atomiceth.r_key"),
 		row("swap_add", "Swap or add data", 12, 64, Hex, "infiniband.atomiceth.swapdt"),
 		row("compare", "Compare data", 20, 64, Hex, "infiniband.atomiceth.cmpdt"),
 	}}
-	AETH = Header{"aeth", "ACK ETH", rocev2.AETHLen, []Field{
+	AETH = Header{Name: "aeth", Label: "ACK ETH", Length: rocev2.AETHLen, Fields: []Field{
 		named(row("syndrome", "Syndrome", 0, 8, Dec, "infiniband.aeth.syndrome"), func(v uint64) string { return rocev2.Syndrome(v).String() }),
 		row("msn", "MSN", 1, 24, Dec, "infiniband.aeth.msn"),
 	}}
-	AtomicAckETH = Header{"atomicacketh", "Atomic ACK ETH", rocev2.AtomicAckETHLen, []Field{
+	AtomicAckETH = Header{Name: "atomicacketh", Label: "Atomic ACK ETH", Length: rocev2.AtomicAckETHLen, Fields: []Field{
 		row("original", "Original remote data", 0, 64, Hex, "infiniband.atomicacketh.origremdt"),
 	}}
-	ImmDt = Header{"immdt", "Immediate Data", rocev2.ImmDtLen, []Field{
+	ImmDt = Header{Name: "immdt", Label: "Immediate Data", Length: rocev2.ImmDtLen, Fields: []Field{
 		row("immediate", "Immediate data", 0, 32, Hex, "infiniband.immdt"),
 	}}
-	IETH = Header{"ieth", "Invalidate ETH", rocev2.IETHLen, []Field{
+	IETH = Header{Name: "ieth", Label: "Invalidate ETH", Length: rocev2.IETHLen, Fields: []Field{
 		row("r_key", "R_Key to invalidate", 0, 32, Hex, "infiniband.ieth"),
 	}}
-	MAD = Header{"mad", "Management Datagram", rocev2.MADLen, []Field{
+	MAD = Header{Name: "mad", Label: "Management Datagram", Length: rocev2.MADLen, Fields: []Field{
 		row("base_version", "Base version", 0, 8, Dec, "infiniband.mad.baseversion"),
 		row("class", "Management class", 1, 8, Hex, "infiniband.mad.mgmtclass"),
 		row("class_version", "Class version", 2, 8, Dec, "infiniband.mad.classversion"),
@@ -236,7 +236,7 @@ func join(lists ...[]Field) (all []Field) {
 // cm is the table of one message of the connection manager; all stand under the
 // name "cm".
 func cm(label string, rows ...[]Field) *Header {
-	return &Header{"cm", "CM " + label, rocev2.CMSize, join(rows...)}
+	return &Header{Name: "cm", Label: "CM " + label, Length: rocev2.CMSize, Fields: join(rows...)}
 }
 
 func commIDs(message string) []Field {
@@ -351,7 +351,7 @@ var CM = map[rocev2.CMAttribute]*Header{
 
 // IPCM and PrivateData stand inside of private data.
 var (
-	IPCM = Header{"ip_cm", "IP CM header", rocev2.IPCMLen, []Field{
+	IPCM = Header{Name: "ip_cm", Label: "IP CM header", Length: rocev2.IPCMLen, Fields: []Field{
 		rowAt("major_version", "Major version", 0, 0, 4, Dec, "infiniband.cm.req.ip_cm.majv"),
 		rowAt("minor_version", "Minor version", 0, 4, 4, Dec, "infiniband.cm.req.ip_cm.minv"),
 		rowAt("ip_version", "IP version", 1, 0, 4, Dec, "infiniband.cm.req.ip_cm.ipv"),
@@ -360,7 +360,7 @@ var (
 		row("source", "Source", 4, 128, IPv6, "infiniband.cm.req.ip_cm.sip6"),
 		row("destination", "Destination", 20, 128, IPv6, "infiniband.cm.req.ip_cm.dip6"),
 	}}
-	PrivateData = Header{"rpcrdma_private", "RPC-over-RDMA private data", rpcrdma.PrivateDataLen, []Field{
+	PrivateData = Header{Name: "rpcrdma_private", Label: "RPC-over-RDMA private data", Length: rpcrdma.PrivateDataLen, Fields: []Field{
 		row("format", "Format identifier", 0, 32, Hex, ""),
 		row("version", "Version", 4, 8, Dec, ""),
 		rowAt("reserved", "Reserved", 5, 0, 7, Dec, ""),
@@ -372,20 +372,20 @@ var (
 
 // RPC-over-RDMA and ONC RPC: the parts of fixed layout.
 var (
-	RPCRDMA = Header{"rpcrdma", "RPC-over-RDMA", rpcrdma.FixedLen, []Field{
+	RPCRDMA = Header{Name: "rpcrdma", Label: "RPC-over-RDMA", Length: rpcrdma.FixedLen, Fields: []Field{
 		row("xid", "XID", 0, 32, Hex, "rpcordma.xid"),
 		row("rdma_vers", "Version", 4, 32, Dec, "rpcordma.version"),
 		row("credits", "Credits", 8, 32, Dec, "rpcordma.flow_control"),
-		row("rdma_proc", "Procedure", 12, 32, Dec, "rpcordma.msg_type"),
+		named(row("rdma_proc", "Procedure", 12, 32, Enum, "rpcordma.msg_type"), func(v uint64) string { return rpcrdma.Proc(v).String() }),
 	}}
-	Segment = Header{"segment", "Segment", rpcrdma.SegmentLen, []Field{
+	Segment = Header{Name: "segment", Label: "Segment", Length: rpcrdma.SegmentLen, Fields: []Field{
 		row("handle", "Handle", 0, 32, Hex, "rpcordma.rdma_handle"),
 		row("length", "Length", 4, 32, Dec, "rpcordma.rdma_length"),
 		row("offset", "Offset", 8, 64, Hex, "rpcordma.rdma_offset"),
 	}}
-	RPC = Header{"rpc", "Remote Procedure Call", 8, []Field{
+	RPC = Header{Name: "rpc", Label: "Remote Procedure Call", Length: 8, Fields: []Field{
 		row("xid", "XID", 0, 32, Hex, "rpc.xid"),
-		named(row("message_type", "Message type", 4, 32, Dec, "rpc.msgtyp"), func(v uint64) string { return oncrpc.MessageType(v).String() }),
+		named(row("message_type", "Message type", 4, 32, Enum, "rpc.msgtyp"), func(v uint64) string { return oncrpc.MessageType(v).String() }),
 	}}
 )
 

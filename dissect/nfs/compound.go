@@ -125,47 +125,54 @@ type Compound struct {
 	HasStatus    bool     // it was there to read
 	MinorVersion uint32   // Call
 	Complete     bool     // all operations were named
+
+	stream Stream // here and not on the stack: the walkers take its address
 }
 
 // Arguments walks the arguments of a COMPOUND or, when callback is set, of a
 // CB_COMPOUND, and appends the names of its operations to c.Operations.
 func (c *Compound) Arguments(s Stream, callback bool) {
-	*c = Compound{Operations: c.Operations[:0]}
-	s.opaque(false) // tag
-	c.MinorVersion = s.word()
+	*c = Compound{Operations: c.Operations[:0], stream: s}
+	c.stream.opaque(false) // tag
+	c.MinorVersion = c.stream.word()
 	if callback {
-		s.word() // callback_ident
+		c.stream.word() // callback_ident
 	}
-	c.Count = s.word()
-	c.walk(&s, callback, func(op *operation) {
-		s.layout(op.args)
-		if op.walkArgs != nil {
-			op.walkArgs(&s)
-		}
-	})
+	c.Count = c.stream.word()
+	c.walk(callback, passArguments)
+}
+
+func passArguments(s *Stream, op *operation) {
+	s.layout(op.args)
+	if op.walkArgs != nil {
+		op.walkArgs(s)
+	}
 }
 
 // Results walks the results of a COMPOUND or CB_COMPOUND likewise.
 func (c *Compound) Results(s Stream, callback bool) {
-	*c = Compound{Operations: c.Operations[:0]}
-	c.Status = s.word()
-	c.HasStatus = !s.failed
-	s.opaque(false) // tag
-	c.Count = s.word()
-	c.walk(&s, callback, func(op *operation) {
-		if s.word() != 0 { // the operation's own status
-			s.failed = true // nothing follows it
-			return
-		}
-		s.layout(op.results)
-		if op.walkRest != nil {
-			op.walkRest(&s)
-		}
-	})
+	*c = Compound{Operations: c.Operations[:0], stream: s}
+	c.Status = c.stream.word()
+	c.HasStatus = !c.stream.failed
+	c.stream.opaque(false) // tag
+	c.Count = c.stream.word()
+	c.walk(callback, passResults)
+}
+
+func passResults(s *Stream, op *operation) {
+	if s.word() != 0 { // the operation's own status
+		s.failed = true // nothing follows it
+		return
+	}
+	s.layout(op.results)
+	if op.walkRest != nil {
+		op.walkRest(s)
+	}
 }
 
 // walk names operations as long as pass gets over them.
-func (c *Compound) walk(s *Stream, callback bool, pass func(*operation)) {
+func (c *Compound) walk(callback bool, pass func(*Stream, *operation)) {
+	s := &c.stream
 	for i := uint32(0); i < c.Count && !s.failed && i < maxOperations; i++ {
 		number := s.word()
 		if s.failed {
@@ -181,7 +188,7 @@ func (c *Compound) walk(s *Stream, callback bool, pass func(*operation)) {
 		if op == nil {
 			return
 		}
-		pass(op)
+		pass(s, op)
 	}
 	c.Complete = !s.failed && c.Count == 0
 }

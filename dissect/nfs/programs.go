@@ -110,22 +110,36 @@ var statusNames = map[uint32]string{
 // Where NFSv3 words a status differently.
 var statusNames3 = map[uint32]string{10002: "NOT_SYNC", 10008: "JUKEBOX", 99: "WFLUSH"}
 
+// statusTable has the whole names, so that naming a status allocates nothing.
+var statusTable = func() map[key]string {
+	table := map[key]string{}
+	for version := uint32(2); version <= 4; version++ {
+		prefix := statusPrefix(version)
+		table[key{version, 0}] = prefix + "_OK"
+		for status, name := range statusNames {
+			table[key{version, status}] = prefix + "ERR_" + name
+		}
+		for status, name := range statusNames3 {
+			if version < 4 {
+				table[key{version, status}] = prefix + "ERR_" + name
+			}
+		}
+	}
+	return table
+}()
+
+func statusPrefix(version uint32) string {
+	if version == 2 {
+		return "NFS"
+	}
+	return fmt.Sprintf("NFS%d", version)
+}
+
 // StatusName is the name of the status that the results of an NFS program begin
 // with: "NFS4_OK", "NFS3ERR_NOENT", "NFSERR_STALE" for version 2.
 func StatusName(version, status uint32) string {
-	prefix := fmt.Sprintf("NFS%d", version)
-	if version == 2 {
-		prefix = "NFS"
+	if name, known := statusTable[key{version, status}]; known {
+		return name
 	}
-	if status == 0 {
-		return prefix + "_OK"
-	}
-	name := statusNames[status]
-	if other, differs := statusNames3[status]; differs && version < 4 {
-		name = other
-	}
-	if name == "" {
-		name = fmt.Sprint(status)
-	}
-	return prefix + "ERR_" + name
+	return fmt.Sprintf("%sERR_%d", statusPrefix(version), status)
 }

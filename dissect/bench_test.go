@@ -1,0 +1,106 @@
+package dissect_test
+
+import (
+	"bytes"
+	"os"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect"
+)
+
+// whole are the captures that benchmarks read: data in large packets, and many
+// small RPCs.
+var whole = []string{"rocev2-long42.pcap.zst", "rocev2-nfs41.pcap.zst", "rocev2-loss42.pcap.zst"}
+
+// BenchmarkDissector runs frames that are already in memory through the
+// dissector: packets and bytes a second, allocations a packet.
+func BenchmarkDissector(b *testing.B) {
+	for _, name := range whole {
+		frames, size := load(b, name)
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(size)
+			b.ReportAllocs()
+			for b.Loop() {
+				transactions := 0
+				d := dissect.New(dissect.Handler{Transaction: func(*dissect.Transaction) { transactions++ }}, dissect.Options{})
+				for i := range frames {
+					d.Frame(&frames[i])
+				}
+				d.Finish()
+				if transactions == 0 {
+					b.Fatal("no transactions")
+				}
+			}
+			b.ReportMetric(float64(len(frames))*float64(b.N)/b.Elapsed().Seconds(), "packets/s")
+		})
+	}
+}
+
+// BenchmarkDescribe does the same with a record for each packet: all fields of
+// all headers.
+func BenchmarkDescribe(b *testing.B) {
+	for _, name := range whole {
+		frames, size := load(b, name)
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(size)
+			b.ReportAllocs()
+			for b.Loop() {
+				packets := 0
+				d := dissect.New(dissect.Handler{Packet: func(*dissect.Packet) { packets++ }}, dissect.Options{})
+				for i := range frames {
+					d.Frame(&frames[i])
+				}
+				if packets != len(frames) {
+					b.Fatalf("%d packets of %d", packets, len(frames))
+				}
+			}
+			b.ReportMetric(float64(len(frames))*float64(b.N)/b.Elapsed().Seconds(), "packets/s")
+		})
+	}
+}
+
+// BenchmarkFile reads a whole file from memory, reader included.
+func BenchmarkFile(b *testing.B) {
+	for _, name := range whole {
+		raw := decompressed(b, name)
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(raw)))
+			b.ReportAllocs()
+			packets := int64(0)
+			for b.Loop() {
+				f, err := capture.NewFile(name, bytes.NewReader(raw))
+				if err != nil {
+					b.Fatal(err)
+				}
+				d := dissect.New(dissect.Handler{Transaction: func(*dissect.Transaction) {}}, dissect.Options{})
+				if err := d.Run(f); err != nil {
+					b.Fatal(err)
+				}
+				packets += d.Finish().Packets
+			}
+			b.ReportMetric(float64(packets)/b.Elapsed().Seconds(), "packets/s")
+		})
+	}
+}
+
+// decompressed is the content of a capture of testdata.
+func decompressed(b *testing.B, name string) []byte {
+	b.Helper()
+	raw, err := os.ReadFile(captures + name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r, err := zstd.NewReader(nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer r.Close()
+	all, err := r.DecodeAll(raw, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return all
+}

@@ -1,0 +1,63 @@
+package dissect_test
+
+import (
+	"io"
+	"path/filepath"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect"
+)
+
+const captures = "../testdata/captures/"
+
+// open opens a capture of testdata.
+func open(t testing.TB, name string) *capture.File {
+	t.Helper()
+	f, err := capture.Open(captures + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// read runs a capture through a dissector.
+func read(t testing.TB, name string, h dissect.Handler, o dissect.Options) *dissect.Summary {
+	t.Helper()
+	d := dissect.New(h, o)
+	if err := d.Run(open(t, name)); err != nil {
+		t.Fatal(err)
+	}
+	return d.Finish()
+}
+
+// glob lists the captures that match, by name.
+func glob(t testing.TB, pattern string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(captures + pattern)
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no captures %s: %v", pattern, err)
+	}
+	for i := range paths {
+		paths[i] = filepath.Base(paths[i])
+	}
+	return paths
+}
+
+// load reads all frames of a capture into memory.
+func load(t testing.TB, name string) (frames []capture.Frame, bytes int64) {
+	t.Helper()
+	f := open(t, name)
+	var frame capture.Frame
+	for {
+		if err := f.Next(&frame); err == io.EOF {
+			return frames, bytes
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		frame.Data = append([]byte(nil), frame.Data...)
+		frames = append(frames, frame)
+		bytes += int64(len(frame.Data))
+	}
+}

@@ -1,0 +1,238 @@
+package dissect_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/dissect"
+)
+
+// The kernels' own account of a run (*.truth.json): what their tracepoints said
+// while the capture was recorded. No capture was read to make it.
+type truth struct {
+	Connections []struct {
+		Client         string
+		ClientToServer int `json:"client_to_server_inline"`
+		ServerToClient int `json:"server_to_client_inline"`
+	}
+	Transactions []truthTransaction
+}
+
+type truthSegment struct {
+	Handle, Offset string
+	Length         uint32
+	Position       uint32
+}
+
+type truthTransaction struct {
+	XID, Direction  string
+	Requested       *uint32
+	Granted         *uint32
+	RDMAProc        *string        `json:"rdma_proc"`
+	Read            []truthSegment `json:"client_read_segments"`
+	Write           []truthSegment `json:"client_write_segments"`
+	Reply           []truthSegment `json:"client_reply_segments"`
+	Returned        []truthSegment `json:"returned_lengths"`
+	InvalidateRKey  *string        `json:"invalidate_rkey"`
+	Locally         []string       `json:"locally_invalidated"`
+	Marshalled      *int
+	CallPayload     int64   `json:"call_payload_len"`
+	CallHeader      int     `json:"call_header_len"`
+	Procedure       *string // as Linux names it
+	ServerProcedure *string `json:"server_procedure"`
+	Program         *string
+	CallForm        *string  `json:"call_form"`
+	ReplyForm       *string  `json:"reply_form"`
+	RemotelyInvalid []string `json:"remotely_invalidated"`
+}
+
+// record is what is kept of a transaction record, as text, to compare.
+type record struct {
+	status, rdmaProc, read, write, reply, returned, invalidated, callForm, replyForm, procedure string
+	left                                                                                        []string
+	requested, granted                                                                          uint32
+	payload                                                                                     int64
+	header                                                                                      int
+	program                                                                                     uint32
+}
+
+func keep(r *dissect.Transaction) record {
+	k := record{status: r.Status, invalidated: "0x00000000"}
+	if r.Call != nil {
+		k.requested, k.rdmaProc, k.callForm = r.Call.Credits, r.Call.RDMAProc, r.Call.Form
+		if r.Call.PayloadBytes != nil {
+			k.payload = *r.Call.PayloadBytes
+		}
+		if r.Call.HeaderBytes != nil {
+			k.header = *r.Call.HeaderBytes
+		}
+	}
+	if r.Reply != nil {
+		k.granted, k.replyForm = r.Reply.Credits, r.Reply.Form
+	}
+	if r.ProcedureName != nil {
+		k.procedure = *r.ProcedureName
+	}
+	for _, c := range r.ReadChunks {
+		for _, s := range c.Segments {
+			k.read += fmt.Sprintf("%v+%d@%v:%d ", s.Handle, s.Length, s.Offset, c.Position)
+		}
+	}
+	segments := func(c dissect.WriteChunk, to *string) {
+		for _, s := range c.Segments {
+			*to += fmt.Sprintf("%v+%d@%v ", s.Handle, s.Length, s.Offset)
+			if s.ReturnedLength != nil {
+				k.returned += fmt.Sprint(*s.ReturnedLength, " ")
+			}
+		}
+	}
+	for _, c := range r.WriteChunks {
+		segments(c, &k.write)
+	}
+	if r.ReplyChunk != nil {
+		segments(*r.ReplyChunk, &k.reply)
+	}
+	if r.Invalidation != nil {
+		k.invalidated = r.Invalidation.Handle.String()
+	}
+	for _, h := range r.NotInvalidated {
+		k.left = append(k.left, h.String())
+	}
+	slices.Sort(k.left)
+	return k
+}
+
+func wantSegments(list []truthSegment, position bool) (s string) {
+	for _, g := range list {
+		s += fmt.Sprintf("%s+%d@%s", g.Handle, g.Length, g.Offset)
+		if position {
+			s += fmt.Sprintf(":%d", g.Position)
+		}
+		s += " "
+	}
+	return s
+}
+
+// TestTruth holds every transaction against what two kernels said of it.
+func TestTruth(t *testing.T) {
+	for _, name := range glob(t, "*.truth.json") {
+		base := strings.TrimSuffix(name, ".truth.json")
+		t.Run(base, func(t *testing.T) {
+			holdAgainst(t, name, glob(t, base+".pcap*.zst")[0])
+		})
+	}
+}
+
+func holdAgainst(t *testing.T, truthFile, captureFile string) {
+	raw, err := os.ReadFile(captures + truthFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want truth
+	if err := json.Unmarshal(raw, &want); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][]record{}
+	thresholds := map[string]dissect.InlineThresholds{}
+	read(t, captureFile, dissect.Handler{
+		Transaction: func(r *dissect.Transaction) {
+			key := r.Direction + r.XID.String()
+			got[key] = append(got[key], keep(r))
+		},
+		Connection: func(c *dissect.Connection) {
+			if c.UpperLayer == "rpcrdma" && c.Client.Port != nil {
+				address := *c.Client.Address
+				if strings.Contains(address, ":") {
+					address = "[" + address + "]"
+				}
+				thresholds[fmt.Sprintf("%s:%d", address, *c.Client.Port)] = c.InlineThreshold
+			}
+		},
+	}, dissect.Options{})
+	checked := 0
+	for _, w := range want.Transactions {
+		w.Direction = cmp.Or(w.Direction, dissect.Forward)
+		if w.Granted == nil || w.Marshalled == nil && w.Direction == dissect.Forward {
+			continue // the kernels did not trace enough of it
+		}
+		checked++
+		var done []record
+		for _, r := range got[w.Direction+w.XID] {
+			if r.status == dissect.StatusComplete {
+				done = append(done, r)
+			}
+		}
+		if len(done) == 0 {
+			t.Errorf("%s: no complete transaction, %d records", w.XID, len(got[w.Direction+w.XID]))
+			continue
+		}
+		compare(t, &w, done[len(done)-1])
+	}
+	if checked == 0 {
+		t.Error("the truth file has no transaction to compare")
+	}
+	for _, c := range want.Connections {
+		if got, known := thresholds[c.Client]; !known || got.ClientToServer != c.ClientToServer || got.ServerToClient != c.ServerToClient {
+			t.Errorf("connection of %s: inline thresholds %v (known: %t), want %d and %d", c.Client, got, known, c.ClientToServer, c.ServerToClient)
+		}
+	}
+}
+
+// forms says how the client's names for what it did read in records.
+var forms = map[string]string{
+	"inline": "short", "pullup": "short", "mapped": "short", "read list": "chunked", "*read list": "long", "read chunk": "chunked",
+	"write list": "chunked", "reply chunk": "long",
+}
+
+func compare(t *testing.T, w *truthTransaction, r record) {
+	t.Helper()
+	check := func(what string, got, want any) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: %s is %v, the kernels say %v", w.XID, what, got, want)
+		}
+	}
+	if w.Requested != nil {
+		check("requested credits", r.requested, *w.Requested)
+	}
+	check("granted credits", r.granted, *w.Granted)
+	if w.Direction == dissect.Backward {
+		return
+	}
+	if w.RDMAProc != nil {
+		check("rdma_proc", r.rdmaProc, *w.RDMAProc)
+	}
+	check("read segments", r.read, wantSegments(w.Read, true))
+	check("write segments", r.write, wantSegments(w.Write, false))
+	check("reply segments", r.reply, wantSegments(w.Reply, false))
+	if len(w.Returned) > 0 {
+		returned := ""
+		for _, g := range w.Returned {
+			returned += fmt.Sprint(g.Length, " ")
+		}
+		check("returned lengths", r.returned, returned)
+	}
+	if w.InvalidateRKey != nil {
+		check("invalidated handle", r.invalidated, *w.InvalidateRKey)
+	}
+	if *w.Marshalled == 1 {
+		slices.Sort(w.Locally)
+		check("handles left to the client", strings.Join(r.left, " "), strings.Join(w.Locally, " "))
+	}
+	check("payload bytes", r.payload, w.CallPayload)
+	check("header bytes", r.header, w.CallHeader)
+	if w.CallForm != nil {
+		check("form of the Call", r.callForm, forms[*w.CallForm])
+	}
+	if w.ReplyForm != nil && *w.ReplyForm == "reply chunk" {
+		check("form of the Reply", r.replyForm, "long")
+	}
+	if w.ServerProcedure != nil {
+		check("procedure", r.procedure, *w.ServerProcedure)
+	}
+}
