@@ -122,14 +122,6 @@ func (p *Packet) extended(h Headers) extended {
 	return &p.IETH
 }
 
-// eachLayer calls visit with the BTH and each extended header, in wire order.
-func (p *Packet) eachLayer(visit func(decoder)) {
-	visit(&p.BTH)
-	for have := p.Headers; have != 0; have &= have - 1 {
-		visit(p.extended(have & -have))
-	}
-}
-
 // NextLayerType is MAD for a datagram to the general services interface, else
 // the payload.
 func (p *Packet) NextLayerType() gopacket.LayerType {

@@ -110,8 +110,18 @@ func decodeBTH(data []byte, b gopacket.PacketBuilder) error {
 	if err := p.DecodeFromBytes(data, b); err != nil {
 		return err
 	}
-	p.eachLayer(func(l decoder) { b.AddLayer(l) })
-	if len(p.Payload) == 0 {
+	b.AddLayer(&p.BTH)
+	rest := data[BTHLen : len(data)-ICRCLen-int(p.PadCount)]
+	p.BTH.Payload = rest
+	for have := p.Headers; have != 0; have &= have - 1 { // again, for the payload that each has here
+		l := p.extended(have & -have)
+		if err := l.DecodeFromBytes(rest, b); err != nil {
+			return err
+		}
+		rest = l.LayerPayload()
+		b.AddLayer(l)
+	}
+	if len(rest) == 0 {
 		return nil
 	}
 	return b.NextDecoder(p.NextLayerType())

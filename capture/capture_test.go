@@ -1,0 +1,318 @@
+package capture_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/rdmadump/rdmadump/capture"
+)
+
+// order is a byte order that appends, too.
+type order interface {
+	binary.ByteOrder
+	binary.AppendByteOrder
+}
+
+type frame struct {
+	sec, frac uint32
+	data      string
+	length    int
+}
+
+var sample = []frame{{1, 5, "first", 5}, {2, 999999, "second packet", 100}, {2, 999999, "", 0}}
+
+func pcap(o order, magic uint32, link uint32, frames ...frame) []byte {
+	b := o.AppendUint32(nil, magic)
+	b = o.AppendUint16(o.AppendUint16(b, 2), 4)
+	b = append(b, make([]byte, 8)...)
+	b = o.AppendUint32(o.AppendUint32(b, 65535), link)
+	for _, f := range frames {
+		b = o.AppendUint32(o.AppendUint32(b, f.sec), f.frac)
+		b = o.AppendUint32(o.AppendUint32(b, uint32(len(f.data))), uint32(f.length))
+		if magic == 0xa1b2cd34 {
+			b = append(b, make([]byte, 8)...)
+		}
+		b = append(b, f.data...)
+	}
+	return b
+}
+
+func block(o order, kind uint32, body []byte) []byte {
+	for len(body)%4 != 0 {
+		body = append(body, 0)
+	}
+	b := o.AppendUint32(nil, kind)
+	b = o.AppendUint32(b, uint32(len(body)+12))
+	b = append(b, body...)
+	return o.AppendUint32(b, uint32(len(body)+12))
+}
+
+func section(o order) []byte {
+	b := o.AppendUint32(nil, 0x1a2b3c4d)
+	b = o.AppendUint16(o.AppendUint16(b, 1), 0)
+	return block(o, 0x0a0d0d0a, o.AppendUint64(b, 1<<64-1))
+}
+
+func option(o order, code uint16, value []byte) []byte {
+	b := o.AppendUint16(o.AppendUint16(nil, code), uint16(len(value)))
+	b = append(b, value...)
+	for len(b)%4 != 0 {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func iface(o order, link uint16, snap uint32, options ...[]byte) []byte {
+	b := o.AppendUint16(o.AppendUint16(nil, link), 0)
+	b = o.AppendUint32(b, snap)
+	for _, opt := range options {
+		b = append(b, opt...)
+	}
+	return block(o, 1, b)
+}
+
+func enhanced(o order, id uint32, ticks uint64, data string, length int) []byte {
+	b := o.AppendUint32(nil, id)
+	b = o.AppendUint32(o.AppendUint32(b, uint32(ticks>>32)), uint32(ticks))
+	b = o.AppendUint32(o.AppendUint32(b, uint32(len(data))), uint32(length))
+	return block(o, 6, append(b, data...))
+}
+
+// list reads all frames, one line each, and the error that ended it.
+func list(s capture.Source) (lines []string, err error) {
+	var f capture.Frame
+	for {
+		if err := s.Next(&f); err != nil {
+			if err == io.EOF {
+				return lines, nil
+			}
+			return lines, err
+		}
+		lines = append(lines, fmt.Sprintf("%d %d %v %d %q", f.Number, f.Time, f.LinkType, f.Length, f.Data))
+	}
+}
+
+func TestFormats(t *testing.T) {
+	le, be := binary.LittleEndian, binary.BigEndian
+	micro := "1 1000005000 Ethernet 5 \"first\"\n2 2999999000 Ethernet 100 \"second packet\"\n3 2999999000 Ethernet 0 \"\""
+	nano := strings.NewReplacer("1000005000", "1000000005", "2999999000", "2000999999").Replace(micro)
+	gz := func(raw []byte) []byte {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		w.Write(raw)
+		w.Close()
+		return b.Bytes()
+	}
+	zst := func(raw []byte) []byte {
+		w, _ := zstd.NewWriter(nil)
+		return w.EncodeAll(raw, nil)
+	}
+	plain := pcap(le, 0xa1b2c3d4, 1, sample...)
+	for _, c := range []struct {
+		name string
+		data []byte
+		want string
+	}{
+		{"little-endian microseconds", plain, micro},
+		{"big-endian microseconds", pcap(be, 0xa1b2c3d4, 1, sample...), micro},
+		{"little-endian nanoseconds", pcap(le, 0xa1b23c4d, 1, sample...), nano},
+		{"big-endian nanoseconds", pcap(be, 0xa1b23c4d, 1, sample...), nano},
+		{"records with longer headers", pcap(le, 0xa1b2cd34, 1, sample...), micro},
+		{"FCS bits above the link type", pcap(le, 0xa1b2c3d4, 0x14000001, sample...), micro},
+		{"gzip", gz(plain), micro},
+		{"two gzip members", append(gz(plain[:60]), gz(plain[60:])...), micro},
+		{"zstd", zst(plain), micro},
+		{"no packets", pcap(le, 0xa1b2c3d4, 1), ""},
+		{"pcapng", bytes.Join([][]byte{
+			section(le), iface(le, 1, 0), enhanced(le, 0, 1000005, "first", 5), block(le, 4, []byte("names")),
+			enhanced(le, 0, 2999999, "second packet", 100), enhanced(le, 0, 2999999, "", 0),
+		}, nil), micro},
+		{"pcapng, several sections and interfaces", bytes.Join([][]byte{
+			section(be), iface(be, 113, 0), iface(be, 1, 0, option(be, 9, []byte{9})), enhanced(be, 1, 1000000005, "nano", 4), enhanced(be, 0, 3, "cooked", 6),
+			section(le), iface(le, 247, 0, option(le, 9, []byte{0x83}), option(le, 14, le.AppendUint64(nil, 10))), enhanced(le, 0, 12, "eighths", 7),
+		}, nil), "1 1000000005 Ethernet 4 \"nano\"\n2 3000 Linux cooked 6 \"cooked\"\n3 11500000000 InfiniBand 7 \"eighths\""},
+		{"pcapng, picoseconds, and a negative offset", bytes.Join([][]byte{
+			section(le), iface(le, 1, 0, option(le, 9, []byte{12}), option(le, 14, le.AppendUint64(nil, 1<<64-1))), enhanced(le, 0, 5000000001999, "x", 1),
+		}, nil), "1 4000000001 Ethernet 1 \"x\""},
+		{"pcapng, simple and obsolete packet blocks", bytes.Join([][]byte{
+			section(le), iface(le, 1, 6), enhanced(le, 0, 7, "x", 1), block(le, 3, append(le.AppendUint32(nil, 9), "simple"...)),
+			block(le, 2, append(le.AppendUint32(le.AppendUint32(le.AppendUint32(le.AppendUint32(le.AppendUint32(nil, 0), 0), 9), 3), 3), "old"...)),
+		}, nil), "1 7000 Ethernet 1 \"x\"\n2 7000 Ethernet 9 \"simple\"\n3 9000 Ethernet 3 \"old\""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, err := capture.NewFile("x", bytes.NewReader(c.data))
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines, err := list(f)
+			if got := strings.Join(lines, "\n"); got != c.want || err != nil {
+				t.Errorf("error %v\n got %s\nwant %s", err, got, c.want)
+			}
+		})
+	}
+}
+
+// TestBad: what is wrong is said, with what and where; what was readable is
+// read.
+func TestBad(t *testing.T) {
+	le := binary.LittleEndian
+	plain := pcap(le, 0xa1b2c3d4, 1, sample...)
+	ng := bytes.Join([][]byte{section(le), iface(le, 1, 0), enhanced(le, 0, 1, "first", 5), enhanced(le, 0, 2, "second", 6)}, nil)
+	lie := bytes.Clone(plain)
+	le.PutUint32(lie[24+16+5+8:], 1<<30)
+	var zipped bytes.Buffer
+	w := gzip.NewWriter(&zipped)
+	w.Write(plain)
+	w.Close()
+	for _, c := range []struct {
+		name   string
+		data   []byte
+		open   string // error of opening
+		frames int
+		broken string // error of reading
+	}{
+		{"empty", nil, "x: empty, no capture in it: not a capture file", 0, ""},
+		{"three bytes", []byte("abc"), "x: only 3 bytes, no capture in it: not a capture file", 0, ""},
+		{"another kind", []byte("\x7fELF and more"), "x: starts with 7f454c46, which is neither pcap, pcapng, gzip nor zstd: not a capture file", 0, ""},
+		{"header cut", plain[:20], "x: pcap header needs 24 bytes, the input ends after 20: unexpected EOF", 0, ""},
+		{"pcap of the future", append([]byte{0xd4, 0xc3, 0xb2, 0xa1, 9, 0, 4, 0}, plain[8:]...), "x: pcap version 9.4, only 2 is known: not a capture file", 0, ""},
+		{"record cut", plain[:24+16+5+16+4], "", 1, "x: broken at byte 45, after 1 packets: record needs 29 bytes, the input ends after 20: unexpected EOF"},
+		{"record header cut", plain[:24+16+5+7], "", 1, "x: broken at byte 45, after 1 packets: record header needs 16 bytes, the input ends after 7: unexpected EOF"},
+		{"length that lies", lie, "", 1, "x: broken at byte 45, after 1 packets: record claims 1073741824 captured bytes, the limit is 262144"},
+		{"gzip cut", zipped.Bytes()[:zipped.Len()-12], "", -1, "unexpected EOF"},
+		{"pcapng cut", ng[:len(ng)-6], "", 1, "x: broken at byte 88, after 1 packets: block of type 6 needs 40 bytes, the input ends after 34: unexpected EOF"},
+		{"pcapng, no such interface", bytes.Join([][]byte{section(le), iface(le, 1, 0), enhanced(le, 3, 1, "x", 1)}, nil), "", 0, "x: broken at byte 48, after 0 packets: packet block names interface 3, the section has 1"},
+		{"pcapng, length that lies", append(bytes.Clone(ng), 6, 0, 0, 0, 13, 0, 0, 0), "", 2, "x: broken at byte 128, after 2 packets: block of type 6 claims 13 bytes"},
+		{"pcapng, lengths that differ", append(bytes.Clone(ng[:len(ng)-4]), 0, 0, 0, 0), "", 1, "x: broken at byte 88, after 1 packets: block of type 6 says 40 bytes at its start and 0 at its end"},
+		{"pcapng, bad byte order", append(bytes.Clone(ng[:8]), 1, 2, 3, 4), "x: pcapng section header has byte-order magic 01020304: not a capture file", 0, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, err := capture.NewFile("x", bytes.NewReader(c.data))
+			if c.open != "" {
+				if err == nil || err.Error() != c.open {
+					t.Errorf("error %v, want %s", err, c.open)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines, err := list(f)
+			if c.frames >= 0 && len(lines) != c.frames {
+				t.Errorf("%d frames, want %d", len(lines), c.frames)
+			}
+			var broken *capture.BrokenError
+			if err == nil || !strings.Contains(err.Error(), c.broken) || !errors.As(err, &broken) {
+				t.Errorf("error %v, want %s", err, c.broken)
+			}
+		})
+	}
+}
+
+// TestMerge: several files are one capture, ordered by time.
+func TestMerge(t *testing.T) {
+	dir, le := t.TempDir(), binary.LittleEndian
+	var paths []string
+	for i, frames := range [][]frame{{{1, 0, "a", 1}, {4, 0, "d", 1}}, {{2, 0, "b", 1}, {3, 0, "c", 1}}, {{5, 0, "e", 1}}} {
+		path := filepath.Join(dir, fmt.Sprint(i, ".pcap"))
+		if err := os.WriteFile(path, pcap(le, 0xa1b2c3d4, 1, frames...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, path)
+	}
+	m, err := capture.OpenAll(append(paths, filepath.Join(dir, "missing")))
+	if m == nil || err == nil || !strings.HasSuffix(err.Error(), "missing: no such file or directory") {
+		t.Fatalf("error %v", err)
+	}
+	defer m.Close()
+	lines, err := list(m)
+	want := `1 1000000000 Ethernet 1 "a",2 2000000000 Ethernet 1 "b",3 3000000000 Ethernet 1 "c",4 4000000000 Ethernet 1 "d",5 5000000000 Ethernet 1 "e"`
+	if got := strings.Join(lines, ","); got != want || err != nil {
+		t.Errorf("error %v\n got %s\nwant %s", err, got, want)
+	}
+	if read, total := m.Progress(); read != total || total != 3*24+5*17 {
+		t.Errorf("progress %d of %d", read, total)
+	}
+	if _, err := capture.Open(dir); !errors.Is(err, capture.ErrFormat) {
+		t.Errorf("opening a folder: %v", err)
+	}
+}
+
+// TestDrops: what the capture itself admits to have lost.
+func TestDrops(t *testing.T) {
+	le := binary.LittleEndian
+	stats := func(n uint64) []byte {
+		return block(le, 5, append(make([]byte, 12), option(le, 5, le.AppendUint64(nil, n))...))
+	}
+	f, err := capture.NewFile("x", bytes.NewReader(bytes.Join([][]byte{section(le), iface(le, 1, 0), stats(3), stats(7)}, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines, err := list(f); len(lines) != 0 || err != nil || f.Dropped() != 7 {
+		t.Errorf("%d frames, error %v, %d dropped", len(lines), err, f.Dropped())
+	}
+}
+
+// FuzzFile: any bytes end in frames that are in bounds, or in an error.
+func FuzzFile(f *testing.F) {
+	le := binary.LittleEndian
+	f.Add(pcap(le, 0xa1b2c3d4, 1, sample...))
+	f.Add(pcap(binary.BigEndian, 0xa1b23c4d, 1, sample...))
+	f.Add(bytes.Join([][]byte{section(le), iface(le, 1, 0, option(le, 9, []byte{0x83})), enhanced(le, 0, 1, "first", 5), block(le, 5, make([]byte, 24))}, nil))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		file, err := capture.NewFile("fuzz", bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		defer file.Close()
+		var frame capture.Frame
+		var l capture.Link
+		for file.Next(&frame) == nil {
+			if len(frame.Data) > capture.MaxFrame || frame.Length < len(frame.Data) {
+				t.Fatalf("frame of %d bytes, %d on the wire", len(frame.Data), frame.Length)
+			}
+			l.Decode(&frame)
+		}
+	})
+}
+
+// FuzzLink: what the link layers find lies in the frame.
+func FuzzLink(f *testing.F) {
+	paths, _ := filepath.Glob("../testdata/captures/*callback41*.zst")
+	for _, path := range paths {
+		file, err := capture.Open(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		var frame capture.Frame
+		for range 40 {
+			if file.Next(&frame) == nil {
+				f.Add(uint16(frame.LinkType), bytes.Clone(frame.Data))
+			}
+		}
+		file.Close()
+	}
+	f.Fuzz(func(t *testing.T, link uint16, data []byte) {
+		var l capture.Link
+		frame := capture.Frame{LinkType: capture.LinkType(link), Data: data, Length: len(data)}
+		l.Decode(&frame)
+		for _, h := range l.Headers() {
+			if h.Offset < 0 || h.Offset+h.Length > len(data) {
+				t.Errorf("header %v is outside of %d bytes", h, len(data))
+			}
+		}
+		if l.Offset+len(l.Transport) > len(data) || l.Length < len(l.Transport) {
+			t.Errorf("transport at %d, %d of %d bytes, in a frame of %d", l.Offset, len(l.Transport), l.Length, len(data))
+		}
+	})
+}

@@ -1,0 +1,45 @@
+package dissect
+
+import (
+	"testing"
+	"time"
+)
+
+func TestTimeText(t *testing.T) {
+	for _, ns := range []int64{0, 1, -1, 1795236900197912000, 1795236900999999999, -86400e9 - 1, 4102444800e9, 951782400e9} {
+		want := time.Unix(0, ns).UTC().Format("2006-01-02T15:04:05.000000000Z")
+		if got := Time(ns).String(); got != want {
+			t.Errorf("%d is %s, want %s", ns, got, want)
+		}
+	}
+}
+
+func TestSpans(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		add    [][2]int64
+		fresh  []int64
+		prefix int64
+		total  int64
+	}{
+		{"in order", [][2]int64{{0, 10}, {10, 20}}, []int64{10, 10}, 20, 20},
+		{"again", [][2]int64{{0, 10}, {0, 10}}, []int64{10, 0}, 10, 10},
+		{"overlap", [][2]int64{{0, 10}, {5, 15}}, []int64{10, 5}, 15, 15},
+		{"hole filled", [][2]int64{{0, 10}, {20, 30}, {10, 20}}, []int64{10, 10, 10}, 30, 30},
+		{"before", [][2]int64{{20, 30}, {0, 10}}, []int64{10, 10}, 10, 20},
+		{"over several", [][2]int64{{2, 4}, {6, 8}, {0, 10}}, []int64{2, 2, 6}, 10, 10},
+		{"nothing", [][2]int64{{5, 5}, {7, 3}}, []int64{0, 0}, 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var s spans
+			for i, r := range c.add {
+				if got := s.add(r[0], r[1]); got != c.fresh[i] {
+					t.Errorf("adding %v gave %d new, want %d", r, got, c.fresh[i])
+				}
+			}
+			if s.prefix() != c.prefix || s.total() != c.total {
+				t.Errorf("prefix %d, total %d; want %d, %d", s.prefix(), s.total(), c.prefix, c.total)
+			}
+		})
+	}
+}
