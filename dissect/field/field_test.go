@@ -1,0 +1,49 @@
+package field_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/dissect/field"
+)
+
+// TestTables: fields lie in their header, do not overlap, have names of their
+// own, and bits that no field claims are few and known.
+func TestTables(t *testing.T) {
+	headers := slices.Collect(maps.Values(field.ByName))
+	for _, h := range field.CM {
+		headers = append(headers, h)
+	}
+	for _, h := range headers {
+		end, names := 0, map[string]bool{}
+		for _, f := range h.Fields {
+			bits := f.Bits
+			if f.Bit < end || f.Bit+bits > h.Length*8 || bits == 0 {
+				t.Errorf("%s.%s: bits %d to %d, after %d, of %d", h.Label, f.Name, f.Bit, f.Bit+bits, end, h.Length*8)
+			}
+			if names[f.Name] {
+				t.Errorf("%s.%s stands twice", h.Label, f.Name)
+			}
+			if f.Label == "" || f.Format == field.Enum && f.Names == nil {
+				t.Errorf("%s.%s lacks a label or names", h.Label, f.Name)
+			}
+			end, names[f.Name] = f.Bit+bits, true
+		}
+	}
+}
+
+func TestUint(t *testing.T) {
+	data := []byte{0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde, 0xf0, 0x11}
+	for _, c := range []struct {
+		bit, bits int
+		want      uint64
+	}{
+		{0, 8, 0x12}, {0, 16, 0x1234}, {8, 24, 0x345678}, {0, 64, 0x123456789abcdef0}, {8, 64, 0x3456789abcdef011}, {4, 4, 2}, {3, 1, 1}, {0, 3, 0}, {4, 12, 0x234}, {12, 20, 0x45678}, {2, 5, 9},
+	} {
+		f := field.Field{Bit: c.bit, Bits: c.bits}
+		if got := f.Uint(data); got != c.want {
+			t.Errorf("%d bits at %d are 0x%x, want 0x%x", c.bits, c.bit, got, c.want)
+		}
+	}
+}

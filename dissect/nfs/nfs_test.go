@@ -1,0 +1,183 @@
+package nfs
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestNames(t *testing.T) {
+	for _, c := range []struct {
+		program, version, procedure uint32
+		name, procName              string
+	}{
+		{100003, 2, 17, "NFS", "STATFS"}, {100003, 3, 6, "NFS", "READ"}, {100003, 3, 21, "NFS", "COMMIT"}, {100003, 3, 22, "NFS", ""},
+		{100003, 4, 1, "NFS", "COMPOUND"}, {100005, 3, 1, "MOUNT", "MNT"}, {100021, 4, 2, "NLM", "LOCK"}, {100021, 4, 23, "NLM", "FREE_ALL"},
+		{100021, 1, 20, "NLM", ""}, {100227, 3, 1, "NFSACL", "GETACL"}, {0x40000000, 1, 1, "NFS_CB", "CB_COMPOUND"}, {0x40000000, 4, 0, "NFS_CB", "CB_NULL"},
+		{99, 1, 0, "", ""},
+	} {
+		if n, p := ProgramName(c.program), ProcedureName(c.program, c.version, c.procedure); n != c.name || p != c.procName {
+			t.Errorf("program %d version %d procedure %d is %s %s", c.program, c.version, c.procedure, n, p)
+		}
+	}
+	for _, c := range []struct {
+		version, status uint32
+		want            string
+	}{
+		{4, 0, "NFS4_OK"}, {4, 10008, "NFS4ERR_DELAY"}, {3, 10008, "NFS3ERR_JUKEBOX"}, {3, 2, "NFS3ERR_NOENT"}, {2, 70, "NFSERR_STALE"}, {2, 0, "NFS_OK"},
+		{4, 99999, "NFS4ERR_99999"},
+	} {
+		if got := StatusName(c.version, c.status); got != c.want {
+			t.Errorf("version %d status %d is %s, want %s", c.version, c.status, got, c.want)
+		}
+	}
+}
+
+// bytesOf turns a description into XDR: w32 words, "..." opaques.
+func bytesOf(parts ...any) (b []byte) {
+	for _, p := range parts {
+		switch v := p.(type) {
+		case int:
+			b = binary.BigEndian.AppendUint32(b, uint32(v))
+		case string:
+			b = binary.BigEndian.AppendUint32(b, uint32(len(v)))
+			b = append(b, v...)
+			b = append(b, make([]byte, -len(v)&3)...)
+		case []byte:
+			b = append(b, v...)
+		}
+	}
+	return b
+}
+
+var (
+	id   = make([]byte, 16)
+	long = make([]byte, 8)
+	info = make([]byte, 20)
+	attr = bytesOf(2, 1, 2, "attributes")
+)
+
+// every operation is passed over: behind it stands one that must be found.
+func TestEveryOperation(t *testing.T) {
+	delegation := bytesOf(2, id, 0, 1, long, 0, 0, 0, "who")
+	samples := map[int]struct{ args, results []byte }{
+		3: {bytesOf(1), bytesOf(1, 1)}, 4: {bytesOf(1, id), id}, 5: {bytesOf(long, 1), long},
+		6: {bytesOf(5, "target", "name", attr), bytesOf(info, 1, 7)}, 7: {long, nil}, 8: {id, nil}, 9: {bytesOf(1, 7), attr}, 10: {nil, bytesOf("handle")},
+		11: {bytesOf("name"), info}, 12: {bytesOf(1, 0, long, long, 1, 1, id, 1, long, "owner"), id}, 13: {bytesOf(1, long, long, long, "owner"), nil},
+		14: {bytesOf(1, 1, id, long, long), id}, 15: {bytesOf("name"), nil}, 16: {nil, nil}, 17: {attr, nil},
+		18: {bytesOf(1, 1, 0, long, "owner", 1, 3, long, attr, 0, "name"), bytesOf(id, info, 0, 1, 7, delegation)}, 19: {bytesOf(1), nil},
+		20: {bytesOf(id, 1), id}, 21: {bytesOf(id, 1, 1, 1), id}, 22: {bytesOf("handle"), nil}, 23: {nil, nil}, 24: {nil, nil},
+		25: {bytesOf(id, long, 7), bytesOf(1, "the data")}, 26: {bytesOf(long, long, 1, 1, 1, 7), bytesOf(long, 1, long, "a", attr, 1, long, "b", attr, 0, 1)},
+		27: {nil, bytesOf("target")}, 28: {bytesOf("name"), info}, 29: {bytesOf("from", "to"), bytesOf(info, info)}, 30: {long, nil}, 31: {nil, nil}, 32: {nil, nil},
+		33: {bytesOf("name"), bytesOf(2, 1, 6, "oid", 0, 1)}, 34: {bytesOf(id, attr), bytesOf(1, 7)}, 35: {bytesOf(long, "id", 1, "tcp", "address", 1), bytesOf(long, long)},
+		36: {bytesOf(long, long), nil}, 37: {attr, nil}, 38: {bytesOf(id, long, 1, "the data"), bytesOf(8, 1, long)}, 39: {bytesOf(long, "owner"), nil},
+		40: {bytesOf(1, 2, 0, 1, 5, "machine", 0, 0, 1, 7), nil}, 41: {bytesOf(id, 1, 0), bytesOf(id, 1, 0)},
+		42: {bytesOf(long, "owner", 1, 1, 1, 7, 1, 8, 1, "domain", "name", info[:12]), bytesOf(long, 1, 1, 0, long, "major", "scope", 0)},
+		43: {bytesOf(long, 1, 1, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3, 4, 5, 6, 1, 9, 0x40000000, 1, 0), bytesOf(id, 1, 1, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3, 4, 5, 6, 1, 9)},
+		44: {id, nil}, 45: {id, nil}, 46: {bytesOf(0, 1, 7, info[:12], info[:12], 1, 7, 1, 7), bytesOf(0, long, id, 1, 7, 1, 7, 1, 7)},
+		47: {bytesOf(id, 1, 1, 1, 7), bytesOf(1, "body", 1, 7)}, 48: {bytesOf(1, 1, long, long), bytesOf(long, long, 2, id, id, 1)},
+		49: {bytesOf(long, long, 0, id, 1, long, 0, 1, "body"), bytesOf(1, long)}, 50: {bytesOf(0, 1, 1, long, long, long, id, 1), bytesOf(1, id, 1, long, long, 1, 1, "body")},
+		51: {bytesOf(0, 1, 1, 1, long, long, id, "body"), bytesOf(1, id)}, 52: {bytesOf(0), bytesOf(1, 1)}, 53: {bytesOf(id, 1, 2, 3, 1), bytesOf(id, 1, 2, 3, 4, 0)},
+		54: {bytesOf("ssv", "digest"), bytesOf("digest")}, 55: {bytesOf(2, id, id), bytesOf(2, 0, 0)}, 56: {bytesOf(1, 1, 0), bytesOf(0)}, 57: {long, nil}, 58: {bytesOf(1), nil},
+		59: {bytesOf(id, long, long), nil}, 60: {bytesOf(id, id, long, long, long, 1, 1, 1, 1, "server"), bytesOf(1, id, long, 1, long, 1, 1)},
+		61: {bytesOf(id, 3, "tcp", "address"), bytesOf(long, 0, id, 1, 2, "url")}, 62: {bytesOf(id, long, long), nil}, 63: {bytesOf(id, long, long, 1, 7), bytesOf(1, 7)},
+		64: {bytesOf(long, long, id, 1, id, 1, 1), nil}, 65: {bytesOf(long, long, id, long, long, long, long, id, 1, "body"), nil}, 66: {id, nil}, 67: {id, bytesOf(long, 1, 0)},
+		68: {bytesOf(id, long, 7), bytesOf(1, 2, 0, long, "the data", 1, long, long)}, 69: {bytesOf(id, long, 0), bytesOf(0, long)},
+		70: {bytesOf(id, 1, long, long, long, long, 1, long, "pattern"), bytesOf(0, long, 1, long)}, 71: {bytesOf(id, id, long, long, long), nil},
+		72: {bytesOf("name"), bytesOf("value")}, 73: {bytesOf(0, "name", "value"), info}, 74: {bytesOf(long, 1), bytesOf(long, 2, "a", "b", 1)}, 75: {bytesOf("name"), info},
+	}
+	callbacks := map[int]struct{ args, results []byte }{
+		3: {bytesOf("handle", 1, 7), attr}, 4: {bytesOf(id, 0, "handle"), nil}, 5: {bytesOf(1, 1, 0, 1, "handle", long, long, id), nil},
+		6: {bytesOf(id, "handle", 1, 1, 7, "values"), nil}, 7: {bytesOf("handle", 1, id, 0, 0, 0, 0, "who"), nil}, 8: {bytesOf(1, 1, 7), nil}, 9: {bytesOf(1), nil}, 10: {bytesOf(1), nil},
+		11: {bytesOf(id, 1, 2, 3, 0, 1, id, 1, 4, 5), bytesOf(id, 1, 2, 3, 4)}, 12: {bytesOf(1, 1), nil}, 13: {bytesOf("handle", long, "owner"), nil}, 14: {bytesOf(1, 1, 7, "change"), nil},
+		15: {bytesOf("handle", id, 0, 0, long, 1, long), nil},
+	}
+	for _, kind := range []struct {
+		name     string
+		callback bool
+		table    []operation
+		samples  map[int]struct{ args, results []byte }
+		last     int
+		lastName string
+	}{
+		{"forward", false, operations[:], samples, 16, "LOOKUPP"},
+		{"callback", true, callbackOperations[:], callbacks, 10, "CB_RECALL_SLOT"},
+	} {
+		for number, op := range kind.table {
+			if op.name == "" {
+				continue
+			}
+			t.Run(op.name, func(t *testing.T) {
+				sample, known := kind.samples[number]
+				if !known {
+					t.Fatal("no sample")
+				}
+				want := []string{op.name, kind.lastName}
+				head := bytesOf("tag", 1)
+				if kind.callback {
+					head = bytesOf("tag", 1, 7)
+				}
+				var c Compound
+				c.Arguments(NewStream(bytesOf(head, 2, number, sample.args, kind.last), nil), kind.callback)
+				if !slices.Equal(c.Operations, want) || !c.Complete {
+					t.Errorf("arguments: %v, complete %t", c.Operations, c.Complete)
+				}
+				c.Results(NewStream(bytesOf(0, "tag", 2, number, 0, sample.results, kind.last, 0), nil), kind.callback)
+				if !slices.Equal(c.Operations, want) || !c.Complete || !c.HasStatus {
+					t.Errorf("results: %v, complete %t", c.Operations, c.Complete)
+				}
+			})
+		}
+	}
+}
+
+// TestHoles: what travelled in chunks is passed over where it was taken out.
+func TestHoles(t *testing.T) {
+	var c Compound
+	// WRITE of 5 bytes in a Read chunk at its Position, then GETATTR.
+	call := bytesOf("", 2, 2, 38, id, long, 1, 5, 9, 1, 7)
+	c.Arguments(NewStream(call, []Hole{{Position: int64(len(call) - 12), Length: 5}}), false)
+	if got := strings.Join(c.Operations, " "); got != "WRITE GETATTR" || !c.Complete {
+		t.Errorf("arguments: %s", got)
+	}
+	// READ and READLINK whose data went to two Write chunks.
+	holes := []Hole{{Position: -1, Length: 6}, {Position: -1, Length: 8}}
+	c.Results(NewStream(bytesOf(0, "", 3, 25, 0, 1, 6, 27, 0, 8, 16, 0), holes), false)
+	if got := strings.Join(c.Operations, " "); got != "READ READLINK LOOKUPP" || !c.Complete {
+		t.Errorf("results: %s", got)
+	}
+	if holes[0].Position != 28 || holes[1].Position != 48 {
+		t.Errorf("holes at %d and %d", holes[0].Position, holes[1].Position)
+	}
+	// A failed operation is the last.
+	c.Results(NewStream(bytesOf(2, "", 2, 22, 0, 15, 2), nil), false)
+	if got := fmt.Sprint(c.Operations, c.Status, c.Complete); got != "[PUTFH LOOKUP] 2 true" {
+		t.Errorf("failed: %s", got)
+	}
+	// Unknown operations, cut streams, counts that lie.
+	c.Arguments(NewStream(bytesOf("", 2, 3, 22, "h", 99), nil), false)
+	if got := fmt.Sprint(c.Operations, c.Complete); got != "[PUTFH OP_99] false" {
+		t.Errorf("unknown: %s", got)
+	}
+	c.Arguments(NewStream(bytesOf("", 2, 1<<30, 9, 1<<30), nil), false)
+	if got := fmt.Sprint(c.Operations, c.Complete); got != "[GETATTR] false" {
+		t.Errorf("lying: %s", got)
+	}
+}
+
+// FuzzCompound: no input makes a walk leave its bytes or run on.
+func FuzzCompound(f *testing.F) {
+	f.Add(bytesOf("", 2, 2, 53, id, 1, 2, 3, 1, 22, "handle"), int64(8), true)
+	f.Add(bytesOf(0, "", 2, 26, 0, long, 1, long, "a", attr, 0, 1), int64(-1), false)
+	f.Fuzz(func(t *testing.T, data []byte, at int64, callback bool) {
+		var c Compound
+		holes := []Hole{{Position: at, Length: 100}, {Position: -1, Length: 1}}
+		c.Arguments(NewStream(data, holes), callback)
+		if len(c.Operations) > maxOperations || len(c.Operations)*4 > len(data) {
+			t.Errorf("%d operations of %d bytes", len(c.Operations), len(data))
+		}
+		c.Results(NewStream(data, holes), callback)
+	})
+}

@@ -1,0 +1,92 @@
+package oncrpc_test
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
+)
+
+var messages = []struct{ name, wire, want, err string }{
+	{"Call, AUTH_NONE", "00000001 00000000 00000002 000186a3 00000004 00000001 00000000 00000000 00000000 00000000 61626364",
+		"CALL 1 2 100003.4.1 AUTH_NONE  AUTH_NONE 40", ""},
+	{"Call, AUTH_SYS, padded", "00000001 00000000 00000002 000186a3 00000003 00000006 00000001 00000005 0102030405000000 00000000 00000000",
+		"CALL 1 2 100003.3.6 AUTH_SYS 0102030405 AUTH_NONE 48", ""},
+	{"Reply", "00000001 00000001 00000000 00000000 00000000 00000000 aabbccdd", "REPLY 1 SUCCESS true 24", ""},
+	{"PROG_MISMATCH", "00000001 00000001 00000000 00000000 00000000 00000002 00000002 00000004", "REPLY 1 PROG_MISMATCH false 32", ""},
+	{"GARBAGE_ARGS", "00000001 00000001 00000000 00000000 00000000 00000004", "REPLY 1 GARBAGE_ARGS false 24", ""},
+	{"RPC_MISMATCH", "00000001 00000001 00000001 00000000 00000002 00000002", "REPLY 1 RPC_MISMATCH false 24", ""},
+	{"AUTH_ERROR", "00000001 00000001 00000001 00000001 00000001", "REPLY 1 AUTH_BADCRED false 20", ""},
+	{"unknown accept state", "00000001 00000001 00000000 00000000 00000000 00000063", "REPLY 1 ACCEPT_99 false 24", ""},
+	{"nothing", "", "", "oncrpc: xid needs 4 bytes at offset 0, 0 left: truncated"},
+	{"cut", "00000001 00000000 00000002 0001", "", "oncrpc: program needs 4 bytes at offset 12, 2 left: truncated"},
+	{"neither Call nor Reply", "00000001 00000007", "", "oncrpc: message type 7 at offset 4: malformed"},
+	{"credential that lies", "00000001 00000000 00000002 000186a3 00000004 00000001 00000001 00001000 00", "", "oncrpc: credential at offset 28 claims 4096 bytes, the limit is 400: malformed"},
+	{"credential cut", "00000001 00000000 00000002 000186a3 00000004 00000001 00000001 00000010 0000", "", "oncrpc: credential needs 16 bytes at offset 32, 2 left: truncated"},
+	{"reply state that cannot be", "00000001 00000001 00000005", "", "oncrpc: reply state 5 at offset 8: malformed"},
+}
+
+func unhex(t testing.TB, s string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestHeader(t *testing.T) {
+	for _, c := range messages {
+		t.Run(c.name, func(t *testing.T) {
+			var h oncrpc.Header
+			err := h.Decode(unhex(t, c.wire))
+			if c.err != "" {
+				if err == nil || err.Error() != c.err {
+					t.Errorf("error %v, want %s", err, c.err)
+				}
+				if !errors.Is(err, oncrpc.ErrTruncated) && !errors.Is(err, oncrpc.ErrMalformed) {
+					t.Errorf("error %v wraps no sentinel", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := fmt.Sprintf("%v %d %s %t %d", h.Type, h.XID, h.Status(), h.Succeeded(), h.Length)
+			if h.Type == oncrpc.Call {
+				got = fmt.Sprintf("%v %d %d %d.%d.%d %v %x %v %d", h.Type, h.XID, h.RPCVersion, h.Program, h.Version, h.Procedure, h.Credential.Flavor, h.Credential.Body, h.Verifier.Flavor, h.Length)
+			}
+			if got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestGSS(t *testing.T) {
+	a := oncrpc.Auth{Flavor: oncrpc.AuthRPCSECGSS, Body: unhex(t, "00000001 00000000 00000007 00000002 00000000")}
+	if g, ok := a.GSS(); !ok || g != (oncrpc.GSS{Version: 1, Sequence: 7, Service: oncrpc.ServiceIntegrity}) {
+		t.Errorf("%+v, %t", g, ok)
+	}
+	if _, ok := (oncrpc.Auth{Flavor: oncrpc.AuthRPCSECGSS, Body: a.Body[:12]}).GSS(); ok {
+		t.Error("read from twelve bytes")
+	}
+}
+
+// FuzzHeader: what is read lies in the message.
+func FuzzHeader(f *testing.F) {
+	for _, c := range messages {
+		f.Add(unhex(f, c.wire))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var h oncrpc.Header
+		if h.Decode(data); h.Length > len(data) {
+			t.Errorf("%d bytes read of %d", h.Length, len(data))
+		}
+		h.Status()
+		h.Credential.GSS()
+	})
+}

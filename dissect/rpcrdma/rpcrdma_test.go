@@ -1,0 +1,168 @@
+package rpcrdma_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+)
+
+func unhex(t testing.TB, s string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+const fixed = "4cc9dbf7 00000001 00000080 "
+
+// headers are whole: each decodes to what want says and encodes to itself.
+var headers = []struct{ name, wire, want string }{
+	{"no chunks", fixed + "00000000 00000000 00000000 00000000",
+		"RDMA_MSG 4cc9dbf7 1 128 reads [] writes [] [] reply [] false err 0 0-0 length 28"},
+	{"two Read chunks", fixed + "00000000 00000001 00000028 00000001 00000002 0000000000000003 00000001 00000028 00000004 00000005 0000000000000006 " +
+		"00000001 00000040 00000007 00000008 0000000000000009 00000000 00000000 00000000",
+		"RDMA_MSG 4cc9dbf7 1 128 reads [{40 {1 2 3}} {40 {4 5 6}} {64 {7 8 9}}] writes [] [] reply [] false err 0 0-0 length 100"},
+	{"two Write chunks", fixed + "00000000 00000000 00000001 00000002 00000001 00000002 0000000000000003 00000004 00000005 0000000000000006 " +
+		"00000001 00000001 00000007 00000008 0000000000000009 00000000 00000000",
+		"RDMA_MSG 4cc9dbf7 1 128 reads [] writes [{1 2 3} {4 5 6} {7 8 9}] [2 3] reply [] false err 0 0-0 length 92"},
+	{"Reply chunk", fixed + "00000001 00000000 00000000 00000001 00000001 00000001 00000002 0000000000000003",
+		"RDMA_NOMSG 4cc9dbf7 1 128 reads [] writes [] [] reply [{1 2 3}] true err 0 0-0 length 48"},
+	{"Reply chunk without segments", fixed + "00000001 00000000 00000000 00000001 00000000",
+		"RDMA_NOMSG 4cc9dbf7 1 128 reads [] writes [] [] reply [] true err 0 0-0 length 32"},
+	{"RDMA_MSGP", fixed + "00000002 00000004 00000040 00000000 00000000 00000000",
+		"RDMA_MSGP 4cc9dbf7 1 128 reads [] writes [] [] reply [] false err 0 0-0 length 36"},
+	{"RDMA_DONE", fixed + "00000003", "RDMA_DONE 4cc9dbf7 1 128 reads [] writes [] [] reply [] false err 0 0-0 length 16"},
+	{"ERR_VERS", fixed + "00000004 00000001 00000001 00000002",
+		"RDMA_ERROR 4cc9dbf7 1 128 reads [] writes [] [] reply [] false err 1 1-2 length 28"},
+	{"ERR_CHUNK", fixed + "00000004 00000002",
+		"RDMA_ERROR 4cc9dbf7 1 128 reads [] writes [] [] reply [] false err 2 0-0 length 20"},
+	{"another version", "4cc9dbf7 00000002 00000080 00000000", "RDMA_MSG 4cc9dbf7 2 128 reads [] writes [] [] reply [] false err 0 0-0 length 16"},
+	{"what another version's error says", "4cc9dbf7 00000002 00000080 00000004 00000001 00000001 00000001",
+		"RDMA_ERROR 4cc9dbf7 2 128 reads [] writes [] [] reply [] false err 1 1-1 length 28"},
+}
+
+func say(h *rpcrdma.Header) string {
+	return fmt.Sprintf("%v %08x %d %d reads %v writes %v %v reply %v %t err %d %d-%d length %d",
+		h.Proc, h.XID, h.Vers, h.Credits, h.Reads, h.Writes, h.WriteEnds, h.Reply, h.HasReply, h.Err, h.VersLow, h.VersHigh, h.Length)
+}
+
+func TestHeader(t *testing.T) {
+	var h rpcrdma.Header // one for all, as the dissector uses it
+	for _, c := range headers {
+		t.Run(c.name, func(t *testing.T) {
+			wire := unhex(t, c.wire)
+			if err := h.Decode(append(wire, "payload"...)); err != nil {
+				t.Fatal(err)
+			}
+			if got := say(&h); got != c.want {
+				t.Errorf("\n got %s\nwant %s", got, c.want)
+			}
+			if got := h.Append(nil); !bytes.Equal(got, wire) {
+				t.Errorf("\n got %x\nwant %x", got, wire)
+			}
+		})
+	}
+}
+
+// TestBroken: a header that breaks off or lies gives what could be read and
+// says where it broke.
+func TestBroken(t *testing.T) {
+	for _, c := range []struct {
+		name, wire, err string
+		is              error
+		reads, writes   int
+		length          int
+	}{
+		{"nothing", "", "rpcrdma: fixed header needs 16 bytes, 0 left: truncated", rpcrdma.ErrTruncated, 0, 0, 0},
+		{"eight bytes", "4cc9dbf7 00000001", "rpcrdma: fixed header needs 16 bytes, 8 left: truncated", rpcrdma.ErrTruncated, 0, 0, 8},
+		{"no lists", fixed + "00000000", "rpcrdma: next word of the Read list needs 4 bytes at offset 16, 0 left: truncated", rpcrdma.ErrTruncated, 0, 0, 16},
+		{"Read list cut", fixed + "00000000 00000001 00000028 00000001 00000002 0000000000000003 00000001 00000028 00000004",
+			"rpcrdma: Read list entry 1 needs 20 bytes at offset 44, 8 left: truncated", rpcrdma.ErrTruncated, 1, 0, 44},
+		{"a list that says 2", fixed + "00000000 00000002 00000028", "rpcrdma: Read list has 0x00000002 at offset 16 where 0 or 1 belongs: malformed", rpcrdma.ErrMalformed, 0, 0, 16},
+		{"segment count that lies", fixed + "00000000 00000000 00000001 ffffffff 00000001 00000002 0000000000000003 00000000",
+			"rpcrdma: Write chunk at offset 24 claims 4294967295 segments, there are bytes for 1: truncated", rpcrdma.ErrTruncated, 0, 1, 44},
+		{"unknown procedure", fixed + "00000063", "rpcrdma: rdma_proc 99 at offset 12 is none of version 1: malformed", rpcrdma.ErrMalformed, 0, 0, 16},
+		{"unknown error", fixed + "00000004 00000009", "rpcrdma: rdma_err 9 at offset 16 is none of version 1: malformed", rpcrdma.ErrMalformed, 0, 0, 20},
+		{"ERR_VERS cut", fixed + "00000004 00000001 00000001", "rpcrdma: version range of ERR_VERS needs 8 bytes at offset 20, 4 left: truncated", rpcrdma.ErrTruncated, 0, 0, 20},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var h rpcrdma.Header
+			err := h.Decode(unhex(t, c.wire))
+			if err == nil || err.Error() != c.err || !errors.Is(err, c.is) {
+				t.Errorf("error %v\nwant  %s", err, c.err)
+			}
+			if len(h.Reads) != c.reads || len(h.Writes) != c.writes || h.Length != c.length {
+				t.Errorf("%d Read segments, %d Write segments, %d bytes", len(h.Reads), len(h.Writes), h.Length)
+			}
+		})
+	}
+}
+
+func TestPrivateData(t *testing.T) {
+	for _, c := range []struct {
+		name, data string
+		want       rpcrdma.PrivateData
+		found      bool
+		err        string
+	}{
+		{"none", "0000000000000000000000", rpcrdma.PrivateData{}, false, ""},
+		{"at the start", "f6ab0e18 01 01 03 07 000000", rpcrdma.PrivateData{Offset: 0, Version: 1, RemoteInvalidation: true, SendSize: 4096, ReceiveSize: 8192}, true, ""},
+		{"at an odd offset", "78797a f6ab0e18 01 01 00 ff", rpcrdma.PrivateData{Offset: 3, Version: 1, RemoteInvalidation: true, SendSize: 1024, ReceiveSize: 262144}, true, ""},
+		{"reserved bits are ignored", "f6ab0e18 01 fe 03 03", rpcrdma.PrivateData{Version: 1, SendSize: 4096, ReceiveSize: 4096}, true, ""},
+		{"version 2", "f6ab0e18 02 01 03 03", rpcrdma.PrivateData{}, false, "rpcrdma: private data at offset 0 has version 2, only 1 is known: malformed"},
+		{"cut", "0000 f6ab0e18 01 01 03", rpcrdma.PrivateData{}, false, "rpcrdma: private data needs 8 bytes at offset 2, 7 left: truncated"},
+		{"a second one is sound", "f6ab0e18 09 f6ab0e18 01 00 00 00", rpcrdma.PrivateData{Offset: 5, Version: 1, SendSize: 1024, ReceiveSize: 1024}, true, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			data := unhex(t, c.data)
+			got, found, err := rpcrdma.FindPrivateData(data)
+			message := ""
+			if err != nil {
+				message = err.Error()
+			}
+			if got != c.want || found != c.found || message != c.err {
+				t.Errorf("%+v, %t, %v", got, found, err)
+			}
+			if found && data[got.Offset+5]&0xfe == 0 && !bytes.Equal(got.Append(nil), data[got.Offset:got.Offset+8]) {
+				t.Errorf("encodes as %x", got.Append(nil))
+			}
+		})
+	}
+}
+
+// FuzzHeader: what decodes without error encodes to the bytes that were read,
+// and decoding never takes more memory than the input warrants.
+func FuzzHeader(f *testing.F) {
+	for _, c := range headers {
+		f.Add(unhex(f, c.wire))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var h rpcrdma.Header
+		err := h.Decode(data)
+		if h.Length > len(data) || (len(h.Reads)+len(h.Writes)+len(h.Reply))*rpcrdma.SegmentLen > len(data) {
+			t.Fatalf("%d bytes read of %d", h.Length, len(data))
+		}
+		if err == nil {
+			if got := h.Append(nil); !bytes.Equal(got, data[:h.Length]) {
+				t.Errorf("\n got %x\nwant %x", got, data[:h.Length])
+			}
+		}
+	})
+}
+
+// FuzzPrivateData: what is found lies in the data.
+func FuzzPrivateData(f *testing.F) {
+	f.Add(unhex(f, "f6ab0e180101030300"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if p, found, _ := rpcrdma.FindPrivateData(data); found && (p.Offset+rpcrdma.PrivateDataLen > len(data) || p.SendSize > 262144) {
+			t.Errorf("%+v in %d bytes", p, len(data))
+		}
+	})
+}
