@@ -87,7 +87,7 @@ func BenchmarkFile(b *testing.B) {
 }
 
 // decompressed is the content of a capture of testdata.
-func decompressed(b *testing.B, name string) []byte {
+func decompressed(b testing.TB, name string) []byte {
 	b.Helper()
 	raw, err := os.ReadFile(captures + name)
 	if err != nil {

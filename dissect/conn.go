@@ -50,8 +50,7 @@ type flow struct {
 	reads    []*read   // RDMA Reads that this end asked for, oldest first
 	awaiting []pending // Sends that the other end has not acknowledged
 
-	tries int          // how often the other direction was looked for
-	iwarp *iwarpStream // TCP only
+	tries int // how often the other direction was looked for
 }
 
 // heldPacket is a copy of a request that waits for those before it.
@@ -70,12 +69,11 @@ type stamp struct {
 
 // sendState is the Send that is being put together.
 type sendState struct {
-	active   bool
-	first    stamp
-	buffer   []byte // what was captured of it, from its start
-	length   int    // bytes on the wire so far
-	cut      bool   // buffer ends before length does
-	overflow bool   // longer than maxSend
+	active bool
+	first  stamp
+	buffer []byte // what was captured of it, from its start
+	length int    // bytes on the wire so far
+	cut    bool   // buffer ends before length does
 }
 
 // writeState is the RDMA Write that is going on.
@@ -89,7 +87,6 @@ type writeState struct {
 	packets int64
 	first   stamp
 	segment segmentRef // what of the peer's memory it fills
-	total   uint32     // packets of the whole Write; 0 when unknown
 }
 
 // read is an RDMA Read under way.
@@ -104,8 +101,6 @@ type read struct {
 	packets int64
 	first   stamp
 	segment segmentRef
-	sink    uint32 // iWARP: STag and offset of the requester's own memory
-	sinkAt  uint64
 }
 
 // pending is a Send whose acknowledgement is awaited.

@@ -169,9 +169,15 @@ var extendedTables = [...]struct {
 	bit   rocev2.Headers
 	table *field.Header
 }{
-	{rocev2.HasRDETH, &field.RDETH}, {rocev2.HasDETH, &field.DETH}, {rocev2.HasXRCETH, &field.XRCETH},
-	{rocev2.HasFETH, &field.FETH}, {rocev2.HasRETH, &field.RETH}, {rocev2.HasAtomicETH, &field.AtomicETH},
-	{rocev2.HasAETH, &field.AETH}, {rocev2.HasAtomicAckETH, &field.AtomicAckETH}, {rocev2.HasImmDt, &field.ImmDt},
+	{rocev2.HasRDETH, &field.RDETH},
+	{rocev2.HasDETH, &field.DETH},
+	{rocev2.HasXRCETH, &field.XRCETH},
+	{rocev2.HasFETH, &field.FETH},
+	{rocev2.HasRETH, &field.RETH},
+	{rocev2.HasAtomicETH, &field.AtomicETH},
+	{rocev2.HasAETH, &field.AETH},
+	{rocev2.HasAtomicAckETH, &field.AtomicAckETH},
+	{rocev2.HasImmDt, &field.ImmDt},
 	{rocev2.HasIETH, &field.IETH},
 }
 

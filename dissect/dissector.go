@@ -86,7 +86,6 @@ type Dissector struct {
 
 	now     stamp
 	details details
-	tcp     tcpTracker
 }
 
 // New returns a Dissector that hands its records to h.
@@ -204,12 +203,6 @@ func (d *Dissector) frame(f *capture.Frame) {
 			s.ICRCBad++
 		}
 		c = d.transport(carries, icrc)
-	case capture.CarriesTCP:
-		if c = d.tcp.segment(d); c != nil {
-			s.RDMA++
-		} else {
-			s.Other++
-		}
 	case capture.CarriesFragment:
 		s.Fragments++
 	case capture.CarriesMalformed:

@@ -58,7 +58,7 @@ type record struct {
 	requested, granted                                                                          uint32
 	payload                                                                                     int64
 	header                                                                                      int
-	program                                                                                     uint32
+	gss                                                                                         bool
 }
 
 func keep(r *dissect.Transaction) record {

@@ -28,6 +28,10 @@ func NewPackets(w io.Writer, theme *Theme, width int) *Packets {
 	return &Packets{w: w, theme: theme, width: width}
 }
 
+// Start sets the time that others are shown relative to: the capture's first.
+// Without it, it is the first that is shown.
+func (r *Packets) Start(at dissect.Time) { r.start = &at }
+
 // Packet writes one packet.
 func (r *Packets) Packet(p *dissect.Packet) error {
 	if r.start == nil {
@@ -58,7 +62,7 @@ func (r *Packets) Packet(p *dissect.Packet) error {
 		b = strconv.AppendInt(b, int64(p.Connection), 10)
 		b = append(b, ' ')
 	}
-	b = append(b, p.Summary...)
+	b = appendClean(b, p.Summary)
 	if p.ICRC == rocev2.ICRCBad {
 		b = append(b, " [bad ICRC]"...)
 	}

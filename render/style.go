@@ -52,27 +52,25 @@ func (t *Theme) severity(s string) ink {
 }
 
 // clean makes text from outside safe for a terminal: what is not printable
-// ASCII or a printable rune becomes an escape.
+// ASCII becomes an escape.
 func clean(s string) string {
 	for i := range len(s) {
 		if s[i] < 0x20 || s[i] >= 0x7f {
-			return escape(s)
+			return string(appendClean(nil, s))
 		}
 	}
 	return s
 }
 
-func escape(s string) string {
+// appendClean appends text that is safe for a terminal.
+func appendClean[T string | []byte](b []byte, s T) []byte {
 	const set = "0123456789abcdef"
-	var b strings.Builder
 	for i := range len(s) {
 		if c := s[i]; c < 0x20 || c >= 0x7f {
-			b.WriteString(`\x`)
-			b.WriteByte(set[c>>4])
-			b.WriteByte(set[c&15])
+			b = append(b, '\\', 'x', set[c>>4], set[c&15])
 		} else {
-			b.WriteByte(c)
+			b = append(b, c)
 		}
 	}
-	return b.String()
+	return b
 }

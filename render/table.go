@@ -18,7 +18,7 @@ type column struct {
 type cell struct {
 	text  string
 	ink   ink
-	short func(width int) string // another text for when text does not fit
+	short string // for when text does not fit
 }
 
 // sampleRows is how many rows a table holds back to learn its widths. Those
@@ -131,8 +131,8 @@ func (t *table) write(cells []cell) error {
 		}
 		text := cells[i].text
 		if len(text) > width && t.width > 0 {
-			if cells[i].short != nil {
-				text = cells[i].short(width)
+			if cells[i].short != "" {
+				text = cells[i].short
 			}
 			if len(text) > width {
 				text = text[:max(width-1, 0)] + "~"

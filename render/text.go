@@ -33,7 +33,11 @@ func (t *Text) Flush() error {
 	return t.table.flush()
 }
 
-// since is a time in seconds since the first that was shown.
+// Start sets the time that others are shown relative to: the capture's first.
+// Without it, it is the first that is shown.
+func (t *Text) Start(at dissect.Time) { t.start = &at }
+
+// since is a time in seconds since the start.
 func (t *Text) since(at dissect.Time) string {
 	if t.start == nil {
 		t.start = &at
@@ -95,13 +99,17 @@ func (t *Text) Transaction(r *dissect.Transaction) error {
 		first = r.Reply
 	}
 	status, shade := status(t.theme, r)
+	procedure := cell{text: Procedure(r)}
+	if t.width > 0 {
+		procedure.short = shortProcedure(r)
+	}
 	c := append(t.cells[:0],
 		cell{text: strconv.FormatInt(r.ID, 10), ink: t.theme.dim},
 		cell{text: t.since(first.Time)},
 		cell{text: strconv.Itoa(r.Connection)},
 		cell{text: r.XID.String(), ink: t.theme.key},
 		cell{text: map[string]string{dissect.Forward: "fwd", dissect.Backward: "back"}[r.Direction]},
-		cell{text: Procedure(r), short: func(width int) string { return shortProcedure(r, width) }},
+		procedure,
 		cell{text: payload(r.Call)},
 		cell{text: payload(r.Reply)},
 		cell{text: form(r.Call) + ">" + form(r.Reply)},
@@ -150,7 +158,7 @@ var scaffolding = map[string]bool{
 }
 
 // shortProcedure is Procedure without scaffolding, as far as that leaves any.
-func shortProcedure(r *dissect.Transaction, width int) string {
+func shortProcedure(r *dissect.Transaction) string {
 	name := ""
 	if r.Program != nil {
 		name = programVersion(r)
@@ -264,14 +272,14 @@ func status(theme *Theme, r *dissect.Transaction) (string, ink) {
 var connectionColumns = []column{
 	{name: "CONN", right: true},
 	{name: "TRANSPORT", rank: 6},
-	{name: "CLIENT", flex: true, min: 16},
+	{name: "CLIENT"},
 	{name: "SERVER"},
 	{name: "QPN", rank: 7},
 	{name: "UPPER"},
 	{name: "RPCS", right: true},
 	{name: "INLINE", right: true, rank: 3},
 	{name: "REMOTE-INV", rank: 8},
-	{name: "CREDITS", right: true, rank: 4},
+	{name: "IN-FLIGHT", right: true, rank: 4},
 	{name: "PACKETS", right: true, rank: 2},
 	{name: "RETR/OOO/LOST", right: true, rank: 2},
 	{name: "NAK/RNR", right: true, rank: 5},
@@ -395,9 +403,14 @@ func (t *Text) Summary(r *dissect.Summary) error {
 		n    int64
 		what string
 	}{
-		{r.Findings["error"], "errors found"}, {r.Findings["warning"], "warnings"}, {r.Lost, "packets missing from the capture"},
-		{int64(r.Dropped), "packets dropped by the capture"}, {r.Fragments, "later IP fragments not read"},
-		{r.Malformed, "packets malformed"}, {r.Cut, "packets cut short"}, {r.ICRCBad, "bad ICRCs"},
+		{r.Findings["error"], "errors found"},
+		{r.Findings["warning"], "warnings"},
+		{r.Lost, "packets missing from the capture"},
+		{int64(r.Dropped), "packets dropped by the capture"},
+		{r.Fragments, "later IP fragments not read"},
+		{r.Malformed, "packets malformed"},
+		{r.Cut, "packets cut short"},
+		{r.ICRCBad, "bad ICRCs"},
 		{r.UnknownLink, "packets of an unknown link type"},
 	} {
 		if odd.n > 0 {

@@ -165,6 +165,10 @@ func (o *options) read(ctx context.Context, d *dissect.Dissector, source *captur
 			}
 			return err
 		}
+		if n == 0 {
+			s.text.Start(dissect.Time(f.Time))
+			s.packets.Start(dissect.Time(f.Time))
+		}
 		d.Frame(&f)
 	}
 	return nil

@@ -13,9 +13,18 @@ func TestNames(t *testing.T) {
 		program, version, procedure uint32
 		name, procName              string
 	}{
-		{100003, 2, 17, "NFS", "STATFS"}, {100003, 3, 6, "NFS", "READ"}, {100003, 3, 21, "NFS", "COMMIT"}, {100003, 3, 22, "NFS", ""},
-		{100003, 4, 1, "NFS", "COMPOUND"}, {100005, 3, 1, "MOUNT", "MNT"}, {100021, 4, 2, "NLM", "LOCK"}, {100021, 4, 23, "NLM", "FREE_ALL"},
-		{100021, 1, 20, "NLM", ""}, {100227, 3, 1, "NFSACL", "GETACL"}, {0x40000000, 1, 1, "NFS_CB", "CB_COMPOUND"}, {0x40000000, 4, 0, "NFS_CB", "CB_NULL"},
+		{100003, 2, 17, "NFS", "STATFS"},
+		{100003, 3, 6, "NFS", "READ"},
+		{100003, 3, 21, "NFS", "COMMIT"},
+		{100003, 3, 22, "NFS", ""},
+		{100003, 4, 1, "NFS", "COMPOUND"},
+		{100005, 3, 1, "MOUNT", "MNT"},
+		{100021, 4, 2, "NLM", "LOCK"},
+		{100021, 4, 23, "NLM", "FREE_ALL"},
+		{100021, 1, 20, "NLM", ""},
+		{100227, 3, 1, "NFSACL", "GETACL"},
+		{0x40000000, 1, 1, "NFS_CB", "CB_COMPOUND"},
+		{0x40000000, 4, 0, "NFS_CB", "CB_NULL"},
 		{99, 1, 0, "", ""},
 	} {
 		if n, p := ProgramName(c.program), ProcedureName(c.program, c.version, c.procedure); n != c.name || p != c.procName {
@@ -26,7 +35,12 @@ func TestNames(t *testing.T) {
 		version, status uint32
 		want            string
 	}{
-		{4, 0, "NFS4_OK"}, {4, 10008, "NFS4ERR_DELAY"}, {3, 10008, "NFS3ERR_JUKEBOX"}, {3, 2, "NFS3ERR_NOENT"}, {2, 70, "NFSERR_STALE"}, {2, 0, "NFS_OK"},
+		{4, 0, "NFS4_OK"},
+		{4, 10008, "NFS4ERR_DELAY"},
+		{3, 10008, "NFS3ERR_JUKEBOX"},
+		{3, 2, "NFS3ERR_NOENT"},
+		{2, 70, "NFSERR_STALE"},
+		{2, 0, "NFS_OK"},
 		{4, 99999, "NFS4ERR_99999"},
 	} {
 		if got := StatusName(c.version, c.status); got != c.want {

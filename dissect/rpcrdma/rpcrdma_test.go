@@ -24,28 +24,46 @@ const fixed = "4cc9dbf7 00000001 00000080 "
 
 // headers are whole: each decodes to what want says and encodes to itself.
 var headers = []struct{ name, wire, want string }{
-	{"no chunks", fixed + "00000000 00000000 00000000 00000000",
-		"RDMA_MSG 4cc9dbf7 1 128 reads [] writes [] [] reply [] false err 0 0-0 length 28"},
-	{"two Read chunks", fixed + "00000000 00000001 00000028 00000001 00000002 0000000000000003 00000001 00000028 00000004 00000005 0000000000000006 " +
-		"00000001 00000040 00000007 00000008 0000000000000009 00000000 00000000 00000000",
-		"RDMA_MSG 4cc9dbf7 1 128 reads [{40 {1 2 3}} {40 {4 5 6}} {64 {7 8 9}}] writes [] [] reply [] false err 0 0-0 length 100"},
-	{"two Write chunks", fixed + "00000000 00000000 00000001 00000002 00000001 00000002 0000000000000003 00000004 00000005 0000000000000006 " +
-		"00000001 00000001 00000007 00000008 0000000000000009 00000000 00000000",
-		"RDMA_MSG 4cc9dbf7 1 128 reads [] writes [{1 2 3} {4 5 6} {7 8 9}] [2 3] reply [] false err 0 0-0 length 92"},
-	{"Reply chunk", fixed + "00000001 00000000 00000000 00000001 00000001 00000001 00000002 0000000000000003",
-		"RDMA_NOMSG 4cc9dbf7 1 128 reads [] writes [] [] reply [{1 2 3}] true err 0 0-0 length 48"},
-	{"Reply chunk without segments", fixed + "00000001 00000000 00000000 00000001 00000000",
-		"RDMA_NOMSG 4cc9dbf7 1 128 reads [] writes [] [] reply [] true err 0 0-0 length 32"},
-	{"RDMA_MSGP", fixed + "00000002 00000004 00000040 00000000 00000000 00000000",
-		"RDMA_MSGP 4cc9dbf7 1 128 reads [] writes [] [] reply [] false err 0 0-0 length 36"},
+	{
+		"no chunks", fixed + "00000000 00000000 00000000 00000000",
+		"RDMA_MSG 4cc9dbf7 1 128 reads [] writes [] [] reply [] false err 0 0-0 length 28",
+	},
+	{
+		"two Read chunks", fixed + "00000000 00000001 00000028 00000001 00000002 0000000000000003 00000001 00000028 00000004 00000005 0000000000000006 " +
+			"00000001 00000040 00000007 00000008 0000000000000009 00000000 00000000 00000000",
+		"RDMA_MSG 4cc9dbf7 1 128 reads [{40 {1 2 3}} {40 {4 5 6}} {64 {7 8 9}}] writes [] [] reply [] false err 0 0-0 length 100",
+	},
+	{
+		"two Write chunks", fixed + "00000000 00000000 00000001 00000002 00000001 00000002 0000000000000003 00000004 00000005 0000000000000006 " +
+			"00000001 00000001 00000007 00000008 0000000000000009 00000000 00000000",
+		"RDMA_MSG 4cc9dbf7 1 128 reads [] writes [{1 2 3} {4 5 6} {7 8 9}] [2 3] reply [] false err 0 0-0 length 92",
+	},
+	{
+		"Reply chunk", fixed + "00000001 00000000 00000000 00000001 00000001 00000001 00000002 0000000000000003",
+		"RDMA_NOMSG 4cc9dbf7 1 128 reads [] writes [] [] reply [{1 2 3}] true err 0 0-0 length 48",
+	},
+	{
+		"Reply chunk without segments", fixed + "00000001 00000000 00000000 00000001 00000000",
+		"RDMA_NOMSG 4cc9dbf7 1 128 reads [] writes [] [] reply [] true err 0 0-0 length 32",
+	},
+	{
+		"RDMA_MSGP", fixed + "00000002 00000004 00000040 00000000 00000000 00000000",
+		"RDMA_MSGP 4cc9dbf7 1 128 reads [] writes [] [] reply [] false err 0 0-0 length 36",
+	},
 	{"RDMA_DONE", fixed + "00000003", "RDMA_DONE 4cc9dbf7 1 128 reads [] writes [] [] reply [] false err 0 0-0 length 16"},
-	{"ERR_VERS", fixed + "00000004 00000001 00000001 00000002",
-		"RDMA_ERROR 4cc9dbf7 1 128 reads [] writes [] [] reply [] false err 1 1-2 length 28"},
-	{"ERR_CHUNK", fixed + "00000004 00000002",
-		"RDMA_ERROR 4cc9dbf7 1 128 reads [] writes [] [] reply [] false err 2 0-0 length 20"},
+	{
+		"ERR_VERS", fixed + "00000004 00000001 00000001 00000002",
+		"RDMA_ERROR 4cc9dbf7 1 128 reads [] writes [] [] reply [] false err 1 1-2 length 28",
+	},
+	{
+		"ERR_CHUNK", fixed + "00000004 00000002",
+		"RDMA_ERROR 4cc9dbf7 1 128 reads [] writes [] [] reply [] false err 2 0-0 length 20",
+	},
 	{"another version", "4cc9dbf7 00000002 00000080 00000000", "RDMA_MSG 4cc9dbf7 2 128 reads [] writes [] [] reply [] false err 0 0-0 length 16"},
-	{"what another version's error says", "4cc9dbf7 00000002 00000080 00000004 00000001 00000001 00000001",
-		"RDMA_ERROR 4cc9dbf7 2 128 reads [] writes [] [] reply [] false err 1 1-1 length 28"},
+	{
+		"what another version's error says", "4cc9dbf7 00000002 00000080 00000004 00000001 00000001 00000001",
+		"RDMA_ERROR 4cc9dbf7 2 128 reads [] writes [] [] reply [] false err 1 1-1 length 28",
+	},
 }
 
 func say(h *rpcrdma.Header) string {
@@ -83,11 +101,15 @@ func TestBroken(t *testing.T) {
 		{"nothing", "", "rpcrdma: fixed header needs 16 bytes, 0 left: truncated", rpcrdma.ErrTruncated, 0, 0, 0},
 		{"eight bytes", "4cc9dbf7 00000001", "rpcrdma: fixed header needs 16 bytes, 8 left: truncated", rpcrdma.ErrTruncated, 0, 0, 8},
 		{"no lists", fixed + "00000000", "rpcrdma: next word of the Read list needs 4 bytes at offset 16, 0 left: truncated", rpcrdma.ErrTruncated, 0, 0, 16},
-		{"Read list cut", fixed + "00000000 00000001 00000028 00000001 00000002 0000000000000003 00000001 00000028 00000004",
-			"rpcrdma: Read list entry 1 needs 20 bytes at offset 44, 8 left: truncated", rpcrdma.ErrTruncated, 1, 0, 44},
+		{
+			"Read list cut", fixed + "00000000 00000001 00000028 00000001 00000002 0000000000000003 00000001 00000028 00000004",
+			"rpcrdma: Read list entry 1 needs 20 bytes at offset 44, 8 left: truncated", rpcrdma.ErrTruncated, 1, 0, 44,
+		},
 		{"a list that says 2", fixed + "00000000 00000002 00000028", "rpcrdma: Read list has 0x00000002 at offset 16 where 0 or 1 belongs: malformed", rpcrdma.ErrMalformed, 0, 0, 16},
-		{"segment count that lies", fixed + "00000000 00000000 00000001 ffffffff 00000001 00000002 0000000000000003 00000000",
-			"rpcrdma: Write chunk at offset 24 claims 4294967295 segments, there are bytes for 1: truncated", rpcrdma.ErrTruncated, 0, 1, 44},
+		{
+			"segment count that lies", fixed + "00000000 00000000 00000001 ffffffff 00000001 00000002 0000000000000003 00000000",
+			"rpcrdma: Write chunk at offset 24 claims 4294967295 segments, there are bytes for 1: truncated", rpcrdma.ErrTruncated, 0, 1, 44,
+		},
 		{"unknown procedure", fixed + "00000063", "rpcrdma: rdma_proc 99 at offset 12 is none of version 1: malformed", rpcrdma.ErrMalformed, 0, 0, 16},
 		{"unknown error", fixed + "00000004 00000009", "rpcrdma: rdma_err 9 at offset 16 is none of version 1: malformed", rpcrdma.ErrMalformed, 0, 0, 20},
 		{"ERR_VERS cut", fixed + "00000004 00000001 00000001", "rpcrdma: version range of ERR_VERS needs 8 bytes at offset 20, 4 left: truncated", rpcrdma.ErrTruncated, 0, 0, 20},
