@@ -60,40 +60,83 @@ func (e *BrokenError) Error() string {
 // Unwrap is the cause.
 func (e *BrokenError) Unwrap() error { return e.Err }
 
-// stream is a buffered reader that lends its buffer out.
+// stream reads ahead, in a goroutine, and lends its buffers out. What is left
+// of one buffer when the next is taken up is copied in front of that, so that
+// whoever peeks always gets one piece.
 type stream struct {
-	r      io.Reader
 	buf    []byte
 	at     int   // start of what is unread in buf
 	have   int   // end of it
 	offset int64 // of buf[at] in the input
 	err    error // what the reader said last
+
+	full chan filled
+	free chan []byte
+	done chan struct{}
 }
 
-// streamBuffer holds a few hundred frames, so that a read is rare.
-const streamBuffer = 1 << 20
+// filled is a buffer with n bytes behind its headroom, or the reader's error.
+type filled struct {
+	buf []byte
+	n   int
+	err error
+}
 
-func newStream(r io.Reader) *stream { return &stream{r: r, buf: make([]byte, streamBuffer)} }
+const (
+	readSize = 256 << 10             // asked of the reader at once
+	headroom = MaxFrame + 80<<10     // more than any peek asks for
+	buffers  = 3                     // one lent out, one full, one being filled
+	maxPeek  = MaxFrame + 1<<16 + 12 // a pcapng block
+)
 
-// peek lends the next n bytes without consuming them. When the input ends
-// first, it lends what there is together with the reason, io.EOF or another.
+func newStream(r io.Reader) *stream {
+	s := &stream{full: make(chan filled, buffers), free: make(chan []byte, buffers), done: make(chan struct{})}
+	for range buffers {
+		s.free <- nil // made when it is needed: short inputs need one
+	}
+	go s.readAhead(r)
+	return s
+}
+
+// readAhead fills buffers until the input or the interest ends.
+func (s *stream) readAhead(r io.Reader) {
+	for {
+		var buf []byte
+		select {
+		case buf = <-s.free:
+		case <-s.done:
+			return
+		}
+		if buf == nil {
+			buf = make([]byte, headroom+readSize)
+		}
+		n, err := r.Read(buf[headroom:])
+		s.full <- filled{buf, n, err}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// close ends reading ahead, as soon as the reader returns.
+func (s *stream) close() { close(s.done) }
+
+// peek lends the next n bytes, at most maxPeek, without consuming them. When
+// the input ends first, it lends what there is together with the reason, io.EOF
+// or another.
 func (s *stream) peek(n int) ([]byte, error) {
 	for s.have-s.at < n {
 		if s.err != nil {
 			return s.buf[s.at:s.have], s.err
 		}
-		if s.at > 0 && s.at+n > len(s.buf) {
-			s.have = copy(s.buf, s.buf[s.at:s.have])
-			s.at = 0
+		next := <-s.full
+		s.err = next.err
+		left := s.have - s.at
+		copy(next.buf[headroom-left:], s.buf[s.at:s.have])
+		if s.buf != nil {
+			s.free <- s.buf
 		}
-		if n > len(s.buf) {
-			grown := make([]byte, n)
-			s.have = copy(grown, s.buf[s.at:s.have])
-			s.buf, s.at = grown, 0
-		}
-		var got int
-		got, s.err = s.r.Read(s.buf[s.have:])
-		s.have += got
+		s.buf, s.at, s.have = next.buf, headroom-left, headroom+next.n
 	}
 	return s.buf[s.at : s.at+n], nil
 }
@@ -102,15 +145,12 @@ func (s *stream) peek(n int) ([]byte, error) {
 func (s *stream) discard(n int) {
 	s.at += n
 	s.offset += int64(n)
-	if s.at == s.have {
-		s.at, s.have = 0, 0
-	}
 }
 
 // skip consumes n bytes, read or not.
 func (s *stream) skip(n int64) error {
 	for n > 0 {
-		step := int(min(n, int64(len(s.buf))))
+		step := int(min(n, readSize))
 		got, err := s.peek(step)
 		if err != nil {
 			s.discard(len(got))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -17,25 +18,26 @@ const maxZstdWindow = 32 << 20
 // File reads one capture: pcap or pcapng, plain, gzip or zstd, told apart by
 // content.
 type File struct {
-	name   string
-	reader interface{ next(*Frame) error }
-	stream *stream
-	frames int64
-	closer []io.Closer
-	raw    *counter
-	size   int64 // of the file, 0 when unknown
-	failed error
+	name    string
+	reader  interface{ next(*Frame) error }
+	stream  *stream
+	frames  int64
+	streams []*stream // all that read ahead
+	closer  []io.Closer
+	raw     *counter
+	size    int64 // of the file, 0 when unknown
+	failed  error
 }
 
 // counter counts what was read, for progress.
 type counter struct {
 	r io.Reader
-	n int64
+	n atomic.Int64
 }
 
 func (c *counter) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
-	c.n += int64(n)
+	c.n.Add(int64(n))
 	return n, err
 }
 
@@ -73,7 +75,7 @@ func Open(path string) (*File, error) {
 // NewFile reads a capture from r; name is for messages.
 func NewFile(name string, r io.Reader) (*File, error) {
 	f := &File{name: name, raw: &counter{r: r}}
-	f.stream = newStream(f.raw)
+	f.setStream(f.raw)
 	if err := f.detect(); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -130,16 +132,21 @@ func (f *File) decompress(magic []byte, depth int) (bool, error) {
 		if err != nil {
 			return false, fmt.Errorf("gzip: %w", err)
 		}
-		f.stream = newStream(r)
+		f.setStream(r)
 		return true, nil
 	}
 	r, err := zstd.NewReader(lender{f.stream}, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxZstdWindow))
 	if err != nil {
 		return false, fmt.Errorf("zstd: %w", err)
 	}
-	f.closer = append(f.closer, r.IOReadCloser())
-	f.stream = newStream(r)
+	f.setStream(r)
 	return true, nil
+}
+
+// setStream reads from r from now on.
+func (f *File) setStream(r io.Reader) {
+	f.stream = newStream(r)
+	f.streams = append(f.streams, f.stream)
 }
 
 // lender reads a stream as an io.Reader, after its peeked bytes.
@@ -188,7 +195,7 @@ func (f *File) Name() string { return f.name }
 
 // Progress tells how many bytes were read of how many; total is 0 when nobody
 // knows.
-func (f *File) Progress() (read, total int64) { return f.raw.n, f.size }
+func (f *File) Progress() (read, total int64) { return f.raw.n.Load(), f.size }
 
 // Dropped is how many packets the capture itself says it lost (pcapng interface
 // statistics).
@@ -202,6 +209,10 @@ func (f *File) Dropped() uint64 {
 // Close closes what Open opened.
 func (f *File) Close() error {
 	var err error
+	for _, s := range f.streams {
+		s.close()
+	}
+	f.streams = nil
 	for _, c := range f.closer {
 		err = errors.Join(err, c.Close())
 	}

@@ -105,8 +105,7 @@ func appendFields(b []byte, table *field.Header, data []byte) []byte {
 			b = append(b, ',')
 		}
 		comma = true
-		b = append(append(append(b, '"'), f.Name...), '"', ':')
-		b = appendField(b, f, data)
+		b = appendField(append(b, f.Key...), f, data)
 	}
 	return b
 }
@@ -178,7 +177,12 @@ func appendHex(b []byte, v uint64, digits int) []byte {
 func appendString[T string | []byte](b []byte, s T) []byte {
 	const set = "0123456789abcdef"
 	b = append(b, '"')
-	for i := 0; i < len(s); {
+	plain := 0
+	for plain < len(s) && s[plain] >= 0x20 && s[plain] < 0x7f && s[plain] != '"' && s[plain] != '\\' {
+		plain++
+	}
+	b = append(b, s[:plain]...)
+	for i := plain; i < len(s); {
 		c := s[i]
 		if c < utf8.RuneSelf {
 			switch {

@@ -33,6 +33,7 @@ type Field struct {
 	Format Format              // how to show it
 	Names  func(uint64) string // what a value is called, shown beside it; JSON adds it as Name + "_name"
 	Alias  string              // Wireshark's name for it
+	Key    string              // Name as a JSON key, quotes and colon included: made once, used for every packet
 }
 
 // Header is a header of fixed layout.

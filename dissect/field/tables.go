@@ -8,11 +8,11 @@ import (
 
 // row is a field that starts at a byte, rowAt one that starts at a bit of it.
 func row(name, label string, at, bits int, format Format, alias string) Field {
-	return Field{Name: name, Label: label, Bit: at * 8, Bits: bits, Format: format, Alias: alias}
+	return rowAt(name, label, at, 0, bits, format, alias)
 }
 
 func rowAt(name, label string, at, bit, bits int, format Format, alias string) Field {
-	return Field{Name: name, Label: label, Bit: at*8 + bit, Bits: bits, Format: format, Alias: alias}
+	return Field{Name: name, Label: label, Bit: at*8 + bit, Bits: bits, Format: format, Alias: alias, Key: `"` + name + `":`}
 }
 
 // named gives a field names for its values.
