@@ -4,6 +4,7 @@ go 1.26.8
 
 require (
 	github.com/charmbracelet/lipgloss v1.1.0
+	github.com/expr-lang/expr v1.17.8
 	github.com/google/gopacket v1.1.19
 	github.com/klauspost/compress v1.20.3
 	github.com/muesli/termenv v0.16.0

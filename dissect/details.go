@@ -307,14 +307,17 @@ func (d *Dissector) describeRPCRDMA(p *Packet, c *conn, at int) {
 				p.number("vers_low", "Lowest version", int64(h.VersLow), at+20, 4)
 				p.number("vers_high", "Highest version", int64(h.VersHigh), at+24, 4)
 			}
-		case rpcrdma.MsgP:
-			p.number("align", "Alignment", int64(h.Align), at+16, 4)
-			p.number("thresh", "Threshold", int64(h.Thresh), at+20, 4)
-			p.chunkLists(h, at+24)
-		case rpcrdma.Msg, rpcrdma.NoMsg:
-			if h.Vers == rpcrdma.Version {
-				p.chunkLists(h, at+16)
+		case rpcrdma.Msg, rpcrdma.NoMsg, rpcrdma.MsgP:
+			lists := at + rpcrdma.FixedLen
+			if h.Vers != rpcrdma.Version {
+				break
 			}
+			if h.Proc == rpcrdma.MsgP {
+				p.number("align", "Alignment", int64(h.Align), lists, 4)
+				p.number("thresh", "Threshold", int64(h.Thresh), lists+4, 4)
+				lists += 8
+			}
+			p.chunkLists(h, lists)
 		}
 	}
 	if err != nil {

@@ -86,7 +86,14 @@ func (d *Dissector) retransmitted(f *flow, t *txn, of string, at stamp) {
 		return
 	}
 	t.rec.Retransmitted++
-	d.event(t, Event{Time: at.time, Packet: at.packet, Event: EventRetransmit, From: t.role(f.side), Of: of}, eventNumbers{bytes: -1})
+	if n := len(t.rec.Timeline); n > 0 { // runs of them are one event
+		if last := &t.rec.Timeline[n-1]; last.Event == EventRetransmit && last.Of == of && last.From == t.role(f.side) {
+			t.eventNumbers[n-1].packets++
+			t.eventNumbers[n-1].last = at.packet
+			return
+		}
+	}
+	d.event(t, Event{Time: at.time, Packet: at.packet, Event: EventRetransmit, From: t.role(f.side), Of: of}, eventNumbers{bytes: -1, packets: 1, last: at.packet})
 }
 
 // role is "requester" or "responder", whichever a side is in the transaction.

@@ -128,6 +128,7 @@ type Transaction struct {
 	Procedure     *uint32       `json:"procedure"`
 	ProcedureName *string       `json:"procedure_name"`
 	Operations    []string      `json:"operations"` // NFSv4 only
+	Operation     *string       `json:"operation"`  // which of them the COMPOUND is for
 	Credential    *string       `json:"credential"` // flavor of the Call's
 	RPCStatus     *string       `json:"rpc_status"`
 	NFSStatus     *string       `json:"nfs_status"`
@@ -142,11 +143,22 @@ type Transaction struct {
 	NotInvalidated []Hex32       `json:"not_invalidated"`
 	Timeline       []Event       `json:"timeline"`
 	LatencyNS      *int64        `json:"latency_ns"` // first packet of the Call to last of the Reply
+	Phases         *Phases       `json:"phases"`     // what the latency is made of
 	RDMAError      *string       `json:"rdma_error"` // "ERR_VERS", "ERR_CHUNK"
 	RDMAErrorRange *VersionRange `json:"rdma_error_versions"`
 	RetransmitOf   *int64        `json:"retransmit_of"` // id of the transaction that this one repeats
 	Retransmitted  int           `json:"retransmitted"` // packets of it that were sent again
 	Findings       []string      `json:"findings"`      // rules, each once
+}
+
+// Phases split the latency into what the wire shows; together they are all of it.
+// A phase that did not happen is null.
+type Phases struct {
+	ToReadNS  *int64 `json:"to_read_ns"`  // Call to first RDMA Read
+	ReadNS    *int64 `json:"read_ns"`     // first RDMA Read to the last response
+	ToWriteNS *int64 `json:"to_write_ns"` // from there, or the Call, to the first RDMA Write
+	WriteNS   *int64 `json:"write_ns"`    // first RDMA Write to the last packet of the last
+	ToReplyNS *int64 `json:"to_reply_ns"` // from there, or the Call, to the Reply's last packet
 }
 
 // VersionRange is what an ERR_VERS says.

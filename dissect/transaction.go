@@ -121,6 +121,9 @@ type txn struct {
 	rpcStatus, nfsStatus, rdmaError        string
 	rdmaRange                              VersionRange
 	latency, repeats                       int64
+	operation                              string
+	phases                                 Phases
+	phaseNS                                [5]int64
 	invalidation                           Invalidation
 	invalidChunk                           string
 	invalidIndex, invalidSegment           int
@@ -835,6 +838,10 @@ func (d *Dissector) emit(t *txn) {
 		t.chunks()
 	}
 	t.events()
+	t.phase()
+	if t.operation = nfs.Principal(r.Operations); t.operation != "" {
+		r.Operation = &t.operation
+	}
 	d.summary.Transactions[r.Status]++
 	if d.handler.Payload != nil && d.options.Rebuild {
 		d.rebuild(t)
@@ -939,6 +946,53 @@ func (t *txn) events() {
 		}
 	}
 	slices.SortStableFunc(t.rec.Timeline, func(a, b Event) int { return int(a.Packet - b.Packet) })
+}
+
+// phase splits the latency by the timeline. Each phase begins where the one
+// before it ended, so that they add up even where Reads and Writes overlap.
+func (t *txn) phase() {
+	r := &t.rec
+	if r.LatencyNS == nil {
+		return
+	}
+	var first, last [2]*Time // of Reads and Writes
+	for i := range r.Timeline {
+		e := &r.Timeline[i]
+		switch e.Event {
+		case EventRead, EventWriteFirst:
+			if kind := oneIf(e.Event == EventWriteFirst); first[kind] == nil {
+				first[kind] = &e.Time
+			}
+		case EventReadDone, EventWriteLast:
+			kind := oneIf(e.Event == EventWriteLast)
+			if last[kind] == nil || e.Time > *last[kind] {
+				last[kind] = &e.Time
+			}
+		}
+	}
+	at, n := t.call.Time, 0
+	step := func(end *Time, to **int64) {
+		if end != nil {
+			t.phaseNS[n] = int64(max(*end, at) - at)
+			at = max(*end, at)
+			*to = &t.phaseNS[n]
+		}
+		n++
+	}
+	t.phases = Phases{}
+	step(first[0], &t.phases.ToReadNS)
+	step(last[0], &t.phases.ReadNS)
+	step(first[1], &t.phases.ToWriteNS)
+	step(last[1], &t.phases.WriteNS)
+	step(&t.answer.lastTime, &t.phases.ToReplyNS)
+	r.Phases = &t.phases
+}
+
+func oneIf(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func itoa(v int64) string { return strconv.FormatInt(v, 10) }

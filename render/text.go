@@ -150,31 +150,16 @@ func programVersion(r *dissect.Transaction) string {
 	return *r.ProgramName + strconv.FormatUint(uint64(*r.Version), 10)
 }
 
-// scaffolding is the operations that nearly every COMPOUND has: the first to go
-// where there is no room for all.
-var scaffolding = map[string]bool{
-	"SEQUENCE": true, "PUTFH": true, "SAVEFH": true, "RESTOREFH": true, "GETFH": true, "GETATTR": true, "CB_SEQUENCE": true,
-	"PUTROOTFH": true, "ACCESS": true,
-}
-
-// shortProcedure is Procedure without scaffolding, as far as that leaves any.
+// shortProcedure is Procedure with no more of a COMPOUND than the operation
+// that it is for.
 func shortProcedure(r *dissect.Transaction) string {
-	name := ""
-	if r.Program != nil {
-		name = programVersion(r)
-	}
-	for _, op := range r.Operations {
-		if !scaffolding[op] {
-			name += " " + op
-		}
-	}
-	if len(r.Operations) > 0 && !strings.Contains(name, " ") {
-		name += " " + r.Operations[len(r.Operations)-1]
-	}
-	if len(r.Operations) == 0 {
+	if r.Operation == nil {
 		return Procedure(r)
 	}
-	return name
+	if r.Program == nil {
+		return *r.Operation
+	}
+	return programVersion(r) + " " + *r.Operation
 }
 
 func payload(m *dissect.Message) string {

@@ -193,6 +193,23 @@ func (c *Compound) walk(callback bool, pass func(*Stream, *operation)) {
 	c.Complete = !s.failed && c.Count == 0
 }
 
+// ranks say how little an operation tells of what its COMPOUND is for: most have
+// nearly all of these.
+var ranks = map[string]int{
+	"ACCESS": 1, "GETATTR": 2, "GETFH": 3, "PUTFH": 3, "PUTROOTFH": 3, "PUTPUBFH": 3, "SAVEFH": 3, "RESTOREFH": 3, "SEQUENCE": 3, "CB_SEQUENCE": 3,
+}
+
+// Principal is the operation that a COMPOUND is for: the first of those that
+// tell most. It is empty when there is none.
+func Principal(operations []string) (name string) {
+	for _, op := range operations {
+		if name == "" || ranks[op] < ranks[name] {
+			name = op
+		}
+	}
+	return name
+}
+
 func lookup(number uint32, callback bool) *operation {
 	table := operations[:]
 	if callback {

@@ -195,3 +195,15 @@ func FuzzCompound(f *testing.F) {
 		c.Results(NewStream(data, holes), callback)
 	})
 }
+
+func TestPrincipal(t *testing.T) {
+	for operations, want := range map[string]string{
+		"": "", "SEQUENCE": "SEQUENCE", "SEQUENCE PUTFH GETATTR": "GETATTR", "SEQUENCE PUTFH ACCESS GETATTR": "ACCESS",
+		"SEQUENCE PUTFH OPEN GETFH ACCESS GETATTR": "OPEN", "SEQUENCE PUTFH GETATTR CLOSE": "CLOSE",
+		"SEQUENCE PUTFH SAVEFH PUTFH RENAME": "RENAME", "SEQUENCE PUTROOTFH GETFH GETATTR": "GETATTR", "CB_SEQUENCE CB_RECALL": "CB_RECALL",
+	} {
+		if got := Principal(strings.Fields(operations)); got != want {
+			t.Errorf("%s is for %q, want %q", operations, got, want)
+		}
+	}
+}

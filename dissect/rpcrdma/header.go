@@ -293,14 +293,15 @@ func (h *Header) Append(b []byte) []byte {
 			b = be.AppendUint32(be.AppendUint32(b, h.VersLow), h.VersHigh)
 		}
 		return b
-	case MsgP:
-		b = be.AppendUint32(be.AppendUint32(b, h.Align), h.Thresh)
-	case Msg, NoMsg:
+	case Msg, NoMsg, MsgP:
 	default:
 		return b
 	}
 	if h.Vers != Version {
 		return b
+	}
+	if h.Proc == MsgP {
+		b = be.AppendUint32(be.AppendUint32(b, h.Align), h.Thresh)
 	}
 	for _, s := range h.Reads {
 		b = be.AppendUint32(be.AppendUint32(b, 1), s.Position)

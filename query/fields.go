@@ -1,0 +1,327 @@
+package query
+
+import (
+	"encoding"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/field"
+)
+
+// recordFields are those of a record that is a struct, by JSON name.
+type recordFields struct {
+	paths   map[string][]int // index of the field at each level; lists are passed through
+	names   []string
+	aliases map[string]string
+}
+
+// wiresharkTransaction has Wireshark's names for what a transaction record says.
+var wiresharkTransaction = map[string]string{
+	"rpcordma.xid": "xid", "rpc.xid": "xid", "rpcordma.msg_type": "call.rdma_proc", "rpcordma.version": "call.rdma_vers",
+	"rpcordma.flow_control": "call.credits", "rpcordma.position": "read_chunks.position", "rpc.program": "program", "rpc.programversion": "version",
+	"rpc.procedure": "procedure", "nfs.opcode": "operations", "nfs.nfsstat4": "nfs_status", "frame.number": "call.packet", "frame.time": "call.time",
+	"rpc.time": "latency_ns", "latency": "latency_ns", "infiniband.ieth": "invalidation.handle",
+	"handle": "timeline.handle", "rpcordma.rdma_handle": "timeline.handle",
+}
+
+// Transactions, Connections and Findings are the fields of those records.
+var (
+	Transactions Fields = fieldsOf(reflect.TypeFor[dissect.Transaction](), wiresharkTransaction)
+	Connections  Fields = fieldsOf(reflect.TypeFor[dissect.Connection](), map[string]string{
+		"ip.src": "client.address", "ip.dst": "server.address", "infiniband.cm.req.serviceid": "service_id",
+	})
+	Findings Fields = fieldsOf(reflect.TypeFor[dissect.Finding](), map[string]string{
+		"frame.number": "packet", "rpcordma.xid": "xid", "rpc.xid": "xid",
+	})
+)
+
+func fieldsOf(t reflect.Type, aliases map[string]string) *recordFields {
+	f := &recordFields{paths: map[string][]int{}, aliases: aliases}
+	f.add(t, "", nil)
+	slices.Sort(f.names)
+	return f
+}
+
+// add lists the fields of a struct type.
+func (f *recordFields) add(t reflect.Type, prefix string, index []int) {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return
+	}
+	for i := range t.NumField() {
+		tag, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		if tag == "" || tag == "-" {
+			continue
+		}
+		path := append(slices.Clone(index), i)
+		f.paths[prefix+tag] = path
+		f.names = append(f.names, prefix+tag)
+		f.add(t.Field(i).Type, prefix+tag+".", path)
+	}
+}
+
+func (f *recordFields) Has(path string) bool     { _, ok := f.paths[path]; return ok }
+func (f *recordFields) Names() []string          { return f.names }
+func (f *recordFields) Alias(name string) string { return f.aliases[name] }
+
+func (f *recordFields) Get(record any, path string) any {
+	var found []any
+	list := false
+	collect(reflect.ValueOf(record), f.paths[path], &found, &list)
+	switch {
+	case list:
+		return found
+	case len(found) == 0:
+		return nil
+	}
+	return found[0]
+}
+
+// collect follows an index path, through pointers and lists.
+func collect(v reflect.Value, index []int, found *[]any, list *bool) {
+	for v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return
+		}
+		v = v.Elem()
+	}
+	if v.Kind() == reflect.Slice {
+		*list = true
+		for i := range v.Len() {
+			collect(v.Index(i), index, found, list)
+		}
+		return
+	}
+	if len(index) == 0 {
+		*found = append(*found, plain(v))
+		return
+	}
+	collect(v.Field(index[0]), index[1:], found, list)
+}
+
+// plain turns a value into one of expr's kinds: numbers are ints, hex numbers
+// too.
+func plain(v reflect.Value) any {
+	switch v.Kind() {
+	case reflect.Int, reflect.Int64:
+		if t, ok := v.Interface().(dissect.Time); ok {
+			return time.Unix(0, int64(t)).UTC()
+		}
+		return int(v.Int())
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return int(v.Uint())
+	case reflect.String:
+		return v.String()
+	case reflect.Bool:
+		return v.Bool()
+	}
+	if m, ok := v.Interface().(encoding.TextMarshaler); ok {
+		if text, err := m.MarshalText(); err == nil {
+			return string(text)
+		}
+	}
+	if v.Kind() == reflect.Struct { // an element of a list, for any(timeline, .event == "nak")
+		members := map[string]any{}
+		for i := range v.NumField() {
+			tag, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+			if tag == "" {
+				continue
+			}
+			var found []any
+			list := false
+			if collect(v.Field(i), nil, &found, &list); list {
+				members[tag] = found
+			} else if len(found) == 1 {
+				members[tag] = found[0]
+			} else {
+				members[tag] = nil
+			}
+		}
+		return members
+	}
+	return v.Interface()
+}
+
+// packetFields are those of a packet record: its own and those of the tables.
+type packetFields struct {
+	names   []string
+	known   map[string]bool
+	aliases map[string]string
+}
+
+// Packets are the fields of packet records.
+var Packets Fields = func() *packetFields {
+	f := &packetFields{known: map[string]bool{}, aliases: map[string]string{
+		"frame.number": "number", "frame.len": "length", "frame.cap_len": "captured", "frame.time": "time", "ip.src": "src", "ip.dst": "dst",
+		"ipv6.src": "src", "ipv6.dst": "dst", "infiniband.invariant.crc": "icrc", "xid": "rpcrdma.xid", "credits": "rpcrdma.credits",
+		"rpc.programversion": "rpc.version", "rpc.msgtyp": "rpc.message_type",
+	}}
+	add := func(name string) {
+		if !f.known[name] {
+			f.known[name] = true
+			f.names = append(f.names, name)
+		}
+	}
+	for _, name := range []string{"type", "number", "time", "length", "captured", "src", "dst", "transport", "connection", "icrc", "summary", "payload_bytes"} {
+		add(name)
+	}
+	tables := []*field.Header{}
+	for _, h := range field.ByName {
+		tables = append(tables, h)
+	}
+	for _, h := range field.CM {
+		tables = append(tables, h)
+	}
+	for _, h := range tables {
+		add(h.Name)
+		for i := range h.Fields {
+			row := &h.Fields[i]
+			add(h.Name + "." + row.Name)
+			if row.Names != nil && row.Format != field.Enum {
+				add(h.Name + "." + row.Name + "_name")
+			}
+			if row.Alias != "" {
+				f.aliases[row.Alias] = h.Name + "." + row.Name
+			}
+		}
+	}
+	for _, name := range []string{
+		"cm.message", "rpcrdma.header_bytes", "rpcrdma.rdma_err", "rpcrdma.error", "rpcrdma.vers_low", "rpcrdma.vers_high", "rpcrdma.position",
+		"rpc.rpc_vers", "rpc.program", "rpc.program_name", "rpc.version", "rpc.procedure", "rpc.procedure_name", "rpc.credential", "rpc.verifier",
+		"rpc.rpc_status", "rpc.nfs_status", "rpc.operations", "error",
+	} {
+		add(name)
+	}
+	slices.Sort(f.names)
+	return f
+}()
+
+func (f *packetFields) Has(path string) bool     { return f.known[path] }
+func (f *packetFields) Names() []string          { return f.names }
+func (f *packetFields) Alias(name string) string { return f.aliases[name] }
+
+func (f *packetFields) Get(record any, path string) any {
+	p := record.(*dissect.Packet)
+	switch path {
+	case "type":
+		return "packet"
+	case "number":
+		return int(p.Number)
+	case "time":
+		return time.Unix(0, int64(p.Time)).UTC()
+	case "length":
+		return p.Length
+	case "captured":
+		return p.Captured
+	case "src":
+		return address(p.Src, p.SrcLID)
+	case "dst":
+		return address(p.Dst, p.DstLID)
+	case "transport":
+		if p.Transport == "" {
+			return nil
+		}
+		return p.Transport
+	case "connection":
+		if p.Connection < 0 {
+			return nil
+		}
+		return p.Connection
+	case "icrc":
+		return p.ICRC.String()
+	case "summary":
+		return string(p.Summary)
+	}
+	header, name, nested := strings.Cut(path, ".")
+	return fromTree(p, header, name, nested)
+}
+
+func address(ip netip.Addr, lid uint16) any {
+	if ip.IsValid() {
+		return ip.String()
+	}
+	return int(lid)
+}
+
+// fromTree looks a field up in the packet's tree: all that have its name, in a
+// list when there are several.
+func fromTree(p *dissect.Packet, header, name string, nested bool) any {
+	var found []any
+	inside, depth := 0, 0 // depth at which the wanted header was opened
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		switch n.Kind {
+		case dissect.NodeObject, dissect.NodeList:
+			depth++
+			if depth == 1 && n.Name == header {
+				if !nested {
+					return true
+				}
+				inside = depth
+			}
+			continue
+		case dissect.NodeEndObject, dissect.NodeEndList:
+			if depth == inside {
+				inside = 0
+			}
+			depth--
+			continue
+		}
+		switch {
+		case n.Table != nil && n.Table.Name == header && (n.Kind == dissect.NodeHeader || inside > 0):
+			if !nested {
+				return true
+			}
+			found = appendField(found, n, name)
+		case n.Kind == dissect.NodeFields && inside > 0:
+			found = appendField(found, n, name)
+		case !nested && depth == 0 && n.Name == header, nested && inside > 0 && n.Name == name, nested && inside > 0 && n.Name == "" && n.Kind == dissect.NodeText && name == "operations":
+			switch n.Kind {
+			case dissect.NodeText:
+				found = append(found, n.Text)
+			case dissect.NodeNumber:
+				found = append(found, int(n.Number))
+			}
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil
+	case 1:
+		return found[0]
+	}
+	return found
+}
+
+func appendField(found []any, n *dissect.Node, name string) []any {
+	row := n.Table.Field(name)
+	if row == nil {
+		if base, ok := strings.CutSuffix(name, "_name"); ok {
+			if row = n.Table.Field(base); row != nil && row.Names != nil && row.Whole(n.Data) {
+				return append(found, row.Names(row.Uint(n.Data)))
+			}
+		}
+		return found
+	}
+	if !row.Whole(n.Data) {
+		return found
+	}
+	switch row.Format {
+	case field.Flag:
+		return append(found, row.Uint(n.Data) != 0)
+	case field.Enum:
+		return append(found, row.Names(row.Uint(n.Data)))
+	case field.IPv4, field.IPv6:
+		a, _ := netip.AddrFromSlice(row.Raw(n.Data))
+		return append(found, a.String())
+	case field.MAC, field.Bytes:
+		return append(found, string(row.Raw(n.Data)))
+	}
+	return append(found, int(row.Uint(n.Data)))
+}

@@ -1,0 +1,136 @@
+package query_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/query"
+)
+
+// count counts the records of a capture that match, by kind.
+func count(t *testing.T, name, source string, fields query.Fields) int {
+	t.Helper()
+	filter, err := query.Compile(source, fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	match := func(r any) {
+		hit, err := filter.Match(r)
+		if err != nil {
+			t.Fatalf("%s: %v", source, err)
+		}
+		if hit {
+			n++
+		}
+	}
+	var h dissect.Handler
+	switch fields {
+	case query.Transactions:
+		h.Transaction = func(r *dissect.Transaction) { match(r) }
+	case query.Connections:
+		h.Connection = func(r *dissect.Connection) { match(r) }
+	case query.Packets:
+		h.Packet = func(r *dissect.Packet) { match(r) }
+	case query.Findings:
+		h.Finding = func(r *dissect.Finding) { match(r) }
+	}
+	f, err := capture.Open("../testdata/captures/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	d := dissect.New(h, dissect.Options{})
+	if err := d.Run(f); err != nil {
+		t.Fatal(err)
+	}
+	d.Finish()
+	return n
+}
+
+func TestFilter(t *testing.T) {
+	const callback, errors = "rocev2-callback41.pcap.zst", "rocev2-errors.pcap.zst"
+	for _, c := range []struct {
+		capture, source string
+		fields          query.Fields
+		want            int
+	}{
+		{callback, `xid == 0x3da94e54`, query.Transactions, 1},
+		{callback, `xid == "0x3da94e54"`, query.Transactions, 1},
+		{callback, `rpcordma.xid == 0x3da94e54`, query.Transactions, 1},
+		{callback, `direction == "backward"`, query.Transactions, 3},
+		{callback, `direction != "backward"`, query.Transactions, 61},
+		{callback, `"CB_RECALL" in operations`, query.Transactions, 3},
+		{callback, `operations matches "^CB_"`, query.Transactions, 3},
+		{callback, `operations == "READ" and write_chunks.segments.moved_bytes > 0`, query.Transactions, 4},
+		{callback, `reply_chunk`, query.Transactions, 11},
+		{callback, `not reply_chunk`, query.Transactions, 53},
+		{callback, `reply.credits in [16, 17]`, query.Transactions, 3},
+		{callback, `call.rdma_proc == "RDMA_MSG" and reply.rdma_proc == "RDMA_NOMSG"`, query.Transactions, 11},
+		{callback, `latency_ns > 100ms`, query.Transactions, 2},
+		{callback, `latency > 0.1s && latency < 1h`, query.Transactions, 2},
+		{callback, `invalidation.handle == 0xcf4`, query.Transactions, 1},
+		{callback, `any(timeline, .event == "invalidate")`, query.Transactions, 15},
+		{callback, `len(timeline) > 6`, query.Transactions, 15},
+		{callback, `call.time >= "2026-11-21T05:20:00Z"`, query.Transactions, 23},
+		{errors, `reply.credits > 0`, query.Transactions, 14}, // a Reply that is null is neither more nor less
+		{errors, `reply == null or rdma_error == "ERR_CHUNK"`, query.Transactions, 11},
+		{errors, `"xid-mismatch" in findings`, query.Transactions, 1},
+		{errors, `close_reason startsWith "nak"`, query.Connections, 3},
+		{errors, `private_data.client.offset == 3`, query.Connections, 1},
+		{errors, `client.qpn >= 0x20`, query.Connections, 4},
+		{errors, `severity == "note"`, query.Findings, 2},
+		{callback, `infiniband.bth.opcode == 17`, query.Packets, 143},
+		{callback, `bth.opcode == 0x17 or bth.opcode_name contains "Invalidate"`, query.Packets, 15},
+		{callback, `reth`, query.Packets, 15},
+		{callback, `infiniband.reth.r_key == 0xcf4`, query.Packets, 1},
+		{callback, `cm.message == "REQ" and ip_cm.source_port == 42771`, query.Packets, 1},
+		{callback, `rpcrdma.xid == 0x3ea94e54`, query.Packets, 2},
+		{callback, `rpc.operations == "EXCHANGE_ID"`, query.Packets, 4},
+		{callback, `segment.handle == 0xcf4`, query.Packets, 2},
+		{callback, `transport == null`, query.Packets, 26},
+		{callback, `ip.src == "192.168.77.1" and connection == 0`, query.Packets, 61},
+	} {
+		if got := count(t, c.capture, c.source, c.fields); got != c.want {
+			t.Errorf("%s: %d of %s, want %d", c.source, got, c.capture, c.want)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for _, c := range []struct {
+		source, want string
+		fields       query.Fields
+	}{
+		{`latncy_ns > 5`, "there is no field latncy_ns here; near it: latency_ns", query.Transactions},
+		{`reply.credit > 5`, "there is no field reply.credit here; near it: reply.credits", query.Transactions},
+		{`bth.psnn == 5`, "there is no field bth.psnn here; near it: bth.psn", query.Packets},
+		{`psn == 5`, "bth.psn", query.Packets},
+		{`xid ==`, "unexpected token", query.Transactions},
+		{`xid == 1 nonsense`, "unexpected token", query.Transactions},
+	} {
+		_, err := query.Compile(c.source, c.fields)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want one with %q", c.source, err, c.want)
+		}
+	}
+	f, err := query.Compile(`xid == "no number"`, query.Transactions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Match(&dissect.Transaction{}); err == nil || !strings.Contains(err.Error(), "cannot be compared") {
+		t.Errorf("comparing a number with a word: %v", err)
+	}
+}
+
+// FuzzCompile: no expression breaks the compiler.
+func FuzzCompile(f *testing.F) {
+	f.Add(`xid == 0x3da94e54 and any(timeline, .event == "nak") or latency > 5ms`)
+	f.Fuzz(func(t *testing.T, source string) {
+		if filter, err := query.Compile(source, query.Transactions); err == nil {
+			filter.Match(&dissect.Transaction{})
+		}
+	})
+}
