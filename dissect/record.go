@@ -94,6 +94,29 @@ func (h Hex32) String() string { return string(appendHex(nil, uint64(h), 8)) }
 // String is 0x and sixteen digits.
 func (h Hex64) String() string { return string(appendHex(nil, uint64(h), 16)) }
 
+// parseHex reads what MarshalText wrote.
+func parseHex[T ~uint8 | ~uint32 | ~uint64](to *T, text []byte, bits int) error {
+	v, err := strconv.ParseUint(string(text), 0, bits)
+	*to = T(v)
+	return err
+}
+
+// UnmarshalText reads what MarshalText wrote.
+func (h *Hex24) UnmarshalText(text []byte) error { return parseHex(h, text, 24) }
+
+// UnmarshalText reads what MarshalText wrote.
+func (h *Hex32) UnmarshalText(text []byte) error { return parseHex(h, text, 32) }
+
+// UnmarshalText reads what MarshalText wrote.
+func (h *Hex64) UnmarshalText(text []byte) error { return parseHex(h, text, 64) }
+
+// UnmarshalText reads what MarshalText wrote.
+func (t *Time) UnmarshalText(text []byte) error {
+	v, err := time.Parse(time.RFC3339Nano, string(text))
+	*t = Time(v.UnixNano())
+	return err
+}
+
 // ParseHex32 reads what Hex32 prints, or any other form of a 32-bit number.
 func ParseHex32(s string) (Hex32, error) {
 	v, err := strconv.ParseUint(s, 0, 32)

@@ -60,6 +60,31 @@ func compareAny(op string, a, b any) (bool, error) {
 	return order >= 0, nil
 }
 
+// Order orders two values of a field, to sort by: null comes last, of a list its
+// first element counts.
+func Order(a, b any) int {
+	first := func(v any) any {
+		if list, ok := v.([]any); ok {
+			if len(list) == 0 {
+				return nil
+			}
+			return list[0]
+		}
+		return v
+	}
+	a, b = first(a), first(b)
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return 1
+	case b == nil:
+		return -1
+	}
+	order, _ := compareOne(a, b)
+	return order
+}
+
 // compareOne orders two values of a kind.
 func compareOne(a, b any) (int, bool) {
 	switch a := a.(type) {

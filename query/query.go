@@ -69,6 +69,17 @@ func Compile(source string, fields Fields) (*Filter, error) {
 	return f, nil
 }
 
+// Resolve is the path of a field by its name or Wireshark's.
+func Resolve(name string, fields Fields) (string, error) {
+	if fields.Has(name) {
+		return name, nil
+	}
+	if real := fields.Alias(name); real != "" {
+		return real, nil
+	}
+	return "", Unknown(name, fields.Names())
+}
+
 // Match says whether a record matches. An error is one of evaluating, such as a
 // comparison of things that cannot be compared.
 func (f *Filter) Match(record any) (bool, error) {

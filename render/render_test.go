@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/rdmadump/rdmadump/analyze"
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/render"
@@ -111,6 +114,9 @@ func TestSchemas(t *testing.T) {
 			}
 			check(kind, line)
 		}
+		table := analyze.NewTable(analyze.ByOperation)
+		var credits analyze.CreditTimeline
+		var handles analyze.HandleTimeline
 		packets := 0
 		s := run(t, name, dissect.Handler{
 			Packet: func(p *dissect.Packet) {
@@ -118,10 +124,22 @@ func TestSchemas(t *testing.T) {
 					check("packet", render.AppendPacketJSON(nil, p, p.Number%2 == 0))
 				}
 			},
-			Transaction: func(r *dissect.Transaction) { record("transaction", r) },
-			Connection:  func(r *dissect.Connection) { record("connection", r) },
-			Finding:     func(r *dissect.Finding) { record("finding", r) },
+			Transaction: func(r *dissect.Transaction) {
+				record("transaction", r)
+				table.Add(r)
+				if r.Connection == 0 {
+					credits.Add(r)
+					handles.Add(r)
+				}
+			},
+			Connection: func(r *dissect.Connection) { record("connection", r) },
+			Finding:    func(r *dissect.Finding) { record("finding", r) },
 		})
+		record("credits", credits.Finish(0, dissect.Forward, 0))
+		record("handles", handles.Finish(0, 0))
+		for _, row := range table.Rows() {
+			record("stats", row)
+		}
 		record("summary", s)
 	}
 	for kind := range schemas {
@@ -168,6 +186,91 @@ func TestTables(t *testing.T) {
 			name := c + map[int]string{0: "-pipe", 80: "-80", 140: "-140"}[width]
 			golden(t, name+"-transactions.golden", transactions.Bytes())
 			golden(t, name+"-connections.golden", connections.Bytes())
+		}
+	}
+}
+
+// TestLadders draws transactions of every kind at two widths.
+func TestLadders(t *testing.T) {
+	for _, c := range []struct {
+		name, capture string
+		xids          []string // of the transactions to draw; all when empty
+	}{
+		{"read-chunks", "rocev2-nfs41", []string{"0x4cc9dbf7", "0x5bc9dbf7"}},
+		{"callbacks", "rocev2-callback41", []string{"0xf7d270af", "0x525b31a0"}},
+		{"long", "rocev2-long42", []string{"0x1a012e02"}},
+		{"loss", "rocev2-loss42", []string{"0x405eb126"}},
+		{"errors", "rocev2-errors", nil},
+	} {
+		for _, width := range []int{80, 132} {
+			var b bytes.Buffer
+			theme := render.NewTheme(&b, false)
+			run(t, c.capture+".pcap.zst", dissect.Handler{Transaction: func(r *dissect.Transaction) {
+				if len(c.xids) == 0 || slices.Contains(c.xids, r.XID.String()) {
+					if err := render.Ladder(&b, theme, width, r); err != nil {
+						t.Error(err)
+					}
+				}
+			}})
+			fits(t, c.name, b.String(), width)
+			golden(t, fmt.Sprintf("ladder-%s-%d.golden", c.name, width), b.Bytes())
+		}
+	}
+}
+
+// fits holds the lines of a drawing against a width.
+func fits(t *testing.T, name, drawing string, width int) {
+	t.Helper()
+	for line := range strings.Lines(drawing) {
+		if n := len(strings.TrimRight(line, "\n")); n > width {
+			t.Errorf("%s at %d columns: a line of %d: %s", name, width, n, line)
+		}
+	}
+}
+
+// TestCharts draws credits, handles and sums of captures at two widths.
+func TestCharts(t *testing.T) {
+	for _, name := range []string{"rocev2-nfs41.pcap", "rocev2-callback41.pcap", "rocev2-loss42.pcap", "rocev2-nconnect41.pcapng"} {
+		for _, width := range []int{80, 132} {
+			var b bytes.Buffer
+			theme := render.NewTheme(&b, false)
+			var forward, backward analyze.CreditTimeline
+			var handles analyze.HandleTimeline
+			table := analyze.NewTable(analyze.ByOperation)
+			var start, end dissect.Time
+			run(t, name+".zst", dissect.Handler{
+				Transaction: func(r *dissect.Transaction) {
+					table.Add(r)
+					if r.Connection != 1 {
+						return
+					}
+					handles.Add(r)
+					if r.Direction == dissect.Backward {
+						backward.Add(r)
+					} else {
+						forward.Add(r)
+					}
+				},
+				Connection: func(r *dissect.Connection) {
+					if r.ID == 1 {
+						start, end = r.First, r.Last
+						render.ConnectionDetail(&b, theme, r, start)
+					}
+				},
+			})
+			for _, c := range []*analyze.Credits{forward.Finish(1, dissect.Forward, end), backward.Finish(1, dissect.Backward, end)} {
+				if err := render.CreditChart(&b, theme, width, 8, c, start); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := render.HandleChart(&b, theme, width, 12, handles.Finish(1, end), start); err != nil {
+				t.Error(err)
+			}
+			if err := render.Stats(&b, theme, width, table.Rows()); err != nil {
+				t.Error(err)
+			}
+			fits(t, name, b.String(), width)
+			golden(t, fmt.Sprintf("charts-%s-%d.golden", strings.TrimSuffix(name, filepath.Ext(name)), width), b.Bytes())
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -11,112 +10,170 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
+	"github.com/rdmadump/rdmadump/analyze"
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/render"
 )
 
-// sink is where the records of a view go.
-type sink struct {
-	o       *options
-	w       *bufio.Writer
-	text    *render.Text
-	packets *render.Packets
-	buffer  []byte
-	written int64
-	errors  int64 // findings that are errors
-	err     error // of writing
+// view is what a command shows: which fields its records have, and who takes
+// the records as they come. Finish, if any, writes what comes at the end.
+type view struct {
+	fields query.Fields
+	sort   string // what --top sorts by when --sort does not say
+	open   func(s *sink) (h dissect.Handler, finish func())
 }
 
-// view says which records a command shows, and how.
-type view func(s *sink) dissect.Handler
-
-func transactionView(s *sink) dissect.Handler {
+// transactionView is a row a transaction, or with --xid its ladder.
+var transactionView = view{query.Transactions, "-latency_ns", func(s *sink) (dissect.Handler, func()) {
 	return dissect.Handler{Transaction: func(r *dissect.Transaction) {
-		if s.o.wants(&r.Connection, &r.XID) {
-			s.show(r, func() error { return s.text.Transaction(r) })
+		if s.wants(&r.Connection, &r.XID) && s.within(transactionTime(r)) {
+			s.show(r, func(r any) error {
+				if len(s.o.wantXID) > 0 {
+					return render.Ladder(s.w, s.theme, s.width, r.(*dissect.Transaction))
+				}
+				return s.text.Transaction(r.(*dissect.Transaction))
+			})
 		}
-	}}
+	}}, nil
+}}
+
+func transactionTime(r *dissect.Transaction) dissect.Time {
+	if r.Call != nil {
+		return r.Call.Time
+	}
+	return r.Reply.Time
 }
 
-func connectionView(s *sink) dissect.Handler {
-	return dissect.Handler{Connection: func(r *dissect.Connection) {
-		if s.o.wants(&r.ID, nil) {
-			s.show(r, func() error { return s.text.Connection(r) })
+// connectionView is a row a connection, or with --timeline its charts.
+var connectionView = view{query.Connections, "-packets", func(s *sink) (dissect.Handler, func()) {
+	lines := map[int]*timelines{}
+	h := dissect.Handler{Connection: func(r *dissect.Connection) {
+		t := lines[r.ID]
+		delete(lines, r.ID)
+		if !s.wants(&r.ID, nil) || !s.o.overlaps(r.First, r.Last) {
+			return
 		}
-	}}
-}
-
-func findingView(s *sink) dissect.Handler {
-	return dissect.Handler{Finding: func(r *dissect.Finding) {
-		if s.o.wants(r.Connection, r.XID) {
-			if r.Severity == "error" {
-				s.errors++
+		s.show(r, func(r any) error {
+			if s.o.timeline {
+				return render.ConnectionDetail(s.w, s.theme, r.(*dissect.Connection), s.o.start)
 			}
-			s.show(r, func() error { return s.text.Finding(r) })
+			return s.text.Connection(r.(*dissect.Connection))
+		})
+		if s.o.timeline && t != nil {
+			s.timelines(t, r)
 		}
 	}}
+	if s.o.timeline {
+		h.Transaction = func(r *dissect.Transaction) {
+			if !s.wants(&r.Connection, nil) || !s.within(transactionTime(r)) {
+				return
+			}
+			t := lines[r.Connection]
+			if t == nil {
+				t = &timelines{}
+				lines[r.Connection] = t
+			}
+			t.add(r)
+		}
+	}
+	return h, nil
+}}
+
+// timelines is what a connection's transactions are collected in.
+type timelines struct {
+	forward, backward analyze.CreditTimeline
+	handles           analyze.HandleTimeline
 }
 
-func packetView(s *sink) dissect.Handler {
+func (t *timelines) add(r *dissect.Transaction) {
+	if r.Direction == dissect.Backward {
+		t.backward.Add(r)
+	} else {
+		t.forward.Add(r)
+	}
+	t.handles.Add(r)
+}
+
+// timelines draws the charts of a connection.
+func (s *sink) timelines(t *timelines, c *dissect.Connection) {
+	forward, backward := t.forward.Finish(c.ID, dissect.Forward, c.Last), t.backward.Finish(c.ID, dissect.Backward, c.Last)
+	handles := t.handles.Finish(c.ID, c.Last)
+	height := max(s.height/3, 4)
+	for _, credits := range []*analyze.Credits{forward, backward} {
+		if len(credits.Points) == 0 && credits == backward && s.o.output != "json" {
+			continue
+		}
+		s.emit(credits, func(any) error {
+			return render.CreditChart(s.w, s.theme, s.width, height, credits, s.o.start)
+		})
+	}
+	s.emit(handles, func(any) error {
+		return render.HandleChart(s.w, s.theme, s.width, height*2, handles, s.o.start)
+	})
+}
+
+// findingView is a line a finding.
+var findingView = view{query.Findings, "time", func(s *sink) (dissect.Handler, func()) {
+	return dissect.Handler{Finding: func(r *dissect.Finding) {
+		if !s.wants(r.Connection, r.XID) || r.Time != nil && !s.within(*r.Time) {
+			return
+		}
+		if s.show(r, func(r any) error { return s.text.Finding(r.(*dissect.Finding)) }) && r.Severity == "error" {
+			s.errors++
+		}
+	}}, nil
+}}
+
+// packetView is a line a packet, or its tree, or its bytes.
+var packetView = view{query.Packets, "number", func(s *sink) (dissect.Handler, func()) {
 	return dissect.Handler{Packet: func(p *dissect.Packet) {
+		if s.done() {
+			return
+		}
 		conn := &p.Connection
 		if p.Connection < 0 {
 			conn = nil
 		}
-		if !s.o.wants(conn, p.XID()) || s.done() {
+		if len(s.o.wantXID)+len(s.o.conns) > 0 && !s.wants(conn, p.XID()) || !s.within(p.Time) {
 			return
 		}
-		s.written++
-		if s.o.output == "json" {
-			s.buffer = render.AppendPacketJSON(s.buffer[:0], p, s.o.tree)
-			s.write(s.buffer)
-			return
+		s.show(p, func(r any) error { return s.packets.Packet(r.(*dissect.Packet)) })
+	}}, nil
+}}
+
+// statsView is a table of sums, at the end.
+var statsView = view{query.Transactions, "", func(s *sink) (dissect.Handler, func()) {
+	table := analyze.NewTable(s.o.by)
+	h := dissect.Handler{Transaction: func(r *dissect.Transaction) {
+		if s.wants(&r.Connection, &r.XID) && s.within(transactionTime(r)) && s.matches(r) {
+			table.Add(r)
 		}
-		s.fail(s.packets.Packet(p))
 	}}
-}
-
-// show writes a record that is not a packet.
-func (s *sink) show(record any, text func() error) {
-	if s.done() {
-		return
+	return h, func() {
+		rows := table.Rows()
+		if s.o.top > 0 {
+			rows = rows[:min(s.o.top, len(rows))]
+		}
+		if s.o.output != "json" {
+			s.fail(render.Stats(s.w, s.theme, s.width, rows))
+			return
+		}
+		for _, r := range rows {
+			s.emit(r, nil)
+		}
 	}
-	s.written++
-	if s.o.output == "json" {
-		s.json(record)
-		return
-	}
-	s.fail(text())
-}
-
-func (s *sink) json(record any) {
-	var err error
-	s.buffer, err = render.AppendJSON(s.buffer[:0], record)
-	s.fail(err)
-	s.write(s.buffer)
-}
-
-func (s *sink) write(b []byte) {
-	_, err := s.w.Write(b)
-	s.fail(err)
-}
-
-func (s *sink) fail(err error) {
-	if s.err == nil {
-		s.err = err
-	}
-}
-
-// done says that no more records are wanted.
-func (s *sink) done() bool {
-	return s.err != nil || s.o.count > 0 && s.written >= s.o.count
-}
+}}
 
 // view reads captures and shows their records.
 func (o *options) view(cmd *cobra.Command, paths []string, v view) error {
 	if len(paths) == 0 {
 		return fmt.Errorf("no capture named: give a FILE, or - for standard input; see %s --help", cmd.CommandPath())
+	}
+	s, err := newSink(o, v)
+	if err != nil {
+		return err
 	}
 	source, openErr := capture.OpenAll(paths)
 	if source == nil {
@@ -126,13 +183,8 @@ func (o *options) view(cmd *cobra.Command, paths []string, v view) error {
 	if openErr != nil {
 		fmt.Fprintf(o.stderr, "rdmadump: %v; the other files are read\n", openErr)
 	}
-	s := &sink{o: o, w: bufio.NewWriterSize(o.stdout, 1<<16)}
-	width, theme := terminalWidth(o.stdout), render.NewTheme(o.stdout, o.coloured(o.stdout))
-	s.text = render.NewText(s.w, theme, width)
-	s.packets = render.NewPackets(s.w, theme, width)
-	s.packets.Tree, s.packets.Bytes = o.tree, o.bytes
-
-	d := dissect.New(v(s), dissect.Options{})
+	h, finish := v.open(s)
+	d := dissect.New(h, dissect.Options{})
 	readErr := o.read(cmd.Context(), d, source, s)
 	summary := d.Summary()
 	if !s.done() {
@@ -143,6 +195,10 @@ func (o *options) view(cmd *cobra.Command, paths []string, v view) error {
 		message := readErr.Error()
 		summary.Broken = &message
 	}
+	if finish != nil {
+		finish()
+	}
+	s.release()
 	return o.finish(s, summary, openErr, readErr)
 }
 
@@ -166,8 +222,7 @@ func (o *options) read(ctx context.Context, d *dissect.Dissector, source *captur
 			return err
 		}
 		if n == 0 {
-			s.text.Start(dissect.Time(f.Time))
-			s.packets.Start(dissect.Time(f.Time))
+			s.begin(dissect.Time(f.Time))
 		}
 		d.Frame(&f)
 	}
@@ -177,7 +232,7 @@ func (o *options) read(ctx context.Context, d *dissect.Dissector, source *captur
 // finish writes the summary and works out the exit status.
 func (o *options) finish(s *sink, summary *dissect.Summary, openErr, readErr error) error {
 	if o.output == "json" {
-		s.json(summary)
+		s.record(summary)
 	} else {
 		s.fail(s.text.Flush())
 	}
@@ -187,6 +242,9 @@ func (o *options) finish(s *sink, summary *dissect.Summary, openErr, readErr err
 	}
 	if o.output != "json" && !o.quiet {
 		render.NewText(o.stderr, render.NewTheme(o.stderr, o.coloured(o.stderr)), 0).Summary(summary)
+	}
+	if s.written == 0 && len(o.xids) > 0 && !o.quiet {
+		fmt.Fprintf(o.stderr, "rdmadump: nothing with XID %v\n", o.wantXID)
 	}
 	switch {
 	case readErr != nil:

@@ -1,0 +1,180 @@
+package analyze
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/rdmadump/rdmadump/dissect"
+)
+
+// How the exposure of a handle ended.
+const (
+	ByResponder = "responder" // by its Send With Invalidate
+	ByRequester = "requester" // left to it, after the Reply
+	ByNobody    = "nobody"    // no Reply was seen
+)
+
+// Handles is which handles a connection exposed, for how long, and who
+// invalidated them.
+type Handles struct {
+	Type       string    `json:"type"` // "handles"
+	Connection int       `json:"connection"`
+	Exposures  int       `json:"exposures"` // how often a handle was exposed
+	Distinct   int       `json:"distinct"`  // handles
+	Exposed    Quantiles `json:"exposed"`   // how long
+	// RemoteShare is the share of exposures that the responder ended.
+	RemoteShare *float64 `json:"remote_share"`
+	// ChunkReplies are Replies to Calls with chunks, InvalidatingReplies those of
+	// them that carried an invalidation.
+	ChunkReplies        int      `json:"chunk_replies"`
+	InvalidatingReplies int      `json:"invalidating_replies"`
+	InvalidatingShare   *float64 `json:"invalidating_share"`
+	// LeftOver counts handles that a Reply left because one Send invalidates but
+	// one; LeftAll those of Replies that invalidated none.
+	LeftOver         int        `json:"left_over"`
+	LeftAll          int        `json:"left_all"`
+	Reused           int        `json:"reused"`      // exposures of a handle that was exposed before
+	ReuseAfter       Quantiles  `json:"reuse_after"` // how long after
+	NeverInvalidated int        `json:"never_invalidated"`
+	Bars             []Exposure `json:"bars"`
+	Dropped          int        `json:"dropped"` // exposures beyond what is remembered
+}
+
+// Exposure is a handle from the Call that exposed it to its end.
+type Exposure struct {
+	Handle      dissect.Hex32 `json:"handle"`
+	Transaction int64         `json:"transaction"`
+	XID         dissect.Hex32 `json:"xid"`
+	Chunk       string        `json:"chunk"` // "read", "write", "reply"
+	From        dissect.Time  `json:"from"`
+	To          dissect.Time  `json:"to"` // the Reply, or the end of the connection
+	EndedBy     string        `json:"ended_by"`
+	MovedBytes  int64         `json:"moved_bytes"`
+	// MovedFrom and MovedTo are when data moved, null when none did.
+	MovedFrom *dissect.Time `json:"moved_from"`
+	MovedTo   *dissect.Time `json:"moved_to"`
+}
+
+// Exposures lists the handles that a transaction exposed, in the order of its
+// chunk lists; end stands in for a Reply that there is not. A handle that several
+// segments share is one exposure.
+func Exposures(r *dissect.Transaction, end dissect.Time) []Exposure {
+	if r.Call == nil {
+		return nil
+	}
+	from, to := interval(r, end)
+	var all []Exposure
+	add := func(handle dissect.Hex32, chunk string, moved int64) {
+		if i := slices.IndexFunc(all, func(e Exposure) bool { return e.Handle == handle }); i >= 0 {
+			all[i].MovedBytes += moved
+			return
+		}
+		e := Exposure{Handle: handle, Transaction: r.ID, XID: r.XID, Chunk: chunk, From: from, To: to, MovedBytes: moved, EndedBy: ByRequester}
+		switch {
+		case r.LatencyNS == nil:
+			e.EndedBy = ByNobody
+		case r.Invalidation != nil && r.Invalidation.Handle == handle:
+			e.EndedBy = ByResponder
+		}
+		all = append(all, e)
+	}
+	for _, c := range r.ReadChunks {
+		for _, s := range c.Segments {
+			add(s.Handle, "read", s.MovedBytes)
+		}
+	}
+	for _, c := range r.WriteChunks {
+		for _, s := range c.Segments {
+			add(s.Handle, "write", s.MovedBytes)
+		}
+	}
+	if r.ReplyChunk != nil {
+		for _, s := range r.ReplyChunk.Segments {
+			add(s.Handle, "reply", s.MovedBytes)
+		}
+	}
+	for i := range r.Timeline { // when data moved
+		e := &r.Timeline[i]
+		if e.Handle == nil || e.Event == dissect.EventInvalidate {
+			continue
+		}
+		for j := range all {
+			if x := &all[j]; x.Handle == *e.Handle {
+				at := e.Time
+				if x.MovedFrom == nil || at < *x.MovedFrom {
+					x.MovedFrom = &at
+				}
+				if x.MovedTo == nil || at > *x.MovedTo {
+					x.MovedTo = &at
+				}
+			}
+		}
+	}
+	return all
+}
+
+// HandleTimeline collects the transactions of a connection.
+type HandleTimeline struct {
+	bars                         []Exposure
+	chunkReplies, invalidating   int
+	leftOver, leftAll, exposures int
+	dropped                      int
+}
+
+// Add takes one transaction.
+func (h *HandleTimeline) Add(r *dissect.Transaction) {
+	all := Exposures(r, 0)
+	if len(all) == 0 {
+		return
+	}
+	h.exposures += len(all)
+	if r.LatencyNS != nil {
+		h.chunkReplies++
+		if r.Invalidation != nil {
+			h.invalidating++
+			h.leftOver += len(r.NotInvalidated)
+		} else {
+			h.leftAll += len(r.NotInvalidated)
+		}
+	}
+	if len(h.bars) >= maxKept {
+		h.dropped += len(all)
+		return
+	}
+	h.bars = append(h.bars, all...)
+}
+
+// Finish works the figures out; end is when the connection was last seen.
+func (h *HandleTimeline) Finish(connection int, end dissect.Time) *Handles {
+	out := &Handles{
+		Type: "handles", Connection: connection, Exposures: h.exposures, ChunkReplies: h.chunkReplies, InvalidatingReplies: h.invalidating,
+		InvalidatingShare: share(h.invalidating, h.chunkReplies), LeftOver: h.leftOver, LeftAll: h.leftAll, Bars: h.bars, Dropped: h.dropped,
+	}
+	if out.Bars == nil {
+		out.Bars = []Exposure{}
+	}
+	slices.SortStableFunc(out.Bars, func(a, b Exposure) int { return cmp.Compare(a.From, b.From) })
+	last := map[dissect.Hex32]dissect.Time{}
+	remote := 0
+	var exposed, reuse []int64
+	for i := range out.Bars {
+		b := &out.Bars[i]
+		if b.EndedBy == ByNobody {
+			b.To = max(end, b.From)
+			out.NeverInvalidated++
+		}
+		if b.EndedBy == ByResponder {
+			remote++
+		}
+		exposed = append(exposed, int64(b.To-b.From))
+		if before, known := last[b.Handle]; known {
+			out.Reused++
+			reuse = append(reuse, int64(b.From-before))
+		}
+		last[b.Handle] = b.To
+	}
+	out.Distinct = len(last)
+	out.RemoteShare = share(remote, len(out.Bars))
+	out.Exposed, out.ReuseAfter = quantiles(exposed), quantiles(reuse)
+	return out
+}

@@ -1,0 +1,210 @@
+package analyze
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/dissect"
+)
+
+// Stats sums up the transactions of one program, procedure or operation.
+type Stats struct {
+	Type          string    `json:"type"` // "stats"
+	By            string    `json:"by"`
+	Name          string    `json:"name"`
+	Count         int       `json:"count"`
+	Complete      int       `json:"complete"`
+	Errors        int       `json:"errors"`        // without Reply, refused, or with a status that is none of success
+	Retransmitted int       `json:"retransmitted"` // packets sent again
+	CallBytes     Forms     `json:"call_bytes"`    // of Payload streams
+	ReplyBytes    Forms     `json:"reply_bytes"`
+	Latency       Quantiles `json:"latency"`
+	TotalNS       int64     `json:"total_ns"` // all latencies together
+	Phases        PhaseSums `json:"phases"`
+	// ExplicitRDMA counts RPCs with chunks, InlineAt how many of those would have
+	// needed none at an inline threshold of so many bytes: their Call, and all
+	// that they made room for in the Reply, would have fitted into a Send.
+	ExplicitRDMA int            `json:"explicit_rdma"`
+	InlineAt     map[string]int `json:"inline_at"`
+
+	latencies []int64
+}
+
+// Forms is bytes by how they travelled.
+type Forms struct {
+	Short   int64 `json:"short"`
+	Chunked int64 `json:"chunked"`
+	Long    int64 `json:"long"`
+}
+
+// Total is all of them.
+func (f Forms) Total() int64 { return f.Short + f.Chunked + f.Long }
+
+func (f *Forms) add(m *dissect.Message) {
+	if m == nil || m.PayloadBytes == nil {
+		return
+	}
+	switch m.Form {
+	case "short":
+		f.Short += *m.PayloadBytes
+	case "chunked":
+		f.Chunked += *m.PayloadBytes
+	case "long":
+		f.Long += *m.PayloadBytes
+	}
+}
+
+// PhaseSums are the phases of all latencies, in nanoseconds.
+type PhaseSums struct {
+	ToReadNS  int64 `json:"to_read_ns"`
+	ReadNS    int64 `json:"read_ns"`
+	ToWriteNS int64 `json:"to_write_ns"`
+	WriteNS   int64 `json:"write_ns"`
+	ToReplyNS int64 `json:"to_reply_ns"`
+}
+
+// Thresholds are the inline thresholds that are asked about: those between the
+// usual one and the largest of RFC 8797.
+var Thresholds = []int{8192, 16384, 65536, 262144}
+
+// The ways to sum up.
+const (
+	ByProgram   = "program"
+	ByProcedure = "procedure"
+	ByOperation = "operation"
+)
+
+// Table sums transactions up, by program, procedure or operation.
+type Table struct {
+	by   string
+	rows map[string]*Stats
+}
+
+// maxRows bounds the names: a hostile capture can make up programs.
+const maxRows = 1 << 12
+
+// maxLatencies bounds the latencies of a row, which quantiles need one by one.
+const maxLatencies = 1 << 20
+
+// NewTable sums up by one of the ways.
+func NewTable(by string) *Table { return &Table{by: by, rows: map[string]*Stats{}} }
+
+// Name is what a transaction is summed up under.
+func Name(r *dissect.Transaction, by string) string {
+	if r.Program == nil {
+		return "unknown"
+	}
+	name := "program " + strconv.FormatUint(uint64(*r.Program), 10) + " v"
+	if r.ProgramName != nil {
+		name = *r.ProgramName
+	}
+	name += strconv.FormatUint(uint64(*r.Version), 10)
+	switch {
+	case by == ByProgram:
+		return name
+	case by == ByOperation && r.Operation != nil:
+		return name + " " + *r.Operation
+	case r.ProcedureName != nil:
+		return name + " " + *r.ProcedureName
+	}
+	return fmt.Sprintf("%s procedure %d", name, *r.Procedure)
+}
+
+// Add takes one transaction.
+func (t *Table) Add(r *dissect.Transaction) {
+	name := Name(r, t.by)
+	s := t.rows[name]
+	if s == nil {
+		if len(t.rows) >= maxRows {
+			return
+		}
+		s = &Stats{Type: "stats", By: t.by, Name: name, InlineAt: map[string]int{}}
+		t.rows[name] = s
+	}
+	s.Count++
+	s.Retransmitted += r.Retransmitted
+	s.CallBytes.add(r.Call)
+	s.ReplyBytes.add(r.Reply)
+	if r.Status == dissect.StatusComplete {
+		s.Complete++
+	}
+	if failed(r) {
+		s.Errors++
+	}
+	if r.LatencyNS != nil {
+		s.TotalNS += *r.LatencyNS
+		if len(s.latencies) < maxLatencies {
+			s.latencies = append(s.latencies, *r.LatencyNS)
+		}
+	}
+	if p := r.Phases; p != nil {
+		for _, sum := range []struct {
+			to   *int64
+			from *int64
+		}{
+			{&s.Phases.ToReadNS, p.ToReadNS}, {&s.Phases.ReadNS, p.ReadNS}, {&s.Phases.ToWriteNS, p.ToWriteNS},
+			{&s.Phases.WriteNS, p.WriteNS}, {&s.Phases.ToReplyNS, p.ToReplyNS},
+		} {
+			if sum.from != nil {
+				*sum.to += *sum.from
+			}
+		}
+	}
+	if need := inlineNeed(r); need > 0 {
+		s.ExplicitRDMA++
+		for _, threshold := range Thresholds {
+			if need <= int64(threshold) {
+				s.InlineAt[strconv.Itoa(threshold)]++
+			}
+		}
+	}
+}
+
+// failed says whether a transaction counts as an error.
+func failed(r *dissect.Transaction) bool {
+	return r.Status != dissect.StatusComplete || r.RPCStatus != nil && *r.RPCStatus != "SUCCESS" ||
+		r.NFSStatus != nil && !strings.HasSuffix(*r.NFSStatus, "_OK")
+}
+
+// bareHeader is the length of an RPC-over-RDMA header without chunks.
+const bareHeader = 28
+
+// inlineNeed is the inline threshold at which a transaction would have needed
+// no chunks: 0 when it had none, or nobody can tell.
+func inlineNeed(r *dissect.Transaction) int64 {
+	if r.Call == nil || r.Call.PayloadBytes == nil || len(r.ReadChunks) == 0 && len(r.WriteChunks) == 0 && r.ReplyChunk == nil {
+		return 0
+	}
+	need := bareHeader + *r.Call.PayloadBytes
+	room := int64(0)
+	for _, c := range r.WriteChunks {
+		for _, s := range c.Segments {
+			room += int64(s.Length)
+		}
+	}
+	if room > 0 && r.Reply != nil && r.Reply.SendBytes != nil {
+		room += int64(*r.Reply.SendBytes)
+	}
+	if r.ReplyChunk != nil {
+		for _, s := range r.ReplyChunk.Segments {
+			room += int64(s.Length)
+		}
+	}
+	return max(need, bareHeader+room)
+}
+
+// Rows are the sums, those that took most time first.
+func (t *Table) Rows() []*Stats {
+	rows := slices.Collect(maps.Values(t.rows))
+	for _, s := range rows {
+		s.Latency = quantiles(s.latencies)
+	}
+	slices.SortFunc(rows, func(a, b *Stats) int {
+		return cmp.Or(cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(a.Name, b.Name))
+	})
+	return rows
+}

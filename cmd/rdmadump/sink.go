@@ -1,0 +1,237 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/itchyny/gojq"
+
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/query"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// sink is where the records of a view go: through the filter, the order and the
+// jq program, to standard output.
+type sink struct {
+	o             *options
+	w             *bufio.Writer
+	theme         *render.Theme
+	width, height int // of the terminal, 0 for none
+	text          *render.Text
+	packets       *render.Packets
+	filter        *query.Filter
+	jq            *gojq.Code
+	fields        query.Fields
+	sortPath      string
+	descending    bool
+	held          []held
+	buffer        []byte
+	written       int64
+	errors        int64 // findings that are errors
+	err           error // of writing, filtering, jq
+}
+
+// held is a record that waits for its place in the order.
+type held struct {
+	key  any
+	json []byte
+	show func(any) error
+	make func() any // an empty record of its type
+}
+
+func newSink(o *options, v view) (*sink, error) {
+	s := &sink{o: o, w: bufio.NewWriterSize(o.stdout, 1<<16), fields: v.fields}
+	s.theme = render.NewTheme(o.stdout, o.coloured(o.stdout))
+	s.width, s.height = terminalSize(o.stdout)
+	s.text = render.NewText(s.w, s.theme, s.width)
+	s.packets = render.NewPackets(s.w, s.theme, s.width)
+	s.packets.Tree, s.packets.Bytes = o.tree, o.bytes
+	var err error
+	if o.filter != "" {
+		if s.filter, err = query.Compile(o.filter, v.fields); err != nil {
+			return nil, err
+		}
+	}
+	if o.jq != "" {
+		o.output = "json"
+		program, err := gojq.Parse(o.jq)
+		if err == nil {
+			s.jq, err = gojq.Compile(program)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--jq %s: %w", o.jq, err)
+		}
+	}
+	order := o.sort
+	if order == "" && o.top > 0 {
+		order = v.sort
+	}
+	if order != "" {
+		name, descending := strings.CutPrefix(order, "-")
+		s.descending = descending
+		if s.sortPath, err = query.Resolve(name, v.fields); err != nil {
+			return nil, fmt.Errorf("--sort %s: %w", order, err)
+		}
+		if v.fields == query.Packets {
+			return nil, fmt.Errorf("--sort and --top do not go with packets, which stay in the order of the capture")
+		}
+	}
+	return s, nil
+}
+
+// begin notes the time of the capture's first packet.
+func (s *sink) begin(at dissect.Time) {
+	s.o.begin(at)
+	s.text.Start(at)
+	s.packets.Start(at)
+}
+
+// wants says whether --conn and --xid let a record pass.
+func (s *sink) wants(conn *int, xid *dissect.Hex32) bool { return s.o.wants(conn, xid) }
+
+// within says whether --from and --to let a time pass.
+func (s *sink) within(t dissect.Time) bool { return s.o.overlaps(t, t) }
+
+// matches says whether -Y lets a record pass.
+func (s *sink) matches(record any) bool {
+	if s.filter == nil {
+		return true
+	}
+	hit, err := s.filter.Match(record)
+	if err != nil {
+		s.fail(fmt.Errorf("-Y %s: %w", s.o.filter, err))
+	}
+	return hit
+}
+
+// show shows a record, or holds it to be put in order; false when the filter
+// does not let it pass.
+func (s *sink) show(record any, text func(any) error) bool {
+	if s.done() || !s.matches(record) {
+		return false
+	}
+	if s.sortPath != "" {
+		s.hold(record, text)
+		return true
+	}
+	s.emit(record, text)
+	return true
+}
+
+// emit writes a record.
+func (s *sink) emit(record any, text func(any) error) {
+	s.written++
+	if s.o.output == "json" {
+		s.record(record)
+		return
+	}
+	s.fail(text(record))
+}
+
+// record writes a record as JSON.
+func (s *sink) record(record any) {
+	if p, ok := record.(*dissect.Packet); ok {
+		s.buffer = render.AppendPacketJSON(s.buffer[:0], p, s.o.tree)
+	} else {
+		var err error
+		s.buffer, err = render.AppendJSON(s.buffer[:0], record)
+		s.fail(err)
+	}
+	s.line(s.buffer)
+}
+
+// line writes a line of JSON, or what the jq program makes of it.
+func (s *sink) line(line []byte) {
+	if s.jq == nil {
+		_, err := s.w.Write(line)
+		s.fail(err)
+		return
+	}
+	var input any
+	if err := json.Unmarshal(line, &input); err != nil {
+		s.fail(err)
+		return
+	}
+	results := s.jq.Run(input)
+	for {
+		v, more := results.Next()
+		if !more {
+			return
+		}
+		if err, failed := v.(error); failed {
+			s.fail(fmt.Errorf("--jq %s: %w", s.o.jq, err))
+			return
+		}
+		out, err := gojq.Marshal(v)
+		s.fail(err)
+		s.w.Write(out)
+		s.fail(s.w.WriteByte('\n'))
+	}
+}
+
+// hold keeps a record until the end. With --top only the best are kept.
+func (s *sink) hold(record any, text func(any) error) {
+	key := s.fields.Get(record, s.sortPath)
+	order := func(a, b any) int {
+		if s.descending && a != nil && b != nil {
+			return query.Order(b, a)
+		}
+		return query.Order(a, b)
+	}
+	at, _ := slices.BinarySearchFunc(s.held, key, func(h held, key any) int {
+		if c := order(h.key, key); c != 0 {
+			return c
+		}
+		return -1 // those that are alike keep their order
+	})
+	if s.o.top > 0 && at >= s.o.top {
+		return
+	}
+	line, err := render.AppendJSON(nil, record)
+	s.fail(err)
+	h := held{key: key, json: line, show: text}
+	switch record.(type) {
+	case *dissect.Transaction:
+		h.make = func() any { return new(dissect.Transaction) }
+	case *dissect.Connection:
+		h.make = func() any { return new(dissect.Connection) }
+	case *dissect.Finding:
+		h.make = func() any { return new(dissect.Finding) }
+	}
+	s.held = slices.Insert(s.held, at, h)
+	if s.o.top > 0 && len(s.held) > s.o.top {
+		s.held = s.held[:s.o.top]
+	}
+}
+
+// release shows what was held, in order.
+func (s *sink) release() {
+	for _, h := range s.held {
+		if s.done() {
+			return
+		}
+		s.written++
+		if s.o.output == "json" {
+			s.line(h.json)
+			continue
+		}
+		record := h.make()
+		s.fail(json.Unmarshal(h.json, record))
+		s.fail(h.show(record))
+	}
+}
+
+func (s *sink) fail(err error) {
+	if s.err == nil {
+		s.err = err
+	}
+}
+
+// done says that no more records are wanted.
+func (s *sink) done() bool {
+	return s.err != nil || s.o.count > 0 && s.written >= s.o.count
+}

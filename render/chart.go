@@ -1,0 +1,360 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/analyze"
+	"github.com/rdmadump/rdmadump/dissect"
+)
+
+// CreditChart draws the credits of one direction over time: Calls in flight as
+// columns, the granted limit as a line. The scale breaks where the limit is far
+// above what is used.
+func CreditChart(w io.Writer, theme *Theme, width, height int, c *analyze.Credits, start dissect.Time) error {
+	width, height = chartSize(width, height)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%scredits, %s%s: %d in flight at most", theme.key.before, c.Direction, theme.key.after, c.PeakInFlight)
+	if len(c.Points) == 0 {
+		_, err := fmt.Fprintf(w, "%s, no Calls\n\n", b.String())
+		return err
+	}
+	plot := width - 10
+	columns := sample(c, plot)
+	limit := 0
+	for _, x := range columns {
+		limit = max(limit, x.granted)
+	}
+	rows := min(height, max(c.PeakInFlight, 1))
+	top, broken := max(c.PeakInFlight, limit), false
+	if limit > 4*max(c.PeakInFlight, 1) {
+		top, broken = max(c.PeakInFlight, 1), true
+	} else {
+		rows = min(height, top)
+	}
+	fmt.Fprintf(&b, ", asked for %s; %s\n", list(c.Requested), reached(c))
+	label := func(v int) string { return fmt.Sprintf("%8d |", v) }
+	if broken {
+		b.WriteString(theme.dim.before + label(limit))
+		for _, x := range columns {
+			b.WriteByte(pick(x.granted > 0, '-', ' '))
+		}
+		b.WriteString(theme.dim.after + "\n" + strings.Repeat(" ", 9) + ":\n")
+	}
+	previous := -1
+	for row := rows; row >= 1; row-- {
+		value := (top*row + rows - 1) / rows
+		floor := top * (row - 1) / rows // what has to be exceeded to reach this row
+		if value == previous {
+			b.WriteString(strings.Repeat(" ", 9) + "|")
+		} else {
+			b.WriteString(label(value))
+		}
+		previous = value
+		line := make([]byte, 0, plot)
+		for _, x := range columns {
+			switch {
+			case x.inFlight > floor && x.granted > 0 && x.inFlight >= x.granted:
+				line = append(line, '@')
+			case x.inFlight > floor:
+				line = append(line, '#')
+			case !broken && x.granted > floor && x.granted <= value:
+				line = append(line, '-')
+			default:
+				line = append(line, ' ')
+			}
+		}
+		b.Write([]byte(strings.TrimRight(string(line), " ")))
+		b.WriteByte('\n')
+	}
+	axis(&b, theme, plot, c.Points[0].Time, c.Points[len(c.Points)-1].Time, start)
+	fmt.Fprintf(&b, "%s# Calls in flight  @ as many as granted  - granted%s\n", theme.dim.before, theme.dim.after)
+	for i, g := range c.Grants[:min(len(c.Grants), 8)] {
+		word := "changes to"
+		if i == 0 {
+			word = "is"
+		}
+		fmt.Fprintf(&b, "  grant %s %d at %ss, packet %d\n", word, g.Granted, seconds(g.Time-start), g.Packet)
+	}
+	if n := len(c.Grants) - 8; n > 0 {
+		fmt.Fprintf(&b, "  ... and %d more changes\n", n)
+	}
+	_, err := fmt.Fprintf(w, "%s\n", b.String())
+	return err
+}
+
+func pick(b bool, yes, no byte) byte {
+	if b {
+		return yes
+	}
+	return no
+}
+
+// chartSize is how large a chart gets: 80 by 10 without a terminal.
+func chartSize(width, height int) (int, int) {
+	if width <= 0 {
+		width = 80
+	}
+	if height <= 0 {
+		height = 10
+	}
+	return max(min(width, 200), 40), max(min(height, 24), 4)
+}
+
+func reached(c *analyze.Credits) string {
+	if c.LimitReached == 0 {
+		return "limit not reached"
+	}
+	times := "once"
+	if c.LimitReached > 1 {
+		times = fmt.Sprintf("%d times", c.LimitReached)
+	}
+	return fmt.Sprintf("limit reached %s, for %s", times, Duration(c.LimitNS))
+}
+
+func list(values []uint32) string {
+	if len(values) > 5 {
+		return fmt.Sprintf("%v and %d other values", values[:5], len(values)-5)
+	}
+	return strings.Trim(fmt.Sprint(values), "[]")
+}
+
+func seconds(d dissect.Time) string { return fmt.Sprintf("%.3f", float64(d)/1e9) }
+
+// axis draws the axis of time below a chart.
+func axis(b *strings.Builder, theme *Theme, plot int, from, to, start dissect.Time) {
+	left, right := seconds(from-start)+"s", seconds(to-start)+"s"
+	fmt.Fprintf(b, "%s%9s+%s\n%10s%s%*s%s\n", theme.dim.before, "", strings.Repeat("-", plot), "", left, plot-len(left), right, theme.dim.after)
+}
+
+// creditColumn is what a column of the chart shows.
+type creditColumn struct{ inFlight, granted int }
+
+// sample works the points out for so many columns: the most that were in flight
+// in each, and the least limit.
+func sample(c *analyze.Credits, n int) []creditColumn {
+	columns := make([]creditColumn, n)
+	first, last := c.Points[0].Time, c.Points[len(c.Points)-1].Time
+	span := max(last-first, 1)
+	at := func(t dissect.Time) int { return min(int(int64(t-first)*int64(n)/int64(span)), n-1) }
+	for i, p := range c.Points {
+		end := at(last)
+		if i+1 < len(c.Points) {
+			end = at(c.Points[i+1].Time)
+		}
+		for column := at(p.Time); column <= end; column++ {
+			x := &columns[column]
+			x.inFlight = max(x.inFlight, p.InFlight)
+			if p.Granted != nil && (x.granted == 0 || int(*p.Granted) < x.granted) {
+				x.granted = int(*p.Granted)
+			}
+		}
+	}
+	return columns
+}
+
+// HandleChart draws the exposures of a connection's handles as bars over time,
+// those of the handles that were exposed longest, and the figures below.
+func HandleChart(w io.Writer, theme *Theme, width, height int, h *analyze.Handles, start dissect.Time) error {
+	width, height = chartSize(width, height)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%shandles%s: %d exposures of %d handles\n", theme.key.before, theme.key.after, h.Exposures, h.Distinct)
+	if len(h.Bars) == 0 {
+		_, err := fmt.Fprintf(w, "%s\n", b.String())
+		return err
+	}
+	from, to := h.Bars[0].From, h.Bars[0].To
+	total := map[dissect.Hex32]dissect.Time{}
+	uses := map[dissect.Hex32]int{}
+	var order []dissect.Hex32
+	for _, x := range h.Bars {
+		to = max(to, x.To)
+		if uses[x.Handle]++; uses[x.Handle] == 1 {
+			order = append(order, x.Handle)
+		}
+		total[x.Handle] += x.To - x.From
+	}
+	shown := slices.Clone(order)
+	slices.SortStableFunc(shown, func(a, b dissect.Hex32) int { return int(min(max(total[b]-total[a], -1), 1)) })
+	shown = shown[:min(len(shown), height)]
+	plot := width - 18
+	span := max(to-from, 1)
+	at := func(t dissect.Time) int { return min(int(int64(t-from)*int64(plot)/int64(span)), plot-1) }
+	for _, handle := range order {
+		if !slices.Contains(shown, handle) {
+			continue
+		}
+		line := []byte(strings.Repeat(" ", plot))
+		for i := range h.Bars {
+			if x := &h.Bars[i]; x.Handle == handle {
+				drawBar(line, x, at)
+			}
+		}
+		fmt.Fprintf(&b, "%v %5s |%s\n", handle, fmt.Sprintf("x%d", uses[handle]), strings.TrimRight(string(line), " "))
+	}
+	left, right := seconds(from-start)+"s", seconds(to-start)+"s"
+	fmt.Fprintf(&b, "%s%17s+%s\n%18s%s%*s%s\n", theme.dim.before, "", strings.Repeat("-", plot), "", left, plot-len(left), right, theme.dim.after)
+	if n := len(order) - len(shown); n > 0 {
+		fmt.Fprintf(&b, "%s%d handles that were exposed for less time are not drawn%s\n", theme.dim.before, n, theme.dim.after)
+	}
+	fmt.Fprintf(&b, "%s= exposed  # data moved  x invalidated by responder  o left to requester  ? no Reply%s\n", theme.dim.before, theme.dim.after)
+	figures(&b, h)
+	_, err := fmt.Fprintf(w, "%s\n", b.String())
+	return err
+}
+
+func drawBar(line []byte, x *analyze.Exposure, at func(dissect.Time) int) {
+	for i := at(x.From); i <= at(x.To); i++ {
+		line[i] = '='
+	}
+	if x.MovedFrom != nil {
+		for i := at(*x.MovedFrom); i <= at(min(*x.MovedTo, x.To)); i++ {
+			line[i] = '#'
+		}
+	}
+	line[at(x.To)] = map[string]byte{analyze.ByResponder: 'x', analyze.ByRequester: 'o', analyze.ByNobody: '?'}[x.EndedBy]
+}
+
+// figures writes the numbers that matter.
+func figures(b *strings.Builder, h *analyze.Handles) {
+	row := func(name, value string) { fmt.Fprintf(b, "  %-46s %s\n", name, value) }
+	row("exposed for (p50, p99, longest)", fmt.Sprintf("%s, %s, %s", quantile(h.Exposed.P50), quantile(h.Exposed.P99), quantile(h.Exposed.Max)))
+	row("invalidated by the responder", percent(h.RemoteShare)+" of exposures")
+	row("Replies with chunks that invalidated one", fmt.Sprintf("%d of %d (%s)", h.InvalidatingReplies, h.ChunkReplies, percent(h.InvalidatingShare)))
+	row("left over, since one Send invalidates one", fmt.Sprint(h.LeftOver))
+	row("left by Replies that invalidated none", fmt.Sprint(h.LeftAll))
+	again := fmt.Sprint(h.Reused)
+	if h.Reused > 0 {
+		again += fmt.Sprintf(", after %s (p50)", quantile(h.ReuseAfter.P50))
+	}
+	row("exposed again", again)
+	row("never invalidated, as far as was seen", fmt.Sprint(h.NeverInvalidated))
+}
+
+func quantile(ns *int64) string {
+	if ns == nil {
+		return "-"
+	}
+	return Duration(*ns)
+}
+
+func percent(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f%%", *v*100)
+}
+
+var statsColumns = []column{
+	{name: "NAME", flex: true, min: 22},
+	{name: "COUNT", right: true},
+	{name: "ERR", right: true},
+	{name: "RETR", right: true, rank: 6},
+	{name: "OUT", right: true, rank: 1},
+	{name: "SHORT/CHUNKED/LONG", rank: 9},
+	{name: "IN", right: true, rank: 1},
+	{name: "SHORT/CHUNKED/LONG", rank: 9},
+	{name: "P50", right: true},
+	{name: "P90", right: true, rank: 4},
+	{name: "P99", right: true},
+	{name: "WORST", right: true, rank: 2},
+	{name: "READ/WRITE/SERVER", rank: 3},
+	{name: "RDMA", right: true, rank: 7},
+	{name: "64K-INLINE", right: true, rank: 8},
+}
+
+// Stats writes the table of sums.
+func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
+	t := newTable(w, theme, width, statsColumns)
+	for _, s := range rows {
+		if err := t.row([]cell{
+			{text: clean(s.Name), ink: theme.key},
+			{text: fmt.Sprint(s.Count)},
+			{text: fmt.Sprint(s.Errors)},
+			{text: fmt.Sprint(s.Retransmitted)},
+			{text: Bytes(s.CallBytes.Total())},
+			{text: forms(s.CallBytes)},
+			{text: Bytes(s.ReplyBytes.Total())},
+			{text: forms(s.ReplyBytes)},
+			{text: quantile(s.Latency.P50)},
+			{text: quantile(s.Latency.P90)},
+			{text: quantile(s.Latency.P99)},
+			{text: quantile(s.Latency.Max)},
+			{text: phaseShares(s)},
+			{text: fmt.Sprint(s.ExplicitRDMA)},
+			{text: inlineShare(s)},
+		}); err != nil {
+			return err
+		}
+	}
+	return t.flush()
+}
+
+func forms(f analyze.Forms) string {
+	return Bytes(f.Short) + "/" + Bytes(f.Chunked) + "/" + Bytes(f.Long)
+}
+
+// phaseShares is which part of the time RDMA Reads, RDMA Writes and all the rest
+// took.
+func phaseShares(s *analyze.Stats) string {
+	if s.TotalNS == 0 {
+		return "-"
+	}
+	part := func(ns int64) int64 { return (ns*100 + s.TotalNS/2) / s.TotalNS }
+	rest := s.Phases.ToReadNS + s.Phases.ToWriteNS + s.Phases.ToReplyNS
+	return fmt.Sprintf("%d%%/%d%%/%d%%", part(s.Phases.ReadNS), part(s.Phases.WriteNS), part(rest))
+}
+
+// inlineShare is the share of RPCs that used RDMA and would not have at an
+// inline threshold of 64 KiB.
+func inlineShare(s *analyze.Stats) string {
+	if s.ExplicitRDMA == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d%%", s.InlineAt["65536"]*100/s.ExplicitRDMA)
+}
+
+// ConnectionDetail draws everything of one connection, a line a fact.
+func ConnectionDetail(w io.Writer, theme *Theme, c *dissect.Connection, start dissect.Time) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%sconnection %d%s  %s  %s\n", theme.key.before, c.ID, theme.key.after, c.Transport, c.UpperLayer)
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "  %-20s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	row("client", "%s  QPN %s", endpoint(c.Client), qpn(c.Client))
+	row("server", "%s  QPN %s", endpoint(c.Server), qpn(c.Server))
+	row("handshake", "%s", c.Handshake)
+	if c.Established != nil {
+		row("established", "%s, %ss after the start", *c.Established, seconds(*c.Established-start))
+	}
+	if c.Closed != nil {
+		row("closed", "%s, %ss after the start", *c.Closed, seconds(*c.Closed-start))
+	}
+	if c.CloseReason != nil {
+		row("close reason", "%s", clean(*c.CloseReason))
+	}
+	for _, side := range []struct {
+		name string
+		p    *dissect.PrivateData
+	}{{"client says", c.PrivateData.Client}, {"server says", c.PrivateData.Server}} {
+		if side.p == nil {
+			row(side.name, "no RPC-over-RDMA private data")
+			continue
+		}
+		row(side.name, "v%d, send %d, receive %d, remote invalidation %s, offset %d",
+			side.p.Version, side.p.SendSize, side.p.ReceiveSize, yesNo(&side.p.RemoteInvalidation), side.p.Offset)
+	}
+	row("inline thresholds", "%d to the server, %d to the client (%s)", c.InlineThreshold.ClientToServer, c.InlineThreshold.ServerToClient,
+		strings.ReplaceAll(c.InlineThreshold.Source, "_", " "))
+	row("remote invalidation", "%s", yesNo(c.RemoteInvalidation))
+	if c.PathMTU != nil {
+		row("path MTU", "%d", *c.PathMTU)
+	}
+	row("transactions", "%d", c.Transactions)
+	row("packets", "%d", c.Packets)
+	row("health", "%d retransmitted, %d out of order, %d lost, %d NAKs, %d RNR", c.Retransmitted, c.OutOfOrder, c.Lost, c.Naks, c.RNRNaks)
+	_, err := fmt.Fprintf(w, "%s\n", b.String())
+	return err
+}

@@ -1,0 +1,362 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/analyze"
+	"github.com/rdmadump/rdmadump/dissect"
+)
+
+// ladderBars is how many handles get a bar of their own beside the ladder.
+const ladderBars = 8
+
+// ladderFold is how many lines of one kind in a row are drawn before the rest
+// fold into one.
+const ladderFold = 3
+
+// rung is one line of a ladder.
+type rung struct {
+	at      dissect.Time
+	packets string // "104" or "104-231"
+	toRight bool
+	double  bool // RDMA, not a message
+	text    string
+	ink     ink
+	kind    string          // lines of one kind fold
+	marks   map[int]byte    // bars: what to draw at this line
+	handle  []dissect.Hex32 // whose bars are touched
+}
+
+// Ladder draws one transaction: requester left, responder right, time down, a
+// line an operation, and beside it a bar for each handle that the Call exposed.
+func Ladder(w io.Writer, theme *Theme, width int, r *dissect.Transaction) error {
+	if width <= 0 {
+		width = 100
+	}
+	width = min(width, 132)
+	bars := analyze.Exposures(r, lastTime(r))
+	var b strings.Builder
+	heading(&b, theme, width, r)
+	rungs := foldRungs(makeRungs(theme, r))
+	numbers := 6
+	for i := range rungs {
+		numbers = max(numbers, len(rungs[i].packets))
+	}
+	shown := min(len(bars), ladderBars)
+	beside := 0
+	if shown > 0 {
+		beside = shown*2 + 1
+	}
+	arrow := max(width-10-1-numbers-1-beside-1, 40)
+	fmt.Fprintf(&b, "%s%10s %*s %-*s%s\n", theme.dim.before, "TIME", numbers, "PACKET", arrow, "requester"+strings.Repeat(" ", max(0, arrow-18))+"responder", barHeads(shown)+theme.dim.after)
+	began := startTime(r)
+	open := make([]bool, shown)
+	for i := range rungs {
+		g := &rungs[i]
+		fmt.Fprintf(&b, "%10s %*s %s%s%s", Duration(int64(g.at-began)), numbers, g.packets, g.ink.before, arrowLine(g, arrow), g.ink.after)
+		b.WriteString(barCells(g, bars[:shown], open))
+		b.WriteByte('\n')
+	}
+	legend(&b, theme, bars)
+	_, err := io.WriteString(w, b.String()+"\n")
+	return err
+}
+
+func startTime(r *dissect.Transaction) dissect.Time {
+	if r.Call != nil {
+		return r.Call.Time
+	}
+	return r.Reply.Time
+}
+
+func lastTime(r *dissect.Transaction) dissect.Time {
+	if n := len(r.Timeline); n > 0 {
+		return r.Timeline[n-1].Time
+	}
+	return startTime(r)
+}
+
+// heading says what the transaction is.
+func heading(b *strings.Builder, theme *Theme, width int, r *dissect.Transaction) {
+	procedure := Procedure(r)
+	title := fmt.Sprintf("XID %v  connection %d  %s  ", r.XID, r.Connection, r.Direction)
+	if len(title)+len(procedure) > width {
+		fmt.Fprintf(b, "%s%s%s\n", theme.key.before, strings.TrimRight(title, " "), theme.key.after)
+		for _, line := range wrap(procedure, width-2) {
+			fmt.Fprintf(b, "  %s\n", line)
+		}
+	} else {
+		fmt.Fprintf(b, "%s%s%s%s\n", theme.key.before, title, procedure, theme.key.after)
+	}
+	word, shade := status(theme, r)
+	fmt.Fprintf(b, "%s%s%s", shade.before, word, shade.after)
+	if r.LatencyNS != nil {
+		fmt.Fprintf(b, " after %s", Duration(*r.LatencyNS))
+	}
+	if p := phases(r); p != "" {
+		fmt.Fprintf(b, ": %s", p)
+	}
+	b.WriteByte('\n')
+	if len(r.Findings) > 0 {
+		fmt.Fprintf(b, "%sfindings: %s%s\n", theme.bad.before, strings.Join(r.Findings, ", "), theme.bad.after)
+	}
+	if r.RetransmitOf != nil {
+		fmt.Fprintf(b, "%sretransmission of transaction %d%s\n", theme.warn.before, *r.RetransmitOf, theme.warn.after)
+	}
+}
+
+// phases says what the latency is made of.
+func phases(r *dissect.Transaction) string {
+	if r.Phases == nil || r.Phases.ReadNS == nil && r.Phases.WriteNS == nil {
+		return ""
+	}
+	var parts []string
+	for _, p := range []struct {
+		name string
+		ns   *int64
+	}{
+		{"to Read", r.Phases.ToReadNS},
+		{"Reads", r.Phases.ReadNS},
+		{"to Write", r.Phases.ToWriteNS},
+		{"Writes", r.Phases.WriteNS},
+		{"to Reply", r.Phases.ToReplyNS},
+	} {
+		if p.ns != nil {
+			parts = append(parts, p.name+" "+Duration(*p.ns))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// makeRungs words the events.
+func makeRungs(theme *Theme, r *dissect.Transaction) []rung {
+	var rungs []rung
+	var writeFirst *dissect.Event
+	for i := range r.Timeline {
+		e := &r.Timeline[i]
+		g := rung{at: e.Time, packets: fmt.Sprint(e.Packet), toRight: e.From == "requester", kind: e.Event + e.From}
+		switch e.Event {
+		case dissect.EventCall:
+			g.text, g.ink, g.kind = messageText("Call", r.Call), theme.key, ""
+			if r.Call.LastPacket != r.Call.Packet {
+				g.packets = fmt.Sprintf("%d-%d", r.Call.Packet, r.Call.LastPacket)
+			}
+			for _, x := range analyze.Exposures(r, 0) {
+				g.mark(x.Handle, '+')
+			}
+		case dissect.EventReply:
+			m := r.Reply
+			g.text, g.ink, g.kind = "Reply, refused", theme.bad, ""
+			if m != nil {
+				g.text, g.ink = messageText("Reply", m), theme.key
+				if m.LastPacket != m.Packet {
+					g.packets = fmt.Sprintf("%d-%d", m.Packet, m.LastPacket)
+				}
+			}
+			if r.Invalidation == nil && m != nil {
+				for _, handle := range r.NotInvalidated {
+					g.mark(handle, 'o')
+				}
+			}
+		case dissect.EventInvalidate:
+			g.text, g.ink, g.kind = fmt.Sprintf("Send With Invalidate %v", *e.Handle), theme.key, ""
+			g.mark(*e.Handle, 'x')
+			for _, handle := range r.NotInvalidated {
+				g.mark(handle, 'o')
+			}
+		case dissect.EventRead:
+			g.text, g.double = fmt.Sprintf("RDMA Read of %s B %v", Bytes(*e.Bytes), *e.Handle), true
+			g.mark(*e.Handle, '|')
+		case dissect.EventReadDone:
+			g.text, g.double = fmt.Sprintf("%s B of %v, %s", Bytes(*e.Bytes), *e.Handle, plural(e.Packets, "packet")), true
+			g.toRight = true // the data goes the other way than the request
+			g.mark(*e.Handle, '#')
+		case dissect.EventWriteFirst:
+			writeFirst = e
+			continue
+		case dissect.EventWriteLast:
+			g.text, g.double = fmt.Sprintf("RDMA Write of %s B %v, %s", Bytes(*e.Bytes), *e.Handle, plural(e.Packets, "packet")), true
+			if writeFirst != nil && *writeFirst.Offset == *e.Offset {
+				if g.at = writeFirst.Time; writeFirst.Packet != e.Packet {
+					g.packets = fmt.Sprintf("%d-%d", writeFirst.Packet, e.Packet)
+				}
+			}
+			writeFirst = nil
+			g.mark(*e.Handle, '#')
+		case dissect.EventAck:
+			g.text, g.ink = "ack of the "+title(e.Of), theme.dim
+		case dissect.EventNak:
+			g.text, g.ink, g.kind = fmt.Sprintf("NAK of the %s: %s", title(e.Of), e.Reason), theme.bad, ""
+		case dissect.EventRetransmit:
+			g.text, g.ink = fmt.Sprintf("%s again: %s", title(e.Of), plural(e.Packets, "packet")), theme.warn
+			if e.LastPacket != nil && *e.LastPacket != e.Packet {
+				g.packets = fmt.Sprintf("%d-%d", e.Packet, *e.LastPacket)
+			}
+		}
+		rungs = append(rungs, g)
+	}
+	if writeFirst != nil { // its end was not seen
+		rungs = append(rungs, rung{
+			at: writeFirst.Time, packets: fmt.Sprint(writeFirst.Packet), double: true, ink: theme.warn,
+			text: fmt.Sprintf("RDMA Write of %s B %v, unfinished", Bytes(*writeFirst.Bytes), *writeFirst.Handle),
+		})
+	}
+	return rungs
+}
+
+func (g *rung) mark(handle dissect.Hex32, c byte) {
+	if g.marks == nil {
+		g.marks = map[int]byte{}
+	}
+	g.marks[len(g.handle)] = c
+	g.handle = append(g.handle, handle)
+}
+
+// title is an event's name as a word: "read_request" is an RDMA Read.
+func title(of string) string {
+	switch of {
+	case dissect.EventCall:
+		return "Call"
+	case dissect.EventReply:
+		return "Reply"
+	case dissect.EventRead:
+		return "RDMA Read"
+	case dissect.EventReadDone:
+		return "Read data"
+	case "write":
+		return "RDMA Write"
+	}
+	return of
+}
+
+func plural(n *int64, what string) string {
+	if n == nil || *n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", *n, what)
+}
+
+func messageText(name string, m *dissect.Message) string {
+	s := fmt.Sprintf("%s %s %s", name, m.RDMAProc, m.Form)
+	if m.SendBytes != nil {
+		s += fmt.Sprintf(", Send %s B", Bytes(int64(*m.SendBytes)))
+	}
+	if m.PayloadBytes != nil {
+		s += fmt.Sprintf(", payload %s B", Bytes(*m.PayloadBytes))
+	}
+	return s
+}
+
+// foldRungs folds long runs of lines of one kind into one line that says how
+// many.
+func foldRungs(rungs []rung) []rung {
+	var out []rung
+	for i := 0; i < len(rungs); {
+		j := i
+		for j < len(rungs) && rungs[j].kind != "" && rungs[j].kind == rungs[i].kind {
+			j++
+		}
+		if j-i <= ladderFold+1 {
+			j = max(j, i+1)
+			out = append(out, rungs[i:j]...)
+			i = j
+			continue
+		}
+		out = append(out, rungs[i:i+ladderFold]...)
+		folded := rungs[i+ladderFold]
+		folded.text = fmt.Sprintf("... %d more of these, to packet %s", j-i-ladderFold, rungs[j-1].packets)
+		folded.marks, folded.handle = nil, nil
+		for _, g := range rungs[i+ladderFold : j] {
+			for n, handle := range g.handle {
+				folded.mark(handle, g.marks[n])
+			}
+		}
+		out = append(out, folded)
+		i = j
+	}
+	return out
+}
+
+// arrowLine draws an arrow of a width with the text in it.
+func arrowLine(g *rung, width int) string {
+	line := "-"
+	if g.double {
+		line = "="
+	}
+	text := clean(g.text)
+	if len(text) > width-8 {
+		text = text[:width-9] + "~"
+	}
+	left := max((width-len(text)-6)/2, 1)
+	right := max(width-len(text)-6-left, 1)
+	if g.toRight {
+		return "|" + strings.Repeat(line, left) + " " + text + " " + strings.Repeat(line, right) + ">|"
+	}
+	return "|<" + strings.Repeat(line, left) + " " + text + " " + strings.Repeat(line, right) + "|"
+}
+
+func barHeads(n int) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteByte(' ')
+		b.WriteByte(byte('a' + i))
+	}
+	return b.String()
+}
+
+// barCells draws the bars at one line: what happened to each handle, or that it
+// is still exposed.
+func barCells(g *rung, bars []analyze.Exposure, open []bool) string {
+	var b strings.Builder
+	for i := range bars {
+		c := byte(' ')
+		if open[i] {
+			c = '|'
+		}
+		for n, handle := range g.handle {
+			if handle == bars[i].Handle {
+				c = g.marks[n]
+				open[i] = c != 'x' && c != 'o'
+			}
+		}
+		b.WriteByte(' ')
+		b.WriteByte(c)
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+// legend says which handle each bar is and how it ended.
+func legend(b *strings.Builder, theme *Theme, bars []analyze.Exposure) {
+	if len(bars) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "%s+ exposed  # data moved  x invalidated by the responder  o left to the requester%s\n", theme.dim.before, theme.dim.after)
+	for i, x := range bars {
+		name := " "
+		if i < ladderBars {
+			name = string(rune('a' + i))
+		}
+		end := map[string]string{
+			analyze.ByResponder: "invalidated by the responder", analyze.ByRequester: "left to the requester", analyze.ByNobody: "no Reply",
+		}[x.EndedBy]
+		fmt.Fprintf(b, "  %s %v %s, %s B moved, %s, %s\n", name, x.Handle, x.Chunk, Bytes(x.MovedBytes), Duration(int64(x.To-x.From)), end)
+	}
+}
+
+// wrap breaks text at spaces into lines of at most width.
+func wrap(text string, width int) (lines []string) {
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && len(line)+1+len(word) > width {
+			lines = append(lines, line)
+			line = ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
+}
