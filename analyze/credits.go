@@ -39,7 +39,6 @@ type CreditPoint struct {
 // CreditTimeline collects the transactions of one direction of a connection.
 type CreditTimeline struct {
 	steps   []creditStep
-	open    []dissect.Time // Calls without Reply
 	asked   []uint32
 	dropped int
 }

@@ -146,8 +146,11 @@ func (t *Table) Add(r *dissect.Transaction) {
 			to   *int64
 			from *int64
 		}{
-			{&s.Phases.ToReadNS, p.ToReadNS}, {&s.Phases.ReadNS, p.ReadNS}, {&s.Phases.ToWriteNS, p.ToWriteNS},
-			{&s.Phases.WriteNS, p.WriteNS}, {&s.Phases.ToReplyNS, p.ToReplyNS},
+			{&s.Phases.ToReadNS, p.ToReadNS},
+			{&s.Phases.ReadNS, p.ReadNS},
+			{&s.Phases.ToWriteNS, p.ToWriteNS},
+			{&s.Phases.WriteNS, p.WriteNS},
+			{&s.Phases.ToReplyNS, p.ToReplyNS},
 		} {
 			if sum.from != nil {
 				*sum.to += *sum.from

@@ -199,7 +199,7 @@ func HandleChart(w io.Writer, theme *Theme, width, height int, h *analyze.Handle
 	if n := len(order) - len(shown); n > 0 {
 		fmt.Fprintf(&b, "%s%d handles that were exposed for less time are not drawn%s\n", theme.dim.before, n, theme.dim.after)
 	}
-	fmt.Fprintf(&b, "%s= exposed  # data moved  x invalidated by responder  o left to requester  ? no Reply%s\n", theme.dim.before, theme.dim.after)
+	fmt.Fprintf(&b, "%s= exposed # moved  ended by: x responder  o requester  ? no Reply%s\n", theme.dim.before, theme.dim.after)
 	figures(&b, h)
 	_, err := fmt.Fprintf(w, "%s\n", b.String())
 	return err
@@ -343,7 +343,7 @@ func ConnectionDetail(w io.Writer, theme *Theme, c *dissect.Connection, start di
 			row(side.name, "no RPC-over-RDMA private data")
 			continue
 		}
-		row(side.name, "v%d, send %d, receive %d, remote invalidation %s, offset %d",
+		row(side.name, "v%d, send %d, receive %d, invalidation %s, offset %d",
 			side.p.Version, side.p.SendSize, side.p.ReceiveSize, yesNo(&side.p.RemoteInvalidation), side.p.Offset)
 	}
 	row("inline thresholds", "%d to the server, %d to the client (%s)", c.InlineThreshold.ClientToServer, c.InlineThreshold.ServerToClient,

@@ -51,11 +51,11 @@ func (p *Packet) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error 
 func (p *Packet) Decode(data []byte, length int) error {
 	p.Headers, p.Payload, p.PayloadLength, p.HasICRC = 0, nil, 0, false
 	p.Pad, p.ICRC = nil, 0
+	if length < len(data) {
+		data = data[:max(length, 0)]
+	}
 	if len(data) < BTHLen {
 		return short("BTH", BTHLen, len(data))
-	}
-	if length < len(data) {
-		data = data[:length]
 	}
 	p.BTH.header(data)
 	p.Contents, p.BTH.Payload = data[:BTHLen], data[BTHLen:]

@@ -288,6 +288,11 @@ func TestCut(t *testing.T) {
 	if err := p.Decode(data[:8], 1000); !errors.Is(err, rocev2.ErrTruncated) {
 		t.Errorf("error %v", err)
 	}
+	for _, length := range []int{5, 0, -1} {
+		if err := p.Decode(data[:40], length); !errors.Is(err, rocev2.ErrTruncated) {
+			t.Errorf("%d bytes on the wire: error %v", length, err)
+		}
+	}
 	if err := p.Decode(data[:30], 30); !errors.Is(err, rocev2.ErrTruncated) {
 		t.Errorf("no room for the ICRC: error %v", err)
 	}
