@@ -50,7 +50,8 @@ type flow struct {
 	reads    []*read   // RDMA Reads that this end asked for, oldest first
 	awaiting []pending // Sends that the other end has not acknowledged
 
-	tries int // how often the other direction was looked for
+	iwarp *iwarpStream // TCP only
+	tries int          // how often the other direction was looked for
 }
 
 // heldPacket is a copy of a request that waits for those before it.
@@ -101,6 +102,8 @@ type read struct {
 	packets int64
 	first   stamp
 	segment segmentRef
+	sink    uint32 // iWARP: STag and offset of the requester's own memory
+	sinkAt  uint64
 }
 
 // pending is a Send whose acknowledgement is awaited.
@@ -144,6 +147,7 @@ type conn struct {
 	startingKnown  bool
 	starting       uint32 // the PSN that the server starts with
 	invalidateTold bool   // that it invalidates without leave was reported
+	clientMarkers  bool   // iWARP: the client wants markers
 
 	open    [2]map[uint32]*txn     // Calls without Reply, by side of the caller
 	exposed [2]map[uint32]*segment // exposed memory by handle, by side of its owner

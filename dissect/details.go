@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect/field"
+	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
@@ -510,3 +511,6 @@ func (p *Packet) XID() *Hex32 {
 	}
 	return nil
 }
+
+// noteFPDU is to describe it.
+func (d *Dissector) noteFPDU(plain, ulpdu []byte, offset int, crc iwarp.CRCResult) {}

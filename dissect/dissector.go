@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
@@ -86,6 +87,10 @@ type Dissector struct {
 
 	now     stamp
 	details details
+
+	mpaFrame   iwarp.MPA
+	ddpSegment iwarp.Segment
+	unmarked   []byte // an FPDU without its markers
 }
 
 // New returns a Dissector that hands its records to h.
@@ -203,6 +208,12 @@ func (d *Dissector) frame(f *capture.Frame) {
 			s.ICRCBad++
 		}
 		c = d.transport(carries, icrc)
+	case capture.CarriesTCP:
+		if c = d.tcp(d.now); c != nil {
+			s.RDMA++
+		} else {
+			s.Other++
+		}
 	case capture.CarriesFragment:
 		s.Fragments++
 	case capture.CarriesMalformed:

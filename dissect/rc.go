@@ -437,17 +437,20 @@ func (d *Dissector) acknowledged(f *flow, psn uint32, at stamp) {
 	}
 	n := 0
 	for ; n < len(f.awaiting) && rocev2.PSNDelta(psn, f.awaiting[n].psn) >= 0; n++ {
-		w := f.awaiting[n]
-		t := w.txn.get()
-		if t == nil {
-			continue
-		}
-		d.event(t, Event{Time: at.time, Packet: at.packet, Event: EventAck, From: t.role(other(f.side)), Of: w.what}, eventNumbers{bytes: -1})
-		if w.what == EventReply {
+		if t := d.acked1(f, f.awaiting[n], at); t != nil && f.awaiting[n].what == EventReply {
 			d.emit(t)
 		}
 	}
 	f.awaiting = slices.Delete(f.awaiting, 0, n)
+}
+
+// acked1 notes on its transaction that a Send of this side was acknowledged.
+func (d *Dissector) acked1(f *flow, w pending, at stamp) *txn {
+	t := w.txn.get()
+	if t != nil {
+		d.event(t, Event{Time: at.time, Packet: at.packet, Event: EventAck, From: t.role(other(f.side)), Of: w.what}, eventNumbers{bytes: -1})
+	}
+	return t
 }
 
 // nak notes a NAK: what it refuses, and whether the connection survives it.
@@ -559,6 +562,9 @@ func (d *Dissector) flush(c *conn, at stamp) {
 	for _, f := range c.flows {
 		if f == nil {
 			continue
+		}
+		for f.iwarp != nil && len(f.iwarp.held) > 0 {
+			d.skipSegments(f)
 		}
 		for len(f.held) > 0 {
 			d.skipGap(f)

@@ -44,6 +44,10 @@ var (
 	ruleBackwardChunks    = rule{"backward-with-chunks", severityError, "RFC 8167 s.5.3"}
 	rulePrivateData       = rule{"private-data-unusable", severityNote, "RFC 8797 s.5.2"}
 	ruleRejected          = rule{"connection-rejected", severityWarning, "IBTA vol. 1 s.12.6.7"}
+	ruleTerminate         = rule{"terminate", severityError, "RFC 5040 s.4.8"}
+	ruleTerminateBits     = rule{"terminate-bits-reversed", severityError, "RFC 5040 s.4.8"}
+	ruleMPACRC            = rule{"mpa-crc-bad", severityError, "RFC 5044 s.4.4"}
+	ruleMPAFraming        = rule{"mpa-framing", severityError, "RFC 5044 s.4.1"}
 	ruleICRC              = rule{"icrc-bad", severityWarning, "IBTA vol. 1 s.7.8.1"}
 	ruleLost              = rule{"capture-lost-packets", severityNote, "IBTA vol. 1 s.9.7"}
 	ruleTooLarge          = rule{"limit-reached", severityNote, "rdmadump"}
