@@ -68,6 +68,7 @@ type details struct {
 	holes  [8]nfs.Hole
 	mad    rocev2.MAD
 	req    rocev2.REQ
+	notes  []fpduNote // of the frame at hand
 }
 
 // describe makes the packet record of a frame.
@@ -102,11 +103,13 @@ func (d *Dissector) describe(f *capture.Frame, carries capture.Carries, icrc roc
 	case capture.CarriesRoCEv2, capture.CarriesRoCEv1, capture.CarriesInfiniBand:
 		p.Transport = transportName(carries)
 		d.describeTransport(p, c, err)
-	case capture.CarriesMalformed:
-		p.say("malformed headers")
-	case capture.CarriesUnknownLink:
-		p.say("unknown link type ")
-		p.Summary = strconv.AppendUint(p.Summary, uint64(f.LinkType), 10)
+	case capture.CarriesTCP:
+		if c != nil {
+			p.Transport = transportIWARP
+			d.describeTCP(p, c)
+			break
+		}
+		fallthrough
 	default:
 		p.say(l.Protocol)
 		if l.SrcPort != 0 || l.DstPort != 0 {
@@ -115,6 +118,11 @@ func (d *Dissector) describe(f *capture.Frame, carries capture.Carries, icrc roc
 			p.say(" > ")
 			p.Summary = strconv.AppendUint(p.Summary, uint64(l.DstPort), 10)
 		}
+	case capture.CarriesMalformed:
+		p.say("malformed headers")
+	case capture.CarriesUnknownLink:
+		p.say("unknown link type ")
+		p.Summary = strconv.AppendUint(p.Summary, uint64(f.LinkType), 10)
 	}
 	return p
 }
@@ -238,7 +246,7 @@ func (d *Dissector) describePayload(p *Packet, c *conn, at int) {
 		d.describeMAD(p, at)
 		return
 	case info.Kind == rocev2.KindSend && info.First && c != nil && c.isRPC:
-		d.describeRPCRDMA(p, c, at)
+		d.describeRPCRDMA(p, c, at, t.Payload, "")
 	}
 	if t.PayloadLength > 0 {
 		p.number("payload_bytes", "Payload bytes", int64(t.PayloadLength), at, len(t.Payload))
@@ -287,10 +295,10 @@ func (d *Dissector) describeMAD(p *Packet, at int) {
 
 // describeRPCRDMA adds the RPC-over-RDMA header at the start of a Send, and the
 // RPC header behind it, as far as this packet has them.
-func (d *Dissector) describeRPCRDMA(p *Packet, c *conn, at int) {
-	h, data := &d.details.header, d.packet.Payload
+func (d *Dissector) describeRPCRDMA(p *Packet, c *conn, at int, data []byte, suffix string) {
+	h := &d.details.header
 	err := h.Decode(data)
-	p.open(NodeObject, "rpcrdma", "RPC-over-RDMA", at, h.Length)
+	p.open(NodeObject, "rpcrdma"+suffix, "RPC-over-RDMA", at, h.Length)
 	p.fields(&field.RPCRDMA, at, data[:min(len(data), rpcrdma.FixedLen)])
 	if h.Length >= rpcrdma.FixedLen {
 		p.say(" | ")
@@ -318,7 +326,7 @@ func (d *Dissector) describeRPCRDMA(p *Packet, c *conn, at int) {
 				p.number("thresh", "Threshold", int64(h.Thresh), lists+4, 4)
 				lists += 8
 			}
-			p.chunkLists(h, lists)
+			p.chunkLists(h, data, lists-at, at)
 		}
 	}
 	if err != nil {
@@ -328,77 +336,78 @@ func (d *Dissector) describeRPCRDMA(p *Packet, c *conn, at int) {
 	p.number("header_bytes", "Header bytes", int64(h.Length), at, h.Length)
 	p.close()
 	if err == nil && h.Vers == rpcrdma.Version && h.Proc == rpcrdma.Msg && len(data) > h.Length {
-		d.describeRPC(p, c, h, at+h.Length, data[h.Length:])
+		d.describeRPC(p, c, h, at+h.Length, data[h.Length:], suffix)
 	}
 }
 
-// chunkLists adds the three chunk lists, which start at offset at of the frame.
-func (p *Packet) chunkLists(h *rpcrdma.Header, at int) {
-	p.open(NodeList, "read_chunks", "Read list", at, 0)
+// chunkLists adds the three chunk lists, which start at byte n of data; data
+// stands at offset base of the frame.
+func (p *Packet) chunkLists(h *rpcrdma.Header, data []byte, n, base int) {
+	p.open(NodeList, "read_chunks", "Read list", base+n, 0)
 	for i, s := range h.Reads {
 		if i == 0 || s.Position != h.Reads[i-1].Position {
 			if i > 0 {
 				p.closeList()
 				p.close()
 			}
-			p.open(NodeObject, "", "Read chunk", at+4, 0)
-			p.number("position", "Position", int64(s.Position), at+4, 4)
-			p.open(NodeList, "segments", "Segments", at+8, 0)
+			p.open(NodeObject, "", "Read chunk", base+n+4, 0)
+			p.number("position", "Position", int64(s.Position), base+n+4, 4)
+			p.open(NodeList, "segments", "Segments", base+n+8, 0)
 		}
-		p.segment(at + 8)
-		at += 4 + 4 + rpcrdma.SegmentLen
+		p.segment(data, n+8, base)
+		n += 4 + 4 + rpcrdma.SegmentLen
 	}
 	if len(h.Reads) > 0 {
 		p.closeList()
 		p.close()
 	}
 	p.closeList()
-	at += 4
-	p.open(NodeList, "write_chunks", "Write list", at, 0)
+	n += 4
+	p.open(NodeList, "write_chunks", "Write list", base+n, 0)
 	for i := range h.WriteEnds {
-		at = p.chunk("", "Write chunk", len(h.WriteChunk(i)), at)
+		n = p.chunk("", "Write chunk", len(h.WriteChunk(i)), data, n, base)
 	}
 	p.closeList()
-	at += 4
+	n += 4
 	if !h.HasReply {
-		p.Nodes = append(p.Nodes, Node{Kind: NodeNull, Name: "reply_chunk", Label: "Reply chunk", Offset: at, Length: 4})
+		p.Nodes = append(p.Nodes, Node{Kind: NodeNull, Name: "reply_chunk", Label: "Reply chunk", Offset: base + n, Length: 4})
 		return
 	}
-	p.chunk("reply_chunk", "Reply chunk", len(h.Reply), at)
+	p.chunk("reply_chunk", "Reply chunk", len(h.Reply), data, n, base)
 }
 
-// chunk adds a Write chunk or Reply chunk whose "present" word is at offset at,
-// and returns the offset behind it.
-func (p *Packet) chunk(name, label string, segments, at int) int {
-	p.open(NodeObject, name, label, at, 8+segments*rpcrdma.SegmentLen)
-	p.open(NodeList, "segments", "Segments", at+4, 0)
-	at += 8
+// chunk adds a Write chunk or Reply chunk whose "present" word is byte n of
+// data, and returns the byte behind it.
+func (p *Packet) chunk(name, label string, segments int, data []byte, n, base int) int {
+	p.open(NodeObject, name, label, base+n, 8+segments*rpcrdma.SegmentLen)
+	p.open(NodeList, "segments", "Segments", base+n+4, 0)
+	n += 8
 	for range segments {
-		p.segment(at)
-		at += rpcrdma.SegmentLen
+		p.segment(data, n, base)
+		n += rpcrdma.SegmentLen
 	}
 	p.closeList()
 	p.close()
-	return at
+	return n
 }
 
-// segment adds a segment that stands at an offset of the frame.
-func (p *Packet) segment(at int) {
-	if at+rpcrdma.SegmentLen > len(p.Data) {
+// segment adds the segment at byte n of data.
+func (p *Packet) segment(data []byte, n, base int) {
+	if n+rpcrdma.SegmentLen > len(data) {
 		return
 	}
-	p.header(&field.Segment, at, p.Data[at:at+rpcrdma.SegmentLen])
+	p.header(&field.Segment, base+n, data[n:n+rpcrdma.SegmentLen])
 	p.Nodes[len(p.Nodes)-1].Name = "" // in a list
 }
 
 // describeRPC adds an RPC header.
-func (d *Dissector) describeRPC(p *Packet, c *conn, h *rpcrdma.Header, at int, data []byte) {
+func (d *Dissector) describeRPC(p *Packet, c *conn, h *rpcrdma.Header, at int, data []byte, suffix string) {
 	r := &d.details.rpc
 	err := r.Decode(data)
 	if r.Length < 8 {
 		return
 	}
-	p.open(NodeObject, "rpc", "Remote Procedure Call", at, r.Length)
+	p.open(NodeObject, "rpc"+suffix, "Remote Procedure Call", at, r.Length)
 	p.fields(&field.RPC, at, data[:field.RPC.Length])
 	switch {
 	case r.Type == oncrpc.Call && r.Length >= 24:
@@ -512,5 +521,149 @@ func (p *Packet) XID() *Hex32 {
 	return nil
 }
 
-// noteFPDU is to describe it.
-func (d *Dissector) noteFPDU(plain, ulpdu []byte, offset int, crc iwarp.CRCResult) {}
+// fpduNote is what is remembered of an FPDU that a frame completes, to describe
+// it.
+type fpduNote struct {
+	header []byte // a copy of its beginning: length, DDP and RDMAP headers, and what a Send starts with
+	offset int    // in the frame, -1 when it does not stand there in one piece
+	ulpdu  int    // bytes
+	crc    iwarp.CRCResult
+}
+
+// noteBytes is how much of an FPDU is copied: headers, and RPC-over-RDMA and RPC
+// headers of common length.
+const noteBytes = 512
+
+// noteFPDU remembers an FPDU of the frame at hand, when somebody wants packets.
+func (d *Dissector) noteFPDU(plain []byte, ulpdu int, offset int, crc iwarp.CRCResult) {
+	if d.handler.Packet == nil {
+		return
+	}
+	n := d.details.notes
+	if len(n) < cap(n) {
+		n = n[:len(n)+1]
+	} else {
+		n = append(n, fpduNote{})
+	}
+	last := &n[len(n)-1]
+	last.header = append(last.header[:0], plain[:min(len(plain), noteBytes)]...)
+	last.offset, last.ulpdu, last.crc = offset, ulpdu, crc
+	d.details.notes = n
+}
+
+// describeTCP adds the TCP header of an iWARP segment, and the FPDUs that it
+// completes.
+func (d *Dissector) describeTCP(p *Packet, c *conn) {
+	s, ok := d.parseTCP()
+	if !ok {
+		return
+	}
+	l := &d.link
+	p.header(&field.TCP, l.Offset, l.Transport[:min(len(l.Transport), s.offset-l.Offset)])
+	p.say("TCP ")
+	p.Summary = strconv.AppendUint(p.Summary, uint64(l.SrcPort), 10)
+	p.say(" > ")
+	p.Summary = strconv.AppendUint(p.Summary, uint64(l.DstPort), 10)
+	for _, flag := range []struct {
+		bit  uint8
+		name string
+	}{{tcpSYN, " SYN"}, {tcpFIN, " FIN"}, {tcpRST, " RST"}} {
+		if s.flags&flag.bit != 0 {
+			p.say(flag.name)
+		}
+	}
+	if iwarp.IsMPA(s.payload) && d.mpaFrame.Decode(s.payload) == nil {
+		d.describeMPA(p, &s)
+		return
+	}
+	for i := range d.details.notes {
+		d.describeFPDU(p, c, &d.details.notes[i], i)
+	}
+	if len(d.details.notes) == 0 && s.length > 0 {
+		p.say(" data")
+	}
+	if s.length > 0 {
+		p.number("payload_bytes", "Payload bytes", int64(s.length), s.offset, len(s.payload))
+	}
+}
+
+func (d *Dissector) describeMPA(p *Packet, s *tcpSegment) {
+	m := &d.mpaFrame
+	p.open(NodeObject, "mpa", "MPA", s.offset, m.Length)
+	word := "request"
+	if m.Reply {
+		word = "reply"
+	}
+	p.text("frame", "Frame", word, s.offset, len(iwarp.RequestKey))
+	p.fields(&field.MPAFrame, s.offset, s.payload[:iwarp.MPALen])
+	if m.Enhanced && m.Revision >= 2 {
+		p.number("ird", "IRD", int64(m.IRD&0x3fff), s.offset+iwarp.MPALen, 2)
+		p.number("ord", "ORD", int64(m.ORD&0x3fff), s.offset+iwarp.MPALen+2, 2)
+	}
+	at := s.offset + m.Length - len(m.PrivateData)
+	if found, ok, _ := rpcrdma.FindPrivateData(m.PrivateData); ok {
+		p.header(&field.PrivateData, at+found.Offset, m.PrivateData[found.Offset:found.Offset+rpcrdma.PrivateDataLen])
+	}
+	p.close()
+	p.say(" MPA ")
+	p.say(word)
+	if m.Reject {
+		p.say(" rejected")
+	}
+}
+
+// describeFPDU adds one FPDU: mpa, ddp, rdmap, and what a Send carries.
+func (d *Dissector) describeFPDU(p *Packet, c *conn, note *fpduNote, index int) {
+	var s iwarp.Segment
+	data := note.header
+	if len(data) < iwarp.LengthLen || s.Decode(data[iwarp.LengthLen:]) != nil {
+		return
+	}
+	suffix := ""
+	if index > 0 {
+		suffix = "_" + itoa(int64(index+1))
+	}
+	at := func(n int) int {
+		if note.offset < 0 {
+			return -1
+		}
+		return note.offset + n
+	}
+	p.open(NodeObject, "mpa"+suffix, "MPA FPDU", at(0), iwarp.FPDULen(note.ulpdu))
+	p.number("ulpdu_length", "ULPDU length", int64(note.ulpdu), at(0), 2)
+	p.text("crc", "CRC-32C", [...]string{"bad", "ok", "off"}[note.crc], -1, 0)
+	p.close()
+	head := data[iwarp.LengthLen : iwarp.LengthLen+s.HeaderLength]
+	table := &field.DDPUntagged
+	if s.Tagged {
+		table = &field.DDPTagged
+	}
+	p.open(NodeObject, "ddp"+suffix, "DDP", at(2), len(head))
+	p.fields(table, at(2), head)
+	p.close()
+	p.open(NodeObject, "rdmap"+suffix, "RDMAP", at(3), 1)
+	p.fields(&field.RDMAP, at(3), head[1:2])
+	body := iwarp.LengthLen + s.HeaderLength
+	switch {
+	case s.Opcode == iwarp.ReadRequest && len(s.Payload) >= iwarp.ReadRequestLen:
+		p.fields(&field.ReadRequest, at(body), s.Payload[:iwarp.ReadRequestLen])
+	case s.Opcode == iwarp.Terminate:
+		var h iwarp.TerminateHeader
+		if h.Decode(s.Payload) == nil {
+			p.fields(&field.Terminate, at(body), s.Payload[:iwarp.TerminateLen])
+			p.text("error", "Error", h.String(), at(body), 4)
+		}
+	case s.Opcode.Invalidates():
+		p.Nodes = append(p.Nodes, Node{Kind: NodeFields, Offset: at(4), Length: 4, Table: &field.InvalidateSTag, Data: head[2:6]})
+	}
+	p.close()
+	p.say(" | ")
+	p.say(s.Opcode.String())
+	if s.Tagged || s.Opcode.Invalidates() {
+		p.say(" STag ")
+		p.Summary = appendHex(p.Summary, uint64(s.STag), 8)
+	}
+	if s.Opcode.IsSend() && s.Offset == 0 && c != nil && c.isRPC {
+		d.describeRPCRDMA(p, c, at(body), s.Payload[:min(len(s.Payload), max(note.ulpdu-s.HeaderLength, 0))], suffix)
+	}
+}

@@ -26,18 +26,31 @@ func (d *Dissector) fpdus(f *flow, data []byte, offset, length int, at stamp) {
 			return
 		}
 		data = data[n:]
+		w.next += uint32(n)
+		length -= n
 		if offset >= 0 {
 			offset += n
 		}
-		if len(data) == 0 && n >= length {
+		if length <= 0 {
 			w.next = end
 			return
 		}
 	}
-	start := end - uint32(len(data)) // the sequence number of data[0], when all was captured
-	if w.resync {
-		if !plausibleFPDU(data) {
-			w.position = (w.position + len(data)) % iwarp.MarkerEvery
+	start := w.next + uint32(w.skip) // the sequence number of data[0]
+	if w.skip > 0 {                  // the rest of an FPDU that was cut
+		n := min(w.skip, length)
+		w.skip -= n
+		data = data[min(n, len(data)):]
+		start = w.next + uint32(n)
+		w.position = (w.position + n) % iwarp.MarkerEvery
+		if offset >= 0 {
+			offset += n
+		}
+	}
+	cut := int(seqDelta(end, start)) > len(data)
+	if w.resync && len(data) > 0 {
+		if !plausibleFPDU(data, true) && !(cut && plausibleHeader(data)) {
+			w.position = (w.position + int(seqDelta(end, start))) % iwarp.MarkerEvery
 			w.next = end
 			return
 		}
@@ -77,23 +90,33 @@ func (d *Dissector) fpdus(f *flow, data []byte, offset, length int, at stamp) {
 		}
 	}
 	w.next = end
-	if cut := length - len(data); cut > 0 && seqDelta(end, start) > 0 { // a cut capture
-		d.cutSegment(f, end, int(seqDelta(end, start)), at)
+	if missing := int(seqDelta(end, start)); missing > 0 {
+		d.cutSegment(f, start, end, at)
 	}
 }
 
-// cutSegment copes with a segment of which the capture has only the beginning:
-// an FPDU that it starts is read as far as it goes.
-func (d *Dissector) cutSegment(f *flow, end uint32, missing int, at stamp) {
+// cutSegment copes with a segment of which the capture has only the beginning,
+// up to from: an FPDU that it starts is read as far as it goes, and the stream
+// taken up again behind it.
+func (d *Dissector) cutSegment(f *flow, from, end uint32, at stamp) {
 	w := f.iwarp
+	missing := int(seqDelta(end, from))
+	size := fpduSize(w.partial, w.markers, w.position)
+	behind := size - len(w.partial) - missing // bytes of the FPDU in further segments
 	var s iwarp.Segment
-	if len(w.partial) > iwarp.LengthLen && !w.markers && s.Decode(w.partial[iwarp.LengthLen:]) == nil && s.Plausible() {
-		ulpdu := int(be.Uint16(w.partial))
-		d.ddp(f, &s, max(ulpdu-s.HeaderLength, 0), end, at)
+	if size > 0 && !w.markers && s.Decode(w.partial[iwarp.LengthLen:]) == nil && s.Plausible() {
+		d.noteFPDU(w.partial, int(be.Uint16(w.partial)), -1, iwarp.CRCOff)
+		d.ddp(f, &s, max(int(be.Uint16(w.partial))-s.HeaderLength, 0), from+uint32(size-len(w.partial)), at)
 	}
+	w.position = (w.position + len(w.partial) + missing) % iwarp.MarkerEvery
 	w.partial = w.partial[:0]
-	w.next, w.resync = end, true
-	w.position = (w.position + missing) % iwarp.MarkerEvery
+	w.skip, w.resync = max(behind, 0), size == 0 || behind < 0
+}
+
+// plausibleHeader is what can be said of an FPDU that was cut.
+func plausibleHeader(data []byte) bool {
+	var s iwarp.Segment
+	return len(data) > iwarp.LengthLen && s.Decode(data[iwarp.LengthLen:]) == nil && s.Plausible() && int(be.Uint16(data)) >= s.HeaderLength
 }
 
 // fpduSize is how many bytes the FPDU at the start of data takes in the stream,
@@ -193,7 +216,7 @@ func (d *Dissector) fpdu(f *flow, raw []byte, offset int, end uint32, at stamp) 
 	}
 	crc := iwarp.CheckCRC(raw)
 	ulpdu := plain[iwarp.LengthLen : iwarp.LengthLen+int(be.Uint16(plain))]
-	d.noteFPDU(plain, ulpdu, offset, crc)
+	d.noteFPDU(plain, len(ulpdu), offset, crc)
 	if crc == iwarp.CRCBad {
 		d.summary.ICRCBad++
 		d.find(ruleMPACRC, f.conn, nil, nil, at, "FPDU of %d bytes has a bad CRC", len(raw))

@@ -53,6 +53,7 @@ type iwarpStream struct {
 	handshake bool // its MPA frame is yet to come, or incomplete
 	markers   bool // in what this side sends
 	resync    bool // bytes are missing: look for the start of an FPDU
+	skip      int  // bytes of an FPDU that was cut are still to come
 	position  int  // bytes since the FPDUs began, modulo MarkerEvery
 	partial   []byte
 	held      []heldSegment // by sequence number
@@ -62,10 +63,10 @@ type iwarpStream struct {
 
 // heldSegment is a copy of a segment that waits for those before it.
 type heldSegment struct {
-	seq   uint32
-	stamp stamp
-	data  []byte
-	cut   bool // not all of it was captured
+	seq    uint32
+	stamp  stamp
+	data   []byte // what was captured
+	length int    // on the wire
 }
 
 // seqDelta is a-b on the circle of TCP sequence numbers.
@@ -150,14 +151,14 @@ func (d *Dissector) guessIWARP(key flowKey, s *tcpSegment, at stamp) *flow {
 	}
 	if back := d.flows[flowKey{key.dst, key.src, key.qpn<<16 | key.qpn>>16}]; back != nil && back.iwarp != nil && !back.conn.closed {
 		side := other(back.side)
-		if back.conn.flows[side] == nil && plausibleFPDU(s.payload) {
+		if back.conn.flows[side] == nil && plausibleFPDU(s.payload, true) {
 			f := d.attachIWARP(back.conn, side, key, at)
 			f.iwarp.handshake = false
 			return f
 		}
 		return nil
 	}
-	if !plausibleFPDU(s.payload) {
+	if !plausibleFPDU(s.payload, false) {
 		return nil
 	}
 	client, server := uint16(key.qpn>>16), uint16(key.qpn)
@@ -175,17 +176,32 @@ func (d *Dissector) guessIWARP(key flowKey, s *tcpSegment, at stamp) *flow {
 }
 
 // plausibleFPDU says whether data starts with a whole FPDU whose CRC is right.
-func plausibleFPDU(data []byte) bool {
-	if len(data) < iwarp.FPDULen(iwarp.TaggedLen) {
-		return false
+// Where CRCs are off, their field is zero: the data has then to be made of such
+// FPDUs from end to end, and, of a connection that is not known to be iWARP, to
+// begin with an untagged one, which has more bits that can be wrong.
+func plausibleFPDU(data []byte, known bool) bool {
+	for first := true; len(data) > 0; first = false {
+		if len(data) < iwarp.FPDULen(iwarp.TaggedLen) {
+			return false
+		}
+		ulpdu := int(be.Uint16(data))
+		size := iwarp.FPDULen(ulpdu)
+		var s iwarp.Segment
+		if size > len(data) || ulpdu < iwarp.TaggedLen || s.Decode(data[iwarp.LengthLen:iwarp.LengthLen+ulpdu]) != nil || !s.Plausible() {
+			return false
+		}
+		switch iwarp.CheckCRC(data[:size]) {
+		case iwarp.CRCBad:
+			return false
+		case iwarp.CRCOk:
+			return true
+		}
+		if first && !known && s.Tagged {
+			return false
+		}
+		data = data[size:]
 	}
-	size := iwarp.FPDULen(int(be.Uint16(data)))
-	if size > len(data) || size < iwarp.FPDULen(iwarp.TaggedLen) {
-		return false
-	}
-	var s iwarp.Segment
-	ulpdu := data[iwarp.LengthLen : iwarp.LengthLen+int(be.Uint16(data))]
-	return s.Decode(ulpdu) == nil && s.Plausible() && iwarp.CheckCRC(data[:size]) == iwarp.CRCOk
+	return true
 }
 
 // segment puts a segment in its place in the stream.
@@ -216,7 +232,7 @@ func (d *Dissector) segmentData(f *flow, s *tcpSegment, at stamp) {
 	if !w.known {
 		w.known, w.next = true, s.seq
 	}
-	data, seq, cut := s.payload, s.seq, len(s.payload) < s.length
+	data, seq := s.payload, s.seq
 	delta := seqDelta(seq, w.next)
 	switch {
 	case delta <= -int32(s.length): // all of it was seen
@@ -233,7 +249,7 @@ func (d *Dissector) segmentData(f *flow, s *tcpSegment, at stamp) {
 		}
 		d.fpdus(f, data, s.offset, s.length, at)
 	default:
-		d.holdSegment(f, seq, data, s.length, cut, at)
+		d.holdSegment(f, seq, data, s.length, at)
 		return
 	}
 	d.drainSegments(f)
@@ -241,7 +257,7 @@ func (d *Dissector) segmentData(f *flow, s *tcpSegment, at stamp) {
 
 // holdSegment keeps a copy of a segment that came before one it has to wait
 // for.
-func (d *Dissector) holdSegment(f *flow, seq uint32, data []byte, length int, cut bool, at stamp) {
+func (d *Dissector) holdSegment(f *flow, seq uint32, data []byte, length int, at stamp) {
 	w := f.iwarp
 	i, found := slices.BinarySearchFunc(w.held, seq, func(h heldSegment, seq uint32) int { return int(seqDelta(h.seq, seq)) })
 	if found {
@@ -252,7 +268,7 @@ func (d *Dissector) holdSegment(f *flow, seq uint32, data []byte, length int, cu
 		w.heldBytes -= len(w.held[i].data)
 		w.held = slices.Delete(w.held, i, i+1)
 	}
-	h := heldSegment{seq: seq, stamp: at, cut: cut}
+	h := heldSegment{seq: seq, stamp: at, length: length}
 	if n := len(d.buffers); n > 0 {
 		h.data, d.buffers = d.buffers[n-1], d.buffers[:n-1]
 	}
@@ -275,9 +291,8 @@ func (d *Dissector) drainSegments(f *flow) {
 		if delta > 0 {
 			break
 		}
-		if skip := int(-delta); skip < len(h.data) {
-			length := len(h.data) - skip
-			d.fpdus(f, h.data[skip:], -1, length, h.stamp)
+		if skip := int(-delta); skip < h.length {
+			d.fpdus(f, h.data[min(skip, len(h.data)):], -1, h.length-skip, h.stamp)
 		}
 		w.heldBytes -= len(h.data)
 		if len(d.buffers) < maxHeld {
@@ -307,7 +322,7 @@ func (d *Dissector) skipSegments(f *flow) {
 // gap moves over bytes that are missing.
 func (d *Dissector) gap(f *flow, next uint32, missing int, at stamp) {
 	w := f.iwarp
-	w.next, w.resync, w.partial = next, true, w.partial[:0]
+	w.next, w.resync, w.skip, w.partial = next, true, 0, w.partial[:0]
 	w.position = (w.position + missing) % iwarp.MarkerEvery
 	d.breakSend(f, at)
 	f.write.active = false

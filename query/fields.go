@@ -171,14 +171,7 @@ var Packets Fields = func() *packetFields {
 	for _, name := range []string{"type", "number", "time", "length", "captured", "src", "dst", "transport", "connection", "icrc", "summary", "payload_bytes"} {
 		add(name)
 	}
-	tables := []*field.Header{}
-	for _, h := range field.ByName {
-		tables = append(tables, h)
-	}
-	for _, h := range field.CM {
-		tables = append(tables, h)
-	}
-	for _, h := range tables {
+	for _, h := range field.All {
 		add(h.Name)
 		for i := range h.Fields {
 			row := &h.Fields[i]
@@ -192,7 +185,7 @@ var Packets Fields = func() *packetFields {
 		}
 	}
 	for _, name := range []string{
-		"cm.message", "rpcrdma.header_bytes", "rpcrdma.rdma_err", "rpcrdma.error", "rpcrdma.vers_low", "rpcrdma.vers_high", "rpcrdma.position",
+		"cm.message", "mpa.frame", "mpa.ird", "mpa.ord", "mpa.ulpdu_length", "mpa.crc", "rdmap.error", "rpcrdma.header_bytes", "rpcrdma.rdma_err", "rpcrdma.error", "rpcrdma.vers_low", "rpcrdma.vers_high", "rpcrdma.position",
 		"rpc.rpc_vers", "rpc.program", "rpc.program_name", "rpc.version", "rpc.procedure", "rpc.procedure_name", "rpc.credential", "rpc.verifier",
 		"rpc.rpc_status", "rpc.nfs_status", "rpc.operations", "error",
 	} {

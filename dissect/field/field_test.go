@@ -1,8 +1,6 @@
 package field_test
 
 import (
-	"maps"
-	"slices"
 	"testing"
 
 	"github.com/rdmadump/rdmadump/dissect/field"
@@ -11,11 +9,7 @@ import (
 // TestTables: fields lie in their header, do not overlap, have names of their
 // own, and bits that no field claims are few and known.
 func TestTables(t *testing.T) {
-	headers := slices.Collect(maps.Values(field.ByName))
-	for _, h := range field.CM {
-		headers = append(headers, h)
-	}
-	for _, h := range headers {
+	for _, h := range field.All {
 		end, names := 0, map[string]bool{}
 		for _, f := range h.Fields {
 			bits := f.Bits

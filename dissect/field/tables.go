@@ -1,6 +1,7 @@
 package field
 
 import (
+	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/rocev2"
@@ -102,6 +103,21 @@ var (
 		row("dst_port", "Destination port", 2, 16, Dec, "udp.dstport"),
 		row("length", "Length", 4, 16, Dec, "udp.length"),
 		row("checksum", "Checksum", 6, 16, Hex, "udp.checksum"),
+	}}
+	TCP = Header{Name: "tcp", Label: "Transmission Control Protocol", Length: 60, Link: true, Fields: []Field{
+		row("src_port", "Source port", 0, 16, Dec, "tcp.srcport"),
+		row("dst_port", "Destination port", 2, 16, Dec, "tcp.dstport"),
+		row("seq", "Sequence number", 4, 32, Dec, "tcp.seq_raw"),
+		row("ack", "Acknowledgement number", 8, 32, Dec, "tcp.ack_raw"),
+		rowAt("header_words", "Header length in words", 12, 0, 4, Dec, "tcp.hdr_len"),
+		rowAt("urg", "URG", 13, 2, 1, Flag, "tcp.flags.urg"),
+		rowAt("ack_flag", "ACK", 13, 3, 1, Flag, "tcp.flags.ack"),
+		rowAt("psh", "PSH", 13, 4, 1, Flag, "tcp.flags.push"),
+		rowAt("rst", "RST", 13, 5, 1, Flag, "tcp.flags.reset"),
+		rowAt("syn", "SYN", 13, 6, 1, Flag, "tcp.flags.syn"),
+		rowAt("fin", "FIN", 13, 7, 1, Flag, "tcp.flags.fin"),
+		row("window", "Window", 14, 16, Dec, "tcp.window_size_value"),
+		row("checksum", "Checksum", 16, 16, Hex, "tcp.checksum"),
 	}}
 	VXLAN = Header{Name: "vxlan", Label: "VXLAN", Length: 8, Link: true, Fields: []Field{
 		row("flags", "Flags", 0, 16, Hex, "vxlan.flags"),
@@ -370,6 +386,61 @@ var (
 	}}
 )
 
+// iWARP (package iwarp). DDP and RDMAP share the first two bytes; the table of
+// RDMAP starts at the second.
+var (
+	MPAFrame = Header{Name: "mpa", Label: "MPA", Length: iwarp.MPALen, Fields: []Field{
+		rowAt("markers", "Markers wanted", 16, 0, 1, Flag, "iwarp_mpa.marker_flag"),
+		rowAt("crc_wanted", "CRC wanted", 16, 1, 1, Flag, "iwarp_mpa.crc_flag"),
+		rowAt("reject", "Rejected", 16, 2, 1, Flag, "iwarp_mpa.rej_flag"),
+		rowAt("enhanced", "Enhanced", 16, 3, 1, Flag, ""),
+		rowAt("reserved", "Reserved", 16, 4, 4, Dec, "iwarp_mpa.res"),
+		row("revision", "Revision", 17, 8, Dec, "iwarp_mpa.rev"),
+		row("private_data_length", "Private data length", 18, 16, Dec, "iwarp_mpa.pdlength"),
+	}}
+	DDPTagged = Header{Name: "ddp", Label: "DDP", Length: iwarp.TaggedLen, Fields: []Field{
+		rowAt("tagged", "Tagged", 0, 0, 1, Flag, "iwarp_ddp.tagged_flag"),
+		rowAt("last", "Last", 0, 1, 1, Flag, "iwarp_ddp.last_flag"),
+		rowAt("reserved", "Reserved", 0, 2, 4, Dec, "iwarp_ddp.rsvd"),
+		rowAt("ddp_version", "DDP version", 0, 6, 2, Dec, "iwarp_ddp.dv"),
+		row("stag", "STag", 2, 32, Hex, "iwarp_ddp.stag"),
+		row("tagged_offset", "Tagged offset", 6, 64, Hex, "iwarp_ddp.tagged_offset"),
+	}}
+	DDPUntagged = Header{Name: "ddp", Label: "DDP", Length: iwarp.UntaggedLen, Fields: []Field{
+		rowAt("tagged", "Tagged", 0, 0, 1, Flag, "iwarp_ddp.tagged_flag"),
+		rowAt("last", "Last", 0, 1, 1, Flag, "iwarp_ddp.last_flag"),
+		rowAt("reserved", "Reserved", 0, 2, 4, Dec, "iwarp_ddp.rsvd"),
+		rowAt("ddp_version", "DDP version", 0, 6, 2, Dec, "iwarp_ddp.dv"),
+		row("queue", "Queue number", 6, 32, Dec, "iwarp_ddp.qn"),
+		row("sequence", "Message sequence number", 10, 32, Dec, "iwarp_ddp.msn"),
+		row("offset", "Message offset", 14, 32, Dec, "iwarp_ddp.mo"),
+	}}
+	RDMAP = Header{Name: "rdmap", Label: "RDMAP", Length: 1, Fields: []Field{
+		rowAt("rdmap_version", "RDMAP version", 0, 0, 2, Dec, "iwarp_rdma.version"),
+		rowAt("reserved", "Reserved", 0, 2, 2, Dec, "iwarp_rdma.rsv"),
+		named(rowAt("opcode", "Opcode", 0, 4, 4, Hex, "iwarp_rdma.opcode"), func(v uint64) string { return iwarp.Opcode(v).String() }),
+	}}
+	InvalidateSTag = Header{Name: "rdmap", Label: "RDMAP", Length: 4, Fields: []Field{
+		row("invalidate_stag", "STag to invalidate", 0, 32, Hex, "iwarp_rdma.inval_stag"),
+	}}
+	ReadRequest = Header{Name: "rdmap", Label: "RDMAP", Length: iwarp.ReadRequestLen, Fields: []Field{
+		row("sink_stag", "Data sink STag", 0, 32, Hex, "iwarp_rdma.sinkstag"),
+		row("sink_offset", "Data sink tagged offset", 4, 64, Hex, "iwarp_rdma.sinkto"),
+		row("read_size", "Read size", 12, 32, Dec, "iwarp_rdma.rdmardsz"),
+		row("source_stag", "Data source STag", 16, 32, Hex, "iwarp_rdma.srcstag"),
+		row("source_offset", "Data source tagged offset", 20, 64, Hex, "iwarp_rdma.srcto"),
+	}}
+	Terminate = Header{Name: "rdmap", Label: "RDMAP", Length: iwarp.TerminateLen, Fields: []Field{
+		rowAt("layer", "Layer", 0, 0, 4, Dec, "iwarp_rdma.term_layer"),
+		rowAt("error_type", "Error type", 0, 4, 4, Dec, "iwarp_rdma.term_etype"),
+		row("error_code", "Error code", 1, 8, Hex, "iwarp_rdma.term_errcode"),
+		rowAt("header_length", "Segment length follows", 2, 0, 1, Flag, "iwarp_rdma.term_hdrct_m"),
+		rowAt("header_ddp", "DDP header follows", 2, 1, 1, Flag, "iwarp_rdma.hdrct_d"),
+		rowAt("header_rdmap", "RDMAP header follows", 2, 2, 1, Flag, "iwarp_rdma.hdrct_r"),
+		rowAt("terminate_reserved", "Reserved", 2, 3, 13, Hex, "iwarp_rdma.term_rsvd"),
+	}}
+)
+
 // RPC-over-RDMA and ONC RPC: the parts of fixed layout.
 var (
 	RPCRDMA = Header{Name: "rpcrdma", Label: "RPC-over-RDMA", Length: rpcrdma.FixedLen, Fields: []Field{
@@ -389,15 +460,16 @@ var (
 	}}
 )
 
-// ByName has every header of fixed layout by its name; of the connection
-// manager's messages, the REQ.
-var ByName = func() map[string]*Header {
-	all := map[string]*Header{"cm": CM[rocev2.CMReq]}
-	for _, h := range []*Header{
+// All has every header of fixed layout. Several may have one name: the messages
+// of the connection manager, the forms of DDP and RDMAP.
+var All = func() []*Header {
+	all := []*Header{
+		&TCP, &MPAFrame, &DDPTagged, &DDPUntagged, &RDMAP, &InvalidateSTag, &ReadRequest, &Terminate,
 		&Ethernet, &VLAN, &SLL, &SLL2, &ERF, &IPv4Header, &IPv6Header, &UDP, &VXLAN, &GRE, &LRH, &GRH, &BTH, &RDETH, &DETH, &XRCETH,
 		&FETH, &RETH, &AtomicETH, &AETH, &AtomicAckETH, &ImmDt, &IETH, &MAD, &IPCM, &PrivateData, &RPCRDMA, &Segment, &RPC,
-	} {
-		all[h.Name] = h
+	}
+	for _, h := range CM {
+		all = append(all, h)
 	}
 	return all
 }()
