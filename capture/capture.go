@@ -12,6 +12,7 @@
 package capture
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -73,6 +74,9 @@ type stream struct {
 	full chan filled
 	free chan []byte
 	done chan struct{}
+
+	ctx  context.Context // ends waiting, when not nil
+	idle func()          // called while waiting, when not nil
 }
 
 // filled is a buffer with n bytes behind its headroom, or the reader's error.
@@ -129,8 +133,11 @@ func (s *stream) peek(n int) ([]byte, error) {
 		if s.err != nil {
 			return s.buf[s.at:s.have], s.err
 		}
-		next := <-s.full
+		next := s.wait()
 		s.err = next.err
+		if next.buf == nil { // the wait was ended
+			return s.buf[s.at:s.have], s.err
+		}
 		left := s.have - s.at
 		copy(next.buf[headroom-left:], s.buf[s.at:s.have])
 		if s.buf != nil {
@@ -140,6 +147,26 @@ func (s *stream) peek(n int) ([]byte, error) {
 	}
 	return s.buf[s.at : s.at+n], nil
 }
+
+// wait takes up the next buffer.
+func (s *stream) wait() filled {
+	if s.ctx == nil {
+		return <-s.full
+	}
+	for {
+		select {
+		case next := <-s.full:
+			return next
+		case <-s.ctx.Done():
+			return filled{err: io.EOF}
+		case <-time.After(idleEvery):
+			s.idle()
+		}
+	}
+}
+
+// idleEvery is how often a reader that waits lets others do something.
+const idleEvery = 25 * time.Millisecond
 
 // discard consumes n bytes that peek has lent.
 func (s *stream) discard(n int) {

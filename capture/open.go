@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -22,6 +23,8 @@ type File struct {
 	reader  interface{ next(*Frame) error }
 	stream  *stream
 	frames  int64
+	ctx     context.Context
+	idle    func()
 	streams []*stream // all that read ahead
 	closer  []io.Closer
 	raw     *counter
@@ -73,8 +76,16 @@ func Open(path string) (*File, error) {
 }
 
 // NewFile reads a capture from r; name is for messages.
-func NewFile(name string, r io.Reader) (*File, error) {
-	f := &File{name: name, raw: &counter{r: r}}
+func NewFile(name string, r io.Reader) (*File, error) { return newFile(name, r, nil, nil) }
+
+// NewPipe reads a capture from r as it is written: idle is called while nothing
+// arrives, and reading ends when ctx does.
+func NewPipe(ctx context.Context, name string, r io.Reader, idle func()) (*File, error) {
+	return newFile(name, r, ctx, idle)
+}
+
+func newFile(name string, r io.Reader, ctx context.Context, idle func()) (*File, error) {
+	f := &File{name: name, raw: &counter{r: r}, ctx: ctx, idle: idle}
 	f.setStream(f.raw)
 	if err := f.detect(); err != nil {
 		f.Close()
@@ -146,6 +157,7 @@ func (f *File) decompress(magic []byte, depth int) (bool, error) {
 // setStream reads from r from now on.
 func (f *File) setStream(r io.Reader) {
 	f.stream = newStream(r)
+	f.stream.ctx, f.stream.idle = f.ctx, f.idle
 	f.streams = append(f.streams, f.stream)
 }
 
@@ -177,6 +189,9 @@ func (f *File) Next(frame *Frame) error {
 	}
 	at := f.stream.offset
 	if err := f.reader.next(frame); err != nil {
+		if f.ctx != nil && f.ctx.Err() != nil { // told to stop, in the middle of a record or not
+			err = io.EOF
+		}
 		if f.failed = err; err != io.EOF {
 			if f.stream.offset > at {
 				at = f.stream.offset

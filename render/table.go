@@ -12,6 +12,7 @@ type column struct {
 	flex  bool // takes what width is left
 	min   int  // columns of the terminal that a flexible one needs
 	rank  int  // columns of the highest rank go first when the terminal is narrow
+	usual int  // width to expect in a live table, which cannot wait for rows to learn from
 }
 
 // cell is one field of a row.
@@ -36,6 +37,7 @@ type table struct {
 	widths  []int // 0: the column is left out
 	sample  [][]cell
 	drawn   bool
+	live    bool
 	line    []byte
 }
 
@@ -85,6 +87,9 @@ func (t *table) layOut() {
 	flex := -1
 	for i, c := range t.columns {
 		t.widths[i] = len(c.name)
+		if t.live {
+			t.widths[i] = max(t.widths[i], c.usual)
+		}
 		for _, cells := range t.sample {
 			t.widths[i] = max(t.widths[i], len(cells[i].text))
 		}

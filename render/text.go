@@ -18,7 +18,12 @@ type Text struct {
 	table *table
 	cells []cell
 	start *dissect.Time // times are shown since the first record's
+	live  bool
 }
+
+// Live draws tables that are flushed row by row: their columns get the widths
+// that are usual.
+func (t *Text) Live() { t.live = true }
 
 // NewText draws on w.
 func NewText(w io.Writer, theme *Theme, width int) *Text {
@@ -72,20 +77,20 @@ func Bytes(n int64) string {
 }
 
 var transactionColumns = []column{
-	{name: "#", right: true, rank: 5},
-	{name: "TIME", right: true},
+	{name: "#", right: true, rank: 5, usual: 5},
+	{name: "TIME", right: true, usual: 11},
 	{name: "CONN", right: true, rank: 3},
 	{name: "XID"},
-	{name: "DIR", rank: 7},
-	{name: "PROCEDURE", flex: true, min: 14},
-	{name: "CALL", right: true, rank: 1},
-	{name: "REPLY", right: true, rank: 1},
-	{name: "FORM", rank: 4},
-	{name: "READ", right: true, rank: 6},
-	{name: "WRITE", right: true, rank: 6},
+	{name: "DIR", rank: 7, usual: 4},
+	{name: "PROCEDURE", flex: true, min: 14, usual: 45},
+	{name: "CALL", right: true, rank: 1, usual: 6},
+	{name: "REPLY", right: true, rank: 1, usual: 6},
+	{name: "FORM", rank: 4, usual: 15},
+	{name: "READ", right: true, rank: 6, usual: 6},
+	{name: "WRITE", right: true, rank: 6, usual: 6},
 	{name: "CREDITS", right: true, rank: 8},
-	{name: "INVALIDATED", rank: 9},
-	{name: "LATENCY", right: true},
+	{name: "INVALIDATED", rank: 9, usual: 18},
+	{name: "LATENCY", right: true, usual: 8},
 	{name: "STATUS"},
 }
 
@@ -93,6 +98,7 @@ var transactionColumns = []column{
 func (t *Text) Transaction(r *dissect.Transaction) error {
 	if t.table == nil {
 		t.table = newTable(t.w, t.theme, t.width, transactionColumns)
+		t.table.live = t.live
 	}
 	first := r.Call
 	if first == nil {
@@ -275,6 +281,7 @@ var connectionColumns = []column{
 func (t *Text) Connection(r *dissect.Connection) error {
 	if t.table == nil {
 		t.table = newTable(t.w, t.theme, t.width, connectionColumns)
+		t.table.live = t.live
 	}
 	health := t.theme.good
 	if r.Lost > 0 {

@@ -1,15 +1,29 @@
 package main
 
 import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmadump/rdmadump/capture"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"rdmadump": func() { os.Exit(Main()) }})
+	testscript.Main(m, map[string]func(){
+		"rdmadump": func() { os.Exit(Main()) },
+		"replay":   func() { os.Exit(replay(os.Args[1:])) },
+	})
 }
 
 // TestScript runs the command as its users do; see testdata/script.
@@ -27,7 +41,117 @@ func TestScript(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("CAPTURES", captures)
 			e.Setenv("SAMPLES", samples)
+			namespace := fmt.Sprintf("rdmadump%d", os.Getpid())
+			e.Setenv("NS", namespace)
+			e.Defer(func() { exec.Command("ip", "netns", "del", namespace).Run() })
 			return nil
 		},
+		Condition: func(name string) (bool, error) {
+			if name != "netns" {
+				return false, fmt.Errorf("unknown condition %s", name)
+			}
+			probe := fmt.Sprintf("rdmadumpprobe%d", os.Getpid())
+			defer exec.Command("ip", "netns", "del", probe).Run()
+			return exec.Command("ip", "netns", "add", probe).Run() == nil &&
+				exec.Command("ip", "-n", probe, "link", "add", "probe0", "type", "veth", "peer", "name", "probe1").Run() == nil, nil
+		},
 	})
+}
+
+// replay sends the frames of a capture out of an interface.
+func replay(args []string) int {
+	f, err := capture.Open(args[0])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	i, err := net.InterfaceByName(args[1])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	var frame capture.Frame
+	for n := 0; f.Next(&frame) == nil; n++ {
+		if err := unix.Sendto(fd, frame.Data, 0, &unix.SockaddrLinklayer{Ifindex: i.Index}); err != nil {
+			fmt.Fprintf(os.Stderr, "frame %d of %d bytes: %v\n", frame.Number, len(frame.Data), err)
+			return 1
+		}
+		if n%64 == 63 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return 0
+}
+
+// TestLivePipe: records come out of a pipe as packets arrive, while it is open.
+func TestLivePipe(t *testing.T) {
+	if _, err := exec.LookPath("rdmadump"); err == nil {
+		t.Log("rdmadump is installed; the one under test is used")
+	}
+	sample, err := os.ReadFile("../../samples/rocev2-callback41.pcap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, feed, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, written, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdin := os.Stdin
+	os.Stdin = in
+	defer func() { os.Stdin = stdin }()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	code := make(chan int)
+	go func() {
+		code <- run(ctx, []string{"live", "-", "-o", "json"}, written, os.Stderr)
+		written.Close()
+	}()
+	lines := make(chan string, 100)
+	go func() {
+		for scanner := bufio.NewScanner(out); scanner.Scan(); {
+			lines <- scanner.Text()
+		}
+		close(lines)
+	}()
+	next := func(want string) {
+		t.Helper()
+		select {
+		case line := <-lines:
+			if !strings.Contains(line, want) {
+				t.Errorf("got %s, want a record with %s", line, want)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("no record with %s while the pipe is open", want)
+		}
+	}
+	// The end of the frame that carries the Reply, and of the one that
+	// acknowledges it: frames 28 and 29.
+	ends := recordEnds(sample)
+	feed.Write(sample[:ends[27]])
+	next(`"xid":"0x3da94e54"`) // without its acknowledgement: after a short wait
+	feed.Write(sample[ends[27]:ends[34]])
+	next(`"xid":"0x3ea94e54"`)
+	cancel() // Ctrl-C, with the pipe still open
+	next(`"type":"summary"`)
+	if got := <-code; got != exitOK {
+		t.Errorf("exit status %d", got)
+	}
+}
+
+// recordEnds are the offsets at which the records of a pcap file end.
+func recordEnds(file []byte) (ends []int) {
+	for at := 24; at < len(file); {
+		at += 16 + int(binary.LittleEndian.Uint32(file[at+8:]))
+		ends = append(ends, at)
+	}
+	return ends
 }

@@ -53,7 +53,9 @@ const example = `  rdmadump nfs.pcap                       the RPC transactions 
   rdmadump nfs.pcap -Y 'latency > 5ms and "READ" in operations'
   rdmadump nfs.pcap --top 10              the ten slowest
   rdmadump -o json nfs.pcap | jq 'select(.status == "no_reply")'
-  zcat ring.pcap*.gz | rdmadump -         a capture from standard input`
+  zcat ring.pcap*.gz | rdmadump -         a capture from standard input
+  rdmadump live -i eth0                   live, on Linux
+  ibdump -d mlx5_0 -w - | rdmadump live - live, of a hardware RDMA device`
 
 // subcommands are the views by name.
 var subcommands = []struct {
@@ -134,7 +136,7 @@ Exit status: 0 done; 1 check found an error; 2 wrong usage or unreadable input;
 		}
 		root.AddCommand(cmd)
 	}
-	root.AddCommand(newMan(root), newSchema(o))
+	root.AddCommand(newLive(o), newInterfaces(o), newMan(root), newSchema(o))
 	o.completions(root)
 	return root
 }

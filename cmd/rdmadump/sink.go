@@ -235,3 +235,9 @@ func (s *sink) fail(err error) {
 func (s *sink) done() bool {
 	return s.err != nil || s.o.count > 0 && s.written >= s.o.count
 }
+
+// flush lets out what waits in buffers: somebody is watching.
+func (s *sink) flush() {
+	s.fail(s.text.Flush())
+	s.fail(s.w.Flush())
+}

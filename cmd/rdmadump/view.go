@@ -166,6 +166,14 @@ var statsView = view{query.Transactions, "", func(s *sink) (dissect.Handler, fun
 	}
 }}
 
+// input is where frames come from.
+type input interface {
+	capture.Source
+	Progress() (read, total int64)
+	Dropped() uint64
+	Close() error
+}
+
 // view reads captures and shows their records.
 func (o *options) view(cmd *cobra.Command, paths []string, v view) error {
 	if len(paths) == 0 {
@@ -185,7 +193,15 @@ func (o *options) view(cmd *cobra.Command, paths []string, v view) error {
 	}
 	h, finish := v.open(s)
 	d := dissect.New(h, dissect.Options{})
-	readErr := o.read(cmd.Context(), d, source, s)
+	readErr := o.read(cmd.Context(), d, source, s, nil)
+	if readErr == nil && cmd.Context().Err() != nil {
+		readErr = errors.New("interrupted")
+	}
+	return o.end(d, s, source, finish, openErr, readErr)
+}
+
+// end shows what is left when reading is over.
+func (o *options) end(d *dissect.Dissector, s *sink, source input, finish func(), openErr, readErr error) error {
 	summary := d.Summary()
 	if !s.done() {
 		summary = d.Finish()
@@ -203,15 +219,15 @@ func (o *options) view(cmd *cobra.Command, paths []string, v view) error {
 }
 
 // read feeds the dissector until the source ends, breaks, or nothing more is
-// wanted.
-func (o *options) read(ctx context.Context, d *dissect.Dissector, source *capture.Merged, s *sink) error {
+// wanted. Each, if any, sees every frame before that and may end it all.
+func (o *options) read(ctx context.Context, d *dissect.Dissector, source input, s *sink, each func(*capture.Frame) (more bool, err error)) error {
 	p := o.progress(source)
 	defer p.finish()
 	var f capture.Frame
 	for n := 0; !s.done(); n++ {
 		if n&0xfff == 0 {
 			if ctx.Err() != nil {
-				return fmt.Errorf("interrupted after %d packets", n)
+				return nil
 			}
 			p.update()
 		}
@@ -224,7 +240,17 @@ func (o *options) read(ctx context.Context, d *dissect.Dissector, source *captur
 		if n == 0 {
 			s.begin(dissect.Time(f.Time))
 		}
+		more := true
+		if each != nil {
+			var err error
+			if more, err = each(&f); err != nil {
+				return err
+			}
+		}
 		d.Frame(&f)
+		if !more {
+			return nil
+		}
 	}
 	return nil
 }
@@ -263,13 +289,13 @@ func (o *options) finish(s *sink, summary *dissect.Summary, openErr, readErr err
 // terminal and the records go elsewhere.
 type progress struct {
 	bar    *progressbar.ProgressBar
-	source *capture.Merged
+	source input
 	began  time.Time
 	o      *options
 	total  int64
 }
 
-func (o *options) progress(source *capture.Merged) *progress {
+func (o *options) progress(source input) *progress {
 	_, total := source.Progress()
 	if o.quiet || total == 0 || terminalWidth(o.stderr) == 0 || terminalWidth(o.stdout) > 0 {
 		return &progress{}

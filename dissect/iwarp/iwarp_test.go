@@ -121,8 +121,10 @@ func TestTerminate(t *testing.T) {
 		stag             uint32
 		swapped          bool
 	}{
-		{"invalid STag of a Read", "01 00 e000 0030 41 41 00000000 00000001 00000001 00000000 00000001 0000000000000002 00000003 deadbe01 0000000000000005",
-			"remote protection error: invalid STag", true, true, 0xdeadbe01, false},
+		{
+			"invalid STag of a Read", "01 00 e000 0030 41 41 00000000 00000001 00000001 00000000 00000001 0000000000000002 00000003 deadbe01 0000000000000005",
+			"remote protection error: invalid STag", true, true, 0xdeadbe01, false,
+		},
 		{"invalid STag of a Write", "11 00 c000 0018 c1 40 deadbe02 0000123400005678", "DDP tagged buffer error: invalid STag", true, false, 0xdeadbe02, false},
 		{"no headers", "20 02 0000", "MPA error: CRC", false, false, 0, false},
 		{"unknown", "3f ff 0000", "layer 3 type 15 code 255", false, false, 0, false},

@@ -1,0 +1,161 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// errEnd is io.EOF: what Next says at the end.
+var errEnd = io.EOF
+
+// followPoll is how often a file that is still being written is looked at.
+const followPoll = 20 * time.Millisecond
+
+// Follow reads a capture that is still being written, and goes on with the next
+// when it is replaced or begun anew (rotation), until ctx ends. Idle is called
+// while nothing arrives.
+type Follow struct {
+	ctx    context.Context
+	path   string
+	idle   func()
+	file   *File
+	reader *growing
+	frames int64
+}
+
+// OpenFollow starts with the file of that path; one that is not there yet is
+// waited for.
+func OpenFollow(ctx context.Context, path string, idle func()) (*Follow, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s: is a directory: %w", path, ErrFormat)
+	}
+	return &Follow{ctx: ctx, path: path, idle: idle}, nil
+}
+
+// Next waits for a frame. See [Source].
+func (f *Follow) Next(frame *Frame) error {
+	for {
+		if f.ctx.Err() != nil {
+			return errEnd
+		}
+		if f.file == nil {
+			if err := f.open(); err != nil {
+				return err
+			}
+			continue
+		}
+		err := f.file.Next(frame)
+		if err == nil {
+			f.frames++
+			frame.Number = f.frames
+			return nil
+		}
+		rotated := f.reader.rotated
+		f.close()
+		if f.ctx.Err() != nil {
+			return errEnd
+		}
+		if err != io.EOF && !rotated {
+			return err
+		}
+	}
+}
+
+// open waits for the file.
+func (f *Follow) open() error {
+	for {
+		file, err := os.Open(f.path)
+		if err == nil {
+			f.reader = &growing{ctx: f.ctx, path: f.path, file: file}
+			f.file, err = newFile(f.path, f.reader, f.ctx, f.idle)
+			switch {
+			case err == nil:
+				return nil
+			case f.ctx.Err() != nil:
+				file.Close()
+				return errEnd
+			case !f.reader.rotated:
+				file.Close()
+				return err
+			}
+			file.Close()
+		} else if !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		select {
+		case <-f.ctx.Done():
+			return errEnd
+		case <-time.After(followPoll):
+			f.idle()
+		}
+	}
+}
+
+func (f *Follow) close() {
+	f.file.Close()
+	f.reader.file.Close()
+	f.file = nil
+}
+
+// Dropped is nothing that a file tells before its end.
+func (f *Follow) Dropped() uint64 { return 0 }
+
+// Progress is unknown: the file has no end yet.
+func (f *Follow) Progress() (read, total int64) { return 0, 0 }
+
+// Close closes the file.
+func (f *Follow) Close() error {
+	if f.file != nil {
+		f.close()
+	}
+	return nil
+}
+
+// growing reads a file that grows: its end is the end only when another file has
+// taken its place, or it was cut.
+type growing struct {
+	ctx     context.Context
+	path    string
+	file    *os.File
+	read    int64
+	rotated bool
+}
+
+func (g *growing) Read(p []byte) (int, error) {
+	for {
+		n, err := g.file.Read(p)
+		g.read += int64(n)
+		if n > 0 || err != nil && err != io.EOF {
+			return n, err
+		}
+		if g.ctx.Err() != nil {
+			return 0, io.EOF
+		}
+		if g.replaced() {
+			if n, _ := g.file.Read(p); n > 0 { // what was written in between
+				g.read += int64(n)
+				return n, nil
+			}
+			g.rotated = true
+			return 0, io.EOF
+		}
+		time.Sleep(followPoll)
+	}
+}
+
+// replaced says whether the path names another file now, or the file was cut.
+func (g *growing) replaced() bool {
+	mine, err := g.file.Stat()
+	if err != nil {
+		return true
+	}
+	if mine.Size() < g.read {
+		return true
+	}
+	now, err := os.Stat(g.path)
+	return err == nil && !os.SameFile(mine, now)
+}

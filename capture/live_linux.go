@@ -1,0 +1,241 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+	"unsafe"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// Live captures what passes a network interface, through a packet socket of
+// Linux and without cgo: a kernel filter that takes RoCE and TCP only,
+// nanosecond times, the kernel's count of what it dropped. It is the project's
+// own and not pcapgo's EthernetHandle for a larger buffer, a timeout that lets
+// records out while nothing arrives, and VLAN tags put back without a copy.
+type Live struct {
+	fd      int
+	name    string
+	buf     []byte
+	oob     []byte
+	frames  int64
+	dropped uint64
+	ctx     context.Context
+	idle    func()
+}
+
+// LiveOptions say how to capture.
+type LiveOptions struct {
+	Promiscuous bool
+	Idle        func() // called while nothing arrives, some forty times a second
+}
+
+const (
+	liveFrame   = MaxFrame
+	liveBuffer  = 64 << 20 // asked of the kernel, which may give less
+	liveTimeout = 25 * time.Millisecond
+	vlanTagLen  = 4
+)
+
+// ErrNoPermission is wrapped by errors of capturing without the right to.
+var ErrNoPermission = errors.New("no permission")
+
+// OpenLive starts to capture. It ends when ctx does: Next then returns io.EOF.
+func OpenLive(ctx context.Context, name string, o LiveOptions) (*Live, error) {
+	i, err := net.InterfaceByName(name)
+	if err != nil {
+		return nil, fmt.Errorf("no interface %s: rdmadump interfaces lists those that there are", name)
+	}
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0) // protocol 0: nothing arrives before bind
+	switch {
+	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES):
+		return nil, fmt.Errorf("capturing on %s: %w: run it as root, or once: setcap cap_net_raw+ep %s", name, ErrNoPermission, executable())
+	case err != nil:
+		return nil, fmt.Errorf("capturing on %s: %w", name, err)
+	}
+	l := &Live{fd: fd, name: name, ctx: ctx, idle: o.Idle, buf: make([]byte, vlanTagLen+liveFrame), oob: make([]byte, 256)}
+	if err := l.set(i.Index, o.Promiscuous); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("capturing on %s: %w", name, err)
+	}
+	return l, nil
+}
+
+func executable() string {
+	if path, err := os.Executable(); err == nil {
+		return path
+	}
+	return "rdmadump"
+}
+
+// set puts filter, buffer, times and the interface in place.
+func (l *Live) set(index int, promiscuous bool) error {
+	program, err := bpf.Assemble(liveFilter)
+	if err != nil {
+		return err
+	}
+	raw := make([]unix.SockFilter, len(program))
+	for i, r := range program {
+		raw[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
+	}
+	if err := unix.SetsockoptSockFprog(l.fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(raw)), Filter: &raw[0]}); err != nil {
+		return fmt.Errorf("kernel filter: %w", err)
+	}
+	if unix.SetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, liveBuffer) != nil {
+		unix.SetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, liveBuffer) // as much as the system allows
+	}
+	if err := unix.SetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1); err != nil {
+		return fmt.Errorf("nanosecond times: %w", err)
+	}
+	if err := unix.SetsockoptInt(l.fd, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1); err != nil {
+		return fmt.Errorf("VLAN tags: %w", err)
+	}
+	timeout := unix.NsecToTimeval(liveTimeout.Nanoseconds())
+	if err := unix.SetsockoptTimeval(l.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout); err != nil {
+		return fmt.Errorf("timeout: %w", err)
+	}
+	if promiscuous {
+		request := &unix.PacketMreq{Ifindex: int32(index), Type: unix.PACKET_MR_PROMISC}
+		if err := unix.SetsockoptPacketMreq(l.fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, request); err != nil {
+			return fmt.Errorf("promiscuous mode: %w", err)
+		}
+	}
+	all := uint16(unix.ETH_P_ALL)
+	return unix.Bind(l.fd, &unix.SockaddrLinklayer{Protocol: all<<8 | all>>8, Ifindex: index})
+}
+
+// liveFilter takes RoCEv1, TCP, RoCEv2 and what may carry it: tagged frames,
+// VXLAN, GRE, IPv6 with extension headers, IP fragments.
+var liveFilter = []bpf.Instruction{
+	bpf.LoadAbsolute{Off: 12, Size: 2},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0x8915, SkipTrue: 21},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: etherVLAN, SkipTrue: 20},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: etherQinQ, SkipTrue: 19},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: etherIPv6, SkipTrue: 10},
+	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: etherIPv4, SkipTrue: 16},
+	bpf.LoadAbsolute{Off: 23, Size: 1}, // IPv4: protocol
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: protoTCP, SkipTrue: 15},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: protoGRE, SkipTrue: 14},
+	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: protoUDP, SkipTrue: 12},
+	bpf.LoadAbsolute{Off: 20, Size: 2}, // flags and fragment offset
+	bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: 0x1fff, SkipTrue: 11},
+	bpf.LoadMemShift{Off: 14},
+	bpf.LoadIndirect{Off: 16, Size: 2}, // UDP destination port
+	bpf.Jump{Skip: 5},
+	bpf.LoadAbsolute{Off: 20, Size: 1}, // IPv6: next header; 15 instructions before
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: protoTCP, SkipTrue: 6},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: protoICMPv6, SkipTrue: 4},
+	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: protoUDP, SkipTrue: 4}, // extension headers
+	bpf.LoadAbsolute{Off: 56, Size: 2},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: 4791, SkipTrue: 2},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: portVXLAN, SkipTrue: 1},
+	bpf.RetConstant{Val: 0},
+	bpf.RetConstant{Val: liveFrame},
+}
+
+// Next waits for a frame. See [Source].
+func (l *Live) Next(f *Frame) error {
+	for {
+		if l.ctx.Err() != nil {
+			return errEnd
+		}
+		n, oobn, flags, _, err := unix.Recvmsg(l.fd, l.buf[vlanTagLen:], l.oob, unix.MSG_TRUNC)
+		switch {
+		case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
+			if l.idle != nil {
+				l.idle()
+			}
+			continue
+		case errors.Is(err, unix.ENETDOWN):
+			return &BrokenError{Name: l.name, Frames: l.frames, Err: errors.New("the interface went down or away")}
+		case err != nil:
+			return &BrokenError{Name: l.name, Frames: l.frames, Err: err}
+		}
+		captured := min(n, liveFrame)
+		_ = flags
+		data, length := l.buf[vlanTagLen:vlanTagLen+captured], n
+		f.Time = time.Now().UnixNano()
+		if tag, tagged := l.ancillary(l.oob[:oobn], f); tagged && captured >= 12 { // put the tag back
+			copy(l.buf, data[:12])
+			data, length = l.buf[:vlanTagLen+captured], n+vlanTagLen
+			be.PutUint32(data[12:], tag)
+		}
+		l.frames++
+		f.Number, f.LinkType, f.Data, f.Length = l.frames, LinkEthernet, data, length
+		return nil
+	}
+}
+
+// ancillary reads the time and the VLAN tag that the kernel tells beside a
+// frame; the tag is as on the wire, TPID and TCI.
+func (l *Live) ancillary(oob []byte, f *Frame) (tag uint32, tagged bool) {
+	for len(oob) >= unix.SizeofCmsghdr {
+		h, data, rest, err := unix.ParseOneSocketControlMessage(oob)
+		if err != nil {
+			return tag, tagged
+		}
+		switch {
+		case h.Level == unix.SOL_SOCKET && h.Type == unix.SO_TIMESTAMPNS && len(data) >= int(unsafe.Sizeof(unix.Timespec{})):
+			f.Time = (*unix.Timespec)(unsafe.Pointer(&data[0])).Nano()
+		case h.Level == unix.SOL_PACKET && h.Type == unix.PACKET_AUXDATA && len(data) >= int(unsafe.Sizeof(unix.TpacketAuxdata{})):
+			aux := (*unix.TpacketAuxdata)(unsafe.Pointer(&data[0]))
+			if aux.Status&unix.TP_STATUS_VLAN_VALID != 0 {
+				tpid := uint32(etherVLAN)
+				if aux.Status&unix.TP_STATUS_VLAN_TPID_VALID != 0 {
+					tpid = uint32(aux.Vlan_tpid)
+				}
+				tag, tagged = tpid<<16|uint32(aux.Vlan_tci), true
+			}
+		}
+		oob = rest
+	}
+	return tag, tagged
+}
+
+// Dropped is how many packets the kernel had no room for.
+func (l *Live) Dropped() uint64 {
+	if stats, err := unix.GetsockoptTpacketStats(l.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS); err == nil {
+		l.dropped += uint64(stats.Drops) // reading it starts the count anew
+	}
+	return l.dropped
+}
+
+// Progress is unknown: a live capture has no end.
+func (l *Live) Progress() (read, total int64) { return 0, 0 }
+
+// Close ends the capture.
+func (l *Live) Close() error { return unix.Close(l.fd) }
+
+// DropPrivileges gives up root, or the capability to capture, once the socket is
+// open: it becomes the user who called sudo, or nobody. It does nothing for a
+// user without either.
+func DropPrivileges() error {
+	if os.Geteuid() == 0 {
+		uid, gid := 65534, 65534
+		if id, err := fmt.Sscan(os.Getenv("SUDO_UID")+" "+os.Getenv("SUDO_GID"), &uid, &gid); err != nil || id != 2 {
+			uid, gid = 65534, 65534
+		}
+		if err := unix.Setgroups(nil); err != nil {
+			return fmt.Errorf("dropping privileges: %w", err)
+		}
+		if err := unix.Setresgid(gid, gid, gid); err != nil {
+			return fmt.Errorf("dropping privileges: %w", err)
+		}
+		if err := unix.Setresuid(uid, uid, uid); err != nil {
+			return fmt.Errorf("dropping privileges: %w", err)
+		}
+		return nil
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	if err := unix.Capset(&header, &none[0]); err != nil && !strings.Contains(err.Error(), "not permitted") {
+		return fmt.Errorf("dropping capabilities: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,40 @@
+//go:build !linux
+
+package capture
+
+import (
+	"context"
+	"errors"
+)
+
+// Live captures on Linux only.
+type Live struct{}
+
+// LiveOptions say how to capture.
+type LiveOptions struct {
+	Promiscuous bool
+	Idle        func()
+}
+
+// ErrNoPermission is wrapped by errors of capturing without the right to.
+var ErrNoPermission = errors.New("no permission")
+
+// OpenLive needs Linux.
+func OpenLive(context.Context, string, LiveOptions) (*Live, error) {
+	return nil, errors.New("capturing on an interface needs Linux; pipe a capture in: tcpdump -w - | rdmadump live -")
+}
+
+// Next is never called.
+func (*Live) Next(*Frame) error { return errEnd }
+
+// Dropped is never called.
+func (*Live) Dropped() uint64 { return 0 }
+
+// Progress is never called.
+func (*Live) Progress() (read, total int64) { return 0, 0 }
+
+// Close does nothing.
+func (*Live) Close() error { return nil }
+
+// DropPrivileges does nothing.
+func DropPrivileges() error { return nil }

@@ -1,0 +1,176 @@
+//go:build linux
+
+package capture
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/bpf"
+)
+
+// TestLiveFilter runs the kernel's filter over frames: RoCE and TCP pass, and
+// what may carry them.
+func TestLiveFilter(t *testing.T) {
+	vm, err := bpf.NewVM(liveFilter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const eth = "020000000001020000000002"
+	ip4 := func(proto, port string) string {
+		return eth + "0800 45000030 00010000 40" + proto + "0000 0a000001 0a000002 c000" + port + "001c0000"
+	}
+	ip6 := func(next, port string) string {
+		return eth + "86dd 60000000 001c" + next + "40 fd000000000000000000000000000001 fd000000000000000000000000000002 c000" + port + "001c0000"
+	}
+	for _, c := range []struct {
+		name, frame string
+		want        bool
+	}{
+		{"RoCEv2", ip4("11", "12b7"), true},
+		{"RoCEv2 behind IPv4 options", eth + "0800 46000034 00010000 40110000 0a000001 0a000002 01010100 c000 12b7 001c0000", true},
+		{"VXLAN", ip4("11", "12b5"), true},
+		{"DNS", ip4("11", "0035"), false},
+		{"TCP", ip4("06", "4e51"), true},
+		{"GRE", ip4("2f", "0000"), true},
+		{"ICMP", ip4("01", "0000"), false},
+		{"a later fragment", eth + "0800 45000030 00010003 40110000 0a000001 0a000002 c000 0035 001c0000", true},
+		{"RoCEv2 over IPv6", ip6("11", "12b7"), true},
+		{"VXLAN over IPv6", ip6("11", "12b5"), true},
+		{"DNS over IPv6", ip6("11", "0035"), false},
+		{"TCP over IPv6", ip6("06", "4e51"), true},
+		{"IPv6 extension header", ip6("3c", "0000"), true},
+		{"ICMPv6", ip6("3a", "0000"), false},
+		{"RoCEv1", eth + "8915 0000", true},
+		{"tagged", eth + "8100 0064 0806", true},
+		{"802.1ad", eth + "88a8 0064 8100", true},
+		{"ARP", eth + "0806 0001", false},
+		{"too short", eth[:10], false},
+	} {
+		data, err := hex.DecodeString(strings.ReplaceAll(c.frame, " ", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := vm.Run(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (n > 0) != c.want {
+			t.Errorf("%s: passes %t, want %t", c.name, n > 0, c.want)
+		}
+	}
+}
+
+// record is a little-endian pcap record.
+func record(sec uint32, data string) []byte {
+	b := binary.LittleEndian.AppendUint32(nil, sec)
+	b = binary.LittleEndian.AppendUint32(b, 0)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(data)))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(data)))
+	return append(b, data...)
+}
+
+func header() []byte {
+	h := make([]byte, 24)
+	binary.LittleEndian.PutUint32(h, 0xa1b2c3d4)
+	h[4], h[6], h[20] = 2, 4, 1
+	return h
+}
+
+// TestFollow reads a file while it is written, record by record and half of one,
+// through rotation and truncation.
+func TestFollow(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ring.pcap")
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	steps := []func(){
+		func() { os.WriteFile(path, append(header(), record(1, "one")...), 0o600) },
+		func() { write(t, path, record(2, "two")[:10]) },
+		func() { write(t, path, record(2, "two")[10:]) },
+		func() { // rotation: another file takes its place
+			os.Rename(path, path+".1")
+			os.WriteFile(path, append(header(), record(3, "three")...), 0o600)
+		},
+		func() { os.WriteFile(path, append(header(), record(4, "4")...), 0o600) }, // begun anew, shorter
+	}
+	idle := 0
+	f, err := OpenFollow(ctx, path, func() {
+		if idle++; idle%4 == 0 && len(steps) > 0 {
+			steps[0]()
+			steps = steps[1:]
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var frame Frame
+	for i, want := range []string{"one", "two", "three", "4"} {
+		if err := f.Next(&frame); err != nil || string(frame.Data) != want || frame.Number != int64(i+1) {
+			t.Fatalf("frame %d is %d %q, error %v; want %q", i+1, frame.Number, frame.Data, err, want)
+		}
+	}
+	cancel()
+	if err := f.Next(&frame); err != errEnd {
+		t.Errorf("after the end: %v", err)
+	}
+	if _, err := OpenFollow(ctx, filepath.Dir(path), nil); !errors.Is(err, ErrFormat) {
+		t.Errorf("following a folder: %v", err)
+	}
+}
+
+func write(t *testing.T, path string, data []byte) {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer f.Close()
+	f.Write(data)
+}
+
+// TestRDMADevices reads a sysfs as the kernel lays it out: a software device
+// names its parent, a hardware device lists its interfaces.
+func TestRDMADevices(t *testing.T) {
+	sys := t.TempDir()
+	files := map[string]string{
+		"class/infiniband/rxe0/parent":                           "eth0\n",
+		"class/infiniband/rxe0/ports/1/link_layer":               "Ethernet\n",
+		"class/infiniband/mlx5_0/device/net/ens1f0/mtu":          "1500\n",
+		"class/infiniband/mlx5_0/ports/1/link_layer":             "Ethernet\n",
+		"class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs/0":      "ens1f0\n",
+		"class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs/1":      "ens1f0.100\n",
+		"class/infiniband/mlx5_1/device/vendor":                  "0x15b3\n",
+		"class/infiniband/mlx5_1/ports/1/link_layer":             "InfiniBand\n",
+		"class/infiniband/mlx5_1/ports/1/gid_attrs/ndevs/0":      "ib0\n",
+		"class/infiniband/siw0/parent":                           "eth0\n",
+		"class/infiniband/siw0/ports/1/gid_attrs/ndevs/0":        "eth0\n",
+		"class/infiniband/unrelated/ports/1/gid_attrs/ndevs/not": "\n",
+	}
+	for name, content := range files {
+		path := filepath.Join(sys, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := rdmaDevices(sys)
+	if len(got) != 4 || len(got["eth0"]) != 2 || got["eth0"][0] != (Device{"rxe0", "Ethernet", false}) || got["ens1f0.100"][0] != (Device{"mlx5_0", "Ethernet", true}) ||
+		got["ib0"][0] != (Device{"mlx5_1", "InfiniBand", true}) {
+		t.Errorf("%+v", got)
+	}
+	for name, want := range map[string]string{"eth0": "", "ens1f0": "mlx5_0", "ens1f0.100": "mlx5_0", "ib0": "mlx5_1", "lo": ""} {
+		if got := Bypass(sys, name); got != want {
+			t.Errorf("behind %s: %q, want %q", name, got, want)
+		}
+	}
+}
