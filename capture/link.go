@@ -452,3 +452,17 @@ func (l *Link) CheckICRC(p *rocev2.Packet) rocev2.ICRCResult {
 	}
 	return rocev2.ICRCBad
 }
+
+// CheckVCRC holds the variant CRC at the end of a native InfiniBand packet
+// against its bytes. It is unchecked where the capture does not have it.
+func (l *Link) CheckVCRC() rocev2.ICRCResult {
+	end := l.Offset + l.Length
+	if l.Carries != CarriesInfiniBand || len(l.frame) < end+rocev2.VCRCLen {
+		return rocev2.ICRCUnchecked
+	}
+	first := l.Offset - len(l.grh) - len(l.lrh)
+	if rocev2.VCRC(l.frame[first:end]) == binary.LittleEndian.Uint16(l.frame[end:]) {
+		return rocev2.ICRCOk
+	}
+	return rocev2.ICRCBad
+}

@@ -103,6 +103,9 @@ func (d *Dissector) describe(f *capture.Frame, carries capture.Carries, icrc roc
 	case capture.CarriesRoCEv2, capture.CarriesRoCEv1, capture.CarriesInfiniBand:
 		p.Transport = transportName(carries)
 		d.describeTransport(p, c, err)
+		if vcrc := l.CheckVCRC(); vcrc != rocev2.ICRCUnchecked {
+			p.text("vcrc", "VCRC", vcrc.String(), l.Offset+l.Length, rocev2.VCRCLen)
+		}
 	case capture.CarriesTCP:
 		if c != nil {
 			p.Transport = transportIWARP

@@ -241,7 +241,7 @@ func (d *Dissector) segmentData(f *flow, s *tcpSegment, at stamp) {
 	case delta < 0: // it overlaps what was seen
 		c.record.Retransmitted++
 		skip := min(int(-delta), len(data))
-		data, seq = data[skip:], w.next
+		data = data[skip:]
 		d.fpdus(f, data, s.offset+skip, int(int32(s.length)+delta), at)
 	case delta == 0:
 		if len(w.held) > 0 {

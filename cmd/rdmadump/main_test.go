@@ -41,7 +41,7 @@ func TestScript(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("CAPTURES", captures)
 			e.Setenv("SAMPLES", samples)
-			namespace := fmt.Sprintf("rdmadump%d", os.Getpid())
+			namespace := fmt.Sprintf("rdmadump%d%s", os.Getpid(), filepath.Base(e.WorkDir)) // scripts run at the same time
 			e.Setenv("NS", namespace)
 			e.Defer(func() { exec.Command("ip", "netns", "del", namespace).Run() })
 			return nil
