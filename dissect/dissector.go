@@ -1,11 +1,12 @@
 // Package dissect turns frames into records: connections, transactions,
 // findings, packets, and a summary. See [Dissector].
 //
-// The way through it: frame.go finds the transport packet, flow.go its
-// connection; cm.go follows the connection manager; rc.go makes operations of
-// the packets of a reliable connection; transaction.go makes transactions of
-// the operations; check.go and rules.go say what was wrong; record.go is what
-// comes out.
+// The way through it: dissector.go takes frames; flow.go and cm.go find and follow
+// connections; rc.go makes operations of the packets of a reliable connection,
+// tcp.go and rdmap.go of an iWARP stream; message.go tells Calls from Replies;
+// transaction.go, memory.go and payload.go put transactions together, finish.go
+// their records; check.go and rules.go say what was wrong; details.go describes
+// packets; record.go is what comes out.
 package dissect
 
 import (

@@ -5,7 +5,10 @@ import (
 	"crypto/md5"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/render"
 )
 
 // TestErrors holds the 19 wrong messages of rocev2-errors.pcap against what
@@ -53,6 +57,7 @@ var errorAnswers = []struct {
 
 func errorCases(t *testing.T, name string, words *strings.Replacer) {
 	var got []string
+	repeats := map[int]int64{}
 	private := map[int]*dissect.PrivateData{}
 	source := map[int]string{}
 	read(t, name, dissect.Handler{
@@ -65,6 +70,9 @@ func errorCases(t *testing.T, name string, words *strings.Replacer) {
 				answer = *r.RDMAError
 			case r.RPCStatus != nil:
 				answer = *r.RPCStatus
+			}
+			if r.RetransmitOf != nil {
+				repeats[r.Connection] = *r.RetransmitOf
 			}
 			got = append(got, fmt.Sprintf("%02d %v %s %q %s", r.Connection, r.XID, r.Status, answer, strings.Join(r.Findings, ",")))
 		},
@@ -88,6 +96,10 @@ func errorCases(t *testing.T, name string, words *strings.Replacer) {
 		if got[i] != want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got[i], want)
 		}
+	}
+	// All have one XID: a Call without Reply is repeated by the next connection's.
+	if want := (map[int]int64{4: 4, 8: 8, 10: 10, 11: 11}); !maps.Equal(repeats, want) {
+		t.Errorf("retransmissions by connection %v, want %v", repeats, want)
 	}
 	for id, want := range map[int]string{0: "{1024 1024 default}", 1: "{4096 4096 private_data}", 13: "{4096 4096 private_data}", 14: "{1024 1024 default}"} {
 		if source[id] != want {
@@ -513,7 +525,7 @@ func TestLongCall(t *testing.T) {
 // FuzzDissector feeds frames of any content: no panic, and all JSON numbers of
 // packets add up.
 func FuzzDissector(f *testing.F) {
-	for _, name := range []string{"rocev2-errors.pcap.zst", "rocev2-callback41.pcap.zst", "derived-ib-erf-callback41.pcap.zst"} {
+	for _, name := range []string{"rocev2-errors.pcap.zst", "rocev2-callback41.pcap.zst", "derived-ib-erf-callback41.pcap.zst", "lab-iwarperrors.pcap.zst"} {
 		frames, _ := load(f, name)
 		var all []byte
 		for i := range min(len(frames), 80) {
@@ -524,9 +536,33 @@ func FuzzDissector(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, link uint16, stream []byte) {
 		packets := 0
+		// What comes out is drawn, too: whatever a capture says, it has to be drawn.
+		theme := render.NewTheme(io.Discard, false)
+		text, tree := render.NewText(io.Discard, theme, 80), render.NewPackets(io.Discard, theme, 80)
+		conns := render.NewText(io.Discard, theme, 80)
+		tree.Tree = true
+		var line []byte
+		valid := func(line []byte) {
+			if !json.Valid(line) {
+				t.Errorf("not JSON: %s", line)
+			}
+		}
 		d := dissect.New(dissect.Handler{
-			Packet: func(p *dissect.Packet) { packets++ }, Transaction: func(*dissect.Transaction) {}, Connection: func(*dissect.Connection) {},
-			Finding: func(*dissect.Finding) {}, Payload: func(*dissect.Transaction, []byte, []byte) {},
+			Packet: func(p *dissect.Packet) {
+				packets++
+				tree.Packet(p)
+				line = render.AppendPacketJSON(line[:0], p, true)
+				valid(line)
+			},
+			Transaction: func(r *dissect.Transaction) {
+				text.Transaction(r)
+				render.Ladder(io.Discard, theme, 80, r)
+				line, _ = render.AppendJSON(line[:0], r)
+				valid(line)
+			},
+			Connection: func(r *dissect.Connection) { conns.Connection(r) },
+			Finding:    func(r *dissect.Finding) { text.Finding(r) },
+			Payload:    func(*dissect.Transaction, []byte, []byte) {},
 		}, dissect.Options{Rebuild: true})
 		n := 0
 		for r := bytes.NewBuffer(stream); r.Len() > 2; n++ {

@@ -289,8 +289,7 @@ func (d *Dissector) writePacket(f *flow, p *rocev2.Packet, info *rocev2.OpcodeIn
 		s := d.target(f, w.handle, w.offset, w.length, at, "RDMA Write")
 		w.segment = s.ref()
 		if s != nil {
-			d.event(s.txn, Event{Time: at.time, Packet: at.packet, Event: EventWriteFirst, From: s.txn.role(f.side)},
-				eventNumbers{handle: Hex32(w.handle), offset: Hex64(w.offset), bytes: int64(w.length)})
+			d.rdma(f, s, EventWriteFirst, at, w.handle, w.offset, int64(w.length), 0)
 		}
 	}
 	if !w.active {
@@ -311,8 +310,7 @@ func (d *Dissector) writePacket(f *flow, p *rocev2.Packet, info *rocev2.OpcodeIn
 	if info.Last {
 		w.active = false
 		if s != nil {
-			d.event(s.txn, Event{Time: at.time, Packet: at.packet, Event: EventWriteLast, From: s.txn.role(f.side)},
-				eventNumbers{handle: Hex32(w.handle), offset: Hex64(w.offset), bytes: w.moved, packets: w.packets})
+			d.rdma(f, s, EventWriteLast, at, w.handle, w.offset, w.moved, w.packets)
 		}
 	}
 }
@@ -348,8 +346,7 @@ func (d *Dissector) readRequest(f *flow, p *rocev2.Packet, at stamp) {
 	s := d.target(f, r.handle, r.offset, r.length, at, "RDMA Read")
 	r.segment = s.ref()
 	if s != nil {
-		d.event(s.txn, Event{Time: at.time, Packet: at.packet, Event: EventRead, From: s.txn.role(f.side)},
-			eventNumbers{handle: Hex32(r.handle), offset: Hex64(r.offset), bytes: int64(r.length)})
+		d.rdma(f, s, EventRead, at, r.handle, r.offset, int64(r.length), 0)
 	}
 	f.reads = append(f.reads, r)
 	switch {
@@ -548,8 +545,7 @@ func (d *Dissector) readResponse(f, asker *flow, p *rocev2.Packet, at stamp) {
 		return
 	}
 	if s != nil {
-		d.event(s.txn, Event{Time: at.time, Packet: at.packet, Event: EventReadDone, From: s.txn.role(f.side)},
-			eventNumbers{handle: Hex32(r.handle), offset: Hex64(r.offset), bytes: r.moved, packets: r.packets})
+		d.rdma(f, s, EventReadDone, at, r.handle, r.offset, r.moved, r.packets)
 	}
 	if asker.loose && r == asker.reads[len(asker.reads)-1] { // now its extent is known
 		asker.loose, asker.expect = false, (r.psn+uint32(r.packets))&rocev2.PSNMask

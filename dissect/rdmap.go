@@ -297,8 +297,7 @@ func (d *Dissector) taggedWrite(f *flow, s *iwarp.Segment, size int, at stamp) {
 		memory := d.target(f, s.STag, s.Offset, uint32(size), at, "RDMA Write")
 		w.segment = memory.ref()
 		if memory != nil {
-			d.event(memory.txn, Event{Time: at.time, Packet: at.packet, Event: EventWriteFirst, From: memory.txn.role(f.side)},
-				eventNumbers{handle: Hex32(w.handle), offset: Hex64(w.offset), bytes: -1})
+			d.rdma(f, memory, EventWriteFirst, at, w.handle, w.offset, -1, 0)
 		}
 	}
 	w.packets++
@@ -312,8 +311,7 @@ func (d *Dissector) taggedWrite(f *flow, s *iwarp.Segment, size int, at stamp) {
 	}
 	w.active = false
 	if memory != nil {
-		d.event(memory.txn, Event{Time: at.time, Packet: at.packet, Event: EventWriteLast, From: memory.txn.role(f.side)},
-			eventNumbers{handle: Hex32(w.handle), offset: Hex64(w.offset), bytes: w.moved, packets: w.packets})
+		d.rdma(f, memory, EventWriteLast, at, w.handle, w.offset, w.moved, w.packets)
 	}
 }
 
@@ -329,8 +327,7 @@ func (d *Dissector) untaggedRead(f *flow, h *iwarp.ReadRequestHeader, at stamp) 
 	memory := d.target(f, r.handle, r.offset, r.length, at, "RDMA Read")
 	r.segment = memory.ref()
 	if memory != nil {
-		d.event(memory.txn, Event{Time: at.time, Packet: at.packet, Event: EventRead, From: memory.txn.role(f.side)},
-			eventNumbers{handle: Hex32(r.handle), offset: Hex64(r.offset), bytes: int64(r.length)})
+		d.rdma(f, memory, EventRead, at, r.handle, r.offset, int64(r.length), 0)
 	}
 	f.reads = append(f.reads, r)
 }
@@ -360,8 +357,7 @@ func (d *Dissector) taggedResponse(f *flow, s *iwarp.Segment, size int, at stamp
 		return
 	}
 	if memory != nil {
-		d.event(memory.txn, Event{Time: at.time, Packet: at.packet, Event: EventReadDone, From: memory.txn.role(f.side)},
-			eventNumbers{handle: Hex32(r.handle), offset: Hex64(r.offset), bytes: r.moved, packets: r.packets})
+		d.rdma(f, memory, EventReadDone, at, r.handle, r.offset, r.moved, r.packets)
 	}
 	d.dropRead(asker, i)
 }

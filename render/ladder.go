@@ -200,7 +200,7 @@ func makeRungs(theme *Theme, r *dissect.Transaction) []rung {
 	if writeFirst != nil { // its end was not seen
 		rungs = append(rungs, rung{
 			at: writeFirst.Time, packets: fmt.Sprint(writeFirst.Packet), double: true, ink: theme.warn,
-			text: fmt.Sprintf("RDMA Write of %s B %v, unfinished", Bytes(*writeFirst.Bytes), *writeFirst.Handle),
+			text: fmt.Sprintf("RDMA Write to %v, unfinished", *writeFirst.Handle),
 		})
 	}
 	return rungs

@@ -1,0 +1,198 @@
+package dissect_test
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"testing"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/rocev2"
+)
+
+// wire makes RoCEv2 frames between a client, 10.0.0.1, and a server, 10.0.0.2.
+type wire struct {
+	t      *testing.T
+	d      *dissect.Dissector
+	number int64
+}
+
+// send sends a packet from the client, or the server, at a time in ms.
+func (w *wire) send(fromServer bool, at int64, parts ...gopacket.SerializableLayer) {
+	w.t.Helper()
+	src, dst := net.IP{10, 0, 0, 1}, net.IP{10, 0, 0, 2}
+	if fromServer {
+		src, dst = dst, src
+	}
+	all := append([]gopacket.SerializableLayer{
+		&layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: src, DstIP: dst},
+		&layers.UDP{SrcPort: 49152, DstPort: rocev2.UDPPort},
+	}, parts...)
+	buf := gopacket.NewSerializeBuffer()
+	if err := gopacket.SerializeLayers(buf, gopacket.SerializeOptions{FixLengths: true}, all...); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := rocev2.FixICRC(buf.Bytes()); err != nil {
+		w.t.Fatal(err)
+	}
+	w.number++
+	w.d.Frame(&capture.Frame{Number: w.number, Time: at * 1e6, LinkType: capture.LinkRaw, Length: len(buf.Bytes()), Data: buf.Bytes()})
+}
+
+// cm sends a message of the connection manager.
+func (w *wire) cm(fromServer bool, at int64, attribute rocev2.CMAttribute, message gopacket.SerializableLayer) {
+	w.t.Helper()
+	w.send(fromServer, at, &rocev2.BTH{Opcode: 0x64, DestQPN: 1, PKey: 0xffff}, &rocev2.DETH{QKey: 0x80010000, SourceQPN: 1},
+		&rocev2.MAD{BaseVersion: 1, Class: rocev2.ClassCM, ClassVersion: 2, Method: 3, Attribute: attribute}, message)
+}
+
+func request(id, qpn, psn uint32) *rocev2.REQ {
+	return &rocev2.REQ{LocalCommID: id, ServiceID: 0x0000000001064e51, LocalQPN: qpn, StartingPSN: psn, PathMTU: 3}
+}
+
+// null is a NULL Call, or the Reply to it, inline.
+func null(xid uint32, reply bool) gopacket.Payload {
+	b := []byte{}
+	word := func(v ...uint32) {
+		for _, v := range v {
+			b = append(b, byte(v>>24), byte(v>>16), byte(v>>8), byte(v))
+		}
+	}
+	word(xid, 1, 32, 0, 0, 0, 0, xid)
+	if reply {
+		word(1, 0, 0, 0, 0)
+	} else {
+		word(0, 2, 100003, 3, 0, 0, 0, 0, 0)
+	}
+	return b
+}
+
+func (w *wire) message(fromServer bool, at int64, qpn, psn, xid uint32, reply bool) {
+	w.t.Helper()
+	w.send(fromServer, at, &rocev2.BTH{Opcode: 0x04, DestQPN: qpn, PSN: psn, PKey: 0xffff}, null(xid, reply))
+}
+
+// newWire collects the connections and transactions that come out, a line each.
+func newWire(t *testing.T) (*wire, *[]string) {
+	lines := &[]string{}
+	w := &wire{t: t, d: dissect.New(dissect.Handler{
+		Connection: func(c *dissect.Connection) {
+			reason := "open"
+			if c.CloseReason != nil {
+				reason = *c.CloseReason
+			}
+			*lines = append(*lines, fmt.Sprintf("connection %d %s established %t, %d transactions, %s", c.ID, c.Handshake, c.Established != nil, c.Transactions, reason))
+		},
+		Transaction: func(r *dissect.Transaction) {
+			line := fmt.Sprintf("transaction %v on %d %s", r.XID, r.Connection, r.Status)
+			if r.RetransmitOf != nil {
+				line += fmt.Sprintf(" repeats %d", *r.RetransmitOf)
+			}
+			*lines = append(*lines, line)
+		},
+	}, dissect.Options{})}
+	return w, lines
+}
+
+func expect(t *testing.T, got *[]string, want ...string) {
+	t.Helper()
+	slices.Sort(*got)
+	slices.Sort(want)
+	if !slices.Equal(*got, want) {
+		t.Errorf("\n got %q\nwant %q", *got, want)
+	}
+}
+
+// TestReject: a connection that the server refuses.
+func TestReject(t *testing.T) {
+	w, lines := newWire(t)
+	w.cm(false, 0, rocev2.CMReq, request(7, 17, 100))
+	w.cm(true, 1, rocev2.CMMra, &rocev2.MRA{LocalCommID: 9, RemoteCommID: 7})
+	w.cm(true, 2, rocev2.CMRej, &rocev2.REJ{LocalCommID: 0, RemoteCommID: 7, Reason: 28})
+	w.cm(true, 3, rocev2.CMRej, &rocev2.REJ{LocalCommID: 0, RemoteCommID: 7, Reason: 28}) // sent again
+	w.d.Finish()
+	expect(t, lines, "connection 0 seen established false, 0 transactions, rejected: consumer reject")
+}
+
+// TestReuse: a queue pair's number that is used again is a new connection, and a
+// Call repeated on it is known.
+func TestReuse(t *testing.T) {
+	w, lines := newWire(t)
+	for i, at := range []int64{0, 1000} { // both ends use the same numbers again
+		id := uint32(7 + i)
+		w.cm(false, at, rocev2.CMReq, request(id, 17, 500))
+		w.cm(false, at+1, rocev2.CMReq, request(id, 17, 500)) // sent again: no other connection
+		w.cm(true, at+2, rocev2.CMRep, &rocev2.REP{LocalCommID: 90 + id, RemoteCommID: id, LocalQPN: 17, StartingPSN: 0xffffff})
+		w.cm(false, at+3, rocev2.CMRtu, &rocev2.RTU{LocalCommID: id, RemoteCommID: 90 + id})
+		w.message(false, at+4, 17, 0xffffff, 1, false) // the PSN that the server named; then it wraps
+		w.message(true, at+5, 17, 500, 1, true)
+		w.message(false, at+6, 17, 0, 2, false) // no Reply the first time
+		if i == 1 {
+			w.message(true, at+7, 17, 501, 2, true)
+			w.cm(true, at+8, rocev2.CMDreq, &rocev2.DREQ{LocalCommID: 90 + id, RemoteCommID: id, RemoteQPN: 17})
+			w.cm(false, at+9, rocev2.CMDrep, &rocev2.DREP{LocalCommID: id, RemoteCommID: 90 + id})
+		}
+	}
+	w.d.Finish()
+	expect(t, lines,
+		"transaction 0x00000001 on 0 complete", "transaction 0x00000002 on 0 no_reply",
+		"connection 0 seen established true, 2 transactions, queue pair used again",
+		"transaction 0x00000001 on 1 complete", "transaction 0x00000002 on 1 complete repeats 2",
+		"connection 1 seen established true, 2 transactions, disconnect")
+}
+
+// TestHalfHandshake: REQ or REP is not in the capture; the connection is found
+// all the same.
+func TestHalfHandshake(t *testing.T) {
+	for _, missing := range []string{"REQ", "REP"} {
+		t.Run(missing, func(t *testing.T) {
+			w, lines := newWire(t)
+			if missing != "REQ" {
+				w.cm(false, 0, rocev2.CMReq, request(7, 17, 500))
+			}
+			if missing != "REP" {
+				w.cm(true, 2, rocev2.CMRep, &rocev2.REP{LocalCommID: 97, RemoteCommID: 7, LocalQPN: 18, StartingPSN: 900})
+			}
+			w.message(false, 4, 18, 900, 1, false)
+			w.send(true, 5, &rocev2.BTH{Opcode: 0x11, DestQPN: 17, PSN: 900, PKey: 0xffff}, &rocev2.AETH{Syndrome: 31})
+			w.message(true, 6, 17, 500, 1, true)
+			w.d.Finish()
+			found := 0
+			for _, line := range *lines {
+				if line == "transaction 0x00000001 on 0 complete" {
+					found++
+				}
+			}
+			if len(*lines) != 2 || found != 1 {
+				t.Errorf("%q", *lines)
+			}
+		})
+	}
+}
+
+// TestCreditLimit: more Calls in flight than credits granted break a rule, and
+// granting none does.
+func TestCreditLimit(t *testing.T) {
+	var rules []string
+	w := &wire{t: t, d: dissect.New(dissect.Handler{Finding: func(f *dissect.Finding) { rules = append(rules, fmt.Sprintf("%s %v", f.Rule, *f.XID)) }}, dissect.Options{})}
+	w.cm(false, 0, rocev2.CMReq, request(7, 17, 500))
+	w.cm(true, 1, rocev2.CMRep, &rocev2.REP{LocalCommID: 97, RemoteCommID: 7, LocalQPN: 18, StartingPSN: 0})
+	w.message(false, 2, 18, 0, 1, false)
+	w.message(false, 3, 18, 1, 2, false) // before the first Reply there is one credit
+	w.message(true, 4, 17, 500, 1, true) // grants 32
+	for i := range uint32(32) {
+		w.message(false, 5, 18, 2+i, 3+i, false)
+	}
+	zero := null(2, true)
+	zero[11] = 0
+	w.send(true, 6, &rocev2.BTH{Opcode: 0x04, DestQPN: 17, PSN: 501, PKey: 0xffff}, zero)
+	w.d.Finish()
+	want := []string{"credit-limit-exceeded 0x00000002", "credit-limit-exceeded 0x00000022", "credits-granted-zero 0x00000002"}
+	if !slices.Equal(rules, want) {
+		t.Errorf("findings %q, want %q", rules, want)
+	}
+}
