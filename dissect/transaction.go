@@ -154,7 +154,7 @@ func (d *Dissector) call(f *flow, m *message, h *rpcrdma.Header, err error, rpc 
 	case len(h.Reads) > 0:
 		t.call.Form = "chunked"
 	}
-	if err == nil && m.whole {
+	if err == nil && m.whole && headerKnown(h) {
 		t.payload = int64(m.length - h.Length)
 		t.call.PayloadBytes = &t.payload
 		for i := range t.segments {
@@ -194,13 +194,19 @@ func appendBounded(list []pending, p pending) []pending {
 	return append(list, p)
 }
 
+// headerKnown says whether the end of a header is known: of other versions only
+// the fixed words are, and errors.
+func headerKnown(h *rpcrdma.Header) bool {
+	return h.Length >= rpcrdma.FixedLen && (h.Vers == rpcrdma.Version || h.Proc == rpcrdma.Error)
+}
+
 // fillMessage fills in one side of the record.
 func (d *Dissector) fillMessage(to *Message, m *message, h *rpcrdma.Header, err error, header, send *int) {
 	*to = Message{
 		Time: m.first.time, Packet: m.first.packet, LastPacket: m.last.packet, lastTime: m.last.time,
 		RDMAVers: h.Vers, RDMAProc: h.Proc.String(), Credits: h.Credits,
 	}
-	if err == nil && h.Length >= rpcrdma.FixedLen {
+	if err == nil && headerKnown(h) {
 		*header = h.Length
 		to.HeaderBytes = header
 	}
@@ -240,7 +246,7 @@ func (d *Dissector) reply(f *flow, m *message, h *rpcrdma.Header, err error, rpc
 			t.rdmaRange = VersionRange{h.VersLow, h.VersHigh}
 			t.rec.RDMAErrorRange = &t.rdmaRange
 		}
-	case err == nil:
+	case err == nil && headerKnown(h):
 		d.returned(f, t, m, h, orphan)
 		d.replyRPC(t, m, h, rpc, rpcErr, payload)
 	}

@@ -371,14 +371,27 @@ func (t *Text) Finding(r *dissect.Finding) error {
 	return err
 }
 
+// counted is a number and what it counts, whose first noun gets an s.
+func counted(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	for _, noun := range []string{"error", "warning", "packet", "fragment", "CRC", "connection", "transaction"} {
+		if before, after, found := strings.Cut(what, noun); found {
+			return fmt.Sprintf("%d %s%ss%s", n, before, noun, after)
+		}
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
 // Summary writes what there was, and what could not be read.
 func (t *Text) Summary(r *dissect.Summary) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d packets", r.Packets)
+	b.WriteString(counted(r.Packets, "packet"))
 	if r.First != nil && r.Last != nil {
 		fmt.Fprintf(&b, " in %s", Duration(int64(*r.Last-*r.First)))
 	}
-	fmt.Fprintf(&b, ", %d of RDMA; %d connections; ", r.RDMA, r.Connections)
+	fmt.Fprintf(&b, ", %d of RDMA; %s; ", r.RDMA, counted(int64(r.Connections), "connection"))
 	total := int64(0)
 	var parts []string
 	for _, s := range []string{dissect.StatusComplete, dissect.StatusNoReply, dissect.StatusNoCall, dissect.StatusRDMAError} {
@@ -387,7 +400,7 @@ func (t *Text) Summary(r *dissect.Summary) error {
 			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(s, "_", " ")))
 		}
 	}
-	fmt.Fprintf(&b, "%d transactions", total)
+	b.WriteString(counted(total, "transaction"))
 	if len(parts) > 0 {
 		fmt.Fprintf(&b, " (%s)", strings.Join(parts, ", "))
 	}

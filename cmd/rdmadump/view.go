@@ -310,8 +310,8 @@ func (p *progress) update() {
 	}
 	if p.bar == nil {
 		p.bar = progressbar.NewOptions64(p.total,
-			progressbar.OptionSetWriter(p.o.stderr), progressbar.OptionShowBytes(true), progressbar.OptionClearOnFinish(),
-			progressbar.OptionSetDescription("reading"), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionFullWidth())
+			progressbar.OptionSetWriter(p.o.stderr), progressbar.OptionClearOnFinish(), progressbar.OptionSetDescription("reading"),
+			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionFullWidth(), progressbar.OptionSetPredictTime(false))
 	}
 	read, _ := p.source.Progress()
 	p.bar.Set64(read)
