@@ -221,7 +221,7 @@ func DropPrivileges() error {
 		if id, err := fmt.Sscan(os.Getenv("SUDO_UID")+" "+os.Getenv("SUDO_GID"), &uid, &gid); err != nil || id != 2 {
 			uid, gid = 65534, 65534
 		}
-		if err := unix.Setgroups(nil); err != nil {
+		if err := unix.Setgroups(nil); err != nil && !errors.Is(err, unix.EPERM) { // a user namespace may forbid it
 			return fmt.Errorf("dropping privileges: %w", err)
 		}
 		if err := unix.Setresgid(gid, gid, gid); err != nil {

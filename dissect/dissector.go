@@ -58,13 +58,14 @@ type Dissector struct {
 	options Options
 	summary Summary
 
-	link   capture.Link
-	packet rocev2.Packet
-	late   rocev2.Packet // a held packet, decoded again
-	cm     cmMessages
-	header rpcrdma.Header
-	rpc    oncrpc.Header
-	sent   message
+	link    capture.Link
+	packet  rocev2.Packet
+	late    rocev2.Packet // a held packet, decoded again
+	cm      cmMessages
+	header  rpcrdma.Header
+	rpc     oncrpc.Header
+	longRPC oncrpc.Header // of a Long Call
+	sent    message
 
 	compound nfs.Compound
 	scratch  []byte

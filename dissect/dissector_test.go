@@ -514,10 +514,10 @@ func TestLongCall(t *testing.T) {
 	var ops []string
 	read(t, "rocev2-long42.pcap.zst", dissect.Handler{Transaction: func(r *dissect.Transaction) {
 		if r.Call.Form == "long" {
-			ops = append(ops, strings.Join(r.Operations, " "))
+			ops = append(ops, fmt.Sprintf("%s %s %s %s", r.Operations, *r.RPCStatus, *r.NFSStatus, *r.Operation))
 		}
 	}}, dissect.Options{})
-	if !slices.Equal(ops, []string{"SEQUENCE PUTFH SETXATTR GETATTR"}) {
+	if !slices.Equal(ops, []string{"[SEQUENCE PUTFH SETXATTR GETATTR] SUCCESS NFS4_OK SETXATTR"}) {
 		t.Errorf("Long Calls: %q", ops)
 	}
 }

@@ -65,8 +65,8 @@ func (d *Dissector) longCall(t *txn) {
 		return
 	}
 	d.scratch = t.gather(d.scratch[:0], readChunk, 0, false)
-	if d.rpc.Decode(d.scratch) == nil && d.rpc.Type == oncrpc.Call {
-		d.callRPC(t, &d.rpc, d.scratch)
+	if rpc := &d.longRPC; rpc.Decode(d.scratch) == nil && rpc.Type == oncrpc.Call { // d.rpc may be the Reply's
+		d.callRPC(t, rpc, d.scratch)
 	}
 }
 
