@@ -200,3 +200,48 @@ func values(p *dissect.Packet) *seen {
 	}
 	return s
 }
+
+// TestTsharkCompounds holds the operations and the status of NFSv4 COMPOUNDs,
+// short, chunked and long, against tshark.
+func TestTsharkCompounds(t *testing.T) {
+	tshark, err := exec.LookPath("tshark")
+	if err != nil {
+		t.Skip("tshark is not installed; on Debian: apt-get install tshark")
+	}
+	for _, name := range []string{"rocev2-nfs41.pcap.zst", "rocev2-long42.pcap.zst", "rocev2-data42.pcap.zst", "lab-nfs40.pcap.zst"} {
+		plain := filepath.Join(t.TempDir(), "capture")
+		if err := os.WriteFile(plain, decompressed(t, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(tshark, "-r", plain, "-Y", "rpc", "-T", "fields", "-e", "rpc.msgtyp", "-e", "rpc.xid", "-e", "nfs.opcode", "-e", "nfs.nfsstat4").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		operations, failed := map[string]int{}, map[string]bool{}
+		for line := range strings.Lines(string(out)) {
+			c := strings.Split(strings.TrimRight(line, "\n"), "\t")
+			xid, _, _ := strings.Cut(c[1], ",")
+			switch {
+			case strings.HasPrefix(c[0], "0") && c[2] != "":
+				operations[xid] = strings.Count(c[2], ",") + 1
+			case strings.HasPrefix(c[0], "1") && c[3] != "":
+				failed[xid] = !strings.HasPrefix(c[3], "0")
+			}
+		}
+		compared := 0
+		read(t, name, dissect.Handler{Transaction: func(r *dissect.Transaction) {
+			xid := r.XID.String()
+			bad, known := failed[xid]
+			if operations[xid] == 0 || !known {
+				return
+			}
+			compared++
+			if len(r.Operations) != operations[xid] || r.NFSStatus == nil || (*r.NFSStatus != "NFS4_OK") != bad {
+				t.Errorf("%s: %s: operations %v, status %v; tshark has %d, failed %t", name, xid, r.Operations, r.NFSStatus, operations[xid], bad)
+			}
+		}}, dissect.Options{})
+		if compared < 95 {
+			t.Errorf("%s: only %d compared", name, compared)
+		}
+	}
+}

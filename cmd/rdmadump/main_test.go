@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,9 +13,6 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	"golang.org/x/sys/unix"
-
-	"github.com/rdmadump/rdmadump/capture"
 )
 
 func TestMain(m *testing.M) {
@@ -56,36 +52,6 @@ func TestScript(t *testing.T) {
 				exec.Command("ip", "-n", probe, "link", "add", "probe0", "type", "veth", "peer", "name", "probe1").Run() == nil, nil
 		},
 	})
-}
-
-// replay sends the frames of a capture out of an interface.
-func replay(args []string) int {
-	f, err := capture.Open(args[0])
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	i, err := net.InterfaceByName(args[1])
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	var frame capture.Frame
-	for n := 0; f.Next(&frame) == nil; n++ {
-		if err := unix.Sendto(fd, frame.Data, 0, &unix.SockaddrLinklayer{Ifindex: i.Index}); err != nil {
-			fmt.Fprintf(os.Stderr, "frame %d of %d bytes: %v\n", frame.Number, len(frame.Data), err)
-			return 1
-		}
-		if n%64 == 63 {
-			time.Sleep(time.Millisecond)
-		}
-	}
-	return 0
 }
 
 // TestLivePipe: records come out of a pipe as packets arrive, while it is open.
