@@ -142,6 +142,24 @@ func TestSchemas(t *testing.T) {
 		}
 		record("summary", s)
 	}
+	interfaces, err := capture.Interfaces("/sys")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range interfaces {
+		counts["interface"]++
+		line, err := render.AppendJSON(nil, i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(line))
+		if err == nil {
+			err = schemas["interface"].Validate(doc)
+		}
+		if err != nil {
+			t.Errorf("%v\n%s", err, line)
+		}
+	}
 	for kind := range schemas {
 		if counts[kind] == 0 {
 			t.Errorf("no %s was checked", kind)

@@ -175,25 +175,13 @@ func (s *sink) line(line []byte) {
 
 // hold keeps a record until the end. With --top only the best are kept.
 func (s *sink) hold(record any, text func(any) error) {
-	key := s.fields.Get(record, s.sortPath)
-	order := func(a, b any) int {
-		if s.descending && a != nil && b != nil {
-			return query.Order(b, a)
-		}
-		return query.Order(a, b)
+	h := held{key: s.fields.Get(record, s.sortPath), show: text}
+	if n := len(s.held); s.o.top > 0 && n >= 2*s.o.top { // now and then, let go of those that have no chance
+		s.order()
 	}
-	at, _ := slices.BinarySearchFunc(s.held, key, func(h held, key any) int {
-		if c := order(h.key, key); c != 0 {
-			return c
-		}
-		return -1 // those that are alike keep their order
-	})
-	if s.o.top > 0 && at >= s.o.top {
-		return
-	}
-	line, err := render.AppendJSON(nil, record)
+	var err error
+	h.json, err = render.AppendJSON(nil, record)
 	s.fail(err)
-	h := held{key: key, json: line, show: text}
 	switch record.(type) {
 	case *dissect.Transaction:
 		h.make = func() any { return new(dissect.Transaction) }
@@ -202,14 +190,27 @@ func (s *sink) hold(record any, text func(any) error) {
 	case *dissect.Finding:
 		h.make = func() any { return new(dissect.Finding) }
 	}
-	s.held = slices.Insert(s.held, at, h)
+	s.held = append(s.held, h)
+}
+
+// order puts what is held in order; those that are alike stay as they came, and
+// null comes last either way.
+func (s *sink) order() {
+	slices.SortStableFunc(s.held, func(a, b held) int {
+		if s.descending && a.key != nil && b.key != nil {
+			return query.Order(b.key, a.key)
+		}
+		return query.Order(a.key, b.key)
+	})
 	if s.o.top > 0 && len(s.held) > s.o.top {
+		clear(s.held[s.o.top:])
 		s.held = s.held[:s.o.top]
 	}
 }
 
 // release shows what was held, in order.
 func (s *sink) release() {
+	s.order()
 	for _, h := range s.held {
 		if s.done() {
 			return
