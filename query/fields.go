@@ -70,10 +70,18 @@ func (f *recordFields) Has(path string) bool     { _, ok := f.paths[path]; retur
 func (f *recordFields) Names() []string          { return f.names }
 func (f *recordFields) Alias(name string) string { return f.aliases[name] }
 
-func (f *recordFields) Get(record any, path string) any {
+func (f *recordFields) Get(record any, path string) any { return f.get(record, path, plain) }
+
+// raw is Get with values as the record has them: hex numbers and times print
+// themselves.
+func (f *recordFields) raw(record any, path string) any {
+	return f.get(record, path, reflect.Value.Interface)
+}
+
+func (f *recordFields) get(record any, path string, value func(reflect.Value) any) any {
 	var found []any
 	list := false
-	collect(reflect.ValueOf(record), f.paths[path], &found, &list)
+	collect(reflect.ValueOf(record), f.paths[path], value, &found, &list)
 	switch {
 	case list:
 		return found
@@ -84,7 +92,7 @@ func (f *recordFields) Get(record any, path string) any {
 }
 
 // collect follows an index path, through pointers and lists.
-func collect(v reflect.Value, index []int, found *[]any, list *bool) {
+func collect(v reflect.Value, index []int, value func(reflect.Value) any, found *[]any, list *bool) {
 	for v.Kind() == reflect.Pointer {
 		if v.IsNil() {
 			return
@@ -94,15 +102,15 @@ func collect(v reflect.Value, index []int, found *[]any, list *bool) {
 	if v.Kind() == reflect.Slice {
 		*list = true
 		for i := range v.Len() {
-			collect(v.Index(i), index, found, list)
+			collect(v.Index(i), index, value, found, list)
 		}
 		return
 	}
 	if len(index) == 0 {
-		*found = append(*found, plain(v))
+		*found = append(*found, value(v))
 		return
 	}
-	collect(v.Field(index[0]), index[1:], found, list)
+	collect(v.Field(index[0]), index[1:], value, found, list)
 }
 
 // plain turns a value into one of expr's kinds: numbers are ints, hex numbers
@@ -135,7 +143,7 @@ func plain(v reflect.Value) any {
 			}
 			var found []any
 			list := false
-			if collect(v.Field(i), nil, &found, &list); list {
+			if collect(v.Field(i), nil, plain, &found, &list); list {
 				members[tag] = found
 			} else if len(found) == 1 {
 				members[tag] = found[0]

@@ -89,6 +89,7 @@ func (o *options) completions(root *cobra.Command) {
 			}
 		}
 		cmd.RegisterFlagCompletionFunc("sort", words(fields.Names()...))
+		cmd.RegisterFlagCompletionFunc("field", words(fields.Names()...))
 		if cmd.Name() == "stats" {
 			cmd.RegisterFlagCompletionFunc("by", words("program", "procedure", "operation"))
 		}

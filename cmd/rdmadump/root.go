@@ -22,6 +22,7 @@ type options struct {
 	output   string
 	filter   string
 	jq       string
+	fields   []string
 	xids     []string
 	conns    []int
 	count    int64
@@ -53,7 +54,8 @@ const example = `  rdmadump nfs.pcap                       the RPC transactions 
   rdmadump nfs.pcap -Y 'latency > 5ms and "READ" in operations'
   rdmadump nfs.pcap --top 10              the ten slowest
   rdmadump -o json nfs.pcap | jq 'select(.status == "no_reply")'
-  zcat ring.pcap*.gz | rdmadump -         a capture from standard input
+  rdmadump packets nfs.pcap -e number -e bth.psn -e reth.r_key
+  ssh host cat nfs.pcap.zst | rdmadump -  a capture from standard input
   rdmadump live -i eth0                   live, on Linux
   ibdump -d mlx5_0 -w - | rdmadump live - live, of a hardware RDMA device`
 
@@ -110,6 +112,7 @@ Exit status: 0 done; 1 check found an error; 2 wrong usage or unreadable input;
 	f.StringVarP(&o.output, "output", "o", "text", "`text` or json (one record a line)")
 	f.StringVarP(&o.filter, "filter", "Y", "", "keep the records that match this `expression`")
 	f.StringVar(&o.jq, "jq", "", "run this jq `program` on each record's JSON")
+	f.StringSliceVarP(&o.fields, "field", "e", nil, "print only this `field` (repeat for more), tabs between them")
 	f.StringSliceVar(&o.xids, "xid", nil, "only the transactions with this `XID` (repeat for more)")
 	f.IntSliceVar(&o.conns, "conn", nil, "only the connection with this `number` (repeat for more)")
 	f.Int64VarP(&o.count, "count", "c", 0, "stop after `N` records")

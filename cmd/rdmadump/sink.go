@@ -25,6 +25,7 @@ type sink struct {
 	packets       *render.Packets
 	filter        *query.Filter
 	jq            *gojq.Code
+	columns       *query.Columns
 	fields        query.Fields
 	sortPath      string
 	descending    bool
@@ -64,6 +65,14 @@ func newSink(o *options, v view) (*sink, error) {
 		}
 		if err != nil {
 			return nil, fmt.Errorf("--jq %s: %w", o.jq, err)
+		}
+	}
+	if len(o.fields) > 0 {
+		if o.output == "json" {
+			return nil, fmt.Errorf("-e goes with text; of JSON, --jq picks fields")
+		}
+		if s.columns, err = query.NewColumns(o.fields, v.fields); err != nil {
+			return nil, fmt.Errorf("-e: %w", err)
 		}
 	}
 	order := o.sort
@@ -125,11 +134,16 @@ func (s *sink) show(record any, text func(any) error) bool {
 // emit writes a record.
 func (s *sink) emit(record any, text func(any) error) {
 	s.written++
-	if s.o.output == "json" {
+	switch {
+	case s.o.output == "json":
 		s.record(record)
-		return
+	case s.columns != nil:
+		s.buffer = s.columns.Append(s.buffer[:0], record)
+		_, err := s.w.Write(s.buffer)
+		s.fail(err)
+	default:
+		s.fail(text(record))
 	}
-	s.fail(text(record))
 }
 
 // record writes a record as JSON.
@@ -215,14 +229,14 @@ func (s *sink) release() {
 		if s.done() {
 			return
 		}
-		s.written++
 		if s.o.output == "json" {
+			s.written++
 			s.line(h.json)
 			continue
 		}
 		record := h.make()
 		s.fail(json.Unmarshal(h.json, record))
-		s.fail(h.show(record))
+		s.emit(record, h.show)
 	}
 }
 

@@ -1,0 +1,126 @@
+package query
+
+import (
+	"encoding"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/field"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// Columns writes chosen fields of records, a line a record: tabs between fields,
+// commas between the values of a list, nothing for null, as tshark -T fields
+// does.
+type Columns struct {
+	fields Fields
+	list   []column
+}
+
+// column is one field. In packets, rows are what the tables call so.
+type column struct {
+	path string
+	rows []tableRow
+}
+
+type tableRow struct {
+	table *field.Header
+	row   *field.Field
+}
+
+// NewColumns resolves the names of fields, JSON's or Wireshark's.
+func NewColumns(names []string, fields Fields) (*Columns, error) {
+	c := &Columns{fields: fields}
+	for _, name := range names {
+		path, err := Resolve(name, fields)
+		if err != nil {
+			return nil, err
+		}
+		col := column{path: path}
+		if fields == Packets {
+			for _, h := range field.All {
+				for i := range h.Fields {
+					if h.Name+"."+h.Fields[i].Name == path {
+						col.rows = append(col.rows, tableRow{h, &h.Fields[i]})
+					}
+				}
+			}
+		}
+		c.list = append(c.list, col)
+	}
+	return c, nil
+}
+
+// Append appends the line of a record.
+func (c *Columns) Append(b []byte, record any) []byte {
+	packet, _ := record.(*dissect.Packet)
+	for i := range c.list {
+		if i > 0 {
+			b = append(b, '\t')
+		}
+		col := &c.list[i]
+		switch f, isRecord := c.fields.(*recordFields); {
+		case packet != nil && col.rows != nil:
+			b = col.appendRows(b, packet)
+		case isRecord:
+			b = appendValue(b, f.raw(record, col.path))
+		default:
+			b = appendValue(b, c.fields.Get(record, col.path))
+		}
+	}
+	return append(b, '\n')
+}
+
+// appendRows appends what a packet's tables have of a field, without boxing the
+// values: there is a line for each packet.
+func (col *column) appendRows(b []byte, p *dissect.Packet) []byte {
+	first := true
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		if n.Table == nil {
+			continue
+		}
+		for _, r := range col.rows {
+			if r.table != n.Table || !r.row.Whole(n.Data) {
+				continue
+			}
+			if !first {
+				b = append(b, ',')
+			}
+			first = false
+			b = render.AppendPlain(b, r.row, n.Data)
+		}
+	}
+	return b
+}
+
+// appendValue appends a value of any kind, safe for a terminal.
+func appendValue(b []byte, v any) []byte {
+	switch v := v.(type) {
+	case nil:
+		return b
+	case time.Time: // of packets
+		return append(b, dissect.Time(v.UnixNano()).String()...)
+	case []any:
+		for i, element := range v {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendValue(b, element)
+		}
+		return b
+	case encoding.TextMarshaler: // hex numbers, times of records
+		if text, err := v.MarshalText(); err == nil {
+			return append(b, text...)
+		}
+	case int:
+		return strconv.AppendInt(b, int64(v), 10)
+	case bool:
+		return strconv.AppendBool(b, v)
+	case string:
+		return render.AppendClean(b, v)
+	}
+	return render.AppendClean(b, fmt.Sprint(v))
+}
