@@ -72,9 +72,7 @@ func (f *recordFields) Alias(name string) string { return f.aliases[name] }
 
 func (f *recordFields) Get(record any, path string) any { return f.get(record, path, plain) }
 
-// raw is Get with values as the record has them: hex numbers and times print
-// themselves.
-func (f *recordFields) raw(record any, path string) any {
+func (f *recordFields) Raw(record any, path string) any {
 	return f.get(record, path, reflect.Value.Interface)
 }
 
@@ -206,6 +204,8 @@ var Packets Fields = func() *packetFields {
 func (f *packetFields) Has(path string) bool     { return f.known[path] }
 func (f *packetFields) Names() []string          { return f.names }
 func (f *packetFields) Alias(name string) string { return f.aliases[name] }
+
+func (f *packetFields) Raw(record any, path string) any { return f.Get(record, path) }
 
 func (f *packetFields) Get(record any, path string) any {
 	p := record.(*dissect.Packet)

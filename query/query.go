@@ -35,6 +35,9 @@ type Fields interface {
 	// Get reads a field of a record: nil when it is null, a slice when the path
 	// runs through a list.
 	Get(record any, path string) any
+	// Raw is Get with values that print themselves as the record does: hex
+	// numbers are not plain ints.
+	Raw(record any, path string) any
 }
 
 // Filter is a compiled expression.

@@ -62,7 +62,7 @@ func (r *Packets) Packet(p *dissect.Packet) error {
 		b = strconv.AppendInt(b, int64(p.Connection), 10)
 		b = append(b, ' ')
 	}
-	b = AppendClean(b, p.Summary)
+	b = appendClean(b, p.Summary)
 	if p.ICRC == rocev2.ICRCBad {
 		b = append(b, " [bad ICRC]"...)
 	}
@@ -206,7 +206,7 @@ func appendBits(b []byte, f *field.Field, data []byte) []byte {
 
 // appendValue writes a field's value, and its name beside it.
 func appendValue(b []byte, f *field.Field, data []byte) []byte {
-	b = AppendPlain(b, f, data)
+	b = appendPlain(b, f, data)
 	if f.Names != nil && f.Format != field.Enum {
 		if name := f.Names(f.Uint(data)); name != "" {
 			b = append(append(append(b, " ("...), clean(name)...), ')')
@@ -215,8 +215,8 @@ func appendValue(b []byte, f *field.Field, data []byte) []byte {
 	return b
 }
 
-// AppendPlain appends a field's value as text.
-func AppendPlain(b []byte, f *field.Field, data []byte) []byte {
+// appendPlain appends a field's value as text.
+func appendPlain(b []byte, f *field.Field, data []byte) []byte {
 	switch f.Format {
 	case field.Dec:
 		b = strconv.AppendUint(b, f.Uint(data), 10)

@@ -56,14 +56,14 @@ func (t *Theme) severity(s string) ink {
 func clean(s string) string {
 	for i := range len(s) {
 		if s[i] < 0x20 || s[i] >= 0x7f {
-			return string(AppendClean(nil, s))
+			return string(appendClean(nil, s))
 		}
 	}
 	return s
 }
 
-// AppendClean appends text that is safe for a terminal.
-func AppendClean[T string | []byte](b []byte, s T) []byte {
+// appendClean appends text that is safe for a terminal.
+func appendClean[T string | []byte](b []byte, s T) []byte {
 	const set = "0123456789abcdef"
 	for i := range len(s) {
 		if c := s[i]; c < 0x20 || c >= 0x7f {

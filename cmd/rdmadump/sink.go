@@ -25,7 +25,7 @@ type sink struct {
 	packets       *render.Packets
 	filter        *query.Filter
 	jq            *gojq.Code
-	columns       *query.Columns
+	columns       *render.Columns
 	fields        query.Fields
 	sortPath      string
 	descending    bool
@@ -71,7 +71,7 @@ func newSink(o *options, v view) (*sink, error) {
 		if o.output == "json" {
 			return nil, fmt.Errorf("-e goes with text; of JSON, --jq picks fields")
 		}
-		if s.columns, err = query.NewColumns(o.fields, v.fields); err != nil {
+		if s.columns, err = render.NewColumns(o.fields, v.fields); err != nil {
 			return nil, fmt.Errorf("-e: %w", err)
 		}
 	}

@@ -1,4 +1,4 @@
-package query
+package render
 
 import (
 	"encoding"
@@ -8,19 +8,19 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/field"
-	"github.com/rdmadump/rdmadump/render"
+	"github.com/rdmadump/rdmadump/query"
 )
 
 // Columns writes chosen fields of records, a line a record: tabs between fields,
 // commas between the values of a list, nothing for null, as tshark -T fields
 // does.
 type Columns struct {
-	fields Fields
-	list   []column
+	fields query.Fields
+	list   []chosen
 }
 
-// column is one field. In packets, rows are what the tables call so.
-type column struct {
+// chosen is one field. In packets, rows are what the tables call so.
+type chosen struct {
 	path string
 	rows []tableRow
 }
@@ -31,15 +31,15 @@ type tableRow struct {
 }
 
 // NewColumns resolves the names of fields, JSON's or Wireshark's.
-func NewColumns(names []string, fields Fields) (*Columns, error) {
+func NewColumns(names []string, fields query.Fields) (*Columns, error) {
 	c := &Columns{fields: fields}
 	for _, name := range names {
-		path, err := Resolve(name, fields)
+		path, err := query.Resolve(name, fields)
 		if err != nil {
 			return nil, err
 		}
-		col := column{path: path}
-		if fields == Packets {
+		col := chosen{path: path}
+		if fields == query.Packets {
 			for _, h := range field.All {
 				for i := range h.Fields {
 					if h.Name+"."+h.Fields[i].Name == path {
@@ -61,13 +61,10 @@ func (c *Columns) Append(b []byte, record any) []byte {
 			b = append(b, '\t')
 		}
 		col := &c.list[i]
-		switch f, isRecord := c.fields.(*recordFields); {
-		case packet != nil && col.rows != nil:
+		if packet != nil && col.rows != nil {
 			b = col.appendRows(b, packet)
-		case isRecord:
-			b = appendValue(b, f.raw(record, col.path))
-		default:
-			b = appendValue(b, c.fields.Get(record, col.path))
+		} else {
+			b = appendAny(b, c.fields.Raw(record, col.path))
 		}
 	}
 	return append(b, '\n')
@@ -75,7 +72,7 @@ func (c *Columns) Append(b []byte, record any) []byte {
 
 // appendRows appends what a packet's tables have of a field, without boxing the
 // values: there is a line for each packet.
-func (col *column) appendRows(b []byte, p *dissect.Packet) []byte {
+func (col *chosen) appendRows(b []byte, p *dissect.Packet) []byte {
 	first := true
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
@@ -90,14 +87,14 @@ func (col *column) appendRows(b []byte, p *dissect.Packet) []byte {
 				b = append(b, ',')
 			}
 			first = false
-			b = render.AppendPlain(b, r.row, n.Data)
+			b = appendPlain(b, r.row, n.Data)
 		}
 	}
 	return b
 }
 
-// appendValue appends a value of any kind, safe for a terminal.
-func appendValue(b []byte, v any) []byte {
+// appendAny appends a value of any kind, safe for a terminal.
+func appendAny(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case nil:
 		return b
@@ -108,7 +105,7 @@ func appendValue(b []byte, v any) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = appendValue(b, element)
+			b = appendAny(b, element)
 		}
 		return b
 	case encoding.TextMarshaler: // hex numbers, times of records
@@ -120,7 +117,7 @@ func appendValue(b []byte, v any) []byte {
 	case bool:
 		return strconv.AppendBool(b, v)
 	case string:
-		return render.AppendClean(b, v)
+		return appendClean(b, v)
 	}
-	return render.AppendClean(b, fmt.Sprint(v))
+	return appendClean(b, fmt.Sprint(v))
 }
