@@ -55,11 +55,42 @@ const (
 	CarriesUnknownLink                // of a link type that nobody knows
 )
 
+// HeaderKind is a kind of header below the transport.
+type HeaderKind uint8
+
+// The kinds of header.
+const (
+	HeaderEthernet HeaderKind = iota
+	HeaderVLAN
+	HeaderSLL
+	HeaderSLL2
+	HeaderERF
+	HeaderERFExtension
+	HeaderERFEthernet
+	HeaderIPv4
+	HeaderIPv6
+	HeaderIPv6Extension
+	HeaderUDP
+	HeaderVXLAN
+	HeaderGRE
+	HeaderLRH
+	HeaderGRH
+
+	HeaderKinds // how many there are
+)
+
+var headerNames = [HeaderKinds]string{
+	"ethernet", "vlan", "sll", "sll2", "erf", "erf_extension", "erf_ethernet", "ipv4", "ipv6", "ipv6_extension", "udp", "vxlan", "gre", "lrh", "grh",
+}
+
+// String is the kind's name in JSON, "ethernet".
+func (k HeaderKind) String() string { return headerNames[k] }
+
 // Header says which header stands where in a frame, for those who show it.
 type Header struct {
-	Name   string // "ethernet", "vlan", "ipv4", "udp", ...
-	Offset int    // in the frame, bytes
-	Length int    // bytes
+	Kind   HeaderKind
+	Offset int // in the frame, bytes
+	Length int // bytes
 }
 
 // maxHeaders bounds how deep headers nest: tags, tunnels, extension headers.
@@ -104,11 +135,11 @@ func (l *Link) Decode(f *Frame) Carries {
 
 // add notes a header of n bytes at offset at; false when it is not all there,
 // or nested too deep.
-func (l *Link) add(name string, at, n int) bool {
+func (l *Link) add(kind HeaderKind, at, n int) bool {
 	if at+n > len(l.frame) || l.depth == maxHeaders {
 		return false
 	}
-	l.headers[l.depth] = Header{name, at, n}
+	l.headers[l.depth] = Header{kind, at, n}
 	l.depth++
 	return true
 }
@@ -122,12 +153,12 @@ func (l *Link) link(t LinkType, at, end int) Carries {
 	case LinkRaw, LinkRawBSD, LinkIPv4, LinkIPv6:
 		return l.ipAny(at, end)
 	case LinkSLL:
-		if !l.add("sll", at, 16) {
+		if !l.add(HeaderSLL, at, 16) {
 			return CarriesMalformed
 		}
 		return l.etherType(be.Uint16(l.frame[at+14:]), at+16, end)
 	case LinkSLL2:
-		if !l.add("sll2", at, 20) {
+		if !l.add(HeaderSLL2, at, 20) {
 			return CarriesMalformed
 		}
 		return l.etherType(be.Uint16(l.frame[at:]), at+20, end)
@@ -142,21 +173,21 @@ func (l *Link) link(t LinkType, at, end int) Carries {
 // erf reads an Extensible Record Format header of 16 bytes and its extension
 // headers of 8, each of which says in its top bit whether another follows.
 func (l *Link) erf(at, end int) Carries {
-	if !l.add("erf", at, 16) {
+	if !l.add(HeaderERF, at, 16) {
 		return CarriesMalformed
 	}
 	h := l.frame[at:]
 	more := h[8]&0x80 != 0
 	kind, wire := h[8]&0x7f, int(be.Uint16(h[14:]))
 	for at += 16; more; at += 8 {
-		if !l.add("erf_extension", at, 8) {
+		if !l.add(HeaderERFExtension, at, 8) {
 			return CarriesMalformed
 		}
 		more = l.frame[at]&0x80 != 0
 	}
 	switch kind {
 	case 2: // Ethernet, behind a byte of offset and one of pad
-		if !l.add("erf_ethernet", at, 2) {
+		if !l.add(HeaderERFEthernet, at, 2) {
 			return CarriesMalformed
 		}
 		return l.ethernet(at+2, at+2+wire)
@@ -168,7 +199,7 @@ func (l *Link) erf(at, end int) Carries {
 }
 
 func (l *Link) infiniband(at, end int) Carries {
-	if !l.add("lrh", at, rocev2.LRHLen) {
+	if !l.add(HeaderLRH, at, rocev2.LRHLen) {
 		return CarriesMalformed
 	}
 	h := l.frame[at : at+rocev2.LRHLen]
@@ -188,7 +219,7 @@ func (l *Link) infiniband(at, end int) Carries {
 }
 
 func (l *Link) globalRoute(c Carries, at, end int) Carries {
-	if !l.add("grh", at, rocev2.GRHLen) {
+	if !l.add(HeaderGRH, at, rocev2.GRHLen) {
 		return CarriesMalformed
 	}
 	h := l.frame[at : at+rocev2.GRHLen]
@@ -207,7 +238,7 @@ func (l *Link) globalRoute(c Carries, at, end int) Carries {
 func address16(b []byte) netip.Addr { return netip.AddrFrom16([16]byte(b)).Unmap() }
 
 func (l *Link) ethernet(at, end int) Carries {
-	if !l.add("ethernet", at, 14) {
+	if !l.add(HeaderEthernet, at, 14) {
 		return CarriesMalformed
 	}
 	return l.etherType(be.Uint16(l.frame[at+12:]), at+14, end)
@@ -227,7 +258,7 @@ const (
 
 func (l *Link) etherType(kind uint16, at, end int) Carries {
 	for kind == etherVLAN || kind == etherQinQ || kind == etherQinQOld {
-		if !l.add("vlan", at, 4) {
+		if !l.add(HeaderVLAN, at, 4) {
 			return CarriesMalformed
 		}
 		kind = be.Uint16(l.frame[at+2:])
@@ -267,7 +298,7 @@ func (l *Link) ipv4(at, end int) Carries {
 		return CarriesMalformed
 	}
 	size := int(l.frame[at]&15) * 4
-	if size < 20 || !l.add("ipv4", at, size) {
+	if size < 20 || !l.add(HeaderIPv4, at, size) {
 		return CarriesMalformed
 	}
 	h := l.frame[at : at+size]
@@ -305,7 +336,7 @@ const (
 )
 
 func (l *Link) ipv6(at, end int) Carries {
-	if at+40 > len(l.frame) || l.frame[at]>>4 != 6 || !l.add("ipv6", at, 40) {
+	if at+40 > len(l.frame) || l.frame[at]>>4 != 6 || !l.add(HeaderIPv6, at, 40) {
 		return CarriesMalformed
 	}
 	h := l.frame[at : at+40]
@@ -330,7 +361,7 @@ func (l *Link) ipv6(at, end int) Carries {
 		default:
 			return l.ipPayload(next, at, end)
 		}
-		if !l.add("ipv6_extension", at, size) {
+		if !l.add(HeaderIPv6Extension, at, size) {
 			return CarriesMalformed
 		}
 		l.ipExtended = true
@@ -372,7 +403,7 @@ const portVXLAN = 4789
 
 // datagram reads a UDP header.
 func (l *Link) datagram(at, end int) Carries {
-	if !l.add("udp", at, 8) {
+	if !l.add(HeaderUDP, at, 8) {
 		return CarriesMalformed
 	}
 	h := l.frame[at : at+8]
@@ -389,7 +420,7 @@ func (l *Link) datagram(at, end int) Carries {
 		// the transport then reads as cut.
 		return l.transport(CarriesRoCEv2, at+8, at+size)
 	case portVXLAN:
-		if !l.add("vxlan", at+8, 8) {
+		if !l.add(HeaderVXLAN, at+8, 8) {
 			return CarriesMalformed
 		}
 		return l.ethernet(at+16, end)
@@ -408,7 +439,7 @@ func (l *Link) gre(at, end int) Carries {
 			size += 4
 		}
 	}
-	if !l.add("gre", at, size) {
+	if !l.add(HeaderGRE, at, size) {
 		return CarriesMalformed
 	}
 	return l.etherType(be.Uint16(l.frame[at+2:]), at+size, end)

@@ -81,7 +81,7 @@ func TestLink(t *testing.T) {
 			l.Decode(&capture.Frame{LinkType: c.link, Data: data, Length: len(data)})
 			var names []string
 			for _, h := range l.Headers() {
-				names = append(names, h.Name)
+				names = append(names, h.Kind.String())
 			}
 			offset := l.Offset
 			if l.Carries != c.carries || offset != c.offset || l.Length != c.length || strings.Join(names, " ") != c.headers {

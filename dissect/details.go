@@ -85,18 +85,18 @@ func (d *Dissector) describe(f *capture.Frame, carries capture.Carries, icrc roc
 	for i, h := range l.Headers() {
 		again := 1
 		for _, outer := range l.Headers()[:i] {
-			if outer.Name == h.Name {
+			if outer.Kind == h.Kind {
 				again++
 			}
 		}
-		if table := linkTables[h.Name]; table != nil {
+		if table := linkTables[h.Kind]; table != nil {
 			p.header(table, h.Offset, f.Data[h.Offset:h.Offset+h.Length])
 		} else {
-			p.open(NodeObject, h.Name, h.Name, h.Offset, h.Length)
+			p.open(NodeObject, h.Kind.String(), h.Kind.String(), h.Offset, h.Length)
 			p.close()
 		}
 		if again > 1 { // tags and tunnels repeat: "vlan", "vlan_2"
-			p.rename(h.Offset, h.Name+"_"+itoa(int64(again)))
+			p.rename(h.Offset, h.Kind.String()+"_"+itoa(int64(again)))
 		}
 	}
 	switch carries {
@@ -139,11 +139,11 @@ func (p *Packet) rename(offset int, name string) {
 	}
 }
 
-// linkTables has the tables of the headers that capture.Link finds.
-var linkTables = map[string]*field.Header{
-	"ethernet": &field.Ethernet, "vlan": &field.VLAN, "sll": &field.SLL, "sll2": &field.SLL2, "erf": &field.ERF,
-	"ipv4": &field.IPv4Header, "ipv6": &field.IPv6Header, "udp": &field.UDP, "lrh": &field.LRH, "grh": &field.GRH,
-	"vxlan": &field.VXLAN, "gre": &field.GRE,
+// linkTables has the tables of the headers that capture.Link finds, by kind.
+var linkTables = [capture.HeaderKinds]*field.Header{
+	capture.HeaderEthernet: &field.Ethernet, capture.HeaderVLAN: &field.VLAN, capture.HeaderSLL: &field.SLL, capture.HeaderSLL2: &field.SLL2,
+	capture.HeaderERF: &field.ERF, capture.HeaderIPv4: &field.IPv4Header, capture.HeaderIPv6: &field.IPv6Header, capture.HeaderUDP: &field.UDP,
+	capture.HeaderLRH: &field.LRH, capture.HeaderGRH: &field.GRH, capture.HeaderVXLAN: &field.VXLAN, capture.HeaderGRE: &field.GRE,
 }
 
 func (p *Packet) say(s string) { p.Summary = append(p.Summary, s...) }

@@ -20,14 +20,15 @@ const (
 // String is the word that records use.
 func (r ICRCResult) String() string { return [...]string{"unchecked", "ok", "bad"}[r] }
 
-// maskedMax is room for the masked copy of everything that the ICRC masks:
-// 8 bytes of ones, an IPv4 header with options or a GRH with an LRH, UDP, BTH.
-const maskedMax = 8 + 60 + 8 + BTHLen
+// scratch is room for the masked copy of everything that the ICRC masks (8
+// bytes of ones, an IPv4 header with options or a GRH with an LRH, UDP, BTH),
+// and for all of a small packet: one long CRC is faster than two short ones.
+const scratch = 640
 
 // ICRC computes invariant CRCs. It holds room for the masked headers, so that
 // whoever keeps one allocates nothing per packet; the zero value is ready.
 type ICRC struct {
-	masked [maskedMax]byte
+	masked [scratch]byte
 }
 
 // RoCEv2 computes the invariant CRC of a RoCEv2 packet (IBTA annex A17.3.3).
@@ -53,7 +54,7 @@ func (c *ICRC) RoCEv2(ip, udp, transport []byte) (uint32, bool) {
 	}
 	n += copy(masked[n:], udp[:6])
 	ones(masked[n : n+2])
-	return icrcFrom(masked[:n+2], transport), true
+	return c.sum(n+2, transport), true
 }
 
 // RoCEv1 computes the invariant CRC of a RoCEv1 packet (IBTA annex A16): grh is
@@ -65,7 +66,7 @@ func (c *ICRC) RoCEv1(grh, transport []byte) (uint32, bool) {
 	masked := c.masked[:]
 	ones(masked[:8])
 	maskIPv6(masked[8 : 8+copy(masked[8:], grh)])
-	return icrcFrom(masked[:8+GRHLen], transport), true
+	return c.sum(8+GRHLen, transport), true
 }
 
 // Native computes the invariant CRC of a packet on an InfiniBand link (IBTA
@@ -81,15 +82,19 @@ func (c *ICRC) Native(lrh, grh, transport []byte) (uint32, bool) {
 	if n += copy(masked[n:], grh); n > LRHLen {
 		maskIPv6(masked[LRHLen:n])
 	}
-	return icrcFrom(masked[:n], transport), true
+	return c.sum(n, transport), true
 }
 
-// icrcFrom adds the masked BTH to masked, which has room for it behind its
-// length, and computes the CRC.
-func icrcFrom(masked, transport []byte) uint32 {
-	masked = append(masked, transport[:BTHLen]...)
-	masked[len(masked)-BTHLen+4] = 0xff
-	return crc32.Update(crc32.ChecksumIEEE(masked), crc32.IEEETable, transport[BTHLen:])
+// sum computes the CRC over the n bytes that are masked already and the
+// transport packet, whose BTH it masks.
+func (c *ICRC) sum(n int, transport []byte) uint32 {
+	copied := copy(c.masked[n:], transport)
+	c.masked[n+4] = 0xff
+	crc := crc32.ChecksumIEEE(c.masked[:n+copied])
+	if copied < len(transport) {
+		crc = crc32.Update(crc, crc32.IEEETable, transport[copied:])
+	}
+	return crc
 }
 
 // maskIPv6 sets traffic class, flow label and hop limit to ones.
