@@ -260,7 +260,7 @@ var statsColumns = []column{
 	{name: "P90", right: true, rank: 4},
 	{name: "P99", right: true},
 	{name: "WORST", right: true, rank: 2},
-	{name: "READ/WRITE/SERVER", rank: 3},
+	{name: "READ/WRITE/REST", rank: 3},
 	{name: "RDMA", right: true, rank: 7},
 	{name: "64K-INLINE", right: true, rank: 8},
 }
@@ -323,8 +323,11 @@ func ConnectionDetail(w io.Writer, theme *Theme, c *dissect.Connection, start di
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "  %-20s %s\n", name, fmt.Sprintf(format, args...))
 	}
-	row("client", "%s  QPN %s", endpoint(c.Client), qpn(c.Client))
-	row("server", "%s  QPN %s", endpoint(c.Server), qpn(c.Server))
+	row("client", "%s", endpoint(c.Client))
+	row("server", "%s", endpoint(c.Server))
+	if pair := qpns(c); pair != "" {
+		row("queue pairs", "%s", pair)
+	}
 	row("handshake", "%s", c.Handshake)
 	if c.Established != nil {
 		row("established", "%s, %ss after the start", *c.Established, seconds(*c.Established-start))

@@ -300,7 +300,7 @@ func (t *Text) Connection(r *dissect.Connection) error {
 		cell{text: r.Transport},
 		cell{text: endpoint(r.Client)},
 		cell{text: endpoint(r.Server)},
-		cell{text: qpn(r.Client) + ">" + qpn(r.Server)},
+		cell{text: qpns(r)},
 		cell{text: r.UpperLayer, ink: t.theme.key},
 		cell{text: strconv.FormatInt(r.Transactions, 10)},
 		cell{text: fmt.Sprintf("%d/%d", r.InlineThreshold.ClientToServer, r.InlineThreshold.ServerToClient)},
@@ -327,6 +327,14 @@ func endpoint(e dissect.Endpoint) string {
 		s = "[" + s + "]"
 	}
 	return s + ":" + strconv.Itoa(int(*e.Port))
+}
+
+// qpns is both queue pairs; iWARP has none.
+func qpns(r *dissect.Connection) string {
+	if r.Transport == "iWARP" {
+		return ""
+	}
+	return qpn(r.Client) + ">" + qpn(r.Server)
 }
 
 func qpn(e dissect.Endpoint) string {

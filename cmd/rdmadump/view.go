@@ -22,11 +22,12 @@ import (
 type view struct {
 	fields query.Fields
 	sort   string // what --top sorts by when --sort does not say
+	order  string // what to sort by otherwise, once all is read; empty for as they come
 	open   func(s *sink) (h dissect.Handler, finish func())
 }
 
 // transactionView is a row a transaction, or with --xid its ladder.
-var transactionView = view{query.Transactions, "-latency_ns", func(s *sink) (dissect.Handler, func()) {
+var transactionView = view{query.Transactions, "-latency_ns", "", func(s *sink) (dissect.Handler, func()) {
 	return dissect.Handler{Transaction: func(r *dissect.Transaction) {
 		if s.wants(&r.Connection, &r.XID) && s.within(transactionTime(r)) {
 			s.show(r, func(r any) error {
@@ -47,7 +48,7 @@ func transactionTime(r *dissect.Transaction) dissect.Time {
 }
 
 // connectionView is a row a connection, or with --timeline its charts.
-var connectionView = view{query.Connections, "-packets", func(s *sink) (dissect.Handler, func()) {
+var connectionView = view{query.Connections, "-packets", "id", func(s *sink) (dissect.Handler, func()) {
 	lines := map[int]*timelines{}
 	h := dissect.Handler{Connection: func(r *dissect.Connection) {
 		t := lines[r.ID]
@@ -115,7 +116,7 @@ func (s *sink) timelines(t *timelines, c *dissect.Connection) {
 }
 
 // findingView is a line a finding.
-var findingView = view{query.Findings, "time", func(s *sink) (dissect.Handler, func()) {
+var findingView = view{query.Findings, "time", "", func(s *sink) (dissect.Handler, func()) {
 	return dissect.Handler{Finding: func(r *dissect.Finding) {
 		if !s.wants(r.Connection, r.XID) || r.Time != nil && !s.within(*r.Time) {
 			return
@@ -127,7 +128,7 @@ var findingView = view{query.Findings, "time", func(s *sink) (dissect.Handler, f
 }}
 
 // packetView is a line a packet, or its tree, or its bytes.
-var packetView = view{query.Packets, "number", func(s *sink) (dissect.Handler, func()) {
+var packetView = view{query.Packets, "number", "", func(s *sink) (dissect.Handler, func()) {
 	return dissect.Handler{Packet: func(p *dissect.Packet) {
 		if s.done() {
 			return
@@ -144,7 +145,7 @@ var packetView = view{query.Packets, "number", func(s *sink) (dissect.Handler, f
 }}
 
 // statsView is a table of sums, at the end.
-var statsView = view{query.Transactions, "", func(s *sink) (dissect.Handler, func()) {
+var statsView = view{query.Transactions, "", "", func(s *sink) (dissect.Handler, func()) {
 	table := analyze.NewTable(s.o.by)
 	h := dissect.Handler{Transaction: func(r *dissect.Transaction) {
 		if s.wants(&r.Connection, &r.XID) && s.within(transactionTime(r)) && s.matches(r) {
@@ -178,6 +179,9 @@ type input interface {
 func (o *options) view(cmd *cobra.Command, paths []string, v view) error {
 	if len(paths) == 0 {
 		return fmt.Errorf("no capture named: give a FILE, or - for standard input; see %s --help", cmd.CommandPath())
+	}
+	if o.sort == "" && o.top == 0 && o.count == 0 && !o.timeline {
+		o.sort = v.order
 	}
 	s, err := newSink(o, v)
 	if err != nil {
