@@ -451,6 +451,27 @@ func TestHoles(t *testing.T) {
 	}
 }
 
+// TestTwice: a capture that has every packet twice, as a mirror port that sees
+// both directions makes it, says the same; what is seen twice counts once.
+func TestTwice(t *testing.T) {
+	for _, name := range []string{"rocev2-nfs41.pcap.zst", "rocev2-callback41.pcap.zst", "rocev2-long42.pcap.zst", "iwarp-nfs41.pcap.zst"} {
+		frames, _ := load(t, name)
+		want, _ := dissectFrames(frames)
+		var twice []capture.Frame
+		for i := range frames {
+			twice = append(twice, frames[i], frames[i])
+		}
+		for i := range twice {
+			twice[i].Number = int64(i + 1)
+		}
+		got, s := dissectFrames(twice)
+		same(t, got, want)
+		if s.Lost != 0 || s.Transactions["complete"] != int64(len(want)) {
+			t.Errorf("%s: %d lost, transactions %v", name, s.Lost, s.Transactions)
+		}
+	}
+}
+
 // TestPSNWrap: the same transactions when PSNs wrap in their middle.
 func TestPSNWrap(t *testing.T) {
 	_, want := transactions(t, "rocev2-nfs41.pcap.zst", nil)
