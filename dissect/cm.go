@@ -141,16 +141,22 @@ func (d *Dissector) requested(r *rocev2.REQ, src, dst address, at stamp) *conn {
 			private = d.cm.ipcm.Payload
 		}
 	}
-	d.privateData(c, 0, private, at)
-	d.decideUpperLayer(c)
+	d.cmPrivateData(c, 0, private, at)
 	return c
+}
+
+// cmPrivateData takes the private data of a REQ or REP, when the capture has all
+// of it.
+func (d *Dissector) cmPrivateData(c *conn, side int, data []byte, at stamp) {
+	if d.cm.captured == rocev2.CMSize {
+		d.privateData(c, side, data, at)
+	}
+	d.decideUpperLayer(c)
 }
 
 // privateData notes what a side says of itself (RFC 8797).
 func (d *Dissector) privateData(c *conn, side int, data []byte, at stamp) {
-	if c.told[side] = d.cm.captured == rocev2.CMSize; !c.told[side] {
-		return
-	}
+	c.told[side] = true
 	found, ok, err := rpcrdma.FindPrivateData(data)
 	switch {
 	case ok:
@@ -194,8 +200,7 @@ func (d *Dissector) accepted(r *rocev2.REP, src, dst address, at stamp) *conn {
 	if back := c.flows[1]; back != nil && c.startingKnown {
 		back.announced, back.expect = true, c.starting
 	}
-	d.privateData(c, 1, r.PrivateData, at)
-	d.decideUpperLayer(c)
+	d.cmPrivateData(c, 1, r.PrivateData, at)
 	return c
 }
 

@@ -89,6 +89,7 @@ func (d *Dissector) describe(f *capture.Frame, carries capture.Carries, icrc roc
 				again++
 			}
 		}
+		first := len(p.Nodes)
 		if table := linkTables[h.Kind]; table != nil {
 			p.header(table, h.Offset, f.Data[h.Offset:h.Offset+h.Length])
 		} else {
@@ -96,7 +97,7 @@ func (d *Dissector) describe(f *capture.Frame, carries capture.Carries, icrc roc
 			p.close()
 		}
 		if again > 1 { // tags and tunnels repeat: "vlan", "vlan_2"
-			p.rename(h.Offset, h.Kind.String()+"_"+itoa(int64(again)))
+			p.Nodes[first].Name = h.Kind.String() + "_" + itoa(int64(again))
 		}
 	}
 	switch carries {
@@ -130,15 +131,6 @@ func (d *Dissector) describe(f *capture.Frame, carries capture.Carries, icrc roc
 	return p
 }
 
-// rename gives the header that starts at offset another name.
-func (p *Packet) rename(offset int, name string) {
-	for i := range p.Nodes {
-		if n := &p.Nodes[i]; n.Offset == offset {
-			n.Name = name
-		}
-	}
-}
-
 // linkTables has the tables of the headers that capture.Link finds, by kind.
 var linkTables = [capture.HeaderKinds]*field.Header{
 	capture.HeaderEthernet: &field.Ethernet, capture.HeaderVLAN: &field.VLAN, capture.HeaderSLL: &field.SLL, capture.HeaderSLL2: &field.SLL2,
@@ -162,6 +154,10 @@ func (p *Packet) text(name, label, value string, offset, length int) {
 
 func (p *Packet) number(name, label string, value int64, offset, length int) {
 	p.Nodes = append(p.Nodes, Node{Kind: NodeNumber, Name: name, Label: label, Number: value, Offset: offset, Length: length})
+}
+
+func (p *Packet) null(name, label string, offset, length int) {
+	p.Nodes = append(p.Nodes, Node{Kind: NodeNull, Name: name, Label: label, Offset: offset, Length: length})
 }
 
 // fields adds the fields of a table, those that are whole, to what is open.
@@ -209,7 +205,7 @@ func (d *Dissector) describeTransport(p *Packet, c *conn, err error) {
 		}
 		p.say(t.Opcode.String())
 		p.say(" QPN ")
-		p.Summary = appendHex(p.Summary, uint64(t.DestQPN), 6)
+		p.Summary = AppendHex(p.Summary, uint64(t.DestQPN), 6)
 		p.say(" PSN ")
 		p.Summary = strconv.AppendUint(p.Summary, uint64(t.PSN), 10)
 		if err == nil {
@@ -227,7 +223,7 @@ func (d *Dissector) describePayload(p *Packet, c *conn, at int) {
 	t := &d.packet
 	if t.Headers&rocev2.HasRETH != 0 {
 		p.say(" R_Key ")
-		p.Summary = appendHex(p.Summary, uint64(t.RETH.RKey), 8)
+		p.Summary = AppendHex(p.Summary, uint64(t.RETH.RKey), 8)
 		p.say(" length ")
 		p.Summary = strconv.AppendUint(p.Summary, uint64(t.RETH.DMALength), 10)
 	}
@@ -241,7 +237,7 @@ func (d *Dissector) describePayload(p *Packet, c *conn, at int) {
 	}
 	if t.Headers&rocev2.HasIETH != 0 {
 		p.say(" invalidates ")
-		p.Summary = appendHex(p.Summary, uint64(t.IETH.RKey), 8)
+		p.Summary = AppendHex(p.Summary, uint64(t.IETH.RKey), 8)
 	}
 	info := t.Opcode.Info()
 	switch {
@@ -307,7 +303,7 @@ func (d *Dissector) describeRPCRDMA(p *Packet, c *conn, at int, data []byte, suf
 		p.say(" | ")
 		p.say(h.Proc.String())
 		p.say(" XID ")
-		p.Summary = appendHex(p.Summary, uint64(h.XID), 8)
+		p.Summary = AppendHex(p.Summary, uint64(h.XID), 8)
 		p.say(" credits ")
 		p.Summary = strconv.AppendUint(p.Summary, uint64(h.Credits), 10)
 		switch h.Proc {
@@ -373,7 +369,7 @@ func (p *Packet) chunkLists(h *rpcrdma.Header, data []byte, n, base int) {
 	p.closeList()
 	n += 4
 	if !h.HasReply {
-		p.Nodes = append(p.Nodes, Node{Kind: NodeNull, Name: "reply_chunk", Label: "Reply chunk", Offset: base + n, Length: 4})
+		p.null("reply_chunk", "Reply chunk", base+n, 4)
 		return
 	}
 	p.chunk("reply_chunk", "Reply chunk", len(h.Reply), data, n, base)
@@ -442,16 +438,13 @@ func (d *Dissector) describeCall(p *Packet, r *oncrpc.Header, h *rpcrdma.Header,
 	p.Summary = strconv.AppendUint(p.Summary, uint64(r.Version), 10)
 	p.say(" ")
 	p.say(procedure)
-	callback := nfs.IsCallback(r.Program)
-	if r.Procedure != 1 || !callback && (r.Program != nfs.ProgramNFS || r.Version != 4) || r.Length > len(data) {
+	if !nfs.IsCompound(r.Program, r.Version, r.Procedure) || r.Length > len(data) {
 		return
 	}
-	body := data[r.Length:]
-	if g, ok := r.Credential.GSS(); ok && g.Service != oncrpc.ServiceNone {
-		if g.Service == oncrpc.ServicePrivacy || len(body) < 8 {
-			return
-		}
-		body = body[8:]
+	g, _ := r.Credential.GSS()
+	body, ok := g.Service.Plain(data[r.Length:])
+	if !ok {
+		return
 	}
 	// What a Read chunk took out matters to what stands behind it.
 	holes, n := &d.details.holes, 0
@@ -462,7 +455,7 @@ func (d *Dissector) describeCall(p *Packet, r *oncrpc.Header, h *rpcrdma.Header,
 		holes[n] = nfs.Hole{Position: int64(s.Position) - int64(len(data)-len(body))}
 		n++
 	}
-	d.details.ops.Arguments(nfs.NewStream(body, holes[:n]), callback)
+	d.details.ops.Arguments(nfs.NewStream(body, holes[:n]), nfs.IsCallback(r.Program))
 	p.operations(d.details.ops.Operations)
 }
 
@@ -507,7 +500,7 @@ func (p *Packet) operations(names []string) {
 
 func (p *Packet) textOrNull(name, label, value string, at int) {
 	if value == "" {
-		p.Nodes = append(p.Nodes, Node{Kind: NodeNull, Name: name, Label: label, Offset: at, Length: 4})
+		p.null(name, label, at, 4)
 		return
 	}
 	p.text(name, label, value, at, 4)
@@ -626,12 +619,7 @@ func (d *Dissector) describeFPDU(p *Packet, c *conn, note *fpduNote, index int) 
 	if index > 0 {
 		suffix = "_" + itoa(int64(index+1))
 	}
-	at := func(n int) int {
-		if note.offset < 0 {
-			return -1
-		}
-		return note.offset + n
-	}
+	at := func(n int) int { return within(note.offset, n) }
 	p.open(NodeObject, "mpa"+suffix, "MPA FPDU", at(0), iwarp.FPDULen(note.ulpdu))
 	p.number("ulpdu_length", "ULPDU length", int64(note.ulpdu), at(0), 2)
 	p.text("crc", "CRC-32C", [...]string{"bad", "ok", "off"}[note.crc], -1, 0)
@@ -657,14 +645,14 @@ func (d *Dissector) describeFPDU(p *Packet, c *conn, note *fpduNote, index int) 
 			p.text("error", "Error", h.String(), at(body), 4)
 		}
 	case s.Opcode.Invalidates():
-		p.Nodes = append(p.Nodes, Node{Kind: NodeFields, Offset: at(4), Length: 4, Table: &field.InvalidateSTag, Data: head[2:6]})
+		p.fields(&field.InvalidateSTag, at(4), head[2:6])
 	}
 	p.close()
 	p.say(" | ")
 	p.say(s.Opcode.String())
 	if s.Tagged || s.Opcode.Invalidates() {
 		p.say(" STag ")
-		p.Summary = appendHex(p.Summary, uint64(s.STag), 8)
+		p.Summary = AppendHex(p.Summary, uint64(s.STag), 8)
 	}
 	if s.Opcode.IsSend() && s.Offset == 0 && c != nil && c.isRPC {
 		d.describeRPCRDMA(p, c, at(body), s.Payload[:min(len(s.Payload), max(note.ulpdu-s.HeaderLength, 0))], suffix)

@@ -226,7 +226,7 @@ func (d *Dissector) frame(f *capture.Frame) {
 		s.Other++
 	}
 	if d.handler.Packet != nil {
-		defer func() { d.details.notes = d.details.notes[:0] }()
 		d.handler.Packet(d.describe(f, carries, icrc, c, err))
+		d.details.notes = d.details.notes[:0]
 	}
 }

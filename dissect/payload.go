@@ -26,16 +26,10 @@ func (d *Dissector) callRPC(t *txn, rpc *oncrpc.Header, payload []byte) {
 		return
 	}
 	t.conn.nfs4 = true
-	body, gss := payload[rpc.Length:], 0
-	if g, ok := rpc.Credential.GSS(); ok {
-		if t.gss = g.Service; t.gss == oncrpc.ServicePrivacy {
-			return
-		}
-		if t.gss == oncrpc.ServiceIntegrity {
-			gss = 8 // length and sequence number stand before the arguments
-		}
-	}
-	if len(body) < gss {
+	g, _ := rpc.Credential.GSS()
+	t.gss = g.Service
+	body, ok := t.gss.Plain(payload[rpc.Length:])
+	if !ok {
 		return
 	}
 	t.holes = t.holes[:0]
@@ -45,17 +39,17 @@ func (d *Dissector) callRPC(t *txn, rpc *oncrpc.Header, payload []byte) {
 			continue
 		}
 		if s.index == 0 {
-			t.holes = append(t.holes, nfs.Hole{Position: int64(s.position) - int64(rpc.Length) - int64(gss)})
+			t.holes = append(t.holes, nfs.Hole{Position: int64(s.position) - int64(len(payload)-len(body))})
 		}
 		t.holes[len(t.holes)-1].Length += int64(s.length)
 	}
-	t.operations.Arguments(nfs.NewStream(body[gss:], t.holes), nfs.IsCallback(t.program))
+	t.operations.Arguments(nfs.NewStream(body, t.holes), nfs.IsCallback(t.program))
 	r.Operations = t.operations.Operations
 }
 
 // isCompound says whether the procedure is a COMPOUND.
 func (t *txn) isCompound() bool {
-	return t.procedure == 1 && (t.program == nfs.ProgramNFS && t.version == 4 || nfs.IsCallback(t.program))
+	return nfs.IsCompound(t.program, t.version, t.procedure)
 }
 
 // longCall reads the RPC header out of a Position Zero Read chunk, once that has
@@ -88,18 +82,13 @@ func (d *Dissector) replyRPC(t *txn, m *message, h *rpcrdma.Header, rpc *oncrpc.
 	if !rpc.Succeeded() {
 		return
 	}
-	body := payload[rpc.Length:]
 	t.replyBody = rpc.Length
 	t.holes = t.holes[:0]
-	switch t.gss {
-	case oncrpc.ServicePrivacy:
+	body, ok := t.gss.Plain(payload[rpc.Length:])
+	if !ok {
 		return
-	case oncrpc.ServiceIntegrity:
-		if len(body) < 8 {
-			return
-		}
-		body, t.replyBody = body[8:], t.replyBody+8 // length and sequence number
 	}
+	t.replyBody = len(payload) - len(body)
 	switch {
 	case t.isCompound() || t.rec.Program == nil && t.conn.nfs4:
 		d.compoundReply(t, h, body)

@@ -240,41 +240,44 @@ func (c *conn) learnMTU(n int) {
 	}
 }
 
-// sendPacket puts a Send together.
+// sendPacket takes a packet of a Send.
 func (d *Dissector) sendPacket(f *flow, p *rocev2.Packet, info *rocev2.OpcodeInfo, at stamp) {
-	s := &f.send
 	var invalidate *uint32
 	if p.Headers&rocev2.HasIETH != 0 {
 		invalidate = &p.IETH.RKey
 	}
-	if info.First {
+	d.sendPart(f, info.First, info.Last, p.Payload, p.PayloadLength, invalidate, p.PSN, at)
+}
+
+// sendPart puts a Send together from its packets, or its DDP segments, of either
+// transport; size is how many bytes data had on the wire.
+func (d *Dissector) sendPart(f *flow, first, last bool, data []byte, size int, invalidate *uint32, psn uint32, at stamp) {
+	s := &f.send
+	if first {
 		d.breakSend(f, at)
-		if info.Last { // whole in one packet: no copy
-			d.sent.data, d.sent.length, d.sent.whole, d.sent.invalidate = p.Payload, p.PayloadLength, true, invalidate
-			d.sent.first, d.sent.last, d.sent.psn = at, at, p.PSN
-			d.message(f, &d.sent)
-			return
-		}
 		*s = sendState{active: true, first: at, buffer: s.buffer[:0]}
 	}
 	if !s.active {
 		return // its beginning is lost
 	}
-	if !s.cut {
-		if len(s.buffer)+len(p.Payload) > maxSend || !f.conn.isRPC && !f.conn.undecided {
-			s.cut = true
-		} else {
-			s.buffer = append(s.buffer, p.Payload...)
-			s.cut = len(p.Payload) < p.PayloadLength
+	if whole := first && last; !whole { // no copy of what is whole in one packet
+		if !s.cut {
+			if len(s.buffer)+len(data) > maxSend || !f.conn.isRPC && !f.conn.undecided {
+				s.cut = true
+			} else {
+				s.buffer = append(s.buffer, data...)
+				s.cut = len(data) < size
+			}
 		}
+		data = s.buffer
 	}
-	s.length += p.PayloadLength
-	if info.Last {
-		s.active = false
-		d.sent.data, d.sent.length, d.sent.whole, d.sent.invalidate = s.buffer, s.length, true, invalidate
-		d.sent.first, d.sent.last, d.sent.psn = s.first, at, p.PSN
-		d.message(f, &d.sent)
+	s.length += size
+	if !last {
+		return
 	}
+	s.active = false
+	d.sent = message{data: data, length: s.length, whole: true, invalidate: invalidate, first: s.first, last: at, psn: psn}
+	d.message(f, &d.sent)
 }
 
 // writePacket follows an RDMA Write. A packet that is not the first belongs to
@@ -286,11 +289,7 @@ func (d *Dissector) writePacket(f *flow, p *rocev2.Packet, info *rocev2.OpcodeIn
 		*w = writeState{
 			active: true, psn: p.PSN, handle: p.RETH.RKey, offset: p.RETH.VirtualAddress, length: p.RETH.DMALength, first: at,
 		}
-		s := d.target(f, w.handle, w.offset, w.length, at, "RDMA Write")
-		w.segment = s.ref()
-		if s != nil {
-			d.rdma(f, s, EventWriteFirst, at, w.handle, w.offset, int64(w.length), 0)
-		}
+		d.writeStarts(f, w.length, int64(w.length), at)
 	}
 	if !w.active {
 		return
@@ -301,17 +300,35 @@ func (d *Dissector) writePacket(f *flow, p *rocev2.Packet, info *rocev2.OpcodeIn
 		w.active = false // of another Write, whose beginning is lost
 		return
 	}
-	w.packets++
-	w.moved += int64(p.PayloadLength)
-	s := w.segment.get()
+	d.writePart(f, w.offset+at0, p.Payload, p.PayloadLength, info.Last, at)
+}
+
+// writeStarts finds the memory that the RDMA Write in f.write fills from its
+// offset on, of which reach bytes are known of; bytes is how many it will be, -1
+// where the wire does not tell yet.
+func (d *Dissector) writeStarts(f *flow, reach uint32, bytes int64, at stamp) {
+	w := &f.write
+	s := d.target(f, w.handle, w.offset, reach, at, "RDMA Write")
+	w.segment = s.ref()
 	if s != nil {
-		d.moved(s, w.offset+at0, p.Payload, p.PayloadLength)
+		d.rdma(f, s, EventWriteFirst, at, w.handle, w.offset, bytes, 0)
 	}
-	if info.Last {
-		w.active = false
-		if s != nil {
-			d.rdma(f, s, EventWriteLast, at, w.handle, w.offset, w.moved, w.packets)
-		}
+}
+
+// writePart takes a packet, or DDP segment, of the RDMA Write in f.write; size is
+// how many bytes data had on the wire.
+func (d *Dissector) writePart(f *flow, offset uint64, data []byte, size int, last bool, at stamp) {
+	w := &f.write
+	w.packets++
+	w.moved += int64(size)
+	w.active = !last
+	s := w.segment.get()
+	if s == nil {
+		return
+	}
+	d.moved(s, offset, data, size)
+	if last {
+		d.rdma(f, s, EventWriteLast, at, w.handle, w.offset, w.moved, w.packets)
 	}
 }
 
@@ -335,20 +352,27 @@ func (d *Dissector) target(f *flow, handle uint32, offset uint64, length uint32,
 	return s
 }
 
-// readRequest starts an RDMA Read.
-func (d *Dissector) readRequest(f *flow, p *rocev2.Packet, at stamp) {
+// readStarts notes an RDMA Read that this side asks for.
+func (d *Dissector) readStarts(f *flow, handle uint32, offset uint64, length uint32, at stamp) *read {
 	if len(f.reads) >= maxReads {
 		d.dropRead(f, 0)
 		d.limit("RDMA Reads of a connection")
 	}
 	r := d.newRead()
-	r.psn, r.handle, r.offset, r.length, r.first = p.PSN, p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength, at
-	s := d.target(f, r.handle, r.offset, r.length, at, "RDMA Read")
+	r.handle, r.offset, r.length, r.first = handle, offset, length, at
+	s := d.target(f, handle, offset, length, at, "RDMA Read")
 	r.segment = s.ref()
 	if s != nil {
-		d.rdma(f, s, EventRead, at, r.handle, r.offset, int64(r.length), 0)
+		d.rdma(f, s, EventRead, at, handle, offset, int64(length), 0)
 	}
 	f.reads = append(f.reads, r)
+	return r
+}
+
+// readRequest takes an RDMA Read Request.
+func (d *Dissector) readRequest(f *flow, p *rocev2.Packet, at stamp) {
+	r := d.readStarts(f, p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength, at)
+	r.psn = p.PSN
 	switch {
 	case r.length <= 256:
 		r.count = 1
@@ -434,15 +458,15 @@ func (d *Dissector) acknowledged(f *flow, psn uint32, at stamp) {
 	}
 	n := 0
 	for ; n < len(f.awaiting) && rocev2.PSNDelta(psn, f.awaiting[n].psn) >= 0; n++ {
-		if t := d.acked1(f, f.awaiting[n], at); t != nil && f.awaiting[n].what == EventReply {
+		if t := d.noteAck(f, f.awaiting[n], at); t != nil && f.awaiting[n].what == EventReply {
 			d.emit(t)
 		}
 	}
 	f.awaiting = slices.Delete(f.awaiting, 0, n)
 }
 
-// acked1 notes on its transaction that a Send of this side was acknowledged.
-func (d *Dissector) acked1(f *flow, w pending, at stamp) *txn {
+// noteAck notes on its transaction that a Send of this side was acknowledged.
+func (d *Dissector) noteAck(f *flow, w pending, at stamp) *txn {
 	t := w.txn.get()
 	if t != nil {
 		d.event(t, Event{Time: at.time, Packet: at.packet, Event: EventAck, From: t.role(other(f.side)), Of: w.what}, eventNumbers{bytes: -1})

@@ -4,11 +4,19 @@ import (
 	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
-	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 )
 
 // iWARP: MPA frames and FPDUs out of a TCP stream, and the operations that their
 // DDP segments make. Above, nobody knows which transport it was.
+
+// within is n bytes on from an offset in the frame, and -1 from -1: what does not
+// stand in the frame in one piece has no offset there.
+func within(offset, n int) int {
+	if offset < 0 {
+		return -1
+	}
+	return offset + n
+}
 
 // fpdus takes the next bytes of a stream, of which data was captured and length
 // were sent; offset is where they stand in the frame, -1 when they do not.
@@ -28,9 +36,7 @@ func (d *Dissector) fpdus(f *flow, data []byte, offset, length int, at stamp) {
 		data = data[n:]
 		w.next += uint32(n)
 		length -= n
-		if offset >= 0 {
-			offset += n
-		}
+		offset = within(offset, n)
 		if length <= 0 {
 			w.next = end
 			return
@@ -43,9 +49,7 @@ func (d *Dissector) fpdus(f *flow, data []byte, offset, length int, at stamp) {
 		data = data[min(n, len(data)):]
 		start = w.next + uint32(n)
 		w.position = (w.position + n) % iwarp.MarkerEvery
-		if offset >= 0 {
-			offset += n
-		}
+		offset = within(offset, n)
 	}
 	cut := int(seqDelta(end, start)) > len(data)
 	if w.resync && len(data) > 0 {
@@ -62,9 +66,7 @@ func (d *Dissector) fpdus(f *flow, data []byte, offset, length int, at stamp) {
 			if size > 0 && size <= len(data) { // whole in this segment: no copy
 				d.fpdu(f, data[:size], offset, start+uint32(size), at)
 				data, start = data[size:], start+uint32(size)
-				if offset >= 0 {
-					offset += size
-				}
+				offset = within(offset, size)
 				w.position = (w.position + size) % iwarp.MarkerEvery
 				continue
 			}
@@ -79,9 +81,7 @@ func (d *Dissector) fpdus(f *flow, data []byte, offset, length int, at stamp) {
 		}
 		w.partial = append(w.partial, data[:take]...)
 		data, start = data[take:], start+uint32(take)
-		if offset >= 0 {
-			offset += take
-		}
+		offset = within(offset, take)
 		if size = fpduSize(w.partial, w.markers, w.position); size > 0 && len(w.partial) >= size {
 			whole := w.partial[:size]
 			d.fpdu(f, whole, -1, start, at)
@@ -178,16 +178,8 @@ func (d *Dissector) mpa(f *flow, data []byte, at stamp) int {
 		return 0
 	}
 	w.handshake = false
-	if found, ok, err := rpcrdma.FindPrivateData(m.PrivateData); ok {
-		c.private[f.side] = &found
-		if c.record.UpperLayer == "" {
-			c.record.UpperLayer = upperRPC
-			d.decideUpperLayer(c)
-		}
-	} else if err != nil {
-		d.find(rulePrivateData, c, nil, nil, at, "%v; the defaults hold", err)
-	}
-	c.told[f.side] = true
+	d.privateData(c, f.side, m.PrivateData, at)
+	d.decideUpperLayer(c)
 	if f.side == 0 {
 		c.clientMarkers = m.Markers
 	} else {
@@ -250,86 +242,31 @@ func (d *Dissector) ddp(f *flow, s *iwarp.Segment, size int, end uint32, at stam
 	}
 }
 
-// untaggedSend puts a Send together from its DDP segments.
+// untaggedSend takes a DDP segment of a Send.
 func (d *Dissector) untaggedSend(f *flow, s *iwarp.Segment, size int, end uint32, at stamp) {
-	w := &f.send
-	if s.Offset == 0 {
-		d.breakSend(f, at)
-		*w = sendState{active: true, first: at, buffer: w.buffer[:0]}
-	}
-	if !w.active || s.Offset != uint64(w.length) {
+	if s.Offset != 0 && s.Offset != uint64(f.send.length) {
 		return // its beginning is lost
-	}
-	data := s.Payload
-	if s.Last && s.Offset == 0 { // whole in one segment: no copy
-		w.active = false
-		w.length = size
-	} else {
-		if !w.cut {
-			if len(w.buffer)+len(data) > maxSend || !f.conn.isRPC && !f.conn.undecided {
-				w.cut = true
-			} else {
-				w.buffer = append(w.buffer, data...)
-				w.cut = len(data) < size
-			}
-		}
-		w.length += size
-		if !s.Last {
-			return
-		}
-		w.active = false
-		data = w.buffer
 	}
 	var invalidate *uint32
 	if s.Opcode.Invalidates() {
-		stag := s.STag
-		invalidate = &stag
+		invalidate = &s.STag
 	}
-	d.sent = message{data: data, length: w.length, whole: true, invalidate: invalidate, first: w.first, last: at, psn: end}
-	d.message(f, &d.sent)
+	d.sendPart(f, s.Offset == 0, s.Last, s.Payload, size, invalidate, end, at)
 }
 
 // taggedWrite follows an RDMA Write: segments to one STag, up to the last.
 func (d *Dissector) taggedWrite(f *flow, s *iwarp.Segment, size int, at stamp) {
-	w := &f.write
-	if !w.active {
-		*w = writeState{active: true, handle: s.STag, offset: s.Offset, first: at}
-		memory := d.target(f, s.STag, s.Offset, uint32(size), at, "RDMA Write")
-		w.segment = memory.ref()
-		if memory != nil {
-			d.rdma(f, memory, EventWriteFirst, at, w.handle, w.offset, -1, 0)
-		}
+	if !f.write.active {
+		f.write = writeState{active: true, handle: s.STag, offset: s.Offset, first: at}
+		d.writeStarts(f, uint32(size), -1, at)
 	}
-	w.packets++
-	w.moved += int64(size)
-	memory := w.segment.get()
-	if memory != nil {
-		d.moved(memory, s.Offset, s.Payload, size)
-	}
-	if !s.Last {
-		return
-	}
-	w.active = false
-	if memory != nil {
-		d.rdma(f, memory, EventWriteLast, at, w.handle, w.offset, w.moved, w.packets)
-	}
+	d.writePart(f, s.Offset, s.Payload, size, s.Last, at)
 }
 
 // untaggedRead starts an RDMA Read.
 func (d *Dissector) untaggedRead(f *flow, h *iwarp.ReadRequestHeader, at stamp) {
-	if len(f.reads) >= maxReads {
-		d.dropRead(f, 0)
-		d.limit("RDMA Reads of a connection")
-	}
-	r := d.newRead()
-	r.handle, r.offset, r.length, r.first = h.SourceSTag, h.SourceOffset, h.Size, at
+	r := d.readStarts(f, h.SourceSTag, h.SourceOffset, h.Size, at)
 	r.sink, r.sinkAt = h.SinkSTag, h.SinkOffset
-	memory := d.target(f, r.handle, r.offset, r.length, at, "RDMA Read")
-	r.segment = memory.ref()
-	if memory != nil {
-		d.rdma(f, memory, EventRead, at, r.handle, r.offset, int64(r.length), 0)
-	}
-	f.reads = append(f.reads, r)
 }
 
 // taggedResponse takes data that a Read asked for: it goes to the sink that the
@@ -415,12 +352,15 @@ func (d *Dissector) terminate(f *flow, payload []byte, at stamp) {
 // recentTarget finds the transaction, already answered, whose memory a Terminate
 // blames.
 func (d *Dissector) recentTarget(c *conn, owner int, h *iwarp.TerminateHeader) *txn {
+	if !h.HasDDP {
+		return nil
+	}
 	stag := h.DDP.STag
 	if h.HasRDMAP {
 		stag = h.Read.SourceSTag
 	}
 	for _, t := range d.ending.all() {
-		if t.conn != c || t.side != owner || !h.HasDDP {
+		if t.conn != c || t.side != owner {
 			continue
 		}
 		for i := range t.segments {

@@ -61,8 +61,8 @@ type (
 
 const hexDigits = "0123456789abcdef"
 
-// appendHex appends v as 0x and digits hex digits.
-func appendHex(b []byte, v uint64, digits int) []byte {
+// AppendHex appends v as 0x and digits hex digits.
+func AppendHex(b []byte, v uint64, digits int) []byte {
 	b = append(b, '0', 'x')
 	for shift := (digits - 1) * 4; shift >= 0; shift -= 4 {
 		b = append(b, hexDigits[v>>shift&15])
@@ -71,31 +71,31 @@ func appendHex(b []byte, v uint64, digits int) []byte {
 }
 
 // MarshalText is 0x and two digits.
-func (h Hex8) MarshalText() ([]byte, error) { return appendHex(nil, uint64(h), 2), nil }
+func (h Hex8) MarshalText() ([]byte, error) { return AppendHex(nil, uint64(h), 2), nil }
 
 // MarshalText is 0x and six digits.
-func (h Hex24) MarshalText() ([]byte, error) { return appendHex(nil, uint64(h), 6), nil }
+func (h Hex24) MarshalText() ([]byte, error) { return AppendHex(nil, uint64(h), 6), nil }
 
 // MarshalText is 0x and eight digits.
-func (h Hex32) MarshalText() ([]byte, error) { return appendHex(nil, uint64(h), 8), nil }
+func (h Hex32) MarshalText() ([]byte, error) { return AppendHex(nil, uint64(h), 8), nil }
 
 // MarshalText is 0x and sixteen digits.
-func (h Hex64) MarshalText() ([]byte, error) { return appendHex(nil, uint64(h), 16), nil }
+func (h Hex64) MarshalText() ([]byte, error) { return AppendHex(nil, uint64(h), 16), nil }
 
 // String is 0x and two digits.
-func (h Hex8) String() string { return string(appendHex(nil, uint64(h), 2)) }
+func (h Hex8) String() string { return string(AppendHex(nil, uint64(h), 2)) }
 
 // String is 0x and six digits.
-func (h Hex24) String() string { return string(appendHex(nil, uint64(h), 6)) }
+func (h Hex24) String() string { return string(AppendHex(nil, uint64(h), 6)) }
 
 // String is 0x and eight digits.
-func (h Hex32) String() string { return string(appendHex(nil, uint64(h), 8)) }
+func (h Hex32) String() string { return string(AppendHex(nil, uint64(h), 8)) }
 
 // String is 0x and sixteen digits.
-func (h Hex64) String() string { return string(appendHex(nil, uint64(h), 16)) }
+func (h Hex64) String() string { return string(AppendHex(nil, uint64(h), 16)) }
 
 // parseHex reads what MarshalText wrote.
-func parseHex[T ~uint8 | ~uint32 | ~uint64](to *T, text []byte, bits int) error {
+func parseHex[T ~uint32 | ~uint64](to *T, text []byte, bits int) error {
 	v, err := strconv.ParseUint(string(text), 0, bits)
 	*to = T(v)
 	return err
@@ -118,9 +118,9 @@ func (t *Time) UnmarshalText(text []byte) error {
 }
 
 // ParseHex32 reads what Hex32 prints, or any other form of a 32-bit number.
-func ParseHex32(s string) (Hex32, error) {
-	v, err := strconv.ParseUint(s, 0, 32)
-	return Hex32(v), err
+func ParseHex32(s string) (h Hex32, err error) {
+	err = parseHex(&h, []byte(s), 32)
+	return h, err
 }
 
 // The directions of a transaction (RFC 8167).

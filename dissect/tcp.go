@@ -102,15 +102,18 @@ func (d *Dissector) tcp(at stamp) *conn {
 	return c
 }
 
+// reversed is the key of the other direction of a TCP connection, whose ports
+// stand in for queue pairs.
+func (k flowKey) reversed() flowKey { return flowKey{k.dst, k.src, k.qpn<<16 | k.qpn>>16} }
+
 // openIWARP starts a connection, or completes it with its other direction, from
 // an MPA frame.
 func (d *Dissector) openIWARP(key flowKey, payload []byte, at stamp) *flow {
 	reply := string(payload[:len(iwarp.ReplyKey)]) == iwarp.ReplyKey
-	back := flowKey{key.dst, key.src, key.qpn<<16 | key.qpn>>16}
 	side := 0
 	if reply {
 		side = 1
-		if f := d.flows[back]; f != nil && !f.conn.closed && f.conn.flows[1] == nil {
+		if f := d.flows[key.reversed()]; f != nil && !f.conn.closed && f.conn.flows[1] == nil {
 			return d.attachIWARP(f.conn, 1, key, at)
 		}
 	}
@@ -149,7 +152,7 @@ func (d *Dissector) guessIWARP(key flowKey, s *tcpSegment, at stamp) *flow {
 	if len(s.payload) < iwarp.FPDULen(iwarp.TaggedLen) || len(s.payload) < s.length {
 		return nil
 	}
-	if back := d.flows[flowKey{key.dst, key.src, key.qpn<<16 | key.qpn>>16}]; back != nil && back.iwarp != nil && !back.conn.closed {
+	if back := d.flows[key.reversed()]; back != nil && back.iwarp != nil && !back.conn.closed {
 		side := other(back.side)
 		if back.conn.flows[side] == nil && plausibleFPDU(s.payload, true) {
 			f := d.attachIWARP(back.conn, side, key, at)
@@ -171,8 +174,7 @@ func (d *Dissector) guessIWARP(key flowKey, s *tcpSegment, at stamp) *flow {
 		c.client = -1
 		c.undecided = true
 	}
-	f := d.attachIWARP(c, side, key, at)
-	return f
+	return d.attachIWARP(c, side, key, at)
 }
 
 // plausibleFPDU says whether data starts with a whole FPDU whose CRC is right.
@@ -334,7 +336,7 @@ func (d *Dissector) gap(f *flow, next uint32, missing int, at stamp) {
 func (d *Dissector) acknowledgedTCP(f *flow, ack uint32, at stamp) {
 	n := 0
 	for ; n < len(f.awaiting) && seqDelta(ack, f.awaiting[n].psn) >= 0; n++ {
-		d.acked1(f, f.awaiting[n], at)
+		d.noteAck(f, f.awaiting[n], at)
 	}
 	f.awaiting = slices.Delete(f.awaiting, 0, n)
 	if w := f.iwarp; len(w.held) > 0 && seqDelta(ack, w.held[0].seq) > 0 {

@@ -114,24 +114,12 @@ func appendFields(b []byte, table *field.Header, data []byte) []byte {
 // one.
 func appendField(b []byte, f *field.Field, data []byte) []byte {
 	switch f.Format {
-	case field.Dec:
-		b = strconv.AppendUint(b, f.Uint(data), 10)
-	case field.Flag:
-		b = strconv.AppendBool(b, f.Uint(data) != 0)
 	case field.Enum:
 		return appendString(b, f.Names(f.Uint(data)))
-	case field.Hex:
-		b = append(b, '"')
-		b = appendHex(b, f.Uint(data), (f.Bits+3)/4)
-		b = append(b, '"')
-	case field.IPv4:
-		b = appendIP(b, netip.AddrFrom4([4]byte(f.Raw(data))))
-	case field.IPv6:
-		b = appendIP(b, netip.AddrFrom16([16]byte(f.Raw(data))))
-	case field.MAC:
-		b = append(appendMAC(append(b, '"'), f.Raw(data)), '"')
-	case field.Bytes:
-		b = append(hex.AppendEncode(append(b, '"'), f.Raw(data)), '"')
+	case field.Dec, field.Flag:
+		b = appendPlain(b, f, data)
+	default:
+		b = append(appendPlain(append(b, '"'), f, data), '"')
 	}
 	if f.Names != nil {
 		b = append(append(append(b, ',', '"'), f.Name...), `_name":`...)
@@ -141,17 +129,11 @@ func appendField(b []byte, f *field.Field, data []byte) []byte {
 }
 
 func appendAddress(b []byte, ip netip.Addr, lid uint16) []byte {
-	switch {
-	case ip.IsValid():
-		return appendIP(b, ip)
-	case lid != 0:
-		b = strconv.AppendUint(append(b, `"LID `...), uint64(lid), 10)
-		return append(b, '"')
+	if !ip.IsValid() && lid == 0 {
+		return append(b, "null"...)
 	}
-	return append(b, "null"...)
+	return append(appendPlainAddress(append(b, '"'), ip, lid), '"')
 }
-
-func appendIP(b []byte, ip netip.Addr) []byte { return append(ip.AppendTo(append(b, '"')), '"') }
 
 func appendMAC(b []byte, mac []byte) []byte {
 	for i, octet := range mac {
@@ -159,15 +141,6 @@ func appendMAC(b []byte, mac []byte) []byte {
 			b = append(b, ':')
 		}
 		b = hex.AppendEncode(b, []byte{octet})
-	}
-	return b
-}
-
-func appendHex(b []byte, v uint64, digits int) []byte {
-	const set = "0123456789abcdef"
-	b = append(b, '0', 'x')
-	for shift := (digits - 1) * 4; shift >= 0; shift -= 4 {
-		b = append(b, set[v>>shift&15])
 	}
 	return b
 }

@@ -225,7 +225,7 @@ func appendPlain(b []byte, f *field.Field, data []byte) []byte {
 	case field.Enum:
 		return append(b, clean(f.Names(f.Uint(data)))...)
 	case field.Hex:
-		b = appendHex(b, f.Uint(data), (f.Bits+3)/4)
+		b = dissect.AppendHex(b, f.Uint(data), (f.Bits+3)/4)
 	case field.IPv4:
 		b = netip.AddrFrom4([4]byte(f.Raw(data))).AppendTo(b)
 	case field.IPv6:

@@ -19,6 +19,11 @@ const (
 	transientLast  = 0x5fffffff
 )
 
+// IsCompound says whether a procedure is a COMPOUND or CB_COMPOUND.
+func IsCompound(program, version, procedure uint32) bool {
+	return procedure == 1 && (program == ProgramNFS && version == 4 || IsCallback(program))
+}
+
 // IsCallback says whether a program number can be an NFSv4 callback program.
 func IsCallback(program uint32) bool { return program >= transientFirst && program <= transientLast }
 

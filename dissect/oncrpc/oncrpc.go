@@ -73,6 +73,23 @@ const (
 	ServicePrivacy   Service = 3
 )
 
+// Plain returns what can be read of the body that the service protects (RFC 2203
+// s.5.3.2): all of it without protection; with integrity what stands behind the
+// length and the sequence number; with privacy nothing. It is false when there
+// is nothing to read.
+func (s Service) Plain(body []byte) ([]byte, bool) {
+	switch s {
+	case ServicePrivacy:
+		return nil, false
+	case ServiceIntegrity:
+		if len(body) < 8 {
+			return nil, false
+		}
+		return body[8:], true
+	}
+	return body, true
+}
+
 // Auth is a credential or verifier.
 type Auth struct {
 	Flavor Flavor
