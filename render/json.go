@@ -16,7 +16,7 @@ import (
 
 // AppendJSON appends a record of any type but Packet as one line of JSON.
 func AppendJSON(b []byte, record any) ([]byte, error) {
-	b, err := json.Append(b, record, 0)
+	b, err := json.Append(b, record, json.SortMapKeys)
 	if err != nil {
 		return b, err
 	}

@@ -338,3 +338,35 @@ func TestUnits(t *testing.T) {
 		}
 	}
 }
+
+// TestSameEachTime: a record with maps is the same line, and the same text, every
+// time, so that two runs can be compared.
+func TestSameEachTime(t *testing.T) {
+	record := &dissect.Summary{
+		Transactions: map[string]int64{"complete": 3, "no_reply": 1, "no_call": 2, "rdma_error": 4},
+		Findings:     map[string]int64{"warning": 1, "error": 2, "note": 3},
+		Limits:       map[string]int64{"transactions": 1, "connections": 2, "chunk data kept": 3},
+	}
+	for range 20 {
+		line, err := render.AppendJSON(nil, record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{
+			`"transactions":{"complete":3,"no_call":2,"no_reply":1,"rdma_error":4}`,
+			`"findings":{"error":2,"note":3,"warning":1}`,
+			`"limits_reached":{"chunk data kept":3,"connections":2,"transactions":1}`,
+		} {
+			if !strings.Contains(string(line), want) {
+				t.Fatalf("no %s in %s", want, line)
+			}
+		}
+		var text bytes.Buffer
+		if err := render.NewText(&text, render.NewTheme(&text, false), 0).Summary(record); err != nil {
+			t.Fatal(err)
+		}
+		if want := "limit reached: chunk data kept; limit reached: connections; limit reached: transactions\n"; !strings.HasSuffix(text.String(), want) {
+			t.Fatalf("%q does not end in %q", text.String(), want)
+		}
+	}
+}

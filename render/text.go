@@ -3,6 +3,8 @@ package render
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -430,7 +432,7 @@ func (t *Text) Summary(r *dissect.Summary) error {
 			fmt.Fprintf(&b, "; %d %s", odd.n, odd.what)
 		}
 	}
-	for what := range r.Limits {
+	for _, what := range slices.Sorted(maps.Keys(r.Limits)) {
 		fmt.Fprintf(&b, "; limit reached: %s", what)
 	}
 	_, err := fmt.Fprintf(t.w, "%s%s%s\n", t.theme.dim.before, b.String(), t.theme.dim.after)
