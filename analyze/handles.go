@@ -64,34 +64,19 @@ func Exposures(r *dissect.Transaction, end dissect.Time) []Exposure {
 	}
 	from, to := interval(r, end)
 	var all []Exposure
-	add := func(handle dissect.Hex32, chunk string, moved int64) {
-		if i := slices.IndexFunc(all, func(e Exposure) bool { return e.Handle == handle }); i >= 0 {
-			all[i].MovedBytes += moved
-			return
+	for chunk, s := range r.Segments() {
+		if i := slices.IndexFunc(all, func(e Exposure) bool { return e.Handle == s.Handle }); i >= 0 {
+			all[i].MovedBytes += s.MovedBytes
+			continue
 		}
-		e := Exposure{Handle: handle, Transaction: r.ID, XID: r.XID, Chunk: chunk, From: from, To: to, MovedBytes: moved, EndedBy: ByRequester}
+		e := Exposure{Handle: s.Handle, Transaction: r.ID, XID: r.XID, Chunk: chunk, From: from, To: to, MovedBytes: s.MovedBytes, EndedBy: ByRequester}
 		switch {
 		case r.LatencyNS == nil:
 			e.EndedBy = ByNobody
-		case r.Invalidation != nil && r.Invalidation.Handle == handle:
+		case r.Invalidation != nil && r.Invalidation.Handle == s.Handle:
 			e.EndedBy = ByResponder
 		}
 		all = append(all, e)
-	}
-	for _, c := range r.ReadChunks {
-		for _, s := range c.Segments {
-			add(s.Handle, "read", s.MovedBytes)
-		}
-	}
-	for _, c := range r.WriteChunks {
-		for _, s := range c.Segments {
-			add(s.Handle, "write", s.MovedBytes)
-		}
-	}
-	if r.ReplyChunk != nil {
-		for _, s := range r.ReplyChunk.Segments {
-			add(s.Handle, "reply", s.MovedBytes)
-		}
 	}
 	for i := range r.Timeline { // when data moved
 		e := &r.Timeline[i]

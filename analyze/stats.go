@@ -2,11 +2,9 @@ package analyze
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect"
 )
@@ -95,23 +93,15 @@ func NewTable(by string) *Table { return &Table{by: by, rows: map[string]*Stats{
 
 // Name is what a transaction is summed up under.
 func Name(r *dissect.Transaction, by string) string {
-	if r.Program == nil {
-		return "unknown"
-	}
-	name := "program " + strconv.FormatUint(uint64(*r.Program), 10) + " v"
-	if r.ProgramName != nil {
-		name = *r.ProgramName
-	}
-	name += strconv.FormatUint(uint64(*r.Version), 10)
 	switch {
+	case r.Program == nil:
+		return "unknown"
 	case by == ByProgram:
-		return name
+		return r.ProgramVersion()
 	case by == ByOperation && r.Operation != nil:
-		return name + " " + *r.Operation
-	case r.ProcedureName != nil:
-		return name + " " + *r.ProcedureName
+		return r.ProgramVersion() + " " + *r.Operation
 	}
-	return fmt.Sprintf("%s procedure %d", name, *r.Procedure)
+	return r.ProgramProcedure()
 }
 
 // Add takes one transaction.
@@ -132,7 +122,7 @@ func (t *Table) Add(r *dissect.Transaction) {
 	if r.Status == dissect.StatusComplete {
 		s.Complete++
 	}
-	if failed(r) {
+	if r.Status != dissect.StatusComplete || r.RPCFailed() || r.NFSFailed() {
 		s.Errors++
 	}
 	if r.LatencyNS != nil {
@@ -167,12 +157,6 @@ func (t *Table) Add(r *dissect.Transaction) {
 	}
 }
 
-// failed says whether a transaction counts as an error.
-func failed(r *dissect.Transaction) bool {
-	return r.Status != dissect.StatusComplete || r.RPCStatus != nil && *r.RPCStatus != "SUCCESS" ||
-		r.NFSStatus != nil && !strings.HasSuffix(*r.NFSStatus, "_OK")
-}
-
 // bareHeader is the length of an RPC-over-RDMA header without chunks.
 const bareHeader = 28
 
@@ -182,22 +166,19 @@ func inlineNeed(r *dissect.Transaction) int64 {
 	if r.Call == nil || r.Call.PayloadBytes == nil || len(r.ReadChunks) == 0 && len(r.WriteChunks) == 0 && r.ReplyChunk == nil {
 		return 0
 	}
-	need := bareHeader + *r.Call.PayloadBytes
-	room := int64(0)
-	for _, c := range r.WriteChunks {
-		for _, s := range c.Segments {
-			room += int64(s.Length)
+	written, reply := int64(0), int64(0)
+	for chunk, s := range r.Segments() {
+		switch chunk {
+		case "write":
+			written += int64(s.Length)
+		case "reply":
+			reply += int64(s.Length)
 		}
 	}
-	if room > 0 && r.Reply != nil && r.Reply.SendBytes != nil {
-		room += int64(*r.Reply.SendBytes)
+	if written > 0 && r.Reply != nil && r.Reply.SendBytes != nil {
+		written += int64(*r.Reply.SendBytes)
 	}
-	if r.ReplyChunk != nil {
-		for _, s := range r.ReplyChunk.Segments {
-			room += int64(s.Length)
-		}
-	}
-	return max(need, bareHeader+room)
+	return bareHeader + max(*r.Call.PayloadBytes, written+reply)
 }
 
 // Rows are the sums, those that took most time first.

@@ -9,9 +9,6 @@ import (
 	"time"
 )
 
-// errEnd is io.EOF: what Next says at the end.
-var errEnd = io.EOF
-
 // followPoll is how often a file that is still being written is looked at.
 const followPoll = 20 * time.Millisecond
 
@@ -40,7 +37,7 @@ func OpenFollow(ctx context.Context, path string, idle func()) (*Follow, error) 
 func (f *Follow) Next(frame *Frame) error {
 	for {
 		if f.ctx.Err() != nil {
-			return errEnd
+			return io.EOF
 		}
 		if f.file == nil {
 			if err := f.open(); err != nil {
@@ -57,7 +54,7 @@ func (f *Follow) Next(frame *Frame) error {
 		rotated := f.reader.rotated
 		f.close()
 		if f.ctx.Err() != nil {
-			return errEnd
+			return io.EOF
 		}
 		if err != io.EOF && !rotated {
 			return err
@@ -77,7 +74,7 @@ func (f *Follow) open() error {
 				return nil
 			case f.ctx.Err() != nil:
 				file.Close()
-				return errEnd
+				return io.EOF
 			case !f.reader.rotated:
 				file.Close()
 				return err
@@ -88,7 +85,7 @@ func (f *Follow) open() error {
 		}
 		select {
 		case <-f.ctx.Done():
-			return errEnd
+			return io.EOF
 		case <-time.After(followPoll):
 			f.idle()
 		}

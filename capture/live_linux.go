@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strings"
@@ -30,21 +31,12 @@ type Live struct {
 	idle    func()
 }
 
-// LiveOptions say how to capture.
-type LiveOptions struct {
-	Promiscuous bool
-	Idle        func() // called while nothing arrives, some forty times a second
-}
-
 const (
 	liveFrame   = MaxFrame
 	liveBuffer  = 64 << 20 // asked of the kernel, which may give less
 	liveTimeout = 25 * time.Millisecond
 	vlanTagLen  = 4
 )
-
-// ErrNoPermission is wrapped by errors of capturing without the right to.
-var ErrNoPermission = errors.New("no permission")
 
 // OpenLive starts to capture. It ends when ctx does: Next then returns io.EOF.
 func OpenLive(ctx context.Context, name string, o LiveOptions) (*Live, error) {
@@ -143,9 +135,9 @@ var liveFilter = []bpf.Instruction{
 func (l *Live) Next(f *Frame) error {
 	for {
 		if l.ctx.Err() != nil {
-			return errEnd
+			return io.EOF
 		}
-		n, oobn, flags, _, err := unix.Recvmsg(l.fd, l.buf[vlanTagLen:], l.oob, unix.MSG_TRUNC)
+		n, oobn, _, _, err := unix.Recvmsg(l.fd, l.buf[vlanTagLen:], l.oob, unix.MSG_TRUNC)
 		switch {
 		case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
 			if l.idle != nil {
@@ -158,7 +150,6 @@ func (l *Live) Next(f *Frame) error {
 			return &BrokenError{Name: l.name, Frames: l.frames, Err: err}
 		}
 		captured := min(n, liveFrame)
-		_ = flags
 		data, length := l.buf[vlanTagLen:vlanTagLen+captured], n
 		f.Time = time.Now().UnixNano()
 		if tag, tagged := l.ancillary(l.oob[:oobn], f); tagged && captured >= 12 { // put the tag back

@@ -5,19 +5,11 @@ package capture
 import (
 	"context"
 	"errors"
+	"io"
 )
 
 // Live captures on Linux only.
 type Live struct{}
-
-// LiveOptions say how to capture.
-type LiveOptions struct {
-	Promiscuous bool
-	Idle        func()
-}
-
-// ErrNoPermission is wrapped by errors of capturing without the right to.
-var ErrNoPermission = errors.New("no permission")
 
 // OpenLive needs Linux.
 func OpenLive(context.Context, string, LiveOptions) (*Live, error) {
@@ -25,7 +17,7 @@ func OpenLive(context.Context, string, LiveOptions) (*Live, error) {
 }
 
 // Next is never called.
-func (*Live) Next(*Frame) error { return errEnd }
+func (*Live) Next(*Frame) error { return io.EOF }
 
 // Dropped is never called.
 func (*Live) Dropped() uint64 { return 0 }

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -118,7 +119,7 @@ func TestFollow(t *testing.T) {
 		}
 	}
 	cancel()
-	if err := f.Next(&frame); err != errEnd {
+	if err := f.Next(&frame); err != io.EOF {
 		t.Errorf("after the end: %v", err)
 	}
 	if _, err := OpenFollow(ctx, filepath.Dir(path), nil); !errors.Is(err, ErrFormat) {

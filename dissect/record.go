@@ -1,7 +1,10 @@
 package dissect
 
 import (
+	"fmt"
+	"iter"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -174,6 +177,69 @@ type Transaction struct {
 	Findings       []string      `json:"findings"`      // rules, each once
 }
 
+// Start is when the transaction was first seen: the Call, or the Reply of one
+// without Call.
+func (r *Transaction) Start() Time {
+	if r.Call != nil {
+		return r.Call.Time
+	}
+	return r.Reply.Time
+}
+
+// ProgramVersion is the program with its version: "NFS4", "program 99 v1". The
+// program has to be known.
+func (r *Transaction) ProgramVersion() string {
+	if r.ProgramName == nil {
+		return fmt.Sprintf("program %d v%d", *r.Program, *r.Version)
+	}
+	return *r.ProgramName + strconv.FormatUint(uint64(*r.Version), 10)
+}
+
+// ProgramProcedure is that and the procedure: "NFS4 COMPOUND".
+func (r *Transaction) ProgramProcedure() string {
+	if r.ProcedureName == nil {
+		return fmt.Sprintf("%s procedure %d", r.ProgramVersion(), *r.Procedure)
+	}
+	return r.ProgramVersion() + " " + *r.ProcedureName
+}
+
+// RPCFailed says whether the Reply is one of an RPC that was not executed.
+func (r *Transaction) RPCFailed() bool { return r.RPCStatus != nil && *r.RPCStatus != "SUCCESS" }
+
+// NFSFailed says whether the results begin with a status of error.
+func (r *Transaction) NFSFailed() bool {
+	return r.NFSStatus != nil && !strings.HasSuffix(*r.NFSStatus, "_OK")
+}
+
+// Segments are the segments that the Call exposed, in the order of its chunk
+// lists, each with the name of its list: "read", "write" or "reply".
+func (r *Transaction) Segments() iter.Seq2[string, Segment] {
+	return func(yield func(string, Segment) bool) {
+		for _, c := range r.ReadChunks {
+			for _, s := range c.Segments {
+				if !yield(chunkNames[readChunk], s) {
+					return
+				}
+			}
+		}
+		for _, c := range r.WriteChunks {
+			for _, s := range c.Segments {
+				if !yield(chunkNames[writeChunk], s.segment()) {
+					return
+				}
+			}
+		}
+		if r.ReplyChunk == nil {
+			return
+		}
+		for _, s := range r.ReplyChunk.Segments {
+			if !yield(chunkNames[replyChunk], s.segment()) {
+				return
+			}
+		}
+	}
+}
+
 // Phases split the latency into what the wire shows; together they are all of it.
 // A phase that did not happen is null.
 type Phases struct {
@@ -232,6 +298,11 @@ type WriteSegment struct {
 	Offset         Hex64   `json:"offset"`
 	ReturnedLength *uint32 `json:"returned_length"` // null without a Reply that reports it
 	MovedBytes     int64   `json:"moved_bytes"`
+}
+
+// segment is it without what only a Reply tells.
+func (s WriteSegment) segment() Segment {
+	return Segment{s.Handle, s.Length, s.Offset, s.MovedBytes}
 }
 
 // Invalidation is what a Send With Invalidate did. Chunk and Segment are null

@@ -55,8 +55,8 @@ func (f *recordFields) add(t reflect.Type, prefix string, index []int) {
 		return
 	}
 	for i := range t.NumField() {
-		tag, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		if tag == "" || tag == "-" {
+		tag := jsonName(t.Field(i))
+		if tag == "" {
 			continue
 		}
 		path := append(slices.Clone(index), i)
@@ -66,20 +66,33 @@ func (f *recordFields) add(t reflect.Type, prefix string, index []int) {
 	}
 }
 
+// jsonName is a struct field's name in JSON, empty when it is not there.
+func jsonName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	if name == "-" {
+		return ""
+	}
+	return name
+}
+
 func (f *recordFields) Has(path string) bool     { _, ok := f.paths[path]; return ok }
 func (f *recordFields) Names() []string          { return f.names }
 func (f *recordFields) Alias(name string) string { return f.aliases[name] }
 
-func (f *recordFields) Get(record any, path string) any { return f.get(record, path, plain) }
-
-func (f *recordFields) Raw(record any, path string) any {
-	return f.get(record, path, reflect.Value.Interface)
+func (f *recordFields) Get(record any, path string) any {
+	return lookUp(reflect.ValueOf(record), f.paths[path], plain)
 }
 
-func (f *recordFields) get(record any, path string, value func(reflect.Value) any) any {
+func (f *recordFields) Raw(record any, path string) any {
+	return lookUp(reflect.ValueOf(record), f.paths[path], reflect.Value.Interface)
+}
+
+// lookUp is what an index path leads to: a list when it runs through one, nil
+// when there is nothing.
+func lookUp(v reflect.Value, index []int, value func(reflect.Value) any) any {
 	var found []any
 	list := false
-	collect(reflect.ValueOf(record), f.paths[path], value, &found, &list)
+	collect(v, index, value, &found, &list)
 	switch {
 	case list:
 		return found
@@ -135,18 +148,8 @@ func plain(v reflect.Value) any {
 	if v.Kind() == reflect.Struct { // an element of a list, for any(timeline, .event == "nak")
 		members := map[string]any{}
 		for i := range v.NumField() {
-			tag, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-			if tag == "" {
-				continue
-			}
-			var found []any
-			list := false
-			if collect(v.Field(i), nil, plain, &found, &list); list {
-				members[tag] = found
-			} else if len(found) == 1 {
-				members[tag] = found[0]
-			} else {
-				members[tag] = nil
+			if tag := jsonName(v.Type().Field(i)); tag != "" {
+				members[tag] = lookUp(v.Field(i), nil, plain)
 			}
 		}
 		return members

@@ -188,15 +188,12 @@ type checker struct {
 // Visit checks one node; expr calls it.
 func (r *checker) Visit(node *ast.Node) {
 	name, ok := path(*node)
-	if !ok || r.fields.Has(name) {
+	if !ok || r.err != nil {
 		return
 	}
-	if real := r.fields.Alias(name); real != "" {
+	var real string
+	if real, r.err = Resolve(name, r.fields); r.err == nil && real != name {
 		ast.Patch(node, call(funcField, &ast.StringNode{Value: real}))
-		return
-	}
-	if r.err == nil {
-		r.err = Unknown(name, r.fields.Names())
 	}
 }
 

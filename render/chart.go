@@ -69,7 +69,7 @@ func CreditChart(w io.Writer, theme *Theme, width, height int, c *analyze.Credit
 		b.Write([]byte(strings.TrimRight(string(line), " ")))
 		b.WriteByte('\n')
 	}
-	axis(&b, theme, plot, c.Points[0].Time, c.Points[len(c.Points)-1].Time, start)
+	axis(&b, theme, 9, plot, c.Points[0].Time-start, c.Points[len(c.Points)-1].Time-start)
 	fmt.Fprintf(&b, "%s# Calls in flight  @ as many as granted  - granted%s\n", theme.dim.before, theme.dim.after)
 	for i, g := range c.Grants[:min(len(c.Grants), 8)] {
 		word := "changes to"
@@ -123,10 +123,10 @@ func list(values []uint32) string {
 
 func seconds(d dissect.Time) string { return fmt.Sprintf("%.3f", float64(d)/1e9) }
 
-// axis draws the axis of time below a chart.
-func axis(b *strings.Builder, theme *Theme, plot int, from, to, start dissect.Time) {
-	left, right := seconds(from-start)+"s", seconds(to-start)+"s"
-	fmt.Fprintf(b, "%s%9s+%s\n%10s%s%*s%s\n", theme.dim.before, "", strings.Repeat("-", plot), "", left, plot-len(left), right, theme.dim.after)
+// axis draws the axis of time below a chart, behind a margin.
+func axis(b *strings.Builder, theme *Theme, margin, plot int, from, to dissect.Time) {
+	left, right := seconds(from)+"s", seconds(to)+"s"
+	fmt.Fprintf(b, "%s%*s+%s\n%*s%s%*s%s\n", theme.dim.before, margin, "", strings.Repeat("-", plot), margin+1, "", left, plot-len(left), right, theme.dim.after)
 }
 
 // creditColumn is what a column of the chart shows.
@@ -194,8 +194,7 @@ func HandleChart(w io.Writer, theme *Theme, width, height int, h *analyze.Handle
 		}
 		fmt.Fprintf(&b, "%v %5s |%s\n", handle, fmt.Sprintf("x%d", uses[handle]), strings.TrimRight(string(line), " "))
 	}
-	left, right := seconds(from-start)+"s", seconds(to-start)+"s"
-	fmt.Fprintf(&b, "%s%17s+%s\n%18s%s%*s%s\n", theme.dim.before, "", strings.Repeat("-", plot), "", left, plot-len(left), right, theme.dim.after)
+	axis(&b, theme, 17, plot, from-start, to-start)
 	if n := len(order) - len(shown); n > 0 {
 		fmt.Fprintf(&b, "%s%d handles that were exposed for less time are not drawn%s\n", theme.dim.before, n, theme.dim.after)
 	}
@@ -204,6 +203,8 @@ func HandleChart(w io.Writer, theme *Theme, width, height int, h *analyze.Handle
 	_, err := fmt.Fprintf(w, "%s\n", b.String())
 	return err
 }
+
+var endMarks = map[string]byte{analyze.ByResponder: 'x', analyze.ByRequester: 'o', analyze.ByNobody: '?'}
 
 func drawBar(line []byte, x *analyze.Exposure, at func(dissect.Time) int) {
 	for i := at(x.From); i <= at(x.To); i++ {
@@ -214,7 +215,7 @@ func drawBar(line []byte, x *analyze.Exposure, at func(dissect.Time) int) {
 			line[i] = '#'
 		}
 	}
-	line[at(x.To)] = map[string]byte{analyze.ByResponder: 'x', analyze.ByRequester: 'o', analyze.ByNobody: '?'}[x.EndedBy]
+	line[at(x.To)] = endMarks[x.EndedBy]
 }
 
 // figures writes the numbers that matter.

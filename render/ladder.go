@@ -51,7 +51,7 @@ func Ladder(w io.Writer, theme *Theme, width int, r *dissect.Transaction) error 
 	}
 	arrow := max(width-10-1-numbers-1-beside-1, 40)
 	fmt.Fprintf(&b, "%s%10s %*s %-*s%s\n", theme.dim.before, "TIME", numbers, "PACKET", arrow, "requester"+strings.Repeat(" ", max(0, arrow-18))+"responder", barHeads(shown)+theme.dim.after)
-	began := startTime(r)
+	began := r.Start()
 	open := make([]bool, shown)
 	for i := range rungs {
 		g := &rungs[i]
@@ -64,18 +64,11 @@ func Ladder(w io.Writer, theme *Theme, width int, r *dissect.Transaction) error 
 	return err
 }
 
-func startTime(r *dissect.Transaction) dissect.Time {
-	if r.Call != nil {
-		return r.Call.Time
-	}
-	return r.Reply.Time
-}
-
 func lastTime(r *dissect.Transaction) dissect.Time {
 	if n := len(r.Timeline); n > 0 {
 		return r.Timeline[n-1].Time
 	}
-	return startTime(r)
+	return r.Start()
 }
 
 // heading says what the transaction is.
@@ -170,14 +163,14 @@ func makeRungs(theme *Theme, r *dissect.Transaction) []rung {
 			g.text, g.double = fmt.Sprintf("RDMA Read of %s B %v", Bytes(*e.Bytes), *e.Handle), true
 			g.mark(*e.Handle, '|')
 		case dissect.EventReadDone:
-			g.text, g.double = fmt.Sprintf("%s B of %v, %s", Bytes(*e.Bytes), *e.Handle, plural(e.Packets, "packet")), true
+			g.text, g.double = fmt.Sprintf("%s B of %v, %s", Bytes(*e.Bytes), *e.Handle, packets(e)), true
 			g.toRight = true // the data goes the other way than the request
 			g.mark(*e.Handle, '#')
 		case dissect.EventWriteFirst:
 			writeFirst = e
 			continue
 		case dissect.EventWriteLast:
-			g.text, g.double = fmt.Sprintf("RDMA Write of %s B %v, %s", Bytes(*e.Bytes), *e.Handle, plural(e.Packets, "packet")), true
+			g.text, g.double = fmt.Sprintf("RDMA Write of %s B %v, %s", Bytes(*e.Bytes), *e.Handle, packets(e)), true
 			if writeFirst != nil && *writeFirst.Offset == *e.Offset {
 				if g.at = writeFirst.Time; writeFirst.Packet != e.Packet {
 					g.packets = fmt.Sprintf("%d-%d", writeFirst.Packet, e.Packet)
@@ -190,7 +183,7 @@ func makeRungs(theme *Theme, r *dissect.Transaction) []rung {
 		case dissect.EventNak:
 			g.text, g.ink, g.kind = fmt.Sprintf("NAK of the %s: %s", title(e.Of), e.Reason), theme.bad, ""
 		case dissect.EventRetransmit:
-			g.text, g.ink = fmt.Sprintf("%s again: %s", title(e.Of), plural(e.Packets, "packet")), theme.warn
+			g.text, g.ink = fmt.Sprintf("%s again: %s", title(e.Of), packets(e)), theme.warn
 			if e.LastPacket != nil && *e.LastPacket != e.Packet {
 				g.packets = fmt.Sprintf("%d-%d", e.Packet, *e.LastPacket)
 			}
@@ -231,11 +224,12 @@ func title(of string) string {
 	return of
 }
 
-func plural(n *int64, what string) string {
-	if n == nil || *n == 1 {
-		return "1 " + what
+// packets says how many packets an event took.
+func packets(e *dissect.Event) string {
+	if e.Packets == nil {
+		return plural(1, "packet")
 	}
-	return fmt.Sprintf("%d %ss", *n, what)
+	return plural(*e.Packets, "packet")
 }
 
 func messageText(name string, m *dissect.Message) string {

@@ -43,9 +43,7 @@ func (r *Packets) Packet(p *dissect.Packet) error {
 	b = append(b, ' ')
 	at := len(b)
 	b = strconv.AppendFloat(b, float64(p.Time-*r.start)/1e9, 'f', 6, 64)
-	for len(b)-at < 11 {
-		b = append(b[:at], append([]byte{' '}, b[at:]...)...)
-	}
+	b = padLeft(b, at, 11)
 	b = append(b, ' ')
 	b = appendPlainAddress(b, p.Src, p.SrcLID)
 	b = append(b, " > "...)
@@ -86,7 +84,11 @@ func (r *Packets) Packet(p *dissect.Packet) error {
 
 func appendPadded(b []byte, v int64, width int) []byte {
 	at := len(b)
-	b = strconv.AppendInt(b, v, 10)
+	return padLeft(strconv.AppendInt(b, v, 10), at, width)
+}
+
+// padLeft puts spaces before what stands from at on, up to a width.
+func padLeft(b []byte, at, width int) []byte {
 	for len(b)-at < width {
 		b = append(b, 0)
 		copy(b[at+1:], b[at:])

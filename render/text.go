@@ -96,40 +96,43 @@ var transactionColumns = []column{
 	{name: "STATUS"},
 }
 
+var directions = map[string]string{dissect.Forward: "fwd", dissect.Backward: "back"}
+
 // Transaction writes a row: the main table.
 func (t *Text) Transaction(r *dissect.Transaction) error {
-	if t.table == nil {
-		t.table = newTable(t.w, t.theme, t.width, transactionColumns)
-		t.table.live = t.live
-	}
-	first := r.Call
-	if first == nil {
-		first = r.Reply
-	}
 	status, shade := status(t.theme, r)
+	read, written := movedBytes(r)
 	procedure := cell{text: Procedure(r)}
 	if t.width > 0 {
 		procedure.short = shortProcedure(r)
 	}
-	c := append(t.cells[:0],
+	t.cells = append(t.cells[:0],
 		cell{text: strconv.FormatInt(r.ID, 10), ink: t.theme.dim},
-		cell{text: t.since(first.Time)},
+		cell{text: t.since(r.Start())},
 		cell{text: strconv.Itoa(r.Connection)},
 		cell{text: r.XID.String(), ink: t.theme.key},
-		cell{text: map[string]string{dissect.Forward: "fwd", dissect.Backward: "back"}[r.Direction]},
+		cell{text: directions[r.Direction]},
 		procedure,
 		cell{text: payload(r.Call)},
 		cell{text: payload(r.Reply)},
 		cell{text: form(r.Call) + ">" + form(r.Reply)},
-		cell{text: moved(readBytes(r))},
-		cell{text: moved(writeBytes(r))},
+		cell{text: moved(read)},
+		cell{text: moved(written)},
 		cell{text: credits(r)},
 		cell{text: invalidated(r), ink: t.theme.dim},
 		cell{text: latency(r)},
 		cell{text: status, ink: shade},
 	)
-	t.cells = c
-	return t.table.row(c)
+	return t.row(transactionColumns)
+}
+
+// row writes t.cells as a row of the table that has these columns.
+func (t *Text) row(columns []column) error {
+	if t.table == nil {
+		t.table = newTable(t.w, t.theme, t.width, columns)
+		t.table.live = t.live
+	}
+	return t.table.row(t.cells)
 }
 
 // Procedure is what a transaction does: program, version, procedure, and for a
@@ -141,21 +144,10 @@ func Procedure(r *dissect.Transaction) string {
 		}
 		return "-"
 	}
-	name := programVersion(r)
 	if len(r.Operations) > 0 {
-		return name + " " + strings.Join(r.Operations, " ")
+		return r.ProgramVersion() + " " + strings.Join(r.Operations, " ")
 	}
-	if r.ProcedureName != nil {
-		return name + " " + *r.ProcedureName
-	}
-	return fmt.Sprintf("%s procedure %d", name, *r.Procedure)
-}
-
-func programVersion(r *dissect.Transaction) string {
-	if r.ProgramName == nil {
-		return fmt.Sprintf("program %d v%d", *r.Program, *r.Version)
-	}
-	return *r.ProgramName + strconv.FormatUint(uint64(*r.Version), 10)
+	return r.ProgramProcedure()
 }
 
 // shortProcedure is Procedure with no more of a COMPOUND than the operation
@@ -167,7 +159,7 @@ func shortProcedure(r *dissect.Transaction) string {
 	if r.Program == nil {
 		return *r.Operation
 	}
-	return programVersion(r) + " " + *r.Operation
+	return r.ProgramVersion() + " " + *r.Operation
 }
 
 func payload(m *dissect.Message) string {
@@ -184,27 +176,16 @@ func form(m *dissect.Message) string {
 	return m.Form
 }
 
-func readBytes(r *dissect.Transaction) (n int64) {
-	for _, c := range r.ReadChunks {
-		for _, s := range c.Segments {
-			n += s.MovedBytes
+// movedBytes is how much RDMA moved out of the requester's memory, and into it.
+func movedBytes(r *dissect.Transaction) (read, written int64) {
+	for chunk, s := range r.Segments() {
+		if chunk == "read" {
+			read += s.MovedBytes
+		} else {
+			written += s.MovedBytes
 		}
 	}
-	return n
-}
-
-func writeBytes(r *dissect.Transaction) (n int64) {
-	for _, c := range r.WriteChunks {
-		for _, s := range c.Segments {
-			n += s.MovedBytes
-		}
-	}
-	if r.ReplyChunk != nil {
-		for _, s := range r.ReplyChunk.Segments {
-			n += s.MovedBytes
-		}
-	}
-	return n
+	return read, written
 }
 
 func moved(n int64) string {
@@ -254,9 +235,9 @@ func status(theme *Theme, r *dissect.Transaction) (string, ink) {
 		return *r.RDMAError, theme.bad
 	case r.Status != dissect.StatusComplete:
 		return r.Status, theme.warn
-	case r.RPCStatus != nil && *r.RPCStatus != "SUCCESS":
+	case r.RPCFailed():
 		return *r.RPCStatus, theme.bad
-	case r.NFSStatus != nil && !strings.HasSuffix(*r.NFSStatus, "_OK"):
+	case r.NFSFailed():
 		return *r.NFSStatus, theme.warn
 	}
 	return "ok", theme.good
@@ -281,10 +262,6 @@ var connectionColumns = []column{
 
 // Connection writes a row.
 func (t *Text) Connection(r *dissect.Connection) error {
-	if t.table == nil {
-		t.table = newTable(t.w, t.theme, t.width, connectionColumns)
-		t.table.live = t.live
-	}
 	health := t.theme.good
 	if r.Lost > 0 {
 		health = t.theme.bad
@@ -297,7 +274,7 @@ func (t *Text) Connection(r *dissect.Connection) error {
 			shade = t.theme.bad
 		}
 	}
-	c := append(t.cells[:0],
+	t.cells = append(t.cells[:0],
 		cell{text: strconv.Itoa(r.ID)},
 		cell{text: r.Transport},
 		cell{text: endpoint(r.Client)},
@@ -313,8 +290,7 @@ func (t *Text) Connection(r *dissect.Connection) error {
 		cell{text: fmt.Sprintf("%d/%d", r.Naks, r.RNRNaks)},
 		cell{text: closed, ink: shade},
 	)
-	t.cells = c
-	return t.table.row(c)
+	return t.row(connectionColumns)
 }
 
 func endpoint(e dissect.Endpoint) string {
@@ -381,27 +357,22 @@ func (t *Text) Finding(r *dissect.Finding) error {
 	return err
 }
 
-// counted is a number and what it counts, whose first noun gets an s.
-func counted(n int64, what string) string {
+// plural is a number of things, named in the singular.
+func plural(n int64, noun string) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 " + noun
 	}
-	for _, noun := range []string{"error", "warning", "packet", "fragment", "CRC", "connection", "transaction"} {
-		if before, after, found := strings.Cut(what, noun); found {
-			return fmt.Sprintf("%d %s%ss%s", n, before, noun, after)
-		}
-	}
-	return fmt.Sprintf("%d %s", n, what)
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // Summary writes what there was, and what could not be read.
 func (t *Text) Summary(r *dissect.Summary) error {
 	var b strings.Builder
-	b.WriteString(counted(r.Packets, "packet"))
+	b.WriteString(plural(r.Packets, "packet"))
 	if r.First != nil && r.Last != nil {
 		fmt.Fprintf(&b, " in %s", Duration(int64(*r.Last-*r.First)))
 	}
-	fmt.Fprintf(&b, ", %d of RDMA; %s; ", r.RDMA, counted(int64(r.Connections), "connection"))
+	fmt.Fprintf(&b, ", %d of RDMA; %s; ", r.RDMA, plural(int64(r.Connections), "connection"))
 	total := int64(0)
 	var parts []string
 	for _, s := range []string{dissect.StatusComplete, dissect.StatusNoReply, dissect.StatusNoCall, dissect.StatusRDMAError} {
@@ -410,7 +381,7 @@ func (t *Text) Summary(r *dissect.Summary) error {
 			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(s, "_", " ")))
 		}
 	}
-	b.WriteString(counted(total, "transaction"))
+	b.WriteString(plural(total, "transaction"))
 	if len(parts) > 0 {
 		fmt.Fprintf(&b, " (%s)", strings.Join(parts, ", "))
 	}

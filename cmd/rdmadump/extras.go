@@ -83,10 +83,8 @@ func (o *options) completions(root *cobra.Command) {
 	root.RegisterFlagCompletionFunc("color", words("auto", "always", "never"))
 	for _, cmd := range append(root.Commands(), root) {
 		fields := query.Transactions
-		for _, v := range subcommands {
-			if v.use == cmd.Name() {
-				fields = v.view.fields
-			}
+		if v := viewNamed(cmd.Name()); v != nil {
+			fields = v.fields
 		}
 		cmd.RegisterFlagCompletionFunc("sort", words(fields.Names()...))
 		cmd.RegisterFlagCompletionFunc("field", words(fields.Names()...))

@@ -126,12 +126,7 @@ func (c *clock) now() dissect.Time {
 }
 
 func (l *liveOptions) run(cmd *cobra.Command, args []string) error {
-	var chosen *view
-	for i := range subcommands {
-		if subcommands[i].use == l.view {
-			chosen = &subcommands[i].view
-		}
-	}
+	chosen := viewNamed(l.view)
 	if chosen == nil {
 		return fmt.Errorf("--view %s: the views are transactions, connections, packets, check and stats", l.view)
 	}

@@ -71,6 +71,16 @@ var subcommands = []struct {
 	{"stats", "Per operation: counts, bytes, latency, where the time went", statsView},
 }
 
+// viewNamed is the view of a subcommand, nil when there is none.
+func viewNamed(name string) *view {
+	for i := range subcommands {
+		if subcommands[i].use == name {
+			return &subcommands[i].view
+		}
+	}
+	return nil
+}
+
 func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	o := &options{stdout: stdout, stderr: stderr}
 	root := &cobra.Command{

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -41,7 +42,7 @@ type held struct {
 	key  any
 	json []byte
 	show func(any) error
-	make func() any // an empty record of its type
+	kind reflect.Type // of the record
 }
 
 func newSink(o *options, v view) (*sink, error) {
@@ -189,21 +190,13 @@ func (s *sink) line(line []byte) {
 
 // hold keeps a record until the end. With --top only the best are kept.
 func (s *sink) hold(record any, text func(any) error) {
-	h := held{key: s.fields.Get(record, s.sortPath), show: text}
+	h := held{key: s.fields.Get(record, s.sortPath), show: text, kind: reflect.TypeOf(record).Elem()}
 	if n := len(s.held); s.o.top > 0 && n >= 2*s.o.top { // now and then, let go of those that have no chance
 		s.order()
 	}
 	var err error
 	h.json, err = render.AppendJSON(nil, record)
 	s.fail(err)
-	switch record.(type) {
-	case *dissect.Transaction:
-		h.make = func() any { return new(dissect.Transaction) }
-	case *dissect.Connection:
-		h.make = func() any { return new(dissect.Connection) }
-	case *dissect.Finding:
-		h.make = func() any { return new(dissect.Finding) }
-	}
 	s.held = append(s.held, h)
 }
 
@@ -234,7 +227,7 @@ func (s *sink) release() {
 			s.line(h.json)
 			continue
 		}
-		record := h.make()
+		record := reflect.New(h.kind).Interface()
 		s.fail(json.Unmarshal(h.json, record))
 		s.emit(record, h.show)
 	}

@@ -29,7 +29,7 @@ type view struct {
 // transactionView is a row a transaction, or with --xid its ladder.
 var transactionView = view{query.Transactions, "-latency_ns", "", func(s *sink) (dissect.Handler, func()) {
 	return dissect.Handler{Transaction: func(r *dissect.Transaction) {
-		if s.wants(&r.Connection, &r.XID) && s.within(transactionTime(r)) {
+		if s.wants(&r.Connection, &r.XID) && s.within(r.Start()) {
 			s.show(r, func(r any) error {
 				if len(s.o.wantXID) > 0 {
 					return render.Ladder(s.w, s.theme, s.width, r.(*dissect.Transaction))
@@ -39,13 +39,6 @@ var transactionView = view{query.Transactions, "-latency_ns", "", func(s *sink) 
 		}
 	}}, nil
 }}
-
-func transactionTime(r *dissect.Transaction) dissect.Time {
-	if r.Call != nil {
-		return r.Call.Time
-	}
-	return r.Reply.Time
-}
 
 // connectionView is a row a connection, or with --timeline its charts.
 var connectionView = view{query.Connections, "-packets", "id", func(s *sink) (dissect.Handler, func()) {
@@ -68,7 +61,7 @@ var connectionView = view{query.Connections, "-packets", "id", func(s *sink) (di
 	}}
 	if s.o.timeline {
 		h.Transaction = func(r *dissect.Transaction) {
-			if !s.wants(&r.Connection, nil) || !s.within(transactionTime(r)) {
+			if !s.wants(&r.Connection, nil) || !s.within(r.Start()) {
 				return
 			}
 			t := lines[r.Connection]
@@ -148,7 +141,7 @@ var packetView = view{query.Packets, "number", "", func(s *sink) (dissect.Handle
 var statsView = view{query.Transactions, "", "", func(s *sink) (dissect.Handler, func()) {
 	table := analyze.NewTable(s.o.by)
 	h := dissect.Handler{Transaction: func(r *dissect.Transaction) {
-		if s.wants(&r.Connection, &r.XID) && s.within(transactionTime(r)) && s.matches(r) {
+		if s.wants(&r.Connection, &r.XID) && s.within(r.Start()) && s.matches(r) {
 			table.Add(r)
 		}
 	}}

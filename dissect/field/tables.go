@@ -386,6 +386,14 @@ var (
 	}}
 )
 
+// ddpControl is the first byte of every DDP header.
+var ddpControl = []Field{
+	rowAt("tagged", "Tagged", 0, 0, 1, Flag, "iwarp_ddp.tagged_flag"),
+	rowAt("last", "Last", 0, 1, 1, Flag, "iwarp_ddp.last_flag"),
+	rowAt("reserved", "Reserved", 0, 2, 4, Dec, "iwarp_ddp.rsvd"),
+	rowAt("ddp_version", "DDP version", 0, 6, 2, Dec, "iwarp_ddp.dv"),
+}
+
 // iWARP (package iwarp). DDP and RDMAP share the first two bytes; the table of
 // RDMAP starts at the second.
 var (
@@ -398,23 +406,15 @@ var (
 		row("revision", "Revision", 17, 8, Dec, "iwarp_mpa.rev"),
 		row("private_data_length", "Private data length", 18, 16, Dec, "iwarp_mpa.pdlength"),
 	}}
-	DDPTagged = Header{Name: "ddp", Label: "DDP", Length: iwarp.TaggedLen, Fields: []Field{
-		rowAt("tagged", "Tagged", 0, 0, 1, Flag, "iwarp_ddp.tagged_flag"),
-		rowAt("last", "Last", 0, 1, 1, Flag, "iwarp_ddp.last_flag"),
-		rowAt("reserved", "Reserved", 0, 2, 4, Dec, "iwarp_ddp.rsvd"),
-		rowAt("ddp_version", "DDP version", 0, 6, 2, Dec, "iwarp_ddp.dv"),
+	DDPTagged = Header{Name: "ddp", Label: "DDP", Length: iwarp.TaggedLen, Fields: join(ddpControl, []Field{
 		row("stag", "STag", 2, 32, Hex, "iwarp_ddp.stag"),
 		row("tagged_offset", "Tagged offset", 6, 64, Hex, "iwarp_ddp.tagged_offset"),
-	}}
-	DDPUntagged = Header{Name: "ddp", Label: "DDP", Length: iwarp.UntaggedLen, Fields: []Field{
-		rowAt("tagged", "Tagged", 0, 0, 1, Flag, "iwarp_ddp.tagged_flag"),
-		rowAt("last", "Last", 0, 1, 1, Flag, "iwarp_ddp.last_flag"),
-		rowAt("reserved", "Reserved", 0, 2, 4, Dec, "iwarp_ddp.rsvd"),
-		rowAt("ddp_version", "DDP version", 0, 6, 2, Dec, "iwarp_ddp.dv"),
+	})}
+	DDPUntagged = Header{Name: "ddp", Label: "DDP", Length: iwarp.UntaggedLen, Fields: join(ddpControl, []Field{
 		row("queue", "Queue number", 6, 32, Dec, "iwarp_ddp.qn"),
 		row("sequence", "Message sequence number", 10, 32, Dec, "iwarp_ddp.msn"),
 		row("offset", "Message offset", 14, 32, Dec, "iwarp_ddp.mo"),
-	}}
+	})}
 	RDMAP = Header{Name: "rdmap", Label: "RDMAP", Length: 1, Fields: []Field{
 		rowAt("rdmap_version", "RDMAP version", 0, 0, 2, Dec, "iwarp_rdma.version"),
 		rowAt("reserved", "Reserved", 0, 2, 2, Dec, "iwarp_rdma.rsv"),

@@ -1,0 +1,12 @@
+package capture
+
+import "errors"
+
+// LiveOptions say how to capture.
+type LiveOptions struct {
+	Promiscuous bool
+	Idle        func() // called while nothing arrives, some forty times a second
+}
+
+// ErrNoPermission is wrapped by errors of capturing without the right to.
+var ErrNoPermission = errors.New("no permission")
