@@ -9,57 +9,56 @@ import (
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
 // whole are the captures that benchmarks read: data in large packets, and many
 // small RPCs.
 var whole = []string{"rocev2-long42.pcap.zst", "rocev2-nfs41.pcap.zst", "rocev2-loss42.pcap.zst"}
 
-// BenchmarkDissector runs frames that are already in memory through the
-// dissector: packets and bytes a second, allocations a packet.
-func BenchmarkDissector(b *testing.B) {
+// overFrames measures what is done with frames that are already in memory:
+// packets and bytes a second, allocations.
+func overFrames(b *testing.B, pass func(b *testing.B, frames []capture.Frame)) {
 	for _, name := range whole {
-		frames, size := load(b, name)
+		frames, size := testkit.Frames(b, captures+name)
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(size)
 			b.ReportAllocs()
 			for b.Loop() {
-				transactions := 0
-				d := dissect.New(dissect.Handler{Transaction: func(*dissect.Transaction) { transactions++ }}, dissect.Options{})
-				for i := range frames {
-					d.Frame(&frames[i])
-				}
-				d.Finish()
-				if transactions == 0 {
-					b.Fatal("no transactions")
-				}
+				pass(b, frames)
 			}
 			b.ReportMetric(float64(len(frames))*float64(b.N)/b.Elapsed().Seconds(), "packets/s")
 		})
 	}
 }
 
-// BenchmarkDescribe does the same with a record for each packet: all fields of
-// all headers.
+// BenchmarkDissector makes transactions of them.
+func BenchmarkDissector(b *testing.B) {
+	overFrames(b, func(b *testing.B, frames []capture.Frame) {
+		transactions := 0
+		d := dissect.New(dissect.Handler{Transaction: func(*dissect.Transaction) { transactions++ }}, dissect.Options{})
+		for i := range frames {
+			d.Frame(&frames[i])
+		}
+		d.Finish()
+		if transactions == 0 {
+			b.Fatal("no transactions")
+		}
+	})
+}
+
+// BenchmarkDescribe makes a record for each packet: all fields of all headers.
 func BenchmarkDescribe(b *testing.B) {
-	for _, name := range whole {
-		frames, size := load(b, name)
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(size)
-			b.ReportAllocs()
-			for b.Loop() {
-				packets := 0
-				d := dissect.New(dissect.Handler{Packet: func(*dissect.Packet) { packets++ }}, dissect.Options{})
-				for i := range frames {
-					d.Frame(&frames[i])
-				}
-				if packets != len(frames) {
-					b.Fatalf("%d packets of %d", packets, len(frames))
-				}
-			}
-			b.ReportMetric(float64(len(frames))*float64(b.N)/b.Elapsed().Seconds(), "packets/s")
-		})
-	}
+	overFrames(b, func(b *testing.B, frames []capture.Frame) {
+		packets := 0
+		d := dissect.New(dissect.Handler{Packet: func(*dissect.Packet) { packets++ }}, dissect.Options{})
+		for i := range frames {
+			d.Frame(&frames[i])
+		}
+		if packets != len(frames) {
+			b.Fatalf("%d packets of %d", packets, len(frames))
+		}
+	})
 }
 
 // BenchmarkFile reads a whole file from memory, reader included.

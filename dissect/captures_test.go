@@ -1,7 +1,6 @@
 package dissect_test
 
 import (
-	"io"
 	"path/filepath"
 	"testing"
 
@@ -43,21 +42,4 @@ func glob(t testing.TB, pattern string) []string {
 		paths[i] = filepath.Base(paths[i])
 	}
 	return paths
-}
-
-// load reads all frames of a capture into memory.
-func load(t testing.TB, name string) (frames []capture.Frame, bytes int64) {
-	t.Helper()
-	f := open(t, name)
-	var frame capture.Frame
-	for {
-		if err := f.Next(&frame); err == io.EOF {
-			return frames, bytes
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		frame.Data = append([]byte(nil), frame.Data...)
-		frames = append(frames, frame)
-		bytes += int64(len(frame.Data))
-	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -355,7 +356,7 @@ func transactions(t *testing.T, name string, drop func(*capture.Frame) bool) (id
 		ids = append(ids, r.ID)
 		lines = append(lines, describe(r))
 	}}, dissect.Options{})
-	frames, _ := load(t, name)
+	frames, _ := testkit.Frames(t, captures+name)
 	for i := range frames {
 		if drop == nil || !drop(&frames[i]) {
 			d.Frame(&frames[i])
@@ -425,7 +426,7 @@ func TestMiddle(t *testing.T) {
 // TestHoles: packets that the capture missed leave holes that are reported, and
 // never invented.
 func TestHoles(t *testing.T) {
-	frames, _ := load(t, "rocev2-nfs41.pcap.zst")
+	frames, _ := testkit.Frames(t, captures+"rocev2-nfs41.pcap.zst")
 	var lost, complete, noReply, noCall int64
 	for start := 30; start < 2500; start += 13 { // one frame each time
 		d := dissect.New(dissect.Handler{}, dissect.Options{})
@@ -455,7 +456,7 @@ func TestHoles(t *testing.T) {
 // both directions makes it, says the same; what is seen twice counts once.
 func TestTwice(t *testing.T) {
 	for _, name := range []string{"rocev2-nfs41.pcap.zst", "rocev2-callback41.pcap.zst", "rocev2-long42.pcap.zst", "iwarp-nfs41.pcap.zst"} {
-		frames, _ := load(t, name)
+		frames, _ := testkit.Frames(t, captures+name)
 		want, _ := dissectFrames(frames)
 		var twice []capture.Frame
 		for i := range frames {
@@ -475,7 +476,7 @@ func TestTwice(t *testing.T) {
 // TestPSNWrap: the same transactions when PSNs wrap in their middle.
 func TestPSNWrap(t *testing.T) {
 	_, want := transactions(t, "rocev2-nfs41.pcap.zst", nil)
-	frames, _ := load(t, "rocev2-nfs41.pcap.zst")
+	frames, _ := testkit.Frames(t, captures+"rocev2-nfs41.pcap.zst")
 	shift := map[byte]uint32{}
 	var got []string
 	d := dissect.New(dissect.Handler{Transaction: func(r *dissect.Transaction) { got = append(got, describe(r)) }}, dissect.Options{})
@@ -547,7 +548,7 @@ func TestLongCall(t *testing.T) {
 // packets add up.
 func FuzzDissector(f *testing.F) {
 	for _, name := range []string{"rocev2-errors.pcap.zst", "rocev2-callback41.pcap.zst", "derived-ib-erf-callback41.pcap.zst", "lab-iwarperrors.pcap.zst"} {
-		frames, _ := load(f, name)
+		frames, _ := testkit.Frames(f, captures+name)
 		var all []byte
 		for i := range min(len(frames), 80) {
 			all = binary.BigEndian.AppendUint16(all, uint16(len(frames[i].Data)))

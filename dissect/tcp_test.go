@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
 // dissectFrames words the transactions of frames.
@@ -53,7 +54,7 @@ func same(t *testing.T, got, want []string) {
 // TestStream: the same transactions from a TCP stream whose segments are cut
 // anew, repeated, overlapping, and out of order.
 func TestStream(t *testing.T) {
-	frames, _ := load(t, "iwarp-nfs41.pcap.zst")
+	frames, _ := testkit.Frames(t, captures+"iwarp-nfs41.pcap.zst")
 	want, _ := dissectFrames(frames)
 	if len(want) != 317 {
 		t.Fatalf("%d transactions", len(want))
@@ -150,7 +151,7 @@ func s0(s *dissect.Summary) (n int) {
 // (RFC 5044 s.4.3, s.4.4), which no capture at hand has: the streams are framed
 // anew.
 func TestMarkers(t *testing.T) {
-	frames, _ := load(t, "iwarp-nfs41.pcap.zst")
+	frames, _ := testkit.Frames(t, captures+"iwarp-nfs41.pcap.zst")
 	want, _ := dissectFrames(frames)
 	type stream struct {
 		seq, next uint32 // as sent anew; as expected of the original

@@ -1,36 +1,16 @@
 package render_test
 
 import (
-	"io"
 	"testing"
 
-	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/render"
 )
 
-func frames(b *testing.B, name string) (frames []capture.Frame, size int64) {
-	b.Helper()
-	f, err := capture.Open("../testdata/captures/" + name)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer f.Close()
-	var frame capture.Frame
-	for {
-		if err := f.Next(&frame); err == io.EOF {
-			return frames, size
-		} else if err != nil {
-			b.Fatal(err)
-		}
-		frame.Data = append([]byte(nil), frame.Data...)
-		frames, size = append(frames, frame), size+int64(len(frame.Data))
-	}
-}
-
 // BenchmarkPacketJSON makes a line of JSON of each packet.
 func BenchmarkPacketJSON(b *testing.B) {
-	all, size := frames(b, "rocev2-nfs41.pcap.zst")
+	all, size := testkit.Frames(b, captures+"rocev2-nfs41.pcap.zst")
 	b.SetBytes(size)
 	b.ReportAllocs()
 	var line []byte
@@ -45,7 +25,7 @@ func BenchmarkPacketJSON(b *testing.B) {
 
 // BenchmarkTransactionJSON makes a line of JSON of each transaction.
 func BenchmarkTransactionJSON(b *testing.B) {
-	all, size := frames(b, "rocev2-nfs41.pcap.zst")
+	all, size := testkit.Frames(b, captures+"rocev2-nfs41.pcap.zst")
 	b.SetBytes(size)
 	b.ReportAllocs()
 	var line []byte

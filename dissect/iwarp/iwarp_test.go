@@ -8,16 +8,8 @@ import (
 	"testing"
 
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 )
-
-func unhex(t testing.TB, s string) []byte {
-	t.Helper()
-	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
 
 func TestMPA(t *testing.T) {
 	request := hex.EncodeToString([]byte(iwarp.RequestKey))
@@ -32,7 +24,7 @@ func TestMPA(t *testing.T) {
 		{"rejected", reply + "2f 01 0000", iwarp.MPA{Reply: true, Reject: true, Reserved: 15, Revision: 1, PrivateData: []byte{}, Length: 20}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			wire := unhex(t, c.wire)
+			wire := testkit.Unhex(t, c.wire)
 			var m iwarp.MPA
 			if err := m.Decode(append(wire, "more"...)); err != nil {
 				t.Fatal(err)
@@ -56,7 +48,7 @@ func TestMPA(t *testing.T) {
 	}
 	var m iwarp.MPA
 	for _, bad := range []string{request + "40 01 0201", request + "50 02 0002 0000", strings.Repeat("00", 20)} {
-		if err := m.Decode(append(unhex(t, bad), make([]byte, 600)...)); !errors.Is(err, iwarp.ErrMalformed) {
+		if err := m.Decode(append(testkit.Unhex(t, bad), make([]byte, 600)...)); !errors.Is(err, iwarp.ErrMalformed) {
 			t.Errorf("%s: error %v", bad, err)
 		}
 	}
@@ -82,7 +74,7 @@ func TestSegment(t *testing.T) {
 		{"another DDP version", "42 43 00000000 00000000 00000001 00000000", iwarp.Send, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			wire := unhex(t, c.wire)
+			wire := testkit.Unhex(t, c.wire)
 			var s iwarp.Segment
 			if err := s.Decode(wire); err != nil {
 				t.Fatal(err)
@@ -101,7 +93,7 @@ func TestSegment(t *testing.T) {
 }
 
 func TestReadRequest(t *testing.T) {
-	wire := unhex(t, "00000001 0000000000000002 00000003 00000004 0000000000000005")
+	wire := testkit.Unhex(t, "00000001 0000000000000002 00000003 00000004 0000000000000005")
 	var r iwarp.ReadRequestHeader
 	if err := r.Decode(wire); err != nil || r != (iwarp.ReadRequestHeader{SinkSTag: 1, SinkOffset: 2, Size: 3, SourceSTag: 4, SourceOffset: 5}) {
 		t.Errorf("%+v, %v", r, err)
@@ -133,7 +125,7 @@ func TestTerminate(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var h iwarp.TerminateHeader
-			if err := h.Decode(unhex(t, c.wire)); err != nil {
+			if err := h.Decode(testkit.Unhex(t, c.wire)); err != nil {
 				t.Fatal(err)
 			}
 			stag := h.DDP.STag
@@ -175,8 +167,8 @@ func FuzzMPA(f *testing.F) {
 
 // FuzzSegment: likewise, and for what untagged segments carry.
 func FuzzSegment(f *testing.F) {
-	f.Add(unhex(f, "41 47 00000000 00000002 00000001 00000000 11 00 c000 0018 c1 40 deadbe02 0000123400005678"))
-	f.Add(unhex(f, "c1 40 0000abcd 0000000000001000 64617461"))
+	f.Add(testkit.Unhex(f, "41 47 00000000 00000002 00000001 00000000 11 00 c000 0018 c1 40 deadbe02 0000123400005678"))
+	f.Add(testkit.Unhex(f, "c1 40 0000abcd 0000000000001000 64617461"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var s iwarp.Segment
 		if s.Decode(data) != nil {

@@ -1,13 +1,12 @@
 package oncrpc_test
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
 var messages = []struct{ name, wire, want, err string }{
@@ -33,20 +32,11 @@ var messages = []struct{ name, wire, want, err string }{
 	{"reply state that cannot be", "00000001 00000001 00000005", "", "oncrpc: reply state 5 at offset 8: malformed"},
 }
 
-func unhex(t testing.TB, s string) []byte {
-	t.Helper()
-	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
 func TestHeader(t *testing.T) {
 	for _, c := range messages {
 		t.Run(c.name, func(t *testing.T) {
 			var h oncrpc.Header
-			err := h.Decode(unhex(t, c.wire))
+			err := h.Decode(testkit.Unhex(t, c.wire))
 			if c.err != "" {
 				if err == nil || err.Error() != c.err {
 					t.Errorf("error %v, want %s", err, c.err)
@@ -71,7 +61,7 @@ func TestHeader(t *testing.T) {
 }
 
 func TestGSS(t *testing.T) {
-	a := oncrpc.Auth{Flavor: oncrpc.AuthRPCSECGSS, Body: unhex(t, "00000001 00000000 00000007 00000002 00000000")}
+	a := oncrpc.Auth{Flavor: oncrpc.AuthRPCSECGSS, Body: testkit.Unhex(t, "00000001 00000000 00000007 00000002 00000000")}
 	if g, ok := a.GSS(); !ok || g != (oncrpc.GSS{Version: 1, Sequence: 7, Service: oncrpc.ServiceIntegrity}) {
 		t.Errorf("%+v, %t", g, ok)
 	}
@@ -83,7 +73,7 @@ func TestGSS(t *testing.T) {
 // FuzzHeader: what is read lies in the message.
 func FuzzHeader(f *testing.F) {
 	for _, c := range messages {
-		f.Add(unhex(f, c.wire))
+		f.Add(testkit.Unhex(f, c.wire))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var h oncrpc.Header

@@ -2,23 +2,13 @@ package rpcrdma_test
 
 import (
 	"bytes"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 )
-
-func unhex(t testing.TB, s string) []byte {
-	t.Helper()
-	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
 
 const fixed = "4cc9dbf7 00000001 00000080 "
 
@@ -75,7 +65,7 @@ func TestHeader(t *testing.T) {
 	var h rpcrdma.Header // one for all, as the dissector uses it
 	for _, c := range headers {
 		t.Run(c.name, func(t *testing.T) {
-			wire := unhex(t, c.wire)
+			wire := testkit.Unhex(t, c.wire)
 			if err := h.Decode(append(wire, "payload"...)); err != nil {
 				t.Fatal(err)
 			}
@@ -116,7 +106,7 @@ func TestBroken(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var h rpcrdma.Header
-			err := h.Decode(unhex(t, c.wire))
+			err := h.Decode(testkit.Unhex(t, c.wire))
 			if err == nil || err.Error() != c.err || !errors.Is(err, c.is) {
 				t.Errorf("error %v\nwant  %s", err, c.err)
 			}
@@ -143,7 +133,7 @@ func TestPrivateData(t *testing.T) {
 		{"a second one is sound", "f6ab0e18 09 f6ab0e18 01 00 00 00", rpcrdma.PrivateData{Offset: 5, Version: 1, SendSize: 1024, ReceiveSize: 1024}, true, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			data := unhex(t, c.data)
+			data := testkit.Unhex(t, c.data)
 			got, found, err := rpcrdma.FindPrivateData(data)
 			message := ""
 			if err != nil {
@@ -163,7 +153,7 @@ func TestPrivateData(t *testing.T) {
 // and decoding never takes more memory than the input warrants.
 func FuzzHeader(f *testing.F) {
 	for _, c := range headers {
-		f.Add(unhex(f, c.wire))
+		f.Add(testkit.Unhex(f, c.wire))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var h rpcrdma.Header
@@ -181,7 +171,7 @@ func FuzzHeader(f *testing.F) {
 
 // FuzzPrivateData: what is found lies in the data.
 func FuzzPrivateData(f *testing.F) {
-	f.Add(unhex(f, "f6ab0e180101030300"))
+	f.Add(testkit.Unhex(f, "f6ab0e180101030300"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if p, found, _ := rpcrdma.FindPrivateData(data); found && (p.Offset+rpcrdma.PrivateDataLen > len(data) || p.SendSize > 262144) {
 			t.Errorf("%+v in %d bytes", p, len(data))
