@@ -30,6 +30,21 @@ type Packet struct {
 	Nodes      []Node // headers and their fields, in wire order; see [Node]
 }
 
+// AppendSource and AppendDestination append an end's address, "LID 2" on an
+// InfiniBand link without one; nothing when it has none.
+func (p *Packet) AppendSource(b []byte) []byte      { return appendAddress(b, p.Src, p.SrcLID) }
+func (p *Packet) AppendDestination(b []byte) []byte { return appendAddress(b, p.Dst, p.DstLID) }
+
+func appendAddress(b []byte, ip netip.Addr, lid uint16) []byte {
+	switch {
+	case ip.IsValid():
+		return ip.AppendTo(b)
+	case lid != 0:
+		return strconv.AppendUint(append(b, "LID "...), uint64(lid), 10)
+	}
+	return b
+}
+
 // NodeKind says what a node of a packet's tree is.
 type NodeKind uint8
 

@@ -224,9 +224,9 @@ func (f *packetFields) Get(record any, path string) any {
 	case "captured":
 		return p.Captured
 	case "src":
-		return address(p.Src, p.SrcLID)
+		return address(p.AppendSource(nil))
 	case "dst":
-		return address(p.Dst, p.DstLID)
+		return address(p.AppendDestination(nil))
 	case "transport":
 		if p.Transport == "" {
 			return nil
@@ -246,11 +246,11 @@ func (f *packetFields) Get(record any, path string) any {
 	return fromTree(p, header, name, nested)
 }
 
-func address(ip netip.Addr, lid uint16) any {
-	if ip.IsValid() {
-		return ip.String()
+func address(text []byte) any {
+	if len(text) == 0 {
+		return nil
 	}
-	return int(lid)
+	return string(text)
 }
 
 // fromTree looks a field up in the packet's tree: all that have its name, in a

@@ -90,6 +90,8 @@ func TestFilter(t *testing.T) {
 		{callback, `rpcrdma.xid == 0x3ea94e54`, query.Packets, 2},
 		{callback, `rpc.operations == "EXCHANGE_ID"`, query.Packets, 4},
 		{callback, `segment.handle == 0xcf4`, query.Packets, 2},
+		{"derived-ib-callback41.pcap.zst", `src == "LID 2"`, query.Packets, 149},
+		{callback, `src == null`, query.Packets, 4},
 		{callback, `transport == null`, query.Packets, 26},
 		{callback, `ip.src == "192.168.77.1" and connection == 0`, query.Packets, 61},
 	} {

@@ -4,7 +4,6 @@ package render
 
 import (
 	"encoding/hex"
-	"net/netip"
 	"strconv"
 	"unicode/utf8"
 
@@ -35,8 +34,8 @@ func AppendPacketJSON(b []byte, p *dissect.Packet, all bool) []byte {
 	b = strconv.AppendInt(b, int64(p.Length), 10)
 	b = append(b, `,"captured":`...)
 	b = strconv.AppendInt(b, int64(p.Captured), 10)
-	b = appendAddress(append(b, `,"src":`...), p.Src, p.SrcLID)
-	b = appendAddress(append(b, `,"dst":`...), p.Dst, p.DstLID)
+	b = appendAddress(append(b, `,"src":`...), p.AppendSource)
+	b = appendAddress(append(b, `,"dst":`...), p.AppendDestination)
 	b = append(b, `,"transport":`...)
 	if p.Transport == "" {
 		b = append(b, "null"...)
@@ -128,11 +127,14 @@ func appendField(b []byte, f *field.Field, data []byte) []byte {
 	return b
 }
 
-func appendAddress(b []byte, ip netip.Addr, lid uint16) []byte {
-	if !ip.IsValid() && lid == 0 {
-		return append(b, "null"...)
+// appendAddress appends an address as a string, or null.
+func appendAddress(b []byte, address func([]byte) []byte) []byte {
+	at := len(b)
+	b = append(b, '"')
+	if b = address(b); len(b) == at+1 {
+		return append(b[:at], "null"...)
 	}
-	return append(appendPlainAddress(append(b, '"'), ip, lid), '"')
+	return append(b, '"')
 }
 
 func appendMAC(b []byte, mac []byte) []byte {

@@ -45,9 +45,9 @@ func (r *Packets) Packet(p *dissect.Packet) error {
 	b = strconv.AppendFloat(b, float64(p.Time-*r.start)/1e9, 'f', 6, 64)
 	b = padLeft(b, at, 11)
 	b = append(b, ' ')
-	b = appendPlainAddress(b, p.Src, p.SrcLID)
+	b = orDash(p.AppendSource(b), len(b))
 	b = append(b, " > "...)
-	b = appendPlainAddress(b, p.Dst, p.DstLID)
+	b = orDash(p.AppendDestination(b), len(b))
 	b = append(b, ' ')
 	if p.Transport != "" {
 		b = append(b, p.Transport...)
@@ -97,14 +97,12 @@ func padLeft(b []byte, at, width int) []byte {
 	return b
 }
 
-func appendPlainAddress(b []byte, ip netip.Addr, lid uint16) []byte {
-	switch {
-	case ip.IsValid():
-		return ip.AppendTo(b)
-	case lid != 0:
-		return strconv.AppendUint(append(b, "LID "...), uint64(lid), 10)
+// orDash appends a dash where nothing was appended behind the length before.
+func orDash(b []byte, before int) []byte {
+	if len(b) == before {
+		return append(b, '-')
 	}
-	return append(b, '-')
+	return b
 }
 
 // tree writes every field with its bits and its offset in the frame.
