@@ -220,7 +220,7 @@ func (d *Dissector) describeTransport(p *Packet, c *conn, err error) {
 		}
 		p.say(t.Opcode.String())
 		p.say(" QPN ")
-		p.Summary = AppendHex(p.Summary, uint64(t.DestQPN), 6)
+		p.Summary = field.AppendHex(p.Summary, uint64(t.DestQPN), 6)
 		p.say(" PSN ")
 		p.Summary = strconv.AppendUint(p.Summary, uint64(t.PSN), 10)
 		if err == nil {
@@ -238,7 +238,7 @@ func (d *Dissector) describePayload(p *Packet, c *conn, at int) {
 	t := &d.packet
 	if t.Headers&rocev2.HasRETH != 0 {
 		p.say(" R_Key ")
-		p.Summary = AppendHex(p.Summary, uint64(t.RETH.RKey), 8)
+		p.Summary = field.AppendHex(p.Summary, uint64(t.RETH.RKey), 8)
 		p.say(" length ")
 		p.Summary = strconv.AppendUint(p.Summary, uint64(t.RETH.DMALength), 10)
 	}
@@ -252,7 +252,7 @@ func (d *Dissector) describePayload(p *Packet, c *conn, at int) {
 	}
 	if t.Headers&rocev2.HasIETH != 0 {
 		p.say(" invalidates ")
-		p.Summary = AppendHex(p.Summary, uint64(t.IETH.RKey), 8)
+		p.Summary = field.AppendHex(p.Summary, uint64(t.IETH.RKey), 8)
 	}
 	info := t.Opcode.Info()
 	switch {
@@ -318,7 +318,7 @@ func (d *Dissector) describeRPCRDMA(p *Packet, c *conn, at int, data []byte, suf
 		p.say(" | ")
 		p.say(h.Proc.String())
 		p.say(" XID ")
-		p.Summary = AppendHex(p.Summary, uint64(h.XID), 8)
+		p.Summary = field.AppendHex(p.Summary, uint64(h.XID), 8)
 		p.say(" credits ")
 		p.Summary = strconv.AppendUint(p.Summary, uint64(h.Credits), 10)
 		switch h.Proc {
@@ -667,7 +667,7 @@ func (d *Dissector) describeFPDU(p *Packet, c *conn, note *fpduNote, index int) 
 	p.say(s.Opcode.String())
 	if s.Tagged || s.Opcode.Invalidates() {
 		p.say(" STag ")
-		p.Summary = AppendHex(p.Summary, uint64(s.STag), 8)
+		p.Summary = field.AppendHex(p.Summary, uint64(s.STag), 8)
 	}
 	if s.Opcode.IsSend() && s.Offset == 0 && c != nil && c.isRPC {
 		d.describeRPCRDMA(p, c, at(body), s.Payload[:min(len(s.Payload), max(note.ulpdu-s.HeaderLength, 0))], suffix)

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rdmadump/rdmadump/dissect/field"
 )
 
 // The records are everything that the program ever prints. A record that is
@@ -62,40 +64,29 @@ type (
 	Hex64 uint64
 )
 
-const hexDigits = "0123456789abcdef"
-
-// AppendHex appends v as 0x and digits hex digits.
-func AppendHex(b []byte, v uint64, digits int) []byte {
-	b = append(b, '0', 'x')
-	for shift := (digits - 1) * 4; shift >= 0; shift -= 4 {
-		b = append(b, hexDigits[v>>shift&15])
-	}
-	return b
-}
-
 // MarshalText is 0x and two digits.
-func (h Hex8) MarshalText() ([]byte, error) { return AppendHex(nil, uint64(h), 2), nil }
+func (h Hex8) MarshalText() ([]byte, error) { return field.AppendHex(nil, uint64(h), 2), nil }
 
 // MarshalText is 0x and six digits.
-func (h Hex24) MarshalText() ([]byte, error) { return AppendHex(nil, uint64(h), 6), nil }
+func (h Hex24) MarshalText() ([]byte, error) { return field.AppendHex(nil, uint64(h), 6), nil }
 
 // MarshalText is 0x and eight digits.
-func (h Hex32) MarshalText() ([]byte, error) { return AppendHex(nil, uint64(h), 8), nil }
+func (h Hex32) MarshalText() ([]byte, error) { return field.AppendHex(nil, uint64(h), 8), nil }
 
 // MarshalText is 0x and sixteen digits.
-func (h Hex64) MarshalText() ([]byte, error) { return AppendHex(nil, uint64(h), 16), nil }
+func (h Hex64) MarshalText() ([]byte, error) { return field.AppendHex(nil, uint64(h), 16), nil }
 
 // String is 0x and two digits.
-func (h Hex8) String() string { return string(AppendHex(nil, uint64(h), 2)) }
+func (h Hex8) String() string { return string(field.AppendHex(nil, uint64(h), 2)) }
 
 // String is 0x and six digits.
-func (h Hex24) String() string { return string(AppendHex(nil, uint64(h), 6)) }
+func (h Hex24) String() string { return string(field.AppendHex(nil, uint64(h), 6)) }
 
 // String is 0x and eight digits.
-func (h Hex32) String() string { return string(AppendHex(nil, uint64(h), 8)) }
+func (h Hex32) String() string { return string(field.AppendHex(nil, uint64(h), 8)) }
 
 // String is 0x and sixteen digits.
-func (h Hex64) String() string { return string(AppendHex(nil, uint64(h), 16)) }
+func (h Hex64) String() string { return string(field.AppendHex(nil, uint64(h), 16)) }
 
 // parseHex reads what MarshalText wrote.
 func parseHex[T ~uint32 | ~uint64](to *T, text []byte, bits int) error {

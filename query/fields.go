@@ -2,7 +2,6 @@ package query
 
 import (
 	"encoding"
-	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -317,15 +316,10 @@ func appendField(found []any, n *dissect.Node, name string) []any {
 		return found
 	}
 	switch row.Format {
+	case field.Dec, field.Hex:
+		return append(found, int(row.Uint(n.Data)))
 	case field.Flag:
 		return append(found, row.Uint(n.Data) != 0)
-	case field.Enum:
-		return append(found, row.Names(row.Uint(n.Data)))
-	case field.IPv4, field.IPv6:
-		a, _ := netip.AddrFromSlice(row.Raw(n.Data))
-		return append(found, a.String())
-	case field.MAC, field.Bytes:
-		return append(found, string(row.Raw(n.Data)))
 	}
-	return append(found, int(row.Uint(n.Data)))
+	return append(found, string(row.AppendText(nil, n.Data)))
 }

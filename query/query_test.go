@@ -91,6 +91,8 @@ func TestFilter(t *testing.T) {
 		{callback, `rpc.operations == "EXCHANGE_ID"`, query.Packets, 4},
 		{callback, `segment.handle == 0xcf4`, query.Packets, 2},
 		{"derived-ib-callback41.pcap.zst", `src == "LID 2"`, query.Packets, 149},
+		{callback, `eth.src == "52:54:00:77:00:01"`, query.Packets, 160},
+		{callback, `cm.private_data contains "f6ab0e18"`, query.Packets, 4},
 		{callback, `src == null`, query.Packets, 4},
 		{callback, `transport == null`, query.Packets, 26},
 		{callback, `ip.src == "192.168.77.1" and connection == 0`, query.Packets, 61},

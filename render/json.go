@@ -3,7 +3,6 @@
 package render
 
 import (
-	"encoding/hex"
 	"strconv"
 	"unicode/utf8"
 
@@ -116,9 +115,9 @@ func appendField(b []byte, f *field.Field, data []byte) []byte {
 	case field.Enum:
 		return appendString(b, f.Names(f.Uint(data)))
 	case field.Dec, field.Flag:
-		b = appendPlain(b, f, data)
+		b = f.AppendText(b, data)
 	default:
-		b = append(appendPlain(append(b, '"'), f, data), '"')
+		b = append(f.AppendText(append(b, '"'), data), '"')
 	}
 	if f.Names != nil {
 		b = append(append(append(b, ',', '"'), f.Name...), `_name":`...)
@@ -135,16 +134,6 @@ func appendAddress(b []byte, address func([]byte) []byte) []byte {
 		return append(b[:at], "null"...)
 	}
 	return append(b, '"')
-}
-
-func appendMAC(b []byte, mac []byte) []byte {
-	for i, octet := range mac {
-		if i > 0 {
-			b = append(b, ':')
-		}
-		b = hex.AppendEncode(b, []byte{octet})
-	}
-	return b
 }
 
 // appendString appends a JSON string that is always valid UTF-8: what is not

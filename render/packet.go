@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"net/netip"
 	"strconv"
 
 	"github.com/rdmadump/rdmadump/dissect"
@@ -215,27 +214,12 @@ func appendValue(b []byte, f *field.Field, data []byte) []byte {
 	return b
 }
 
-// appendPlain appends a field's value as text.
+// appendPlain appends a field's value as text that is safe for a terminal.
 func appendPlain(b []byte, f *field.Field, data []byte) []byte {
-	switch f.Format {
-	case field.Dec:
-		b = strconv.AppendUint(b, f.Uint(data), 10)
-	case field.Flag:
-		b = strconv.AppendBool(b, f.Uint(data) != 0)
-	case field.Enum:
+	if f.Format == field.Enum {
 		return append(b, clean(f.Names(f.Uint(data)))...)
-	case field.Hex:
-		b = dissect.AppendHex(b, f.Uint(data), (f.Bits+3)/4)
-	case field.IPv4:
-		b = netip.AddrFrom4([4]byte(f.Raw(data))).AppendTo(b)
-	case field.IPv6:
-		b = netip.AddrFrom16([16]byte(f.Raw(data))).AppendTo(b)
-	case field.MAC:
-		b = appendMAC(b, f.Raw(data))
-	case field.Bytes:
-		b = hex.AppendEncode(b, f.Raw(data))
 	}
-	return b
+	return f.AppendText(b, data)
 }
 
 // appendDump writes bytes as tcpdump -X does: offset, hex, ASCII.

@@ -6,7 +6,12 @@
 // hand its bytes to the tree in the dissect package.
 package field
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"net/netip"
+	"strconv"
+)
 
 // Format is how a field's value is shown.
 type Format uint8
@@ -81,6 +86,44 @@ func (f *Field) Raw(data []byte) []byte {
 		return data[min(f.Bit/8, len(data)):]
 	}
 	return data[f.Bit/8 : (f.Bit+f.Bits)/8]
+}
+
+// AppendText appends the value as text, without the name beside it; the caller
+// has made sure that it is whole. Names of an Enum may hold anything.
+func (f *Field) AppendText(b, data []byte) []byte {
+	switch f.Format {
+	case Dec:
+		return strconv.AppendUint(b, f.Uint(data), 10)
+	case Flag:
+		return strconv.AppendBool(b, f.Uint(data) != 0)
+	case Enum:
+		return append(b, f.Names(f.Uint(data))...)
+	case Hex:
+		return AppendHex(b, f.Uint(data), (f.Bits+3)/4)
+	case IPv4:
+		return netip.AddrFrom4([4]byte(f.Raw(data))).AppendTo(b)
+	case IPv6:
+		return netip.AddrFrom16([16]byte(f.Raw(data))).AppendTo(b)
+	case MAC:
+		for i, octet := range f.Raw(data) {
+			if i > 0 {
+				b = append(b, ':')
+			}
+			b = hex.AppendEncode(b, []byte{octet})
+		}
+		return b
+	}
+	return hex.AppendEncode(b, f.Raw(data))
+}
+
+// AppendHex appends v as 0x and so many hex digits.
+func AppendHex(b []byte, v uint64, digits int) []byte {
+	const set = "0123456789abcdef"
+	b = append(b, '0', 'x')
+	for shift := (digits - 1) * 4; shift >= 0; shift -= 4 {
+		b = append(b, set[v>>shift&15])
+	}
+	return b
 }
 
 // Field returns the field of that name, nil when the header has none.
