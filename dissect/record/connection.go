@@ -1,0 +1,79 @@
+package record
+
+// Endpoint is one end of a connection.
+type Endpoint struct {
+	Address Opt[string] `json:"address" doc:"IP address, or LID of native InfiniBand"`
+	Port    Opt[uint16] `json:"port" doc:"TCP or RDMA CM port"`
+	QPN     Opt[Hex24]  `json:"qpn" doc:"queue pair number; null of iWARP"`
+}
+
+// Connection is a queue pair's, or a TCP stream's, life.
+type Connection struct {
+	Type               string           `json:"type" doc:"connection"`
+	ID                 int              `json:"id" doc:"counts from 0" alias:"conn,connection"`
+	Transport          string           `json:"transport" doc:"RoCEv2, RoCEv1, InfiniBand, iWARP"`
+	Client             Endpoint         `json:"client" doc:"who opened it"`
+	Server             Endpoint         `json:"server" doc:"who accepted it"`
+	Established        Opt[Time]        `json:"established" doc:"when the handshake was complete"`
+	Closed             Opt[Time]        `json:"closed" doc:"when its end began"`
+	CloseReason        Opt[string]      `json:"close_reason" doc:"why it ended, null while it is open"`
+	Handshake          string           `json:"handshake" doc:"seen, missed"`
+	ServiceID          Opt[Hex64]       `json:"service_id" doc:"that the client asked for" alias:"infiniband.cm.req.serviceid"`
+	PrivateData        PrivateDataPair  `json:"private_data" doc:"what both sides said of themselves (RFC 8797)"`
+	InlineThreshold    InlineThresholds `json:"inline_threshold" doc:"how long a Send may be"`
+	RemoteInvalidation Opt[bool]        `json:"remote_invalidation" doc:"whether both sides agreed to it; null where the handshake was not seen"`
+	PathMTU            Opt[int]         `json:"path_mtu" doc:"bytes"`
+	UpperLayer         string           `json:"upper_layer" doc:"rpcrdma, nvme, iser, smbdirect, unknown"`
+	Transactions       int64            `json:"transactions" doc:"RPCs on it" alias:"rpcs"`
+	Credits            CreditPair       `json:"credits" doc:"of both directions"`
+	Packets            int64            `json:"packets" doc:"that belong to it"`
+	Retransmitted      int64            `json:"retransmitted" doc:"packets that were sent again"`
+	OutOfOrder         int64            `json:"out_of_order" doc:"packets that came after a later one"`
+	Lost               int64            `json:"lost" doc:"packets acknowledged but not captured"`
+	Naks               int64            `json:"naks" doc:"NAKs, RNR aside"`
+	RNRNaks            int64            `json:"rnr_naks" doc:"receiver-not-ready NAKs"`
+	First              Time             `json:"first" doc:"its first packet"`
+	Last               Time             `json:"last" doc:"its last packet"`
+}
+
+// Clone is a copy that stays good when the handler has returned.
+func (r *Connection) Clone() *Connection {
+	c := *r
+	c.PrivateData = PrivateDataPair{clonePointer(r.PrivateData.Client), clonePointer(r.PrivateData.Server)}
+	return &c
+}
+
+// PrivateDataPair is what both sides said (RFC 8797).
+type PrivateDataPair struct {
+	Client *PrivateData `json:"client" doc:"null when it said nothing usable"`
+	Server *PrivateData `json:"server" doc:"null when it said nothing usable"`
+}
+
+// PrivateData is one side's.
+type PrivateData struct {
+	Offset             int   `json:"offset" doc:"bytes from the start of the consumer's private data"`
+	Version            uint8 `json:"version" doc:"of the format"`
+	RemoteInvalidation bool  `json:"remote_invalidation" doc:"R: it takes Send With Invalidate"`
+	SendSize           int   `json:"send_size" doc:"bytes"`
+	ReceiveSize        int   `json:"receive_size" doc:"bytes"`
+}
+
+// InlineThresholds are those in force.
+type InlineThresholds struct {
+	ClientToServer int    `json:"client_to_server" doc:"bytes"`
+	ServerToClient int    `json:"server_to_client" doc:"bytes"`
+	Source         string `json:"source" doc:"private_data, or default"`
+}
+
+// CreditPair is the credits of both directions.
+type CreditPair struct {
+	Forward  Credits `json:"forward" doc:"the client's Calls"`
+	Backward Credits `json:"backward" doc:"the server's Calls"`
+}
+
+// Credits of one direction.
+type Credits struct {
+	Requested    Opt[uint32] `json:"requested" doc:"by the last Call"`
+	Granted      Opt[uint32] `json:"granted" doc:"by the last Reply"`
+	PeakInFlight int         `json:"peak_in_flight" doc:"most Calls without Reply at once"`
+}

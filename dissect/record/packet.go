@@ -1,0 +1,93 @@
+package record
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"github.com/rdmadump/rdmadump/dissect/field"
+)
+
+// Check says what came of holding a packet against its checksum.
+type Check string
+
+// The results.
+const (
+	Unchecked Check = "unchecked" // cut, or of a kind that has none
+	Good      Check = "ok"
+	Bad       Check = "bad"
+)
+
+// Packet is one frame, described. Its nodes alias the frame.
+type Packet struct {
+	Number     int64
+	Time       Time
+	Length     int // bytes on the wire
+	Captured   int // bytes in the capture
+	Src, Dst   netip.Addr
+	SrcLID     uint16 // native InfiniBand
+	DstLID     uint16
+	Transport  string   // empty when the packet carries no RDMA
+	Connection Opt[int] // null also of one that is not yet known to be one connection
+	ICRC       Check
+	Summary    []byte
+	Data       []byte // the frame
+	Nodes      []Node // headers and their fields, in wire order; see [Node]
+}
+
+// Clone is a copy that stays good when the handler has returned.
+func (p *Packet) Clone() *Packet {
+	c := *p
+	c.Summary = slices.Clone(p.Summary)
+	c.Data = slices.Clone(p.Data)
+	c.Nodes = slices.Clone(p.Nodes)
+	for i := range c.Nodes {
+		c.Nodes[i].Data = slices.Clone(c.Nodes[i].Data)
+	}
+	return &c
+}
+
+// AppendSource and AppendDestination append an end's address, "LID 2" on an
+// InfiniBand link without one; nothing when it has none.
+func (p *Packet) AppendSource(b []byte) []byte      { return AppendAddress(b, p.Src, p.SrcLID) }
+func (p *Packet) AppendDestination(b []byte) []byte { return AppendAddress(b, p.Dst, p.DstLID) }
+
+// AppendAddress appends an IP address, or a LID where there is none.
+func AppendAddress(b []byte, ip netip.Addr, lid uint16) []byte {
+	switch {
+	case ip.IsValid():
+		return ip.AppendTo(b)
+	case lid != 0:
+		return strconv.AppendUint(append(b, "LID "...), uint64(lid), 10)
+	}
+	return b
+}
+
+// NodeKind says what a node of a packet's tree is.
+type NodeKind uint8
+
+// The kinds of node: objects and lists enclose what follows, up to their end.
+const (
+	NodeObject NodeKind = iota
+	NodeList
+	NodeEndObject
+	NodeEndList
+	NodeHeader // an object whose fields are a table's: Table and Data say all
+	NodeFields // the fields of a table, in the object that is open
+	NodeText   // Text
+	NodeNumber // Number
+	NodeNull
+)
+
+// Node is an element of a packet's tree, in the order of a walk through it.
+type Node struct {
+	Kind   NodeKind
+	Name   string // JSON key; empty in a list
+	Label  string // for people
+	Offset int    // in the frame, bytes; -1 when the node is none of its bytes
+	Length int    // bytes
+	Table  *field.Header
+	Data   []byte // the bytes of the table
+	Text   string
+	Number int64
+}

@@ -1,0 +1,127 @@
+package record
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/rdmadump/rdmadump/dissect/field"
+)
+
+// Time is nanoseconds since 1970 UTC; in JSON it is RFC 3339 with nanoseconds.
+type Time int64
+
+// Stamp says when and where something was seen: the time of a packet and its
+// number, which counts from 1; 0 is none.
+type Stamp struct {
+	Time   Time
+	Packet int64
+}
+
+// AppendText is the RFC 3339 form, always with nine digits, so that times sort
+// as strings. It does what time.Time.AppendFormat does in a fifth of the time:
+// there is one for each packet.
+func (t Time) AppendText(b []byte) ([]byte, error) {
+	day, rest := int64(t)/864e11, int64(t)%864e11
+	if rest < 0 {
+		day, rest = day-1, rest+864e11
+	}
+	year, month, date := time.Unix(day*86400, 0).UTC().Date()
+	seconds := rest / 1e9
+	b = appendDigits(b, int64(year), 4)
+	b = appendDigits(append(b, '-'), int64(month), 2)
+	b = appendDigits(append(b, '-'), int64(date), 2)
+	b = appendDigits(append(b, 'T'), seconds/3600, 2)
+	b = appendDigits(append(b, ':'), seconds/60%60, 2)
+	b = appendDigits(append(b, ':'), seconds%60, 2)
+	b = appendDigits(append(b, '.'), rest%1e9, 9)
+	return append(b, 'Z'), nil
+}
+
+// appendDigits appends v with leading zeros.
+func appendDigits(b []byte, v int64, digits int) []byte {
+	b = append(b, "000000000"[:digits]...)
+	for i := len(b) - 1; v > 0 && digits > 0; i, digits = i-1, digits-1 {
+		b[i] = byte('0' + v%10)
+		v /= 10
+	}
+	return b
+}
+
+// MarshalText is the RFC 3339 form.
+func (t Time) MarshalText() ([]byte, error) { return t.AppendText(nil) }
+
+// String is the RFC 3339 form.
+func (t Time) String() string { b, _ := t.AppendText(nil); return string(b) }
+
+// UnmarshalText reads what MarshalText wrote.
+func (t *Time) UnmarshalText(text []byte) error {
+	v, err := time.Parse(time.RFC3339Nano, string(text))
+	*t = Time(v.UnixNano())
+	return err
+}
+
+// Hex8 to Hex64 are numbers that print as hex strings of a fixed width.
+type (
+	Hex8  uint8
+	Hex24 uint32
+	Hex32 uint32
+	Hex64 uint64
+)
+
+// AppendText is 0x and two digits.
+func (h Hex8) AppendText(b []byte) ([]byte, error) { return field.AppendHex(b, uint64(h), 2), nil }
+
+// AppendText is 0x and six digits.
+func (h Hex24) AppendText(b []byte) ([]byte, error) { return field.AppendHex(b, uint64(h), 6), nil }
+
+// AppendText is 0x and eight digits.
+func (h Hex32) AppendText(b []byte) ([]byte, error) { return field.AppendHex(b, uint64(h), 8), nil }
+
+// AppendText is 0x and sixteen digits.
+func (h Hex64) AppendText(b []byte) ([]byte, error) { return field.AppendHex(b, uint64(h), 16), nil }
+
+// MarshalText is 0x and two digits.
+func (h Hex8) MarshalText() ([]byte, error) { return h.AppendText(nil) }
+
+// MarshalText is 0x and six digits.
+func (h Hex24) MarshalText() ([]byte, error) { return h.AppendText(nil) }
+
+// MarshalText is 0x and eight digits.
+func (h Hex32) MarshalText() ([]byte, error) { return h.AppendText(nil) }
+
+// MarshalText is 0x and sixteen digits.
+func (h Hex64) MarshalText() ([]byte, error) { return h.AppendText(nil) }
+
+// String is 0x and two digits.
+func (h Hex8) String() string { return string(field.AppendHex(nil, uint64(h), 2)) }
+
+// String is 0x and six digits.
+func (h Hex24) String() string { return string(field.AppendHex(nil, uint64(h), 6)) }
+
+// String is 0x and eight digits.
+func (h Hex32) String() string { return string(field.AppendHex(nil, uint64(h), 8)) }
+
+// String is 0x and sixteen digits.
+func (h Hex64) String() string { return string(field.AppendHex(nil, uint64(h), 16)) }
+
+// parseHex reads what MarshalText wrote.
+func parseHex[T ~uint32 | ~uint64](to *T, text []byte, bits int) error {
+	v, err := strconv.ParseUint(string(text), 0, bits)
+	*to = T(v)
+	return err
+}
+
+// UnmarshalText reads what MarshalText wrote.
+func (h *Hex24) UnmarshalText(text []byte) error { return parseHex(h, text, 24) }
+
+// UnmarshalText reads what MarshalText wrote.
+func (h *Hex32) UnmarshalText(text []byte) error { return parseHex(h, text, 32) }
+
+// UnmarshalText reads what MarshalText wrote.
+func (h *Hex64) UnmarshalText(text []byte) error { return parseHex(h, text, 64) }
+
+// ParseHex32 reads what Hex32 prints, or any other form of a 32-bit number.
+func ParseHex32(s string) (h Hex32, err error) {
+	err = parseHex(&h, []byte(s), 32)
+	return h, err
+}
