@@ -1,6 +1,6 @@
 // Package capture reads packets: pcap and pcapng files, plain, gzip or zstd,
-// one or several merged by time, from a path or standard input. [Link] finds
-// what RDMA traffic a frame carries.
+// one or several merged by time, from a path or standard input; and a live
+// interface. Package link finds what RDMA traffic a frame carries.
 //
 // A frame's bytes are valid until the next frame is read; whoever keeps any
 // copies them. Reading allocates nothing per frame.

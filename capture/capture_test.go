@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/link"
 )
 
 // order is a byte order that appends, too.
@@ -276,43 +277,12 @@ func FuzzFile(f *testing.F) {
 		}
 		defer file.Close()
 		var frame capture.Frame
-		var l capture.Link
+		var l link.Decoder
 		for file.Next(&frame) == nil {
 			if len(frame.Data) > capture.MaxFrame || frame.Length < len(frame.Data) {
 				t.Fatalf("frame of %d bytes, %d on the wire", len(frame.Data), frame.Length)
 			}
 			l.Decode(&frame)
-		}
-	})
-}
-
-// FuzzLink: what the link layers find lies in the frame.
-func FuzzLink(f *testing.F) {
-	paths, _ := filepath.Glob("../testdata/captures/*callback41*.zst")
-	for _, path := range paths {
-		file, err := capture.Open(path)
-		if err != nil {
-			f.Fatal(err)
-		}
-		var frame capture.Frame
-		for range 40 {
-			if file.Next(&frame) == nil {
-				f.Add(uint16(frame.LinkType), bytes.Clone(frame.Data))
-			}
-		}
-		file.Close()
-	}
-	f.Fuzz(func(t *testing.T, link uint16, data []byte) {
-		var l capture.Link
-		frame := capture.Frame{LinkType: capture.LinkType(link), Data: data, Length: len(data)}
-		l.Decode(&frame)
-		for _, h := range l.Headers() {
-			if h.Offset < 0 || h.Offset+h.Length > len(data) {
-				t.Errorf("header %v is outside of %d bytes", h, len(data))
-			}
-		}
-		if l.Offset+len(l.Transport) > len(data) || l.Length < len(l.Transport) {
-			t.Errorf("transport at %d, %d of %d bytes, in a frame of %d", l.Offset, len(l.Transport), l.Length, len(data))
 		}
 	})
 }

@@ -6,13 +6,14 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/link"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
 // middle says whether a packet is in the middle of an RDMA Write or Read: such
 // packets are most of a busy capture.
-func middle(l *capture.Link, f *capture.Frame) bool {
-	if l.Decode(f) != capture.CarriesRoCEv2 || len(l.Transport) < rocev2.BTHLen {
+func middle(l *link.Decoder, f *capture.Frame) bool {
+	if l.Decode(f) != link.CarriesRoCEv2 || len(l.Transport) < rocev2.BTHLen {
 		return false
 	}
 	return l.Transport[0] == 0x07 || l.Transport[0] == 0x0e // RDMA WRITE Middle, RDMA READ Response Middle
@@ -34,7 +35,7 @@ func TestAllocations(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := dissect.New(c.handler, dissect.Options{})
-			var l capture.Link
+			var l link.Decoder
 			measured := 0
 			for i := range frames {
 				if !middle(&l, &frames[i]) {

@@ -10,6 +10,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/link"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
@@ -87,7 +88,7 @@ type details struct {
 }
 
 // describe makes the packet record of a frame.
-func (d *Dissector) describe(f *capture.Frame, carries capture.Carries, icrc rocev2.ICRCResult, c *conn, err error) *Packet {
+func (d *Dissector) describe(f *capture.Frame, carries link.Carries, icrc rocev2.ICRCResult, c *conn, err error) *Packet {
 	l := &d.link
 	p := &d.details.packet
 	*p = Packet{
@@ -116,13 +117,13 @@ func (d *Dissector) describe(f *capture.Frame, carries capture.Carries, icrc roc
 		}
 	}
 	switch carries {
-	case capture.CarriesRoCEv2, capture.CarriesRoCEv1, capture.CarriesInfiniBand:
+	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
 		p.Transport = transportName(carries)
 		d.describeTransport(p, c, err)
 		if vcrc := l.CheckVCRC(); vcrc != rocev2.ICRCUnchecked {
 			p.text("vcrc", "VCRC", vcrc.String(), l.Offset+l.Length, rocev2.VCRCLen)
 		}
-	case capture.CarriesTCP:
+	case link.CarriesTCP:
 		if c != nil {
 			p.Transport = transportIWARP
 			d.describeTCP(p, c)
@@ -137,20 +138,20 @@ func (d *Dissector) describe(f *capture.Frame, carries capture.Carries, icrc roc
 			p.say(" > ")
 			p.Summary = strconv.AppendUint(p.Summary, uint64(l.DstPort), 10)
 		}
-	case capture.CarriesMalformed:
+	case link.CarriesMalformed:
 		p.say("malformed headers")
-	case capture.CarriesUnknownLink:
+	case link.CarriesUnknownLink:
 		p.say("unknown link type ")
 		p.Summary = strconv.AppendUint(p.Summary, uint64(f.LinkType), 10)
 	}
 	return p
 }
 
-// linkTables has the tables of the headers that capture.Link finds, by kind.
-var linkTables = [capture.HeaderKinds]*field.Header{
-	capture.HeaderEthernet: &field.Ethernet, capture.HeaderVLAN: &field.VLAN, capture.HeaderSLL: &field.SLL, capture.HeaderSLL2: &field.SLL2,
-	capture.HeaderERF: &field.ERF, capture.HeaderIPv4: &field.IPv4Header, capture.HeaderIPv6: &field.IPv6Header, capture.HeaderUDP: &field.UDP,
-	capture.HeaderLRH: &field.LRH, capture.HeaderGRH: &field.GRH, capture.HeaderVXLAN: &field.VXLAN, capture.HeaderGRE: &field.GRE,
+// linkTables has the tables of the headers that package link finds, by kind.
+var linkTables = [link.HeaderKinds]*field.Header{
+	link.HeaderEthernet: &field.Ethernet, link.HeaderVLAN: &field.VLAN, link.HeaderSLL: &field.SLL, link.HeaderSLL2: &field.SLL2,
+	link.HeaderERF: &field.ERF, link.HeaderIPv4: &field.IPv4Header, link.HeaderIPv6: &field.IPv6Header, link.HeaderUDP: &field.UDP,
+	link.HeaderLRH: &field.LRH, link.HeaderGRH: &field.GRH, link.HeaderVXLAN: &field.VXLAN, link.HeaderGRE: &field.GRE,
 }
 
 func (p *Packet) say(s string) { p.Summary = append(p.Summary, s...) }

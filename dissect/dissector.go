@@ -18,6 +18,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/link"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
@@ -58,7 +59,7 @@ type Dissector struct {
 	options Options
 	summary Summary
 
-	link    capture.Link
+	link    link.Decoder
 	packet  rocev2.Packet
 	late    rocev2.Packet // a held packet, decoded again
 	cm      cmMessages
@@ -200,7 +201,7 @@ func (d *Dissector) frame(f *capture.Frame) {
 	var err error
 	carries := d.link.Decode(f)
 	switch carries {
-	case capture.CarriesRoCEv2, capture.CarriesRoCEv1, capture.CarriesInfiniBand:
+	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
 		s.RDMA++
 		if err = d.packet.Decode(d.link.Transport, d.link.Length); err != nil {
 			s.Malformed++
@@ -210,17 +211,17 @@ func (d *Dissector) frame(f *capture.Frame) {
 			s.ICRCBad++
 		}
 		c = d.transport(carries, icrc)
-	case capture.CarriesTCP:
+	case link.CarriesTCP:
 		if c = d.tcp(d.now); c != nil {
 			s.RDMA++
 		} else {
 			s.Other++
 		}
-	case capture.CarriesFragment:
+	case link.CarriesFragment:
 		s.Fragments++
-	case capture.CarriesMalformed:
+	case link.CarriesMalformed:
 		s.Malformed++
-	case capture.CarriesUnknownLink:
+	case link.CarriesUnknownLink:
 		s.UnknownLink++
 	default:
 		s.Other++

@@ -3,7 +3,7 @@ package dissect
 import (
 	"slices"
 
-	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/link"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
@@ -15,13 +15,13 @@ const (
 	transportIWARP      = "iWARP"
 )
 
-func transportName(c capture.Carries) string {
+func transportName(c link.Carries) string {
 	switch c {
-	case capture.CarriesRoCEv1:
+	case link.CarriesRoCEv1:
 		return transportRoCEv1
-	case capture.CarriesInfiniBand:
+	case link.CarriesInfiniBand:
 		return transportInfiniBand
-	case capture.CarriesTCP:
+	case link.CarriesTCP:
 		return transportIWARP
 	}
 	return transportRoCEv2
@@ -29,7 +29,7 @@ func transportName(c capture.Carries) string {
 
 // transport takes a decoded InfiniBand packet to its connection and returns
 // that, nil when it has none.
-func (d *Dissector) transport(carries capture.Carries, icrc rocev2.ICRCResult) *conn {
+func (d *Dissector) transport(carries link.Carries, icrc rocev2.ICRCResult) *conn {
 	p, l, at := &d.packet, &d.link, d.now
 	src, dst := address{l.Src, l.SrcLID}, address{l.Dst, l.DstLID}
 	service := p.Opcode.Transport()

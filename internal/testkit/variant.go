@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/link"
 )
 
 // Variant is a way in which a capture comes out worse than it might: each of
@@ -42,13 +43,13 @@ var Variants = []Variant{
 // transport it looks at the bytes itself: what it picks is not to depend on the
 // parsers under test.
 func Handshake(f *capture.Frame) bool {
-	var l capture.Link
+	var l link.Decoder
 	carries := l.Decode(f)
 	b := l.Transport
 	switch carries {
-	case capture.CarriesRoCEv2, capture.CarriesRoCEv1, capture.CarriesInfiniBand:
+	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
 		return len(b) >= 8 && binary.BigEndian.Uint32(b[4:])&0xffffff == 1
-	case capture.CarriesTCP:
+	case link.CarriesTCP:
 		if len(b) < 20 {
 			return false
 		}
@@ -68,7 +69,7 @@ func (v *Variant) Write(t testing.TB, from, to string) (frames int) {
 	}
 	defer f.Close()
 	var out []byte
-	var link capture.LinkType
+	var linkType capture.LinkType
 	var frame capture.Frame
 	le := binary.LittleEndian
 	for {
@@ -79,14 +80,14 @@ func (v *Variant) Write(t testing.TB, from, to string) (frames int) {
 			t.Fatal(err)
 		}
 		if out == nil {
-			link = frame.LinkType
+			linkType = frame.LinkType
 			out = le.AppendUint32(nil, 0xa1b23c4d) // with nanoseconds
 			out = le.AppendUint16(le.AppendUint16(out, 2), 4)
 			out = append(out, make([]byte, 8)...)
-			out = le.AppendUint32(le.AppendUint32(out, capture.MaxFrame), uint32(link))
+			out = le.AppendUint32(le.AppendUint32(out, capture.MaxFrame), uint32(linkType))
 		}
-		if frame.LinkType != link {
-			t.Fatalf("%s: frame %d is of %v, those before of %v; a pcap file has one", from, frame.Number, frame.LinkType, link)
+		if frame.LinkType != linkType {
+			t.Fatalf("%s: frame %d is of %v, those before of %v; a pcap file has one", from, frame.Number, frame.LinkType, linkType)
 		}
 		for range v.Times(&frame) {
 			out = le.AppendUint32(out, uint32(frame.Time/1e9))

@@ -1,44 +1,16 @@
-package capture
+// Package link takes the headers of a frame apart, down to what may carry RDMA:
+// Ethernet, VLAN tags, Linux cooked captures, ERF, IP, VXLAN and GRE tunnels, or
+// an InfiniBand link; then UDP port 4791, RoCEv1, InfiniBand's own transport, or
+// TCP.
+package link
 
 import (
 	"encoding/binary"
-	"fmt"
 	"net/netip"
 
+	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
-
-// LinkType is what a frame starts with, numbered as in tcpdump's registry.
-type LinkType uint16
-
-// The link types that are read.
-const (
-	LinkEthernet   LinkType = 1
-	LinkRaw        LinkType = 101
-	LinkRawBSD     LinkType = 12
-	LinkSLL        LinkType = 113
-	LinkERF        LinkType = 197
-	LinkIPv4       LinkType = 228
-	LinkIPv6       LinkType = 229
-	LinkInfiniBand LinkType = 247
-	LinkSLL2       LinkType = 276
-)
-
-var linkNames = map[LinkType]string{
-	LinkEthernet: "Ethernet", LinkRaw: "raw IP", LinkRawBSD: "raw IP", LinkSLL: "Linux cooked", LinkERF: "ERF",
-	LinkIPv4: "raw IPv4", LinkIPv6: "raw IPv6", LinkInfiniBand: "InfiniBand", LinkSLL2: "Linux cooked v2",
-}
-
-// String is the name of the link type, or its number.
-func (t LinkType) String() string {
-	if name, known := linkNames[t]; known {
-		return name
-	}
-	return fmt.Sprintf("link type %d", uint16(t))
-}
-
-// Known says whether [Link] can read frames of this type.
-func (t LinkType) Known() bool { return linkNames[t] != "" }
 
 // Carries says what of interest a frame carries.
 type Carries uint8
@@ -96,10 +68,10 @@ type Header struct {
 // maxHeaders bounds how deep headers nest: tags, tunnels, extension headers.
 const maxHeaders = 24
 
-// Link takes the headers of a frame apart, down to the InfiniBand transport or
+// Decoder takes the headers of a frame apart, down to the InfiniBand transport or
 // TCP. Its slices alias the frame. The zero value is ready; decoding into the
-// same Link again allocates nothing.
-type Link struct {
+// same Decoder again allocates nothing.
+type Decoder struct {
 	Carries          Carries
 	Src, Dst         netip.Addr // IP addresses or GIDs; invalid on a link without
 	SrcLID, DstLID   uint16     // native InfiniBand
@@ -118,130 +90,130 @@ type Link struct {
 }
 
 // Headers lists what was found on the way, outermost first.
-func (l *Link) Headers() []Header { return l.headers[:l.depth] }
+func (d *Decoder) Headers() []Header { return d.headers[:d.depth] }
 
 var be = binary.BigEndian
 
 // Decode takes a frame apart and says what it carries. It never fails: what
 // cannot be read is CarriesMalformed.
-func (l *Link) Decode(f *Frame) Carries {
-	l.Src, l.Dst, l.SrcLID, l.DstLID, l.SrcPort, l.DstPort = netip.Addr{}, netip.Addr{}, 0, 0, 0, 0
-	l.Transport, l.Offset, l.Length, l.Protocol = nil, 0, 0, ""
-	l.ip, l.udp, l.grh, l.lrh, l.ipExtended = nil, nil, nil, nil, false
-	l.frame, l.depth = f.Data, 0
-	l.Carries = l.link(f.LinkType, 0, f.Length)
-	return l.Carries
+func (d *Decoder) Decode(f *capture.Frame) Carries {
+	d.Src, d.Dst, d.SrcLID, d.DstLID, d.SrcPort, d.DstPort = netip.Addr{}, netip.Addr{}, 0, 0, 0, 0
+	d.Transport, d.Offset, d.Length, d.Protocol = nil, 0, 0, ""
+	d.ip, d.udp, d.grh, d.lrh, d.ipExtended = nil, nil, nil, nil, false
+	d.frame, d.depth = f.Data, 0
+	d.Carries = d.link(f.LinkType, 0, f.Length)
+	return d.Carries
 }
 
 // add notes a header of n bytes at offset at; false when it is not all there,
 // or nested too deep.
-func (l *Link) add(kind HeaderKind, at, n int) bool {
-	if at+n > len(l.frame) || l.depth == maxHeaders {
+func (d *Decoder) add(kind HeaderKind, at, n int) bool {
+	if at+n > len(d.frame) || d.depth == maxHeaders {
 		return false
 	}
-	l.headers[l.depth] = Header{kind, at, n}
-	l.depth++
+	d.headers[d.depth] = Header{kind, at, n}
+	d.depth++
 	return true
 }
 
 // link reads the frame's outermost header. Here as below, at is the offset in
 // the frame and end the offset on the wire at which the data ends.
-func (l *Link) link(t LinkType, at, end int) Carries {
+func (d *Decoder) link(t capture.LinkType, at, end int) Carries {
 	switch t {
-	case LinkEthernet:
-		return l.ethernet(at, end)
-	case LinkRaw, LinkRawBSD, LinkIPv4, LinkIPv6:
-		return l.ipAny(at, end)
-	case LinkSLL:
-		if !l.add(HeaderSLL, at, 16) {
+	case capture.LinkEthernet:
+		return d.ethernet(at, end)
+	case capture.LinkRaw, capture.LinkRawBSD, capture.LinkIPv4, capture.LinkIPv6:
+		return d.ipAny(at, end)
+	case capture.LinkSLL:
+		if !d.add(HeaderSLL, at, 16) {
 			return CarriesMalformed
 		}
-		return l.etherType(be.Uint16(l.frame[at+14:]), at+16, end)
-	case LinkSLL2:
-		if !l.add(HeaderSLL2, at, 20) {
+		return d.etherType(be.Uint16(d.frame[at+14:]), at+16, end)
+	case capture.LinkSLL2:
+		if !d.add(HeaderSLL2, at, 20) {
 			return CarriesMalformed
 		}
-		return l.etherType(be.Uint16(l.frame[at:]), at+20, end)
-	case LinkERF:
-		return l.erf(at, end)
-	case LinkInfiniBand:
-		return l.infiniband(at, end)
+		return d.etherType(be.Uint16(d.frame[at:]), at+20, end)
+	case capture.LinkERF:
+		return d.erf(at, end)
+	case capture.LinkInfiniBand:
+		return d.infiniband(at, end)
 	}
 	return CarriesUnknownLink
 }
 
 // erf reads an Extensible Record Format header of 16 bytes and its extension
 // headers of 8, each of which says in its top bit whether another follows.
-func (l *Link) erf(at, end int) Carries {
-	if !l.add(HeaderERF, at, 16) {
+func (d *Decoder) erf(at, end int) Carries {
+	if !d.add(HeaderERF, at, 16) {
 		return CarriesMalformed
 	}
-	h := l.frame[at:]
+	h := d.frame[at:]
 	more := h[8]&0x80 != 0
 	kind, wire := h[8]&0x7f, int(be.Uint16(h[14:]))
 	for at += 16; more; at += 8 {
-		if !l.add(HeaderERFExtension, at, 8) {
+		if !d.add(HeaderERFExtension, at, 8) {
 			return CarriesMalformed
 		}
-		more = l.frame[at]&0x80 != 0
+		more = d.frame[at]&0x80 != 0
 	}
 	switch kind {
 	case 2: // Ethernet, behind a byte of offset and one of pad
-		if !l.add(HeaderERFEthernet, at, 2) {
+		if !d.add(HeaderERFEthernet, at, 2) {
 			return CarriesMalformed
 		}
-		return l.ethernet(at+2, at+2+wire)
+		return d.ethernet(at+2, at+2+wire)
 	case 21:
-		return l.infiniband(at, at+wire)
+		return d.infiniband(at, at+wire)
 	}
-	l.Protocol = "ERF"
+	d.Protocol = "ERF"
 	return CarriesOther
 }
 
-func (l *Link) infiniband(at, end int) Carries {
-	if !l.add(HeaderLRH, at, rocev2.LRHLen) {
+func (d *Decoder) infiniband(at, end int) Carries {
+	if !d.add(HeaderLRH, at, rocev2.LRHLen) {
 		return CarriesMalformed
 	}
-	h := l.frame[at : at+rocev2.LRHLen]
-	l.lrh, l.DstLID, l.SrcLID = h, be.Uint16(h[2:]), be.Uint16(h[6:])
+	h := d.frame[at : at+rocev2.LRHLen]
+	d.lrh, d.DstLID, d.SrcLID = h, be.Uint16(h[2:]), be.Uint16(h[6:])
 	stop := at + int(be.Uint16(h[4:])&0x7ff)*4 // LRH through ICRC
 	if stop > end {
 		stop = end
 	}
 	switch at += rocev2.LRHLen; h[1] & 3 {
 	case rocev2.LNHLocal:
-		return l.transport(CarriesInfiniBand, at, stop)
+		return d.transport(CarriesInfiniBand, at, stop)
 	case rocev2.LNHGlobal:
-		return l.globalRoute(CarriesInfiniBand, at, stop)
+		return d.globalRoute(CarriesInfiniBand, at, stop)
 	}
-	l.Protocol = "raw InfiniBand"
+	d.Protocol = "raw InfiniBand"
 	return CarriesOther
 }
 
-func (l *Link) globalRoute(c Carries, at, end int) Carries {
-	if !l.add(HeaderGRH, at, rocev2.GRHLen) {
+func (d *Decoder) globalRoute(c Carries, at, end int) Carries {
+	if !d.add(HeaderGRH, at, rocev2.GRHLen) {
 		return CarriesMalformed
 	}
-	h := l.frame[at : at+rocev2.GRHLen]
+	h := d.frame[at : at+rocev2.GRHLen]
 	if h[6] != rocev2.NextHeaderIBA {
-		l.Protocol = "GRH"
+		d.Protocol = "GRH"
 		return CarriesOther
 	}
-	l.grh = h
-	l.Src, l.Dst = address16(h[8:24]), address16(h[24:40])
+	d.grh = h
+	d.Src, d.Dst = address16(h[8:24]), address16(h[24:40])
 	at += rocev2.GRHLen
-	return l.transport(c, at, min(end, at+int(be.Uint16(h[4:]))))
+	return d.transport(c, at, min(end, at+int(be.Uint16(h[4:]))))
 }
 
 // address16 is an IPv6 address or GID; one that maps an IPv4 address is shown
 // as that.
 func address16(b []byte) netip.Addr { return netip.AddrFrom16([16]byte(b)).Unmap() }
 
-func (l *Link) ethernet(at, end int) Carries {
-	if !l.add(HeaderEthernet, at, 14) {
+func (d *Decoder) ethernet(at, end int) Carries {
+	if !d.add(HeaderEthernet, at, 14) {
 		return CarriesMalformed
 	}
-	return l.etherType(be.Uint16(l.frame[at+12:]), at+14, end)
+	return d.etherType(be.Uint16(d.frame[at+12:]), at+14, end)
 }
 
 // The EtherTypes that matter.
@@ -256,54 +228,54 @@ const (
 	etherLLDP    = 0x88cc
 )
 
-func (l *Link) etherType(kind uint16, at, end int) Carries {
+func (d *Decoder) etherType(kind uint16, at, end int) Carries {
 	for kind == etherVLAN || kind == etherQinQ || kind == etherQinQOld {
-		if !l.add(HeaderVLAN, at, 4) {
+		if !d.add(HeaderVLAN, at, 4) {
 			return CarriesMalformed
 		}
-		kind = be.Uint16(l.frame[at+2:])
+		kind = be.Uint16(d.frame[at+2:])
 		at += 4
 	}
 	switch kind {
 	case etherIPv4:
-		return l.ipv4(at, end)
+		return d.ipv4(at, end)
 	case etherIPv6:
-		return l.ipv6(at, end)
+		return d.ipv6(at, end)
 	case rocev2.EtherTypeRoCEv1:
-		return l.globalRoute(CarriesRoCEv1, at, end)
+		return d.globalRoute(CarriesRoCEv1, at, end)
 	case etherBridged:
-		return l.ethernet(at, end)
+		return d.ethernet(at, end)
 	case etherARP:
-		l.Protocol = "ARP"
+		d.Protocol = "ARP"
 	case etherLLDP:
-		l.Protocol = "LLDP"
+		d.Protocol = "LLDP"
 	default:
-		l.Protocol = "Ethernet"
+		d.Protocol = "Ethernet"
 	}
 	return CarriesOther
 }
 
-func (l *Link) ipAny(at, end int) Carries {
-	if at >= len(l.frame) {
+func (d *Decoder) ipAny(at, end int) Carries {
+	if at >= len(d.frame) {
 		return CarriesMalformed
 	}
-	if l.frame[at]>>4 == 6 {
-		return l.ipv6(at, end)
+	if d.frame[at]>>4 == 6 {
+		return d.ipv6(at, end)
 	}
-	return l.ipv4(at, end)
+	return d.ipv4(at, end)
 }
 
-func (l *Link) ipv4(at, end int) Carries {
-	if at+20 > len(l.frame) || l.frame[at]>>4 != 4 {
+func (d *Decoder) ipv4(at, end int) Carries {
+	if at+20 > len(d.frame) || d.frame[at]>>4 != 4 {
 		return CarriesMalformed
 	}
-	size := int(l.frame[at]&15) * 4
-	if size < 20 || !l.add(HeaderIPv4, at, size) {
+	size := int(d.frame[at]&15) * 4
+	if size < 20 || !d.add(HeaderIPv4, at, size) {
 		return CarriesMalformed
 	}
-	h := l.frame[at : at+size]
-	l.ip, l.ipExtended = h, false
-	l.Src, l.Dst = netip.AddrFrom4([4]byte(h[12:16])), netip.AddrFrom4([4]byte(h[16:20]))
+	h := d.frame[at : at+size]
+	d.ip, d.ipExtended = h, false
+	d.Src, d.Dst = netip.AddrFrom4([4]byte(h[12:16])), netip.AddrFrom4([4]byte(h[16:20]))
 	total := int(be.Uint16(h[2:]))
 	if total == 0 { // segmentation was left to the interface
 		total = end - at
@@ -313,10 +285,10 @@ func (l *Link) ipv4(at, end int) Carries {
 	}
 	end = min(end, at+total)
 	if fragment := be.Uint16(h[6:]); fragment&0x1fff != 0 {
-		l.Protocol = "IPv4 fragment"
+		d.Protocol = "IPv4 fragment"
 		return CarriesFragment
 	}
-	return l.ipPayload(h[9], at+size, end)
+	return d.ipPayload(h[9], at+size, end)
 }
 
 // The IP protocols and extension headers that matter.
@@ -335,13 +307,13 @@ const (
 	protoOptions  = 60
 )
 
-func (l *Link) ipv6(at, end int) Carries {
-	if at+40 > len(l.frame) || l.frame[at]>>4 != 6 || !l.add(HeaderIPv6, at, 40) {
+func (d *Decoder) ipv6(at, end int) Carries {
+	if at+40 > len(d.frame) || d.frame[at]>>4 != 6 || !d.add(HeaderIPv6, at, 40) {
 		return CarriesMalformed
 	}
-	h := l.frame[at : at+40]
-	l.ip, l.ipExtended = h, false
-	l.Src, l.Dst = netip.AddrFrom16([16]byte(h[8:24])), netip.AddrFrom16([16]byte(h[24:40]))
+	h := d.frame[at : at+40]
+	d.ip, d.ipExtended = h, false
+	d.Src, d.Dst = netip.AddrFrom16([16]byte(h[8:24])), netip.AddrFrom16([16]byte(h[24:40]))
 	if size := int(be.Uint16(h[4:])); size != 0 {
 		end = min(end, at+40+size)
 	}
@@ -350,51 +322,51 @@ func (l *Link) ipv6(at, end int) Carries {
 		size := 0
 		switch next {
 		case protoHopByHop, protoRouting, protoOptions, protoAH, protoFragment:
-			if at+8 > len(l.frame) {
+			if at+8 > len(d.frame) {
 				return CarriesMalformed
 			}
-			if size = 8 + int(l.frame[at+1])*8; next == protoAH {
-				size = 8 + int(l.frame[at+1])*4
+			if size = 8 + int(d.frame[at+1])*8; next == protoAH {
+				size = 8 + int(d.frame[at+1])*4
 			} else if next == protoFragment {
 				size = 8
 			}
 		default:
-			return l.ipPayload(next, at, end)
+			return d.ipPayload(next, at, end)
 		}
-		if !l.add(HeaderIPv6Extension, at, size) {
+		if !d.add(HeaderIPv6Extension, at, size) {
 			return CarriesMalformed
 		}
-		l.ipExtended = true
-		if next == protoFragment && be.Uint16(l.frame[at+2:])&0xfff8 != 0 {
-			l.Protocol = "IPv6 fragment"
+		d.ipExtended = true
+		if next == protoFragment && be.Uint16(d.frame[at+2:])&0xfff8 != 0 {
+			d.Protocol = "IPv6 fragment"
 			return CarriesFragment
 		}
-		next = l.frame[at]
+		next = d.frame[at]
 		at += size
 	}
 }
 
-func (l *Link) ipPayload(proto uint8, at, end int) Carries {
+func (d *Decoder) ipPayload(proto uint8, at, end int) Carries {
 	switch proto {
 	case protoUDP:
-		return l.datagram(at, end)
+		return d.datagram(at, end)
 	case protoTCP:
-		if at+20 > len(l.frame) {
+		if at+20 > len(d.frame) {
 			return CarriesMalformed
 		}
-		l.SrcPort, l.DstPort = be.Uint16(l.frame[at:]), be.Uint16(l.frame[at+2:])
-		l.Protocol = "TCP"
-		return l.transport(CarriesTCP, at, end)
+		d.SrcPort, d.DstPort = be.Uint16(d.frame[at:]), be.Uint16(d.frame[at+2:])
+		d.Protocol = "TCP"
+		return d.transport(CarriesTCP, at, end)
 	case protoGRE:
-		return l.gre(at, end)
+		return d.gre(at, end)
 	case protoIPv4:
-		return l.ipv4(at, end)
+		return d.ipv4(at, end)
 	case protoIPv6:
-		return l.ipv6(at, end)
+		return d.ipv6(at, end)
 	case protoICMP, protoICMPv6:
-		l.Protocol = "ICMP"
+		d.Protocol = "ICMP"
 	default:
-		l.Protocol = "IP"
+		d.Protocol = "IP"
 	}
 	return CarriesOther
 }
@@ -402,78 +374,78 @@ func (l *Link) ipPayload(proto uint8, at, end int) Carries {
 const portVXLAN = 4789
 
 // datagram reads a UDP header.
-func (l *Link) datagram(at, end int) Carries {
-	if !l.add(HeaderUDP, at, 8) {
+func (d *Decoder) datagram(at, end int) Carries {
+	if !d.add(HeaderUDP, at, 8) {
 		return CarriesMalformed
 	}
-	h := l.frame[at : at+8]
-	l.SrcPort, l.DstPort = be.Uint16(h), be.Uint16(h[2:])
-	l.Protocol = "UDP"
+	h := d.frame[at : at+8]
+	d.SrcPort, d.DstPort = be.Uint16(h), be.Uint16(h[2:])
+	d.Protocol = "UDP"
 	size := int(be.Uint16(h[4:]))
-	switch l.DstPort {
+	switch d.DstPort {
 	case rocev2.UDPPort:
 		if size < 8 {
 			return CarriesMalformed
 		}
-		l.udp = h
+		d.udp = h
 		// A first fragment, or a length that lies, leaves less than this:
 		// the transport then reads as cut.
-		return l.transport(CarriesRoCEv2, at+8, at+size)
+		return d.transport(CarriesRoCEv2, at+8, at+size)
 	case portVXLAN:
-		if !l.add(HeaderVXLAN, at+8, 8) {
+		if !d.add(HeaderVXLAN, at+8, 8) {
 			return CarriesMalformed
 		}
-		return l.ethernet(at+16, end)
+		return d.ethernet(at+16, end)
 	}
 	return CarriesOther
 }
 
 // gre reads a GRE header (RFC 2784, RFC 2890) with its optional words.
-func (l *Link) gre(at, end int) Carries {
-	if at+4 > len(l.frame) {
+func (d *Decoder) gre(at, end int) Carries {
+	if at+4 > len(d.frame) {
 		return CarriesMalformed
 	}
-	flags, size := l.frame[at], 4
+	flags, size := d.frame[at], 4
 	for _, optional := range []byte{0x80, 0x20, 0x10} { // checksum, key, sequence
 		if flags&optional != 0 {
 			size += 4
 		}
 	}
-	if !l.add(HeaderGRE, at, size) {
+	if !d.add(HeaderGRE, at, size) {
 		return CarriesMalformed
 	}
-	return l.etherType(be.Uint16(l.frame[at+2:]), at+size, end)
+	return d.etherType(be.Uint16(d.frame[at+2:]), at+size, end)
 }
 
 // transport notes where the transport begins and ends.
-func (l *Link) transport(c Carries, at, end int) Carries {
-	if end < at || at > len(l.frame) {
+func (d *Decoder) transport(c Carries, at, end int) Carries {
+	if end < at || at > len(d.frame) {
 		return CarriesMalformed
 	}
-	l.Offset, l.Length = at, end-at
-	l.Transport = l.frame[at:min(end, len(l.frame))]
+	d.Offset, d.Length = at, end-at
+	d.Transport = d.frame[at:min(end, len(d.frame))]
 	return c
 }
 
 // CheckICRC holds the invariant CRC of a decoded transport packet against the
 // headers below it.
-func (l *Link) CheckICRC(p *rocev2.Packet) rocev2.ICRCResult {
+func (d *Decoder) CheckICRC(p *rocev2.Packet) rocev2.ICRCResult {
 	if !p.HasICRC {
 		return rocev2.ICRCUnchecked
 	}
-	covered := l.Transport[:l.Length-rocev2.ICRCLen]
+	covered := d.Transport[:d.Length-rocev2.ICRCLen]
 	var want uint32
 	var ok bool
-	switch l.Carries {
+	switch d.Carries {
 	case CarriesRoCEv2:
-		if l.ipExtended {
+		if d.ipExtended {
 			return rocev2.ICRCUnchecked
 		}
-		want, ok = l.icrc.RoCEv2(l.ip, l.udp, covered)
+		want, ok = d.icrc.RoCEv2(d.ip, d.udp, covered)
 	case CarriesRoCEv1:
-		want, ok = l.icrc.RoCEv1(l.grh, covered)
+		want, ok = d.icrc.RoCEv1(d.grh, covered)
 	case CarriesInfiniBand:
-		want, ok = l.icrc.Native(l.lrh, l.grh, covered)
+		want, ok = d.icrc.Native(d.lrh, d.grh, covered)
 	}
 	switch {
 	case !ok:
@@ -486,13 +458,13 @@ func (l *Link) CheckICRC(p *rocev2.Packet) rocev2.ICRCResult {
 
 // CheckVCRC holds the variant CRC at the end of a native InfiniBand packet
 // against its bytes. It is unchecked where the capture does not have it.
-func (l *Link) CheckVCRC() rocev2.ICRCResult {
-	end := l.Offset + l.Length
-	if l.Carries != CarriesInfiniBand || len(l.frame) < end+rocev2.VCRCLen {
+func (d *Decoder) CheckVCRC() rocev2.ICRCResult {
+	end := d.Offset + d.Length
+	if d.Carries != CarriesInfiniBand || len(d.frame) < end+rocev2.VCRCLen {
 		return rocev2.ICRCUnchecked
 	}
-	first := l.Offset - len(l.grh) - len(l.lrh)
-	if rocev2.VCRC(l.frame[first:end]) == binary.LittleEndian.Uint16(l.frame[end:]) {
+	first := d.Offset - len(d.grh) - len(d.lrh)
+	if rocev2.VCRC(d.frame[first:end]) == binary.LittleEndian.Uint16(d.frame[end:]) {
 		return rocev2.ICRCOk
 	}
 	return rocev2.ICRCBad
