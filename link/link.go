@@ -6,6 +6,7 @@ package link
 
 import (
 	"encoding/binary"
+	"math"
 	"net/netip"
 
 	"github.com/rdmadump/rdmadump/capture"
@@ -82,6 +83,8 @@ type Decoder struct {
 	Protocol         string     // what a frame that carries no RDMA is, "ARP"
 
 	ip, udp, grh, lrh []byte // for the ICRC
+	ipEnd             int    // offset in the frame at which the IP packet ends by its own account
+	ipFirst           bool   // it is the first fragment of a datagram
 	ipExtended        bool   // IPv6 with extension headers: the ICRC is not checked
 	frame             []byte
 	icrc              rocev2.ICRC
@@ -99,7 +102,7 @@ var be = binary.BigEndian
 func (d *Decoder) Decode(f *capture.Frame) Carries {
 	d.Src, d.Dst, d.SrcLID, d.DstLID, d.SrcPort, d.DstPort = netip.Addr{}, netip.Addr{}, 0, 0, 0, 0
 	d.Transport, d.Offset, d.Length, d.Protocol = nil, 0, 0, ""
-	d.ip, d.udp, d.grh, d.lrh, d.ipExtended = nil, nil, nil, nil, false
+	d.ip, d.udp, d.grh, d.lrh = nil, nil, nil, nil
 	d.frame, d.depth = f.Data, 0
 	d.Carries = d.link(f.LinkType, 0, f.Length)
 	return d.Carries
@@ -274,20 +277,23 @@ func (d *Decoder) ipv4(at, end int) Carries {
 		return CarriesMalformed
 	}
 	h := d.frame[at : at+size]
-	d.ip, d.ipExtended = h, false
+	d.ip, d.ipExtended, d.ipEnd = h, false, math.MaxInt
 	d.Src, d.Dst = netip.AddrFrom4([4]byte(h[12:16])), netip.AddrFrom4([4]byte(h[16:20]))
 	total := int(be.Uint16(h[2:]))
-	if total == 0 { // segmentation was left to the interface
-		total = end - at
-	}
-	if total < size {
+	switch {
+	case total == 0: // segmentation was left to the interface
+	case total < size:
 		return CarriesMalformed
+	default:
+		d.ipEnd = at + total
 	}
-	end = min(end, at+total)
-	if fragment := be.Uint16(h[6:]); fragment&0x1fff != 0 {
+	fragment := be.Uint16(h[6:])
+	if fragment&0x1fff != 0 {
 		d.Protocol = "IPv4 fragment"
 		return CarriesFragment
 	}
+	d.ipFirst = fragment&0x2000 != 0
+	end = min(end, d.ipEnd)
 	return d.ipPayload(h[9], at+size, end)
 }
 
@@ -312,10 +318,11 @@ func (d *Decoder) ipv6(at, end int) Carries {
 		return CarriesMalformed
 	}
 	h := d.frame[at : at+40]
-	d.ip, d.ipExtended = h, false
+	d.ip, d.ipExtended, d.ipFirst, d.ipEnd = h, false, false, math.MaxInt
 	d.Src, d.Dst = netip.AddrFrom16([16]byte(h[8:24])), netip.AddrFrom16([16]byte(h[24:40]))
 	if size := int(be.Uint16(h[4:])); size != 0 {
-		end = min(end, at+40+size)
+		d.ipEnd = at + 40 + size
+		end = min(end, d.ipEnd)
 	}
 	next := h[6]
 	for at += 40; ; {
@@ -337,9 +344,13 @@ func (d *Decoder) ipv6(at, end int) Carries {
 			return CarriesMalformed
 		}
 		d.ipExtended = true
-		if next == protoFragment && be.Uint16(d.frame[at+2:])&0xfff8 != 0 {
-			d.Protocol = "IPv6 fragment"
-			return CarriesFragment
+		if next == protoFragment {
+			fragment := be.Uint16(d.frame[at+2:])
+			if fragment&0xfff8 != 0 {
+				d.Protocol = "IPv6 fragment"
+				return CarriesFragment
+			}
+			d.ipFirst = fragment&1 != 0
 		}
 		next = d.frame[at]
 		at += size
@@ -388,9 +399,15 @@ func (d *Decoder) datagram(at, end int) Carries {
 			return CarriesMalformed
 		}
 		d.udp = h
-		// A first fragment, or a length that lies, leaves less than this:
-		// the transport then reads as cut.
-		return d.transport(CarriesRoCEv2, at+8, at+size)
+		// Behind the IP packet a frame may have a trailer and its FCS: they
+		// belong to nobody, whatever UDP claims. A first fragment has less
+		// than UDP says, and reads as cut.
+		stop := max(min(at+size, d.ipEnd), at+8)
+		carries := d.transport(CarriesRoCEv2, at+8, stop)
+		if d.ipFirst {
+			d.Length = size - 8
+		}
+		return carries
 	case portVXLAN:
 		if !d.add(HeaderVXLAN, at+8, 8) {
 			return CarriesMalformed

@@ -3,12 +3,14 @@ package link_test
 import (
 	"bytes"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/link"
+	"github.com/rdmadump/rdmadump/rocev2"
 )
 
 // TestDecoder: what each stack of headers carries, where it begins, and how long
@@ -42,6 +44,8 @@ func TestDecoder(t *testing.T) {
 		{"IPv4 header that lies", 1, eth + "0800 44000030 00010000 40110000 0a000001 0a000002" + udp + bth, link.CarriesMalformed, 0, 0, "ethernet"},
 		{"IPv4 length that lies", 1, eth + "0800 45000010 00010000 40110000 0a000001 0a000002" + udp + bth, link.CarriesMalformed, 0, 0, "ethernet ipv4"},
 		{"UDP length that lies", 1, eth + "0800" + ip + "c000 12b7 0004 0000" + bth, link.CarriesMalformed, 0, 0, "ethernet ipv4 udp"},
+		{"UDP length beyond that of IP", 1, eth + "0800" + ip + "c000 12b7 0020 0000" + bth + "deadbeef", link.CarriesRoCEv2, 42, 20, "ethernet ipv4 udp"},
+		{"UDP length beyond that of IPv6", 1, eth + "86dd" + ip6 + "c000 12b7 0020 0000" + bth + "deadbeef", link.CarriesRoCEv2, 62, 20, "ethernet ipv6 udp"},
 		{"another UDP port", 1, eth + "0800" + ip + "c000 0035 001c 0000" + bth, link.CarriesOther, 0, 0, "ethernet ipv4 udp"},
 		{"IPv6", 1, eth + "86dd" + ip6 + udp + bth, link.CarriesRoCEv2, 62, 20, "ethernet ipv6 udp"},
 		{
@@ -86,6 +90,42 @@ func TestDecoder(t *testing.T) {
 			offset := l.Offset
 			if l.Carries != c.carries || offset != c.offset || l.Length != c.length || strings.Join(names, " ") != c.headers {
 				t.Errorf("carries %d at %d, %d bytes, behind %q; want %d at %d, %d bytes, behind %q", l.Carries, offset, l.Length, strings.Join(names, " "), c.carries, c.offset, c.length, c.headers)
+			}
+		})
+	}
+}
+
+// TestTrailer: an Ethernet trailer or FCS behind the IP packet is no payload,
+// whatever length UDP claims, and the ICRC is the last that IP carries.
+func TestTrailer(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		udpLength string
+		fragment  string
+		length    int // of the transport, as the wire has it
+		captured  int
+		icrc      rocev2.ICRCResult
+	}{
+		{"honest", "0020", "0000", 24, 24, rocev2.ICRCOk},
+		{"too long by the FCS", "0024", "0000", 24, 24, rocev2.ICRCOk},
+		{"much too long", "ffff", "0000", 24, 24, rocev2.ICRCOk},
+		{"first fragment", "0400", "2000", 1016, 24, rocev2.ICRCUnchecked},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			packet := testkit.Unhex(t, "45000034 0001"+c.fragment+" 40110000 0a000001 0a000002"+
+				"c000 12b7"+c.udpLength+"0000 04 00 ffff 00 000011 00 000005 00000000 00000000 00000000")
+			if err := rocev2.FixICRC(packet); err != nil {
+				t.Fatal(err)
+			}
+			frame := slices.Concat(make([]byte, 12), []byte{8, 0}, packet, testkit.Unhex(t, "000000000000deadbeef"))
+			var l link.Decoder
+			var p rocev2.Packet
+			l.Decode(&capture.Frame{LinkType: capture.LinkEthernet, Data: frame, Length: len(frame)})
+			if err := p.Decode(l.Transport, l.Length); err != nil {
+				t.Fatal(err)
+			}
+			if got := l.CheckICRC(&p); l.Length != c.length || len(l.Transport) != c.captured || got != c.icrc {
+				t.Errorf("transport of %d bytes, %d captured, ICRC %v; want %d, %d, %v", l.Length, len(l.Transport), got, c.length, c.captured, c.icrc)
 			}
 		})
 	}
