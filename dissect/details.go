@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect/field"
+	"github.com/rdmadump/rdmadump/dissect/header"
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
@@ -149,9 +150,9 @@ func (d *Dissector) describe(f *capture.Frame, carries link.Carries, icrc rocev2
 
 // linkTables has the tables of the headers that package link finds, by kind.
 var linkTables = [link.HeaderKinds]*field.Header{
-	link.HeaderEthernet: &field.Ethernet, link.HeaderVLAN: &field.VLAN, link.HeaderSLL: &field.SLL, link.HeaderSLL2: &field.SLL2,
-	link.HeaderERF: &field.ERF, link.HeaderIPv4: &field.IPv4Header, link.HeaderIPv6: &field.IPv6Header, link.HeaderUDP: &field.UDP,
-	link.HeaderLRH: &field.LRH, link.HeaderGRH: &field.GRH, link.HeaderVXLAN: &field.VXLAN, link.HeaderGRE: &field.GRE,
+	link.HeaderEthernet: &header.Ethernet, link.HeaderVLAN: &header.VLAN, link.HeaderSLL: &header.SLL, link.HeaderSLL2: &header.SLL2,
+	link.HeaderERF: &header.ERF, link.HeaderIPv4: &header.IPv4, link.HeaderIPv6: &header.IPv6, link.HeaderUDP: &header.UDP,
+	link.HeaderLRH: &header.LRH, link.HeaderGRH: &header.GRH, link.HeaderVXLAN: &header.VXLAN, link.HeaderGRE: &header.GRE,
 }
 
 func (p *Packet) say(s string) { p.Summary = append(p.Summary, s...) }
@@ -193,16 +194,16 @@ var extendedTables = [...]struct {
 	bit   rocev2.Headers
 	table *field.Header
 }{
-	{rocev2.HasRDETH, &field.RDETH},
-	{rocev2.HasDETH, &field.DETH},
-	{rocev2.HasXRCETH, &field.XRCETH},
-	{rocev2.HasFETH, &field.FETH},
-	{rocev2.HasRETH, &field.RETH},
-	{rocev2.HasAtomicETH, &field.AtomicETH},
-	{rocev2.HasAETH, &field.AETH},
-	{rocev2.HasAtomicAckETH, &field.AtomicAckETH},
-	{rocev2.HasImmDt, &field.ImmDt},
-	{rocev2.HasIETH, &field.IETH},
+	{rocev2.HasRDETH, &header.RDETH},
+	{rocev2.HasDETH, &header.DETH},
+	{rocev2.HasXRCETH, &header.XRCETH},
+	{rocev2.HasFETH, &header.FETH},
+	{rocev2.HasRETH, &header.RETH},
+	{rocev2.HasAtomicETH, &header.AtomicETH},
+	{rocev2.HasAETH, &header.AETH},
+	{rocev2.HasAtomicAckETH, &header.AtomicAckETH},
+	{rocev2.HasImmDt, &header.ImmDt},
+	{rocev2.HasIETH, &header.IETH},
 }
 
 // describeTransport adds BTH, extended headers and what the payload is.
@@ -210,7 +211,7 @@ func (d *Dissector) describeTransport(p *Packet, c *conn, err error) {
 	t, l := &d.packet, &d.link
 	if len(l.Transport) >= rocev2.BTHLen {
 		at := l.Offset
-		p.header(&field.BTH, at, l.Transport[:rocev2.BTHLen])
+		p.header(&header.BTH, at, l.Transport[:rocev2.BTHLen])
 		at += rocev2.BTHLen
 		for _, e := range extendedTables {
 			if t.Headers&e.bit != 0 {
@@ -275,9 +276,9 @@ func (d *Dissector) describeMAD(p *Packet, at int) {
 	if m.DecodeFromBytes(data, noFeedback{}) != nil {
 		return
 	}
-	p.header(&field.MAD, at, m.Contents)
+	p.header(&header.MAD, at, m.Contents)
 	p.say(" MAD ")
-	table := field.CM[m.Attribute]
+	table := header.CM[m.Attribute]
 	if m.Class != rocev2.ClassCM || table == nil {
 		return
 	}
@@ -295,13 +296,13 @@ func (d *Dissector) describeMAD(p *Packet, at int) {
 			if id := d.details.req.ServiceID; id>>24 == 1 {
 				p.say(" port ")
 				p.Summary = strconv.AppendUint(p.Summary, id&0xffff, 10)
-				p.header(&field.IPCM, offset, raw[:rocev2.IPCMLen])
+				p.header(&header.IPCM, offset, raw[:rocev2.IPCMLen])
 				raw, offset = raw[rocev2.IPCMLen:], offset+rocev2.IPCMLen
 			}
 		}
 		if m.Attribute == rocev2.CMReq || m.Attribute == rocev2.CMRep {
 			if found, ok, _ := rpcrdma.FindPrivateData(raw); ok {
-				p.header(&field.PrivateData, offset+found.Offset, raw[found.Offset:found.Offset+rpcrdma.PrivateDataLen])
+				p.header(&header.PrivateData, offset+found.Offset, raw[found.Offset:found.Offset+rpcrdma.PrivateDataLen])
 			}
 		}
 	}
@@ -314,7 +315,7 @@ func (d *Dissector) describeRPCRDMA(p *Packet, c *conn, at int, data []byte, suf
 	h := &d.details.header
 	err := h.Decode(data)
 	p.open(NodeObject, "rpcrdma"+suffix, "RPC-over-RDMA", at, h.Length)
-	p.fields(&field.RPCRDMA, at, data[:min(len(data), rpcrdma.FixedLen)])
+	p.fields(&header.RPCRDMA, at, data[:min(len(data), rpcrdma.FixedLen)])
 	if h.Length >= rpcrdma.FixedLen {
 		p.say(" | ")
 		p.say(h.Proc.String())
@@ -411,7 +412,7 @@ func (p *Packet) segment(data []byte, n, base int) {
 	if n+rpcrdma.SegmentLen > len(data) {
 		return
 	}
-	p.header(&field.Segment, base+n, data[n:n+rpcrdma.SegmentLen])
+	p.header(&header.Segment, base+n, data[n:n+rpcrdma.SegmentLen])
 	p.Nodes[len(p.Nodes)-1].Name = "" // in a list
 }
 
@@ -423,7 +424,7 @@ func (d *Dissector) describeRPC(p *Packet, c *conn, h *rpcrdma.Header, at int, d
 		return
 	}
 	p.open(NodeObject, "rpc"+suffix, "Remote Procedure Call", at, r.Length)
-	p.fields(&field.RPC, at, data[:field.RPC.Length])
+	p.fields(&header.RPC, at, data[:header.RPC.Length])
 	switch {
 	case r.Type == oncrpc.Call && r.Length >= 24:
 		d.describeCall(p, r, h, at, data)
@@ -525,7 +526,7 @@ func (p *Packet) textOrNull(name, label, value string, at int) {
 // XID is that of the RPC-over-RDMA header in the packet, nil when it has none.
 func (p *Packet) XID() *Hex32 {
 	for i := range p.Nodes {
-		if n := &p.Nodes[i]; n.Table == &field.RPCRDMA && len(n.Data) >= 4 {
+		if n := &p.Nodes[i]; n.Table == &header.RPCRDMA && len(n.Data) >= 4 {
 			xid := Hex32(be.Uint32(n.Data))
 			return &xid
 		}
@@ -571,7 +572,7 @@ func (d *Dissector) describeTCP(p *Packet, c *conn) {
 		return
 	}
 	l := &d.link
-	p.header(&field.TCP, l.Offset, l.Transport[:min(len(l.Transport), s.offset-l.Offset)])
+	p.header(&header.TCP, l.Offset, l.Transport[:min(len(l.Transport), s.offset-l.Offset)])
 	p.say("TCP ")
 	p.Summary = strconv.AppendUint(p.Summary, uint64(l.SrcPort), 10)
 	p.say(" > ")
@@ -607,14 +608,14 @@ func (d *Dissector) describeMPA(p *Packet, s *tcpSegment) {
 		word = "reply"
 	}
 	p.text("frame", "Frame", word, s.offset, len(iwarp.RequestKey))
-	p.fields(&field.MPAFrame, s.offset, s.payload[:iwarp.MPALen])
+	p.fields(&header.MPAFrame, s.offset, s.payload[:iwarp.MPALen])
 	if m.Enhanced && m.Revision >= 2 {
 		p.number("ird", "IRD", int64(m.IRD&0x3fff), s.offset+iwarp.MPALen, 2)
 		p.number("ord", "ORD", int64(m.ORD&0x3fff), s.offset+iwarp.MPALen+2, 2)
 	}
 	at := s.offset + m.Length - len(m.PrivateData)
 	if found, ok, _ := rpcrdma.FindPrivateData(m.PrivateData); ok {
-		p.header(&field.PrivateData, at+found.Offset, m.PrivateData[found.Offset:found.Offset+rpcrdma.PrivateDataLen])
+		p.header(&header.PrivateData, at+found.Offset, m.PrivateData[found.Offset:found.Offset+rpcrdma.PrivateDataLen])
 	}
 	p.close()
 	p.say(" MPA ")
@@ -641,27 +642,27 @@ func (d *Dissector) describeFPDU(p *Packet, c *conn, note *fpduNote, index int) 
 	p.text("crc", "CRC-32C", [...]string{"bad", "ok", "off"}[note.crc], -1, 0)
 	p.close()
 	head := data[iwarp.LengthLen : iwarp.LengthLen+s.HeaderLength]
-	table := &field.DDPUntagged
+	table := &header.DDPUntagged
 	if s.Tagged {
-		table = &field.DDPTagged
+		table = &header.DDPTagged
 	}
 	p.open(NodeObject, "ddp"+suffix, "DDP", at(2), len(head))
 	p.fields(table, at(2), head)
 	p.close()
 	p.open(NodeObject, "rdmap"+suffix, "RDMAP", at(3), 1)
-	p.fields(&field.RDMAP, at(3), head[1:2])
+	p.fields(&header.RDMAP, at(3), head[1:2])
 	body := iwarp.LengthLen + s.HeaderLength
 	switch {
 	case s.Opcode == iwarp.ReadRequest && len(s.Payload) >= iwarp.ReadRequestLen:
-		p.fields(&field.ReadRequest, at(body), s.Payload[:iwarp.ReadRequestLen])
+		p.fields(&header.ReadRequest, at(body), s.Payload[:iwarp.ReadRequestLen])
 	case s.Opcode == iwarp.Terminate:
 		var h iwarp.TerminateHeader
 		if h.Decode(s.Payload) == nil {
-			p.fields(&field.Terminate, at(body), s.Payload[:iwarp.TerminateLen])
+			p.fields(&header.Terminate, at(body), s.Payload[:iwarp.TerminateLen])
 			p.text("error", "Error", h.String(), at(body), 4)
 		}
 	case s.Opcode.Invalidates():
-		p.fields(&field.InvalidateSTag, at(4), head[2:6])
+		p.fields(&header.InvalidateSTag, at(4), head[2:6])
 	}
 	p.close()
 	p.say(" | ")

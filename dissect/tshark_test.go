@@ -13,6 +13,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/field"
+	"github.com/rdmadump/rdmadump/dissect/header"
 )
 
 // tsharkFields are the fields that tshark is asked for, and the field of ours
@@ -177,7 +178,7 @@ func values(p *dissect.Packet) *seen {
 			position, reading = uint64(n.Number), true
 		case n.Name == "write_chunks":
 			reading = false
-		case n.Table == &field.Segment && reading: // tshark repeats it for each segment
+		case n.Table == &header.Segment && reading: // tshark repeats it for each segment
 			s.values[".position"] = append(s.values[".position"], position)
 		case n.Kind == dissect.NodeText && n.Name == "message":
 			s.text = n.Text

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/field"
+	"github.com/rdmadump/rdmadump/dissect/header"
 )
 
 // recordFields are those of a record that is a struct, by JSON name.
@@ -179,7 +180,7 @@ var Packets Fields = func() *packetFields {
 	for _, name := range []string{"type", "number", "time", "length", "captured", "src", "dst", "transport", "connection", "icrc", "summary", "payload_bytes"} {
 		add(name)
 	}
-	for _, h := range field.All {
+	for _, h := range header.All {
 		add(h.Name)
 		for i := range h.Fields {
 			row := &h.Fields[i]

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/field"
+	"github.com/rdmadump/rdmadump/dissect/header"
 	"github.com/rdmadump/rdmadump/query"
 )
 
@@ -40,7 +41,7 @@ func NewColumns(names []string, fields query.Fields) (*Columns, error) {
 		}
 		col := chosen{path: path}
 		if fields == query.Packets {
-			for _, h := range field.All {
+			for _, h := range header.All {
 				for i := range h.Fields {
 					if h.Name+"."+h.Fields[i].Name == path {
 						col.rows = append(col.rows, tableRow{h, &h.Fields[i]})
