@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
 // How the exposure of a handle ended.
@@ -23,12 +23,12 @@ type Handles struct {
 	Distinct   int       `json:"distinct"`  // handles
 	Exposed    Quantiles `json:"exposed"`   // how long
 	// RemoteShare is the share of exposures that the responder ended.
-	RemoteShare *float64 `json:"remote_share"`
+	RemoteShare record.Opt[float64] `json:"remote_share"`
 	// ChunkReplies are Replies to Calls with chunks, InvalidatingReplies those of
 	// them that carried an invalidation.
-	ChunkReplies        int      `json:"chunk_replies"`
-	InvalidatingReplies int      `json:"invalidating_replies"`
-	InvalidatingShare   *float64 `json:"invalidating_share"`
+	ChunkReplies        int                 `json:"chunk_replies"`
+	InvalidatingReplies int                 `json:"invalidating_replies"`
+	InvalidatingShare   record.Opt[float64] `json:"invalidating_share"`
 	// LeftOver counts handles that a Reply left because one Send invalidates but
 	// one; LeftAll those of Replies that invalidated none.
 	LeftOver         int        `json:"left_over"`
@@ -42,27 +42,28 @@ type Handles struct {
 
 // Exposure is a handle from the Call that exposed it to its end.
 type Exposure struct {
-	Handle      dissect.Hex32 `json:"handle"`
-	Transaction int64         `json:"transaction"`
-	XID         dissect.Hex32 `json:"xid"`
-	Chunk       string        `json:"chunk"` // "read", "write", "reply"
-	From        dissect.Time  `json:"from"`
-	To          dissect.Time  `json:"to"` // the Reply, or the end of the connection
-	EndedBy     string        `json:"ended_by"`
-	MovedBytes  int64         `json:"moved_bytes"`
+	Handle      record.Hex32 `json:"handle"`
+	Transaction int64        `json:"transaction"`
+	XID         record.Hex32 `json:"xid"`
+	Chunk       record.Chunk `json:"chunk"`
+	From        record.Time  `json:"from"`
+	To          record.Time  `json:"to"` // the Reply, or the end of the connection
+	EndedBy     string       `json:"ended_by"`
+	MovedBytes  int64        `json:"moved_bytes"`
 	// MovedFrom and MovedTo are when data moved, null when none did.
-	MovedFrom *dissect.Time `json:"moved_from"`
-	MovedTo   *dissect.Time `json:"moved_to"`
+	MovedFrom record.Opt[record.Time] `json:"moved_from"`
+	MovedTo   record.Opt[record.Time] `json:"moved_to"`
 }
 
 // Exposures lists the handles that a transaction exposed, in the order of its
 // chunk lists; end stands in for a Reply that there is not. A handle that several
 // segments share is one exposure.
-func Exposures(r *dissect.Transaction, end dissect.Time) []Exposure {
+func Exposures(r *record.Transaction, end record.Time) []Exposure {
 	if r.Call == nil {
 		return nil
 	}
 	from, to := interval(r, end)
+	invalidation, invalidated := r.Invalidation.Get()
 	var all []Exposure
 	for chunk, s := range r.Segments() {
 		if i := slices.IndexFunc(all, func(e Exposure) bool { return e.Handle == s.Handle }); i >= 0 {
@@ -71,27 +72,23 @@ func Exposures(r *dissect.Transaction, end dissect.Time) []Exposure {
 		}
 		e := Exposure{Handle: s.Handle, Transaction: r.ID, XID: r.XID, Chunk: chunk, From: from, To: to, MovedBytes: s.MovedBytes, EndedBy: ByRequester}
 		switch {
-		case r.LatencyNS == nil:
+		case !r.LatencyNS.Known():
 			e.EndedBy = ByNobody
-		case r.Invalidation != nil && r.Invalidation.Handle == s.Handle:
+		case invalidated && invalidation.Handle == s.Handle:
 			e.EndedBy = ByResponder
 		}
 		all = append(all, e)
 	}
 	for i := range r.Timeline { // when data moved
 		e := &r.Timeline[i]
-		if e.Handle == nil || e.Event == dissect.EventInvalidate {
+		handle, known := e.Handle.Get()
+		if !known || e.Event == record.EventInvalidate {
 			continue
 		}
 		for j := range all {
-			if x := &all[j]; x.Handle == *e.Handle {
-				at := e.Time
-				if x.MovedFrom == nil || at < *x.MovedFrom {
-					x.MovedFrom = &at
-				}
-				if x.MovedTo == nil || at > *x.MovedTo {
-					x.MovedTo = &at
-				}
+			if x := &all[j]; x.Handle == handle {
+				x.MovedFrom = record.Some(min(x.MovedFrom.Or(e.Time), e.Time))
+				x.MovedTo = record.Some(max(x.MovedTo.Or(e.Time), e.Time))
 			}
 		}
 	}
@@ -107,15 +104,15 @@ type HandleTimeline struct {
 }
 
 // Add takes one transaction.
-func (h *HandleTimeline) Add(r *dissect.Transaction) {
+func (h *HandleTimeline) Add(r *record.Transaction) {
 	all := Exposures(r, 0)
 	if len(all) == 0 {
 		return
 	}
 	h.exposures += len(all)
-	if r.LatencyNS != nil {
+	if r.LatencyNS.Known() {
 		h.chunkReplies++
-		if r.Invalidation != nil {
+		if r.Invalidation.Known() {
 			h.invalidating++
 			h.leftOver += len(r.NotInvalidated)
 		} else {
@@ -130,7 +127,7 @@ func (h *HandleTimeline) Add(r *dissect.Transaction) {
 }
 
 // Finish works the figures out; end is when the connection was last seen.
-func (h *HandleTimeline) Finish(connection int, end dissect.Time) *Handles {
+func (h *HandleTimeline) Finish(connection int, end record.Time) *Handles {
 	out := &Handles{
 		Type: "handles", Connection: connection, Exposures: h.exposures, ChunkReplies: h.chunkReplies, InvalidatingReplies: h.invalidating,
 		InvalidatingShare: share(h.invalidating, h.chunkReplies), LeftOver: h.leftOver, LeftAll: h.leftAll, Bars: h.bars, Dropped: h.dropped,
@@ -139,7 +136,7 @@ func (h *HandleTimeline) Finish(connection int, end dissect.Time) *Handles {
 		out.Bars = []Exposure{}
 	}
 	slices.SortStableFunc(out.Bars, func(a, b Exposure) int { return cmp.Compare(a.From, b.From) })
-	last := map[dissect.Hex32]dissect.Time{}
+	last := map[record.Hex32]record.Time{}
 	remote := 0
 	var exposed, reuse []int64
 	for i := range out.Bars {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
 // Stats sums up the transactions of one program, procedure or operation.
@@ -42,17 +42,17 @@ type Forms struct {
 // Total is all of them.
 func (f Forms) Total() int64 { return f.Short + f.Chunked + f.Long }
 
-func (f *Forms) add(m *dissect.Message) {
-	if m == nil || m.PayloadBytes == nil {
+func (f *Forms) add(m *record.Message) {
+	if m == nil {
 		return
 	}
-	switch m.Form {
-	case "short":
-		f.Short += *m.PayloadBytes
-	case "chunked":
-		f.Chunked += *m.PayloadBytes
-	case "long":
-		f.Long += *m.PayloadBytes
+	switch size := m.PayloadBytes.Or(0); m.Form {
+	case record.Short:
+		f.Short += size
+	case record.Chunked:
+		f.Chunked += size
+	case record.Long:
+		f.Long += size
 	}
 }
 
@@ -63,6 +63,14 @@ type PhaseSums struct {
 	ToWriteNS int64 `json:"to_write_ns"`
 	WriteNS   int64 `json:"write_ns"`
 	ToReplyNS int64 `json:"to_reply_ns"`
+}
+
+func (s *PhaseSums) add(p record.Phases) {
+	s.ToReadNS += p.ToReadNS.Or(0)
+	s.ReadNS += p.ReadNS.Or(0)
+	s.ToWriteNS += p.ToWriteNS.Or(0)
+	s.WriteNS += p.WriteNS.Or(0)
+	s.ToReplyNS += p.ToReplyNS.Or(0)
 }
 
 // Thresholds are the inline thresholds that are asked about: those between the
@@ -92,20 +100,21 @@ const maxLatencies = 1 << 20
 func NewTable(by string) *Table { return &Table{by: by, rows: map[string]*Stats{}} }
 
 // Name is what a transaction is summed up under.
-func Name(r *dissect.Transaction, by string) string {
+func Name(r *record.Transaction, by string) string {
+	operation, known := r.Operation.Get()
 	switch {
-	case r.Program == nil:
+	case !r.Program.Known():
 		return "unknown"
 	case by == ByProgram:
 		return r.ProgramVersion()
-	case by == ByOperation && r.Operation != nil:
-		return r.ProgramVersion() + " " + *r.Operation
+	case by == ByOperation && known:
+		return r.ProgramVersion() + " " + operation
 	}
 	return r.ProgramProcedure()
 }
 
 // Add takes one transaction.
-func (t *Table) Add(r *dissect.Transaction) {
+func (t *Table) Add(r *record.Transaction) {
 	name := Name(r, t.by)
 	s := t.rows[name]
 	if s == nil {
@@ -119,34 +128,19 @@ func (t *Table) Add(r *dissect.Transaction) {
 	s.Retransmitted += r.Retransmitted
 	s.CallBytes.add(r.Call)
 	s.ReplyBytes.add(r.Reply)
-	if r.Status == dissect.StatusComplete {
+	if r.Status == record.Complete {
 		s.Complete++
 	}
-	if r.Status != dissect.StatusComplete || r.RPCFailed() || r.NFSFailed() {
+	if r.Status != record.Complete || r.RPCFailed() || r.NFSFailed() {
 		s.Errors++
 	}
-	if r.LatencyNS != nil {
-		s.TotalNS += *r.LatencyNS
+	if latency, known := r.LatencyNS.Get(); known {
+		s.TotalNS += latency
 		if len(s.latencies) < maxLatencies {
-			s.latencies = append(s.latencies, *r.LatencyNS)
+			s.latencies = append(s.latencies, latency)
 		}
 	}
-	if p := r.Phases; p != nil {
-		for _, sum := range []struct {
-			to   *int64
-			from *int64
-		}{
-			{&s.Phases.ToReadNS, p.ToReadNS},
-			{&s.Phases.ReadNS, p.ReadNS},
-			{&s.Phases.ToWriteNS, p.ToWriteNS},
-			{&s.Phases.WriteNS, p.WriteNS},
-			{&s.Phases.ToReplyNS, p.ToReplyNS},
-		} {
-			if sum.from != nil {
-				*sum.to += *sum.from
-			}
-		}
-	}
+	s.Phases.add(r.Phases.Or(record.Phases{}))
 	if need := inlineNeed(r); need > 0 {
 		s.ExplicitRDMA++
 		for _, threshold := range Thresholds {
@@ -162,23 +156,23 @@ const bareHeader = 28
 
 // inlineNeed is the inline threshold at which a transaction would have needed
 // no chunks: 0 when it had none, or nobody can tell.
-func inlineNeed(r *dissect.Transaction) int64 {
-	if r.Call == nil || r.Call.PayloadBytes == nil || len(r.ReadChunks) == 0 && len(r.WriteChunks) == 0 && r.ReplyChunk == nil {
+func inlineNeed(r *record.Transaction) int64 {
+	if r.Call == nil || !r.Call.PayloadBytes.Known() || len(r.ReadChunks) == 0 && len(r.WriteChunks) == 0 && r.ReplyChunk == nil {
 		return 0
 	}
 	written, reply := int64(0), int64(0)
 	for chunk, s := range r.Segments() {
 		switch chunk {
-		case "write":
+		case record.WriteList:
 			written += int64(s.Length)
-		case "reply":
+		case record.ReplyList:
 			reply += int64(s.Length)
 		}
 	}
-	if written > 0 && r.Reply != nil && r.Reply.SendBytes != nil {
-		written += int64(*r.Reply.SendBytes)
+	if written > 0 && r.Reply != nil {
+		written += int64(r.Reply.SendBytes.Or(0))
 	}
-	return bareHeader + max(*r.Call.PayloadBytes, written+reply)
+	return bareHeader + max(r.Call.PayloadBytes.Or(0), written+reply)
 }
 
 // Rows are the sums, those that took most time first.

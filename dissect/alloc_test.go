@@ -5,6 +5,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/link"
 	"github.com/rdmadump/rdmadump/rocev2"
@@ -30,8 +31,8 @@ func TestAllocations(t *testing.T) {
 		name    string
 		handler dissect.Handler
 	}{
-		{"transactions", dissect.Handler{Transaction: func(*dissect.Transaction) { transactions++ }}},
-		{"packets", dissect.Handler{Packet: func(*dissect.Packet) { packets++ }}},
+		{"transactions", dissect.Handler{Transaction: func(*record.Transaction) { transactions++ }}},
+		{"packets", dissect.Handler{Packet: func(*record.Packet) { packets++ }}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := dissect.New(c.handler, dissect.Options{})
@@ -57,7 +58,7 @@ func TestAllocations(t *testing.T) {
 				}
 				measured++
 			}
-			if s := d.Finish(); s.Packets != int64(len(frames)) || s.Lost != 0 || s.Transactions["complete"] != 108 {
+			if s := d.Finish(); s.Packets != int64(len(frames)) || s.Lost != 0 || s.Transactions[record.Complete] != 108 {
 				t.Errorf("%d packets of %d, %d lost, transactions %v", s.Packets, len(frames), s.Lost, s.Transactions)
 			}
 			if measured < 3000 {

@@ -6,30 +6,31 @@ import (
 	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
+	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 )
 
 // find reports that a rule was broken. The message is only worded when somebody
 // listens. Each rule is noted once on a transaction.
 func (d *Dissector) find(r rule, c *conn, t *txn, xid *uint32, at stamp, format string, args ...any) {
-	d.summary.Findings[r.severity]++
+	d.summary.Findings[record.Severity(r.severity)]++
 	if t != nil && !slices.Contains(t.rec.Findings, r.id) {
 		t.rec.Findings = append(t.rec.Findings, r.id)
 	}
 	if d.handler.Finding == nil {
 		return
 	}
-	f := Finding{Type: "finding", Rule: r.id, Severity: r.severity, Section: r.section, Message: fmt.Sprintf(format, args...)}
+	f := record.Finding{Type: "finding", Rule: r.id, Severity: record.Severity(r.severity), Section: r.section, Message: fmt.Sprintf(format, args...)}
 	if c != nil {
-		f.Connection = &c.id
+		f.Connection = record.Some(c.id)
 	}
 	if t != nil {
-		f.XID = &t.rec.XID
+		f.XID = record.Some(t.rec.XID)
 	} else if xid != nil {
-		f.XID = (*Hex32)(xid)
+		f.XID = record.Some(Hex32(*xid))
 	}
 	if at.packet != 0 {
-		f.Packet, f.Time = &at.packet, &at.time
+		f.Packet, f.Time = record.Some(at.packet), record.Some(at.time)
 	}
 	d.handler.Finding(&f)
 }

@@ -305,7 +305,7 @@ func private(p *rpcrdma.PrivateData, to *PrivateData) *PrivateData {
 	if p == nil {
 		return nil
 	}
-	*to = PrivateData{p.Offset, p.Version, p.RemoteInvalidation, p.SendSize, p.ReceiveSize}
+	*to = PrivateData(*p)
 	return to
 }
 

@@ -1,7 +1,6 @@
 package dissect
 
 import (
-	"net/netip"
 	"strconv"
 
 	"github.com/rdmadump/rdmadump/capture"
@@ -10,75 +9,18 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
+	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/link"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
-// Packet is one frame, described. Its nodes alias the frame.
-type Packet struct {
-	Number     int64
-	Time       Time
-	Length     int // bytes on the wire
-	Captured   int // bytes in the capture
-	Src, Dst   netip.Addr
-	SrcLID     uint16 // native InfiniBand
-	DstLID     uint16
-	Transport  string // empty when the packet carries no RDMA
-	Connection int    // -1 for none
-	ICRC       rocev2.ICRCResult
-	Summary    []byte
-	Data       []byte // the frame
-	Nodes      []Node // headers and their fields, in wire order; see [Node]
-}
-
-// AppendSource and AppendDestination append an end's address, "LID 2" on an
-// InfiniBand link without one; nothing when it has none.
-func (p *Packet) AppendSource(b []byte) []byte      { return appendAddress(b, p.Src, p.SrcLID) }
-func (p *Packet) AppendDestination(b []byte) []byte { return appendAddress(b, p.Dst, p.DstLID) }
-
-func appendAddress(b []byte, ip netip.Addr, lid uint16) []byte {
-	switch {
-	case ip.IsValid():
-		return ip.AppendTo(b)
-	case lid != 0:
-		return strconv.AppendUint(append(b, "LID "...), uint64(lid), 10)
-	}
-	return b
-}
-
-// NodeKind says what a node of a packet's tree is.
-type NodeKind uint8
-
-// The kinds of node: objects and lists enclose what follows, up to their end.
-const (
-	NodeObject NodeKind = iota
-	NodeList
-	NodeEndObject
-	NodeEndList
-	NodeHeader // an object whose fields are a table's: Table and Data say all
-	NodeFields // the fields of a table, in the object that is open
-	NodeText   // Text
-	NodeNumber // Number
-	NodeNull
-)
-
-// Node is an element of a packet's tree, in the order of a walk through it.
-type Node struct {
-	Kind   NodeKind
-	Name   string // JSON key; empty in a list
-	Label  string // for people
-	Offset int    // in the frame, bytes; -1 when the node is none of its bytes
-	Length int    // bytes
-	Table  *field.Header
-	Data   []byte // the bytes of the table
-	Text   string
-	Number int64
-}
+// packet is a packet record that is being made.
+type packet struct{ record.Packet }
 
 // details is what a packet is described with; it is used again for each.
 type details struct {
-	packet Packet
+	packet packet
 	header rpcrdma.Header
 	rpc    oncrpc.Header
 	ops    nfs.Compound
@@ -89,15 +31,15 @@ type details struct {
 }
 
 // describe makes the packet record of a frame.
-func (d *Dissector) describe(f *capture.Frame, carries link.Carries, icrc rocev2.ICRCResult, c *conn, err error) *Packet {
+func (d *Dissector) describe(f *capture.Frame, carries link.Carries, icrc rocev2.ICRCResult, c *conn, err error) *packet {
 	l := &d.link
 	p := &d.details.packet
-	*p = Packet{
+	p.Packet = record.Packet{
 		Number: f.Number, Time: Time(f.Time), Length: f.Length, Captured: len(f.Data), Src: l.Src, Dst: l.Dst,
-		SrcLID: l.SrcLID, DstLID: l.DstLID, Connection: -1, ICRC: icrc, Summary: p.Summary[:0], Data: f.Data, Nodes: p.Nodes[:0],
+		SrcLID: l.SrcLID, DstLID: l.DstLID, ICRC: record.Check(icrc.String()), Summary: p.Summary[:0], Data: f.Data, Nodes: p.Nodes[:0],
 	}
 	if c != nil {
-		p.Connection = c.id
+		p.Connection = record.Some(c.id)
 	}
 	for i, h := range l.Headers() {
 		again := 1
@@ -110,7 +52,7 @@ func (d *Dissector) describe(f *capture.Frame, carries link.Carries, icrc rocev2
 		if table := linkTables[h.Kind]; table != nil {
 			p.header(table, h.Offset, f.Data[h.Offset:h.Offset+h.Length])
 		} else {
-			p.open(NodeObject, h.Kind.String(), h.Kind.String(), h.Offset, h.Length)
+			p.open(record.NodeObject, h.Kind.String(), h.Kind.String(), h.Offset, h.Length)
 			p.close()
 		}
 		if again > 1 { // tags and tunnels repeat: "vlan", "vlan_2"
@@ -155,37 +97,37 @@ var linkTables = [link.HeaderKinds]*field.Header{
 	link.HeaderLRH: &header.LRH, link.HeaderGRH: &header.GRH, link.HeaderVXLAN: &header.VXLAN, link.HeaderGRE: &header.GRE,
 }
 
-func (p *Packet) say(s string) { p.Summary = append(p.Summary, s...) }
+func (p *packet) say(s string) { p.Summary = append(p.Summary, s...) }
 
-func (p *Packet) open(kind NodeKind, name, label string, offset, length int) {
-	p.Nodes = append(p.Nodes, Node{Kind: kind, Name: name, Label: label, Offset: offset, Length: length})
+func (p *packet) open(kind record.NodeKind, name, label string, offset, length int) {
+	p.Nodes = append(p.Nodes, record.Node{Kind: kind, Name: name, Label: label, Offset: offset, Length: length})
 }
 
-func (p *Packet) close() { p.Nodes = append(p.Nodes, Node{Kind: NodeEndObject}) }
+func (p *packet) close() { p.Nodes = append(p.Nodes, record.Node{Kind: record.NodeEndObject}) }
 
-func (p *Packet) closeList() { p.Nodes = append(p.Nodes, Node{Kind: NodeEndList}) }
+func (p *packet) closeList() { p.Nodes = append(p.Nodes, record.Node{Kind: record.NodeEndList}) }
 
-func (p *Packet) text(name, label, value string, offset, length int) {
-	p.Nodes = append(p.Nodes, Node{Kind: NodeText, Name: name, Label: label, Text: value, Offset: offset, Length: length})
+func (p *packet) text(name, label, value string, offset, length int) {
+	p.Nodes = append(p.Nodes, record.Node{Kind: record.NodeText, Name: name, Label: label, Text: value, Offset: offset, Length: length})
 }
 
-func (p *Packet) number(name, label string, value int64, offset, length int) {
-	p.Nodes = append(p.Nodes, Node{Kind: NodeNumber, Name: name, Label: label, Number: value, Offset: offset, Length: length})
+func (p *packet) number(name, label string, value int64, offset, length int) {
+	p.Nodes = append(p.Nodes, record.Node{Kind: record.NodeNumber, Name: name, Label: label, Number: value, Offset: offset, Length: length})
 }
 
-func (p *Packet) null(name, label string, offset, length int) {
-	p.Nodes = append(p.Nodes, Node{Kind: NodeNull, Name: name, Label: label, Offset: offset, Length: length})
+func (p *packet) null(name, label string, offset, length int) {
+	p.Nodes = append(p.Nodes, record.Node{Kind: record.NodeNull, Name: name, Label: label, Offset: offset, Length: length})
 }
 
 // fields adds the fields of a table, those that are whole, to what is open.
-func (p *Packet) fields(table *field.Header, offset int, data []byte) {
-	p.Nodes = append(p.Nodes, Node{Kind: NodeFields, Offset: offset, Length: len(data), Table: table, Data: data})
+func (p *packet) fields(table *field.Header, offset int, data []byte) {
+	p.Nodes = append(p.Nodes, record.Node{Kind: record.NodeFields, Offset: offset, Length: len(data), Table: table, Data: data})
 }
 
 // header adds a header of fixed layout.
-func (p *Packet) header(table *field.Header, offset int, data []byte) {
-	p.Nodes = append(p.Nodes, Node{
-		Kind: NodeHeader, Name: table.Name, Label: table.Label, Offset: offset, Length: len(data), Table: table, Data: data,
+func (p *packet) header(table *field.Header, offset int, data []byte) {
+	p.Nodes = append(p.Nodes, record.Node{
+		Kind: record.NodeHeader, Name: table.Name, Label: table.Label, Offset: offset, Length: len(data), Table: table, Data: data,
 	})
 }
 
@@ -207,7 +149,7 @@ var extendedTables = [...]struct {
 }
 
 // describeTransport adds BTH, extended headers and what the payload is.
-func (d *Dissector) describeTransport(p *Packet, c *conn, err error) {
+func (d *Dissector) describeTransport(p *packet, c *conn, err error) {
 	t, l := &d.packet, &d.link
 	if len(l.Transport) >= rocev2.BTHLen {
 		at := l.Offset
@@ -236,7 +178,7 @@ func (d *Dissector) describeTransport(p *Packet, c *conn, err error) {
 	}
 }
 
-func (d *Dissector) describePayload(p *Packet, c *conn, at int) {
+func (d *Dissector) describePayload(p *packet, c *conn, at int) {
 	t := &d.packet
 	if t.Headers&rocev2.HasRETH != 0 {
 		p.say(" R_Key ")
@@ -270,7 +212,7 @@ func (d *Dissector) describePayload(p *Packet, c *conn, at int) {
 }
 
 // describeMAD adds a management datagram.
-func (d *Dissector) describeMAD(p *Packet, at int) {
+func (d *Dissector) describeMAD(p *packet, at int) {
 	data := d.packet.Payload
 	m := &d.details.mad
 	if m.DecodeFromBytes(data, noFeedback{}) != nil {
@@ -284,7 +226,7 @@ func (d *Dissector) describeMAD(p *Packet, at int) {
 	}
 	at += rocev2.MADLen
 	body := m.Payload[:min(len(m.Payload), rocev2.CMSize)]
-	p.open(NodeObject, "cm", table.Label, at, len(body))
+	p.open(record.NodeObject, "cm", table.Label, at, len(body))
 	p.text("message", "Message", m.Attribute.String(), at, 0)
 	p.fields(table, at, body)
 	p.say("CM ")
@@ -311,10 +253,10 @@ func (d *Dissector) describeMAD(p *Packet, at int) {
 
 // describeRPCRDMA adds the RPC-over-RDMA header at the start of a Send, and the
 // RPC header behind it, as far as this packet has them.
-func (d *Dissector) describeRPCRDMA(p *Packet, c *conn, at int, data []byte, suffix string) {
+func (d *Dissector) describeRPCRDMA(p *packet, c *conn, at int, data []byte, suffix string) {
 	h := &d.details.header
 	err := h.Decode(data)
-	p.open(NodeObject, "rpcrdma"+suffix, "RPC-over-RDMA", at, h.Length)
+	p.open(record.NodeObject, "rpcrdma"+suffix, "RPC-over-RDMA", at, h.Length)
 	p.fields(&header.RPCRDMA, at, data[:min(len(data), rpcrdma.FixedLen)])
 	if h.Length >= rpcrdma.FixedLen {
 		p.say(" | ")
@@ -358,17 +300,17 @@ func (d *Dissector) describeRPCRDMA(p *Packet, c *conn, at int, data []byte, suf
 
 // chunkLists adds the three chunk lists, which start at byte n of data; data
 // stands at offset base of the frame.
-func (p *Packet) chunkLists(h *rpcrdma.Header, data []byte, n, base int) {
-	p.open(NodeList, "read_chunks", "Read list", base+n, 0)
+func (p *packet) chunkLists(h *rpcrdma.Header, data []byte, n, base int) {
+	p.open(record.NodeList, "read_chunks", "Read list", base+n, 0)
 	for i, s := range h.Reads {
 		if i == 0 || s.Position != h.Reads[i-1].Position {
 			if i > 0 {
 				p.closeList()
 				p.close()
 			}
-			p.open(NodeObject, "", "Read chunk", base+n+4, 0)
+			p.open(record.NodeObject, "", "Read chunk", base+n+4, 0)
 			p.number("position", "Position", int64(s.Position), base+n+4, 4)
-			p.open(NodeList, "segments", "Segments", base+n+8, 0)
+			p.open(record.NodeList, "segments", "Segments", base+n+8, 0)
 		}
 		p.segment(data, n+8, base)
 		n += 4 + 4 + rpcrdma.SegmentLen
@@ -379,7 +321,7 @@ func (p *Packet) chunkLists(h *rpcrdma.Header, data []byte, n, base int) {
 	}
 	p.closeList()
 	n += 4
-	p.open(NodeList, "write_chunks", "Write list", base+n, 0)
+	p.open(record.NodeList, "write_chunks", "Write list", base+n, 0)
 	for i := range h.WriteEnds {
 		n = p.chunk("", "Write chunk", len(h.WriteChunk(i)), data, n, base)
 	}
@@ -394,9 +336,9 @@ func (p *Packet) chunkLists(h *rpcrdma.Header, data []byte, n, base int) {
 
 // chunk adds a Write chunk or Reply chunk whose "present" word is byte n of
 // data, and returns the byte behind it.
-func (p *Packet) chunk(name, label string, segments int, data []byte, n, base int) int {
-	p.open(NodeObject, name, label, base+n, 8+segments*rpcrdma.SegmentLen)
-	p.open(NodeList, "segments", "Segments", base+n+4, 0)
+func (p *packet) chunk(name, label string, segments int, data []byte, n, base int) int {
+	p.open(record.NodeObject, name, label, base+n, 8+segments*rpcrdma.SegmentLen)
+	p.open(record.NodeList, "segments", "Segments", base+n+4, 0)
 	n += 8
 	for range segments {
 		p.segment(data, n, base)
@@ -408,7 +350,7 @@ func (p *Packet) chunk(name, label string, segments int, data []byte, n, base in
 }
 
 // segment adds the segment at byte n of data.
-func (p *Packet) segment(data []byte, n, base int) {
+func (p *packet) segment(data []byte, n, base int) {
 	if n+rpcrdma.SegmentLen > len(data) {
 		return
 	}
@@ -417,13 +359,13 @@ func (p *Packet) segment(data []byte, n, base int) {
 }
 
 // describeRPC adds an RPC header.
-func (d *Dissector) describeRPC(p *Packet, c *conn, h *rpcrdma.Header, at int, data []byte, suffix string) {
+func (d *Dissector) describeRPC(p *packet, c *conn, h *rpcrdma.Header, at int, data []byte, suffix string) {
 	r := &d.details.rpc
 	err := r.Decode(data)
 	if r.Length < 8 {
 		return
 	}
-	p.open(NodeObject, "rpc"+suffix, "Remote Procedure Call", at, r.Length)
+	p.open(record.NodeObject, "rpc"+suffix, "Remote Procedure Call", at, r.Length)
 	p.fields(&header.RPC, at, data[:header.RPC.Length])
 	switch {
 	case r.Type == oncrpc.Call && r.Length >= 24:
@@ -440,7 +382,7 @@ func (d *Dissector) describeRPC(p *Packet, c *conn, h *rpcrdma.Header, at int, d
 	p.close()
 }
 
-func (d *Dissector) describeCall(p *Packet, r *oncrpc.Header, h *rpcrdma.Header, at int, data []byte) {
+func (d *Dissector) describeCall(p *packet, r *oncrpc.Header, h *rpcrdma.Header, at int, data []byte) {
 	p.number("rpc_vers", "RPC version", int64(r.RPCVersion), at+8, 4)
 	p.number("program", "Program", int64(r.Program), at+12, 4)
 	program, procedure := nfs.ProgramName(r.Program), nfs.ProcedureName(r.Program, r.Version, r.Procedure)
@@ -476,7 +418,7 @@ func (d *Dissector) describeCall(p *Packet, r *oncrpc.Header, h *rpcrdma.Header,
 	p.operations(d.details.ops.Operations)
 }
 
-func (d *Dissector) describeReply(p *Packet, c *conn, h *rpcrdma.Header, at int, data []byte) {
+func (d *Dissector) describeReply(p *packet, c *conn, h *rpcrdma.Header, at int, data []byte) {
 	r := &d.details.rpc
 	if !c.nfs4 || !r.Succeeded() {
 		return
@@ -501,8 +443,8 @@ func (d *Dissector) describeReply(p *Packet, c *conn, h *rpcrdma.Header, at int,
 	p.operations(o.Operations)
 }
 
-func (p *Packet) operations(names []string) {
-	p.open(NodeList, "operations", "Operations", -1, 0)
+func (p *packet) operations(names []string) {
+	p.open(record.NodeList, "operations", "Operations", -1, 0)
 	for i, name := range names {
 		p.text("", "Operation", name, -1, 0)
 		if i == 0 {
@@ -515,23 +457,12 @@ func (p *Packet) operations(names []string) {
 	p.closeList()
 }
 
-func (p *Packet) textOrNull(name, label, value string, at int) {
+func (p *packet) textOrNull(name, label, value string, at int) {
 	if value == "" {
 		p.null(name, label, at, 4)
 		return
 	}
 	p.text(name, label, value, at, 4)
-}
-
-// XID is that of the RPC-over-RDMA header in the packet, nil when it has none.
-func (p *Packet) XID() *Hex32 {
-	for i := range p.Nodes {
-		if n := &p.Nodes[i]; n.Table == &header.RPCRDMA && len(n.Data) >= 4 {
-			xid := Hex32(be.Uint32(n.Data))
-			return &xid
-		}
-	}
-	return nil
 }
 
 // fpduNote is what is remembered of an FPDU that a frame completes, to describe
@@ -566,7 +497,7 @@ func (d *Dissector) noteFPDU(plain []byte, ulpdu int, offset int, crc iwarp.CRCR
 
 // describeTCP adds the TCP header of an iWARP segment, and the FPDUs that it
 // completes.
-func (d *Dissector) describeTCP(p *Packet, c *conn) {
+func (d *Dissector) describeTCP(p *packet, c *conn) {
 	s, ok := d.parseTCP()
 	if !ok {
 		return
@@ -600,9 +531,9 @@ func (d *Dissector) describeTCP(p *Packet, c *conn) {
 	}
 }
 
-func (d *Dissector) describeMPA(p *Packet, s *tcpSegment) {
+func (d *Dissector) describeMPA(p *packet, s *tcpSegment) {
 	m := &d.mpaFrame
-	p.open(NodeObject, "mpa", "MPA", s.offset, m.Length)
+	p.open(record.NodeObject, "mpa", "MPA", s.offset, m.Length)
 	word := "request"
 	if m.Reply {
 		word = "reply"
@@ -626,7 +557,7 @@ func (d *Dissector) describeMPA(p *Packet, s *tcpSegment) {
 }
 
 // describeFPDU adds one FPDU: mpa, ddp, rdmap, and what a Send carries.
-func (d *Dissector) describeFPDU(p *Packet, c *conn, note *fpduNote, index int) {
+func (d *Dissector) describeFPDU(p *packet, c *conn, note *fpduNote, index int) {
 	var s iwarp.Segment
 	data := note.header
 	if len(data) < iwarp.LengthLen || s.Decode(data[iwarp.LengthLen:]) != nil {
@@ -637,7 +568,7 @@ func (d *Dissector) describeFPDU(p *Packet, c *conn, note *fpduNote, index int) 
 		suffix = "_" + itoa(int64(index+1))
 	}
 	at := func(n int) int { return within(note.offset, n) }
-	p.open(NodeObject, "mpa"+suffix, "MPA FPDU", at(0), iwarp.FPDULen(note.ulpdu))
+	p.open(record.NodeObject, "mpa"+suffix, "MPA FPDU", at(0), iwarp.FPDULen(note.ulpdu))
 	p.number("ulpdu_length", "ULPDU length", int64(note.ulpdu), at(0), 2)
 	p.text("crc", "CRC-32C", [...]string{"bad", "ok", "off"}[note.crc], -1, 0)
 	p.close()
@@ -646,10 +577,10 @@ func (d *Dissector) describeFPDU(p *Packet, c *conn, note *fpduNote, index int) 
 	if s.Tagged {
 		table = &header.DDPTagged
 	}
-	p.open(NodeObject, "ddp"+suffix, "DDP", at(2), len(head))
+	p.open(record.NodeObject, "ddp"+suffix, "DDP", at(2), len(head))
 	p.fields(table, at(2), head)
 	p.close()
-	p.open(NodeObject, "rdmap"+suffix, "RDMAP", at(3), 1)
+	p.open(record.NodeObject, "rdmap"+suffix, "RDMAP", at(3), 1)
 	p.fields(&header.RDMAP, at(3), head[1:2])
 	body := iwarp.LengthLen + s.HeaderLength
 	switch {

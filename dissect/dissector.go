@@ -17,6 +17,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
+	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/link"
 	"github.com/rdmadump/rdmadump/rocev2"
@@ -25,14 +26,14 @@ import (
 // Handler takes the records, in the order in which they are complete. Fields
 // may be nil. A record is valid until the function returns.
 type Handler struct {
-	Packet      func(*Packet)
-	Connection  func(*Connection)
-	Transaction func(*Transaction)
-	Finding     func(*Finding)
+	Packet      func(*record.Packet)
+	Connection  func(*record.Connection)
+	Transaction func(*record.Transaction)
+	Finding     func(*record.Finding)
 	// Payload gets the rebuilt Payload streams of a transaction, just before
 	// its record; either is nil when it cannot be rebuilt whole. It needs
 	// [Options.Rebuild].
-	Payload func(t *Transaction, call, reply []byte)
+	Payload func(t *record.Transaction, call, reply []byte)
 }
 
 // Options say what to keep.
@@ -57,7 +58,7 @@ func (o *Options) linger() Time {
 type Dissector struct {
 	handler Handler
 	options Options
-	summary Summary
+	summary record.Summary
 
 	link    link.Decoder
 	packet  rocev2.Packet
@@ -88,8 +89,9 @@ type Dissector struct {
 	lastTxn    int64
 	kept       int
 
-	now     stamp
-	details details
+	now       stamp
+	details   details
+	converter converter
 
 	mpaFrame   iwarp.MPA
 	ddpSegment iwarp.Segment
@@ -100,8 +102,8 @@ type Dissector struct {
 func New(h Handler, o Options) *Dissector {
 	return &Dissector{
 		handler: h, options: o,
-		summary: Summary{
-			Type: "summary", Transactions: map[string]int64{}, Findings: map[string]int64{}, Limits: map[string]int64{},
+		summary: record.Summary{
+			Type: "summary", Transactions: map[record.Status]int64{}, Findings: map[record.Severity]int64{}, Limits: map[string]int64{},
 		},
 		flows: map[flowKey]*flow{}, comms: map[commID]*conn{}, unanswered: map[unansweredKey]int64{},
 	}
@@ -135,11 +137,10 @@ func (d *Dissector) Frame(f *capture.Frame) {
 	s.Packets++
 	s.Bytes += int64(f.Length)
 	d.now = stamp{Time(f.Time), f.Number}
-	if s.First == nil {
-		first := d.now.time
-		s.First, s.Last = &first, new(Time)
+	if !s.First.Known() {
+		s.First = record.Some(d.now.time)
 	}
-	*s.Last = d.now.time
+	s.Last = record.Some(d.now.time)
 	if len(f.Data) < f.Length {
 		s.Cut++
 	}
@@ -170,7 +171,7 @@ func (d *Dissector) Idle(now Time) { d.expire(now) }
 
 // Finish hands out everything that is still open and returns the summary. The
 // Dissector is not to be used any more.
-func (d *Dissector) Finish() *Summary {
+func (d *Dissector) Finish() *record.Summary {
 	for _, c := range slices.Clone(d.live) {
 		if !c.closed {
 			d.flush(c, d.now)
@@ -188,7 +189,7 @@ func (d *Dissector) Finish() *Summary {
 }
 
 // Summary is the summary so far.
-func (d *Dissector) Summary() *Summary {
+func (d *Dissector) Summary() *record.Summary {
 	d.summary.Connections = d.retired + len(d.live)
 	return &d.summary
 }
@@ -227,7 +228,7 @@ func (d *Dissector) frame(f *capture.Frame) {
 		s.Other++
 	}
 	if d.handler.Packet != nil {
-		d.handler.Packet(d.describe(f, carries, icrc, c, err))
+		d.handler.Packet(&d.describe(f, carries, icrc, c, err).Packet)
 		d.details.notes = d.details.notes[:0]
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/nfs"
+	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
 // What becomes of a transaction at its end: its record.
@@ -24,12 +25,12 @@ func (d *Dissector) emit(t *txn) {
 	if t.operation = nfs.Principal(r.Operations); t.operation != "" {
 		r.Operation = &t.operation
 	}
-	d.summary.Transactions[r.Status]++
+	d.summary.Transactions[record.Status(r.Status)]++
 	if d.handler.Payload != nil && d.options.Rebuild {
 		d.rebuild(t)
 	}
 	if d.handler.Transaction != nil {
-		d.handler.Transaction(r)
+		d.handler.Transaction(d.converter.record(r))
 	}
 }
 
@@ -74,7 +75,7 @@ func (t *txn) chunks() {
 			r.NotInvalidated = append(r.NotInvalidated, Hex32(s.handle))
 		}
 		if s.kind == readChunk {
-			t.readSegs = append(t.readSegs, Segment{Hex32(s.handle), s.length, Hex64(s.offset), s.moved.total()})
+			t.readSegs = append(t.readSegs, Segment{Handle: Hex32(s.handle), Length: s.length, Offset: Hex64(s.offset), MovedBytes: s.moved.total()})
 			n := len(t.readSegs)
 			if s.index == 0 {
 				r.ReadChunks = append(r.ReadChunks, ReadChunk{Position: s.position, Segments: t.readSegs[n-1:]})

@@ -177,7 +177,7 @@ func (d *Dissector) retire(c *conn) {
 	}
 	d.retired++
 	if d.handler.Connection != nil {
-		d.handler.Connection(c.finish())
+		d.handler.Connection(toConnection(c.finish()))
 	}
 }
 

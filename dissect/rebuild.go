@@ -7,7 +7,7 @@ package dissect
 // rebuild hands the Payload streams of a transaction out; nil stands for one of
 // which something is missing.
 func (d *Dissector) rebuild(t *txn) {
-	d.handler.Payload(&t.rec, t.rebuildCall(), t.rebuildReply())
+	d.handler.Payload(d.converter.record(&t.rec), t.rebuildCall(), t.rebuildReply())
 }
 
 func (t *txn) rebuildCall() []byte {

@@ -243,7 +243,7 @@ func (d *Dissector) reply(f *flow, m *message, h *rpcrdma.Header, err error, rpc
 		t.rdmaError = h.Err.String()
 		t.rec.RDMAError = &t.rdmaError
 		if h.Err == rpcrdma.ErrVers && err == nil {
-			t.rdmaRange = VersionRange{h.VersLow, h.VersHigh}
+			t.rdmaRange = VersionRange{Low: h.VersLow, High: h.VersHigh}
 			t.rec.RDMAErrorRange = &t.rdmaRange
 		}
 	case err == nil && headerKnown(h):

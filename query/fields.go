@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/header"
+	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
 // recordFields are those of a record that is a struct, by JSON name.
@@ -30,11 +30,11 @@ var wiresharkTransaction = map[string]string{
 
 // Transactions, Connections and Findings are the fields of those records.
 var (
-	Transactions Fields = fieldsOf(reflect.TypeFor[dissect.Transaction](), wiresharkTransaction)
-	Connections  Fields = fieldsOf(reflect.TypeFor[dissect.Connection](), map[string]string{
+	Transactions Fields = fieldsOf(reflect.TypeFor[record.Transaction](), wiresharkTransaction)
+	Connections  Fields = fieldsOf(reflect.TypeFor[record.Connection](), map[string]string{
 		"ip.src": "client.address", "ip.dst": "server.address", "infiniband.cm.req.serviceid": "service_id",
 	})
-	Findings Fields = fieldsOf(reflect.TypeFor[dissect.Finding](), map[string]string{
+	Findings Fields = fieldsOf(reflect.TypeFor[record.Finding](), map[string]string{
 		"frame.number": "packet", "rpcordma.xid": "xid", "rpc.xid": "xid",
 	})
 )
@@ -48,8 +48,12 @@ func fieldsOf(t reflect.Type, aliases map[string]string) *recordFields {
 
 // add lists the fields of a struct type.
 func (f *recordFields) add(t reflect.Type, prefix string, index []int) {
-	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
-		t = t.Elem()
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || isOpt(t) {
+		if isOpt(t) {
+			t = t.Field(0).Type
+		} else {
+			t = t.Elem()
+		}
 	}
 	if t.Kind() != reflect.Struct {
 		return
@@ -64,6 +68,14 @@ func (f *recordFields) add(t reflect.Type, prefix string, index []int) {
 		f.names = append(f.names, prefix+tag)
 		f.add(t.Field(i).Type, prefix+tag+".", path)
 	}
+}
+
+// opt is what every record.Opt has.
+type opt interface{ Pointer() any }
+
+// isOpt says whether a type is a record.Opt.
+func isOpt(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct && reflect.PointerTo(t).Implements(reflect.TypeFor[opt]())
 }
 
 // jsonName is a struct field's name in JSON, empty when it is not there.
@@ -102,9 +114,24 @@ func lookUp(v reflect.Value, index []int, value func(reflect.Value) any) any {
 	return found[0]
 }
 
-// collect follows an index path, through pointers and lists.
+// collect follows an index path, through pointers, what may be unknown, and
+// lists. The record is a pointer, so that all of it has an address.
 func collect(v reflect.Value, index []int, value func(reflect.Value) any, found *[]any, list *bool) {
-	for v.Kind() == reflect.Pointer {
+	for {
+		if v.Kind() == reflect.Struct {
+			o, ok := v.Addr().Interface().(opt)
+			if !ok {
+				break
+			}
+			p := o.Pointer()
+			if p == nil {
+				return
+			}
+			v = reflect.ValueOf(p)
+		}
+		if v.Kind() != reflect.Pointer {
+			break
+		}
 		if v.IsNil() {
 			return
 		}
@@ -129,7 +156,7 @@ func collect(v reflect.Value, index []int, value func(reflect.Value) any, found 
 func plain(v reflect.Value) any {
 	switch v.Kind() {
 	case reflect.Int, reflect.Int64:
-		if t, ok := v.Interface().(dissect.Time); ok {
+		if t, ok := v.Interface().(record.Time); ok {
 			return time.Unix(0, int64(t)).UTC()
 		}
 		return int(v.Int())
@@ -210,8 +237,8 @@ func (f *packetFields) Alias(name string) string { return f.aliases[name] }
 
 func (f *packetFields) Raw(record any, path string) any { return f.Get(record, path) }
 
-func (f *packetFields) Get(record any, path string) any {
-	p := record.(*dissect.Packet)
+func (f *packetFields) Get(r any, path string) any {
+	p := r.(*record.Packet)
 	switch path {
 	case "type":
 		return "packet"
@@ -233,17 +260,14 @@ func (f *packetFields) Get(record any, path string) any {
 		}
 		return p.Transport
 	case "connection":
-		if p.Connection < 0 {
-			return nil
-		}
-		return p.Connection
+		return p.Connection.Any()
 	case "icrc":
-		return p.ICRC.String()
+		return string(p.ICRC)
 	case "summary":
 		return string(p.Summary)
 	}
-	header, name, nested := strings.Cut(path, ".")
-	return fromTree(p, header, name, nested)
+	first, rest, nested := strings.Cut(path, ".")
+	return fromTree(p, first, rest, nested)
 }
 
 func address(text []byte) any {
@@ -255,22 +279,22 @@ func address(text []byte) any {
 
 // fromTree looks a field up in the packet's tree: all that have its name, in a
 // list when there are several.
-func fromTree(p *dissect.Packet, header, name string, nested bool) any {
+func fromTree(p *record.Packet, object, name string, nested bool) any {
 	var found []any
 	inside, depth := 0, 0 // depth at which the wanted header was opened
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
 		switch n.Kind {
-		case dissect.NodeObject, dissect.NodeList:
+		case record.NodeObject, record.NodeList:
 			depth++
-			if depth == 1 && n.Name == header {
+			if depth == 1 && n.Name == object {
 				if !nested {
 					return true
 				}
 				inside = depth
 			}
 			continue
-		case dissect.NodeEndObject, dissect.NodeEndList:
+		case record.NodeEndObject, record.NodeEndList:
 			if depth == inside {
 				inside = 0
 			}
@@ -278,18 +302,18 @@ func fromTree(p *dissect.Packet, header, name string, nested bool) any {
 			continue
 		}
 		switch {
-		case n.Table != nil && n.Table.Name == header && (n.Kind == dissect.NodeHeader || inside > 0):
+		case n.Table != nil && n.Table.Name == object && (n.Kind == record.NodeHeader || inside > 0):
 			if !nested {
 				return true
 			}
 			found = appendField(found, n, name)
-		case n.Kind == dissect.NodeFields && inside > 0:
+		case n.Kind == record.NodeFields && inside > 0:
 			found = appendField(found, n, name)
-		case !nested && depth == 0 && n.Name == header, nested && inside > 0 && n.Name == name, nested && inside > 0 && n.Name == "" && n.Kind == dissect.NodeText && name == "operations":
+		case !nested && depth == 0 && n.Name == object, nested && inside > 0 && n.Name == name, nested && inside > 0 && n.Name == "" && n.Kind == record.NodeText && name == "operations":
 			switch n.Kind {
-			case dissect.NodeText:
+			case record.NodeText:
 				found = append(found, n.Text)
-			case dissect.NodeNumber:
+			case record.NodeNumber:
 				found = append(found, int(n.Number))
 			}
 		}
@@ -303,7 +327,7 @@ func fromTree(p *dissect.Packet, header, name string, nested bool) any {
 	return found
 }
 
-func appendField(found []any, n *dissect.Node, name string) []any {
+func appendField(found []any, n *record.Node, name string) []any {
 	row := n.Table.Field(name)
 	if row == nil {
 		if base, ok := strings.CutSuffix(name, "_name"); ok {

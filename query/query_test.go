@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/query"
 )
 
@@ -29,13 +30,13 @@ func count(t *testing.T, name, source string, fields query.Fields) int {
 	var h dissect.Handler
 	switch fields {
 	case query.Transactions:
-		h.Transaction = func(r *dissect.Transaction) { match(r) }
+		h.Transaction = func(r *record.Transaction) { match(r) }
 	case query.Connections:
-		h.Connection = func(r *dissect.Connection) { match(r) }
+		h.Connection = func(r *record.Connection) { match(r) }
 	case query.Packets:
-		h.Packet = func(r *dissect.Packet) { match(r) }
+		h.Packet = func(r *record.Packet) { match(r) }
 	case query.Findings:
-		h.Finding = func(r *dissect.Finding) { match(r) }
+		h.Finding = func(r *record.Finding) { match(r) }
 	}
 	f, err := capture.Open("../testdata/captures/" + name)
 	if err != nil {
@@ -124,7 +125,7 @@ func TestErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Match(&dissect.Transaction{}); err == nil || !strings.Contains(err.Error(), "cannot be compared") {
+	if _, err := f.Match(&record.Transaction{}); err == nil || !strings.Contains(err.Error(), "cannot be compared") {
 		t.Errorf("comparing a number with a word: %v", err)
 	}
 }
@@ -134,7 +135,7 @@ func FuzzCompile(f *testing.F) {
 	f.Add(`xid == 0x3da94e54 and any(timeline, .event == "nak") or latency > 5ms`)
 	f.Fuzz(func(t *testing.T, source string) {
 		if filter, err := query.Compile(source, query.Transactions); err == nil {
-			filter.Match(&dissect.Transaction{})
+			filter.Match(&record.Transaction{})
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/render"
 )
@@ -15,7 +16,7 @@ func BenchmarkPacketJSON(b *testing.B) {
 	b.ReportAllocs()
 	var line []byte
 	for b.Loop() {
-		d := dissect.New(dissect.Handler{Packet: func(p *dissect.Packet) { line = render.AppendPacketJSON(line[:0], p, false) }}, dissect.Options{})
+		d := dissect.New(dissect.Handler{Packet: func(p *record.Packet) { line = render.AppendPacketJSON(line[:0], p, false) }}, dissect.Options{})
 		for i := range all {
 			d.Frame(&all[i])
 		}
@@ -31,7 +32,7 @@ func BenchmarkTransactionJSON(b *testing.B) {
 	var line []byte
 	records := 0
 	for b.Loop() {
-		d := dissect.New(dissect.Handler{Transaction: func(r *dissect.Transaction) {
+		d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) {
 			records++
 			line, _ = render.AppendJSON(line[:0], r)
 		}}, dissect.Options{})

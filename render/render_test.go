@@ -16,6 +16,7 @@ import (
 	"github.com/rdmadump/rdmadump/analyze"
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -24,7 +25,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 const captures = "../testdata/captures/"
 
 // run runs a capture through a dissector.
-func run(t testing.TB, name string, h dissect.Handler) *dissect.Summary {
+func run(t testing.TB, name string, h dissect.Handler) *record.Summary {
 	t.Helper()
 	f, err := capture.Open(captures + name)
 	if err != nil {
@@ -107,7 +108,7 @@ func TestSchemas(t *testing.T) {
 				t.Errorf("%s: %s: %v\n%s", name, kind, err, line)
 			}
 		}
-		record := func(kind string, r any) {
+		hold := func(kind string, r any) {
 			line, err := render.AppendJSON(nil, r)
 			if err != nil {
 				t.Fatal(err)
@@ -119,28 +120,28 @@ func TestSchemas(t *testing.T) {
 		var handles analyze.HandleTimeline
 		packets := 0
 		s := run(t, name, dissect.Handler{
-			Packet: func(p *dissect.Packet) {
+			Packet: func(p *record.Packet) {
 				if packets++; packets < 400 || p.Number%16 == 0 {
 					check("packet", render.AppendPacketJSON(nil, p, p.Number%2 == 0))
 				}
 			},
-			Transaction: func(r *dissect.Transaction) {
-				record("transaction", r)
+			Transaction: func(r *record.Transaction) {
+				hold("transaction", r)
 				table.Add(r)
 				if r.Connection == 0 {
 					credits.Add(r)
 					handles.Add(r)
 				}
 			},
-			Connection: func(r *dissect.Connection) { record("connection", r) },
-			Finding:    func(r *dissect.Finding) { record("finding", r) },
+			Connection: func(r *record.Connection) { hold("connection", r) },
+			Finding:    func(r *record.Finding) { hold("finding", r) },
 		})
-		record("credits", credits.Finish(0, dissect.Forward, 0))
-		record("handles", handles.Finish(0, 0))
+		hold("credits", credits.Finish(0, record.Forward, 0))
+		hold("handles", handles.Finish(0, 0))
 		for _, row := range table.Rows() {
-			record("stats", row)
+			hold("stats", row)
 		}
-		record("summary", s)
+		hold("summary", s)
 	}
 	interfaces, err := capture.Interfaces("/sys")
 	if err != nil {
@@ -169,7 +170,7 @@ func TestSchemas(t *testing.T) {
 
 // TestJSONForms: the appended JSON is what encoding/json makes of the record.
 func TestJSONForms(t *testing.T) {
-	run(t, "rocev2-errors.pcap.zst", dissect.Handler{Transaction: func(r *dissect.Transaction) {
+	run(t, "rocev2-errors.pcap.zst", dissect.Handler{Transaction: func(r *record.Transaction) {
 		want, err := json.Marshal(r)
 		if err != nil {
 			t.Fatal(err)
@@ -189,8 +190,8 @@ func TestTables(t *testing.T) {
 			theme := render.NewTheme(&transactions, false)
 			rows, conns := render.NewText(&transactions, theme, width), render.NewText(&connections, theme, width)
 			run(t, c+".pcap.zst", dissect.Handler{
-				Transaction: func(r *dissect.Transaction) { rows.Transaction(r) },
-				Connection:  func(r *dissect.Connection) { conns.Connection(r) },
+				Transaction: func(r *record.Transaction) { rows.Transaction(r) },
+				Connection:  func(r *record.Connection) { conns.Connection(r) },
 			})
 			rows.Flush()
 			conns.Flush()
@@ -223,7 +224,7 @@ func TestLadders(t *testing.T) {
 		for _, width := range []int{80, 132} {
 			var b bytes.Buffer
 			theme := render.NewTheme(&b, false)
-			run(t, c.capture+".pcap.zst", dissect.Handler{Transaction: func(r *dissect.Transaction) {
+			run(t, c.capture+".pcap.zst", dissect.Handler{Transaction: func(r *record.Transaction) {
 				if len(c.xids) == 0 || slices.Contains(c.xids, r.XID.String()) {
 					if err := render.Ladder(&b, theme, width, r); err != nil {
 						t.Error(err)
@@ -255,28 +256,28 @@ func TestCharts(t *testing.T) {
 			var forward, backward analyze.CreditTimeline
 			var handles analyze.HandleTimeline
 			table := analyze.NewTable(analyze.ByOperation)
-			var start, end dissect.Time
+			var start, end record.Time
 			run(t, name+".zst", dissect.Handler{
-				Transaction: func(r *dissect.Transaction) {
+				Transaction: func(r *record.Transaction) {
 					table.Add(r)
 					if r.Connection != 1 {
 						return
 					}
 					handles.Add(r)
-					if r.Direction == dissect.Backward {
+					if r.Direction == record.Backward {
 						backward.Add(r)
 					} else {
 						forward.Add(r)
 					}
 				},
-				Connection: func(r *dissect.Connection) {
+				Connection: func(r *record.Connection) {
 					if r.ID == 1 {
 						start, end = r.First, r.Last
 						render.ConnectionDetail(&b, theme, r, start)
 					}
 				},
 			})
-			for _, c := range []*analyze.Credits{forward.Finish(1, dissect.Forward, end), backward.Finish(1, dissect.Backward, end)} {
+			for _, c := range []*analyze.Credits{forward.Finish(1, record.Forward, end), backward.Finish(1, record.Backward, end)} {
 				if err := render.CreditChart(&b, theme, width, 8, c, start); err != nil {
 					t.Error(err)
 				}
@@ -297,7 +298,7 @@ func TestCharts(t *testing.T) {
 func TestPackets(t *testing.T) {
 	var b bytes.Buffer
 	r := render.NewPackets(&b, render.NewTheme(&b, false), 0)
-	run(t, "rocev2-callback41.pcap.zst", dissect.Handler{Packet: func(p *dissect.Packet) {
+	run(t, "rocev2-callback41.pcap.zst", dissect.Handler{Packet: func(p *record.Packet) {
 		r.Tree, r.Bytes = p.Number == 23 || p.Number == 24 || p.Number == 33, p.Number == 33
 		if p.Number < 40 {
 			r.Packet(p)
@@ -309,7 +310,7 @@ func TestPackets(t *testing.T) {
 // TestHostile: what a packet says never reaches a terminal raw, and JSON is
 // always valid UTF-8.
 func TestHostile(t *testing.T) {
-	p := &dissect.Packet{Connection: -1, Summary: []byte("\x1b[31m\x00\xff\"\\\x7f"), Nodes: []dissect.Node{{Kind: dissect.NodeText, Name: "error", Label: "Error", Text: "\x1b]0;title\x07\x80"}}}
+	p := &record.Packet{Summary: []byte("\x1b[31m\x00\xff\"\\\x7f"), Nodes: []record.Node{{Kind: record.NodeText, Name: "error", Label: "Error", Text: "\x1b]0;title\x07\x80"}}}
 	line := render.AppendPacketJSON(nil, p, true)
 	var back struct{ Summary, Error string }
 	if err := json.Unmarshal(line, &back); err != nil || back.Summary != "\x1b[31m\x00\ufffd\"\\\x7f" || back.Error != "\x1b]0;title\x07\ufffd" {
@@ -342,13 +343,13 @@ func TestUnits(t *testing.T) {
 // TestSameEachTime: a record with maps is the same line, and the same text, every
 // time, so that two runs can be compared.
 func TestSameEachTime(t *testing.T) {
-	record := &dissect.Summary{
-		Transactions: map[string]int64{"complete": 3, "no_reply": 1, "no_call": 2, "rdma_error": 4},
-		Findings:     map[string]int64{"warning": 1, "error": 2, "note": 3},
+	summary := &record.Summary{
+		Transactions: map[record.Status]int64{record.Complete: 3, record.NoReply: 1, record.NoCall: 2, record.RDMAError: 4},
+		Findings:     map[record.Severity]int64{record.Warning: 1, record.Error: 2, record.Note: 3},
 		Limits:       map[string]int64{"transactions": 1, "connections": 2, "chunk data kept": 3},
 	}
 	for range 20 {
-		line, err := render.AppendJSON(nil, record)
+		line, err := render.AppendJSON(nil, summary)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -362,7 +363,7 @@ func TestSameEachTime(t *testing.T) {
 			}
 		}
 		var text bytes.Buffer
-		if err := render.NewText(&text, render.NewTheme(&text, false), 0).Summary(record); err != nil {
+		if err := render.NewText(&text, render.NewTheme(&text, false), 0).Summary(summary); err != nil {
 			t.Fatal(err)
 		}
 		if want := "limit reached: chunk data kept; limit reached: connections; limit reached: transactions\n"; !strings.HasSuffix(text.String(), want) {

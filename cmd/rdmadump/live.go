@@ -16,6 +16,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -24,7 +25,7 @@ const sysfs = "/sys"
 
 // liveLinger is how long a live transaction waits for the acknowledgement of its
 // Reply: short, since somebody is watching.
-const liveLinger = dissect.Time(40 * time.Millisecond)
+const liveLinger = record.Time(40 * time.Millisecond)
 
 // flushEvery is how long a record may wait in a buffer.
 const flushEvery = 25 * time.Millisecond
@@ -114,15 +115,15 @@ func (l *liveOptions) limits() (limits, error) {
 
 // clock tells the time on the capture's clock while no packet comes.
 type clock struct {
-	captured dissect.Time // of the last packet
-	read     time.Time    // when that was read
+	captured record.Time // of the last packet
+	read     time.Time   // when that was read
 }
 
-func (c *clock) now() dissect.Time {
+func (c *clock) now() record.Time {
 	if c.read.IsZero() {
 		return 0
 	}
-	return c.captured + dissect.Time(time.Since(c.read))
+	return c.captured + record.Time(time.Since(c.read))
 }
 
 func (l *liveOptions) run(cmd *cobra.Command, args []string) error {
@@ -172,7 +173,7 @@ func (l *liveOptions) run(cmd *cobra.Command, args []string) error {
 	defer source.Close()
 	flushed := time.Now()
 	readErr := l.read(ctx, d, source, s, func(f *capture.Frame) (bool, error) {
-		at.captured, at.read = dissect.Time(f.Time), time.Now()
+		at.captured, at.read = record.Time(f.Time), time.Now()
 		if at.read.Sub(flushed) > flushEvery {
 			s.flush()
 			flushed = at.read

@@ -56,6 +56,15 @@ func (o *Opt[T]) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &o.value)
 }
 
+// Pointer is a pointer to the value, a *T, nil where it is unknown: for code that
+// walks records by reflection and copies nothing.
+func (o *Opt[T]) Pointer() any {
+	if !o.known {
+		return nil
+	}
+	return &o.value
+}
+
 // Any is the value as an any, nil where it is unknown: for code that walks
 // records by reflection.
 func (o Opt[T]) Any() any {
