@@ -1,4 +1,6 @@
-package dissect
+// Package describe makes the record of a packet: a tree of its headers and their
+// fields, and a line that sums it up.
+package describe
 
 import (
 	"strconv"
@@ -18,29 +20,44 @@ import (
 // packet is a packet record that is being made.
 type packet struct{ record.Packet }
 
-// details is what a packet is described with; it is used again for each.
-type details struct {
+// Describer describes packets, one after the other. The record that it hands out
+// is good until the next.
+type Describer struct {
 	packet packet
+	in     *Input
 	header rpcrdma.Header
 	rpc    oncrpc.Header
 	ops    nfs.Compound
 	holes  [8]nfs.Hole
 	mad    rocev2.MAD
 	req    rocev2.REQ
-	notes  []fpduNote // of the frame at hand
+	mpa    iwarp.MPA
 }
 
-// describe makes the packet record of a frame.
-func (d *Dissector) describe(f *capture.Frame, carries link.Carries, icrc rocev2.ICRCResult, c *conn, err error) *packet {
-	l := &d.link
-	p := &d.details.packet
+// Input is what is known of a frame.
+type Input struct {
+	Frame     *capture.Frame
+	Link      *link.Decoder
+	Transport string         // empty when it carries no RDMA
+	Packet    *rocev2.Packet // InfiniBand's
+	Err       error          // of decoding that
+	ICRC      rocev2.ICRCResult
+	TCP       *link.TCP     // iWARP's
+	FPDUs     []iwarp.Noted // that it completes
+	RPC, NFS4 bool          // what its connection carries
+}
+
+// Describe makes the packet record of a frame. What its connection tells is left
+// to whoever knows.
+func (d *Describer) Describe(in *Input) *record.Packet {
+	d.in = in
+	l, f := in.Link, in.Frame
+	p := &d.packet
 	p.Packet = record.Packet{
-		Number: f.Number, Time: Time(f.Time), Length: f.Length, Captured: len(f.Data), Src: l.Src, Dst: l.Dst,
-		SrcLID: l.SrcLID, DstLID: l.DstLID, ICRC: record.Check(icrc.String()), Summary: p.Summary[:0], Data: f.Data, Nodes: p.Nodes[:0],
+		Number: f.Number, Time: record.Time(f.Time), Length: f.Length, Captured: len(f.Data), Src: l.Src, Dst: l.Dst,
+		SrcLID: l.SrcLID, DstLID: l.DstLID, ICRC: record.Check(in.ICRC.String()), Summary: p.Summary[:0], Data: f.Data, Nodes: p.Nodes[:0],
 	}
-	if c != nil {
-		p.Connection = record.Some(c.id)
-	}
+	p.Transport = in.Transport
 	for i, h := range l.Headers() {
 		again := 1
 		for _, outer := range l.Headers()[:i] {
@@ -56,20 +73,18 @@ func (d *Dissector) describe(f *capture.Frame, carries link.Carries, icrc rocev2
 			p.close()
 		}
 		if again > 1 { // tags and tunnels repeat: "vlan", "vlan_2"
-			p.Nodes[first].Name = h.Kind.String() + "_" + itoa(int64(again))
+			p.Nodes[first].Name = h.Kind.String() + "_" + strconv.Itoa(again)
 		}
 	}
-	switch carries {
+	switch l.Carries {
 	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
-		p.Transport = transportName(carries)
-		d.describeTransport(p, c, err)
+		d.describeTransport(p, in.Err)
 		if vcrc := l.CheckVCRC(); vcrc != rocev2.ICRCUnchecked {
 			p.text("vcrc", "VCRC", vcrc.String(), l.Offset+l.Length, rocev2.VCRCLen)
 		}
 	case link.CarriesTCP:
-		if c != nil {
-			p.Transport = transportIWARP
-			d.describeTCP(p, c)
+		if in.Transport != "" {
+			d.describeTCP(p)
 			break
 		}
 		fallthrough
@@ -87,7 +102,7 @@ func (d *Dissector) describe(f *capture.Frame, carries link.Carries, icrc rocev2
 		p.say("unknown link type ")
 		p.Summary = strconv.AppendUint(p.Summary, uint64(f.LinkType), 10)
 	}
-	return p
+	return &p.Packet
 }
 
 // linkTables has the tables of the headers that package link finds, by kind.
@@ -149,8 +164,8 @@ var extendedTables = [...]struct {
 }
 
 // describeTransport adds BTH, extended headers and what the payload is.
-func (d *Dissector) describeTransport(p *packet, c *conn, err error) {
-	t, l := &d.packet, &d.link
+func (d *Describer) describeTransport(p *packet, err error) {
+	t, l := d.in.Packet, d.in.Link
 	if len(l.Transport) >= rocev2.BTHLen {
 		at := l.Offset
 		p.header(&header.BTH, at, l.Transport[:rocev2.BTHLen])
@@ -168,7 +183,7 @@ func (d *Dissector) describeTransport(p *packet, c *conn, err error) {
 		p.say(" PSN ")
 		p.Summary = strconv.AppendUint(p.Summary, uint64(t.PSN), 10)
 		if err == nil {
-			d.describePayload(p, c, at)
+			d.describePayload(p, at)
 		}
 	}
 	if err != nil {
@@ -178,8 +193,8 @@ func (d *Dissector) describeTransport(p *packet, c *conn, err error) {
 	}
 }
 
-func (d *Dissector) describePayload(p *packet, c *conn, at int) {
-	t := &d.packet
+func (d *Describer) describePayload(p *packet, at int) {
+	t := d.in.Packet
 	if t.Headers&rocev2.HasRETH != 0 {
 		p.say(" R_Key ")
 		p.Summary = field.AppendHex(p.Summary, uint64(t.RETH.RKey), 8)
@@ -203,8 +218,8 @@ func (d *Dissector) describePayload(p *packet, c *conn, at int) {
 	case t.DestQPN == 1 && t.Opcode.Transport() == rocev2.UD:
 		d.describeMAD(p, at)
 		return
-	case info.Kind == rocev2.KindSend && info.First && c != nil && c.isRPC:
-		d.describeRPCRDMA(p, c, at, t.Payload, "")
+	case info.Kind == rocev2.KindSend && info.First && d.in.RPC:
+		d.describeRPCRDMA(p, at, t.Payload, "")
 	}
 	if t.PayloadLength > 0 {
 		p.number("payload_bytes", "Payload bytes", int64(t.PayloadLength), at, len(t.Payload))
@@ -212,9 +227,9 @@ func (d *Dissector) describePayload(p *packet, c *conn, at int) {
 }
 
 // describeMAD adds a management datagram.
-func (d *Dissector) describeMAD(p *packet, at int) {
-	data := d.packet.Payload
-	m := &d.details.mad
+func (d *Describer) describeMAD(p *packet, at int) {
+	data := d.in.Packet.Payload
+	m := &d.mad
 	if m.DecodeFromBytes(data, noFeedback{}) != nil {
 		return
 	}
@@ -234,8 +249,8 @@ func (d *Dissector) describeMAD(p *packet, at int) {
 	private := table.Field("private_data")
 	if private.Whole(body) {
 		raw, offset := private.Raw(body), at+private.Bit/8
-		if m.Attribute == rocev2.CMReq && d.details.req.DecodeFromBytes(body, noFeedback{}) == nil {
-			if id := d.details.req.ServiceID; id>>24 == 1 {
+		if m.Attribute == rocev2.CMReq && d.req.DecodeFromBytes(body, noFeedback{}) == nil {
+			if id := d.req.ServiceID; id>>24 == 1 {
 				p.say(" port ")
 				p.Summary = strconv.AppendUint(p.Summary, id&0xffff, 10)
 				p.header(&header.IPCM, offset, raw[:rocev2.IPCMLen])
@@ -253,8 +268,8 @@ func (d *Dissector) describeMAD(p *packet, at int) {
 
 // describeRPCRDMA adds the RPC-over-RDMA header at the start of a Send, and the
 // RPC header behind it, as far as this packet has them.
-func (d *Dissector) describeRPCRDMA(p *packet, c *conn, at int, data []byte, suffix string) {
-	h := &d.details.header
+func (d *Describer) describeRPCRDMA(p *packet, at int, data []byte, suffix string) {
+	h := &d.header
 	err := h.Decode(data)
 	p.open(record.NodeObject, "rpcrdma"+suffix, "RPC-over-RDMA", at, h.Length)
 	p.fields(&header.RPCRDMA, at, data[:min(len(data), rpcrdma.FixedLen)])
@@ -294,7 +309,7 @@ func (d *Dissector) describeRPCRDMA(p *packet, c *conn, at int, data []byte, suf
 	p.number("header_bytes", "Header bytes", int64(h.Length), at, h.Length)
 	p.close()
 	if err == nil && h.Vers == rpcrdma.Version && h.Proc == rpcrdma.Msg && len(data) > h.Length {
-		d.describeRPC(p, c, h, at+h.Length, data[h.Length:], suffix)
+		d.describeRPC(p, at+h.Length, data[h.Length:], suffix)
 	}
 }
 
@@ -359,8 +374,8 @@ func (p *packet) segment(data []byte, n, base int) {
 }
 
 // describeRPC adds an RPC header.
-func (d *Dissector) describeRPC(p *packet, c *conn, h *rpcrdma.Header, at int, data []byte, suffix string) {
-	r := &d.details.rpc
+func (d *Describer) describeRPC(p *packet, at int, data []byte, suffix string) {
+	r := &d.rpc
 	err := r.Decode(data)
 	if r.Length < 8 {
 		return
@@ -369,12 +384,12 @@ func (d *Dissector) describeRPC(p *packet, c *conn, h *rpcrdma.Header, at int, d
 	p.fields(&header.RPC, at, data[:header.RPC.Length])
 	switch {
 	case r.Type == oncrpc.Call && r.Length >= 24:
-		d.describeCall(p, r, h, at, data)
+		d.describeCall(p, at, data)
 	case r.Type == oncrpc.Reply && err == nil:
 		p.text("rpc_status", "Status", r.Status(), at+8, r.Length-8)
 		p.say(" Reply ")
 		p.say(r.Status())
-		d.describeReply(p, c, h, at, data)
+		d.describeReply(p, at, data)
 	}
 	if err != nil {
 		p.text("error", "Error", err.Error(), -1, 0)
@@ -382,7 +397,8 @@ func (d *Dissector) describeRPC(p *packet, c *conn, h *rpcrdma.Header, at int, d
 	p.close()
 }
 
-func (d *Dissector) describeCall(p *packet, r *oncrpc.Header, h *rpcrdma.Header, at int, data []byte) {
+func (d *Describer) describeCall(p *packet, at int, data []byte) {
+	r, h := &d.rpc, &d.header
 	p.number("rpc_vers", "RPC version", int64(r.RPCVersion), at+8, 4)
 	p.number("program", "Program", int64(r.Program), at+12, 4)
 	program, procedure := nfs.ProgramName(r.Program), nfs.ProcedureName(r.Program, r.Version, r.Procedure)
@@ -406,7 +422,7 @@ func (d *Dissector) describeCall(p *packet, r *oncrpc.Header, h *rpcrdma.Header,
 		return
 	}
 	// What a Read chunk took out matters to what stands behind it.
-	holes, n := &d.details.holes, 0
+	holes, n := &d.holes, 0
 	for i, s := range h.Reads {
 		if i > 0 && s.Position == h.Reads[i-1].Position || s.Position == 0 || n == len(holes) {
 			continue
@@ -414,16 +430,16 @@ func (d *Dissector) describeCall(p *packet, r *oncrpc.Header, h *rpcrdma.Header,
 		holes[n] = nfs.Hole{Position: int64(s.Position) - int64(len(data)-len(body))}
 		n++
 	}
-	d.details.ops.Arguments(nfs.NewStream(body, holes[:n]), nfs.IsCallback(r.Program))
-	p.operations(d.details.ops.Operations)
+	d.ops.Arguments(nfs.NewStream(body, holes[:n]), nfs.IsCallback(r.Program))
+	p.operations(d.ops.Operations)
 }
 
-func (d *Dissector) describeReply(p *packet, c *conn, h *rpcrdma.Header, at int, data []byte) {
-	r := &d.details.rpc
-	if !c.nfs4 || !r.Succeeded() {
+func (d *Describer) describeReply(p *packet, at int, data []byte) {
+	r, h := &d.rpc, &d.header
+	if !d.in.NFS4 || !r.Succeeded() {
 		return
 	}
-	holes, n := &d.details.holes, 0
+	holes, n := &d.holes, 0
 	for i := range h.WriteEnds {
 		for _, s := range h.WriteChunk(i) {
 			if s.Length > 0 && n < len(holes) {
@@ -433,7 +449,7 @@ func (d *Dissector) describeReply(p *packet, c *conn, h *rpcrdma.Header, at int,
 			}
 		}
 	}
-	o := &d.details.ops
+	o := &d.ops
 	if o.Results(nfs.NewStream(data[r.Length:], holes[:n]), false); !o.Complete || o.Count == 0 {
 		return
 	}
@@ -465,45 +481,11 @@ func (p *packet) textOrNull(name, label, value string, at int) {
 	p.text(name, label, value, at, 4)
 }
 
-// fpduNote is what is remembered of an FPDU that a frame completes, to describe
-// it.
-type fpduNote struct {
-	header []byte // a copy of its beginning: length, DDP and RDMAP headers, and what a Send starts with
-	offset int    // in the frame, -1 when it does not stand there in one piece
-	ulpdu  int    // bytes
-	crc    iwarp.CRCResult
-}
-
-// noteBytes is how much of an FPDU is copied: headers, and RPC-over-RDMA and RPC
-// headers of common length.
-const noteBytes = 512
-
-// noteFPDU remembers an FPDU of the frame at hand, when somebody wants packets.
-func (d *Dissector) noteFPDU(plain []byte, ulpdu int, offset int, crc iwarp.CRCResult) {
-	if d.handler.Packet == nil {
-		return
-	}
-	n := d.details.notes
-	if len(n) < cap(n) {
-		n = n[:len(n)+1]
-	} else {
-		n = append(n, fpduNote{})
-	}
-	last := &n[len(n)-1]
-	last.header = append(last.header[:0], plain[:min(len(plain), noteBytes)]...)
-	last.offset, last.ulpdu, last.crc = offset, ulpdu, crc
-	d.details.notes = n
-}
-
 // describeTCP adds the TCP header of an iWARP segment, and the FPDUs that it
 // completes.
-func (d *Dissector) describeTCP(p *packet, c *conn) {
-	s, ok := d.parseTCP()
-	if !ok {
-		return
-	}
-	l := &d.link
-	p.header(&header.TCP, l.Offset, l.Transport[:min(len(l.Transport), s.offset-l.Offset)])
+func (d *Describer) describeTCP(p *packet) {
+	s, l := d.in.TCP, d.in.Link
+	p.header(&header.TCP, l.Offset, s.Header)
 	p.say("TCP ")
 	p.Summary = strconv.AppendUint(p.Summary, uint64(l.SrcPort), 10)
 	p.say(" > ")
@@ -511,40 +493,40 @@ func (d *Dissector) describeTCP(p *packet, c *conn) {
 	for _, flag := range []struct {
 		bit  uint8
 		name string
-	}{{tcpSYN, " SYN"}, {tcpFIN, " FIN"}, {tcpRST, " RST"}} {
-		if s.flags&flag.bit != 0 {
+	}{{link.TCPSYN, " SYN"}, {link.TCPFIN, " FIN"}, {link.TCPRST, " RST"}} {
+		if s.Flags&flag.bit != 0 {
 			p.say(flag.name)
 		}
 	}
-	if iwarp.IsMPA(s.payload) && d.mpaFrame.Decode(s.payload) == nil {
-		d.describeMPA(p, &s)
+	if iwarp.IsMPA(s.Payload) && d.mpa.Decode(s.Payload) == nil {
+		d.describeMPA(p)
 		return
 	}
-	for i := range d.details.notes {
-		d.describeFPDU(p, c, &d.details.notes[i], i)
+	for i := range d.in.FPDUs {
+		d.describeFPDU(p, i)
 	}
-	if len(d.details.notes) == 0 && s.length > 0 {
+	if len(d.in.FPDUs) == 0 && s.Length > 0 {
 		p.say(" data")
 	}
-	if s.length > 0 {
-		p.number("payload_bytes", "Payload bytes", int64(s.length), s.offset, len(s.payload))
+	if s.Length > 0 {
+		p.number("payload_bytes", "Payload bytes", int64(s.Length), s.Offset, len(s.Payload))
 	}
 }
 
-func (d *Dissector) describeMPA(p *packet, s *tcpSegment) {
-	m := &d.mpaFrame
-	p.open(record.NodeObject, "mpa", "MPA", s.offset, m.Length)
+func (d *Describer) describeMPA(p *packet) {
+	s, m := d.in.TCP, &d.mpa
+	p.open(record.NodeObject, "mpa", "MPA", s.Offset, m.Length)
 	word := "request"
 	if m.Reply {
 		word = "reply"
 	}
-	p.text("frame", "Frame", word, s.offset, len(iwarp.RequestKey))
-	p.fields(&header.MPAFrame, s.offset, s.payload[:iwarp.MPALen])
+	p.text("frame", "Frame", word, s.Offset, len(iwarp.RequestKey))
+	p.fields(&header.MPAFrame, s.Offset, s.Payload[:iwarp.MPALen])
 	if m.Enhanced && m.Revision >= 2 {
-		p.number("ird", "IRD", int64(m.IRD&0x3fff), s.offset+iwarp.MPALen, 2)
-		p.number("ord", "ORD", int64(m.ORD&0x3fff), s.offset+iwarp.MPALen+2, 2)
+		p.number("ird", "IRD", int64(m.IRD&0x3fff), s.Offset+iwarp.MPALen, 2)
+		p.number("ord", "ORD", int64(m.ORD&0x3fff), s.Offset+iwarp.MPALen+2, 2)
 	}
-	at := s.offset + m.Length - len(m.PrivateData)
+	at := s.Offset + m.Length - len(m.PrivateData)
 	if found, ok, _ := rpcrdma.FindPrivateData(m.PrivateData); ok {
 		p.header(&header.PrivateData, at+found.Offset, m.PrivateData[found.Offset:found.Offset+rpcrdma.PrivateDataLen])
 	}
@@ -557,20 +539,21 @@ func (d *Dissector) describeMPA(p *packet, s *tcpSegment) {
 }
 
 // describeFPDU adds one FPDU: mpa, ddp, rdmap, and what a Send carries.
-func (d *Dissector) describeFPDU(p *packet, c *conn, note *fpduNote, index int) {
+func (d *Describer) describeFPDU(p *packet, index int) {
+	note := &d.in.FPDUs[index]
 	var s iwarp.Segment
-	data := note.header
+	data := note.Head
 	if len(data) < iwarp.LengthLen || s.Decode(data[iwarp.LengthLen:]) != nil {
 		return
 	}
 	suffix := ""
 	if index > 0 {
-		suffix = "_" + itoa(int64(index+1))
+		suffix = "_" + strconv.Itoa(index+1)
 	}
-	at := func(n int) int { return within(note.offset, n) }
-	p.open(record.NodeObject, "mpa"+suffix, "MPA FPDU", at(0), iwarp.FPDULen(note.ulpdu))
-	p.number("ulpdu_length", "ULPDU length", int64(note.ulpdu), at(0), 2)
-	p.text("crc", "CRC-32C", [...]string{"bad", "ok", "off"}[note.crc], -1, 0)
+	at := func(n int) int { return within(note.Offset, n) }
+	p.open(record.NodeObject, "mpa"+suffix, "MPA FPDU", at(0), iwarp.FPDULen(note.ULPDU))
+	p.number("ulpdu_length", "ULPDU length", int64(note.ULPDU), at(0), 2)
+	p.text("crc", "CRC-32C", [...]string{"bad", "ok", "off"}[note.CRC], -1, 0)
 	p.close()
 	head := data[iwarp.LengthLen : iwarp.LengthLen+s.HeaderLength]
 	table := &header.DDPUntagged
@@ -602,7 +585,21 @@ func (d *Dissector) describeFPDU(p *packet, c *conn, note *fpduNote, index int) 
 		p.say(" STag ")
 		p.Summary = field.AppendHex(p.Summary, uint64(s.STag), 8)
 	}
-	if s.Opcode.IsSend() && s.Offset == 0 && c != nil && c.isRPC {
-		d.describeRPCRDMA(p, c, at(body), s.Payload[:min(len(s.Payload), max(note.ulpdu-s.HeaderLength, 0))], suffix)
+	if s.Opcode.IsSend() && s.Offset == 0 && d.in.RPC {
+		d.describeRPCRDMA(p, at(body), s.Payload[:min(len(s.Payload), max(note.ULPDU-s.HeaderLength, 0))], suffix)
 	}
 }
+
+// within is n bytes on from an offset in the frame, and -1 from -1: what does not
+// stand in the frame in one piece has no offset there.
+func within(offset, n int) int {
+	if offset < 0 {
+		return -1
+	}
+	return offset + n
+}
+
+// noFeedback is for decoders whose error says it all.
+type noFeedback struct{}
+
+func (noFeedback) SetTruncated() {}

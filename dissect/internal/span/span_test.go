@@ -1,4 +1,4 @@
-package dissect
+package span
 
 import "testing"
 
@@ -19,14 +19,14 @@ func TestSpans(t *testing.T) {
 		{"nothing", [][2]int64{{5, 5}, {7, 3}}, []int64{0, 0}, 0, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var s spans
+			var s Set
 			for i, r := range c.add {
-				if got := s.add(r[0], r[1]); got != c.fresh[i] {
+				if got := s.Add(r[0], r[1]); got != c.fresh[i] {
 					t.Errorf("adding %v gave %d new, want %d", r, got, c.fresh[i])
 				}
 			}
-			if s.prefix() != c.prefix || s.total() != c.total {
-				t.Errorf("prefix %d, total %d; want %d, %d", s.prefix(), s.total(), c.prefix, c.total)
+			if s.Prefix() != c.prefix || s.Total() != c.total {
+				t.Errorf("prefix %d, total %d; want %d, %d", s.Prefix(), s.Total(), c.prefix, c.total)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package dissect
+package transaction
 
 // queue is first in, first out, in one array that is used again.
 type queue[T any] struct {
@@ -26,6 +26,3 @@ func (q *queue[T]) pop() {
 		q.items, q.head = q.items[:0], 0
 	}
 }
-
-// all is what is queued, oldest first.
-func (q *queue[T]) all() []T { return q.items[q.head:] }
