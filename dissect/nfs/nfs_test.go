@@ -70,7 +70,7 @@ var (
 	id   = make([]byte, 16)
 	long = make([]byte, 8)
 	info = make([]byte, 20)
-	attr = bytesOf(2, 1, 2, "attributes")
+	attr = bytesOf(2, 1, 2, string(bytesOf(1, 7, 0o644))) // supported_attrs, mode
 )
 
 // every operation is passed over: behind it stands one that must be found.
