@@ -21,3 +21,38 @@ func BenchmarkCompound(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkMessage decodes a directory of 100 entries.
+func BenchmarkMessage(b *testing.B) {
+	results := []any{0, "", 1, 26, 0, long}
+	for range 100 {
+		results = append(results, 1, long, "the name of a file", attr)
+	}
+	data := bytesOf(append(results, 0, 1)...)
+	var m Message
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if m.Reply(ProgramNFS, 4, 1, NewStream(data, nil)); !m.Complete || m.Left != 0 {
+			b.Fatal(m.Err)
+		}
+	}
+}
+
+// Neither names nor values are paid for with an allocation, once the slices have
+// grown.
+func TestNoAllocations(t *testing.T) {
+	call := bytesOf("", 2, 3, 53, id, 1, 2, 3, 1, 22, "a file handle", 38, id, long, 1, "the data")
+	results := bytesOf(0, "", 2, 26, 0, long, 1, long, "a", attr, 1, long, "b", attr, 0, 1, 9, 0, attr)
+	var c Compound
+	var m Message
+	if n := testing.AllocsPerRun(100, func() {
+		c.Arguments(NewStream(call, nil), false)
+		c.Results(NewStream(results, nil), false)
+		m.Call(ProgramNFS, 4, 1, NewStream(call, nil))
+		m.Reply(ProgramNFS, 4, 1, NewStream(results, nil))
+		m.Find(0, "cookieverf")
+	}); n != 0 || !m.Complete {
+		t.Errorf("%v allocations: %v", n, m.Err)
+	}
+}

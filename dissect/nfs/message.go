@@ -566,7 +566,7 @@ func (m *Message) attributes(it *item) {
 	// Walk inside of the opaque: nothing there reaches beyond its end.
 	outer, end, sealed := s.data, s.at, s.sealed
 	s.at -= int(n+3) &^ 3
-	s.data, s.sealed = s.data[:s.at+int(n)], true
+	s.data, s.sealed = s.data[:s.at+int(n):s.at+int(n)], true
 	start := s.position()
 	known := true
 	for number := range setBits(mask) {
