@@ -297,12 +297,12 @@ func (c *Compound) walk(callback, results bool) {
 		case !results:
 			s.over(op.overArgs)
 		case s.word() != 0: // the operation's own status: it is the last
-			s.failed = true
+			return
 		default:
 			s.over(op.overResults)
 		}
 	}
-	c.Complete = !s.failed && c.Count == 0
+	c.Complete = !s.failed && int64(len(c.Operations)) == int64(c.Count)
 }
 
 // ranks say how little an operation tells of what its COMPOUND is for: most have

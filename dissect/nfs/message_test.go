@@ -478,7 +478,7 @@ func fuzzMessage(t *testing.T, data []byte, at int64, reply bool) {
 		} else {
 			c.Arguments(NewStream(data, holes), callback)
 		}
-		if m.Complete && (c.stream.failed && !reply || len(m.Ops) <= maxOperations && len(c.Operations) != len(m.Ops)) {
+		if m.Complete && len(m.Ops) <= maxOperations && (!c.Complete || len(c.Operations) != len(m.Ops)) {
 			t.Fatalf("%d operations named, %d decoded", len(c.Operations), len(m.Ops))
 		}
 		if m.Complete && !reply && len(m.Ops) <= maxOperations && c.stream.left() != m.Left {

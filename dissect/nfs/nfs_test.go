@@ -192,6 +192,13 @@ func TestHoles(t *testing.T) {
 	if holes[0].Position != 28 || holes[1].Position != 48 {
 		t.Errorf("holes at %d and %d", holes[0].Position, holes[1].Position)
 	}
+	// The last operation is named as well, though a hole stands in it or it failed.
+	for _, last := range [][]byte{bytesOf(25, 0, 1, 6), bytesOf(25, 70)} {
+		c.Results(NewStream(bytesOf(0, "", 2, 22, 0, last), []Hole{{Position: -1, Length: 6}}), false)
+		if got := strings.Join(c.Operations, " "); got != "PUTFH READ" || !c.Complete {
+			t.Errorf("last: %s, complete %t", got, c.Complete)
+		}
+	}
 	// A failed operation is the last.
 	c.Results(NewStream(bytesOf(2, "", 2, 22, 0, 15, 2), nil), false)
 	if got := fmt.Sprint(c.Operations, c.Status, c.Complete); got != "[PUTFH LOOKUP] 2 true" {
