@@ -23,7 +23,7 @@ const NFSPort = 20049
 // connection of a Wire gets queue pairs, ports and communication IDs of its own.
 type Options struct {
 	Client, Server End
-	IPv6           bool   // the addresses that are not given are IPv6 ones
+	IPv6           bool   // over IPv6, which an IPv6 address at either end says, too
 	VLAN           uint16 // 802.1Q tag; none when 0
 	Link           uint16 // LinkEthernet when 0
 	// MTU is the RoCE path MTU, 1024 when 0; of iWARP, the bytes of data in a
@@ -46,7 +46,7 @@ type End struct {
 	PrivateData []byte
 
 	QPN    uint32 // RoCE: queue pair
-	PSN    uint32 // RoCE: of its first request; any with bit 24 set is taken as it is, so that 1<<24 is 0
+	PSN    uint32 // RoCE: of its first request; 1<<24 is 0
 	CommID uint32 // RoCE: communication ID
 	Seq    uint32 // iWARP: initial TCP sequence number
 }
@@ -63,11 +63,10 @@ func NoPrivateData() []byte { return []byte{} }
 // Conn is a connection. It has sent nothing yet when it is made.
 type Conn struct {
 	Client, Server *Side
-	Options        Options // what is in force, nothing left zero
+	Options        Options // what is in force, nothing left zero; MTU, CRCs and acknowledging may be changed under way
 
 	wire  *Wire
 	iwarp bool
-	id    int
 }
 
 // Side is one end of a connection, and does what that end does. Its numbers are
@@ -97,7 +96,6 @@ type Side struct {
 	ip      net.IP
 	link    []byte // the headers below IP of what it sends
 	cmPSN   uint32
-	mac     [6]byte
 }
 
 // RoCE makes a connection of RoCEv2 queue pairs.
@@ -117,7 +115,7 @@ func (w *Wire) conn(o Options, iwarp bool) *Conn {
 	n := w.conns
 	w.conns++
 	host := uint32(n/portsEach) + 1
-	if o.IPv6 {
+	if o.IPv6 || o.Client.Addr.Is6() || o.Server.Addr.Is6() {
 		o.Client.Addr = orAddr(o.Client.Addr, netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 14: byte(host >> 8), 15: byte(host)}))
 		o.Server.Addr = orAddr(o.Server.Addr, netip.MustParseAddr("2001:db8::ffff"))
 	} else {
@@ -127,8 +125,11 @@ func (w *Wire) conn(o Options, iwarp bool) *Conn {
 	o.Client.Port = cmp.Or(o.Client.Port, uint16(firstPort+n%portsEach))
 	o.Server.Port = cmp.Or(o.Server.Port, NFSPort)
 	o.Link = cmp.Or(o.Link, LinkEthernet)
-	o.MTU = cmp.Or(o.MTU, map[bool]int{false: 1024, true: 1400}[iwarp])
-	c := &Conn{wire: w, iwarp: iwarp, id: n}
+	if iwarp {
+		o.MTU = cmp.Or(o.MTU, 1400)
+	}
+	o.MTU = cmp.Or(o.MTU, 1024)
+	c := &Conn{wire: w, iwarp: iwarp}
 	for i, e := range []*End{&o.Client, &o.Server} {
 		e.QPN = cmp.Or(e.QPN, uint32(0x100+n))
 		e.PSN = cmp.Or(e.PSN, uint32(0x1000<<i)) & 0xffffff

@@ -29,7 +29,7 @@ func (w *Wire) WritePcap(to io.Writer) error {
 			return fmt.Errorf("synth: frame %d has link type %d, a pcap file one alone, %d", i+1, f.LinkType, link)
 		}
 		if f.Time < 0 || seconds > 1<<32-1 {
-			return fmt.Errorf("synth: frame %d: pcap cannot say a time of %d s", i+1, seconds)
+			return fmt.Errorf("synth: frame %d: pcap has no room for the time %d ns", i+1, f.Time)
 		}
 		b = le.AppendUint32(le.AppendUint32(b[:0], uint32(seconds)), uint32(f.Time%1e9))
 		b = le.AppendUint32(le.AppendUint32(b, uint32(len(f.Data))), uint32(f.Length))

@@ -212,11 +212,14 @@ func (s *Side) CM(attribute rocev2.CMAttribute, message gopacket.SerializableLay
 	must(message.SerializeTo(w.buf, gopacket.SerializeOptions{}))
 	mad := rocev2.MAD{
 		BaseVersion: 1, Class: rocev2.ClassCM, ClassVersion: 2, Method: 3,
-		TransactionID: uint64(s.Conn.Client.CommID)<<32 | uint64(attribute), Attribute: attribute,
+		TransactionID: uint64(s.Conn.Client.CommID), Attribute: attribute,
+	}
+	if attribute == rocev2.CMDreq || attribute == rocev2.CMDrep {
+		mad.TransactionID |= 1 << 32 // a transaction of its own
 	}
 	must(mad.SerializeTo(w.buf, gopacket.SerializeOptions{}))
 	p := &w.packet
-	p.BTH = rocev2.BTH{Opcode: rocev2.Opcode(uint8(rocev2.UD) | rocev2.OpSendOnly), DestQPN: 1, PSN: s.cmPSN}
+	p.BTH = rocev2.BTH{Opcode: rocev2.Opcode(uint8(rocev2.UD) | rocev2.OpSendOnly), DestQPN: 1, PSN: s.cmPSN, AckReq: true}
 	p.DETH = rocev2.DETH{QKey: 0x80010000, SourceQPN: 1}
 	s.cmPSN++
 	return s.wrap()
@@ -247,7 +250,8 @@ func (c *Conn) REQ(edits ...func(*rocev2.REQ)) *Frame {
 		StartingPSN: c.Server.NextPSN, LocalCMTimeout: 20, RetryCount: 7, PKey: 0xffff,
 		PathMTU: uint8(bits.Len(uint(c.Options.MTU)) - 8), RNRRetryCount: 7, MaxCMRetries: 15,
 		Primary: rocev2.Path{
-			LocalGID: c.Client.Addr, RemoteGID: c.Server.Addr, PacketRate: 3, HopLimit: 64, SubnetLocal: true, LocalACKTimeout: 19,
+			LocalLID: 0xffff, RemoteLID: 0xffff, // as Linux has it on Ethernet, and tshark expects it
+			LocalGID: c.Client.Addr, RemoteGID: c.Server.Addr, PacketRate: 3, HopLimit: 64, LocalACKTimeout: 19,
 		},
 	}
 	m.PrivateData = buf.Bytes()

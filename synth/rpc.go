@@ -61,7 +61,8 @@ type Call struct {
 	Program, Version, Procedure uint32 // NFS version 3 when 0
 	Cred, Verf                  oncrpc.Auth
 	Args                        XDR
-	RPC                         *XDR // the RPC message, in place of these
+	RPC                         *XDR   // the RPC message, in place of these
+	Tail                        []byte // what the Send carries behind it all
 }
 
 // Offer is the Call with one more Write chunk.
@@ -107,7 +108,7 @@ func (c Call) Message() XDR {
 // Bytes is what the Send carries.
 func (c Call) Bytes() []byte {
 	h := rpcrdma.Header{XID: c.XID, Credits: usual(c.Credits, credits), Proc: c.Proc, Reads: c.Reads}
-	return message(h, usual(c.Vers, 1), [2]uint32{0, c.InvHandle}, c.Writes, c.ReplyChunk, c.Message())
+	return message(h, usual(c.Vers, 1), [2]uint32{0, c.InvHandle}, c.Writes, c.ReplyChunk, c.Message(), c.Tail)
 }
 
 // Reply is a Reply. Of what is zero, the usual is filled in when it is sent; any
@@ -132,7 +133,8 @@ type Reply struct {
 	Deny    []uint32 // the words behind MSG_DENIED, in place of all from here on
 	Verf    oncrpc.Auth
 	Results XDR
-	RPC     *XDR // the RPC message, in place of these
+	RPC     *XDR   // the RPC message, in place of these
+	Tail    []byte // what the Send carries behind it all
 }
 
 // ErrChunk is an RDMA_ERROR that refuses chunks, ErrVers one that refuses a
@@ -213,13 +215,13 @@ func (r Reply) Message() XDR {
 // Bytes is what the Send carries.
 func (r Reply) Bytes() []byte {
 	h := rpcrdma.Header{XID: r.XID, Credits: usual(r.Credits, credits), Proc: r.Proc, Reads: r.Reads, Err: r.Err, VersLow: r.Low, VersHigh: r.High}
-	return message(h, usual(r.Vers, 1), [2]uint32{1, r.InvHandle}, r.Writes, r.ReplyChunk, r.Message())
+	return message(h, usual(r.Vers, 1), [2]uint32{1, r.InvHandle}, r.Writes, r.ReplyChunk, r.Message(), r.Tail)
 }
 
 // message is a header, laid out as version 1 says whatever version it names, and
 // the RPC message behind it when it is one that carries any. Version 2, as the
 // remote invalidation draft has it, puts two words behind the first four (s.5.3).
-func message(h rpcrdma.Header, vers uint32, draft [2]uint32, writes [][]rpcrdma.Segment, reply []rpcrdma.Segment, rpc XDR) []byte {
+func message(h rpcrdma.Header, vers uint32, draft [2]uint32, writes [][]rpcrdma.Segment, reply []rpcrdma.Segment, rpc XDR, tail []byte) []byte {
 	h.Vers = rpcrdma.Version
 	for _, chunk := range writes {
 		h.Writes = append(h.Writes, chunk...)
@@ -234,7 +236,7 @@ func message(h rpcrdma.Header, vers uint32, draft [2]uint32, writes [][]rpcrdma.
 	if h.Proc == rpcrdma.Msg || h.Proc == rpcrdma.MsgP {
 		b = append(b, rpc.Inline()...)
 	}
-	return b
+	return append(b, tail...)
 }
 
 // auth appends a credential or verifier.

@@ -216,7 +216,7 @@ func (f *Frame) Corrupt(bits ...int) {
 		}
 		f.Data[bit/8] ^= 0x80 >> (bit % 8)
 	}
-	if f.From != nil && f.From.Conn.iwarp {
+	if f.From != nil && f.From.Conn.iwarp && len(f.Data) == f.Length {
 		fixChecksum(f.Data[len(f.From.link):])
 	}
 }
