@@ -84,7 +84,8 @@ func (w *Wire) WritePcapng(to io.Writer, o Pcapng) error {
 		b = le.AppendUint32(b[:0], number)
 		b = le.AppendUint32(le.AppendUint32(b, uint32(ticks>>32)), uint32(ticks))
 		b = le.AppendUint32(le.AppendUint32(b, uint32(len(f.Data))), uint32(f.Length))
-		block(6, padded(append(b, f.Data...)))
+		b = append(b, f.Data...)
+		block(6, append(b, pad(len(f.Data))...))
 	}
 	return out.Flush()
 }

@@ -81,6 +81,21 @@ func Readdir3Reply(names ...string) Reply {
 	return Reply{Results: x.Word(0, 1)}
 }
 
+// Readdirplus3 lists a directory, with attributes and handles, into so many
+// bytes.
+func Readdirplus3(maxCount uint32) Call {
+	return v3(17).with(XDR{}.Hyper(0, 0).Word(maxCount, maxCount))
+}
+
+// Readdirplus3Reply is a list of names, without attributes and handles.
+func Readdirplus3Reply(names ...string) Reply {
+	x := XDR{}.Word(0, 0).Hyper(1)
+	for i, name := range names {
+		x = x.Word(1).Hyper(uint64(i+1)).String(name).Hyper(uint64(i+1)).Word(0, 0)
+	}
+	return Reply{Results: x.Word(0, 1)}
+}
+
 // v2 is a Call of NFSv2 with a file handle first.
 func v2(procedure uint32) Call {
 	return Call{Version: 2, Procedure: procedure, Args: XDR{}.Fixed([]byte(nfsHandle + nfsHandle))}

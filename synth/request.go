@@ -43,8 +43,9 @@ type Read struct {
 	Sink    uint32 // iWARP: where the responses go
 	Request *Frame
 
-	size    int
-	message uint32
+	size      int
+	message   uint32
+	transport rocev2.Transport
 }
 
 // Read reads the peer's memory: request and responses. Data is what is found
@@ -60,7 +61,7 @@ func (s *Side) Read(handle uint32, offset uint64, data []byte, options ...Option
 func (s *Side) ReadRequest(handle uint32, offset uint64, length uint32, options ...Option) *Read {
 	w := s.Conn.wire
 	h := s.Conn.how(options)
-	r := &Read{By: s, Handle: handle, Offset: offset, Length: length, size: h.size}
+	r := &Read{By: s, Handle: handle, Offset: offset, Length: length, size: h.size, transport: h.transport}
 	if s.Conn.iwarp {
 		s.ddpRead(r)
 	} else {

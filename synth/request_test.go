@@ -129,6 +129,14 @@ func TestRoCE(t *testing.T) {
 			< RC RDMA READ Request PSN 3 R_Key a1 VA 6400 length 976, 0 bytes
 			> RC RDMA READ Response Only PSN 3 ACK MSN 2, 976 bytes
 			< CNP PSN 0, 16 bytes`},
+		"Atomic": {func(c *synth.Conn) {
+			c.Client.FetchAdd(0xa1, 0x5000, 1, 7, synth.Over(rocev2.XRC))
+			c.Client.Read(0xa1, 0x5000, data(8), synth.Over(rocev2.XRC))
+		}, `
+			> XRC FetchAdd PSN 100, 0 bytes
+			< XRC ATOMIC Acknowledge PSN 100 ACK MSN 1, 0 bytes
+			> XRC RDMA READ Request PSN 101 R_Key a1 VA 5000 length 8, 0 bytes
+			< XRC RDMA READ Response Only PSN 101 ACK MSN 2, 8 bytes`},
 		"Packet": {func(c *synth.Conn) {
 			c.Client.Packet(rocev2.Packet{BTH: rocev2.BTH{Opcode: rocev2.OpAtomicWrite, PSN: 3}, RETH: rocev2.RETH{RKey: 1, DMALength: 8}}, data(8))
 		}, `

@@ -150,10 +150,29 @@ func (s *Side) roceRespond(r *Read, data []byte, from, to int) {
 	p := &s.Conn.wire.packet
 	n := packetsFor(len(data), r.size)
 	for i := max(from, 0); i < min(to, n); i++ {
-		p.BTH = rocev2.BTH{Opcode: rocev2.Opcode(responseOpcodes.at(i, n)), PSN: (r.PSN + uint32(i)) & rocev2.PSNMask}
+		p.BTH = rocev2.BTH{Opcode: rocev2.Opcode(uint8(r.transport) | responseOpcodes.at(i, n)), PSN: (r.PSN + uint32(i)) & rocev2.PSNMask}
 		p.AETH = s.aeth(ack, r.message)
 		s.packet(data[i*r.size : min(len(data), (i+1)*r.size)])
 	}
+}
+
+// FetchAdd adds to eight bytes of the peer's memory: the request, and the
+// response with what was there before.
+func (s *Side) FetchAdd(handle uint32, offset, add, before uint64, options ...Option) []*Frame {
+	s.Conn.only(false, "atomics")
+	w := s.Conn.wire
+	mark := len(w.Frames)
+	h := s.Conn.how(options)
+	p := &w.packet
+	psn := s.number(&h, 1)
+	p.BTH = rocev2.BTH{Opcode: rocev2.Opcode(uint8(h.transport) | rocev2.OpFetchAdd), PSN: psn, AckReq: true}
+	p.AtomicETH = rocev2.AtomicETH{VirtualAddress: offset, RKey: handle, SwapAdd: add}
+	s.packet(nil)
+	p.BTH = rocev2.BTH{Opcode: rocev2.Opcode(uint8(h.transport) | rocev2.OpAtomicAcknowledge), PSN: psn}
+	p.AETH = s.aeth(ack, s.Messages)
+	p.AtomicAckETH.Original = before
+	s.Peer.packet(nil)
+	return w.since(mark)
 }
 
 // The syndromes, and the credit count of one that states no limit.

@@ -35,7 +35,9 @@ func Mem(handle, length uint32) rpcrdma.Segment {
 }
 
 // Chunk is a Write or Reply chunk.
-func Chunk(segments ...rpcrdma.Segment) []rpcrdma.Segment { return segments }
+func Chunk(segments ...rpcrdma.Segment) []rpcrdma.Segment {
+	return append([]rpcrdma.Segment{}, segments...) // there is one, though it may be empty
+}
 
 // ReadChunk is a Read chunk: segments of one Position.
 func ReadChunk(position uint32, segments ...rpcrdma.Segment) (list []rpcrdma.ReadSegment) {
@@ -73,7 +75,7 @@ func (c Call) Offer(segments ...rpcrdma.Segment) Call {
 
 // OfferReply is the Call with a Reply chunk.
 func (c Call) OfferReply(segments ...rpcrdma.Segment) Call {
-	c.ReplyChunk = append([]rpcrdma.Segment{}, segments...)
+	c.ReplyChunk = Chunk(segments...)
 	return c
 }
 
@@ -188,7 +190,7 @@ func (r Reply) To(c Call) Reply {
 // filled is a chunk with the lengths that so many bytes leave: each segment full
 // before the next. What does not fit is in the last.
 func filled(chunk []rpcrdma.Segment, size int) []rpcrdma.Segment {
-	chunk = append([]rpcrdma.Segment{}, chunk...)
+	chunk = Chunk(chunk...)
 	for i := range chunk {
 		n := size
 		if i < len(chunk)-1 {

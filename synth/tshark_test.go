@@ -23,6 +23,7 @@ func inline(c *synth.Conn) {
 	c.RPC(synth.Write3(0, data(777)), synth.Write3Reply(777))
 	c.RPC(synth.Symlink3("name", "target"), synth.Symlink3Reply())
 	c.RPC(synth.Readdir3(4096), synth.Readdir3Reply("one", "two"))
+	c.RPC(synth.Readdirplus3(4096), synth.Readdirplus3Reply("one", "two"))
 	c.RPC(synth.Readlink2(), synth.Readlink2Reply("target"))
 	c.RPC(synth.Read2(0, 777), synth.Read2Reply(data(777)))
 	c.RPC(synth.Write2(0, data(777)), synth.Write2Reply())
@@ -102,7 +103,7 @@ func TestTshark(t *testing.T) {
 					answered++
 				}
 			}
-			if answered != 27 {
+			if answered != 28 {
 				t.Errorf("%d Calls have a Reply", answered)
 			}
 		})

@@ -55,7 +55,7 @@ func (x XDR) Bool(v bool) XDR {
 }
 
 // Fixed appends bytes whose count is known to both sides, and pad.
-func (x XDR) Fixed(b []byte) XDR { return x.bytes(padded(slices.Clone(b))...) }
+func (x XDR) Fixed(b []byte) XDR { return x.bytes(b...).bytes([]byte(pad(len(b)))...) }
 
 // Opaque appends a count, bytes and pad.
 func (x XDR) Opaque(b []byte) XDR { return x.Word(uint32(len(b))).Fixed(b) }
@@ -110,11 +110,11 @@ func (x XDR) join(reduce bool) []byte {
 	for _, item := range x.Items {
 		b = append(b, x.Bytes[from:item.At]...)
 		from = item.At
-		switch {
-		case !reduce || !item.Reduced:
-			b = padded(append(b, item.Data...))
-		case item.KeepPad:
-			b = append(b, make([]byte, roundUp(len(item.Data))-len(item.Data))...)
+		if !reduce || !item.Reduced {
+			b = append(b, item.Data...)
+		}
+		if !reduce || !item.Reduced || item.KeepPad {
+			b = append(b, pad(len(item.Data))...)
 		}
 	}
 	return append(b, x.Bytes[from:]...)
@@ -131,7 +131,5 @@ func (x XDR) reduce(n int) XDR {
 
 func roundUp(n int) int { return (n + 3) &^ 3 }
 
-// padded appends zeros up to a multiple of four; what b begins with is one.
-func padded(b []byte) []byte {
-	return append(b, "\x00\x00\x00"[:roundUp(len(b))-len(b)]...)
-}
+// pad is the zeros behind so many bytes.
+func pad(n int) string { return "\x00\x00\x00"[:-n&3] }
