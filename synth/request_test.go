@@ -167,6 +167,9 @@ func TestIWARP(t *testing.T) {
 	c.Client.Send(data(4))
 	c.Client.Uncork(1 << 16)
 	c.Disconnect(c.Client)
+	c.Server.Send(nil)
+	c.Client.NotReady()
+	c.Server.RST()
 	equalLines(t, wireLines(t, c, w.Frames), `
 		> TCP 0+1024 ack 1 [Send STag 0 offset 0 queue 0 MSN 1 last false, 1000 bytes]
 		> TCP 1024+28 ack 1 [Send STag 0 offset 1000 queue 0 MSN 1 last true, 1 bytes]
@@ -181,7 +184,10 @@ func TestIWARP(t *testing.T) {
 		> TCP 2176+56 ack 1125 [Send STag 0 offset 0 queue 0 MSN 3 last true, 4 bytes] [Send STag 0 offset 0 queue 0 MSN 4 last true, 4 bytes]
 		> TCP 2232+0 ack 1125
 		< TCP 1124+0 ack 2234
-		> TCP 2233+0 ack 1126`)
+		> TCP 2233+0 ack 1126
+		< TCP 1125+24 ack 2234 [Send STag 0 offset 0 queue 0 MSN 2 last true, 0 bytes]
+		> TCP 2233+48 ack 1150 [Terminate STag 0 offset 0 queue 2 MSN 1 last true, 24 bytes]
+		< TCP 1149+0 ack 2282`)
 }
 
 // TestTerminate: what is blamed is what the peer did last, and the bits of the
@@ -252,6 +258,102 @@ func TestNetwork(t *testing.T) {
 	if d := w.Last().Data; d[0] != 0x02^0x80 || d[1] != 0x40 || d[19]&1 == 0 {
 		t.Errorf("corrupted: %x", d)
 	}
+}
+
+// TestChecksums: those of IP, UDP and TCP are right, of segments of any length
+// and, of TCP, of corrupted ones.
+func TestChecksums(t *testing.T) {
+	sum := func(sum uint32, b []byte) uint32 {
+		for i, v := range b {
+			sum += uint32(v) << (8 * (1 - i%2))
+		}
+		for sum > 0xffff {
+			sum = sum>>16 + sum&0xffff
+		}
+		return sum
+	}
+	for name, kind := range kinds {
+		w := synth.New()
+		c := kind.open(w, kind.options)
+		healthy(c)
+		if strings.HasPrefix(name, "iWARP") {
+			c.Client.Cork()
+			c.Client.Call(synth.Null())
+			for i, f := range c.Client.Uncork(9) {
+				if i%2 == 0 {
+					f.Corrupt(-1 - i)
+				}
+			}
+		}
+		for i, f := range w.Frames {
+			first := gopacket.Decoder(layers.LayerTypeEthernet)
+			if f.LinkType == synth.LinkRaw {
+				first = layers.LayerTypeIPv4
+			}
+			packet := gopacket.NewPacket(f.Data, first, gopacket.NoCopy)
+			ip := packet.NetworkLayer()
+			pseudo := ip.LayerContents()[8:]
+			protocol := ip.LayerContents()[6]
+			if v4, ok := ip.(*layers.IPv4); ok {
+				if sum(0, v4.Contents) != 0xffff {
+					t.Errorf("%s: frame %d: the sum of the IP header is 0x%x", name, i, sum(0, v4.Contents))
+				}
+				if v4.Protocol == layers.IPProtocolUDP {
+					continue // RoCEv2 over IPv4 has no checksum
+				}
+				pseudo, protocol = v4.Contents[12:], v4.Contents[9]
+			}
+			if got := sum(sum(uint32(protocol)+uint32(len(ip.LayerPayload())), pseudo), ip.LayerPayload()); got != 0xffff {
+				t.Errorf("%s: frame %d: the sum is 0x%x", name, i, got)
+			}
+		}
+	}
+}
+
+// TestConnectionManager: who sends what, with whose communication ID.
+func TestConnectionManager(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{Client: synth.End{CommID: 7, PrivateData: synth.NoPrivateData()}, Server: synth.End{CommID: 8}})
+	c.Connect()
+	c.Server.MRA()
+	c.Client.MRA()
+	c.Server.REJ(28)
+	c.Client.REJ(4, func(m *rocev2.REJ) { m.InfoLength = 3 })
+	c.Disconnect(c.Server)
+	var got []string
+	for _, f := range w.Frames {
+		packet := gopacket.NewPacket(f.Data, layers.LayerTypeEthernet, gopacket.NoCopy)
+		line := map[*synth.Side]string{c.Client: "> ", c.Server: "< "}[f.From]
+		switch m := packet.Layers()[6].(type) {
+		case *rocev2.REQ:
+			line += fmt.Sprintf("REQ %d PSN %x service %x", m.LocalCommID, m.StartingPSN, m.ServiceID)
+		case *rocev2.REP:
+			line += fmt.Sprintf("REP %d %d PSN %x private data %x", m.LocalCommID, m.RemoteCommID, m.StartingPSN, m.PrivateData[:8])
+		case *rocev2.RTU:
+			line += fmt.Sprintf("RTU %d %d", m.LocalCommID, m.RemoteCommID)
+		case *rocev2.MRA:
+			line += fmt.Sprintf("MRA %d %d of message %d", m.LocalCommID, m.RemoteCommID, m.Message)
+		case *rocev2.REJ:
+			line += fmt.Sprintf("REJ %d %d of message %d: %v, %d", m.LocalCommID, m.RemoteCommID, m.Message, m.Reason, m.InfoLength)
+		case *rocev2.DREQ:
+			line += fmt.Sprintf("DREQ %d %d QPN %x", m.LocalCommID, m.RemoteCommID, m.RemoteQPN)
+		case *rocev2.DREP:
+			line += fmt.Sprintf("DREP %d %d", m.LocalCommID, m.RemoteCommID)
+		default:
+			t.Fatalf("%v", packet)
+		}
+		got = append(got, line)
+	}
+	equalLines(t, got, `
+		> REQ 7 PSN 2000 service 1064e51
+		< REP 8 7 PSN 1000 private data f6ab0e1801010303
+		> RTU 7 8
+		< MRA 8 7 of message 0
+		> MRA 7 8 of message 1
+		< REJ 0 7 of message 0: consumer reject, 0
+		> REJ 7 8 of message 1: timeout, 3
+		< DREQ 8 7 QPN 100
+		> DREP 7 8`)
 }
 
 // TestSink: a flood that is not kept.
