@@ -16,6 +16,9 @@ func OpenLive(context.Context, string, LiveOptions) (*Live, error) {
 	return nil, errors.New("capturing on an interface needs Linux; pipe a capture in: tcpdump -w - | rdmadump live -")
 }
 
+// ReadBatch is never called.
+func (*Live) ReadBatch(*Batch) error { return io.EOF }
+
 // Next is never called.
 func (*Live) Next(*Frame) error { return io.EOF }
 

@@ -94,8 +94,11 @@ func (r *pcapngReader) next(f *Frame) error {
 		switch kind {
 		case blockInterface, blockStats, blockEnhanced, blockSimple, blockPacket:
 		default:
+			if !r.s.atHand(int64(size)) {
+				return errLater
+			}
 			if err := r.s.skip(int64(size)); err != nil {
-				return cutShort(fmt.Sprintf("block of type %d", kind), int(size), 0, err)
+				return cutShort(blockName(kind), int(size), 0, err)
 			}
 			continue
 		}
@@ -103,8 +106,11 @@ func (r *pcapngReader) next(f *Frame) error {
 			return fmt.Errorf("block of type %d claims %d bytes, the limit is %d", kind, size, maxBlock)
 		}
 		block, err := r.s.peek(int(size))
-		if err != nil {
-			return cutShort(fmt.Sprintf("block of type %d", kind), int(size), len(block), err)
+		switch {
+		case err == errLater:
+			return err
+		case err != nil:
+			return cutShort(blockName(kind), int(size), len(block), err)
 		}
 		if again := r.order.Uint32(block[size-4:]); again != size {
 			return fmt.Errorf("block of type %d says %d bytes at its start and %d at its end", kind, size, again)
@@ -120,6 +126,8 @@ func (r *pcapngReader) next(f *Frame) error {
 	}
 }
 
+func blockName(kind uint32) string { return fmt.Sprintf("block of type %d", kind) }
+
 // section starts a new section: the interfaces of the last are forgotten.
 func (r *pcapngReader) section() error {
 	h, err := r.s.peek(12)
@@ -133,6 +141,9 @@ func (r *pcapngReader) section() error {
 	size := order.Uint32(h[4:])
 	if size < 28 || size%4 != 0 {
 		return fmt.Errorf("section header claims %d bytes", size)
+	}
+	if !r.s.atHand(int64(size)) {
+		return errLater
 	}
 	r.order, r.interfaces = order, r.interfaces[:0]
 	if err := r.s.skip(int64(size)); err != nil {
@@ -204,7 +215,7 @@ func (r *pcapngReader) block(f *Frame, kind uint32, body []byte) (bool, error) {
 	} else {
 		r.last = i.time(ticks)
 	}
-	f.Time, f.LinkType, f.Data, f.Length = r.last, i.link, data, max(int(length), len(data))
+	f.Time, f.LinkType, f.Data, f.Length = r.last, i.link, data[:len(data):len(data)], max(int(length), len(data))
 	return true, nil
 }
 
