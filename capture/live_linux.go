@@ -112,31 +112,38 @@ func (l *Live) set(index int, promiscuous bool) error {
 	return unix.Bind(l.fd, &unix.SockaddrLinklayer{Protocol: all<<8 | all>>8, Ifindex: index})
 }
 
+// What the filter looks for and the system has no name for.
+const (
+	liveRoCEv1 = 0x8915 // EtherType
+	liveRoCEv2 = 4791   // UDP ports
+	liveVXLAN  = 4789
+)
+
 // liveFilter takes RoCEv1, TCP, RoCEv2 and what may carry it: tagged frames,
 // VXLAN, GRE, IPv6 with extension headers, IP fragments.
 var liveFilter = []bpf.Instruction{
 	bpf.LoadAbsolute{Off: 12, Size: 2},
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0x8915, SkipTrue: 21},
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: etherVLAN, SkipTrue: 20},
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: etherQinQ, SkipTrue: 19},
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: etherIPv6, SkipTrue: 10},
-	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: etherIPv4, SkipTrue: 16},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: liveRoCEv1, SkipTrue: 21},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_8021Q, SkipTrue: 20},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_8021AD, SkipTrue: 19},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_IPV6, SkipTrue: 10},
+	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.ETH_P_IP, SkipTrue: 16},
 	bpf.LoadAbsolute{Off: 23, Size: 1}, // IPv4: protocol
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: protoTCP, SkipTrue: 15},
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: protoGRE, SkipTrue: 14},
-	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: protoUDP, SkipTrue: 12},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_TCP, SkipTrue: 15},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_GRE, SkipTrue: 14},
+	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.IPPROTO_UDP, SkipTrue: 12},
 	bpf.LoadAbsolute{Off: 20, Size: 2}, // flags and fragment offset
 	bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: 0x1fff, SkipTrue: 11},
 	bpf.LoadMemShift{Off: 14},
 	bpf.LoadIndirect{Off: 16, Size: 2}, // UDP destination port
 	bpf.Jump{Skip: 5},
 	bpf.LoadAbsolute{Off: 20, Size: 1}, // IPv6: next header; 15 instructions before
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: protoTCP, SkipTrue: 6},
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: protoICMPv6, SkipTrue: 4},
-	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: protoUDP, SkipTrue: 4}, // extension headers
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_TCP, SkipTrue: 6},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_ICMPV6, SkipTrue: 4},
+	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.IPPROTO_UDP, SkipTrue: 4}, // extension headers
 	bpf.LoadAbsolute{Off: 56, Size: 2},
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: 4791, SkipTrue: 2},
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: portVXLAN, SkipTrue: 1},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: liveRoCEv2, SkipTrue: 2},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: liveVXLAN, SkipTrue: 1},
 	bpf.RetConstant{Val: 0},
 	bpf.RetConstant{Val: liveFrame},
 }
@@ -228,7 +235,7 @@ func (l *Live) ancillary(oob []byte, f *Frame) (tag uint32, tagged bool) {
 		case h.Level == unix.SOL_PACKET && h.Type == unix.PACKET_AUXDATA && len(data) >= int(unsafe.Sizeof(unix.TpacketAuxdata{})):
 			aux := (*unix.TpacketAuxdata)(unsafe.Pointer(&data[0]))
 			if aux.Status&unix.TP_STATUS_VLAN_VALID != 0 {
-				tpid := uint32(etherVLAN)
+				tpid := uint32(unix.ETH_P_8021Q)
 				if aux.Status&unix.TP_STATUS_VLAN_TPID_VALID != 0 {
 					tpid = uint32(aux.Vlan_tpid)
 				}

@@ -1,9 +1,11 @@
 package capture_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"io"
+	"runtime"
 	"testing"
 	"time"
 
@@ -109,3 +111,56 @@ func TestPipeWithoutIdle(t *testing.T) {
 		t.Error("a silent pipe was opened")
 	}
 }
+
+// TestCloseEndsReading: the goroutine that reads ahead ends with its file, and
+// takes the decompressor along, whether it is idle, waits for room, or is just
+// reading.
+func TestCloseEndsReading(t *testing.T) {
+	raw := pcapOf(500, 4200)
+	inputs := [][]byte{raw, gzipped(raw), zstandard(raw), raw[:24]}
+	before := runtime.NumGoroutine()
+	for range 20 {
+		for _, data := range inputs {
+			f, err := capture.NewFile("x", bytes.NewReader(data))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var b capture.Batch
+			f.ReadBatch(&b)
+			f.Close()
+		}
+	}
+	for range 100 {
+		if runtime.NumGoroutine() <= before {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+}
+
+// TestReadAheadPanics: a panic where nobody could recover from it comes out
+// where frames are read, with the place where it was.
+func TestReadAheadPanics(t *testing.T) {
+	f, err := capture.NewFile("x", io.MultiReader(bytes.NewReader(pcapOf(3, 100)), explosive{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var b capture.Batch
+	if err := f.ReadBatch(&b); err != nil || len(b.Frames) != 3 {
+		t.Fatalf("%d frames, error %v", len(b.Frames), err)
+	}
+	defer func() {
+		p, ok := recover().(*capture.Panic)
+		if !ok || p.Value != "boom" || !bytes.Contains(p.Stack, []byte("explosive")) {
+			t.Errorf("recovered %v", p)
+		}
+	}()
+	f.ReadBatch(&b)
+	t.Error("no panic")
+}
+
+type explosive struct{}
+
+func (explosive) Read([]byte) (int, error) { panic("boom") }
