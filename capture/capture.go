@@ -26,7 +26,7 @@ const MaxFrame = 262144
 // Frame is one captured frame.
 type Frame struct {
 	Number   int64    // counts from 1 over all files
-	Time     int64    // nanoseconds since 1970 UTC
+	Time     int64    // nanoseconds since 1970 UTC, of the years 1678 to 2262
 	LinkType LinkType // of the interface that captured it
 	Length   int      // bytes on the wire; Data may hold fewer
 	Data     []byte   // valid until its batch is released

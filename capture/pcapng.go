@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"math/bits"
 )
 
 // The block types of pcapng that matter (draft-ietf-opsawg-pcapng, section 4).
@@ -41,13 +40,10 @@ type pcapngReader struct {
 }
 
 type ngInterface struct {
-	link   LinkType
-	snap   uint32
-	base10 uint64 // nanoseconds a tick, when ticks are no finer than that
-	divide uint64 // ticks a nanosecond, when they are finer
-	shift  uint   // ticks are 2^-shift seconds, when not 0
-	offset int64  // seconds
-	drops  uint64
+	link  LinkType
+	snap  uint32
+	clock clock
+	drops uint64
 }
 
 func newPcapngReader(s *stream) (*pcapngReader, error) {
@@ -213,7 +209,10 @@ func (r *pcapngReader) block(f *Frame, kind uint32, body []byte) (bool, error) {
 		}
 		data = data[:min(int64(captured), int64(len(data)))]
 	} else {
-		r.last = i.time(ticks)
+		r.last = i.clock.nanoseconds(ticks)
+	}
+	if len(data) > MaxFrame {
+		return false, fmt.Errorf("packet block claims %d captured bytes, the limit is %d", len(data), MaxFrame)
 	}
 	f.Time, f.LinkType, f.Data, f.Length = r.last, i.link, data[:len(data):len(data)], max(int(length), len(data))
 	return true, nil
@@ -221,51 +220,16 @@ func (r *pcapngReader) block(f *Frame, kind uint32, body []byte) (bool, error) {
 
 // describe reads an interface description block.
 func (r *pcapngReader) describe(body []byte) ngInterface {
-	i := ngInterface{link: LinkType(r.order.Uint16(body)), snap: r.order.Uint32(body[4:]), base10: 1000}
+	i := ngInterface{link: LinkType(r.order.Uint16(body)), snap: r.order.Uint32(body[4:]), clock: clock{digits: 6}}
 	r.eachOption(body[8:], func(code uint16, value []byte) {
 		switch {
 		case code == optIfTSResol && len(value) >= 1:
-			i.base10, i.divide, i.shift = 0, 0, 0
-			switch n := uint(value[0] & 0x7f); {
-			case value[0]&0x80 != 0:
-				i.shift = min(n, 63)
-				if n == 0 {
-					i.base10 = 1e9
-				}
-			case n <= 9:
-				i.base10 = power10(9 - n)
-			default:
-				i.divide = power10(min(n-9, 19))
-			}
+			i.clock.binary, i.clock.digits = value[0]&0x80 != 0, value[0]&0x7f
 		case code == optIfTSOffset && len(value) >= 8:
-			i.offset = int64(r.order.Uint64(value))
+			i.clock.offset = int64(r.order.Uint64(value))
 		}
 	})
 	return i
-}
-
-func power10(n uint) uint64 {
-	v := uint64(1)
-	for range n {
-		v *= 10
-	}
-	return v
-}
-
-// time converts ticks to nanoseconds since 1970.
-func (i *ngInterface) time(ticks uint64) int64 {
-	ns := ticks
-	switch {
-	case i.base10 != 0:
-		ns = ticks * i.base10
-	case i.divide != 0:
-		ns = ticks / i.divide
-	default:
-		seconds, part := ticks>>i.shift, ticks&(1<<i.shift-1)
-		hi, lo := bits.Mul64(part, 1e9)
-		ns = seconds*1e9 + (lo>>i.shift | hi<<(64-i.shift))
-	}
-	return int64(ns) + i.offset*1e9
 }
 
 // eachOption walks a list of options, as far as it is sound.
