@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"strings"
 	"time"
 	"unsafe"
 
@@ -260,31 +259,3 @@ func (l *Live) Progress() (read, total int64) { return 0, 0 }
 
 // Close ends the capture.
 func (l *Live) Close() error { return unix.Close(l.fd) }
-
-// DropPrivileges gives up root, or the capability to capture, once the socket is
-// open: it becomes the user who called sudo, or nobody. It does nothing for a
-// user without either.
-func DropPrivileges() error {
-	if os.Geteuid() == 0 {
-		uid, gid := 65534, 65534
-		if id, err := fmt.Sscan(os.Getenv("SUDO_UID")+" "+os.Getenv("SUDO_GID"), &uid, &gid); err != nil || id != 2 {
-			uid, gid = 65534, 65534
-		}
-		if err := unix.Setgroups(nil); err != nil && !errors.Is(err, unix.EPERM) { // a user namespace may forbid it
-			return fmt.Errorf("dropping privileges: %w", err)
-		}
-		if err := unix.Setresgid(gid, gid, gid); err != nil {
-			return fmt.Errorf("dropping privileges: %w", err)
-		}
-		if err := unix.Setresuid(uid, uid, uid); err != nil {
-			return fmt.Errorf("dropping privileges: %w", err)
-		}
-		return nil
-	}
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var none [2]unix.CapUserData
-	if err := unix.Capset(&header, &none[0]); err != nil && !strings.Contains(err.Error(), "not permitted") {
-		return fmt.Errorf("dropping capabilities: %w", err)
-	}
-	return nil
-}

@@ -30,6 +30,3 @@ func (*Live) Progress() (read, total int64) { return 0, 0 }
 
 // Close does nothing.
 func (*Live) Close() error { return nil }
-
-// DropPrivileges does nothing.
-func DropPrivileges() error { return nil }

@@ -22,8 +22,12 @@ const (
 
 func main() { os.Exit(Main()) }
 
+// ownProcess says that the process runs this command and nothing else.
+var ownProcess bool
+
 // Main runs the command with the process's own arguments and files.
 func Main() int {
+	ownProcess = true
 	// A closed pipe is an error of the write, and a quiet end.
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
