@@ -57,7 +57,9 @@ that, use one of the pipes. Ctrl-C ends it with the summary.
 
 Of an interface or a pipe, no packet is read before root, groups and capabilities
 are given up: it goes on as the user who called sudo, or as nobody. To capture
-without root, once: setcap cap_net_raw+ep rdmadump.`,
+without root, once: setcap cap_net_raw+ep rdmadump.
+
+` + exitHelp,
 		Example: `  rdmadump live -i eth0 -w kept.pcapng -a duration:60
   rdmadump live -i eth0 --view check
   rdmadump live --follow /var/tmp/ring.pcap -o json`,
@@ -174,8 +176,12 @@ func (l *liveOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer source.Close()
+	var number int64 // of the packet that is being dissected
+	box := boxOf(ctx)
+	box.packet, box.flush = func() int64 { return number }, s.w.Flush
 	flushed := time.Now()
 	readErr := l.read(ctx, d, source, s, func(f *capture.Frame) (bool, error) {
+		number = f.Number
 		at.captured, at.read = dissect.Time(f.Time), time.Now()
 		if at.read.Sub(flushed) > flushEvery {
 			s.flush()

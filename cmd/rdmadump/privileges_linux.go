@@ -55,8 +55,15 @@ func giveUpPrivileges() error {
 	if err != nil {
 		return fmt.Errorf("giving up privileges: %w", err)
 	}
-	if err := errors.Join(dropCapabilities(), forbidNewPrivileges(), want.check("/proc/self/task")); err != nil {
+	dropped := dropCapabilities()
+	err = errors.Join(forbidNewPrivileges(), want.check("/proc/self/task"))
+	switch {
+	case err != nil && errors.Is(dropped, syscall.ENOTSUP):
+		return fmt.Errorf("giving up privileges: %w; a program linked with cgo cannot take capabilities from all its threads: build rdmadump with CGO_ENABLED=0", err)
+	case err != nil:
 		return fmt.Errorf("giving up privileges: %w", err)
+	case dropped != nil && !errors.Is(dropped, syscall.ENOTSUP): // with cgo, that there are none left is proven
+		return fmt.Errorf("giving up privileges: %w", dropped)
 	}
 	return nil
 }
@@ -139,13 +146,13 @@ func dropBounding() (bool, error) {
 	return true, nil
 }
 
-// dropCapabilities takes all capabilities from all threads. A program linked with
-// cgo cannot, and leaves it to the check to find out whether there are any.
+// dropCapabilities takes all capabilities from all threads. It is ENOTSUP in a
+// program linked with cgo, which cannot.
 func dropCapabilities() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData
 	_, _, errno := syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&none[0])), 0)
-	if errno != 0 && errno != syscall.ENOTSUP {
+	if errno != 0 {
 		return fmt.Errorf("dropping capabilities: %w", errno)
 	}
 	return nil
@@ -226,7 +233,7 @@ func (want identity) compare(status map[string]string) error {
 			continue
 		}
 		if set, err := strconv.ParseUint(got, 16, 64); err != nil || set != 0 {
-			return fmt.Errorf("%s %q (of a build with cgo it cannot be taken away: build rdmadump with CGO_ENABLED=0)", name, got)
+			return fmt.Errorf("%s %q", name, got)
 		}
 	}
 	if got, told := status["NoNewPrivs"]; told && got != "1" { // untold before Linux 4.10
