@@ -195,6 +195,8 @@ func TestBad(t *testing.T) {
 		{"pcapng, no such interface", bytes.Join([][]byte{section(le), iface(le, 1, 0), enhanced(le, 3, 1, "x", 1)}, nil), "", 0, "x: broken at byte 48, after 0 packets: packet block names interface 3, the section has 1"},
 		{"pcapng, length that lies", append(bytes.Clone(ng), 6, 0, 0, 0, 13, 0, 0, 0), "", 2, "x: broken at byte 128, after 2 packets: block of type 6 claims 13 bytes"},
 		{"pcapng, lengths that differ", append(bytes.Clone(ng[:len(ng)-4]), 0, 0, 0, 0), "", 1, "x: broken at byte 88, after 1 packets: block of type 6 says 40 bytes at its start and 0 at its end"},
+		{"pcapng, frame too long", bytes.Join([][]byte{section(le), iface(le, 1, 0), enhanced(le, 0, 1, strings.Repeat("x", capture.MaxFrame+4), 1)}, nil), "", 0, "x: broken at byte 48, after 0 packets: packet block claims 262148 captured bytes, the limit is 262144"},
+		{"pcapng, simple frame too long", bytes.Join([][]byte{section(le), iface(le, 1, 0), block(le, 3, append(le.AppendUint32(nil, 1<<20), make([]byte, capture.MaxFrame+4)...))}, nil), "", 0, "x: broken at byte 48, after 0 packets: packet block claims 262148 captured bytes, the limit is 262144"},
 		{"pcapng, bad byte order", append(bytes.Clone(ng[:8]), 1, 2, 3, 4), "x: pcapng section header has byte-order magic 01020304: not a capture file", 0, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -264,25 +266,33 @@ func TestDrops(t *testing.T) {
 	}
 }
 
-// FuzzFile: any bytes end in frames that are in bounds, or in an error.
-func FuzzFile(f *testing.F) {
-	le := binary.LittleEndian
-	f.Add(pcap(le, 0xa1b2c3d4, 1, sample...))
-	f.Add(pcap(binary.BigEndian, 0xa1b23c4d, 1, sample...))
-	f.Add(bytes.Join([][]byte{section(le), iface(le, 1, 0, option(le, 9, []byte{0x83})), enhanced(le, 0, 1, "first", 5), block(le, 5, make([]byte, 24))}, nil))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		file, err := capture.NewFile("fuzz", bytes.NewReader(data))
+// FuzzLink: what the link layers find lies in the frame.
+func FuzzLink(f *testing.F) {
+	paths, _ := filepath.Glob("../testdata/captures/*callback41*.zst")
+	for _, path := range paths {
+		file, err := capture.Open(path)
 		if err != nil {
-			return
+			f.Fatal(err)
 		}
-		defer file.Close()
 		var frame capture.Frame
-		var l link.Decoder
-		for file.Next(&frame) == nil {
-			if len(frame.Data) > capture.MaxFrame || frame.Length < len(frame.Data) {
-				t.Fatalf("frame of %d bytes, %d on the wire", len(frame.Data), frame.Length)
+		for range 40 {
+			if file.Next(&frame) == nil {
+				f.Add(uint16(frame.LinkType), bytes.Clone(frame.Data))
 			}
-			l.Decode(&frame)
+		}
+		file.Close()
+	}
+	f.Fuzz(func(t *testing.T, kind uint16, data []byte) {
+		var l link.Decoder
+		frame := capture.Frame{LinkType: capture.LinkType(kind), Data: data, Length: len(data)}
+		l.Decode(&frame)
+		for _, h := range l.Headers() {
+			if h.Offset < 0 || h.Offset+h.Length > len(data) {
+				t.Errorf("header %v is outside of %d bytes", h, len(data))
+			}
+		}
+		if l.Offset+len(l.Transport) > len(data) || l.Length < len(l.Transport) {
+			t.Errorf("transport at %d, %d of %d bytes, in a frame of %d", l.Offset, len(l.Transport), l.Length, len(data))
 		}
 	})
 }

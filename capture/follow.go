@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,19 +14,20 @@ import (
 const followPoll = 20 * time.Millisecond
 
 // Follow reads a capture that is still being written, and goes on with the next
-// when it is replaced or begun anew (rotation), until ctx ends. Idle is called
-// while nothing arrives.
+// when it is replaced or begun anew (rotation), until ctx ends.
 type Follow struct {
 	ctx    context.Context
 	path   string
 	idle   func()
 	file   *File
 	reader *growing
-	frames int64
+	frames int64 // of the files before this one
+	single single
 }
 
 // OpenFollow starts with the file of that path; one that is not there yet is
-// waited for.
+// waited for. Idle, unless nil, is called while nothing arrives, by the goroutine
+// that reads frames.
 func OpenFollow(ctx context.Context, path string, idle func()) (*Follow, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, fmt.Errorf("%s: is a directory: %w", path, ErrFormat)
@@ -33,8 +35,9 @@ func OpenFollow(ctx context.Context, path string, idle func()) (*Follow, error) 
 	return &Follow{ctx: ctx, path: path, idle: idle}, nil
 }
 
-// Next waits for a frame. See [Source].
-func (f *Follow) Next(frame *Frame) error {
+// ReadBatch waits for frames. See [Source].
+func (f *Follow) ReadBatch(b *Batch) error {
+	b.Release()
 	for {
 		if f.ctx.Err() != nil {
 			return io.EOF
@@ -45,13 +48,11 @@ func (f *Follow) Next(frame *Frame) error {
 			}
 			continue
 		}
-		err := f.file.Next(frame)
+		err := f.file.ReadBatch(b)
 		if err == nil {
-			f.frames++
-			frame.Number = f.frames
 			return nil
 		}
-		rotated := f.reader.rotated
+		rotated := f.reader.rotated.Load()
 		f.close()
 		if f.ctx.Err() != nil {
 			return io.EOF
@@ -62,20 +63,24 @@ func (f *Follow) Next(frame *Frame) error {
 	}
 }
 
+// Next waits for a frame. See [Source].
+func (f *Follow) Next(frame *Frame) error { return f.single.next(f, frame) }
+
 // open waits for the file.
 func (f *Follow) open() error {
 	for {
 		file, err := os.Open(f.path)
 		if err == nil {
 			f.reader = &growing{ctx: f.ctx, path: f.path, file: file}
-			f.file, err = newFile(f.path, f.reader, f.ctx, f.idle)
+			f.file, err = newFile(f.ctx, f.path, f.reader, f.idle)
 			switch {
 			case err == nil:
+				f.file.before = f.frames
 				return nil
 			case f.ctx.Err() != nil:
 				file.Close()
 				return io.EOF
-			case !f.reader.rotated:
+			case !f.reader.rotated.Load():
 				file.Close()
 				return err
 			}
@@ -87,12 +92,15 @@ func (f *Follow) open() error {
 		case <-f.ctx.Done():
 			return io.EOF
 		case <-time.After(followPoll):
-			f.idle()
+			if f.idle != nil {
+				f.idle()
+			}
 		}
 	}
 }
 
 func (f *Follow) close() {
+	f.frames += f.file.frames
 	f.file.Close()
 	f.reader.file.Close()
 	f.file = nil
@@ -119,7 +127,7 @@ type growing struct {
 	path    string
 	file    *os.File
 	read    int64
-	rotated bool
+	rotated atomic.Bool
 }
 
 func (g *growing) Read(p []byte) (int, error) {
@@ -137,7 +145,7 @@ func (g *growing) Read(p []byte) (int, error) {
 				g.read += int64(n)
 				return n, nil
 			}
-			g.rotated = true
+			g.rotated.Store(true)
 			return 0, io.EOF
 		}
 		time.Sleep(followPoll)

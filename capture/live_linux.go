@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"strings"
 	"time"
 	"unsafe"
 
@@ -24,18 +23,25 @@ import (
 type Live struct {
 	fd      int
 	name    string
-	buf     []byte
-	oob     []byte
+	pool    pool
+	block   *block // that is being filled
+	message unix.Msghdr
+	data    unix.Iovec
+	oob     [256]byte
 	frames  int64
 	dropped uint64
+	failed  error
 	ctx     context.Context
 	idle    func()
+	single  single
 }
 
 const (
-	liveFrame   = MaxFrame
+	liveFrame   = MaxFrame - vlanTagLen
 	liveBuffer  = 64 << 20 // asked of the kernel, which may give less
 	liveTimeout = 25 * time.Millisecond
+	liveBlock   = 1 << 20 // of frames, at most
+	liveRoom    = vlanTagLen + liveFrame
 	vlanTagLen  = 4
 )
 
@@ -52,7 +58,9 @@ func OpenLive(ctx context.Context, name string, o LiveOptions) (*Live, error) {
 	case err != nil:
 		return nil, fmt.Errorf("capturing on %s: %w", name, err)
 	}
-	l := &Live{fd: fd, name: name, ctx: ctx, idle: o.Idle, buf: make([]byte, vlanTagLen+liveFrame), oob: make([]byte, 256)}
+	l := &Live{fd: fd, name: name, ctx: ctx, idle: o.Idle, pool: pool{size: liveBlock}}
+	l.message.Iov, l.message.Control = &l.data, &l.oob[0]
+	l.message.SetIovlen(1)
 	if err := l.set(i.Index, o.Promiscuous); err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("capturing on %s: %w", name, err)
@@ -103,11 +111,18 @@ func (l *Live) set(index int, promiscuous bool) error {
 	return unix.Bind(l.fd, &unix.SockaddrLinklayer{Protocol: all<<8 | all>>8, Ifindex: index})
 }
 
+// What the filter looks for and the system has no name for.
+const (
+	liveRoCEv1 = 0x8915 // EtherType
+	liveRoCEv2 = 4791   // UDP ports
+	liveVXLAN  = 4789
+)
+
 // liveFilter takes RoCEv1, TCP, RoCEv2 and what may carry it: tagged frames,
 // VXLAN, GRE, IPv6 with extension headers, IP fragments.
 var liveFilter = []bpf.Instruction{
 	bpf.LoadAbsolute{Off: 12, Size: 2},
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0x8915, SkipTrue: 21}, // RoCEv1
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: liveRoCEv1, SkipTrue: 21},
 	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_8021Q, SkipTrue: 20},
 	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_8021AD, SkipTrue: 19},
 	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_IPV6, SkipTrue: 10},
@@ -126,42 +141,83 @@ var liveFilter = []bpf.Instruction{
 	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_ICMPV6, SkipTrue: 4},
 	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.IPPROTO_UDP, SkipTrue: 4}, // extension headers
 	bpf.LoadAbsolute{Off: 56, Size: 2},
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: 4791, SkipTrue: 2}, // RoCEv2
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: 4789, SkipTrue: 1}, // VXLAN
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: liveRoCEv2, SkipTrue: 2},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: liveVXLAN, SkipTrue: 1},
 	bpf.RetConstant{Val: 0},
 	bpf.RetConstant{Val: liveFrame},
 }
 
-// Next waits for a frame. See [Source].
-func (l *Live) Next(f *Frame) error {
-	for {
-		if l.ctx.Err() != nil {
+// ReadBatch waits for a frame, and takes those that are there behind it. See
+// [Source].
+func (l *Live) ReadBatch(b *Batch) error {
+	b.begin()
+	if l.block == nil || len(l.block.buf)-l.block.end < liveRoom {
+		if l.block != nil {
+			l.block.release()
+		}
+		l.block = l.pool.get()
+		l.block.end = 0
+	}
+	for l.failed == nil && len(b.Frames) < maxBatch && len(l.block.buf)-l.block.end >= liveRoom {
+		n := len(b.Frames)
+		if n == 0 && l.ctx.Err() != nil {
 			return io.EOF
 		}
-		n, oobn, _, _, err := unix.Recvmsg(l.fd, l.buf[vlanTagLen:], l.oob, unix.MSG_TRUNC)
+		wait := 0
+		if n > 0 {
+			wait = unix.MSG_DONTWAIT
+		}
+		err := l.receive(&b.Frames[:n+1][n], wait)
 		switch {
-		case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
+		case err == nil:
+			b.Frames = b.Frames[:n+1]
+			continue
+		case err != unix.EAGAIN && err != unix.EINTR:
+			if err == unix.ENETDOWN {
+				err = errors.New("the interface went down or away")
+			}
+			l.failed = &BrokenError{Name: l.name, Frames: l.frames, Err: err}
+			continue
+		case n == 0:
 			if l.idle != nil {
 				l.idle()
 			}
 			continue
-		case errors.Is(err, unix.ENETDOWN):
-			return &BrokenError{Name: l.name, Frames: l.frames, Err: errors.New("the interface went down or away")}
-		case err != nil:
-			return &BrokenError{Name: l.name, Frames: l.frames, Err: err}
 		}
-		captured := min(n, liveFrame)
-		data, length := l.buf[vlanTagLen:vlanTagLen+captured], n
-		f.Time = time.Now().UnixNano()
-		if tag, tagged := l.ancillary(l.oob[:oobn], f); tagged && captured >= 12 { // put the tag back
-			copy(l.buf, data[:12])
-			data, length = l.buf[:vlanTagLen+captured], n+vlanTagLen
-			binary.BigEndian.PutUint32(data[12:], tag)
-		}
-		l.frames++
-		f.Number, f.LinkType, f.Data, f.Length = l.frames, LinkEthernet, data, length
-		return nil
+		break
 	}
+	if len(b.Frames) == 0 {
+		return l.failed
+	}
+	b.hold(l.block)
+	return nil
+}
+
+// Next waits for a frame. See [Source].
+func (l *Live) Next(f *Frame) error { return l.single.next(l, f) }
+
+// receive takes one frame. It is unix.Recvmsg without what that allocates.
+func (l *Live) receive(f *Frame, flags int) error {
+	room := l.block.buf[l.block.end:][:liveRoom]
+	l.data.Base = &room[vlanTagLen]
+	l.data.SetLen(liveFrame)
+	l.message.SetControllen(len(l.oob))
+	got, _, errno := unix.Syscall(unix.SYS_RECVMSG, uintptr(l.fd), uintptr(unsafe.Pointer(&l.message)), uintptr(flags|unix.MSG_TRUNC))
+	if errno != 0 {
+		return errno
+	}
+	length := int(got)
+	data := room[vlanTagLen:][:min(length, liveFrame)]
+	l.block.end += vlanTagLen + len(data)
+	f.Time = time.Now().UnixNano()
+	if tag, tagged := l.ancillary(l.oob[:l.message.Controllen], f); tagged && len(data) >= 12 { // put the tag back
+		copy(room, data[:12])
+		data, length = room[:vlanTagLen+len(data)], length+vlanTagLen
+		binary.BigEndian.PutUint32(data[12:], tag)
+	}
+	l.frames++
+	f.Number, f.LinkType, f.Data, f.Length = l.frames, LinkEthernet, data[:len(data):len(data)], length
+	return nil
 }
 
 // ancillary reads the time and the VLAN tag that the kernel tells beside a
@@ -203,31 +259,3 @@ func (l *Live) Progress() (read, total int64) { return 0, 0 }
 
 // Close ends the capture.
 func (l *Live) Close() error { return unix.Close(l.fd) }
-
-// DropPrivileges gives up root, or the capability to capture, once the socket is
-// open: it becomes the user who called sudo, or nobody. It does nothing for a
-// user without either.
-func DropPrivileges() error {
-	if os.Geteuid() == 0 {
-		uid, gid := 65534, 65534
-		if id, err := fmt.Sscan(os.Getenv("SUDO_UID")+" "+os.Getenv("SUDO_GID"), &uid, &gid); err != nil || id != 2 {
-			uid, gid = 65534, 65534
-		}
-		if err := unix.Setgroups(nil); err != nil && !errors.Is(err, unix.EPERM) { // a user namespace may forbid it
-			return fmt.Errorf("dropping privileges: %w", err)
-		}
-		if err := unix.Setresgid(gid, gid, gid); err != nil {
-			return fmt.Errorf("dropping privileges: %w", err)
-		}
-		if err := unix.Setresuid(uid, uid, uid); err != nil {
-			return fmt.Errorf("dropping privileges: %w", err)
-		}
-		return nil
-	}
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var none [2]unix.CapUserData
-	if err := unix.Capset(&header, &none[0]); err != nil && !strings.Contains(err.Error(), "not permitted") {
-		return fmt.Errorf("dropping capabilities: %w", err)
-	}
-	return nil
-}

@@ -16,6 +16,9 @@ func OpenLive(context.Context, string, LiveOptions) (*Live, error) {
 	return nil, errors.New("capturing on an interface needs Linux; pipe a capture in: tcpdump -w - | rdmadump live -")
 }
 
+// ReadBatch is never called.
+func (*Live) ReadBatch(*Batch) error { return io.EOF }
+
 // Next is never called.
 func (*Live) Next(*Frame) error { return io.EOF }
 
@@ -27,6 +30,3 @@ func (*Live) Progress() (read, total int64) { return 0, 0 }
 
 // Close does nothing.
 func (*Live) Close() error { return nil }
-
-// DropPrivileges does nothing.
-func DropPrivileges() error { return nil }

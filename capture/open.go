@@ -1,6 +1,8 @@
 package capture
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -17,19 +19,18 @@ import (
 const maxZstdWindow = 32 << 20
 
 // File reads one capture: pcap or pcapng, plain, gzip or zstd, told apart by
-// content.
+// content. Reading and decompression run ahead in a goroutine of their own.
 type File struct {
-	name    string
-	reader  interface{ next(*Frame) error }
-	stream  *stream
-	frames  int64
-	ctx     context.Context
-	idle    func()
-	streams []*stream // all that read ahead
-	closer  []io.Closer
-	raw     *counter
-	size    int64 // of the file, 0 when unknown
-	failed  error
+	name   string
+	reader interface{ next(*Frame) error }
+	stream *stream
+	before int64 // frames of the files that this one goes on from
+	frames int64
+	closer io.Closer
+	raw    *counter
+	size   int64 // of the file, 0 when unknown
+	failed error
+	single single
 }
 
 // counter counts what was read, for progress.
@@ -68,142 +69,143 @@ func Open(path string) (*File, error) {
 		f.Close()
 		return nil, err
 	}
-	file.closer = append(file.closer, f)
+	file.closer = f
 	if info != nil && info.Mode().IsRegular() {
 		file.size = info.Size()
 	}
 	return file, nil
 }
 
-// NewFile reads a capture from r; name is for messages.
-func NewFile(name string, r io.Reader) (*File, error) { return newFile(name, r, nil, nil) }
-
-// NewPipe reads a capture from r as it is written: idle is called while nothing
-// arrives, and reading ends when ctx does.
-func NewPipe(ctx context.Context, name string, r io.Reader, idle func()) (*File, error) {
-	return newFile(name, r, ctx, idle)
+// NewFile reads a capture from r; name is for messages. R is read by another
+// goroutine, until its end or Close.
+func NewFile(name string, r io.Reader) (*File, error) {
+	return newFile(context.Background(), name, r, nil)
 }
 
-func newFile(name string, r io.Reader, ctx context.Context, idle func()) (*File, error) {
-	f := &File{name: name, raw: &counter{r: r}, ctx: ctx, idle: idle}
-	f.setStream(f.raw)
-	if err := f.detect(); err != nil {
+// NewPipe reads a capture from r as it is written: idle, unless nil, is called
+// while nothing arrives, some forty times a second and by the goroutine that
+// reads frames; reading ends when ctx does.
+func NewPipe(ctx context.Context, name string, r io.Reader, idle func()) (*File, error) {
+	return newFile(ctx, name, r, idle)
+}
+
+func newFile(ctx context.Context, name string, r io.Reader, idle func()) (*File, error) {
+	f := &File{name: name, raw: &counter{r: r}}
+	var packed atomic.Bool
+	f.stream = newStream(ctx, idle, func() (io.ReadCloser, error) { return decompress(f.raw, &packed) })
+	if err := f.detect(&packed); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return f, nil
 }
 
-// detect looks at the first bytes, through compression if need be.
-func (f *File) detect() error {
-	for depth := 0; ; depth++ {
-		magic, err := f.stream.peek(4)
-		if err != nil {
-			switch {
-			case len(magic) == 0 && err == io.EOF:
-				return fmt.Errorf("empty, no capture in it: %w", ErrFormat)
-			case err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF):
-				return fmt.Errorf("only %d bytes, no capture in it: %w", len(magic), ErrFormat)
-			}
-			return err
-		}
-		compressed, err := f.decompress(magic, depth)
-		if err != nil {
-			return err
-		}
-		if compressed {
-			continue
-		}
-		switch {
-		case pcapOrder(magic) != nil:
-			r, err := newPcapReader(f.stream)
-			f.reader = r
-			return err
-		case binary.LittleEndian.Uint32(magic) == blockSection:
-			r, err := newPcapngReader(f.stream)
-			f.reader = r
-			return err
-		}
-		return fmt.Errorf("starts with %x, which is neither pcap, pcapng, gzip nor zstd: %w", magic, ErrFormat)
-	}
-}
-
-// decompress puts a decompressor in front when the magic number asks for one.
-func (f *File) decompress(magic []byte, depth int) (bool, error) {
-	isGzip := magic[0] == 0x1f && magic[1] == 0x8b
-	isZstd := binary.LittleEndian.Uint32(magic) == 0xfd2fb528 || binary.LittleEndian.Uint32(magic)&^15 == 0x184d2a50
-	if !isGzip && !isZstd {
-		return false, nil
-	}
-	if depth > 0 {
-		return false, fmt.Errorf("compressed twice; decompress it once: %w", ErrFormat)
-	}
-	if isGzip {
-		r, err := gzip.NewReader(lender{f.stream})
-		if err != nil {
-			return false, fmt.Errorf("gzip: %w", err)
-		}
-		f.setStream(r)
-		return true, nil
-	}
-	r, err := zstd.NewReader(lender{f.stream}, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxZstdWindow))
+// detect looks at the first bytes, decompressed if need be.
+func (f *File) detect(packed *atomic.Bool) error {
+	magic, err := f.stream.peek(4)
 	if err != nil {
-		return false, fmt.Errorf("zstd: %w", err)
-	}
-	f.setStream(r)
-	return true, nil
-}
-
-// setStream reads from r from now on.
-func (f *File) setStream(r io.Reader) {
-	f.stream = newStream(r)
-	f.stream.ctx, f.stream.idle = f.ctx, f.idle
-	f.streams = append(f.streams, f.stream)
-}
-
-// lender reads a stream as an io.Reader, after its peeked bytes.
-type lender struct{ s *stream }
-
-func (l lender) Read(p []byte) (int, error) {
-	if l.s.at == l.s.have {
-		if _, err := l.s.peek(1); err != nil {
-			return 0, err
+		switch {
+		case len(magic) == 0 && err == io.EOF:
+			return fmt.Errorf("empty, no capture in it: %w", ErrFormat)
+		case err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF):
+			return fmt.Errorf("only %d bytes, no capture in it: %w", len(magic), ErrFormat)
 		}
+		return err
 	}
-	n := copy(p, l.s.buf[l.s.at:l.s.have])
-	l.s.discard(n)
-	return n, nil
+	switch {
+	case pcapOrder(magic) != nil:
+		r, err := newPcapReader(f.stream)
+		f.reader = r
+		return err
+	case binary.LittleEndian.Uint32(magic) == blockSection:
+		r, err := newPcapngReader(f.stream)
+		f.reader = r
+		return err
+	case packed.Load() && (isGzip(magic) || isZstd(magic)):
+		return fmt.Errorf("compressed twice; decompress it once: %w", ErrFormat)
+	}
+	return fmt.Errorf("starts with %x, which is neither pcap, pcapng, gzip nor zstd: %w", magic, ErrFormat)
 }
 
-// ReadByte lets decompressors read without a buffer of their own.
-func (l lender) ReadByte() (byte, error) {
-	var one [1]byte
-	_, err := l.Read(one[:])
-	return one[0], err
+func isGzip(magic []byte) bool { return magic[0] == 0x1f && magic[1] == 0x8b }
+
+// isZstd knows a frame, and a skippable frame before one.
+func isZstd(magic []byte) bool {
+	m := binary.LittleEndian.Uint32(magic)
+	return m == 0xfd2fb528 || m&^15 == 0x184d2a50
+}
+
+// packedRead is what decompressors read at once.
+const packedRead = 64 << 10
+
+// decompress puts a decompressor in front when the first bytes ask for one.
+func decompress(r io.Reader, packed *atomic.Bool) (io.ReadCloser, error) {
+	var magic [4]byte
+	n, err := io.ReadFull(r, magic[:])
+	switch {
+	case err == io.ErrUnexpectedEOF || err == io.EOF:
+		return io.NopCloser(bytes.NewReader(magic[:n])), nil
+	case err != nil:
+		return nil, err
+	}
+	r = io.MultiReader(bytes.NewReader(magic[:]), r)
+	switch {
+	case isGzip(magic[:]):
+		packed.Store(true)
+		z, err := gzip.NewReader(bufio.NewReaderSize(r, packedRead))
+		if err != nil {
+			return nil, fmt.Errorf("gzip: %w", err)
+		}
+		return z, nil
+	case isZstd(magic[:]):
+		packed.Store(true)
+		z, err := zstd.NewReader(bufio.NewReaderSize(r, packedRead),
+			zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxZstdWindow))
+		if err != nil {
+			return nil, fmt.Errorf("zstd: %w", err)
+		}
+		return z.IOReadCloser(), nil
+	}
+	return io.NopCloser(r), nil
+}
+
+// ReadBatch reads the frames that are at hand, without a copy. See [Source].
+func (f *File) ReadBatch(b *Batch) error {
+	b.begin()
+	for f.failed == nil && len(b.Frames) < maxBatch {
+		n := len(b.Frames)
+		f.stream.hold = n > 0
+		frame := &b.Frames[:n+1][n]
+		if err := f.reader.next(frame); err != nil {
+			if err == errLater {
+				break
+			}
+			f.fail(err)
+			break
+		}
+		f.frames++
+		frame.Number = f.before + f.frames
+		b.Frames = b.Frames[:n+1]
+	}
+	if len(b.Frames) == 0 {
+		return f.failed
+	}
+	b.hold(f.stream.block)
+	return nil
+}
+
+// fail notes why there are no more frames.
+func (f *File) fail(err error) {
+	if f.stream.ctx.Err() != nil { // told to stop, in the middle of a record or not
+		err = io.EOF
+	}
+	if f.failed = err; err != io.EOF {
+		f.failed = &BrokenError{Name: f.name, Offset: f.stream.offset, Frames: f.frames, Err: err}
+	}
 }
 
 // Next reads the next frame. See [Source].
-func (f *File) Next(frame *Frame) error {
-	if f.failed != nil {
-		return f.failed
-	}
-	at := f.stream.offset
-	if err := f.reader.next(frame); err != nil {
-		if f.ctx != nil && f.ctx.Err() != nil { // told to stop, in the middle of a record or not
-			err = io.EOF
-		}
-		if f.failed = err; err != io.EOF {
-			if f.stream.offset > at {
-				at = f.stream.offset
-			}
-			f.failed = &BrokenError{Name: f.name, Offset: at, Frames: f.frames, Err: err}
-		}
-		return f.failed
-	}
-	f.frames++
-	frame.Number = f.frames
-	return nil
-}
+func (f *File) Next(frame *Frame) error { return f.single.next(f, frame) }
 
 // Name is the path, or "standard input".
 func (f *File) Name() string { return f.name }
@@ -221,15 +223,11 @@ func (f *File) Dropped() uint64 {
 	return 0
 }
 
-// Close closes what Open opened.
+// Close ends reading, and closes what Open opened. Batches stay valid.
 func (f *File) Close() error {
-	var err error
-	for _, s := range f.streams {
-		s.close()
+	f.stream.close()
+	if f.closer != nil {
+		return f.closer.Close()
 	}
-	f.streams = nil
-	for _, c := range f.closer {
-		err = errors.Join(err, c.Close())
-	}
-	return err
+	return nil
 }

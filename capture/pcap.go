@@ -78,7 +78,7 @@ func (r *pcapReader) next(f *Frame) error {
 	if h, err = r.s.peek(total); err != nil {
 		return cutShort("record", total, len(h), err)
 	}
-	f.Data = h[r.record:]
+	f.Data = h[r.record:total:total]
 	f.Length = max(f.Length, len(f.Data))
 	r.s.discard(total)
 	return nil

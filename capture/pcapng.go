@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"math/bits"
 )
 
 // The block types of pcapng that matter (draft-ietf-opsawg-pcapng, section 4).
@@ -41,13 +40,10 @@ type pcapngReader struct {
 }
 
 type ngInterface struct {
-	link   LinkType
-	snap   uint32
-	base10 uint64 // nanoseconds a tick, when ticks are no finer than that
-	divide uint64 // ticks a nanosecond, when they are finer
-	shift  uint   // ticks are 2^-shift seconds, when not 0
-	offset int64  // seconds
-	drops  uint64
+	link  LinkType
+	snap  uint32
+	clock clock
+	drops uint64
 }
 
 func newPcapngReader(s *stream) (*pcapngReader, error) {
@@ -94,8 +90,11 @@ func (r *pcapngReader) next(f *Frame) error {
 		switch kind {
 		case blockInterface, blockStats, blockEnhanced, blockSimple, blockPacket:
 		default:
+			if !r.s.atHand(int64(size)) {
+				return errLater
+			}
 			if err := r.s.skip(int64(size)); err != nil {
-				return cutShort(fmt.Sprintf("block of type %d", kind), int(size), 0, err)
+				return cutShort(blockName(kind), int(size), 0, err)
 			}
 			continue
 		}
@@ -103,8 +102,11 @@ func (r *pcapngReader) next(f *Frame) error {
 			return fmt.Errorf("block of type %d claims %d bytes, the limit is %d", kind, size, maxBlock)
 		}
 		block, err := r.s.peek(int(size))
-		if err != nil {
-			return cutShort(fmt.Sprintf("block of type %d", kind), int(size), len(block), err)
+		switch {
+		case err == errLater:
+			return err
+		case err != nil:
+			return cutShort(blockName(kind), int(size), len(block), err)
 		}
 		if again := r.order.Uint32(block[size-4:]); again != size {
 			return fmt.Errorf("block of type %d says %d bytes at its start and %d at its end", kind, size, again)
@@ -120,6 +122,8 @@ func (r *pcapngReader) next(f *Frame) error {
 	}
 }
 
+func blockName(kind uint32) string { return fmt.Sprintf("block of type %d", kind) }
+
 // section starts a new section: the interfaces of the last are forgotten.
 func (r *pcapngReader) section() error {
 	h, err := r.s.peek(12)
@@ -133,6 +137,9 @@ func (r *pcapngReader) section() error {
 	size := order.Uint32(h[4:])
 	if size < 28 || size%4 != 0 {
 		return fmt.Errorf("section header claims %d bytes", size)
+	}
+	if !r.s.atHand(int64(size)) {
+		return errLater
 	}
 	r.order, r.interfaces = order, r.interfaces[:0]
 	if err := r.s.skip(int64(size)); err != nil {
@@ -202,59 +209,27 @@ func (r *pcapngReader) block(f *Frame, kind uint32, body []byte) (bool, error) {
 		}
 		data = data[:min(int64(captured), int64(len(data)))]
 	} else {
-		r.last = i.time(ticks)
+		r.last = i.clock.nanoseconds(ticks)
 	}
-	f.Time, f.LinkType, f.Data, f.Length = r.last, i.link, data, max(int(length), len(data))
+	if len(data) > MaxFrame {
+		return false, fmt.Errorf("packet block claims %d captured bytes, the limit is %d", len(data), MaxFrame)
+	}
+	f.Time, f.LinkType, f.Data, f.Length = r.last, i.link, data[:len(data):len(data)], max(int(length), len(data))
 	return true, nil
 }
 
 // describe reads an interface description block.
 func (r *pcapngReader) describe(body []byte) ngInterface {
-	i := ngInterface{link: LinkType(r.order.Uint16(body)), snap: r.order.Uint32(body[4:]), base10: 1000}
+	i := ngInterface{link: LinkType(r.order.Uint16(body)), snap: r.order.Uint32(body[4:]), clock: clock{digits: 6}}
 	r.eachOption(body[8:], func(code uint16, value []byte) {
 		switch {
 		case code == optIfTSResol && len(value) >= 1:
-			i.base10, i.divide, i.shift = 0, 0, 0
-			switch n := uint(value[0] & 0x7f); {
-			case value[0]&0x80 != 0:
-				i.shift = min(n, 63)
-				if n == 0 {
-					i.base10 = 1e9
-				}
-			case n <= 9:
-				i.base10 = power10(9 - n)
-			default:
-				i.divide = power10(min(n-9, 19))
-			}
+			i.clock.binary, i.clock.digits = value[0]&0x80 != 0, value[0]&0x7f
 		case code == optIfTSOffset && len(value) >= 8:
-			i.offset = int64(r.order.Uint64(value))
+			i.clock.offset = int64(r.order.Uint64(value))
 		}
 	})
 	return i
-}
-
-func power10(n uint) uint64 {
-	v := uint64(1)
-	for range n {
-		v *= 10
-	}
-	return v
-}
-
-// time converts ticks to nanoseconds since 1970.
-func (i *ngInterface) time(ticks uint64) int64 {
-	ns := ticks
-	switch {
-	case i.base10 != 0:
-		ns = ticks * i.base10
-	case i.divide != 0:
-		ns = ticks / i.divide
-	default:
-		seconds, part := ticks>>i.shift, ticks&(1<<i.shift-1)
-		hi, lo := bits.Mul64(part, 1e9)
-		ns = seconds*1e9 + (lo>>i.shift | hi<<(64-i.shift))
-	}
-	return int64(ns) + i.offset*1e9
 }
 
 // eachOption walks a list of options, as far as it is sound.

@@ -54,7 +54,13 @@ func newLive(o *options) *cobra.Command {
   tcpdump -i mlx5_0 -w - | rdmadump live -
 
 The traffic of a hardware RDMA device does not pass its network interface: for
-that, use one of the pipes. Ctrl-C ends it with the summary.`,
+that, use one of the pipes. Ctrl-C ends it with the summary.
+
+Of an interface or a pipe, no packet is read before root, groups and capabilities
+are given up: it goes on as the user who called sudo, or as nobody. To capture
+without root, once: setcap cap_net_raw+ep rdmadump.
+
+` + exitHelp,
 		Example: `  rdmadump live -i eth0 -w kept.pcapng -a duration:60
   rdmadump live -i eth0 --view check
   rdmadump live --follow /var/tmp/ring.pcap -o json`,
@@ -171,8 +177,12 @@ func (l *liveOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer source.Close()
+	var number int64 // of the packet that is being dissected
+	box := boxOf(ctx)
+	box.packet, box.flush = func() int64 { return number }, s.w.Flush
 	flushed := time.Now()
 	readErr := l.read(ctx, d, source, s, func(f *capture.Frame) (bool, error) {
+		number = f.Number
 		at.captured, at.read = record.Time(f.Time), time.Now()
 		if at.read.Sub(flushed) > flushEvery {
 			s.flush()
@@ -223,7 +233,7 @@ What works, through libpcap's RDMA sniffer or ibdump:
 		if err != nil {
 			return nil, err
 		}
-		if err := capture.DropPrivileges(); err != nil {
+		if err := unprivileged(); err != nil {
 			live.Close()
 			return nil, err
 		}
@@ -231,7 +241,19 @@ What works, through libpcap's RDMA sniffer or ibdump:
 	case args[0] != "-":
 		return nil, fmt.Errorf("live %s: live reads a pipe with -, a growing file with --follow %s, and a finished one without live", args[0], args[0])
 	}
+	if err := unprivileged(); err != nil && os.Geteuid() == 0 {
+		return nil, err
+	}
 	return capture.NewPipe(ctx, "standard input", os.Stdin, idle)
+}
+
+// unprivileged gives up the privileges of rdmadump's own process; a test keeps
+// those of its.
+func unprivileged() error {
+	if !ownProcess {
+		return nil
+	}
+	return giveUpPrivileges()
 }
 
 // keeper writes packets to a pcapng file.

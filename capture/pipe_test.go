@@ -1,0 +1,166 @@
+package capture_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"io"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/rdmadump/rdmadump/capture"
+)
+
+// compressors are what a pipe may come through, each flushing what it was given.
+var compressors = []struct {
+	name string
+	open func(w io.Writer) flusher
+}{
+	{"plain", func(w io.Writer) flusher { return plainWriter{w} }},
+	{"gzip", func(w io.Writer) flusher { return gzip.NewWriter(w) }},
+	{"zstd", func(w io.Writer) flusher { z, _ := zstd.NewWriter(w); return z }},
+}
+
+type flusher interface {
+	io.WriteCloser
+	Flush() error
+}
+
+type plainWriter struct{ io.Writer }
+
+func (plainWriter) Flush() error { return nil }
+func (plainWriter) Close() error { return nil }
+
+// TestPipe: what has arrived on a pipe is handed out at once, compressed or not,
+// and idle is called by the goroutine that reads frames and by no other: it
+// counts without a lock, which the race detector watches.
+func TestPipe(t *testing.T) {
+	for _, c := range compressors {
+		t.Run(c.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+			defer cancel()
+			in, out := io.Pipe()
+			step := make(chan bool)
+			raw := pcap(binary.LittleEndian, 0xa1b2c3d4, 1, sample...)
+			go func() {
+				w := c.open(out)
+				for _, part := range [][]byte{raw[:10], raw[10:45], raw[45:50], raw[50:]} {
+					<-step
+					w.Write(part)
+					w.Flush()
+				}
+				<-step
+				w.Close()
+				out.Close()
+			}()
+			idle := 0
+			next := func() {
+				select {
+				case step <- true:
+				default:
+				}
+			}
+			time.AfterFunc(50*time.Millisecond, next) // opening waits for the first bytes
+			f, err := capture.NewPipe(ctx, c.name, in, func() {
+				if idle++; idle%3 == 0 {
+					next()
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			if lines, err := list(f); len(lines) != len(sample) || err != nil || idle < 6 {
+				t.Errorf("%d frames, error %v, %d times idle", len(lines), err, idle)
+			}
+		})
+	}
+}
+
+// TestPipeWithoutIdle: idle may be nil, and the end of the context ends reading
+// that waits, in the middle of a record or before any.
+func TestPipeWithoutIdle(t *testing.T) {
+	for _, c := range compressors {
+		t.Run(c.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+			defer cancel()
+			in, out := io.Pipe()
+			go func() {
+				w := c.open(out)
+				w.Write(pcap(binary.LittleEndian, 0xa1b2c3d4, 1, sample...)[:50])
+				w.Flush()
+			}()
+			f, err := capture.NewPipe(ctx, c.name, in, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			if lines, err := list(f); len(lines) != 1 || err != nil {
+				t.Errorf("%d frames, error %v", len(lines), err)
+			}
+		})
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	in, _ := io.Pipe()
+	if _, err := capture.NewPipe(ctx, "silent", in, nil); err == nil {
+		t.Error("a silent pipe was opened")
+	}
+}
+
+// TestCloseEndsReading: the goroutine that reads ahead ends with its file, and
+// takes the decompressor along, whether it is idle, waits for room, or is just
+// reading.
+func TestCloseEndsReading(t *testing.T) {
+	raw := pcapOf(500, 4200)
+	inputs := [][]byte{raw, gzipped(raw), zstandard(raw), raw[:24]}
+	before := runtime.NumGoroutine()
+	for range 20 {
+		for _, data := range inputs {
+			f, err := capture.NewFile("x", bytes.NewReader(data))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var b capture.Batch
+			f.ReadBatch(&b)
+			f.Close()
+		}
+	}
+	for range 100 {
+		if runtime.NumGoroutine() <= before {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+}
+
+// TestReadAheadPanics: a panic where nobody could recover from it comes out
+// where frames are read, with the place where it was.
+func TestReadAheadPanics(t *testing.T) {
+	f, err := capture.NewFile("x", io.MultiReader(bytes.NewReader(pcapOf(3, 100)), explosive{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var b capture.Batch
+	if err := f.ReadBatch(&b); err != nil || len(b.Frames) != 3 {
+		t.Fatalf("%d frames, error %v", len(b.Frames), err)
+	}
+	defer func() {
+		p, ok := recover().(*capture.Panic)
+		if !ok || p.Value != "boom" || !bytes.Contains(p.Stack, []byte("explosive")) {
+			t.Errorf("recovered %v", p)
+		}
+	}()
+	f.ReadBatch(&b)
+	t.Error("no panic")
+}
+
+type explosive struct{}
+
+func (explosive) Read([]byte) (int, error) { panic("boom") }
