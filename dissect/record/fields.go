@@ -29,6 +29,41 @@ type Enum interface {
 	Values() []string
 }
 
+// wordsOf are the values of a type of few, as words.
+func wordsOf[T ~string](values ...T) []string {
+	words := make([]string, len(values))
+	for i, v := range values {
+		words[i] = string(v)
+	}
+	return words
+}
+
+// Values are all severities, the worst first.
+func (Severity) Values() []string { return wordsOf(Severities[:]...) }
+
+// Values are both directions.
+func (Direction) Values() []string { return wordsOf(Forward, Backward) }
+
+// Values are all states.
+func (Status) Values() []string { return wordsOf(Statuses[:]...) }
+
+// Values are all forms.
+func (Form) Values() []string { return wordsOf(Short, Chunked, Long) }
+
+// Values are both roles.
+func (Role) Values() []string { return wordsOf(Requester, Responder) }
+
+// Values are the three lists.
+func (Chunk) Values() []string { return wordsOf(ReadList, WriteList, ReplyList) }
+
+// Values are all events, and what else a NAK or a repeat may be of.
+func (EventKind) Values() []string {
+	return wordsOf(EventCall, EventRead, EventReadDone, EventWriteFirst, EventWriteLast, EventReply, EventInvalidate, EventAck, EventNak, EventRetransmit, EventWrite)
+}
+
+// Values are all results.
+func (Check) Values() []string { return wordsOf(Good, Bad, Unchecked) }
+
 // ValuesOf are those of a type of few values, nil for any other.
 func ValuesOf(t reflect.Type) []string {
 	if e, ok := reflect.Zero(t).Interface().(Enum); ok {
