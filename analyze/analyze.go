@@ -11,10 +11,10 @@ import (
 
 // Quantiles are of a set of durations, in nanoseconds; null without any.
 type Quantiles struct {
-	P50 record.Opt[int64] `json:"p50_ns"`
-	P90 record.Opt[int64] `json:"p90_ns"`
-	P99 record.Opt[int64] `json:"p99_ns"`
-	Max record.Opt[int64] `json:"max_ns"`
+	P50 record.Opt[int64] `json:"p50_ns" doc:"half took no longer"`
+	P90 record.Opt[int64] `json:"p90_ns" doc:"90 of 100 took no longer"`
+	P99 record.Opt[int64] `json:"p99_ns" doc:"99 of 100 took no longer"`
+	Max record.Opt[int64] `json:"max_ns" doc:"the longest"`
 }
 
 // quantiles sorts the durations and takes the nearest ranks.

@@ -10,30 +10,30 @@ import (
 // Credits is the credits of one direction of a connection over time (RFC 8166
 // s.3.3.1, RFC 8167 s.4).
 type Credits struct {
-	Type         string           `json:"type"` // "credits"
-	Connection   int              `json:"connection"`
-	Direction    record.Direction `json:"direction"`
-	PeakInFlight int              `json:"peak_in_flight"`
-	Requested    []uint32         `json:"requested"`        // the values that Calls asked for, each once, in order
-	Grants       []Grant          `json:"grants"`           // each change of what was granted
-	LimitReached int              `json:"limit_reached"`    // how often as many Calls were in flight as credits granted
-	LimitNS      int64            `json:"limit_reached_ns"` // for how long together
-	Points       []CreditPoint    `json:"points"`
-	Dropped      int              `json:"dropped"` // transactions beyond what is remembered
+	Type         string           `json:"type" doc:"credits"`
+	Connection   int              `json:"connection" doc:"number of the connection"`
+	Direction    record.Direction `json:"direction" doc:"who calls: forward is the client, backward the server"`
+	PeakInFlight int              `json:"peak_in_flight" doc:"most Calls without Reply at once"`
+	Requested    []uint32         `json:"requested" doc:"what Calls asked for, each change"`
+	Grants       []Grant          `json:"grants" doc:"each change of what was granted"`
+	LimitReached int              `json:"limit_reached" doc:"how often as many Calls were in flight as credits granted"`
+	LimitNS      int64            `json:"limit_reached_ns" doc:"for how long together"`
+	Points       []CreditPoint    `json:"points" doc:"what holds from a moment on"`
+	Dropped      int              `json:"dropped" doc:"transactions beyond what is remembered"`
 }
 
 // Grant is a change of the granted value.
 type Grant struct {
-	Time    record.Time `json:"time"`
-	Packet  int64       `json:"packet"`
-	Granted uint32      `json:"granted"`
+	Time    record.Time `json:"time" doc:"when"`
+	Packet  int64       `json:"packet" doc:"the Reply that said so"`
+	Granted uint32      `json:"granted" doc:"credits"`
 }
 
 // CreditPoint is what holds from a moment on.
 type CreditPoint struct {
-	Time     record.Time        `json:"time"`
-	InFlight int                `json:"in_flight"`
-	Granted  record.Opt[uint32] `json:"granted"` // null before the first Reply
+	Time     record.Time        `json:"time" doc:"when"`
+	InFlight int                `json:"in_flight" doc:"Calls without Reply"`
+	Granted  record.Opt[uint32] `json:"granted" doc:"credits, null before the first Reply"`
 }
 
 // CreditTimeline collects the transactions of one direction of a connection.

@@ -17,42 +17,36 @@ const (
 // Handles is which handles a connection exposed, for how long, and who
 // invalidated them.
 type Handles struct {
-	Type       string    `json:"type"` // "handles"
-	Connection int       `json:"connection"`
-	Exposures  int       `json:"exposures"` // how often a handle was exposed
-	Distinct   int       `json:"distinct"`  // handles
-	Exposed    Quantiles `json:"exposed"`   // how long
-	// RemoteShare is the share of exposures that the responder ended.
-	RemoteShare record.Opt[float64] `json:"remote_share"`
-	// ChunkReplies are Replies to Calls with chunks, InvalidatingReplies those of
-	// them that carried an invalidation.
-	ChunkReplies        int                 `json:"chunk_replies"`
-	InvalidatingReplies int                 `json:"invalidating_replies"`
-	InvalidatingShare   record.Opt[float64] `json:"invalidating_share"`
-	// LeftOver counts handles that a Reply left because one Send invalidates but
-	// one; LeftAll those of Replies that invalidated none.
-	LeftOver         int        `json:"left_over"`
-	LeftAll          int        `json:"left_all"`
-	Reused           int        `json:"reused"`      // exposures of a handle that was exposed before
-	ReuseAfter       Quantiles  `json:"reuse_after"` // how long after
-	NeverInvalidated int        `json:"never_invalidated"`
-	Bars             []Exposure `json:"bars"`
-	Dropped          int        `json:"dropped"` // exposures beyond what is remembered
+	Type                string              `json:"type" doc:"handles"`
+	Connection          int                 `json:"connection" doc:"number of the connection"`
+	Exposures           int                 `json:"exposures" doc:"how often a handle was exposed"`
+	Distinct            int                 `json:"distinct" doc:"handles"`
+	Exposed             Quantiles           `json:"exposed" doc:"how long"`
+	RemoteShare         record.Opt[float64] `json:"remote_share" doc:"of the exposures that the responder ended"`
+	ChunkReplies        int                 `json:"chunk_replies" doc:"Replies to Calls with chunks"`
+	InvalidatingReplies int                 `json:"invalidating_replies" doc:"those of them that carried an invalidation"`
+	InvalidatingShare   record.Opt[float64] `json:"invalidating_share" doc:"their share"`
+	LeftOver            int                 `json:"left_over" doc:"handles that a Reply left because one Send invalidates but one"`
+	LeftAll             int                 `json:"left_all" doc:"handles of Replies that invalidated none"`
+	Reused              int                 `json:"reused" doc:"exposures of a handle that was exposed before"`
+	ReuseAfter          Quantiles           `json:"reuse_after" doc:"how long after"`
+	NeverInvalidated    int                 `json:"never_invalidated" doc:"exposures without Reply"`
+	Bars                []Exposure          `json:"bars" doc:"the exposures, in order"`
+	Dropped             int                 `json:"dropped" doc:"exposures beyond what is remembered"`
 }
 
 // Exposure is a handle from the Call that exposed it to its end.
 type Exposure struct {
-	Handle      record.Hex32 `json:"handle"`
-	Transaction int64        `json:"transaction"`
-	XID         record.Hex32 `json:"xid"`
-	Chunk       record.Chunk `json:"chunk"`
-	From        record.Time  `json:"from"`
-	To          record.Time  `json:"to"` // the Reply, or the end of the connection
-	EndedBy     string       `json:"ended_by"`
-	MovedBytes  int64        `json:"moved_bytes"`
-	// MovedFrom and MovedTo are when data moved, null when none did.
-	MovedFrom record.Opt[record.Time] `json:"moved_from"`
-	MovedTo   record.Opt[record.Time] `json:"moved_to"`
+	Handle      record.Hex32            `json:"handle" doc:"STag, R_key"`
+	Transaction int64                   `json:"transaction" doc:"id of the transaction that exposed it"`
+	XID         record.Hex32            `json:"xid" doc:"its XID"`
+	Chunk       record.Chunk            `json:"chunk" doc:"the list that the handle stands in"`
+	From        record.Time             `json:"from" doc:"the Call"`
+	To          record.Time             `json:"to" doc:"the Reply, or the end of the connection"`
+	EndedBy     string                  `json:"ended_by" doc:"who ended it" values:"responder,requester,nobody"`
+	MovedBytes  int64                   `json:"moved_bytes" doc:"bytes that were seen to move"`
+	MovedFrom   record.Opt[record.Time] `json:"moved_from" doc:"when data moved first, null when none did"`
+	MovedTo     record.Opt[record.Time] `json:"moved_to" doc:"when data moved last, null when none did"`
 }
 
 // Exposures lists the handles that a transaction exposed, in the order of its

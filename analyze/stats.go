@@ -11,32 +11,29 @@ import (
 
 // Stats sums up the transactions of one program, procedure or operation.
 type Stats struct {
-	Type          string    `json:"type"` // "stats"
-	By            string    `json:"by"`
-	Name          string    `json:"name"`
-	Count         int       `json:"count"`
-	Complete      int       `json:"complete"`
-	Errors        int       `json:"errors"`        // without Reply, refused, or with a status that is none of success
-	Retransmitted int       `json:"retransmitted"` // packets sent again
-	CallBytes     Forms     `json:"call_bytes"`    // of Payload streams
-	ReplyBytes    Forms     `json:"reply_bytes"`
-	Latency       Quantiles `json:"latency"`
-	TotalNS       int64     `json:"total_ns"` // all latencies together
-	Phases        PhaseSums `json:"phases"`
-	// ExplicitRDMA counts RPCs with chunks, InlineAt how many of those would have
-	// needed none at an inline threshold of so many bytes: their Call, and all
-	// that they made room for in the Reply, would have fitted into a Send.
-	ExplicitRDMA int            `json:"explicit_rdma"`
-	InlineAt     map[string]int `json:"inline_at"`
+	Type          string         `json:"type" doc:"stats"`
+	By            string         `json:"by" doc:"what is summed up by" values:"program,procedure,operation"`
+	Name          string         `json:"name" doc:"of the program, procedure or operation"`
+	Count         int            `json:"count" doc:"transactions"`
+	Complete      int            `json:"complete" doc:"that have a Call and a Reply"`
+	Errors        int            `json:"errors" doc:"without Reply, refused, or with a status that is none of success"`
+	Retransmitted int            `json:"retransmitted" doc:"packets sent again"`
+	CallBytes     Forms          `json:"call_bytes" doc:"of the Payload streams of Calls"`
+	ReplyBytes    Forms          `json:"reply_bytes" doc:"of the Payload streams of Replies"`
+	Latency       Quantiles      `json:"latency" doc:"first packet of the Call to last of the Reply"`
+	TotalNS       int64          `json:"total_ns" doc:"all latencies together"`
+	Phases        PhaseSums      `json:"phases" doc:"what they are made of"`
+	ExplicitRDMA  int            `json:"explicit_rdma" doc:"RPCs with chunks"`
+	InlineAt      map[string]int `json:"inline_at" doc:"how many of those would have needed none at an inline threshold of so many bytes: their Call, and all that they made room for in the Reply, would have fitted into a Send"`
 
 	latencies []int64
 }
 
 // Forms is bytes by how they travelled.
 type Forms struct {
-	Short   int64 `json:"short"`
-	Chunked int64 `json:"chunked"`
-	Long    int64 `json:"long"`
+	Short   int64 `json:"short" doc:"bytes in Sends"`
+	Chunked int64 `json:"chunked" doc:"bytes of messages with reduced items"`
+	Long    int64 `json:"long" doc:"bytes of messages in a chunk of their own"`
 }
 
 // Total is all of them.
@@ -58,11 +55,11 @@ func (f *Forms) add(m *record.Message) {
 
 // PhaseSums are the phases of all latencies, in nanoseconds.
 type PhaseSums struct {
-	ToReadNS  int64 `json:"to_read_ns"`
-	ReadNS    int64 `json:"read_ns"`
-	ToWriteNS int64 `json:"to_write_ns"`
-	WriteNS   int64 `json:"write_ns"`
-	ToReplyNS int64 `json:"to_reply_ns"`
+	ToReadNS  int64 `json:"to_read_ns" doc:"Calls to first RDMA Reads"`
+	ReadNS    int64 `json:"read_ns" doc:"RDMA Reads"`
+	ToWriteNS int64 `json:"to_write_ns" doc:"from there to first RDMA Writes"`
+	WriteNS   int64 `json:"write_ns" doc:"RDMA Writes"`
+	ToReplyNS int64 `json:"to_reply_ns" doc:"from there to Replies"`
 }
 
 func (s *PhaseSums) add(p record.Phases) {

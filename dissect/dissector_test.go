@@ -583,7 +583,7 @@ func FuzzDissector(f *testing.F) {
 			Transaction: func(r *record.Transaction) {
 				text.Transaction(r)
 				render.Ladder(io.Discard, theme, 80, r)
-				line, _ = render.AppendJSON(line[:0], r)
+				line = render.AppendJSON(line[:0], r)
 				valid(line)
 			},
 			Connection: func(r *record.Connection) { conns.Connection(r) },

@@ -104,6 +104,41 @@ func TestFilter(t *testing.T) {
 	}
 }
 
+// TestAliases: Wireshark's names and short ones stand for the fields that they
+// always stood for, and each is listed with its field.
+func TestAliases(t *testing.T) {
+	for _, c := range []struct {
+		fields query.Fields
+		want   map[string]string
+	}{
+		{query.Transactions, map[string]string{
+			"rpcordma.xid": "xid", "rpc.xid": "xid", "rpcordma.msg_type": "call.rdma_proc", "rpcordma.version": "call.rdma_vers",
+			"rpcordma.flow_control": "call.credits", "rpcordma.position": "read_chunks.position", "rpc.program": "program",
+			"rpc.programversion": "version", "rpc.procedure": "procedure", "nfs.opcode": "operations", "nfs.nfsstat4": "nfs_status",
+			"frame.number": "call.packet", "frame.time": "call.time", "rpc.time": "latency_ns", "latency": "latency_ns",
+			"infiniband.ieth": "invalidation.handle", "handle": "timeline.handle", "rpcordma.rdma_handle": "timeline.handle",
+		}},
+		{query.Connections, map[string]string{"ip.src": "client.address", "ip.dst": "server.address", "infiniband.cm.req.serviceid": "service_id", "conn": "id"}},
+		{query.Findings, map[string]string{"frame.number": "packet", "rpcordma.xid": "xid", "rpc.xid": "xid"}},
+		{query.Packets, map[string]string{
+			"frame.number": "number", "frame.len": "length", "frame.cap_len": "captured", "frame.time": "time", "ip.src": "ipv4.src", "ip.dst": "ipv4.dst",
+			"ipv6.src": "ipv6.src", "infiniband.invariant.crc": "icrc", "xid": "rpcrdma.xid", "credits": "rpcrdma.credits", "rpc.programversion": "rpc.version",
+			"rpc.msgtyp": "rpc.message_type", "infiniband.bth.psn": "bth.psn", "sll.etype": "sll2.ethertype",
+		}},
+	} {
+		for alias, want := range c.want {
+			if got, err := query.Resolve(alias, c.fields); err != nil || got != want {
+				t.Errorf("%s is %s, want %s: %v", alias, got, want, err)
+			}
+		}
+		for _, f := range c.fields.List() {
+			if f.Type == "" || f.Doc == "" || !c.fields.Has(f.Path) {
+				t.Errorf("%+v lacks a type or a meaning", f)
+			}
+		}
+	}
+}
+
 func TestErrors(t *testing.T) {
 	for _, c := range []struct {
 		source, want string

@@ -3,23 +3,12 @@
 package render
 
 import (
-	"bytes"
-	"encoding/json"
 	"strconv"
 	"unicode/utf8"
 
 	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
-
-// AppendJSON appends a record of any type but Packet as one line of JSON.
-func AppendJSON(b []byte, record any) ([]byte, error) {
-	to := bytes.NewBuffer(b)
-	e := json.NewEncoder(to)
-	e.SetEscapeHTML(false)
-	err := e.Encode(record)
-	return to.Bytes(), err
-}
 
 // AppendPacketJSON appends a packet record as one line of JSON; the headers
 // below the InfiniBand transport only when all is set. It is written out by

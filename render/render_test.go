@@ -60,6 +60,61 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
+// lineOf is a record as a line of JSON; of every other packet with the headers
+// below the transport.
+func lineOf(r any) []byte {
+	if p, ok := r.(*record.Packet); ok {
+		return render.AppendPacketJSON(nil, p, p.Number%2 == 0)
+	}
+	return render.AppendJSON(nil, r)
+}
+
+// eachRecord visits the records of every capture, of all packets but some, and
+// what is summed up of them; and the interfaces of this machine.
+func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
+	names, _ := filepath.Glob(captures + "*.zst")
+	for _, path := range names {
+		name := filepath.Base(path)
+		if strings.HasPrefix(name, "lab-loss") { // like rocev2-loss42, and long
+			continue
+		}
+		table := analyze.NewTable(analyze.ByOperation)
+		var credits analyze.CreditTimeline
+		var handles analyze.HandleTimeline
+		packets := 0
+		s := run(t, name, dissect.Handler{
+			Packet: func(p *record.Packet) {
+				if packets++; packets < 400 || p.Number%16 == 0 {
+					visit(name, "packet", p)
+				}
+			},
+			Transaction: func(r *record.Transaction) {
+				visit(name, "transaction", r)
+				table.Add(r)
+				if r.Connection == 0 {
+					credits.Add(r)
+					handles.Add(r)
+				}
+			},
+			Connection: func(r *record.Connection) { visit(name, "connection", r) },
+			Finding:    func(r *record.Finding) { visit(name, "finding", r) },
+		})
+		visit(name, "credits", credits.Finish(0, record.Forward, 0))
+		visit(name, "handles", handles.Finish(0, 0))
+		for _, row := range table.Rows() {
+			visit(name, "stats", row)
+		}
+		visit(name, "summary", s)
+	}
+	interfaces, err := capture.Interfaces("/sys")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range interfaces {
+		visit("this machine", "interface", &interfaces[i])
+	}
+}
+
 // TestSchemas holds every record of every capture against its schema.
 func TestSchemas(t *testing.T) {
 	compiler := jsonschema.NewCompiler()
@@ -86,100 +141,28 @@ func TestSchemas(t *testing.T) {
 		}
 		schemas[strings.TrimSuffix(e.Name(), ".json")] = schema
 	}
-	names, _ := filepath.Glob(captures + "*.zst")
 	counts := map[string]int{}
-	for _, path := range names {
-		name := filepath.Base(path)
-		if strings.HasPrefix(name, "lab-loss") { // like rocev2-loss42, and long
-			continue
-		}
-		failed := 0
-		check := func(kind string, line []byte) {
-			counts[kind]++
-			doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(line))
-			if err == nil {
-				if got := doc.(map[string]any)["type"]; got != kind {
-					t.Errorf("type %v, want %s", got, kind)
-				}
-				err = schemas[kind].Validate(doc)
-			}
-			if err != nil && failed < 3 {
-				failed++
-				t.Errorf("%s: %s: %v\n%s", name, kind, err, line)
-			}
-		}
-		hold := func(kind string, r any) {
-			line, err := render.AppendJSON(nil, r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			check(kind, line)
-		}
-		table := analyze.NewTable(analyze.ByOperation)
-		var credits analyze.CreditTimeline
-		var handles analyze.HandleTimeline
-		packets := 0
-		s := run(t, name, dissect.Handler{
-			Packet: func(p *record.Packet) {
-				if packets++; packets < 400 || p.Number%16 == 0 {
-					check("packet", render.AppendPacketJSON(nil, p, p.Number%2 == 0))
-				}
-			},
-			Transaction: func(r *record.Transaction) {
-				hold("transaction", r)
-				table.Add(r)
-				if r.Connection == 0 {
-					credits.Add(r)
-					handles.Add(r)
-				}
-			},
-			Connection: func(r *record.Connection) { hold("connection", r) },
-			Finding:    func(r *record.Finding) { hold("finding", r) },
-		})
-		hold("credits", credits.Finish(0, record.Forward, 0))
-		hold("handles", handles.Finish(0, 0))
-		for _, row := range table.Rows() {
-			hold("stats", row)
-		}
-		hold("summary", s)
-	}
-	interfaces, err := capture.Interfaces("/sys")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, i := range interfaces {
-		counts["interface"]++
-		line, err := render.AppendJSON(nil, i)
-		if err != nil {
-			t.Fatal(err)
-		}
+	failed := map[string]int{}
+	eachRecord(t, func(capture, kind string, r any) {
+		line := lineOf(r)
+		counts[kind]++
 		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(line))
 		if err == nil {
-			err = schemas["interface"].Validate(doc)
+			if got := doc.(map[string]any)["type"]; got != kind {
+				t.Errorf("type %v, want %s", got, kind)
+			}
+			err = schemas[kind].Validate(doc)
 		}
-		if err != nil {
-			t.Errorf("%v\n%s", err, line)
+		if err != nil && failed[capture] < 3 {
+			failed[capture]++
+			t.Errorf("%s: %s: %v\n%s", capture, kind, err, line)
 		}
-	}
+	})
 	for kind := range schemas {
 		if counts[kind] == 0 {
 			t.Errorf("no %s was checked", kind)
 		}
 	}
-}
-
-// TestJSONForms: the appended JSON is what encoding/json makes of the record.
-func TestJSONForms(t *testing.T) {
-	run(t, "rocev2-errors.pcap.zst", dissect.Handler{Transaction: func(r *record.Transaction) {
-		want, err := json.Marshal(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := render.AppendJSON(nil, r)
-		if err != nil || strings.TrimSuffix(string(got), "\n") != string(want) {
-			t.Errorf("error %v\n got %swant %s", err, got, want)
-		}
-	}})
 }
 
 // TestTables draws the tables at several widths.
@@ -349,10 +332,7 @@ func TestSameEachTime(t *testing.T) {
 		Limits:       map[string]int64{"transactions": 1, "connections": 2, "chunk data kept": 3},
 	}
 	for range 20 {
-		line, err := render.AppendJSON(nil, summary)
-		if err != nil {
-			t.Fatal(err)
-		}
+		line := render.AppendJSON(nil, summary)
 		for _, want := range []string{
 			`"transactions":{"complete":3,"no_call":2,"no_reply":1,"rdma_error":4}`,
 			`"findings":{"error":2,"note":3,"warning":1}`,

@@ -319,12 +319,8 @@ func newInterfaces(o *options) *cobra.Command {
 				return err
 			}
 			if o.output == "json" {
-				for _, i := range list {
-					b, err := render.AppendJSON(nil, i)
-					if err != nil {
-						return err
-					}
-					if _, err := o.stdout.Write(b); err != nil {
+				for i := range list {
+					if _, err := o.stdout.Write(render.AppendJSON(nil, &list[i])); err != nil {
 						return err
 					}
 				}

@@ -159,9 +159,7 @@ func (s *sink) record(r any) {
 	if p, ok := r.(*record.Packet); ok {
 		s.buffer = render.AppendPacketJSON(s.buffer[:0], p, s.o.tree)
 	} else {
-		var err error
-		s.buffer, err = render.AppendJSON(s.buffer[:0], r)
-		s.fail(err)
+		s.buffer = render.AppendJSON(s.buffer[:0], r)
 	}
 	s.line(s.buffer)
 }
@@ -197,13 +195,10 @@ func (s *sink) line(line []byte) {
 
 // hold keeps a record until the end. With --top only the best are kept.
 func (s *sink) hold(record any, text func(any) error) {
-	h := held{key: s.fields.Get(record, s.sortPath), show: text, kind: reflect.TypeOf(record).Elem()}
+	h := held{key: s.fields.Get(record, s.sortPath), show: text, kind: reflect.TypeOf(record).Elem(), json: render.AppendJSON(nil, record)}
 	if n := len(s.held); s.o.top > 0 && n >= 2*s.o.top { // now and then, let go of those that have no chance
 		s.order()
 	}
-	var err error
-	h.json, err = render.AppendJSON(nil, record)
-	s.fail(err)
 	s.held = append(s.held, h)
 }
 
