@@ -8,36 +8,37 @@ import (
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/synth"
 )
 
 // dissected is what the dissector makes of a wire: a line for each transaction,
 // and the rules that were broken.
-func dissected(w *synth.Wire) (transactions, rules []string, s *dissect.Summary) {
+func dissected(w *synth.Wire) (transactions, rules []string, s *record.Summary) {
 	d := dissect.New(dissect.Handler{
-		Transaction: func(t *dissect.Transaction) {
+		Transaction: func(t *record.Transaction) {
 			line := fmt.Sprintf("%v %s %s", t.XID, t.Direction, t.Status)
-			if t.Program != nil {
+			if t.Program.Known() {
 				line += " " + t.ProgramProcedure()
 			}
 			for _, o := range t.Operations {
 				line += " " + o
 			}
-			if t.NFSStatus != nil {
-				line += " " + *t.NFSStatus
+			if status, known := t.NFSStatus.Get(); known {
+				line += " " + status
 			}
-			if t.Status == dissect.StatusComplete {
+			if t.Status == record.Complete {
 				line += fmt.Sprintf(" %s %d %s %d", t.Call.Form, size(t.Call), t.Reply.Form, size(t.Reply))
 			}
 			for list, segment := range t.Segments() {
 				line += fmt.Sprintf(" %s=%d", list, segment.MovedBytes)
 			}
-			if t.Invalidation != nil {
-				line += fmt.Sprintf(" invalidates %v", t.Invalidation.Handle)
+			if i, known := t.Invalidation.Get(); known {
+				line += fmt.Sprintf(" invalidates %v", i.Handle)
 			}
 			transactions = append(transactions, line)
 		},
-		Finding: func(f *dissect.Finding) { rules = append(rules, f.Rule+": "+f.Message) },
+		Finding: func(f *record.Finding) { rules = append(rules, f.Rule+": "+f.Message) },
 	}, dissect.Options{})
 	for i, f := range w.Frames {
 		d.Frame(&capture.Frame{Number: int64(i + 1), Time: f.Time, LinkType: capture.LinkType(f.LinkType), Length: f.Length, Data: f.Data})
@@ -92,7 +93,7 @@ func TestRebuilt(t *testing.T) {
 			c.Connect()
 			c.RPC(call.Reduce(0xa1, 0xa2).Long(0xa3).Offer(synth.Mem(0xa4, 1024), synth.Mem(0xa5, 4096)).OfferReply(synth.Mem(0xa6, 4096)), reply.Long())
 			var got [2][]byte
-			d := dissect.New(dissect.Handler{Payload: func(_ *dissect.Transaction, call, reply []byte) {
+			d := dissect.New(dissect.Handler{Payload: func(_ *record.Transaction, call, reply []byte) {
 				got = [2][]byte{slices.Clone(call), slices.Clone(reply)}
 			}}, dissect.Options{Rebuild: true})
 			for i, f := range w.Frames {
@@ -205,9 +206,4 @@ func TestBroken(t *testing.T) {
 }
 
 // size is the Payload stream's, -1 when it is unknown.
-func size(m *dissect.Message) int64 {
-	if m.PayloadBytes == nil {
-		return -1
-	}
-	return *m.PayloadBytes
-}
+func size(m *record.Message) int64 { return m.PayloadBytes.Or(-1) }

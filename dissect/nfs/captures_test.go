@@ -14,6 +14,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
+	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
 const captures = "../../testdata/captures/"
@@ -29,7 +30,7 @@ func rpcs(t testing.TB, name string, handle func(call, reply *nfs.Message)) {
 	defer f.Close()
 	var call, reply nfs.Message
 	var header, answer oncrpc.Header
-	d := dissect.New(dissect.Handler{Payload: func(_ *dissect.Transaction, c, r []byte) {
+	d := dissect.New(dissect.Handler{Payload: func(_ *record.Transaction, c, r []byte) {
 		if c == nil || r == nil || header.Decode(c) != nil || answer.Decode(r) != nil || !answer.Succeeded() {
 			t.Errorf("%s: a Call of %d bytes, a Reply of %d", name, len(c), len(r))
 			return

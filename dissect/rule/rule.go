@@ -28,6 +28,7 @@ var (
 	PrivateDataUnusable      = define("private-data-unusable", record.Note, "RFC 8797 s.5.2")
 	InlineThresholdExceeded  = define("inline-threshold-exceeded", record.Error, "RFC 8166 s.3.3.2")
 	InvalidationNegotiated   = define("invalidation-not-negotiated", record.Error, "RFC 8797 s.4.1")
+	InvalidationUnannounced  = &Rule{"invalidation-not-negotiated", record.Warning, "RFC 8797 s.4.1"}
 	InvalidatedForeignHandle = define("invalidated-foreign-handle", record.Error, "RFC 8797 s.4.1")
 
 	CreditLimitExceeded  = define("credit-limit-exceeded", record.Error, "RFC 8166 s.3.3.1")

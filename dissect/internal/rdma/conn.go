@@ -192,14 +192,6 @@ func (h *half) doubtful() bool {
 	return h.started && h.hasAck && psns.delta(h.acked, h.expect) >= 0
 }
 
-// circle is how the direction numbers what it sends.
-func (h *half) circle() circle {
-	if h.stream != nil {
-		return octets
-	}
-	return psns
-}
-
 // finish completes the record.
 func (c *Conn) finish() *record.Connection {
 	r := &c.record

@@ -118,9 +118,8 @@ func (f *follower) checkReply(x *txn, m *message, orphan bool) {
 		c.report(rule.ReplyWithReadList, "the Reply has a Read list of %d segments", len(h.Reads))
 	}
 	handle, invalidates := m.Invalidates.Get()
-	if invalidates && !f.remoteInvalidation().Or(true) && !f.invalidateTold {
-		f.invalidateTold = true // once: who does it does it with every Reply
-		c.report(rule.InvalidationNegotiated, "Send With Invalidate of 0x%08x, though not both sides set the R bit in their private data (Linux servers do this)", handle)
+	if invalidates {
+		f.checkLeave(c, handle)
 	}
 	if orphan {
 		if f.conn.Proves() {
@@ -138,6 +137,21 @@ func (f *follower) checkReply(x *txn, m *message, orphan bool) {
 	if m.err == nil && h.Vers == rpcrdma.Version && (h.Proc == rpcrdma.Msg || h.Proc == rpcrdma.NoMsg) && !x.cut {
 		f.checkChunks(c, h)
 	}
+}
+
+// checkLeave holds a Send With Invalidate against what both sides said that they
+// support. A requester that takes it is in no danger, though the responder did
+// not say that it does it: that is a warning.
+func (f *follower) checkLeave(c checker, handle uint32) {
+	if f.remoteInvalidation().Or(true) || f.invalidateTold {
+		return
+	}
+	f.invalidateTold = true // once: who does it does it with every Reply
+	if f.private[c.x.side].Or(rpcrdma.PrivateData{}).RemoteInvalidation {
+		c.report(rule.InvalidationUnannounced, "Send With Invalidate of 0x%08x, though the responder itself did not set the R bit in its private data; the requester did (Linux servers do this)", handle)
+		return
+	}
+	c.report(rule.InvalidationNegotiated, "Send With Invalidate of 0x%08x, though the requester did not set the R bit in its private data: it need not take it", handle)
 }
 
 // checkChunks holds the chunk lists of a Reply against those of its Call.

@@ -131,7 +131,7 @@ func (f *follower) reportRefusal(r *rdma.Refusal, x *txn) {
 // blamed is the transaction that a refusal is about, nil when nobody knows.
 func (f *follower) blamed(r *rdma.Refusal) (x *txn, part int) {
 	if r.Op != nil {
-		if x, part = f.table.tagged(r.Op.Tag); x != nil || f.conn.IsIWARP() == false {
+		if x, part = f.table.tagged(r.Op.Tag); x != nil || !f.conn.IsIWARP() {
 			return x, part
 		}
 	}
