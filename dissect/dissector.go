@@ -287,13 +287,48 @@ func (d *Dissector) show(taken bool) {
 	if taken {
 		happened = d.tracker.Happened()
 	}
-	if happened.Conn != nil {
-		in.RPC, in.NFS4 = transaction.Speaks(happened.Conn)
+	c, o := happened.Conn, happened.Op
+	if c != nil {
+		in.RPC, in.NFS4 = transaction.Speaks(c)
 	}
 	p := d.describe.Describe(in)
-	if happened.Conn != nil {
-		id, decided := happened.Conn.ID()
+	p.Marks = happened.Mark
+	if c != nil {
+		id, decided := c.ID()
 		p.Connection = record.SomeIf(id, decided)
 	}
+	if o != nil {
+		p.Operation = o.Kind.String()
+		if id, xid, known := d.table.Of(o.Tag); known {
+			p.Transaction, p.XID = record.Some(id), record.Some(xid)
+		} else if word, known := o.Word.Get(); known && in.RPC && o.Tag == 0 { // a Send that is not whole yet
+			p.XID = record.Some(record.Hex32(word))
+		}
+	}
+	if !p.Transaction.Known() {
+		p.Nobodys = nobodys(taken, in, &happened)
+	}
 	d.handler.Packet(p)
+}
+
+// nobodys says why a packet belongs to no transaction.
+func nobodys(taken bool, in *describe.Input, h *rdma.Happened) record.Nobodys {
+	switch {
+	case !taken || h.Conn == nil && in.ICRC != rocev2.ICRCBad:
+		if taken && in.Transport != "" {
+			return record.Handshake
+		}
+		return record.NotRDMA
+	case h.Mark&(record.BadICRC|record.BadChecksum) != 0 && h.Op == nil:
+		return record.Dropped
+	case !in.RPC:
+		return record.OtherUpperLayer
+	case h.Op != nil && h.Op.Tag != 0:
+		return record.FinishedTransaction
+	case h.Op != nil:
+		return record.NoTransaction
+	case in.Transport == rdma.IWARP && len(in.FPDUs) == 0, in.Transport != rdma.IWARP && in.Packet.DestQPN == 1:
+		return record.Handshake
+	}
+	return record.UnknownOperation
 }

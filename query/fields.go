@@ -248,6 +248,26 @@ var ownFields = []struct {
 	},
 	{Field{Path: "connection", Type: "number", Doc: "number of its connection; null where it has none", Aliases: []string{"conn"}}, func(p *record.Packet) any { return p.Connection.Any() }},
 	{
+		Field{Path: "operation", Type: "text", Values: []string{"Send", "RDMA Write", "RDMA Read", "Atomic"}, Doc: "what the RDMA layer did with it; null of what is no operation's"},
+		func(p *record.Packet) any { return textOrNil([]byte(p.Operation)) },
+	},
+	{Field{Path: "transaction", Type: "number", Doc: "id of the RPC that it is for; null where it is for none"}, func(p *record.Packet) any { return p.Transaction.Any() }},
+	{Field{Path: "xid", Type: "hex", Doc: "XID of that RPC"}, func(p *record.Packet) any { return p.XID.Any() }},
+	{
+		Field{Path: "mark", Type: "text", List: true, Values: record.Marks(0).Values(), Doc: "what is odd about it", Aliases: []string{"marks"}},
+		func(p *record.Packet) any {
+			marks := []any{}
+			for name := range p.Marks.Names() {
+				marks = append(marks, name)
+			}
+			return marks
+		},
+	},
+	{
+		Field{Path: "nobodys", Type: "text", Values: record.Nobodys("").Values(), Doc: "why it belongs to no RPC; null where it does"},
+		func(p *record.Packet) any { return textOrNil([]byte(p.Nobodys)) },
+	},
+	{
 		Field{Path: "icrc", Type: "text", Values: record.Check("").Values(), Doc: "what came of checking the invariant CRC", Aliases: []string{"infiniband.invariant.crc"}},
 		func(p *record.Packet) any { return string(p.ICRC) },
 	},
@@ -255,7 +275,7 @@ var ownFields = []struct {
 }
 
 // shortNames are names that say what they mean without their header.
-var shortNames = map[string][]string{"rpcrdma.xid": {"xid"}, "rpcrdma.credits": {"credits"}}
+var shortNames = map[string][]string{"rpcrdma.credits": {"credits"}}
 
 // Packets are the fields of packet records.
 var Packets Fields = func() *packetFields {

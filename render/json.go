@@ -25,11 +25,7 @@ func AppendPacketJSON(b []byte, p *record.Packet, all bool) []byte {
 	b = appendAddress(append(b, `,"src":`...), p.AppendSource)
 	b = appendAddress(append(b, `,"dst":`...), p.AppendDestination)
 	b = append(b, `,"transport":`...)
-	if p.Transport == "" {
-		b = append(b, "null"...)
-	} else {
-		b = appendString(b, p.Transport)
-	}
+	b = orNull(b, p.Transport)
 	b = append(b, `,"connection":`...)
 	if connection, known := p.Connection.Get(); known {
 		b = strconv.AppendInt(b, int64(connection), 10)
@@ -41,11 +37,46 @@ func AppendPacketJSON(b []byte, p *record.Packet, all bool) []byte {
 			b = appendNode(b, n)
 		}
 	}
+	b = appendWhose(b, p)
 	b = append(b, `,"icrc":"`...)
 	b = append(b, p.ICRC...)
 	b = append(b, `","summary":`...)
 	b = appendString(b, p.Summary)
 	return append(b, '}', '\n')
+}
+
+// appendWhose appends what a packet belongs to.
+func appendWhose(b []byte, p *record.Packet) []byte {
+	b = orNull(append(b, `,"operation":`...), p.Operation)
+	b = append(b, `,"transaction":`...)
+	if id, known := p.Transaction.Get(); known {
+		b = strconv.AppendInt(b, id, 10)
+	} else {
+		b = append(b, "null"...)
+	}
+	b = append(b, `,"xid":`...)
+	if xid, known := p.XID.Get(); known {
+		b, _ = xid.AppendText(append(b, '"'))
+		b = append(b, '"')
+	} else {
+		b = append(b, "null"...)
+	}
+	b = append(b, `,"mark":[`...)
+	for name := range p.Marks.Names() {
+		if b[len(b)-1] != '[' {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), name...), '"')
+	}
+	return orNull(append(b, `],"nobodys":`...), string(p.Nobodys))
+}
+
+// orNull appends a string, or null for none.
+func orNull(b []byte, s string) []byte {
+	if s == "" {
+		return append(b, "null"...)
+	}
+	return appendString(b, s)
 }
 
 // appendNode appends an element of a packet's tree, with the comma before it.

@@ -26,6 +26,25 @@ func NewPackets(w io.Writer, theme *Theme, width int) *Packets {
 	return &Packets{w: w, theme: theme, width: width}
 }
 
+// appendMarks appends what is odd about a packet, in brackets.
+func appendMarks(b []byte, p *record.Packet) []byte {
+	if p.ICRC == record.Bad {
+		b = append(b, " [bad ICRC]"...)
+	}
+	for name := range (p.Marks &^ record.BadICRC).Names() {
+		b = append(b, " ["...)
+		for i := range len(name) {
+			c := name[i]
+			if c == '_' {
+				c = ' '
+			}
+			b = append(b, c)
+		}
+		b = append(b, ']')
+	}
+	return b
+}
+
 // Start sets the time that others are shown relative to: the capture's first.
 // Without it, it is the first that is shown.
 func (r *Packets) Start(at record.Time) { r.start = record.Some(at) }
@@ -57,9 +76,7 @@ func (r *Packets) Packet(p *record.Packet) error {
 		b = append(b, ' ')
 	}
 	b = appendClean(b, p.Summary)
-	if p.ICRC == record.Bad {
-		b = append(b, " [bad ICRC]"...)
-	}
+	b = appendMarks(b, p)
 	if r.width > 0 && len(b) > r.width && !r.Tree && !r.Bytes {
 		b = append(b[:r.width-1], '~')
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +13,6 @@ import (
 	"github.com/rdmadump/rdmadump/analyze"
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
-	"github.com/rdmadump/rdmadump/dissect/header"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/render"
@@ -129,22 +127,12 @@ var packetView = view{query.Packets, "number", "", func(s *sink) (dissect.Handle
 		if s.done() {
 			return
 		}
-		if len(s.o.wantXID)+len(s.o.conns) > 0 && !s.wants(p.Connection, packetXID(p)) || !s.within(p.Time) {
+		if len(s.o.wantXID)+len(s.o.conns) > 0 && !s.wants(p.Connection, p.XID) || !s.within(p.Time) {
 			return
 		}
 		s.show(p, func(r any) error { return s.packets.Packet(r.(*record.Packet)) })
 	}}, nil
 }}
-
-// packetXID is that of the first RPC-over-RDMA header in a packet.
-func packetXID(p *record.Packet) record.Opt[record.Hex32] {
-	for i := range p.Nodes {
-		if n := &p.Nodes[i]; n.Table == &header.RPCRDMA && len(n.Data) >= 4 {
-			return record.Some(record.Hex32(binary.BigEndian.Uint32(n.Data)))
-		}
-	}
-	return record.Opt[record.Hex32]{}
-}
 
 // statsView is a table of sums, at the end.
 var statsView = view{query.Transactions, "", "", func(s *sink) (dissect.Handler, func()) {

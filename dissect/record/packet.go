@@ -1,6 +1,7 @@
 package record
 
 import (
+	"iter"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -30,9 +31,19 @@ type Packet struct {
 	Transport  string   // empty when the packet carries no RDMA
 	Connection Opt[int] // null also of one that is not yet known to be one connection
 	ICRC       Check
-	Summary    []byte
-	Data       []byte // the frame
-	Nodes      []Node // headers and their fields, in wire order; see [Node]
+
+	// Whose the packet is: what the RDMA layer did with it, and the RPC that
+	// was for. Operation is empty and Transaction unknown where it is nobody's;
+	// Nobodys says why.
+	Operation   string // "Send", "RDMA Read"
+	Transaction Opt[int64]
+	XID         Opt[Hex32]
+	Marks       Marks
+	Nobodys     Nobodys
+
+	Summary []byte
+	Data    []byte // the frame
+	Nodes   []Node // headers and their fields, in wire order; see [Node]
 }
 
 // Clone is a copy that stays good when the handler has returned.
@@ -90,4 +101,53 @@ type Node struct {
 	Data   []byte // the bytes of the table
 	Text   string
 	Number int64
+}
+
+// Marks say what is odd about a packet: a set.
+type Marks uint16
+
+// The marks.
+const (
+	Repeated    Marks = 1 << iota // it, or what it carries, was sent before
+	OutOfOrder                    // it came after a later one
+	AfterGap                      // one before it was missing: a receiver that keeps order drops it
+	Refused                       // it is a NAK or Terminate
+	BadICRC                       // its ICRC, or the CRC of an FPDU in it, is bad
+	BadChecksum                   // its TCP checksum is bad
+	Late                          // what it carries was given up as lost
+)
+
+var markNames = [...]string{"repeated", "out_of_order", "after_gap", "refused", "bad_icrc", "bad_checksum", "late"}
+
+// Names are the marks in the set.
+func (m Marks) Names() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i, name := range markNames {
+			if m>>i&1 != 0 && !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+// Values are all marks.
+func (Marks) Values() []string { return markNames[:] }
+
+// Nobodys says why a packet belongs to no transaction.
+type Nobodys string
+
+// The reasons.
+const (
+	NotRDMA             Nobodys = "not_rdma"          // it carries no RDMA, or no sense
+	Handshake           Nobodys = "handshake"         // connection management, or a bare acknowledgement of TCP
+	Dropped             Nobodys = "dropped"           // its receiver dropped it
+	OtherUpperLayer     Nobodys = "other_upper_layer" // its connection carries no RPC-over-RDMA
+	UnknownOperation    Nobodys = "unknown_operation" // what it is part of is not in the capture, or not any more
+	NoTransaction       Nobodys = "no_transaction"    // what it is part of is for no RPC that is known
+	FinishedTransaction Nobodys = "finished"          // the record of its RPC has gone out
+)
+
+// Values are all reasons.
+func (Nobodys) Values() []string {
+	return wordsOf(NotRDMA, Handshake, Dropped, OtherUpperLayer, UnknownOperation, NoTransaction, FinishedTransaction)
 }

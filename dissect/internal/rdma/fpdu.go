@@ -242,7 +242,7 @@ func (t *Tracker) fpdu(h *half, raw []byte, offset int, from uint32, at record.S
 	t.note(plain, len(ulpdu), offset, crc)
 	if crc == iwarp.CRCBad {
 		t.BadCRC++
-		t.mark(nil, BadICRC)
+		t.mark(nil, record.BadICRC)
 		h.conn.Report(rule.MPACRCBad, Where{At: at}, "FPDU of %d bytes has a bad CRC", len(raw))
 		return
 	}
@@ -377,7 +377,7 @@ func (t *Tracker) terminate(h *half, payload []byte, at record.Stamp) {
 			r.Kind = Send
 		}
 	}
-	t.mark(nil, Refused)
+	t.mark(nil, record.Refused)
 	asker := h.peer()
 	if asker != nil {
 		r.Op = asker.blamed(&r)

@@ -256,7 +256,7 @@ func (t *Tracker) acked(o *Operation, at record.Stamp, final bool) {
 func (t *Tracker) repeated(h *half, o *Operation, at record.Stamp) {
 	c := h.conn
 	c.record.Retransmitted++
-	t.mark(o, Repeated)
+	t.mark(o, record.Repeated)
 	if o == nil || !c.follower.Repeated(o, h.side, at) {
 		c.record.RetransmittedOfNone++
 	}

@@ -86,7 +86,7 @@ func (o *Operation) most(mtu int) uint32 {
 func (t *Tracker) passed(h *half, psn uint32, at record.Stamp) {
 	if h.gapFrom != h.gapTo && psns.delta(psn, h.gapFrom) >= 0 && psns.delta(psn, h.gapTo) < 0 {
 		h.conn.record.OutOfOrder++
-		t.mark(nil, Late)
+		t.mark(nil, record.Late)
 		return
 	}
 	t.repeated(h, h.ops.at(psns, psn), at)
@@ -95,7 +95,7 @@ func (t *Tracker) passed(h *half, psn uint32, at record.Stamp) {
 // hold keeps a copy of a request that came before one it has to wait for.
 func (t *Tracker) hold(h *half, d *Datagram) {
 	psn := d.Packet.PSN
-	t.mark(h.ops.at(psns, psn), AfterGap)
+	t.mark(h.ops.at(psns, psn), record.AfterGap)
 	i, found := h.window.find(psns, psn)
 	if found {
 		t.heldAgain(h, i, d.At)
@@ -117,7 +117,7 @@ func (t *Tracker) heldAgain(h *half, i int, at record.Stamp) {
 	again := &h.window.items[h.window.order[i].item]
 	again.repeats++
 	again.again = at
-	t.mark(nil, Repeated)
+	t.mark(nil, record.Repeated)
 }
 
 // repeatsOf books the repeats of what was held.
@@ -135,7 +135,7 @@ func (t *Tracker) drain(h *half) {
 		return
 	}
 	h.conn.record.OutOfOrder++ // what filled the gap came after what was held
-	t.mark(nil, OutOfOrder)
+	t.mark(nil, record.OutOfOrder)
 	marked := t.happened
 	t.acceptHeld(h)
 	t.happened = marked
@@ -371,7 +371,7 @@ func (t *Tracker) acknowledged(h *half, psn uint32, at record.Stamp) {
 func (t *Tracker) nak(h, asker *half, p *rocev2.Packet, at record.Stamp) {
 	c, syndrome := h.conn, p.AETH.Syndrome
 	r := Refusal{Op: asker.ops.at(psns, p.PSN), By: h.side, At: at, Reason: "RNR"}
-	t.mark(r.Op, Refused)
+	t.mark(r.Op, record.Refused)
 	if o := r.Op; o != nil {
 		r.Kind, r.Handle, r.Offset, r.Length = o.Kind, record.SomeIf(o.Handle, o.Kind != Send), o.Offset, uint32(o.Length)
 		r.Taken = int64(uint32(psns.delta(p.PSN, o.from))) * o.size
@@ -423,13 +423,13 @@ func (t *Tracker) readResponse(h, asker *half, p *rocev2.Packet, at record.Stamp
 	}
 	if index+1 < o.seen.Last().Hi {
 		c.record.OutOfOrder++
-		t.mark(o, OutOfOrder)
+		t.mark(o, record.OutOfOrder)
 	}
 	switch {
 	case index == o.taken:
 		o.taken++
 	case index > o.taken:
-		t.mark(o, AfterGap)
+		t.mark(o, record.AfterGap)
 	}
 	t.took(o, at)
 	offset := index * int64(c.mtu)

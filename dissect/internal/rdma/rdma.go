@@ -160,23 +160,9 @@ type Address struct {
 // String is the IP address, or the LID.
 func (a Address) String() string { return string(record.AppendAddress(nil, a.IP, a.LID)) }
 
-// Mark says what is odd about a packet.
-type Mark uint16
-
-// The marks.
-const (
-	Repeated    Mark = 1 << iota // it, or what it carries, was sent before
-	OutOfOrder                   // it came after a later one
-	AfterGap                     // one before it is missing: a receiver that keeps order drops it
-	Refused                      // a NAK or Terminate, or it refuses something
-	BadICRC                      // its ICRC, or the CRC of an FPDU in it, is bad
-	Late                         // it came after its operation was given up
-	BadChecksum                  // its TCP checksum is bad
-)
-
 // Happened says what the packet at hand was.
 type Happened struct {
 	Conn *Conn      // nil for none
 	Op   *Operation // nil for none
-	Mark Mark
+	Mark record.Marks
 }

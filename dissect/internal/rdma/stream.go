@@ -76,7 +76,7 @@ func (t *Tracker) Segment(s *TCP) bool {
 			from.tcpBad++
 		}
 		if !right && from.tcpGood >= 16*from.tcpBad { // dropped, unless whoever captured it saw it before it was summed up
-			if t.mark(nil, BadChecksum); h != nil {
+			if t.mark(nil, record.BadChecksum); h != nil {
 				h.conn.record.Packets++
 				t.happened.Conn = h.conn
 			}
@@ -260,7 +260,7 @@ func (t *Tracker) takeData(h *half, s *TCP) {
 	case delta == 0:
 		if !h.window.empty() {
 			c.record.OutOfOrder++
-			t.mark(nil, OutOfOrder)
+			t.mark(nil, record.OutOfOrder)
 		}
 		t.feed(h, data, s.Offset, s.Length, s.At)
 	default:
@@ -274,7 +274,7 @@ func (t *Tracker) takeData(h *half, s *TCP) {
 
 // holdSegment keeps a copy of a segment that came before one it has to wait for.
 func (t *Tracker) holdSegment(h *half, s *TCP) {
-	t.mark(nil, AfterGap)
+	t.mark(nil, record.AfterGap)
 	i, found := h.window.find(octets, s.Seq)
 	if found {
 		t.heldAgain(h, i, s.At)

@@ -93,7 +93,7 @@ func New(upper UpperLayer, b *budget.Budget) *Tracker {
 func (t *Tracker) Count(r *rule.Rule) { t.Findings[slices.Index(record.Severities[:], r.Severity)]++ }
 
 // mark says what the packet at hand is; the first operation that is named stays.
-func (t *Tracker) mark(o *Operation, m Mark) {
+func (t *Tracker) mark(o *Operation, m record.Marks) {
 	if t.happened.Op == nil {
 		t.happened.Op = o
 	}
@@ -171,7 +171,7 @@ func (t *Tracker) believe(d *Datagram) bool {
 		t.anyGood = true
 		return true
 	}
-	t.mark(nil, BadICRC)
+	t.mark(nil, record.BadICRC)
 	s := t.senders[d.Src]
 	if s == nil {
 		return !t.anyGood
@@ -263,7 +263,7 @@ const touchEvery = record.Time(10e6)
 func (t *Tracker) unreliable(h *half, p *rocev2.Packet, at record.Stamp) {
 	if h.started && psns.delta(p.PSN, h.expect) < 0 {
 		h.conn.record.OutOfOrder++
-		t.mark(nil, OutOfOrder)
+		t.mark(nil, record.OutOfOrder)
 		return
 	}
 	if h.started {
