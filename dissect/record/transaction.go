@@ -87,6 +87,7 @@ type Transaction struct {
 	NotInvalidated []Hex32           `json:"not_invalidated" doc:"handles that the Call exposed and its Reply did not invalidate, each once; null without Call"`
 	Timeline       []Event           `json:"timeline" doc:"what happened, by packet"`
 	LatencyNS      Opt[int64]        `json:"latency_ns" doc:"first packet of the Call to last of the Reply" alias:"latency,rpc.time"`
+	Waits          []Wait            `json:"waits" doc:"when it stood still, and why"`
 	Phases         Opt[Phases]       `json:"phases" doc:"what the latency is made of"`
 	RDMAError      Opt[string]       `json:"rdma_error" doc:"code of an RDMA_ERROR: ERR_VERS, ERR_CHUNK"`
 	RDMAErrorRange Opt[VersionRange] `json:"rdma_error_versions" doc:"what an ERR_VERS says is supported"`
@@ -175,6 +176,7 @@ func (r *Transaction) Clone() *Transaction {
 	}
 	c.NotInvalidated = slices.Clone(r.NotInvalidated)
 	c.Timeline = slices.Clone(r.Timeline)
+	c.Waits = slices.Clone(r.Waits)
 	c.Findings = slices.Clone(r.Findings)
 	return &c
 }
@@ -194,7 +196,65 @@ type Phases struct {
 	ReadNS    Opt[int64] `json:"read_ns" doc:"first RDMA Read to the last response"`
 	ToWriteNS Opt[int64] `json:"to_write_ns" doc:"from there, or the Call, to the first RDMA Write"`
 	WriteNS   Opt[int64] `json:"write_ns" doc:"first RDMA Write to the last packet of the last"`
+	WaitNS    int64      `json:"wait_ns" doc:"what of the latency it waited; the other phases are without that"`
 	ToReplyNS Opt[int64] `json:"to_reply_ns" doc:"from there, or the Call, to the Reply's last packet"`
+}
+
+// End is one end of a connection.
+type End string
+
+// The ends.
+const (
+	Client End = "client"
+	Server End = "server"
+)
+
+// Values are both ends.
+func (End) Values() []string { return wordsOf(Client, Server) }
+
+// WaitReason says what a transaction waited for.
+type WaitReason string
+
+// The reasons.
+const (
+	RepeatAfterTimeout WaitReason = "repeat after timeout" // nothing came, until one side repeated something
+	RepeatAfterNak     WaitReason = "repeat after NAK"     // a packet was missing, and asked for
+	ReceiverNotReady   WaitReason = "RNR"                  // no receive buffer was posted
+	BehindAnother      WaitReason = "behind another transaction"
+	OutOfCredits       WaitReason = "out of credits" // before the Call was sent: not part of the latency
+)
+
+// Values are all reasons.
+func (WaitReason) Values() []string {
+	return wordsOf(RepeatAfterTimeout, RepeatAfterNak, ReceiverNotReady, BehindAnother, OutOfCredits)
+}
+
+// Wait is a time in which a transaction stood still, for a reason that the capture
+// shows.
+type Wait struct {
+	From    Time       `json:"from" doc:"last packet before it"`
+	To      Time       `json:"to" doc:"first packet after it"`
+	NS      int64      `json:"ns" doc:"how long"`
+	Reason  WaitReason `json:"reason" doc:"what it waited for"`
+	Waiting End        `json:"waiting" doc:"who waited"`
+	Packets Evidence   `json:"packets" doc:"that show it"`
+	Of      EventKind  `json:"of,omitzero" doc:"what was repeated"`
+	Bytes   Opt[int64] `json:"bytes,omitzero" doc:"of an RDMA Read that were asked for again"`
+	Early   Opt[int64] `json:"early,omitzero" doc:"packet that came before one that it had to follow"`
+	Filled  Opt[int64] `json:"filled,omitzero" doc:"that one"`
+	Behind  Opt[int64] `json:"behind,omitzero" doc:"id of the transaction that the wire was busy with"`
+}
+
+// Evidence is up to four packets, in order; 0 is none.
+type Evidence [4]int64
+
+// List is those that there are.
+func (e Evidence) List() []int64 {
+	n := 0
+	for n < len(e) && e[n] != 0 {
+		n++
+	}
+	return e[:n:n]
 }
 
 // VersionRange is what an ERR_VERS says.

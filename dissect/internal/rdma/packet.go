@@ -46,6 +46,9 @@ func (t *Tracker) request(h *half, d *Datagram) {
 		t.accept(h, p, d.At)
 		t.drain(h)
 	case delta < 0:
+		if o := h.ops.at(psns, p.PSN); o != nil && p.Headers&rocev2.HasRETH != 0 && o.Kind == Read {
+			o.Again = int64(p.RETH.DMALength)
+		}
 		t.passed(h, p.PSN, d.At)
 	default:
 		t.hold(h, d)
@@ -427,9 +430,13 @@ func (t *Tracker) readResponse(h, asker *half, p *rocev2.Packet, at record.Stamp
 	}
 	switch {
 	case index == o.taken:
-		o.taken++
+		if o.taken++; o.Early.Packet != 0 && o.Filled.Packet == 0 {
+			o.Filled = at
+		}
 	case index > o.taken:
-		t.mark(o, record.AfterGap)
+		if t.mark(o, record.AfterGap); o.Early.Packet == 0 {
+			o.Early = at
+		}
 	}
 	t.took(o, at)
 	offset := index * int64(c.mtu)

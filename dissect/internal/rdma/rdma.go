@@ -64,6 +64,9 @@ type Operation struct {
 	Bytes       int64              // moved, each once
 	Packets     int64              // that carried it or its response, each once
 	First, Last record.Stamp       // of those packets
+	Early       record.Stamp       // a packet that came before one that it had to follow: a receiver that keeps order drops it
+	Filled      record.Stamp       // that one
+	Again       int64              // Read: bytes that the latest repeat asks for
 
 	conn   *Conn
 	from   uint32       // InfiniBand: PSN of its first packet

@@ -215,6 +215,9 @@ func (t *Tracker) take(h *half, s *TCP) {
 	if s.Flags&link.TCPACK != 0 {
 		if peer := h.peer(); peer != nil && peer.stream.known {
 			t.acknowledgedTCP(peer, s.Ack, s.At)
+			if s.Length == 0 { // it says nothing else
+				t.mark(peer.ops.at(octets, s.Ack-1), 0)
+			}
 		}
 	}
 	if s.Length > 0 {

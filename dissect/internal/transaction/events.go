@@ -44,6 +44,7 @@ func (f *follower) Acked(o *rdma.Operation, at record.Stamp, _ bool) {
 	if x == nil || o.Kind != rdma.Send {
 		return
 	}
+	x.active = at
 	x.event(record.Event{Time: at.Time, Packet: at.Packet, Event: record.EventAck, From: x.role(o.Side.Other()), Of: kindOf(o, part)})
 }
 
@@ -58,6 +59,7 @@ func (f *follower) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp) bo
 	if o.Kind == rdma.Read && by != o.Side {
 		of = record.EventReadDone
 	}
+	f.again(x, o, by, at, of)
 	from := x.role(by)
 	if n := len(x.rec.Timeline); n > 0 { // runs of them are one event
 		if last := &x.rec.Timeline[n-1]; last.Event == record.EventRetransmit && last.Of == of && last.From == from {
@@ -94,7 +96,14 @@ func (f *follower) Refused(r *rdma.Refusal) {
 			x.event(record.Event{Time: r.At.Time, Packet: r.At.Packet, Event: record.EventNak, From: x.role(r.By), Of: of, Reason: r.Reason})
 		}
 	}
-	if x == nil || !r.Fatal {
+	if x == nil {
+		return
+	}
+	if !r.Fatal {
+		if x.refused = (refusal{r.At, record.RepeatAfterNak}); r.Reason == "RNR" {
+			x.refused.reason = record.ReceiverNotReady
+		}
+		x.active = r.At
 		return
 	}
 	if r.Op != nil && r.Op.Kind == rdma.Write && part < len(x.segments) {

@@ -184,15 +184,19 @@ func (x *txn) phases() (p record.Opt[record.Phases]) {
 			}
 		}
 	}
-	at := x.call.Time
+	at, waits := x.call.Time, int64(0)
 	step := func(end record.Opt[record.Time]) (ns record.Opt[int64]) {
 		if to, known := end.Get(); known {
-			ns = record.Some(int64(max(to, at) - at))
+			waited := x.waited(at, to)
+			waits += waited
+			ns = record.Some(int64(max(to, at)-at) - waited)
 			at = max(to, at)
 		}
 		return ns
 	}
-	return record.Some(record.Phases{
+	phases := record.Phases{
 		ToReadNS: step(first[0]), ReadNS: step(last[0]), ToWriteNS: step(first[1]), WriteNS: step(last[1]), ToReplyNS: step(record.Some(x.answer.LastTime)),
-	})
+	}
+	phases.WaitNS = waits
+	return record.Some(phases)
 }

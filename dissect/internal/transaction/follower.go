@@ -43,6 +43,8 @@ type follower struct {
 	requested    [2]record.Opt[uint32] // credits, by side of the caller
 	granted      [2]record.Opt[uint32]
 	peak         [2]int
+	busy         [2]busy   // what each side is sending
+	credit       [2]credit // by side of the caller
 	transactions int64
 }
 

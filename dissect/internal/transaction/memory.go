@@ -239,6 +239,7 @@ func (f *follower) Began(o *rdma.Operation) {
 	if o.Kind == rdma.Read {
 		e.Event = record.EventRead
 	}
+	f.touch(x, o.Side, o.First)
 	x.event(e)
 }
 
@@ -276,6 +277,11 @@ func (f *follower) Moved(o *rdma.Operation, offset uint64, data []byte, n int) {
 	if x == nil || part >= len(x.segments) {
 		return
 	}
+	from := o.Side
+	if o.Kind == rdma.Read {
+		from = from.Other()
+	}
+	f.touch(x, from, o.Last)
 	s := &x.segments[part]
 	for n > 0 && offset >= s.offset {
 		at := offset - s.offset

@@ -186,6 +186,9 @@ func (f *follower) call(m *message) {
 		f.unclear[side]++
 	}
 	f.expose(x, h)
+	f.outOfCredits(x, m)
+	f.callSent(m)
+	f.touch(x, side, m.Last)
 	x.event(record.Event{
 		Time: m.First.Time, Packet: m.First.Packet, Event: record.EventCall, From: record.Requester,
 		Bytes: record.Some(m.Length), LastPacket: record.Some(m.Last.Packet),
@@ -259,6 +262,10 @@ func (f *follower) reply(m *message) {
 		t.longCall(x)
 	}
 	m.Tag = x.tag(partReply)
+	if !orphan {
+		f.replySeen(side, m.Last)
+	}
+	f.touch(x, m.side, m.Last)
 	m.fill(&x.answer)
 	x.rec.Reply = &x.answer
 	if h.Length >= 12 {

@@ -91,6 +91,9 @@ type txn struct {
 	hasReply bool  // a Reply chunk
 	cut      bool  // the lists of the Call are not known to their end
 
+	active  record.Stamp // its latest packet
+	refused refusal      // the latest NAK
+
 	call, answer record.Message
 	procedure    procedure
 	gss          oncrpc.Service
@@ -113,6 +116,7 @@ const (
 	segmentCost = 176
 	eventCost   = 160
 	spanCost    = 16
+	waitCost    = 192
 )
 
 // maxEvents bounds the timeline of one transaction.
@@ -167,13 +171,16 @@ func (t *Table) begin(f *follower, side rdma.Side, xid uint32) *txn {
 	}
 	*x = txn{
 		rec: record.Transaction{
-			Type: "transaction", XID: record.Hex32(xid), Timeline: x.rec.Timeline[:0], Findings: x.rec.Findings[:0],
+			Type: "transaction", XID: record.Hex32(xid), Timeline: x.rec.Timeline[:0], Findings: x.rec.Findings[:0], Waits: x.rec.Waits[:0],
 		},
 		follower: f, side: side, slot: x.slot, gen: x.gen, segments: x.segments[:0], callBody: x.callBody[:0], reply: x.reply[:0],
 		holes: x.holes[:0], operations: nfs.Compound{Operations: x.operations.Operations[:0]},
 	}
 	if x.rec.Findings == nil {
 		x.rec.Findings = []string{}
+	}
+	if x.rec.Waits == nil {
+		x.rec.Waits = []record.Wait{}
 	}
 	t.last++
 	x.rec.ID = t.last

@@ -1,0 +1,159 @@
+package transaction
+
+import (
+	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// Waits: when a transaction stood still, and what the capture shows of the reason.
+// Nothing is said where it shows none: then whoever was to act next was at work.
+
+// waitFrom is the shortest pause that is a wait.
+const waitFrom = record.Time(1e6)
+
+// maxWaits bounds how many waits of one transaction are kept.
+const maxWaits = 64
+
+// busy is a time in which one side sent without a pause.
+type busy struct {
+	from, last record.Stamp
+	txn        int64 // whose packet the last was
+}
+
+// refusal is the latest NAK of a transaction that its requester recovers from.
+type refusal struct {
+	at     record.Stamp
+	reason record.WaitReason
+}
+
+// name is what a side of the connection is called.
+func (f *follower) name(s rdma.Side) record.End {
+	if client, _ := f.conn.Client(); s == client {
+		return record.Client
+	}
+	return record.Server
+}
+
+// touch notes that a packet of a transaction was seen, which a side sent. Where the
+// transaction stood still while that side sent something else, it waited behind
+// that.
+func (f *follower) touch(x *txn, s rdma.Side, at record.Stamp) {
+	b := &f.busy[s]
+	if x.active.Packet != 0 && at.Time-x.active.Time >= waitFrom && b.txn != 0 && b.txn != x.rec.ID && at.Time-b.last.Time < waitFrom {
+		if from := max(b.from.Time, x.active.Time); b.last.Time-from >= waitFrom {
+			x.wait(record.Wait{
+				From: from, To: at.Time, Reason: record.BehindAnother, Waiting: f.name(s), Behind: record.Some(b.txn),
+				Packets: packets(x.active.Packet, b.last.Packet, at.Packet),
+			})
+		}
+	}
+	f.sends(s, x.rec.ID, at)
+	x.active = at
+}
+
+// sends notes that a side sent a packet of a transaction.
+func (f *follower) sends(s rdma.Side, id int64, at record.Stamp) {
+	b := &f.busy[s]
+	if b.txn == 0 || at.Time-b.last.Time >= waitFrom || at.Time < b.last.Time {
+		b.from = at
+	}
+	b.last, b.txn = at, id
+}
+
+// again notes that a packet of a transaction was repeated: where it stood still
+// before, that is what it waited for.
+func (f *follower) again(x *txn, o *rdma.Operation, by rdma.Side, at record.Stamp, of record.EventKind) {
+	from, reason := x.active, record.RepeatAfterTimeout
+	if r := &x.refused; r.at.Packet != 0 && r.at.Packet >= from.Packet {
+		reason = r.reason
+		*r = refusal{}
+	}
+	if from.Packet != 0 && (at.Time-from.Time >= waitFrom || reason != record.RepeatAfterTimeout && at.Time > from.Time) {
+		w := record.Wait{
+			From: from.Time, To: at.Time, Reason: reason, Waiting: f.name(by), Of: of, Bytes: record.SomeIf(o.Again, o.Again > 0),
+			Packets: packets(from.Packet, at.Packet),
+		}
+		if o.Early.Packet != 0 && o.Filled.Packet != 0 {
+			w.Early, w.Filled = record.Some(o.Early.Packet), record.Some(o.Filled.Packet)
+			w.Packets = packets(o.Early.Packet, o.Filled.Packet, at.Packet)
+		}
+		x.wait(w)
+	}
+	f.sends(by, x.rec.ID, at)
+	x.active = at
+}
+
+// outOfCredits notes that a Call could not be sent before a Reply freed a credit:
+// as many were in flight as were granted, and it followed that Reply at once.
+func (f *follower) outOfCredits(x *txn, m *message) {
+	c := &f.credit[m.side]
+	if c.freed.Packet == 0 || m.First.Time-c.freed.Time >= waitFrom || m.First.Time <= c.full.Time {
+		return
+	}
+	x.wait(record.Wait{
+		From: c.full.Time, To: m.First.Time, Reason: record.OutOfCredits, Waiting: f.name(m.side),
+		Packets: packets(c.full.Packet, c.freed.Packet, m.First.Packet),
+	})
+}
+
+// credit is when all credits of a side were in use, and when the first of them was
+// free again.
+type credit struct{ full, freed record.Stamp }
+
+// calls notes that a Call of a side is in flight.
+func (f *follower) callSent(m *message) {
+	c := &f.credit[m.side]
+	c.freed = record.Stamp{}
+	if limit, known := f.granted[m.side].Get(); known && limit > 1 && len(f.open[m.side]) >= int(limit) {
+		c.full = m.First
+	} else {
+		c.full = record.Stamp{}
+	}
+}
+
+// replySeen notes that a Reply to a side has freed a credit.
+func (f *follower) replySeen(s rdma.Side, at record.Stamp) {
+	if c := &f.credit[s]; c.full.Packet != 0 && c.freed.Packet == 0 {
+		c.freed = at
+	}
+}
+
+// wait appends a wait.
+func (x *txn) wait(w record.Wait) {
+	w.NS = int64(w.To - w.From)
+	if len(x.rec.Waits) < maxWaits && w.NS > 0 {
+		x.rec.Waits = append(x.rec.Waits, w)
+		x.charge(waitCost)
+	}
+}
+
+// packets lists what shows a wait, each once.
+func packets(numbers ...int64) (list record.Evidence) {
+	n := 0
+	for _, p := range numbers {
+		if p != 0 && (n == 0 || list[n-1] != p) {
+			list[n] = p
+			n++
+		}
+	}
+	return list
+}
+
+// waited is how much of [from, to) the transaction waited; waits may overlap.
+func (x *txn) waited(from, to record.Time) (ns int64) {
+	at := from
+	for { // from one wait to the next, by their beginnings
+		next, end := to, to
+		for i := range x.rec.Waits {
+			w := &x.rec.Waits[i]
+			if w.To > at && w.From < to && max(w.From, at) < next {
+				next, end = max(w.From, at), min(w.To, to)
+			}
+		}
+		if next >= to {
+			return ns
+		}
+		ns += int64(end - next)
+		at = end
+	}
+}
