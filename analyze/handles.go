@@ -142,10 +142,10 @@ func (h *HandleTimeline) Finish(connection int, end record.Time) *Handles {
 		if b.EndedBy == ByResponder {
 			remote++
 		}
-		exposed = append(exposed, int64(b.To-b.From))
+		exposed = append(exposed, b.To.Sub(b.From))
 		if before, known := last[b.Handle]; known {
 			out.Reused++
-			reuse = append(reuse, int64(b.From-before))
+			reuse = append(reuse, b.From.Sub(before))
 		}
 		last[b.Handle] = b.To
 	}
