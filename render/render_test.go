@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -308,6 +309,35 @@ func TestHostile(t *testing.T) {
 		if c != '\n' && (c < 0x20 || c >= 0x7f) {
 			t.Fatalf("byte 0x%02x reaches the terminal: %q", c, b.String())
 		}
+	}
+}
+
+// TestManyHandles: a ladder takes time in proportion to the handles that a Call
+// exposes. What is quadratic would take a minute.
+func TestManyHandles(t *testing.T) {
+	const n = 300_000
+	r := &record.Transaction{
+		Call: &record.Message{}, Reply: &record.Message{}, LatencyNS: record.Some[int64](1),
+		ReadChunks: []record.ReadChunk{{Segments: make([]record.Segment, n)}},
+		Timeline:   []record.Event{{Event: record.EventCall}},
+	}
+	for i := range n {
+		handle := record.Hex32(i)
+		r.ReadChunks[0].Segments[i].Handle = handle
+		r.NotInvalidated = append(r.NotInvalidated, handle)
+		r.Timeline = append(r.Timeline, record.Event{Event: record.EventReadDone, Handle: record.Some(handle)})
+	}
+	r.Timeline = append(r.Timeline, record.Event{Event: record.EventReply})
+	began := time.Now()
+	var b bytes.Buffer
+	if err := render.Ladder(&b, render.NewTheme(&b, false), 80, r); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("%d handles took %v", n, took)
+	}
+	if lines := bytes.Count(b.Bytes(), []byte("\n")); lines < n {
+		t.Errorf("%d lines for %d handles", lines, n)
 	}
 }
 
