@@ -262,6 +262,14 @@ func figures(b *strings.Builder, h *analyze.Handles) {
 
 func quantile(ns record.Opt[int64]) string { return known(ns, "-", Duration) }
 
+// about is a quantile, with a mark where it is an estimate.
+func about(q analyze.Quantiles, ns record.Opt[int64]) string {
+	if q.Estimated {
+		return "~" + quantile(ns)
+	}
+	return quantile(ns)
+}
+
 func percent(v record.Opt[float64]) string {
 	return known(v, "-", func(v float64) string { return fmt.Sprintf("%.0f%%", v*100) })
 }
@@ -297,9 +305,9 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 			{text: forms(s.CallBytes)},
 			{text: Bytes(s.ReplyBytes.Total())},
 			{text: forms(s.ReplyBytes)},
-			{text: quantile(s.Latency.P50)},
-			{text: quantile(s.Latency.P90)},
-			{text: quantile(s.Latency.P99)},
+			{text: about(s.Latency, s.Latency.P50)},
+			{text: about(s.Latency, s.Latency.P90)},
+			{text: about(s.Latency, s.Latency.P99)},
 			{text: quantile(s.Latency.Max)},
 			{text: phaseShares(s)},
 			{text: fmt.Sprint(s.ExplicitRDMA)},
