@@ -3,6 +3,7 @@ module github.com/rdmadump/rdmadump
 go 1.26.8
 
 require (
+	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/charmbracelet/lipgloss v1.1.0
 	github.com/expr-lang/expr v1.17.8
 	github.com/google/gopacket v1.1.19

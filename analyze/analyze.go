@@ -4,7 +4,10 @@
 package analyze
 
 import (
+	"math"
 	"slices"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
@@ -15,6 +18,8 @@ type Quantiles struct {
 	P90 record.Opt[int64] `json:"p90_ns" doc:"90 of 100 took no longer"`
 	P99 record.Opt[int64] `json:"p99_ns" doc:"99 of 100 took no longer"`
 	Max record.Opt[int64] `json:"max_ns" doc:"the longest"`
+	// Estimated is left out of JSON where they are exact, as nearly always.
+	Estimated bool `json:"estimated,omitzero" doc:"there were more values than are kept: all but the longest are within 1 percent"`
 }
 
 // quantiles sorts the durations and takes the nearest ranks.
@@ -24,7 +29,46 @@ func quantiles(d []int64) (q Quantiles) {
 	}
 	slices.Sort(d)
 	rank := func(percent int) record.Opt[int64] { return record.Some(d[max(0, (len(d)*percent+99)/100-1)]) }
-	return Quantiles{rank(50), rank(90), rank(99), rank(100)}
+	return Quantiles{P50: rank(50), P90: rank(90), P99: rank(99), Max: rank(100)}
+}
+
+// durations are the values that quantiles are asked of: each of them, or where
+// there are too many how many fall into each of some thousand steps of 1 percent.
+type durations struct {
+	exact   []int64
+	steps   *hdrhistogram.Histogram
+	longest int64
+}
+
+// longestStep is where the steps end: ten hours, in nanoseconds.
+const longestStep = 1 << 45
+
+func (d *durations) add(ns int64) {
+	if d.steps == nil {
+		d.exact = append(d.exact, ns)
+		return
+	}
+	d.longest = max(d.longest, ns)
+	d.steps.RecordValue(min(max(ns, 0), longestStep)) // its one error is a value out of range
+}
+
+// coarsen gives the single values up.
+func (d *durations) coarsen() {
+	all := d.exact
+	*d = durations{steps: hdrhistogram.New(1, longestStep, 2), longest: math.MinInt64}
+	for _, ns := range all {
+		d.add(ns)
+	}
+}
+
+func (d *durations) quantiles() Quantiles {
+	if d.steps == nil {
+		return quantiles(d.exact)
+	}
+	at := func(percent float64) record.Opt[int64] {
+		return record.Some(min(d.steps.ValueAtQuantile(percent), d.longest))
+	}
+	return Quantiles{P50: at(50), P90: at(90), P99: at(99), Max: record.Some(d.longest), Estimated: true}
 }
 
 // share is part of whole; unknown of nothing.

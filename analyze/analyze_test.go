@@ -2,6 +2,8 @@ package analyze
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"testing"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -113,5 +115,51 @@ func TestStats(t *testing.T) {
 	}
 	if q := quantiles(nil); q.P50.Known() {
 		t.Error("a quantile of nothing")
+	}
+}
+
+// TestManyStats: what a table keeps is bounded, whatever comes, and it says what
+// is then not exact.
+func TestManyStats(t *testing.T) {
+	table := NewTable(ByProcedure)
+	table.maxRows, table.maxExact = 3, 1000
+	for i := range 5000 {
+		table.Add(transaction(0, int64(i+1), 1, nil)) // 1 to 5000 ms
+	}
+	for i := range 10 {
+		table.Add(transaction(0, 7, 1, func(r *record.Transaction) { r.ProcedureName = record.Some(fmt.Sprint("P", i)) }))
+	}
+	table.Add(transaction(0, 0, 0, func(r *record.Transaction) { r.ProcedureName = record.Some("P9") }))
+	got := ""
+	for _, s := range table.Rows() {
+		got += fmt.Sprintf("%s %d %d %t; ", s.Name, s.Count, s.Latency.Max.Or(0), s.Latency.Estimated)
+	}
+	if got != "NFS3 READ 5000 5000000000 true; others 9 7000000 false; NFS3 P0 1 7000000 false; NFS3 P1 1 7000000 false; " {
+		t.Error(got)
+	}
+	for _, c := range []struct {
+		got  record.Opt[int64]
+		want float64
+	}{{table.rows["NFS3 READ"].Latency.P50, 2500e6}, {table.rows["NFS3 READ"].Latency.P90, 4500e6}, {table.rows["NFS3 READ"].Latency.P99, 4950e6}} {
+		if off := float64(c.got.Or(0))/c.want - 1; off > 0.01 || off < -0.01 {
+			t.Errorf("%v is off by %.4f of %v", c.got, off, c.want)
+		}
+	}
+	if table.exact > 1000 || len(table.rows["NFS3 READ"].latencies.exact) != 0 {
+		t.Errorf("%d single latencies are kept", table.exact)
+	}
+}
+
+// TestDurations: what no clock says is counted all the same.
+func TestDurations(t *testing.T) {
+	for _, all := range [][]int64{{math.MinInt64, math.MinInt64}, {-5, 3}, {math.MaxInt64, 1, 1, 1}} {
+		var d durations
+		for _, ns := range all {
+			d.add(ns)
+		}
+		d.coarsen()
+		if q := d.quantiles(); q.Max.Or(0) != slices.Max(all) || q.P50.Or(1) > q.Max.Or(0) || d.steps.TotalCount() != int64(len(all)) {
+			t.Errorf("%v: %+v", all, q)
+		}
 	}
 }

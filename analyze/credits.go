@@ -100,13 +100,13 @@ func (c *CreditTimeline) Finish(connection int, direction record.Direction, end 
 			out.LimitReached++
 			since = s.time
 		} else if !now && atLimit {
-			out.LimitNS += int64(s.time - since)
+			out.LimitNS += s.time.Sub(since)
 		}
 		atLimit = now
 		out.Points = append(out.Points, CreditPoint{s.time, inFlight, granted})
 	}
 	if atLimit && end > since {
-		out.LimitNS += int64(end - since)
+		out.LimitNS += end.Sub(since)
 	}
 	return out
 }

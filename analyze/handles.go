@@ -59,11 +59,13 @@ func Exposures(r *record.Transaction, end record.Time) []Exposure {
 	from, to := interval(r, end)
 	invalidation, invalidated := r.Invalidation.Get()
 	var all []Exposure
+	index := map[record.Hex32]int{} // in all; a Call may expose 65,000
 	for chunk, s := range r.Segments() {
-		if i := slices.IndexFunc(all, func(e Exposure) bool { return e.Handle == s.Handle }); i >= 0 {
+		if i, again := index[s.Handle]; again {
 			all[i].MovedBytes += s.MovedBytes
 			continue
 		}
+		index[s.Handle] = len(all)
 		e := Exposure{Handle: s.Handle, Transaction: r.ID, XID: r.XID, Chunk: chunk, From: from, To: to, MovedBytes: s.MovedBytes, EndedBy: ByRequester}
 		switch {
 		case !r.LatencyNS.Known():
@@ -79,11 +81,10 @@ func Exposures(r *record.Transaction, end record.Time) []Exposure {
 		if !known || e.Event == record.EventInvalidate {
 			continue
 		}
-		for j := range all {
-			if x := &all[j]; x.Handle == handle {
-				x.MovedFrom = record.Some(min(x.MovedFrom.Or(e.Time), e.Time))
-				x.MovedTo = record.Some(max(x.MovedTo.Or(e.Time), e.Time))
-			}
+		if j, exposed := index[handle]; exposed {
+			x := &all[j]
+			x.MovedFrom = record.Some(min(x.MovedFrom.Or(e.Time), e.Time))
+			x.MovedTo = record.Some(max(x.MovedTo.Or(e.Time), e.Time))
 		}
 	}
 	return all
@@ -142,10 +143,10 @@ func (h *HandleTimeline) Finish(connection int, end record.Time) *Handles {
 		if b.EndedBy == ByResponder {
 			remote++
 		}
-		exposed = append(exposed, int64(b.To-b.From))
+		exposed = append(exposed, b.To.Sub(b.From))
 		if before, known := last[b.Handle]; known {
 			out.Reused++
-			reuse = append(reuse, int64(b.From-before))
+			reuse = append(reuse, b.From.Sub(before))
 		}
 		last[b.Handle] = b.To
 	}

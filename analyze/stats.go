@@ -13,7 +13,7 @@ import (
 type Stats struct {
 	Type          string         `json:"type" doc:"stats"`
 	By            string         `json:"by" doc:"what is summed up by" values:"program,procedure,operation"`
-	Name          string         `json:"name" doc:"of the program, procedure or operation"`
+	Name          string         `json:"name" doc:"of the program, procedure or operation; others for those beyond the first 1024"`
 	Count         int            `json:"count" doc:"transactions"`
 	Complete      int            `json:"complete" doc:"that have a Call and a Reply"`
 	Errors        int            `json:"errors" doc:"without Reply, refused, or with a status that is none of success"`
@@ -26,7 +26,7 @@ type Stats struct {
 	ExplicitRDMA  int            `json:"explicit_rdma" doc:"RPCs with chunks"`
 	InlineAt      map[string]int `json:"inline_at" doc:"how many of those would have needed none at an inline threshold of so many bytes: their Call, and all that they made room for in the Reply, would have fitted into a Send"`
 
-	latencies []int64
+	latencies durations
 }
 
 // Forms is bytes by how they travelled.
@@ -85,16 +85,59 @@ const (
 type Table struct {
 	by   string
 	rows map[string]*Stats
+
+	maxRows, maxExact int
+	exact             int // latencies that are kept one by one, of all rows
 }
 
-// maxRows bounds the names: a hostile capture can make up programs.
-const maxRows = 1 << 12
+// Others is the row of the names for which there is no row of their own.
+const Others = "others"
 
-// maxLatencies bounds the latencies of a row, which quantiles need one by one.
-const maxLatencies = 1 << 20
+// maxRows bounds the names, since a hostile capture can make up programs, and
+// maxExact the latencies that are kept one by one, for exact quantiles: 16 MB.
+// Beyond it the rows with most of them keep 40 KB each.
+const (
+	maxRows  = 1 << 10
+	maxExact = 1 << 21
+)
 
 // NewTable sums up by one of the ways.
-func NewTable(by string) *Table { return &Table{by: by, rows: map[string]*Stats{}} }
+func NewTable(by string) *Table {
+	return &Table{by: by, rows: map[string]*Stats{}, maxRows: maxRows, maxExact: maxExact}
+}
+
+// row is the row of a name.
+func (t *Table) row(name string) *Stats {
+	if s := t.rows[name]; s != nil {
+		return s
+	}
+	if len(t.rows) >= t.maxRows && name != Others {
+		return t.row(Others)
+	}
+	s := &Stats{Type: "stats", By: t.by, Name: name, InlineAt: map[string]int{}}
+	t.rows[name] = s
+	return s
+}
+
+// latency notes one; where there are too many, the row with most of them gives
+// its single values up.
+func (t *Table) latency(s *Stats, ns int64) {
+	s.TotalNS += ns
+	before := len(s.latencies.exact)
+	s.latencies.add(ns)
+	if t.exact += len(s.latencies.exact) - before; t.exact <= t.maxExact {
+		return
+	}
+	most := s
+	for _, s := range t.rows {
+		n, m := len(s.latencies.exact), len(most.latencies.exact)
+		if n > m || n == m && s.Name < most.Name { // the same in every run
+			most = s
+		}
+	}
+	t.exact -= len(most.latencies.exact)
+	most.latencies.coarsen()
+}
 
 // Name is what a transaction is summed up under.
 func Name(r *record.Transaction, by string) string {
@@ -112,15 +155,7 @@ func Name(r *record.Transaction, by string) string {
 
 // Add takes one transaction.
 func (t *Table) Add(r *record.Transaction) {
-	name := Name(r, t.by)
-	s := t.rows[name]
-	if s == nil {
-		if len(t.rows) >= maxRows {
-			return
-		}
-		s = &Stats{Type: "stats", By: t.by, Name: name, InlineAt: map[string]int{}}
-		t.rows[name] = s
-	}
+	s := t.row(Name(r, t.by))
 	s.Count++
 	s.Retransmitted += r.Retransmitted
 	s.CallBytes.add(r.Call)
@@ -132,10 +167,7 @@ func (t *Table) Add(r *record.Transaction) {
 		s.Errors++
 	}
 	if latency, known := r.LatencyNS.Get(); known {
-		s.TotalNS += latency
-		if len(s.latencies) < maxLatencies {
-			s.latencies = append(s.latencies, latency)
-		}
+		t.latency(s, latency)
 	}
 	s.Phases.add(r.Phases.Or(record.Phases{}))
 	if need := inlineNeed(r); need > 0 {
@@ -176,7 +208,7 @@ func inlineNeed(r *record.Transaction) int64 {
 func (t *Table) Rows() []*Stats {
 	rows := slices.Collect(maps.Values(t.rows))
 	for _, s := range rows {
-		s.Latency = quantiles(s.latencies)
+		s.Latency = s.latencies.quantiles()
 	}
 	slices.SortFunc(rows, func(a, b *Stats) int {
 		return cmp.Or(cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(a.Name, b.Name))

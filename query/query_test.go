@@ -139,6 +139,46 @@ func TestAliases(t *testing.T) {
 	}
 }
 
+// TestEveryField: each field of each record can be read, for filters and as it
+// prints itself.
+func TestEveryField(t *testing.T) {
+	known := map[string]bool{} // fields that some record has a value of
+	read := func(fields query.Fields, kind string, r any) {
+		for _, name := range fields.Names() {
+			plain, raw := fields.Get(r, name), fields.Raw(r, name)
+			if (plain == nil) != (raw == nil) {
+				t.Errorf("%s is %v to filters and %v in columns", name, plain, raw)
+			}
+			known[kind+name] = known[kind+name] || plain != nil
+		}
+	}
+	for _, name := range []string{"rocev2-errors.pcap.zst", "rocev2-loss42.pcap.zst", "rocev2-nfs41.pcap.zst", "rocev2-callback41.pcap.zst"} {
+		f, err := capture.Open("../testdata/captures/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		d := dissect.New(dissect.Handler{
+			Transaction: func(r *record.Transaction) { read(query.Transactions, "transaction ", r) },
+			Connection:  func(r *record.Connection) { read(query.Connections, "connection ", r) },
+			Finding:     func(r *record.Finding) { read(query.Findings, "finding ", r) },
+		}, dissect.Options{})
+		if err := d.Run(f); err != nil {
+			t.Fatal(err)
+		}
+		d.Finish()
+	}
+	for name, some := range known {
+		if !some {
+			t.Errorf("no %s in any record", name)
+		}
+	}
+	read(query.Transactions, "", &record.Transaction{})
+	read(query.Connections, "", &record.Connection{})
+	read(query.Findings, "", &record.Finding{})
+	read(query.Packets, "", &record.Packet{})
+}
+
 func TestErrors(t *testing.T) {
 	for _, c := range []struct {
 		source, want string

@@ -1,8 +1,10 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -69,14 +71,14 @@ func CreditChart(w io.Writer, theme *Theme, width, height int, c *analyze.Credit
 		b.Write([]byte(strings.TrimRight(string(line), " ")))
 		b.WriteByte('\n')
 	}
-	axis(&b, theme, 9, plot, c.Points[0].Time-start, c.Points[len(c.Points)-1].Time-start)
+	axis(&b, theme, 9, plot, c.Points[0].Time.Sub(start), c.Points[len(c.Points)-1].Time.Sub(start))
 	fmt.Fprintf(&b, "%s# Calls in flight  @ as many as granted  - granted%s\n", theme.dim.before, theme.dim.after)
 	for i, g := range c.Grants[:min(len(c.Grants), 8)] {
 		word := "changes to"
 		if i == 0 {
 			word = "is"
 		}
-		fmt.Fprintf(&b, "  grant %s %d at %ss, packet %d\n", word, g.Granted, seconds(g.Time-start), g.Packet)
+		fmt.Fprintf(&b, "  grant %s %d at %ss, packet %d\n", word, g.Granted, seconds(g.Time.Sub(start)), g.Packet)
 	}
 	if n := len(c.Grants) - 8; n > 0 {
 		fmt.Fprintf(&b, "  ... and %d more changes\n", n)
@@ -121,12 +123,38 @@ func list(values []uint32) string {
 	return strings.Trim(fmt.Sprint(values), "[]")
 }
 
-func seconds(d record.Time) string { return fmt.Sprintf("%.3f", float64(d)/1e9) }
+func seconds(ns int64) string { return fmt.Sprintf("%.3f", float64(ns)/1e9) }
 
 // axis draws the axis of time below a chart, behind a margin.
-func axis(b *strings.Builder, theme *Theme, margin, plot int, from, to record.Time) {
+func axis(b *strings.Builder, theme *Theme, margin, plot int, from, to int64) {
 	left, right := seconds(from)+"s", seconds(to)+"s"
 	fmt.Fprintf(b, "%s%*s+%s\n%*s%s%*s%s\n", theme.dim.before, margin, "", strings.Repeat("-", plot), margin+1, "", left, plot-len(left), right, theme.dim.after)
+}
+
+// scale spreads a span of time over the columns of a drawing. It takes any times:
+// what is outside of the span falls into the first or the last column.
+type scale struct {
+	from    record.Time
+	span    uint64 // nanoseconds
+	columns int
+}
+
+func newScale(from, to record.Time, columns int) scale {
+	return scale{from, uint64(max(to, from)) - uint64(from), columns}
+}
+
+// column is where a time stands.
+func (s scale) column(t record.Time) int {
+	if t <= s.from {
+		return 0
+	}
+	since := uint64(t) - uint64(s.from)
+	if since >= s.span {
+		return s.columns - 1
+	}
+	high, low := bits.Mul64(since, uint64(s.columns))
+	column, _ := bits.Div64(high, low, s.span) // less than columns, since since is less than span
+	return int(column)
 }
 
 // creditColumn is what a column of the chart shows.
@@ -136,15 +164,14 @@ type creditColumn struct{ inFlight, granted int }
 // in each, and the least limit.
 func sample(c *analyze.Credits, n int) []creditColumn {
 	columns := make([]creditColumn, n)
-	first, last := c.Points[0].Time, c.Points[len(c.Points)-1].Time
-	span := max(last-first, 1)
-	at := func(t record.Time) int { return min(int(int64(t-first)*int64(n)/int64(span)), n-1) }
+	last := c.Points[len(c.Points)-1].Time
+	time := newScale(c.Points[0].Time, last, n)
 	for i, p := range c.Points {
-		end := at(last)
+		end := time.column(last)
 		if i+1 < len(c.Points) {
-			end = at(c.Points[i+1].Time)
+			end = time.column(c.Points[i+1].Time)
 		}
-		for column := at(p.Time); column <= end; column++ {
+		for column := time.column(p.Time); column <= end; column++ {
 			x := &columns[column]
 			x.inFlight = max(x.inFlight, p.InFlight)
 			if granted, known := p.Granted.Get(); known && (x.granted == 0 || int(granted) < x.granted) {
@@ -166,22 +193,21 @@ func HandleChart(w io.Writer, theme *Theme, width, height int, h *analyze.Handle
 		return err
 	}
 	from, to := h.Bars[0].From, h.Bars[0].To
-	total := map[record.Hex32]record.Time{}
+	total := map[record.Hex32]float64{} // a sum of spans may be more than an integer holds
 	uses := map[record.Hex32]int{}
 	var order []record.Hex32
 	for _, x := range h.Bars {
-		to = max(to, x.To)
+		from, to = min(from, x.From), max(to, x.To)
 		if uses[x.Handle]++; uses[x.Handle] == 1 {
 			order = append(order, x.Handle)
 		}
-		total[x.Handle] += x.To - x.From
+		total[x.Handle] += float64(x.To.Sub(x.From))
 	}
 	shown := slices.Clone(order)
-	slices.SortStableFunc(shown, func(a, b record.Hex32) int { return int(min(max(total[b]-total[a], -1), 1)) })
+	slices.SortStableFunc(shown, func(a, b record.Hex32) int { return cmp.Compare(total[b], total[a]) })
 	shown = shown[:min(len(shown), height)]
 	plot := width - 18
-	span := max(to-from, 1)
-	at := func(t record.Time) int { return min(int(int64(t-from)*int64(plot)/int64(span)), plot-1) }
+	time := newScale(from, to, plot)
 	for _, handle := range order {
 		if !slices.Contains(shown, handle) {
 			continue
@@ -189,12 +215,12 @@ func HandleChart(w io.Writer, theme *Theme, width, height int, h *analyze.Handle
 		line := []byte(strings.Repeat(" ", plot))
 		for i := range h.Bars {
 			if x := &h.Bars[i]; x.Handle == handle {
-				drawBar(line, x, at)
+				drawBar(line, x, time)
 			}
 		}
 		fmt.Fprintf(&b, "%v %5s |%s\n", handle, fmt.Sprintf("x%d", uses[handle]), strings.TrimRight(string(line), " "))
 	}
-	axis(&b, theme, 17, plot, from-start, to-start)
+	axis(&b, theme, 17, plot, from.Sub(start), to.Sub(start))
 	if n := len(order) - len(shown); n > 0 {
 		fmt.Fprintf(&b, "%s%d handles that were exposed for less time are not drawn%s\n", theme.dim.before, n, theme.dim.after)
 	}
@@ -206,16 +232,16 @@ func HandleChart(w io.Writer, theme *Theme, width, height int, h *analyze.Handle
 
 var endMarks = map[string]byte{analyze.ByResponder: 'x', analyze.ByRequester: 'o', analyze.ByNobody: '?'}
 
-func drawBar(line []byte, x *analyze.Exposure, at func(record.Time) int) {
-	for i := at(x.From); i <= at(x.To); i++ {
+func drawBar(line []byte, x *analyze.Exposure, time scale) {
+	for i := time.column(x.From); i <= time.column(x.To); i++ {
 		line[i] = '='
 	}
 	if from, moved := x.MovedFrom.Get(); moved {
-		for i := at(from); i <= at(min(x.MovedTo.Or(from), x.To)); i++ {
+		for i := time.column(from); i <= time.column(min(x.MovedTo.Or(from), x.To)); i++ {
 			line[i] = '#'
 		}
 	}
-	line[at(x.To)] = endMarks[x.EndedBy]
+	line[time.column(x.To)] = endMarks[x.EndedBy]
 }
 
 // figures writes the numbers that matter.
@@ -235,6 +261,14 @@ func figures(b *strings.Builder, h *analyze.Handles) {
 }
 
 func quantile(ns record.Opt[int64]) string { return known(ns, "-", Duration) }
+
+// about is a quantile, with a mark where it is an estimate.
+func about(q analyze.Quantiles, ns record.Opt[int64]) string {
+	if q.Estimated {
+		return "~" + quantile(ns)
+	}
+	return quantile(ns)
+}
 
 func percent(v record.Opt[float64]) string {
 	return known(v, "-", func(v float64) string { return fmt.Sprintf("%.0f%%", v*100) })
@@ -271,9 +305,9 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 			{text: forms(s.CallBytes)},
 			{text: Bytes(s.ReplyBytes.Total())},
 			{text: forms(s.ReplyBytes)},
-			{text: quantile(s.Latency.P50)},
-			{text: quantile(s.Latency.P90)},
-			{text: quantile(s.Latency.P99)},
+			{text: about(s.Latency, s.Latency.P50)},
+			{text: about(s.Latency, s.Latency.P90)},
+			{text: about(s.Latency, s.Latency.P99)},
 			{text: quantile(s.Latency.Max)},
 			{text: phaseShares(s)},
 			{text: fmt.Sprint(s.ExplicitRDMA)},
@@ -323,10 +357,10 @@ func ConnectionDetail(w io.Writer, theme *Theme, c *record.Connection, start rec
 	}
 	row("handshake", "%s", c.Handshake)
 	if at, known := c.Established.Get(); known {
-		row("established", "%s, %ss after the start", at, seconds(at-start))
+		row("established", "%s, %ss after the start", at, seconds(at.Sub(start)))
 	}
 	if at, known := c.Closed.Get(); known {
-		row("closed", "%s, %ss after the start", at, seconds(at-start))
+		row("closed", "%s, %ss after the start", at, seconds(at.Sub(start)))
 	}
 	if reason, known := c.CloseReason.Get(); known {
 		row("close reason", "%s", clean(reason))

@@ -55,7 +55,7 @@ func Ladder(w io.Writer, theme *Theme, width int, r *record.Transaction) error {
 	open := make([]bool, shown)
 	for i := range rungs {
 		g := &rungs[i]
-		fmt.Fprintf(&b, "%10s %*s %s%s%s", Duration(int64(g.at-began)), numbers, g.packets, g.ink.before, arrowLine(g, arrow), g.ink.after)
+		fmt.Fprintf(&b, "%10s %*s %s%s%s", Duration(g.at.Sub(began)), numbers, g.packets, g.ink.before, arrowLine(g, arrow), g.ink.after)
 		b.WriteString(barCells(g, bars[:shown], open))
 		b.WriteByte('\n')
 	}
@@ -334,7 +334,7 @@ func legend(b *strings.Builder, theme *Theme, bars []analyze.Exposure) {
 		end := map[string]string{
 			analyze.ByResponder: "invalidated by the responder", analyze.ByRequester: "left to the requester", analyze.ByNobody: "no Reply",
 		}[x.EndedBy]
-		fmt.Fprintf(b, "  %s %v %s, %s B moved, %s, %s\n", name, x.Handle, x.Chunk, Bytes(x.MovedBytes), Duration(int64(x.To-x.From)), end)
+		fmt.Fprintf(b, "  %s %v %s, %s B moved, %s, %s\n", name, x.Handle, x.Chunk, Bytes(x.MovedBytes), Duration(x.To.Sub(x.From)), end)
 	}
 }
 

@@ -57,7 +57,7 @@ func (r *Packets) Packet(p *record.Packet) error {
 	b = appendPadded(b, p.Number, 6)
 	b = append(b, ' ')
 	at := len(b)
-	b = strconv.AppendFloat(b, float64(p.Time-start)/1e9, 'f', 6, 64)
+	b = strconv.AppendFloat(b, float64(p.Time.Sub(start))/1e9, 'f', 6, 64)
 	b = padLeft(b, at, 11)
 	b = append(b, ' ')
 	b = orDash(p.AppendSource(b), len(b))

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -310,8 +312,87 @@ func TestHostile(t *testing.T) {
 	}
 }
 
+// TestManyHandles: a ladder takes time in proportion to the handles that a Call
+// exposes. What is quadratic would take a minute.
+func TestManyHandles(t *testing.T) {
+	const n = 300_000
+	r := &record.Transaction{
+		Call: &record.Message{}, Reply: &record.Message{}, LatencyNS: record.Some[int64](1),
+		ReadChunks: []record.ReadChunk{{Segments: make([]record.Segment, n)}},
+		Timeline:   []record.Event{{Event: record.EventCall}},
+	}
+	for i := range n {
+		handle := record.Hex32(i)
+		r.ReadChunks[0].Segments[i].Handle = handle
+		r.NotInvalidated = append(r.NotInvalidated, handle)
+		r.Timeline = append(r.Timeline, record.Event{Event: record.EventReadDone, Handle: record.Some(handle)})
+	}
+	r.Timeline = append(r.Timeline, record.Event{Event: record.EventReply})
+	began := time.Now()
+	var b bytes.Buffer
+	if err := render.Ladder(&b, render.NewTheme(&b, false), 80, r); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("%d handles took %v", n, took)
+	}
+	if lines := bytes.Count(b.Bytes(), []byte("\n")); lines < n {
+		t.Errorf("%d lines for %d handles", lines, n)
+	}
+}
+
+// TestAnyTimes: a clock that is set in the middle of a capture, times that are as
+// far apart as they can be, and a latency that runs backwards are drawn like any
+// others.
+func TestAnyTimes(t *testing.T) {
+	const first, last = record.Time(math.MinInt64), record.Time(math.MaxInt64)
+	const year = record.Time(365 * 24 * 3600 * 1e9)
+	for name, times := range map[string][]record.Time{
+		"equal":           {5, 5, 5},
+		"backwards":       {3e9, 2e9, 1e9},
+		"584 years":       {first, 0, last},
+		"584 years, back": {last, 0, first},
+		"534 days":        {0, year, year + 169*24*3600*1e9},
+		"before 1970":     {-5 * year, -1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			credits := &analyze.Credits{PeakInFlight: 2, Direction: record.Forward}
+			handles := &analyze.Handles{Exposures: len(times)}
+			r := &record.Transaction{Call: &record.Message{Time: times[0]}, LatencyNS: record.Some[int64](math.MinInt64)}
+			summary := &record.Summary{First: record.Some(times[0]), Last: record.Some(times[len(times)-1])}
+			var b bytes.Buffer
+			theme := render.NewTheme(&b, false)
+			packets, text := render.NewPackets(&b, theme, 0), render.NewText(&b, theme, 0)
+			for i, at := range times {
+				credits.Points = append(credits.Points, analyze.CreditPoint{Time: at, InFlight: i, Granted: record.Some[uint32](2)})
+				credits.Grants = append(credits.Grants, analyze.Grant{Time: at, Granted: 2})
+				next := times[(i+1)%len(times)]
+				handles.Bars = append(handles.Bars, analyze.Exposure{
+					Handle: record.Hex32(i % 2), From: at, To: next, MovedFrom: record.Some(next), MovedTo: record.Some(at), EndedBy: analyze.ByNobody,
+				})
+				r.Timeline = append(r.Timeline, record.Event{Time: at, Event: record.EventAck, Of: record.EventCall})
+				packets.Packet(&record.Packet{Time: at})
+			}
+			for _, start := range []record.Time{0, first, last, times[0]} {
+				if err := render.CreditChart(&b, theme, 80, 8, credits, start); err != nil {
+					t.Error(err)
+				}
+				if err := render.HandleChart(&b, theme, 80, 8, handles, start); err != nil {
+					t.Error(err)
+				}
+				text.Start(start)
+			}
+			if err := render.Ladder(&b, theme, 80, r); err != nil {
+				t.Error(err)
+			}
+			text.Transaction(r)
+			text.Summary(summary)
+		})
+	}
+}
+
 func TestUnits(t *testing.T) {
-	for ns, want := range map[int64]string{0: "0ns", 999: "999ns", 1500: "1.5us", 2345678: "2.35ms", 1234567890: "1.235s", -1500: "-1.5us"} {
+	for ns, want := range map[int64]string{math.MinInt64: "-9223372036.855s", math.MaxInt64: "9223372036.855s", 0: "0ns", 999: "999ns", 1500: "1.5us", 2345678: "2.35ms", 1234567890: "1.235s", -1500: "-1.5us"} {
 		if got := render.Duration(ns); got != want {
 			t.Errorf("%d ns are %s, want %s", ns, got, want)
 		}

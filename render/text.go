@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,14 +49,14 @@ func (t *Text) Start(at record.Time) { t.start = record.Some(at) }
 func (t *Text) since(at record.Time) string {
 	start := t.start.Or(at)
 	t.start = record.Some(start)
-	return strconv.FormatFloat(float64(at-start)/1e9, 'f', 6, 64)
+	return strconv.FormatFloat(float64(at.Sub(start))/1e9, 'f', 6, 64)
 }
 
 // Duration is a duration to three digits or so, as people read it.
 func Duration(ns int64) string {
 	switch d := time.Duration(ns); {
 	case ns < 0:
-		return "-" + Duration(-ns)
+		return "-" + Duration(-max(ns, -math.MaxInt64)) // the lowest of all has no opposite
 	case d < time.Microsecond:
 		return strconv.FormatInt(ns, 10) + "ns"
 	case d < time.Millisecond:
@@ -361,7 +362,7 @@ func (t *Text) Summary(r *record.Summary) error {
 	var b strings.Builder
 	b.WriteString(plural(r.Packets, "packet"))
 	if first, known := r.First.Get(); known {
-		fmt.Fprintf(&b, " in %s", Duration(int64(r.Last.Or(first)-first)))
+		fmt.Fprintf(&b, " in %s", Duration(r.Last.Or(first).Sub(first)))
 	}
 	fmt.Fprintf(&b, ", %d of RDMA; %s; ", r.RDMA, plural(int64(r.Connections), "connection"))
 	total := int64(0)

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -39,10 +38,9 @@ type sink struct {
 
 // held is a record that waits for its place in the order.
 type held struct {
-	key  any
-	json []byte
-	show func(any) error
-	kind reflect.Type // of the record
+	key    any
+	record any // a copy
+	show   func(any) error
 }
 
 func newSink(o *options, v view) (*sink, error) {
@@ -193,9 +191,22 @@ func (s *sink) line(line []byte) {
 	}
 }
 
+// clone is a copy of a record that stays good when its handler has returned.
+func clone(r any) any {
+	switch r := r.(type) {
+	case *record.Transaction:
+		return r.Clone()
+	case *record.Connection:
+		return r.Clone()
+	case *record.Finding:
+		return r.Clone()
+	}
+	return r // one that was made for us
+}
+
 // hold keeps a record until the end. With --top only the best are kept.
 func (s *sink) hold(record any, text func(any) error) {
-	h := held{key: s.fields.Get(record, s.sortPath), show: text, kind: reflect.TypeOf(record).Elem(), json: render.AppendJSON(nil, record)}
+	h := held{key: s.fields.Get(record, s.sortPath), record: clone(record), show: text}
 	if n := len(s.held); s.o.top > 0 && n >= 2*s.o.top { // now and then, let go of those that have no chance
 		s.order()
 	}
@@ -224,14 +235,7 @@ func (s *sink) release() {
 		if s.done() {
 			return
 		}
-		if s.o.output == "json" {
-			s.written++
-			s.line(h.json)
-			continue
-		}
-		record := reflect.New(h.kind).Interface()
-		s.fail(json.Unmarshal(h.json, record))
-		s.emit(record, h.show)
+		s.emit(h.record, h.show)
 	}
 }
 

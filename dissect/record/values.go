@@ -1,6 +1,7 @@
 package record
 
 import (
+	"math"
 	"strconv"
 	"time"
 
@@ -9,6 +10,19 @@ import (
 
 // Time is nanoseconds since 1970 UTC; in JSON it is RFC 3339 with nanoseconds.
 type Time int64
+
+// Sub is t less u in nanoseconds, as much as can be said of times that are more
+// than 292 years apart.
+func (t Time) Sub(u Time) int64 {
+	d := int64(t - u)
+	switch {
+	case t > u && d < 0:
+		return math.MaxInt64
+	case t < u && d > 0:
+		return math.MinInt64
+	}
+	return d
+}
 
 // Stamp says when and where something was seen: the time of a packet and its
 // number, which counts from 1; 0 is none.

@@ -1,11 +1,37 @@
 package record_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
+
+// TestSub: two times may be further apart than a duration can say.
+func TestSub(t *testing.T) {
+	const first, last = record.Time(math.MinInt64), record.Time(math.MaxInt64)
+	for _, c := range []struct {
+		a, b record.Time
+		want int64
+	}{
+		{5, 3, 2},
+		{3, 5, -2},
+		{last, last, 0},
+		{last, 0, math.MaxInt64},
+		{last, -1, math.MaxInt64},
+		{last, first, math.MaxInt64},
+		{first, last, math.MinInt64},
+		{first, 1, math.MinInt64},
+		{first, 0, math.MinInt64},
+		{0, first, math.MaxInt64},
+		{-1, first, math.MaxInt64},
+	} {
+		if got := c.a.Sub(c.b); got != c.want {
+			t.Errorf("%d less %d is %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}
 
 func TestTimeText(t *testing.T) {
 	for _, ns := range []int64{0, 1, -1, 1795236900197912000, 1795236900999999999, -86400e9 - 1, 4102444800e9, 951782400e9} {

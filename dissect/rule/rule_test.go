@@ -1,0 +1,28 @@
+package rule_test
+
+import (
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
+)
+
+// TestTable: ids are kebab-case and unique, and no cell is empty.
+func TestTable(t *testing.T) {
+	kebab := regexp.MustCompile(`^[a-z]+(-[a-z0-9]+)*$`)
+	seen := map[string]bool{}
+	for _, r := range rule.All {
+		if !kebab.MatchString(r.ID) || seen[r.ID] {
+			t.Errorf("%q is no id, or there twice", r.ID)
+		}
+		if !slices.Contains(record.Severities[:], r.Severity) || r.Section == "" {
+			t.Errorf("%s: %+v", r.ID, *r)
+		}
+		seen[r.ID] = true
+	}
+	if len(rule.All) < 37 {
+		t.Errorf("%d rules", len(rule.All))
+	}
+}
