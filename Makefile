@@ -41,6 +41,7 @@ compare: build ## time a capture against tshark: make compare CAPTURE=big.pcap
 
 golden: ## write the golden files anew
 	$(GO) test ./render -update
+	$(GO) test ./cmd/rdmadump -run '^TestGolden$$' -update
 
 clean: ## remove what was built
 	rm -rf bin

@@ -4,23 +4,21 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
 // transaction makes a record: times in milliseconds, reply 0 for none.
-func transaction(call, reply int64, granted uint32, edit func(*dissect.Transaction)) *dissect.Transaction {
-	program, version, name := uint32(100003), uint32(3), "NFS"
-	procedure, size := "READ", int64(100)
-	r := &dissect.Transaction{
-		Program: &program, Version: &version, ProgramName: &name, ProcedureName: &procedure, Status: dissect.StatusComplete,
-		Call: &dissect.Message{Time: dissect.Time(call * 1e6), Credits: 32, Form: "short", PayloadBytes: &size},
+func transaction(call, reply int64, granted uint32, edit func(*record.Transaction)) *record.Transaction {
+	size := record.Some[int64](100)
+	r := &record.Transaction{
+		Program: record.Some[uint32](100003), Version: record.Some[uint32](3), ProgramName: record.Some("NFS"), ProcedureName: record.Some("READ"),
+		Status: record.Complete, Call: &record.Message{Time: record.Time(call * 1e6), Credits: 32, Form: record.Short, PayloadBytes: size},
 	}
 	if reply == 0 {
-		r.Status = dissect.StatusNoReply
+		r.Status = record.NoReply
 	} else {
-		latency := (reply - call) * 1e6
-		r.LatencyNS = &latency
-		r.Reply = &dissect.Message{Time: dissect.Time(reply * 1e6), Credits: granted, Form: "short", PayloadBytes: &size}
+		r.LatencyNS = record.Some((reply - call) * 1e6)
+		r.Reply = &record.Message{Time: record.Time(reply * 1e6), Credits: granted, Form: record.Short, PayloadBytes: size}
 	}
 	if edit != nil {
 		edit(r)
@@ -37,7 +35,7 @@ func TestCredits(t *testing.T) {
 	c.Add(transaction(3, 5, 2, nil)) // two in flight from 3 to 5
 	c.Add(transaction(7, 8, 4, nil))
 	c.Add(transaction(9, 0, 0, nil))
-	got := c.Finish(0, dissect.Forward, 10e6)
+	got := c.Finish(0, record.Forward, 10e6)
 	if got.PeakInFlight != 2 || got.LimitReached != 1 || got.LimitNS != 2e6 || fmt.Sprint(got.Requested) != "[32]" {
 		t.Errorf("peak %d, limit reached %d times for %d ns, asked for %v", got.PeakInFlight, got.LimitReached, got.LimitNS, got.Requested)
 	}
@@ -53,33 +51,33 @@ func TestCredits(t *testing.T) {
 	}
 }
 
-func chunk(handles ...dissect.Hex32) []dissect.ReadChunk {
-	var c dissect.ReadChunk
+func chunk(handles ...record.Hex32) []record.ReadChunk {
+	var c record.ReadChunk
 	for _, h := range handles {
-		c.Segments = append(c.Segments, dissect.Segment{Handle: h, Length: 10, MovedBytes: 10})
+		c.Segments = append(c.Segments, record.Segment{Handle: h, Length: 10, MovedBytes: 10})
 	}
-	return []dissect.ReadChunk{c}
+	return []record.ReadChunk{c}
 }
 
 // TestHandles: who ended each exposure, what was left, what came again.
 func TestHandles(t *testing.T) {
 	var h HandleTimeline
-	h.Add(transaction(0, 4, 1, func(r *dissect.Transaction) {
-		r.ReadChunks, r.Invalidation = chunk(1), &dissect.Invalidation{Handle: 1}
+	h.Add(transaction(0, 4, 1, func(r *record.Transaction) {
+		r.ReadChunks, r.Invalidation = chunk(1), record.Some(record.Invalidation{Handle: 1})
 	}))
-	h.Add(transaction(10, 12, 1, func(r *dissect.Transaction) {
-		r.ReadChunks, r.Invalidation, r.NotInvalidated = chunk(1, 2), &dissect.Invalidation{Handle: 1}, []dissect.Hex32{2}
+	h.Add(transaction(10, 12, 1, func(r *record.Transaction) {
+		r.ReadChunks, r.Invalidation, r.NotInvalidated = chunk(1, 2), record.Some(record.Invalidation{Handle: 1}), []record.Hex32{2}
 	}))
-	h.Add(transaction(20, 21, 1, func(r *dissect.Transaction) { r.ReadChunks, r.NotInvalidated = chunk(3, 3), []dissect.Hex32{3} }))
-	h.Add(transaction(30, 0, 0, func(r *dissect.Transaction) { r.ReadChunks = chunk(4) }))
+	h.Add(transaction(20, 21, 1, func(r *record.Transaction) { r.ReadChunks, r.NotInvalidated = chunk(3, 3), []record.Hex32{3} }))
+	h.Add(transaction(30, 0, 0, func(r *record.Transaction) { r.ReadChunks = chunk(4) }))
 	h.Add(transaction(31, 32, 1, nil)) // exposes nothing
 	got := h.Finish(0, 50e6)
 	summary := fmt.Sprint(got.Exposures, got.Distinct, got.ChunkReplies, got.InvalidatingReplies, got.LeftOver, got.LeftAll, got.Reused, got.NeverInvalidated)
 	if summary != "5 4 3 2 1 1 1 1" {
 		t.Errorf("exposures, handles, Replies with chunks, invalidating, left over, left all, reused, never: %s", summary)
 	}
-	if *got.RemoteShare != 0.4 || *got.ReuseAfter.P50 != 6e6 || *got.Exposed.P50 != 2e6 || *got.Exposed.Max != 20e6 {
-		t.Errorf("remote %v, reused after %d, exposed %d, longest %d", *got.RemoteShare, *got.ReuseAfter.P50, *got.Exposed.P50, *got.Exposed.Max)
+	if got.RemoteShare.Or(-1) != 0.4 || got.ReuseAfter.P50.Or(-1) != 6e6 || got.Exposed.P50.Or(-1) != 2e6 || got.Exposed.Max.Or(-1) != 20e6 {
+		t.Errorf("remote %v, reused after %v, exposed %v, longest %v", got.RemoteShare, got.ReuseAfter.P50, got.Exposed.P50, got.Exposed.Max)
 	}
 	if got.Bars[3].MovedBytes != 20 {
 		t.Errorf("two segments under one handle moved %d bytes", got.Bars[3].MovedBytes)
@@ -93,12 +91,11 @@ func TestStats(t *testing.T) {
 	for i := range 100 {
 		table.Add(transaction(0, int64(i+1), 1, nil))
 	}
-	failed := "NFS3ERR_IO"
-	table.Add(transaction(0, 1, 1, func(r *dissect.Transaction) { r.NFSStatus = &failed }))
+	table.Add(transaction(0, 1, 1, func(r *record.Transaction) { r.NFSStatus = record.Some("NFS3ERR_IO") }))
 	table.Add(transaction(0, 0, 0, nil))
-	table.Add(transaction(0, 200, 1, func(r *dissect.Transaction) {
-		r.ReplyChunk = &dissect.WriteChunk{Segments: []dissect.WriteSegment{{Length: 9000}}}
-		r.Reply.Form = "long"
+	table.Add(transaction(0, 200, 1, func(r *record.Transaction) {
+		r.ReplyChunk = &record.WriteChunk{Segments: []record.WriteSegment{{Length: 9000}}}
+		r.Reply.Form = record.Long
 	}))
 	rows := table.Rows()
 	if len(rows) != 1 {
@@ -108,13 +105,13 @@ func TestStats(t *testing.T) {
 	if s.Name != "NFS3 READ" || s.Count != 103 || s.Complete != 102 || s.Errors != 2 || s.ExplicitRDMA != 1 {
 		t.Errorf("%+v", s)
 	}
-	if *s.Latency.P50 != 50e6 || *s.Latency.P90 != 91e6 || *s.Latency.P99 != 100e6 || *s.Latency.Max != 200e6 {
-		t.Errorf("p50 %d, p90 %d, p99 %d, max %d", *s.Latency.P50, *s.Latency.P90, *s.Latency.P99, *s.Latency.Max)
+	if l := s.Latency; l.P50.Or(-1) != 50e6 || l.P90.Or(-1) != 91e6 || l.P99.Or(-1) != 100e6 || l.Max.Or(-1) != 200e6 {
+		t.Errorf("p50 %v, p90 %v, p99 %v, max %v", l.P50, l.P90, l.P99, l.Max)
 	}
 	if s.InlineAt["8192"] != 0 || s.InlineAt["16384"] != 1 || s.ReplyBytes != (Forms{Short: 10100, Long: 100}) {
 		t.Errorf("inline at %v, Replies %+v", s.InlineAt, s.ReplyBytes)
 	}
-	if q := quantiles(nil); q.P50 != nil {
+	if q := quantiles(nil); q.P50.Known() {
 		t.Error("a quantile of nothing")
 	}
 }

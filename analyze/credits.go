@@ -4,36 +4,36 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
 // Credits is the credits of one direction of a connection over time (RFC 8166
 // s.3.3.1, RFC 8167 s.4).
 type Credits struct {
-	Type         string        `json:"type"` // "credits"
-	Connection   int           `json:"connection"`
-	Direction    string        `json:"direction"`
-	PeakInFlight int           `json:"peak_in_flight"`
-	Requested    []uint32      `json:"requested"`        // the values that Calls asked for, each once, in order
-	Grants       []Grant       `json:"grants"`           // each change of what was granted
-	LimitReached int           `json:"limit_reached"`    // how often as many Calls were in flight as credits granted
-	LimitNS      int64         `json:"limit_reached_ns"` // for how long together
-	Points       []CreditPoint `json:"points"`
-	Dropped      int           `json:"dropped"` // transactions beyond what is remembered
+	Type         string           `json:"type" doc:"credits"`
+	Connection   int              `json:"connection" doc:"number of the connection"`
+	Direction    record.Direction `json:"direction" doc:"who calls: forward is the client, backward the server"`
+	PeakInFlight int              `json:"peak_in_flight" doc:"most Calls without Reply at once"`
+	Requested    []uint32         `json:"requested" doc:"what Calls asked for, each change"`
+	Grants       []Grant          `json:"grants" doc:"each change of what was granted"`
+	LimitReached int              `json:"limit_reached" doc:"how often as many Calls were in flight as credits granted"`
+	LimitNS      int64            `json:"limit_reached_ns" doc:"for how long together"`
+	Points       []CreditPoint    `json:"points" doc:"what holds from a moment on"`
+	Dropped      int              `json:"dropped" doc:"transactions beyond what is remembered"`
 }
 
 // Grant is a change of the granted value.
 type Grant struct {
-	Time    dissect.Time `json:"time"`
-	Packet  int64        `json:"packet"`
-	Granted uint32       `json:"granted"`
+	Time    record.Time `json:"time" doc:"when"`
+	Packet  int64       `json:"packet" doc:"the Reply that said so"`
+	Granted uint32      `json:"granted" doc:"credits"`
 }
 
 // CreditPoint is what holds from a moment on.
 type CreditPoint struct {
-	Time     dissect.Time `json:"time"`
-	InFlight int          `json:"in_flight"`
-	Granted  *uint32      `json:"granted"` // null before the first Reply
+	Time     record.Time        `json:"time" doc:"when"`
+	InFlight int                `json:"in_flight" doc:"Calls without Reply"`
+	Granted  record.Opt[uint32] `json:"granted" doc:"credits, null before the first Reply"`
 }
 
 // CreditTimeline collects the transactions of one direction of a connection.
@@ -45,14 +45,14 @@ type CreditTimeline struct {
 
 // creditStep is a Call sent or a Reply received.
 type creditStep struct {
-	time    dissect.Time
+	time    record.Time
 	packet  int64
 	delta   int8
 	granted uint32
 }
 
 // Add takes one transaction.
-func (c *CreditTimeline) Add(r *dissect.Transaction) {
+func (c *CreditTimeline) Add(r *record.Transaction) {
 	if r.Call == nil {
 		return
 	}
@@ -64,7 +64,7 @@ func (c *CreditTimeline) Add(r *dissect.Transaction) {
 		c.asked = append(c.asked, r.Call.Credits)
 	}
 	c.steps = append(c.steps, creditStep{r.Call.Time, r.Call.Packet, 1, 0})
-	if r.LatencyNS == nil {
+	if !r.LatencyNS.Known() {
 		return
 	}
 	_, to := interval(r, 0)
@@ -72,7 +72,7 @@ func (c *CreditTimeline) Add(r *dissect.Transaction) {
 }
 
 // Finish works the timeline out; end is when the connection was last seen.
-func (c *CreditTimeline) Finish(connection int, direction string, end dissect.Time) *Credits {
+func (c *CreditTimeline) Finish(connection int, direction record.Direction, end record.Time) *Credits {
 	slices.SortStableFunc(c.steps, func(a, b creditStep) int {
 		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.packet, b.packet))
 	})
@@ -84,18 +84,18 @@ func (c *CreditTimeline) Finish(connection int, direction string, end dissect.Ti
 		out.Requested = []uint32{}
 	}
 	inFlight := 0
-	var granted *uint32
-	var since dissect.Time // when the limit was reached
+	var granted record.Opt[uint32]
+	var since record.Time // when the limit was reached
 	atLimit := false
 	for _, s := range c.steps {
 		inFlight += int(s.delta)
-		if s.delta < 0 && (granted == nil || *granted != s.granted) {
-			v := s.granted
-			granted = &v
-			out.Grants = append(out.Grants, Grant{s.time, s.packet, v})
+		if s.delta < 0 && granted != record.Some(s.granted) {
+			granted = record.Some(s.granted)
+			out.Grants = append(out.Grants, Grant{s.time, s.packet, s.granted})
 		}
 		out.PeakInFlight = max(out.PeakInFlight, inFlight)
-		now := granted != nil && inFlight >= int(*granted)
+		limit, known := granted.Get()
+		now := known && inFlight >= int(limit)
 		if now && !atLimit {
 			out.LimitReached++
 			since = s.time

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
 // How the exposure of a handle ended.
@@ -17,52 +17,47 @@ const (
 // Handles is which handles a connection exposed, for how long, and who
 // invalidated them.
 type Handles struct {
-	Type       string    `json:"type"` // "handles"
-	Connection int       `json:"connection"`
-	Exposures  int       `json:"exposures"` // how often a handle was exposed
-	Distinct   int       `json:"distinct"`  // handles
-	Exposed    Quantiles `json:"exposed"`   // how long
-	// RemoteShare is the share of exposures that the responder ended.
-	RemoteShare *float64 `json:"remote_share"`
-	// ChunkReplies are Replies to Calls with chunks, InvalidatingReplies those of
-	// them that carried an invalidation.
-	ChunkReplies        int      `json:"chunk_replies"`
-	InvalidatingReplies int      `json:"invalidating_replies"`
-	InvalidatingShare   *float64 `json:"invalidating_share"`
-	// LeftOver counts handles that a Reply left because one Send invalidates but
-	// one; LeftAll those of Replies that invalidated none.
-	LeftOver         int        `json:"left_over"`
-	LeftAll          int        `json:"left_all"`
-	Reused           int        `json:"reused"`      // exposures of a handle that was exposed before
-	ReuseAfter       Quantiles  `json:"reuse_after"` // how long after
-	NeverInvalidated int        `json:"never_invalidated"`
-	Bars             []Exposure `json:"bars"`
-	Dropped          int        `json:"dropped"` // exposures beyond what is remembered
+	Type                string              `json:"type" doc:"handles"`
+	Connection          int                 `json:"connection" doc:"number of the connection"`
+	Exposures           int                 `json:"exposures" doc:"how often a handle was exposed"`
+	Distinct            int                 `json:"distinct" doc:"handles"`
+	Exposed             Quantiles           `json:"exposed" doc:"how long"`
+	RemoteShare         record.Opt[float64] `json:"remote_share" doc:"of the exposures that the responder ended"`
+	ChunkReplies        int                 `json:"chunk_replies" doc:"Replies to Calls with chunks"`
+	InvalidatingReplies int                 `json:"invalidating_replies" doc:"those of them that carried an invalidation"`
+	InvalidatingShare   record.Opt[float64] `json:"invalidating_share" doc:"their share"`
+	LeftOver            int                 `json:"left_over" doc:"handles that a Reply left because one Send invalidates but one"`
+	LeftAll             int                 `json:"left_all" doc:"handles of Replies that invalidated none"`
+	Reused              int                 `json:"reused" doc:"exposures of a handle that was exposed before"`
+	ReuseAfter          Quantiles           `json:"reuse_after" doc:"how long after"`
+	NeverInvalidated    int                 `json:"never_invalidated" doc:"exposures without Reply"`
+	Bars                []Exposure          `json:"bars" doc:"the exposures, in order"`
+	Dropped             int                 `json:"dropped" doc:"exposures beyond what is remembered"`
 }
 
 // Exposure is a handle from the Call that exposed it to its end.
 type Exposure struct {
-	Handle      dissect.Hex32 `json:"handle"`
-	Transaction int64         `json:"transaction"`
-	XID         dissect.Hex32 `json:"xid"`
-	Chunk       string        `json:"chunk"` // "read", "write", "reply"
-	From        dissect.Time  `json:"from"`
-	To          dissect.Time  `json:"to"` // the Reply, or the end of the connection
-	EndedBy     string        `json:"ended_by"`
-	MovedBytes  int64         `json:"moved_bytes"`
-	// MovedFrom and MovedTo are when data moved, null when none did.
-	MovedFrom *dissect.Time `json:"moved_from"`
-	MovedTo   *dissect.Time `json:"moved_to"`
+	Handle      record.Hex32            `json:"handle" doc:"STag, R_key"`
+	Transaction int64                   `json:"transaction" doc:"id of the transaction that exposed it"`
+	XID         record.Hex32            `json:"xid" doc:"its XID"`
+	Chunk       record.Chunk            `json:"chunk" doc:"the list that the handle stands in"`
+	From        record.Time             `json:"from" doc:"the Call"`
+	To          record.Time             `json:"to" doc:"the Reply, or the end of the connection"`
+	EndedBy     string                  `json:"ended_by" doc:"who ended it" values:"responder,requester,nobody"`
+	MovedBytes  int64                   `json:"moved_bytes" doc:"bytes that were seen to move"`
+	MovedFrom   record.Opt[record.Time] `json:"moved_from" doc:"when data moved first, null when none did"`
+	MovedTo     record.Opt[record.Time] `json:"moved_to" doc:"when data moved last, null when none did"`
 }
 
 // Exposures lists the handles that a transaction exposed, in the order of its
 // chunk lists; end stands in for a Reply that there is not. A handle that several
 // segments share is one exposure.
-func Exposures(r *dissect.Transaction, end dissect.Time) []Exposure {
+func Exposures(r *record.Transaction, end record.Time) []Exposure {
 	if r.Call == nil {
 		return nil
 	}
 	from, to := interval(r, end)
+	invalidation, invalidated := r.Invalidation.Get()
 	var all []Exposure
 	for chunk, s := range r.Segments() {
 		if i := slices.IndexFunc(all, func(e Exposure) bool { return e.Handle == s.Handle }); i >= 0 {
@@ -71,27 +66,23 @@ func Exposures(r *dissect.Transaction, end dissect.Time) []Exposure {
 		}
 		e := Exposure{Handle: s.Handle, Transaction: r.ID, XID: r.XID, Chunk: chunk, From: from, To: to, MovedBytes: s.MovedBytes, EndedBy: ByRequester}
 		switch {
-		case r.LatencyNS == nil:
+		case !r.LatencyNS.Known():
 			e.EndedBy = ByNobody
-		case r.Invalidation != nil && r.Invalidation.Handle == s.Handle:
+		case invalidated && invalidation.Handle == s.Handle:
 			e.EndedBy = ByResponder
 		}
 		all = append(all, e)
 	}
 	for i := range r.Timeline { // when data moved
 		e := &r.Timeline[i]
-		if e.Handle == nil || e.Event == dissect.EventInvalidate {
+		handle, known := e.Handle.Get()
+		if !known || e.Event == record.EventInvalidate {
 			continue
 		}
 		for j := range all {
-			if x := &all[j]; x.Handle == *e.Handle {
-				at := e.Time
-				if x.MovedFrom == nil || at < *x.MovedFrom {
-					x.MovedFrom = &at
-				}
-				if x.MovedTo == nil || at > *x.MovedTo {
-					x.MovedTo = &at
-				}
+			if x := &all[j]; x.Handle == handle {
+				x.MovedFrom = record.Some(min(x.MovedFrom.Or(e.Time), e.Time))
+				x.MovedTo = record.Some(max(x.MovedTo.Or(e.Time), e.Time))
 			}
 		}
 	}
@@ -107,15 +98,15 @@ type HandleTimeline struct {
 }
 
 // Add takes one transaction.
-func (h *HandleTimeline) Add(r *dissect.Transaction) {
+func (h *HandleTimeline) Add(r *record.Transaction) {
 	all := Exposures(r, 0)
 	if len(all) == 0 {
 		return
 	}
 	h.exposures += len(all)
-	if r.LatencyNS != nil {
+	if r.LatencyNS.Known() {
 		h.chunkReplies++
-		if r.Invalidation != nil {
+		if r.Invalidation.Known() {
 			h.invalidating++
 			h.leftOver += len(r.NotInvalidated)
 		} else {
@@ -130,7 +121,7 @@ func (h *HandleTimeline) Add(r *dissect.Transaction) {
 }
 
 // Finish works the figures out; end is when the connection was last seen.
-func (h *HandleTimeline) Finish(connection int, end dissect.Time) *Handles {
+func (h *HandleTimeline) Finish(connection int, end record.Time) *Handles {
 	out := &Handles{
 		Type: "handles", Connection: connection, Exposures: h.exposures, ChunkReplies: h.chunkReplies, InvalidatingReplies: h.invalidating,
 		InvalidatingShare: share(h.invalidating, h.chunkReplies), LeftOver: h.leftOver, LeftAll: h.leftAll, Bars: h.bars, Dropped: h.dropped,
@@ -139,7 +130,7 @@ func (h *HandleTimeline) Finish(connection int, end dissect.Time) *Handles {
 		out.Bars = []Exposure{}
 	}
 	slices.SortStableFunc(out.Bars, func(a, b Exposure) int { return cmp.Compare(a.From, b.From) })
-	last := map[dissect.Hex32]dissect.Time{}
+	last := map[record.Hex32]record.Time{}
 	remote := 0
 	var exposed, reuse []int64
 	for i := range out.Bars {

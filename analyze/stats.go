@@ -6,63 +6,68 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
 // Stats sums up the transactions of one program, procedure or operation.
 type Stats struct {
-	Type          string    `json:"type"` // "stats"
-	By            string    `json:"by"`
-	Name          string    `json:"name"`
-	Count         int       `json:"count"`
-	Complete      int       `json:"complete"`
-	Errors        int       `json:"errors"`        // without Reply, refused, or with a status that is none of success
-	Retransmitted int       `json:"retransmitted"` // packets sent again
-	CallBytes     Forms     `json:"call_bytes"`    // of Payload streams
-	ReplyBytes    Forms     `json:"reply_bytes"`
-	Latency       Quantiles `json:"latency"`
-	TotalNS       int64     `json:"total_ns"` // all latencies together
-	Phases        PhaseSums `json:"phases"`
-	// ExplicitRDMA counts RPCs with chunks, InlineAt how many of those would have
-	// needed none at an inline threshold of so many bytes: their Call, and all
-	// that they made room for in the Reply, would have fitted into a Send.
-	ExplicitRDMA int            `json:"explicit_rdma"`
-	InlineAt     map[string]int `json:"inline_at"`
+	Type          string         `json:"type" doc:"stats"`
+	By            string         `json:"by" doc:"what is summed up by" values:"program,procedure,operation"`
+	Name          string         `json:"name" doc:"of the program, procedure or operation"`
+	Count         int            `json:"count" doc:"transactions"`
+	Complete      int            `json:"complete" doc:"that have a Call and a Reply"`
+	Errors        int            `json:"errors" doc:"without Reply, refused, or with a status that is none of success"`
+	Retransmitted int            `json:"retransmitted" doc:"packets sent again"`
+	CallBytes     Forms          `json:"call_bytes" doc:"of the Payload streams of Calls"`
+	ReplyBytes    Forms          `json:"reply_bytes" doc:"of the Payload streams of Replies"`
+	Latency       Quantiles      `json:"latency" doc:"first packet of the Call to last of the Reply"`
+	TotalNS       int64          `json:"total_ns" doc:"all latencies together"`
+	Phases        PhaseSums      `json:"phases" doc:"what they are made of"`
+	ExplicitRDMA  int            `json:"explicit_rdma" doc:"RPCs with chunks"`
+	InlineAt      map[string]int `json:"inline_at" doc:"how many of those would have needed none at an inline threshold of so many bytes: their Call, and all that they made room for in the Reply, would have fitted into a Send"`
 
 	latencies []int64
 }
 
 // Forms is bytes by how they travelled.
 type Forms struct {
-	Short   int64 `json:"short"`
-	Chunked int64 `json:"chunked"`
-	Long    int64 `json:"long"`
+	Short   int64 `json:"short" doc:"bytes in Sends"`
+	Chunked int64 `json:"chunked" doc:"bytes of messages with reduced items"`
+	Long    int64 `json:"long" doc:"bytes of messages in a chunk of their own"`
 }
 
 // Total is all of them.
 func (f Forms) Total() int64 { return f.Short + f.Chunked + f.Long }
 
-func (f *Forms) add(m *dissect.Message) {
-	if m == nil || m.PayloadBytes == nil {
+func (f *Forms) add(m *record.Message) {
+	if m == nil {
 		return
 	}
-	switch m.Form {
-	case "short":
-		f.Short += *m.PayloadBytes
-	case "chunked":
-		f.Chunked += *m.PayloadBytes
-	case "long":
-		f.Long += *m.PayloadBytes
+	switch size := m.PayloadBytes.Or(0); m.Form {
+	case record.Short:
+		f.Short += size
+	case record.Chunked:
+		f.Chunked += size
+	case record.Long:
+		f.Long += size
 	}
 }
 
 // PhaseSums are the phases of all latencies, in nanoseconds.
 type PhaseSums struct {
-	ToReadNS  int64 `json:"to_read_ns"`
-	ReadNS    int64 `json:"read_ns"`
-	ToWriteNS int64 `json:"to_write_ns"`
-	WriteNS   int64 `json:"write_ns"`
-	ToReplyNS int64 `json:"to_reply_ns"`
+	ToReadNS  int64 `json:"to_read_ns" doc:"Calls to first RDMA Reads"`
+	ReadNS    int64 `json:"read_ns" doc:"RDMA Reads"`
+	ToWriteNS int64 `json:"to_write_ns" doc:"from there to first RDMA Writes"`
+	WriteNS   int64 `json:"write_ns" doc:"RDMA Writes"`
+	ToReplyNS int64 `json:"to_reply_ns" doc:"from there to Replies"`
+}
+
+func (s *PhaseSums) add(p record.Phases) {
+	s.ToReadNS += p.ToReadNS.Or(0)
+	s.ReadNS += p.ReadNS.Or(0)
+	s.ToWriteNS += p.ToWriteNS.Or(0)
+	s.WriteNS += p.WriteNS.Or(0)
+	s.ToReplyNS += p.ToReplyNS.Or(0)
 }
 
 // Thresholds are the inline thresholds that are asked about: those between the
@@ -92,20 +97,21 @@ const maxLatencies = 1 << 20
 func NewTable(by string) *Table { return &Table{by: by, rows: map[string]*Stats{}} }
 
 // Name is what a transaction is summed up under.
-func Name(r *dissect.Transaction, by string) string {
+func Name(r *record.Transaction, by string) string {
+	operation, known := r.Operation.Get()
 	switch {
-	case r.Program == nil:
+	case !r.Program.Known():
 		return "unknown"
 	case by == ByProgram:
 		return r.ProgramVersion()
-	case by == ByOperation && r.Operation != nil:
-		return r.ProgramVersion() + " " + *r.Operation
+	case by == ByOperation && known:
+		return r.ProgramVersion() + " " + operation
 	}
 	return r.ProgramProcedure()
 }
 
 // Add takes one transaction.
-func (t *Table) Add(r *dissect.Transaction) {
+func (t *Table) Add(r *record.Transaction) {
 	name := Name(r, t.by)
 	s := t.rows[name]
 	if s == nil {
@@ -119,34 +125,19 @@ func (t *Table) Add(r *dissect.Transaction) {
 	s.Retransmitted += r.Retransmitted
 	s.CallBytes.add(r.Call)
 	s.ReplyBytes.add(r.Reply)
-	if r.Status == dissect.StatusComplete {
+	if r.Status == record.Complete {
 		s.Complete++
 	}
-	if r.Status != dissect.StatusComplete || r.RPCFailed() || r.NFSFailed() {
+	if r.Status != record.Complete || r.RPCFailed() || r.NFSFailed() {
 		s.Errors++
 	}
-	if r.LatencyNS != nil {
-		s.TotalNS += *r.LatencyNS
+	if latency, known := r.LatencyNS.Get(); known {
+		s.TotalNS += latency
 		if len(s.latencies) < maxLatencies {
-			s.latencies = append(s.latencies, *r.LatencyNS)
+			s.latencies = append(s.latencies, latency)
 		}
 	}
-	if p := r.Phases; p != nil {
-		for _, sum := range []struct {
-			to   *int64
-			from *int64
-		}{
-			{&s.Phases.ToReadNS, p.ToReadNS},
-			{&s.Phases.ReadNS, p.ReadNS},
-			{&s.Phases.ToWriteNS, p.ToWriteNS},
-			{&s.Phases.WriteNS, p.WriteNS},
-			{&s.Phases.ToReplyNS, p.ToReplyNS},
-		} {
-			if sum.from != nil {
-				*sum.to += *sum.from
-			}
-		}
-	}
+	s.Phases.add(r.Phases.Or(record.Phases{}))
 	if need := inlineNeed(r); need > 0 {
 		s.ExplicitRDMA++
 		for _, threshold := range Thresholds {
@@ -162,23 +153,23 @@ const bareHeader = 28
 
 // inlineNeed is the inline threshold at which a transaction would have needed
 // no chunks: 0 when it had none, or nobody can tell.
-func inlineNeed(r *dissect.Transaction) int64 {
-	if r.Call == nil || r.Call.PayloadBytes == nil || len(r.ReadChunks) == 0 && len(r.WriteChunks) == 0 && r.ReplyChunk == nil {
+func inlineNeed(r *record.Transaction) int64 {
+	if r.Call == nil || !r.Call.PayloadBytes.Known() || len(r.ReadChunks) == 0 && len(r.WriteChunks) == 0 && r.ReplyChunk == nil {
 		return 0
 	}
 	written, reply := int64(0), int64(0)
 	for chunk, s := range r.Segments() {
 		switch chunk {
-		case "write":
+		case record.WriteList:
 			written += int64(s.Length)
-		case "reply":
+		case record.ReplyList:
 			reply += int64(s.Length)
 		}
 	}
-	if written > 0 && r.Reply != nil && r.Reply.SendBytes != nil {
-		written += int64(*r.Reply.SendBytes)
+	if written > 0 && r.Reply != nil {
+		written += int64(r.Reply.SendBytes.Or(0))
 	}
-	return bareHeader + max(*r.Call.PayloadBytes, written+reply)
+	return bareHeader + max(r.Call.PayloadBytes.Or(0), written+reply)
 }
 
 // Rows are the sums, those that took most time first.

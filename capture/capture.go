@@ -1,6 +1,6 @@
 // Package capture reads packets: pcap and pcapng files, plain, gzip or zstd,
-// one or several merged by time, from a path or standard input. [Link] finds
-// what RDMA traffic a frame carries.
+// one or several merged by time, from a path or standard input; and a live
+// interface. Package link finds what RDMA traffic a frame carries.
 //
 // Frames come in batches, and a batch's bytes are valid until it is released;
 // whoever keeps any longer copies them. Several batches may be in use at once,

@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/link"
 )
 
 // order is a byte order that appends, too.
@@ -281,9 +282,9 @@ func FuzzLink(f *testing.F) {
 		}
 		file.Close()
 	}
-	f.Fuzz(func(t *testing.T, link uint16, data []byte) {
-		var l capture.Link
-		frame := capture.Frame{LinkType: capture.LinkType(link), Data: data, Length: len(data)}
+	f.Fuzz(func(t *testing.T, kind uint16, data []byte) {
+		var l link.Decoder
+		frame := capture.Frame{LinkType: capture.LinkType(kind), Data: data, Length: len(data)}
 		l.Decode(&frame)
 		for _, h := range l.Headers() {
 			if h.Offset < 0 || h.Offset+h.Length > len(data) {

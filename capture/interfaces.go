@@ -11,19 +11,19 @@ import (
 // Interface is a network interface that can be captured on, with the RDMA
 // devices behind it.
 type Interface struct {
-	Type    string   `json:"type"` // "interface"
-	Name    string   `json:"name"`
-	Up      bool     `json:"up"`
-	MTU     int      `json:"mtu"`
-	Address []string `json:"addresses"`
-	RDMA    []Device `json:"rdma"`
+	Type    string   `json:"type" doc:"interface"`
+	Name    string   `json:"name" doc:"as the system calls it"`
+	Up      bool     `json:"up" doc:"whether it is"`
+	MTU     int      `json:"mtu" doc:"bytes"`
+	Address []string `json:"addresses" doc:"IP addresses, with prefix lengths"`
+	RDMA    []Device `json:"rdma" doc:"the RDMA devices behind it"`
 }
 
 // Device is an RDMA device.
 type Device struct {
-	Name     string `json:"name"`
-	Link     string `json:"link_layer"` // "Ethernet", "InfiniBand"
-	Hardware bool   `json:"hardware"`   // its traffic bypasses the kernel, and so every socket
+	Name     string `json:"name" doc:"as the system calls it"`
+	Link     string `json:"link_layer" doc:"Ethernet, InfiniBand"`
+	Hardware bool   `json:"hardware" doc:"its traffic bypasses the kernel, and so every socket"`
 }
 
 // Interfaces lists the network interfaces. Sys is where sysfs is mounted,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
@@ -36,7 +37,7 @@ func overFrames(b *testing.B, pass func(b *testing.B, frames []capture.Frame)) {
 func BenchmarkDissector(b *testing.B) {
 	overFrames(b, func(b *testing.B, frames []capture.Frame) {
 		transactions := 0
-		d := dissect.New(dissect.Handler{Transaction: func(*dissect.Transaction) { transactions++ }}, dissect.Options{})
+		d := dissect.New(dissect.Handler{Transaction: func(*record.Transaction) { transactions++ }}, dissect.Options{})
 		for i := range frames {
 			d.Frame(&frames[i])
 		}
@@ -51,7 +52,7 @@ func BenchmarkDissector(b *testing.B) {
 func BenchmarkDescribe(b *testing.B) {
 	overFrames(b, func(b *testing.B, frames []capture.Frame) {
 		packets := 0
-		d := dissect.New(dissect.Handler{Packet: func(*dissect.Packet) { packets++ }}, dissect.Options{})
+		d := dissect.New(dissect.Handler{Packet: func(*record.Packet) { packets++ }}, dissect.Options{})
 		for i := range frames {
 			d.Frame(&frames[i])
 		}
@@ -74,7 +75,7 @@ func BenchmarkFile(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				d := dissect.New(dissect.Handler{Transaction: func(*dissect.Transaction) {}}, dissect.Options{})
+				d := dissect.New(dissect.Handler{Transaction: func(*record.Transaction) {}}, dissect.Options{})
 				if err := d.Run(f); err != nil {
 					b.Fatal(err)
 				}

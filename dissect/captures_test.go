@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
 const captures = "../testdata/captures/"
@@ -22,7 +23,7 @@ func open(t testing.TB, name string) *capture.File {
 }
 
 // read runs a capture through a dissector.
-func read(t testing.TB, name string, h dissect.Handler, o dissect.Options) *dissect.Summary {
+func read(t testing.TB, name string, h dissect.Handler, o dissect.Options) *record.Summary {
 	t.Helper()
 	d := dissect.New(h, o)
 	if err := d.Run(open(t, name)); err != nil {

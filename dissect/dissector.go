@@ -1,120 +1,112 @@
 // Package dissect turns frames into records: connections, transactions,
 // findings, packets, and a summary. See [Dissector].
 //
-// The way through it: dissector.go takes frames; flow.go and cm.go find and follow
-// connections; rc.go makes operations of the packets of a reliable connection,
-// tcp.go and rdmap.go of an iWARP stream; message.go tells Calls from Replies;
-// transaction.go, memory.go and payload.go put transactions together, finish.go
-// their records; check.go and rules.go say what was wrong; details.go describes
-// packets; record.go is what comes out.
+// It joins the rooms below: link takes a frame apart, internal/rdma makes
+// operations of its packets, internal/transaction makes RPCs of those,
+// internal/describe shows a packet, internal/budget bounds what is kept. Package
+// record is what comes out, package rule what can be wrong.
 package dissect
 
 import (
 	"io"
-	"slices"
 
 	"github.com/rdmadump/rdmadump/capture"
-	"github.com/rdmadump/rdmadump/dissect/iwarp"
-	"github.com/rdmadump/rdmadump/dissect/nfs"
-	"github.com/rdmadump/rdmadump/dissect/oncrpc"
-	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/dissect/internal/budget"
+	"github.com/rdmadump/rdmadump/dissect/internal/describe"
+	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/internal/transaction"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/link"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
 // Handler takes the records, in the order in which they are complete. Fields
-// may be nil. A record is valid until the function returns.
+// may be nil. A record is good until the function returns; Clone keeps one.
 type Handler struct {
-	Packet      func(*Packet)
-	Connection  func(*Connection)
-	Transaction func(*Transaction)
-	Finding     func(*Finding)
+	Packet      func(*record.Packet)
+	Connection  func(*record.Connection)
+	Transaction func(*record.Transaction)
+	Finding     func(*record.Finding)
 	// Payload gets the rebuilt Payload streams of a transaction, just before
 	// its record; either is nil when it cannot be rebuilt whole. It needs
 	// [Options.Rebuild].
-	Payload func(t *Transaction, call, reply []byte)
+	Payload func(t *record.Transaction, call, reply []byte)
 }
 
 // Options say what to keep.
 type Options struct {
 	// Rebuild keeps all data that moves, to rebuild Calls and Replies whole.
 	Rebuild bool
-	// Linger is how long a completed transaction waits for the acknowledgement
-	// of its Reply, or for the NAK that takes it back; 0 is a second.
-	Linger Time
+	// Linger is how long, in capture time, a transaction that has ended waits
+	// for what still belongs to it: an acknowledgement, a repeat, the NAK that
+	// takes it back; 0 is a second.
+	Linger record.Time
+	// Memory is how many bytes all that is kept may take; 0 is 256 MiB. What is
+	// given up beyond it is counted in the summary.
+	Memory int64
 }
 
-func (o *Options) linger() Time {
-	if o.Linger == 0 {
-		return lingerReply
-	}
-	return o.Linger
-}
+// The defaults of Options.
+const (
+	defaultLinger = record.Time(1e9)
+	defaultMemory = 256 << 20
+)
 
 // Dissector reads frames, one after the other, and hands out records. It is not
-// safe for concurrent use. Its memory depends on what is open: connections,
-// transactions without Reply, gaps; each is bounded.
+// safe for concurrent use. What it keeps depends on what is open: connections,
+// transactions without Reply, gaps; all of it together is bounded.
 type Dissector struct {
 	handler Handler
-	options Options
-	summary Summary
+	summary record.Summary
 
-	link    capture.Link
-	packet  rocev2.Packet
-	late    rocev2.Packet // a held packet, decoded again
-	cm      cmMessages
-	header  rpcrdma.Header
-	rpc     oncrpc.Header
-	longRPC oncrpc.Header // of a Long Call
-	sent    message
+	link     link.Decoder
+	packet   rocev2.Packet
+	tcp      rdma.TCP
+	datagram rdma.Datagram
+	budget   *budget.Budget
+	tracker  *rdma.Tracker
+	table    *transaction.Table
+	describe describe.Describer
+	input    describe.Input
 
-	compound nfs.Compound
-	scratch  []byte
-
-	flows   map[flowKey]*flow
-	recent  [8]*flow // by hash of the key: spares most look-ups
-	comms   map[commID]*conn
-	conns   int // handed out as ids
-	retired int // records handed out
-	live    []*conn
-	closed  queue[*conn] // waiting for stragglers, oldest first
-
-	ending     queue[*txn] // waiting for their acknowledgement, oldest first
-	unanswered map[unansweredKey]int64
-	free       []*txn
-	freeReads  []*read
-	buffers    [][]byte
-	closing    []*txn
-	lastTxn    int64
-	kept       int
-
-	now     stamp
-	details details
-
-	mpaFrame   iwarp.MPA
-	ddpSegment iwarp.Segment
-	unmarked   []byte // an FPDU without its markers
+	clock clock
 }
 
 // New returns a Dissector that hands its records to h.
 func New(h Handler, o Options) *Dissector {
-	return &Dissector{
-		handler: h, options: o,
-		summary: Summary{
-			Type: "summary", Transactions: map[string]int64{}, Findings: map[string]int64{}, Limits: map[string]int64{},
-		},
-		flows: map[flowKey]*flow{}, comms: map[commID]*conn{}, unanswered: map[unansweredKey]int64{},
+	if o.Linger == 0 {
+		o.Linger = defaultLinger
+	}
+	if o.Memory == 0 {
+		o.Memory = defaultMemory
+	}
+	d := &Dissector{handler: h, budget: budget.New(o.Memory)}
+	d.table = transaction.NewTable(transaction.Options{Rebuild: o.Rebuild, Linger: o.Linger}, d.budget)
+	d.table.Transaction, d.table.Payload = h.Transaction, h.Payload
+	d.tracker = rdma.New(d.table, d.budget)
+	d.tracker.Connection, d.tracker.Finding = h.Connection, h.Finding
+	d.tracker.KeepFPDUs = h.Packet != nil
+	d.budget.Told = d.limit
+	d.summary = record.Summary{
+		Type: "summary", Transactions: map[record.Status]int64{}, Findings: map[record.Severity]int64{}, Limits: map[string]int64{},
+	}
+	return d
+}
+
+// limit reports that something was given up, once for each kind.
+func (d *Dissector) limit(k budget.Kind) {
+	d.tracker.Count(rule.LimitReached)
+	if d.handler.Finding != nil {
+		d.handler.Finding(&record.Finding{
+			Type: "finding", Rule: rule.LimitReached.ID, Severity: rule.LimitReached.Severity, Section: rule.LimitReached.Section,
+			Message: "the memory that may be used is full: " + k.String() + " are given up, the longest unused first; the summary counts them",
+		})
 	}
 }
 
-// How long, in capture time, a record waits for what may still belong to it.
-const (
-	lingerReply = Time(1e9) // for the acknowledgement of the Reply, or its NAK
-	lingerClose = Time(5e9) // for stragglers of a closed connection
-	maxEnding   = 1 << 12   // transactions that wait at once
-)
-
-// Run reads a source to its end and finishes. It returns what broke the input,
-// nil when nothing did.
+// Run reads a source to its end. It returns what broke the input, nil when
+// nothing did.
 func (d *Dissector) Run(s capture.Source) error {
 	var f capture.Frame
 	for {
@@ -128,105 +120,180 @@ func (d *Dissector) Run(s capture.Source) error {
 	}
 }
 
+// clock goes on with the capture's times, and never back: times that jump do not
+// make anything wait for ever, nor end before its time.
+type clock struct {
+	last, now record.Time
+	started   bool
+}
+
+// maxStep is the longest that the clock goes on from one frame to the next.
+const maxStep = record.Time(60e9)
+
+// at goes on to a time, and says by how much it lies before the one before it.
+func (c *clock) at(t record.Time) (back record.Time) {
+	if !c.started {
+		c.last, c.started = t, true
+		c.now = 1
+		return 0
+	}
+	if step := t - c.last; t >= c.last && (step >= 0 && step < maxStep) {
+		c.now += step
+	} else if t >= c.last {
+		c.now += maxStep
+	} else {
+		back = max(c.last-t, 0)
+		if c.last-t < 0 { // further than can be said
+			back = 1<<63 - 1
+		}
+	}
+	c.last = t
+	return back
+}
+
 // Frame takes the next frame. It copies what it keeps.
 func (d *Dissector) Frame(f *capture.Frame) {
 	s := &d.summary
 	s.Packets++
 	s.Bytes += int64(f.Length)
-	d.now = stamp{Time(f.Time), f.Number}
-	if s.First == nil {
-		first := d.now.time
-		s.First, s.Last = &first, new(Time)
+	now := record.Stamp{Time: record.Time(f.Time), Packet: f.Number}
+	if back := d.clock.at(now.Time); back > 0 {
+		if s.TimeBackwards++; s.TimeBackwards == 1 {
+			s.TimeBackwardsPacket = record.Some(f.Number)
+		}
+		s.TimeBackwardsNS = max(s.TimeBackwardsNS, int64(back))
 	}
-	*s.Last = d.now.time
+	if !s.First.Known() {
+		s.First = record.Some(now.Time)
+	}
+	s.Last = record.Some(now.Time)
 	if len(f.Data) < f.Length {
 		s.Cut++
 	}
-	d.frame(f)
-	d.expire(d.now.time)
+	d.frame(f, now)
+	d.expire()
+	d.budget.Enforce()
 }
 
-// expire hands out what has waited long enough.
-func (d *Dissector) expire(now Time) {
-	for d.ending.len() > 0 {
-		t := d.ending.first()
-		if !t.emitted && t.ended.time+d.options.linger() > now && d.ending.len() < maxEnding {
-			break
-		}
-		d.ending.pop()
-		d.emit(t)
-		d.release(t)
-	}
-	for d.closed.len() > 0 && d.closed.first().closedAt+lingerClose < now {
-		d.retire(d.closed.first())
-		d.closed.pop()
-	}
+// expire hands out what has waited long enough: transactions precede their
+// connection.
+func (d *Dissector) expire() {
+	d.table.Expire(d.clock.now)
+	d.tracker.Tick(d.clock.now)
 }
 
 // Idle hands out what has waited long enough when no packet comes; now is the
 // time on the clock that the capture uses.
-func (d *Dissector) Idle(now Time) { d.expire(now) }
+func (d *Dissector) Idle(now record.Time) {
+	d.clock.at(max(now, d.clock.last))
+	d.expire()
+}
 
 // Finish hands out everything that is still open and returns the summary. The
 // Dissector is not to be used any more.
-func (d *Dissector) Finish() *Summary {
-	for _, c := range slices.Clone(d.live) {
-		if !c.closed {
-			d.flush(c, d.now)
-		}
-	}
-	for ; d.ending.len() > 0; d.ending.pop() {
-		d.emit(d.ending.first())
-		d.release(d.ending.first())
-	}
-	for len(d.live) > 0 {
-		d.retire(d.live[0])
-	}
-	d.summary.Connections = d.retired
-	return &d.summary
+func (d *Dissector) Finish() *record.Summary {
+	d.tracker.Close()
+	d.table.Drain()
+	d.tracker.Finish()
+	return d.Summary()
 }
 
 // Summary is the summary so far.
-func (d *Dissector) Summary() *Summary {
-	d.summary.Connections = d.retired + len(d.live)
-	return &d.summary
+func (d *Dissector) Summary() *record.Summary {
+	s, t := &d.summary, d.tracker
+	s.Connections = t.Connections()
+	s.CM, s.Lost = t.CM, t.Lost
+	for i, status := range record.Statuses {
+		if n := d.table.Ended[i]; n > 0 {
+			s.Transactions[status] = n
+		}
+	}
+	for i, severity := range record.Severities {
+		if n := t.Findings[i]; n > 0 {
+			s.Findings[severity] = n
+		}
+	}
+	for k, n := range d.budget.Lost {
+		if n > 0 {
+			s.Limits[budget.Kind(k).String()] = n
+		}
+	}
+	return s
 }
 
 // frame takes one frame through link and transport.
-func (d *Dissector) frame(f *capture.Frame) {
-	s := &d.summary
-	icrc := rocev2.ICRCUnchecked
-	var c *conn
-	var err error
-	carries := d.link.Decode(f)
-	switch carries {
-	case capture.CarriesRoCEv2, capture.CarriesRoCEv1, capture.CarriesInfiniBand:
+func (d *Dissector) frame(f *capture.Frame, now record.Stamp) {
+	s, l := &d.summary, &d.link
+	in := &d.input
+	*in = describe.Input{Frame: f, Link: l, Packet: &d.packet, TCP: &d.tcp.TCP}
+	taken := false
+	switch carries := l.Decode(f); carries {
+	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
 		s.RDMA++
-		if err = d.packet.Decode(d.link.Transport, d.link.Length); err != nil {
+		in.Transport = transportName(carries)
+		if in.Err = d.packet.Decode(l.Transport, l.Length); in.Err != nil {
 			s.Malformed++
 			break
 		}
-		if icrc = d.link.CheckICRC(&d.packet); icrc == rocev2.ICRCBad {
+		if in.ICRC = l.CheckICRC(&d.packet); in.ICRC == rocev2.ICRCBad {
 			s.ICRCBad++
 		}
-		c = d.transport(carries, icrc)
-	case capture.CarriesTCP:
-		if c = d.tcp(d.now); c != nil {
+		d.datagram = rdma.Datagram{
+			Packet: &d.packet, Raw: l.Transport, Length: l.Length, Transport: in.Transport, ICRC: in.ICRC, At: now,
+			Src: rdma.Address{IP: l.Src, LID: l.SrcLID}, Dst: rdma.Address{IP: l.Dst, LID: l.DstLID},
+		}
+		d.tracker.Packet(&d.datagram)
+		taken = true
+	case link.CarriesTCP:
+		d.tcp.Src, d.tcp.Dst, d.tcp.At = l.Src, l.Dst, now
+		bad := d.tracker.BadCRC
+		if d.tcp.Decode(l.Transport, l.Length, l.Offset) && d.tracker.Segment(&d.tcp) {
 			s.RDMA++
+			s.ICRCBad += d.tracker.BadCRC - bad
+			in.Transport, in.FPDUs = rdma.IWARP, d.tracker.FPDUs()
+			taken = true
 		} else {
 			s.Other++
 		}
-	case capture.CarriesFragment:
+	case link.CarriesFragment:
 		s.Fragments++
-	case capture.CarriesMalformed:
+	case link.CarriesMalformed:
 		s.Malformed++
-	case capture.CarriesUnknownLink:
+	case link.CarriesUnknownLink:
 		s.UnknownLink++
 	default:
 		s.Other++
 	}
 	if d.handler.Packet != nil {
-		d.handler.Packet(d.describe(f, carries, icrc, c, err))
-		d.details.notes = d.details.notes[:0]
+		d.show(taken)
 	}
+}
+
+// transportName is what a frame's transport is called.
+func transportName(c link.Carries) string {
+	switch c {
+	case link.CarriesRoCEv1:
+		return rdma.RoCEv1
+	case link.CarriesInfiniBand:
+		return rdma.InfiniBand
+	}
+	return rdma.RoCEv2
+}
+
+// show hands out the record of a packet.
+func (d *Dissector) show(taken bool) {
+	in := &d.input
+	var happened rdma.Happened
+	if taken {
+		happened = d.tracker.Happened()
+	}
+	if happened.Conn != nil {
+		in.RPC, in.NFS4 = transaction.Speaks(happened.Conn)
+	}
+	p := d.describe.Describe(in)
+	if happened.Conn != nil {
+		id, decided := happened.Conn.ID()
+		p.Connection = record.SomeIf(id, decided)
+	}
+	d.handler.Packet(p)
 }

@@ -9,12 +9,13 @@ import (
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
 // dissectFrames words the transactions of frames.
-func dissectFrames(frames []capture.Frame) (lines []string, summary *dissect.Summary) {
-	d := dissect.New(dissect.Handler{Transaction: func(r *dissect.Transaction) { lines = append(lines, describe(r)) }}, dissect.Options{})
+func dissectFrames(frames []capture.Frame) (lines []string, summary *record.Summary) {
+	d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) { lines = append(lines, describe(r)) }}, dissect.Options{})
 	for i := range frames {
 		d.Frame(&frames[i])
 	}
@@ -140,7 +141,7 @@ func TestStream(t *testing.T) {
 	})
 }
 
-func s0(s *dissect.Summary) (n int) {
+func s0(s *record.Summary) (n int) {
 	for _, v := range s.Transactions {
 		n += int(v)
 	}

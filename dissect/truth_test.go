@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
 // The kernels' own account of a run (*.truth.json): what their tracepoints said
@@ -30,7 +31,8 @@ type truthSegment struct {
 }
 
 type truthTransaction struct {
-	XID, Direction  string
+	XID             string
+	Direction       record.Direction
 	Requested       *uint32
 	Granted         *uint32
 	RDMAProc        *string        `json:"rdma_proc"`
@@ -51,44 +53,39 @@ type truthTransaction struct {
 	RemotelyInvalid []string `json:"remotely_invalidated"`
 }
 
-// record is what is kept of a transaction record, as text, to compare.
-type record struct {
-	status, rdmaProc, read, write, reply, returned, invalidated, callForm, replyForm, procedure string
-	left                                                                                        []string
-	requested, granted                                                                          uint32
-	payload                                                                                     int64
-	header                                                                                      int
-	gss                                                                                         bool
+// kept is what is kept of a transaction record, as text, to compare.
+type kept struct {
+	rdmaProc, read, write, reply, returned, invalidated, procedure string
+	status                                                         record.Status
+	callForm, replyForm                                            record.Form
+	left                                                           []string
+	requested, granted                                             uint32
+	payload                                                        int64
+	header                                                         int
+	gss                                                            bool
 }
 
-func keep(r *dissect.Transaction) record {
-	k := record{status: r.Status, invalidated: "0x00000000"}
+func keep(r *record.Transaction) kept {
+	k := kept{status: r.Status, invalidated: "0x00000000"}
 	if r.Call != nil {
 		k.requested, k.rdmaProc, k.callForm = r.Call.Credits, r.Call.RDMAProc, r.Call.Form
-		if r.Call.PayloadBytes != nil {
-			k.payload = *r.Call.PayloadBytes
-		}
-		if r.Call.HeaderBytes != nil {
-			k.header = *r.Call.HeaderBytes
-		}
+		k.payload, k.header = r.Call.PayloadBytes.Or(0), r.Call.HeaderBytes.Or(0)
 	}
 	if r.Reply != nil {
 		k.granted, k.replyForm = r.Reply.Credits, r.Reply.Form
 	}
-	k.gss = r.Credential != nil && *r.Credential == "RPCSEC_GSS"
-	if r.ProcedureName != nil {
-		k.procedure = *r.ProcedureName
-	}
+	k.gss = r.Credential == record.Some("RPCSEC_GSS")
+	k.procedure = r.ProcedureName.Or("")
 	for _, c := range r.ReadChunks {
 		for _, s := range c.Segments {
 			k.read += fmt.Sprintf("%v+%d@%v:%d ", s.Handle, s.Length, s.Offset, c.Position)
 		}
 	}
-	segments := func(c dissect.WriteChunk, to *string) {
+	segments := func(c record.WriteChunk, to *string) {
 		for _, s := range c.Segments {
 			*to += fmt.Sprintf("%v+%d@%v ", s.Handle, s.Length, s.Offset)
-			if s.ReturnedLength != nil {
-				k.returned += fmt.Sprint(*s.ReturnedLength, " ")
+			if n, known := s.ReturnedLength.Get(); known {
+				k.returned += fmt.Sprint(n, " ")
 			}
 		}
 	}
@@ -98,8 +95,8 @@ func keep(r *dissect.Transaction) record {
 	if r.ReplyChunk != nil {
 		segments(*r.ReplyChunk, &k.reply)
 	}
-	if r.Invalidation != nil {
-		k.invalidated = r.Invalidation.Handle.String()
+	if i, known := r.Invalidation.Get(); known {
+		k.invalidated = i.Handle.String()
 	}
 	for _, h := range r.NotInvalidated {
 		k.left = append(k.left, h.String())
@@ -138,38 +135,38 @@ func holdAgainst(t *testing.T, truthFile, captureFile string) {
 	if err := json.Unmarshal(raw, &want); err != nil {
 		t.Fatal(err)
 	}
-	got := map[string][]record{}
-	thresholds := map[string]dissect.InlineThresholds{}
+	got := map[string][]kept{}
+	thresholds := map[string]record.InlineThresholds{}
 	read(t, captureFile, dissect.Handler{
-		Transaction: func(r *dissect.Transaction) {
-			key := r.Direction + r.XID.String()
+		Transaction: func(r *record.Transaction) {
+			key := string(r.Direction) + r.XID.String()
 			got[key] = append(got[key], keep(r))
 		},
-		Connection: func(c *dissect.Connection) {
-			if c.UpperLayer == "rpcrdma" && c.Client.Port != nil {
-				address := *c.Client.Address
+		Connection: func(c *record.Connection) {
+			if port, known := c.Client.Port.Get(); known && c.UpperLayer == "rpcrdma" {
+				address := c.Client.Address.Or("")
 				if strings.Contains(address, ":") {
 					address = "[" + address + "]"
 				}
-				thresholds[fmt.Sprintf("%s:%d", address, *c.Client.Port)] = c.InlineThreshold
+				thresholds[fmt.Sprintf("%s:%d", address, port)] = c.InlineThreshold
 			}
 		},
 	}, dissect.Options{})
 	checked := 0
 	for _, w := range want.Transactions {
-		w.Direction = cmp.Or(w.Direction, dissect.Forward)
-		if w.Granted == nil || w.Marshalled == nil && w.Direction == dissect.Forward {
+		w.Direction = cmp.Or(w.Direction, record.Forward)
+		if w.Granted == nil || w.Marshalled == nil && w.Direction == record.Forward {
 			continue // the kernels did not trace enough of it
 		}
 		checked++
-		var done []record
-		for _, r := range got[w.Direction+w.XID] {
-			if r.status == dissect.StatusComplete {
+		var done []kept
+		for _, r := range got[string(w.Direction)+w.XID] {
+			if r.status == record.Complete {
 				done = append(done, r)
 			}
 		}
 		if len(done) == 0 {
-			t.Errorf("%s: no complete transaction, %d records", w.XID, len(got[w.Direction+w.XID]))
+			t.Errorf("%s: no complete transaction, %d records", w.XID, len(got[string(w.Direction)+w.XID]))
 			continue
 		}
 		compare(t, &w, done[len(done)-1])
@@ -185,12 +182,12 @@ func holdAgainst(t *testing.T, truthFile, captureFile string) {
 }
 
 // forms says how the client's names for what it did read in records.
-var forms = map[string]string{
-	"inline": "short", "pullup": "short", "mapped": "short", "read list": "chunked", "*read list": "long", "read chunk": "chunked",
-	"write list": "chunked", "reply chunk": "long",
+var forms = map[string]record.Form{
+	"inline": record.Short, "pullup": record.Short, "mapped": record.Short, "read list": record.Chunked, "*read list": record.Long,
+	"read chunk": record.Chunked, "write list": record.Chunked, "reply chunk": record.Long,
 }
 
-func compare(t *testing.T, w *truthTransaction, r record) {
+func compare(t *testing.T, w *truthTransaction, r kept) {
 	t.Helper()
 	check := func(what string, got, want any) {
 		t.Helper()
@@ -202,7 +199,7 @@ func compare(t *testing.T, w *truthTransaction, r record) {
 		check("requested credits", r.requested, *w.Requested)
 	}
 	check("granted credits", r.granted, *w.Granted)
-	if w.Direction == dissect.Backward {
+	if w.Direction == record.Backward {
 		return
 	}
 	if w.RDMAProc != nil {
@@ -231,7 +228,7 @@ func compare(t *testing.T, w *truthTransaction, r record) {
 		check("form of the Call", r.callForm, forms[*w.CallForm])
 	}
 	if w.ReplyForm != nil && *w.ReplyForm == "reply chunk" {
-		check("form of the Reply", r.replyForm, "long")
+		check("form of the Reply", r.replyForm, record.Long)
 	}
 	// Of the NULL Calls that set up an RPCSEC_GSS context the server traces the
 	// procedure that its thread served before.

@@ -13,6 +13,8 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/field"
+	"github.com/rdmadump/rdmadump/dissect/header"
+	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
 // tsharkFields are the fields that tshark is asked for, and the field of ours
@@ -113,7 +115,7 @@ func holdAgainstTshark(t *testing.T, tshark, plain, name string) {
 		theirs[number] = columns[1:]
 	}
 	compared, differ := 0, 0
-	read(t, name, dissect.Handler{Packet: func(p *dissect.Packet) {
+	read(t, name, dissect.Handler{Packet: func(p *record.Packet) {
 		if p.Transport == "" {
 			return
 		}
@@ -167,21 +169,21 @@ func numbers(t *testing.T, list string) (all []uint64) {
 }
 
 // values collects the numbers of a packet's tree by header and name.
-func values(p *dissect.Packet) *seen {
+func values(p *record.Packet) *seen {
 	s := &seen{values: map[string][]uint64{}, number: p.Number}
 	position, reading := uint64(0), false
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
 		switch {
-		case n.Kind == dissect.NodeNumber && n.Name == "position":
+		case n.Kind == record.NodeNumber && n.Name == "position":
 			position, reading = uint64(n.Number), true
 		case n.Name == "write_chunks":
 			reading = false
-		case n.Table == &field.Segment && reading: // tshark repeats it for each segment
+		case n.Table == &header.Segment && reading: // tshark repeats it for each segment
 			s.values[".position"] = append(s.values[".position"], position)
-		case n.Kind == dissect.NodeText && n.Name == "message":
+		case n.Kind == record.NodeText && n.Name == "message":
 			s.text = n.Text
-		case n.Kind == dissect.NodeText && n.Name == "error":
+		case n.Kind == record.NodeText && n.Name == "error":
 			s.broken = true
 		}
 		if n.Table == nil {
@@ -229,14 +231,14 @@ func TestTsharkCompounds(t *testing.T) {
 			}
 		}
 		compared := 0
-		read(t, name, dissect.Handler{Transaction: func(r *dissect.Transaction) {
+		read(t, name, dissect.Handler{Transaction: func(r *record.Transaction) {
 			xid := r.XID.String()
 			bad, known := failed[xid]
 			if operations[xid] == 0 || !known {
 				return
 			}
 			compared++
-			if len(r.Operations) != operations[xid] || r.NFSStatus == nil || (*r.NFSStatus != "NFS4_OK") != bad {
+			if len(r.Operations) != operations[xid] || !r.NFSStatus.Known() || (r.NFSStatus.Or("") != "NFS4_OK") != bad {
 				t.Errorf("%s: %s: operations %v, status %v; tshark has %d, failed %t", name, xid, r.Operations, r.NFSStatus, operations[xid], bad)
 			}
 		}}, dissect.Options{})

@@ -5,77 +5,117 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
-	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/field"
+	"github.com/rdmadump/rdmadump/dissect/header"
+	"github.com/rdmadump/rdmadump/dissect/record"
 )
+
+// Field is a field of a kind of record, for lists of them.
+type Field struct {
+	Path    string
+	Type    string   // in a word: number, text, time, duration, hex, bool, address, bytes, object
+	List    bool     // the path runs through a list: there may be several
+	Values  []string // all that it can be, where it is one of a few
+	Doc     string
+	Aliases []string // other names that filters accept for it, Wireshark's among them
+}
 
 // recordFields are those of a record that is a struct, by JSON name.
 type recordFields struct {
 	paths   map[string][]int // index of the field at each level; lists are passed through
+	list    []Field
 	names   []string
 	aliases map[string]string
 }
 
-// wiresharkTransaction has Wireshark's names for what a transaction record says.
-var wiresharkTransaction = map[string]string{
-	"rpcordma.xid": "xid", "rpc.xid": "xid", "rpcordma.msg_type": "call.rdma_proc", "rpcordma.version": "call.rdma_vers",
-	"rpcordma.flow_control": "call.credits", "rpcordma.position": "read_chunks.position", "rpc.program": "program", "rpc.programversion": "version",
-	"rpc.procedure": "procedure", "nfs.opcode": "operations", "nfs.nfsstat4": "nfs_status", "frame.number": "call.packet", "frame.time": "call.time",
-	"rpc.time": "latency_ns", "latency": "latency_ns", "infiniband.ieth": "invalidation.handle",
-	"handle": "timeline.handle", "rpcordma.rdma_handle": "timeline.handle",
-}
-
 // Transactions, Connections and Findings are the fields of those records.
 var (
-	Transactions Fields = fieldsOf(reflect.TypeFor[dissect.Transaction](), wiresharkTransaction)
-	Connections  Fields = fieldsOf(reflect.TypeFor[dissect.Connection](), map[string]string{
-		"ip.src": "client.address", "ip.dst": "server.address", "infiniband.cm.req.serviceid": "service_id",
-	})
-	Findings Fields = fieldsOf(reflect.TypeFor[dissect.Finding](), map[string]string{
-		"frame.number": "packet", "rpcordma.xid": "xid", "rpc.xid": "xid",
-	})
+	Transactions Fields = fieldsOf(reflect.TypeFor[record.Transaction]())
+	Connections  Fields = fieldsOf(reflect.TypeFor[record.Connection]())
+	Findings     Fields = fieldsOf(reflect.TypeFor[record.Finding]())
 )
 
-func fieldsOf(t reflect.Type, aliases map[string]string) *recordFields {
-	f := &recordFields{paths: map[string][]int{}, aliases: aliases}
-	f.add(t, "", nil)
+// fieldsOf are the fields of a record, as its tags describe them. Of several that
+// have one alias, it is that of the outermost, and among those of the first.
+func fieldsOf(t reflect.Type) *recordFields {
+	f := &recordFields{paths: map[string][]int{}, aliases: map[string]string{}}
+	f.add(t, "", nil, false)
+	slices.SortStableFunc(f.list, func(a, b Field) int { return strings.Count(a.Path, ".") - strings.Count(b.Path, ".") })
+	for i := range f.list {
+		field := &f.list[i]
+		f.names = append(f.names, field.Path)
+		kept := field.Aliases[:0]
+		for _, alias := range field.Aliases {
+			alias, below, _ := strings.Cut(alias, "=")
+			if f.aliases[alias] != "" || f.paths[alias] != nil {
+				continue
+			}
+			if below != "" {
+				f.aliases[alias] = field.Path + "." + below
+				continue
+			}
+			f.aliases[alias] = field.Path
+			kept = append(kept, alias)
+		}
+		field.Aliases = kept
+	}
+	for alias, path := range f.aliases { // those that were given from above
+		if i := slices.IndexFunc(f.list, func(f Field) bool { return f.Path == path }); !slices.Contains(f.list[i].Aliases, alias) {
+			f.list[i].Aliases = append(f.list[i].Aliases, alias)
+		}
+	}
+	slices.SortFunc(f.list, func(a, b Field) int { return strings.Compare(a.Path, b.Path) })
 	slices.Sort(f.names)
 	return f
 }
 
 // add lists the fields of a struct type.
-func (f *recordFields) add(t reflect.Type, prefix string, index []int) {
-	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
-		t = t.Elem()
-	}
-	if t.Kind() != reflect.Struct {
-		return
-	}
-	for i := range t.NumField() {
-		tag := jsonName(t.Field(i))
-		if tag == "" {
-			continue
+func (f *recordFields) add(t reflect.Type, prefix string, index []int, list bool) {
+	for _, field := range record.FieldsOf(t) {
+		path, inner, many := append(slices.Clone(index), field.Index), field.Type, list
+		for inner.Kind() == reflect.Pointer || inner.Kind() == reflect.Slice {
+			many = many || inner.Kind() == reflect.Slice
+			inner = inner.Elem()
 		}
-		path := append(slices.Clone(index), i)
-		f.paths[prefix+tag] = path
-		f.names = append(f.names, prefix+tag)
-		f.add(t.Field(i).Type, prefix+tag+".", path)
+		name := prefix + field.Name
+		f.paths[name] = path
+		f.list = append(f.list, Field{name, word(inner, field.Name), many, field.Values, field.Doc, field.Aliases})
+		if inner.Kind() == reflect.Struct {
+			f.add(inner, name+".", path, many)
+		}
 	}
 }
 
-// jsonName is a struct field's name in JSON, empty when it is not there.
-func jsonName(f reflect.StructField) string {
-	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-	if name == "-" {
-		return ""
+// word is a type in a word.
+func word(t reflect.Type, name string) string {
+	switch {
+	case t == reflect.TypeFor[record.Time]():
+		return "time"
+	case t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
+		return "hex"
+	case strings.HasSuffix(name, "_ns"):
+		return "duration"
 	}
-	return name
+	switch t.Kind() {
+	case reflect.String:
+		return "text"
+	case reflect.Bool:
+		return "bool"
+	case reflect.Struct, reflect.Map:
+		return "object"
+	}
+	return "number"
 }
+
+// opt is what every record.Opt has.
+type opt interface{ Pointer() any }
 
 func (f *recordFields) Has(path string) bool     { _, ok := f.paths[path]; return ok }
 func (f *recordFields) Names() []string          { return f.names }
+func (f *recordFields) List() []Field            { return f.list }
 func (f *recordFields) Alias(name string) string { return f.aliases[name] }
 
 func (f *recordFields) Get(record any, path string) any {
@@ -101,9 +141,24 @@ func lookUp(v reflect.Value, index []int, value func(reflect.Value) any) any {
 	return found[0]
 }
 
-// collect follows an index path, through pointers and lists.
+// collect follows an index path, through pointers, what may be unknown, and
+// lists. The record is a pointer, so that all of it has an address.
 func collect(v reflect.Value, index []int, value func(reflect.Value) any, found *[]any, list *bool) {
-	for v.Kind() == reflect.Pointer {
+	for {
+		if v.Kind() == reflect.Struct {
+			o, ok := v.Addr().Interface().(opt)
+			if !ok {
+				break
+			}
+			p := o.Pointer()
+			if p == nil {
+				return
+			}
+			v = reflect.ValueOf(p)
+		}
+		if v.Kind() != reflect.Pointer {
+			break
+		}
 		if v.IsNil() {
 			return
 		}
@@ -128,7 +183,7 @@ func collect(v reflect.Value, index []int, value func(reflect.Value) any, found 
 func plain(v reflect.Value) any {
 	switch v.Kind() {
 	case reflect.Int, reflect.Int64:
-		if t, ok := v.Interface().(dissect.Time); ok {
+		if t, ok := v.Interface().(record.Time); ok {
 			return time.Unix(0, int64(t)).UTC()
 		}
 		return int(v.Int())
@@ -146,106 +201,136 @@ func plain(v reflect.Value) any {
 	}
 	if v.Kind() == reflect.Struct { // an element of a list, for any(timeline, .event == "nak")
 		members := map[string]any{}
-		for i := range v.NumField() {
-			if tag := jsonName(v.Type().Field(i)); tag != "" {
-				members[tag] = lookUp(v.Field(i), nil, plain)
-			}
+		for _, f := range fieldsOfStruct(v.Type()) {
+			members[f.Name] = lookUp(v.Field(f.Index), nil, plain)
 		}
 		return members
 	}
 	return v.Interface()
 }
 
+// structs has the fields of the structs that were met, by type.
+var structs sync.Map // of reflect.Type to []record.Field
+
+func fieldsOfStruct(t reflect.Type) []record.Field {
+	if known, ok := structs.Load(t); ok {
+		return known.([]record.Field)
+	}
+	fields := record.FieldsOf(t)
+	structs.Store(t, fields)
+	return fields
+}
+
 // packetFields are those of a packet record: its own and those of the tables.
 type packetFields struct {
+	own     map[string]func(*record.Packet) any
+	list    []Field
 	names   []string
 	known   map[string]bool
 	aliases map[string]string
 }
 
+// ownFields are those of a packet that are in no header.
+var ownFields = []struct {
+	Field
+	get func(*record.Packet) any
+}{
+	{Field{Path: "type", Type: "text", Doc: "packet"}, func(*record.Packet) any { return "packet" }},
+	{Field{Path: "number", Type: "number", Doc: "counts from 1 over all files", Aliases: []string{"frame.number"}}, func(p *record.Packet) any { return int(p.Number) }},
+	{Field{Path: "time", Type: "time", Doc: "when it was captured", Aliases: []string{"frame.time"}}, func(p *record.Packet) any { return time.Unix(0, int64(p.Time)).UTC() }},
+	{Field{Path: "length", Type: "number", Doc: "bytes on the wire", Aliases: []string{"frame.len"}}, func(p *record.Packet) any { return p.Length }},
+	{Field{Path: "captured", Type: "number", Doc: "bytes in the capture", Aliases: []string{"frame.cap_len"}}, func(p *record.Packet) any { return p.Captured }},
+	{Field{Path: "src", Type: "address", Doc: "IP address or GID, or LID of native InfiniBand; null without"}, func(p *record.Packet) any { return textOrNil(p.AppendSource(nil)) }},
+	{Field{Path: "dst", Type: "address", Doc: "IP address or GID, or LID of native InfiniBand; null without"}, func(p *record.Packet) any { return textOrNil(p.AppendDestination(nil)) }},
+	{
+		Field{Path: "transport", Type: "text", Values: []string{"RoCEv2", "RoCEv1", "InfiniBand", "iWARP"}, Doc: "what carries it; null of what is no RDMA"},
+		func(p *record.Packet) any { return textOrNil([]byte(p.Transport)) },
+	},
+	{Field{Path: "connection", Type: "number", Doc: "number of its connection; null where it has none", Aliases: []string{"conn"}}, func(p *record.Packet) any { return p.Connection.Any() }},
+	{
+		Field{Path: "icrc", Type: "text", Values: record.Check("").Values(), Doc: "what came of checking the invariant CRC", Aliases: []string{"infiniband.invariant.crc"}},
+		func(p *record.Packet) any { return string(p.ICRC) },
+	},
+	{Field{Path: "summary", Type: "text", Doc: "the packet in a line"}, func(p *record.Packet) any { return string(p.Summary) }},
+}
+
+// shortNames are names that say what they mean without their header.
+var shortNames = map[string][]string{"rpcrdma.xid": {"xid"}, "rpcrdma.credits": {"credits"}}
+
 // Packets are the fields of packet records.
 var Packets Fields = func() *packetFields {
-	f := &packetFields{known: map[string]bool{}, aliases: map[string]string{
-		"frame.number": "number", "frame.len": "length", "frame.cap_len": "captured", "frame.time": "time", "ip.src": "src", "ip.dst": "dst",
-		"ipv6.src": "src", "ipv6.dst": "dst", "infiniband.invariant.crc": "icrc", "xid": "rpcrdma.xid", "credits": "rpcrdma.credits",
-		"rpc.programversion": "rpc.version", "rpc.msgtyp": "rpc.message_type",
-	}}
-	add := func(name string) {
-		if !f.known[name] {
-			f.known[name] = true
-			f.names = append(f.names, name)
+	f := &packetFields{own: map[string]func(*record.Packet) any{}, known: map[string]bool{}, aliases: map[string]string{}}
+	add := func(field Field) {
+		field.Aliases = append(slices.Clone(field.Aliases), shortNames[field.Path]...)
+		for _, alias := range field.Aliases {
+			f.aliases[alias] = field.Path
 		}
+		if i := slices.IndexFunc(f.list, func(g Field) bool { return g.Path == field.Path }); i >= 0 { // of several tables
+			f.list[i].Aliases = append(f.list[i].Aliases, field.Aliases...)
+			return
+		}
+		f.known[field.Path] = true
+		f.list = append(f.list, field)
 	}
-	for _, name := range []string{"type", "number", "time", "length", "captured", "src", "dst", "transport", "connection", "icrc", "summary", "payload_bytes"} {
-		add(name)
+	for _, own := range ownFields {
+		f.own[own.Path] = own.get
+		add(own.Field)
 	}
-	for _, h := range field.All {
-		add(h.Name)
+	for _, h := range header.All {
+		add(Field{Path: h.Name, Type: "object", Doc: h.Label})
 		for i := range h.Fields {
 			row := &h.Fields[i]
-			add(h.Name + "." + row.Name)
-			if row.Names != nil && row.Format != field.Enum {
-				add(h.Name + "." + row.Name + "_name")
-			}
+			name := Field{Path: h.Name + "." + row.Name, Type: formatWords[row.Format], Doc: row.Label}
 			if row.Alias != "" {
-				f.aliases[row.Alias] = h.Name + "." + row.Name
+				name.Aliases = []string{row.Alias}
+			}
+			add(name)
+			if row.Names != nil && row.Format != field.Enum {
+				add(Field{Path: h.Name + "." + row.Name + "_name", Type: "text", Doc: row.Label + " by name"})
 			}
 		}
 	}
-	for _, name := range []string{
-		"cm.message", "mpa.frame", "mpa.ird", "mpa.ord", "mpa.ulpdu_length", "mpa.crc", "rdmap.error", "rpcrdma.header_bytes", "rpcrdma.rdma_err", "rpcrdma.error", "rpcrdma.vers_low", "rpcrdma.vers_high", "rpcrdma.position",
-		"rpc.rpc_vers", "rpc.program", "rpc.program_name", "rpc.version", "rpc.procedure", "rpc.procedure_name", "rpc.credential", "rpc.verifier",
-		"rpc.rpc_status", "rpc.nfs_status", "rpc.operations", "error",
-	} {
+	for _, x := range header.Extras {
+		name := Field{Path: strings.TrimPrefix(x.Object+"."+x.Name, "."), Type: "text", List: x.Kind == header.TextList, Doc: x.Doc}
+		if x.Kind == header.Number {
+			name.Type = "number"
+		}
+		if x.Alias != "" {
+			name.Aliases = []string{x.Alias}
+		}
 		add(name)
 	}
-	slices.Sort(f.names)
+	add(Field{Path: "rpcrdma.position", Type: "number", List: true, Doc: "Positions of its Read chunks"})
+	slices.SortFunc(f.list, func(a, b Field) int { return strings.Compare(a.Path, b.Path) })
+	for i := range f.list {
+		f.names = append(f.names, f.list[i].Path)
+	}
 	return f
 }()
 
+// formatWords is what the formats of table fields are in a word.
+var formatWords = [...]string{
+	field.Dec: "number", field.Hex: "hex", field.Flag: "bool", field.IPv4: "address", field.IPv6: "address", field.MAC: "address", field.Enum: "text", field.Bytes: "bytes",
+}
+
 func (f *packetFields) Has(path string) bool     { return f.known[path] }
 func (f *packetFields) Names() []string          { return f.names }
+func (f *packetFields) List() []Field            { return f.list }
 func (f *packetFields) Alias(name string) string { return f.aliases[name] }
 
 func (f *packetFields) Raw(record any, path string) any { return f.Get(record, path) }
 
-func (f *packetFields) Get(record any, path string) any {
-	p := record.(*dissect.Packet)
-	switch path {
-	case "type":
-		return "packet"
-	case "number":
-		return int(p.Number)
-	case "time":
-		return time.Unix(0, int64(p.Time)).UTC()
-	case "length":
-		return p.Length
-	case "captured":
-		return p.Captured
-	case "src":
-		return address(p.AppendSource(nil))
-	case "dst":
-		return address(p.AppendDestination(nil))
-	case "transport":
-		if p.Transport == "" {
-			return nil
-		}
-		return p.Transport
-	case "connection":
-		if p.Connection < 0 {
-			return nil
-		}
-		return p.Connection
-	case "icrc":
-		return p.ICRC.String()
-	case "summary":
-		return string(p.Summary)
+func (f *packetFields) Get(r any, path string) any {
+	p := r.(*record.Packet)
+	if own := f.own[path]; own != nil {
+		return own(p)
 	}
-	header, name, nested := strings.Cut(path, ".")
-	return fromTree(p, header, name, nested)
+	object, name, nested := strings.Cut(path, ".")
+	return fromTree(p, object, name, nested)
 }
 
-func address(text []byte) any {
+// textOrNil is text, nil where there is none.
+func textOrNil(text []byte) any {
 	if len(text) == 0 {
 		return nil
 	}
@@ -254,22 +339,22 @@ func address(text []byte) any {
 
 // fromTree looks a field up in the packet's tree: all that have its name, in a
 // list when there are several.
-func fromTree(p *dissect.Packet, header, name string, nested bool) any {
+func fromTree(p *record.Packet, object, name string, nested bool) any {
 	var found []any
 	inside, depth := 0, 0 // depth at which the wanted header was opened
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
 		switch n.Kind {
-		case dissect.NodeObject, dissect.NodeList:
+		case record.NodeObject, record.NodeList:
 			depth++
-			if depth == 1 && n.Name == header {
+			if depth == 1 && n.Name == object {
 				if !nested {
 					return true
 				}
 				inside = depth
 			}
 			continue
-		case dissect.NodeEndObject, dissect.NodeEndList:
+		case record.NodeEndObject, record.NodeEndList:
 			if depth == inside {
 				inside = 0
 			}
@@ -277,18 +362,18 @@ func fromTree(p *dissect.Packet, header, name string, nested bool) any {
 			continue
 		}
 		switch {
-		case n.Table != nil && n.Table.Name == header && (n.Kind == dissect.NodeHeader || inside > 0):
+		case n.Table != nil && n.Table.Name == object && (n.Kind == record.NodeHeader || inside > 0):
 			if !nested {
 				return true
 			}
 			found = appendField(found, n, name)
-		case n.Kind == dissect.NodeFields && inside > 0:
+		case n.Kind == record.NodeFields && inside > 0:
 			found = appendField(found, n, name)
-		case !nested && depth == 0 && n.Name == header, nested && inside > 0 && n.Name == name, nested && inside > 0 && n.Name == "" && n.Kind == dissect.NodeText && name == "operations":
+		case !nested && depth == 0 && n.Name == object, nested && inside > 0 && n.Name == name, nested && inside > 0 && n.Name == "" && n.Kind == record.NodeText && name == "operations":
 			switch n.Kind {
-			case dissect.NodeText:
+			case record.NodeText:
 				found = append(found, n.Text)
-			case dissect.NodeNumber:
+			case record.NodeNumber:
 				found = append(found, int(n.Number))
 			}
 		}
@@ -302,7 +387,7 @@ func fromTree(p *dissect.Packet, header, name string, nested bool) any {
 	return found
 }
 
-func appendField(found []any, n *dissect.Node, name string) []any {
+func appendField(found []any, n *record.Node, name string) []any {
 	row := n.Table.Field(name)
 	if row == nil {
 		if base, ok := strings.CutSuffix(name, "_name"); ok {

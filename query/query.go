@@ -30,6 +30,8 @@ type Fields interface {
 	Has(path string) bool
 	// Names lists all paths, to offer near ones.
 	Names() []string
+	// List is all fields in the order of their paths, for those who show them.
+	List() []Field
 	// Alias is the path that another name stands for, empty for none.
 	Alias(name string) string
 	// Get reads a field of a record: nil when it is null, a slice when the path

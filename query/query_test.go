@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/query"
 )
 
@@ -29,13 +30,13 @@ func count(t *testing.T, name, source string, fields query.Fields) int {
 	var h dissect.Handler
 	switch fields {
 	case query.Transactions:
-		h.Transaction = func(r *dissect.Transaction) { match(r) }
+		h.Transaction = func(r *record.Transaction) { match(r) }
 	case query.Connections:
-		h.Connection = func(r *dissect.Connection) { match(r) }
+		h.Connection = func(r *record.Connection) { match(r) }
 	case query.Packets:
-		h.Packet = func(r *dissect.Packet) { match(r) }
+		h.Packet = func(r *record.Packet) { match(r) }
 	case query.Findings:
-		h.Finding = func(r *dissect.Finding) { match(r) }
+		h.Finding = func(r *record.Finding) { match(r) }
 	}
 	f, err := capture.Open("../testdata/captures/" + name)
 	if err != nil {
@@ -103,6 +104,41 @@ func TestFilter(t *testing.T) {
 	}
 }
 
+// TestAliases: Wireshark's names and short ones stand for the fields that they
+// always stood for, and each is listed with its field.
+func TestAliases(t *testing.T) {
+	for _, c := range []struct {
+		fields query.Fields
+		want   map[string]string
+	}{
+		{query.Transactions, map[string]string{
+			"rpcordma.xid": "xid", "rpc.xid": "xid", "rpcordma.msg_type": "call.rdma_proc", "rpcordma.version": "call.rdma_vers",
+			"rpcordma.flow_control": "call.credits", "rpcordma.position": "read_chunks.position", "rpc.program": "program",
+			"rpc.programversion": "version", "rpc.procedure": "procedure", "nfs.opcode": "operations", "nfs.nfsstat4": "nfs_status",
+			"frame.number": "call.packet", "frame.time": "call.time", "rpc.time": "latency_ns", "latency": "latency_ns",
+			"infiniband.ieth": "invalidation.handle", "handle": "timeline.handle", "rpcordma.rdma_handle": "timeline.handle",
+		}},
+		{query.Connections, map[string]string{"ip.src": "client.address", "ip.dst": "server.address", "infiniband.cm.req.serviceid": "service_id", "conn": "id"}},
+		{query.Findings, map[string]string{"frame.number": "packet", "rpcordma.xid": "xid", "rpc.xid": "xid"}},
+		{query.Packets, map[string]string{
+			"frame.number": "number", "frame.len": "length", "frame.cap_len": "captured", "frame.time": "time", "ip.src": "ipv4.src", "ip.dst": "ipv4.dst",
+			"ipv6.src": "ipv6.src", "infiniband.invariant.crc": "icrc", "xid": "rpcrdma.xid", "credits": "rpcrdma.credits", "rpc.programversion": "rpc.version",
+			"rpc.msgtyp": "rpc.message_type", "infiniband.bth.psn": "bth.psn", "sll.etype": "sll2.ethertype",
+		}},
+	} {
+		for alias, want := range c.want {
+			if got, err := query.Resolve(alias, c.fields); err != nil || got != want {
+				t.Errorf("%s is %s, want %s: %v", alias, got, want, err)
+			}
+		}
+		for _, f := range c.fields.List() {
+			if f.Type == "" || f.Doc == "" || !c.fields.Has(f.Path) {
+				t.Errorf("%+v lacks a type or a meaning", f)
+			}
+		}
+	}
+}
+
 func TestErrors(t *testing.T) {
 	for _, c := range []struct {
 		source, want string
@@ -124,7 +160,7 @@ func TestErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Match(&dissect.Transaction{}); err == nil || !strings.Contains(err.Error(), "cannot be compared") {
+	if _, err := f.Match(&record.Transaction{}); err == nil || !strings.Contains(err.Error(), "cannot be compared") {
 		t.Errorf("comparing a number with a word: %v", err)
 	}
 }
@@ -134,7 +170,7 @@ func FuzzCompile(f *testing.F) {
 	f.Add(`xid == 0x3da94e54 and any(timeline, .event == "nak") or latency > 5ms`)
 	f.Fuzz(func(t *testing.T, source string) {
 		if filter, err := query.Compile(source, query.Transactions); err == nil {
-			filter.Match(&dissect.Transaction{})
+			filter.Match(&record.Transaction{})
 		}
 	})
 }

@@ -7,13 +7,13 @@ import (
 	"strings"
 
 	"github.com/rdmadump/rdmadump/analyze"
-	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
 // CreditChart draws the credits of one direction over time: Calls in flight as
 // columns, the granted limit as a line. The scale breaks where the limit is far
 // above what is used.
-func CreditChart(w io.Writer, theme *Theme, width, height int, c *analyze.Credits, start dissect.Time) error {
+func CreditChart(w io.Writer, theme *Theme, width, height int, c *analyze.Credits, start record.Time) error {
 	width, height = chartSize(width, height)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%scredits, %s%s: %d in flight at most", theme.key.before, c.Direction, theme.key.after, c.PeakInFlight)
@@ -121,10 +121,10 @@ func list(values []uint32) string {
 	return strings.Trim(fmt.Sprint(values), "[]")
 }
 
-func seconds(d dissect.Time) string { return fmt.Sprintf("%.3f", float64(d)/1e9) }
+func seconds(d record.Time) string { return fmt.Sprintf("%.3f", float64(d)/1e9) }
 
 // axis draws the axis of time below a chart, behind a margin.
-func axis(b *strings.Builder, theme *Theme, margin, plot int, from, to dissect.Time) {
+func axis(b *strings.Builder, theme *Theme, margin, plot int, from, to record.Time) {
 	left, right := seconds(from)+"s", seconds(to)+"s"
 	fmt.Fprintf(b, "%s%*s+%s\n%*s%s%*s%s\n", theme.dim.before, margin, "", strings.Repeat("-", plot), margin+1, "", left, plot-len(left), right, theme.dim.after)
 }
@@ -138,7 +138,7 @@ func sample(c *analyze.Credits, n int) []creditColumn {
 	columns := make([]creditColumn, n)
 	first, last := c.Points[0].Time, c.Points[len(c.Points)-1].Time
 	span := max(last-first, 1)
-	at := func(t dissect.Time) int { return min(int(int64(t-first)*int64(n)/int64(span)), n-1) }
+	at := func(t record.Time) int { return min(int(int64(t-first)*int64(n)/int64(span)), n-1) }
 	for i, p := range c.Points {
 		end := at(last)
 		if i+1 < len(c.Points) {
@@ -147,8 +147,8 @@ func sample(c *analyze.Credits, n int) []creditColumn {
 		for column := at(p.Time); column <= end; column++ {
 			x := &columns[column]
 			x.inFlight = max(x.inFlight, p.InFlight)
-			if p.Granted != nil && (x.granted == 0 || int(*p.Granted) < x.granted) {
-				x.granted = int(*p.Granted)
+			if granted, known := p.Granted.Get(); known && (x.granted == 0 || int(granted) < x.granted) {
+				x.granted = int(granted)
 			}
 		}
 	}
@@ -157,7 +157,7 @@ func sample(c *analyze.Credits, n int) []creditColumn {
 
 // HandleChart draws the exposures of a connection's handles as bars over time,
 // those of the handles that were exposed longest, and the figures below.
-func HandleChart(w io.Writer, theme *Theme, width, height int, h *analyze.Handles, start dissect.Time) error {
+func HandleChart(w io.Writer, theme *Theme, width, height int, h *analyze.Handles, start record.Time) error {
 	width, height = chartSize(width, height)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%shandles%s: %d exposures of %d handles\n", theme.key.before, theme.key.after, h.Exposures, h.Distinct)
@@ -166,9 +166,9 @@ func HandleChart(w io.Writer, theme *Theme, width, height int, h *analyze.Handle
 		return err
 	}
 	from, to := h.Bars[0].From, h.Bars[0].To
-	total := map[dissect.Hex32]dissect.Time{}
-	uses := map[dissect.Hex32]int{}
-	var order []dissect.Hex32
+	total := map[record.Hex32]record.Time{}
+	uses := map[record.Hex32]int{}
+	var order []record.Hex32
 	for _, x := range h.Bars {
 		to = max(to, x.To)
 		if uses[x.Handle]++; uses[x.Handle] == 1 {
@@ -177,11 +177,11 @@ func HandleChart(w io.Writer, theme *Theme, width, height int, h *analyze.Handle
 		total[x.Handle] += x.To - x.From
 	}
 	shown := slices.Clone(order)
-	slices.SortStableFunc(shown, func(a, b dissect.Hex32) int { return int(min(max(total[b]-total[a], -1), 1)) })
+	slices.SortStableFunc(shown, func(a, b record.Hex32) int { return int(min(max(total[b]-total[a], -1), 1)) })
 	shown = shown[:min(len(shown), height)]
 	plot := width - 18
 	span := max(to-from, 1)
-	at := func(t dissect.Time) int { return min(int(int64(t-from)*int64(plot)/int64(span)), plot-1) }
+	at := func(t record.Time) int { return min(int(int64(t-from)*int64(plot)/int64(span)), plot-1) }
 	for _, handle := range order {
 		if !slices.Contains(shown, handle) {
 			continue
@@ -206,12 +206,12 @@ func HandleChart(w io.Writer, theme *Theme, width, height int, h *analyze.Handle
 
 var endMarks = map[string]byte{analyze.ByResponder: 'x', analyze.ByRequester: 'o', analyze.ByNobody: '?'}
 
-func drawBar(line []byte, x *analyze.Exposure, at func(dissect.Time) int) {
+func drawBar(line []byte, x *analyze.Exposure, at func(record.Time) int) {
 	for i := at(x.From); i <= at(x.To); i++ {
 		line[i] = '='
 	}
-	if x.MovedFrom != nil {
-		for i := at(*x.MovedFrom); i <= at(min(*x.MovedTo, x.To)); i++ {
+	if from, moved := x.MovedFrom.Get(); moved {
+		for i := at(from); i <= at(min(x.MovedTo.Or(from), x.To)); i++ {
 			line[i] = '#'
 		}
 	}
@@ -234,18 +234,10 @@ func figures(b *strings.Builder, h *analyze.Handles) {
 	row("never invalidated, as far as was seen", fmt.Sprint(h.NeverInvalidated))
 }
 
-func quantile(ns *int64) string {
-	if ns == nil {
-		return "-"
-	}
-	return Duration(*ns)
-}
+func quantile(ns record.Opt[int64]) string { return known(ns, "-", Duration) }
 
-func percent(v *float64) string {
-	if v == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%.0f%%", *v*100)
+func percent(v record.Opt[float64]) string {
+	return known(v, "-", func(v float64) string { return fmt.Sprintf("%.0f%%", v*100) })
 }
 
 var statsColumns = []column{
@@ -318,7 +310,7 @@ func inlineShare(s *analyze.Stats) string {
 }
 
 // ConnectionDetail draws everything of one connection, a line a fact.
-func ConnectionDetail(w io.Writer, theme *Theme, c *dissect.Connection, start dissect.Time) error {
+func ConnectionDetail(w io.Writer, theme *Theme, c *record.Connection, start record.Time) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%sconnection %d%s  %s  %s\n", theme.key.before, c.ID, theme.key.after, c.Transport, c.UpperLayer)
 	row := func(name, format string, args ...any) {
@@ -330,31 +322,31 @@ func ConnectionDetail(w io.Writer, theme *Theme, c *dissect.Connection, start di
 		row("queue pairs", "%s", pair)
 	}
 	row("handshake", "%s", c.Handshake)
-	if c.Established != nil {
-		row("established", "%s, %ss after the start", *c.Established, seconds(*c.Established-start))
+	if at, known := c.Established.Get(); known {
+		row("established", "%s, %ss after the start", at, seconds(at-start))
 	}
-	if c.Closed != nil {
-		row("closed", "%s, %ss after the start", *c.Closed, seconds(*c.Closed-start))
+	if at, known := c.Closed.Get(); known {
+		row("closed", "%s, %ss after the start", at, seconds(at-start))
 	}
-	if c.CloseReason != nil {
-		row("close reason", "%s", clean(*c.CloseReason))
+	if reason, known := c.CloseReason.Get(); known {
+		row("close reason", "%s", clean(reason))
 	}
 	for _, side := range []struct {
 		name string
-		p    *dissect.PrivateData
+		p    *record.PrivateData
 	}{{"client says", c.PrivateData.Client}, {"server says", c.PrivateData.Server}} {
 		if side.p == nil {
 			row(side.name, "no RPC-over-RDMA private data")
 			continue
 		}
 		row(side.name, "v%d, send %d, receive %d, invalidation %s, offset %d",
-			side.p.Version, side.p.SendSize, side.p.ReceiveSize, yesNo(&side.p.RemoteInvalidation), side.p.Offset)
+			side.p.Version, side.p.SendSize, side.p.ReceiveSize, yesNo(side.p.RemoteInvalidation), side.p.Offset)
 	}
 	row("inline thresholds", "%d to the server, %d to the client (%s)", c.InlineThreshold.ClientToServer, c.InlineThreshold.ServerToClient,
 		strings.ReplaceAll(c.InlineThreshold.Source, "_", " "))
-	row("remote invalidation", "%s", yesNo(c.RemoteInvalidation))
-	if c.PathMTU != nil {
-		row("path MTU", "%d", *c.PathMTU)
+	row("remote invalidation", "%s", known(c.RemoteInvalidation, "?", yesNo))
+	if mtu, known := c.PathMTU.Get(); known {
+		row("path MTU", "%d", mtu)
 	}
 	row("transactions", "%d", c.Transactions)
 	row("packets", "%d", c.Packets)

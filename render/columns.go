@@ -6,8 +6,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/field"
+	"github.com/rdmadump/rdmadump/dissect/header"
+	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/query"
 )
 
@@ -40,7 +41,7 @@ func NewColumns(names []string, fields query.Fields) (*Columns, error) {
 		}
 		col := chosen{path: path}
 		if fields == query.Packets {
-			for _, h := range field.All {
+			for _, h := range header.All {
 				for i := range h.Fields {
 					if h.Name+"."+h.Fields[i].Name == path {
 						col.rows = append(col.rows, tableRow{h, &h.Fields[i]})
@@ -54,8 +55,8 @@ func NewColumns(names []string, fields query.Fields) (*Columns, error) {
 }
 
 // Append appends the line of a record.
-func (c *Columns) Append(b []byte, record any) []byte {
-	packet, _ := record.(*dissect.Packet)
+func (c *Columns) Append(b []byte, r any) []byte {
+	packet, _ := r.(*record.Packet)
 	for i := range c.list {
 		if i > 0 {
 			b = append(b, '\t')
@@ -64,7 +65,7 @@ func (c *Columns) Append(b []byte, record any) []byte {
 		if packet != nil && col.rows != nil {
 			b = col.appendRows(b, packet)
 		} else {
-			b = appendAny(b, c.fields.Raw(record, col.path))
+			b = appendAny(b, c.fields.Raw(r, col.path))
 		}
 	}
 	return append(b, '\n')
@@ -72,7 +73,7 @@ func (c *Columns) Append(b []byte, record any) []byte {
 
 // appendRows appends what a packet's tables have of a field, without boxing the
 // values: there is a line for each packet.
-func (col *chosen) appendRows(b []byte, p *dissect.Packet) []byte {
+func (col *chosen) appendRows(b []byte, p *record.Packet) []byte {
 	first := true
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
@@ -99,7 +100,7 @@ func appendAny(b []byte, v any) []byte {
 	case nil:
 		return b
 	case time.Time: // of packets
-		return append(b, dissect.Time(v.UnixNano()).String()...)
+		return append(b, record.Time(v.UnixNano()).String()...)
 	case []any:
 		for i, element := range v {
 			if i > 0 {

@@ -6,25 +6,14 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/segmentio/encoding/json"
-
-	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/field"
+	"github.com/rdmadump/rdmadump/dissect/record"
 )
-
-// AppendJSON appends a record of any type but Packet as one line of JSON.
-func AppendJSON(b []byte, record any) ([]byte, error) {
-	b, err := json.Append(b, record, json.SortMapKeys)
-	if err != nil {
-		return b, err
-	}
-	return append(b, '\n'), nil
-}
 
 // AppendPacketJSON appends a packet record as one line of JSON; the headers
 // below the InfiniBand transport only when all is set. It is written out by
 // hand, since it is one per packet and its shape comes from tables.
-func AppendPacketJSON(b []byte, p *dissect.Packet, all bool) []byte {
+func AppendPacketJSON(b []byte, p *record.Packet, all bool) []byte {
 	b = append(b, `{"type":"packet","number":`...)
 	b = strconv.AppendInt(b, p.Number, 10)
 	b = append(b, `,"time":"`...)
@@ -42,10 +31,10 @@ func AppendPacketJSON(b []byte, p *dissect.Packet, all bool) []byte {
 		b = appendString(b, p.Transport)
 	}
 	b = append(b, `,"connection":`...)
-	if p.Connection < 0 {
-		b = append(b, "null"...)
+	if connection, known := p.Connection.Get(); known {
+		b = strconv.AppendInt(b, int64(connection), 10)
 	} else {
-		b = strconv.AppendInt(b, int64(p.Connection), 10)
+		b = append(b, "null"...)
 	}
 	for i := range p.Nodes {
 		if n := &p.Nodes[i]; all || n.Table == nil || !n.Table.Link {
@@ -53,18 +42,18 @@ func AppendPacketJSON(b []byte, p *dissect.Packet, all bool) []byte {
 		}
 	}
 	b = append(b, `,"icrc":"`...)
-	b = append(b, p.ICRC.String()...)
+	b = append(b, p.ICRC...)
 	b = append(b, `","summary":`...)
 	b = appendString(b, p.Summary)
 	return append(b, '}', '\n')
 }
 
 // appendNode appends an element of a packet's tree, with the comma before it.
-func appendNode(b []byte, n *dissect.Node) []byte {
+func appendNode(b []byte, n *record.Node) []byte {
 	switch n.Kind {
-	case dissect.NodeEndObject:
+	case record.NodeEndObject:
 		return append(b, '}')
-	case dissect.NodeEndList:
+	case record.NodeEndList:
 		return append(b, ']')
 	}
 	if last := b[len(b)-1]; last != '{' && last != '[' {
@@ -74,17 +63,17 @@ func appendNode(b []byte, n *dissect.Node) []byte {
 		b = append(append(append(b, '"'), n.Name...), '"', ':')
 	}
 	switch n.Kind {
-	case dissect.NodeObject:
+	case record.NodeObject:
 		return append(b, '{')
-	case dissect.NodeList:
+	case record.NodeList:
 		return append(b, '[')
-	case dissect.NodeText:
+	case record.NodeText:
 		return appendString(b, n.Text)
-	case dissect.NodeNumber:
+	case record.NodeNumber:
 		return strconv.AppendInt(b, n.Number, 10)
-	case dissect.NodeNull:
+	case record.NodeNull:
 		return append(b, "null"...)
-	case dissect.NodeHeader:
+	case record.NodeHeader:
 		return append(appendFields(append(b, '{'), n.Table, n.Data), '}')
 	}
 	return appendFields(b, n.Table, n.Data)

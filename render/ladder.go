@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/rdmadump/rdmadump/analyze"
-	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
 // ladderBars is how many handles get a bar of their own beside the ladder.
@@ -18,20 +18,20 @@ const ladderFold = 3
 
 // rung is one line of a ladder.
 type rung struct {
-	at      dissect.Time
+	at      record.Time
 	packets string // "104" or "104-231"
 	toRight bool
 	double  bool // RDMA, not a message
 	text    string
 	ink     ink
-	kind    string          // lines of one kind fold
-	marks   map[int]byte    // bars: what to draw at this line
-	handle  []dissect.Hex32 // whose bars are touched
+	kind    string         // lines of one kind fold
+	marks   map[int]byte   // bars: what to draw at this line
+	handle  []record.Hex32 // whose bars are touched
 }
 
 // Ladder draws one transaction: requester left, responder right, time down, a
 // line an operation, and beside it a bar for each handle that the Call exposed.
-func Ladder(w io.Writer, theme *Theme, width int, r *dissect.Transaction) error {
+func Ladder(w io.Writer, theme *Theme, width int, r *record.Transaction) error {
 	if width <= 0 {
 		width = 100
 	}
@@ -64,7 +64,7 @@ func Ladder(w io.Writer, theme *Theme, width int, r *dissect.Transaction) error 
 	return err
 }
 
-func lastTime(r *dissect.Transaction) dissect.Time {
+func lastTime(r *record.Transaction) record.Time {
 	if n := len(r.Timeline); n > 0 {
 		return r.Timeline[n-1].Time
 	}
@@ -72,7 +72,7 @@ func lastTime(r *dissect.Transaction) dissect.Time {
 }
 
 // heading says what the transaction is.
-func heading(b *strings.Builder, theme *Theme, width int, r *dissect.Transaction) {
+func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction) {
 	procedure := Procedure(r)
 	title := fmt.Sprintf("XID %v  connection %d  %s  ", r.XID, r.Connection, r.Direction)
 	if len(title)+len(procedure) > width {
@@ -85,8 +85,8 @@ func heading(b *strings.Builder, theme *Theme, width int, r *dissect.Transaction
 	}
 	word, shade := status(theme, r)
 	fmt.Fprintf(b, "%s%s%s", shade.before, word, shade.after)
-	if r.LatencyNS != nil {
-		fmt.Fprintf(b, " after %s", Duration(*r.LatencyNS))
+	if latency, known := r.LatencyNS.Get(); known {
+		fmt.Fprintf(b, " after %s", Duration(latency))
 	}
 	if p := phases(r); p != "" {
 		fmt.Fprintf(b, ": %s", p)
@@ -95,43 +95,45 @@ func heading(b *strings.Builder, theme *Theme, width int, r *dissect.Transaction
 	if len(r.Findings) > 0 {
 		fmt.Fprintf(b, "%sfindings: %s%s\n", theme.bad.before, strings.Join(r.Findings, ", "), theme.bad.after)
 	}
-	if r.RetransmitOf != nil {
-		fmt.Fprintf(b, "%sretransmission of transaction %d%s\n", theme.warn.before, *r.RetransmitOf, theme.warn.after)
+	if id, known := r.RetransmitOf.Get(); known {
+		fmt.Fprintf(b, "%sretransmission of transaction %d%s\n", theme.warn.before, id, theme.warn.after)
 	}
 }
 
 // phases says what the latency is made of.
-func phases(r *dissect.Transaction) string {
-	if r.Phases == nil || r.Phases.ReadNS == nil && r.Phases.WriteNS == nil {
+func phases(r *record.Transaction) string {
+	p := r.Phases.Or(record.Phases{})
+	if !p.ReadNS.Known() && !p.WriteNS.Known() {
 		return ""
 	}
 	var parts []string
 	for _, p := range []struct {
 		name string
-		ns   *int64
+		ns   record.Opt[int64]
 	}{
-		{"to Read", r.Phases.ToReadNS},
-		{"Reads", r.Phases.ReadNS},
-		{"to Write", r.Phases.ToWriteNS},
-		{"Writes", r.Phases.WriteNS},
-		{"to Reply", r.Phases.ToReplyNS},
+		{"to Read", p.ToReadNS},
+		{"Reads", p.ReadNS},
+		{"to Write", p.ToWriteNS},
+		{"Writes", p.WriteNS},
+		{"to Reply", p.ToReplyNS},
 	} {
-		if p.ns != nil {
-			parts = append(parts, p.name+" "+Duration(*p.ns))
+		if ns, known := p.ns.Get(); known {
+			parts = append(parts, p.name+" "+Duration(ns))
 		}
 	}
 	return strings.Join(parts, ", ")
 }
 
 // makeRungs words the events.
-func makeRungs(theme *Theme, r *dissect.Transaction) []rung {
+func makeRungs(theme *Theme, r *record.Transaction) []rung {
 	var rungs []rung
-	var writeFirst *dissect.Event
+	var writeFirst *record.Event
 	for i := range r.Timeline {
 		e := &r.Timeline[i]
-		g := rung{at: e.Time, packets: fmt.Sprint(e.Packet), toRight: e.From == "requester", kind: e.Event + e.From}
+		g := rung{at: e.Time, packets: fmt.Sprint(e.Packet), toRight: e.From == record.Requester, kind: string(e.Event) + string(e.From)}
+		handle, size := e.Handle.Or(0), Bytes(e.Bytes.Or(0))
 		switch e.Event {
-		case dissect.EventCall:
+		case record.EventCall:
 			g.text, g.ink, g.kind = messageText("Call", r.Call), theme.key, ""
 			if r.Call.LastPacket != r.Call.Packet {
 				g.packets = fmt.Sprintf("%d-%d", r.Call.Packet, r.Call.LastPacket)
@@ -139,7 +141,7 @@ func makeRungs(theme *Theme, r *dissect.Transaction) []rung {
 			for _, x := range analyze.Exposures(r, 0) {
 				g.mark(x.Handle, '+')
 			}
-		case dissect.EventReply:
+		case record.EventReply:
 			m := r.Reply
 			g.text, g.ink, g.kind = "Reply, refused", theme.bad, ""
 			if m != nil {
@@ -148,44 +150,44 @@ func makeRungs(theme *Theme, r *dissect.Transaction) []rung {
 					g.packets = fmt.Sprintf("%d-%d", m.Packet, m.LastPacket)
 				}
 			}
-			if r.Invalidation == nil && m != nil {
+			if !r.Invalidation.Known() && m != nil {
 				for _, handle := range r.NotInvalidated {
 					g.mark(handle, 'o')
 				}
 			}
-		case dissect.EventInvalidate:
-			g.text, g.ink, g.kind = fmt.Sprintf("Send With Invalidate %v", *e.Handle), theme.key, ""
-			g.mark(*e.Handle, 'x')
+		case record.EventInvalidate:
+			g.text, g.ink, g.kind = fmt.Sprintf("Send With Invalidate %v", handle), theme.key, ""
+			g.mark(handle, 'x')
 			for _, handle := range r.NotInvalidated {
 				g.mark(handle, 'o')
 			}
-		case dissect.EventRead:
-			g.text, g.double = fmt.Sprintf("RDMA Read of %s B %v", Bytes(*e.Bytes), *e.Handle), true
-			g.mark(*e.Handle, '|')
-		case dissect.EventReadDone:
-			g.text, g.double = fmt.Sprintf("%s B of %v, %s", Bytes(*e.Bytes), *e.Handle, packets(e)), true
+		case record.EventRead:
+			g.text, g.double = fmt.Sprintf("RDMA Read of %s B %v", size, handle), true
+			g.mark(handle, '|')
+		case record.EventReadDone:
+			g.text, g.double = fmt.Sprintf("%s B of %v, %s", size, handle, packets(e)), true
 			g.toRight = true // the data goes the other way than the request
-			g.mark(*e.Handle, '#')
-		case dissect.EventWriteFirst:
+			g.mark(handle, '#')
+		case record.EventWriteFirst:
 			writeFirst = e
 			continue
-		case dissect.EventWriteLast:
-			g.text, g.double = fmt.Sprintf("RDMA Write of %s B %v, %s", Bytes(*e.Bytes), *e.Handle, packets(e)), true
-			if writeFirst != nil && *writeFirst.Offset == *e.Offset {
+		case record.EventWriteLast:
+			g.text, g.double = fmt.Sprintf("RDMA Write of %s B %v, %s", size, handle, packets(e)), true
+			if writeFirst != nil && writeFirst.Offset == e.Offset {
 				if g.at = writeFirst.Time; writeFirst.Packet != e.Packet {
 					g.packets = fmt.Sprintf("%d-%d", writeFirst.Packet, e.Packet)
 				}
 			}
 			writeFirst = nil
-			g.mark(*e.Handle, '#')
-		case dissect.EventAck:
+			g.mark(handle, '#')
+		case record.EventAck:
 			g.text, g.ink = "ack of the "+title(e.Of), theme.dim
-		case dissect.EventNak:
+		case record.EventNak:
 			g.text, g.ink, g.kind = fmt.Sprintf("NAK of the %s: %s", title(e.Of), e.Reason), theme.bad, ""
-		case dissect.EventRetransmit:
+		case record.EventRetransmit:
 			g.text, g.ink = fmt.Sprintf("%s again: %s", title(e.Of), packets(e)), theme.warn
-			if e.LastPacket != nil && *e.LastPacket != e.Packet {
-				g.packets = fmt.Sprintf("%d-%d", e.Packet, *e.LastPacket)
+			if last := e.LastPacket.Or(e.Packet); last != e.Packet {
+				g.packets = fmt.Sprintf("%d-%d", e.Packet, last)
 			}
 		}
 		rungs = append(rungs, g)
@@ -193,13 +195,13 @@ func makeRungs(theme *Theme, r *dissect.Transaction) []rung {
 	if writeFirst != nil { // its end was not seen
 		rungs = append(rungs, rung{
 			at: writeFirst.Time, packets: fmt.Sprint(writeFirst.Packet), double: true, ink: theme.warn,
-			text: fmt.Sprintf("RDMA Write to %v, unfinished", *writeFirst.Handle),
+			text: fmt.Sprintf("RDMA Write to %v, unfinished", writeFirst.Handle.Or(0)),
 		})
 	}
 	return rungs
 }
 
-func (g *rung) mark(handle dissect.Hex32, c byte) {
+func (g *rung) mark(handle record.Hex32, c byte) {
 	if g.marks == nil {
 		g.marks = map[int]byte{}
 	}
@@ -208,37 +210,34 @@ func (g *rung) mark(handle dissect.Hex32, c byte) {
 }
 
 // title is an event's name as a word: "read_request" is an RDMA Read.
-func title(of string) string {
+func title(of record.EventKind) string {
 	switch of {
-	case dissect.EventCall:
+	case record.EventCall:
 		return "Call"
-	case dissect.EventReply:
+	case record.EventReply:
 		return "Reply"
-	case dissect.EventRead:
+	case record.EventRead:
 		return "RDMA Read"
-	case dissect.EventReadDone:
+	case record.EventReadDone:
 		return "Read data"
-	case "write":
+	case record.EventWrite:
 		return "RDMA Write"
 	}
-	return of
+	return string(of)
 }
 
 // packets says how many packets an event took.
-func packets(e *dissect.Event) string {
-	if e.Packets == nil {
-		return plural(1, "packet")
-	}
-	return plural(*e.Packets, "packet")
+func packets(e *record.Event) string {
+	return plural(e.Packets.Or(1), "packet")
 }
 
-func messageText(name string, m *dissect.Message) string {
+func messageText(name string, m *record.Message) string {
 	s := fmt.Sprintf("%s %s %s", name, m.RDMAProc, m.Form)
-	if m.SendBytes != nil {
-		s += fmt.Sprintf(", Send %s B", Bytes(int64(*m.SendBytes)))
+	if n, known := m.SendBytes.Get(); known {
+		s += fmt.Sprintf(", Send %s B", Bytes(int64(n)))
 	}
-	if m.PayloadBytes != nil {
-		s += fmt.Sprintf(", payload %s B", Bytes(*m.PayloadBytes))
+	if n, known := m.PayloadBytes.Get(); known {
+		s += fmt.Sprintf(", payload %s B", Bytes(n))
 	}
 	return s
 }

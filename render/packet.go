@@ -6,9 +6,8 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/field"
-	"github.com/rdmadump/rdmadump/rocev2"
+	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
 // Packets draws packet records: a line each, and on request the tree of all
@@ -18,7 +17,7 @@ type Packets struct {
 	w           io.Writer
 	theme       *Theme
 	width       int // of the terminal, 0 for none
-	start       *dissect.Time
+	start       record.Opt[record.Time]
 	line        []byte
 }
 
@@ -29,19 +28,17 @@ func NewPackets(w io.Writer, theme *Theme, width int) *Packets {
 
 // Start sets the time that others are shown relative to: the capture's first.
 // Without it, it is the first that is shown.
-func (r *Packets) Start(at dissect.Time) { r.start = &at }
+func (r *Packets) Start(at record.Time) { r.start = record.Some(at) }
 
 // Packet writes one packet.
-func (r *Packets) Packet(p *dissect.Packet) error {
-	if r.start == nil {
-		first := p.Time
-		r.start = &first
-	}
+func (r *Packets) Packet(p *record.Packet) error {
+	start := r.start.Or(p.Time)
+	r.start = record.Some(start)
 	b := r.line[:0]
 	b = appendPadded(b, p.Number, 6)
 	b = append(b, ' ')
 	at := len(b)
-	b = strconv.AppendFloat(b, float64(p.Time-*r.start)/1e9, 'f', 6, 64)
+	b = strconv.AppendFloat(b, float64(p.Time-start)/1e9, 'f', 6, 64)
 	b = padLeft(b, at, 11)
 	b = append(b, ' ')
 	b = orDash(p.AppendSource(b), len(b))
@@ -54,13 +51,13 @@ func (r *Packets) Packet(p *dissect.Packet) error {
 	}
 	b = appendPadded(b, int64(p.Length), 4)
 	b = append(b, ' ')
-	if p.Connection >= 0 {
+	if connection, known := p.Connection.Get(); known {
 		b = append(b, '#')
-		b = strconv.AppendInt(b, int64(p.Connection), 10)
+		b = strconv.AppendInt(b, int64(connection), 10)
 		b = append(b, ' ')
 	}
 	b = appendClean(b, p.Summary)
-	if p.ICRC == rocev2.ICRCBad {
+	if p.ICRC == record.Bad {
 		b = append(b, " [bad ICRC]"...)
 	}
 	if r.width > 0 && len(b) > r.width && !r.Tree && !r.Bytes {
@@ -105,38 +102,38 @@ func orDash(b []byte, before int) []byte {
 }
 
 // tree writes every field with its bits and its offset in the frame.
-func (r *Packets) tree(b []byte, p *dissect.Packet) []byte {
+func (r *Packets) tree(b []byte, p *record.Packet) []byte {
 	depth := 1
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
 		switch n.Kind {
-		case dissect.NodeEndObject, dissect.NodeEndList:
+		case record.NodeEndObject, record.NodeEndList:
 			depth--
 			continue
-		case dissect.NodeFields:
+		case record.NodeFields:
 			b = r.fields(b, n, depth)
 			continue
 		}
 		b = r.margin(b, n.Offset, n.Length, depth)
 		switch n.Kind {
-		case dissect.NodeObject, dissect.NodeList, dissect.NodeHeader:
+		case record.NodeObject, record.NodeList, record.NodeHeader:
 			b = append(b, r.theme.key.before...)
 			b = append(b, n.Label...)
 			b = append(b, r.theme.key.after...)
-			if n.Kind != dissect.NodeHeader {
+			if n.Kind != record.NodeHeader {
 				depth++
 			}
-		case dissect.NodeText:
+		case record.NodeText:
 			b = append(append(b, n.Label...), ": "...)
 			b = append(b, clean(n.Text)...)
-		case dissect.NodeNumber:
+		case record.NodeNumber:
 			b = append(append(b, n.Label...), ": "...)
 			b = strconv.AppendInt(b, n.Number, 10)
-		case dissect.NodeNull:
+		case record.NodeNull:
 			b = append(append(b, n.Label...), ": none"...)
 		}
 		b = append(b, '\n')
-		if n.Kind == dissect.NodeHeader {
+		if n.Kind == record.NodeHeader {
 			b = r.fields(b, n, depth+1)
 		}
 	}
@@ -144,7 +141,7 @@ func (r *Packets) tree(b []byte, p *dissect.Packet) []byte {
 }
 
 // fields writes the fields of a table that are whole.
-func (r *Packets) fields(b []byte, n *dissect.Node, depth int) []byte {
+func (r *Packets) fields(b []byte, n *record.Node, depth int) []byte {
 	for i := range n.Table.Fields {
 		f := &n.Table.Fields[i]
 		if !f.Whole(n.Data) {

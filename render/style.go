@@ -6,6 +6,8 @@ import (
 
 	"github.com/charmbracelet/lipgloss"
 	"github.com/muesli/termenv"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
 // Theme is the look of text output: what to emphasise, and how. Colours are the
@@ -41,11 +43,11 @@ func NewTheme(w io.Writer, colour bool) *Theme {
 }
 
 // severity is the ink of a finding.
-func (t *Theme) severity(s string) ink {
+func (t *Theme) severity(s record.Severity) ink {
 	switch s {
-	case "error":
+	case record.Error:
 		return t.bad
-	case "warning":
+	case record.Warning:
 		return t.warn
 	}
 	return t.dim

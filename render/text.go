@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
 // Text draws records for people. Width is the terminal's, 0 for none.
@@ -19,7 +19,7 @@ type Text struct {
 	width int
 	table *table
 	cells []cell
-	start *dissect.Time // times are shown since the first record's
+	start record.Opt[record.Time] // times are shown since the first record's
 	live  bool
 }
 
@@ -42,14 +42,13 @@ func (t *Text) Flush() error {
 
 // Start sets the time that others are shown relative to: the capture's first.
 // Without it, it is the first that is shown.
-func (t *Text) Start(at dissect.Time) { t.start = &at }
+func (t *Text) Start(at record.Time) { t.start = record.Some(at) }
 
 // since is a time in seconds since the start.
-func (t *Text) since(at dissect.Time) string {
-	if t.start == nil {
-		t.start = &at
-	}
-	return strconv.FormatFloat(float64(at-*t.start)/1e9, 'f', 6, 64)
+func (t *Text) since(at record.Time) string {
+	start := t.start.Or(at)
+	t.start = record.Some(start)
+	return strconv.FormatFloat(float64(at-start)/1e9, 'f', 6, 64)
 }
 
 // Duration is a duration to three digits or so, as people read it.
@@ -96,10 +95,10 @@ var transactionColumns = []column{
 	{name: "STATUS"},
 }
 
-var directions = map[string]string{dissect.Forward: "fwd", dissect.Backward: "back"}
+var directions = map[record.Direction]string{record.Forward: "fwd", record.Backward: "back"}
 
 // Transaction writes a row: the main table.
-func (t *Text) Transaction(r *dissect.Transaction) error {
+func (t *Text) Transaction(r *record.Transaction) error {
 	status, shade := status(t.theme, r)
 	read, written := movedBytes(r)
 	procedure := cell{text: Procedure(r)}
@@ -137,8 +136,8 @@ func (t *Text) row(columns []column) error {
 
 // Procedure is what a transaction does: program, version, procedure, and for a
 // COMPOUND its operations.
-func Procedure(r *dissect.Transaction) string {
-	if r.Program == nil {
+func Procedure(r *record.Transaction) string {
+	if !r.Program.Known() {
 		if len(r.Operations) > 0 {
 			return strings.Join(r.Operations, " ")
 		}
@@ -152,34 +151,44 @@ func Procedure(r *dissect.Transaction) string {
 
 // shortProcedure is Procedure with no more of a COMPOUND than the operation
 // that it is for.
-func shortProcedure(r *dissect.Transaction) string {
-	if r.Operation == nil {
+func shortProcedure(r *record.Transaction) string {
+	operation, known := r.Operation.Get()
+	switch {
+	case !known:
 		return Procedure(r)
+	case !r.Program.Known():
+		return operation
 	}
-	if r.Program == nil {
-		return *r.Operation
-	}
-	return r.ProgramVersion() + " " + *r.Operation
+	return r.ProgramVersion() + " " + operation
 }
 
-func payload(m *dissect.Message) string {
-	if m == nil || m.PayloadBytes == nil {
-		return "-"
+// known is how a value reads where there is one, and otherwise what stands for
+// one that is unknown.
+func known[T any](o record.Opt[T], unknown string, text func(T) string) string {
+	if v, known := o.Get(); known {
+		return text(v)
 	}
-	return Bytes(*m.PayloadBytes)
+	return unknown
 }
 
-func form(m *dissect.Message) string {
+func payload(m *record.Message) string {
 	if m == nil {
 		return "-"
 	}
-	return m.Form
+	return known(m.PayloadBytes, "-", Bytes)
+}
+
+func form(m *record.Message) string {
+	if m == nil {
+		return "-"
+	}
+	return string(m.Form)
 }
 
 // movedBytes is how much RDMA moved out of the requester's memory, and into it.
-func movedBytes(r *dissect.Transaction) (read, written int64) {
+func movedBytes(r *record.Transaction) (read, written int64) {
 	for chunk, s := range r.Segments() {
-		if chunk == "read" {
+		if chunk == record.ReadList {
 			read += s.MovedBytes
 		} else {
 			written += s.MovedBytes
@@ -196,7 +205,7 @@ func moved(n int64) string {
 }
 
 // credits is what the Call asked for and the Reply granted.
-func credits(r *dissect.Transaction) string {
+func credits(r *record.Transaction) string {
 	asked, granted := "-", "-"
 	if r.Call != nil {
 		asked = strconv.FormatUint(uint64(r.Call.Credits), 10)
@@ -208,37 +217,34 @@ func credits(r *dissect.Transaction) string {
 }
 
 // invalidated is the handle that the Reply invalidated, and how many it left.
-func invalidated(r *dissect.Transaction) string {
+func invalidated(r *record.Transaction) string {
 	left := len(r.NotInvalidated)
-	switch {
-	case r.Invalidation != nil && left > 0:
-		return fmt.Sprintf("%v, %d left", r.Invalidation.Handle, left)
-	case r.Invalidation != nil:
-		return r.Invalidation.Handle.String()
+	switch i, known := r.Invalidation.Get(); {
+	case known && left > 0:
+		return fmt.Sprintf("%v, %d left", i.Handle, left)
+	case known:
+		return i.Handle.String()
 	case left > 0:
 		return fmt.Sprintf("%d left", left)
 	}
 	return ""
 }
 
-func latency(r *dissect.Transaction) string {
-	if r.LatencyNS == nil {
-		return "-"
-	}
-	return Duration(*r.LatencyNS)
+func latency(r *record.Transaction) string {
+	return known(r.LatencyNS, "-", Duration)
 }
 
 // status is the worst that can be said of how a transaction ended.
-func status(theme *Theme, r *dissect.Transaction) (string, ink) {
+func status(theme *Theme, r *record.Transaction) (string, ink) {
 	switch {
-	case r.Status == dissect.StatusRDMAError && r.RDMAError != nil:
-		return *r.RDMAError, theme.bad
-	case r.Status != dissect.StatusComplete:
-		return r.Status, theme.warn
+	case r.Status == record.RDMAError && r.RDMAError.Known():
+		return r.RDMAError.Or(""), theme.bad
+	case r.Status != record.Complete:
+		return string(r.Status), theme.warn
 	case r.RPCFailed():
-		return *r.RPCStatus, theme.bad
+		return r.RPCStatus.Or(""), theme.bad
 	case r.NFSFailed():
-		return *r.NFSStatus, theme.warn
+		return r.NFSStatus.Or(""), theme.warn
 	}
 	return "ok", theme.good
 }
@@ -261,7 +267,7 @@ var connectionColumns = []column{
 }
 
 // Connection writes a row.
-func (t *Text) Connection(r *dissect.Connection) error {
+func (t *Text) Connection(r *record.Connection) error {
 	health := t.theme.good
 	if r.Lost > 0 {
 		health = t.theme.bad
@@ -269,8 +275,8 @@ func (t *Text) Connection(r *dissect.Connection) error {
 		health = t.theme.warn
 	}
 	closed, shade := "open", t.theme.dim
-	if r.CloseReason != nil {
-		if closed = *r.CloseReason; closed != "disconnect" {
+	if reason, known := r.CloseReason.Get(); known {
+		if closed = reason; closed != "disconnect" {
 			shade = t.theme.bad
 		}
 	}
@@ -283,8 +289,8 @@ func (t *Text) Connection(r *dissect.Connection) error {
 		cell{text: r.UpperLayer, ink: t.theme.key},
 		cell{text: strconv.FormatInt(r.Transactions, 10)},
 		cell{text: fmt.Sprintf("%d/%d", r.InlineThreshold.ClientToServer, r.InlineThreshold.ServerToClient)},
-		cell{text: yesNo(r.RemoteInvalidation)},
-		cell{text: fmt.Sprintf("%s of %s", strconv.Itoa(r.Credits.Forward.PeakInFlight), number(r.Credits.Forward.Granted))},
+		cell{text: known(r.RemoteInvalidation, "?", yesNo)},
+		cell{text: fmt.Sprintf("%s of %s", strconv.Itoa(r.Credits.Forward.PeakInFlight), known(r.Credits.Forward.Granted, "?", number))},
 		cell{text: strconv.FormatInt(r.Packets, 10)},
 		cell{text: fmt.Sprintf("%d/%d/%d", r.Retransmitted, r.OutOfOrder, r.Lost), ink: health},
 		cell{text: fmt.Sprintf("%d/%d", r.Naks, r.RNRNaks)},
@@ -293,63 +299,48 @@ func (t *Text) Connection(r *dissect.Connection) error {
 	return t.row(connectionColumns)
 }
 
-func endpoint(e dissect.Endpoint) string {
-	s := "?"
-	if e.Address != nil {
-		s = *e.Address
-	}
-	if e.Port == nil {
+func endpoint(e record.Endpoint) string {
+	s := e.Address.Or("?")
+	port, known := e.Port.Get()
+	if !known {
 		return s
 	}
 	if strings.Contains(s, ":") {
 		s = "[" + s + "]"
 	}
-	return s + ":" + strconv.Itoa(int(*e.Port))
+	return s + ":" + strconv.Itoa(int(port))
 }
 
 // qpns is both queue pairs; iWARP has none.
-func qpns(r *dissect.Connection) string {
+func qpns(r *record.Connection) string {
 	if r.Transport == "iWARP" {
 		return ""
 	}
 	return qpn(r.Client) + ">" + qpn(r.Server)
 }
 
-func qpn(e dissect.Endpoint) string {
-	if e.QPN == nil {
-		return "?"
-	}
-	return e.QPN.String()
-}
+func qpn(e record.Endpoint) string { return known(e.QPN, "?", record.Hex24.String) }
 
-func yesNo(v *bool) string {
-	switch {
-	case v == nil:
-		return "?"
-	case *v:
+func yesNo(v bool) string {
+	if v {
 		return "yes"
 	}
 	return "no"
 }
 
-func number(v *uint32) string {
-	if v == nil {
-		return "?"
-	}
-	return strconv.FormatUint(uint64(*v), 10)
-}
+func number(v uint32) string { return strconv.FormatUint(uint64(v), 10) }
 
 // Finding writes a line: severity, rule, where, what.
-func (t *Text) Finding(r *dissect.Finding) error {
+func (t *Text) Finding(r *record.Finding) error {
 	where := ""
-	if r.Packet != nil {
-		where += fmt.Sprintf(" packet %d", *r.Packet)
+	if packet, known := r.Packet.Get(); known {
+		where += fmt.Sprintf(" packet %d", packet)
 	}
-	if r.Connection != nil {
-		where += fmt.Sprintf(" connection %d", *r.Connection)
+	if connection, known := r.Connection.Get(); known {
+		where += fmt.Sprintf(" connection %d", connection)
 	}
-	if r.XID != nil {
-		where += fmt.Sprintf(" XID %v", *r.XID)
+	if xid, known := r.XID.Get(); known {
+		where += fmt.Sprintf(" XID %v", xid)
 	}
 	shade := t.theme.severity(r.Severity)
 	_, err := fmt.Fprintf(t.w, "%s%-7s%s %s%s%s%s: %s (%s)\n", shade.before, r.Severity, shade.after,
@@ -366,19 +357,19 @@ func plural(n int64, noun string) string {
 }
 
 // Summary writes what there was, and what could not be read.
-func (t *Text) Summary(r *dissect.Summary) error {
+func (t *Text) Summary(r *record.Summary) error {
 	var b strings.Builder
 	b.WriteString(plural(r.Packets, "packet"))
-	if r.First != nil && r.Last != nil {
-		fmt.Fprintf(&b, " in %s", Duration(int64(*r.Last-*r.First)))
+	if first, known := r.First.Get(); known {
+		fmt.Fprintf(&b, " in %s", Duration(int64(r.Last.Or(first)-first)))
 	}
 	fmt.Fprintf(&b, ", %d of RDMA; %s; ", r.RDMA, plural(int64(r.Connections), "connection"))
 	total := int64(0)
 	var parts []string
-	for _, s := range []string{dissect.StatusComplete, dissect.StatusNoReply, dissect.StatusNoCall, dissect.StatusRDMAError} {
+	for _, s := range record.Statuses {
 		if n := r.Transactions[s]; n > 0 {
 			total += n
-			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(s, "_", " ")))
+			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(string(s), "_", " ")))
 		}
 	}
 	b.WriteString(plural(total, "transaction"))
@@ -389,8 +380,8 @@ func (t *Text) Summary(r *dissect.Summary) error {
 		n    int64
 		what string
 	}{
-		{r.Findings["error"], "errors found"},
-		{r.Findings["warning"], "warnings"},
+		{r.Findings[record.Error], "errors found"},
+		{r.Findings[record.Warning], "warnings"},
 		{r.Lost, "packets missing from the capture"},
 		{int64(r.Dropped), "packets dropped by the capture"},
 		{r.Fragments, "later IP fragments not read"},

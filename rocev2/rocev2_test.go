@@ -13,11 +13,12 @@ import (
 	"github.com/google/gopacket/layers"
 
 	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/link"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
 // eachPacket visits the transport packets of every InfiniBand capture.
-func eachPacket(t testing.TB, visit func(name string, l *capture.Link, f *capture.Frame)) {
+func eachPacket(t testing.TB, visit func(name string, l *link.Decoder, f *capture.Frame)) {
 	t.Helper()
 	paths, _ := filepath.Glob("../testdata/captures/*.zst")
 	if len(paths) == 0 {
@@ -29,13 +30,13 @@ func eachPacket(t testing.TB, visit func(name string, l *capture.Link, f *captur
 			t.Fatal(err)
 		}
 		var frame capture.Frame
-		var l capture.Link
+		var l link.Decoder
 		for {
 			if err := f.Next(&frame); err != nil {
 				break
 			}
 			switch l.Decode(&frame) {
-			case capture.CarriesRoCEv2, capture.CarriesRoCEv1, capture.CarriesInfiniBand:
+			case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
 				visit(filepath.Base(path), &l, &frame)
 			}
 		}
@@ -91,7 +92,7 @@ func TestOpcodes(t *testing.T) {
 func TestRoundTrip(t *testing.T) {
 	packets, datagrams := 0, 0
 	var p rocev2.Packet
-	eachPacket(t, func(name string, l *capture.Link, f *capture.Frame) {
+	eachPacket(t, func(name string, l *link.Decoder, f *capture.Frame) {
 		if l.Length > len(l.Transport) {
 			return // cut by the snapshot length
 		}
@@ -301,7 +302,7 @@ func TestCut(t *testing.T) {
 // TestGopacket: another program decodes a frame with gopacket alone.
 func TestGopacket(t *testing.T) {
 	seen := map[gopacket.LayerType]int{}
-	eachPacket(t, func(name string, l *capture.Link, f *capture.Frame) {
+	eachPacket(t, func(name string, l *link.Decoder, f *capture.Frame) {
 		if name != "rocev2-callback41.pcap.zst" && name != "derived-rocev1-callback41.pcap.zst" {
 			return
 		}
@@ -339,10 +340,10 @@ func TestFix(t *testing.T) {
 	if err := rocev2.FixICRC(buf.Bytes()); err != nil {
 		t.Fatal(err)
 	}
-	var l capture.Link
+	var l link.Decoder
 	var p rocev2.Packet
 	frame := &capture.Frame{LinkType: capture.LinkRaw, Data: buf.Bytes(), Length: len(buf.Bytes())}
-	if l.Decode(frame) != capture.CarriesRoCEv2 || p.Decode(l.Transport, l.Length) != nil {
+	if l.Decode(frame) != link.CarriesRoCEv2 || p.Decode(l.Transport, l.Length) != nil {
 		t.Fatal("not decoded")
 	}
 	if string(p.Payload) != "seven b" || p.PadCount != 1 || l.CheckICRC(&p) != rocev2.ICRCOk {
@@ -382,7 +383,7 @@ func TestVCRC(t *testing.T) {
 // seed adds the first packets of each kind of capture to a corpus.
 func seed(f *testing.F, add func([]byte)) {
 	kinds := map[byte]int{}
-	eachPacket(f, func(_ string, l *capture.Link, _ *capture.Frame) {
+	eachPacket(f, func(_ string, l *link.Decoder, _ *capture.Frame) {
 		if op := l.Transport[0]; kinds[op] < 3 {
 			kinds[op]++
 			add(bytes.Clone(l.Transport))
@@ -407,7 +408,7 @@ func FuzzPacket(f *testing.F) {
 
 // FuzzMAD: likewise for management datagrams.
 func FuzzMAD(f *testing.F) {
-	eachPacket(f, func(_ string, l *capture.Link, _ *capture.Frame) {
+	eachPacket(f, func(_ string, l *link.Decoder, _ *capture.Frame) {
 		if l.Transport[0] == 0x64 && len(l.Transport) > 24 {
 			f.Add(bytes.Clone(l.Transport[20 : len(l.Transport)-4]))
 		}

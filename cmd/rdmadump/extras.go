@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/render"
 )
@@ -60,7 +61,7 @@ const (
 func (o *options) completions(root *cobra.Command) {
 	root.RegisterFlagCompletionFunc("xid", func(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		return look(args, func(offer func(string)) dissect.Handler {
-			return dissect.Handler{Transaction: func(r *dissect.Transaction) {
+			return dissect.Handler{Transaction: func(r *record.Transaction) {
 				if xid := r.XID.String(); strings.HasPrefix(xid, prefix) {
 					offer(xid + "\t" + render.Procedure(r))
 				}
@@ -69,7 +70,7 @@ func (o *options) completions(root *cobra.Command) {
 	})
 	root.RegisterFlagCompletionFunc("conn", func(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		return look(args, func(offer func(string)) dissect.Handler {
-			return dissect.Handler{Connection: func(r *dissect.Connection) {
+			return dissect.Handler{Connection: func(r *record.Connection) {
 				if id := fmt.Sprint(r.ID); strings.HasPrefix(id, prefix) {
 					offer(id + "\t" + r.UpperLayer)
 				}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -24,7 +25,7 @@ const sysfs = "/sys"
 
 // liveLinger is how long a live transaction waits for the acknowledgement of its
 // Reply: short, since somebody is watching.
-const liveLinger = dissect.Time(40 * time.Millisecond)
+const liveLinger = record.Time(40 * time.Millisecond)
 
 // flushEvery is how long a record may wait in a buffer.
 const flushEvery = 25 * time.Millisecond
@@ -123,15 +124,15 @@ func (l *liveOptions) limits() (limits, error) {
 
 // clock tells the time on the capture's clock while no packet comes.
 type clock struct {
-	captured dissect.Time // of the last packet
-	read     time.Time    // when that was read
+	captured record.Time // of the last packet
+	read     time.Time   // when that was read
 }
 
-func (c *clock) now() dissect.Time {
+func (c *clock) now() record.Time {
 	if c.read.IsZero() {
 		return 0
 	}
-	now := c.captured + dissect.Time(time.Since(c.read))
+	now := c.captured + record.Time(time.Since(c.read))
 	if now < c.captured { // beyond what a Time can tell
 		return math.MaxInt64
 	}
@@ -198,7 +199,7 @@ func (l *liveOptions) run(cmd *cobra.Command, args []string) error {
 	flushed := time.Now()
 	readErr := l.read(ctx, d, source, s, func(f *capture.Frame) (bool, error) {
 		number = f.Number
-		at.captured, at.read = dissect.Time(f.Time), time.Now()
+		at.captured, at.read = record.Time(f.Time), time.Now()
 		if at.read.Sub(flushed) > flushEvery {
 			s.flush()
 			if kept != nil {
@@ -331,12 +332,8 @@ func newInterfaces(o *options) *cobra.Command {
 				return err
 			}
 			if o.output == "json" {
-				for _, i := range list {
-					b, err := render.AppendJSON(nil, i)
-					if err != nil {
-						return err
-					}
-					if _, err := o.stdout.Write(b); err != nil {
+				for i := range list {
+					if _, err := o.stdout.Write(render.AppendJSON(nil, &list[i])); err != nil {
 						return err
 					}
 				}

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/rdmadump/rdmadump/analyze"
-	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
 // options are the flags.
@@ -36,10 +36,10 @@ type options struct {
 	timeline bool // connections
 	by       string
 
-	wantXID []dissect.Hex32
-	start   dissect.Time // of the capture
-	since   dissect.Time
-	until   dissect.Time
+	wantXID []record.Hex32
+	start   record.Time // of the capture
+	since   record.Time
+	until   record.Time
 	stdout  io.Writer
 	stderr  io.Writer
 }
@@ -188,7 +188,7 @@ func (o *options) validate() error {
 	}
 	o.wantXID = nil
 	for _, s := range o.xids {
-		xid, err := dissect.ParseHex32(strings.TrimSpace(s))
+		xid, err := record.ParseHex32(strings.TrimSpace(s))
 		if err != nil {
 			return fmt.Errorf("--xid %s: an XID is a number of 32 bits, such as 0x4cc9dbf7", s)
 		}
@@ -196,7 +196,7 @@ func (o *options) validate() error {
 	}
 	for _, limit := range []struct {
 		flag, value string
-		to          *dissect.Time
+		to          *record.Time
 	}{{"--from", o.from, &o.since}, {"--to", o.to, &o.until}} {
 		if limit.value == "" {
 			continue
@@ -209,19 +209,19 @@ func (o *options) validate() error {
 }
 
 // moment reads a time, absolute or from the start of the capture.
-func moment(s string, start dissect.Time) (dissect.Time, error) {
+func moment(s string, start record.Time) (record.Time, error) {
 	if v, err := strconv.ParseFloat(s, 64); err == nil {
-		return start + dissect.Time(v*1e9), nil
+		return start + record.Time(v*1e9), nil
 	}
 	if d, err := time.ParseDuration(s); err == nil {
-		return start + dissect.Time(d), nil
+		return start + record.Time(d), nil
 	}
 	t, err := time.Parse(time.RFC3339Nano, s)
-	return dissect.Time(t.UnixNano()), err
+	return record.Time(t.UnixNano()), err
 }
 
 // begin notes when the capture starts, which --from and --to may count from.
-func (o *options) begin(at dissect.Time) {
+func (o *options) begin(at record.Time) {
 	o.start = at
 	if o.from != "" {
 		o.since, _ = moment(o.from, at)
@@ -232,16 +232,17 @@ func (o *options) begin(at dissect.Time) {
 }
 
 // overlaps says whether --from and --to leave anything of a span of time.
-func (o *options) overlaps(first, last dissect.Time) bool {
+func (o *options) overlaps(first, last record.Time) bool {
 	return (o.from == "" || last >= o.since) && (o.to == "" || first <= o.until)
 }
 
 // wants says whether a record of a connection and XID was asked for.
-func (o *options) wants(conn *int, xid *dissect.Hex32) bool {
-	if len(o.conns) > 0 && (conn == nil || !slices.Contains(o.conns, *conn)) {
+func (o *options) wants(conn record.Opt[int], xid record.Opt[record.Hex32]) bool {
+	if id, known := conn.Get(); len(o.conns) > 0 && !(known && slices.Contains(o.conns, id)) {
 		return false
 	}
-	return len(o.wantXID) == 0 || xid != nil && slices.Contains(o.wantXID, *xid)
+	id, known := xid.Get()
+	return len(o.wantXID) == 0 || known && slices.Contains(o.wantXID, id)
 }
 
 // terminalSize is that of w, 0 when w is no terminal.

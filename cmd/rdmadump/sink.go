@@ -10,7 +10,7 @@ import (
 
 	"github.com/itchyny/gojq"
 
-	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/render"
 )
@@ -94,17 +94,24 @@ func newSink(o *options, v view) (*sink, error) {
 }
 
 // begin notes the time of the capture's first packet.
-func (s *sink) begin(at dissect.Time) {
+func (s *sink) begin(at record.Time) {
 	s.o.begin(at)
 	s.text.Start(at)
 	s.packets.Start(at)
 }
 
 // wants says whether --conn and --xid let a record pass.
-func (s *sink) wants(conn *int, xid *dissect.Hex32) bool { return s.o.wants(conn, xid) }
+func (s *sink) wants(conn record.Opt[int], xid record.Opt[record.Hex32]) bool {
+	return s.o.wants(conn, xid)
+}
+
+// asked says whether --conn, --xid, --from and --to let a transaction pass.
+func (s *sink) asked(r *record.Transaction) bool {
+	return s.wants(record.Some(r.Connection), record.Some(r.XID)) && s.within(r.Start())
+}
 
 // within says whether --from and --to let a time pass.
-func (s *sink) within(t dissect.Time) bool { return s.o.overlaps(t, t) }
+func (s *sink) within(t record.Time) bool { return s.o.overlaps(t, t) }
 
 // matches says whether -Y lets a record pass.
 func (s *sink) matches(record any) bool {
@@ -148,13 +155,11 @@ func (s *sink) emit(record any, text func(any) error) {
 }
 
 // record writes a record as JSON.
-func (s *sink) record(record any) {
-	if p, ok := record.(*dissect.Packet); ok {
+func (s *sink) record(r any) {
+	if p, ok := r.(*record.Packet); ok {
 		s.buffer = render.AppendPacketJSON(s.buffer[:0], p, s.o.tree)
 	} else {
-		var err error
-		s.buffer, err = render.AppendJSON(s.buffer[:0], record)
-		s.fail(err)
+		s.buffer = render.AppendJSON(s.buffer[:0], r)
 	}
 	s.line(s.buffer)
 }
@@ -190,13 +195,10 @@ func (s *sink) line(line []byte) {
 
 // hold keeps a record until the end. With --top only the best are kept.
 func (s *sink) hold(record any, text func(any) error) {
-	h := held{key: s.fields.Get(record, s.sortPath), show: text, kind: reflect.TypeOf(record).Elem()}
+	h := held{key: s.fields.Get(record, s.sortPath), show: text, kind: reflect.TypeOf(record).Elem(), json: render.AppendJSON(nil, record)}
 	if n := len(s.held); s.o.top > 0 && n >= 2*s.o.top { // now and then, let go of those that have no chance
 		s.order()
 	}
-	var err error
-	h.json, err = render.AppendJSON(nil, record)
-	s.fail(err)
 	s.held = append(s.held, h)
 }
 

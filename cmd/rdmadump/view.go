@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,8 @@ import (
 	"github.com/rdmadump/rdmadump/analyze"
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/header"
+	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/render"
 )
@@ -28,13 +31,13 @@ type view struct {
 
 // transactionView is a row a transaction, or with --xid its ladder.
 var transactionView = view{query.Transactions, "-latency_ns", "", func(s *sink) (dissect.Handler, func()) {
-	return dissect.Handler{Transaction: func(r *dissect.Transaction) {
-		if s.wants(&r.Connection, &r.XID) && s.within(r.Start()) {
+	return dissect.Handler{Transaction: func(r *record.Transaction) {
+		if s.asked(r) {
 			s.show(r, func(r any) error {
 				if len(s.o.wantXID) > 0 {
-					return render.Ladder(s.w, s.theme, s.width, r.(*dissect.Transaction))
+					return render.Ladder(s.w, s.theme, s.width, r.(*record.Transaction))
 				}
-				return s.text.Transaction(r.(*dissect.Transaction))
+				return s.text.Transaction(r.(*record.Transaction))
 			})
 		}
 	}}, nil
@@ -43,25 +46,25 @@ var transactionView = view{query.Transactions, "-latency_ns", "", func(s *sink) 
 // connectionView is a row a connection, or with --timeline its charts.
 var connectionView = view{query.Connections, "-packets", "id", func(s *sink) (dissect.Handler, func()) {
 	lines := map[int]*timelines{}
-	h := dissect.Handler{Connection: func(r *dissect.Connection) {
+	h := dissect.Handler{Connection: func(r *record.Connection) {
 		t := lines[r.ID]
 		delete(lines, r.ID)
-		if !s.wants(&r.ID, nil) || !s.o.overlaps(r.First, r.Last) {
+		if !s.wants(record.Some(r.ID), record.Opt[record.Hex32]{}) || !s.o.overlaps(r.First, r.Last) {
 			return
 		}
 		s.show(r, func(r any) error {
 			if s.o.timeline {
-				return render.ConnectionDetail(s.w, s.theme, r.(*dissect.Connection), s.o.start)
+				return render.ConnectionDetail(s.w, s.theme, r.(*record.Connection), s.o.start)
 			}
-			return s.text.Connection(r.(*dissect.Connection))
+			return s.text.Connection(r.(*record.Connection))
 		})
 		if s.o.timeline && t != nil {
 			s.timelines(t, r)
 		}
 	}}
 	if s.o.timeline {
-		h.Transaction = func(r *dissect.Transaction) {
-			if !s.wants(&r.Connection, nil) || !s.within(r.Start()) {
+		h.Transaction = func(r *record.Transaction) {
+			if !s.wants(record.Some(r.Connection), record.Opt[record.Hex32]{}) || !s.within(r.Start()) {
 				return
 			}
 			t := lines[r.Connection]
@@ -81,8 +84,8 @@ type timelines struct {
 	handles           analyze.HandleTimeline
 }
 
-func (t *timelines) add(r *dissect.Transaction) {
-	if r.Direction == dissect.Backward {
+func (t *timelines) add(r *record.Transaction) {
+	if r.Direction == record.Backward {
 		t.backward.Add(r)
 	} else {
 		t.forward.Add(r)
@@ -91,8 +94,8 @@ func (t *timelines) add(r *dissect.Transaction) {
 }
 
 // timelines draws the charts of a connection.
-func (s *sink) timelines(t *timelines, c *dissect.Connection) {
-	forward, backward := t.forward.Finish(c.ID, dissect.Forward, c.Last), t.backward.Finish(c.ID, dissect.Backward, c.Last)
+func (s *sink) timelines(t *timelines, c *record.Connection) {
+	forward, backward := t.forward.Finish(c.ID, record.Forward, c.Last), t.backward.Finish(c.ID, record.Backward, c.Last)
 	handles := t.handles.Finish(c.ID, c.Last)
 	height := max(s.height/3, 4)
 	for _, credits := range []*analyze.Credits{forward, backward} {
@@ -110,11 +113,11 @@ func (s *sink) timelines(t *timelines, c *dissect.Connection) {
 
 // findingView is a line a finding.
 var findingView = view{query.Findings, "time", "", func(s *sink) (dissect.Handler, func()) {
-	return dissect.Handler{Finding: func(r *dissect.Finding) {
-		if !s.wants(r.Connection, r.XID) || r.Time != nil && !s.within(*r.Time) {
+	return dissect.Handler{Finding: func(r *record.Finding) {
+		if at, known := r.Time.Get(); !s.wants(r.Connection, r.XID) || known && !s.within(at) {
 			return
 		}
-		if s.show(r, func(r any) error { return s.text.Finding(r.(*dissect.Finding)) }) && r.Severity == "error" {
+		if s.show(r, func(r any) error { return s.text.Finding(r.(*record.Finding)) }) && r.Severity == record.Error {
 			s.errors++
 		}
 	}}, nil
@@ -122,26 +125,32 @@ var findingView = view{query.Findings, "time", "", func(s *sink) (dissect.Handle
 
 // packetView is a line a packet, or its tree, or its bytes.
 var packetView = view{query.Packets, "number", "", func(s *sink) (dissect.Handler, func()) {
-	return dissect.Handler{Packet: func(p *dissect.Packet) {
+	return dissect.Handler{Packet: func(p *record.Packet) {
 		if s.done() {
 			return
 		}
-		conn := &p.Connection
-		if p.Connection < 0 {
-			conn = nil
-		}
-		if len(s.o.wantXID)+len(s.o.conns) > 0 && !s.wants(conn, p.XID()) || !s.within(p.Time) {
+		if len(s.o.wantXID)+len(s.o.conns) > 0 && !s.wants(p.Connection, packetXID(p)) || !s.within(p.Time) {
 			return
 		}
-		s.show(p, func(r any) error { return s.packets.Packet(r.(*dissect.Packet)) })
+		s.show(p, func(r any) error { return s.packets.Packet(r.(*record.Packet)) })
 	}}, nil
 }}
+
+// packetXID is that of the first RPC-over-RDMA header in a packet.
+func packetXID(p *record.Packet) record.Opt[record.Hex32] {
+	for i := range p.Nodes {
+		if n := &p.Nodes[i]; n.Table == &header.RPCRDMA && len(n.Data) >= 4 {
+			return record.Some(record.Hex32(binary.BigEndian.Uint32(n.Data)))
+		}
+	}
+	return record.Opt[record.Hex32]{}
+}
 
 // statsView is a table of sums, at the end.
 var statsView = view{query.Transactions, "", "", func(s *sink) (dissect.Handler, func()) {
 	table := analyze.NewTable(s.o.by)
-	h := dissect.Handler{Transaction: func(r *dissect.Transaction) {
-		if s.wants(&r.Connection, &r.XID) && s.within(r.Start()) && s.matches(r) {
+	h := dissect.Handler{Transaction: func(r *record.Transaction) {
+		if s.asked(r) && s.matches(r) {
 			table.Add(r)
 		}
 	}}
@@ -205,8 +214,7 @@ func (o *options) end(d *dissect.Dissector, s *sink, source input, finish func()
 	}
 	summary.Dropped = source.Dropped()
 	if readErr != nil {
-		message := readErr.Error()
-		summary.Broken = &message
+		summary.Broken = record.Some(readErr.Error())
 	}
 	if finish != nil {
 		finish()
@@ -235,7 +243,7 @@ func (o *options) read(ctx context.Context, d *dissect.Dissector, source input, 
 			return err
 		}
 		if n == 0 {
-			s.begin(dissect.Time(f.Time))
+			s.begin(record.Time(f.Time))
 		}
 		more := true
 		if each != nil {
@@ -253,7 +261,7 @@ func (o *options) read(ctx context.Context, d *dissect.Dissector, source input, 
 }
 
 // finish writes the summary and works out the exit status.
-func (o *options) finish(s *sink, summary *dissect.Summary, openErr, readErr error) error {
+func (o *options) finish(s *sink, summary *record.Summary, openErr, readErr error) error {
 	if o.output == "json" {
 		s.record(summary)
 	} else {

@@ -1,9 +1,5 @@
-// Package field describes every header that rdmadump reads as a table of
-// fields: name, place, width, form. Trees, JSON, filters and schemas all come
-// from these tables, so that a field is described once.
-//
-// To add a field, add its row in tables.go; to add a header, add its table and
-// hand its bytes to the tree in the dissect package.
+// Package field has the types of a table of fields: name, place, width, form,
+// and how a value is read and shown. The tables are in package header.
 package field
 
 import (

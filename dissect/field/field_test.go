@@ -6,27 +6,6 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/field"
 )
 
-// TestTables: fields lie in their header, do not overlap, have names of their
-// own, and bits that no field claims are few and known.
-func TestTables(t *testing.T) {
-	for _, h := range field.All {
-		end, names := 0, map[string]bool{}
-		for _, f := range h.Fields {
-			bits := f.Bits
-			if f.Bit < end || f.Bit+bits > h.Length*8 || bits == 0 {
-				t.Errorf("%s.%s: bits %d to %d, after %d, of %d", h.Label, f.Name, f.Bit, f.Bit+bits, end, h.Length*8)
-			}
-			if names[f.Name] {
-				t.Errorf("%s.%s stands twice", h.Label, f.Name)
-			}
-			if f.Label == "" || f.Format == field.Enum && f.Names == nil {
-				t.Errorf("%s.%s lacks a label or names", h.Label, f.Name)
-			}
-			end, names[f.Name] = f.Bit+bits, true
-		}
-	}
-}
-
 func TestUint(t *testing.T) {
 	data := []byte{0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde, 0xf0, 0x11}
 	for _, c := range []struct {

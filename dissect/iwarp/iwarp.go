@@ -173,3 +173,12 @@ func AppendFPDU(b, ulpdu []byte) []byte {
 	}
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[at:], castagnoli))
 }
+
+// Noted is an FPDU that a TCP segment completed, as far as those who show it need
+// it.
+type Noted struct {
+	Head   []byte // a copy of its beginning, markers taken out: length, DDP and RDMAP headers, and what a Send starts with
+	Offset int    // in the frame, -1 when it does not stand there in one piece
+	ULPDU  int    // bytes
+	CRC    CRCResult
+}

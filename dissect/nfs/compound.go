@@ -2,122 +2,246 @@ package nfs
 
 import "fmt"
 
-// operation describes one operation of a COMPOUND: how its arguments and its
-// results are laid out (see [Stream.layout]). Where a union stands in the way, a
-// function walks instead. Results follow a status of NFS4_OK only: an operation
-// that fails is the last of its COMPOUND, so that nobody has to walk past it.
-//
-// To add an operation, add its row.
-type operation struct {
-	name               string
-	args, results      string
-	walkArgs, walkRest func(*Stream) // rest: of the results, after the layout
+// writeResponse is write_response4 of RFC 7862.
+const writeResponse = " callback_id:[]s count:U committed:stable_how4 verifier:X "
+
+// types are what several rows of the tables share.
+var types = map[string]string{
+	// NFSv4
+	"change_info4": "atomic:z before:U after:U",
+	"owner4":       "clientid:X owner:o",
+	"nfsace4":      "type:acetype4 flag:x access_mask:x who:t",
+	"specdata4":    "specdata1:u specdata2:u",
+	"pathname4":    "components:[]t",
+	"impl_id4":     "nii_domain:t nii_name:t nii_date:T",
+	"channel4": `headerpadsize:u maxrequestsize:u maxresponsesize:u maxresponsesize_cached:u maxoperations:u maxrequests:u
+		rdma_ird:[]u`,
+	"callback_sec_parms4": `flavor:auth_flavor{AUTH_NONE | AUTH_SYS stamp:x machinename:t uid:u gid:u gids:[]u |
+		RPCSEC_GSS service:rpc_gss_svc_t handle_from_server:o handle_from_client:o}`,
+	"secinfo4":     "flavor:auth_flavor{RPCSEC_GSS oid:o qop:u service:rpc_gss_svc_t | *}",
+	"protect_ops4": "must_enforce:O must_allow:O",
+	"open_claim4": `claim:open_claim_type4{CLAIM_NULL,CLAIM_DELEGATE_PREV name:t | CLAIM_PREVIOUS delegate_type:open_delegation_type4 |
+		CLAIM_DELEGATE_CUR delegate_stateid:s name:t | CLAIM_FH,CLAIM_DELEG_PREV_FH | CLAIM_DELEG_CUR_FH delegate_stateid:s}`,
+	"open_delegation4": `delegation:open_delegation_type4{OPEN_DELEGATE_NONE |
+		OPEN_DELEGATE_READ,OPEN_DELEGATE_READ_ATTRS_DELEG delegation_stateid:s recall:z permissions:@nfsace4 |
+		OPEN_DELEGATE_WRITE,OPEN_DELEGATE_WRITE_ATTRS_DELEG delegation_stateid:s recall:z
+			limitby:limit_by4{NFS_LIMIT_SIZE filesize:U | NFS_LIMIT_BLOCKS num_blocks:u bytes_per_block:u} permissions:@nfsace4 |
+		OPEN_DELEGATE_NONE_EXT why:why_no_delegation4{WND4_CONTENTION server_will_push_deleg:z | WND4_RESOURCE server_will_signal_avail:z | *}}`,
+	"lock_denied4":   "offset:U length:U locktype:nfs_lock_type4 owner:@owner4",
+	"clientaddr4":    "netid:t addr:t",
+	"layoutupdate4":  "layout_type:layouttype4 layoutupdate:o",
+	"netloc4":        "type:netloc_type4{NL4_NAME server_name:t | NL4_URL url:t | NL4_NETADDR netid:t addr:t}",
+	"sequence4":      "sessionid:S sequenceid:u slotid:u highest_slotid:u",
+	"notify4":        "mask:B values:o",
+	"deleg_claim4":   "claim:open_claim_type4{CLAIM_FH,CLAIM_DELEG_PREV_FH | CLAIM_PREVIOUS delegate_type:open_delegation_type4}",
+	"fs_location4":   "server:[]t rootpath:@pathname4",
+	"copy_needs4":    "consecutive:z synchronous:z",
+	"setting_time4":  "how:time_how4{SET_TO_CLIENT_TIME4 time:T | *}",
+	"fs_server4":     "currency:u info:o server:t",
+	"open_features4": "share_access:B share_deny:B share_access_want:B open_claim:B createmode:B",
+
+	// NFSv3
+	"fattr3": "type:ftype3 mode:m nlink:u uid:u gid:u size:U used:U rdev:@specdata4 fsid:X fileid:U atime:y mtime:y ctime:y",
+	"sattr3": `mode:?m uid:?u gid:?u size:?U set_atime:time_how{SET_TO_CLIENT_TIME atime:y | DONT_CHANGE,SET_TO_SERVER_TIME}
+		set_mtime:time_how{SET_TO_CLIENT_TIME mtime:y | DONT_CHANGE,SET_TO_SERVER_TIME}`,
+	"wcc_data": "before:?(size:U mtime:y ctime:y) after:?@fattr3",
+
+	// NFSv2
+	"fattr2": "type:ftype mode:m nlink:u uid:u gid:u size:u blocksize:u rdev:u blocks:u fsid:x fileid:u atime:Y mtime:Y ctime:Y",
+	"sattr2": "mode:m uid:u gid:u size:u atime:Y mtime:Y",
+
+	// NFSACL: a count, and the array that has its own
+	"posix_acl": "mask:aclmask acl_count:u acl:[](tag:x id:u perm:x) default_acl_count:u default_acl:[](tag:x id:u perm:x)",
+
+	// NLM4
+	"nlm4_lock":    "caller_name:t fh:h owner:o svid:u offset:U length:U",
+	"nlm4_holder":  "exclusive:z svid:u owner:o offset:U length:U",
+	"nlm4_testres": "cookie:o stat:nlm4_stats{NLM4_DENIED @nlm4_holder | *}",
+	"nlm4_res":     "cookie:o stat:nlm4_stats",
+	"nlm4_share":   "cookie:o caller_name:t fh:h owner:o mode:fsh4_mode access:fsh4_access reclaim:z",
 }
 
-// writeResp is write_response4: callback ids, count, committed, verifier.
-const writeResp = "[s]lwl"
-
-// operations of NFSv4.0 (RFC 7530), 4.1 (RFC 8881), 4.2 (RFC 7862) and extended
-// attributes (RFC 8276), by number.
-var operations = [...]operation{
-	3:  {name: "ACCESS", args: "w", results: "ww"},
-	4:  {name: "CLOSE", args: "ws", results: "s"},
-	5:  {name: "COMMIT", args: "lw", results: "l"},
-	6:  {name: "CREATE", walkArgs: createArgs, results: "cb"},
-	7:  {name: "DELEGPURGE", args: "l"},
-	8:  {name: "DELEGRETURN", args: "s"},
-	9:  {name: "GETATTR", args: "b", results: "F"},
-	10: {name: "GETFH", results: "o"},
-	11: {name: "LINK", args: "o", results: "c"},
-	12: {name: "LOCK", walkArgs: lockArgs, results: "s"},
-	13: {name: "LOCKT", args: "wlllo"},
-	14: {name: "LOCKU", args: "wwsll", results: "s"},
-	15: {name: "LOOKUP", args: "o"},
+// operations of NFSv4.0 (RFC 7530, RFC 7531), 4.1 (RFC 8881, RFC 5662), 4.2 (RFC
+// 7862, RFC 7863) and extended attributes (RFC 8276), by number. Failure is what
+// follows any other status than NFS4_OK, or the one in on.
+//
+// To add an operation, add its row, in the notation of layout.go. A type that
+// others share goes to types, an enumeration to sets.
+var operations = compile([]row{
+	3: {name: "ACCESS", args: "access:access4", results: "supported:access4 access:access4"},
+	4: {name: "CLOSE", args: "seqid:u stateid:s", results: "stateid:s"},
+	5: {name: "COMMIT", args: "offset:U count:u", results: "verifier:X"},
+	6: {
+		name:    "CREATE",
+		args:    "type:nfs_ftype4{NF4LNK target:L | NF4BLK,NF4CHR @specdata4 | *} name:t attributes:F",
+		results: "cinfo:@change_info4 attrset:b",
+	},
+	7:  {name: "DELEGPURGE", args: "clientid:X"},
+	8:  {name: "DELEGRETURN", args: "stateid:s"},
+	9:  {name: "GETATTR", args: "attr_request:b", results: "attributes:F"},
+	10: {name: "GETFH", results: "object_fh:h"},
+	11: {name: "LINK", args: "name:t", results: "cinfo:@change_info4"},
+	12: {
+		name: "LOCK",
+		args: `locktype:nfs_lock_type4 reclaim:z offset:U length:U new_lock_owner:z{1 open_seqid:u open_stateid:s lock_seqid:u lock_owner:@owner4 |
+			0 lock_stateid:s lock_seqid:u}`,
+		results: "lock_stateid:s", on: 10010, failure: "denied:@lock_denied4",
+	},
+	13: {name: "LOCKT", args: "locktype:nfs_lock_type4 offset:U length:U owner:@owner4", on: 10010, failure: "denied:@lock_denied4"},
+	14: {name: "LOCKU", args: "locktype:nfs_lock_type4 seqid:u lock_stateid:s offset:U length:U", results: "lock_stateid:s"},
+	15: {name: "LOOKUP", args: "name:t"},
 	16: {name: "LOOKUPP"},
-	17: {name: "NVERIFY", args: "F"},
-	18: {name: "OPEN", walkArgs: openArgs, results: "scwb", walkRest: openDelegation},
-	19: {name: "OPENATTR", args: "w"},
-	20: {name: "OPEN_CONFIRM", args: "sw", results: "s"},
-	21: {name: "OPEN_DOWNGRADE", args: "swww", results: "s"},
-	22: {name: "PUTFH", args: "o"},
+	17: {name: "NVERIFY", args: "attributes:F"},
+	18: {
+		name: "OPEN",
+		args: `seqid:u share_access:open_share_access4 share_deny:open_share_deny4 open_owner:@owner4
+			opentype:opentype4{OPEN4_CREATE createmode:createmode4{UNCHECKED4,GUARDED4 attributes:F | EXCLUSIVE4 verifier:X |
+				EXCLUSIVE4_1 verifier:X attributes:F} | *} @open_claim4`,
+		results: "stateid:s cinfo:@change_info4 rflags:open_rflags4 attrset:b @open_delegation4",
+	},
+	19: {name: "OPENATTR", args: "createdir:z"},
+	20: {name: "OPEN_CONFIRM", args: "stateid:s seqid:u", results: "stateid:s"},
+	21: {name: "OPEN_DOWNGRADE", args: "stateid:s seqid:u share_access:open_share_access4 share_deny:open_share_deny4", results: "stateid:s"},
+	22: {name: "PUTFH", args: "fh:h"},
 	23: {name: "PUTPUBFH"},
 	24: {name: "PUTROOTFH"},
-	25: {name: "READ", args: "slw", results: "wD"},
-	26: {name: "READDIR", args: "llwwb", results: "l", walkRest: directory},
-	27: {name: "READLINK", results: "D"},
-	28: {name: "REMOVE", args: "o", results: "c"},
-	29: {name: "RENAME", args: "oo", results: "cc"},
-	30: {name: "RENEW", args: "l"},
+	25: {name: "READ", args: "stateid:s offset:U count!:u", results: "eof:z data!:D"},
+	26: {
+		name: "READDIR", args: "cookie:X cookieverf:X dircount:u maxcount!:u attr_request:b",
+		results: "cookieverf:X entries:*(cookie:X name:t attributes:F) eof:z",
+	},
+	27: {name: "READLINK", results: "target!:L"},
+	28: {name: "REMOVE", args: "name:t", results: "cinfo:@change_info4"},
+	29: {name: "RENAME", args: "name:t to_name:t", results: "source_cinfo:@change_info4 target_cinfo:@change_info4"},
+	30: {name: "RENEW", args: "clientid:X"},
 	31: {name: "RESTOREFH"},
 	32: {name: "SAVEFH"},
-	33: {name: "SECINFO", args: "o", walkRest: securityInfo},
-	34: {name: "SETATTR", args: "sF", results: "b"},
-	35: {name: "SETCLIENTID", args: "lowoow", results: "ll"},
-	36: {name: "SETCLIENTID_CONFIRM", args: "ll"},
-	37: {name: "VERIFY", args: "F"},
-	38: {name: "WRITE", args: "slwo", results: "wwl"},
-	39: {name: "RELEASE_LOCKOWNER", args: "lo"},
-	40: {name: "BACKCHANNEL_CTL", args: "w", walkArgs: securityParms},
-	41: {name: "BIND_CONN_TO_SESSION", args: "sww", results: "sww"},
-	42: {name: "EXCHANGE_ID", args: "low", walkArgs: exchangeArgs, results: "lww", walkRest: exchangeResults},
-	43: {name: "CREATE_SESSION", args: "lwwwwwwww[w]wwwwww[w]w", walkArgs: securityParms, results: "swwwwwwww[w]wwwwww[w]"},
-	44: {name: "DESTROY_SESSION", args: "s"},
-	45: {name: "FREE_STATEID", args: "s"},
-	46: {name: "GET_DIR_DELEGATION", args: "wbttbb", walkRest: directoryDelegation},
-	47: {name: "GETDEVICEINFO", args: "swwb", results: "wob"},
-	48: {name: "GETDEVICELIST", args: "wwll", results: "ll[s]w"},
-	49: {name: "LAYOUTCOMMIT", args: "llws?l]?t]wo", results: "?l]"},
-	50: {name: "LAYOUTGET", args: "wwwlllsw", results: "ws[llwwo]"},
-	51: {name: "LAYOUTRETURN", args: "www", walkArgs: layoutReturn, results: "?s]"},
-	52: {name: "SECINFO_NO_NAME", args: "w", walkRest: securityInfo},
-	53: {name: "SEQUENCE", args: "swwww", results: "swwwww"},
-	54: {name: "SET_SSV", args: "oo", results: "o"},
-	55: {name: "TEST_STATEID", args: "[s]", results: "[w]"},
-	56: {name: "WANT_DELEGATION", args: "w", walkArgs: wantArgs, walkRest: openDelegation},
-	57: {name: "DESTROY_CLIENTID", args: "l"},
-	58: {name: "RECLAIM_COMPLETE", args: "w"},
-	59: {name: "ALLOCATE", args: "sll"},
-	60: {name: "COPY", args: "sslllww", walkArgs: locations, results: writeResp + "ww"},
-	61: {name: "COPY_NOTIFY", args: "s", walkArgs: location, results: "lws", walkRest: locations},
-	62: {name: "DEALLOCATE", args: "sll"},
-	63: {name: "IO_ADVISE", args: "sllb", results: "b"},
-	64: {name: "LAYOUTERROR", args: "lls[sww]"},
-	65: {name: "LAYOUTSTATS", args: "llsllllswo"},
-	66: {name: "OFFLOAD_CANCEL", args: "s"},
-	67: {name: "OFFLOAD_STATUS", args: "s", results: "l[w]"},
-	68: {name: "READ_PLUS", args: "slw", results: "w", walkRest: readPlus},
-	69: {name: "SEEK", args: "slw", results: "wl"},
-	70: {name: "WRITE_SAME", args: "swllllwlo", results: writeResp},
-	71: {name: "CLONE", args: "sslll"},
-	72: {name: "GETXATTR", args: "o", results: "o"},
-	73: {name: "SETXATTR", args: "woo", results: "c"},
-	74: {name: "LISTXATTRS", args: "lw", results: "l[o]w"},
-	75: {name: "REMOVEXATTR", args: "o", results: "c"},
-}
+	33: {name: "SECINFO", args: "name:t", results: "flavors!:[](@secinfo4)"},
+	34: {name: "SETATTR", args: "stateid:s attributes:F", results: "attrset:b", failure: "attrset:b"},
+	35: {
+		name: "SETCLIENTID", args: "verifier:X id:o cb_program:x netid:t addr:t callback_ident:u", results: "clientid:X confirm:X",
+		on: 10017, failure: "client_using:@clientaddr4",
+	},
+	36: {name: "SETCLIENTID_CONFIRM", args: "clientid:X confirm:X"},
+	37: {name: "VERIFY", args: "attributes:F"},
+	38: {name: "WRITE", args: "stateid:s offset:U stable:stable_how4 data:D", results: "count:u committed:stable_how4 verifier:X"},
+	39: {name: "RELEASE_LOCKOWNER", args: "lock_owner:@owner4"},
+	40: {name: "BACKCHANNEL_CTL", args: "cb_program:x sec_parms:[](@callback_sec_parms4)"},
+	41: {name: "BIND_CONN_TO_SESSION", args: "sessionid:S dir:channel_dir_from_c4 use_rdma:z", results: "sessionid:S dir:channel_dir_from_s4 use_rdma:z"},
+	42: {
+		name: "EXCHANGE_ID",
+		args: `verifier:X ownerid:o flags:exchgid4_flags state_protect:state_protect_how4{SP4_NONE | SP4_MACH_CRED @protect_ops4 |
+			SP4_SSV @protect_ops4 hash_algs:[]o encr_algs:[]o window:u num_gss_handles:u} client_impl_id:[]@impl_id4`,
+		results: `clientid:X sequenceid:u flags:exchgid4_flags state_protect:state_protect_how4{SP4_NONE | SP4_MACH_CRED @protect_ops4 |
+			SP4_SSV @protect_ops4 hash_alg:u encr_alg:u ssv_len:u window:u handles:[]o}
+			server_minor_id:U server_major_id:o server_scope:o server_impl_id:[]@impl_id4`,
+	},
+	43: {
+		name: "CREATE_SESSION",
+		args: `clientid:X sequenceid:u flags:create_session4_flags fore_channel:@channel4 back_channel:@channel4 cb_program:x
+			sec_parms:[](@callback_sec_parms4)`,
+		results: "sessionid:S sequenceid:u flags:create_session4_flags fore_channel:@channel4 back_channel:@channel4",
+	},
+	44: {name: "DESTROY_SESSION", args: "sessionid:S"},
+	45: {name: "FREE_STATEID", args: "stateid:s"},
+	46: {
+		name:    "GET_DIR_DELEGATION",
+		args:    "signal_deleg_avail:z notification_types:B child_attr_delay:T dir_attr_delay:T child_attributes:b dir_attributes:b",
+		results: "answer:gddrnf4_status{GDD4_OK cookieverf:X stateid:s notification:B child_attributes:b dir_attributes:b | GDD4_UNAVAIL will_signal:z}",
+	},
+	47: {
+		name: "GETDEVICEINFO", args: "deviceid:d layout_type:layouttype4 maxcount!:u notify_types:B",
+		results: "layout_type:layouttype4 addr_body:o notification:B", on: 10005, failure: "mincount:u",
+	},
+	48: {name: "GETDEVICELIST", args: "layout_type:layouttype4 maxdevices:u cookie:X cookieverf:X", results: "cookie:X cookieverf:X devices!:[]d eof:z"},
+	49: {
+		name: "LAYOUTCOMMIT", args: "offset:U length:U reclaim:z stateid:s last_write_offset:?U time_modify:?T @layoutupdate4",
+		results: "size:?U",
+	},
+	50: {
+		name:    "LAYOUTGET",
+		args:    "signal_layout_avail:z layout_type:layouttype4 iomode:layoutiomode4 offset:U length:U minlength:U stateid:s maxcount!:u",
+		results: "return_on_close:z stateid:s layouts:[](offset:U length:U iomode:layoutiomode4 layout_type:layouttype4 content:o)",
+		on:      10058, failure: "will_signal_layout_avail:z",
+	},
+	51: {
+		name: "LAYOUTRETURN",
+		args: `reclaim:z layout_type:layouttype4 iomode:layoutiomode4 return_type:layoutreturn_type4{LAYOUTRETURN4_FILE offset:U length:U stateid:s body:o |
+			*}`,
+		results: "stateid:?s",
+	},
+	52: {name: "SECINFO_NO_NAME", args: "style:secinfo_style4", results: "flavors!:[](@secinfo4)"},
+	53: {name: "SEQUENCE", args: "@sequence4 cachethis:z", results: "@sequence4 target_highest_slotid:u status_flags:seq4_status"},
+	54: {name: "SET_SSV", args: "ssv:o digest:o", results: "digest:o"},
+	55: {name: "TEST_STATEID", args: "stateids:[]s", results: "statuses:[]nfsstat4"},
+	56: {name: "WANT_DELEGATION", args: "want:open_share_access4 @deleg_claim4", results: "@open_delegation4"},
+	57: {name: "DESTROY_CLIENTID", args: "clientid:X"},
+	58: {name: "RECLAIM_COMPLETE", args: "one_fs:z"},
+	59: {name: "ALLOCATE", args: "stateid:s offset:U length:U"},
+	60: {
+		name: "COPY", args: "src_stateid:s dst_stateid:s src_offset:U dst_offset:U count:U @copy_needs4 source_servers:[](@netloc4)",
+		results: writeResponse + "@copy_needs4", on: 10094, failure: "@copy_needs4",
+	},
+	61: {name: "COPY_NOTIFY", args: "src_stateid:s destination_server:@netloc4", results: "lease_time:T stateid:s source_servers:[](@netloc4)"},
+	62: {name: "DEALLOCATE", args: "stateid:s offset:U length:U"},
+	63: {name: "IO_ADVISE", args: "stateid:s offset:U count:U hints:B", results: "hints:B"},
+	64: {name: "LAYOUTERROR", args: "offset:U length:U stateid:s errors:[](deviceid:d status:nfsstat4 opnum:u)"},
+	65: {
+		name: "LAYOUTSTATS",
+		args: "offset:U length:U stateid:s read_count:U read_bytes:U write_count:U write_bytes:U deviceid:d @layoutupdate4",
+	},
+	66: {name: "OFFLOAD_CANCEL", args: "stateid:s"},
+	67: {name: "OFFLOAD_STATUS", args: "stateid:s", results: "count:U complete:[]nfsstat4"},
+	68: {
+		name: "READ_PLUS", args: "stateid:s offset:U count!:u",
+		results: "eof:z contents:[](content:data_content4{NFS4_CONTENT_DATA offset:U data:P | NFS4_CONTENT_HOLE offset:U length:U})",
+	},
+	69: {name: "SEEK", args: "stateid:s offset:U what:data_content4", results: "eof:z offset:U"},
+	70: {
+		name: "WRITE_SAME",
+		args: `stateid:s stable:stable_how4 offset:U block_size:U block_count:U reloff_blocknum:U block_num:u reloff_pattern:U
+			pattern:o`,
+		results: writeResponse,
+	},
+	71: {name: "CLONE", args: "src_stateid:s dst_stateid:s src_offset:U dst_offset:U count:U"},
+	72: {name: "GETXATTR", args: "xattr_name:t", results: "xattr_value!:o"},
+	73: {name: "SETXATTR", args: "option:setxattr_option4 xattr_name:t xattr_value:o", results: "cinfo:@change_info4"},
+	74: {name: "LISTXATTRS", args: "cookie:X maxcount!:u", results: "cookie:X xattr_names:[]t eof:z"},
+	75: {name: "REMOVEXATTR", args: "xattr_name:t", results: "cinfo:@change_info4"},
+})
 
 // callbackOperations are those of CB_COMPOUND.
-var callbackOperations = [...]operation{
-	3:  {name: "CB_GETATTR", args: "ob", results: "F"},
-	4:  {name: "CB_RECALL", args: "swo"},
-	5:  {name: "CB_LAYOUTRECALL", args: "www", walkArgs: layoutRecall},
-	6:  {name: "CB_NOTIFY", args: "so[bo]"},
-	7:  {name: "CB_PUSH_DELEG", args: "o", walkArgs: openDelegation},
-	8:  {name: "CB_RECALL_ANY", args: "wb"},
-	9:  {name: "CB_RECALLABLE_OBJ_AVAIL", args: "w"},
-	10: {name: "CB_RECALL_SLOT", args: "w"},
-	11: {name: "CB_SEQUENCE", args: "swwww[s[ww]]", results: "swwww"},
-	12: {name: "CB_WANTS_CANCELLED", args: "ww"},
-	13: {name: "CB_NOTIFY_LOCK", args: "olo"},
-	14: {name: "CB_NOTIFY_DEVICEID", args: "[bo]"},
-	15: {name: "CB_OFFLOAD", args: "os", walkArgs: offload},
-}
+var callbackOperations = compile([]row{
+	3: {name: "CB_GETATTR", args: "fh:h attr_request:b", results: "attributes:F"},
+	4: {name: "CB_RECALL", args: "stateid:s truncate:z fh:h"},
+	5: {
+		name: "CB_LAYOUTRECALL",
+		args: `layout_type:layouttype4 iomode:layoutiomode4 changed:z
+			recall_type:layoutrecall_type4{LAYOUTRECALL4_FILE fh:h offset:U length:U stateid:s | LAYOUTRECALL4_FSID fsid_major:X fsid_minor:X | LAYOUTRECALL4_ALL}`,
+	},
+	6:  {name: "CB_NOTIFY", args: "stateid:s fh:h changes:[](@notify4)"},
+	7:  {name: "CB_PUSH_DELEG", args: "fh:h @open_delegation4"},
+	8:  {name: "CB_RECALL_ANY", args: "objects_to_keep:u type_mask:B"},
+	9:  {name: "CB_RECALLABLE_OBJ_AVAIL", args: "objects_to_keep:u"},
+	10: {name: "CB_RECALL_SLOT", args: "target_highest_slotid:u"},
+	11: {
+		name:    "CB_SEQUENCE",
+		args:    "@sequence4 cachethis:z referring_call_lists:[](sessionid:S referring_calls:[](sequenceid:u slotid:u))",
+		results: "@sequence4 target_highest_slotid:u",
+	},
+	12: {name: "CB_WANTS_CANCELLED", args: "contended_wants_cancelled:z resourced_wants_cancelled:z"},
+	13: {name: "CB_NOTIFY_LOCK", args: "fh:h lock_owner:@owner4"},
+	14: {name: "CB_NOTIFY_DEVICEID", args: "changes:[](@notify4)"},
+	15: {name: "CB_OFFLOAD", args: "fh:h stateid:s status:nfsstat4{0 " + writeResponse + "| * bytes_copied:U}"},
+})
 
 const opIllegal = 10044
 
 // maxOperations bounds how many names are kept of one COMPOUND.
 const maxOperations = 256
 
-// Compound is what a walk over a COMPOUND found.
+// Compound is what a walk over a COMPOUND found that only names operations, and
+// allocates nothing. [Message] tells what they say.
 type Compound struct {
 	Operations   []string // names, in order
 	Count        uint32   // how many there are, by the message's own word
@@ -126,7 +250,7 @@ type Compound struct {
 	MinorVersion uint32   // Call
 	Complete     bool     // all operations were named
 
-	stream Stream // here and not on the stack: the walkers take its address
+	stream Stream // here and not on the stack, so that walks can take its address
 }
 
 // Arguments walks the arguments of a COMPOUND or, when callback is set, of a
@@ -139,14 +263,7 @@ func (c *Compound) Arguments(s Stream, callback bool) {
 		c.stream.word() // callback_ident
 	}
 	c.Count = c.stream.word()
-	c.walk(callback, passArguments)
-}
-
-func passArguments(s *Stream, op *operation) {
-	s.layout(op.args)
-	if op.walkArgs != nil {
-		op.walkArgs(s)
-	}
+	c.walk(callback, false)
 }
 
 // Results walks the results of a COMPOUND or CB_COMPOUND likewise.
@@ -156,22 +273,11 @@ func (c *Compound) Results(s Stream, callback bool) {
 	c.HasStatus = !c.stream.failed
 	c.stream.opaque(false) // tag
 	c.Count = c.stream.word()
-	c.walk(callback, passResults)
+	c.walk(callback, true)
 }
 
-func passResults(s *Stream, op *operation) {
-	if s.word() != 0 { // the operation's own status
-		s.failed = true // nothing follows it
-		return
-	}
-	s.layout(op.results)
-	if op.walkRest != nil {
-		op.walkRest(s)
-	}
-}
-
-// walk names operations as long as pass gets over them.
-func (c *Compound) walk(callback bool, pass func(*Stream, *operation)) {
+// walk names operations as long as it gets over them.
+func (c *Compound) walk(callback, results bool) {
 	s := &c.stream
 	for i := uint32(0); i < c.Count && !s.failed && i < maxOperations; i++ {
 		number := s.word()
@@ -181,16 +287,22 @@ func (c *Compound) walk(callback bool, pass func(*Stream, *operation)) {
 		op := lookup(number, callback)
 		c.Operations = append(c.Operations, operationName(op, number))
 		if i+1 == c.Count {
-			if c.Complete = true; len(s.holes) == 0 {
+			if c.Complete = true; s.next == len(s.holes) {
 				return // nobody needs what comes after the name
 			}
 		}
-		if op == nil {
+		switch {
+		case op == nil:
 			return
+		case !results:
+			s.over(op.overArgs)
+		case s.word() != 0: // the operation's own status: it is the last
+			return
+		default:
+			s.over(op.overResults)
 		}
-		pass(s, op)
 	}
-	c.Complete = !s.failed && c.Count == 0
+	c.Complete = !s.failed && int64(len(c.Operations)) == int64(c.Count)
 }
 
 // ranks say how little an operation tells of what its COMPOUND is for: most have
@@ -211,9 +323,9 @@ func Principal(operations []string) (name string) {
 }
 
 func lookup(number uint32, callback bool) *operation {
-	table := operations[:]
+	table := operations
 	if callback {
-		table = callbackOperations[:]
+		table = callbackOperations
 	}
 	if int64(number) >= int64(len(table)) || table[number].name == "" {
 		return nil
@@ -229,177 +341,4 @@ func operationName(op *operation, number uint32) string {
 		return "ILLEGAL"
 	}
 	return fmt.Sprintf("OP_%d", number)
-}
-
-// The unions that a layout cannot describe.
-
-func createArgs(s *Stream) {
-	switch s.word() {
-	case 5: // NF4LNK: the target may travel in a Read chunk
-		s.opaque(false)
-	case 3, 4: // NF4BLK, NF4CHR
-		s.skip(8)
-	}
-	s.layout("oF")
-}
-
-func lockArgs(s *Stream) {
-	s.layout("wwll")
-	if s.word() != 0 { // new lock owner
-		s.layout("wswlo")
-	} else {
-		s.layout("sw")
-	}
-}
-
-func openArgs(s *Stream) {
-	s.layout("wwwlo")
-	if s.word() == 1 { // OPEN4_CREATE
-		switch s.word() {
-		case 0, 1: // UNCHECKED4, GUARDED4
-			s.layout("F")
-		case 2: // EXCLUSIVE4
-			s.layout("l")
-		case 3: // EXCLUSIVE4_1
-			s.layout("lF")
-		}
-	}
-	openClaim(s)
-}
-
-// openClaim passes an open_claim4.
-func openClaim(s *Stream) {
-	switch s.word() {
-	case 0, 3: // CLAIM_NULL, CLAIM_DELEGATE_PREV
-		s.layout("o")
-	case 1: // CLAIM_PREVIOUS
-		s.layout("w")
-	case 2: // CLAIM_DELEGATE_CUR
-		s.layout("so")
-	case 5: // CLAIM_DELEG_CUR_FH
-		s.layout("s")
-	}
-}
-
-func wantArgs(s *Stream) {
-	if s.word() == 1 { // CLAIM_PREVIOUS
-		s.layout("w")
-	}
-}
-
-func openDelegation(s *Stream) {
-	switch s.word() {
-	case 1, 4: // READ, READ_ATTRS_DELEG
-		s.layout("swwwwo")
-	case 2, 5: // WRITE, WRITE_ATTRS_DELEG
-		s.layout("sww") // the last word tells which limit follows; both take 8 bytes
-		s.layout("lwwwo")
-	case 3: // NONE_EXT
-		if why := s.word(); why == 1 || why == 2 { // CONTENTION, RESOURCE
-			s.layout("w")
-		}
-	}
-}
-
-func directory(s *Stream) {
-	for s.word() == 1 && !s.failed {
-		s.layout("loF")
-	}
-	s.layout("w")
-}
-
-func securityInfo(s *Stream) {
-	for count := s.word(); count > 0 && !s.failed; count-- {
-		if s.word() == 6 { // RPCSEC_GSS
-			s.layout("oww")
-		}
-	}
-}
-
-func securityParms(s *Stream) {
-	for count := s.word(); count > 0 && !s.failed; count-- {
-		switch s.word() {
-		case 1: // AUTH_SYS
-			s.layout("woww[w]")
-		case 6: // RPCSEC_GSS
-			s.layout("woo")
-		}
-	}
-}
-
-func exchangeArgs(s *Stream) {
-	switch s.word() {
-	case 1: // SP4_MACH_CRED
-		s.layout("bb")
-	case 2: // SP4_SSV
-		s.layout("bb[o][o]ww")
-	}
-	s.layout("[oot]")
-}
-
-func exchangeResults(s *Stream) {
-	switch s.word() {
-	case 1:
-		s.layout("bb")
-	case 2:
-		s.layout("bbwwww[o]")
-	}
-	s.layout("loo[oot]")
-}
-
-func directoryDelegation(s *Stream) {
-	if s.word() == 0 {
-		s.layout("lsbbb")
-	} else {
-		s.layout("w")
-	}
-}
-
-func layoutReturn(s *Stream) {
-	if s.word() == 1 { // LAYOUTRETURN4_FILE
-		s.layout("llso")
-	}
-}
-
-func layoutRecall(s *Stream) {
-	switch s.word() {
-	case 1: // LAYOUTRECALL4_FILE
-		s.layout("olls")
-	case 2: // LAYOUTRECALL4_FSID
-		s.layout("ll")
-	}
-}
-
-func location(s *Stream) {
-	switch s.word() {
-	case 1, 2: // a name or URL
-		s.layout("o")
-	case 3: // a netaddr
-		s.layout("oo")
-	}
-}
-
-func locations(s *Stream) {
-	for count := s.word(); count > 0 && !s.failed; count-- {
-		location(s)
-	}
-}
-
-func readPlus(s *Stream) {
-	for count := s.word(); count > 0 && !s.failed; count-- {
-		switch s.word() {
-		case 0: // NFS4_CONTENT_DATA
-			s.layout("lD")
-		case 1: // NFS4_CONTENT_HOLE
-			s.layout("ll")
-		}
-	}
-}
-
-func offload(s *Stream) {
-	if s.word() == 0 {
-		s.layout(writeResp)
-	} else {
-		s.layout("l")
-	}
 }

@@ -70,13 +70,16 @@ var (
 	id   = make([]byte, 16)
 	long = make([]byte, 8)
 	info = make([]byte, 20)
-	attr = bytesOf(2, 1, 2, "attributes")
+	attr = bytesOf(2, 1, 2, string(bytesOf(1, 7, 0o644))) // supported_attrs, mode
 )
 
-// every operation is passed over: behind it stands one that must be found.
-func TestEveryOperation(t *testing.T) {
+// sample is the arguments and results of an operation.
+type sample struct{ args, results []byte }
+
+// samples has one of every operation and callback.
+func samples() (forward, callback map[int]sample) {
 	delegation := bytesOf(2, id, 0, 1, long, 0, 0, 0, "who")
-	samples := map[int]struct{ args, results []byte }{
+	forward = map[int]sample{
 		3: {bytesOf(1), bytesOf(1, 1)}, 4: {bytesOf(1, id), id}, 5: {bytesOf(long, 1), long},
 		6: {bytesOf(5, "target", "name", attr), bytesOf(info, 1, 7)}, 7: {long, nil}, 8: {id, nil}, 9: {bytesOf(1, 7), attr}, 10: {nil, bytesOf("handle")},
 		11: {bytesOf("name"), info}, 12: {bytesOf(1, 0, long, long, 1, 1, id, 1, long, "owner"), id}, 13: {bytesOf(1, long, long, long, "owner"), nil},
@@ -102,22 +105,28 @@ func TestEveryOperation(t *testing.T) {
 		70: {bytesOf(id, 1, long, long, long, long, 1, long, "pattern"), bytesOf(0, long, 1, long)}, 71: {bytesOf(id, id, long, long, long), nil},
 		72: {bytesOf("name"), bytesOf("value")}, 73: {bytesOf(0, "name", "value"), info}, 74: {bytesOf(long, 1), bytesOf(long, 2, "a", "b", 1)}, 75: {bytesOf("name"), info},
 	}
-	callbacks := map[int]struct{ args, results []byte }{
+	callback = map[int]sample{
 		3: {bytesOf("handle", 1, 7), attr}, 4: {bytesOf(id, 0, "handle"), nil}, 5: {bytesOf(1, 1, 0, 1, "handle", long, long, id), nil},
 		6: {bytesOf(id, "handle", 1, 1, 7, "values"), nil}, 7: {bytesOf("handle", 1, id, 0, 0, 0, 0, "who"), nil}, 8: {bytesOf(1, 1, 7), nil}, 9: {bytesOf(1), nil}, 10: {bytesOf(1), nil},
 		11: {bytesOf(id, 1, 2, 3, 0, 1, id, 1, 4, 5), bytesOf(id, 1, 2, 3, 4)}, 12: {bytesOf(1, 1), nil}, 13: {bytesOf("handle", long, "owner"), nil}, 14: {bytesOf(1, 1, 7, "change"), nil},
 		15: {bytesOf("handle", id, 0, 0, long, 1, long), nil},
 	}
+	return forward, callback
+}
+
+// every operation is passed over: behind it stands one that must be found.
+func TestEveryOperation(t *testing.T) {
+	forward, callbacks := samples()
 	for _, kind := range []struct {
 		name     string
 		callback bool
 		table    []operation
-		samples  map[int]struct{ args, results []byte }
+		samples  map[int]sample
 		last     int
 		lastName string
 	}{
-		{"forward", false, operations[:], samples, 16, "LOOKUPP"},
-		{"callback", true, callbackOperations[:], callbacks, 10, "CB_RECALL_SLOT"},
+		{"forward", false, operations, forward, 16, "LOOKUPP"},
+		{"callback", true, callbackOperations, callbacks, 10, "CB_RECALL_SLOT"},
 	} {
 		for number, op := range kind.table {
 			if op.name == "" {
@@ -138,9 +147,27 @@ func TestEveryOperation(t *testing.T) {
 				if !slices.Equal(c.Operations, want) || !c.Complete {
 					t.Errorf("arguments: %v, complete %t", c.Operations, c.Complete)
 				}
-				c.Results(NewStream(bytesOf(0, "tag", 2, number, 0, sample.results, kind.last, 0), nil), kind.callback)
+				call := bytesOf(head, 2, number, sample.args, kind.last)
+				if kind.last == 10 && kind.callback {
+					call = bytesOf(call, 5) // CB_RECALL_SLOT has an argument
+				}
+				var m Message
+				program := uint32(ProgramNFS)
+				if kind.callback {
+					program = transientFirst
+				}
+				m.Call(program, 4, 1, NewStream(call, nil))
+				if !m.Complete || m.Left != 0 || m.Err != nil || len(m.Ops) != 2 || m.MinorVersion != 1 {
+					t.Errorf("arguments: %d operations, %d bytes left: %v", len(m.Ops), m.Left, m.Err)
+				}
+				results := bytesOf(0, "tag", 2, number, 0, sample.results, kind.last, 0)
+				c.Results(NewStream(results, nil), kind.callback)
 				if !slices.Equal(c.Operations, want) || !c.Complete || !c.HasStatus {
 					t.Errorf("results: %v, complete %t", c.Operations, c.Complete)
+				}
+				m.Reply(program, 4, 1, NewStream(results, nil))
+				if !m.Complete || m.Left != 0 || m.Err != nil || len(m.Ops) != 2 || !m.HasStatus {
+					t.Errorf("results: %d operations, %d bytes left: %v", len(m.Ops), m.Left, m.Err)
 				}
 			})
 		}
@@ -164,6 +191,13 @@ func TestHoles(t *testing.T) {
 	}
 	if holes[0].Position != 28 || holes[1].Position != 48 {
 		t.Errorf("holes at %d and %d", holes[0].Position, holes[1].Position)
+	}
+	// The last operation is named as well, though a hole stands in it or it failed.
+	for _, last := range [][]byte{bytesOf(25, 0, 1, 6), bytesOf(25, 70)} {
+		c.Results(NewStream(bytesOf(0, "", 2, 22, 0, last), []Hole{{Position: -1, Length: 6}}), false)
+		if got := strings.Join(c.Operations, " "); got != "PUTFH READ" || !c.Complete {
+			t.Errorf("last: %s, complete %t", got, c.Complete)
+		}
 	}
 	// A failed operation is the last.
 	c.Results(NewStream(bytesOf(2, "", 2, 22, 0, 15, 2), nil), false)

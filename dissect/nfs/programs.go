@@ -1,5 +1,3 @@
-// Package nfs names what the RPC programs of NFS do, and walks NFSv4 COMPOUNDs
-// far enough to name their operations.
 package nfs
 
 import "fmt"
@@ -35,32 +33,6 @@ var programNames = map[uint32]string{
 	100024: "STATUS", ProgramNFSACL: "NFSACL",
 }
 
-var procedures = map[key][]string{
-	{ProgramNFS, 2}: {
-		"NULL", "GETATTR", "SETATTR", "ROOT", "LOOKUP", "READLINK", "READ", "WRITECACHE", "WRITE", "CREATE",
-		"REMOVE", "RENAME", "LINK", "SYMLINK", "MKDIR", "RMDIR", "READDIR", "STATFS",
-	},
-	{ProgramNFS, 3}: {
-		"NULL", "GETATTR", "SETATTR", "LOOKUP", "ACCESS", "READLINK", "READ", "WRITE", "CREATE", "MKDIR", "SYMLINK",
-		"MKNOD", "REMOVE", "RMDIR", "RENAME", "LINK", "READDIR", "READDIRPLUS", "FSSTAT", "FSINFO", "PATHCONF", "COMMIT",
-	},
-	{ProgramNFS, 4}:    {"NULL", "COMPOUND"},
-	{ProgramMount, 1}:  {"NULL", "MNT", "DUMP", "UMNT", "UMNTALL", "EXPORT"},
-	{ProgramMount, 2}:  {"NULL", "MNT", "DUMP", "UMNT", "UMNTALL", "EXPORT", "EXPORTALL", "PATHCONF"},
-	{ProgramMount, 3}:  {"NULL", "MNT", "DUMP", "UMNT", "UMNTALL", "EXPORT"},
-	{ProgramNFSACL, 2}: {"NULL", "GETACL", "SETACL", "GETATTR", "ACCESS", "GETXATTRDIR"},
-	{ProgramNFSACL, 3}: {"NULL", "GETACL", "SETACL", "GETXATTRDIR"},
-	{ProgramNLM, 1}:    nlm[:18], {ProgramNLM, 2}: nlm[:18], {ProgramNLM, 3}: nlm, {ProgramNLM, 4}: nlm,
-}
-
-var nlm = []string{
-	"NULL", "TEST", "LOCK", "CANCEL", "UNLOCK", "GRANTED", "TEST_MSG", "LOCK_MSG", "CANCEL_MSG", "UNLOCK_MSG",
-	"GRANTED_MSG", "TEST_RES", "LOCK_RES", "CANCEL_RES", "UNLOCK_RES", "GRANTED_RES", "SM_NOTIFY", "17",
-	"18", "19", "SHARE", "UNSHARE", "NM_LOCK", "FREE_ALL",
-}
-
-var callbackProcedures = []string{"CB_NULL", "CB_COMPOUND"}
-
 // ProgramName is the name of a program, "NFS"; "NFS_CB" for a callback program,
 // empty when it has none.
 func ProgramName(program uint32) string {
@@ -72,12 +44,9 @@ func ProgramName(program uint32) string {
 
 // ProcedureName is the name of a procedure, "GETATTR", empty when it has none.
 func ProcedureName(program, version, procedure uint32) string {
-	names := procedures[key{program, version}]
-	if IsCallback(program) {
-		names = callbackProcedures
-	}
-	if int64(procedure) < int64(len(names)) {
-		return names[procedure]
+	table := procedureTable(program, version)
+	if int64(procedure) < int64(len(table)) {
+		return table[procedure].name
 	}
 	return ""
 }

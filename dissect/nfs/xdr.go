@@ -1,6 +1,9 @@
 package nfs
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 var be = binary.BigEndian
 
@@ -22,8 +25,22 @@ type Stream struct {
 	at     int
 	moved  int64 // bytes, rounded up, of the holes passed
 	holes  []Hole
+	next   int  // the hole that is looked for
+	sealed bool // inside of an opaque: nothing was taken out of it
+
 	failed bool
+	reason reason
+	need   int64 // bytes that the step needed, or the word that nothing is known for
+	field  *item // the innermost one that failed
 }
+
+// reason says why a walk stopped.
+type reason uint8
+
+const (
+	truncated reason = iota // fewer bytes are left than the step needs
+	malformed               // a word has a value that the protocol does not know
+)
 
 // NewStream walks data, with holes in the order of the chunk lists.
 func NewStream(data []byte, holes []Hole) Stream { return Stream{data: data, holes: holes} }
@@ -31,99 +48,201 @@ func NewStream(data []byte, holes []Hole) Stream { return Stream{data: data, hol
 // position is where the cursor stands in the unreduced stream.
 func (s *Stream) position() int64 { return int64(s.at) + s.moved }
 
+// left is how many bytes are there behind the cursor.
+func (s *Stream) left() int64 { return int64(len(s.data) - s.at) }
+
 // skip passes n bytes.
 func (s *Stream) skip(n int64) {
 	if s.failed || n < 0 || n > int64(len(s.data)-s.at) {
-		s.failed = true
+		s.fail(truncated, n)
 		return
 	}
 	s.at += int(n)
 }
 
+func (s *Stream) fail(why reason, need int64) {
+	if !s.failed {
+		s.failed, s.reason, s.need = true, why, need
+	}
+}
+
 func (s *Stream) word() uint32 {
-	s.skip(4)
+	if s.failed || len(s.data)-s.at < 4 {
+		s.fail(truncated, 4)
+		return 0
+	}
+	v := be.Uint32(s.data[s.at:])
+	s.at += 4
+	return v
+}
+
+// flag passes the word that says whether optional-data follows.
+func (s *Stream) flag() bool {
+	v := s.word()
+	if v > 1 {
+		s.at -= 4
+		s.fail(malformed, int64(v))
+	}
+	return v == 1 && !s.failed
+}
+
+// count passes the count of an array whose elements take at least so many bytes
+// each: one that needs more than is left fails before anything is done for it.
+func (s *Stream) count(least int64) int64 {
+	n := int64(s.word())
+	if n > s.left()/least {
+		s.fail(truncated, n*least)
+	}
 	if s.failed {
 		return 0
 	}
-	return be.Uint32(s.data[s.at-4:])
+	return n
 }
 
-// opaque passes a counted array of bytes, which may be a hole; reducible says
-// that the protocol allows it to travel in a Write chunk.
-func (s *Stream) opaque(reducible bool) {
-	n := int64(s.word())
-	if s.failed || n == 0 {
-		return
+// opaque passes a counted array of bytes, which may be a hole: then hole is the
+// index of that, and -1 otherwise. n is the count of bytes, which end, with their
+// padding, at the cursor. reducible says that a Write chunk can carry the item.
+func (s *Stream) opaque(reducible bool) (n int64, hole int) {
+	if n = int64(s.word()); n == 0 {
+		return 0, -1
 	}
 	padded := (n + 3) &^ 3
-	if len(s.holes) > 0 {
-		if h := s.holes[0]; h.Position == s.position() || h.Position < 0 && reducible {
-			s.holes[0].Position = s.position()
-			s.holes = s.holes[1:]
-			s.moved += padded
+	if s.next < len(s.holes) && s.takeHole(padded, reducible) {
+		return n, s.next - 1
+	}
+	s.skip(padded)
+	return n, -1
+}
+
+// takeHole takes the next hole if it is what the cursor stands before.
+func (s *Stream) takeHole(padded int64, reducible bool) bool {
+	if s.sealed {
+		return false
+	}
+	at := s.position()
+	for s.next < len(s.holes)-1 && s.holes[s.next].Position >= 0 && s.holes[s.next].Position < at {
+		s.next++ // no item begins there
+	}
+	h := &s.holes[s.next]
+	if h.Position != at && (h.Position >= 0 || !reducible) {
+		return false
+	}
+	h.Position = at
+	s.next++
+	s.moved += padded
+	return true
+}
+
+// over passes what steps describe.
+func (s *Stream) over(steps []step) {
+	for i := range steps {
+		st := &steps[i]
+		switch st.shape {
+		case fixed:
+			s.skip(st.size)
+		case variable:
+			s.opaque(st.reducible)
+		case bitmap:
+			s.skip(int64(s.word()) * 4)
+		case union:
+			s.overUnion(st)
+		case optional:
+			if s.flag() {
+				s.over(st.inner)
+			}
+		case array:
+			for n := s.count(st.least); n > 0 && !s.failed; n-- {
+				s.over(st.inner)
+			}
+		case list:
+			for s.flag() {
+				s.over(st.inner)
+			}
+		}
+		if s.failed {
 			return
 		}
 	}
-	s.skip(padded)
 }
 
-// layout passes what a description lists, one letter an item:
-//
-//	w  32 bits              l  64 bits (verifiers, offsets, client IDs)
-//	s  stateid, session ID, device ID: 16 bytes
-//	o  opaque or string     D  opaque that may travel in a Write chunk
-//	b  bitmap               F  attributes: bitmap and opaque
-//	c  change_info: 20 bytes
-//	t  nfstime: 12 bytes
-//	[  ]  counted array of what stands between
-//	?  ]  the same, as optional-data: 0 or 1 of it
-func (s *Stream) layout(items string) {
-	for i := 0; i < len(items) && !s.failed; i++ {
-		switch items[i] {
-		case 'w':
-			s.skip(4)
-		case 'l':
-			s.skip(8)
-		case 's':
-			s.skip(16)
-		case 't':
-			s.skip(12)
-		case 'c':
-			s.skip(20)
-		case 'o':
-			s.opaque(false)
-		case 'D':
-			s.opaque(true)
-		case 'b':
-			s.skip(int64(s.word()) * 4)
-		case 'F':
-			s.skip(int64(s.word()) * 4)
-			s.opaque(false)
-		case '[', '?':
-			inner := items[i+1 : closing(items, i)]
-			count := s.word()
-			if items[i] == '?' && count > 1 {
-				s.failed = true
+func (s *Stream) overUnion(st *step) {
+	v := s.word()
+	for i := range st.arms {
+		a := &st.arms[i]
+		if a.values == nil || slices.Contains(a.values, v) {
+			s.over(a.steps)
+			return
+		}
+	}
+	s.failed = true
+}
+
+// walk passes what items describe, and makes values of them in m.
+func (s *Stream) walk(items []item, m *Message) {
+	for i := range items {
+		it := &items[i]
+		if s.pass(it, m); s.failed {
+			if s.field == nil {
+				s.field = it
 			}
-			for ; count > 0 && !s.failed; count-- {
-				s.layout(inner)
-			}
-			i += len(inner) + 1
+			return
 		}
 	}
 }
 
-// closing is the index of the bracket that closes the one at i.
-func closing(items string, i int) int {
-	for depth := 0; i < len(items); i++ {
-		switch items[i] {
-		case '[', '?':
-			depth++
-		case ']':
-			if depth--; depth == 0 {
-				return i
-			}
+func (s *Stream) pass(it *item, m *Message) {
+	at := s.position()
+	switch it.shape {
+	case fixed:
+		if s.skip(it.size); s.failed {
+			return
 		}
+		data := s.data[s.at-int(it.size) : s.at : s.at]
+		m.fixed(it, data, at)
+		if it.arms == nil {
+			return
+		}
+		v := be.Uint32(data)
+		items, known := it.arm(v)
+		if !known {
+			s.at -= 4
+			s.fail(malformed, int64(v))
+			return
+		}
+		s.walk(items, m)
+	case variable:
+		if n, hole := s.opaque(it.eligible || it.readPlus); !s.failed {
+			m.variable(it, n, hole, at)
+		}
+	case bitmap:
+		words := s.count(4)
+		if s.skip(words * 4); !s.failed {
+			m.add(Value{Name: it.name, Kind: it.kind, Bytes: s.behind(words * 4), At: at, Len: s.position() - at, item: it})
+		}
+	case attributes4:
+		m.attributes(it)
+	case group:
+		g := m.open(it, Group)
+		s.walk(it.inner, m)
+		m.close(g, 0)
+	case optional:
+		if s.flag() {
+			s.walk(it.inner, m)
+		}
+	case array:
+		g, n := m.open(it, List), s.count(it.inner[0].least)
+		for i := int64(0); i < n && !s.failed; i++ {
+			m.element(it, i)
+		}
+		m.close(g, n)
+	case list:
+		g, n := m.open(it, List), int64(0)
+		for ; s.flag(); n++ {
+			m.element(it, n)
+		}
+		m.close(g, n)
 	}
-	return len(items)
 }
+
+// behind are the n bytes that end at the cursor.
+func (s *Stream) behind(n int64) []byte { return s.data[s.at-int(n) : s.at : s.at] }

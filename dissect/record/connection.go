@@ -9,31 +9,32 @@ type Endpoint struct {
 
 // Connection is a queue pair's, or a TCP stream's, life.
 type Connection struct {
-	Type               string           `json:"type" doc:"connection"`
-	ID                 int              `json:"id" doc:"counts from 0" alias:"conn,connection"`
-	Transport          string           `json:"transport" doc:"RoCEv2, RoCEv1, InfiniBand, iWARP"`
-	Client             Endpoint         `json:"client" doc:"who opened it"`
-	Server             Endpoint         `json:"server" doc:"who accepted it"`
-	Established        Opt[Time]        `json:"established" doc:"when the handshake was complete"`
-	Closed             Opt[Time]        `json:"closed" doc:"when its end began"`
-	CloseReason        Opt[string]      `json:"close_reason" doc:"why it ended, null while it is open"`
-	Handshake          string           `json:"handshake" doc:"seen, missed"`
-	ServiceID          Opt[Hex64]       `json:"service_id" doc:"that the client asked for" alias:"infiniband.cm.req.serviceid"`
-	PrivateData        PrivateDataPair  `json:"private_data" doc:"what both sides said of themselves (RFC 8797)"`
-	InlineThreshold    InlineThresholds `json:"inline_threshold" doc:"how long a Send may be"`
-	RemoteInvalidation Opt[bool]        `json:"remote_invalidation" doc:"whether both sides agreed to it; null where the handshake was not seen"`
-	PathMTU            Opt[int]         `json:"path_mtu" doc:"bytes"`
-	UpperLayer         string           `json:"upper_layer" doc:"rpcrdma, nvme, iser, smbdirect, unknown"`
-	Transactions       int64            `json:"transactions" doc:"RPCs on it" alias:"rpcs"`
-	Credits            CreditPair       `json:"credits" doc:"of both directions"`
-	Packets            int64            `json:"packets" doc:"that belong to it"`
-	Retransmitted      int64            `json:"retransmitted" doc:"packets that were sent again"`
-	OutOfOrder         int64            `json:"out_of_order" doc:"packets that came after a later one"`
-	Lost               int64            `json:"lost" doc:"packets acknowledged but not captured"`
-	Naks               int64            `json:"naks" doc:"NAKs, RNR aside"`
-	RNRNaks            int64            `json:"rnr_naks" doc:"receiver-not-ready NAKs"`
-	First              Time             `json:"first" doc:"its first packet"`
-	Last               Time             `json:"last" doc:"its last packet"`
+	Type                string           `json:"type" doc:"connection"`
+	ID                  int              `json:"id" doc:"counts from 0" alias:"conn,connection"`
+	Transport           string           `json:"transport" doc:"what carries it" values:"RoCEv2,RoCEv1,InfiniBand,iWARP"`
+	Client              Endpoint         `json:"client" doc:"who opened it" alias:"ip.src=address"`
+	Server              Endpoint         `json:"server" doc:"who accepted it" alias:"ip.dst=address"`
+	Established         Opt[Time]        `json:"established" doc:"when the handshake was complete"`
+	Closed              Opt[Time]        `json:"closed" doc:"when its end began"`
+	CloseReason         Opt[string]      `json:"close_reason" doc:"why it ended, null while it is open"`
+	Handshake           string           `json:"handshake" doc:"whether the capture has it" values:"seen,missed"`
+	ServiceID           Opt[Hex64]       `json:"service_id" doc:"that the client asked for" alias:"infiniband.cm.req.serviceid"`
+	PrivateData         PrivateDataPair  `json:"private_data" doc:"what both sides said of themselves (RFC 8797)"`
+	InlineThreshold     InlineThresholds `json:"inline_threshold" doc:"how long a Send may be"`
+	RemoteInvalidation  Opt[bool]        `json:"remote_invalidation" doc:"whether both sides agreed to it; null where the handshake was not seen"`
+	PathMTU             Opt[int]         `json:"path_mtu" doc:"bytes"`
+	UpperLayer          string           `json:"upper_layer" doc:"whose traffic it is" values:"rpcrdma,nvme,iser,smbdirect,unknown"`
+	Transactions        int64            `json:"transactions" doc:"RPCs on it" alias:"rpcs"`
+	Credits             CreditPair       `json:"credits" doc:"of both directions"`
+	Packets             int64            `json:"packets" doc:"that belong to it"`
+	Retransmitted       int64            `json:"retransmitted" doc:"packets that were sent again"`
+	RetransmittedOfNone int64            `json:"retransmitted_of_none" doc:"those of them that belong to no transaction"`
+	OutOfOrder          int64            `json:"out_of_order" doc:"packets that came after a later one"`
+	Lost                int64            `json:"lost" doc:"packets acknowledged but not captured"`
+	Naks                int64            `json:"naks" doc:"NAKs, RNR aside"`
+	RNRNaks             int64            `json:"rnr_naks" doc:"receiver-not-ready NAKs"`
+	First               Time             `json:"first" doc:"its first packet"`
+	Last                Time             `json:"last" doc:"its last packet"`
 }
 
 // Clone is a copy that stays good when the handler has returned.
@@ -62,7 +63,7 @@ type PrivateData struct {
 type InlineThresholds struct {
 	ClientToServer int    `json:"client_to_server" doc:"bytes"`
 	ServerToClient int    `json:"server_to_client" doc:"bytes"`
-	Source         string `json:"source" doc:"private_data, or default"`
+	Source         string `json:"source" doc:"where they come from" values:"private_data,default"`
 }
 
 // CreditPair is the credits of both directions.

@@ -1,6 +1,9 @@
 package record
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"reflect"
+)
 
 // Opt is a value that may be unknown; its zero value is. In JSON it is null when
 // unknown, or left out where the field's tag says omitzero.
@@ -55,6 +58,18 @@ func (o *Opt[T]) UnmarshalJSON(data []byte) error {
 	o.known = true
 	return json.Unmarshal(data, &o.value)
 }
+
+// Pointer is a pointer to the value, a *T, nil where it is unknown. With Elem it
+// is for code that walks records by reflection; it copies nothing.
+func (o *Opt[T]) Pointer() any {
+	if !o.known {
+		return nil
+	}
+	return &o.value
+}
+
+// Elem is the type of the value.
+func (*Opt[T]) Elem() reflect.Type { return reflect.TypeFor[T]() }
 
 // Any is the value as an any, nil where it is unknown: for code that walks
 // records by reflection.

@@ -43,24 +43,27 @@ func (r *Finding) Clone() *Finding { c := *r; return &c }
 
 // Summary is the last record: what there was, and what could not be read.
 type Summary struct {
-	Type         string             `json:"type" doc:"summary"`
-	Packets      int64              `json:"packets" doc:"frames read"`
-	Bytes        int64              `json:"bytes" doc:"of them, on the wire"`
-	First        Opt[Time]          `json:"first" doc:"time of the first packet"`
-	Last         Opt[Time]          `json:"last" doc:"time of the last packet"`
-	RDMA         int64              `json:"rdma_packets" doc:"that carry RDMA"`
-	CM           int64              `json:"cm_packets" doc:"management datagrams"`
-	Other        int64              `json:"other_packets" doc:"of other protocols"`
-	Fragments    int64              `json:"fragments" doc:"IP fragments but the first, not read"`
-	Malformed    int64              `json:"malformed" doc:"whose headers make no sense"`
-	Cut          int64              `json:"cut" doc:"frames captured in part"`
-	UnknownLink  int64              `json:"unknown_link" doc:"frames of a link type that is not read"`
-	ICRCBad      int64              `json:"icrc_bad" doc:"packets with a bad ICRC, FPDUs with a bad CRC"`
-	Dropped      uint64             `json:"dropped" doc:"packets lost by the capture's own account"`
-	Connections  int                `json:"connections" doc:"records of connections"`
-	Transactions map[Status]int64   `json:"transactions" doc:"by status"`
-	Findings     map[Severity]int64 `json:"findings" doc:"by severity"`
-	Lost         int64              `json:"lost" doc:"packets acknowledged but not captured"`
-	Limits       map[string]int64   `json:"limits_reached" doc:"what was given up for want of memory, by kind"`
-	Broken       Opt[string]        `json:"broken" doc:"where the input broke off, null when it did not"`
+	Type                string             `json:"type" doc:"summary"`
+	Packets             int64              `json:"packets" doc:"frames read"`
+	Bytes               int64              `json:"bytes" doc:"of them, on the wire"`
+	First               Opt[Time]          `json:"first" doc:"time of the first packet"`
+	Last                Opt[Time]          `json:"last" doc:"time of the last packet"`
+	RDMA                int64              `json:"rdma_packets" doc:"that carry RDMA"`
+	CM                  int64              `json:"cm_packets" doc:"management datagrams"`
+	Other               int64              `json:"other_packets" doc:"of other protocols"`
+	Fragments           int64              `json:"fragments" doc:"IP fragments but the first, not read"`
+	Malformed           int64              `json:"malformed" doc:"whose headers make no sense"`
+	Cut                 int64              `json:"cut" doc:"frames captured in part"`
+	UnknownLink         int64              `json:"unknown_link" doc:"frames of a link type that is not read"`
+	ICRCBad             int64              `json:"icrc_bad" doc:"packets with a bad ICRC, FPDUs with a bad CRC"`
+	Dropped             uint64             `json:"dropped" doc:"packets lost by the capture's own account"`
+	Connections         int                `json:"connections" doc:"records of connections"`
+	Transactions        map[Status]int64   `json:"transactions" doc:"by status"`
+	Findings            map[Severity]int64 `json:"findings" doc:"by severity"`
+	Lost                int64              `json:"lost" doc:"packets acknowledged but not captured"`
+	Limits              map[string]int64   `json:"limits_reached" doc:"what was given up for want of memory, by kind"`
+	TimeBackwards       int64              `json:"time_backwards" doc:"how often times ran backwards"`
+	TimeBackwardsNS     int64              `json:"time_backwards_ns" doc:"by how much at the most"`
+	TimeBackwardsPacket Opt[int64]         `json:"time_backwards_packet" doc:"the first packet that is earlier than the one before it"`
+	Broken              Opt[string]        `json:"broken" doc:"where the input broke off, null when it did not"`
 }

@@ -73,7 +73,7 @@ type Transaction struct {
 	Version        Opt[uint32]       `json:"version" doc:"of the RPC program" alias:"rpc.programversion"`
 	Procedure      Opt[uint32]       `json:"procedure" doc:"procedure number" alias:"rpc.procedure"`
 	ProcedureName  Opt[string]       `json:"procedure_name" doc:"procedure by name"`
-	Operations     []string          `json:"operations" doc:"of a COMPOUND, in order" alias:"nfs.opcode"`
+	Operations     []string          `json:"operations" doc:"of a COMPOUND, in order; null where there is none" alias:"nfs.opcode"`
 	Operation      Opt[string]       `json:"operation" doc:"which of the operations the COMPOUND is for"`
 	Credential     Opt[string]       `json:"credential" doc:"flavor of the Call's credential"`
 	RPCStatus      Opt[string]       `json:"rpc_status" doc:"accept or reject status of the RPC Reply"`
@@ -84,7 +84,7 @@ type Transaction struct {
 	WriteChunks    []WriteChunk      `json:"write_chunks" doc:"what the Call exposed to be written; null without Call"`
 	ReplyChunk     *WriteChunk       `json:"reply_chunk" doc:"null when none was offered"`
 	Invalidation   Opt[Invalidation] `json:"invalidation" doc:"what a Send With Invalidate did"`
-	NotInvalidated []Hex32           `json:"not_invalidated" doc:"handles that the Call exposed and its Reply did not invalidate, each once"`
+	NotInvalidated []Hex32           `json:"not_invalidated" doc:"handles that the Call exposed and its Reply did not invalidate, each once; null without Call"`
 	Timeline       []Event           `json:"timeline" doc:"what happened, by packet"`
 	LatencyNS      Opt[int64]        `json:"latency_ns" doc:"first packet of the Call to last of the Reply" alias:"latency,rpc.time"`
 	Phases         Opt[Phases]       `json:"phases" doc:"what the latency is made of"`
@@ -221,7 +221,7 @@ type Message struct {
 
 // Segment is a piece of memory that a Call exposed for reading.
 type Segment struct {
-	Handle     Hex32  `json:"handle" doc:"STag, R_key" alias:"rpcordma.rdma_handle"`
+	Handle     Hex32  `json:"handle" doc:"STag, R_key"`
 	Length     uint32 `json:"length" doc:"bytes, as offered" alias:"rpcordma.rdma_length"`
 	Offset     Hex64  `json:"offset" doc:"virtual address of the first byte" alias:"rpcordma.rdma_offset"`
 	MovedBytes int64  `json:"moved_bytes" doc:"bytes that were seen to move"`
@@ -289,7 +289,7 @@ type Event struct {
 	Packet     int64      `json:"packet" doc:"the packet that shows it"`
 	Event      EventKind  `json:"event" doc:"what happened"`
 	From       Role       `json:"from" doc:"who did it"`
-	Handle     Opt[Hex32] `json:"handle,omitzero" doc:"of the memory it is about" alias:"handle"`
+	Handle     Opt[Hex32] `json:"handle,omitzero" doc:"of the memory it is about" alias:"handle,rpcordma.rdma_handle"`
 	Offset     Opt[Hex64] `json:"offset,omitzero" doc:"in that memory"`
 	Bytes      Opt[int64] `json:"bytes,omitzero" doc:"that it moved, or is to move"`
 	Packets    Opt[int64] `json:"packets,omitzero" doc:"that it took"`

@@ -1,0 +1,72 @@
+package dissect_test
+
+import (
+	"testing"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/link"
+	"github.com/rdmadump/rdmadump/rocev2"
+)
+
+// middle says whether a packet is in the middle of an RDMA Write or Read: such
+// packets are most of a busy capture.
+func middle(l *link.Decoder, f *capture.Frame) bool {
+	if l.Decode(f) != link.CarriesRoCEv2 || len(l.Transport) < rocev2.BTHLen {
+		return false
+	}
+	return l.Transport[0] == 0x07 || l.Transport[0] == 0x0e // RDMA WRITE Middle, RDMA READ Response Middle
+}
+
+// TestAllocations: a data packet of a known connection allocates nothing, and
+// neither does describing it. The capture is one without loss, whose Replies
+// need no Reply chunk: a packet out of order, or data that is kept, may be the
+// first to need so large a buffer.
+func TestAllocations(t *testing.T) {
+	frames, _ := testkit.Frames(t, captures+"rocev2-nconnect41.pcapng.zst")
+	transactions, packets := 0, 0
+	for _, c := range []struct {
+		name    string
+		handler dissect.Handler
+	}{
+		{"transactions", dissect.Handler{Transaction: func(*record.Transaction) { transactions++ }}},
+		{"packets", dissect.Handler{Packet: func(*record.Packet) { packets++ }}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := dissect.New(c.handler, dissect.Options{})
+			var l link.Decoder
+			measured := 0
+			for i := range frames {
+				if !middle(&l, &frames[i]) {
+					d.Frame(&frames[i])
+					continue
+				}
+				// One packet at a time: over many, a few allocations would be
+				// rounded down to none. AllocsPerRun runs it once before it
+				// counts, and a packet that comes again is another case.
+				warmed := false
+				n := testing.AllocsPerRun(1, func() {
+					if warmed {
+						d.Frame(&frames[i])
+					}
+					warmed = true
+				})
+				if n != 0 {
+					t.Errorf("packet %d, %v: %v allocations", frames[i].Number, rocev2.Opcode(l.Transport[0]), n)
+				}
+				measured++
+			}
+			if s := d.Finish(); s.Packets != int64(len(frames)) || s.Lost != 0 || s.Transactions[record.Complete] != 108 {
+				t.Errorf("%d packets of %d, %d lost, transactions %v", s.Packets, len(frames), s.Lost, s.Transactions)
+			}
+			if measured < 3000 {
+				t.Errorf("%d packets measured", measured)
+			}
+		})
+	}
+	if transactions != 108 || packets != len(frames) {
+		t.Errorf("%d transactions, %d of %d packets", transactions, packets, len(frames))
+	}
+}

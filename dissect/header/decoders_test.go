@@ -1,0 +1,312 @@
+package header_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/gopacket"
+
+	"github.com/rdmadump/rdmadump/dissect/field"
+	"github.com/rdmadump/rdmadump/dissect/header"
+	"github.com/rdmadump/rdmadump/dissect/iwarp"
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/rocev2"
+)
+
+// decoder is the struct that decodes the same bytes as a table.
+type decoder struct {
+	table *field.Header
+	// decode is given random bytes, may set those that must be right, and
+	// returns the struct and where in the bytes the table begins.
+	decode func(data []byte) (from any, at int, err error)
+	// names has the struct's field for each field of the table whose name is not
+	// the same but for case and underscores.
+	names map[string]string
+	// without says why a field of the table is none of the struct's, or is
+	// another value there, or why one of the struct's is none of the table's.
+	without map[string]string
+}
+
+// layer decodes with a gopacket layer.
+func layer[T any, P interface {
+	*T
+	DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error
+}](data []byte) (any, int, error) {
+	var v T
+	err := P(&v).DecodeFromBytes(data, gopacket.NilDecodeFeedback)
+	return v, 0, err
+}
+
+const (
+	bothPlaces = "is in the other table of these bytes"
+	behind     = "stands behind the fixed layout"
+	noField    = "is no field of the wire"
+)
+
+// cmOf is a message of the connection manager.
+func cmOf[T any, P interface {
+	*T
+	DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error
+}](attribute rocev2.CMAttribute, names map[string]string) decoder {
+	return decoder{header.CM[attribute], layer[T, P], names, nil}
+}
+
+// path has the names of one path of a REQ or LAP.
+func path(table, in string) map[string]string {
+	names := map[string]string{}
+	for _, name := range []string{
+		"local_lid LocalLID", "remote_lid RemoteLID", "local_gid LocalGID", "remote_gid RemoteGID", "flow_label FlowLabel", "packet_rate PacketRate",
+		"traffic_class TrafficClass", "hop_limit HopLimit", "sl SL", "subnet_local SubnetLocal", "ack_timeout LocalACKTimeout",
+	} {
+		row, member, _ := strings.Cut(name, " ")
+		names[table+row] = in + member
+	}
+	return names
+}
+
+// join is all names of several maps.
+func join(maps ...map[string]string) map[string]string {
+	all := map[string]string{}
+	for _, m := range maps {
+		for k, v := range m {
+			all[k] = v
+		}
+	}
+	return all
+}
+
+// segment decodes a DDP segment, tagged or not.
+func segment(tagged byte) func(data []byte) (any, int, error) {
+	return func(data []byte) (any, int, error) {
+		data[0] = data[0]&0x7f | tagged
+		var s iwarp.Segment
+		err := s.Decode(data)
+		return s, 0, err
+	}
+}
+
+// shifted is a decode whose table begins later.
+func shifted(by int, decode func([]byte) (any, int, error)) func([]byte) (any, int, error) {
+	return func(data []byte) (any, int, error) { v, _, err := decode(data); return v, by, err }
+}
+
+var ofDDP = map[string]string{
+	"HeaderLength": noField, "Payload": noField, "RDMAPVersion": bothPlaces, "ReservedMAP": bothPlaces, "Opcode": bothPlaces,
+}
+
+var decoders = []decoder{
+	{&header.LRH, layer[rocev2.LRH], nil, nil},
+	{&header.GRH, layer[rocev2.GRH], map[string]string{"ip_version": "Version"}, nil},
+	{&header.BTH, layer[rocev2.BTH], nil, map[string]string{"Pad": behind, "ICRC": behind}},
+	{&header.RDETH, layer[rocev2.RDETH], nil, nil},
+	{&header.DETH, layer[rocev2.DETH], nil, nil},
+	{&header.XRCETH, layer[rocev2.XRCETH], nil, nil},
+	{&header.FETH, layer[rocev2.FETH], nil, map[string]string{
+		"reserved": "is part of Flags", "selectivity": "is part of Flags", "placement": "is part of Flags", "Flags": "is the whole word",
+	}},
+	{&header.RETH, layer[rocev2.RETH], nil, nil},
+	{&header.AtomicETH, layer[rocev2.AtomicETH], nil, nil},
+	{&header.AETH, layer[rocev2.AETH], nil, nil},
+	{&header.AtomicAckETH, layer[rocev2.AtomicAckETH], nil, nil},
+	{&header.ImmDt, layer[rocev2.ImmDt], nil, nil},
+	{&header.IETH, layer[rocev2.IETH], nil, nil},
+	{&header.MAD, layer[rocev2.MAD], map[string]string{"reserved": "Reserved16"}, nil},
+	{&header.IPCM, layer[rocev2.IPCM], map[string]string{"reserved": "Reserved4"}, nil},
+	cmOf[rocev2.REQ](rocev2.CMReq, join(path("primary_", "Primary."), path("alternate_", "Alternate."))),
+	cmOf[rocev2.MRA](rocev2.CMMra, map[string]string{"message_mraed": "Message"}),
+	cmOf[rocev2.REJ](rocev2.CMRej, map[string]string{"message_rejected": "Message"}),
+	cmOf[rocev2.REP](rocev2.CMRep, nil),
+	cmOf[rocev2.RTU](rocev2.CMRtu, nil),
+	cmOf[rocev2.DREQ](rocev2.CMDreq, nil),
+	cmOf[rocev2.DREP](rocev2.CMDrep, nil),
+	cmOf[rocev2.SIDRREQ](rocev2.CMSidrReq, nil),
+	cmOf[rocev2.SIDRREP](rocev2.CMSidrRep, nil),
+	cmOf[rocev2.LAP](rocev2.CMLap, path("", "")),
+	cmOf[rocev2.APR](rocev2.CMApr, nil),
+	{&header.MPAFrame, func(data []byte) (any, int, error) {
+		copy(data, iwarp.RequestKey)
+		data[18], data[19] = 0, max(data[19]&0x7f, 4) // no more than there is, no less than IRD and ORD take
+		var m iwarp.MPA
+		err := m.Decode(data)
+		return m, 0, err
+	}, map[string]string{"crc_wanted": "CRC"}, map[string]string{
+		"private_data_length": "counts PrivateData, IRD and ORD", "PrivateData": behind, "IRD": behind, "ORD": behind, "Length": noField, "Reply": "is told by the key",
+	}},
+	{&header.DDPTagged, segment(0x80), map[string]string{"reserved": "ReservedDDP", "tagged_offset": "Offset"}, join(ofDDP, map[string]string{
+		"Queue": "is of untagged segments", "Sequence": "is of untagged segments",
+	})},
+	{&header.DDPUntagged, segment(0), map[string]string{"reserved": "ReservedDDP"}, join(ofDDP, map[string]string{"STag": bothPlaces})},
+	{&header.RDMAP, shifted(1, segment(0)), map[string]string{"reserved": "ReservedMAP"}, map[string]string{
+		"Tagged": bothPlaces, "Last": bothPlaces, "ReservedDDP": bothPlaces, "DDPVersion": bothPlaces, "STag": bothPlaces, "Offset": bothPlaces, "Queue": bothPlaces,
+		"Sequence": bothPlaces, "Payload": noField, "HeaderLength": noField,
+	}},
+	{&header.InvalidateSTag, shifted(2, segment(0)), map[string]string{"invalidate_stag": "STag"}, map[string]string{
+		"Tagged": bothPlaces, "Last": bothPlaces, "ReservedDDP": bothPlaces, "DDPVersion": bothPlaces, "Offset": bothPlaces, "Queue": bothPlaces,
+		"Sequence": bothPlaces, "Payload": noField, "HeaderLength": noField, "RDMAPVersion": bothPlaces, "ReservedMAP": bothPlaces, "Opcode": bothPlaces,
+	}},
+	{&header.ReadRequest, func(data []byte) (any, int, error) {
+		var r iwarp.ReadRequestHeader
+		err := r.Decode(data)
+		return r, 0, err
+	}, map[string]string{"read_size": "Size"}, nil},
+	{&header.Terminate, func(data []byte) (any, int, error) {
+		data[2] |= data[2] & 0x20 << 1 // no RDMAP header without that of DDP
+		data[3] |= 1                   // not as siw writes it
+		var r iwarp.TerminateHeader
+		err := r.Decode(data)
+		return r, 0, err
+	}, map[string]string{"error_type": "Type", "error_code": "Code", "header_length": "HasLength", "header_ddp": "HasDDP", "header_rdmap": "HasRDMAP"}, map[string]string{
+		"terminate_reserved": "is read by nobody", "SegmentLength": behind, "DDP": behind, "Read": behind, "Swapped": noField,
+	}},
+	{&header.PrivateData, func(data []byte) (any, int, error) {
+		copy(data, []byte{0xf6, 0xab, 0x0e, 0x18, 1})
+		p, found, err := rpcrdma.FindPrivateData(data)
+		if err == nil && !found {
+			err = fmt.Errorf("not found")
+		}
+		return p, 0, err
+	}, nil, map[string]string{
+		"format": "is a constant", "reserved": "is to be ignored", "send_size_code": "is SendSize in another unit", "receive_size_code": "is ReceiveSize in another unit",
+		"Offset": noField, "SendSize": "is in bytes", "ReceiveSize": "is in bytes",
+	}},
+	{&header.RPCRDMA, func(data []byte) (any, int, error) {
+		copy(data[4:], []byte{0, 0, 0, 2}) // of other versions only this much is read
+		copy(data[12:], []byte{0, 0, 0})
+		if data[15] == 4 { // RDMA_ERROR has more in any version
+			data[15] = 3
+		}
+		var h rpcrdma.Header
+		err := h.Decode(data)
+		return h, 0, err
+	}, map[string]string{"rdma_vers": "Vers", "rdma_proc": "Proc"}, map[string]string{
+		"Align": behind, "Thresh": behind, "Reads": behind, "Writes": behind, "WriteEnds": behind, "Reply": behind, "HasReply": behind, "Err": behind,
+		"VersLow": behind, "VersHigh": behind, "Length": noField,
+	}},
+	{&header.Segment, func(data []byte) (any, int, error) {
+		copy(data[4:], []byte{0, 0, 0, 1})
+		copy(data[12:], []byte{0, 0, 0, 0, 0, 0, 0, 1}) // RDMA_MSG, an entry of the Read list
+		copy(data[40:], make([]byte, 12))               // no more of it, no Write list, no Reply chunk
+		var h rpcrdma.Header
+		if err := h.Decode(data); err != nil {
+			return nil, 0, err
+		}
+		return h.Reads[0].Segment, 24, nil
+	}, nil, nil},
+	{&header.RPC, func(data []byte) (any, int, error) {
+		copy(data[4:], []byte{0, 0, 0, 0})
+		var h oncrpc.Header
+		h.Decode(data) // the rest may make no sense
+		return h, 0, nil
+	}, map[string]string{"message_type": "Type"}, map[string]string{
+		"RPCVersion": behind, "Program": behind, "Version": behind, "Procedure": behind, "Credential": behind, "Verifier": behind, "ReplyState": behind,
+		"AcceptState": behind, "RejectState": behind, "AuthState": behind, "Low": behind, "High": behind, "Length": noField,
+	}},
+}
+
+// noDecoder are the tables that are held against no struct: package link and the
+// dissector read what they need of these headers, and no more.
+var noDecoder = []*field.Header{
+	&header.Ethernet, &header.VLAN, &header.SLL, &header.SLL2, &header.ERF, &header.IPv4, &header.IPv6, &header.UDP, &header.TCP, &header.VXLAN, &header.GRE,
+}
+
+// fold is a name without what the two worlds write differently.
+func fold(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
+
+// member is the struct's field of that name, down a path; false when there is
+// none.
+func member(v reflect.Value, name string) (reflect.Value, bool) {
+	for part := range strings.SplitSeq(name, ".") {
+		v = v.FieldByNameFunc(func(s string) bool { return fold(s) == fold(part) })
+		if !v.IsValid() {
+			return v, false
+		}
+	}
+	return v, true
+}
+
+// same says whether a field of a table has the value of a struct's field.
+func same(f *field.Field, data []byte, v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Bool:
+		return f.Uint(data) != 0 == v.Bool()
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return f.Uint(data) == v.Uint()
+	}
+	switch v := v.Interface().(type) {
+	case netip.Addr:
+		raw := v.As16()
+		return bytes.Equal(f.Raw(data), raw[:])
+	case [16]byte:
+		return bytes.Equal(f.Raw(data), v[:])
+	case []byte:
+		return bytes.Equal(f.Raw(data), v)
+	}
+	return false
+}
+
+// TestDecoders holds tables and structs against each other on random bytes: each
+// field of a table has the value of the struct's field, and neither has one that
+// the other lacks without a reason.
+func TestDecoders(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	tested := map[*field.Header]bool{}
+	for _, c := range decoders {
+		tested[c.table] = true
+		t.Run(c.table.Label, func(t *testing.T) {
+			for range 200 {
+				data := make([]byte, 256)
+				for i := range data {
+					data[i] = byte(random.Uint32())
+				}
+				decoded, at, err := c.decode(data)
+				if err != nil {
+					t.Fatal(err)
+				}
+				v := reflect.ValueOf(decoded)
+				seen := map[string]bool{}
+				for i := range c.table.Fields {
+					f := &c.table.Fields[i]
+					name := c.names[f.Name]
+					if name == "" {
+						name = f.Name
+					}
+					m, found := member(v, name)
+					if c.without[f.Name] != "" {
+						if found {
+							t.Fatalf("%s is in the struct, and is said not to be: %s", f.Name, c.without[f.Name])
+						}
+						continue
+					}
+					if !found {
+						t.Fatalf("%s has no counterpart, and no reason why", f.Name)
+					}
+					seen[fold(name)] = true
+					if !same(f, data[at:], m) {
+						t.Fatalf("%s is %s in the table and %v in the struct; bytes %x", f.Name, f.AppendText(nil, data[at:]), m, data[at:at+c.table.Length])
+					}
+				}
+				for i := range v.NumField() {
+					f := v.Type().Field(i)
+					if f.Anonymous || f.Type == reflect.TypeFor[rocev2.Path]() { // what layers share; what has rows of its own
+						continue
+					}
+					if !seen[fold(f.Name)] && c.without[f.Name] == "" {
+						t.Fatalf("the struct's %s is in no table, and there is no reason why", f.Name)
+					}
+				}
+			}
+		})
+	}
+	for _, h := range header.All {
+		if !tested[h] && !slices.Contains(noDecoder, h) {
+			t.Errorf("%s is held against no struct, and there is no reason why", h.Label)
+		}
+	}
+}

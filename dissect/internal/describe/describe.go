@@ -1,0 +1,605 @@
+// Package describe makes the record of a packet: a tree of its headers and their
+// fields, and a line that sums it up.
+package describe
+
+import (
+	"strconv"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect/field"
+	"github.com/rdmadump/rdmadump/dissect/header"
+	"github.com/rdmadump/rdmadump/dissect/iwarp"
+	"github.com/rdmadump/rdmadump/dissect/nfs"
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/link"
+	"github.com/rdmadump/rdmadump/rocev2"
+)
+
+// packet is a packet record that is being made.
+type packet struct{ record.Packet }
+
+// Describer describes packets, one after the other. The record that it hands out
+// is good until the next.
+type Describer struct {
+	packet packet
+	in     *Input
+	header rpcrdma.Header
+	rpc    oncrpc.Header
+	ops    nfs.Compound
+	holes  [8]nfs.Hole
+	mad    rocev2.MAD
+	req    rocev2.REQ
+	mpa    iwarp.MPA
+}
+
+// Input is what is known of a frame.
+type Input struct {
+	Frame     *capture.Frame
+	Link      *link.Decoder
+	Transport string         // empty when it carries no RDMA
+	Packet    *rocev2.Packet // InfiniBand's
+	Err       error          // of decoding that
+	ICRC      rocev2.ICRCResult
+	TCP       *link.TCP     // iWARP's
+	FPDUs     []iwarp.Noted // that it completes
+	RPC, NFS4 bool          // what its connection carries
+}
+
+// Describe makes the packet record of a frame. What its connection tells is left
+// to whoever knows.
+func (d *Describer) Describe(in *Input) *record.Packet {
+	d.in = in
+	l, f := in.Link, in.Frame
+	p := &d.packet
+	p.Packet = record.Packet{
+		Number: f.Number, Time: record.Time(f.Time), Length: f.Length, Captured: len(f.Data), Src: l.Src, Dst: l.Dst,
+		SrcLID: l.SrcLID, DstLID: l.DstLID, ICRC: record.Check(in.ICRC.String()), Summary: p.Summary[:0], Data: f.Data, Nodes: p.Nodes[:0],
+	}
+	p.Transport = in.Transport
+	for i, h := range l.Headers() {
+		again := 1
+		for _, outer := range l.Headers()[:i] {
+			if outer.Kind == h.Kind {
+				again++
+			}
+		}
+		first := len(p.Nodes)
+		if table := linkTables[h.Kind]; table != nil {
+			p.header(table, h.Offset, f.Data[h.Offset:h.Offset+h.Length])
+		} else {
+			p.open(record.NodeObject, h.Kind.String(), h.Kind.String(), h.Offset, h.Length)
+			p.close()
+		}
+		if again > 1 { // tags and tunnels repeat: "vlan", "vlan_2"
+			p.Nodes[first].Name = h.Kind.String() + "_" + strconv.Itoa(again)
+		}
+	}
+	switch l.Carries {
+	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
+		d.describeTransport(p, in.Err)
+		if vcrc := l.CheckVCRC(); vcrc != rocev2.ICRCUnchecked {
+			p.text("vcrc", "VCRC", vcrc.String(), l.Offset+l.Length, rocev2.VCRCLen)
+		}
+	case link.CarriesTCP:
+		if in.Transport != "" {
+			d.describeTCP(p)
+			break
+		}
+		fallthrough
+	default:
+		p.say(l.Protocol)
+		if l.SrcPort != 0 || l.DstPort != 0 {
+			p.say(" port ")
+			p.Summary = strconv.AppendUint(p.Summary, uint64(l.SrcPort), 10)
+			p.say(" > ")
+			p.Summary = strconv.AppendUint(p.Summary, uint64(l.DstPort), 10)
+		}
+	case link.CarriesMalformed:
+		p.say("malformed headers")
+	case link.CarriesUnknownLink:
+		p.say("unknown link type ")
+		p.Summary = strconv.AppendUint(p.Summary, uint64(f.LinkType), 10)
+	}
+	return &p.Packet
+}
+
+// linkTables has the tables of the headers that package link finds, by kind.
+var linkTables = [link.HeaderKinds]*field.Header{
+	link.HeaderEthernet: &header.Ethernet, link.HeaderVLAN: &header.VLAN, link.HeaderSLL: &header.SLL, link.HeaderSLL2: &header.SLL2,
+	link.HeaderERF: &header.ERF, link.HeaderIPv4: &header.IPv4, link.HeaderIPv6: &header.IPv6, link.HeaderUDP: &header.UDP,
+	link.HeaderLRH: &header.LRH, link.HeaderGRH: &header.GRH, link.HeaderVXLAN: &header.VXLAN, link.HeaderGRE: &header.GRE,
+}
+
+func (p *packet) say(s string) { p.Summary = append(p.Summary, s...) }
+
+func (p *packet) open(kind record.NodeKind, name, label string, offset, length int) {
+	p.Nodes = append(p.Nodes, record.Node{Kind: kind, Name: name, Label: label, Offset: offset, Length: length})
+}
+
+func (p *packet) close() { p.Nodes = append(p.Nodes, record.Node{Kind: record.NodeEndObject}) }
+
+func (p *packet) closeList() { p.Nodes = append(p.Nodes, record.Node{Kind: record.NodeEndList}) }
+
+func (p *packet) text(name, label, value string, offset, length int) {
+	p.Nodes = append(p.Nodes, record.Node{Kind: record.NodeText, Name: name, Label: label, Text: value, Offset: offset, Length: length})
+}
+
+func (p *packet) number(name, label string, value int64, offset, length int) {
+	p.Nodes = append(p.Nodes, record.Node{Kind: record.NodeNumber, Name: name, Label: label, Number: value, Offset: offset, Length: length})
+}
+
+func (p *packet) null(name, label string, offset, length int) {
+	p.Nodes = append(p.Nodes, record.Node{Kind: record.NodeNull, Name: name, Label: label, Offset: offset, Length: length})
+}
+
+// fields adds the fields of a table, those that are whole, to what is open.
+func (p *packet) fields(table *field.Header, offset int, data []byte) {
+	p.Nodes = append(p.Nodes, record.Node{Kind: record.NodeFields, Offset: offset, Length: len(data), Table: table, Data: data})
+}
+
+// header adds a header of fixed layout.
+func (p *packet) header(table *field.Header, offset int, data []byte) {
+	p.Nodes = append(p.Nodes, record.Node{
+		Kind: record.NodeHeader, Name: table.Name, Label: table.Label, Offset: offset, Length: len(data), Table: table, Data: data,
+	})
+}
+
+// extendedTables has the tables of the extended headers, in wire order.
+var extendedTables = [...]struct {
+	bit   rocev2.Headers
+	table *field.Header
+}{
+	{rocev2.HasRDETH, &header.RDETH},
+	{rocev2.HasDETH, &header.DETH},
+	{rocev2.HasXRCETH, &header.XRCETH},
+	{rocev2.HasFETH, &header.FETH},
+	{rocev2.HasRETH, &header.RETH},
+	{rocev2.HasAtomicETH, &header.AtomicETH},
+	{rocev2.HasAETH, &header.AETH},
+	{rocev2.HasAtomicAckETH, &header.AtomicAckETH},
+	{rocev2.HasImmDt, &header.ImmDt},
+	{rocev2.HasIETH, &header.IETH},
+}
+
+// describeTransport adds BTH, extended headers and what the payload is.
+func (d *Describer) describeTransport(p *packet, err error) {
+	t, l := d.in.Packet, d.in.Link
+	if len(l.Transport) >= rocev2.BTHLen {
+		at := l.Offset
+		p.header(&header.BTH, at, l.Transport[:rocev2.BTHLen])
+		at += rocev2.BTHLen
+		for _, e := range extendedTables {
+			if t.Headers&e.bit != 0 {
+				n := e.bit.Len()
+				p.header(e.table, at, l.Transport[at-l.Offset:at-l.Offset+n])
+				at += n
+			}
+		}
+		p.say(t.Opcode.String())
+		p.say(" QPN ")
+		p.Summary = field.AppendHex(p.Summary, uint64(t.DestQPN), 6)
+		p.say(" PSN ")
+		p.Summary = strconv.AppendUint(p.Summary, uint64(t.PSN), 10)
+		if err == nil {
+			d.describePayload(p, at)
+		}
+	}
+	if err != nil {
+		p.say(" malformed: ")
+		p.say(err.Error())
+		p.text("error", "Error", err.Error(), -1, 0)
+	}
+}
+
+func (d *Describer) describePayload(p *packet, at int) {
+	t := d.in.Packet
+	if t.Headers&rocev2.HasRETH != 0 {
+		p.say(" R_Key ")
+		p.Summary = field.AppendHex(p.Summary, uint64(t.RETH.RKey), 8)
+		p.say(" length ")
+		p.Summary = strconv.AppendUint(p.Summary, uint64(t.RETH.DMALength), 10)
+	}
+	if t.Headers&rocev2.HasAETH != 0 && t.Opcode.Info().Kind == rocev2.KindAcknowledge {
+		p.say(" ")
+		if s := t.AETH.Syndrome; s.IsAck() {
+			p.say("ACK")
+		} else {
+			p.say(s.String())
+		}
+	}
+	if t.Headers&rocev2.HasIETH != 0 {
+		p.say(" invalidates ")
+		p.Summary = field.AppendHex(p.Summary, uint64(t.IETH.RKey), 8)
+	}
+	info := t.Opcode.Info()
+	switch {
+	case t.DestQPN == 1 && t.Opcode.Transport() == rocev2.UD:
+		d.describeMAD(p, at)
+		return
+	case info.Kind == rocev2.KindSend && info.First && d.in.RPC:
+		d.describeRPCRDMA(p, at, t.Payload, "")
+	}
+	if t.PayloadLength > 0 {
+		p.number("payload_bytes", "Payload bytes", int64(t.PayloadLength), at, len(t.Payload))
+	}
+}
+
+// describeMAD adds a management datagram.
+func (d *Describer) describeMAD(p *packet, at int) {
+	data := d.in.Packet.Payload
+	m := &d.mad
+	if m.DecodeFromBytes(data, noFeedback{}) != nil {
+		return
+	}
+	p.header(&header.MAD, at, m.Contents)
+	p.say(" MAD ")
+	table := header.CM[m.Attribute]
+	if m.Class != rocev2.ClassCM || table == nil {
+		return
+	}
+	at += rocev2.MADLen
+	body := m.Payload[:min(len(m.Payload), rocev2.CMSize)]
+	p.open(record.NodeObject, "cm", table.Label, at, len(body))
+	p.text("message", "Message", m.Attribute.String(), at, 0)
+	p.fields(table, at, body)
+	p.say("CM ")
+	p.say(m.Attribute.String())
+	private := table.Field("private_data")
+	if private.Whole(body) {
+		raw, offset := private.Raw(body), at+private.Bit/8
+		if m.Attribute == rocev2.CMReq && d.req.DecodeFromBytes(body, noFeedback{}) == nil {
+			if id := d.req.ServiceID; id>>24 == 1 {
+				p.say(" port ")
+				p.Summary = strconv.AppendUint(p.Summary, id&0xffff, 10)
+				p.header(&header.IPCM, offset, raw[:rocev2.IPCMLen])
+				raw, offset = raw[rocev2.IPCMLen:], offset+rocev2.IPCMLen
+			}
+		}
+		if m.Attribute == rocev2.CMReq || m.Attribute == rocev2.CMRep {
+			if found, ok, _ := rpcrdma.FindPrivateData(raw); ok {
+				p.header(&header.PrivateData, offset+found.Offset, raw[found.Offset:found.Offset+rpcrdma.PrivateDataLen])
+			}
+		}
+	}
+	p.close()
+}
+
+// describeRPCRDMA adds the RPC-over-RDMA header at the start of a Send, and the
+// RPC header behind it, as far as this packet has them.
+func (d *Describer) describeRPCRDMA(p *packet, at int, data []byte, suffix string) {
+	h := &d.header
+	err := h.Decode(data)
+	p.open(record.NodeObject, "rpcrdma"+suffix, "RPC-over-RDMA", at, h.Length)
+	p.fields(&header.RPCRDMA, at, data[:min(len(data), rpcrdma.FixedLen)])
+	if h.Length >= rpcrdma.FixedLen {
+		p.say(" | ")
+		p.say(h.Proc.String())
+		p.say(" XID ")
+		p.Summary = field.AppendHex(p.Summary, uint64(h.XID), 8)
+		p.say(" credits ")
+		p.Summary = strconv.AppendUint(p.Summary, uint64(h.Credits), 10)
+		switch h.Proc {
+		case rpcrdma.Error:
+			p.say(" ")
+			p.say(h.Err.String())
+			p.text("rdma_err", "Error", h.Err.String(), at+16, 4)
+			if h.Err == rpcrdma.ErrVers {
+				p.number("vers_low", "Lowest version", int64(h.VersLow), at+20, 4)
+				p.number("vers_high", "Highest version", int64(h.VersHigh), at+24, 4)
+			}
+		case rpcrdma.Msg, rpcrdma.NoMsg, rpcrdma.MsgP:
+			lists := at + rpcrdma.FixedLen
+			if h.Vers != rpcrdma.Version {
+				break
+			}
+			if h.Proc == rpcrdma.MsgP {
+				p.number("align", "Alignment", int64(h.Align), lists, 4)
+				p.number("thresh", "Threshold", int64(h.Thresh), lists+4, 4)
+				lists += 8
+			}
+			p.chunkLists(h, data, lists-at, at)
+		}
+	}
+	if err != nil {
+		p.text("error", "Error", err.Error(), -1, 0)
+		p.say(" malformed")
+	}
+	p.number("header_bytes", "Header bytes", int64(h.Length), at, h.Length)
+	p.close()
+	if err == nil && h.Vers == rpcrdma.Version && h.Proc == rpcrdma.Msg && len(data) > h.Length {
+		d.describeRPC(p, at+h.Length, data[h.Length:], suffix)
+	}
+}
+
+// chunkLists adds the three chunk lists, which start at byte n of data; data
+// stands at offset base of the frame.
+func (p *packet) chunkLists(h *rpcrdma.Header, data []byte, n, base int) {
+	p.open(record.NodeList, "read_chunks", "Read list", base+n, 0)
+	for i, s := range h.Reads {
+		if i == 0 || s.Position != h.Reads[i-1].Position {
+			if i > 0 {
+				p.closeList()
+				p.close()
+			}
+			p.open(record.NodeObject, "", "Read chunk", base+n+4, 0)
+			p.number("position", "Position", int64(s.Position), base+n+4, 4)
+			p.open(record.NodeList, "segments", "Segments", base+n+8, 0)
+		}
+		p.segment(data, n+8, base)
+		n += 4 + 4 + rpcrdma.SegmentLen
+	}
+	if len(h.Reads) > 0 {
+		p.closeList()
+		p.close()
+	}
+	p.closeList()
+	n += 4
+	p.open(record.NodeList, "write_chunks", "Write list", base+n, 0)
+	for i := range h.WriteEnds {
+		n = p.chunk("", "Write chunk", len(h.WriteChunk(i)), data, n, base)
+	}
+	p.closeList()
+	n += 4
+	if !h.HasReply {
+		p.null("reply_chunk", "Reply chunk", base+n, 4)
+		return
+	}
+	p.chunk("reply_chunk", "Reply chunk", len(h.Reply), data, n, base)
+}
+
+// chunk adds a Write chunk or Reply chunk whose "present" word is byte n of
+// data, and returns the byte behind it.
+func (p *packet) chunk(name, label string, segments int, data []byte, n, base int) int {
+	p.open(record.NodeObject, name, label, base+n, 8+segments*rpcrdma.SegmentLen)
+	p.open(record.NodeList, "segments", "Segments", base+n+4, 0)
+	n += 8
+	for range segments {
+		p.segment(data, n, base)
+		n += rpcrdma.SegmentLen
+	}
+	p.closeList()
+	p.close()
+	return n
+}
+
+// segment adds the segment at byte n of data.
+func (p *packet) segment(data []byte, n, base int) {
+	if n+rpcrdma.SegmentLen > len(data) {
+		return
+	}
+	p.header(&header.Segment, base+n, data[n:n+rpcrdma.SegmentLen])
+	p.Nodes[len(p.Nodes)-1].Name = "" // in a list
+}
+
+// describeRPC adds an RPC header.
+func (d *Describer) describeRPC(p *packet, at int, data []byte, suffix string) {
+	r := &d.rpc
+	err := r.Decode(data)
+	if r.Length < 8 {
+		return
+	}
+	p.open(record.NodeObject, "rpc"+suffix, "Remote Procedure Call", at, r.Length)
+	p.fields(&header.RPC, at, data[:header.RPC.Length])
+	switch {
+	case r.Type == oncrpc.Call && r.Length >= 24:
+		d.describeCall(p, at, data)
+	case r.Type == oncrpc.Reply && err == nil:
+		p.text("rpc_status", "Status", r.Status(), at+8, r.Length-8)
+		p.say(" Reply ")
+		p.say(r.Status())
+		d.describeReply(p, at, data)
+	}
+	if err != nil {
+		p.text("error", "Error", err.Error(), -1, 0)
+	}
+	p.close()
+}
+
+func (d *Describer) describeCall(p *packet, at int, data []byte) {
+	r, h := &d.rpc, &d.header
+	p.number("rpc_vers", "RPC version", int64(r.RPCVersion), at+8, 4)
+	p.number("program", "Program", int64(r.Program), at+12, 4)
+	program, procedure := nfs.ProgramName(r.Program), nfs.ProcedureName(r.Program, r.Version, r.Procedure)
+	p.textOrNull("program_name", "Program name", program, at+12)
+	p.number("version", "Program version", int64(r.Version), at+16, 4)
+	p.number("procedure", "Procedure", int64(r.Procedure), at+20, 4)
+	p.textOrNull("procedure_name", "Procedure name", procedure, at+20)
+	p.text("credential", "Credential", r.Credential.Flavor.String(), at+24, 8+len(r.Credential.Body))
+	p.text("verifier", "Verifier", r.Verifier.Flavor.String(), at+32+(len(r.Credential.Body)+3)&^3, 8+len(r.Verifier.Body))
+	p.say(" Call ")
+	p.say(program)
+	p.Summary = strconv.AppendUint(p.Summary, uint64(r.Version), 10)
+	p.say(" ")
+	p.say(procedure)
+	if !nfs.IsCompound(r.Program, r.Version, r.Procedure) || r.Length > len(data) {
+		return
+	}
+	g, _ := r.Credential.GSS()
+	body, ok := g.Service.Plain(data[r.Length:])
+	if !ok {
+		return
+	}
+	// What a Read chunk took out matters to what stands behind it.
+	holes, n := &d.holes, 0
+	for i, s := range h.Reads {
+		if i > 0 && s.Position == h.Reads[i-1].Position || s.Position == 0 || n == len(holes) {
+			continue
+		}
+		holes[n] = nfs.Hole{Position: int64(s.Position) - int64(len(data)-len(body))}
+		n++
+	}
+	d.ops.Arguments(nfs.NewStream(body, holes[:n]), nfs.IsCallback(r.Program))
+	p.operations(d.ops.Operations)
+}
+
+func (d *Describer) describeReply(p *packet, at int, data []byte) {
+	r, h := &d.rpc, &d.header
+	if !d.in.NFS4 || !r.Succeeded() {
+		return
+	}
+	holes, n := &d.holes, 0
+	for i := range h.WriteEnds {
+		for _, s := range h.WriteChunk(i) {
+			if s.Length > 0 && n < len(holes) {
+				holes[n] = nfs.Hole{Position: -1}
+				n++
+				break
+			}
+		}
+	}
+	o := &d.ops
+	if o.Results(nfs.NewStream(data[r.Length:], holes[:n]), false); !o.Complete || o.Count == 0 {
+		return
+	}
+	p.text("nfs_status", "NFS status", nfs.StatusName(4, o.Status), at+r.Length, 4)
+	p.say(" ")
+	p.say(nfs.StatusName(4, o.Status))
+	p.operations(o.Operations)
+}
+
+func (p *packet) operations(names []string) {
+	p.open(record.NodeList, "operations", "Operations", -1, 0)
+	for i, name := range names {
+		p.text("", "Operation", name, -1, 0)
+		if i == 0 {
+			p.say(" ")
+		} else {
+			p.say("+")
+		}
+		p.say(name)
+	}
+	p.closeList()
+}
+
+func (p *packet) textOrNull(name, label, value string, at int) {
+	if value == "" {
+		p.null(name, label, at, 4)
+		return
+	}
+	p.text(name, label, value, at, 4)
+}
+
+// describeTCP adds the TCP header of an iWARP segment, and the FPDUs that it
+// completes.
+func (d *Describer) describeTCP(p *packet) {
+	s, l := d.in.TCP, d.in.Link
+	p.header(&header.TCP, l.Offset, s.Header)
+	p.say("TCP ")
+	p.Summary = strconv.AppendUint(p.Summary, uint64(l.SrcPort), 10)
+	p.say(" > ")
+	p.Summary = strconv.AppendUint(p.Summary, uint64(l.DstPort), 10)
+	for _, flag := range []struct {
+		bit  uint8
+		name string
+	}{{link.TCPSYN, " SYN"}, {link.TCPFIN, " FIN"}, {link.TCPRST, " RST"}} {
+		if s.Flags&flag.bit != 0 {
+			p.say(flag.name)
+		}
+	}
+	if iwarp.IsMPA(s.Payload) && d.mpa.Decode(s.Payload) == nil {
+		d.describeMPA(p)
+		return
+	}
+	for i := range d.in.FPDUs {
+		d.describeFPDU(p, i)
+	}
+	if len(d.in.FPDUs) == 0 && s.Length > 0 {
+		p.say(" data")
+	}
+	if s.Length > 0 {
+		p.number("payload_bytes", "Payload bytes", int64(s.Length), s.Offset, len(s.Payload))
+	}
+}
+
+func (d *Describer) describeMPA(p *packet) {
+	s, m := d.in.TCP, &d.mpa
+	p.open(record.NodeObject, "mpa", "MPA", s.Offset, m.Length)
+	word := "request"
+	if m.Reply {
+		word = "reply"
+	}
+	p.text("frame", "Frame", word, s.Offset, len(iwarp.RequestKey))
+	p.fields(&header.MPAFrame, s.Offset, s.Payload[:iwarp.MPALen])
+	if m.Enhanced && m.Revision >= 2 {
+		p.number("ird", "IRD", int64(m.IRD&0x3fff), s.Offset+iwarp.MPALen, 2)
+		p.number("ord", "ORD", int64(m.ORD&0x3fff), s.Offset+iwarp.MPALen+2, 2)
+	}
+	at := s.Offset + m.Length - len(m.PrivateData)
+	if found, ok, _ := rpcrdma.FindPrivateData(m.PrivateData); ok {
+		p.header(&header.PrivateData, at+found.Offset, m.PrivateData[found.Offset:found.Offset+rpcrdma.PrivateDataLen])
+	}
+	p.close()
+	p.say(" MPA ")
+	p.say(word)
+	if m.Reject {
+		p.say(" rejected")
+	}
+}
+
+// describeFPDU adds one FPDU: mpa, ddp, rdmap, and what a Send carries.
+func (d *Describer) describeFPDU(p *packet, index int) {
+	note := &d.in.FPDUs[index]
+	var s iwarp.Segment
+	data := note.Head
+	if len(data) < iwarp.LengthLen || s.Decode(data[iwarp.LengthLen:]) != nil {
+		return
+	}
+	suffix := ""
+	if index > 0 {
+		suffix = "_" + strconv.Itoa(index+1)
+	}
+	at := func(n int) int { return within(note.Offset, n) }
+	p.open(record.NodeObject, "mpa"+suffix, "MPA FPDU", at(0), iwarp.FPDULen(note.ULPDU))
+	p.number("ulpdu_length", "ULPDU length", int64(note.ULPDU), at(0), 2)
+	p.text("crc", "CRC-32C", [...]string{"bad", "ok", "off"}[note.CRC], -1, 0)
+	p.close()
+	head := data[iwarp.LengthLen : iwarp.LengthLen+s.HeaderLength]
+	table := &header.DDPUntagged
+	if s.Tagged {
+		table = &header.DDPTagged
+	}
+	p.open(record.NodeObject, "ddp"+suffix, "DDP", at(2), len(head))
+	p.fields(table, at(2), head)
+	p.close()
+	p.open(record.NodeObject, "rdmap"+suffix, "RDMAP", at(3), 1)
+	p.fields(&header.RDMAP, at(3), head[1:2])
+	body := iwarp.LengthLen + s.HeaderLength
+	switch {
+	case s.Opcode == iwarp.ReadRequest && len(s.Payload) >= iwarp.ReadRequestLen:
+		p.fields(&header.ReadRequest, at(body), s.Payload[:iwarp.ReadRequestLen])
+	case s.Opcode == iwarp.Terminate:
+		var h iwarp.TerminateHeader
+		if h.Decode(s.Payload) == nil {
+			p.fields(&header.Terminate, at(body), s.Payload[:iwarp.TerminateLen])
+			p.text("error", "Error", h.String(), at(body), 4)
+		}
+	case s.Opcode.Invalidates():
+		p.fields(&header.InvalidateSTag, at(4), head[2:6])
+	}
+	p.close()
+	p.say(" | ")
+	p.say(s.Opcode.String())
+	if s.Tagged || s.Opcode.Invalidates() {
+		p.say(" STag ")
+		p.Summary = field.AppendHex(p.Summary, uint64(s.STag), 8)
+	}
+	if s.Opcode.IsSend() && s.Offset == 0 && d.in.RPC {
+		d.describeRPCRDMA(p, at(body), s.Payload[:min(len(s.Payload), max(note.ULPDU-s.HeaderLength, 0))], suffix)
+	}
+}
+
+// within is n bytes on from an offset in the frame, and -1 from -1: what does not
+// stand in the frame in one piece has no offset there.
+func within(offset, n int) int {
+	if offset < 0 {
+		return -1
+	}
+	return offset + n
+}
+
+// noFeedback is for decoders whose error says it all.
+type noFeedback struct{}
+
+func (noFeedback) SetTruncated() {}

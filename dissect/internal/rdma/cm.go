@@ -1,0 +1,222 @@
+package rdma
+
+import (
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/rocev2"
+)
+
+// The connection manager's handshake: datagrams to queue pair 1.
+
+// commID names one end's view of a connection, to the connection manager.
+type commID struct {
+	owner Address
+	id    uint32
+}
+
+// cmMessages is the decoded form of each message, kept so that decoding
+// allocates nothing.
+type cmMessages struct {
+	mad  rocev2.MAD
+	req  rocev2.REQ
+	ipcm rocev2.IPCM
+	rep  rocev2.REP
+	rtu  rocev2.RTU
+	rej  rocev2.REJ
+	dreq rocev2.DREQ
+	drep rocev2.DREP
+
+	captured int // bytes of the message
+	padded   [rocev2.CMSize]byte
+}
+
+// cutCM is how much of a message that the capture cut has to be there to make
+// sense of it: its communication IDs and queue pair.
+var cutCM = map[rocev2.CMAttribute]int{
+	rocev2.CMReq: 35, rocev2.CMRep: 24, rocev2.CMRtu: 8, rocev2.CMRej: 12, rocev2.CMDreq: 11, rocev2.CMDrep: 8,
+}
+
+// Where in a message things stand that a cut one may lack, bytes.
+const (
+	startingPSNEnd = 47  // of a REQ's starting PSN
+	reqPrivate     = 140 // start of a REQ's private data
+)
+
+// noFeedback is for decoders whose error says it all.
+type noFeedback struct{}
+
+func (noFeedback) SetTruncated() {}
+
+// manage takes a management datagram and returns the connection that it
+// concerns, nil when there is none.
+func (t *Tracker) manage(d *Datagram) *Conn {
+	m := &t.cm
+	if m.mad.DecodeFromBytes(d.Packet.Payload, noFeedback{}) != nil || m.mad.Class != rocev2.ClassCM {
+		return nil
+	}
+	body := m.mad.Payload
+	if m.captured = min(len(body), rocev2.CMSize); m.captured < rocev2.CMSize { // cut: what is not there reads as zero
+		if m.captured < cutCM[m.mad.Attribute] || cutCM[m.mad.Attribute] == 0 {
+			return nil
+		}
+		m.padded = [rocev2.CMSize]byte{}
+		copy(m.padded[:], body)
+		body = m.padded[:]
+	}
+	switch m.mad.Attribute {
+	case rocev2.CMReq:
+		if m.req.DecodeFromBytes(body, noFeedback{}) == nil {
+			return t.requested(&m.req, d)
+		}
+	case rocev2.CMRep:
+		if m.rep.DecodeFromBytes(body, noFeedback{}) == nil {
+			return t.accepted(&m.rep, d)
+		}
+	case rocev2.CMRtu:
+		if m.rtu.DecodeFromBytes(body, noFeedback{}) == nil {
+			if c := t.byID(d, m.rtu.LocalCommID, m.rtu.RemoteCommID); c != nil {
+				t.establish(c, d.At)
+				return c
+			}
+		}
+	case rocev2.CMRej:
+		if m.rej.DecodeFromBytes(body, noFeedback{}) == nil {
+			return t.rejected(&m.rej, d)
+		}
+	case rocev2.CMDreq:
+		if m.dreq.DecodeFromBytes(body, noFeedback{}) == nil {
+			c := t.byID(d, m.dreq.LocalCommID, m.dreq.RemoteCommID)
+			if h := t.queues[queueKey{d.Src, d.Dst, m.dreq.RemoteQPN}]; c == nil && h != nil {
+				c = h.conn
+			}
+			if c != nil {
+				t.close(c, "disconnect", c.sideOf(d.Src, m.dreq.LocalCommID), d.At)
+			}
+			return c
+		}
+	case rocev2.CMDrep:
+		if m.drep.DecodeFromBytes(body, noFeedback{}) == nil {
+			c := t.byID(d, m.drep.LocalCommID, m.drep.RemoteCommID)
+			if c != nil { // it answers the other side
+				by := c.sideOf(d.Src, m.drep.LocalCommID)
+				if s, known := by.Get(); known {
+					by = record.Some(s.Other())
+				}
+				t.close(c, "disconnect", by, d.At)
+				t.isOver(c)
+			}
+			return c
+		}
+	}
+	return nil
+}
+
+// sideOf is which side an address and communication ID are.
+func (c *Conn) sideOf(a Address, id uint32) record.Opt[Side] {
+	for s := range Side(2) {
+		if c.comms[s] == (commID{a, id}) {
+			return record.Some(s)
+		}
+	}
+	for s := range Side(2) {
+		if c.Address(s) == a && c.Address(s.Other()) != a {
+			return record.Some(s)
+		}
+	}
+	return record.Opt[Side]{}
+}
+
+// byID finds a connection by either end's communication ID.
+func (t *Tracker) byID(d *Datagram, local, remote uint32) *Conn {
+	if c := t.comms[commID{d.Src, local}]; c != nil {
+		return c
+	}
+	if remote == 0 {
+		return nil
+	}
+	return t.comms[commID{d.Dst, remote}]
+}
+
+// name notes under which ID a side goes; one that it had before is forgotten.
+func (t *Tracker) name(c *Conn, s Side, id commID) {
+	if old := c.comms[s]; old != id && t.comms[old] == c {
+		delete(t.comms, old)
+	}
+	c.comms[s] = id
+	t.comms[id] = c
+}
+
+// requested takes a REQ: a connection begins.
+func (t *Tracker) requested(r *rocev2.REQ, d *Datagram) *Conn {
+	id := commID{d.Src, r.LocalCommID}
+	if old := t.comms[id]; old != nil {
+		if h := old.halves[1]; !old.closing && h != nil && h.queue.qpn == r.LocalQPN {
+			return old // sent again
+		}
+	}
+	c := t.known()
+	c.client = 0
+	c.mtu = r.MTU()
+	t.name(c, 0, id)
+	t.attach(c, 1, queueKey{d.Dst, d.Src, r.LocalQPN})
+	c.starting = record.SomeIf(r.StartingPSN, t.cm.captured >= startingPSNEnd)
+	c.record.ServiceID = record.Some(record.Hex64(r.ServiceID))
+
+	private := r.PrivateData
+	if r.ServiceID>>24 == 1 { // the RDMA IP CM service (IBTA annex A11)
+		c.service = record.Some(uint16(r.ServiceID))
+		c.ports[1] = c.service
+		if t.cm.captured >= reqPrivate+rocev2.IPCMLen && t.cm.ipcm.DecodeFromBytes(private, noFeedback{}) == nil {
+			c.ports[0] = record.Some(t.cm.ipcm.SourcePort)
+			private = t.cm.ipcm.Payload
+		}
+	}
+	t.private(c, 0, private, d.At)
+	return c
+}
+
+// private tells of the private data of a REQ or REP, when the capture has all of
+// it.
+func (t *Tracker) private(c *Conn, s Side, data []byte, at record.Stamp) {
+	if t.cm.captured == rocev2.CMSize {
+		c.follower.Private(s, data, at)
+	}
+}
+
+// accepted takes a REP: both queue pairs are known.
+func (t *Tracker) accepted(r *rocev2.REP, d *Datagram) *Conn {
+	c := t.comms[commID{d.Dst, r.RemoteCommID}]
+	if c == nil || c.closing || c.halves[1] == nil || c.halves[1].src != d.Src {
+		// The REQ is not in the capture.
+		if known := t.comms[commID{d.Src, r.LocalCommID}]; known != nil && !known.closing {
+			return known
+		}
+		c = t.known()
+		c.client = 0
+		t.name(c, 0, commID{d.Dst, r.RemoteCommID})
+	} else if h := c.halves[0]; h != nil && h.queue.qpn == r.LocalQPN {
+		return c // sent again
+	}
+	t.name(c, 1, commID{d.Src, r.LocalCommID})
+	h := t.attach(c, 0, queueKey{d.Dst, d.Src, r.LocalQPN})
+	// The PSN that each side names is the one that the other starts with (IBTA
+	// volume 1, section 12.7.31).
+	h.announced, h.expect = true, r.StartingPSN
+	if starting, known := c.starting.Get(); known && c.halves[1] != nil {
+		c.halves[1].announced, c.halves[1].expect = true, starting
+	}
+	t.private(c, 1, r.PrivateData, d.At)
+	return c
+}
+
+// rejected takes a REJ.
+func (t *Tracker) rejected(r *rocev2.REJ, d *Datagram) *Conn {
+	c := t.byID(d, r.LocalCommID, r.RemoteCommID)
+	if c == nil || c.closing {
+		return c
+	}
+	c.Report(rule.ConnectionRejected, Where{At: d.At}, "the connection was rejected: %v", r.Reason)
+	t.close(c, "rejected: "+r.Reason.String(), c.sideOf(d.Src, r.LocalCommID), d.At)
+	t.isOver(c)
+	return c
+}

@@ -1,0 +1,222 @@
+package rdma
+
+import (
+	"fmt"
+
+	"github.com/rdmadump/rdmadump/dissect/internal/budget"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
+)
+
+// Conn is a connection: two halves and what goes on between them.
+type Conn struct {
+	tracker  *Tracker
+	follower Follower
+	share    budget.Share
+	record   record.Connection
+
+	prev, next *Conn // of the tracker's list, by age
+	halves     [2]*half
+	comms      [2]commID // under which the connection manager knows it, by side
+	client     int8      // which side is the client, -1 when nobody knows yet
+
+	decided   bool // it has an id
+	handshake bool
+	wantSends bool
+	closing   bool
+	retired   bool
+	since     record.Time // on the tracker's clock: first seen; then, since when it is closing
+	touched   record.Time
+	overAt    record.Time  // on the tracker's clock: when both sides had ended it
+	last      record.Stamp // its last packet
+
+	service  record.Opt[uint16]
+	ports    [2]record.Opt[uint16] // by side
+	mtu      int                   // in use, bytes; 0 while it is unknown
+	learned  int                   // how often packets taught another
+	starting record.Opt[uint32]    // the PSN that the server starts with
+	markers  bool                  // iWARP: the client wants markers
+	fin      record.Opt[Side]      // iWARP: who ended its stream first
+	waiting  []*record.Finding     // of a connection without id
+}
+
+// ID is the connection's number; of one that is not decided, records wait.
+func (c *Conn) ID() (id int, decided bool) { return c.record.ID, c.decided }
+
+// Handshake says that the beginning of the connection is in the capture.
+func (c *Conn) Handshake() bool { return c.handshake }
+
+// Lost is how many of its packets the capture has missed, as far as is known.
+func (c *Conn) Lost() int64 { return c.record.Lost }
+
+// Proves says that the capture has all of the connection so far: its handshake,
+// and every packet that was acknowledged. Only then does something that is
+// missing prove anything.
+func (c *Conn) Proves() bool {
+	if !c.handshake || c.record.Lost > 0 || c.closing {
+		return false
+	}
+	for _, h := range c.halves {
+		if h == nil || h.doubtful() {
+			return false
+		}
+	}
+	return true
+}
+
+// Closing says that its end has begun.
+func (c *Conn) Closing() bool { return c.closing }
+
+// Service is the port that the client asked for.
+func (c *Conn) Service() (port uint16, known bool) { return c.service.Get() }
+
+// Address is that of a side, as far as it is known.
+func (c *Conn) Address(s Side) Address {
+	if h := c.halves[s]; h != nil {
+		return h.src
+	}
+	if h := c.halves[s.Other()]; h != nil {
+		return h.dst
+	}
+	return Address{}
+}
+
+// Client is the side that opened the connection.
+func (c *Conn) Client() (s Side, known bool) { return Side(max(c.client, 0)), c.client >= 0 }
+
+// SetClient says which side that is, where the handshake did not tell.
+func (c *Conn) SetClient(s Side) { c.client = int8(s) }
+
+// WantSends says whether the bytes of Sends are wanted.
+func (c *Conn) WantSends(yes bool) { c.wantSends = yes }
+
+// IsIWARP says which transport it is.
+func (c *Conn) IsIWARP() bool { return c.record.Transport == IWARP }
+
+// Share is what the connection holds of the budget.
+func (c *Conn) Share() *budget.Share { return &c.share }
+
+// Follower is who is told what happens.
+func (c *Conn) Follower() Follower { return c.follower }
+
+// Where says what a finding is about.
+type Where struct {
+	XID    record.Opt[uint32]
+	At     record.Stamp
+	Blames record.Opt[Side]
+}
+
+// Report reports that a rule was broken. The message is only worded when somebody
+// listens.
+func (c *Conn) Report(r *rule.Rule, where Where, format string, args ...any) {
+	c.tracker.Count(r)
+	if c.tracker.Finding == nil {
+		return
+	}
+	f := &record.Finding{Type: "finding", Rule: r.ID, Severity: r.Severity, Section: r.Section, Message: fmt.Sprintf(format, args...)}
+	if xid, known := where.XID.Get(); known {
+		f.XID = record.Some(record.Hex32(xid))
+	}
+	if where.At.Packet != 0 {
+		f.Packet, f.Time = record.Some(where.At.Packet), record.Some(where.At.Time)
+	}
+	if !c.decided {
+		if len(c.waiting) < maxWaiting {
+			c.waiting = append(c.waiting, f)
+			c.share.Charge(findingCost)
+		}
+		return
+	}
+	f.Connection = record.Some(c.record.ID)
+	c.tracker.Finding(f)
+}
+
+// A connection without id has at most so many findings to its name.
+const maxWaiting = 1024
+
+// What things cost, in bytes of the budget: what they take in memory, and their
+// share of maps and pools.
+const (
+	connCost    = 4096
+	halfCost    = 1024
+	findingCost = 512
+	opCost      = 400
+	heldCost    = 96
+)
+
+// half is one direction of a connection: the packets that one end sends. Its
+// requests (Sends, Writes, Read Requests) have sequence numbers of their own; on
+// InfiniBand its responses carry the PSNs of the other direction's requests.
+type half struct {
+	conn     *Conn
+	side     Side // of the sender
+	src, dst Address
+	queue    queueKey   // InfiniBand: what names it
+	stream   *stream    // iWARP: the same, and where it stands
+	seq      uint64     // operations so far
+	ops      ledger     // what its sequence numbers belong to
+	window   window     // requests, or segments, that came early
+	send     *Operation // the Send that is being put together
+	buffer   []byte     // what was captured of that, from its start
+	sendCut  bool       // buffer ends before the Send does
+	write    *Operation // the RDMA Write that is going on
+	refusals int        // fatal ones
+	reads    int        // iWARP: Reads before this entry are over
+
+	// InfiniBand:
+	started   bool
+	announced bool   // the handshake told the PSN that it starts with
+	expect    uint32 // the PSN of the next request
+	loose     bool   // expect is a lower bound: a Read of unknown extent came last
+	acked     uint32 // the last PSN that the other end acknowledged
+	hasAck    bool
+	gapFrom   uint32 // PSNs that were given up as lost: [gapFrom, gapTo)
+	gapTo     uint32
+	acksSeen  bool // this end acknowledged something while the other direction was unknown
+	lastAck   uint32
+	orphans   int32 // responses to a request that was not seen, in one run
+	orphanPSN uint32
+
+	search
+}
+
+// peer is the half in the other direction, nil when it was never seen.
+func (h *half) peer() *half { return h.conn.halves[h.side.Other()] }
+
+// doubtful says that something was acknowledged that the capture does not have
+// yet.
+func (h *half) doubtful() bool {
+	if w := h.stream; w != nil {
+		return w.known && w.acked && octets.delta(w.ackedTo, w.next) > 0
+	}
+	return h.started && h.hasAck && psns.delta(h.acked, h.expect) >= 0
+}
+
+// finish completes the record.
+func (c *Conn) finish() *record.Connection {
+	r := &c.record
+	r.Type = "connection"
+	client, _ := c.Client()
+	r.Client, r.Server = c.endpoint(client), c.endpoint(client.Other())
+	r.Handshake = "missed"
+	if c.handshake {
+		r.Handshake = "seen"
+	}
+	if c.mtu != 0 {
+		r.PathMTU = record.Some(c.mtu)
+	}
+	c.follower.Finish(r)
+	return r
+}
+
+// endpoint is what is known of one side.
+func (c *Conn) endpoint(s Side) (e record.Endpoint) {
+	if a := c.Address(s); a != (Address{}) {
+		e.Address = record.Some(a.String())
+	}
+	e.Port = c.ports[s]
+	if h := c.halves[s.Other()]; h != nil && h.stream == nil { // the packets to it name its queue pair
+		e.QPN = record.Some(record.Hex24(h.queue.qpn))
+	}
+	return e
+}

@@ -1,0 +1,424 @@
+package rdma
+
+import (
+	"github.com/rdmadump/rdmadump/dissect/iwarp"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
+)
+
+// iWARP: MPA frames and FPDUs out of a TCP stream, and the operations that their
+// DDP segments make.
+
+// fpduHead is how much of an FPDU is copied: headers, and RPC-over-RDMA and RPC
+// headers of common length.
+const fpduHead = 512
+
+// FPDUs are those that the segment that was taken last completed.
+func (t *Tracker) FPDUs() []iwarp.Noted { return t.iwarp.fpdus }
+
+// note remembers an FPDU of the segment at hand, when somebody wants to show it.
+func (t *Tracker) note(plain []byte, ulpdu, offset int, crc iwarp.CRCResult) {
+	if !t.KeepFPDUs {
+		return
+	}
+	n := t.iwarp.fpdus
+	if len(n) < cap(n) {
+		n = n[:len(n)+1]
+	} else {
+		n = append(n, iwarp.Noted{})
+	}
+	last := &n[len(n)-1]
+	last.Head = append(last.Head[:0], plain[:min(len(plain), fpduHead)]...)
+	last.Offset, last.ULPDU, last.CRC = offset, ulpdu, crc
+	t.iwarp.fpdus = n
+}
+
+// within is n bytes on from an offset in the frame, and -1 from -1: what does not
+// stand in the frame in one piece has no offset there.
+func within(offset, n int) int {
+	if offset < 0 {
+		return -1
+	}
+	return offset + n
+}
+
+// feed takes the next bytes of a stream, of which data was captured and length
+// were sent; offset is where they stand in the frame, -1 when they do not.
+func (t *Tracker) feed(h *half, data []byte, offset, length int, at record.Stamp) {
+	w := h.stream
+	end := w.next + uint32(length)
+	if w.handshake {
+		n := t.handshake(h, data, at)
+		if n < 0 { // more is needed
+			w.next = end
+			if len(data) < length {
+				w.handshake = false
+				t.gap(h, end, 0)
+			}
+			return
+		}
+		data = data[n:]
+		w.next += uint32(n)
+		length -= n
+		offset = within(offset, n)
+		if length <= 0 {
+			w.next = end
+			return
+		}
+	}
+	start := w.next + uint32(w.skip) // the sequence number of data[0]
+	if w.skip > 0 {                  // the rest of an FPDU that was cut
+		n := min(w.skip, length)
+		w.skip -= n
+		data = data[min(n, len(data)):]
+		start = w.next + uint32(n)
+		w.position = (w.position + n) % iwarp.MarkerEvery
+		offset = within(offset, n)
+	}
+	cut := int(octets.delta(end, start)) > len(data)
+	if w.resync && len(data) > 0 {
+		if !plausibleFPDU(data, true) && !(cut && plausibleHeader(data)) {
+			w.position = (w.position + int(octets.delta(end, start))) % iwarp.MarkerEvery
+			w.next = end
+			return
+		}
+		w.resync = false
+	}
+	for len(data) > 0 {
+		if len(w.partial) == 0 {
+			size := fpduSize(data, w.markers, w.position)
+			if size > 0 && size <= len(data) { // whole in this segment: no copy
+				t.fpdu(h, data[:size], offset, start, at)
+				data, start = data[size:], start+uint32(size)
+				offset = within(offset, size)
+				w.position = (w.position + size) % iwarp.MarkerEvery
+				continue
+			}
+			w.from = start
+		}
+		// An FPDU that spans segments is put together.
+		size := fpduSize(w.partial, w.markers, w.position)
+		take := len(data)
+		if size > 0 {
+			take = min(take, size-len(w.partial))
+		} else { // its length is not known yet: byte by byte until it is
+			take = 1
+		}
+		t.keepPartial(h, data[:take])
+		data, start = data[take:], start+uint32(take)
+		offset = within(offset, take)
+		if size = fpduSize(w.partial, w.markers, w.position); size > 0 && len(w.partial) >= size {
+			t.fpdu(h, w.partial[:size], -1, w.from, at)
+			w.position = (w.position + size) % iwarp.MarkerEvery
+			w.partial = w.partial[:0]
+		}
+	}
+	w.next = end
+	if missing := int(octets.delta(end, start)); missing > 0 {
+		t.cutSegment(h, start, end, at)
+	}
+}
+
+// cutSegment copes with a segment of which the capture has only the beginning,
+// up to from: an FPDU that it starts is read as far as it goes, and the stream
+// taken up again behind it.
+func (t *Tracker) cutSegment(h *half, from, end uint32, at record.Stamp) {
+	w := h.stream
+	missing := int(octets.delta(end, from))
+	size := fpduSize(w.partial, w.markers, w.position)
+	behind := size - len(w.partial) - missing // bytes of the FPDU in further segments
+	var s iwarp.Segment
+	if size > 0 && !w.markers && s.Decode(w.partial[iwarp.LengthLen:]) == nil && s.Plausible() {
+		ulpdu := int(be.Uint16(w.partial))
+		t.note(w.partial, ulpdu, -1, iwarp.CRCOff)
+		t.ddp(h, fragment{&s, max(ulpdu-s.HeaderLength, 0), w.from, w.from + uint32(size)}, at)
+	}
+	w.position = (w.position + len(w.partial) + missing) % iwarp.MarkerEvery
+	w.partial = w.partial[:0]
+	w.skip, w.resync = max(behind, 0), size == 0 || behind < 0
+}
+
+// plausibleHeader is what can be said of an FPDU that was cut.
+func plausibleHeader(data []byte) bool {
+	var s iwarp.Segment
+	return len(data) > iwarp.LengthLen && s.Decode(data[iwarp.LengthLen:]) == nil && s.Plausible() && int(be.Uint16(data)) >= s.HeaderLength
+}
+
+// fpduSize is how many bytes the FPDU at the start of data takes in the stream,
+// markers and all; 0 when its length is not there yet. Position is where it
+// starts, modulo the distance of markers.
+func fpduSize(data []byte, markers bool, position int) int {
+	head := 0
+	if markers && position == 0 {
+		head = iwarp.MarkerLen
+	}
+	if len(data) < head+iwarp.LengthLen {
+		return 0
+	}
+	size := iwarp.FPDULen(int(be.Uint16(data[head:])))
+	if !markers {
+		return size
+	}
+	at := head
+	for room := (iwarp.MarkerEvery - (position+head)%iwarp.MarkerEvery); size > room; room = iwarp.MarkerEvery - iwarp.MarkerLen {
+		at += room + iwarp.MarkerLen
+		size -= room
+	}
+	return at + size
+}
+
+// withoutMarkers takes the markers out of a raw FPDU.
+func withoutMarkers(to, raw []byte, position int) []byte {
+	for len(raw) > 0 {
+		if position == 0 {
+			raw = raw[min(iwarp.MarkerLen, len(raw)):]
+			position = iwarp.MarkerLen
+			continue
+		}
+		n := min(iwarp.MarkerEvery-position, len(raw))
+		to = append(to, raw[:n]...)
+		raw, position = raw[n:], (position+n)%iwarp.MarkerEvery
+	}
+	return to
+}
+
+// handshake reads an MPA request or reply at the start of a stream. It returns
+// how many bytes of data that took, or -1 when more are needed.
+func (t *Tracker) handshake(h *half, data []byte, at record.Stamp) int {
+	c, w := h.conn, h.stream
+	before := len(w.partial)
+	if before > 0 {
+		t.keepPartial(h, data)
+		data = w.partial
+	}
+	m := &t.iwarp.mpa
+	if err := m.Decode(data); err != nil {
+		if len(data) < iwarp.MPALen+512 && iwarp.IsMPA(data) {
+			if before == 0 {
+				t.keepPartial(h, data)
+			}
+			return -1
+		}
+		w.handshake, w.partial = false, w.partial[:0]
+		w.resync = before > 0 // what was put aside is gone
+		return 0
+	}
+	w.handshake = false
+	c.follower.Private(h.side, m.PrivateData, at)
+	if h.side == 0 {
+		c.markers = m.Markers
+	} else {
+		w.markers = c.markers // whoever asked for markers gets them
+		if peer := h.peer(); peer != nil {
+			peer.stream.markers = m.Markers
+		}
+		if m.Reject {
+			c.Report(rule.ConnectionRejectedMPA, Where{At: at}, "the connection was rejected in the MPA reply")
+			t.close(c, "rejected", record.Some(h.side), at)
+		} else {
+			t.establish(c, at)
+		}
+	}
+	w.partial = w.partial[:0]
+	return max(m.Length-before, 0)
+}
+
+// fpdu takes one whole FPDU, raw; from is its sequence number.
+func (t *Tracker) fpdu(h *half, raw []byte, offset int, from uint32, at record.Stamp) {
+	w := h.stream
+	plain := raw
+	if w.markers {
+		t.iwarp.unmarked = withoutMarkers(t.iwarp.unmarked[:0], raw, w.position)
+		plain, offset = t.iwarp.unmarked, -1
+	}
+	crc := iwarp.CheckCRC(raw)
+	size := int(be.Uint16(plain))
+	if iwarp.LengthLen+size > len(plain) { // a marker stands in its length: bytes are missing
+		h.conn.Report(rule.MPAFraming, Where{At: at}, "FPDU of %d bytes in %d", size, len(plain))
+		w.resync = true
+		return
+	}
+	ulpdu := plain[iwarp.LengthLen : iwarp.LengthLen+size]
+	t.note(plain, len(ulpdu), offset, crc)
+	if crc == iwarp.CRCBad {
+		t.BadCRC++
+		t.mark(nil, BadICRC)
+		h.conn.Report(rule.MPACRCBad, Where{At: at}, "FPDU of %d bytes has a bad CRC", len(raw))
+		return
+	}
+	s := &t.iwarp.segment
+	if err := s.Decode(ulpdu); err != nil {
+		h.conn.Report(rule.MPAFraming, Where{At: at}, "%v", err)
+		return
+	}
+	t.ddp(h, fragment{s, len(s.Payload), from, from + uint32(len(raw))}, at)
+}
+
+// fragment is a DDP segment in its place.
+type fragment struct {
+	*iwarp.Segment
+	size     int    // of its payload on the wire, bytes
+	from, to uint32 // sequence numbers of its FPDU
+}
+
+// ddp makes operations of a DDP segment.
+func (t *Tracker) ddp(h *half, s fragment, at record.Stamp) {
+	switch {
+	case s.Tagged && s.Opcode == iwarp.Write:
+		t.taggedWrite(h, s, at)
+	case s.Tagged && s.Opcode == iwarp.ReadResponse:
+		t.taggedResponse(h, s, at)
+	case s.Opcode.IsSend():
+		t.untaggedSend(h, s, at)
+	case s.Opcode == iwarp.ReadRequest:
+		var r iwarp.ReadRequestHeader
+		if r.Decode(s.Payload) == nil {
+			o := t.readBegins(h, target{r.SourceSTag, r.SourceOffset, r.Size}, s.from, s.to, at)
+			o.sink, o.sinkAt = r.SinkSTag, r.SinkOffset
+			t.mark(o, 0)
+		}
+	case s.Opcode == iwarp.Terminate:
+		t.terminate(h, s.Payload, at)
+	}
+}
+
+// untaggedSend takes a DDP segment of a Send.
+func (t *Tracker) untaggedSend(h *half, s fragment, at record.Stamp) {
+	if s.Offset != 0 && (h.send == nil || s.Offset != uint64(h.send.Length)) {
+		return // its beginning is lost
+	}
+	p := part{first: s.Offset == 0, last: s.Last, data: s.Payload, size: s.size, from: s.from, to: s.to}
+	if s.Opcode.Invalidates() {
+		p.invalidates = record.Some(s.STag)
+	}
+	t.sendPart(h, p, at)
+	if e := h.ops.last(); e != nil {
+		t.mark(e.op, 0)
+	}
+}
+
+// taggedWrite follows an RDMA Write: segments to one STag, up to the last.
+func (t *Tracker) taggedWrite(h *half, s fragment, at record.Stamp) {
+	if h.write == nil || h.write.Handle != s.STag {
+		t.writeBegins(h, target{s.STag, s.Offset, uint32(s.size)}, false, s.from, s.to, at)
+	} else {
+		t.enter(h, s.from, s.to, h.write)
+	}
+	t.mark(h.write, 0)
+	t.took(h.write, at)
+	t.writePart(h, s.Offset, s.Payload, s.size, s.Last)
+}
+
+// taggedResponse takes data that a Read asked for: it goes to the sink that the
+// request named.
+func (t *Tracker) taggedResponse(h *half, s fragment, at record.Stamp) {
+	asker := h.peer()
+	if asker == nil {
+		return
+	}
+	o := asker.sinks(s)
+	if o == nil {
+		return
+	}
+	t.enter(h, s.from, s.to, o)
+	t.mark(o, 0)
+	t.took(o, at)
+	offset := int64(s.Offset - o.sinkAt)
+	had := len(o.seen)
+	fresh := o.seen.Add(offset, offset+int64(s.size))
+	if fresh == 0 {
+		t.noteSpans(had)
+	}
+	if fresh == int64(s.size) || fresh > 0 {
+		o.Bytes += fresh - int64(s.size) // what readPart counts is all of it
+		t.readPart(o, offset, s.Payload, s.size, at)
+	}
+}
+
+// sinks is the Read under way that a response is for, nil for none. They are
+// answered in order, so that it is one of the oldest.
+func (h *half) sinks(s fragment) *Operation {
+	l := &h.ops
+	for n, i := 0, max(l.head, h.reads); i < len(l.entries) && n < maxReadsAtOnce; i++ {
+		o := l.entries[i].op
+		if o.Kind != Read || o.done || o.Side != h.side {
+			if n == 0 {
+				h.reads = i + 1 // all before are over
+			}
+			continue
+		}
+		n++
+		if o.sink == s.STag && s.Offset >= o.sinkAt && s.Offset-o.sinkAt <= uint64(o.Length) && uint64(s.size) <= uint64(o.Length)-(s.Offset-o.sinkAt) {
+			return o
+		}
+	}
+	return nil
+}
+
+// maxReadsAtOnce bounds how many Reads are looked at for one response.
+const maxReadsAtOnce = 128
+
+// terminate takes a Terminate: the connection is over, and what it blames was
+// never done.
+func (t *Tracker) terminate(h *half, payload []byte, at record.Stamp) {
+	c := h.conn
+	var m iwarp.TerminateHeader
+	if m.Decode(payload) != nil {
+		return
+	}
+	r := Refusal{By: h.side, At: at, Fatal: true, Reason: m.String(), Kind: Write, Text: "Terminate: " + m.String()}
+	if m.HasDDP {
+		switch {
+		case m.HasRDMAP:
+			r.Kind, r.Handle, r.Offset, r.Length = Read, record.Some(m.Read.SourceSTag), m.Read.SourceOffset, m.Read.Size
+		case m.DDP.Tagged:
+			r.Handle, r.Offset = record.Some(m.DDP.STag), m.DDP.Offset
+		case m.DDP.Opcode.IsSend():
+			r.Kind = Send
+		}
+	}
+	t.mark(nil, Refused)
+	asker := h.peer()
+	if asker != nil {
+		r.Op = asker.blamed(&r)
+		t.mark(r.Op, 0)
+	}
+	if m.Swapped {
+		c.Report(rule.TerminateBitsReversed, Where{At: at, Blames: record.Some(h.side)}, "the Terminate's control word has the bits of each byte in reverse (Linux's siw writes it so); it is read as meant")
+	}
+	c.ends("terminate: "+r.Reason, h.side, at)
+	switch {
+	case asker == nil:
+		c.follower.Refused(&r)
+	case r.Op != nil:
+		t.refuse(asker, &r, octets, asker.first(r.Op))
+	default:
+		c.follower.Refused(&r)
+	}
+}
+
+// blamed is the operation of a half that a Terminate names, nil when it is not
+// known any more.
+func (h *half) blamed(r *Refusal) *Operation {
+	handle, known := r.Handle.Get()
+	if !known {
+		return nil
+	}
+	for i := len(h.ops.entries) - 1; i >= h.ops.head; i-- {
+		o := h.ops.entries[i].op
+		if o.Side == h.side && o.Kind == r.Kind && o.Handle == handle && r.Offset-o.Offset <= uint64(o.Length) {
+			return o
+		}
+	}
+	return nil
+}
+
+// first is the sequence number at which an operation begins.
+func (h *half) first(o *Operation) uint32 {
+	for i := h.ops.head; i < len(h.ops.entries); i++ {
+		if h.ops.entries[i].op == o {
+			return h.ops.entries[i].from
+		}
+	}
+	return 0
+}

@@ -1,0 +1,182 @@
+// Package rdma says what the RDMA layer did: connections and their handshakes,
+// packets made into operations, for InfiniBand's transport (RoCE, native) and for
+// iWARP alike. PSNs, TCP and FPDUs stay in here; it knows nothing of RPC.
+//
+// The way through it: a [Tracker] takes packets and TCP segments. join.go finds
+// the connection of each, cm.go and mpa.go follow the handshakes. packet.go
+// (InfiniBand) and stream.go, fpdu.go (iWARP) put them in the order in which the
+// receiver takes them, with window.go, and make operations of them in
+// operation.go. What happened is told to a [Follower], one per connection.
+package rdma
+
+import (
+	"net/netip"
+
+	"github.com/rdmadump/rdmadump/dissect/internal/budget"
+	"github.com/rdmadump/rdmadump/dissect/internal/span"
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// Side is one end of a connection: 0 or 1, as they were found. Where the
+// handshake is known, 0 is the client.
+type Side uint8
+
+// Other is the end across.
+func (s Side) Other() Side { return 1 - s }
+
+// Kind is what an operation does.
+type Kind uint8
+
+// The kinds of operation.
+const (
+	Send Kind = iota
+	Write
+	Read
+	Atomic
+)
+
+var kindNames = [...]string{"Send", "RDMA Write", "RDMA Read", "Atomic"}
+
+// String is the name of the kind, "RDMA Write".
+func (k Kind) String() string { return kindNames[k] }
+
+// Tag is the note of whoever is above: opaque here, 0 for nobody's. It is no
+// pointer, since what it names may be gone first.
+type Tag uint64
+
+// Operation is a requester's work request. Acknowledgements, refusals and repeats
+// are events of it. It is used again when nothing can happen to it any more; a
+// pointer to it is good until the method that gets it returns.
+type Operation struct {
+	Tag         Tag                // set by whoever is above
+	Seq         uint64             // counts the requests of Side, from 1
+	Side        Side               // the requester
+	Kind        Kind               //
+	Broken      bool               // part of it is not in the capture
+	Handle      uint32             // Read, Write, Atomic: of the other side's memory
+	Offset      uint64             // Read, Write, Atomic: in that memory
+	Length      int64              // bytes: announced; of a Send or an iWARP Write what was seen so far
+	Announced   bool               // the wire told Length when it began
+	Invalidates record.Opt[uint32] // Send With Invalidate
+	Immediate   record.Opt[uint32] // Send, Write
+	Payload     []byte             // Send: what was captured of it; good in Done only
+	Word        record.Opt[uint32] // Send: its first four bytes, big-endian
+	Bytes       int64              // moved, each once
+	Packets     int64              // that carried it or its response, each once
+	First, Last record.Stamp       // of those packets
+
+	conn   *Conn
+	from   uint32       // InfiniBand: PSN of its first packet
+	count  uint32       // PSNs that it takes; 0: a Read of unknown extent
+	size   int64        // InfiniBand Write: bytes of each packet but the last
+	seen   span.Set     // Read: packets (InfiniBand) or bytes (iWARP) of the response
+	room   [2]span.Span // what seen begins in
+	taken  int64        // Read: responses from the first on without a gap
+	sink   uint32       // iWARP Read: STag and offset of the requester's own memory
+	sinkAt uint64
+
+	done, acked bool
+	refs        int8 // how many ledgers it stands in
+}
+
+// Refusal is a NAK or a Terminate. Op is nil when the operation is not known (any
+// more): Kind, Handle, Offset, Length are then what the wire says of it.
+type Refusal struct {
+	Op     *Operation
+	Later  bool               // not blamed: it came behind what is, so nobody took it
+	Fatal  bool               // the connection does not survive it
+	Taken  int64              // bytes of Op's that came before the packet that is refused
+	By     Side               // who refuses
+	Kind   Kind               // what it refuses
+	Handle record.Opt[uint32] // unknown of a Send
+	Offset uint64
+	Length uint32
+	At     record.Stamp
+	Reason string // "RNR", "remote access error"
+	Text   string // what a finding says of it; empty when no rule is broken
+}
+
+// UpperLayer is what operations are for.
+type UpperLayer interface {
+	// Follow is asked for every connection, half-seen ones too. It is never nil.
+	Follow(c *Conn) Follower
+	// ServerPort is a guess at who serves, where the handshake is missing.
+	ServerPort(port uint16) bool
+}
+
+// Follower is told what happens on one connection, in the order in which the
+// receiver takes it, each thing once. All state of it is that connection's. It
+// keeps no pointer and no slice that it gets.
+type Follower interface {
+	// Private is what a side said of itself as the connection was made, whole.
+	// It is not called when that is not in the capture.
+	Private(s Side, data []byte, at record.Stamp)
+	// Began tells of a Read, Write or Atomic. It may set o.Tag.
+	Began(o *Operation)
+	// Moved tells of n bytes, of which data was captured, at an offset of the
+	// memory that o names. It is called only for an o with a Tag.
+	Moved(o *Operation, offset uint64, data []byte, n int)
+	// Done tells that o is whole, or Broken. It may set o.Tag.
+	Done(o *Operation)
+	// Acked tells that the other side has received o. What is not final may
+	// still be refused.
+	Acked(o *Operation, at record.Stamp, final bool)
+	// Repeated tells that a packet of o, or of its response, came again, and asks
+	// whether that belongs to something.
+	Repeated(o *Operation, by Side, at record.Stamp) (taken bool)
+	// Refused tells of what is blamed, then of all that is Later, by Seq.
+	Refused(r *Refusal)
+	// Abandoned tells that a Read will never be Done, and asks whether what is
+	// missing of its response is lost from the capture.
+	Abandoned(o *Operation) (lost bool)
+
+	// Knows says whether a Call of s with this XID is open (Send), or this is
+	// memory of s, all of it.
+	Knows(s Side, k Kind, xidOrHandle uint32, offset uint64, length uint32) bool
+	// Join takes over what f, of an undecided connection, had. Its side from is
+	// now to.
+	Join(f Follower, from, to Side)
+	// Decided tells that the connection has its id.
+	Decided()
+
+	// Closing tells that a side, or nobody known, has begun to end the
+	// connection. What still comes belongs to it.
+	Closing(at record.Stamp)
+	// Closed tells that nothing will come any more.
+	Closed(at record.Stamp)
+	// Finish fills in the follower's part of the record. It is the last call.
+	Finish(r *record.Connection)
+	// GiveUp lets go of the oldest of a kind, and says whether there was one.
+	GiveUp(k budget.Kind) bool
+}
+
+// Address is one end of a link: an IP address or GID, or on native InfiniBand a
+// LID, or both.
+type Address struct {
+	IP  netip.Addr
+	LID uint16
+}
+
+// String is the IP address, or the LID.
+func (a Address) String() string { return string(record.AppendAddress(nil, a.IP, a.LID)) }
+
+// Mark says what is odd about a packet.
+type Mark uint16
+
+// The marks.
+const (
+	Repeated    Mark = 1 << iota // it, or what it carries, was sent before
+	OutOfOrder                   // it came after a later one
+	AfterGap                     // one before it is missing: a receiver that keeps order drops it
+	Refused                      // a NAK or Terminate, or it refuses something
+	BadICRC                      // its ICRC, or the CRC of an FPDU in it, is bad
+	Late                         // it came after its operation was given up
+	BadChecksum                  // its TCP checksum is bad
+)
+
+// Happened says what the packet at hand was.
+type Happened struct {
+	Conn *Conn      // nil for none
+	Op   *Operation // nil for none
+	Mark Mark
+}

@@ -1,0 +1,477 @@
+package rdma
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/rdmadump/rdmadump/dissect/internal/budget"
+	"github.com/rdmadump/rdmadump/dissect/internal/span"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/rocev2"
+)
+
+var be = binary.BigEndian
+
+var ruleLost = rule.CaptureLostPackets
+
+const maxSpans = span.Max
+
+// The transports of connections.
+const (
+	RoCEv2     = "RoCEv2"
+	RoCEv1     = "RoCEv1"
+	InfiniBand = "InfiniBand"
+	IWARP      = "iWARP"
+)
+
+// How long, on the tracker's clock, things wait for what may still decide.
+const (
+	lingerClose  = record.Time(5e9)   // for stragglers of a closing connection
+	lingerOver   = record.Time(200e6) // likewise, once both sides have said that it is over
+	decideAfter  = record.Time(1e9)   // for the other direction of a half-seen one
+	decideAtMost = 256                // packets, likewise
+)
+
+// Tracker takes packets and TCP segments, one after the other, and follows their
+// connections. It is not safe for concurrent use.
+type Tracker struct {
+	// Connection gets each connection's record when nothing can happen to it
+	// any more. Finding gets findings; nil when nobody listens.
+	Connection func(*record.Connection)
+	Finding    func(*record.Finding)
+	// Findings counts them by severity, in the order of [record.Severities]; CM management datagrams, Lost what
+	// the capture has missed, BadCRC FPDUs with a bad CRC.
+	Findings [len(record.Severities)]int64
+	CM       int64
+	Lost     int64
+	BadCRC   int64
+	// BadChecksum counts TCP segments of iWARP that their receiver drops.
+	BadChecksum int64
+	// KeepFPDUs keeps those that a segment completes, for [Tracker.FPDUs].
+	KeepFPDUs bool
+
+	upper   UpperLayer
+	budget  *budget.Budget
+	queues  map[queueKey]*half
+	streams map[streamKey]*half
+	recent  [16]*half // by hash of the key: spares most look-ups
+	comms   map[commID]*Conn
+	senders map[Address]*sender
+	alone   map[route]*alone
+
+	conns     Conn // head of the list of all, by age
+	ids       int
+	retired   int
+	live      int
+	undecided queue[*Conn]
+	closing   queue[*Conn]
+	over      queue[*Conn]
+
+	now      record.Stamp // of the packet at hand
+	clock    record.Time
+	happened Happened
+	late     rocev2.Packet // a held packet, decoded again
+	cm       cmMessages
+	iwarp    decoders
+	anyGood  bool // somebody has shown that ICRCs are filled in
+	free     []*Operation
+	buffers  buffers
+}
+
+// New follows connections for an upper layer.
+func New(upper UpperLayer, b *budget.Budget) *Tracker {
+	t := &Tracker{
+		upper: upper, budget: b, queues: map[queueKey]*half{}, streams: map[streamKey]*half{}, comms: map[commID]*Conn{},
+		senders: map[Address]*sender{}, alone: map[route]*alone{},
+	}
+	t.conns.prev, t.conns.next = &t.conns, &t.conns
+	return t
+}
+
+// Count counts a finding.
+func (t *Tracker) Count(r *rule.Rule) { t.Findings[slices.Index(record.Severities[:], r.Severity)]++ }
+
+// mark says what the packet at hand is; the first operation that is named stays.
+func (t *Tracker) mark(o *Operation, m Mark) {
+	if t.happened.Op == nil {
+		t.happened.Op = o
+	}
+	t.happened.Mark |= m
+}
+
+// Happened says what the packet that was taken last was. It is good until the
+// next one.
+func (t *Tracker) Happened() Happened { return t.happened }
+
+// Tick says what time it is, on a clock that never goes back, and lets go of what
+// has waited long enough.
+func (t *Tracker) Tick(clock record.Time) {
+	t.clock = clock
+	for t.undecided.len() > 0 {
+		c := t.undecided.first()
+		if !c.decided && !c.retired && clock-c.since < decideAfter {
+			break
+		}
+		t.undecided.pop()
+		t.decide(c)
+	}
+	for t.closing.len() > 0 && (t.closing.first().retired || clock-t.closing.first().since > lingerClose) {
+		t.retire(t.closing.first())
+		t.closing.pop()
+	}
+	for t.over.len() > 0 && (t.over.first().retired || clock-t.over.first().overAt > lingerOver) {
+		t.retire(t.over.first())
+		t.over.pop()
+	}
+}
+
+// Connections is how many records there are, those to come included.
+func (t *Tracker) Connections() int { return t.retired + t.live }
+
+// Close ends what is under way on all connections, oldest first; their records
+// follow with [Tracker.Finish].
+func (t *Tracker) Close() {
+	for c := t.conns.next; c != &t.conns; c = c.next {
+		t.decide(c)
+		t.flush(c)
+	}
+}
+
+// Finish hands out the records of all connections, oldest first.
+func (t *Tracker) Finish() {
+	for t.conns.next != &t.conns {
+		t.retire(t.conns.next)
+	}
+}
+
+// sender is what is known of who sends from an address.
+type sender struct {
+	good            bool  // it has sent a packet with a good ICRC
+	tcpGood, tcpBad int64 // TCP segments with data and a good checksum; segments with a bad one
+	addressed       bool  // one that is good has sent to it
+}
+
+// maxSenders bounds how many addresses are remembered. Beyond it they have to
+// prove themselves anew.
+const maxSenders = 1 << 14
+
+// believe says whether a packet is one that a receiver takes. One with a bad ICRC
+// is dropped, once its sender has shown that it fills ICRCs in: some captures are
+// taken before the adapter does. Of a sender that was not seen before, it is
+// believed only while nobody has shown it, or when somebody who has sends to it:
+// a corrupt address is nobody.
+func (t *Tracker) believe(d *Datagram) bool {
+	switch d.ICRC {
+	case rocev2.ICRCUnchecked:
+		return true
+	case rocev2.ICRCOk:
+		t.trust(d.Src).good = true
+		t.trust(d.Dst).addressed = true
+		t.anyGood = true
+		return true
+	}
+	t.mark(nil, BadICRC)
+	s := t.senders[d.Src]
+	if s == nil {
+		return !t.anyGood
+	}
+	return !s.good
+}
+
+func (t *Tracker) trust(a Address) *sender {
+	s := t.senders[a]
+	if s == nil {
+		if len(t.senders) >= maxSenders {
+			clear(t.senders)
+		}
+		s = new(sender)
+		t.senders[a] = s
+	}
+	return s
+}
+
+// Packet takes a packet of InfiniBand's transport.
+func (t *Tracker) Packet(d *Datagram) {
+	t.now, t.happened = d.At, Happened{}
+	p := d.Packet
+	service := p.Opcode.Transport()
+	if service == rocev2.UD {
+		if p.DestQPN != 1 {
+			return // datagrams of others, multicast
+		}
+		t.CM++
+		if t.believe(d) {
+			if c := t.manage(d); c != nil {
+				t.belongs(c, d.Transport)
+			}
+		}
+		return
+	}
+	info := p.Opcode.Info()
+	if !info.Known || service == rocev2.RD {
+		return
+	}
+	key := queueKey{d.Src, d.Dst, p.DestQPN}
+	if !t.believe(d) {
+		if h := t.queues[key]; h != nil { // dropped: it changes nothing but its own count
+			t.happened.Conn = h.conn
+			h.conn.record.Packets++
+			h.conn.Report(rule.ICRCBad, Where{At: d.At}, "packet with PSN %d has a bad ICRC: the receiver drops it", p.PSN)
+		}
+		return
+	}
+	h := t.half(key, d)
+	c := h.conn
+	t.belongs(c, d.Transport)
+	switch {
+	case info.Kind == rocev2.KindCongestion:
+	case service == rocev2.UC:
+		t.unreliable(h, p, d.At)
+	case info.Request:
+		if c.handshake && !c.record.Established.Known() && h.side == 0 {
+			t.establish(c, d.At)
+		}
+		t.request(h, d)
+	default:
+		t.response(h, d)
+	}
+	t.seek(h)
+}
+
+// belongs counts the packet at hand for its connection.
+func (t *Tracker) belongs(c *Conn, transport string) {
+	t.happened.Conn = c
+	c.record.Transport = transport
+	c.record.Packets++
+	c.record.Last, c.last = t.now.Time, t.now
+	if t.clock-c.touched > touchEvery || c.touched == 0 {
+		c.touched = t.clock
+		t.budget.Touch(&c.share)
+	}
+	if !c.decided && c.record.Packets >= decideAtMost {
+		t.decide(c)
+	}
+}
+
+// touchEvery is how exact the order of last use is: two connections that take
+// turns shall not move about the list for every packet.
+const touchEvery = record.Time(10e6)
+
+// unreliable takes a packet of an unreliable connection: nothing is repeated,
+// what is missing is lost.
+func (t *Tracker) unreliable(h *half, p *rocev2.Packet, at record.Stamp) {
+	if h.started && psns.delta(p.PSN, h.expect) < 0 {
+		h.conn.record.OutOfOrder++
+		t.mark(nil, OutOfOrder)
+		return
+	}
+	if h.started {
+		t.missed(h, p.PSN, at)
+	}
+	h.started = true
+	t.accept(h, p, at)
+}
+
+// connect starts a connection.
+func (t *Tracker) connect() *Conn {
+	c := &Conn{tracker: t, client: -1, wantSends: true, since: t.clock}
+	c.record.First, c.record.Last = t.now.Time, t.now.Time
+	c.prev, c.next = t.conns.prev, &t.conns
+	c.prev.next, c.next.prev = c, c
+	t.live++
+	t.budget.Open(&c.share, c)
+	c.share.Charge(connCost)
+	c.follower = t.upper.Follow(c)
+	return c
+}
+
+// known starts a connection that is one by its handshake.
+func (t *Tracker) known() *Conn {
+	c := t.connect()
+	c.handshake = true
+	t.decide(c)
+	return c
+}
+
+// decide gives a connection its id, and lets out what waited for that.
+func (t *Tracker) decide(c *Conn) {
+	if c.decided || c.retired {
+		return
+	}
+	c.decided = true
+	c.record.ID = t.ids
+	t.ids++
+	if t.Finding != nil {
+		for _, f := range c.waiting {
+			f.Connection = record.Some(c.record.ID)
+			t.Finding(f)
+		}
+	}
+	c.share.Charge(-findingCost * int64(len(c.waiting)))
+	c.waiting = nil
+	c.follower.Decided()
+}
+
+// unlink takes a connection out of all tables.
+func (t *Tracker) unlink(c *Conn) {
+	c.retired = true
+	c.prev.next, c.next.prev = c.next, c.prev
+	t.live--
+	for _, h := range c.halves {
+		if h != nil {
+			t.detach(h)
+		}
+	}
+	for _, id := range c.comms {
+		if id.owner != (Address{}) && t.comms[id] == c {
+			delete(t.comms, id)
+		}
+	}
+	t.budget.Close(&c.share)
+}
+
+// retire hands out the record of a connection and forgets it.
+func (t *Tracker) retire(c *Conn) {
+	if c.retired {
+		return
+	}
+	t.decide(c)
+	t.flush(c)
+	r := c.finish()
+	t.unlink(c)
+	t.retired++
+	if t.Connection != nil {
+		t.Connection(r)
+	}
+	for _, h := range c.halves {
+		for h != nil && h.ops.len() > 0 {
+			if o := h.ops.pop(); o.refs == 0 && len(t.free) < 1024 && cap(o.seen) <= 16 {
+				t.free = append(t.free, o)
+			}
+		}
+	}
+}
+
+// flush ends what a connection has under way: nothing more will come.
+func (t *Tracker) flush(c *Conn) {
+	for _, h := range c.halves {
+		if h == nil {
+			continue
+		}
+		for !h.window.empty() {
+			t.skip(h)
+		}
+		if h.started && h.hasAck {
+			t.missed(h, psns.add(h.acked, 1), c.last)
+		}
+		t.breakSend(h)
+	}
+	for _, h := range c.halves {
+		for i := 0; h != nil && i < h.ops.len(); i++ {
+			if o := h.ops.entries[h.ops.head+i].op; o.Kind == Read && !o.done && o.Side == h.side {
+				t.abandon(o)
+			}
+		}
+	}
+	c.follower.Closed(c.last)
+}
+
+// skip gives up on what comes before the first that a half holds.
+func (t *Tracker) skip(h *half) {
+	if h.stream != nil {
+		t.skipSegments(h)
+	} else {
+		t.skipGap(h)
+	}
+}
+
+// establish notes when a connection came up.
+func (t *Tracker) establish(c *Conn, at record.Stamp) {
+	if !c.record.Established.Known() && !c.closing {
+		c.record.Established = record.Some(at.Time)
+	}
+}
+
+// close notes that a connection ends. What still comes belongs to it; its record
+// goes out a little later.
+func (t *Tracker) close(c *Conn, reason string, by record.Opt[Side], at record.Stamp) {
+	if c.closing {
+		return
+	}
+	c.closing, c.since = true, t.clock
+	c.record.Closed = record.Some(at.Time)
+	if !c.record.CloseReason.Known() {
+		c.record.CloseReason = record.Some(reason)
+	}
+	c.follower.Closing(at)
+	t.closing.push(c)
+}
+
+// isOver notes that both sides of a connection have ended it.
+func (t *Tracker) isOver(c *Conn) {
+	if c.overAt == 0 {
+		c.overAt = t.clock
+		t.over.push(c)
+	}
+}
+
+// ends notes what will be the end of a connection, once it closes.
+func (c *Conn) ends(reason string, by Side, at record.Stamp) {
+	if !c.record.CloseReason.Known() {
+		c.record.CloseReason = record.Some(reason)
+	}
+}
+
+// noteSpans counts what a set of ranges could not remember.
+func (t *Tracker) noteSpans(had int) {
+	if had >= maxSpans {
+		t.budget.Note(budget.Spans)
+	}
+}
+
+// GiveUp lets go of the cheapest that the connection holds; see
+// [budget.Owner].
+func (c *Conn) GiveUp() (budget.Kind, bool) {
+	t := c.tracker
+	if c.follower.GiveUp(budget.ChunkData) {
+		return budget.ChunkData, true
+	}
+	for _, h := range c.halves {
+		if h != nil && !h.window.empty() {
+			t.skip(h)
+			return budget.HeldPackets, true
+		}
+	}
+	for _, h := range c.halves {
+		if h == nil {
+			continue
+		}
+		if cap(h.buffer) > 0 {
+			h.sendCut = true
+			h.dropBuffer()
+			return budget.SendData, true
+		}
+		if h.stream != nil && cap(h.stream.partial) > 0 {
+			t.dropPartial(h)
+			return budget.SendData, true
+		}
+	}
+	for _, h := range c.halves {
+		if h != nil && h.ops.len() > 16 {
+			t.forget(h)
+			return budget.Operations, true
+		}
+	}
+	if c.follower.GiveUp(budget.Calls) {
+		return budget.Calls, true
+	}
+	if c.retired {
+		return 0, false
+	}
+	t.retire(c)
+	return budget.Connections, true
+}
+
+// Decide gives the connection its id, before it is clear that it is one.
+func (c *Conn) Decide() { c.tracker.decide(c) }

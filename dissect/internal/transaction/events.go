@@ -1,0 +1,208 @@
+package transaction
+
+import (
+	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
+)
+
+// What else becomes of operations: they end, are acknowledged, repeated, refused.
+
+// kindOf is what a timeline calls an operation of a transaction.
+func kindOf(o *rdma.Operation, part int) record.EventKind {
+	switch {
+	case part == partCall:
+		return record.EventCall
+	case part == partReply:
+		return record.EventReply
+	case o.Kind == rdma.Read:
+		return record.EventRead
+	}
+	return record.EventWrite
+}
+
+// moved notes the end of an RDMA Read or Write.
+func (f *follower) moved(o *rdma.Operation) {
+	x, _ := f.table.tagged(o.Tag)
+	if x == nil || o.Kind == rdma.Atomic {
+		return
+	}
+	e := record.Event{
+		Time: o.Last.Time, Packet: o.Last.Packet, Event: record.EventWriteLast, From: x.role(o.Side),
+		Handle: record.Some(record.Hex32(o.Handle)), Offset: record.Some(record.Hex64(o.Offset)),
+		Bytes: record.Some(o.Bytes), Packets: record.SomeIf(o.Packets, o.Packets > 0),
+	}
+	if o.Kind == rdma.Read {
+		e.Event, e.From = record.EventReadDone, x.role(o.Side.Other())
+	}
+	x.event(e)
+}
+
+// Acked notes on its transaction that a Send was acknowledged.
+func (f *follower) Acked(o *rdma.Operation, at record.Stamp, _ bool) {
+	x, part := f.table.tagged(o.Tag)
+	if x == nil || o.Kind != rdma.Send {
+		return
+	}
+	x.event(record.Event{Time: at.Time, Packet: at.Packet, Event: record.EventAck, From: x.role(o.Side.Other()), Of: kindOf(o, part)})
+}
+
+// Repeated notes on a transaction that a packet of it was sent again.
+func (f *follower) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp) bool {
+	x, part := f.table.tagged(o.Tag)
+	if x == nil || x.emitted {
+		return false
+	}
+	x.rec.Retransmitted++
+	of := kindOf(o, part)
+	if o.Kind == rdma.Read && by != o.Side {
+		of = record.EventReadDone
+	}
+	from := x.role(by)
+	if n := len(x.rec.Timeline); n > 0 { // runs of them are one event
+		if last := &x.rec.Timeline[n-1]; last.Event == record.EventRetransmit && last.Of == of && last.From == from {
+			last.Packets = record.Some(last.Packets.Or(0) + 1)
+			last.LastPacket = record.Some(at.Packet)
+			return true
+		}
+	}
+	x.event(record.Event{
+		Time: at.Time, Packet: at.Packet, Event: record.EventRetransmit, From: from, Of: of,
+		Packets: record.Some[int64](1), LastPacket: record.Some(at.Packet),
+	})
+	return true
+}
+
+// Refused notes a NAK or Terminate: what it refuses was never done, and nothing
+// that came behind it.
+func (f *follower) Refused(r *rdma.Refusal) {
+	x, part := f.blamed(r)
+	of := record.EventWrite
+	switch {
+	case r.Op != nil:
+		of = kindOf(r.Op, part)
+	case r.Kind == rdma.Read:
+		of = record.EventRead
+	case r.Kind == rdma.Send:
+		of = record.EventCall
+	}
+	if !r.Later {
+		if r.Text != "" {
+			f.reportRefusal(r, x)
+		}
+		if x != nil {
+			x.event(record.Event{Time: r.At.Time, Packet: r.At.Packet, Event: record.EventNak, From: x.role(r.By), Of: of, Reason: r.Reason})
+		}
+	}
+	if x == nil || !r.Fatal {
+		return
+	}
+	if r.Op != nil && r.Op.Kind == rdma.Write && part < len(x.segments) {
+		x.unwrite(r)
+	}
+	refusesReply := part == partReply || r.Op == nil && x.side == r.By // its memory, while its Reply came behind
+	if refusesReply && x.rec.Reply != nil && !x.emitted && x.rec.Status != record.NoReply {
+		x.found(rule.ReplyRefused)
+		f.conn.Report(rule.ReplyRefused, x.where(r.At), "the Reply in packet %d was never received: it came with or behind what was refused (%s)", x.answer.LastPacket, r.Text)
+		x.takeBack()
+		f.table.remember(x)
+	}
+}
+
+// where is what a finding about a transaction says of it.
+func (x *txn) where(at record.Stamp) rdma.Where {
+	return rdma.Where{At: at, XID: record.Some(uint32(x.rec.XID))}
+}
+
+// reportRefusal reports a refusal that breaks a rule.
+func (f *follower) reportRefusal(r *rdma.Refusal, x *txn) {
+	broken := rule.RemoteErrorNak
+	if f.conn.IsIWARP() {
+		broken = rule.Terminate
+	}
+	where := rdma.Where{At: r.At}
+	if x != nil {
+		where = x.where(r.At)
+		x.found(broken)
+	}
+	f.conn.Report(broken, where, "%s", r.Text)
+}
+
+// blamed is the transaction that a refusal is about, nil when nobody knows.
+func (f *follower) blamed(r *rdma.Refusal) (x *txn, part int) {
+	if r.Op != nil {
+		if x, part = f.table.tagged(r.Op.Tag); x != nil || !f.conn.IsIWARP() {
+			return x, part
+		}
+	}
+	handle, named := r.Handle.Get()
+	if named {
+		if s, _ := f.exposed[r.By].find(target{handle, r.Offset, r.Length}); s != nil {
+			return s.txn, int(s.number)
+		}
+		// The memory of a transaction that has its Reply is exposed no more.
+		n := 0
+		for x := f.settled.last; x != nil && n < lookAt; x, n = x.prev, n+1 {
+			if x.side == r.By && x.exposes(handle) {
+				return x, partRecent
+			}
+		}
+	}
+	caller := r.By.Other()
+	if r.Kind == rdma.Send && len(f.open[caller]) == 1 {
+		for _, only := range f.open[caller] {
+			return only, partCall
+		}
+	}
+	return nil, 0
+}
+
+// partRecent stands for some segment of a transaction that has its Reply.
+const partRecent = 1<<partBits - 3
+
+// exposes says whether a handle is one of the first that a Call exposed.
+func (x *txn) exposes(handle uint32) bool {
+	for i := range x.segments[:min(len(x.segments), 64)] {
+		if x.segments[i].handle == handle {
+			return true
+		}
+	}
+	return false
+}
+
+// unwrite takes back what a Write that was refused did not move.
+func (x *txn) unwrite(r *rdma.Refusal) {
+	taken := int64(0)
+	if !r.Later {
+		taken = r.Taken
+	}
+	from, end := r.Op.Offset+uint64(taken), r.Op.Offset+uint64(r.Op.Length)
+	for i := range x.segments {
+		s := &x.segments[i]
+		if s.handle != r.Op.Handle || s.kind == readChunk || end <= s.offset || from >= s.offset+uint64(s.length) || end < from {
+			continue
+		}
+		s.moved.Remove(int64(max(from, s.offset)-s.offset), int64(min(end-s.offset, uint64(s.length))))
+	}
+}
+
+// takeBack makes a transaction one whose Reply did not arrive. The timeline keeps
+// what was sent.
+func (x *txn) takeBack() {
+	r := &x.rec
+	if r.Status = record.NoReply; r.Call == nil {
+		r.Status = record.NoCall
+		return
+	}
+	r.Reply, r.Invalidation, r.LatencyNS = nil, record.Opt[record.Invalidation]{}, record.Opt[int64]{}
+	r.RPCStatus, r.NFSStatus, r.RDMAError = record.Opt[string]{}, record.Opt[string]{}, record.Opt[string]{}
+	r.RDMAErrorRange = record.Opt[record.VersionRange]{}
+}
+
+// Abandoned says whether what is missing of a Read's response is lost from the
+// capture: it is when the transaction went on without it. Had the requester
+// missed it too, it would have asked again.
+func (f *follower) Abandoned(o *rdma.Operation) (lost bool) {
+	x, _ := f.table.tagged(o.Tag)
+	return x == nil || !x.open
+}

@@ -1,0 +1,198 @@
+package transaction
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/rdmadump/rdmadump/dissect/nfs"
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// What becomes of a transaction at its end: its record.
+
+// storage is what the lists of the record that is handed out stand in: there is
+// one at a time.
+type storage struct {
+	reads    []record.ReadChunk
+	writes   []record.WriteChunk
+	readSegs []record.Segment
+	segs     []record.WriteSegment
+	handles  []record.Hex32
+	reply    record.WriteChunk
+	seen     map[uint32]struct{}
+}
+
+// newStorage has room for the usual record.
+func newStorage() storage {
+	const usual = 64
+	return storage{
+		reads: make([]record.ReadChunk, 0, usual), writes: make([]record.WriteChunk, 0, usual), readSegs: make([]record.Segment, 0, usual),
+		segs: make([]record.WriteSegment, 0, usual), handles: make([]record.Hex32, 0, usual),
+	}
+}
+
+// emit completes the record and hands it out.
+func (t *Table) emit(x *txn) {
+	if x.emitted {
+		return
+	}
+	f := x.follower
+	x.emitted = true
+	f.unlink(&f.settled, x)
+	r := &x.rec
+	r.Connection, _ = f.conn.ID()
+	r.Direction = f.direction(x.side)
+	if r.Call != nil {
+		t.chunks(x)
+	}
+	slices.SortStableFunc(r.Timeline, func(a, b record.Event) int { return cmp.Compare(a.Packet, b.Packet) })
+	r.Phases = x.phases()
+	r.Operation = named(nfs.Principal(r.Operations))
+	t.Ended[slices.Index(record.Statuses[:], r.Status)]++
+	if t.Payload != nil && t.options.Rebuild {
+		t.Payload(r, x.rebuildCall(), x.rebuildReply())
+	}
+	if t.Transaction != nil {
+		t.Transaction(r)
+	}
+	r.ReadChunks, r.WriteChunks, r.ReplyChunk, r.NotInvalidated = nil, nil, nil, nil
+	x.dropData()
+	if cap(x.segments) > 64 {
+		x.segments = nil
+	}
+	x.charge(-x.charged)
+}
+
+// chunks fills in the chunk lists and what was left to invalidate.
+func (t *Table) chunks(x *txn) {
+	r, to := &x.rec, &t.storage
+	reads, writes := 0, 0
+	for i := range x.segments {
+		if x.segments[i].kind == readChunk {
+			reads++
+		} else {
+			writes++
+		}
+	}
+	to.readSegs, to.segs = slices.Grow(to.readSegs[:0], reads), slices.Grow(to.segs[:0], writes)
+	to.reads, to.writes = to.reads[:0], to.writes[:0]
+	for range x.writes { // a chunk may have no segments
+		to.writes = append(to.writes, record.WriteChunk{Segments: to.segs[:0]})
+	}
+	t.leftOver(x)
+	reply := len(x.segments)
+	for i := range x.segments {
+		s := &x.segments[i]
+		if s.kind == readChunk {
+			to.readSegs = append(to.readSegs, record.Segment{Handle: record.Hex32(s.handle), Length: s.length, Offset: record.Hex64(s.offset), MovedBytes: s.moved.Total()})
+			n := len(to.readSegs)
+			if s.index == 0 {
+				to.reads = append(to.reads, record.ReadChunk{Position: s.position, Segments: to.readSegs[n-1:]})
+			}
+			last := &to.reads[len(to.reads)-1]
+			last.Segments = last.Segments[:s.index+1]
+			continue
+		}
+		to.segs = append(to.segs, record.WriteSegment{
+			Handle: record.Hex32(s.handle), Length: s.length, Offset: record.Hex64(s.offset), MovedBytes: s.moved.Total(),
+			ReturnedLength: record.SomeIf(s.returned.Or(0), s.returned.Known() && r.Status == record.Complete),
+		})
+		n := len(to.segs)
+		if s.kind == replyChunk {
+			reply = min(reply, n-1)
+			continue
+		}
+		last := &to.writes[s.chunk]
+		if s.index == 0 {
+			last.Segments = to.segs[n-1 : n-1]
+		}
+		last.Segments = last.Segments[:s.index+1]
+	}
+	if r.ReadChunks = to.reads; r.ReadChunks == nil {
+		r.ReadChunks = []record.ReadChunk{}
+	}
+	if r.WriteChunks = to.writes; r.WriteChunks == nil {
+		r.WriteChunks = []record.WriteChunk{}
+	}
+	if x.hasReply {
+		to.reply.Segments = to.segs[min(reply, len(to.segs)):]
+		r.ReplyChunk = &to.reply
+	}
+	if cap(to.segs)+cap(to.readSegs) > 1<<12 { // do not hoard what one large Call needed
+		t.storage = newStorage()
+	}
+}
+
+// leftOver lists the handles that the Reply did not invalidate, each once.
+func (t *Table) leftOver(x *txn) {
+	to := &t.storage
+	to.handles = to.handles[:0]
+	killed, any := x.rec.Invalidation.Get()
+	many := len(x.segments) > 32
+	if many {
+		if to.seen == nil {
+			to.seen = map[uint32]struct{}{}
+		}
+		clear(to.seen)
+	}
+	for i := range x.segments {
+		handle := x.segments[i].handle
+		if any && uint32(killed.Handle) == handle {
+			continue
+		}
+		if many {
+			if _, seen := to.seen[handle]; seen {
+				continue
+			}
+			to.seen[handle] = struct{}{}
+		} else if slices.Contains(to.handles, record.Hex32(handle)) {
+			continue
+		}
+		to.handles = append(to.handles, record.Hex32(handle))
+	}
+	if x.rec.NotInvalidated = to.handles; to.handles == nil {
+		x.rec.NotInvalidated = []record.Hex32{}
+	}
+}
+
+// phases splits the latency by the timeline. Each phase begins where the one
+// before it ended, so that they add up even where Reads and Writes overlap.
+func (x *txn) phases() (p record.Opt[record.Phases]) {
+	r := &x.rec
+	if !r.LatencyNS.Known() {
+		return p
+	}
+	var first, last [2]record.Opt[record.Time] // of Reads and Writes
+	for i := range r.Timeline {
+		e := &r.Timeline[i]
+		kind := 0
+		switch e.Event {
+		case record.EventWriteFirst, record.EventWriteLast:
+			kind = 1
+		case record.EventRead, record.EventReadDone:
+		default:
+			continue
+		}
+		switch e.Event {
+		case record.EventRead, record.EventWriteFirst:
+			if !first[kind].Known() {
+				first[kind] = record.Some(e.Time)
+			}
+		default:
+			if at, known := last[kind].Get(); !known || e.Time > at {
+				last[kind] = record.Some(e.Time)
+			}
+		}
+	}
+	at := x.call.Time
+	step := func(end record.Opt[record.Time]) (ns record.Opt[int64]) {
+		if to, known := end.Get(); known {
+			ns = record.Some(int64(max(to, at) - at))
+			at = max(to, at)
+		}
+		return ns
+	}
+	return record.Some(record.Phases{
+		ToReadNS: step(first[0]), ReadNS: step(last[0]), ToWriteNS: step(first[1]), WriteNS: step(last[1]), ToReplyNS: step(record.Some(x.answer.LastTime)),
+	})
+}

@@ -1,0 +1,302 @@
+package transaction
+
+import (
+	"cmp"
+
+	"github.com/rdmadump/rdmadump/dissect/internal/budget"
+	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/dissect/rule"
+)
+
+// serviceUpperLayers tells an upper layer by the TCP-space port of its service
+// ID (IANA's service names).
+var serviceUpperLayers = map[uint16]string{20049: upperRPC, 4420: "nvme", 3260: "iser", 5445: "smbdirect", 445: "smbdirect"}
+
+const (
+	upperRPC     = "rpcrdma"
+	upperUnknown = "unknown"
+)
+
+// follower is what RPC made of one connection.
+type follower struct {
+	table *Table
+	conn  *rdma.Conn
+
+	upper     string // "" while nobody knows
+	undecided bool   // the upper layer is to be found out from the Sends
+	isRPC     bool
+	nfs4      bool // NFSv4 was seen on it
+	strangers int  // Sends that were no RPC-over-RDMA, while undecided
+
+	private        [2]record.Opt[rpcrdma.PrivateData] // by side
+	told           [2]bool                            // it is in the capture, whole
+	invalidateTold bool                               // that it invalidates without leave was reported
+
+	open         [2]map[uint32]*txn    // Calls without Reply, by side of the caller
+	calls        list                  // the same, by age
+	settled      list                  // those that have ended, and may still change
+	unclear      [2]int                // open Calls whose lists are not known to their end
+	exposed      [2]exposure           // memory, by side of its owner
+	keepers      queue[rdma.Tag]       // transactions that hold chunk data
+	requested    [2]record.Opt[uint32] // credits, by side of the caller
+	granted      [2]record.Opt[uint32]
+	peak         [2]int
+	transactions int64
+}
+
+// list is transactions by age.
+type list struct{ first, last *txn }
+
+func (f *follower) link(l *list, x *txn) {
+	x.prev, x.next = l.last, nil
+	if l.last != nil {
+		l.last.next = x
+	} else {
+		l.first = x
+	}
+	l.last = x
+}
+
+func (f *follower) unlink(l *list, x *txn) {
+	if x.prev != nil {
+		x.prev.next = x.next
+	} else {
+		l.first = x.next
+	}
+	if x.next != nil {
+		x.next.prev = x.prev
+	} else {
+		l.last = x.prev
+	}
+	x.prev, x.next = nil, nil
+}
+
+// Follow is asked for every connection.
+func (t *Table) Follow(c *rdma.Conn) rdma.Follower {
+	f := &follower{table: t, conn: c, undecided: true}
+	return f
+}
+
+// ServerPort says whether a port is one that is served.
+func (t *Table) ServerPort(port uint16) bool { return serviceUpperLayers[port] != "" }
+
+// is settles which upper layer a connection carries.
+func (f *follower) is(upper string) {
+	f.upper = upper
+	f.isRPC, f.undecided = upper == upperRPC, upper == ""
+	f.conn.WantSends(f.isRPC || f.undecided)
+}
+
+// lookUpService decides the upper layer by the port, once that is known.
+func (f *follower) lookUpService() {
+	if port, known := f.conn.Service(); known && f.upper == "" && f.undecided {
+		if upper := serviceUpperLayers[port]; upper != "" {
+			f.is(upper)
+		}
+	}
+}
+
+// Private notes what a side says of itself (RFC 8797).
+func (f *follower) Private(s rdma.Side, data []byte, at record.Stamp) {
+	f.lookUpService()
+	f.told[s] = true
+	found, ok, err := rpcrdma.FindPrivateData(data)
+	switch {
+	case ok:
+		f.private[s] = record.Some(found)
+		if f.upper == "" {
+			f.is(upperRPC)
+		}
+	case err != nil:
+		f.conn.Report(rule.PrivateDataUnusable, rdma.Where{At: at, Blames: record.Some(s)}, "%v; the defaults hold", err)
+	}
+}
+
+// direction is that of Calls sent by a side.
+func (f *follower) direction(s rdma.Side) record.Direction {
+	if client, known := f.conn.Client(); known && s != client {
+		return record.Backward
+	}
+	return record.Forward
+}
+
+// thresholds works out the inline thresholds in force (RFC 8797 s.4.2, s.5.1): a
+// side that says nothing counts as one that says 1024 twice.
+func (f *follower) thresholds() record.InlineThresholds {
+	side, _ := f.conn.Client()
+	client, server := f.private[side], f.private[side.Other()]
+	t := record.InlineThresholds{Source: "private_data"}
+	if !client.Known() || !server.Known() {
+		t.Source = "default"
+	}
+	silent := rpcrdma.PrivateData{SendSize: rpcrdma.DefaultInline, ReceiveSize: rpcrdma.DefaultInline}
+	c, s := client.Or(silent), server.Or(silent)
+	t.ClientToServer = min(c.SendSize, s.ReceiveSize)
+	t.ServerToClient = min(s.SendSize, c.ReceiveSize)
+	return t
+}
+
+// negotiated says that the handshake is in the capture, private data and all:
+// only then is it known what was agreed to.
+func (f *follower) negotiated() bool { return f.conn.Handshake() && f.told[0] && f.told[1] }
+
+// remoteInvalidation says whether both sides agreed to it.
+func (f *follower) remoteInvalidation() record.Opt[bool] {
+	if !f.negotiated() {
+		return record.Opt[bool]{}
+	}
+	return record.Some(f.private[0].Or(rpcrdma.PrivateData{}).RemoteInvalidation && f.private[1].Or(rpcrdma.PrivateData{}).RemoteInvalidation)
+}
+
+// Knows says whether a Call with this XID is open, or this is exposed memory.
+func (f *follower) Knows(s rdma.Side, k rdma.Kind, xidOrHandle uint32, offset uint64, length uint32) bool {
+	if k == rdma.Send {
+		return f.isRPC && f.open[s][xidOrHandle] != nil
+	}
+	x, exact := f.exposed[s].find(target{xidOrHandle, offset, length})
+	return x != nil && exact
+}
+
+// Join takes over what another follower had, whose side from is now to.
+func (f *follower) Join(other rdma.Follower, from, to rdma.Side) {
+	o := other.(*follower)
+	moved := func(s rdma.Side) rdma.Side {
+		if s == from {
+			return to
+		}
+		return to.Other()
+	}
+	for _, l := range []struct{ from, to *list }{{&o.calls, &f.calls}, {&o.settled, &f.settled}} {
+		for x := l.from.first; x != nil; {
+			next := x.next
+			x.follower, x.side = f, moved(x.side)
+			f.link(l.to, x)
+			x = next
+		}
+	}
+	for s := range rdma.Side(2) {
+		at := moved(s)
+		for xid, x := range o.open[s] {
+			f.opens(at, xid, x)
+		}
+		f.exposed[at].join(&o.exposed[s])
+		f.unclear[at] += o.unclear[s]
+		f.requested[at], f.granted[at] = either(f.requested[at], o.requested[s]), either(f.granted[at], o.granted[s])
+		f.peak[at] = max(f.peak[at], o.peak[s])
+		f.told[at] = f.told[at] || o.told[s]
+		f.private[at] = either(f.private[at], o.private[s])
+	}
+	for ; o.keepers.len() > 0; o.keepers.pop() {
+		f.keepers.push(o.keepers.first())
+	}
+	f.transactions += o.transactions
+	f.nfs4 = f.nfs4 || o.nfs4
+	f.strangers += o.strangers
+	if o.isRPC && !f.isRPC {
+		f.is(upperRPC)
+	} else if f.upper == "" && o.upper != "" {
+		f.is(o.upper)
+	}
+}
+
+func either[T any](a, b record.Opt[T]) record.Opt[T] {
+	if a.Known() {
+		return a
+	}
+	return b
+}
+
+// opens notes an open Call.
+func (f *follower) opens(s rdma.Side, xid uint32, x *txn) {
+	if f.open[s] == nil {
+		f.open[s] = map[uint32]*txn{}
+	}
+	f.open[s][xid] = x
+}
+
+// Decided is nothing: what waits is let out when its time has come.
+func (f *follower) Decided() {}
+
+// Closing remembers open Calls: they may be repeated on another connection before
+// this one has come to its end.
+func (f *follower) Closing(record.Stamp) {
+	for x := f.calls.first; x != nil; x = x.next {
+		f.table.remember(x)
+	}
+}
+
+// Closed ends all Calls that have no Reply, oldest first.
+func (f *follower) Closed(record.Stamp) {
+	for f.calls.first != nil {
+		f.table.end(f.calls.first, record.NoReply)
+	}
+}
+
+// Finish hands out the transactions of the connection, and fills in what the
+// record says of RPC.
+func (f *follower) Finish(r *record.Connection) {
+	for f.settled.first != nil {
+		f.table.emit(f.settled.first)
+	}
+	side, _ := f.conn.Client()
+	r.PrivateData = record.PrivateDataPair{Client: f.said(side), Server: f.said(side.Other())}
+	r.InlineThreshold = f.thresholds()
+	r.RemoteInvalidation = f.remoteInvalidation()
+	f.lookUpService()
+	r.UpperLayer = cmp.Or(f.upper, upperUnknown)
+	r.Transactions = f.transactions
+	r.Credits = record.CreditPair{Forward: f.credits(side), Backward: f.credits(side.Other())}
+}
+
+// said is what a side said of itself, nil for nothing usable.
+func (f *follower) said(s rdma.Side) *record.PrivateData {
+	p, known := f.private[s].Get()
+	if !known {
+		return nil
+	}
+	return &record.PrivateData{
+		Offset: p.Offset, Version: p.Version, RemoteInvalidation: p.RemoteInvalidation, SendSize: p.SendSize, ReceiveSize: p.ReceiveSize,
+	}
+}
+
+// credits are those of a side's Calls.
+func (f *follower) credits(s rdma.Side) record.Credits {
+	return record.Credits{Requested: f.requested[s], Granted: f.granted[s], PeakInFlight: f.peak[s]}
+}
+
+// GiveUp lets go of the oldest of a kind.
+func (f *follower) GiveUp(k budget.Kind) bool {
+	switch k {
+	case budget.ChunkData:
+		for f.keepers.len() > 0 {
+			x, _ := f.table.tagged(f.keepers.first())
+			f.keepers.pop()
+			if x != nil && x.kept > 0 {
+				x.dropData()
+				return true
+			}
+		}
+	case budget.Calls:
+		if f.settled.first != nil {
+			f.conn.Decide()
+			f.table.emit(f.settled.first)
+			return true
+		}
+		if f.calls.first != nil {
+			f.table.end(f.calls.first, record.NoReply)
+			return true
+		}
+	}
+	return false
+}
+
+// Speaks says what a connection carries, for who describes packets.
+func Speaks(c *rdma.Conn) (rpc, nfs4 bool) {
+	f, ok := c.Follower().(*follower)
+	if !ok {
+		return false, false
+	}
+	return f.isRPC, f.nfs4
+}

@@ -1,0 +1,346 @@
+package transaction
+
+import (
+	"slices"
+
+	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/internal/span"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/dissect/rule"
+)
+
+// Memory: what Calls expose, and what moves there.
+
+// chunkKind says in which list of a Call a segment stands.
+type chunkKind uint8
+
+const (
+	readChunk chunkKind = iota
+	writeChunk
+	replyChunk
+)
+
+var chunkNames = [...]record.Chunk{record.ReadList, record.WriteList, record.ReplyList}
+
+// segment is a piece of memory that a Call exposes, for as long as it does.
+type segment struct {
+	txn          *txn
+	prev, next   *segment // exposed under the same handle, later and earlier
+	depth        int32    // how many were under it
+	kind         chunkKind
+	chunk, index int32
+	number       int32 // of all that the transaction has
+	handle       uint32
+	length       uint32
+	offset       uint64
+	position     uint32 // Read chunks
+	returned     record.Opt[uint32]
+	moved        span.Set
+	room         [1]span.Span // what moved begins in
+	data         []byte       // what moved, when somebody wants it
+	keep         bool
+}
+
+// maxLong bounds what is kept of one chunk, in bytes.
+const maxLong = 1 << 20
+
+// target is the memory that an operation names.
+type target struct {
+	handle uint32
+	offset uint64
+	length uint32
+}
+
+// holds says that all of the target lies in the segment.
+func (s *segment) holds(m target) bool {
+	return m.offset >= s.offset && m.offset-s.offset <= uint64(s.length) && uint64(m.length) <= uint64(s.length)-(m.offset-s.offset)
+}
+
+// exposure is the memory that one side exposes.
+type exposure struct {
+	byHandle map[uint32]*segment // the latest; the others hang on it
+	byStart  map[start]*segment  // those under handles that very many share
+	most     int                 // as many were in byHandle at once
+}
+
+type start struct {
+	handle uint32
+	offset uint64
+}
+
+// lookAt bounds how many segments of one handle are looked at. A handle that more
+// share is looked up by where an operation starts: what that costs does not
+// depend on how many there are.
+const lookAt = 16
+
+// add exposes a segment.
+func (e *exposure) add(s *segment) {
+	if e.byHandle == nil {
+		e.byHandle = map[uint32]*segment{}
+	}
+	s.prev, s.next, s.depth = nil, nil, 0
+	if under := e.byHandle[s.handle]; under != nil {
+		s.next, under.prev, s.depth = under, s, under.depth+1
+	}
+	e.byHandle[s.handle] = s
+	e.most = max(e.most, len(e.byHandle))
+	if s.depth >= lookAt {
+		if e.byStart == nil {
+			e.byStart = map[start]*segment{}
+		}
+		e.byStart[start{s.handle, s.offset}] = s
+	}
+}
+
+// remove ends the exposure of a segment.
+func (e *exposure) remove(s *segment) {
+	switch {
+	case s.prev != nil:
+		s.prev.next = s.next
+	case e.byHandle[s.handle] != s:
+		return
+	case s.next != nil:
+		e.byHandle[s.handle] = s.next
+	default:
+		delete(e.byHandle, s.handle)
+	}
+	if s.next != nil {
+		s.next.prev = s.prev
+	}
+	s.prev, s.next = nil, nil
+	if s.depth >= lookAt && e.byStart[start{s.handle, s.offset}] == s {
+		delete(e.byStart, start{s.handle, s.offset})
+	}
+	if len(e.byHandle) == 0 && e.most > 1<<10 { // maps do not shrink
+		*e = exposure{}
+	}
+}
+
+// join takes over what another exposes.
+func (e *exposure) join(o *exposure) {
+	if len(e.byHandle) == 0 {
+		*e, *o = *o, exposure{}
+		return
+	}
+	for _, s := range o.byHandle {
+		for s != nil {
+			next := s.next
+			e.add(s)
+			s = next
+		}
+	}
+}
+
+// find finds exposed memory: exact says that all of the target lies in it. One
+// that is not exact has the right handle, and is nil where not all that have it
+// were looked at.
+func (e *exposure) find(m target) (found *segment, exact bool) {
+	n := 0
+	for s := e.byHandle[m.handle]; s != nil; s, n = s.next, n+1 {
+		if s.holds(m) {
+			return s, true
+		}
+		if found == nil || m.offset >= s.offset && m.offset-s.offset < uint64(s.length) {
+			found = s // at least it begins there
+		}
+		if n == lookAt {
+			if s := e.byStart[start{m.handle, m.offset}]; s != nil && s.holds(m) {
+				return s, true
+			}
+			return nil, true
+		}
+	}
+	return found, false
+}
+
+// expose notes the memory that a Call exposes.
+func (f *follower) expose(x *txn, h *rpcrdma.Header) {
+	total := len(h.Reads) + len(h.Writes) + len(h.Reply)
+	x.segments = slices.Grow(x.segments[:0], total)
+	chunk, index := int32(-1), int32(0)
+	for i, r := range h.Reads {
+		if i == 0 || r.Position != h.Reads[i-1].Position {
+			chunk, index = chunk+1, 0
+		}
+		x.addSegment(readChunk, chunk, index, r.Segment).position = r.Position
+		index++
+	}
+	for i := range h.WriteEnds {
+		for j, s := range h.WriteChunk(i) {
+			x.addSegment(writeChunk, int32(i), int32(j), s)
+		}
+	}
+	for j, s := range h.Reply {
+		x.addSegment(replyChunk, 0, int32(j), s)
+	}
+	x.writes, x.hasReply = len(h.WriteEnds), h.HasReply
+	if total > 0 {
+		x.charge(segmentCost * int64(total))
+	}
+	for i := range x.segments {
+		s := &x.segments[i]
+		s.keep = f.table.options.Rebuild || s.kind == replyChunk || s.kind == readChunk && s.position == 0
+		f.exposed[x.side].add(s)
+	}
+}
+
+// addSegment appends a segment; x.segments has room for it.
+func (x *txn) addSegment(kind chunkKind, chunk, index int32, from rpcrdma.Segment) *segment {
+	n := len(x.segments)
+	x.segments = x.segments[:n+1]
+	s := &x.segments[n]
+	*s = segment{
+		txn: x, kind: kind, chunk: chunk, index: index, number: int32(n), handle: from.Handle, length: from.Length, offset: from.Offset,
+		moved: s.moved[:0], data: s.data[:0],
+	}
+	if cap(s.moved) == 0 {
+		s.moved = s.room[:0]
+	}
+	return s
+}
+
+// unexpose forgets the memory that a Call exposed.
+func (f *follower) unexpose(x *txn) {
+	for i := range x.segments {
+		f.exposed[x.side].remove(&x.segments[i])
+	}
+}
+
+// Began finds the memory that an RDMA operation names, and reports one that
+// nobody exposed.
+func (f *follower) Began(o *rdma.Operation) {
+	if !f.isRPC || o.Length == 0 || o.Kind == rdma.Atomic {
+		return
+	}
+	owner := o.Side.Other()
+	m := target{o.Handle, o.Offset, uint32(o.Length)}
+	s, exact := f.exposed[owner].find(m)
+	where := rdma.Where{At: o.First, Blames: record.Some(o.Side)}
+	proves := f.conn.Proves() && f.unclear[owner] == 0
+	if s == nil {
+		if !exact && proves {
+			f.conn.Report(rule.OutsideExposedMemory, where, "%v of %d bytes at 0x%016x names handle 0x%08x, which no open Call exposes", o.Kind, m.length, m.offset, m.handle)
+		}
+		return
+	}
+	x := s.txn
+	if !exact && !s.reaches(m) && proves {
+		where.XID = record.Some(uint32(x.rec.XID))
+		x.found(rule.OutsideExposedMemory)
+		f.conn.Report(rule.OutsideExposedMemory, where, "%v of %d bytes at 0x%016x exceeds handle 0x%08x, %d bytes at 0x%016x", o.Kind, m.length, m.offset, m.handle, s.length, s.offset)
+	}
+	o.Tag = x.tag(int(s.number))
+	e := record.Event{
+		Time: o.First.Time, Packet: o.First.Packet, Event: record.EventWriteFirst, From: x.role(o.Side),
+		Handle: record.Some(record.Hex32(o.Handle)), Offset: record.Some(record.Hex64(o.Offset)),
+		Bytes: record.SomeIf(o.Length, o.Announced),
+	}
+	if o.Kind == rdma.Read {
+		e.Event = record.EventRead
+	}
+	x.event(e)
+}
+
+// after is the segment that follows one in memory: the next of its list, when it
+// has the same handle and begins where this one ends. One RDMA operation may
+// cover both.
+func (s *segment) after() *segment {
+	all := s.txn.segments
+	if int(s.number)+1 == len(all) {
+		return nil
+	}
+	next := &all[s.number+1]
+	if next.kind != s.kind || next.handle != s.handle || next.offset != s.offset+uint64(s.length) {
+		return nil
+	}
+	return next
+}
+
+// reaches says whether the target lies in a segment and those that follow it.
+func (s *segment) reaches(m target) bool {
+	if m.offset < s.offset || m.offset-s.offset > uint64(s.length) {
+		return false
+	}
+	left := int64(m.length) - int64(uint64(s.length)-(m.offset-s.offset))
+	for s = s.after(); left > 0 && s != nil; s = s.after() {
+		left -= int64(s.length)
+	}
+	return left <= 0
+}
+
+// Moved notes that n bytes, of which data was captured, went to or came from
+// exposed memory.
+func (f *follower) Moved(o *rdma.Operation, offset uint64, data []byte, n int) {
+	x, part := f.table.tagged(o.Tag)
+	if x == nil || part >= len(x.segments) {
+		return
+	}
+	s := &x.segments[part]
+	for n > 0 && offset >= s.offset {
+		at := offset - s.offset
+		if at >= uint64(s.length) {
+			if s = s.after(); s == nil {
+				return
+			}
+			o.Tag = x.tag(int(s.number))
+			continue
+		}
+		room := int(min(uint64(n), uint64(s.length)-at))
+		f.movedIn(s, offset, data[:min(len(data), room)], room)
+		offset, n, data = offset+uint64(room), n-room, data[min(len(data), room):]
+	}
+}
+
+// movedIn notes what moved in one segment, which has room for it.
+func (f *follower) movedIn(s *segment, offset uint64, data []byte, n int) {
+	at := int64(offset - s.offset)
+	end := at + int64(n)
+	had := len(s.moved)
+	s.moved.Add(at, end)
+	if more := len(s.moved) - had; more > 0 && had > 0 {
+		s.txn.charge(spanCost * int64(more))
+	}
+	if !s.keep || len(data) < n || end > maxLong {
+		return
+	}
+	if need := end - int64(len(s.data)); need > 0 {
+		if s.txn.kept == 0 {
+			f.keepers.push(s.txn.tag(0))
+		}
+		had := cap(s.data)
+		s.data = slices.Grow(s.data, int(need))[:end]
+		s.txn.kept += int64(cap(s.data) - had)
+		s.txn.charge(int64(cap(s.data) - had))
+	}
+	copy(s.data[at:end], data)
+}
+
+// dropData gives up the chunk data of a transaction.
+func (x *txn) dropData() {
+	for i := range x.segments {
+		x.segments[i].keep, x.segments[i].data = false, nil
+	}
+	x.charge(-x.kept)
+	x.kept = 0
+}
+
+// gather appends the data of one chunk, as far as it is there without a hole.
+func (x *txn) gather(to []byte, kind chunkKind, chunk int, returned bool) []byte {
+	for i := range x.segments {
+		s := &x.segments[i]
+		if s.kind != kind || int(s.chunk) != chunk {
+			continue
+		}
+		want := int64(s.length)
+		if returned {
+			want = min(want, int64(s.returned.Or(0)))
+		}
+		have := min(want, s.moved.Prefix(), int64(len(s.data)))
+		to = append(to, s.data[:have]...)
+		if have < want {
+			break
+		}
+	}
+	return to
+}

@@ -1,0 +1,351 @@
+package transaction
+
+import (
+	"errors"
+
+	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/nfs"
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/dissect/rule"
+)
+
+// message is a Send, taken apart.
+type message struct {
+	*rdma.Operation
+	side    rdma.Side // who sent it
+	data    []byte    // what was captured, from its start
+	whole   bool      // no packet of it was lost
+	header  *rpcrdma.Header
+	err     error // of the header
+	rpc     *oncrpc.Header
+	rpcErr  error
+	inline  bool   // an RPC message stands behind the header
+	payload []byte // that
+}
+
+// captured says that all of the Send is in the capture.
+func (m *message) captured() bool { return m.whole && int64(len(m.data)) == m.Length }
+
+// known says whether the end of the header is known: of other versions only the
+// fixed words are, and errors.
+func (m *message) known() bool {
+	h := m.header
+	return m.err == nil && h.Length >= rpcrdma.FixedLen && (h.Vers == rpcrdma.Version || h.Proc == rpcrdma.Error)
+}
+
+// Done takes a Send: an RPC-over-RDMA message, or somebody else's business; and
+// the end of an RDMA operation.
+func (f *follower) Done(o *rdma.Operation) {
+	if o.Kind != rdma.Send {
+		f.moved(o)
+		return
+	}
+	f.lookUpService()
+	t := f.table
+	m := message{Operation: o, side: o.Side, data: o.Payload, whole: !o.Broken, header: &t.header, rpc: &t.rpc}
+	if !f.isRPC && (!f.undecided || !f.recognise(&m)) {
+		return
+	}
+	h := m.header
+	m.err = h.Decode(m.data)
+	if h.Length < 4 {
+		if m.captured() {
+			f.conn.Report(rule.HeaderTruncated, rdma.Where{At: o.First, Blames: record.Some(m.side)}, "Send of %d bytes is too short for an XID", o.Length)
+		}
+		return
+	}
+	*m.rpc, m.rpcErr = oncrpc.Header{}, oncrpc.ErrTruncated
+	if m.inline = m.err == nil && h.Vers == rpcrdma.Version && (h.Proc == rpcrdma.Msg || h.Proc == rpcrdma.MsgP); m.inline {
+		m.payload = m.data[h.Length:]
+		if h.Proc == rpcrdma.Msg {
+			m.rpcErr = m.rpc.Decode(m.payload)
+		}
+	}
+	if _, known := f.conn.Client(); !known {
+		f.guessClient(&m)
+	}
+	if f.isCall(&m) {
+		f.call(&m)
+	} else {
+		f.reply(&m)
+	}
+}
+
+// maxStrangers is how many Sends may be no RPC-over-RDMA before nobody looks any
+// more.
+const maxStrangers = 64
+
+// recognise decides whether the Sends of a connection are RPC-over-RDMA: when
+// neither service ID nor private data told.
+func (f *follower) recognise(m *message) bool {
+	if looksLikeRPC(m) {
+		f.is(upperRPC)
+		return true
+	}
+	if f.strangers++; f.strangers >= maxStrangers {
+		f.undecided = false
+		f.conn.WantSends(false)
+	}
+	return false
+}
+
+// looksLikeRPC is strict: every word that can be wrong has to be right.
+func looksLikeRPC(m *message) bool {
+	h, rpc := m.header, m.rpc
+	if err := h.Decode(m.data); err != nil || h.Vers != rpcrdma.Version || h.XID == 0 || h.Credits > 1<<16 {
+		return false
+	}
+	switch h.Proc {
+	case rpcrdma.Msg:
+		err := rpc.Decode(m.data[h.Length:])
+		if err != nil && !(errors.Is(err, oncrpc.ErrTruncated) && int64(len(m.data)) < m.Length) || rpc.Length < 12 || rpc.XID != h.XID {
+			return false
+		}
+		return rpc.Type == oncrpc.Reply || rpc.RPCVersion == 2
+	case rpcrdma.NoMsg:
+		return h.HasChunks() && m.Length == int64(h.Length)
+	case rpcrdma.Error:
+		return m.Length == int64(h.Length)
+	}
+	return false
+}
+
+// guessClient says which side is the client when the handshake was missed: the
+// one whose Calls are not to a callback program, and who exposes memory.
+func (f *follower) guessClient(m *message) {
+	h, rpc := m.header, m.rpc
+	switch {
+	case !m.inline:
+		if len(h.Reads) > 0 {
+			f.conn.SetClient(m.side)
+		} else if h.Proc == rpcrdma.NoMsg && h.HasReply {
+			f.conn.SetClient(m.side.Other())
+		}
+	case rpc.Type == oncrpc.Call && rpc.Length >= 16:
+		if nfs.IsCallback(rpc.Program) {
+			f.conn.SetClient(m.side.Other())
+		} else {
+			f.conn.SetClient(m.side)
+		}
+	case rpc.Type == oncrpc.Reply && h.HasChunks():
+		f.conn.SetClient(m.side.Other())
+	}
+}
+
+// isCall says whether a message is a Call. The RPC header tells; where there is
+// none, an open Call of the other side with this XID makes it a Reply; and else
+// the client calls.
+func (f *follower) isCall(m *message) bool {
+	h := m.header
+	if m.inline && m.rpc.Length >= 8 {
+		return m.rpc.Type == oncrpc.Call
+	}
+	if h.Length >= rpcrdma.FixedLen && h.Proc == rpcrdma.Error {
+		return false
+	}
+	if m.err == nil && h.Proc == rpcrdma.NoMsg && len(h.Reads) > 0 {
+		return true
+	}
+	if f.open[m.side.Other()][h.XID] != nil {
+		return false
+	}
+	client, known := f.conn.Client()
+	return m.side == client || !known
+}
+
+// call starts a transaction.
+func (f *follower) call(m *message) {
+	t, h, side := f.table, m.header, m.side
+	if old := f.open[side][h.XID]; old != nil {
+		where := rdma.Where{At: m.First, XID: record.Some(h.XID), Blames: record.Some(side)}
+		if h.Proc == rpcrdma.Done && h.Vers == rpcrdma.Version {
+			old.found(rule.RDMADone)
+			f.conn.Report(rule.RDMADone, where, "RDMA_DONE must not be sent")
+			m.Tag = old.tag(partCall)
+			return
+		}
+		old.found(rule.XIDInUse)
+		f.conn.Report(rule.XIDInUse, where, "a Call with this XID is still without a Reply")
+		t.end(old, record.NoReply)
+	}
+	x := t.begin(f, side, h.XID)
+	x.open = true
+	f.opens(side, h.XID, x)
+	f.link(&f.calls, x)
+	m.Tag = x.tag(partCall)
+	t.repeats(x)
+	m.fill(&x.call)
+	x.rec.Call = &x.call
+	if h.Length >= 12 {
+		f.requested[side] = record.Some(h.Credits)
+	}
+	f.peak[side] = max(f.peak[side], len(f.open[side]))
+	if x.cut = !m.known(); x.cut {
+		f.unclear[side]++
+	}
+	f.expose(x, h)
+	x.event(record.Event{
+		Time: m.First.Time, Packet: m.First.Packet, Event: record.EventCall, From: record.Requester,
+		Bytes: record.Some(m.Length), LastPacket: record.Some(m.Last.Packet),
+	})
+	x.call.Form = record.Short
+	switch {
+	case len(h.Reads) > 0 && h.Reads[0].Position == 0:
+		x.call.Form = record.Long
+	case len(h.Reads) > 0:
+		x.call.Form = record.Chunked
+	}
+	if m.whole && m.known() {
+		x.call.PayloadBytes = record.Some(m.Length - int64(h.Length) + x.readChunkBytes())
+	}
+	if m.payload != nil {
+		if t.options.Rebuild {
+			x.callBody = append(x.callBody, m.payload...)
+			x.charge(int64(len(m.payload)))
+		}
+		if m.rpcErr == nil || m.rpc.Length >= 24 {
+			t.callRPC(x, m.rpc, m.payload)
+		}
+	}
+	f.checkCall(x, m)
+}
+
+// readChunkBytes is how much of the Payload stream travels in Read chunks, with
+// the round-up of reduced items.
+func (x *txn) readChunkBytes() (total int64) {
+	size, chunk := int64(0), int32(-1)
+	position := uint32(0)
+	round := func() {
+		if position != 0 {
+			size = (size + 3) &^ 3
+		}
+		total += size
+	}
+	for i := range x.segments {
+		s := &x.segments[i]
+		if s.kind != readChunk {
+			break
+		}
+		if s.chunk != chunk {
+			round()
+			size, chunk, position = 0, s.chunk, s.position
+		}
+		size += int64(s.length)
+	}
+	round()
+	return total
+}
+
+// fill fills in one side of the record.
+func (m *message) fill(to *record.Message) {
+	h := m.header
+	*to = record.Message{
+		Time: m.First.Time, Packet: m.First.Packet, LastPacket: m.Last.Packet, LastTime: m.Last.Time,
+		RDMAVers: h.Vers, RDMAProc: h.Proc.String(), Credits: h.Credits,
+		HeaderBytes: record.SomeIf(h.Length, m.known()), SendBytes: record.SomeIf(int(m.Length), m.whole),
+	}
+}
+
+// reply completes a transaction.
+func (f *follower) reply(m *message) {
+	t, h, side := f.table, m.header, m.side.Other()
+	x := f.open[side][h.XID]
+	orphan := x == nil
+	if orphan {
+		x = t.begin(f, side, h.XID)
+	} else {
+		t.longCall(x)
+	}
+	m.Tag = x.tag(partReply)
+	m.fill(&x.answer)
+	x.rec.Reply = &x.answer
+	if h.Length >= 12 {
+		f.granted[side] = record.Some(h.Credits)
+	}
+	x.event(record.Event{
+		Time: m.Last.Time, Packet: m.Last.Packet, Event: record.EventReply, From: record.Responder, Bytes: record.Some(m.Length),
+	})
+	status := record.Complete
+	x.answer.Form = record.Short
+	switch {
+	case h.Proc == rpcrdma.Error && h.Length >= rpcrdma.FixedLen:
+		status = record.RDMAError
+		x.rec.RDMAError = record.Some(h.Err.String())
+		if h.Err == rpcrdma.ErrVers && m.err == nil {
+			x.rec.RDMAErrorRange = record.Some(record.VersionRange{Low: h.VersLow, High: h.VersHigh})
+		}
+	case m.known():
+		x.returned(m)
+		t.replyRPC(x, m)
+	}
+	if orphan {
+		status = record.NoCall
+	} else {
+		x.rec.LatencyNS = record.Some(int64(m.Last.Time - x.call.Time))
+	}
+	x.invalidate(m)
+	f.checkReply(x, m, orphan)
+	t.end(x, status)
+}
+
+// returned notes the lengths that a Reply reports, and works out its form.
+func (x *txn) returned(m *message) {
+	h := m.header
+	sizes := int64(0) // of the Write chunks, rounded up
+	for i := range h.WriteEnds {
+		size := int64(0)
+		for _, s := range h.WriteChunk(i) {
+			size += int64(s.Length)
+		}
+		sizes += (size + 3) &^ 3
+	}
+	long := int64(0)
+	for _, s := range h.Reply {
+		long += int64(s.Length)
+	}
+	for i := range x.segments {
+		s := &x.segments[i]
+		var from []rpcrdma.Segment
+		switch s.kind {
+		case writeChunk:
+			if int(s.chunk) < len(h.WriteEnds) {
+				from = h.WriteChunk(int(s.chunk))
+			}
+		case replyChunk:
+			from = h.Reply
+		}
+		if int(s.index) < len(from) {
+			s.returned = record.Some(from[s.index].Length)
+		}
+	}
+	bytes := m.Length - int64(h.Length) + sizes
+	switch {
+	case h.Proc == rpcrdma.NoMsg:
+		x.answer.Form = record.Long
+		bytes = long + sizes
+	case sizes > 0:
+		x.answer.Form = record.Chunked
+	}
+	x.answer.PayloadBytes = record.SomeIf(bytes, m.whole)
+}
+
+// invalidate notes what a Send With Invalidate kills.
+func (x *txn) invalidate(m *message) {
+	handle, does := m.Invalidates.Get()
+	if !does {
+		return
+	}
+	i := record.Invalidation{Handle: record.Hex32(handle), Packet: m.Last.Packet}
+	for j := range x.segments {
+		if s := &x.segments[j]; s.handle == handle {
+			i.Chunk, i.Index, i.Segment = record.Some(chunkNames[s.kind]), record.Some(int(s.chunk)), record.Some(int(s.index))
+			break
+		}
+	}
+	x.rec.Invalidation = record.Some(i)
+	x.event(record.Event{
+		Time: m.Last.Time, Packet: m.Last.Packet, Event: record.EventInvalidate, From: record.Responder, Handle: record.Some(i.Handle),
+	})
+}

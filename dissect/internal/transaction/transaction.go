@@ -1,0 +1,330 @@
+// Package transaction says what RPC made of what the RDMA layer did: Calls and
+// Replies, the memory that they exposed and what moved there, Payload streams,
+// credits, invalidations. It knows nothing of packets, PSNs, TCP, or which
+// transport it was.
+//
+// The way through it: a [Table] gives every connection a follower (follower.go),
+// which is told what happens there. message.go tells Calls from Replies, call.go
+// and reply.go take them, memory.go finds whose an RDMA operation is, events.go
+// what else became of it; payload.go reads what travelled, check.go holds all of
+// it against the rules, finish.go makes the record.
+package transaction
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/rdmadump/rdmadump/dissect/internal/budget"
+	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/nfs"
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/dissect/rule"
+)
+
+var be = binary.BigEndian
+
+// Options say what to keep, and for how long.
+type Options struct {
+	// Rebuild keeps all data that moves, to rebuild Calls and Replies whole.
+	Rebuild bool
+	// Linger is how long a transaction that has ended waits for what still
+	// belongs to it: an acknowledgement, a repeat, the NAK that takes it back.
+	Linger record.Time
+}
+
+// Table has the transactions of all connections.
+type Table struct {
+	// Transaction gets each transaction's record when nothing can happen to it
+	// any more. Payload gets the rebuilt Payload streams just before.
+	Transaction func(*record.Transaction)
+	Payload     func(t *record.Transaction, call, reply []byte)
+	// Ended counts transactions by how they ended, in the order of
+	// [record.Statuses].
+	Ended [len(record.Statuses)]int64
+
+	options  Options
+	budget   *budget.Budget
+	clock    record.Time
+	slots    []*txn
+	free     []*txn // of slots
+	settling queue[*txn]
+	last     int64 // id
+
+	unanswered map[repeatKey]int64
+
+	header   rpcrdma.Header // of the Send at hand
+	rpc      oncrpc.Header
+	longRPC  oncrpc.Header // of a Long Call
+	compound nfs.Compound
+	scratch  []byte
+	storage  storage // of the record that is handed out
+}
+
+// NewTable makes a table that keeps to a budget.
+func NewTable(o Options, b *budget.Budget) *Table {
+	return &Table{options: o, budget: b, unanswered: map[repeatKey]int64{}, storage: newStorage()}
+}
+
+// maxSettling bounds how many transactions wait at once for what may still
+// happen.
+const maxSettling = 1 << 12
+
+// txn is a transaction under way, and then its record.
+type txn struct {
+	rec      record.Transaction
+	follower *follower
+	side     rdma.Side // the caller's
+	slot     uint32
+	gen      uint32 // counts the uses of the slot
+
+	prev, next *txn // of the follower's open or settled ones, by age
+	open       bool
+	emitted    bool
+	ended      record.Time // on the table's clock
+
+	segments []segment
+	kept     int64 // bytes of chunk data held
+	charged  int64 // of the budget
+	writes   int   // Write chunks, segments or not
+	hasReply bool  // a Reply chunk
+	cut      bool  // the lists of the Call are not known to their end
+
+	call, answer record.Message
+	procedure    procedure
+	gss          oncrpc.Service
+	callBody     []byte // copies of the inline Payload streams, for Rebuild
+	reply        []byte
+	holes        []nfs.Hole
+	replyBody    int // where results begin in the Reply's Payload stream
+	operations   nfs.Compound
+}
+
+// procedure is which RPC it is.
+type procedure struct {
+	known                       bool
+	program, version, procedure uint32
+}
+
+// What things cost, in bytes of the budget.
+const (
+	txnCost     = 2048
+	segmentCost = 176
+	eventCost   = 160
+	spanCost    = 16
+)
+
+// maxEvents bounds the timeline of one transaction.
+const maxEvents = 4096
+
+// Of a tag: the slot of the transaction, what of it, and how often the slot was
+// used, so that a tag of one that is gone is known.
+const (
+	slotBits = 24
+	partBits = 20
+	genBits  = 64 - slotBits - partBits
+
+	partCall  = 1<<partBits - 1 // what is no segment's
+	partReply = 1<<partBits - 2
+)
+
+func (x *txn) tag(part int) rdma.Tag {
+	return rdma.Tag(uint64(x.gen)<<(slotBits+partBits) | uint64(part)<<slotBits | uint64(x.slot+1))
+}
+
+// tagged is what a tag names: nil when it is gone, or nobody's.
+func (t *Table) tagged(tag rdma.Tag) (x *txn, part int) {
+	slot := uint64(tag) & (1<<slotBits - 1)
+	if slot == 0 || slot > uint64(len(t.slots)) {
+		return nil, 0
+	}
+	x = t.slots[slot-1]
+	if uint64(x.gen) != uint64(tag)>>(slotBits+partBits) || x.follower == nil {
+		return nil, 0
+	}
+	return x, int(uint64(tag)>>slotBits) & (1<<partBits - 1)
+}
+
+// Of says which transaction a tag belongs to, for who describes packets.
+func (t *Table) Of(tag rdma.Tag) (id int64, xid record.Hex32, known bool) {
+	x, _ := t.tagged(tag)
+	if x == nil {
+		return 0, 0, false
+	}
+	return x.rec.ID, x.rec.XID, true
+}
+
+// begin starts a transaction that a side calls.
+func (t *Table) begin(f *follower, side rdma.Side, xid uint32) *txn {
+	var x *txn
+	if n := len(t.free); n > 0 {
+		x, t.free = t.free[n-1], t.free[:n-1]
+	} else {
+		x = &txn{slot: uint32(len(t.slots))}
+		t.slots = append(t.slots, x)
+		t.free = slices.Grow(t.free, len(t.slots)) // a data packet may be what releases them
+	}
+	*x = txn{
+		rec: record.Transaction{
+			Type: "transaction", XID: record.Hex32(xid), Timeline: x.rec.Timeline[:0], Findings: x.rec.Findings[:0],
+		},
+		follower: f, side: side, slot: x.slot, gen: x.gen, segments: x.segments[:0], callBody: x.callBody[:0], reply: x.reply[:0],
+		holes: x.holes[:0], operations: nfs.Compound{Operations: x.operations.Operations[:0]},
+	}
+	if x.rec.Findings == nil {
+		x.rec.Findings = []string{}
+	}
+	t.last++
+	x.rec.ID = t.last
+	f.transactions++
+	x.charge(txnCost)
+	return x
+}
+
+// charge adds to what a transaction holds of the budget.
+func (x *txn) charge(bytes int64) {
+	x.charged += bytes
+	x.follower.conn.Share().Charge(bytes)
+}
+
+// release gives a transaction that was emitted back.
+func (t *Table) release(x *txn) {
+	x.gen = (x.gen + 1) & (1<<genBits - 1)
+	x.follower = nil
+	if cap(x.rec.Timeline) > 64 { // do not hoard what one large transaction needed
+		x.rec.Timeline = nil
+	}
+	if cap(x.segments) > 16 {
+		x.segments = nil
+	}
+	for i := range x.segments {
+		if s := &x.segments[i]; cap(s.data) > 1<<12 || cap(s.moved) > 8 {
+			s.data, s.moved = nil, nil
+		}
+	}
+	if cap(x.callBody)+cap(x.reply) > 1<<14 {
+		x.callBody, x.reply = nil, nil
+	}
+	t.free = append(t.free, x)
+}
+
+// event appends a step to the timeline.
+func (x *txn) event(e record.Event) {
+	if len(x.rec.Timeline) >= maxEvents {
+		x.follower.table.budget.Note(budget.Events)
+		return
+	}
+	x.rec.Timeline = append(x.rec.Timeline, e)
+	x.charge(eventCost)
+}
+
+// found notes a rule that the transaction breaks.
+func (x *txn) found(r *rule.Rule) {
+	if !slices.Contains(x.rec.Findings, r.ID) {
+		x.rec.Findings = append(x.rec.Findings, r.ID)
+	}
+}
+
+// role is what a side is in the transaction.
+func (x *txn) role(s rdma.Side) record.Role {
+	if s == x.side {
+		return record.Requester
+	}
+	return record.Responder
+}
+
+// end takes a transaction off the books. Its record goes out when nothing can
+// happen to it any more.
+func (t *Table) end(x *txn, status record.Status) {
+	f := x.follower
+	x.rec.Status = status
+	if x.open {
+		delete(f.open[x.side], uint32(x.rec.XID))
+		f.unlink(&f.calls, x)
+		x.open = false
+		if x.cut {
+			f.unclear[x.side]--
+		}
+	}
+	t.longCall(x)
+	f.unexpose(x)
+	x.ended = t.clock
+	if status == record.NoReply && !f.conn.Closing() { // of one that is, they are remembered already
+		t.remember(x)
+	}
+	f.link(&f.settled, x)
+	t.settling.push(x)
+}
+
+// Expire hands out what has waited long enough; clock never goes back.
+func (t *Table) Expire(clock record.Time) {
+	t.clock = clock
+	for t.settling.len() > 0 {
+		x := t.settling.first()
+		if !x.emitted {
+			if clock-x.ended <= t.options.Linger && t.settling.len() < maxSettling {
+				return
+			}
+			if _, decided := x.follower.conn.ID(); !decided {
+				if t.settling.len() < maxSettling {
+					return
+				}
+				x.follower.conn.Decide()
+			}
+			t.emit(x)
+		}
+		t.settling.pop()
+		t.release(x)
+	}
+}
+
+// Drain hands out all that has ended, whatever may still happen to it.
+func (t *Table) Drain() {
+	for ; t.settling.len() > 0; t.settling.pop() {
+		x := t.settling.first()
+		if !x.emitted {
+			x.follower.conn.Decide()
+			t.emit(x)
+		}
+		t.release(x)
+	}
+}
+
+// repeatKey names a Call across connections.
+type repeatKey struct {
+	caller, responder rdma.Address
+	xid               uint32
+}
+
+// maxUnanswered bounds how many Calls without Reply are remembered.
+const maxUnanswered = 1 << 14
+
+func (x *txn) repeatKey() repeatKey {
+	c := x.follower.conn
+	return repeatKey{c.Address(x.side), c.Address(x.side.Other()), uint32(x.rec.XID)}
+}
+
+// remember keeps the XID of a Call that got no Reply, to know its retransmission
+// on another connection.
+func (t *Table) remember(x *txn) {
+	if x.rec.Call == nil {
+		return
+	}
+	if len(t.unanswered) >= maxUnanswered {
+		clear(t.unanswered)
+	}
+	t.unanswered[x.repeatKey()] = x.rec.ID
+}
+
+// repeats notes which transaction a new Call retransmits, if any.
+func (t *Table) repeats(x *txn) {
+	if len(t.unanswered) == 0 {
+		return
+	}
+	k := x.repeatKey()
+	if id, known := t.unanswered[k]; known {
+		delete(t.unanswered, k)
+		x.rec.RetransmitOf = record.Some(id)
+	}
+}

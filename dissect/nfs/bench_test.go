@@ -1,0 +1,58 @@
+package nfs
+
+import "testing"
+
+// BenchmarkCompound names the operations of a COMPOUND as a client sends them:
+// what every Call of NFSv4 costs, asked for or not.
+func BenchmarkCompound(b *testing.B) {
+	call := bytesOf("", 2, 7, 53, id, 1, 2, 3, 1, 22, "a file handle of 28 bytes...", 32,
+		18, 1, 1, 0, long, "owner", 1, 3, long, attr, 0, "name", 10, 3, 31, 9, 2, 7, 7)
+	results := bytesOf(0, "", 4, 53, 0, id, 1, 2, 3, 4, 0, 22, 0,
+		26, 0, long, 1, long, "a", attr, 1, long, "b", attr, 1, long, "c", attr, 0, 1, 9, 0, attr)
+	var c Compound
+	b.SetBytes(int64(len(call) + len(results)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if c.Arguments(NewStream(call, nil), false); !c.Complete || len(c.Operations) != 7 {
+			b.Fatal(c.Operations)
+		}
+		if c.Results(NewStream(results, nil), false); !c.Complete || len(c.Operations) != 4 {
+			b.Fatal(c.Operations)
+		}
+	}
+}
+
+// BenchmarkMessage decodes a directory of 100 entries.
+func BenchmarkMessage(b *testing.B) {
+	results := []any{0, "", 1, 26, 0, long}
+	for range 100 {
+		results = append(results, 1, long, "the name of a file", attr)
+	}
+	data := bytesOf(append(results, 0, 1)...)
+	var m Message
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if m.Reply(ProgramNFS, 4, 1, NewStream(data, nil)); !m.Complete || m.Left != 0 {
+			b.Fatal(m.Err)
+		}
+	}
+}
+
+// Neither names nor values are paid for with an allocation, once the slices have
+// grown.
+func TestNoAllocations(t *testing.T) {
+	call := bytesOf("", 2, 3, 53, id, 1, 2, 3, 1, 22, "a file handle", 38, id, long, 1, "the data")
+	results := bytesOf(0, "", 2, 26, 0, long, 1, long, "a", attr, 1, long, "b", attr, 0, 1, 9, 0, attr)
+	var c Compound
+	var m Message
+	if n := testing.AllocsPerRun(100, func() {
+		c.Arguments(NewStream(call, nil), false)
+		c.Results(NewStream(results, nil), false)
+		m.Call(ProgramNFS, 4, 1, NewStream(call, nil))
+		m.Reply(ProgramNFS, 4, 1, NewStream(results, nil))
+		m.Find(0, "cookieverf")
+	}); n != 0 || !m.Complete {
+		t.Errorf("%v allocations: %v", n, m.Err)
+	}
+}

@@ -1,0 +1,343 @@
+package nfs
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// The tables of this package describe arguments and results in a notation that
+// is compiled once, at the start of the program. Items are separated by spaces:
+//
+//	name:T         one item
+//	name!:T        one that bounds how much the Reply carries, when in arguments;
+//	               one that the Call does not bound, when in results
+//	@name          the items of a named type
+//	name:@type     the same as a group
+//	name:(items)   a group
+//	name:?T        optional-data: nothing, or T
+//	name:[]T       counted array of T
+//	name:*T        linked list of T: each is preceded by TRUE, the end is FALSE
+//	name:T{a items | b,c items | * items}
+//	               a union: T is its discriminant, then come the items of the
+//	               arm with its value; * is the default. Without one, a value
+//	               that is not named is an error, as in XDR
+//
+// T is one of
+//
+//	u U  32 and 64 bits, a number       x X  the same, shown in hex
+//	z    bool                           m    32 bits, shown in octal
+//	o    opaque                         t    string
+//	h    file handle                    H    the same of NFSv2: 32 bytes
+//	D L  opaque, string that the NFS binding (RFC 8267 s.3 to 5) lets be reduced
+//	P    opaque of READ_PLUS: not in the binding, and reduced nevertheless
+//	s    stateid                        S    session ID
+//	d    opaque of 16 bytes             T    nfstime4
+//	y Y  times of NFSv3 (nanoseconds) and NFSv2 (microseconds)
+//	b    bitmap of attributes           O    bitmap of operations
+//	B    bitmap of other things         F    fattr4: bitmap of attributes, values
+//
+// or a longer name: that of an enumeration or of a word of flags.
+
+// shape is how an item is walked.
+type shape uint8
+
+const (
+	fixed shape = iota
+	variable
+	bitmap
+	attributes4
+	group
+	optional
+	array
+	list
+	union // of steps only: an item that is a discriminant has arms
+)
+
+// item is one item of a description.
+type item struct {
+	name     string
+	shape    shape
+	kind     Kind
+	size     int64  // bytes, where they are always the same; else 0
+	least    int64  // bytes that it takes at least
+	names    *names // of an enumeration or of flags
+	inner    []item // of group, optional, array and list
+	arms     []arm  // what follows the discriminant of a union
+	fraction uint32 // nanoseconds in the fraction of a time
+	bound    bool
+	eligible bool
+	readPlus bool
+}
+
+// arm is one arm of a union.
+type arm struct {
+	values []uint32 // none: the default
+	items  []item
+}
+
+// arm finds what follows a discriminant.
+func (it *item) arm(value uint32) ([]item, bool) {
+	for i := range it.arms {
+		a := &it.arms[i]
+		if a.values == nil {
+			return a.items, true
+		}
+		for _, v := range a.values {
+			if v == value {
+				return a.items, true
+			}
+		}
+	}
+	return nil, false
+}
+
+var letters = map[string]item{
+	"u": {kind: Uint, size: 4}, "U": {kind: Uint, size: 8}, "x": {kind: Hex, size: 4}, "X": {kind: Hex, size: 8},
+	"z": {kind: Bool, size: 4}, "m": {kind: Octal, size: 4},
+	"o": {kind: Opaque, shape: variable}, "t": {kind: String, shape: variable},
+	"h": {kind: Handle, shape: variable}, "H": {kind: Handle, size: 32},
+	"D": {kind: Data, shape: variable, eligible: true}, "L": {kind: String, shape: variable, eligible: true},
+	"P": {kind: Data, shape: variable, readPlus: true},
+	"s": {kind: Stateid, size: 16}, "S": {kind: Session, size: 16}, "d": {kind: Opaque, size: 16},
+	"T": {kind: Time, size: 12, fraction: 1}, "y": {kind: Time, size: 8, fraction: 1}, "Y": {kind: Time, size: 8, fraction: 1000},
+	"b": {kind: Bitmap, shape: bitmap}, "O": {kind: Operations, shape: bitmap}, "B": {kind: Bits, shape: bitmap},
+	"F": {kind: Group, shape: attributes4},
+}
+
+// row is a row of a table of operations or procedures.
+type row struct {
+	name string
+	args string
+	// results follow a status of OK, failure any other one, or only this one
+	// where on is set.
+	results, failure string
+	on               uint32
+	bare             bool // the results do not begin with a status
+	unread           bool // nothing is known but its name
+}
+
+// operation is a row, compiled.
+type operation struct {
+	name                   string
+	args, results, failure []item
+	overArgs, overResults  []step
+	on                     uint32
+	bare                   bool
+	known                  bool // what it carries is
+	unbounded              bool // the arguments do not say how much the results can be
+	reducible              bool // the results have an item that may be reduced
+}
+
+func compile(rows []row) []operation {
+	ops := make([]operation, len(rows))
+	for i, r := range rows {
+		op := operation{name: r.name, args: layout(r.args), results: layout(r.results), failure: layout(r.failure), on: r.on, bare: r.bare, known: !r.unread}
+		op.overArgs, op.overResults = steps(op.args), steps(op.results)
+		op.unbounded = strings.Contains(r.results, "!:") && !strings.Contains(r.args, "!:")
+		for _, it := range op.results {
+			op.reducible = op.reducible || it.eligible
+		}
+		ops[i] = op
+	}
+	return ops
+}
+
+// layout compiles a description. It panics when that is wrong: they are all
+// constants of this package.
+func layout(text string) []item {
+	p := parser{text: text}
+	items := p.items()
+	if p.space(); p.at < len(text) {
+		p.wrong("something")
+	}
+	return items
+}
+
+type parser struct {
+	text string
+	at   int
+}
+
+func (p *parser) wrong(what string) {
+	panic(fmt.Sprintf("nfs: layout %q: %s at %d", p.text, what, p.at))
+}
+
+func (p *parser) space() {
+	for p.at < len(p.text) && strings.IndexByte(" \n\t", p.text[p.at]) >= 0 {
+		p.at++
+	}
+}
+
+// take passes a piece of punctuation when it is next.
+func (p *parser) take(what string) bool {
+	found := strings.HasPrefix(p.text[p.at:], what)
+	if found {
+		p.at += len(what)
+	}
+	return found
+}
+
+func (p *parser) need(what string) {
+	if p.space(); !p.take(what) {
+		p.wrong("no " + what)
+	}
+}
+
+func (p *parser) word() string {
+	start := p.at
+	for p.at < len(p.text) && strings.IndexByte(" \n\t:!(){}|,", p.text[p.at]) < 0 {
+		p.at++
+	}
+	if start == p.at {
+		p.wrong("no name")
+	}
+	return p.text[start:p.at]
+}
+
+// items parses as far as a bracket or bar.
+func (p *parser) items() (items []item) {
+	for {
+		p.space()
+		if p.at == len(p.text) || strings.IndexByte(")}|", p.text[p.at]) >= 0 {
+			break
+		}
+		if p.take("@") {
+			items = append(items, named(p.word())...)
+			continue
+		}
+		name := p.word()
+		bound := p.take("!")
+		p.need(":")
+		it := p.item(name)
+		it.bound = bound
+		items = append(items, it)
+	}
+	return items
+}
+
+func (p *parser) item(name string) item {
+	switch {
+	case p.take("?"):
+		return item{name: name, shape: optional, least: 4, inner: []item{p.item(name)}}
+	case p.take("[]"):
+		return item{name: name, shape: array, least: 4, inner: []item{p.item(name)}}
+	case p.take("*"):
+		return item{name: name, shape: list, least: 4, inner: []item{p.item(name)}}
+	case p.take("("):
+		it := grouped(name, p.items())
+		p.need(")")
+		return it
+	case p.take("@"):
+		return grouped(name, named(p.word()))
+	}
+	kind := p.word()
+	it, known := letters[kind]
+	if !known {
+		set := sets[kind]
+		if set == nil {
+			p.wrong("no type " + kind)
+		}
+		it = item{kind: Enum, size: 4, names: set}
+		if set.bits != nil {
+			it.kind = Flags
+		}
+	}
+	it.name = name
+	if it.least = it.size; it.least == 0 {
+		it.least = 4
+	}
+	if p.take("{") {
+		if it.size != 4 {
+			p.wrong("no discriminant " + kind)
+		}
+		for more := true; more; more = p.take("|") {
+			it.arms = append(it.arms, p.arm(&it))
+		}
+		p.need("}")
+	}
+	return it
+}
+
+func (p *parser) arm(it *item) (a arm) {
+	p.space()
+	if p.take("*") {
+		a.items = p.items()
+		return a
+	}
+	for more := true; more; more = p.take(",") {
+		label := p.word()
+		value, err := strconv.ParseUint(label, 0, 32)
+		if err != nil {
+			value = uint64(it.names.value(label))
+		}
+		a.values = append(a.values, uint32(value))
+	}
+	a.items = p.items()
+	return a
+}
+
+func named(name string) []item {
+	text, known := types[name]
+	if !known {
+		panic("nfs: no type " + name)
+	}
+	return layout(text)
+}
+
+func grouped(name string, items []item) item {
+	g := item{name: name, shape: group, inner: items}
+	for i := range items {
+		g.least += items[i].least
+	}
+	return g
+}
+
+// step is what is left of items for a walk that only has to get past them:
+// fixed ones that stand side by side are one step, groups are none.
+type step struct {
+	shape     shape
+	reducible bool
+	size      int64 // bytes of a fixed step
+	least     int64 // bytes that an element of an array takes at least
+	inner     []step
+	arms      []stepArm
+}
+
+type stepArm struct {
+	values []uint32
+	steps  []step
+}
+
+func steps(items []item) []step { return appendSteps(nil, items) }
+
+func appendSteps(out []step, items []item) []step {
+	for i := range items {
+		it := &items[i]
+		switch {
+		case it.shape == group:
+			out = appendSteps(out, it.inner)
+		case it.shape == attributes4:
+			out = append(out, step{shape: bitmap}, step{shape: variable})
+		case it.arms != nil:
+			u := step{shape: union}
+			for _, a := range it.arms {
+				u.arms = append(u.arms, stepArm{a.values, steps(a.items)})
+			}
+			out = append(out, u)
+		case it.shape == fixed:
+			if n := len(out); n > 0 && out[n-1].shape == fixed {
+				out[n-1].size += it.size
+			} else {
+				out = append(out, step{shape: fixed, size: it.size})
+			}
+		default:
+			st := step{shape: it.shape, reducible: it.eligible || it.readPlus, inner: steps(it.inner)}
+			if it.shape == array {
+				st.least = it.inner[0].least
+			}
+			out = append(out, st)
+		}
+	}
+	return out
+}

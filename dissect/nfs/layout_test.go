@@ -1,0 +1,61 @@
+package nfs
+
+import (
+	"regexp"
+	"testing"
+)
+
+// TestLayoutIsChecked: a row that is wrong does not get as far as a packet.
+func TestLayoutIsChecked(t *testing.T) {
+	for _, text := range []string{
+		"name", "name:", ":u", "name:nothing", "@nothing", "name:(a:u", "name:u}", "name:U{1 a:u | *}", "name:u{1 a:u", "name:nfs_ftype4{NF4NONE | *}",
+		"name:u{A a:u}", "a:u)", "name:[]",
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%q compiles", text)
+				}
+			}()
+			layout(text)
+		}()
+	}
+}
+
+// TestNamesOfValues: they are keys of JSON and names of filters.
+func TestNamesOfValues(t *testing.T) {
+	good := regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
+	var check func(where string, items []item)
+	check = func(where string, items []item) {
+		for i := range items {
+			it := &items[i]
+			if !good.MatchString(it.name) {
+				t.Errorf("%s: %q", where, it.name)
+			}
+			if it.least < 4 {
+				t.Errorf("%s: %s takes %d bytes at least", where, it.name, it.least) // what bounds counts of arrays
+			}
+			check(where, it.inner)
+			for _, a := range it.arms {
+				check(where, a.items)
+			}
+		}
+	}
+	tables := [][]operation{operations, callbackOperations, callbackProcedures}
+	for _, table := range procedures {
+		tables = append(tables, table)
+	}
+	for _, table := range tables {
+		for _, op := range table {
+			check(op.name, op.args)
+			check(op.name, op.results)
+			check(op.name, op.failure)
+		}
+	}
+	for number, items := range attributes {
+		if len(items) != 1 {
+			t.Errorf("attribute %d is %d items", number, len(items))
+		}
+		check("attributes", items)
+	}
+}

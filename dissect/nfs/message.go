@@ -1,0 +1,595 @@
+package nfs
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"time"
+)
+
+// ErrTruncated is wrapped by errors of messages that need more bytes than are
+// there, ErrMalformed by those of messages that the protocol does not allow, and
+// ErrUnknown by those about programs, procedures and operations that no table
+// here has.
+var (
+	ErrTruncated = errors.New("truncated")
+	ErrMalformed = errors.New("malformed")
+	ErrUnknown   = errors.New("unknown")
+)
+
+// Kind says what a value is, and which fields of it are set.
+type Kind uint8
+
+// The kinds of a [Value]. An array of bytes that travelled in a chunk has its
+// count in Uint and no Bytes.
+const (
+	Uint       Kind = iota // Uint
+	Hex                    // Uint, of which nobody reads the number
+	Octal                  // Uint
+	Bool                   // Uint, 0 or 1
+	Enum                   // Uint; Text, empty when the value has no name
+	Flags                  // Uint; AppendText names the bits
+	Opaque                 // Bytes; Uint is their number
+	String                 // Bytes as they came, which may be anything; Uint is their number
+	Handle                 // Bytes of a file handle; Uint is their number
+	Data                   // Bytes of a file; Uint is their number
+	Stateid                // Bytes: 16, of which Uint is the seqid
+	Session                // Bytes: 16
+	Bitmap                 // Bytes: words of a bitmap of attributes, see Attributes
+	Operations             // Bytes: words of a bitmap of NFSv4 operations
+	Bits                   // Bytes: words of another bitmap
+	Time                   // Uint: seconds, of NFSv4 to be read as int64; Nanoseconds
+	Group                  // what follows one deeper belongs to it. Of an element of a List, Uint is its index; of attributes of NFSv4, Bytes is their bitmap
+	List                   // Uint elements follow, one deeper
+)
+
+var kindNames = [...]string{
+	"uint", "hex", "octal", "bool", "enum", "flags", "opaque", "string", "handle", "data", "stateid", "session", "bitmap", "operations", "bits", "time", "group", "list",
+}
+
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return "kind " + strconv.Itoa(int(k))
+}
+
+// Value is one named item of arguments or results.
+type Value struct {
+	Name        string // of the table, not of the input
+	Kind        Kind
+	Depth       uint8  // how many groups and lists it is in
+	Nanoseconds uint32 // of a Time
+	Uint        uint64
+	Bytes       []byte // part of the input: its owner's, and only good as long as that is
+	Text        string // name of an Enum: of the table, not of the input
+	At, Len     int64  // where it stands in the unreduced stream, bytes: with its count word and its padding
+
+	item *item
+}
+
+// Time is the time of a [Time].
+func (v *Value) Time() time.Time { return time.Unix(int64(v.Uint), int64(v.Nanoseconds)).UTC() }
+
+// AppendText appends what a value says, without its name: one line that is safe
+// to print. Groups and lists say how many they are, file data how long it is.
+func (v *Value) AppendText(b []byte) []byte {
+	switch v.Kind {
+	case Uint:
+		return strconv.AppendUint(b, v.Uint, 10)
+	case Hex:
+		b = append(b, "0x"...)
+		for digits := int(v.Len)*2 - len(strconv.FormatUint(v.Uint, 16)); digits > 0; digits-- {
+			b = append(b, '0')
+		}
+		return strconv.AppendUint(b, v.Uint, 16)
+	case Octal:
+		return strconv.AppendUint(append(b, '0'), v.Uint, 8)
+	case Bool:
+		return strconv.AppendBool(b, v.Uint != 0)
+	case Enum:
+		if v.Text != "" {
+			return append(b, v.Text...)
+		}
+		return strconv.AppendUint(b, v.Uint, 10)
+	case Flags:
+		if v.Uint == 0 || v.item == nil {
+			return strconv.AppendUint(b, v.Uint, 10)
+		}
+		return v.item.names.appendFlags(b, uint32(v.Uint))
+	case String:
+		if v.Bytes != nil || v.Uint == 0 {
+			return strconv.AppendQuote(b, string(v.Bytes))
+		}
+	case Opaque, Handle, Session:
+		if v.Bytes != nil || v.Uint == 0 {
+			return hex.AppendEncode(b, v.Bytes)
+		}
+	case Stateid:
+		b = strconv.AppendUint(b, v.Uint, 10)
+		if len(v.Bytes) == 16 {
+			b = hex.AppendEncode(append(b, ':'), v.Bytes[4:])
+		}
+		return b
+	case Bitmap, Operations, Bits:
+		return v.appendBits(b)
+	case Time:
+		if t := v.Time(); t.Year() <= 9999 && t.Year() >= 0 {
+			return t.AppendFormat(b, time.RFC3339Nano)
+		}
+		b = strconv.AppendInt(b, int64(v.Uint), 10)
+		return append(b, " s"...)
+	case Group:
+		return b
+	case List:
+		return strconv.AppendUint(b, v.Uint, 10)
+	}
+	b = strconv.AppendUint(b, v.Uint, 10)
+	return append(b, " bytes"...)
+}
+
+func (v *Value) appendBits(b []byte) []byte {
+	first := true
+	for n := range setBits(v.Bytes) {
+		if !first {
+			b = append(b, ' ')
+		}
+		first = false
+		name := ""
+		switch v.Kind {
+		case Bitmap:
+			name = AttributeName(n)
+		case Operations:
+			if op := lookup(n, false); op != nil {
+				name = op.name
+			}
+		}
+		if name != "" {
+			b = append(b, name...)
+		} else {
+			b = strconv.AppendUint(b, uint64(n), 10)
+		}
+	}
+	return b
+}
+
+// String is what AppendText appends.
+func (v *Value) String() string { return string(v.AppendText(nil)) }
+
+// setBits are the numbers of the bits that are set in a bitmap4.
+func setBits(bitmap []byte) iter.Seq[uint32] {
+	return func(yield func(uint32) bool) {
+		for i := 0; i+4 <= len(bitmap); i += 4 {
+			for word, n := be.Uint32(bitmap[i:]), uint32(i)*8; word != 0; word, n = word>>1, n+1 {
+				if word&1 != 0 && !yield(n) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Op is one operation of a COMPOUND, or the one procedure that a message of
+// another version or program is about.
+type Op struct {
+	Name   string // "OP_99" when it has none
+	Number uint32
+
+	Status    uint32 // Reply
+	HasStatus bool
+
+	// Call: the largest size, in bytes, of what the Reply carries of file data,
+	// directory entries or other things whose size the Call bounds: count of
+	// READ, maxcount of READDIR. 0 when the results are small by their nature,
+	// Unbounded when the Call does not say (READLINK, GETXATTR, SECINFO).
+	MaxResult int64
+	// Call: its results have a data item that may be reduced, so that a Write
+	// chunk can be meant for it: READ, READLINK.
+	ReducibleResult bool
+
+	First, Last int   // Values[First:Last] of its message are its
+	At, End     int64 // where it stands in the unreduced stream, with number and status
+}
+
+// Unbounded is the [Op] MaxResult of one whose arguments do not bound its results.
+const Unbounded = -1
+
+// Item is an opaque or string that the NFS binding (RFC 8267) lets be reduced,
+// or one that was.
+type Item struct {
+	Op       int    // whose it is, index in Ops
+	Value    int    // which, index in Values; -1 when that was dropped
+	Name     string // of the value
+	Eligible bool   // the binding lets it be reduced
+	ReadPlus bool   // data of READ_PLUS, of which the binding says nothing
+	Reduced  bool   // it was taken out of the stream
+	Hole     int    // index of the hole, -1 when it was not
+	Position int64  // of its first data byte in the unreduced stream, behind the count word
+	Length   int64  // by that word, bytes, without padding
+}
+
+// Message is what a Call or Reply of an NFS program says. Its slices are used
+// again by the next Call or Reply that it is made to hold.
+type Message struct {
+	Program, Version, Procedure uint32
+	Name                        string // of the procedure, empty when it has none
+	MinorVersion                uint32 // Call of a COMPOUND
+
+	Status    uint32 // Reply: of the procedure, or of the whole COMPOUND
+	HasStatus bool
+
+	Ops    []Op
+	Values []Value // of all of Ops; those of a COMPOUND itself (its tag) come first
+	Items  []Item
+
+	// Complete says that all of it was understood to its end. Where it is not,
+	// Err says what stopped it, and where; all that comes before is there.
+	Complete bool
+	Err      error
+	Left     int64 // bytes behind the end, or behind where it stopped
+	Dropped  int   // values that were not kept for Limit
+
+	// Limit is how many values are kept; 0 stands for 262144.
+	Limit int
+
+	reply  bool
+	depth  uint8
+	stream Stream // here and not on the stack, so that walks can take its address
+}
+
+const (
+	maxValues = 1 << 18
+	maxOps    = 1 << 12
+)
+
+// Call decodes the arguments of a procedure. Positions of holes, and all that it
+// reports, count from the start of s. Where s ends early, what is there is kept.
+func (m *Message) Call(program, version, procedure uint32, s Stream) {
+	m.start(program, version, procedure, s)
+	if IsCompound(program, version, procedure) {
+		m.compound(IsCallback(program))
+	} else if op := m.procedure(); op != nil {
+		m.begin(op, op.name, procedure)
+		m.Ops[0].ReducibleResult = op.reducible
+		m.stream.walk(op.args, m)
+		m.end()
+	}
+	m.finish()
+}
+
+// Reply decodes the results of a procedure likewise: of one that the RPC layer
+// says was accepted.
+func (m *Message) Reply(program, version, procedure uint32, s Stream) {
+	m.start(program, version, procedure, s)
+	m.reply = true
+	if IsCompound(program, version, procedure) {
+		m.compound(IsCallback(program))
+	} else if op := m.procedure(); op != nil {
+		m.begin(op, op.name, procedure)
+		m.results(op)
+		m.Status, m.HasStatus = m.Ops[0].Status, m.Ops[0].HasStatus
+		m.end()
+	}
+	m.finish()
+}
+
+// In are the values of an operation.
+func (m *Message) In(op int) []Value { return m.Values[m.Ops[op].First:m.Ops[op].Last] }
+
+// Find is the first value of that name of an operation, nil when there is none.
+func (m *Message) Find(op int, name string) *Value {
+	values := m.In(op)
+	for i := range values {
+		if values[i].Name == name {
+			return &values[i]
+		}
+	}
+	return nil
+}
+
+// StatusName names the status of an operation, in the words of its program.
+func (m *Message) StatusName(op int) string {
+	version := m.Version
+	switch {
+	case m.Program == ProgramMount:
+		if name := mountStatus[m.Ops[op].Status]; m.Version == 3 && name != "" {
+			return name
+		}
+		version = 2 // what fhandle of MOUNT 1 begins with is a UNIX error
+	case IsCallback(m.Program):
+		version = 4
+	}
+	return StatusName(version, m.Ops[op].Status)
+}
+
+func (m *Message) start(program, version, procedure uint32, s Stream) {
+	*m = Message{
+		Program: program, Version: version, Procedure: procedure, Name: ProcedureName(program, version, procedure),
+		Ops: m.Ops[:0], Values: m.Values[:0], Items: m.Items[:0], Limit: m.Limit, stream: s,
+	}
+	if m.Limit <= 0 {
+		m.Limit = maxValues
+	}
+}
+
+// procedure finds the row of a procedure of its own.
+func (m *Message) procedure() *operation {
+	table := procedureTable(m.Program, m.Version)
+	if int64(m.Procedure) < int64(len(table)) && table[m.Procedure].known {
+		return &table[m.Procedure]
+	}
+	m.Err = fmt.Errorf("nfs: program %d version %d procedure %d: %w", m.Program, m.Version, m.Procedure, ErrUnknown)
+	return nil
+}
+
+// What stands before the operations of a COMPOUND.
+var (
+	compoundCall   = layout("tag:t minorversion:u")
+	callbackCall   = layout("tag:t minorversion:u callback_ident:u")
+	compoundResult = layout("tag:t")
+)
+
+// illegal is the operation that a server names in place of one that it does not
+// know (RFC 7530 s.16.14, RFC 8881 s.18.52).
+var illegal = operation{name: "ILLEGAL"}
+
+func (m *Message) compound(callback bool) {
+	s := &m.stream
+	switch {
+	case m.reply:
+		m.Status = s.word()
+		m.HasStatus = !s.failed
+		s.walk(compoundResult, m)
+	case callback:
+		s.walk(callbackCall, m)
+	default:
+		s.walk(compoundCall, m)
+	}
+	if v := len(m.Values); !m.reply && v > 1 {
+		m.MinorVersion = uint32(m.Values[1].Uint)
+	}
+	count := s.word()
+	for i := uint32(0); i < count && !s.failed; i++ {
+		at := s.position()
+		if n := len(m.Ops); m.reply && n > 0 && m.Ops[n-1].Status != 0 {
+			m.stop("operation %d of %d follows a failed one at offset %d: %w", i+1, count, at, ErrMalformed)
+			return
+		}
+		if i == maxOps {
+			m.stop("operation %d of %d at offset %d is too many: %w", i+1, count, at, ErrMalformed)
+			return
+		}
+		number := s.word()
+		if s.failed {
+			return
+		}
+		op := lookup(number, callback)
+		name := operationName(op, number)
+		if op == nil && number == opIllegal {
+			op = &illegal
+		}
+		m.begin(op, name, number)
+		switch {
+		case m.reply:
+			m.results(op)
+		case op != nil:
+			m.Ops[i].ReducibleResult = op.reducible
+			s.walk(op.args, m)
+		}
+		m.Ops[i].At = at
+		m.end()
+		if op == nil && m.Ops[i].Status == 0 {
+			m.stop("operation %d at offset %d: %w", number, at, ErrUnknown)
+			return // nobody knows where it ends
+		}
+	}
+}
+
+// results walks a status and what follows it. Of an operation that is not known
+// nothing can follow, if it failed.
+func (m *Message) results(op *operation) {
+	s, o := &m.stream, &m.Ops[len(m.Ops)-1]
+	if op != nil && op.bare {
+		s.walk(op.results, m)
+		return
+	}
+	o.Status = s.word()
+	o.HasStatus = !s.failed
+	switch {
+	case s.failed || op == nil:
+	case o.Status == 0:
+		s.walk(op.results, m)
+	case op.on == 0 || op.on == o.Status:
+		s.walk(op.failure, m)
+	}
+}
+
+func (m *Message) stop(format string, args ...any) {
+	if m.Err == nil {
+		m.Err = fmt.Errorf("nfs: "+format, args...)
+	}
+}
+
+// begin opens an operation.
+func (m *Message) begin(op *operation, name string, number uint32) {
+	o := Op{Name: name, Number: number, First: len(m.Values), Last: len(m.Values), At: m.stream.position()}
+	if op != nil && op.unbounded && !m.reply {
+		o.MaxResult = Unbounded
+	}
+	m.Ops = append(m.Ops, o)
+	m.depth = 0
+}
+
+func (m *Message) end() {
+	o := &m.Ops[len(m.Ops)-1]
+	o.Last, o.End = len(m.Values), m.stream.position()
+}
+
+// finish says how it ended.
+func (m *Message) finish() {
+	m.depth = 0
+	if m.Left = m.stream.left(); m.stream.failed {
+		m.failed(m.stream.left())
+	}
+	m.Complete = m.Err == nil
+}
+
+// failed makes an error of where the stream stopped, unless there is one that
+// came before.
+func (m *Message) failed(left int64) {
+	s := &m.stream
+	if m.Err != nil {
+		return
+	}
+	name, field := m.Name, ""
+	if n := len(m.Ops); n > 0 {
+		name = m.Ops[n-1].Name
+	}
+	if s.field != nil {
+		field = " " + s.field.name
+	}
+	if s.reason == malformed {
+		m.stop("%s%s is %d at offset %d, which has no meaning: %w", name, field, s.need, s.position(), ErrMalformed)
+	} else {
+		m.stop("%s%s needs %d bytes at offset %d, %d left: %w", name, field, s.need, s.position(), left, ErrTruncated)
+	}
+}
+
+// What follows is how a walk makes values.
+
+func (m *Message) add(v Value) int {
+	if len(m.Values) >= m.Limit {
+		m.Dropped++
+		return -1
+	}
+	v.Depth = m.depth
+	m.Values = append(m.Values, v)
+	return len(m.Values) - 1
+}
+
+// open begins a group or list.
+func (m *Message) open(it *item, kind Kind) int {
+	i := m.add(Value{Name: it.name, Kind: kind, At: m.stream.position(), item: it})
+	m.depth++
+	return i
+}
+
+// close ends what open began; of a list, n is how many elements it had.
+func (m *Message) close(i int, n int64) {
+	if m.depth--; i >= 0 {
+		m.Values[i].Len = m.stream.position() - m.Values[i].At
+		m.Values[i].Uint = uint64(n)
+	}
+}
+
+// element walks an element of a list.
+func (m *Message) element(it *item, index int64) {
+	i := len(m.Values)
+	if m.stream.walk(it.inner, m); i < len(m.Values) && m.Values[i].Kind == Group {
+		m.Values[i].Uint = uint64(index)
+	}
+}
+
+// fixed makes a value of an item whose size is fixed.
+func (m *Message) fixed(it *item, data []byte, at int64) {
+	v := Value{Name: it.name, Kind: it.kind, At: at, Len: it.size, item: it}
+	switch it.kind {
+	case Time:
+		if it.size == 12 {
+			v.Uint, v.Nanoseconds = be.Uint64(data), be.Uint32(data[8:])
+		} else {
+			v.Uint, v.Nanoseconds = uint64(be.Uint32(data)), be.Uint32(data[4:])*it.fraction
+		}
+	case Stateid:
+		v.Uint, v.Bytes = uint64(be.Uint32(data)), data
+	case Session, Opaque, Handle:
+		v.Uint, v.Bytes = uint64(len(data)), data
+	default:
+		if it.size == 8 {
+			v.Uint = be.Uint64(data)
+		} else {
+			v.Uint = uint64(be.Uint32(data))
+		}
+		if it.kind == Enum {
+			v.Text = it.names.of(uint32(v.Uint))
+		}
+	}
+	if it.bound && !m.reply {
+		m.Ops[len(m.Ops)-1].MaxResult = int64(min(v.Uint, 1<<62))
+	}
+	m.add(v)
+}
+
+// variable makes a value of a counted array of bytes, and an item where it may
+// be or was taken out.
+func (m *Message) variable(it *item, n int64, hole int, at int64) {
+	var data []byte
+	if n > 0 && hole < 0 {
+		data = m.stream.behind((n + 3) &^ 3)[:n:n]
+	}
+	i := m.add(Value{Name: it.name, Kind: it.kind, Uint: uint64(n), Bytes: data, At: at, Len: m.stream.position() - at, item: it})
+	if !it.eligible && !it.readPlus && hole < 0 {
+		return
+	}
+	m.Items = append(m.Items, Item{
+		Op: len(m.Ops) - 1, Value: i, Name: it.name, Eligible: it.eligible, ReadPlus: it.readPlus, Reduced: hole >= 0, Hole: hole,
+		Position: at + 4, Length: n,
+	})
+}
+
+// attributes walks a fattr4. What is behind an attribute that is not known, or
+// does not fit its place, is passed over as "unread_attributes".
+func (m *Message) attributes(it *item) {
+	s := &m.stream
+	g := m.open(it, Group)
+	defer m.close(g, 0)
+	words := s.count(4)
+	s.skip(words * 4)
+	if s.failed {
+		return
+	}
+	mask := s.behind(words * 4)
+	if g >= 0 {
+		m.Values[g].Bytes = mask
+	}
+	at := s.position()
+	n, hole := s.opaque(false)
+	switch {
+	case s.failed:
+		return
+	case hole >= 0:
+		m.variable(&unreadAttributes, n, hole, at)
+		return
+	}
+	// Walk inside of the opaque: nothing there reaches beyond its end.
+	outer, end, sealed := s.data, s.at, s.sealed
+	s.at -= int(n+3) &^ 3
+	s.data, s.sealed = s.data[:s.at+int(n):s.at+int(n)], true
+	start := s.position()
+	known := true
+	for number := range setBits(mask) {
+		if known = int64(number) < int64(len(attributes)) && attributes[number] != nil; !known {
+			break
+		}
+		start = s.position()
+		if s.walk(attributes[number], m); s.failed {
+			m.failed(s.left())
+			break
+		}
+		start = s.position()
+	}
+	rest := s.data[s.at:]
+	if s.failed {
+		rest = s.data[start-s.moved:]
+	} else if known && len(rest) > 0 {
+		m.stop("%s of %s has %d bytes behind its last attribute at offset %d: %w", it.name, m.Ops[len(m.Ops)-1].Name, len(rest), start, ErrMalformed)
+	}
+	s.data, s.at, s.sealed, s.failed, s.field = outer, end, sealed, false, nil
+	if len(rest) > 0 {
+		m.add(Value{Name: unreadAttributes.name, Kind: Opaque, Uint: uint64(len(rest)), Bytes: rest, At: start, Len: int64(len(rest)), item: &unreadAttributes})
+	}
+}
+
+var unreadAttributes = item{name: "unread_attributes", shape: variable, kind: Opaque}

@@ -1,0 +1,188 @@
+package nfs
+
+// procedures are those of the programs that are not one COMPOUND, by number.
+// Failure is what follows any other status than OK. To add one, add its row.
+var procedures = map[key][]operation{
+	{ProgramNFS, 2}:    compile(nfs2),
+	{ProgramNFS, 3}:    compile(nfs3),
+	{ProgramNFS, 4}:    compile([]row{{name: "NULL", bare: true}, {name: "COMPOUND", unread: true}}),
+	{ProgramMount, 1}:  compile(mount("H", "")),
+	{ProgramMount, 2}:  compile(append(mount("H", ""), row{name: "EXPORTALL", bare: true, results: exports}, row{name: "PATHCONF", unread: true})),
+	{ProgramMount, 3}:  compile(mount("h", " flavors:[]auth_flavor")),
+	{ProgramNFSACL, 2}: compile(nfsacl2),
+	{ProgramNFSACL, 3}: compile(nfsacl3),
+	{ProgramNLM, 1}:    compile(onlyNames(nlm4)[:18]),
+	{ProgramNLM, 2}:    compile(onlyNames(nlm4)[:18]),
+	{ProgramNLM, 3}:    compile(onlyNames(nlm4)),
+	{ProgramNLM, 4}:    compile(nlm4),
+}
+
+var callbackProcedures = compile([]row{{name: "CB_NULL", bare: true}, {name: "CB_COMPOUND", unread: true}})
+
+func procedureTable(program, version uint32) []operation {
+	if IsCallback(program) {
+		return callbackProcedures
+	}
+	return procedures[key{program, version}]
+}
+
+// nfs2 is RFC 1094 s.2.2.
+var nfs2 = []row{
+	{name: "NULL", bare: true},
+	{name: "GETATTR", args: "fh:H", results: "attributes:@fattr2"},
+	{name: "SETATTR", args: "fh:H new_attributes:@sattr2", results: "attributes:@fattr2"},
+	{name: "ROOT", bare: true},
+	{name: "LOOKUP", args: "dir_fh:H name:t", results: "object_fh:H attributes:@fattr2"},
+	{name: "READLINK", args: "fh:H", results: "target!:L"},
+	{name: "READ", args: "fh:H offset:u count!:u totalcount:u", results: "attributes:@fattr2 data!:D"},
+	{name: "WRITECACHE", bare: true},
+	{name: "WRITE", args: "fh:H beginoffset:u offset:u totalcount:u data:D", results: "attributes:@fattr2"},
+	{name: "CREATE", args: "dir_fh:H name:t new_attributes:@sattr2", results: "object_fh:H attributes:@fattr2"},
+	{name: "REMOVE", args: "dir_fh:H name:t"},
+	{name: "RENAME", args: "dir_fh:H name:t to_dir_fh:H to_name:t"},
+	{name: "LINK", args: "fh:H dir_fh:H name:t"},
+	{name: "SYMLINK", args: "dir_fh:H name:t target:L new_attributes:@sattr2"},
+	{name: "MKDIR", args: "dir_fh:H name:t new_attributes:@sattr2", results: "object_fh:H attributes:@fattr2"},
+	{name: "RMDIR", args: "dir_fh:H name:t"},
+	{name: "READDIR", args: "dir_fh:H cookie:x count!:u", results: "entries:*(fileid:u name:t cookie:x) eof:z"},
+	{name: "STATFS", args: "fh:H", results: "tsize:u bsize:u blocks:u bfree:u bavail:u"},
+}
+
+// nfs3 is RFC 1813 s.3.3.
+var nfs3 = []row{
+	{name: "NULL", bare: true},
+	{name: "GETATTR", args: "fh:h", results: "attributes:@fattr3"},
+	{name: "SETATTR", args: "fh:h new_attributes:@sattr3 guard:?y", results: "wcc:@wcc_data", failure: "wcc:@wcc_data"},
+	{name: "LOOKUP", args: "dir_fh:h name:t", results: "object_fh:h attributes:?@fattr3 dir_attributes:?@fattr3", failure: "dir_attributes:?@fattr3"},
+	{name: "ACCESS", args: "fh:h access:access4", results: "attributes:?@fattr3 access:access4", failure: "attributes:?@fattr3"},
+	{name: "READLINK", args: "fh:h", results: "attributes:?@fattr3 target!:L", failure: "attributes:?@fattr3"},
+	{name: "READ", args: "fh:h offset:U count!:u", results: "attributes:?@fattr3 count:u eof:z data!:D", failure: "attributes:?@fattr3"},
+	{
+		name: "WRITE", args: "fh:h offset:U count:u stable:stable_how data:D",
+		results: "wcc:@wcc_data count:u committed:stable_how verifier:X", failure: "wcc:@wcc_data",
+	},
+	{
+		name:    "CREATE",
+		args:    "dir_fh:h name:t createmode:createmode3{UNCHECKED,GUARDED new_attributes:@sattr3 | EXCLUSIVE verifier:X}",
+		results: "object_fh:?h attributes:?@fattr3 dir_wcc:@wcc_data", failure: "dir_wcc:@wcc_data",
+	},
+	{
+		name: "MKDIR", args: "dir_fh:h name:t new_attributes:@sattr3",
+		results: "object_fh:?h attributes:?@fattr3 dir_wcc:@wcc_data", failure: "dir_wcc:@wcc_data",
+	},
+	{
+		name: "SYMLINK", args: "dir_fh:h name:t new_attributes:@sattr3 target:L",
+		results: "object_fh:?h attributes:?@fattr3 dir_wcc:@wcc_data", failure: "dir_wcc:@wcc_data",
+	},
+	{
+		name:    "MKNOD",
+		args:    "dir_fh:h name:t type:ftype3{NF3CHR,NF3BLK new_attributes:@sattr3 @specdata4 | NF3SOCK,NF3FIFO new_attributes:@sattr3 | *}",
+		results: "object_fh:?h attributes:?@fattr3 dir_wcc:@wcc_data", failure: "dir_wcc:@wcc_data",
+	},
+	{name: "REMOVE", args: "dir_fh:h name:t", results: "dir_wcc:@wcc_data", failure: "dir_wcc:@wcc_data"},
+	{name: "RMDIR", args: "dir_fh:h name:t", results: "dir_wcc:@wcc_data", failure: "dir_wcc:@wcc_data"},
+	{
+		name: "RENAME", args: "dir_fh:h name:t to_dir_fh:h to_name:t",
+		results: "dir_wcc:@wcc_data to_dir_wcc:@wcc_data", failure: "dir_wcc:@wcc_data to_dir_wcc:@wcc_data",
+	},
+	{
+		name: "LINK", args: "fh:h dir_fh:h name:t",
+		results: "attributes:?@fattr3 dir_wcc:@wcc_data", failure: "attributes:?@fattr3 dir_wcc:@wcc_data",
+	},
+	{
+		name: "READDIR", args: "dir_fh:h cookie:X cookieverf:X count!:u",
+		results: "dir_attributes:?@fattr3 cookieverf:X entries:*(fileid:U name:t cookie:X) eof:z", failure: "dir_attributes:?@fattr3",
+	},
+	{
+		name: "READDIRPLUS", args: "dir_fh:h cookie:X cookieverf:X dircount:u maxcount!:u",
+		results: "dir_attributes:?@fattr3 cookieverf:X entries:*(fileid:U name:t cookie:X attributes:?@fattr3 object_fh:?h) eof:z",
+		failure: "dir_attributes:?@fattr3",
+	},
+	{
+		name: "FSSTAT", args: "fh:h",
+		results: "attributes:?@fattr3 tbytes:U fbytes:U abytes:U tfiles:U ffiles:U afiles:U invarsec:u", failure: "attributes:?@fattr3",
+	},
+	{
+		name: "FSINFO", args: "fh:h",
+		results: `attributes:?@fattr3 rtmax:u rtpref:u rtmult:u wtmax:u wtpref:u wtmult:u dtpref:u maxfilesize:U time_delta:(seconds:u nseconds:u)
+			properties:fsf3`,
+		failure: "attributes:?@fattr3",
+	},
+	{
+		name: "PATHCONF", args: "fh:h",
+		results: "attributes:?@fattr3 linkmax:u name_max:u no_trunc:z chown_restricted:z case_insensitive:z case_preserving:z",
+		failure: "attributes:?@fattr3",
+	},
+	{name: "COMMIT", args: "fh:h offset:U count:u", results: "wcc:@wcc_data verifier:X", failure: "wcc:@wcc_data"},
+}
+
+const exports = "exports!:*(path:t groups:*t)"
+
+// mount is RFC 1094 appendix A and RFC 1813 s.5.2, which differ in the file
+// handle and in what follows it.
+func mount(handle, flavors string) []row {
+	return []row{
+		{name: "NULL", bare: true},
+		{name: "MNT", args: "path:t", results: "object_fh:" + handle + flavors},
+		{name: "DUMP", bare: true, results: "mounts!:*(hostname:t path:t)"},
+		{name: "UMNT", args: "path:t", bare: true},
+		{name: "UMNTALL", bare: true},
+		{name: "EXPORT", bare: true, results: exports},
+	}
+}
+
+// nfsacl2 and nfsacl3 are the program that Solaris made and Linux speaks; there is
+// no document.
+var nfsacl2 = []row{
+	{name: "NULL", bare: true},
+	{name: "GETACL", args: "fh:H mask:aclmask", results: "attributes:@fattr2 acls!:@posix_acl"},
+	{name: "SETACL", args: "fh:H acls:@posix_acl", results: "attributes:@fattr2"},
+	{name: "GETATTR", args: "fh:H", results: "attributes:@fattr2"},
+	{name: "ACCESS", args: "fh:H access:access4", results: "attributes:@fattr2 access:access4"},
+	{name: "GETXATTRDIR", args: "fh:H create:z", results: "object_fh:H attributes:@fattr2"},
+}
+
+var nfsacl3 = []row{
+	{name: "NULL", bare: true},
+	{name: "GETACL", args: "fh:h mask:aclmask", results: "attributes:?@fattr3 acls!:@posix_acl", failure: "attributes:?@fattr3"},
+	{name: "SETACL", args: "fh:h acls:@posix_acl", results: "attributes:?@fattr3", failure: "attributes:?@fattr3"},
+	{name: "GETXATTRDIR", args: "fh:h create:z", results: "object_fh:h attributes:?@fattr3"},
+}
+
+// nlm4 is RFC 1813 s.6.2 and appendix II. Procedures whose name ends in _MSG
+// have no results: a Call of the matching _RES brings them.
+var nlm4 = []row{
+	{name: "NULL", bare: true},
+	{name: "TEST", args: "cookie:o exclusive:z @nlm4_lock", bare: true, results: "@nlm4_testres"},
+	{name: "LOCK", args: "cookie:o block:z exclusive:z @nlm4_lock reclaim:z state:u", bare: true, results: "@nlm4_res"},
+	{name: "CANCEL", args: "cookie:o block:z exclusive:z @nlm4_lock", bare: true, results: "@nlm4_res"},
+	{name: "UNLOCK", args: "cookie:o @nlm4_lock", bare: true, results: "@nlm4_res"},
+	{name: "GRANTED", args: "cookie:o exclusive:z @nlm4_lock", bare: true, results: "@nlm4_res"},
+	{name: "TEST_MSG", args: "cookie:o exclusive:z @nlm4_lock", bare: true},
+	{name: "LOCK_MSG", args: "cookie:o block:z exclusive:z @nlm4_lock reclaim:z state:u", bare: true},
+	{name: "CANCEL_MSG", args: "cookie:o block:z exclusive:z @nlm4_lock", bare: true},
+	{name: "UNLOCK_MSG", args: "cookie:o @nlm4_lock", bare: true},
+	{name: "GRANTED_MSG", args: "cookie:o exclusive:z @nlm4_lock", bare: true},
+	{name: "TEST_RES", args: "@nlm4_testres", bare: true},
+	{name: "LOCK_RES", args: "@nlm4_res", bare: true},
+	{name: "CANCEL_RES", args: "@nlm4_res", bare: true},
+	{name: "UNLOCK_RES", args: "@nlm4_res", bare: true},
+	{name: "GRANTED_RES", args: "@nlm4_res", bare: true},
+	{name: "SM_NOTIFY", args: "mon_name:t state:u private:d", bare: true},
+	{name: "17", unread: true},
+	{name: "18", unread: true},
+	{name: "19", unread: true},
+	{name: "SHARE", args: "@nlm4_share", bare: true, results: "@nlm4_res sequence:u"},
+	{name: "UNSHARE", args: "@nlm4_share", bare: true, results: "@nlm4_res sequence:u"},
+	{name: "NM_LOCK", args: "cookie:o block:z exclusive:z @nlm4_lock reclaim:z state:u", bare: true, results: "@nlm4_res"},
+	{name: "FREE_ALL", args: "host:t state:u", bare: true},
+}
+
+// onlyNames are rows of which nothing but the name is used.
+func onlyNames(rows []row) []row {
+	out := make([]row, len(rows))
+	for i, r := range rows {
+		out[i] = row{name: r.name, unread: true}
+	}
+	return out
+}

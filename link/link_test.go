@@ -1,0 +1,163 @@
+package link_test
+
+import (
+	"bytes"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/link"
+	"github.com/rdmadump/rdmadump/rocev2"
+)
+
+// TestDecoder: what each stack of headers carries, where it begins, and how long
+// it is on the wire.
+func TestDecoder(t *testing.T) {
+	const (
+		eth   = "020000000001 020000000002 "
+		ip    = "45000030 00010000 40110000 0a000001 0a000002 "     // 48 bytes, UDP
+		udp   = "c000 12b7 001c 0000 "                              // 28 bytes, port 4791
+		bth   = "04 00 ffff 00 000011 00 000005 00000000 00000000 " // 20 bytes
+		ip6   = "60000000 001c1140 fd000000000000000000000000000001 fd000000000000000000000000000002 "
+		grh   = "60000000 00141b40 fe800000000000000000000000000001 fe800000000000000000000000000002 "
+		local = "0002 0001 0007 0002 "
+	)
+	for _, c := range []struct {
+		name    string
+		kind    capture.LinkType
+		frame   string
+		carries link.Carries
+		offset  int
+		length  int
+		headers string
+	}{
+		{"Ethernet", 1, eth + "0800" + ip + udp + bth, link.CarriesRoCEv2, 42, 20, "ethernet ipv4 udp"},
+		{"Ethernet with trailing pad", 1, eth + "0800" + ip + udp + bth + "0000", link.CarriesRoCEv2, 42, 20, "ethernet ipv4 udp"},
+		{"VLAN", 1, eth + "8100 0064 0800" + ip + udp + bth, link.CarriesRoCEv2, 46, 20, "ethernet vlan ipv4 udp"},
+		{"three tags", 1, eth + "88a8 0064 8100 0065 9100 0066 0800" + ip + udp + bth, link.CarriesRoCEv2, 54, 20, "ethernet vlan vlan vlan ipv4 udp"},
+		{"IPv4 options", 1, eth + "0800 46000034 00010000 40110000 0a000001 0a000002 01010100" + udp + bth, link.CarriesRoCEv2, 46, 20, "ethernet ipv4 udp"},
+		{"first IPv4 fragment", 1, eth + "0800 45000030 00012000 40110000 0a000001 0a000002 c000 12b7 0400 0000" + bth, link.CarriesRoCEv2, 42, 1016, "ethernet ipv4 udp"},
+		{"later IPv4 fragment", 1, eth + "0800 45000030 00010003 40110000 0a000001 0a000002" + udp + bth, link.CarriesFragment, 0, 0, "ethernet ipv4"},
+		{"IPv4 header that lies", 1, eth + "0800 44000030 00010000 40110000 0a000001 0a000002" + udp + bth, link.CarriesMalformed, 0, 0, "ethernet"},
+		{"IPv4 length that lies", 1, eth + "0800 45000010 00010000 40110000 0a000001 0a000002" + udp + bth, link.CarriesMalformed, 0, 0, "ethernet ipv4"},
+		{"UDP length that lies", 1, eth + "0800" + ip + "c000 12b7 0004 0000" + bth, link.CarriesMalformed, 0, 0, "ethernet ipv4 udp"},
+		{"UDP length beyond that of IP", 1, eth + "0800" + ip + "c000 12b7 0020 0000" + bth + "deadbeef", link.CarriesRoCEv2, 42, 20, "ethernet ipv4 udp"},
+		{"UDP length beyond that of IPv6", 1, eth + "86dd" + ip6 + "c000 12b7 0020 0000" + bth + "deadbeef", link.CarriesRoCEv2, 62, 20, "ethernet ipv6 udp"},
+		{"another UDP port", 1, eth + "0800" + ip + "c000 0035 001c 0000" + bth, link.CarriesOther, 0, 0, "ethernet ipv4 udp"},
+		{"IPv6", 1, eth + "86dd" + ip6 + udp + bth, link.CarriesRoCEv2, 62, 20, "ethernet ipv6 udp"},
+		{
+			"IPv6 with extension headers", 1, eth + "86dd 60000000 002c0040 fd000000000000000000000000000001 fd000000000000000000000000000002 3c00000000000000 1100000000000000" + udp + bth,
+			link.CarriesRoCEv2, 78, 20, "ethernet ipv6 ipv6_extension ipv6_extension udp",
+		},
+		{
+			"later IPv6 fragment", 1, eth + "86dd 60000000 002c2c40 fd000000000000000000000000000001 fd000000000000000000000000000002 1100 0010 00000000" + udp + bth,
+			link.CarriesFragment, 0, 0, "ethernet ipv6 ipv6_extension",
+		},
+		{"RoCEv1", 1, eth + "8915" + grh + bth, link.CarriesRoCEv1, 54, 20, "ethernet grh"},
+		{"ARP", 1, eth + "0806" + bth, link.CarriesOther, 0, 0, "ethernet"},
+		{"TCP", 1, eth + "0800 45000030 00010000 40060000 0a000001 0a000002" + udp + bth, link.CarriesTCP, 34, 28, "ethernet ipv4"},
+		{"Linux cooked", 113, "0000 0001 0006 020000000002 0000 0800" + ip + udp + bth, link.CarriesRoCEv2, 44, 20, "sll ipv4 udp"},
+		{"Linux cooked v2", 276, "0800 0000 00000002 0001 00 06 020000000002 0000" + ip + udp + bth, link.CarriesRoCEv2, 48, 20, "sll2 ipv4 udp"},
+		{"raw IP", 101, ip + udp + bth, link.CarriesRoCEv2, 28, 20, "ipv4 udp"},
+		{"raw IPv6", 229, ip6 + udp + bth, link.CarriesRoCEv2, 48, 20, "ipv6 udp"},
+		{"InfiniBand", 247, local + bth + "beef", link.CarriesInfiniBand, 8, 20, "lrh"},
+		{"InfiniBand with GRH", 247, "0003 0001 0011 0002" + grh + bth + "beef", link.CarriesInfiniBand, 48, 20, "lrh grh"},
+		{"raw InfiniBand", 247, "0000 0001 0007 0002" + bth, link.CarriesOther, 0, 0, "lrh"},
+		{"ERF", 197, "0000000000000000 15 04 002e 0000 001e" + local + bth + "beef", link.CarriesInfiniBand, 24, 20, "erf lrh"},
+		{"ERF with extension headers", 197, "0000000000000000 95 04 003e 0000 001e 8000000000000000 0000000000000000" + local + bth + "beef", link.CarriesInfiniBand, 40, 20, "erf erf_extension erf_extension lrh"},
+		{"ERF Ethernet", 197, "0000000000000000 02 04 0050 0000 003e 0000" + eth + "0800" + ip + udp + bth, link.CarriesRoCEv2, 60, 20, "erf erf_ethernet ethernet ipv4 udp"},
+		{
+			"VXLAN", 1, eth + "0800 45000062 00010000 40110000 0a000001 0a000002 c000 12b5 004e 0000 0800000000000100" + eth + "0800" + ip + udp + bth,
+			link.CarriesRoCEv2, 92, 20, "ethernet ipv4 udp vxlan ethernet ipv4 udp",
+		},
+		{"GRE", 1, eth + "0800 4500004c 00010000 402f0000 0a000001 0a000002 2000 0800 00000007" + ip + udp + bth, link.CarriesRoCEv2, 70, 20, "ethernet ipv4 gre ipv4 udp"},
+		{"bridged GRE", 1, eth + "0800 45000056 00010000 402f0000 0a000001 0a000002 0000 6558" + eth + "0800" + ip + udp + bth, link.CarriesRoCEv2, 80, 20, "ethernet ipv4 gre ethernet ipv4 udp"},
+		{"nobody's link type", 147, bth, link.CarriesUnknownLink, 0, 0, ""},
+		{"cut in the Ethernet header", 1, "020000", link.CarriesMalformed, 0, 0, ""},
+		{"cut in the UDP header", 1, eth + "0800" + ip + "c000 12b7", link.CarriesMalformed, 0, 0, "ethernet ipv4"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			data := testkit.Unhex(t, c.frame)
+			var l link.Decoder
+			l.Decode(&capture.Frame{LinkType: c.kind, Data: data, Length: len(data)})
+			var names []string
+			for _, h := range l.Headers() {
+				names = append(names, h.Kind.String())
+			}
+			offset := l.Offset
+			if l.Carries != c.carries || offset != c.offset || l.Length != c.length || strings.Join(names, " ") != c.headers {
+				t.Errorf("carries %d at %d, %d bytes, behind %q; want %d at %d, %d bytes, behind %q", l.Carries, offset, l.Length, strings.Join(names, " "), c.carries, c.offset, c.length, c.headers)
+			}
+		})
+	}
+}
+
+// TestTrailer: an Ethernet trailer or FCS behind the IP packet is no payload,
+// whatever length UDP claims, and the ICRC is the last that IP carries.
+func TestTrailer(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		udpLength string
+		fragment  string
+		length    int // of the transport, as the wire has it
+		captured  int
+		icrc      rocev2.ICRCResult
+	}{
+		{"honest", "0020", "0000", 24, 24, rocev2.ICRCOk},
+		{"too long by the FCS", "0024", "0000", 24, 24, rocev2.ICRCOk},
+		{"much too long", "ffff", "0000", 24, 24, rocev2.ICRCOk},
+		{"first fragment", "0400", "2000", 1016, 24, rocev2.ICRCUnchecked},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			packet := testkit.Unhex(t, "45000034 0001"+c.fragment+" 40110000 0a000001 0a000002"+
+				"c000 12b7"+c.udpLength+"0000 04 00 ffff 00 000011 00 000005 00000000 00000000 00000000")
+			if err := rocev2.FixICRC(packet); err != nil {
+				t.Fatal(err)
+			}
+			frame := slices.Concat(make([]byte, 12), []byte{8, 0}, packet, testkit.Unhex(t, "000000000000deadbeef"))
+			var l link.Decoder
+			var p rocev2.Packet
+			l.Decode(&capture.Frame{LinkType: capture.LinkEthernet, Data: frame, Length: len(frame)})
+			if err := p.Decode(l.Transport, l.Length); err != nil {
+				t.Fatal(err)
+			}
+			if got := l.CheckICRC(&p); l.Length != c.length || len(l.Transport) != c.captured || got != c.icrc {
+				t.Errorf("transport of %d bytes, %d captured, ICRC %v; want %d, %d, %v", l.Length, len(l.Transport), got, c.length, c.captured, c.icrc)
+			}
+		})
+	}
+}
+
+// FuzzDecoder: what the link layers find lies in the frame.
+func FuzzDecoder(f *testing.F) {
+	paths, _ := filepath.Glob("../testdata/captures/*callback41*.zst")
+	for _, path := range paths {
+		file, err := capture.Open(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		var frame capture.Frame
+		for range 40 {
+			if file.Next(&frame) == nil {
+				f.Add(uint16(frame.LinkType), bytes.Clone(frame.Data))
+			}
+		}
+		file.Close()
+	}
+	f.Fuzz(func(t *testing.T, linkType uint16, data []byte) {
+		var l link.Decoder
+		frame := capture.Frame{LinkType: capture.LinkType(linkType), Data: data, Length: len(data)}
+		l.Decode(&frame)
+		for _, h := range l.Headers() {
+			if h.Offset < 0 || h.Offset+h.Length > len(data) {
+				t.Errorf("header %v is outside of %d bytes", h, len(data))
+			}
+		}
+		if l.Offset+len(l.Transport) > len(data) || l.Length < len(l.Transport) {
+			t.Errorf("transport at %d, %d of %d bytes, in a frame of %d", l.Offset, len(l.Transport), l.Length, len(data))
+		}
+	})
+}

@@ -1,0 +1,379 @@
+package render_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/analyze"
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect/field"
+	"github.com/rdmadump/rdmadump/dissect/header"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/query"
+)
+
+// The schemas of the records are made from the tags of their fields, and that of
+// packets from the tables of headers. What is made is on disk, so that it can be
+// read, linked to and put into the program.
+
+// object is a JSON object whose members stay in order.
+type object []member
+
+type member struct {
+	key   string
+	value any
+}
+
+func (o object) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, m := range o {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		key, _ := json.Marshal(m.key)
+		value, err := json.Marshal(m.value)
+		if err != nil {
+			return nil, err
+		}
+		b.Write(key)
+		b.WriteByte(':')
+		b.Write(value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// schemas are the records that have one: what they are, and their type; nil for
+// packets.
+var schemas = []struct {
+	name, description string
+	of                reflect.Type
+}{
+	{"connection", "A queue pair's, or an iWARP stream's, life", reflect.TypeFor[record.Connection]()},
+	{"credits", "The credits of one direction of a connection over time", reflect.TypeFor[analyze.Credits]()},
+	{"finding", "A rule that was broken", reflect.TypeFor[record.Finding]()},
+	{"handles", "Which handles a connection exposed, for how long, and who invalidated them", reflect.TypeFor[analyze.Handles]()},
+	{"interface", "A network interface that can be captured on", reflect.TypeFor[capture.Interface]()},
+	{"packet", "One frame, one object a header under its lower-case name; where there are several, the second is name_2", nil},
+	{"stats", "Sums of the transactions of one program, procedure or operation", reflect.TypeFor[analyze.Stats]()},
+	{"summary", "The last record: what there was, and what could not be read", reflect.TypeFor[record.Summary]()},
+	{"transaction", "One RPC: its Call, the memory that it exposed, what moved, its Reply", reflect.TypeFor[record.Transaction]()},
+}
+
+// TestSchemaFiles: the files on disk are those that the records say; -update
+// writes them.
+func TestSchemaFiles(t *testing.T) {
+	written, _ := filepath.Glob("schema/*.json")
+	if len(written) != len(schemas) && !*update {
+		t.Errorf("%d files for %d records", len(written), len(schemas))
+	}
+	for _, s := range schemas {
+		made := object{
+			{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+			{"title", s.name},
+			{"description", s.description},
+		}
+		defs := definitions{byName: map[string]reflect.Type{}}
+		var body object
+		if s.of == nil {
+			body = packetSchema(&defs)
+		} else {
+			body = defs.structOf(s.of)
+		}
+		if len(defs.list) > 0 {
+			made = append(made, member{"$defs", defs.list})
+		}
+		raw, err := json.Marshal(append(made, body...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if err := json.Indent(&out, raw, "", "  "); err != nil {
+			t.Fatal(err)
+		}
+		out.WriteByte('\n')
+		path := "schema/" + s.name + ".json"
+		if *update {
+			if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if file, err := os.ReadFile(path); err != nil || !bytes.Equal(file, out.Bytes()) {
+			t.Errorf("%s is not what the records say (go test ./render -update writes it anew): %v", path, err)
+		}
+	}
+}
+
+// definitions are the structs of a schema that have a name of their own.
+type definitions struct {
+	list   object
+	byName map[string]reflect.Type
+}
+
+// reference is a reference to the definition of a struct, which is made if there
+// is none yet.
+func (d *definitions) reference(t reflect.Type) object {
+	name := ""
+	for i, c := range t.Name() { // WriteSegment is write_segment
+		if i > 0 && c >= 'A' && c <= 'Z' {
+			name += "_"
+		}
+		name += strings.ToLower(string(c))
+	}
+	switch d.byName[name] {
+	case nil:
+		d.byName[name] = t
+		at := len(d.list)
+		d.list = append(d.list, member{name, nil})
+		d.list[at].value = d.structOf(t)
+	case t:
+	default:
+		panic("two definitions " + name)
+	}
+	return object{{"$ref", "#/$defs/" + name}}
+}
+
+// structOf is the schema of a struct: all of its fields, but those that may be
+// left out, and no others.
+func (d *definitions) structOf(t reflect.Type) object {
+	var properties object
+	required := []string{}
+	for _, f := range record.FieldsOf(t) {
+		if f.Doc == "" {
+			panic(t.Name() + "." + f.Name + " has no description")
+		}
+		if f.Name == "type" {
+			properties = append(properties, member{f.Name, object{{"const", f.Doc}}})
+		} else {
+			properties = append(properties, member{f.Name, append(d.value(&f), member{"description", f.Doc})})
+		}
+		if !f.OmitZero {
+			required = append(required, f.Name)
+		}
+	}
+	return closed(properties, required)
+}
+
+// closed is an object without other members.
+func closed(properties object, required []string) object {
+	o := object{{"type", "object"}, {"properties", properties}}
+	if len(required) > 0 {
+		o = append(o, member{"required", required})
+	}
+	return append(o, member{"additionalProperties", false})
+}
+
+// value is the schema of a field's value.
+func (d *definitions) value(f *record.Field) object {
+	t := f.Type
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if len(f.Values) > 0 {
+		values := []any{}
+		for _, v := range f.Values {
+			values = append(values, v)
+		}
+		if f.Nullable() {
+			values = append(values, nil)
+		}
+		return object{{"enum", values}}
+	}
+	s := d.typeOf(t, f.Name)
+	if !f.Nullable() {
+		return s
+	}
+	if s[0].key == "type" {
+		s[0].value = []any{s[0].value, "null"}
+		return s
+	}
+	return object{{"anyOf", []any{s, object{{"type", "null"}}}}}
+}
+
+// The forms that texts have.
+const timePattern = `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$`
+
+func hexPattern(digits int) string { return fmt.Sprintf("^0x[0-9a-f]{%d}$", digits) }
+
+var patterns = map[reflect.Type]string{
+	reflect.TypeFor[record.Time]():  timePattern,
+	reflect.TypeFor[record.Hex8]():  hexPattern(2),
+	reflect.TypeFor[record.Hex24](): hexPattern(6),
+	reflect.TypeFor[record.Hex32](): hexPattern(8),
+	reflect.TypeFor[record.Hex64](): hexPattern(16),
+}
+
+var (
+	text   = object{{"type", "string"}}
+	number = object{{"type", "integer"}, {"minimum", 0}}
+	truth  = object{{"type", "boolean"}}
+)
+
+// typeOf is the schema of a type. Counts are not negative; durations may be,
+// where a clock was set.
+func (d *definitions) typeOf(t reflect.Type, name string) object {
+	if pattern := patterns[t]; pattern != "" {
+		return object{{"type", "string"}, {"pattern", pattern}}
+	}
+	if values := record.ValuesOf(t); values != nil {
+		return object{{"enum", values}}
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return slices.Clone(text)
+	case reflect.Bool:
+		return slices.Clone(truth)
+	case reflect.Int, reflect.Int64, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		if strings.HasSuffix(name, "_ns") {
+			return object{{"type", "integer"}}
+		}
+		return slices.Clone(number)
+	case reflect.Float64:
+		return object{{"type", "number"}}
+	case reflect.Slice:
+		return object{{"type", "array"}, {"items", d.typeOf(t.Elem(), "")}}
+	case reflect.Map:
+		o := object{{"type", "object"}}
+		if values := record.ValuesOf(t.Key()); values != nil {
+			o = append(o, member{"propertyNames", object{{"enum", values}}})
+		}
+		return append(o, member{"additionalProperties", d.typeOf(t.Elem(), "")})
+	case reflect.Struct:
+		return d.reference(t)
+	}
+	panic(fmt.Sprintf("no schema for %v", t))
+}
+
+// packetSchema is that of packets: their own fields, and an object a header. A
+// header that is cut has the fields that are whole, so that none is required.
+func packetSchema(d *definitions) object {
+	headers := map[string]object{}
+	var names []string
+	in := func(name string) {
+		if _, known := headers[name]; !known {
+			headers[name] = object{}
+			names = append(names, name)
+		}
+	}
+	add := func(name, key string, schema object, doc string) {
+		in(name)
+		if !slices.ContainsFunc(headers[name], func(m member) bool { return m.key == key }) { // the messages of the CM have much in common
+			headers[name] = append(headers[name], member{key, append(slices.Clone(schema), member{"description", doc})})
+		}
+	}
+	for _, h := range header.All {
+		for i := range h.Fields {
+			f := &h.Fields[i]
+			add(h.Name, f.Name, formatSchema(f), f.Label)
+			if f.Names != nil && f.Format != field.Enum {
+				add(h.Name, f.Name+"_name", text, f.Label+" by name")
+			}
+		}
+	}
+	var properties object
+	required := []string{}
+	for _, f := range query.Packets.List() {
+		if strings.Contains(f.Path, ".") || f.Type == "object" || slices.ContainsFunc(header.Extras, func(x header.Extra) bool { return x.Object == "" && x.Name == f.Path }) {
+			continue
+		}
+		required = append(required, f.Path)
+		properties = append(properties, member{f.Path, append(ownSchema(&f), member{"description", f.Doc})})
+	}
+	for _, x := range header.Extras {
+		schema := map[header.Kind]object{
+			header.Text: text, header.Number: number, header.TextOrNull: {{"type", []string{"string", "null"}}},
+			header.TextList: {{"type", "array"}, {"items", text}},
+		}[x.Kind]
+		if x.Object == "" {
+			properties = append(properties, member{x.Name, append(slices.Clone(schema), member{"description", x.Doc})})
+		} else {
+			add(x.Object, x.Name, schema, x.Doc)
+		}
+	}
+	segments := object{{"type", "array"}, {"items", object{{"$ref", "#/$defs/segment"}}}}
+	chunk := closed(object{{"segments", segments}}, []string{"segments"})
+	readChunk := closed(object{{"position", number}, {"segments", segments}}, []string{"position", "segments"})
+	add("rpcrdma", "read_chunks", object{{"type", "array"}, {"items", readChunk}}, "the Read list")
+	add("rpcrdma", "write_chunks", object{{"type", "array"}, {"items", chunk}}, "the Write list")
+	add("rpcrdma", "reply_chunk", object{{"anyOf", []any{chunk, object{{"type", "null"}}}}}, "the Reply chunk, null without")
+	for _, inner := range []string{"ip_cm", "rpcrdma_private"} { // stand in private data
+		add("cm", inner, object{{"$ref", "#/$defs/" + inner}}, "in its private data")
+	}
+	add("mpa", "rpcrdma_private", object{{"$ref", "#/$defs/rpcrdma_private"}}, "in its private data")
+	for _, bare := range []string{"erf_extension", "erf_ethernet", "ipv6_extension"} { // have no table
+		in(bare)
+	}
+	var again object
+	for _, name := range names {
+		d.list = append(d.list, member{name, closed(headers[name], nil)})
+		if name != "segment" {
+			properties = append(properties, member{name, object{{"$ref", "#/$defs/" + name}}})
+			again = append(again, member{"^" + name + "_[0-9]+$", object{{"$ref", "#/$defs/" + name}}})
+		}
+	}
+	return object{
+		{"type", "object"},
+		{"properties", properties},
+		{"patternProperties", again},
+		{"required", required},
+		{"additionalProperties", false},
+	}
+}
+
+// formatSchema is the schema of a table's field.
+func formatSchema(f *field.Field) object {
+	switch f.Format {
+	case field.Dec:
+		return number
+	case field.Flag:
+		return truth
+	case field.Hex:
+		return object{{"type", "string"}, {"pattern", hexPattern((f.Bits + 3) / 4)}}
+	case field.MAC:
+		return object{{"type", "string"}, {"pattern", "^[0-9a-f]{2}(:[0-9a-f]{2}){5}$"}}
+	case field.Bytes:
+		return object{{"type", "string"}, {"pattern", "^([0-9a-f]{2})*$"}}
+	}
+	return text
+}
+
+// ownSchema is the schema of a packet's own field; what may be null says so.
+func ownSchema(f *query.Field) object {
+	nullable := strings.Contains(f.Doc, "null")
+	switch {
+	case f.Path == "type":
+		return object{{"const", "packet"}}
+	case f.Values != nil:
+		values := []any{}
+		for _, v := range f.Values {
+			values = append(values, v)
+		}
+		if nullable {
+			values = append(values, nil)
+		}
+		return object{{"enum", values}}
+	}
+	kind := map[string]string{"number": "integer"}[f.Type]
+	if kind == "" {
+		kind = "string"
+	}
+	o := object{{"type", kind}}
+	if nullable {
+		o[0].value = []string{kind, "null"}
+	}
+	switch f.Type {
+	case "number":
+		o = append(o, member{"minimum", 0})
+	case "time":
+		o = append(o, member{"pattern", timePattern})
+	}
+	return o
+}

@@ -1,0 +1,285 @@
+package synth
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+
+	"github.com/rdmadump/rdmadump/dissect/iwarp"
+)
+
+// The TCP flags (RFC 9293 s.3.1), for [Side.TCP].
+const (
+	tcpFIN = 0x01
+	tcpSYN = 0x02
+	tcpRST = 0x04
+	tcpPSH = 0x08
+	tcpACK = 0x10
+)
+
+// maxSegment is how much of the stream goes into one TCP segment: what fits
+// behind the headers, as a capture in front of segmentation offload has it.
+const maxSegment = 65000
+
+// TCP sends one TCP segment at the side's Sequence, and counts its data, SYN and
+// FIN. The flags are those of the header: FIN 1, SYN 2, RST 4, PSH 8, ACK 16.
+func (s *Side) TCP(flags uint8, data []byte) *Frame {
+	s.Conn.only(true, "TCP")
+	if !s.Conn.Options.ManualAck {
+		s.Acked = s.Peer.Sequence
+	}
+	w := s.Conn.wire
+	must(w.buf.Clear())
+	body, err := w.buf.AppendBytes(len(data))
+	must(err)
+	copy(body, data)
+	w.tcp = layers.TCP{
+		SrcPort: layers.TCPPort(s.Port), DstPort: layers.TCPPort(s.Peer.Port), Seq: s.Sequence, Window: 0xfff0,
+		FIN: flags&tcpFIN != 0, SYN: flags&tcpSYN != 0, RST: flags&tcpRST != 0, PSH: flags&tcpPSH != 0, ACK: flags&tcpACK != 0,
+	}
+	s.Sequence += uint32(len(data)) + uint32(flags&tcpFIN) + uint32(flags&tcpSYN)>>1
+	if w.tcp.ACK {
+		w.tcp.Ack = s.Acked
+	}
+	if w.tcp.SYN {
+		w.tcp.Options = []layers.TCPOption{{OptionType: layers.TCPOptionKindMSS, OptionLength: 4, OptionData: []byte{0x05, 0xb4}}}
+	}
+	must(w.tcp.SerializeTo(w.buf, gopacket.SerializeOptions{FixLengths: true}))
+	s.prepend(layers.IPProtocolTCP)
+	fixChecksum(w.buf.Bytes())
+	return s.emit()
+}
+
+// Stream puts bytes into the TCP stream, framed or not.
+func (s *Side) Stream(data []byte) {
+	if s.corked {
+		s.pending = append(s.pending, data...)
+		return
+	}
+	for {
+		n := min(len(data), maxSegment)
+		s.TCP(tcpACK|tcpPSH, data[:n])
+		if data = data[n:]; len(data) == 0 {
+			return
+		}
+	}
+}
+
+// Cork holds back what goes into the stream, until Uncork.
+func (s *Side) Cork() { s.corked = true }
+
+// Uncork sends what was held back in TCP segments of so many bytes, whatever
+// FPDUs begin and end there.
+func (s *Side) Uncork(bytes int) []*Frame {
+	mark := len(s.Conn.wire.Frames)
+	data := s.pending
+	s.corked, s.pending = false, nil
+	for len(data) > 0 {
+		n := min(len(data), bytes)
+		s.TCP(tcpACK|tcpPSH, data[:n])
+		data = data[n:]
+	}
+	return s.Conn.wire.since(mark)
+}
+
+// Open is the TCP handshake.
+func (c *Conn) Open() []*Frame {
+	mark := len(c.wire.Frames)
+	c.Client.TCP(tcpSYN, nil)
+	c.Server.Acked = c.Client.Sequence
+	c.Server.TCP(tcpSYN|tcpACK, nil)
+	c.Client.Ack()
+	return c.wire.since(mark)
+}
+
+// FIN ends one direction.
+func (s *Side) FIN() *Frame { return s.TCP(tcpFIN|tcpACK, nil) }
+
+// RST breaks the connection.
+func (s *Side) RST() *Frame { return s.TCP(tcpRST|tcpACK, nil) }
+
+// MPARequest is the client's MPA request.
+func (c *Conn) MPARequest(edits ...func(*iwarp.MPA)) { c.Client.mpa(edits) }
+
+// MPAReply is the server's MPA reply. FPDUs begin behind it.
+func (c *Conn) MPAReply(edits ...func(*iwarp.MPA)) { c.Server.mpa(edits) }
+
+// mpa sends an MPA frame. Whoever wants markers says so; the peer sends them.
+func (s *Side) mpa(edits []func(*iwarp.MPA)) {
+	s.Conn.only(true, "MPA")
+	m := iwarp.MPA{
+		Reply: s == s.Conn.Server, Markers: s.Peer.Markers, CRC: !s.Conn.Options.NoCRC, Revision: 1, PrivateData: s.PrivateData,
+	}
+	s.Stream(edited(&m, edits).Append(nil))
+}
+
+// castagnoli is the polynomial of MPA's CRC (RFC 5044 s.4.4).
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// FPDU frames a ULPDU and puts it into the stream, with markers when the stream
+// has them.
+func (s *Side) FPDU(ulpdu []byte) {
+	w := s.Conn.wire
+	b := iwarp.AppendFPDU(w.segment[:0], ulpdu)
+	w.segment = b[:0]
+	if s.Markers {
+		b = s.marked(b[:len(b)-iwarp.CRCLen])
+	}
+	if s.Conn.Options.NoCRC {
+		clear(b[len(b)-iwarp.CRCLen:])
+	}
+	s.Stream(b)
+}
+
+// marked puts the markers into an FPDU, given without its CRC, and adds that.
+// They stand every 512 bytes of the stream, between FPDUs too, and hold how far
+// back the FPDU's length field is (RFC 5044 s.4.3).
+func (s *Side) marked(fpdu []byte) []byte {
+	out := make([]byte, 0, len(fpdu)+len(fpdu)/100+16)
+	start := -1 // of the FPDU's length field
+	put := func(data []byte) {
+		for len(data) > 0 {
+			if s.position == 0 {
+				back := 0
+				if start >= 0 {
+					back = len(out) - start
+				}
+				out = be.AppendUint32(out, uint32(back&0xffff))
+				s.position = iwarp.MarkerLen
+			}
+			if start < 0 {
+				start = len(out)
+			}
+			n := min(len(data), iwarp.MarkerEvery-s.position)
+			out = append(out, data[:n]...)
+			data = data[n:]
+			s.position = (s.position + n) % iwarp.MarkerEvery
+		}
+	}
+	put(fpdu)
+	if s.position == 0 { // the CRC covers the marker before it
+		out = be.AppendUint32(out, uint32((len(out)-start)&0xffff))
+		s.position = iwarp.MarkerLen
+	}
+	put(binary.LittleEndian.AppendUint32(nil, crc32.Checksum(out, castagnoli)))
+	return out
+}
+
+// Segment sends one DDP segment as it is, with the versions filled in when zero.
+func (s *Side) Segment(seg iwarp.Segment) {
+	s.Conn.only(true, "DDP segments")
+	if seg.DDPVersion == 0 {
+		seg.DDPVersion = 1
+	}
+	if seg.RDMAPVersion == 0 {
+		seg.RDMAPVersion = 1
+	}
+	s.FPDU(seg.Append(nil))
+}
+
+// ddp sends a message in segments; its Offset is that of the first.
+func (s *Side) ddp(seg iwarp.Segment, data []byte, size, from, to int) {
+	n := packetsFor(len(data), size)
+	start := seg.Offset
+	s.last = seg
+	s.last.DDPVersion, s.last.RDMAPVersion, s.last.Last = 1, 1, n == 1
+	for i := max(from, 0); i < min(n, to); i++ {
+		seg.Offset = start + uint64(i*size)
+		seg.Last = i == n-1
+		seg.Payload = data[i*size : min(len(data), (i+1)*size)]
+		if i == 0 {
+			s.last.Payload = seg.Payload
+		}
+		s.Segment(seg)
+	}
+}
+
+func (s *Side) ddpSend(data []byte, h *how) {
+	if h.immediate != nil || h.psn != nil {
+		panic("synth: iWARP has no Immediate and no PSN")
+	}
+	seg := iwarp.Segment{Opcode: iwarp.Send, Queue: iwarp.QueueSend}
+	if h.invalidate != nil {
+		seg.Opcode, seg.STag = iwarp.SendInvalidate, *h.invalidate
+	}
+	if h.solicited {
+		seg.Opcode += iwarp.SendSE - iwarp.Send
+	}
+	s.SendMSN++
+	seg.Sequence = s.SendMSN
+	s.ddp(seg, data, h.size, h.from, h.to)
+}
+
+func (s *Side) ddpWrite(handle uint32, offset uint64, data []byte, h *how) {
+	if h.immediate != nil || h.psn != nil {
+		panic("synth: iWARP has no Immediate and no PSN")
+	}
+	s.ddp(iwarp.Segment{Tagged: true, Opcode: iwarp.Write, STag: handle, Offset: offset}, data, h.size, h.from, h.to)
+}
+
+// ddpRead sends a Read Request; each has a sink of its own.
+func (s *Side) ddpRead(r *Read) {
+	s.ReadMSN++
+	s.sink++
+	r.Sink = 0x51000000 + s.sink
+	body := iwarp.ReadRequestHeader{SinkSTag: r.Sink, Size: r.Length, SourceSTag: r.Handle, SourceOffset: r.Offset}
+	s.ddp(iwarp.Segment{Opcode: iwarp.ReadRequest, Queue: iwarp.QueueReadRequest, Sequence: s.ReadMSN}, body.Append(nil), iwarp.ReadRequestLen, 0, 1)
+}
+
+func (s *Side) ddpRespond(r *Read, data []byte, from, to int) {
+	s.ddp(iwarp.Segment{Tagged: true, Opcode: iwarp.ReadResponse, STag: r.Sink}, data, r.size, from, to)
+}
+
+// Terminate ends the stream with what went wrong. With HasDDP and no DDP header
+// given it blames the peer's last operation.
+func (s *Side) Terminate(h iwarp.TerminateHeader) *Frame {
+	s.Conn.only(true, "Terminate")
+	if h.HasDDP && h.DDP.DDPVersion == 0 {
+		h.DDP = s.Peer.last
+		if h.DDP.Opcode == iwarp.ReadRequest {
+			h.HasRDMAP = h.Read.Decode(h.DDP.Payload) == nil
+		}
+		if h.SegmentLength == 0 {
+			h.SegmentLength = uint16(iwarp.UntaggedLen + len(h.DDP.Payload))
+			if h.DDP.Tagged {
+				h.SegmentLength -= iwarp.UntaggedLen - iwarp.TaggedLen
+			}
+		}
+	}
+	s.Segment(iwarp.Segment{Last: true, Opcode: iwarp.Terminate, Queue: iwarp.QueueTerminate, Sequence: 1, Payload: terminate(h)})
+	if w := s.Conn.wire; w.Sink == nil {
+		return w.Last()
+	}
+	return nil
+}
+
+// terminate is the payload of a Terminate, as [iwarp.TerminateHeader] lays it
+// out, bits reversed within the bytes of the control word when Swapped.
+func terminate(h iwarp.TerminateHeader) []byte {
+	kind, flags := h.Layer<<4|h.Type&15, byte(0)
+	for i, set := range []bool{h.HasLength, h.HasDDP, h.HasRDMAP} {
+		switch {
+		case set && h.Swapped:
+			flags |= 1 << i
+		case set:
+			flags |= 0x80 >> i
+		}
+	}
+	if h.Swapped {
+		kind = h.Type<<4 | h.Layer&15
+	}
+	b := []byte{kind, h.Code, flags, 0}
+	if h.HasLength {
+		b = be.AppendUint16(b, h.SegmentLength)
+	}
+	if h.HasDDP {
+		h.DDP.Payload = nil
+		b = h.DDP.Append(b)
+	}
+	if h.HasRDMAP {
+		b = h.Read.Append(b)
+	}
+	return b
+}

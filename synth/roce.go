@@ -1,0 +1,328 @@
+package synth
+
+import (
+	"cmp"
+	"math/bits"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+
+	"github.com/rdmadump/rdmadump/rocev2"
+)
+
+// Packet sends one RoCEv2 packet as it is, with the ICRC that it should have.
+// The extended headers are those of its opcode. P_Key and destination QPN are
+// filled in when zero; nothing is counted.
+func (s *Side) Packet(p rocev2.Packet, payload []byte) *Frame {
+	s.Conn.only(false, "InfiniBand packets")
+	w := s.Conn.wire
+	w.packet = p
+	return s.packet(payload)
+}
+
+// packet sends the Wire's packet with a payload.
+func (s *Side) packet(payload []byte) *Frame {
+	w := s.Conn.wire
+	must(w.buf.Clear())
+	body, err := w.buf.AppendBytes(len(payload))
+	must(err)
+	copy(body, payload)
+	return s.wrap()
+}
+
+// wrap sends the Wire's packet; its payload is in the Wire's buffer.
+func (s *Side) wrap() *Frame {
+	w := s.Conn.wire
+	p := &w.packet
+	p.Headers = p.Opcode.Info().Headers
+	p.PKey = cmp.Or(p.PKey, 0xffff)
+	p.DestQPN = cmp.Or(p.DestQPN, s.Peer.QPN)
+	fix := gopacket.SerializeOptions{FixLengths: true}
+	must(p.SerializeTo(w.buf, fix))
+	w.udp = layers.UDP{SrcPort: layers.UDPPort(0xc000 | s.QPN&0x3fff), DstPort: rocev2.UDPPort}
+	must(w.udp.SerializeTo(w.buf, fix))
+	s.prepend(layers.IPProtocolUDP)
+	must(rocev2.FixICRC(w.buf.Bytes()))
+	if s.Addr.Is6() {
+		fixChecksum(w.buf.Bytes())
+	}
+	return s.emit()
+}
+
+// opcodes are those of an operation that may take several packets.
+type opcodes struct{ first, middle, last, only uint8 }
+
+var (
+	sendOpcodes     = opcodes{rocev2.OpSendFirst, rocev2.OpSendMiddle, rocev2.OpSendLast, rocev2.OpSendOnly}
+	writeOpcodes    = opcodes{rocev2.OpWriteFirst, rocev2.OpWriteMiddle, rocev2.OpWriteLast, rocev2.OpWriteOnly}
+	responseOpcodes = opcodes{rocev2.OpReadResponseFirst, rocev2.OpReadResponseMid, rocev2.OpReadResponseLast, rocev2.OpReadResponseOnly}
+)
+
+// at is the opcode of packet i of n.
+func (o opcodes) at(i, n int) uint8 {
+	switch {
+	case n == 1:
+		return o.only
+	case i == 0:
+		return o.first
+	case i == n-1:
+		return o.last
+	}
+	return o.middle
+}
+
+// packetsFor is how many packets carry so many bytes.
+func packetsFor(length, size int) int { return max(1, (length+size-1)/size) }
+
+// number gives a request its first PSN and counts the others.
+func (s *Side) number(h *how, packets int) uint32 {
+	if h.psn != nil {
+		return *h.psn
+	}
+	s.lastPSN = s.NextPSN
+	s.NextPSN = (s.NextPSN + uint32(packets)) & rocev2.PSNMask
+	s.Messages++
+	return s.lastPSN
+}
+
+// roceRequest sends a Send or Write, with what goes into the extended headers
+// already in the Wire's packet.
+func (s *Side) roceRequest(o opcodes, data []byte, h *how) {
+	w := s.Conn.wire
+	n := packetsFor(len(data), h.size)
+	psn := s.number(h, n)
+	for i := range n {
+		if i < h.from || i >= h.to {
+			continue
+		}
+		last := i == n-1
+		op := o.at(i, n)
+		switch {
+		case last && h.invalidate != nil && o == sendOpcodes && n == 1:
+			op = rocev2.OpSendOnlyInv
+		case last && h.invalidate != nil && o == sendOpcodes:
+			op = rocev2.OpSendLastInv
+		case last && h.immediate != nil:
+			op++ // with Immediate follows without
+		}
+		p := &w.packet
+		p.BTH = rocev2.BTH{
+			Opcode: rocev2.Opcode(uint8(h.transport) | op), PSN: (psn + uint32(i)) & rocev2.PSNMask,
+			AckReq: last, SolicitedEvent: last && h.solicited,
+		}
+		s.packet(data[i*h.size : min(len(data), (i+1)*h.size)])
+	}
+}
+
+func (s *Side) roceSend(data []byte, h *how) {
+	w := s.Conn.wire
+	if h.invalidate != nil {
+		w.packet.IETH.RKey = *h.invalidate
+	}
+	if h.immediate != nil {
+		w.packet.ImmDt.Immediate = *h.immediate
+	}
+	s.roceRequest(sendOpcodes, data, h)
+}
+
+func (s *Side) roceWrite(handle uint32, offset uint64, data []byte, h *how) {
+	w := s.Conn.wire
+	if h.immediate != nil {
+		w.packet.ImmDt.Immediate = *h.immediate
+	}
+	length := uint32(len(data))
+	if h.length != nil {
+		length = *h.length
+	}
+	w.packet.RETH = rocev2.RETH{VirtualAddress: offset, RKey: handle, DMALength: length}
+	s.roceRequest(writeOpcodes, data, h)
+}
+
+func (s *Side) roceRead(r *Read, h *how) {
+	p := &s.Conn.wire.packet
+	r.PSN = s.number(h, packetsFor(int(r.Length), h.size))
+	p.BTH = rocev2.BTH{Opcode: rocev2.Opcode(uint8(h.transport) | rocev2.OpReadRequest), PSN: r.PSN, AckReq: true}
+	p.RETH = rocev2.RETH{VirtualAddress: r.Offset, RKey: r.Handle, DMALength: r.Length}
+	s.packet(nil)
+}
+
+func (s *Side) roceRespond(r *Read, data []byte, from, to int) {
+	p := &s.Conn.wire.packet
+	n := packetsFor(len(data), r.size)
+	for i := max(from, 0); i < min(to, n); i++ {
+		p.BTH = rocev2.BTH{Opcode: rocev2.Opcode(uint8(r.transport) | responseOpcodes.at(i, n)), PSN: (r.PSN + uint32(i)) & rocev2.PSNMask}
+		p.AETH = s.aeth(ack, r.message)
+		s.packet(data[i*r.size : min(len(data), (i+1)*r.size)])
+	}
+}
+
+// FetchAdd adds to eight bytes of the peer's memory: the request, and the
+// response with what was there before.
+func (s *Side) FetchAdd(handle uint32, offset, add, before uint64, options ...Option) []*Frame {
+	s.Conn.only(false, "atomics")
+	w := s.Conn.wire
+	mark := len(w.Frames)
+	h := s.Conn.how(options)
+	p := &w.packet
+	psn := s.number(&h, 1)
+	p.BTH = rocev2.BTH{Opcode: rocev2.Opcode(uint8(h.transport) | rocev2.OpFetchAdd), PSN: psn, AckReq: true}
+	p.AtomicETH = rocev2.AtomicETH{VirtualAddress: offset, RKey: handle, SwapAdd: add}
+	s.packet(nil)
+	p.BTH = rocev2.BTH{Opcode: rocev2.Opcode(uint8(h.transport) | rocev2.OpAtomicAcknowledge), PSN: psn}
+	p.AETH = s.aeth(ack, s.Messages)
+	p.AtomicAckETH.Original = before
+	s.Peer.packet(nil)
+	return w.since(mark)
+}
+
+// The syndromes, and the credit count of one that states no limit.
+const (
+	ack = 0x1f
+	rnr = 0x20
+	nak = 0x60
+)
+
+func (s *Side) aeth(syndrome uint8, messages uint32) rocev2.AETH {
+	return rocev2.AETH{Syndrome: rocev2.Syndrome(syndrome), MSN: messages & 0xffffff}
+}
+
+// acknowledge sends an Acknowledge packet of a PSN, unless the options name
+// another.
+func (s *Side) acknowledge(syndrome uint8, psn, messages uint32, options []Option) *Frame {
+	h := s.Conn.how(options)
+	if h.psn != nil {
+		psn = *h.psn
+	}
+	p := &s.Conn.wire.packet
+	p.BTH = rocev2.BTH{Opcode: rocev2.OpAcknowledge, PSN: psn & rocev2.PSNMask}
+	p.AETH = s.aeth(syndrome, messages)
+	return s.packet(nil)
+}
+
+// Nak refuses the peer's last request, or what AtPSN names, with one of the NAK
+// codes of rocev2. See [Side.Refuse] for one that both transports have.
+func (s *Side) Nak(code uint8, options ...Option) *Frame {
+	s.Conn.only(false, "NAK")
+	return s.acknowledge(nak|code&0x1f, s.Peer.lastPSN, s.Peer.Messages-1, options)
+}
+
+// RNR tells the peer to repeat its last request after a while: the 5-bit code of
+// a timer. See [Side.NotReady] for one that both transports have.
+func (s *Side) RNR(timer uint8, options ...Option) *Frame {
+	s.Conn.only(false, "RNR NAK")
+	return s.acknowledge(rnr|timer&0x1f, s.Peer.lastPSN, s.Peer.Messages-1, options)
+}
+
+// CNP tells the peer that its packets meet congestion.
+func (s *Side) CNP() *Frame {
+	s.Conn.only(false, "CNP")
+	p := &s.Conn.wire.packet
+	p.BTH = rocev2.BTH{Opcode: rocev2.OpcodeCNP, BECN: true}
+	return s.packet(make([]byte, 16))
+}
+
+// The connection manager. Each message may be changed before it is sent.
+
+// CM sends any message of the connection manager.
+func (s *Side) CM(attribute rocev2.CMAttribute, message gopacket.SerializableLayer) *Frame {
+	s.Conn.only(false, "connection manager")
+	w := s.Conn.wire
+	must(w.buf.Clear())
+	must(message.SerializeTo(w.buf, gopacket.SerializeOptions{}))
+	mad := rocev2.MAD{
+		BaseVersion: 1, Class: rocev2.ClassCM, ClassVersion: 2, Method: 3,
+		TransactionID: uint64(s.Conn.Client.CommID), Attribute: attribute,
+	}
+	if attribute == rocev2.CMDreq || attribute == rocev2.CMDrep {
+		mad.TransactionID |= 1 << 32 // a transaction of its own
+	}
+	must(mad.SerializeTo(w.buf, gopacket.SerializeOptions{}))
+	p := &w.packet
+	p.BTH = rocev2.BTH{Opcode: rocev2.Opcode(uint8(rocev2.UD) | rocev2.OpSendOnly), DestQPN: 1, PSN: s.cmPSN, AckReq: true}
+	p.DETH = rocev2.DETH{QKey: 0x80010000, SourceQPN: 1}
+	s.cmPSN++
+	return s.wrap()
+}
+
+func edited[M any](m *M, edits []func(*M)) *M {
+	for _, edit := range edits {
+		edit(m)
+	}
+	return m
+}
+
+// REQ is the client's request for a connection. The PSN in it is the one that
+// the server begins with.
+func (c *Conn) REQ(edits ...func(*rocev2.REQ)) *Frame {
+	ipcm := rocev2.IPCM{
+		IPVersion: 4, SourcePort: c.Client.Port,
+		Source: embedded(c.Client.ip), Destination: embedded(c.Server.ip),
+	}
+	if c.Client.Addr.Is6() {
+		ipcm.IPVersion = 6
+	}
+	buf := gopacket.NewSerializeBuffer()
+	must(gopacket.SerializeLayers(buf, gopacket.SerializeOptions{}, &ipcm, gopacket.Payload(c.Client.PrivateData)))
+	m := &rocev2.REQ{
+		LocalCommID: c.Client.CommID, ServiceID: 0x0000000001060000 | uint64(c.Server.Port), LocalCAGUID: 0x0200000000000001,
+		LocalQPN: c.Client.QPN, ResponderResources: 16, InitiatorDepth: 16, RemoteCMTimeout: 20, FlowControl: true,
+		StartingPSN: c.Server.NextPSN, LocalCMTimeout: 20, RetryCount: 7, PKey: 0xffff,
+		PathMTU: uint8(bits.Len(uint(c.Options.MTU)) - 8), RNRRetryCount: 7, MaxCMRetries: 15,
+		Primary: rocev2.Path{
+			LocalLID: 0xffff, RemoteLID: 0xffff, // as Linux has it on Ethernet, and tshark expects it
+			LocalGID: c.Client.Addr, RemoteGID: c.Server.Addr, PacketRate: 3, HopLimit: 64, LocalACKTimeout: 19,
+		},
+	}
+	m.PrivateData = buf.Bytes()
+	return c.Client.CM(rocev2.CMReq, edited(m, edits))
+}
+
+// embedded is an address as the IP CM header holds it.
+func embedded(ip []byte) (a [16]byte) {
+	copy(a[16-len(ip):], ip)
+	return a
+}
+
+// REP is the server's acceptance. The PSN in it is the one that the client begins
+// with.
+func (c *Conn) REP(edits ...func(*rocev2.REP)) *Frame {
+	m := &rocev2.REP{
+		LocalCommID: c.Server.CommID, RemoteCommID: c.Client.CommID, LocalQPN: c.Server.QPN, StartingPSN: c.Client.NextPSN,
+		ResponderResources: 16, InitiatorDepth: 16, TargetACKDelay: 15, FlowControl: true, RNRRetryCount: 7, LocalCAGUID: 0x0200000000000002,
+	}
+	m.PrivateData = c.Server.PrivateData
+	return c.Server.CM(rocev2.CMRep, edited(m, edits))
+}
+
+// RTU is the client's word that the connection is ready.
+func (c *Conn) RTU(edits ...func(*rocev2.RTU)) *Frame {
+	return c.Client.CM(rocev2.CMRtu, edited(&rocev2.RTU{LocalCommID: c.Client.CommID, RemoteCommID: c.Server.CommID}, edits))
+}
+
+// MRA says that the answer to the peer's message will take a while.
+func (s *Side) MRA(edits ...func(*rocev2.MRA)) *Frame {
+	m := &rocev2.MRA{LocalCommID: s.CommID, RemoteCommID: s.Peer.CommID, ServiceTimeout: 20}
+	if s == s.Conn.Client {
+		m.Message = 1
+	}
+	return s.CM(rocev2.CMMra, edited(m, edits))
+}
+
+// REJ refuses the peer's REQ, or REP.
+func (s *Side) REJ(reason rocev2.RejectReason, edits ...func(*rocev2.REJ)) *Frame {
+	m := &rocev2.REJ{RemoteCommID: s.Peer.CommID, Reason: reason}
+	if s == s.Conn.Client {
+		m.LocalCommID, m.Message = s.CommID, 1
+	}
+	return s.CM(rocev2.CMRej, edited(m, edits))
+}
+
+// DREQ asks to end the connection.
+func (s *Side) DREQ(edits ...func(*rocev2.DREQ)) *Frame {
+	return s.CM(rocev2.CMDreq, edited(&rocev2.DREQ{LocalCommID: s.CommID, RemoteCommID: s.Peer.CommID, RemoteQPN: s.Peer.QPN}, edits))
+}
+
+// DREP agrees to it.
+func (s *Side) DREP(edits ...func(*rocev2.DREP)) *Frame {
+	return s.CM(rocev2.CMDrep, edited(&rocev2.DREP{LocalCommID: s.CommID, RemoteCommID: s.Peer.CommID}, edits))
+}
