@@ -61,7 +61,7 @@ func OpenLive(ctx context.Context, name string, o LiveOptions) (*Live, error) {
 	l := &Live{fd: fd, name: name, ctx: ctx, idle: o.Idle, pool: pool{size: liveBlock}}
 	l.message.Iov, l.message.Control = &l.data, &l.oob[0]
 	l.message.SetIovlen(1)
-	if err := l.set(i.Index, o.Promiscuous); err != nil {
+	if err := l.set(i, o.Promiscuous); err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("capturing on %s: %w", name, err)
 	}
@@ -76,14 +76,14 @@ func executable() string {
 }
 
 // set puts filter, buffer, times and the interface in place.
-func (l *Live) set(index int, promiscuous bool) error {
+func (l *Live) set(i *net.Interface, promiscuous bool) error {
 	program, err := bpf.Assemble(liveFilter)
 	if err != nil {
 		return err
 	}
 	raw := make([]unix.SockFilter, len(program))
-	for i, r := range program {
-		raw[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
+	for at, r := range program {
+		raw[at] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
 	}
 	if err := unix.SetsockoptSockFprog(l.fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(raw)), Filter: &raw[0]}); err != nil {
 		return fmt.Errorf("kernel filter: %w", err)
@@ -101,14 +101,17 @@ func (l *Live) set(index int, promiscuous bool) error {
 	if err := unix.SetsockoptTimeval(l.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout); err != nil {
 		return fmt.Errorf("timeout: %w", err)
 	}
+	if i.Flags&net.FlagLoopback != 0 { // each frame leaves and arrives; before Linux 4.20 it is seen twice
+		unix.SetsockoptInt(l.fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1)
+	}
 	if promiscuous {
-		request := &unix.PacketMreq{Ifindex: int32(index), Type: unix.PACKET_MR_PROMISC}
+		request := &unix.PacketMreq{Ifindex: int32(i.Index), Type: unix.PACKET_MR_PROMISC}
 		if err := unix.SetsockoptPacketMreq(l.fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, request); err != nil {
 			return fmt.Errorf("promiscuous mode: %w", err)
 		}
 	}
 	all := uint16(unix.ETH_P_ALL)
-	return unix.Bind(l.fd, &unix.SockaddrLinklayer{Protocol: all<<8 | all>>8, Ifindex: index})
+	return unix.Bind(l.fd, &unix.SockaddrLinklayer{Protocol: all<<8 | all>>8, Ifindex: i.Index})
 }
 
 // What the filter looks for and the system has no name for.

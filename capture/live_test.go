@@ -3,11 +3,13 @@
 package capture
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -174,4 +176,74 @@ func TestRDMADevices(t *testing.T) {
 			t.Errorf("behind %s: %q, want %q", name, got, want)
 		}
 	}
+}
+
+// TestLive captures on the loopback, in batches that are in flight: every
+// datagram once, until the context ends.
+func TestLive(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("capturing on an interface needs root")
+	}
+	defer PoisonReleased()()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	idle := 0
+	l, err := OpenLive(ctx, "lo", LiveOptions{Idle: func() { idle++ }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0") // not connected: that nobody listens is no error
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	to := &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 4791}
+	const datagrams, size = 3000, 1000
+	mark := []byte("rdmadump " + conn.LocalAddr().String())
+	go func() {
+		for i := range datagrams {
+			conn.WriteTo(append(binary.BigEndian.AppendUint32(bytes.Clone(mark), uint32(i)), make([]byte, size)...), to)
+			if i%50 == 0 {
+				time.Sleep(3 * time.Millisecond)
+			}
+		}
+		time.Sleep(200 * time.Millisecond)
+		cancel()
+	}()
+	var flight [3]Batch
+	seen, number, largest := map[uint32]bool{}, int64(0), 0
+	look := func(b *Batch) {
+		largest = max(largest, len(b.Frames))
+		for _, f := range b.Frames {
+			if number++; f.Number != number || time.Since(f.Timestamp()).Abs() > time.Minute {
+				t.Fatalf("frame %d at %v follows %d", f.Number, f.Timestamp(), number-1)
+			}
+			_, ours, found := bytes.Cut(f.Data, mark) // there may be other traffic
+			if !found {
+				continue
+			}
+			n := binary.BigEndian.Uint32(ours) // out of order when the sender changes the processor
+			if seen[n] || len(ours) != 4+size || f.Length != len(f.Data) {
+				t.Fatalf("datagram %d of %d bytes, seen before: %t", n, len(ours), seen[n])
+			}
+			seen[n] = true
+		}
+		b.Release()
+	}
+	at := 0
+	for ; err == nil; at++ {
+		look(&flight[at%len(flight)])
+		err = l.ReadBatch(&flight[at%len(flight)])
+	}
+	for i := range flight {
+		look(&flight[(at+i)%len(flight)])
+	}
+	if err != io.EOF || len(seen) != datagrams || idle < 2 {
+		t.Errorf("%d datagrams of %d, error %v, %d times idle", len(seen), datagrams, err, idle)
+	}
+	if dropped := l.Dropped(); dropped != 0 {
+		t.Errorf("%d dropped", dropped)
+	}
+	t.Logf("the largest batch had %d frames", largest)
 }

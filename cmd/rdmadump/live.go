@@ -2,16 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/google/gopacket"
-	"github.com/google/gopacket/layers"
-	"github.com/google/gopacket/pcapgo"
 	"github.com/spf13/cobra"
 
 	"github.com/rdmadump/rdmadump/capture"
@@ -70,7 +70,7 @@ without root, once: setcap cap_net_raw+ep rdmadump.
 	f := cmd.Flags()
 	f.StringVarP(&l.iface, "interface", "i", "", "capture on this `interface`")
 	f.StringVar(&l.view, "view", "transactions", "`view`: transactions, connections, packets, check or stats")
-	f.StringVarP(&l.write, "write", "w", "", "keep the packets in this `file`, as pcapng")
+	f.StringVarP(&l.write, "write", "w", "", "keep the packets in this `file`, as pcapng; - is standard output, without records")
 	f.StringVar(&l.follow, "follow", "", "read this `file` as it is written, through rotation")
 	f.StringSliceVarP(&l.stop, "autostop", "a", nil, "stop after duration:SECONDS, filesize:KB or packets:`N`")
 	f.BoolVar(&l.promiscuous, "promiscuous", false, "take packets for others, too")
@@ -94,19 +94,22 @@ type limits struct {
 	bytes    int64
 }
 
+// maxLimit is the largest number of -a: of seconds, more than a century.
+const maxLimit = 1 << 32
+
 func (l *liveOptions) limits() (limits, error) {
 	var out limits
 	for _, s := range l.stop {
 		what, value, _ := strings.Cut(s, ":")
 		v, err := strconv.ParseFloat(value, 64)
-		if err != nil || v <= 0 {
+		if err != nil || !(v > 0 && v <= maxLimit) {
 			return out, fmt.Errorf("-a %s: it is duration:SECONDS, filesize:KB or packets:N", s)
 		}
 		switch what {
 		case "duration":
 			out.duration = time.Duration(v * float64(time.Second))
 		case "packets":
-			out.packets = int64(v)
+			out.packets = int64(math.Ceil(v))
 		case "filesize":
 			if l.write == "" {
 				return out, fmt.Errorf("-a %s: the size of which file? It goes with -w", s)
@@ -129,7 +132,11 @@ func (c *clock) now() record.Time {
 	if c.read.IsZero() {
 		return 0
 	}
-	return c.captured + record.Time(time.Since(c.read))
+	now := c.captured + record.Time(time.Since(c.read))
+	if now < c.captured { // beyond what a Time can tell
+		return math.MaxInt64
+	}
+	return now
 }
 
 func (l *liveOptions) run(cmd *cobra.Command, args []string) error {
@@ -141,18 +148,20 @@ func (l *liveOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	kept, err := l.toStandardOutput()
+	if err != nil {
+		return err
+	}
 	s, err := newSink(l.options, *chosen)
 	if err != nil {
 		return err
 	}
-	s.text.Live()
-	var kept *keeper
-	if l.write != "" {
+	if l.write != "" && kept == nil {
 		if kept, err = newKeeper(l.write); err != nil {
 			return err
 		}
-		defer kept.close()
 	}
+	s.text.Live()
 	h, finish := chosen.open(s)
 	d := dissect.New(h, dissect.Options{Linger: liveLinger})
 	var at clock
@@ -162,7 +171,7 @@ func (l *liveOptions) run(cmd *cobra.Command, args []string) error {
 		}
 		s.flush()
 		if kept != nil {
-			s.fail(kept.flush())
+			s.fail(kept.Flush())
 		}
 	}
 	ctx := cmd.Context()
@@ -179,27 +188,37 @@ func (l *liveOptions) run(cmd *cobra.Command, args []string) error {
 	defer source.Close()
 	var number int64 // of the packet that is being dissected
 	box := boxOf(ctx)
-	box.packet, box.flush = func() int64 { return number }, s.w.Flush
+	box.packet = func() int64 { return number }
+	box.flush = func() error {
+		err := s.w.Flush()
+		if kept != nil {
+			err = errors.Join(err, kept.Flush())
+		}
+		return err
+	}
 	flushed := time.Now()
 	readErr := l.read(ctx, d, source, s, func(f *capture.Frame) (bool, error) {
 		number = f.Number
 		at.captured, at.read = record.Time(f.Time), time.Now()
 		if at.read.Sub(flushed) > flushEvery {
 			s.flush()
+			if kept != nil {
+				s.fail(kept.Flush())
+			}
 			flushed = at.read
 		}
 		if kept != nil {
-			if err := kept.write(f); err != nil {
+			if err := kept.Write(f); err != nil {
 				return false, err
 			}
-			if stop.bytes > 0 && kept.size >= stop.bytes {
+			if stop.bytes > 0 && kept.Size() >= stop.bytes {
 				return false, nil
 			}
 		}
 		return stop.packets == 0 || f.Number < stop.packets, nil
 	})
 	if kept != nil {
-		if err := kept.flush(); readErr == nil {
+		if err := kept.finish(); readErr == nil {
 			readErr = err
 		}
 	}
@@ -220,6 +239,7 @@ func (l *liveOptions) open(cmd *cobra.Command, args []string, idle func()) (inpu
 	ctx := cmd.Context()
 	switch {
 	case l.follow != "":
+		l.sayWaiting()
 		return capture.OpenFollow(ctx, l.follow, idle)
 	case l.iface != "":
 		if device := capture.Bypass(sysfs, l.iface); device != "" && !l.anyway {
@@ -256,12 +276,25 @@ func unprivileged() error {
 	return giveUpPrivileges()
 }
 
-// keeper writes packets to a pcapng file.
+// sayWaiting says that the file to follow is not there yet: it may have been
+// mistyped.
+func (l *liveOptions) sayWaiting() {
+	if _, err := os.Stat(l.follow); !errors.Is(err, os.ErrNotExist) || l.quiet {
+		return
+	}
+	var more string
+	if folder := filepath.Dir(l.follow); folder != "." {
+		if _, err := os.Stat(folder); errors.Is(err, os.ErrNotExist) {
+			more = fmt.Sprintf("; there is no folder %s yet", folder)
+		}
+	}
+	fmt.Fprintf(l.stderr, "rdmadump: waiting for %s%s\n", l.follow, more)
+}
+
+// keeper keeps packets in a pcapng file.
 type keeper struct {
-	file       *os.File
-	w          *pcapgo.NgWriter
-	interfaces map[capture.LinkType]int
-	size       int64
+	*capture.Writer
+	file io.Closer
 }
 
 func newKeeper(path string) (*keeper, error) {
@@ -269,45 +302,25 @@ func newKeeper(path string) (*keeper, error) {
 	if err != nil {
 		return nil, fmt.Errorf("-w %s: %w", path, err)
 	}
-	return &keeper{file: f, interfaces: map[capture.LinkType]int{}}, nil
+	return &keeper{capture.NewWriter(f), f}, nil
 }
 
-// Write counts what goes to the file.
-func (k *keeper) Write(p []byte) (int, error) {
-	n, err := k.file.Write(p)
-	k.size += int64(n)
-	return n, err
-}
-
-func (k *keeper) write(f *capture.Frame) error {
-	id, known := k.interfaces[f.LinkType]
-	if !known {
-		i := pcapgo.DefaultNgInterface
-		i.LinkType = layers.LinkType(f.LinkType)
-		var err error
-		if k.w == nil {
-			k.w, err = pcapgo.NewNgWriterInterface(k, i, pcapgo.DefaultNgWriterOptions)
-		} else {
-			id, err = k.w.AddInterface(i)
-		}
-		if err != nil {
-			return err
-		}
-		k.interfaces[f.LinkType] = id
+// toStandardOutput keeps packets there when -w says so: then nothing else goes
+// there.
+func (l *liveOptions) toStandardOutput() (*keeper, error) {
+	if l.write != "-" {
+		return nil, nil
 	}
-	return k.w.WritePacket(gopacket.CaptureInfo{
-		Timestamp: f.Timestamp(), CaptureLength: len(f.Data), Length: f.Length, InterfaceIndex: id,
-	}, f.Data)
-}
-
-func (k *keeper) flush() error {
-	if k.w == nil {
-		return nil
+	if terminalWidth(l.stdout) > 0 {
+		return nil, errors.New("-w -: packets are nothing for a terminal; give a file, or a pipe")
 	}
-	return k.w.Flush()
+	k := &keeper{capture.NewWriter(l.stdout), io.NopCloser(nil)}
+	l.stdout = io.Discard
+	return k, nil
 }
 
-func (k *keeper) close() { k.file.Close() }
+// finish ends the file.
+func (k *keeper) finish() error { return errors.Join(k.Finish(), k.file.Close()) }
 
 // newInterfaces lists what can be captured on.
 func newInterfaces(o *options) *cobra.Command {

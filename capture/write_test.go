@@ -1,0 +1,87 @@
+package capture_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/capture"
+)
+
+// TestWriter: frames of any link type and time are read again as they were; of
+// none, it is a capture all the same.
+func TestWriter(t *testing.T) {
+	for _, frames := range [][]capture.Frame{
+		nil,
+		{
+			{Time: 1e18, LinkType: capture.LinkEthernet, Length: 100, Data: []byte("cut")},
+			{Time: -1, LinkType: capture.LinkEthernet, Length: 6, Data: []byte("before")},
+			{Time: 0, LinkType: capture.LinkInfiniBand, Length: 5, Data: []byte("other")},
+			{Time: math.MinInt64, LinkType: capture.LinkInfiniBand, Length: 5, Data: []byte("first")},
+			{Time: math.MaxInt64, LinkType: capture.LinkEthernet, Length: 4, Data: []byte("last")},
+			{Time: 5, LinkType: capture.LinkSLL2, Length: 1, Data: []byte("2")},
+			{Time: 5, LinkType: 60000},
+			{Time: 6, LinkType: 60000, Length: capture.MaxFrame, Data: pattern(3, capture.MaxFrame)},
+		},
+	} {
+		var b bytes.Buffer
+		w := capture.NewWriter(&b)
+		for i := range frames {
+			if err := w.Write(&frames[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Finish(); err != nil || w.Size() != int64(b.Len()) {
+			t.Errorf("error %v; %d bytes, it counted %d", err, b.Len(), w.Size())
+		}
+		f, err := capture.NewFile("x", &b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got capture.Frame
+		for i, want := range frames {
+			if err := f.Next(&got); err != nil {
+				t.Fatal(err)
+			}
+			if got.Time != want.Time || got.LinkType != want.LinkType || got.Length != want.Length || !bytes.Equal(got.Data, want.Data) {
+				t.Errorf("frame %d at %d, %v, %d of %d bytes; want %d, %v, %d of %d", i+1, got.Time, got.LinkType, len(got.Data), got.Length,
+					want.Time, want.LinkType, len(want.Data), want.Length)
+			}
+		}
+		if err := f.Next(&got); err != io.EOF {
+			t.Error(err)
+		}
+		f.Close()
+	}
+}
+
+// full takes no byte.
+type full struct{}
+
+var errFull = errors.New("full")
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
+// TestWriterFails: an error of writing is told, at the latest at the end.
+func TestWriterFails(t *testing.T) {
+	w := capture.NewWriter(full{})
+	frame := capture.Frame{LinkType: capture.LinkEthernet, Data: make([]byte, 9000)}
+	var err error
+	for range 10 {
+		err = errors.Join(err, w.Write(&frame))
+	}
+	if !errors.Is(err, errFull) || !errors.Is(w.Finish(), errFull) {
+		t.Error(err)
+	}
+}
+
+// TestWriterAllocates nothing per frame.
+func TestWriterAllocates(t *testing.T) {
+	w := capture.NewWriter(io.Discard)
+	frame := capture.Frame{LinkType: capture.LinkEthernet, Data: make([]byte, 4097)}
+	if n := testing.AllocsPerRun(100, func() { w.Write(&frame) }); n != 0 {
+		t.Errorf("%.1f allocations", n)
+	}
+}
