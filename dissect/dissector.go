@@ -304,6 +304,8 @@ func (d *Dissector) show(taken bool) {
 		} else if word, known := o.Word.Get(); known && in.RPC && o.Tag == 0 { // a Send that is not whole yet
 			p.XID = record.Some(record.Hex32(word))
 		}
+	} else if id, xid, known := d.table.Of(happened.Tag); known {
+		p.Transaction, p.XID = record.Some(id), record.Some(xid)
 	}
 	if !p.Transaction.Known() {
 		p.Nobodys = nobodys(taken, in, &happened)

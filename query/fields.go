@@ -251,8 +251,8 @@ var ownFields = []struct {
 		Field{Path: "operation", Type: "text", Values: []string{"Send", "RDMA Write", "RDMA Read", "Atomic"}, Doc: "what the RDMA layer did with it; null of what is no operation's"},
 		func(p *record.Packet) any { return textOrNil([]byte(p.Operation)) },
 	},
-	{Field{Path: "transaction", Type: "number", Doc: "id of the RPC that it is for; null where it is for none"}, func(p *record.Packet) any { return p.Transaction.Any() }},
-	{Field{Path: "xid", Type: "hex", Doc: "XID of that RPC"}, func(p *record.Packet) any { return p.XID.Any() }},
+	{Field{Path: "transaction", Type: "number", Doc: "id of the RPC that it is for; null where it is for none"}, func(p *record.Packet) any { return number(p.Transaction) }},
+	{Field{Path: "xid", Type: "hex", Doc: "XID of that RPC"}, func(p *record.Packet) any { return number(p.XID) }},
 	{
 		Field{Path: "mark", Type: "text", List: true, Values: record.Marks(0).Values(), Doc: "what is odd about it", Aliases: []string{"marks"}},
 		func(p *record.Packet) any {
@@ -272,6 +272,14 @@ var ownFields = []struct {
 		func(p *record.Packet) any { return string(p.ICRC) },
 	},
 	{Field{Path: "summary", Type: "text", Doc: "the packet in a line"}, func(p *record.Packet) any { return string(p.Summary) }},
+}
+
+// number is a number that may be unknown, as one of expr's.
+func number[T ~int64 | ~uint32](v record.Opt[T]) any {
+	if n, known := v.Get(); known {
+		return int(n)
+	}
+	return nil
 }
 
 // shortNames are names that say what they mean without their header.

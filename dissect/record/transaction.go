@@ -218,6 +218,7 @@ type WaitReason string
 // The reasons.
 const (
 	RepeatAfterTimeout WaitReason = "repeat after timeout" // nothing came, until one side repeated something
+	RepeatAfterGap     WaitReason = "repeat after gap"     // what followed showed that something was missing
 	RepeatAfterNak     WaitReason = "repeat after NAK"     // a packet was missing, and asked for
 	ReceiverNotReady   WaitReason = "RNR"                  // no receive buffer was posted
 	BehindAnother      WaitReason = "behind another transaction"
@@ -226,7 +227,7 @@ const (
 
 // Values are all reasons.
 func (WaitReason) Values() []string {
-	return wordsOf(RepeatAfterTimeout, RepeatAfterNak, ReceiverNotReady, BehindAnother, OutOfCredits)
+	return wordsOf(RepeatAfterTimeout, RepeatAfterGap, RepeatAfterNak, ReceiverNotReady, BehindAnother, OutOfCredits)
 }
 
 // Wait is a time in which a transaction stood still, for a reason that the capture
@@ -237,24 +238,12 @@ type Wait struct {
 	NS      int64      `json:"ns" doc:"how long"`
 	Reason  WaitReason `json:"reason" doc:"what it waited for"`
 	Waiting End        `json:"waiting" doc:"who waited"`
-	Packets Evidence   `json:"packets" doc:"that show it"`
+	Packets []int64    `json:"packets" doc:"that show it"`
 	Of      EventKind  `json:"of,omitzero" doc:"what was repeated"`
 	Bytes   Opt[int64] `json:"bytes,omitzero" doc:"of an RDMA Read that were asked for again"`
 	Early   Opt[int64] `json:"early,omitzero" doc:"packet that came before one that it had to follow"`
 	Filled  Opt[int64] `json:"filled,omitzero" doc:"that one"`
 	Behind  Opt[int64] `json:"behind,omitzero" doc:"id of the transaction that the wire was busy with"`
-}
-
-// Evidence is up to four packets, in order; 0 is none.
-type Evidence [4]int64
-
-// List is those that there are.
-func (e Evidence) List() []int64 {
-	n := 0
-	for n < len(e) && e[n] != 0 {
-		n++
-	}
-	return e[:n:n]
 }
 
 // VersionRange is what an ERR_VERS says.

@@ -136,6 +136,8 @@ type Follower interface {
 	// Knows says whether a Call of s with this XID is open (Send), or this is
 	// memory of s, all of it.
 	Knows(s Side, k Kind, xidOrHandle uint32, offset uint64, length uint32) bool
+	// Whose is the tag of what exposes memory of s at an offset; 0 for none.
+	Whose(s Side, handle uint32, offset uint64) Tag
 	// Join takes over what f, of an undecided connection, had. Its side from is
 	// now to.
 	Join(f Follower, from, to Side)
@@ -167,5 +169,6 @@ func (a Address) String() string { return string(record.AppendAddress(nil, a.IP,
 type Happened struct {
 	Conn *Conn      // nil for none
 	Op   *Operation // nil for none
+	Tag  Tag        // what it is for, where there is no Op yet
 	Mark record.Marks
 }

@@ -222,6 +222,9 @@ func (t *Tracker) take(h *half, s *TCP) {
 	}
 	if s.Length > 0 {
 		t.takeData(h, s)
+		if t.happened.Op == nil {
+			t.partOf(h)
+		}
 	}
 	switch {
 	case s.Flags&link.TCPRST != 0:
@@ -235,6 +238,26 @@ func (t *Tracker) take(h *half, s *TCP) {
 		} else if !c.fin.Known() {
 			c.fin = record.Some(h.side)
 		}
+	}
+}
+
+// partOf says whose the FPDU is that a segment brought a part of.
+func (t *Tracker) partOf(h *half) {
+	w, s := h.stream, &t.iwarp.segment
+	if w.markers || len(w.partial) < iwarp.LengthLen || s.Decode(w.partial[iwarp.LengthLen:]) != nil {
+		return
+	}
+	switch {
+	case s.Tagged && s.Opcode == iwarp.Write && h.write != nil && h.write.Handle == s.STag:
+		t.mark(h.write, 0)
+	case s.Tagged && s.Opcode == iwarp.Write:
+		t.happened.Tag = h.conn.follower.Whose(h.side.Other(), s.STag, s.Offset)
+	case s.Tagged && s.Opcode == iwarp.ReadResponse:
+		if peer := h.peer(); peer != nil {
+			t.mark(peer.sinks(fragment{Segment: s}), 0)
+		}
+	case s.Opcode.IsSend() && s.Offset > 0:
+		t.mark(h.send, 0)
 	}
 }
 

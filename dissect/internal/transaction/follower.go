@@ -161,6 +161,14 @@ func (f *follower) Knows(s rdma.Side, k rdma.Kind, xidOrHandle uint32, offset ui
 	return x != nil && exact
 }
 
+// Whose is the tag of what exposes memory.
+func (f *follower) Whose(s rdma.Side, handle uint32, offset uint64) rdma.Tag {
+	if x, exact := f.exposed[s].find(target{handle, offset, 0}); x != nil && exact {
+		return x.txn.tag(int(x.number))
+	}
+	return 0
+}
+
 // Join takes over what another follower had, whose side from is now to.
 func (f *follower) Join(other rdma.Follower, from, to rdma.Side) {
 	o := other.(*follower)

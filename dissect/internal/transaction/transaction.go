@@ -60,6 +60,7 @@ type Table struct {
 	compound nfs.Compound
 	scratch  []byte
 	storage  storage // of the record that is handed out
+	evidence []int64 // what the packets of waits stand in
 }
 
 // NewTable makes a table that keeps to a budget.

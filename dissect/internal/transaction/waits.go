@@ -14,11 +14,16 @@ const waitFrom = record.Time(1e6)
 // maxWaits bounds how many waits of one transaction are kept.
 const maxWaits = 64
 
-// busy is a time in which one side sent without a pause.
+// busy is a run of packets that one side sent, none of them of another
+// transaction but those that followed at once.
 type busy struct {
 	from, last record.Stamp
+	packets    int
 	txn        int64 // whose packet the last was
 }
+
+// busyFrom is how many packets keep the wire busy: fewer are no transfer.
+const busyFrom = 8
 
 // refusal is the latest NAK of a transaction that its requester recovers from.
 type refusal struct {
@@ -35,15 +40,15 @@ func (f *follower) name(s rdma.Side) record.End {
 }
 
 // touch notes that a packet of a transaction was seen, which a side sent. Where the
-// transaction stood still while that side sent something else, it waited behind
-// that.
+// transaction stood still while that side was at a transfer of another, and it
+// went on right behind that, it waited for it.
 func (f *follower) touch(x *txn, s rdma.Side, at record.Stamp) {
 	b := &f.busy[s]
-	if x.active.Packet != 0 && at.Time-x.active.Time >= waitFrom && b.txn != 0 && b.txn != x.rec.ID && at.Time-b.last.Time < waitFrom {
+	if x.active.Packet != 0 && at.Time-x.active.Time >= waitFrom && b.txn != x.rec.ID && b.packets >= busyFrom && at.Time-b.last.Time < waitFrom {
 		if from := max(b.from.Time, x.active.Time); b.last.Time-from >= waitFrom {
 			x.wait(record.Wait{
 				From: from, To: at.Time, Reason: record.BehindAnother, Waiting: f.name(s), Behind: record.Some(b.txn),
-				Packets: packets(x.active.Packet, b.last.Packet, at.Packet),
+				Packets: f.evidence(x.active.Packet, b.last.Packet, at.Packet),
 			})
 		}
 	}
@@ -54,28 +59,37 @@ func (f *follower) touch(x *txn, s rdma.Side, at record.Stamp) {
 // sends notes that a side sent a packet of a transaction.
 func (f *follower) sends(s rdma.Side, id int64, at record.Stamp) {
 	b := &f.busy[s]
-	if b.txn == 0 || at.Time-b.last.Time >= waitFrom || at.Time < b.last.Time {
-		b.from = at
+	if b.txn != id && (b.packets < busyFrom || at.Time-b.last.Time >= waitFrom) || at.Time < b.last.Time {
+		b.from, b.packets = at, 0
 	}
 	b.last, b.txn = at, id
+	b.packets++
 }
 
+// timeout is the shortest pause that a retransmission timer explains: what is
+// repeated sooner was asked for.
+const timeout = record.Time(10e6)
+
 // again notes that a packet of a transaction was repeated: where it stood still
-// before, that is what it waited for.
+// before, that is what it waited for. A response that comes again was asked for
+// again, and waits for nothing.
 func (f *follower) again(x *txn, o *rdma.Operation, by rdma.Side, at record.Stamp, of record.EventKind) {
-	from, reason := x.active, record.RepeatAfterTimeout
+	from, reason := x.active, record.RepeatAfterGap
+	if at.Time-from.Time >= timeout {
+		reason = record.RepeatAfterTimeout
+	}
 	if r := &x.refused; r.at.Packet != 0 && r.at.Packet >= from.Packet {
 		reason = r.reason
 		*r = refusal{}
 	}
-	if from.Packet != 0 && (at.Time-from.Time >= waitFrom || reason != record.RepeatAfterTimeout && at.Time > from.Time) {
+	if from.Packet != 0 && of != record.EventReadDone && at.Time-from.Time >= waitFrom {
 		w := record.Wait{
 			From: from.Time, To: at.Time, Reason: reason, Waiting: f.name(by), Of: of, Bytes: record.SomeIf(o.Again, o.Again > 0),
-			Packets: packets(from.Packet, at.Packet),
+			Packets: f.evidence(from.Packet, at.Packet, 0),
 		}
 		if o.Early.Packet != 0 && o.Filled.Packet != 0 {
 			w.Early, w.Filled = record.Some(o.Early.Packet), record.Some(o.Filled.Packet)
-			w.Packets = packets(o.Early.Packet, o.Filled.Packet, at.Packet)
+			w.Packets = f.evidence(o.Early.Packet, o.Filled.Packet, at.Packet)
 		}
 		x.wait(w)
 	}
@@ -92,7 +106,7 @@ func (f *follower) outOfCredits(x *txn, m *message) {
 	}
 	x.wait(record.Wait{
 		From: c.full.Time, To: m.First.Time, Reason: record.OutOfCredits, Waiting: f.name(m.side),
-		Packets: packets(c.full.Packet, c.freed.Packet, m.First.Packet),
+		Packets: f.evidence(c.full.Packet, c.freed.Packet, m.First.Packet),
 	})
 }
 
@@ -127,17 +141,23 @@ func (x *txn) wait(w record.Wait) {
 	}
 }
 
-// packets lists what shows a wait, each once.
-func packets(numbers ...int64) (list record.Evidence) {
-	n := 0
+// evidence lists the packets that show a wait, each once.
+func (f *follower) evidence(numbers ...int64) []int64 {
+	t := f.table
+	if len(t.evidence)+len(numbers) > cap(t.evidence) { // lists that were handed out stay as they are
+		t.evidence = make([]int64, 0, evidenceBlock)
+	}
+	from := len(t.evidence)
 	for _, p := range numbers {
-		if p != 0 && (n == 0 || list[n-1] != p) {
-			list[n] = p
-			n++
+		if n := len(t.evidence); p != 0 && (n == from || t.evidence[n-1] != p) {
+			t.evidence = append(t.evidence, p)
 		}
 	}
-	return list
+	return t.evidence[from:len(t.evidence):len(t.evidence)]
 }
+
+// evidenceBlock is how many numbers are allocated at once.
+const evidenceBlock = 256
 
 // waited is how much of [from, to) the transaction waited; waits may overlap.
 func (x *txn) waited(from, to record.Time) (ns int64) {
