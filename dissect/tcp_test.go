@@ -209,7 +209,7 @@ func TestMarkers(t *testing.T) {
 	}
 	got, s := dissectFrames(out)
 	same(t, got, want)
-	if s.ICRCBad != 0 || s.Findings["error"] != 2 {
+	if s.ICRCBad != 0 || s.Findings["warning"] != 2 {
 		t.Errorf("%d bad CRCs, findings %v", s.ICRCBad, s.Findings)
 	}
 }

@@ -252,7 +252,7 @@ var ownFields = []struct {
 		func(p *record.Packet) any { return textOrNil([]byte(p.Operation)) },
 	},
 	{Field{Path: "transaction", Type: "number", Doc: "id of the RPC that it is for; null where it is for none"}, func(p *record.Packet) any { return number(p.Transaction) }},
-	{Field{Path: "xid", Type: "hex", Doc: "XID of that RPC"}, func(p *record.Packet) any { return number(p.XID) }},
+	{Field{Path: "xid", Type: "hex", Doc: "XID of that RPC; null where it is for none"}, func(p *record.Packet) any { return number(p.XID) }},
 	{
 		Field{Path: "mark", Type: "text", List: true, Values: record.Marks(0).Values(), Doc: "what is odd about it", Aliases: []string{"marks"}},
 		func(p *record.Packet) any {

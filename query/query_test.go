@@ -122,7 +122,7 @@ func TestAliases(t *testing.T) {
 		{query.Findings, map[string]string{"frame.number": "packet", "rpcordma.xid": "xid", "rpc.xid": "xid"}},
 		{query.Packets, map[string]string{
 			"frame.number": "number", "frame.len": "length", "frame.cap_len": "captured", "frame.time": "time", "ip.src": "ipv4.src", "ip.dst": "ipv4.dst",
-			"ipv6.src": "ipv6.src", "infiniband.invariant.crc": "icrc", "xid": "rpcrdma.xid", "credits": "rpcrdma.credits", "rpc.programversion": "rpc.version",
+			"ipv6.src": "ipv6.src", "infiniband.invariant.crc": "icrc", "xid": "xid", "credits": "rpcrdma.credits", "rpc.programversion": "rpc.version",
 			"rpc.msgtyp": "rpc.message_type", "infiniband.bth.psn": "bth.psn", "sll.etype": "sll2.ethertype",
 		}},
 	} {
@@ -152,7 +152,7 @@ func TestEveryField(t *testing.T) {
 			known[kind+name] = known[kind+name] || plain != nil
 		}
 	}
-	for _, name := range []string{"rocev2-errors.pcap.zst", "rocev2-loss42.pcap.zst", "rocev2-nfs41.pcap.zst", "rocev2-callback41.pcap.zst"} {
+	for _, name := range []string{"rocev2-errors.pcap.zst", "rocev2-loss42.pcap.zst", "rocev2-nfs41.pcap.zst", "rocev2-callback41.pcap.zst", "lab-retries42.pcap.zst"} {
 		f, err := capture.Open("../testdata/captures/" + name)
 		if err != nil {
 			t.Fatal(err)

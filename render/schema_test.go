@@ -348,6 +348,11 @@ func formatSchema(f *field.Field) object {
 // ownSchema is the schema of a packet's own field; what may be null says so.
 func ownSchema(f *query.Field) object {
 	nullable := strings.Contains(f.Doc, "null")
+	if f.List {
+		one := *f
+		one.List = false
+		return object{{"type", "array"}, {"items", ownSchema(&one)}}
+	}
 	switch {
 	case f.Path == "type":
 		return object{{"const", "packet"}}

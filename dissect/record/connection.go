@@ -17,6 +17,7 @@ type Connection struct {
 	Established         Opt[Time]        `json:"established" doc:"when the handshake was complete"`
 	Closed              Opt[Time]        `json:"closed" doc:"when its end began"`
 	CloseReason         Opt[string]      `json:"close_reason" doc:"why it ended, null while it is open"`
+	Ended               Opt[Ended]       `json:"ended" doc:"how it ended, null while it is open"`
 	Handshake           string           `json:"handshake" doc:"whether the capture has it" values:"seen,missed"`
 	ServiceID           Opt[Hex64]       `json:"service_id" doc:"that the client asked for" alias:"infiniband.cm.req.serviceid"`
 	PrivateData         PrivateDataPair  `json:"private_data" doc:"what both sides said of themselves (RFC 8797)"`
@@ -35,6 +36,37 @@ type Connection struct {
 	RNRNaks             int64            `json:"rnr_naks" doc:"receiver-not-ready NAKs"`
 	First               Time             `json:"first" doc:"its first packet"`
 	Last                Time             `json:"last" doc:"its last packet"`
+}
+
+// Ending is how a connection ended.
+type Ending string
+
+// The ways to end.
+const (
+	EndDisconnect Ending = "disconnect"        // DREQ, or FIN of both sides
+	EndReset      Ending = "reset"             // RST
+	EndNak        Ending = "nak"               // a NAK that no connection survives
+	EndTerminate  Ending = "terminate"         // a Terminate
+	EndRejected   Ending = "rejected"          // REJ, or an MPA reply that refuses
+	EndRetries    Ending = "retries_exhausted" // what one side repeated was never acknowledged, and it gave up
+	EndReused     Ending = "queue_pair_reused" // its queue pair was used for another
+	EndSilence    Ending = "silence"           // what one side repeated was never acknowledged, up to the end of the capture
+)
+
+// Values are all ways.
+func (Ending) Values() []string {
+	return wordsOf(EndDisconnect, EndReset, EndNak, EndTerminate, EndRejected, EndRetries, EndReused, EndSilence)
+}
+
+// Ended says which side ended a connection, how, and in which packet.
+type Ended struct {
+	By      Opt[End]    `json:"by" doc:"who did, null where nobody can tell"`
+	How     Ending      `json:"how" doc:"the way"`
+	Packet  Opt[int64]  `json:"packet" doc:"that shows it"`
+	Reason  Opt[string] `json:"reason" doc:"of a NAK, Terminate or rejection"`
+	Repeats Opt[int64]  `json:"repeats" doc:"how often what was never acknowledged was sent again"`
+	Died    int64       `json:"died" doc:"Calls that were open then, and never got a Reply"`
+	XIDs    []Hex32     `json:"xids" doc:"of those, the first few; null without"`
 }
 
 // Clone is a copy that stays good when the handler has returned.

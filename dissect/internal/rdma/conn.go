@@ -37,7 +37,8 @@ type Conn struct {
 	starting record.Opt[uint32]    // the PSN that the server starts with
 	markers  bool                  // iWARP: the client wants markers
 	fin      record.Opt[Side]      // iWARP: who ended its stream first
-	waiting  []*record.Finding     // of a connection without id
+	ending   record.Opt[Ending]
+	waiting  []*record.Finding // of a connection without id
 }
 
 // ID is the connection's number; of one that is not decided, records wait.
@@ -161,7 +162,8 @@ type half struct {
 	sendCut  bool       // buffer ends before the Send does
 	write    *Operation // the RDMA Write that is going on
 	refusals int        // fatal ones
-	reads    int        // iWARP: Reads before this entry are over
+	stall    stall
+	reads    int // iWARP: Reads before this entry are over
 
 	// InfiniBand:
 	started   bool
@@ -192,6 +194,92 @@ func (h *half) doubtful() bool {
 	return h.started && h.hasAck && psns.delta(h.acked, h.expect) >= 0
 }
 
+// Ending is how a connection ended, as far as this room knows.
+type Ending struct {
+	How     record.Ending
+	By      record.Opt[Side]
+	At      record.Stamp
+	Reason  string
+	Repeats int64
+}
+
+// stall is what a half repeats without ever being acknowledged.
+type stall struct {
+	seq     uint32
+	repeats int64
+	at      record.Stamp
+}
+
+// gaveUp is the half that repeated something in vain, nil when none did.
+func (c *Conn) gaveUp() *half {
+	for _, h := range c.halves {
+		if h != nil && h.stall.repeats >= inVain {
+			return h
+		}
+	}
+	return nil
+}
+
+// stalls counts a repeat of what was not acknowledged yet: the same, again and
+// again.
+func (h *half) stalls(c circle, seq uint32, unacked bool, at record.Stamp) {
+	switch s := &h.stall; {
+	case !unacked:
+		*s = stall{}
+	case s.repeats == 0 || c.delta(seq, s.seq) < 0:
+		*s = stall{seq, 1, at}
+	case seq == s.seq:
+		s.repeats++
+		s.at = at
+	}
+}
+
+// reason notes why a connection will have closed; the first reason stays.
+func (c *Conn) reason(text string) {
+	if !c.record.CloseReason.Known() {
+		c.record.CloseReason = record.Some(text)
+	}
+}
+
+// inVain is how many repeats in a row, none acknowledged, are a side that got no
+// answer any more.
+const inVain = 3
+
+// ends notes what ends a connection; the first reason stays.
+func (c *Conn) ends(e Ending) {
+	if c.ending.Known() {
+		return
+	}
+	if h := c.gaveUp(); h != nil && (e.How == record.EndDisconnect || e.How == record.EndReset || e.How == record.EndReused) {
+		e = Ending{How: record.EndRetries, By: record.Some(h.side), At: h.stall.at, Repeats: h.stall.repeats}
+	}
+	c.ending = record.Some(e)
+}
+
+// ended is the record of that.
+func (c *Conn) ended() (r record.Opt[record.Ended]) {
+	e, known := c.ending.Get()
+	if !known {
+		h := c.gaveUp()
+		if h == nil {
+			return r
+		}
+		e = Ending{How: record.EndSilence, At: h.stall.at, Repeats: h.stall.repeats}
+	}
+	end := record.Ended{
+		How: e.How, Packet: record.SomeIf(e.At.Packet, e.At.Packet != 0), Reason: record.SomeIf(e.Reason, e.Reason != ""),
+		Repeats: record.SomeIf(e.Repeats, e.Repeats > 0),
+	}
+	if by, told := e.By.Get(); told {
+		if client, _ := c.Client(); by == client {
+			end.By = record.Some(record.Client)
+		} else {
+			end.By = record.Some(record.Server)
+		}
+	}
+	return record.Some(end)
+}
+
 // finish completes the record.
 func (c *Conn) finish() *record.Connection {
 	r := &c.record
@@ -205,6 +293,7 @@ func (c *Conn) finish() *record.Connection {
 	if c.mtu != 0 {
 		r.PathMTU = record.Some(c.mtu)
 	}
+	r.Ended = c.ended()
 	c.follower.Finish(r)
 	return r
 }

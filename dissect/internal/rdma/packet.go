@@ -92,6 +92,7 @@ func (t *Tracker) passed(h *half, psn uint32, at record.Stamp) {
 		t.mark(nil, record.Late)
 		return
 	}
+	h.stalls(psns, psn, !h.hasAck || psns.delta(psn, h.acked) > 0, at)
 	t.repeated(h, h.ops.at(psns, psn), at)
 }
 
@@ -358,6 +359,7 @@ func (t *Tracker) acknowledged(h *half, psn uint32, at record.Stamp) {
 		return
 	}
 	h.acked, h.hasAck = psn, true
+	h.stall = stall{}
 	if !h.window.empty() && psns.delta(psn, h.window.first()) >= -1 {
 		t.skipGap(h)
 	}
@@ -385,7 +387,8 @@ func (t *Tracker) nak(h, asker *half, p *rocev2.Packet, at record.Stamp) {
 	}
 	if r.Fatal {
 		r.Text = fmt.Sprintf("NAK of PSN %d: %s", p.PSN, r.Reason)
-		c.ends("nak: "+r.Reason, h.side, at)
+		c.ends(Ending{How: record.EndNak, By: record.Some(h.side), At: at, Reason: r.Reason})
+		c.reason("nak: " + r.Reason)
 	}
 	t.refuse(asker, &r, psns, p.PSN)
 }

@@ -228,12 +228,12 @@ func (t *Tracker) take(h *half, s *TCP) {
 	}
 	switch {
 	case s.Flags&link.TCPRST != 0:
-		t.close(c, "reset", record.Some(h.side), s.At)
+		t.close(c, "reset", Ending{How: record.EndReset, By: record.Some(h.side), At: s.At})
 		t.isOver(c)
 	case s.Flags&link.TCPFIN != 0:
 		w.fin = true
 		if peer := h.peer(); peer == nil || peer.stream.fin {
-			t.close(c, "disconnect", c.finished(h), s.At)
+			t.close(c, "disconnect", Ending{How: record.EndDisconnect, By: c.finished(h), At: s.At})
 			t.isOver(c)
 		} else if !c.fin.Known() {
 			c.fin = record.Some(h.side)
@@ -277,6 +277,7 @@ func (t *Tracker) takeData(h *half, s *TCP) {
 	data, delta := s.Payload, octets.delta(s.Seq, w.next)
 	switch {
 	case delta <= -int32(s.Length): // all of it was seen
+		h.stalls(octets, s.Seq, w.acked && octets.delta(s.Seq, w.ackedTo) >= 0, s.At)
 		t.repeated(h, h.ops.at(octets, s.Seq), s.At)
 		return
 	case delta < 0: // it overlaps what was seen
@@ -378,6 +379,7 @@ func (t *Tracker) acknowledgedTCP(h *half, ack uint32, at record.Stamp) {
 		return
 	}
 	w.acked, w.ackedTo = true, ack
+	h.stall = stall{}
 	for l := &h.ops; l.unacked < len(l.entries); l.unacked++ {
 		e := &l.entries[l.unacked]
 		if octets.delta(ack, e.to) < 0 || e.op == h.send || e.op == h.write {

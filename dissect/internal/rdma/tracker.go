@@ -395,10 +395,12 @@ func (t *Tracker) establish(c *Conn, at record.Stamp) {
 
 // close notes that a connection ends. What still comes belongs to it; its record
 // goes out a little later.
-func (t *Tracker) close(c *Conn, reason string, by record.Opt[Side], at record.Stamp) {
+func (t *Tracker) close(c *Conn, reason string, e Ending) {
 	if c.closing {
 		return
 	}
+	at := e.At
+	c.ends(e)
 	c.closing, c.since = true, t.clock
 	c.record.Closed = record.Some(at.Time)
 	if !c.record.CloseReason.Known() {
@@ -413,13 +415,6 @@ func (t *Tracker) isOver(c *Conn) {
 	if c.overAt == 0 {
 		c.overAt = t.clock
 		t.over.push(c)
-	}
-}
-
-// ends notes what will be the end of a connection, once it closes.
-func (c *Conn) ends(reason string, by Side, at record.Stamp) {
-	if !c.record.CloseReason.Known() {
-		c.record.CloseReason = record.Some(reason)
 	}
 }
 

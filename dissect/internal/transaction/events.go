@@ -115,6 +115,9 @@ func (f *follower) Refused(r *rdma.Refusal) {
 		f.conn.Report(rule.ReplyRefused, x.where(r.At), "the Reply in packet %d was never received: it came with or behind what was refused (%s)", x.answer.LastPacket, r.Text)
 		x.takeBack()
 		f.table.remember(x)
+		if f.died++; len(f.diedXIDs) < maxDied {
+			f.diedXIDs = append(f.diedXIDs, x.rec.XID)
+		}
 	}
 }
 

@@ -45,8 +45,13 @@ type follower struct {
 	peak         [2]int
 	busy         [2]busy   // what each side is sending
 	credit       [2]credit // by side of the caller
+	died         int64     // Calls that had no Reply when it ended
+	diedXIDs     []record.Hex32
 	transactions int64
 }
+
+// maxDied bounds how many XIDs are listed of Calls that died with a connection.
+const maxDied = 32
 
 // list is transactions by age.
 type list struct{ first, last *txn }
@@ -240,6 +245,9 @@ func (f *follower) Closing(record.Stamp) {
 // Closed ends all Calls that have no Reply, oldest first.
 func (f *follower) Closed(record.Stamp) {
 	for f.calls.first != nil {
+		if f.died++; len(f.diedXIDs) < maxDied {
+			f.diedXIDs = append(f.diedXIDs, f.calls.first.rec.XID)
+		}
 		f.table.end(f.calls.first, record.NoReply)
 	}
 }
@@ -257,6 +265,10 @@ func (f *follower) Finish(r *record.Connection) {
 	f.lookUpService()
 	r.UpperLayer = cmp.Or(f.upper, upperUnknown)
 	r.Transactions = f.transactions
+	if end, ended := r.Ended.Get(); ended {
+		end.Died, end.XIDs = f.died, f.diedXIDs
+		r.Ended = record.Some(end)
+	}
 	r.Credits = record.CreditPair{Forward: f.credits(side), Backward: f.credits(side.Other())}
 }
 

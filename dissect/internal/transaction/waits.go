@@ -98,17 +98,21 @@ func (f *follower) again(x *txn, o *rdma.Operation, by rdma.Side, at record.Stam
 }
 
 // outOfCredits notes that a Call could not be sent before a Reply freed a credit:
-// as many were in flight as were granted, and it followed that Reply at once.
+// all were in use, and it is the first after that.
 func (f *follower) outOfCredits(x *txn, m *message) {
 	c := &f.credit[m.side]
-	if c.freed.Packet == 0 || m.First.Time-c.freed.Time >= waitFrom || m.First.Time <= c.full.Time {
+	if c.freed.Packet == 0 || m.First.Time-c.freed.Time >= creditLag || c.freed.Time-c.full.Time < waitFrom {
 		return
 	}
 	x.wait(record.Wait{
-		From: c.full.Time, To: m.First.Time, Reason: record.OutOfCredits, Waiting: f.name(m.side),
+		From: c.full.Time, To: c.freed.Time, Reason: record.OutOfCredits, Waiting: f.name(m.side),
 		Packets: f.evidence(c.full.Packet, c.freed.Packet, m.First.Packet),
 	})
 }
+
+// creditLag is how soon after a credit is free a Call has to follow to have waited
+// for it.
+const creditLag = record.Time(100e6)
 
 // credit is when all credits of a side were in use, and when the first of them was
 // free again.
