@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/rdmadump/rdmadump/analyze"
@@ -24,6 +25,7 @@ type rung struct {
 	double  bool // RDMA, not a message
 	text    string
 	ink     ink
+	pause   bool           // nothing is sent
 	kind    string         // lines of one kind fold
 	marks   map[int]byte   // bars: what to draw at this line
 	handle  []record.Hex32 // whose bars are touched
@@ -92,6 +94,11 @@ func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction)
 		fmt.Fprintf(b, ": %s", p)
 	}
 	b.WriteByte('\n')
+	for _, sentence := range Explain(r) {
+		for _, line := range wrap(sentence, width) {
+			fmt.Fprintf(b, "%s%s%s\n", theme.warn.before, line, theme.warn.after)
+		}
+	}
 	if len(r.Findings) > 0 {
 		fmt.Fprintf(b, "%sfindings: %s%s\n", theme.bad.before, strings.Join(r.Findings, ", "), theme.bad.after)
 	}
@@ -103,7 +110,7 @@ func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction)
 // phases says what the latency is made of.
 func phases(r *record.Transaction) string {
 	p := r.Phases.Or(record.Phases{})
-	if !p.ReadNS.Known() && !p.WriteNS.Known() {
+	if !p.ReadNS.Known() && !p.WriteNS.Known() && p.WaitNS == 0 {
 		return ""
 	}
 	var parts []string
@@ -116,6 +123,7 @@ func phases(r *record.Transaction) string {
 		{"to Write", p.ToWriteNS},
 		{"Writes", p.WriteNS},
 		{"to Reply", p.ToReplyNS},
+		{"waits", record.SomeIf(p.WaitNS, p.WaitNS > 0)},
 	} {
 		if ns, known := p.ns.Get(); known {
 			parts = append(parts, p.name+" "+Duration(ns))
@@ -189,14 +197,36 @@ func makeRungs(theme *Theme, r *record.Transaction) []rung {
 			if last := e.LastPacket.Or(e.Packet); last != e.Packet {
 				g.packets = fmt.Sprintf("%d-%d", e.Packet, last)
 			}
+		case record.EventOutOfOrder:
+			g.text, g.ink, g.kind = fmt.Sprintf("%s, before what it has to follow", title(e.Of)), theme.warn, ""
+			if filled, known := e.LastPacket.Get(); known {
+				g.text = fmt.Sprintf("%s, before packet %d, which it has to follow", title(e.Of), filled)
+			}
 		}
 		rungs = append(rungs, g)
 	}
+	rungs = withPauses(rungs, theme, r)
 	if writeFirst != nil { // its end was not seen
 		rungs = append(rungs, rung{
 			at: writeFirst.Time, packets: fmt.Sprint(writeFirst.Packet), double: true, ink: theme.warn,
 			text: fmt.Sprintf("RDMA Write to %v, unfinished", writeFirst.Handle.Or(0)),
 		})
+	}
+	return rungs
+}
+
+// withPauses puts the waits in their places.
+func withPauses(rungs []rung, theme *Theme, r *record.Transaction) []rung {
+	for i := range r.Waits {
+		wait := &r.Waits[i]
+		if wait.Reason == record.OutOfCredits { // before the Call
+			continue
+		}
+		at := slices.IndexFunc(rungs, func(g rung) bool { return g.at >= wait.To })
+		if at < 0 {
+			at = len(rungs)
+		}
+		rungs = slices.Insert(rungs, at, rung{at: wait.From, pause: true, ink: theme.warn, text: pauseText(wait), packets: ""})
 	}
 	return rungs
 }
@@ -274,6 +304,12 @@ func foldRungs(rungs []rung) []rung {
 
 // arrowLine draws an arrow of a width with the text in it.
 func arrowLine(g *rung, width int) string {
+	if g.pause {
+		text := clean(g.text)
+		text = text[:min(len(text), width-2)]
+		left := (width - 2 - len(text)) / 2
+		return ":" + strings.Repeat(" ", left) + text + strings.Repeat(" ", width-2-len(text)-left) + ":"
+	}
 	line := "-"
 	if g.double {
 		line = "="

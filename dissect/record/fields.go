@@ -58,7 +58,7 @@ func (Chunk) Values() []string { return wordsOf(ReadList, WriteList, ReplyList) 
 
 // Values are all events, and what else a NAK or a repeat may be of.
 func (EventKind) Values() []string {
-	return wordsOf(EventCall, EventRead, EventReadDone, EventWriteFirst, EventWriteLast, EventReply, EventInvalidate, EventAck, EventNak, EventRetransmit, EventWrite)
+	return wordsOf(EventCall, EventRead, EventReadDone, EventWriteFirst, EventWriteLast, EventReply, EventInvalidate, EventAck, EventNak, EventRetransmit, EventOutOfOrder, EventWrite)
 }
 
 // Values are all results.

@@ -326,6 +326,7 @@ const (
 	EventAck        EventKind = "ack"
 	EventNak        EventKind = "nak"
 	EventRetransmit EventKind = "retransmit"
+	EventOutOfOrder EventKind = "out_of_order" // a packet came before one that it had to follow
 )
 
 // EventWrite is what a NAK or a repeat is of, where it is of an RDMA Write.
@@ -343,6 +344,6 @@ type Event struct {
 	Bytes      Opt[int64] `json:"bytes,omitzero" doc:"that it moved, or is to move"`
 	Packets    Opt[int64] `json:"packets,omitzero" doc:"that it took"`
 	LastPacket Opt[int64] `json:"last_packet,omitzero" doc:"the last of them"`
-	Of         EventKind  `json:"of,omitzero" doc:"ack, nak, retransmit: of what"`
+	Of         EventKind  `json:"of,omitzero" doc:"ack, nak, retransmit, out_of_order: of what"`
 	Reason     string     `json:"reason,omitzero" doc:"nak: why"`
 }

@@ -156,7 +156,9 @@ func (t *Tracker) acceptHeld(h *half) {
 			if h.loose {
 				t.settle(h, psn)
 			}
+			t.early = item.stamp
 			t.accept(h, &t.late, item.stamp)
+			t.early = record.Stamp{}
 		}
 		t.repeatsOf(h, h.ops.at(psns, psn), item)
 		t.unhold(h, item)

@@ -69,6 +69,7 @@ type Tracker struct {
 	over      queue[*Conn]
 
 	now      record.Stamp // of the packet at hand
+	early    record.Stamp // when a held packet that is taken now came; its number is 0 for one that was not held
 	clock    record.Time
 	happened Happened
 	late     rocev2.Packet // a held packet, decoded again

@@ -27,6 +27,7 @@ func (f *follower) moved(o *rdma.Operation) {
 	if x == nil || o.Kind == rdma.Atomic {
 		return
 	}
+	f.reordered(x, o, record.EventWrite)
 	e := record.Event{
 		Time: o.Last.Time, Packet: o.Last.Packet, Event: record.EventWriteLast, From: x.role(o.Side),
 		Handle: record.Some(record.Hex32(o.Handle)), Offset: record.Some(record.Hex64(o.Offset)),
@@ -36,6 +37,22 @@ func (f *follower) moved(o *rdma.Operation) {
 		e.Event, e.From = record.EventReadDone, x.role(o.Side.Other())
 	}
 	x.event(e)
+}
+
+// reordered notes a packet of an operation that came before one that it had to
+// follow.
+func (f *follower) reordered(x *txn, o *rdma.Operation, of record.EventKind) {
+	if o.Early.Packet == 0 {
+		return
+	}
+	from := x.role(o.Side)
+	if o.Kind == rdma.Read { // its response
+		of, from = record.EventReadDone, x.role(o.Side.Other())
+	}
+	x.event(record.Event{
+		Time: o.Early.Time, Packet: o.Early.Packet, Event: record.EventOutOfOrder, From: from, Of: of,
+		LastPacket: record.SomeIf(o.Filled.Packet, o.Filled.Packet != 0),
+	})
 }
 
 // Acked notes on its transaction that a Send was acknowledged.
@@ -59,9 +76,10 @@ func (f *follower) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp) bo
 	if o.Kind == rdma.Read && by != o.Side {
 		of = record.EventReadDone
 	}
+	paused := at.Time-x.active.Time >= waitFrom
 	f.again(x, o, by, at, of)
 	from := x.role(by)
-	if n := len(x.rec.Timeline); n > 0 { // runs of them are one event
+	if n := len(x.rec.Timeline); n > 0 && !paused { // runs of them are one event
 		if last := &x.rec.Timeline[n-1]; last.Event == record.EventRetransmit && last.Of == of && last.From == from {
 			last.Packets = record.Some(last.Packets.Or(0) + 1)
 			last.LastPacket = record.Some(at.Packet)

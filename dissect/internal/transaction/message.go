@@ -189,6 +189,7 @@ func (f *follower) call(m *message) {
 	f.outOfCredits(x, m)
 	f.callSent(m)
 	f.touch(x, side, m.Last)
+	f.reordered(x, m.Operation, record.EventCall)
 	x.event(record.Event{
 		Time: m.First.Time, Packet: m.First.Packet, Event: record.EventCall, From: record.Requester,
 		Bytes: record.Some(m.Length), LastPacket: record.Some(m.Last.Packet),
@@ -266,6 +267,7 @@ func (f *follower) reply(m *message) {
 		f.replySeen(side, m.Last)
 	}
 	f.touch(x, m.side, m.Last)
+	f.reordered(x, m.Operation, record.EventReply)
 	m.fill(&x.answer)
 	x.rec.Reply = &x.answer
 	if h.Length >= 12 {
