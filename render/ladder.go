@@ -86,12 +86,20 @@ func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction)
 		fmt.Fprintf(b, "%s%s%s%s\n", theme.key.before, title, procedure, theme.key.after)
 	}
 	word, shade := status(theme, r)
-	fmt.Fprintf(b, "%s%s%s", shade.before, word, shade.after)
+	took := ""
 	if latency, known := r.LatencyNS.Get(); known {
-		fmt.Fprintf(b, " after %s", Duration(latency))
+		took = " after " + Duration(latency)
 	}
 	if p := phases(r); p != "" {
-		fmt.Fprintf(b, ": %s", p)
+		took += ": " + p
+	}
+	lines := wrap(took, width-len(word))
+	fmt.Fprintf(b, "%s%s%s", shade.before, word, shade.after)
+	for i, line := range lines {
+		if i > 0 {
+			b.WriteString("\n ")
+		}
+		b.WriteString(" " + strings.TrimLeft(line, " "))
 	}
 	b.WriteByte('\n')
 	for _, sentence := range Explain(r) {
