@@ -60,6 +60,7 @@ type PhaseSums struct {
 	ToWriteNS int64 `json:"to_write_ns" doc:"from there to first RDMA Writes"`
 	WriteNS   int64 `json:"write_ns" doc:"RDMA Writes"`
 	ToReplyNS int64 `json:"to_reply_ns" doc:"from there to Replies"`
+	WaitNS    int64 `json:"wait_ns" doc:"standing still, in none of the others"`
 }
 
 func (s *PhaseSums) add(p record.Phases) {
@@ -68,6 +69,7 @@ func (s *PhaseSums) add(p record.Phases) {
 	s.ToWriteNS += p.ToWriteNS.Or(0)
 	s.WriteNS += p.WriteNS.Or(0)
 	s.ToReplyNS += p.ToReplyNS.Or(0)
+	s.WaitNS += p.WaitNS
 }
 
 // Thresholds are the inline thresholds that are asked about: those between the

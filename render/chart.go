@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/bits"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rdmadump/rdmadump/analyze"
@@ -85,6 +86,36 @@ func CreditChart(w io.Writer, theme *Theme, width, height int, c *analyze.Credit
 	}
 	_, err := fmt.Fprintf(w, "%s\n", b.String())
 	return err
+}
+
+// ending says how a connection ended: who, how, in which packet.
+func ending(e *record.Ended) string {
+	text := strings.ReplaceAll(string(e.How), "_", " ")
+	if by, known := e.By.Get(); known {
+		text = "by the " + string(by) + ": " + text
+	}
+	if reason, known := e.Reason.Get(); known {
+		text += " (" + clean(reason) + ")"
+	}
+	if n, known := e.Repeats.Get(); known {
+		text += fmt.Sprintf(", after %s that nobody acknowledged", plural(n, "repeat"))
+	}
+	if packet, known := e.Packet.Get(); known {
+		text += fmt.Sprintf(", packet %d", packet)
+	}
+	return text
+}
+
+// died lists the Calls that had no Reply when a connection ended.
+func died(e *record.Ended) string {
+	text := strconv.FormatInt(e.Died, 10)
+	for i, xid := range e.XIDs {
+		if i == 8 {
+			return text + ", ..."
+		}
+		text += map[bool]string{true: ": ", false: ", "}[i == 0] + xid.String()
+	}
+	return text
 }
 
 func pick(b bool, yes, no byte) byte {
@@ -287,7 +318,7 @@ var statsColumns = []column{
 	{name: "P90", right: true, rank: 4},
 	{name: "P99", right: true},
 	{name: "WORST", right: true, rank: 2},
-	{name: "READ/WRITE/REST", rank: 3},
+	{name: "READ/WRITE/WAIT/REST", rank: 3},
 	{name: "RDMA", right: true, rank: 7},
 	{name: "64K-INLINE", right: true, rank: 8},
 }
@@ -323,15 +354,15 @@ func forms(f analyze.Forms) string {
 	return Bytes(f.Short) + "/" + Bytes(f.Chunked) + "/" + Bytes(f.Long)
 }
 
-// phaseShares is which part of the time RDMA Reads, RDMA Writes and all the rest
-// took.
+// phaseShares is which part of the time RDMA Reads, RDMA Writes, waits and all the
+// rest took.
 func phaseShares(s *analyze.Stats) string {
 	if s.TotalNS == 0 {
 		return "-"
 	}
 	part := func(ns int64) int64 { return (ns*100 + s.TotalNS/2) / s.TotalNS }
 	rest := s.Phases.ToReadNS + s.Phases.ToWriteNS + s.Phases.ToReplyNS
-	return fmt.Sprintf("%d%%/%d%%/%d%%", part(s.Phases.ReadNS), part(s.Phases.WriteNS), part(rest))
+	return fmt.Sprintf("%d%%/%d%%/%d%%/%d%%", part(s.Phases.ReadNS), part(s.Phases.WriteNS), part(s.Phases.WaitNS), part(rest))
 }
 
 // inlineShare is the share of RPCs that used RDMA and would not have at an
@@ -364,6 +395,12 @@ func ConnectionDetail(w io.Writer, theme *Theme, c *record.Connection, start rec
 	}
 	if reason, known := c.CloseReason.Get(); known {
 		row("close reason", "%s", clean(reason))
+	}
+	if end, ended := c.Ended.Get(); ended {
+		row("ended", "%s", ending(&end))
+		if end.Died > 0 {
+			row("Calls that died", "%s", died(&end))
+		}
 	}
 	for _, side := range []struct {
 		name string

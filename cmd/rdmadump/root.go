@@ -37,6 +37,7 @@ type options struct {
 	by       string
 
 	wantXID []record.Hex32
+	shown   string      // the files, as they were named
 	start   record.Time // of the capture
 	since   record.Time
 	until   record.Time
@@ -68,6 +69,7 @@ var subcommands = []struct {
 	{"connections", "Handshake, private data, what was negotiated, health; --timeline draws credits and handles", connectionView},
 	{"packets", "A line a packet; -V for every field, -x for bytes", packetView},
 	{"check", "What broke which rule, with packet and section; exit status 1 when there are errors", findingView},
+	{"overview", "One screen: who, how healthy, what was slow and why, what to look at next", overviewView},
 	{"stats", "Per operation: counts, bytes, latency, where the time went", statsView},
 }
 

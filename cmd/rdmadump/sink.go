@@ -32,6 +32,7 @@ type sink struct {
 	held          []held
 	buffer        []byte
 	written       int64
+	summary       *record.Summary
 	errors        int64 // findings that are errors
 	err           error // of writing, filtering, jq
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -185,6 +186,7 @@ func (o *options) view(cmd *cobra.Command, paths []string, v view) error {
 	if openErr != nil {
 		fmt.Fprintf(o.stderr, "rdmadump: %v; the other files are read\n", openErr)
 	}
+	o.shown = strings.Join(paths, " ")
 	h, finish := v.open(s)
 	d := dissect.New(h, dissect.Options{})
 	readErr := o.read(cmd.Context(), d, source, s, nil)
@@ -204,6 +206,7 @@ func (o *options) end(d *dissect.Dissector, s *sink, source input, finish func()
 	if readErr != nil {
 		summary.Broken = record.Some(readErr.Error())
 	}
+	s.summary = summary
 	if finish != nil {
 		finish()
 	}

@@ -1,0 +1,307 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/analyze"
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// Overview draws a capture on one screen; file is what to name in the commands
+// that show more.
+func Overview(w io.Writer, theme *Theme, width int, o *analyze.Overview, s *record.Summary, file string) error {
+	if width <= 0 {
+		width = 120
+	}
+	v := overview{theme: theme, width: width, o: o, s: s, file: file}
+	v.who()
+	v.health()
+	v.rpcs()
+	v.time()
+	v.slowest()
+	v.busiest()
+	v.memory()
+	v.findings()
+	_, err := io.WriteString(w, v.b.String())
+	return err
+}
+
+// overview is what is being drawn.
+type overview struct {
+	b     strings.Builder
+	theme *Theme
+	width int
+	o     *analyze.Overview
+	s     *record.Summary
+	file  string
+}
+
+// label starts a section; the lines of it stand behind the label.
+const overviewMargin = 10
+
+func (v *overview) line(label, text string, shade ink) {
+	for i, line := range wrap(text, v.width-overviewMargin) {
+		head := ""
+		if i == 0 {
+			head = label
+		}
+		fmt.Fprintf(&v.b, "%s%-*s%s%s%s%s\n", v.theme.key.before, overviewMargin, head, v.theme.key.after, shade.before, clean(line), shade.after)
+	}
+}
+
+// row is a line that is not wrapped, but cut to the width with a mark.
+func (v *overview) row(text string, shade ink) {
+	text = clean(text)
+	if room := v.width - overviewMargin; len(text) > room {
+		text = text[:room-1] + "~"
+	}
+	fmt.Fprintf(&v.b, "%-*s%s%s%s\n", overviewMargin, "", shade.before, text, shade.after)
+}
+
+// more says which command shows more.
+func (v *overview) more(command string) {
+	fmt.Fprintf(&v.b, "%-*s%s> rdmadump %s%s\n", overviewMargin, "", v.theme.dim.before, strings.ReplaceAll(command, "FILE", v.file), v.theme.dim.after)
+}
+
+// who is in the capture.
+func (v *overview) who() {
+	s := v.s
+	text := plural(s.Packets, "packet") + ", " + strconv.FormatInt(s.RDMA, 10) + " of RDMA"
+	if first, known := s.First.Get(); known {
+		text += ", from " + first.String()[:19] + " UTC, " + Duration(s.Last.Or(first).Sub(first))
+	}
+	v.line("capture", text, ink{})
+	for i, g := range v.o.Groups {
+		if i == 4 {
+			v.row(fmt.Sprintf("and %s more", plural(int64(len(v.o.Groups)-i), "pair")), v.theme.dim)
+			break
+		}
+		text := fmt.Sprintf("%s > %s  %s, %s: %s, %s", g.Client.Or("?"), g.Server.Or("?"), g.Transport, g.UpperLayer, plural(int64(g.Connections), "connection"), plural(g.Transactions, "RPC"))
+		if missed := g.Connections - g.Handshakes; missed > 0 {
+			text += fmt.Sprintf(", %s without handshake", plural(int64(missed), "one"))
+		}
+		v.row(text, ink{})
+	}
+	if s.TimeBackwards > 0 {
+		v.row(fmt.Sprintf("times ran backwards %s, by up to %s, first at packet %d", plural(s.TimeBackwards, "time"), Duration(s.TimeBackwardsNS), s.TimeBackwardsPacket.Or(0)), v.theme.warn)
+	}
+	if broken, known := s.Broken.Get(); known {
+		v.row("the capture broke off: "+broken, v.theme.warn)
+	}
+	v.more("connections FILE")
+}
+
+// health is what the transport went through.
+func (v *overview) health() {
+	h := &v.o.Health
+	var odd []string
+	for _, n := range []struct {
+		n    int64
+		what string
+	}{
+		{h.Retransmitted, "sent again"},
+		{h.OutOfOrder, "out of order"},
+		{h.Naks, "NAKs"},
+		{h.RNRNaks, "RNR NAKs"},
+		{v.s.ICRCBad, "with a bad checksum"},
+		{h.Lost, "missing from the capture"},
+		{int64(v.s.Dropped), "dropped by the capture"},
+		{v.s.Cut, "cut short"},
+	} {
+		if n.n > 0 {
+			text := strconv.FormatInt(n.n, 10) + " " + n.what
+			if n.n*1000 >= h.Packets && n.n <= h.Packets {
+				text += fmt.Sprintf(" (%.1f%%)", float64(n.n)*100/float64(h.Packets))
+			}
+			odd = append(odd, text)
+		}
+	}
+	if len(odd) == 0 {
+		v.line("health", "every packet once, in order; no NAK, no loss", v.theme.good)
+	} else {
+		v.line("health", "of "+plural(h.Packets, "packet")+": "+strings.Join(odd, ", "), v.theme.warn)
+		if h.Retransmitted > 0 {
+			v.more("packets FILE -Y 'mark == \"repeated\"'")
+		}
+	}
+	for i, e := range v.o.Ended {
+		if i == 3 {
+			break
+		}
+		text := fmt.Sprintf("%s ended by %s", plural(e.Count, "connection"), strings.ReplaceAll(string(e.How), "_", " "))
+		if by, known := e.By.Get(); known {
+			text += " of the " + string(by)
+		}
+		if e.Died > 0 {
+			text += fmt.Sprintf("; %s died", plural(e.Died, "RPC"))
+			if len(e.XIDs) > 0 {
+				text += fmt.Sprintf(", %v first", e.XIDs[0])
+			}
+		}
+		v.row(text, v.theme.bad)
+		v.more(fmt.Sprintf("connections FILE --conn %d", e.First))
+	}
+}
+
+// rpcs is what became of transactions.
+func (v *overview) rpcs() {
+	r := &v.o.RPCs
+	total := r.Complete + r.NoReply + r.NoCall + r.RDMAError
+	text := plural(total, "RPC")
+	shade := v.theme.good
+	if total == r.Complete && r.Failed == 0 {
+		text += ", all answered"
+	}
+	for _, n := range []struct {
+		n    int64
+		what string
+		bad  bool
+	}{
+		{r.NoReply, "without Reply", true},
+		{r.RDMAError, "answered by RDMA_ERROR", true},
+		{r.NoCall, "whose Call is not in the capture", false},
+		{r.Failed, "with a status of error", false},
+		{r.Again, "repeated on another connection", true},
+		{r.Backward, "called by the server", false},
+	} {
+		if n.n > 0 {
+			text += fmt.Sprintf(", %d %s", n.n, n.what)
+			if n.bad {
+				shade = v.theme.warn
+			}
+		}
+	}
+	v.line("RPCs", text, shade)
+	switch {
+	case r.NoReply > 0:
+		v.more("FILE -Y 'status == no_reply'")
+	case r.RDMAError > 0:
+		v.more("FILE -Y 'status == rdma_error'")
+	}
+}
+
+// time is where the time of all went.
+func (v *overview) time() {
+	t := &v.o.Time
+	if t.TotalNS == 0 {
+		return
+	}
+	p := &t.Phases
+	type part struct {
+		ns   int64
+		name string
+	}
+	parts := []part{
+		{p.WaitNS, "waiting"},
+		{p.ToReadNS, "to first RDMA Reads"},
+		{p.ReadNS, "RDMA Reads"},
+		{p.ToWriteNS, "to first RDMA Writes"},
+		{p.WriteNS, "RDMA Writes"},
+		{p.ToReplyNS, "to Replies"},
+	}
+	slices.SortStableFunc(parts, func(a, b part) int { return int(min(max(b.ns-a.ns, -1), 1)) })
+	var words []string
+	for _, x := range parts {
+		if percent := x.ns * 100 / t.TotalNS; percent > 0 {
+			words = append(words, fmt.Sprintf("%d%% %s", percent, x.name))
+		}
+	}
+	v.line("time", fmt.Sprintf("%s of all RPCs together: %s", Duration(t.TotalNS), strings.Join(words, ", ")), ink{})
+	for i, w := range t.Waits {
+		if i == 4 {
+			break
+		}
+		v.row(fmt.Sprintf("%s %s: %s", Duration(w.NS), plural(w.Count, "wait"), w.Reason), v.theme.warn)
+	}
+	v.more("stats FILE")
+}
+
+// slowest is what took longest, and why.
+func (v *overview) slowest() {
+	for i, slow := range v.o.Slowest {
+		r := slow.Transaction
+		label := ""
+		if i == 0 {
+			label = "slowest"
+		}
+		text := fmt.Sprintf("%8s  %v  %s", Duration(r.LatencyNS.Or(0)), r.XID, shortProcedure(r))
+		if cause := Cause(r); cause != "" {
+			text += ": " + cause
+		}
+		if room := v.width - overviewMargin; len(text) > room {
+			text = text[:room-1] + "~"
+		}
+		fmt.Fprintf(&v.b, "%s%-*s%s%s\n", v.theme.key.before, overviewMargin, label, v.theme.key.after, clean(text))
+	}
+	if len(v.o.Slowest) > 0 {
+		v.more(fmt.Sprintf("FILE --xid %v", v.o.Slowest[0].Transaction.XID))
+	}
+}
+
+// busiest is what took most time together.
+func (v *overview) busiest() {
+	for i, s := range v.o.Busiest {
+		if i == 3 || s.TotalNS == 0 {
+			break
+		}
+		label := ""
+		if i == 0 {
+			label = "busiest"
+		}
+		fmt.Fprintf(&v.b, "%s%-*s%s%s\n", v.theme.key.before, overviewMargin, label, v.theme.key.after,
+			clean(fmt.Sprintf("%8s  %d x %s, p50 %s, worst %s", Duration(s.TotalNS), s.Count, s.Name, quantile(s.Latency.P50), quantile(s.Latency.Max))))
+	}
+}
+
+// memory is credits and invalidation.
+func (v *overview) memory() {
+	if len(v.o.Credits) == 0 {
+		v.line("credits", "never all in use", ink{})
+	} else {
+		c := v.o.Credits[0]
+		text := fmt.Sprintf("all %d of connection %d were in use (%d Calls in flight at most)", c.Granted.Or(0), c.Connection, c.Peak)
+		if n := len(v.o.Credits) - 1; n > 0 {
+			text += fmt.Sprintf(", and those of %s", plural(int64(n), "other connection"))
+		}
+		v.line("credits", text, v.theme.warn)
+		v.more(fmt.Sprintf("connections FILE --conn %d --timeline", c.Connection))
+	}
+	h := &v.o.Handles
+	if h.Exposed == 0 {
+		return
+	}
+	text := fmt.Sprintf("%s exposed by answered Calls: %d%% invalidated by the responder, %d left to the requester", plural(h.Exposed, "handle"), int(h.Share.Or(0)*100+0.5), h.Left)
+	if agreed, known := h.Negotiated.Get(); known && !agreed && h.ByServer > 0 {
+		text += "; remote invalidation was not negotiated, and used all the same"
+	}
+	v.line("handles", text, ink{})
+}
+
+// findings is what broke rules.
+func (v *overview) findings() {
+	if len(v.o.Findings) == 0 {
+		v.line("check", "no rule broken", v.theme.good)
+		return
+	}
+	for i, f := range v.o.Findings {
+		if i == 6 {
+			v.row(fmt.Sprintf("and %s more", plural(int64(len(v.o.Findings)-i), "rule")), v.theme.dim)
+			break
+		}
+		label := ""
+		if i == 0 {
+			label = "check"
+		}
+		text := fmt.Sprintf("%-7s %d x %s: %s", f.Severity, f.Count, f.Rule, clean(f.Message))
+		if room := v.width - overviewMargin; len(text) > room {
+			text = text[:room-1] + "~"
+		}
+		shade := v.theme.severity(f.Severity)
+		fmt.Fprintf(&v.b, "%s%-*s%s%s%s%s\n", v.theme.key.before, overviewMargin, label, v.theme.key.after, shade.before, text, shade.after)
+	}
+	v.more("check FILE")
+}
