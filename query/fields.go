@@ -2,6 +2,7 @@ package query
 
 import (
 	"encoding"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -21,11 +22,17 @@ type Field struct {
 	Values  []string // all that it can be, where it is one of a few
 	Doc     string
 	Aliases []string // other names that filters accept for it, Wireshark's among them
+	Drawn   bool     // it is of tables and filters, not of JSON
+
+	shown func(record any) any // what tables show of it, where that is something else
 }
 
 // recordFields are those of a record that is a struct, by JSON name.
 type recordFields struct {
-	paths   map[string][]int // index of the field at each level; lists are passed through
+	of      string
+	byPath  map[string]*Field
+	own     map[string]func(record any) any // fields that no tag describes
+	paths   map[string][]int                // index of the field at each level; lists are passed through
 	list    []Field
 	names   []string
 	aliases map[string]string
@@ -33,16 +40,20 @@ type recordFields struct {
 
 // Transactions, Connections and Findings are the fields of those records.
 var (
-	Transactions Fields = fieldsOf(reflect.TypeFor[record.Transaction]())
-	Connections  Fields = fieldsOf(reflect.TypeFor[record.Connection]())
-	Findings     Fields = fieldsOf(reflect.TypeFor[record.Finding]())
+	Transactions Fields = fieldsOf("transactions", reflect.TypeFor[record.Transaction](), ofTransactions)
+	Connections  Fields = fieldsOf("connections", reflect.TypeFor[record.Connection](), ofConnections)
+	Findings     Fields = fieldsOf("findings", reflect.TypeFor[record.Finding](), nil)
 )
+
+// New are the fields of another kind of record, as its tags describe them.
+func New[T any](of string) Fields { return fieldsOf(of, reflect.TypeFor[T](), nil) }
 
 // fieldsOf are the fields of a record, as its tags describe them. Of several that
 // have one alias, it is that of the outermost, and among those of the first.
-func fieldsOf(t reflect.Type) *recordFields {
-	f := &recordFields{paths: map[string][]int{}, aliases: map[string]string{}}
+func fieldsOf(of string, t reflect.Type, drawn []drawnField) *recordFields {
+	f := &recordFields{of: of, byPath: map[string]*Field{}, own: map[string]func(any) any{}, paths: map[string][]int{}, aliases: map[string]string{}}
 	f.add(t, "", nil, false)
+	f.draw(drawn)
 	slices.SortStableFunc(f.list, func(a, b Field) int { return strings.Count(a.Path, ".") - strings.Count(b.Path, ".") })
 	for i := range f.list {
 		field := &f.list[i]
@@ -69,7 +80,28 @@ func fieldsOf(t reflect.Type) *recordFields {
 	}
 	slices.SortFunc(f.list, func(a, b Field) int { return strings.Compare(a.Path, b.Path) })
 	slices.Sort(f.names)
+	for i := range f.list {
+		f.byPath[f.list[i].Path] = &f.list[i]
+	}
 	return f
+}
+
+// draw adds the fields that tables show and no tag describes, and what tables
+// show of the others. What a tag describes by now is the tag's.
+func (f *recordFields) draw(drawn []drawnField) {
+	for _, d := range drawn {
+		i := slices.IndexFunc(f.list, func(field Field) bool { return field.Path == d.Path })
+		switch {
+		case i >= 0:
+			f.list[i].Aliases = append(slices.Clone(f.list[i].Aliases), d.Aliases...)
+			f.list[i].shown = d.shown
+		case d.get != nil:
+			d.Drawn = true
+			f.own[d.Path] = d.get
+			f.paths[d.Path] = []int{}
+			f.list = append(f.list, d.Field)
+		}
+	}
 }
 
 // add lists the fields of a struct type.
@@ -82,7 +114,7 @@ func (f *recordFields) add(t reflect.Type, prefix string, index []int, list bool
 		}
 		name := prefix + field.Name
 		f.paths[name] = path
-		f.list = append(f.list, Field{name, word(inner, field.Name), many, field.Values, field.Doc, field.Aliases})
+		f.list = append(f.list, Field{Path: name, Type: word(inner, field.Name), List: many, Values: field.Values, Doc: field.Doc, Aliases: field.Aliases})
 		if inner.Kind() == reflect.Struct {
 			f.add(inner, name+".", path, many)
 		}
@@ -96,8 +128,10 @@ func word(t reflect.Type, name string) string {
 		return "time"
 	case t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
 		return "hex"
-	case strings.HasSuffix(name, "_ns"):
+	case name == "ns" || strings.HasSuffix(name, "_ns"):
 		return "duration"
+	case name == "address":
+		return "address"
 	}
 	switch t.Kind() {
 	case reflect.String:
@@ -113,16 +147,27 @@ func word(t reflect.Type, name string) string {
 // opt is what every record.Opt has.
 type opt interface{ Pointer() any }
 
+func (f *recordFields) Of() string               { return f.of }
 func (f *recordFields) Has(path string) bool     { _, ok := f.paths[path]; return ok }
 func (f *recordFields) Names() []string          { return f.names }
 func (f *recordFields) List() []Field            { return f.list }
+func (f *recordFields) Field(path string) *Field { return f.byPath[path] }
 func (f *recordFields) Alias(name string) string { return f.aliases[name] }
 
-func (f *recordFields) Get(record any, path string) any {
-	return lookUp(reflect.ValueOf(record), f.paths[path], plain)
+func (f *recordFields) Get(record any, path string) any { return f.getter(path)(record) }
+
+func (f *recordFields) getter(path string) func(any) any {
+	if own := f.own[path]; own != nil {
+		return own
+	}
+	index := f.paths[path]
+	return func(record any) any { return lookUp(reflect.ValueOf(record), index, plain) }
 }
 
 func (f *recordFields) Raw(record any, path string) any {
+	if own := f.own[path]; own != nil {
+		return own(record)
+	}
 	return lookUp(reflect.ValueOf(record), f.paths[path], reflect.Value.Interface)
 }
 
@@ -184,11 +229,11 @@ func plain(v reflect.Value) any {
 	switch v.Kind() {
 	case reflect.Int, reflect.Int64:
 		if t, ok := v.Interface().(record.Time); ok {
-			return time.Unix(0, int64(t)).UTC()
+			return timeValue(t)
 		}
 		return int(v.Int())
 	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return int(v.Uint())
+		return integer(v.Uint())
 	case reflect.String:
 		return v.String()
 	case reflect.Bool:
@@ -209,6 +254,17 @@ func plain(v reflect.Value) any {
 	return v.Interface()
 }
 
+// timeValue is a time as expr has them.
+func timeValue(t record.Time) time.Time { return time.Unix(0, int64(t)).UTC() }
+
+// integer is a number as expr has them: an int, unless that is too small.
+func integer(v uint64) any {
+	if v > math.MaxInt {
+		return v
+	}
+	return int(v)
+}
+
 // structs has the fields of the structs that were met, by type.
 var structs sync.Map // of reflect.Type to []record.Field
 
@@ -226,7 +282,7 @@ type packetFields struct {
 	own     map[string]func(*record.Packet) any
 	list    []Field
 	names   []string
-	known   map[string]bool
+	known   map[string]*Field
 	aliases map[string]string
 }
 
@@ -237,11 +293,14 @@ var ownFields = []struct {
 }{
 	{Field{Path: "type", Type: "text", Doc: "packet"}, func(*record.Packet) any { return "packet" }},
 	{Field{Path: "number", Type: "number", Doc: "counts from 1 over all files", Aliases: []string{"frame.number"}}, func(p *record.Packet) any { return int(p.Number) }},
-	{Field{Path: "time", Type: "time", Doc: "when it was captured", Aliases: []string{"frame.time"}}, func(p *record.Packet) any { return time.Unix(0, int64(p.Time)).UTC() }},
+	{Field{Path: "time", Type: "time", Doc: "when it was captured", Aliases: []string{"frame.time"}}, func(p *record.Packet) any { return timeValue(p.Time) }},
 	{Field{Path: "length", Type: "number", Doc: "bytes on the wire", Aliases: []string{"frame.len"}}, func(p *record.Packet) any { return p.Length }},
 	{Field{Path: "captured", Type: "number", Doc: "bytes in the capture", Aliases: []string{"frame.cap_len"}}, func(p *record.Packet) any { return p.Captured }},
-	{Field{Path: "src", Type: "address", Doc: "IP address or GID, or LID of native InfiniBand; null without"}, func(p *record.Packet) any { return textOrNil(p.AppendSource(nil)) }},
-	{Field{Path: "dst", Type: "address", Doc: "IP address or GID, or LID of native InfiniBand; null without"}, func(p *record.Packet) any { return textOrNil(p.AppendDestination(nil)) }},
+	{Field{Path: "src", Type: "address", Doc: "IP address or GID, or LID of native InfiniBand; null without", Aliases: []string{"source"}}, func(p *record.Packet) any { return textOrNil(p.AppendSource(nil)) }},
+	{Field{Path: "dst", Type: "address", Doc: "IP address or GID, or LID of native InfiniBand; null without", Aliases: []string{"destination"}}, func(p *record.Packet) any { return textOrNil(p.AppendDestination(nil)) }},
+	{Field{Path: "ip.addr", Type: "address", List: true, Drawn: true, Doc: "src and dst"}, func(p *record.Packet) any {
+		return []any{textOrNil(p.AppendSource(nil)), textOrNil(p.AppendDestination(nil))}
+	}},
 	{
 		Field{Path: "transport", Type: "text", Values: []string{"RoCEv2", "RoCEv1", "InfiniBand", "iWARP"}, Doc: "what carries it; null of what is no RDMA"},
 		func(p *record.Packet) any { return textOrNil([]byte(p.Transport)) },
@@ -271,7 +330,7 @@ var ownFields = []struct {
 		Field{Path: "icrc", Type: "text", Values: record.Check("").Values(), Doc: "what came of checking the invariant CRC", Aliases: []string{"infiniband.invariant.crc"}},
 		func(p *record.Packet) any { return string(p.ICRC) },
 	},
-	{Field{Path: "summary", Type: "text", Doc: "the packet in a line"}, func(p *record.Packet) any { return string(p.Summary) }},
+	{Field{Path: "summary", Type: "text", Doc: "the packet in a line", Aliases: []string{"info"}}, func(p *record.Packet) any { return string(p.Summary) }},
 }
 
 // number is a number that may be unknown, as one of expr's.
@@ -287,7 +346,7 @@ var shortNames = map[string][]string{"rpcrdma.credits": {"credits"}}
 
 // Packets are the fields of packet records.
 var Packets Fields = func() *packetFields {
-	f := &packetFields{own: map[string]func(*record.Packet) any{}, known: map[string]bool{}, aliases: map[string]string{}}
+	f := &packetFields{own: map[string]func(*record.Packet) any{}, known: map[string]*Field{}, aliases: map[string]string{}}
 	add := func(field Field) {
 		field.Aliases = append(slices.Clone(field.Aliases), shortNames[field.Path]...)
 		for _, alias := range field.Aliases {
@@ -297,7 +356,6 @@ var Packets Fields = func() *packetFields {
 			f.list[i].Aliases = append(f.list[i].Aliases, field.Aliases...)
 			return
 		}
-		f.known[field.Path] = true
 		f.list = append(f.list, field)
 	}
 	for _, own := range ownFields {
@@ -315,6 +373,7 @@ var Packets Fields = func() *packetFields {
 			add(name)
 			if row.Names != nil && row.Format != field.Enum {
 				add(Field{Path: h.Name + "." + row.Name + "_name", Type: "text", Doc: row.Label + " by name"})
+				f.show(h.Name, row.Name)
 			}
 		}
 	}
@@ -332,29 +391,39 @@ var Packets Fields = func() *packetFields {
 	slices.SortFunc(f.list, func(a, b Field) int { return strings.Compare(a.Path, b.Path) })
 	for i := range f.list {
 		f.names = append(f.names, f.list[i].Path)
+		f.known[f.list[i].Path] = &f.list[i]
 	}
 	return f
 }()
+
+// show lets a number be compared with its name, too: bth.opcode == "RC SEND Only".
+func (f *packetFields) show(table, row string) {
+	i := slices.IndexFunc(f.list, func(g Field) bool { return g.Path == table+"."+row })
+	f.list[i].shown = func(r any) any { return fromTree(r.(*record.Packet), table, row+"_name", true) }
+}
 
 // formatWords is what the formats of table fields are in a word.
 var formatWords = [...]string{
 	field.Dec: "number", field.Hex: "hex", field.Flag: "bool", field.IPv4: "address", field.IPv6: "address", field.MAC: "address", field.Enum: "text", field.Bytes: "bytes",
 }
 
-func (f *packetFields) Has(path string) bool     { return f.known[path] }
+func (f *packetFields) Of() string               { return "packets" }
+func (f *packetFields) Has(path string) bool     { return f.known[path] != nil }
+func (f *packetFields) Field(path string) *Field { return f.known[path] }
 func (f *packetFields) Names() []string          { return f.names }
 func (f *packetFields) List() []Field            { return f.list }
 func (f *packetFields) Alias(name string) string { return f.aliases[name] }
 
 func (f *packetFields) Raw(record any, path string) any { return f.Get(record, path) }
 
-func (f *packetFields) Get(r any, path string) any {
-	p := r.(*record.Packet)
+func (f *packetFields) Get(r any, path string) any { return f.getter(path)(r) }
+
+func (f *packetFields) getter(path string) func(any) any {
 	if own := f.own[path]; own != nil {
-		return own(p)
+		return func(r any) any { return own(r.(*record.Packet)) }
 	}
 	object, name, nested := strings.Cut(path, ".")
-	return fromTree(p, object, name, nested)
+	return func(r any) any { return fromTree(r.(*record.Packet), object, name, nested) }
 }
 
 // textOrNil is text, nil where there is none.
@@ -430,7 +499,7 @@ func appendField(found []any, n *record.Node, name string) []any {
 	}
 	switch row.Format {
 	case field.Dec, field.Hex:
-		return append(found, int(row.Uint(n.Data)))
+		return append(found, integer(row.Uint(n.Data)))
 	case field.Flag:
 		return append(found, row.Uint(n.Data) != 0)
 	}

@@ -1,37 +1,44 @@
 // Package query keeps the records that an expression matches: comparison, set
-// membership, regular expressions and durations over every field of a record,
-// by its JSON name or by Wireshark's.
+// membership, regular expressions, durations, sizes, addresses and networks over
+// every field of a record, by its JSON name, by Wireshark's, or by the heading
+// that tables show.
 //
-// The language is expr-lang's (github.com/expr-lang/expr): it is well kept, has
-// all operators that Wireshark users expect, and lets a program rewrite what was
-// parsed. What is rewritten here: a path of names becomes one look-up that knows
-// null; a path that runs through a list stands for all of its elements, and a
-// comparison holds when it holds for any of them, as in Wireshark; durations
-// such as 5ms are numbers of nanoseconds; strings that look like hex numbers are
-// numbers.
+// The engine is expr-lang's (github.com/expr-lang/expr). Before it comes a pass
+// over the words (lex.go), for what expr's grammar does not have; behind its
+// parser each comparison is checked against the type of its field and compiled
+// (compile.go), so that what is wrong is said before the first record, with a
+// mark under what was typed. What expr runs, in the end, is and, or, not, the
+// predicates, and calls of compiled comparisons.
 package query
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
-	"time"
+	"unicode/utf8"
 
 	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/parser"
 	"github.com/expr-lang/expr/vm"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
 // Fields is what an expression can name: the fields of one kind of record.
 type Fields interface {
+	// Of is the kind of record, in the plural: "transactions".
+	Of() string
 	// Has says whether there is a field of that path.
 	Has(path string) bool
 	// Names lists all paths, to offer near ones.
 	Names() []string
 	// List is all fields in the order of their paths, for those who show them.
 	List() []Field
+	// Field is that of a path, nil when there is none.
+	Field(path string) *Field
 	// Alias is the path that another name stands for, empty for none.
 	Alias(name string) string
 	// Get reads a field of a record: nil when it is null, a slice when the path
@@ -40,206 +47,165 @@ type Fields interface {
 	// Raw is Get with values that print themselves as the record does: hex
 	// numbers are not plain ints.
 	Raw(record any, path string) any
+	// getter is Get of one path, with what can be done in advance done.
+	getter(path string) func(record any) any
 }
 
-// Filter is a compiled expression.
+// Filter is a compiled expression. It is for one goroutine.
 type Filter struct {
-	program *vm.Program
-	machine vm.VM
-	fields  Fields
-	record  any
+	source   string
+	program  *vm.Program
+	machine  vm.VM
+	record   any
+	getters  []func(any) any
+	tests    []test
+	failed   *Error // of comparing what only the record shows
+	patterns patterns
 }
 
-// Compile compiles an expression over the fields of one kind of record. An
-// unknown field is an error that offers the nearest ones.
+// maxSource bounds the length of an expression: expr's parser recurses.
+const maxSource = 1 << 15
+
+// Compile compiles an expression over the fields of one kind of record. An error
+// is an [Error], which says where in the source it is.
 func Compile(source string, fields Fields) (*Filter, error) {
-	f := &Filter{fields: fields}
-	check := &checker{fields: fields}
-	program, err := expr.Compile("("+durations(source)+") and true", // so that a bare field is a condition, too
+	if strings.TrimSpace(source) == "" {
+		return nil, &Error{source, 0, 0, "the expression is empty"}
+	}
+	if len(source) > maxSource {
+		return nil, &Error{source[:40], 0, 1, fmt.Sprintf("the expression has %d bytes, %d are the most", len(source), maxSource)}
+	}
+	if !utf8.ValidString(source) {
+		return nil, &Error{strings.ToValidUTF8(source, "?"), 0, 1, "the expression is not UTF-8"}
+	}
+	l, wrong := lex(source, fields)
+	if wrong != nil {
+		return nil, wrong
+	}
+	tree, err := parser.Parse(l.expr)
+	if err != nil {
+		return nil, l.syntax(err)
+	}
+	f := &Filter{source: source}
+	c := &compiler{lexed: l, fields: fields, filter: f}
+	root := c.condition(tree.Node)
+	if c.err != nil {
+		return nil, c.err
+	}
+	f.program, err = expr.Compile(rootName,
 		expr.AllowUndefinedVariables(),
-		expr.Patch(rewriter{}),
-		expr.Patch(check),
-		expr.Function(funcField, func(params ...any) (any, error) { return fields.Get(f.record, params[0].(string)), nil }, new(func(string) any)),
-		expr.Function(funcCompare, func(params ...any) (any, error) { return compareAny(params[0].(string), params[1], params[2]) }, new(func(string, any, any) bool)),
-		expr.Function(funcTruth, func(params ...any) (any, error) { return truth(params[0]), nil }, new(func(any) bool)),
+		expr.Patch(transplant{root}),
+		expr.Function(funcField, func(p ...any) (any, error) { return f.getters[p[0].(int)](f.record), nil }, new(func(int) any)),
+		expr.Function(funcTest, func(p ...any) (any, error) {
+			t := &f.tests[p[0].(int)]
+			return t.holds(t.get(f.record)), nil
+		}, new(func(int) bool)),
+		expr.Function(funcHolds, func(p ...any) (any, error) { return f.tests[p[0].(int)].holds(p[1]), nil }, new(func(int, any) bool)),
+		expr.Function(funcCompare, func(p ...any) (any, error) { return f.compare(&f.tests[p[0].(int)], p[1], p[2]) }, new(func(int, any, any) bool)),
+		expr.Function(funcTruth, func(p ...any) (any, error) { return truth(p[0]), nil }, new(func(any) bool)),
 		expr.AsBool(),
 	)
-	if check.err != nil {
-		return nil, fmt.Errorf("-Y %s: %w", source, check.err)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("-Y %s: %s", source, strings.TrimSpace(err.Error()))
+		return nil, l.syntax(err)
 	}
-	f.program = program
 	return f, nil
 }
 
-// Resolve is the path of a field by its name or Wireshark's.
-func Resolve(name string, fields Fields) (string, error) {
-	if fields.Has(name) {
-		return name, nil
+// The names that compiled expressions use.
+const (
+	rootName    = "__root"
+	funcField   = "__field"   // the value of a field
+	funcTest    = "__test"    // a comparison of a field with a constant
+	funcHolds   = "__holds"   // of any value with a constant
+	funcCompare = "__compare" // of two values
+	funcTruth   = "__truth"
+)
+
+// transplant puts a tree in the place of the root's name, which is how a tree
+// that was parsed and checked before gets into expr's compiler.
+type transplant struct{ root ast.Node }
+
+// Visit replaces a node; expr calls it.
+func (t transplant) Visit(node *ast.Node) {
+	if id, ok := (*node).(*ast.IdentifierNode); ok && id.Value == rootName {
+		*node = t.root
 	}
-	if real := fields.Alias(name); real != "" {
-		return real, nil
-	}
-	return "", Unknown(name, fields.Names())
 }
 
 // Match says whether a record matches. An error is one of evaluating, such as a
 // comparison of things that cannot be compared.
 func (f *Filter) Match(record any) (bool, error) {
-	f.record = record
+	f.record, f.failed = record, nil
 	out, err := f.machine.Run(f.program, nil)
+	if f.failed != nil {
+		return false, f.failed
+	}
 	if err != nil {
-		return false, err
+		message := err.Error()
+		var e *file.Error
+		if errors.As(err, &e) {
+			message = e.Message
+		}
+		return false, &Error{f.source, 0, len(f.source), message}
 	}
 	return out.(bool), nil
 }
 
-// The functions that rewritten expressions call.
-const (
-	funcField   = "__field"
-	funcCompare = "__compare"
-	funcTruth   = "__truth"
+// find is the path of a field by any of its names, empty when there is none. Case
+// matters only where there is a field of just that name.
+func find(name string, fields Fields) string {
+	if fields.Has(name) {
+		return name
+	}
+	if path := fields.Alias(name); path != "" {
+		return path
+	}
+	lower := strings.ToLower(name)
+	if fields.Has(lower) {
+		return lower
+	}
+	return fields.Alias(lower)
+}
+
+// Resolve is the path of a field by its name, Wireshark's, or its heading.
+func Resolve(name string, fields Fields) (string, error) {
+	if path := find(name, fields); path != "" {
+		return path, nil
+	}
+	return "", Unknown(name, fields)
+}
+
+// wordsOf expr's messages.
+var (
+	unexpected = regexp.MustCompile(`^unexpected token (\w+)(?:\("(.*)"\))?`)
+	leftBehind = map[string]string{"EOF": "something is missing at the end"}
 )
 
-// durationWord is a number with a unit of time, or a string to be left alone.
-var durationWord = regexp.MustCompile("\"(?:[^\"\\\\]|\\\\.)*\"|'(?:[^'\\\\]|\\\\.)*'|`[^`]*`" + `|\b\d+(?:\.\d+)?(?:ns|us|ms|s|m|h)\b`)
-
-// durations turns 5ms into 5000000.
-func durations(source string) string {
-	return durationWord.ReplaceAllStringFunc(source, func(word string) string {
-		if d, err := time.ParseDuration(word); err == nil {
-			return strconv.FormatInt(int64(d), 10)
-		}
-		return word
-	})
-}
-
-// comparisons are the operators that are rewritten.
-var comparisons = []string{"==", "!=", "<", "<=", ">", ">=", "matches", "contains", "startsWith", "endsWith", "in"}
-
-// rewriter rewrites an expression, innermost nodes first.
-type rewriter struct{}
-
-// path is the path that a rewritten node looks up.
-func path(n ast.Node) (string, bool) {
-	if call, ok := n.(*ast.CallNode); ok {
-		if id, ok := call.Callee.(*ast.IdentifierNode); ok && id.Value == funcField {
-			return call.Arguments[0].(*ast.StringNode).Value, true
-		}
+// syntax is what expr's parser said, in words of what was typed.
+func (l *lexed) syntax(err error) *Error {
+	var e *file.Error
+	if !errors.As(err, &e) {
+		return &Error{l.source, 0, len(l.source), err.Error()}
 	}
-	return "", false
-}
-
-func call(name string, arguments ...ast.Node) ast.Node {
-	return &ast.CallNode{Callee: &ast.IdentifierNode{Value: name}, Arguments: arguments}
-}
-
-// Visit rewrites one node; expr calls it.
-func (r rewriter) Visit(node *ast.Node) {
-	switch n := (*node).(type) {
-	case *ast.IdentifierNode:
-		if n.Value == "null" { // as JSON calls it
-			ast.Patch(node, &ast.NilNode{})
-		} else if !strings.HasPrefix(n.Value, "__") && n.Value != "$env" && !functions[n.Value] {
-			ast.Patch(node, call(funcField, &ast.StringNode{Value: n.Value}))
-		}
-	case *ast.MemberNode:
-		if base, ok := path(n.Node); ok {
-			if name, ok := n.Property.(*ast.StringNode); ok {
-				ast.Patch(node, call(funcField, &ast.StringNode{Value: base + "." + name.Value}))
+	from := l.at[min(max(e.From, 0), len(l.at)-1)]
+	to := l.at[min(max(e.To, 0), len(l.at)-1)]
+	message := e.Message
+	if m := unexpected.FindStringSubmatch(message); m != nil {
+		if message = leftBehind[m[1]]; message != "" {
+			from, to = len(l.source), len(l.source)
+		} else {
+			word := m[2]
+			if lit, ok := l.literalOf(word); ok {
+				from, to = lit.from, lit.to
+				word = l.source[from:to]
+			}
+			message = fmt.Sprintf("%s is not expected here", word)
+			if m[1] == "Identifier" || strings.HasPrefix(m[2], "__") {
+				message += "; and, or, or an operator such as == stands between two things"
 			}
 		}
-	case *ast.StringNode:
-		if v, err := strconv.ParseUint(n.Value, 0, 64); err == nil && strings.HasPrefix(n.Value, "0x") {
-			ast.Patch(node, &ast.IntegerNode{Value: int(v)})
-		}
-	case *ast.UnaryNode:
-		if n.Operator == "not" || n.Operator == "!" {
-			r.boolean(&n.Node)
-		}
-	case *ast.BinaryNode:
-		switch {
-		case slices.Contains(comparisons, n.Operator):
-			ast.Patch(node, call(funcCompare, &ast.StringNode{Value: n.Operator}, n.Left, n.Right))
-		case slices.Contains([]string{"and", "&&", "or", "||"}, n.Operator):
-			r.boolean(&n.Left)
-			r.boolean(&n.Right)
-		}
 	}
-}
-
-// functions are names that are no fields.
-var functions = map[string]bool{"now": true, "duration": true, "date": true}
-
-// boolean makes a bare field a condition: it is there, and not false.
-func (r rewriter) boolean(node *ast.Node) {
-	if _, ok := path(*node); ok {
-		ast.Patch(node, call(funcTruth, *node))
-	}
-}
-
-// checker checks the paths of look-ups, once all of an expression is rewritten,
-// and replaces aliases by what they stand for.
-type checker struct {
-	fields Fields
-	err    error
-}
-
-// Visit checks one node; expr calls it.
-func (r *checker) Visit(node *ast.Node) {
-	name, ok := path(*node)
-	if !ok || r.err != nil {
-		return
-	}
-	var real string
-	if real, r.err = Resolve(name, r.fields); r.err == nil && real != name {
-		ast.Patch(node, call(funcField, &ast.StringNode{Value: real}))
-	}
-}
-
-// Unknown is the error of a field that does not exist, with the nearest that do.
-func Unknown(name string, names []string) error {
-	type near struct {
-		name     string
-		distance int
-	}
-	var all []near
-	last := name[strings.LastIndex(name, ".")+1:]
-	for _, n := range names {
-		d := distance(name, n)
-		if strings.HasSuffix(n, "."+last) || strings.HasPrefix(n, name) {
-			d = min(d, 2)
-		}
-		all = append(all, near{n, d})
-	}
-	slices.SortStableFunc(all, func(a, b near) int { return a.distance - b.distance })
-	offer := make([]string, 0, 3)
-	for _, n := range all[:min(3, len(all))] {
-		offer = append(offer, n.name)
-	}
-	return fmt.Errorf("there is no field %s here; near it: %s", name, strings.Join(offer, ", "))
-}
-
-// distance is how many letters to insert, delete or replace.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diagonal := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			diagonal, row[j] = row[j], min(row[j]+1, row[j-1]+1, diagonal+cost)
-		}
-	}
-	return row[len(b)]
+	return &Error{l.source, from, max(to, from), message}
 }
 
 // truth is whether a value counts as true: it is there, and not false, zero or
@@ -252,10 +218,26 @@ func truth(v any) bool {
 		return v
 	case int:
 		return v != 0
+	case uint64:
+		return v != 0
 	case string:
 		return v != ""
 	case []any:
-		return slices.ContainsFunc(v, truth)
+		for _, element := range v {
+			if truth(element) {
+				return true
+			}
+		}
+		return false
 	}
 	return true
+}
+
+// timeOf is a value as a time, for those that are one.
+func timeOf(v any) (record.Time, bool) {
+	t, ok := v.(interface{ UnixNano() int64 })
+	if !ok {
+		return 0, false
+	}
+	return record.Time(t.UnixNano()), true
 }

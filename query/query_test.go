@@ -1,6 +1,8 @@
 package query_test
 
 import (
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,16 +40,7 @@ func count(t *testing.T, name, source string, fields query.Fields) int {
 	case query.Findings:
 		h.Finding = func(r *record.Finding) { match(r) }
 	}
-	f, err := capture.Open("../testdata/captures/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	d := dissect.New(h, dissect.Options{})
-	if err := d.Run(f); err != nil {
-		t.Fatal(err)
-	}
-	d.Finish()
+	matchAll(t, name, h)
 	return n
 }
 
@@ -179,29 +172,229 @@ func TestEveryField(t *testing.T) {
 	read(query.Packets, "", &record.Packet{})
 }
 
-func TestErrors(t *testing.T) {
+// TestShown: what tables show can be typed, as they show it.
+func TestShown(t *testing.T) {
+	const callback, errors, nfs = "rocev2-callback41.pcap.zst", "rocev2-errors.pcap.zst", "rocev2-nfs41.pcap.zst"
 	for _, c := range []struct {
-		source, want string
-		fields       query.Fields
+		capture, source, same string
+		fields                query.Fields
 	}{
-		{`latncy_ns > 5`, "there is no field latncy_ns here; near it: latency_ns", query.Transactions},
-		{`reply.credit > 5`, "there is no field reply.credit here; near it: reply.credits", query.Transactions},
-		{`bth.psnn == 5`, "there is no field bth.psnn here; near it: bth.psn", query.Packets},
-		{`psn == 5`, "bth.psn", query.Packets},
-		{`xid ==`, "unexpected token", query.Transactions},
-		{`xid == 1 nonsense`, "unexpected token", query.Transactions},
+		{callback, `status == ok`, `status == "complete" and (nfs_status == "NFS4_OK" or nfs_status == null)`, query.Transactions},
+		{nfs, `STATUS == ok`, `status == "complete" and (nfs_status endsWith "_OK" or nfs_status == null) and rpc_status == "SUCCESS"`, query.Transactions},
+		{nfs, `status == NFS4ERR_NOENT`, `nfs_status == "NFS4ERR_NOENT"`, query.Transactions},
+		{errors, `status == ERR_CHUNK`, `rdma_error == "ERR_CHUNK"`, query.Transactions},
+		{errors, `status == complete`, `status == "complete"`, query.Transactions},
+		{callback, `dir == back`, `direction == "backward"`, query.Transactions},
+		{callback, `DIR != back`, `direction == "forward"`, query.Transactions},
+		{callback, `conn == 1`, `connection == 1`, query.Transactions},
+		{callback, `CONN == 1`, `id == 1`, query.Connections},
+		{callback, `LATENCY > 5ms`, `latency_ns > 5000000`, query.Transactions},
+		{callback, `5ms < latency`, `latency_ns > 5000000`, query.Transactions},
+		{callback, `operation == READ`, `operation == "READ"`, query.Transactions},
+		{callback, `READ in operations`, `"READ" in operations`, query.Transactions},
+		{callback, `procedure == CB_RECALL`, `"CB_RECALL" in operations`, query.Transactions},
+		{callback, `procedure contains "CB_REC"`, `"CB_RECALL" in operations`, query.Transactions},
+		{callback, `procedure == 1`, `procedure_name == "COMPOUND" or procedure_name == "CB_COMPOUND"`, query.Transactions},
+		{nfs, `READ > 0`, `read_chunks.segments.moved_bytes > 0`, query.Transactions},
+		{callback, `reply > 100B`, `reply.payload_bytes > 100`, query.Transactions},
+		{callback, `form == "short>long"`, `call.form == short and reply.form == long`, query.Transactions},
+		{callback, `INVALIDATED == 0xcf4`, `invalidation.handle == 0xcf4`, query.Transactions},
+		{callback, `time >= 2026-11-21T05:20:00Z`, `call.time >= "2026-11-21T05:20:00Z"`, query.Transactions},
+		{callback, `not status == "complete"`, `status != "complete"`, query.Transactions},
+		{callback, `!status == complete or not dir == back and conn == 0`, `status != "complete" or (direction != "backward" and connection == 0)`, query.Transactions},
+		{callback, `xid in {0x3da94e54, 0x3ea94e54}`, `xid == 0x3da94e54 or xid == 0x3ea94e54`, query.Transactions},
+		{callback, `reply.credits in {16..17}`, `reply.credits == 16 or reply.credits == 17`, query.Transactions},
+		{callback, `operation ne "READ" && rpc.xid ge 0`, `operation != "READ"`, query.Transactions},
+		{callback, `operation ~ "^RE"`, `operation matches "^RE"`, query.Transactions},
+		{callback, `xid contains "a94e54"`, `xid % 0x1000000 == 0xa94e54`, query.Transactions},
+		{callback, `any(timeline, .event == invalidate)`, `any(timeline, .event == "invalidate")`, query.Transactions},
+		{callback, `any(timeline, .handle == 0xcf4 and .bytes > 0B)`, `any(timeline, .handle == "0x00000cf4" and .bytes > 0)`, query.Transactions},
+		{callback, `any(operations, # == READ)`, `"READ" in operations`, query.Transactions},
+		{errors, `findings == xid-mismatch`, `"xid-mismatch" in findings`, query.Transactions},
+		{errors, `rule == xid-mismatch`, `rule == "xid-mismatch"`, query.Findings},
+		{callback, `reply.packet-call.packet > 3`, `reply.packet - call.packet > 3`, query.Transactions},
+		{callback, `summary contains "0x000011"`, `summary matches "0x000011"`, query.Packets},
+		{callback, `ip.src == 192.168.77.1`, `src == "192.168.77.1" and ipv4`, query.Packets},
+		{callback, `ip.src in 192.168.77.0/24`, `ipv4.src startsWith "192.168.77."`, query.Packets},
+		{callback, `src == 192.168.77.0/30`, `ipv4.src == "192.168.77.1" or ipv4.src == "192.168.77.2"`, query.Packets},
+		{callback, `ip.addr == 192.168.77.1`, `src == "192.168.77.1" or dst == "192.168.77.1"`, query.Packets},
+		{callback, `eth.src == 52:54:00:77:00:01`, `eth.src == "52:54:00:77:00:01"`, query.Packets},
+		{callback, `transport == rocev2`, `transport == "RoCEv2"`, query.Packets},
+		{callback, `bth.opcode == "RC SEND Only"`, `bth.opcode_name == "RC SEND Only"`, query.Packets},
+		{callback, `ip.src == 192.168.77.2`, `client.address == "192.168.77.2"`, query.Connections},
+		{callback, `client in 192.168.77.0/24 and upper == rpcrdma`, `upper_layer == "rpcrdma"`, query.Connections},
+		{callback, `CLIENT == "192.168.77.2:42771"`, `client.port == 42771`, query.Connections},
+		{callback, `qpn == 0x11`, `client.qpn == 0x11 or server.qpn == 0x11`, query.Connections},
+		{callback, `remote-inv == no and in-flight > 0`, `remote_invalidation == false and credits.forward.peak_in_flight > 0`, query.Connections},
+		{callback, `closed == open`, `close_reason == null`, query.Connections},
 	} {
-		_, err := query.Compile(c.source, c.fields)
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: error %v, want one with %q", c.source, err, c.want)
+		got, want := count(t, c.capture, c.source, c.fields), count(t, c.capture, c.same, c.fields)
+		if got != want {
+			t.Errorf("%s: %d of %s, and %s: %d", c.source, got, c.capture, c.same, want)
+		}
+		if got == 0 && !strings.Contains(c.source, "complete") && !strings.Contains(c.source, "open") {
+			t.Errorf("%s matches nothing", c.source)
 		}
 	}
-	f, err := query.Compile(`xid == "no number"`, query.Transactions)
+}
+
+// TestUnsigned: numbers have 64 bits, and text that looks like one stays text.
+func TestUnsigned(t *testing.T) {
+	high := &record.Transaction{
+		Call:        &record.Message{},
+		ReadChunks:  []record.ReadChunk{{Segments: []record.Segment{{Offset: 0xffff888012345678, Length: 1 << 31, Handle: 0xcf4}}}},
+		Timeline:    []record.Event{{Offset: record.Some(record.Hex64(0xffff888012345678)), Reason: "at 0x00000cf4"}},
+		ProgramName: record.Some("0x10"),
+	}
+	for source, want := range map[string]bool{
+		`read_chunks.segments.offset > 0x1000`:                                    true,
+		`read_chunks.segments.offset > 0xffff888012345677`:                        true,
+		`read_chunks.segments.offset > 0xffff888012345678`:                        false,
+		`read_chunks.segments.offset == 18446612682375452280`:                     true,
+		`read_chunks.segments.offset == "0xffff888012345678"`:                     true,
+		`read_chunks.segments.offset in [0xffff888012345678]`:                     true,
+		`read_chunks.segments.offset in [0xffff888000000000..0xffffffffffffffff]`: true,
+		`read_chunks.segments.offset < 0`:                                         false,
+		`read_chunks.segments.length >= 2GiB`:                                     true,
+		`read_chunks.segments.length > 2G`:                                        false,
+		`read_chunks.segments.offset contains "8880"`:                             true,
+		`timeline.reason contains "0x00000cf4"`:                                   true,
+		`any(timeline, .offset >= 0xffff888000000000)`:                            true,
+		`any(timeline, .offset < timeline[0].packet)`:                             false,
+		`program_name == "0x10"`:                                                  true,
+		`program_name == "16"`:                                                    false,
+		`id > -1`:                                                                 true,
+		`id > -1 and id < 0x8000000000000000`:                                     true,
+		`latency == null`:                                                         true,
+		`latency > 0`:                                                             false,
+		`id == 0.0`:                                                               true,
+		`"a'b" == 'a\'b' or true`:                                                 true,
+		`program_name matches "^\d"`:                                              true,
+	} {
+		f, err := query.Compile(source, query.Transactions)
+		if err != nil {
+			t.Errorf("%v", err)
+			continue
+		}
+		if got, err := f.Match(high); err != nil || got != want {
+			t.Errorf("%s is %v, %v", source, got, err)
+		}
+	}
+}
+
+// TestErrors: an error shows what was typed, a mark under the place, and what
+// would work.
+func TestErrors(t *testing.T) {
+	for _, c := range []struct {
+		source, message, mark string
+		fields                query.Fields
+	}{
+		{`latncy_ns > 5`, "there is no field latncy_ns here; near it: latency_ns, ", "^~~~~~~~~", query.Transactions},
+		{`xid and reply.credit > 5`, "there is no field reply.credit here; near it: reply.credits, ", "        ^~~~~~~~~~~~", query.Transactions},
+		{`bth.psnn == 5`, "there is no field bth.psnn here; near it: bth.psn, ", "^~~~~~~~", query.Packets},
+		{`psn == 5`, "there is no field psn here; near it: ", "^~~", query.Packets},
+		{`ip.src == 10.0.0.1`, "connections and packets have it", "^~~~~~", query.Transactions},
+		{`xid ==`, "something is missing at the end", "      ^", query.Transactions},
+		{`xid == 1 nonsense`, "nonsense is not expected here", "         ^~~~~~~~", query.Transactions},
+		{`(xid == 1`, "something is missing at the end", "         ^", query.Transactions},
+		{`xid == 1)`, ") is not expected here", "        ^", query.Transactions},
+		{`latency = 5ms`, "did you mean ==?", "        ^", query.Transactions},
+		{`latency > 5`, "5 what? 5ms, 5us, 5s", "          ^", query.Transactions},
+		{`not latency > 5 and xid == 1`, "5 what? 5ms, 5us, 5s", "              ^", query.Transactions},
+		{`latency in [1ms, 5]`, "5 what? 5ms, 5us, 5s", "                 ^", query.Transactions},
+		{`latency > 1KiB`, "latency_ns is a time such as 5ms, 20us or 1.5s; 1KiB is none", "          ^~~~", query.Transactions},
+		{`reply.credits > 5ms`, "5ms is a time, and reply.credits is a number", "                ^~~", query.Transactions},
+		{`latency > 5sec`, "5sec is no number; units are ns, us, ms, s, m, h of time", "          ^~~~", query.Transactions},
+		{`xid == "no number"`, `xid is a number, such as 0x4cc9dbf7; "no number" is none`, "       ^~~~~~~~~~~", query.Transactions},
+		{`xid == FORD`, `xid is a number, such as 0x4cc9dbf7; FORD is none`, "       ^~~~", query.Transactions},
+		{`xid == 0x1ffffffffffffffff`, "is too large a number", "       ^~~~~~~~~~~~~~~~~~~", query.Transactions},
+		{`direction == sideways`, "direction is never sideways; it is forward or backward", "             ^~~~~~~~", query.Transactions},
+		{`severity == fatal`, "severity is never fatal; it is error, warning or note", "            ^~~~~", query.Findings},
+		{`operations matches "("`, "no regular expression: missing closing ): `(`", "                   ^~~", query.Transactions},
+		{`operation == "READ`, "the text that begins here has no end", "             ^~~~~", query.Transactions},
+		{`call.time > 5s`, "call.time is a moment, such as 2026-11-21T05:20:00Z", "            ^~", query.Transactions},
+		{`private_data == 1`, "private_data is an object: name one of its fields, such as private_data.client", "^~~~~~~~~~~~", query.Connections},
+		{`operation == 5`, `operation is text: write "5"`, "             ^", query.Transactions},
+		{`src in 10.0.0.0/64`, "10.0.0.0/64 is no address", "       ^~~~~~~~~~~", query.Packets},
+		{`xid in 5`, "in wants a list behind it", "       ^", query.Transactions},
+		{`foo(xid) == 1`, "there is no function foo", "^~~", query.Transactions},
+		{`any(timeline, .evnt == "nak")`, "there is no field timeline.evnt here; near it: timeline.event", "              ^~~~~", query.Transactions},
+		{`5ms`, "5ms alone is no condition", "^~~", query.Transactions},
+		{`"é" == operation and latncy`, "there is no field latncy", "                     ^~~~~~", query.Transactions},
+		{`xid == 1 § 2`, "§ means nothing here", "         ^", query.Transactions},
+		{``, "the expression is empty", "^", query.Transactions},
+	} {
+		_, err := query.Compile(c.source, c.fields)
+		if err == nil {
+			t.Errorf("%s: no error", c.source)
+			continue
+		}
+		lines := strings.Split(err.Error(), "\n")
+		if len(lines) != 3 || !strings.HasPrefix(lines[0], "-Y: ") || !strings.Contains(lines[0], c.message) || lines[1] != "  "+c.source || lines[2] != "  "+c.mark {
+			t.Errorf("%s: %q\n  %s\ngot\n%v", c.source, c.message, c.mark, err)
+		}
+	}
+	f, err := query.Compile(`call.rdma_proc > reply.credits + 1`, query.Transactions)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Match(&record.Transaction{}); err == nil || !strings.Contains(err.Error(), "cannot be compared") {
-		t.Errorf("comparing a number with a word: %v", err)
+	_, err = f.Match(&record.Transaction{Call: &record.Message{RDMAProc: "x"}, Reply: &record.Message{}})
+	if want := "-Y: x and 1 cannot be compared\n  call.rdma_proc > reply.credits + 1\n  ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~"; err == nil || err.Error() != want {
+		t.Errorf("comparing a word with a number:\n%v\nwant\n%v", err, want)
+	}
+}
+
+// TestNear: when nothing matched, the values that came near are named.
+func TestNear(t *testing.T) {
+	for _, c := range []struct {
+		source string
+		want   []string
+	}{
+		{`xid == 0x3da94e55`, []string{"no xid is 0x3da94e55; near it: 0x3da94e54, 0x3ea94e54, 0x3fa94e54"}},
+		{`operation == REDA`, []string{"no operation is REDA; near it: READ"}},
+		{`status == okay`, []string{"no status is okay; near it: ok"}},
+		{`operation == READ and conn == 9`, nil},
+		{`"CB_RECAL" in operations`, []string{"no operations is CB_RECAL; near it: CB_RECALL"}},
+	} {
+		f, err := query.Compile(c.source, query.Transactions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		matchAll(t, "rocev2-callback41.pcap.zst", dissect.Handler{Transaction: func(r *record.Transaction) { f.Match(r) }})
+		if got := f.Near(); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.source, got, c.want)
+		}
+	}
+}
+
+func matchAll(t *testing.T, name string, h dissect.Handler) {
+	t.Helper()
+	f, err := capture.Open("../testdata/captures/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	d := dissect.New(h, dissect.Options{})
+	if err := d.Run(f); err != nil {
+		t.Fatal(err)
+	}
+	d.Finish()
+}
+
+// BenchmarkMatch: a filter runs for each packet.
+func BenchmarkMatch(b *testing.B) {
+	for _, source := range []string{`connection == 0 and length > 100`, `transport == "RoCEv2"`, `bth.opcode == 17`, `src in 192.168.77.0/24`, `rpcordma.xid == 0x3da94e54`} {
+		b.Run(source, func(b *testing.B) {
+			f, err := query.Compile(source, query.Packets)
+			if err != nil {
+				b.Fatal(err)
+			}
+			p := &record.Packet{Number: 7, Length: 200, Transport: "RoCEv2", Src: netip.MustParseAddr("192.168.77.1"), Dst: netip.MustParseAddr("192.168.77.2"), Connection: record.Some(0)}
+			b.ReportAllocs()
+			for b.Loop() {
+				f.Match(p)
+			}
+		})
 	}
 }
 

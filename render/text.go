@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/query"
 )
 
 // Text draws records for people. Width is the terminal's, 0 for none.
@@ -101,7 +102,7 @@ var directions = map[record.Direction]string{record.Forward: "fwd", record.Backw
 // Transaction writes a row: the main table.
 func (t *Text) Transaction(r *record.Transaction) error {
 	status, shade := status(t.theme, r)
-	read, written := movedBytes(r)
+	read, written := query.Moved(r)
 	procedure := cell{text: Procedure(r)}
 	if t.width > 0 {
 		procedure.short = shortProcedure(r)
@@ -115,7 +116,7 @@ func (t *Text) Transaction(r *record.Transaction) error {
 		procedure,
 		cell{text: payload(r.Call)},
 		cell{text: payload(r.Reply)},
-		cell{text: form(r.Call) + ">" + form(r.Reply)},
+		cell{text: query.FormOf(r.Call) + ">" + query.FormOf(r.Reply)},
 		cell{text: moved(read)},
 		cell{text: moved(written)},
 		cell{text: credits(r)},
@@ -179,25 +180,6 @@ func payload(m *record.Message) string {
 	return known(m.PayloadBytes, "-", Bytes)
 }
 
-func form(m *record.Message) string {
-	if m == nil {
-		return "-"
-	}
-	return string(m.Form)
-}
-
-// movedBytes is how much RDMA moved out of the requester's memory, and into it.
-func movedBytes(r *record.Transaction) (read, written int64) {
-	for chunk, s := range r.Segments() {
-		if chunk == record.ReadList {
-			read += s.MovedBytes
-		} else {
-			written += s.MovedBytes
-		}
-	}
-	return read, written
-}
-
 func moved(n int64) string {
 	if n == 0 {
 		return ""
@@ -235,19 +217,16 @@ func latency(r *record.Transaction) string {
 	return known(r.LatencyNS, "-", Duration)
 }
 
-// status is the worst that can be said of how a transaction ended.
+// status is how a transaction ended, and its look.
 func status(theme *Theme, r *record.Transaction) (string, ink) {
+	word := query.Outcome(r)
 	switch {
-	case r.Status == record.RDMAError && r.RDMAError.Known():
-		return r.RDMAError.Or(""), theme.bad
-	case r.Status != record.Complete:
-		return string(r.Status), theme.warn
-	case r.RPCFailed():
-		return r.RPCStatus.Or(""), theme.bad
-	case r.NFSFailed():
-		return r.NFSStatus.Or(""), theme.warn
+	case word == "ok":
+		return word, theme.good
+	case r.Status == record.Complete && r.RPCFailed(), r.Status == record.RDMAError && r.RDMAError.Known():
+		return word, theme.bad
 	}
-	return "ok", theme.good
+	return word, theme.warn
 }
 
 var connectionColumns = []column{

@@ -119,7 +119,7 @@ func (s *sink) matches(record any) bool {
 	}
 	hit, err := s.filter.Match(record)
 	if err != nil {
-		s.fail(fmt.Errorf("-Y %s: %w", s.o.filter, err))
+		s.fail(err)
 	}
 	return hit
 }

@@ -1,0 +1,676 @@
+package query
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/file"
+)
+
+// compiler turns what expr parsed into what expr runs: paths of names into look-ups,
+// comparisons into tests. Of several errors the first counts.
+type compiler struct {
+	*lexed
+	fields Fields
+	filter *Filter
+	err    error
+	scopes []string // of the predicates around: the list that each runs over, empty where that is no field
+	locals []string // names of let
+}
+
+// operand is one side of a comparison.
+type operand struct {
+	node     ast.Node
+	path     string // of a field
+	field    *Field
+	element  bool // the field is of a list's element, which expr has in hand
+	loose    bool // named with other letters than the field has
+	lit      *literal
+	word     string // no field has this name
+	from, to int
+}
+
+// span is the part of the source that a node stands for.
+func (c *compiler) span(n ast.Node) (from, to int) {
+	least, most := -1, 0
+	ast.Walk(&n, visitor(func(n *ast.Node) {
+		at := (*n).Location()
+		if least < 0 || at.From < least {
+			least = at.From
+		}
+		most = max(most, at.To)
+		if id, ok := (*n).(*ast.IdentifierNode); ok {
+			if lit, ok := c.literalOf(id.Value); ok {
+				from, to = lit.from, lit.to
+			}
+		}
+	}))
+	first, last := c.at[min(max(least, 0), len(c.at)-1)], c.at[min(most, len(c.at)-1)]
+	if to > from && to-from >= last-first {
+		return from, to
+	}
+	for last > first && c.source[last-1] == ' ' {
+		last--
+	}
+	return first, last
+}
+
+// visitor is a function that expr's walk calls.
+type visitor func(*ast.Node)
+
+// Visit calls it.
+func (v visitor) Visit(n *ast.Node) { v(n) }
+
+// wrong notes an error at a part of the source.
+func (c *compiler) wrong(from, to int, format string, args ...any) {
+	if c.err == nil {
+		c.err = &Error{c.source, from, to, fmt.Sprintf(format, args...)}
+	}
+}
+
+func (c *compiler) wrongAt(n ast.Node, format string, args ...any) {
+	from, to := c.span(n)
+	c.wrong(from, to, format, args...)
+}
+
+// invoke is a call of one of the functions of a filter.
+func invoke(at file.Location, name string, index int, arguments ...ast.Node) ast.Node {
+	call := &ast.CallNode{Callee: &ast.IdentifierNode{Value: name}, Arguments: append([]ast.Node{&ast.IntegerNode{Value: index}}, arguments...)}
+	call.SetLocation(at)
+	return call
+}
+
+// pathOf is the path that a chain of names is, and whether it is one of an element
+// of the list that a predicate runs over.
+func (c *compiler) pathOf(n ast.Node) (path string, element, ok bool) {
+	switch n := n.(type) {
+	case *ast.IdentifierNode:
+		return n.Value, false, !strings.HasPrefix(n.Value, "__") && n.Value != "null" && n.Value != "$env" && !slices.Contains(c.locals, n.Value)
+	case *ast.PointerNode:
+		if len(c.scopes) > 0 && n.Name == "" {
+			if base := c.scopes[len(c.scopes)-1]; base != "" {
+				return base, true, true
+			}
+		}
+	case *ast.ChainNode:
+		return c.pathOf(n.Node)
+	case *ast.MemberNode:
+		base, element, ok := c.pathOf(n.Node)
+		if name, text := n.Property.(*ast.StringNode); ok && text {
+			return base + "." + name.Value, element, true
+		}
+	}
+	return "", false, false
+}
+
+// classify says what a side of a comparison is.
+func (c *compiler) classify(n ast.Node) operand {
+	o := operand{node: n}
+	o.from, o.to = c.span(n)
+	if lit, ok := c.constant(n); ok {
+		o.lit = &lit
+		if lit.kind == isWord {
+			o.word = lit.text
+		}
+		return o
+	}
+	if path, element, ok := c.pathOf(n); ok {
+		if real := find(path, c.fields); real != "" {
+			o.path, o.element, o.field, o.loose = real, element, c.fields.Field(real), !c.fields.Has(path) && c.fields.Alias(path) == ""
+			o.word = path
+		} else {
+			o.word = path
+		}
+	}
+	return o
+}
+
+// constant is the literal that a node is.
+func (c *compiler) constant(n ast.Node) (literal, bool) {
+	from, to := 0, 0
+	switch n.(type) {
+	case *ast.IdentifierNode, *ast.BoolNode, *ast.NilNode, *ast.UnaryNode, *ast.ArrayNode:
+		from, to = c.span(n)
+	}
+	switch n := n.(type) {
+	case *ast.IdentifierNode:
+		if n.Value == "null" {
+			return literal{kind: isNull, text: n.Value, from: from, to: to}, true
+		}
+		return c.literalOf(n.Value)
+	case *ast.NilNode:
+		return literal{kind: isNull, text: "nil", from: from, to: to}, true
+	case *ast.BoolNode:
+		return literal{kind: isBool, text: fmt.Sprint(n.Value), truth: n.Value, from: from, to: to}, true
+	case *ast.UnaryNode:
+		lit, ok := c.constant(n.Node)
+		v, small := lit.number.(int)
+		if !ok || !small || n.Operator != "-" {
+			return literal{}, false
+		}
+		lit.number, lit.text, lit.from = -v, "-"+lit.text, from
+		return lit, true
+	case *ast.BinaryNode: // 1..5
+		low, ok := c.constant(n.Left)
+		high, ok2 := c.constant(n.Right)
+		if n.Operator == ".." && ok && ok2 && low.number != nil && high.number != nil {
+			return literal{kind: isList, text: "..", list: []literal{low, high}, from: low.from, to: high.to}, true
+		}
+	case *ast.ArrayNode:
+		list := literal{kind: isList, from: from, to: to}
+		for _, element := range n.Nodes {
+			lit, ok := c.constant(element)
+			if path, _, named := c.pathOf(element); !ok && named {
+				from, to := c.span(element)
+				lit, ok = literal{kind: isWord, text: path, from: from, to: to}, true
+			}
+			if !ok {
+				return literal{}, false
+			}
+			list.list = append(list.list, lit)
+		}
+		return list, true
+	}
+	return literal{}, false
+}
+
+// field is a look-up.
+func (c *compiler) field(o *operand) ast.Node {
+	if o.element {
+		return o.node
+	}
+	c.filter.getters = append(c.filter.getters, c.fields.getter(o.path))
+	return invoke(o.node.Location(), funcField, len(c.filter.getters)-1)
+}
+
+// condition compiles a node that stands where a condition does: a bare field holds
+// when it is there, and not false, zero or empty.
+func (c *compiler) condition(n ast.Node) ast.Node {
+	switch m := n.(type) {
+	case *ast.BoolNode:
+		return n
+	case *ast.BinaryNode:
+		if slices.Contains(comparisons, m.Operator) || isLogic(m.Operator) {
+			return c.value(n)
+		}
+	case *ast.UnaryNode:
+		if m.Operator == "not" || m.Operator == "!" {
+			return c.value(n)
+		}
+	}
+	if o := c.classify(n); o.field == nil && o.word != "" {
+		c.unknown(&o)
+	} else if o.lit != nil {
+		c.wrong(o.from, o.to, "%s alone is no condition: compare it with a field", c.source[o.from:o.to])
+	}
+	call := &ast.CallNode{Callee: &ast.IdentifierNode{Value: funcTruth}, Arguments: []ast.Node{c.value(n)}}
+	call.SetLocation(n.Location())
+	return call
+}
+
+// unknown says that a word is no field.
+func (c *compiler) unknown(o *operand) {
+	c.wrong(o.from, o.to, "%s", unknown(o.word, c.fields))
+}
+
+func isLogic(operator string) bool {
+	return slices.Contains([]string{"and", "&&", "or", "||"}, operator)
+}
+
+// value compiles any node.
+func (c *compiler) value(n ast.Node) ast.Node {
+	if c.err != nil {
+		return n
+	}
+	if lit, ok := c.constant(n); ok && lit.kind != isList {
+		var node ast.Node = &ast.ConstantNode{Value: lit.value()}
+		switch v := lit.value().(type) {
+		case int:
+			node = &ast.IntegerNode{Value: v}
+		case string:
+			node = &ast.StringNode{Value: v}
+		case bool:
+			node = &ast.BoolNode{Value: v}
+		case float64:
+			node = &ast.FloatNode{Value: v}
+		case nil:
+			node = &ast.NilNode{}
+		}
+		node.SetLocation(n.Location())
+		return node
+	}
+	if path, element, ok := c.pathOf(n); ok {
+		o := c.classify(n)
+		if o.field == nil {
+			if !element || path != "" {
+				c.unknown(&o)
+			}
+			return n
+		}
+		return c.field(&o)
+	}
+	switch n := n.(type) {
+	case *ast.UnaryNode:
+		if n.Operator == "not" || n.Operator == "!" {
+			n.Node = c.condition(n.Node)
+		} else {
+			n.Node = c.value(n.Node)
+		}
+	case *ast.BinaryNode:
+		switch {
+		case slices.Contains(comparisons, n.Operator):
+			return c.comparison(n)
+		case isLogic(n.Operator):
+			n.Left, n.Right = c.condition(n.Left), c.condition(n.Right)
+		default:
+			n.Left, n.Right = c.value(n.Left), c.value(n.Right)
+		}
+	case *ast.ChainNode:
+		n.Node = c.value(n.Node)
+	case *ast.MemberNode:
+		n.Node = c.value(n.Node)
+		if _, name := n.Property.(*ast.StringNode); !name {
+			n.Property = c.value(n.Property)
+		}
+	case *ast.SliceNode:
+		n.Node = c.value(n.Node)
+		if n.From != nil {
+			n.From = c.value(n.From)
+		}
+		if n.To != nil {
+			n.To = c.value(n.To)
+		}
+	case *ast.CallNode:
+		if id, ok := n.Callee.(*ast.IdentifierNode); ok {
+			c.wrongAt(n.Callee, "there is no function %s", id.Value)
+		} else {
+			c.wrongAt(n, "only functions are called: len(...), any(...), all(...), none(...), count(...)")
+		}
+	case *ast.BuiltinNode:
+		c.builtin(n)
+	case *ast.PredicateNode:
+		n.Node = c.value(n.Node)
+	case *ast.ConditionalNode:
+		n.Cond, n.Exp1, n.Exp2 = c.condition(n.Cond), c.value(n.Exp1), c.value(n.Exp2)
+	case *ast.ArrayNode:
+		for i := range n.Nodes {
+			n.Nodes[i] = c.value(n.Nodes[i])
+		}
+	case *ast.SequenceNode:
+		for i := range n.Nodes {
+			n.Nodes[i] = c.value(n.Nodes[i])
+		}
+	case *ast.MapNode:
+		for i := range n.Pairs {
+			n.Pairs[i] = c.value(n.Pairs[i])
+		}
+	case *ast.PairNode:
+		n.Value = c.value(n.Value)
+	case *ast.VariableDeclaratorNode:
+		n.Value = c.value(n.Value)
+		c.locals = append(c.locals, n.Name)
+		n.Expr = c.value(n.Expr)
+		c.locals = c.locals[:len(c.locals)-1]
+	}
+	return n
+}
+
+// builtin compiles a call of one of expr's functions. In the predicate of any and
+// its like, .name is a field of the list's elements.
+func (c *compiler) builtin(n *ast.BuiltinNode) {
+	base := ""
+	for i, argument := range n.Arguments {
+		p, predicate := argument.(*ast.PredicateNode)
+		if !predicate {
+			if path, _, ok := c.pathOf(argument); ok && i == 0 {
+				base = find(path, c.fields)
+			}
+			n.Arguments[i] = c.value(argument)
+			continue
+		}
+		c.scopes = append(c.scopes, base)
+		switch n.Name {
+		case "all", "any", "none", "one", "filter", "count", "find", "findIndex", "findLast", "findLastIndex":
+			p.Node = c.condition(p.Node)
+		default:
+			p.Node = c.value(p.Node)
+		}
+		c.scopes = c.scopes[:len(c.scopes)-1]
+	}
+}
+
+// mirrored are the operators that order, as seen from the other side.
+var mirrored = map[string]string{"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+
+// comparison compiles a comparison: of a field and a constant into a test that is
+// made for both, of anything else into one that looks at the values.
+func (c *compiler) comparison(n *ast.BinaryNode) ast.Node {
+	left, right := c.classify(n.Left), c.classify(n.Right)
+	takeWord(&left, &right)
+	takeWord(&right, &left)
+	for _, o := range []*operand{&left, &right} {
+		if o.field == nil && o.lit == nil && o.word != "" {
+			c.unknown(o)
+			return n
+		}
+	}
+	if left.lit != nil && left.lit.kind == isWord && right.lit != nil {
+		c.wrong(left.from, left.to, "%s", unknown(left.word, c.fields))
+		return n
+	}
+	op := n.Operator
+	switch {
+	case op == "in" && left.lit != nil && right.field != nil && right.field.List: // "READ" in operations
+		return c.test(n, &right, "==", left.lit)
+	case op == "in" && right.lit == nil && right.field == nil:
+	case op == "in" && (right.lit == nil || right.lit.kind != isList && right.lit.kind != isNet):
+		c.wrong(right.from, right.to, "in wants a list behind it, such as [1, 2], or a network, such as 192.168.77.0/24")
+		return n
+	case left.field != nil && right.lit != nil:
+		return c.test(n, &left, op, right.lit)
+	case right.field != nil && left.lit != nil && mirrored[op] != "":
+		return c.test(n, &right, mirrored[op], left.lit)
+	case right.lit != nil && right.lit.kind == isList && op != "in":
+		c.wrong(right.from, right.to, "a list goes with in, not with %s", op)
+		return n
+	}
+	if left.field != nil && right.field != nil && textual(left.field) != textual(right.field) && mirrored[op] != "" && op != "==" && op != "!=" {
+		c.wrong(right.from, right.to, "%s is %s and %s is %s", left.path, article(left.field), right.path, article(right.field))
+		return n
+	}
+	c.filter.tests = append(c.filter.tests, test{op: op, from: left.from, to: max(right.to, left.to)})
+	return invoke(n.Location(), funcCompare, len(c.filter.tests)-1, c.value(n.Left), c.value(n.Right))
+}
+
+// takeWord makes a word that stands opposite a field of text text: one that is no
+// field, or one that is a field only in other letters, or of another type.
+func takeWord(o, opposite *operand) {
+	if o.word == "" || o.lit != nil || o.element {
+		return
+	}
+	text := opposite.field != nil && (textual(opposite.field) || opposite.field.shown != nil || len(opposite.field.Values) > 0 || opposite.field.Type == "bool")
+	other := opposite.field == nil && opposite.lit == nil && opposite.word == ""
+	if o.field == nil && (opposite.field != nil || other) || text && o.field != nil && !opposite.loose && (o.loose || !textual(o.field) && textual(opposite.field)) {
+		o.lit = &literal{kind: isWord, text: o.word, from: o.from, to: o.to}
+		o.field, o.path = nil, ""
+	}
+}
+
+func textual(f *Field) bool {
+	return f.Type == "text" || f.Type == "address" || f.Type == "bytes"
+}
+
+// article is the type of a field in a sentence.
+func article(f *Field) string {
+	switch f.Type {
+	case "address", "object":
+		return "an " + f.Type
+	case "text":
+		return "text"
+	case "bytes":
+		return "bytes in hex"
+	case "time":
+		return "a moment"
+	case "hex":
+		return "a number"
+	}
+	return "a " + f.Type
+}
+
+// test compiles a comparison of a field with a constant.
+func (c *compiler) test(n *ast.BinaryNode, o *operand, op string, lit *literal) ast.Node {
+	t := test{op: op, from: o.from, to: max(lit.to, o.to)}
+	t.path, t.wanted = o.path, lit.text
+	shown := false
+	t.accepts, shown = c.accepts(o, op, lit)
+	if c.err != nil {
+		return n
+	}
+	raw := op == "matches" || op == "contains" || op == "startsWith" || op == "endsWith"
+	switch {
+	case o.element:
+		t.get = nil
+	case shown:
+		t.get = o.field.shown
+	case raw:
+		path := o.path
+		t.get = func(r any) any { return c.fields.Raw(r, path) }
+	default:
+		t.get = c.fields.getter(o.path)
+	}
+	t.negated = op == "!="
+	t.notes = (op == "==" || op == "in") && !o.element && (lit.kind == isText || lit.kind == isWord || lit.kind == isNumber && o.field.Type == "hex")
+	if t.notes {
+		path := o.path
+		if shown {
+			t.raw = o.field.shown
+		} else {
+			t.raw = func(r any) any { return c.fields.Raw(r, path) }
+		}
+	}
+	c.filter.tests = append(c.filter.tests, t)
+	index := len(c.filter.tests) - 1
+	if o.element {
+		return invoke(n.Location(), funcHolds, index, o.node)
+	}
+	if t.notes {
+		c.filter.tests[index].get = c.filter.noting(index, t.get)
+	}
+	return invoke(n.Location(), funcTest, index)
+}
+
+// accepts is the test of a single value: what a field's value has to be for the
+// comparison to hold; of != what it must not be. Shown says that it is about what
+// tables show of the field.
+func (c *compiler) accepts(o *operand, op string, lit *literal) (accepts func(any) bool, shown bool) {
+	f := o.field
+	switch op {
+	case "in":
+		if lit.kind == isNet {
+			return c.accepts(o, "==", lit)
+		}
+		var ones []func(any) bool
+		for i := range lit.list {
+			element := &lit.list[i]
+			if element.kind == isList && element.text == ".." {
+				low, _ := c.accepts(o, ">=", &element.list[0])
+				high, _ := c.accepts(o, "<=", &element.list[1])
+				ones = append(ones, func(v any) bool { return low(v) && high(v) })
+				continue
+			}
+			one, s := c.accepts(o, "==", element)
+			if s != shown && i > 0 {
+				c.wrong(element.from, element.to, "the values of a list are of one kind")
+			}
+			shown = s
+			ones = append(ones, one)
+		}
+		return func(v any) bool {
+			for _, one := range ones {
+				if one(v) {
+					return true
+				}
+			}
+			return false
+		}, shown
+	case "matches":
+		p, err := regexp.Compile(lit.text)
+		if err != nil {
+			c.wrong(lit.from, lit.to, "no regular expression: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+			return nil, false
+		}
+		return func(v any) bool { return v != nil && p.MatchString(textOf(v)) }, f.shown != nil && !textual(f) && f.Type != "hex"
+	case "contains", "startsWith", "endsWith":
+		holds, wanted := textTests[op], lit.text
+		return func(v any) bool { return v != nil && holds(textOf(v), wanted) }, f.shown != nil && !textual(f) && f.Type != "hex"
+	}
+	if lit.kind == isList {
+		c.wrong(lit.from, lit.to, "a list goes with in, not with %s", op)
+		return nil, false
+	}
+	if lit.kind == isNull {
+		if op != "==" && op != "!=" {
+			c.wrong(lit.from, lit.to, "null goes with == and != only")
+		}
+		return func(v any) bool { return v == nil }, false
+	}
+	ordered := orders[op]
+	asNumber := func(n any) (func(any) bool, bool) {
+		return func(v any) bool {
+			order, ok := compareNumbers(v, n)
+			return ok && ordered(order)
+		}, false
+	}
+	typed := c.source[lit.from:lit.to]
+	switch f.Type {
+	case "number", "hex":
+		switch lit.kind {
+		case isNumber, isSize:
+			return asNumber(lit.number)
+		case isDuration:
+			c.wrong(lit.from, lit.to, "%s is a time, and %s is a number", typed, o.path)
+			return nil, false
+		case isText, isWord:
+			if n, ok := parseNumber(lit.text); ok {
+				return asNumber(n)
+			}
+			if f.shown != nil {
+				return c.asText(o, op, lit), true
+			}
+		}
+		example := "42"
+		if f.Type == "hex" {
+			example = "0x4cc9dbf7"
+		}
+		c.wrong(lit.from, lit.to, "%s is a number, such as %s; %s is none", o.path, example, typed)
+	case "duration":
+		switch {
+		case lit.kind == isDuration, lit.kind == isNumber && (lit.number == 0 || strings.HasSuffix(o.word, "_ns") || strings.HasSuffix(o.word, ".ns")):
+			return asNumber(lit.number)
+		case lit.kind == isNumber:
+			c.wrong(lit.from, lit.to, "%s what? %sms, %sus, %ss", typed, typed, typed, typed)
+			return nil, false
+		case lit.kind == isText:
+			if d, err := time.ParseDuration(lit.text); err == nil {
+				return asNumber(int(d))
+			}
+		}
+		c.wrong(lit.from, lit.to, "%s is a time such as 5ms, 20us or 1.5s; %s is none", o.path, typed)
+	case "time":
+		at, ok := lit.time, lit.kind == isTime
+		if !ok && lit.kind == isText {
+			at, ok = parseTime(lit.text)
+		}
+		if ok {
+			return func(v any) bool {
+				t, ok := timeOf(v)
+				return ok && ordered(compareInts(int64(t), int64(at)))
+			}, false
+		}
+		if f.shown != nil && (lit.kind == isText || lit.kind == isWord) {
+			return c.asText(o, op, lit), true
+		}
+		c.wrong(lit.from, lit.to, "%s is a moment, such as 2026-11-21T05:20:00Z; --from and --to take seconds from the start", o.path)
+	case "bool":
+		truths := map[string]bool{"true": true, "yes": true, "1": true, "false": false, "no": false, "0": false}
+		wanted, ok := truths[strings.ToLower(lit.text)]
+		if !ok || op != "==" && op != "!=" {
+			c.wrong(lit.from, lit.to, "%s is true or false", o.path)
+			return nil, false
+		}
+		return func(v any) bool { return v == wanted }, false
+	case "object":
+		if f.shown == nil {
+			c.wrong(o.from, o.to, "%s is an object: name one of its fields, such as %s", o.path, strings.Join(c.below(o.path), ", "))
+			return nil, false
+		}
+		if lit.kind == isNumber || lit.kind == isSize {
+			accepts, _ := asNumber(lit.number)
+			return accepts, true
+		}
+		return c.asText(o, op, lit), true
+	default:
+		return c.asText(o, op, lit), c.byShown(f, lit)
+	}
+	return nil, false
+}
+
+// byShown says whether a text is meant of what tables show: it is none of the
+// field's own values.
+func (c *compiler) byShown(f *Field, lit *literal) bool {
+	return f.shown != nil && canonical(f, lit.text) == ""
+}
+
+// canonical is the value of a field of few values that a word stands for, empty
+// when it is none.
+func canonical(f *Field, word string) string {
+	if real := synonyms[f.Path+"="+strings.ToLower(word)]; real != "" && slices.Contains(f.Values, real) {
+		return real
+	}
+	for _, v := range f.Values {
+		if strings.EqualFold(v, word) {
+			return v
+		}
+	}
+	return ""
+}
+
+// asText is the test of a field of text.
+func (c *compiler) asText(o *operand, op string, lit *literal) func(any) bool {
+	f, ordered := o.field, orders[op]
+	typed := c.source[lit.from:lit.to]
+	switch lit.kind {
+	case isNet, isAddress:
+		network := lit.net
+		if lit.kind == isAddress && op != "==" && op != "!=" || lit.kind == isNet && op != "==" && op != "!=" {
+			c.wrong(lit.from, lit.to, "addresses go with ==, != and in")
+			return nil
+		}
+		return func(v any) bool {
+			text, _ := v.(string)
+			a, err := netip.ParseAddr(text)
+			return err == nil && network.Contains(a.WithZone(""))
+		}
+	case isNumber, isSize, isDuration, isTime, isBool:
+		if f.Type == "text" && lit.kind == isNumber {
+			c.wrong(lit.from, lit.to, "%s is text: write \"%s\"", o.path, typed)
+			return nil
+		}
+	}
+	wanted := lit.text
+	if f.shown == nil && len(f.Values) > 0 && (op == "==" || op == "!=") {
+		if wanted = canonical(f, lit.text); wanted == "" {
+			c.wrong(lit.from, lit.to, "%s is never %s; it is %s", o.path, typed, either(f.Values))
+			return nil
+		}
+	} else if real := canonical(f, lit.text); real != "" {
+		wanted = real
+	}
+	return func(v any) bool {
+		text, ok := v.(string)
+		return ok && ordered(strings.Compare(text, wanted))
+	}
+}
+
+// either is a list of words of which one holds.
+func either(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
+}
+
+// below are some fields of an object.
+func (c *compiler) below(path string) (names []string) {
+	for _, name := range c.fields.Names() {
+		if strings.HasPrefix(name, path+".") && len(names) < 3 {
+			names = append(names, name)
+		}
+	}
+	return names
+}

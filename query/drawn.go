@@ -1,0 +1,154 @@
+package query
+
+import (
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// What tables show can be typed: headings are names of fields, and where a table
+// shows something else than the record has, that is a value, too.
+
+// drawnField is a field that a table shows. One with get is no other; one without
+// adds names to a field that there is, or what tables show of it.
+type drawnField struct {
+	Field
+	get func(record any) any
+}
+
+// synonyms are what tables show of a field of few values.
+var synonyms = map[string]string{"direction=fwd": "forward", "direction=back": "backward"}
+
+// shown is a drawnField that only says what a table shows of a field.
+func shown[T any](path string, show func(T) any, aliases ...string) drawnField {
+	f := drawnField{Field: Field{Path: path, Aliases: aliases}}
+	if show != nil {
+		f.shown = func(r any) any { return show(r.(T)) }
+	}
+	return f
+}
+
+// added is one that is no other.
+func added[T any](path, kind, doc string, get func(T) any, aliases ...string) drawnField {
+	return drawnField{Field{Path: path, Type: kind, Doc: doc, Aliases: aliases}, func(r any) any { return get(r.(T)) }}
+}
+
+var ofTransactions = []drawnField{
+	added("time", "time", "when it began: its Call, or its Reply where the Call was not seen", func(r *record.Transaction) any {
+		if r.Call == nil && r.Reply == nil {
+			return nil
+		}
+		return timeValue(r.Start())
+	}),
+	added("read", "number", "bytes that RDMA Read moved out of the requester's memory", func(r *record.Transaction) any { read, _ := Moved(r); return int(read) }),
+	added("write", "number", "bytes that RDMA Write moved into the requester's memory", func(r *record.Transaction) any { _, written := Moved(r); return int(written) }),
+	added("form", "text", "how Call and Reply travelled: short>long", func(r *record.Transaction) any { return FormOf(r.Call) + ">" + FormOf(r.Reply) }),
+	shown("status", func(r *record.Transaction) any { return Outcome(r) }),
+	shown("procedure", func(r *record.Transaction) any {
+		if !r.Program.Known() {
+			return nil
+		}
+		names := []any{r.ProgramProcedure(), r.ProcedureName.Or("")}
+		for _, op := range r.Operations {
+			names = append(names, op)
+		}
+		return append(names, r.ProgramVersion()+" "+strings.Join(r.Operations, " "))
+	}),
+	shown("call", func(r *record.Transaction) any { return payloadOf(r.Call) }),
+	shown("reply", func(r *record.Transaction) any { return payloadOf(r.Reply) }),
+	shown[*record.Transaction]("reply.credits", nil, "granted"),
+	shown[*record.Transaction]("call.credits", nil, "credits"),
+	shown[*record.Transaction]("invalidation.handle", nil, "invalidated"),
+}
+
+var ofConnections = []drawnField{
+	{Field{Path: "ip.addr", Type: "address", List: true, Doc: "the addresses of both ends"}, func(r any) any {
+		c := r.(*record.Connection)
+		return []any{c.Client.Address.Any(), c.Server.Address.Any()}
+	}},
+	{Field{Path: "qpn", Type: "hex", List: true, Doc: "the queue pairs of both ends"}, func(r any) any {
+		c := r.(*record.Connection)
+		var list []any
+		for _, e := range []record.Endpoint{c.Client, c.Server} {
+			if q, known := e.QPN.Get(); known {
+				list = append(list, int(q))
+			}
+		}
+		return list
+	}},
+	shown("client", func(r *record.Connection) any { return endpointOf(r.Client) }),
+	shown("server", func(r *record.Connection) any { return endpointOf(r.Server) }),
+	shown("closed", func(r *record.Connection) any { return r.CloseReason.Or("open") }),
+	shown[*record.Connection]("upper_layer", nil, "upper"),
+	shown[*record.Connection]("retransmitted", nil, "retr"),
+	shown[*record.Connection]("out_of_order", nil, "ooo"),
+	shown[*record.Connection]("naks", nil, "nak"),
+	shown[*record.Connection]("rnr_naks", nil, "rnr"),
+	shown[*record.Connection]("remote_invalidation", nil, "remote-inv"),
+	shown[*record.Connection]("credits.forward.peak_in_flight", nil, "in-flight"),
+	shown[*record.Connection]("inline_threshold.client_to_server", nil, "inline"),
+	shown[*record.Connection]("path_mtu", nil, "mtu"),
+}
+
+// Outcome is how a transaction ended, as the STATUS of tables has it: the worst
+// that can be said of it, "ok" when nothing bad can.
+func Outcome(r *record.Transaction) string {
+	switch {
+	case r.Status == record.RDMAError && r.RDMAError.Known():
+		return r.RDMAError.Or("")
+	case r.Status != record.Complete:
+		return string(r.Status)
+	case r.RPCFailed():
+		return r.RPCStatus.Or("")
+	case r.NFSFailed():
+		return r.NFSStatus.Or("")
+	}
+	return "ok"
+}
+
+// Moved is how much RDMA moved out of the requester's memory, and into it.
+func Moved(r *record.Transaction) (read, written int64) {
+	for chunk, s := range r.Segments() {
+		if chunk == record.ReadList {
+			read += s.MovedBytes
+		} else {
+			written += s.MovedBytes
+		}
+	}
+	return read, written
+}
+
+// FormOf is how a message travelled, a dash when there is none.
+func FormOf(m *record.Message) string {
+	if m == nil {
+		return "-"
+	}
+	return string(m.Form)
+}
+
+// payloadOf is the size of a message.
+func payloadOf(m *record.Message) any {
+	if m == nil {
+		return nil
+	}
+	if size, known := m.PayloadBytes.Get(); known {
+		return int(size)
+	}
+	return nil
+}
+
+// endpointOf is what may be said to mean an end: its address, with and without
+// its port.
+func endpointOf(e record.Endpoint) any {
+	address, known := e.Address.Get()
+	if !known {
+		return nil
+	}
+	list := []any{address}
+	if port, known := e.Port.Get(); known {
+		list = append(list, net.JoinHostPort(address, strconv.Itoa(int(port))))
+	}
+	return list
+}

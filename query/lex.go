@@ -1,0 +1,420 @@
+package query
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// What people write in a filter is not all in expr's language: 5ms, 1GiB,
+// 192.168.77.0/24, xid-mismatch. This pass takes such words out of the source and
+// leaves names in their place, says what stands where, and makes "not" bind as in
+// Wireshark; expr parses the rest.
+
+// literalKind says what a literal was written as.
+type literalKind uint8
+
+const (
+	isNull literalKind = iota
+	isBool
+	isNumber
+	isDuration
+	isSize
+	isTime
+	isAddress
+	isNet
+	isText // quoted
+	isWord // not quoted
+	isList
+)
+
+// literal is a value as it was typed.
+type literal struct {
+	kind     literalKind
+	text     string // as typed; of quoted text what it says
+	number   any    // int, uint64 or float64, of numbers, durations (ns) and sizes
+	truth    bool
+	time     record.Time
+	net      netip.Prefix // of addresses, too
+	list     []literal
+	from, to int // in the source
+}
+
+// token is a piece of the source.
+type token struct {
+	kind     tokenKind
+	text     string // as expr is to see it
+	from, to int    // bytes of the source
+}
+
+type tokenKind uint8
+
+const (
+	tokenSpace tokenKind = iota
+	tokenOperand
+	tokenOperator
+	tokenOpen
+	tokenClose
+)
+
+// The forms of a literal or word, tried in this order.
+var (
+	quoted   = regexp.MustCompile("^(?:\"(?:[^\"\\\\]|\\\\.)*\"|'(?:[^'\\\\]|\\\\.)*'|`[^`]*`)")
+	mac      = regexp.MustCompile(`^[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5}\b`)
+	instant  = regexp.MustCompile(`^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?)?\b`)
+	ipv4     = regexp.MustCompile(`^\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2})?\b`)
+	ipv6     = regexp.MustCompile(`^[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7}(?:\.\d{1,3}){0,3}(?:/\d{1,3})?`)
+	duration = regexp.MustCompile(`^(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+\b`)
+	size     = regexp.MustCompile(`^(\d+(?:\.\d+)?)(B|[KMGT]i?B?|kB)\b`)
+	numeral  = regexp.MustCompile(`^(?:0[xX][0-9a-fA-F_]+|0[bB][01_]+|0[oO][0-7_]+|\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?)`)
+	name     = regexp.MustCompile(`^[\pL_][\pL\pN_]*`)
+	hyphened = regexp.MustCompile(`^[A-Za-z_]\w*(?:-[A-Za-z]\w*)+`)
+	stray    = regexp.MustCompile(`^[\w.]+`)
+	operator = regexp.MustCompile(`^(?:==|!=|<=|>=|&&|\|\||\?\?|\?\.|\.\.|\*\*|[-+*/%<>!?:|.,;~^=#&$@])`)
+)
+
+// scales of sizes: with an i, or as rdmadump prints them, powers of 1024.
+var scales = map[string]float64{
+	"B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40,
+	"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40, "kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
+}
+
+// wordOperators are operators that are words; those of Wireshark stand for others.
+var wordOperators = map[string]string{
+	"and": "and", "or": "or", "not": "not", "in": "in", "matches": "matches", "contains": "contains", "startsWith": "startsWith", "endsWith": "endsWith",
+	"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+}
+
+// lexed is a source as expr gets it.
+type lexed struct {
+	source   string
+	expr     string
+	at       []int // of each rune of expr, the byte of the source that it stands for
+	literals []literal
+}
+
+// placeholder is the name that stands for a literal.
+func placeholder(i int) string { return "__" + strconv.Itoa(i) }
+
+// literalOf is the literal that a name stands for.
+func (l *lexed) literalOf(name string) (literal, bool) {
+	digits, ok := strings.CutPrefix(name, "__")
+	i, err := strconv.Atoi(digits)
+	if !ok || err != nil || i >= len(l.literals) {
+		return literal{}, false
+	}
+	return l.literals[i], true
+}
+
+// lex prepares a source for expr.
+func lex(source string, fields Fields) (*lexed, *Error) {
+	l := &lexed{source: source}
+	var tokens []token
+	wrong := func(from, to int, format string, args ...any) *Error {
+		return &Error{source, from, to, fmt.Sprintf(format, args...)}
+	}
+	for at := 0; at < len(source); {
+		rest := source[at:]
+		// infix: what stands before is an operand, so that an operator may follow
+		infix := false
+		for i := len(tokens) - 1; i >= 0; i-- {
+			if tokens[i].kind != tokenSpace {
+				infix = tokens[i].kind == tokenOperand || tokens[i].kind == tokenClose
+				break
+			}
+		}
+		member := at > 0 && source[at-1] == '.' && (at < 2 || source[at-2] != '.')
+		add := func(kind tokenKind, text string, length int) {
+			tokens = append(tokens, token{kind, text, at, at + length})
+			at += length
+		}
+		lit := func(v literal, length int) {
+			v.text, v.from, v.to = cmp.Or(v.text, rest[:length]), at, at+length
+			l.literals = append(l.literals, v)
+			add(tokenOperand, placeholder(len(l.literals)-1), length)
+		}
+		digit := rest[0] >= '0' && rest[0] <= '9'
+		switch {
+		case strings.ContainsRune(" \t\r\n", rune(rest[0])):
+			add(tokenSpace, " ", 1)
+		case strings.ContainsRune("\"'`", rune(rest[0])):
+			m := quoted.FindString(rest)
+			if m == "" {
+				return nil, wrong(at, len(source), "the text that begins here has no end")
+			}
+			text := m[1 : len(m)-1]
+			if rest[0] != '`' {
+				text = unquote(text)
+			}
+			l.literals = append(l.literals, literal{kind: isText, text: text, from: at, to: at + len(m)})
+			add(tokenOperand, placeholder(len(l.literals)-1), len(m))
+		case strings.ContainsRune("([{", rune(rest[0])):
+			add(tokenOpen, rest[:1], 1)
+		case strings.ContainsRune(")]}", rune(rest[0])):
+			add(tokenClose, rest[:1], 1)
+		case !member && mac.MatchString(rest):
+			m := mac.FindString(rest)
+			lit(literal{kind: isText, text: strings.ToLower(m)}, len(m))
+		case digit && instant.MatchString(rest):
+			m := instant.FindString(rest)
+			at64, ok := parseTime(m)
+			if !ok {
+				return nil, wrong(at, at+len(m), "%s is no time; one is 2026-11-21T05:20:00Z", m)
+			}
+			lit(literal{kind: isTime, time: at64}, len(m))
+		case digit && ipv4.MatchString(rest):
+			m := ipv4.FindString(rest)
+			v, err := parseNet(m)
+			if err != nil {
+				return nil, wrong(at, at+len(m), "%s is no address: an address is 192.168.77.1, a network 192.168.77.0/24", m)
+			}
+			lit(v, len(m))
+		case !member && isIPv6(rest):
+			m := ipv6.FindString(rest)
+			v, _ := parseNet(m)
+			lit(v, len(m))
+		case digit && duration.MatchString(rest):
+			m := duration.FindString(rest)
+			d, err := time.ParseDuration(m)
+			if err != nil {
+				return nil, wrong(at, at+len(m), "%s is too long a time", m)
+			}
+			lit(literal{kind: isDuration, number: int(d)}, len(m))
+		case digit && size.MatchString(rest):
+			m := size.FindStringSubmatch(rest)
+			v, _ := strconv.ParseFloat(m[1], 64)
+			if v *= scales[m[2]]; v >= 1<<63 {
+				return nil, wrong(at, at+len(m[0]), "%s is too large a size", m[0])
+			}
+			lit(literal{kind: isSize, number: int(v)}, len(m[0]))
+		case digit:
+			m := numeral.FindString(rest)
+			if whole := stray.FindString(rest); len(whole) > len(m) && whole[len(m)] != '.' {
+				return nil, wrong(at, at+len(whole), "%s is no number; units are ns, us, ms, s, m, h of time and B, KiB, MiB, GiB of size", whole)
+			}
+			v, ok := parseNumber(m)
+			if !ok {
+				return nil, wrong(at, at+len(m), "%s is too large a number: they have 64 bits", m)
+			}
+			lit(literal{kind: isNumber, number: v}, len(m))
+		case !member && hyphened.MatchString(rest):
+			m := hyphened.FindString(rest)
+			parts := strings.Split(m, "-")
+			fieldsAll := !slices.ContainsFunc(parts, func(p string) bool { return find(p, fields) == "" })
+			next := rest[len(m):]
+			switch path := find(m, fields); {
+			case path != "" && !strings.HasPrefix(next, "."):
+				add(tokenOperand, path, len(m))
+			case fieldsAll || strings.HasPrefix(next, ".") || strings.HasPrefix(next, "("):
+				add(tokenOperand, parts[0], len(parts[0]))
+			default:
+				lit(literal{kind: isWord}, len(m))
+			}
+		case name.MatchString(rest):
+			m := name.FindString(rest)
+			op, isOperator := wordOperators[m]
+			if !isOperator || member {
+				add(tokenOperand, m, len(m))
+				break
+			}
+			if m != "not" && !infix {
+				if len(m) > 2 || m == "in" || m == "or" {
+					return nil, wrong(at, at+len(m), "%s wants something before it", m)
+				}
+				add(tokenOperand, m, len(m)) // eq and the like may be text
+				break
+			}
+			if m == "not" && infix {
+				op = "!in" // not in, not contains, ...: expr knows those
+			}
+			add(tokenOperator, op, len(m))
+		case operator.MatchString(rest):
+			m := operator.FindString(rest)
+			switch {
+			case m == "=" || m == "==" && strings.HasPrefix(rest, "==="):
+				if m == "=" && strings.HasPrefix(rest, "=~") {
+					return nil, wrong(at, at+2, "did you mean matches? a regular expression follows it")
+				}
+				return nil, wrong(at, at+1, "did you mean ==?")
+			case (m == "<" && strings.HasPrefix(rest, "<>")):
+				return nil, wrong(at, at+2, "did you mean !=?")
+			case m == "&":
+				return nil, wrong(at, at+1, "did you mean and?")
+			case m == "~":
+				add(tokenOperator, " matches ", 1)
+			default:
+				add(tokenOperator, m, len(m))
+			}
+		default:
+			_, width := utf8.DecodeRuneInString(rest)
+			return nil, wrong(at, at+width, "%s means nothing here", visible(rest[:width]))
+		}
+	}
+	l.join(tokens)
+	return l, nil
+}
+
+// join writes the tokens for expr. What follows a "not" up to the next "and" or
+// "or" goes into parentheses; a set in braces becomes a list.
+func (l *lexed) join(tokens []token) {
+	closes := map[int]int{} // token before which so many parentheses close
+	var b strings.Builder
+	emit := func(text string, at int) {
+		b.WriteString(text)
+		for range []rune(text) {
+			l.at = append(l.at, at)
+		}
+	}
+	set := 0 // depth of braces that are sets
+	for i, t := range tokens {
+		for range closes[i] {
+			emit(")", t.from)
+		}
+		switch {
+		case t.kind == tokenOperator && t.text == "!in":
+			emit(" not ", t.from)
+		case t.kind == tokenOperator && (t.text == "not" || t.text == "!"):
+			emit("not (", t.from)
+			closes[endOfTerm(tokens, i+1)]++
+		case t.text == "{" && previous(tokens, i) == "in":
+			set++
+			emit("[", t.from)
+		case t.text == "}" && set > 0:
+			set--
+			emit("]", t.from)
+		case t.kind == tokenOperator && name.MatchString(t.text):
+			emit(" "+t.text+" ", t.from)
+		default:
+			emit(t.text, t.from)
+		}
+	}
+	for range closes[len(tokens)] {
+		emit(")", len(l.source))
+	}
+	l.at = append(l.at, len(l.source))
+	l.expr = b.String()
+}
+
+// previous is the text of the last token before one that is no space.
+func previous(tokens []token, i int) string {
+	for i--; i >= 0; i-- {
+		if tokens[i].kind != tokenSpace {
+			return tokens[i].text
+		}
+	}
+	return ""
+}
+
+// endOfTerm is the token at which a term ends that begins at one: the next
+// operator that binds weaker than a comparison.
+func endOfTerm(tokens []token, i int) int {
+	for depth := 0; i < len(tokens); i++ {
+		switch t := tokens[i]; t.kind {
+		case tokenOpen:
+			depth++
+		case tokenClose:
+			if depth--; depth < 0 {
+				return i
+			}
+		case tokenOperator:
+			if depth == 0 && slices.Contains([]string{"and", "&&", "or", "||", "?", ":", ",", ";", "|", "??"}, t.text) {
+				return i
+			}
+		}
+	}
+	return i
+}
+
+func isIPv6(s string) bool {
+	m := ipv6.FindString(s)
+	if m == "" || strings.HasPrefix(m, ":") && !strings.HasPrefix(m, "::") {
+		return false
+	}
+	_, err := parseNet(m)
+	return err == nil
+}
+
+// parseNet reads an address, or a network.
+func parseNet(s string) (literal, error) {
+	if strings.Contains(s, "/") {
+		p, err := netip.ParsePrefix(s)
+		return literal{kind: isNet, net: p.Masked()}, err
+	}
+	a, err := netip.ParseAddr(s)
+	if err != nil {
+		return literal{}, err
+	}
+	return literal{kind: isAddress, text: a.String(), net: netip.PrefixFrom(a, a.BitLen())}, nil
+}
+
+// parseNumber reads a number: an int where it is one, uint64 where only that is
+// large enough, or float64.
+func parseNumber(s string) (any, bool) {
+	s = strings.ReplaceAll(s, "_", "")
+	base := 10
+	if len(s) > 1 && s[0] == '0' && (s[1]|0x20 == 'x' || s[1]|0x20 == 'b' || s[1]|0x20 == 'o') {
+		base = 0
+	}
+	if v, err := strconv.ParseInt(s, base, 64); err == nil {
+		return int(v), true
+	}
+	if v, err := strconv.ParseUint(s, base, 64); err == nil {
+		return v, true
+	}
+	if base == 10 && strings.ContainsAny(s, ".eE") {
+		v, err := strconv.ParseFloat(s, 64)
+		return v, err == nil
+	}
+	return nil, false
+}
+
+// timeForms are those that a time may be written in; without zone it is UTC.
+var timeForms = []string{
+	time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999",
+	"2006-01-02T15:04Z07:00", "2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02",
+}
+
+func parseTime(s string) (record.Time, bool) {
+	for _, form := range timeForms {
+		if t, err := time.Parse(form, s); err == nil {
+			return record.Time(t.UnixNano()), true
+		}
+	}
+	return 0, false
+}
+
+// unquote is what text between quotes says.
+func unquote(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var b strings.Builder
+	for s != "" {
+		if s[0] == '\\' && len(s) > 1 && (s[1] == '"' || s[1] == '\'' || s[1] == '`') {
+			b.WriteByte(s[1])
+			s = s[2:]
+			continue
+		}
+		r, multibyte, rest, err := strconv.UnquoteChar(s, 0)
+		if err != nil { // \d of a regular expression
+			b.WriteByte(s[0])
+			s = s[1:]
+			continue
+		}
+		if multibyte || r >= 0x80 && s[0] != '\\' {
+			b.WriteRune(r)
+		} else {
+			b.WriteByte(byte(r))
+		}
+		s = rest
+	}
+	return b.String()
+}
