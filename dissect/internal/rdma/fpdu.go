@@ -204,7 +204,9 @@ func (t *Tracker) handshake(h *half, data []byte, at record.Stamp) int {
 		return 0
 	}
 	w.handshake = false
-	c.follower.Private(h.side, m.PrivateData, at)
+	if h.side == 0 || !m.Reject { // who rejects agrees to nothing
+		c.follower.Private(h.side, m.PrivateData, at)
+	}
 	if h.side == 0 {
 		c.markers = m.Markers
 	} else {
