@@ -726,4 +726,3 @@ func TestWraps(t *testing.T) {
 		}
 	})
 }
-
