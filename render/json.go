@@ -87,6 +87,7 @@ func appendNode(b []byte, n *record.Node) []byte {
 	case record.NodeEndList:
 		return append(b, ']')
 	}
+	before := len(b)
 	if last := b[len(b)-1]; last != '{' && last != '[' {
 		b = append(b, ',')
 	}
@@ -107,7 +108,11 @@ func appendNode(b []byte, n *record.Node) []byte {
 	case record.NodeHeader:
 		return append(appendFields(append(b, '{'), n.Table, n.Data), '}')
 	}
-	return appendFields(b, n.Table, n.Data)
+	start := len(b)
+	if b = appendFields(b, n.Table, n.Data); len(b) == start { // of a header that was cut, none may be whole
+		return b[:before]
+	}
+	return b
 }
 
 // appendFields appends the fields of a table that are whole, as members of an

@@ -51,10 +51,10 @@ func (c *Conn) Handshake() bool { return c.handshake }
 func (c *Conn) Lost() int64 { return c.record.Lost }
 
 // Proves says that the capture has all of the connection so far: its handshake,
-// and every packet that was acknowledged. Only then does something that is
+// and every packet that was acknowledged, and that nobody has begun to end it. Only then does something that is
 // missing prove anything.
 func (c *Conn) Proves() bool {
-	if !c.handshake || c.record.Lost > 0 || c.closing {
+	if !c.handshake || c.record.Lost > 0 || c.closing || c.fin.Known() {
 		return false
 	}
 	for _, h := range c.halves {

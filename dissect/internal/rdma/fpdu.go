@@ -204,7 +204,9 @@ func (t *Tracker) handshake(h *half, data []byte, at record.Stamp) int {
 		return 0
 	}
 	w.handshake = false
-	c.follower.Private(h.side, m.PrivateData, at)
+	if h.side == 0 || !m.Reject { // who rejects agrees to nothing
+		c.follower.Private(h.side, m.PrivateData, at)
+	}
 	if h.side == 0 {
 		c.markers = m.Markers
 	} else {
@@ -388,21 +390,22 @@ func (t *Tracker) terminate(h *half, payload []byte, at record.Stamp) {
 	}
 	c.ends(Ending{How: record.EndTerminate, By: record.Some(h.side), At: at, Reason: r.Reason})
 	c.reason("terminate: " + r.Reason)
-	switch {
-	case asker == nil:
+	if asker == nil {
 		c.follower.Refused(&r)
-	case r.Op != nil:
-		t.refuse(asker, &r, octets, asker.first(r.Op))
-	default:
-		c.follower.Refused(&r)
+		return
 	}
+	from := uint32(0)
+	if r.Op != nil {
+		from = r.Op.from
+	}
+	t.refuse(asker, &r, octets, from)
 }
 
 // blamed is the operation of a half that a Terminate names, nil when it is not
 // known any more.
 func (h *half) blamed(r *Refusal) *Operation {
 	handle, known := r.Handle.Get()
-	if !known {
+	if !known || h.refusals >= maxRefusals {
 		return nil
 	}
 	for i := len(h.ops.entries) - 1; i >= h.ops.head; i-- {
@@ -412,14 +415,4 @@ func (h *half) blamed(r *Refusal) *Operation {
 		}
 	}
 	return nil
-}
-
-// first is the sequence number at which an operation begins.
-func (h *half) first(o *Operation) uint32 {
-	for i := h.ops.head; i < len(h.ops.entries); i++ {
-		if h.ops.entries[i].op == o {
-			return h.ops.entries[i].from
-		}
-	}
-	return 0
 }

@@ -268,14 +268,21 @@ func (t *Tracker) repeated(h *half, o *Operation, at record.Stamp) {
 // refuse tells of a refusal, and then of all operations of the half that came
 // behind the one that is refused: a receiver that refuses a request takes none
 // after it (IBTA volume 1, section 9.9.3).
+//
+// The first fatal one ends the connection; what looks at operations is not done
+// for a flood of them.
 func (t *Tracker) refuse(asker *half, r *Refusal, c circle, seq uint32) {
 	follower := asker.conn.follower
-	follower.Refused(r)
 	if !r.Fatal {
+		follower.Refused(r)
 		return
 	}
-	if asker.refusals++; asker.refusals > 4 {
-		return // nobody was told anything since
+	if asker.refusals++; asker.refusals > maxRefusals {
+		return
+	}
+	follower.Refused(r)
+	if r.Op == nil && asker.stream != nil {
+		return // nobody knows what came behind it
 	}
 	behind := Refusal{Later: true, Fatal: true, By: r.By, At: r.At, Reason: r.Reason, Text: r.Text}
 	for i := asker.ops.head; i < len(asker.ops.entries); i++ {
@@ -287,6 +294,9 @@ func (t *Tracker) refuse(asker *half, r *Refusal, c circle, seq uint32) {
 		follower.Refused(&behind)
 	}
 }
+
+// maxRefusals bounds how many fatal refusals of one direction are told of.
+const maxRefusals = 16
 
 // lose counts packets that the capture has missed.
 func (t *Tracker) lose(c *Conn, n int64) {

@@ -23,11 +23,14 @@ func kindOf(o *rdma.Operation, part int) record.EventKind {
 
 // moved notes the end of an RDMA Read or Write.
 func (f *follower) moved(o *rdma.Operation) {
-	x, _ := f.table.tagged(o.Tag)
+	x, part := f.table.tagged(o.Tag)
 	if x == nil || o.Kind == rdma.Atomic {
 		return
 	}
 	f.reordered(x, o, record.EventWrite)
+	if part < len(x.segments) {
+		f.exposed[x.side].reaches(&x.segments[part], o.Offset+uint64(o.Length))
+	}
 	e := record.Event{
 		Time: o.Last.Time, Packet: o.Last.Packet, Event: record.EventWriteLast, From: x.role(o.Side),
 		Handle: record.Some(record.Hex32(o.Handle)), Offset: record.Some(record.Hex64(o.Offset)),

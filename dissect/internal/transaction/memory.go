@@ -28,6 +28,8 @@ type segment struct {
 	txn          *txn
 	prev, next   *segment // exposed under the same handle, later and earlier
 	depth        int32    // how many were under it
+	listed       bool     // in byStart
+	reached      uint64   // the other place under which it is listed: where what moved last ended
 	kind         chunkKind
 	chunk, index int32
 	number       int32 // of all that the transaction has
@@ -60,7 +62,7 @@ func (s *segment) holds(m target) bool {
 // exposure is the memory that one side exposes.
 type exposure struct {
 	byHandle map[uint32]*segment // the latest; the others hang on it
-	byStart  map[start]*segment  // those under handles that very many share
+	byStart  map[start]*segment  // those under handles that very many share: where they begin, and have got to
 	most     int                 // as many were in byHandle at once
 }
 
@@ -70,8 +72,9 @@ type start struct {
 }
 
 // lookAt bounds how many segments of one handle are looked at. A handle that more
-// share is looked up by where an operation starts: what that costs does not
-// depend on how many there are.
+// share is looked up by where an operation starts, which is where the segment
+// does, or where the operation before it ended: what that costs does not depend on
+// how many there are.
 const lookAt = 16
 
 // add exposes a segment.
@@ -79,17 +82,49 @@ func (e *exposure) add(s *segment) {
 	if e.byHandle == nil {
 		e.byHandle = map[uint32]*segment{}
 	}
-	s.prev, s.next, s.depth = nil, nil, 0
+	s.prev, s.next, s.depth, s.listed, s.reached = nil, nil, 0, false, s.offset
 	if under := e.byHandle[s.handle]; under != nil {
 		s.next, under.prev, s.depth = under, s, under.depth+1
 	}
 	e.byHandle[s.handle] = s
 	e.most = max(e.most, len(e.byHandle))
-	if s.depth >= lookAt {
-		if e.byStart == nil {
-			e.byStart = map[start]*segment{}
+	switch {
+	case s.depth == lookAt:
+		for under := s; under != nil; under = under.next {
+			e.list(under)
 		}
-		e.byStart[start{s.handle, s.offset}] = s
+	case s.depth > lookAt:
+		e.list(s)
+	}
+}
+
+// list enters a segment in byStart.
+func (e *exposure) list(s *segment) {
+	if e.byStart == nil {
+		e.byStart = map[start]*segment{}
+	}
+	e.byStart[start{s.handle, s.offset}] = s
+	s.listed = true
+}
+
+// unlist takes it out from where it is listed.
+func (e *exposure) unlist(s *segment, at uint64) {
+	if at := (start{s.handle, at}); e.byStart[at] == s {
+		delete(e.byStart, at)
+	}
+}
+
+// reaches notes where the next operation on a segment is likely to begin: who
+// moves it in parts does so in order.
+func (e *exposure) reaches(s *segment, at uint64) {
+	if !s.listed {
+		return
+	}
+	if s.reached != s.offset {
+		e.unlist(s, s.reached)
+	}
+	if s.reached = at; at-s.offset < uint64(s.length) {
+		e.byStart[start{s.handle, at}] = s
 	}
 }
 
@@ -109,8 +144,10 @@ func (e *exposure) remove(s *segment) {
 		s.next.prev = s.prev
 	}
 	s.prev, s.next = nil, nil
-	if s.depth >= lookAt && e.byStart[start{s.handle, s.offset}] == s {
-		delete(e.byStart, start{s.handle, s.offset})
+	if s.listed {
+		e.unlist(s, s.offset)
+		e.unlist(s, s.reached)
+		s.listed = false
 	}
 	if len(e.byHandle) == 0 && e.most > 1<<10 { // maps do not shrink
 		*e = exposure{}
@@ -132,9 +169,9 @@ func (e *exposure) join(o *exposure) {
 	}
 }
 
-// find finds exposed memory: exact says that all of the target lies in it. One
-// that is not exact has the right handle, and is nil where not all that have it
-// were looked at.
+// find finds exposed memory: exact says that all of the target lies in it, or
+// that nobody can say: where not all that have the handle were looked at. One that
+// is not exact has the right handle.
 func (e *exposure) find(m target) (found *segment, exact bool) {
 	n := 0
 	for s := e.byHandle[m.handle]; s != nil; s, n = s.next, n+1 {
@@ -145,10 +182,7 @@ func (e *exposure) find(m target) (found *segment, exact bool) {
 			found = s // at least it begins there
 		}
 		if n == lookAt {
-			if s := e.byStart[start{m.handle, m.offset}]; s != nil && s.holds(m) {
-				return s, true
-			}
-			return nil, true
+			return e.byStart[start{m.handle, m.offset}], true
 		}
 	}
 	return found, false
@@ -245,17 +279,29 @@ func (f *follower) Began(o *rdma.Operation) {
 
 // after is the segment that follows one in memory: the next of its list, when it
 // has the same handle and begins where this one ends. One RDMA operation may
-// cover both.
+// cover both. Empty segments are no bridge: what is crossed has to have been paid
+// for with bytes.
 func (s *segment) after() *segment {
 	all := s.txn.segments
 	if int(s.number)+1 == len(all) {
 		return nil
 	}
 	next := &all[s.number+1]
-	if next.kind != s.kind || next.handle != s.handle || next.offset != s.offset+uint64(s.length) {
+	if next.length == 0 || next.kind != s.kind || next.handle != s.handle || next.offset != s.offset+uint64(s.length) {
 		return nil
 	}
 	return next
+}
+
+// before is the segment that this one follows in memory.
+func (s *segment) before() *segment {
+	if s.number == 0 {
+		return nil
+	}
+	if before := &s.txn.segments[s.number-1]; before.after() == s {
+		return before
+	}
+	return nil
 }
 
 // reaches says whether the target lies in a segment and those that follow it.
@@ -283,12 +329,26 @@ func (f *follower) Moved(o *rdma.Operation, offset uint64, data []byte, n int) {
 	}
 	f.touch(x, from, o.Last)
 	s := &x.segments[part]
-	for n > 0 && offset >= s.offset {
+	for range lookAt { // a response may come after one to a later segment
+		before := s.before()
+		if offset >= s.offset || before == nil {
+			break
+		}
+		s = before
+	}
+	for n > 0 {
 		at := offset - s.offset
+		if offset < s.offset { // beyond the end of all memory
+			f.exceeds(x, s, o)
+			return
+		}
 		if at >= uint64(s.length) {
-			if s = s.after(); s == nil {
+			next := s.after()
+			if next == nil {
+				f.exceeds(x, s, o)
 				return
 			}
+			s = next
 			o.Tag = x.tag(int(s.number))
 			continue
 		}
@@ -296,6 +356,17 @@ func (f *follower) Moved(o *rdma.Operation, offset uint64, data []byte, n int) {
 		f.movedIn(s, offset, data[:min(len(data), room)], room)
 		offset, n, data = offset+uint64(room), n-room, data[min(len(data), room):]
 	}
+}
+
+// exceeds reports, once, that an operation whose length nobody announced goes on
+// behind the end of the memory that it began in.
+func (f *follower) exceeds(x *txn, s *segment, o *rdma.Operation) {
+	if o.Announced || !x.open || !f.conn.Proves() || slices.Contains(x.rec.Findings, rule.OutsideExposedMemory.ID) {
+		return
+	}
+	x.found(rule.OutsideExposedMemory)
+	where := rdma.Where{At: o.Last, XID: record.Some(uint32(x.rec.XID)), Blames: record.Some(o.Side)}
+	f.conn.Report(rule.OutsideExposedMemory, where, "%v from 0x%016x on exceeds handle 0x%08x, %d bytes at 0x%016x", o.Kind, o.Offset, s.handle, s.length, s.offset)
 }
 
 // movedIn notes what moved in one segment, which has room for it.

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/internal/testkit"
+)
+
+var (
+	hostileCopies = flag.Int("hostile", 500, "`how many` damaged copies of every sample")
+	hostileSeed   = flag.Uint64("hostile.seed", 0, "only the copy of this `seed`, through every view")
+)
+
+// hostileViews are command lines. Each damaged copy goes through a few of them,
+// and all of them see many copies.
+var hostileViews = []string{
+	"transactions",
+	"transactions -o json",
+	"transactions --xid XID",
+	"transactions -Y|latency > 1ms or retransmitted > 0 or status == 'no_reply' or operation matches '[A-Z]'",
+	"transactions --top 5 -o json",
+	"connections",
+	"connections -o json",
+	"connections --timeline",
+	"connections --timeline -o json",
+	"packets -V",
+	"packets -V -o json",
+	"packets -x -c 100",
+	"packets -o json -Y|bth.psn > 5 or reth.dma_length > 100 or summary contains 'RDMA'",
+	"packets -Y|not (icrc == 'ok')",
+	"check",
+	"check -o json",
+	"check -o json -Y|severity == 'error'",
+	"stats",
+	"stats -o json --by procedure",
+	"transactions --sort time -o json",
+	"transactions --from 0.001 --to 10 -e time -e xid -e latency_ns",
+}
+
+// patience is how long a view of a capture this small may take.
+const patience = 5 * time.Second
+
+// TestHostile holds damaged copies of every sample against every view: no panic,
+// no hang, whole JSON, no control characters. make hostile tries many more.
+func TestHostile(t *testing.T) {
+	paths, err := filepath.Glob("../../samples/*.pcap")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no samples: %v", err)
+	}
+	if more, err := filepath.Glob("../../testdata/captures/iwarp-nfs41.pcap.zst"); err == nil {
+		paths = append(paths, more...)
+	}
+	samples := make([][]capture.Frame, len(paths))
+	for i, path := range paths {
+		samples[i], _ = testkit.Frames(t, path)
+		samples[i] = samples[i][:min(len(samples[i]), 400)]
+	}
+	for i, path := range paths {
+		others := samples[(i+1)%len(samples)]
+		workers := runtime.GOMAXPROCS(0)
+		for n := range workers {
+			t.Run(fmt.Sprintf("%s/%d", filepath.Base(path), n), func(t *testing.T) {
+				t.Parallel()
+				file := filepath.Join(t.TempDir(), "damaged.pcapng")
+				if *hostileSeed > 0 {
+					if n == 0 {
+						hostile(t, file, *hostileSeed, samples[i], others, hostileViews)
+					}
+					return
+				}
+				for seed := n; seed < *hostileCopies && !t.Failed(); seed += workers {
+					views := []string{hostileViews[seed%len(hostileViews)], hostileViews[(seed*7+5)%len(hostileViews)]}
+					hostile(t, file, uint64(seed+1), samples[i], others, views)
+				}
+			})
+		}
+	}
+}
+
+// hostile shows one damaged copy.
+func hostile(t *testing.T, file string, seed uint64, frames, others []capture.Frame, views []string) {
+	t.Helper()
+	damaged, done := testkit.Damage(seed, frames, others)
+	if err := os.WriteFile(file, damaged, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, view := range views {
+		if problem := unharmed(view, file); problem != "" {
+			t.Errorf("%s\n\tgo test ./cmd/rdmadump -run TestHostile -hostile.seed %d (%s)", problem, seed, done)
+		}
+	}
+}
+
+// unharmed runs a view of a file and says what is wrong with what it shows;
+// empty when nothing is.
+func unharmed(view, file string) string {
+	line, filter, filtered := strings.Cut(view, "|")
+	args := strings.Fields(line)
+	if filtered {
+		args = append(args, filter)
+	}
+	if args[len(args)-1] == "XID" { // of some that are there
+		args = args[:len(args)-1]
+		var out, errs bytes.Buffer
+		run(context.Background(), []string{"transactions", "-e", "xid", "-c", "5", "-q", file}, &out, &errs)
+		xids := strings.Fields(out.String())
+		if len(xids) == 0 {
+			return ""
+		}
+		args = append(args, strings.Join(xids, ","))
+	}
+	var out, errs bytes.Buffer
+	began := time.Now()
+	code := run(context.Background(), append(args, file), &out, &errs)
+	switch took := time.Since(began); {
+	case code == exitFailed:
+		return fmt.Sprintf("%s: exit status %d\n%s", view, code, &errs)
+	case took > patience:
+		return fmt.Sprintf("%s: took %v", view, took)
+	}
+	if what := testkit.Printable(errs.Bytes()); what != "" {
+		return fmt.Sprintf("%s: standard error has %s", view, what)
+	}
+	if !strings.Contains(view, "-o json") {
+		if what := testkit.Printable(out.Bytes()); what != "" {
+			return fmt.Sprintf("%s: %s", view, what)
+		}
+		return ""
+	}
+	for line := range bytes.Lines(out.Bytes()) {
+		if !json.Valid(line) {
+			return fmt.Sprintf("%s: not JSON: %.300s", view, line)
+		}
+	}
+	return ""
+}
+
+// FuzzFile puts whole capture files through every view.
+func FuzzFile(f *testing.F) {
+	for _, pattern := range []string{"../../samples/*.pcap", "../../testdata/captures/*.zst"} {
+		paths, _ := filepath.Glob(pattern)
+		for i, path := range paths {
+			r, err := capture.Open(path)
+			if err != nil {
+				f.Fatal(err)
+			}
+			var frames []capture.Frame
+			var frame capture.Frame
+			for len(frames) < 40 && r.Next(&frame) == nil {
+				kept := frame
+				kept.Data = bytes.Clone(frame.Data[:min(len(frame.Data), 300)])
+				frames = append(frames, kept)
+			}
+			r.Close()
+			f.Add(testkit.Pcapng(frames, 9), uint8(i))
+			if len(frames) > 20 { // where calls and data are, not only handshakes
+				f.Add(testkit.Pcapng(frames[20:], 6), uint8(i))
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte, which uint8) {
+		file := filepath.Join(t.TempDir(), "fuzzed.pcapng")
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for n := range 3 {
+			if problem := unharmed(hostileViews[(int(which)+7*n)%len(hostileViews)], file); problem != "" {
+				t.Fatal(problem)
+			}
+		}
+	})
+}

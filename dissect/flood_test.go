@@ -1,0 +1,510 @@
+package dissect_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/iwarp"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/rocev2"
+	"github.com/rdmadump/rdmadump/synth"
+)
+
+// Two hosts that floods come from.
+var (
+	hostA = synth.End{Addr: netip.MustParseAddr("10.0.0.1")}
+	hostB = synth.End{Addr: netip.MustParseAddr("10.0.0.2")}
+	pair  = synth.Options{Client: hostA, Server: hostB, ManualAck: true}
+)
+
+// roce is a connection that is up, and iWARPUp one of the other transport.
+func roceUp(w *synth.Wire) *synth.Conn {
+	c := w.RoCE(synth.Options{ManualAck: true})
+	c.Connect()
+	return c
+}
+
+func iwarpUp(w *synth.Wire) *synth.Conn {
+	c := w.IWARP(synth.Options{ManualAck: true})
+	c.Connect()
+	return c
+}
+
+// segments are n pieces of memory: under one handle, or each under its own.
+func segments(n int, handle func(int) uint32) []rpcrdma.Segment {
+	s := make([]rpcrdma.Segment, n)
+	for i := range s {
+		s[i] = rpcrdma.Segment{Handle: handle(i), Length: 4096, Offset: uint64(i) * 8192}
+	}
+	return s
+}
+
+func oneHandle(int) uint32 { return 0xa1 }
+
+func ownHandle(i int) uint32 { return uint32(i) + 1 }
+
+// offering is a Call of a Write chunk.
+func offering(xid uint32, s []rpcrdma.Segment) synth.Call {
+	return synth.Call{XID: xid, Program: 100003, Version: 3, Procedure: 6, Writes: [][]rpcrdma.Segment{s}}
+}
+
+// perCall is how many segments a Call of these floods has at most: the Send that
+// carries it is short enough to be read.
+const perCall = 40000
+
+// floods are what must not cost more the more of it there is. Each makes about n
+// packets, or a Call or so with n segments, and says how many segments.
+var floods = []struct {
+	name string
+	make func(w *synth.Wire, n int) (segments int)
+}{
+	{"QPs without handshake", func(w *synth.Wire, n int) int {
+		for range n {
+			w.RoCE(pair).Client.Call(synth.Null())
+		}
+		return 0
+	}},
+	{"QPs without handshake, both ways", func(w *synth.Wire, n int) int {
+		conns := make([]*synth.Conn, n/2)
+		for i := range conns {
+			conns[i] = w.RoCE(pair)
+			conns[i].Client.Call(synth.Null())
+		}
+		for _, c := range conns {
+			c.Server.Ack()
+		}
+		return 0
+	}},
+	{"CM REQs", func(w *synth.Wire, n int) int {
+		for range n {
+			w.RoCE(pair).REQ()
+		}
+		return 0
+	}},
+	{"REPs for one REQ", func(w *synth.Wire, n int) int {
+		c := w.RoCE(pair)
+		c.REQ()
+		for i := range n {
+			c.REP(func(m *rocev2.REP) { m.LocalCommID, m.LocalQPN = uint32(i)+1000, uint32(i)+1000 })
+		}
+		return 0
+	}},
+	{"DREQs, DREPs and REJs", func(w *synth.Wire, n int) int {
+		c := roceUp(w)
+		for i := range n {
+			switch i % 3 {
+			case 0:
+				c.Client.DREQ()
+			case 1:
+				c.Server.DREP()
+			case 2:
+				c.Server.REJ(28)
+			}
+		}
+		return 0
+	}},
+	{"MPA requests", func(w *synth.Wire, n int) int {
+		for range n {
+			w.IWARP(pair).MPARequest()
+		}
+		return 0
+	}},
+	{"one-way QPs, 200 packets each", func(w *synth.Wire, n int) int {
+		conns := make([]*synth.Conn, max(n/200, 1))
+		for i := range conns {
+			conns[i] = w.RoCE(pair)
+		}
+		for i := range n {
+			conns[i%len(conns)].Client.Call(synth.Null())
+		}
+		return 0
+	}},
+	{"open Calls", func(w *synth.Wire, n int) int {
+		c := roceUp(w)
+		for range n {
+			c.Client.Call(synth.Null())
+		}
+		return 0
+	}},
+	{"open Calls, iWARP", func(w *synth.Wire, n int) int {
+		c := iwarpUp(w)
+		for range n {
+			c.Client.Call(synth.Null())
+		}
+		return 0
+	}},
+	{"open Calls of one XID", func(w *synth.Wire, n int) int {
+		c := roceUp(w)
+		for range n {
+			call := synth.Null()
+			call.XID = 7
+			c.Client.Call(call)
+		}
+		return 0
+	}},
+	{"Replies without Call", func(w *synth.Wire, n int) int {
+		c := roceUp(w)
+		for i := range n {
+			reply := synth.NullReply()
+			reply.XID = uint32(i) + 1
+			c.Server.Reply(reply)
+		}
+		return 0
+	}},
+	{"segments of one handle, one Call", func(w *synth.Wire, n int) int {
+		c := roceUp(w)
+		c.Client.Call(offering(1, segments(min(n, perCall), oneHandle)))
+		for i := perCall; i < n; i += perCall {
+			c.Client.Call(offering(uint32(i), segments(perCall, oneHandle)))
+		}
+		return n
+	}},
+	{"segments of one handle, 240 a Call", func(w *synth.Wire, n int) int {
+		c := roceUp(w)
+		for i := 0; i < n; i += 240 {
+			c.Client.Call(offering(uint32(i)+1, segments(240, oneHandle)))
+		}
+		return n
+	}},
+	{"segments of one handle and offset", func(w *synth.Wire, n int) int {
+		c := roceUp(w)
+		s := segments(240, oneHandle)
+		for i := range s {
+			s[i].Offset = 0
+		}
+		for i := 0; i < n; i += 240 {
+			c.Client.Call(offering(uint32(i)+1, s))
+		}
+		return n
+	}},
+	{"distinct handles, one Call", func(w *synth.Wire, n int) int {
+		c := roceUp(w)
+		for i := 0; i < n; i += perCall {
+			call := offering(uint32(i)+1, segments(min(n, perCall), ownHandle))
+			c.Client.Call(call)
+			c.Server.Reply(synth.NullReply().To(call))
+		}
+		return n
+	}},
+	{"Read chunks, one Call", func(w *synth.Wire, n int) int {
+		c := roceUp(w)
+		for i := 0; i < n; i += perCall {
+			call := synth.Call{XID: uint32(i) + 1, Program: 100003, Version: 3, Procedure: 7}
+			for j := range min(n, perCall) {
+				call.Reads = append(call.Reads, synth.ReadChunk(uint32(j)*4, rpcrdma.Segment{Handle: 1})...)
+			}
+			c.Client.Call(call)
+			c.Server.Reply(synth.NullReply().To(call))
+		}
+		return n
+	}},
+	{"Writes to segments of one handle", func(w *synth.Wire, n int) int {
+		c := roceUp(w)
+		c.Client.Call(offering(1, segments(min(n, perCall), oneHandle)))
+		for i := range n {
+			c.Server.Write(0xa1, uint64(i%perCall)*8192, []byte("data"))
+		}
+		return 0
+	}},
+	{"Writes to no segment of one handle", func(w *synth.Wire, n int) int {
+		c := roceUp(w)
+		c.Client.Call(offering(1, segments(min(n, perCall), oneHandle)))
+		for i := range n {
+			c.Server.Write(0xa1, uint64(i%perCall)*8192+5000, []byte("data"))
+		}
+		return 0
+	}},
+	{"Writes over empty segments, iWARP", func(w *synth.Wire, n int) int {
+		c := iwarpUp(w)
+		s := segments(min(n, perCall), oneHandle)
+		for i := range s[1:] {
+			s[i+1].Offset, s[i+1].Length = s[0].Offset+4096, 0
+		}
+		s[0].Length = 4096
+		c.Client.Call(offering(1, s))
+		for range n / 2 {
+			c.Server.Write(0xa1, 0, make([]byte, 4097), synth.PacketSize(4096))
+		}
+		return 0
+	}},
+	{"Writes all over one segment", func(w *synth.Wire, n int) int {
+		c := roceUp(w)
+		call := offering(1, []rpcrdma.Segment{{Handle: 0xa1, Length: 1 << 30}})
+		c.Client.Call(call)
+		for i := range n {
+			c.Server.Write(0xa1, uint64(i*7919%n)*8, []byte("data"))
+		}
+		return 0
+	}},
+	{"Terminates after large Calls", func(w *synth.Wire, n int) int {
+		c := iwarpUp(w)
+		for i := range 100 {
+			c.Client.Call(offering(uint32(i)+1, segments(400, oneHandle)))
+		}
+		for i := range 5000 {
+			c.Server.Write(0xa1, uint64(i%400)*8192, []byte("data"))
+		}
+		for range n {
+			c.Client.Terminate(iwarp.TerminateHeader{Layer: 1, Type: 1, Code: 0, HasDDP: true, DDP: iwarp.Segment{Tagged: true, STag: 0xa2, Opcode: iwarp.Write}})
+		}
+		return 0
+	}},
+	{"NAKs after large Calls", func(w *synth.Wire, n int) int {
+		c := roceUp(w)
+		for i := range 100 {
+			c.Client.Call(offering(uint32(i)+1, segments(400, oneHandle)))
+		}
+		for i := range 5000 {
+			c.Server.Write(0xa1, uint64(i%400)*8192, []byte("data"))
+		}
+		for i := range n {
+			c.Client.Nak(rocev2.NakRemoteAccessError, synth.AtPSN((c.Server.NextPSN-1-uint32(i%4000))&rocev2.PSNMask))
+		}
+		return 0
+	}},
+	{"TCP flows behind holes", func(w *synth.Wire, n int) int {
+		for range max(n/20, 1) {
+			c := w.IWARP(synth.Options{ManualAck: true})
+			c.MPARequest()
+			c.MPAReply()
+			c.Client.Sequence += 1000
+			for range 18 {
+				c.Client.Call(synth.Null())
+			}
+		}
+		return 0
+	}},
+	{"one TCP flow, every other segment lost", func(w *synth.Wire, n int) int {
+		c := iwarpUp(w)
+		for range n {
+			c.Client.Call(synth.Null())
+			c.Client.Sequence += 100
+		}
+		return 0
+	}},
+	{"TCP segments backwards", func(w *synth.Wire, n int) int {
+		c := iwarpUp(w)
+		c.Client.Sequence += uint32(n) * 100
+		for range n {
+			c.Client.Sequence -= 100
+			c.Client.Stream(make([]byte, 100))
+			c.Client.Sequence -= 100
+		}
+		return 0
+	}},
+	{"TCP bytes that are no FPDUs", func(w *synth.Wire, n int) int {
+		c := iwarpUp(w)
+		junk := make([]byte, 1400)
+		r := rand.New(rand.NewPCG(1, 1))
+		for range n {
+			for i := range junk {
+				junk[i] = byte(r.Uint32())
+			}
+			c.Client.Stream(junk)
+		}
+		return 0
+	}},
+	{"unfinished iWARP Sends", func(w *synth.Wire, n int) int {
+		for range max(n/20, 1) {
+			c := w.IWARP(synth.Options{ManualAck: true})
+			c.MPARequest()
+			c.MPAReply()
+			for i := range 18 {
+				c.Client.Segment(iwarp.Segment{Opcode: iwarp.Send, Queue: 0, Sequence: 1, Offset: uint64(i) * 1000, Payload: make([]byte, 1000)})
+			}
+		}
+		return 0
+	}},
+	{"PSNs backwards", func(w *synth.Wire, n int) int {
+		c := roceUp(w)
+		psn := c.Client.NextPSN
+		for i := range n {
+			c.Client.NextPSN = (psn + uint32(n-i)) & rocev2.PSNMask
+			c.Client.Call(synth.Null())
+		}
+		return 0
+	}},
+	{"PSNs in disorder", func(w *synth.Wire, n int) int {
+		c := roceUp(w)
+		psn := c.Client.NextPSN
+		r := rand.New(rand.NewPCG(1, 1))
+		for i := range n {
+			c.Client.NextPSN = (psn + uint32(i) + r.Uint32N(1000)) & rocev2.PSNMask
+			c.Client.Call(synth.Null())
+		}
+		return 0
+	}},
+	{"every other packet lost, UC", func(w *synth.Wire, n int) int {
+		c := roceUp(w)
+		for range n {
+			c.Client.Send([]byte("12345678"), synth.Over(rocev2.UC))
+			c.Client.NextPSN++
+		}
+		return 0
+	}},
+	{"duplicates", func(w *synth.Wire, n int) int {
+		c := roceUp(w)
+		f := c.Client.Call(synth.Null())
+		for range n {
+			w.Again(f...)
+		}
+		return 0
+	}},
+	{"duplicates of what waits", func(w *synth.Wire, n int) int {
+		c := roceUp(w)
+		c.Client.NextPSN += 10
+		f := c.Client.Call(synth.Null())
+		for range n {
+			w.Again(f...)
+		}
+		return 0
+	}},
+	{"duplicates of old operations", func(w *synth.Wire, n int) int {
+		c := roceUp(w)
+		c.Client.Call(offering(1, segments(400, oneHandle)))
+		var old []*synth.Frame
+		for i := range 3000 {
+			old = append(old, c.Server.Write(0xa1, uint64(i%400)*8192, []byte("data"))...)
+		}
+		for i := range n {
+			w.Again(old[i*131%len(old)])
+		}
+		return 0
+	}},
+	{"Read requests without response", func(w *synth.Wire, n int) int {
+		c := roceUp(w)
+		c.Client.Call(synth.Write3(0, make([]byte, 4096)).Reduce(0xa1))
+		for range n {
+			c.Server.ReadRequest(0xa1, 0, 4096)
+		}
+		return 0
+	}},
+	{"Read requests without response, iWARP", func(w *synth.Wire, n int) int {
+		c := iwarpUp(w)
+		c.Client.Call(synth.Write3(0, make([]byte, 4096)).Reduce(0xa1))
+		for range n / 2 {
+			c.Server.ReadRequest(0xa1, 0, 4096)
+		}
+		for range n / 2 {
+			c.Client.Segment(iwarp.Segment{Tagged: true, Opcode: iwarp.ReadResponse, STag: 0xffff, Payload: []byte("data")})
+		}
+		return 0
+	}},
+	{"Read responses that nobody asked for", func(w *synth.Wire, n int) int {
+		c := roceUp(w)
+		r := c.Server.ReadRequest(0xa1, 0, 1<<20)
+		data := make([]byte, 1<<20)
+		for i := range n {
+			r.RespondPackets(data, i*7919%250, i*7919%250+1)
+		}
+		return 0
+	}},
+	{"Replies that NAKs take back, connection after connection", func(w *synth.Wire, n int) int {
+		for range n / 8 {
+			c := w.RoCE(pair)
+			c.Connect()
+			call := synth.Getattr3()
+			call.XID = 9
+			c.Client.Call(call)
+			c.Server.Reply(synth.Getattr3Reply())
+			c.Client.Refuse()
+		}
+		return 0
+	}},
+	{"senders", func(w *synth.Wire, n int) int {
+		for i := range n {
+			o := pair
+			o.Client.Addr = netip.AddrFrom4([4]byte{11, byte(i >> 16), byte(i >> 8), byte(i)})
+			w.RoCE(o).Client.Call(synth.Null())
+		}
+		return 0
+	}},
+	{"healthy RPCs", func(w *synth.Wire, n int) int {
+		c := w.RoCE(synth.Options{})
+		c.Connect()
+		for i := 0; i < n; i += 5 {
+			c.RPC(synth.Getattr3(), synth.Getattr3Reply())
+		}
+		return 0
+	}},
+}
+
+// cpu is how much processor time the process has used: the machine may be busy
+// with something else.
+func cpu() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// pour runs frames through a dissector as the view of transactions does.
+func pour(frames []*synth.Frame, o dissect.Options) (s *record.Summary, took time.Duration) {
+	d := dissect.New(dissect.Handler{
+		Connection: func(*record.Connection) {}, Transaction: func(*record.Transaction) {},
+	}, o)
+	f := capture.Frame{}
+	began := cpu()
+	for i, x := range frames {
+		f = capture.Frame{Number: int64(i + 1), Time: x.Time, LinkType: capture.LinkType(x.LinkType), Length: x.Length, Data: x.Data}
+		d.Frame(&f)
+	}
+	s = d.Finish()
+	return s, cpu() - began
+}
+
+// floodOf makes a flood.
+func floodOf(i, n int) (frames []*synth.Frame, segments int) {
+	w := synth.New()
+	segments = floods[i].make(w, n)
+	return w.Frames, segments
+}
+
+// TestFloods: none of them costs more than it may by far. What it costs exactly,
+// and that it does not grow, is for the benchmark to say, on an idle machine.
+func TestFloods(t *testing.T) {
+	for i := range floods {
+		t.Run(floods[i].name, func(t *testing.T) {
+			frames, segments := floodOf(i, 20000)
+			_, took := pour(frames, dissect.Options{})
+			_, rebuilt := pour(frames, dissect.Options{Rebuild: true})
+			allowed := time.Duration(len(frames))*20*time.Microsecond + time.Duration(segments)*5*time.Microsecond
+			if took > allowed || rebuilt > 2*allowed {
+				t.Errorf("%d packets, %d segments took %v, and %v with rebuilding; %v is allowed", len(frames), segments, took, rebuilt, allowed)
+			}
+		})
+	}
+}
+
+// BenchmarkFloods says what a packet, or a segment of a chunk list, costs.
+func BenchmarkFloods(b *testing.B) {
+	for i := range floods {
+		for _, n := range []int{1000, 10000, 100000} {
+			b.Run(fmt.Sprintf("%s/%d", floods[i].name, n), func(b *testing.B) {
+				frames, segments := floodOf(i, n)
+				runtime.GC()
+				var took time.Duration
+				for b.Loop() {
+					_, d := pour(frames, dissect.Options{})
+					took += d
+				}
+				ns := float64(took.Nanoseconds()) / float64(b.N)
+				if segments > 0 {
+					b.ReportMetric(ns/float64(segments), "ns/segment")
+				} else {
+					b.ReportMetric(ns/float64(len(frames)), "ns/packet")
+				}
+				b.ReportMetric(0, "ns/op")
+			})
+		}
+	}
+}

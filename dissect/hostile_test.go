@@ -1,0 +1,728 @@
+package dissect_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/rocev2"
+	"github.com/rdmadump/rdmadump/synth"
+)
+
+// sight is all that a dissector says of a wire, as text.
+type sight struct {
+	connections  []*record.Connection
+	transactions []*record.Transaction
+	findings     []*record.Finding
+	packets      []*record.Packet
+	summary      *record.Summary
+}
+
+// collect keeps all records of what a dissector gets.
+func collect(o dissect.Options) (*sight, *dissect.Dissector) {
+	s := &sight{}
+	return s, dissect.New(dissect.Handler{
+		Connection:  func(r *record.Connection) { s.connections = append(s.connections, r.Clone()) },
+		Transaction: func(r *record.Transaction) { s.transactions = append(s.transactions, r.Clone()) },
+		Finding:     func(r *record.Finding) { f := *r; s.findings = append(s.findings, &f) },
+		Packet: func(r *record.Packet) {
+			p := *r
+			p.Nodes, p.Summary = nil, slices.Clone(r.Summary)
+			s.packets = append(s.packets, &p)
+		},
+	}, o)
+}
+
+func look(w *synth.Wire) *sight { return lookWith(w, dissect.Options{}) }
+
+func lookWith(w *synth.Wire, o dissect.Options) *sight {
+	s, d := collect(o)
+	for i, f := range w.Frames {
+		d.Frame(&capture.Frame{Number: int64(i + 1), Time: f.Time, LinkType: capture.LinkType(f.LinkType), Length: f.Length, Data: f.Data})
+	}
+	s.summary = d.Finish()
+	return s
+}
+
+// rules are the findings' ids, in order.
+func (s *sight) rules() string {
+	var ids []string
+	for _, f := range s.findings {
+		ids = append(ids, f.Rule)
+	}
+	return strings.Join(ids, " ")
+}
+
+// statuses are the transactions' XIDs and statuses, in order.
+func (s *sight) statuses() string {
+	var all []string
+	for _, t := range s.transactions {
+		all = append(all, fmt.Sprintf("%x %s", uint32(t.XID), t.Status))
+	}
+	return strings.Join(all, ", ")
+}
+
+// dangling says which record names a connection of which there is none, or of
+// one that has no record.
+func (s *sight) dangling() string {
+	ids := map[int]bool{}
+	for _, c := range s.connections {
+		if ids[c.ID] {
+			return fmt.Sprintf("connection %d twice", c.ID)
+		}
+		ids[c.ID] = true
+	}
+	for _, t := range s.transactions {
+		if !ids[t.Connection] {
+			return fmt.Sprintf("transaction %d is of connection %d", t.ID, t.Connection)
+		}
+	}
+	for _, f := range s.findings {
+		if id, known := f.Connection.Get(); known && !ids[id] {
+			return fmt.Sprintf("finding %s is of connection %d", f.Rule, id)
+		}
+	}
+	for _, p := range s.packets {
+		if id, known := p.Connection.Get(); known && !ids[id] {
+			return fmt.Sprintf("packet %d is of connection %d", p.Number, id)
+		}
+	}
+	if s.summary.Connections != len(ids) {
+		return fmt.Sprintf("the summary says %d connections, there are %d records", s.summary.Connections, len(ids))
+	}
+	return ""
+}
+
+// moved is what moved in the segments of a transaction, "reads/writes/reply".
+func moved(t *record.Transaction) string {
+	var all []string
+	for chunk, s := range t.Segments() {
+		all = append(all, fmt.Sprintf("%s %d", chunk, s.MovedBytes))
+	}
+	return strings.Join(all, ", ")
+}
+
+// expect holds findings, transactions and what moved in the first against what
+// is to be. Records never name a connection that has none.
+func (s *sight) expect(t *testing.T, rules, statuses string) {
+	t.Helper()
+	if got := s.rules(); got != rules {
+		t.Errorf("findings %q, want %q", got, rules)
+		for _, f := range s.findings {
+			t.Log(f.Packet, f.Message)
+		}
+	}
+	if got := s.statuses(); got != statuses {
+		t.Errorf("transactions %q, want %q", got, statuses)
+	}
+	if what := s.dangling(); what != "" {
+		t.Error(what)
+	}
+}
+
+var transports = map[string]func(*synth.Wire, synth.Options) *synth.Conn{"RoCE": (*synth.Wire).RoCE, "iWARP": (*synth.Wire).IWARP}
+
+// both runs a test on a connection of either transport.
+func both(t *testing.T, o synth.Options, test func(t *testing.T, w *synth.Wire, c *synth.Conn)) {
+	for name, open := range transports {
+		t.Run(name, func(t *testing.T) {
+			w := synth.New()
+			test(t, w, open(w, o))
+		})
+	}
+}
+
+// TestOneKeySpaceATransport: a queue pair's number and TCP's ports may be the
+// same number; nothing of one transport is taken for the other's.
+func TestOneKeySpaceATransport(t *testing.T) {
+	const xid = 0x77
+	call := func() synth.Call { c := synth.Getattr3(); c.XID = xid; return c }
+	a, b := hostA, hostB
+	a.Port, b.Port, b.QPN, a.QPN = 22, 80, 22<<16|80&0xffff, 80
+	rows := map[string]func(w *synth.Wire){
+		"TCP between ports that spell a QPN": func(w *synth.Wire) {
+			r, i := w.RoCE(synth.Options{Client: a, Server: b}), w.IWARP(synth.Options{Client: a, Server: b})
+			r.Client.Call(call())
+			i.Client.Call(call())
+			r.Server.Reply(synth.Getattr3Reply())
+			i.Server.Reply(synth.Getattr3Reply())
+		},
+		"half an iWARP connection, and a RoCE Send with its XID": func(w *synth.Wire) {
+			i, r := w.IWARP(synth.Options{Client: a, Server: b}), w.RoCE(synth.Options{Client: b, Server: a})
+			i.Client.Call(call())
+			r.Client.Call(call())
+			r.Client.Ack()
+			reply := synth.Getattr3Reply()
+			reply.XID = xid
+			r.Client.Reply(reply)
+			i.Client.Call(synth.Null())
+		},
+		"half a RoCE connection, and an iWARP Send with its XID": func(w *synth.Wire) {
+			r, i := w.RoCE(synth.Options{Client: a, Server: b}), w.IWARP(synth.Options{Client: b, Server: a})
+			r.Client.Call(call())
+			i.Client.Call(call())
+			reply := synth.Getattr3Reply()
+			reply.XID = xid
+			i.Client.Reply(reply)
+			r.Client.Call(synth.Null())
+		},
+	}
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			w := synth.New()
+			row(w)
+			s := look(w)
+			if what := s.dangling(); what != "" {
+				t.Error(what)
+			}
+			transports := map[string]bool{}
+			for _, c := range s.connections {
+				transports[c.Transport] = true
+			}
+			if len(transports) != 2 {
+				t.Errorf("connections of %v", transports)
+			}
+		})
+	}
+}
+
+// TestMarkerInLength: MPA markers, and a gap that puts one where an FPDU's length
+// stands.
+func TestMarkerInLength(t *testing.T) {
+	for missing := range 600 {
+		w := synth.New()
+		c := w.IWARP(synth.Options{Markers: true, ManualAck: true})
+		c.Connect()
+		for range 4 {
+			c.Client.Call(synth.Null())
+			c.Server.Reply(synth.NullReply())
+		}
+		c.Client.Sequence += uint32(missing)
+		c.Server.Sequence += uint32(missing)
+		for range 20 {
+			c.Client.Call(synth.Null())
+			c.Server.Ack()
+			c.Server.Reply(synth.NullReply())
+			c.Client.Ack()
+		}
+		s := look(w)
+		if what := s.dangling(); what != "" {
+			t.Fatalf("%d bytes missing: %s", missing, what)
+		}
+		if len(s.transactions) < 4 {
+			t.Fatalf("%d bytes missing: %s", missing, s.statuses())
+		}
+	}
+}
+
+// TestWriteOfSmallPackets: how much of a Write is where is told by its packets,
+// not by the path MTU of the handshake.
+func TestWriteOfSmallPackets(t *testing.T) {
+	for _, size := range []int{256, 1024, 4096} {
+		both(t, synth.Options{MTU: 4096}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+			c.Connect()
+			call := synth.Read3(0, 10000).Offer(synth.Mem(0xa1, 10000))
+			c.Client.Call(call)
+			c.Server.Ack()
+			c.Server.Write(0xa1, call.Writes[0][0].Offset, make([]byte, 10000), synth.PacketSize(size))
+			c.Server.Reply(synth.Read3Reply(make([]byte, 10000)).Invalidating(0xa1).To(call))
+			c.Client.Ack()
+			s := look(w)
+			s.expect(t, "", "1 complete")
+			if got := moved(s.transactions[0]); got != "write 10000" {
+				t.Errorf("packets of %d: moved %s", size, got)
+			}
+		})
+	}
+}
+
+// TestWriteOverSegments: one Write may cover segments that adjoin under one
+// handle.
+func TestWriteOverSegments(t *testing.T) {
+	for _, n := range []int{2, 3, 20, 40} { // more than lookAt share the handle
+		for _, at := range []int{0, 1, 4095} { // where a second Write of the same begins
+			both(t, synth.Options{MTU: 1024}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+				c.Connect()
+				var list []rpcrdma.Segment
+				for i := range n {
+					list = append(list, rpcrdma.Segment{Handle: 0xa1, Length: 4096, Offset: 0x10000 + uint64(i)*4096})
+				}
+				call := synth.Read3(0, uint32(n)*4096).Offer(list...)
+				c.Client.Call(call)
+				c.Server.Ack()
+				if at > 0 {
+					c.Server.Write(0xa1, 0x10000, make([]byte, at))
+				}
+				c.Server.Write(0xa1, 0x10000+uint64(at), make([]byte, n*4096-at))
+				c.Server.Reply(synth.Read3Reply(make([]byte, n*4096)).Invalidating(0xa1).To(call))
+				c.Client.Ack()
+				s := look(w)
+				s.expect(t, "", "1 complete")
+				if got, want := moved(s.transactions[0]), strings.TrimSuffix(strings.Repeat("write 4096, ", n), ", "); got != want {
+					t.Errorf("%d segments, second Write at %d: moved %s", n, at, got)
+				}
+			})
+		}
+	}
+}
+
+// TestResponsesOutOfOrder: an RDMA Read over several segments, whose responses
+// come in any order, fills all of them.
+func TestResponsesOutOfOrder(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{MTU: 1024, ManualAck: true})
+	c.Connect()
+	data := make([]byte, 8192)
+	call := synth.Write3(0, data).Reduce(0xa1)
+	first := call.Reads[0]
+	first.Length = 4096
+	second := first
+	second.Offset += 4096
+	call.Reads = append(call.Reads[:0], first, second)
+	c.Client.Call(call)
+	r := c.Server.ReadRequest(0xa1, first.Offset, 8192)
+	r.RespondPackets(data, 0, 2)
+	r.RespondPackets(data, 4, 8)
+	r.RespondPackets(data, 2, 4)
+	c.Server.Reply(synth.Write3Reply(8192).Invalidating(0xa1))
+	s := look(w)
+	s.expect(t, "", "1 complete")
+	if got := moved(s.transactions[0]); got != "read 4096, read 4096" {
+		t.Errorf("moved %s", got)
+	}
+}
+
+// TestWritesAfterLoss: packets that are not in the capture accuse nobody.
+func TestWritesAfterLoss(t *testing.T) {
+	both(t, synth.Options{MTU: 1024, ManualAck: true}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+		c.Connect()
+		call := synth.Read3(0, 8192).Offer(synth.Mem(0xa1, 8192))
+		missed := c.Client.Call(synth.Read3(0, 8192).Offer(synth.Mem(0xb1, 8192)))
+		c.Client.Call(call)
+		c.Server.Ack() // so it was there
+		writes := c.Server.Write(0xb1, synth.Mem(0xb1, 1).Offset, make([]byte, 8192))
+		c.Server.Write(0xa1, call.Writes[0][0].Offset, make([]byte, 8192))
+		c.Client.Ack()
+		c.Server.Reply(synth.Read3Reply(make([]byte, 8192)).Invalidating(0xa1).To(call))
+		c.Client.Ack()
+		w.Drop(missed...)
+		w.Drop(writes[2])
+		s := look(w)
+		for _, f := range s.findings {
+			if f.Severity == record.Error {
+				t.Errorf("%s: %s", f.Rule, f.Message)
+			}
+		}
+		if got := moved(s.transactions[0]); got != "write 8192" {
+			t.Errorf("moved %s", got)
+		}
+	})
+}
+
+// TestRefusedWrite: a Write that is refused has moved what came before the packet
+// that is, and the ladder of its transaction goes forward in time.
+func TestRefusedWrite(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{MTU: 1024, ManualAck: true})
+	c.Connect()
+	call := synth.Read3(0, 8192).Offer(synth.Mem(0xa1, 8192))
+	c.Client.Call(call)
+	c.Server.Ack()
+	first := c.Server.NextPSN
+	c.Server.Write(0xa1, call.Writes[0][0].Offset, make([]byte, 8192))
+	c.Server.Reply(synth.Read3Reply(make([]byte, 8192)).Invalidating(0xa1).To(call))
+	c.Client.Nak(rocev2.NakRemoteAccessError, synth.AtPSN(first+3))
+	s := look(w)
+	s.expect(t, "remote-error-nak reply-refused", "1 no_reply")
+	if got := moved(s.transactions[0]); got != "write 3072" {
+		t.Errorf("moved %s, want the 3072 bytes before the packet that is refused", got)
+	}
+	ordered(t, s.transactions[0])
+	t.Run("at its first packet", func(t *testing.T) {
+		s := lookAt(t, "rocev2-chimera-overrun42.pcap")
+		for _, x := range s.transactions {
+			ordered(t, x)
+			if x.XID == 0x882052db {
+				if got := moved(x); strings.Trim(got, "wrdite0ply, ") != "" {
+					t.Errorf("0x882052db: moved %s", got)
+				}
+			}
+		}
+	})
+}
+
+func ordered(t *testing.T, x *record.Transaction) {
+	t.Helper()
+	if !slices.IsSortedFunc(x.Timeline, func(a, b record.Event) int { return int(a.Time - b.Time) }) {
+		t.Errorf("the timeline of %v runs backwards: %+v", x.XID, x.Timeline)
+	}
+}
+
+// lookAt reads a capture of the shared ones, where they are.
+func lookAt(t *testing.T, name string) *sight {
+	t.Helper()
+	f, err := openAny(name)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer f.Close()
+	s, d := collect(dissect.Options{})
+	if err := d.Run(f); err != nil {
+		t.Fatal(err)
+	}
+	s.summary = d.Finish()
+	return s
+}
+
+// openAny opens a capture of testdata, or of the folder of large ones beside the
+// repository.
+func openAny(name string) (*capture.File, error) {
+	for _, path := range []string{captures + name + ".zst", "../../shared/captures/" + name, "/work/shared/captures/" + name} {
+		if f, err := capture.Open(path); err == nil {
+			return f, nil
+		}
+	}
+	return nil, fmt.Errorf("no capture %s here", name)
+}
+
+// TestRetransmittedOnTheNextConnection: a Call whose Reply was refused comes
+// again on the next connection, and the next.
+func TestRetransmittedOnTheNextConnection(t *testing.T) {
+	both(t, synth.Options{ManualAck: true}, func(t *testing.T, w *synth.Wire, first *synth.Conn) {
+		o := first.Options
+		const n = 30
+		for i := range n {
+			c := first
+			if i > 0 {
+				o.Client = synth.End{Addr: first.Client.Addr}
+				o.Server = synth.End{Addr: first.Server.Addr, Port: first.Server.Port}
+				c = transports[map[bool]string{true: "iWARP", false: "RoCE"}[t.Name() == "TestRetransmittedOnTheNextConnection/iWARP"]](w, o)
+			}
+			c.Connect()
+			call := synth.Read3(0, 4096).Offer(synth.Mem(0xa1, 4096)).OfferReply(synth.Mem(0xa2, 4096))
+			call.XID = 0x99
+			c.Client.Call(call)
+			c.Server.Ack()
+			reply := synth.Read3Reply(make([]byte, 4096)).To(call)
+			c.Server.Push(reply)
+			c.Client.Refuse()
+			c.Server.Reply(reply)
+			w.Swap(w.Frames[len(w.Frames)-1], w.Frames[len(w.Frames)-2]) // the Reply was on its way
+			w.Advance(1e7)
+		}
+		s := look(w)
+		if len(s.transactions) != n {
+			t.Fatalf("%d transactions", len(s.transactions))
+		}
+		for i, x := range s.transactions {
+			if id, known := x.RetransmitOf.Get(); known != (i > 0) || known && id != s.transactions[i-1].ID {
+				t.Errorf("transaction %d: retransmit_of %v", i, x.RetransmitOf)
+			}
+			if x.ReplyChunk != nil && x.ReplyChunk.Segments[0].ReturnedLength.Known() {
+				t.Errorf("transaction %d has a returned length", i)
+			}
+		}
+	})
+	t.Run("noreplychunk3", func(t *testing.T) {
+		s := lookAt(t, "rocev2-chimera-noreplychunk3.pcap")
+		byXID, chains := map[record.Hex32]int64{}, 0
+		for _, x := range s.transactions {
+			id, known := x.RetransmitOf.Get()
+			before, again := byXID[x.XID]
+			if again {
+				chains++
+				if !known || id != before {
+					t.Errorf("transaction %d (%v): retransmit_of %v, want %d", x.ID, x.XID, x.RetransmitOf, before)
+				}
+			}
+			byXID[x.XID] = x.ID
+			if x.ReplyChunk == nil || x.Reply != nil {
+				continue
+			}
+			for _, g := range x.ReplyChunk.Segments {
+				if g.ReturnedLength.Known() {
+					t.Errorf("transaction %d: returned_length %v without a Reply", x.ID, g.ReturnedLength)
+				}
+			}
+		}
+		if chains < 29 {
+			t.Errorf("%d repeats of Calls, want 29", chains)
+		}
+	})
+}
+
+// TestReturnedLengthIsUnknown: of a Reply that carries no Reply chunk, its
+// length is unknown and not 0.
+func TestReturnedLengthIsUnknown(t *testing.T) {
+	both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+		c.Connect()
+		call := synth.Getattr3().OfferReply(synth.Mem(0xa1, 4096))
+		c.Client.Call(call)
+		reply := synth.Getattr3Reply().To(call)
+		reply.ReplyChunk = nil
+		c.Server.Reply(reply)
+		s := look(w)
+		if x := s.transactions[0]; x.ReplyChunk == nil || x.ReplyChunk.Segments[0].ReturnedLength.Known() {
+			t.Errorf("Reply chunk %+v", x.ReplyChunk)
+		}
+	})
+}
+
+// TestRejected: who rejects cites its own transport's document, and nothing is
+// known to be agreed to.
+func TestRejected(t *testing.T) {
+	both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+		c.Reject()
+		s := look(w)
+		if len(s.findings) != 1 {
+			t.Fatalf("findings %s", s.rules())
+		}
+		want := map[bool]string{true: "RFC 5044 s.7.1", false: "IBTA"}[s.connections[0].Transport == "iWARP"]
+		if f := s.findings[0]; !strings.HasPrefix(f.Section, want) || !strings.HasPrefix(f.Rule, "connection-rejected") {
+			t.Errorf("%s cites %s, want %s", f.Rule, f.Section, want)
+		}
+		if v := s.connections[0].RemoteInvalidation; v.Known() {
+			t.Errorf("remote invalidation %v", v)
+		}
+	})
+}
+
+// TestServerAnswersAfterDREQ: what still comes belongs to the closing connection
+// and is nobody's fault.
+func TestServerAnswersAfterDREQ(t *testing.T) {
+	both(t, synth.Options{ManualAck: true}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+		c.Connect()
+		var calls []synth.Call
+		for i := range 3 {
+			call := synth.Read3(0, 4096).Offer(synth.Mem(0xa1+uint32(i), 4096))
+			call.XID = uint32(i) + 1
+			if i > 0 { // the first Reply grants more than one credit
+				c.Client.Call(call)
+			} else {
+				c.RPC(call, synth.Read3Reply(make([]byte, 4096)).Invalidating(0xa1))
+			}
+			calls = append(calls, call)
+		}
+		if c.Options.MTU == 0 {
+			t.Fatal("no MTU")
+		}
+		end := func(s *synth.Side) {
+			if t.Name() == "TestServerAnswersAfterDREQ/iWARP" {
+				s.FIN()
+			} else {
+				s.DREQ()
+			}
+		}
+		end(c.Client)
+		for _, call := range calls[1:] {
+			c.Server.Write(call.Writes[0][0].Handle, call.Writes[0][0].Offset, make([]byte, 4096))
+			c.Server.Reply(synth.Read3Reply(make([]byte, 4096)).Invalidating(call.Writes[0][0].Handle).To(call))
+		}
+		again := synth.Read3Reply(make([]byte, 4096)).Invalidating(0xa1).To(calls[0])
+		c.Server.Write(0xa1, calls[0].Writes[0][0].Offset, make([]byte, 4096))
+		c.Server.Reply(again)
+		s := look(w)
+		if len(s.connections) != 1 || s.rules() != "" {
+			t.Errorf("%d connections, findings %s", len(s.connections), s.rules())
+			for _, f := range s.findings {
+				t.Log(f.Message)
+			}
+		}
+	})
+}
+
+// TestRepeatedWrite: a repeat, or a NAK, of a Write that is not the latest is its
+// own transaction's.
+func TestRepeatedWrite(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{MTU: 1024, ManualAck: true})
+	c.Connect()
+	var calls []synth.Call
+	var writes [][]*synth.Frame
+	c.RPC(synth.Null(), synth.NullReply())
+	for i := range 4 {
+		call := synth.Read3(0, 4096).Offer(synth.Mem(0xa1+uint32(i), 4096))
+		call.XID = uint32(i) + 0x10
+		calls = append(calls, call)
+		c.Client.Call(call)
+	}
+	c.Server.Ack()
+	psn := c.Server.NextPSN
+	for _, call := range calls {
+		writes = append(writes, c.Server.Write(call.Writes[0][0].Handle, call.Writes[0][0].Offset, make([]byte, 4096)))
+	}
+	w.Again(writes[1][1], writes[1][2], writes[3][0])
+	c.Client.Nak(rocev2.NakPSNSequenceError, synth.AtPSN(psn+2*4))
+	for _, call := range calls {
+		c.Server.Reply(synth.Read3Reply(make([]byte, 4096)).Invalidating(call.Writes[0][0].Handle).To(call))
+	}
+	c.Client.Ack()
+	s := look(w)
+	s.expect(t, "", "1 complete, 10 complete, 11 complete, 12 complete, 13 complete")
+	for i, want := range []int{0, 2, 0, 1} {
+		x := s.transactions[i+1]
+		naks := 0
+		for _, e := range x.Timeline {
+			if e.Event == record.EventNak {
+				naks++
+			}
+		}
+		if x.Retransmitted != want || naks != map[bool]int{true: 1}[i == 2] {
+			t.Errorf("%v: %d retransmitted, %d NAKs", x.XID, x.Retransmitted, naks)
+		}
+	}
+}
+
+// TestBadICRC: what a receiver drops has not happened, once its sender has shown
+// that it fills ICRCs in.
+func TestBadICRC(t *testing.T) {
+	rpc := func(c *synth.Conn) {
+		c.RPC(synth.Write3(0, make([]byte, 3000)).Reduce(0xa1), synth.Write3Reply(3000).Invalidating(0xa1))
+	}
+	for name, damage := range map[string]func(w *synth.Wire, c *synth.Conn){
+		"first packet of a connection": func(w *synth.Wire, c *synth.Conn) {
+			f := c.Client.Call(synth.Getattr3())[0]
+			w.Swap(f, w.Frames[len(w.Frames)-1])
+			f.Corrupt(8 * 100)
+		},
+		"destination QPN": func(w *synth.Wire, c *synth.Conn) {
+			f := *w.Frames[6]
+			x := w.Again(&f)[0]
+			x.Corrupt(8*(14+20+8+6) + 3)
+		},
+		"source address": func(w *synth.Wire, c *synth.Conn) {
+			f := *w.Frames[6]
+			x := w.Again(&f)[0]
+			x.Corrupt(8*(14+14) + 3)
+		},
+		"a DREQ": func(w *synth.Wire, c *synth.Conn) {
+			c.Client.DREQ().Corrupt(-1)
+			rpc(c)
+		},
+		"a REQ of the same queue pair": func(w *synth.Wire, c *synth.Conn) {
+			w.RoCE(c.Options).REQ().Corrupt(-1)
+			rpc(c)
+		},
+		"a NAK": func(w *synth.Wire, c *synth.Conn) {
+			c.Client.Nak(rocev2.NakRemoteAccessError, synth.AtPSN(c.Server.NextPSN-1)).Corrupt(-1)
+			rpc(c)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := synth.New()
+			c := w.RoCE(synth.Options{})
+			c.Connect()
+			rpc(c)
+			damage(w, c)
+			s := look(w)
+			if len(s.connections) != 1 || s.summary.ICRCBad != 1 || s.connections[0].CloseReason.Known() {
+				t.Errorf("%d connections (%+v), %d bad ICRCs", len(s.connections), s.connections[0].CloseReason, s.summary.ICRCBad)
+			}
+			for _, x := range s.transactions {
+				if x.Status != record.Complete || len(x.Findings) > 0 {
+					t.Errorf("%v: %s, %v", x.XID, x.Status, x.Findings)
+				}
+			}
+			if got := strings.TrimSpace(strings.ReplaceAll(s.rules(), "icrc-bad", "")); got != "" {
+				t.Errorf("findings %s", got)
+			}
+		})
+	}
+}
+
+// TestIDsNeverDangle: halves that are joined late leave no record that names the
+// one that is gone; and what was counted for it counts.
+func TestIDsNeverDangle(t *testing.T) {
+	for name, o := range map[string]dissect.Options{"": {}, "little memory": {Memory: 1 << 16}} {
+		for _, pause := range []int64{0, 3e9} { // joined before they are decided, or too late
+			both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+				var rest []*synth.Frame
+				for i := range 40 {
+					c.RPC(synth.Read3(0, 4096).Offer(synth.Mem(uint32(i)+1, 4096)), synth.Read3Reply(make([]byte, 4096)).Invalidating(uint32(i)+1))
+				}
+				if c.Server.Conn == c && t.Name() == "" {
+					c.Server.Nak(rocev2.NakPSNSequenceError)
+				}
+				// one direction first, then the other
+				for _, f := range w.Frames {
+					if f.From == c.Server {
+						f.Time += pause
+						rest = append(rest, f)
+					}
+				}
+				w.Keep(func(f *synth.Frame) bool { return f.From == c.Client })
+				w.Frames = append(w.Frames, rest...)
+				s := lookWith(w, o)
+				if what := s.dangling(); what != "" {
+					t.Errorf("%s, %d ns apart: %s", name, pause, what)
+				}
+				packets := int64(0)
+				for _, c := range s.connections {
+					packets += c.Packets
+				}
+				if packets != int64(len(w.Frames)) && name == "" && !strings.Contains(t.Name(), "iWARP") {
+					t.Errorf("connections have %d packets, of %d", packets, len(w.Frames))
+				}
+			})
+		}
+	}
+}
+
+// TestTrailer: an Ethernet trailer or FCS is not payload (link tests have more).
+func TestTrailerIsNoPayload(t *testing.T) {
+	both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+		c.Connect()
+		c.RPC(synth.Write3(0, make([]byte, 1000)).Reduce(0xa1), synth.Write3Reply(1000).Invalidating(0xa1))
+		plain := look(w)
+		for _, f := range w.Frames {
+			f.Data = append(slices.Clone(f.Data), 1, 2, 3, 4)
+			f.Length += 4
+		}
+		s := look(w)
+		s.expect(t, "", "1 complete")
+		if s.summary.ICRCBad != 0 || fmt.Sprintf("%+v", *s.transactions[0].Call) != fmt.Sprintf("%+v", *plain.transactions[0].Call) {
+			t.Errorf("%d bad CRCs; %+v", s.summary.ICRCBad, s.transactions[0].Call)
+		}
+	})
+}
+
+// TestWraps: numbers near the end of their width are no short ones.
+func TestWraps(t *testing.T) {
+	t.Run("an RDMA Read of 2^32-1 bytes", func(t *testing.T) {
+		w := synth.New()
+		c := w.RoCE(synth.Options{ManualAck: true})
+		c.Connect()
+		call := synth.Write3(0, make([]byte, 4096)).Reduce(0xa1)
+		call.Reads[0].Length = math.MaxUint32
+		c.Client.Call(call)
+		r := c.Server.ReadRequest(0xa1, call.Reads[0].Offset, math.MaxUint32)
+		r.RespondPackets(make([]byte, 1<<16), 0, 4)
+		c.Client.Ack()
+		s := look(w)
+		if x := s.transactions[0]; moved(x) != fmt.Sprintf("read %d", 4*c.Options.MTU) || s.connections[0].OutOfOrder != 0 || s.connections[0].Retransmitted != 0 {
+			t.Errorf("moved %s, %d out of order, %d again", moved(x), s.connections[0].OutOfOrder, s.connections[0].Retransmitted)
+		}
+	})
+	both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+		c.Connect()
+		top := rpcrdma.Segment{Handle: 0xa1, Length: 4096, Offset: math.MaxUint64 - 4095}
+		call := synth.Read3(0, 4096).Offer(top)
+		c.Client.Call(call)
+		c.Server.Write(0xa1, top.Offset, make([]byte, 4096))
+		c.Server.Write(0xa1, math.MaxUint64-2047, make([]byte, 4096)) // past the end of all memory
+		c.Server.Write(0xa1, 0, make([]byte, 16))
+		s := look(w)
+		if got := moved(s.transactions[0]); got != "write 4096" {
+			t.Errorf("moved %s", got)
+		}
+		if got := s.rules(); got != "rdma-outside-exposed-memory rdma-outside-exposed-memory" {
+			t.Errorf("findings %q", got)
+		}
+	})
+}
