@@ -29,9 +29,9 @@ type Handler struct {
 	Transaction func(*record.Transaction)
 	Finding     func(*record.Finding)
 	// Payload gets the rebuilt Payload streams of a transaction, just before
-	// its record; either is nil when it cannot be rebuilt whole. It needs
-	// [Options.Rebuild].
-	Payload func(t *record.Transaction, call, reply []byte)
+	// its record; either is nil when there is none, or when nobody can tell how
+	// long it is. It needs [Options.Rebuild].
+	Payload func(t *record.Transaction, call, reply *record.Payload)
 }
 
 // Options say what to keep.

@@ -185,11 +185,12 @@ func TestRebuild(t *testing.T) {
 	}
 	written, readBack := map[string][]byte{}, map[string][]byte{}
 	read(t, "rocev2-data42.pcap.zst", dissect.Handler{
-		Payload: func(r *record.Transaction, call, reply []byte) {
-			if call == nil || reply == nil {
-				t.Errorf("%v: not rebuilt", r.XID)
+		Payload: func(r *record.Transaction, c, a *record.Payload) {
+			if c == nil || a == nil || len(c.Holes)+len(a.Holes) > 0 {
+				t.Errorf("%v: not rebuilt whole", r.XID)
 				return
 			}
+			call, reply := c.Data, a.Data
 			if record.Some(int64(len(call))) != r.Call.PayloadBytes || record.Some(int64(len(reply))) != r.Reply.PayloadBytes {
 				t.Errorf("%v: rebuilt %d and %d bytes, the record says %d and %d", r.XID, len(call), len(reply), r.Call.PayloadBytes.Or(-1), r.Reply.PayloadBytes.Or(-1))
 			}
@@ -588,7 +589,7 @@ func FuzzDissector(f *testing.F) {
 			},
 			Connection: func(r *record.Connection) { conns.Connection(r) },
 			Finding:    func(r *record.Finding) { text.Finding(r) },
-			Payload:    func(*record.Transaction, []byte, []byte) {},
+			Payload:    func(*record.Transaction, *record.Payload, *record.Payload) {},
 		}, dissect.Options{Rebuild: true})
 		n := 0
 		for r := bytes.NewBuffer(stream); r.Len() > 2; n++ {

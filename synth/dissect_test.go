@@ -93,8 +93,8 @@ func TestRebuilt(t *testing.T) {
 			c.Connect()
 			c.RPC(call.Reduce(0xa1, 0xa2).Long(0xa3).Offer(synth.Mem(0xa4, 1024), synth.Mem(0xa5, 4096)).OfferReply(synth.Mem(0xa6, 4096)), reply.Long())
 			var got [2][]byte
-			d := dissect.New(dissect.Handler{Payload: func(_ *record.Transaction, call, reply []byte) {
-				got = [2][]byte{slices.Clone(call), slices.Clone(reply)}
+			d := dissect.New(dissect.Handler{Payload: func(_ *record.Transaction, call, reply *record.Payload) {
+				got = [2][]byte{slices.Clone(call.Data), slices.Clone(reply.Data)}
 			}}, dissect.Options{Rebuild: true})
 			for i, f := range w.Frames {
 				d.Frame(&capture.Frame{Number: int64(i + 1), Time: f.Time, LinkType: capture.LinkType(f.LinkType), Length: f.Length, Data: f.Data})

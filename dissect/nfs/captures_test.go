@@ -30,13 +30,18 @@ func rpcs(t testing.TB, name string, handle func(call, reply *nfs.Message)) {
 	defer f.Close()
 	var call, reply nfs.Message
 	var header, answer oncrpc.Header
-	d := dissect.New(dissect.Handler{Payload: func(_ *record.Transaction, c, r []byte) {
-		if c == nil || r == nil || header.Decode(c) != nil || answer.Decode(r) != nil || !answer.Succeeded() {
-			t.Errorf("%s: a Call of %d bytes, a Reply of %d", name, len(c), len(r))
+	d := dissect.New(dissect.Handler{Payload: func(r *record.Transaction, made, got *record.Payload) {
+		if made == nil || got == nil || len(made.Holes)+len(got.Holes) > 0 {
+			t.Errorf("%s: %v is not whole", name, r.XID)
+			return
+		}
+		c, a := made.Data, got.Data
+		if header.Decode(c) != nil || answer.Decode(a) != nil || !answer.Succeeded() {
+			t.Errorf("%s: a Call of %d bytes, a Reply of %d", name, len(c), len(a))
 			return
 		}
 		call.Call(header.Program, header.Version, header.Procedure, nfs.NewStream(c[header.Length:], nil))
-		reply.Reply(header.Program, header.Version, header.Procedure, nfs.NewStream(r[answer.Length:], nil))
+		reply.Reply(header.Program, header.Version, header.Procedure, nfs.NewStream(a[answer.Length:], nil))
 		handle(&call, &reply)
 	}}, dissect.Options{Rebuild: true})
 	if err := d.Run(f); err != nil {

@@ -14,7 +14,7 @@ type Hole struct {
 	// chunks): the next item that may travel so is then the one, and the walk
 	// notes its position here.
 	Position int64
-	Length   int64 // bytes, without XDR round-up
+	Length   int64 // bytes, without XDR round-up; 0 of a Write chunk that was not used
 }
 
 // Stream is a cursor over a piece of XDR from which data items may have been
@@ -103,7 +103,15 @@ func (s *Stream) count(least int64) int64 {
 // index of that, and -1 otherwise. n is the count of bytes, which end, with their
 // padding, at the cursor. reducible says that a Write chunk can carry the item.
 func (s *Stream) opaque(reducible bool) (n int64, hole int) {
-	if n = int64(s.word()); n == 0 {
+	n = int64(s.word())
+	if reducible && s.next < len(s.holes) && !s.sealed {
+		if h := &s.holes[s.next]; h.Position < 0 && h.Length == 0 {
+			s.next++ // the chunk was not used, so that the item is here
+			s.skip((n + 3) &^ 3)
+			return n, -1
+		}
+	}
+	if n == 0 {
 		return 0, -1
 	}
 	padded := (n + 3) &^ 3

@@ -263,6 +263,7 @@ type Message struct {
 	HeaderBytes  Opt[int]   `json:"header_bytes" doc:"of the RPC-over-RDMA header"`
 	SendBytes    Opt[int]   `json:"send_bytes" doc:"of the Send's payload"`
 	PayloadBytes Opt[int64] `json:"payload_bytes" doc:"of the whole, unreduced Payload stream"`
+	MissingBytes Opt[int64] `json:"missing_bytes" doc:"how many of these are not in the capture, though they were sent or offered; null where payload_bytes is"`
 	Form         Form       `json:"form" doc:"how the Payload stream travelled"`
 
 	LastTime Time `json:"-"` // of its last packet

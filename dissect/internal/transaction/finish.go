@@ -45,12 +45,14 @@ func (t *Table) emit(x *txn) {
 	if r.Call != nil {
 		t.chunks(x)
 	}
+	x.missing()
 	slices.SortStableFunc(r.Timeline, func(a, b record.Event) int { return cmp.Compare(a.Packet, b.Packet) })
 	r.Phases = x.phases()
 	r.Operation = named(nfs.Principal(r.Operations))
 	t.Ended[slices.Index(record.Statuses[:], r.Status)]++
 	if t.Payload != nil && t.options.Rebuild {
-		t.Payload(r, x.rebuildCall(), x.rebuildReply())
+		t.Payload(r, t.rebuild.call(x), t.rebuild.reply(x))
+		t.rebuild.trim()
 	}
 	if t.Transaction != nil {
 		t.Transaction(r)

@@ -41,11 +41,17 @@ type segment struct {
 	moved        span.Set
 	room         [1]span.Span // what moved begins in
 	data         []byte       // what moved, when somebody wants it
+	lacks        span.Set     // of what moved, that which data does not have
+	cut          int64        // bytes that moved in packets that were cut
 	keep         bool
 }
 
-// maxLong bounds what is kept of one chunk, in bytes.
-const maxLong = 1 << 20
+// maxLong bounds what is kept of one segment, in bytes: enough for any RPC's
+// header and what goes with it. Where all is to be rebuilt, it is maxItem.
+const (
+	maxLong = 1 << 20
+	maxItem = 16 << 20
+)
 
 // target is the memory that an operation names.
 type target struct {
@@ -374,11 +380,22 @@ func (f *follower) movedIn(s *segment, offset uint64, data []byte, n int) {
 	at := int64(offset - s.offset)
 	end := at + int64(n)
 	had := len(s.moved)
-	s.moved.Add(at, end)
+	s.cut += max(s.moved.Add(at, end)-int64(len(data)), 0)
 	if more := len(s.moved) - had; more > 0 && had > 0 {
 		s.txn.charge(spanCost * int64(more))
 	}
-	if !s.keep || len(data) < n || end > maxLong {
+	if !s.keep {
+		return
+	}
+	limit := int64(maxLong)
+	if f.table.options.Rebuild {
+		limit = maxItem
+	}
+	if end = at + int64(len(data)); end > limit {
+		end = at
+	}
+	s.lack(end, at+int64(n))
+	if end == at {
 		return
 	}
 	if need := end - int64(len(s.data)); need > 0 {
@@ -391,6 +408,24 @@ func (f *follower) movedIn(s *segment, offset uint64, data []byte, n int) {
 		s.txn.charge(int64(cap(s.data) - had))
 	}
 	copy(s.data[at:end], data)
+	if len(s.lacks) > 0 {
+		s.lacks.Remove(at, end)
+	}
+}
+
+// lack notes a range that moved and whose bytes are not in data.
+func (s *segment) lack(lo, hi int64) {
+	if lo == hi {
+		return
+	}
+	had := len(s.lacks)
+	s.lacks.Add(lo, hi)
+	if more := len(s.lacks) - had; more > 0 {
+		s.txn.charge(spanCost * int64(more))
+	}
+	if len(s.lacks) == span.Max { // more than can be remembered: nothing is held for certain
+		s.keep, s.data = false, nil
+	}
 }
 
 // dropData gives up the chunk data of a transaction.
@@ -414,6 +449,9 @@ func (x *txn) gather(to []byte, kind chunkKind, chunk int, returned bool) []byte
 			want = min(want, int64(s.returned.Or(0)))
 		}
 		have := min(want, s.moved.Prefix(), int64(len(s.data)))
+		if len(s.lacks) > 0 {
+			have = min(have, s.lacks[0].Lo)
+		}
 		to = append(to, s.data[:have]...)
 		if have < want {
 			break

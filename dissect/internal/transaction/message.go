@@ -204,11 +204,8 @@ func (f *follower) call(m *message) {
 	if m.whole && m.known() {
 		x.call.PayloadBytes = record.Some(m.Length - int64(h.Length) + x.readChunkBytes())
 	}
+	x.keepInline(&x.inCall, m)
 	if m.payload != nil {
-		if t.options.Rebuild {
-			x.callBody = append(x.callBody, m.payload...)
-			x.charge(int64(len(m.payload)))
-		}
 		if m.rpcErr == nil || m.rpc.Length >= 24 {
 			t.callRPC(x, m.rpc, m.payload)
 		}
@@ -287,6 +284,7 @@ func (f *follower) reply(m *message) {
 		}
 	case m.known():
 		x.returned(m)
+		x.keepInline(&x.inReply, m)
 		t.replyRPC(x, m)
 	}
 	if orphan {
@@ -304,16 +302,11 @@ func (x *txn) returned(m *message) {
 	h := m.header
 	sizes := int64(0) // of the Write chunks, rounded up
 	for i := range h.WriteEnds {
-		size := int64(0)
-		for _, s := range h.WriteChunk(i) {
-			size += int64(s.Length)
-		}
+		size := chunkLength(h.WriteChunk(i))
 		sizes += (size + 3) &^ 3
+		x.sizes = append(x.sizes, size)
 	}
-	long := int64(0)
-	for _, s := range h.Reply {
-		long += int64(s.Length)
-	}
+	long := chunkLength(h.Reply)
 	for i := range x.segments {
 		s := &x.segments[i]
 		var from []rpcrdma.Segment

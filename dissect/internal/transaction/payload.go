@@ -72,10 +72,6 @@ func (t *Table) replyRPC(x *txn, m *message) {
 		payload = t.scratch
 		err = rpc.Decode(payload)
 	}
-	if t.options.Rebuild {
-		x.reply = append(x.reply, payload...)
-		x.charge(int64(len(payload)))
-	}
 	if err != nil || rpc.Type != oncrpc.Reply {
 		return
 	}
@@ -83,13 +79,11 @@ func (t *Table) replyRPC(x *txn, m *message) {
 	if !rpc.Succeeded() {
 		return
 	}
-	x.replyBody = rpc.Length
 	x.holes = x.holes[:0]
 	body, ok := x.gss.Plain(payload[rpc.Length:])
 	if !ok {
 		return
 	}
-	x.replyBody = len(payload) - len(body)
 	p := &x.procedure
 	switch {
 	case x.isCompound() || !p.known && x.follower.nfs4:
@@ -101,13 +95,7 @@ func (t *Table) replyRPC(x *txn, m *message) {
 
 func (t *Table) compoundReply(x *txn, h *rpcrdma.Header, body []byte) {
 	for i := range h.WriteEnds {
-		size := int64(0)
-		for _, s := range h.WriteChunk(i) {
-			size += int64(s.Length)
-		}
-		if size > 0 {
-			x.holes = append(x.holes, nfs.Hole{Position: -1, Length: size})
-		}
+		x.holes = append(x.holes, nfs.Hole{Position: -1, Length: chunkLength(h.WriteChunk(i))})
 	}
 	c := &t.compound
 	c.Results(nfs.NewStream(body, x.holes), nfs.IsCallback(x.procedure.program))
@@ -123,82 +111,14 @@ func (t *Table) compoundReply(x *txn, h *rpcrdma.Header, body []byte) {
 	}
 }
 
+// chunkLength is how many bytes the segments of a chunk have.
+func chunkLength(segments []rpcrdma.Segment) (n int64) {
+	for _, s := range segments {
+		n += int64(s.Length)
+	}
+	return n
+}
+
 func (x *txn) setStatus(version, status uint32) {
 	x.rec.NFSStatus = record.Some(nfs.StatusName(version, status))
-}
-
-// Rebuilding puts a Payload stream together again: what the Send carried, or the
-// chunk that carried all of it, and every reduced data item back where it was
-// taken out, rounded up to XDR's four bytes. It gives nil for a stream of which
-// something is missing.
-
-func (x *txn) rebuildCall() []byte {
-	if x.rec.Call == nil || !x.procedure.known {
-		return nil
-	}
-	out := append([]byte(nil), x.callBody...)
-	for i := range x.segments {
-		s := &x.segments[i]
-		if s.kind != readChunk || s.index != 0 {
-			continue
-		}
-		data, whole := x.chunkData(readChunk, int(s.chunk), false)
-		if !whole || int64(s.position) > int64(len(out)) {
-			return nil
-		}
-		if s.position == 0 {
-			out = data
-			continue
-		}
-		out = insert(out, int(s.position), data)
-	}
-	return out
-}
-
-func (x *txn) rebuildReply() []byte {
-	if x.rec.Reply == nil || !x.rec.RPCStatus.Known() {
-		return nil
-	}
-	out := append([]byte(nil), x.reply...)
-	hole := 0
-	for chunk := range x.writes {
-		data, whole := x.chunkData(writeChunk, chunk, true)
-		if !whole {
-			return nil
-		}
-		if len(data) == 0 {
-			continue
-		}
-		at := len(out) // outside of COMPOUND, the reducible item comes last
-		if hole < len(x.holes) && x.isCompound() {
-			if at = int(x.holes[hole].Position) + x.replyBody; x.holes[hole].Position < 0 || at > len(out) {
-				return nil
-			}
-			hole++
-		}
-		out = insert(out, at, data)
-	}
-	return out
-}
-
-// chunkData is the data of one chunk, and whether all of it was seen.
-func (x *txn) chunkData(kind chunkKind, chunk int, returned bool) ([]byte, bool) {
-	want := int64(0)
-	for i := range x.segments {
-		if s := &x.segments[i]; s.kind == kind && int(s.chunk) == chunk {
-			if returned {
-				want += int64(s.returned.Or(0))
-			} else {
-				want += int64(s.length)
-			}
-		}
-	}
-	data := x.gather(nil, kind, chunk, returned)
-	return data, int64(len(data)) == want
-}
-
-// insert puts a data item, padded, into a stream.
-func insert(stream []byte, at int, item []byte) []byte {
-	padded := append(append([]byte(nil), item...), make([]byte, -len(item)&3)...)
-	return append(stream[:at:at], append(padded, stream[at:]...)...)
 }

@@ -39,7 +39,7 @@ type Table struct {
 	// Transaction gets each transaction's record when nothing can happen to it
 	// any more. Payload gets the rebuilt Payload streams just before.
 	Transaction func(*record.Transaction)
-	Payload     func(t *record.Transaction, call, reply []byte)
+	Payload     func(t *record.Transaction, call, reply *record.Payload)
 	// Ended counts transactions by how they ended, in the order of
 	// [record.Statuses].
 	Ended [len(record.Statuses)]int64
@@ -61,6 +61,7 @@ type Table struct {
 	scratch  []byte
 	storage  storage // of the record that is handed out
 	evidence []int64 // what the packets of waits stand in
+	rebuild  rebuilder
 }
 
 // NewTable makes a table that keeps to a budget.
@@ -98,10 +99,10 @@ type txn struct {
 	call, answer record.Message
 	procedure    procedure
 	gss          oncrpc.Service
-	callBody     []byte // copies of the inline Payload streams, for Rebuild
-	reply        []byte
+	inCall       inline
+	inReply      inline
+	sizes        []int64 // bytes in each Write chunk, by the Reply
 	holes        []nfs.Hole
-	replyBody    int // where results begin in the Reply's Payload stream
 	operations   nfs.Compound
 }
 
@@ -174,8 +175,8 @@ func (t *Table) begin(f *follower, side rdma.Side, xid uint32) *txn {
 		rec: record.Transaction{
 			Type: "transaction", XID: record.Hex32(xid), Timeline: x.rec.Timeline[:0], Findings: x.rec.Findings[:0], Waits: x.rec.Waits[:0],
 		},
-		follower: f, side: side, slot: x.slot, gen: x.gen, segments: x.segments[:0], callBody: x.callBody[:0], reply: x.reply[:0],
-		holes: x.holes[:0], operations: nfs.Compound{Operations: x.operations.Operations[:0]},
+		follower: f, side: side, slot: x.slot, gen: x.gen, segments: x.segments[:0],
+		inCall: inline{data: x.inCall.data[:0]}, inReply: inline{data: x.inReply.data[:0]}, sizes: x.sizes[:0], holes: x.holes[:0], operations: nfs.Compound{Operations: x.operations.Operations[:0]},
 	}
 	if x.rec.Findings == nil {
 		x.rec.Findings = []string{}
@@ -211,8 +212,8 @@ func (t *Table) release(x *txn) {
 			s.data, s.moved = nil, nil
 		}
 	}
-	if cap(x.callBody)+cap(x.reply) > 1<<14 {
-		x.callBody, x.reply = nil, nil
+	if cap(x.inCall.data)+cap(x.inReply.data)+cap(x.sizes) > 1<<14 {
+		x.inCall.data, x.inReply.data, x.sizes = nil, nil, nil
 	}
 	t.free = append(t.free, x)
 }

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/export"
+	"github.com/rdmadump/rdmadump/query"
+)
+
+// exporter writes one kind of file.
+type exporter struct {
+	to, what string
+	fields   query.Fields // that -Y may ask for
+	run      func(*exportRun) (report string, err error)
+}
+
+var exporters = []exporter{
+	{"rpc-tcp", "the RPCs as if TCP had carried them, for tools that read NFS over TCP", query.Transactions, exportRPCTCP},
+}
+
+// exportRun is one export.
+type exportRun struct {
+	*options
+	cmd    *cobra.Command
+	source input
+	filter *query.Filter // nil for none
+	out    io.Writer
+	folder string // where files that wait may stand; empty for the system's
+	err    error  // of reading: what was read before is written
+}
+
+// newExport hands a capture over to other tools.
+func newExport(o *options) *cobra.Command {
+	var to, path string
+	cmd := &cobra.Command{
+		Use: "export --to KIND FILE... -w OUT", Short: "Hand a capture over to other tools",
+		Long: `export writes what a capture holds in a form that other tools read. KIND is
+
+  rpc-tcp   a pcapng file with the same RPCs as if TCP had carried them: record
+            marking, the same addresses, times and XIDs, server port 2049, both
+            directions. Wireshark and every tool that reads NFS over TCP open it.
+
+--xid, --conn and -Y choose what is written. OUT - is standard output.`,
+		Example: `  rdmadump export --to rpc-tcp nfs.pcap -w rpcs.pcapng
+  rdmadump export --to rpc-tcp nfs.pcap -w - | tshark -r - -z rpc,srt,100003,4`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for i := range exporters {
+				if exporters[i].to == to {
+					return o.export(cmd, args, &exporters[i], path)
+				}
+			}
+			return oneOf("--to", to, exportNames()...)
+		},
+	}
+	cmd.Flags().StringVar(&to, "to", "", "what to write: "+listOf(exportNames()))
+	cmd.Flags().StringVarP(&path, "write", "w", "", "write to this `file`; - is standard output")
+	cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(exportNames(), cobra.ShellCompDirectiveNoFileComp))
+	cmd.MarkFlagRequired("to")
+	cmd.MarkFlagRequired("write")
+	return cmd
+}
+
+// listOf is names with commas between them, the first in backquotes, as a flag's
+// help shows its value.
+func listOf(names []string) (s string) {
+	for i, name := range names {
+		if i == 0 {
+			s = "`" + name + "`"
+			continue
+		}
+		s += ", " + name
+	}
+	return s
+}
+
+func exportNames() (names []string) {
+	for i := range exporters {
+		names = append(names, exporters[i].to)
+	}
+	return names
+}
+
+// export reads captures and writes a file.
+func (o *options) export(cmd *cobra.Command, paths []string, kind *exporter, path string) error {
+	if len(paths) == 0 {
+		return fmt.Errorf("no capture named: give a FILE, or - for standard input; see %s --help", cmd.CommandPath())
+	}
+	r := &exportRun{options: o, cmd: cmd}
+	var err error
+	if o.filter != "" {
+		if r.filter, err = query.Compile(o.filter, kind.fields); err != nil {
+			return err
+		}
+	}
+	source, openErr := capture.OpenAll(paths)
+	if source == nil {
+		return openErr
+	}
+	defer source.Close()
+	if openErr != nil {
+		fmt.Fprintf(o.stderr, "rdmadump: %v; the other files are read\n", openErr)
+	}
+	r.source = source
+	out, err := o.create(path, paths)
+	if err != nil {
+		return err
+	}
+	r.out, r.folder = out, out.folder
+	report, err := kind.run(r)
+	if err = out.done(err); err != nil {
+		return err
+	}
+	if !o.quiet {
+		fmt.Fprintf(o.stderr, "rdmadump: %s: %s\n", path, report)
+	}
+	switch {
+	case r.err != nil:
+		return &status{exitBroken, fmt.Errorf("%w; what was read before is written", r.err)}
+	case openErr != nil:
+		return &status{code: exitUsage}
+	}
+	return nil
+}
+
+// outFile is a file that is there when it is complete, and not before.
+type outFile struct {
+	io.Writer
+	path, folder string
+	file         *os.File // nil: standard output
+	temporary    bool
+}
+
+// create begins a file at path, which must be none of inputs.
+func (o *options) create(path string, inputs []string) (*outFile, error) {
+	if path == "-" {
+		return &outFile{Writer: o.stdout}, nil
+	}
+	info, err := os.Stat(path)
+	if err == nil {
+		for _, in := range inputs {
+			if same, err := os.Stat(in); err == nil && os.SameFile(info, same) {
+				return nil, fmt.Errorf("-w %s: it is one of the captures that are read", path)
+			}
+		}
+		if !info.Mode().IsRegular() { // a pipe, a device
+			f, err := os.OpenFile(path, os.O_WRONLY, 0)
+			if err != nil {
+				return nil, fmt.Errorf("-w: %w", err)
+			}
+			return &outFile{Writer: f, path: path, file: f}, nil
+		}
+	}
+	folder := filepath.Dir(path)
+	f, err := os.CreateTemp(folder, ".rdmadump-*")
+	if err != nil {
+		return nil, fmt.Errorf("-w %s: %w", path, err)
+	}
+	return &outFile{Writer: f, path: path, folder: folder, file: f, temporary: true}, nil
+}
+
+// done ends it; err is what went wrong while it was written.
+func (f *outFile) done(err error) error {
+	if f.file == nil {
+		return err
+	}
+	if f.temporary && err == nil {
+		err = f.file.Chmod(0o644)
+	}
+	if closed := f.file.Close(); err == nil {
+		err = closed
+	}
+	switch {
+	case !f.temporary:
+	case err != nil:
+		os.Remove(f.file.Name())
+	default:
+		err = os.Rename(f.file.Name(), f.path)
+	}
+	return err
+}
+
+// feed gives a dissector all frames, and what is left at the end. Each, if any,
+// gets every frame before that.
+func (r *exportRun) feed(d *dissect.Dissector, each func(*capture.Frame) error) (*record.Summary, error) {
+	p := r.progress(r.source)
+	defer p.finish()
+	var f capture.Frame
+	boxOf(r.cmd.Context()).packet = func() int64 { return f.Number }
+	for n := 0; ; n++ {
+		if n&0xfff == 0 {
+			if r.cmd.Context().Err() != nil {
+				r.err = errors.New("interrupted")
+				break
+			}
+			p.update()
+		}
+		if err := r.source.Next(&f); err != nil {
+			if err != io.EOF {
+				r.err = err
+			}
+			break
+		}
+		if n == 0 {
+			r.begin(record.Time(f.Time))
+		}
+		if each != nil {
+			if err := each(&f); err != nil {
+				return nil, err
+			}
+		}
+		d.Frame(&f)
+	}
+	if errors.Is(r.err, context.Canceled) {
+		r.err = errors.New("interrupted")
+	}
+	return d.Finish(), nil
+}
+
+// asked says whether a transaction is to be exported; an error of the filter
+// stays.
+func (r *exportRun) asked(failed *error) func(*record.Transaction) bool {
+	return func(t *record.Transaction) bool {
+		if !r.wants(record.Some(t.Connection), record.Some(t.XID)) || !r.overlaps(t.Start(), t.Start()) {
+			return false
+		}
+		if r.filter == nil {
+			return true
+		}
+		hit, err := r.filter.Match(t)
+		if err != nil && *failed == nil {
+			*failed = fmt.Errorf("-Y %s: %w", r.options.filter, err)
+		}
+		return hit
+	}
+}
+
+// exportRPCTCP writes RPCs as if TCP had carried them.
+func exportRPCTCP(r *exportRun) (string, error) {
+	spool, err := os.CreateTemp(r.folder, ".rdmadump-*")
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(spool.Name())
+	defer spool.Close()
+	var failed error
+	e := export.NewRPCTCP(spool)
+	e.Wants = r.asked(&failed)
+	if _, err := r.feed(dissect.New(e.Handler(), dissect.Options{Rebuild: true}), nil); err != nil {
+		return "", err
+	}
+	if failed != nil {
+		return "", failed
+	}
+	report, err := e.Write(r.out, "rdmadump "+version())
+	if err != nil {
+		return "", err
+	}
+	return report.String(), nil
+}

@@ -1,0 +1,302 @@
+package transaction
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/rdmadump/rdmadump/dissect/internal/span"
+	"github.com/rdmadump/rdmadump/dissect/nfs"
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+)
+
+// Rebuilding puts a Payload stream together again: what the Send carried, or the
+// chunk that carried all of it, and every reduced data item back where it was
+// taken out, rounded up to XDR's four bytes. What is missing leaves a hole of
+// zeros. A stream is not rebuilt when nobody knows how long it is.
+
+// maxStream bounds a rebuilt stream, in bytes: chunks may claim any length.
+const maxStream = 64 << 20
+
+// inline is what a Send had of a Payload stream.
+type inline struct {
+	proc  rpcrdma.Proc
+	known bool   // header and length are
+	size  int64  // bytes that were sent
+	have  int64  // of these, captured
+	data  []byte // them, for Rebuild
+}
+
+// keepInline notes what a Send has of a Payload stream.
+func (x *txn) keepInline(to *inline, m *message) {
+	h := m.header
+	to.proc, to.known = h.Proc, m.whole && m.known() && (h.Proc == rpcrdma.Msg || h.Proc == rpcrdma.NoMsg)
+	if !to.known || h.Proc == rpcrdma.NoMsg {
+		return
+	}
+	to.size, to.have = m.Length-int64(h.Length), int64(len(m.payload))
+	if x.follower.table.options.Rebuild {
+		to.data = append(to.data, m.payload...)
+		x.charge(to.have)
+	}
+}
+
+// missing counts what the capture does not have of the Payload streams.
+func (x *txn) missing() {
+	var call, reply int64
+	for i := range x.segments {
+		s := &x.segments[i]
+		if s.kind == readChunk {
+			call += int64(s.length) - s.moved.Total() + s.cut
+		} else {
+			want := int64(min(s.returned.Or(0), s.length))
+			reply += max(want-s.moved.Total()+s.cut, 0)
+		}
+	}
+	if x.rec.Call == nil { // what was written went to memory that nobody knows
+		for _, n := range x.sizes {
+			reply += n
+		}
+	}
+	if c := x.rec.Call; c != nil {
+		c.MissingBytes = record.SomeIf(call+x.inCall.size-x.inCall.have, c.PayloadBytes.Known())
+	}
+	if r := x.rec.Reply; r != nil {
+		r.MissingBytes = record.SomeIf(reply+x.inReply.size-x.inReply.have, r.PayloadBytes.Known())
+	}
+}
+
+// rebuilder has room for the two streams of a transaction.
+type rebuilder struct {
+	payloads [2]record.Payload
+	base     record.Payload // the stream without its items
+	items    []item
+	holes    []nfs.Hole
+	spans    span.Set
+	rpc      oncrpc.Header
+	message  nfs.Message
+}
+
+// item is a chunk with a data item, or part of one, that goes back.
+type item struct {
+	position int64 // in the unreduced stream
+	chunk    int
+	size     int64 // bytes of the item; -1: all that the chunk has
+}
+
+// trim lets go of room that one large RPC needed.
+func (b *rebuilder) trim() {
+	if cap(b.base.Data)+cap(b.payloads[0].Data)+cap(b.payloads[1].Data) > 8<<20 {
+		*b = rebuilder{}
+	}
+}
+
+// call rebuilds a Call, nil when that is not possible.
+func (b *rebuilder) call(x *txn) *record.Payload {
+	if x.rec.Call == nil || !x.inCall.known || x.cut {
+		return nil
+	}
+	b.begin(&x.inCall)
+	b.items = b.items[:0]
+	long := false
+	for i := range x.segments {
+		s := &x.segments[i]
+		switch {
+		case s.kind != readChunk || s.index != 0:
+		case s.position != 0:
+			b.items = append(b.items, item{int64(s.position), int(s.chunk), -1})
+		case x.inCall.proc != rpcrdma.NoMsg || long:
+			return nil // a second stream, which nobody expects
+		default:
+			long = true
+			if !b.chunk(&b.base, x, readChunk, int(s.chunk), -1, false) {
+				return nil
+			}
+		}
+	}
+	if x.inCall.proc == rpcrdma.NoMsg && !long {
+		return nil
+	}
+	return b.join(&b.payloads[0], x, readChunk)
+}
+
+// reply rebuilds a Reply, nil when that is not possible.
+func (b *rebuilder) reply(x *txn) *record.Payload {
+	if x.rec.Reply == nil || !x.inReply.known {
+		return nil
+	}
+	b.begin(&x.inReply)
+	if x.inReply.proc == rpcrdma.NoMsg {
+		if !x.hasReply || !b.chunk(&b.base, x, replyChunk, 0, -1, false) {
+			return nil
+		}
+	}
+	if !b.place(x) {
+		return nil
+	}
+	return b.join(&b.payloads[1], x, writeChunk)
+}
+
+// begin starts a stream with what its Send had.
+func (b *rebuilder) begin(in *inline) {
+	b.base.Data, b.base.Holes = append(b.base.Data[:0], in.data...), b.base.Holes[:0]
+	b.hole(&b.base, in.size-int64(len(in.data)), false)
+}
+
+// hole appends zeros.
+func (b *rebuilder) hole(to *record.Payload, n int64, item bool) {
+	if n <= 0 {
+		return
+	}
+	at := int64(len(to.Data))
+	if last := len(to.Holes) - 1; last >= 0 && to.Holes[last].To == at && to.Holes[last].Item == item {
+		to.Holes[last].To += n
+	} else {
+		to.Holes = append(to.Holes, record.Hole{From: at, To: at + n, Item: item})
+	}
+	to.Data = append(to.Data, make([]byte, n)...)
+}
+
+// chunk appends what a chunk carried, size bytes of it or, when that is
+// negative, all that it has. It is false when that is too long.
+func (b *rebuilder) chunk(to *record.Payload, x *txn, kind chunkKind, chunk int, size int64, item bool) bool {
+	left := size
+	for i := range x.segments {
+		s := &x.segments[i]
+		if s.kind != kind || int(s.chunk) != chunk {
+			continue
+		}
+		want := int64(s.length)
+		if kind != readChunk {
+			want = int64(min(s.returned.Or(0), s.length))
+		}
+		if size >= 0 {
+			want = min(want, left)
+			left -= want
+		}
+		if int64(len(to.Data))+want > maxStream {
+			return false
+		}
+		b.segment(to, s, want, item)
+	}
+	if size >= 0 {
+		if int64(len(to.Data))+left > maxStream {
+			return false
+		}
+		b.hole(to, left, item) // less than the item's own count
+	}
+	return true
+}
+
+// segment appends the first n bytes of a segment.
+func (b *rebuilder) segment(to *record.Payload, s *segment, n int64, item bool) {
+	b.spans = append(b.spans[:0], s.moved...)
+	for _, l := range s.lacks {
+		b.spans.Remove(l.Lo, l.Hi)
+	}
+	at := int64(0)
+	for _, have := range b.spans {
+		lo, hi := min(have.Lo, n), min(have.Hi, n, int64(len(s.data)))
+		if hi <= lo {
+			continue
+		}
+		b.hole(to, lo-at, item)
+		to.Data = append(to.Data, s.data[lo:hi]...)
+		at = hi
+	}
+	b.hole(to, n-at, item)
+}
+
+// place finds out where the items that came in Write chunks belong, which only
+// the decoder of the results knows.
+func (b *rebuilder) place(x *txn) bool {
+	b.items, b.holes = b.items[:0], b.holes[:0]
+	used, total := 0, int64(0)
+	for _, n := range x.sizes {
+		b.holes = append(b.holes, nfs.Hole{Position: -1, Length: n})
+		if total += n; n > 0 {
+			used++
+		}
+	}
+	if used == 0 {
+		return true
+	}
+	if total > maxStream {
+		return false
+	}
+	found := 0
+	readable := b.base.Data[:b.base.Readable()]
+	if b.rpc.Decode(readable) == nil && b.rpc.Succeeded() {
+		if body, plain := x.gss.Plain(readable[b.rpc.Length:]); plain {
+			p := x.procedure
+			if !p.known && x.follower.nfs4 {
+				p = procedure{true, nfs.ProgramNFS, 4, 1}
+			}
+			b.message.Reply(p.program, p.version, p.procedure, nfs.NewStream(body, b.holes))
+			for _, i := range b.message.Items {
+				if i.Reduced {
+					b.items = append(b.items, item{i.Position + int64(len(readable)-len(body)), i.Hole, i.Length})
+					found++
+				}
+			}
+		}
+	}
+	if found == used {
+		return true
+	}
+	if int64(len(readable)) == int64(len(b.base.Data)) && (used > 1 || found > 0 || nfs.ProgramName(x.procedure.program) != "") {
+		return false // all is there, and it has no place for them
+	}
+	// It belongs behind what can be read, or is of a program that nobody knows
+	// here, whose data comes last as a rule.
+	at := int64(len(b.base.Data))
+	for _, i := range b.items {
+		at += (i.size + 3) &^ 3
+	}
+	for chunk, n := range x.sizes {
+		if n == 0 || slices.ContainsFunc(b.items, func(i item) bool { return i.chunk == chunk }) {
+			continue
+		}
+		b.items = append(b.items, item{at, chunk, n})
+		at += (n + 3) &^ 3
+	}
+	return true
+}
+
+// join puts the items into the base.
+func (b *rebuilder) join(to *record.Payload, x *txn, kind chunkKind) *record.Payload {
+	to.Data, to.Holes = to.Data[:0], to.Holes[:0]
+	slices.SortStableFunc(b.items, func(a, c item) int { return cmp.Compare(a.position, c.position) })
+	at, hole := int64(0), 0
+	take := func(n int64) { // of the base
+		shift := int64(len(to.Data)) - at
+		to.Data = append(to.Data, b.base.Data[at:at+n]...)
+		for at += n; hole < len(b.base.Holes); hole++ {
+			h := b.base.Holes[hole]
+			if h.From >= at {
+				break
+			}
+			cut := min(h.To, at)
+			to.Holes = append(to.Holes, record.Hole{From: h.From + shift, To: cut + shift, Item: h.Item})
+			if cut < h.To {
+				b.base.Holes[hole].From = cut
+				break
+			}
+		}
+	}
+	for _, i := range b.items {
+		n := i.position - int64(len(to.Data))
+		if n < 0 || n > int64(len(b.base.Data))-at {
+			return nil // within another item, or behind the end
+		}
+		take(n)
+		start := len(to.Data)
+		if !b.chunk(to, x, kind, i.chunk, i.size, true) {
+			return nil
+		}
+		to.Data = append(to.Data, make([]byte, (start-len(to.Data))&3)...)
+	}
+	take(int64(len(b.base.Data)) - at)
+	return to
+}

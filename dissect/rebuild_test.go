@@ -1,0 +1,258 @@
+package dissect_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/synth"
+)
+
+// rebuilt is what came out of one transaction.
+type rebuilt struct {
+	record      *record.Transaction
+	call, reply *record.Payload
+}
+
+// rebuild dissects made-up frames.
+func rebuild(w *synth.Wire, o dissect.Options) (all []rebuilt) {
+	o.Rebuild = true
+	keep := func(p *record.Payload) *record.Payload {
+		if p == nil {
+			return nil
+		}
+		return &record.Payload{Data: slices.Clone(p.Data), Holes: slices.Clone(p.Holes)}
+	}
+	d := dissect.New(dissect.Handler{Payload: func(r *record.Transaction, call, reply *record.Payload) {
+		all = append(all, rebuilt{r.Clone(), keep(call), keep(reply)})
+	}}, o)
+	for i, f := range w.Frames {
+		d.Frame(&capture.Frame{Number: int64(i + 1), Time: f.Time, LinkType: capture.LinkType(f.LinkType), Length: f.Length, Data: f.Data})
+	}
+	d.Finish()
+	return all
+}
+
+// pattern is file data in which no two places look alike.
+func pattern(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i>>8)*31 + byte(i) | 1
+	}
+	return b
+}
+
+// TestRebuildHoles: what the capture does not have leaves holes, which are
+// counted, and everything else stands where it belongs.
+func TestRebuildHoles(t *testing.T) {
+	mem := synth.Mem(0xa1, 8192)
+	both := map[string]func(*synth.Wire, synth.Options) *synth.Conn{"RoCE": (*synth.Wire).RoCE, "iWARP": (*synth.Wire).IWARP}
+	for name, test := range map[string]struct {
+		act            func(w *synth.Wire, c *synth.Conn) (call, reply []byte) // what was sent
+		call, reply    []record.Hole
+		noReply        bool  // that can be rebuilt
+		lostCall, lost int64 // missing bytes, by the record
+	}{
+		"whole": {act: func(_ *synth.Wire, c *synth.Conn) ([]byte, []byte) {
+			call, reply := synth.Read3(0, 5000).Offer(mem), synth.Read3Reply(pattern(5000))
+			c.RPC(call, reply)
+			return streams(call, reply)
+		}},
+		// The second READ came inline: its chunk says that it is not used.
+		"unused chunk": {act: func(_ *synth.Wire, c *synth.Conn) ([]byte, []byte) {
+			call := synth.Compound(synth.OpPutFH(), synth.OpRead(0, 8), synth.OpRead(0, 4000), synth.OpGetAttr()).Offer(synth.Mem(0xb1, 8)).Offer(mem)
+			reply := synth.CompoundReply(synth.ResPutFH(), synth.ResRead([]byte("inline!!")), synth.ResRead(pattern(4000)), synth.ResGetAttr())
+			call.XID, reply.XID = 1, 1
+			made, got := streams(call, reply)
+			c.Client.Call(call)
+			c.Server.Ack()
+			c.Server.Write(mem.Handle, mem.Offset, pattern(4000))
+			answer := reply
+			answer.Results = synth.CompoundReply(synth.ResPutFH(), inlineRead([]byte("inline!!")), synth.ResRead(pattern(4000)), synth.ResGetAttr()).Results
+			answer = answer.To(call)
+			answer.Writes[0][0].Length, answer.Writes[1][0].Length = 0, 4000
+			c.Server.Reply(answer)
+			c.Client.Ack()
+			return made, got
+		}},
+		"READ_PLUS": {act: func(_ *synth.Wire, c *synth.Conn) ([]byte, []byte) {
+			call := synth.Compound4(2, synth.OpPutFH(), synth.OpReadPlus(0, 4000)).Offer(mem)
+			reply := synth.CompoundReply(synth.ResPutFH(), synth.ResReadPlus(0, pattern(3998)))
+			c.RPC(call, reply)
+			return streams(call, reply)
+		}},
+		// A Position Zero Read chunk and a Reply chunk, with integrity: nothing is reduced.
+		"RPCSEC_GSS integrity": {act: func(_ *synth.Wire, c *synth.Conn) ([]byte, []byte) {
+			call := synth.Compound(synth.OpPutFH(), synth.OpWrite(0, pattern(3000)))
+			call.Cred = synth.GSS(oncrpc.ServiceIntegrity, 9)
+			call.Args = synth.XDR{}.Word(3000, 9).Append(plain(call.Args))
+			call = call.Long(0xc1).OfferReply(mem)
+			reply := synth.CompoundReply(synth.ResPutFH(), synth.ResWrite(3000))
+			reply.Results = synth.XDR{}.Word(80, 9).Append(plain(reply.Results))
+			c.RPC(call, reply.Long())
+			return streams(call, reply)
+		}},
+		"Call was not seen": {act: func(w *synth.Wire, c *synth.Conn) ([]byte, []byte) {
+			call, reply := synth.Read3(0, 4999).Offer(mem), synth.Read3Reply(pattern(4999))
+			c.RPC(synth.Null(), synth.NullReply())
+			w.Drop(c.Client.Call(call)...)
+			c.Server.Push(reply.To(call))
+			c.Server.Reply(reply.To(call))
+			_, got := streams(call, reply)
+			binary.BigEndian.PutUint32(got, 2)
+			return nil, got
+		}, reply: []record.Hole{{From: readData, To: readData + 4999, Item: true}}, lost: 4999},
+		"RoCE Write packet lost": {act: func(w *synth.Wire, c *synth.Conn) ([]byte, []byte) {
+			call, reply := synth.Read3(0, 5000).Offer(mem), synth.Read3Reply(pattern(5000))
+			c.Client.Call(call)
+			c.Server.Ack()
+			w.Drop(c.Server.Push(reply.To(call))[1:3]...)
+			c.Server.Reply(reply.To(call))
+			c.Client.Ack()
+			return streams(call, reply)
+		}, reply: []record.Hole{{From: readData + 1024, To: readData + 3072, Item: true}}, lost: 2048},
+		"RoCE Read response lost": {act: func(w *synth.Wire, c *synth.Conn) ([]byte, []byte) {
+			call, reply := synth.Write3(0, pattern(2501)).Reduce(0xa2), synth.Write3Reply(2501)
+			c.Client.Call(call)
+			c.Server.Ack()
+			frames := c.Server.Pull(call)
+			w.Drop(frames[len(frames)-1])
+			c.Server.Reply(reply.To(call))
+			c.Client.Ack()
+			return streams(call, reply)
+		}, call: []record.Hole{{From: writeData + 2048, To: writeData + 2501, Item: true}}, lostCall: 453},
+		"RoCE cut": {act: func(w *synth.Wire, c *synth.Conn) ([]byte, []byte) {
+			call, reply := synth.Read3(0, 3000).Offer(mem), synth.Read3Reply(pattern(3000))
+			c.RPC(call, reply)
+			w.Cut(220) // 42 bytes down to UDP, BTH 12, RETH 16, RPC-over-RDMA 48
+			return streams(call, reply)
+		}, reply: []record.Hole{ // in a Write Only or First there is a RETH besides
+			{From: readData + 150, To: readData + 1024, Item: true},
+			{From: readData + 1024 + 166, To: readData + 2048, Item: true},
+			{From: readData + 2048 + 166, To: readData + 3000, Item: true},
+		}, lost: 874 + 858 + 786},
+		"RoCE Send cut": {act: func(w *synth.Wire, c *synth.Conn) ([]byte, []byte) {
+			call, reply := synth.Write3(0, pattern(500)), synth.Write3Reply(500)
+			c.RPC(call, reply)
+			w.Cut(200) // down to 118 bytes of RPC
+			return streams(call, reply)
+		}, call: []record.Hole{{From: 118, To: writeData + 500}}, lostCall: writeData + 500 - 118},
+	} {
+		for transport, open := range both {
+			if strings.HasPrefix(name, "RoCE") && transport != "RoCE" {
+				continue
+			}
+			t.Run(name+" "+transport, func(t *testing.T) {
+				w := synth.New()
+				c := open(w, synth.Options{})
+				c.Connect()
+				call, reply := test.act(w, c)
+				all := rebuild(w, dissect.Options{})
+				got := all[len(all)-1]
+				hold(t, "Call", got.call, call, test.call)
+				hold(t, "Reply", got.reply, reply, test.reply)
+				if c := got.record.Call; c != nil && c.MissingBytes != record.Some(test.lostCall) {
+					t.Errorf("missing bytes of the Call: %v, want %d", c.MissingBytes, test.lostCall)
+				}
+				if m := got.record.Reply.MissingBytes; m != record.Some(test.lost) {
+					t.Errorf("missing bytes of the Reply: %v, want %d", m, test.lost)
+				}
+			})
+		}
+	}
+}
+
+// Where the data of READ3resok and WRITE3args begins in a Payload stream of synth.
+const (
+	readData  = 24 + 20
+	writeData = 40 + 20 + 20
+)
+
+// inlineRead is a result of READ whose data cannot be taken out.
+func inlineRead(data []byte) synth.XDR {
+	return synth.XDR{}.Word(25, 0).Bool(true).Opaque(data)
+}
+
+// plain is XDR without anything that can be taken out.
+func plain(x synth.XDR) synth.XDR { return synth.XDR{}.Fixed(x.Whole()) }
+
+// streams are the Payload streams of an RPC; the next XID is 1.
+func streams(call synth.Call, reply synth.Reply) (made, got []byte) {
+	if call.XID == 0 {
+		call.XID = 1
+	}
+	reply.XID = call.XID
+	return call.Message().Whole(), reply.Message().Whole()
+}
+
+// hold compares a stream with what was sent: zeros in its holes.
+func hold(t *testing.T, what string, got *record.Payload, sent []byte, holes []record.Hole) {
+	t.Helper()
+	if sent == nil {
+		if got != nil {
+			t.Errorf("%s: %d bytes, none was seen", what, len(got.Data))
+		}
+		return
+	}
+	if got == nil {
+		t.Errorf("%s: not rebuilt", what)
+		return
+	}
+	want := slices.Clone(sent)
+	for _, h := range holes {
+		clear(want[h.From:h.To])
+	}
+	if !slices.Equal(got.Holes, holes) || !bytes.Equal(got.Data, want) {
+		t.Errorf("%s: holes %v, want %v\n got %x\nwant %x", what, got.Holes, holes, got.Data, want)
+	}
+}
+
+// TestRebuildBudget: what there is no room to keep is a hole, and nothing is
+// invented in its place.
+func TestRebuildBudget(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{})
+	c.Connect()
+	sent := map[record.Hex32][]byte{}
+	var replies []synth.Reply
+	for xid := uint32(1); xid <= 8; xid++ { // all at once, so that all has to be kept
+		call := synth.Read3(0, 100000).Offer(synth.Mem(0xa0+xid, 100000))
+		reply := synth.Read3Reply(pattern(100000)).To(call)
+		call.XID, reply.XID = xid, xid
+		_, sent[record.Hex32(xid)] = streams(call, reply)
+		c.Client.Call(call)
+		c.Server.Push(reply)
+		replies = append(replies, reply)
+	}
+	for _, r := range replies {
+		c.Server.Reply(r)
+	}
+	c.Client.Ack()
+	whole, holes := 0, 0
+	for _, got := range rebuild(w, dissect.Options{Memory: 2 << 20}) {
+		want := slices.Clone(sent[got.record.XID])
+		for _, h := range got.reply.Holes {
+			clear(want[h.From:h.To])
+		}
+		if !bytes.Equal(got.reply.Data, want) {
+			t.Errorf("%v: not what was sent", got.record.XID)
+		}
+		if len(got.reply.Holes) > 0 {
+			holes++
+		} else {
+			whole++
+		}
+		if got.record.Reply.MissingBytes != record.Some[int64](0) {
+			t.Errorf("%v: missing %v: the capture has all", got.record.XID, got.record.Reply.MissingBytes)
+		}
+	}
+	if whole == 0 || holes == 0 || whole+holes != 8 {
+		t.Errorf("%d whole, %d with holes; 512 KiB have room for some of 8", whole, holes)
+	}
+}

@@ -1,0 +1,443 @@
+package export
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// RPCTCP writes the RPCs of a capture as if TCP had carried them (RFC 5531 s.11):
+// with record marking, between the same addresses, at the same times, with the
+// same XIDs, both directions of an RDMA connection on one TCP connection whose
+// server has port 2049.
+//
+// A Call stands at the time of its first packet, a Reply at that of its last, so
+// that what other tools take for the response time is what rdmadump calls the
+// latency.
+//
+// What of a reduced data item is not in the capture is filled with zeros, and a
+// comment on the packet says so. A message of which something else is missing is
+// cut there, as a short snapshot length would, or left out when it does not fit
+// in one TCP segment; [RPCTCPReport] counts all of these.
+//
+// Messages go to the spool as they come, since the Reply to a Call may be far
+// away; per message some 60 bytes stay in memory.
+type RPCTCP struct {
+	// Wants, if not nil, says which transactions to write.
+	Wants func(*record.Transaction) bool
+
+	spool       Spool
+	out         *bufio.Writer
+	size        int64 // of the spool
+	messages    []message
+	connections map[int]*tcp
+	report      RPCTCPReport
+	err         error
+}
+
+// Spool is where messages wait: a file, as a rule.
+type Spool interface {
+	io.Writer
+	io.ReaderAt
+}
+
+// RPCTCPReport counts what was written.
+type RPCTCPReport struct {
+	Connections int64
+	Calls       int64
+	Replies     int64
+	Zeroed      int64 // Calls and Replies with zeros where file data is missing
+	ZeroedBytes int64
+	Cut         int64 // Calls and Replies that are there as far as they were captured
+	LeftOut     int64 // Calls and Replies that could not be rebuilt
+	NoRPC       int64 // RDMA_ERRORs, which have no RPC message
+}
+
+// String is a line for people.
+func (r *RPCTCPReport) String() string {
+	s := fmt.Sprintf("%d Calls and %d Replies on %d connections", r.Calls, r.Replies, r.Connections)
+	for _, part := range []struct {
+		n    int64
+		text string
+	}{
+		{r.Zeroed, "%d with zeros for file data that the capture does not have (" + strconv.FormatInt(r.ZeroedBytes, 10) + " bytes)"},
+		{r.Cut, "%d cut where the capture has no more of them"},
+		{r.LeftOut, "%d left out, of which too little was captured"},
+		{r.NoRPC, "%d RDMA_ERRORs left out, which carry no RPC"},
+	} {
+		if part.n > 0 {
+			s += "; " + fmt.Sprintf(part.text, part.n)
+		}
+	}
+	return s
+}
+
+// message is a Call or Reply in the spool.
+type message struct {
+	packet, time int64
+	id           int64 // of the transaction
+	offset       int64
+	length, cut  uint32 // cut: how much of it is there
+	zeroed       uint32 // bytes of file data that are not
+	connection   int32
+	fromServer   bool
+	reply        bool
+	xid          uint32
+}
+
+// tcp is a connection.
+type tcp struct {
+	record         *record.Connection
+	left           int // messages to be written
+	client, server end
+	opened, closed bool
+}
+
+// end is one end of a connection.
+type end struct {
+	address netip.Addr
+	port    uint16
+	mac     [6]byte
+	next    uint32 // sequence number
+}
+
+// NewRPCTCP makes an exporter that keeps what waits in a spool.
+func NewRPCTCP(spool Spool) *RPCTCP {
+	return &RPCTCP{spool: spool, out: bufio.NewWriterSize(spool, 1<<18), connections: map[int]*tcp{}}
+}
+
+// Handler takes what a dissector with [dissect.Options.Rebuild] finds.
+func (e *RPCTCP) Handler() dissect.Handler {
+	return dissect.Handler{Payload: e.payload, Connection: e.connection}
+}
+
+func (e *RPCTCP) connection(r *record.Connection) {
+	if c := e.connections[r.ID]; c != nil {
+		c.record = r.Clone()
+	}
+}
+
+func (e *RPCTCP) payload(r *record.Transaction, call, reply *record.Payload) {
+	if e.Wants != nil && !e.Wants(r) {
+		return
+	}
+	server := r.Direction == record.Backward // who calls
+	if m := r.Call; m != nil {
+		e.keep(r, m, call, message{packet: m.Packet, time: int64(m.Time), fromServer: server})
+	}
+	if m := r.Reply; m != nil {
+		if r.Status == record.RDMAError {
+			e.report.NoRPC++
+			return
+		}
+		e.keep(r, m, reply, message{packet: m.LastPacket, time: int64(m.LastTime), fromServer: !server, reply: true})
+	}
+}
+
+// keep puts a message into the spool.
+func (e *RPCTCP) keep(r *record.Transaction, m *record.Message, p *record.Payload, entry message) {
+	if p == nil || len(p.Data) == 0 {
+		e.report.LeftOut++
+		return
+	}
+	n := p.Readable()
+	if n < int64(len(p.Data)) && (int64(len(p.Data)) > segmentSize-markLength || n < 4) {
+		e.report.LeftOut++
+		return
+	}
+	entry.length, entry.cut = uint32(len(p.Data)), uint32(n)
+	for _, h := range p.Holes {
+		if h.Item && h.From < n {
+			entry.zeroed += uint32(h.To - h.From)
+		}
+	}
+	c := e.connections[r.Connection]
+	if c == nil {
+		c = &tcp{}
+		e.connections[r.Connection] = c
+	}
+	c.left++
+	entry.id, entry.xid, entry.connection, entry.offset = r.ID, uint32(r.XID), int32(r.Connection), e.size
+	if _, err := e.out.Write(p.Data); err != nil && e.err == nil {
+		e.err = err
+	}
+	e.size += int64(len(p.Data))
+	e.messages = append(e.messages, entry)
+	switch {
+	case entry.reply:
+		e.report.Replies++
+	default:
+		e.report.Calls++
+	}
+	if entry.zeroed > 0 {
+		e.report.Zeroed++
+		e.report.ZeroedBytes += int64(entry.zeroed)
+	}
+	if entry.cut < entry.length {
+		e.report.Cut++
+	}
+}
+
+// Write writes the file, when all records are in.
+func (e *RPCTCP) Write(to io.Writer, application string) (*RPCTCPReport, error) {
+	if e.err == nil {
+		e.err = e.out.Flush()
+	}
+	if e.err != nil {
+		return nil, fmt.Errorf("export: the file in which messages wait: %w", e.err)
+	}
+	slices.SortFunc(e.messages, func(a, b message) int {
+		return cmp.Or(cmp.Compare(a.packet, b.packet), cmp.Compare(a.id, b.id), cmp.Compare(a.at(), b.at()))
+	})
+	w := wire{Writer: NewWriter(to, application), buffer: gopacket.NewSerializeBuffer()}
+	w.Interface(Interface{Link: capture.LinkEthernet, Description: "RPCs as if TCP had carried them"})
+	opens := e.connect()
+	e.report.Connections = int64(len(opens))
+	var closing []*tcp // in the order of their ends
+	for i := range e.messages {
+		m := &e.messages[i]
+		c := e.connections[int(m.connection)]
+		for len(opens) > 0 && (opens[0].opens() <= m.time || opens[0] == c) {
+			w.open(opens[0], m.time)
+			opens = opens[1:]
+		}
+		if !c.opened { // its handshake came after
+			w.open(c, m.time)
+		}
+		for len(closing) > 0 && closing[0].closes() <= m.time {
+			w.close(closing[0], m.time)
+			closing = closing[1:]
+		}
+		if err := e.write(&w, c, m); err != nil {
+			return nil, err
+		}
+		if c.left--; c.left == 0 && c.record.Closed.Known() {
+			at, _ := slices.BinarySearchFunc(closing, c, func(a, b *tcp) int { return cmp.Compare(a.closes(), b.closes()) })
+			closing = slices.Insert(closing, at, c)
+		}
+	}
+	for _, c := range closing {
+		w.close(c, math.MaxInt64)
+	}
+	if w.err == nil {
+		w.err = w.Flush()
+	}
+	return &e.report, w.err
+}
+
+// at is 0 of a Call and 1 of a Reply: where both are in one packet.
+func (m *message) at() int {
+	if m.reply {
+		return 1
+	}
+	return 0
+}
+
+// Every message is a record of one fragment (RFC 5531 s.11): a mark of 4 bytes.
+const (
+	markLength = 4
+	lastMark   = 1 << 31
+)
+
+// write writes a message, segment by segment.
+func (e *RPCTCP) write(w *wire, c *tcp, m *message) error {
+	b := make([]byte, markLength+int(m.length))
+	binary.BigEndian.PutUint32(b, lastMark|m.length)
+	if _, err := e.spool.ReadAt(b[markLength:], m.offset); err != nil {
+		return fmt.Errorf("export: the file in which messages wait: %w", err)
+	}
+	from, to := &c.client, &c.server
+	if m.fromServer {
+		from, to = to, from
+	}
+	comment := m.comment()
+	for captured := markLength + int(m.cut); len(b) > 0; comment = "" {
+		n := min(len(b), segmentSize)
+		t := layers.TCP{ACK: true, PSH: n == len(b)}
+		w.segment(from, to, &t, b[:n], n-min(captured, n), m.time, comment)
+		b, captured = b[n:], max(captured-n, 0)
+	}
+	return w.err
+}
+
+// comment says what is missing.
+func (m *message) comment() string {
+	what := "Call"
+	if m.reply {
+		what = "Reply"
+	}
+	switch {
+	case m.cut < m.length:
+		return fmt.Sprintf("%s with XID 0x%08x: packet %d of the capture has only %d of its %d bytes", what, m.xid, m.packet, m.cut, m.length)
+	case m.zeroed > 0:
+		return fmt.Sprintf("%s with XID 0x%08x: the capture does not have %d bytes of its file data; zeros stand in their place", what, m.xid, m.zeroed)
+	}
+	return ""
+}
+
+// serverPort is NFS's.
+const serverPort = 2049
+
+// connect gives the connections their ends; they come by the time when they open.
+func (e *RPCTCP) connect() []*tcp {
+	type pair struct {
+		client, server netip.Addr
+		port           uint16
+	}
+	used, next := map[pair]bool{}, uint16(49152)
+	var all []*tcp
+	for id, c := range e.connections {
+		if c.record == nil {
+			c.record = &record.Connection{ID: id}
+		}
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b *tcp) int { return cmp.Compare(a.record.ID, b.record.ID) })
+	for _, c := range all {
+		client, server := c.record.Client, c.record.Server
+		c.client = end{address: address(client, 1), port: client.Port.Or(0), mac: [6]byte{2, 0, 0, 0, 0, 1}, next: 1 << 28}
+		c.server = end{address: address(server, 2), port: serverPort, mac: [6]byte{2, 0, 0, 0, 0, 2}, next: 2 << 28}
+		if c.client.address.Is4() != c.server.address.Is4() {
+			c.client.address, c.server.address = netip.AddrFrom16(c.client.address.As16()), netip.AddrFrom16(c.server.address.As16())
+		}
+		p := pair{c.client.address, c.server.address, c.client.port}
+		for tries := 0; p.port == 0 || p.port == serverPort || used[p]; tries++ {
+			if p.port = next; tries == 1<<16 { // all are used: they are used again
+				clear(used)
+			}
+			next++ // 65536 wraps to 0, and on
+		}
+		used[p] = true
+		c.client.port = p.port
+	}
+	slices.SortStableFunc(all, func(a, b *tcp) int { return cmp.Compare(a.opens(), b.opens()) })
+	return all
+}
+
+// address is that of an end. One without IP has a LID, or nothing that was seen:
+// it gets one of the addresses for benchmarks (RFC 2544), with the LID in it.
+func address(e record.Endpoint, number uint16) netip.Addr {
+	s := e.Address.Or("")
+	if a, err := netip.ParseAddr(s); err == nil {
+		return a.Unmap().WithZone("")
+	}
+	if lid, err := strconv.ParseUint(strings.TrimPrefix(s, "LID "), 10, 16); err == nil {
+		return netip.AddrFrom4([4]byte{198, 18, byte(lid >> 8), byte(lid)})
+	}
+	return netip.AddrFrom4([4]byte{198, 19, byte(number >> 8), byte(number)})
+}
+
+// opens is when a connection begins.
+func (c *tcp) opens() int64 {
+	if at, known := c.record.Established.Get(); known {
+		return int64(at)
+	}
+	return int64(c.record.First)
+}
+
+// closes is when it ends.
+func (c *tcp) closes() int64 { return int64(c.record.Closed.Or(c.record.Last)) }
+
+// name is what a comment says of a connection.
+func (c *tcp) name() string {
+	r := c.record
+	s := fmt.Sprintf("connection %d of the capture", r.ID)
+	if r.Transport != "" {
+		s += ", " + r.Transport
+	}
+	for _, end := range []struct {
+		name string
+		of   record.Endpoint
+	}{{"client", r.Client}, {"server", r.Server}} {
+		if a := end.of.Address.Or(""); strings.HasPrefix(a, "LID") {
+			s += fmt.Sprintf(", %s %s", end.name, a)
+		}
+		if qpn, known := end.of.QPN.Get(); known {
+			s += fmt.Sprintf(", %s QP %v", end.name, qpn)
+		}
+	}
+	return s
+}
+
+// wire writes TCP segments.
+type wire struct {
+	*Writer
+	buffer gopacket.SerializeBuffer
+	err    error
+}
+
+// segmentSize is the most that a segment carries, bytes: as captures show it of
+// hosts that leave segmentation to the interface.
+const segmentSize = 1 << 15
+
+// open writes a connection's handshake, not later than a time.
+func (w *wire) open(c *tcp, latest int64) {
+	if c.opened {
+		return
+	}
+	c.opened = true
+	at := min(c.opens(), latest)
+	options := []layers.TCPOption{
+		{OptionType: layers.TCPOptionKindMSS, OptionLength: 4, OptionData: binary.BigEndian.AppendUint16(nil, segmentSize)},
+		{OptionType: layers.TCPOptionKindNop},
+		{OptionType: layers.TCPOptionKindWindowScale, OptionLength: 3, OptionData: []byte{14}},
+	}
+	w.segment(&c.client, &c.server, &layers.TCP{SYN: true, Options: options}, nil, 0, at, c.name())
+	w.segment(&c.server, &c.client, &layers.TCP{SYN: true, ACK: true, Options: options}, nil, 0, at, "")
+	w.segment(&c.client, &c.server, &layers.TCP{ACK: true}, nil, 0, at, "")
+}
+
+// close writes a connection's end, not later than a time.
+func (w *wire) close(c *tcp, latest int64) {
+	at := min(c.closes(), latest)
+	w.segment(&c.client, &c.server, &layers.TCP{ACK: true, FIN: true}, nil, 0, at, "")
+	w.segment(&c.server, &c.client, &layers.TCP{ACK: true, FIN: true}, nil, 0, at, "")
+	w.segment(&c.client, &c.server, &layers.TCP{ACK: true}, nil, 0, at, "")
+}
+
+// segment writes one, less so many bytes at its end that were not captured.
+func (w *wire) segment(from, to *end, t *layers.TCP, data []byte, missing int, at int64, comment string) {
+	t.SrcPort, t.DstPort, t.Seq, t.Window = layers.TCPPort(from.port), layers.TCPPort(to.port), from.next, math.MaxUint16
+	if t.ACK {
+		t.Ack = to.next
+	}
+	from.next += uint32(len(data))
+	if t.SYN || t.FIN {
+		from.next++
+	}
+	ethernet := layers.Ethernet{SrcMAC: from.mac[:], DstMAC: to.mac[:]}
+	var network gopacket.SerializableLayer
+	if from.address.Is4() {
+		ethernet.EthernetType = layers.EthernetTypeIPv4
+		ip := &layers.IPv4{Version: 4, TTL: 64, Flags: layers.IPv4DontFragment, Protocol: layers.IPProtocolTCP, SrcIP: from.address.AsSlice(), DstIP: to.address.AsSlice()}
+		t.SetNetworkLayerForChecksum(ip)
+		network = ip
+	} else {
+		ethernet.EthernetType = layers.EthernetTypeIPv6
+		ip := &layers.IPv6{Version: 6, HopLimit: 64, NextHeader: layers.IPProtocolTCP, SrcIP: from.address.AsSlice(), DstIP: to.address.AsSlice()}
+		t.SetNetworkLayerForChecksum(ip)
+		network = ip
+	}
+	err := gopacket.SerializeLayers(w.buffer, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, &ethernet, network, t, gopacket.Payload(data))
+	if err == nil {
+		b := w.buffer.Bytes()
+		err = w.Packet(0, at, b[:len(b)-missing], len(b), comment)
+	}
+	if w.err == nil {
+		w.err = err
+	}
+}
