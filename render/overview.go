@@ -11,13 +11,20 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
+// Screen is where something is drawn, and how.
+type Screen struct {
+	Out   io.Writer
+	Theme *Theme
+	Width int // of the terminal, 0 for none
+}
+
 // Overview draws a capture on one screen; file is what to name in the commands
 // that show more.
-func Overview(w io.Writer, theme *Theme, width int, o *analyze.Overview, s *record.Summary, file string) error {
-	if width <= 0 {
-		width = 120
+func Overview(to Screen, o *analyze.Overview, s *record.Summary, file string) error {
+	if to.Width <= 0 {
+		to.Width = 120
 	}
-	v := overview{theme: theme, width: width, o: o, s: s, file: file}
+	v := overview{theme: to.Theme, width: to.Width, o: o, s: s, file: file}
 	v.who()
 	v.health()
 	v.rpcs()
@@ -26,7 +33,7 @@ func Overview(w io.Writer, theme *Theme, width int, o *analyze.Overview, s *reco
 	v.busiest()
 	v.memory()
 	v.findings()
-	_, err := io.WriteString(w, v.b.String())
+	_, err := io.WriteString(to.Out, v.b.String())
 	return err
 }
 

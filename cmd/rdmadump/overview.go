@@ -30,7 +30,7 @@ var overviewView = view{query.Transactions, "", "", func(s *sink) (dissect.Handl
 	}
 	return h, func() {
 		s.emit(c.Finish(), func(r any) error {
-			return render.Overview(s.w, s.theme, s.width, r.(*analyze.Overview), s.summary, s.o.shown)
+			return render.Overview(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, r.(*analyze.Overview), s.summary, s.o.shown)
 		})
 	}
 }}

@@ -338,7 +338,7 @@ func (p *packet) chunkLists(h *rpcrdma.Header, data []byte, n, base int) {
 	n += 4
 	p.open(record.NodeList, "write_chunks", "Write list", base+n, 0)
 	for i := range h.WriteEnds {
-		n = p.chunk("", "Write chunk", len(h.WriteChunk(i)), data, n, base)
+		n = p.chunk("", len(h.WriteChunk(i)), data, n, base)
 	}
 	p.closeList()
 	n += 4
@@ -346,12 +346,16 @@ func (p *packet) chunkLists(h *rpcrdma.Header, data []byte, n, base int) {
 		p.null("reply_chunk", "Reply chunk", base+n, 4)
 		return
 	}
-	p.chunk("reply_chunk", "Reply chunk", len(h.Reply), data, n, base)
+	p.chunk("reply_chunk", len(h.Reply), data, n, base)
 }
 
 // chunk adds a Write chunk or Reply chunk whose "present" word is byte n of
 // data, and returns the byte behind it.
-func (p *packet) chunk(name, label string, segments int, data []byte, n, base int) int {
+func (p *packet) chunk(name string, segments int, data []byte, n, base int) int {
+	label := "Write chunk"
+	if name != "" {
+		label = "Reply chunk"
+	}
 	p.open(record.NodeObject, name, label, base+n, 8+segments*rpcrdma.SegmentLen)
 	p.open(record.NodeList, "segments", "Segments", base+n+4, 0)
 	n += 8
@@ -441,13 +445,14 @@ func (d *Describer) describeReply(p *packet, at int, data []byte) {
 	}
 	holes, n := &d.holes, 0
 	for i := range h.WriteEnds {
-		for _, s := range h.WriteChunk(i) {
-			if s.Length > 0 && n < len(holes) {
-				holes[n] = nfs.Hole{Position: -1}
-				n++
-				break
-			}
+		if n == len(holes) {
+			break
 		}
+		holes[n] = nfs.Hole{Position: -1}
+		for _, s := range h.WriteChunk(i) {
+			holes[n].Length += int64(s.Length)
+		}
+		n++
 	}
 	o := &d.ops
 	if o.Results(nfs.NewStream(data[r.Length:], holes[:n]), false); !o.Complete || o.Count == 0 {

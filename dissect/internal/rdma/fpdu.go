@@ -131,7 +131,7 @@ func (t *Tracker) cutSegment(h *half, from, end uint32, at record.Stamp) {
 	if size > 0 && !w.markers && s.Decode(w.partial[iwarp.LengthLen:]) == nil && s.Plausible() {
 		ulpdu := int(be.Uint16(w.partial))
 		t.note(w.partial, ulpdu, -1, iwarp.CRCOff)
-		t.ddp(h, fragment{&s, max(ulpdu-s.HeaderLength, 0), w.from, w.from + uint32(size)}, at)
+		t.ddp(h, fragment{&s, max(ulpdu-s.HeaderLength, 0), run{w.from, w.from + uint32(size)}}, at)
 	}
 	w.position = (w.position + len(w.partial) + missing) % iwarp.MarkerEvery
 	w.partial = w.partial[:0]
@@ -253,14 +253,14 @@ func (t *Tracker) fpdu(h *half, raw []byte, offset int, from uint32, at record.S
 		h.conn.Report(rule.MPAFraming, Where{At: at}, "%v", err)
 		return
 	}
-	t.ddp(h, fragment{s, len(s.Payload), from, from + uint32(len(raw))}, at)
+	t.ddp(h, fragment{s, len(s.Payload), run{from, from + uint32(len(raw))}}, at)
 }
 
 // fragment is a DDP segment in its place.
 type fragment struct {
 	*iwarp.Segment
-	size     int    // of its payload on the wire, bytes
-	from, to uint32 // sequence numbers of its FPDU
+	size int // of its payload on the wire, bytes
+	run      // sequence numbers of its FPDU
 }
 
 // ddp makes operations of a DDP segment.
@@ -275,7 +275,7 @@ func (t *Tracker) ddp(h *half, s fragment, at record.Stamp) {
 	case s.Opcode == iwarp.ReadRequest:
 		var r iwarp.ReadRequestHeader
 		if r.Decode(s.Payload) == nil {
-			o := t.readBegins(h, target{r.SourceSTag, r.SourceOffset, r.Size}, s.from, s.to, at)
+			o := t.readBegins(h, target{r.SourceSTag, r.SourceOffset, r.Size}, s.run, at)
 			o.sink, o.sinkAt = r.SinkSTag, r.SinkOffset
 			t.mark(o, 0)
 		}
@@ -289,7 +289,7 @@ func (t *Tracker) untaggedSend(h *half, s fragment, at record.Stamp) {
 	if s.Offset != 0 && (h.send == nil || s.Offset != uint64(h.send.Length)) {
 		return // its beginning is lost
 	}
-	p := part{first: s.Offset == 0, last: s.Last, data: s.Payload, size: s.size, from: s.from, to: s.to}
+	p := part{first: s.Offset == 0, last: s.Last, data: s.Payload, size: s.size, run: s.run}
 	if s.Opcode.Invalidates() {
 		p.invalidates = record.Some(s.STag)
 	}
@@ -302,9 +302,9 @@ func (t *Tracker) untaggedSend(h *half, s fragment, at record.Stamp) {
 // taggedWrite follows an RDMA Write: segments to one STag, up to the last.
 func (t *Tracker) taggedWrite(h *half, s fragment, at record.Stamp) {
 	if h.write == nil || h.write.Handle != s.STag {
-		t.writeBegins(h, target{s.STag, s.Offset, uint32(s.size)}, false, s.from, s.to, at)
+		t.writeBegins(h, target{s.STag, s.Offset, uint32(s.size)}, false, s.run, at)
 	} else {
-		t.enter(h, s.from, s.to, h.write)
+		t.enter(h, s.run, h.write)
 	}
 	t.mark(h.write, 0)
 	t.took(h.write, at)
@@ -322,7 +322,7 @@ func (t *Tracker) taggedResponse(h *half, s fragment, at record.Stamp) {
 	if o == nil {
 		return
 	}
-	t.enter(h, s.from, s.to, o)
+	t.enter(h, s.run, o)
 	t.mark(o, 0)
 	t.took(o, at)
 	offset := int64(s.Offset - o.sinkAt)

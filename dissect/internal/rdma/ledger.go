@@ -9,11 +9,14 @@ type ledger struct {
 	unacked int     // the first that the other end has not acknowledged
 }
 
-// entry is a run of sequence numbers, [from, to), that is one operation's. On an
-// iWARP stream that may be a Read of the other side, to which these are responses.
+// run is sequence numbers, [from, to).
+type run struct{ from, to uint32 }
+
+// entry is a run that is one operation's. On an iWARP stream that may be a Read of
+// the other side, to which these are responses.
 type entry struct {
-	from, to uint32
-	op       *Operation
+	run
+	op *Operation
 }
 
 const (
@@ -32,7 +35,7 @@ func (l *ledger) last() *entry {
 }
 
 // add appends an entry; what it displaces is returned, to be let go.
-func (l *ledger) add(from, to uint32, op *Operation) {
+func (l *ledger) add(e entry) {
 	if l.head > 0 && len(l.entries) == cap(l.entries) {
 		n := copy(l.entries, l.entries[l.head:])
 		clear(l.entries[n:])
@@ -40,8 +43,8 @@ func (l *ledger) add(from, to uint32, op *Operation) {
 		l.unacked -= l.head
 		l.head = 0
 	}
-	l.entries = append(l.entries, entry{from, to, op})
-	op.refs++
+	l.entries = append(l.entries, e)
+	e.op.refs++
 }
 
 // pop takes the oldest entry out.

@@ -14,7 +14,7 @@ import (
 const maxSend = 1 << 20
 
 // operate starts an operation of a half, that takes sequence numbers [from, to).
-func (t *Tracker) operate(h *half, kind Kind, from, to uint32, at record.Stamp) *Operation {
+func (t *Tracker) operate(h *half, kind Kind, r run, at record.Stamp) *Operation {
 	var o *Operation
 	if n := len(t.free); n > 0 {
 		o, t.free = t.free[n-1], t.free[:n-1]
@@ -24,20 +24,20 @@ func (t *Tracker) operate(h *half, kind Kind, from, to uint32, at record.Stamp) 
 		o.seen = o.room[:0]
 	}
 	h.seq++
-	o.Seq, o.Side, o.Kind, o.conn, o.First, o.Last, o.from = h.seq, h.side, kind, h.conn, at, at, from
+	o.Seq, o.Side, o.Kind, o.conn, o.First, o.Last, o.from = h.seq, h.side, kind, h.conn, at, at, r.from
 	h.conn.share.Charge(opCost)
-	t.enter(h, from, to, o)
+	t.enter(h, r, o)
 	return o
 }
 
 // enter notes that sequence numbers of a half belong to an operation, and lets go
 // of what is long over.
-func (t *Tracker) enter(h *half, from, to uint32, o *Operation) {
-	if last := h.ops.last(); last != nil && last.op == o && last.to == from {
-		last.to = to
+func (t *Tracker) enter(h *half, r run, o *Operation) {
+	if last := h.ops.last(); last != nil && last.op == o && last.to == r.from {
+		last.to = r.to
 		return
 	}
-	h.ops.add(from, to, o)
+	h.ops.add(entry{r, o})
 	for n := h.ops.len(); n > keepOver && (n > maxEntries || h.ops.entries[h.ops.head].op.over(h.side)); n-- {
 		if n > maxEntries {
 			t.budget.Note(budget.Operations)
@@ -105,14 +105,14 @@ type part struct {
 	size        int    // on the wire
 	invalidates record.Opt[uint32]
 	immediate   record.Opt[uint32]
-	from, to    uint32 // its sequence numbers
+	run         // its sequence numbers
 }
 
 // sendPart puts a Send together.
 func (t *Tracker) sendPart(h *half, p part, at record.Stamp) {
 	if p.first {
 		t.breakSend(h)
-		h.send = t.operate(h, Send, p.from, p.to, at)
+		h.send = t.operate(h, Send, p.run, at)
 		h.buffer, h.sendCut = h.buffer[:0], false
 		if len(p.data) >= 4 {
 			h.send.Word = record.Some(be.Uint32(p.data))
@@ -124,7 +124,7 @@ func (t *Tracker) sendPart(h *half, p part, at record.Stamp) {
 	}
 	t.took(o, at)
 	if !p.first {
-		t.enter(h, p.from, p.to, o)
+		t.enter(h, p.run, o)
 	}
 	data := p.data
 	if !(p.first && p.last) { // no copy of what is whole in one packet
@@ -190,9 +190,9 @@ type target struct {
 }
 
 // writeBegins starts an RDMA Write, of which length bytes are known of.
-func (t *Tracker) writeBegins(h *half, m target, announced bool, from, to uint32, at record.Stamp) {
+func (t *Tracker) writeBegins(h *half, m target, announced bool, r run, at record.Stamp) {
 	t.breakWrite(h)
-	o := t.operate(h, Write, from, to, at)
+	o := t.operate(h, Write, r, at)
 	o.Handle, o.Offset, o.Length, o.Announced = m.handle, m.offset, int64(m.length), announced
 	h.write = o
 	h.conn.follower.Began(o)
@@ -224,9 +224,9 @@ func (t *Tracker) writePart(h *half, offset uint64, data []byte, size int, last 
 }
 
 // readBegins starts an RDMA Read that a half asks for.
-func (t *Tracker) readBegins(h *half, m target, from, to uint32, at record.Stamp) *Operation {
+func (t *Tracker) readBegins(h *half, m target, r run, at record.Stamp) *Operation {
 	t.breakWrite(h)
-	o := t.operate(h, Read, from, to, at)
+	o := t.operate(h, Read, r, at)
 	o.Handle, o.Offset, o.Length, o.Announced = m.handle, m.offset, int64(m.length), true
 	h.conn.follower.Began(o)
 	return o

@@ -210,7 +210,7 @@ func (t *Tracker) accept(h *half, p *rocev2.Packet, at record.Stamp) {
 	}
 	switch info.Kind {
 	case rocev2.KindSend:
-		whole := part{first: info.First, last: info.Last, data: p.Payload, size: p.PayloadLength, from: p.PSN, to: h.expect}
+		whole := part{first: info.First, last: info.Last, data: p.Payload, size: p.PayloadLength, run: run{p.PSN, h.expect}}
 		if p.Headers&rocev2.HasIETH != 0 {
 			whole.invalidates = record.Some(p.IETH.RKey)
 		}
@@ -227,7 +227,7 @@ func (t *Tracker) accept(h *half, p *rocev2.Packet, at record.Stamp) {
 		t.readRequest(h, p, at)
 	case rocev2.KindAtomic:
 		t.breakWrite(h)
-		o := t.operate(h, Atomic, p.PSN, h.expect, at)
+		o := t.operate(h, Atomic, run{p.PSN, h.expect}, at)
 		o.Handle, o.Offset, o.Length, o.Announced, o.Packets, o.count = p.AtomicETH.RKey, p.AtomicETH.VirtualAddress, 8, true, 1, 1
 		h.conn.follower.Began(o)
 		t.mark(o, 0)
@@ -273,7 +273,7 @@ func (t *Tracker) learnMTU(c *Conn, n int) {
 func (t *Tracker) writePacket(h *half, p *rocev2.Packet, at record.Stamp) {
 	info := p.Opcode.Info()
 	if info.First {
-		t.writeBegins(h, target{p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}, true, p.PSN, h.expect, at)
+		t.writeBegins(h, target{p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}, true, run{p.PSN, h.expect}, at)
 		h.write.size = int64(p.PayloadLength)
 	}
 	o := h.write
@@ -287,7 +287,7 @@ func (t *Tracker) writePacket(h *half, p *rocev2.Packet, at record.Stamp) {
 	}
 	t.took(o, at)
 	if !info.First {
-		t.enter(h, p.PSN, h.expect, o)
+		t.enter(h, run{p.PSN, h.expect}, o)
 	}
 	if p.Headers&rocev2.HasImmDt != 0 {
 		o.Immediate = record.Some(p.ImmDt.Immediate)
@@ -306,7 +306,7 @@ func (t *Tracker) readRequest(h *half, p *rocev2.Packet, at record.Stamp) {
 		count = min(packetsFor(p.RETH.DMALength, h.conn.mtu), maxJump)
 	}
 	to := psns.add(p.PSN, max(count, 1))
-	o := t.readBegins(h, target{p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}, p.PSN, to, at)
+	o := t.readBegins(h, target{p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}, run{p.PSN, to}, at)
 	o.count = count
 	h.loose = count == 0
 	h.expect = to
