@@ -1,0 +1,210 @@
+package dissect_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit"
+)
+
+// records dissects a capture of testdata and keeps its records.
+func records(t *testing.T, name string) (transactions []*record.Transaction, connections []*record.Connection) {
+	t.Helper()
+	frames, _ := testkit.Frames(t, captures+name)
+	d := dissect.New(dissect.Handler{
+		Transaction: func(r *record.Transaction) { transactions = append(transactions, r.Clone()) },
+		Connection:  func(r *record.Connection) { connections = append(connections, r.Clone()) },
+	}, dissect.Options{})
+	for i := range frames {
+		d.Frame(&frames[i])
+	}
+	d.Finish()
+	return transactions, connections
+}
+
+// TestRepeatsBelong: every repeat is counted once, on the transaction that it
+// belongs to or on none, and together they are what the connections count.
+func TestRepeatsBelong(t *testing.T) {
+	for name, want := range map[string]int64{
+		"rocev2-loss42.pcap.zst": 6052, "lab-loss3.pcap.zst": 12603, "rocev2-storm41.pcap.zst": 2058, "lab-iwarploss41.pcap.zst": 19,
+		"lab-retries42.pcap.zst": 72, "iwarp-nfs41.pcap.zst": 13, "rocev2-nfs41.pcap.zst": 0,
+	} {
+		t.Run(name, func(t *testing.T) {
+			transactions, connections := records(t, name)
+			var mine, nobodys, all int64
+			for _, r := range transactions {
+				mine += int64(r.Retransmitted)
+			}
+			for _, c := range connections {
+				all += c.Retransmitted
+				nobodys += c.RetransmittedOfNone
+			}
+			if mine+nobodys != all || all != want {
+				t.Errorf("%d repeats of transactions and %d of nobody, the connections count %d, want %d", mine, nobodys, all, want)
+			}
+			if nobodys*100 > all {
+				t.Errorf("%d of %d repeats are nobody's", nobodys, all)
+			}
+		})
+	}
+}
+
+// TestPacketsBelong: the packets that are marked as repeats are as many as the
+// connections count, and name the transactions that count them.
+func TestPacketsBelong(t *testing.T) {
+	for _, name := range []string{"rocev2-loss42.pcap.zst", "rocev2-storm41.pcap.zst", "lab-iwarploss41.pcap.zst"} {
+		t.Run(name, func(t *testing.T) {
+			frames, _ := testkit.Frames(t, captures+name)
+			marked := map[int64]int{}
+			var unnamed, all int
+			d := dissect.New(dissect.Handler{Packet: func(p *record.Packet) {
+				if p.Marks&record.Repeated == 0 {
+					return
+				}
+				all++
+				if id, known := p.Transaction.Get(); known {
+					marked[id]++
+				} else {
+					unnamed++
+				}
+			}}, dissect.Options{})
+			for i := range frames {
+				d.Frame(&frames[i])
+			}
+			d.Finish()
+			transactions, connections := records(t, name)
+			var want int64
+			for _, c := range connections {
+				want += c.Retransmitted
+			}
+			if int64(all) != want {
+				t.Errorf("%d packets are marked as repeated, the connections count %d", all, want)
+			}
+			differ := 0
+			for _, r := range transactions {
+				if missing := r.Retransmitted - marked[r.ID]; missing != 0 {
+					differ += max(missing, -missing)
+				}
+			}
+			if differ > unnamed { // one that came before what it repeats was taken is not yet named
+				t.Errorf("%d repeats are of other transactions than their packets say, %d packets say none", differ, unnamed)
+			}
+		})
+	}
+}
+
+// waits sums up the waits of a capture, by reason.
+func waits(transactions []*record.Transaction) map[record.WaitReason]int {
+	n := map[record.WaitReason]int{}
+	for _, r := range transactions {
+		for i := range r.Waits {
+			n[r.Waits[i].Reason]++
+		}
+	}
+	return n
+}
+
+// TestWaits tells retransmission timeouts, credit stalls and slow servers apart.
+func TestWaits(t *testing.T) {
+	repeats := []record.WaitReason{record.RepeatAfterTimeout, record.RepeatAfterGap, record.RepeatAfterNak, record.ReceiverNotReady}
+	for _, c := range []struct {
+		name string
+		some []record.WaitReason // that there are
+		none []record.WaitReason // that there are not
+	}{
+		{"rocev2-loss42.pcap.zst", []record.WaitReason{record.RepeatAfterTimeout, record.RepeatAfterGap}, []record.WaitReason{record.OutOfCredits, record.ReceiverNotReady}},
+		{"rocev2-storm41.pcap.zst", []record.WaitReason{record.RepeatAfterTimeout, record.RepeatAfterNak}, nil},
+		{"lab-iwarploss41.pcap.zst", []record.WaitReason{record.RepeatAfterTimeout}, []record.WaitReason{record.RepeatAfterNak, record.OutOfCredits}},
+		{"lab-retries42.pcap.zst", []record.WaitReason{record.RepeatAfterTimeout}, []record.WaitReason{record.OutOfCredits, record.RepeatAfterNak}},
+		{"lab-inline16.pcap.zst", []record.WaitReason{record.OutOfCredits}, repeats},
+		{"lab-slowserver41.pcap.zst", nil, append(repeats, record.OutOfCredits)},
+		{"rocev2-nfs41.pcap.zst", nil, append(repeats, record.OutOfCredits)},
+		{"rocev2-nconnect41.pcapng.zst", nil, append(repeats, record.OutOfCredits)},
+		{"lab-nfs40.pcap.zst", nil, append(repeats, record.OutOfCredits)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			transactions, _ := records(t, c.name)
+			got := waits(transactions)
+			for _, reason := range c.some {
+				if got[reason] == 0 {
+					t.Errorf("no wait for %s: %v", reason, got)
+				}
+			}
+			for _, reason := range c.none {
+				if got[reason] > 0 {
+					t.Errorf("%d waits for %s", got[reason], reason)
+				}
+			}
+			for _, r := range transactions { // phases and waits are all of the latency
+				p, known := r.Phases.Get()
+				if !known {
+					continue
+				}
+				sum := p.WaitNS + p.ToReadNS.Or(0) + p.ReadNS.Or(0) + p.ToWriteNS.Or(0) + p.WriteNS.Or(0) + p.ToReplyNS.Or(0)
+				if latency := r.LatencyNS.Or(0); sum != latency && latency >= 0 {
+					t.Errorf("%v: phases are %d of %d ns: %+v", r.XID, sum, latency, p)
+				}
+			}
+		})
+	}
+}
+
+// TestSlowest: of the slowest RPC of a lossy capture, 560 of 612 ms passed before
+// the server asked again for 10 bytes, whose response had come out of order.
+func TestSlowest(t *testing.T) {
+	transactions, _ := records(t, "rocev2-loss42.pcap.zst")
+	slowest := slices.MaxFunc(transactions, func(a, b *record.Transaction) int { return int(a.LatencyNS.Or(0) - b.LatencyNS.Or(0)) })
+	if slowest.XID != 0x4a5eb126 || len(slowest.Waits) != 1 || slowest.Retransmitted != 2 {
+		t.Fatalf("%v with waits %+v, %d repeats", slowest.XID, slowest.Waits, slowest.Retransmitted)
+	}
+	w := slowest.Waits[0]
+	got := fmt.Sprintf("%dms %s, %s, %d bytes of %s, early %d, filled %d, packets %v", w.NS/1e6, w.Reason, w.Waiting, w.Bytes.Or(0), w.Of, w.Early.Or(0), w.Filled.Or(0), w.Packets)
+	if want := "560ms repeat after timeout, server, 10 bytes of read_request, early 7285, filled 7286, packets [7285 7286 7291]"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestEnds: how connections end, by whom, in which packet, and what dies with them.
+func TestEnds(t *testing.T) {
+	for name, want := range map[string][]string{
+		"lab-retries42.pcap.zst": {
+			"0 client retries_exhausted 908: 4 died, 6 repeats", "1 client disconnect 1339: 1 died, 0 repeats", "2 client disconnect 1662: 2 died, 0 repeats",
+		},
+		"rocev2-nfs41.pcap.zst": {"0 client disconnect 1583: 0 died, 0 repeats", "1 client disconnect 2581: 0 died, 0 repeats"},
+	} {
+		_, connections := records(t, name)
+		var got []string
+		for _, c := range connections {
+			e, known := c.Ended.Get()
+			if !known {
+				got = append(got, fmt.Sprintf("%d open", c.ID))
+				continue
+			}
+			got = append(got, fmt.Sprintf("%d %s %s %d: %d died, %d repeats", c.ID, e.By.Or("?"), e.How, e.Packet.Or(0), e.Died, e.Repeats.Or(0)))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	ways := map[string]int{}
+	for _, name := range []string{"rocev2-errors.pcap.zst", "lab-iwarperrors.pcap.zst"} {
+		_, connections := records(t, name)
+		for _, c := range connections {
+			if e, known := c.Ended.Get(); known {
+				ways[fmt.Sprintf("%s %s %s", e.By.Or("?"), e.How, e.Reason.Or("-"))]++
+			}
+		}
+	}
+	want := map[string]int{
+		"client disconnect -": 32, "client nak remote access error": 2, "server nak remote operational error": 1,
+		"server terminate DDP untagged buffer error: no buffer available": 1, "client terminate DDP tagged buffer error: invalid STag": 1,
+		"client terminate remote protection error: invalid STag": 1,
+	}
+	if !maps.Equal(ways, want) {
+		t.Errorf("ends %v, want %v", ways, want)
+	}
+}
