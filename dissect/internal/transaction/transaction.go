@@ -118,6 +118,7 @@ const (
 	txnCost     = 2048
 	segmentCost = 288
 	nameCost    = 16
+	sizeCost    = 16
 	eventCost   = 160
 	spanCost    = 16
 	waitCost    = 192
