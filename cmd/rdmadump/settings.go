@@ -133,7 +133,7 @@ func (s *settings) parseFilter(source string) error {
 	if s.filter, rows = query.Compile(source, s.view.fields); rows == nil {
 		return nil
 	}
-	return fmt.Errorf("%w; an expression is about transactions, or about the rows of stats, not both", err)
+	return fmt.Errorf("of stats, an expression picks the transactions to sum up, or the rows, not both: %w", err)
 }
 
 // parseOrder works out what to sort by.
