@@ -117,12 +117,13 @@ func TestNobodyIsAccused(t *testing.T) {
 				r := rand.New(rand.NewPCG(uint64(h), 7))
 				errors := map[string]int{}
 				var first string
-				d := dissect.New(dissect.Handler{Finding: func(f *record.Finding) {
+				d := dissect.New(dissect.Handler{Finding: func(f *record.Finding) error {
 					if f.Severity == record.Error {
 						if errors[f.Rule]++; first == "" {
 							first = fmt.Sprintf("packet %d: %s", f.Packet.Or(0), f.Message)
 						}
 					}
+					return nil
 				}}, dissect.Options{})
 				for i := range frames {
 					f := frames[i]
