@@ -382,10 +382,17 @@ func legend(b *strings.Builder, theme *Theme, bars []analyze.Exposure) {
 	}
 }
 
-// wrap breaks text at spaces into lines of at most width.
+// wrap breaks text at spaces into lines of at most width, and words that are
+// longer.
 func wrap(text string, width int) (lines []string) {
 	line := ""
 	for _, word := range strings.Fields(text) {
+		for len(word) > width {
+			if line != "" {
+				lines, line = append(lines, line), ""
+			}
+			lines, word = append(lines, word[:width]), word[width:]
+		}
 		if line != "" && len(line)+1+len(word) > width {
 			lines = append(lines, line)
 			line = ""

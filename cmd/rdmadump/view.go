@@ -102,11 +102,11 @@ func (s *sink) timelines(t *timelines, c *record.Connection) {
 			continue
 		}
 		s.emit(credits, func(any) error {
-			return render.CreditChart(s.w, s.theme, s.width, height, credits, s.o.start)
+			return render.CreditChart(s.w, s.theme, s.width, height, credits, render.Axis{Start: s.o.start, From: c.First, To: c.Last})
 		})
 	}
 	s.emit(handles, func(any) error {
-		return render.HandleChart(s.w, s.theme, s.width, height*2, handles, s.o.start)
+		return render.HandleChart(s.w, s.theme, s.width, height*2, handles, render.Axis{Start: s.o.start, From: c.First, To: c.Last})
 	})
 }
 
