@@ -145,7 +145,6 @@ func died(e *record.Ended) string {
 func (a Axis) of(from, to record.Time) Axis {
 	if a.From >= a.To {
 		a.From, a.To = from, to
- 8631801 (Tables say what they hide, drawings share an axis, times as they are wanted)
 	}
 	return a
 }
@@ -444,7 +443,6 @@ var statsColumns = []column{
 	{name: "WORST", right: true, rank: 2},
 	{name: "LATENCIES", rank: 5},
 	{name: "READ/WRITE/WAIT/REST", rank: 3},
- 8631801 (Tables say what they hide, drawings share an axis, times as they are wanted)
 	{name: "RDMA", right: true, rank: 7},
 	{name: "64K-INLINE", right: true, rank: 8},
 }

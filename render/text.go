@@ -112,7 +112,7 @@ func (t *Text) Transaction(r *record.Transaction) error {
 	read, written := query.Moved(r)
 	procedure := cell{text: Procedure(r)}
 	if t.width > 0 {
-		procedure.short = t.shortProcedure(r)
+		procedure.short = shortProcedure(r, t.theme.glyphs.cut)
 	}
 	t.cells = append(t.cells[:0],
 		cell{text: strconv.FormatInt(r.ID, 10), ink: t.theme.dim},
@@ -160,17 +160,17 @@ func Procedure(r *record.Transaction) string {
 
 // shortProcedure is Procedure with no more of a COMPOUND than the operation
 // that it is for, and marks where the others were.
-func (t *Text) shortProcedure(r *record.Transaction) string {
+func shortProcedure(r *record.Transaction, cut string) string {
 	operation, known := r.Operation.Get()
 	at := slices.Index(r.Operations, operation)
 	if !known || at < 0 {
 		return Procedure(r)
 	}
 	if at > 0 {
-		operation = t.theme.glyphs.cut + operation
+		operation = cut + operation
 	}
 	if at < len(r.Operations)-1 {
-		operation += t.theme.glyphs.cut
+		operation += cut
 	}
 	if !r.Program.Known() {
 		return operation
