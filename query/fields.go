@@ -508,3 +508,14 @@ func appendField(found []any, n *record.Node, name string) []any {
 	}
 	return append(found, string(row.AppendText(nil, n.Data)))
 }
+
+// Wireshark is what Wireshark calls the field: those of its other names that have
+// a protocol before them.
+func (f *Field) Wireshark() (names []string) {
+	for _, alias := range f.Aliases {
+		if strings.Contains(alias, ".") {
+			names = append(names, alias)
+		}
+	}
+	return names
+}

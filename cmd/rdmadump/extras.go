@@ -25,7 +25,10 @@ func newMan(root *cobra.Command) *cobra.Command {
 				return err
 			}
 			root.DisableAutoGenTag = true
-			return doc.GenManTree(root, &doc.GenManHeader{Title: "RDMADUMP", Section: "1", Source: "rdmadump", Manual: "User Commands"}, args[0])
+			if err := doc.GenManTree(root, &doc.GenManHeader{Title: "RDMADUMP", Section: "1", Source: "rdmadump", Manual: "User Commands"}, args[0]); err != nil {
+				return err
+			}
+			return writeFilterPage(args[0])
 		},
 	}
 }

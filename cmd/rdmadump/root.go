@@ -151,9 +151,10 @@ Exit status: 0 done; 1 check found an error; 2 wrong usage or unreadable input;
 		}
 		root.AddCommand(cmd)
 	}
-	root.AddCommand(newLive(o), newInterfaces(o), newMan(root), newSchema(o))
+	root.AddCommand(newLive(o), newInterfaces(o), newMan(root), newSchema(o), newFields(stdout))
 	root.AddCommand(newExport(o))
 	o.completions(root)
+	document(root)
 	return root
 }
 
