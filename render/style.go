@@ -28,6 +28,9 @@ type Look struct {
 	Light   bool // the background is
 	Unicode bool // block and braille characters, box lines; ASCII otherwise
 	Times   Times
+
+	Notes   io.Writer // who is told which columns of a table are hidden; nil for the output itself
+	Columns []string  // headings of the columns that tables show, empty for as many as fit
 }
 
 // Theme is the look of text output: what to emphasise, how, and with which
@@ -37,6 +40,8 @@ type Theme struct {
 	exposed, moved, flight, granted   ink // of drawings
 	unicode                           bool
 	times                             Times
+	notes                             io.Writer
+	columns                           []string
 	glyphs                            *glyphs
 }
 
@@ -117,6 +122,8 @@ func NewLook(w io.Writer, look Look) *Theme {
 		granted: style(plain.Foreground(yellow)),
 		unicode: look.Unicode,
 		times:   look.Times,
+		notes:   look.Notes,
+		columns: look.Columns,
 		glyphs:  asciiGlyphs,
 	}
 	if look.Unicode {

@@ -36,10 +36,8 @@ const sampleRows = 256
 // table writes rows in columns that fit the width of a terminal.
 type table struct {
 	w       io.Writer
-	notes   io.Writer // who is told what is hidden; nil for the table itself
 	theme   *Theme
 	width   int // of the terminal, 0 for none: nothing is cut
-	chosen  []string
 	columns []column
 	widths  []int // 0: the column is left out
 	order   []int // which columns, from left to right
@@ -99,7 +97,7 @@ func (t *table) finish() error {
 	if len(t.late) == 0 {
 		return nil
 	}
-	w := t.notes
+	w := t.theme.notes
 	if w == nil {
 		w = t.w
 	}
@@ -111,14 +109,14 @@ func (t *table) finish() error {
 func (t *table) note() error {
 	var hidden []string
 	for i, c := range t.columns {
-		if t.widths[i] == 0 && len(t.chosen) == 0 {
+		if t.widths[i] == 0 && len(t.theme.columns) == 0 {
 			hidden = append(hidden, c.name)
 		}
 	}
 	if len(hidden) == 0 {
 		return nil
 	}
-	w := t.notes
+	w := t.theme.notes
 	if w == nil {
 		w = t.w
 	}
@@ -186,7 +184,7 @@ func (t *table) layOut() {
 	for {
 		need, worst := -1, -1
 		for i, c := range t.columns {
-			if t.widths[i] == 0 {
+			if t.widths[i] == 0 || t.below && c.wrap {
 				continue
 			}
 			if need++; i == flex {
@@ -194,7 +192,7 @@ func (t *table) layOut() {
 			} else {
 				need += t.widths[i]
 			}
-			if ranks[i] > 0 && len(t.chosen) == 0 && (worst < 0 || ranks[i] >= ranks[worst]) {
+			if ranks[i] > 0 && len(t.theme.columns) == 0 && (worst < 0 || ranks[i] >= ranks[worst]) {
 				worst = i
 			}
 		}
@@ -215,11 +213,11 @@ func (t *table) layOut() {
 
 // choose leaves the columns that were asked for, in their order.
 func (t *table) choose() {
-	if len(t.chosen) == 0 {
+	if len(t.theme.columns) == 0 {
 		return
 	}
 	t.order = nil
-	for _, name := range t.chosen {
+	for _, name := range t.theme.columns {
 		for i, c := range t.columns {
 			if c.called(name) && !slices.Contains(t.order, i) {
 				t.order = append(t.order, i)
@@ -304,7 +302,7 @@ func (t *table) write(cells []cell) error {
 
 // missed notes that a hidden column says something else than it did.
 func (t *table) missed(i int, text string) {
-	if len(t.chosen) == 0 && len(t.sample) == 0 && text != t.boring[i] && t.columns[i].quiet && !slices.Contains(t.late, t.columns[i].name) {
+	if len(t.theme.columns) == 0 && len(t.sample) == 0 && text != t.boring[i] && t.columns[i].quiet && !slices.Contains(t.late, t.columns[i].name) {
 		t.late = append(t.late, t.columns[i].name)
 	}
 }

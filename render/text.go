@@ -23,9 +23,6 @@ type Text struct {
 	cells []cell
 	clock clock
 	live  bool
-
-	Notes   io.Writer // who is told which columns are hidden; nil for w
-	Columns []string  // headings of those that are shown, empty for as many as fit
 }
 
 // Live draws tables that are flushed row by row: their columns get the widths
@@ -138,7 +135,7 @@ func (t *Text) Transaction(r *record.Transaction) error {
 func (t *Text) row(columns []column) error {
 	if t.table == nil {
 		t.table = newTable(t.w, t.theme, t.width, columns)
-		t.table.live, t.table.notes, t.table.chosen = t.live, t.Notes, t.Columns
+		t.table.live = t.live
 	}
 	return t.table.row(t.cells)
 }
