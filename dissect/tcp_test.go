@@ -15,11 +15,15 @@ import (
 
 // dissectFrames words the transactions of frames.
 func dissectFrames(frames []capture.Frame) (lines []string, summary *record.Summary) {
-	d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) { lines = append(lines, describe(r)) }}, dissect.Options{})
+	d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
+		lines = append(lines, describe(r))
+		return nil
+	}}, dissect.Options{})
 	for i := range frames {
 		d.Frame(&frames[i])
 	}
-	return lines, d.Finish()
+	summary, _ = d.Finish()
+	return lines, summary
 }
 
 func tcpPayload(f *capture.Frame) (payload []byte, headers int) {

@@ -45,11 +45,9 @@ var (
 	Findings     Fields = fieldsOf("findings", reflect.TypeFor[record.Finding](), nil)
 )
 
-// Of are the fields of another kind of record, as its tags describe them.
-func Of[T any]() Fields {
-	t := reflect.TypeFor[T]()
-	return fieldsOf(strings.ToLower(t.Name()), t, nil)
-}
+// New are the fields of another kind of record, as its tags describe them; of is
+// its kind, in the plural.
+func New[T any](of string) Fields { return fieldsOf(of, reflect.TypeFor[T](), nil) }
 
 // fieldsOf are the fields of a record, as its tags describe them. Of several that
 // have one alias, it is that of the outermost, and among those of the first.

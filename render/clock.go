@@ -139,8 +139,14 @@ func (t *Theme) tickLabel(a Axis, at record.Time, distance float64) string {
 func (t *Theme) ticks(b *strings.Builder, margin, plot int, a Axis) {
 	line, labels := []rune(strings.Repeat(t.glyphs.axis, plot)), []rune(strings.Repeat(" ", plot+12))
 	scale := newScale(a.From, a.To, plot)
-	probe := t.tickLabel(a, a.To, 1e6)
-	distance := tickDistance(float64(scale.span), max(plot/(len(probe)+4), 2))
+	distance := tickDistance(float64(scale.span), 1)
+	for most := plot / 8; most > 1; most-- { // as many as have room for their labels
+		d := tickDistance(float64(scale.span), most)
+		if room := d / float64(max(scale.span, 1)) * float64(plot); room >= float64(len(t.tickLabel(a, a.To, d))+3) {
+			distance = d
+			break
+		}
+	}
 	first := a.From
 	base := a.Start // relative times count from there, the others from a whole one
 	if t.times != Relative && t.times != Delta && t.times != "" {

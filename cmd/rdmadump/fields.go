@@ -25,10 +25,10 @@ var fieldLists = []struct {
 	{"connections", query.Connections},
 	{"packets", query.Packets},
 	{"check", query.Findings},
-	{"stats", query.Of[analyze.Stats]()},
-	{"summary", query.Of[record.Summary]()},
-	{"credits", query.Of[analyze.Credits]()},
-	{"handles", query.Of[analyze.Handles]()},
+	{"stats", viewNamed("stats").fields},
+	{"summary", query.New[record.Summary]("summaries")},
+	{"credits", query.New[analyze.Credits]("credits")},
+	{"handles", query.New[analyze.Handles]("handles")},
 }
 
 // fieldRecord is a field as JSON.
