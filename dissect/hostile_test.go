@@ -737,3 +737,100 @@ func TestWraps(t *testing.T) {
 		}
 	})
 }
+
+// TestLimits: every limit is reached by something, in the same way each time, and
+// told once and in the summary. What is not given up is as it was.
+func TestLimits(t *testing.T) {
+	rows := []struct {
+		kind   string
+		memory int64
+		make   func(w *synth.Wire)
+	}{
+		{"chunk_data", 1 << 20, func(w *synth.Wire) {
+			c := roceUp(w)
+			for h := range uint32(8) {
+				call := synth.Readdir3(100000).OfferReply(synth.Mem(h+1, 100000))
+				c.Client.Call(call)
+				c.Server.Write(h+1, call.ReplyChunk[0].Offset, make([]byte, 100000))
+			}
+		}},
+		{"held_packets", 1 << 20, func(w *synth.Wire) {
+			c := roceUp(w)
+			c.Client.NextPSN += 5
+			for range 100 {
+				c.Client.Send(make([]byte, 4096), synth.PacketSize(4096))
+			}
+		}},
+		{"send_data", 1 << 20, func(w *synth.Wire) {
+			c := roceUp(w)
+			c.Client.Send(make([]byte, 600000))
+		}},
+		{"operations", 1 << 20, func(w *synth.Wire) {
+			c := roceUp(w)
+			for range 2000 {
+				c.Server.Write(1, 0, []byte("data"))
+			}
+		}},
+		{"calls", 1 << 20, func(w *synth.Wire) {
+			c := roceUp(w)
+			for range 200 {
+				c.RPC(synth.Null(), synth.NullReply())
+			}
+			for range 200 {
+				c.Client.Call(synth.Null())
+			}
+		}},
+		{"connections", 1 << 20, func(w *synth.Wire) {
+			for range 300 {
+				w.RoCE(pair).REQ()
+			}
+		}},
+		{"ranges", 0, func(w *synth.Wire) {
+			c := roceUp(w)
+			call := synth.Read3(0, 1<<20).Offer(synth.Mem(0xa1, 1<<20))
+			c.Client.Call(call)
+			for i := range 1100 {
+				c.Server.Write(0xa1, call.Writes[0][0].Offset+uint64(i)*100, []byte("data"))
+			}
+		}},
+		{"events", 0, func(w *synth.Wire) {
+			c := roceUp(w)
+			call := synth.Read3(0, 1<<20).Offer(synth.Mem(0xa1, 1<<20))
+			c.Client.Call(call)
+			for range 2100 {
+				c.Server.Write(0xa1, call.Writes[0][0].Offset, []byte("data"))
+			}
+		}},
+	}
+	for _, row := range rows {
+		t.Run(row.kind, func(t *testing.T) {
+			var before string
+			for range 3 {
+				w := synth.New()
+				row.make(w)
+				o := dissect.Options{Memory: row.memory}
+				s := lookWith(w, o)
+				if s.summary.Limits[row.kind] == 0 {
+					t.Fatalf("limits reached: %v", s.summary.Limits)
+				}
+				told := 0
+				for _, f := range s.findings {
+					if f.Rule == "limit-reached" {
+						told++
+					}
+				}
+				if told != len(s.summary.Limits) {
+					t.Errorf("%d findings for %v", told, s.summary.Limits)
+				}
+				if what := s.dangling(); what != "" {
+					t.Error(what)
+				}
+				all := fmt.Sprintf("%v %s %s", s.summary.Limits, s.statuses(), s.rules())
+				if before != "" && all != before {
+					t.Errorf("another time it is\n%s, not\n%s", all, before)
+				}
+				before = all
+			}
+		})
+	}
+}

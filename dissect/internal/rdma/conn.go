@@ -141,8 +141,10 @@ const (
 	connCost    = 4096
 	halfCost    = 1024
 	findingCost = 512
-	opCost      = 400
+	opCost      = 360
+	entryCost   = 40
 	heldCost    = 96
+	spanCost    = 16
 )
 
 // half is one direction of a connection: the packets that one end sends. Its

@@ -326,11 +326,7 @@ func (t *Tracker) taggedResponse(h *half, s fragment, at record.Stamp) {
 	t.mark(o, 0)
 	t.took(o, at)
 	offset := int64(s.Offset - o.sinkAt)
-	had := len(o.seen)
-	fresh := o.seen.Add(offset, offset+int64(s.size))
-	if fresh == 0 {
-		t.noteSpans(had)
-	}
+	fresh := t.saw(o, offset, offset+int64(s.size))
 	if fresh == int64(s.size) || fresh > 0 {
 		o.Bytes += fresh - int64(s.size) // what readPart counts is all of it
 		t.readPart(o, offset, s.Payload, s.size, at)

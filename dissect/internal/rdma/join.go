@@ -26,7 +26,7 @@ type route struct{ src, dst Address }
 // the one that a packet fits without a look at all of them.
 type alone struct {
 	halves []*half
-	byPSN  map[uint32]*half // chains, by neighbourhood
+	byPSN  map[uint32]*half // chains, by neighbourhood; nil while there are few
 	cursor int
 }
 
@@ -106,11 +106,17 @@ func (t *Tracker) pair(c *Conn) {
 			r := route{h.src, h.dst}
 			a := t.alone[r]
 			if a == nil {
-				a = &alone{byPSN: map[uint32]*half{}}
+				a = new(alone)
 				t.alone[r] = a
 			}
 			h.alone, h.index = a, len(a.halves)
 			a.halves = append(a.halves, h)
+			if len(a.halves) == lookAt+1 { // no more can all be looked at
+				a.byPSN = map[uint32]*half{}
+				for _, h := range a.halves {
+					t.seek(h)
+				}
+			}
 		}
 	}
 	if c.halves[0] != nil && c.halves[1] != nil {
@@ -171,7 +177,7 @@ func (a *alone) unchain(h *half) {
 // seek keeps a half that is alone where it can be found.
 func (t *Tracker) seek(h *half) {
 	a := h.alone
-	if a == nil {
+	if a == nil || a.byPSN == nil {
 		return
 	}
 	var place uint32

@@ -38,6 +38,7 @@ func (t *Tracker) enter(h *half, r run, o *Operation) {
 		return
 	}
 	h.ops.add(entry{r, o})
+	h.conn.share.Charge(entryCost)
 	for n := h.ops.len(); n > keepOver && (n > maxEntries || h.ops.entries[h.ops.head].op.over(h.side)); n-- {
 		if n > maxEntries {
 			t.budget.Note(budget.Operations)
@@ -54,6 +55,7 @@ func (o *Operation) over(s Side) bool {
 // forget lets go of the oldest entry of a half.
 func (t *Tracker) forget(h *half) {
 	o := h.ops.pop()
+	h.conn.share.Charge(-entryCost)
 	if o.refs > 0 {
 		return
 	}
@@ -77,7 +79,7 @@ func (t *Tracker) release(o *Operation) {
 			h.write = nil
 		}
 	}
-	c.share.Charge(-opCost)
+	c.share.Charge(-opCost - spanCost*int64(o.spans))
 	if len(t.free) < 1024 && cap(o.seen) <= 16 {
 		t.free = append(t.free, o)
 	}

@@ -423,9 +423,7 @@ func (t *Tracker) readResponse(h, asker *half, p *rocev2.Packet, at record.Stamp
 	if index > 0 && c.mtu == 0 {
 		return
 	}
-	had := len(o.seen)
-	if o.seen.Add(index, index+1) == 0 {
-		t.noteSpans(had)
+	if t.saw(o, index, index+1) == 0 {
 		t.repeated(h, o, at)
 		return
 	}

@@ -74,6 +74,7 @@ type Operation struct {
 	size   int64        // InfiniBand Write: bytes of each packet but the last
 	seen   span.Set     // Read: packets (InfiniBand) or bytes (iWARP) of the response
 	room   [2]span.Span // what seen begins in
+	spans  int32        // that were charged
 	taken  int64        // Read: responses from the first on without a gap
 	sink   uint32       // iWARP Read: STag and offset of the requester's own memory
 	sinkAt uint64

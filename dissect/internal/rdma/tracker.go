@@ -419,11 +419,18 @@ func (t *Tracker) isOver(c *Conn) {
 	}
 }
 
-// noteSpans counts what a set of ranges could not remember.
-func (t *Tracker) noteSpans(had int) {
-	if had >= maxSpans {
+// saw notes what of a Read's response was seen, from lo to hi, and says how much of
+// that is new. What a set of ranges cannot remember is counted.
+func (t *Tracker) saw(o *Operation, lo, hi int64) (fresh int64) {
+	had := len(o.seen)
+	if fresh = o.seen.Add(lo, hi); fresh == 0 && had >= maxSpans {
 		t.budget.Note(budget.Spans)
 	}
+	if more := len(o.seen) - max(had, len(o.room)); more > 0 {
+		o.conn.share.Charge(spanCost * int64(more))
+		o.spans += int32(more)
+	}
+	return fresh
 }
 
 // GiveUp lets go of the cheapest that the connection holds; see

@@ -93,8 +93,12 @@ func (w *window) remove(n int) {
 		w.free = append(w.free, p.item)
 	}
 	w.order = slices.Delete(w.order, 0, n)
-	if len(w.order) == 0 && cap(w.items) > 64 { // do not hoard what one burst needed
-		*w = window{}
+	if cap(w.items) > 64 && len(w.order)*8 < cap(w.items) { // do not hoard what one burst needed
+		kept := window{bytes: w.bytes}
+		for i, p := range w.order {
+			kept.order, kept.items = append(kept.order, place{p.seq, int32(i)}), append(kept.items, w.items[p.item])
+		}
+		*w = kept
 	}
 }
 

@@ -37,7 +37,6 @@ func (t *Table) emit(x *txn) {
 		return
 	}
 	f := x.follower
-	x.emitted = true
 	f.unlink(&f.settled, x)
 	r := &x.rec
 	r.Connection, _ = f.conn.ID()
@@ -59,10 +58,12 @@ func (t *Table) emit(x *txn) {
 	}
 	r.ReadChunks, r.WriteChunks, r.ReplyChunk, r.NotInvalidated = nil, nil, nil, nil
 	x.dropData()
-	if cap(x.segments) > 64 {
-		x.segments = nil
-	}
 	x.charge(-x.charged)
+	x.emitted = true
+	x.shed()
+	if cap(t.scratch) > 1<<20 { // do not hoard what one large chunk needed
+		t.scratch = nil
+	}
 }
 
 // chunks fills in the chunk lists and what was left to invalidate.

@@ -3,6 +3,7 @@ package transaction
 import (
 	"slices"
 
+	"github.com/rdmadump/rdmadump/dissect/internal/budget"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/internal/span"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -380,7 +381,11 @@ func (f *follower) movedIn(s *segment, offset uint64, data []byte, n int) {
 	at := int64(offset - s.offset)
 	end := at + int64(n)
 	had := len(s.moved)
-	s.cut += max(s.moved.Add(at, end)-int64(len(data)), 0)
+	fresh := s.moved.Add(at, end)
+	s.cut += max(fresh-int64(len(data)), 0)
+	if fresh == 0 && had >= span.Max {
+		f.table.budget.Note(budget.Spans)
+	}
 	if more := len(s.moved) - had; more > 0 && had > 0 {
 		s.txn.charge(spanCost * int64(more))
 	}

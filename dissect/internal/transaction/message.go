@@ -305,6 +305,7 @@ func (x *txn) returned(m *message) {
 		size := chunkLength(h.WriteChunk(i))
 		sizes += (size + 3) &^ 3
 		x.sizes = append(x.sizes, size)
+		x.charge(sizeCost)
 	}
 	long := chunkLength(h.Reply)
 	for i := range x.segments {

@@ -40,6 +40,7 @@ func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) {
 		x.holes[len(x.holes)-1].Length += int64(s.length)
 	}
 	x.operations.Arguments(nfs.NewStream(body, x.holes), nfs.IsCallback(p.program))
+	x.charge(nameCost * int64(cap(x.operations.Operations)))
 	r.Operations = x.operations.Operations
 }
 

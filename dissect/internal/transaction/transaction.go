@@ -47,8 +47,9 @@ type Table struct {
 	options  Options
 	budget   *budget.Budget
 	clock    record.Time
-	slots    []*txn
-	free     []*txn // of slots
+	slots    []*txn   // nil: free, and nothing kept for it
+	gens     []uint32 // how often each was used
+	free     []uint32 // slots
 	settling queue[*txn]
 	last     int64 // id
 
@@ -115,7 +116,9 @@ type procedure struct {
 // What things cost, in bytes of the budget.
 const (
 	txnCost     = 2048
-	segmentCost = 176
+	segmentCost = 288
+	nameCost    = 16
+	sizeCost    = 16
 	eventCost   = 160
 	spanCost    = 16
 	waitCost    = 192
@@ -146,7 +149,7 @@ func (t *Table) tagged(tag rdma.Tag) (x *txn, part int) {
 		return nil, 0
 	}
 	x = t.slots[slot-1]
-	if uint64(x.gen) != uint64(tag)>>(slotBits+partBits) || x.follower == nil {
+	if x == nil || uint64(x.gen) != uint64(tag)>>(slotBits+partBits) || x.follower == nil {
 		return nil, 0
 	}
 	return x, int(uint64(tag)>>slotBits) & (1<<partBits - 1)
@@ -164,18 +167,23 @@ func (t *Table) Of(tag rdma.Tag) (id int64, xid record.Hex32, known bool) {
 // begin starts a transaction that a side calls.
 func (t *Table) begin(f *follower, side rdma.Side, xid uint32) *txn {
 	var x *txn
+	slot := uint32(len(t.slots))
 	if n := len(t.free); n > 0 {
-		x, t.free = t.free[n-1], t.free[:n-1]
+		slot, t.free = t.free[n-1], t.free[:n-1]
+		x = t.slots[slot]
 	} else {
-		x = &txn{slot: uint32(len(t.slots))}
-		t.slots = append(t.slots, x)
+		t.slots, t.gens = append(t.slots, nil), append(t.gens, 0)
 		t.free = slices.Grow(t.free, len(t.slots)) // a data packet may be what releases them
+	}
+	if x == nil {
+		x = new(txn)
+		t.slots[slot] = x
 	}
 	*x = txn{
 		rec: record.Transaction{
 			Type: "transaction", XID: record.Hex32(xid), Timeline: x.rec.Timeline[:0], Findings: x.rec.Findings[:0], Waits: x.rec.Waits[:0],
 		},
-		follower: f, side: side, slot: x.slot, gen: x.gen, segments: x.segments[:0],
+		follower: f, side: side, slot: slot, gen: t.gens[slot], segments: x.segments[:0],
 		inCall: inline{data: x.inCall.data[:0]}, inReply: inline{data: x.inReply.data[:0]}, sizes: x.sizes[:0], holes: x.holes[:0], operations: nfs.Compound{Operations: x.operations.Operations[:0]},
 	}
 	if x.rec.Findings == nil {
@@ -193,16 +201,23 @@ func (t *Table) begin(f *follower, side rdma.Side, xid uint32) *txn {
 
 // charge adds to what a transaction holds of the budget.
 func (x *txn) charge(bytes int64) {
+	if x.emitted {
+		return // all of it was given back
+	}
 	x.charged += bytes
 	x.follower.conn.Share().Charge(bytes)
 }
 
-// release gives a transaction that was emitted back.
-func (t *Table) release(x *txn) {
-	x.gen = (x.gen + 1) & (1<<genBits - 1)
-	x.follower = nil
-	if cap(x.rec.Timeline) > 64 { // do not hoard what one large transaction needed
+// maxWarm is how many free transactions keep their storage for the next.
+const maxWarm = 256
+
+// shed lets go of storage that only a large transaction needed.
+func (x *txn) shed() {
+	if cap(x.rec.Timeline) > 64 {
 		x.rec.Timeline = nil
+	}
+	if cap(x.operations.Operations) > 64 || cap(x.holes) > 64 {
+		x.operations, x.holes, x.rec.Operations = nfs.Compound{}, nil, nil
 	}
 	if cap(x.segments) > 16 {
 		x.segments = nil
@@ -215,7 +230,16 @@ func (t *Table) release(x *txn) {
 	if cap(x.inCall.data)+cap(x.inReply.data)+cap(x.sizes) > 1<<14 {
 		x.inCall.data, x.inReply.data, x.sizes = nil, nil, nil
 	}
-	t.free = append(t.free, x)
+}
+
+// release gives a transaction that was emitted back.
+func (t *Table) release(x *txn) {
+	t.gens[x.slot] = (x.gen + 1) & (1<<genBits - 1)
+	x.follower = nil
+	if len(t.free) >= maxWarm {
+		t.slots[x.slot] = nil
+	}
+	t.free = append(t.free, x.slot)
 }
 
 // event appends a step to the timeline.
