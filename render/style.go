@@ -52,15 +52,16 @@ type glyphs struct {
 	granted                       string
 	line, double                  string          // of arrows
 	right, left                   string          // their heads
+	pause                         string          // beside a line in which nothing happens
 	marks                         map[byte]string // of the bars beside a ladder
 }
 
 var asciiGlyphs = &glyphs{
-	axis: "-", tick: "+", corner: "+", side: "|", cut: "~", levels: []string{" ", "#"}, granted: "-", line: "-", double: "=", right: ">", left: "<",
+	axis: "-", tick: "+", corner: "+", side: "|", cut: "~", levels: []string{" ", "#"}, granted: "-", line: "-", double: "=", right: ">", left: "<", pause: ":",
 }
 
 var unicodeGlyphs = &glyphs{
-	axis: "─", tick: "┴", corner: "└", side: "│", cut: "…", levels: strings.Split(" ▁▂▃▄▅▆▇█", ""), granted: "╌", line: "─", double: "═", right: "▶", left: "◀",
+	axis: "─", tick: "┴", corner: "└", side: "│", cut: "…", levels: strings.Split(" ▁▂▃▄▅▆▇█", ""), granted: "╌", line: "─", double: "═", right: "▶", left: "◀", pause: "┊",
 	marks: map[byte]string{'+': "┬", '|': "│", '#': "█", 'x': "✕", 'o': "○", '?': "?"},
 }
 
