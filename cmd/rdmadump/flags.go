@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rdmadump/rdmadump/analyze"
+	"github.com/rdmadump/rdmadump/render"
 )
 
 // flags are what was typed; [settings] are what it means.
@@ -32,6 +33,7 @@ type flags struct {
 	bytes    bool
 	timeline bool
 	by       string
+	look     appearance
 }
 
 // size is a flag of so many bytes.
@@ -98,6 +100,25 @@ var flagTable = []struct {
 	{"color", func(f *flags, s *pflag.FlagSet) {
 		s.StringVar(&f.color, "color", "auto", "colour: `auto`, always or never")
 	}},
+	{"width", func(f *flags, s *pflag.FlagSet) {
+		s.IntVar(&f.look.width, "width", 0, "tables and drawings take this `number` of columns; else $COLUMNS, or what the terminal has")
+	}},
+	{"wide", func(f *flags, s *pflag.FlagSet) {
+		s.BoolVar(&f.look.wide, "wide", false, "all columns of tables, and whole lines")
+	}},
+	{"columns", func(f *flags, s *pflag.FlagSet) {
+		s.StringSliceVar(&f.look.columns, "columns", nil, "the table's columns by their `headings`: CONN,LATENCY,STATUS")
+	}},
+	{"time", func(f *flags, s *pflag.FlagSet) {
+		s.StringVar(&f.look.time, "time", string(render.Relative), "times `relative` to the capture's start, delta to the line before, utc, local or epoch")
+	}},
+	{"ascii", func(f *flags, s *pflag.FlagSet) {
+		s.StringVar(&f.look.ascii, "ascii", "auto", "draw with ASCII: true or false; `auto` does so unless on a terminal with UTF-8")
+		s.Lookup("ascii").NoOptDefVal = "true"
+	}},
+	{"background", func(f *flags, s *pflag.FlagSet) {
+		s.StringVar(&f.look.background, "background", "auto", "colours for a dark or light background; `auto` reads $COLORFGBG")
+	}},
 	{"quiet", func(f *flags, s *pflag.FlagSet) {
 		s.BoolVarP(&f.quiet, "quiet", "q", false, "no summary and no progress on standard error")
 	}},
@@ -120,7 +141,7 @@ var flagTable = []struct {
 }
 
 // commonFlags are taken by every view.
-var commonFlags = []string{"output", "filter", "jq", "field", "xid", "conn", "count", "from", "to", "color", "quiet", "memory"}
+var commonFlags = []string{"output", "filter", "jq", "field", "xid", "conn", "count", "from", "to", "color", "quiet", "memory", "width", "wide", "time", "ascii", "background"}
 
 // takes says whether a view takes a flag.
 func (v *view) takes(flag string) bool {

@@ -45,7 +45,7 @@ const otherMemory = 100 << 20
 // run shows the view of a source, and works out how to exit.
 func (r *runner) run(ctx context.Context, source input) error {
 	debug.SetMemoryLimit(r.memory + otherMemory)
-	s := newSink(r.settings, r.stdout, r.shown)
+	s := newSink(r.settings, r.stdout, r.stderr, r.shown)
 	if r.live {
 		s.text.Live()
 	}
@@ -94,10 +94,12 @@ func (r *runner) run(ctx context.Context, source input) error {
 // finish writes the summary and works out the exit status; readErr is what ended
 // reading before its end.
 func (r *runner) finish(s *sink, summary *record.Summary, readErr error) error {
-	if s.json {
+	switch {
+	case s.jq != nil: // it is for the view's own records
+	case s.json:
 		s.record(summary)
-	} else {
-		s.fail(s.text.Flush())
+	default:
+		s.fail(s.text.Finish())
 	}
 	s.fail(s.w.Flush())
 	if s.err != nil {
@@ -105,6 +107,9 @@ func (r *runner) finish(s *sink, summary *record.Summary, readErr error) error {
 	}
 	if !s.json && !s.quiet {
 		render.NewText(r.stderr, render.NewTheme(r.stderr, coloured(s.color, r.stderr)), 0).Summary(summary)
+	}
+	if text := s.noMatch(); text != "" && !s.quiet {
+		fmt.Fprintf(r.stderr, "rdmadump: %s\n", text)
 	}
 	if s.written == 0 && len(s.xids) > 0 && !s.quiet {
 		fmt.Fprintf(r.stderr, "rdmadump: nothing with XID %v\n", s.xids)

@@ -36,6 +36,7 @@ type settings struct {
 	bytes    bool
 	timeline bool
 	by       string
+	look     appearance
 }
 
 // order is what records are put in order by.
@@ -50,7 +51,7 @@ type order struct {
 func (f *flags) parse(v *view, whole bool) (*settings, error) {
 	s := &settings{
 		view: v, json: f.output == "json", quiet: f.quiet, color: f.color, program: f.jq, count: f.count, conns: f.conns,
-		memory: int64(f.memory), tree: f.tree, bytes: f.bytes, timeline: f.timeline, by: f.by,
+		memory: int64(f.memory), tree: f.tree, bytes: f.bytes, timeline: f.timeline, by: f.by, look: f.look,
 	}
 	for _, word := range []struct {
 		flag, as, value string
@@ -65,6 +66,9 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 				return nil, err
 			}
 		}
+	}
+	if err := s.look.check(v); err != nil {
+		return nil, err
 	}
 	if f.count < 0 || f.top < 0 {
 		return nil, fmt.Errorf("-c %d, --top %d: a number of records is not negative", f.count, f.top)

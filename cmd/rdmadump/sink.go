@@ -29,6 +29,7 @@ type sink struct {
 	kind          reflect.Type // of the records that wait in sorter
 	buffer        []byte
 	written       int64
+	seen, hits    int64           // records that -Y looked at, transactions that stats sums up
 	summary       *record.Summary // once all is read
 	shown         string          // the inputs, as they were named
 	errors        int64           // findings that are errors
@@ -38,10 +39,9 @@ type sink struct {
 // errEnough ends reading when no more records are wanted.
 var errEnough = errors.New("enough")
 
-func newSink(set *settings, stdout io.Writer, shown string) *sink {
+func newSink(set *settings, stdout, notes io.Writer, shown string) *sink {
 	s := &sink{settings: set, times: times{settings: set}, shown: shown, w: bufio.NewWriterSize(stdout, 1<<16)}
-	s.theme = render.NewTheme(stdout, coloured(set.color, stdout))
-	s.width, s.height = terminalSize(stdout)
+	s.theme, s.width, s.height = set.look.of(stdout, notes, coloured(set.color, stdout))
 	s.text = render.NewText(s.w, s.theme, s.width)
 	s.packets = render.NewPackets(s.w, s.theme, s.width)
 	s.packets.Tree, s.packets.Bytes = set.tree, set.bytes
@@ -68,7 +68,11 @@ func (s *sink) sums(r *record.Transaction) bool {
 	if s.summed == nil {
 		return true
 	}
+	s.seen++
 	hit, err := s.summed.Match(r)
+	if hit {
+		s.hits++
+	}
 	if err != nil {
 		s.fail(err)
 	}
@@ -80,6 +84,7 @@ func (s *sink) matches(record any) bool {
 	if s.filter == nil {
 		return true
 	}
+	s.seen++
 	hit, err := s.filter.Match(record)
 	if err != nil {
 		s.fail(err)
