@@ -42,6 +42,9 @@ type Options struct {
 	// for what still belongs to it: an acknowledgement, a repeat, the NAK that
 	// takes it back; 0 is a second.
 	Linger record.Time
+	// Unanswered is how long, in capture time, later Calls of a connection have
+	// to be answered before one that is not is reported; 0 is 30 s.
+	Unanswered record.Time
 	// Memory is how many bytes all that is kept may take; 0 is 256 MiB. What is
 	// given up beyond it is counted in the summary.
 	Memory int64
@@ -49,8 +52,9 @@ type Options struct {
 
 // The defaults of Options.
 const (
-	defaultLinger = record.Time(1e9)
-	defaultMemory = 256 << 20
+	defaultLinger     = record.Time(1e9)
+	defaultUnanswered = record.Time(30e9)
+	defaultMemory     = 256 << 20
 )
 
 // Dissector reads frames, one after the other, and hands out records. It is not
@@ -78,11 +82,14 @@ func New(h Handler, o Options) *Dissector {
 	if o.Linger == 0 {
 		o.Linger = defaultLinger
 	}
+	if o.Unanswered == 0 {
+		o.Unanswered = defaultUnanswered
+	}
 	if o.Memory == 0 {
 		o.Memory = defaultMemory
 	}
 	d := &Dissector{handler: h, budget: budget.New(o.Memory)}
-	d.table = transaction.NewTable(transaction.Options{Rebuild: o.Rebuild, Linger: o.Linger}, d.budget)
+	d.table = transaction.NewTable(transaction.Options{Rebuild: o.Rebuild, Linger: o.Linger, Unanswered: o.Unanswered}, d.budget)
 	d.table.Transaction, d.table.Payload = h.Transaction, h.Payload
 	d.tracker = rdma.New(d.table, d.budget)
 	d.tracker.Connection, d.tracker.Finding = h.Connection, h.Finding

@@ -25,6 +25,7 @@ type Conn struct {
 	wantSends bool
 	closing   bool
 	retired   bool
+	poor      bool        // of what it held, some was given up for want of memory
 	since     record.Time // on the tracker's clock: first seen; then, since when it is closing
 	touched   record.Time
 	overAt    record.Time  // on the tracker's clock: when both sides had ended it
@@ -53,17 +54,26 @@ func (c *Conn) Lost() int64 { return c.record.Lost }
 // Proves says that the capture has all of the connection so far: its handshake,
 // and every packet that was acknowledged, and that nobody has begun to end it. Only then does something that is
 // missing prove anything.
-func (c *Conn) Proves() bool {
-	if !c.handshake || c.record.Lost > 0 || c.closing || c.fin.Known() {
-		return false
-	}
+func (c *Conn) Proves() bool { return !c.closing && !c.fin.Known() && c.Whole() }
+
+// Whole is Proves of a connection that may have ended.
+func (c *Conn) Whole() bool {
+	return c.handshake && c.record.Lost == 0 && !c.poor && c.halves[0] != nil && c.halves[1] != nil && !c.Doubtful()
+}
+
+// Doubtful says that something was acknowledged that the capture does not have
+// yet.
+func (c *Conn) Doubtful() bool {
 	for _, h := range c.halves {
-		if h == nil || h.doubtful() {
-			return false
+		if h != nil && h.doubtful() {
+			return true
 		}
 	}
-	return true
+	return false
 }
+
+// Ended says how the connection ended, if it did, or what was the end of it.
+func (c *Conn) Ended() (e Ending, ended bool) { return c.ending.Get() }
 
 // Closing says that its end has begun.
 func (c *Conn) Closing() bool { return c.closing }
@@ -107,6 +117,14 @@ type Where struct {
 	Blames record.Opt[Side]
 }
 
+// End is what a side is called, once it is known which is the client.
+func (c *Conn) End(s Side) record.End {
+	if s == Side(c.client) {
+		return record.Client
+	}
+	return record.Server
+}
+
 // Report reports that a rule was broken. The message is only worded when somebody
 // listens.
 func (c *Conn) Report(r *rule.Rule, where Where, format string, args ...any) {
@@ -117,6 +135,9 @@ func (c *Conn) Report(r *rule.Rule, where Where, format string, args ...any) {
 	f := &record.Finding{Type: "finding", Rule: r.ID, Severity: r.Severity, Section: r.Section, Message: fmt.Sprintf(format, args...)}
 	if xid, known := where.XID.Get(); known {
 		f.XID = record.Some(record.Hex32(xid))
+	}
+	if side, known := where.Blames.Get(); known && c.client >= 0 {
+		f.Blames = record.Some(c.End(side))
 	}
 	if where.At.Packet != 0 {
 		f.Packet, f.Time = record.Some(where.At.Packet), record.Some(where.At.Time)
@@ -191,7 +212,11 @@ func (h *half) peer() *half { return h.conn.halves[h.side.Other()] }
 // yet.
 func (h *half) doubtful() bool {
 	if w := h.stream; w != nil {
-		return w.known && w.acked && octets.delta(w.ackedTo, w.next) > 0
+		fin := int32(0)
+		if w.fin { // it takes a sequence number
+			fin = 1
+		}
+		return w.known && w.acked && octets.delta(w.ackedTo, w.next) > fin
 	}
 	return h.started && h.hasAck && psns.delta(h.acked, h.expect) >= 0
 }

@@ -375,6 +375,10 @@ func (t *Tracker) terminate(h *half, payload []byte, at record.Stamp) {
 			r.Kind = Send
 		}
 	}
+	if m.Layer == 1 && m.Type == 2 { // DDP, untagged buffer (RFC 5041 s.8.2)
+		r.Kind = Send
+		r.NotReady, r.TooLong = m.Code == 2, m.Code == 5
+	}
 	t.mark(nil, record.Refused)
 	asker := h.peer()
 	if asker != nil {

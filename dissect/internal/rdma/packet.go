@@ -377,7 +377,7 @@ func (t *Tracker) acknowledged(h *half, psn uint32, at record.Stamp) {
 // nak notes a NAK: what it refuses, and whether the connection survives it.
 func (t *Tracker) nak(h, asker *half, p *rocev2.Packet, at record.Stamp) {
 	c, syndrome := h.conn, p.AETH.Syndrome
-	r := Refusal{Op: asker.ops.at(psns, p.PSN), By: h.side, At: at, Reason: "RNR"}
+	r := Refusal{Op: asker.ops.at(psns, p.PSN), By: h.side, At: at, Reason: "RNR", NotReady: syndrome.IsRNR()}
 	t.mark(r.Op, record.Refused)
 	if o := r.Op; o != nil {
 		r.Kind, r.Handle, r.Offset, r.Length = o.Kind, record.SomeIf(o.Handle, o.Kind != Send), o.Offset, uint32(o.Length)
@@ -386,6 +386,7 @@ func (t *Tracker) nak(h, asker *half, p *rocev2.Packet, at record.Stamp) {
 	if syndrome.IsNak() {
 		r.Reason = syndrome.NakName()
 		r.Fatal = syndrome.Code() != rocev2.NakPSNSequenceError
+		r.TooLong = syndrome.Code() == rocev2.NakInvalidRequest || syndrome.Code() == rocev2.NakRemoteOperationError
 	}
 	if r.Fatal {
 		r.Text = fmt.Sprintf("NAK of PSN %d: %s", p.PSN, r.Reason)

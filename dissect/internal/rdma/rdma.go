@@ -83,6 +83,9 @@ type Operation struct {
 	refs        int8 // how many ledgers it stands in
 }
 
+// Whole says that all of a Send has come.
+func (o *Operation) Whole() bool { return o.done && !o.Broken }
+
 // Refusal is a NAK or a Terminate. Op is nil when the operation is not known (any
 // more): Kind, Handle, Offset, Length are then what the wire says of it.
 type Refusal struct {
@@ -98,6 +101,9 @@ type Refusal struct {
 	At     record.Stamp
 	Reason string // "RNR", "remote access error"
 	Text   string // what a finding says of it; empty when no rule is broken
+
+	NotReady bool // no receive buffer was posted
+	TooLong  bool // what is refused may be longer than its receive buffer
 }
 
 // UpperLayer is what operations are for.

@@ -437,6 +437,7 @@ func (t *Tracker) saw(o *Operation, lo, hi int64) (fresh int64) {
 // [budget.Owner].
 func (c *Conn) GiveUp() (budget.Kind, bool) {
 	t := c.tracker
+	c.poor = true
 	if c.follower.GiveUp(budget.ChunkData) {
 		return budget.ChunkData, true
 	}

@@ -48,6 +48,7 @@ type follower struct {
 	died         int64     // Calls that had no Reply when it ended
 	diedXIDs     []record.Hex32
 	transactions int64
+	judged       judged
 }
 
 // maxDied bounds how many XIDs are listed of Calls that died with a connection.
@@ -113,6 +114,7 @@ func (f *follower) Private(s rdma.Side, data []byte, at record.Stamp) {
 	switch {
 	case ok:
 		f.private[s] = record.Some(found)
+		f.checkPrivate(s, found, at)
 		if f.upper == "" {
 			f.is(upperRPC)
 		}
@@ -243,11 +245,13 @@ func (f *follower) Closing(record.Stamp) {
 }
 
 // Closed ends all Calls that have no Reply, oldest first.
-func (f *follower) Closed(record.Stamp) {
+func (f *follower) Closed(at record.Stamp) {
+	f.checkLost()
 	for f.calls.first != nil {
 		if f.died++; len(f.diedXIDs) < maxDied {
 			f.diedXIDs = append(f.diedXIDs, f.calls.first.rec.XID)
 		}
+		f.unanswered(f.calls.first, at)
 		f.table.end(f.calls.first, record.NoReply)
 	}
 }
@@ -269,6 +273,7 @@ func (f *follower) Finish(r *record.Connection) {
 		end.Died, end.XIDs = f.died, f.diedXIDs
 		r.Ended = record.Some(end)
 	}
+	r.Invalidation = f.judged.style.result()
 	r.Credits = record.CreditPair{Forward: f.credits(side), Backward: f.credits(side.Other())}
 }
 
