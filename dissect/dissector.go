@@ -45,6 +45,9 @@ type Options struct {
 	// Unanswered is how long, in capture time, later Calls of a connection have
 	// to be answered before one that is not is reported; 0 is 30 s.
 	Unanswered record.Time
+	// Timeout is how long a transaction has to wait for a repeat before that is
+	// reported; 0 is 10 ms.
+	Timeout record.Time
 	// Memory is how many bytes all that is kept may take; 0 is 256 MiB. What is
 	// given up beyond it is counted in the summary.
 	Memory int64
@@ -54,6 +57,7 @@ type Options struct {
 const (
 	defaultLinger     = record.Time(1e9)
 	defaultUnanswered = record.Time(30e9)
+	defaultTimeout    = record.Time(10e6)
 	defaultMemory     = 256 << 20
 )
 
@@ -85,11 +89,14 @@ func New(h Handler, o Options) *Dissector {
 	if o.Unanswered == 0 {
 		o.Unanswered = defaultUnanswered
 	}
+	if o.Timeout == 0 {
+		o.Timeout = defaultTimeout
+	}
 	if o.Memory == 0 {
 		o.Memory = defaultMemory
 	}
 	d := &Dissector{handler: h, budget: budget.New(o.Memory)}
-	d.table = transaction.NewTable(transaction.Options{Rebuild: o.Rebuild, Linger: o.Linger, Unanswered: o.Unanswered}, d.budget)
+	d.table = transaction.NewTable(transaction.Options{Rebuild: o.Rebuild, Linger: o.Linger, Unanswered: o.Unanswered, Timeout: o.Timeout}, d.budget)
 	d.table.Transaction, d.table.Payload = h.Transaction, h.Payload
 	d.tracker = rdma.New(d.table, d.budget)
 	d.tracker.Connection, d.tracker.Finding = h.Connection, h.Finding
@@ -246,7 +253,7 @@ func (d *Dissector) frame(f *capture.Frame, now record.Stamp) {
 			s.ICRCBad++
 		}
 		d.datagram = rdma.Datagram{
-			Packet: &d.packet, Raw: l.Transport, Length: l.Length, Transport: in.Transport, ICRC: in.ICRC, At: now,
+			Packet: &d.packet, Raw: l.Transport, Length: l.Length, Transport: in.Transport, ICRC: in.ICRC, At: now, Congested: l.Congested(),
 			Src: rdma.Address{IP: l.Src, LID: l.SrcLID}, Dst: rdma.Address{IP: l.Dst, LID: l.DstLID},
 		}
 		d.tracker.Packet(&d.datagram)

@@ -34,10 +34,15 @@ type Conn struct {
 	service  record.Opt[uint16]
 	ports    [2]record.Opt[uint16] // by side
 	mtu      int                   // in use, bytes; 0 while it is unknown
-	learned  int                   // how often packets taught another
-	starting record.Opt[uint32]    // the PSN that the server starts with
-	markers  bool                  // iWARP: the client wants markers
-	fin      record.Opt[Side]      // iWARP: who ended its stream first
+	asked    int                   // path MTU of the REQ, bytes
+	mtuTold  bool
+	cnps     int64              // congestion notification packets
+	marked   int64              // packets that a switch marked
+	first    record.Stamp       // of both
+	learned  int                // how often packets taught another
+	starting record.Opt[uint32] // the PSN that the server starts with
+	markers  bool               // iWARP: the client wants markers
+	fin      record.Opt[Side]   // iWARP: who ended its stream first
 	ending   record.Opt[Ending]
 	waiting  []*record.Finding // of a connection without id
 }
@@ -123,6 +128,22 @@ func (c *Conn) End(s Side) record.End {
 		return record.Client
 	}
 	return record.Server
+}
+
+// congested reports what a connection met of congestion, once it is over.
+func (c *Conn) congested() {
+	if c.cnps+c.marked > 0 {
+		c.Report(rule.Congestion, Where{At: c.first}, "the network was congested: %d congestion notification packets, %d packets marked by a switch", c.cnps, c.marked)
+	}
+	c.cnps, c.marked = 0, 0
+}
+
+// meets counts a packet that tells of congestion.
+func (c *Conn) meets(n *int64, at record.Stamp) {
+	if c.cnps+c.marked == 0 {
+		c.first = at
+	}
+	*n++
 }
 
 // Report reports that a rule was broken. The message is only worded when somebody

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
@@ -23,6 +24,7 @@ type Datagram struct {
 	Src, Dst  Address
 	Transport string
 	ICRC      rocev2.ICRCResult
+	Congested bool // a switch marked it
 	At        record.Stamp
 }
 
@@ -242,6 +244,10 @@ const maxLearned = 8
 func (t *Tracker) learnMTU(c *Conn, n int) {
 	if n == c.mtu || n < 256 || n > 4096 || n&(n-1) != 0 || c.learned == maxLearned {
 		return
+	}
+	if n < c.asked && !c.mtuTold {
+		c.mtuTold = true
+		c.Report(rule.PathMTUUnused, Where{At: t.now}, "full packets carry %d bytes, the path MTU that the REQ asked for is %d", n, c.asked)
 	}
 	c.mtu = n
 	c.learned++

@@ -225,8 +225,12 @@ func (t *Tracker) Packet(d *Datagram) {
 	h := t.half(key, d)
 	c := h.conn
 	t.belongs(c, d.Transport)
+	if d.Congested || p.BTH.FECN {
+		c.meets(&c.marked, d.At)
+	}
 	switch {
 	case info.Kind == rocev2.KindCongestion:
+		c.meets(&c.cnps, d.At)
 	case service == rocev2.UC:
 		t.unreliable(h, p, d.At)
 	case info.Request:
@@ -376,6 +380,7 @@ func (t *Tracker) flush(c *Conn) {
 		}
 	}
 	c.follower.Closed(c.last)
+	c.congested()
 }
 
 // skip gives up on what comes before the first that a half holds.

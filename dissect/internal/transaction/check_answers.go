@@ -235,3 +235,17 @@ func (f *follower) tooShort(o *rdma.Operation) string {
 	}
 	return what
 }
+
+// checkWait reports a long wait that ended in a repeat without a NAK.
+func (f *follower) checkWait(x *txn, w *record.Wait, by rdma.Side, at record.Stamp) {
+	ns := record.Time(w.To - w.From)
+	if ns < f.table.options.Timeout || w.Reason != record.RepeatAfterTimeout && w.Reason != record.RepeatAfterGap {
+		return
+	}
+	c := checker{f, x, x.where(at)}
+	c.report(rule.RetransmissionTimeout, "nothing moved for %v, until the %s repeated a packet of the %s (%s)", time.Duration(ns).Round(time.Microsecond), f.conn.End(by), eventNames[w.Of], w.Reason)
+}
+
+var eventNames = map[record.EventKind]string{
+	record.EventCall: "Call", record.EventReply: "Reply", record.EventRead: "RDMA Read Request", record.EventWrite: "RDMA Write", record.EventReadDone: "RDMA Read",
+}

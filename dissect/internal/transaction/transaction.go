@@ -35,6 +35,8 @@ type Options struct {
 	// Unanswered is how long later Calls have to be answered before one that
 	// is not is reported.
 	Unanswered record.Time
+	// Timeout is how long a wait for a repeat is reported.
+	Timeout record.Time
 }
 
 // Table has the transactions of all connections.
