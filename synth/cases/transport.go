@@ -78,7 +78,7 @@ var transport = []Case{
 	{Rule: "mpa-framing", Name: "an FPDU that is none", Transport: IWARP,
 		Broken: func(_ *wire, c *conn) {
 			rpc(nil, c)
-			c.Client.FPDU([]byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})
+			c.Client.FPDU([]byte{0xc1, 0x40, 0, 0})
 		}, Healthy: rpc},
 	{Rule: "icrc-bad", Name: "a bit", Transport: RoCE, Broken: func(w *wire, c *conn) { rpc(nil, c); w.Last().Corrupt(-1) }, Healthy: rpc},
 	{Rule: "path-mtu-unused", Name: "1024 of 4096", Transport: RoCE, HalfOpen: true,

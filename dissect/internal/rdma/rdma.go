@@ -76,6 +76,7 @@ type Operation struct {
 	room   [2]span.Span // what seen begins in
 	spans  int32        // that were charged
 	taken  int64        // Read: responses from the first on without a gap
+	msn    uint32       // iWARP Send: its message sequence number
 	sink   uint32       // iWARP Read: STag and offset of the requester's own memory
 	sinkAt uint64
 

@@ -71,6 +71,7 @@ func (f *follower) checkError(c checker, m *message, orphan bool) {
 		c.report(rule.ErrorWrongVersion, "the RDMA_ERROR has rdma_vers %d, the Call that it answers %d", h.Vers, vers)
 	}
 	f.checkCode(c, h)
+	f.checkFits(c, m)
 }
 
 // checkCode holds the code of an RDMA_ERROR against what was wrong.
@@ -236,10 +237,18 @@ func (f *follower) tooShort(o *rdma.Operation) string {
 	return what
 }
 
+// delayedAck is how long a TCP may keep an acknowledgement back (RFC 1122
+// s.4.2.3.2 allows 500 ms, nobody takes more than this): what is sent again sooner
+// may only have been a probe for it.
+const delayedAck = record.Time(200e6)
+
 // checkWait reports a long wait that ended in a repeat without a NAK.
 func (f *follower) checkWait(x *txn, w *record.Wait, by rdma.Side, at record.Stamp) {
 	ns := record.Time(w.To - w.From)
 	if ns < f.table.options.Timeout || w.Reason != record.RepeatAfterTimeout && w.Reason != record.RepeatAfterGap {
+		return
+	}
+	if f.conn.IsIWARP() && ns < delayedAck {
 		return
 	}
 	c := checker{f, x, x.where(at)}
