@@ -63,8 +63,13 @@ func (c *Conn) Proves() bool { return !c.closing && !c.fin.Known() && c.Whole() 
 
 // Whole is Proves of a connection that may have ended.
 func (c *Conn) Whole() bool {
-	return c.handshake && c.record.Lost == 0 && !c.poor && c.halves[0] != nil && c.halves[1] != nil && !c.Doubtful()
+	return c.handshake && c.record.Lost == 0 && !c.poor && !c.tracker.unsure() && c.halves[0] != nil && c.halves[1] != nil && !c.Doubtful()
 }
+
+// unsure says that a packet was dropped for its ICRC a moment ago: what it was,
+// and of which connection, nobody knows. If its receiver has taken it after all,
+// an acknowledgement will show that.
+func (t *Tracker) unsure() bool { return t.spoils && t.clock-t.spoiled < lingerClose }
 
 // Doubtful says that something was acknowledged that the capture does not have
 // yet.

@@ -75,7 +75,9 @@ type Tracker struct {
 	late     rocev2.Packet // a held packet, decoded again
 	cm       cmMessages
 	iwarp    decoders
-	anyGood  bool // somebody has shown that ICRCs are filled in
+	spoils   bool        // a packet could not be believed
+	spoiled  record.Time // on the clock: the last of them
+	anyGood  bool        // somebody has shown that ICRCs are filled in
 	free     []*Operation
 	buffers  buffers
 }
@@ -173,6 +175,7 @@ func (t *Tracker) believe(d *Datagram) bool {
 		return true
 	}
 	t.mark(nil, record.BadICRC)
+	t.spoiled, t.spoils = t.clock, true
 	s := t.senders[d.Src]
 	if s == nil {
 		return !t.anyGood

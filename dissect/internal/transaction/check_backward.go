@@ -57,7 +57,7 @@ func (f *follower) checkBackwardCall(c checker, m *message) {
 	}
 	switch j.leave {
 	case noLeave:
-		c.report(rule.BackwardUnexpected, "%s", unexpected)
+		f.suspect(m.side.Other(), c.x, rule.BackwardUnexpected, c.where, "%s", unexpected)
 	case asked:
 		if len(j.early) < 16 {
 			j.early = append(j.early, backCall{c.where, c.x.rec.ID})

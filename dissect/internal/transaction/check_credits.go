@@ -43,13 +43,14 @@ func (f *follower) checkCredits(c checker, m *message) {
 	sure := f.conn.Lost() == 0 && !f.judged.reused && !f.conn.Closing() && !f.conn.Doubtful()
 	c.x.judged.overGrant = !known || !f.proves() || !sure || uint32(n) > limit
 	if known && sure && uint32(n) > limit {
+		needs := m.side.Other()
 		switch grant, granted := a.grant.Get(); {
 		case !granted:
-			c.report(rule.CreditLimitExceeded, "%d Calls are in flight; before the first Reply there may be one", n)
+			f.suspect(needs, c.x, rule.CreditLimitExceeded, c.where, "%d Calls are in flight; before the first Reply there may be one", n)
 		case grant > limit:
-			c.report(rule.CreditLimitExceeded, "%d Calls are in flight; %d credits are granted, and the requester asked for %d", n, grant, limit)
+			f.suspect(needs, c.x, rule.CreditLimitExceeded, c.where, "%d Calls are in flight; %d credits are granted, and the requester asked for %d", n, grant, limit)
 		default:
-			c.report(rule.CreditLimitExceeded, "%d Calls are in flight, %d credits are granted", n, grant)
+			f.suspect(needs, c.x, rule.CreditLimitExceeded, c.where, "%d Calls are in flight, %d credits are granted", n, grant)
 		}
 	}
 	if asked := h.Credits; asked > 0 {

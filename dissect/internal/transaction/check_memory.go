@@ -144,7 +144,7 @@ func (f *follower) invalidated(c checker, m *message) {
 	owner := m.side.Other()
 	dead := f.judged.dead[owner]
 	if _, was := dead[handle]; was && f.proves() && f.unclear[owner] == 0 {
-		c.report(rule.InvalidatedHandleUsed, "Send With Invalidate of 0x%08x, which was invalidated before and not exposed again", handle)
+		f.suspect(owner, c.x, rule.InvalidatedHandleUsed, c.where, "Send With Invalidate of 0x%08x, which was invalidated before and not exposed again", handle)
 	}
 	if dead == nil {
 		dead = map[uint32]struct{}{}
@@ -195,25 +195,28 @@ func (f *follower) checkTouch(o *rdma.Operation, m target, s *segment, exact boo
 		where.XID = record.Some(uint32(s.txn.rec.XID))
 	}
 	if _, dead := f.judged.dead[owner][o.Handle]; dead {
-		if s != nil {
-			s.txn.found(rule.InvalidatedHandleUsed)
-		}
-		f.conn.Report(rule.InvalidatedHandleUsed, where, "%v of %d bytes at 0x%016x names handle 0x%08x, which was invalidated before and not exposed again", o.Kind, m.length, m.offset, m.handle)
+		f.suspect(owner, s.owner(), rule.InvalidatedHandleUsed, where, "%v of %d bytes at 0x%016x names handle 0x%08x, which was invalidated before and not exposed again", o.Kind, m.length, m.offset, m.handle)
 	}
 	switch {
 	case s == nil && !exact:
-		f.conn.Report(rule.OutsideExposedMemory, where, "%v of %d bytes at 0x%016x names handle 0x%08x, which no open Call exposes", o.Kind, m.length, m.offset, m.handle)
+		f.suspect(owner, nil, rule.OutsideExposedMemory, where, "%v of %d bytes at 0x%016x names handle 0x%08x, which no open Call exposes", o.Kind, m.length, m.offset, m.handle)
 	case s != nil && !exact && !s.reaches(m):
-		s.txn.found(rule.OutsideExposedMemory)
-		f.conn.Report(rule.OutsideExposedMemory, where, "%v of %d bytes at 0x%016x exceeds handle 0x%08x, %d bytes at 0x%016x", o.Kind, m.length, m.offset, m.handle, s.length, s.offset)
+		f.suspect(owner, s.txn, rule.OutsideExposedMemory, where, "%v of %d bytes at 0x%016x exceeds handle 0x%08x, %d bytes at 0x%016x", o.Kind, m.length, m.offset, m.handle, s.length, s.offset)
 	case s != nil:
 		if right := f.rightWay(o, m, s, exact); s.takes(o.Kind) || right != s {
 			return right
 		}
-		s.txn.found(rule.WrongDirection)
-		f.conn.Report(rule.WrongDirection, where, "%v of handle 0x%08x, which the Call offers in its %s", o.Kind, m.handle, listNames[s.kind])
+		f.suspect(owner, s.txn, rule.WrongDirection, where, "%v of handle 0x%08x, which the Call offers in its %s", o.Kind, m.handle, listNames[s.kind])
 	}
 	return s
+}
+
+// owner is the transaction of a segment, nil for none.
+func (s *segment) owner() *txn {
+	if s == nil {
+		return nil
+	}
+	return s.txn
 }
 
 var listNames = [...]string{"Read list: to be read alone", "Write list: to be written alone", "Reply chunk: to be written alone"}
@@ -239,7 +242,7 @@ func (f *follower) rightWay(o *rdma.Operation, m target, s *segment, exact bool)
 // checkMoved holds data that comes after a Reply against it: the Read that brings
 // it was under way when that was sent.
 func (f *follower) checkMoved(o *rdma.Operation, x *txn) {
-	if o.Kind != rdma.Read || x.open || x.rec.Status != record.Complete || x.judged.late || !f.proves() {
+	if o.Kind != rdma.Read || x.open || x.rec.Status != record.Complete || x.judged.late || o.Last.Time < x.answer.LastTime || !f.proves() {
 		return
 	}
 	x.judged.late = true

@@ -246,6 +246,7 @@ func (f *follower) Closing(record.Stamp) {
 
 // Closed ends all Calls that have no Reply, oldest first.
 func (f *follower) Closed(at record.Stamp) {
+	f.proven(0, true)
 	f.checkLost()
 	for f.calls.first != nil {
 		if f.died++; len(f.diedXIDs) < maxDied {

@@ -42,6 +42,9 @@ func (f *follower) Done(o *rdma.Operation) {
 		f.moved(o)
 		return
 	}
+	if len(f.judged.suspicions) > 0 {
+		f.proven(o.Side, false)
+	}
 	f.lookUpService()
 	t := f.table
 	m := message{Operation: o, side: o.Side, data: o.Payload, whole: !o.Broken, header: &t.header, rpc: &t.rpc}
