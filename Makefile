@@ -5,7 +5,7 @@ SAMPLE  ?= samples/rocev2-callback41.pcap
 FUZZ    ?= 60s
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint fuzz bench compare golden clean
+.PHONY: help build demo test lint hostile fuzz bench compare golden clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -26,6 +26,9 @@ lint: ## formatting, vet, staticcheck
 	@out=$$($(GO) tool gofumpt -l .); test -z "$$out" || { echo "gofumpt would change: $$out"; exit 1; }
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
+
+hostile: ## 20,000 damaged copies of every sample through every view, and the memory hogs
+	$(GO) test ./cmd/rdmadump -run '^(TestHostile|TestMemory)$$' -hostile 20000 -hogs -timeout 60m
 
 fuzz: ## run every fuzz target for FUZZ (60s each)
 	@for p in $$($(GO) list ./...); do \
