@@ -41,6 +41,7 @@ func withPayload(f *capture.Frame, headers int, seq uint32, payload []byte) capt
 	g.Data = append(slices.Clone(f.Data[:headers]), payload...)
 	binary.BigEndian.PutUint16(g.Data[16:], uint16(len(g.Data)-14))
 	binary.BigEndian.PutUint32(g.Data[38:], seq)
+	binary.BigEndian.PutUint16(g.Data[50:], 0) // a checksum that the adapter is to fill in
 	g.Length = len(g.Data)
 	return g
 }
