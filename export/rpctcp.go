@@ -210,7 +210,7 @@ func (e *RPCTCP) Write(to io.Writer, application string) (*RPCTCPReport, error) 
 	w.Interface(Interface{Link: capture.LinkEthernet, Description: "RPCs as if TCP had carried them"})
 	opens := e.connect()
 	e.report.Connections = int64(len(opens))
-	var closing []*tcp // in the order of their ends
+	var closing []*tcp          // in the order of their ends
 	until := func(time int64) { // writes what begins and ends by then
 		for {
 			switch {

@@ -152,7 +152,7 @@ Exit status: 0 done; 1 check found an error; 2 wrong usage or unreadable input;
 		root.AddCommand(cmd)
 	}
 	root.AddCommand(newLive(o), newInterfaces(o), newMan(root), newSchema(o))
-	root.AddCommand(newExport(o))
+	root.AddCommand(newExport(o), newExtract(o))
 	o.completions(root)
 	return root
 }
