@@ -301,6 +301,7 @@ func (d *Dissector) show(taken bool) {
 		p.Operation = o.Kind.String()
 		if id, xid, known := d.table.Of(o.Tag); known {
 			p.Transaction, p.XID = record.Some(id), record.Some(xid)
+			p.Part = d.table.Part(o.Tag, happened.From, happened.To)
 		} else if word, known := o.Word.Get(); known && in.RPC && o.Tag == 0 { // a Send that is not whole yet
 			p.XID = record.Some(record.Hex32(word))
 		}

@@ -207,7 +207,7 @@ func (e *RPCTCP) Write(to io.Writer, application string) (*RPCTCPReport, error) 
 		return cmp.Or(cmp.Compare(a.packet, b.packet), cmp.Compare(a.id, b.id), cmp.Compare(a.at(), b.at()))
 	})
 	w := wire{Writer: NewWriter(to, application), buffer: gopacket.NewSerializeBuffer()}
-	w.Interface(Interface{Link: capture.LinkEthernet, Description: "RPCs as if TCP had carried them"})
+	w.Interface(&capture.Origin{LinkType: capture.LinkEthernet, Description: "RPCs as if TCP had carried them", Digits: 9})
 	opens := e.connect()
 	e.report.Connections = int64(len(opens))
 	var closing []*tcp          // in the order of their ends

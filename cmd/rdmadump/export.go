@@ -26,6 +26,7 @@ type exporter struct {
 
 var exporters = []exporter{
 	{"rpc-tcp", "the RPCs as if TCP had carried them, for tools that read NFS over TCP", query.Transactions, exportRPCTCP},
+	{"pcapng", "the packets, each with a comment that says what it is", query.Packets, exportPackets},
 }
 
 // exportRun is one export.
@@ -49,10 +50,14 @@ func newExport(o *options) *cobra.Command {
   rpc-tcp   a pcapng file with the same RPCs as if TCP had carried them: record
             marking, the same addresses, times and XIDs, server port 2049, both
             directions. Wireshark and every tool that reads NFS over TCP open it.
+  pcapng    the packets as they are, each with a comment that says what it is,
+            such as "XID 0x4cc9dbf7, Read chunk 1 segment 2, bytes 65536-131071
+            of 524288, repeated". Interfaces and times stay.
 
 --xid, --conn and -Y choose what is written. OUT - is standard output.`,
 		Example: `  rdmadump export --to rpc-tcp nfs.pcap -w rpcs.pcapng
-  rdmadump export --to rpc-tcp nfs.pcap -w - | tshark -r - -z rpc,srt,100003,4`,
+  rdmadump export --to rpc-tcp nfs.pcap -w - | tshark -r - -z rpc,srt,100003,4
+  rdmadump export --to pcapng nfs.pcap --xid 0x4cc9dbf7 -w one.pcapng`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for i := range exporters {
 				if exporters[i].to == to {
@@ -266,4 +271,30 @@ func exportRPCTCP(r *exportRun) (string, error) {
 		return "", err
 	}
 	return report.String(), nil
+}
+
+// exportPackets writes packets with comments.
+func exportPackets(r *exportRun) (string, error) {
+	var failed error
+	e := export.NewPackets(r.out, "rdmadump "+version())
+	e.Wants = func(p *record.Packet) bool {
+		if len(r.wantXID)+len(r.conns) > 0 && !r.wants(p.Connection, p.XID) || !r.overlaps(p.Time, p.Time) {
+			return false
+		}
+		if r.filter == nil {
+			return true
+		}
+		hit, err := r.filter.Match(p)
+		if err != nil && failed == nil {
+			failed = fmt.Errorf("-Y %s: %w", r.options.filter, err)
+		}
+		return hit
+	}
+	if _, err := r.feed(dissect.New(e.Handler(), dissect.Options{}), e.Frame); err != nil {
+		return "", err
+	}
+	if failed != nil {
+		return "", failed
+	}
+	return e.Report.String(), e.Flush()
 }
