@@ -38,6 +38,9 @@ type Handler struct {
 type Options struct {
 	// Rebuild keeps all data that moves, to rebuild Calls and Replies whole.
 	Rebuild bool
+	// RPC fills in what Calls ask and Replies say, [record.Transaction] RPC. It
+	// implies Rebuild.
+	RPC bool
 	// Linger is how long, in capture time, a transaction that has ended waits
 	// for what still belongs to it: an acknowledgement, a repeat, the NAK that
 	// takes it back; 0 is a second.
@@ -82,8 +85,16 @@ func New(h Handler, o Options) *Dissector {
 		o.Memory = defaultMemory
 	}
 	d := &Dissector{handler: h, budget: budget.New(o.Memory)}
-	d.table = transaction.NewTable(transaction.Options{Rebuild: o.Rebuild, Linger: o.Linger}, d.budget)
+	d.table = transaction.NewTable(transaction.Options{Rebuild: o.Rebuild || o.RPC, Linger: o.Linger}, d.budget)
 	d.table.Transaction, d.table.Payload = h.Transaction, h.Payload
+	if o.RPC {
+		var reader rpcReader
+		d.table.Payload = func(r *record.Transaction, call, reply *record.Payload) {
+			if r.RPC = reader.read(call, reply); h.Payload != nil {
+				h.Payload(r, call, reply)
+			}
+		}
+	}
 	d.tracker = rdma.New(d.table, d.budget)
 	d.tracker.Connection, d.tracker.Finding = h.Connection, h.Finding
 	d.tracker.KeepFPDUs = h.Packet != nil

@@ -145,7 +145,7 @@ func TestEveryField(t *testing.T) {
 			known[kind+name] = known[kind+name] || plain != nil
 		}
 	}
-	for _, name := range []string{"rocev2-errors.pcap.zst", "rocev2-loss42.pcap.zst", "rocev2-nfs41.pcap.zst", "rocev2-callback41.pcap.zst", "lab-retries42.pcap.zst"} {
+	for _, name := range []string{"rocev2-errors.pcap.zst", "rocev2-loss42.pcap.zst", "rocev2-nfs41.pcap.zst", "rocev2-callback41.pcap.zst", "lab-retries42.pcap.zst", "lab-krb5.pcap.zst"} {
 		f, err := capture.Open("../testdata/captures/" + name)
 		if err != nil {
 			t.Fatal(err)
@@ -155,7 +155,7 @@ func TestEveryField(t *testing.T) {
 			Transaction: func(r *record.Transaction) { read(query.Transactions, "transaction ", r) },
 			Connection:  func(r *record.Connection) { read(query.Connections, "connection ", r) },
 			Finding:     func(r *record.Finding) { read(query.Findings, "finding ", r) },
-		}, dissect.Options{})
+		}, dissect.Options{RPC: true})
 		if err := d.Run(f); err != nil {
 			t.Fatal(err)
 		}

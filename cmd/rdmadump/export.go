@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -297,4 +299,17 @@ func exportPackets(r *exportRun) (string, error) {
 		return "", failed
 	}
 	return e.Report.String(), e.Flush()
+}
+
+// rpcFlag lets a command show what Calls ask and Replies say.
+func (o *options) rpcFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&o.rpc, "rpc", false, "as JSON: with what each Call asks and its Reply says, by name, under rpc")
+}
+
+// readsRPC says whether what Calls ask and Replies say is wanted: by --rpc, or by a
+// filter, an order or a column that names it.
+func (o *options) readsRPC() bool {
+	return o.rpc || slices.ContainsFunc(append([]string{o.filter, o.sort}, o.fields...), func(s string) bool {
+		return strings.Contains(s, "rpc.call.") || strings.Contains(s, "rpc.reply.")
+	})
 }

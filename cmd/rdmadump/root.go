@@ -35,6 +35,7 @@ type options struct {
 	bytes    bool
 	timeline bool // connections
 	by       string
+	rpc      bool // transactions, as JSON
 
 	wantXID []record.Hex32
 	shown   string      // the files, as they were named
@@ -141,6 +142,8 @@ Exit status: 0 done; 1 check found an error; 2 wrong usage or unreadable input;
 			RunE: func(cmd *cobra.Command, args []string) error { return o.view(cmd, args, v.view) },
 		}
 		switch v.use {
+		case "transactions":
+			o.rpcFlag(cmd)
 		case "packets":
 			cmd.Flags().BoolVarP(&o.tree, "verbose", "V", false, "the tree of all fields, with bits and offsets")
 			cmd.Flags().BoolVarP(&o.bytes, "hex", "x", false, "the bytes of each packet")
@@ -153,6 +156,7 @@ Exit status: 0 done; 1 check found an error; 2 wrong usage or unreadable input;
 	}
 	root.AddCommand(newLive(o), newInterfaces(o), newMan(root), newSchema(o))
 	root.AddCommand(newExport(o), newExtract(o))
+	o.rpcFlag(root)
 	o.completions(root)
 	return root
 }

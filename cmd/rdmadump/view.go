@@ -188,7 +188,7 @@ func (o *options) view(cmd *cobra.Command, paths []string, v view) error {
 	}
 	o.shown = strings.Join(paths, " ")
 	h, finish := v.open(s)
-	d := dissect.New(h, dissect.Options{})
+	d := dissect.New(h, dissect.Options{RPC: o.readsRPC()})
 	readErr := o.read(cmd.Context(), d, source, s, nil)
 	if readErr == nil && cmd.Context().Err() != nil {
 		readErr = errors.New("interrupted")
