@@ -53,11 +53,12 @@ func TestRPC(t *testing.T) {
 			c.Connect()
 			c.RPC(test.call, test.reply)
 			var got []byte
-			d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) {
+			d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
 				var err error
 				if got, err = json.Marshal(r.RPC); err != nil {
 					t.Error(err)
 				}
+				return nil
 			}}, dissect.Options{RPC: true})
 			for i, f := range w.Frames {
 				d.Frame(&capture.Frame{Number: int64(i + 1), Time: f.Time, LinkType: capture.LinkType(f.LinkType), Length: f.Length, Data: f.Data})

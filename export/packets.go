@@ -16,14 +16,12 @@ import (
 // says what it is. Interfaces, times and link types stay.
 type Packets struct {
 	// Wants, if not nil, says which packets to write.
-	Wants func(*record.Packet) bool
+	Wants func(*record.Packet) (bool, error)
 	// Report counts them.
 	Report PacketsReport
 
 	w          *Writer
 	interfaces map[capture.Origin]uint32
-	frame      *capture.Frame
-	err        error
 }
 
 // PacketsReport counts packets.
@@ -41,30 +39,23 @@ func NewPackets(to io.Writer, application string) *Packets {
 	return &Packets{w: NewWriter(to, application), interfaces: map[capture.Origin]uint32{}}
 }
 
-// Handler takes what the dissector finds: for each frame, Frame is called before.
-func (e *Packets) Handler() dissect.Handler { return dissect.Handler{Packet: e.packet} }
-
-// Frame takes the frame that the dissector is given next.
-func (e *Packets) Frame(f *capture.Frame) error {
-	e.frame = f
-	return e.err
-}
+// Handler takes what the dissector finds.
+func (e *Packets) Handler() dissect.Handler { return dissect.Handler{Frame: e.packet} }
 
 // Flush ends the file.
 func (e *Packets) Flush() error {
-	if e.err == nil {
-		e.err = e.w.Flush()
-	}
-	return e.err
+	return e.w.Flush()
 }
 
-func (e *Packets) packet(p *record.Packet) {
-	if e.err != nil || e.Wants != nil && !e.Wants(p) {
-		return
+func (e *Packets) packet(f *capture.Frame, p *record.Packet) error {
+	if e.Wants != nil {
+		if wanted, err := e.Wants(p); err != nil || !wanted {
+			return err
+		}
 	}
-	from := capture.Origin{LinkType: e.frame.LinkType, Digits: 9}
-	if e.frame.From != nil {
-		from = *e.frame.From
+	from := capture.Origin{LinkType: f.LinkType, Digits: 9}
+	if f.From != nil {
+		from = *f.From
 	}
 	number, known := e.interfaces[from]
 	if !known {
@@ -75,7 +66,7 @@ func (e *Packets) packet(p *record.Packet) {
 	if e.Report.Packets++; comment != "" {
 		e.Report.Commented++
 	}
-	e.err = e.w.Packet(number, e.frame.Time, e.frame.Data, e.frame.Length, comment)
+	return e.w.Packet(number, f.Time, f.Data, f.Length, comment)
 }
 
 // Comment says in a line what a packet is: "XID 0x4cc9dbf7, Read chunk 1 segment 2,

@@ -3,8 +3,9 @@ package export_test
 import (
 	"bytes"
 	"encoding/binary"
-	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -21,20 +22,9 @@ func commented(t testing.TB, source capture.Source) ([]byte, export.PacketsRepor
 	t.Helper()
 	var out bytes.Buffer
 	e := export.NewPackets(&out, "test")
-	d := dissect.New(e.Handler(), dissect.Options{})
-	var f capture.Frame
-	for {
-		if err := source.Next(&f); err == io.EOF {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		if err := e.Frame(&f); err != nil {
-			t.Fatal(err)
-		}
-		d.Frame(&f)
+	if _, err := dissect.New(e.Handler(), dissect.Options{}).Run(t.Context(), source); err != nil {
+		t.Fatal(err)
 	}
-	d.Finish()
 	if err := e.Flush(); err != nil {
 		t.Fatal(err)
 	}
@@ -74,21 +64,17 @@ func TestPackets(t *testing.T) {
 		if report.Packets != int64(len(want)) {
 			t.Errorf("%s: %d packets, want %d", name, report.Packets, len(want))
 		}
-		again, err := capture.NewFile("again", bytes.NewReader(file))
-		if err != nil {
+		path := filepath.Join(t.TempDir(), "again")
+		if err := os.WriteFile(path, file, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		var got capture.Frame
+		again, _ := testkit.Frames(t, path)
 		for i := range want {
-			w := &want[i]
-			if err := again.Next(&got); err != nil {
-				t.Fatal(err)
-			}
-			if got.Time != w.Time || got.Length != w.Length || got.LinkType != w.LinkType || !bytes.Equal(got.Data, w.Data) || *got.From != *w.From {
-				t.Fatalf("%s: packet %d: %+v %+v, want %+v %+v", name, i+1, got, got.From, *w, w.From)
+			w, got := &want[i], &again[i]
+			if got.Time != w.Time || got.Length != w.Length || got.LinkType != w.LinkType || !bytes.Equal(got.Data, w.Data) || len(again) != len(want) || *got.From != *w.From {
+				t.Fatalf("%s: packet %d: %+v %+v, want %+v %+v", name, i+1, *got, got.From, *w, w.From)
 			}
 		}
-		again.Close()
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/export"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/synth"
 )
 
@@ -44,8 +45,7 @@ func rpcTCP(t testing.TB, source capture.Source) (path string, report *export.RP
 	e := export.NewRPCTCP(spool)
 	h := e.Handler()
 	taken := h.Payload
-	h.Payload = func(r *record.Transaction, call, reply *record.Payload) {
-		taken(r, call, reply)
+	h.Payload = func(r *record.Transaction, call, reply *record.Payload) error {
 		x := rpc{record: r.Clone()}
 		if call != nil {
 			x.call = slices.Clone(call.Data)
@@ -54,12 +54,12 @@ func rpcTCP(t testing.TB, source capture.Source) (path string, report *export.RP
 			x.reply = slices.Clone(reply.Data)
 		}
 		all = append(all, x)
+		return taken(r, call, reply)
 	}
 	d := dissect.New(h, dissect.Options{Rebuild: true})
-	if err := d.Run(source); err != nil {
+	if _, err := d.Run(t.Context(), source); err != nil {
 		t.Log(err) // broken ones are tested too
 	}
-	d.Finish()
 	path = filepath.Join(t.TempDir(), "out.pcapng")
 	out, err := os.Create(path)
 	if err != nil {
@@ -113,9 +113,9 @@ func listen(t testing.TB, path string) map[string][]heard {
 		held        []byte
 	}
 	streams, out := map[string]*stream{}, map[string][]heard{}
-	var f capture.Frame
 	last := int64(0)
-	for file := open(t, path); file.Next(&f) == nil; {
+	frames, _ := testkit.Frames(t, path)
+	for _, f := range frames {
 		p := gopacket.NewPacket(f.Data, layers.LayerTypeEthernet, gopacket.Default)
 		tcp, is := p.TransportLayer().(*layers.TCP)
 		if !is || p.ErrorLayer() != nil {

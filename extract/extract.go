@@ -78,7 +78,12 @@ func New(root *os.Root) (*Extractor, error) {
 }
 
 // Handler takes what a dissector with [dissect.Options.Rebuild] finds.
-func (e *Extractor) Handler() dissect.Handler { return dissect.Handler{Payload: e.payload} }
+func (e *Extractor) Handler() dissect.Handler {
+	return dissect.Handler{Payload: func(r *record.Transaction, call, reply *record.Payload) error {
+		e.payload(r, call, reply)
+		return e.err
+	}}
+}
 
 // decode reads one message.
 func (h *half) decode(p *record.Payload) bool {

@@ -33,10 +33,9 @@ func extracted(t testing.TB, source capture.Source, folder string) (files map[st
 		t.Fatal(err)
 	}
 	d := dissect.New(e.Handler(), dissect.Options{Rebuild: true})
-	if err := d.Run(source); err != nil {
+	if _, err := d.Run(t.Context(), source); err != nil {
 		t.Fatal(err)
 	}
-	d.Finish()
 	files, there = map[string]extract.File{}, map[string]string{}
 	if err := e.Finish(func(f *extract.File) { files[f.Path] = *f }); err != nil {
 		t.Fatal(err)

@@ -7,8 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -33,17 +31,19 @@ var exporters = []exporter{
 
 // exportRun is one export.
 type exportRun struct {
-	*options
-	cmd    *cobra.Command
+	*settings
+	times
+	ctx    context.Context
+	stderr io.Writer
 	source input
-	filter *query.Filter // nil for none
 	out    io.Writer
 	folder string // where files that wait may stand; empty for the system's
 	err    error  // of reading: what was read before is written
 }
 
 // newExport hands a capture over to other tools.
-func newExport(o *options) *cobra.Command {
+func newExport(stdout, stderr io.Writer) *cobra.Command {
+	f := new(flags)
 	var to, path string
 	cmd := &cobra.Command{
 		Use: "export --to KIND FILE... -w OUT", Short: "Hand a capture over to other tools",
@@ -63,12 +63,13 @@ func newExport(o *options) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for i := range exporters {
 				if exporters[i].to == to {
-					return o.export(cmd, args, &exporters[i], path)
+					return f.export(cmd, args, &exporters[i], path, stdout, stderr)
 				}
 			}
 			return oneOf("--to", to, exportNames()...)
 		},
 	}
+	f.define(cmd.Flags(), exportView(query.Transactions))
 	cmd.Flags().StringVar(&to, "to", "", "what to write: "+listOf(exportNames()))
 	cmd.Flags().StringVarP(&path, "write", "w", "", "write to this `file`; - is standard output")
 	cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(exportNames(), cobra.ShellCompDirectiveNoFileComp))
@@ -97,28 +98,31 @@ func exportNames() (names []string) {
 	return names
 }
 
+// exportView says which flags exports take.
+func exportView(fields query.Fields) *view {
+	return &view{name: "export", fields: fields, without: []string{"output", "jq", "field", "count", "color", "to"}}
+}
+
 // export reads captures and writes a file.
-func (o *options) export(cmd *cobra.Command, paths []string, kind *exporter, path string) error {
+func (f *flags) export(cmd *cobra.Command, paths []string, kind *exporter, path string, stdout, stderr io.Writer) error {
 	if len(paths) == 0 {
 		return fmt.Errorf("no capture named: give a FILE, or - for standard input; see %s --help", cmd.CommandPath())
 	}
-	r := &exportRun{options: o, cmd: cmd}
-	var err error
-	if o.filter != "" {
-		if r.filter, err = query.Compile(o.filter, kind.fields); err != nil {
-			return err
-		}
+	set, err := f.parse(exportView(kind.fields), true)
+	if err != nil {
+		return err
 	}
+	r := &exportRun{settings: set, times: times{settings: set}, ctx: cmd.Context(), stderr: stderr}
 	source, openErr := capture.OpenAll(paths)
 	if source == nil {
 		return openErr
 	}
 	defer source.Close()
 	if openErr != nil {
-		fmt.Fprintf(o.stderr, "rdmadump: %v; the other files are read\n", openErr)
+		fmt.Fprintf(stderr, "rdmadump: %v; the other files are read\n", openErr)
 	}
 	r.source = source
-	out, err := o.create(path, paths)
+	out, err := create(path, paths, stdout)
 	if err != nil {
 		return err
 	}
@@ -127,8 +131,8 @@ func (o *options) export(cmd *cobra.Command, paths []string, kind *exporter, pat
 	if err = out.done(err); err != nil {
 		return err
 	}
-	if !o.quiet {
-		fmt.Fprintf(o.stderr, "rdmadump: %s: %s\n", path, report)
+	if !f.quiet {
+		fmt.Fprintf(stderr, "rdmadump: %s: %s\n", path, report)
 	}
 	switch {
 	case r.err != nil:
@@ -148,9 +152,9 @@ type outFile struct {
 }
 
 // create begins a file at path, which must be none of inputs.
-func (o *options) create(path string, inputs []string) (*outFile, error) {
+func create(path string, inputs []string, stdout io.Writer) (*outFile, error) {
 	if path == "-" {
-		return &outFile{Writer: o.stdout}, nil
+		return &outFile{Writer: stdout}, nil
 	}
 	info, err := os.Stat(path)
 	if err == nil {
@@ -196,48 +200,36 @@ func (f *outFile) done(err error) error {
 	return err
 }
 
-// feed gives a dissector all frames, and what is left at the end. Each, if any,
-// gets every frame before that.
-func (r *exportRun) feed(d *dissect.Dissector, each func(*capture.Frame) error) (*record.Summary, error) {
-	p := r.progress(r.source)
+// feed runs a dissector over the source.
+func (r *exportRun) feed(h dissect.Handler, o dissect.Options) (*record.Summary, error) {
+	p := newProgress(r.source, r.stderr, !r.quiet)
 	defer p.finish()
-	var f capture.Frame
-	boxOf(r.cmd.Context()).packet = func() int64 { return f.Number }
-	for n := 0; ; n++ {
-		if n&0xfff == 0 {
-			if r.cmd.Context().Err() != nil {
-				r.err = errors.New("interrupted")
-				break
-			}
-			p.update()
-		}
-		if err := r.source.Next(&f); err != nil {
-			if err != io.EOF {
-				r.err = err
-			}
-			break
-		}
-		if n == 0 {
-			r.begin(record.Time(f.Time))
-		}
-		if each != nil {
-			if err := each(&f); err != nil {
-				return nil, err
-			}
-		}
-		d.Frame(&f)
+	h.Begin = r.begin
+	h.Tick = func() error {
+		p.update()
+		return nil
 	}
-	if errors.Is(r.err, context.Canceled) {
+	o.Memory = r.memory
+	d := dissect.New(h, o)
+	boxOf(r.ctx).packet = d.Number
+	summary, err := d.Run(r.ctx, r.source)
+	var broken *capture.BrokenError
+	switch {
+	case errors.As(err, &broken):
+		r.err = err
+	case err != nil && r.ctx.Err() != nil:
 		r.err = errors.New("interrupted")
+	case err != nil:
+		return nil, err
 	}
-	return d.Finish(), nil
+	return summary, nil
 }
 
 // asked says whether a transaction is to be exported; an error of the filter
 // stays.
 func (r *exportRun) asked(failed *error) func(*record.Transaction) bool {
 	return func(t *record.Transaction) bool {
-		if !r.wants(record.Some(t.Connection), record.Some(t.XID)) || !r.overlaps(t.Start(), t.Start()) {
+		if !r.wants(record.Some(t.Connection), record.Some(t.XID)) || !r.within(t.Start()) {
 			return false
 		}
 		if r.filter == nil {
@@ -245,7 +237,7 @@ func (r *exportRun) asked(failed *error) func(*record.Transaction) bool {
 		}
 		hit, err := r.filter.Match(t)
 		if err != nil && *failed == nil {
-			*failed = fmt.Errorf("-Y %s: %w", r.options.filter, err)
+			*failed = err
 		}
 		return hit
 	}
@@ -262,7 +254,7 @@ func exportRPCTCP(r *exportRun) (string, error) {
 	var failed error
 	e := export.NewRPCTCP(spool)
 	e.Wants = r.asked(&failed)
-	if _, err := r.feed(dissect.New(e.Handler(), dissect.Options{Rebuild: true}), nil); err != nil {
+	if _, err := r.feed(e.Handler(), dissect.Options{Rebuild: true}); err != nil {
 		return "", err
 	}
 	if failed != nil {
@@ -277,39 +269,18 @@ func exportRPCTCP(r *exportRun) (string, error) {
 
 // exportPackets writes packets with comments.
 func exportPackets(r *exportRun) (string, error) {
-	var failed error
 	e := export.NewPackets(r.out, "rdmadump "+version())
-	e.Wants = func(p *record.Packet) bool {
-		if len(r.wantXID)+len(r.conns) > 0 && !r.wants(p.Connection, p.XID) || !r.overlaps(p.Time, p.Time) {
-			return false
+	e.Wants = func(p *record.Packet) (bool, error) {
+		if !r.wants(p.Connection, p.XID) || !r.within(p.Time) {
+			return false, nil
 		}
 		if r.filter == nil {
-			return true
+			return true, nil
 		}
-		hit, err := r.filter.Match(p)
-		if err != nil && failed == nil {
-			failed = fmt.Errorf("-Y %s: %w", r.options.filter, err)
-		}
-		return hit
+		return r.filter.Match(p)
 	}
-	if _, err := r.feed(dissect.New(e.Handler(), dissect.Options{}), e.Frame); err != nil {
+	if _, err := r.feed(e.Handler(), dissect.Options{}); err != nil {
 		return "", err
 	}
-	if failed != nil {
-		return "", failed
-	}
 	return e.Report.String(), e.Flush()
-}
-
-// rpcFlag lets a command show what Calls ask and Replies say.
-func (o *options) rpcFlag(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&o.rpc, "rpc", false, "as JSON: with what each Call asks and its Reply says, by name, under rpc")
-}
-
-// readsRPC says whether what Calls ask and Replies say is wanted: by --rpc, or by a
-// filter, an order or a column that names it.
-func (o *options) readsRPC() bool {
-	return o.rpc || slices.ContainsFunc(append([]string{o.filter, o.sort}, o.fields...), func(s string) bool {
-		return strings.Contains(s, "rpc.call.") || strings.Contains(s, "rpc.reply.")
-	})
 }

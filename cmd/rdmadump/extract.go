@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -13,8 +14,12 @@ import (
 	"github.com/rdmadump/rdmadump/render"
 )
 
+// extractView says which flags extract takes.
+var extractView = &view{name: "extract", fields: query.Transactions, without: []string{"jq", "field", "count", "color"}}
+
 // newExtract writes file data of READ and WRITE to files.
-func newExtract(o *options) *cobra.Command {
+func newExtract(stdout, stderr io.Writer) *cobra.Command {
+	f := new(flags)
 	var folder string
 	cmd := &cobra.Command{
 		Use: "extract FILE... -C DIR", Short: "Write the file data of READ and WRITE to files",
@@ -27,30 +32,30 @@ A line for each file says how long it is, and what of it the capture does not
 show: that is zeros. --xid, --conn, -Y, --from and --to choose whose data to take.`,
 		Example: `  rdmadump extract nfs.pcap -C files
   rdmadump extract nfs.pcap -C files -o json | jq 'select(.holes > 0)'`,
-		RunE: func(cmd *cobra.Command, args []string) error { return o.extract(cmd, args, folder) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.extract(cmd, args, folder, stdout, stderr) },
 	}
+	f.define(cmd.Flags(), extractView)
 	cmd.Flags().StringVarP(&folder, "directory", "C", "", "write below this `folder`, which is made when it is not there")
 	cmd.MarkFlagRequired("directory")
 	return cmd
 }
 
-func (o *options) extract(cmd *cobra.Command, paths []string, folder string) (err error) {
+func (f *flags) extract(cmd *cobra.Command, paths []string, folder string, stdout, stderr io.Writer) error {
 	if len(paths) == 0 {
 		return fmt.Errorf("no capture named: give a FILE, or - for standard input; see %s --help", cmd.CommandPath())
 	}
-	r := &exportRun{options: o, cmd: cmd}
-	if o.filter != "" {
-		if r.filter, err = query.Compile(o.filter, query.Transactions); err != nil {
-			return err
-		}
+	set, err := f.parse(extractView, true)
+	if err != nil {
+		return err
 	}
+	r := &exportRun{settings: set, times: times{settings: set}, ctx: cmd.Context(), stderr: stderr}
 	source, openErr := capture.OpenAll(paths)
 	if source == nil {
 		return openErr
 	}
 	defer source.Close()
 	if openErr != nil {
-		fmt.Fprintf(o.stderr, "rdmadump: %v; the other files are read\n", openErr)
+		fmt.Fprintf(stderr, "rdmadump: %v; the other files are read\n", openErr)
 	}
 	r.source = source
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -68,7 +73,7 @@ func (o *options) extract(cmd *cobra.Command, paths []string, folder string) (er
 	defer e.Abandon()
 	var failed error
 	e.Wants = r.asked(&failed)
-	if _, err := r.feed(dissect.New(e.Handler(), dissect.Options{Rebuild: true}), nil); err != nil {
+	if _, err := r.feed(e.Handler(), dissect.Options{Rebuild: true}); err != nil {
 		return err
 	}
 	if failed != nil {
@@ -79,17 +84,22 @@ func (o *options) extract(cmd *cobra.Command, paths []string, folder string) (er
 		if f.Error.Known() {
 			unwritten++
 		}
-		if o.output == "json" {
-			o.stdout.Write(render.AppendJSON(nil, f))
-			return
+		line := []byte(fileLine(f) + "\n")
+		if r.json {
+			line = render.AppendJSON(nil, f)
 		}
-		fmt.Fprintln(o.stdout, fileLine(f))
+		if _, err := stdout.Write(line); err != nil && failed == nil {
+			failed = err
+		}
 	})
+	if err == nil {
+		err = failed
+	}
 	if err != nil {
 		return err
 	}
-	if !o.quiet && o.output != "json" {
-		fmt.Fprintf(o.stderr, "rdmadump: %s\n", &e.Report)
+	if !r.quiet && !r.json {
+		fmt.Fprintf(stderr, "rdmadump: %s\n", &e.Report)
 	}
 	switch {
 	case r.err != nil:

@@ -54,15 +54,23 @@ func (c *Conn) Lost() int64 { return c.record.Lost }
 // and every packet that was acknowledged, and that nobody has begun to end it. Only then does something that is
 // missing prove anything.
 func (c *Conn) Proves() bool {
-	if !c.handshake || c.record.Lost > 0 || c.closing || c.fin.Known() {
-		return false
+	for _, h := range c.halves {
+		if h == nil || h.stream == nil && !h.announced {
+			return false
+		}
 	}
+	return c.handshake && !c.closing && !c.fin.Known() && c.Complete()
+}
+
+// Complete says that no packet is known to be missing from the capture, on either
+// half, since it was first seen.
+func (c *Conn) Complete() bool {
 	for _, h := range c.halves {
 		if h == nil || h.doubtful() {
 			return false
 		}
 	}
-	return true
+	return c.record.Lost == 0
 }
 
 // Closing says that its end has begun.

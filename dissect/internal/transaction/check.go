@@ -92,13 +92,13 @@ func (f *follower) checkCall(x *txn, m *message) {
 	}
 	limit, granted := f.granted[m.side].Get()
 	if !granted {
-		if !f.conn.Handshake() {
+		if !f.conn.Proves() {
 			return
 		}
 		limit = 1 // until the first Reply (RFC 8166 s.3.3.3)
 	}
-	if n := len(f.open[m.side]); f.conn.Lost() == 0 && uint32(n) > limit && limit > 0 {
-		c.report(rule.CreditLimitExceeded, "%d Calls are in flight, %d credits are granted", n, limit)
+	if n := len(f.open[m.side]); f.conn.Lost() == 0 && uint32(n) > limit && limit > 0 { // or a Reply is missing
+		f.suspect(rule.CreditLimitExceeded, x, m.side.Other(), c.where, "%d Calls are in flight, %d credits are granted", n, limit)
 	}
 }
 

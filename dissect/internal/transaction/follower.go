@@ -48,6 +48,7 @@ type follower struct {
 	died         int64     // Calls that had no Reply when it ended
 	diedXIDs     []record.Hex32
 	transactions int64
+	suspicions   []suspicion
 }
 
 // maxDied bounds how many XIDs are listed of Calls that died with a connection.
@@ -207,6 +208,10 @@ func (f *follower) Join(other rdma.Follower, from, to rdma.Side) {
 		f.keepers.push(o.keepers.first())
 	}
 	f.transactions += o.transactions
+	for _, s := range o.suspicions {
+		s.missed = moved(s.missed)
+		f.suspicions = append(f.suspicions, s)
+	}
 	f.nfs4 = f.nfs4 || o.nfs4
 	f.strangers += o.strangers
 	if o.isRPC && !f.isRPC {
@@ -244,6 +249,7 @@ func (f *follower) Closing(record.Stamp) {
 
 // Closed ends all Calls that have no Reply, oldest first.
 func (f *follower) Closed(record.Stamp) {
+	f.settleSuspicions(0, true)
 	for f.calls.first != nil {
 		if f.died++; len(f.diedXIDs) < maxDied {
 			f.diedXIDs = append(f.diedXIDs, f.calls.first.rec.XID)

@@ -261,15 +261,13 @@ func (f *follower) Began(o *rdma.Operation) {
 	proves := f.conn.Proves() && f.unclear[owner] == 0
 	if s == nil {
 		if !exact && proves {
-			f.conn.Report(rule.OutsideExposedMemory, where, "%v of %d bytes at 0x%016x names handle 0x%08x, which no open Call exposes", o.Kind, m.length, m.offset, m.handle)
+			f.suspect(rule.OutsideExposedMemory, nil, owner, where, "%v of %d bytes at 0x%016x names handle 0x%08x, which no open Call exposes", o.Kind, m.length, m.offset, m.handle)
 		}
 		return
 	}
 	x := s.txn
 	if !exact && !s.reaches(m) && proves {
-		where.XID = record.Some(uint32(x.rec.XID))
-		x.found(rule.OutsideExposedMemory)
-		f.conn.Report(rule.OutsideExposedMemory, where, "%v of %d bytes at 0x%016x exceeds handle 0x%08x, %d bytes at 0x%016x", o.Kind, m.length, m.offset, m.handle, s.length, s.offset)
+		f.suspect(rule.OutsideExposedMemory, x, owner, where, "%v of %d bytes at 0x%016x exceeds handle 0x%08x, %d bytes at 0x%016x", o.Kind, m.length, m.offset, m.handle, s.length, s.offset)
 	}
 	o.Tag = x.tag(int(s.number))
 	e := record.Event{

@@ -43,6 +43,7 @@ func (f *follower) Done(o *rdma.Operation) {
 		return
 	}
 	f.lookUpService()
+	f.settleSuspicions(o.Side, false)
 	t := f.table
 	m := message{Operation: o, side: o.Side, data: o.Payload, whole: !o.Broken, header: &t.header, rpc: &t.rpc}
 	if !f.isRPC && (!f.undecided || !f.recognise(&m)) {
