@@ -107,7 +107,7 @@ type tcp struct {
 	record         *record.Connection
 	left           int // messages to be written
 	client, server end
-	opened, closed bool
+	opened         bool
 }
 
 // end is one end of a connection.

@@ -108,9 +108,9 @@ type heard struct {
 func listen(t testing.TB, path string) map[string][]heard {
 	t.Helper()
 	type stream struct {
-		next, acked uint32
-		started     bool
-		held        []byte
+		next    uint32
+		started bool
+		held    []byte
 	}
 	streams, out := map[string]*stream{}, map[string][]heard{}
 	last := int64(0)
