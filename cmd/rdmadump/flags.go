@@ -33,6 +33,7 @@ type flags struct {
 	bytes    bool
 	timeline bool
 	by       string
+	rpc      bool
 	look     appearance
 }
 
@@ -134,6 +135,9 @@ var flagTable = []struct {
 	}},
 	{"timeline", func(f *flags, s *pflag.FlagSet) {
 		s.BoolVar(&f.timeline, "timeline", false, "draw credits and exposed handles over time")
+	}},
+	{"rpc", func(f *flags, s *pflag.FlagSet) {
+		s.BoolVar(&f.rpc, "rpc", false, "in JSON: what each Call asks and its Reply says, by name")
 	}},
 	{"by", func(f *flags, s *pflag.FlagSet) {
 		s.StringVar(&f.by, "by", analyze.ByOperation, "sum up by program, procedure or `operation`")

@@ -55,7 +55,7 @@ durations such as 5ms. --jq runs a jq program on each record.
 	for _, v := range views {
 		root.AddCommand(viewCommand(v, stdout, stderr))
 	}
-	root.AddCommand(newLive(stdout, stderr), newInterfaces(stdout), newMan(root), newSchema(stdout), newExport(stdout, stderr), newFields(stdout))
+	root.AddCommand(newLive(stdout, stderr), newInterfaces(stdout), newMan(root), newSchema(stdout), newExport(stdout, stderr), newExtract(stdout, stderr), newFields(stdout))
 	for _, cmd := range append(root.Commands(), root) {
 		completions(cmd)
 	}

@@ -62,7 +62,7 @@ func (r *runner) run(ctx context.Context, source input) error {
 		}
 		return s.status()
 	}
-	r.options.Memory, r.options.Live = r.memory, r.live
+	r.options.Memory, r.options.Live, r.options.RPC = r.memory, r.live, r.rpc
 	d := dissect.New(h, r.options)
 	box := boxOf(ctx)
 	box.packet, box.flush = d.Number, func() error {

@@ -36,6 +36,7 @@ type settings struct {
 	bytes    bool
 	timeline bool
 	by       string
+	rpc      bool // what Calls ask and Replies say is wanted
 	look     appearance
 }
 
@@ -52,6 +53,7 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 	s := &settings{
 		view: v, json: f.output == "json", quiet: f.quiet, color: f.color, program: f.jq, count: f.count, conns: f.conns,
 		memory: int64(f.memory), tree: f.tree, bytes: f.bytes, timeline: f.timeline, by: f.by, look: f.look,
+		rpc: f.rpc || slices.ContainsFunc(append([]string{f.filter, f.sort}, f.fields...), namesRPC),
 	}
 	for _, word := range []struct {
 		flag, as, value string
@@ -115,6 +117,12 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 		return nil, fmt.Errorf("-x goes with text: JSON has no bytes of packets")
 	}
 	return s, s.parseOrder(f, whole)
+}
+
+// namesRPC says whether an expression or field is about what Calls ask and Replies
+// say.
+func namesRPC(s string) bool {
+	return strings.Contains(s, "rpc.call.") || strings.Contains(s, "rpc.reply.")
 }
 
 // parseFilter compiles -Y. That of stats is about the transactions that are

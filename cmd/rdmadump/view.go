@@ -31,7 +31,7 @@ const packetsStay = "--sort and --top do not go with packets, which stay in the 
 var views = []*view{
 	{
 		name: "transactions", short: "A line an RPC; --xid draws its ladder",
-		fields: query.Transactions, flags: []string{"columns", "sort", "top"}, top: "-latency_ns", open: transactions,
+		fields: query.Transactions, flags: []string{"columns", "sort", "top", "rpc"}, top: "-latency_ns", open: transactions,
 	},
 	{
 		name: "connections", short: "Handshake, private data, what was negotiated, health; --timeline draws credits and handles",
