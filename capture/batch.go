@@ -46,24 +46,6 @@ func (b *Batch) hold(h *block) {
 	b.held = append(b.held, h)
 }
 
-// single hands out a source's batches frame by frame.
-type single struct {
-	batch Batch
-	at    int
-}
-
-func (s *single) next(source Source, f *Frame) error {
-	if s.at == len(s.batch.Frames) {
-		s.at = 0
-		if err := source.ReadBatch(&s.batch); err != nil {
-			return err
-		}
-	}
-	*f = s.batch.Frames[s.at]
-	s.at++
-	return nil
-}
-
 // block is a piece of memory that frames lie in: of the stream that it belongs
 // to, and of each batch that has frames in it. When the last lets go, it goes
 // back to the pool.

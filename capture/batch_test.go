@@ -2,6 +2,7 @@ package capture_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -142,7 +143,7 @@ func checkInFlight(t *testing.T, s capture.Source, check func(i int, f *capture.
 		defer close(read)
 		for {
 			b := <-free
-			if err := s.ReadBatch(b); err != nil {
+			if err := s.ReadBatch(context.Background(), b); err != nil {
 				if len(b.Frames) != 0 {
 					err = fmt.Errorf("%d frames beside an error: %w", len(b.Frames), err)
 				}
@@ -225,12 +226,12 @@ func TestBatchBroken(t *testing.T) {
 	}
 	defer f.Close()
 	var b capture.Batch
-	if err := f.ReadBatch(&b); err != nil || len(b.Frames) != 9 {
+	if err := f.ReadBatch(context.Background(), &b); err != nil || len(b.Frames) != 9 {
 		t.Fatalf("%d frames, error %v", len(b.Frames), err)
 	}
 	for range 2 {
 		var broken *capture.BrokenError
-		if err := f.ReadBatch(&b); !errors.As(err, &broken) || broken.Frames != 9 || broken.Offset != 24+9*116 || len(b.Frames) != 0 {
+		if err := f.ReadBatch(context.Background(), &b); !errors.As(err, &broken) || broken.Frames != 9 || broken.Offset != 24+9*116 || len(b.Frames) != 0 {
 			t.Errorf("%d frames, error %v", len(b.Frames), err)
 		}
 	}
@@ -244,7 +245,7 @@ func TestBatchOutlivesClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b capture.Batch
-	if err := f.ReadBatch(&b); err != nil {
+	if err := f.ReadBatch(context.Background(), &b); err != nil {
 		t.Fatal(err)
 	}
 	f.Close()
@@ -301,7 +302,7 @@ func TestBatchAllocates(t *testing.T) {
 			at := 0
 			read := func() {
 				for range 50 {
-					if err := c.source.ReadBatch(&batches[at%len(batches)]); err != nil {
+					if err := c.source.ReadBatch(context.Background(), &batches[at%len(batches)]); err != nil {
 						t.Fatal(err)
 					}
 					at++
@@ -352,7 +353,7 @@ func BenchmarkRead(b *testing.B) {
 					}
 					var batch capture.Batch
 					for {
-						if err := f.ReadBatch(&batch); err != nil {
+						if err := f.ReadBatch(context.Background(), &batch); err != nil {
 							if err != io.EOF {
 								b.Fatal(err)
 							}

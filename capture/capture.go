@@ -14,8 +14,11 @@
 package capture
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"iter"
 	"time"
 )
 
@@ -39,15 +42,32 @@ func (f *Frame) Timestamp() time.Time { return time.Unix(0, f.Time).UTC() }
 type Source interface {
 	// ReadBatch releases b and fills it with the frames that are at hand: one
 	// at least, for which it waits, and never more than a few hundred. It
-	// returns io.EOF at the end, and a *BrokenError when the input cannot be
-	// read on; b is empty then, and all that could be read was in the batches
-	// before.
-	ReadBatch(b *Batch) error
+	// returns io.EOF at the end and when ctx ends, and a *BrokenError when the
+	// input cannot be read on; b is empty then, and all that could be read was in
+	// the batches before. One goroutine at a time may call it.
+	ReadBatch(ctx context.Context, b *Batch) error
+}
 
-	// Next fills in the next frame, whose bytes are valid until the next call.
-	// It is ReadBatch for those who want one frame at a time; a source is read
-	// by one or by the other.
-	Next(f *Frame) error
+// All hands out the frames of a source one by one, to its end or ctx's; an error
+// that is not io.EOF comes last, with a nil frame. A frame is good until the next.
+func All(ctx context.Context, s Source) iter.Seq2[*Frame, error] {
+	return func(yield func(*Frame, error) bool) {
+		var b Batch
+		defer b.Release()
+		for {
+			if err := s.ReadBatch(ctx, &b); err != nil {
+				if err != io.EOF {
+					yield(nil, err)
+				}
+				return
+			}
+			for i := range b.Frames {
+				if !yield(&b.Frames[i], nil) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // ErrFormat is wrapped by errors of inputs that are no capture at all.

@@ -3,10 +3,10 @@ package capture_test
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -91,16 +91,17 @@ func enhanced(o order, id uint32, ticks uint64, data string, length int) []byte 
 
 // list reads all frames, one line each, and the error that ended it.
 func list(s capture.Source) (lines []string, err error) {
-	var f capture.Frame
-	for {
-		if err := s.Next(&f); err != nil {
-			if err == io.EOF {
-				return lines, nil
-			}
+	return listUntil(context.Background(), s)
+}
+
+func listUntil(ctx context.Context, s capture.Source) (lines []string, err error) {
+	for f, err := range capture.All(ctx, s) {
+		if err != nil {
 			return lines, err
 		}
 		lines = append(lines, fmt.Sprintf("%d %d %v %d %q", f.Number, f.Time, f.LinkType, f.Length, f.Data))
 	}
+	return lines, nil
 }
 
 func TestFormats(t *testing.T) {
@@ -274,11 +275,11 @@ func FuzzLink(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		var frame capture.Frame
-		for range 40 {
-			if file.Next(&frame) == nil {
-				f.Add(uint16(frame.LinkType), bytes.Clone(frame.Data))
+		for frame, err := range capture.All(context.Background(), file) {
+			if err != nil || frame.Number > 40 {
+				break
 			}
+			f.Add(uint16(frame.LinkType), bytes.Clone(frame.Data))
 		}
 		file.Close()
 	}

@@ -2,6 +2,7 @@ package capture_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"math"
 	"math/big"
@@ -19,11 +20,11 @@ func timeOf(t testing.TB, raw []byte) int64 {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	var frame capture.Frame
-	if err := f.Next(&frame); err != nil {
+	var b capture.Batch
+	if err := f.ReadBatch(context.Background(), &b); err != nil {
 		t.Fatal(err)
 	}
-	return frame.Time
+	return b.Frames[0].Time
 }
 
 // oneFrame is a pcapng file of one frame.

@@ -14,47 +14,43 @@ import (
 const followPoll = 20 * time.Millisecond
 
 // Follow reads a capture that is still being written, and goes on with the next
-// when it is replaced or begun anew (rotation), until ctx ends.
+// when it is replaced or begun anew (rotation).
 type Follow struct {
-	ctx    context.Context
 	path   string
-	idle   func()
 	file   *File
 	reader *growing
 	frames int64 // of the files before this one
-	single single
 }
 
 // OpenFollow starts with the file of that path; one that is not there yet is
-// waited for. Idle, unless nil, is called while nothing arrives, by the goroutine
-// that reads frames.
-func OpenFollow(ctx context.Context, path string, idle func()) (*Follow, error) {
+// waited for by ReadBatch.
+func OpenFollow(path string) (*Follow, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, fmt.Errorf("%s: is a directory: %w", path, ErrFormat)
 	}
-	return &Follow{ctx: ctx, path: path, idle: idle}, nil
+	return &Follow{path: path}, nil
 }
 
 // ReadBatch waits for frames. See [Source].
-func (f *Follow) ReadBatch(b *Batch) error {
+func (f *Follow) ReadBatch(ctx context.Context, b *Batch) error {
 	b.Release()
 	for {
-		if f.ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return io.EOF
 		}
 		if f.file == nil {
-			if err := f.open(); err != nil {
+			if err := f.open(ctx); err != nil {
 				return err
 			}
 			continue
 		}
-		err := f.file.ReadBatch(b)
+		err := f.file.ReadBatch(ctx, b)
 		if err == nil {
 			return nil
 		}
 		rotated := f.reader.rotated.Load()
 		f.close()
-		if f.ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return io.EOF
 		}
 		if err != io.EOF && !rotated {
@@ -63,21 +59,18 @@ func (f *Follow) ReadBatch(b *Batch) error {
 	}
 }
 
-// Next waits for a frame. See [Source].
-func (f *Follow) Next(frame *Frame) error { return f.single.next(f, frame) }
-
 // open waits for the file.
-func (f *Follow) open() error {
+func (f *Follow) open(ctx context.Context) error {
 	for {
 		file, err := os.Open(f.path)
 		if err == nil {
-			f.reader = &growing{ctx: f.ctx, path: f.path, file: file}
-			f.file, err = newFile(f.ctx, f.path, f.reader, f.idle)
+			f.reader = &growing{path: f.path, file: file}
+			f.file, err = NewPipe(ctx, f.path, f.reader)
 			switch {
 			case err == nil:
 				f.file.before = f.frames
 				return nil
-			case f.ctx.Err() != nil:
+			case ctx.Err() != nil:
 				file.Close()
 				return io.EOF
 			case !f.reader.rotated.Load():
@@ -89,12 +82,9 @@ func (f *Follow) open() error {
 			return err
 		}
 		select {
-		case <-f.ctx.Done():
+		case <-ctx.Done():
 			return io.EOF
 		case <-time.After(followPoll):
-			if f.idle != nil {
-				f.idle()
-			}
 		}
 	}
 }
@@ -123,7 +113,6 @@ func (f *Follow) Close() error {
 // growing reads a file that grows: its end is the end only when another file has
 // taken its place, or it was cut.
 type growing struct {
-	ctx     context.Context
 	path    string
 	file    *os.File
 	read    int64
@@ -136,9 +125,6 @@ func (g *growing) Read(p []byte) (int, error) {
 		g.read += int64(n)
 		if n > 0 || err != nil && err != io.EOF {
 			return n, err
-		}
-		if g.ctx.Err() != nil {
-			return 0, io.EOF
 		}
 		if g.replaced() {
 			if n, _ := g.file.Read(p); n > 0 { // what was written in between

@@ -2,6 +2,7 @@ package capture_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -89,18 +90,19 @@ func framesOf(t *testing.T, r io.Reader, batches bool) (lines []string) {
 		at := 0
 		for ; err == nil; at++ {
 			look(&flight[at%len(flight)])
-			err = file.ReadBatch(&flight[at%len(flight)])
+			err = file.ReadBatch(context.Background(), &flight[at%len(flight)])
 		}
 		for i := range flight {
 			look(&flight[(at+i)%len(flight)])
 		}
 	} else {
-		var f capture.Frame
-		for {
-			if err = file.Next(&f); err != nil {
+		err = io.EOF
+		for f, broken := range capture.All(context.Background(), file) {
+			if broken != nil {
+				err = broken
 				break
 			}
-			add(&f)
+			add(f)
 		}
 	}
 	var broken *capture.BrokenError

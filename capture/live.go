@@ -5,7 +5,6 @@ import "errors"
 // LiveOptions say how to capture.
 type LiveOptions struct {
 	Promiscuous bool
-	Idle        func() // called while nothing arrives, some forty times a second
 }
 
 // ErrNoPermission is wrapped by errors of capturing without the right to.

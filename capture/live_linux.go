@@ -31,9 +31,6 @@ type Live struct {
 	frames  int64
 	dropped uint64
 	failed  error
-	ctx     context.Context
-	idle    func()
-	single  single
 }
 
 const (
@@ -45,8 +42,8 @@ const (
 	vlanTagLen  = 4
 )
 
-// OpenLive starts to capture. It ends when ctx does: Next then returns io.EOF.
-func OpenLive(ctx context.Context, name string, o LiveOptions) (*Live, error) {
+// OpenLive starts to capture.
+func OpenLive(name string, o LiveOptions) (*Live, error) {
 	i, err := net.InterfaceByName(name)
 	if err != nil {
 		return nil, fmt.Errorf("no interface %s: rdmadump interfaces lists those that there are", name)
@@ -58,7 +55,7 @@ func OpenLive(ctx context.Context, name string, o LiveOptions) (*Live, error) {
 	case err != nil:
 		return nil, fmt.Errorf("capturing on %s: %w", name, err)
 	}
-	l := &Live{fd: fd, name: name, ctx: ctx, idle: o.Idle, pool: pool{size: liveBlock}}
+	l := &Live{fd: fd, name: name, pool: pool{size: liveBlock}}
 	l.message.Iov, l.message.Control = &l.data, &l.oob[0]
 	l.message.SetIovlen(1)
 	if err := l.set(i, o.Promiscuous); err != nil {
@@ -152,7 +149,7 @@ var liveFilter = []bpf.Instruction{
 
 // ReadBatch waits for a frame, and takes those that are there behind it. See
 // [Source].
-func (l *Live) ReadBatch(b *Batch) error {
+func (l *Live) ReadBatch(ctx context.Context, b *Batch) error {
 	b.begin()
 	if l.block == nil || len(l.block.buf)-l.block.end < liveRoom {
 		if l.block != nil {
@@ -163,7 +160,7 @@ func (l *Live) ReadBatch(b *Batch) error {
 	}
 	for l.failed == nil && len(b.Frames) < maxBatch && len(l.block.buf)-l.block.end >= liveRoom {
 		n := len(b.Frames)
-		if n == 0 && l.ctx.Err() != nil {
+		if n == 0 && ctx.Err() != nil {
 			return io.EOF
 		}
 		wait := 0
@@ -182,9 +179,6 @@ func (l *Live) ReadBatch(b *Batch) error {
 			l.failed = &BrokenError{Name: l.name, Frames: l.frames, Err: err}
 			continue
 		case n == 0:
-			if l.idle != nil {
-				l.idle()
-			}
 			continue
 		}
 		break
@@ -195,9 +189,6 @@ func (l *Live) ReadBatch(b *Batch) error {
 	b.hold(l.block)
 	return nil
 }
-
-// Next waits for a frame. See [Source].
-func (l *Live) Next(f *Frame) error { return l.single.next(l, f) }
 
 // receive takes one frame. It is unix.Recvmsg without what that allocates.
 func (l *Live) receive(f *Frame, flags int) error {

@@ -12,15 +12,12 @@ import (
 type Live struct{}
 
 // OpenLive needs Linux.
-func OpenLive(context.Context, string, LiveOptions) (*Live, error) {
+func OpenLive(string, LiveOptions) (*Live, error) {
 	return nil, errors.New("capturing on an interface needs Linux; pipe a capture in: tcpdump -w - | rdmadump live -")
 }
 
 // ReadBatch is never called.
-func (*Live) ReadBatch(*Batch) error { return io.EOF }
-
-// Next is never called.
-func (*Live) Next(*Frame) error { return io.EOF }
+func (*Live) ReadBatch(context.Context, *Batch) error { return io.EOF }
 
 // Dropped is never called.
 func (*Live) Dropped() uint64 { return 0 }

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -18,7 +19,6 @@ type Merged struct {
 	fills    int64
 	repeated []string
 	broken   error
-	single   single
 
 	mu sync.Mutex // of what Progress looks at while another goroutine reads
 }
@@ -68,7 +68,7 @@ func OpenAll(paths []string) (*Merged, error) {
 		}
 		m.inputs = append(m.inputs, &input{file: f, path: path})
 		if len(paths) > manyFiles {
-			m.load(len(m.inputs)-1, f.size > 0)
+			m.load(context.Background(), len(m.inputs)-1, f.size > 0)
 		}
 	}
 	switch {
@@ -76,7 +76,7 @@ func OpenAll(paths []string) (*Merged, error) {
 		return nil, failed
 	case len(paths) <= manyFiles && len(m.inputs) > 1:
 		for i := range m.inputs {
-			m.load(i, false)
+			m.load(context.Background(), i, false)
 		}
 	}
 	return m, failed
@@ -88,7 +88,7 @@ func Merge(files ...*File) *Merged {
 	for i, f := range files {
 		m.inputs = append(m.inputs, &input{file: f})
 		if len(files) > 1 {
-			m.load(i, false)
+			m.load(context.Background(), i, false)
 		}
 	}
 	return m
@@ -99,12 +99,12 @@ func (m *Merged) Repeated() []string { return m.repeated }
 
 // load reads the next frames of file i, and puts it where it belongs. A file that
 // is for later is closed again.
-func (m *Merged) load(i int, later bool) {
+func (m *Merged) load(ctx context.Context, i int, later bool) {
 	in := m.inputs[i]
 	in.at = 0
 	err := m.open(in)
 	if err == nil {
-		err = in.file.ReadBatch(&in.batch)
+		err = in.file.ReadBatch(ctx, &in.batch)
 	}
 	switch {
 	case err == nil && later:
@@ -198,15 +198,15 @@ func (m *Merged) sink() {
 // ReadBatch hands out the earliest frames, without a copy. At the end it returns
 // io.EOF, or what broke when a file did; the other files have then been read to
 // their ends. See [Source].
-func (m *Merged) ReadBatch(b *Batch) error {
+func (m *Merged) ReadBatch(ctx context.Context, b *Batch) error {
 	if len(m.inputs) == 1 && len(m.inputs[0].batch.Frames) == 0 && m.inputs[0].file != nil {
-		return m.inputs[0].file.ReadBatch(b)
+		return m.inputs[0].file.ReadBatch(ctx, b)
 	}
 	b.begin()
 	if m.empty >= 0 {
 		i := m.empty
 		m.empty = -1
-		m.load(i, false)
+		m.load(ctx, i, false)
 	}
 	m.fills++
 	for len(b.Frames) < maxBatch && len(m.heap) > 0 && m.empty < 0 {
@@ -214,7 +214,7 @@ func (m *Merged) ReadBatch(b *Batch) error {
 		in := m.inputs[i]
 		if len(in.batch.Frames) == 0 { // it is its turn
 			m.pop()
-			m.load(i, false)
+			m.load(ctx, i, false)
 			continue
 		}
 		if in.fill != m.fills {
@@ -243,9 +243,6 @@ func (m *Merged) ReadBatch(b *Batch) error {
 	}
 	return io.EOF
 }
-
-// Next hands out the earliest frame. See [Source].
-func (m *Merged) Next(f *Frame) error { return m.single.next(m, f) }
 
 // Progress adds up what the files tell; total is 0 when one does not know. It may
 // be called while another goroutine reads.

@@ -1,6 +1,7 @@
 package capture_test
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"os"
@@ -68,7 +69,7 @@ func TestManyFiles(t *testing.T) {
 	_, total := m.Progress()
 	var b capture.Batch
 	n, most := int64(0), 0
-	for err = m.ReadBatch(&b); err == nil; err = m.ReadBatch(&b) {
+	for err = m.ReadBatch(context.Background(), &b); err == nil; err = m.ReadBatch(context.Background(), &b) {
 		for i := range b.Frames {
 			if n++; b.Frames[i].Number != n {
 				t.Fatalf("frame %d has number %d", n, b.Frames[i].Number)

@@ -30,7 +30,6 @@ type File struct {
 	raw    *counter
 	size   int64 // of the file, 0 when unknown
 	failed error
-	single single
 }
 
 // counter counts what was read, for progress.
@@ -79,20 +78,15 @@ func Open(path string) (*File, error) {
 // NewFile reads a capture from r; name is for messages. R is read by another
 // goroutine, until its end or Close.
 func NewFile(name string, r io.Reader) (*File, error) {
-	return newFile(context.Background(), name, r, nil)
+	return NewPipe(context.Background(), name, r)
 }
 
-// NewPipe reads a capture from r as it is written: idle, unless nil, is called
-// while nothing arrives, some forty times a second and by the goroutine that
-// reads frames; reading ends when ctx does.
-func NewPipe(ctx context.Context, name string, r io.Reader, idle func()) (*File, error) {
-	return newFile(ctx, name, r, idle)
-}
-
-func newFile(ctx context.Context, name string, r io.Reader, idle func()) (*File, error) {
+// NewPipe is NewFile for what is still being written: until ctx ends, it waits
+// for the first bytes.
+func NewPipe(ctx context.Context, name string, r io.Reader) (*File, error) {
 	f := &File{name: name, raw: &counter{r: r}}
 	var packed atomic.Bool
-	f.stream = newStream(ctx, idle, func() (io.ReadCloser, error) { return decompress(f.raw, &packed) })
+	f.stream = newStream(ctx, func() (io.ReadCloser, error) { return decompress(f.raw, &packed) })
 	if err := f.detect(&packed); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -170,7 +164,8 @@ func decompress(r io.Reader, packed *atomic.Bool) (io.ReadCloser, error) {
 }
 
 // ReadBatch reads the frames that are at hand, without a copy. See [Source].
-func (f *File) ReadBatch(b *Batch) error {
+func (f *File) ReadBatch(ctx context.Context, b *Batch) error {
+	f.stream.ctx = ctx
 	b.begin()
 	for f.failed == nil && len(b.Frames) < maxBatch {
 		n := len(b.Frames)
@@ -203,9 +198,6 @@ func (f *File) fail(err error) {
 		f.failed = &BrokenError{Name: f.name, Offset: f.stream.offset, Frames: f.frames, Err: err}
 	}
 }
-
-// Next reads the next frame. See [Source].
-func (f *File) Next(frame *Frame) error { return f.single.next(f, frame) }
 
 // Name is the path, or "standard input".
 func (f *File) Name() string { return f.name }

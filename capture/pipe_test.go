@@ -35,55 +35,40 @@ type plainWriter struct{ io.Writer }
 func (plainWriter) Flush() error { return nil }
 func (plainWriter) Close() error { return nil }
 
-// TestPipe: what has arrived on a pipe is handed out at once, compressed or not,
-// and idle is called by the goroutine that reads frames and by no other: it
-// counts without a lock, which the race detector watches.
+// TestPipe: what has arrived on a pipe is handed out at once, compressed or not.
 func TestPipe(t *testing.T) {
 	for _, c := range compressors {
 		t.Run(c.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 			defer cancel()
 			in, out := io.Pipe()
-			step := make(chan bool)
 			raw := pcap(binary.LittleEndian, 0xa1b2c3d4, 1, sample...)
 			go func() {
 				w := c.open(out)
 				for _, part := range [][]byte{raw[:10], raw[10:45], raw[45:50], raw[50:]} {
-					<-step
+					time.Sleep(30 * time.Millisecond)
 					w.Write(part)
 					w.Flush()
 				}
-				<-step
+				time.Sleep(30 * time.Millisecond)
 				w.Close()
 				out.Close()
 			}()
-			idle := 0
-			next := func() {
-				select {
-				case step <- true:
-				default:
-				}
-			}
-			time.AfterFunc(50*time.Millisecond, next) // opening waits for the first bytes
-			f, err := capture.NewPipe(ctx, c.name, in, func() {
-				if idle++; idle%3 == 0 {
-					next()
-				}
-			})
+			f, err := capture.NewPipe(ctx, c.name, in)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer f.Close()
-			if lines, err := list(f); len(lines) != len(sample) || err != nil || idle < 6 {
-				t.Errorf("%d frames, error %v, %d times idle", len(lines), err, idle)
+			if lines, err := listUntil(ctx, f); len(lines) != len(sample) || err != nil || ctx.Err() != nil {
+				t.Errorf("%d frames, error %v, %v", len(lines), err, ctx.Err())
 			}
 		})
 	}
 }
 
-// TestPipeWithoutIdle: idle may be nil, and the end of the context ends reading
-// that waits, in the middle of a record or before any.
-func TestPipeWithoutIdle(t *testing.T) {
+// TestPipeEnds: the end of the context ends reading that waits, in the middle of
+// a record or before any.
+func TestPipeEnds(t *testing.T) {
 	for _, c := range compressors {
 		t.Run(c.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
@@ -94,12 +79,12 @@ func TestPipeWithoutIdle(t *testing.T) {
 				w.Write(pcap(binary.LittleEndian, 0xa1b2c3d4, 1, sample...)[:50])
 				w.Flush()
 			}()
-			f, err := capture.NewPipe(ctx, c.name, in, nil)
+			f, err := capture.NewPipe(ctx, c.name, in)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer f.Close()
-			if lines, err := list(f); len(lines) != 1 || err != nil {
+			if lines, err := listUntil(ctx, f); len(lines) != 1 || err != nil {
 				t.Errorf("%d frames, error %v", len(lines), err)
 			}
 		})
@@ -107,7 +92,7 @@ func TestPipeWithoutIdle(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
 	in, _ := io.Pipe()
-	if _, err := capture.NewPipe(ctx, "silent", in, nil); err == nil {
+	if _, err := capture.NewPipe(ctx, "silent", in); err == nil {
 		t.Error("a silent pipe was opened")
 	}
 }
@@ -126,7 +111,7 @@ func TestCloseEndsReading(t *testing.T) {
 				t.Fatal(err)
 			}
 			var b capture.Batch
-			f.ReadBatch(&b)
+			f.ReadBatch(context.Background(), &b)
 			f.Close()
 		}
 	}
@@ -148,7 +133,7 @@ func TestReadAheadPanics(t *testing.T) {
 	}
 	defer f.Close()
 	var b capture.Batch
-	if err := f.ReadBatch(&b); err != nil || len(b.Frames) != 3 {
+	if err := f.ReadBatch(context.Background(), &b); err != nil || len(b.Frames) != 3 {
 		t.Fatalf("%d frames, error %v", len(b.Frames), err)
 	}
 	defer func() {
@@ -157,7 +142,7 @@ func TestReadAheadPanics(t *testing.T) {
 			t.Errorf("recovered %v", p)
 		}
 	}()
-	f.ReadBatch(&b)
+	f.ReadBatch(context.Background(), &b)
 	t.Error("no panic")
 }
 

@@ -8,7 +8,6 @@ import (
 	"os"
 	"runtime/debug"
 	"sync"
-	"time"
 )
 
 // stream reads ahead, in a goroutine, into blocks that it lends out. What is
@@ -24,10 +23,8 @@ type stream struct {
 	have   int    // end of what was read into it, as far as seen here
 	offset int64  // of at in the input
 	hold   bool   // neither wait nor leave the block: errLater instead
-	timer  *time.Timer
 
-	ctx  context.Context // ends waiting
-	idle func()          // called while waiting, when not nil
+	ctx context.Context // ends waiting
 
 	pool    *pool
 	arrived chan struct{} // there is more, or end is set
@@ -48,18 +45,15 @@ const (
 	ahead    = 2                     // blocks that wait or are being filled
 )
 
-// idleEvery is how often a reader that waits lets others do something.
-const idleEvery = 25 * time.Millisecond
-
 // errLater says that a record is not at hand yet.
 var errLater = errors.New("later")
 
 // newStream reads what open makes of the input; open is called by the goroutine
 // that reads, since it may wait for the first bytes, and what it returns is
 // closed by it, if it can be.
-func newStream(ctx context.Context, idle func(), open func() (io.ReadCloser, error)) *stream {
+func newStream(ctx context.Context, open func() (io.ReadCloser, error)) *stream {
 	s := &stream{
-		ctx: ctx, idle: idle, pool: &pool{size: headroom + readSize},
+		ctx: ctx, pool: &pool{size: headroom + readSize},
 		arrived: make(chan struct{}, 1), room: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	s.close = sync.OnceFunc(func() { close(s.done) })
@@ -209,19 +203,8 @@ func (s *stream) takeUp(next *block, end int) {
 
 // wait waits for the reader.
 func (s *stream) wait() error {
-	var tick <-chan time.Time
-	if s.idle != nil {
-		if s.timer == nil {
-			s.timer = time.NewTimer(idleEvery)
-		} else {
-			s.timer.Reset(idleEvery)
-		}
-		tick = s.timer.C
-	}
 	select {
 	case <-s.arrived:
-	case <-tick:
-		s.idle()
 	case <-s.ctx.Done():
 		return io.EOF
 	case <-s.done:

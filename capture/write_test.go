@@ -40,18 +40,20 @@ func TestWriter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var got capture.Frame
-		for i, want := range frames {
-			if err := f.Next(&got); err != nil {
-				t.Fatal(err)
+		i := 0
+		for got, err := range capture.All(t.Context(), f) {
+			if err != nil || i == len(frames) {
+				t.Fatalf("frame %d of %d: %v", i+1, len(frames), err)
 			}
+			want := frames[i]
+			i++
 			if got.Time != want.Time || got.LinkType != want.LinkType || got.Length != want.Length || !bytes.Equal(got.Data, want.Data) {
-				t.Errorf("frame %d at %d, %v, %d of %d bytes; want %d, %v, %d of %d", i+1, got.Time, got.LinkType, len(got.Data), got.Length,
+				t.Errorf("frame %d at %d, %v, %d of %d bytes; want %d, %v, %d of %d", i, got.Time, got.LinkType, len(got.Data), got.Length,
 					want.Time, want.LinkType, len(want.Data), want.Length)
 			}
 		}
-		if err := f.Next(&got); err != io.EOF {
-			t.Error(err)
+		if i != len(frames) {
+			t.Errorf("%d frames of %d", i, len(frames))
 		}
 		f.Close()
 	}

@@ -31,8 +31,14 @@ func TestAllocations(t *testing.T) {
 		name    string
 		handler dissect.Handler
 	}{
-		{"transactions", dissect.Handler{Transaction: func(*record.Transaction) { transactions++ }}},
-		{"packets", dissect.Handler{Packet: func(*record.Packet) { packets++ }}},
+		{"transactions", dissect.Handler{Transaction: func(*record.Transaction) error {
+			transactions++
+			return nil
+		}}},
+		{"packets", dissect.Handler{Packet: func(*record.Packet) error {
+			packets++
+			return nil
+		}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := dissect.New(c.handler, dissect.Options{})
@@ -58,7 +64,7 @@ func TestAllocations(t *testing.T) {
 				}
 				measured++
 			}
-			if s := d.Finish(); s.Packets != int64(len(frames)) || s.Lost != 0 || s.Transactions[record.Complete] != 108 {
+			if s, _ := d.Finish(); s.Packets != int64(len(frames)) || s.Lost != 0 || s.Transactions[record.Complete] != 108 {
 				t.Errorf("%d packets of %d, %d lost, transactions %v", s.Packets, len(frames), s.Lost, s.Transactions)
 			}
 			if measured < 3000 {

@@ -37,7 +37,10 @@ func overFrames(b *testing.B, pass func(b *testing.B, frames []capture.Frame)) {
 func BenchmarkDissector(b *testing.B) {
 	overFrames(b, func(b *testing.B, frames []capture.Frame) {
 		transactions := 0
-		d := dissect.New(dissect.Handler{Transaction: func(*record.Transaction) { transactions++ }}, dissect.Options{})
+		d := dissect.New(dissect.Handler{Transaction: func(*record.Transaction) error {
+			transactions++
+			return nil
+		}}, dissect.Options{})
 		for i := range frames {
 			d.Frame(&frames[i])
 		}
@@ -52,7 +55,10 @@ func BenchmarkDissector(b *testing.B) {
 func BenchmarkDescribe(b *testing.B) {
 	overFrames(b, func(b *testing.B, frames []capture.Frame) {
 		packets := 0
-		d := dissect.New(dissect.Handler{Packet: func(*record.Packet) { packets++ }}, dissect.Options{})
+		d := dissect.New(dissect.Handler{Packet: func(*record.Packet) error {
+			packets++
+			return nil
+		}}, dissect.Options{})
 		for i := range frames {
 			d.Frame(&frames[i])
 		}
@@ -75,11 +81,12 @@ func BenchmarkFile(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				d := dissect.New(dissect.Handler{Transaction: func(*record.Transaction) {}}, dissect.Options{})
-				if err := d.Run(f); err != nil {
+				d := dissect.New(dissect.Handler{Transaction: func(*record.Transaction) error { return nil }}, dissect.Options{})
+				s, err := d.Run(b.Context(), f)
+				if err != nil {
 					b.Fatal(err)
 				}
-				packets += d.Finish().Packets
+				packets += s.Packets
 			}
 			b.ReportMetric(float64(packets)/b.Elapsed().Seconds(), "packets/s")
 		})

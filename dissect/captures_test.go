@@ -1,6 +1,7 @@
 package dissect_test
 
 import (
+	"context"
 	"path/filepath"
 	"testing"
 
@@ -26,10 +27,11 @@ func open(t testing.TB, name string) *capture.File {
 func read(t testing.TB, name string, h dissect.Handler, o dissect.Options) *record.Summary {
 	t.Helper()
 	d := dissect.New(h, o)
-	if err := d.Run(open(t, name)); err != nil {
+	s, err := d.Run(context.Background(), open(t, name))
+	if err != nil {
 		t.Fatal(err)
 	}
-	return d.Finish()
+	return s
 }
 
 // glob lists the captures that match, by name.

@@ -16,7 +16,7 @@ import (
 
 // findings are those of a made-up wire.
 func findings(t testing.TB, w *synth.Wire) (all []record.Finding) {
-	d := dissect.New(dissect.Handler{Finding: func(f *record.Finding) { all = append(all, *f) }}, dissect.Options{})
+	d := dissect.New(dissect.Handler{Finding: func(f *record.Finding) error { all = append(all, *f); return nil }}, dissect.Options{})
 	for i, f := range w.Frames {
 		d.Frame(&capture.Frame{Number: int64(i + 1), Time: f.Time, LinkType: capture.LinkType(f.LinkType), Length: f.Length, Data: f.Data})
 	}

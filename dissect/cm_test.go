@@ -81,19 +81,23 @@ func (w *wire) message(fromServer bool, at int64, qpn, psn, xid uint32, reply bo
 func newWire(t *testing.T) (*wire, *[]string) {
 	lines := &[]string{}
 	w := &wire{t: t, d: dissect.New(dissect.Handler{
-		Connection: func(c *record.Connection) {
+		Connection: func(c *record.Connection) error {
 			reason := "open"
 			if why, known := c.CloseReason.Get(); known {
 				reason = why
 			}
 			*lines = append(*lines, fmt.Sprintf("connection %d %s established %t, %d transactions, %s", c.ID, c.Handshake, c.Established.Known(), c.Transactions, reason))
+
+			return nil
 		},
-		Transaction: func(r *record.Transaction) {
+		Transaction: func(r *record.Transaction) error {
 			line := fmt.Sprintf("transaction %v on %d %s", r.XID, r.Connection, r.Status)
 			if id, known := r.RetransmitOf.Get(); known {
 				line += fmt.Sprintf(" repeats %d", id)
 			}
 			*lines = append(*lines, line)
+
+			return nil
 		},
 	}, dissect.Options{})}
 	return w, lines
@@ -179,7 +183,10 @@ func TestHalfHandshake(t *testing.T) {
 // granting none does.
 func TestCreditLimit(t *testing.T) {
 	var rules []string
-	w := &wire{t: t, d: dissect.New(dissect.Handler{Finding: func(f *record.Finding) { rules = append(rules, fmt.Sprintf("%s %v", f.Rule, f.XID.Or(0))) }}, dissect.Options{})}
+	w := &wire{t: t, d: dissect.New(dissect.Handler{Finding: func(f *record.Finding) error {
+		rules = append(rules, fmt.Sprintf("%s %v", f.Rule, f.XID.Or(0)))
+		return nil
+	}}, dissect.Options{})}
 	w.cm(false, 0, rocev2.CMReq, request(7, 17, 500))
 	w.cm(true, 1, rocev2.CMRep, &rocev2.REP{LocalCommID: 97, RemoteCommID: 7, LocalQPN: 18, StartingPSN: 0})
 	w.message(false, 2, 18, 0, 1, false)

@@ -8,7 +8,7 @@
 package dissect
 
 import (
-	"io"
+	"time"
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
@@ -22,16 +22,26 @@ import (
 )
 
 // Handler takes the records, in the order in which they are complete. Fields
-// may be nil. A record is good until the function returns; Clone keeps one.
+// may be nil; which are makes no difference to what the others get. A record is
+// good until the function returns; Clone keeps one. After a function has returned
+// an error, none is called any more.
 type Handler struct {
-	Packet      func(*record.Packet)
-	Connection  func(*record.Connection)
-	Transaction func(*record.Transaction)
-	Finding     func(*record.Finding)
+	Packet      func(*record.Packet) error
+	Connection  func(*record.Connection) error
+	Transaction func(*record.Transaction) error
+	Finding     func(*record.Finding) error
 	// Payload gets the rebuilt Payload streams of a transaction, just before
 	// its record; either is nil when there is none, or when nobody can tell how
-	// long it is. It needs [Options.Rebuild].
-	Payload func(t *record.Transaction, call, reply *record.Payload)
+	// long it is. Both are good until the function returns. It needs
+	// [Options.Rebuild].
+	Payload func(t *record.Transaction, call, reply *record.Payload) error
+
+	// Begin gets the time of the first frame, before all records.
+	Begin func(first record.Time) error
+	// Tick is called by [Dissector.Run] some forty times a second, between
+	// frames and while none comes: to flush what waits in buffers, or to say how
+	// far it is.
+	Tick func() error
 }
 
 // Options say what to keep.
@@ -51,6 +61,9 @@ type Options struct {
 	// Memory is how many bytes all that is kept may take; 0 is 256 MiB. What is
 	// given up beyond it is counted in the summary.
 	Memory int64
+	// Live says that frames arrive as they happen: while none does, time goes on
+	// by this computer's clock, so that what lingers is handed out.
+	Live bool
 }
 
 // The defaults of Options.
@@ -66,10 +79,12 @@ const (
 // transactions without Reply, gaps; all of it together is bounded.
 type Dissector struct {
 	handler Handler
+	options Options
 	summary record.Summary
+	number  int64 // of the frame that is being dissected
+	err     error // that a handler returned
 
-	link     link.Decoder
-	packet   rocev2.Packet
+	layers   layers // of a frame that was not taken apart before
 	tcp      rdma.TCP
 	datagram rdma.Datagram
 	budget   *budget.Budget
@@ -79,6 +94,7 @@ type Dissector struct {
 	input    describe.Input
 
 	clock clock
+	read  time.Time // when the last frames came
 }
 
 // New returns a Dissector that hands its records to h.
@@ -95,11 +111,18 @@ func New(h Handler, o Options) *Dissector {
 	if o.Memory == 0 {
 		o.Memory = defaultMemory
 	}
-	d := &Dissector{handler: h, budget: budget.New(o.Memory)}
+	d := &Dissector{handler: h, options: o, budget: budget.New(o.Memory)}
 	d.table = transaction.NewTable(transaction.Options{Rebuild: o.Rebuild, Linger: o.Linger, Unanswered: o.Unanswered, Timeout: o.Timeout}, d.budget)
-	d.table.Transaction, d.table.Payload = h.Transaction, h.Payload
+	d.table.Transaction = handing(d, h.Transaction)
+	if h.Payload != nil {
+		d.table.Payload = func(t *record.Transaction, call, reply *record.Payload) {
+			if d.err == nil {
+				d.err = h.Payload(t, call, reply)
+			}
+		}
+	}
 	d.tracker = rdma.New(d.table, d.budget)
-	d.tracker.Connection, d.tracker.Finding = h.Connection, h.Finding
+	d.tracker.Connection, d.tracker.Finding = handing(d, h.Connection), handing(d, h.Finding)
 	d.tracker.KeepFPDUs = h.Packet != nil
 	d.budget.Told = d.limit
 	d.summary = record.Summary{
@@ -108,29 +131,26 @@ func New(h Handler, o Options) *Dissector {
 	return d
 }
 
-// limit reports that something was given up, once for each kind.
-func (d *Dissector) limit(k budget.Kind) {
-	d.tracker.Count(rule.LimitReached)
-	if d.handler.Finding != nil {
-		d.handler.Finding(&record.Finding{
-			Type: "finding", Rule: rule.LimitReached.ID, Severity: rule.LimitReached.Severity, Section: rule.LimitReached.Section,
-			Message: "the memory that may be used is full: " + k.String() + " are given up, the longest unused first; the summary counts them",
-		})
+// handing is a handler without its error, which d keeps.
+func handing[T any](d *Dissector, handler func(*T) error) func(*T) {
+	if handler == nil {
+		return nil
+	}
+	return func(r *T) {
+		if d.err == nil {
+			d.err = handler(r)
+		}
 	}
 }
 
-// Run reads a source to its end. It returns what broke the input, nil when
-// nothing did.
-func (d *Dissector) Run(s capture.Source) error {
-	var f capture.Frame
-	for {
-		if err := s.Next(&f); err != nil {
-			if err == io.EOF {
-				err = nil
-			}
-			return err
-		}
-		d.Frame(&f)
+// limit reports that something was given up, once for each kind.
+func (d *Dissector) limit(k budget.Kind) {
+	d.tracker.Count(rule.LimitReached)
+	if d.tracker.Finding != nil {
+		d.tracker.Finding(&record.Finding{
+			Type: "finding", Rule: rule.LimitReached.ID, Severity: rule.LimitReached.Severity, Section: rule.LimitReached.Section,
+			Message: "the memory that may be used is full: " + k.String() + " are given up, the longest unused first; the summary counts them",
+		})
 	}
 }
 
@@ -138,6 +158,7 @@ func (d *Dissector) Run(s capture.Source) error {
 // make anything wait for ever, nor end before its time.
 type clock struct {
 	last, now record.Time
+	idled     record.Time // how far it went on since last, while nothing came
 	started   bool
 }
 
@@ -151,10 +172,12 @@ func (c *clock) at(t record.Time) (back record.Time) {
 		c.now = 1
 		return 0
 	}
+	idled := c.idled
+	c.idled = 0
 	if step := t - c.last; t >= c.last && (step >= 0 && step < maxStep) {
-		c.now += step
+		c.now += max(step-idled, 0)
 	} else if t >= c.last {
-		c.now += maxStep
+		c.now += max(maxStep-idled, 0)
 	} else {
 		back = max(c.last-t, 0)
 		if c.last-t < 0 { // further than can be said
@@ -165,8 +188,28 @@ func (c *clock) at(t record.Time) (back record.Time) {
 	return back
 }
 
-// Frame takes the next frame. It copies what it keeps.
-func (d *Dissector) Frame(f *capture.Frame) {
+// idle goes on to a time while nothing comes.
+func (c *clock) idle(t record.Time) {
+	if step := t - c.last - c.idled; t > c.last && step > 0 {
+		c.now += step
+		c.idled += step
+	}
+}
+
+// Frame takes the next frame, for those who read no [capture.Source]; see
+// [Dissector.Run]. It copies what it keeps. The error is a handler's.
+func (d *Dissector) Frame(f *capture.Frame) error {
+	d.number = f.Number
+	d.layers.decode(f)
+	return d.take(f, &d.layers)
+}
+
+// take takes the next frame, which was taken apart.
+func (d *Dissector) take(f *capture.Frame, l *layers) error {
+	if d.err != nil {
+		return d.err
+	}
+	d.number = f.Number
 	s := &d.summary
 	s.Packets++
 	s.Bytes += int64(f.Length)
@@ -179,15 +222,25 @@ func (d *Dissector) Frame(f *capture.Frame) {
 	}
 	if !s.First.Known() {
 		s.First = record.Some(now.Time)
+		if d.handler.Begin != nil {
+			if d.err = d.handler.Begin(now.Time); d.err != nil {
+				return d.err
+			}
+		}
 	}
 	s.Last = record.Some(now.Time)
 	if len(f.Data) < f.Length {
 		s.Cut++
 	}
-	d.frame(f, now)
+	d.frame(f, l, now)
 	d.expire()
 	d.budget.Enforce()
+	return d.err
 }
+
+// Number is that of the frame that is being dissected, or was last: 0 before the
+// first.
+func (d *Dissector) Number() int64 { return d.number }
 
 // expire hands out what has waited long enough: transactions precede their
 // connection.
@@ -196,20 +249,27 @@ func (d *Dissector) expire() {
 	d.tracker.Tick(d.clock.now)
 }
 
-// Idle hands out what has waited long enough when no packet comes; now is the
-// time on the clock that the capture uses.
-func (d *Dissector) Idle(now record.Time) {
-	d.clock.at(max(now, d.clock.last))
-	d.expire()
+// Idle hands out what has waited long enough when no frame comes; now is the
+// time on the clock that the capture uses. [Dissector.Run] does it of a live
+// source. The error is a handler's.
+func (d *Dissector) Idle(now record.Time) error {
+	if d.err == nil {
+		d.clock.idle(now)
+		d.expire()
+	}
+	return d.err
 }
 
-// Finish hands out everything that is still open and returns the summary. The
-// Dissector is not to be used any more.
-func (d *Dissector) Finish() *record.Summary {
-	d.tracker.Close()
-	d.table.Drain()
-	d.tracker.Finish()
-	return d.Summary()
+// Finish hands out everything that is still open and returns the summary, behind
+// the last [Dissector.Frame]; Run does it itself. The Dissector is not to be used
+// any more. The error is a handler's.
+func (d *Dissector) Finish() (*record.Summary, error) {
+	if d.err == nil {
+		d.tracker.Close()
+		d.table.Drain()
+		d.tracker.Finish()
+	}
+	return d.Summary(), d.err
 }
 
 // Summary is the summary so far.
@@ -236,24 +296,24 @@ func (d *Dissector) Summary() *record.Summary {
 }
 
 // frame takes one frame through link and transport.
-func (d *Dissector) frame(f *capture.Frame, now record.Stamp) {
-	s, l := &d.summary, &d.link
+func (d *Dissector) frame(f *capture.Frame, layers *layers, now record.Stamp) {
+	s, l := &d.summary, &layers.link
 	in := &d.input
-	*in = describe.Input{Frame: f, Link: l, Packet: &d.packet, TCP: &d.tcp.TCP}
+	*in = describe.Input{Frame: f, Link: l, Packet: &layers.packet, TCP: &d.tcp.TCP}
 	taken := false
-	switch carries := l.Decode(f); carries {
+	switch carries := l.Carries; carries {
 	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
 		s.RDMA++
 		in.Transport = transportName(carries)
-		if in.Err = d.packet.Decode(l.Transport, l.Length); in.Err != nil {
+		if in.Err = layers.err; in.Err != nil {
 			s.Malformed++
 			break
 		}
-		if in.ICRC = l.CheckICRC(&d.packet); in.ICRC == rocev2.ICRCBad {
+		if in.ICRC = layers.icrc; in.ICRC == rocev2.ICRCBad {
 			s.ICRCBad++
 		}
 		d.datagram = rdma.Datagram{
-			Packet: &d.packet, Raw: l.Transport, Length: l.Length, Transport: in.Transport, ICRC: in.ICRC, At: now, Congested: l.Congested(),
+			Packet: &layers.packet, Raw: l.Transport, Length: l.Length, Transport: in.Transport, ICRC: in.ICRC, At: now, Congested: l.Congested(),
 			Src: rdma.Address{IP: l.Src, LID: l.SrcLID}, Dst: rdma.Address{IP: l.Dst, LID: l.DstLID},
 		}
 		d.tracker.Packet(&d.datagram)
@@ -324,7 +384,9 @@ func (d *Dissector) show(taken bool) {
 	if !p.Transaction.Known() {
 		p.Nobodys = nobodys(taken, in, &happened)
 	}
-	d.handler.Packet(p)
+	if d.err == nil {
+		d.err = d.handler.Packet(p)
+	}
 }
 
 // nobodys says why a packet belongs to no transaction.

@@ -64,7 +64,7 @@ func errorCases(t *testing.T, name string, words *strings.Replacer) {
 	private := map[int]*record.PrivateData{}
 	source := map[int]string{}
 	read(t, name, dissect.Handler{
-		Transaction: func(r *record.Transaction) {
+		Transaction: func(r *record.Transaction) error {
 			answer := ""
 			switch {
 			case r.RDMAErrorRange.Known():
@@ -79,13 +79,17 @@ func errorCases(t *testing.T, name string, words *strings.Replacer) {
 				repeats[r.Connection] = id
 			}
 			got = append(got, fmt.Sprintf("%02d %v %s %q %s", r.Connection, r.XID, r.Status, answer, strings.Join(r.Findings, ",")))
+
+			return nil
 		},
-		Connection: func(c *record.Connection) {
+		Connection: func(c *record.Connection) error {
 			if p := c.PrivateData.Client; p != nil {
 				copied := *p
 				private[c.ID] = &copied
 			}
 			source[c.ID] = fmt.Sprint(c.InlineThreshold)
+
+			return nil
 		},
 	}, dissect.Options{})
 	slices.Sort(got)
@@ -122,8 +126,14 @@ func errorCases(t *testing.T, name string, words *strings.Replacer) {
 func TestMixed(t *testing.T) {
 	layers, transactions := map[int]string{}, map[int]int{}
 	read(t, "rocev2-mixed.pcap.zst", dissect.Handler{
-		Connection:  func(c *record.Connection) { layers[c.ID] = c.UpperLayer },
-		Transaction: func(r *record.Transaction) { transactions[r.Connection]++ },
+		Connection: func(c *record.Connection) error {
+			layers[c.ID] = c.UpperLayer
+			return nil
+		},
+		Transaction: func(r *record.Transaction) error {
+			transactions[r.Connection]++
+			return nil
+		},
 	}, dissect.Options{})
 	want := map[int]string{0: "rpcrdma", 1: "unknown", 2: "nvme", 3: "nvme", 4: "unknown"}
 	if fmt.Sprint(layers) != fmt.Sprint(want) {
@@ -140,12 +150,14 @@ func TestLoss(t *testing.T) {
 	var first record.Connection
 	moved := map[string]int64{}
 	s := read(t, "rocev2-loss42.pcap.zst", dissect.Handler{
-		Connection: func(c *record.Connection) {
+		Connection: func(c *record.Connection) error {
 			if c.ID == 0 {
 				first = *c
 			}
+
+			return nil
 		},
-		Transaction: func(r *record.Transaction) {
+		Transaction: func(r *record.Transaction) error {
 			for _, c := range r.ReadChunks {
 				for _, g := range c.Segments {
 					moved["offered"] += int64(g.Length)
@@ -158,6 +170,8 @@ func TestLoss(t *testing.T) {
 					moved["written"] += g.MovedBytes
 				}
 			}
+
+			return nil
 		},
 	}, dissect.Options{})
 	if s.Lost != 0 || s.Transactions["complete"] != 203 {
@@ -185,10 +199,10 @@ func TestRebuild(t *testing.T) {
 	}
 	written, readBack := map[string][]byte{}, map[string][]byte{}
 	read(t, "rocev2-data42.pcap.zst", dissect.Handler{
-		Payload: func(r *record.Transaction, c, a *record.Payload) {
+		Payload: func(r *record.Transaction, c, a *record.Payload) error {
 			if c == nil || a == nil || len(c.Holes)+len(a.Holes) > 0 {
 				t.Errorf("%v: not rebuilt whole", r.XID)
-				return
+				return nil
 			}
 			call, reply := c.Data, a.Data
 			if record.Some(int64(len(call))) != r.Call.PayloadBytes || record.Some(int64(len(reply))) != r.Reply.PayloadBytes {
@@ -202,6 +216,8 @@ func TestRebuild(t *testing.T) {
 				handle, offset, data := readResults(t, r, call, reply)
 				place(readBack, handle, offset, data)
 			}
+
+			return nil
 		},
 	}, dissect.Options{Rebuild: true})
 	for what, files := range map[string]map[string][]byte{"written": written, "read": readBack} {
@@ -356,9 +372,11 @@ func shared(line string) string { return line[:strings.Index(line, " | ")] }
 // transaction in a line.
 func transactions(t *testing.T, name string, drop func(*capture.Frame) bool) (ids []int64, lines []string) {
 	t.Helper()
-	d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) {
+	d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
 		ids = append(ids, r.ID)
 		lines = append(lines, describe(r))
+
+		return nil
 	}}, dissect.Options{})
 	frames, _ := testkit.Frames(t, captures+name)
 	for i := range frames {
@@ -437,7 +455,7 @@ func TestHoles(t *testing.T) {
 				d.Frame(&frames[i])
 			}
 		}
-		s := d.Finish()
+		s, _ := d.Finish()
 		lost += s.Lost
 		complete += s.Transactions["complete"]
 		noReply += s.Transactions["no_reply"]
@@ -481,7 +499,10 @@ func TestPSNWrap(t *testing.T) {
 	frames, _ := testkit.Frames(t, captures+"rocev2-nfs41.pcap.zst")
 	shift := map[byte]uint32{}
 	var got []string
-	d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) { got = append(got, describe(r)) }}, dissect.Options{})
+	d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
+		got = append(got, describe(r))
+		return nil
+	}}, dissect.Options{})
 	for i := range frames {
 		f := frames[i].Data
 		if len(f) < 58 || f[12] != 8 || f[23] != 17 || f[36] != 0x12 || f[37] != 0xb7 || f[42] == 0x64 {
@@ -507,7 +528,7 @@ func TestPSNWrap(t *testing.T) {
 		}
 		d.Frame(&frames[i])
 	}
-	s := d.Finish()
+	s, _ := d.Finish()
 	if s.Lost != 0 || s.ICRCBad != 0 {
 		t.Errorf("%d lost, %d ICRCs bad", s.Lost, s.ICRCBad)
 	}
@@ -521,10 +542,12 @@ func TestPSNWrap(t *testing.T) {
 // TestBackward: the server's calls are told from the client's.
 func TestBackward(t *testing.T) {
 	var got []string
-	read(t, "rocev2-callback41.pcap.zst", dissect.Handler{Transaction: func(r *record.Transaction) {
+	read(t, "rocev2-callback41.pcap.zst", dissect.Handler{Transaction: func(r *record.Transaction) error {
 		if r.Direction == record.Backward {
 			got = append(got, fmt.Sprintf("%s %v %d/%d", r.ProgramName.Or(""), r.Operations, r.Call.Credits, r.Reply.Credits))
 		}
+
+		return nil
 	}}, dissect.Options{})
 	want := []string{
 		"NFS_CB [CB_SEQUENCE CB_RECALL] 2/16", "NFS_CB [CB_SEQUENCE CB_RECALL] 2/16", "NFS_CB [CB_SEQUENCE CB_RECALL] 2/16",
@@ -539,10 +562,12 @@ func TestBackward(t *testing.T) {
 // Call.
 func TestLongCall(t *testing.T) {
 	var ops []string
-	read(t, "rocev2-long42.pcap.zst", dissect.Handler{Transaction: func(r *record.Transaction) {
+	read(t, "rocev2-long42.pcap.zst", dissect.Handler{Transaction: func(r *record.Transaction) error {
 		if r.Call.Form == "long" {
 			ops = append(ops, fmt.Sprintf("%s %s %s %s", r.Operations, r.RPCStatus.Or(""), r.NFSStatus.Or(""), r.Operation.Or("")))
 		}
+
+		return nil
 	}}, dissect.Options{})
 	if !slices.Equal(ops, []string{"[SEQUENCE PUTFH SETXATTR GETATTR] SUCCESS NFS4_OK SETXATTR"}) {
 		t.Errorf("Long Calls: %q", ops)
@@ -575,21 +600,31 @@ func FuzzDissector(f *testing.F) {
 			}
 		}
 		d := dissect.New(dissect.Handler{
-			Packet: func(p *record.Packet) {
+			Packet: func(p *record.Packet) error {
 				packets++
 				tree.Packet(p)
 				line = render.AppendPacketJSON(line[:0], p, true)
 				valid(line)
+
+				return nil
 			},
-			Transaction: func(r *record.Transaction) {
+			Transaction: func(r *record.Transaction) error {
 				text.Transaction(r)
 				render.Ladder(io.Discard, theme, 80, r)
 				line = render.AppendJSON(line[:0], r)
 				valid(line)
+
+				return nil
 			},
-			Connection: func(r *record.Connection) { conns.Connection(r) },
-			Finding:    func(r *record.Finding) { text.Finding(r) },
-			Payload:    func(*record.Transaction, *record.Payload, *record.Payload) {},
+			Connection: func(r *record.Connection) error {
+				conns.Connection(r)
+				return nil
+			},
+			Finding: func(r *record.Finding) error {
+				text.Finding(r)
+				return nil
+			},
+			Payload: func(*record.Transaction, *record.Payload, *record.Payload) error { return nil },
 		}, dissect.Options{Rebuild: true})
 		n := 0
 		for r := bytes.NewBuffer(stream); r.Len() > 2; n++ {
@@ -597,7 +632,7 @@ func FuzzDissector(f *testing.F) {
 			data := r.Next(size)
 			d.Frame(&capture.Frame{Number: int64(n + 1), Time: int64(n) * 1e6, LinkType: capture.LinkType(link), Length: len(data), Data: data})
 		}
-		if s := d.Finish(); s.Packets != int64(n) || packets != n {
+		if s, _ := d.Finish(); s.Packets != int64(n) || packets != n {
 			t.Errorf("%d frames, %d in the summary, %d described", n, s.Packets, packets)
 		}
 	})

@@ -450,7 +450,7 @@ func cpu() time.Duration {
 // pour runs frames through a dissector as the view of transactions does.
 func pour(frames []*synth.Frame, o dissect.Options) (s *record.Summary, took time.Duration) {
 	d := dissect.New(dissect.Handler{
-		Connection: func(*record.Connection) {}, Transaction: func(*record.Transaction) {},
+		Connection: func(*record.Connection) error { return nil }, Transaction: func(*record.Transaction) error { return nil },
 	}, o)
 	f := capture.Frame{}
 	began := cpu()
@@ -458,7 +458,7 @@ func pour(frames []*synth.Frame, o dissect.Options) (s *record.Summary, took tim
 		f = capture.Frame{Number: int64(i + 1), Time: x.Time, LinkType: capture.LinkType(x.LinkType), Length: x.Length, Data: x.Data}
 		d.Frame(&f)
 	}
-	s = d.Finish()
+	s, _ = d.Finish()
 	return s, cpu() - began
 }
 

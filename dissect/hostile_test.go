@@ -28,13 +28,25 @@ type sight struct {
 func collect(o dissect.Options) (*sight, *dissect.Dissector) {
 	s := &sight{}
 	return s, dissect.New(dissect.Handler{
-		Connection:  func(r *record.Connection) { s.connections = append(s.connections, r.Clone()) },
-		Transaction: func(r *record.Transaction) { s.transactions = append(s.transactions, r.Clone()) },
-		Finding:     func(r *record.Finding) { f := *r; s.findings = append(s.findings, &f) },
-		Packet: func(r *record.Packet) {
+		Connection: func(r *record.Connection) error {
+			s.connections = append(s.connections, r.Clone())
+			return nil
+		},
+		Transaction: func(r *record.Transaction) error {
+			s.transactions = append(s.transactions, r.Clone())
+			return nil
+		},
+		Finding: func(r *record.Finding) error {
+			f := *r
+			s.findings = append(s.findings, &f)
+			return nil
+		},
+		Packet: func(r *record.Packet) error {
 			p := *r
 			p.Nodes, p.Summary = nil, slices.Clone(r.Summary)
 			s.packets = append(s.packets, &p)
+
+			return nil
 		},
 	}, o)
 }
@@ -46,7 +58,7 @@ func lookWith(w *synth.Wire, o dissect.Options) *sight {
 	for i, f := range w.Frames {
 		d.Frame(&capture.Frame{Number: int64(i + 1), Time: f.Time, LinkType: capture.LinkType(f.LinkType), Length: f.Length, Data: f.Data})
 	}
-	s.summary = d.Finish()
+	s.summary, _ = d.Finish()
 	return s
 }
 
@@ -373,10 +385,9 @@ func lookAt(t *testing.T, name string) *sight {
 	}
 	defer f.Close()
 	s, d := collect(dissect.Options{})
-	if err := d.Run(f); err != nil {
+	if s.summary, err = d.Run(t.Context(), f); err != nil {
 		t.Fatal(err)
 	}
-	s.summary = d.Finish()
 	return s
 }
 

@@ -29,8 +29,10 @@ func rebuild(w *synth.Wire, o dissect.Options) (all []rebuilt) {
 		}
 		return &record.Payload{Data: slices.Clone(p.Data), Holes: slices.Clone(p.Holes)}
 	}
-	d := dissect.New(dissect.Handler{Payload: func(r *record.Transaction, call, reply *record.Payload) {
+	d := dissect.New(dissect.Handler{Payload: func(r *record.Transaction, call, reply *record.Payload) error {
 		all = append(all, rebuilt{r.Clone(), keep(call), keep(reply)})
+
+		return nil
 	}}, o)
 	for i, f := range w.Frames {
 		d.Frame(&capture.Frame{Number: int64(i + 1), Time: f.Time, LinkType: capture.LinkType(f.LinkType), Length: f.Length, Data: f.Data})

@@ -15,11 +15,15 @@ import (
 
 // dissectFrames words the transactions of frames.
 func dissectFrames(frames []capture.Frame) (lines []string, summary *record.Summary) {
-	d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) { lines = append(lines, describe(r)) }}, dissect.Options{})
+	d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
+		lines = append(lines, describe(r))
+		return nil
+	}}, dissect.Options{})
 	for i := range frames {
 		d.Frame(&frames[i])
 	}
-	return lines, d.Finish()
+	summary, _ = d.Finish()
+	return lines, summary
 }
 
 func tcpPayload(f *capture.Frame) (payload []byte, headers int) {
@@ -37,6 +41,7 @@ func withPayload(f *capture.Frame, headers int, seq uint32, payload []byte) capt
 	g.Data = append(slices.Clone(f.Data[:headers]), payload...)
 	binary.BigEndian.PutUint16(g.Data[16:], uint16(len(g.Data)-14))
 	binary.BigEndian.PutUint32(g.Data[38:], seq)
+	binary.BigEndian.PutUint16(g.Data[50:], 0) // a checksum that the adapter is to fill in
 	g.Length = len(g.Data)
 	return g
 }

@@ -138,11 +138,13 @@ func holdAgainst(t *testing.T, truthFile, captureFile string) {
 	got := map[string][]kept{}
 	thresholds := map[string]record.InlineThresholds{}
 	read(t, captureFile, dissect.Handler{
-		Transaction: func(r *record.Transaction) {
+		Transaction: func(r *record.Transaction) error {
 			key := string(r.Direction) + r.XID.String()
 			got[key] = append(got[key], keep(r))
+
+			return nil
 		},
-		Connection: func(c *record.Connection) {
+		Connection: func(c *record.Connection) error {
 			if port, known := c.Client.Port.Get(); known && c.UpperLayer == "rpcrdma" {
 				address := c.Client.Address.Or("")
 				if strings.Contains(address, ":") {
@@ -150,6 +152,8 @@ func holdAgainst(t *testing.T, truthFile, captureFile string) {
 				}
 				thresholds[fmt.Sprintf("%s:%d", address, port)] = c.InlineThreshold
 			}
+
+			return nil
 		},
 	}, dissect.Options{})
 	checked := 0

@@ -115,9 +115,9 @@ func holdAgainstTshark(t *testing.T, tshark, plain, name string) {
 		theirs[number] = columns[1:]
 	}
 	compared, differ := 0, 0
-	read(t, name, dissect.Handler{Packet: func(p *record.Packet) {
+	read(t, name, dissect.Handler{Packet: func(p *record.Packet) error {
 		if p.Transport == "" || p.ICRC == record.Bad { // tshark does not check, and reads what is damaged
-			return
+			return nil
 		}
 		ours := values(p)
 		for i, f := range tsharkFields {
@@ -137,6 +137,8 @@ func holdAgainstTshark(t *testing.T, tshark, plain, name string) {
 				t.Errorf("frame %d, %s: %x, tshark says %x (%s)", p.Number, f.tshark, got, want, p.Summary)
 			}
 		}
+
+		return nil
 	}}, dissect.Options{})
 	if compared < 900 {
 		t.Errorf("only %d values compared", compared)
@@ -231,16 +233,18 @@ func TestTsharkCompounds(t *testing.T) {
 			}
 		}
 		compared := 0
-		read(t, name, dissect.Handler{Transaction: func(r *record.Transaction) {
+		read(t, name, dissect.Handler{Transaction: func(r *record.Transaction) error {
 			xid := r.XID.String()
 			bad, known := failed[xid]
 			if operations[xid] == 0 || !known {
-				return
+				return nil
 			}
 			compared++
 			if len(r.Operations) != operations[xid] || !r.NFSStatus.Known() || (r.NFSStatus.Or("") != "NFS4_OK") != bad {
 				t.Errorf("%s: %s: operations %v, status %v; tshark has %d, failed %t", name, xid, r.Operations, r.NFSStatus, operations[xid], bad)
 			}
+
+			return nil
 		}}, dissect.Options{})
 		if compared < 95 {
 			t.Errorf("%s: only %d compared", name, compared)

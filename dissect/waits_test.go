@@ -16,8 +16,8 @@ func records(t *testing.T, name string) (transactions []*record.Transaction, con
 	t.Helper()
 	frames, _ := testkit.Frames(t, captures+name)
 	d := dissect.New(dissect.Handler{
-		Transaction: func(r *record.Transaction) { transactions = append(transactions, r.Clone()) },
-		Connection:  func(r *record.Connection) { connections = append(connections, r.Clone()) },
+		Transaction: func(r *record.Transaction) error { transactions = append(transactions, r.Clone()); return nil },
+		Connection:  func(r *record.Connection) error { connections = append(connections, r.Clone()); return nil },
 	}, dissect.Options{})
 	for i := range frames {
 		d.Frame(&frames[i])
@@ -61,9 +61,9 @@ func TestPacketsBelong(t *testing.T) {
 			frames, _ := testkit.Frames(t, captures+name)
 			marked := map[int64]int{}
 			var unnamed, all int
-			d := dissect.New(dissect.Handler{Packet: func(p *record.Packet) {
+			d := dissect.New(dissect.Handler{Packet: func(p *record.Packet) error {
 				if p.Marks&record.Repeated == 0 {
-					return
+					return nil
 				}
 				all++
 				if id, known := p.Transaction.Get(); known {
@@ -71,6 +71,7 @@ func TestPacketsBelong(t *testing.T) {
 				} else {
 					unnamed++
 				}
+				return nil
 			}}, dissect.Options{})
 			for i := range frames {
 				d.Frame(&frames[i])

@@ -125,15 +125,16 @@ func (e *RPCTCP) Handler() dissect.Handler {
 	return dissect.Handler{Payload: e.payload, Connection: e.connection}
 }
 
-func (e *RPCTCP) connection(r *record.Connection) {
+func (e *RPCTCP) connection(r *record.Connection) error {
 	if c := e.connections[r.ID]; c != nil {
 		c.record = r.Clone()
 	}
+	return nil
 }
 
-func (e *RPCTCP) payload(r *record.Transaction, call, reply *record.Payload) {
+func (e *RPCTCP) payload(r *record.Transaction, call, reply *record.Payload) error {
 	if e.Wants != nil && !e.Wants(r) {
-		return
+		return nil
 	}
 	server := r.Direction == record.Backward // who calls
 	if m := r.Call; m != nil {
@@ -142,10 +143,11 @@ func (e *RPCTCP) payload(r *record.Transaction, call, reply *record.Payload) {
 	if m := r.Reply; m != nil {
 		if r.Status == record.RDMAError {
 			e.report.NoRPC++
-			return
+			return nil
 		}
 		e.keep(r, m, reply, message{packet: m.LastPacket, time: int64(m.LastTime), fromServer: !server, reply: true})
 	}
+	return nil
 }
 
 // keep puts a message into the spool.

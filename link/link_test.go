@@ -2,6 +2,7 @@ package link_test
 
 import (
 	"bytes"
+	"context"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -139,11 +140,11 @@ func FuzzDecoder(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		var frame capture.Frame
-		for range 40 {
-			if file.Next(&frame) == nil {
-				f.Add(uint16(frame.LinkType), bytes.Clone(frame.Data))
+		for frame, err := range capture.All(context.Background(), file) {
+			if err != nil || frame.Number > 40 {
+				break
 			}
+			f.Add(uint16(frame.LinkType), bytes.Clone(frame.Data))
 		}
 		file.Close()
 	}

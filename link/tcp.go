@@ -63,6 +63,25 @@ func (s *TCP) Checksum() (right, known bool) {
 	return sum == 0xffff, true
 }
 
+// Unfinished says that a checksum is one that the adapter was to fill in: none, or
+// that of the pseudo-header only, as a capture on the sender's own host has it.
+func (s *TCP) Unfinished() bool {
+	stated := binary.BigEndian.Uint16(s.Header[16:])
+	src, dst := s.Src.As16(), s.Dst.As16()
+	a, b := src[:], dst[:]
+	if s.Src.Is4() {
+		a, b = a[12:], b[12:]
+	}
+	fold := func(sum uint64) uint16 {
+		for sum>>16 != 0 {
+			sum = sum>>16 + sum&0xffff
+		}
+		return uint16(sum)
+	}
+	sum := addWords(addWords(6, a), b)
+	return stated == 0 || stated == fold(sum) || stated == fold(sum+uint64(len(s.Header)+s.Length))
+}
+
 // addWords adds 16-bit words up, folded now and then; b is taken to start at an
 // even place.
 func addWords(sum uint64, b []byte) uint64 {

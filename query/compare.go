@@ -225,8 +225,11 @@ func compareOne(a, b any) (int, bool) {
 		}
 	case bool:
 		if b, ok := b.(bool); ok {
-			if a == b {
+			switch {
+			case a == b:
 				return 0, true
+			case b:
+				return -1, true // false before true
 			}
 			return 1, true
 		}

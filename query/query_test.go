@@ -32,13 +32,25 @@ func count(t *testing.T, name, source string, fields query.Fields) int {
 	var h dissect.Handler
 	switch fields {
 	case query.Transactions:
-		h.Transaction = func(r *record.Transaction) { match(r) }
+		h.Transaction = func(r *record.Transaction) error {
+			match(r)
+			return nil
+		}
 	case query.Connections:
-		h.Connection = func(r *record.Connection) { match(r) }
+		h.Connection = func(r *record.Connection) error {
+			match(r)
+			return nil
+		}
 	case query.Packets:
-		h.Packet = func(r *record.Packet) { match(r) }
+		h.Packet = func(r *record.Packet) error {
+			match(r)
+			return nil
+		}
 	case query.Findings:
-		h.Finding = func(r *record.Finding) { match(r) }
+		h.Finding = func(r *record.Finding) error {
+			match(r)
+			return nil
+		}
 	}
 	matchAll(t, name, h)
 	return n
@@ -152,14 +164,22 @@ func TestEveryField(t *testing.T) {
 		}
 		defer f.Close()
 		d := dissect.New(dissect.Handler{
-			Transaction: func(r *record.Transaction) { read(query.Transactions, "transaction ", r) },
-			Connection:  func(r *record.Connection) { read(query.Connections, "connection ", r) },
-			Finding:     func(r *record.Finding) { read(query.Findings, "finding ", r) },
+			Transaction: func(r *record.Transaction) error {
+				read(query.Transactions, "transaction ", r)
+				return nil
+			},
+			Connection: func(r *record.Connection) error {
+				read(query.Connections, "connection ", r)
+				return nil
+			},
+			Finding: func(r *record.Finding) error {
+				read(query.Findings, "finding ", r)
+				return nil
+			},
 		}, dissect.Options{})
-		if err := d.Run(f); err != nil {
+		if _, err := d.Run(t.Context(), f); err != nil {
 			t.Fatal(err)
 		}
-		d.Finish()
 	}
 	handle := record.Some(record.Hex32(1)) // nobody's traffic has this yet
 	read(query.Transactions, "transaction ", &record.Transaction{Call: &record.Message{InvHandle: handle}, Reply: &record.Message{InvHandle: handle}})
@@ -362,7 +382,10 @@ func TestNear(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		matchAll(t, "rocev2-callback41.pcap.zst", dissect.Handler{Transaction: func(r *record.Transaction) { f.Match(r) }})
+		matchAll(t, "rocev2-callback41.pcap.zst", dissect.Handler{Transaction: func(r *record.Transaction) error {
+			f.Match(r)
+			return nil
+		}})
 		if got := f.Near(); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.source, got, c.want)
 		}
@@ -377,10 +400,9 @@ func matchAll(t *testing.T, name string, h dissect.Handler) {
 	}
 	defer f.Close()
 	d := dissect.New(h, dissect.Options{})
-	if err := d.Run(f); err != nil {
+	if _, err := d.Run(t.Context(), f); err != nil {
 		t.Fatal(err)
 	}
-	d.Finish()
 }
 
 // BenchmarkMatch: a filter runs for each packet.

@@ -16,7 +16,10 @@ func BenchmarkPacketJSON(b *testing.B) {
 	b.ReportAllocs()
 	var line []byte
 	for b.Loop() {
-		d := dissect.New(dissect.Handler{Packet: func(p *record.Packet) { line = render.AppendPacketJSON(line[:0], p, false) }}, dissect.Options{})
+		d := dissect.New(dissect.Handler{Packet: func(p *record.Packet) error {
+			line = render.AppendPacketJSON(line[:0], p, false)
+			return nil
+		}}, dissect.Options{})
 		for i := range all {
 			d.Frame(&all[i])
 		}
@@ -27,7 +30,10 @@ func BenchmarkPacketJSON(b *testing.B) {
 // BenchmarkTransactionJSON makes a line of JSON of each transaction.
 func BenchmarkTransactionJSON(b *testing.B) {
 	var records []*record.Transaction
-	run(b, "rocev2-nfs41.pcap.zst", dissect.Handler{Transaction: func(r *record.Transaction) { records = append(records, r.Clone()) }})
+	run(b, "rocev2-nfs41.pcap.zst", dissect.Handler{Transaction: func(r *record.Transaction) error {
+		records = append(records, r.Clone())
+		return nil
+	}})
 	size := 0
 	var line []byte
 	for _, r := range records {

@@ -128,9 +128,18 @@ func TestEncoder(t *testing.T) {
 func TestEncoderAllocations(t *testing.T) {
 	var records []any
 	run(t, "rocev2-errors.pcap.zst", dissect.Handler{
-		Transaction: func(r *record.Transaction) { records = append(records, r.Clone()) },
-		Connection:  func(r *record.Connection) { records = append(records, r.Clone()) },
-		Finding:     func(r *record.Finding) { records = append(records, r.Clone()) },
+		Transaction: func(r *record.Transaction) error {
+			records = append(records, r.Clone())
+			return nil
+		},
+		Connection: func(r *record.Connection) error {
+			records = append(records, r.Clone())
+			return nil
+		},
+		Finding: func(r *record.Finding) error {
+			records = append(records, r.Clone())
+			return nil
+		},
 	})
 	var line []byte
 	n := testing.AllocsPerRun(10, func() {

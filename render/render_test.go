@@ -35,10 +35,11 @@ func run(t testing.TB, name string, h dissect.Handler) *record.Summary {
 	}
 	defer f.Close()
 	d := dissect.New(h, dissect.Options{})
-	if err := d.Run(f); err != nil && !strings.Contains(name, "cut") {
+	s, err := d.Run(t.Context(), f)
+	if err != nil && !strings.Contains(name, "cut") {
 		t.Fatal(err)
 	}
-	return d.Finish()
+	return s
 }
 
 // golden holds what was drawn against a file.
@@ -85,21 +86,31 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 		var handles analyze.HandleTimeline
 		packets := 0
 		s := run(t, name, dissect.Handler{
-			Packet: func(p *record.Packet) {
+			Packet: func(p *record.Packet) error {
 				if packets++; packets < 400 || p.Number%16 == 0 {
 					visit(name, "packet", p)
 				}
+
+				return nil
 			},
-			Transaction: func(r *record.Transaction) {
+			Transaction: func(r *record.Transaction) error {
 				visit(name, "transaction", r)
 				table.Add(r)
 				if r.Connection == 0 {
 					credits.Add(r)
 					handles.Add(r)
 				}
+
+				return nil
 			},
-			Connection: func(r *record.Connection) { visit(name, "connection", r) },
-			Finding:    func(r *record.Finding) { visit(name, "finding", r) },
+			Connection: func(r *record.Connection) error {
+				visit(name, "connection", r)
+				return nil
+			},
+			Finding: func(r *record.Finding) error {
+				visit(name, "finding", r)
+				return nil
+			},
 		})
 		visit(name, "credits", credits.Finish(0, record.Forward, 0))
 		visit(name, "handles", handles.Finish(0, 0))
@@ -175,8 +186,14 @@ func TestTables(t *testing.T) {
 			theme := render.NewTheme(&transactions, false)
 			rows, conns := render.NewText(&transactions, theme, width), render.NewText(&connections, theme, width)
 			run(t, c+".pcap.zst", dissect.Handler{
-				Transaction: func(r *record.Transaction) { rows.Transaction(r) },
-				Connection:  func(r *record.Connection) { conns.Connection(r) },
+				Transaction: func(r *record.Transaction) error {
+					rows.Transaction(r)
+					return nil
+				},
+				Connection: func(r *record.Connection) error {
+					conns.Connection(r)
+					return nil
+				},
 			})
 			rows.Flush()
 			conns.Flush()
@@ -209,12 +226,14 @@ func TestLadders(t *testing.T) {
 		for _, width := range []int{80, 132} {
 			var b bytes.Buffer
 			theme := render.NewTheme(&b, false)
-			run(t, c.capture+".pcap.zst", dissect.Handler{Transaction: func(r *record.Transaction) {
+			run(t, c.capture+".pcap.zst", dissect.Handler{Transaction: func(r *record.Transaction) error {
 				if len(c.xids) == 0 || slices.Contains(c.xids, r.XID.String()) {
 					if err := render.Ladder(&b, theme, width, r); err != nil {
 						t.Error(err)
 					}
 				}
+
+				return nil
 			}})
 			fits(t, c.name, b.String(), width)
 			golden(t, fmt.Sprintf("ladder-%s-%d.golden", c.name, width), b.Bytes())
@@ -243,10 +262,10 @@ func TestCharts(t *testing.T) {
 			table := analyze.NewTable(analyze.ByOperation)
 			var start, end record.Time
 			run(t, name+".zst", dissect.Handler{
-				Transaction: func(r *record.Transaction) {
+				Transaction: func(r *record.Transaction) error {
 					table.Add(r)
 					if r.Connection != 1 {
-						return
+						return nil
 					}
 					handles.Add(r)
 					if r.Direction == record.Backward {
@@ -254,12 +273,16 @@ func TestCharts(t *testing.T) {
 					} else {
 						forward.Add(r)
 					}
+
+					return nil
 				},
-				Connection: func(r *record.Connection) {
+				Connection: func(r *record.Connection) error {
 					if r.ID == 1 {
 						start, end = r.First, r.Last
 						render.ConnectionDetail(&b, theme, r, start)
 					}
+
+					return nil
 				},
 			})
 			for _, c := range []*analyze.Credits{forward.Finish(1, record.Forward, end), backward.Finish(1, record.Backward, end)} {
@@ -283,11 +306,13 @@ func TestCharts(t *testing.T) {
 func TestPackets(t *testing.T) {
 	var b bytes.Buffer
 	r := render.NewPackets(&b, render.NewTheme(&b, false), 0)
-	run(t, "rocev2-callback41.pcap.zst", dissect.Handler{Packet: func(p *record.Packet) {
+	run(t, "rocev2-callback41.pcap.zst", dissect.Handler{Packet: func(p *record.Packet) error {
 		r.Tree, r.Bytes = p.Number == 23 || p.Number == 24 || p.Number == 33, p.Number == 33
 		if p.Number < 40 {
 			r.Packet(p)
 		}
+
+		return nil
 	}})
 	golden(t, "packets.golden", b.Bytes())
 }

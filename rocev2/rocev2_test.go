@@ -2,9 +2,9 @@ package rocev2_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
-	"io"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -30,15 +30,14 @@ func eachPacket(t testing.TB, visit func(name string, l *link.Decoder, f *captur
 		if err != nil {
 			t.Fatal(err)
 		}
-		var frame capture.Frame
 		var l link.Decoder
-		for {
-			if err := f.Next(&frame); err != nil {
+		for frame, err := range capture.All(context.Background(), f) {
+			if err != nil {
 				break
 			}
-			switch l.Decode(&frame) {
+			switch l.Decode(frame) {
 			case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
-				visit(filepath.Base(path), &l, &frame)
+				visit(filepath.Base(path), &l, frame)
 			}
 		}
 		f.Close()
@@ -367,14 +366,12 @@ func TestVCRC(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	var frame capture.Frame
 	n := 0
-	for ; ; n++ {
-		if err := f.Next(&frame); err == io.EOF {
-			break
-		} else if err != nil {
+	for frame, err := range capture.All(t.Context(), f) {
+		if err != nil {
 			t.Fatal(err)
 		}
+		n++
 		end := len(frame.Data) - rocev2.VCRCLen
 		if got, want := rocev2.VCRC(frame.Data[:end]), binary.LittleEndian.Uint16(frame.Data[end:]); got != want {
 			t.Fatalf("frame %d: VCRC 0x%04x, want 0x%04x", frame.Number, got, want)

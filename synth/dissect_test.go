@@ -16,7 +16,7 @@ import (
 // and the rules that were broken.
 func dissected(w *synth.Wire) (transactions, rules []string, s *record.Summary) {
 	d := dissect.New(dissect.Handler{
-		Transaction: func(t *record.Transaction) {
+		Transaction: func(t *record.Transaction) error {
 			line := fmt.Sprintf("%v %s %s", t.XID, t.Direction, t.Status)
 			if t.Program.Known() {
 				line += " " + t.ProgramProcedure()
@@ -37,13 +37,18 @@ func dissected(w *synth.Wire) (transactions, rules []string, s *record.Summary) 
 				line += fmt.Sprintf(" invalidates %v", i.Handle)
 			}
 			transactions = append(transactions, line)
+
+			return nil
 		},
-		Finding: func(f *record.Finding) { rules = append(rules, f.Rule+": "+f.Message) },
+		Finding: func(f *record.Finding) error {
+			rules = append(rules, f.Rule+": "+f.Message)
+			return nil
+		},
 	}, dissect.Options{})
 	for i, f := range w.Frames {
 		d.Frame(&capture.Frame{Number: int64(i + 1), Time: f.Time, LinkType: capture.LinkType(f.LinkType), Length: f.Length, Data: f.Data})
 	}
-	s = d.Finish()
+	s, _ = d.Finish()
 	slices.Sort(transactions)
 	return transactions, rules, s
 }
@@ -93,8 +98,9 @@ func TestRebuilt(t *testing.T) {
 			c.Connect()
 			c.RPC(call.Reduce(0xa1, 0xa2).Long(0xa3).Offer(synth.Mem(0xa4, 1024), synth.Mem(0xa5, 4096)).OfferReply(synth.Mem(0xa6, 4096)), reply.Long())
 			var got [2][]byte
-			d := dissect.New(dissect.Handler{Payload: func(_ *record.Transaction, call, reply *record.Payload) {
+			d := dissect.New(dissect.Handler{Payload: func(_ *record.Transaction, call, reply *record.Payload) error {
 				got = [2][]byte{slices.Clone(call.Data), slices.Clone(reply.Data)}
+				return nil
 			}}, dissect.Options{Rebuild: true})
 			for i, f := range w.Frames {
 				d.Frame(&capture.Frame{Number: int64(i + 1), Time: f.Time, LinkType: capture.LinkType(f.LinkType), Length: f.Length, Data: f.Data})

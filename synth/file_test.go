@@ -48,17 +48,19 @@ func TestFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer f.Close()
-			var got capture.Frame
-			for i, want := range w.Frames {
-				if err := f.Next(&got); err != nil {
-					t.Fatal(err)
+			i := 0
+			for got, err := range capture.All(t.Context(), f) {
+				if err != nil || i == len(w.Frames) {
+					t.Fatalf("frame %d of %d: %v", i, len(w.Frames), err)
 				}
+				want := w.Frames[i]
 				if !bytes.Equal(got.Data, want.Data) || got.Length != want.Length || uint16(got.LinkType) != want.LinkType || want.Time-got.Time < 0 || want.Time-got.Time > file.tick {
-					t.Errorf("frame %d: got %+v, want %+v", i, got, *want)
+					t.Errorf("frame %d: got %+v, want %+v", i, *got, *want)
 				}
+				i++
 			}
-			if err := f.Next(&got); err != io.EOF {
-				t.Errorf("then %v", err)
+			if i != len(w.Frames) {
+				t.Errorf("%d frames of %d", i, len(w.Frames))
 			}
 		})
 	}
@@ -80,7 +82,10 @@ func TestLinkTypes(t *testing.T) {
 	}
 	defer f.Close()
 	var got []string
-	for frame := (capture.Frame{}); f.Next(&frame) == nil; {
+	for frame, err := range capture.All(t.Context(), f) {
+		if err != nil {
+			t.Fatal(err)
+		}
 		got = append(got, frame.LinkType.String())
 	}
 	want := "Ethernet,Ethernet,Ethernet,raw IP,raw IP,raw IP,raw IPv4"

@@ -42,7 +42,7 @@ func TestPanic(t *testing.T) {
 		box.packet, box.flush = func() int64 { return number }, w.Flush
 		var b capture.Batch
 		for {
-			if err := f.ReadBatch(&b); err != nil {
+			if err := f.ReadBatch(context.Background(), &b); err != nil {
 				return err
 			}
 			for i := range b.Frames {

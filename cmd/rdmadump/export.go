@@ -30,17 +30,19 @@ var exporters = []exporter{
 
 // exportRun is one export.
 type exportRun struct {
-	*options
-	cmd    *cobra.Command
+	*settings
+	times
+	ctx    context.Context
+	stderr io.Writer
 	source input
-	filter *query.Filter // nil for none
 	out    io.Writer
 	folder string // where files that wait may stand; empty for the system's
 	err    error  // of reading: what was read before is written
 }
 
 // newExport hands a capture over to other tools.
-func newExport(o *options) *cobra.Command {
+func newExport(stdout, stderr io.Writer) *cobra.Command {
+	f := new(flags)
 	var to, path string
 	cmd := &cobra.Command{
 		Use: "export --to KIND FILE... -w OUT", Short: "Hand a capture over to other tools",
@@ -56,12 +58,13 @@ func newExport(o *options) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for i := range exporters {
 				if exporters[i].to == to {
-					return o.export(cmd, args, &exporters[i], path)
+					return f.export(cmd, args, &exporters[i], path, stdout, stderr)
 				}
 			}
 			return oneOf("--to", to, exportNames()...)
 		},
 	}
+	f.define(cmd.Flags(), exportView(query.Transactions))
 	cmd.Flags().StringVar(&to, "to", "", "what to write: "+listOf(exportNames()))
 	cmd.Flags().StringVarP(&path, "write", "w", "", "write to this `file`; - is standard output")
 	cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(exportNames(), cobra.ShellCompDirectiveNoFileComp))
@@ -90,28 +93,31 @@ func exportNames() (names []string) {
 	return names
 }
 
+// exportView says which flags exports take.
+func exportView(fields query.Fields) *view {
+	return &view{name: "export", fields: fields, without: []string{"output", "jq", "field", "count", "color", "to"}}
+}
+
 // export reads captures and writes a file.
-func (o *options) export(cmd *cobra.Command, paths []string, kind *exporter, path string) error {
+func (f *flags) export(cmd *cobra.Command, paths []string, kind *exporter, path string, stdout, stderr io.Writer) error {
 	if len(paths) == 0 {
 		return fmt.Errorf("no capture named: give a FILE, or - for standard input; see %s --help", cmd.CommandPath())
 	}
-	r := &exportRun{options: o, cmd: cmd}
-	var err error
-	if o.filter != "" {
-		if r.filter, err = query.Compile(o.filter, kind.fields); err != nil {
-			return err
-		}
+	set, err := f.parse(exportView(kind.fields), true)
+	if err != nil {
+		return err
 	}
+	r := &exportRun{settings: set, times: times{settings: set}, ctx: cmd.Context(), stderr: stderr}
 	source, openErr := capture.OpenAll(paths)
 	if source == nil {
 		return openErr
 	}
 	defer source.Close()
 	if openErr != nil {
-		fmt.Fprintf(o.stderr, "rdmadump: %v; the other files are read\n", openErr)
+		fmt.Fprintf(stderr, "rdmadump: %v; the other files are read\n", openErr)
 	}
 	r.source = source
-	out, err := o.create(path, paths)
+	out, err := create(path, paths, stdout)
 	if err != nil {
 		return err
 	}
@@ -120,8 +126,8 @@ func (o *options) export(cmd *cobra.Command, paths []string, kind *exporter, pat
 	if err = out.done(err); err != nil {
 		return err
 	}
-	if !o.quiet {
-		fmt.Fprintf(o.stderr, "rdmadump: %s: %s\n", path, report)
+	if !f.quiet {
+		fmt.Fprintf(stderr, "rdmadump: %s: %s\n", path, report)
 	}
 	switch {
 	case r.err != nil:
@@ -141,9 +147,9 @@ type outFile struct {
 }
 
 // create begins a file at path, which must be none of inputs.
-func (o *options) create(path string, inputs []string) (*outFile, error) {
+func create(path string, inputs []string, stdout io.Writer) (*outFile, error) {
 	if path == "-" {
-		return &outFile{Writer: o.stdout}, nil
+		return &outFile{Writer: stdout}, nil
 	}
 	info, err := os.Stat(path)
 	if err == nil {
@@ -190,47 +196,60 @@ func (f *outFile) done(err error) error {
 }
 
 // feed gives a dissector all frames, and what is left at the end. Each, if any,
-// gets every frame before that.
-func (r *exportRun) feed(d *dissect.Dissector, each func(*capture.Frame) error) (*record.Summary, error) {
-	p := r.progress(r.source)
+// gets every frame before that; it is called by another goroutine.
+func (r *exportRun) feed(h dissect.Handler, o dissect.Options, each func(*capture.Frame) error) (*record.Summary, error) {
+	p := newProgress(r.source, r.stderr, !r.quiet)
 	defer p.finish()
-	var f capture.Frame
-	boxOf(r.cmd.Context()).packet = func() int64 { return f.Number }
-	for n := 0; ; n++ {
-		if n&0xfff == 0 {
-			if r.cmd.Context().Err() != nil {
-				r.err = errors.New("interrupted")
-				break
-			}
-			p.update()
-		}
-		if err := r.source.Next(&f); err != nil {
-			if err != io.EOF {
-				r.err = err
-			}
-			break
-		}
-		if n == 0 {
-			r.begin(record.Time(f.Time))
-		}
-		if each != nil {
-			if err := each(&f); err != nil {
-				return nil, err
-			}
-		}
-		d.Frame(&f)
+	h.Begin = r.begin
+	h.Tick = func() error {
+		p.update()
+		return nil
 	}
-	if errors.Is(r.err, context.Canceled) {
+	o.Memory = r.memory
+	d := dissect.New(h, o)
+	boxOf(r.ctx).packet = d.Number
+	source := &tap{input: r.source, each: each}
+	summary, err := d.Run(r.ctx, source)
+	var broken *capture.BrokenError
+	switch {
+	case source.err != nil:
+		return nil, source.err
+	case errors.As(err, &broken):
+		r.err = err
+	case err != nil && r.ctx.Err() != nil:
 		r.err = errors.New("interrupted")
+	case err != nil:
+		return nil, err
 	}
-	return d.Finish(), nil
+	return summary, nil
+}
+
+// tap shows each frame of a source to somebody else, whose error ends it.
+type tap struct {
+	input
+	each func(*capture.Frame) error
+	err  error
+}
+
+func (t *tap) ReadBatch(ctx context.Context, b *capture.Batch) error {
+	err := t.input.ReadBatch(ctx, b)
+	for i := range b.Frames {
+		if t.each != nil && t.err == nil {
+			t.err = t.each(&b.Frames[i])
+		}
+	}
+	if t.err != nil {
+		b.Release()
+		return t.err
+	}
+	return err
 }
 
 // asked says whether a transaction is to be exported; an error of the filter
 // stays.
 func (r *exportRun) asked(failed *error) func(*record.Transaction) bool {
 	return func(t *record.Transaction) bool {
-		if !r.wants(record.Some(t.Connection), record.Some(t.XID)) || !r.overlaps(t.Start(), t.Start()) {
+		if !r.wants(record.Some(t.Connection), record.Some(t.XID)) || !r.within(t.Start()) {
 			return false
 		}
 		if r.filter == nil {
@@ -238,7 +257,7 @@ func (r *exportRun) asked(failed *error) func(*record.Transaction) bool {
 		}
 		hit, err := r.filter.Match(t)
 		if err != nil && *failed == nil {
-			*failed = fmt.Errorf("-Y %s: %w", r.options.filter, err)
+			*failed = err
 		}
 		return hit
 	}
@@ -255,7 +274,7 @@ func exportRPCTCP(r *exportRun) (string, error) {
 	var failed error
 	e := export.NewRPCTCP(spool)
 	e.Wants = r.asked(&failed)
-	if _, err := r.feed(dissect.New(e.Handler(), dissect.Options{Rebuild: true}), nil); err != nil {
+	if _, err := r.feed(e.Handler(), dissect.Options{Rebuild: true}, nil); err != nil {
 		return "", err
 	}
 	if failed != nil {

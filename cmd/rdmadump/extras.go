@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -12,7 +14,6 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -31,7 +32,7 @@ func newMan(root *cobra.Command) *cobra.Command {
 }
 
 // newSchema prints the JSON Schema of a record type.
-func newSchema(o *options) *cobra.Command {
+func newSchema(stdout io.Writer) *cobra.Command {
 	var types []string
 	if entries, err := render.Schemas.ReadDir("schema"); err == nil {
 		for _, e := range entries {
@@ -45,7 +46,7 @@ func newSchema(o *options) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("no record type %s; there are %s", args[0], strings.Join(types, ", "))
 			}
-			_, err = o.stdout.Write(b)
+			_, err = stdout.Write(b)
 			return err
 		},
 	}
@@ -57,46 +58,50 @@ const (
 	completionMost = 200
 )
 
-// completions completes XIDs and connections of the captures named, and fields.
-func (o *options) completions(root *cobra.Command) {
-	root.RegisterFlagCompletionFunc("xid", func(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		return look(args, func(offer func(string)) dissect.Handler {
-			return dissect.Handler{Transaction: func(r *record.Transaction) {
+// completions completes a command's flags: XIDs and connections of the captures
+// named, and fields of its view.
+func completions(cmd *cobra.Command) {
+	complete := func(flag string, f cobra.CompletionFunc) {
+		if cmd.Flags().Lookup(flag) != nil {
+			cmd.RegisterFlagCompletionFunc(flag, f)
+		}
+	}
+	words := func(flag string, list ...string) {
+		complete(flag, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp))
+	}
+	complete("xid", func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		return look(cmd.Context(), args, func(offer func(string) error) dissect.Handler {
+			return dissect.Handler{Transaction: func(r *record.Transaction) error {
 				if xid := r.XID.String(); strings.HasPrefix(xid, prefix) {
-					offer(xid + "\t" + render.Procedure(r))
+					return offer(xid + "\t" + render.Procedure(r))
 				}
+				return nil
 			}}
 		}), cobra.ShellCompDirectiveNoFileComp
 	})
-	root.RegisterFlagCompletionFunc("conn", func(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		return look(args, func(offer func(string)) dissect.Handler {
-			return dissect.Handler{Connection: func(r *record.Connection) {
+	complete("conn", func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		return look(cmd.Context(), args, func(offer func(string) error) dissect.Handler {
+			return dissect.Handler{Connection: func(r *record.Connection) error {
 				if id := fmt.Sprint(r.ID); strings.HasPrefix(id, prefix) {
-					offer(id + "\t" + r.UpperLayer)
+					return offer(id + "\t" + r.UpperLayer)
 				}
+				return nil
 			}}
 		}), cobra.ShellCompDirectiveNoFileComp
 	})
-	words := func(list ...string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)
+	words("output", "text", "json")
+	words("color", "auto", "always", "never")
+	words("by", "program", "procedure", "operation")
+	fields := views[0].fields
+	if v := viewNamed(cmd.Name()); v != nil {
+		fields = v.fields
 	}
-	root.RegisterFlagCompletionFunc("output", words("text", "json"))
-	root.RegisterFlagCompletionFunc("color", words("auto", "always", "never"))
-	for _, cmd := range append(root.Commands(), root) {
-		fields := query.Transactions
-		if v := viewNamed(cmd.Name()); v != nil {
-			fields = v.fields
-		}
-		cmd.RegisterFlagCompletionFunc("sort", words(fields.Names()...))
-		cmd.RegisterFlagCompletionFunc("field", words(fields.Names()...))
-		if cmd.Name() == "stats" {
-			cmd.RegisterFlagCompletionFunc("by", words("program", "procedure", "operation"))
-		}
-	}
+	words("sort", fields.Names()...)
+	words("field", fields.Names()...)
 }
 
 // look reads captures for a moment, to offer what is in them.
-func look(paths []string, handler func(offer func(string)) dissect.Handler) (offers []string) {
+func look(ctx context.Context, paths []string, handler func(offer func(string) error) dissect.Handler) (offers []string) {
 	if len(paths) == 0 {
 		return nil
 	}
@@ -105,17 +110,22 @@ func look(paths []string, handler func(offer func(string)) dissect.Handler) (off
 		return nil
 	}
 	defer source.Close()
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	ctx, cancel := context.WithTimeout(ctx, completionTime)
+	defer cancel()
 	seen := map[string]bool{}
-	d := dissect.New(handler(func(s string) {
-		if !seen[s] && len(offers) < completionMost {
+	d := dissect.New(handler(func(s string) error {
+		if !seen[s] {
 			seen[s] = true
 			offers = append(offers, s)
 		}
+		if len(offers) == completionMost {
+			return errEnough
+		}
+		return nil
 	}), dissect.Options{})
-	var f capture.Frame
-	for began := time.Now(); time.Since(began) < completionTime && source.Next(&f) == nil; {
-		d.Frame(&f)
-	}
-	d.Finish()
+	d.Run(ctx, source)
 	return offers
 }

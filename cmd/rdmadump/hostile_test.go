@@ -156,9 +156,11 @@ func FuzzFile(f *testing.F) {
 				f.Fatal(err)
 			}
 			var frames []capture.Frame
-			var frame capture.Frame
-			for len(frames) < 40 && r.Next(&frame) == nil {
-				kept := frame
+			for frame, err := range capture.All(context.Background(), r) {
+				if err != nil || len(frames) == 40 {
+					break
+				}
+				kept := *frame
 				kept.Data = bytes.Clone(frame.Data[:min(len(frame.Data), 300)])
 				frames = append(frames, kept)
 			}

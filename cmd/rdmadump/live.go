@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,12 +28,9 @@ const sysfs = "/sys"
 // Reply: short, since somebody is watching.
 const liveLinger = record.Time(40 * time.Millisecond)
 
-// flushEvery is how long a record may wait in a buffer.
-const flushEvery = 25 * time.Millisecond
-
-// liveOptions are the flags of live.
-type liveOptions struct {
-	*options
+// liveFlags are the flags of live.
+type liveFlags struct {
+	flags
 	iface       string
 	view        string
 	write       string
@@ -42,8 +40,8 @@ type liveOptions struct {
 	anyway      bool
 }
 
-func newLive(o *options) *cobra.Command {
-	l := &liveOptions{options: o}
+func newLive(stdout, stderr io.Writer) *cobra.Command {
+	l := new(liveFlags)
 	cmd := &cobra.Command{
 		Use:   "live [-i IFACE | --follow FILE | -]",
 		Short: "The same views of live traffic",
@@ -65,7 +63,7 @@ without root, once: setcap cap_net_raw+ep rdmadump.
   rdmadump live -i eth0 --view check
   rdmadump live --follow /var/tmp/ring.pcap -o json`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: l.run,
+		RunE: func(cmd *cobra.Command, args []string) error { return l.run(cmd, args, stdout, stderr) },
 	}
 	f := cmd.Flags()
 	f.StringVarP(&l.iface, "interface", "i", "", "capture on this `interface`")
@@ -75,8 +73,7 @@ without root, once: setcap cap_net_raw+ep rdmadump.
 	f.StringSliceVarP(&l.stop, "autostop", "a", nil, "stop after duration:SECONDS, filesize:KB or packets:`N`")
 	f.BoolVar(&l.promiscuous, "promiscuous", false, "take packets for others, too")
 	f.BoolVar(&l.anyway, "anyway", false, "capture though a hardware RDMA device is behind the interface")
-	f.BoolVarP(&o.tree, "verbose", "V", false, "packets: the tree of all fields")
-	f.BoolVarP(&o.bytes, "hex", "x", false, "packets: the bytes of each packet")
+	l.define(f, views...)
 	cmd.RegisterFlagCompletionFunc("interface", func(*cobra.Command, []string, string) (names []string, d cobra.ShellCompDirective) {
 		list, _ := capture.Interfaces(sysfs)
 		for _, i := range list {
@@ -97,7 +94,7 @@ type limits struct {
 // maxLimit is the largest number of -a: of seconds, more than a century.
 const maxLimit = 1 << 32
 
-func (l *liveOptions) limits() (limits, error) {
+func (l *liveFlags) limits() (limits, error) {
 	var out limits
 	for _, s := range l.stop {
 		what, value, _ := strings.Cut(s, ":")
@@ -122,57 +119,26 @@ func (l *liveOptions) limits() (limits, error) {
 	return out, nil
 }
 
-// clock tells the time on the capture's clock while no packet comes.
-type clock struct {
-	captured record.Time // of the last packet
-	read     time.Time   // when that was read
-}
-
-func (c *clock) now() record.Time {
-	if c.read.IsZero() {
-		return 0
-	}
-	now := c.captured + record.Time(time.Since(c.read))
-	if now < c.captured { // beyond what a Time can tell
-		return math.MaxInt64
-	}
-	return now
-}
-
-func (l *liveOptions) run(cmd *cobra.Command, args []string) error {
-	chosen := viewNamed(l.view)
-	if chosen == nil {
+func (l *liveFlags) run(cmd *cobra.Command, args []string, stdout, stderr io.Writer) error {
+	v := viewNamed(l.view)
+	if v == nil {
 		return fmt.Errorf("--view %s: the views are transactions, connections, packets, check and stats", l.view)
+	}
+	if err := v.check(cmd); err != nil {
+		return err
 	}
 	stop, err := l.limits()
 	if err != nil {
 		return err
 	}
-	kept, err := l.toStandardOutput()
+	set, err := l.parse(v, false)
 	if err != nil {
 		return err
 	}
-	s, err := newSink(l.options, *chosen)
+	r := &runner{settings: set, stdout: stdout, stderr: stderr, options: dissect.Options{Linger: liveLinger}, live: true}
+	kept, err := l.keeper(r)
 	if err != nil {
 		return err
-	}
-	if l.write != "" && kept == nil {
-		if kept, err = newKeeper(l.write); err != nil {
-			return err
-		}
-	}
-	s.text.Live()
-	h, finish := chosen.open(s)
-	d := dissect.New(h, dissect.Options{Linger: liveLinger})
-	var at clock
-	idle := func() {
-		if now := at.now(); now != 0 {
-			d.Idle(now)
-		}
-		s.flush()
-		if kept != nil {
-			s.fail(kept.Flush())
-		}
 	}
 	ctx := cmd.Context()
 	if stop.duration > 0 {
@@ -180,53 +146,61 @@ func (l *liveOptions) run(cmd *cobra.Command, args []string) error {
 		defer cancel()
 		ctx = timed
 	}
-	cmd.SetContext(ctx)
-	source, err := l.open(cmd, args, idle)
+	source, err := l.open(ctx, args, stderr)
 	if err != nil {
 		return err
 	}
 	defer source.Close()
-	var number int64 // of the packet that is being dissected
-	box := boxOf(ctx)
-	box.packet = func() int64 { return number }
-	box.flush = func() error {
-		err := s.w.Flush()
-		if kept != nil {
-			err = errors.Join(err, kept.Flush())
-		}
+	if kept == nil {
+		return r.run(ctx, &limited{input: source, stop: stop})
+	}
+	r.tick, r.flush = kept.flush, kept.flush
+	err = r.run(ctx, &limited{input: source, stop: stop, kept: kept})
+	if failed := kept.finish(); err == nil {
+		err = failed
+	}
+	return err
+}
+
+// limited ends a source where -a says so, and keeps what it hands out.
+type limited struct {
+	input
+	stop    limits
+	kept    *keeper // nil for none
+	packets int64
+	ended   bool
+}
+
+// ReadBatch hands out what is within the limits.
+func (l *limited) ReadBatch(ctx context.Context, b *capture.Batch) error {
+	if l.ended {
+		b.Release()
+		return io.EOF
+	}
+	if err := l.input.ReadBatch(ctx, b); err != nil {
 		return err
 	}
-	flushed := time.Now()
-	readErr := l.read(ctx, d, source, s, func(f *capture.Frame) (bool, error) {
-		number = f.Number
-		at.captured, at.read = record.Time(f.Time), time.Now()
-		if at.read.Sub(flushed) > flushEvery {
-			s.flush()
-			if kept != nil {
-				s.fail(kept.Flush())
+	for i := range b.Frames {
+		l.packets++
+		l.ended = l.stop.packets > 0 && l.packets >= l.stop.packets
+		if l.kept != nil {
+			size, err := l.kept.write(&b.Frames[i])
+			if err != nil {
+				b.Release()
+				return err
 			}
-			flushed = at.read
+			l.ended = l.ended || l.stop.bytes > 0 && size >= l.stop.bytes
 		}
-		if kept != nil {
-			if err := kept.Write(f); err != nil {
-				return false, err
-			}
-			if stop.bytes > 0 && kept.Size() >= stop.bytes {
-				return false, nil
-			}
-		}
-		return stop.packets == 0 || f.Number < stop.packets, nil
-	})
-	if kept != nil {
-		if err := kept.finish(); readErr == nil {
-			readErr = err
+		if l.ended {
+			b.Frames = b.Frames[:i+1]
+			break
 		}
 	}
-	return l.end(d, s, source, finish, nil, readErr)
+	return nil
 }
 
 // open opens what live traffic comes from.
-func (l *liveOptions) open(cmd *cobra.Command, args []string, idle func()) (input, error) {
+func (l *liveFlags) open(ctx context.Context, args []string, stderr io.Writer) (input, error) {
 	ways := len(args)
 	for _, flag := range []string{l.iface, l.follow} {
 		if flag != "" {
@@ -236,11 +210,10 @@ func (l *liveOptions) open(cmd *cobra.Command, args []string, idle func()) (inpu
 	if ways != 1 {
 		return nil, fmt.Errorf("where from? One of -i INTERFACE, --follow FILE, and - for a pipe; rdmadump interfaces lists the interfaces")
 	}
-	ctx := cmd.Context()
 	switch {
 	case l.follow != "":
-		l.sayWaiting()
-		return capture.OpenFollow(ctx, l.follow, idle)
+		l.sayWaiting(stderr)
+		return capture.OpenFollow(l.follow)
 	case l.iface != "":
 		if device := capture.Bypass(sysfs, l.iface); device != "" && !l.anyway {
 			return nil, fmt.Errorf(`%s belongs to the hardware RDMA device %s, whose traffic bypasses the kernel: a socket on %s stays silent.
@@ -249,7 +222,7 @@ What works, through libpcap's RDMA sniffer or ibdump:
   ibdump -d %s -w - | rdmadump live -
 (--anyway captures on %s all the same)`, l.iface, device, l.iface, device, device, l.iface)
 		}
-		live, err := capture.OpenLive(ctx, l.iface, capture.LiveOptions{Promiscuous: l.promiscuous, Idle: idle})
+		live, err := capture.OpenLive(l.iface, capture.LiveOptions{Promiscuous: l.promiscuous})
 		if err != nil {
 			return nil, err
 		}
@@ -264,7 +237,7 @@ What works, through libpcap's RDMA sniffer or ibdump:
 	if err := unprivileged(); err != nil && os.Geteuid() == 0 {
 		return nil, err
 	}
-	return capture.NewPipe(ctx, "standard input", os.Stdin, idle)
+	return capture.NewPipe(ctx, "standard input", os.Stdin)
 }
 
 // unprivileged gives up the privileges of rdmadump's own process; a test keeps
@@ -278,7 +251,7 @@ func unprivileged() error {
 
 // sayWaiting says that the file to follow is not there yet: it may have been
 // mistyped.
-func (l *liveOptions) sayWaiting() {
+func (l *liveFlags) sayWaiting(stderr io.Writer) {
 	if _, err := os.Stat(l.follow); !errors.Is(err, os.ErrNotExist) || l.quiet {
 		return
 	}
@@ -288,60 +261,81 @@ func (l *liveOptions) sayWaiting() {
 			more = fmt.Sprintf("; there is no folder %s yet", folder)
 		}
 	}
-	fmt.Fprintf(l.stderr, "rdmadump: waiting for %s%s\n", l.follow, more)
+	fmt.Fprintf(stderr, "rdmadump: waiting for %s%s\n", l.follow, more)
 }
 
-// keeper keeps packets in a pcapng file.
+// keeper keeps packets in a pcapng file: the goroutine that reads writes them,
+// the one that dissects flushes now and then.
 type keeper struct {
-	*capture.Writer
+	mu   sync.Mutex
+	w    *capture.Writer
 	file io.Closer
 }
 
-func newKeeper(path string) (*keeper, error) {
-	f, err := os.Create(path)
-	if err != nil {
-		return nil, fmt.Errorf("-w %s: %w", path, err)
+// keeper is what -w says, nil for nothing. Packets on standard output go there
+// alone.
+func (l *liveFlags) keeper(r *runner) (*keeper, error) {
+	switch l.write {
+	case "":
+		return nil, nil
+	case "-":
+		if terminalWidth(r.stdout) > 0 {
+			return nil, errors.New("-w -: packets are nothing for a terminal; give a file, or a pipe")
+		}
+		k := &keeper{w: capture.NewWriter(r.stdout), file: io.NopCloser(nil)}
+		r.stdout = io.Discard
+		return k, nil
 	}
-	return &keeper{capture.NewWriter(f), f}, nil
+	f, err := os.Create(l.write)
+	if err != nil {
+		return nil, fmt.Errorf("-w %s: %w", l.write, err)
+	}
+	return &keeper{w: capture.NewWriter(f), file: f}, nil
 }
 
-// toStandardOutput keeps packets there when -w says so: then nothing else goes
-// there.
-func (l *liveOptions) toStandardOutput() (*keeper, error) {
-	if l.write != "-" {
-		return nil, nil
-	}
-	if terminalWidth(l.stdout) > 0 {
-		return nil, errors.New("-w -: packets are nothing for a terminal; give a file, or a pipe")
-	}
-	k := &keeper{capture.NewWriter(l.stdout), io.NopCloser(nil)}
-	l.stdout = io.Discard
-	return k, nil
+// write takes a frame, and tells the size so far.
+func (k *keeper) write(f *capture.Frame) (size int64, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	err = k.w.Write(f)
+	return k.w.Size(), err
+}
+
+func (k *keeper) flush() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.w.Flush()
 }
 
 // finish ends the file.
-func (k *keeper) finish() error { return errors.Join(k.Finish(), k.file.Close()) }
+func (k *keeper) finish() error { return errors.Join(k.w.Finish(), k.file.Close()) }
 
 // newInterfaces lists what can be captured on.
-func newInterfaces(o *options) *cobra.Command {
-	return &cobra.Command{
+func newInterfaces(stdout io.Writer) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
 		Use: "interfaces", Short: "List the interfaces that can be captured on, with the RDMA devices behind them", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
+			if err := oneOf("-o", output, "text", "json"); err != nil {
+				return err
+			}
 			list, err := capture.Interfaces(sysfs)
 			if err != nil {
 				return err
 			}
-			if o.output == "json" {
+			if output == "json" {
 				for i := range list {
-					if _, err := o.stdout.Write(render.AppendJSON(nil, &list[i])); err != nil {
+					if _, err := stdout.Write(render.AppendJSON(nil, &list[i])); err != nil {
 						return err
 					}
 				}
 				return nil
 			}
-			return printInterfaces(o.stdout, list)
+			return printInterfaces(stdout, list)
 		},
 	}
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "`text` or json (one record a line)")
+	return cmd
 }
 
 func printInterfaces(w io.Writer, list []capture.Interface) error {

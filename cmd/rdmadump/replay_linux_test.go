@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -28,13 +29,17 @@ func replay(args []string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	var frame capture.Frame
-	for n := 0; f.Next(&frame) == nil; n++ {
+	n := 0
+	for frame, err := range capture.All(context.Background(), f) {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 		if err := unix.Sendto(fd, frame.Data, 0, &unix.SockaddrLinklayer{Ifindex: i.Index}); err != nil {
 			fmt.Fprintf(os.Stderr, "frame %d of %d bytes: %v\n", frame.Number, len(frame.Data), err)
 			return 1
 		}
-		if n%64 == 63 {
+		if n++; n%64 == 0 {
 			time.Sleep(time.Millisecond)
 		}
 	}

@@ -3,105 +3,59 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"slices"
-	"strings"
+	"io"
+	"reflect"
 
 	"github.com/itchyny/gojq"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/render"
 )
 
-// sink is where the records of a view go: through the filter, the order and the
+// sink is where the records of one run go: through the filter, the order and the
 // jq program, to standard output.
 type sink struct {
-	o             *options
+	*settings
+	times
 	w             *bufio.Writer
 	theme         *render.Theme
 	width, height int // of the terminal, 0 for none
 	text          *render.Text
 	packets       *render.Packets
-	filter        *query.Filter
-	jq            *gojq.Code
-	columns       *render.Columns
-	fields        query.Fields
-	sortPath      string
-	descending    bool
-	held          []held
+	sorter        *sorter // nil for records as they come
+	show          func(any) error
+	kind          reflect.Type // of the records that wait in sorter
 	buffer        []byte
 	written       int64
-	summary       *record.Summary
-	errors        int64 // findings that are errors
-	err           error // of writing, filtering, jq
+	summary       *record.Summary // once all is read
+	shown         string          // the inputs, as they were named
+	errors        int64           // findings that are errors
+	err           error           // of writing, filtering, jq
 }
 
-// held is a record that waits for its place in the order.
-type held struct {
-	key    any
-	record any // a copy
-	show   func(any) error
-}
+// errEnough ends reading when no more records are wanted.
+var errEnough = errors.New("enough")
 
-func newSink(o *options, v view) (*sink, error) {
-	s := &sink{o: o, w: bufio.NewWriterSize(o.stdout, 1<<16), fields: v.fields}
-	s.theme = render.NewTheme(o.stdout, o.coloured(o.stdout))
-	s.width, s.height = terminalSize(o.stdout)
+func newSink(set *settings, stdout io.Writer, shown string) *sink {
+	s := &sink{settings: set, times: times{settings: set}, shown: shown, w: bufio.NewWriterSize(stdout, 1<<16)}
+	s.theme = render.NewTheme(stdout, coloured(set.color, stdout))
+	s.width, s.height = terminalSize(stdout)
 	s.text = render.NewText(s.w, s.theme, s.width)
 	s.packets = render.NewPackets(s.w, s.theme, s.width)
-	s.packets.Tree, s.packets.Bytes = o.tree, o.bytes
-	var err error
-	if o.filter != "" {
-		if s.filter, err = query.Compile(o.filter, v.fields); err != nil {
-			return nil, err
-		}
+	s.packets.Tree, s.packets.Bytes = set.tree, set.bytes
+	if set.order.path != "" {
+		s.sorter = newSorter(set.order)
 	}
-	if o.jq != "" {
-		o.output = "json"
-		program, err := gojq.Parse(o.jq)
-		if err == nil {
-			s.jq, err = gojq.Compile(program)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("--jq %s: %w", o.jq, err)
-		}
-	}
-	if len(o.fields) > 0 {
-		if o.output == "json" {
-			return nil, fmt.Errorf("-e goes with text; of JSON, --jq picks fields")
-		}
-		if s.columns, err = render.NewColumns(o.fields, v.fields); err != nil {
-			return nil, fmt.Errorf("-e: %w", err)
-		}
-	}
-	order := o.sort
-	if order == "" && o.top > 0 {
-		order = v.sort
-	}
-	if order != "" {
-		name, descending := strings.CutPrefix(order, "-")
-		s.descending = descending
-		if s.sortPath, err = query.Resolve(name, v.fields); err != nil {
-			return nil, fmt.Errorf("--sort %s: %w", order, err)
-		}
-		if v.fields == query.Packets {
-			return nil, fmt.Errorf("--sort and --top do not go with packets, which stay in the order of the capture")
-		}
-	}
-	return s, nil
+	return s
 }
 
 // begin notes the time of the capture's first packet.
-func (s *sink) begin(at record.Time) {
-	s.o.begin(at)
+func (s *sink) begin(at record.Time) error {
 	s.text.Start(at)
 	s.packets.Start(at)
-}
-
-// wants says whether --conn and --xid let a record pass.
-func (s *sink) wants(conn record.Opt[int], xid record.Opt[record.Hex32]) bool {
-	return s.o.wants(conn, xid)
+	return s.times.begin(at)
 }
 
 // asked says whether --conn, --xid, --from and --to let a transaction pass.
@@ -109,10 +63,19 @@ func (s *sink) asked(r *record.Transaction) bool {
 	return s.wants(record.Some(r.Connection), record.Some(r.XID)) && s.within(r.Start())
 }
 
-// within says whether --from and --to let a time pass.
-func (s *sink) within(t record.Time) bool { return s.o.overlaps(t, t) }
+// sums says whether -Y lets a transaction be summed up.
+func (s *sink) sums(r *record.Transaction) bool {
+	if s.summed == nil {
+		return true
+	}
+	hit, err := s.summed.Match(r)
+	if err != nil {
+		s.fail(err)
+	}
+	return hit
+}
 
-// matches says whether -Y lets a record pass.
+// matches says whether -Y lets a record of the view pass.
 func (s *sink) matches(record any) bool {
 	if s.filter == nil {
 		return true
@@ -124,17 +87,27 @@ func (s *sink) matches(record any) bool {
 	return hit
 }
 
-// show shows a record, or holds it to be put in order; false when the filter
-// does not let it pass.
-func (s *sink) show(record any, text func(any) error) bool {
+// take shows a record through text, or holds it to be put in order; false when
+// the filter does not let it pass.
+func (s *sink) take(record any, text func(any) error) bool {
 	if s.done() || !s.matches(record) {
 		return false
 	}
-	if s.sortPath != "" {
-		s.hold(record, text)
+	if s.sorter == nil {
+		s.emit(record, text)
 		return true
 	}
-	s.emit(record, text)
+	key := s.view.fields.Get(record, s.sorter.path)
+	if s.sorter.hopeless(key) {
+		return true
+	}
+	if s.columns != nil {
+		s.buffer = s.columns.Append(s.buffer[:0], record)
+	} else { // tables are drawn of the records, once they are in order
+		s.show, s.kind = text, reflect.TypeOf(record).Elem()
+		s.buffer = render.AppendJSON(s.buffer[:0], record)
+	}
+	s.fail(s.sorter.add(key, s.buffer))
 	return true
 }
 
@@ -142,7 +115,7 @@ func (s *sink) show(record any, text func(any) error) bool {
 func (s *sink) emit(record any, text func(any) error) {
 	s.written++
 	switch {
-	case s.o.output == "json":
+	case s.json:
 		s.record(record)
 	case s.columns != nil:
 		s.buffer = s.columns.Append(s.buffer[:0], record)
@@ -156,7 +129,7 @@ func (s *sink) emit(record any, text func(any) error) {
 // record writes a record as JSON.
 func (s *sink) record(r any) {
 	if p, ok := r.(*record.Packet); ok {
-		s.buffer = render.AppendPacketJSON(s.buffer[:0], p, s.o.tree)
+		s.buffer = render.AppendPacketJSON(s.buffer[:0], p, s.tree)
 	} else {
 		s.buffer = render.AppendJSON(s.buffer[:0], r)
 	}
@@ -182,7 +155,7 @@ func (s *sink) line(line []byte) {
 			return
 		}
 		if err, failed := v.(error); failed {
-			s.fail(fmt.Errorf("--jq %s: %w", s.o.jq, err))
+			s.fail(fmt.Errorf("--jq %s: %w", s.program, err))
 			return
 		}
 		out, err := gojq.Marshal(v)
@@ -192,51 +165,33 @@ func (s *sink) line(line []byte) {
 	}
 }
 
-// clone is a copy of a record that stays good when its handler has returned.
-func clone(r any) any {
-	switch r := r.(type) {
-	case *record.Transaction:
-		return r.Clone()
-	case *record.Connection:
-		return r.Clone()
-	case *record.Finding:
-		return r.Clone()
-	}
-	return r // one that was made for us
-}
-
-// hold keeps a record until the end. With --top only the best are kept.
-func (s *sink) hold(record any, text func(any) error) {
-	h := held{key: s.fields.Get(record, s.sortPath), record: clone(record), show: text}
-	if n := len(s.held); s.o.top > 0 && n >= 2*s.o.top { // now and then, let go of those that have no chance
-		s.order()
-	}
-	s.held = append(s.held, h)
-}
-
-// order puts what is held in order; those that are alike stay as they came, and
-// null comes last either way.
-func (s *sink) order() {
-	slices.SortStableFunc(s.held, func(a, b held) int {
-		if s.descending && a.key != nil && b.key != nil {
-			return query.Order(b.key, a.key)
-		}
-		return query.Order(a.key, b.key)
-	})
-	if s.o.top > 0 && len(s.held) > s.o.top {
-		clear(s.held[s.o.top:])
-		s.held = s.held[:s.o.top]
-	}
-}
-
 // release shows what was held, in order.
 func (s *sink) release() {
-	s.order()
-	for _, h := range s.held {
-		if s.done() {
-			return
+	if s.sorter == nil {
+		return
+	}
+	sorter := s.sorter
+	s.sorter = nil
+	defer sorter.close()
+	err := sorter.each(func(text []byte) error {
+		switch {
+		case s.done():
+		case s.json:
+			s.written++
+			s.line(text)
+		case s.columns != nil:
+			s.written++
+			_, err := s.w.Write(text)
+			s.fail(err)
+		default:
+			record := reflect.New(s.kind).Interface()
+			s.fail(json.Unmarshal(text, record))
+			s.emit(record, s.show)
 		}
-		s.emit(h.record, h.show)
+		return s.status()
+	})
+	if err != errEnough {
+		s.fail(err)
 	}
 }
 
@@ -248,11 +203,20 @@ func (s *sink) fail(err error) {
 
 // done says that no more records are wanted.
 func (s *sink) done() bool {
-	return s.err != nil || s.o.count > 0 && s.written >= s.o.count
+	return s.err != nil || s.count > 0 && s.written >= s.count
+}
+
+// status is what a handler returns: what failed, or that it is enough.
+func (s *sink) status() error {
+	if s.err == nil && s.done() {
+		return errEnough
+	}
+	return s.err
 }
 
 // flush lets out what waits in buffers: somebody is watching.
-func (s *sink) flush() {
+func (s *sink) flush() error {
 	s.fail(s.text.Flush())
 	s.fail(s.w.Flush())
+	return s.err
 }

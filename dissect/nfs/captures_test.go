@@ -30,24 +30,25 @@ func rpcs(t testing.TB, name string, handle func(call, reply *nfs.Message)) {
 	defer f.Close()
 	var call, reply nfs.Message
 	var header, answer oncrpc.Header
-	d := dissect.New(dissect.Handler{Payload: func(r *record.Transaction, made, got *record.Payload) {
+	d := dissect.New(dissect.Handler{Payload: func(r *record.Transaction, made, got *record.Payload) error {
 		if made == nil || got == nil || len(made.Holes)+len(got.Holes) > 0 {
 			t.Errorf("%s: %v is not whole", name, r.XID)
-			return
+			return nil
 		}
 		c, a := made.Data, got.Data
 		if header.Decode(c) != nil || answer.Decode(a) != nil || !answer.Succeeded() {
 			t.Errorf("%s: a Call of %d bytes, a Reply of %d", name, len(c), len(a))
-			return
+			return nil
 		}
 		call.Call(header.Program, header.Version, header.Procedure, nfs.NewStream(c[header.Length:], nil))
 		reply.Reply(header.Program, header.Version, header.Procedure, nfs.NewStream(a[answer.Length:], nil))
 		handle(&call, &reply)
+
+		return nil
 	}}, dissect.Options{Rebuild: true})
-	if err := d.Run(f); err != nil {
+	if _, err := d.Run(t.Context(), f); err != nil {
 		t.Fatal(err)
 	}
-	d.Finish()
 }
 
 // TestCaptures: of real traffic all is decoded, to its end, and with it what a

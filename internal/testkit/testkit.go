@@ -2,8 +2,8 @@
 package testkit
 
 import (
+	"context"
 	"encoding/hex"
-	"io"
 	"strings"
 	"testing"
 
@@ -28,14 +28,13 @@ func Frames(t testing.TB, path string) (frames []capture.Frame, size int64) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	var frame capture.Frame
-	for {
-		if err := f.Next(&frame); err == io.EOF {
-			return frames, size
-		} else if err != nil {
+	for frame, err := range capture.All(context.Background(), f) {
+		if err != nil {
 			t.Fatal(err)
 		}
-		frame.Data = append([]byte(nil), frame.Data...)
-		frames, size = append(frames, frame), size+int64(len(frame.Data))
+		kept := *frame
+		kept.Data = append([]byte(nil), frame.Data...)
+		frames, size = append(frames, kept), size+int64(len(kept.Data))
 	}
+	return frames, size
 }

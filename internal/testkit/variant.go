@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"io"
 	"os"
 	"testing"
 
@@ -70,11 +69,9 @@ func (v *Variant) Write(t testing.TB, from, to string) (frames int) {
 	defer f.Close()
 	var out []byte
 	var linkType capture.LinkType
-	var frame capture.Frame
 	le := binary.LittleEndian
-	for {
-		var broken *capture.BrokenError
-		if err := f.Next(&frame); err == io.EOF || errors.As(err, &broken) {
+	for frame, err := range capture.All(t.Context(), f) {
+		if broken := (*capture.BrokenError)(nil); errors.As(err, &broken) {
 			break
 		} else if err != nil {
 			t.Fatal(err)
@@ -89,7 +86,7 @@ func (v *Variant) Write(t testing.TB, from, to string) (frames int) {
 		if frame.LinkType != linkType {
 			t.Fatalf("%s: frame %d is of %v, those before of %v; a pcap file has one", from, frame.Number, frame.LinkType, linkType)
 		}
-		for range v.Times(&frame) {
+		for range v.Times(frame) {
 			out = le.AppendUint32(out, uint32(frame.Time/1e9))
 			out = le.AppendUint32(out, uint32(frame.Time%1e9))
 			out = le.AppendUint32(out, uint32(len(frame.Data)))

@@ -63,7 +63,18 @@ func (c *Conn) Proves() bool { return !c.closing && !c.fin.Known() && c.Whole() 
 
 // Whole is Proves of a connection that may have ended.
 func (c *Conn) Whole() bool {
-	return c.handshake && c.record.Lost == 0 && !c.poor && !c.tracker.unsure() && c.halves[0] != nil && c.halves[1] != nil && !c.Doubtful()
+	for _, h := range c.halves {
+		if h == nil || h.stream == nil && !h.announced {
+			return false
+		}
+	}
+	return c.handshake && c.Complete()
+}
+
+// Complete says that no packet is known to be missing from the capture, on either
+// half, since it was first seen, and that nothing was given up.
+func (c *Conn) Complete() bool {
+	return c.record.Lost == 0 && !c.poor && !c.tracker.unsure() && !c.Doubtful()
 }
 
 // unsure says that a packet was dropped for its ICRC a moment ago: what it was,

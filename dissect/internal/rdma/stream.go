@@ -70,12 +70,13 @@ func (t *Tracker) Segment(s *TCP) bool {
 	}
 	if right, known := s.Checksum(); known {
 		from := t.trust(Address{IP: s.Src})
+		bad := !right && !s.Unfinished() // unless it was captured before it was summed up
 		if right && s.Length > 0 {
 			from.tcpGood++
-		} else if !right {
+		} else if bad {
 			from.tcpBad++
 		}
-		if !right && from.tcpGood >= 16*from.tcpBad { // dropped, unless whoever captured it saw it before it was summed up
+		if bad && from.tcpGood >= 8*from.tcpBad { // the receiver drops it
 			if t.mark(nil, record.BadChecksum); h != nil {
 				h.conn.record.Packets++
 				t.happened.Conn = h.conn

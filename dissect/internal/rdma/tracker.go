@@ -151,7 +151,7 @@ func (t *Tracker) Finish() {
 // sender is what is known of who sends from an address.
 type sender struct {
 	good            bool  // it has sent a packet with a good ICRC
-	tcpGood, tcpBad int64 // TCP segments with data and a good checksum; segments with a bad one
+	tcpGood, tcpBad int64 // TCP segments with data and a good checksum; those with one that is wrong, and finished
 	addressed       bool  // one that is good has sent to it
 }
 

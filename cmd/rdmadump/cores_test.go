@@ -1,0 +1,36 @@
+package main
+
+import (
+	"bytes"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// TestCores: what is shown does not depend on how many cores do it. It is not
+// parallel, as it sets how many the whole process uses.
+func TestCores(t *testing.T) {
+	paths, err := filepath.Glob("../../testdata/captures/*.zst")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no captures: %v", err)
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for _, path := range paths {
+		for _, view := range goldenViews {
+			args := append(strings.Fields(view.args), path)
+			switch view.name {
+			case "ladder.txt":
+				continue
+			case "fields.json", "fields.txt":
+				args = append(args, "-c", fieldsSome)
+			}
+			runtime.GOMAXPROCS(1)
+			one, status := runGolden(args...)
+			runtime.GOMAXPROCS(4)
+			if four, other := runGolden(args...); !bytes.Equal(one, four) || status != other || len(one) == 0 && view.name != "check.txt" {
+				t.Errorf("rdmadump %s: %d bytes and status %d on one core, %d and %d on four", strings.Join(args, " "), len(one), status, len(four), other)
+			}
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// input is where frames come from.
+type input interface {
+	capture.Source
+	Progress() (read, total int64)
+	Dropped() uint64
+	Close() error
+}
+
+// runner shows one view of one input.
+type runner struct {
+	*settings
+	stdout, stderr io.Writer
+	options        dissect.Options
+	shown          string       // the inputs, as they were named
+	openErr        error        // of inputs that are left out
+	tick           func() error // beside what every runner does now and then
+	flush          func() error // when rdmadump fails
+	live           bool
+}
+
+// otherMemory is what everything may take beside what the dissector keeps: above
+// it, the garbage collector works harder.
+const otherMemory = 100 << 20
+
+// run shows the view of a source, and works out how to exit.
+func (r *runner) run(ctx context.Context, source input) error {
+	debug.SetMemoryLimit(r.memory + otherMemory)
+	s := newSink(r.settings, r.stdout, r.shown)
+	if r.live {
+		s.text.Live()
+	}
+	h, finish := r.view.open(s)
+	h.Begin = s.begin
+	p := newProgress(source, r.stderr, !r.quiet && terminalWidth(r.stdout) == 0)
+	h.Tick = func() error {
+		p.update()
+		if r.tick != nil {
+			s.fail(r.tick())
+		}
+		if r.live {
+			s.flush()
+		}
+		return s.status()
+	}
+	r.options.Memory, r.options.Live = r.memory, r.live
+	d := dissect.New(h, r.options)
+	box := boxOf(ctx)
+	box.packet, box.flush = d.Number, func() error {
+		err := s.w.Flush()
+		if r.flush != nil {
+			err = errors.Join(err, r.flush())
+		}
+		return err
+	}
+	summary, err := d.Run(ctx, source)
+	p.finish()
+	switch {
+	case err == errEnough || err != nil && err == s.err:
+		err = nil // s knows it
+	case err != nil && ctx.Err() != nil:
+		if err = nil; !r.live {
+			err = errors.New("interrupted")
+			summary.Broken = record.Some(err.Error())
+		}
+	}
+	s.summary = summary
+	if finish != nil {
+		finish()
+	}
+	s.release()
+	return r.finish(s, summary, err)
+}
+
+// finish writes the summary and works out the exit status; readErr is what ended
+// reading before its end.
+func (r *runner) finish(s *sink, summary *record.Summary, readErr error) error {
+	if s.json {
+		s.record(summary)
+	} else {
+		s.fail(s.text.Flush())
+	}
+	s.fail(s.w.Flush())
+	if s.err != nil {
+		return s.err
+	}
+	if !s.json && !s.quiet {
+		render.NewText(r.stderr, render.NewTheme(r.stderr, coloured(s.color, r.stderr)), 0).Summary(summary)
+	}
+	if s.written == 0 && len(s.xids) > 0 && !s.quiet {
+		fmt.Fprintf(r.stderr, "rdmadump: nothing with XID %v\n", s.xids)
+	}
+	switch {
+	case readErr != nil:
+		return &status{exitBroken, fmt.Errorf("%w; what was read before is shown", readErr)}
+	case summary.Packets > 0 && summary.UnknownLink == summary.Packets:
+		return &status{exitUsage, errors.New("no frame is of a link type that rdmadump reads: Ethernet, Linux cooked, raw IP, ERF or InfiniBand")}
+	case r.openErr != nil:
+		return &status{code: exitUsage}
+	case s.errors > 0:
+		return &status{code: exitFound}
+	}
+	return nil
+}
+
+// progress draws how far reading has come, on standard error, when that is a
+// terminal and the records go elsewhere.
+type progress struct {
+	bar    *progressbar.ProgressBar
+	source input
+	began  time.Time
+	w      io.Writer
+	total  int64
+}
+
+func newProgress(source input, w io.Writer, wanted bool) *progress {
+	_, total := source.Progress()
+	if !wanted || total == 0 || terminalWidth(w) == 0 {
+		return &progress{}
+	}
+	return &progress{source: source, began: time.Now(), w: w, total: total}
+}
+
+// update draws, once reading has taken a second.
+func (p *progress) update() {
+	if p.source == nil || time.Since(p.began) < time.Second {
+		return
+	}
+	if p.bar == nil {
+		p.bar = progressbar.NewOptions64(p.total,
+			progressbar.OptionSetWriter(p.w), progressbar.OptionClearOnFinish(), progressbar.OptionSetDescription("reading"),
+			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionFullWidth(), progressbar.OptionSetPredictTime(false))
+	}
+	read, _ := p.source.Progress()
+	p.bar.Set64(read)
+}
+
+func (p *progress) finish() {
+	if p.bar != nil {
+		p.bar.Finish()
+	}
+}
+
+// terminalSize is that of w, 0 when w is no terminal.
+func terminalSize(w io.Writer) (width, height int) {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return 0, 0
+	}
+	width, height, err := term.GetSize(int(f.Fd()))
+	if err != nil || width <= 0 {
+		return 80, 24
+	}
+	return width, height
+}
+
+func terminalWidth(w io.Writer) int {
+	width, _ := terminalSize(w)
+	return width
+}
+
+// coloured says whether to write colours to w, as --color has it.
+func coloured(color string, w io.Writer) bool {
+	switch color {
+	case "always":
+		return true
+	case "never":
+		return false
+	}
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && terminalWidth(w) > 0
+}

@@ -1,0 +1,317 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/rdmadump/rdmadump/query"
+)
+
+// sorter puts lines in the order of their keys; those that are alike stay as they
+// came. It holds no more than so many bytes of them: what is more lies in order in
+// runs of a temporary file, which are merged at the end.
+//
+// It is the project's own and not a library's (lanrat/extsort), since those bound
+// how many records are held and not their bytes, and one hostile record may have
+// megabytes.
+type sorter struct {
+	order
+	limit int // bytes that may be held
+	worst any // with top, the key of the last of the top ones so far
+	full  bool
+	held  []line
+	bytes int
+	runs  []sorted
+	file  *os.File
+	size  int64 // of file
+}
+
+// line is a line that waits for its place.
+type line struct {
+	key  any // nil, int, float64, string, bool or time.Time
+	text []byte
+}
+
+// sorted is a part of the file, in order.
+type sorted struct{ offset, length int64 }
+
+// sortMemory is how many bytes a sorter holds: little beside what dissecting may
+// keep.
+const sortMemory = 32 << 20
+
+// The cost of a line beside its bytes, and what is asked of the file at once.
+const (
+	lineCost   = 96
+	mergeBytes = 8 << 20 // by all runs together
+)
+
+func newSorter(o order) *sorter { return &sorter{order: o, limit: sortMemory} }
+
+// compare orders two keys; null comes last either way.
+func (s *sorter) compare(a, b any) int {
+	if s.descending && a != nil && b != nil {
+		return query.Order(b, a)
+	}
+	return query.Order(a, b)
+}
+
+// hopeless says that a line with this key would not be among the top ones.
+func (s *sorter) hopeless(key any) bool {
+	return s.full && s.compare(s.worst, sortKey(key)) <= 0
+}
+
+// add takes a line; text is copied.
+func (s *sorter) add(key any, text []byte) error {
+	l := line{sortKey(key), slices.Clone(text)}
+	s.held = append(s.held, l)
+	s.bytes += l.cost()
+	if s.top > 0 && len(s.held)-s.top >= s.top { // now and then, let go of those that have no chance
+		s.cut()
+	}
+	if s.bytes > s.limit {
+		return s.spill()
+	}
+	return nil
+}
+
+func (l *line) cost() int {
+	n := lineCost + len(l.text)
+	if s, ok := l.key.(string); ok {
+		n += len(s)
+	}
+	return n
+}
+
+// sortKey is a value as it is compared: of a list its first element, and nothing
+// of what has no order.
+func sortKey(v any) any {
+	switch v := v.(type) {
+	case []any:
+		if len(v) > 0 {
+			return sortKey(v[0])
+		}
+	case int, float64, string, bool, time.Time:
+		return v
+	}
+	return nil
+}
+
+// cut puts what is held in order, and keeps the top ones.
+func (s *sorter) cut() {
+	slices.SortStableFunc(s.held, func(a, b line) int { return s.compare(a.key, b.key) })
+	if s.top == 0 || len(s.held) < s.top {
+		return
+	}
+	s.worst, s.full = s.held[s.top-1].key, true
+	for i := s.top; i < len(s.held); i++ {
+		s.bytes -= s.held[i].cost()
+	}
+	clear(s.held[s.top:])
+	s.held = s.held[:s.top]
+}
+
+// spill writes what is held to the file.
+func (s *sorter) spill() error {
+	s.cut()
+	if s.top > 0 && s.bytes <= s.limit/2 {
+		return nil
+	}
+	if s.file == nil {
+		file, err := os.CreateTemp("", "rdmadump-sort-")
+		if err != nil {
+			return fmt.Errorf("sorting: %w", err)
+		}
+		s.file = file
+		os.Remove(file.Name()) // where a file in use can be removed, it goes with the process
+	}
+	w := bufio.NewWriterSize(s.file, 1<<16)
+	r := sorted{offset: s.size}
+	var head []byte
+	for _, l := range s.held {
+		head = binary.AppendUvarint(appendKey(head[:0], l.key), uint64(len(l.text)))
+		w.Write(head)
+		w.Write(l.text)
+		r.length += int64(len(head) + len(l.text))
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("sorting: %w", err)
+	}
+	s.size += r.length
+	s.runs = append(s.runs, r)
+	clear(s.held)
+	s.held, s.bytes = s.held[:0], 0
+	return nil
+}
+
+// each hands out the lines in order, until one is not taken. Text is good until
+// then.
+func (s *sorter) each(take func(text []byte) error) error {
+	if len(s.runs) == 0 {
+		s.cut()
+		for i := range s.held {
+			if err := take(s.held[i].text); err != nil {
+				return err
+			}
+			s.held[i] = line{}
+		}
+		return nil
+	}
+	if err := s.spill(); err != nil {
+		return err
+	}
+	if len(s.held) > 0 { // the top ones, which took no room
+		s.limit = 0
+		if err := s.spill(); err != nil {
+			return err
+		}
+	}
+	return s.merge(take)
+}
+
+// merge merges the runs, of which the earlier goes first where keys are alike.
+func (s *sorter) merge(take func(text []byte) error) error {
+	buffer := min(max(mergeBytes/len(s.runs), 4<<10), 64<<10)
+	var heads []*head
+	for i, r := range s.runs {
+		h := &head{run: i, r: bufio.NewReaderSize(io.NewSectionReader(s.file, r.offset, r.length), buffer)}
+		if err := h.next(); err == nil {
+			heads = append(heads, h)
+		} else if err != io.EOF {
+			return err
+		}
+	}
+	less := func(a, b *head) bool { return cmp.Or(s.compare(a.key, b.key), cmp.Compare(a.run, b.run)) < 0 }
+	sink := func(at int) {
+		for {
+			least := at
+			for child := 2*at + 1; child <= 2*at+2 && child < len(heads); child++ {
+				if less(heads[child], heads[least]) {
+					least = child
+				}
+			}
+			if least == at {
+				return
+			}
+			heads[at], heads[least] = heads[least], heads[at]
+			at = least
+		}
+	}
+	for at := len(heads)/2 - 1; at >= 0; at-- {
+		sink(at)
+	}
+	for n := 0; len(heads) > 0 && (s.top == 0 || n < s.top); n++ {
+		h := heads[0]
+		if err := take(h.text); err != nil {
+			return err
+		}
+		switch err := h.next(); err {
+		case nil:
+		case io.EOF:
+			last := len(heads) - 1
+			heads[0], heads = heads[last], heads[:last]
+		default:
+			return err
+		}
+		sink(0)
+	}
+	return nil
+}
+
+// close gives the file back.
+func (s *sorter) close() {
+	if s.file != nil {
+		s.file.Close()
+		os.Remove(s.file.Name())
+	}
+}
+
+// head is the next line of a run.
+type head struct {
+	line
+	run int
+	r   *bufio.Reader
+}
+
+// next reads the next line; io.EOF at the end.
+func (h *head) next() (err error) {
+	if h.key, err = readKey(h.r); err != nil {
+		return err
+	}
+	n, err := binary.ReadUvarint(h.r)
+	if err == nil {
+		h.text = slices.Grow(h.text[:0], int(n))[:n]
+		_, err = io.ReadFull(h.r, h.text)
+	}
+	if err != nil {
+		return fmt.Errorf("sorting: %w", errors.Join(io.ErrUnexpectedEOF, err))
+	}
+	return nil
+}
+
+// The kinds of key in the file.
+const (
+	keyNull byte = iota
+	keyInt
+	keyFloat
+	keyText
+	keyFalse
+	keyTrue
+	keyTime
+)
+
+func appendKey(b []byte, key any) []byte {
+	switch v := key.(type) {
+	case int:
+		return binary.AppendVarint(append(b, keyInt), int64(v))
+	case float64:
+		return binary.LittleEndian.AppendUint64(append(b, keyFloat), math.Float64bits(v))
+	case string:
+		return append(binary.AppendUvarint(append(b, keyText), uint64(len(v))), v...)
+	case bool:
+		if v {
+			return append(b, keyTrue)
+		}
+		return append(b, keyFalse)
+	case time.Time:
+		return binary.AppendVarint(append(b, keyTime), v.UnixNano())
+	}
+	return append(b, keyNull)
+}
+
+func readKey(r *bufio.Reader) (any, error) {
+	kind, err := r.ReadByte()
+	if err != nil {
+		return nil, err
+	}
+	switch kind {
+	case keyInt:
+		v, err := binary.ReadVarint(r)
+		return int(v), err
+	case keyFloat:
+		var b [8]byte
+		_, err := io.ReadFull(r, b[:])
+		return math.Float64frombits(binary.LittleEndian.Uint64(b[:])), err
+	case keyText:
+		n, err := binary.ReadUvarint(r)
+		if err != nil {
+			return nil, err
+		}
+		b := make([]byte, n)
+		_, err = io.ReadFull(r, b)
+		return string(b), err
+	case keyFalse, keyTrue:
+		return kind == keyTrue, nil
+	case keyTime:
+		v, err := binary.ReadVarint(r)
+		return time.Unix(0, v).UTC(), err
+	}
+	return nil, nil
+}

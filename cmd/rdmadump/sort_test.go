@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmadump/rdmadump/query"
+)
+
+// TestSorter: what does not fit in memory comes back in the same order as what
+// does, with keys of every kind, those that are alike as they came, and null last.
+func TestSorter(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	random := rand.New(rand.NewPCG(1, 2))
+	kinds := map[string]func() any{
+		"int":   func() any { return random.IntN(500) - 250 },
+		"float": func() any { return random.NormFloat64() },
+		"text":  func() any { return strings.Repeat("x", random.IntN(4)) + fmt.Sprint(random.IntN(50)) },
+		"bool":  func() any { return random.IntN(2) == 0 },
+		"time":  func() any { return time.Unix(0, random.Int64N(1000)).UTC() },
+		"list":  func() any { return []any{random.IntN(10), 5} },
+		"null":  func() any { return nil },
+		"mixed": func() any {
+			if random.IntN(3) == 0 {
+				return nil
+			}
+			return random.IntN(20)
+		},
+	}
+	for name, key := range kinds {
+		const n = 1200
+		keys := make([]any, n)
+		want := make([]int, n)
+		for i := range keys {
+			keys[i], want[i] = key(), i
+		}
+		for _, o := range []order{{"x", false, 0}, {"x", true, 0}, {"x", false, 7}, {"x", true, 1}, {"x", false, 1000}, {"x", true, n * 3}} {
+			want := slices.Clone(want)
+			slices.SortStableFunc(want, func(a, b int) int {
+				if o.descending && keys[a] != nil && keys[b] != nil {
+					return query.Order(keys[b], keys[a])
+				}
+				return query.Order(keys[a], keys[b])
+			})
+			if o.top > 0 {
+				want = want[:min(o.top, n)]
+			}
+			for _, limit := range []int{1 << 30, 20000, 1} {
+				s := newSorter(o)
+				s.limit = limit
+				most := 0
+				for i, key := range keys {
+					if s.hopeless(key) {
+						continue
+					}
+					if err := s.add(key, fmt.Appendf(nil, "line %d", i)); err != nil {
+						t.Fatal(err)
+					}
+					most = max(most, s.bytes)
+				}
+				var got []string
+				if err := s.each(func(text []byte) error {
+					got = append(got, string(text))
+					return nil
+				}); err != nil {
+					t.Fatal(err)
+				}
+				s.close()
+				if len(got) != len(want) {
+					t.Fatalf("%s %+v, limit %d: %d lines, want %d", name, o, limit, len(got), len(want))
+				}
+				for i, n := range want {
+					if got[i] != fmt.Sprintf("line %d", n) {
+						t.Fatalf("%s %+v, limit %d: %s at %d, want line %d", name, o, limit, got[i], i, n)
+					}
+				}
+				if most > limit {
+					t.Errorf("%s %+v: %d bytes held, %d allowed", name, o, most, limit)
+				}
+			}
+		}
+	}
+	if left, _ := os.ReadDir(os.Getenv("TMPDIR")); len(left) > 0 {
+		t.Errorf("%d temporary files are left", len(left))
+	}
+}
+
+// TestSortedRecords: records that waited look as those that did not.
+func TestSortedRecords(t *testing.T) {
+	paths, err := filepath.Glob("../../testdata/captures/*.zst")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no captures: %v", err)
+	}
+	for _, path := range paths {
+		for _, args := range []string{
+			"transactions --sort id", "transactions --sort id -o json", "transactions --sort id -e xid -e timeline.event", "connections -c 1000", "connections -c 1000 -o json",
+		} {
+			waited, status := runGolden(append(strings.Fields(args), "--sort", "id", path)...)
+			if status != exitOK && status != exitBroken || len(waited) == 0 {
+				t.Fatalf("%s %s: %d bytes, status %d", args, path, len(waited), status)
+			}
+			plain, _ := runGolden(append(strings.Fields(strings.Replace(args, "--sort id", "", 1)), path)...)
+			a, b := strings.Split(string(waited), "\n"), strings.Split(string(plain), "\n")
+			slices.Sort(a)
+			slices.Sort(b)
+			if !slices.Equal(a, b) {
+				t.Errorf("%s %s: other lines when sorted", args, path)
+			}
+		}
+	}
+}

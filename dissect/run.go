@@ -1,0 +1,199 @@
+package dissect
+
+import (
+	"context"
+	"errors"
+	"io"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/link"
+	"github.com/rdmadump/rdmadump/rocev2"
+)
+
+// tickEvery is how often [Handler.Tick] is called.
+const tickEvery = 25 * time.Millisecond
+
+// Run reads a source until it ends or breaks, ctx ends, or a handler returns an
+// error. It hands out everything, also what is still open at the end, and returns
+// the summary; the Dissector is not to be used any more then.
+//
+// The error is nil at the source's end. It is the source's own when that broke,
+// a [capture.BrokenError], and ctx's cause when that ended: what was read before
+// has been handed out all the same, and of a broken source the summary says so.
+// Any other is what a handler returned, as it is; nothing was handed out since,
+// and the summary is of what was read until then.
+//
+// Handlers are called by the goroutine that calls Run. The source is read, and its
+// frames are taken apart, by another one, which has ended when Run returns.
+func (d *Dissector) Run(ctx context.Context, source capture.Source) (*record.Summary, error) {
+	cores := runtime.GOMAXPROCS(0)
+	reading, cancel := context.WithCancel(ctx)
+	r := newReader(reading, source, cores > 1)
+	defer r.wait()
+	defer cancel()
+	ticker := time.NewTicker(tickEvery)
+	defer ticker.Stop()
+	for {
+		var b *batch
+		select {
+		case b = <-r.ready:
+		case <-ctx.Done():
+			return d.end(source, context.Cause(ctx))
+		case <-ticker.C:
+			if err := d.tick(len(r.ready) == 0); err != nil {
+				return d.Summary(), err
+			}
+			continue
+		}
+		d.read = time.Now()
+		for i := range b.Frames {
+			l := &d.layers
+			if r.decodes {
+				if i == len(b.layers) {
+					break
+				}
+				l = &b.layers[i]
+			} else {
+				d.number = b.Frames[i].Number
+				l.decode(&b.Frames[i])
+			}
+			if err := d.take(&b.Frames[i], l); err != nil {
+				return d.Summary(), err
+			}
+		}
+		switch {
+		case b.panicked != nil:
+			if n := len(b.layers); n < len(b.Frames) {
+				d.number = b.Frames[n].Number
+			}
+			panic(b.panicked)
+		case b.err != nil && ctx.Err() != nil:
+			return d.end(source, context.Cause(ctx))
+		case b.err != nil:
+			return d.end(source, b.err)
+		}
+		r.free <- b
+	}
+}
+
+// end hands out what is left when a source has ended for a reason.
+func (d *Dissector) end(source capture.Source, reason error) (*record.Summary, error) {
+	s, err := d.Finish()
+	if err != nil {
+		return s, err
+	}
+	if source, ok := source.(interface{ Dropped() uint64 }); ok {
+		s.Dropped = source.Dropped()
+	}
+	if reason == io.EOF {
+		return s, nil
+	}
+	if broken := (*capture.BrokenError)(nil); errors.As(reason, &broken) {
+		s.Broken = record.Some(reason.Error())
+	}
+	return s, reason
+}
+
+// tick lets others do something, and on a live capture, of which nothing waits,
+// goes on with the time.
+func (d *Dissector) tick(idle bool) error {
+	if d.options.Live && idle && d.summary.Last.Known() {
+		if err := d.Idle(d.clock.last + record.Time(time.Since(d.read))); err != nil {
+			return err
+		}
+	}
+	if d.handler.Tick == nil {
+		return nil
+	}
+	return d.handler.Tick()
+}
+
+// layers is what a frame says without regard to others.
+type layers struct {
+	link   link.Decoder
+	packet rocev2.Packet // of RoCE and InfiniBand
+	icrc   rocev2.ICRCResult
+	err    error // of decoding packet
+}
+
+func (l *layers) decode(f *capture.Frame) {
+	switch l.link.Decode(f) {
+	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
+		if l.err = l.packet.Decode(l.link.Transport, l.link.Length); l.err == nil {
+			l.icrc = l.link.CheckICRC(&l.packet)
+		}
+	}
+}
+
+// batch is a batch of frames on its way from the reader.
+type batch struct {
+	capture.Batch
+	layers   []layers // of the frames, where the reader decodes them
+	err      error    // what came instead of frames
+	panicked *capture.Panic
+}
+
+// fill reads the next frames and, unless told not to, takes them apart.
+func (b *batch) fill(ctx context.Context, source capture.Source, decode bool) {
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case *capture.Panic:
+			b.panicked = v
+		default:
+			b.panicked = &capture.Panic{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	b.layers = b.layers[:0]
+	if b.err = source.ReadBatch(ctx, &b.Batch); b.err != nil || !decode {
+		return
+	}
+	if n := len(b.Frames); cap(b.layers) < n {
+		b.layers = make([]layers, 0, max(n, 2*cap(b.layers)))
+	}
+	for i := range b.Frames {
+		b.layers[:i+1][i].decode(&b.Frames[i])
+		b.layers = b.layers[:i+1]
+	}
+}
+
+// inFlight is how many batches there are: one that is read, one that waits, and
+// one that is dissected.
+const inFlight = 3
+
+// reader fills batches in a goroutine of its own, until one holds an error.
+type reader struct {
+	ready, free chan *batch
+	done        chan struct{}
+	decodes     bool // it takes frames apart, too
+}
+
+func newReader(ctx context.Context, source capture.Source, decodes bool) *reader {
+	r := &reader{ready: make(chan *batch, inFlight), free: make(chan *batch, inFlight), done: make(chan struct{}), decodes: decodes}
+	for range inFlight {
+		r.free <- new(batch)
+	}
+	go func() {
+		defer close(r.done)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case b := <-r.free:
+				b.fill(ctx, source, decodes)
+				r.ready <- b
+				if b.err != nil || b.panicked != nil {
+					return
+				}
+			}
+		}
+	}()
+	return r
+}
+
+// wait waits until the source is not read any more.
+func (r *reader) wait() { <-r.done }
