@@ -17,25 +17,30 @@ import (
 
 // settings are what the flags mean to one view. They do not change.
 type settings struct {
-	view     *view
-	json     bool
-	quiet    bool
-	color    string
-	filter   *query.Filter // of the view's records, nil for none
-	summed   *query.Filter // of the transactions that stats sums up, nil for none
-	jq       *gojq.Code
-	program  string // of jq
-	columns  *render.Columns
-	order    order
-	count    int64
-	xids     []record.Hex32
-	conns    []int
-	from, to moment
-	memory   int64
-	tree     bool
-	bytes    bool
-	timeline bool
-	by       string
+	view                *view
+	json                bool
+	quiet               bool
+	color               string
+	filter              *query.Filter // of the view's records, nil for none
+	summed              *query.Filter // of the transactions that stats sums up, nil for none
+	jq                  *gojq.Code
+	program             string // of jq
+	columns             *render.Columns
+	order               order
+	count               int64
+	xids                []record.Hex32
+	conns               []int
+	from, to            moment
+	memory              int64
+	tree                bool
+	bytes               bool
+	timeline            bool
+	by                  string
+	failOn              record.Severity
+	ignored             map[string]bool
+	known               baseline
+	accept              string
+	unanswered, timeout time.Duration
 }
 
 // order is what records are put in order by.
@@ -51,6 +56,7 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 	s := &settings{
 		view: v, json: f.output == "json", quiet: f.quiet, color: f.color, program: f.jq, count: f.count, conns: f.conns,
 		memory: int64(f.memory), tree: f.tree, bytes: f.bytes, timeline: f.timeline, by: f.by,
+		failOn: record.Severity(f.failOn), accept: f.accept, unanswered: f.unanswered, timeout: f.timeout,
 	}
 	for _, word := range []struct {
 		flag, as, value string
@@ -58,6 +64,7 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 	}{
 		{"output", "-o", f.output, []string{"text", "json"}},
 		{"color", "--color", f.color, []string{"auto", "always", "never"}},
+		{"fail-on", "--fail-on", f.failOn, []string{"error", "warning", "note"}},
 		{"by", "--by", f.by, []string{analyze.ByProgram, analyze.ByProcedure, analyze.ByOperation}},
 	} {
 		if v.takes(word.flag) {
@@ -65,6 +72,9 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 				return nil, err
 			}
 		}
+	}
+	if err := s.parseKnown(f); err != nil {
+		return nil, err
 	}
 	if f.count < 0 || f.top < 0 {
 		return nil, fmt.Errorf("-c %d, --top %d: a number of records is not negative", f.count, f.top)

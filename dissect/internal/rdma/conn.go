@@ -133,9 +133,10 @@ func (c *Conn) Follower() Follower { return c.follower }
 
 // Where says what a finding is about.
 type Where struct {
-	XID    record.Opt[uint32]
-	At     record.Stamp
-	Blames record.Opt[Side]
+	XID       record.Opt[uint32]
+	At        record.Stamp
+	Blames    record.Opt[Side]
+	Operation string // what the RPC was; empty while that is not known
 }
 
 // End is what a side is called, once it is known which is the client.
@@ -170,6 +171,7 @@ func (c *Conn) Report(r *rule.Rule, where Where, format string, args ...any) {
 		return
 	}
 	f := &record.Finding{Type: "finding", Rule: r.ID, Severity: r.Severity, Section: r.Section, Message: fmt.Sprintf(format, args...)}
+	f.Operation = record.SomeIf(where.Operation, where.Operation != "")
 	if xid, known := where.XID.Get(); known {
 		f.XID = record.Some(record.Hex32(xid))
 	}

@@ -2,6 +2,7 @@ package transaction
 
 import (
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/dissect/rule"
@@ -19,7 +20,19 @@ type checker struct {
 
 func (c checker) report(r *rule.Rule, format string, args ...any) {
 	c.x.found(r)
+	c.where.Operation = c.x.operation()
 	c.f.conn.Report(r, c.where, format, args...)
+}
+
+// operation is what the RPC is, as far as that is known: "NFS4 READ".
+func (x *txn) operation() string {
+	if !x.procedure.known {
+		return ""
+	}
+	if principal := nfs.Principal(x.rec.Operations); principal != "" {
+		return x.rec.ProgramVersion() + " " + principal
+	}
+	return x.rec.ProgramProcedure()
 }
 
 // nobody is the checker with nobody to blame.

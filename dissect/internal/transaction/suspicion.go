@@ -33,7 +33,7 @@ const (
 func (f *follower) suspect(r *rule.Rule, x *txn, missed rdma.Side, where rdma.Where, format string, args ...any) {
 	s := suspicion{rule: r, where: where, text: fmt.Sprintf(format, args...), missed: missed}
 	if x != nil {
-		where.XID = record.Some(uint32(x.rec.XID))
+		where.XID, where.Operation = record.Some(uint32(x.rec.XID)), x.operation()
 		s.where, s.tag = where, x.tag(partCall)
 	}
 	if len(f.suspicions) == maxSuspicions {
