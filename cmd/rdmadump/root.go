@@ -83,6 +83,9 @@ func (f *flags) show(cmd *cobra.Command, v *view, paths []string, stdout, stderr
 	if err != nil {
 		return err
 	}
+	if f.rules || f.explain != "" {
+		return f.explains(stdout)
+	}
 	if len(paths) == 0 {
 		return fmt.Errorf("no capture named: give a FILE, or - for standard input; see %s --help", cmd.CommandPath())
 	}

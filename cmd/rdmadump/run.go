@@ -63,6 +63,7 @@ func (r *runner) run(ctx context.Context, source input) error {
 		return s.status()
 	}
 	r.options.Memory, r.options.Live, r.options.RPC = r.memory, r.live, r.rpc
+	r.options.Unanswered, r.options.Timeout = record.Time(r.unanswered), record.Time(r.timeout)
 	d := dissect.New(h, r.options)
 	box := boxOf(ctx)
 	box.packet, box.flush = d.Number, func() error {
