@@ -144,11 +144,11 @@ func TestTimes(t *testing.T) {
 		var b bytes.Buffer
 		text := render.NewText(&b, render.NewLook(&b, render.Look{Colour: render.NoColour, Times: form}), 0)
 		for _, at := range []record.Time{first, second} {
-			text.Finding(&record.Finding{Rule: "a-rule", Severity: record.Error, Time: record.Some(at)})
+			text.Finding(&render.FindingGroup{First: record.Finding{Rule: "a-rule", Severity: record.Error, Time: record.Some(at)}, Count: 1})
 		}
 		text.Flush()
 		lines := strings.Split(b.String(), "\n")
-		if !strings.Contains(lines[2], " "+want+" ") {
+		if !strings.Contains(lines[2], "  "+want) {
 			t.Errorf("%s: %s, want %s", form, lines[2], want)
 		}
 	}
