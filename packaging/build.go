@@ -22,7 +22,7 @@ type file struct {
 // machine, writes the last two.
 func common(root, work string, epoch time.Time) ([]file, error) {
 	host := filepath.Join(work, "host")
-	if err := command(root, nil, "go", "build", "-trimpath", "-o", host, "./cmd/rdmadump"); err != nil {
+	if err := command(root, nil, "go", "build", "-trimpath", "-buildvcs=true", "-o", host, "./cmd/rdmadump"); err != nil {
 		return nil, err
 	}
 	man := filepath.Join(work, "man")
@@ -78,7 +78,7 @@ func releaseFor(root, work, out string, t target, shared []file, epoch time.Time
 	}
 	binary := filepath.Join(work, t.String(), name)
 	err := command(root, []string{"GOOS=" + t.os, "GOARCH=" + t.arch},
-		"go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, "./cmd/rdmadump")
+		"go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", binary, "./cmd/rdmadump")
 	if err != nil {
 		return err
 	}
