@@ -21,8 +21,10 @@ func (t target) String() string { return t.os + "_" + t.arch }
 
 // targets are what a release is made for.
 var targets = []target{
-	{"linux", "amd64"}, {"linux", "arm64"},
-	{"darwin", "amd64"}, {"darwin", "arm64"},
+	{"linux", "amd64"},
+	{"linux", "arm64"},
+	{"darwin", "amd64"},
+	{"darwin", "arm64"},
 	{"windows", "amd64"},
 }
 

@@ -24,11 +24,12 @@ var needsInstalling = []string{"jq", "tshark"}
 //
 // In a block marked console, a line that begins with "$ " is a command, and what
 // follows is all that it prints; a line "..." stands for any lines. Make golden
-// writes what is printed anew, around the "...".
+// writes what is printed anew, around the "...". Commands that the output itself
+// advises ("> rdmadump ...") have to work, too.
 //
 // Of everything else that is set as code, the commands of this program are run,
 // too, on a sample in place of nfs.pcap, and have to succeed; of those that
-// would capture, or name no file that there is, the flags have to exist.
+// would capture, or name no file, the flags have to exist.
 func TestDocs(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
@@ -44,7 +45,8 @@ func TestDocs(t *testing.T) {
 			t.Fatalf("no pages %s: %v", pattern, err)
 		}
 		for _, path := range paths {
-			t.Run(filepath.Base(path), func(t *testing.T) {
+			name, _ := filepath.Rel(root, path)
+			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				text, err := os.ReadFile(path)
 				if err != nil {
@@ -109,6 +111,7 @@ func (p *page) run(t *testing.T, lines []string) (out []string) {
 		case fence == "console" && strings.HasPrefix(line, "$ "):
 			settle()
 			command = strings.TrimPrefix(line, "$ ")
+			continue
 		case fence == "console" && command != "":
 			want = append(want, line)
 			continue
@@ -140,6 +143,9 @@ func (p *page) console(t *testing.T, command string, want []string) []string {
 	if err != nil || code == exitUsage || code == exitFailed {
 		t.Errorf("$ %s\n%s\nexit status %d, %v", command, printed, code, err)
 		return stay
+	}
+	for _, advice := range regexp.MustCompile(`(?m)^ +> (rdmadump .*)$`).FindAllStringSubmatch(printed, -1) {
+		p.code(t, 0, advice[1])
 	}
 	got := strings.Split(strings.TrimSuffix(printed, "\n"), "\n")
 	if printed == "" {
@@ -202,7 +208,8 @@ func elide(got, want []string) []string {
 var (
 	ours        = regexp.MustCompile(`^(?:sudo )?rdmadump(?: |$)`)
 	placeholder = regexp.MustCompile(`(^|[ =])([A-Z]{2,}|FILE\.\.\.|\.\.\.)( |$)`)
-	segments    = regexp.MustCompile(`'[^']*'|"[^"]*"|\|`)
+	segments    = regexp.MustCompile(`'[^']*'|"[^"]*"|\||&&`)
+	named       = regexp.MustCompile(`\.pcap|rdmadump (version|schema|interfaces|help)|(^| )-( |$)`)
 )
 
 // code looks for commands of ours in a line set as code.
@@ -210,20 +217,20 @@ func (p *page) code(t *testing.T, number int, line string) {
 	line, _, _ = strings.Cut(line, " #")
 	var bars []int
 	for _, at := range segments.FindAllStringIndex(line, -1) {
-		if line[at[0]] == '|' {
+		if line[at[0]] == '|' || line[at[0]] == '&' {
 			bars = append(bars, at[0])
 		}
 	}
 	bars = append(bars, len(line))
 	from := 0
 	for _, to := range bars {
-		s := strings.TrimPrefix(strings.TrimSpace(line[from:to]), "$ ")
-		from = to + 1
+		s := strings.TrimSpace(strings.Trim(line[from:to], "|&"))
+		from = to
 		if !ours.MatchString(s) {
 			continue
 		}
 		s = strings.TrimPrefix(s, "sudo ")
-		if placeholder.MatchString(s) || strings.HasPrefix(s, "rdmadump live") {
+		if placeholder.MatchString(s) || strings.HasPrefix(s, "rdmadump live") || !named.MatchString(s) {
 			if err := parses(strings.Fields(s)[1:]); err != nil {
 				t.Errorf("line %d: %s: %v", number, s, err)
 			}
@@ -249,6 +256,9 @@ func parses(args []string) error {
 	}
 	if cmd == root && len(rest) > 0 && regexp.MustCompile(`^[a-z]+$`).MatchString(rest[0]) {
 		return fmt.Errorf("there is no command %s", rest[0])
+	}
+	if len(rest) > 0 && cmd.Flags().ShorthandLookup(strings.TrimPrefix(rest[len(rest)-1], "-")) != nil {
+		return nil // -e, named and no more
 	}
 	return cmd.ParseFlags(slices.DeleteFunc(rest, func(s string) bool { return s == "..." }))
 }
