@@ -209,7 +209,7 @@ var (
 	ours        = regexp.MustCompile(`^(?:sudo )?rdmadump(?: |$)`)
 	placeholder = regexp.MustCompile(`(^|[ =])([A-Z]{2,}|FILE\.\.\.|\.\.\.)( |$)`)
 	segments    = regexp.MustCompile(`'[^']*'|"[^"]*"|\||&&`)
-	named       = regexp.MustCompile(`\.pcap|rdmadump (version|schema|interfaces|help)|(^| )-( |$)`)
+	named       = regexp.MustCompile(`\.pcap|rdmadump (version|schema|interfaces|help|completion)|(^| )-( |$)`)
 )
 
 // code looks for commands of ours in a line set as code.
@@ -257,7 +257,7 @@ func parses(args []string) error {
 	if cmd == root && len(rest) > 0 && regexp.MustCompile(`^[a-z]+$`).MatchString(rest[0]) {
 		return fmt.Errorf("there is no command %s", rest[0])
 	}
-	if len(rest) > 0 && cmd.Flags().ShorthandLookup(strings.TrimPrefix(rest[len(rest)-1], "-")) != nil {
+	if n := len(rest); n > 0 && len(rest[n-1]) == 2 && cmd.Flags().ShorthandLookup(rest[n-1][1:]) != nil {
 		return nil // -e, named and no more
 	}
 	return cmd.ParseFlags(slices.DeleteFunc(rest, func(s string) bool { return s == "..." }))
