@@ -5,7 +5,7 @@ SAMPLE  ?= samples/rocev2-callback41.pcap
 FUZZ    ?= 60s
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint fuzz bench compare golden clean
+.PHONY: help build demo test lint hostile fuzz bench compare golden clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -27,10 +27,13 @@ lint: ## formatting, vet, staticcheck
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 
+hostile: ## 20,000 damaged copies of every sample through every view, and the memory hogs
+	$(GO) test ./cmd/rdmadump -run '^(TestHostile|TestMemory)$$' -hostile 20000 -hogs -timeout 60m
+
 fuzz: ## run every fuzz target for FUZZ (60s each)
 	@for p in $$($(GO) list ./...); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
-	    echo "== $$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZ) $$p || exit 1; \
+	    echo "== $$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZ) -fuzzminimizetime 1s $$p || exit 1; \
 	  done; done
 
 bench: ## the benchmarks: packets/s, bytes/s, allocations

@@ -58,6 +58,12 @@ type Options struct {
 	// for what still belongs to it: an acknowledgement, a repeat, the NAK that
 	// takes it back; 0 is a second.
 	Linger record.Time
+	// Unanswered is how long, in capture time, later Calls of a connection have
+	// to be answered before one that is not is reported; 0 is 30 s.
+	Unanswered record.Time
+	// Timeout is how long a transaction has to wait for a repeat before that is
+	// reported; 0 is 10 ms.
+	Timeout record.Time
 	// Memory is how many bytes all that is kept may take; 0 is 256 MiB. What is
 	// given up beyond it is counted in the summary.
 	Memory int64
@@ -68,8 +74,10 @@ type Options struct {
 
 // The defaults of Options.
 const (
-	defaultLinger = record.Time(1e9)
-	defaultMemory = 256 << 20
+	defaultLinger     = record.Time(1e9)
+	defaultUnanswered = record.Time(30e9)
+	defaultTimeout    = record.Time(10e6)
+	defaultMemory     = 256 << 20
 )
 
 // Dissector reads frames, one after the other, and hands out records. It is not
@@ -100,11 +108,17 @@ func New(h Handler, o Options) *Dissector {
 	if o.Linger == 0 {
 		o.Linger = defaultLinger
 	}
+	if o.Unanswered == 0 {
+		o.Unanswered = defaultUnanswered
+	}
+	if o.Timeout == 0 {
+		o.Timeout = defaultTimeout
+	}
 	if o.Memory == 0 {
 		o.Memory = defaultMemory
 	}
 	d := &Dissector{handler: h, options: o, budget: budget.New(o.Memory)}
-	d.table = transaction.NewTable(transaction.Options{Rebuild: o.Rebuild || o.RPC, Linger: o.Linger}, d.budget)
+	d.table = transaction.NewTable(transaction.Options{Rebuild: o.Rebuild || o.RPC, Linger: o.Linger, Unanswered: o.Unanswered, Timeout: o.Timeout}, d.budget)
 	d.table.Transaction = handing(d, h.Transaction)
 	if h.Payload != nil || o.RPC {
 		var reader rpcReader
@@ -309,7 +323,7 @@ func (d *Dissector) frame(f *capture.Frame, layers *layers, now record.Stamp) {
 			s.ICRCBad++
 		}
 		d.datagram = rdma.Datagram{
-			Packet: &layers.packet, Raw: l.Transport, Length: l.Length, Transport: in.Transport, ICRC: in.ICRC, At: now,
+			Packet: &layers.packet, Raw: l.Transport, Length: l.Length, Transport: in.Transport, ICRC: in.ICRC, At: now, Congested: l.Congested(),
 			Src: rdma.Address{IP: l.Src, LID: l.SrcLID}, Dst: rdma.Address{IP: l.Dst, LID: l.DstLID},
 		}
 		d.tracker.Packet(&d.datagram)

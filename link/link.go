@@ -92,6 +92,20 @@ type Decoder struct {
 	depth             int
 }
 
+// Congested says that the packet was marked "congestion experienced" on its way
+// (RFC 3168 s.5).
+func (d *Decoder) Congested() bool {
+	switch h := d.ip; {
+	case len(h) >= 20 && h[0]>>4 == 4:
+		return h[1]&3 == 3
+	case len(h) >= 40:
+		return h[1]>>4&3 == 3
+	case len(d.grh) >= 40:
+		return d.grh[1]>>4&3 == 3
+	}
+	return false
+}
+
 // Headers lists what was found on the way, outermost first.
 func (d *Decoder) Headers() []Header { return d.headers[:d.depth] }
 

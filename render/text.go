@@ -89,7 +89,7 @@ var transactionColumns = []column{
 	{name: "CONN", right: true, rank: 3},
 	{name: "XID"},
 	{name: "DIR", rank: 7, usual: 4},
-	{name: "PROCEDURE", flex: true, min: 20, usual: 45},
+	{name: "PROCEDURE", flex: true, min: 23, usual: 45},
 	{name: "CALL", right: true, rank: 1, usual: 6},
 	{name: "REPLY", right: true, rank: 1, usual: 6},
 	{name: "FORM", rank: 4, usual: 15},

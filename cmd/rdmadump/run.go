@@ -112,7 +112,7 @@ func (r *runner) finish(s *sink, summary *record.Summary, readErr error) error {
 		fmt.Fprintf(r.stderr, "rdmadump: %s\n", text)
 	}
 	if s.written == 0 && len(s.xids) > 0 && !s.quiet {
-		fmt.Fprintf(r.stderr, "rdmadump: nothing with XID %v\n", s.xids)
+		fmt.Fprintf(r.stderr, "rdmadump: nothing with XID %v%s\n", s.xids, s.nearXIDs())
 	}
 	switch {
 	case readErr != nil:

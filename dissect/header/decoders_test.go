@@ -173,7 +173,7 @@ var decoders = []decoder{
 		}
 		return p, 0, err
 	}, nil, map[string]string{
-		"format": "is a constant", "reserved": "is to be ignored", "send_size_code": "is SendSize in another unit", "receive_size_code": "is ReceiveSize in another unit",
+		"format": "is a constant", "send_size_code": "is SendSize in another unit", "receive_size_code": "is ReceiveSize in another unit",
 		"Offset": noField, "SendSize": "is in bytes", "ReceiveSize": "is in bytes",
 	}},
 	{&header.RPCRDMA, func(data []byte) (any, int, error) {
@@ -186,7 +186,7 @@ var decoders = []decoder{
 		err := h.Decode(data)
 		return h, 0, err
 	}, map[string]string{"rdma_vers": "Vers", "rdma_proc": "Proc"}, map[string]string{
-		"Align": behind, "Thresh": behind, "Reads": behind, "Writes": behind, "WriteEnds": behind, "Reply": behind, "HasReply": behind, "Err": behind,
+		"Align": behind, "Thresh": behind, "IsDraft": noField, "Direction": behind, "InvHandle": behind, "Reads": behind, "Writes": behind, "WriteEnds": behind, "Reply": behind, "HasReply": behind, "Err": behind,
 		"VersLow": behind, "VersHigh": behind, "Length": noField,
 	}},
 	{&header.Segment, func(data []byte) (any, int, error) {

@@ -9,33 +9,34 @@ type Endpoint struct {
 
 // Connection is a queue pair's, or a TCP stream's, life.
 type Connection struct {
-	Type                string           `json:"type" doc:"connection"`
-	ID                  int              `json:"id" doc:"counts from 0" alias:"conn,connection"`
-	Transport           string           `json:"transport" doc:"what carries it" values:"RoCEv2,RoCEv1,InfiniBand,iWARP"`
-	Client              Endpoint         `json:"client" doc:"who opened it" alias:"ip.src=address"`
-	Server              Endpoint         `json:"server" doc:"who accepted it" alias:"ip.dst=address"`
-	Established         Opt[Time]        `json:"established" doc:"when the handshake was complete"`
-	Closed              Opt[Time]        `json:"closed" doc:"when its end began"`
-	CloseReason         Opt[string]      `json:"close_reason" doc:"why it ended, null while it is open"`
-	Ended               Opt[Ended]       `json:"ended" doc:"how it ended, null while it is open"`
-	Handshake           string           `json:"handshake" doc:"whether the capture has it" values:"seen,missed"`
-	ServiceID           Opt[Hex64]       `json:"service_id" doc:"that the client asked for" alias:"infiniband.cm.req.serviceid"`
-	PrivateData         PrivateDataPair  `json:"private_data" doc:"what both sides said of themselves (RFC 8797)"`
-	InlineThreshold     InlineThresholds `json:"inline_threshold" doc:"how long a Send may be"`
-	RemoteInvalidation  Opt[bool]        `json:"remote_invalidation" doc:"whether both sides agreed to it; null where the handshake was not seen"`
-	PathMTU             Opt[int]         `json:"path_mtu" doc:"bytes"`
-	UpperLayer          string           `json:"upper_layer" doc:"whose traffic it is" values:"rpcrdma,nvme,iser,smbdirect,unknown"`
-	Transactions        int64            `json:"transactions" doc:"RPCs on it" alias:"rpcs"`
-	Credits             CreditPair       `json:"credits" doc:"of both directions"`
-	Packets             int64            `json:"packets" doc:"that belong to it"`
-	Retransmitted       int64            `json:"retransmitted" doc:"packets that were sent again"`
-	RetransmittedOfNone int64            `json:"retransmitted_of_none" doc:"those of them that belong to no transaction"`
-	OutOfOrder          int64            `json:"out_of_order" doc:"packets that came after a later one"`
-	Lost                int64            `json:"lost" doc:"packets acknowledged but not captured"`
-	Naks                int64            `json:"naks" doc:"NAKs, RNR aside"`
-	RNRNaks             int64            `json:"rnr_naks" doc:"receiver-not-ready NAKs"`
-	First               Time             `json:"first" doc:"its first packet"`
-	Last                Time             `json:"last" doc:"its last packet"`
+	Type                string              `json:"type" doc:"connection"`
+	ID                  int                 `json:"id" doc:"counts from 0" alias:"conn,connection"`
+	Transport           string              `json:"transport" doc:"what carries it" values:"RoCEv2,RoCEv1,InfiniBand,iWARP"`
+	Client              Endpoint            `json:"client" doc:"who opened it" alias:"ip.src=address"`
+	Server              Endpoint            `json:"server" doc:"who accepted it" alias:"ip.dst=address"`
+	Established         Opt[Time]           `json:"established" doc:"when the handshake was complete"`
+	Closed              Opt[Time]           `json:"closed" doc:"when its end began"`
+	CloseReason         Opt[string]         `json:"close_reason" doc:"why it ended, null while it is open"`
+	Ended               Opt[Ended]          `json:"ended" doc:"how it ended, null while it is open"`
+	Handshake           string              `json:"handshake" doc:"whether the capture has it" values:"seen,missed"`
+	ServiceID           Opt[Hex64]          `json:"service_id" doc:"that the client asked for" alias:"infiniband.cm.req.serviceid"`
+	PrivateData         PrivateDataPair     `json:"private_data" doc:"what both sides said of themselves (RFC 8797)"`
+	InlineThreshold     InlineThresholds    `json:"inline_threshold" doc:"how long a Send may be"`
+	RemoteInvalidation  Opt[bool]           `json:"remote_invalidation" doc:"whether both sides agreed to it; null where the handshake was not seen"`
+	PathMTU             Opt[int]            `json:"path_mtu" doc:"bytes"`
+	UpperLayer          string              `json:"upper_layer" doc:"whose traffic it is" values:"rpcrdma,nvme,iser,smbdirect,unknown"`
+	Transactions        int64               `json:"transactions" doc:"RPCs on it" alias:"rpcs"`
+	Credits             CreditPair          `json:"credits" doc:"of both directions"`
+	Invalidation        InvalidationFigures `json:"invalidation" doc:"how its Replies invalidate"`
+	Packets             int64               `json:"packets" doc:"that belong to it"`
+	Retransmitted       int64               `json:"retransmitted" doc:"packets that were sent again"`
+	RetransmittedOfNone int64               `json:"retransmitted_of_none" doc:"those of them that belong to no transaction"`
+	OutOfOrder          int64               `json:"out_of_order" doc:"packets that came after a later one"`
+	Lost                int64               `json:"lost" doc:"packets acknowledged but not captured"`
+	Naks                int64               `json:"naks" doc:"NAKs, RNR aside"`
+	RNRNaks             int64               `json:"rnr_naks" doc:"receiver-not-ready NAKs"`
+	First               Time                `json:"first" doc:"its first packet"`
+	Last                Time                `json:"last" doc:"its last packet"`
 }
 
 // Ending is how a connection ended.
@@ -109,4 +110,51 @@ type Credits struct {
 	Requested    Opt[uint32] `json:"requested" doc:"by the last Call"`
 	Granted      Opt[uint32] `json:"granted" doc:"by the last Reply"`
 	PeakInFlight int         `json:"peak_in_flight" doc:"most Calls without Reply at once"`
+}
+
+// InvalidationStyle is who chooses what a Reply invalidates
+// (draft-cel-nfsv4-reminv-design s.2.3).
+type InvalidationStyle string
+
+// The styles.
+const (
+	InvalidationNone InvalidationStyle = "none"
+	RespondersChoice InvalidationStyle = "responder"
+	RequestersChoice InvalidationStyle = "requester"
+)
+
+// Values are all styles.
+func (InvalidationStyle) Values() []string {
+	return wordsOf(InvalidationNone, RespondersChoice, RequestersChoice)
+}
+
+// InvalidationHabit is which of a Call's handles a responder chooses.
+type InvalidationHabit string
+
+// The habits.
+const (
+	HabitOnly    InvalidationHabit = "only"    // no Call had more than one
+	HabitSingle  InvalidationHabit = "single"  // only when the Call has one handle
+	HabitFirst   InvalidationHabit = "first"   // in the order of the chunk lists
+	HabitLast    InvalidationHabit = "last"    //
+	HabitLargest InvalidationHabit = "largest" // of the most bytes
+	HabitMixed   InvalidationHabit = "mixed"   // none of these
+)
+
+// Values are all habits.
+func (InvalidationHabit) Values() []string {
+	return wordsOf(HabitOnly, HabitSingle, HabitFirst, HabitLast, HabitLargest, HabitMixed)
+}
+
+// InvalidationFigures say how the Replies of a connection invalidate handles, of
+// both directions.
+type InvalidationFigures struct {
+	Style               InvalidationStyle      `json:"style" doc:"who chooses the handle"`
+	Habit               Opt[InvalidationHabit] `json:"habit" doc:"responder's choice: which of the Call's handles"`
+	ChunkReplies        int64                  `json:"chunk_replies" doc:"Replies to Calls that expose handles"`
+	InvalidatingReplies int64                  `json:"invalidating_replies" doc:"those of them sent With Invalidate"`
+	OfAnotherRead       int64                  `json:"of_another_read_chunk" doc:"those of them that name a handle of another RPC's Read chunk"`
+	LeftHandles         int64                  `json:"left_handles" doc:"handles that these Replies left to the requester"`
+	NeedMore            int64                  `json:"need_more" doc:"Replies that would have needed more than one invalidation"`
+	MixedCalls          int64                  `json:"mixed_calls" doc:"Calls with handles both to read and to write"`
 }

@@ -31,6 +31,7 @@ type Finding struct {
 	Rule       string     `json:"rule" doc:"stable id of the rule"`
 	Severity   Severity   `json:"severity" doc:"error: a MUST was broken; warning: a SHOULD, or a risk; note"`
 	Section    string     `json:"section" doc:"of the document that says so"`
+	Blames     Opt[End]   `json:"blames" doc:"which side is accused; null where neither is, or where it is not known which side is the client"`
 	Message    string     `json:"message" doc:"what was wrong"`
 	Connection Opt[int]   `json:"connection" doc:"number of the connection" alias:"conn"`
 	XID        Opt[Hex32] `json:"xid" doc:"of the RPC" alias:"rpcordma.xid,rpc.xid"`

@@ -265,6 +265,7 @@ type Message struct {
 	SendBytes    Opt[int]   `json:"send_bytes" doc:"of the Send's payload"`
 	PayloadBytes Opt[int64] `json:"payload_bytes" doc:"of the whole, unreduced Payload stream"`
 	MissingBytes Opt[int64] `json:"missing_bytes" doc:"how many of these are not in the capture, though they were sent or offered; null where payload_bytes is"`
+	InvHandle    Opt[Hex32] `json:"inv_handle,omitzero" doc:"rdma_inv_handle of version two: the handle that the Reply may invalidate, 0 for none"`
 	Form         Form       `json:"form" doc:"how the Payload stream travelled"`
 
 	LastTime Time `json:"-"` // of its last packet

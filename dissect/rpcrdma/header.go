@@ -17,8 +17,13 @@ var (
 
 var be = binary.BigEndian
 
-// Version is the version that this package decodes whole.
-const Version = 1
+// Version is the version that this package decodes whole, Draft the one that it
+// decodes when it has the form of the remote invalidation draft
+// (draft-cel-nfsv4-reminv-design s.5.3).
+const (
+	Version = 1
+	Draft   = 2
+)
 
 // FixedLen is the length in bytes of the four words that all versions share,
 // SegmentLen that of a plain segment.
@@ -96,6 +101,12 @@ type ReadSegment struct {
 //	16     32, 32  rdma_align, rdma_thresh: RDMA_MSGP only
 //	16     lists   Read list, Write list, Reply chunk: MSG, NOMSG, MSGP
 //	16     32      rdma_err, then low and high version for ERR_VERS: RDMA_ERROR
+//
+// Version 2, as the remote invalidation draft sketches it, has two words before
+// the lists of MSG and NOMSG:
+//
+//	16     32      rdma_direction: 0 Call, 1 Reply
+//	20     32      rdma_inv_handle
 type Header struct {
 	XID     uint32
 	Vers    uint32
@@ -103,6 +114,10 @@ type Header struct {
 	Proc    Proc
 
 	Align, Thresh uint32 // bytes, RDMA_MSGP
+
+	IsDraft   bool   // version 2 in the draft's form: what follows is known of it
+	Direction uint32 // rdma_direction of that: 0 Call, 1 Reply
+	InvHandle uint32 // rdma_inv_handle of that, 0 for none
 
 	Reads     []ReadSegment // the Read list, flat, in wire order
 	Writes    []Segment     // the segments of all Write chunks, flat
@@ -128,11 +143,15 @@ func (h *Header) WriteChunk(i int) []Segment {
 // HasChunks says whether any chunk list is filled.
 func (h *Header) HasChunks() bool { return len(h.Reads) > 0 || len(h.WriteEnds) > 0 || h.HasReply }
 
+// Understood says that the lists of a message of this version are known.
+func (h *Header) Understood() bool { return h.Vers == Version || h.IsDraft }
+
 // Decode reads the header at the start of a Send's payload. A header that
 // breaks off or lies about its counts leaves what could be read in h, and the
 // error says where it broke; it wraps [ErrTruncated] or [ErrMalformed]. Of
 // versions other than 1 only the four words are read, and what an RDMA_ERROR
-// says, since those are fixed for all versions (RFC 8166 s.4.2).
+// says, since those are fixed for all versions (RFC 8166 s.4.2); of version 2 the
+// rest too, when it has the draft's form to its end.
 func (h *Header) Decode(data []byte) error {
 	*h = Header{Reads: h.Reads[:0], Writes: h.Writes[:0], WriteEnds: h.WriteEnds[:0], Reply: h.Reply[:0]}
 	d := decoder{data: data}
@@ -150,8 +169,11 @@ func (h *Header) Decode(data []byte) error {
 	case Error:
 		return h.decodeError(&d)
 	case Msg, NoMsg, MsgP:
-		if h.Vers == Version {
+		switch {
+		case h.Vers == Version:
 			return h.decodeLists(&d)
+		case h.Vers == Draft && h.Proc != MsgP:
+			h.decodeDraft(&d)
 		}
 	case Done:
 	default:
@@ -180,6 +202,23 @@ func (h *Header) decodeError(d *decoder) error {
 		return fmt.Errorf("rpcrdma: rdma_err %d at offset %d is none of version 1: %w", code, d.at-4, ErrMalformed)
 	}
 	return nil
+}
+
+// decodeDraft reads version 2 in the draft's form; one that has not got it keeps
+// its four words.
+func (h *Header) decodeDraft(d *decoder) {
+	fixed := *d
+	direction, _ := d.word()
+	handle, ok := d.word()
+	if !ok || direction > 1 || h.decodeLists(d) != nil {
+		*h = Header{
+			XID: h.XID, Vers: h.Vers, Credits: h.Credits, Proc: h.Proc,
+			Reads: h.Reads[:0], Writes: h.Writes[:0], WriteEnds: h.WriteEnds[:0], Reply: h.Reply[:0],
+		}
+		*d = fixed
+		return
+	}
+	h.IsDraft, h.Direction, h.InvHandle = true, direction, handle
 }
 
 func (h *Header) decodeLists(d *decoder) error {
@@ -297,8 +336,11 @@ func (h *Header) Append(b []byte) []byte {
 	default:
 		return b
 	}
-	if h.Vers != Version {
+	if !h.Understood() {
 		return b
+	}
+	if h.IsDraft {
+		b = be.AppendUint32(be.AppendUint32(b, h.Direction), h.InvHandle)
 	}
 	if h.Proc == MsgP {
 		b = be.AppendUint32(be.AppendUint32(b, h.Align), h.Thresh)

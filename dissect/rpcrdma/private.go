@@ -29,6 +29,7 @@ var privateMagic = []byte{0xf6, 0xab, 0x0e, 0x18}
 type PrivateData struct {
 	Offset             int // bytes before the format identifier
 	Version            uint8
+	Reserved           uint8 // 7 bits, 0 unless the sender is wrong
 	RemoteInvalidation bool
 	SendSize           int // bytes
 	ReceiveSize        int // bytes
@@ -57,7 +58,7 @@ func FindPrivateData(data []byte) (p PrivateData, found bool, err error) {
 			}
 		default:
 			return PrivateData{
-				Offset: at, Version: b[4], RemoteInvalidation: b[5]&1 != 0,
+				Offset: at, Version: b[4], Reserved: b[5] >> 1, RemoteInvalidation: b[5]&1 != 0,
 				SendSize: (int(b[6]) + 1) * 1024, ReceiveSize: (int(b[7]) + 1) * 1024,
 			}, true, nil
 		}
@@ -67,9 +68,9 @@ func FindPrivateData(data []byte) (p PrivateData, found bool, err error) {
 // Append appends the message as it stands on the wire, without what Offset
 // counts before it.
 func (p PrivateData) Append(b []byte) []byte {
-	r := byte(0)
+	r := p.Reserved << 1
 	if p.RemoteInvalidation {
-		r = 1
+		r |= 1
 	}
 	return append(append(b, privateMagic...), p.Version, r, byte(p.SendSize/1024-1), byte(p.ReceiveSize/1024-1))
 }

@@ -127,7 +127,7 @@ func TestPrivateData(t *testing.T) {
 		{"none", "0000000000000000000000", rpcrdma.PrivateData{}, false, ""},
 		{"at the start", "f6ab0e18 01 01 03 07 000000", rpcrdma.PrivateData{Offset: 0, Version: 1, RemoteInvalidation: true, SendSize: 4096, ReceiveSize: 8192}, true, ""},
 		{"at an odd offset", "78797a f6ab0e18 01 01 00 ff", rpcrdma.PrivateData{Offset: 3, Version: 1, RemoteInvalidation: true, SendSize: 1024, ReceiveSize: 262144}, true, ""},
-		{"reserved bits are ignored", "f6ab0e18 01 fe 03 03", rpcrdma.PrivateData{Version: 1, SendSize: 4096, ReceiveSize: 4096}, true, ""},
+		{"reserved bits change nothing", "f6ab0e18 01 fe 03 03", rpcrdma.PrivateData{Version: 1, Reserved: 0x7f, SendSize: 4096, ReceiveSize: 4096}, true, ""},
 		{"version 2", "f6ab0e18 02 01 03 03", rpcrdma.PrivateData{}, false, "rpcrdma: private data at offset 0 has version 2, only 1 is known: malformed"},
 		{"cut", "0000 f6ab0e18 01 01 03", rpcrdma.PrivateData{}, false, "rpcrdma: private data needs 8 bytes at offset 2, 7 left: truncated"},
 		{"a second one is sound", "f6ab0e18 09 f6ab0e18 01 00 00 00", rpcrdma.PrivateData{Offset: 5, Version: 1, SendSize: 1024, ReceiveSize: 1024}, true, ""},

@@ -1,8 +1,9 @@
 // Package rule is the table of what can be wrong with RDMA storage traffic: ids,
-// severities, sections. The checks stand beside what they check; they name a row
-// of this table.
+// severities, sections, and what to say of each. The checks stand beside what
+// they check; they name a row of this table.
 //
-// To add a rule, add its row here, and report it where it shows.
+// To add a rule, add its row here, report it where it shows, and give it a row in
+// the table of cases (package cases).
 package rule
 
 import "github.com/rdmadump/rdmadump/dissect/record"
@@ -12,28 +13,59 @@ type Rule struct {
 	ID       string // stable: tools and people match on it
 	Severity record.Severity
 	Section  string // of the document that says so
+	Page            // what to say of it
+}
+
+// Page explains a rule.
+type Page struct {
+	Title  string   // what is wrong, in one line
+	Text   string   // what it means
+	Quote  string   // of the section, in the document's words
+	Causes []string // what usually causes it
+	Next   []string // what to look at: commands, FILE stands for the capture
 }
 
 // All is the whole table, in its order.
 var All []*Rule
 
 func define(id string, severity record.Severity, section string) *Rule {
-	r := &Rule{id, severity, section}
+	r := &Rule{ID: id, Severity: severity, Section: section, Page: pages[id]}
 	All = append(All, r)
 	return r
+}
+
+// as is a rule where it weighs otherwise, or where another document says so.
+func (r *Rule) as(severity record.Severity, section string) *Rule {
+	v := *r
+	v.Severity, v.Section = severity, section
+	return &v
+}
+
+// Find is the rule of an id, nil when there is none.
+func Find(id string) *Rule {
+	for _, r := range All {
+		if r.ID == id {
+			return r
+		}
+	}
+	return nil
 }
 
 // The rules.
 var (
 	PrivateDataUnusable      = define("private-data-unusable", record.Note, "RFC 8797 s.5.2")
+	PrivateDataReserved      = define("private-data-reserved-bits", record.Warning, "RFC 8797 s.4")
 	InlineThresholdExceeded  = define("inline-threshold-exceeded", record.Error, "RFC 8166 s.3.3.2")
 	InvalidationNegotiated   = define("invalidation-not-negotiated", record.Error, "RFC 8797 s.4.1")
-	InvalidationUnannounced  = &Rule{"invalidation-not-negotiated", record.Warning, "RFC 8797 s.4.1"}
 	InvalidatedForeignHandle = define("invalidated-foreign-handle", record.Error, "RFC 8797 s.4.1")
+	InvalidationOnCall       = define("invalidation-on-call", record.Error, "RFC 8797 s.4.1")
+	InvalidatedHandleUsed    = define("invalidated-handle-used", record.Error, "draft-cel-nfsv4-reminv-design s.2.2")
 
 	CreditLimitExceeded  = define("credit-limit-exceeded", record.Error, "RFC 8166 s.3.3.1")
 	CreditsGrantedZero   = define("credits-granted-zero", record.Error, "RFC 8166 s.3.3.1")
 	CreditsRequestedZero = define("credits-requested-zero", record.Warning, "RFC 8166 s.3.3.1")
+	ReceiveNotPosted     = define("receive-not-posted", record.Error, "RFC 8166 s.3.3.1")
+	ReceiveTooSmall      = define("receive-too-small", record.Error, "RFC 8166 s.3.3.3")
 
 	HeaderTruncated    = define("header-truncated", record.Error, "RFC 8166 s.4.5.2")
 	HeaderMalformed    = define("header-malformed", record.Error, "RFC 8166 s.4.5.2")
@@ -44,30 +76,70 @@ var (
 	XIDMismatch        = define("xid-mismatch", record.Error, "RFC 8166 s.4.2.1")
 	RPCHeaderMalformed = define("rpc-header-malformed", record.Error, "RFC 5531 s.9")
 	NoMsgWithoutChunk  = define("nomsg-without-chunk", record.Error, "RFC 8166 s.4.2.4")
+	NoMsgWithPayload   = define("nomsg-with-payload", record.Error, "RFC 8166 s.4.2.4")
+	LongCallPosition   = define("long-call-position", record.Error, "RFC 8166 s.3.5.3")
 
 	OutsideExposedMemory = define("rdma-outside-exposed-memory", record.Error, "RFC 8166 s.3.4.3")
+	WrongDirection       = define("rdma-wrong-direction", record.Error, "RFC 8166 s.3.4.5")
 	PositionUnaligned    = define("read-position-unaligned", record.Error, "RFC 8166 s.3.4.5")
+	PositionInvalid      = define("read-position-invalid", record.Error, "RFC 8166 s.3.4.5")
+	ChunkLengthMismatch  = define("chunk-length-mismatch", record.Error, "RFC 8166 s.3.4.4")
+	ReducedPadLeft       = define("reduced-pad-left", record.Error, "RFC 8166 s.3.4.5")
+	PadWritten           = define("pad-written", record.Error, "RFC 8166 s.3.4.6")
+	ReplyBeforeReads     = define("reply-before-reads-done", record.Error, "RFC 8166 s.3.4.5")
 	ReplyWithReadList    = define("reply-with-read-list", record.Error, "RFC 8166 s.4.3.1")
 	WriteListNotCopied   = define("write-list-not-copied", record.Error, "RFC 8166 s.4.3.2")
 	ReplyChunkNotCopied  = define("reply-chunk-not-copied", record.Error, "RFC 8166 s.4.3.3")
 	ReturnedTooLong      = define("returned-length-exceeds-chunk", record.Error, "RFC 8166 s.3.4.6")
 	ReturnedNotSeen      = define("returned-bytes-not-seen", record.Warning, "RFC 8166 s.3.4.6")
+	FilledOutOfOrder     = define("segments-filled-out-of-order", record.Error, "RFC 8166 s.3.4.6")
+	WriteChunkUnused     = define("write-chunk-unused", record.Error, "RFC 8166 s.4.3.2")
+	WriteChunkTooShort   = define("write-chunk-too-short", record.Warning, "RFC 8166 s.3.4.6")
+	WriteChunkRoomForPad = define("write-chunk-room-for-pad", record.Note, "RFC 8166 s.3.4.6")
+	ReplyChunkMissing    = define("reply-chunk-missing", record.Warning, "RFC 8166 s.4.3.3")
+	ReducedIneligible    = define("reduced-ineligible-item", record.Error, "RFC 8166 s.3.4.2")
+	ReducedUnderGSS      = define("reduced-under-gss", record.Error, "RFC 8166 s.8.2.2")
 
-	RDMAError        = define("rdma-error", record.Error, "RFC 8166 s.4.5")
-	ReplyWithoutCall = define("reply-without-call", record.Note, "RFC 5531 s.9")
-	XIDInUse         = define("xid-in-use", record.Warning, "RFC 5531 s.9")
+	RDMAError         = define("rdma-error", record.Error, "RFC 8166 s.4.5")
+	ErrorNotAnswered  = define("error-not-answered", record.Error, "RFC 8166 s.4.5")
+	ErrorWrongCode    = define("error-wrong-code", record.Error, "RFC 8166 s.4.5.1")
+	ErrorWrongVersion = define("error-wrong-version", record.Error, "RFC 8166 s.4.5")
+	ErrorUnknownXID   = define("error-unknown-xid", record.Warning, "RFC 8166 s.4.5")
+	ErrorAnswered     = define("error-answered", record.Error, "RFC 8166 s.4.5")
+	CallNotAnswered   = define("call-not-answered", record.Warning, "RFC 8166 s.4.5.4")
+	GarbageArgs       = define("garbage-args", record.Warning, "RFC 8166 s.4.5.2")
+	ReplyWithoutCall  = define("reply-without-call", record.Note, "RFC 5531 s.9")
+	XIDInUse          = define("xid-in-use", record.Warning, "RFC 5531 s.9")
 
-	BackwardWithChunks = define("backward-with-chunks", record.Error, "RFC 8167 s.5.3")
+	BackwardWithChunks = define("backward-with-chunks", record.Warning, "draft-cel-nfsv4-rpcrdma-bidirection s.2.4")
+	BackwardNotMsg     = define("backward-not-msg", record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.4")
+	BackwardUnexpected = define("backward-unexpected", record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.2.3")
+
+	InvHandleForeign   = define("inv-handle-foreign", record.Error, "draft-cel-nfsv4-reminv-design s.5.3")
+	InvHandleNotCopied = define("inv-handle-not-copied", record.Error, "draft-cel-nfsv4-reminv-design s.5.3")
+	InvHandleDisobeyed = define("inv-handle-disobeyed", record.Error, "draft-cel-nfsv4-reminv-design s.5.3")
 
 	RemoteErrorNak        = define("remote-error-nak", record.Error, "IBTA vol. 1 s.9.7.5")
 	ReplyRefused          = define("reply-refused", record.Error, "IBTA vol. 1 s.9.9.3")
 	ConnectionRejected    = define("connection-rejected", record.Warning, "IBTA vol. 1 s.12.6.7")
-	ConnectionRejectedMPA = &Rule{"connection-rejected", record.Warning, "RFC 5044 s.7.1"}
+	ConnectionLost        = define("connection-lost", record.Warning, "RFC 8166 s.4.5.5")
 	Terminate             = define("terminate", record.Error, "RFC 5040 s.4.8")
 	TerminateBitsReversed = define("terminate-bits-reversed", record.Error, "RFC 5040 s.4.8")
 	MPACRCBad             = define("mpa-crc-bad", record.Error, "RFC 5044 s.4.4")
 	MPAFraming            = define("mpa-framing", record.Error, "RFC 5044 s.4.1")
 	ICRCBad               = define("icrc-bad", record.Warning, "IBTA vol. 1 s.7.8.1")
+	RetransmissionTimeout = define("retransmission-timeout", record.Warning, "IBTA vol. 1 s.9.7.6.1.3")
+	PathMTUUnused         = define("path-mtu-unused", record.Note, "IBTA vol. 1 s.12.7.8")
+	Congestion            = define("congestion", record.Note, "IBTA vol. 1 annex A17")
 	CaptureLostPackets    = define("capture-lost-packets", record.Note, "IBTA vol. 1 s.9.7")
 	LimitReached          = define("limit-reached", record.Note, "rdmadump")
+)
+
+// Rules where they weigh otherwise, or where another document says so.
+var (
+	InvalidationUnannounced = InvalidationNegotiated.as(record.Warning, "RFC 8797 s.4.1")
+	BackwardRequestedZero   = CreditsRequestedZero.as(record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.1.2")
+	ElementNotRefused       = ErrorNotAnswered.as(record.Warning, "RFC 8166 s.4.6")
+	InvHandleUnused         = InvHandleDisobeyed.as(record.Warning, "draft-cel-nfsv4-reminv-design s.5.3")
+	ConnectionRejectedMPA   = ConnectionRejected.as(record.Warning, "RFC 5044 s.7.1")
 )

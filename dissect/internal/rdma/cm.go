@@ -157,6 +157,7 @@ func (t *Tracker) requested(r *rocev2.REQ, d *Datagram) *Conn {
 	c := t.known()
 	c.client = 0
 	c.mtu = r.MTU()
+	c.asked = c.mtu
 	t.name(c, 0, id)
 	t.attach(c, 1, queueKey{d.Dst, d.Src, r.LocalQPN})
 	c.starting = record.SomeIf(r.StartingPSN, t.cm.captured >= startingPSNEnd)

@@ -25,6 +25,7 @@ type Conn struct {
 	wantSends bool
 	closing   bool
 	retired   bool
+	poor      bool        // of what it held, some was given up for want of memory
 	since     record.Time // on the tracker's clock: first seen; then, since when it is closing
 	touched   record.Time
 	overAt    record.Time  // on the tracker's clock: when both sides had ended it
@@ -33,10 +34,15 @@ type Conn struct {
 	service  record.Opt[uint16]
 	ports    [2]record.Opt[uint16] // by side
 	mtu      int                   // in use, bytes; 0 while it is unknown
-	learned  int                   // how often packets taught another
-	starting record.Opt[uint32]    // the PSN that the server starts with
-	markers  bool                  // iWARP: the client wants markers
-	fin      record.Opt[Side]      // iWARP: who ended its stream first
+	asked    int                   // path MTU of the REQ, bytes
+	mtuTold  bool
+	cnps     int64              // congestion notification packets
+	marked   int64              // packets that a switch marked
+	first    record.Stamp       // of both
+	learned  int                // how often packets taught another
+	starting record.Opt[uint32] // the PSN that the server starts with
+	markers  bool               // iWARP: the client wants markers
+	fin      record.Opt[Side]   // iWARP: who ended its stream first
 	ending   record.Opt[Ending]
 	waiting  []*record.Finding // of a connection without id
 }
@@ -51,27 +57,38 @@ func (c *Conn) Handshake() bool { return c.handshake }
 func (c *Conn) Lost() int64 { return c.record.Lost }
 
 // Proves says that the capture has all of the connection so far: its handshake,
-// and every packet that was acknowledged, and that nobody has begun to end it. Only then does something that is
-// missing prove anything.
-func (c *Conn) Proves() bool {
+// and every packet that was acknowledged, and that nobody has begun to end it. Only
+// then does something that is missing prove anything.
+func (c *Conn) Proves() bool { return !c.closing && !c.fin.Known() && c.Whole() }
+
+// Whole is Proves of a connection that may have ended.
+func (c *Conn) Whole() bool {
 	for _, h := range c.halves {
-		if h == nil || h.stream == nil && !h.announced {
+		if h == nil || h.stream == nil && !h.announced { // with what it began is not known
 			return false
 		}
 	}
-	return c.handshake && !c.closing && !c.fin.Known() && c.Complete()
+	return c.handshake && c.record.Lost == 0 && !c.poor && !c.tracker.unsure() && !c.Doubtful()
 }
 
-// Complete says that no packet is known to be missing from the capture, on either
-// half, since it was first seen.
-func (c *Conn) Complete() bool {
+// unsure says that a packet was dropped for its ICRC a moment ago: what it was,
+// and of which connection, nobody knows. If its receiver has taken it after all,
+// an acknowledgement will show that.
+func (t *Tracker) unsure() bool { return t.spoils && t.clock-t.spoiled < lingerClose }
+
+// Doubtful says that something was acknowledged that the capture does not have
+// yet.
+func (c *Conn) Doubtful() bool {
 	for _, h := range c.halves {
-		if h == nil || h.doubtful() {
-			return false
+		if h != nil && h.doubtful() {
+			return true
 		}
 	}
-	return c.record.Lost == 0
+	return false
 }
+
+// Ended says how the connection ended, if it did, or what was the end of it.
+func (c *Conn) Ended() (e Ending, ended bool) { return c.ending.Get() }
 
 // Closing says that its end has begun.
 func (c *Conn) Closing() bool { return c.closing }
@@ -115,6 +132,30 @@ type Where struct {
 	Blames record.Opt[Side]
 }
 
+// End is what a side is called, once it is known which is the client.
+func (c *Conn) End(s Side) record.End {
+	if s == Side(c.client) {
+		return record.Client
+	}
+	return record.Server
+}
+
+// congested reports what a connection met of congestion, once it is over.
+func (c *Conn) congested() {
+	if c.cnps+c.marked > 0 {
+		c.Report(rule.Congestion, Where{At: c.first}, "the network was congested: %d congestion notification packets, %d packets marked by a switch", c.cnps, c.marked)
+	}
+	c.cnps, c.marked = 0, 0
+}
+
+// meets counts a packet that tells of congestion.
+func (c *Conn) meets(n *int64, at record.Stamp) {
+	if c.cnps+c.marked == 0 {
+		c.first = at
+	}
+	*n++
+}
+
 // Report reports that a rule was broken. The message is only worded when somebody
 // listens.
 func (c *Conn) Report(r *rule.Rule, where Where, format string, args ...any) {
@@ -125,6 +166,9 @@ func (c *Conn) Report(r *rule.Rule, where Where, format string, args ...any) {
 	f := &record.Finding{Type: "finding", Rule: r.ID, Severity: r.Severity, Section: r.Section, Message: fmt.Sprintf(format, args...)}
 	if xid, known := where.XID.Get(); known {
 		f.XID = record.Some(record.Hex32(xid))
+	}
+	if side, known := where.Blames.Get(); known && c.client >= 0 {
+		f.Blames = record.Some(c.End(side))
 	}
 	if where.At.Packet != 0 {
 		f.Packet, f.Time = record.Some(where.At.Packet), record.Some(where.At.Time)
@@ -199,7 +243,11 @@ func (h *half) peer() *half { return h.conn.halves[h.side.Other()] }
 // yet.
 func (h *half) doubtful() bool {
 	if w := h.stream; w != nil {
-		return w.known && w.acked && octets.delta(w.ackedTo, w.next) > 0
+		fin := int32(0)
+		if w.fin { // it takes a sequence number
+			fin = 1
+		}
+		return w.known && w.acked && octets.delta(w.ackedTo, w.next) > fin
 	}
 	return h.started && h.hasAck && psns.delta(h.acked, h.expect) >= 0
 }

@@ -296,6 +296,9 @@ func (t *Tracker) untaggedSend(h *half, s fragment, at record.Stamp) {
 	}
 	t.sendPart(h, p, at)
 	if e := h.ops.last(); e != nil {
+		if e.op.Kind == Send {
+			e.op.msn = s.Sequence
+		}
 		t.mark(e.op, 0)
 	}
 }
@@ -376,10 +379,17 @@ func (t *Tracker) terminate(h *half, payload []byte, at record.Stamp) {
 			r.Kind = Send
 		}
 	}
+	if m.Layer == 1 && m.Type == 2 { // DDP, untagged buffer (RFC 5041 s.8.2)
+		r.Kind = Send
+		r.NotReady, r.TooLong = m.Code == 2, m.Code == 5
+	}
 	t.mark(nil, record.Refused)
 	asker := h.peer()
 	if asker != nil {
 		r.Op = asker.blamed(&r)
+		if m.HasDDP && r.Kind == Send && m.DDP.Opcode.IsSend() {
+			r.Op = asker.numbered(m.DDP.Sequence)
+		}
 		t.mark(r.Op, 0)
 	}
 	if m.Swapped {
@@ -408,6 +418,17 @@ func (h *half) blamed(r *Refusal) *Operation {
 	for i := len(h.ops.entries) - 1; i >= h.ops.head; i-- {
 		o := h.ops.entries[i].op
 		if o.Side == h.side && o.Kind == r.Kind && o.Handle == handle && r.Offset-o.Offset <= uint64(o.Length) {
+			return o
+		}
+	}
+	return nil
+}
+
+// numbered is the Send of a half with that message sequence number, nil when it is
+// not known any more.
+func (h *half) numbered(msn uint32) *Operation {
+	for i := len(h.ops.entries) - 1; i >= h.ops.head; i-- {
+		if o := h.ops.entries[i].op; o.Side == h.side && o.Kind == Send && o.msn == msn {
 			return o
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
@@ -23,6 +24,7 @@ type Datagram struct {
 	Src, Dst  Address
 	Transport string
 	ICRC      rocev2.ICRCResult
+	Congested bool // a switch marked it
 	At        record.Stamp
 }
 
@@ -248,6 +250,10 @@ func (t *Tracker) learnMTU(c *Conn, n int) {
 	if n == c.mtu || n < 256 || n > 4096 || n&(n-1) != 0 || c.learned == maxLearned {
 		return
 	}
+	if n < c.asked && !c.mtuTold {
+		c.mtuTold = true
+		c.Report(rule.PathMTUUnused, Where{At: t.now}, "full packets carry %d bytes, the path MTU that the REQ asked for is %d", n, c.asked)
+	}
 	c.mtu = n
 	c.learned++
 	for _, h := range c.halves { // reads can now be counted, or counted right
@@ -383,7 +389,7 @@ func (t *Tracker) acknowledged(h *half, psn uint32, at record.Stamp) {
 // nak notes a NAK: what it refuses, and whether the connection survives it.
 func (t *Tracker) nak(h, asker *half, p *rocev2.Packet, at record.Stamp) {
 	c, syndrome := h.conn, p.AETH.Syndrome
-	r := Refusal{Op: asker.ops.at(psns, p.PSN), By: h.side, At: at, Reason: "RNR"}
+	r := Refusal{Op: asker.ops.at(psns, p.PSN), By: h.side, At: at, Reason: "RNR", NotReady: syndrome.IsRNR()}
 	t.mark(r.Op, record.Refused)
 	if o := r.Op; o != nil {
 		r.Kind, r.Handle, r.Offset, r.Length = o.Kind, record.SomeIf(o.Handle, o.Kind != Send), o.Offset, uint32(o.Length)
@@ -392,6 +398,7 @@ func (t *Tracker) nak(h, asker *half, p *rocev2.Packet, at record.Stamp) {
 	if syndrome.IsNak() {
 		r.Reason = syndrome.NakName()
 		r.Fatal = syndrome.Code() != rocev2.NakPSNSequenceError
+		r.TooLong = syndrome.Code() == rocev2.NakInvalidRequest || syndrome.Code() == rocev2.NakRemoteOperationError
 	}
 	if r.Fatal {
 		r.Text = fmt.Sprintf("NAK of PSN %d: %s", p.PSN, r.Reason)

@@ -76,12 +76,16 @@ type Operation struct {
 	room   [2]span.Span // what seen begins in
 	spans  int32        // that were charged
 	taken  int64        // Read: responses from the first on without a gap
+	msn    uint32       // iWARP Send: its message sequence number
 	sink   uint32       // iWARP Read: STag and offset of the requester's own memory
 	sinkAt uint64
 
 	done, acked bool
 	refs        int8 // how many ledgers it stands in
 }
+
+// Whole says that all of a Send has come.
+func (o *Operation) Whole() bool { return o.done && !o.Broken }
 
 // Refusal is a NAK or a Terminate. Op is nil when the operation is not known (any
 // more): Kind, Handle, Offset, Length are then what the wire says of it.
@@ -98,6 +102,9 @@ type Refusal struct {
 	At     record.Stamp
 	Reason string // "RNR", "remote access error"
 	Text   string // what a finding says of it; empty when no rule is broken
+
+	NotReady bool // no receive buffer was posted
+	TooLong  bool // what is refused may be longer than its receive buffer
 }
 
 // UpperLayer is what operations are for.

@@ -75,7 +75,9 @@ type Tracker struct {
 	late     rocev2.Packet // a held packet, decoded again
 	cm       cmMessages
 	iwarp    decoders
-	anyGood  bool // somebody has shown that ICRCs are filled in
+	spoils   bool        // a packet could not be believed
+	spoiled  record.Time // on the clock: the last of them
+	anyGood  bool        // somebody has shown that ICRCs are filled in
 	free     []*Operation
 	buffers  buffers
 }
@@ -186,6 +188,7 @@ func (t *Tracker) believe(d *Datagram) bool {
 		return true
 	}
 	t.mark(nil, record.BadICRC)
+	t.spoiled, t.spoils = t.clock, true
 	s := t.senders[d.Src]
 	if s == nil {
 		return !t.anyGood
@@ -238,8 +241,12 @@ func (t *Tracker) Packet(d *Datagram) {
 	h := t.half(key, d)
 	c := h.conn
 	t.belongs(c, d.Transport)
+	if d.Congested || p.BTH.FECN {
+		c.meets(&c.marked, d.At)
+	}
 	switch {
 	case info.Kind == rocev2.KindCongestion:
+		c.meets(&c.cnps, d.At)
 	case service == rocev2.UC:
 		t.unreliable(h, p, d.At)
 	case info.Request:
@@ -389,6 +396,7 @@ func (t *Tracker) flush(c *Conn) {
 		}
 	}
 	c.follower.Closed(c.last)
+	c.congested()
 }
 
 // skip gives up on what comes before the first that a half holds.
@@ -450,6 +458,7 @@ func (t *Tracker) saw(o *Operation, lo, hi int64) (fresh int64) {
 // [budget.Owner].
 func (c *Conn) GiveUp() (budget.Kind, bool) {
 	t := c.tracker
+	c.poor = true
 	if c.follower.GiveUp(budget.ChunkData) {
 		return budget.ChunkData, true
 	}

@@ -1,13 +1,17 @@
 package transaction
 
 import (
-	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
+
+// The rules: each group of them has a file, check_*.go. A rule only speaks when
+// the capture proves it.
 
 // checker reports what a message of a transaction breaks.
 type checker struct {
@@ -21,84 +25,89 @@ func (c checker) report(r *rule.Rule, format string, args ...any) {
 	c.f.conn.Report(r, c.where, format, args...)
 }
 
+// nobody is the checker with nobody to blame.
+func (c checker) nobody() checker {
+	c.where.Blames = record.Opt[rdma.Side]{}
+	return c
+}
+
+// blaming is the checker with that side to blame.
+func (c checker) blaming(s rdma.Side) checker {
+	c.where.Blames = record.Some(s)
+	return c
+}
+
+// judged is what the rules know of a connection.
+type judged struct {
+	credits    [2]allowance // by side of the caller
+	dead       [2]map[uint32]struct{}
+	errors     [2]recent // XIDs of the RDMA_ERRORs that a side sent
+	refused    [2]uint64 // number of a Send that was refused before it was whole
+	refusedAt  [2]record.Stamp
+	leave      leave                      // of the server, to call
+	early      []backCall                 // that came before it was clear whether they might
+	reused     bool                       // an XID was used again while it was in flight: what is open, and exposed, is not known
+	answered   [2]record.Opt[record.Time] // last Reply to a side
+	newest     [2]int64                   // id of the latest transaction of a side that was answered
+	first      bool                       // version 1 was answered on it
+	style      styles
+	suspicions []suspicion
+}
+
+// judgement is what the rules know of a transaction.
+type judgement struct {
+	broken     *rule.Rule         // what makes the responder answer RDMA_ERROR
+	doneSent   bool               // the requester sent RDMA_DONE for it
+	notCall    bool               // an RDMA_DONE itself
+	late       bool               // Reads that were under way at its Reply were reported
+	ineligible bool               // its Call holds what must not be reduced
+	overGrant  bool               // its Call was more than was granted, or nobody knows
+	longTold   bool               // its Long Call was judged
+	reducible  int8               // results that may be reduced; -1 when that is not known
+	maxReply   int64              // the most that the Reply's inline part can be, 0 when that is not known
+	inv        record.Opt[uint32] // rdma_inv_handle of its Call
+	handles    handles
+}
+
+// sawAll is proves for what is asked when the connection is over.
+func (f *follower) sawAll() bool {
+	return f.conn.Whole() && f.negotiated() && !f.judged.reused
+}
+
+// proves says that the capture has all of the connection so far, both ways.
+func (f *follower) proves() bool { return f.conn.Proves() && f.negotiated() }
+
 // check holds what Calls and Replies have in common against the rules.
 func (f *follower) check(x *txn, m *message) {
-	h := m.header
 	c := checker{f, x, x.where(m.First)}
 	c.where.Blames = record.Some(m.side)
-	switch {
-	case m.err == nil:
-	case errors.Is(m.err, rpcrdma.ErrTruncated):
-		if m.captured() {
-			c.report(rule.HeaderTruncated, "%v", m.err)
-		}
-	case h.Proc > rpcrdma.Error:
-		c.report(rule.RDMAProcUnknown, "%v", m.err)
-	default:
-		c.report(rule.HeaderMalformed, "%v", m.err)
-	}
-	if h.Length < rpcrdma.FixedLen {
+	f.checkHeader(c, m)
+	if m.header.Length < rpcrdma.FixedLen {
 		return
 	}
-	switch {
-	case h.Vers != rpcrdma.Version && h.Proc != rpcrdma.Error:
-		c.report(rule.RDMAVersion, "rdma_vers is %d, only 1 is defined", h.Vers)
-	case h.Proc == rpcrdma.MsgP:
-		c.report(rule.RDMAMsgP, "RDMA_MSGP must not be sent")
-	case h.Proc == rpcrdma.Done:
-		c.report(rule.RDMADone, "RDMA_DONE must not be sent")
-	case h.Proc == rpcrdma.NoMsg && m.err == nil && !h.HasChunks():
-		c.report(rule.NoMsgWithoutChunk, "RDMA_NOMSG without any chunk carries no RPC message")
-	case h.Proc == rpcrdma.Msg && m.err == nil:
-		switch {
-		case m.rpc.Length >= 4 && m.rpc.XID != h.XID:
-			c.report(rule.XIDMismatch, "rdma_xid is 0x%08x, the RPC message's XID 0x%08x", h.XID, m.rpc.XID)
-		case m.rpcErr != nil && m.captured():
-			c.report(rule.RPCHeaderMalformed, "%v", m.rpcErr)
-		}
-	}
-	if f.negotiated() && m.whole {
-		limits := f.thresholds()
-		limit := limits.ClientToServer
-		if client, _ := f.conn.Client(); m.side != client {
-			limit = limits.ServerToClient
-		}
-		if m.Length > int64(limit) {
-			c.report(rule.InlineThresholdExceeded, "Send of %d bytes, the inline threshold is %d", m.Length, limit)
-		}
-	}
-	if f.direction(x.side) == record.Backward && h.HasChunks() {
-		c.report(rule.BackwardWithChunks, "a message in the backward direction has chunks")
-	}
+	f.checkSize(c, m)
+	f.checkBackward(c, m)
 }
 
 // checkCall holds a Call against the rules.
 func (f *follower) checkCall(x *txn, m *message) {
 	f.check(x, m)
-	h := m.header
-	if h.Length < rpcrdma.FixedLen {
+	if m.header.Length < rpcrdma.FixedLen {
 		return
 	}
 	c := checker{f, x, x.where(m.First)}
 	c.where.Blames = record.Some(m.side)
-	if h.Credits == 0 {
-		c.report(rule.CreditsRequestedZero, "the Call asks for 0 credits")
-	}
-	for _, r := range h.Reads {
-		if r.Position%4 != 0 {
-			c.report(rule.PositionUnaligned, "Read chunk at Position %d, which is no multiple of 4", r.Position)
-			break
-		}
-	}
-	limit, granted := f.granted[m.side].Get()
-	if !granted {
-		if !f.conn.Proves() {
-			return
-		}
-		limit = 1 // until the first Reply (RFC 8166 s.3.3.3)
-	}
-	if n := len(f.open[m.side]); f.conn.Lost() == 0 && uint32(n) > limit && limit > 0 { // or a Reply is missing
-		f.suspect(rule.CreditLimitExceeded, x, m.side.Other(), c.where, "%d Calls are in flight, %d credits are granted", n, limit)
+	f.checkCallHeader(c, m)
+	f.checkCredits(c, m)
+	f.checkRefusedEarly(c, m)
+	f.checkBackwardCall(c, m)
+	f.checkInvHandle(c, m)
+	f.styleOfCall(x)
+	x.judged.reducible = -1
+	if m.payload != nil && m.captured() && m.rpcErr == nil && m.header.Proc == rpcrdma.Msg {
+		f.checkArguments(c, m.rpc, m.payload)
+	} else if m.payload != nil && m.captured() && m.header.Proc == rpcrdma.Msg {
+		f.checkHeaderHoles(c, m.payload)
 	}
 }
 
@@ -111,69 +120,80 @@ func (f *follower) checkReply(x *txn, m *message, orphan bool) {
 	}
 	c := checker{f, x, x.where(m.Last)}
 	c.where.Blames = record.Some(m.side)
+	f.checkRefusedEarly(c, m)
 	if h.Credits == 0 {
-		c.report(rule.CreditsGrantedZero, "the Reply grants 0 credits")
+		c.report(rule.CreditsGrantedZero, "the Reply grants 0 credits: the requester may send nothing any more")
 	}
-	if len(h.Reads) > 0 {
+	f.granting(m)
+	if len(h.Reads) > 0 && m.err == nil {
 		c.report(rule.ReplyWithReadList, "the Reply has a Read list of %d segments", len(h.Reads))
 	}
-	handle, invalidates := m.Invalidates.Get()
-	if invalidates {
-		f.checkLeave(c, handle)
+	f.checkInvalidation(c, m, orphan)
+	if h.Proc == rpcrdma.Error {
+		f.checkError(c, m, orphan)
+		return
 	}
 	if orphan {
-		if f.conn.Proves() {
+		if f.proves() {
 			c.report(rule.ReplyWithoutCall, "no Call with this XID is without a Reply")
 		}
 		return
 	}
-	if h.Proc == rpcrdma.Error {
-		c.report(rule.RDMAError, "the responder answers %v", h.Err)
-		return
-	}
-	if i, _ := x.rec.Invalidation.Get(); invalidates && !i.Chunk.Known() && !x.cut {
-		c.report(rule.InvalidatedForeignHandle, "Send With Invalidate of 0x%08x, a handle that this Call did not expose", handle)
-	}
-	if m.err == nil && h.Vers == rpcrdma.Version && (h.Proc == rpcrdma.Msg || h.Proc == rpcrdma.NoMsg) && !x.cut {
+	f.answeredAt(x, m)
+	f.checkAnswered(c, m)
+	if m.err == nil && h.Understood() && (h.Proc == rpcrdma.Msg || h.Proc == rpcrdma.NoMsg) && !x.cut {
 		f.checkChunks(c, h)
+		f.checkResults(c, m)
 	}
+	f.checkFits(c, m)
+	f.checkInvReply(c, m)
+	f.styleOfReply(x, m)
 }
 
-// checkLeave holds a Send With Invalidate against what both sides said that they
-// support. A requester that takes it is in no danger, though the responder did
-// not say that it does it: that is a warning.
-func (f *follower) checkLeave(c checker, handle uint32) {
-	if f.remoteInvalidation().Or(true) || f.invalidateTold {
-		return
-	}
-	f.invalidateTold = true // once: who does it does it with every Reply
-	if f.private[c.x.side].Or(rpcrdma.PrivateData{}).RemoteInvalidation {
-		c.report(rule.InvalidationUnannounced, "Send With Invalidate of 0x%08x, though the responder itself did not set the R bit in its private data; the requester did (Linux servers do this)", handle)
-		return
-	}
-	c.report(rule.InvalidationNegotiated, "Send With Invalidate of 0x%08x, though the requester did not set the R bit in its private data: it need not take it", handle)
+// suspicion is a finding that a packet could disprove which the capture may have
+// missed, and nobody has noticed yet: one of the side that it waits for.
+type suspicion struct {
+	needs rdma.Side
+	rule  *rule.Rule
+	where rdma.Where
+	text  string
+	tag   rdma.Tag // of the transaction that breaks the rule, 0 for none
 }
 
-// checkChunks holds the chunk lists of a Reply against those of its Call.
-func (f *follower) checkChunks(c checker, h *rpcrdma.Header) {
-	x := c.x
-	if len(h.WriteEnds) != x.writes {
-		c.report(rule.WriteListNotCopied, "the Call offered %d Write chunks, the Reply returns %d", x.writes, len(h.WriteEnds))
+// maxSuspicions bounds how many wait on one connection.
+const maxSuspicions = 256
+
+// suspect reports that a rule was broken once the next Send of a side shows that
+// nothing of that side was missed.
+func (f *follower) suspect(needs rdma.Side, x *txn, r *rule.Rule, where rdma.Where, format string, args ...any) {
+	if len(f.judged.suspicions) == maxSuspicions {
+		return
 	}
-	if h.HasReply != x.hasReply {
-		c.report(rule.ReplyChunkNotCopied, "the Call's Reply chunk (offered: %t) is not what the Reply returns (present: %t)", x.hasReply, h.HasReply)
+	s := suspicion{needs: needs, rule: r, where: where, text: fmt.Sprintf(format, args...)}
+	if x != nil {
+		s.tag = x.tag(partCall)
 	}
-	for i := range x.segments {
-		s := &x.segments[i]
-		returned, known := s.returned.Get()
-		if !known {
-			continue
+	f.judged.suspicions = append(f.judged.suspicions, s)
+}
+
+// proven reports what waited for a Send of a side, or for the end of the
+// connection; what turned out to prove nothing is forgotten.
+func (f *follower) proven(s rdma.Side, end bool) {
+	j := &f.judged
+	if !f.conn.Whole() || j.reused {
+		if f.conn.Lost() > 0 || end || j.reused {
+			j.suspicions = nil
 		}
-		if returned > s.length {
-			c.report(rule.ReturnedTooLong, "segment 0x%08x of %d bytes returned with %d", s.handle, s.length, returned)
-		}
-		if moved := s.moved.Total(); moved < int64(returned) && f.conn.Proves() {
-			c.report(rule.ReturnedNotSeen, "segment 0x%08x returned with %d bytes, %d were seen to move", s.handle, returned, moved)
-		}
+		return
 	}
+	j.suspicions = slices.DeleteFunc(j.suspicions, func(q suspicion) bool {
+		if q.needs != s && !end {
+			return false
+		}
+		if x, _ := f.table.tagged(q.tag); x != nil && !x.emitted {
+			x.found(q.rule)
+		}
+		f.conn.Report(q.rule, q.where, "%s", q.text)
+		return true
+	})
 }

@@ -64,6 +64,7 @@ func (f *follower) Acked(o *rdma.Operation, at record.Stamp, _ bool) {
 	if x == nil || o.Kind != rdma.Send {
 		return
 	}
+	f.arrived(o)
 	x.active = at
 	x.event(record.Event{Time: at.Time, Packet: at.Packet, Event: record.EventAck, From: x.role(o.Side.Other()), Of: kindOf(o, part)})
 }
@@ -100,6 +101,8 @@ func (f *follower) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp) bo
 // that came behind it.
 func (f *follower) Refused(r *rdma.Refusal) {
 	x, part := f.blamed(r)
+	f.checkNotReady(r, x, part)
+	f.checkTooSmall(r, x)
 	of := record.EventWrite
 	switch {
 	case r.Op != nil:

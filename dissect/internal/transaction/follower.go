@@ -48,7 +48,7 @@ type follower struct {
 	died         int64     // Calls that had no Reply when it ended
 	diedXIDs     []record.Hex32
 	transactions int64
-	suspicions   []suspicion
+	judged       judged
 }
 
 // maxDied bounds how many XIDs are listed of Calls that died with a connection.
@@ -114,6 +114,7 @@ func (f *follower) Private(s rdma.Side, data []byte, at record.Stamp) {
 	switch {
 	case ok:
 		f.private[s] = record.Some(found)
+		f.checkPrivate(s, found, at)
 		if f.upper == "" {
 			f.is(upperRPC)
 		}
@@ -208,9 +209,9 @@ func (f *follower) Join(other rdma.Follower, from, to rdma.Side) {
 		f.keepers.push(o.keepers.first())
 	}
 	f.transactions += o.transactions
-	for _, s := range o.suspicions {
-		s.missed = moved(s.missed)
-		f.suspicions = append(f.suspicions, s)
+	for _, q := range o.judged.suspicions {
+		q.needs = moved(q.needs)
+		f.judged.suspicions = append(f.judged.suspicions, q)
 	}
 	f.nfs4 = f.nfs4 || o.nfs4
 	f.strangers += o.strangers
@@ -248,12 +249,14 @@ func (f *follower) Closing(record.Stamp) {
 }
 
 // Closed ends all Calls that have no Reply, oldest first.
-func (f *follower) Closed(record.Stamp) {
-	f.settleSuspicions(0, true)
+func (f *follower) Closed(at record.Stamp) {
+	f.proven(0, true)
+	f.checkLost()
 	for f.calls.first != nil {
 		if f.died++; len(f.diedXIDs) < maxDied {
 			f.diedXIDs = append(f.diedXIDs, f.calls.first.rec.XID)
 		}
+		f.unanswered(f.calls.first, at)
 		f.table.end(f.calls.first, record.NoReply)
 	}
 }
@@ -275,6 +278,7 @@ func (f *follower) Finish(r *record.Connection) {
 		end.Died, end.XIDs = f.died, f.diedXIDs
 		r.Ended = record.Some(end)
 	}
+	r.Invalidation = f.judged.style.result()
 	r.Credits = record.CreditPair{Forward: f.credits(side), Backward: f.credits(side.Other())}
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/internal/span"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
-	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
 // Memory: what Calls expose, and what moves there.
@@ -219,6 +218,7 @@ func (f *follower) expose(x *txn, h *rpcrdma.Header) {
 	if total > 0 {
 		x.charge(segmentCost * int64(total))
 	}
+	f.alive(x)
 	for i := range x.segments {
 		s := &x.segments[i]
 		s.keep = f.table.options.Rebuild || s.kind == replyChunk || s.kind == readChunk && s.position == 0
@@ -248,8 +248,7 @@ func (f *follower) unexpose(x *txn) {
 	}
 }
 
-// Began finds the memory that an RDMA operation names, and reports one that
-// nobody exposed.
+// Began finds the memory that an RDMA operation names.
 func (f *follower) Began(o *rdma.Operation) {
 	if !f.isRPC || o.Length == 0 || o.Kind == rdma.Atomic {
 		return
@@ -257,18 +256,10 @@ func (f *follower) Began(o *rdma.Operation) {
 	owner := o.Side.Other()
 	m := target{o.Handle, o.Offset, uint32(o.Length)}
 	s, exact := f.exposed[owner].find(m)
-	where := rdma.Where{At: o.First, Blames: record.Some(o.Side)}
-	proves := f.conn.Proves() && f.unclear[owner] == 0
-	if s == nil {
-		if !exact && proves {
-			f.suspect(rule.OutsideExposedMemory, nil, owner, where, "%v of %d bytes at 0x%016x names handle 0x%08x, which no open Call exposes", o.Kind, m.length, m.offset, m.handle)
-		}
+	if s = f.checkTouch(o, m, s, exact); s == nil {
 		return
 	}
 	x := s.txn
-	if !exact && !s.reaches(m) && proves {
-		f.suspect(rule.OutsideExposedMemory, x, owner, where, "%v of %d bytes at 0x%016x exceeds handle 0x%08x, %d bytes at 0x%016x", o.Kind, m.length, m.offset, m.handle, s.length, s.offset)
-	}
 	o.Tag = x.tag(int(s.number))
 	e := record.Event{
 		Time: o.First.Time, Packet: o.First.Packet, Event: record.EventWriteFirst, From: x.role(o.Side),
@@ -333,6 +324,7 @@ func (f *follower) Moved(o *rdma.Operation, offset uint64, data []byte, n int) {
 		from = from.Other()
 	}
 	f.touch(x, from, o.Last)
+	f.checkMoved(o, x)
 	s := &x.segments[part]
 	for range lookAt { // a response may come after one to a later segment
 		before := s.before()
@@ -361,17 +353,6 @@ func (f *follower) Moved(o *rdma.Operation, offset uint64, data []byte, n int) {
 		f.movedIn(s, offset, data[:min(len(data), room)], room)
 		offset, n, data = offset+uint64(room), n-room, data[min(len(data), room):]
 	}
-}
-
-// exceeds reports, once, that an operation whose length nobody announced goes on
-// behind the end of the memory that it began in.
-func (f *follower) exceeds(x *txn, s *segment, o *rdma.Operation) {
-	if o.Announced || !x.open || !f.conn.Proves() || slices.Contains(x.rec.Findings, rule.OutsideExposedMemory.ID) {
-		return
-	}
-	x.found(rule.OutsideExposedMemory)
-	where := rdma.Where{At: o.Last, XID: record.Some(uint32(x.rec.XID)), Blames: record.Some(o.Side)}
-	f.conn.Report(rule.OutsideExposedMemory, where, "%v from 0x%016x on exceeds handle 0x%08x, %d bytes at 0x%016x", o.Kind, o.Offset, s.handle, s.length, s.offset)
 }
 
 // movedIn notes what moved in one segment, which has room for it.

@@ -32,7 +32,7 @@ func (m *message) captured() bool { return m.whole && int64(len(m.data)) == m.Le
 // fixed words are, and errors.
 func (m *message) known() bool {
 	h := m.header
-	return m.err == nil && h.Length >= rpcrdma.FixedLen && (h.Vers == rpcrdma.Version || h.Proc == rpcrdma.Error)
+	return m.err == nil && h.Length >= rpcrdma.FixedLen && (h.Understood() || h.Proc == rpcrdma.Error)
 }
 
 // Done takes a Send: an RPC-over-RDMA message, or somebody else's business; and
@@ -42,8 +42,10 @@ func (f *follower) Done(o *rdma.Operation) {
 		f.moved(o)
 		return
 	}
+	if len(f.judged.suspicions) > 0 {
+		f.proven(o.Side, false)
+	}
 	f.lookUpService()
-	f.settleSuspicions(o.Side, false)
 	t := f.table
 	m := message{Operation: o, side: o.Side, data: o.Payload, whole: !o.Broken, header: &t.header, rpc: &t.rpc}
 	if !f.isRPC && (!f.undecided || !f.recognise(&m)) {
@@ -53,12 +55,12 @@ func (f *follower) Done(o *rdma.Operation) {
 	m.err = h.Decode(m.data)
 	if h.Length < 4 {
 		if m.captured() {
-			f.conn.Report(rule.HeaderTruncated, rdma.Where{At: o.First, Blames: record.Some(m.side)}, "Send of %d bytes is too short for an XID", o.Length)
+			f.conn.Report(rule.HeaderTruncated, rdma.Where{At: o.First, Blames: record.Some(m.side)}, "%s", f.tooShort(o))
 		}
 		return
 	}
 	*m.rpc, m.rpcErr = oncrpc.Header{}, oncrpc.ErrTruncated
-	if m.inline = m.err == nil && h.Vers == rpcrdma.Version && (h.Proc == rpcrdma.Msg || h.Proc == rpcrdma.MsgP); m.inline {
+	if m.inline = m.err == nil && h.Understood() && (h.Proc == rpcrdma.Msg || h.Proc == rpcrdma.MsgP); m.inline {
 		m.payload = m.data[h.Length:]
 		if h.Proc == rpcrdma.Msg {
 			m.rpcErr = m.rpc.Decode(m.payload)
@@ -146,13 +148,17 @@ func (f *follower) isCall(m *message) bool {
 	if h.Length >= rpcrdma.FixedLen && h.Proc == rpcrdma.Error {
 		return false
 	}
-	if m.err == nil && h.Proc == rpcrdma.NoMsg && len(h.Reads) > 0 {
-		return true
-	}
-	if f.open[m.side.Other()][h.XID] != nil {
-		return false
+	if h.IsDraft {
+		return h.Direction == 0
 	}
 	client, known := f.conn.Client()
+	answers := f.open[m.side.Other()][h.XID] != nil
+	if m.err == nil && h.Proc == rpcrdma.NoMsg && len(h.Reads) > 0 && (!answers || m.side == client && known && positionZero(h)) {
+		return true
+	}
+	if answers {
+		return false
+	}
 	return m.side == client || !known
 }
 
@@ -163,12 +169,12 @@ func (f *follower) call(m *message) {
 		where := rdma.Where{At: m.First, XID: record.Some(h.XID), Blames: record.Some(side)}
 		if h.Proc == rpcrdma.Done && h.Vers == rpcrdma.Version {
 			old.found(rule.RDMADone)
+			old.judged.doneSent = true
 			f.conn.Report(rule.RDMADone, where, "RDMA_DONE must not be sent")
 			m.Tag = old.tag(partCall)
 			return
 		}
-		old.found(rule.XIDInUse)
-		f.conn.Report(rule.XIDInUse, where, "a Call with this XID is still without a Reply")
+		f.checkReuse(old, where)
 		t.end(old, record.NoReply)
 	}
 	x := t.begin(f, side, h.XID)
@@ -252,6 +258,9 @@ func (m *message) fill(to *record.Message) {
 
 // reply completes a transaction.
 func (f *follower) reply(m *message) {
+	if f.answersDone(m) {
+		return
+	}
 	t, h, side := f.table, m.header, m.side.Other()
 	x := f.open[side][h.XID]
 	orphan := x == nil

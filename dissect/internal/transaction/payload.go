@@ -18,12 +18,12 @@ func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) {
 	r.ProgramName = named(nfs.ProgramName(p.program))
 	r.ProcedureName = named(nfs.ProcedureName(p.program, p.version, p.procedure))
 	r.Credential = record.Some(rpc.Credential.Flavor.String())
+	g, _ := rpc.Credential.GSS()
+	x.gss = g.Service
 	if !x.isCompound() {
 		return
 	}
 	x.follower.nfs4 = true
-	g, _ := rpc.Credential.GSS()
-	x.gss = g.Service
 	body, ok := x.gss.Plain(payload[rpc.Length:])
 	if !ok {
 		return
@@ -60,9 +60,12 @@ func (t *Table) longCall(x *txn) {
 		return
 	}
 	t.scratch = x.gather(t.scratch[:0], readChunk, 0, false)
-	if rpc := &t.longRPC; rpc.Decode(t.scratch) == nil && rpc.Type == oncrpc.Call { // t.rpc may be the Reply's
+	rpc := &t.longRPC // t.rpc may be the Reply's
+	err := rpc.Decode(t.scratch)
+	if err == nil && rpc.Type == oncrpc.Call {
 		t.callRPC(x, rpc, t.scratch)
 	}
+	x.follower.checkLongCall(x, rpc, err, t.scratch)
 }
 
 // replyRPC notes what the RPC header of a Reply says.
@@ -73,6 +76,7 @@ func (t *Table) replyRPC(x *txn, m *message) {
 		payload = t.scratch
 		err = rpc.Decode(payload)
 	}
+	x.follower.resultsAre(x, m, rpc, err, payload)
 	if err != nil || rpc.Type != oncrpc.Reply {
 		return
 	}
@@ -89,6 +93,7 @@ func (t *Table) replyRPC(x *txn, m *message) {
 	switch {
 	case x.isCompound() || !p.known && x.follower.nfs4:
 		t.compoundReply(x, m.header, body)
+		x.follower.grantsCalls(x, body)
 	case (p.program == nfs.ProgramNFS && p.version < 4 || p.program == nfs.ProgramNFSACL) && p.procedure != 0 && len(body) >= 4:
 		x.setStatus(p.version, be.Uint32(body))
 	}

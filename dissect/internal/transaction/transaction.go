@@ -32,6 +32,11 @@ type Options struct {
 	// Linger is how long a transaction that has ended waits for what still
 	// belongs to it: an acknowledgement, a repeat, the NAK that takes it back.
 	Linger record.Time
+	// Unanswered is how long later Calls have to be answered before one that
+	// is not is reported.
+	Unanswered record.Time
+	// Timeout is how long a wait for a repeat is reported.
+	Timeout record.Time
 }
 
 // Table has the transactions of all connections.
@@ -60,6 +65,7 @@ type Table struct {
 	longRPC  oncrpc.Header // of a Long Call
 	compound nfs.Compound
 	scratch  []byte
+	binding  binding
 	storage  storage // of the record that is handed out
 	evidence []int64 // what the packets of waits stand in
 	rebuild  rebuilder
@@ -98,6 +104,7 @@ type txn struct {
 	refused refusal      // the latest NAK
 
 	call, answer record.Message
+	judged       judgement
 	procedure    procedure
 	gss          oncrpc.Service
 	inCall       inline
@@ -314,6 +321,9 @@ func (t *Table) end(x *txn, status record.Status) {
 		delete(f.open[x.side], uint32(x.rec.XID))
 		f.unlink(&f.calls, x)
 		x.open = false
+		if x.judged.notCall {
+			f.judged.credits[x.side].noCall--
+		}
 		if x.cut {
 			f.unclear[x.side]--
 		}

@@ -92,6 +92,7 @@ func (f *follower) again(x *txn, o *rdma.Operation, by rdma.Side, at record.Stam
 			w.Packets = f.evidence(o.Early.Packet, o.Filled.Packet, at.Packet)
 		}
 		x.wait(w)
+		f.checkWait(x, &w, by, at)
 	}
 	f.sends(by, x.rec.ID, at)
 	x.active = at

@@ -1,0 +1,109 @@
+package dissect_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/synth"
+	"github.com/rdmadump/rdmadump/synth/cases"
+)
+
+// findings are those of a made-up wire.
+func findings(t testing.TB, w *synth.Wire) (all []record.Finding) {
+	d := dissect.New(dissect.Handler{Finding: func(f *record.Finding) error { all = append(all, *f); return nil }}, dissect.Options{})
+	for i, f := range w.Frames {
+		d.Frame(&capture.Frame{Number: int64(i + 1), Time: f.Time, LinkType: capture.LinkType(f.LinkType), Length: f.Length, Data: f.Data})
+	}
+	d.Finish()
+	return all
+}
+
+// untabled are the rules that no connection alone breaks, and the test that has
+// them instead.
+var untabled = map[string]string{
+	"limit-reached": "TestLimitReached",
+}
+
+// caught says whether the findings are what a broken case has to have.
+func caught(c *cases.Case, all []record.Finding) bool {
+	return slices.ContainsFunc(all, func(f record.Finding) bool {
+		severity := string(f.Severity)
+		if c.Severity == "" {
+			severity = string(rule.Find(c.Rule).Severity)
+		} else if c.Severity != severity {
+			return false
+		}
+		return f.Rule == c.Rule && string(f.Severity) == severity && string(f.Blames.Or("")) == c.Blames && f.Section != ""
+	})
+}
+
+// TestCases: every rule finds what breaks it, in each way and over each transport,
+// blames who is to blame, and is silent about a twin that does not.
+func TestCases(t *testing.T) {
+	tabled := map[string]bool{}
+	for _, c := range cases.All() {
+		tabled[c.Rule] = true
+		for _, transport := range []string{cases.RoCE, cases.IWARP} {
+			if !c.On(transport) {
+				continue
+			}
+			t.Run(transport+"/"+c.Rule+"/"+c.Name, func(t *testing.T) {
+				if rule.Find(c.Rule) == nil {
+					t.Fatal("there is no such rule")
+				}
+				broken := findings(t, c.Wire(transport, true))
+				if !caught(&c, broken) {
+					t.Errorf("broken, blaming %q:%s", c.Blames, lines(broken))
+				}
+				healthy := findings(t, c.Wire(transport, false))
+				if slices.ContainsFunc(healthy, func(f record.Finding) bool {
+					return f.Rule == c.Rule && (c.Severity == "" || c.Severity == string(f.Severity))
+				}) {
+					t.Errorf("healthy:%s", lines(healthy))
+				}
+			})
+		}
+	}
+	for _, r := range rule.All {
+		if !tabled[r.ID] && untabled[r.ID] == "" {
+			t.Errorf("%s has no case", r.ID)
+		}
+	}
+}
+
+// TestMuted: without any one of the rules, a case is missed.
+func TestMuted(t *testing.T) {
+	missed := map[string]bool{}
+	for _, c := range cases.All() {
+		for _, transport := range []string{cases.RoCE, cases.IWARP} {
+			if !c.On(transport) || missed[c.Rule] {
+				continue
+			}
+			all := findings(t, c.Wire(transport, true))
+			rest := slices.DeleteFunc(slices.Clone(all), func(f record.Finding) bool { return f.Rule == c.Rule })
+			missed[c.Rule] = caught(&c, all) && !caught(&c, rest)
+		}
+	}
+	for _, r := range rule.All {
+		if !missed[r.ID] && untabled[r.ID] == "" {
+			t.Errorf("nobody would miss %s", r.ID)
+		}
+	}
+}
+
+func lines(all []record.Finding) string {
+	var b strings.Builder
+	for _, f := range all {
+		fmt.Fprintf(&b, "\n  %s %s %q %s", f.Severity, f.Rule, f.Blames.Or(""), f.Message)
+	}
+	if len(all) == 0 {
+		return " nothing"
+	}
+	return b.String()
+}

@@ -1,0 +1,260 @@
+package transaction
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/dissect/rule"
+)
+
+// Answers: RDMA_ERROR where it is due, and nowhere else (RFC 8166 s.4.5).
+
+// recent remembers a few XIDs.
+type recent struct {
+	xids [32]uint32
+	n    int
+}
+
+func (r *recent) add(xid uint32) {
+	r.xids[r.n%len(r.xids)] = xid
+	r.n++
+}
+
+func (r *recent) has(xid uint32) bool {
+	for _, have := range r.xids[:min(r.n, len(r.xids))] {
+		if have == xid {
+			return true
+		}
+	}
+	return false
+}
+
+// answersDone takes an RDMA_ERROR that answers an RDMA_DONE for a Call that is
+// still open: it does not answer the Call.
+func (f *follower) answersDone(m *message) bool {
+	h := m.header
+	x := f.open[m.side.Other()][h.XID]
+	if x == nil || !x.judged.doneSent || h.Length < rpcrdma.FixedLen || h.Proc != rpcrdma.Error || h.Err != rpcrdma.ErrChunk {
+		return false
+	}
+	x.judged.doneSent = false
+	m.Tag = x.tag(partReply)
+	return true
+}
+
+// checkError holds an RDMA_ERROR against what it answers.
+func (f *follower) checkError(c checker, m *message, orphan bool) {
+	h, x := m.header, c.x
+	answersError := f.judged.errors[m.side.Other()].has(h.XID)
+	f.judged.errors[m.side].add(h.XID)
+	if orphan {
+		switch about := f.answeredBefore(m.side, h.XID); {
+		case answersError:
+			c.report(rule.ErrorAnswered, "an RDMA_ERROR answers an RDMA_ERROR: that must be discarded without a word")
+		case about:
+			c.nobody().report(rule.RDMAError, "the requester answers a Reply with %v", h.Err)
+		case f.proves():
+			c.report(rule.ErrorUnknownXID, "RDMA_ERROR %v for an XID that no open Call has", h.Err)
+		default:
+			c.nobody().report(rule.RDMAError, "%v", h.Err)
+		}
+		return
+	}
+	c.nobody().report(rule.RDMAError, "the responder answers %v%s", h.Err, x.why(h))
+	if x.rec.Call == nil || m.err != nil {
+		return
+	}
+	if vers := x.call.RDMAVers; h.Vers != vers && x.call.HeaderBytes.Known() || h.Vers != vers && x.judged.broken == rule.RDMAVersion {
+		c.report(rule.ErrorWrongVersion, "the RDMA_ERROR has rdma_vers %d, the Call that it answers %d", h.Vers, vers)
+	}
+	f.checkCode(c, h)
+	f.checkFits(c, m)
+}
+
+// checkCode holds the code of an RDMA_ERROR against what was wrong.
+func (f *follower) checkCode(c checker, h *rpcrdma.Header) {
+	vers, broken := c.x.call.RDMAVers, c.x.judged.broken
+	switch {
+	case h.Err == rpcrdma.ErrChunk && broken == rule.RDMAVersion:
+		c.report(rule.ErrorWrongCode, "ERR_CHUNK answers a Call of version %d: ERR_VERS says which versions are supported", vers)
+	case h.Err != rpcrdma.ErrVers:
+	case h.VersLow > h.VersHigh:
+		c.report(rule.ErrorWrongCode, "ERR_VERS gives the versions %d to %d, the lowest above the highest", h.VersLow, h.VersHigh)
+	case h.VersLow <= vers && vers <= h.VersHigh:
+		c.report(rule.ErrorWrongCode, "ERR_VERS refuses version %d, and says that versions %d to %d are supported", vers, h.VersLow, h.VersHigh)
+	case f.judged.first && vers == rpcrdma.Version:
+		c.report(rule.ErrorWrongCode, "ERR_VERS refuses version 1, which this responder answered before")
+	}
+}
+
+// why says what of a Call an RDMA_ERROR may refuse, as far as it shows.
+func (x *txn) why(h *rpcrdma.Header) string {
+	switch {
+	case x.judged.broken != nil:
+		return " to a Call that breaks " + x.judged.broken.ID
+	case len(x.rec.Findings) > 0:
+		return " to a Call that breaks " + x.rec.Findings[0]
+	case h.Err == rpcrdma.ErrChunk && x.call.Form == record.Long:
+		return " to a Long Call in which nothing is wrong that shows"
+	case h.Err == rpcrdma.ErrChunk && len(x.segments) > 0:
+		return " to a Call with chunks in which nothing is wrong that shows"
+	case h.Err == rpcrdma.ErrChunk:
+		return " to a Call without chunks: its Reply may not fit"
+	}
+	return ""
+}
+
+// answeredBefore says whether a side's own Call with this XID has a Reply.
+func (f *follower) answeredBefore(s rdma.Side, xid uint32) bool {
+	n := 0
+	for x := f.settled.last; x != nil && n < 1024; x, n = x.prev, n+1 {
+		if x.side == s && uint32(x.rec.XID) == xid && x.rec.Reply != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// answeredAt notes that a Call was answered, and holds the broken Calls before it
+// against that: the connection went on.
+func (f *follower) answeredAt(x *txn, m *message) {
+	j := &f.judged
+	j.answered[x.side] = record.Some(m.Last.Time)
+	j.newest[x.side] = max(j.newest[x.side], x.rec.ID)
+	if m.header.Vers == rpcrdma.Version {
+		j.first = true
+	}
+}
+
+// checkAnswered holds a Reply that is no RDMA_ERROR against a Call that deserved
+// one.
+func (f *follower) checkAnswered(c checker, m *message) {
+	if broken := c.x.judged.broken; broken != nil && c.x.rec.Call != nil {
+		c.report(notRefused(broken), "the responder answers a Call that breaks %s as if it were good, not by RDMA_ERROR", broken.ID)
+	}
+	if status, known := c.x.rec.RPCStatus.Get(); known && status != "SUCCESS" {
+		chunks := ""
+		if len(c.x.segments) > 0 && status == "GARBAGE_ARGS" {
+			chunks = ": its Call has chunks, so look at what was reduced, and how"
+		}
+		c.nobody().report(rule.GarbageArgs, "the RPC is refused: %s%s", status, chunks)
+	}
+}
+
+// notRefused is the rule for who does not refuse what breaks another.
+func notRefused(broken *rule.Rule) *rule.Rule {
+	if broken == rule.RDMAMsgP || broken == rule.RDMADone {
+		return rule.ElementNotRefused
+	}
+	return rule.ErrorNotAnswered
+}
+
+// patience is how long a broken Call may go without its RDMA_ERROR.
+const patience = record.Time(1e9)
+
+// unanswered holds a Call that ends with its connection, or with the capture,
+// against what went on meanwhile.
+func (f *follower) unanswered(x *txn, end record.Stamp) {
+	j := &f.judged
+	if !f.sawAll() || x.rec.Call == nil || x.call.LastTime == 0 {
+		return
+	}
+	c := checker{f, x, x.where(record.Stamp{Time: x.call.Time, Packet: x.call.Packet})}.blaming(x.side.Other())
+	since := x.call.LastTime
+	if broken := x.judged.broken; broken != nil {
+		wentOn := j.newest[x.side] > x.rec.ID
+		if ended, known := f.conn.Ended(); known {
+			end = ended.At
+			wentOn = wentOn || end.Time-since >= patience && ended.By == record.Some(x.side) && ended.How == record.EndDisconnect
+		} else {
+			wentOn = wentOn || end.Time-since >= patience
+		}
+		if wentOn {
+			c.report(notRefused(broken), "a Call that breaks %s got no RDMA_ERROR, though the connection went on", broken.ID)
+		}
+		return
+	}
+	last, any := j.answered[x.side].Get()
+	if any && j.newest[x.side] > x.rec.ID && last-since >= f.table.options.Unanswered && !x.judged.notCall {
+		c.report(rule.CallNotAnswered, "later Calls were answered for %v, this one never", time.Duration(last-since).Round(time.Millisecond))
+	}
+}
+
+// checkLost reports the Calls that were open when the connection ended.
+func (f *follower) checkLost() {
+	how, ended := f.conn.Ended()
+	if !ended || !f.isRPC {
+		return
+	}
+	n := 0
+	var first *txn
+	for x := f.calls.first; x != nil; x = x.next {
+		if x.judged.notCall || x.judged.broken != nil {
+			continue
+		}
+		if n++; first == nil {
+			first = x
+		}
+		x.found(rule.ConnectionLost)
+	}
+	if n == 0 {
+		return
+	}
+	where := first.where(how.At)
+	where.Blames = how.By
+	more := ""
+	if n > 1 {
+		more = " and others"
+	}
+	f.conn.Report(rule.ConnectionLost, where, "the connection ended (%s) with %d Calls open: XID 0x%08x%s", how.How, n, uint32(first.rec.XID), more)
+}
+
+// checkReuse reports that the XID of an open Call is used again. Where a Reply may
+// have escaped the capture it proves nothing.
+func (f *follower) checkReuse(old *txn, where rdma.Where) {
+	f.judged.reused = true
+	if f.conn.Lost() > 0 || f.conn.Doubtful() {
+		return
+	}
+	old.found(rule.XIDInUse)
+	f.conn.Report(rule.XIDInUse, where, "a Call with this XID is still without a Reply")
+}
+
+// tooShort says of a Send that has no XID what it may have been meant for.
+func (f *follower) tooShort(o *rdma.Operation) string {
+	what := fmt.Sprintf("a Send of %d bytes is too short for an RPC-over-RDMA header", o.Length)
+	if o.Length == 0 {
+		what = "a Send of 0 bytes: it carries no RPC-over-RDMA header and no RPC message"
+	}
+	if open := f.open[o.Side.Other()]; len(open) == 1 {
+		for xid := range open {
+			what += fmt.Sprintf("; the only Call that waits for a Reply has XID 0x%08x, and gets none by this", xid)
+		}
+	}
+	return what
+}
+
+// delayedAck is how long a TCP may keep an acknowledgement back (RFC 1122
+// s.4.2.3.2 allows 500 ms, nobody takes more than this): what is sent again sooner
+// may only have been a probe for it.
+const delayedAck = record.Time(200e6)
+
+// checkWait reports a long wait that ended in a repeat without a NAK.
+func (f *follower) checkWait(x *txn, w *record.Wait, by rdma.Side, at record.Stamp) {
+	ns := record.Time(w.To - w.From)
+	if ns < f.table.options.Timeout || w.Reason != record.RepeatAfterTimeout && w.Reason != record.RepeatAfterGap {
+		return
+	}
+	if f.conn.IsIWARP() && ns < delayedAck {
+		return
+	}
+	c := checker{f, x, x.where(at)}
+	c.report(rule.RetransmissionTimeout, "nothing moved for %v, until the %s repeated a packet of the %s (%s)", time.Duration(ns).Round(time.Microsecond), f.conn.End(by), eventNames[w.Of], w.Reason)
+}
+
+var eventNames = map[record.EventKind]string{
+	record.EventCall: "Call", record.EventReply: "Reply", record.EventRead: "RDMA Read Request", record.EventWrite: "RDMA Write", record.EventReadDone: "RDMA Read",
+}

@@ -1,0 +1,164 @@
+package transaction
+
+import (
+	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/dissect/rule"
+)
+
+// Credits and receive buffers (RFC 8166 s.3.3).
+
+// allowance is how many Calls a side may have in flight.
+type allowance struct {
+	asked  record.Opt[uint32] // by the last Call but the one at hand
+	grant  record.Opt[uint32] // in force
+	lower  record.Opt[uint32] // a lower grant, under way to the side
+	by     uint64             // which Send brings it
+	noCall int                // open transactions that are RDMA_DONEs
+}
+
+// limit is how many there may be, false where the capture does not tell.
+func (a *allowance) limit(handshake bool) (n uint32, known bool) {
+	grant, granted := a.grant.Get()
+	switch {
+	case granted:
+		return max(1, min(grant, a.asked.Or(grant))), true
+	case handshake:
+		return 1, true // until the first Reply (RFC 8166 s.3.3.3)
+	}
+	return 0, false
+}
+
+// checkCredits holds a Call against what was granted.
+func (f *follower) checkCredits(c checker, m *message) {
+	h := m.header
+	a := &f.judged.credits[m.side]
+	if c.x.judged.notCall = h.Proc == rpcrdma.Done && m.err == nil; c.x.judged.notCall {
+		a.noCall++
+		return
+	}
+	limit, known := a.limit(f.proves())
+	n := len(f.open[m.side]) - a.noCall
+	sure := f.conn.Lost() == 0 && !f.judged.reused && !f.conn.Closing() && !f.conn.Doubtful()
+	c.x.judged.overGrant = !known || !f.proves() || !sure || uint32(n) > limit
+	if known && sure && uint32(n) > limit {
+		needs := m.side.Other()
+		switch grant, granted := a.grant.Get(); {
+		case !granted:
+			f.suspect(needs, c.x, rule.CreditLimitExceeded, c.where, "%d Calls are in flight; before the first Reply there may be one", n)
+		case grant > limit:
+			f.suspect(needs, c.x, rule.CreditLimitExceeded, c.where, "%d Calls are in flight; %d credits are granted, and the requester asked for %d", n, grant, limit)
+		default:
+			f.suspect(needs, c.x, rule.CreditLimitExceeded, c.where, "%d Calls are in flight, %d credits are granted", n, grant)
+		}
+	}
+	if asked := h.Credits; asked > 0 {
+		a.asked = record.Some(asked)
+	} else {
+		a.asked = record.Some[uint32](1)
+	}
+}
+
+// granting notes what a Reply, or RDMA_ERROR, grants. More binds at once, less
+// when it has reached the requester.
+func (f *follower) granting(m *message) {
+	h := m.header
+	a := &f.judged.credits[m.side.Other()]
+	g := max(h.Credits, 1)
+	if h.Credits == 0 {
+		return // reported; what it would allow is anybody's guess
+	}
+	now, known := a.grant.Get()
+	switch {
+	case !known || g >= now:
+		a.grant, a.lower = record.Some(g), record.Opt[uint32]{}
+	case a.lower != record.Some(g):
+		a.lower, a.by = record.Some(g), m.Seq
+	}
+}
+
+// arrived notes that a side's Send has reached the other.
+func (f *follower) arrived(o *rdma.Operation) {
+	a := &f.judged.credits[o.Side.Other()]
+	if lower, known := a.lower.Get(); known && o.Seq >= a.by {
+		a.grant, a.lower = record.Some(lower), record.Opt[uint32]{}
+	}
+}
+
+// checkNotReady holds a receiver that had no buffer against what it promised.
+func (f *follower) checkNotReady(r *rdma.Refusal, x *txn, part int) {
+	if r.Kind != rdma.Send || !r.NotReady || r.Later || f.conn.Closing() || !f.isRPC {
+		return
+	}
+	if x == nil {
+		f.refusedEarly(r)
+		return
+	}
+	f.notReady(x, part == partCall, r.By, r.At)
+}
+
+func (f *follower) notReady(x *txn, isCall bool, by rdma.Side, at record.Stamp) {
+	message := &x.answer
+	if isCall {
+		message = &x.call
+	}
+	if size, _ := f.takes(by); int64(message.SendBytes.Or(0)) > size {
+		return // some say so of what is too long
+	}
+	c := checker{f, x, x.where(at)}.blaming(by)
+	switch {
+	case isCall && !x.judged.overGrant:
+		c.report(rule.ReceiveNotPosted, "no receive buffer was posted for a Call within the credits that this side grants")
+	case !isCall && x.rec.Call != nil:
+		c.report(rule.ReceiveNotPosted, "no receive buffer was posted for the Reply to this side's own Call")
+	}
+}
+
+// refusedEarly notes that a Send was refused before it was whole: what it is shows
+// then.
+func (f *follower) refusedEarly(r *rdma.Refusal) {
+	if r.Op != nil && r.Op.Kind == rdma.Send {
+		f.judged.refused[r.Op.Side], f.judged.refusedAt[r.Op.Side] = r.Op.Seq, r.At
+	}
+}
+
+// checkRefusedEarly goes on with that.
+func (f *follower) checkRefusedEarly(c checker, m *message) {
+	if f.judged.refused[m.side] != m.Seq || m.Seq == 0 {
+		return
+	}
+	f.judged.refused[m.side] = 0
+	f.notReady(c.x, m.side == c.x.side, m.side.Other(), f.judged.refusedAt[m.side])
+}
+
+// checkTooSmall holds a receiver that refused a Send for good against the size
+// that it stated.
+func (f *follower) checkTooSmall(r *rdma.Refusal, x *txn) {
+	o := r.Op
+	if !r.Fatal || r.Later || !r.TooLong || o == nil || o.Kind != rdma.Send || !f.negotiated() || !f.isRPC || o.Broken || !o.Whole() {
+		return
+	}
+	size, stated := f.takes(r.By)
+	if o.Length > size {
+		return
+	}
+	how := "nothing was stated, so 1024 hold"
+	if stated {
+		how = "it stated that size"
+	}
+	where := rdma.Where{At: r.At, Blames: record.Some(r.By)}
+	if x != nil {
+		where.XID = record.Some(uint32(x.rec.XID))
+		x.found(rule.ReceiveTooSmall)
+	}
+	f.conn.Report(rule.ReceiveTooSmall, where, "a Send of %d bytes is refused (%s), though its receiver takes %d: %s", o.Length, r.Reason, size, how)
+}
+
+// takes is how long a Send a side takes, and whether it said so itself.
+func (f *follower) takes(s rdma.Side) (size int64, stated bool) {
+	if p, known := f.private[s].Get(); known {
+		return int64(p.ReceiveSize), true
+	}
+	return rpcrdma.DefaultInline, false
+}

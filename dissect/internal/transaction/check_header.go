@@ -1,0 +1,146 @@
+package transaction
+
+import (
+	"errors"
+
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/dissect/rule"
+)
+
+// Headers: RPC-over-RDMA's (RFC 8166 s.4) and RPC's.
+
+// checkHeader holds the header of a message against the rules.
+func (f *follower) checkHeader(c checker, m *message) {
+	h := m.header
+	switch {
+	case m.err == nil:
+	case errors.Is(m.err, rpcrdma.ErrTruncated):
+		if m.captured() {
+			c.broken(rule.HeaderTruncated, "%v", m.err)
+		}
+	case h.Proc > rpcrdma.Error:
+		c.broken(rule.RDMAProcUnknown, "%v", m.err)
+	default:
+		c.broken(rule.HeaderMalformed, "%v", m.err)
+	}
+	if h.Length < rpcrdma.FixedLen {
+		return
+	}
+	switch {
+	case !h.Understood() && h.Proc != rpcrdma.Error:
+		c.broken(rule.RDMAVersion, "rdma_vers is %d, only 1 is defined", h.Vers)
+	case h.Proc == rpcrdma.MsgP:
+		c.broken(rule.RDMAMsgP, "RDMA_MSGP must not be sent")
+	case h.Proc == rpcrdma.Done:
+		c.broken(rule.RDMADone, "RDMA_DONE must not be sent")
+	case h.Proc == rpcrdma.Msg && m.err == nil:
+		switch {
+		case m.rpc.Length >= 4 && m.rpc.XID != h.XID:
+			c.report(rule.XIDMismatch, "rdma_xid is 0x%08x, the RPC message's XID 0x%08x", h.XID, m.rpc.XID)
+		case m.rpcErr != nil && m.captured() && !headerReduced(h):
+			c.report(rule.RPCHeaderMalformed, "%v", m.rpcErr)
+		}
+	}
+	if (h.Proc == rpcrdma.NoMsg && h.Understood() || h.Proc == rpcrdma.Error) && m.err == nil && m.whole && m.Length > int64(h.Length) {
+		c.report(rule.NoMsgWithPayload, "%d bytes follow the header of an %v, which carries no Payload stream", m.Length-int64(h.Length), h.Proc)
+	}
+	if h.Proc == rpcrdma.NoMsg && m.err == nil && h.Understood() {
+		c.checkNoMsg(m)
+	}
+}
+
+// broken reports what makes a receiver answer RDMA_ERROR.
+func (c checker) broken(r *rule.Rule, format string, args ...any) {
+	c.report(r, format, args...)
+	if side, known := c.where.Blames.Get(); known && side == c.x.side && c.x.judged.broken == nil {
+		c.x.judged.broken = r
+	}
+}
+
+// checkNoMsg says whether the list is there that has to hold the Payload stream.
+func (c checker) checkNoMsg(m *message) {
+	h := m.header
+	isCall := m.side == c.x.side
+	switch {
+	case !h.HasChunks():
+		c.broken(rule.NoMsgWithoutChunk, "RDMA_NOMSG without any chunk carries no RPC message")
+	case isCall && !positionZero(h):
+		c.broken(rule.NoMsgWithoutChunk, "a Call by RDMA_NOMSG has no Position Zero Read chunk: nothing holds its RPC message")
+	case !isCall && !h.HasReply:
+		c.report(rule.NoMsgWithoutChunk, "a Reply by RDMA_NOMSG has no Reply chunk: nothing holds its RPC message")
+	case !isCall && total(h.Reply) == 0:
+		c.report(rule.NoMsgWithoutChunk, "a Reply by RDMA_NOMSG returns an empty Reply chunk: nothing holds its RPC message")
+	}
+}
+
+// positionZero says whether there is a Position Zero Read chunk.
+func positionZero(h *rpcrdma.Header) bool {
+	for i := range h.Reads {
+		if h.Reads[i].Position == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func total(segments []rpcrdma.Segment) (n int64) {
+	for i := range segments {
+		n += int64(segments[i].Length)
+	}
+	return n
+}
+
+// maxRPCHeader is how long an RPC header can be, bytes.
+const maxRPCHeader = 32 + 400 + 8 + 400
+
+// headerReduced says whether a Read chunk may hold part of the RPC header.
+func headerReduced(h *rpcrdma.Header) bool {
+	for i := range h.Reads {
+		if p := h.Reads[i].Position; p != 0 && p < maxRPCHeader {
+			return true
+		}
+	}
+	return false
+}
+
+// checkCallHeader holds the lists of a Call against the rules.
+func (f *follower) checkCallHeader(c checker, m *message) {
+	h := m.header
+	if h.Credits == 0 && h.Proc != rpcrdma.Done {
+		if f.direction(m.side) == backward && f.conn.Handshake() {
+			c.report(rule.BackwardRequestedZero, "the Call asks for 0 credits, in the backward direction")
+		} else {
+			c.report(rule.CreditsRequestedZero, "the Call asks for 0 credits")
+		}
+	}
+	if m.Invalidates.Known() && f.surelyCall(m) {
+		c.report(rule.InvalidationOnCall, "a Call is sent With Invalidate, of handle 0x%08x: only Replies may be", m.Invalidates.Or(0))
+		f.invalidated(c, m)
+	}
+	for _, r := range h.Reads {
+		if r.Position%4 != 0 {
+			c.report(rule.PositionUnaligned, "Read chunk at Position %d, which is no multiple of 4", r.Position)
+			break
+		}
+	}
+	if h.Proc == rpcrdma.Msg && m.err == nil && h.Understood() && positionZero(h) {
+		c.report(rule.LongCallPosition, "an RDMA_MSG has a Position Zero Read chunk: its RPC message stands in the Send already")
+	}
+}
+
+// surelyCall says that a message is a Call, by more than its sender.
+func (f *follower) surelyCall(m *message) bool {
+	h := m.header
+	return m.inline && m.rpc.Length >= 8 && m.rpc.Type == oncrpc.Call || h.IsDraft && h.Direction == 0 || h.Proc == rpcrdma.NoMsg && positionZero(h)
+}
+
+// checkLong holds the RPC header that travelled in a chunk against the rules.
+func (f *follower) checkLong(c checker, rpc *oncrpc.Header, err error, whole bool) {
+	switch {
+	case rpc.Length >= 4 && rpc.XID != uint32(c.x.rec.XID):
+		c.report(rule.XIDMismatch, "rdma_xid is 0x%08x, the XID of the RPC message in the chunk 0x%08x", uint32(c.x.rec.XID), rpc.XID)
+	case err != nil && whole:
+		c.report(rule.RPCHeaderMalformed, "in the chunk: %v", err)
+	}
+}

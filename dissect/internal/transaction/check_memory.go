@@ -1,0 +1,285 @@
+package transaction
+
+import (
+	"slices"
+
+	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/dissect/rule"
+)
+
+// Chunks, the memory they expose, and its invalidation (RFC 8166 s.3.4, RFC 8797
+// s.4.1).
+
+// checkChunks holds the chunk lists of a Reply against those of its Call.
+func (f *follower) checkChunks(c checker, h *rpcrdma.Header) {
+	x := c.x
+	copied := true
+	if len(h.WriteEnds) != x.writes {
+		copied = false
+		c.report(rule.WriteListNotCopied, "the Call offered %d Write chunks, the Reply returns %d", x.writes, len(h.WriteEnds))
+	} else {
+		for i := range h.WriteEnds {
+			if !c.checkCopied(rule.WriteListNotCopied, writeChunk, i, h.WriteChunk(i)) {
+				copied = false
+				break
+			}
+		}
+	}
+	if h.HasReply != x.hasReply {
+		copied = false
+		if x.hasReply {
+			c.report(rule.ReplyChunkNotCopied, "the Call offered a Reply chunk, the Reply returns none")
+		} else {
+			c.report(rule.ReplyChunkNotCopied, "the Reply returns a Reply chunk, the Call offered none")
+		}
+	} else if h.HasReply && !c.checkCopied(rule.ReplyChunkNotCopied, replyChunk, 0, h.Reply) {
+		copied = false
+	}
+	if !copied {
+		return
+	}
+	short := (*segment)(nil) // of the chunk at hand, one that came back with less than it had
+	outOfOrder := false
+	for i := range x.segments {
+		s := &x.segments[i]
+		returned, known := s.returned.Get()
+		if !known {
+			continue
+		}
+		if s.index == 0 {
+			short = nil
+		}
+		if short != nil && returned > 0 && !outOfOrder {
+			outOfOrder = true
+			c.report(rule.FilledOutOfOrder, "segment 0x%08x returns %d bytes, while 0x%08x before it in its chunk came back with %d of %d", s.handle, returned, short.handle, short.returned.Or(0), short.length)
+		}
+		if returned < s.length && short == nil {
+			short = s
+		}
+		if returned > s.length {
+			c.report(rule.ReturnedTooLong, "segment 0x%08x of %d bytes returned with %d", s.handle, s.length, returned)
+		}
+		if moved := s.moved.Total(); moved < int64(returned) && f.proves() && !f.judged.reused {
+			c.report(rule.ReturnedNotSeen, "segment 0x%08x returned with %d bytes, %d were seen to move", s.handle, returned, moved)
+		}
+	}
+}
+
+// checkCopied says whether a chunk of a Reply is that of the Call but for its
+// lengths, and reports where it is not.
+func (c checker) checkCopied(r *rule.Rule, kind chunkKind, chunk int, back []rpcrdma.Segment) bool {
+	what := "Write chunk"
+	if kind == replyChunk {
+		what = "the Reply chunk"
+	}
+	n := 0
+	for i := range c.x.segments {
+		s := &c.x.segments[i]
+		if s.kind != kind || int(s.chunk) != chunk {
+			continue
+		}
+		if n < len(back) && (back[n].Handle != s.handle || back[n].Offset != s.offset) {
+			c.report(r, "segment %d of %s is 0x%08x at 0x%016x in the Call, 0x%08x at 0x%016x in the Reply", n, c.numbered(what, kind, chunk), s.handle, s.offset, back[n].Handle, back[n].Offset)
+			return false
+		}
+		n++
+	}
+	if n != len(back) {
+		c.report(r, "%s has %d segments in the Call, %d in the Reply", c.numbered(what, kind, chunk), n, len(back))
+		return false
+	}
+	return true
+}
+
+func (c checker) numbered(what string, kind chunkKind, chunk int) string {
+	if kind == replyChunk {
+		return what
+	}
+	return what + " " + string(rune('0'+min(chunk, 9)))
+}
+
+// checkInvalidation holds a Send With Invalidate against leave and handles.
+func (f *follower) checkInvalidation(c checker, m *message, orphan bool) {
+	handle, invalidates := m.Invalidates.Get()
+	if !invalidates {
+		return
+	}
+	x := c.x
+	if !m.header.IsDraft {
+		f.checkLeave(c, handle)
+	}
+	if !orphan && !x.cut {
+		i, _ := x.rec.Invalidation.Get()
+		switch {
+		case !i.Chunk.Known() && x.rec.Call != nil:
+			c.report(rule.InvalidatedForeignHandle, "Send With Invalidate of 0x%08x, a handle that this Call did not expose", handle)
+		case f.proves() && !f.judged.reused:
+			if other := f.alsoExposes(x, handle); other != nil {
+				c.report(rule.InvalidatedForeignHandle, "Send With Invalidate of 0x%08x, a handle that the Call with XID 0x%08x exposes as well, which has no Reply yet", handle, uint32(other.rec.XID))
+			}
+		}
+	}
+	f.invalidated(c, m)
+}
+
+// alsoExposes is another open Call that exposes a handle, nil for none.
+func (f *follower) alsoExposes(x *txn, handle uint32) *txn {
+	n := 0
+	for s := f.exposed[x.side].byHandle[handle]; s != nil && n < lookAt; s, n = s.next, n+1 {
+		if s.txn != x && s.txn.open {
+			return s.txn
+		}
+	}
+	return nil
+}
+
+// maxDead bounds how many handles are remembered as dead.
+const maxDead = 1 << 14
+
+// invalidated notes that a Send kills a handle, and reports one that is dead.
+func (f *follower) invalidated(c checker, m *message) {
+	handle := m.Invalidates.Or(0)
+	owner := m.side.Other()
+	dead := f.judged.dead[owner]
+	if _, was := dead[handle]; was && f.proves() && f.unclear[owner] == 0 {
+		f.suspect(owner, c.x, rule.InvalidatedHandleUsed, c.where, "Send With Invalidate of 0x%08x, which was invalidated before and not exposed again", handle)
+	}
+	if dead == nil {
+		dead = map[uint32]struct{}{}
+		f.judged.dead[owner] = dead
+	}
+	if len(dead) >= maxDead {
+		clear(dead)
+	}
+	dead[handle] = struct{}{}
+}
+
+// alive notes that handles are exposed, and so alive again.
+func (f *follower) alive(x *txn) {
+	dead := f.judged.dead[x.side]
+	if len(dead) == 0 {
+		return
+	}
+	for i := range x.segments {
+		delete(dead, x.segments[i].handle)
+	}
+}
+
+// checkLeave holds a Send With Invalidate against what both sides said that they
+// support. A requester that takes it is in no danger, though the responder did
+// not say that it does it: that is a warning.
+func (f *follower) checkLeave(c checker, handle uint32) {
+	if f.remoteInvalidation().Or(true) || f.invalidateTold {
+		return
+	}
+	f.invalidateTold = true // once: who does it does it with every Reply
+	if f.private[c.x.side].Or(rpcrdma.PrivateData{}).RemoteInvalidation {
+		c.report(rule.InvalidationUnannounced, "Send With Invalidate of 0x%08x, though the responder itself did not set the R bit in its private data; the requester did (Linux servers do this)", handle)
+		return
+	}
+	c.report(rule.InvalidationNegotiated, "Send With Invalidate of 0x%08x, though the requester did not set the R bit in its private data: it need not take it", handle)
+}
+
+// checkTouch holds the beginning of an RDMA Read or Write against the memory that
+// is exposed. s is what it names, nil for none; it gives what it may be meant for
+// instead.
+func (f *follower) checkTouch(o *rdma.Operation, m target, s *segment, exact bool) *segment {
+	owner := o.Side.Other()
+	if !f.proves() || f.unclear[owner] > 0 || f.judged.reused {
+		return f.rightWay(o, m, s, exact)
+	}
+	where := rdma.Where{At: o.First, Blames: record.Some(o.Side)}
+	if s != nil {
+		where.XID = record.Some(uint32(s.txn.rec.XID))
+	}
+	if _, dead := f.judged.dead[owner][o.Handle]; dead {
+		f.suspect(owner, s.owner(), rule.InvalidatedHandleUsed, where, "%v of %d bytes at 0x%016x names handle 0x%08x, which was invalidated before and not exposed again", o.Kind, m.length, m.offset, m.handle)
+	}
+	switch {
+	case s == nil && !exact:
+		f.suspect(owner, nil, rule.OutsideExposedMemory, where, "%v of %d bytes at 0x%016x names handle 0x%08x, which no open Call exposes", o.Kind, m.length, m.offset, m.handle)
+	case s != nil && !exact && !s.reaches(m):
+		f.suspect(owner, s.txn, rule.OutsideExposedMemory, where, "%v of %d bytes at 0x%016x exceeds handle 0x%08x, %d bytes at 0x%016x", o.Kind, m.length, m.offset, m.handle, s.length, s.offset)
+	case s != nil:
+		if right := f.rightWay(o, m, s, exact); s.takes(o.Kind) || right != s {
+			return right
+		}
+		f.suspect(owner, s.txn, rule.WrongDirection, where, "%v of handle 0x%08x, which the Call offers in its %s", o.Kind, m.handle, listNames[s.kind])
+	}
+	return s
+}
+
+// owner is the transaction of a segment, nil for none.
+func (s *segment) owner() *txn {
+	if s == nil {
+		return nil
+	}
+	return s.txn
+}
+
+var listNames = [...]string{"Read list: to be read alone", "Write list: to be written alone", "Reply chunk: to be written alone"}
+
+// takes says whether an operation of a kind goes the way of the segment's list.
+func (s *segment) takes(k rdma.Kind) bool { return (k == rdma.Read) == (s.kind == readChunk) }
+
+// rightWay is the segment that an operation is for, of those that share a handle
+// and memory: one that is offered for what it does.
+func (f *follower) rightWay(o *rdma.Operation, m target, s *segment, exact bool) *segment {
+	if s == nil || !exact || s.takes(o.Kind) {
+		return s
+	}
+	n := 0
+	for other := f.exposed[o.Side.Other()].byHandle[m.handle]; other != nil && n < lookAt; other, n = other.next, n+1 {
+		if other.takes(o.Kind) && other.holds(m) {
+			return other
+		}
+	}
+	return s
+}
+
+// checkMoved holds data that comes after a Reply against it: the Read that brings
+// it was under way when that was sent.
+func (f *follower) checkMoved(o *rdma.Operation, x *txn) {
+	if o.Kind != rdma.Read || x.open || x.rec.Status != record.Complete || x.judged.late || o.Last.Time < x.answer.LastTime || !f.proves() {
+		return
+	}
+	x.judged.late = true
+	c := checker{f, x, x.where(record.Stamp{Time: x.answer.LastTime, Packet: x.answer.LastPacket})}.blaming(x.side.Other())
+	c.report(rule.ReplyBeforeReads, "the Reply was sent while the RDMA Read of handle 0x%08x, begun in packet %d, was still under way: data of it came afterwards", o.Handle, o.First.Packet)
+}
+
+// checkPrivate holds what a side says of itself against its form.
+func (f *follower) checkPrivate(s rdma.Side, p rpcrdma.PrivateData, at record.Stamp) {
+	if p.Reserved != 0 {
+		f.conn.Report(rule.PrivateDataReserved, rdma.Where{At: at, Blames: record.Some(s)}, "reserved bits 0x%02x of the private data are set", p.Reserved<<1)
+	}
+}
+
+// checkSize holds a Send against the inline threshold.
+func (f *follower) checkSize(c checker, m *message) {
+	if limit := f.limit(m.side); f.negotiated() && m.whole && m.Length > limit {
+		c.report(rule.InlineThresholdExceeded, "Send of %d bytes, the inline threshold is %d", m.Length, limit)
+	}
+}
+
+// limit is the inline threshold of what a side sends.
+func (f *follower) limit(s rdma.Side) int64 {
+	limits := f.thresholds()
+	if client, _ := f.conn.Client(); s != client {
+		return int64(limits.ServerToClient)
+	}
+	return int64(limits.ClientToServer)
+}
+
+// exceeds reports, once, that an operation whose length nobody announced goes on
+// behind the end of the memory that it began in.
+func (f *follower) exceeds(x *txn, s *segment, o *rdma.Operation) {
+	if o.Announced || !x.open || !f.proves() || f.unclear[x.side] > 0 || f.judged.reused || slices.Contains(x.rec.Findings, rule.OutsideExposedMemory.ID) {
+		return
+	}
+	x.found(rule.OutsideExposedMemory)
+	where := rdma.Where{At: o.Last, XID: record.Some(uint32(x.rec.XID)), Blames: record.Some(o.Side)}
+	f.conn.Report(rule.OutsideExposedMemory, where, "%v from 0x%016x on exceeds handle 0x%08x, %d bytes at 0x%016x", o.Kind, o.Offset, s.handle, s.length, s.offset)
+}

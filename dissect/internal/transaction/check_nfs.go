@@ -1,0 +1,540 @@
+package transaction
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/dissect/nfs"
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/dissect/rule"
+)
+
+// What the NFS binding decides (RFC 8267): what may be reduced, and how long it
+// is. The decoder runs only for RPCs that have chunks, or whose Reply may be large.
+
+// binding is what these checks work with; there is one.
+type binding struct {
+	message nfs.Message
+	holes   []nfs.Hole // of the message at hand
+	chunks  []int      // of a Reply: the Write chunk of each hole
+	scratch []byte
+	given   []int64 // positions or lengths
+	reply   []byte  // the Payload stream of the Reply at hand
+	rpc     *oncrpc.Header
+	whole   bool // all of that is there
+}
+
+// checkArguments holds a Call's Read and Write lists against its arguments;
+// payload is the Payload stream, all of what is not reduced.
+func (f *follower) checkArguments(c checker, rpc *oncrpc.Header, payload []byte) {
+	x, b := c.x, &f.table.binding
+	if len(x.segments) == 0 && !x.mayBeLarge() {
+		return
+	}
+	long := x.call.Form == record.Long
+	b.holes = b.holes[:0]
+	for i := range x.segments {
+		s := &x.segments[i]
+		if s.kind != readChunk || s.position == 0 {
+			continue
+		}
+		n := len(b.holes)
+		if n > 0 && b.holes[n-1].Position == int64(s.position) {
+			b.holes[n-1].Length += int64(s.length)
+		} else {
+			b.holes = append(b.holes, nfs.Hole{Position: int64(s.position), Length: int64(s.length)})
+		}
+	}
+	slices.SortStableFunc(b.holes, func(p, q nfs.Hole) int { return cmp.Compare(p.Position, q.Position) })
+	total := int64(len(payload))
+	for i := range b.holes {
+		if h := &b.holes[i]; h.Position > total {
+			c.report(rule.PositionInvalid, "Read chunk at Position %d: the Payload stream has %d bytes up to there", h.Position, total)
+			if long {
+				c.report(rule.LongCallPosition, "segments at Position %d of a Long Call, where no data item begins", h.Position)
+			}
+			return
+		}
+		total += (b.holes[i].Length + 3) &^ 3
+	}
+	gss, isGSS := rpc.Credential.GSS()
+	if len(b.holes) > 0 && b.holes[0].Position < int64(rpc.Length) {
+		f.checkHeaderHoles(c, payload)
+		return
+	}
+	if isGSS && len(b.holes) > 0 {
+		switch {
+		case gss.Procedure != 0:
+			c.report(rule.ReducedUnderGSS, "a Read chunk at Position %d holds part of an RPCSEC_GSS control message", b.holes[0].Position)
+			return
+		case gss.Service == oncrpc.ServiceIntegrity || gss.Service == oncrpc.ServicePrivacy:
+			c.report(rule.ReducedUnderGSS, "a Read chunk at Position %d of a Call that RPCSEC_GSS protects: nothing of it may be reduced", b.holes[0].Position)
+			return
+		}
+	}
+	body, ok := gss.Service.Plain(payload[rpc.Length:])
+	if !ok || isGSS && gss.Procedure != 0 {
+		return
+	}
+	at := int64(len(payload) - len(body))
+	for i := range b.holes {
+		b.holes[i].Position -= at
+	}
+	m := &b.message
+	m.Call(rpc.Program, rpc.Version, rpc.Procedure, nfs.NewStream(body, b.holes))
+	if m.Complete {
+		x.judged.reducible = 0
+		for i := range m.Ops {
+			if m.Ops[i].ReducibleResult || m.Ops[i].Name == "READ_PLUS" {
+				x.judged.reducible++
+			}
+		}
+		c.checkRoom()
+	}
+	if len(b.holes) > 0 {
+		c.checkReduced(body, at, long, rpc)
+	}
+}
+
+// largeResults are the procedures and operations whose results the Call bounds, or
+// nobody does.
+var largeResults = [...]string{"READ", "READDIR", "READDIRPLUS", "READLINK", "GETXATTR", "LISTXATTRS", "READ_PLUS"}
+
+// mayBeLarge says that a Call without chunks may have a large Reply.
+func (x *txn) mayBeLarge() bool {
+	p := &x.procedure
+	if !p.known || p.program != nfs.ProgramNFS {
+		return false
+	}
+	if p.version < 4 {
+		name, _ := x.rec.ProcedureName.Get()
+		return slices.Contains(largeResults[:], name)
+	}
+	for _, o := range x.rec.Operations {
+		if slices.Contains(largeResults[:], o) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkRoom holds what a Call offers for its results against the most that they
+// can be.
+func (c checker) checkRoom() {
+	x, m := c.x, &c.f.table.binding.message
+	chunk, large := 0, int64(0)
+	for i := range m.Ops {
+		o := &m.Ops[i]
+		count := o.MaxResult
+		if o.ReducibleResult && chunk < x.writes {
+			if count > 0 && !slices.ContainsFunc(m.Ops, func(o nfs.Op) bool { return o.Name == "READ_PLUS" }) {
+				switch room := x.offered(writeChunk, chunk); {
+				case room < count:
+					c.report(rule.WriteChunkTooShort, "Write chunk %d has %d bytes, the %s asks for %d", chunk, room, o.Name, count)
+				case count%4 != 0 && room == (count+3)&^3:
+					c.report(rule.WriteChunkRoomForPad, "Write chunk %d has %d bytes, room for the XDR pad of the %d that the %s asks for", chunk, room, count, o.Name)
+				}
+			}
+			chunk++
+			continue
+		}
+		switch {
+		case count == nfs.Unbounded && o.Name == "READLINK":
+			large += 4096
+		case count == nfs.Unbounded:
+			large += 1 << 16
+		default:
+			large += count
+		}
+	}
+	x.judged.maxReply = large
+}
+
+// offered is how many bytes a chunk has in the Call.
+func (x *txn) offered(kind chunkKind, chunk int) (n int64) {
+	for i := range x.segments {
+		if s := &x.segments[i]; s.kind == kind && int(s.chunk) == chunk {
+			n += int64(s.length)
+		}
+	}
+	return n
+}
+
+// checkReduced holds what a Call's Read chunks hold against what stands there; the
+// message was decoded once.
+func (c checker) checkReduced(body []byte, at int64, long bool, rpc *oncrpc.Header) {
+	b := &c.f.table.binding
+	m := &b.message
+	if m.Complete && m.Left == 0 && matched(m) == len(b.holes) {
+		c.checkItems(at, long)
+		return
+	}
+	if b.padLeft(body, false, func(s nfs.Stream) { m.Call(rpc.Program, rpc.Version, rpc.Procedure, s) }) {
+		c.report(rule.ReducedPadLeft, "the XDR pad of what was reduced still stands in the Payload stream")
+		c.checkItems(at, long)
+		return
+	}
+	// Where would the chunks have to stand for the rest to make sense?
+	b.given = b.given[:0]
+	for i := range b.holes {
+		b.given = append(b.given, b.holes[i].Position)
+		b.holes[i].Position = -1
+	}
+	m.Call(rpc.Program, rpc.Version, rpc.Procedure, nfs.NewStream(body, b.holes))
+	if m.Complete && m.Left == 0 && matched(m) == len(b.holes) {
+		for i := range b.holes {
+			if should := b.holes[i].Position; should != b.given[i] {
+				c.invalidPosition(b.given[i]+at, long, fmt.Sprintf("; one is missing at %d", should+at))
+				return
+			}
+		}
+		return
+	}
+	for i := range b.holes {
+		b.holes[i].Position = b.given[i]
+	}
+	m.Call(rpc.Program, rpc.Version, rpc.Procedure, nfs.NewStream(body, b.holes))
+	if !m.Complete {
+		return
+	}
+	for i := range b.holes { // all of it makes sense without this one
+		if !hasHole(m, i) {
+			c.invalidPosition(b.holes[i].Position+at, long, "")
+			return
+		}
+	}
+	c.checkItems(at, long)
+}
+
+func (c checker) invalidPosition(position int64, long bool, why string) {
+	c.report(rule.PositionInvalid, "Read chunk at Position %d, where no data item begins%s", position, why)
+	if long {
+		c.report(rule.LongCallPosition, "segments at Position %d of a Long Call, where no data item begins that may be reduced%s", position, why)
+	}
+}
+
+// checkItems holds each data item that was reduced against its chunk.
+func (c checker) checkItems(at int64, long bool) {
+	b := &c.f.table.binding
+	m := &b.message
+	for i := range m.Items {
+		item := &m.Items[i]
+		if !item.Reduced {
+			continue
+		}
+		op := m.Ops[item.Op].Name
+		if !item.Eligible && !item.ReadPlus {
+			c.x.judged.ineligible = true
+			c.report(rule.ReducedIneligible, "a Read chunk at Position %d holds %s of %s, which may not be reduced", item.Position+at, item.Name, op)
+			if long {
+				c.report(rule.LongCallPosition, "segments at Position %d of a Long Call, where no data item begins that may be reduced", item.Position+at)
+			}
+			continue
+		}
+		if have := b.holes[item.Hole].Length; have != item.Length && have != (item.Length+3)&^3 {
+			c.report(rule.ChunkLengthMismatch, "%s says that it has %d bytes of %s, its Read chunk has %d", op, item.Length, item.Name, have)
+		}
+	}
+}
+
+// checkHeaderHoles holds Read chunks that begin inside of the RPC header against
+// what stands there.
+func (f *follower) checkHeaderHoles(c checker, payload []byte) {
+	x := c.x
+	var chunks [4]headerHole
+	n := 0
+	for i := range x.segments {
+		s := &x.segments[i]
+		if s.kind != readChunk || s.position == 0 {
+			continue
+		}
+		if n > 0 && chunks[n-1].position == int64(s.position) {
+			chunks[n-1].length += int64(s.length)
+		} else if n < len(chunks) {
+			chunks[n] = headerHole{int64(s.position), int64(s.length)}
+			n++
+		}
+	}
+	if n == 0 || len(payload) < 32 {
+		return
+	}
+	holes := chunks[:n]
+	flavor, size := be.Uint32(payload[24:]), int64(be.Uint32(payload[28:]))
+	if size > 400 {
+		return
+	}
+	verifier := 32 + (size+3)&^3 // its flavor
+	var verifierFlavor uint32
+	verifierSize := int64(-1)
+	inline := verifier
+	for _, h := range holes {
+		if h.position >= 32 && h.position < verifier {
+			inline -= (h.length + 3) &^ 3
+		}
+	}
+	if inline >= 32 && inline+8 <= int64(len(payload)) {
+		verifierFlavor, verifierSize = be.Uint32(payload[inline:]), int64(be.Uint32(payload[inline+4:]))
+	}
+	end := verifier + 8
+	if verifierSize > 0 && verifierSize <= 400 {
+		end += (verifierSize + 3) &^ 3
+	}
+	for _, h := range holes {
+		inCredential := h.position >= 32 && h.position < verifier
+		inVerifier := h.position >= verifier+8 && h.position < end
+		switch gss := uint32(oncrpc.AuthRPCSECGSS); {
+		case h.position >= end:
+		case inCredential && flavor == gss || inVerifier && verifierFlavor == gss:
+			c.report(rule.ReducedUnderGSS, "a Read chunk at Position %d, inside of RPCSEC_GSS material", h.position)
+		case h.position == 32 && size > 0 || h.position == verifier+8 && inVerifier || h.position == 40 && flavor == uint32(oncrpc.AuthSys):
+			x.judged.ineligible = true
+			c.report(rule.ReducedIneligible, "a Read chunk at Position %d holds part of the RPC header, which may not be reduced", h.position)
+		default:
+			c.invalidPosition(h.position, x.call.Form == record.Long, ": it lies inside of the RPC header")
+		}
+	}
+}
+
+type headerHole struct{ position, length int64 }
+
+// checkResults holds what a Reply returns in Write chunks against its results.
+func (f *follower) checkResults(c checker, m *message) {
+	x, b := c.x, &f.table.binding
+	if !b.whole || b.rpc == nil || !b.rpc.Succeeded() || x.rec.Call == nil || !x.procedure.known {
+		return
+	}
+	if x.judged.ineligible && succeeded(x) {
+		c.report(rule.ReducedIneligible, "the responder answers a Call with success that reduces what may not be reduced")
+	}
+	if x.writes == 0 || len(m.header.WriteEnds) != x.writes {
+		return
+	}
+	b.holes, b.chunks = b.holes[:0], b.chunks[:0]
+	for i := range m.header.WriteEnds {
+		if size := total(m.header.WriteChunk(i)); size > 0 {
+			b.holes, b.chunks = append(b.holes, nfs.Hole{Position: -1, Length: size}), append(b.chunks, i)
+		}
+	}
+	if x.gss == oncrpc.ServiceIntegrity || x.gss == oncrpc.ServicePrivacy {
+		if len(b.holes) > 0 {
+			c.report(rule.ReducedUnderGSS, "a Write chunk returns %d bytes of a Reply that RPCSEC_GSS protects: nothing of it may be reduced", b.holes[0].Length)
+		}
+		return
+	}
+	if len(b.holes) > 0 && x.judged.reducible == 0 {
+		c.report(rule.ReducedIneligible, "a Write chunk returns %d bytes, though nothing in the results of this Call may be reduced", b.holes[0].Length)
+		return
+	}
+	p, body := &x.procedure, b.reply[b.rpc.Length:]
+	r := &b.message
+	r.Reply(p.program, p.version, p.procedure, nfs.NewStream(body, b.holes))
+	if !r.Complete || r.Left != 0 || matched(r) != len(b.holes) {
+		if len(b.holes) == 0 || !b.padLeft(body, true, func(s nfs.Stream) { r.Reply(p.program, p.version, p.procedure, s) }) {
+			return
+		}
+		c.report(rule.ReducedPadLeft, "the XDR pad of what was reduced still stands in the Payload stream")
+	}
+	c.checkReturned()
+}
+
+// succeeded says that the status of a Reply is success, or that it has none.
+func succeeded(x *txn) bool {
+	status, known := x.rec.NFSStatus.Get()
+	return !known || strings.HasSuffix(status, "_OK")
+}
+
+// checkReturned holds the results of a Reply, decoded, against its Write chunks.
+func (c checker) checkReturned() {
+	x, b := c.x, &c.f.table.binding
+	m := &b.message
+	empty, passed := 0, 0 // results of no bytes, which may have used a chunk up
+	for i := range m.Items {
+		item := &m.Items[i]
+		switch {
+		case !item.Reduced && item.Eligible && item.Length == 0:
+			empty++
+		case item.Reduced:
+			c.checkResult(item)
+		}
+	}
+	for _, v := range m.Values { // a count of 0 makes no item
+		if (v.Kind == nfs.Data || v.Name == "target") && v.Uint == 0 {
+			passed++
+		}
+	}
+	empty = max(empty, passed)
+	// Chunks that came back empty, though a later one, or the Send, has data.
+	last := -1
+	if n := len(b.chunks); n > 0 {
+		last = b.chunks[n-1]
+	}
+	unused, used := 0, 0
+	for chunk := range x.writes {
+		switch room := x.offered(writeChunk, chunk); {
+		case used < len(b.chunks) && b.chunks[used] == chunk:
+			used++
+		case room > 0:
+			if unused++; chunk < last && unused > empty {
+				c.report(rule.WriteChunkUnused, "Write chunk %d comes back empty, though chunk %d holds a result: each goes to the first that is left", chunk, last)
+				return
+			}
+		}
+	}
+	if unused <= empty {
+		return
+	}
+	for i := range m.Items {
+		item := &m.Items[i]
+		if item.Reduced || !item.Eligible || item.Length == 0 {
+			continue
+		}
+		for chunk := last + 1; chunk < x.writes; chunk++ {
+			if room := x.offered(writeChunk, chunk); room >= item.Length {
+				c.report(rule.WriteChunkUnused, "%d bytes of %s are in the Send, though Write chunk %d, of %d bytes, is unused", item.Length, item.Name, chunk, room)
+				return
+			}
+		}
+	}
+}
+
+// checkResult holds one result against the chunk that carries it.
+func (c checker) checkResult(item *nfs.Item) {
+	x, b := c.x, &c.f.table.binding
+	chunk, returned := b.chunks[item.Hole], b.holes[item.Hole].Length
+	padded := (item.Length + 3) &^ 3
+	written := x.extent(chunk)
+	switch {
+	case returned > item.Length && returned <= padded:
+		c.report(rule.PadWritten, "%s has %d bytes, Write chunk %d returns %d: with the XDR pad, which is not to be written", item.Name, item.Length, chunk, returned)
+	case returned != item.Length:
+		c.report(rule.ChunkLengthMismatch, "%s says that it has %d bytes, Write chunk %d returns %d", item.Name, item.Length, chunk, returned)
+	case written > item.Length && written <= padded:
+		c.report(rule.PadWritten, "%s has %d bytes, %d were written to Write chunk %d: with the XDR pad, which is not to be written", item.Name, item.Length, written, chunk)
+	}
+}
+
+// extent is where in a Write chunk the last byte was written, as far as its
+// segments were filled one after the other.
+func (x *txn) extent(chunk int) (end int64) {
+	at := int64(0)
+	for i := range x.segments {
+		s := &x.segments[i]
+		if s.kind != writeChunk || int(s.chunk) != chunk {
+			continue
+		}
+		if n := len(s.moved); n > 0 {
+			end = at + s.moved[n-1].Hi
+		}
+		at += int64(s.length)
+	}
+	return end
+}
+
+// checkFits says that a Reply did not fit where its requester could have known.
+func (f *follower) checkFits(c checker, m *message) {
+	x := c.x
+	if !f.negotiated() || x.rec.Call == nil || x.cut {
+		return
+	}
+	limit := f.limit(m.side)
+	room := x.offered(replyChunk, 0)
+	requester := c.blaming(x.side)
+	switch {
+	case m.header.Proc == rpcrdma.Error:
+		if m.header.Err == rpcrdma.ErrChunk && x.judged.broken == nil && x.judged.maxReply > limit && room < x.judged.maxReply {
+			requester.report(rule.ReplyChunkMissing, "the Reply may have %d bytes and more, the Call offers %d for it, and %d fit inline: it is answered by ERR_CHUNK", x.judged.maxReply, room, limit)
+		}
+	case m.whole && m.Length > limit && m.header.Proc == rpcrdma.Msg && x.judged.maxReply > limit && room < m.Length-int64(m.header.Length):
+		requester.report(rule.ReplyChunkMissing, "the Reply has %d bytes, the Call offers %d for it, and %d fit inline", m.Length-int64(m.header.Length), room, limit)
+	}
+}
+
+// padLeft says whether a message makes sense once the pads are taken out that
+// stand where items were reduced; it stays decoded so.
+func (b *binding) padLeft(body []byte, results bool, decode func(nfs.Stream)) bool {
+	m := &b.message
+	b.scratch = append(b.scratch[:0], body...)
+	for done := 0; ; done++ {
+		at, pad := b.padAt(done)
+		if pad == 0 || at+pad > int64(len(b.scratch)) {
+			return false
+		}
+		b.scratch = slices.Delete(b.scratch, int(at), int(at+pad))
+		for i := range b.holes {
+			if results {
+				b.holes[i].Position = -1
+			}
+		}
+		decode(nfs.NewStream(b.scratch, b.holes))
+		if m.Complete && m.Left == 0 {
+			return true
+		}
+	}
+}
+
+// padAt is where the pad would stand of the reduced item that is the nth of those
+// that have any, and how long it would be; 0 for none.
+func (b *binding) padAt(nth int) (at, pad int64) {
+	moved := int64(0)
+	for i := range b.message.Items {
+		item := &b.message.Items[i]
+		if !item.Reduced {
+			continue
+		}
+		if pad := -item.Length & 3; pad > 0 {
+			if nth == 0 {
+				return item.Position - moved, pad
+			}
+			nth--
+		}
+		moved += (item.Length + 3) &^ 3
+	}
+	return 0, 0
+}
+
+// matched is how many holes have an item.
+func matched(m *nfs.Message) (n int) {
+	for i := range m.Items {
+		if m.Items[i].Reduced {
+			n++
+		}
+	}
+	return n
+}
+
+// hasHole says whether a hole has one.
+func hasHole(m *nfs.Message, hole int) bool {
+	return slices.ContainsFunc(m.Items, func(i nfs.Item) bool { return i.Hole == hole })
+}
+
+// checkLongCall holds the RPC message of a Long Call against the rules, once all
+// of it has moved; err is that of its header.
+func (f *follower) checkLongCall(x *txn, rpc *oncrpc.Header, err error, payload []byte) {
+	if x.judged.longTold || int64(len(payload)) != x.offered(readChunk, 0) || len(payload) == 0 || x.segments[0].position != 0 {
+		return
+	}
+	x.judged.longTold = true
+	c := checker{f, x, x.where(record.Stamp{Time: x.call.Time, Packet: x.call.Packet})}.blaming(x.side)
+	f.checkLong(c, rpc, err, true)
+	if err == nil && rpc.Type == oncrpc.Call && !x.cut {
+		f.checkArguments(c, rpc, payload)
+	}
+}
+
+// resultsAre notes the Payload stream of a Reply, for the checks to come.
+func (f *follower) resultsAre(x *txn, m *message, rpc *oncrpc.Header, err error, payload []byte) {
+	b := &f.table.binding
+	b.reply, b.rpc, b.whole = payload, rpc, m.captured()
+	if m.header.Proc == rpcrdma.NoMsg {
+		b.whole = len(payload) > 0 && int64(len(payload)) == total(m.header.Reply)
+		c := checker{f, x, x.where(m.Last)}.blaming(m.side)
+		f.checkLong(c, rpc, err, b.whole)
+	}
+	if err != nil {
+		b.rpc = nil
+	}
+}

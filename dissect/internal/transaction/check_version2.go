@@ -1,0 +1,176 @@
+package transaction
+
+import (
+	"slices"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
+)
+
+// Version two as the remote invalidation draft sketches it
+// (draft-cel-nfsv4-reminv-design s.5.3), and the styles of invalidation that it
+// tells apart.
+
+// checkInvHandle holds the rdma_inv_handle of a Call against its lists.
+func (f *follower) checkInvHandle(c checker, m *message) {
+	h, x := m.header, c.x
+	if !h.IsDraft {
+		return
+	}
+	x.judged.inv = record.Some(h.InvHandle)
+	x.call.InvHandle = record.Some(record.Hex32(h.InvHandle))
+	if h.InvHandle == 0 || slices.ContainsFunc(x.segments, func(s segment) bool { return s.handle == h.InvHandle }) {
+		return
+	}
+	c.report(rule.InvHandleForeign, "rdma_inv_handle is 0x%08x, which is in none of the Call's chunk lists", h.InvHandle)
+}
+
+// checkInvReply holds a Reply against the rdma_inv_handle of its Call.
+func (f *follower) checkInvReply(c checker, m *message) {
+	h, x := m.header, c.x
+	if h.IsDraft {
+		x.answer.InvHandle = record.Some(record.Hex32(h.InvHandle))
+	}
+	said, known := x.judged.inv.Get()
+	if !known {
+		return
+	}
+	if h.IsDraft && h.InvHandle != said {
+		c.report(rule.InvHandleNotCopied, "rdma_inv_handle is 0x%08x, in the Call it is 0x%08x", h.InvHandle, said)
+	}
+	switch handle, invalidates := m.Invalidates.Get(); {
+	case invalidates && said == 0:
+		c.report(rule.InvHandleDisobeyed, "Send With Invalidate of 0x%08x, though rdma_inv_handle of the Call is 0: none may be", handle)
+	case invalidates && handle != said:
+		c.report(rule.InvHandleDisobeyed, "Send With Invalidate of 0x%08x, though rdma_inv_handle of the Call is 0x%08x", handle, said)
+	case !invalidates && said != 0:
+		c.report(rule.InvHandleUnused, "a plain Send, though rdma_inv_handle of the Call is 0x%08x: that one should be invalidated", said)
+	}
+}
+
+// handles are what a Call exposes, as far as invalidation goes.
+type handles struct {
+	count                int // different ones
+	first, last, largest uint32
+	mixed                bool // Read and Write handles
+}
+
+// styles count how Replies invalidate.
+type styles struct {
+	figures              record.InvalidationFigures
+	choices              int64 // Replies that invalidate one of several handles
+	first, last, largest int64 // of them
+	single, singleAll    int64 // Replies that invalidate the only one; to Calls that have only one
+	told, obeyed         int64 // version two: Calls that named one; Replies that invalidate that
+}
+
+// styleOfCall notes which handles a Call exposes.
+func (f *follower) styleOfCall(x *txn) {
+	if len(x.segments) == 0 || x.cut {
+		return
+	}
+	v := &x.judged.handles
+	sizes := int64(0)
+	reads, writes := false, false
+	for i := range x.segments {
+		s := &x.segments[i]
+		reads, writes = reads || s.kind == readChunk, writes || s.kind != readChunk
+		known := false
+		for k := range min(i, 64) {
+			known = known || x.segments[k].handle == s.handle
+		}
+		if !known {
+			v.count++
+			size := int64(0)
+			for k := i; k < min(len(x.segments), i+64); k++ {
+				if x.segments[k].handle == s.handle {
+					size += int64(x.segments[k].length)
+				}
+			}
+			if size > sizes {
+				v.largest, sizes = s.handle, size
+			}
+		}
+	}
+	v.first, v.last, v.mixed = x.segments[0].handle, x.segments[len(x.segments)-1].handle, reads && writes
+	if v.mixed {
+		f.judged.style.figures.MixedCalls++
+	}
+}
+
+// styleOfReply counts how a Reply invalidates.
+func (f *follower) styleOfReply(x *txn, m *message) {
+	v, st := &x.judged.handles, &f.judged.style
+	if v.count == 0 || x.rec.Call == nil {
+		return
+	}
+	g := &st.figures
+	g.ChunkReplies++
+	left := v.count
+	handle, invalidates := m.Invalidates.Get()
+	mine := invalidates && x.exposes(handle)
+	if v.count == 1 {
+		st.singleAll++
+	}
+	if invalidates {
+		g.InvalidatingReplies++
+	}
+	if said, known := x.judged.inv.Get(); known && said != 0 {
+		if st.told++; invalidates && handle == said {
+			st.obeyed++
+		}
+	}
+	switch {
+	case invalidates && !mine:
+		if s := f.exposed[x.side].byHandle[handle]; s != nil && s.kind == readChunk {
+			g.OfAnotherRead++
+		}
+	case mine && v.count == 1:
+		st.single++
+	case mine:
+		st.choices++
+		for _, is := range []struct {
+			n    *int64
+			here bool
+		}{{&st.first, handle == v.first}, {&st.last, handle == v.last}, {&st.largest, handle == v.largest}} {
+			if is.here {
+				*is.n++
+			}
+		}
+	}
+	if mine {
+		left--
+	}
+	g.LeftHandles += int64(left)
+	if v.count > 1 {
+		g.NeedMore++
+	}
+}
+
+// result is the record.
+func (st *styles) result() record.InvalidationFigures {
+	g := st.figures
+	g.Style = record.InvalidationNone
+	switch {
+	case st.told > 0 && g.InvalidatingReplies > 0 && st.obeyed == g.InvalidatingReplies:
+		g.Style = record.RequestersChoice
+	case g.InvalidatingReplies > 0:
+		g.Style = record.RespondersChoice
+	}
+	switch {
+	case g.Style != record.RespondersChoice:
+	case st.choices == 0 && st.singleAll < g.ChunkReplies:
+		g.Habit = record.Some(record.HabitSingle)
+	case st.choices == 0:
+		g.Habit = record.Some(record.HabitOnly)
+	case st.first == st.choices:
+		g.Habit = record.Some(record.HabitFirst)
+	case st.last == st.choices:
+		g.Habit = record.Some(record.HabitLast)
+	case st.largest == st.choices:
+		g.Habit = record.Some(record.HabitLargest)
+	default:
+		g.Habit = record.Some(record.HabitMixed)
+	}
+	return g
+}

@@ -1,0 +1,4 @@
+package rule
+
+// pages are what to say of each rule.
+var pages = map[string]Page{}

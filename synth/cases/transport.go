@@ -1,0 +1,119 @@
+package cases
+
+import (
+	"time"
+
+	"github.com/rdmadump/rdmadump/dissect/iwarp"
+	"github.com/rdmadump/rdmadump/rocev2"
+	"github.com/rdmadump/rdmadump/synth"
+)
+
+// The transport.
+
+// another makes a connection of the same transport.
+func another(w *wire, c *conn) *conn {
+	if c.Client.Sequence != c.Client.Seq {
+		return w.IWARP(synth.Options{})
+	}
+	return w.RoCE(synth.Options{})
+}
+
+var transport = []Case{
+	{Rule: "remote-error-nak", Name: "an RDMA Write", Transport: RoCE,
+		Broken: func(_ *wire, c *conn) {
+			c.Client.Call(read())
+			c.Server.Write(0xa1, mem.Offset, data(4096))
+			c.Client.Refuse()
+		}, Healthy: does(read(), readReply())},
+	{Rule: "terminate", Name: "an RDMA Write", Transport: IWARP,
+		Broken: func(_ *wire, c *conn) {
+			c.Client.Call(read())
+			c.Server.Write(0xa1, mem.Offset, data(4096))
+			c.Client.Refuse()
+		}, Healthy: does(read(), readReply())},
+	{Rule: "terminate-bits-reversed", Name: "as siw writes it", Blames: client, Transport: IWARP,
+		Broken: func(_ *wire, c *conn) {
+			c.Client.Call(read())
+			c.Server.Write(0xa1, mem.Offset, data(4096))
+			c.Client.Segment(terminate())
+		},
+		Healthy: func(_ *wire, c *conn) {
+			c.Client.Call(read())
+			c.Server.Write(0xa1, mem.Offset, data(4096))
+			c.Client.Refuse()
+		}},
+	{Rule: "reply-refused", Name: "behind a Write", Transport: RoCE,
+		Broken: func(_ *wire, c *conn) {
+			call := read()
+			call.XID = 77
+			r := readReply().To(call)
+			c.Client.Call(call)
+			psn := c.Server.NextPSN
+			c.Server.Push(r)
+			c.Server.Reply(r)
+			c.Client.Packet(rocev2.Packet{BTH: rocev2.BTH{Opcode: 0x11, PSN: psn}, AETH: rocev2.AETH{Syndrome: 0x62}, Headers: rocev2.HasAETH}, nil)
+		}, Healthy: does(read(), readReply())},
+	{Rule: "connection-rejected", Name: "by the server", Broken: func(w *wire, c *conn) { another(w, c).Reject() }, Healthy: rpc},
+	{Rule: "connection-lost", Name: "a Call that was open", Blames: server,
+		Broken: func(_ *wire, c *conn) {
+			rpc(nil, c)
+			c.Client.Call(synth.Null())
+			c.Server.Ack()
+			c.Disconnect(c.Server)
+		},
+		Healthy: func(_ *wire, c *conn) { // its answer comes behind the end
+			rpc(nil, c)
+			c.Client.Call(synth.Call{XID: 5})
+			c.Server.Ack()
+			if c.Client.Sequence == c.Client.Seq {
+				c.Client.DREQ()
+				c.Server.Reply(synth.Reply{XID: 5})
+				c.Server.DREP()
+			} else {
+				c.Server.Reply(synth.Reply{XID: 5})
+				c.Disconnect(c.Client)
+			}
+		}},
+	{Rule: "mpa-crc-bad", Name: "a bit", Transport: IWARP, Broken: func(_ *wire, c *conn) { rpc(nil, c); c.Client.Call(synth.Null())[0].Corrupt(-1) }, Healthy: rpc},
+	{Rule: "mpa-framing", Name: "an FPDU that is none", Transport: IWARP,
+		Broken: func(_ *wire, c *conn) {
+			rpc(nil, c)
+			c.Client.FPDU([]byte{0xc1, 0x40, 0, 0})
+		}, Healthy: rpc},
+	{Rule: "icrc-bad", Name: "a bit", Transport: RoCE, Broken: func(w *wire, c *conn) { rpc(nil, c); w.Last().Corrupt(-1) }, Healthy: rpc},
+	{Rule: "path-mtu-unused", Name: "1024 of 4096", Transport: RoCE, HalfOpen: true,
+		Broken: func(_ *wire, c *conn) {
+			c.REQ(func(m *rocev2.REQ) { m.PathMTU = 5 })
+			c.REP()
+			c.RTU()
+			c.RPC(read(), readReply())
+		},
+		Healthy: func(_ *wire, c *conn) { c.Connect(); c.RPC(read(), readReply()) }},
+	{Rule: "congestion", Name: "notification packets", Transport: RoCE, Broken: func(_ *wire, c *conn) { c.RPC(read(), readReply()); c.Client.CNP() }, Healthy: does(read(), readReply())},
+	{Rule: "congestion", Name: "marks of a switch", Transport: RoCE,
+		Broken:  func(_ *wire, c *conn) { c.Server.TOS = 3; c.RPC(read(), readReply()) },
+		Healthy: func(_ *wire, c *conn) { c.Server.TOS = 2; c.RPC(read(), readReply()) }},
+	{Rule: "retransmission-timeout", Name: "a Call", Transport: RoCE, Broken: repeats(500 * time.Millisecond), Healthy: repeats(5 * time.Millisecond)},
+	{Rule: "capture-lost-packets", Name: "a Call", Transport: RoCE,
+		Broken: func(w *wire, c *conn) { rpc(nil, c); w.Drop(c.Client.Call(synth.Null())...); c.Server.Ack() }, Healthy: rpc},
+}
+
+// repeats is a Call that is sent again after a while.
+func repeats(after time.Duration) func(*wire, *conn) {
+	return func(w *wire, c *conn) {
+		rpc(nil, c)
+		call := c.Client.Call(synth.Call{XID: 5})
+		w.Advance(after)
+		w.Again(call...)
+		c.Server.Reply(synth.Reply{XID: 5})
+		c.Client.Ack()
+	}
+}
+
+// terminate is a Terminate, "invalid STag", of an RDMA Write, with the bits of each
+// byte of its control word in reverse.
+func terminate() iwarp.Segment {
+	blamed := synth.XDR{}.Word(0x0010c140).Bytes // length of the segment, DDP and RDMAP control
+	blamed = append(blamed, synth.XDR{}.Word(mem.Handle).Hyper(mem.Offset).Bytes...)
+	return iwarp.Segment{Last: true, Opcode: iwarp.Terminate, Queue: 2, Sequence: 1, Payload: append([]byte{0x10, 0, 0x03, 0}, blamed...)}
+}
