@@ -14,6 +14,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/export"
+	"github.com/rdmadump/rdmadump/export/parquet"
 	"github.com/rdmadump/rdmadump/query"
 )
 
@@ -27,6 +28,7 @@ type exporter struct {
 var exporters = []exporter{
 	{"rpc-tcp", "the RPCs as if TCP had carried them, for tools that read NFS over TCP", query.Transactions, exportRPCTCP},
 	{"pcapng", "the packets, each with a comment that says what it is", query.Packets, exportPackets},
+	{"parquet", "tables, for engines that read many captures as one", query.Transactions, nil},
 }
 
 // exportRun is one export.
@@ -55,6 +57,8 @@ func newExport(stdout, stderr io.Writer) *cobra.Command {
   pcapng    the packets as they are, each with a comment that says what it is,
             such as "XID 0x4cc9dbf7, Read chunk 1 segment 2, bytes 65536-131071
             of 524288, repeated". Interfaces and times stay.
+  parquet   Parquet tables below the folder OUT: transactions, operations,
+            connections and findings, each with a partition for the capture.
 
 --xid, --conn and -Y choose what is written. OUT - is standard output.`,
 		Example: `  rdmadump export --to rpc-tcp nfs.pcap -w rpcs.pcapng
@@ -122,6 +126,9 @@ func (f *flags) export(cmd *cobra.Command, paths []string, kind *exporter, path 
 		fmt.Fprintf(stderr, "rdmadump: %v; the other files are read\n", openErr)
 	}
 	r.source = source
+	if kind.run == nil {
+		return r.parquet(paths[0], path, openErr)
+	}
 	out, err := create(path, paths, stdout)
 	if err != nil {
 		return err
@@ -283,4 +290,39 @@ func exportPackets(r *exportRun) (string, error) {
 		return "", err
 	}
 	return e.Report.String(), e.Flush()
+}
+
+// parquet writes tables below a folder; name is what the capture is called.
+func (r *exportRun) parquet(name, folder string, openErr error) error {
+	if name == "-" {
+		name = "stdin"
+	}
+	w, err := parquet.Create(folder, name)
+	if err != nil {
+		return fmt.Errorf("-w: %w", err)
+	}
+	var failed error
+	asked := r.asked(&failed)
+	w.Wants = func(t *record.Transaction) (bool, error) {
+		wanted := asked(t)
+		return wanted, failed
+	}
+	if _, err := r.feed(w.Handler(), dissect.Options{}); err != nil {
+		w.Abandon()
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return fmt.Errorf("-w %s: %w", folder, err)
+	}
+	if rows := w.Rows(); !r.quiet {
+		fmt.Fprintf(r.stderr, "rdmadump: %s: %d transactions, %d operations, %d connections, %d findings in capture=%s\n",
+			folder, rows.Transactions, rows.Operations, rows.Connections, rows.Findings, parquet.Partition(name))
+	}
+	switch {
+	case r.err != nil:
+		return &status{exitBroken, fmt.Errorf("%w; what was read before is written", r.err)}
+	case openErr != nil:
+		return &status{code: exitUsage}
+	}
+	return nil
 }

@@ -1,0 +1,315 @@
+// Package parquet writes the records of a capture as Parquet tables, for engines
+// that read many captures as one: DuckDB, ClickHouse, Spark, Trino.
+//
+// A table is a folder, a capture a partition of it in Hive's manner:
+// DIR/transactions/capture=NAME/part-0.parquet. It uses parquet-go, which is pure
+// Go, so that rdmadump stays one static binary, and which Grafana's Tempo and Loki
+// keep well; arrow-go would bring most of Arrow along.
+package parquet
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/rdmadump/rdmadump/analyze"
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// Transaction is a row of transactions: one RPC. What is unknown is null; what a
+// column means is what rdmadump's JSON means by that name.
+type Transaction struct {
+	ID              int64   `parquet:"id"`
+	Connection      int64   `parquet:"connection"`
+	XID             uint32  `parquet:"xid"`
+	Direction       string  `parquet:"direction,dict"`
+	Status          string  `parquet:"status,dict"`
+	Program         *uint32 `parquet:"program,optional"`
+	ProgramName     *string `parquet:"program_name,optional,dict"`
+	Version         *uint32 `parquet:"version,optional"`
+	Procedure       *uint32 `parquet:"procedure,optional"`
+	ProcedureName   *string `parquet:"procedure_name,optional,dict"`
+	Operation       *string `parquet:"operation,optional,dict"`
+	Credential      *string `parquet:"credential,optional,dict"`
+	RPCStatus       *string `parquet:"rpc_status,optional,dict"`
+	NFSStatus       *string `parquet:"nfs_status,optional,dict"`
+	Time            int64   `parquet:"time,timestamp(nanosecond)"` // of the Call, or of a Reply without one
+	Packet          int64   `parquet:"packet"`
+	LatencyNS       *int64  `parquet:"latency_ns,optional"`
+	CallForm        *string `parquet:"call_form,optional,dict"`
+	CallBytes       *int64  `parquet:"call_bytes,optional"` // of the whole Payload stream
+	CallMissing     *int64  `parquet:"call_missing_bytes,optional"`
+	CallCredits     *uint32 `parquet:"call_credits,optional"`
+	ReplyForm       *string `parquet:"reply_form,optional,dict"`
+	ReplyBytes      *int64  `parquet:"reply_bytes,optional"`
+	ReplyMissing    *int64  `parquet:"reply_missing_bytes,optional"`
+	ReplyCredits    *uint32 `parquet:"reply_credits,optional"`
+	ReadSegments    int64   `parquet:"read_segments"`
+	WriteSegments   int64   `parquet:"write_segments"`
+	ReplySegments   int64   `parquet:"reply_segments"`
+	ReadMovedBytes  int64   `parquet:"read_moved_bytes"` // by RDMA Read
+	WriteMovedBytes int64   `parquet:"write_moved_bytes"`
+	Invalidated     *uint32 `parquet:"invalidated,optional"` // handle in the Reply's Send With Invalidate
+	Retransmitted   int64   `parquet:"retransmitted"`
+	RetransmitOf    *int64  `parquet:"retransmit_of,optional"`
+	RDMAError       *string `parquet:"rdma_error,optional,dict"`
+	Name            string  `parquet:"name,dict"` // what stats sums up by: the operation, with its program
+	Failed          bool    `parquet:"failed"`    // what stats counts as an error
+	ToReadNS        *int64  `parquet:"to_read_ns,optional"`
+	ReadNS          *int64  `parquet:"read_ns,optional"`
+	ToWriteNS       *int64  `parquet:"to_write_ns,optional"`
+	WriteNS         *int64  `parquet:"write_ns,optional"`
+	ToReplyNS       *int64  `parquet:"to_reply_ns,optional"`
+	WaitNS          *int64  `parquet:"wait_ns,optional"`
+	Findings        string  `parquet:"findings,dict"` // rules, with commas
+}
+
+// Operation is a row of operations: one of a COMPOUND.
+type Operation struct {
+	Transaction int64  `parquet:"transaction"`
+	Number      int64  `parquet:"number"` // in the COMPOUND, from 0
+	Name        string `parquet:"name,dict"`
+}
+
+// Connection is a row of connections.
+type Connection struct {
+	ID            int64   `parquet:"id"`
+	Transport     string  `parquet:"transport,dict"`
+	UpperLayer    string  `parquet:"upper_layer,dict"`
+	ClientAddress *string `parquet:"client_address,optional,dict"`
+	ClientPort    *uint32 `parquet:"client_port,optional"`
+	ClientQPN     *uint32 `parquet:"client_qpn,optional"`
+	ServerAddress *string `parquet:"server_address,optional,dict"`
+	ServerPort    *uint32 `parquet:"server_port,optional"`
+	ServerQPN     *uint32 `parquet:"server_qpn,optional"`
+	Handshake     string  `parquet:"handshake,dict"`
+	First         int64   `parquet:"first,timestamp(nanosecond)"`
+	Last          int64   `parquet:"last,timestamp(nanosecond)"`
+	Established   *int64  `parquet:"established,optional,timestamp(nanosecond)"`
+	Closed        *int64  `parquet:"closed,optional,timestamp(nanosecond)"`
+	CloseReason   *string `parquet:"close_reason,optional,dict"`
+	Transactions  int64   `parquet:"transactions"`
+	Packets       int64   `parquet:"packets"`
+	Retransmitted int64   `parquet:"retransmitted"`
+	OutOfOrder    int64   `parquet:"out_of_order"`
+	Lost          int64   `parquet:"lost"`
+	Naks          int64   `parquet:"naks"`
+	RNRNaks       int64   `parquet:"rnr_naks"`
+}
+
+// Finding is a row of findings.
+type Finding struct {
+	Rule       string  `parquet:"rule,dict"`
+	Severity   string  `parquet:"severity,dict"`
+	Section    string  `parquet:"section,dict"`
+	Message    string  `parquet:"message"`
+	Connection *int64  `parquet:"connection,optional"`
+	XID        *uint32 `parquet:"xid,optional"`
+	Packet     *int64  `parquet:"packet,optional"`
+	Time       *int64  `parquet:"time,optional,timestamp(nanosecond)"`
+}
+
+// maxRows is how many rows a row group has: as many are in memory.
+const maxRows = 1 << 15
+
+// table writes one table.
+type table[T any] struct {
+	file   *os.File
+	writer *parquet.GenericWriter[T]
+	row    [1]T
+	rows   int64
+}
+
+// Writer writes the tables of one capture.
+type Writer struct {
+	// Wants, if not nil, says which transactions to write.
+	Wants func(*record.Transaction) (bool, error)
+
+	transactions table[Transaction]
+	operations   table[Operation]
+	connections  table[Connection]
+	findings     table[Finding]
+}
+
+// Rows counts what was written.
+type Rows struct{ Transactions, Operations, Connections, Findings int64 }
+
+// Partition is the name of a capture's partition: what it is called, without what
+// engines take to mean something.
+func Partition(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_' {
+			return r
+		}
+		return '_'
+	}, filepath.Base(name))
+	if strings.Trim(name, ".") == "" {
+		name = "_"
+	}
+	return name
+}
+
+// Create begins the tables of a capture below a folder. A partition that is there
+// is not written over.
+func Create(folder, capture string) (*Writer, error) {
+	w := &Writer{}
+	err := errors.Join(
+		w.transactions.create(folder, "transactions", capture), w.operations.create(folder, "operations", capture),
+		w.connections.create(folder, "connections", capture), w.findings.create(folder, "findings", capture))
+	if err != nil {
+		w.Abandon()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (t *table[T]) create(folder, name, capture string) error {
+	folder = filepath.Join(folder, name, "capture="+Partition(capture))
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(filepath.Join(folder, "part-0.parquet"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	t.file = file
+	t.writer = parquet.NewGenericWriter[T](file, parquet.MaxRowsPerRowGroup(maxRows), parquet.Compression(&parquet.Zstd))
+	return nil
+}
+
+func (t *table[T]) write() error {
+	t.rows++
+	_, err := t.writer.Write(t.row[:])
+	return err
+}
+
+func (t *table[T]) close() error {
+	if t.file == nil {
+		return nil
+	}
+	err := errors.Join(t.writer.Close(), t.file.Close())
+	t.file = nil
+	return err
+}
+
+// Close ends the tables.
+func (w *Writer) Close() error {
+	return errors.Join(w.transactions.close(), w.operations.close(), w.connections.close(), w.findings.close())
+}
+
+// Abandon takes away what was written.
+func (w *Writer) Abandon() {
+	for _, f := range []*os.File{w.transactions.file, w.operations.file, w.connections.file, w.findings.file} {
+		if f != nil {
+			f.Close()
+			os.Remove(f.Name())
+		}
+	}
+}
+
+// Rows says how many rows were written.
+func (w *Writer) Rows() Rows {
+	return Rows{w.transactions.rows, w.operations.rows, w.connections.rows, w.findings.rows}
+}
+
+// Handler takes what a dissector finds.
+func (w *Writer) Handler() dissect.Handler {
+	return dissect.Handler{Transaction: w.transaction, Connection: w.connection, Finding: w.finding}
+}
+
+// null is a pointer to a value, nil where it is unknown.
+func null[T any](o record.Opt[T]) *T {
+	if v, known := o.Get(); known {
+		return &v
+	}
+	return nil
+}
+
+// as is null of another type.
+func as[To, From ~int | ~int64 | ~uint16 | ~uint32](o record.Opt[From]) *To {
+	if v, known := o.Get(); known {
+		to := To(v)
+		return &to
+	}
+	return nil
+}
+
+func (w *Writer) transaction(r *record.Transaction) error {
+	if w.Wants != nil {
+		if wanted, err := w.Wants(r); err != nil || !wanted {
+			return err
+		}
+	}
+	t := Transaction{
+		ID: r.ID, Connection: int64(r.Connection), XID: uint32(r.XID), Direction: string(r.Direction), Status: string(r.Status),
+		Program: null(r.Program), ProgramName: null(r.ProgramName), Version: null(r.Version), Procedure: null(r.Procedure),
+		ProcedureName: null(r.ProcedureName), Operation: null(r.Operation), Credential: null(r.Credential),
+		RPCStatus: null(r.RPCStatus), NFSStatus: null(r.NFSStatus), Time: int64(r.Start()), LatencyNS: null(r.LatencyNS),
+		Retransmitted: int64(r.Retransmitted), RetransmitOf: null(r.RetransmitOf), RDMAError: null(r.RDMAError),
+		Findings: strings.Join(r.Findings, ","),
+		Name:     analyze.Name(r, analyze.ByOperation), Failed: r.Status != record.Complete || r.RPCFailed() || r.NFSFailed(),
+	}
+	if i, known := r.Invalidation.Get(); known {
+		handle := uint32(i.Handle)
+		t.Invalidated = &handle
+	}
+	if m := r.Reply; m != nil {
+		form, credits := string(m.Form), m.Credits
+		t.ReplyForm, t.ReplyBytes, t.ReplyMissing, t.ReplyCredits, t.Packet = &form, null(m.PayloadBytes), null(m.MissingBytes), &credits, m.Packet
+	}
+	if m := r.Call; m != nil {
+		form, credits := string(m.Form), m.Credits
+		t.CallForm, t.CallBytes, t.CallMissing, t.CallCredits, t.Packet = &form, null(m.PayloadBytes), null(m.MissingBytes), &credits, m.Packet
+	}
+	for list, s := range r.Segments() {
+		switch list {
+		case record.ReadList:
+			t.ReadSegments++
+			t.ReadMovedBytes += s.MovedBytes
+			continue
+		case record.WriteList:
+			t.WriteSegments++
+		default:
+			t.ReplySegments++
+		}
+		t.WriteMovedBytes += s.MovedBytes
+	}
+	if p, known := r.Phases.Get(); known {
+		t.ToReadNS, t.ReadNS, t.ToWriteNS, t.WriteNS, t.ToReplyNS, t.WaitNS = null(p.ToReadNS), null(p.ReadNS), null(p.ToWriteNS), null(p.WriteNS), null(p.ToReplyNS), &p.WaitNS
+	}
+	w.transactions.row[0] = t
+	if err := w.transactions.write(); err != nil {
+		return err
+	}
+	for i, name := range r.Operations {
+		w.operations.row[0] = Operation{r.ID, int64(i), name}
+		if err := w.operations.write(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *Writer) connection(r *record.Connection) error {
+	w.connections.row[0] = Connection{
+		ID: int64(r.ID), Transport: r.Transport, UpperLayer: r.UpperLayer, Handshake: r.Handshake,
+		ClientAddress: null(r.Client.Address), ClientPort: as[uint32](r.Client.Port), ClientQPN: as[uint32](r.Client.QPN),
+		ServerAddress: null(r.Server.Address), ServerPort: as[uint32](r.Server.Port), ServerQPN: as[uint32](r.Server.QPN),
+		First: int64(r.First), Last: int64(r.Last), Established: as[int64](r.Established), Closed: as[int64](r.Closed),
+		CloseReason: null(r.CloseReason), Transactions: r.Transactions, Packets: r.Packets, Retransmitted: r.Retransmitted,
+		OutOfOrder: r.OutOfOrder, Lost: r.Lost, Naks: r.Naks, RNRNaks: r.RNRNaks,
+	}
+	return w.connections.write()
+}
+
+func (w *Writer) finding(r *record.Finding) error {
+	w.findings.row[0] = Finding{
+		Rule: r.Rule, Severity: string(r.Severity), Section: r.Section, Message: r.Message,
+		Connection: as[int64](r.Connection), XID: as[uint32](r.XID), Packet: null(r.Packet), Time: as[int64](r.Time),
+	}
+	return w.findings.write()
+}

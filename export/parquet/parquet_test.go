@@ -1,0 +1,76 @@
+package parquet_test
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"testing"
+
+	reader "github.com/parquet-go/parquet-go"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/export/parquet"
+)
+
+// TestTables: rows hold what the records say.
+func TestTables(t *testing.T) {
+	folder := t.TempDir()
+	w, err := parquet.Create(folder, "host 1/nfs=1.pcap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := capture.Open("../../testdata/captures/lab-iwarpdata3.pcap.zst")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	h := w.Handler()
+	var want []*record.Transaction
+	take := h.Transaction
+	h.Transaction = func(r *record.Transaction) error {
+		want = append(want, r.Clone())
+		return take(r)
+	}
+	if _, err := dissect.New(h, dissect.Options{}).Run(t.Context(), f); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := reader.ReadFile[parquet.Transaction](filepath.Join(folder, "transactions", "capture=nfs_1.pcap", "part-0.parquet"))
+	if err != nil || len(got) != len(want) || len(got) != 81 {
+		t.Fatalf("%d rows, want %d, %v", len(got), len(want), err)
+	}
+	moved := int64(0)
+	for i, r := range want {
+		g := &got[i]
+		latency, known := r.LatencyNS.Get()
+		if g.ID != r.ID || g.XID != uint32(r.XID) || g.Status != string(r.Status) || g.Time != int64(r.Call.Time) || g.Packet != r.Call.Packet ||
+			known != (g.LatencyNS != nil) || known && *g.LatencyNS != latency || *g.CallBytes != r.Call.PayloadBytes.Or(-1) ||
+			*g.Procedure != r.Procedure.Or(99) || (g.Operation != nil) != r.Operation.Known() {
+			t.Errorf("row %d: %+v, want %+v", i, g, r)
+		}
+		moved += g.ReadMovedBytes
+	}
+	if moved < 500000 { // the files have 514025 bytes, which were written once
+		t.Errorf("%d bytes moved by RDMA Read", moved)
+	}
+	connections, err := reader.ReadFile[parquet.Connection](filepath.Join(folder, "connections", "capture=nfs_1.pcap", "part-0.parquet"))
+	if err != nil || len(connections) != 2 || connections[0].Transport != "iWARP" || *connections[0].ServerPort != 20049 || connections[0].ClientQPN != nil {
+		t.Errorf("connections %+v, %v", connections, err)
+	}
+	if _, err := parquet.Create(folder, "nfs_1.pcap"); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a partition that is there: %v", err)
+	}
+}
+
+// TestPartition: names that engines take for nothing else.
+func TestPartition(t *testing.T) {
+	for name, want := range map[string]string{"a/b.pcap": "b.pcap", "x=1 y": "x_1_y", "..": "_", "/": "_", "ü": "_", "": "_"} {
+		if got := parquet.Partition(name); got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}
