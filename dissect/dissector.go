@@ -87,8 +87,9 @@ type Dissector struct {
 	handler Handler
 	options Options
 	summary record.Summary
-	number  int64 // of the frame that is being dissected
-	err     error // that a handler returned
+	number  int64        // of the frame that is being dissected
+	now     record.Stamp // of the frame at hand
+	err     error        // that a handler returned
 
 	layers   layers // of a frame that was not taken apart before
 	tcp      rdma.TCP
@@ -141,13 +142,20 @@ func New(h Handler, o Options) *Dissector {
 	return d
 }
 
+// released is a record that notes which event let it go.
+type released[T any] interface {
+	*T
+	Release(at record.Stamp)
+}
+
 // handing is a handler without its error, which d keeps.
-func handing[T any](d *Dissector, handler func(*T) error) func(*T) {
+func handing[T any, R released[T]](d *Dissector, handler func(*T) error) func(*T) {
 	if handler == nil {
 		return nil
 	}
 	return func(r *T) {
 		if d.err == nil {
+			R(r).Release(d.now)
 			d.err = handler(r)
 		}
 	}
@@ -224,6 +232,7 @@ func (d *Dissector) take(f *capture.Frame, l *layers) error {
 	s.Packets++
 	s.Bytes += int64(f.Length)
 	now := record.Stamp{Time: record.Time(f.Time), Packet: f.Number}
+	d.now = now
 	if back := d.clock.at(now.Time); back > 0 {
 		if s.TimeBackwards++; s.TimeBackwards == 1 {
 			s.TimeBackwardsPacket = record.Some(f.Number)

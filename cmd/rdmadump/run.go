@@ -108,6 +108,9 @@ func (r *runner) finish(s *sink, summary *record.Summary, readErr error) error {
 	}
 	if !s.json && !s.quiet {
 		render.NewText(r.stderr, render.NewTheme(r.stderr, coloured(s.color, r.stderr)), 0).Summary(summary)
+		if s.shown != "" && s.view != nil && s.view.name != "overview" {
+			fmt.Fprintf(r.stderr, "what was slow, and why: rdmadump overview %s\n", s.shown)
+		}
 	}
 	if text := s.noMatch(); text != "" && !s.quiet {
 		fmt.Fprintf(r.stderr, "rdmadump: %s\n", text)

@@ -76,6 +76,9 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 			}
 		}
 	}
+	if err := s.look.check(v); err != nil {
+		return nil, err
+	}
 	if err := s.parseKnown(f); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ type Endpoint struct {
 
 // Connection is a queue pair's, or a TCP stream's, life.
 type Connection struct {
+	Released            `json:"-"`
 	Type                string              `json:"type" doc:"connection"`
 	ID                  int                 `json:"id" doc:"counts from 0" alias:"conn,connection"`
 	Transport           string              `json:"transport" doc:"what carries it" values:"RoCEv2,RoCEv1,InfiniBand,iWARP"`

@@ -25,8 +25,20 @@ const (
 // Severities are all of them, the worst first.
 var Severities = [...]Severity{Error, Warning, Note}
 
+// Released is the packet that let a record go out: the one with which, or after
+// which, nothing could happen to it any more. Records of one dissection can be put
+// in order by it, whoever dissected which connection.
+type Released struct{ at Stamp }
+
+// Release notes that packet.
+func (r *Released) Release(at Stamp) { r.at = at }
+
+// ReleasedAt is that packet; its number is 0 for records that nobody released.
+func (r *Released) ReleasedAt() Stamp { return r.at }
+
 // Finding is a rule that was broken.
 type Finding struct {
+	Released   `json:"-"`
 	Type       string      `json:"type" doc:"finding"`
 	Rule       string      `json:"rule" doc:"stable id of the rule"`
 	Severity   Severity    `json:"severity" doc:"error: a MUST was broken; warning: a SHOULD, or a risk; note"`

@@ -62,6 +62,7 @@ const (
 
 // Transaction is one RPC: a Call, what it exposed, what moved, its Reply.
 type Transaction struct {
+	Released       `json:"-"`
 	Type           string            `json:"type" doc:"transaction"`
 	ID             int64             `json:"id" doc:"counts from 1, in the order of the Calls" alias:"transaction"`
 	Connection     int               `json:"connection" doc:"number of its connection" alias:"conn"`
