@@ -1,11 +1,15 @@
 # rdmadump: see README.md.
 
 GO      ?= go
-SAMPLE  ?= samples/rocev2-callback41.pcap
+SLOW    ?= samples/rocev2-slowwrite42.pcap.zst
 FUZZ    ?= 60s
+HOSTILE ?= 20000
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint fuzz bench compare golden clean
+.PHONY: help build demo test lint fuzz hostile bench compare golden dist audit clean
+
+# tools of packaging/go.mod
+tool = $(GO) tool -modfile=packaging/go.mod
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -13,25 +17,35 @@ help: ## list the targets
 build: ## build bin/rdmadump, one static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/rdmadump ./cmd/rdmadump
 
-demo: build ## build, and show the transactions, connections and findings of a sample
-	@echo; echo "== rdmadump $(SAMPLE)"; bin/rdmadump $(SAMPLE)
-	@echo; echo "== rdmadump connections $(SAMPLE)"; bin/rdmadump connections -q $(SAMPLE)
-	@echo; echo "== rdmadump check samples/rocev2-errors.pcap"; bin/rdmadump check -q samples/rocev2-errors.pcap || test $$? -eq 1
-	@echo; echo "== rdmadump -o json $(SAMPLE) | head -n 1"; bin/rdmadump -o json $(SAMPLE) | head -n 1
+demo: build ## build, and find out why an RPC was slow
+	@echo; echo "== rdmadump overview $(SLOW)"; bin/rdmadump overview -q $(SLOW)
+	@echo; echo "== the slowest, four of them: rdmadump --top 4 $(SLOW)"; bin/rdmadump -q --top 4 $(SLOW)
+	@echo; echo "== what is wrong with another: rdmadump check samples/rocev2-errors.pcap | head -n 4"
+	@bin/rdmadump check -q samples/rocev2-errors.pcap | head -n 4
+	@echo; echo "== and why was the slowest slow? rdmadump --xid 0x4a5eb126 $(SLOW)"; bin/rdmadump -q --xid 0x4a5eb126 $(SLOW)
 
-test: lint ## everything that must pass
-	$(GO) test ./...
+test: lint ## everything that must pass; its end says what was skipped, and why
+	$(tool) gotestsum --format pkgname --hide-summary=output --raw-command -- ./scripts/test-json $(GO)
 
 lint: ## formatting, vet, staticcheck
 	@out=$$($(GO) tool gofumpt -l .); test -z "$$out" || { echo "gofumpt would change: $$out"; exit 1; }
 	$(GO) vet ./...
+	GOOS=darwin $(GO) vet ./...
+	GOOS=windows $(GO) vet ./...
+	cd packaging && $(GO) vet ./...
 	$(GO) tool staticcheck ./...
+
+hostile: ## 20,000 damaged copies of every sample through every view, and the memory hogs
+	$(GO) test ./cmd/rdmadump -run '^(TestHostile|TestMemory)$$' -hostile 20000 -hogs -timeout 60m
 
 fuzz: ## run every fuzz target for FUZZ (60s each)
 	@for p in $$($(GO) list ./...); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
-	    echo "== $$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZ) $$p || exit 1; \
+	    echo "== $$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZ) -fuzzminimizetime 1s $$p || exit 1; \
 	  done; done
+
+hostile: ## HOSTILE damaged copies of every sample (20000 each) through every view
+	$(GO) test ./cmd/rdmadump -run '^TestHostile' -timeout 0 -hostile $(HOSTILE)
 
 bench: ## the benchmarks: packets/s, bytes/s, allocations
 	$(GO) test -run '^$$' -bench . -benchmem ./...
@@ -39,9 +53,17 @@ bench: ## the benchmarks: packets/s, bytes/s, allocations
 compare: build ## time a capture against tshark: make compare CAPTURE=big.pcap
 	./scripts/compare-tshark "$(CAPTURE)"
 
-golden: ## write the golden files anew
+golden: ## write the golden files and what the pages print anew
 	$(GO) test ./render -update
-	$(GO) test ./cmd/rdmadump -run '^TestGolden$$' -update
+	$(GO) test ./cmd/rdmadump -run '^(TestGolden|TestDocs)$$' -update
+
+dist: ## make the release in dist/: archives, packages, bills of materials, checksums
+	cd packaging && $(GO) run . -root .. -o ../dist
+
+audit: ## sums of modules, licences of all, and, where the network allows, known vulnerabilities
+	$(GO) mod verify
+	cd packaging && $(GO) mod verify && $(GO) run . -root .. -licences
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@latest ./...
 
 clean: ## remove what was built
-	rm -rf bin
+	rm -rf bin dist

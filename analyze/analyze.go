@@ -71,6 +71,27 @@ func (d *durations) quantiles() Quantiles {
 	return Quantiles{P50: at(50), P90: at(90), P99: at(99), Max: record.Some(d.longest), Estimated: true}
 }
 
+// each visits the values, or the steps that they are in, with how many there are.
+func (d *durations) each(visit func(ns int64, n int)) {
+	for _, ns := range d.exact {
+		visit(ns, 1)
+	}
+	if d.steps != nil {
+		for _, step := range d.steps.Distribution() {
+			if step.Count > 0 {
+				visit(step.From, int(step.Count))
+			}
+		}
+	}
+}
+
+// ends are the shortest and the longest; false without any.
+func (d *durations) ends() (low, high int64, ok bool) {
+	low = math.MaxInt64
+	d.each(func(ns int64, _ int) { low, high, ok = min(low, ns), max(high, ns), true })
+	return low, high, ok
+}
+
 // share is part of whole; unknown of nothing.
 func share(part, whole int) record.Opt[float64] {
 	return record.SomeIf(float64(part)/float64(max(whole, 1)), whole != 0)
@@ -88,3 +109,6 @@ func interval(r *record.Transaction, end record.Time) (from, to record.Time) {
 
 // maxKept bounds how many transactions of a connection a timeline remembers.
 const maxKept = 1 << 20
+
+// maxBars bounds how many exposures it remembers: a Call may have 40,000.
+const maxBars = 1 << 18

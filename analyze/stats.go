@@ -3,6 +3,7 @@ package analyze
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 
@@ -216,4 +217,34 @@ func (t *Table) Rows() []*Stats {
 		return cmp.Or(cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(a.Name, b.Name))
 	})
 	return rows
+}
+
+// LatencyRange is the shortest and the longest latency of all rows, in
+// nanoseconds; 0, 0 without any.
+func LatencyRange(rows []*Stats) (low, high int64) {
+	for _, s := range rows {
+		if least, most, ok := s.latencies.ends(); ok {
+			if high == 0 || least < low {
+				low = least
+			}
+			high = max(high, most)
+		}
+	}
+	return low, high
+}
+
+// Histogram counts the latencies in so many steps between two of them, each step
+// so many times as long as the one before.
+func (s *Stats) Histogram(low, high int64, steps int) []int {
+	counts := make([]int, steps)
+	if high <= 0 || steps < 1 {
+		return counts
+	}
+	low = max(low, 1)
+	span := math.Log(float64(max(high, low+1)) / float64(low))
+	s.latencies.each(func(ns int64, n int) {
+		at := int(math.Log(float64(max(ns, low))/float64(low)) / span * float64(steps))
+		counts[min(max(at, 0), steps-1)] += n
+	})
+	return counts
 }

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"runtime"
-	"syscall"
 	"testing"
 	"time"
 
@@ -435,16 +434,6 @@ var floods = []struct {
 		}
 		return 0
 	}},
-}
-
-// cpu is how much processor time the process has used: the machine may be busy
-// with something else.
-func cpu() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // pour runs frames through a dissector as the view of transactions does.

@@ -16,8 +16,14 @@ func records(t *testing.T, name string) (transactions []*record.Transaction, con
 	t.Helper()
 	frames, _ := testkit.Frames(t, captures+name)
 	d := dissect.New(dissect.Handler{
-		Transaction: func(r *record.Transaction) error { transactions = append(transactions, r.Clone()); return nil },
-		Connection:  func(r *record.Connection) error { connections = append(connections, r.Clone()); return nil },
+		Transaction: func(r *record.Transaction) error {
+			transactions = append(transactions, r.Clone())
+			return nil
+		},
+		Connection: func(r *record.Connection) error {
+			connections = append(connections, r.Clone())
+			return nil
+		},
 	}, dissect.Options{})
 	for i := range frames {
 		d.Frame(&frames[i])
@@ -71,6 +77,7 @@ func TestPacketsBelong(t *testing.T) {
 				} else {
 					unnamed++
 				}
+
 				return nil
 			}}, dissect.Options{})
 			for i := range frames {

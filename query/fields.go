@@ -45,7 +45,8 @@ var (
 	Findings     Fields = fieldsOf("findings", reflect.TypeFor[record.Finding](), nil)
 )
 
-// New are the fields of another kind of record, as its tags describe them.
+// New are the fields of another kind of record, as its tags describe them; of is
+// its kind, in the plural.
 func New[T any](of string) Fields { return fieldsOf(of, reflect.TypeFor[T](), nil) }
 
 // fieldsOf are the fields of a record, as its tags describe them. Of several that
@@ -504,4 +505,15 @@ func appendField(found []any, n *record.Node, name string) []any {
 		return append(found, row.Uint(n.Data) != 0)
 	}
 	return append(found, string(row.AppendText(nil, n.Data)))
+}
+
+// Wireshark is what Wireshark calls the field: those of its other names that have
+// a protocol before them.
+func (f *Field) Wireshark() (names []string) {
+	for _, alias := range f.Aliases {
+		if strings.Contains(alias, ".") {
+			names = append(names, alias)
+		}
+	}
+	return names
 }

@@ -13,10 +13,14 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
+// chartMargin is what stands left of the plot in all charts, so that they can
+// share an axis.
+const chartMargin = 17
+
 // CreditChart draws the credits of one direction over time: Calls in flight as
 // columns, the granted limit as a line. The scale breaks where the limit is far
 // above what is used.
-func CreditChart(w io.Writer, theme *Theme, width, height int, c *analyze.Credits, start record.Time) error {
+func CreditChart(w io.Writer, theme *Theme, width, height int, c *analyze.Credits, axis Axis) error {
 	width, height = chartSize(width, height)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%scredits, %s%s: %d in flight at most", theme.key.before, c.Direction, theme.key.after, c.PeakInFlight)
@@ -24,8 +28,9 @@ func CreditChart(w io.Writer, theme *Theme, width, height int, c *analyze.Credit
 		_, err := fmt.Fprintf(w, "%s, no Calls\n\n", b.String())
 		return err
 	}
-	plot := width - 10
-	columns := sample(c, plot)
+	plot := width - chartMargin - 1
+	axis = axis.of(c.Points[0].Time, c.Points[len(c.Points)-1].Time)
+	columns := sample(c, plot, axis)
 	limit := 0
 	for _, x := range columns {
 		limit = max(limit, x.granted)
@@ -38,51 +43,69 @@ func CreditChart(w io.Writer, theme *Theme, width, height int, c *analyze.Credit
 		rows = min(height, top)
 	}
 	fmt.Fprintf(&b, ", asked for %s; %s\n", list(c.Requested), reached(c))
-	label := func(v int) string { return fmt.Sprintf("%8d |", v) }
+	g := theme.glyphs
+	label := func(v int) string { return fmt.Sprintf("%*d %s", chartMargin-1, v, g.side) }
 	if broken {
-		b.WriteString(theme.dim.before + label(limit))
+		b.WriteString(theme.dim.before + label(limit) + theme.dim.after + theme.granted.before)
+		line := ""
 		for _, x := range columns {
-			b.WriteByte(pick(x.granted > 0, '-', ' '))
+			line += map[bool]string{true: g.granted, false: " "}[x.granted > 0]
 		}
-		b.WriteString(theme.dim.after + "\n" + strings.Repeat(" ", 9) + ":\n")
+		b.WriteString(strings.TrimRight(line, " ") + theme.granted.after + "\n" + strings.Repeat(" ", chartMargin) + ":\n")
 	}
 	previous := -1
+	levels := len(g.levels) - 1
 	for row := rows; row >= 1; row-- {
 		value := (top*row + rows - 1) / rows
 		floor := top * (row - 1) / rows // what has to be exceeded to reach this row
+		b.WriteString(theme.dim.before)
 		if value == previous {
-			b.WriteString(strings.Repeat(" ", 9) + "|")
+			b.WriteString(strings.Repeat(" ", chartMargin) + g.side)
 		} else {
 			b.WriteString(label(value))
 		}
+		b.WriteString(theme.dim.after)
 		previous = value
-		line := make([]byte, 0, plot)
+		var line inked
 		for _, x := range columns {
+			full := x.granted > 0 && x.inFlight >= x.granted
 			switch {
-			case x.inFlight > floor && x.granted > 0 && x.inFlight >= x.granted:
-				line = append(line, '@')
+			case x.inFlight > floor && full && !theme.unicode:
+				line.add("@", theme.bad)
 			case x.inFlight > floor:
-				line = append(line, '#')
+				// how much of this row is filled, in steps of the levels
+				part := min((x.inFlight*rows-top*(row-1))*levels/max(top, 1), levels)
+				look := theme.flight
+				if full {
+					look = theme.bad
+				}
+				line.add(g.levels[max(part, 1)], look)
 			case !broken && x.granted > floor && x.granted <= value:
-				line = append(line, '-')
+				line.add(g.granted, theme.granted)
 			default:
-				line = append(line, ' ')
+				line.add(" ", ink{})
 			}
 		}
-		b.Write([]byte(strings.TrimRight(string(line), " ")))
-		b.WriteByte('\n')
+		b.WriteString(line.String() + "\n")
 	}
-	axis(&b, theme, 9, plot, c.Points[0].Time.Sub(start), c.Points[len(c.Points)-1].Time.Sub(start))
-	fmt.Fprintf(&b, "%s# Calls in flight  @ as many as granted  - granted%s\n", theme.dim.before, theme.dim.after)
+	theme.ticks(&b, chartMargin, plot, axis)
+	legend := "# Calls in flight  @ as many as granted  - granted"
+	if theme.unicode {
+		legend = theme.flight.before + "█" + theme.flight.after + theme.dim.before + " Calls in flight  " + theme.dim.after + theme.bad.before + "█" + theme.bad.after + theme.dim.before +
+			" as many as granted  " + theme.dim.after + theme.granted.before + "╌" + theme.granted.after + theme.dim.before + " granted"
+		fmt.Fprintf(&b, "%s%s\n", legend, theme.dim.after)
+	} else {
+		fmt.Fprintf(&b, "%s%s%s\n", theme.dim.before, legend, theme.dim.after)
+	}
 	for i, g := range c.Grants[:min(len(c.Grants), 8)] {
 		word := "changes to"
 		if i == 0 {
 			word = "is"
 		}
-		fmt.Fprintf(&b, "  grant %s %d at %ss, packet %d\n", word, g.Granted, seconds(g.Time.Sub(start)), g.Packet)
+		fmt.Fprintf(&b, "  grant %s %d at %s, packet %d\n", word, g.Granted, theme.moment(axis, g.Time), g.Packet)
 	}
 	if n := len(c.Grants) - 8; n > 0 {
-		fmt.Fprintf(&b, "  ... and %d more changes\n", n)
+		fmt.Fprintf(&b, "  ... and %s\n", plural(int64(n), "more change"))
 	}
 	_, err := fmt.Fprintf(w, "%s\n", b.String())
 	return err
@@ -118,11 +141,67 @@ func died(e *record.Ended) string {
 	return text
 }
 
-func pick(b bool, yes, no byte) byte {
-	if b {
-		return yes
+// of is the axis, or where it spans nothing, one of what is drawn.
+func (a Axis) of(from, to record.Time) Axis {
+	if a.From >= a.To {
+		a.From, a.To = from, to
 	}
-	return no
+	return a
+}
+
+// moment is a time in a sentence.
+func (t *Theme) moment(a Axis, at record.Time) string {
+	c := clock{form: t.times, start: record.Some(a.Start)}
+	if c.form == Delta {
+		c.form = Relative
+	}
+	text := string(c.append(nil, at))
+	if c.form == Relative || c.form == "" {
+		return seconds(at.Sub(a.Start)) + "s"
+	}
+	return text
+}
+
+// both is a time of day and where it stands in the capture.
+func (t *Theme) both(a Axis, at record.Time) string {
+	if t.times == UTC || t.times == Local || t.times == Epoch {
+		return fmt.Sprintf("%s, %ss after the start", t.moment(a, at), seconds(at.Sub(a.Start)))
+	}
+	return fmt.Sprintf("%s, %ss after the start", at, seconds(at.Sub(a.Start)))
+}
+
+// inked is a line in several inks, with few changes between them.
+type inked struct {
+	b    strings.Builder
+	last ink
+	rest int // blanks that nothing may follow
+}
+
+func (l *inked) add(s string, look ink) {
+	if s == " " {
+		l.rest++
+		return
+	}
+	if l.rest > 0 {
+		l.change(ink{})
+		l.b.WriteString(strings.Repeat(" ", l.rest))
+		l.rest = 0
+	}
+	l.change(look)
+	l.b.WriteString(s)
+}
+
+func (l *inked) change(look ink) {
+	if look != l.last {
+		l.b.WriteString(l.last.after + look.before)
+		l.last = look
+	}
+}
+
+// String is the line, without blanks at its end.
+func (l *inked) String() string {
+	l.change(ink{})
+	return l.b.String()
 }
 
 // chartSize is how large a chart gets: 80 by 10 without a terminal.
@@ -156,12 +235,6 @@ func list(values []uint32) string {
 
 func seconds(ns int64) string { return fmt.Sprintf("%.3f", float64(ns)/1e9) }
 
-// axis draws the axis of time below a chart, behind a margin.
-func axis(b *strings.Builder, theme *Theme, margin, plot int, from, to int64) {
-	left, right := seconds(from)+"s", seconds(to)+"s"
-	fmt.Fprintf(b, "%s%*s+%s\n%*s%s%*s%s\n", theme.dim.before, margin, "", strings.Repeat("-", plot), margin+1, "", left, plot-len(left), right, theme.dim.after)
-}
-
 // scale spreads a span of time over the columns of a drawing. It takes any times:
 // what is outside of the span falls into the first or the last column.
 type scale struct {
@@ -193,10 +266,10 @@ type creditColumn struct{ inFlight, granted int }
 
 // sample works the points out for so many columns: the most that were in flight
 // in each, and the least limit.
-func sample(c *analyze.Credits, n int) []creditColumn {
+func sample(c *analyze.Credits, n int, axis Axis) []creditColumn {
 	columns := make([]creditColumn, n)
 	last := c.Points[len(c.Points)-1].Time
-	time := newScale(c.Points[0].Time, last, n)
+	time := newScale(axis.From, axis.To, n)
 	for i, p := range c.Points {
 		end := time.column(last)
 		if i+1 < len(c.Points) {
@@ -215,10 +288,10 @@ func sample(c *analyze.Credits, n int) []creditColumn {
 
 // HandleChart draws the exposures of a connection's handles as bars over time,
 // those of the handles that were exposed longest, and the figures below.
-func HandleChart(w io.Writer, theme *Theme, width, height int, h *analyze.Handles, start record.Time) error {
+func HandleChart(w io.Writer, theme *Theme, width, height int, h *analyze.Handles, axis Axis) error {
 	width, height = chartSize(width, height)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%shandles%s: %d exposures of %d handles\n", theme.key.before, theme.key.after, h.Exposures, h.Distinct)
+	fmt.Fprintf(&b, "%shandles%s: %s of %s\n", theme.key.before, theme.key.after, plural(int64(h.Exposures), "exposure"), plural(int64(h.Distinct), "handle"))
 	if len(h.Bars) == 0 {
 		_, err := fmt.Fprintf(w, "%s\n", b.String())
 		return err
@@ -237,25 +310,30 @@ func HandleChart(w io.Writer, theme *Theme, width, height int, h *analyze.Handle
 	shown := slices.Clone(order)
 	slices.SortStableFunc(shown, func(a, b record.Hex32) int { return cmp.Compare(total[b], total[a]) })
 	shown = shown[:min(len(shown), height)]
-	plot := width - 18
-	time := newScale(from, to, plot)
+	plot := width - chartMargin - 1
+	axis = axis.of(from, to)
 	for _, handle := range order {
 		if !slices.Contains(shown, handle) {
 			continue
 		}
-		line := []byte(strings.Repeat(" ", plot))
+		bar := newBar(plot, axis)
 		for i := range h.Bars {
 			if x := &h.Bars[i]; x.Handle == handle {
-				drawBar(line, x, time)
+				bar.add(x)
 			}
 		}
-		fmt.Fprintf(&b, "%v %5s |%s\n", handle, fmt.Sprintf("x%d", uses[handle]), strings.TrimRight(string(line), " "))
+		fmt.Fprintf(&b, "%v %s%5s %s%s%s\n", handle, theme.dim.before, fmt.Sprintf("x%d", uses[handle]), theme.glyphs.side, theme.dim.after, bar.draw(theme))
 	}
-	axis(&b, theme, 17, plot, from.Sub(start), to.Sub(start))
+	theme.ticks(&b, chartMargin, plot, axis)
 	if n := len(order) - len(shown); n > 0 {
-		fmt.Fprintf(&b, "%s%d handles that were exposed for less time are not drawn%s\n", theme.dim.before, n, theme.dim.after)
+		fmt.Fprintf(&b, "%s%s exposed for less time and not drawn%s\n", theme.dim.before, plural(int64(n), "handle"), theme.dim.after)
 	}
-	fmt.Fprintf(&b, "%s= exposed # moved  ended by: x responder  o requester  ? no Reply%s\n", theme.dim.before, theme.dim.after)
+	if theme.unicode {
+		fmt.Fprintf(&b, "%s⠶%s%s exposed  %s%s⣿%s%s moved  ended by: %s✕ responder  ○ requester  ? no Reply%s\n", theme.exposed.before, theme.exposed.after, theme.dim.before, theme.dim.after,
+			theme.moved.before, theme.moved.after, theme.dim.before, "", theme.dim.after)
+	} else {
+		fmt.Fprintf(&b, "%s= exposed # moved  ended by: x responder  o requester  ? no Reply%s\n", theme.dim.before, theme.dim.after)
+	}
 	figures(&b, h)
 	_, err := fmt.Fprintf(w, "%s\n", b.String())
 	return err
@@ -263,16 +341,61 @@ func HandleChart(w io.Writer, theme *Theme, width, height int, h *analyze.Handle
 
 var endMarks = map[string]byte{analyze.ByResponder: 'x', analyze.ByRequester: 'o', analyze.ByNobody: '?'}
 
-func drawBar(line []byte, x *analyze.Exposure, time scale) {
-	for i := time.column(x.From); i <= time.column(x.To); i++ {
-		line[i] = '='
+// bar is the life of a handle over time: two parts to a column, as braille has.
+type bar struct {
+	parts []byte // 0, '=' exposed, '#' moved
+	ends  []byte // of each column, 0 or how an exposure ended in it
+	time  scale
+}
+
+func newBar(columns int, axis Axis) *bar {
+	return &bar{make([]byte, 2*columns), make([]byte, columns), newScale(axis.From, axis.To, 2*columns)}
+}
+
+// add draws an exposure.
+func (l *bar) add(x *analyze.Exposure) {
+	last := l.time.column(x.To)
+	for i := l.time.column(x.From); i <= last; i++ {
+		l.parts[i] = max(l.parts[i], 1)
 	}
 	if from, moved := x.MovedFrom.Get(); moved {
-		for i := time.column(from); i <= time.column(min(x.MovedTo.Or(from), x.To)); i++ {
-			line[i] = '#'
+		for i := l.time.column(from); i <= l.time.column(min(x.MovedTo.Or(from), x.To)); i++ {
+			l.parts[i] = 2
 		}
 	}
-	line[time.column(x.To)] = endMarks[x.EndedBy]
+	l.ends[last/2] = endMarks[x.EndedBy]
+}
+
+// Dots of the left and the right half of a braille character: of what was
+// exposed, and of what moved.
+var brailleDots = [2][3]rune{{0, 0x06, 0x47}, {0, 0x30, 0xb8}}
+
+// draw is the line.
+func (l *bar) draw(theme *Theme) string {
+	var line inked
+	for i, end := range l.ends {
+		left, right := l.parts[2*i], l.parts[2*i+1]
+		look := theme.exposed
+		if max(left, right) > 1 {
+			look = theme.moved
+		}
+		switch {
+		case end != 0 && theme.unicode:
+			if end == '?' {
+				look = theme.bad
+			}
+			line.add(theme.glyphs.marks[end], look)
+		case end != 0:
+			line.add(string(end), ink{})
+		case left == 0 && right == 0:
+			line.add(" ", ink{})
+		case theme.unicode:
+			line.add(string(0x2800+brailleDots[0][left]+brailleDots[1][right]), look)
+		default:
+			line.add(" =#"[max(left, right):max(left, right)+1], ink{})
+		}
+	}
+	return line.String()
 }
 
 // figures writes the numbers that matter.
@@ -318,6 +441,7 @@ var statsColumns = []column{
 	{name: "P90", right: true, rank: 4},
 	{name: "P99", right: true},
 	{name: "WORST", right: true, rank: 2},
+	{name: "LATENCIES", rank: 5},
 	{name: "READ/WRITE/WAIT/REST", rank: 3},
 	{name: "RDMA", right: true, rank: 7},
 	{name: "64K-INLINE", right: true, rank: 8},
@@ -325,7 +449,13 @@ var statsColumns = []column{
 
 // Stats writes the table of sums.
 func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
-	t := newTable(w, theme, width, statsColumns)
+	low, high := analyze.LatencyRange(rows)
+	columns := slices.Clone(statsColumns)
+	if high > 0 {
+		i := slices.IndexFunc(columns, func(c column) bool { return c.name == "LATENCIES" })
+		columns[i].name = Duration(low) + ".." + Duration(high)
+	}
+	t := newTable(w, theme, width, columns)
 	for _, s := range rows {
 		if err := t.row([]cell{
 			{text: clean(s.Name), ink: theme.key},
@@ -340,6 +470,7 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 			{text: about(s.Latency, s.Latency.P90)},
 			{text: about(s.Latency, s.Latency.P99)},
 			{text: quantile(s.Latency.Max)},
+			{text: theme.histogram(s.Histogram(low, high, histogramCells)), ink: theme.flight},
 			{text: phaseShares(s)},
 			{text: fmt.Sprint(s.ExplicitRDMA)},
 			{text: inlineShare(s)},
@@ -349,6 +480,30 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 	}
 	return t.flush()
 }
+
+// histogramCells is how many cells the histogram of a row has.
+const histogramCells = 16
+
+// histogram draws counts, a character each: nothing for none, and something for
+// the least.
+func (t *Theme) histogram(counts []int) string {
+	levels := t.glyphs.levels
+	if !t.unicode {
+		levels = asciiLevels
+	}
+	most := 1
+	for _, n := range counts {
+		most = max(most, n)
+	}
+	var b strings.Builder
+	for _, n := range counts {
+		level := (n*(len(levels)-1) + most - 1) / most
+		b.WriteString(levels[level])
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+var asciiLevels = strings.Split(" .:-=+*%#", "")
 
 func forms(f analyze.Forms) string {
 	return Bytes(f.Short) + "/" + Bytes(f.Chunked) + "/" + Bytes(f.Long)
@@ -376,6 +531,8 @@ func inlineShare(s *analyze.Stats) string {
 
 // ConnectionDetail draws everything of one connection, a line a fact.
 func ConnectionDetail(w io.Writer, theme *Theme, c *record.Connection, start record.Time) error {
+	axis := Axis{Start: start}
+
 	var b strings.Builder
 	fmt.Fprintf(&b, "%sconnection %d%s  %s  %s\n", theme.key.before, c.ID, theme.key.after, c.Transport, c.UpperLayer)
 	row := func(name, format string, args ...any) {
@@ -388,10 +545,10 @@ func ConnectionDetail(w io.Writer, theme *Theme, c *record.Connection, start rec
 	}
 	row("handshake", "%s", c.Handshake)
 	if at, known := c.Established.Get(); known {
-		row("established", "%s, %ss after the start", at, seconds(at.Sub(start)))
+		row("established", "%s", theme.both(axis, at))
 	}
 	if at, known := c.Closed.Get(); known {
-		row("closed", "%s, %ss after the start", at, seconds(at.Sub(start)))
+		row("closed", "%s", theme.both(axis, at))
 	}
 	if reason, known := c.CloseReason.Get(); known {
 		row("close reason", "%s", clean(reason))
@@ -421,7 +578,7 @@ func ConnectionDetail(w io.Writer, theme *Theme, c *record.Connection, start rec
 	}
 	row("transactions", "%d", c.Transactions)
 	row("packets", "%d", c.Packets)
-	row("health", "%d retransmitted, %d out of order, %d lost, %d NAKs, %d RNR", c.Retransmitted, c.OutOfOrder, c.Lost, c.Naks, c.RNRNaks)
+	row("health", "%d retransmitted, %d out of order, %d lost, %s, %d RNR", c.Retransmitted, c.OutOfOrder, c.Lost, plural(c.Naks, "NAK"), c.RNRNaks)
 	_, err := fmt.Fprintf(w, "%s\n", b.String())
 	return err
 }

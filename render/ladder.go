@@ -51,19 +51,37 @@ func Ladder(w io.Writer, theme *Theme, width int, r *record.Transaction) error {
 	if shown > 0 {
 		beside = shown*2 + 1
 	}
-	arrow := max(width-10-1-numbers-1-beside-1, 40)
-	fmt.Fprintf(&b, "%s%10s %*s %-*s%s\n", theme.dim.before, "TIME", numbers, "PACKET", arrow, "requester"+strings.Repeat(" ", max(0, arrow-18))+"responder", barHeads(shown)+theme.dim.after)
-	began := r.Start()
+	stamp, stamps := theme.ladderTimes(r)
+	arrow := max(width-stamps-1-numbers-1-beside-1, 40)
+	fmt.Fprintf(&b, "%s%*s %*s %-*s%s\n", theme.dim.before, stamps, "TIME", numbers, "PACKET", arrow, "requester"+strings.Repeat(" ", max(0, arrow-18))+"responder", barHeads(shown)+theme.dim.after)
 	open := make([]bool, shown)
 	for i := range rungs {
 		g := &rungs[i]
-		fmt.Fprintf(&b, "%10s %*s %s%s%s", Duration(g.at.Sub(began)), numbers, g.packets, g.ink.before, arrowLine(g, arrow), g.ink.after)
-		b.WriteString(barCells(g, bars[:shown], open))
+		fmt.Fprintf(&b, "%*s %*s %s%s%s", stamps, stamp(g.at), numbers, g.packets, g.ink.before, theme.arrowLine(g, arrow), g.ink.after)
+		b.WriteString(theme.barCells(g, bars[:shown], open))
 		b.WriteByte('\n')
 	}
 	legend(&b, theme, bars)
 	_, err := io.WriteString(w, b.String()+"\n")
 	return err
+}
+
+// ladderTimes is how a ladder shows times, and how wide they are: since the Call
+// or the line before, or as the others are shown.
+func (t *Theme) ladderTimes(r *record.Transaction) (stamp func(record.Time) string, width int) {
+	previous := r.Start()
+	switch t.times {
+	case Delta:
+		return func(at record.Time) string {
+			d := at.Sub(previous)
+			previous = at
+			return Duration(d)
+		}, 10
+	case UTC, Local, Epoch:
+		c := clock{form: t.times}
+		return func(at record.Time) string { return string(c.append(nil, at)) }, c.width()
+	}
+	return func(at record.Time) string { return Duration(at.Sub(previous)) }, 10
 }
 
 func lastTime(r *record.Transaction) record.Time {
@@ -93,7 +111,7 @@ func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction)
 	if p := phases(r); p != "" {
 		took += ": " + p
 	}
-	lines := wrap(took, width-len(word))
+	lines := wrap(took, width-len(word)-1)
 	fmt.Fprintf(b, "%s%s%s", shade.before, word, shade.after)
 	for i, line := range lines {
 		if i > 0 {
@@ -311,27 +329,25 @@ func foldRungs(rungs []rung) []rung {
 }
 
 // arrowLine draws an arrow of a width with the text in it.
-func arrowLine(g *rung, width int) string {
+func (t *Theme) arrowLine(g *rung, width int) string {
+	c := t.glyphs
 	if g.pause {
 		text := clean(g.text)
 		text = text[:min(len(text), width-2)]
 		left := (width - 2 - len(text)) / 2
-		return ":" + strings.Repeat(" ", left) + text + strings.Repeat(" ", width-2-len(text)-left) + ":"
+		return c.pause + strings.Repeat(" ", left) + text + strings.Repeat(" ", width-2-len(text)-left) + c.pause
 	}
-	line := "-"
+	line := c.line
 	if g.double {
-		line = "="
+		line = c.double
 	}
-	text := clean(g.text)
-	if len(text) > width-8 {
-		text = text[:width-9] + "~"
-	}
-	left := max((width-len(text)-6)/2, 1)
-	right := max(width-len(text)-6-left, 1)
+	text := t.fit(clean(g.text), width-8)
+	left := max((width-wide(text)-6)/2, 1)
+	right := max(width-wide(text)-6-left, 1)
 	if g.toRight {
-		return "|" + strings.Repeat(line, left) + " " + text + " " + strings.Repeat(line, right) + ">|"
+		return c.side + strings.Repeat(line, left) + " " + text + " " + strings.Repeat(line, right) + c.right + c.side
 	}
-	return "|<" + strings.Repeat(line, left) + " " + text + " " + strings.Repeat(line, right) + "|"
+	return c.side + c.left + strings.Repeat(line, left) + " " + text + " " + strings.Repeat(line, right) + c.side
 }
 
 func barHeads(n int) string {
@@ -345,8 +361,8 @@ func barHeads(n int) string {
 
 // barCells draws the bars at one line: what happened to each handle, or that it
 // is still exposed.
-func barCells(g *rung, bars []analyze.Exposure, open []bool) string {
-	var b strings.Builder
+func (t *Theme) barCells(g *rung, bars []analyze.Exposure, open []bool) string {
+	var line inked
 	for i := range bars {
 		c := byte(' ')
 		if open[i] {
@@ -358,10 +374,25 @@ func barCells(g *rung, bars []analyze.Exposure, open []bool) string {
 				open[i] = c != 'x' && c != 'o'
 			}
 		}
-		b.WriteByte(' ')
-		b.WriteByte(c)
+		line.add(" ", ink{})
+		look := ink{}
+		if t.unicode && c != ' ' {
+			look = t.exposed
+			if c == '#' {
+				look = t.moved
+			}
+		}
+		line.add(t.mark(c), look)
 	}
-	return strings.TrimRight(b.String(), " ")
+	return line.String()
+}
+
+// mark is how a mark of a bar is drawn.
+func (t *Theme) mark(c byte) string {
+	if drawn := t.glyphs.marks[c]; drawn != "" {
+		return drawn
+	}
+	return string(rune(c))
 }
 
 // legend says which handle each bar is and how it ended.
@@ -369,7 +400,8 @@ func legend(b *strings.Builder, theme *Theme, bars []analyze.Exposure) {
 	if len(bars) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "%s+ exposed  # data moved  x invalidated by the responder  o left to the requester%s\n", theme.dim.before, theme.dim.after)
+	fmt.Fprintf(b, "%s%s exposed  %s data moved  %s invalidated by the responder  %s left to the requester%s\n",
+		theme.dim.before, theme.mark('+'), theme.mark('#'), theme.mark('x'), theme.mark('o'), theme.dim.after)
 	for i, x := range bars {
 		name := " "
 		if i < ladderBars {
@@ -382,10 +414,17 @@ func legend(b *strings.Builder, theme *Theme, bars []analyze.Exposure) {
 	}
 }
 
-// wrap breaks text at spaces into lines of at most width.
+// wrap breaks text at spaces into lines of at most width, and words that are
+// longer.
 func wrap(text string, width int) (lines []string) {
 	line := ""
 	for _, word := range strings.Fields(text) {
+		for len(word) > width {
+			if line != "" {
+				lines, line = append(lines, line), ""
+			}
+			lines, word = append(lines, word[:width]), word[width:]
+		}
 		if line != "" && len(line)+1+len(word) > width {
 			lines = append(lines, line)
 			line = ""

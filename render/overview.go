@@ -235,7 +235,7 @@ func (v *overview) slowest() {
 		if i == 0 {
 			label = "slowest"
 		}
-		text := fmt.Sprintf("%8s  %v  %s", Duration(r.LatencyNS.Or(0)), r.XID, shortProcedure(r))
+		text := fmt.Sprintf("%8s  %v  %s", Duration(r.LatencyNS.Or(0)), r.XID, shortProcedure(r, ""))
 		if cause := Cause(r); cause != "" {
 			text += ": " + cause
 		}

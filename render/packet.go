@@ -17,13 +17,15 @@ type Packets struct {
 	w           io.Writer
 	theme       *Theme
 	width       int // of the terminal, 0 for none
-	start       record.Opt[record.Time]
+	clock       clock
 	line        []byte
+	pair        int  // width of the addresses: that of the widest so far
+	headed      bool // the heading is written
 }
 
 // NewPackets draws on w.
 func NewPackets(w io.Writer, theme *Theme, width int) *Packets {
-	return &Packets{w: w, theme: theme, width: width}
+	return &Packets{w: w, theme: theme, width: width, clock: clock{form: theme.times}, pair: len("192.168.100.100 > 192.168.100.100")}
 }
 
 // appendMarks appends what is odd about a packet, in brackets.
@@ -47,38 +49,46 @@ func appendMarks(b []byte, p *record.Packet) []byte {
 
 // Start sets the time that others are shown relative to: the capture's first.
 // Without it, it is the first that is shown.
-func (r *Packets) Start(at record.Time) { r.start = record.Some(at) }
+func (r *Packets) Start(at record.Time) { r.clock.start = record.Some(at) }
 
 // Packet writes one packet.
 func (r *Packets) Packet(p *record.Packet) error {
-	start := r.start.Or(p.Time)
-	r.start = record.Some(start)
 	b := r.line[:0]
 	b = appendPadded(b, p.Number, 6)
 	b = append(b, ' ')
 	at := len(b)
-	b = strconv.AppendFloat(b, float64(p.Time.Sub(start))/1e9, 'f', 6, 64)
-	b = padLeft(b, at, 11)
+	b = r.clock.append(b, p.Time)
+	b = padLeft(b, at, r.clock.width())
 	b = append(b, ' ')
+	at = len(b)
 	b = orDash(p.AppendSource(b), len(b))
 	b = append(b, " > "...)
 	b = orDash(p.AppendDestination(b), len(b))
+	r.pair = max(r.pair, len(b)-at)
+	b = padRight(b, at, r.pair)
 	b = append(b, ' ')
-	if p.Transport != "" {
-		b = append(b, p.Transport...)
-		b = append(b, ' ')
-	}
-	b = appendPadded(b, int64(p.Length), 4)
+	at = len(b)
+	b = append(b, p.Transport...)
+	b = padRight(b, at, len("InfiniBand"))
 	b = append(b, ' ')
+	b = appendPadded(b, int64(p.Length), len("LENGTH"))
+	b = append(b, ' ')
+	at = len(b)
 	if connection, known := p.Connection.Get(); known {
-		b = append(b, '#')
 		b = strconv.AppendInt(b, int64(connection), 10)
-		b = append(b, ' ')
+	} else {
+		b = append(b, '-')
 	}
+	b = padLeft(b, at, len("CONN"))
+	b = append(b, ' ')
 	b = appendClean(b, p.Summary)
 	b = appendMarks(b, p)
+	r.line = b
+	if err := r.head(); err != nil {
+		return err
+	}
 	if r.width > 0 && len(b) > r.width && !r.Tree && !r.Bytes {
-		b = append(b[:r.width-1], '~')
+		b = append(b[:r.width-1], r.theme.glyphs.cut...)
 	}
 	b = append(b, '\n')
 	if r.Tree {
@@ -93,6 +103,28 @@ func (r *Packets) Packet(p *record.Packet) error {
 	r.line = b
 	_, err := r.w.Write(b)
 	return err
+}
+
+// head writes the heading, once, as wide as the first packet's line.
+func (r *Packets) head() error {
+	if r.headed || r.Tree || r.Bytes {
+		return nil
+	}
+	r.headed = true
+	heads := fmt.Sprintf("%6s %*s %-*s %-*s LENGTH CONN SUMMARY", "NUMBER", r.clock.width(), "TIME", r.pair, "SOURCE > DESTINATION", len("InfiniBand"), "TRANSPORT")
+	if r.width > 0 {
+		heads = r.theme.fit(heads, r.width)
+	}
+	_, err := fmt.Fprintf(r.w, "%s%s%s\n", r.theme.header.before, heads, r.theme.header.after)
+	return err
+}
+
+// padRight puts spaces behind what stands from at on, up to a width.
+func padRight(b []byte, at, width int) []byte {
+	for len(b)-at < width {
+		b = append(b, ' ')
+	}
+	return b
 }
 
 func appendPadded(b []byte, v int64, width int) []byte {

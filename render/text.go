@@ -21,7 +21,7 @@ type Text struct {
 	width int
 	table *table
 	cells []cell
-	start record.Opt[record.Time] // times are shown since the first record's
+	clock clock
 	live  bool
 }
 
@@ -31,7 +31,7 @@ func (t *Text) Live() { t.live = true }
 
 // NewText draws on w.
 func NewText(w io.Writer, theme *Theme, width int) *Text {
-	return &Text{w: w, theme: theme, width: width}
+	return &Text{w: w, theme: theme, width: width, clock: clock{form: theme.times}}
 }
 
 // Flush writes what is held back to learn the widths of columns.
@@ -44,14 +44,18 @@ func (t *Text) Flush() error {
 
 // Start sets the time that others are shown relative to: the capture's first.
 // Without it, it is the first that is shown.
-func (t *Text) Start(at record.Time) { t.start = record.Some(at) }
+func (t *Text) Start(at record.Time) { t.clock.start = record.Some(at) }
 
-// since is a time in seconds since the start.
-func (t *Text) since(at record.Time) string {
-	start := t.start.Or(at)
-	t.start = record.Some(start)
-	return strconv.FormatFloat(float64(at.Sub(start))/1e9, 'f', 6, 64)
+// Finish writes what is held back, and what hidden columns would have said.
+func (t *Text) Finish() error {
+	if err := t.Flush(); err != nil || t.table == nil {
+		return err
+	}
+	return t.table.finish()
 }
+
+// at is a time as it is to be shown.
+func (t *Text) at(at record.Time) string { return string(t.clock.append(nil, at)) }
 
 // Duration is a duration to three digits or so, as people read it.
 func Duration(ns int64) string {
@@ -85,7 +89,7 @@ var transactionColumns = []column{
 	{name: "CONN", right: true, rank: 3},
 	{name: "XID"},
 	{name: "DIR", rank: 7, usual: 4},
-	{name: "PROCEDURE", flex: true, min: 20, usual: 45},
+	{name: "PROCEDURE", flex: true, min: 23, usual: 45},
 	{name: "CALL", right: true, rank: 1, usual: 6},
 	{name: "REPLY", right: true, rank: 1, usual: 6},
 	{name: "FORM", rank: 4, usual: 15},
@@ -105,11 +109,11 @@ func (t *Text) Transaction(r *record.Transaction) error {
 	read, written := query.Moved(r)
 	procedure := cell{text: Procedure(r)}
 	if t.width > 0 {
-		procedure.short = shortProcedure(r)
+		procedure.short = shortProcedure(r, t.theme.glyphs.cut)
 	}
 	t.cells = append(t.cells[:0],
 		cell{text: strconv.FormatInt(r.ID, 10), ink: t.theme.dim},
-		cell{text: t.since(r.Start())},
+		cell{text: t.at(r.Start())},
 		cell{text: strconv.Itoa(r.Connection)},
 		cell{text: r.XID.String(), ink: t.theme.key},
 		cell{text: directions[r.Direction]},
@@ -152,16 +156,44 @@ func Procedure(r *record.Transaction) string {
 }
 
 // shortProcedure is Procedure with no more of a COMPOUND than the operation
-// that it is for.
-func shortProcedure(r *record.Transaction) string {
+// that it is for, and marks where the others were.
+func shortProcedure(r *record.Transaction, cut string) string {
 	operation, known := r.Operation.Get()
-	switch {
-	case !known:
+	at := slices.Index(r.Operations, operation)
+	if !known || at < 0 {
 		return Procedure(r)
-	case !r.Program.Known():
+	}
+	if at > 0 {
+		operation = cut + operation
+	}
+	if at < len(r.Operations)-1 {
+		operation += cut
+	}
+	if !r.Program.Known() {
 		return operation
 	}
 	return r.ProgramVersion() + " " + operation
+}
+
+// Headings are those of the table of a kind of record: "transactions",
+// "connections", "stats".
+func Headings(of string) []string {
+	return headings(map[string][]column{"transactions": transactionColumns, "connections": connectionColumns, "stats": statsColumns}[of])
+}
+
+// CheckColumns says whether there are columns of these headings, or parts of them.
+func CheckColumns(of string, names []string) error {
+	all := Headings(of)
+	for _, name := range names {
+		found := slices.ContainsFunc(all, func(heading string) bool { return (&column{name: heading}).called(name) })
+		if !found && len(all) > 0 {
+			return fmt.Errorf("there is no column %s; there are %s", clean(name), strings.Join(all, ", "))
+		}
+		if !found {
+			return fmt.Errorf("%s have no columns to choose from; -e takes fields", of)
+		}
+	}
+	return nil
 }
 
 // known is how a value reads where there is one, and otherwise what stands for
@@ -235,15 +267,15 @@ var connectionColumns = []column{
 	{name: "CLIENT"},
 	{name: "SERVER"},
 	{name: "QPN", rank: 7},
-	{name: "UPPER"},
-	{name: "RPCS", right: true},
+	{name: "UPPER", rank: 3},
+	{name: "RPCS", right: true, rank: 1},
 	{name: "INLINE", right: true, rank: 3},
 	{name: "REMOTE-INV", rank: 8},
 	{name: "IN-FLIGHT", right: true, rank: 4},
 	{name: "PACKETS", right: true, rank: 2},
-	{name: "RETR/OOO/LOST", right: true, rank: 2},
-	{name: "NAK/RNR", right: true, rank: 5},
-	{name: "CLOSED", rank: 1},
+	{name: "RETR/OOO/LOST", right: true, rank: 2, quiet: true},
+	{name: "NAK/RNR", right: true, rank: 5, quiet: true},
+	{name: "CLOSED", flex: true, min: 8, usual: 10},
 }
 
 // Connection writes a row.
@@ -339,21 +371,21 @@ func (t *Text) Summary(r *record.Summary) error {
 		fmt.Fprintf(&b, " (%s)", strings.Join(parts, ", "))
 	}
 	for _, odd := range []struct {
-		n    int64
-		what string
+		n          int64
+		noun, what string
 	}{
-		{r.Findings[record.Error], "errors found"},
-		{r.Findings[record.Warning], "warnings"},
-		{r.Lost, "packets missing from the capture"},
-		{int64(r.Dropped), "packets dropped by the capture"},
-		{r.Fragments, "later IP fragments not read"},
-		{r.Malformed, "packets malformed"},
-		{r.Cut, "packets cut short"},
-		{r.ICRCBad, "bad ICRCs"},
-		{r.UnknownLink, "packets of an unknown link type"},
+		{r.Findings[record.Error], "error", " found"},
+		{r.Findings[record.Warning], "warning", ""},
+		{r.Lost, "packet", " missing from the capture"},
+		{int64(r.Dropped), "packet", " dropped by the capture"},
+		{r.Fragments, "later IP fragment", " not read"},
+		{r.Malformed, "packet", " malformed"},
+		{r.Cut, "packet", " cut short"},
+		{r.ICRCBad, "bad ICRC", ""},
+		{r.UnknownLink, "packet", " of an unknown link type"},
 	} {
 		if odd.n > 0 {
-			fmt.Fprintf(&b, "; %d %s", odd.n, odd.what)
+			b.WriteString("; " + plural(odd.n, odd.noun) + odd.what)
 		}
 	}
 	for _, what := range slices.Sorted(maps.Keys(r.Limits)) {
@@ -376,9 +408,7 @@ func (t *Text) Finding(g *FindingGroup) error {
 	r := &g.First
 	var where []string
 	if at, known := r.Time.Get(); known {
-		if start, began := t.start.Get(); began {
-			where = append(where, fmt.Sprintf("%.6fs", float64(at.Sub(start))/1e9))
-		}
+		where = append(where, t.at(at))
 	}
 	if packet, known := r.Packet.Get(); known {
 		where = append(where, fmt.Sprintf("packet %d", packet))

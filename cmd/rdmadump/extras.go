@@ -26,7 +26,10 @@ func newMan(root *cobra.Command) *cobra.Command {
 				return err
 			}
 			root.DisableAutoGenTag = true
-			return doc.GenManTree(root, &doc.GenManHeader{Title: "RDMADUMP", Section: "1", Source: "rdmadump", Manual: "User Commands"}, args[0])
+			if err := doc.GenManTree(root, &doc.GenManHeader{Title: "RDMADUMP", Section: "1", Source: "rdmadump", Manual: "User Commands"}, args[0]); err != nil {
+				return err
+			}
+			return writeFilterPage(args[0])
 		},
 	}
 }
@@ -96,6 +99,8 @@ func completions(cmd *cobra.Command) {
 	if v := viewNamed(cmd.Name()); v != nil {
 		fields = v.fields
 	}
+	completeLook(cmd, fields.Of())
+	completeFilter(cmd, fields)
 	words("sort", fields.Names()...)
 	words("field", fields.Names()...)
 }

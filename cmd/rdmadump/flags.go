@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rdmadump/rdmadump/analyze"
+	"github.com/rdmadump/rdmadump/render"
 )
 
 // flags are what was typed; [settings] are what it means.
@@ -41,6 +42,8 @@ type flags struct {
 	explain    string
 	unanswered time.Duration
 	timeout    time.Duration
+	rpc        bool
+	look       appearance
 }
 
 // size is a flag of so many bytes.
@@ -107,6 +110,25 @@ var flagTable = []struct {
 	{"color", func(f *flags, s *pflag.FlagSet) {
 		s.StringVar(&f.color, "color", "auto", "colour: `auto`, always or never")
 	}},
+	{"width", func(f *flags, s *pflag.FlagSet) {
+		s.IntVar(&f.look.width, "width", 0, "tables and drawings take this `number` of columns; else $COLUMNS, or what the terminal has")
+	}},
+	{"wide", func(f *flags, s *pflag.FlagSet) {
+		s.BoolVar(&f.look.wide, "wide", false, "all columns of tables, and whole lines")
+	}},
+	{"columns", func(f *flags, s *pflag.FlagSet) {
+		s.StringSliceVar(&f.look.columns, "columns", nil, "the table's columns by their `headings`: CONN,LATENCY,STATUS")
+	}},
+	{"time", func(f *flags, s *pflag.FlagSet) {
+		s.StringVar(&f.look.time, "time", string(render.Relative), "times `relative` to the capture's start, delta to the line before, utc, local or epoch")
+	}},
+	{"ascii", func(f *flags, s *pflag.FlagSet) {
+		s.StringVar(&f.look.ascii, "ascii", "auto", "draw with ASCII: true or false; `auto` does so unless on a terminal with UTF-8")
+		s.Lookup("ascii").NoOptDefVal = "true"
+	}},
+	{"background", func(f *flags, s *pflag.FlagSet) {
+		s.StringVar(&f.look.background, "background", "auto", "colours for a dark or light background; `auto` reads $COLORFGBG")
+	}},
 	{"quiet", func(f *flags, s *pflag.FlagSet) {
 		s.BoolVarP(&f.quiet, "quiet", "q", false, "no summary and no progress on standard error")
 	}},
@@ -122,6 +144,9 @@ var flagTable = []struct {
 	}},
 	{"timeline", func(f *flags, s *pflag.FlagSet) {
 		s.BoolVar(&f.timeline, "timeline", false, "draw credits and exposed handles over time")
+	}},
+	{"rpc", func(f *flags, s *pflag.FlagSet) {
+		s.BoolVar(&f.rpc, "rpc", false, "in JSON: what each Call asks and its Reply says, by name")
 	}},
 	{"by", func(f *flags, s *pflag.FlagSet) {
 		s.StringVar(&f.by, "by", analyze.ByOperation, "sum up by program, procedure or `operation`")
@@ -151,7 +176,7 @@ var flagTable = []struct {
 }
 
 // commonFlags are taken by every view.
-var commonFlags = []string{"output", "filter", "jq", "field", "xid", "conn", "count", "from", "to", "color", "quiet", "memory"}
+var commonFlags = []string{"output", "filter", "jq", "field", "xid", "conn", "count", "from", "to", "color", "quiet", "memory", "width", "wide", "time", "ascii", "background"}
 
 // takes says whether a view takes a flag.
 func (v *view) takes(flag string) bool {

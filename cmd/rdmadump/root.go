@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -55,10 +54,11 @@ durations such as 5ms. --jq runs a jq program on each record.
 	for _, v := range views {
 		root.AddCommand(viewCommand(v, stdout, stderr))
 	}
-	root.AddCommand(newLive(stdout, stderr), newInterfaces(stdout), newMan(root), newSchema(stdout), newExport(stdout, stderr))
+	root.AddCommand(newLive(stdout, stderr), newInterfaces(stdout), newMan(root), newSchema(stdout), newExport(stdout, stderr), newExtract(stdout, stderr), newFields(stdout), newVersion(stdout))
 	for _, cmd := range append(root.Commands(), root) {
 		completions(cmd)
 	}
+	document(root)
 	return root
 }
 
@@ -116,11 +116,4 @@ func mistyped(cmd *cobra.Command, name string) error {
 		return fmt.Errorf("no command or file %s; did you mean %s?", name, list(near, "or"))
 	}
 	return nil
-}
-
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
 }

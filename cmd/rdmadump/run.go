@@ -45,7 +45,7 @@ const otherMemory = 100 << 20
 // run shows the view of a source, and works out how to exit.
 func (r *runner) run(ctx context.Context, source input) error {
 	debug.SetMemoryLimit(r.memory + otherMemory)
-	s := newSink(r.settings, r.stdout, r.shown)
+	s := newSink(r.settings, r.stdout, r.stderr, r.shown)
 	if r.live {
 		s.text.Live()
 	}
@@ -62,7 +62,7 @@ func (r *runner) run(ctx context.Context, source input) error {
 		}
 		return s.status()
 	}
-	r.options.Memory, r.options.Live = r.memory, r.live
+	r.options.Memory, r.options.Live, r.options.RPC = r.memory, r.live, r.rpc
 	r.options.Unanswered, r.options.Timeout = record.Time(r.unanswered), record.Time(r.timeout)
 	d := dissect.New(h, r.options)
 	box := boxOf(ctx)
@@ -95,10 +95,12 @@ func (r *runner) run(ctx context.Context, source input) error {
 // finish writes the summary and works out the exit status; readErr is what ended
 // reading before its end.
 func (r *runner) finish(s *sink, summary *record.Summary, readErr error) error {
-	if s.json {
+	switch {
+	case s.jq != nil: // it is for the view's own records
+	case s.json:
 		s.record(summary)
-	} else {
-		s.fail(s.text.Flush())
+	default:
+		s.fail(s.text.Finish())
 	}
 	s.fail(s.w.Flush())
 	if s.err != nil {
@@ -107,8 +109,11 @@ func (r *runner) finish(s *sink, summary *record.Summary, readErr error) error {
 	if !s.json && !s.quiet {
 		render.NewText(r.stderr, render.NewTheme(r.stderr, coloured(s.color, r.stderr)), 0).Summary(summary)
 	}
+	if text := s.noMatch(); text != "" && !s.quiet {
+		fmt.Fprintf(r.stderr, "rdmadump: %s\n", text)
+	}
 	if s.written == 0 && len(s.xids) > 0 && !s.quiet {
-		fmt.Fprintf(r.stderr, "rdmadump: nothing with XID %v\n", s.xids)
+		fmt.Fprintf(r.stderr, "rdmadump: nothing with XID %v%s\n", s.xids, s.nearXIDs())
 	}
 	switch {
 	case readErr != nil:

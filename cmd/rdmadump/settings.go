@@ -42,6 +42,8 @@ type settings struct {
 	known               baseline
 	accept              string
 	unanswered, timeout time.Duration
+	rpc                 bool // what Calls ask and Replies say is wanted
+	look                appearance
 }
 
 // order is what records are put in order by.
@@ -56,7 +58,8 @@ type order struct {
 func (f *flags) parse(v *view, whole bool) (*settings, error) {
 	s := &settings{
 		view: v, json: f.output == "json", quiet: f.quiet, color: f.color, program: f.jq, count: f.count, conns: f.conns,
-		memory: int64(f.memory), tree: f.tree, bytes: f.bytes, timeline: f.timeline, by: f.by,
+		memory: int64(f.memory), tree: f.tree, bytes: f.bytes, timeline: f.timeline, by: f.by, look: f.look,
+		rpc:    f.rpc || slices.ContainsFunc(append([]string{f.filter, f.sort}, f.fields...), namesRPC),
 		failOn: record.Severity(f.failOn), accept: f.accept, unanswered: f.unanswered, timeout: f.timeout,
 	}
 	for _, word := range []struct {
@@ -125,6 +128,12 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 		return nil, fmt.Errorf("-x goes with text: JSON has no bytes of packets")
 	}
 	return s, s.parseOrder(f, whole)
+}
+
+// namesRPC says whether an expression or field is about what Calls ask and Replies
+// say.
+func namesRPC(s string) bool {
+	return strings.Contains(s, "rpc.call.") || strings.Contains(s, "rpc.reply.")
 }
 
 // parseFilter compiles -Y. That of stats is about the transactions that are

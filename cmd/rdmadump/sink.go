@@ -11,6 +11,7 @@ import (
 	"github.com/itchyny/gojq"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -29,6 +30,8 @@ type sink struct {
 	kind          reflect.Type // of the records that wait in sorter
 	buffer        []byte
 	written       int64
+	seen, hits    int64           // records that -Y looked at, transactions that stats sums up
+	near          []query.Near    // to the XIDs of --xid
 	summary       *record.Summary // once all is read
 	shown         string          // the inputs, as they were named
 	errors        int64           // findings that are errors
@@ -38,13 +41,15 @@ type sink struct {
 // errEnough ends reading when no more records are wanted.
 var errEnough = errors.New("enough")
 
-func newSink(set *settings, stdout io.Writer, shown string) *sink {
+func newSink(set *settings, stdout, notes io.Writer, shown string) *sink {
 	s := &sink{settings: set, times: times{settings: set}, shown: shown, w: bufio.NewWriterSize(stdout, 1<<16)}
-	s.theme = render.NewTheme(stdout, coloured(set.color, stdout))
-	s.width, s.height = terminalSize(stdout)
+	s.theme, s.width, s.height = set.look.of(stdout, notes, coloured(set.color, stdout))
 	s.text = render.NewText(s.w, s.theme, s.width)
 	s.packets = render.NewPackets(s.w, s.theme, s.width)
 	s.packets.Tree, s.packets.Bytes = set.tree, set.bytes
+	for _, xid := range set.xids {
+		s.near = append(s.near, query.Near{Wanted: xid.String()})
+	}
 	if set.order.path != "" {
 		s.sorter = newSorter(set.order)
 	}
@@ -60,6 +65,9 @@ func (s *sink) begin(at record.Time) error {
 
 // asked says whether --conn, --xid, --from and --to let a transaction pass.
 func (s *sink) asked(r *record.Transaction) bool {
+	for i := range s.near {
+		s.near[i].See(r.XID.String())
+	}
 	return s.wants(record.Some(r.Connection), record.Some(r.XID)) && s.within(r.Start())
 }
 
@@ -68,7 +76,11 @@ func (s *sink) sums(r *record.Transaction) bool {
 	if s.summed == nil {
 		return true
 	}
+	s.seen++
 	hit, err := s.summed.Match(r)
+	if hit {
+		s.hits++
+	}
 	if err != nil {
 		s.fail(err)
 	}
@@ -80,6 +92,7 @@ func (s *sink) matches(record any) bool {
 	if s.filter == nil {
 		return true
 	}
+	s.seen++
 	hit, err := s.filter.Match(record)
 	if err != nil {
 		s.fail(err)

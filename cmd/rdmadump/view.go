@@ -31,11 +31,11 @@ const packetsStay = "--sort and --top do not go with packets, which stay in the 
 var views = []*view{
 	{
 		name: "transactions", short: "A line an RPC; --xid draws its ladder",
-		fields: query.Transactions, flags: []string{"sort", "top"}, top: "-latency_ns", open: transactions,
+		fields: query.Transactions, flags: []string{"columns", "sort", "top", "rpc"}, top: "-latency_ns", open: transactions,
 	},
 	{
 		name: "connections", short: "Handshake, private data, what was negotiated, health; --timeline draws credits and handles",
-		fields: query.Connections, flags: []string{"sort", "top", "timeline"}, top: "-packets", order: "id", open: connections,
+		fields: query.Connections, flags: []string{"columns", "sort", "top", "timeline"}, top: "-packets", order: "id", open: connections,
 	},
 	{
 		name: "packets", short: "A line a packet; -V for every field, -x for bytes",
@@ -51,7 +51,7 @@ var views = []*view{
 	},
 	{
 		name: "stats", short: "Per operation: counts, bytes, latency, where the time went",
-		fields: query.New[analyze.Stats]("stats"), summed: query.Transactions, flags: []string{"sort", "top", "by"}, top: "-total_ns", open: stats,
+		fields: query.New[analyze.Stats]("stats"), summed: query.Transactions, flags: []string{"columns", "sort", "top", "by"}, top: "-total_ns", open: stats,
 	},
 }
 
@@ -147,11 +147,11 @@ func (s *sink) timelines(t *timelines, c *record.Connection) {
 			continue
 		}
 		s.emit(credits, func(any) error {
-			return render.CreditChart(s.w, s.theme, s.width, height, credits, s.start)
+			return render.CreditChart(s.w, s.theme, s.width, height, credits, render.Axis{Start: s.start, From: c.First, To: c.Last})
 		})
 	}
 	s.emit(handles, func(any) error {
-		return render.HandleChart(s.w, s.theme, s.width, height*2, handles, s.start)
+		return render.HandleChart(s.w, s.theme, s.width, height*2, handles, render.Axis{Start: s.start, From: c.First, To: c.Last})
 	})
 }
 

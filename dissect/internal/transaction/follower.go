@@ -210,9 +210,9 @@ func (f *follower) Join(other rdma.Follower, from, to rdma.Side) {
 		f.keepers.push(o.keepers.first())
 	}
 	f.transactions += o.transactions
-	for _, s := range o.suspicions {
-		s.missed = moved(s.missed)
-		f.suspicions = append(f.suspicions, s)
+	for _, q := range o.suspicions {
+		q.missed = moved(q.missed)
+		f.suspicions = append(f.suspicions, q)
 	}
 	f.nfs4 = f.nfs4 || o.nfs4
 	f.strangers += o.strangers

@@ -1,0 +1,290 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// pages are what people are told to type.
+var pages = []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "samples/README.md", "docs/*.md", "docs/guides/*.md", "packaging/*.md"}
+
+// needsInstalling are programs that a page may use and a machine may lack.
+var needsInstalling = []string{"jq", "tshark"}
+
+// TestDocs runs what the pages say.
+//
+// In a block marked console, a line that begins with "$ " is a command, and what
+// follows is all that it prints; a line "..." stands for any lines. Make golden
+// writes what is printed anew, around the "...". Commands that the output itself
+// advises ("> rdmadump ...") have to work, too.
+//
+// Of everything else that is set as code, the commands of this program are run,
+// too, on a sample in place of nfs.pcap, and have to succeed; of those that
+// would capture, or name no file, the flags have to exist.
+func TestDocs(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("no shell: ", err)
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pattern := range pages {
+		paths, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil || len(paths) == 0 {
+			t.Fatalf("no pages %s: %v", pattern, err)
+		}
+		for _, path := range paths {
+			name, _ := filepath.Rel(root, path)
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				text, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p := &page{sh: sh, dir: workplace(t, root)}
+				lines := p.run(t, strings.Split(string(text), "\n"))
+				if got := strings.Join(lines, "\n"); *update && got != string(text) {
+					if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// workplace is a folder with what the pages' commands are about.
+func workplace(t *testing.T, root string) string {
+	dir := t.TempDir()
+	if err := os.Symlink(filepath.Join(root, "samples"), filepath.Join(dir, "samples")); err != nil {
+		t.Skip("no symbolic links here: ", err)
+	}
+	sample, err := os.ReadFile(filepath.Join(root, "samples/rocev2-callback41.pcap"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"nfs.pcap", "before.pcap", "after.pcap"} {
+		if err := os.WriteFile(filepath.Join(dir, name), sample, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// page runs the commands of one.
+type page struct {
+	sh, dir string
+}
+
+// run returns the lines as they ought to be.
+func (p *page) run(t *testing.T, lines []string) (out []string) {
+	var fence, command string
+	var want []string
+	settle := func() {
+		if command != "" {
+			out = append(out, p.console(t, command, want)...)
+		}
+		command, want = "", nil
+	}
+	for i, line := range lines {
+		mark, isFence := strings.CutPrefix(line, "```")
+		switch {
+		case isFence && fence == "":
+			if fence = mark; fence == "" {
+				t.Errorf("line %d: say what the block is: console, sh, text, ...", i+1)
+				fence = "text"
+			}
+		case isFence:
+			settle()
+			fence = ""
+		case fence == "console" && strings.HasPrefix(line, "$ "):
+			settle()
+			command = strings.TrimPrefix(line, "$ ")
+			continue
+		case fence == "console" && command != "":
+			want = append(want, line)
+			continue
+		case fence == "sh" || fence == "" && strings.HasPrefix(line, "    "):
+			p.code(t, i+1, line)
+		case fence == "":
+			for _, span := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(line, -1) {
+				p.code(t, i+1, span[1])
+			}
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// console runs a command line, compares what it printed, and returns what ought
+// to stand in the page, the command included.
+func (p *page) console(t *testing.T, command string, want []string) []string {
+	stay := append([]string{"$ " + command}, want...)
+	for _, name := range needsInstalling {
+		if regexp.MustCompile(`(^|[|;&] *)` + name + ` `).MatchString(command) {
+			if _, err := exec.LookPath(name); err != nil {
+				t.Run(name, func(t *testing.T) { t.Skipf("%s is not installed, for: %s", name, command) })
+				return stay
+			}
+		}
+	}
+	printed, code, err := p.shell(command, nil)
+	if err != nil || code == exitUsage || code == exitFailed {
+		t.Errorf("$ %s\n%s\nexit status %d, %v", command, printed, code, err)
+		return stay
+	}
+	for _, advice := range regexp.MustCompile(`(?m)^ +> (rdmadump .*)$`).FindAllStringSubmatch(printed, -1) {
+		p.code(t, 0, advice[1])
+	}
+	got := strings.Split(strings.TrimSuffix(printed, "\n"), "\n")
+	if printed == "" {
+		got = nil
+	}
+	if matches(got, want) {
+		return stay
+	}
+	if *update {
+		return append([]string{"$ " + command}, elide(got, want)...)
+	}
+	t.Errorf("$ %s\nprints\n%s\nand not, as the page says,\n%s\n(make golden writes it anew)", command, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	return stay
+}
+
+// shell runs a line; what is printed to both outputs comes out together.
+func (p *page) shell(line string, stdin io.Reader) (printed string, code int, err error) {
+	cmd := exec.Command(p.sh, "-c", line)
+	cmd.Dir = p.dir
+	cmd.Stdin = stdin
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "TZ=UTC", "TERM=dumb")
+	b, err := cmd.CombinedOutput()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		return string(b), failed.ExitCode(), nil
+	}
+	return string(b), 0, err
+}
+
+// matches compares lines; "..." stands for any.
+func matches(got, want []string) bool {
+	if len(want) == 0 {
+		return len(got) == 0
+	}
+	if want[0] == "..." {
+		for i := range len(got) + 1 {
+			if matches(got[i:], want[1:]) {
+				return true
+			}
+		}
+		return false
+	}
+	return len(got) > 0 && got[0] == want[0] && matches(got[1:], want[1:])
+}
+
+// elide leaves out of what was printed what the page left out before: with one
+// "...", all between as many lines as stood before and after it.
+func elide(got, want []string) []string {
+	i := slices.Index(want, "...")
+	if i < 0 {
+		return got
+	}
+	after := len(want) - i - 1
+	if len(got) <= i+after {
+		return got
+	}
+	return slices.Concat(got[:i], []string{"..."}, got[len(got)-after:])
+}
+
+var (
+	ours        = regexp.MustCompile(`^(?:sudo )?rdmadump(?: |$)`)
+	placeholder = regexp.MustCompile(`(^|[ =])([A-Z]{2,}|FILE\.\.\.|\.\.\.)( |$)`)
+	segments    = regexp.MustCompile(`'[^']*'|"[^"]*"|\||&&`)
+	named       = regexp.MustCompile(`\.pcap|rdmadump (version|schema|interfaces|help|completion)|(^| )-( |$)`)
+)
+
+// code looks for commands of ours in a line set as code.
+func (p *page) code(t *testing.T, number int, line string) {
+	line, _, _ = strings.Cut(line, " #")
+	var bars []int
+	for _, at := range segments.FindAllStringIndex(line, -1) {
+		if line[at[0]] == '|' || line[at[0]] == '&' {
+			bars = append(bars, at[0])
+		}
+	}
+	bars = append(bars, len(line))
+	from := 0
+	for _, to := range bars {
+		s := strings.TrimSpace(strings.Trim(line[from:to], "|&"))
+		from = to
+		if !ours.MatchString(s) {
+			continue
+		}
+		s = strings.TrimPrefix(s, "sudo ")
+		if placeholder.MatchString(s) || strings.HasPrefix(s, "rdmadump live") || !named.MatchString(s) {
+			if err := parses(strings.Fields(s)[1:]); err != nil {
+				t.Errorf("line %d: %s: %v", number, s, err)
+			}
+			continue
+		}
+		sample, err := os.ReadFile(filepath.Join(p.dir, "nfs.pcap"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		printed, code, err := p.shell(s, bytes.NewReader(sample))
+		if err != nil || code != exitOK && code != exitFound {
+			t.Errorf("line %d: %s\n%s\nexit status %d, %v", number, s, printed, code, err)
+		}
+	}
+}
+
+// parses says whether the command and its flags exist.
+func parses(args []string) error {
+	root := newRoot(io.Discard, io.Discard)
+	cmd, rest, err := root.Find(args)
+	if err != nil {
+		return err
+	}
+	if cmd == root && len(rest) > 0 && regexp.MustCompile(`^[a-z]+$`).MatchString(rest[0]) {
+		return fmt.Errorf("there is no command %s", rest[0])
+	}
+	if n := len(rest); n > 0 && len(rest[n-1]) == 2 && cmd.Flags().ShorthandLookup(rest[n-1][1:]) != nil {
+		return nil // -e, named and no more
+	}
+	return cmd.ParseFlags(slices.DeleteFunc(rest, func(s string) bool { return s == "..." }))
+}
+
+func TestMatches(t *testing.T) {
+	for _, row := range []struct {
+		got, want string
+		match     bool
+		elided    string
+	}{
+		{"a b c", "a b c", true, "a b c"},
+		{"a b c", "a b d", false, "a b c"},
+		{"a b c", "a b", false, "a b c"},
+		{"a b c", "a ...", true, "a ..."},
+		{"a b c d", "a ... d", true, "a ... d"},
+		{"a b c e", "a ... d", false, "a ... e"},
+		{"x b c e", "a ... e", false, "x ... e"},
+		{"a", "a ...", true, "a"},
+		{"a", "... a ...", true, "a"},
+	} {
+		got, want := strings.Fields(row.got), strings.Fields(row.want)
+		if m := matches(got, want); m != row.match {
+			t.Errorf("%s against %s: %v", row.got, row.want, m)
+		}
+		if e := strings.Join(elide(got, want), " "); e != row.elided {
+			t.Errorf("%s as %s: %s", row.got, row.want, e)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// build is what a binary knows of its own making.
+type build struct {
+	Type     string `json:"type"`     // version
+	Version  string `json:"version"`  // of the module: a tag, or what Go makes of a commit between tags
+	Commit   string `json:"commit"`   // empty when it was not built in a git repository
+	Time     string `json:"time"`     // of the commit
+	Modified bool   `json:"modified"` // the tree had changes that were not committed
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+// thisBuild reads what Go's linker noted.
+func thisBuild() build {
+	b := build{Type: "version", Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		b.read(info)
+	}
+	return b
+}
+
+func (b *build) read(info *debug.BuildInfo) {
+	if info.Main.Version != "" {
+		b.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Commit = s.Value
+		case "vcs.time":
+			b.Time = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+}
+
+func (b build) String() string {
+	s := "rdmadump " + b.Version
+	if b.Commit != "" {
+		s += "\ncommit " + b.Commit
+		if b.Time != "" {
+			s += " of " + b.Time
+		}
+		if b.Modified {
+			s += ", with changes that are in no commit"
+		}
+	}
+	return s + "\n" + b.Go + " " + b.Platform
+}
+
+func version() string { return thisBuild().Version }
+
+func newVersion(stdout io.Writer) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use: "version", Short: "Which rdmadump this is: version, commit, Go", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if err := oneOf("-o", output, "text", "json"); err != nil {
+				return err
+			}
+			b := thisBuild()
+			if output == "json" {
+				return json.NewEncoder(stdout).Encode(b)
+			}
+			_, err := fmt.Fprintln(stdout, b)
+			return err
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "`text` or json")
+	return cmd
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"runtime"
+	"runtime/debug"
+	"testing"
+)
+
+func TestVersion(t *testing.T) {
+	b := build{Type: "version", Go: "go1.26.8", Platform: "linux/amd64"}
+	b.read(&debug.BuildInfo{
+		Main: debug.Module{Version: "v1.2.3"},
+		Settings: []debug.BuildSetting{
+			{Key: "vcs", Value: "git"},
+			{Key: "vcs.revision", Value: "0123456789abcdef"},
+			{Key: "vcs.time", Value: "2026-11-21T14:00:00Z"},
+			{Key: "vcs.modified", Value: "true"},
+		},
+	})
+	want := "rdmadump v1.2.3\ncommit 0123456789abcdef of 2026-11-21T14:00:00Z, with changes that are in no commit\ngo1.26.8 linux/amd64"
+	if got := b.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	b = build{Version: "(devel)", Go: "go1.26.8", Platform: "linux/amd64"}
+	b.read(&debug.BuildInfo{}) // a build that notes nothing
+	if got, want := b.String(), "rdmadump (devel)\ngo1.26.8 linux/amd64"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+
+	var out bytes.Buffer
+	if code := run(context.Background(), []string{"version", "-o", "json"}, &out, io.Discard); code != exitOK {
+		t.Fatalf("exit status %d", code)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got["type"] != "version" || got["go"] != runtime.Version() || got["platform"] != runtime.GOOS+"/"+runtime.GOARCH || got["version"] != version() {
+		t.Errorf("got %v", got)
+	}
+}

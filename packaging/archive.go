@@ -1,0 +1,167 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/goreleaser/nfpm/v2"
+	_ "github.com/goreleaser/nfpm/v2/deb"
+	"github.com/goreleaser/nfpm/v2/files"
+	_ "github.com/goreleaser/nfpm/v2/rpm"
+)
+
+func writeTar(path, folder string, list []file, epoch time.Time) error {
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	w := tar.NewWriter(z)
+	for _, f := range list {
+		content, err := os.ReadFile(f.source)
+		if err != nil {
+			return err
+		}
+		h := &tar.Header{Name: folder + "/" + f.name, Mode: int64(f.mode), Size: int64(len(content)), ModTime: epoch, Format: tar.FormatPAX}
+		if err := w.WriteHeader(h); err != nil {
+			return err
+		}
+		if _, err := w.Write(content); err != nil {
+			return err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	if err := z.Close(); err != nil {
+		return err
+	}
+	return os.WriteFile(path, b.Bytes(), 0o644)
+}
+
+func writeZip(path, folder string, list []file, epoch time.Time) error {
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for _, f := range list {
+		content, err := os.ReadFile(f.source)
+		if err != nil {
+			return err
+		}
+		h := &zip.FileHeader{Name: folder + "/" + f.name, Method: zip.Deflate, Modified: epoch}
+		h.SetMode(f.mode)
+		part, err := w.CreateHeader(h)
+		if err != nil {
+			return err
+		}
+		if _, err := part.Write(content); err != nil {
+			return err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	return os.WriteFile(path, b.Bytes(), 0o644)
+}
+
+// inPackage is where a file of an archive lives on a Linux system; zsh's folder
+// is not the same everywhere.
+func inPackage(name, packager string) string {
+	switch {
+	case name == "rdmadump":
+		return "/usr/bin/rdmadump"
+	case strings.HasPrefix(name, "man/"):
+		return "/usr/share/man/man1/" + filepath.Base(name) + ".gz"
+	case name == "completions/rdmadump.bash":
+		return "/usr/share/bash-completion/completions/rdmadump"
+	case name == "completions/rdmadump.fish":
+		return "/usr/share/fish/vendor_completions.d/rdmadump.fish"
+	case name == "completions/rdmadump.zsh" && packager == "deb":
+		return "/usr/share/zsh/vendor-completions/_rdmadump"
+	case name == "completions/rdmadump.zsh":
+		return "/usr/share/zsh/site-functions/_rdmadump"
+	case name == "LICENSE" && packager == "deb":
+		return "/usr/share/doc/rdmadump/copyright"
+	}
+	return "/usr/share/doc/rdmadump/" + name
+}
+
+// writePackages writes the .deb and the .rpm.
+func writePackages(work, out, base, version string, t target, list []file, epoch time.Time) error {
+	for _, packager := range []string{"deb", "rpm"} {
+		var contents files.Contents
+		for _, f := range list {
+			source := f.source
+			if strings.HasPrefix(f.name, "man/") {
+				var err error
+				if source, err = compressed(work, f, epoch); err != nil {
+					return err
+				}
+			}
+			contents = append(contents, &files.Content{
+				Source: source, Destination: inPackage(f.name, packager),
+				FileInfo: &files.ContentFileInfo{Owner: "root", Group: "root", Mode: f.mode, MTime: epoch},
+			})
+		}
+		info := nfpm.WithDefaults(&nfpm.Info{
+			Name: "rdmadump", Arch: t.arch, Platform: t.os, Version: version,
+			Section: "net", Priority: "optional", Maintainer: "The rdmadump authors <rdmadump@localhost>",
+			Description: "Say what two ends of RDMA storage traffic did to each other's memory\n" +
+				"Reads captures of NFS over RDMA and shows transactions: which RPC ran,\n" +
+				"which memory was exposed for it, who read or wrote that memory, where the\n" +
+				"time went, and where either end broke a rule.\n" +
+				"Live capture on an interface needs CAP_NET_RAW, which this package does not\n" +
+				"give: see /usr/share/doc/rdmadump/live-capture.md.",
+			License: "Apache-2.0", DisableGlobbing: true, MTime: epoch,
+			Overridables: nfpm.Overridables{
+				Contents: contents,
+				RPM:      nfpm.RPM{BuildHost: "localhost", Summary: "Say what two ends of RDMA storage traffic did to each other's memory"},
+			},
+		})
+		p, err := nfpm.Get(packager)
+		if err != nil {
+			return err
+		}
+		if err := nfpm.PrepareForPackager(info, packager); err != nil {
+			return err
+		}
+		var b bytes.Buffer
+		if err := p.Package(info, &b); err != nil {
+			return fmt.Errorf("%s: %w", packager, err)
+		}
+		if err := os.WriteFile(filepath.Join(out, base+"."+packager), b.Bytes(), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compressed is a copy of a file as gzip, which man reads.
+func compressed(work string, f file, epoch time.Time) (string, error) {
+	content, err := os.ReadFile(f.source)
+	if err != nil {
+		return "", err
+	}
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return "", err
+	}
+	if _, err := z.Write(content); err != nil {
+		return "", err
+	}
+	if err := z.Close(); err != nil {
+		return "", err
+	}
+	path := filepath.Join(work, filepath.Base(f.name)+".gz")
+	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+		return "", err
+	}
+	return path, os.Chtimes(path, epoch, epoch)
+}

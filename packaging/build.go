@@ -1,0 +1,132 @@
+package main
+
+import (
+	"debug/buildinfo"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// file is one of a release: where it is now, and its name in an archive.
+type file struct {
+	source, name string
+	mode         os.FileMode
+}
+
+// common is what archives and packages of all platforms share: documents,
+// samples, man pages and completions. The program itself, built for this
+// machine, writes the last two.
+func common(root, work string, epoch time.Time) ([]file, error) {
+	host := filepath.Join(work, "host")
+	if err := command(root, nil, "go", "build", "-trimpath", "-buildvcs=true", "-o", host, "./cmd/rdmadump"); err != nil {
+		return nil, err
+	}
+	man := filepath.Join(work, "man")
+	// The date in man pages.
+	if err := command(root, []string{fmt.Sprintf("SOURCE_DATE_EPOCH=%d", epoch.Unix())}, host, "man", man); err != nil {
+		return nil, err
+	}
+	var list []file
+	pages, err := filepath.Glob(man + "/*.1")
+	if err != nil || len(pages) == 0 {
+		return nil, fmt.Errorf("no man pages: %v", err)
+	}
+	for _, p := range pages {
+		list = append(list, file{p, "man/" + filepath.Base(p), 0o644})
+	}
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		script, err := exec.Command(host, "completion", shell).Output()
+		if err != nil {
+			return nil, fmt.Errorf("completion of %s: %w", shell, err)
+		}
+		path := filepath.Join(work, "rdmadump."+shell)
+		if err := os.WriteFile(path, script, 0o644); err != nil {
+			return nil, err
+		}
+		list = append(list, file{path, "completions/rdmadump." + shell, 0o644})
+	}
+	notices := filepath.Join(work, "THIRD-PARTY-LICENSES")
+	if err := writeNotices(root, notices); err != nil {
+		return nil, err
+	}
+	list = append(list, file{notices, "THIRD-PARTY-LICENSES", 0o644})
+	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
+		list = append(list, file{filepath.Join(root, name), name, 0o644})
+	}
+	list = append(list, file{filepath.Join(root, "packaging/live-capture.md"), "live-capture.md", 0o644})
+	for _, pattern := range []string{"samples/*", "docs/*.md", "docs/*.png", "docs/guides/*.md"} {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range found {
+			list = append(list, file{p, filepath.ToSlash(strings.TrimPrefix(p, root+string(filepath.Separator))), 0o644})
+		}
+	}
+	return list, nil
+}
+
+// releaseFor makes all files of one platform.
+func releaseFor(root, work, out string, t target, shared []file, epoch time.Time) error {
+	name := "rdmadump"
+	if t.os == "windows" {
+		name += ".exe"
+	}
+	binary := filepath.Join(work, t.String(), name)
+	err := command(root, []string{"GOOS=" + t.os, "GOARCH=" + t.arch},
+		"go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", binary, "./cmd/rdmadump")
+	if err != nil {
+		return err
+	}
+	info, err := buildinfo.ReadFile(binary)
+	if err != nil {
+		return err
+	}
+	version := strings.TrimPrefix(info.Main.Version, "v")
+	if version == "" || version == "(devel)" {
+		return fmt.Errorf("the binary does not know its version: is %s a git checkout?", root)
+	}
+	base := "rdmadump_" + version + "_" + t.String()
+	if err := writeSBOM(filepath.Join(out, base+".cdx.json"), info, t, epoch); err != nil {
+		return err
+	}
+	all := append([]file{{binary, name, 0o755}}, shared...)
+	if t.os == "windows" {
+		return writeZip(filepath.Join(out, base+".zip"), base, all, epoch)
+	}
+	if err := writeTar(filepath.Join(out, base+".tar.gz"), base, all, epoch); err != nil {
+		return err
+	}
+	if t.os == "linux" {
+		return writePackages(work, out, base, version, t, all, epoch)
+	}
+	return nil
+}
+
+// commitTime is when HEAD was committed: what everything is dated.
+func commitTime(root string) (time.Time, error) {
+	b, err := exec.Command("git", "-C", root, "log", "-1", "--format=%ct").Output()
+	if err != nil {
+		return time.Time{}, fmt.Errorf("git log: %w: a release is made of a commit", err)
+	}
+	s, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+	return time.Unix(s, 0).UTC(), err
+}
+
+// command runs one, in an environment in which no setting of its user changes
+// what is built.
+func command(dir string, env []string, name string, args ...string) error {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=")
+	cmd.Env = append(cmd.Env, env...)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s %s: %w", filepath.Base(name), strings.Join(args, " "), err)
+	}
+	return nil
+}

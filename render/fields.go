@@ -1,0 +1,60 @@
+package render
+
+import (
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/query"
+)
+
+var fieldColumns = []column{
+	{name: "FIELD"},
+	{name: "TYPE"},
+	{name: "WIRESHARK"},
+	{name: "MEANING", flex: true, wrap: true, min: 30},
+}
+
+// Fields lists the fields of a kind of record: a line each, with type, meaning,
+// values and other names.
+func Fields(w io.Writer, theme *Theme, width int, list []query.Field) error {
+	t := newTable(w, theme, width, fieldColumns)
+	for i := range list {
+		f := &list[i]
+		kind := f.Type
+		if f.List {
+			kind += " list"
+		}
+		if err := t.row([]cell{
+			{text: f.Path, ink: theme.key},
+			{text: kind},
+			{text: strings.Join(f.Wireshark(), ", ")},
+			{text: meaning(f)},
+		}); err != nil {
+			return err
+		}
+	}
+	return t.flush()
+}
+
+// meaning is what there is to say of a field.
+func meaning(f *query.Field) string {
+	text := f.Doc
+	if f.Values != nil && !strings.Contains(text, f.Values[0]) {
+		text += ": " + strings.Join(f.Values, ", ")
+	}
+	wireshark := f.Wireshark()
+	var short []string
+	for _, alias := range f.Aliases {
+		if !slices.Contains(wireshark, alias) {
+			short = append(short, alias)
+		}
+	}
+	if len(short) > 0 {
+		text += "; short: " + strings.Join(short, ", ")
+	}
+	if f.Drawn {
+		text += "; for filters, not in JSON"
+	}
+	return text
+}
