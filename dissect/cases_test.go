@@ -107,3 +107,35 @@ func lines(all []record.Finding) string {
 	}
 	return b.String()
 }
+
+// TestLimitReached: when memory runs out, that is said, and nobody is accused for
+// what was given up; with enough of it nothing is said.
+func TestLimitReached(t *testing.T) {
+	for memory, want := range map[int64]bool{1 << 15: true, 1 << 28: false} {
+		w := synth.New()
+		for range 40 {
+			c := w.RoCE(synth.Options{})
+			c.Connect()
+			c.RPC(synth.Null(), synth.NullReply())
+			c.Client.Call(synth.Null())
+			c.Server.Ack()
+		}
+		said := false
+		d := dissect.New(dissect.Handler{Finding: func(f *record.Finding) error {
+			said = said || f.Rule == "limit-reached"
+			if f.Severity == record.Error {
+				t.Errorf("%s: %s", f.Rule, f.Message)
+			}
+			return nil
+		}}, dissect.Options{Memory: memory})
+		for i, f := range w.Frames {
+			if err := d.Frame(&capture.Frame{Number: int64(i + 1), Time: f.Time, LinkType: capture.LinkType(f.LinkType), Length: f.Length, Data: f.Data}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d.Finish()
+		if said != want {
+			t.Errorf("%d bytes of memory: limit-reached %t", memory, said)
+		}
+	}
+}

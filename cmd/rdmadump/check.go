@@ -54,13 +54,14 @@ func severe(a, than record.Severity) bool {
 
 // judge is what check keeps until all is read.
 type judge struct {
-	groups []*render.FindingGroup
-	byKey  map[groupKey]*render.FindingGroup
-	tally  map[string]*render.RuleCount
-	found  map[string]bool // for --write-baseline
-	missed int             // connections whose handshake is not in the capture
-	lossy  int             // of which packets are missing
-	all    int
+	groups      []*render.FindingGroup
+	byKey       map[groupKey]*render.FindingGroup
+	tally       map[string]*render.RuleCount
+	found       map[string]bool // for --write-baseline
+	missed      int             // connections whose handshake is not in the capture
+	lossy       int             // of which packets are missing
+	connections int
+	all         []*record.Finding // for a report
 }
 
 // groupKey is what findings have in common that are shown once.
@@ -85,6 +86,11 @@ func findings(s *sink) (dissect.Handler, func()) {
 				return nil
 			}
 			switch {
+			case s.report != "":
+				if !s.matches(r) {
+					return s.status()
+				}
+				j.all = append(j.all, r.Clone())
 			case !grouped:
 				if !s.take(r, show) {
 					return s.status()
@@ -109,7 +115,12 @@ func findings(s *sink) (dissect.Handler, func()) {
 		},
 	}
 	return h, func() {
-		if grouped {
+		switch {
+		case s.report == "sarif":
+			s.fail(j.sarif(s.w, s.shown))
+		case s.report == "junit":
+			s.fail(j.junit(s.w, s.shown))
+		case grouped:
 			slices.SortStableFunc(j.groups, func(a, b *render.FindingGroup) int {
 				return cmp.Compare(a.First.Packet.Or(0), b.First.Packet.Or(0))
 			})
@@ -176,7 +187,7 @@ func (j *judge) saw(r *record.Connection) {
 	if r.UpperLayer != "rpcrdma" {
 		return
 	}
-	j.all++
+	j.connections++
 	if r.Handshake != "seen" {
 		j.missed++
 	} else if r.Lost > 0 {
@@ -188,10 +199,10 @@ func (j *judge) saw(r *record.Connection) {
 func (j *judge) unjudged(s *record.Summary) (lines []string) {
 	needs := func(n rule.Need) string { return strings.Join(rule.Needing(n), ", ") }
 	if j.missed > 0 {
-		lines = append(lines, fmt.Sprintf("not judged on %d of %d connections, whose handshake is not in the capture: %s", j.missed, j.all, needs(rule.Handshake)))
+		lines = append(lines, fmt.Sprintf("not judged on %d of %d connections, whose handshake is not in the capture: %s", j.missed, j.connections, needs(rule.Handshake)))
 	}
 	if j.lossy > 0 {
-		lines = append(lines, fmt.Sprintf("not judged on %d of %d connections from where packets are missing from the capture: %s", j.lossy, j.all, needs(rule.Lossless)))
+		lines = append(lines, fmt.Sprintf("not judged on %d of %d connections from where packets are missing from the capture: %s", j.lossy, j.connections, needs(rule.Lossless)))
 	}
 	if s != nil && s.Cut > 0 {
 		lines = append(lines, fmt.Sprintf("%d packets are cut short, and what they lack is not judged: %s", s.Cut, needs(rule.Uncut)))

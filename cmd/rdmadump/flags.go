@@ -77,7 +77,7 @@ var flagTable = []struct {
 	define func(f *flags, s *pflag.FlagSet)
 }{
 	{"output", func(f *flags, s *pflag.FlagSet) {
-		s.StringVarP(&f.output, "output", "o", "text", "`text` or json (one record a line)")
+		s.StringVarP(&f.output, "output", "o", "text", "`text` or json (one record a line); of check also sarif, junit")
 	}},
 	{"filter", func(f *flags, s *pflag.FlagSet) {
 		s.StringVarP(&f.filter, "filter", "Y", "", "keep the records that match this `expression`")

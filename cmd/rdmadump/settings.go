@@ -19,6 +19,7 @@ import (
 type settings struct {
 	view                *view
 	json                bool
+	report              string // sarif, junit; empty for none
 	quiet               bool
 	color               string
 	filter              *query.Filter // of the view's records, nil for none
@@ -65,7 +66,7 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 		flag, as, value string
 		values          []string
 	}{
-		{"output", "-o", f.output, []string{"text", "json"}},
+		{"output", "-o", f.output, outputs(v)},
 		{"color", "--color", f.color, []string{"auto", "always", "never"}},
 		{"fail-on", "--fail-on", f.failOn, []string{"error", "warning", "note"}},
 		{"by", "--by", f.by, []string{analyze.ByProgram, analyze.ByProcedure, analyze.ByOperation}},
@@ -81,6 +82,9 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 	}
 	if err := s.parseKnown(f); err != nil {
 		return nil, err
+	}
+	if f.output == "sarif" || f.output == "junit" {
+		s.report = f.output
 	}
 	if f.count < 0 || f.top < 0 {
 		return nil, fmt.Errorf("-c %d, --top %d: a number of records is not negative", f.count, f.top)
@@ -243,3 +247,11 @@ func (t *times) overlaps(first, last record.Time) bool {
 
 // within says whether --from and --to let a time pass.
 func (t *times) within(at record.Time) bool { return t.overlaps(at, at) }
+
+// outputs are the values of -o that a view takes.
+func outputs(v *view) []string {
+	if v.takes("fail-on") {
+		return []string{"text", "json", "sarif", "junit"}
+	}
+	return []string{"text", "json"}
+}

@@ -1,0 +1,62 @@
+// Command cases writes the table of cases as pcap files: for every rule of
+// rdmadump connections that break it, and twins that do not.
+//
+//	go run ./synth/cmd/cases DIR
+//
+// A file is called after transport, rule, the number of its case among those of
+// the rule, and whether it is broken or healthy: roce-pad-written-1-broken.pcap.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/synth/cases"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: cases DIR")
+		os.Exit(2)
+	}
+	if err := write(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, "cases:", err)
+		os.Exit(1)
+	}
+}
+
+func write(dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	number := map[string]int{}
+	for _, c := range cases.All() {
+		number[c.Rule]++
+		for _, transport := range []string{cases.RoCE, cases.IWARP} {
+			if !c.On(transport) {
+				continue
+			}
+			for name, broken := range map[string]bool{"broken": true, "healthy": false} {
+				path := filepath.Join(dir, fmt.Sprintf("%s-%s-%d-%s.pcap", strings.ToLower(transport), c.Rule, number[c.Rule], name))
+				if err := one(path, c, transport, broken); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func one(path string, c cases.Case, transport string, broken bool) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := c.Wire(transport, broken).WritePcap(f); err != nil {
+		return err
+	}
+	return f.Close()
+}
