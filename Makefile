@@ -38,11 +38,11 @@ lint: ## formatting, vet, staticcheck
 fuzz: ## run every fuzz target for FUZZ (60s each)
 	@for p in $$($(GO) list ./...); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
-	    echo "== $$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZ) $$p || exit 1; \
+	    echo "== $$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZ) -fuzzminimizetime 1s $$p || exit 1; \
 	  done; done
 
-hostile: ## HOSTILE damaged copies of every sample (20000 each) through every view
-	$(GO) test ./cmd/rdmadump -run '^TestHostile' -timeout 0 -hostile $(HOSTILE)
+hostile: ## HOSTILE damaged copies of every sample (20000 each) through every view, and the memory hogs
+	$(GO) test ./cmd/rdmadump -run '^(TestHostile|TestMemory)$$' -hostile $(HOSTILE) -hogs -timeout 0
 
 bench: ## the benchmarks: packets/s, bytes/s, allocations
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -109,3 +109,6 @@ func interval(r *record.Transaction, end record.Time) (from, to record.Time) {
 
 // maxKept bounds how many transactions of a connection a timeline remembers.
 const maxKept = 1 << 20
+
+// maxBars bounds how many exposures it remembers: a Call may have 40,000.
+const maxBars = 1 << 18

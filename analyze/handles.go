@@ -114,7 +114,7 @@ func (h *HandleTimeline) Add(r *record.Transaction) {
 			h.leftAll += len(r.NotInvalidated)
 		}
 	}
-	if len(h.bars) >= maxKept {
+	if len(h.bars)+len(all) > maxBars {
 		h.dropped += len(all)
 		return
 	}

@@ -31,8 +31,19 @@ type Frame struct {
 	Number   int64    // counts from 1 over all files
 	Time     int64    // nanoseconds since 1970 UTC, of the years 1678 to 2262
 	LinkType LinkType // of the interface that captured it
+	From     *Origin  // the interface as its file describes it; nil when it does not
 	Length   int      // bytes on the wire; Data may hold fewer
 	Data     []byte   // valid until its batch is released
+}
+
+// Origin is an interface as a file describes it: one of a pcapng file, or all of
+// a pcap file.
+type Origin struct {
+	LinkType    LinkType
+	Snap        uint32 // bytes that frames were cut to; 0: they were not
+	Name        string // as it stands in the file, which may be anything
+	Description string
+	Digits      uint8 // times are whole units of 10^-Digits seconds, but for finer ones, which are 9
 }
 
 // Timestamp is the frame's time as a time.Time in UTC.

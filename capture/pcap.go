@@ -25,6 +25,7 @@ type pcapReader struct {
 	fraction int64 // nanoseconds a unit of the fraction
 	record   int   // bytes of a record's header
 	link     LinkType
+	origin   *Origin
 }
 
 // pcapOrder is the byte order of a header that starts with magic, nil for none.
@@ -55,6 +56,10 @@ func newPcapReader(s *stream) (*pcapReader, error) {
 	}
 	// The upper half of the word tells whether frames end with their FCS.
 	r.link = LinkType(r.order.Uint32(h[20:]) & 0xffff)
+	r.origin = &Origin{LinkType: r.link, Snap: r.order.Uint32(h[16:]), Digits: 6}
+	if r.fraction == 1 {
+		r.origin.Digits = 9
+	}
 	s.discard(pcapHeader)
 	return r, nil
 }
@@ -73,7 +78,7 @@ func (r *pcapReader) next(f *Frame) error {
 	}
 	f.Time = int64(r.order.Uint32(h))*1e9 + int64(r.order.Uint32(h[4:]))*r.fraction
 	f.Length = int(r.order.Uint32(h[12:]))
-	f.LinkType = r.link
+	f.LinkType, f.From = r.link, r.origin
 	total := r.record + int(captured)
 	if h, err = r.s.peek(total); err != nil {
 		return cutShort("record", total, len(h), err)

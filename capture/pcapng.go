@@ -18,15 +18,17 @@ const (
 
 // The options that matter.
 const (
-	optEnd         = 0
-	optIfTSResol   = 9
-	optIfTSOffset  = 14
-	optIsbIfDrop   = 5
-	sectionMagic   = 0x1a2b3c4d
-	maxInterfaces  = 1 << 16
-	maxBlock       = MaxFrame + 1<<16 // a packet block: frame and its options
-	blockOverhead  = 12               // type, length, and length again
-	enhancedHeader = 20
+	optEnd           = 0
+	optIfName        = 2
+	optIfDescription = 3
+	optIfTSResol     = 9
+	optIfTSOffset    = 14
+	optIsbIfDrop     = 5
+	sectionMagic     = 0x1a2b3c4d
+	maxInterfaces    = 1 << 16
+	maxBlock         = MaxFrame + 1<<16 // a packet block: frame and its options
+	blockOverhead    = 12               // type, length, and length again
+	enhancedHeader   = 20
 )
 
 // pcapngReader reads pcapng: sections, each with a byte order and interfaces of
@@ -44,6 +46,7 @@ type ngInterface struct {
 	snap  uint32
 	clock clock
 	drops uint64
+	from  *Origin
 }
 
 func newPcapngReader(s *stream) (*pcapngReader, error) {
@@ -214,6 +217,7 @@ func (r *pcapngReader) block(f *Frame, kind uint32, body []byte) (bool, error) {
 	if len(data) > MaxFrame {
 		return false, fmt.Errorf("packet block claims %d captured bytes, the limit is %d", len(data), MaxFrame)
 	}
+	f.From = i.from
 	f.Time, f.LinkType, f.Data, f.Length = r.last, i.link, data[:len(data):len(data)], max(int(length), len(data))
 	return true, nil
 }
@@ -221,14 +225,23 @@ func (r *pcapngReader) block(f *Frame, kind uint32, body []byte) (bool, error) {
 // describe reads an interface description block.
 func (r *pcapngReader) describe(body []byte) ngInterface {
 	i := ngInterface{link: LinkType(r.order.Uint16(body)), snap: r.order.Uint32(body[4:]), clock: clock{digits: 6}}
+	i.from = &Origin{LinkType: i.link, Snap: i.snap}
 	r.eachOption(body[8:], func(code uint16, value []byte) {
 		switch {
+		case code == optIfName:
+			i.from.Name = string(value)
+		case code == optIfDescription:
+			i.from.Description = string(value)
 		case code == optIfTSResol && len(value) >= 1:
 			i.clock.binary, i.clock.digits = value[0]&0x80 != 0, value[0]&0x7f
 		case code == optIfTSOffset && len(value) >= 8:
 			i.clock.offset = int64(r.order.Uint64(value))
 		}
 	})
+	i.from.Digits = 9
+	if !i.clock.binary {
+		i.from.Digits = min(i.clock.digits, 9)
+	}
 	return i
 }
 

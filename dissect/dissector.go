@@ -33,8 +33,11 @@ type Handler struct {
 	// Payload gets the rebuilt Payload streams of a transaction, just before
 	// its record; either is nil when there is none, or when nobody can tell how
 	// long it is. Both are good until the function returns. It needs
-	// [Options.Rebuild].
+	// [Options.Rebuild] or [Options.RPC].
 	Payload func(t *record.Transaction, call, reply *record.Payload) error
+
+	// Frame gets each frame with its description, just before Packet gets that.
+	Frame func(*capture.Frame, *record.Packet) error
 
 	// Begin gets the time of the first frame, before all records.
 	Begin func(first record.Time) error
@@ -48,6 +51,9 @@ type Handler struct {
 type Options struct {
 	// Rebuild keeps all data that moves, to rebuild Calls and Replies whole.
 	Rebuild bool
+	// RPC fills in what Calls ask and Replies say, the RPC of [record.Transaction].
+	// It implies Rebuild.
+	RPC bool
 	// Linger is how long, in capture time, a transaction that has ended waits
 	// for what still belongs to it: an acknowledgement, a repeat, the NAK that
 	// takes it back; 0 is a second.
@@ -112,18 +118,22 @@ func New(h Handler, o Options) *Dissector {
 		o.Memory = defaultMemory
 	}
 	d := &Dissector{handler: h, options: o, budget: budget.New(o.Memory)}
-	d.table = transaction.NewTable(transaction.Options{Rebuild: o.Rebuild, Linger: o.Linger, Unanswered: o.Unanswered, Timeout: o.Timeout}, d.budget)
+	d.table = transaction.NewTable(transaction.Options{Rebuild: o.Rebuild || o.RPC, Linger: o.Linger, Unanswered: o.Unanswered, Timeout: o.Timeout}, d.budget)
 	d.table.Transaction = handing(d, h.Transaction)
-	if h.Payload != nil {
+	if h.Payload != nil || o.RPC {
+		var reader rpcReader
 		d.table.Payload = func(t *record.Transaction, call, reply *record.Payload) {
-			if d.err == nil {
+			if o.RPC {
+				t.RPC = reader.read(call, reply)
+			}
+			if h.Payload != nil && d.err == nil {
 				d.err = h.Payload(t, call, reply)
 			}
 		}
 	}
 	d.tracker = rdma.New(d.table, d.budget)
 	d.tracker.Connection, d.tracker.Finding = handing(d, h.Connection), handing(d, h.Finding)
-	d.tracker.KeepFPDUs = h.Packet != nil
+	d.tracker.KeepFPDUs = h.Packet != nil || h.Frame != nil
 	d.budget.Told = d.limit
 	d.summary = record.Summary{
 		Type: "summary", Transactions: map[record.Status]int64{}, Findings: map[record.Severity]int64{}, Limits: map[string]int64{},
@@ -338,7 +348,7 @@ func (d *Dissector) frame(f *capture.Frame, layers *layers, now record.Stamp) {
 	default:
 		s.Other++
 	}
-	if d.handler.Packet != nil {
+	if d.handler.Packet != nil || d.handler.Frame != nil {
 		d.show(taken)
 	}
 }
@@ -375,6 +385,7 @@ func (d *Dissector) show(taken bool) {
 		p.Operation = o.Kind.String()
 		if id, xid, known := d.table.Of(o.Tag); known {
 			p.Transaction, p.XID = record.Some(id), record.Some(xid)
+			p.Part = d.table.Part(o.Tag, happened.From, happened.To)
 		} else if word, known := o.Word.Get(); known && in.RPC && o.Tag == 0 { // a Send that is not whole yet
 			p.XID = record.Some(record.Hex32(word))
 		}
@@ -384,7 +395,10 @@ func (d *Dissector) show(taken bool) {
 	if !p.Transaction.Known() {
 		p.Nobodys = nobodys(taken, in, &happened)
 	}
-	if d.err == nil {
+	if d.handler.Frame != nil && d.err == nil {
+		d.err = d.handler.Frame(in.Frame, p)
+	}
+	if d.handler.Packet != nil && d.err == nil {
 		d.err = d.handler.Packet(p)
 	}
 }

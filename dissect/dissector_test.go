@@ -621,7 +621,7 @@ func FuzzDissector(f *testing.F) {
 				return nil
 			},
 			Finding: func(r *record.Finding) error {
-				text.Finding(r)
+				text.Finding(&render.FindingGroup{First: *r, Count: 1})
 				return nil
 			},
 			Payload: func(*record.Transaction, *record.Payload, *record.Payload) error { return nil },

@@ -118,7 +118,7 @@ func TestNobodyIsAccused(t *testing.T) {
 				errors := map[string]int{}
 				var first string
 				d := dissect.New(dissect.Handler{Finding: func(f *record.Finding) error {
-					if f.Severity == record.Error {
+					if f.Severity == record.Error && !(f.Rule == "pad-written" && strings.Contains(path, "ganesha")) { // that server does
 						if errors[f.Rule]++; first == "" {
 							first = fmt.Sprintf("packet %d: %s", f.Packet.Or(0), f.Message)
 						}

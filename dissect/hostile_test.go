@@ -310,6 +310,67 @@ func TestResponsesOutOfOrder(t *testing.T) {
 	}
 }
 
+// TestUnreliable: of an unreliable connection (UC) nothing is repeated; what is
+// missing is lost, and what comes late is out of order.
+func TestUnreliable(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{ManualAck: true})
+	c.Connect()
+	var sends [][]*synth.Frame
+	for range 5 {
+		sends = append(sends, c.Client.Send(synth.Call{Program: 100003, Version: 3, XID: uint32(len(sends)) + 1}.Bytes(), synth.Over(rocev2.UC)))
+	}
+	w.Drop(sends[1]...)
+	w.Swap(sends[3][0], sends[4][0])
+	s := look(w)
+	s.expect(t, "capture-lost-packets capture-lost-packets", "1 no_reply, 3 no_reply, 5 no_reply")
+	if x := s.connections[0]; x.Lost != 2 || x.OutOfOrder != 1 || x.Retransmitted != 0 {
+		t.Errorf("%d lost, %d out of order, %d again", x.Lost, x.OutOfOrder, x.Retransmitted)
+	}
+}
+
+// TestReorderedRequests: RoCE requests that come in another order are taken in
+// that of their PSNs, and nothing is lost.
+func TestReorderedRequests(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{ManualAck: true, MTU: 1024})
+	c.Connect()
+	c.RPC(synth.Null(), synth.NullReply())
+	data := make([]byte, 8192)
+	call := synth.Read3(0, 8192).Offer(synth.Mem(0xa1, 8192))
+	c.Client.Call(call)
+	writes := c.Server.Write(0xa1, call.Writes[0][0].Offset, data)
+	reply := c.Server.Reply(synth.Read3Reply(data).Invalidating(0xa1).To(call))
+	w.Swap(writes[1], writes[6])
+	w.Swap(writes[3], reply[0])
+	c.Client.Ack()
+	s := look(w)
+	s.expect(t, "", "1 complete, 2 complete")
+	if got, x := moved(s.transactions[1]), s.connections[0]; got != "write 8192" || x.Lost != 0 || x.OutOfOrder == 0 || x.Retransmitted != 0 {
+		t.Errorf("moved %s, %d lost, %d out of order, %d again", got, x.Lost, x.OutOfOrder, x.Retransmitted)
+	}
+}
+
+// TestReuseByPSN: a queue pair whose PSNs are suddenly elsewhere is another
+// connection's.
+func TestReuseByPSN(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{})
+	for range 3 {
+		c.RPC(synth.Getattr3(), synth.Getattr3Reply())
+	}
+	c.Client.NextPSN ^= 1 << 23
+	c.Server.NextPSN ^= 1 << 23
+	for range 2 {
+		c.RPC(synth.Getattr3(), synth.Getattr3Reply())
+	}
+	s := look(w)
+	s.expect(t, "", "1 complete, 2 complete, 3 complete, 4 complete, 5 complete")
+	if len(s.connections) != 2 || s.connections[0].CloseReason.Or("") != "queue pair used again" {
+		t.Errorf("%d connections, the first closed by %v", len(s.connections), s.connections[0].CloseReason)
+	}
+}
+
 // TestWritesAfterLoss: packets that are not in the capture accuse nobody.
 func TestWritesAfterLoss(t *testing.T) {
 	both(t, synth.Options{MTU: 1024, ManualAck: true}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
@@ -394,7 +455,7 @@ func lookAt(t *testing.T, name string) *sight {
 // openAny opens a capture of testdata, or of the folder of large ones beside the
 // repository.
 func openAny(name string) (*capture.File, error) {
-	for _, path := range []string{captures + name + ".zst", "../../shared/captures/" + name, "/work/shared/captures/" + name} {
+	for _, path := range []string{captures + name + ".zst", "../../shared/captures/" + name} {
 		if f, err := capture.Open(path); err == nil {
 			return f, nil
 		}

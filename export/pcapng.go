@@ -19,15 +19,7 @@ import (
 type Writer struct {
 	w          *bufio.Writer
 	block      []byte
-	interfaces uint32
-}
-
-// Interface describes where frames come from.
-type Interface struct {
-	Link        capture.LinkType
-	Snap        uint32 // 0: frames are whole
-	Name        string
-	Description string
+	interfaces []uint64 // nanoseconds of a tick
 }
 
 // The block types and options that are written.
@@ -42,8 +34,6 @@ const (
 	optName        = 2 // of an interface
 	optDescription = 3
 	optTSResol     = 9
-
-	nanoseconds = 9 // if_tsresol: ticks are 10^-9 seconds
 )
 
 var le = binary.LittleEndian
@@ -61,9 +51,9 @@ func NewWriter(to io.Writer, application string) *Writer {
 }
 
 // Interface describes an interface and returns its number.
-func (w *Writer) Interface(i Interface) (number uint32) {
+func (w *Writer) Interface(i *capture.Origin) (number uint32) {
 	b := w.begin(blockInterface)
-	b = le.AppendUint16(le.AppendUint16(b, uint16(i.Link)), 0)
+	b = le.AppendUint16(le.AppendUint16(b, uint16(i.LinkType)), 0)
 	b = le.AppendUint32(b, i.Snap)
 	if i.Name != "" {
 		b = appendOption(b, optName, text(i.Name))
@@ -71,24 +61,31 @@ func (w *Writer) Interface(i Interface) (number uint32) {
 	if i.Description != "" {
 		b = appendOption(b, optDescription, text(i.Description))
 	}
-	b = appendOption(b, optTSResol, []byte{nanoseconds})
+	digits := min(i.Digits, 9)
+	b = appendOption(b, optTSResol, []byte{digits})
 	w.end(appendOption(b, optEnd, nil))
-	w.interfaces++
-	return w.interfaces - 1
+	tick := uint64(1)
+	for ; digits < 9; digits++ {
+		tick *= 10
+	}
+	w.interfaces = append(w.interfaces, tick)
+	return uint32(len(w.interfaces) - 1)
 }
 
 // Packet writes a frame that was length bytes long when it was captured, with a
-// comment unless that is empty.
+// comment unless that is empty. Time is nanoseconds since 1970; what is finer than a
+// tick of the interface is lost.
 func (w *Writer) Packet(number uint32, time int64, data []byte, length int, comment string) error {
-	if number >= w.interfaces {
-		return fmt.Errorf("export: interface %d, there are %d", number, w.interfaces)
+	if int64(number) >= int64(len(w.interfaces)) {
+		return fmt.Errorf("export: interface %d, there are %d", number, len(w.interfaces))
 	}
 	if time < 0 {
 		return fmt.Errorf("export: pcapng has no room for the time %d ns, before 1970", time)
 	}
 	b := w.begin(blockPacket)
 	b = le.AppendUint32(b, number)
-	b = le.AppendUint32(le.AppendUint32(b, uint32(uint64(time)>>32)), uint32(time))
+	ticks := uint64(time) / w.interfaces[number]
+	b = le.AppendUint32(le.AppendUint32(b, uint32(ticks>>32)), uint32(ticks))
 	b = le.AppendUint32(le.AppendUint32(b, uint32(len(data))), uint32(length))
 	b = append(b, data...)
 	b = append(b, make([]byte, -len(data)&3)...)

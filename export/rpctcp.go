@@ -70,6 +70,9 @@ type RPCTCPReport struct {
 // String is a line for people.
 func (r *RPCTCPReport) String() string {
 	s := fmt.Sprintf("%d Calls and %d Replies on %d connections", r.Calls, r.Replies, r.Connections)
+	if r.Connections == 1 {
+		s = strings.TrimSuffix(s, "s")
+	}
 	for _, part := range []struct {
 		n    int64
 		text string
@@ -104,7 +107,7 @@ type tcp struct {
 	record         *record.Connection
 	left           int // messages to be written
 	client, server end
-	opened, closed bool
+	opened         bool
 }
 
 // end is one end of a connection.
@@ -147,7 +150,7 @@ func (e *RPCTCP) payload(r *record.Transaction, call, reply *record.Payload) err
 		}
 		e.keep(r, m, reply, message{packet: m.LastPacket, time: int64(m.LastTime), fromServer: !server, reply: true})
 	}
-	return nil
+	return e.err
 }
 
 // keep puts a message into the spool.
@@ -206,24 +209,29 @@ func (e *RPCTCP) Write(to io.Writer, application string) (*RPCTCPReport, error) 
 		return cmp.Or(cmp.Compare(a.packet, b.packet), cmp.Compare(a.id, b.id), cmp.Compare(a.at(), b.at()))
 	})
 	w := wire{Writer: NewWriter(to, application), buffer: gopacket.NewSerializeBuffer()}
-	w.Interface(Interface{Link: capture.LinkEthernet, Description: "RPCs as if TCP had carried them"})
+	w.Interface(&capture.Origin{LinkType: capture.LinkEthernet, Description: "RPCs as if TCP had carried them", Digits: 9})
 	opens := e.connect()
 	e.report.Connections = int64(len(opens))
-	var closing []*tcp // in the order of their ends
+	var closing []*tcp          // in the order of their ends
+	until := func(time int64) { // writes what begins and ends by then
+		for {
+			switch {
+			case len(closing) > 0 && closing[0].closes() <= time && (len(opens) == 0 || closing[0].closes() <= opens[0].opens()):
+				w.close(closing[0], time)
+				closing = closing[1:]
+			case len(opens) > 0 && opens[0].opens() <= time:
+				w.open(opens[0], time)
+				opens = opens[1:]
+			default:
+				return
+			}
+		}
+	}
 	for i := range e.messages {
 		m := &e.messages[i]
 		c := e.connections[int(m.connection)]
-		for len(opens) > 0 && (opens[0].opens() <= m.time || opens[0] == c) {
-			w.open(opens[0], m.time)
-			opens = opens[1:]
-		}
-		if !c.opened { // its handshake came after
-			w.open(c, m.time)
-		}
-		for len(closing) > 0 && closing[0].closes() <= m.time {
-			w.close(closing[0], m.time)
-			closing = closing[1:]
-		}
+		until(m.time)
+		w.open(c, m.time) // its handshake may have come after
 		if err := e.write(&w, c, m); err != nil {
 			return nil, err
 		}
@@ -232,9 +240,7 @@ func (e *RPCTCP) Write(to io.Writer, application string) (*RPCTCPReport, error) 
 			closing = slices.Insert(closing, at, c)
 		}
 	}
-	for _, c := range closing {
-		w.close(c, math.MaxInt64)
-	}
+	until(math.MaxInt64)
 	if w.err == nil {
 		w.err = w.Flush()
 	}

@@ -80,13 +80,25 @@ func (f *Filter) noting(index int, get func(any) any) func(any) any {
 		case nil:
 		case []any:
 			for _, element := range raw {
-				t.near.See(textOf(element))
+				t.near.See(t.typed(element))
 			}
 		default:
-			t.near.See(textOf(raw))
+			t.near.See(t.typed(raw))
 		}
 		return v
 	}
+}
+
+// typed is a value as it would be typed: a number in hex, where the one that was
+// asked for is.
+func (t *test) typed(v any) string {
+	if strings.HasPrefix(t.wanted, "0x") {
+		switch v.(type) {
+		case int, uint64:
+			return fmt.Sprintf("0x%0*x", len(t.wanted)-2, v)
+		}
+	}
+	return textOf(v)
 }
 
 // Near says, of each comparison that nothing met, which values came nearest: "xid

@@ -157,7 +157,7 @@ func TestEveryField(t *testing.T) {
 			known[kind+name] = known[kind+name] || plain != nil
 		}
 	}
-	for _, name := range []string{"rocev2-errors.pcap.zst", "rocev2-loss42.pcap.zst", "rocev2-nfs41.pcap.zst", "rocev2-callback41.pcap.zst", "lab-retries42.pcap.zst"} {
+	for _, name := range []string{"rocev2-errors.pcap.zst", "rocev2-loss42.pcap.zst", "rocev2-nfs41.pcap.zst", "rocev2-callback41.pcap.zst", "lab-retries42.pcap.zst", "lab-krb5.pcap.zst"} {
 		f, err := capture.Open("../testdata/captures/" + name)
 		if err != nil {
 			t.Fatal(err)
@@ -176,7 +176,7 @@ func TestEveryField(t *testing.T) {
 				read(query.Findings, "finding ", r)
 				return nil
 			},
-		}, dissect.Options{})
+		}, dissect.Options{RPC: true})
 		if _, err := d.Run(t.Context(), f); err != nil {
 			t.Fatal(err)
 		}

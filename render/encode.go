@@ -20,6 +20,11 @@ import (
 // an address.
 type encoder func(b []byte, v reflect.Value) []byte
 
+// jsonAppender is a value that is JSON already.
+type jsonAppender interface {
+	AppendJSON(b []byte) []byte
+}
+
 // encoders has those that were made, by type.
 var encoders sync.Map // of reflect.Type to encoder
 
@@ -47,6 +52,8 @@ func newEncoder(t reflect.Type) encoder {
 	}
 	pointer := reflect.PointerTo(t)
 	switch {
+	case t.Implements(reflect.TypeFor[jsonAppender]()):
+		return func(b []byte, v reflect.Value) []byte { return v.Interface().(jsonAppender).AppendJSON(b) }
 	case pointer.Implements(reflect.TypeFor[encoding.TextAppender]()):
 		return func(b []byte, v reflect.Value) []byte {
 			return appendText(b, v.Addr().Interface().(encoding.TextAppender))

@@ -51,19 +51,37 @@ func Ladder(w io.Writer, theme *Theme, width int, r *record.Transaction) error {
 	if shown > 0 {
 		beside = shown*2 + 1
 	}
-	arrow := max(width-10-1-numbers-1-beside-1, 40)
-	fmt.Fprintf(&b, "%s%10s %*s %-*s%s\n", theme.dim.before, "TIME", numbers, "PACKET", arrow, "requester"+strings.Repeat(" ", max(0, arrow-18))+"responder", barHeads(shown)+theme.dim.after)
-	began := r.Start()
+	stamp, stamps := theme.ladderTimes(r)
+	arrow := max(width-stamps-1-numbers-1-beside-1, 40)
+	fmt.Fprintf(&b, "%s%*s %*s %-*s%s\n", theme.dim.before, stamps, "TIME", numbers, "PACKET", arrow, "requester"+strings.Repeat(" ", max(0, arrow-18))+"responder", barHeads(shown)+theme.dim.after)
 	open := make([]bool, shown)
 	for i := range rungs {
 		g := &rungs[i]
-		fmt.Fprintf(&b, "%10s %*s %s%s%s", Duration(g.at.Sub(began)), numbers, g.packets, g.ink.before, theme.arrowLine(g, arrow), g.ink.after)
+		fmt.Fprintf(&b, "%*s %*s %s%s%s", stamps, stamp(g.at), numbers, g.packets, g.ink.before, theme.arrowLine(g, arrow), g.ink.after)
 		b.WriteString(theme.barCells(g, bars[:shown], open))
 		b.WriteByte('\n')
 	}
 	legend(&b, theme, bars)
 	_, err := io.WriteString(w, b.String()+"\n")
 	return err
+}
+
+// ladderTimes is how a ladder shows times, and how wide they are: since the Call
+// or the line before, or as the others are shown.
+func (t *Theme) ladderTimes(r *record.Transaction) (stamp func(record.Time) string, width int) {
+	previous := r.Start()
+	switch t.times {
+	case Delta:
+		return func(at record.Time) string {
+			d := at.Sub(previous)
+			previous = at
+			return Duration(d)
+		}, 10
+	case UTC, Local, Epoch:
+		c := clock{form: t.times}
+		return func(at record.Time) string { return string(c.append(nil, at)) }, c.width()
+	}
+	return func(at record.Time) string { return Duration(at.Sub(previous)) }, 10
 }
 
 func lastTime(r *record.Transaction) record.Time {
@@ -93,7 +111,7 @@ func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction)
 	if p := phases(r); p != "" {
 		took += ": " + p
 	}
-	lines := wrap(took, width-len(word))
+	lines := wrap(took, width-len(word)-1)
 	fmt.Fprintf(b, "%s%s%s", shade.before, word, shade.after)
 	for i, line := range lines {
 		if i > 0 {

@@ -226,6 +226,9 @@ func (d *definitions) typeOf(t reflect.Type, name string) object {
 	if values := record.ValuesOf(t); values != nil {
 		return object{{"enum", values}}
 	}
+	if t == reflect.TypeFor[record.RPCFields]() { // what is in it differs from operation to operation
+		return object{{"type", "object"}}
+	}
 	switch t.Kind() {
 	case reflect.String:
 		return slices.Clone(text)

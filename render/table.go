@@ -165,7 +165,7 @@ func (t *table) layOut() {
 		if c.flex {
 			flex = i
 		}
-		ranks[i] = c.rank
+		ranks[i] = 2 * c.rank
 		text, same := t.same(i)
 		t.boring[i] = text
 		switch {
@@ -174,7 +174,7 @@ func (t *table) layOut() {
 		case c.rank > 0 && same:
 			ranks[i] += 1000
 		case c.quiet:
-			ranks[i] = min(c.rank, 1)
+			ranks[i] = 1
 		}
 	}
 	t.choose()

@@ -89,7 +89,7 @@ var transactionColumns = []column{
 	{name: "CONN", right: true, rank: 3},
 	{name: "XID"},
 	{name: "DIR", rank: 7, usual: 4},
-	{name: "PROCEDURE", flex: true, min: 20, usual: 45},
+	{name: "PROCEDURE", flex: true, min: 23, usual: 45},
 	{name: "CALL", right: true, rank: 1, usual: 6},
 	{name: "REPLY", right: true, rank: 1, usual: 6},
 	{name: "FORM", rank: 4, usual: 15},
@@ -176,9 +176,9 @@ func shortProcedure(r *record.Transaction, cut string) string {
 }
 
 // Headings are those of the table of a kind of record: "transactions",
-// "connections", "findings", "stats".
+// "connections", "stats".
 func Headings(of string) []string {
-	return headings(map[string][]column{"transactions": transactionColumns, "connections": connectionColumns, "findings": findingColumns, "stats": statsColumns}[of])
+	return headings(map[string][]column{"transactions": transactionColumns, "connections": connectionColumns, "stats": statsColumns}[of])
 }
 
 // CheckColumns says whether there are columns of these headings, or parts of them.
@@ -342,36 +342,6 @@ func yesNo(v bool) string {
 
 func number(v uint32) string { return strconv.FormatUint(uint64(v), 10) }
 
-var findingColumns = []column{
-	{name: "SEVERITY"},
-	{name: "TIME", right: true, usual: 11},
-	{name: "PACKET", right: true},
-	{name: "CONN", right: true, rank: 2},
-	{name: "XID", rank: 1, usual: 10},
-	{name: "RULE", usual: 28},
-	{name: "MESSAGE", flex: true, wrap: true, min: 40},
-}
-
-// Finding writes a row: severity, when and where, rule, what, and the section
-// that says so.
-func (t *Text) Finding(r *record.Finding) error {
-	where := func(o record.Opt[int]) string { return known(o, "-", strconv.Itoa) }
-	message := clean(r.Message)
-	if r.Section != "" {
-		message += " (" + r.Section + ")"
-	}
-	t.cells = append(t.cells[:0],
-		cell{text: string(r.Severity), ink: t.theme.severity(r.Severity)},
-		cell{text: known(r.Time, "-", t.at)},
-		cell{text: known(r.Packet, "-", func(n int64) string { return strconv.FormatInt(n, 10) })},
-		cell{text: where(r.Connection)},
-		cell{text: known(r.XID, "-", record.Hex32.String)},
-		cell{text: r.Rule, ink: t.theme.key},
-		cell{text: message},
-	)
-	return t.row(findingColumns)
-}
-
 // plural is a number of things, named in the singular.
 func plural(n int64, noun string) string {
 	if n == 1 {
@@ -424,3 +394,99 @@ func (t *Text) Summary(r *record.Summary) error {
 	_, err := fmt.Fprintf(t.w, "%s%s%s\n", t.theme.dim.before, b.String(), t.theme.dim.after)
 	return err
 }
+
+// FindingGroup is findings that break one rule, with one side to blame.
+type FindingGroup struct {
+	First      record.Finding
+	Count      int64
+	LastPacket record.Opt[int64]
+	LastTime   record.Opt[record.Time]
+}
+
+// Finding writes what is wrong: severity, rule, where; then what, and how often.
+func (t *Text) Finding(g *FindingGroup) error {
+	r := &g.First
+	var where []string
+	if at, known := r.Time.Get(); known {
+		where = append(where, t.at(at))
+	}
+	if packet, known := r.Packet.Get(); known {
+		where = append(where, fmt.Sprintf("packet %d", packet))
+	}
+	if connection, known := r.Connection.Get(); known {
+		where = append(where, fmt.Sprintf("connection %d", connection))
+	}
+	if xid, known := r.XID.Get(); known {
+		where = append(where, fmt.Sprintf("XID %v", xid))
+	}
+	if side, known := r.Blames.Get(); known {
+		where = append(where, "blames the "+string(side))
+	}
+	shade := t.theme.severity(r.Severity)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s%-7s%s %s%s%s  %s\n", shade.before, r.Severity, shade.after, t.theme.key.before, r.Rule, t.theme.key.after, strings.Join(where, ", "))
+	text := fmt.Sprintf("%s (%s)", clean(r.Message), r.Section)
+	if g.Count > 1 {
+		text += fmt.Sprintf("; x %d", g.Count)
+		if packet, known := g.LastPacket.Get(); known {
+			text += fmt.Sprintf(", last in packet %d", packet)
+		}
+	}
+	for _, line := range wrapped(text, t.width-8) {
+		fmt.Fprintf(&b, "        %s\n", line)
+	}
+	_, err := io.WriteString(t.w, b.String())
+	return err
+}
+
+// wrapped is text in lines of at most so many characters, where its words allow
+// it; all of it in one where width is none.
+func wrapped(text string, width int) (lines []string) {
+	if width < 20 {
+		return []string{text}
+	}
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case line == "":
+			line = word
+		case len(line)+1+len(word) > width:
+			lines, line = append(lines, line), word
+		default:
+			line += " " + word
+		}
+	}
+	return append(lines, line)
+}
+
+// RuleCount is how often a rule was broken, and by whom.
+type RuleCount struct {
+	Rule                  string
+	Severity              record.Severity
+	Count, Client, Server int64
+}
+
+// Verdict writes the table of rules, and what could not be judged.
+func (t *Text) Verdict(rules []RuleCount, unjudged []string) error {
+	var b strings.Builder
+	if len(rules) > 0 {
+		fmt.Fprintf(&b, "\n%-8s %-30s %6s %7s %7s\n", "SEVERITY", "RULE", "COUNT", "CLIENT", "SERVER")
+		for _, r := range rules {
+			shade := t.theme.severity(r.Severity)
+			fmt.Fprintf(&b, "%s%-8s%s %-30s %6d %7d %7d\n", shade.before, r.Severity, shade.after, r.Rule, r.Count, r.Client, r.Server)
+		}
+	}
+	for _, line := range unjudged {
+		for i, part := range wrapped(line, t.width-2) {
+			if i > 0 {
+				b.WriteString("  ")
+			}
+			b.WriteString(t.theme.dim.before + part + t.theme.dim.after + "\n")
+		}
+	}
+	_, err := io.WriteString(t.w, b.String())
+	return err
+}
+
+// IsLive says that rows are flushed one by one.
+func (t *Text) IsLive() bool { return t.live }

@@ -26,6 +26,7 @@ type exporter struct {
 
 var exporters = []exporter{
 	{"rpc-tcp", "the RPCs as if TCP had carried them, for tools that read NFS over TCP", query.Transactions, exportRPCTCP},
+	{"pcapng", "the packets, each with a comment that says what it is", query.Packets, exportPackets},
 }
 
 // exportRun is one export.
@@ -51,10 +52,14 @@ func newExport(stdout, stderr io.Writer) *cobra.Command {
   rpc-tcp   a pcapng file with the same RPCs as if TCP had carried them: record
             marking, the same addresses, times and XIDs, server port 2049, both
             directions. Wireshark and every tool that reads NFS over TCP open it.
+  pcapng    the packets as they are, each with a comment that says what it is,
+            such as "XID 0x4cc9dbf7, Read chunk 1 segment 2, bytes 65536-131071
+            of 524288, repeated". Interfaces and times stay.
 
 --xid, --conn and -Y choose what is written. OUT - is standard output.`,
 		Example: `  rdmadump export --to rpc-tcp nfs.pcap -w rpcs.pcapng
-  rdmadump export --to rpc-tcp nfs.pcap -w - | tshark -r - -z rpc,srt,100003,4`,
+  rdmadump export --to rpc-tcp nfs.pcap -w - | tshark -r - -z rpc,srt,100003,4
+  rdmadump export --to pcapng nfs.pcap --xid 0x4cc9dbf7 -w one.pcapng`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for i := range exporters {
 				if exporters[i].to == to {
@@ -195,9 +200,8 @@ func (f *outFile) done(err error) error {
 	return err
 }
 
-// feed gives a dissector all frames, and what is left at the end. Each, if any,
-// gets every frame before that; it is called by another goroutine.
-func (r *exportRun) feed(h dissect.Handler, o dissect.Options, each func(*capture.Frame) error) (*record.Summary, error) {
+// feed runs a dissector over the source.
+func (r *exportRun) feed(h dissect.Handler, o dissect.Options) (*record.Summary, error) {
 	p := newProgress(r.source, r.stderr, !r.quiet)
 	defer p.finish()
 	h.Begin = r.begin
@@ -208,12 +212,9 @@ func (r *exportRun) feed(h dissect.Handler, o dissect.Options, each func(*captur
 	o.Memory = r.memory
 	d := dissect.New(h, o)
 	boxOf(r.ctx).packet = d.Number
-	source := &tap{input: r.source, each: each}
-	summary, err := d.Run(r.ctx, source)
+	summary, err := d.Run(r.ctx, r.source)
 	var broken *capture.BrokenError
 	switch {
-	case source.err != nil:
-		return nil, source.err
 	case errors.As(err, &broken):
 		r.err = err
 	case err != nil && r.ctx.Err() != nil:
@@ -222,27 +223,6 @@ func (r *exportRun) feed(h dissect.Handler, o dissect.Options, each func(*captur
 		return nil, err
 	}
 	return summary, nil
-}
-
-// tap shows each frame of a source to somebody else, whose error ends it.
-type tap struct {
-	input
-	each func(*capture.Frame) error
-	err  error
-}
-
-func (t *tap) ReadBatch(ctx context.Context, b *capture.Batch) error {
-	err := t.input.ReadBatch(ctx, b)
-	for i := range b.Frames {
-		if t.each != nil && t.err == nil {
-			t.err = t.each(&b.Frames[i])
-		}
-	}
-	if t.err != nil {
-		b.Release()
-		return t.err
-	}
-	return err
 }
 
 // asked says whether a transaction is to be exported; an error of the filter
@@ -274,7 +254,7 @@ func exportRPCTCP(r *exportRun) (string, error) {
 	var failed error
 	e := export.NewRPCTCP(spool)
 	e.Wants = r.asked(&failed)
-	if _, err := r.feed(e.Handler(), dissect.Options{Rebuild: true}, nil); err != nil {
+	if _, err := r.feed(e.Handler(), dissect.Options{Rebuild: true}); err != nil {
 		return "", err
 	}
 	if failed != nil {
@@ -285,4 +265,22 @@ func exportRPCTCP(r *exportRun) (string, error) {
 		return "", err
 	}
 	return report.String(), nil
+}
+
+// exportPackets writes packets with comments.
+func exportPackets(r *exportRun) (string, error) {
+	e := export.NewPackets(r.out, "rdmadump "+version())
+	e.Wants = func(p *record.Packet) (bool, error) {
+		if !r.wants(p.Connection, p.XID) || !r.within(p.Time) {
+			return false, nil
+		}
+		if r.filter == nil {
+			return true, nil
+		}
+		return r.filter.Match(p)
+	}
+	if _, err := r.feed(e.Handler(), dissect.Options{}); err != nil {
+		return "", err
+	}
+	return e.Report.String(), e.Flush()
 }

@@ -100,6 +100,7 @@ func completions(cmd *cobra.Command) {
 		fields = v.fields
 	}
 	completeLook(cmd, fields.Of())
+	completeFilter(cmd, fields)
 	words("sort", fields.Names()...)
 	words("field", fields.Names()...)
 }

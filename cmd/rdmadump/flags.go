@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
@@ -16,24 +17,33 @@ import (
 
 // flags are what was typed; [settings] are what it means.
 type flags struct {
-	output   string
-	filter   string
-	jq       string
-	fields   []string
-	xids     []string
-	conns    []int
-	count    int64
-	sort     string
-	top      int
-	from, to string
-	color    string
-	quiet    bool
-	memory   size
-	tree     bool
-	bytes    bool
-	timeline bool
-	by       string
-	look     appearance
+	output     string
+	filter     string
+	jq         string
+	fields     []string
+	xids       []string
+	conns      []int
+	count      int64
+	sort       string
+	top        int
+	from, to   string
+	color      string
+	quiet      bool
+	memory     size
+	tree       bool
+	bytes      bool
+	timeline   bool
+	by         string
+	failOn     string
+	ignore     []string
+	baseline   string
+	accept     string
+	rules      bool
+	explain    string
+	unanswered time.Duration
+	timeout    time.Duration
+	rpc        bool
+	look       appearance
 }
 
 // size is a flag of so many bytes.
@@ -135,8 +145,33 @@ var flagTable = []struct {
 	{"timeline", func(f *flags, s *pflag.FlagSet) {
 		s.BoolVar(&f.timeline, "timeline", false, "draw credits and exposed handles over time")
 	}},
+	{"rpc", func(f *flags, s *pflag.FlagSet) {
+		s.BoolVar(&f.rpc, "rpc", false, "in JSON: what each Call asks and its Reply says, by name")
+	}},
 	{"by", func(f *flags, s *pflag.FlagSet) {
 		s.StringVar(&f.by, "by", analyze.ByOperation, "sum up by program, procedure or `operation`")
+	}},
+	{"fail-on", func(f *flags, s *pflag.FlagSet) {
+		s.StringVar(&f.failOn, "fail-on", "error", "exit status 1 from this `severity` on: error, warning or note")
+	}},
+	{"ignore", func(f *flags, s *pflag.FlagSet) {
+		s.StringSliceVar(&f.ignore, "ignore", nil, "no findings of this `rule` (repeat for more)")
+	}},
+	{"baseline", func(f *flags, s *pflag.FlagSet) {
+		s.StringVar(&f.baseline, "baseline", "", "no findings that this `file` knows, by rule and operation")
+	}},
+	{"write-baseline", func(f *flags, s *pflag.FlagSet) {
+		s.StringVar(&f.accept, "write-baseline", "", "write what was found to this `file`, for --baseline")
+	}},
+	{"rules", func(f *flags, s *pflag.FlagSet) { s.BoolVar(&f.rules, "rules", false, "list the rules") }},
+	{"explain", func(f *flags, s *pflag.FlagSet) {
+		s.StringVar(&f.explain, "explain", "", "say what this `rule` means, what causes it, what to look at")
+	}},
+	{"unanswered", func(f *flags, s *pflag.FlagSet) {
+		s.DurationVar(&f.unanswered, "unanswered", 30*time.Second, "report a Call that got no Reply while later ones did, for this `long`")
+	}},
+	{"timeout", func(f *flags, s *pflag.FlagSet) {
+		s.DurationVar(&f.timeout, "timeout", 10*time.Millisecond, "report a wait for a repeat that is this `long`")
 	}},
 }
 

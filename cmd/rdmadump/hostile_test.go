@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -144,6 +145,26 @@ func unharmed(view, file string) string {
 		}
 	}
 	return ""
+}
+
+// TestCutCM: a CM message that is cut anywhere leaves whole JSON.
+func TestCutCM(t *testing.T) {
+	frames, _ := testkit.Frames(t, "../../samples/rocev2-callback41.pcap")
+	file := filepath.Join(t.TempDir(), "cut.pcapng")
+	for snaplen := 40; snaplen < 330; snaplen++ {
+		cut := slices.Clone(frames[:20])
+		for i := range cut {
+			cut[i].Data = cut[i].Data[:min(snaplen, len(cut[i].Data))]
+		}
+		if err := os.WriteFile(file, testkit.Pcapng(cut, 9), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, view := range []string{"packets -o json", "packets -V -o json"} {
+			if problem := unharmed(view, file); problem != "" {
+				t.Fatalf("%d bytes a packet: %s", snaplen, problem)
+			}
+		}
+	}
 }
 
 // FuzzFile puts whole capture files through every view.

@@ -11,6 +11,7 @@ import (
 	"github.com/muesli/termenv"
 	"github.com/spf13/cobra"
 
+	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -140,4 +141,35 @@ func (s *sink) noMatch() string {
 		text += "; " + hint
 	}
 	return text
+}
+
+// nearXIDs are the XIDs nearest to those that were asked for, to end a sentence.
+func (s *sink) nearXIDs() string {
+	var values []string
+	for i := range s.near {
+		values = append(values, s.near[i].Values()...)
+	}
+	if len(values) == 0 {
+		return ""
+	}
+	return "; near it: " + strings.Join(values, ", ")
+}
+
+// completeFilter completes the last word of an expression with the names of
+// fields.
+func completeFilter(cmd *cobra.Command, fields query.Fields) {
+	if cmd.Flags().Lookup("filter") == nil {
+		return
+	}
+	cmd.RegisterFlagCompletionFunc("filter", func(_ *cobra.Command, _ []string, typed string) (offers []cobra.Completion, d cobra.ShellCompDirective) {
+		at := strings.LastIndexFunc(typed, func(r rune) bool {
+			return r != '_' && r != '.' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+		}) + 1
+		for _, f := range fields.List() {
+			if strings.HasPrefix(f.Path, typed[at:]) {
+				offers = append(offers, cobra.CompletionWithDesc(typed[:at]+f.Path, f.Doc))
+			}
+		}
+		return offers, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	})
 }

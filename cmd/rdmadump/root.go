@@ -54,7 +54,7 @@ durations such as 5ms. --jq runs a jq program on each record.
 	for _, v := range views {
 		root.AddCommand(viewCommand(v, stdout, stderr))
 	}
-	root.AddCommand(newLive(stdout, stderr), newInterfaces(stdout), newMan(root), newSchema(stdout), newExport(stdout, stderr), newFields(stdout), newVersion(stdout))
+	root.AddCommand(newLive(stdout, stderr), newInterfaces(stdout), newMan(root), newSchema(stdout), newExport(stdout, stderr), newExtract(stdout, stderr), newFields(stdout), newVersion(stdout))
 	for _, cmd := range append(root.Commands(), root) {
 		completions(cmd)
 	}
@@ -81,6 +81,9 @@ func (f *flags) show(cmd *cobra.Command, v *view, paths []string, stdout, stderr
 	set, err := f.parse(v, true)
 	if err != nil {
 		return err
+	}
+	if f.rules || f.explain != "" {
+		return f.explains(stdout)
 	}
 	if len(paths) == 0 {
 		return fmt.Errorf("no capture named: give a FILE, or - for standard input; see %s --help", cmd.CommandPath())

@@ -62,7 +62,8 @@ func (r *runner) run(ctx context.Context, source input) error {
 		}
 		return s.status()
 	}
-	r.options.Memory, r.options.Live = r.memory, r.live
+	r.options.Memory, r.options.Live, r.options.RPC = r.memory, r.live, r.rpc
+	r.options.Unanswered, r.options.Timeout = record.Time(r.unanswered), record.Time(r.timeout)
 	d := dissect.New(h, r.options)
 	box := boxOf(ctx)
 	box.packet, box.flush = d.Number, func() error {
@@ -112,7 +113,7 @@ func (r *runner) finish(s *sink, summary *record.Summary, readErr error) error {
 		fmt.Fprintf(r.stderr, "rdmadump: %s\n", text)
 	}
 	if s.written == 0 && len(s.xids) > 0 && !s.quiet {
-		fmt.Fprintf(r.stderr, "rdmadump: nothing with XID %v\n", s.xids)
+		fmt.Fprintf(r.stderr, "rdmadump: nothing with XID %v%s\n", s.xids, s.nearXIDs())
 	}
 	switch {
 	case readErr != nil:

@@ -17,26 +17,32 @@ import (
 
 // settings are what the flags mean to one view. They do not change.
 type settings struct {
-	view     *view
-	json     bool
-	quiet    bool
-	color    string
-	filter   *query.Filter // of the view's records, nil for none
-	summed   *query.Filter // of the transactions that stats sums up, nil for none
-	jq       *gojq.Code
-	program  string // of jq
-	columns  *render.Columns
-	order    order
-	count    int64
-	xids     []record.Hex32
-	conns    []int
-	from, to moment
-	memory   int64
-	tree     bool
-	bytes    bool
-	timeline bool
-	by       string
-	look     appearance
+	view                *view
+	json                bool
+	quiet               bool
+	color               string
+	filter              *query.Filter // of the view's records, nil for none
+	summed              *query.Filter // of the transactions that stats sums up, nil for none
+	jq                  *gojq.Code
+	program             string // of jq
+	columns             *render.Columns
+	order               order
+	count               int64
+	xids                []record.Hex32
+	conns               []int
+	from, to            moment
+	memory              int64
+	tree                bool
+	bytes               bool
+	timeline            bool
+	by                  string
+	failOn              record.Severity
+	ignored             map[string]bool
+	known               baseline
+	accept              string
+	unanswered, timeout time.Duration
+	rpc                 bool // what Calls ask and Replies say is wanted
+	look                appearance
 }
 
 // order is what records are put in order by.
@@ -52,6 +58,8 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 	s := &settings{
 		view: v, json: f.output == "json", quiet: f.quiet, color: f.color, program: f.jq, count: f.count, conns: f.conns,
 		memory: int64(f.memory), tree: f.tree, bytes: f.bytes, timeline: f.timeline, by: f.by, look: f.look,
+		rpc:    f.rpc || slices.ContainsFunc(append([]string{f.filter, f.sort}, f.fields...), namesRPC),
+		failOn: record.Severity(f.failOn), accept: f.accept, unanswered: f.unanswered, timeout: f.timeout,
 	}
 	for _, word := range []struct {
 		flag, as, value string
@@ -59,6 +67,7 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 	}{
 		{"output", "-o", f.output, []string{"text", "json"}},
 		{"color", "--color", f.color, []string{"auto", "always", "never"}},
+		{"fail-on", "--fail-on", f.failOn, []string{"error", "warning", "note"}},
 		{"by", "--by", f.by, []string{analyze.ByProgram, analyze.ByProcedure, analyze.ByOperation}},
 	} {
 		if v.takes(word.flag) {
@@ -67,7 +76,7 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 			}
 		}
 	}
-	if err := s.look.check(v); err != nil {
+	if err := s.parseKnown(f); err != nil {
 		return nil, err
 	}
 	if f.count < 0 || f.top < 0 {
@@ -115,6 +124,12 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 		return nil, fmt.Errorf("-x goes with text: JSON has no bytes of packets")
 	}
 	return s, s.parseOrder(f, whole)
+}
+
+// namesRPC says whether an expression or field is about what Calls ask and Replies
+// say.
+func namesRPC(s string) bool {
+	return strings.Contains(s, "rpc.call.") || strings.Contains(s, "rpc.reply.")
 }
 
 // parseFilter compiles -Y. That of stats is about the transactions that are

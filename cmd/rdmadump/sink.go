@@ -11,6 +11,7 @@ import (
 	"github.com/itchyny/gojq"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -30,6 +31,7 @@ type sink struct {
 	buffer        []byte
 	written       int64
 	seen, hits    int64           // records that -Y looked at, transactions that stats sums up
+	near          []query.Near    // to the XIDs of --xid
 	summary       *record.Summary // once all is read
 	shown         string          // the inputs, as they were named
 	errors        int64           // findings that are errors
@@ -45,6 +47,9 @@ func newSink(set *settings, stdout, notes io.Writer, shown string) *sink {
 	s.text = render.NewText(s.w, s.theme, s.width)
 	s.packets = render.NewPackets(s.w, s.theme, s.width)
 	s.packets.Tree, s.packets.Bytes = set.tree, set.bytes
+	for _, xid := range set.xids {
+		s.near = append(s.near, query.Near{Wanted: xid.String()})
+	}
 	if set.order.path != "" {
 		s.sorter = newSorter(set.order)
 	}
@@ -60,6 +65,9 @@ func (s *sink) begin(at record.Time) error {
 
 // asked says whether --conn, --xid, --from and --to let a transaction pass.
 func (s *sink) asked(r *record.Transaction) bool {
+	for i := range s.near {
+		s.near[i].See(r.XID.String())
+	}
 	return s.wants(record.Some(r.Connection), record.Some(r.XID)) && s.within(r.Start())
 }
 

@@ -31,7 +31,7 @@ const packetsStay = "--sort and --top do not go with packets, which stay in the 
 var views = []*view{
 	{
 		name: "transactions", short: "A line an RPC; --xid draws its ladder",
-		fields: query.Transactions, flags: []string{"columns", "sort", "top"}, top: "-latency_ns", open: transactions,
+		fields: query.Transactions, flags: []string{"columns", "sort", "top", "rpc"}, top: "-latency_ns", open: transactions,
 	},
 	{
 		name: "connections", short: "Handshake, private data, what was negotiated, health; --timeline draws credits and handles",
@@ -43,7 +43,7 @@ var views = []*view{
 	},
 	{
 		name: "check", short: "What broke which rule, with packet and section; exit status 1 when there are errors",
-		fields: query.Findings, flags: []string{"columns", "sort", "top"}, top: "time", open: findings,
+		fields: query.Findings, flags: []string{"sort", "top", "fail-on", "ignore", "baseline", "write-baseline", "rules", "explain", "unanswered", "timeout"}, top: "time", open: findings,
 	},
 	{
 		name: "overview", short: "One screen: who, how healthy, what was slow and why, what to look at next",
@@ -153,20 +153,6 @@ func (s *sink) timelines(t *timelines, c *record.Connection) {
 	s.emit(handles, func(any) error {
 		return render.HandleChart(s.w, s.theme, s.width, height*2, handles, render.Axis{Start: s.start, From: c.First, To: c.Last})
 	})
-}
-
-// findings is a line a finding.
-func findings(s *sink) (dissect.Handler, func()) {
-	show := func(r any) error { return s.text.Finding(r.(*record.Finding)) }
-	return dissect.Handler{Finding: func(r *record.Finding) error {
-		if at, known := r.Time.Get(); !s.wants(r.Connection, r.XID) || known && !s.within(at) {
-			return nil
-		}
-		if s.take(r, show) && r.Severity == record.Error {
-			s.errors++
-		}
-		return s.status()
-	}}, nil
 }
 
 // packets is a line a packet, or its tree, or its bytes.

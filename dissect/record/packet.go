@@ -38,6 +38,7 @@ type Packet struct {
 	Operation   string // "Send", "RDMA Read"
 	Transaction Opt[int64]
 	XID         Opt[Hex32]
+	Part        Part // of the RPC
 	Marks       Marks
 	Nobodys     Nobodys
 
@@ -101,6 +102,18 @@ type Node struct {
 	Data   []byte // the bytes of the table
 	Text   string
 	Number int64
+}
+
+// Part says what of an RPC a packet carries, asks for or acknowledges.
+type Part struct {
+	Message EventKind // call or reply, of a Send; else it is of a chunk
+	Chunk   Chunk     // the list; empty when it is not known
+	Index   int       // of the chunk in its list
+	Segment int       // in its chunk
+
+	// Bytes [From, To) of the chunk, of Length that it has; empty where the packet
+	// says nothing of them.
+	From, To, Length int64
 }
 
 // Marks say what is odd about a packet: a set.

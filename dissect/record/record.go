@@ -27,16 +27,17 @@ var Severities = [...]Severity{Error, Warning, Note}
 
 // Finding is a rule that was broken.
 type Finding struct {
-	Type       string     `json:"type" doc:"finding"`
-	Rule       string     `json:"rule" doc:"stable id of the rule"`
-	Severity   Severity   `json:"severity" doc:"error: a MUST was broken; warning: a SHOULD, or a risk; note"`
-	Section    string     `json:"section" doc:"of the document that says so"`
-	Blames     Opt[End]   `json:"blames" doc:"which side is accused; null where neither is, or where it is not known which side is the client"`
-	Message    string     `json:"message" doc:"what was wrong"`
-	Connection Opt[int]   `json:"connection" doc:"number of the connection" alias:"conn"`
-	XID        Opt[Hex32] `json:"xid" doc:"of the RPC" alias:"rpcordma.xid,rpc.xid"`
-	Packet     Opt[int64] `json:"packet" doc:"the packet that shows it" alias:"frame.number"`
-	Time       Opt[Time]  `json:"time" doc:"of that packet" alias:"frame.time"`
+	Type       string      `json:"type" doc:"finding"`
+	Rule       string      `json:"rule" doc:"stable id of the rule"`
+	Severity   Severity    `json:"severity" doc:"error: a MUST was broken; warning: a SHOULD, or a risk; note"`
+	Section    string      `json:"section" doc:"of the document that says so"`
+	Blames     Opt[End]    `json:"blames" doc:"which side is accused; null where neither is, or where it is not known which side is the client"`
+	Message    string      `json:"message" doc:"what was wrong"`
+	Connection Opt[int]    `json:"connection" doc:"number of the connection" alias:"conn"`
+	XID        Opt[Hex32]  `json:"xid" doc:"of the RPC" alias:"rpcordma.xid,rpc.xid"`
+	Operation  Opt[string] `json:"operation" doc:"what the RPC was, as far as it was known then: NFS3 READ, NFS4 WRITE"`
+	Packet     Opt[int64]  `json:"packet" doc:"the packet that shows it" alias:"frame.number"`
+	Time       Opt[Time]   `json:"time" doc:"of that packet" alias:"frame.time"`
 }
 
 // Clone is a copy that stays good when the handler has returned.

@@ -94,6 +94,7 @@ type Transaction struct {
 	RetransmitOf   Opt[int64]        `json:"retransmit_of" doc:"id of the transaction that this one repeats, on another connection"`
 	Retransmitted  int               `json:"retransmitted" doc:"packets of it that were sent again" alias:"retr"`
 	Findings       []string          `json:"findings" doc:"rules that it broke, each once"`
+	RPC            *RPC              `json:"rpc,omitzero" doc:"what the Call asks and the Reply says, where that was asked for"`
 }
 
 // Start is when the transaction was first seen: the Call, or the Reply of one

@@ -1,6 +1,9 @@
 package rule_test
 
 import (
+	"flag"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"testing"
@@ -24,5 +27,37 @@ func TestTable(t *testing.T) {
 	}
 	if len(rule.All) < 37 {
 		t.Errorf("%d rules", len(rule.All))
+	}
+}
+
+var update = flag.Bool("update", false, "write docs/rules anew")
+
+// TestPages: every rule is explained, and docs/rules is what the table says.
+func TestPages(t *testing.T) {
+	const dir = "../../docs/rules"
+	names := map[string]bool{}
+	for _, r := range rule.All {
+		if r.Title == "" || r.Text == "" || len(r.Causes) == 0 || len(r.Next) == 0 {
+			t.Errorf("%s is not explained", r.ID)
+		}
+		path := filepath.Join(dir, r.ID+".md")
+		names[r.ID+".md"] = true
+		if *update {
+			if err := os.WriteFile(path, []byte(r.Markdown()), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if have, err := os.ReadFile(path); err != nil || string(have) != r.Markdown() {
+			t.Errorf("%s is not what the table says (go test ./dissect/rule -update writes it anew): %v", path, err)
+		}
+	}
+	have, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range have {
+		if !names[f.Name()] {
+			t.Errorf("%s is of no rule", f.Name())
+		}
 	}
 }

@@ -57,18 +57,24 @@ func (c *Conn) Handshake() bool { return c.handshake }
 func (c *Conn) Lost() int64 { return c.record.Lost }
 
 // Proves says that the capture has all of the connection so far: its handshake,
-// and every packet that was acknowledged, and that nobody has begun to end it. Only
-// then does something that is missing prove anything.
+// and every packet that was acknowledged, and that nobody has begun to end it. Only then does something that is
+// missing prove anything.
 func (c *Conn) Proves() bool { return !c.closing && !c.fin.Known() && c.Whole() }
 
 // Whole is Proves of a connection that may have ended.
 func (c *Conn) Whole() bool {
 	for _, h := range c.halves {
-		if h == nil || h.stream == nil && !h.announced { // with what it began is not known
+		if h == nil || h.stream == nil && !h.announced {
 			return false
 		}
 	}
-	return c.handshake && c.record.Lost == 0 && !c.poor && !c.tracker.unsure() && !c.Doubtful()
+	return c.handshake && c.Complete()
+}
+
+// Complete says that no packet is known to be missing from the capture, on either
+// half, since it was first seen, and that nothing was given up.
+func (c *Conn) Complete() bool {
+	return c.record.Lost == 0 && !c.poor && !c.tracker.unsure() && !c.Doubtful()
 }
 
 // unsure says that a packet was dropped for its ICRC a moment ago: what it was,
@@ -127,9 +133,10 @@ func (c *Conn) Follower() Follower { return c.follower }
 
 // Where says what a finding is about.
 type Where struct {
-	XID    record.Opt[uint32]
-	At     record.Stamp
-	Blames record.Opt[Side]
+	XID       record.Opt[uint32]
+	At        record.Stamp
+	Blames    record.Opt[Side]
+	Operation string // what the RPC was; empty while that is not known
 }
 
 // End is what a side is called, once it is known which is the client.
@@ -164,6 +171,7 @@ func (c *Conn) Report(r *rule.Rule, where Where, format string, args ...any) {
 		return
 	}
 	f := &record.Finding{Type: "finding", Rule: r.ID, Severity: r.Severity, Section: r.Section, Message: fmt.Sprintf(format, args...)}
+	f.Operation = record.SomeIf(where.Operation, where.Operation != "")
 	if xid, known := where.XID.Get(); known {
 		f.XID = record.Some(record.Hex32(xid))
 	}

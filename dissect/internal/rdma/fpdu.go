@@ -278,6 +278,7 @@ func (t *Tracker) ddp(h *half, s fragment, at record.Stamp) {
 			o := t.readBegins(h, target{r.SourceSTag, r.SourceOffset, r.Size}, s.run, at)
 			o.sink, o.sinkAt = r.SinkSTag, r.SinkOffset
 			t.mark(o, 0)
+			t.moves(o, o.Offset, o.Length)
 		}
 	case s.Opcode == iwarp.Terminate:
 		t.terminate(h, s.Payload, at)

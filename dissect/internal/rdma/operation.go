@@ -212,6 +212,7 @@ func (t *Tracker) breakWrite(h *half) {
 // size is how many bytes data had on the wire.
 func (t *Tracker) writePart(h *half, offset uint64, data []byte, size int, last bool) {
 	o := h.write
+	t.moves(o, offset, int64(size))
 	o.Bytes += int64(size)
 	if !o.Announced {
 		o.Length = max(o.Length, o.Bytes)
@@ -236,6 +237,7 @@ func (t *Tracker) readBegins(h *half, m target, r run, at record.Stamp) *Operati
 
 // readPart takes new data that a Read asked for, from an offset in it.
 func (t *Tracker) readPart(o *Operation, offset int64, data []byte, size int, at record.Stamp) {
+	t.moves(o, o.Offset+uint64(offset), int64(size))
 	o.Bytes += int64(size)
 	if o.Tag != 0 {
 		o.conn.follower.Moved(o, o.Offset+uint64(offset), data, size)

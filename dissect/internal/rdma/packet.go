@@ -95,7 +95,12 @@ func (t *Tracker) passed(h *half, psn uint32, at record.Stamp) {
 		return
 	}
 	h.stalls(psns, psn, !h.hasAck || psns.delta(psn, h.acked) > 0, at)
-	t.repeated(h, h.ops.at(psns, psn), at)
+	o := h.ops.at(psns, psn)
+	if o != nil && o.Kind == Write {
+		offset := int64(uint32(psns.delta(psn, o.from))) * o.size
+		t.moves(o, o.Offset+uint64(offset), min(o.size, o.Length-offset))
+	}
+	t.repeated(h, o, at)
 }
 
 // hold keeps a copy of a request that came before one it has to wait for.
@@ -317,6 +322,7 @@ func (t *Tracker) readRequest(h *half, p *rocev2.Packet, at record.Stamp) {
 	h.loose = count == 0
 	h.expect = to
 	t.mark(o, 0)
+	t.moves(o, o.Offset, o.Length)
 }
 
 // response takes a packet that carries the PSN of a request of the other side:
@@ -430,6 +436,7 @@ func (t *Tracker) readResponse(h, asker *half, p *rocev2.Packet, at record.Stamp
 	if index > 0 && c.mtu == 0 {
 		return
 	}
+	t.moves(o, o.Offset+uint64(index*int64(c.mtu)), int64(p.PayloadLength))
 	if t.saw(o, index, index+1) == 0 {
 		t.repeated(h, o, at)
 		return

@@ -179,4 +179,8 @@ type Happened struct {
 	Op   *Operation // nil for none
 	Tag  Tag        // what it is for, where there is no Op yet
 	Mark record.Marks
+
+	// What it moves, or asks to be moved, of the memory that Op names: bytes
+	// [From, To), empty where that is not known, or nothing.
+	From, To uint64
 }

@@ -103,6 +103,19 @@ func (t *Tracker) mark(o *Operation, m record.Marks) {
 	t.happened.Mark |= m
 }
 
+// moves says which bytes of the operation's memory the packet at hand is about.
+// Where there are several in it, they are one range, or the first counts.
+func (t *Tracker) moves(o *Operation, from uint64, n int64) {
+	p := &t.happened
+	switch {
+	case p.Op != nil && p.Op != o || n <= 0:
+	case p.From == p.To:
+		p.From, p.To = from, from+uint64(n)
+	case p.To == from:
+		p.To += uint64(n)
+	}
+}
+
 // Happened says what the packet that was taken last was. It is good until the
 // next one.
 func (t *Tracker) Happened() Happened { return t.happened }

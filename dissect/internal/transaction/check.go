@@ -1,10 +1,8 @@
 package transaction
 
 import (
-	"fmt"
-	"slices"
-
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/dissect/rule"
@@ -22,7 +20,19 @@ type checker struct {
 
 func (c checker) report(r *rule.Rule, format string, args ...any) {
 	c.x.found(r)
+	c.where.Operation = c.x.operation()
 	c.f.conn.Report(r, c.where, format, args...)
+}
+
+// operation is what the RPC is, as far as that is known: "NFS4 READ".
+func (x *txn) operation() string {
+	if !x.procedure.known {
+		return ""
+	}
+	if principal := nfs.Principal(x.rec.Operations); principal != "" {
+		return x.rec.ProgramVersion() + " " + principal
+	}
+	return x.rec.ProgramProcedure()
 }
 
 // nobody is the checker with nobody to blame.
@@ -39,19 +49,18 @@ func (c checker) blaming(s rdma.Side) checker {
 
 // judged is what the rules know of a connection.
 type judged struct {
-	credits    [2]allowance // by side of the caller
-	dead       [2]map[uint32]struct{}
-	errors     [2]recent // XIDs of the RDMA_ERRORs that a side sent
-	refused    [2]uint64 // number of a Send that was refused before it was whole
-	refusedAt  [2]record.Stamp
-	leave      leave                      // of the server, to call
-	early      []backCall                 // that came before it was clear whether they might
-	reused     bool                       // an XID was used again while it was in flight: what is open, and exposed, is not known
-	answered   [2]record.Opt[record.Time] // last Reply to a side
-	newest     [2]int64                   // id of the latest transaction of a side that was answered
-	first      bool                       // version 1 was answered on it
-	style      styles
-	suspicions []suspicion
+	credits   [2]allowance // by side of the caller
+	dead      [2]map[uint32]struct{}
+	errors    [2]recent // XIDs of the RDMA_ERRORs that a side sent
+	refused   [2]uint64 // number of a Send that was refused before it was whole
+	refusedAt [2]record.Stamp
+	leave     leave                      // of the server, to call
+	early     []backCall                 // that came before it was clear whether they might
+	reused    bool                       // an XID was used again while it was in flight: what is open, and exposed, is not known
+	answered  [2]record.Opt[record.Time] // last Reply to a side
+	newest    [2]int64                   // id of the latest transaction of a side that was answered
+	first     bool                       // version 1 was answered on it
+	style     styles
 }
 
 // judgement is what the rules know of a transaction.
@@ -148,52 +157,4 @@ func (f *follower) checkReply(x *txn, m *message, orphan bool) {
 	f.checkFits(c, m)
 	f.checkInvReply(c, m)
 	f.styleOfReply(x, m)
-}
-
-// suspicion is a finding that a packet could disprove which the capture may have
-// missed, and nobody has noticed yet: one of the side that it waits for.
-type suspicion struct {
-	needs rdma.Side
-	rule  *rule.Rule
-	where rdma.Where
-	text  string
-	tag   rdma.Tag // of the transaction that breaks the rule, 0 for none
-}
-
-// maxSuspicions bounds how many wait on one connection.
-const maxSuspicions = 256
-
-// suspect reports that a rule was broken once the next Send of a side shows that
-// nothing of that side was missed.
-func (f *follower) suspect(needs rdma.Side, x *txn, r *rule.Rule, where rdma.Where, format string, args ...any) {
-	if len(f.judged.suspicions) == maxSuspicions {
-		return
-	}
-	s := suspicion{needs: needs, rule: r, where: where, text: fmt.Sprintf(format, args...)}
-	if x != nil {
-		s.tag = x.tag(partCall)
-	}
-	f.judged.suspicions = append(f.judged.suspicions, s)
-}
-
-// proven reports what waited for a Send of a side, or for the end of the
-// connection; what turned out to prove nothing is forgotten.
-func (f *follower) proven(s rdma.Side, end bool) {
-	j := &f.judged
-	if !f.conn.Whole() || j.reused {
-		if f.conn.Lost() > 0 || end || j.reused {
-			j.suspicions = nil
-		}
-		return
-	}
-	j.suspicions = slices.DeleteFunc(j.suspicions, func(q suspicion) bool {
-		if q.needs != s && !end {
-			return false
-		}
-		if x, _ := f.table.tagged(q.tag); x != nil && !x.emitted {
-			x.found(q.rule)
-		}
-		f.conn.Report(q.rule, q.where, "%s", q.text)
-		return true
-	})
 }

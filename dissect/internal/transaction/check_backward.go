@@ -57,7 +57,7 @@ func (f *follower) checkBackwardCall(c checker, m *message) {
 	}
 	switch j.leave {
 	case noLeave:
-		f.suspect(m.side.Other(), c.x, rule.BackwardUnexpected, c.where, "%s", unexpected)
+		f.suspect(rule.BackwardUnexpected, c.x, m.side.Other(), c.where, "%s", unexpected)
 	case asked:
 		if len(j.early) < 16 {
 			j.early = append(j.early, backCall{c.where, c.x.rec.ID})
@@ -78,11 +78,8 @@ func (f *follower) asksForCalls(x *txn, m *message) {
 		j.leave = given
 	case slices.Contains(x.rec.Operations, "CREATE_SESSION"):
 		j.leave = asked
-	case x.isCompound() && !x.operations.Complete && (m.header.Proc == rpcrdma.Msg || m.header.Proc == rpcrdma.NoMsg),
-		!x.procedure.known && m.header.Proc == rpcrdma.NoMsg && m.err == nil:
-		if m.header.Proc == rpcrdma.Msg {
-			j.leave = hidden
-		}
+	case x.isCompound() && !x.operations.Complete, !x.procedure.known && (!m.captured() || m.header.Proc == rpcrdma.NoMsg):
+		j.leave = hidden
 	}
 }
 

@@ -144,7 +144,7 @@ func (f *follower) invalidated(c checker, m *message) {
 	owner := m.side.Other()
 	dead := f.judged.dead[owner]
 	if _, was := dead[handle]; was && f.proves() && f.unclear[owner] == 0 {
-		f.suspect(owner, c.x, rule.InvalidatedHandleUsed, c.where, "Send With Invalidate of 0x%08x, which was invalidated before and not exposed again", handle)
+		f.suspect(rule.InvalidatedHandleUsed, c.x, owner, c.where, "Send With Invalidate of 0x%08x, which was invalidated before and not exposed again", handle)
 	}
 	if dead == nil {
 		dead = map[uint32]struct{}{}
@@ -195,18 +195,18 @@ func (f *follower) checkTouch(o *rdma.Operation, m target, s *segment, exact boo
 		where.XID = record.Some(uint32(s.txn.rec.XID))
 	}
 	if _, dead := f.judged.dead[owner][o.Handle]; dead {
-		f.suspect(owner, s.owner(), rule.InvalidatedHandleUsed, where, "%v of %d bytes at 0x%016x names handle 0x%08x, which was invalidated before and not exposed again", o.Kind, m.length, m.offset, m.handle)
+		f.suspect(rule.InvalidatedHandleUsed, s.owner(), owner, where, "%v of %d bytes at 0x%016x names handle 0x%08x, which was invalidated before and not exposed again", o.Kind, m.length, m.offset, m.handle)
 	}
 	switch {
 	case s == nil && !exact:
-		f.suspect(owner, nil, rule.OutsideExposedMemory, where, "%v of %d bytes at 0x%016x names handle 0x%08x, which no open Call exposes", o.Kind, m.length, m.offset, m.handle)
+		f.suspect(rule.OutsideExposedMemory, nil, owner, where, "%v of %d bytes at 0x%016x names handle 0x%08x, which no open Call exposes", o.Kind, m.length, m.offset, m.handle)
 	case s != nil && !exact && !s.reaches(m):
-		f.suspect(owner, s.txn, rule.OutsideExposedMemory, where, "%v of %d bytes at 0x%016x exceeds handle 0x%08x, %d bytes at 0x%016x", o.Kind, m.length, m.offset, m.handle, s.length, s.offset)
+		f.suspect(rule.OutsideExposedMemory, s.txn, owner, where, "%v of %d bytes at 0x%016x exceeds handle 0x%08x, %d bytes at 0x%016x", o.Kind, m.length, m.offset, m.handle, s.length, s.offset)
 	case s != nil:
 		if right := f.rightWay(o, m, s, exact); s.takes(o.Kind) || right != s {
 			return right
 		}
-		f.suspect(owner, s.txn, rule.WrongDirection, where, "%v of handle 0x%08x, which the Call offers in its %s", o.Kind, m.handle, listNames[s.kind])
+		f.suspect(rule.WrongDirection, s.txn, owner, where, "%v of handle 0x%08x, which the Call offers in its %s", o.Kind, m.handle, listNames[s.kind])
 	}
 	return s
 }

@@ -159,6 +159,7 @@ func (f *follower) reportRefusal(r *rdma.Refusal, x *txn) {
 	where := rdma.Where{At: r.At}
 	if x != nil {
 		where = x.where(r.At)
+		where.Operation = x.operation()
 		x.found(broken)
 	}
 	f.conn.Report(broken, where, "%s", r.Text)

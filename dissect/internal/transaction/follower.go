@@ -49,6 +49,7 @@ type follower struct {
 	diedXIDs     []record.Hex32
 	transactions int64
 	judged       judged
+	suspicions   []suspicion
 }
 
 // maxDied bounds how many XIDs are listed of Calls that died with a connection.
@@ -209,9 +210,9 @@ func (f *follower) Join(other rdma.Follower, from, to rdma.Side) {
 		f.keepers.push(o.keepers.first())
 	}
 	f.transactions += o.transactions
-	for _, q := range o.judged.suspicions {
-		q.needs = moved(q.needs)
-		f.judged.suspicions = append(f.judged.suspicions, q)
+	for _, q := range o.suspicions {
+		q.missed = moved(q.missed)
+		f.suspicions = append(f.suspicions, q)
 	}
 	f.nfs4 = f.nfs4 || o.nfs4
 	f.strangers += o.strangers
@@ -250,7 +251,7 @@ func (f *follower) Closing(record.Stamp) {
 
 // Closed ends all Calls that have no Reply, oldest first.
 func (f *follower) Closed(at record.Stamp) {
-	f.proven(0, true)
+	f.settleSuspicions(0, true)
 	f.checkLost()
 	for f.calls.first != nil {
 		if f.died++; len(f.diedXIDs) < maxDied {

@@ -42,10 +42,8 @@ func (f *follower) Done(o *rdma.Operation) {
 		f.moved(o)
 		return
 	}
-	if len(f.judged.suspicions) > 0 {
-		f.proven(o.Side, false)
-	}
 	f.lookUpService()
+	f.settleSuspicions(o.Side, false)
 	t := f.table
 	m := message{Operation: o, side: o.Side, data: o.Payload, whole: !o.Broken, header: &t.header, rpc: &t.rpc}
 	if !f.isRPC && (!f.undecided || !f.recognise(&m)) {
@@ -54,7 +52,9 @@ func (f *follower) Done(o *rdma.Operation) {
 	h := m.header
 	m.err = h.Decode(m.data)
 	if h.Length < 4 {
-		if m.captured() {
+		if !m.captured() {
+			f.judged.leave = hidden // who knows what it asked for
+		} else {
 			f.conn.Report(rule.HeaderTruncated, rdma.Where{At: o.First, Blames: record.Some(m.side)}, "%s", f.tooShort(o))
 		}
 		return

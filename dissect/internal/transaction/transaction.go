@@ -171,6 +171,44 @@ func (t *Table) Of(tag rdma.Tag) (id int64, xid record.Hex32, known bool) {
 	return x.rec.ID, x.rec.XID, true
 }
 
+// Part says what of its transaction a tag names, and where in it the range
+// [from, to) of the memory lies.
+func (t *Table) Part(tag rdma.Tag, from, to uint64) (p record.Part) {
+	x, part := t.tagged(tag)
+	switch {
+	case x == nil:
+	case part == partCall:
+		p.Message = record.EventCall
+	case part == partReply:
+		p.Message = record.EventReply
+	case part < len(x.segments):
+		s := &x.segments[part]
+		p.Chunk, p.Index = chunkNames[s.kind], int(s.chunk)
+		before := int64(0) // of the segment
+		for i := max(part-int(s.index), 0); i < len(x.segments); i++ {
+			other := &x.segments[i]
+			if other.kind != s.kind || other.chunk != s.chunk {
+				break
+			}
+			if other.number < s.number {
+				before += int64(other.length)
+			}
+			p.Length += int64(other.length)
+		}
+		// One operation may go on to the segments behind: it is tagged with the
+		// last that it moved.
+		for from < s.offset && s.index > 0 && x.segments[s.number-1].after() == s {
+			s = &x.segments[s.number-1]
+			before -= int64(s.length)
+		}
+		p.Segment = int(s.index)
+		if from >= s.offset && to > from && to-s.offset <= uint64(p.Length-before) {
+			p.From, p.To = before+int64(from-s.offset), before+int64(to-s.offset)
+		}
+	}
+	return p
+}
+
 // begin starts a transaction that a side calls.
 func (t *Table) begin(f *follower, side rdma.Side, xid uint32) *txn {
 	var x *txn

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// baseline are findings that are known: rule and operation, with a tab between
+// them. It is a file of such lines.
+type baseline map[string]bool
+
+// parseKnown reads what is not to be reported.
+func (s *settings) parseKnown(f *flags) error {
+	s.ignored = map[string]bool{}
+	for _, id := range f.ignore {
+		if rule.Find(id) == nil {
+			return fmt.Errorf("--ignore %s: there is no such rule; see rdmadump check --rules", id)
+		}
+		s.ignored[id] = true
+	}
+	if f.baseline == "" {
+		return nil
+	}
+	file, err := os.Open(f.baseline)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	s.known = baseline{}
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		if line := strings.TrimSpace(lines.Text()); line != "" && !strings.HasPrefix(line, "#") {
+			s.known[line] = true
+		}
+	}
+	return lines.Err()
+}
+
+// severe says whether a severity is at least as bad as another.
+func severe(a, than record.Severity) bool {
+	return slices.Index(record.Severities[:], a) <= slices.Index(record.Severities[:], than)
+}
+
+// judge is what check keeps until all is read.
+type judge struct {
+	groups []*render.FindingGroup
+	byKey  map[groupKey]*render.FindingGroup
+	tally  map[string]*render.RuleCount
+	found  map[string]bool // for --write-baseline
+	missed int             // connections whose handshake is not in the capture
+	lossy  int             // of which packets are missing
+	all    int
+}
+
+// groupKey is what findings have in common that are shown once.
+type groupKey struct {
+	rule     string
+	severity record.Severity
+	blames   record.Opt[record.End]
+}
+
+// findings is a few lines for each thing that is wrong.
+func findings(s *sink) (dissect.Handler, func()) {
+	j := &judge{byKey: map[groupKey]*render.FindingGroup{}, tally: map[string]*render.RuleCount{}, found: map[string]bool{}}
+	grouped := !s.json && s.columns == nil && s.sorter == nil && s.count == 0 && !s.text.IsLive()
+	show := func(r any) error { return s.text.Finding(&render.FindingGroup{First: *r.(*record.Finding), Count: 1}) }
+	h := dissect.Handler{
+		Finding: func(r *record.Finding) error {
+			if at, known := r.Time.Get(); !s.wants(r.Connection, r.XID) || known && !s.within(at) || s.ignored[r.Rule] {
+				return nil
+			}
+			line := r.Rule + "\t" + j.operationOf(r)
+			if s.known[line] {
+				return nil
+			}
+			switch {
+			case !grouped:
+				if !s.take(r, show) {
+					return s.status()
+				}
+			case !s.matches(r):
+				return s.status()
+			default:
+				j.add(r)
+			}
+			j.found[line] = true
+			j.count(r)
+			if severe(r.Severity, s.failOn) {
+				s.errors++
+			}
+			return s.status()
+		},
+		Connection: func(r *record.Connection) error {
+			if s.wantsConnection(r.ID) {
+				j.saw(r)
+			}
+			return nil
+		},
+	}
+	return h, func() {
+		if grouped {
+			slices.SortStableFunc(j.groups, func(a, b *render.FindingGroup) int {
+				return cmp.Compare(a.First.Packet.Or(0), b.First.Packet.Or(0))
+			})
+			for _, g := range j.groups {
+				s.written++
+				s.fail(s.text.Finding(g))
+			}
+			if !s.quiet {
+				s.fail(s.text.Verdict(j.counts(), j.unjudged(s.summary)))
+			}
+		}
+		if s.accept != "" {
+			s.fail(j.writeBaseline(s.accept))
+		}
+	}
+}
+
+// operationOf is what a finding is about, as far as its own words tell: the
+// program's operation is only known once the transaction is.
+func (j *judge) operationOf(r *record.Finding) string { return r.Operation.Or("-") }
+
+// add puts a finding with its like.
+func (j *judge) add(r *record.Finding) {
+	key := groupKey{r.Rule, r.Severity, r.Blames}
+	g := j.byKey[key]
+	if g == nil {
+		g = &render.FindingGroup{First: *r.Clone()}
+		j.byKey[key] = g
+		j.groups = append(j.groups, g)
+	}
+	g.Count++
+	g.LastPacket, g.LastTime = r.Packet, r.Time
+}
+
+// count counts a finding for the table of rules.
+func (j *judge) count(r *record.Finding) {
+	t := j.tally[r.Rule+string(r.Severity)]
+	if t == nil {
+		t = &render.RuleCount{Rule: r.Rule, Severity: r.Severity}
+		j.tally[r.Rule+string(r.Severity)] = t
+	}
+	t.Count++
+	switch r.Blames.Or("") {
+	case record.Client:
+		t.Client++
+	case record.Server:
+		t.Server++
+	}
+}
+
+func (j *judge) counts() (all []render.RuleCount) {
+	for _, t := range j.tally {
+		all = append(all, *t)
+	}
+	slices.SortFunc(all, func(a, b render.RuleCount) int {
+		rank := func(s record.Severity) int { return slices.Index(record.Severities[:], s) }
+		return cmp.Or(cmp.Compare(rank(a.Severity), rank(b.Severity)), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Rule, b.Rule))
+	})
+	return all
+}
+
+// saw notes what a connection's part of the capture cannot prove.
+func (j *judge) saw(r *record.Connection) {
+	if r.UpperLayer != "rpcrdma" {
+		return
+	}
+	j.all++
+	if r.Handshake != "seen" {
+		j.missed++
+	} else if r.Lost > 0 {
+		j.lossy++
+	}
+}
+
+// unjudged says which rules could not be judged, and why.
+func (j *judge) unjudged(s *record.Summary) (lines []string) {
+	needs := func(n rule.Need) string { return strings.Join(rule.Needing(n), ", ") }
+	if j.missed > 0 {
+		lines = append(lines, fmt.Sprintf("not judged on %d of %d connections, whose handshake is not in the capture: %s", j.missed, j.all, needs(rule.Handshake)))
+	}
+	if j.lossy > 0 {
+		lines = append(lines, fmt.Sprintf("not judged on %d of %d connections from where packets are missing from the capture: %s", j.lossy, j.all, needs(rule.Lossless)))
+	}
+	if s != nil && s.Cut > 0 {
+		lines = append(lines, fmt.Sprintf("%d packets are cut short, and what they lack is not judged: %s", s.Cut, needs(rule.Uncut)))
+	}
+	return lines
+}
+
+// writeBaseline writes what was found.
+func (j *judge) writeBaseline(path string) error {
+	var b strings.Builder
+	b.WriteString("# Findings that rdmadump check --baseline does not report: rule, operation.\n")
+	lines := make([]string, 0, len(j.found))
+	for line := range j.found {
+		lines = append(lines, line)
+	}
+	slices.Sort(lines)
+	for _, line := range lines {
+		b.WriteString(line + "\n")
+	}
+	return os.WriteFile(path, []byte(b.String()), 0o666)
+}
+
+// explains lists the rules, or says what one means.
+func (f *flags) explains(w io.Writer) error {
+	if f.explain == "" {
+		for _, r := range rule.All {
+			if _, err := fmt.Fprintf(w, "%-30s %-8s %s\n", r.ID, r.Severity, r.Title); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	r := rule.Find(f.explain)
+	if r == nil {
+		return errors.New("--explain " + f.explain + ": there is no such rule; see rdmadump check --rules")
+	}
+	_, err := io.WriteString(w, r.Markdown())
+	return err
+}

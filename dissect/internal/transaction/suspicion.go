@@ -1,0 +1,77 @@
+package transaction
+
+import (
+	"fmt"
+
+	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
+)
+
+// What one side does may break a rule only because the capture has missed what the
+// other side sent just before. That shows when the other side sends its next
+// message: until then it is a suspicion.
+
+// suspicion is a finding that waits.
+type suspicion struct {
+	rule   *rule.Rule
+	where  rdma.Where
+	tag    rdma.Tag // of the transaction that it is about, 0 for none
+	text   string
+	missed rdma.Side // whose packets may be missing
+}
+
+// maxSuspicions bounds how many wait at once on one connection; what is more is
+// most likely true, and reported at once.
+const (
+	maxSuspicions = 64
+	suspicionCost = 512
+)
+
+// suspect reports that a rule was broken, unless it turns out that packets of a
+// side are missing. x may be nil.
+func (f *follower) suspect(r *rule.Rule, x *txn, missed rdma.Side, where rdma.Where, format string, args ...any) {
+	s := suspicion{rule: r, where: where, text: fmt.Sprintf(format, args...), missed: missed}
+	if x != nil {
+		where.XID, where.Operation = record.Some(uint32(x.rec.XID)), x.operation()
+		s.where, s.tag = where, x.tag(partCall)
+	}
+	if len(f.suspicions) == maxSuspicions {
+		f.confirm(&s)
+		return
+	}
+	f.suspicions = append(f.suspicions, s)
+	f.conn.Share().Charge(suspicionCost)
+}
+
+func (f *follower) confirm(s *suspicion) {
+	if x, _ := f.table.tagged(s.tag); x != nil {
+		x.found(s.rule)
+	}
+	f.conn.Report(s.rule, s.where, "%s", s.text)
+}
+
+// settleSuspicions decides those about missing packets of a side, of which a
+// message was put together just now; or all, at the end.
+func (f *follower) settleSuspicions(side rdma.Side, end bool) {
+	if len(f.suspicions) == 0 {
+		return
+	}
+	complete := f.conn.Complete()
+	kept := f.suspicions[:0]
+	for i := range f.suspicions {
+		s := &f.suspicions[i]
+		switch {
+		case f.conn.Lost() > 0 || f.judged.reused || end && !complete:
+		case complete && (s.missed == side || end):
+			f.confirm(s)
+		default:
+			kept = append(kept, *s)
+		}
+	}
+	f.conn.Share().Charge(-suspicionCost * int64(len(f.suspicions)-len(kept)))
+	clear(f.suspicions[len(kept):])
+	if f.suspicions = kept; len(kept) == 0 {
+		f.suspicions = nil
+	}
+}

@@ -1,0 +1,40 @@
+package record
+
+// RPC is what a Call asks and its Reply says, by name.
+type RPC struct {
+	Call  *RPCMessage `json:"call" doc:"null where it was not seen, or is of no program that is known"`
+	Reply *RPCMessage `json:"reply" doc:"null where it was not seen, failed as an RPC, or is of no program that is known"`
+}
+
+// RPCMessage is one half.
+type RPCMessage struct {
+	Ops   []RPCOp     `json:"ops" doc:"operations of a COMPOUND in order, or the one procedure"`
+	Error Opt[string] `json:"error" doc:"why something of it could not be read, null where nothing stands in the way"`
+}
+
+// RPCOp is an operation.
+type RPCOp struct {
+	Name   string      `json:"name" doc:"of the operation or procedure"`
+	Status Opt[string] `json:"status" doc:"of its results, by name; null in a Call"`
+	Fields RPCFields   `json:"fields" doc:"arguments or results, as the documents call them, in snake case"`
+}
+
+// RPCFields are named values, nested as the protocol nests them. Numbers are
+// numbers, also those of 64 bits; file handles, opaque data, verifiers and masks are
+// in hex; names are text; of file data there is {"bytes": how many}.
+type RPCFields struct{ json string }
+
+// NewRPCFields is what an object of JSON says.
+func NewRPCFields(object []byte) RPCFields { return RPCFields{string(object)} }
+
+// AppendJSON appends the object.
+func (f RPCFields) AppendJSON(b []byte) []byte { return append(b, f.json...) }
+
+// MarshalJSON is the object.
+func (f RPCFields) MarshalJSON() ([]byte, error) { return []byte(f.json), nil }
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (f *RPCFields) UnmarshalJSON(b []byte) error {
+	f.json = string(b)
+	return nil
+}

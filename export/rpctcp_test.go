@@ -1,0 +1,408 @@
+package export_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/nfs"
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/export"
+	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/synth"
+)
+
+const captures = "../testdata/captures/"
+
+// rpc is what one transaction was.
+type rpc struct {
+	record      *record.Transaction
+	call, reply []byte
+}
+
+// rpcTCP exports frames as TCP to a file, and returns it with what went in.
+func rpcTCP(t testing.TB, source capture.Source) (path string, report *export.RPCTCPReport, all []rpc) {
+	t.Helper()
+	spool, err := os.Create(filepath.Join(t.TempDir(), "spool"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer spool.Close()
+	e := export.NewRPCTCP(spool)
+	h := e.Handler()
+	taken := h.Payload
+	h.Payload = func(r *record.Transaction, call, reply *record.Payload) error {
+		x := rpc{record: r.Clone()}
+		if call != nil {
+			x.call = slices.Clone(call.Data)
+		}
+		if reply != nil {
+			x.reply = slices.Clone(reply.Data)
+		}
+		all = append(all, x)
+		return taken(r, call, reply)
+	}
+	d := dissect.New(h, dissect.Options{Rebuild: true})
+	if _, err := d.Run(t.Context(), source); err != nil {
+		t.Log(err) // broken ones are tested too
+	}
+	path = filepath.Join(t.TempDir(), "out.pcapng")
+	out, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	if report, err = e.Write(out, "test"); err != nil {
+		t.Fatal(err)
+	}
+	return path, report, all
+}
+
+// wire is a source of made-up frames.
+func wire(t testing.TB, w *synth.Wire) capture.Source {
+	t.Helper()
+	var b bytes.Buffer
+	if err := w.WritePcap(&b); err != nil {
+		t.Fatal(err)
+	}
+	f, err := capture.NewFile("wire", &b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+func open(t testing.TB, path string) *capture.File {
+	t.Helper()
+	f, err := capture.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// heard is an RPC message of a TCP stream.
+type heard struct {
+	time    int64 // of its last byte
+	message []byte
+}
+
+// listen reads a capture of TCP: the messages of each stream, by "from > to".
+// It holds sequence numbers, acknowledgements, lengths and checksums to be right.
+func listen(t testing.TB, path string) map[string][]heard {
+	t.Helper()
+	type stream struct {
+		next    uint32
+		started bool
+		held    []byte
+	}
+	streams, out := map[string]*stream{}, map[string][]heard{}
+	last := int64(0)
+	frames, _ := testkit.Frames(t, path)
+	for _, f := range frames {
+		p := gopacket.NewPacket(f.Data, layers.LayerTypeEthernet, gopacket.Default)
+		tcp, is := p.TransportLayer().(*layers.TCP)
+		if !is || p.ErrorLayer() != nil {
+			t.Fatalf("frame %d: %v, %v", f.Number, p, p.ErrorLayer())
+		}
+		if f.Time < last {
+			t.Errorf("frame %d: time %d after %d", f.Number, f.Time, last)
+		}
+		last = f.Time
+		if f.Length == len(f.Data) {
+			checksum(t, &f, p)
+		}
+		src, dst := p.NetworkLayer().NetworkFlow().Endpoints()
+		name := fmt.Sprintf("%v:%d > %v:%d", src, uint16(tcp.SrcPort), dst, uint16(tcp.DstPort))
+		back := fmt.Sprintf("%v:%d > %v:%d", dst, uint16(tcp.DstPort), src, uint16(tcp.SrcPort))
+		s := streams[name]
+		if s == nil {
+			s = &stream{}
+			streams[name] = s
+		}
+		if tcp.SYN {
+			s.next, s.started = tcp.Seq, true
+		}
+		if !s.started || s.next != tcp.Seq {
+			t.Errorf("frame %d, %s: sequence number %d, want %d", f.Number, name, tcp.Seq, s.next)
+		}
+		if tcp.ACK && (streams[back] == nil || tcp.Ack != streams[back].next) {
+			t.Errorf("frame %d, %s: acknowledges %d", f.Number, name, tcp.Ack)
+		}
+		n := len(tcp.Payload) + f.Length - len(f.Data)
+		s.next = tcp.Seq + uint32(n)
+		if tcp.SYN || tcp.FIN {
+			s.next++
+		}
+		s.held = append(s.held, tcp.Payload...)
+		for len(s.held) >= 4 {
+			mark := binary.BigEndian.Uint32(s.held)
+			size := int(mark&^(1<<31)) + 4
+			if mark>>31 != 1 {
+				t.Fatalf("frame %d: record mark 0x%08x", f.Number, mark)
+			}
+			if len(s.held) < size && f.Length == len(f.Data) {
+				break
+			}
+			size = min(size, len(s.held))
+			out[name] = append(out[name], heard{f.Time, slices.Clone(s.held[4:size])})
+			s.held = slices.Clone(s.held[size:])
+		}
+	}
+	for name, s := range streams {
+		if len(s.held) > 0 {
+			t.Errorf("%s ends inside of a record", name)
+		}
+	}
+	return out
+}
+
+// checksum holds the checksums of IP and TCP against what gopacket computes.
+func checksum(t testing.TB, f *capture.Frame, p gopacket.Packet) {
+	t.Helper()
+	b := gopacket.NewSerializeBuffer()
+	tcp := p.TransportLayer().(*layers.TCP)
+	tcp.SetNetworkLayerForChecksum(p.NetworkLayer())
+	var again []gopacket.SerializableLayer
+	for _, l := range p.Layers() {
+		again = append(again, l.(gopacket.SerializableLayer))
+	}
+	if err := gopacket.SerializeLayers(b, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, again...); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(b.Bytes(), f.Data[:len(b.Bytes())]) {
+		t.Errorf("frame %d: lengths or checksums are wrong\n got %x\nwant %x", f.Number, f.Data[:60], b.Bytes()[:60])
+	}
+}
+
+// holdRPCs compares what a TCP listener heard with what the capture holds.
+func holdRPCs(t testing.TB, path string, all []rpc) {
+	t.Helper()
+	var want, got []string
+	note := func(list *[]string, server bool, time int64, message []byte) {
+		from := "client"
+		if server {
+			from = "server"
+		}
+		*list = append(*list, fmt.Sprintf("%s %d %x", from, time, message))
+	}
+	for _, x := range all {
+		server := x.record.Direction == record.Backward
+		if x.call != nil {
+			note(&want, server, int64(x.record.Call.Time), x.call)
+		}
+		if x.reply != nil {
+			note(&want, !server, int64(x.record.Reply.LastTime), x.reply)
+		}
+	}
+	for name, list := range listen(t, path) {
+		for _, h := range list {
+			note(&got, strings.Contains(name, ":2049 >"), h.time, h.message)
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("%d messages, want %d", len(got), len(want))
+		for i := range min(len(got), len(want)) {
+			if got[i] != want[i] {
+				t.Fatalf(" got %.200s\nwant %.200s", got[i], want[i])
+			}
+		}
+	}
+}
+
+// TestRPCTCP: a TCP listener hears the RPCs of the capture, on both transports,
+// in both directions.
+func TestRPCTCP(t *testing.T) {
+	for name, want := range map[string]struct{ calls, replies, connections int64 }{
+		"rocev2-data42.pcap.zst":         {107, 107, 2},
+		"rocev2-ipv6-nfs42.pcap.zst":     {323, 323, 2},
+		"rocev2-long42.pcap.zst":         {102, 102, 3},
+		"rocev2-nconnect41.pcapng.zst":   {108, 108, 4},
+		"lab-iwarpcallback41.pcap.zst":   {63, 63, 2},
+		"lab-krb5.pcap.zst":              {143, 143, 6},
+		"derived-ib-callback41.pcap.zst": {64, 64, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, report, all := rpcTCP(t, open(t, captures+name))
+			if (*report != export.RPCTCPReport{Connections: want.connections, Calls: want.calls, Replies: want.replies}) {
+				t.Errorf("%v, want %+v", report, want)
+			}
+			holdRPCs(t, path, all)
+		})
+	}
+}
+
+// TestRPCTCPHoles: file data that is missing is zeros; what else is missing ends
+// the packet there, as a snapshot length does; a message that needs two segments
+// is left out.
+func TestRPCTCPHoles(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{})
+	c.Connect()
+	mem := synth.Mem(0xa1, 1<<16)
+	call, reply := synth.Read3(0, 40000).Offer(mem), synth.Read3Reply(bytes.Repeat([]byte("data"), 10000))
+	c.Client.Call(call)
+	w.Drop(c.Server.Push(reply.To(call))[3])
+	c.Server.Reply(reply.To(call))
+	c.Client.Ack()
+	for _, f := range c.RPC(synth.Write3(0, make([]byte, 400)), synth.Write3Reply(400)) {
+		f.Cut(150) // of the Call; the Reply is shorter
+	}
+	path, report, _ := rpcTCP(t, wire(t, w))
+	if want := (export.RPCTCPReport{Connections: 1, Calls: 2, Replies: 2, Zeroed: 1, ZeroedBytes: 1024, Cut: 1}); *report != want {
+		t.Errorf("%+v, want %+v", *report, want)
+	}
+	var sizes []int
+	for name, list := range listen(t, path) {
+		if strings.HasSuffix(name, ":2049") {
+			for _, h := range list {
+				sizes = append(sizes, len(h.message))
+			}
+			continue
+		}
+		data := list[0].message[44:]
+		want := bytes.Repeat([]byte("data"), 10000)
+		clear(want[3*1024 : 4*1024])
+		if !bytes.Equal(data, want) {
+			t.Errorf("the data of the READ is not what was captured of it")
+		}
+	}
+	if !slices.Equal(sizes, []int{72, 150 - 82}) {
+		t.Errorf("Calls of %d bytes, want 72 and 68", sizes)
+	}
+}
+
+// TestRPCTCPTshark: tshark decodes every RPC, finds nothing malformed, the same
+// response times and the same file data.
+func TestRPCTCPTshark(t *testing.T) {
+	tshark, err := exec.LookPath("tshark")
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("tshark is to be installed where CI is set (.ci/run does)")
+		}
+		t.Skip("tshark is not installed; on Debian: apt-get install tshark")
+	}
+	paths, _ := filepath.Glob(captures + "*.zst")
+	if len(paths) < 20 {
+		t.Fatalf("%d captures", len(paths))
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".zst"), func(t *testing.T) {
+			t.Parallel()
+			out, report, all := rpcTCP(t, open(t, path))
+			holdTshark(t, tshark, out, report, all)
+		})
+	}
+}
+
+func holdTshark(t *testing.T, tshark, path string, report *export.RPCTCPReport, all []rpc) {
+	fields := func(args ...string) [][]string {
+		out, err := exec.Command(tshark, append([]string{"-r", path, "-T", "fields"}, args...)...).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rows [][]string
+		for line := range strings.Lines(string(out)) {
+			rows = append(rows, strings.Split(strings.TrimRight(line, "\n"), "\t"))
+		}
+		return rows
+	}
+	for _, bad := range fields("-Y", "_ws.malformed || _ws.expert.severity == error || tcp.checksum.status == 0", "-e", "frame.number", "-e", "_ws.expert.message", "-o", "tcp.check_checksum:true") {
+		t.Errorf("frame %s: %s", bad[0], bad[1])
+	}
+	// By XID: a Reply without Call is nothing that tshark reads.
+	type answered struct {
+		latency int64
+		data    string
+	}
+	want, orphans := map[string]answered{}, int64(0)
+	var call, reply nfs.Message
+	for _, x := range all {
+		a := answered{latency: x.record.LatencyNS.Or(-1)}
+		var c, r oncrpc.Header
+		if x.record.Status == record.NoCall {
+			orphans++
+		}
+		if x.record.Call == nil || x.record.Status != record.Complete || c.Decode(x.call) != nil || r.Decode(x.reply) != nil {
+			continue
+		}
+		if _, secret := c.Credential.GSS(); !secret && r.Succeeded() {
+			call.Call(c.Program, c.Version, c.Procedure, nfs.NewStream(x.call[c.Length:], nil))
+			reply.Reply(c.Program, c.Version, c.Procedure, nfs.NewStream(x.reply[r.Length:], nil))
+			a.data = fileData(&call) + fileData(&reply)
+		}
+		want[x.record.XID.String()+" "+fmt.Sprint(x.record.Connection)+" "+string(x.record.Direction)] = a
+	}
+	streams := map[string]string{} // tshark's number to ours
+	for _, c := range fields("-Y", "frame.comment", "-e", "tcp.stream", "-e", "frame.comment") {
+		if id, is := strings.CutPrefix(c[1], "connection "); is {
+			streams[c[0]], _, _ = strings.Cut(id, " ")
+		}
+	}
+	calls, replies, compared := int64(0), int64(0), 0
+	got := map[string]string{} // data
+	for _, row := range fields("-Y", "rpc", "-e", "tcp.stream", "-e", "rpc.msgtyp", "-e", "rpc.xid", "-e", "rpc.time", "-e", "nfs.data", "-e", "tcp.srcport",
+		"-E", "occurrence=a", "-E", "aggregator=;") {
+		types, xids := strings.Split(row[1], ";"), strings.Split(row[2], ";")
+		for i, kind := range types {
+			if kind == "" {
+				continue
+			}
+			server := row[5] == "2049"
+			direction := "forward"
+			if server == (kind == "0") {
+				direction = "backward"
+			}
+			key := xids[min(i, len(xids)-1)] + " " + streams[row[0]] + " " + direction
+			if data := strings.ReplaceAll(row[4], ";", ""); len(types) == 1 {
+				got[key] += data
+			}
+			if kind == "0" {
+				calls++
+				continue
+			}
+			replies++
+			w, known := want[key]
+			if seconds, err := strconv.ParseFloat(row[3], 64); known && len(types) == 1 && err == nil {
+				if compared++; int64(seconds*1e9+0.5) != w.latency {
+					t.Errorf("%s: response time %s s, want %d ns", key, row[3], w.latency)
+				}
+				if w.data != "" && got[key] != w.data { // else it may be another opaque
+					t.Errorf("%s: %d hex digits of file data, want %d", key, len(got[key]), len(w.data))
+				}
+			}
+		}
+	}
+	if calls != report.Calls || replies < report.Replies-orphans-report.Cut {
+		t.Errorf("tshark reads %d Calls and %d Replies; %v, %d without Call", calls, replies, report, orphans)
+	}
+	t.Logf("%d Replies compared", compared)
+}
+
+// fileData is the data of READ and WRITE in hex.
+func fileData(m *nfs.Message) (s string) {
+	for i := range m.Values {
+		if v := &m.Values[i]; v.Kind == nfs.Data {
+			s += hex.EncodeToString(v.Bytes)
+		}
+	}
+	return s
+}

@@ -1,0 +1,228 @@
+package extract_test
+
+import (
+	"bytes"
+	"crypto/md5"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/extract"
+	"github.com/rdmadump/rdmadump/synth"
+)
+
+const captures = "../testdata/captures/"
+
+// extracted extracts a source below a folder: what is reported of each file, and
+// what is there afterwards, by path.
+func extracted(t testing.TB, source capture.Source, folder string) (files map[string]extract.File, there map[string]string, report extract.Report) {
+	t.Helper()
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	e, err := extract.New(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := dissect.New(e.Handler(), dissect.Options{Rebuild: true})
+	if _, err := d.Run(t.Context(), source); err != nil {
+		t.Fatal(err)
+	}
+	files, there = map[string]extract.File{}, map[string]string{}
+	if err := e.Finish(func(f *extract.File) { files[f.Path] = *f }); err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		name, _ := filepath.Rel(folder, path)
+		there[name] = string(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files, there, e.Report
+}
+
+func open(t testing.TB, name string) capture.Source {
+	t.Helper()
+	f, err := capture.Open(captures + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// wire is a source of made-up frames.
+func wire(t testing.TB, w *synth.Wire) capture.Source {
+	t.Helper()
+	var b bytes.Buffer
+	if err := w.WritePcap(&b); err != nil {
+		t.Fatal(err)
+	}
+	f, err := capture.NewFile("wire", &b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// TestKnownData: the files are those that the client wrote and read, on both
+// transports, NFSv4.2 and v3.
+func TestKnownData(t *testing.T) {
+	list, err := os.ReadFile(captures + "rocev2-data42.md5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, under := range map[string]string{
+		"rocev2-data42.pcap.zst": "",
+		// MOUNT, which names the root, went over another connection.
+		"lab-iwarpdata3.pcap.zst": "fh-0100010000000000/",
+	} {
+		files, there, report := extracted(t, open(t, name), t.TempDir())
+		for line := range strings.Lines(string(list)) {
+			f := strings.Fields(line)
+			data, got := there[under+f[1]]
+			if sum := md5.Sum([]byte(data)); !got || hex.EncodeToString(sum[:]) != f[0] {
+				t.Errorf("%s: %s has %d bytes with md5 %x, want %s", name, f[1], len(data), sum, f[0])
+			}
+			r := files[under+f[1]]
+			if r.Size != int64(len(data)) || r.Data != r.Size || r.Holes != 0 || r.Named != (under == "") || r.Renamed || r.Error.Known() {
+				t.Errorf("%s: %+v, of %d bytes", name, r, len(data))
+			}
+		}
+		if want := (extract.Report{Files: 6}); report != want || len(there) != 6 {
+			t.Errorf("%s: %+v, %d files", name, report, len(there))
+		}
+	}
+}
+
+// compound opens a name below the root and writes to it.
+func compound(name string, offset uint64, data []byte) (synth.Call, synth.Reply) {
+	return synth.Compound(synth.OpPutRootFH(), synth.OpLookup(name), synth.OpWrite(offset, data)),
+		synth.CompoundReply(synth.ResPutRootFH(), synth.ResLookup(), synth.ResWrite(uint32(len(data))))
+}
+
+// TestNames: whatever a packet calls a file, nothing is written but below the
+// folder, nothing that is there is touched, and no name can upset a terminal.
+func TestNames(t *testing.T) {
+	outside := t.TempDir()
+	folder := filepath.Join(outside, "folder")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string]string{"victim": "safe", "folder/taken": "mine", "folder/taken~2": "mine too"} {
+		if err := os.WriteFile(filepath.Join(outside, name), []byte(data), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	os.Symlink("../victim", filepath.Join(folder, "link"))
+	w := synth.New()
+	c := w.RoCE(synth.Options{})
+	c.Connect()
+	long := strings.Repeat("x", 300)
+	want := map[string]string{"taken": "mine", "taken~2": "mine too", "taken~3": "taken", "link~2": "link", "link": "safe"}
+	for name, path := range map[string]string{
+		"plain": "plain", "..": "%2E%2E", ".": "%2E", "../victim": "..%2Fvictim", "/etc/passwd": "%2Fetc%2Fpasswd",
+		"esc\x1b[31m": "esc%1B[31m", "nul\x00": "nul%00", "\xff\xfe": "%FF%FE", "a\\b": "a%5Cb", "\u202egnp": "%E2%80%AEgnp",
+		"ünïcödé": "ünïcödé", ".rdmadump-1": "%2Erdmadump-1", "taken": "taken~3", "link": "link~2", long: "",
+	} {
+		call, reply := compound(name, 0, []byte(name))
+		c.RPC(call, reply)
+		if path != "" {
+			want[path] = name
+		}
+	}
+	_, there, report := extracted(t, wire(t, w), folder)
+	for path, data := range want {
+		if there[path] != data {
+			t.Errorf("%q holds %q, want %q", path, there[path], data)
+		}
+	}
+	for path := range there {
+		if _, known := want[path]; !known && !strings.HasPrefix(path, long[:200]) {
+			t.Errorf("%q is there", path)
+		}
+	}
+	if report.Files != 15 {
+		t.Errorf("%+v, want 15 files", report)
+	}
+	if data, err := os.ReadFile(filepath.Join(outside, "victim")); string(data) != "safe" {
+		t.Errorf("the victim holds %q, %v", data, err)
+	}
+	if entries, _ := os.ReadDir(outside); len(entries) != 2 {
+		t.Errorf("beside the folder: %v", entries)
+	}
+}
+
+// TestHoles: what was not read nor written, and what was not captured, is zeros
+// and reported; a WRITE counts as far as its Reply says.
+func TestHoles(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{})
+	c.Connect()
+	write := func(name string, offset uint64, data string, written uint32) {
+		call, reply := compound(name, offset, []byte(data))
+		reply.Results = synth.CompoundReply(synth.ResPutRootFH(), synth.ResLookup(), synth.ResWrite(written)).Results
+		c.RPC(call, reply)
+	}
+	write("gaps", 0, "abcd", 4)
+	write("gaps", 8, "ijkl", 4)
+	write("gaps", 16, "qrst", 2)
+	write("far", 1<<62, "no file has that", 16)
+	call, reply := compound("failed", 0, []byte("nothing"))
+	c.RPC(call, synth.CompoundFailed(28, synth.ResPutRootFH(), synth.ResLookup(), synth.ResFailed(38, 28)))
+	_ = reply
+	// A packet of a READ is not in the capture.
+	data := bytes.Repeat([]byte("0123456789abcdef"), 256)
+	read := synth.Compound(synth.OpPutRootFH(), synth.OpLookup("lost"), synth.OpRead(0, 4096)).Offer(synth.Mem(0xa1, 4096))
+	answer := synth.CompoundReply(synth.ResPutRootFH(), synth.ResLookup(), synth.ResRead(data)).To(read)
+	c.Client.Call(read)
+	w.Drop(c.Server.Push(answer)[1])
+	c.Server.Reply(answer)
+	c.Client.Ack()
+	files, there, report := extracted(t, wire(t, w), t.TempDir())
+	clear(data[1024:2048])
+	if there["gaps"] != "abcd\x00\x00\x00\x00ijkl\x00\x00\x00\x00qr" || there["lost"] != string(data) || len(there) != 2 {
+		t.Errorf("%q", there)
+	}
+	if g := files["gaps"]; g.Size != 18 || g.Data != 10 || g.Holes != 2 || g.HoleBytes != 8 {
+		t.Errorf("gaps: %+v", g)
+	}
+	if l := files["lost"]; l.Size != 4096 || l.Data != 3072 || l.Holes != 1 || l.HoleBytes != 1024 {
+		t.Errorf("lost: %+v", l)
+	}
+	if want := (extract.Report{Files: 2, Holes: 1032, Missing: 1, TooFar: 1}); report != want {
+		t.Errorf("%+v, want %+v", report, want)
+	}
+}
+
+// TestManyFiles: more files than may be open at once.
+func TestManyFiles(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{})
+	c.Connect()
+	for round := range 2 {
+		for i := range 200 {
+			call, reply := compound(fmt.Sprint("file", i), uint64(round)*4, []byte("data"))
+			c.RPC(call, reply)
+		}
+	}
+	_, there, _ := extracted(t, wire(t, w), t.TempDir())
+	if len(there) != 200 || there["file0"] != "datadata" || there["file199"] != "datadata" {
+		t.Errorf("%d files, %q, %q", len(there), there["file0"], there["file199"])
+	}
+}

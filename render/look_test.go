@@ -1,0 +1,158 @@
+package render_test
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/rdmadump/rdmadump/analyze"
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// TestLooks: a connection's charts, a ladder and the table of sums in block and
+// braille characters, in colour, and in other times.
+func TestLooks(t *testing.T) {
+	for _, look := range []struct {
+		name  string
+		width int
+		look  render.Look
+	}{
+		{"unicode-80", 80, render.Look{Colour: render.NoColour, Unicode: true}},
+		{"unicode-120", 120, render.Look{Colour: render.NoColour, Unicode: true, Times: render.UTC}},
+		{"unicode-200", 200, render.Look{Colour: render.NoColour, Unicode: true, Times: render.Epoch}},
+		{"true-colour-80", 80, render.Look{Colour: render.TrueColour, Unicode: true}},
+		{"256-light-80", 80, render.Look{Colour: render.Colours256, Unicode: true, Light: true}},
+		{"ascii-16-120", 120, render.Look{Colour: render.Colours16, Times: render.Delta}},
+	} {
+		t.Run(look.name, func(t *testing.T) {
+			var b bytes.Buffer
+			theme := render.NewLook(&b, look.look)
+			var forward analyze.CreditTimeline
+			var handles analyze.HandleTimeline
+			table := analyze.NewTable(analyze.ByOperation)
+			var axis render.Axis
+			text := render.NewText(&b, theme, look.width)
+			run(t, "rocev2-loss42.pcap.zst", dissect.Handler{
+				Transaction: func(r *record.Transaction) error {
+					table.Add(r)
+					if r.Connection != 0 {
+						return nil
+					}
+					forward.Add(r)
+					handles.Add(r)
+					if r.XID == 0x4a5eb126 {
+						if err := text.Transaction(r); err != nil {
+							return err
+						}
+						return render.Ladder(&b, theme, look.width, r)
+					}
+					return nil
+				},
+				Connection: func(r *record.Connection) error {
+					if r.ID == 0 {
+						axis = render.Axis{Start: r.First, From: r.First, To: r.Last}
+					}
+					return nil
+				},
+			})
+			for _, draw := range []func() error{
+				text.Flush,
+				func() error {
+					return render.CreditChart(&b, theme, look.width, 8, forward.Finish(0, record.Forward, axis.To), axis)
+				},
+				func() error {
+					return render.HandleChart(&b, theme, look.width, 12, handles.Finish(0, axis.To), axis)
+				},
+				func() error { return render.Stats(&b, theme, look.width, table.Rows()) },
+			} {
+				if err := draw(); err != nil {
+					t.Error(err)
+				}
+			}
+			for line := range strings.Lines(b.String()) {
+				if n := utf8.RuneCountInString(strings.TrimRight(escapes.ReplaceAllString(line, ""), "\n")); n > look.width {
+					t.Errorf("a line of %d: %s", n, line)
+				}
+			}
+			golden(t, "look-"+look.name+".golden", b.Bytes())
+		})
+	}
+}
+
+// TestHidden: what is hidden is said, columns that say the same go first, and
+// those that say that something is wrong last.
+func TestHidden(t *testing.T) {
+	row := func(id int, retransmitted, naks int64) *record.Connection {
+		return &record.Connection{
+			ID: id, Transport: "RoCEv2", UpperLayer: "rpcrdma", Transactions: int64(id), Packets: int64(id),
+			Client: record.Endpoint{Address: record.Some("192.168.100.100")}, Server: record.Endpoint{Address: record.Some("192.168.100.101")},
+			Retransmitted: retransmitted, Naks: naks,
+		}
+	}
+	for name, c := range map[string]struct {
+		rows         []*record.Connection
+		heads, notes string
+	}{
+		"healthy":  {[]*record.Connection{row(1, 0, 0), row(2, 0, 0)}, "CONN CLIENT          SERVER          RPCS PACKETS CLOSED", "RETR/OOO/LOST, NAK/RNR "},
+		"repeats":  {[]*record.Connection{row(1, 0, 0), row(2, 9, 0)}, "CONN CLIENT          SERVER          RETR/OOO/LOST CLOSED", "PACKETS, NAK/RNR "},
+		"one NAK":  {[]*record.Connection{row(7, 0, 1)}, "CONN CLIENT          SERVER          RPCS NAK/RNR CLOSED", "RETR/OOO/LOST "},
+		"too late": {append(many(300, row), row(301, 5, 0)), "CONN CLIENT          SERVER          RPCS PACKETS CLOSED", "not the same in all rows: RETR/OOO/LOST"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b, notes bytes.Buffer
+			text := render.NewText(&b, render.NewLook(&b, render.Look{Colour: render.NoColour, Notes: &notes}), 60)
+			for _, r := range c.rows {
+				text.Connection(r)
+			}
+			text.Finish()
+			heads, _, _ := strings.Cut(b.String(), "\n")
+			if heads != c.heads {
+				t.Errorf("shown\n%s\nwant\n%s", heads, c.heads)
+			}
+			if !strings.Contains(strings.ReplaceAll(notes.String(), "\n", " "), c.notes) {
+				t.Errorf("said: %s, want %s", notes.String(), c.notes)
+			}
+		})
+	}
+}
+
+func many(n int, row func(int, int64, int64) *record.Connection) (rows []*record.Connection) {
+	for i := range n {
+		rows = append(rows, row(i, 0, 0))
+	}
+	return rows
+}
+
+// TestTimes: a moment in each of the forms.
+func TestTimes(t *testing.T) {
+	local := time.Local
+	defer func() { time.Local = local }()
+	time.Local = time.FixedZone("", 9*3600)
+	const first, second = record.Time(1795236900197912345), record.Time(1795236901297912345)
+	for form, want := range map[render.Times]string{
+		render.Relative: "1.100000", render.Delta: "1.100000", render.UTC: "2026-11-21 04:55:01.297912",
+		render.Local: "2026-11-21 13:55:01.297912", render.Epoch: "1795236901.297912",
+	} {
+		var b bytes.Buffer
+		text := render.NewText(&b, render.NewLook(&b, render.Look{Colour: render.NoColour, Times: form}), 0)
+		for _, at := range []record.Time{first, second} {
+			text.Finding(&record.Finding{Rule: "a-rule", Severity: record.Error, Time: record.Some(at)})
+		}
+		text.Flush()
+		lines := strings.Split(b.String(), "\n")
+		if !strings.Contains(lines[2], " "+want+" ") {
+			t.Errorf("%s: %s, want %s", form, lines[2], want)
+		}
+	}
+	if fmt.Sprint(render.AllTimes) != "[relative delta utc local epoch]" {
+		t.Error(render.AllTimes)
+	}
+}
