@@ -34,20 +34,25 @@ func refused(call synth.Call, by synth.Reply) func(*wire, *conn) {
 var answers = []Case{
 	{Rule: "rdma-error", Name: "a chunk", Broken: does(synth.Null(), synth.ErrChunk()), Healthy: rpc},
 	{Rule: "rdma-error", Name: "a version", Broken: refused(synth.Call{Vers: 3}, synth.Reply{Vers: 3, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: 1, High: 1}), Healthy: rpc},
-	{Rule: "rdma-error", Name: "of a requester, about a Reply",
+	{
+		Rule: "rdma-error", Name: "of a requester, about a Reply",
 		Broken: func(_ *wire, c *conn) {
 			c.RPC(synth.Call{XID: 9}, synth.NullReply())
 			r := synth.ErrChunk()
 			r.XID = 9
 			c.Client.Reply(r)
-		}, Healthy: rpc},
+		}, Healthy: rpc,
+	},
 
 	{Rule: "error-not-answered", Name: "another version", Blames: server, Broken: unrefused(synth.Call{Vers: 3}), Healthy: refused(synth.Call{Vers: 3}, synth.Reply{Vers: 3, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: 1, High: 1})},
 	{Rule: "error-not-answered", Name: "an RDMA_NOMSG without chunks", Blames: server, Broken: unrefused(synth.Call{Proc: rpcrdma.NoMsg}), Healthy: refused(synth.Call{Proc: rpcrdma.NoMsg}, synth.ErrChunk())},
 	{Rule: "error-not-answered", Name: "another procedure", Blames: server, Broken: unrefused(synth.Call{Proc: 99}), Healthy: refused(synth.Call{Proc: 99}, synth.ErrChunk())},
-	{Rule: "error-not-answered", Name: "a truncated list", Blames: server,
-		Broken: func(w *wire, c *conn) { rpc(nil, c); c.Client.Send(read().Bytes()[:40]); c.Server.Ack(); rpc(nil, c) }, Healthy: refused(synth.Call{Proc: 99}, synth.ErrChunk())},
-	{Rule: "error-not-answered", Name: "while the client waits", Blames: server,
+	{
+		Rule: "error-not-answered", Name: "a truncated list", Blames: server,
+		Broken: func(w *wire, c *conn) { rpc(nil, c); c.Client.Send(read().Bytes()[:40]); c.Server.Ack(); rpc(nil, c) }, Healthy: refused(synth.Call{Proc: 99}, synth.ErrChunk()),
+	},
+	{
+		Rule: "error-not-answered", Name: "while the client waits", Blames: server,
 		Broken: func(w *wire, c *conn) {
 			rpc(nil, c)
 			c.Client.Call(synth.Call{Vers: 3})
@@ -61,7 +66,8 @@ var answers = []Case{
 			c.Server.Ack()
 			w.Advance(3 * time.Second)
 			c.Disconnect(c.Server)
-		}},
+		},
+	},
 	{Rule: "error-not-answered", Name: "answered as if it were good", Blames: server, Broken: refused(synth.Call{Vers: 3}, synth.Reply{}), Healthy: rpc},
 	{Rule: "error-not-answered", Name: "an RDMA_MSGP", Blames: server, Severity: "warning", Broken: unrefused(synth.Call{Proc: rpcrdma.MsgP}), Healthy: refused(synth.Call{Proc: rpcrdma.MsgP}, synth.ErrChunk())},
 	{Rule: "error-not-answered", Name: "an RDMA_DONE", Blames: server, Severity: "warning", Broken: unrefused(synth.Call{XID: 1, Proc: rpcrdma.Done}), Healthy: refused(synth.Call{Proc: rpcrdma.Done}, synth.ErrChunk())},
@@ -71,15 +77,18 @@ var answers = []Case{
 	{Rule: "error-wrong-code", Name: "a range upside down", Blames: server, Broken: refused(synth.Call{Vers: 3}, synth.Reply{Vers: 3, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: 2, High: 1}), Healthy: refused(synth.Call{Vers: 3}, synth.Reply{Vers: 3, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: 1, High: 1})},
 	{Rule: "error-wrong-version", Name: "1 for 3", Blames: server, Broken: refused(synth.Call{Vers: 3}, synth.ErrVers(1, 1)), Healthy: refused(synth.Call{Vers: 3}, synth.Reply{Vers: 3, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: 1, High: 1})},
 	{Rule: "error-unknown-xid", Name: "nobody's", Blames: server, Broken: func(_ *wire, c *conn) { rpc(nil, c); r := synth.ErrChunk(); r.XID = 0x999; c.Server.Reply(r) }, Healthy: refused(synth.Call{Proc: rpcrdma.Done}, synth.ErrChunk())},
-	{Rule: "error-answered", Name: "back and forth", Blames: client,
+	{
+		Rule: "error-answered", Name: "back and forth", Blames: client,
 		Broken: func(_ *wire, c *conn) {
 			c.RPC(synth.Call{XID: 9}, synth.ErrChunk())
 			r := synth.ErrChunk()
 			r.XID = 9
 			c.Client.Reply(r)
 		},
-		Healthy: does(synth.Null(), synth.ErrChunk())},
-	{Rule: "call-not-answered", Name: "31 s", Blames: server,
+		Healthy: does(synth.Null(), synth.ErrChunk()),
+	},
+	{
+		Rule: "call-not-answered", Name: "31 s", Blames: server,
 		Broken: func(w *wire, c *conn) {
 			rpc(nil, c)
 			c.Client.Call(synth.Call{XID: 500})
@@ -93,21 +102,25 @@ var answers = []Case{
 			c.Server.Ack()
 			w.Advance(29 * time.Second)
 			rpc(nil, c)
-		}},
+		},
+	},
 	{Rule: "garbage-args", Name: "with a chunk", Broken: does(write(), synth.Reply{Accept: 4}), Healthy: does(write(), writeReply())},
 	{Rule: "garbage-args", Name: "an unknown program", Broken: does(synth.Null(), synth.Reply{Accept: 1}), Healthy: rpc},
 	{Rule: "garbage-args", Name: "denied", Broken: does(synth.Null(), synth.Reply{Deny: []uint32{1, 1}}), Healthy: rpc},
 	{Rule: "reply-without-call", Name: "nobody's", Blames: server, Broken: func(_ *wire, c *conn) { rpc(nil, c); c.Server.Reply(synth.Reply{XID: 0x999}) }, Healthy: rpc},
-	{Rule: "reply-without-call", Name: "a second Reply", Blames: server, Broken: func(_ *wire, c *conn) {
-		c.RPC(synth.Call{XID: 5}, synth.NullReply())
-		c.Server.Reply(synth.Reply{XID: 5})
-	},
+	{
+		Rule: "reply-without-call", Name: "a second Reply", Blames: server, Broken: func(_ *wire, c *conn) {
+			c.RPC(synth.Call{XID: 5}, synth.NullReply())
+			c.Server.Reply(synth.Reply{XID: 5})
+		},
 		Healthy: func(_ *wire, c *conn) { // it crossed the end of the connection
 			rpc(nil, c)
 			c.Client.Call(synth.Call{XID: 5})
 			c.Disconnect(c.Client)
-		}},
-	{Rule: "xid-in-use", Name: "twice at once", Blames: client,
+		},
+	},
+	{
+		Rule: "xid-in-use", Name: "twice at once", Blames: client,
 		Broken: func(_ *wire, c *conn) {
 			granted(c, 32, 32)
 			c.Client.Call(synth.Call{XID: 5})
@@ -117,7 +130,8 @@ var answers = []Case{
 		Healthy: func(_ *wire, c *conn) {
 			c.RPC(synth.Call{XID: 5}, synth.NullReply())
 			c.RPC(synth.Call{XID: 5}, synth.NullReply())
-		}},
+		},
+	},
 }
 
 // session makes a session on a connection, with the flags that the server grants.
@@ -140,26 +154,34 @@ var (
 
 var backward = []Case{
 	{Rule: "backward-with-chunks", Name: "a Call", Blames: server, Broken: back(recall.Offer(mem), recallReply), Healthy: back(recall, recallReply)},
-	{Rule: "backward-with-chunks", Name: "a Reply", Blames: client,
+	{
+		Rule: "backward-with-chunks", Name: "a Reply", Blames: client,
 		Broken: func(_ *wire, c *conn) {
 			session(c, synth.ConnBackChannel)
 			c.Server.Call(recall)
 			r := recallReply
 			r.ReplyChunk = synth.Chunk(mem)
 			c.Client.Reply(r)
-		}, Healthy: back(recall, recallReply)},
+		}, Healthy: back(recall, recallReply),
+	},
 	{Rule: "backward-not-msg", Name: "a Long Call", Blames: server, Broken: back(recall.Long(0xa1), recallReply), Healthy: back(recall, recallReply)},
 	{Rule: "backward-not-msg", Name: "a Long Reply", Blames: client, Broken: back(recall.OfferReply(mem), recallReply.Long()), Healthy: back(recall, recallReply)},
-	{Rule: "backward-unexpected", Name: "on a bare connection", Blames: server,
-		Broken: func(_ *wire, c *conn) { rpc(nil, c); c.Server.RPC(synth.CBNull(), synth.NullReply()) }, Healthy: back(synth.CBNull(), synth.NullReply())},
-	{Rule: "backward-unexpected", Name: "the server granted no backchannel", Blames: server,
+	{
+		Rule: "backward-unexpected", Name: "on a bare connection", Blames: server,
+		Broken: func(_ *wire, c *conn) { rpc(nil, c); c.Server.RPC(synth.CBNull(), synth.NullReply()) }, Healthy: back(synth.CBNull(), synth.NullReply()),
+	},
+	{
+		Rule: "backward-unexpected", Name: "the server granted no backchannel", Blames: server,
 		Broken: func(_ *wire, c *conn) { session(c, 0); c.Server.RPC(synth.CBNull(), synth.NullReply()) },
 		Healthy: func(_ *wire, c *conn) {
 			c.RPC(synth.Compound(synth.OpBindConn(3)), synth.CompoundReply(synth.ResBindConn(3)))
 			c.Server.RPC(synth.CBNull(), synth.NullReply())
-		}},
-	{Rule: "backward-unexpected", Name: "while CREATE_SESSION is under way, in vain", Blames: server,
-		Broken: func(_ *wire, c *conn) { early(c, 0) }, Healthy: func(_ *wire, c *conn) { early(c, synth.ConnBackChannel) }},
+		},
+	},
+	{
+		Rule: "backward-unexpected", Name: "while CREATE_SESSION is under way, in vain", Blames: server,
+		Broken: func(_ *wire, c *conn) { early(c, 0) }, Healthy: func(_ *wire, c *conn) { early(c, synth.ConnBackChannel) },
+	},
 }
 
 // early is a Call of the server before it has answered CREATE_SESSION.

@@ -20,14 +20,17 @@ var long = synth.Symlink3("name", "target").Long(0xa1)
 
 var headers = []Case{
 	{Rule: "header-truncated", Name: "in the four words", Blames: client, Broken: sends(header()[:12]), Healthy: rpc},
-	{Rule: "header-truncated", Name: "no byte at all", Blames: server,
-		Broken: func(_ *wire, c *conn) { c.Client.Call(synth.Null()); c.Server.Send(nil) }, Healthy: rpc},
+	{
+		Rule: "header-truncated", Name: "no byte at all", Blames: server,
+		Broken: func(_ *wire, c *conn) { c.Client.Call(synth.Null()); c.Server.Send(nil) }, Healthy: rpc,
+	},
 	{Rule: "header-truncated", Name: "in a list", Blames: client, Broken: sends(read().Bytes()[:40]), Healthy: does(read(), readReply())},
 	{Rule: "header-truncated", Name: "a count that lies", Blames: client, Broken: sends(header(0, 1, 0x7fffffff, 0xa1, 4096, 0, 0)), Healthy: does(read(), readReply())},
 	{Rule: "header-malformed", Name: "neither 0 nor 1", Blames: client, Broken: sends(header(2, 0, 0)), Healthy: rpc},
 	{Rule: "header-malformed", Name: "an error code that is none", Blames: server, Broken: does(synth.Null(), synth.Reply{Proc: rpcrdma.Error, Err: 7}), Healthy: rpc},
 	{Rule: "rdma-version", Name: "3", Blames: client, Broken: calls(synth.Call{Vers: 3}), Healthy: rpc},
-	{Rule: "rdma-version", Name: "of a Call of the server", Blames: server,
+	{
+		Rule: "rdma-version", Name: "of a Call of the server", Blames: server,
 		Broken: func(_ *wire, c *conn) {
 			session(c, synth.ConnBackChannel)
 			call := synth.CBNull()
@@ -37,83 +40,116 @@ var headers = []Case{
 		Healthy: func(_ *wire, c *conn) {
 			session(c, synth.ConnBackChannel)
 			c.Server.RPC(synth.CBNull(), synth.NullReply())
-		}},
-	{Rule: "rdma-version", Name: "2, not in the form of the draft", Blames: client,
+		},
+	},
+	{
+		Rule: "rdma-version", Name: "2, not in the form of the draft", Blames: client,
 		Broken:  func(_ *wire, c *conn) { c.Client.Send(synth.XDR{}.Word(7, 2, 32, 0, 7, 7, 7).Bytes); c.Server.Ack() },
-		Healthy: func(_ *wire, c *conn) { c.RPC(synth.Call{Vers: 2}, synth.NullReply()) }},
+		Healthy: func(_ *wire, c *conn) { c.RPC(synth.Call{Vers: 2}, synth.NullReply()) },
+	},
 	{Rule: "rdma-proc-unknown", Name: "99", Blames: client, Broken: calls(synth.Call{Proc: 99}), Healthy: rpc},
 	{Rule: "rdma-msgp", Name: "a Call", Blames: client, Broken: calls(synth.Call{Proc: rpcrdma.MsgP}), Healthy: rpc},
-	{Rule: "rdma-done", Name: "behind a Reply", Blames: client,
+	{
+		Rule: "rdma-done", Name: "behind a Reply", Blames: client,
 		Broken: func(_ *wire, c *conn) {
 			rpc(nil, c)
 			c.Client.Call(synth.Call{XID: 1, Proc: rpcrdma.Done})
 			c.Server.Ack()
-		}, Healthy: rpc},
-	{Rule: "rdma-done", Name: "for an open Call", Blames: client,
+		}, Healthy: rpc,
+	},
+	{
+		Rule: "rdma-done", Name: "for an open Call", Blames: client,
 		Broken: func(_ *wire, c *conn) {
 			c.Client.Call(synth.Call{XID: 5})
 			c.Client.Call(synth.Call{XID: 5, Proc: rpcrdma.Done})
 			c.Server.Reply(synth.Reply{XID: 5})
-		}, Healthy: rpc},
+		}, Healthy: rpc,
+	},
 
 	{Rule: "xid-mismatch", Name: "a Call", Blames: client, Broken: calls(synth.Call{XID: 7, RPCXID: 8}), Healthy: rpc},
 	{Rule: "xid-mismatch", Name: "a Reply", Blames: server, Broken: does(synth.Null(), synth.Reply{RPCXID: 8}), Healthy: rpc},
-	{Rule: "xid-mismatch", Name: "a Long Call", Blames: client,
+	{
+		Rule: "xid-mismatch", Name: "a Long Call", Blames: client,
 		Broken: func(_ *wire, c *conn) {
 			call := long
 			call.XID, call.RPCXID = 7, 8
 			c.RPC(call, synth.Symlink3Reply())
-		}, Healthy: does(long, synth.Symlink3Reply())},
-	{Rule: "xid-mismatch", Name: "a Long Reply", Blames: server,
+		}, Healthy: does(long, synth.Symlink3Reply()),
+	},
+	{
+		Rule: "xid-mismatch", Name: "a Long Reply", Blames: server,
 		Broken: func(_ *wire, c *conn) {
 			reply := synth.Readdir3Reply("a", "b").Long()
 			reply.RPCXID = 8
 			c.RPC(synth.Readdir3(4096).OfferReply(mem), reply)
-		}, Healthy: does(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a", "b").Long())},
-	{Rule: "rpc-header-malformed", Name: "a credential that is too long", Blames: client,
-		Broken: calls(synth.Call{Cred: oncrpc.Auth{Flavor: 1, Body: data(404)}}), Healthy: does(synth.Call{Cred: synth.AuthSys(0, 0)}, synth.NullReply())},
-	{Rule: "rpc-header-malformed", Name: "cut short", Blames: client,
+		}, Healthy: does(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a", "b").Long()),
+	},
+	{
+		Rule: "rpc-header-malformed", Name: "a credential that is too long", Blames: client,
+		Broken: calls(synth.Call{Cred: oncrpc.Auth{Flavor: 1, Body: data(404)}}), Healthy: does(synth.Call{Cred: synth.AuthSys(0, 0)}, synth.NullReply()),
+	},
+	{
+		Rule: "rpc-header-malformed", Name: "cut short", Blames: client,
 		Broken: func(_ *wire, c *conn) {
 			x := synth.XDR{}.Word(7, 0, 2)
 			c.Client.Call(synth.Call{XID: 7, RPC: &x})
-		}, Healthy: rpc},
-	{Rule: "rpc-header-malformed", Name: "in a Long Reply", Blames: server,
+		}, Healthy: rpc,
+	},
+	{
+		Rule: "rpc-header-malformed", Name: "in a Long Reply", Blames: server,
 		Broken: func(_ *wire, c *conn) {
 			x := synth.XDR{}.Word(7, 1, 9)
 			call := synth.Readdir3(4096).OfferReply(mem)
 			call.XID = 7
 			c.RPC(call, synth.Reply{XID: 7, RPC: &x}.Long())
-		}, Healthy: does(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a", "b").Long())},
+		}, Healthy: does(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a", "b").Long()),
+	},
 
 	{Rule: "nomsg-without-chunk", Name: "no list at all", Blames: client, Broken: calls(synth.Call{Proc: rpcrdma.NoMsg}), Healthy: does(long, synth.Symlink3Reply())},
-	{Rule: "nomsg-without-chunk", Name: "a Call without a Position Zero Read chunk", Blames: client,
-		Broken: calls(synth.Call{Proc: rpcrdma.NoMsg, Writes: [][]rpcrdma.Segment{{mem}}}), Healthy: does(long, synth.Symlink3Reply())},
-	{Rule: "nomsg-without-chunk", Name: "a Reply without a Reply chunk", Blames: server,
-		Broken: whole(read(), readReply(), func(r *synth.Reply) { r.Proc = rpcrdma.NoMsg }), Healthy: does(read(), readReply())},
-	{Rule: "nomsg-without-chunk", Name: "a Reply with an empty one", Blames: server,
+	{
+		Rule: "nomsg-without-chunk", Name: "a Call without a Position Zero Read chunk", Blames: client,
+		Broken: calls(synth.Call{Proc: rpcrdma.NoMsg, Writes: [][]rpcrdma.Segment{{mem}}}), Healthy: does(long, synth.Symlink3Reply()),
+	},
+	{
+		Rule: "nomsg-without-chunk", Name: "a Reply without a Reply chunk", Blames: server,
+		Broken: whole(read(), readReply(), func(r *synth.Reply) { r.Proc = rpcrdma.NoMsg }), Healthy: does(read(), readReply()),
+	},
+	{
+		Rule: "nomsg-without-chunk", Name: "a Reply with an empty one", Blames: server,
 		Broken:  whole(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a").Long(), func(r *synth.Reply) { r.ReplyChunk[0].Length = 0 }),
-		Healthy: does(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a", "b").Long())},
-	{Rule: "nomsg-with-payload", Name: "a Long Call", Blames: client,
-		Broken: func(_ *wire, c *conn) { call := long; call.Tail = data(20); c.RPC(call, synth.Symlink3Reply()) }, Healthy: does(long, synth.Symlink3Reply())},
-	{Rule: "nomsg-with-payload", Name: "a Long Reply", Blames: server,
+		Healthy: does(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a", "b").Long()),
+	},
+	{
+		Rule: "nomsg-with-payload", Name: "a Long Call", Blames: client,
+		Broken: func(_ *wire, c *conn) { call := long; call.Tail = data(20); c.RPC(call, synth.Symlink3Reply()) }, Healthy: does(long, synth.Symlink3Reply()),
+	},
+	{
+		Rule: "nomsg-with-payload", Name: "a Long Reply", Blames: server,
 		Broken:  whole(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a").Long(), func(r *synth.Reply) { r.Tail = data(4) }),
-		Healthy: does(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a", "b").Long())},
-	{Rule: "nomsg-with-payload", Name: "an RDMA_ERROR", Blames: server,
+		Healthy: does(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a", "b").Long()),
+	},
+	{
+		Rule: "nomsg-with-payload", Name: "an RDMA_ERROR", Blames: server,
 		Broken: func(_ *wire, c *conn) {
 			r := synth.ErrVers(1, 1)
 			r.Tail = data(4)
 			c.Client.Call(synth.Call{Vers: 3})
 			c.Server.Reply(r)
 		},
-		Healthy: func(_ *wire, c *conn) { rpc(nil, c) }},
-	{Rule: "long-call-position", Name: "in an RDMA_MSG", Blames: client,
+		Healthy: func(_ *wire, c *conn) { rpc(nil, c) },
+	},
+	{
+		Rule: "long-call-position", Name: "in an RDMA_MSG", Blames: client,
 		Broken:  calls(synth.Call{Reads: synth.ReadChunk(0, mem)}),
-		Healthy: does(long, synth.Symlink3Reply())},
-	{Rule: "long-call-position", Name: "a segment where nothing begins", Blames: client,
+		Healthy: does(long, synth.Symlink3Reply()),
+	},
+	{
+		Rule: "long-call-position", Name: "a segment where nothing begins", Blames: client,
 		Broken: func(_ *wire, c *conn) {
 			call := long
 			call.Reads = append(call.Reads, synth.ReadChunk(48, mem2)...)
 			c.RPC(call, synth.Symlink3Reply())
 		},
-		Healthy: does(synth.Symlink3("name", "target").Reduce(0xa1).Long(0xa2), synth.Symlink3Reply())},
+		Healthy: does(synth.Symlink3("name", "target").Reduce(0xa1).Long(0xa2), synth.Symlink3Reply()),
+	},
 }

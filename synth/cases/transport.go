@@ -19,19 +19,24 @@ func another(w *wire, c *conn) *conn {
 }
 
 var transport = []Case{
-	{Rule: "remote-error-nak", Name: "an RDMA Write", Transport: RoCE,
+	{
+		Rule: "remote-error-nak", Name: "an RDMA Write", Transport: RoCE,
 		Broken: func(_ *wire, c *conn) {
 			c.Client.Call(read())
 			c.Server.Write(0xa1, mem.Offset, data(4096))
 			c.Client.Refuse()
-		}, Healthy: does(read(), readReply())},
-	{Rule: "terminate", Name: "an RDMA Write", Transport: IWARP,
+		}, Healthy: does(read(), readReply()),
+	},
+	{
+		Rule: "terminate", Name: "an RDMA Write", Transport: IWARP,
 		Broken: func(_ *wire, c *conn) {
 			c.Client.Call(read())
 			c.Server.Write(0xa1, mem.Offset, data(4096))
 			c.Client.Refuse()
-		}, Healthy: does(read(), readReply())},
-	{Rule: "terminate-bits-reversed", Name: "as siw writes it", Blames: client, Transport: IWARP,
+		}, Healthy: does(read(), readReply()),
+	},
+	{
+		Rule: "terminate-bits-reversed", Name: "as siw writes it", Blames: client, Transport: IWARP,
 		Broken: func(_ *wire, c *conn) {
 			c.Client.Call(read())
 			c.Server.Write(0xa1, mem.Offset, data(4096))
@@ -41,8 +46,10 @@ var transport = []Case{
 			c.Client.Call(read())
 			c.Server.Write(0xa1, mem.Offset, data(4096))
 			c.Client.Refuse()
-		}},
-	{Rule: "reply-refused", Name: "behind a Write", Transport: RoCE,
+		},
+	},
+	{
+		Rule: "reply-refused", Name: "behind a Write", Transport: RoCE,
 		Broken: func(_ *wire, c *conn) {
 			call := read()
 			call.XID = 77
@@ -52,9 +59,11 @@ var transport = []Case{
 			c.Server.Push(r)
 			c.Server.Reply(r)
 			c.Client.Packet(rocev2.Packet{BTH: rocev2.BTH{Opcode: 0x11, PSN: psn}, AETH: rocev2.AETH{Syndrome: 0x62}, Headers: rocev2.HasAETH}, nil)
-		}, Healthy: does(read(), readReply())},
+		}, Healthy: does(read(), readReply()),
+	},
 	{Rule: "connection-rejected", Name: "by the server", Broken: func(w *wire, c *conn) { another(w, c).Reject() }, Healthy: rpc},
-	{Rule: "connection-lost", Name: "a Call that was open", Blames: server,
+	{
+		Rule: "connection-lost", Name: "a Call that was open", Blames: server,
 		Broken: func(_ *wire, c *conn) {
 			rpc(nil, c)
 			c.Client.Call(synth.Null())
@@ -73,29 +82,38 @@ var transport = []Case{
 				c.Server.Reply(synth.Reply{XID: 5})
 				c.Disconnect(c.Client)
 			}
-		}},
+		},
+	},
 	{Rule: "mpa-crc-bad", Name: "a bit", Transport: IWARP, Broken: func(_ *wire, c *conn) { rpc(nil, c); c.Client.Call(synth.Null())[0].Corrupt(-1) }, Healthy: rpc},
-	{Rule: "mpa-framing", Name: "an FPDU that is none", Transport: IWARP,
+	{
+		Rule: "mpa-framing", Name: "an FPDU that is none", Transport: IWARP,
 		Broken: func(_ *wire, c *conn) {
 			rpc(nil, c)
 			c.Client.FPDU([]byte{0xc1, 0x40, 0, 0})
-		}, Healthy: rpc},
+		}, Healthy: rpc,
+	},
 	{Rule: "icrc-bad", Name: "a bit", Transport: RoCE, Broken: func(w *wire, c *conn) { rpc(nil, c); w.Last().Corrupt(-1) }, Healthy: rpc},
-	{Rule: "path-mtu-unused", Name: "1024 of 4096", Transport: RoCE, HalfOpen: true,
+	{
+		Rule: "path-mtu-unused", Name: "1024 of 4096", Transport: RoCE, HalfOpen: true,
 		Broken: func(_ *wire, c *conn) {
 			c.REQ(func(m *rocev2.REQ) { m.PathMTU = 5 })
 			c.REP()
 			c.RTU()
 			c.RPC(read(), readReply())
 		},
-		Healthy: func(_ *wire, c *conn) { c.Connect(); c.RPC(read(), readReply()) }},
+		Healthy: func(_ *wire, c *conn) { c.Connect(); c.RPC(read(), readReply()) },
+	},
 	{Rule: "congestion", Name: "notification packets", Transport: RoCE, Broken: func(_ *wire, c *conn) { c.RPC(read(), readReply()); c.Client.CNP() }, Healthy: does(read(), readReply())},
-	{Rule: "congestion", Name: "marks of a switch", Transport: RoCE,
+	{
+		Rule: "congestion", Name: "marks of a switch", Transport: RoCE,
 		Broken:  func(_ *wire, c *conn) { c.Server.TOS = 3; c.RPC(read(), readReply()) },
-		Healthy: func(_ *wire, c *conn) { c.Server.TOS = 2; c.RPC(read(), readReply()) }},
+		Healthy: func(_ *wire, c *conn) { c.Server.TOS = 2; c.RPC(read(), readReply()) },
+	},
 	{Rule: "retransmission-timeout", Name: "a Call", Transport: RoCE, Broken: repeats(500 * time.Millisecond), Healthy: repeats(5 * time.Millisecond)},
-	{Rule: "capture-lost-packets", Name: "a Call", Transport: RoCE,
-		Broken: func(w *wire, c *conn) { rpc(nil, c); w.Drop(c.Client.Call(synth.Null())...); c.Server.Ack() }, Healthy: rpc},
+	{
+		Rule: "capture-lost-packets", Name: "a Call", Transport: RoCE,
+		Broken: func(w *wire, c *conn) { rpc(nil, c); w.Drop(c.Client.Call(synth.Null())...); c.Server.Ack() }, Healthy: rpc,
+	},
 }
 
 // repeats is a Call that is sent again after a while.
