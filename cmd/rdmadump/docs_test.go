@@ -15,10 +15,10 @@ import (
 )
 
 // pages are what people are told to type.
-var pages = []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "samples/README.md", "docs/*.md", "docs/guides/*.md", "packaging/*.md"}
+var pages = []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "samples/README.md", "docs/*.md", "docs/guides/*.md", "docs/rules/*.md", "packaging/*.md"}
 
 // needsInstalling are programs that a page may use and a machine may lack.
-var needsInstalling = []string{"jq", "tshark"}
+var needsInstalling = []string{"jq", "tshark", "md5sum"}
 
 // TestDocs runs what the pages say.
 //
@@ -74,8 +74,12 @@ func workplace(t *testing.T, root string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"nfs.pcap", "before.pcap", "after.pcap"} {
-		if err := os.WriteFile(filepath.Join(dir, name), sample, 0o644); err != nil {
+	data, err := os.ReadFile(filepath.Join(root, "testdata/captures/rocev2-data42.pcap.zst"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{"nfs.pcap": data, "before.pcap": sample, "after.pcap": sample} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -115,7 +119,9 @@ func (p *page) run(t *testing.T, lines []string) (out []string) {
 		case fence == "console" && command != "":
 			want = append(want, line)
 			continue
-		case fence == "sh" || fence == "" && strings.HasPrefix(line, "    "):
+		case fence == "sh":
+			p.script(t, i+1, line)
+		case fence == "" && strings.HasPrefix(line, "    "):
 			p.code(t, i+1, line)
 		case fence == "":
 			for _, span := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(line, -1) {
@@ -131,13 +137,8 @@ func (p *page) run(t *testing.T, lines []string) (out []string) {
 // to stand in the page, the command included.
 func (p *page) console(t *testing.T, command string, want []string) []string {
 	stay := append([]string{"$ " + command}, want...)
-	for _, name := range needsInstalling {
-		if regexp.MustCompile(`(^|[|;&] *)` + name + ` `).MatchString(command) {
-			if _, err := exec.LookPath(name); err != nil {
-				t.Run(name, func(t *testing.T) { t.Skipf("%s is not installed, for: %s", name, command) })
-				return stay
-			}
-		}
+	if lacking(t, command) {
+		return stay
 	}
 	printed, code, err := p.shell(command, nil)
 	if err != nil || code == exitUsage || code == exitFailed {
@@ -159,6 +160,41 @@ func (p *page) console(t *testing.T, command string, want []string) []string {
 	}
 	t.Errorf("$ %s\nprints\n%s\nand not, as the page says,\n%s\n(make golden writes it anew)", command, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	return stay
+}
+
+// lacking says whether a command line uses a program that is not installed, and
+// skips it by name.
+func lacking(t *testing.T, command string) bool {
+	for _, name := range needsInstalling {
+		if !regexp.MustCompile(`(^|[|;&] *)` + name + ` `).MatchString(command) {
+			continue
+		}
+		if _, err := exec.LookPath(name); err != nil {
+			t.Run(name, func(t *testing.T) { t.Skipf("%s is not installed, for: %s", name, command) })
+			return true
+		}
+	}
+	return false
+}
+
+// whole are lines of blocks marked sh that can be run as they stand.
+var (
+	whole      = regexp.MustCompile(`^(rdmadump|tshark|md5sum) `)
+	needsWorld = regexp.MustCompile(`rdmadump live|wireshark|(^|[ =])[A-Z]{3,}( |$)`)
+)
+
+// script runs a line of a block marked sh.
+func (p *page) script(t *testing.T, number int, line string) {
+	if !whole.MatchString(line) || needsWorld.MatchString(line) {
+		p.code(t, number, line)
+		return
+	}
+	if lacking(t, line) {
+		return
+	}
+	if printed, code, err := p.shell(line, nil); err != nil || code != exitOK && code != exitFound {
+		t.Errorf("line %d: %s\n%s\nexit status %d, %v", number, line, printed, code, err)
+	}
 }
 
 // shell runs a line; what is printed to both outputs comes out together.
@@ -207,7 +243,7 @@ func elide(got, want []string) []string {
 
 var (
 	ours        = regexp.MustCompile(`^(?:sudo )?rdmadump(?: |$)`)
-	placeholder = regexp.MustCompile(`(^|[ =])([A-Z]{2,}|FILE\.\.\.|\.\.\.)( |$)`)
+	placeholder = regexp.MustCompile(`(^|[ =])([A-Z]{2,}|N|FILE\.\.\.|\.\.\.)( |$)`)
 	segments    = regexp.MustCompile(`'[^']*'|"[^"]*"|\||&&`)
 	named       = regexp.MustCompile(`\.pcap|rdmadump (version|schema|interfaces|help|completion)|(^| )-( |$)`)
 )
@@ -231,7 +267,7 @@ func (p *page) code(t *testing.T, number int, line string) {
 		}
 		s = strings.TrimPrefix(s, "sudo ")
 		if placeholder.MatchString(s) || strings.HasPrefix(s, "rdmadump live") || !named.MatchString(s) {
-			if err := parses(strings.Fields(s)[1:]); err != nil {
+			if err := parses(strings.Fields(strings.ReplaceAll(s+" ", " N ", " 1 "))[1:]); err != nil {
 				t.Errorf("line %d: %s: %v", number, s, err)
 			}
 			continue

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -230,6 +229,5 @@ func residentOf(binary string, args []string) (bytesMost int64, seconds float64,
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 		return 0, 0, -1, err.Error()
 	}
-	usage, _ := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	return usage.Maxrss << 10, (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(), cmd.ProcessState.ExitCode(), fmt.Sprint(&stderr)
+	return residentMost(cmd.ProcessState), (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(), cmd.ProcessState.ExitCode(), fmt.Sprint(&stderr)
 }
