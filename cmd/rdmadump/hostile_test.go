@@ -59,7 +59,7 @@ func TestHostile(t *testing.T) {
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no samples: %v", err)
 	}
-	if more, err := filepath.Glob("../../testdata/captures/iwarp-nfs41.pcap.zst"); err == nil {
+	if more, err := filepath.Glob("../../testdata/captures/lab-iwarpcallback41.pcap.zst"); err == nil {
 		paths = append(paths, more...)
 	}
 	samples := make([][]capture.Frame, len(paths))
