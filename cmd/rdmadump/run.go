@@ -45,6 +45,7 @@ const otherMemory = 100 << 20
 // run shows the view of a source, and works out how to exit.
 func (r *runner) run(ctx context.Context, source input) error {
 	debug.SetMemoryLimit(r.memory + otherMemory)
+	debug.SetGCPercent(400) // what is live is little: a collection for every few megabytes costs a tenth of the time
 	s := newSink(r.settings, r.stdout, r.stderr, r.shown)
 	if r.live {
 		s.text.Live()
