@@ -106,6 +106,9 @@ var directions = map[record.Direction]string{record.Forward: "fwd", record.Backw
 // Transaction writes a row: the main table.
 func (t *Text) Transaction(r *record.Transaction) error {
 	status, shade := status(t.theme, r)
+	if len(r.Findings) > 0 { // check says what
+		status += " !"
+	}
 	read, written := query.Moved(r)
 	procedure := cell{text: Procedure(r)}
 	if t.width > 0 {
