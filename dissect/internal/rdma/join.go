@@ -234,7 +234,7 @@ func (t *Tracker) begin(key queueKey, d *Datagram) *half {
 	}
 	c := t.connect()
 	h := t.attach(c, 0, key)
-	t.undecided.push(c)
+	t.undecided.Push(c)
 	return h
 }
 

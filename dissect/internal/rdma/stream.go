@@ -166,7 +166,7 @@ func (t *Tracker) guess(key streamKey, s *TCP) *half {
 		return nil
 	}
 	c := t.connect()
-	t.undecided.push(c)
+	t.undecided.Push(c)
 	side := Side(0)
 	asks := key
 	serves := t.upper.ServerPort

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
+	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/internal/span"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
@@ -64,9 +65,9 @@ type Tracker struct {
 	ids       int
 	retired   int
 	live      int
-	undecided queue[*Conn]
-	closing   queue[*Conn]
-	over      queue[*Conn]
+	undecided queue.Queue[*Conn]
+	closing   queue.Queue[*Conn]
+	over      queue.Queue[*Conn]
 
 	now      record.Stamp // of the packet at hand
 	early    record.Stamp // when a held packet that is taken now came; its number is 0 for one that was not held
@@ -124,21 +125,21 @@ func (t *Tracker) Happened() Happened { return t.happened }
 // has waited long enough.
 func (t *Tracker) Tick(clock record.Time) {
 	t.clock = clock
-	for t.undecided.len() > 0 {
-		c := t.undecided.first()
+	for t.undecided.Len() > 0 {
+		c := t.undecided.First()
 		if !c.decided && !c.retired && clock-c.since < decideAfter {
 			break
 		}
-		t.undecided.pop()
+		t.undecided.Pop()
 		t.decide(c)
 	}
-	for t.closing.len() > 0 && (t.closing.first().retired || clock-t.closing.first().since > lingerClose) {
-		t.retire(t.closing.first())
-		t.closing.pop()
+	for t.closing.Len() > 0 && (t.closing.First().retired || clock-t.closing.First().since > lingerClose) {
+		t.retire(t.closing.First())
+		t.closing.Pop()
 	}
-	for t.over.len() > 0 && (t.over.first().retired || clock-t.over.first().overAt > lingerOver) {
-		t.retire(t.over.first())
-		t.over.pop()
+	for t.over.Len() > 0 && (t.over.First().retired || clock-t.over.First().overAt > lingerOver) {
+		t.retire(t.over.First())
+		t.over.Pop()
 	}
 }
 
@@ -429,14 +430,14 @@ func (t *Tracker) close(c *Conn, reason string, e Ending) {
 		c.record.CloseReason = record.Some(reason)
 	}
 	c.follower.Closing(at)
-	t.closing.push(c)
+	t.closing.Push(c)
 }
 
 // isOver notes that both sides of a connection have ended it.
 func (t *Tracker) isOver(c *Conn) {
 	if c.overAt == 0 {
 		c.overAt = t.clock
-		t.over.push(c)
+		t.over.Push(c)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
+	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
@@ -39,7 +40,7 @@ type follower struct {
 	settled      list                  // those that have ended, and may still change
 	unclear      [2]int                // open Calls whose lists are not known to their end
 	exposed      [2]exposure           // memory, by side of its owner
-	keepers      queue[rdma.Tag]       // transactions that hold chunk data
+	keepers      queue.Queue[rdma.Tag] // transactions that hold chunk data
 	requested    [2]record.Opt[uint32] // credits, by side of the caller
 	granted      [2]record.Opt[uint32]
 	peak         [2]int
@@ -206,8 +207,8 @@ func (f *follower) Join(other rdma.Follower, from, to rdma.Side) {
 		f.told[at] = f.told[at] || o.told[s]
 		f.private[at] = either(f.private[at], o.private[s])
 	}
-	for ; o.keepers.len() > 0; o.keepers.pop() {
-		f.keepers.push(o.keepers.first())
+	for ; o.keepers.Len() > 0; o.keepers.Pop() {
+		f.keepers.Push(o.keepers.First())
 	}
 	f.transactions += o.transactions
 	for _, q := range o.suspicions {
@@ -303,9 +304,9 @@ func (f *follower) credits(s rdma.Side) record.Credits {
 func (f *follower) GiveUp(k budget.Kind) bool {
 	switch k {
 	case budget.ChunkData:
-		for f.keepers.len() > 0 {
-			x, _ := f.table.tagged(f.keepers.first())
-			f.keepers.pop()
+		for f.keepers.Len() > 0 {
+			x, _ := f.table.tagged(f.keepers.First())
+			f.keepers.Pop()
 			if x != nil && x.kept > 0 {
 				x.dropData()
 				return true

@@ -384,7 +384,7 @@ func (f *follower) movedIn(s *segment, offset uint64, data []byte, n int) {
 	}
 	if need := end - int64(len(s.data)); need > 0 {
 		if s.txn.kept == 0 {
-			f.keepers.push(s.txn.tag(0))
+			f.keepers.Push(s.txn.tag(0))
 		}
 		had := cap(s.data)
 		s.data = slices.Grow(s.data, int(need))[:end]

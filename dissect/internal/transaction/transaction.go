@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
+	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
@@ -55,7 +56,7 @@ type Table struct {
 	slots    []*txn   // nil: free, and nothing kept for it
 	gens     []uint32 // how often each was used
 	free     []uint32 // slots
-	settling queue[*txn]
+	settling queue.Queue[*txn]
 	last     int64 // id
 
 	unanswered map[repeatKey]int64
@@ -335,35 +336,35 @@ func (t *Table) end(x *txn, status record.Status) {
 		t.remember(x)
 	}
 	f.link(&f.settled, x)
-	t.settling.push(x)
+	t.settling.Push(x)
 }
 
 // Expire hands out what has waited long enough; clock never goes back.
 func (t *Table) Expire(clock record.Time) {
 	t.clock = clock
-	for t.settling.len() > 0 {
-		x := t.settling.first()
+	for t.settling.Len() > 0 {
+		x := t.settling.First()
 		if !x.emitted {
-			if clock-x.ended <= t.options.Linger && t.settling.len() < maxSettling {
+			if clock-x.ended <= t.options.Linger && t.settling.Len() < maxSettling {
 				return
 			}
 			if _, decided := x.follower.conn.ID(); !decided {
-				if t.settling.len() < maxSettling {
+				if t.settling.Len() < maxSettling {
 					return
 				}
 				x.follower.conn.Decide()
 			}
 			t.emit(x)
 		}
-		t.settling.pop()
+		t.settling.Pop()
 		t.release(x)
 	}
 }
 
 // Drain hands out all that has ended, whatever may still happen to it.
 func (t *Table) Drain() {
-	for ; t.settling.len() > 0; t.settling.pop() {
-		x := t.settling.first()
+	for ; t.settling.Len() > 0; t.settling.Pop() {
+		x := t.settling.First()
 		if !x.emitted {
 			x.follower.conn.Decide()
 			t.emit(x)
