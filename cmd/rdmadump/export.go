@@ -40,7 +40,34 @@ type exportRun struct {
 	source input
 	out    io.Writer
 	folder string // where files that wait may stand; empty for the system's
-	err    error  // of reading: what was read before is written
+
+	openErr error // of inputs that are left out
+	err     error // of reading: what was read before is written
+	failed  error // of the filter
+}
+
+// openRun opens the captures of an export; its source is the caller's to close.
+func (f *flags) openRun(cmd *cobra.Command, v *view, paths []string, stderr io.Writer) (*exportRun, error) {
+	set, err := f.parse(v, true)
+	if err != nil {
+		return nil, err
+	}
+	source, openErr, err := openNamed(cmd, paths, stderr)
+	if err != nil {
+		return nil, err
+	}
+	return &exportRun{settings: set, times: times{settings: set}, ctx: cmd.Context(), stderr: stderr, source: source, openErr: openErr}, nil
+}
+
+// ended is how to exit when all that was read is written.
+func (r *exportRun) ended() error {
+	switch {
+	case r.err != nil:
+		return &status{exitBroken, fmt.Errorf("%w; what was read before is written", r.err)}
+	case r.openErr != nil:
+		return &status{code: exitUsage}
+	}
+	return nil
 }
 
 // newExport hands a capture over to other tools.
@@ -102,32 +129,23 @@ func exportNames() (names []string) {
 	return names
 }
 
+// shows are the flags of what is shown, where nothing is.
+var shows = []string{"jq", "field", "count", "color", "width", "wide", "time", "ascii", "background"}
+
 // exportView says which flags exports take.
 func exportView(fields query.Fields) *view {
-	return &view{name: "export", fields: fields, without: []string{"output", "jq", "field", "count", "color", "to"}}
+	return &view{name: "export", fields: fields, without: append([]string{"output", "to"}, shows...)}
 }
 
 // export reads captures and writes a file.
 func (f *flags) export(cmd *cobra.Command, paths []string, kind *exporter, path string, stdout, stderr io.Writer) error {
-	if len(paths) == 0 {
-		return fmt.Errorf("no capture named: give a FILE, or - for standard input; see %s --help", cmd.CommandPath())
-	}
-	set, err := f.parse(exportView(kind.fields), true)
+	r, err := f.openRun(cmd, exportView(kind.fields), paths, stderr)
 	if err != nil {
 		return err
 	}
-	r := &exportRun{settings: set, times: times{settings: set}, ctx: cmd.Context(), stderr: stderr}
-	source, openErr := capture.OpenAll(paths)
-	if source == nil {
-		return openErr
-	}
-	defer source.Close()
-	if openErr != nil {
-		fmt.Fprintf(stderr, "rdmadump: %v; the other files are read\n", openErr)
-	}
-	r.source = source
+	defer r.source.Close()
 	if kind.run == nil {
-		return r.parquet(paths[0], path, openErr)
+		return r.parquet(paths[0], path)
 	}
 	out, err := create(path, paths, stdout)
 	if err != nil {
@@ -141,13 +159,7 @@ func (f *flags) export(cmd *cobra.Command, paths []string, kind *exporter, path 
 	if !f.quiet {
 		fmt.Fprintf(stderr, "rdmadump: %s: %s\n", path, report)
 	}
-	switch {
-	case r.err != nil:
-		return &status{exitBroken, fmt.Errorf("%w; what was read before is written", r.err)}
-	case openErr != nil:
-		return &status{code: exitUsage}
-	}
-	return nil
+	return r.ended()
 }
 
 // outFile is a file that is there when it is complete, and not before.
@@ -207,8 +219,8 @@ func (f *outFile) done(err error) error {
 	return err
 }
 
-// feed runs a dissector over the source.
-func (r *exportRun) feed(h dissect.Handler, o dissect.Options) (*record.Summary, error) {
+// feed runs a dissector over the source; rebuild asks for Payload streams.
+func (r *exportRun) feed(h dissect.Handler, rebuild bool) error {
 	p := newProgress(r.source, r.stderr, !r.quiet)
 	defer p.finish()
 	h.Begin = r.begin
@@ -216,10 +228,11 @@ func (r *exportRun) feed(h dissect.Handler, o dissect.Options) (*record.Summary,
 		p.update()
 		return nil
 	}
-	o.Memory = r.memory
+	o := r.dissection()
+	o.Rebuild = rebuild
 	d := dissect.New(h, o)
 	boxOf(r.ctx).packet = d.Number
-	summary, err := d.Run(r.ctx, r.source)
+	_, err := d.Run(r.ctx, r.source)
 	var broken *capture.BrokenError
 	switch {
 	case errors.As(err, &broken):
@@ -227,27 +240,25 @@ func (r *exportRun) feed(h dissect.Handler, o dissect.Options) (*record.Summary,
 	case err != nil && r.ctx.Err() != nil:
 		r.err = errors.New("interrupted")
 	case err != nil:
-		return nil, err
+		return err
 	}
-	return summary, nil
+	return r.failed
 }
 
 // asked says whether a transaction is to be exported; an error of the filter
-// stays.
-func (r *exportRun) asked(failed *error) func(*record.Transaction) bool {
-	return func(t *record.Transaction) bool {
-		if !r.wants(record.Some(t.Connection), record.Some(t.XID)) || !r.within(t.Start()) {
-			return false
-		}
-		if r.filter == nil {
-			return true
-		}
-		hit, err := r.filter.Match(t)
-		if err != nil && *failed == nil {
-			*failed = err
-		}
-		return hit
+// stays, and ends feed.
+func (r *exportRun) asked(t *record.Transaction) bool {
+	if !r.wants(record.Some(t.Connection), record.Some(t.XID)) || !r.within(t.Start()) {
+		return false
 	}
+	if r.filter == nil {
+		return true
+	}
+	hit, err := r.filter.Match(t)
+	if err != nil && r.failed == nil {
+		r.failed = err
+	}
+	return hit
 }
 
 // exportRPCTCP writes RPCs as if TCP had carried them.
@@ -258,14 +269,10 @@ func exportRPCTCP(r *exportRun) (string, error) {
 	}
 	defer os.Remove(spool.Name())
 	defer spool.Close()
-	var failed error
 	e := export.NewRPCTCP(spool)
-	e.Wants = r.asked(&failed)
-	if _, err := r.feed(e.Handler(), dissect.Options{Rebuild: true}); err != nil {
+	e.Wants = r.asked
+	if err := r.feed(e.Handler(), true); err != nil {
 		return "", err
-	}
-	if failed != nil {
-		return "", failed
 	}
 	report, err := e.Write(r.out, "rdmadump "+version())
 	if err != nil {
@@ -286,14 +293,14 @@ func exportPackets(r *exportRun) (string, error) {
 		}
 		return r.filter.Match(p)
 	}
-	if _, err := r.feed(e.Handler(), dissect.Options{}); err != nil {
+	if err := r.feed(e.Handler(), false); err != nil {
 		return "", err
 	}
 	return e.Report.String(), e.Flush()
 }
 
 // parquet writes tables below a folder; name is what the capture is called.
-func (r *exportRun) parquet(name, folder string, openErr error) error {
+func (r *exportRun) parquet(name, folder string) error {
 	if name == "-" {
 		name = "stdin"
 	}
@@ -301,13 +308,11 @@ func (r *exportRun) parquet(name, folder string, openErr error) error {
 	if err != nil {
 		return fmt.Errorf("-w: %w", err)
 	}
-	var failed error
-	asked := r.asked(&failed)
 	w.Wants = func(t *record.Transaction) (bool, error) {
-		wanted := asked(t)
-		return wanted, failed
+		wanted := r.asked(t)
+		return wanted, r.failed
 	}
-	if _, err := r.feed(w.Handler(), dissect.Options{}); err != nil {
+	if err := r.feed(w.Handler(), false); err != nil {
 		w.Abandon()
 		return err
 	}
@@ -318,11 +323,5 @@ func (r *exportRun) parquet(name, folder string, openErr error) error {
 		fmt.Fprintf(r.stderr, "rdmadump: %s: %d transactions, %d operations, %d connections, %d findings in capture=%s\n",
 			folder, rows.Transactions, rows.Operations, rows.Connections, rows.Findings, parquet.Partition(name))
 	}
-	switch {
-	case r.err != nil:
-		return &status{exitBroken, fmt.Errorf("%w; what was read before is written", r.err)}
-	case openErr != nil:
-		return &status{code: exitUsage}
-	}
-	return nil
+	return r.ended()
 }

@@ -7,15 +7,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rdmadump/rdmadump/capture"
-	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/extract"
 	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/render"
 )
 
 // extractView says which flags extract takes.
-var extractView = &view{name: "extract", fields: query.Transactions, without: []string{"jq", "field", "count", "color"}}
+var extractView = &view{name: "extract", fields: query.Transactions, without: shows}
 
 // newExtract writes file data of READ and WRITE to files.
 func newExtract(stdout, stderr io.Writer) *cobra.Command {
@@ -41,23 +39,11 @@ show: that is zeros. --xid, --conn, -Y, --from and --to choose whose data to tak
 }
 
 func (f *flags) extract(cmd *cobra.Command, paths []string, folder string, stdout, stderr io.Writer) error {
-	if len(paths) == 0 {
-		return fmt.Errorf("no capture named: give a FILE, or - for standard input; see %s --help", cmd.CommandPath())
-	}
-	set, err := f.parse(extractView, true)
+	r, err := f.openRun(cmd, extractView, paths, stderr)
 	if err != nil {
 		return err
 	}
-	r := &exportRun{settings: set, times: times{settings: set}, ctx: cmd.Context(), stderr: stderr}
-	source, openErr := capture.OpenAll(paths)
-	if source == nil {
-		return openErr
-	}
-	defer source.Close()
-	if openErr != nil {
-		fmt.Fprintf(stderr, "rdmadump: %v; the other files are read\n", openErr)
-	}
-	r.source = source
+	defer r.source.Close()
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("-C %s: %w", folder, err)
 	}
@@ -71,14 +57,11 @@ func (f *flags) extract(cmd *cobra.Command, paths []string, folder string, stdou
 		return fmt.Errorf("-C %s: %w", folder, err)
 	}
 	defer e.Abandon()
-	var failed error
-	e.Wants = r.asked(&failed)
-	if _, err := r.feed(e.Handler(), dissect.Options{Rebuild: true}); err != nil {
+	e.Wants = r.asked
+	if err := r.feed(e.Handler(), true); err != nil {
 		return err
 	}
-	if failed != nil {
-		return failed
-	}
+	var failed error // of standard output
 	unwritten := 0
 	err = e.Finish(func(f *extract.File) {
 		if f.Error.Known() {
@@ -101,15 +84,10 @@ func (f *flags) extract(cmd *cobra.Command, paths []string, folder string, stdou
 	if !r.quiet && !r.json {
 		fmt.Fprintf(stderr, "rdmadump: %s\n", &e.Report)
 	}
-	switch {
-	case r.err != nil:
-		return &status{exitBroken, fmt.Errorf("%w; what was read before is written", r.err)}
-	case unwritten > 0:
+	if r.err == nil && unwritten > 0 {
 		return fmt.Errorf("%d files could not be written", unwritten)
-	case openErr != nil:
-		return &status{code: exitUsage}
 	}
-	return nil
+	return r.ended()
 }
 
 // fileLine is a line for people.

@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmadump/rdmadump/capture"
-	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/render"
 )
@@ -135,7 +134,7 @@ func (l *liveFlags) run(cmd *cobra.Command, args []string, stdout, stderr io.Wri
 	if err != nil {
 		return err
 	}
-	r := &runner{settings: set, stdout: stdout, stderr: stderr, options: dissect.Options{Linger: liveLinger}, live: true}
+	r := &runner{settings: set, stdout: stdout, stderr: stderr, live: true}
 	kept, err := l.keeper(r)
 	if err != nil {
 		return err

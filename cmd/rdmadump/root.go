@@ -85,22 +85,32 @@ func (f *flags) show(cmd *cobra.Command, v *view, paths []string, stdout, stderr
 	if f.rules || f.explain != "" {
 		return f.explains(stdout)
 	}
-	if len(paths) == 0 {
-		return fmt.Errorf("no capture named: give a FILE, or - for standard input; see %s --help", cmd.CommandPath())
-	}
-	if err := mistyped(cmd, paths[0]); err != nil {
+	source, openErr, err := openNamed(cmd, paths, stderr)
+	if err != nil {
 		return err
 	}
-	source, openErr := capture.OpenAll(paths)
-	if source == nil {
-		return openErr
-	}
 	defer source.Close()
-	if openErr != nil {
-		fmt.Fprintf(stderr, "rdmadump: %v; the other files are read\n", openErr)
-	}
 	r := &runner{settings: set, stdout: stdout, stderr: stderr, openErr: openErr, shown: strings.Join(paths, " ")}
 	return r.run(cmd.Context(), source)
+}
+
+// openNamed opens the captures that the command line names. What of them could not
+// be opened while others could is told, and is left: it is for the exit status.
+func openNamed(cmd *cobra.Command, paths []string, stderr io.Writer) (source *capture.Merged, left, err error) {
+	if len(paths) == 0 {
+		return nil, nil, fmt.Errorf("no capture named: give a FILE, or - for standard input; see %s --help", cmd.CommandPath())
+	}
+	if err := mistyped(cmd, paths[0]); err != nil {
+		return nil, nil, err
+	}
+	source, left = capture.OpenAll(paths)
+	if source == nil {
+		return nil, nil, left
+	}
+	if left != nil {
+		fmt.Fprintf(stderr, "rdmadump: %v; the other files are read\n", left)
+	}
+	return source, left, nil
 }
 
 // mistyped says that the first argument is neither a file nor a command, but

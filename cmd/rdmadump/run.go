@@ -30,7 +30,6 @@ type input interface {
 type runner struct {
 	*settings
 	stdout, stderr io.Writer
-	options        dissect.Options
 	shown          string       // the inputs, as they were named
 	openErr        error        // of inputs that are left out
 	tick           func() error // beside what every runner does now and then
@@ -42,10 +41,16 @@ type runner struct {
 // it, the garbage collector works harder.
 const otherMemory = 100 << 20
 
+// dissection is what a dissector is told by the flags; it makes the garbage
+// collector keep to --memory as well.
+func (s *settings) dissection() dissect.Options {
+	debug.SetMemoryLimit(s.memory + otherMemory)
+	debug.SetGCPercent(400) // what is live is little: a collection for every few megabytes costs a tenth of the time
+	return dissect.Options{Memory: s.memory, RPC: s.rpc, Unanswered: record.Time(s.unanswered), Timeout: record.Time(s.timeout)}
+}
+
 // run shows the view of a source, and works out how to exit.
 func (r *runner) run(ctx context.Context, source input) error {
-	debug.SetMemoryLimit(r.memory + otherMemory)
-	debug.SetGCPercent(400) // what is live is little: a collection for every few megabytes costs a tenth of the time
 	s := newSink(r.settings, r.stdout, r.stderr, r.shown)
 	if r.live {
 		s.text.Live()
@@ -63,9 +68,11 @@ func (r *runner) run(ctx context.Context, source input) error {
 		}
 		return s.status()
 	}
-	r.options.Memory, r.options.Live, r.options.RPC = r.memory, r.live, r.rpc
-	r.options.Unanswered, r.options.Timeout = record.Time(r.unanswered), record.Time(r.timeout)
-	d := dissect.New(h, r.options)
+	o := r.dissection()
+	if r.live {
+		o.Live, o.Linger = true, liveLinger
+	}
+	d := dissect.New(h, o)
 	box := boxOf(ctx)
 	box.packet, box.flush = d.Number, func() error {
 		err := s.w.Flush()

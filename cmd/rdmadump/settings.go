@@ -77,8 +77,10 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 			}
 		}
 	}
-	if err := s.look.check(v); err != nil {
-		return nil, err
+	if v.takes("width") {
+		if err := s.look.check(v); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.parseKnown(f); err != nil {
 		return nil, err
