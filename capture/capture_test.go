@@ -15,7 +15,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/rdmadump/rdmadump/capture"
-	"github.com/rdmadump/rdmadump/link"
 )
 
 // order is a byte order that appends, too.
@@ -265,35 +264,4 @@ func TestDrops(t *testing.T) {
 	if lines, err := list(f); len(lines) != 0 || err != nil || f.Dropped() != 7 {
 		t.Errorf("%d frames, error %v, %d dropped", len(lines), err, f.Dropped())
 	}
-}
-
-// FuzzLink: what the link layers find lies in the frame.
-func FuzzLink(f *testing.F) {
-	paths, _ := filepath.Glob("../testdata/captures/*callback41*.zst")
-	for _, path := range paths {
-		file, err := capture.Open(path)
-		if err != nil {
-			f.Fatal(err)
-		}
-		for frame, err := range capture.All(context.Background(), file) {
-			if err != nil || frame.Number > 40 {
-				break
-			}
-			f.Add(uint16(frame.LinkType), bytes.Clone(frame.Data))
-		}
-		file.Close()
-	}
-	f.Fuzz(func(t *testing.T, kind uint16, data []byte) {
-		var l link.Decoder
-		frame := capture.Frame{LinkType: capture.LinkType(kind), Data: data, Length: len(data)}
-		l.Decode(&frame)
-		for _, h := range l.Headers() {
-			if h.Offset < 0 || h.Offset+h.Length > len(data) {
-				t.Errorf("header %v is outside of %d bytes", h, len(data))
-			}
-		}
-		if l.Offset+len(l.Transport) > len(data) || l.Length < len(l.Transport) {
-			t.Errorf("transport at %d, %d of %d bytes, in a frame of %d", l.Offset, len(l.Transport), l.Length, len(data))
-		}
-	})
 }

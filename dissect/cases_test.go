@@ -9,6 +9,7 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/dissect/rule"
 	"github.com/rdmadump/rdmadump/synth"
 	"github.com/rdmadump/rdmadump/synth/cases"
@@ -137,5 +138,29 @@ func TestLimitReached(t *testing.T) {
 		if said != want {
 			t.Errorf("%d bytes of memory: limit-reached %t", memory, said)
 		}
+	}
+}
+
+// TestChunksAreNumbered: a finding names the chunk it is about, beyond the tenth too.
+func TestChunksAreNumbered(t *testing.T) {
+	for name, open := range transports {
+		t.Run(name, func(t *testing.T) {
+			w := synth.New()
+			c := open(w, synth.Options{})
+			c.Connect()
+			call := synth.Null()
+			call.XID = 77
+			for i := range uint32(13) {
+				call = call.Offer(rpcrdma.Segment{Handle: 0xa0 + i, Length: 16, Offset: 0x1000})
+			}
+			reply := synth.NullReply().To(call)
+			reply.Writes[12] = []rpcrdma.Segment{{Handle: 0xff, Length: 0, Offset: 0x1000}}
+			c.Client.Call(call)
+			c.Server.Reply(reply)
+			const want = "segment 0 of Write chunk 12 is 0x000000ac at 0x0000000000001000 in the Call, 0x000000ff at 0x0000000000001000 in the Reply"
+			if all := findings(t, w); !slices.ContainsFunc(all, func(f record.Finding) bool { return f.Rule == "write-list-not-copied" && f.Message == want }) {
+				t.Errorf("findings%s\nwant one that says %q", lines(all), want)
+			}
+		})
 	}
 }

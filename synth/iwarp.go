@@ -1,9 +1,6 @@
 package synth
 
 import (
-	"encoding/binary"
-	"hash/crc32"
-
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
 
@@ -115,9 +112,6 @@ func (s *Side) mpa(edits []func(*iwarp.MPA)) {
 	s.Stream(edited(&m, edits).Append(nil))
 }
 
-// castagnoli is the polynomial of MPA's CRC (RFC 5044 s.4.4).
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // FPDU frames a ULPDU and puts it into the stream, with markers when the stream
 // has them.
 func (s *Side) FPDU(ulpdu []byte) {
@@ -163,7 +157,7 @@ func (s *Side) marked(fpdu []byte) []byte {
 		out = be.AppendUint32(out, uint32((len(out)-start)&0xffff))
 		s.position = iwarp.MarkerLen
 	}
-	put(binary.LittleEndian.AppendUint32(nil, crc32.Checksum(out, castagnoli)))
+	put(iwarp.AppendCRC(nil, out))
 	return out
 }
 

@@ -171,7 +171,13 @@ func AppendFPDU(b, ulpdu []byte) []byte {
 	for (len(b)-at)%4 != 0 {
 		b = append(b, 0)
 	}
-	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[at:], castagnoli))
+	return AppendCRC(b, b[at:])
+}
+
+// AppendCRC appends the CRC of an FPDU of which covered is what it covers: all
+// before it, with a marker that stands before its length.
+func AppendCRC(b, covered []byte) []byte {
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(covered, castagnoli))
 }
 
 // Noted is an FPDU that a TCP segment completed, as far as those who show it need

@@ -82,6 +82,14 @@ type Segment struct {
 	Offset uint64 // virtual address or offset of the first byte
 }
 
+// Length is how many bytes the segments of a chunk have.
+func Length(segments []Segment) (n int64) {
+	for i := range segments {
+		n += int64(segments[i].Length)
+	}
+	return n
+}
+
 // ReadSegment is an entry of the Read list (RFC 8166 s.3.4.5). Segments with
 // one Position are one Read chunk.
 type ReadSegment struct {

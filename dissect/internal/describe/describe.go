@@ -448,10 +448,7 @@ func (d *Describer) describeReply(p *packet, at int, data []byte) {
 		if n == len(holes) {
 			break
 		}
-		holes[n] = nfs.Hole{Position: -1}
-		for _, s := range h.WriteChunk(i) {
-			holes[n].Length += int64(s.Length)
-		}
+		holes[n] = nfs.Hole{Position: -1, Length: rpcrdma.Length(h.WriteChunk(i))}
 		n++
 	}
 	o := &d.ops

@@ -177,7 +177,6 @@ func (t *Tracker) guess(key streamKey, s *TCP) *half {
 	if !serves(asks.dstPort) {
 		c.client = -1
 	}
-	c.follower = t.upper.Follow(c) // once more: now that the port is known
 	return t.attachStream(c, side, key)
 }
 

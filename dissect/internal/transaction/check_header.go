@@ -69,7 +69,7 @@ func (c checker) checkNoMsg(m *message) {
 		c.broken(rule.NoMsgWithoutChunk, "a Call by RDMA_NOMSG has no Position Zero Read chunk: nothing holds its RPC message")
 	case !isCall && !h.HasReply:
 		c.report(rule.NoMsgWithoutChunk, "a Reply by RDMA_NOMSG has no Reply chunk: nothing holds its RPC message")
-	case !isCall && total(h.Reply) == 0:
+	case !isCall && rpcrdma.Length(h.Reply) == 0:
 		c.report(rule.NoMsgWithoutChunk, "a Reply by RDMA_NOMSG returns an empty Reply chunk: nothing holds its RPC message")
 	}
 }
@@ -82,13 +82,6 @@ func positionZero(h *rpcrdma.Header) bool {
 		}
 	}
 	return false
-}
-
-func total(segments []rpcrdma.Segment) (n int64) {
-	for i := range segments {
-		n += int64(segments[i].Length)
-	}
-	return n
 }
 
 // maxRPCHeader is how long an RPC header can be, bytes.

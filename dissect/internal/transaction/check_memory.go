@@ -2,6 +2,7 @@ package transaction
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -70,10 +71,6 @@ func (f *follower) checkChunks(c checker, h *rpcrdma.Header) {
 // checkCopied says whether a chunk of a Reply is that of the Call but for its
 // lengths, and reports where it is not.
 func (c checker) checkCopied(r *rule.Rule, kind chunkKind, chunk int, back []rpcrdma.Segment) bool {
-	what := "Write chunk"
-	if kind == replyChunk {
-		what = "the Reply chunk"
-	}
 	n := 0
 	for i := range c.x.segments {
 		s := &c.x.segments[i]
@@ -81,23 +78,24 @@ func (c checker) checkCopied(r *rule.Rule, kind chunkKind, chunk int, back []rpc
 			continue
 		}
 		if n < len(back) && (back[n].Handle != s.handle || back[n].Offset != s.offset) {
-			c.report(r, "segment %d of %s is 0x%08x at 0x%016x in the Call, 0x%08x at 0x%016x in the Reply", n, c.numbered(what, kind, chunk), s.handle, s.offset, back[n].Handle, back[n].Offset)
+			c.report(r, "segment %d of %s is 0x%08x at 0x%016x in the Call, 0x%08x at 0x%016x in the Reply", n, chunkName(kind, chunk), s.handle, s.offset, back[n].Handle, back[n].Offset)
 			return false
 		}
 		n++
 	}
 	if n != len(back) {
-		c.report(r, "%s has %d segments in the Call, %d in the Reply", c.numbered(what, kind, chunk), n, len(back))
+		c.report(r, "%s has %d segments in the Call, %d in the Reply", chunkName(kind, chunk), n, len(back))
 		return false
 	}
 	return true
 }
 
-func (c checker) numbered(what string, kind chunkKind, chunk int) string {
+// chunkName is what a chunk that is written to is called.
+func chunkName(kind chunkKind, chunk int) string {
 	if kind == replyChunk {
-		return what
+		return "the Reply chunk"
 	}
-	return what + " " + string(rune('0'+min(chunk, 9)))
+	return "Write chunk " + strconv.Itoa(chunk)
 }
 
 // checkInvalidation holds a Send With Invalidate against leave and handles.

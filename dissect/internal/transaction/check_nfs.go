@@ -315,7 +315,7 @@ func (f *follower) checkResults(c checker, m *message) {
 	}
 	b.holes, b.chunks = b.holes[:0], b.chunks[:0]
 	for i := range m.header.WriteEnds {
-		if size := total(m.header.WriteChunk(i)); size > 0 {
+		if size := rpcrdma.Length(m.header.WriteChunk(i)); size > 0 {
 			b.holes, b.chunks = append(b.holes, nfs.Hole{Position: -1, Length: size}), append(b.chunks, i)
 		}
 	}
@@ -530,7 +530,7 @@ func (f *follower) resultsAre(x *txn, m *message, rpc *oncrpc.Header, err error,
 	b := &f.table.binding
 	b.reply, b.rpc, b.whole = payload, rpc, m.captured()
 	if m.header.Proc == rpcrdma.NoMsg {
-		b.whole = len(payload) > 0 && int64(len(payload)) == total(m.header.Reply)
+		b.whole = len(payload) > 0 && int64(len(payload)) == rpcrdma.Length(m.header.Reply)
 		c := checker{f, x, x.where(m.Last)}.blaming(m.side)
 		f.checkLong(c, rpc, err, b.whole)
 	}

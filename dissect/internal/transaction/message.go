@@ -312,12 +312,12 @@ func (x *txn) returned(m *message) {
 	h := m.header
 	sizes := int64(0) // of the Write chunks, rounded up
 	for i := range h.WriteEnds {
-		size := chunkLength(h.WriteChunk(i))
+		size := rpcrdma.Length(h.WriteChunk(i))
 		sizes += (size + 3) &^ 3
 		x.sizes = append(x.sizes, size)
 		x.charge(sizeCost)
 	}
-	long := chunkLength(h.Reply)
+	long := rpcrdma.Length(h.Reply)
 	for i := range x.segments {
 		s := &x.segments[i]
 		var from []rpcrdma.Segment

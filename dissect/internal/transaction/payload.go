@@ -101,7 +101,7 @@ func (t *Table) replyRPC(x *txn, m *message) {
 
 func (t *Table) compoundReply(x *txn, h *rpcrdma.Header, body []byte) {
 	for i := range h.WriteEnds {
-		x.holes = append(x.holes, nfs.Hole{Position: -1, Length: chunkLength(h.WriteChunk(i))})
+		x.holes = append(x.holes, nfs.Hole{Position: -1, Length: rpcrdma.Length(h.WriteChunk(i))})
 	}
 	c := &t.compound
 	c.Results(nfs.NewStream(body, x.holes), nfs.IsCallback(x.procedure.program))
@@ -115,14 +115,6 @@ func (t *Table) compoundReply(x *txn, h *rpcrdma.Header, body []byte) {
 		x.operations.Operations = append(x.operations.Operations[:0], c.Operations...)
 		x.rec.Operations = x.operations.Operations
 	}
-}
-
-// chunkLength is how many bytes the segments of a chunk have.
-func chunkLength(segments []rpcrdma.Segment) (n int64) {
-	for _, s := range segments {
-		n += int64(s.Length)
-	}
-	return n
 }
 
 func (x *txn) setStatus(version, status uint32) {
