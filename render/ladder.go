@@ -111,7 +111,7 @@ func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction)
 	if p := phases(r); p != "" {
 		took += ": " + p
 	}
-	lines := wrap(took, width-len(word)-1)
+	lines := wrap(took, max(width-len(word)-1, narrowest))
 	fmt.Fprintf(b, "%s%s%s", shade.before, word, shade.after)
 	for i, line := range lines {
 		if i > 0 {
@@ -414,9 +414,13 @@ func legend(b *strings.Builder, theme *Theme, bars []analyze.Exposure) {
 	}
 }
 
+// narrowest is the least width that text is wrapped to where there is a choice.
+const narrowest = 20
+
 // wrap breaks text at spaces into lines of at most width, and words that are
-// longer.
+// longer. A width that leaves no room is taken as one that leaves some.
 func wrap(text string, width int) (lines []string) {
+	width = max(width, 1)
 	line := ""
 	for _, word := range strings.Fields(text) {
 		for len(word) > width {

@@ -445,7 +445,7 @@ func (t *Text) Finding(g *FindingGroup) error {
 // wrapped is text in lines of at most so many characters, where its words allow
 // it; all of it in one where width is none.
 func wrapped(text string, width int) (lines []string) {
-	if width < 20 {
+	if width < narrowest {
 		return []string{text}
 	}
 	line := ""

@@ -44,13 +44,16 @@ func timeWords() (words []string) {
 	return words
 }
 
+// narrowest is the least width, columns, that is drawn for.
+const narrowest = 20
+
 // check checks the flags that have a few values.
 func (l *appearance) check(v *view) error {
 	if err := render.CheckColumns(v.fields.Of(), l.columns); err != nil {
 		return fmt.Errorf("--columns: %w", err)
 	}
-	if l.width < 0 || l.width > 0 && l.width < 20 {
-		return fmt.Errorf("--width %d: it is 20 at least", l.width)
+	if l.width < 0 || l.width > 0 && l.width < narrowest {
+		return fmt.Errorf("--width %d: it is %d at least", l.width, narrowest)
 	}
 	if !slices.Contains([]string{"auto", "true", "false"}, l.ascii) {
 		return fmt.Errorf("--ascii=%s: it is auto, true or false", l.ascii)
@@ -71,11 +74,14 @@ func (l *appearance) check(v *view) error {
 func (l *appearance) of(stdout, notes io.Writer, coloured bool) (theme *render.Theme, width, height int) {
 	width, height = terminalSize(stdout)
 	terminal := width > 0
-	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n >= 20 {
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n >= narrowest {
 		width = n
 	}
 	if l.width > 0 {
 		width = l.width
+	}
+	if width > 0 { // a terminal can be narrower than anything can be drawn
+		width = max(width, narrowest)
 	}
 	if l.wide {
 		width = 0
