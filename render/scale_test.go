@@ -2,6 +2,7 @@ package render
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -41,4 +42,22 @@ func FuzzScale(f *testing.F) {
 			t.Errorf("columns %d and %d of %d", x, y, int(columns)+1)
 		}
 	})
+}
+
+// TestNarrow: text that is wrapped ends, however little room there is; a ladder too,
+// with a status that is wider than it.
+func TestNarrow(t *testing.T) {
+	for _, width := range []int{-5, 0, 1, 3} {
+		lines := wrap("a word", width)
+		if got := strings.ReplaceAll(strings.Join(lines, ""), " ", ""); got != "aword" || len(lines) > 6 {
+			t.Errorf("width %d: %q", width, lines)
+		}
+	}
+	r := &record.Transaction{Status: record.Complete, Call: &record.Message{}, Reply: &record.Message{}, NFSStatus: record.Some("NFS4ERR_RECLAIM_CONFLICT"), LatencyNS: record.Some[int64](1500)}
+	for width := narrowest; width <= 40; width++ {
+		var b strings.Builder
+		if err := Ladder(&b, NewTheme(&b, false), width, r); err != nil || !strings.Contains(b.String(), "NFS4ERR_RECLAIM_CONFLICT") {
+			t.Errorf("width %d: %v, %q", width, err, b.String())
+		}
+	}
 }
