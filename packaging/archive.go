@@ -77,7 +77,7 @@ func inPackage(name, packager string) string {
 	case name == "rdmadump":
 		return "/usr/bin/rdmadump"
 	case strings.HasPrefix(name, "man/"):
-		return "/usr/share/man/man1/" + filepath.Base(name) + ".gz"
+		return "/usr/share/man/man" + filepath.Ext(name)[1:] + "/" + filepath.Base(name) + ".gz"
 	case name == "completions/rdmadump.bash":
 		return "/usr/share/bash-completion/completions/rdmadump"
 	case name == "completions/rdmadump.fish":

@@ -31,7 +31,7 @@ func common(root, work string, epoch time.Time) ([]file, error) {
 		return nil, err
 	}
 	var list []file
-	pages, err := filepath.Glob(man + "/*.1")
+	pages, err := filepath.Glob(man + "/*.[17]")
 	if err != nil || len(pages) == 0 {
 		return nil, fmt.Errorf("no man pages: %v", err)
 	}

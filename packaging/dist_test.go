@@ -154,7 +154,7 @@ func TestRelease(t *testing.T) {
 		rpm := tool(t, "rpm")
 		list := output(t, rpm, "-qlp", the(".rpm"))
 		for _, want := range []string{
-			"/usr/bin/rdmadump", "/usr/share/man/man1/rdmadump.1.gz", "/usr/share/zsh/site-functions/_rdmadump",
+			"/usr/bin/rdmadump", "/usr/share/man/man1/rdmadump.1.gz", "/usr/share/man/man7/rdmadump-filter.7.gz", "/usr/share/zsh/site-functions/_rdmadump",
 			"/usr/share/bash-completion/completions/rdmadump", "/usr/share/fish/vendor_completions.d/rdmadump.fish",
 			"/usr/share/doc/rdmadump/live-capture.md", "/usr/share/doc/rdmadump/THIRD-PARTY-LICENSES",
 		} {
