@@ -232,7 +232,7 @@ func testSystem(t *testing.T, root, zsh string) {
 . %s/usr/share/bash-completion/completions/rdmadump
 COMP_WORDS=(rdmadump trans) COMP_CWORD=1 COMP_LINE='rdmadump trans' COMP_POINT=14 COMP_TYPE=9
 __start_rdmadump; echo "${COMPREPLY[@]}"`, root)},
-		{"zsh", fmt.Sprintf(`autoload -Uz compinit && compinit -u -d /dev/null
+		{"zsh", fmt.Sprintf(`autoload -Uz compinit && compinit -u -D
 compadd() { :; }
 _describe() { for i in "${completions[@]}"; do echo $i; done }
 source %s
