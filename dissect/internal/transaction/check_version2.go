@@ -70,26 +70,18 @@ func (f *follower) styleOfCall(x *txn) {
 		return
 	}
 	v := &x.judged.handles
-	sizes := int64(0)
+	most := int64(0)
 	reads, writes := false, false
 	for i := range x.segments {
 		s := &x.segments[i]
 		reads, writes = reads || s.kind == readChunk, writes || s.kind != readChunk
-		known := false
-		for k := range min(i, 64) {
-			known = known || x.segments[k].handle == s.handle
-		}
-		if !known {
+		if s.total = int64(s.length); s.again {
+			s.total += s.next.total
+		} else {
 			v.count++
-			size := int64(0)
-			for k := i; k < min(len(x.segments), i+64); k++ {
-				if x.segments[k].handle == s.handle {
-					size += int64(x.segments[k].length)
-				}
-			}
-			if size > sizes {
-				v.largest, sizes = s.handle, size
-			}
+		}
+		if s.total > most {
+			v.largest, most = s.handle, s.total
 		}
 	}
 	v.first, v.last, v.mixed = x.segments[0].handle, x.segments[len(x.segments)-1].handle, reads && writes
