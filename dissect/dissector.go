@@ -251,6 +251,7 @@ func (d *Dissector) take(f *capture.Frame, l *layers) error {
 	if len(f.Data) < f.Length {
 		s.Cut++
 	}
+	d.table.Clock, d.tracker.Clock = d.clock.now, d.clock.now
 	d.frame(f, l, now)
 	d.expire()
 	d.budget.Enforce()
@@ -262,10 +263,10 @@ func (d *Dissector) take(f *capture.Frame, l *layers) error {
 func (d *Dissector) Number() int64 { return d.number }
 
 // expire hands out what has waited long enough: transactions precede their
-// connection.
+// connection. It follows a frame, which may still be about what has waited.
 func (d *Dissector) expire() {
-	d.table.Expire(d.clock.now)
-	d.tracker.Tick(d.clock.now)
+	d.table.Expire()
+	d.tracker.Tick()
 }
 
 // Idle hands out what has waited long enough when no frame comes; now is the
@@ -274,6 +275,7 @@ func (d *Dissector) expire() {
 func (d *Dissector) Idle(now record.Time) error {
 	if d.err == nil {
 		d.clock.idle(now)
+		d.table.Clock, d.tracker.Clock = d.clock.now, d.clock.now
 		d.expire()
 	}
 	return d.err

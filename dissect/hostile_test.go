@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
@@ -748,6 +749,53 @@ func TestIDsNeverDangle(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestJoinedFigures: what was counted on a half before it was joined to one that has
+// an id is counted.
+func TestJoinedFigures(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{ManualAck: true})
+	c.Server.Send([]byte("12345678"))
+	w.Advance(2 * time.Second)
+	c.Client.Call(synth.Write3(0, make([]byte, 4096)).Reduce(0xa1).Offer(synth.Mem(0xb1, 4096)))
+	call := synth.Write3(0, make([]byte, 4096)).Reduce(0xa2)
+	call.XID = 77
+	c.Client.Call(call)
+	c.Server.Reply(synth.Write3Reply(4096).To(call).Invalidating(0xa2))
+	s := look(w)
+	if len(s.connections) != 1 {
+		t.Errorf("%d connections, want the halves to be one", len(s.connections))
+	}
+	got := s.connections[0].Invalidation
+	want := record.InvalidationFigures{
+		Style: record.RespondersChoice, Habit: record.Some(record.HabitOnly), ChunkReplies: 1, InvalidatingReplies: 1, MixedCalls: 1,
+	}
+	if got != want {
+		t.Errorf("figures are %+v, want %+v", got, want)
+	}
+}
+
+// TestAfterAPause: what comes when nothing came for seconds waits as long as all
+// else: a Reply for its acknowledgement, a half for the other.
+func TestAfterAPause(t *testing.T) {
+	both(t, synth.Options{ManualAck: true}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+		c.Connect()
+		call := synth.Getattr3()
+		c.Client.Call(call)
+		c.Server.Ack()
+		w.Advance(3 * time.Second)
+		reply := c.Server.Reply(synth.Getattr3Reply().To(call))
+		w.Advance(time.Millisecond)
+		w.Again(reply...)
+		c.Client.Ack()
+		s := look(w)
+		s.expect(t, "", "1 complete")
+		x := s.transactions[0]
+		if !slices.ContainsFunc(x.Timeline, func(e record.Event) bool { return e.Event == record.EventAck }) || x.Retransmitted != 1 {
+			t.Errorf("%d packets again, timeline %+v", x.Retransmitted, x.Timeline)
+		}
+	})
 }
 
 // TestTrailer: an Ethernet trailer or FCS is not payload (link tests have more).

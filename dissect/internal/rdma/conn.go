@@ -80,7 +80,7 @@ func (c *Conn) Complete() bool {
 // unsure says that a packet was dropped for its ICRC a moment ago: what it was,
 // and of which connection, nobody knows. If its receiver has taken it after all,
 // an acknowledgement will show that.
-func (t *Tracker) unsure() bool { return t.spoils && t.clock-t.spoiled < lingerClose }
+func (t *Tracker) unsure() bool { return t.spoils && t.Clock-t.spoiled < lingerClose }
 
 // Doubtful says that something was acknowledged that the capture does not have
 // yet.

@@ -51,6 +51,9 @@ type Tracker struct {
 	BadChecksum int64
 	// KeepFPDUs keeps those that a segment completes, for [Tracker.FPDUs].
 	KeepFPDUs bool
+	// Clock is the time by which things wait, which never goes back. Whoever owns
+	// the tracker sets it, before the packet whose time it is.
+	Clock record.Time
 
 	upper   UpperLayer
 	budget  *budget.Budget
@@ -71,7 +74,6 @@ type Tracker struct {
 
 	now      record.Stamp // of the packet at hand
 	early    record.Stamp // when a held packet that is taken now came; its number is 0 for one that was not held
-	clock    record.Time
 	happened Happened
 	late     rocev2.Packet // a held packet, decoded again
 	cm       cmMessages
@@ -121,10 +123,9 @@ func (t *Tracker) moves(o *Operation, from uint64, n int64) {
 // next one.
 func (t *Tracker) Happened() Happened { return t.happened }
 
-// Tick says what time it is, on a clock that never goes back, and lets go of what
-// has waited long enough.
-func (t *Tracker) Tick(clock record.Time) {
-	t.clock = clock
+// Tick lets go of what has waited long enough.
+func (t *Tracker) Tick() {
+	clock := t.Clock
 	for t.undecided.Len() > 0 {
 		c := t.undecided.First()
 		if !c.decided && !c.retired && clock-c.since < decideAfter {
@@ -189,7 +190,7 @@ func (t *Tracker) believe(d *Datagram) bool {
 		return true
 	}
 	t.mark(nil, record.BadICRC)
-	t.spoiled, t.spoils = t.clock, true
+	t.spoiled, t.spoils = t.Clock, true
 	s := t.senders[d.Src]
 	if s == nil {
 		return !t.anyGood
@@ -267,8 +268,8 @@ func (t *Tracker) belongs(c *Conn, transport string) {
 	c.record.Transport = transport
 	c.record.Packets++
 	c.record.Last, c.last = t.now.Time, t.now
-	if t.clock-c.touched > touchEvery || c.touched == 0 {
-		c.touched = t.clock
+	if t.Clock-c.touched > touchEvery || c.touched == 0 {
+		c.touched = t.Clock
 		t.budget.Touch(&c.share)
 	}
 	if !c.decided && c.record.Packets >= decideAtMost {
@@ -297,7 +298,7 @@ func (t *Tracker) unreliable(h *half, p *rocev2.Packet, at record.Stamp) {
 
 // connect starts a connection.
 func (t *Tracker) connect() *Conn {
-	c := &Conn{tracker: t, client: -1, wantSends: true, since: t.clock}
+	c := &Conn{tracker: t, client: -1, wantSends: true, since: t.Clock}
 	c.record.First, c.record.Last = t.now.Time, t.now.Time
 	c.prev, c.next = t.conns.prev, &t.conns
 	c.prev.next, c.next.prev = c, c
@@ -424,7 +425,7 @@ func (t *Tracker) close(c *Conn, reason string, e Ending) {
 	}
 	at := e.At
 	c.ends(e)
-	c.closing, c.since = true, t.clock
+	c.closing, c.since = true, t.Clock
 	c.record.Closed = record.Some(at.Time)
 	if !c.record.CloseReason.Known() {
 		c.record.CloseReason = record.Some(reason)
@@ -436,7 +437,7 @@ func (t *Tracker) close(c *Conn, reason string, e Ending) {
 // isOver notes that both sides of a connection have ended it.
 func (t *Tracker) isOver(c *Conn) {
 	if c.overAt == 0 {
-		c.overAt = t.clock
+		c.overAt = t.Clock
 		t.over.Push(c)
 	}
 }

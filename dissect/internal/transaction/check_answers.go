@@ -24,6 +24,9 @@ func (r *recent) add(xid uint32) {
 }
 
 func (r *recent) has(xid uint32) bool {
+	if r == nil {
+		return false
+	}
 	for _, have := range r.xids[:min(r.n, len(r.xids))] {
 		if have == xid {
 			return true
@@ -49,6 +52,9 @@ func (f *follower) answersDone(m *message) bool {
 func (f *follower) checkError(c checker, m *message, orphan bool) {
 	h, x := m.header, c.x
 	answersError := f.judged.errors[m.side.Other()].has(h.XID)
+	if f.judged.errors[m.side] == nil {
+		f.judged.errors[m.side] = new(recent)
+	}
 	f.judged.errors[m.side].add(h.XID)
 	if orphan {
 		switch about := f.answeredBefore(m.side, h.XID); {

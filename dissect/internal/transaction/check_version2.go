@@ -84,6 +84,9 @@ func (f *follower) styleOfCall(x *txn) {
 			v.largest, most = s.handle, s.total
 		}
 	}
+	if f.judged.style == nil {
+		f.judged.style = new(styles)
+	}
 	v.first, v.last, v.mixed = x.segments[0].handle, x.segments[len(x.segments)-1].handle, reads && writes
 	if v.mixed {
 		f.judged.style.figures.MixedCalls++
@@ -92,7 +95,7 @@ func (f *follower) styleOfCall(x *txn) {
 
 // styleOfReply counts how a Reply invalidates.
 func (f *follower) styleOfReply(x *txn, m *message) {
-	v, st := &x.judged.handles, &f.judged.style
+	v, st := &x.judged.handles, f.judged.style
 	if v.count == 0 || x.rec.Call == nil {
 		return
 	}
@@ -141,6 +144,9 @@ func (f *follower) styleOfReply(x *txn, m *message) {
 
 // result is the record.
 func (st *styles) result() record.InvalidationFigures {
+	if st == nil {
+		return record.InvalidationFigures{Style: record.InvalidationNone}
+	}
 	g := st.figures
 	g.Style = record.InvalidationNone
 	switch {

@@ -207,6 +207,7 @@ func (f *follower) Join(other rdma.Follower, from, to rdma.Side) {
 		f.told[at] = f.told[at] || o.told[s]
 		f.private[at] = either(f.private[at], o.private[s])
 	}
+	f.judged.join(&o.judged, moved)
 	for ; o.keepers.Len() > 0; o.keepers.Pop() {
 		f.keepers.Push(o.keepers.First())
 	}
