@@ -51,6 +51,7 @@ type follower struct {
 	transactions int64
 	judged       judged
 	suspicions   []suspicion
+	suspected    [2]int // how many of them wait for a side
 }
 
 // maxDied bounds how many XIDs are listed of Calls that died with a connection.
@@ -215,6 +216,7 @@ func (f *follower) Join(other rdma.Follower, from, to rdma.Side) {
 	for _, q := range o.suspicions {
 		q.missed = moved(q.missed)
 		f.suspicions = append(f.suspicions, q)
+		f.suspected[q.missed]++
 	}
 	f.nfs4 = f.nfs4 || o.nfs4
 	f.strangers += o.strangers
