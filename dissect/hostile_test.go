@@ -776,6 +776,26 @@ func TestJoinedFigures(t *testing.T) {
 	}
 }
 
+// TestHeldIsNotAtHand: what waited for a lost packet, and is taken because a response
+// shows that it is lost, is not what the response is.
+func TestHeldIsNotAtHand(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{ManualAck: true})
+	c.Connect()
+	first, second := synth.Getattr3(), synth.Write3(0, make([]byte, 100)).Reduce(0xa1)
+	c.Client.Call(first)
+	c.Client.Call(second)
+	c.Server.NextPSN++ // a packet that the capture does not have
+	c.Server.Reply(synth.Getattr3Reply().To(first))
+	response := c.Server.ReadRequest(0xa1, second.Reads[0].Offset, 100).Respond(make([]byte, 100))
+	s := look(w)
+	for _, p := range s.packets {
+		if p.Number == int64(slices.Index(w.Frames, response[0])+1) && (p.Operation != "RDMA Read" || p.XID.Or(0) != record.Hex32(second.XID)) {
+			t.Errorf("the response is %q of XID %v, marks %v", p.Operation, p.XID, p.Marks)
+		}
+	}
+}
+
 // TestAfterAPause: what comes when nothing came for seconds waits as long as all
 // else: a Reply for its acknowledgement, a half for the other.
 func TestAfterAPause(t *testing.T) {

@@ -139,9 +139,10 @@ type Where struct {
 	Operation string // what the RPC was; empty while that is not known
 }
 
-// End is what a side is called, once it is known which is the client.
+// End is what a side is called; where nobody knows, the one that was seen first is
+// taken for the client.
 func (c *Conn) End(s Side) record.End {
-	if s == Side(c.client) {
+	if client, _ := c.Client(); s == client {
 		return record.Client
 	}
 	return record.Server
@@ -337,11 +338,7 @@ func (c *Conn) ended() (r record.Opt[record.Ended]) {
 		Repeats: record.SomeIf(e.Repeats, e.Repeats > 0),
 	}
 	if by, told := e.By.Get(); told {
-		if client, _ := c.Client(); by == client {
-			end.By = record.Some(record.Client)
-		} else {
-			end.By = record.Some(record.Server)
-		}
+		end.By = record.Some(c.End(by))
 	}
 	return record.Some(end)
 }

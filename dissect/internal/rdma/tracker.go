@@ -333,7 +333,6 @@ func (t *Tracker) decide(c *Conn) {
 	}
 	c.share.Charge(-findingCost * int64(len(c.waiting)))
 	c.waiting = nil
-	c.follower.Decided()
 }
 
 // unlink takes a connection out of all tables.

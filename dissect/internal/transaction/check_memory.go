@@ -244,7 +244,7 @@ func (f *follower) checkMoved(o *rdma.Operation, x *txn) {
 		return
 	}
 	x.judged.late = true
-	c := checker{f, x, x.where(record.Stamp{Time: x.answer.LastTime, Packet: x.answer.LastPacket})}.blaming(x.side.Other())
+	c := x.checks(record.Stamp{Time: x.answer.LastTime, Packet: x.answer.LastPacket}).blaming(x.side.Other())
 	c.report(rule.ReplyBeforeReads, "the Reply was sent while the RDMA Read of handle 0x%08x, begun in packet %d, was still under way: data of it came afterwards", o.Handle, o.First.Packet)
 }
 
@@ -277,7 +277,5 @@ func (f *follower) exceeds(x *txn, s *segment, o *rdma.Operation) {
 	if o.Announced || !x.open || !f.proves() || f.unclear[x.side] > 0 || f.judged.reused || slices.Contains(x.rec.Findings, rule.OutsideExposedMemory.ID) {
 		return
 	}
-	x.found(rule.OutsideExposedMemory)
-	where := rdma.Where{At: o.Last, XID: record.Some(uint32(x.rec.XID)), Blames: record.Some(o.Side)}
-	f.conn.Report(rule.OutsideExposedMemory, where, "%v from 0x%016x on exceeds handle 0x%08x, %d bytes at 0x%016x", o.Kind, o.Offset, s.handle, s.length, s.offset)
+	x.checks(o.Last).blaming(o.Side).report(rule.OutsideExposedMemory, "%v from 0x%016x on exceeds handle 0x%08x, %d bytes at 0x%016x", o.Kind, o.Offset, s.handle, s.length, s.offset)
 }

@@ -518,7 +518,7 @@ func (f *follower) checkLongCall(x *txn, rpc *oncrpc.Header, err error, payload 
 		return
 	}
 	x.judged.longTold = true
-	c := checker{f, x, x.where(record.Stamp{Time: x.call.Time, Packet: x.call.Packet})}.blaming(x.side)
+	c := x.checks(record.Stamp{Time: x.call.Time, Packet: x.call.Packet}).blaming(x.side)
 	f.checkLong(c, rpc, err, true)
 	if err == nil && rpc.Type == oncrpc.Call && !x.cut {
 		f.checkArguments(c, rpc, payload)
@@ -531,7 +531,7 @@ func (f *follower) resultsAre(x *txn, m *message, rpc *oncrpc.Header, err error,
 	b.reply, b.rpc, b.whole = payload, rpc, m.captured()
 	if m.header.Proc == rpcrdma.NoMsg {
 		b.whole = len(payload) > 0 && int64(len(payload)) == rpcrdma.Length(m.header.Reply)
-		c := checker{f, x, x.where(m.Last)}.blaming(m.side)
+		c := x.checks(m.Last).blaming(m.side)
 		f.checkLong(c, rpc, err, b.whole)
 	}
 	if err != nil {

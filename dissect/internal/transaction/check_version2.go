@@ -60,7 +60,7 @@ type styles struct {
 	figures              record.InvalidationFigures
 	choices              int64 // Replies that invalidate one of several handles
 	first, last, largest int64 // of them
-	single, singleAll    int64 // Replies that invalidate the only one; to Calls that have only one
+	singleAll            int64 // to Calls that have only one
 	told, obeyed         int64 // version two: Calls that named one; Replies that invalidate that
 }
 
@@ -121,7 +121,6 @@ func (f *follower) styleOfReply(x *txn, m *message) {
 			g.OfAnotherRead++
 		}
 	case mine && v.count == 1:
-		st.single++
 	case mine:
 		st.choices++
 		for _, is := range []struct {

@@ -242,9 +242,6 @@ func (f *follower) opens(s rdma.Side, xid uint32, x *txn) {
 	f.open[s][xid] = x
 }
 
-// Decided is nothing: what waits is let out when its time has come.
-func (f *follower) Decided() {}
-
 // Closing remembers open Calls: they may be repeated on another connection before
 // this one has come to its end.
 func (f *follower) Closing(record.Stamp) {
