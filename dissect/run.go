@@ -28,13 +28,17 @@ const tickEvery = 25 * time.Millisecond
 // and the summary is of what was read until then.
 //
 // Handlers are called by the goroutine that calls Run. The source is read, and its
-// frames are taken apart, by another one, which has ended when Run returns.
+// frames are taken apart, by another one, and [Options.Ahead] allows for a third;
+// they have ended when Run returns.
 func (d *Dissector) Run(ctx context.Context, source capture.Source) (*record.Summary, error) {
 	cores := runtime.GOMAXPROCS(0)
 	reading, cancel := context.WithCancel(ctx)
 	r := newReader(reading, source, cores > 1)
 	defer r.wait()
 	defer cancel()
+	if o := &d.options; o.Ahead && cores > 1 && !o.Live && !o.Rebuild && !o.RPC {
+		return d.runAhead(ctx, r, source)
+	}
 	ticker := time.NewTicker(tickEvery)
 	defer ticker.Stop()
 	for {
@@ -50,27 +54,10 @@ func (d *Dissector) Run(ctx context.Context, source capture.Source) (*record.Sum
 			continue
 		}
 		d.read = time.Now()
-		for i := range b.Frames {
-			l := &d.layers
-			if r.decodes {
-				if i == len(b.layers) {
-					break
-				}
-				l = &b.layers[i]
-			} else {
-				d.number = b.Frames[i].Number
-				l.decode(&b.Frames[i])
-			}
-			if err := d.take(&b.Frames[i], l); err != nil {
-				return d.Summary(), err
-			}
+		if err := d.batch(b, r.decodes, &d.number); err != nil {
+			return d.Summary(), err
 		}
 		switch {
-		case b.panicked != nil:
-			if n := len(b.layers); n < len(b.Frames) {
-				d.number = b.Frames[n].Number
-			}
-			panic(b.panicked)
 		case b.err != nil && ctx.Err() != nil:
 			return d.end(source, context.Cause(ctx))
 		case b.err != nil:
@@ -78,6 +65,29 @@ func (d *Dissector) Run(ctx context.Context, source capture.Source) (*record.Sum
 		}
 		r.free <- b
 	}
+}
+
+// batch takes the frames of a batch; number is kept at that of the one at hand.
+func (d *Dissector) batch(b *batch, decoded bool, number *int64) error {
+	for i := range b.Frames {
+		l := &d.layers
+		*number = b.Frames[i].Number
+		switch {
+		case !decoded:
+			l.decode(&b.Frames[i])
+		case i == len(b.layers): // taking it apart failed
+			panic(b.panicked)
+		default:
+			l = &b.layers[i]
+		}
+		if err := d.take(&b.Frames[i], l); err != nil {
+			return err
+		}
+	}
+	if b.panicked != nil {
+		panic(b.panicked)
+	}
+	return nil
 }
 
 // end hands out what is left when a source has ended for a reason.
@@ -161,9 +171,9 @@ func (b *batch) fill(ctx context.Context, source capture.Source, decode bool) {
 	}
 }
 
-// inFlight is how many batches there are: one that is read, one that waits, and
-// one that is dissected.
-const inFlight = 3
+// inFlight is how many batches there are: one that is read, one that waits, one
+// that is dissected, and as many of which the handlers are told.
+const inFlight = 3 + parcels
 
 // reader fills batches in a goroutine of its own, until one holds an error.
 type reader struct {

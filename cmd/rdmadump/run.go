@@ -69,6 +69,7 @@ func (r *runner) run(ctx context.Context, source input) error {
 		return s.status()
 	}
 	o := r.dissection()
+	o.Ahead = r.count == 0 // of some records, the summary says how far it went for them
 	if r.live {
 		o.Live, o.Linger = true, liveLinger
 	}
