@@ -353,7 +353,7 @@ func (d *Dissector) frame(f *capture.Frame, layers *layers, now record.Stamp) {
 			s.ICRCBad++
 		}
 		d.datagram = rdma.Datagram{
-			Packet: &layers.packet, Raw: l.Transport, Length: l.Length, Transport: in.Transport, ICRC: in.ICRC, At: now, Congested: l.Congested(),
+			Packet: &layers.packet, Raw: l.Transport, Length: l.Length, Transport: in.Transport, ICRC: in.ICRC, At: now, Congested: layers.congested,
 			Src: rdma.Address{IP: l.Src, LID: l.SrcLID}, Dst: rdma.Address{IP: l.Dst, LID: l.DstLID},
 		}
 		d.tracker.Packet(&d.datagram)

@@ -124,17 +124,18 @@ func (d *Dissector) tick(idle bool) error {
 
 // layers is what a frame says without regard to others.
 type layers struct {
-	link   link.Decoder
-	packet rocev2.Packet // of RoCE and InfiniBand
-	icrc   rocev2.ICRCResult
-	err    error // of decoding packet
+	link      link.Decoder
+	packet    rocev2.Packet // of RoCE and InfiniBand
+	icrc      rocev2.ICRCResult
+	congested bool  // a switch marked it
+	err       error // of decoding packet
 }
 
 func (l *layers) decode(f *capture.Frame) {
 	switch l.link.Decode(f) {
 	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
 		if l.err = l.packet.Decode(l.link.Transport, l.link.Length); l.err == nil {
-			l.icrc = l.link.CheckICRC(&l.packet)
+			l.icrc, l.congested = l.link.CheckICRC(&l.packet), l.link.Congested()
 		}
 	}
 }

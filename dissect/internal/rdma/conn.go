@@ -216,6 +216,7 @@ type half struct {
 	side     Side // of the sender
 	src, dst Address
 	queue    queueKey   // InfiniBand: what names it
+	vouched  uint32     // what vouching was when a good ICRC was seen: both ends are known for that
 	stream   *stream    // iWARP: the same, and where it stands
 	seq      uint64     // operations so far
 	ops      ledger     // what its sequence numbers belong to

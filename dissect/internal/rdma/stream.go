@@ -105,9 +105,9 @@ func (t *Tracker) opens(key streamKey, s *TCP) *half {
 		if back := t.streams[key.reversed()]; back != nil && !back.conn.closing && back.conn.halves[1] == nil {
 			return t.attachStream(back.conn, 1, key)
 		}
-		return t.attachStream(t.serves(t.known(), key.reversed()), 1, key)
+		return t.attachStream(t.serves(t.announced(), key.reversed()), 1, key)
 	}
-	return t.attachStream(t.serves(t.known(), key), 0, key)
+	return t.attachStream(t.serves(t.announced(), key), 0, key)
 }
 
 // serves notes which ports a connection's sides have; key is the direction that

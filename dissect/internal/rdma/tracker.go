@@ -81,6 +81,7 @@ type Tracker struct {
 	spoils   bool        // a packet could not be believed
 	spoiled  record.Time // on the clock: the last of them
 	anyGood  bool        // somebody has shown that ICRCs are filled in
+	vouching uint32      // counts how often senders were forgotten
 	free     []*Operation
 	buffers  buffers
 }
@@ -89,7 +90,7 @@ type Tracker struct {
 func New(upper UpperLayer, b *budget.Budget) *Tracker {
 	t := &Tracker{
 		upper: upper, budget: b, queues: map[queueKey]*half{}, streams: map[streamKey]*half{}, comms: map[commID]*Conn{},
-		senders: map[Address]*sender{}, alone: map[route]*alone{},
+		senders: map[Address]*sender{}, alone: map[route]*alone{}, vouching: 1,
 	}
 	t.conns.prev, t.conns.next = &t.conns, &t.conns
 	return t
@@ -203,6 +204,7 @@ func (t *Tracker) trust(a Address) *sender {
 	if s == nil {
 		if len(t.senders) >= maxSenders {
 			clear(t.senders)
+			t.vouching++
 		}
 		s = new(sender)
 		t.senders[a] = s
@@ -232,15 +234,19 @@ func (t *Tracker) Packet(d *Datagram) {
 		return
 	}
 	key := queueKey{d.Src, d.Dst, p.DestQPN}
-	if !t.believe(d) {
-		if h := t.queues[key]; h != nil { // dropped: it changes nothing but its own count
+	known := t.known(&key)
+	if vouched := known != nil && known.vouched == t.vouching && d.ICRC == rocev2.ICRCOk; !vouched && !t.believe(d) {
+		if h := known; h != nil { // dropped: it changes nothing but its own count
 			t.happened.Conn = h.conn
 			h.conn.record.Packets++
 			h.conn.Report(rule.ICRCBad, Where{At: d.At}, "packet with PSN %d has a bad ICRC: the receiver drops it", p.PSN)
 		}
 		return
 	}
-	h := t.half(key, d)
+	h := t.half(key, known, d)
+	if d.ICRC == rocev2.ICRCOk {
+		h.vouched = t.vouching
+	}
 	c := h.conn
 	t.belongs(c, d.Transport)
 	if d.Congested || p.BTH.FECN {
@@ -309,8 +315,8 @@ func (t *Tracker) connect() *Conn {
 	return c
 }
 
-// known starts a connection that is one by its handshake.
-func (t *Tracker) known() *Conn {
+// announced starts a connection that is one by its handshake.
+func (t *Tracker) announced() *Conn {
 	c := t.connect()
 	c.handshake = true
 	t.decide(c)
