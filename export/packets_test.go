@@ -78,6 +78,56 @@ func TestPackets(t *testing.T) {
 	}
 }
 
+// TestBefore1970: a clock that is wrong is kept, in packets and as TCP.
+func TestBefore1970(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{})
+	c.Connect()
+	c.Client.Call(synth.Null())
+	c.Server.Reply(synth.NullReply())
+	shift := w.Frames[0].Time + 50e9
+	for _, f := range w.Frames {
+		f.Time -= shift
+	}
+	var in bytes.Buffer
+	out := capture.NewWriter(&in)
+	for _, f := range w.Frames {
+		if err := out.Write(&capture.Frame{Time: f.Time, LinkType: capture.LinkType(f.LinkType), Length: f.Length, Data: f.Data}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out.Finish()
+	source := func() capture.Source {
+		f, err := capture.NewFile("wire", bytes.NewReader(in.Bytes()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	packets, _ := commented(t, source())
+	path := filepath.Join(t.TempDir(), "packets")
+	if err := os.WriteFile(path, packets, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again, _ := testkit.Frames(t, path)
+	for i := range again {
+		if again[i].Time != w.Frames[i].Time {
+			t.Errorf("packet %d at %d ns, want %d", i+1, again[i].Time, w.Frames[i].Time)
+		}
+	}
+	if len(again) != len(w.Frames) {
+		t.Errorf("%d packets, want %d", len(again), len(w.Frames))
+	}
+	path, report, _ := rpcTCP(t, source())
+	if report.Calls != 1 || report.Replies != 1 {
+		t.Errorf("%+v", report)
+	}
+	as, _ := testkit.Frames(t, path)
+	if len(as) == 0 || as[0].Time >= 0 {
+		t.Errorf("%d packets of TCP, at %d first", len(as), as[0].Time)
+	}
+}
+
 // TestPacketComments: each packet says what it is, on both transports.
 func TestPacketComments(t *testing.T) {
 	for name, test := range map[string]struct {
