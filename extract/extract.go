@@ -45,6 +45,7 @@ type Report struct {
 	Unreadable int64 // Calls that could not be read to where the data is
 	Secret     int64 // Calls that RPCSEC_GSS keeps secret
 	TooFar     int64 // data at offsets that no file system has
+	Scattered  int64 // files with more ranges than are kept, see [File.Scattered]
 	NamesFull  bool  // there were more names than are remembered
 }
 
@@ -60,6 +61,7 @@ type File struct {
 	HoleBytes int64              `json:"hole_bytes" doc:"bytes in these"`
 	Renamed   bool               `json:"renamed" doc:"its own name was taken, so that it has a number behind it"`
 	Error     record.Opt[string] `json:"error" doc:"why it could not be written"`
+	Scattered bool               `json:"scattered" doc:"it was read or written in more ranges than are kept: data is at least as many bytes, hole_bytes at most"`
 }
 
 // half is a Call or Reply at hand.
@@ -431,7 +433,7 @@ func (e *Extractor) Finish(each func(*File)) error {
 	for _, f := range e.staging.files {
 		elements, named := f.node.path()
 		out := File{
-			Type: "file", Named: named, Size: f.size, Data: f.covered(),
+			Type: "file", Named: named, Size: f.size, Data: f.covered(), Scattered: f.many,
 			Handle: record.SomeIf(hex.EncodeToString([]byte(f.node.handle)), f.node.handle != ""),
 		}
 		out.HoleBytes = out.Size - out.Data
@@ -443,6 +445,9 @@ func (e *Extractor) Finish(each func(*File)) error {
 		}
 		if f.size == 0 {
 			out.Holes = 0
+		}
+		if f.many {
+			e.Report.Scattered++
 		}
 		wanted := path.Join(elements...)
 		name, err := e.staging.place(f, elements)
@@ -474,6 +479,7 @@ func (r *Report) String() string {
 		{r.Unreadable, " Calls that could not be read"},
 		{r.Secret, " Calls that RPCSEC_GSS keeps secret"},
 		{r.TooFar, " at offsets beyond what file systems take"},
+		{r.Scattered, " files in so many ranges that some of their data counts as holes"},
 	} {
 		if part.n > 0 {
 			s += "; " + strconv.FormatInt(part.n, 10) + part.text

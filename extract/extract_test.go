@@ -210,6 +210,35 @@ func TestHoles(t *testing.T) {
 	}
 }
 
+// TestScattered: of a file in more ranges than are kept, all data is written, and
+// the record and the report say that holes are fewer than they count.
+func TestScattered(t *testing.T) {
+	const ranges = 1<<16 + 3
+	w := synth.New()
+	c := w.RoCE(synth.Options{})
+	c.Connect()
+	for at := 0; at < ranges; {
+		calls, replies := []synth.XDR{synth.OpPutRootFH(), synth.OpLookup("dust")}, []synth.XDR{synth.ResPutRootFH(), synth.ResLookup()}
+		for range 12 {
+			calls, replies = append(calls, synth.OpWrite(uint64(2*at), []byte("x"))), append(replies, synth.ResWrite(1))
+			at++
+		}
+		c.RPC(synth.Compound(calls...), synth.CompoundReply(replies...))
+	}
+	files, there, report := extracted(t, wire(t, w), t.TempDir())
+	size := int64(len(there["dust"]))
+	if n := strings.Count(there["dust"], "x"); int64(n) != (size+1)/2 || n < ranges {
+		t.Errorf("%d bytes of data of %d", n, size)
+	}
+	f := files["dust"]
+	if !f.Scattered || f.Data != 1<<16 || f.HoleBytes != size-1<<16 || report.Scattered != 1 {
+		t.Errorf("%+v, %+v", f, report)
+	}
+	if s := report.String(); !strings.Contains(s, "; 1 files in so many ranges") {
+		t.Errorf("%q", s)
+	}
+}
+
 // TestManyFiles: more files than may be open at once.
 func TestManyFiles(t *testing.T) {
 	w := synth.New()
