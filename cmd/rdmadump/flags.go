@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rdmadump/rdmadump/analyze"
+	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -173,6 +174,38 @@ var flagTable = []struct {
 	{"timeout", func(f *flags, s *pflag.FlagSet) {
 		s.DurationVar(&f.timeout, "timeout", 10*time.Millisecond, "report a wait for a repeat that is this `long`")
 	}},
+}
+
+// choices are the flags that have a few values, each with those that a view takes.
+var choices = []struct {
+	flag, as string
+	value    func(f *flags) string
+	values   func(v *view) []string
+}{
+	{"output", "-o", func(f *flags) string { return f.output }, outputs},
+	{"color", "--color", func(f *flags) string { return f.color }, fixed("auto", "always", "never")},
+	{"fail-on", "--fail-on", func(f *flags) string { return f.failOn }, fixed(record.Severities[:]...)},
+	{"by", "--by", func(f *flags) string { return f.by }, fixed(analyze.ByProgram, analyze.ByProcedure, analyze.ByOperation)},
+	{"time", "--time", func(f *flags) string { return f.look.time }, fixed(render.AllTimes[:]...)},
+	{"ascii", "--ascii", func(f *flags) string { return f.look.ascii }, fixed("auto", "true", "false")},
+	{"background", "--background", func(f *flags) string { return f.look.background }, fixed("auto", "dark", "light")},
+}
+
+// fixed are values that do not depend on the view.
+func fixed[T ~string](values ...T) func(*view) []string {
+	var words []string
+	for _, v := range values {
+		words = append(words, string(v))
+	}
+	return func(*view) []string { return words }
+}
+
+// outputs are the values of -o that a view takes.
+func outputs(v *view) []string {
+	if v.takes("fail-on") {
+		return []string{"text", "json", "sarif", "junit"}
+	}
+	return []string{"text", "json"}
 }
 
 // commonFlags are taken by every view.

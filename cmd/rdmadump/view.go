@@ -63,6 +63,14 @@ func viewNamed(name string) *view {
 	return nil
 }
 
+// viewNames are the names of all.
+func viewNames() (names []string) {
+	for _, v := range views {
+		names = append(names, v.name)
+	}
+	return names
+}
+
 // transactions is a row a transaction, or with --xid its ladder.
 func transactions(s *sink) (dissect.Handler, func()) {
 	show := func(r any) error {
