@@ -52,7 +52,7 @@ func (f *flags) openRun(cmd *cobra.Command, v *view, paths []string, stderr io.W
 	if err != nil {
 		return nil, err
 	}
-	source, openErr, err := openNamed(cmd, paths, stderr)
+	source, openErr, err := f.openNamed(cmd, paths, stderr)
 	if err != nil {
 		return nil, err
 	}
