@@ -141,20 +141,20 @@ func (e *RPCTCP) payload(r *record.Transaction, call, reply *record.Payload) err
 	}
 	server := r.Direction == record.Backward // who calls
 	if m := r.Call; m != nil {
-		e.keep(r, m, call, message{packet: m.Packet, time: int64(m.Time), fromServer: server})
+		e.keep(r, call, message{packet: m.Packet, time: int64(m.Time), fromServer: server})
 	}
 	if m := r.Reply; m != nil {
 		if r.Status == record.RDMAError {
 			e.report.NoRPC++
 			return nil
 		}
-		e.keep(r, m, reply, message{packet: m.LastPacket, time: int64(m.LastTime), fromServer: !server, reply: true})
+		e.keep(r, reply, message{packet: m.LastPacket, time: int64(m.LastTime), fromServer: !server, reply: true})
 	}
 	return e.err
 }
 
 // keep puts a message into the spool.
-func (e *RPCTCP) keep(r *record.Transaction, m *record.Message, p *record.Payload, entry message) {
+func (e *RPCTCP) keep(r *record.Transaction, p *record.Payload, entry message) {
 	if p == nil || len(p.Data) == 0 {
 		e.report.LeftOut++
 		return

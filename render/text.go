@@ -403,7 +403,6 @@ type FindingGroup struct {
 	First      record.Finding
 	Count      int64
 	LastPacket record.Opt[int64]
-	LastTime   record.Opt[record.Time]
 }
 
 // Finding writes what is wrong: severity, rule, where; then what, and how often.

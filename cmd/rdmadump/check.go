@@ -81,7 +81,7 @@ func findings(s *sink) (dissect.Handler, func()) {
 			if at, known := r.Time.Get(); !s.wants(r.Connection, r.XID) || known && !s.within(at) || s.ignored[r.Rule] {
 				return nil
 			}
-			line := r.Rule + "\t" + j.operationOf(r)
+			line := r.Rule + "\t" + r.Operation.Or("-")
 			if s.known[line] {
 				return nil
 			}
@@ -138,10 +138,6 @@ func findings(s *sink) (dissect.Handler, func()) {
 	}
 }
 
-// operationOf is what a finding is about, as far as its own words tell: the
-// program's operation is only known once the transaction is.
-func (j *judge) operationOf(r *record.Finding) string { return r.Operation.Or("-") }
-
 // add puts a finding with its like.
 func (j *judge) add(r *record.Finding) {
 	key := groupKey{r.Rule, r.Severity, r.Blames}
@@ -152,7 +148,7 @@ func (j *judge) add(r *record.Finding) {
 		j.groups = append(j.groups, g)
 	}
 	g.Count++
-	g.LastPacket, g.LastTime = r.Packet, r.Time
+	g.LastPacket = r.Packet
 }
 
 // count counts a finding for the table of rules.

@@ -103,7 +103,12 @@ func newExport(stdout, stderr io.Writer) *cobra.Command {
 	f.define(cmd.Flags(), exportView(query.Transactions))
 	cmd.Flags().StringVar(&to, "to", "", "what to write: "+listOf(exportNames()))
 	cmd.Flags().StringVarP(&path, "write", "w", "", "write to this `file`; - is standard output")
-	cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(exportNames(), cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("to", func(*cobra.Command, []string, string) (kinds []string, d cobra.ShellCompDirective) {
+		for i := range exporters {
+			kinds = append(kinds, cobra.CompletionWithDesc(exporters[i].to, exporters[i].what))
+		}
+		return kinds, cobra.ShellCompDirectiveNoFileComp
+	})
 	cmd.MarkFlagRequired("to")
 	cmd.MarkFlagRequired("write")
 	return cmd
