@@ -37,8 +37,8 @@ import (
 // Messages go to the spool as they come, since the Reply to a Call may be far
 // away; per message some 60 bytes stay in memory.
 type RPCTCP struct {
-	// Wants, if not nil, says which transactions to write.
-	Wants func(*record.Transaction) bool
+	// Wants, if not nil, says which transactions to write; an error ends it.
+	Wants func(*record.Transaction) (bool, error)
 
 	spool       Spool
 	out         *bufio.Writer
@@ -136,8 +136,10 @@ func (e *RPCTCP) connection(r *record.Connection) error {
 }
 
 func (e *RPCTCP) payload(r *record.Transaction, call, reply *record.Payload) error {
-	if e.Wants != nil && !e.Wants(r) {
-		return nil
+	if e.Wants != nil {
+		if wanted, err := e.Wants(r); err != nil || !wanted {
+			return err
+		}
 	}
 	server := r.Direction == record.Backward // who calls
 	if m := r.Call; m != nil {

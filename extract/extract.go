@@ -24,9 +24,9 @@ import (
 // file was called is learned from LOOKUP, OPEN, CREATE, READDIR, RENAME and MNT,
 // before or after. Handles are taken to be of one server.
 type Extractor struct {
-	// Wants, if not nil, says which transactions' data to take. Names are learned
-	// from all.
-	Wants func(*record.Transaction) bool
+	// Wants, if not nil, says which transactions' data to take; an error ends it.
+	// Names are learned from all.
+	Wants func(*record.Transaction) (bool, error)
 	// Report counts what was left out.
 	Report Report
 
@@ -133,7 +133,12 @@ func (e *Extractor) payload(r *record.Transaction, call, reply *record.Payload) 
 		return
 	}
 	a.message.Reply(program, version, procedure, nfs.NewStream(a.body, nil))
-	data := e.Wants == nil || e.Wants(r)
+	data := true
+	if e.Wants != nil {
+		if data, e.err = e.Wants(r); e.err != nil {
+			return
+		}
+	}
 	switch {
 	case program == nfs.ProgramMount:
 		e.mount()

@@ -441,24 +441,13 @@ func (t *Text) Finding(g *FindingGroup) error {
 	return err
 }
 
-// wrapped is text in lines of at most so many characters, where its words allow
-// it; all of it in one where width is none.
+// wrapped is text in lines of at most so many characters; all of it in one where
+// width is none, or too little to read.
 func wrapped(text string, width int) (lines []string) {
 	if width < narrowest {
 		return []string{text}
 	}
-	line := ""
-	for word := range strings.FieldsSeq(text) {
-		switch {
-		case line == "":
-			line = word
-		case len(line)+1+len(word) > width:
-			lines, line = append(lines, line), word
-		default:
-			line += " " + word
-		}
-	}
-	return append(lines, line)
+	return wrap(text, width)
 }
 
 // RuleCount is how often a rule was broken, and by whom.

@@ -47,11 +47,6 @@ func (s *settings) parseKnown(f *flags) error {
 	return lines.Err()
 }
 
-// severe says whether a severity is at least as bad as another.
-func severe(a, than record.Severity) bool {
-	return slices.Index(record.Severities[:], a) <= slices.Index(record.Severities[:], than)
-}
-
 // judge is what check keeps until all is read.
 type judge struct {
 	groups      []*render.FindingGroup
@@ -78,7 +73,7 @@ func findings(s *sink) (dissect.Handler, func()) {
 	show := func(r any) error { return s.text.Finding(&render.FindingGroup{First: *r.(*record.Finding), Count: 1}) }
 	h := dissect.Handler{
 		Finding: func(r *record.Finding) error {
-			if at, known := r.Time.Get(); !s.wants(r.Connection, r.XID) || known && !s.within(at) || s.ignored[r.Rule] {
+			if !s.wantsFinding(r) || s.ignored[r.Rule] {
 				return nil
 			}
 			line := r.Rule + "\t" + r.Operation.Or("-")
@@ -102,7 +97,7 @@ func findings(s *sink) (dissect.Handler, func()) {
 			}
 			j.found[line] = true
 			j.count(r)
-			if severe(r.Severity, s.failOn) {
+			if r.Severity.Rank() <= s.failOn.Rank() {
 				s.errors++
 			}
 			return s.status()
@@ -172,8 +167,7 @@ func (j *judge) counts() (all []render.RuleCount) {
 		all = append(all, *t)
 	}
 	slices.SortFunc(all, func(a, b render.RuleCount) int {
-		rank := func(s record.Severity) int { return slices.Index(record.Severities[:], s) }
-		return cmp.Or(cmp.Compare(rank(a.Severity), rank(b.Severity)), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Rule, b.Rule))
+		return cmp.Or(cmp.Compare(a.Severity.Rank(), b.Severity.Rank()), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Rule, b.Rule))
 	})
 	return all
 }

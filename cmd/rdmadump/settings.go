@@ -238,5 +238,11 @@ func (t *times) overlaps(first, last record.Time) bool {
 	return (!t.from.set || last >= t.since) && (!t.to.set || first <= t.until)
 }
 
+// wantsFinding says whether --conn, --xid, --from and --to let a finding pass.
+func (t *times) wantsFinding(r *record.Finding) bool {
+	at, known := r.Time.Get()
+	return t.wants(r.Connection, r.XID) && (!known || t.within(at))
+}
+
 // within says whether --from and --to let a time pass.
 func (t *times) within(at record.Time) bool { return t.overlaps(at, at) }
