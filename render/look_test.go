@@ -87,6 +87,41 @@ func TestLooks(t *testing.T) {
 	}
 }
 
+// TestOverviewLooks: the overview follows the look that is asked for, and no line
+// but those to be copied is too wide.
+func TestOverviewLooks(t *testing.T) {
+	for _, look := range []struct {
+		name  string
+		width int
+		look  render.Look
+	}{
+		{"unicode-80", 80, render.Look{Colour: render.NoColour, Unicode: true}},
+		{"256-80", 80, render.Look{Colour: render.Colours256, Unicode: true}},
+		{"ascii-40", 40, render.Look{Colour: render.NoColour}},
+	} {
+		t.Run(look.name, func(t *testing.T) {
+			c := analyze.NewCollector()
+			summary := run(t, "rocev2-loss42.pcap.zst", dissect.Handler{
+				Transaction: func(r *record.Transaction) error { c.Transaction(r); return nil },
+				Connection:  func(r *record.Connection) error { c.Connection(r); return nil },
+				Finding:     func(r *record.Finding) error { c.Finding(r); return nil },
+			})
+			var b bytes.Buffer
+			screen := render.Screen{Out: &b, Theme: render.NewLook(&b, look.look), Width: look.width}
+			if err := render.Overview(screen, c.Finish(), summary, "nfs.pcap"); err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(b.String()) {
+				n := utf8.RuneCountInString(strings.TrimRight(escapes.ReplaceAllString(line, ""), "\n"))
+				if n > look.width && !strings.Contains(line, " rdmadump ") {
+					t.Errorf("a line of %d: %s", n, line)
+				}
+			}
+			golden(t, "overview-"+look.name+".golden", b.Bytes())
+		})
+	}
+}
+
 // TestHidden: what is hidden is said, columns that say the same go first, and
 // those that say that something is wrong last.
 func TestHidden(t *testing.T) {
