@@ -122,6 +122,32 @@ func TestOverviewLooks(t *testing.T) {
 	}
 }
 
+// TestNumbersAreWhole: a number that is wider than those that the table learnt from
+// is not cut; the column that has room to give gives it.
+func TestNumbersAreWhole(t *testing.T) {
+	var b bytes.Buffer
+	text := render.NewText(&b, render.NewLook(&b, render.Look{Colour: render.NoColour, Columns: []string{"NUMBER", "TIME", "SUMMARY", "LENGTH"}}), 50)
+	for i := range 300 {
+		p := record.Packet{Number: int64(i + 1), Length: 60, Summary: []byte(strings.Repeat("summary ", 9))}
+		if i == 299 {
+			p.Number, p.Time, p.Length = 123456789, 98765*1e9, 262144
+		}
+		if err := text.Packet(&p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text.Finish()
+	lines := strings.Split(b.String(), "\n")
+	for i, want := range map[int]string{
+		1:   "     1 0.000000 summary summary summary su~     60",
+		300: "123456789 98765.000000 summary summary sum~ 262144",
+	} {
+		if lines[i] != want {
+			t.Errorf("line %d: %q, want %q", i, lines[i], want)
+		}
+	}
+}
+
 // TestHidden: what is hidden is said, columns that say the same go first, and
 // those that say that something is wrong last.
 func TestHidden(t *testing.T) {

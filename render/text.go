@@ -179,9 +179,9 @@ func shortProcedure(r *record.Transaction, cut string) string {
 }
 
 // Headings are those of the table of a kind of record: "transactions",
-// "connections", "stats".
+// "connections", "packets", "stats".
 func Headings(of string) []string {
-	return headings(map[string][]column{"transactions": transactionColumns, "connections": connectionColumns, "stats": statsColumns}[of])
+	return headings(map[string][]column{"transactions": transactionColumns, "connections": connectionColumns, "packets": packetColumns, "stats": statsColumns}[of])
 }
 
 // CheckColumns says whether there are columns of these headings, or parts of them.

@@ -269,6 +269,8 @@ var conflicts = []struct{ flag, with, why string }{
 	{"field", "timeline", "it draws"},
 	{"field", "verbose", "one prints some fields, the other all"},
 	{"field", "hex", "fields are printed without the packets' bytes"},
+	{"columns", "verbose", "one is a row a packet, the other a tree"},
+	{"columns", "hex", "a row has no bytes of packets"},
 	{"jq", "hex", "JSON has no bytes of packets"},
 	{"field", "jq", "jq picks fields itself"},
 }

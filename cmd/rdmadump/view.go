@@ -39,7 +39,7 @@ var views = []*view{
 	},
 	{
 		name: "packets", short: "A line a packet; -V for every field, -x for bytes",
-		fields: query.Packets, flags: []string{"verbose", "hex"}, refuses: map[string]string{"sort": packetsStay, "top": packetsStay}, open: packets,
+		fields: query.Packets, flags: []string{"columns", "verbose", "hex"}, refuses: map[string]string{"sort": packetsStay, "top": packetsStay}, open: packets,
 	},
 	{
 		name: "check", short: "What broke which rule, with packet and section; exit status 1 when there are errors",
@@ -163,9 +163,13 @@ func (s *sink) timelines(t *timelines, c *record.Connection) {
 	})
 }
 
-// packets is a line a packet, or its tree, or its bytes.
+// packets is a line a packet, or its tree, or its bytes; a row where columns are
+// chosen.
 func packets(s *sink) (dissect.Handler, func()) {
 	show := func(r any) error { return s.packets.Packet(r.(*record.Packet)) }
+	if len(s.look.columns) > 0 {
+		show = func(r any) error { return s.text.Packet(r.(*record.Packet)) }
+	}
 	return dissect.Handler{Packet: func(p *record.Packet) error {
 		if s.wants(p.Connection, p.XID) && s.within(p.Time) {
 			s.take(p, show)
