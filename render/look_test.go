@@ -66,10 +66,10 @@ func TestLooks(t *testing.T) {
 			for _, draw := range []func() error{
 				text.Flush,
 				func() error {
-					return render.CreditChart(&b, theme, look.width, 8, forward.Finish(0, record.Forward, axis.To), axis)
+					return render.CreditChart(render.Screen{Out: &b, Theme: theme, Width: look.width, Height: 8}, forward.Finish(0, record.Forward, axis.To), axis)
 				},
 				func() error {
-					return render.HandleChart(&b, theme, look.width, 12, handles.Finish(0, axis.To), axis)
+					return render.HandleChart(render.Screen{Out: &b, Theme: theme, Width: look.width, Height: 12}, handles.Finish(0, axis.To), axis)
 				},
 				func() error { return render.Stats(&b, theme, look.width, table.Rows()) },
 			} {

@@ -17,6 +17,8 @@ type Screen struct {
 	Out   io.Writer
 	Theme *Theme
 	Width int // of the terminal, 0 for none
+
+	Height int // of a chart, in lines, 0 for the usual
 }
 
 // Overview draws a capture on one screen; file is what to name in the commands

@@ -155,11 +155,11 @@ func (s *sink) timelines(t *timelines, c *record.Connection) {
 			continue
 		}
 		s.emit(credits, func(any) error {
-			return render.CreditChart(s.w, s.theme, s.width, height, credits, render.Axis{Start: s.start, From: c.First, To: c.Last})
+			return render.CreditChart(render.Screen{Out: s.w, Theme: s.theme, Width: s.width, Height: height}, credits, render.Axis{Start: s.start, From: c.First, To: c.Last})
 		})
 	}
 	s.emit(handles, func(any) error {
-		return render.HandleChart(s.w, s.theme, s.width, height*2, handles, render.Axis{Start: s.start, From: c.First, To: c.Last})
+		return render.HandleChart(render.Screen{Out: s.w, Theme: s.theme, Width: s.width, Height: height * 2}, handles, render.Axis{Start: s.start, From: c.First, To: c.Last})
 	})
 }
 
