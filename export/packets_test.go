@@ -59,7 +59,7 @@ func comments(t testing.TB, file []byte) (all []string) {
 // are.
 func TestPackets(t *testing.T) {
 	for _, name := range []string{"rocev2-nconnect41.pcapng.zst", "lab-iwarpcallback41.pcap.zst", "derived-ib-erf-callback41.pcap.zst", "derived-snaplen128-callback41.pcap.zst"} {
-		file, report := commented(t, open(t, captures+name))
+		file, report := commented(t, testkit.Open(t, captures+name))
 		want, _ := testkit.Frames(t, captures+name)
 		if report.Packets != int64(len(want)) {
 			t.Errorf("%s: %d packets, want %d", name, report.Packets, len(want))
@@ -172,7 +172,7 @@ func TestPacketComments(t *testing.T) {
 			if name == "RoCE" { // an acknowledgement of TCP is of whatever it names
 				c.Client.Ack()
 			}
-			file, _ := commented(t, wire(t, w))
+			file, _ := commented(t, testkit.Source(t, w))
 			got := comments(t, file)[before:]
 			want := slices.Clone(test.want)
 			for i := range want {
@@ -187,11 +187,8 @@ func TestPacketComments(t *testing.T) {
 
 // TestPacketsTshark: tshark reads the comments.
 func TestPacketsTshark(t *testing.T) {
-	tshark, err := exec.LookPath("tshark")
-	if err != nil {
-		t.Skip("tshark is not installed; on Debian: apt-get install tshark")
-	}
-	file, report := commented(t, open(t, captures+"rocev2-loss42.pcap.zst"))
+	tshark := testkit.Tshark(t)
+	file, report := commented(t, testkit.Open(t, captures+"rocev2-loss42.pcap.zst"))
 	cmd := exec.Command(tshark, "-r", "-", "-Y", "frame.comment", "-T", "fields", "-e", "frame.comment")
 	cmd.Stdin = bytes.NewReader(file)
 	out, err := cmd.Output()
