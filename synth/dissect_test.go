@@ -161,13 +161,7 @@ func TestBroken(t *testing.T) {
 			c.Client.Call(synth.Null())
 			c.Server.Read(0xa1, 0, data(2000))
 		},
-		"connection-rejected": func(w *synth.Wire, c *synth.Conn) {
-			again := w.RoCE
-			if c.Client.Sequence != c.Client.Seq {
-				again = w.IWARP
-			}
-			again(synth.Options{}).Reject()
-		},
+		"connection-rejected": func(_ *synth.Wire, c *synth.Conn) { c.Another(synth.Options{}).Reject() },
 		"RoCE remote-error-nak": func(_ *synth.Wire, c *synth.Conn) {
 			c.Client.Call(synth.Read3(0, 4096).Offer(mem))
 			c.Server.Write(mem.Handle, mem.Offset, data(4096))

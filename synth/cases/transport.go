@@ -10,14 +10,6 @@ import (
 
 // The transport.
 
-// another makes a connection of the same transport.
-func another(w *wire, c *conn) *conn {
-	if c.Client.Sequence != c.Client.Seq {
-		return w.IWARP(synth.Options{})
-	}
-	return w.RoCE(synth.Options{})
-}
-
 var transport = []Case{
 	{
 		Rule: "remote-error-nak", Name: "an RDMA Write", Transport: RoCE,
@@ -61,7 +53,7 @@ var transport = []Case{
 			c.Client.Packet(rocev2.Packet{BTH: rocev2.BTH{Opcode: 0x11, PSN: psn}, AETH: rocev2.AETH{Syndrome: 0x62}, Headers: rocev2.HasAETH}, nil)
 		}, Healthy: does(read(), readReply()),
 	},
-	{Rule: "connection-rejected", Name: "by the server", Broken: func(w *wire, c *conn) { another(w, c).Reject() }, Healthy: rpc},
+	{Rule: "connection-rejected", Name: "by the server", Broken: func(_ *wire, c *conn) { c.Another(synth.Options{}).Reject() }, Healthy: rpc},
 	{
 		Rule: "connection-lost", Name: "a Call that was open", Blames: server,
 		Broken: func(_ *wire, c *conn) {
@@ -74,13 +66,13 @@ var transport = []Case{
 			rpc(nil, c)
 			c.Client.Call(synth.Call{XID: 5})
 			c.Server.Ack()
-			if c.Client.Sequence == c.Client.Seq {
+			if c.IWARP() {
+				c.Server.Reply(synth.Reply{XID: 5})
+				c.Disconnect(c.Client)
+			} else {
 				c.Client.DREQ()
 				c.Server.Reply(synth.Reply{XID: 5})
 				c.Server.DREP()
-			} else {
-				c.Server.Reply(synth.Reply{XID: 5})
-				c.Disconnect(c.Client)
 			}
 		},
 	},
