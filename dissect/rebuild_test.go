@@ -54,11 +54,9 @@ func pattern(n int) []byte {
 // counted, and everything else stands where it belongs.
 func TestRebuildHoles(t *testing.T) {
 	mem := synth.Mem(0xa1, 8192)
-	both := map[string]func(*synth.Wire, synth.Options) *synth.Conn{"RoCE": (*synth.Wire).RoCE, "iWARP": (*synth.Wire).IWARP}
 	for name, test := range map[string]struct {
 		act            func(w *synth.Wire, c *synth.Conn) (call, reply []byte) // what was sent
 		call, reply    []record.Hole
-		noReply        bool  // that can be rebuilt
 		lostCall, lost int64 // missing bytes, by the record
 	}{
 		"whole": {act: func(_ *synth.Wire, c *synth.Conn) ([]byte, []byte) {
@@ -146,7 +144,7 @@ func TestRebuildHoles(t *testing.T) {
 			return streams(call, reply)
 		}, call: []record.Hole{{From: 118, To: writeData + 500}}, lostCall: writeData + 500 - 118},
 	} {
-		for transport, open := range both {
+		for transport, open := range transports {
 			if strings.HasPrefix(name, "RoCE") && transport != "RoCE" {
 				continue
 			}

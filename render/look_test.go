@@ -17,14 +17,17 @@ import (
 
 var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
+// looks are a way to draw, and how wide.
+type looks struct {
+	name  string
+	width int
+	look  render.Look
+}
+
 // TestLooks: a connection's charts, a ladder and the table of sums in block and
 // braille characters, in colour, and in other times.
 func TestLooks(t *testing.T) {
-	for _, look := range []struct {
-		name  string
-		width int
-		look  render.Look
-	}{
+	for _, look := range []looks{
 		{"unicode-80", 80, render.Look{Colour: render.NoColour, Unicode: true}},
 		{"unicode-120", 120, render.Look{Colour: render.NoColour, Unicode: true, Times: render.UTC}},
 		{"unicode-200", 200, render.Look{Colour: render.NoColour, Unicode: true, Times: render.Epoch}},
@@ -90,11 +93,7 @@ func TestLooks(t *testing.T) {
 // TestOverviewLooks: the overview follows the look that is asked for, and no line
 // but those to be copied is too wide.
 func TestOverviewLooks(t *testing.T) {
-	for _, look := range []struct {
-		name  string
-		width int
-		look  render.Look
-	}{
+	for _, look := range []looks{
 		{"unicode-80", 80, render.Look{Colour: render.NoColour, Unicode: true}},
 		{"256-80", 80, render.Look{Colour: render.Colours256, Unicode: true}},
 		{"ascii-40", 40, render.Look{Colour: render.NoColour}},

@@ -10,22 +10,21 @@ import (
 
 // The transport.
 
+// refusedWrite is an RDMA Write that the client's adapter refuses.
+func refusedWrite(_ *wire, c *conn) {
+	c.Client.Call(read())
+	c.Server.Write(0xa1, mem.Offset, data(4096))
+	c.Client.Refuse()
+}
+
 var transport = []Case{
 	{
 		Rule: "remote-error-nak", Name: "an RDMA Write", Transport: RoCE,
-		Broken: func(_ *wire, c *conn) {
-			c.Client.Call(read())
-			c.Server.Write(0xa1, mem.Offset, data(4096))
-			c.Client.Refuse()
-		}, Healthy: does(read(), readReply()),
+		Broken: refusedWrite, Healthy: does(read(), readReply()),
 	},
 	{
 		Rule: "terminate", Name: "an RDMA Write", Transport: IWARP,
-		Broken: func(_ *wire, c *conn) {
-			c.Client.Call(read())
-			c.Server.Write(0xa1, mem.Offset, data(4096))
-			c.Client.Refuse()
-		}, Healthy: does(read(), readReply()),
+		Broken: refusedWrite, Healthy: does(read(), readReply()),
 	},
 	{
 		Rule: "terminate-bits-reversed", Name: "as siw writes it", Blames: client, Transport: IWARP,
@@ -34,11 +33,7 @@ var transport = []Case{
 			c.Server.Write(0xa1, mem.Offset, data(4096))
 			c.Client.Segment(terminate())
 		},
-		Healthy: func(_ *wire, c *conn) {
-			c.Client.Call(read())
-			c.Server.Write(0xa1, mem.Offset, data(4096))
-			c.Client.Refuse()
-		},
+		Healthy: refusedWrite,
 	},
 	{
 		Rule: "reply-refused", Name: "behind a Write", Transport: RoCE,
