@@ -93,7 +93,13 @@ func TestPSNDelta(t *testing.T) {
 		a, b uint32
 		want int32
 	}{
-		{5, 3, 2}, {3, 5, -2}, {7, 7, 0}, {0, 0xffffff, 1}, {0xffffff, 0, -1}, {0x7fffff, 0, 1<<23 - 1}, {0x800000, 0, -1 << 23},
+		{5, 3, 2},
+		{3, 5, -2},
+		{7, 7, 0},
+		{0, 0xffffff, 1},
+		{0xffffff, 0, -1},
+		{0x7fffff, 0, 1<<23 - 1},
+		{0x800000, 0, -1 << 23},
 		{0x12000001, 0x34000000, 1}, // of 32 bits, the lower 24 count
 	} {
 		if got := rocev2.PSNDelta(c.a, c.b); got != c.want {
