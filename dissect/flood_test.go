@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/rocev2"
 	"github.com/rdmadump/rdmadump/synth"
 )
@@ -441,11 +441,9 @@ func pour(frames []*synth.Frame, o dissect.Options) (s *record.Summary, took tim
 	d := dissect.New(dissect.Handler{
 		Connection: func(*record.Connection) error { return nil }, Transaction: func(*record.Transaction) error { return nil },
 	}, o)
-	f := capture.Frame{}
 	began := cpu()
-	for i, x := range frames {
-		f = capture.Frame{Number: int64(i + 1), Time: x.Time, LinkType: capture.LinkType(x.LinkType), Length: x.Length, Data: x.Data}
-		d.Frame(&f)
+	for f := range testkit.Made(frames) {
+		d.Frame(f)
 	}
 	s, _ = d.Finish()
 	return s, cpu() - began

@@ -12,6 +12,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/rocev2"
 	"github.com/rdmadump/rdmadump/synth"
 )
@@ -56,8 +57,8 @@ func look(w *synth.Wire) *sight { return lookWith(w, dissect.Options{}) }
 
 func lookWith(w *synth.Wire, o dissect.Options) *sight {
 	s, d := collect(o)
-	for i, f := range w.Frames {
-		d.Frame(&capture.Frame{Number: int64(i + 1), Time: f.Time, LinkType: capture.LinkType(f.LinkType), Length: f.Length, Data: f.Data})
+	for f := range testkit.Made(w.Frames) {
+		d.Frame(f)
 	}
 	s.summary, _ = d.Finish()
 	return s

@@ -152,7 +152,7 @@ func (d *Decoder) link(t capture.LinkType, at, end int) Carries {
 		}
 		return d.etherType(be.Uint16(d.frame[at:]), at+20, end)
 	case capture.LinkERF:
-		return d.erf(at, end)
+		return d.erf(at)
 	case capture.LinkInfiniBand:
 		return d.infiniband(at, end)
 	}
@@ -161,7 +161,7 @@ func (d *Decoder) link(t capture.LinkType, at, end int) Carries {
 
 // erf reads an Extensible Record Format header of 16 bytes and its extension
 // headers of 8, each of which says in its top bit whether another follows.
-func (d *Decoder) erf(at, end int) Carries {
+func (d *Decoder) erf(at int) Carries {
 	if !d.add(HeaderERF, at, 16) {
 		return CarriesMalformed
 	}

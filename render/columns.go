@@ -41,17 +41,24 @@ func NewColumns(names []string, fields query.Fields) (*Columns, error) {
 		}
 		col := chosen{path: path}
 		if fields == query.Packets {
-			for _, h := range header.All {
-				for i := range h.Fields {
-					if h.Name+"."+h.Fields[i].Name == path {
-						col.rows = append(col.rows, tableRow{h, &h.Fields[i]})
-					}
-				}
-			}
+			col = packetField(path)
 		}
 		c.list = append(c.list, col)
 	}
 	return c, nil
+}
+
+// packetField is a field of packets.
+func packetField(path string) chosen {
+	col := chosen{path: path}
+	for _, h := range header.All {
+		for i := range h.Fields {
+			if h.Name+"."+h.Fields[i].Name == path {
+				col.rows = append(col.rows, tableRow{h, &h.Fields[i]})
+			}
+		}
+	}
+	return col
 }
 
 // Append appends the line of a record.
