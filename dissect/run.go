@@ -144,6 +144,7 @@ func (l *layers) decode(f *capture.Frame) {
 type batch struct {
 	capture.Batch
 	layers   []layers // of the frames, where the reader decodes them
+	icrc     rocev2.ICRC
 	err      error    // what came instead of frames
 	panicked *capture.Panic
 }
@@ -167,6 +168,7 @@ func (b *batch) fill(ctx context.Context, source capture.Source, decode bool) {
 		b.layers = make([]layers, 0, max(n, 2*cap(b.layers)))
 	}
 	for i := range b.Frames {
+		b.layers[:i+1][i].link.ICRC = &b.icrc
 		b.layers[:i+1][i].decode(&b.Frames[i])
 		b.layers = b.layers[:i+1]
 	}
