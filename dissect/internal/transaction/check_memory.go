@@ -257,18 +257,22 @@ func (f *follower) checkPrivate(s rdma.Side, p rpcrdma.PrivateData, at record.St
 
 // checkSize holds a Send against the inline threshold.
 func (f *follower) checkSize(c checker, m *message) {
-	if limit := f.limit(m.side); f.negotiated() && m.whole && m.Length > limit {
+	if limit := int64(f.limit(m.side)); f.negotiated() && m.whole && m.Length > limit {
 		c.report(rule.InlineThresholdExceeded, "Send of %d bytes, the inline threshold is %d", m.Length, limit)
 	}
 }
 
-// limit is the inline threshold of what a side sends.
-func (f *follower) limit(s rdma.Side) int64 {
-	limits := f.thresholds()
-	if client, _ := f.conn.Client(); s != client {
-		return int64(limits.ServerToClient)
+// limit is the inline threshold of what a side sends, bytes (RFC 8797 s.4.2, s.5.1):
+// who says nothing counts as one that says 1024 twice.
+func (f *follower) limit(s rdma.Side) int {
+	sends, takes := rpcrdma.DefaultInline, rpcrdma.DefaultInline
+	if f.private[s].Known() {
+		sends = f.private[s].Or(rpcrdma.PrivateData{}).SendSize
 	}
-	return int64(limits.ClientToServer)
+	if f.private[s.Other()].Known() {
+		takes = f.private[s.Other()].Or(rpcrdma.PrivateData{}).ReceiveSize
+	}
+	return min(sends, takes)
 }
 
 // exceeds reports, once, that an operation whose length nobody announced goes on

@@ -440,7 +440,7 @@ func (f *follower) checkFits(c checker, m *message) {
 	if !f.negotiated() || x.rec.Call == nil || x.cut {
 		return
 	}
-	limit := f.limit(m.side)
+	limit := int64(f.limit(m.side))
 	room := x.offered(replyChunk, 0)
 	requester := c.blaming(x.side)
 	switch {

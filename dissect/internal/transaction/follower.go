@@ -134,19 +134,13 @@ func (f *follower) direction(s rdma.Side) record.Direction {
 	return record.Forward
 }
 
-// thresholds works out the inline thresholds in force (RFC 8797 s.4.2, s.5.1): a
-// side that says nothing counts as one that says 1024 twice.
+// thresholds are the inline thresholds in force.
 func (f *follower) thresholds() record.InlineThresholds {
-	side, _ := f.conn.Client()
-	client, server := f.private[side], f.private[side.Other()]
-	t := record.InlineThresholds{Source: "private_data"}
-	if !client.Known() || !server.Known() {
+	client, _ := f.conn.Client()
+	t := record.InlineThresholds{ClientToServer: f.limit(client), ServerToClient: f.limit(client.Other()), Source: "private_data"}
+	if !f.private[0].Known() || !f.private[1].Known() {
 		t.Source = "default"
 	}
-	silent := rpcrdma.PrivateData{SendSize: rpcrdma.DefaultInline, ReceiveSize: rpcrdma.DefaultInline}
-	c, s := client.Or(silent), server.Or(silent)
-	t.ClientToServer = min(c.SendSize, s.ReceiveSize)
-	t.ServerToClient = min(s.SendSize, c.ReceiveSize)
 	return t
 }
 
