@@ -348,15 +348,17 @@ var shortNames = map[string][]string{"rpcrdma.credits": {"credits"}}
 // Packets are the fields of packet records.
 var Packets Fields = func() *packetFields {
 	f := &packetFields{own: map[string]func(*record.Packet) any{}, known: map[string]*Field{}, aliases: map[string]string{}}
+	at := map[string]int{} // in f.list, by path
 	add := func(field Field) {
 		field.Aliases = append(slices.Clone(field.Aliases), shortNames[field.Path]...)
 		for _, alias := range field.Aliases {
 			f.aliases[alias] = field.Path
 		}
-		if i := slices.IndexFunc(f.list, func(g Field) bool { return g.Path == field.Path }); i >= 0 { // of several tables
+		if i, known := at[field.Path]; known { // of several tables
 			f.list[i].Aliases = append(f.list[i].Aliases, field.Aliases...)
 			return
 		}
+		at[field.Path] = len(f.list)
 		f.list = append(f.list, field)
 	}
 	for _, own := range ownFields {
@@ -374,7 +376,7 @@ var Packets Fields = func() *packetFields {
 			add(name)
 			if row.Names != nil && row.Format != field.Enum {
 				add(Field{Path: h.Name + "." + row.Name + "_name", Type: "text", Doc: row.Label + " by name"})
-				f.show(h.Name, row.Name)
+				f.list[at[h.Name+"."+row.Name]].show(h.Name, row.Name)
 			}
 		}
 	}
@@ -398,9 +400,8 @@ var Packets Fields = func() *packetFields {
 }()
 
 // show lets a number be compared with its name, too: bth.opcode == "RC SEND Only".
-func (f *packetFields) show(table, row string) {
-	i := slices.IndexFunc(f.list, func(g Field) bool { return g.Path == table+"."+row })
-	f.list[i].shown = func(r any) any { return fromTree(r.(*record.Packet), table, row+"_name", true) }
+func (f *Field) show(table, row string) {
+	f.shown = func(r any) any { return fromTree(r.(*record.Packet), table, row+"_name", true) }
 }
 
 // formatWords is what the formats of table fields are in a word.
