@@ -145,7 +145,7 @@ type batch struct {
 	capture.Batch
 	layers   []layers // of the frames, where the reader decodes them
 	icrc     rocev2.ICRC
-	err      error    // what came instead of frames
+	err      error // what came instead of frames
 	panicked *capture.Panic
 }
 

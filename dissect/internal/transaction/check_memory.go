@@ -71,20 +71,15 @@ func (f *follower) checkChunks(c checker, h *rpcrdma.Header) {
 // checkCopied says whether a chunk of a Reply is that of the Call but for its
 // lengths, and reports where it is not.
 func (c checker) checkCopied(r *rule.Rule, kind chunkKind, chunk int, back []rpcrdma.Segment) bool {
-	n := 0
-	for i := range c.x.segments {
-		s := &c.x.segments[i]
-		if s.kind != kind || int(s.chunk) != chunk {
-			continue
-		}
-		if n < len(back) && (back[n].Handle != s.handle || back[n].Offset != s.offset) {
-			c.report(r, "segment %d of %s is 0x%08x at 0x%016x in the Call, 0x%08x at 0x%016x in the Reply", n, chunkName(kind, chunk), s.handle, s.offset, back[n].Handle, back[n].Offset)
+	segments := c.x.chunk(kind, chunk)
+	for i := range min(len(segments), len(back)) {
+		if s, b := &segments[i], &back[i]; b.Handle != s.handle || b.Offset != s.offset {
+			c.report(r, "segment %d of %s is 0x%08x at 0x%016x in the Call, 0x%08x at 0x%016x in the Reply", i, chunkName(kind, chunk), s.handle, s.offset, b.Handle, b.Offset)
 			return false
 		}
-		n++
 	}
-	if n != len(back) {
-		c.report(r, "%s has %d segments in the Call, %d in the Reply", chunkName(kind, chunk), n, len(back))
+	if len(segments) != len(back) {
+		c.report(r, "%s has %d segments in the Call, %d in the Reply", chunkName(kind, chunk), len(segments), len(back))
 		return false
 	}
 	return true

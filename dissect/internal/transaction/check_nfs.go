@@ -156,10 +156,9 @@ func (c checker) checkRoom() {
 
 // offered is how many bytes a chunk has in the Call.
 func (x *txn) offered(kind chunkKind, chunk int) (n int64) {
-	for i := range x.segments {
-		if s := &x.segments[i]; s.kind == kind && int(s.chunk) == chunk {
-			n += int64(s.length)
-		}
+	segments := x.chunk(kind, chunk)
+	for i := range segments {
+		n += int64(segments[i].length)
 	}
 	return n
 }
@@ -421,11 +420,9 @@ func (c checker) checkResult(item *nfs.Item) {
 // segments were filled one after the other.
 func (x *txn) extent(chunk int) (end int64) {
 	at := int64(0)
-	for i := range x.segments {
-		s := &x.segments[i]
-		if s.kind != writeChunk || int(s.chunk) != chunk {
-			continue
-		}
+	segments := x.chunk(writeChunk, chunk)
+	for i := range segments {
+		s := &segments[i]
 		if n := len(s.moved); n > 0 {
 			end = at + s.moved[n-1].Hi
 		}

@@ -1,6 +1,7 @@
 package transaction
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
@@ -252,6 +253,28 @@ func (x *txn) addSegment(kind chunkKind, chunk, index int32, from rpcrdma.Segmen
 	return s
 }
 
+// chunk are the segments of one chunk: they stand side by side, in the order of the
+// lists.
+func (x *txn) chunk(kind chunkKind, chunk int) []segment {
+	from, _ := slices.BinarySearchFunc(x.segments, chunk, func(s segment, chunk int) int {
+		return cmp.Or(cmp.Compare(s.kind, kind), cmp.Compare(int(s.chunk), chunk))
+	})
+	to := from
+	for to < len(x.segments) && x.segments[to].kind == kind && int(x.segments[to].chunk) == chunk {
+		to++
+	}
+	return x.segments[from:to]
+}
+
+// carries is how much of the Payload stream a segment has: all of it is to be read,
+// and of what was written to, what the Reply says.
+func (s *segment) carries() int64 {
+	if s.kind == readChunk {
+		return int64(s.length)
+	}
+	return int64(min(s.returned.Or(0), s.length))
+}
+
 // unexpose forgets the memory that a Call exposed.
 func (f *follower) unexpose(x *txn) {
 	for i := range x.segments {
@@ -432,17 +455,13 @@ func (x *txn) dropData() {
 	x.kept = 0
 }
 
-// gather appends the data of one chunk, as far as it is there without a hole.
-func (x *txn) gather(to []byte, kind chunkKind, chunk int, returned bool) []byte {
-	for i := range x.segments {
-		s := &x.segments[i]
-		if s.kind != kind || int(s.chunk) != chunk {
-			continue
-		}
-		want := int64(s.length)
-		if returned {
-			want = min(want, int64(s.returned.Or(0)))
-		}
+// gather appends the data of the first chunk of a kind, as far as it is there
+// without a hole.
+func (x *txn) gather(to []byte, kind chunkKind) []byte {
+	segments := x.chunk(kind, 0)
+	for i := range segments {
+		s := &segments[i]
+		want := s.carries()
 		have := min(want, s.moved.Prefix(), int64(len(s.data)))
 		if len(s.lacks) > 0 {
 			have = min(have, s.lacks[0].Lo)
