@@ -448,11 +448,15 @@ var floods = []struct {
 	}},
 }
 
-// pour runs frames through a dissector as the view of transactions does.
-func pour(frames []*synth.Frame, o dissect.Options) (s *record.Summary, took time.Duration) {
-	d := dissect.New(dissect.Handler{
-		Connection: func(*record.Connection) error { return nil }, Transaction: func(*record.Transaction) error { return nil },
-	}, o)
+// pours are handlers as views have them.
+var pours = []dissect.Handler{
+	{Connection: func(*record.Connection) error { return nil }, Transaction: func(*record.Transaction) error { return nil }},
+	{Packet: func(*record.Packet) error { return nil }},
+}
+
+// pour runs frames through a dissector.
+func pour(frames []*synth.Frame, h dissect.Handler, o dissect.Options) (s *record.Summary, took time.Duration) {
+	d := dissect.New(h, o)
 	began := cpu()
 	for f := range testkit.Made(frames) {
 		d.Frame(f)
@@ -474,11 +478,12 @@ func TestFloods(t *testing.T) {
 	for i := range floods {
 		t.Run(floods[i].name, func(t *testing.T) {
 			frames, segments := floodOf(i, 20000)
-			_, took := pour(frames, dissect.Options{})
-			_, rebuilt := pour(frames, dissect.Options{Rebuild: true})
+			_, took := pour(frames, pours[0], dissect.Options{})
+			_, shown := pour(frames, pours[1], dissect.Options{})
+			_, rebuilt := pour(frames, pours[0], dissect.Options{Rebuild: true})
 			allowed := time.Duration(len(frames))*60*time.Microsecond + time.Duration(segments)*10*time.Microsecond
-			if took > allowed || rebuilt > 2*allowed {
-				t.Errorf("%d packets, %d segments took %v, and %v with rebuilding; %v is allowed", len(frames), segments, took, rebuilt, allowed)
+			if took > allowed || shown > allowed || rebuilt > 2*allowed {
+				t.Errorf("%d packets, %d segments took %v, %v as packets, and %v with rebuilding; %v is allowed", len(frames), segments, took, shown, rebuilt, allowed)
 			}
 		})
 	}
@@ -493,7 +498,7 @@ func BenchmarkFloods(b *testing.B) {
 				runtime.GC()
 				var took time.Duration
 				for b.Loop() {
-					_, d := pour(frames, dissect.Options{})
+					_, d := pour(frames, pours[0], dissect.Options{})
 					took += d
 				}
 				ns := float64(took.Nanoseconds()) / float64(b.N)

@@ -35,6 +35,7 @@ type segment struct {
 	kind         chunkKind
 	chunk, index int32
 	number       int32 // of all that the transaction has
+	at           int64 // where in its chunk it begins, bytes
 	handle       uint32
 	length       uint32
 	offset       uint64
@@ -247,6 +248,9 @@ func (x *txn) addSegment(kind chunkKind, chunk, index int32, from rpcrdma.Segmen
 		txn: x, kind: kind, chunk: chunk, index: index, number: int32(n), handle: from.Handle, length: from.Length, offset: from.Offset,
 		moved: s.moved[:0], data: s.data[:0],
 	}
+	if index > 0 {
+		s.at = x.segments[n-1].end()
+	}
 	if cap(s.moved) == 0 {
 		s.moved = s.room[:0]
 	}
@@ -265,6 +269,17 @@ func (x *txn) chunk(kind chunkKind, chunk int) []segment {
 	}
 	return x.segments[from:to]
 }
+
+// last is the last segment of a segment's chunk.
+func (x *txn) last(s *segment) *segment {
+	behind, _ := slices.BinarySearchFunc(x.segments[s.number:], s.chunk+1, func(other segment, chunk int32) int {
+		return cmp.Or(cmp.Compare(other.kind, s.kind), cmp.Compare(other.chunk, chunk))
+	})
+	return &x.segments[int(s.number)+behind-1]
+}
+
+// end is where in its chunk a segment ends.
+func (s *segment) end() int64 { return s.at + int64(s.length) }
 
 // carries is how much of the Payload stream a segment has: all of it is to be read,
 // and of what was written to, what the Reply says.

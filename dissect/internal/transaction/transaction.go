@@ -187,23 +187,13 @@ func (t *Table) Part(tag rdma.Tag, from, to uint64) (p record.Part) {
 	case part < len(x.segments):
 		s := &x.segments[part]
 		p.Chunk, p.Index = chunkNames[s.kind], int(s.chunk)
-		before := int64(0) // of the segment
-		for i := max(part-int(s.index), 0); i < len(x.segments); i++ {
-			other := &x.segments[i]
-			if other.kind != s.kind || other.chunk != s.chunk {
-				break
-			}
-			if other.number < s.number {
-				before += int64(other.length)
-			}
-			p.Length += int64(other.length)
-		}
+		p.Length = x.last(s).end()
 		// One operation may go on to the segments behind: it is tagged with the
 		// last that it moved.
-		for from < s.offset && s.index > 0 && x.segments[s.number-1].after() == s {
+		for n := 0; from < s.offset && s.index > 0 && x.segments[s.number-1].after() == s && n < lookAt; n++ {
 			s = &x.segments[s.number-1]
-			before -= int64(s.length)
 		}
+		before := s.at
 		p.Segment = int(s.index)
 		if from >= s.offset && to > from && to-s.offset <= uint64(p.Length-before) {
 			p.From, p.To = before+int64(from-s.offset), before+int64(to-s.offset)
