@@ -52,6 +52,10 @@ type decoders struct {
 	fpdus    []iwarp.Noted
 }
 
+// oddSums is how many wrong checksums of a sender are taken for damage: where more
+// of them are wrong than right, something on the way to the capture does that.
+const oddSums = 8
+
 // Segment takes a TCP segment. It is false when that carries no iWARP.
 func (t *Tracker) Segment(s *TCP) bool {
 	t.now, t.happened = s.At, Happened{}
@@ -76,7 +80,7 @@ func (t *Tracker) Segment(s *TCP) bool {
 		} else if bad {
 			from.tcpBad++
 		}
-		if bad && from.tcpGood >= 8*from.tcpBad { // the receiver drops it
+		if bad && (from.tcpBad <= oddSums || from.tcpGood >= from.tcpBad) { // the receiver drops it
 			if t.mark(nil, record.BadChecksum); h != nil {
 				h.conn.record.Packets++
 				t.happened.Conn = h.conn
