@@ -54,6 +54,9 @@ type Options struct {
 	// RPC fills in what Calls ask and Replies say, the RPC of [record.Transaction].
 	// It implies Rebuild.
 	RPC bool
+	// Tree makes the trees of packets go down to credentials, arguments and
+	// results: the Messages of [record.Packet].
+	Tree bool
 	// Linger is how long, in capture time, a transaction that has ended waits
 	// for what still belongs to it: an acknowledgement, a repeat, the NAK that
 	// takes it back; 0 is a second.
@@ -119,7 +122,7 @@ func New(h Handler, o Options) *Dissector {
 		o.Memory = defaultMemory
 	}
 	d := &Dissector{handler: h, options: o, budget: budget.New(o.Memory)}
-	d.table = transaction.NewTable(transaction.Options{Rebuild: o.Rebuild || o.RPC, Linger: o.Linger, Unanswered: o.Unanswered, Timeout: o.Timeout}, d.budget)
+	d.table = transaction.NewTable(transaction.Options{Rebuild: o.Rebuild || o.RPC, Tree: o.Tree && (h.Packet != nil || h.Frame != nil), Linger: o.Linger, Unanswered: o.Unanswered, Timeout: o.Timeout}, d.budget)
 	d.table.Transaction = handing(d, h.Transaction)
 	if h.Payload != nil || o.RPC {
 		var reader rpcReader
@@ -384,6 +387,9 @@ func (d *Dissector) show(taken bool) {
 	if c != nil {
 		in.RPC, in.NFS4 = transaction.Speaks(c)
 	}
+	if d.options.Tree {
+		d.tree(happened)
+	}
 	p := d.describe.Describe(in)
 	p.Marks = happened.Mark
 	if c != nil {
@@ -409,6 +415,24 @@ func (d *Dissector) show(taken bool) {
 	}
 	if d.handler.Packet != nil && d.err == nil {
 		d.err = d.handler.Packet(p)
+	}
+}
+
+// tree notes what it takes to describe arguments and results.
+func (d *Dissector) tree(h rdma.Happened) {
+	in := &d.input
+	in.Tree = true
+	for _, s := range d.table.Said() {
+		in.Said = append(in.Said, describe.Said{Data: s.Data, Length: s.Length, Asked: describe.Asked(s.Asked)})
+	}
+	in.Asked = func(xid uint32) describe.Asked {
+		switch {
+		case h.Op != nil && h.Op.Tag != 0 && h.Op.Word == record.Some(xid):
+			return describe.Asked(d.table.AskedBy(h.Op.Tag))
+		case h.Conn != nil:
+			return describe.Asked(transaction.Open(h.Conn, xid))
+		}
+		return describe.Asked{}
 	}
 }
 

@@ -1,13 +1,9 @@
 package dissect
 
 import (
-	"encoding/json"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -92,18 +88,11 @@ type fieldWriter struct {
 // object writes the values of a depth, and what is in them.
 func (w *fieldWriter) object(depth uint8) {
 	w.out = append(w.out, '{')
-	var names []string
-	for w.at < len(w.values) && w.values[w.at].Depth >= depth {
-		v := &w.values[w.at]
-		name := v.Name
-		for n := 2; slices.Contains(names, name); n++ { // the same name means two things in a few results
-			name = v.Name + "_" + strconv.Itoa(n)
-		}
-		if len(names) > 0 {
+	for first := true; w.at < len(w.values) && w.values[w.at].Depth >= depth; first = false {
+		if !first {
 			w.out = append(w.out, ',')
 		}
-		names = append(names, name)
-		w.out = append(append(append(w.out, '"'), name...), '"', ':')
+		w.out = append(append(append(w.out, '"'), nfs.Key(w.values, w.at)...), '"', ':')
 		w.value()
 	}
 	w.out = append(w.out, '}')
@@ -125,38 +114,7 @@ func (w *fieldWriter) value() {
 			w.value()
 		}
 		w.out = append(w.out, ']')
-	case nfs.Uint:
-		w.out = strconv.AppendUint(w.out, v.Uint, 10)
-	case nfs.Bool:
-		w.out = strconv.AppendBool(w.out, v.Uint != 0)
-	case nfs.Hex:
-		w.out = append(field.AppendHex(append(w.out, '"'), v.Uint, int(v.Len)*2), '"')
-	case nfs.Enum:
-		if v.Text == "" {
-			w.out = strconv.AppendUint(w.out, v.Uint, 10)
-			return
-		}
-		w.text(v.Text)
-	case nfs.String:
-		w.text(string(v.Bytes))
-	case nfs.Data:
-		w.out = append(strconv.AppendUint(append(w.out, `{"bytes":`...), v.Uint, 10), '}')
-	case nfs.Bitmap, nfs.Operations, nfs.Bits:
-		w.out = append(w.out, '[')
-		for i, name := range strings.Fields(v.String()) {
-			if i > 0 {
-				w.out = append(w.out, ',')
-			}
-			w.text(name)
-		}
-		w.out = append(w.out, ']')
-	default: // Octal, Flags, Opaque, Handle, Stateid, Session, Time
-		w.text(v.String())
+	default:
+		w.out = v.AppendJSON(w.out)
 	}
-}
-
-// text writes a string, of which what is not UTF-8 is replaced.
-func (w *fieldWriter) text(s string) {
-	b, _ := json.Marshal(strings.ToValidUTF8(s, "\uFFFD")) // of a string it does not fail
-	w.out = append(w.out, b...)
 }

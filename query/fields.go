@@ -380,7 +380,10 @@ var Packets Fields = func() *packetFields {
 	}
 	for _, x := range header.Extras {
 		name := Field{Path: strings.TrimPrefix(x.Object+"."+x.Name, "."), Type: "text", List: x.Kind == header.TextList, Doc: x.Doc}
-		if x.Kind == header.Number {
+		switch x.Kind {
+		case header.NumberList:
+			name.Type, name.List = "number", true
+		case header.Number:
 			name.Type = "number"
 		}
 		if x.Alias != "" {
@@ -467,7 +470,7 @@ func fromTree(p *record.Packet, object, name string, nested bool) any {
 			found = appendField(found, n, name)
 		case n.Kind == record.NodeFields && inside > 0:
 			found = appendField(found, n, name)
-		case !nested && depth == 0 && n.Name == object, nested && inside > 0 && n.Name == name, nested && inside > 0 && n.Name == "" && n.Kind == record.NodeText && name == "operations":
+		case !nested && depth == 0 && n.Name == object, nested && inside > 0 && n.Name == name, nested && inside > 0 && n.Name == "" && (n.Kind == record.NodeText && name == "operations" || n.Kind == record.NodeNumber && name == "gids"):
 			switch n.Kind {
 			case record.NodeText:
 				found = append(found, n.Text)

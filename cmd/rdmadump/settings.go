@@ -43,6 +43,7 @@ type settings struct {
 	accept              string
 	unanswered, timeout time.Duration
 	rpc                 bool // what Calls ask and Replies say is wanted
+	decode              bool // in packets, or for what -Y asks
 	look                appearance
 }
 
@@ -60,6 +61,7 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 		view: v, json: f.output == "json", quiet: f.quiet, color: f.color, program: f.jq, count: f.count, conns: f.conns,
 		memory: int64(f.memory), tree: f.tree, bytes: f.bytes, timeline: f.timeline, by: f.by, look: f.look,
 		rpc:    f.rpc || slices.ContainsFunc(append([]string{f.filter, f.sort}, f.fields...), namesRPC),
+		decode: f.tree || f.rpc,
 		failOn: record.Severity(f.failOn), accept: f.accept, unanswered: f.unanswered, timeout: f.timeout,
 	}
 	for _, word := range []struct {

@@ -39,7 +39,7 @@ var views = []*view{
 	},
 	{
 		name: "packets", short: "A line a packet; -V for every field, -x for bytes",
-		fields: query.Packets, flags: []string{"verbose", "hex"}, refuses: map[string]string{"sort": packetsStay, "top": packetsStay}, open: packets,
+		fields: query.Packets, flags: []string{"verbose", "hex", "rpc"}, refuses: map[string]string{"sort": packetsStay, "top": packetsStay}, open: packets,
 	},
 	{
 		name: "check", short: "What broke which rule, with packet and section; exit status 1 when there are errors",
