@@ -52,8 +52,13 @@ type Options struct {
 	// Rebuild keeps all data that moves, to rebuild Calls and Replies whole.
 	Rebuild bool
 	// RPC fills in what Calls ask and Replies say, the RPC of [record.Transaction].
-	// It implies Rebuild.
+	// It implies Decode.
 	RPC bool
+	// Decode fills in the Decoded of [record.Transaction]. It implies Rebuild.
+	Decode bool
+	// XIDs are those of the transactions that Rebuild, Decode and RPC are about: of
+	// the others no data is kept, and Payload is not called. All when empty.
+	XIDs []record.Hex32
 	// Tree makes the trees of packets go down to credentials, arguments and
 	// results: the Messages of [record.Packet].
 	Tree bool
@@ -121,14 +126,21 @@ func New(h Handler, o Options) *Dissector {
 	if o.Memory == 0 {
 		o.Memory = defaultMemory
 	}
+	o.Decode = o.Decode || o.RPC
 	d := &Dissector{handler: h, options: o, budget: budget.New(o.Memory)}
-	d.table = transaction.NewTable(transaction.Options{Rebuild: o.Rebuild || o.RPC, Tree: o.Tree && (h.Packet != nil || h.Frame != nil), Linger: o.Linger, Unanswered: o.Unanswered, Timeout: o.Timeout}, d.budget)
+	d.table = transaction.NewTable(transaction.Options{
+		Rebuild: o.Rebuild || o.Decode, XIDs: o.XIDs, Tree: o.Tree && (h.Packet != nil || h.Frame != nil),
+		Linger: o.Linger, Unanswered: o.Unanswered, Timeout: o.Timeout,
+	}, d.budget)
 	d.table.Transaction = handing(d, h.Transaction)
-	if h.Payload != nil || o.RPC {
+	if h.Payload != nil || o.Decode {
 		var reader rpcReader
 		d.table.Payload = func(t *record.Transaction, call, reply *record.Payload) {
+			if o.Decode {
+				reader.read(t, call, reply)
+			}
 			if o.RPC {
-				t.RPC = reader.read(call, reply)
+				t.RPC = reader.record(&t.Decoded)
 			}
 			if h.Payload != nil && d.err == nil {
 				d.err = h.Payload(t, call, reply)

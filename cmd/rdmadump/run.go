@@ -46,7 +46,7 @@ const otherMemory = 100 << 20
 func (s *settings) dissection() dissect.Options {
 	debug.SetMemoryLimit(s.memory + otherMemory)
 	debug.SetGCPercent(400) // what is live is little: a collection for every few megabytes costs a tenth of the time
-	return dissect.Options{Memory: s.memory, RPC: s.rpc, Tree: s.decode, Unanswered: record.Time(s.unanswered), Timeout: record.Time(s.timeout)}
+	return dissect.Options{Memory: s.memory, RPC: s.rpc, Decode: s.decode || s.ladder, Tree: s.decode, Unanswered: record.Time(s.unanswered), Timeout: record.Time(s.timeout)}
 }
 
 // run shows the view of a source, and works out how to exit.
@@ -69,6 +69,7 @@ func (r *runner) run(ctx context.Context, source input) error {
 		return s.status()
 	}
 	o := r.dissection()
+	o.XIDs = r.xids
 	if r.live {
 		o.Live, o.Linger = true, liveLinger
 	}

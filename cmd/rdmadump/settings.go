@@ -43,7 +43,8 @@ type settings struct {
 	accept              string
 	unanswered, timeout time.Duration
 	rpc                 bool // what Calls ask and Replies say is wanted
-	decode              bool // in packets, or for what -Y asks
+	decode              bool // also by value: for packets, and for what -Y asks
+	ladder              bool // transactions are drawn
 	look                appearance
 }
 
@@ -134,6 +135,7 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 	if s.bytes && s.json {
 		return nil, fmt.Errorf("-x goes with text: JSON has no bytes of packets")
 	}
+	s.ladder = v.name == "transactions" && len(s.xids) > 0 && !s.json && s.columns == nil
 	return s, s.parseOrder(f, whole)
 }
 

@@ -66,7 +66,7 @@ func viewNamed(name string) *view {
 // transactions is a row a transaction, or with --xid its ladder.
 func transactions(s *sink) (dissect.Handler, func()) {
 	show := func(r any) error {
-		if len(s.xids) > 0 {
+		if s.ladder {
 			return render.Ladder(s.w, s.theme, s.width, r.(*record.Transaction))
 		}
 		return s.text.Transaction(r.(*record.Transaction))

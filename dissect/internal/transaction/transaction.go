@@ -30,6 +30,8 @@ var be = binary.BigEndian
 type Options struct {
 	// Rebuild keeps all data that moves, to rebuild Calls and Replies whole.
 	Rebuild bool
+	// XIDs are those of the transactions that Rebuild is about; all when empty.
+	XIDs []record.Hex32
 	// Tree keeps the Sends that a packet ends until [Table.Said] is asked.
 	Tree bool
 	// Linger is how long a transaction that has ended waits for what still
