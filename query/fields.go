@@ -25,6 +25,7 @@ type Field struct {
 	Drawn   bool     // it is of tables and filters, not of JSON
 
 	shown func(record any) any // what tables show of it, where that is something else
+	nfs   *nfsField            // of the tables of package nfs
 }
 
 // recordFields are those of a record that is a struct, by JSON name.
@@ -40,7 +41,7 @@ type recordFields struct {
 
 // Transactions, Connections and Findings are the fields of those records.
 var (
-	Transactions Fields = fieldsOf("transactions", reflect.TypeFor[record.Transaction](), ofTransactions)
+	Transactions Fields = fieldsOf("transactions", reflect.TypeFor[record.Transaction](), append(ofTransactions, ofTables()...))
 	Connections  Fields = fieldsOf("connections", reflect.TypeFor[record.Connection](), ofConnections)
 	Findings     Fields = fieldsOf("findings", reflect.TypeFor[record.Finding](), nil)
 )
@@ -166,6 +167,9 @@ func (f *recordFields) getter(path string) func(any) any {
 }
 
 func (f *recordFields) Raw(record any, path string) any {
+	if n := f.byPath[path].nfs; n != nil {
+		return n.raw(record)
+	}
 	if own := f.own[path]; own != nil {
 		return own(record)
 	}
@@ -391,6 +395,10 @@ var Packets Fields = func() *packetFields {
 		}
 		add(name)
 	}
+	for _, field := range nfsFields {
+		field.Aliases = slices.Clone(field.Aliases)
+		add(field)
+	}
 	add(Field{Path: "rpcrdma.position", Type: "number", List: true, Doc: "Positions of its Read chunks"})
 	slices.SortFunc(f.list, func(a, b Field) int { return strings.Compare(a.Path, b.Path) })
 	for i := range f.list {
@@ -418,13 +426,21 @@ func (f *packetFields) Names() []string          { return f.names }
 func (f *packetFields) List() []Field            { return f.list }
 func (f *packetFields) Alias(name string) string { return f.aliases[name] }
 
-func (f *packetFields) Raw(record any, path string) any { return f.Get(record, path) }
+func (f *packetFields) Raw(record any, path string) any {
+	if n := f.known[path].nfs; n != nil {
+		return n.raw(record)
+	}
+	return f.Get(record, path)
+}
 
 func (f *packetFields) Get(r any, path string) any { return f.getter(path)(r) }
 
 func (f *packetFields) getter(path string) func(any) any {
 	if own := f.own[path]; own != nil {
 		return func(r any) any { return own(r.(*record.Packet)) }
+	}
+	if n := f.known[path].nfs; n != nil {
+		return n.plain
 	}
 	object, name, nested := strings.Cut(path, ".")
 	return func(r any) any { return fromTree(r.(*record.Packet), object, name, nested) }

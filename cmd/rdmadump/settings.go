@@ -135,8 +135,27 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 	if s.bytes && s.json {
 		return nil, fmt.Errorf("-x goes with text: JSON has no bytes of packets")
 	}
+	if err := s.parseOrder(f, whole); err != nil {
+		return nil, err
+	}
+	s.decode = s.decode || slices.ContainsFunc(s.paths(f), query.Decoded)
 	s.ladder = v.name == "transactions" && len(s.xids) > 0 && !s.json && s.columns == nil
-	return s, s.parseOrder(f, whole)
+	return s, nil
+}
+
+// paths are the fields of records that are looked at, whatever for.
+func (s *settings) paths(f *flags) (paths []string) {
+	for _, filter := range []*query.Filter{s.filter, s.summed} {
+		if filter != nil {
+			paths = append(paths, filter.Paths()...)
+		}
+	}
+	for _, name := range f.fields {
+		if path, err := query.Resolve(name, s.view.fields); err == nil {
+			paths = append(paths, path)
+		}
+	}
+	return append(paths, s.order.path)
 }
 
 // namesRPC says whether an expression or field is about what Calls ask and Replies
