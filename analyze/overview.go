@@ -273,9 +273,8 @@ func (c *Collector) Finish() *Overview {
 	for _, r := range c.rules {
 		o.Findings = append(o.Findings, *r)
 	}
-	severity := func(s record.Severity) int { return slices.Index(record.Severities[:], s) }
 	slices.SortFunc(o.Findings, func(a, b RuleCount) int {
-		return cmp.Or(cmp.Compare(severity(a.Severity), severity(b.Severity)), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Rule, b.Rule))
+		return cmp.Or(cmp.Compare(a.Severity.Rank(), b.Severity.Rank()), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Rule, b.Rule))
 	})
 	for _, e := range c.ends {
 		o.Ended = append(o.Ended, *e)

@@ -166,7 +166,7 @@ func (t *Table) Add(r *record.Transaction) {
 	if r.Status == record.Complete {
 		s.Complete++
 	}
-	if r.Status != record.Complete || r.RPCFailed() || r.NFSFailed() {
+	if r.Failed() {
 		s.Errors++
 	}
 	if latency, known := r.LatencyNS.Get(); known {

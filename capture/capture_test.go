@@ -2,7 +2,6 @@ package capture_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -11,8 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/rdmadump/rdmadump/capture"
 )
@@ -107,17 +104,6 @@ func TestFormats(t *testing.T) {
 	le, be := binary.LittleEndian, binary.BigEndian
 	micro := "1 1000005000 Ethernet 5 \"first\"\n2 2999999000 Ethernet 100 \"second packet\"\n3 2999999000 Ethernet 0 \"\""
 	nano := strings.NewReplacer("1000005000", "1000000005", "2999999000", "2000999999").Replace(micro)
-	gz := func(raw []byte) []byte {
-		var b bytes.Buffer
-		w := gzip.NewWriter(&b)
-		w.Write(raw)
-		w.Close()
-		return b.Bytes()
-	}
-	zst := func(raw []byte) []byte {
-		w, _ := zstd.NewWriter(nil)
-		return w.EncodeAll(raw, nil)
-	}
 	plain := pcap(le, 0xa1b2c3d4, 1, sample...)
 	for _, c := range []struct {
 		name string
@@ -130,9 +116,9 @@ func TestFormats(t *testing.T) {
 		{"big-endian nanoseconds", pcap(be, 0xa1b23c4d, 1, sample...), nano},
 		{"records with longer headers", pcap(le, 0xa1b2cd34, 1, sample...), micro},
 		{"FCS bits above the link type", pcap(le, 0xa1b2c3d4, 0x14000001, sample...), micro},
-		{"gzip", gz(plain), micro},
-		{"two gzip members", append(gz(plain[:60]), gz(plain[60:])...), micro},
-		{"zstd", zst(plain), micro},
+		{"gzip", gzipped(plain), micro},
+		{"two gzip members", append(gzipped(plain[:60]), gzipped(plain[60:])...), micro},
+		{"zstd", zstandard(plain), micro},
 		{"no packets", pcap(le, 0xa1b2c3d4, 1), ""},
 		{"pcapng", bytes.Join([][]byte{
 			section(le), iface(le, 1, 0), enhanced(le, 0, 1000005, "first", 5), block(le, 4, []byte("names")),
@@ -171,10 +157,7 @@ func TestBad(t *testing.T) {
 	ng := bytes.Join([][]byte{section(le), iface(le, 1, 0), enhanced(le, 0, 1, "first", 5), enhanced(le, 0, 2, "second", 6)}, nil)
 	lie := bytes.Clone(plain)
 	le.PutUint32(lie[24+16+5+8:], 1<<30)
-	var zipped bytes.Buffer
-	w := gzip.NewWriter(&zipped)
-	w.Write(plain)
-	w.Close()
+	zipped := gzipped(plain)
 	for _, c := range []struct {
 		name   string
 		data   []byte
@@ -190,7 +173,7 @@ func TestBad(t *testing.T) {
 		{"record cut", plain[:24+16+5+16+4], "", 1, "x: broken at byte 45, after 1 packets: record needs 29 bytes, the input ends after 20: unexpected EOF"},
 		{"record header cut", plain[:24+16+5+7], "", 1, "x: broken at byte 45, after 1 packets: record header needs 16 bytes, the input ends after 7: unexpected EOF"},
 		{"length that lies", lie, "", 1, "x: broken at byte 45, after 1 packets: record claims 1073741824 captured bytes, the limit is 262144"},
-		{"gzip cut", zipped.Bytes()[:zipped.Len()-12], "", -1, "unexpected EOF"},
+		{"gzip cut", zipped[:len(zipped)-12], "", -1, "unexpected EOF"},
 		{"pcapng cut", ng[:len(ng)-6], "", 1, "x: broken at byte 88, after 1 packets: block of type 6 needs 40 bytes, the input ends after 34: unexpected EOF"},
 		{"pcapng, no such interface", bytes.Join([][]byte{section(le), iface(le, 1, 0), enhanced(le, 3, 1, "x", 1)}, nil), "", 0, "x: broken at byte 48, after 0 packets: packet block names interface 3, the section has 1"},
 		{"pcapng, length that lies", append(bytes.Clone(ng), 6, 0, 0, 0, 13, 0, 0, 0), "", 2, "x: broken at byte 128, after 2 packets: block of type 6 claims 13 bytes"},

@@ -30,6 +30,3 @@ func (t LinkType) String() string {
 	}
 	return fmt.Sprintf("link type %d", uint16(t))
 }
-
-// Known says whether package link can read frames of this type.
-func (t LinkType) Known() bool { return linkNames[t] != "" }

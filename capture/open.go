@@ -199,9 +199,6 @@ func (f *File) fail(err error) {
 	}
 }
 
-// Name is the path, or "standard input".
-func (f *File) Name() string { return f.name }
-
 // Progress tells how many bytes were read of how many; total is 0 when nobody
 // knows.
 func (f *File) Progress() (read, total int64) { return f.raw.n.Load(), f.size }

@@ -19,6 +19,8 @@ const (
 // The options that matter.
 const (
 	optEnd           = 0
+	optComment       = 1
+	optApplication   = 4 // of a section
 	optIfName        = 2
 	optIfDescription = 3
 	optIfTSResol     = 9

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/rdmadump/rdmadump/capture"
@@ -85,5 +86,68 @@ func TestWriterAllocates(t *testing.T) {
 	frame := capture.Frame{LinkType: capture.LinkEthernet, Data: make([]byte, 4097)}
 	if n := testing.AllocsPerRun(100, func() { w.Write(&frame) }); n != 0 {
 		t.Errorf("%.1f allocations", n)
+	}
+}
+
+// TestWriterInterfaces: packets are read again with their interfaces, times
+// before 1970 among them, as fine as the interface has them; each of these is
+// described once more.
+func TestWriterInterfaces(t *testing.T) {
+	var b bytes.Buffer
+	w := capture.NewWriter(&b)
+	w.Begin("me")
+	origins := []capture.Origin{
+		{LinkType: capture.LinkEthernet, Snap: 96, Name: "eth0", Description: "first", Digits: 6},
+		{LinkType: capture.LinkRaw, Digits: 0},
+		{LinkType: capture.LinkERF, Digits: 9},
+	}
+	for i := range origins {
+		if n := w.Interface(&origins[i]); n != uint32(i) {
+			t.Errorf("interface %d is number %d", i, n)
+		}
+	}
+	packets := []struct {
+		number     uint32
+		time, want int64
+		comment    string
+	}{
+		{0, 1_234_567_891, 1_234_567_000, "a comment"},
+		{0, -1_234_567_891, -1_234_568_000, ""}, // of what is cut off, times get less
+		{2, math.MinInt64, math.MinInt64, "\xff"},
+		{1, -1, -1_000_000_000, ""},
+		{0, -2000, -2000, strings.Repeat("long ", 5000)},
+		{1, 5_900_000_000, 5_000_000_000, ""},
+	}
+	for _, p := range packets {
+		if err := w.Packet(p.number, p.time, []byte("data."), 9, p.comment); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Packet(3, 0, nil, 0, ""); err == nil || !strings.Contains(err.Error(), "no interface 3") {
+		t.Errorf("a packet of no interface: %v", err)
+	}
+	if err := w.Finish(); err != nil || w.Size() != int64(b.Len()) {
+		t.Errorf("error %v; %d bytes, it counted %d", err, b.Len(), w.Size())
+	}
+	if n := bytes.Count(b.Bytes(), []byte("eth0")); n != 2 {
+		t.Errorf("eth0 is described %d times, want 2", n)
+	}
+	f, err := capture.NewFile("x", &b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	i := 0
+	for got, err := range capture.All(t.Context(), f) {
+		if err != nil || i == len(packets) {
+			t.Fatalf("packet %d of %d: %v", i+1, len(packets), err)
+		}
+		want := packets[i]
+		if i++; got.Time != want.want || *got.From != origins[want.number] || got.Length != 9 || string(got.Data) != "data." {
+			t.Errorf("packet %d at %d of %+v, %d %q; want %d of %+v", i, got.Time, *got.From, got.Length, got.Data, want.want, origins[want.number])
+		}
+	}
+	if i != len(packets) {
+		t.Errorf("%d packets of %d", i, len(packets))
 	}
 }

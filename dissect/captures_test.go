@@ -8,6 +8,7 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
 const captures = "../testdata/captures/"
@@ -15,12 +16,7 @@ const captures = "../testdata/captures/"
 // open opens a capture of testdata.
 func open(t testing.TB, name string) *capture.File {
 	t.Helper()
-	f, err := capture.Open(captures + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.Close() })
-	return f
+	return testkit.Open(t, captures+name)
 }
 
 // read runs a capture through a dissector.

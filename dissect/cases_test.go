@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/synth"
 	"github.com/rdmadump/rdmadump/synth/cases"
 )
@@ -18,8 +18,8 @@ import (
 // findings are those of a made-up wire.
 func findings(t testing.TB, w *synth.Wire) (all []record.Finding) {
 	d := dissect.New(dissect.Handler{Finding: func(f *record.Finding) error { all = append(all, *f); return nil }}, dissect.Options{})
-	for i, f := range w.Frames {
-		d.Frame(&capture.Frame{Number: int64(i + 1), Time: f.Time, LinkType: capture.LinkType(f.LinkType), Length: f.Length, Data: f.Data})
+	for f := range testkit.Made(w.Frames) {
+		d.Frame(f)
 	}
 	d.Finish()
 	return all
@@ -129,8 +129,8 @@ func TestLimitReached(t *testing.T) {
 			}
 			return nil
 		}}, dissect.Options{Memory: memory})
-		for i, f := range w.Frames {
-			if err := d.Frame(&capture.Frame{Number: int64(i + 1), Time: f.Time, LinkType: capture.LinkType(f.LinkType), Length: f.Length, Data: f.Data}); err != nil {
+		for f := range testkit.Made(w.Frames) {
+			if err := d.Frame(f); err != nil {
 				t.Fatal(err)
 			}
 		}

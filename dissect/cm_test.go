@@ -72,9 +72,10 @@ func null(xid uint32, reply bool) gopacket.Payload {
 	return b
 }
 
-func (w *wire) message(fromServer bool, at int64, qpn, psn, xid uint32, reply bool) {
+// message is a Call of the client, or a Reply of the server.
+func (w *wire) message(fromServer bool, at int64, qpn, psn, xid uint32) {
 	w.t.Helper()
-	w.send(fromServer, at, &rocev2.BTH{Opcode: 0x04, DestQPN: qpn, PSN: psn, PKey: 0xffff}, null(xid, reply))
+	w.send(fromServer, at, &rocev2.BTH{Opcode: 0x04, DestQPN: qpn, PSN: psn, PKey: 0xffff}, null(xid, fromServer))
 }
 
 // newWire collects the connections and transactions that come out, a line each.
@@ -133,11 +134,11 @@ func TestReuse(t *testing.T) {
 		w.cm(false, at+1, rocev2.CMReq, request(id, 17, 500)) // sent again: no other connection
 		w.cm(true, at+2, rocev2.CMRep, &rocev2.REP{LocalCommID: 90 + id, RemoteCommID: id, LocalQPN: 17, StartingPSN: 0xffffff})
 		w.cm(false, at+3, rocev2.CMRtu, &rocev2.RTU{LocalCommID: id, RemoteCommID: 90 + id})
-		w.message(false, at+4, 17, 0xffffff, 1, false) // the PSN that the server named; then it wraps
-		w.message(true, at+5, 17, 500, 1, true)
-		w.message(false, at+6, 17, 0, 2, false) // no Reply the first time
+		w.message(false, at+4, 17, 0xffffff, 1) // the PSN that the server named; then it wraps
+		w.message(true, at+5, 17, 500, 1)
+		w.message(false, at+6, 17, 0, 2) // no Reply the first time
 		if i == 1 {
-			w.message(true, at+7, 17, 501, 2, true)
+			w.message(true, at+7, 17, 501, 2)
 			w.cm(true, at+8, rocev2.CMDreq, &rocev2.DREQ{LocalCommID: 90 + id, RemoteCommID: id, RemoteQPN: 17})
 			w.cm(false, at+9, rocev2.CMDrep, &rocev2.DREP{LocalCommID: id, RemoteCommID: 90 + id})
 		}
@@ -162,9 +163,9 @@ func TestHalfHandshake(t *testing.T) {
 			if missing != "REP" {
 				w.cm(true, 2, rocev2.CMRep, &rocev2.REP{LocalCommID: 97, RemoteCommID: 7, LocalQPN: 18, StartingPSN: 900})
 			}
-			w.message(false, 4, 18, 900, 1, false)
+			w.message(false, 4, 18, 900, 1)
 			w.send(true, 5, &rocev2.BTH{Opcode: 0x11, DestQPN: 17, PSN: 900, PKey: 0xffff}, &rocev2.AETH{Syndrome: 31})
-			w.message(true, 6, 17, 500, 1, true)
+			w.message(true, 6, 17, 500, 1)
 			w.d.Finish()
 			found := 0
 			for _, line := range *lines {
@@ -189,11 +190,11 @@ func TestCreditLimit(t *testing.T) {
 	}}, dissect.Options{})}
 	w.cm(false, 0, rocev2.CMReq, request(7, 17, 500))
 	w.cm(true, 1, rocev2.CMRep, &rocev2.REP{LocalCommID: 97, RemoteCommID: 7, LocalQPN: 18, StartingPSN: 0})
-	w.message(false, 2, 18, 0, 1, false)
-	w.message(false, 3, 18, 1, 2, false) // before the first Reply there is one credit
-	w.message(true, 4, 17, 500, 1, true) // grants 32
+	w.message(false, 2, 18, 0, 1)
+	w.message(false, 3, 18, 1, 2)  // before the first Reply there is one credit
+	w.message(true, 4, 17, 500, 1) // grants 32
 	for i := range uint32(32) {
-		w.message(false, 5, 18, 2+i, 3+i, false)
+		w.message(false, 5, 18, 2+i, 3+i)
 	}
 	zero := null(2, true)
 	zero[11] = 0

@@ -75,6 +75,12 @@ type Options struct {
 	// Memory is how many bytes all that is kept may take; 0 is 256 MiB. What is
 	// given up beyond it is counted in the summary.
 	Memory int64
+	// Ahead lets [Dissector.Run] dissect some batches ahead of its handlers, in
+	// another goroutine, where there is more than one core. They get the same
+	// records in the same order; but after one has returned an error, the summary
+	// counts what was dissected by then. It is ignored where Live, Rebuild, Decode, RPC
+	// or Tree is set.
+	Ahead bool
 	// Live says that frames arrive as they happen: while none does, time goes on
 	// by this computer's clock, so that what lingers is handed out.
 	Live bool
@@ -106,7 +112,8 @@ type Dissector struct {
 	tracker  *rdma.Tracker
 	table    *transaction.Table
 	describe describe.Describer
-	input    describe.Input
+	sight    sight  // the frame at hand
+	ahead    *ahead // nil where handlers are called as records come
 
 	clock clock
 	read  time.Time // when the last frames came
@@ -169,8 +176,12 @@ func handing[T any, R released[T]](d *Dissector, handler func(*T) error) func(*T
 		return nil
 	}
 	return func(r *T) {
-		if d.err == nil {
-			R(r).Release(d.now)
+		if d.err != nil {
+			return
+		}
+		if R(r).Release(d.now); d.ahead != nil {
+			d.err = d.ahead.put(r)
+		} else {
 			d.err = handler(r)
 		}
 	}
@@ -242,7 +253,6 @@ func (d *Dissector) take(f *capture.Frame, l *layers) error {
 	if d.err != nil {
 		return d.err
 	}
-	d.number = f.Number
 	s := &d.summary
 	s.Packets++
 	s.Bytes += int64(f.Length)
@@ -256,20 +266,30 @@ func (d *Dissector) take(f *capture.Frame, l *layers) error {
 	}
 	if !s.First.Known() {
 		s.First = record.Some(now.Time)
-		if d.handler.Begin != nil {
-			if d.err = d.handler.Begin(now.Time); d.err != nil {
-				return d.err
-			}
+		if d.begin(now.Time); d.err != nil {
+			return d.err
 		}
 	}
 	s.Last = record.Some(now.Time)
 	if len(f.Data) < f.Length {
 		s.Cut++
 	}
+	d.table.Clock, d.tracker.Clock = d.clock.now, d.clock.now
 	d.frame(f, l, now)
 	d.expire()
 	d.budget.Enforce()
 	return d.err
+}
+
+// begin hands out the time of the first frame.
+func (d *Dissector) begin(first record.Time) {
+	switch {
+	case d.handler.Begin == nil:
+	case d.ahead != nil:
+		d.err = d.ahead.put(first)
+	default:
+		d.err = d.handler.Begin(first)
+	}
 }
 
 // Number is that of the frame that is being dissected, or was last: 0 before the
@@ -277,10 +297,10 @@ func (d *Dissector) take(f *capture.Frame, l *layers) error {
 func (d *Dissector) Number() int64 { return d.number }
 
 // expire hands out what has waited long enough: transactions precede their
-// connection.
+// connection. It follows a frame, which may still be about what has waited.
 func (d *Dissector) expire() {
-	d.table.Expire(d.clock.now)
-	d.tracker.Tick(d.clock.now)
+	d.table.Expire()
+	d.tracker.Tick()
 }
 
 // Idle hands out what has waited long enough when no frame comes; now is the
@@ -289,6 +309,7 @@ func (d *Dissector) expire() {
 func (d *Dissector) Idle(now record.Time) error {
 	if d.err == nil {
 		d.clock.idle(now)
+		d.table.Clock, d.tracker.Clock = d.clock.now, d.clock.now
 		d.expire()
 	}
 	return d.err
@@ -332,7 +353,7 @@ func (d *Dissector) Summary() *record.Summary {
 // frame takes one frame through link and transport.
 func (d *Dissector) frame(f *capture.Frame, layers *layers, now record.Stamp) {
 	s, l := &d.summary, &layers.link
-	in := &d.input
+	in := &d.sight.input
 	*in = describe.Input{Frame: f, Link: l, Packet: &layers.packet, TCP: &d.tcp.TCP}
 	taken := false
 	switch carries := l.Carries; carries {
@@ -347,7 +368,7 @@ func (d *Dissector) frame(f *capture.Frame, layers *layers, now record.Stamp) {
 			s.ICRCBad++
 		}
 		d.datagram = rdma.Datagram{
-			Packet: &layers.packet, Raw: l.Transport, Length: l.Length, Transport: in.Transport, ICRC: in.ICRC, At: now, Congested: l.Congested(),
+			Packet: &layers.packet, Raw: l.Transport, Length: l.Length, Transport: in.Transport, ICRC: in.ICRC, At: now, Congested: layers.congested,
 			Src: rdma.Address{IP: l.Src, LID: l.SrcLID}, Dst: rdma.Address{IP: l.Dst, LID: l.DstLID},
 		}
 		d.tracker.Packet(&d.datagram)
@@ -388,51 +409,78 @@ func transportName(c link.Carries) string {
 	return rdma.RoCEv2
 }
 
-// show hands out the record of a packet.
+// sight is a packet that is to be shown: what describes it, and what became of it.
+type sight struct {
+	input       describe.Input
+	marks       record.Marks
+	connection  record.Opt[int]
+	operation   string
+	transaction record.Opt[int64]
+	xid         record.Opt[record.Hex32]
+	part        record.Part
+	nobodys     record.Nobodys
+}
+
+// show notes what became of the packet at hand, and hands out its record.
 func (d *Dissector) show(taken bool) {
-	in := &d.input
+	s := &d.sight
+	*s = sight{input: s.input}
+	in := &s.input
 	var happened rdma.Happened
 	if taken {
 		happened = d.tracker.Happened()
 	}
 	c, o := happened.Conn, happened.Op
+	s.marks = happened.Mark
 	if c != nil {
 		in.RPC, in.NFS4 = transaction.Speaks(c)
 	}
 	if d.options.Tree {
-		d.tree(happened)
+		d.tree(in, happened)
 	}
-	p := d.describe.Describe(in)
-	p.Marks = happened.Mark
 	if c != nil {
 		id, decided := c.ID()
-		p.Connection = record.SomeIf(id, decided)
+		s.connection = record.SomeIf(id, decided)
 	}
 	if o != nil {
-		p.Operation = o.Kind.String()
+		s.operation = o.Kind.String()
 		if id, xid, known := d.table.Of(o.Tag); known {
-			p.Transaction, p.XID = record.Some(id), record.Some(xid)
-			p.Part = d.table.Part(o.Tag, happened.From, happened.To)
+			s.transaction, s.xid = record.Some(id), record.Some(xid)
+			s.part = d.table.Part(o.Tag, happened.From, happened.To)
 		} else if word, known := o.Word.Get(); known && in.RPC && o.Tag == 0 { // a Send that is not whole yet
-			p.XID = record.Some(record.Hex32(word))
+			s.xid = record.Some(record.Hex32(word))
 		}
 	} else if id, xid, known := d.table.Of(happened.Tag); known {
-		p.Transaction, p.XID = record.Some(id), record.Some(xid)
+		s.transaction, s.xid = record.Some(id), record.Some(xid)
 	}
-	if !p.Transaction.Known() {
-		p.Nobodys = nobodys(taken, in, &happened)
+	if !s.transaction.Known() {
+		s.nobodys = nobodys(taken, in, &happened)
 	}
-	if d.handler.Frame != nil && d.err == nil {
-		d.err = d.handler.Frame(in.Frame, p)
-	}
-	if d.handler.Packet != nil && d.err == nil {
-		d.err = d.handler.Packet(p)
+	switch {
+	case d.err != nil:
+	case d.ahead != nil:
+		d.err = d.ahead.put(s)
+	default:
+		d.err = d.packet(s)
 	}
 }
 
+// packet hands out the record of a packet.
+func (d *Dissector) packet(s *sight) (err error) {
+	p := d.describe.Describe(&s.input)
+	p.Marks, p.Connection, p.Operation, p.Transaction, p.XID = s.marks, s.connection, s.operation, s.transaction, s.xid
+	p.Part, p.Nobodys = s.part, s.nobodys
+	if d.handler.Frame != nil {
+		err = d.handler.Frame(s.input.Frame, p)
+	}
+	if d.handler.Packet != nil && err == nil {
+		err = d.handler.Packet(p)
+	}
+	return err
+}
+
 // tree notes what it takes to describe arguments and results.
-func (d *Dissector) tree(h rdma.Happened) {
-	in := &d.input
+func (d *Dissector) tree(in *describe.Input, h rdma.Happened) {
 	in.Tree = true
 	for _, s := range d.table.Said() {
 		in.Said = append(in.Said, describe.Said{Data: s.Data, Length: s.Length, Asked: describe.Asked(s.Asked)})

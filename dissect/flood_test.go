@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/rocev2"
 	"github.com/rdmadump/rdmadump/synth"
 )
@@ -199,6 +199,18 @@ var floods = []struct {
 			call := synth.Call{XID: uint32(i) + 1, Program: 100003, Version: 3, Procedure: 7}
 			for j := range min(n, perCall) {
 				call.Reads = append(call.Reads, synth.ReadChunk(uint32(j)*4, rpcrdma.Segment{Handle: 1})...)
+			}
+			c.Client.Call(call)
+			c.Server.Reply(synth.NullReply().To(call))
+		}
+		return n
+	}},
+	{"Write chunks, one Call", func(w *synth.Wire, n int) int {
+		c := roceUp(w)
+		for i := 0; i < n; i += perCall {
+			call := synth.Call{XID: uint32(i) + 1, Program: 100003, Version: 3, Procedure: 6}
+			for _, s := range segments(min(n, perCall), ownHandle) {
+				call.Writes = append(call.Writes, []rpcrdma.Segment{s})
 			}
 			c.Client.Call(call)
 			c.Server.Reply(synth.NullReply().To(call))
@@ -441,11 +453,9 @@ func pour(frames []*synth.Frame, o dissect.Options) (s *record.Summary, took tim
 	d := dissect.New(dissect.Handler{
 		Connection: func(*record.Connection) error { return nil }, Transaction: func(*record.Transaction) error { return nil },
 	}, o)
-	f := capture.Frame{}
 	began := cpu()
-	for i, x := range frames {
-		f = capture.Frame{Number: int64(i + 1), Time: x.Time, LinkType: capture.LinkType(x.LinkType), Length: x.Length, Data: x.Data}
-		d.Frame(&f)
+	for f := range testkit.Made(frames) {
+		d.Frame(f)
 	}
 	s, _ = d.Finish()
 	return s, cpu() - began

@@ -41,64 +41,123 @@ func healthy(t *testing.T) []string {
 }
 
 // harms are what a capture, or the network, does to frames. None of them makes
-// anybody break a rule.
+// anybody break a rule. Each changes a list that is its own, of frames whose bytes
+// are not.
 var harms = []struct {
 	name string
-	do   func(r *rand.Rand, i, n int, f *capture.Frame) (times int)
+	do   harm
 }{
-	{"whole", func(*rand.Rand, int, int, *capture.Frame) int { return 1 }},
+	{"whole", func(_ *rand.Rand, f []capture.Frame) []capture.Frame { return f }},
+	{"cut to 64 bytes", cutTo(64)},
 	{"cut to 96 bytes", cutTo(96)},
 	{"cut to 100 bytes", cutTo(100)},
 	{"cut to 128 bytes", cutTo(128)},
+	{"cut to 256 bytes", cutTo(256)},
 	{"joined after 1%", joined(0.01)},
-	{"joined after 30%", joined(0.3)},
+	{"joined after 25%", joined(0.25)},
 	{"joined in the middle", joined(0.5)},
 	{"joined after 90%", joined(0.9)},
+	{"left in the middle", func(_ *rand.Rand, f []capture.Frame) []capture.Frame { return f[:len(f)/2] }},
 	{"one frame in 100 lost", lost(100)},
 	{"one frame in 10 lost", lost(10)},
-	{"doubled", func(*rand.Rand, int, int, *capture.Frame) int { return 2 }},
-	{"some doubled", func(r *rand.Rand, _, _ int, _ *capture.Frame) int { return 1 + r.IntN(2) }},
-	{"bits flipped in one frame of 50", flipped(50)},
-	{"bits flipped in one frame of 5", flipped(5)},
-	{"cut to 128, joined, some lost", func(r *rand.Rand, i, n int, f *capture.Frame) int {
-		cutTo(128)(r, i, n, f)
-		return min(joined(0.2)(r, i, n, f), lost(50)(r, i, n, f))
+	{"one frame in 5 lost", lost(5)},
+	{"a hundred lost in one place", func(_ *rand.Rand, f []capture.Frame) []capture.Frame {
+		return slices.Delete(f, len(f)/3, min(len(f), len(f)/3+100))
+	}},
+	{"one way", without(1)},
+	{"the other way", without(2)},
+	{"doubled", doubled(func(*rand.Rand) bool { return true })},
+	{"some doubled", doubled(func(r *rand.Rand) bool { return r.IntN(2) == 0 })},
+	{"bits flipped in one frame of 50", flipped(50, 3)},
+	{"bits flipped in one frame of 5", flipped(5, 3)},
+	{"a bit flipped in one frame of 50 after a hundred", func(r *rand.Rand, f []capture.Frame) []capture.Frame {
+		flipped(50, 1)(r, f[min(len(f), 100):])
+		return f
+	}},
+	{"neighbours swapped", func(r *rand.Rand, f []capture.Frame) []capture.Frame {
+		for i := 1; i < len(f); i++ {
+			if r.IntN(40) == 0 {
+				f[i-1], f[i] = f[i], f[i-1]
+			}
+		}
+		return f
+	}},
+	{"cut to 128, joined, some lost", func(r *rand.Rand, f []capture.Frame) []capture.Frame {
+		return lost(50)(r, joined(0.2)(r, cutTo(128)(r, f)))
 	}},
 }
 
-type harm = func(r *rand.Rand, i, n int, f *capture.Frame) int
+// noneOnTCP are harms that iWARP's receivers are not seen to undo: TCP's checksum is
+// believed of a sender that has shown eight right ones for each that is wrong, does
+// not see all of several bits, and nothing is swapped behind it.
+var noneOnTCP = []string{"bits flipped in one frame of 50", "bits flipped in one frame of 5", "neighbours swapped"}
+
+type harm = func(r *rand.Rand, f []capture.Frame) []capture.Frame
 
 func cutTo(snaplen int) harm {
-	return func(_ *rand.Rand, _, _ int, f *capture.Frame) int {
-		f.Data = f.Data[:min(len(f.Data), snaplen)]
-		return 1
+	return func(_ *rand.Rand, f []capture.Frame) []capture.Frame {
+		for i := range f {
+			f[i].Data = f[i].Data[:min(len(f[i].Data), snaplen)]
+		}
+		return f
 	}
 }
 
 func joined(share float64) harm {
-	return func(_ *rand.Rand, i, n int, _ *capture.Frame) int {
-		if float64(i) < share*float64(n) {
-			return 0
-		}
-		return 1
-	}
+	return func(_ *rand.Rand, f []capture.Frame) []capture.Frame { return f[int(share*float64(len(f))):] }
 }
 
 func lost(one int) harm {
-	return func(r *rand.Rand, _, _ int, _ *capture.Frame) int { return min(r.IntN(one), 1) }
+	return func(r *rand.Rand, f []capture.Frame) []capture.Frame {
+		return slices.DeleteFunc(f, func(capture.Frame) bool { return r.IntN(one) == 0 })
+	}
 }
 
-// flipped damages frames that receivers are seen to drop, by their checksum.
-func flipped(one int) harm {
-	return func(r *rand.Rand, _, _ int, f *capture.Frame) int {
-		if r.IntN(one) == 0 && len(f.Data) == f.Length && len(f.Data) > 60 {
-			f.Data = slices.Clone(f.Data)
-			for range 1 + r.IntN(3) {
-				f.Data[42+r.IntN(len(f.Data)-42)] ^= 1 << r.IntN(8)
+// without leaves out what comes from one of the two addresses, by the last byte of
+// IPv4's.
+func without(from byte) harm {
+	return func(_ *rand.Rand, f []capture.Frame) []capture.Frame {
+		return slices.DeleteFunc(f, func(f capture.Frame) bool { return len(f.Data) > 30 && f.Data[29] == from })
+	}
+}
+
+func doubled(which func(*rand.Rand) bool) harm {
+	return func(r *rand.Rand, f []capture.Frame) (out []capture.Frame) {
+		for i := range f {
+			if out = append(out, f[i]); which(r) {
+				out = append(out, f[i])
 			}
 		}
-		return 1
+		return out
 	}
+}
+
+// flipped turns up to so many bits of a frame, which its receiver is seen to drop by
+// its checksum.
+func flipped(one, most int) harm {
+	return func(r *rand.Rand, frames []capture.Frame) []capture.Frame {
+		for i := range frames {
+			f := &frames[i]
+			if r.IntN(one) == 0 && len(f.Data) == f.Length && len(f.Data) > 60 {
+				f.Data = slices.Clone(f.Data)
+				for range 1 + r.IntN(most) {
+					f.Data[42+r.IntN(len(f.Data)-42)] ^= 1 << r.IntN(8)
+				}
+			}
+		}
+		return frames
+	}
+}
+
+// excused are findings that cannot be told from right ones.
+func excused(rule, path, harm string) bool {
+	switch rule {
+	case "pad-written":
+		return strings.Contains(path, "ganesha") // that server does
+	case "credit-limit-exceeded": // the Reply that made room for a Call stands behind it
+		return harm == "neighbours swapped"
+	}
+	return false
 }
 
 // TestNobodyIsAccused: no capture of two ends that keep to the rules has a finding
@@ -111,25 +170,23 @@ func TestNobodyIsAccused(t *testing.T) {
 			const most = 12000
 			frames = frames[:min(len(frames), most)]
 			for h, harm := range harms {
-				if strings.Contains(path, "iwarp") && strings.HasSuffix(harm.name, "of 5") {
-					continue // where every fifth TCP checksum is wrong, they say nothing
+				if strings.Contains(path, "iwarp") && slices.Contains(noneOnTCP, harm.name) {
+					continue
 				}
 				r := rand.New(rand.NewPCG(uint64(h), 7))
 				errors := map[string]int{}
 				var first string
 				d := dissect.New(dissect.Handler{Finding: func(f *record.Finding) error {
-					if f.Severity == record.Error && !(f.Rule == "pad-written" && strings.Contains(path, "ganesha")) { // that server does
+					if f.Severity == record.Error && !excused(f.Rule, path, harm.name) {
 						if errors[f.Rule]++; first == "" {
 							first = fmt.Sprintf("packet %d: %s", f.Packet.Or(0), f.Message)
 						}
 					}
 					return nil
 				}}, dissect.Options{})
-				for i := range frames {
-					f := frames[i]
-					for range harm.do(r, i, len(frames), &f) {
-						d.Frame(&f)
-					}
+				harmed := harm.do(r, slices.Clone(frames))
+				for i := range harmed {
+					d.Frame(&harmed[i])
 				}
 				d.Finish()
 				if len(errors) > 0 {

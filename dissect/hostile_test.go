@@ -6,11 +6,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/rocev2"
 	"github.com/rdmadump/rdmadump/synth"
 )
@@ -55,8 +57,8 @@ func look(w *synth.Wire) *sight { return lookWith(w, dissect.Options{}) }
 
 func lookWith(w *synth.Wire, o dissect.Options) *sight {
 	s, d := collect(o)
-	for i, f := range w.Frames {
-		d.Frame(&capture.Frame{Number: int64(i + 1), Time: f.Time, LinkType: capture.LinkType(f.LinkType), Length: f.Length, Data: f.Data})
+	for f := range testkit.Made(w.Frames) {
+		d.Frame(f)
 	}
 	s.summary, _ = d.Finish()
 	return s
@@ -748,6 +750,73 @@ func TestIDsNeverDangle(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestJoinedFigures: what was counted on a half before it was joined to one that has
+// an id is counted.
+func TestJoinedFigures(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{ManualAck: true})
+	c.Server.Send([]byte("12345678"))
+	w.Advance(2 * time.Second)
+	c.Client.Call(synth.Write3(0, make([]byte, 4096)).Reduce(0xa1).Offer(synth.Mem(0xb1, 4096)))
+	call := synth.Write3(0, make([]byte, 4096)).Reduce(0xa2)
+	call.XID = 77
+	c.Client.Call(call)
+	c.Server.Reply(synth.Write3Reply(4096).To(call).Invalidating(0xa2))
+	s := look(w)
+	if len(s.connections) != 1 {
+		t.Errorf("%d connections, want the halves to be one", len(s.connections))
+	}
+	got := s.connections[0].Invalidation
+	want := record.InvalidationFigures{
+		Style: record.RespondersChoice, Habit: record.Some(record.HabitOnly), ChunkReplies: 1, InvalidatingReplies: 1, MixedCalls: 1,
+	}
+	if got != want {
+		t.Errorf("figures are %+v, want %+v", got, want)
+	}
+}
+
+// TestHeldIsNotAtHand: what waited for a lost packet, and is taken because a response
+// shows that it is lost, is not what the response is.
+func TestHeldIsNotAtHand(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{ManualAck: true})
+	c.Connect()
+	first, second := synth.Getattr3(), synth.Write3(0, make([]byte, 100)).Reduce(0xa1)
+	c.Client.Call(first)
+	c.Client.Call(second)
+	c.Server.NextPSN++ // a packet that the capture does not have
+	c.Server.Reply(synth.Getattr3Reply().To(first))
+	response := c.Server.ReadRequest(0xa1, second.Reads[0].Offset, 100).Respond(make([]byte, 100))
+	s := look(w)
+	for _, p := range s.packets {
+		if p.Number == int64(slices.Index(w.Frames, response[0])+1) && (p.Operation != "RDMA Read" || p.XID.Or(0) != record.Hex32(second.XID)) {
+			t.Errorf("the response is %q of XID %v, marks %v", p.Operation, p.XID, p.Marks)
+		}
+	}
+}
+
+// TestAfterAPause: what comes when nothing came for seconds waits as long as all
+// else: a Reply for its acknowledgement, a half for the other.
+func TestAfterAPause(t *testing.T) {
+	both(t, synth.Options{ManualAck: true}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+		c.Connect()
+		call := synth.Getattr3()
+		c.Client.Call(call)
+		c.Server.Ack()
+		w.Advance(3 * time.Second)
+		reply := c.Server.Reply(synth.Getattr3Reply().To(call))
+		w.Advance(time.Millisecond)
+		w.Again(reply...)
+		c.Client.Ack()
+		s := look(w)
+		s.expect(t, "", "1 complete")
+		x := s.transactions[0]
+		if !slices.ContainsFunc(x.Timeline, func(e record.Event) bool { return e.Event == record.EventAck }) || x.Retransmitted != 1 {
+			t.Errorf("%d packets again, timeline %+v", x.Retransmitted, x.Timeline)
+		}
+	})
 }
 
 // TestTrailer: an Ethernet trailer or FCS is not payload (link tests have more).

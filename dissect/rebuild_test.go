@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/synth"
 )
 
@@ -34,8 +34,8 @@ func rebuild(w *synth.Wire, o dissect.Options) (all []rebuilt) {
 
 		return nil
 	}}, o)
-	for i, f := range w.Frames {
-		d.Frame(&capture.Frame{Number: int64(i + 1), Time: f.Time, LinkType: capture.LinkType(f.LinkType), Length: f.Length, Data: f.Data})
+	for f := range testkit.Made(w.Frames) {
+		d.Frame(f)
 	}
 	d.Finish()
 	return all
@@ -54,11 +54,9 @@ func pattern(n int) []byte {
 // counted, and everything else stands where it belongs.
 func TestRebuildHoles(t *testing.T) {
 	mem := synth.Mem(0xa1, 8192)
-	both := map[string]func(*synth.Wire, synth.Options) *synth.Conn{"RoCE": (*synth.Wire).RoCE, "iWARP": (*synth.Wire).IWARP}
 	for name, test := range map[string]struct {
 		act            func(w *synth.Wire, c *synth.Conn) (call, reply []byte) // what was sent
 		call, reply    []record.Hole
-		noReply        bool  // that can be rebuilt
 		lostCall, lost int64 // missing bytes, by the record
 	}{
 		"whole": {act: func(_ *synth.Wire, c *synth.Conn) ([]byte, []byte) {
@@ -146,7 +144,7 @@ func TestRebuildHoles(t *testing.T) {
 			return streams(call, reply)
 		}, call: []record.Hole{{From: 118, To: writeData + 500}}, lostCall: writeData + 500 - 118},
 	} {
-		for transport, open := range both {
+		for transport, open := range transports {
 			if strings.HasPrefix(name, "RoCE") && transport != "RoCE" {
 				continue
 			}

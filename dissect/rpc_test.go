@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/synth"
 )
 
@@ -60,8 +60,8 @@ func TestRPC(t *testing.T) {
 				}
 				return nil
 			}}, dissect.Options{RPC: true})
-			for i, f := range w.Frames {
-				d.Frame(&capture.Frame{Number: int64(i + 1), Time: f.Time, LinkType: capture.LinkType(f.LinkType), Length: f.Length, Data: f.Data})
+			for f := range testkit.Made(w.Frames) {
+				d.Frame(f)
 			}
 			d.Finish()
 			if string(got) != test.want {

@@ -28,13 +28,17 @@ const tickEvery = 25 * time.Millisecond
 // and the summary is of what was read until then.
 //
 // Handlers are called by the goroutine that calls Run. The source is read, and its
-// frames are taken apart, by another one, which has ended when Run returns.
+// frames are taken apart, by another one, and [Options.Ahead] allows for a third;
+// they have ended when Run returns.
 func (d *Dissector) Run(ctx context.Context, source capture.Source) (*record.Summary, error) {
 	cores := runtime.GOMAXPROCS(0)
 	reading, cancel := context.WithCancel(ctx)
 	r := newReader(reading, source, cores > 1)
 	defer r.wait()
 	defer cancel()
+	if o := &d.options; o.Ahead && cores > 1 && !o.Live && !o.Rebuild && !o.Decode && !o.Tree {
+		return d.runAhead(ctx, r, source)
+	}
 	ticker := time.NewTicker(tickEvery)
 	defer ticker.Stop()
 	for {
@@ -50,27 +54,10 @@ func (d *Dissector) Run(ctx context.Context, source capture.Source) (*record.Sum
 			continue
 		}
 		d.read = time.Now()
-		for i := range b.Frames {
-			l := &d.layers
-			if r.decodes {
-				if i == len(b.layers) {
-					break
-				}
-				l = &b.layers[i]
-			} else {
-				d.number = b.Frames[i].Number
-				l.decode(&b.Frames[i])
-			}
-			if err := d.take(&b.Frames[i], l); err != nil {
-				return d.Summary(), err
-			}
+		if err := d.batch(b, r.decodes, &d.number); err != nil {
+			return d.Summary(), err
 		}
 		switch {
-		case b.panicked != nil:
-			if n := len(b.layers); n < len(b.Frames) {
-				d.number = b.Frames[n].Number
-			}
-			panic(b.panicked)
 		case b.err != nil && ctx.Err() != nil:
 			return d.end(source, context.Cause(ctx))
 		case b.err != nil:
@@ -78,6 +65,29 @@ func (d *Dissector) Run(ctx context.Context, source capture.Source) (*record.Sum
 		}
 		r.free <- b
 	}
+}
+
+// batch takes the frames of a batch; number is kept at that of the one at hand.
+func (d *Dissector) batch(b *batch, decoded bool, number *int64) error {
+	for i := range b.Frames {
+		l := &d.layers
+		*number = b.Frames[i].Number
+		switch {
+		case !decoded:
+			l.decode(&b.Frames[i])
+		case i == len(b.layers): // taking it apart failed
+			panic(b.panicked)
+		default:
+			l = &b.layers[i]
+		}
+		if err := d.take(&b.Frames[i], l); err != nil {
+			return err
+		}
+	}
+	if b.panicked != nil {
+		panic(b.panicked)
+	}
+	return nil
 }
 
 // end hands out what is left when a source has ended for a reason.
@@ -114,17 +124,18 @@ func (d *Dissector) tick(idle bool) error {
 
 // layers is what a frame says without regard to others.
 type layers struct {
-	link   link.Decoder
-	packet rocev2.Packet // of RoCE and InfiniBand
-	icrc   rocev2.ICRCResult
-	err    error // of decoding packet
+	link      link.Decoder
+	packet    rocev2.Packet // of RoCE and InfiniBand
+	icrc      rocev2.ICRCResult
+	congested bool  // a switch marked it
+	err       error // of decoding packet
 }
 
 func (l *layers) decode(f *capture.Frame) {
 	switch l.link.Decode(f) {
 	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
 		if l.err = l.packet.Decode(l.link.Transport, l.link.Length); l.err == nil {
-			l.icrc = l.link.CheckICRC(&l.packet)
+			l.icrc, l.congested = l.link.CheckICRC(&l.packet), l.link.Congested()
 		}
 	}
 }
@@ -133,7 +144,8 @@ func (l *layers) decode(f *capture.Frame) {
 type batch struct {
 	capture.Batch
 	layers   []layers // of the frames, where the reader decodes them
-	err      error    // what came instead of frames
+	icrc     rocev2.ICRC
+	err      error // what came instead of frames
 	panicked *capture.Panic
 }
 
@@ -156,14 +168,15 @@ func (b *batch) fill(ctx context.Context, source capture.Source, decode bool) {
 		b.layers = make([]layers, 0, max(n, 2*cap(b.layers)))
 	}
 	for i := range b.Frames {
+		b.layers[:i+1][i].link.ICRC = &b.icrc
 		b.layers[:i+1][i].decode(&b.Frames[i])
 		b.layers = b.layers[:i+1]
 	}
 }
 
-// inFlight is how many batches there are: one that is read, one that waits, and
-// one that is dissected.
-const inFlight = 3
+// inFlight is how many batches there are: one that is read, one that waits, one
+// that is dissected, and as many of which the handlers are told.
+const inFlight = 3 + parcels
 
 // reader fills batches in a goroutine of its own, until one holds an error.
 type reader struct {

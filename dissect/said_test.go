@@ -4,10 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/render"
 	"github.com/rdmadump/rdmadump/synth"
 )
@@ -35,8 +35,8 @@ func ladders(t *testing.T, w *synth.Wire, width int, o dissect.Options) (said []
 		}
 		return nil
 	}}, o)
-	for i, f := range w.Frames {
-		d.Frame(&capture.Frame{Number: int64(i + 1), Time: f.Time, LinkType: capture.LinkType(f.LinkType), Length: f.Length, Data: f.Data})
+	for f := range testkit.Made(w.Frames) {
+		d.Frame(f)
 	}
 	d.Finish()
 	return said, widest

@@ -162,7 +162,6 @@ func TestMarkers(t *testing.T) {
 	type stream struct {
 		seq, next uint32 // as sent anew; as expected of the original
 		position  int
-		started   bool
 		rest      []byte // of the original stream, an FPDU that is not whole yet
 	}
 	streams := map[uint16]*stream{}
@@ -178,7 +177,7 @@ func TestMarkers(t *testing.T) {
 		if len(payload) >= 20 && string(payload[:3]) == "MPA" {
 			framed := slices.Clone(payload)
 			framed[16] |= 0xc0 // markers and CRC
-			streams[port] = &stream{seq: seq + uint32(len(payload)), next: seq + uint32(len(payload)), started: true}
+			streams[port] = &stream{seq: seq + uint32(len(payload)), next: seq + uint32(len(payload))}
 			out = append(out, withPayload(&frames[i], headers, seq, framed))
 			continue
 		}

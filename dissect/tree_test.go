@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/render"
 	"github.com/rdmadump/rdmadump/synth"
 )
@@ -49,8 +49,8 @@ func trees(t *testing.T, w *synth.Wire) (asJSON []string, text string) {
 		}
 		return nil
 	}}, dissect.Options{Tree: true})
-	for i, f := range w.Frames {
-		if err := d.Frame(&capture.Frame{Number: int64(i + 1), Time: f.Time, LinkType: capture.LinkType(f.LinkType), Length: f.Length, Data: f.Data}); err != nil {
+	for f := range testkit.Made(w.Frames) {
+		if err := d.Frame(f); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -235,8 +235,8 @@ func TestTreesChangeNothing(t *testing.T) {
 			}
 			return nil
 		}}, dissect.Options{Tree: tree})
-		for i, f := range w.Frames {
-			d.Frame(&capture.Frame{Number: int64(i + 1), Time: f.Time, LinkType: capture.LinkType(f.LinkType), Length: f.Length, Data: f.Data})
+		for f := range testkit.Made(w.Frames) {
+			d.Frame(f)
 		}
 		d.Finish()
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/header"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
 // tsharkFields are the fields that tshark is asked for, and the field of ours
@@ -79,13 +80,7 @@ type seen struct {
 
 // TestTshark holds every field of every RoCEv2 packet against tshark.
 func TestTshark(t *testing.T) {
-	tshark, err := exec.LookPath("tshark")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("tshark is to be installed where CI is set (.ci/run does)")
-		}
-		t.Skip("tshark is not installed; on Debian: apt-get install tshark")
-	}
+	tshark := testkit.Tshark(t)
 	for _, name := range glob(t, "rocev2-*.zst") {
 		t.Run(strings.TrimSuffix(name, ".zst"), func(t *testing.T) {
 			plain := filepath.Join(t.TempDir(), "capture")
@@ -208,10 +203,7 @@ func values(p *record.Packet) *seen {
 // TestTsharkCompounds holds the operations and the status of NFSv4 COMPOUNDs,
 // short, chunked and long, against tshark.
 func TestTsharkCompounds(t *testing.T) {
-	tshark, err := exec.LookPath("tshark")
-	if err != nil {
-		t.Skip("tshark is not installed; on Debian: apt-get install tshark")
-	}
+	tshark := testkit.Tshark(t)
 	for _, name := range []string{"rocev2-nfs41.pcap.zst", "rocev2-long42.pcap.zst", "rocev2-data42.pcap.zst", "lab-nfs40.pcap.zst"} {
 		plain := filepath.Join(t.TempDir(), "capture")
 		if err := os.WriteFile(plain, decompressed(t, name), 0o600); err != nil {

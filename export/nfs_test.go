@@ -3,7 +3,6 @@ package export_test
 import (
 	"encoding/hex"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
 // sameInTshark are values of arguments and results that tshark has as fields. It
@@ -80,18 +80,12 @@ func inTshark(m *nfs.Message) []string {
 // TestNFSTshark: tshark finds the same operations, offsets, counts, slots, names,
 // sessions, stateids and file handles in each Call and Reply.
 func TestNFSTshark(t *testing.T) {
-	tshark, err := exec.LookPath("tshark")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("tshark is to be installed where CI is set (.ci/run does)")
-		}
-		t.Skip("tshark is not installed; on Debian: apt-get install tshark")
-	}
+	tshark := testkit.Tshark(t)
 	paths, _ := filepath.Glob(captures + "*.zst")
 	for _, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".zst"), func(t *testing.T) {
 			t.Parallel()
-			out, _, all := rpcTCP(t, open(t, path))
+			out, _, all := rpcTCP(t, testkit.Open(t, path))
 			want := map[string][]string{} // of a half: a list for each of sameInTshark
 			var m nfs.Message
 			note := func(x *rpc, kind string) {

@@ -15,7 +15,7 @@ import (
 // Packets writes the packets of a capture as they are, each with a comment that
 // says what it is. Interfaces, times and link types stay.
 type Packets struct {
-	// Wants, if not nil, says which packets to write.
+	// Wants, if not nil, says which packets to write; an error ends it.
 	Wants func(*record.Packet) (bool, error)
 	// Report counts them.
 	Report PacketsReport

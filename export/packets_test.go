@@ -59,7 +59,7 @@ func comments(t testing.TB, file []byte) (all []string) {
 // are.
 func TestPackets(t *testing.T) {
 	for _, name := range []string{"rocev2-nconnect41.pcapng.zst", "lab-iwarpcallback41.pcap.zst", "derived-ib-erf-callback41.pcap.zst", "derived-snaplen128-callback41.pcap.zst"} {
-		file, report := commented(t, open(t, captures+name))
+		file, report := commented(t, testkit.Open(t, captures+name))
 		want, _ := testkit.Frames(t, captures+name)
 		if report.Packets != int64(len(want)) {
 			t.Errorf("%s: %d packets, want %d", name, report.Packets, len(want))
@@ -75,6 +75,56 @@ func TestPackets(t *testing.T) {
 				t.Fatalf("%s: packet %d: %+v %+v, want %+v %+v", name, i+1, *got, got.From, *w, w.From)
 			}
 		}
+	}
+}
+
+// TestBefore1970: a clock that is wrong is kept, in packets and as TCP.
+func TestBefore1970(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{})
+	c.Connect()
+	c.Client.Call(synth.Null())
+	c.Server.Reply(synth.NullReply())
+	shift := w.Frames[0].Time + 50e9
+	for _, f := range w.Frames {
+		f.Time -= shift
+	}
+	var in bytes.Buffer
+	out := capture.NewWriter(&in)
+	for _, f := range w.Frames {
+		if err := out.Write(&capture.Frame{Time: f.Time, LinkType: capture.LinkType(f.LinkType), Length: f.Length, Data: f.Data}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out.Finish()
+	source := func() capture.Source {
+		f, err := capture.NewFile("wire", bytes.NewReader(in.Bytes()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	packets, _ := commented(t, source())
+	path := filepath.Join(t.TempDir(), "packets")
+	if err := os.WriteFile(path, packets, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again, _ := testkit.Frames(t, path)
+	for i := range again {
+		if again[i].Time != w.Frames[i].Time {
+			t.Errorf("packet %d at %d ns, want %d", i+1, again[i].Time, w.Frames[i].Time)
+		}
+	}
+	if len(again) != len(w.Frames) {
+		t.Errorf("%d packets, want %d", len(again), len(w.Frames))
+	}
+	path, report, _ := rpcTCP(t, source())
+	if report.Calls != 1 || report.Replies != 1 {
+		t.Errorf("%+v", report)
+	}
+	as, _ := testkit.Frames(t, path)
+	if len(as) == 0 || as[0].Time >= 0 {
+		t.Errorf("%d packets of TCP, at %d first", len(as), as[0].Time)
 	}
 }
 
@@ -122,7 +172,7 @@ func TestPacketComments(t *testing.T) {
 			if name == "RoCE" { // an acknowledgement of TCP is of whatever it names
 				c.Client.Ack()
 			}
-			file, _ := commented(t, wire(t, w))
+			file, _ := commented(t, testkit.Source(t, w))
 			got := comments(t, file)[before:]
 			want := slices.Clone(test.want)
 			for i := range want {
@@ -137,11 +187,8 @@ func TestPacketComments(t *testing.T) {
 
 // TestPacketsTshark: tshark reads the comments.
 func TestPacketsTshark(t *testing.T) {
-	tshark, err := exec.LookPath("tshark")
-	if err != nil {
-		t.Skip("tshark is not installed; on Debian: apt-get install tshark")
-	}
-	file, report := commented(t, open(t, captures+"rocev2-loss42.pcap.zst"))
+	tshark := testkit.Tshark(t)
+	file, report := commented(t, testkit.Open(t, captures+"rocev2-loss42.pcap.zst"))
 	cmd := exec.Command(tshark, "-r", "-", "-Y", "frame.comment", "-T", "fields", "-e", "frame.comment")
 	cmd.Stdin = bytes.NewReader(file)
 	out, err := cmd.Output()

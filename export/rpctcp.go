@@ -37,8 +37,8 @@ import (
 // Messages go to the spool as they come, since the Reply to a Call may be far
 // away; per message some 60 bytes stay in memory.
 type RPCTCP struct {
-	// Wants, if not nil, says which transactions to write.
-	Wants func(*record.Transaction) bool
+	// Wants, if not nil, says which transactions to write; an error ends it.
+	Wants func(*record.Transaction) (bool, error)
 
 	spool       Spool
 	out         *bufio.Writer
@@ -136,25 +136,27 @@ func (e *RPCTCP) connection(r *record.Connection) error {
 }
 
 func (e *RPCTCP) payload(r *record.Transaction, call, reply *record.Payload) error {
-	if e.Wants != nil && !e.Wants(r) {
-		return nil
+	if e.Wants != nil {
+		if wanted, err := e.Wants(r); err != nil || !wanted {
+			return err
+		}
 	}
 	server := r.Direction == record.Backward // who calls
 	if m := r.Call; m != nil {
-		e.keep(r, m, call, message{packet: m.Packet, time: int64(m.Time), fromServer: server})
+		e.keep(r, call, message{packet: m.Packet, time: int64(m.Time), fromServer: server})
 	}
 	if m := r.Reply; m != nil {
 		if r.Status == record.RDMAError {
 			e.report.NoRPC++
 			return nil
 		}
-		e.keep(r, m, reply, message{packet: m.LastPacket, time: int64(m.LastTime), fromServer: !server, reply: true})
+		e.keep(r, reply, message{packet: m.LastPacket, time: int64(m.LastTime), fromServer: !server, reply: true})
 	}
 	return e.err
 }
 
 // keep puts a message into the spool.
-func (e *RPCTCP) keep(r *record.Transaction, m *record.Message, p *record.Payload, entry message) {
+func (e *RPCTCP) keep(r *record.Transaction, p *record.Payload, entry message) {
 	if p == nil || len(p.Data) == 0 {
 		e.report.LeftOut++
 		return
@@ -275,8 +277,10 @@ func (e *RPCTCP) write(w *wire, c *tcp, m *message) error {
 	comment := m.comment()
 	for captured := markLength + int(m.cut); len(b) > 0; comment = "" {
 		n := min(len(b), segmentSize)
-		t := layers.TCP{ACK: true, PSH: n == len(b)}
-		w.segment(from, to, &t, b[:n], n-min(captured, n), m.time, comment)
+		w.segment(segment{
+			from: from, to: to, at: m.time, tcp: layers.TCP{ACK: true, PSH: n == len(b)},
+			data: b[:n], missing: n - min(captured, n), comment: comment,
+		})
 		b, captured = b[n:], max(captured-n, 0)
 	}
 	return w.err
@@ -404,26 +408,37 @@ func (w *wire) open(c *tcp, latest int64) {
 		{OptionType: layers.TCPOptionKindNop},
 		{OptionType: layers.TCPOptionKindWindowScale, OptionLength: 3, OptionData: []byte{14}},
 	}
-	w.segment(&c.client, &c.server, &layers.TCP{SYN: true, Options: options}, nil, 0, at, c.name())
-	w.segment(&c.server, &c.client, &layers.TCP{SYN: true, ACK: true, Options: options}, nil, 0, at, "")
-	w.segment(&c.client, &c.server, &layers.TCP{ACK: true}, nil, 0, at, "")
+	w.segment(segment{from: &c.client, to: &c.server, at: at, tcp: layers.TCP{SYN: true, Options: options}, comment: c.name()})
+	w.segment(segment{from: &c.server, to: &c.client, at: at, tcp: layers.TCP{SYN: true, ACK: true, Options: options}})
+	w.segment(segment{from: &c.client, to: &c.server, at: at, tcp: layers.TCP{ACK: true}})
 }
 
 // close writes a connection's end, not later than a time.
 func (w *wire) close(c *tcp, latest int64) {
 	at := min(c.closes(), latest)
-	w.segment(&c.client, &c.server, &layers.TCP{ACK: true, FIN: true}, nil, 0, at, "")
-	w.segment(&c.server, &c.client, &layers.TCP{ACK: true, FIN: true}, nil, 0, at, "")
-	w.segment(&c.client, &c.server, &layers.TCP{ACK: true}, nil, 0, at, "")
+	w.segment(segment{from: &c.client, to: &c.server, at: at, tcp: layers.TCP{ACK: true, FIN: true}})
+	w.segment(segment{from: &c.server, to: &c.client, at: at, tcp: layers.TCP{ACK: true, FIN: true}})
+	w.segment(segment{from: &c.client, to: &c.server, at: at, tcp: layers.TCP{ACK: true}})
 }
 
-// segment writes one, less so many bytes at its end that were not captured.
-func (w *wire) segment(from, to *end, t *layers.TCP, data []byte, missing int, at int64, comment string) {
+// segment is one that is to be written.
+type segment struct {
+	from, to *end
+	at       int64 // nanoseconds since 1970
+	tcp      layers.TCP
+	data     []byte
+	missing  int // bytes at its end that were not captured
+	comment  string
+}
+
+// segment writes one.
+func (w *wire) segment(s segment) {
+	from, to, t := s.from, s.to, &s.tcp
 	t.SrcPort, t.DstPort, t.Seq, t.Window = layers.TCPPort(from.port), layers.TCPPort(to.port), from.next, math.MaxUint16
 	if t.ACK {
 		t.Ack = to.next
 	}
-	from.next += uint32(len(data))
+	from.next += uint32(len(s.data))
 	if t.SYN || t.FIN {
 		from.next++
 	}
@@ -440,10 +455,10 @@ func (w *wire) segment(from, to *end, t *layers.TCP, data []byte, missing int, a
 		t.SetNetworkLayerForChecksum(ip)
 		network = ip
 	}
-	err := gopacket.SerializeLayers(w.buffer, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, &ethernet, network, t, gopacket.Payload(data))
+	err := gopacket.SerializeLayers(w.buffer, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, &ethernet, network, t, gopacket.Payload(s.data))
 	if err == nil {
 		b := w.buffer.Bytes()
-		err = w.Packet(0, at, b[:len(b)-missing], len(b), comment)
+		err = w.Packet(0, s.at, b[:len(b)-s.missing], len(b), s.comment)
 	}
 	if w.err == nil {
 		w.err = err

@@ -72,31 +72,6 @@ func rpcTCP(t testing.TB, source capture.Source) (path string, report *export.RP
 	return path, report, all
 }
 
-// wire is a source of made-up frames.
-func wire(t testing.TB, w *synth.Wire) capture.Source {
-	t.Helper()
-	var b bytes.Buffer
-	if err := w.WritePcap(&b); err != nil {
-		t.Fatal(err)
-	}
-	f, err := capture.NewFile("wire", &b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.Close() })
-	return f
-}
-
-func open(t testing.TB, path string) *capture.File {
-	t.Helper()
-	f, err := capture.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.Close() })
-	return f
-}
-
 // heard is an RPC message of a TCP stream.
 type heard struct {
 	time    int64 // of its last byte
@@ -241,7 +216,7 @@ func TestRPCTCP(t *testing.T) {
 		"derived-ib-callback41.pcap.zst": {64, 64, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path, report, all := rpcTCP(t, open(t, captures+name))
+			path, report, all := rpcTCP(t, testkit.Open(t, captures+name))
 			if (*report != export.RPCTCPReport{Connections: want.connections, Calls: want.calls, Replies: want.replies}) {
 				t.Errorf("%v, want %+v", report, want)
 			}
@@ -266,7 +241,7 @@ func TestRPCTCPHoles(t *testing.T) {
 	for _, f := range c.RPC(synth.Write3(0, make([]byte, 400)), synth.Write3Reply(400)) {
 		f.Cut(150) // of the Call; the Reply is shorter
 	}
-	path, report, _ := rpcTCP(t, wire(t, w))
+	path, report, _ := rpcTCP(t, testkit.Source(t, w))
 	if want := (export.RPCTCPReport{Connections: 1, Calls: 2, Replies: 2, Zeroed: 1, ZeroedBytes: 1024, Cut: 1}); *report != want {
 		t.Errorf("%+v, want %+v", *report, want)
 	}
@@ -293,13 +268,7 @@ func TestRPCTCPHoles(t *testing.T) {
 // TestRPCTCPTshark: tshark decodes every RPC, finds nothing malformed, the same
 // response times and the same file data.
 func TestRPCTCPTshark(t *testing.T) {
-	tshark, err := exec.LookPath("tshark")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("tshark is to be installed where CI is set (.ci/run does)")
-		}
-		t.Skip("tshark is not installed; on Debian: apt-get install tshark")
-	}
+	tshark := testkit.Tshark(t)
 	paths, _ := filepath.Glob(captures + "*.zst")
 	if len(paths) < 20 {
 		t.Fatalf("%d captures", len(paths))
@@ -307,7 +276,7 @@ func TestRPCTCPTshark(t *testing.T) {
 	for _, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".zst"), func(t *testing.T) {
 			t.Parallel()
-			out, report, all := rpcTCP(t, open(t, path))
+			out, report, all := rpcTCP(t, testkit.Open(t, path))
 			holdTshark(t, tshark, out, report, all)
 		})
 	}

@@ -24,9 +24,9 @@ import (
 // file was called is learned from LOOKUP, OPEN, CREATE, READDIR, RENAME and MNT,
 // before or after. Handles are taken to be of one server.
 type Extractor struct {
-	// Wants, if not nil, says which transactions' data to take. Names are learned
-	// from all.
-	Wants func(*record.Transaction) bool
+	// Wants, if not nil, says which transactions' data to take; an error ends it.
+	// Names are learned from all.
+	Wants func(*record.Transaction) (bool, error)
 	// Report counts what was left out.
 	Report Report
 
@@ -45,6 +45,7 @@ type Report struct {
 	Unreadable int64 // Calls that could not be read to where the data is
 	Secret     int64 // Calls that RPCSEC_GSS keeps secret
 	TooFar     int64 // data at offsets that no file system has
+	Scattered  int64 // files with more ranges than are kept, see [File.Scattered]
 	NamesFull  bool  // there were more names than are remembered
 }
 
@@ -60,6 +61,7 @@ type File struct {
 	HoleBytes int64              `json:"hole_bytes" doc:"bytes in these"`
 	Renamed   bool               `json:"renamed" doc:"its own name was taken, so that it has a number behind it"`
 	Error     record.Opt[string] `json:"error" doc:"why it could not be written"`
+	Scattered bool               `json:"scattered" doc:"it was read or written in more ranges than are kept: data is at least as many bytes, hole_bytes at most"`
 }
 
 // half is a Call or Reply at hand.
@@ -131,7 +133,12 @@ func (e *Extractor) payload(r *record.Transaction, call, reply *record.Payload) 
 		return
 	}
 	a.message.Reply(program, version, procedure, nfs.NewStream(a.body, nil))
-	data := e.Wants == nil || e.Wants(r)
+	data := true
+	if e.Wants != nil {
+		if data, e.err = e.Wants(r); e.err != nil {
+			return
+		}
+	}
 	switch {
 	case program == nfs.ProgramMount:
 		e.mount()
@@ -431,7 +438,7 @@ func (e *Extractor) Finish(each func(*File)) error {
 	for _, f := range e.staging.files {
 		elements, named := f.node.path()
 		out := File{
-			Type: "file", Named: named, Size: f.size, Data: f.covered(),
+			Type: "file", Named: named, Size: f.size, Data: f.covered(), Scattered: f.many,
 			Handle: record.SomeIf(hex.EncodeToString([]byte(f.node.handle)), f.node.handle != ""),
 		}
 		out.HoleBytes = out.Size - out.Data
@@ -443,6 +450,9 @@ func (e *Extractor) Finish(each func(*File)) error {
 		}
 		if f.size == 0 {
 			out.Holes = 0
+		}
+		if f.many {
+			e.Report.Scattered++
 		}
 		wanted := path.Join(elements...)
 		name, err := e.staging.place(f, elements)
@@ -474,6 +484,7 @@ func (r *Report) String() string {
 		{r.Unreadable, " Calls that could not be read"},
 		{r.Secret, " Calls that RPCSEC_GSS keeps secret"},
 		{r.TooFar, " at offsets beyond what file systems take"},
+		{r.Scattered, " files in so many ranges that some of their data counts as holes"},
 	} {
 		if part.n > 0 {
 			s += "; " + strconv.FormatInt(part.n, 10) + part.text

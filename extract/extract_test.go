@@ -14,6 +14,7 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/extract"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/synth"
 )
 
@@ -55,31 +56,6 @@ func extracted(t testing.TB, source capture.Source, folder string) (files map[st
 	return files, there, e.Report
 }
 
-func open(t testing.TB, name string) capture.Source {
-	t.Helper()
-	f, err := capture.Open(captures + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.Close() })
-	return f
-}
-
-// wire is a source of made-up frames.
-func wire(t testing.TB, w *synth.Wire) capture.Source {
-	t.Helper()
-	var b bytes.Buffer
-	if err := w.WritePcap(&b); err != nil {
-		t.Fatal(err)
-	}
-	f, err := capture.NewFile("wire", &b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.Close() })
-	return f
-}
-
 // TestKnownData: the files are those that the client wrote and read, on both
 // transports, NFSv4.2 and v3.
 func TestKnownData(t *testing.T) {
@@ -92,7 +68,7 @@ func TestKnownData(t *testing.T) {
 		// MOUNT, which names the root, went over another connection.
 		"lab-iwarpdata3.pcap.zst": "fh-0100010000000000/",
 	} {
-		files, there, report := extracted(t, open(t, name), t.TempDir())
+		files, there, report := extracted(t, testkit.Open(t, captures+name), t.TempDir())
 		for line := range strings.Lines(string(list)) {
 			f := strings.Fields(line)
 			data, got := there[under+f[1]]
@@ -146,7 +122,7 @@ func TestNames(t *testing.T) {
 			want[path] = name
 		}
 	}
-	_, there, report := extracted(t, wire(t, w), folder)
+	_, there, report := extracted(t, testkit.Source(t, w), folder)
 	for path, data := range want {
 		if there[path] != data {
 			t.Errorf("%q holds %q, want %q", path, there[path], data)
@@ -194,7 +170,7 @@ func TestHoles(t *testing.T) {
 	w.Drop(c.Server.Push(answer)[1])
 	c.Server.Reply(answer)
 	c.Client.Ack()
-	files, there, report := extracted(t, wire(t, w), t.TempDir())
+	files, there, report := extracted(t, testkit.Source(t, w), t.TempDir())
 	clear(data[1024:2048])
 	if there["gaps"] != "abcd\x00\x00\x00\x00ijkl\x00\x00\x00\x00qr" || there["lost"] != string(data) || len(there) != 2 {
 		t.Errorf("%q", there)
@@ -210,6 +186,35 @@ func TestHoles(t *testing.T) {
 	}
 }
 
+// TestScattered: of a file in more ranges than are kept, all data is written, and
+// the record and the report say that holes are fewer than they count.
+func TestScattered(t *testing.T) {
+	const ranges = 1<<16 + 3
+	w := synth.New()
+	c := w.RoCE(synth.Options{})
+	c.Connect()
+	for at := 0; at < ranges; {
+		calls, replies := []synth.XDR{synth.OpPutRootFH(), synth.OpLookup("dust")}, []synth.XDR{synth.ResPutRootFH(), synth.ResLookup()}
+		for range 12 {
+			calls, replies = append(calls, synth.OpWrite(uint64(2*at), []byte("x"))), append(replies, synth.ResWrite(1))
+			at++
+		}
+		c.RPC(synth.Compound(calls...), synth.CompoundReply(replies...))
+	}
+	files, there, report := extracted(t, testkit.Source(t, w), t.TempDir())
+	size := int64(len(there["dust"]))
+	if n := strings.Count(there["dust"], "x"); int64(n) != (size+1)/2 || n < ranges {
+		t.Errorf("%d bytes of data of %d", n, size)
+	}
+	f := files["dust"]
+	if !f.Scattered || f.Data != 1<<16 || f.HoleBytes != size-1<<16 || report.Scattered != 1 {
+		t.Errorf("%+v, %+v", f, report)
+	}
+	if s := report.String(); !strings.Contains(s, "; 1 files in so many ranges") {
+		t.Errorf("%q", s)
+	}
+}
+
 // TestManyFiles: more files than may be open at once.
 func TestManyFiles(t *testing.T) {
 	w := synth.New()
@@ -221,7 +226,7 @@ func TestManyFiles(t *testing.T) {
 			c.RPC(call, reply)
 		}
 	}
-	_, there, _ := extracted(t, wire(t, w), t.TempDir())
+	_, there, _ := extracted(t, testkit.Source(t, w), t.TempDir())
 	if len(there) != 200 || there["file0"] != "datadata" || there["file199"] != "datadata" {
 		t.Errorf("%d files, %q, %q", len(there), there["file0"], there["file199"])
 	}

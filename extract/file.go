@@ -17,7 +17,7 @@ type file struct {
 	node   *node
 	seen   []span // what was read or written, sorted, neither overlapping nor adjacent
 	size   int64
-	many   bool // more ranges than are kept
+	many   bool // more ranges than are kept: some that were read or written count as holes
 	open   *os.File
 }
 

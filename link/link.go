@@ -62,8 +62,8 @@ func (k HeaderKind) String() string { return headerNames[k] }
 // Header says which header stands where in a frame, for those who show it.
 type Header struct {
 	Kind   HeaderKind
-	Offset int // in the frame, bytes
-	Length int // bytes
+	Offset int32 // in the frame, bytes
+	Length int32 // bytes
 }
 
 // maxHeaders bounds how deep headers nest: tags, tunnels, extension headers.
@@ -82,12 +82,15 @@ type Decoder struct {
 	Length           int        // bytes of the transport on the wire
 	Protocol         string     // what a frame that carries no RDMA is, "ARP"
 
+	// ICRC is room to compute invariant CRCs in, which decoders of one goroutine
+	// may share; it is made at need.
+	ICRC *rocev2.ICRC
+
 	ip, udp, grh, lrh []byte // for the ICRC
 	ipEnd             int    // offset in the frame at which the IP packet ends by its own account
 	ipFirst           bool   // it is the first fragment of a datagram
 	ipExtended        bool   // IPv6 with extension headers: the ICRC is not checked
 	frame             []byte
-	icrc              rocev2.ICRC
 	headers           [maxHeaders]Header
 	depth             int
 }
@@ -128,7 +131,7 @@ func (d *Decoder) add(kind HeaderKind, at, n int) bool {
 	if at+n > len(d.frame) || d.depth == maxHeaders {
 		return false
 	}
-	d.headers[d.depth] = Header{kind, at, n}
+	d.headers[d.depth] = Header{kind, int32(at), int32(n)}
 	d.depth++
 	return true
 }
@@ -152,7 +155,7 @@ func (d *Decoder) link(t capture.LinkType, at, end int) Carries {
 		}
 		return d.etherType(be.Uint16(d.frame[at:]), at+20, end)
 	case capture.LinkERF:
-		return d.erf(at, end)
+		return d.erf(at)
 	case capture.LinkInfiniBand:
 		return d.infiniband(at, end)
 	}
@@ -161,7 +164,7 @@ func (d *Decoder) link(t capture.LinkType, at, end int) Carries {
 
 // erf reads an Extensible Record Format header of 16 bytes and its extension
 // headers of 8, each of which says in its top bit whether another follows.
-func (d *Decoder) erf(at, end int) Carries {
+func (d *Decoder) erf(at int) Carries {
 	if !d.add(HeaderERF, at, 16) {
 		return CarriesMalformed
 	}
@@ -464,6 +467,9 @@ func (d *Decoder) CheckICRC(p *rocev2.Packet) rocev2.ICRCResult {
 	if !p.HasICRC {
 		return rocev2.ICRCUnchecked
 	}
+	if d.ICRC == nil {
+		d.ICRC = new(rocev2.ICRC)
+	}
 	covered := d.Transport[:d.Length-rocev2.ICRCLen]
 	var want uint32
 	var ok bool
@@ -472,11 +478,11 @@ func (d *Decoder) CheckICRC(p *rocev2.Packet) rocev2.ICRCResult {
 		if d.ipExtended {
 			return rocev2.ICRCUnchecked
 		}
-		want, ok = d.icrc.RoCEv2(d.ip, d.udp, covered)
+		want, ok = d.ICRC.RoCEv2(d.ip, d.udp, covered)
 	case CarriesRoCEv1:
-		want, ok = d.icrc.RoCEv1(d.grh, covered)
+		want, ok = d.ICRC.RoCEv1(d.grh, covered)
 	case CarriesInfiniBand:
-		want, ok = d.icrc.Native(d.lrh, d.grh, covered)
+		want, ok = d.ICRC.Native(d.lrh, d.grh, covered)
 	}
 	switch {
 	case !ok:

@@ -92,21 +92,21 @@ func inPackage(name, packager string) string {
 	return "/usr/share/doc/rdmadump/" + name
 }
 
-// writePackages writes the .deb and the .rpm.
-func writePackages(work, out, base, version string, t target, list []file, epoch time.Time) error {
+// writePackages writes the .deb and the .rpm; base is their name up to the dot.
+func (r *maker) writePackages(base, version string, t target, list []file) error {
 	for _, packager := range []string{"deb", "rpm"} {
 		var contents files.Contents
 		for _, f := range list {
 			source := f.source
 			if strings.HasPrefix(f.name, "man/") {
 				var err error
-				if source, err = compressed(work, f, epoch); err != nil {
+				if source, err = compressed(r.work, f, r.epoch); err != nil {
 					return err
 				}
 			}
 			contents = append(contents, &files.Content{
 				Source: source, Destination: inPackage(f.name, packager),
-				FileInfo: &files.ContentFileInfo{Owner: "root", Group: "root", Mode: f.mode, MTime: epoch},
+				FileInfo: &files.ContentFileInfo{Owner: "root", Group: "root", Mode: f.mode, MTime: r.epoch},
 			})
 		}
 		info := nfpm.WithDefaults(&nfpm.Info{
@@ -118,7 +118,7 @@ func writePackages(work, out, base, version string, t target, list []file, epoch
 				"time went, and where either end broke a rule.\n" +
 				"Live capture on an interface needs CAP_NET_RAW, which this package does not\n" +
 				"give: see /usr/share/doc/rdmadump/live-capture.md.",
-			License: "Apache-2.0", DisableGlobbing: true, MTime: epoch,
+			License: "Apache-2.0", DisableGlobbing: true, MTime: r.epoch,
 			Overridables: nfpm.Overridables{
 				Contents: contents,
 				RPM:      nfpm.RPM{BuildHost: "localhost", Summary: "Say what two ends of RDMA storage traffic did to each other's memory"},
@@ -135,7 +135,7 @@ func writePackages(work, out, base, version string, t target, list []file, epoch
 		if err := p.Package(info, &b); err != nil {
 			return fmt.Errorf("%s: %w", packager, err)
 		}
-		if err := os.WriteFile(filepath.Join(out, base+"."+packager), b.Bytes(), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(r.out, base+"."+packager), b.Bytes(), 0o644); err != nil {
 			return err
 		}
 	}

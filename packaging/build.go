@@ -17,17 +17,25 @@ type file struct {
 	mode         os.FileMode
 }
 
+// maker makes a release.
+type maker struct {
+	root  string // the checkout
+	work  string // a folder for what is not to stay
+	out   string // the folder of what is
+	epoch time.Time
+}
+
 // common is what archives and packages of all platforms share: documents,
 // samples, man pages and completions. The program itself, built for this
 // machine, writes the last two.
-func common(root, work string, epoch time.Time) ([]file, error) {
-	host := filepath.Join(work, "host")
-	if err := command(root, nil, "go", "build", "-trimpath", "-buildvcs=true", "-o", host, "./cmd/rdmadump"); err != nil {
+func (r *maker) common() ([]file, error) {
+	host := filepath.Join(r.work, "host")
+	if err := command(r.root, nil, "go", "build", "-trimpath", "-buildvcs=true", "-o", host, "./cmd/rdmadump"); err != nil {
 		return nil, err
 	}
-	man := filepath.Join(work, "man")
+	man := filepath.Join(r.work, "man")
 	// The date in man pages.
-	if err := command(root, []string{fmt.Sprintf("SOURCE_DATE_EPOCH=%d", epoch.Unix())}, host, "man", man); err != nil {
+	if err := command(r.root, []string{fmt.Sprintf("SOURCE_DATE_EPOCH=%d", r.epoch.Unix())}, host, "man", man); err != nil {
 		return nil, err
 	}
 	var list []file
@@ -43,41 +51,41 @@ func common(root, work string, epoch time.Time) ([]file, error) {
 		if err != nil {
 			return nil, fmt.Errorf("completion of %s: %w", shell, err)
 		}
-		path := filepath.Join(work, "rdmadump."+shell)
+		path := filepath.Join(r.work, "rdmadump."+shell)
 		if err := os.WriteFile(path, script, 0o644); err != nil {
 			return nil, err
 		}
 		list = append(list, file{path, "completions/rdmadump." + shell, 0o644})
 	}
-	notices := filepath.Join(work, "THIRD-PARTY-LICENSES")
-	if err := writeNotices(root, notices); err != nil {
+	notices := filepath.Join(r.work, "THIRD-PARTY-LICENSES")
+	if err := writeNotices(r.root, notices); err != nil {
 		return nil, err
 	}
 	list = append(list, file{notices, "THIRD-PARTY-LICENSES", 0o644})
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
-		list = append(list, file{filepath.Join(root, name), name, 0o644})
+		list = append(list, file{filepath.Join(r.root, name), name, 0o644})
 	}
-	list = append(list, file{filepath.Join(root, "packaging/live-capture.md"), "live-capture.md", 0o644})
+	list = append(list, file{filepath.Join(r.root, "packaging/live-capture.md"), "live-capture.md", 0o644})
 	for _, pattern := range []string{"samples/*", "docs/*.md", "docs/*.png", "docs/guides/*.md"} {
-		found, err := filepath.Glob(filepath.Join(root, pattern))
+		found, err := filepath.Glob(filepath.Join(r.root, pattern))
 		if err != nil {
 			return nil, err
 		}
 		for _, p := range found {
-			list = append(list, file{p, filepath.ToSlash(strings.TrimPrefix(p, root+string(filepath.Separator))), 0o644})
+			list = append(list, file{p, filepath.ToSlash(strings.TrimPrefix(p, r.root+string(filepath.Separator))), 0o644})
 		}
 	}
 	return list, nil
 }
 
 // releaseFor makes all files of one platform.
-func releaseFor(root, work, out string, t target, shared []file, epoch time.Time) error {
+func (r *maker) releaseFor(t target, shared []file) error {
 	name := "rdmadump"
 	if t.os == "windows" {
 		name += ".exe"
 	}
-	binary := filepath.Join(work, t.String(), name)
-	err := command(root, []string{"GOOS=" + t.os, "GOARCH=" + t.arch},
+	binary := filepath.Join(r.work, t.String(), name)
+	err := command(r.root, []string{"GOOS=" + t.os, "GOARCH=" + t.arch},
 		"go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", binary, "./cmd/rdmadump")
 	if err != nil {
 		return err
@@ -88,21 +96,21 @@ func releaseFor(root, work, out string, t target, shared []file, epoch time.Time
 	}
 	version := strings.TrimPrefix(info.Main.Version, "v")
 	if version == "" || version == "(devel)" {
-		return fmt.Errorf("the binary does not know its version: is %s a git checkout?", root)
+		return fmt.Errorf("the binary does not know its version: is %s a git checkout?", r.root)
 	}
 	base := "rdmadump_" + version + "_" + t.String()
-	if err := writeSBOM(filepath.Join(out, base+".cdx.json"), info, t, epoch); err != nil {
+	if err := writeSBOM(filepath.Join(r.out, base+".cdx.json"), info, t, r.epoch); err != nil {
 		return err
 	}
 	all := append([]file{{binary, name, 0o755}}, shared...)
 	if t.os == "windows" {
-		return writeZip(filepath.Join(out, base+".zip"), base, all, epoch)
+		return writeZip(filepath.Join(r.out, base+".zip"), base, all, r.epoch)
 	}
-	if err := writeTar(filepath.Join(out, base+".tar.gz"), base, all, epoch); err != nil {
+	if err := writeTar(filepath.Join(r.out, base+".tar.gz"), base, all, r.epoch); err != nil {
 		return err
 	}
 	if t.os == "linux" {
-		return writePackages(work, out, base, version, t, all, epoch)
+		return r.writePackages(base, version, t, all)
 	}
 	return nil
 }

@@ -77,16 +77,16 @@ func release(root, out string, list []target) ([]string, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(work)
-	epoch, err := commitTime(root)
-	if err != nil {
+	r := maker{root: root, work: work, out: out}
+	if r.epoch, err = commitTime(root); err != nil {
 		return nil, err
 	}
-	shared, err := common(root, work, epoch)
+	shared, err := r.common()
 	if err != nil {
 		return nil, err
 	}
 	for _, t := range list {
-		if err := releaseFor(root, work, out, t, shared, epoch); err != nil {
+		if err := r.releaseFor(t, shared); err != nil {
 			return nil, fmt.Errorf("%s: %w", t, err)
 		}
 	}

@@ -28,9 +28,12 @@ type Field struct {
 	nfs   *nfsField            // of the tables of package nfs
 }
 
-// recordFields are those of a record that is a struct, by JSON name.
+// recordFields are those of a record that is a struct, by JSON name. They are
+// listed when somebody asks: most runs do not.
 type recordFields struct {
 	of      string
+	once    sync.Once
+	make    func()
 	byPath  map[string]*Field
 	own     map[string]func(record any) any // fields that no tag describes
 	paths   map[string][]int                // index of the field at each level; lists are passed through
@@ -41,8 +44,8 @@ type recordFields struct {
 
 // Transactions, Connections and Findings are the fields of those records.
 var (
-	Transactions Fields = fieldsOf("transactions", reflect.TypeFor[record.Transaction](), append(ofTransactions, ofTables()...))
-	Connections  Fields = fieldsOf("connections", reflect.TypeFor[record.Connection](), ofConnections)
+	Transactions Fields = fieldsOf("transactions", reflect.TypeFor[record.Transaction](), func() []drawnField { return append(ofTransactions, ofTables()...) })
+	Connections  Fields = fieldsOf("connections", reflect.TypeFor[record.Connection](), func() []drawnField { return ofConnections })
 	Findings     Fields = fieldsOf("findings", reflect.TypeFor[record.Finding](), nil)
 )
 
@@ -50,12 +53,30 @@ var (
 // its kind, in the plural.
 func New[T any](of string) Fields { return fieldsOf(of, reflect.TypeFor[T](), nil) }
 
-// fieldsOf are the fields of a record, as its tags describe them. Of several that
-// have one alias, it is that of the outermost, and among those of the first.
-func fieldsOf(of string, t reflect.Type, drawn []drawnField) *recordFields {
-	f := &recordFields{of: of, byPath: map[string]*Field{}, own: map[string]func(any) any{}, paths: map[string][]int{}, aliases: map[string]string{}}
-	f.add(t, "", nil, false)
-	f.draw(drawn)
+// fieldsOf are the fields of a record, as its tags describe them, and those that
+// are drawn. Of several that have one alias, it is that of the outermost, and among
+// those of the first.
+func fieldsOf(of string, t reflect.Type, drawn func() []drawnField) *recordFields {
+	f := &recordFields{of: of}
+	f.make = func() {
+		f.byPath, f.own, f.paths, f.aliases = map[string]*Field{}, map[string]func(any) any{}, map[string][]int{}, map[string]string{}
+		f.add(t, "", nil, false)
+		if drawn != nil {
+			f.draw(drawn())
+		}
+		f.arrange()
+	}
+	return f
+}
+
+// made are the fields, listed.
+func (f *recordFields) made() *recordFields {
+	f.once.Do(f.make)
+	return f
+}
+
+// arrange puts what was added in order.
+func (f *recordFields) arrange() {
 	slices.SortStableFunc(f.list, func(a, b Field) int { return strings.Count(a.Path, ".") - strings.Count(b.Path, ".") })
 	for i := range f.list {
 		field := &f.list[i]
@@ -85,7 +106,6 @@ func fieldsOf(of string, t reflect.Type, drawn []drawnField) *recordFields {
 	for i := range f.list {
 		f.byPath[f.list[i].Path] = &f.list[i]
 	}
-	return f
 }
 
 // draw adds the fields that tables show and no tag describes, and what tables
@@ -150,16 +170,16 @@ func word(t reflect.Type, name string) string {
 type opt interface{ Pointer() any }
 
 func (f *recordFields) Of() string               { return f.of }
-func (f *recordFields) Has(path string) bool     { _, ok := f.paths[path]; return ok }
-func (f *recordFields) Names() []string          { return f.names }
-func (f *recordFields) List() []Field            { return f.list }
-func (f *recordFields) Field(path string) *Field { return f.byPath[path] }
-func (f *recordFields) Alias(name string) string { return f.aliases[name] }
+func (f *recordFields) Has(path string) bool     { _, ok := f.made().paths[path]; return ok }
+func (f *recordFields) Names() []string          { return f.made().names }
+func (f *recordFields) List() []Field            { return f.made().list }
+func (f *recordFields) Field(path string) *Field { return f.made().byPath[path] }
+func (f *recordFields) Alias(name string) string { return f.made().aliases[name] }
 
 func (f *recordFields) Get(record any, path string) any { return f.getter(path)(record) }
 
 func (f *recordFields) getter(path string) func(any) any {
-	if own := f.own[path]; own != nil {
+	if own := f.made().own[path]; own != nil {
 		return own
 	}
 	index := f.paths[path]
@@ -167,7 +187,7 @@ func (f *recordFields) getter(path string) func(any) any {
 }
 
 func (f *recordFields) Raw(record any, path string) any {
-	if n := f.byPath[path].nfs; n != nil {
+	if n := f.made().byPath[path].nfs; n != nil {
 		return n.raw(record)
 	}
 	if own := f.own[path]; own != nil {
@@ -284,6 +304,7 @@ func fieldsOfStruct(t reflect.Type) []record.Field {
 
 // packetFields are those of a packet record: its own and those of the tables.
 type packetFields struct {
+	once    sync.Once
 	own     map[string]func(*record.Packet) any
 	list    []Field
 	names   []string
@@ -350,17 +371,27 @@ func number[T ~int64 | ~uint32](v record.Opt[T]) any {
 var shortNames = map[string][]string{"rpcrdma.credits": {"credits"}}
 
 // Packets are the fields of packet records.
-var Packets Fields = func() *packetFields {
-	f := &packetFields{own: map[string]func(*record.Packet) any{}, known: map[string]*Field{}, aliases: map[string]string{}}
+var Packets Fields = new(packetFields)
+
+// made are the fields, listed.
+func (f *packetFields) made() *packetFields {
+	f.once.Do(f.make)
+	return f
+}
+
+func (f *packetFields) make() {
+	f.own, f.known, f.aliases = map[string]func(*record.Packet) any{}, map[string]*Field{}, map[string]string{}
+	at := map[string]int{} // in f.list, by path
 	add := func(field Field) {
 		field.Aliases = append(slices.Clone(field.Aliases), shortNames[field.Path]...)
 		for _, alias := range field.Aliases {
 			f.aliases[alias] = field.Path
 		}
-		if i := slices.IndexFunc(f.list, func(g Field) bool { return g.Path == field.Path }); i >= 0 { // of several tables
+		if i, known := at[field.Path]; known { // of several tables
 			f.list[i].Aliases = append(f.list[i].Aliases, field.Aliases...)
 			return
 		}
+		at[field.Path] = len(f.list)
 		f.list = append(f.list, field)
 	}
 	for _, own := range ownFields {
@@ -378,7 +409,7 @@ var Packets Fields = func() *packetFields {
 			add(name)
 			if row.Names != nil && row.Format != field.Enum {
 				add(Field{Path: h.Name + "." + row.Name + "_name", Type: "text", Doc: row.Label + " by name"})
-				f.show(h.Name, row.Name)
+				f.list[at[h.Name+"."+row.Name]].show(h.Name, row.Name)
 			}
 		}
 	}
@@ -395,7 +426,7 @@ var Packets Fields = func() *packetFields {
 		}
 		add(name)
 	}
-	for _, field := range nfsFields {
+	for _, field := range nfsFields() {
 		field.Aliases = slices.Clone(field.Aliases)
 		add(field)
 	}
@@ -405,13 +436,11 @@ var Packets Fields = func() *packetFields {
 		f.names = append(f.names, f.list[i].Path)
 		f.known[f.list[i].Path] = &f.list[i]
 	}
-	return f
-}()
+}
 
 // show lets a number be compared with its name, too: bth.opcode == "RC SEND Only".
-func (f *packetFields) show(table, row string) {
-	i := slices.IndexFunc(f.list, func(g Field) bool { return g.Path == table+"."+row })
-	f.list[i].shown = func(r any) any { return fromTree(r.(*record.Packet), table, row+"_name", true) }
+func (f *Field) show(table, row string) {
+	f.shown = func(r any) any { return fromTree(r.(*record.Packet), table, row+"_name", true) }
 }
 
 // formatWords is what the formats of table fields are in a word.
@@ -420,14 +449,14 @@ var formatWords = [...]string{
 }
 
 func (f *packetFields) Of() string               { return "packets" }
-func (f *packetFields) Has(path string) bool     { return f.known[path] != nil }
-func (f *packetFields) Field(path string) *Field { return f.known[path] }
-func (f *packetFields) Names() []string          { return f.names }
-func (f *packetFields) List() []Field            { return f.list }
-func (f *packetFields) Alias(name string) string { return f.aliases[name] }
+func (f *packetFields) Has(path string) bool     { return f.made().known[path] != nil }
+func (f *packetFields) Field(path string) *Field { return f.made().known[path] }
+func (f *packetFields) Names() []string          { return f.made().names }
+func (f *packetFields) List() []Field            { return f.made().list }
+func (f *packetFields) Alias(name string) string { return f.made().aliases[name] }
 
 func (f *packetFields) Raw(record any, path string) any {
-	if n := f.known[path].nfs; n != nil {
+	if n := f.made().known[path].nfs; n != nil {
 		return n.raw(record)
 	}
 	return f.Get(record, path)
@@ -436,7 +465,7 @@ func (f *packetFields) Raw(record any, path string) any {
 func (f *packetFields) Get(r any, path string) any { return f.getter(path)(r) }
 
 func (f *packetFields) getter(path string) func(any) any {
-	if own := f.own[path]; own != nil {
+	if own := f.made().own[path]; own != nil {
 		return func(r any) any { return own(r.(*record.Packet)) }
 	}
 	if n := f.known[path].nfs; n != nil {

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rdmadump/rdmadump/dissect/nfs"
@@ -85,7 +86,7 @@ var nfsSpecial = []struct {
 			found(&nfs.Value{Kind: nfs.String, Bytes: []byte(m.Ops[i].Name), Uint: uint64(len(m.Ops[i].Name))})
 		}
 	}}},
-	{"opcode", "number of the operation of a COMPOUND", nfsField{kinds: []nfs.Kind{nfs.Enum}, words: nfs.OperationWords(), each: func(m *nfs.Message, found func(*nfs.Value)) {
+	{"opcode", "number of the operation of a COMPOUND", nfsField{kinds: []nfs.Kind{nfs.Enum}, each: func(m *nfs.Message, found func(*nfs.Value)) {
 		for i := range m.Ops {
 			if nfs.IsCompound(m.Program, m.Version, m.Procedure) {
 				found(&nfs.Value{Kind: nfs.Enum, Uint: uint64(m.Ops[i].Number), Text: m.Ops[i].Name})
@@ -140,7 +141,7 @@ func ofKind(kind nfs.Kind, of func(*nfs.Value) *nfs.Value) func(*nfs.Message, fu
 }
 
 // nfsFields are the fields of the tables.
-var nfsFields = func() (list []Field) {
+var nfsFields = sync.OnceValue(func() (list []Field) {
 	add := func(name, doc string, n nfsField) {
 		f := Field{Path: nfsPrefix + name, List: true, Drawn: true, Doc: doc, nfs: &n}
 		for _, alias := range wiresharkNFS[name] {
@@ -158,7 +159,10 @@ var nfsFields = func() (list []Field) {
 	special := map[string]bool{}
 	for _, s := range nfsSpecial {
 		special[s.name] = true
-		if s.name == "status" {
+		switch s.name {
+		case "opcode":
+			s.words = nfs.OperationWords()
+		case "status":
 			for version := uint32(2); version <= 4; version++ {
 				s.words = append(s.words, nfs.StatusWords(version)...)
 			}
@@ -190,11 +194,11 @@ var nfsFields = func() (list []Field) {
 		}})
 	}
 	return list
-}()
+})
 
 // ofTables are the fields of the tables for records that tags describe.
 func ofTables() (list []drawnField) {
-	for _, f := range nfsFields {
+	for _, f := range nfsFields() {
 		f.Aliases = slices.Clone(f.Aliases)
 		list = append(list, drawnField{f, f.nfs.plain})
 	}

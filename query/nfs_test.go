@@ -4,10 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/synth"
 )
@@ -36,8 +36,8 @@ func decoded(t *testing.T, w *synth.Wire, source string, fields query.Fields) (n
 		h.Transaction = func(r *record.Transaction) error { return match(r) }
 	}
 	d := dissect.New(h, o)
-	for i, f := range w.Frames {
-		if err := d.Frame(&capture.Frame{Number: int64(i + 1), Time: f.Time, LinkType: capture.LinkType(f.LinkType), Length: f.Length, Data: f.Data}); err != nil {
+	for f := range testkit.Made(w.Frames) {
+		if err := d.Frame(f); err != nil {
 			t.Errorf("%s: %v", source, err)
 		}
 	}

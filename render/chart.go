@@ -20,8 +20,9 @@ const chartMargin = 17
 // CreditChart draws the credits of one direction over time: Calls in flight as
 // columns, the granted limit as a line. The scale breaks where the limit is far
 // above what is used.
-func CreditChart(w io.Writer, theme *Theme, width, height int, c *analyze.Credits, axis Axis) error {
-	width, height = chartSize(width, height)
+func CreditChart(on Screen, c *analyze.Credits, axis Axis) error {
+	w, theme := on.Out, on.Theme
+	width, height := chartSize(on.Width, on.Height)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%scredits, %s%s: %d in flight at most", theme.key.before, c.Direction, theme.key.after, c.PeakInFlight)
 	if len(c.Points) == 0 {
@@ -288,8 +289,9 @@ func sample(c *analyze.Credits, n int, axis Axis) []creditColumn {
 
 // HandleChart draws the exposures of a connection's handles as bars over time,
 // those of the handles that were exposed longest, and the figures below.
-func HandleChart(w io.Writer, theme *Theme, width, height int, h *analyze.Handles, axis Axis) error {
-	width, height = chartSize(width, height)
+func HandleChart(on Screen, h *analyze.Handles, axis Axis) error {
+	w, theme := on.Out, on.Theme
+	width, height := chartSize(on.Width, on.Height)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%shandles%s: %s of %s\n", theme.key.before, theme.key.after, plural(int64(h.Exposures), "exposure"), plural(int64(h.Distinct), "handle"))
 	if len(h.Bars) == 0 {

@@ -5,20 +5,22 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"unsafe"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// An encoder appends the JSON of a value of one type. It is made once for the
-// type, from the tags of its fields, and then allocates nothing: encoding/json
-// asks every Opt, time and hex number for bytes of its own, and would be most of
-// the work of showing a record. A value that is no plain number, text or bool has
-// an address.
-type encoder func(b []byte, v reflect.Value) []byte
+// An encoder appends the JSON of the value of one type that stands at p. It is
+// made once for the type, from the tags of its fields and where they stand, and
+// then allocates nothing and asks for no types: encoding/json wants bytes of its
+// own for every Opt, time and hex number, and reflection for every field, and
+// would be most of the work of showing a record.
+type encoder func(b []byte, p unsafe.Pointer) []byte
 
 // jsonAppender is a value that is JSON already.
 type jsonAppender interface {
@@ -28,13 +30,15 @@ type jsonAppender interface {
 // encoders has those that were made, by type.
 var encoders sync.Map // of reflect.Type to encoder
 
-// AppendJSON appends a record of any type but Packet, which it is given a pointer
-// to, as one line of JSON. Strings are always valid UTF-8, maps are in the order
-// of their keys, what is unknown is null or, where the tag says so, left out. A
-// type that JSON cannot have is a mistake of the program, and panics.
+// AppendJSON appends the record of any type but Packet that r points to, as one
+// line of JSON. Strings are always valid UTF-8, maps are in the order of their
+// keys, what is unknown is null or, where the tag says so, left out. A type that
+// JSON cannot have is a mistake of the program, and panics.
 func AppendJSON(b []byte, r any) []byte {
 	v := reflect.ValueOf(r)
-	return append(encoderOf(v.Type())(b, v), '\n')
+	b = encoderOf(v.Type().Elem())(b, v.UnsafePointer())
+	runtime.KeepAlive(r)
+	return append(b, '\n')
 }
 
 func encoderOf(t reflect.Type) encoder {
@@ -50,28 +54,51 @@ func newEncoder(t reflect.Type) encoder {
 	if elem, ok := record.OptOf(t); ok {
 		return optEncoder(t, elem)
 	}
+	if e := common[t]; e != nil {
+		return e
+	}
 	pointer := reflect.PointerTo(t)
 	switch {
-	case t.Implements(reflect.TypeFor[jsonAppender]()):
-		return func(b []byte, v reflect.Value) []byte { return v.Interface().(jsonAppender).AppendJSON(b) }
+	case pointer.Implements(reflect.TypeFor[jsonAppender]()):
+		return func(b []byte, p unsafe.Pointer) []byte {
+			return reflect.NewAt(t, p).Interface().(jsonAppender).AppendJSON(b)
+		}
 	case pointer.Implements(reflect.TypeFor[encoding.TextAppender]()):
-		return func(b []byte, v reflect.Value) []byte {
-			return appendText(b, v.Addr().Interface().(encoding.TextAppender))
+		return func(b []byte, p unsafe.Pointer) []byte {
+			return appendText(b, reflect.NewAt(t, p).Interface().(encoding.TextAppender))
 		}
 	case pointer.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
 		panic(fmt.Sprintf("render: %v has MarshalText and no AppendText", t))
 	}
 	switch t.Kind() {
 	case reflect.Bool:
-		return func(b []byte, v reflect.Value) []byte { return strconv.AppendBool(b, v.Bool()) }
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return func(b []byte, v reflect.Value) []byte { return strconv.AppendInt(b, v.Int(), 10) }
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return func(b []byte, v reflect.Value) []byte { return strconv.AppendUint(b, v.Uint(), 10) }
-	case reflect.Float32, reflect.Float64:
-		return func(b []byte, v reflect.Value) []byte { return appendFloat(b, v.Float()) }
+		return func(b []byte, p unsafe.Pointer) []byte { return strconv.AppendBool(b, *(*bool)(p)) }
+	case reflect.Int:
+		return intEncoder[int]
+	case reflect.Int8:
+		return intEncoder[int8]
+	case reflect.Int16:
+		return intEncoder[int16]
+	case reflect.Int32:
+		return intEncoder[int32]
+	case reflect.Int64:
+		return intEncoder[int64]
+	case reflect.Uint:
+		return uintEncoder[uint]
+	case reflect.Uint8:
+		return uintEncoder[uint8]
+	case reflect.Uint16:
+		return uintEncoder[uint16]
+	case reflect.Uint32:
+		return uintEncoder[uint32]
+	case reflect.Uint64:
+		return uintEncoder[uint64]
+	case reflect.Float32:
+		return func(b []byte, p unsafe.Pointer) []byte { return appendFloat(b, float64(*(*float32)(p))) }
+	case reflect.Float64:
+		return func(b []byte, p unsafe.Pointer) []byte { return appendFloat(b, *(*float64)(p)) }
 	case reflect.String:
-		return func(b []byte, v reflect.Value) []byte { return appendString(b, v.String()) }
+		return func(b []byte, p unsafe.Pointer) []byte { return appendString(b, *(*string)(p)) }
 	case reflect.Pointer:
 		return pointerEncoder(t)
 	case reflect.Slice, reflect.Array:
@@ -84,72 +111,90 @@ func newEncoder(t reflect.Type) encoder {
 	panic(fmt.Sprintf("render: there is no JSON for a %v", t))
 }
 
-// plain says whether a value of a type is appended by its kind alone: such a one
-// needs no address, and may stand in a field that is not exported.
-func plain(t reflect.Type) bool {
-	return (t.Kind() <= reflect.Float64 || t.Kind() == reflect.String) && !reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextMarshaler]())
+func intEncoder[T int | int8 | int16 | int32 | int64](b []byte, p unsafe.Pointer) []byte {
+	return strconv.AppendInt(b, int64(*(*T)(p)), 10)
 }
 
-// knownField is which of the two fields of an Opt says whether it is known.
-func knownField(t reflect.Type) int {
-	f, _ := t.FieldByName("known")
-	return f.Index[0]
+func uintEncoder[T uint | uint8 | uint16 | uint32 | uint64](b []byte, p unsafe.Pointer) []byte {
+	return strconv.AppendUint(b, uint64(*(*T)(p)), 10)
+}
+
+// common has the types of which records have many, each known by name instead of
+// by what it implements.
+var common = map[reflect.Type]encoder{
+	reflect.TypeFor[record.Time]():  textEncoder[record.Time],
+	reflect.TypeFor[record.Hex24](): textEncoder[record.Hex24],
+	reflect.TypeFor[record.Hex32](): textEncoder[record.Hex32],
+	reflect.TypeFor[record.Hex64](): textEncoder[record.Hex64],
+}
+
+func textEncoder[T encoding.TextAppender](b []byte, p unsafe.Pointer) []byte {
+	b, _ = (*(*T)(p)).AppendText(append(b, '"')) // which does not fail, nor need escapes
+	return append(b, '"')
+}
+
+// optOffsets are where an Opt has its value, and whether it is known.
+func optOffsets(t reflect.Type) (value, known uintptr) {
+	v, _ := t.FieldByName("value")
+	k, _ := t.FieldByName("known")
+	return v.Offset, k.Offset
 }
 
 func optEncoder(t, elem reflect.Type) encoder {
 	inner := encoderOf(elem)
-	if plain(elem) { // most are, and need no pointer
-		known := knownField(t)
-		return func(b []byte, v reflect.Value) []byte {
-			if !v.Field(known).Bool() {
-				return append(b, "null"...)
-			}
-			return inner(b, v.Field(1-known))
-		}
-	}
-	return func(b []byte, v reflect.Value) []byte {
-		p := v.Addr().Interface().(interface{ Pointer() any }).Pointer()
-		if p == nil {
+	value, known := optOffsets(t)
+	return func(b []byte, p unsafe.Pointer) []byte {
+		if !*(*bool)(unsafe.Add(p, known)) {
 			return append(b, "null"...)
 		}
-		return inner(b, reflect.ValueOf(p).Elem())
+		return inner(b, unsafe.Add(p, value))
 	}
 }
 
 func pointerEncoder(t reflect.Type) encoder {
 	inner := encoderOf(t.Elem())
-	return func(b []byte, v reflect.Value) []byte {
-		if v.IsNil() {
+	return func(b []byte, p unsafe.Pointer) []byte {
+		to := *(*unsafe.Pointer)(p)
+		if to == nil {
 			return append(b, "null"...)
 		}
-		return inner(b, v.Elem())
+		return inner(b, to)
 	}
 }
 
 func listEncoder(t reflect.Type) encoder {
-	inner := encoderOf(t.Elem())
-	return func(b []byte, v reflect.Value) []byte {
-		if v.Kind() == reflect.Slice && v.IsNil() {
-			return append(b, "null"...)
-		}
+	inner, size := encoderOf(t.Elem()), t.Elem().Size()
+	elements := func(b []byte, first unsafe.Pointer, n int) []byte {
 		b = append(b, '[')
-		for i := range v.Len() {
+		for i := range n {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = inner(b, v.Index(i))
+			b = inner(b, unsafe.Add(first, uintptr(i)*size))
 		}
 		return append(b, ']')
 	}
+	if t.Kind() == reflect.Array {
+		n := t.Len()
+		return func(b []byte, p unsafe.Pointer) []byte { return elements(b, p, n) }
+	}
+	return func(b []byte, p unsafe.Pointer) []byte {
+		list := *(*[]struct{})(p) // of whatever: only its start and length are looked at
+		first := unsafe.Pointer(unsafe.SliceData(list))
+		if first == nil {
+			return append(b, "null"...)
+		}
+		return elements(b, first, len(list))
+	}
 }
 
-// mapEncoder is for maps of words to numbers; what it sorts by, it allocates.
+// mapEncoder is for maps of words to integers; what it sorts by, it allocates.
 func mapEncoder(t reflect.Type) encoder {
-	if t.Key().Kind() != reflect.String || !plain(t.Elem()) {
+	if t.Key().Kind() != reflect.String || t.Elem().Kind() < reflect.Int || t.Elem().Kind() > reflect.Int64 {
 		panic(fmt.Sprintf("render: there is no JSON for a %v", t))
 	}
-	inner := encoderOf(t.Elem())
-	return func(b []byte, v reflect.Value) []byte {
+	return func(b []byte, p unsafe.Pointer) []byte {
+		v := reflect.NewAt(t, p).Elem()
 		if v.IsNil() {
 			return append(b, "null"...)
 		}
@@ -161,7 +206,7 @@ func mapEncoder(t reflect.Type) encoder {
 				b = append(b, ',')
 			}
 			b = append(appendString(b, key.String()), ':')
-			b = inner(b, v.MapIndex(key))
+			b = strconv.AppendInt(b, v.MapIndex(key).Int(), 10)
 		}
 		return append(b, '}')
 	}
@@ -169,38 +214,38 @@ func mapEncoder(t reflect.Type) encoder {
 
 func structEncoder(t reflect.Type) encoder {
 	type member struct {
-		key    string // with its quotes and colon
-		index  int
-		isZero func(reflect.Value) bool // when to leave it out, nil for never
+		key    string // with a comma before it, its quotes and colon
+		offset uintptr
+		isZero func(unsafe.Pointer) bool // when to leave it out, nil for never
 		encode encoder
 	}
 	var members []member
 	for _, f := range record.FieldsOf(t) {
-		m := member{string(appendString(nil, f.Name)) + ":", f.Index, nil, encoderOf(t.Field(f.Index).Type)}
+		of := t.Field(f.Index)
+		m := member{"," + string(appendString(nil, f.Name)) + ":", of.Offset, nil, encoderOf(of.Type)}
 		switch {
 		case f.OmitZero && f.Opt:
-			known := knownField(t.Field(f.Index).Type)
-			m.isZero = func(v reflect.Value) bool { return !v.Field(known).Bool() }
+			_, known := optOffsets(of.Type)
+			m.isZero = func(p unsafe.Pointer) bool { return !*(*bool)(unsafe.Add(p, known)) }
+		case f.OmitZero && of.Type.Kind() == reflect.String:
+			m.isZero = func(p unsafe.Pointer) bool { return *(*string)(p) == "" }
 		case f.OmitZero:
-			m.isZero = reflect.Value.IsZero
+			m.isZero = func(p unsafe.Pointer) bool { return reflect.NewAt(of.Type, p).Elem().IsZero() }
 		}
 		members = append(members, m)
 	}
-	return func(b []byte, v reflect.Value) []byte {
-		b = append(b, '{')
-		first := true
+	return func(b []byte, p unsafe.Pointer) []byte {
+		start := len(b)
 		for i := range members {
 			m := &members[i]
-			value := v.Field(m.index)
-			if m.isZero != nil && m.isZero(value) {
-				continue
+			if at := unsafe.Add(p, m.offset); m.isZero == nil || !m.isZero(at) {
+				b = m.encode(append(b, m.key...), at)
 			}
-			if !first {
-				b = append(b, ',')
-			}
-			first = false
-			b = m.encode(append(b, m.key...), value)
 		}
+		if len(b) == start {
+			return append(b, "{}"...)
+		}
+		b[start] = '{' // in place of the first comma
 		return append(b, '}')
 	}
 }

@@ -42,7 +42,7 @@ func Ladder(w io.Writer, theme *Theme, width int, r *record.Transaction) error {
 	bars := analyze.Exposures(r, lastTime(r))
 	var b strings.Builder
 	heading(&b, theme, width, r)
-	rungs := foldRungs(makeRungs(theme, r))
+	rungs := foldRungs(makeRungs(theme, r, bars))
 	numbers := 6
 	for i := range rungs {
 		numbers = max(numbers, len(rungs[i].packets))
@@ -165,7 +165,7 @@ func phases(r *record.Transaction) string {
 }
 
 // makeRungs words the events.
-func makeRungs(theme *Theme, r *record.Transaction) []rung {
+func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []rung {
 	var rungs []rung
 	var writeFirst *record.Event
 	for i := range r.Timeline {
@@ -179,7 +179,7 @@ func makeRungs(theme *Theme, r *record.Transaction) []rung {
 				g.packets = fmt.Sprintf("%d-%d", r.Call.Packet, r.Call.LastPacket)
 			}
 			g.says = operationLines(r.Decoded.Call)
-			for _, x := range analyze.Exposures(r, 0) {
+			for _, x := range bars {
 				g.mark(x.Handle, '+')
 			}
 		case record.EventReply:

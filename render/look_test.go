@@ -17,14 +17,17 @@ import (
 
 var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
+// looks are a way to draw, and how wide.
+type looks struct {
+	name  string
+	width int
+	look  render.Look
+}
+
 // TestLooks: a connection's charts, a ladder and the table of sums in block and
 // braille characters, in colour, and in other times.
 func TestLooks(t *testing.T) {
-	for _, look := range []struct {
-		name  string
-		width int
-		look  render.Look
-	}{
+	for _, look := range []looks{
 		{"unicode-80", 80, render.Look{Colour: render.NoColour, Unicode: true}},
 		{"unicode-120", 120, render.Look{Colour: render.NoColour, Unicode: true, Times: render.UTC}},
 		{"unicode-200", 200, render.Look{Colour: render.NoColour, Unicode: true, Times: render.Epoch}},
@@ -66,10 +69,10 @@ func TestLooks(t *testing.T) {
 			for _, draw := range []func() error{
 				text.Flush,
 				func() error {
-					return render.CreditChart(&b, theme, look.width, 8, forward.Finish(0, record.Forward, axis.To), axis)
+					return render.CreditChart(render.Screen{Out: &b, Theme: theme, Width: look.width, Height: 8}, forward.Finish(0, record.Forward, axis.To), axis)
 				},
 				func() error {
-					return render.HandleChart(&b, theme, look.width, 12, handles.Finish(0, axis.To), axis)
+					return render.HandleChart(render.Screen{Out: &b, Theme: theme, Width: look.width, Height: 12}, handles.Finish(0, axis.To), axis)
 				},
 				func() error { return render.Stats(&b, theme, look.width, table.Rows()) },
 			} {
@@ -84,6 +87,63 @@ func TestLooks(t *testing.T) {
 			}
 			golden(t, "look-"+look.name+".golden", b.Bytes())
 		})
+	}
+}
+
+// TestOverviewLooks: the overview follows the look that is asked for, and no line
+// but those to be copied is too wide.
+func TestOverviewLooks(t *testing.T) {
+	for _, look := range []looks{
+		{"unicode-80", 80, render.Look{Colour: render.NoColour, Unicode: true}},
+		{"256-80", 80, render.Look{Colour: render.Colours256, Unicode: true}},
+		{"ascii-40", 40, render.Look{Colour: render.NoColour}},
+	} {
+		t.Run(look.name, func(t *testing.T) {
+			c := analyze.NewCollector()
+			summary := run(t, "rocev2-loss42.pcap.zst", dissect.Handler{
+				Transaction: func(r *record.Transaction) error { c.Transaction(r); return nil },
+				Connection:  func(r *record.Connection) error { c.Connection(r); return nil },
+				Finding:     func(r *record.Finding) error { c.Finding(r); return nil },
+			})
+			var b bytes.Buffer
+			screen := render.Screen{Out: &b, Theme: render.NewLook(&b, look.look), Width: look.width}
+			if err := render.Overview(screen, c.Finish(), summary, "nfs.pcap"); err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(b.String()) {
+				n := utf8.RuneCountInString(strings.TrimRight(escapes.ReplaceAllString(line, ""), "\n"))
+				if n > look.width && !strings.Contains(line, " rdmadump ") {
+					t.Errorf("a line of %d: %s", n, line)
+				}
+			}
+			golden(t, "overview-"+look.name+".golden", b.Bytes())
+		})
+	}
+}
+
+// TestNumbersAreWhole: a number that is wider than those that the table learnt from
+// is not cut; the column that has room to give gives it.
+func TestNumbersAreWhole(t *testing.T) {
+	var b bytes.Buffer
+	text := render.NewText(&b, render.NewLook(&b, render.Look{Colour: render.NoColour, Columns: []string{"NUMBER", "TIME", "SUMMARY", "LENGTH"}}), 50)
+	for i := range 300 {
+		p := record.Packet{Number: int64(i + 1), Length: 60, Summary: []byte(strings.Repeat("summary ", 9))}
+		if i == 299 {
+			p.Number, p.Time, p.Length = 123456789, 98765*1e9, 262144
+		}
+		if err := text.Packet(&p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text.Finish()
+	lines := strings.Split(b.String(), "\n")
+	for i, want := range map[int]string{
+		1:   "     1 0.000000 summary summary summary su~     60",
+		300: "123456789 98765.000000 summary summary sum~ 262144",
+	} {
+		if lines[i] != want {
+			t.Errorf("line %d: %q, want %q", i, lines[i], want)
+		}
 	}
 }
 

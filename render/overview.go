@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -16,6 +17,8 @@ type Screen struct {
 	Out   io.Writer
 	Theme *Theme
 	Width int // of the terminal, 0 for none
+
+	Height int // of a chart, in lines, 0 for the usual
 }
 
 // Overview draws a capture on one screen; file is what to name in the commands
@@ -47,31 +50,73 @@ type overview struct {
 	file  string
 }
 
-// label starts a section; the lines of it stand behind the label.
+// overviewMargin is what stands left of the text: labels, and where boxes can be
+// drawn a line.
 const overviewMargin = 10
 
-func (v *overview) line(label, text string, shade ink) {
-	for i, line := range wrap(text, v.width-overviewMargin) {
-		head := ""
-		if i == 0 {
-			head = label
-		}
-		fmt.Fprintf(&v.b, "%s%-*s%s%s%s%s\n", v.theme.key.before, overviewMargin, head, v.theme.key.after, shade.before, clean(line), shade.after)
+// part is a piece of a row in one ink.
+type part struct {
+	text string
+	ink  ink
+}
+
+// margin begins a line; a label begins a section.
+func (v *overview) margin(label string) {
+	room, side := overviewMargin, ""
+	if v.theme.unicode {
+		room, side = overviewMargin-2, v.theme.dim.before+v.theme.glyphs.side+v.theme.dim.after+" "
 	}
+	if label != "" {
+		v.b.WriteString(v.theme.key.before + label + v.theme.key.after)
+	}
+	v.b.WriteString(strings.Repeat(" ", room-len(label)) + side)
 }
 
 // row is a line that is not wrapped, but cut to the width with a mark.
-func (v *overview) row(text string, shade ink) {
-	text = clean(text)
-	if room := v.width - overviewMargin; len(text) > room {
-		text = text[:room-1] + "~"
+func (v *overview) row(label string, parts ...part) {
+	v.margin(label)
+	total, left := 0, v.width-overviewMargin
+	for i := range parts {
+		parts[i].text = clean(parts[i].text)
+		total += len(parts[i].text)
 	}
-	fmt.Fprintf(&v.b, "%-*s%s%s%s\n", overviewMargin, "", shade.before, text, shade.after)
+	cut := total > left
+	if cut {
+		left--
+	}
+	var line inked
+	for _, p := range parts {
+		if n := min(len(p.text), left); n > 0 {
+			line.add(p.text[:n], p.ink)
+			left -= n
+		}
+	}
+	if cut {
+		line.add(v.theme.glyphs.cut, v.theme.dim)
+	}
+	v.b.WriteString(line.String() + "\n")
+}
+
+// line is text that is wrapped.
+func (v *overview) line(label, text string, shade ink) {
+	for _, line := range wrap(text, v.width-overviewMargin) {
+		v.row(label, part{line, shade})
+		label = ""
+	}
+}
+
+// once is a label for the first row of a section, and none for the others.
+func once(i int, label string) string {
+	if i > 0 {
+		return ""
+	}
+	return label
 }
 
 // more says which command shows more.
 func (v *overview) more(command string) {
-	fmt.Fprintf(&v.b, "%-*s%s> rdmadump %s%s\n", overviewMargin, "", v.theme.dim.before, strings.ReplaceAll(command, "FILE", v.file), v.theme.dim.after)
+	v.margin("")
+	fmt.Fprintf(&v.b, "%s%s rdmadump %s%s\n", v.theme.dim.before, v.theme.glyphs.right, strings.ReplaceAll(command, "FILE", v.file), v.theme.dim.after)
 }
 
 // who is in the capture.
@@ -84,20 +129,21 @@ func (v *overview) who() {
 	v.line("capture", text, ink{})
 	for i, g := range v.o.Groups {
 		if i == 4 {
-			v.row(fmt.Sprintf("and %s more", plural(int64(len(v.o.Groups)-i), "pair")), v.theme.dim)
+			v.row("", part{fmt.Sprintf("and %s more", plural(int64(len(v.o.Groups)-i), "pair")), v.theme.dim})
 			break
 		}
 		text := fmt.Sprintf("%s > %s  %s, %s: %s, %s", g.Client.Or("?"), g.Server.Or("?"), g.Transport, g.UpperLayer, plural(int64(g.Connections), "connection"), plural(g.Transactions, "RPC"))
 		if missed := g.Connections - g.Handshakes; missed > 0 {
 			text += fmt.Sprintf(", %s without handshake", plural(int64(missed), "one"))
 		}
-		v.row(text, ink{})
+		v.row("", part{text, ink{}})
 	}
 	if s.TimeBackwards > 0 {
-		v.row(fmt.Sprintf("times ran backwards %s, by up to %s, first at packet %d", plural(s.TimeBackwards, "time"), Duration(s.TimeBackwardsNS), s.TimeBackwardsPacket.Or(0)), v.theme.warn)
+		text := fmt.Sprintf("times ran backwards %s, by up to %s, first at packet %d", plural(s.TimeBackwards, "time"), Duration(s.TimeBackwardsNS), s.TimeBackwardsPacket.Or(0))
+		v.row("", part{text, v.theme.warn})
 	}
 	if broken, known := s.Broken.Get(); known {
-		v.row("the capture broke off: "+broken, v.theme.warn)
+		v.row("", part{"the capture broke off: " + broken, v.theme.warn})
 	}
 	v.more("connections FILE")
 }
@@ -149,7 +195,7 @@ func (v *overview) health() {
 				text += fmt.Sprintf(", %v first", e.XIDs[0])
 			}
 		}
-		v.row(text, v.theme.bad)
+		v.row("", part{text, v.theme.bad})
 		v.more(fmt.Sprintf("connections FILE --conn %d", e.First))
 	}
 }
@@ -198,31 +244,44 @@ func (v *overview) time() {
 		return
 	}
 	p := &t.Phases
-	type part struct {
+	type phase struct {
 		ns   int64
 		name string
+		ink  ink
 	}
-	parts := []part{
-		{p.WaitNS, "waiting"},
-		{p.ToReadNS, "to first RDMA Reads"},
-		{p.ReadNS, "RDMA Reads"},
-		{p.ToWriteNS, "to first RDMA Writes"},
-		{p.WriteNS, "RDMA Writes"},
-		{p.ToReplyNS, "to Replies"},
+	phases := []phase{
+		{p.WaitNS, "waiting", v.theme.warn},
+		{p.ToReadNS, "to first RDMA Reads", v.theme.exposed},
+		{p.ReadNS, "RDMA Reads", v.theme.moved},
+		{p.ToWriteNS, "to first RDMA Writes", v.theme.exposed},
+		{p.WriteNS, "RDMA Writes", v.theme.moved},
+		{p.ToReplyNS, "to Replies", v.theme.good},
 	}
-	slices.SortStableFunc(parts, func(a, b part) int { return int(min(max(b.ns-a.ns, -1), 1)) })
+	slices.SortStableFunc(phases, func(a, b phase) int { return cmp.Compare(b.ns, a.ns) })
 	var words []string
-	for _, x := range parts {
-		if percent := x.ns * 100 / t.TotalNS; percent > 0 {
+	var bar inked
+	passed, drawn := int64(0), 0
+	for i, x := range phases {
+		percent := x.ns * 100 / t.TotalNS
+		if percent > 0 {
 			words = append(words, fmt.Sprintf("%d%% %s", percent, x.name))
+		}
+		passed += percent
+		shade := v.theme.glyphs.shades[min(i, len(v.theme.glyphs.shades)-1)]
+		for to := int(min(passed, 100)) * min(v.width-overviewMargin, 50) / 100; drawn < to; drawn++ {
+			bar.add(shade, x.ink)
 		}
 	}
 	v.line("time", fmt.Sprintf("%s of all RPCs together: %s", Duration(t.TotalNS), strings.Join(words, ", ")), ink{})
+	if v.theme.unicode && drawn > 0 {
+		v.margin("")
+		v.b.WriteString(bar.String() + "\n")
+	}
 	for i, w := range t.Waits {
 		if i == 4 {
 			break
 		}
-		v.row(fmt.Sprintf("%s %s: %s", Duration(w.NS), plural(w.Count, "wait"), w.Reason), v.theme.warn)
+		v.row("", part{fmt.Sprintf("%s %s: %s", Duration(w.NS), plural(w.Count, "wait"), w.Reason), v.theme.warn})
 	}
 	v.more("stats FILE")
 }
@@ -231,18 +290,11 @@ func (v *overview) time() {
 func (v *overview) slowest() {
 	for i, slow := range v.o.Slowest {
 		r := slow.Transaction
-		label := ""
-		if i == 0 {
-			label = "slowest"
-		}
-		text := fmt.Sprintf("%8s  %v  %s", Duration(r.LatencyNS.Or(0)), r.XID, shortProcedure(r, ""))
+		text := "  " + shortProcedure(r, "")
 		if cause := Cause(r); cause != "" {
 			text += ": " + cause
 		}
-		if room := v.width - overviewMargin; len(text) > room {
-			text = text[:room-1] + "~"
-		}
-		fmt.Fprintf(&v.b, "%s%-*s%s%s\n", v.theme.key.before, overviewMargin, label, v.theme.key.after, clean(text))
+		v.row(once(i, "slowest"), part{fmt.Sprintf("%8s  ", Duration(r.LatencyNS.Or(0))), ink{}}, part{r.XID.String(), v.theme.key}, part{text, ink{}})
 	}
 	if len(v.o.Slowest) > 0 {
 		v.more(fmt.Sprintf("FILE --xid %v", v.o.Slowest[0].Transaction.XID))
@@ -255,12 +307,8 @@ func (v *overview) busiest() {
 		if i == 3 || s.TotalNS == 0 {
 			break
 		}
-		label := ""
-		if i == 0 {
-			label = "busiest"
-		}
-		fmt.Fprintf(&v.b, "%s%-*s%s%s\n", v.theme.key.before, overviewMargin, label, v.theme.key.after,
-			clean(fmt.Sprintf("%8s  %d x %s, p50 %s, worst %s", Duration(s.TotalNS), s.Count, s.Name, quantile(s.Latency.P50), quantile(s.Latency.Max))))
+		text := fmt.Sprintf("%8s  %d x %s, p50 %s, worst %s", Duration(s.TotalNS), s.Count, s.Name, quantile(s.Latency.P50), quantile(s.Latency.Max))
+		v.row(once(i, "busiest"), part{text, ink{}})
 	}
 }
 
@@ -296,19 +344,11 @@ func (v *overview) findings() {
 	}
 	for i, f := range v.o.Findings {
 		if i == 6 {
-			v.row(fmt.Sprintf("and %s more", plural(int64(len(v.o.Findings)-i), "rule")), v.theme.dim)
+			v.row("", part{fmt.Sprintf("and %s more", plural(int64(len(v.o.Findings)-i), "rule")), v.theme.dim})
 			break
 		}
-		label := ""
-		if i == 0 {
-			label = "check"
-		}
-		text := fmt.Sprintf("%-7s %d x %s: %s", f.Severity, f.Count, f.Rule, clean(f.Message))
-		if room := v.width - overviewMargin; len(text) > room {
-			text = text[:room-1] + "~"
-		}
-		shade := v.theme.severity(f.Severity)
-		fmt.Fprintf(&v.b, "%s%-*s%s%s%s%s\n", v.theme.key.before, overviewMargin, label, v.theme.key.after, shade.before, text, shade.after)
+		v.row(once(i, "check"), part{fmt.Sprintf("%-7s", f.Severity), v.theme.severity(f.Severity)}, part{fmt.Sprintf(" %d x ", f.Count), ink{}},
+			part{f.Rule, v.theme.key}, part{": " + f.Message, ink{}})
 	}
 	v.more("check FILE")
 }

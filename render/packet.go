@@ -1,10 +1,13 @@
 package render
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -103,6 +106,51 @@ func (r *Packets) Packet(p *record.Packet) error {
 	r.line = b
 	_, err := r.w.Write(b)
 	return err
+}
+
+// packetColumns are those of the table that stands for lines where columns are
+// chosen. What else there is to see of a packet, -e prints.
+var packetColumns = []column{
+	{name: "NUMBER", right: true, usual: 6},
+	{name: "TIME", right: true, usual: 11},
+	{name: "SOURCE", usual: 15},
+	{name: "DESTINATION", usual: 15},
+	{name: "TRANSPORT", usual: 6},
+	{name: "LENGTH", right: true},
+	{name: "CONN", right: true},
+	{name: "#", right: true, usual: 5},
+	{name: "XID", usual: 10},
+	{name: "OPERATION", usual: 10},
+	{name: "QPN", usual: 8},
+	{name: "PSN", right: true, usual: 8},
+	{name: "MARKS", usual: 12},
+	{name: "SUMMARY", flex: true, min: 20, usual: 60},
+}
+
+// The fields of headers that columns show.
+var columnQPN, columnPSN = packetField("bth.dest_qpn"), packetField("bth.psn")
+
+// Packet writes a row of the table of packets.
+func (t *Text) Packet(p *record.Packet) error {
+	id := func(v int64) string { return strconv.FormatInt(v, 10) }
+	marks := slices.Collect(p.Marks.Names())
+	t.cells = append(t.cells[:0],
+		cell{text: id(p.Number), ink: t.theme.dim},
+		cell{text: t.at(p.Time)},
+		cell{text: string(orDash(p.AppendSource(nil), 0))},
+		cell{text: string(orDash(p.AppendDestination(nil), 0))},
+		cell{text: p.Transport},
+		cell{text: strconv.Itoa(p.Length)},
+		cell{text: known(p.Connection, "-", strconv.Itoa)},
+		cell{text: known(p.Transaction, "-", id)},
+		cell{text: known(p.XID, "-", record.Hex32.String), ink: t.theme.key},
+		cell{text: cmp.Or(clean(p.Operation), "-")},
+		cell{text: string(orDash(columnQPN.appendRows(nil, p), 0))},
+		cell{text: string(orDash(columnPSN.appendRows(nil, p), 0))},
+		cell{text: strings.Join(marks, ","), ink: t.theme.warn},
+		cell{text: string(appendClean(nil, p.Summary))},
+	)
+	return t.row(packetColumns)
 }
 
 // head writes the heading, once, as wide as the first packet's line.

@@ -287,11 +287,11 @@ func TestCharts(t *testing.T) {
 			})
 			axis := render.Axis{Start: start, From: start, To: end}
 			for _, c := range []*analyze.Credits{forward.Finish(1, record.Forward, end), backward.Finish(1, record.Backward, end)} {
-				if err := render.CreditChart(&b, theme, width, 8, c, axis); err != nil {
+				if err := render.CreditChart(render.Screen{Out: &b, Theme: theme, Width: width, Height: 8}, c, axis); err != nil {
 					t.Error(err)
 				}
 			}
-			if err := render.HandleChart(&b, theme, width, 12, handles.Finish(1, end), axis); err != nil {
+			if err := render.HandleChart(render.Screen{Out: &b, Theme: theme, Width: width, Height: 12}, handles.Finish(1, end), axis); err != nil {
 				t.Error(err)
 			}
 			if err := render.Stats(&b, theme, width, table.Rows()); err != nil {
@@ -400,10 +400,10 @@ func TestAnyTimes(t *testing.T) {
 				packets.Packet(&record.Packet{Time: at})
 			}
 			for _, start := range []record.Time{0, first, last, times[0]} {
-				if err := render.CreditChart(&b, theme, 80, 8, credits, render.Axis{Start: start}); err != nil {
+				if err := render.CreditChart(render.Screen{Out: &b, Theme: theme, Width: 80, Height: 8}, credits, render.Axis{Start: start}); err != nil {
 					t.Error(err)
 				}
-				if err := render.HandleChart(&b, theme, 80, 8, handles, render.Axis{Start: start}); err != nil {
+				if err := render.HandleChart(render.Screen{Out: &b, Theme: theme, Width: 80, Height: 8}, handles, render.Axis{Start: start}); err != nil {
 					t.Error(err)
 				}
 				text.Start(start)

@@ -54,15 +54,17 @@ type glyphs struct {
 	right, left                   string          // their heads
 	pause                         string          // beside a line in which nothing happens
 	marks                         map[byte]string // of the bars beside a ladder
+	shades                        []string        // of a bar of several parts, one after the other
 }
 
 var asciiGlyphs = &glyphs{
-	axis: "-", tick: "+", corner: "+", side: "|", cut: "~", levels: []string{" ", "#"}, granted: "-", line: "-", double: "=", right: ">", left: "<", pause: ":",
+	axis: "-", tick: "+", corner: "+", side: "|", cut: "~", levels: []string{" ", "#"}, granted: "-", line: "-", double: "=", right: ">", left: "<", pause: ":", shades: strings.Split("#=+.", ""),
 }
 
 var unicodeGlyphs = &glyphs{
 	axis: "─", tick: "┴", corner: "└", side: "│", cut: "…", levels: strings.Split(" ▁▂▃▄▅▆▇█", ""), granted: "╌", line: "─", double: "═", right: "▶", left: "◀", pause: "┊",
-	marks: map[byte]string{'+': "┬", '|': "│", '#': "█", 'x': "✕", 'o': "○", '?': "?"},
+	shades: strings.Split("█▓▒░", ""),
+	marks:  map[byte]string{'+': "┬", '|': "│", '#': "█", 'x': "✕", 'o': "○", '?': "?"},
 }
 
 // ink is what a style puts before and after a text. A lipgloss style is

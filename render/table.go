@@ -249,7 +249,7 @@ func (t *table) write(cells []cell) error {
 	b := t.line[:0]
 	pending, at := 0, 0 // spaces that a further cell would need before it; where it would stand
 	var rest []string   // further lines of the cell that wraps
-	indent := 0
+	indent, over := 0, 0
 	for _, i := range t.order {
 		c := &t.columns[i]
 		width := t.widths[i]
@@ -258,6 +258,10 @@ func (t *table) write(cells []cell) error {
 			continue
 		}
 		text := cells[i].text
+		if c.flex { // makes room for numbers that need more than those that were learnt from
+			least := min(width, c.min)
+			width, over = max(width-over, least), max(over-(width-least), 0)
+		}
 		if c.wrap && t.width > 0 {
 			if t.below {
 				if text != c.name {
@@ -269,7 +273,11 @@ func (t *table) write(cells []cell) error {
 				text, rest, indent = lines[0], lines[1:], at
 			}
 		}
-		if t.width > 0 && wide(text) > width {
+		switch {
+		case t.width == 0 || wide(text) <= width:
+		case c.right: // a number that is cut is another one
+			over += wide(text) - width
+		default:
 			if cells[i].short != "" {
 				text = cells[i].short
 			}

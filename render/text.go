@@ -179,9 +179,9 @@ func shortProcedure(r *record.Transaction, cut string) string {
 }
 
 // Headings are those of the table of a kind of record: "transactions",
-// "connections", "stats".
+// "connections", "packets", "stats".
 func Headings(of string) []string {
-	return headings(map[string][]column{"transactions": transactionColumns, "connections": connectionColumns, "stats": statsColumns}[of])
+	return headings(map[string][]column{"transactions": transactionColumns, "connections": connectionColumns, "packets": packetColumns, "stats": statsColumns}[of])
 }
 
 // CheckColumns says whether there are columns of these headings, or parts of them.
@@ -403,7 +403,6 @@ type FindingGroup struct {
 	First      record.Finding
 	Count      int64
 	LastPacket record.Opt[int64]
-	LastTime   record.Opt[record.Time]
 }
 
 // Finding writes what is wrong: severity, rule, where; then what, and how often.
@@ -442,24 +441,13 @@ func (t *Text) Finding(g *FindingGroup) error {
 	return err
 }
 
-// wrapped is text in lines of at most so many characters, where its words allow
-// it; all of it in one where width is none.
+// wrapped is text in lines of at most so many characters; all of it in one where
+// width is none, or too little to read.
 func wrapped(text string, width int) (lines []string) {
 	if width < narrowest {
 		return []string{text}
 	}
-	line := ""
-	for word := range strings.FieldsSeq(text) {
-		switch {
-		case line == "":
-			line = word
-		case len(line)+1+len(word) > width:
-			lines, line = append(lines, line), word
-		default:
-			line += " " + word
-		}
-	}
-	return append(lines, line)
+	return wrap(text, width)
 }
 
 // RuleCount is how often a rule was broken, and by whom.

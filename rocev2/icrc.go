@@ -88,7 +88,11 @@ func (c *ICRC) Native(lrh, grh, transport []byte) (uint32, bool) {
 // sum computes the CRC over the n bytes that are masked already and the
 // transport packet, whose BTH it masks.
 func (c *ICRC) sum(n int, transport []byte) uint32 {
-	copied := copy(c.masked[n:], transport)
+	cut := scratch
+	if len(transport) > scratch-n { // a beginning is enough, of a length that leaves the rest to be done in large steps
+		cut = 192
+	}
+	copied := copy(c.masked[n:cut], transport)
 	c.masked[n+4] = 0xff
 	crc := crc32.ChecksumIEEE(c.masked[:n+copied])
 	if copied < len(transport) {

@@ -87,6 +87,34 @@ func TestOpcodes(t *testing.T) {
 	}
 }
 
+// TestPSNDelta: PSNs are a circle of 24 bits.
+func TestPSNDelta(t *testing.T) {
+	for _, c := range []struct {
+		a, b uint32
+		want int32
+	}{
+		{5, 3, 2},
+		{3, 5, -2},
+		{7, 7, 0},
+		{0, 0xffffff, 1},
+		{0xffffff, 0, -1},
+		{0x7fffff, 0, 1<<23 - 1},
+		{0x800000, 0, -1 << 23},
+		{0x12000001, 0x34000000, 1}, // of 32 bits, the lower 24 count
+	} {
+		if got := rocev2.PSNDelta(c.a, c.b); got != c.want {
+			t.Errorf("0x%x - 0x%x is %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}
+
+// TestOperation: opcodes are a service and an operation.
+func TestOperation(t *testing.T) {
+	if o := rocev2.Opcode(0xb7); o.Transport() != rocev2.XRC || o.Operation() != rocev2.OpSendOnlyInv {
+		t.Errorf("0xb7 is operation 0x%02x of %v", o.Operation(), o.Transport())
+	}
+}
+
 // TestRoundTrip: serialising what was decoded gives back the same bytes, for
 // every packet of the captures; and every invariant CRC is right.
 func TestRoundTrip(t *testing.T) {

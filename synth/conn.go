@@ -104,6 +104,12 @@ func (w *Wire) RoCE(o Options) *Conn { return w.conn(o, false) }
 // IWARP makes an iWARP connection.
 func (w *Wire) IWARP(o Options) *Conn { return w.conn(o, true) }
 
+// IWARP says whether the connection is one of iWARP, and not of RoCEv2.
+func (c *Conn) IWARP() bool { return c.iwarp }
+
+// Another makes a connection of the same transport on the same Wire.
+func (c *Conn) Another(o Options) *Conn { return c.wire.conn(o, c.iwarp) }
+
 // The addresses and ports that connections get: so many to an address of a
 // client, which then gets the next.
 const (

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/synth"
 )
 
@@ -45,8 +45,8 @@ func dissected(w *synth.Wire) (transactions, rules []string, s *record.Summary) 
 			return nil
 		},
 	}, dissect.Options{})
-	for i, f := range w.Frames {
-		d.Frame(&capture.Frame{Number: int64(i + 1), Time: f.Time, LinkType: capture.LinkType(f.LinkType), Length: f.Length, Data: f.Data})
+	for f := range testkit.Made(w.Frames) {
+		d.Frame(f)
 	}
 	s, _ = d.Finish()
 	slices.Sort(transactions)
@@ -102,8 +102,8 @@ func TestRebuilt(t *testing.T) {
 				got = [2][]byte{slices.Clone(call.Data), slices.Clone(reply.Data)}
 				return nil
 			}}, dissect.Options{Rebuild: true})
-			for i, f := range w.Frames {
-				d.Frame(&capture.Frame{Number: int64(i + 1), Time: f.Time, LinkType: capture.LinkType(f.LinkType), Length: f.Length, Data: f.Data})
+			for f := range testkit.Made(w.Frames) {
+				d.Frame(f)
 			}
 			d.Finish()
 			if !slices.Equal(got[0], call.Message().Whole()) || !slices.Equal(got[1], reply.Message().Whole()) {
@@ -161,13 +161,7 @@ func TestBroken(t *testing.T) {
 			c.Client.Call(synth.Null())
 			c.Server.Read(0xa1, 0, data(2000))
 		},
-		"connection-rejected": func(w *synth.Wire, c *synth.Conn) {
-			again := w.RoCE
-			if c.Client.Sequence != c.Client.Seq {
-				again = w.IWARP
-			}
-			again(synth.Options{}).Reject()
-		},
+		"connection-rejected": func(_ *synth.Wire, c *synth.Conn) { c.Another(synth.Options{}).Reject() },
 		"RoCE remote-error-nak": func(_ *synth.Wire, c *synth.Conn) {
 			c.Client.Call(synth.Read3(0, 4096).Offer(mem))
 			c.Server.Write(mem.Handle, mem.Offset, data(4096))

@@ -409,3 +409,17 @@ func TestPanics(t *testing.T) {
 		}()
 	}
 }
+
+// TestAnother: a connection says what carries it, and makes another of its kind.
+func TestAnother(t *testing.T) {
+	for name, kind := range kinds {
+		c := kind.open(synth.New(), kind.options)
+		again := c.Another(kind.options)
+		if want := strings.HasPrefix(name, "iWARP"); c.IWARP() != want || again.IWARP() != want || again.Options.MTU != c.Options.MTU {
+			t.Errorf("%s: iWARP %t, another %t with MTU %d, want %t with %d", name, c.IWARP(), again.IWARP(), again.Options.MTU, want, c.Options.MTU)
+		}
+		if again == c || again.Client.Port == c.Client.Port {
+			t.Errorf("%s: another is the same", name)
+		}
+	}
+}

@@ -109,8 +109,9 @@ func (c Call) Message() XDR {
 
 // Bytes is what the Send carries.
 func (c Call) Bytes() []byte {
-	h := rpcrdma.Header{XID: c.XID, Credits: usual(c.Credits, credits), Proc: c.Proc, Reads: c.Reads}
-	return message(h, usual(c.Vers, 1), [2]uint32{0, c.InvHandle}, c.Writes, c.ReplyChunk, c.Message(), c.Tail)
+	h := rpcrdma.Header{XID: c.XID, Vers: usual(c.Vers, 1), Credits: usual(c.Credits, credits), Proc: c.Proc, InvHandle: c.InvHandle, Reads: c.Reads}
+	offer(&h, c.Writes, c.ReplyChunk)
+	return message(h, c.Message(), c.Tail)
 }
 
 // Reply is a Reply. Of what is zero, the usual is filled in when it is sent; any
@@ -216,25 +217,31 @@ func (r Reply) Message() XDR {
 
 // Bytes is what the Send carries.
 func (r Reply) Bytes() []byte {
-	h := rpcrdma.Header{XID: r.XID, Credits: usual(r.Credits, credits), Proc: r.Proc, Reads: r.Reads, Err: r.Err, VersLow: r.Low, VersHigh: r.High}
-	return message(h, usual(r.Vers, 1), [2]uint32{1, r.InvHandle}, r.Writes, r.ReplyChunk, r.Message(), r.Tail)
+	h := rpcrdma.Header{
+		XID: r.XID, Vers: usual(r.Vers, 1), Credits: usual(r.Credits, credits), Proc: r.Proc, Direction: 1, InvHandle: r.InvHandle, Reads: r.Reads,
+		Err: r.Err, VersLow: r.Low, VersHigh: r.High,
+	}
+	offer(&h, r.Writes, r.ReplyChunk)
+	return message(h, r.Message(), r.Tail)
 }
 
-// message is a header, laid out as version 1 says whatever version it names, and
-// the RPC message behind it when it is one that carries any. Version 2, as the
-// remote invalidation draft has it, puts two words behind the first four (s.5.3).
-func message(h rpcrdma.Header, vers uint32, draft [2]uint32, writes [][]rpcrdma.Segment, reply []rpcrdma.Segment, rpc XDR, tail []byte) []byte {
-	h.Vers = rpcrdma.Version
+// offer puts the Write list and the Reply chunk into a header.
+func offer(h *rpcrdma.Header, writes [][]rpcrdma.Segment, reply []rpcrdma.Segment) {
 	for _, chunk := range writes {
 		h.Writes = append(h.Writes, chunk...)
 		h.WriteEnds = append(h.WriteEnds, len(h.Writes))
 	}
 	h.Reply, h.HasReply = reply, reply != nil
+}
+
+// message is a header, laid out as version 1 says whatever version it names, and
+// the RPC message behind it when it is one that carries any. Version 2 has the
+// layout of the remote invalidation draft (s.5.3).
+func message(h rpcrdma.Header, rpc XDR, tail []byte) []byte {
+	vers := h.Vers
+	h.Vers, h.IsDraft = rpcrdma.Version, vers == rpcrdma.Draft
 	b := h.Append(nil)
 	be.PutUint32(b[4:], vers)
-	if vers == 2 && h.Proc != rpcrdma.Error {
-		b = slices.Insert(b, rpcrdma.FixedLen, XDR{}.Word(draft[:]...).Bytes...)
-	}
 	if h.Proc == rpcrdma.Msg || h.Proc == rpcrdma.MsgP {
 		b = append(b, rpc.Inline()...)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/synth"
 )
 
@@ -50,10 +51,7 @@ func inline(c *synth.Conn) {
 // what tshark 4.0 makes of chunks. It puts no data back that came in Write
 // chunks, also of real captures, and strings all Read chunks together.
 func TestTshark(t *testing.T) {
-	tshark, err := exec.LookPath("tshark")
-	if err != nil {
-		t.Skip("tshark is not installed")
-	}
+	tshark := testkit.Tshark(t)
 	chunks := []string{"0x00000003", "0x00000006", "0x00000007", "0x0000000a"} // three READs or READLINKs, one Long Call
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {

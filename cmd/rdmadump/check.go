@@ -47,11 +47,6 @@ func (s *settings) parseKnown(f *flags) error {
 	return lines.Err()
 }
 
-// severe says whether a severity is at least as bad as another.
-func severe(a, than record.Severity) bool {
-	return slices.Index(record.Severities[:], a) <= slices.Index(record.Severities[:], than)
-}
-
 // judge is what check keeps until all is read.
 type judge struct {
 	groups      []*render.FindingGroup
@@ -78,10 +73,10 @@ func findings(s *sink) (dissect.Handler, func()) {
 	show := func(r any) error { return s.text.Finding(&render.FindingGroup{First: *r.(*record.Finding), Count: 1}) }
 	h := dissect.Handler{
 		Finding: func(r *record.Finding) error {
-			if at, known := r.Time.Get(); !s.wants(r.Connection, r.XID) || known && !s.within(at) || s.ignored[r.Rule] {
+			if !s.wantsFinding(r) || s.ignored[r.Rule] {
 				return nil
 			}
-			line := r.Rule + "\t" + j.operationOf(r)
+			line := r.Rule + "\t" + r.Operation.Or("-")
 			if s.known[line] {
 				return nil
 			}
@@ -102,7 +97,7 @@ func findings(s *sink) (dissect.Handler, func()) {
 			}
 			j.found[line] = true
 			j.count(r)
-			if severe(r.Severity, s.failOn) {
+			if r.Severity.Rank() <= s.failOn.Rank() {
 				s.errors++
 			}
 			return s.status()
@@ -138,10 +133,6 @@ func findings(s *sink) (dissect.Handler, func()) {
 	}
 }
 
-// operationOf is what a finding is about, as far as its own words tell: the
-// program's operation is only known once the transaction is.
-func (j *judge) operationOf(r *record.Finding) string { return r.Operation.Or("-") }
-
 // add puts a finding with its like.
 func (j *judge) add(r *record.Finding) {
 	key := groupKey{r.Rule, r.Severity, r.Blames}
@@ -152,7 +143,7 @@ func (j *judge) add(r *record.Finding) {
 		j.groups = append(j.groups, g)
 	}
 	g.Count++
-	g.LastPacket, g.LastTime = r.Packet, r.Time
+	g.LastPacket = r.Packet
 }
 
 // count counts a finding for the table of rules.
@@ -176,8 +167,7 @@ func (j *judge) counts() (all []render.RuleCount) {
 		all = append(all, *t)
 	}
 	slices.SortFunc(all, func(a, b render.RuleCount) int {
-		rank := func(s record.Severity) int { return slices.Index(record.Severities[:], s) }
-		return cmp.Or(cmp.Compare(rank(a.Severity), rank(b.Severity)), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Rule, b.Rule))
+		return cmp.Or(cmp.Compare(a.Severity.Rank(), b.Severity.Rank()), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Rule, b.Rule))
 	})
 	return all
 }

@@ -33,7 +33,6 @@ var exporters = []exporter{
 
 // exportRun is one export.
 type exportRun struct {
-	*settings
 	times
 	ctx    context.Context
 	stderr io.Writer
@@ -43,7 +42,6 @@ type exportRun struct {
 
 	openErr error // of inputs that are left out
 	err     error // of reading: what was read before is written
-	failed  error // of the filter
 }
 
 // openRun opens the captures of an export; its source is the caller's to close.
@@ -52,11 +50,11 @@ func (f *flags) openRun(cmd *cobra.Command, v *view, paths []string, stderr io.W
 	if err != nil {
 		return nil, err
 	}
-	source, openErr, err := openNamed(cmd, paths, stderr)
+	source, openErr, err := f.openNamed(cmd, paths, stderr)
 	if err != nil {
 		return nil, err
 	}
-	return &exportRun{settings: set, times: times{settings: set}, ctx: cmd.Context(), stderr: stderr, source: source, openErr: openErr}, nil
+	return &exportRun{times: times{settings: set}, ctx: cmd.Context(), stderr: stderr, source: source, openErr: openErr}, nil
 }
 
 // ended is how to exit when all that was read is written.
@@ -103,7 +101,12 @@ func newExport(stdout, stderr io.Writer) *cobra.Command {
 	f.define(cmd.Flags(), exportView(query.Transactions))
 	cmd.Flags().StringVar(&to, "to", "", "what to write: "+listOf(exportNames()))
 	cmd.Flags().StringVarP(&path, "write", "w", "", "write to this `file`; - is standard output")
-	cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(exportNames(), cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("to", func(*cobra.Command, []string, string) (kinds []string, d cobra.ShellCompDirective) {
+		for i := range exporters {
+			kinds = append(kinds, cobra.CompletionWithDesc(exporters[i].to, exporters[i].what))
+		}
+		return kinds, cobra.ShellCompDirectiveNoFileComp
+	})
 	cmd.MarkFlagRequired("to")
 	cmd.MarkFlagRequired("write")
 	return cmd
@@ -242,23 +245,23 @@ func (r *exportRun) feed(h dissect.Handler, rebuild bool) error {
 	case err != nil:
 		return err
 	}
-	return r.failed
+	return nil
 }
 
-// asked says whether a transaction is to be exported; an error of the filter
-// stays, and ends feed.
-func (r *exportRun) asked(t *record.Transaction) bool {
-	if !r.wants(record.Some(t.Connection), record.Some(t.XID)) || !r.within(t.Start()) {
-		return false
+// asked says whether a transaction is to be exported; an error is the filter's.
+func (r *exportRun) asked(t *record.Transaction) (bool, error) {
+	return r.lets(record.Some(t.Connection), record.Some(t.XID), t.Start(), t)
+}
+
+// lets says whether --conn, --xid, --from, --to and -Y let a record pass.
+func (r *exportRun) lets(conn record.Opt[int], xid record.Opt[record.Hex32], at record.Time, rec any) (bool, error) {
+	if !r.wants(conn, xid) || !r.within(at) {
+		return false, nil
 	}
 	if r.filter == nil {
-		return true
+		return true, nil
 	}
-	hit, err := r.filter.Match(t)
-	if err != nil && r.failed == nil {
-		r.failed = err
-	}
-	return hit
+	return r.filter.Match(rec)
 }
 
 // exportRPCTCP writes RPCs as if TCP had carried them.
@@ -284,15 +287,7 @@ func exportRPCTCP(r *exportRun) (string, error) {
 // exportPackets writes packets with comments.
 func exportPackets(r *exportRun) (string, error) {
 	e := export.NewPackets(r.out, "rdmadump "+version())
-	e.Wants = func(p *record.Packet) (bool, error) {
-		if !r.wants(p.Connection, p.XID) || !r.within(p.Time) {
-			return false, nil
-		}
-		if r.filter == nil {
-			return true, nil
-		}
-		return r.filter.Match(p)
-	}
+	e.Wants = func(p *record.Packet) (bool, error) { return r.lets(p.Connection, p.XID, p.Time, p) }
 	if err := r.feed(e.Handler(), false); err != nil {
 		return "", err
 	}
@@ -308,10 +303,7 @@ func (r *exportRun) parquet(name, folder string) error {
 	if err != nil {
 		return fmt.Errorf("-w: %w", err)
 	}
-	w.Wants = func(t *record.Transaction) (bool, error) {
-		wanted := r.asked(t)
-		return wanted, r.failed
-	}
+	w.Wants = r.asked
 	if err := r.feed(w.Handler(), false); err != nil {
 		w.Abandon()
 		return err

@@ -99,5 +99,8 @@ func fileLine(f *extract.File) string {
 	case f.Holes > 0:
 		s += fmt.Sprintf("  with %d bytes missing in %d holes", f.HoleBytes, f.Holes)
 	}
+	if f.Scattered {
+		s += ", or fewer: it is in more ranges than are counted"
+	}
 	return s
 }

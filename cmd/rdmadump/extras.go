@@ -14,6 +14,7 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -92,17 +93,41 @@ func completions(cmd *cobra.Command) {
 			}}
 		}), cobra.ShellCompDirectiveNoFileComp
 	})
-	words("output", "text", "json")
-	words("color", "auto", "always", "never")
-	words("by", "program", "procedure", "operation")
-	fields := views[0].fields
-	if v := viewNamed(cmd.Name()); v != nil {
-		fields = v.fields
+	for _, c := range choices {
+		complete(c.flag, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return c.values(viewOf(cmd)), cobra.ShellCompDirectiveNoFileComp
+		})
 	}
-	completeLook(cmd, fields.Of())
+	fields := viewOf(cmd).fields
+	words("columns", render.Headings(fields.Of())...)
+	words("ignore", ruleIDs()...)
+	words("explain", ruleIDs()...)
 	completeFilter(cmd, fields)
-	words("sort", fields.Names()...)
-	words("field", fields.Names()...)
+	for _, flag := range []string{"sort", "field"} { // listed when somebody asks: they are many
+		complete(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return fields.Names(), cobra.ShellCompDirectiveNoFileComp
+		})
+	}
+}
+
+// viewOf is the view that a command shows: the one that it is called, or that live
+// is told to show.
+func viewOf(cmd *cobra.Command) *view {
+	name := cmd.Name()
+	if chosen := cmd.Flags().Lookup("view"); chosen != nil {
+		name = chosen.Value.String()
+	}
+	if v := viewNamed(name); v != nil {
+		return v
+	}
+	return views[0]
+}
+
+func ruleIDs() (ids []string) {
+	for _, r := range rule.All {
+		ids = append(ids, r.ID)
+	}
+	return ids
 }
 
 // look reads captures for a moment, to offer what is in them.

@@ -62,8 +62,8 @@ lists all.`,
   rdmadump fields transactions -o json | jq -r .name`,
 		Args: cobra.MaximumNArgs(1), ValidArgs: views,
 		RunE: func(_ *cobra.Command, args []string) error {
-			if output != "text" && output != "json" {
-				return fmt.Errorf("-o %s: it is text or json", output)
+			if err := oneOf("-o", output, "text", "json"); err != nil {
+				return err
 			}
 			found := false
 			for _, l := range fieldLists {

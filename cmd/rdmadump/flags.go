@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rdmadump/rdmadump/analyze"
+	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -175,6 +176,38 @@ var flagTable = []struct {
 	}},
 }
 
+// choices are the flags that have a few values, each with those that a view takes.
+var choices = []struct {
+	flag, as string
+	value    func(f *flags) string
+	values   func(v *view) []string
+}{
+	{"output", "-o", func(f *flags) string { return f.output }, outputs},
+	{"color", "--color", func(f *flags) string { return f.color }, fixed("auto", "always", "never")},
+	{"fail-on", "--fail-on", func(f *flags) string { return f.failOn }, fixed(record.Severities[:]...)},
+	{"by", "--by", func(f *flags) string { return f.by }, fixed(analyze.ByProgram, analyze.ByProcedure, analyze.ByOperation)},
+	{"time", "--time", func(f *flags) string { return f.look.time }, fixed(render.AllTimes[:]...)},
+	{"ascii", "--ascii", func(f *flags) string { return f.look.ascii }, fixed("auto", "true", "false")},
+	{"background", "--background", func(f *flags) string { return f.look.background }, fixed("auto", "dark", "light")},
+}
+
+// fixed are values that do not depend on the view.
+func fixed[T ~string](values ...T) func(*view) []string {
+	var words []string
+	for _, v := range values {
+		words = append(words, string(v))
+	}
+	return func(*view) []string { return words }
+}
+
+// outputs are the values of -o that a view takes.
+func outputs(v *view) []string {
+	if v.takes("fail-on") {
+		return []string{"text", "json", "sarif", "junit"}
+	}
+	return []string{"text", "json"}
+}
+
 // commonFlags are taken by every view.
 var commonFlags = []string{"output", "filter", "jq", "field", "xid", "conn", "count", "from", "to", "color", "quiet", "memory", "width", "wide", "time", "ascii", "background"}
 
@@ -236,6 +269,8 @@ var conflicts = []struct{ flag, with, why string }{
 	{"field", "timeline", "it draws"},
 	{"field", "verbose", "one prints some fields, the other all"},
 	{"field", "hex", "fields are printed without the packets' bytes"},
+	{"columns", "verbose", "one is a row a packet, the other a tree"},
+	{"columns", "hex", "a row has no bytes of packets"},
 	{"jq", "hex", "JSON has no bytes of packets"},
 	{"field", "jq", "jq picks fields itself"},
 }

@@ -74,31 +74,27 @@ func TestHostile(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%d", filepath.Base(path), n), func(t *testing.T) {
 				t.Parallel()
 				file := filepath.Join(t.TempDir(), "damaged.pcapng")
+				try := func(seed uint64, views ...string) { // shows one damaged copy
+					damaged, done := testkit.Damage(seed, samples[i], others)
+					if err := os.WriteFile(file, damaged, 0o600); err != nil {
+						t.Fatal(err)
+					}
+					for _, view := range views {
+						if problem := unharmed(view, file); problem != "" {
+							t.Errorf("%s\n\tgo test ./cmd/rdmadump -run TestHostile -hostile.seed %d (%s)", problem, seed, done)
+						}
+					}
+				}
 				if *hostileSeed > 0 {
 					if n == 0 {
-						hostile(t, file, *hostileSeed, samples[i], others, hostileViews)
+						try(*hostileSeed, hostileViews...)
 					}
 					return
 				}
 				for seed := n; seed < *hostileCopies && !t.Failed(); seed += workers {
-					views := []string{hostileViews[seed%len(hostileViews)], hostileViews[(seed*7+5)%len(hostileViews)]}
-					hostile(t, file, uint64(seed+1), samples[i], others, views)
+					try(uint64(seed+1), hostileViews[seed%len(hostileViews)], hostileViews[(seed*7+5)%len(hostileViews)])
 				}
 			})
-		}
-	}
-}
-
-// hostile shows one damaged copy.
-func hostile(t *testing.T, file string, seed uint64, frames, others []capture.Frame, views []string) {
-	t.Helper()
-	damaged, done := testkit.Damage(seed, frames, others)
-	if err := os.WriteFile(file, damaged, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, view := range views {
-		if problem := unharmed(view, file); problem != "" {
-			t.Errorf("%s\n\tgo test ./cmd/rdmadump -run TestHostile -hostile.seed %d (%s)", problem, seed, done)
 		}
 	}
 }

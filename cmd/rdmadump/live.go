@@ -66,13 +66,14 @@ without root, once: setcap cap_net_raw+ep rdmadump.
 	}
 	f := cmd.Flags()
 	f.StringVarP(&l.iface, "interface", "i", "", "capture on this `interface`")
-	f.StringVar(&l.view, "view", "transactions", "`view`: transactions, connections, packets, check or stats")
+	f.StringVar(&l.view, "view", "transactions", "`view`: "+list(viewNames(), "or"))
 	f.StringVarP(&l.write, "write", "w", "", "keep the packets in this `file`, as pcapng; - is standard output, without records")
 	f.StringVar(&l.follow, "follow", "", "read this `file` as it is written, through rotation")
 	f.StringSliceVarP(&l.stop, "autostop", "a", nil, "stop after duration:SECONDS, filesize:KB or packets:`N`")
 	f.BoolVar(&l.promiscuous, "promiscuous", false, "take packets for others, too")
 	f.BoolVar(&l.anyway, "anyway", false, "capture though a hardware RDMA device is behind the interface")
 	l.define(f, views...)
+	cmd.RegisterFlagCompletionFunc("view", cobra.FixedCompletions(viewNames(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.RegisterFlagCompletionFunc("interface", func(*cobra.Command, []string, string) (names []string, d cobra.ShellCompDirective) {
 		list, _ := capture.Interfaces(sysfs)
 		for _, i := range list {
@@ -121,7 +122,7 @@ func (l *liveFlags) limits() (limits, error) {
 func (l *liveFlags) run(cmd *cobra.Command, args []string, stdout, stderr io.Writer) error {
 	v := viewNamed(l.view)
 	if v == nil {
-		return fmt.Errorf("--view %s: the views are transactions, connections, packets, check and stats", l.view)
+		return oneOf("--view", l.view, viewNames()...)
 	}
 	if err := v.check(cmd); err != nil {
 		return err

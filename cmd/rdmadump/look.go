@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -25,46 +24,16 @@ type appearance struct {
 	background string
 }
 
-// completeLook completes the values of the flags.
-func completeLook(cmd *cobra.Command, of string) {
-	words := func(flag string, list ...string) {
-		if cmd.Flag(flag) != nil {
-			cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp))
-		}
-	}
-	words("time", timeWords()...)
-	words("background", "auto", "dark", "light")
-	words("columns", render.Headings(of)...)
-}
-
-func timeWords() (words []string) {
-	for _, t := range render.AllTimes {
-		words = append(words, string(t))
-	}
-	return words
-}
-
 // narrowest is the least width, columns, that is drawn for.
 const narrowest = 20
 
-// check checks the flags that have a few values.
+// check checks what is no matter of a few values.
 func (l *appearance) check(v *view) error {
 	if err := render.CheckColumns(v.fields.Of(), l.columns); err != nil {
 		return fmt.Errorf("--columns: %w", err)
 	}
 	if l.width < 0 || l.width > 0 && l.width < narrowest {
 		return fmt.Errorf("--width %d: it is %d at least", l.width, narrowest)
-	}
-	if !slices.Contains([]string{"auto", "true", "false"}, l.ascii) {
-		return fmt.Errorf("--ascii=%s: it is auto, true or false", l.ascii)
-	}
-	if !slices.Contains([]string{"auto", "dark", "light"}, l.background) {
-		return fmt.Errorf("--background %s: it is auto, dark or light", l.background)
-	}
-	if !slices.Contains(timeWords(), l.time) {
-		words := timeWords()
-		last := len(words) - 1
-		return fmt.Errorf("--time %s: it is %s or %s", l.time, strings.Join(words[:last], ", "), words[last])
 	}
 	return nil
 }

@@ -28,6 +28,7 @@ var viewExamples = map[string]string{
 	"packets": `  rdmadump packets nfs.pcap --xid 0x4cc9dbf7   those of one RPC
   rdmadump packets -V nfs.pcap -c 1       every field of the first
   rdmadump packets nfs.pcap -Y 'ip.src in 192.168.77.0/24 and bth.opcode == 0x17'
+  rdmadump packets nfs.pcap --columns TIME,XID,OPERATION,PSN,MARKS
   rdmadump packets nfs.pcap -e number -e bth.psn -e reth.r_key`,
 	"check": `  rdmadump check nfs.pcap                 what broke which rule
   rdmadump check nfs.pcap -Y 'severity == error' --time local

@@ -24,7 +24,7 @@ func overview(s *sink) (dissect.Handler, func()) {
 			return nil
 		},
 		Finding: func(r *record.Finding) error {
-			if at, known := r.Time.Get(); s.wants(r.Connection, r.XID) && (!known || s.within(at)) {
+			if s.wantsFinding(r) {
 				c.Finding(r)
 			}
 			return nil

@@ -85,7 +85,7 @@ func (f *flags) show(cmd *cobra.Command, v *view, paths []string, stdout, stderr
 	if f.rules || f.explain != "" {
 		return f.explains(stdout)
 	}
-	source, openErr, err := openNamed(cmd, paths, stderr)
+	source, openErr, err := f.openNamed(cmd, paths, stderr)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (f *flags) show(cmd *cobra.Command, v *view, paths []string, stdout, stderr
 
 // openNamed opens the captures that the command line names. What of them could not
 // be opened while others could is told, and is left: it is for the exit status.
-func openNamed(cmd *cobra.Command, paths []string, stderr io.Writer) (source *capture.Merged, left, err error) {
+func (f *flags) openNamed(cmd *cobra.Command, paths []string, stderr io.Writer) (source *capture.Merged, left, err error) {
 	if len(paths) == 0 {
 		return nil, nil, fmt.Errorf("no capture named: give a FILE, or - for standard input; see %s --help", cmd.CommandPath())
 	}
@@ -109,6 +109,11 @@ func openNamed(cmd *cobra.Command, paths []string, stderr io.Writer) (source *ca
 	}
 	if left != nil {
 		fmt.Fprintf(stderr, "rdmadump: %v; the other files are read\n", left)
+	}
+	for _, path := range source.Repeated() {
+		if !f.quiet {
+			fmt.Fprintf(stderr, "rdmadump: %s is named twice, and read once\n", printable(path))
+		}
 	}
 	return source, left, nil
 }

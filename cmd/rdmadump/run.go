@@ -75,6 +75,7 @@ func (r *runner) run(ctx context.Context, source input) error {
 	}
 	o := r.dissection()
 	o.XIDs = r.xids
+	o.Ahead = r.count == 0 // of some records, the summary says how far it went for them
 	if r.live {
 		o.Live, o.Linger = true, liveLinger
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/itchyny/gojq"
 
-	"github.com/rdmadump/rdmadump/analyze"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/render"
@@ -65,17 +64,9 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 		decode: f.tree || f.rpc,
 		failOn: record.Severity(f.failOn), accept: f.accept, unanswered: f.unanswered, timeout: f.timeout,
 	}
-	for _, word := range []struct {
-		flag, as, value string
-		values          []string
-	}{
-		{"output", "-o", f.output, outputs(v)},
-		{"color", "--color", f.color, []string{"auto", "always", "never"}},
-		{"fail-on", "--fail-on", f.failOn, []string{"error", "warning", "note"}},
-		{"by", "--by", f.by, []string{analyze.ByProgram, analyze.ByProcedure, analyze.ByOperation}},
-	} {
-		if v.takes(word.flag) {
-			if err := oneOf(word.as, word.value, word.values...); err != nil {
+	for _, c := range choices {
+		if v.takes(c.flag) {
+			if err := oneOf(c.as, c.value(f), c.values(v)...); err != nil {
 				return nil, err
 			}
 		}
@@ -270,13 +261,11 @@ func (t *times) overlaps(first, last record.Time) bool {
 	return (!t.from.set || last >= t.since) && (!t.to.set || first <= t.until)
 }
 
+// wantsFinding says whether --conn, --xid, --from and --to let a finding pass.
+func (t *times) wantsFinding(r *record.Finding) bool {
+	at, known := r.Time.Get()
+	return t.wants(r.Connection, r.XID) && (!known || t.within(at))
+}
+
 // within says whether --from and --to let a time pass.
 func (t *times) within(at record.Time) bool { return t.overlaps(at, at) }
-
-// outputs are the values of -o that a view takes.
-func outputs(v *view) []string {
-	if v.takes("fail-on") {
-		return []string{"text", "json", "sarif", "junit"}
-	}
-	return []string{"text", "json"}
-}

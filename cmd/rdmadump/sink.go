@@ -19,7 +19,6 @@ import (
 // sink is where the records of one run go: through the filter, the order and the
 // jq program, to standard output.
 type sink struct {
-	*settings
 	times
 	w             *bufio.Writer
 	theme         *render.Theme
@@ -43,7 +42,7 @@ type sink struct {
 var errEnough = errors.New("enough")
 
 func newSink(set *settings, stdout, notes io.Writer, shown string) *sink {
-	s := &sink{settings: set, times: times{settings: set}, shown: shown, w: bufio.NewWriterSize(stdout, 1<<16)}
+	s := &sink{times: times{settings: set}, shown: shown, w: bufio.NewWriterSize(stdout, 1<<16)}
 	s.theme, s.width, s.height = set.look.of(stdout, notes, coloured(set.color, stdout))
 	s.text = render.NewText(s.w, s.theme, s.width)
 	s.packets = render.NewPackets(s.w, s.theme, s.width)
@@ -77,27 +76,20 @@ func (s *sink) sums(r *record.Transaction) bool {
 	if s.summed == nil {
 		return true
 	}
-	s.seen++
-	hit, err := s.summed.Match(r)
+	hit := s.match(s.summed, r)
 	if hit {
 		s.hits++
-	}
-	if err != nil {
-		s.fail(err)
 	}
 	return hit
 }
 
 // matches says whether -Y lets a record of the view pass.
-func (s *sink) matches(record any) bool {
-	if s.filter == nil {
-		return true
-	}
+func (s *sink) matches(record any) bool { return s.filter == nil || s.match(s.filter, record) }
+
+func (s *sink) match(f *query.Filter, record any) bool {
 	s.seen++
-	hit, err := s.filter.Match(record)
-	if err != nil {
-		s.fail(err)
-	}
+	hit, err := f.Match(record)
+	s.fail(err)
 	return hit
 }
 

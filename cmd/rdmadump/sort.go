@@ -36,7 +36,7 @@ type sorter struct {
 
 // line is a line that waits for its place.
 type line struct {
-	key  any // nil, int, float64, string, bool or time.Time
+	key  any // nil, int, uint64, float64, string, bool or time.Time
 	text []byte
 }
 
@@ -98,7 +98,7 @@ func sortKey(v any) any {
 		if len(v) > 0 {
 			return sortKey(v[0])
 		}
-	case int, float64, string, bool, time.Time:
+	case int, uint64, float64, string, bool, time.Time:
 		return v
 	}
 	return nil
@@ -265,12 +265,15 @@ const (
 	keyFalse
 	keyTrue
 	keyTime
+	keyUint
 )
 
 func appendKey(b []byte, key any) []byte {
 	switch v := key.(type) {
 	case int:
 		return binary.AppendVarint(append(b, keyInt), int64(v))
+	case uint64:
+		return binary.AppendUvarint(append(b, keyUint), v)
 	case float64:
 		return binary.LittleEndian.AppendUint64(append(b, keyFloat), math.Float64bits(v))
 	case string:
@@ -295,6 +298,9 @@ func readKey(r *bufio.Reader) (any, error) {
 	case keyInt:
 		v, err := binary.ReadVarint(r)
 		return int(v), err
+	case keyUint:
+		v, err := binary.ReadUvarint(r)
+		return v, err
 	case keyFloat:
 		var b [8]byte
 		_, err := io.ReadFull(r, b[:])

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -21,11 +22,18 @@ func TestSorter(t *testing.T) {
 	kinds := map[string]func() any{
 		"int":   func() any { return random.IntN(500) - 250 },
 		"float": func() any { return random.NormFloat64() },
-		"text":  func() any { return strings.Repeat("x", random.IntN(4)) + fmt.Sprint(random.IntN(50)) },
-		"bool":  func() any { return random.IntN(2) == 0 },
-		"time":  func() any { return time.Unix(0, random.Int64N(1000)).UTC() },
-		"list":  func() any { return []any{random.IntN(10), 5} },
-		"null":  func() any { return nil },
+		"uint":  func() any { return random.Uint64() | 1<<63 },
+		"both": func() any { // as a field is, whose values an int does not always hold
+			if v := random.Uint64(); v > math.MaxInt64 {
+				return v
+			}
+			return random.IntN(20)
+		},
+		"text": func() any { return strings.Repeat("x", random.IntN(4)) + fmt.Sprint(random.IntN(50)) },
+		"bool": func() any { return random.IntN(2) == 0 },
+		"time": func() any { return time.Unix(0, random.Int64N(1000)).UTC() },
+		"list": func() any { return []any{random.IntN(10), 5} },
+		"null": func() any { return nil },
 		"mixed": func() any {
 			if random.IntN(3) == 0 {
 				return nil

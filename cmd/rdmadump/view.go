@@ -39,7 +39,7 @@ var views = []*view{
 	},
 	{
 		name: "packets", short: "A line a packet; -V for every field, -x for bytes",
-		fields: query.Packets, flags: []string{"verbose", "hex", "rpc"}, refuses: map[string]string{"sort": packetsStay, "top": packetsStay}, open: packets,
+		fields: query.Packets, flags: []string{"columns", "verbose", "hex", "rpc"}, refuses: map[string]string{"sort": packetsStay, "top": packetsStay}, open: packets,
 	},
 	{
 		name: "check", short: "What broke which rule, with packet and section; exit status 1 when there are errors",
@@ -61,6 +61,14 @@ func viewNamed(name string) *view {
 		return views[i]
 	}
 	return nil
+}
+
+// viewNames are the names of all.
+func viewNames() (names []string) {
+	for _, v := range views {
+		names = append(names, v.name)
+	}
+	return names
 }
 
 // transactions is a row a transaction, or with --xid its ladder.
@@ -147,17 +155,21 @@ func (s *sink) timelines(t *timelines, c *record.Connection) {
 			continue
 		}
 		s.emit(credits, func(any) error {
-			return render.CreditChart(s.w, s.theme, s.width, height, credits, render.Axis{Start: s.start, From: c.First, To: c.Last})
+			return render.CreditChart(render.Screen{Out: s.w, Theme: s.theme, Width: s.width, Height: height}, credits, render.Axis{Start: s.start, From: c.First, To: c.Last})
 		})
 	}
 	s.emit(handles, func(any) error {
-		return render.HandleChart(s.w, s.theme, s.width, height*2, handles, render.Axis{Start: s.start, From: c.First, To: c.Last})
+		return render.HandleChart(render.Screen{Out: s.w, Theme: s.theme, Width: s.width, Height: height * 2}, handles, render.Axis{Start: s.start, From: c.First, To: c.Last})
 	})
 }
 
-// packets is a line a packet, or its tree, or its bytes.
+// packets is a line a packet, or its tree, or its bytes; a row where columns are
+// chosen.
 func packets(s *sink) (dissect.Handler, func()) {
 	show := func(r any) error { return s.packets.Packet(r.(*record.Packet)) }
+	if len(s.look.columns) > 0 {
+		show = func(r any) error { return s.text.Packet(r.(*record.Packet)) }
+	}
 	return dissect.Handler{Packet: func(p *record.Packet) error {
 		if s.wants(p.Connection, p.XID) && s.within(p.Time) {
 			s.take(p, show)

@@ -243,12 +243,11 @@ const maxOperations = 256
 // Compound is what a walk over a COMPOUND found that only names operations, and
 // allocates nothing. [Message] tells what they say.
 type Compound struct {
-	Operations   []string // names, in order
-	Count        uint32   // how many there are, by the message's own word
-	Status       uint32   // Reply: of the whole COMPOUND
-	HasStatus    bool     // it was there to read
-	MinorVersion uint32   // Call
-	Complete     bool     // all operations were named
+	Operations []string // names, in order
+	Count      uint32   // how many there are, by the message's own word
+	Status     uint32   // Reply: of the whole COMPOUND
+	HasStatus  bool     // it was there to read
+	Complete   bool     // all operations were named
 
 	stream Stream // here and not on the stack, so that walks can take its address
 }
@@ -258,7 +257,7 @@ type Compound struct {
 func (c *Compound) Arguments(s Stream, callback bool) {
 	*c = Compound{Operations: c.Operations[:0], stream: s}
 	c.stream.opaque(false) // tag
-	c.MinorVersion = c.stream.word()
+	c.stream.word()        // minorversion
 	if callback {
 		c.stream.word() // callback_ident
 	}

@@ -277,13 +277,22 @@ func (p *parser) arm(it *item) (a arm) {
 	return a
 }
 
+// named are the items of a named type, which all that name it share.
 func named(name string) []item {
+	if items, compiled := compiledTypes[name]; compiled {
+		return items
+	}
 	text, known := types[name]
 	if !known {
 		panic("nfs: no type " + name)
 	}
-	return layout(text)
+	items := layout(text)
+	compiledTypes[name] = items
+	return items
 }
+
+// compiledTypes are the named types that were met.
+var compiledTypes = map[string][]item{}
 
 func grouped(name string, items []item) item {
 	g := item{name: name, shape: group, inner: items}

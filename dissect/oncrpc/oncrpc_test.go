@@ -20,9 +20,9 @@ var messages = []struct{ name, wire, want, err string }{
 		"CALL 1 2 100003.3.6 AUTH_SYS 0102030405 AUTH_NONE 48", "",
 	},
 	{"Reply", "00000001 00000001 00000000 00000000 00000000 00000000 aabbccdd", "REPLY 1 SUCCESS true 24", ""},
-	{"PROG_MISMATCH", "00000001 00000001 00000000 00000000 00000000 00000002 00000002 00000004", "REPLY 1 PROG_MISMATCH false 32", ""},
+	{"PROG_MISMATCH", "00000001 00000001 00000000 00000000 00000000 00000002 00000002 00000004", "REPLY 1 PROG_MISMATCH 2-4 false 32", ""},
 	{"GARBAGE_ARGS", "00000001 00000001 00000000 00000000 00000000 00000004", "REPLY 1 GARBAGE_ARGS false 24", ""},
-	{"RPC_MISMATCH", "00000001 00000001 00000001 00000000 00000002 00000002", "REPLY 1 RPC_MISMATCH false 24", ""},
+	{"RPC_MISMATCH", "00000001 00000001 00000001 00000000 00000002 00000002", "REPLY 1 RPC_MISMATCH 2-2 false 24", ""},
 	{"AUTH_ERROR", "00000001 00000001 00000001 00000001 00000001", "REPLY 1 AUTH_BADCRED false 20", ""},
 	{"unknown accept state", "00000001 00000001 00000000 00000000 00000000 00000063", "REPLY 1 ACCEPT_99 false 24", ""},
 	{"nothing", "", "", "oncrpc: xid needs 4 bytes at offset 0, 0 left: truncated"},
@@ -51,6 +51,9 @@ func TestHeader(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := fmt.Sprintf("%v %d %s %t %d", h.Type, h.XID, h.Status(), h.Succeeded(), h.Length)
+			if h.High > 0 { // of a mismatch
+				got = fmt.Sprintf("%v %d %s %d-%d %t %d", h.Type, h.XID, h.Status(), h.Low, h.High, h.Succeeded(), h.Length)
+			}
 			if h.Type == oncrpc.Call {
 				got = fmt.Sprintf("%v %d %d %d.%d.%d %v %x %v %d", h.Type, h.XID, h.RPCVersion, h.Program, h.Version, h.Procedure, h.Credential.Flavor, h.Credential.Body, h.Verifier.Flavor, h.Length)
 			}

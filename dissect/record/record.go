@@ -12,6 +12,8 @@
 // renamed. Schemas and lists of fields are made from these tags.
 package record
 
+import "slices"
+
 // Severity says how bad a finding is.
 type Severity string
 
@@ -24,6 +26,9 @@ const (
 
 // Severities are all of them, the worst first.
 var Severities = [...]Severity{Error, Warning, Note}
+
+// Rank is 0 for the worst, and higher for what is less bad; -1 for what is none.
+func (s Severity) Rank() int { return slices.Index(Severities[:], s) }
 
 // Released is the packet that let a record go out: the one with which, or after
 // which, nothing could happen to it any more. Records of one dissection can be put

@@ -135,6 +135,10 @@ func (r *Transaction) RPCFailed() bool { return r.RPCStatus.Or("SUCCESS") != "SU
 // NFSFailed says whether the results begin with a status of error.
 func (r *Transaction) NFSFailed() bool { return !strings.HasSuffix(r.NFSStatus.Or("_OK"), "_OK") }
 
+// Failed says whether it did not go well: there are not both a Call and a Reply, or
+// the Reply has a status of error.
+func (r *Transaction) Failed() bool { return r.Status != Complete || r.RPCFailed() || r.NFSFailed() }
+
 // Segments are the segments that the Call exposed, in the order of its chunk
 // lists, each with the name of its list.
 func (r *Transaction) Segments() iter.Seq2[Chunk, Segment] {

@@ -14,7 +14,7 @@ const (
 	DefaultInline    = 1024
 )
 
-var privateMagic = []byte{0xf6, 0xab, 0x0e, 0x18}
+var privateMagic = be.AppendUint32(nil, PrivateDataMagic)
 
 // PrivateData is what a peer says of itself as a connection is made (RFC 8797
 // s.4).

@@ -126,7 +126,7 @@ type table[T any] struct {
 
 // Writer writes the tables of one capture.
 type Writer struct {
-	// Wants, if not nil, says which transactions to write.
+	// Wants, if not nil, says which transactions to write; an error ends it.
 	Wants func(*record.Transaction) (bool, error)
 
 	transactions table[Transaction]
@@ -251,7 +251,7 @@ func (w *Writer) transaction(r *record.Transaction) error {
 		RPCStatus: null(r.RPCStatus), NFSStatus: null(r.NFSStatus), Time: int64(r.Start()), LatencyNS: null(r.LatencyNS),
 		Retransmitted: int64(r.Retransmitted), RetransmitOf: null(r.RetransmitOf), RDMAError: null(r.RDMAError),
 		Findings: strings.Join(r.Findings, ","),
-		Name:     analyze.Name(r, analyze.ByOperation), Failed: r.Status != record.Complete || r.RPCFailed() || r.NFSFailed(),
+		Name:     analyze.Name(r, analyze.ByOperation), Failed: r.Failed(),
 	}
 	if i, known := r.Invalidation.Get(); known {
 		handle := uint32(i.Handle)

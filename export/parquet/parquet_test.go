@@ -8,10 +8,10 @@ import (
 
 	reader "github.com/parquet-go/parquet-go"
 
-	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/export/parquet"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
 // TestTables: rows hold what the records say.
@@ -21,11 +21,7 @@ func TestTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := capture.Open("../../testdata/captures/lab-iwarpdata3.pcap.zst")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
+	f := testkit.Open(t, "../../testdata/captures/lab-iwarpdata3.pcap.zst")
 	h := w.Handler()
 	var want []*record.Transaction
 	take := h.Transaction

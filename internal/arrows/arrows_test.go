@@ -4,6 +4,7 @@
 package arrows
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -21,11 +22,49 @@ const (
 	module = "github.com/rdmadump/rdmadump/"
 )
 
-// TestArrows: no room imports what the table does not let it, and every room is in
-// the table.
-func TestArrows(t *testing.T) {
-	allowed := table(t)
-	seen := map[string]bool{}
+// maxParameters is how many parameters a function may have: of more, nobody knows
+// at a call which is which.
+const maxParameters = 5
+
+// longLists are the functions that have more all the same.
+var longLists = []string{"cmd/rdmadump/export.go: export"}
+
+// TestParameters: no function has more than maxParameters, but for a variadic one
+// behind them.
+func TestParameters(t *testing.T) {
+	var long []string
+	eachFile(t, func(path string, _ bool) {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			n := f.Type.Params.NumFields()
+			if list := f.Type.Params.List; n > 0 {
+				if _, variadic := list[len(list)-1].Type.(*ast.Ellipsis); variadic {
+					n--
+				}
+			}
+			if n > maxParameters {
+				name, _ := filepath.Rel(root, path)
+				long = append(long, filepath.ToSlash(name)+": "+f.Name.Name)
+			}
+		}
+	})
+	if slices.Sort(long); !slices.Equal(long, longLists) {
+		t.Errorf("functions of more than %d parameters:\n%q\nwant\n%q", maxParameters, long, longLists)
+	}
+}
+
+// eachFile visits the Go files of this module, and of those that stand apart in
+// folders of it.
+func eachFile(t *testing.T, visit func(path string, apart bool)) {
+	t.Helper()
+	module := root // whose files these are
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -33,17 +72,33 @@ func TestArrows(t *testing.T) {
 		if entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && path != root || entry.Name() == "testdata") {
 			return fs.SkipDir
 		}
-		if entry.IsDir() && path != root {
-			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil {
-				return fs.SkipDir // a module of its own
-			}
+		if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil {
+			module = path
+		} else if !strings.HasPrefix(path, module+string(filepath.Separator)) {
+			module = root
 		}
-		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return nil
+		if strings.HasSuffix(path, ".go") {
+			visit(path, module != root)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestArrows: no room imports what the table does not let it, and every room is in
+// the table.
+func TestArrows(t *testing.T) {
+	allowed := table(t)
+	seen := map[string]bool{}
+	eachFile(t, func(path string, apart bool) {
+		if apart || strings.HasSuffix(path, "_test.go") {
+			return
 		}
 		room, err := filepath.Rel(root, filepath.Dir(path))
 		if err != nil {
-			return err
+			t.Fatal(err)
 		}
 		room = filepath.ToSlash(room)
 		may, known := allowed[room]
@@ -52,12 +107,12 @@ func TestArrows(t *testing.T) {
 				t.Errorf("%s is no room of docs/architecture.md", room)
 			}
 			seen[room] = true
-			return nil
+			return
 		}
 		seen[room] = true
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
 		if err != nil {
-			return err
+			t.Fatal(err)
 		}
 		for _, i := range file.Imports {
 			name, _ := strconv.Unquote(i.Path.Value)
@@ -65,11 +120,7 @@ func TestArrows(t *testing.T) {
 				t.Errorf("%s imports %s (%s), which docs/architecture.md does not let it", room, ours, filepath.Base(path))
 			}
 		}
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if len(seen) < 20 {
 		t.Errorf("only %d rooms were found", len(seen))
 	}

@@ -2,12 +2,17 @@
 package testkit
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
+	"iter"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/synth"
 )
 
 // Unhex reads hex digits, which spaces may set apart.
@@ -37,4 +42,57 @@ func Frames(t testing.TB, path string) (frames []capture.Frame, size int64) {
 		frames, size = append(frames, kept), size+int64(len(kept.Data))
 	}
 	return frames, size
+}
+
+// Open opens a capture, and closes it when the test ends.
+func Open(t testing.TB, path string) *capture.File {
+	t.Helper()
+	f, err := capture.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// Source is made-up frames, read as a file is.
+func Source(t testing.TB, w *synth.Wire) *capture.File {
+	t.Helper()
+	var b bytes.Buffer
+	if err := w.WritePcap(&b); err != nil {
+		t.Fatal(err)
+	}
+	f, err := capture.NewFile("wire", &b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// Made are made-up frames, as a capture has them. A frame is good until the next.
+func Made(frames []*synth.Frame) iter.Seq[*capture.Frame] {
+	return func(yield func(*capture.Frame) bool) {
+		var f capture.Frame
+		for i, x := range frames {
+			f = capture.Frame{Number: int64(i + 1), Time: x.Time, LinkType: capture.LinkType(x.LinkType), Length: x.Length, Data: x.Data}
+			if !yield(&f) {
+				return
+			}
+		}
+	}
+}
+
+// Tshark is where tshark is. Without it a test is skipped; where CI is set, it
+// fails: there it is to be installed.
+func Tshark(t testing.TB) (path string) {
+	t.Helper()
+	path, err := exec.LookPath("tshark")
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("tshark is to be installed where CI is set (.ci/run does)")
+		}
+		t.Skip("tshark is not installed; on Debian: apt-get install tshark")
+	}
+	return path
 }

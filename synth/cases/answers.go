@@ -31,9 +31,15 @@ func refused(call synth.Call, by synth.Reply) func(*wire, *conn) {
 	}
 }
 
+// refusal is an RDMA_ERROR that names the refused version as its own, and those that
+// are supported.
+func refusal(low, high uint32) synth.Reply {
+	return synth.Reply{Vers: 3, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: low, High: high}
+}
+
 var answers = []Case{
 	{Rule: "rdma-error", Name: "a chunk", Broken: does(synth.Null(), synth.ErrChunk()), Healthy: rpc},
-	{Rule: "rdma-error", Name: "a version", Broken: refused(synth.Call{Vers: 3}, synth.Reply{Vers: 3, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: 1, High: 1}), Healthy: rpc},
+	{Rule: "rdma-error", Name: "a version", Broken: refused(synth.Call{Vers: 3}, refusal(1, 1)), Healthy: rpc},
 	{
 		Rule: "rdma-error", Name: "of a requester, about a Reply",
 		Broken: func(_ *wire, c *conn) {
@@ -44,7 +50,7 @@ var answers = []Case{
 		}, Healthy: rpc,
 	},
 
-	{Rule: "error-not-answered", Name: "another version", Blames: server, Broken: unrefused(synth.Call{Vers: 3}), Healthy: refused(synth.Call{Vers: 3}, synth.Reply{Vers: 3, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: 1, High: 1})},
+	{Rule: "error-not-answered", Name: "another version", Blames: server, Broken: unrefused(synth.Call{Vers: 3}), Healthy: refused(synth.Call{Vers: 3}, refusal(1, 1))},
 	{Rule: "error-not-answered", Name: "an RDMA_NOMSG without chunks", Blames: server, Broken: unrefused(synth.Call{Proc: rpcrdma.NoMsg}), Healthy: refused(synth.Call{Proc: rpcrdma.NoMsg}, synth.ErrChunk())},
 	{Rule: "error-not-answered", Name: "another procedure", Blames: server, Broken: unrefused(synth.Call{Proc: 99}), Healthy: refused(synth.Call{Proc: 99}, synth.ErrChunk())},
 	{
@@ -71,11 +77,11 @@ var answers = []Case{
 	{Rule: "error-not-answered", Name: "answered as if it were good", Blames: server, Broken: refused(synth.Call{Vers: 3}, synth.Reply{}), Healthy: rpc},
 	{Rule: "error-not-answered", Name: "an RDMA_MSGP", Blames: server, Severity: "warning", Broken: unrefused(synth.Call{Proc: rpcrdma.MsgP}), Healthy: refused(synth.Call{Proc: rpcrdma.MsgP}, synth.ErrChunk())},
 	{Rule: "error-not-answered", Name: "an RDMA_DONE", Blames: server, Severity: "warning", Broken: unrefused(synth.Call{XID: 1, Proc: rpcrdma.Done}), Healthy: refused(synth.Call{Proc: rpcrdma.Done}, synth.ErrChunk())},
-	{Rule: "error-wrong-code", Name: "ERR_CHUNK for a version", Blames: server, Broken: refused(synth.Call{Vers: 3}, synth.Reply{Vers: 3, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}), Healthy: refused(synth.Call{Vers: 3}, synth.Reply{Vers: 3, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: 1, High: 2})},
+	{Rule: "error-wrong-code", Name: "ERR_CHUNK for a version", Blames: server, Broken: refused(synth.Call{Vers: 3}, synth.Reply{Vers: 3, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}), Healthy: refused(synth.Call{Vers: 3}, refusal(1, 2))},
 	{Rule: "error-wrong-code", Name: "ERR_VERS for a chunk", Blames: server, Broken: refused(synth.Call{Proc: 99}, synth.ErrVers(1, 1)), Healthy: refused(synth.Call{Proc: 99}, synth.ErrChunk())},
-	{Rule: "error-wrong-code", Name: "a range with the refused version", Blames: server, Broken: refused(synth.Call{Vers: 3}, synth.Reply{Vers: 3, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: 1, High: 4}), Healthy: refused(synth.Call{Vers: 3}, synth.Reply{Vers: 3, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: 4, High: 9})},
-	{Rule: "error-wrong-code", Name: "a range upside down", Blames: server, Broken: refused(synth.Call{Vers: 3}, synth.Reply{Vers: 3, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: 2, High: 1}), Healthy: refused(synth.Call{Vers: 3}, synth.Reply{Vers: 3, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: 1, High: 1})},
-	{Rule: "error-wrong-version", Name: "1 for 3", Blames: server, Broken: refused(synth.Call{Vers: 3}, synth.ErrVers(1, 1)), Healthy: refused(synth.Call{Vers: 3}, synth.Reply{Vers: 3, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: 1, High: 1})},
+	{Rule: "error-wrong-code", Name: "a range with the refused version", Blames: server, Broken: refused(synth.Call{Vers: 3}, refusal(1, 4)), Healthy: refused(synth.Call{Vers: 3}, refusal(4, 9))},
+	{Rule: "error-wrong-code", Name: "a range upside down", Blames: server, Broken: refused(synth.Call{Vers: 3}, refusal(2, 1)), Healthy: refused(synth.Call{Vers: 3}, refusal(1, 1))},
+	{Rule: "error-wrong-version", Name: "1 for 3", Blames: server, Broken: refused(synth.Call{Vers: 3}, synth.ErrVers(1, 1)), Healthy: refused(synth.Call{Vers: 3}, refusal(1, 1))},
 	{Rule: "error-unknown-xid", Name: "nobody's", Blames: server, Broken: func(_ *wire, c *conn) { rpc(nil, c); r := synth.ErrChunk(); r.XID = 0x999; c.Server.Reply(r) }, Healthy: refused(synth.Call{Proc: rpcrdma.Done}, synth.ErrChunk())},
 	{
 		Rule: "error-answered", Name: "back and forth", Blames: client,

@@ -27,11 +27,7 @@ func edited(at int, v byte) []byte {
 // not be.
 func twice(o synth.Options, act func(*wire, *conn)) func(*wire, *conn) {
 	return func(w *wire, c *conn) {
-		open := w.RoCE
-		if c.Client.Sequence != c.Client.Seq {
-			open = w.IWARP
-		}
-		again := open(o)
+		again := c.Another(o)
 		again.Connect()
 		act(w, again)
 	}

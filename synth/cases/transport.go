@@ -10,30 +10,21 @@ import (
 
 // The transport.
 
-// another makes a connection of the same transport.
-func another(w *wire, c *conn) *conn {
-	if c.Client.Sequence != c.Client.Seq {
-		return w.IWARP(synth.Options{})
-	}
-	return w.RoCE(synth.Options{})
+// refusedWrite is an RDMA Write that the client's adapter refuses.
+func refusedWrite(_ *wire, c *conn) {
+	c.Client.Call(read())
+	c.Server.Write(0xa1, mem.Offset, data(4096))
+	c.Client.Refuse()
 }
 
 var transport = []Case{
 	{
 		Rule: "remote-error-nak", Name: "an RDMA Write", Transport: RoCE,
-		Broken: func(_ *wire, c *conn) {
-			c.Client.Call(read())
-			c.Server.Write(0xa1, mem.Offset, data(4096))
-			c.Client.Refuse()
-		}, Healthy: does(read(), readReply()),
+		Broken: refusedWrite, Healthy: does(read(), readReply()),
 	},
 	{
 		Rule: "terminate", Name: "an RDMA Write", Transport: IWARP,
-		Broken: func(_ *wire, c *conn) {
-			c.Client.Call(read())
-			c.Server.Write(0xa1, mem.Offset, data(4096))
-			c.Client.Refuse()
-		}, Healthy: does(read(), readReply()),
+		Broken: refusedWrite, Healthy: does(read(), readReply()),
 	},
 	{
 		Rule: "terminate-bits-reversed", Name: "as siw writes it", Blames: client, Transport: IWARP,
@@ -42,11 +33,7 @@ var transport = []Case{
 			c.Server.Write(0xa1, mem.Offset, data(4096))
 			c.Client.Segment(terminate())
 		},
-		Healthy: func(_ *wire, c *conn) {
-			c.Client.Call(read())
-			c.Server.Write(0xa1, mem.Offset, data(4096))
-			c.Client.Refuse()
-		},
+		Healthy: refusedWrite,
 	},
 	{
 		Rule: "reply-refused", Name: "behind a Write", Transport: RoCE,
@@ -61,7 +48,7 @@ var transport = []Case{
 			c.Client.Packet(rocev2.Packet{BTH: rocev2.BTH{Opcode: 0x11, PSN: psn}, AETH: rocev2.AETH{Syndrome: 0x62}, Headers: rocev2.HasAETH}, nil)
 		}, Healthy: does(read(), readReply()),
 	},
-	{Rule: "connection-rejected", Name: "by the server", Broken: func(w *wire, c *conn) { another(w, c).Reject() }, Healthy: rpc},
+	{Rule: "connection-rejected", Name: "by the server", Broken: func(_ *wire, c *conn) { c.Another(synth.Options{}).Reject() }, Healthy: rpc},
 	{
 		Rule: "connection-lost", Name: "a Call that was open", Blames: server,
 		Broken: func(_ *wire, c *conn) {
@@ -74,13 +61,13 @@ var transport = []Case{
 			rpc(nil, c)
 			c.Client.Call(synth.Call{XID: 5})
 			c.Server.Ack()
-			if c.Client.Sequence == c.Client.Seq {
+			if c.IWARP() {
+				c.Server.Reply(synth.Reply{XID: 5})
+				c.Disconnect(c.Client)
+			} else {
 				c.Client.DREQ()
 				c.Server.Reply(synth.Reply{XID: 5})
 				c.Server.DREP()
-			} else {
-				c.Server.Reply(synth.Reply{XID: 5})
-				c.Disconnect(c.Client)
 			}
 		},
 	},

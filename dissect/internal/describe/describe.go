@@ -86,11 +86,11 @@ func (d *Describer) Describe(in *Input) *record.Packet {
 				again++
 			}
 		}
-		first := len(p.Nodes)
+		first, at, n := len(p.Nodes), int(h.Offset), int(h.Length)
 		if table := linkTables[h.Kind]; table != nil {
-			p.header(table, h.Offset, f.Data[h.Offset:h.Offset+h.Length])
+			p.header(table, at, f.Data[at:at+n])
 		} else {
-			p.open(record.NodeObject, h.Kind.String(), h.Kind.String(), h.Offset, h.Length)
+			p.open(record.NodeObject, h.Kind.String(), h.Kind.String(), at, n)
 			p.close()
 		}
 		if again > 1 { // tags and tunnels repeat: "vlan", "vlan_2"

@@ -154,7 +154,7 @@ func (t *Tracker) requested(r *rocev2.REQ, d *Datagram) *Conn {
 			return old // sent again
 		}
 	}
-	c := t.known()
+	c := t.announced()
 	c.client = 0
 	c.mtu = r.MTU()
 	c.asked = c.mtu
@@ -192,7 +192,7 @@ func (t *Tracker) accepted(r *rocev2.REP, d *Datagram) *Conn {
 		if known := t.comms[commID{d.Src, r.LocalCommID}]; known != nil && !known.closing {
 			return known
 		}
-		c = t.known()
+		c = t.announced()
 		c.client = 0
 		t.name(c, 0, commID{d.Dst, r.RemoteCommID})
 	} else if h := c.halves[0]; h != nil && h.queue.qpn == r.LocalQPN {

@@ -80,7 +80,7 @@ func (c *Conn) Complete() bool {
 // unsure says that a packet was dropped for its ICRC a moment ago: what it was,
 // and of which connection, nobody knows. If its receiver has taken it after all,
 // an acknowledgement will show that.
-func (t *Tracker) unsure() bool { return t.spoils && t.clock-t.spoiled < lingerClose }
+func (t *Tracker) unsure() bool { return t.spoils && t.Clock-t.spoiled < lingerClose }
 
 // Doubtful says that something was acknowledged that the capture does not have
 // yet.
@@ -139,9 +139,10 @@ type Where struct {
 	Operation string // what the RPC was; empty while that is not known
 }
 
-// End is what a side is called, once it is known which is the client.
+// End is what a side is called; where nobody knows, the one that was seen first is
+// taken for the client.
 func (c *Conn) End(s Side) record.End {
-	if s == Side(c.client) {
+	if client, _ := c.Client(); s == client {
 		return record.Client
 	}
 	return record.Server
@@ -215,6 +216,7 @@ type half struct {
 	side     Side // of the sender
 	src, dst Address
 	queue    queueKey   // InfiniBand: what names it
+	vouched  uint32     // what vouching was when a good ICRC was seen: both ends are known for that
 	stream   *stream    // iWARP: the same, and where it stands
 	seq      uint64     // operations so far
 	ops      ledger     // what its sequence numbers belong to
@@ -337,11 +339,7 @@ func (c *Conn) ended() (r record.Opt[record.Ended]) {
 		Repeats: record.SomeIf(e.Repeats, e.Repeats > 0),
 	}
 	if by, told := e.By.Get(); told {
-		if client, _ := c.Client(); by == client {
-			end.By = record.Some(record.Client)
-		} else {
-			end.By = record.Some(record.Server)
-		}
+		end.By = record.Some(c.End(by))
 	}
 	return record.Some(end)
 }

@@ -200,16 +200,24 @@ func (t *Tracker) seek(h *half) {
 	a.byPSN[place] = h
 }
 
-// half finds the direction that a packet belongs to. One that nobody announced
-// starts a connection, or joins one that was seen in the other direction.
-func (t *Tracker) half(key queueKey, d *Datagram) *half {
+// known is the half of a key, nil for one that was not seen before.
+func (t *Tracker) known(key *queueKey) *half {
 	slot := &t.recent[key.slot()]
 	h := *slot
-	if h == nil || h.stream != nil || h.queue != key {
-		if h = t.queues[key]; h == nil {
-			return t.begin(key, d)
+	if h == nil || h.stream != nil || h.queue != *key {
+		if h = t.queues[*key]; h != nil {
+			*slot = h
 		}
-		*slot = h
+	}
+	return h
+}
+
+// half finds the direction that a packet belongs to, h when that is known. One
+// that nobody announced starts a connection, or joins one that was seen in the
+// other direction.
+func (t *Tracker) half(key queueKey, h *half, d *Datagram) *half {
+	if h == nil {
+		return t.begin(key, d)
 	}
 	if h.started && d.Packet.Opcode.Info().Request && h.reused(d.Packet.PSN) {
 		t.replace(h.conn)

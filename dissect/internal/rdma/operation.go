@@ -106,7 +106,6 @@ type part struct {
 	data        []byte // what was captured
 	size        int    // on the wire
 	invalidates record.Opt[uint32]
-	immediate   record.Opt[uint32]
 	run         // its sequence numbers
 }
 
@@ -145,7 +144,7 @@ func (t *Tracker) sendPart(h *half, p part, at record.Stamp) {
 	o.Length += int64(p.size)
 	o.Bytes += int64(p.size)
 	if p.last {
-		o.Invalidates, o.Immediate = p.invalidates, p.immediate
+		o.Invalidates = p.invalidates
 		t.sent(h, data)
 	}
 }

@@ -147,16 +147,17 @@ func (t *Tracker) drain(h *half) {
 	}
 	h.conn.record.OutOfOrder++ // what filled the gap came after what was held
 	t.mark(nil, record.OutOfOrder)
-	marked := t.happened
 	t.acceptHeld(h)
-	t.happened = marked
 }
 
+// acceptHeld accepts held requests, up to the first that has to wait. What they
+// are is not what the packet at hand is, unless it is one of them.
 func (t *Tracker) acceptHeld(h *half) {
 	taken := 0
 	for ; taken < len(h.window.order); taken++ {
 		psn := h.window.order[taken].seq
 		item := &h.window.items[h.window.order[taken].item]
+		marked := t.happened
 		if delta := psns.delta(psn, h.expect); delta > 0 && !h.loose {
 			break
 		} else if delta >= 0 && t.late.Decode(item.data, item.length) == nil {
@@ -168,6 +169,9 @@ func (t *Tracker) acceptHeld(h *half) {
 			t.early = record.Stamp{}
 		}
 		t.repeatsOf(h, h.ops.at(psns, psn), item)
+		if item.stamp != t.now {
+			t.happened = marked
+		}
 		t.unhold(h, item)
 	}
 	h.window.remove(taken)
@@ -221,9 +225,6 @@ func (t *Tracker) accept(h *half, p *rocev2.Packet, at record.Stamp) {
 		if p.Headers&rocev2.HasIETH != 0 {
 			whole.invalidates = record.Some(p.IETH.RKey)
 		}
-		if p.Headers&rocev2.HasImmDt != 0 {
-			whole.immediate = record.Some(p.ImmDt.Immediate)
-		}
 		t.sendPart(h, whole, at)
 		if last := h.ops.last(); last != nil && last.op.Kind == Send {
 			t.mark(last.op, 0)
@@ -269,9 +270,7 @@ func (t *Tracker) learnMTU(c *Conn, n int) {
 		if last := h.ops.last(); last != nil && last.op.Kind == Read && !last.op.done {
 			if after := psns.add(last.from, max(last.op.count, 1)); h.loose || after == h.expect {
 				h.extend(last, packetsFor(uint32(last.op.Length), n))
-				marked := t.happened
 				t.acceptHeld(h)
-				t.happened = marked
 			}
 		}
 	}
@@ -299,9 +298,6 @@ func (t *Tracker) writePacket(h *half, p *rocev2.Packet, at record.Stamp) {
 	t.took(o, at)
 	if !info.First {
 		t.enter(h, run{p.PSN, h.expect}, o)
-	}
-	if p.Headers&rocev2.HasImmDt != 0 {
-		o.Immediate = record.Some(p.ImmDt.Immediate)
 	}
 	t.mark(o, 0)
 	t.writePart(h, o.Offset+uint64(offset), p.Payload, p.PayloadLength, info.Last)
@@ -356,6 +352,7 @@ func (t *Tracker) response(h *half, d *Datagram) {
 	case syndrome.IsAck():
 		t.mark(asker.ops.at(psns, p.PSN), 0)
 		t.acknowledged(asker, p.PSN, d.At)
+		t.mark(asker.ops.at(psns, p.PSN), 0) // it may have been held until now
 	case syndrome.IsRNR():
 		h.conn.record.RNRNaks++
 		t.acknowledged(asker, before, d.At)

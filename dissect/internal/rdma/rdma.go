@@ -58,7 +58,6 @@ type Operation struct {
 	Length      int64              // bytes: announced; of a Send or an iWARP Write what was seen so far
 	Announced   bool               // the wire told Length when it began
 	Invalidates record.Opt[uint32] // Send With Invalidate
-	Immediate   record.Opt[uint32] // Send, Write
 	Payload     []byte             // Send: what was captured of it; good in Done only
 	Word        record.Opt[uint32] // Send: its first four bytes, big-endian
 	Bytes       int64              // moved, each once
@@ -149,8 +148,6 @@ type Follower interface {
 	// Join takes over what f, of an undecided connection, had. Its side from is
 	// now to.
 	Join(f Follower, from, to Side)
-	// Decided tells that the connection has its id.
-	Decided()
 
 	// Closing tells that a side, or nobody known, has begun to end the
 	// connection. What still comes belongs to it.

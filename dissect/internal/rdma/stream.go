@@ -105,9 +105,9 @@ func (t *Tracker) opens(key streamKey, s *TCP) *half {
 		if back := t.streams[key.reversed()]; back != nil && !back.conn.closing && back.conn.halves[1] == nil {
 			return t.attachStream(back.conn, 1, key)
 		}
-		return t.attachStream(t.serves(t.known(), key.reversed()), 1, key)
+		return t.attachStream(t.serves(t.announced(), key.reversed()), 1, key)
 	}
-	return t.attachStream(t.serves(t.known(), key), 0, key)
+	return t.attachStream(t.serves(t.announced(), key), 0, key)
 }
 
 // serves notes which ports a connection's sides have; key is the direction that
@@ -294,9 +294,7 @@ func (t *Tracker) takeData(h *half, s *TCP) {
 		t.holdSegment(h, s)
 		return
 	}
-	marked := t.happened
 	t.drainSegments(h)
-	t.happened = marked
 }
 
 // holdSegment keeps a copy of a segment that came before one it has to wait for.
@@ -319,13 +317,12 @@ func (t *Tracker) holdSegment(h *half, s *TCP) {
 	}
 	w := h.stream
 	for !h.window.empty() && (h.window.full() || w.acked && octets.delta(w.ackedTo, h.window.first()) > 0) {
-		marked := t.happened
 		t.skipSegments(h)
-		t.happened = marked
 	}
 }
 
-// drainSegments takes held segments whose turn has come.
+// drainSegments takes held segments whose turn has come. What they are is not what
+// the packet at hand is, unless it is one of them.
 func (t *Tracker) drainSegments(h *half) {
 	w := h.stream
 	taken := 0
@@ -336,10 +333,14 @@ func (t *Tracker) drainSegments(h *half) {
 		if delta > 0 {
 			break
 		}
+		marked := t.happened
 		if skip := int(-delta); skip < item.length {
 			t.feed(h, item.data[min(skip, len(item.data)):], -1, item.length-skip, item.stamp)
 		}
 		t.repeatsOf(h, h.ops.at(octets, seq), item)
+		if item.stamp != t.now {
+			t.happened = marked
+		}
 		t.unhold(h, item)
 	}
 	h.window.remove(taken)
@@ -391,9 +392,7 @@ func (t *Tracker) acknowledgedTCP(h *half, ack uint32, at record.Stamp) {
 		}
 	}
 	if !h.window.empty() && octets.delta(ack, h.window.first()) > 0 {
-		marked := t.happened
 		t.skipSegments(h)
-		t.happened = marked
 	}
 }
 

@@ -51,6 +51,9 @@ type Tracker struct {
 	BadChecksum int64
 	// KeepFPDUs keeps those that a segment completes, for [Tracker.FPDUs].
 	KeepFPDUs bool
+	// Clock is the time by which things wait, which never goes back. Whoever owns
+	// the tracker sets it, before the packet whose time it is.
+	Clock record.Time
 
 	upper   UpperLayer
 	budget  *budget.Budget
@@ -71,7 +74,6 @@ type Tracker struct {
 
 	now      record.Stamp // of the packet at hand
 	early    record.Stamp // when a held packet that is taken now came; its number is 0 for one that was not held
-	clock    record.Time
 	happened Happened
 	late     rocev2.Packet // a held packet, decoded again
 	cm       cmMessages
@@ -79,6 +81,7 @@ type Tracker struct {
 	spoils   bool        // a packet could not be believed
 	spoiled  record.Time // on the clock: the last of them
 	anyGood  bool        // somebody has shown that ICRCs are filled in
+	vouching uint32      // counts how often senders were forgotten
 	free     []*Operation
 	buffers  buffers
 }
@@ -87,7 +90,7 @@ type Tracker struct {
 func New(upper UpperLayer, b *budget.Budget) *Tracker {
 	t := &Tracker{
 		upper: upper, budget: b, queues: map[queueKey]*half{}, streams: map[streamKey]*half{}, comms: map[commID]*Conn{},
-		senders: map[Address]*sender{}, alone: map[route]*alone{},
+		senders: map[Address]*sender{}, alone: map[route]*alone{}, vouching: 1,
 	}
 	t.conns.prev, t.conns.next = &t.conns, &t.conns
 	return t
@@ -121,10 +124,9 @@ func (t *Tracker) moves(o *Operation, from uint64, n int64) {
 // next one.
 func (t *Tracker) Happened() Happened { return t.happened }
 
-// Tick says what time it is, on a clock that never goes back, and lets go of what
-// has waited long enough.
-func (t *Tracker) Tick(clock record.Time) {
-	t.clock = clock
+// Tick lets go of what has waited long enough.
+func (t *Tracker) Tick() {
+	clock := t.Clock
 	for t.undecided.Len() > 0 {
 		c := t.undecided.First()
 		if !c.decided && !c.retired && clock-c.since < decideAfter {
@@ -189,7 +191,7 @@ func (t *Tracker) believe(d *Datagram) bool {
 		return true
 	}
 	t.mark(nil, record.BadICRC)
-	t.spoiled, t.spoils = t.clock, true
+	t.spoiled, t.spoils = t.Clock, true
 	s := t.senders[d.Src]
 	if s == nil {
 		return !t.anyGood
@@ -202,6 +204,7 @@ func (t *Tracker) trust(a Address) *sender {
 	if s == nil {
 		if len(t.senders) >= maxSenders {
 			clear(t.senders)
+			t.vouching++
 		}
 		s = new(sender)
 		t.senders[a] = s
@@ -231,15 +234,19 @@ func (t *Tracker) Packet(d *Datagram) {
 		return
 	}
 	key := queueKey{d.Src, d.Dst, p.DestQPN}
-	if !t.believe(d) {
-		if h := t.queues[key]; h != nil { // dropped: it changes nothing but its own count
+	known := t.known(&key)
+	if vouched := known != nil && known.vouched == t.vouching && d.ICRC == rocev2.ICRCOk; !vouched && !t.believe(d) {
+		if h := known; h != nil { // dropped: it changes nothing but its own count
 			t.happened.Conn = h.conn
 			h.conn.record.Packets++
 			h.conn.Report(rule.ICRCBad, Where{At: d.At}, "packet with PSN %d has a bad ICRC: the receiver drops it", p.PSN)
 		}
 		return
 	}
-	h := t.half(key, d)
+	h := t.half(key, known, d)
+	if d.ICRC == rocev2.ICRCOk {
+		h.vouched = t.vouching
+	}
 	c := h.conn
 	t.belongs(c, d.Transport)
 	if d.Congested || p.BTH.FECN {
@@ -267,8 +274,8 @@ func (t *Tracker) belongs(c *Conn, transport string) {
 	c.record.Transport = transport
 	c.record.Packets++
 	c.record.Last, c.last = t.now.Time, t.now
-	if t.clock-c.touched > touchEvery || c.touched == 0 {
-		c.touched = t.clock
+	if t.Clock-c.touched > touchEvery || c.touched == 0 {
+		c.touched = t.Clock
 		t.budget.Touch(&c.share)
 	}
 	if !c.decided && c.record.Packets >= decideAtMost {
@@ -297,7 +304,7 @@ func (t *Tracker) unreliable(h *half, p *rocev2.Packet, at record.Stamp) {
 
 // connect starts a connection.
 func (t *Tracker) connect() *Conn {
-	c := &Conn{tracker: t, client: -1, wantSends: true, since: t.clock}
+	c := &Conn{tracker: t, client: -1, wantSends: true, since: t.Clock}
 	c.record.First, c.record.Last = t.now.Time, t.now.Time
 	c.prev, c.next = t.conns.prev, &t.conns
 	c.prev.next, c.next.prev = c, c
@@ -308,8 +315,8 @@ func (t *Tracker) connect() *Conn {
 	return c
 }
 
-// known starts a connection that is one by its handshake.
-func (t *Tracker) known() *Conn {
+// announced starts a connection that is one by its handshake.
+func (t *Tracker) announced() *Conn {
 	c := t.connect()
 	c.handshake = true
 	t.decide(c)
@@ -332,7 +339,6 @@ func (t *Tracker) decide(c *Conn) {
 	}
 	c.share.Charge(-findingCost * int64(len(c.waiting)))
 	c.waiting = nil
-	c.follower.Decided()
 }
 
 // unlink takes a connection out of all tables.
@@ -424,7 +430,7 @@ func (t *Tracker) close(c *Conn, reason string, e Ending) {
 	}
 	at := e.At
 	c.ends(e)
-	c.closing, c.since = true, t.clock
+	c.closing, c.since = true, t.Clock
 	c.record.Closed = record.Some(at.Time)
 	if !c.record.CloseReason.Known() {
 		c.record.CloseReason = record.Some(reason)
@@ -436,7 +442,7 @@ func (t *Tracker) close(c *Conn, reason string, e Ending) {
 // isOver notes that both sides of a connection have ended it.
 func (t *Tracker) isOver(c *Conn) {
 	if c.overAt == 0 {
-		c.overAt = t.clock
+		c.overAt = t.Clock
 		t.over.Push(c)
 	}
 }

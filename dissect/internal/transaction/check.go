@@ -24,6 +24,9 @@ func (c checker) report(r *rule.Rule, format string, args ...any) {
 	c.f.conn.Report(r, c.where, format, args...)
 }
 
+// checks is the checker of a transaction, with nobody to blame.
+func (x *txn) checks(at record.Stamp) checker { return checker{x.follower, x, x.where(at)} }
+
 // operation is what the RPC is, as far as that is known: "NFS4 READ".
 func (x *txn) operation() string {
 	if !x.procedure.known {
@@ -51,16 +54,36 @@ func (c checker) blaming(s rdma.Side) checker {
 type judged struct {
 	credits   [2]allowance // by side of the caller
 	dead      [2]map[uint32]struct{}
-	errors    [2]recent // XIDs of the RDMA_ERRORs that a side sent
-	refused   [2]uint64 // number of a Send that was refused before it was whole
+	errors    [2]*recent // XIDs of the RDMA_ERRORs that a side sent, nil when it sent none
+	refused   [2]uint64  // number of a Send that was refused before it was whole
 	refusedAt [2]record.Stamp
 	leave     leave                      // of the server, to call
-	early     []backCall                 // that came before it was clear whether they might
+	early     []rdma.Where               // backward Calls that came before it was clear whether they might
 	reused    bool                       // an XID was used again while it was in flight: what is open, and exposed, is not known
 	answered  [2]record.Opt[record.Time] // last Reply to a side
 	newest    [2]int64                   // id of the latest transaction of a side that was answered
 	first     bool                       // version 1 was answered on it
-	style     styles
+	style     *styles                    // nil before a Call exposes anything
+}
+
+// join takes over what was known of another connection, whose sides are moved.
+func (j *judged) join(o *judged, moved func(rdma.Side) rdma.Side) {
+	j.reused, j.first = j.reused || o.reused, j.first || o.first
+	for s := range rdma.Side(2) {
+		at := moved(s)
+		if j.errors[at] == nil {
+			j.errors[at] = o.errors[s]
+		}
+		a, b := &j.credits[at], &o.credits[s]
+		a.asked, a.grant = either(a.asked, b.asked), either(a.grant, b.grant)
+		a.noCall += b.noCall
+	}
+	switch {
+	case j.style == nil:
+		j.style = o.style
+	case o.style != nil:
+		j.style.figures.MixedCalls += o.style.figures.MixedCalls
+	}
 }
 
 // judgement is what the rules know of a transaction.
@@ -88,8 +111,7 @@ func (f *follower) proves() bool { return f.conn.Proves() && f.negotiated() }
 
 // check holds what Calls and Replies have in common against the rules.
 func (f *follower) check(x *txn, m *message) {
-	c := checker{f, x, x.where(m.First)}
-	c.where.Blames = record.Some(m.side)
+	c := x.checks(m.First).blaming(m.side)
 	f.checkHeader(c, m)
 	if m.header.Length < rpcrdma.FixedLen {
 		return
@@ -104,8 +126,7 @@ func (f *follower) checkCall(x *txn, m *message) {
 	if m.header.Length < rpcrdma.FixedLen {
 		return
 	}
-	c := checker{f, x, x.where(m.First)}
-	c.where.Blames = record.Some(m.side)
+	c := x.checks(m.First).blaming(m.side)
 	f.checkCallHeader(c, m)
 	f.checkCredits(c, m)
 	f.checkRefusedEarly(c, m)
@@ -127,8 +148,7 @@ func (f *follower) checkReply(x *txn, m *message, orphan bool) {
 	if h.Length < rpcrdma.FixedLen {
 		return
 	}
-	c := checker{f, x, x.where(m.Last)}
-	c.where.Blames = record.Some(m.side)
+	c := x.checks(m.Last).blaming(m.side)
 	f.checkRefusedEarly(c, m)
 	if h.Credits == 0 {
 		c.report(rule.CreditsGrantedZero, "the Reply grants 0 credits: the requester may send nothing any more")
@@ -149,7 +169,7 @@ func (f *follower) checkReply(x *txn, m *message, orphan bool) {
 		return
 	}
 	f.answeredAt(x, m)
-	f.checkAnswered(c, m)
+	f.checkAnswered(c)
 	if m.err == nil && h.Understood() && (h.Proc == rpcrdma.Msg || h.Proc == rpcrdma.NoMsg) && !x.cut {
 		f.checkChunks(c, h)
 		f.checkResults(c, m)

@@ -24,6 +24,9 @@ func (r *recent) add(xid uint32) {
 }
 
 func (r *recent) has(xid uint32) bool {
+	if r == nil {
+		return false
+	}
 	for _, have := range r.xids[:min(r.n, len(r.xids))] {
 		if have == xid {
 			return true
@@ -49,6 +52,9 @@ func (f *follower) answersDone(m *message) bool {
 func (f *follower) checkError(c checker, m *message, orphan bool) {
 	h, x := m.header, c.x
 	answersError := f.judged.errors[m.side.Other()].has(h.XID)
+	if f.judged.errors[m.side] == nil {
+		f.judged.errors[m.side] = new(recent)
+	}
 	f.judged.errors[m.side].add(h.XID)
 	if orphan {
 		switch about := f.answeredBefore(m.side, h.XID); {
@@ -131,7 +137,7 @@ func (f *follower) answeredAt(x *txn, m *message) {
 
 // checkAnswered holds a Reply that is no RDMA_ERROR against a Call that deserved
 // one.
-func (f *follower) checkAnswered(c checker, m *message) {
+func (f *follower) checkAnswered(c checker) {
 	if broken := c.x.judged.broken; broken != nil && c.x.rec.Call != nil {
 		c.report(notRefused(broken), "the responder answers a Call that breaks %s as if it were good, not by RDMA_ERROR", broken.ID)
 	}
@@ -162,7 +168,7 @@ func (f *follower) unanswered(x *txn, end record.Stamp) {
 	if !f.sawAll() || x.rec.Call == nil || x.call.LastTime == 0 {
 		return
 	}
-	c := checker{f, x, x.where(record.Stamp{Time: x.call.Time, Packet: x.call.Packet})}.blaming(x.side.Other())
+	c := x.checks(record.Stamp{Time: x.call.Time, Packet: x.call.Packet}).blaming(x.side.Other())
 	since := x.call.LastTime
 	if broken := x.judged.broken; broken != nil {
 		wentOn := j.newest[x.side] > x.rec.ID
@@ -204,7 +210,7 @@ func (f *follower) checkLost() {
 		return
 	}
 	where := first.where(how.At)
-	where.Blames = how.By
+	where.Blames, where.Operation = how.By, first.operation()
 	more := ""
 	if n > 1 {
 		more = " and others"
@@ -214,13 +220,12 @@ func (f *follower) checkLost() {
 
 // checkReuse reports that the XID of an open Call is used again. Where a Reply may
 // have escaped the capture it proves nothing.
-func (f *follower) checkReuse(old *txn, where rdma.Where) {
+func (f *follower) checkReuse(c checker) {
 	f.judged.reused = true
 	if f.conn.Lost() > 0 || f.conn.Doubtful() {
 		return
 	}
-	old.found(rule.XIDInUse)
-	f.conn.Report(rule.XIDInUse, where, "a Call with this XID is still without a Reply")
+	c.report(rule.XIDInUse, "a Call with this XID is still without a Reply")
 }
 
 // tooShort says of a Send that has no XID what it may have been meant for.
@@ -251,8 +256,7 @@ func (f *follower) checkWait(x *txn, w *record.Wait, by rdma.Side, at record.Sta
 	if f.conn.IsIWARP() && ns < delayedAck {
 		return
 	}
-	c := checker{f, x, x.where(at)}
-	c.report(rule.RetransmissionTimeout, "nothing moved for %v, until the %s repeated a packet of the %s (%s)", time.Duration(ns).Round(time.Microsecond), f.conn.End(by), eventNames[w.Of], w.Reason)
+	x.checks(at).report(rule.RetransmissionTimeout, "nothing moved for %v, until the %s repeated a packet of the %s (%s)", time.Duration(ns).Round(time.Microsecond), f.conn.End(by), eventNames[w.Of], w.Reason)
 }
 
 var eventNames = map[record.EventKind]string{

@@ -3,7 +3,6 @@ package transaction
 import (
 	"slices"
 
-	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
@@ -23,12 +22,6 @@ const (
 	given
 	hidden // what the client said cannot be read
 )
-
-// backCall is a backward Call that came before it was clear whether it might.
-type backCall struct {
-	where rdma.Where
-	id    int64
-}
 
 // checkBackward holds a message of the backward direction against its form.
 func (f *follower) checkBackward(c checker, m *message) {
@@ -60,7 +53,7 @@ func (f *follower) checkBackwardCall(c checker, m *message) {
 		f.suspect(rule.BackwardUnexpected, c.x, m.side.Other(), c.where, "%s", unexpected)
 	case asked:
 		if len(j.early) < 16 {
-			j.early = append(j.early, backCall{c.where, c.x.rec.ID})
+			j.early = append(j.early, c.where)
 		}
 	}
 }
@@ -106,7 +99,7 @@ func (f *follower) grantsCalls(x *txn, body []byte) {
 	}
 	if j.leave == noLeave {
 		for _, b := range j.early {
-			f.conn.Report(rule.BackwardUnexpected, b.where, "%s", unexpected)
+			f.conn.Report(rule.BackwardUnexpected, b, "%s", unexpected)
 		}
 	}
 	j.early = j.early[:0]

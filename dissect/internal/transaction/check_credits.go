@@ -106,7 +106,7 @@ func (f *follower) notReady(x *txn, isCall bool, by rdma.Side, at record.Stamp) 
 	if size, _ := f.takes(by); int64(message.SendBytes.Or(0)) > size {
 		return // some say so of what is too long
 	}
-	c := checker{f, x, x.where(at)}.blaming(by)
+	c := x.checks(at).blaming(by)
 	switch {
 	case isCall && !x.judged.overGrant:
 		c.report(rule.ReceiveNotPosted, "no receive buffer was posted for a Call within the credits that this side grants")
@@ -147,12 +147,12 @@ func (f *follower) checkTooSmall(r *rdma.Refusal, x *txn) {
 	if stated {
 		how = "it stated that size"
 	}
-	where := rdma.Where{At: r.At, Blames: record.Some(r.By)}
+	const text = "a Send of %d bytes is refused (%s), though its receiver takes %d: %s"
 	if x != nil {
-		where.XID = record.Some(uint32(x.rec.XID))
-		x.found(rule.ReceiveTooSmall)
+		x.checks(r.At).blaming(r.By).report(rule.ReceiveTooSmall, text, o.Length, r.Reason, size, how)
+		return
 	}
-	f.conn.Report(rule.ReceiveTooSmall, where, "a Send of %d bytes is refused (%s), though its receiver takes %d: %s", o.Length, r.Reason, size, how)
+	f.conn.Report(rule.ReceiveTooSmall, rdma.Where{At: r.At, Blames: record.Some(r.By)}, text, o.Length, r.Reason, size, how)
 }
 
 // takes is how long a Send a side takes, and whether it said so itself.

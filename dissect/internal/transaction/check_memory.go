@@ -71,20 +71,15 @@ func (f *follower) checkChunks(c checker, h *rpcrdma.Header) {
 // checkCopied says whether a chunk of a Reply is that of the Call but for its
 // lengths, and reports where it is not.
 func (c checker) checkCopied(r *rule.Rule, kind chunkKind, chunk int, back []rpcrdma.Segment) bool {
-	n := 0
-	for i := range c.x.segments {
-		s := &c.x.segments[i]
-		if s.kind != kind || int(s.chunk) != chunk {
-			continue
-		}
-		if n < len(back) && (back[n].Handle != s.handle || back[n].Offset != s.offset) {
-			c.report(r, "segment %d of %s is 0x%08x at 0x%016x in the Call, 0x%08x at 0x%016x in the Reply", n, chunkName(kind, chunk), s.handle, s.offset, back[n].Handle, back[n].Offset)
+	segments := c.x.chunk(kind, chunk)
+	for i := range min(len(segments), len(back)) {
+		if s, b := &segments[i], &back[i]; b.Handle != s.handle || b.Offset != s.offset {
+			c.report(r, "segment %d of %s is 0x%08x at 0x%016x in the Call, 0x%08x at 0x%016x in the Reply", i, chunkName(kind, chunk), s.handle, s.offset, b.Handle, b.Offset)
 			return false
 		}
-		n++
 	}
-	if n != len(back) {
-		c.report(r, "%s has %d segments in the Call, %d in the Reply", chunkName(kind, chunk), n, len(back))
+	if len(segments) != len(back) {
+		c.report(r, "%s has %d segments in the Call, %d in the Reply", chunkName(kind, chunk), len(segments), len(back))
 		return false
 	}
 	return true
@@ -244,7 +239,7 @@ func (f *follower) checkMoved(o *rdma.Operation, x *txn) {
 		return
 	}
 	x.judged.late = true
-	c := checker{f, x, x.where(record.Stamp{Time: x.answer.LastTime, Packet: x.answer.LastPacket})}.blaming(x.side.Other())
+	c := x.checks(record.Stamp{Time: x.answer.LastTime, Packet: x.answer.LastPacket}).blaming(x.side.Other())
 	c.report(rule.ReplyBeforeReads, "the Reply was sent while the RDMA Read of handle 0x%08x, begun in packet %d, was still under way: data of it came afterwards", o.Handle, o.First.Packet)
 }
 
@@ -257,18 +252,22 @@ func (f *follower) checkPrivate(s rdma.Side, p rpcrdma.PrivateData, at record.St
 
 // checkSize holds a Send against the inline threshold.
 func (f *follower) checkSize(c checker, m *message) {
-	if limit := f.limit(m.side); f.negotiated() && m.whole && m.Length > limit {
+	if limit := int64(f.limit(m.side)); f.negotiated() && m.whole && m.Length > limit {
 		c.report(rule.InlineThresholdExceeded, "Send of %d bytes, the inline threshold is %d", m.Length, limit)
 	}
 }
 
-// limit is the inline threshold of what a side sends.
-func (f *follower) limit(s rdma.Side) int64 {
-	limits := f.thresholds()
-	if client, _ := f.conn.Client(); s != client {
-		return int64(limits.ServerToClient)
+// limit is the inline threshold of what a side sends, bytes (RFC 8797 s.4.2, s.5.1):
+// who says nothing counts as one that says 1024 twice.
+func (f *follower) limit(s rdma.Side) int {
+	sends, takes := rpcrdma.DefaultInline, rpcrdma.DefaultInline
+	if f.private[s].Known() {
+		sends = f.private[s].Or(rpcrdma.PrivateData{}).SendSize
 	}
-	return int64(limits.ClientToServer)
+	if f.private[s.Other()].Known() {
+		takes = f.private[s.Other()].Or(rpcrdma.PrivateData{}).ReceiveSize
+	}
+	return min(sends, takes)
 }
 
 // exceeds reports, once, that an operation whose length nobody announced goes on
@@ -277,7 +276,5 @@ func (f *follower) exceeds(x *txn, s *segment, o *rdma.Operation) {
 	if o.Announced || !x.open || !f.proves() || f.unclear[x.side] > 0 || f.judged.reused || slices.Contains(x.rec.Findings, rule.OutsideExposedMemory.ID) {
 		return
 	}
-	x.found(rule.OutsideExposedMemory)
-	where := rdma.Where{At: o.Last, XID: record.Some(uint32(x.rec.XID)), Blames: record.Some(o.Side)}
-	f.conn.Report(rule.OutsideExposedMemory, where, "%v from 0x%016x on exceeds handle 0x%08x, %d bytes at 0x%016x", o.Kind, o.Offset, s.handle, s.length, s.offset)
+	x.checks(o.Last).blaming(o.Side).report(rule.OutsideExposedMemory, "%v from 0x%016x on exceeds handle 0x%08x, %d bytes at 0x%016x", o.Kind, o.Offset, s.handle, s.length, s.offset)
 }

@@ -156,10 +156,9 @@ func (c checker) checkRoom() {
 
 // offered is how many bytes a chunk has in the Call.
 func (x *txn) offered(kind chunkKind, chunk int) (n int64) {
-	for i := range x.segments {
-		if s := &x.segments[i]; s.kind == kind && int(s.chunk) == chunk {
-			n += int64(s.length)
-		}
+	segments := x.chunk(kind, chunk)
+	for i := range segments {
+		n += int64(segments[i].length)
 	}
 	return n
 }
@@ -421,11 +420,9 @@ func (c checker) checkResult(item *nfs.Item) {
 // segments were filled one after the other.
 func (x *txn) extent(chunk int) (end int64) {
 	at := int64(0)
-	for i := range x.segments {
-		s := &x.segments[i]
-		if s.kind != writeChunk || int(s.chunk) != chunk {
-			continue
-		}
+	segments := x.chunk(writeChunk, chunk)
+	for i := range segments {
+		s := &segments[i]
 		if n := len(s.moved); n > 0 {
 			end = at + s.moved[n-1].Hi
 		}
@@ -440,7 +437,7 @@ func (f *follower) checkFits(c checker, m *message) {
 	if !f.negotiated() || x.rec.Call == nil || x.cut {
 		return
 	}
-	limit := f.limit(m.side)
+	limit := int64(f.limit(m.side))
 	room := x.offered(replyChunk, 0)
 	requester := c.blaming(x.side)
 	switch {
@@ -518,7 +515,7 @@ func (f *follower) checkLongCall(x *txn, rpc *oncrpc.Header, err error, payload 
 		return
 	}
 	x.judged.longTold = true
-	c := checker{f, x, x.where(record.Stamp{Time: x.call.Time, Packet: x.call.Packet})}.blaming(x.side)
+	c := x.checks(record.Stamp{Time: x.call.Time, Packet: x.call.Packet}).blaming(x.side)
 	f.checkLong(c, rpc, err, true)
 	if err == nil && rpc.Type == oncrpc.Call && !x.cut {
 		f.checkArguments(c, rpc, payload)
@@ -531,7 +528,7 @@ func (f *follower) resultsAre(x *txn, m *message, rpc *oncrpc.Header, err error,
 	b.reply, b.rpc, b.whole = payload, rpc, m.captured()
 	if m.header.Proc == rpcrdma.NoMsg {
 		b.whole = len(payload) > 0 && int64(len(payload)) == rpcrdma.Length(m.header.Reply)
-		c := checker{f, x, x.where(m.Last)}.blaming(m.side)
+		c := x.checks(m.Last).blaming(m.side)
 		f.checkLong(c, rpc, err, b.whole)
 	}
 	if err != nil {

@@ -60,7 +60,7 @@ type styles struct {
 	figures              record.InvalidationFigures
 	choices              int64 // Replies that invalidate one of several handles
 	first, last, largest int64 // of them
-	single, singleAll    int64 // Replies that invalidate the only one; to Calls that have only one
+	singleAll            int64 // to Calls that have only one
 	told, obeyed         int64 // version two: Calls that named one; Replies that invalidate that
 }
 
@@ -70,27 +70,22 @@ func (f *follower) styleOfCall(x *txn) {
 		return
 	}
 	v := &x.judged.handles
-	sizes := int64(0)
+	most := int64(0)
 	reads, writes := false, false
 	for i := range x.segments {
 		s := &x.segments[i]
 		reads, writes = reads || s.kind == readChunk, writes || s.kind != readChunk
-		known := false
-		for k := range min(i, 64) {
-			known = known || x.segments[k].handle == s.handle
-		}
-		if !known {
+		if s.total = int64(s.length); s.again {
+			s.total += s.next.total
+		} else {
 			v.count++
-			size := int64(0)
-			for k := i; k < min(len(x.segments), i+64); k++ {
-				if x.segments[k].handle == s.handle {
-					size += int64(x.segments[k].length)
-				}
-			}
-			if size > sizes {
-				v.largest, sizes = s.handle, size
-			}
 		}
+		if s.total > most {
+			v.largest, most = s.handle, s.total
+		}
+	}
+	if f.judged.style == nil {
+		f.judged.style = new(styles)
 	}
 	v.first, v.last, v.mixed = x.segments[0].handle, x.segments[len(x.segments)-1].handle, reads && writes
 	if v.mixed {
@@ -100,7 +95,7 @@ func (f *follower) styleOfCall(x *txn) {
 
 // styleOfReply counts how a Reply invalidates.
 func (f *follower) styleOfReply(x *txn, m *message) {
-	v, st := &x.judged.handles, &f.judged.style
+	v, st := &x.judged.handles, f.judged.style
 	if v.count == 0 || x.rec.Call == nil {
 		return
 	}
@@ -126,7 +121,6 @@ func (f *follower) styleOfReply(x *txn, m *message) {
 			g.OfAnotherRead++
 		}
 	case mine && v.count == 1:
-		st.single++
 	case mine:
 		st.choices++
 		for _, is := range []struct {
@@ -149,6 +143,9 @@ func (f *follower) styleOfReply(x *txn, m *message) {
 
 // result is the record.
 func (st *styles) result() record.InvalidationFigures {
+	if st == nil {
+		return record.InvalidationFigures{Style: record.InvalidationNone}
+	}
 	g := st.figures
 	g.Style = record.InvalidationNone
 	switch {

@@ -135,8 +135,7 @@ func (f *follower) Refused(r *rdma.Refusal) {
 	}
 	refusesReply := part == partReply || r.Op == nil && x.side == r.By // its memory, while its Reply came behind
 	if refusesReply && x.rec.Reply != nil && !x.emitted && x.rec.Status != record.NoReply {
-		x.found(rule.ReplyRefused)
-		f.conn.Report(rule.ReplyRefused, x.where(r.At), "the Reply in packet %d was never received: it came with or behind what was refused (%s)", x.answer.LastPacket, r.Text)
+		x.checks(r.At).report(rule.ReplyRefused, "the Reply in packet %d was never received: it came with or behind what was refused (%s)", x.answer.LastPacket, r.Text)
 		x.takeBack()
 		f.table.remember(x)
 		if f.died++; len(f.diedXIDs) < maxDied {
@@ -156,13 +155,11 @@ func (f *follower) reportRefusal(r *rdma.Refusal, x *txn) {
 	if f.conn.IsIWARP() {
 		broken = rule.Terminate
 	}
-	where := rdma.Where{At: r.At}
 	if x != nil {
-		where = x.where(r.At)
-		where.Operation = x.operation()
-		x.found(broken)
+		x.checks(r.At).report(broken, "%s", r.Text)
+		return
 	}
-	f.conn.Report(broken, where, "%s", r.Text)
+	f.conn.Report(broken, rdma.Where{At: r.At}, "%s", r.Text)
 }
 
 // blamed is the transaction that a refusal is about, nil when nobody knows.

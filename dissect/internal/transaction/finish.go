@@ -19,7 +19,6 @@ type storage struct {
 	segs     []record.WriteSegment
 	handles  []record.Hex32
 	reply    record.WriteChunk
-	seen     map[uint32]struct{}
 }
 
 // newStorage has room for the usual record.
@@ -131,27 +130,12 @@ func (t *Table) leftOver(x *txn) {
 	to := &t.storage
 	to.handles = to.handles[:0]
 	killed, any := x.rec.Invalidation.Get()
-	many := len(x.segments) > 32
-	if many {
-		if to.seen == nil {
-			to.seen = map[uint32]struct{}{}
-		}
-		clear(to.seen)
-	}
 	for i := range x.segments {
-		handle := x.segments[i].handle
-		if any && uint32(killed.Handle) == handle {
+		s := &x.segments[i]
+		if s.again || any && uint32(killed.Handle) == s.handle {
 			continue
 		}
-		if many {
-			if _, seen := to.seen[handle]; seen {
-				continue
-			}
-			to.seen[handle] = struct{}{}
-		} else if slices.Contains(to.handles, record.Hex32(handle)) {
-			continue
-		}
-		to.handles = append(to.handles, record.Hex32(handle))
+		to.handles = append(to.handles, record.Hex32(s.handle))
 	}
 	if x.rec.NotInvalidated = to.handles; to.handles == nil {
 		x.rec.NotInvalidated = []record.Hex32{}

@@ -51,6 +51,7 @@ type follower struct {
 	transactions int64
 	judged       judged
 	suspicions   []suspicion
+	suspected    [2]int // how many of them wait for a side
 }
 
 // maxDied bounds how many XIDs are listed of Calls that died with a connection.
@@ -133,19 +134,13 @@ func (f *follower) direction(s rdma.Side) record.Direction {
 	return record.Forward
 }
 
-// thresholds works out the inline thresholds in force (RFC 8797 s.4.2, s.5.1): a
-// side that says nothing counts as one that says 1024 twice.
+// thresholds are the inline thresholds in force.
 func (f *follower) thresholds() record.InlineThresholds {
-	side, _ := f.conn.Client()
-	client, server := f.private[side], f.private[side.Other()]
-	t := record.InlineThresholds{Source: "private_data"}
-	if !client.Known() || !server.Known() {
+	client, _ := f.conn.Client()
+	t := record.InlineThresholds{ClientToServer: f.limit(client), ServerToClient: f.limit(client.Other()), Source: "private_data"}
+	if !f.private[0].Known() || !f.private[1].Known() {
 		t.Source = "default"
 	}
-	silent := rpcrdma.PrivateData{SendSize: rpcrdma.DefaultInline, ReceiveSize: rpcrdma.DefaultInline}
-	c, s := client.Or(silent), server.Or(silent)
-	t.ClientToServer = min(c.SendSize, s.ReceiveSize)
-	t.ServerToClient = min(s.SendSize, c.ReceiveSize)
 	return t
 }
 
@@ -207,6 +202,7 @@ func (f *follower) Join(other rdma.Follower, from, to rdma.Side) {
 		f.told[at] = f.told[at] || o.told[s]
 		f.private[at] = either(f.private[at], o.private[s])
 	}
+	f.judged.join(&o.judged, moved)
 	for ; o.keepers.Len() > 0; o.keepers.Pop() {
 		f.keepers.Push(o.keepers.First())
 	}
@@ -214,6 +210,7 @@ func (f *follower) Join(other rdma.Follower, from, to rdma.Side) {
 	for _, q := range o.suspicions {
 		q.missed = moved(q.missed)
 		f.suspicions = append(f.suspicions, q)
+		f.suspected[q.missed]++
 	}
 	f.nfs4 = f.nfs4 || o.nfs4
 	f.strangers += o.strangers
@@ -238,9 +235,6 @@ func (f *follower) opens(s rdma.Side, xid uint32, x *txn) {
 	}
 	f.open[s][xid] = x
 }
-
-// Decided is nothing: what waits is let out when its time has come.
-func (f *follower) Decided() {}
 
 // Closing remembers open Calls: they may be repeated on another connection before
 // this one has come to its end.

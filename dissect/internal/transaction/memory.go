@@ -1,6 +1,7 @@
 package transaction
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
@@ -27,9 +28,10 @@ var chunkNames = [...]record.Chunk{record.ReadList, record.WriteList, record.Rep
 type segment struct {
 	txn          *txn
 	prev, next   *segment // exposed under the same handle, later and earlier
-	depth        int32    // how many were under it
+	total        int64    // bytes that the Call exposes under the handle, up to this one
+	again        bool     // the Call has the handle in a segment before this
 	listed       bool     // in byStart
-	reached      uint64   // the other place under which it is listed: where what moved last ended
+	reached      uint64   // where what moved last ended
 	kind         chunkKind
 	chunk, index int32
 	number       int32 // of all that the transaction has
@@ -68,7 +70,7 @@ func (s *segment) holds(m target) bool {
 // exposure is the memory that one side exposes.
 type exposure struct {
 	byHandle map[uint32]*segment // the latest; the others hang on it
-	byStart  map[start]*segment  // those under handles that very many share: where they begin, and have got to
+	byStart  map[start]*segment  // those under handles that very many share, once one was looked for: where they begin, and have got to
 	most     int                 // as many were in byHandle at once
 }
 
@@ -88,29 +90,32 @@ func (e *exposure) add(s *segment) {
 	if e.byHandle == nil {
 		e.byHandle = map[uint32]*segment{}
 	}
-	s.prev, s.next, s.depth, s.listed, s.reached = nil, nil, 0, false, s.offset
+	s.prev, s.next, s.listed, s.reached = nil, nil, false, s.offset
 	if under := e.byHandle[s.handle]; under != nil {
-		s.next, under.prev, s.depth = under, s, under.depth+1
+		s.next, under.prev = under, s
 	}
 	e.byHandle[s.handle] = s
 	e.most = max(e.most, len(e.byHandle))
-	switch {
-	case s.depth == lookAt:
-		for under := s; under != nil; under = under.next {
-			e.list(under)
-		}
-	case s.depth > lookAt:
-		e.list(s)
-	}
 }
 
-// list enters a segment in byStart.
-func (e *exposure) list(s *segment) {
+// list enters the segments of a handle in byStart, the latest last, those that are
+// not there yet: they stand before all that are.
+func (e *exposure) list(latest *segment) {
 	if e.byStart == nil {
 		e.byStart = map[start]*segment{}
 	}
-	e.byStart[start{s.handle, s.offset}] = s
-	s.listed = true
+	if latest.listed {
+		return
+	}
+	s := latest
+	for s.next != nil && !s.next.listed {
+		s = s.next
+	}
+	for ; s != nil; s = s.prev {
+		e.byStart[start{s.handle, s.offset}] = s
+		s.listed = true
+		e.moves(s, s.reached)
+	}
 }
 
 // unlist takes it out from where it is listed.
@@ -123,13 +128,18 @@ func (e *exposure) unlist(s *segment, at uint64) {
 // reaches notes where the next operation on a segment is likely to begin: who
 // moves it in parts does so in order.
 func (e *exposure) reaches(s *segment, at uint64) {
-	if !s.listed {
-		return
+	if s.listed {
+		if s.reached != s.offset {
+			e.unlist(s, s.reached)
+		}
+		e.moves(s, at)
 	}
-	if s.reached != s.offset {
-		e.unlist(s, s.reached)
-	}
-	if s.reached = at; at-s.offset < uint64(s.length) {
+	s.reached = at
+}
+
+// moves enters a segment where it has got to.
+func (e *exposure) moves(s *segment, at uint64) {
+	if at-s.offset < uint64(s.length) {
 		e.byStart[start{s.handle, at}] = s
 	}
 }
@@ -188,6 +198,7 @@ func (e *exposure) find(m target) (found *segment, exact bool) {
 			found = s // at least it begins there
 		}
 		if n == lookAt {
+			e.list(e.byHandle[m.handle])
 			return e.byStart[start{m.handle, m.offset}], true
 		}
 	}
@@ -224,6 +235,7 @@ func (f *follower) expose(x *txn, h *rpcrdma.Header) {
 		s := &x.segments[i]
 		s.keep = keep || s.kind == replyChunk || s.kind == readChunk && s.position == 0
 		f.exposed[x.side].add(s)
+		s.again = s.next != nil && s.next.txn == x
 	}
 }
 
@@ -240,6 +252,28 @@ func (x *txn) addSegment(kind chunkKind, chunk, index int32, from rpcrdma.Segmen
 		s.moved = s.room[:0]
 	}
 	return s
+}
+
+// chunk are the segments of one chunk: they stand side by side, in the order of the
+// lists.
+func (x *txn) chunk(kind chunkKind, chunk int) []segment {
+	from, _ := slices.BinarySearchFunc(x.segments, chunk, func(s segment, chunk int) int {
+		return cmp.Or(cmp.Compare(s.kind, kind), cmp.Compare(int(s.chunk), chunk))
+	})
+	to := from
+	for to < len(x.segments) && x.segments[to].kind == kind && int(x.segments[to].chunk) == chunk {
+		to++
+	}
+	return x.segments[from:to]
+}
+
+// carries is how much of the Payload stream a segment has: all of it is to be read,
+// and of what was written to, what the Reply says.
+func (s *segment) carries() int64 {
+	if s.kind == readChunk {
+		return int64(s.length)
+	}
+	return int64(min(s.returned.Or(0), s.length))
 }
 
 // unexpose forgets the memory that a Call exposed.
@@ -422,17 +456,13 @@ func (x *txn) dropData() {
 	x.kept = 0
 }
 
-// gather appends the data of one chunk, as far as it is there without a hole.
-func (x *txn) gather(to []byte, kind chunkKind, chunk int, returned bool) []byte {
-	for i := range x.segments {
-		s := &x.segments[i]
-		if s.kind != kind || int(s.chunk) != chunk {
-			continue
-		}
-		want := int64(s.length)
-		if returned {
-			want = min(want, int64(s.returned.Or(0)))
-		}
+// gather appends the data of the first chunk of a kind, as far as it is there
+// without a hole.
+func (x *txn) gather(to []byte, kind chunkKind) []byte {
+	segments := x.chunk(kind, 0)
+	for i := range segments {
+		s := &segments[i]
+		want := s.carries()
 		have := min(want, s.moved.Prefix(), int64(len(s.data)))
 		if len(s.lacks) > 0 {
 			have = min(have, s.lacks[0].Lo)

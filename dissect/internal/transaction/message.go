@@ -169,15 +169,14 @@ func (f *follower) isCall(m *message) bool {
 func (f *follower) call(m *message) {
 	t, h, side := f.table, m.header, m.side
 	if old := f.open[side][h.XID]; old != nil {
-		where := rdma.Where{At: m.First, XID: record.Some(h.XID), Blames: record.Some(side)}
+		c := old.checks(m.First).blaming(side)
 		if h.Proc == rpcrdma.Done && h.Vers == rpcrdma.Version {
-			old.found(rule.RDMADone)
 			old.judged.doneSent = true
-			f.conn.Report(rule.RDMADone, where, "RDMA_DONE must not be sent")
+			c.report(rule.RDMADone, "RDMA_DONE must not be sent")
 			m.Tag = old.tag(partCall)
 			return
 		}
-		f.checkReuse(old, where)
+		f.checkReuse(c)
 		t.end(old, record.NoReply)
 	}
 	x := t.begin(f, side, h.XID)

@@ -59,7 +59,7 @@ func (t *Table) longCall(x *txn) {
 	if x.procedure.known || x.call.Form != record.Long || x.rec.Call == nil {
 		return
 	}
-	t.scratch = x.gather(t.scratch[:0], readChunk, 0, false)
+	t.scratch = x.gather(t.scratch[:0], readChunk)
 	rpc := &t.longRPC // t.rpc may be the Reply's
 	err := rpc.Decode(t.scratch)
 	if err == nil && rpc.Type == oncrpc.Call {
@@ -72,7 +72,7 @@ func (t *Table) longCall(x *txn) {
 func (t *Table) replyRPC(x *txn, m *message) {
 	payload, rpc, err := m.payload, m.rpc, m.rpcErr
 	if m.header.Proc == rpcrdma.NoMsg {
-		t.scratch = x.gather(t.scratch[:0], replyChunk, 0, true)
+		t.scratch = x.gather(t.scratch[:0], replyChunk)
 		payload = t.scratch
 		err = rpc.Decode(payload)
 	}

@@ -56,8 +56,7 @@ func (x *txn) missing() {
 		if s.kind == readChunk {
 			call += int64(s.length) - s.moved.Total() + s.cut
 		} else {
-			want := int64(min(s.returned.Or(0), s.length))
-			reply += max(want-s.moved.Total()+s.cut, 0)
+			reply += max(s.carries()-s.moved.Total()+s.cut, 0)
 		}
 	}
 	if x.rec.Call == nil { // what was written went to memory that nobody knows
@@ -116,7 +115,7 @@ func (b *rebuilder) call(x *txn) *record.Payload {
 			return nil // a second stream, which nobody expects
 		default:
 			long = true
-			if !b.chunk(&b.base, x, readChunk, int(s.chunk), -1, false) {
+			if !b.chunk(&b.base, x.chunk(readChunk, int(s.chunk)), -1, false) {
 				return nil
 			}
 		}
@@ -134,7 +133,7 @@ func (b *rebuilder) reply(x *txn) *record.Payload {
 	}
 	b.begin(&x.inReply)
 	if x.inReply.proc == rpcrdma.NoMsg {
-		if !x.hasReply || !b.chunk(&b.base, x, replyChunk, 0, -1, false) {
+		if !x.hasReply || !b.chunk(&b.base, x.chunk(replyChunk, 0), -1, false) {
 			return nil
 		}
 	}
@@ -164,19 +163,13 @@ func (b *rebuilder) hole(to *record.Payload, n int64, item bool) {
 	to.Data = append(to.Data, make([]byte, n)...)
 }
 
-// chunk appends what a chunk carried, size bytes of it or, when that is
-// negative, all that it has. It is false when that is too long.
-func (b *rebuilder) chunk(to *record.Payload, x *txn, kind chunkKind, chunk int, size int64, item bool) bool {
+// chunk appends what the segments of a chunk carried, size bytes of it or, when
+// that is negative, all that it has. It is false when that is too long.
+func (b *rebuilder) chunk(to *record.Payload, segments []segment, size int64, item bool) bool {
 	left := size
-	for i := range x.segments {
-		s := &x.segments[i]
-		if s.kind != kind || int(s.chunk) != chunk {
-			continue
-		}
-		want := int64(s.length)
-		if kind != readChunk {
-			want = int64(min(s.returned.Or(0), s.length))
-		}
+	for i := range segments {
+		s := &segments[i]
+		want := s.carries()
 		if size >= 0 {
 			want = min(want, left)
 			left -= want
@@ -260,8 +253,13 @@ func (b *rebuilder) place(x *txn) bool {
 	for _, i := range b.items {
 		at += (i.size + 3) &^ 3
 	}
+	next := 0 // of the items that were found, which are in the order of their chunks
 	for chunk, n := range x.sizes {
-		if n == 0 || slices.ContainsFunc(b.items, func(i item) bool { return i.chunk == chunk }) {
+		if next < found && b.items[next].chunk == chunk {
+			next++
+			continue
+		}
+		if n == 0 {
 			continue
 		}
 		b.items = append(b.items, item{at, chunk, n})
@@ -298,7 +296,7 @@ func (b *rebuilder) join(to *record.Payload, x *txn, kind chunkKind) *record.Pay
 		}
 		take(n)
 		start := len(to.Data)
-		if !b.chunk(to, x, kind, i.chunk, i.size, true) {
+		if !b.chunk(to, x.chunk(kind, i.chunk), i.size, true) {
 			return nil
 		}
 		to.Data = append(to.Data, make([]byte, (start-len(to.Data))&3)...)

@@ -31,24 +31,21 @@ const (
 // suspect reports that a rule was broken, unless it turns out that packets of a
 // side are missing. x may be nil.
 func (f *follower) suspect(r *rule.Rule, x *txn, missed rdma.Side, where rdma.Where, format string, args ...any) {
-	s := suspicion{rule: r, where: where, text: fmt.Sprintf(format, args...), missed: missed}
+	tag := rdma.Tag(0)
 	if x != nil {
 		where.XID, where.Operation = record.Some(uint32(x.rec.XID)), x.operation()
-		s.where, s.tag = where, x.tag(partCall)
+		tag = x.tag(partCall)
 	}
 	if len(f.suspicions) == maxSuspicions {
-		f.confirm(&s)
+		if x != nil {
+			x.found(r)
+		}
+		f.conn.Report(r, where, format, args...)
 		return
 	}
-	f.suspicions = append(f.suspicions, s)
+	f.suspicions = append(f.suspicions, suspicion{rule: r, where: where, tag: tag, text: fmt.Sprintf(format, args...), missed: missed})
+	f.suspected[missed]++
 	f.conn.Share().Charge(suspicionCost)
-}
-
-func (f *follower) confirm(s *suspicion) {
-	if x, _ := f.table.tagged(s.tag); x != nil {
-		x.found(s.rule)
-	}
-	f.conn.Report(s.rule, s.where, "%s", s.text)
 }
 
 // settleSuspicions decides those about missing packets of a side, of which a
@@ -57,17 +54,26 @@ func (f *follower) settleSuspicions(side rdma.Side, end bool) {
 	if len(f.suspicions) == 0 {
 		return
 	}
+	dismiss := f.conn.Lost() > 0 || f.judged.reused
+	if !dismiss && !end && f.suspected[side] == 0 {
+		return
+	}
 	complete := f.conn.Complete()
 	kept := f.suspicions[:0]
 	for i := range f.suspicions {
 		s := &f.suspicions[i]
 		switch {
-		case f.conn.Lost() > 0 || f.judged.reused || end && !complete:
+		case dismiss || end && !complete:
 		case complete && (s.missed == side || end):
-			f.confirm(s)
+			if x, _ := f.table.tagged(s.tag); x != nil {
+				x.found(s.rule)
+			}
+			f.conn.Report(s.rule, s.where, "%s", s.text)
 		default:
 			kept = append(kept, *s)
+			continue
 		}
+		f.suspected[s.missed]--
 	}
 	f.conn.Share().Charge(-suspicionCost * int64(len(f.suspicions)-len(kept)))
 	clear(f.suspicions[len(kept):])

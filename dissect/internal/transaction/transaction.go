@@ -53,10 +53,12 @@ type Table struct {
 	// Ended counts transactions by how they ended, in the order of
 	// [record.Statuses].
 	Ended [len(record.Statuses)]int64
+	// Clock is the time by which transactions wait, which never goes back. Whoever
+	// owns the table sets it, before the packet whose time it is.
+	Clock record.Time
 
 	options  Options
 	budget   *budget.Budget
-	clock    record.Time
 	slots    []*txn   // nil: free, and nothing kept for it
 	gens     []uint32 // how often each was used
 	free     []uint32 // slots
@@ -231,13 +233,14 @@ func (t *Table) begin(f *follower, side rdma.Side, xid uint32) *txn {
 		x = new(txn)
 		t.slots[slot] = x
 	}
-	*x = txn{
-		rec: record.Transaction{
-			Type: "transaction", XID: record.Hex32(xid), Timeline: x.rec.Timeline[:0], Findings: x.rec.Findings[:0], Waits: x.rec.Waits[:0],
-		},
-		follower: f, side: side, slot: slot, gen: t.gens[slot], segments: x.segments[:0],
-		inCall: inline{data: x.inCall.data[:0]}, inReply: inline{data: x.inReply.data[:0]}, sizes: x.sizes[:0], holes: x.holes[:0], operations: nfs.Compound{Operations: x.operations.Operations[:0]},
-	}
+	r, segments, sizes, holes := &x.rec, x.segments[:0], x.sizes[:0], x.holes[:0]
+	timeline, findings, waits := r.Timeline[:0], r.Findings[:0], r.Waits[:0]
+	call, reply, operations := x.inCall.data[:0], x.inReply.data[:0], x.operations.Operations[:0]
+	*x = txn{}
+	r.Type, r.XID, r.Timeline, r.Findings, r.Waits = "transaction", record.Hex32(xid), timeline, findings, waits
+	x.follower, x.side, x.slot, x.gen = f, side, slot, t.gens[slot]
+	x.segments, x.sizes, x.holes, x.operations.Operations = segments, sizes, holes, operations
+	x.inCall.data, x.inReply.data = call, reply
 	if x.rec.Findings == nil {
 		x.rec.Findings = []string{}
 	}
@@ -337,7 +340,7 @@ func (t *Table) end(x *txn, status record.Status) {
 	}
 	t.longCall(x)
 	f.unexpose(x)
-	x.ended = t.clock
+	x.ended = t.Clock
 	if status == record.NoReply && !f.conn.Closing() { // of one that is, they are remembered already
 		t.remember(x)
 	}
@@ -345,13 +348,12 @@ func (t *Table) end(x *txn, status record.Status) {
 	t.settling.Push(x)
 }
 
-// Expire hands out what has waited long enough; clock never goes back.
-func (t *Table) Expire(clock record.Time) {
-	t.clock = clock
+// Expire hands out what has waited long enough.
+func (t *Table) Expire() {
 	for t.settling.Len() > 0 {
 		x := t.settling.First()
 		if !x.emitted {
-			if clock-x.ended <= t.options.Linger && t.settling.Len() < maxSettling {
+			if t.Clock-x.ended <= t.options.Linger && t.settling.Len() < maxSettling {
 				return
 			}
 			if _, decided := x.follower.conn.ID(); !decided {

@@ -31,14 +31,6 @@ type refusal struct {
 	reason record.WaitReason
 }
 
-// name is what a side of the connection is called.
-func (f *follower) name(s rdma.Side) record.End {
-	if client, _ := f.conn.Client(); s == client {
-		return record.Client
-	}
-	return record.Server
-}
-
 // touch notes that a packet of a transaction was seen, which a side sent. Where the
 // transaction stood still while that side was at a transfer of another, and it
 // went on right behind that, it waited for it.
@@ -47,7 +39,7 @@ func (f *follower) touch(x *txn, s rdma.Side, at record.Stamp) {
 	if x.active.Packet != 0 && at.Time-x.active.Time >= waitFrom && b.txn != x.rec.ID && b.packets >= busyFrom && at.Time-b.last.Time < waitFrom {
 		if from := max(b.from.Time, x.active.Time); b.last.Time-from >= waitFrom {
 			x.wait(record.Wait{
-				From: from, To: at.Time, Reason: record.BehindAnother, Waiting: f.name(s), Behind: record.Some(b.txn),
+				From: from, To: at.Time, Reason: record.BehindAnother, Waiting: f.conn.End(s), Behind: record.Some(b.txn),
 				Packets: f.evidence(x.active.Packet, b.last.Packet, at.Packet),
 			})
 		}
@@ -84,7 +76,7 @@ func (f *follower) again(x *txn, o *rdma.Operation, by rdma.Side, at record.Stam
 	}
 	if from.Packet != 0 && of != record.EventReadDone && at.Time-from.Time >= waitFrom {
 		w := record.Wait{
-			From: from.Time, To: at.Time, Reason: reason, Waiting: f.name(by), Of: of, Bytes: record.SomeIf(o.Again, o.Again > 0),
+			From: from.Time, To: at.Time, Reason: reason, Waiting: f.conn.End(by), Of: of, Bytes: record.SomeIf(o.Again, o.Again > 0),
 			Packets: f.evidence(from.Packet, at.Packet, 0),
 		}
 		if o.Early.Packet != 0 && o.Filled.Packet != 0 {
@@ -106,7 +98,7 @@ func (f *follower) outOfCredits(x *txn, m *message) {
 		return
 	}
 	x.wait(record.Wait{
-		From: c.full.Time, To: c.freed.Time, Reason: record.OutOfCredits, Waiting: f.name(m.side),
+		From: c.full.Time, To: c.freed.Time, Reason: record.OutOfCredits, Waiting: f.conn.End(m.side),
 		Packets: f.evidence(c.full.Packet, c.freed.Packet, m.First.Packet),
 	})
 }
