@@ -76,7 +76,8 @@ func TestLaddersSay(t *testing.T) {
 			},
 		},
 		"WRITE that failed": {
-			100, synth.Write3(7, pattern(300)).Reduce(0xa1), synth.Reply{Results: synth.XDR{}.Word(28, 0, 0)},
+			100, synth.Write3(7, pattern(300)).Reduce(0xa1),
+			synth.Reply{Results: synth.XDR{}.Word(28, 0, 0)},
 			[]string{"WRITE offset 7 count 300 300 bytes fh " + fh3 + " sta~", "WRITE NFS3ERR_NOSPC"},
 		},
 		"names from the wire": {
