@@ -52,8 +52,16 @@ type Options struct {
 	// Rebuild keeps all data that moves, to rebuild Calls and Replies whole.
 	Rebuild bool
 	// RPC fills in what Calls ask and Replies say, the RPC of [record.Transaction].
-	// It implies Rebuild.
+	// It implies Decode.
 	RPC bool
+	// Decode fills in the Decoded of [record.Transaction]. It implies Rebuild.
+	Decode bool
+	// XIDs are those of the transactions that Rebuild, Decode and RPC are about: of
+	// the others no data is kept, and Payload is not called. All when empty.
+	XIDs []record.Hex32
+	// Tree makes the trees of packets go down to credentials, arguments and
+	// results: the Messages of [record.Packet].
+	Tree bool
 	// Linger is how long, in capture time, a transaction that has ended waits
 	// for what still belongs to it: an acknowledgement, a repeat, the NAK that
 	// takes it back; 0 is a second.
@@ -70,8 +78,8 @@ type Options struct {
 	// Ahead lets [Dissector.Run] dissect some batches ahead of its handlers, in
 	// another goroutine, where there is more than one core. They get the same
 	// records in the same order; but after one has returned an error, the summary
-	// counts what was dissected by then. It is ignored where Live, Rebuild or RPC
-	// is set.
+	// counts what was dissected by then. It is ignored where Live, Rebuild, Decode, RPC
+	// or Tree is set.
 	Ahead bool
 	// Live says that frames arrive as they happen: while none does, time goes on
 	// by this computer's clock, so that what lingers is handed out.
@@ -125,14 +133,21 @@ func New(h Handler, o Options) *Dissector {
 	if o.Memory == 0 {
 		o.Memory = defaultMemory
 	}
+	o.Decode = o.Decode || o.RPC
 	d := &Dissector{handler: h, options: o, budget: budget.New(o.Memory)}
-	d.table = transaction.NewTable(transaction.Options{Rebuild: o.Rebuild || o.RPC, Linger: o.Linger, Unanswered: o.Unanswered, Timeout: o.Timeout}, d.budget)
+	d.table = transaction.NewTable(transaction.Options{
+		Rebuild: o.Rebuild || o.Decode, XIDs: o.XIDs, Tree: o.Tree && (h.Packet != nil || h.Frame != nil),
+		Linger: o.Linger, Unanswered: o.Unanswered, Timeout: o.Timeout,
+	}, d.budget)
 	d.table.Transaction = handing(d, h.Transaction)
-	if h.Payload != nil || o.RPC {
+	if h.Payload != nil || o.Decode {
 		var reader rpcReader
 		d.table.Payload = func(t *record.Transaction, call, reply *record.Payload) {
+			if o.Decode {
+				reader.read(t, call, reply)
+			}
 			if o.RPC {
-				t.RPC = reader.read(call, reply)
+				t.RPC = reader.record(&t.Decoded)
 			}
 			if h.Payload != nil && d.err == nil {
 				d.err = h.Payload(t, call, reply)
@@ -419,6 +434,11 @@ func (d *Dissector) show(taken bool) {
 	s.marks = happened.Mark
 	if c != nil {
 		in.RPC, in.NFS4 = transaction.Speaks(c)
+	}
+	if d.options.Tree {
+		d.tree(in, happened)
+	}
+	if c != nil {
 		id, decided := c.ID()
 		s.connection = record.SomeIf(id, decided)
 	}
@@ -457,6 +477,23 @@ func (d *Dissector) packet(s *sight) (err error) {
 		err = d.handler.Packet(p)
 	}
 	return err
+}
+
+// tree notes what it takes to describe arguments and results.
+func (d *Dissector) tree(in *describe.Input, h rdma.Happened) {
+	in.Tree = true
+	for _, s := range d.table.Said() {
+		in.Said = append(in.Said, describe.Said{Data: s.Data, Length: s.Length, Asked: describe.Asked(s.Asked)})
+	}
+	in.Asked = func(xid uint32) describe.Asked {
+		switch {
+		case h.Op != nil && h.Op.Tag != 0 && h.Op.Word == record.Some(xid):
+			return describe.Asked(d.table.AskedBy(h.Op.Tag))
+		case h.Conn != nil:
+			return describe.Asked(transaction.Open(h.Conn, xid))
+		}
+		return describe.Asked{}
+	}
 }
 
 // nobodys says why a packet belongs to no transaction.

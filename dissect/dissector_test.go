@@ -625,7 +625,7 @@ func FuzzDissector(f *testing.F) {
 				return nil
 			},
 			Payload: func(*record.Transaction, *record.Payload, *record.Payload) error { return nil },
-		}, dissect.Options{Rebuild: true})
+		}, dissect.Options{Rebuild: true, RPC: true, Tree: len(stream)%2 == 0})
 		n := 0
 		for r := bytes.NewBuffer(stream); r.Len() > 2; n++ {
 			size := int(binary.BigEndian.Uint16(r.Next(2)))

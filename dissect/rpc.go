@@ -1,69 +1,98 @@
 package dissect
 
 import (
-	"encoding/json"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// rpcReader makes records of rebuilt Payload streams.
+// rpcReader reads rebuilt Payload streams.
 type rpcReader struct {
-	header  oncrpc.Header
-	message nfs.Message
-	buffer  []byte
+	header      oncrpc.Header
+	call, reply nfs.Message
+	buffer      []byte
+}
+
+// asked is what a Call asked, as far as its Reply needs it to be read.
+type asked struct {
+	program, version, procedure uint32
+	gss                         oncrpc.GSS
+	silent                      bool // its Reply has no results of the program, or none that can be told
 }
 
 // read reads both halves of a transaction.
-func (r *rpcReader) read(call, reply *record.Payload) *record.RPC {
-	out := &record.RPC{}
-	if call == nil {
-		return out
+func (r *rpcReader) read(t *record.Transaction, call, reply *record.Payload) {
+	t.Decoded = record.Decoded{}
+	a := r.askedBy(t, call, &t.Decoded.Call)
+	if a.silent || reply == nil {
+		return
 	}
-	readable := call.Data[:call.Readable()]
-	if r.header.Decode(readable) != nil || r.header.Type != oncrpc.Call {
-		return out
-	}
-	program, version, procedure := r.header.Program, r.header.Version, r.header.Procedure
-	if nfs.ProgramName(program) == "" {
-		return out
-	}
-	gss, protected := r.header.Credential.GSS()
-	secret := &record.RPCMessage{Ops: []record.RPCOp{}, Error: record.Some(fmt.Sprintf("RPCSEC_GSS with privacy, sequence %d: encrypted", gss.Sequence))}
-	switch body, plain := gss.Service.Plain(readable[r.header.Length:]); {
-	case protected && gss.Procedure != 0: // the context is made or ended: no arguments of the program
-	case !plain:
-		out.Call = secret
-	default:
-		r.message.Call(program, version, procedure, nfs.NewStream(body, nil))
-		out.Call = r.half(false)
-	}
-	if reply == nil || protected && gss.Procedure != 0 {
-		return out
-	}
-	readable = reply.Data[:reply.Readable()]
+	readable := reply.Data[:reply.Readable()]
 	if r.header.Decode(readable) != nil || !r.header.Succeeded() {
-		return out
+		return
 	}
-	body, plain := gss.Service.Plain(readable[r.header.Length:])
-	if !plain {
-		out.Reply = secret
-		return out
+	if body, plain := a.gss.Service.Plain(readable[r.header.Length:]); plain {
+		r.reply.Reply(a.program, a.version, a.procedure, nfs.NewStream(body, nil))
+		t.Decoded.Reply.Message = &r.reply
+	} else {
+		t.Decoded.Reply.Unread = encrypted(a.gss)
 	}
-	r.message.Reply(program, version, procedure, nfs.NewStream(body, nil))
-	out.Reply = r.half(true)
-	return out
 }
 
-// half is the message at hand.
-func (r *rpcReader) half(results bool) *record.RPCMessage {
-	m := &r.message
+// askedBy reads a Call. Of one that cannot be rebuilt, what the transaction knows
+// of it is enough for its Reply, unless RPCSEC_GSS may stand around that.
+func (r *rpcReader) askedBy(t *record.Transaction, call *record.Payload, out *record.Half) (a asked) {
+	var readable []byte
+	if call != nil {
+		readable = call.Data[:call.Readable()]
+	}
+	if r.header.Decode(readable) != nil || r.header.Type != oncrpc.Call {
+		switch program, known := t.Program.Get(); {
+		case known && t.Credential.Or("") != oncrpc.AuthRPCSECGSS.String():
+			a.program, a.version, a.procedure = program, t.Version.Or(0), t.Procedure.Or(0)
+		case t.Call == nil && len(t.Operations) > 0: // its results read as those of a COMPOUND
+			a.program, a.version, a.procedure = nfs.ProgramNFS, 4, 1
+		}
+		a.silent = nfs.ProgramName(a.program) == ""
+		return a
+	}
+	h := &r.header
+	a = asked{program: h.Program, version: h.Version, procedure: h.Procedure}
+	a.gss, _ = h.Credential.GSS()
+	if a.silent = nfs.ProgramName(a.program) == "" || a.gss.Control(); a.silent {
+		return a
+	}
+	if body, plain := a.gss.Service.Plain(readable[h.Length:]); plain {
+		r.call.Call(a.program, a.version, a.procedure, nfs.NewStream(body, nil))
+		out.Message = &r.call
+	} else {
+		out.Unread = encrypted(a.gss)
+	}
+	return a
+}
+
+// encrypted is why a body cannot be read.
+func encrypted(g oncrpc.GSS) string {
+	return fmt.Sprintf("RPCSEC_GSS with privacy, sequence %d: encrypted", g.Sequence)
+}
+
+// record makes a record of what was read.
+func (r *rpcReader) record(d *record.Decoded) *record.RPC {
+	return &record.RPC{Call: r.half(&d.Call, false), Reply: r.half(&d.Reply, true)}
+}
+
+// half is one half, nil when there is none.
+func (r *rpcReader) half(h *record.Half, results bool) *record.RPCMessage {
+	m := h.Message
+	if m == nil {
+		if h.Unread == "" {
+			return nil
+		}
+		return &record.RPCMessage{Ops: []record.RPCOp{}, Error: record.Some(h.Unread)}
+	}
 	out := &record.RPCMessage{Ops: make([]record.RPCOp, len(m.Ops))}
 	if m.Err != nil {
 		out.Error = record.Some(m.Err.Error())
@@ -92,18 +121,11 @@ type fieldWriter struct {
 // object writes the values of a depth, and what is in them.
 func (w *fieldWriter) object(depth uint8) {
 	w.out = append(w.out, '{')
-	var names []string
-	for w.at < len(w.values) && w.values[w.at].Depth >= depth {
-		v := &w.values[w.at]
-		name := v.Name
-		for n := 2; slices.Contains(names, name); n++ { // the same name means two things in a few results
-			name = v.Name + "_" + strconv.Itoa(n)
-		}
-		if len(names) > 0 {
+	for first := true; w.at < len(w.values) && w.values[w.at].Depth >= depth; first = false {
+		if !first {
 			w.out = append(w.out, ',')
 		}
-		names = append(names, name)
-		w.out = append(append(append(w.out, '"'), name...), '"', ':')
+		w.out = append(append(append(w.out, '"'), nfs.Key(w.values, w.at)...), '"', ':')
 		w.value()
 	}
 	w.out = append(w.out, '}')
@@ -125,38 +147,7 @@ func (w *fieldWriter) value() {
 			w.value()
 		}
 		w.out = append(w.out, ']')
-	case nfs.Uint:
-		w.out = strconv.AppendUint(w.out, v.Uint, 10)
-	case nfs.Bool:
-		w.out = strconv.AppendBool(w.out, v.Uint != 0)
-	case nfs.Hex:
-		w.out = append(field.AppendHex(append(w.out, '"'), v.Uint, int(v.Len)*2), '"')
-	case nfs.Enum:
-		if v.Text == "" {
-			w.out = strconv.AppendUint(w.out, v.Uint, 10)
-			return
-		}
-		w.text(v.Text)
-	case nfs.String:
-		w.text(string(v.Bytes))
-	case nfs.Data:
-		w.out = append(strconv.AppendUint(append(w.out, `{"bytes":`...), v.Uint, 10), '}')
-	case nfs.Bitmap, nfs.Operations, nfs.Bits:
-		w.out = append(w.out, '[')
-		for i, name := range strings.Fields(v.String()) {
-			if i > 0 {
-				w.out = append(w.out, ',')
-			}
-			w.text(name)
-		}
-		w.out = append(w.out, ']')
-	default: // Octal, Flags, Opaque, Handle, Stateid, Session, Time
-		w.text(v.String())
+	default:
+		w.out = v.AppendJSON(w.out)
 	}
-}
-
-// text writes a string, of which what is not UTF-8 is replaced.
-func (w *fieldWriter) text(s string) {
-	b, _ := json.Marshal(strings.ToValidUTF8(s, "\uFFFD")) // of a string it does not fail
-	w.out = append(w.out, b...)
 }

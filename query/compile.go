@@ -1,6 +1,7 @@
 package query
 
 import (
+	"encoding/hex"
 	"fmt"
 	"net/netip"
 	"regexp"
@@ -184,6 +185,7 @@ func (c *compiler) field(o *operand) ast.Node {
 	if o.element {
 		return o.node
 	}
+	c.filter.paths = append(c.filter.paths, o.path)
 	c.filter.getters = append(c.filter.getters, c.fields.getter(o.path))
 	return invoke(o.node.Location(), funcField, len(c.filter.getters)-1)
 }
@@ -227,7 +229,10 @@ func (c *compiler) value(n ast.Node) ast.Node {
 	if c.err != nil {
 		return n
 	}
-	if lit, ok := c.constant(n); ok && lit.kind != isList {
+	if lit, ok := c.constant(n); ok && lit.kind == isBytes {
+		c.wrong(lit.from, lit.to, "%s", lit.why)
+		return n
+	} else if ok && lit.kind != isList {
 		var node ast.Node = &ast.ConstantNode{Value: lit.value()}
 		switch v := lit.value().(type) {
 		case int:
@@ -424,6 +429,7 @@ func article(f *Field) string {
 
 // test compiles a comparison of a field with a constant.
 func (c *compiler) test(n *ast.BinaryNode, o *operand, op string, lit *literal) ast.Node {
+	c.filter.paths = append(c.filter.paths, o.path)
 	t := test{op: op, from: o.from, to: max(lit.to, o.to)}
 	t.path, t.wanted = o.path, lit.text
 	shown := false
@@ -435,6 +441,8 @@ func (c *compiler) test(n *ast.BinaryNode, o *operand, op string, lit *literal) 
 	switch {
 	case o.element:
 		t.get = nil
+	case o.field.nfs != nil && lit.kind != isNull:
+		t.get = o.field.nfs.whole
 	case shown:
 		t.get = o.field.shown
 	case raw:
@@ -447,7 +455,7 @@ func (c *compiler) test(n *ast.BinaryNode, o *operand, op string, lit *literal) 
 	t.notes = (op == "==" || op == "in") && !o.element && (lit.kind == isText || lit.kind == isWord || lit.kind == isNumber && o.field.Type == "hex")
 	if t.notes {
 		path := o.path
-		if shown {
+		if shown && o.field.nfs == nil {
 			t.raw = o.field.shown
 		} else {
 			t.raw = func(r any) any { return c.fields.Raw(r, path) }
@@ -498,6 +506,11 @@ func (c *compiler) accepts(o *operand, op string, lit *literal) (accepts func(an
 			}
 			return false
 		}, shown
+	}
+	if f.nfs != nil && lit.kind != isNull && lit.kind != isList {
+		return c.acceptsNFS(o, op, lit), false
+	}
+	switch op {
 	case "matches":
 		p, err := regexp.Compile(lit.text)
 		if err != nil {
@@ -518,6 +531,10 @@ func (c *compiler) accepts(o *operand, op string, lit *literal) (accepts func(an
 			c.wrong(lit.from, lit.to, "null goes with == and != only")
 		}
 		return func(v any) bool { return v == nil }, false
+	}
+	if lit.kind == isBytes && f.Type != "bytes" {
+		c.wrong(lit.from, lit.to, "%s", lit.why)
+		return nil, false
 	}
 	ordered := orders[op]
 	asNumber := func(n any) (func(any) bool, bool) {
@@ -643,6 +660,14 @@ func (c *compiler) asText(o *operand, op string, lit *literal) func(any) bool {
 		}
 	}
 	wanted := lit.text
+	if f.Type == "bytes" && (op == "==" || op == "!=") {
+		if lit.kind != isText {
+			wanted = typed
+		}
+		if b := parseHex(wanted); b != nil {
+			wanted = hex.EncodeToString(b)
+		}
+	}
 	if f.shown == nil && len(f.Values) > 0 && (op == "==" || op == "!=") {
 		if wanted = canonical(f, lit.text); wanted == "" {
 			c.wrong(lit.from, lit.to, "%s is never %s; it is %s", o.path, typed, either(f.Values))

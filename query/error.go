@@ -44,7 +44,7 @@ func near(word string, words []string) []string {
 		distance int
 	}
 	var all []ranked
-	typed := strings.ToLower(word)
+	typed := strings.ToLower(word[:min(len(word), nearLongest)])
 	last := typed[strings.LastIndex(typed, ".")+1:]
 	for _, w := range words {
 		lower := strings.ToLower(w)

@@ -25,11 +25,15 @@ type Field struct {
 	Drawn   bool     // it is of tables and filters, not of JSON
 
 	shown func(record any) any // what tables show of it, where that is something else
+	nfs   *nfsField            // of the tables of package nfs
 }
 
-// recordFields are those of a record that is a struct, by JSON name.
+// recordFields are those of a record that is a struct, by JSON name. They are
+// listed when somebody asks: most runs do not.
 type recordFields struct {
 	of      string
+	once    sync.Once
+	make    func()
 	byPath  map[string]*Field
 	own     map[string]func(record any) any // fields that no tag describes
 	paths   map[string][]int                // index of the field at each level; lists are passed through
@@ -40,8 +44,8 @@ type recordFields struct {
 
 // Transactions, Connections and Findings are the fields of those records.
 var (
-	Transactions Fields = fieldsOf("transactions", reflect.TypeFor[record.Transaction](), ofTransactions)
-	Connections  Fields = fieldsOf("connections", reflect.TypeFor[record.Connection](), ofConnections)
+	Transactions Fields = fieldsOf("transactions", reflect.TypeFor[record.Transaction](), func() []drawnField { return append(ofTransactions, ofTables()...) })
+	Connections  Fields = fieldsOf("connections", reflect.TypeFor[record.Connection](), func() []drawnField { return ofConnections })
 	Findings     Fields = fieldsOf("findings", reflect.TypeFor[record.Finding](), nil)
 )
 
@@ -49,12 +53,30 @@ var (
 // its kind, in the plural.
 func New[T any](of string) Fields { return fieldsOf(of, reflect.TypeFor[T](), nil) }
 
-// fieldsOf are the fields of a record, as its tags describe them. Of several that
-// have one alias, it is that of the outermost, and among those of the first.
-func fieldsOf(of string, t reflect.Type, drawn []drawnField) *recordFields {
-	f := &recordFields{of: of, byPath: map[string]*Field{}, own: map[string]func(any) any{}, paths: map[string][]int{}, aliases: map[string]string{}}
-	f.add(t, "", nil, false)
-	f.draw(drawn)
+// fieldsOf are the fields of a record, as its tags describe them, and those that
+// are drawn. Of several that have one alias, it is that of the outermost, and among
+// those of the first.
+func fieldsOf(of string, t reflect.Type, drawn func() []drawnField) *recordFields {
+	f := &recordFields{of: of}
+	f.make = func() {
+		f.byPath, f.own, f.paths, f.aliases = map[string]*Field{}, map[string]func(any) any{}, map[string][]int{}, map[string]string{}
+		f.add(t, "", nil, false)
+		if drawn != nil {
+			f.draw(drawn())
+		}
+		f.arrange()
+	}
+	return f
+}
+
+// made are the fields, listed.
+func (f *recordFields) made() *recordFields {
+	f.once.Do(f.make)
+	return f
+}
+
+// arrange puts what was added in order.
+func (f *recordFields) arrange() {
 	slices.SortStableFunc(f.list, func(a, b Field) int { return strings.Count(a.Path, ".") - strings.Count(b.Path, ".") })
 	for i := range f.list {
 		field := &f.list[i]
@@ -84,7 +106,6 @@ func fieldsOf(of string, t reflect.Type, drawn []drawnField) *recordFields {
 	for i := range f.list {
 		f.byPath[f.list[i].Path] = &f.list[i]
 	}
-	return f
 }
 
 // draw adds the fields that tables show and no tag describes, and what tables
@@ -149,16 +170,16 @@ func word(t reflect.Type, name string) string {
 type opt interface{ Pointer() any }
 
 func (f *recordFields) Of() string               { return f.of }
-func (f *recordFields) Has(path string) bool     { _, ok := f.paths[path]; return ok }
-func (f *recordFields) Names() []string          { return f.names }
-func (f *recordFields) List() []Field            { return f.list }
-func (f *recordFields) Field(path string) *Field { return f.byPath[path] }
-func (f *recordFields) Alias(name string) string { return f.aliases[name] }
+func (f *recordFields) Has(path string) bool     { _, ok := f.made().paths[path]; return ok }
+func (f *recordFields) Names() []string          { return f.made().names }
+func (f *recordFields) List() []Field            { return f.made().list }
+func (f *recordFields) Field(path string) *Field { return f.made().byPath[path] }
+func (f *recordFields) Alias(name string) string { return f.made().aliases[name] }
 
 func (f *recordFields) Get(record any, path string) any { return f.getter(path)(record) }
 
 func (f *recordFields) getter(path string) func(any) any {
-	if own := f.own[path]; own != nil {
+	if own := f.made().own[path]; own != nil {
 		return own
 	}
 	index := f.paths[path]
@@ -166,6 +187,9 @@ func (f *recordFields) getter(path string) func(any) any {
 }
 
 func (f *recordFields) Raw(record any, path string) any {
+	if n := f.made().byPath[path].nfs; n != nil {
+		return n.raw(record)
+	}
 	if own := f.own[path]; own != nil {
 		return own(record)
 	}
@@ -280,6 +304,7 @@ func fieldsOfStruct(t reflect.Type) []record.Field {
 
 // packetFields are those of a packet record: its own and those of the tables.
 type packetFields struct {
+	once    sync.Once
 	own     map[string]func(*record.Packet) any
 	list    []Field
 	names   []string
@@ -346,8 +371,16 @@ func number[T ~int64 | ~uint32](v record.Opt[T]) any {
 var shortNames = map[string][]string{"rpcrdma.credits": {"credits"}}
 
 // Packets are the fields of packet records.
-var Packets Fields = func() *packetFields {
-	f := &packetFields{own: map[string]func(*record.Packet) any{}, known: map[string]*Field{}, aliases: map[string]string{}}
+var Packets Fields = new(packetFields)
+
+// made are the fields, listed.
+func (f *packetFields) made() *packetFields {
+	f.once.Do(f.make)
+	return f
+}
+
+func (f *packetFields) make() {
+	f.own, f.known, f.aliases = map[string]func(*record.Packet) any{}, map[string]*Field{}, map[string]string{}
 	at := map[string]int{} // in f.list, by path
 	add := func(field Field) {
 		field.Aliases = append(slices.Clone(field.Aliases), shortNames[field.Path]...)
@@ -382,7 +415,10 @@ var Packets Fields = func() *packetFields {
 	}
 	for _, x := range header.Extras {
 		name := Field{Path: strings.TrimPrefix(x.Object+"."+x.Name, "."), Type: "text", List: x.Kind == header.TextList, Doc: x.Doc}
-		if x.Kind == header.Number {
+		switch x.Kind {
+		case header.NumberList:
+			name.Type, name.List = "number", true
+		case header.Number:
 			name.Type = "number"
 		}
 		if x.Alias != "" {
@@ -390,14 +426,17 @@ var Packets Fields = func() *packetFields {
 		}
 		add(name)
 	}
+	for _, field := range nfsFields() {
+		field.Aliases = slices.Clone(field.Aliases)
+		add(field)
+	}
 	add(Field{Path: "rpcrdma.position", Type: "number", List: true, Doc: "Positions of its Read chunks"})
 	slices.SortFunc(f.list, func(a, b Field) int { return strings.Compare(a.Path, b.Path) })
 	for i := range f.list {
 		f.names = append(f.names, f.list[i].Path)
 		f.known[f.list[i].Path] = &f.list[i]
 	}
-	return f
-}()
+}
 
 // show lets a number be compared with its name, too: bth.opcode == "RC SEND Only".
 func (f *Field) show(table, row string) {
@@ -410,19 +449,27 @@ var formatWords = [...]string{
 }
 
 func (f *packetFields) Of() string               { return "packets" }
-func (f *packetFields) Has(path string) bool     { return f.known[path] != nil }
-func (f *packetFields) Field(path string) *Field { return f.known[path] }
-func (f *packetFields) Names() []string          { return f.names }
-func (f *packetFields) List() []Field            { return f.list }
-func (f *packetFields) Alias(name string) string { return f.aliases[name] }
+func (f *packetFields) Has(path string) bool     { return f.made().known[path] != nil }
+func (f *packetFields) Field(path string) *Field { return f.made().known[path] }
+func (f *packetFields) Names() []string          { return f.made().names }
+func (f *packetFields) List() []Field            { return f.made().list }
+func (f *packetFields) Alias(name string) string { return f.made().aliases[name] }
 
-func (f *packetFields) Raw(record any, path string) any { return f.Get(record, path) }
+func (f *packetFields) Raw(record any, path string) any {
+	if n := f.made().known[path].nfs; n != nil {
+		return n.raw(record)
+	}
+	return f.Get(record, path)
+}
 
 func (f *packetFields) Get(r any, path string) any { return f.getter(path)(r) }
 
 func (f *packetFields) getter(path string) func(any) any {
-	if own := f.own[path]; own != nil {
+	if own := f.made().own[path]; own != nil {
 		return func(r any) any { return own(r.(*record.Packet)) }
+	}
+	if n := f.known[path].nfs; n != nil {
+		return n.plain
 	}
 	object, name, nested := strings.Cut(path, ".")
 	return func(r any) any { return fromTree(r.(*record.Packet), object, name, nested) }
@@ -468,7 +515,7 @@ func fromTree(p *record.Packet, object, name string, nested bool) any {
 			found = appendField(found, n, name)
 		case n.Kind == record.NodeFields && inside > 0:
 			found = appendField(found, n, name)
-		case !nested && depth == 0 && n.Name == object, nested && inside > 0 && n.Name == name, nested && inside > 0 && n.Name == "" && n.Kind == record.NodeText && name == "operations":
+		case !nested && depth == 0 && n.Name == object, nested && inside > 0 && n.Name == name, nested && inside > 0 && n.Name == "" && (n.Kind == record.NodeText && name == "operations" || n.Kind == record.NodeNumber && name == "gids"):
 			switch n.Kind {
 			case record.NodeText:
 				found = append(found, n.Text)

@@ -31,8 +31,9 @@ const (
 	isTime
 	isAddress
 	isNet
-	isText // quoted
-	isWord // not quoted
+	isText  // quoted
+	isWord  // not quoted
+	isBytes // hex digits that are no number
 	isList
 )
 
@@ -45,7 +46,8 @@ type literal struct {
 	time     record.Time
 	net      netip.Prefix // of addresses, too
 	list     []literal
-	from, to int // in the source
+	why      string // of bytes: what to say to who wanted a number
+	from, to int    // in the source
 }
 
 // token is a piece of the source.
@@ -160,6 +162,10 @@ func lex(source string, fields Fields) (*lexed, *Error) {
 			add(tokenOpen, rest[:1], 1)
 		case strings.ContainsRune(")]}", rune(rest[0])):
 			add(tokenClose, rest[:1], 1)
+		case digit && stateidForm.MatchString(rest):
+			lit(literal{kind: isBytes, why: "a stateid is no number"}, len(stateidForm.FindString(rest)))
+		case !member && isBytePairs(rest):
+			lit(literal{kind: isBytes, why: "bytes in hex are no number"}, len(pairs.FindString(rest)))
 		case !member && mac.MatchString(rest):
 			m := mac.FindString(rest)
 			lit(literal{kind: isText, text: strings.ToLower(m)}, len(m))
@@ -198,11 +204,21 @@ func lex(source string, fields Fields) (*lexed, *Error) {
 		case digit:
 			m := numeral.FindString(rest)
 			if whole := stray.FindString(rest); len(whole) > len(m) && whole[len(m)] != '.' {
-				return nil, wrong(at, at+len(whole), "%s is no number; units are ns, us, ms, s, m, h of time and B, KiB, MiB, GiB of size", whole)
+				why := fmt.Sprintf("%s is no number; units are ns, us, ms, s, m, h of time and B, KiB, MiB, GiB of size", whole)
+				if !hexWord.MatchString(whole) {
+					return nil, wrong(at, at+len(whole), "%s", why)
+				}
+				lit(literal{kind: isBytes, why: why}, len(whole))
+				break
 			}
 			v, ok := parseNumber(m)
 			if !ok {
-				return nil, wrong(at, at+len(m), "%s is too large a number: they have 64 bits", m)
+				why := fmt.Sprintf("%s is too large a number: they have 64 bits", m)
+				if !hexWord.MatchString(m) {
+					return nil, wrong(at, at+len(m), "%s", why)
+				}
+				lit(literal{kind: isBytes, why: why}, len(m))
+				break
 			}
 			lit(literal{kind: isNumber, number: v}, len(m))
 		case !member && hyphened.MatchString(rest):
@@ -331,6 +347,15 @@ func endOfTerm(tokens []token, i int) int {
 		}
 	}
 	return i
+}
+
+var pairs = regexp.MustCompile(`^[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){1,127}`)
+
+// isBytePairs says whether bytes in hex begin here, with colons between them. Six
+// are a MAC address as well and eight an IPv6 address, which they stay.
+func isBytePairs(s string) bool {
+	n := (len(pairs.FindString(s)) + 1) / 3
+	return n != 6 && n != 8 && hexPairs.MatchString(s)
 }
 
 func isIPv6(s string) bool {

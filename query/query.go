@@ -59,7 +59,8 @@ type Filter struct {
 	record   any
 	getters  []func(any) any
 	tests    []test
-	failed   *Error // of comparing what only the record shows
+	paths    []string // of the fields that it looks at
+	failed   *Error   // of comparing what only the record shows
 	patterns patterns
 }
 
@@ -150,6 +151,9 @@ func (f *Filter) Match(record any) (bool, error) {
 	}
 	return out.(bool), nil
 }
+
+// Paths are the fields that the expression looks at; one may stand there twice.
+func (f *Filter) Paths() []string { return f.paths }
 
 // find is the path of a field by any of its names, empty when there is none. Case
 // matters only where there is a field of just that name.

@@ -101,6 +101,8 @@ func appendNode(b []byte, n *record.Node) []byte {
 		return append(b, '[')
 	case record.NodeText:
 		return appendString(b, n.Text)
+	case record.NodeValue:
+		return append(b, n.Data...)
 	case record.NodeNumber:
 		return strconv.AppendInt(b, n.Number, 10)
 	case record.NodeNull:

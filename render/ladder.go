@@ -29,6 +29,7 @@ type rung struct {
 	kind    string         // lines of one kind fold
 	marks   map[int]byte   // bars: what to draw at this line
 	handle  []record.Hex32 // whose bars are touched
+	says    []string       // what stands below it
 }
 
 // Ladder draws one transaction: requester left, responder right, time down, a
@@ -60,6 +61,11 @@ func Ladder(w io.Writer, theme *Theme, width int, r *record.Transaction) error {
 		fmt.Fprintf(&b, "%*s %*s %s%s%s", stamps, stamp(g.at), numbers, g.packets, g.ink.before, theme.arrowLine(g, arrow), g.ink.after)
 		b.WriteString(theme.barCells(g, bars[:shown], open))
 		b.WriteByte('\n')
+		for _, line := range g.says {
+			line = strings.Repeat(" ", stamps+numbers+5) + theme.fit(line, arrow-3)
+			line += strings.Repeat(" ", max(stamps+numbers+2+arrow-wide(line), 0)) + theme.barCells(&rung{}, bars[:shown], open)
+			b.WriteString(strings.TrimRight(line, " ") + "\n")
+		}
 	}
 	legend(&b, theme, bars)
 	_, err := io.WriteString(w, b.String()+"\n")
@@ -172,6 +178,7 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 			if r.Call.LastPacket != r.Call.Packet {
 				g.packets = fmt.Sprintf("%d-%d", r.Call.Packet, r.Call.LastPacket)
 			}
+			g.says = operationLines(r.Decoded.Call)
 			for _, x := range bars {
 				g.mark(x.Handle, '+')
 			}
@@ -179,7 +186,7 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 			m := r.Reply
 			g.text, g.ink, g.kind = "Reply, refused", theme.bad, ""
 			if m != nil {
-				g.text, g.ink = messageText("Reply", m), theme.key
+				g.text, g.ink, g.says = messageText("Reply", m), theme.key, operationLines(r.Decoded.Reply)
 				if m.LastPacket != m.Packet {
 					g.packets = fmt.Sprintf("%d-%d", m.Packet, m.LastPacket)
 				}

@@ -211,6 +211,12 @@ func (r *Packets) tree(b []byte, p *record.Packet) []byte {
 			b = r.fields(b, n, depth)
 			continue
 		}
+		if n.Label == "" && n.Name != "" {
+			if n.Kind == record.NodeObject {
+				depth++
+			}
+			continue // of JSON alone
+		}
 		b = r.margin(b, n.Offset, n.Length, depth)
 		switch n.Kind {
 		case record.NodeObject, record.NodeList, record.NodeHeader:
@@ -220,7 +226,7 @@ func (r *Packets) tree(b []byte, p *record.Packet) []byte {
 			if n.Kind != record.NodeHeader {
 				depth++
 			}
-		case record.NodeText:
+		case record.NodeText, record.NodeValue:
 			b = append(append(b, n.Label...), ": "...)
 			b = append(b, clean(n.Text)...)
 		case record.NodeNumber:

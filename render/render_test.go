@@ -27,14 +27,14 @@ var update = flag.Bool("update", false, "write the golden files anew")
 const captures = "../testdata/captures/"
 
 // run runs a capture through a dissector.
-func run(t testing.TB, name string, h dissect.Handler) *record.Summary {
+func run(t testing.TB, name string, h dissect.Handler, o ...dissect.Options) *record.Summary {
 	t.Helper()
 	f, err := capture.Open(captures + name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	d := dissect.New(h, dissect.Options{})
+	d := dissect.New(h, append(o, dissect.Options{})[0])
 	s, err := d.Run(t.Context(), f)
 	if err != nil && !strings.Contains(name, "cut") {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 				visit(name, "finding", r)
 				return nil
 			},
-		})
+		}, dissect.Options{Tree: true})
 		visit(name, "credits", credits.Finish(0, record.Forward, 0))
 		visit(name, "handles", handles.Finish(0, 0))
 		for _, row := range table.Rows() {

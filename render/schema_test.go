@@ -293,7 +293,7 @@ func packetSchema(d *definitions) object {
 	for _, x := range header.Extras {
 		schema := map[header.Kind]object{
 			header.Text: text, header.Number: number, header.TextOrNull: {{"type", []string{"string", "null"}}},
-			header.TextList: {{"type", "array"}, {"items", text}},
+			header.TextList: {{"type", "array"}, {"items", text}}, header.NumberList: {{"type", "array"}, {"items", number}},
 		}[x.Kind]
 		if x.Object == "" {
 			properties = append(properties, member{x.Name, append(slices.Clone(schema), member{"description", x.Doc})})
@@ -311,6 +311,23 @@ func packetSchema(d *definitions) object {
 		add("cm", inner, object{{"$ref", "#/$defs/" + inner}}, "in its private data")
 	}
 	add("mpa", "rpcrdma_private", object{{"$ref", "#/$defs/rpcrdma_private"}}, "in its private data")
+	operation := closed(object{{"name", text}, {"opcode", number}, {"status", text}, {"fields", object{{"type", "object"}}}}, []string{"name", "fields"})
+	for _, m := range []struct {
+		key    string
+		schema object
+		doc    string
+	}{
+		{"status", text, "of the results of a COMPOUND"},
+		{"tag", text, "of a COMPOUND"},
+		{"minorversion", number, "of the arguments of a COMPOUND"},
+		{"callback_ident", number, "of the arguments of a CB_COMPOUND"},
+		{"ops", object{{"type", "array"}, {"items", operation}}, "operations of a COMPOUND in order, or the one procedure, with arguments or results by name"},
+		{"continues", text, "where the rest is"},
+		{"error", text, "why something of it could not be read"},
+		{"dropped", number, "values that were too many to show"},
+	} {
+		add("nfs", m.key, m.schema, m.doc)
+	}
 	for _, bare := range []string{"erf_extension", "erf_ethernet", "ipv6_extension"} { // have no table
 		in(bare)
 	}

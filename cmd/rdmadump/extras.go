@@ -103,8 +103,11 @@ func completions(cmd *cobra.Command) {
 	words("ignore", ruleIDs()...)
 	words("explain", ruleIDs()...)
 	completeFilter(cmd, fields)
-	words("sort", fields.Names()...)
-	words("field", fields.Names()...)
+	for _, flag := range []string{"sort", "field"} { // listed when somebody asks: they are many
+		complete(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return fields.Names(), cobra.ShellCompDirectiveNoFileComp
+		})
+	}
 }
 
 // viewOf is the view that a command shows: the one that it is called, or that live

@@ -147,7 +147,7 @@ var flagTable = []struct {
 		s.BoolVar(&f.timeline, "timeline", false, "draw credits and exposed handles over time")
 	}},
 	{"rpc", func(f *flags, s *pflag.FlagSet) {
-		s.BoolVar(&f.rpc, "rpc", false, "in JSON: what each Call asks and its Reply says, by name")
+		s.BoolVar(&f.rpc, "rpc", false, "in JSON: what each Call asks and its Reply says, by name; of packets, as far as they carry it")
 	}},
 	{"by", func(f *flags, s *pflag.FlagSet) {
 		s.StringVar(&f.by, "by", analyze.ByOperation, "sum up by program, procedure or `operation`")

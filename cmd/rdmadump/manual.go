@@ -93,6 +93,11 @@ seconds from the start of the capture, too.
 Addresses
 : *192.168.77.1*, *192.168.77.0/24*, *fe80::1*, *52:54:00:77:00:01*.
 
+Bytes
+: *8f3a2c*, *0x8f3a2c*, *8f:3a:2c*, in hex: file handles, session IDs, owners. A
+stateid is 16 bytes, 12 without its first word, or as it is shown:
+*1:61207374617465696428*...
+
 Text
 : *"in quotes"*, or a word that is no field: *operation == READ*. Of a field of few
 values letters may be small or large.
@@ -100,8 +105,29 @@ values letters may be small or large.
 What tables show can be typed as they show it: *status == ok*, *dir == back*, *form
 == "short>long"*.
 
+# WHAT CALLS ASK AND REPLIES SAY
+
+**nfs.offset**, **nfs.name**, **nfs.slotid** and so on are every value of that name
+in the arguments and results of NFS, its callbacks, MOUNT, NLM and NFSACL: in any
+operation, of the Call or of the Reply. A comparison holds when it holds for one of
+them. They are called what **--rpc** calls them, or what Wireshark does
+(**nfs.offset4**). **nfs.status** and other enumerations take names and numbers.
+Further there are **nfs.operation** and **nfs.opcode**, **nfs.stateid** and
+**nfs.fhandle**, which are all stateids and all file handles whatever they are
+called, and **nfs.error**.
+
+Of transactions it is the whole Call and the whole Reply, also what travelled in
+chunks; an expression that names one of these fields makes rdmadump keep all data
+that moves, within **--memory**. Of packets it is what the Send says that begins or
+ends in the packet: of one that takes several packets the first has what is in it
+and the last has all. What travels in chunks is in no Send, and what is asked and
+what is answered are two packets.
+
 # EXAMPLES
 
+    rdmadump nfs.pcap -Y 'nfs.offset >= 1GiB and nfs.opcode == READ'
+    rdmadump nfs.pcap -Y 'nfs.name == "a.out" or nfs.status == NFS4ERR_STALE'
+    rdmadump nfs.pcap -Y 'nfs.fh == 010001010000000006a71826 or nfs.slotid > 30'
     rdmadump nfs.pcap -Y 'latency > 5ms and operation == READ'
     rdmadump nfs.pcap -Y 'not status == ok'
     rdmadump nfs.pcap -Y 'xid in {0x4cc9dbf7, 0x4dc9dbf7}'
@@ -130,6 +156,15 @@ func filterPage() []byte {
 	for _, l := range fieldLists[:5] {
 		fmt.Fprintf(&b, "# FIELDS OF %s\n\n", strings.ToUpper(l.view))
 		for _, f := range l.fields.List() {
+			if query.InTables(f.Path) { // once, below
+				continue
+			}
+			fmt.Fprintf(&b, "**%s** (%s)\n: %s\n\n", escapeMarkdown(f.Path), kindOf(&f), escapeMarkdown(aboutField(&f)))
+		}
+	}
+	b.WriteString("# FIELDS OF ARGUMENTS AND RESULTS, IN TRANSACTIONS AND PACKETS\n\n")
+	for _, f := range query.Transactions.List() {
+		if query.InTables(f.Path) {
 			fmt.Fprintf(&b, "**%s** (%s)\n: %s\n\n", escapeMarkdown(f.Path), kindOf(&f), escapeMarkdown(aboutField(&f)))
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -46,7 +47,11 @@ const otherMemory = 100 << 20
 func (s *settings) dissection() dissect.Options {
 	debug.SetMemoryLimit(s.memory + otherMemory)
 	debug.SetGCPercent(400) // what is live is little: a collection for every few megabytes costs a tenth of the time
-	return dissect.Options{Memory: s.memory, RPC: s.rpc, Unanswered: record.Time(s.unanswered), Timeout: record.Time(s.timeout)}
+	ofPackets := s.view.fields == query.Packets
+	return dissect.Options{
+		Memory: s.memory, RPC: s.rpc && !ofPackets, Decode: s.decode && !ofPackets || s.ladder, Tree: s.decode && ofPackets,
+		Unanswered: record.Time(s.unanswered), Timeout: record.Time(s.timeout),
+	}
 }
 
 // run shows the view of a source, and works out how to exit.
@@ -69,6 +74,7 @@ func (r *runner) run(ctx context.Context, source input) error {
 		return s.status()
 	}
 	o := r.dissection()
+	o.XIDs = r.xids
 	o.Ahead = r.count == 0 // of some records, the summary says how far it went for them
 	if r.live {
 		o.Live, o.Linger = true, liveLinger

@@ -42,6 +42,8 @@ type settings struct {
 	accept              string
 	unanswered, timeout time.Duration
 	rpc                 bool // what Calls ask and Replies say is wanted
+	decode              bool // also by value: for packets, and for what -Y asks
+	ladder              bool // transactions are drawn
 	look                appearance
 }
 
@@ -59,6 +61,7 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 		view: v, json: f.output == "json", quiet: f.quiet, color: f.color, program: f.jq, count: f.count, conns: f.conns,
 		memory: int64(f.memory), tree: f.tree, bytes: f.bytes, timeline: f.timeline, by: f.by, look: f.look,
 		rpc:    f.rpc || slices.ContainsFunc(append([]string{f.filter, f.sort}, f.fields...), namesRPC),
+		decode: f.tree || f.rpc,
 		failOn: record.Severity(f.failOn), accept: f.accept, unanswered: f.unanswered, timeout: f.timeout,
 	}
 	for _, c := range choices {
@@ -123,7 +126,27 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 	if s.bytes && s.json {
 		return nil, fmt.Errorf("-x goes with text: JSON has no bytes of packets")
 	}
-	return s, s.parseOrder(f, whole)
+	if err := s.parseOrder(f, whole); err != nil {
+		return nil, err
+	}
+	s.decode = s.decode || slices.ContainsFunc(s.paths(f), query.Decoded)
+	s.ladder = v.name == "transactions" && len(s.xids) > 0 && !s.json && s.columns == nil
+	return s, nil
+}
+
+// paths are the fields of records that are looked at, whatever for.
+func (s *settings) paths(f *flags) (paths []string) {
+	for _, filter := range []*query.Filter{s.filter, s.summed} {
+		if filter != nil {
+			paths = append(paths, filter.Paths()...)
+		}
+	}
+	for _, name := range f.fields {
+		if path, err := query.Resolve(name, s.view.fields); err == nil {
+			paths = append(paths, path)
+		}
+	}
+	return append(paths, s.order.path)
 }
 
 // namesRPC says whether an expression or field is about what Calls ask and Replies

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -106,14 +107,24 @@ func (s *sink) take(record any, text func(any) error) bool {
 	if s.sorter.hopeless(key) {
 		return true
 	}
-	if s.columns != nil {
+	switch {
+	case s.columns != nil:
 		s.buffer = s.columns.Append(s.buffer[:0], record)
-	} else { // tables are drawn of the records, once they are in order
+	case s.ladder: // what it draws is gone with the record
+		s.buffer = s.drawLadder(record)
+	default: // tables are drawn of the records, once they are in order
 		s.show, s.kind = text, reflect.TypeOf(record).Elem()
 		s.buffer = render.AppendJSON(s.buffer[:0], record)
 	}
 	s.fail(s.sorter.add(key, s.buffer))
 	return true
+}
+
+// drawLadder is the ladder of a transaction.
+func (s *sink) drawLadder(r any) []byte {
+	var b bytes.Buffer
+	s.fail(render.Ladder(&b, s.theme, s.width, r.(*record.Transaction)))
+	return b.Bytes()
 }
 
 // emit writes a record.
@@ -184,7 +195,7 @@ func (s *sink) release() {
 		case s.json:
 			s.written++
 			s.line(text)
-		case s.columns != nil:
+		case s.columns != nil || s.ladder:
 			s.written++
 			_, err := s.w.Write(text)
 			s.fail(err)

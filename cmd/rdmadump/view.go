@@ -39,7 +39,7 @@ var views = []*view{
 	},
 	{
 		name: "packets", short: "A line a packet; -V for every field, -x for bytes",
-		fields: query.Packets, flags: []string{"columns", "verbose", "hex"}, refuses: map[string]string{"sort": packetsStay, "top": packetsStay}, open: packets,
+		fields: query.Packets, flags: []string{"columns", "verbose", "hex", "rpc"}, refuses: map[string]string{"sort": packetsStay, "top": packetsStay}, open: packets,
 	},
 	{
 		name: "check", short: "What broke which rule, with packet and section; exit status 1 when there are errors",
@@ -74,7 +74,7 @@ func viewNames() (names []string) {
 // transactions is a row a transaction, or with --xid its ladder.
 func transactions(s *sink) (dissect.Handler, func()) {
 	show := func(r any) error {
-		if len(s.xids) > 0 {
+		if s.ladder {
 			return render.Ladder(s.w, s.theme, s.width, r.(*record.Transaction))
 		}
 		return s.text.Transaction(r.(*record.Transaction))

@@ -9,6 +9,7 @@ const (
 	Number          // never negative
 	TextOrNull      // null where it has no name
 	TextList
+	NumberList
 )
 
 // Extra is a member of a packet's tree that is in no table: it is worked out, or
@@ -52,4 +53,20 @@ var Extras = []Extra{
 	{"rpc", "nfs_status", Text, "status that the results begin with", ""},
 	{"rpc", "operations", TextList, "of a COMPOUND, in order", ""},
 	{"rpc", "error", Text, "why the header cannot be read", ""},
+
+	// These are there when the tree is asked for, by -V, --rpc or a filter.
+	{"auth_sys", "stamp", Number, "of an AUTH_SYS credential", "rpc.auth.stamp"},
+	{"auth_sys", "machine_name", Text, "what the client calls itself", "rpc.auth.machinename"},
+	{"auth_sys", "uid", Number, "user", "rpc.auth.uid"},
+	{"auth_sys", "gid", Number, "group", "rpc.auth.gid"},
+	{"auth_sys", "gids", NumberList, "further groups", ""},
+	{"rpcsec_gss", "version", Number, "of RPCSEC_GSS", "rpc.authgss.version"},
+	{"rpcsec_gss", "procedure", Text, "RPCSEC_GSS_DATA, or what makes or ends a context", "rpc.authgss.procedure"},
+	{"rpcsec_gss", "sequence", Number, "sequence number in the credential", "rpc.authgss.seqnum"},
+	{"rpcsec_gss", "service", Text, "what is protected: none, integrity, privacy", "rpc.authgss.service"},
+	{"rpcsec_gss", "handle_bytes", Number, "of the context's handle", "rpc.authgss.context.length"},
+	{"gss_body", "unreadable", Text, "privacy: why arguments and results cannot be read", ""},
+	{"gss_body", "body_bytes", Number, "integrity: of the sequence number and the body behind it", "rpc.authgss.data.length"},
+	{"gss_body", "sequence", Number, "integrity: sequence number before the body", ""},
+	{"gss_body", "checksum_bytes", Number, "integrity: of the checksum behind the body", ""},
 }

@@ -2,10 +2,12 @@ package nfs
 
 import (
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -157,6 +159,61 @@ func (v *Value) appendBits(b []byte) []byte {
 
 // String is what AppendText appends.
 func (v *Value) String() string { return string(v.AppendText(nil)) }
+
+// AppendJSON appends a value as JSON: numbers as numbers, names, handles, stateids
+// and times as text, bitmaps as lists of names, and of file data how much it is.
+// It is no value of a Group or List: what follows them is.
+func (v *Value) AppendJSON(b []byte) []byte {
+	switch v.Kind {
+	case Uint:
+		return strconv.AppendUint(b, v.Uint, 10)
+	case Bool:
+		return strconv.AppendBool(b, v.Uint != 0)
+	case Enum:
+		if v.Text == "" {
+			return strconv.AppendUint(b, v.Uint, 10)
+		}
+	case String:
+		return appendJSONText(b, string(v.Bytes))
+	case Data:
+		return append(strconv.AppendUint(append(b, `{"bytes":`...), v.Uint, 10), '}')
+	case Bitmap, Operations, Bits:
+		b = append(b, '[')
+		for i, name := range v.Names() {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendJSONText(b, name)
+		}
+		return append(b, ']')
+	}
+	return appendJSONText(b, v.String())
+}
+
+// appendJSONText appends a string, of which what is not UTF-8 is replaced.
+func appendJSONText(b []byte, s string) []byte {
+	text, _ := json.Marshal(strings.ToValidUTF8(s, "\uFFFD")) // of a string it does not fail
+	return append(b, text...)
+}
+
+// Names are what the bits of a Bitmap, Operations or Bits are called, or their
+// numbers.
+func (v *Value) Names() []string { return strings.Fields(v.String()) }
+
+// Key is what a value is called in an object that has all values of its group:
+// its name, with "_2" behind it where a value before it in the group has the same.
+func Key(values []Value, i int) string {
+	v, before := &values[i], 1
+	for j := i - 1; j >= 0 && values[j].Depth >= v.Depth; j-- {
+		if values[j].Depth == v.Depth && values[j].Name == v.Name {
+			before++
+		}
+	}
+	if before == 1 {
+		return v.Name
+	}
+	return v.Name + "_" + strconv.Itoa(before)
+}
 
 // setBits are the numbers of the bits that are set in a bitmap4.
 func setBits(bitmap []byte) iter.Seq[uint32] {

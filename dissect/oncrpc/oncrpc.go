@@ -73,6 +73,39 @@ const (
 	ServicePrivacy   Service = 3
 )
 
+var serviceNames = [...]string{"", "none", "integrity", "privacy"}
+
+// String is the name of the service: "integrity".
+func (s Service) String() string {
+	if s > 0 && int64(s) < int64(len(serviceNames)) {
+		return serviceNames[s]
+	}
+	return fmt.Sprintf("service %d", uint32(s))
+}
+
+// Protected is what stands around the body of a message whose integrity is
+// protected (RFC 2203 s.5.3.2.2).
+type Protected struct {
+	Length   uint32 // bytes of the sequence number and the body
+	Sequence uint32
+	Checksum []byte // aliases the message; nil when it is not there
+}
+
+// Protected reads what stands around the body; false when the service is another,
+// or its beginning is not there.
+func (s Service) Protected(body []byte) (p Protected, ok bool) {
+	if s != ServiceIntegrity || len(body) < 8 {
+		return p, false
+	}
+	p.Length, p.Sequence = be.Uint32(body), be.Uint32(body[4:])
+	if end := (int64(p.Length) + 3) &^ 3; end <= int64(len(body)-8) { // the word of the checksum's length is there
+		if rest := body[4+end:]; int64(be.Uint32(rest)) <= int64(len(rest)-4) {
+			p.Checksum = rest[4 : 4+be.Uint32(rest)]
+		}
+	}
+	return p, true
+}
+
 // Plain returns what can be read of the body that the service protects (RFC 2203
 // s.5.3.2): all of it without protection; with integrity what stands behind the
 // length and the sequence number; with privacy nothing. It is false when there
@@ -85,7 +118,7 @@ func (s Service) Plain(body []byte) ([]byte, bool) {
 		if len(body) < 8 {
 			return nil, false
 		}
-		return body[8:], true
+		return body[8:], true // to its end: it may have come without what was reduced
 	}
 	return body, true
 }
@@ -96,10 +129,69 @@ type Auth struct {
 	Body   []byte // aliases the message
 }
 
+// Sys is the body of an AUTH_SYS credential (RFC 5531 appendix A). Machine
+// aliases the message, and may be anything.
+type Sys struct {
+	Stamp    uint32
+	Machine  []byte
+	UID, GID uint32
+	GIDs     []uint32
+}
+
+// The limits of an AUTH_SYS credential (RFC 5531 appendix A).
+const (
+	maxMachine = 255
+	maxGIDs    = 16
+)
+
+// Sys reads the credential's AUTH_SYS body; false when it has none, or one that is
+// not whole or claims more than may be.
+func (a Auth) Sys() (s Sys, ok bool) {
+	d := decoder{data: a.Body}
+	s.Stamp = d.word("stamp")
+	size := d.word("machine name")
+	if a.Flavor != AuthSys || d.err != nil || size > maxMachine || len(a.Body)-d.at < int(size+3)&^3 {
+		return Sys{}, false
+	}
+	s.Machine = a.Body[d.at : d.at+int(size)]
+	d.at += int(size+3) &^ 3
+	s.UID, s.GID = d.word("uid"), d.word("gid")
+	n := d.word("gids")
+	if d.err != nil || n > maxGIDs || len(a.Body)-d.at < int(n)*4 {
+		return Sys{}, false
+	}
+	for range n {
+		s.GIDs = append(s.GIDs, d.word("gid"))
+	}
+	return s, true
+}
+
 // GSS is the body of an RPCSEC_GSS credential (RFC 2203 s.5).
 type GSS struct {
 	Version, Procedure, Sequence uint32
 	Service                      Service
+}
+
+// gssProcedures are those of RFC 2203 s.5.
+var gssProcedures = [...]string{"RPCSEC_GSS_DATA", "RPCSEC_GSS_INIT", "RPCSEC_GSS_CONTINUE_INIT", "RPCSEC_GSS_DESTROY"}
+
+// ProcedureName is the name of its procedure: "RPCSEC_GSS_DATA".
+func (g GSS) ProcedureName() string { return name(gssProcedures[:], g.Procedure, "RPCSEC_GSS") }
+
+// Control says that the message makes or ends a context: it carries no arguments
+// of its program.
+func (g GSS) Control() bool { return g.Procedure != 0 }
+
+// Handle is the context that an RPCSEC_GSS credential names, nil when it has none
+// or not all of it.
+func (a Auth) Handle() []byte {
+	if a.Flavor != AuthRPCSECGSS || len(a.Body) < 20 {
+		return nil
+	}
+	if n := be.Uint32(a.Body[16:]); int64(n) <= int64(len(a.Body)-20) {
+		return a.Body[20 : 20+n]
+	}
+	return nil
 }
 
 // GSS reads the credential's RPCSEC_GSS words; false when it has none.

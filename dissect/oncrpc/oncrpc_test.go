@@ -3,6 +3,7 @@ package oncrpc_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
@@ -84,6 +85,64 @@ func FuzzHeader(f *testing.F) {
 			t.Errorf("%d bytes read of %d", h.Length, len(data))
 		}
 		h.Status()
-		h.Credential.GSS()
+		g, _ := h.Credential.GSS()
+		g.Service.Protected(data[h.Length:])
+		h.Credential.Sys()
+		h.Credential.Handle()
 	})
+}
+
+// TestSys: what a credential of AUTH_SYS says, and that none is read which claims
+// more than there is, or may be.
+func TestSys(t *testing.T) {
+	whole := testkit.Unhex(t, "00000009 00000003 616263ff 00000001 00000002 00000002 0000000a 0000000b")
+	s, ok := oncrpc.Auth{Flavor: oncrpc.AuthSys, Body: whole}.Sys()
+	if got := fmt.Sprintf("%t %d %q %d %d %v", ok, s.Stamp, s.Machine, s.UID, s.GID, s.GIDs); got != `true 9 "abc" 1 2 [10 11]` {
+		t.Error(got)
+	}
+	for n := range whole {
+		if _, ok := (oncrpc.Auth{Flavor: oncrpc.AuthSys, Body: whole[:n]}).Sys(); ok {
+			t.Errorf("read from %d bytes", n)
+		}
+	}
+	for _, wire := range []string{
+		"00000009 ffffffff 616263ff 00000001 00000002 00000002 0000000a 0000000b",
+		"00000009 00000003 616263ff 00000001 00000002 40000000 0000000a 0000000b",
+		"00000009 00000000 00000001 00000002 00000011" + strings.Repeat("00000001", 17),
+	} {
+		if s, ok := (oncrpc.Auth{Flavor: oncrpc.AuthSys, Body: testkit.Unhex(t, wire)}).Sys(); ok {
+			t.Errorf("%s: %+v", wire, s)
+		}
+	}
+	if _, ok := (oncrpc.Auth{Flavor: oncrpc.AuthNone, Body: whole}).Sys(); ok {
+		t.Error("read from another flavor")
+	}
+}
+
+// TestProtected: what RPCSEC_GSS puts around a body.
+func TestProtected(t *testing.T) {
+	for _, c := range []struct{ wire, want string }{
+		{"0000000c 00000007 11111111 22222222 00000003 aabbcc00", "true 12 7 aabbcc"},
+		{"0000000c 00000007 11111111 22222222 00000005 aabbcc00", "true 12 7 "},
+		{"0000000c 00000007 11111111 22222222", "true 12 7 "},
+		{"ffffffff 00000007 11111111 22222222", "true 4294967295 7 "},
+		{"00000000 00000007", "true 0 7 "},
+		{"0000000c 000000", "false 0 0 "},
+	} {
+		p, ok := oncrpc.ServiceIntegrity.Protected(testkit.Unhex(t, c.wire))
+		if got := fmt.Sprintf("%t %d %d %x", ok, p.Length, p.Sequence, p.Checksum); got != c.want {
+			t.Errorf("%s: got %s, want %s", c.wire, got, c.want)
+		}
+	}
+	if _, ok := oncrpc.ServicePrivacy.Protected(make([]byte, 32)); ok {
+		t.Error("read what is encrypted")
+	}
+	a := oncrpc.Auth{Flavor: oncrpc.AuthRPCSECGSS, Body: testkit.Unhex(t, "00000001 00000000 00000007 00000002 00000002 abcd0000")}
+	if got := fmt.Sprintf("%x", a.Handle()); got != "abcd" {
+		t.Error(got)
+	}
+	a.Body[19] = 9
+	if got := a.Handle(); got != nil {
+		t.Errorf("%x", got)
+	}
 }

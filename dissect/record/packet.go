@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/rdmadump/rdmadump/dissect/field"
+	"github.com/rdmadump/rdmadump/dissect/nfs"
 )
 
 // Check says what came of holding a packet against its checksum.
@@ -45,13 +46,18 @@ type Packet struct {
 	Summary []byte
 	Data    []byte // the frame
 	Nodes   []Node // headers and their fields, in wire order; see [Node]
+
+	// Messages are the arguments and results that it has, where they were asked
+	// for; what is reduced is not in them. They are good until the handler returns.
+	Messages []*nfs.Message
 }
 
-// Clone is a copy that stays good when the handler has returned.
+// Clone is a copy, without Messages, that stays good when the handler has returned.
 func (p *Packet) Clone() *Packet {
 	c := *p
 	c.Summary = slices.Clone(p.Summary)
 	c.Data = slices.Clone(p.Data)
+	c.Messages = nil
 	c.Nodes = slices.Clone(p.Nodes)
 	for i := range c.Nodes {
 		c.Nodes[i].Data = slices.Clone(c.Nodes[i].Data)
@@ -89,17 +95,18 @@ const (
 	NodeText   // Text
 	NodeNumber // Number
 	NodeNull
+	NodeValue // Text for people, Data as JSON
 )
 
 // Node is an element of a packet's tree, in the order of a walk through it.
 type Node struct {
 	Kind   NodeKind
 	Name   string // JSON key; empty in a list
-	Label  string // for people
+	Label  string // for people; empty when it is not for them
 	Offset int    // in the frame, bytes; -1 when the node is none of its bytes
 	Length int    // bytes
 	Table  *field.Header
-	Data   []byte // the bytes of the table
+	Data   []byte // the bytes of the table; of a NodeValue, JSON
 	Text   string
 	Number int64
 }

@@ -1,5 +1,18 @@
 package record
 
+import "github.com/rdmadump/rdmadump/dissect/nfs"
+
+// Decoded is what a Call asks and its Reply says. It is good until the handler
+// returns.
+type Decoded struct{ Call, Reply Half }
+
+// Half is one of them: neither is set where it was not seen, failed as an RPC, or
+// is of no program that is known.
+type Half struct {
+	Message *nfs.Message
+	Unread  string // why it cannot be read
+}
+
 // RPC is what a Call asks and its Reply says, by name.
 type RPC struct {
 	Call  *RPCMessage `json:"call" doc:"null where it was not seen, or is of no program that is known"`

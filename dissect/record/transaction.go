@@ -95,7 +95,11 @@ type Transaction struct {
 	RetransmitOf   Opt[int64]        `json:"retransmit_of" doc:"id of the transaction that this one repeats, on another connection"`
 	Retransmitted  int               `json:"retransmitted" doc:"packets of it that were sent again" alias:"retr"`
 	Findings       []string          `json:"findings" doc:"rules that it broke, each once"`
-	RPC            *RPC              `json:"rpc,omitzero" doc:"what the Call asks and the Reply says, where that was asked for"`
+
+	// Decoded is that by value, where it was asked for.
+	Decoded Decoded `json:"-"`
+
+	RPC *RPC `json:"rpc,omitzero" doc:"what the Call asks and the Reply says, where that was asked for"`
 }
 
 // Start is when the transaction was first seen: the Call, or the Reply of one
@@ -164,7 +168,7 @@ func (r *Transaction) Segments() iter.Seq2[Chunk, Segment] {
 	}
 }
 
-// Clone is a copy that stays good when the handler has returned.
+// Clone is a copy, without Decoded, that stays good when the handler has returned.
 func (r *Transaction) Clone() *Transaction {
 	c := *r
 	c.Operations = slices.Clone(r.Operations)
@@ -184,6 +188,7 @@ func (r *Transaction) Clone() *Transaction {
 	c.Timeline = slices.Clone(r.Timeline)
 	c.Waits = slices.Clone(r.Waits)
 	c.Findings = slices.Clone(r.Findings)
+	c.Decoded = Decoded{}
 	return &c
 }
 

@@ -32,6 +32,7 @@ type Describer struct {
 	mad    rocev2.MAD
 	req    rocev2.REQ
 	mpa    iwarp.MPA
+	pool   []*nfs.Message // of the packet's Messages
 }
 
 // Input is what is known of a frame.
@@ -45,6 +46,26 @@ type Input struct {
 	TCP       *link.TCP     // iWARP's
 	FPDUs     []iwarp.Noted // that it completes
 	RPC, NFS4 bool          // what its connection carries
+
+	// Tree asks for credentials, arguments and results, too. Said are then the Sends
+	// that the frame ended, and Asked is what a Reply that is in none of them answers.
+	Tree  bool
+	Said  []Said
+	Asked func(xid uint32) Asked
+}
+
+// Said is a Send that is whole; see package transaction.
+type Said struct {
+	Data   []byte
+	Length int64
+	Asked  Asked
+}
+
+// Asked is what a Call asked for, as far as its Reply needs it to be read.
+type Asked struct {
+	Known                       bool
+	Program, Version, Procedure uint32
+	Service                     oncrpc.Service
 }
 
 // Describe makes the packet record of a frame. What its connection tells is left
@@ -55,7 +76,7 @@ func (d *Describer) Describe(in *Input) *record.Packet {
 	p := &d.packet
 	p.Packet = record.Packet{
 		Number: f.Number, Time: record.Time(f.Time), Length: f.Length, Captured: len(f.Data), Src: l.Src, Dst: l.Dst,
-		SrcLID: l.SrcLID, DstLID: l.DstLID, ICRC: record.Check(in.ICRC.String()), Summary: p.Summary[:0], Data: f.Data, Nodes: p.Nodes[:0],
+		SrcLID: l.SrcLID, DstLID: l.DstLID, ICRC: record.Check(in.ICRC.String()), Summary: p.Summary[:0], Data: f.Data, Nodes: p.Nodes[:0], Messages: p.Messages[:0],
 	}
 	p.Transport = in.Transport
 	for i, h := range l.Headers() {
@@ -220,6 +241,9 @@ func (d *Describer) describePayload(p *packet, at int) {
 		return
 	case info.Kind == rocev2.KindSend && info.First && d.in.RPC:
 		d.describeRPCRDMA(p, at, t.Payload, "")
+	}
+	if d.in.Tree && d.in.RPC && info.Kind == rocev2.KindSend {
+		d.describeSend(p, piece{data: t.Payload, at: at, size: t.PayloadLength, first: info.First, last: info.Last})
 	}
 	if t.PayloadLength > 0 {
 		p.number("payload_bytes", "Payload bytes", int64(t.PayloadLength), at, len(t.Payload))
@@ -589,6 +613,12 @@ func (d *Describer) describeFPDU(p *packet, index int) {
 	}
 	if s.Opcode.IsSend() && s.Offset == 0 && d.in.RPC {
 		d.describeRPCRDMA(p, at(body), s.Payload[:min(len(s.Payload), max(note.ULPDU-s.HeaderLength, 0))], suffix)
+	}
+	if d.in.Tree && d.in.RPC && s.Opcode.IsSend() && note.CRC != iwarp.CRCBad {
+		size := max(note.ULPDU-s.HeaderLength, 0)
+		d.describeSend(p, piece{
+			data: s.Payload[:min(len(s.Payload), size)], at: at(body), before: int64(s.Offset), size: size, first: s.Offset == 0, last: s.Last, suffix: suffix,
+		})
 	}
 }
 

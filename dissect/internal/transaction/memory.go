@@ -231,9 +231,10 @@ func (f *follower) expose(x *txn, h *rpcrdma.Header) {
 		x.charge(segmentCost * int64(total))
 	}
 	f.alive(x)
+	keep := x.rebuilds()
 	for i := range x.segments {
 		s := &x.segments[i]
-		s.keep = f.table.options.Rebuild || s.kind == replyChunk || s.kind == readChunk && s.position == 0
+		s.keep = keep || s.kind == replyChunk || s.kind == readChunk && s.position == 0
 		f.exposed[x.side].add(s)
 		s.again = s.next != nil && s.next.txn == x
 	}
@@ -421,7 +422,7 @@ func (f *follower) movedIn(s *segment, offset uint64, data []byte, n int) {
 		return
 	}
 	limit := int64(maxLong)
-	if f.table.options.Rebuild {
+	if s.txn.rebuilds() {
 		limit = maxItem
 	}
 	if end = at + int64(len(data)); end > limit {

@@ -74,6 +74,9 @@ func (f *follower) Done(o *rdma.Operation) {
 	} else {
 		f.reply(&m)
 	}
+	if t.options.Tree && m.whole {
+		t.say(&m)
+	}
 }
 
 // maxStrangers is how many Sends may be no RPC-over-RDMA before nobody looks any

@@ -19,6 +19,12 @@ import (
 // maxStream bounds a rebuilt stream, in bytes: chunks may claim any length.
 const maxStream = 64 << 20
 
+// rebuilds says whether the streams of a transaction are to be rebuilt.
+func (x *txn) rebuilds() bool {
+	o := &x.follower.table.options
+	return o.Rebuild && (len(o.XIDs) == 0 || slices.Contains(o.XIDs, x.rec.XID))
+}
+
 // inline is what a Send had of a Payload stream.
 type inline struct {
 	proc  rpcrdma.Proc
@@ -36,7 +42,7 @@ func (x *txn) keepInline(to *inline, m *message) {
 		return
 	}
 	to.size, to.have = m.Length-int64(h.Length), int64(len(m.payload))
-	if x.follower.table.options.Rebuild {
+	if x.rebuilds() {
 		to.data = append(to.data, m.payload...)
 		x.charge(to.have)
 	}

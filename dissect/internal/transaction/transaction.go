@@ -30,6 +30,10 @@ var be = binary.BigEndian
 type Options struct {
 	// Rebuild keeps all data that moves, to rebuild Calls and Replies whole.
 	Rebuild bool
+	// XIDs are those of the transactions that Rebuild is about; all when empty.
+	XIDs []record.Hex32
+	// Tree keeps the Sends that a packet ends until [Table.Said] is asked.
+	Tree bool
 	// Linger is how long a transaction that has ended waits for what still
 	// belongs to it: an acknowledgement, a repeat, the NAK that takes it back.
 	Linger record.Time
@@ -72,6 +76,8 @@ type Table struct {
 	storage  storage // of the record that is handed out
 	evidence []int64 // what the packets of waits stand in
 	rebuild  rebuilder
+	said     []Said
+	words    []byte // of said
 }
 
 // NewTable makes a table that keeps to a budget.

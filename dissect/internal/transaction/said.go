@@ -1,0 +1,82 @@
+package transaction
+
+import (
+	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/nfs"
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
+)
+
+// For who describes packets: which procedure a Reply answers, and the Sends that
+// the packet at hand ended.
+
+// Asked is what a Call asked for, as far as its Reply needs it to be read.
+type Asked struct {
+	Known                       bool
+	Program, Version, Procedure uint32
+	Service                     oncrpc.Service
+}
+
+// Said is a Send that is whole.
+type Said struct {
+	Data   []byte // what was captured of it, from its start
+	Length int64  // bytes that it had
+	Asked  Asked  // of a Reply: its Call
+}
+
+// asked is what a transaction is about. A Reply without Call whose results read as
+// those of a COMPOUND is taken as one.
+func (x *txn) asked() Asked {
+	p := x.procedure
+	if !p.known && x.rec.Call == nil && len(x.rec.Operations) > 0 {
+		p = procedure{true, nfs.ProgramNFS, 4, 1}
+	}
+	return Asked{p.known, p.program, p.version, p.procedure, x.gss}
+}
+
+// say keeps a Send that is whole until the packet at hand has been described.
+func (t *Table) say(m *message) {
+	s := Said{Length: m.Length}
+	if x, _ := t.tagged(m.Tag); x != nil {
+		s.Asked = x.asked()
+	}
+	at := len(t.words)
+	t.words = append(t.words, m.data...)
+	s.Data = t.words[at:len(t.words):len(t.words)] // stays where it is when words moves on
+	t.said = append(t.said, s)
+}
+
+// Said are the Sends that became whole since it was asked last, in order, where
+// Options want them. They are good until the next packet.
+func (t *Table) Said() []Said {
+	said := t.said
+	t.said, t.words = t.said[:0], t.words[:0]
+	if cap(t.words) > 1<<20 { // what is handed out stays its own
+		t.words = nil
+	}
+	return said
+}
+
+// Open is what the Call of a connection asked that has this XID and no Reply yet.
+// It is not known when both sides have one.
+func Open(c *rdma.Conn, xid uint32) (a Asked) {
+	f, ok := c.Follower().(*follower)
+	if !ok {
+		return a
+	}
+	x, other := f.open[0][xid], f.open[1][xid]
+	if x == nil {
+		x, other = other, nil
+	}
+	if x == nil || other != nil {
+		return a
+	}
+	return x.asked()
+}
+
+// AskedBy is what the Call asked that a tag belongs to.
+func (t *Table) AskedBy(tag rdma.Tag) (a Asked) {
+	if x, _ := t.tagged(tag); x != nil {
+		a = x.asked()
+	}
+	return a
+}

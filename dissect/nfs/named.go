@@ -1,0 +1,140 @@
+package nfs
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Named is all that the tables have under one name.
+type Named struct {
+	Name  string
+	Kinds []Kind   // that it is, each once
+	Words []string // that its values are called, where it is an Enum or Flags
+	Of    []string // the operations and procedures that have it, "READ", and "attributes" for an attribute of NFSv4
+}
+
+// Names are all names of values in the tables, in their order.
+func Names() []Named {
+	b := namer{found: map[string]*Named{}}
+	for of, items := range map[string][]item{"COMPOUND": compoundCall, "CB_COMPOUND": callbackCall} {
+		b.items(of, items)
+	}
+	for _, items := range attributes {
+		b.items("attributes", items)
+	}
+	b.items("attributes", []item{unreadAttributes})
+	b.operations(operations)
+	b.operations(callbackOperations)
+	for _, k := range slices.SortedFunc(maps.Keys(procedures), func(a, b key) int { return int(a.program) - int(b.program) + int(a.version) - int(b.version) }) {
+		b.operations(procedures[k])
+	}
+	var list []Named
+	for _, name := range slices.Sorted(maps.Keys(b.found)) {
+		n := b.found[name]
+		slices.Sort(n.Of)
+		slices.Sort(n.Words)
+		n.Words = slices.Compact(n.Words)
+		list = append(list, *n)
+	}
+	return list
+}
+
+// namer collects names.
+type namer struct{ found map[string]*Named }
+
+func (b *namer) operations(table []operation) {
+	for i := range table {
+		op := &table[i]
+		b.items(op.name, op.args)
+		b.items(op.name, op.results)
+		b.items(op.name, op.failure)
+	}
+}
+
+func (b *namer) items(of string, items []item) {
+	for i := range items {
+		it := &items[i]
+		kind := it.kind
+		switch it.shape {
+		case group, attributes4:
+			kind = Group
+		case array, list:
+			kind = List
+		}
+		if it.shape != optional { // what is in it has its name
+			b.add(of, it, kind)
+		}
+		b.items(of, it.inner)
+		for _, a := range it.arms {
+			b.items(of, a.items)
+		}
+	}
+}
+
+func (b *namer) add(of string, it *item, kind Kind) {
+	n := b.found[it.name]
+	if n == nil {
+		n = &Named{Name: it.name}
+		b.found[it.name] = n
+	}
+	if !slices.Contains(n.Kinds, kind) {
+		n.Kinds = append(n.Kinds, kind)
+	}
+	if !slices.Contains(n.Of, of) {
+		n.Of = append(n.Of, of)
+	}
+	if it.names != nil {
+		n.Words = append(n.Words, it.names.words()...)
+	}
+}
+
+// words are all names of a set.
+func (n *names) words() (words []string) {
+	for _, f := range n.bits {
+		words = append(words, f.name)
+	}
+	for _, name := range n.values {
+		words = append(words, name)
+	}
+	if n.status != 0 {
+		words = StatusWords(n.status)
+	}
+	return words
+}
+
+// StatusWords are the names of all statuses of a version, in their order.
+func StatusWords(version uint32) (words []string) {
+	for k, name := range statusTable { // a version and a status
+		if k.program == version {
+			words = append(words, name)
+		}
+	}
+	slices.Sort(words)
+	return words
+}
+
+// MountStatusWords are the names of all statuses of MOUNT version 3.
+func MountStatusWords() []string { return slices.Sorted(maps.Values(mountStatus)) }
+
+// OperationWords are the names of all operations of COMPOUND and CB_COMPOUND.
+func OperationWords() (words []string) {
+	for _, table := range [][]operation{operations, callbackOperations} {
+		for i := range table {
+			if table[i].name != "" {
+				words = append(words, table[i].name)
+			}
+		}
+	}
+	return append(words, operationName(nil, opIllegal))
+}
+
+// String says what it is of: "READ, WRITE and 3 more".
+func (n *Named) String() string {
+	const most = 4
+	if len(n.Of) <= most+1 {
+		return strings.Join(n.Of, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(n.Of[:most], ", "), len(n.Of)-most)
+}

@@ -1,0 +1,41 @@
+package nfs_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/dissect/nfs"
+)
+
+// TestNames: each name of the tables once, with all that it can be.
+func TestNames(t *testing.T) {
+	names := map[string]nfs.Named{}
+	for _, n := range nfs.Names() {
+		if _, twice := names[n.Name]; twice || n.Name == "" || len(n.Kinds) == 0 || len(n.Of) == 0 {
+			t.Errorf("%+v", n)
+		}
+		names[n.Name] = n
+	}
+	for name, want := range map[string]string{
+		"offset":       "[uint] ALLOCATE, CANCEL, CANCEL_MSG, CB_LAYOUTRECALL and 25 more",
+		"sessionid":    "[session] BIND_CONN_TO_SESSION, CB_SEQUENCE, CREATE_SESSION, DESTROY_SESSION, SEQUENCE",
+		"cinfo":        "[group] CREATE, LINK, OPEN, REMOVE and 2 more",
+		"owner":        "[string opaque group] CANCEL, CANCEL_MSG, CB_NOTIFY_LOCK, GRANTED and 15 more",
+		"minorversion": "[uint] CB_COMPOUND, COMPOUND",
+		"entries":      "[list group] READDIR, READDIRPLUS, attributes",
+	} {
+		n := names[name]
+		if got := fmt.Sprint(n.Kinds, " ", n.String()); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	if words := names["committed"].Words; !slices.Equal(words, []string{"DATA_SYNC", "DATA_SYNC4", "FILE_SYNC", "FILE_SYNC4", "UNSTABLE", "UNSTABLE4"}) {
+		t.Errorf("committed is one of %q", words)
+	}
+	for words, want := range map[string][]string{"NFS3ERR_JUKEBOX": nfs.StatusWords(3), "NFS4ERR_DELAY": nfs.StatusWords(4), "MNT3ERR_ACCES": nfs.MountStatusWords(), "CB_RECALL": nfs.OperationWords()} {
+		if !slices.Contains(want, words) {
+			t.Errorf("no %s in %q", words, want)
+		}
+	}
+}

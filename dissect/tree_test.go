@@ -1,0 +1,243 @@
+package dissect_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/render"
+	"github.com/rdmadump/rdmadump/synth"
+)
+
+// trees are what the packets of a wire say below their RPC headers, as JSON, and
+// as people see it.
+func trees(t *testing.T, w *synth.Wire) (asJSON []string, text string) {
+	t.Helper()
+	var out bytes.Buffer
+	draw := render.NewPackets(&out, render.NewTheme(&out, false), 0)
+	draw.Tree = true
+	d := dissect.New(dissect.Handler{Packet: func(p *record.Packet) error {
+		draw.Packet(p)
+		var members map[string]json.RawMessage
+		line := render.AppendPacketJSON(nil, p, true)
+		if err := json.Unmarshal(line, &members); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		for _, key := range []string{"auth_sys", "rpcsec_gss", "gss_body", "nfs", "auth_sys_2", "nfs_2"} {
+			if members[key] != nil {
+				asJSON = append(asJSON, key+" "+string(members[key]))
+			}
+		}
+		for i := range p.Nodes {
+			n := &p.Nodes[i]
+			if n.Kind != record.NodeValue || n.Offset < 0 {
+				continue
+			}
+			// What a number says is what stands there.
+			if n.Offset+n.Length > len(p.Data) {
+				t.Errorf("packet %d: %s at %d+%d of %d bytes", p.Number, n.Label, n.Offset, n.Length, len(p.Data))
+			} else if b := p.Data[n.Offset:]; n.Name == "offset" && string(n.Data) != fmt.Sprint(binary.BigEndian.Uint64(b)) || n.Name == "count" && string(n.Data) != fmt.Sprint(binary.BigEndian.Uint32(b)) {
+				t.Errorf("packet %d: %s %s at %d, where %x stands", p.Number, n.Label, n.Data, n.Offset, b[:n.Length])
+			}
+		}
+		return nil
+	}}, dissect.Options{Tree: true})
+	for f := range testkit.Made(w.Frames) {
+		if err := d.Frame(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.Finish()
+	return asJSON, out.String()
+}
+
+const (
+	sysBody   = `auth_sys {"stamp":1,"machine_name":"client","uid":7,"gid":8,"gids":[]}`
+	longName  = 1500
+	getattr3  = `{"name":"GETATTR","status":"NFS3_OK",`
+	session   = "612073657373696f6e2773206e616d65"
+	sequenced = `"sessionid":"` + session + `","sequenceid":`
+)
+
+// TestTrees: below the RPC headers stand credentials, arguments and results, in
+// every form that they can travel in.
+func TestTrees(t *testing.T) {
+	sys := synth.Getattr3()
+	sys.Cred = synth.AuthSys(7, 8)
+	gss := func(service oncrpc.Service, args synth.XDR) synth.Call {
+		c := synth.Getattr3()
+		if args.Bytes != nil {
+			c.Args = args
+		}
+		c.Cred = synth.GSS(service, 9)
+		return c
+	}
+	handle := synth.XDR{}.String("a file's handle.")
+	integrity := synth.XDR{}.Word(uint32(4+len(handle.Bytes)), 9).Append(handle).String("checksum")
+	context := gss(oncrpc.ServiceNone, synth.XDR{})
+	context.Cred.Body[7] = 1 // RPCSEC_GSS_INIT
+	context.Procedure = 0
+	write := synth.Write3(1<<30, pattern(5000))
+	for name, test := range map[string]struct {
+		options synth.Options
+		iwarp   bool
+		call    synth.Call
+		reply   synth.Reply
+		want    []string
+	}{
+		"AUTH_SYS": {
+			call: sys, reply: synth.Getattr3Reply(),
+			want: []string{sysBody, `nfs {"ops":[{"name":"GETATTR","fields":{"fh":"` + fh3 + `"}}]}`, `nfs {"ops":[` + getattr3},
+		},
+		"RPCSEC_GSS with integrity": {
+			call: gss(oncrpc.ServiceIntegrity, integrity), reply: synth.Reply{Deny: []uint32{1, 13}},
+			want: []string{
+				`rpcsec_gss {"version":1,"procedure":"RPCSEC_GSS_DATA","sequence":9,"service":"integrity","handle_bytes":4}`,
+				`gss_body {"body_bytes":24,"sequence":9,"checksum_bytes":8}`,
+				`nfs {"ops":[{"name":"GETATTR","fields":{"fh":"` + fh3 + `"}}]}`,
+			},
+		},
+		"RPCSEC_GSS with privacy": {
+			call: gss(oncrpc.ServicePrivacy, synth.XDR{}), reply: synth.Getattr3Reply(),
+			want: []string{
+				`rpcsec_gss {"version":1,"procedure":"RPCSEC_GSS_DATA","sequence":9,"service":"privacy","handle_bytes":4}`,
+				`gss_body {"unreadable":"RPCSEC_GSS encrypts arguments and results: only the two ends have the key"}`,
+				`gss_body {"unreadable":"RPCSEC_GSS encrypts arguments and results: only the two ends have the key"}`,
+			},
+		},
+		"RPCSEC_GSS makes a context": {
+			call: context, reply: synth.Reply{Deny: []uint32{1, 13}},
+			want: []string{`rpcsec_gss {"version":1,"procedure":"RPCSEC_GSS_INIT","sequence":9,"service":"none","handle_bytes":4}`},
+		},
+		"a reduced item": {
+			call: write.Reduce(0xa1), reply: synth.Write3Reply(5000),
+			want: []string{
+				`nfs {"ops":[{"name":"WRITE","fields":{"fh":"` + fh3 + `","offset":1073741824,"count":5000,"stable":"FILE_SYNC","data":{"bytes":5000}}}]}`,
+				`nfs {"ops":[{"name":"WRITE","status":"NFS3_OK","fields":{"wcc":{},"count":5000,"committed":"FILE_SYNC","verifier":"0x`,
+			},
+		},
+		"what stands behind one": {
+			call: synth.Compound(synth.OpSequence(3), synth.OpWrite(7, pattern(4001)), synth.OpRead(1<<40, 12)).Reduce(0xa1), reply: synth.CompoundFailed(10008, synth.ResFailed(53, 10008)),
+			want: []string{
+				`nfs {"tag":"","minorversion":1,"ops":[{"name":"SEQUENCE","opcode":53,"fields":{` + sequenced + `3,"slotid":0,"highest_slotid":0,"cachethis":true}},` +
+					`{"name":"WRITE","opcode":38,"fields":{"stateid":"` + stateid + `","offset":7,"stable":"FILE_SYNC4","data":{"bytes":4001}}},` +
+					`{"name":"READ","opcode":25,"fields":{"stateid":"` + stateid + `","offset":1099511627776,"count":12}}]}`,
+				`nfs {"status":"NFS4ERR_DELAY","tag":"","ops":[{"name":"SEQUENCE","opcode":53,"status":"NFS4ERR_DELAY","fields":{}}]}`,
+			},
+		},
+		"several packets": {
+			options: synth.Options{MTU: 1024},
+			call:    synth.Compound(synth.OpLookup(strings.Repeat("n", longName)), synth.OpRead(5, 6)),
+			reply:   synth.CompoundFailed(63, synth.ResFailed(15, 63)),
+			want: []string{
+				`nfs {"tag":"","minorversion":1,"ops":[{"name":"LOOKUP","opcode":15,"fields":{}}],"continues":"in the packets that follow"}`,
+				`nfs {"tag":"","minorversion":1,"ops":[{"name":"LOOKUP","opcode":15,"fields":{"name":"` + strings.Repeat("n", longName) + `"}},` +
+					`{"name":"READ","opcode":25,"fields":{"stateid":"` + stateid + `","offset":5,"count":6}}]}`,
+				`nfs {"status":"NFS4ERR_NAMETOOLONG"`,
+			},
+		},
+		"several FPDUs": {
+			options: synth.Options{MTU: 700}, iwarp: true,
+			call:  synth.Compound(synth.OpLookup(strings.Repeat("n", longName)), synth.OpRead(5, 6)),
+			reply: synth.CompoundFailed(63, synth.ResFailed(15, 63)),
+			want: []string{
+				`nfs {"tag":"","minorversion":1,"ops":[{"name":"LOOKUP","opcode":15,"fields":{}}],"continues":"in the packets that follow"}`,
+				`nfs {"tag":"","minorversion":1,"ops":[{"name":"LOOKUP","opcode":15,"fields":{"name":"` + strings.Repeat("n", longName) + `"}},`,
+				`nfs {"status":"NFS4ERR_NAMETOOLONG"`,
+			},
+		},
+		"an FPDU of more than is noted, with markers": {
+			options: synth.Options{Markers: true}, iwarp: true,
+			call: synth.Compound(synth.OpLookup(strings.Repeat("n", 900)), synth.OpRead(5, 6)), reply: synth.CompoundFailed(63, synth.ResFailed(15, 63)),
+			want: []string{
+				`nfs {"tag":"","minorversion":1,"ops":[{"name":"LOOKUP","opcode":15,"fields":{"name":"` + strings.Repeat("n", 900) + `"}},{"name":"READ","opcode":25,"fields":{"stateid":"` + stateid + `","offset":5,"count":6}}]}`,
+				`nfs {"status":"NFS4ERR_NAMETOOLONG"`,
+			},
+		},
+		"a count that lies": {
+			call: synth.Compound(synth.XDR{}.Word(55, 0x40000000)), reply: synth.CompoundFailed(10036, synth.ResFailed(55, 10036)),
+			want: []string{
+				`nfs {"tag":"","minorversion":1,"ops":[{"name":"TEST_STATEID","opcode":55,"fields":{"stateids":[]}}],"error":"nfs: TEST_STATEID stateids needs 17179869184 bytes at offset 20, 0 left: truncated"}`,
+				`nfs {"status":"NFS4ERR_BADXDR"`,
+			},
+		},
+		"names from the wire": {
+			call: synth.Compound(synth.OpLookup("\x1b[2J\"\xff\u202e")), reply: synth.CompoundFailed(2, synth.ResFailed(15, 2)),
+			want: []string{`nfs {"tag":"","minorversion":1,"ops":[{"name":"LOOKUP","opcode":15,"fields":{"name":"\u001b[2J\"` + "\uFFFD\u202e", `nfs {"status":"NFS4ERR_NOENT"`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := synth.New()
+			conn := w.RoCE
+			if test.iwarp {
+				conn = w.IWARP
+			}
+			c := conn(test.options)
+			c.Connect()
+			c.RPC(test.call, test.reply)
+			got, text := trees(t, w)
+			if len(got) != len(test.want) {
+				t.Fatalf("got %d: %s", len(got), strings.Join(got, "\n"))
+			}
+			for i := range got {
+				if !strings.HasPrefix(got[i], test.want[i]) {
+					t.Errorf("\n got %s\nwant %s", got[i], test.want[i])
+				}
+			}
+			for _, r := range text {
+				if r != '\n' && (r < ' ' || r >= 0x7f) {
+					t.Errorf("%q in what people see", r)
+				}
+			}
+		})
+	}
+}
+
+// TestCallbackTrees: a CB_COMPOUND and its Reply, and both when they come again:
+// the Call is answered by then.
+func TestCallbackTrees(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{})
+	c.Connect()
+	c.RPC(synth.Compound(synth.OpCreateSession(synth.ConnBackChannel)), synth.CompoundReply(synth.ResCreateSession(synth.ConnBackChannel)))
+	frames := c.Server.RPC(synth.CBCompound(synth.OpCBSequence(5), synth.OpCBRecall()), synth.CompoundReply(synth.ResCBSequence(5), synth.ResCBRecall()))
+	w.Again(frames...)
+	got, _ := trees(t, w)
+	want := []string{
+		`nfs {"tag":"","minorversion":1,"callback_ident":0,"ops":[{"name":"CB_SEQUENCE","opcode":11,"fields":{` + sequenced + `5,"slotid":0,"highest_slotid":0,"cachethis":false,"referring_call_lists":[]}},` +
+			`{"name":"CB_RECALL","opcode":4,"fields":{"stateid":"` + stateid + `","truncate":false,"fh":"` + fh3 + `"}}]}`,
+		`nfs {"status":"NFS4_OK","tag":"","ops":[{"name":"CB_SEQUENCE","opcode":11,"status":"NFS4_OK","fields":{` + sequenced + `5,"slotid":0,"highest_slotid":0,"target_highest_slotid":0}},` +
+			`{"name":"CB_RECALL","opcode":4,"status":"NFS4_OK","fields":{}}]}`,
+	}
+	if len(got) != 6 || got[2] != want[0] || got[3] != want[1] || got[4] != want[0] || got[5] != want[1] {
+		t.Errorf("got %s", strings.Join(got, "\n"))
+	}
+}
+
+// TestTreesChangeNothing: nobody sees a difference who does not ask.
+func TestTreesChangeNothing(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{})
+	c.Connect()
+	c.RPC(synth.Read3(8192, 5000).Offer(synth.Mem(0xa1, 8192)), synth.Read3Reply(pattern(5000)))
+	for _, tree := range []bool{false, true} {
+		d := dissect.New(dissect.Handler{Packet: func(p *record.Packet) error {
+			line := render.AppendPacketJSON(nil, p, true)
+			if !tree && (p.Messages != nil || bytes.Contains(line, []byte(`"nfs":`))) {
+				t.Errorf("%s", line)
+			}
+			return nil
+		}}, dissect.Options{Tree: tree})
+		for f := range testkit.Made(w.Frames) {
+			d.Frame(f)
+		}
+		d.Finish()
+	}
+}

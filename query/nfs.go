@@ -1,0 +1,467 @@
+package query
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rdmadump/rdmadump/dissect/nfs"
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// What Calls ask and Replies say can be asked for by the names of the tables of
+// package nfs: nfs.offset is every value of that name, in any operation of the Call
+// or the Reply. Records have them only where they were decoded: [Decoded].
+
+// nfsField is how the values of a field are found, and what they can be.
+type nfsField struct {
+	kinds []nfs.Kind
+	words []string // that an Enum or Flags is called
+	each  func(m *nfs.Message, found func(*nfs.Value))
+}
+
+const nfsPrefix = "nfs."
+
+// Decoded says whether records have a field only where arguments, results and
+// credentials were decoded: the Decode and Tree of package dissect's Options.
+func Decoded(path string) bool {
+	return slices.ContainsFunc([]string{nfsPrefix, "auth_sys.", "rpcsec_gss.", "gss_body."}, func(p string) bool { return strings.HasPrefix(path, p) })
+}
+
+// InTables says whether a field is one of the tables of package nfs, which
+// transactions and packets have alike.
+func InTables(path string) bool { return strings.HasPrefix(path, nfsPrefix) }
+
+// wiresharkNFS is what Wireshark calls values of the tables.
+var wiresharkNFS = map[string][]string{
+	"offset":                {"offset3", "offset4", "read.offset", "write.offset"},
+	"count":                 {"count3", "count4", "read.count", "io_count"},
+	"name":                  {"pathname.component", "readdir.entry.name", "readdir.entry3.name", "readdirplus.entry.name"},
+	"length":                {"length4"},
+	"minlength":             {"minlength4"},
+	"sessionid":             {"session_id4"},
+	"highest_slotid":        {"high_slotid"},
+	"target_highest_slotid": {"target_high_slotid"},
+	"stable":                {"stable_how4", "write.stable"},
+	"cookie":                {"cookie3", "cookie4"},
+	"cookieverf":            {"cookie_verf4"},
+	"verifier":              {"verifier4"},
+	"maxcount":              {"count3_maxcount"},
+	"dircount":              {"count3_dircount"},
+	"size":                  {"fattr.size", "fattr3.size", "fattr4.size"},
+	"fileid":                {"fattr.fileid", "fattr3.fileid", "fattr4.fileid"},
+	"uid":                   {"fattr.uid", "fattr3.uid"},
+	"gid":                   {"fattr.gid", "fattr3.gid"},
+	"nlink":                 {"fattr.nlink", "fattr3.nlink"},
+	"numlinks":              {"fattr4.numlinks"},
+	"mode":                  {"mode3"},
+	"owner_group":           {"fattr4_owner_group"},
+	"target":                {"symlink.linktext", "symlink.to"},
+	"eof":                   {"read.eof", "readdir.eof", "dirlist4.eof"},
+	"share_access":          {"open4.share_access"},
+	"share_deny":            {"open4.share_deny"},
+	"createmode":            {"createmode4"},
+	"opentype":              {"open.opentype"},
+	"claim":                 {"open.claim_type"},
+	"delegation":            {"open.delegation_type"},
+	"locktype":              {"locktype4"},
+	"fhandle":               {},
+	"status":                {"nfsstat4", "status2", "status3"},
+	"opcode":                {"main_opcode"},
+}
+
+// nfsSpecial are the fields that are no value's name, or more than one's.
+var nfsSpecial = []struct {
+	name, doc string
+	nfsField
+}{
+	{"operation", "name of the operation of a COMPOUND, or of the procedure", nfsField{kinds: []nfs.Kind{nfs.String}, each: func(m *nfs.Message, found func(*nfs.Value)) {
+		for i := range m.Ops {
+			found(&nfs.Value{Kind: nfs.String, Bytes: []byte(m.Ops[i].Name), Uint: uint64(len(m.Ops[i].Name))})
+		}
+	}}},
+	{"opcode", "number of the operation of a COMPOUND", nfsField{kinds: []nfs.Kind{nfs.Enum}, each: func(m *nfs.Message, found func(*nfs.Value)) {
+		for i := range m.Ops {
+			if nfs.IsCompound(m.Program, m.Version, m.Procedure) {
+				found(&nfs.Value{Kind: nfs.Enum, Uint: uint64(m.Ops[i].Number), Text: m.Ops[i].Name})
+			}
+		}
+	}}},
+	{"status", "of the results of an operation", nfsField{kinds: []nfs.Kind{nfs.Enum}, each: func(m *nfs.Message, found func(*nfs.Value)) {
+		for i := range m.Ops {
+			if m.Ops[i].HasStatus {
+				found(&nfs.Value{Kind: nfs.Enum, Uint: uint64(m.Ops[i].Status), Text: m.StatusName(i)})
+			}
+		}
+		named("status")(m, found)
+	}}},
+	{"seqid", "of an owner, or of a slot: what nfs.sequenceid is alone", nfsField{kinds: []nfs.Kind{nfs.Uint}, each: named("seqid", "sequenceid", "open_seqid")}},
+	{"stateid", "any stateid, whatever it is called", nfsField{kinds: []nfs.Kind{nfs.Stateid}, each: ofKind(nfs.Stateid, func(v *nfs.Value) *nfs.Value { return v })}},
+	{"stateid.seqid", "its first word", nfsField{kinds: []nfs.Kind{nfs.Uint}, each: ofKind(nfs.Stateid, func(v *nfs.Value) *nfs.Value {
+		return &nfs.Value{Kind: nfs.Uint, Uint: v.Uint}
+	})}},
+	{"stateid.other", "the 12 bytes behind that", nfsField{kinds: []nfs.Kind{nfs.Opaque}, each: ofKind(nfs.Stateid, func(v *nfs.Value) *nfs.Value {
+		return &nfs.Value{Kind: nfs.Opaque, Uint: uint64(len(v.Bytes[4:])), Bytes: v.Bytes[4:]}
+	})}},
+	{"fhandle", "any file handle, whatever it is called", nfsField{kinds: []nfs.Kind{nfs.Handle}, each: ofKind(nfs.Handle, func(v *nfs.Value) *nfs.Value { return v })}},
+	{"error", "why something could not be read", nfsField{kinds: []nfs.Kind{nfs.String}, each: func(m *nfs.Message, found func(*nfs.Value)) {
+		if m.Err != nil {
+			text := m.Err.Error()
+			found(&nfs.Value{Kind: nfs.String, Bytes: []byte(text), Uint: uint64(len(text))})
+		}
+	}}},
+}
+
+// named finds the values of these names.
+func named(names ...string) func(*nfs.Message, func(*nfs.Value)) {
+	return func(m *nfs.Message, found func(*nfs.Value)) {
+		for i := range m.Values {
+			if v := &m.Values[i]; slices.Contains(names, v.Name) {
+				found(v)
+			}
+		}
+	}
+}
+
+// ofKind finds what is made of the values of a kind.
+func ofKind(kind nfs.Kind, of func(*nfs.Value) *nfs.Value) func(*nfs.Message, func(*nfs.Value)) {
+	return func(m *nfs.Message, found func(*nfs.Value)) {
+		for i := range m.Values {
+			if v := &m.Values[i]; v.Kind == kind {
+				found(of(v))
+			}
+		}
+	}
+}
+
+// nfsFields are the fields of the tables.
+var nfsFields = sync.OnceValue(func() (list []Field) {
+	add := func(name, doc string, n nfsField) {
+		f := Field{Path: nfsPrefix + name, List: true, Drawn: true, Doc: doc, nfs: &n}
+		for _, alias := range wiresharkNFS[name] {
+			f.Aliases = append(f.Aliases, nfsPrefix+alias)
+		}
+		f.Type = n.word()
+		if n.words != nil { // so that words can stand opposite
+			f.shown = func(any) any { return nil }
+		}
+		if len(n.words) <= 8 && f.Type == "number" && !slices.Contains(n.kinds, nfs.Flags) {
+			f.Values = n.words
+		}
+		list = append(list, f)
+	}
+	special := map[string]bool{}
+	for _, s := range nfsSpecial {
+		special[s.name] = true
+		switch s.name {
+		case "opcode":
+			s.words = nfs.OperationWords()
+		case "status":
+			for version := uint32(2); version <= 4; version++ {
+				s.words = append(s.words, nfs.StatusWords(version)...)
+			}
+			s.words = append(s.words, nfs.MountStatusWords()...)
+		}
+		add(s.name, s.doc, s.nfsField)
+	}
+	for _, n := range nfs.Names() {
+		kinds := slices.DeleteFunc(slices.Clone(n.Kinds), func(k nfs.Kind) bool { return k == nfs.Group || k == nfs.List && len(n.Kinds) > 1 })
+		if len(kinds) == 0 {
+			if kinds = []nfs.Kind{nfs.List}; !slices.Contains(n.Kinds, nfs.List) {
+				continue // a group says nothing
+			}
+		}
+		if special[n.Name] {
+			continue
+		}
+		doc := "of " + n.String()
+		if kinds[0] == nfs.List {
+			doc = "how many there are, " + doc
+		}
+		each := named(n.Name)
+		add(n.Name, doc, nfsField{kinds: kinds, words: n.Words, each: func(m *nfs.Message, found func(*nfs.Value)) {
+			each(m, func(v *nfs.Value) {
+				if slices.Contains(kinds, v.Kind) {
+					found(v)
+				}
+			})
+		}})
+	}
+	return list
+})
+
+// ofTables are the fields of the tables for records that tags describe.
+func ofTables() (list []drawnField) {
+	for _, f := range nfsFields() {
+		f.Aliases = slices.Clone(f.Aliases)
+		list = append(list, drawnField{f, f.nfs.plain})
+	}
+	return list
+}
+
+// word is what the values are, in a word: of several kinds, that of the one that
+// says most.
+func (n *nfsField) word() string {
+	is := func(kinds ...nfs.Kind) bool {
+		return slices.ContainsFunc(kinds, func(k nfs.Kind) bool { return slices.Contains(n.kinds, k) })
+	}
+	switch {
+	case is(nfs.String, nfs.Bitmap, nfs.Operations, nfs.Bits):
+		return "text"
+	case is(nfs.Uint, nfs.Octal, nfs.Enum, nfs.Flags, nfs.Data, nfs.List):
+		return "number"
+	case is(nfs.Hex):
+		return "hex"
+	case is(nfs.Time):
+		return "time"
+	case is(nfs.Bool):
+		return "bool"
+	}
+	return "bytes"
+}
+
+// eachMessage visits what was decoded of a record.
+func eachMessage(r any, visit func(*nfs.Message)) {
+	switch r := r.(type) {
+	case *record.Transaction:
+		for _, h := range []*record.Half{&r.Decoded.Call, &r.Decoded.Reply} {
+			if h.Message != nil {
+				visit(h.Message)
+			}
+		}
+	case *record.Packet:
+		for _, m := range r.Messages {
+			visit(m)
+		}
+	}
+}
+
+// list is what to make of all values of a record, nil when there are none.
+func (n *nfsField) list(r any, of func(*nfs.Value) any) any {
+	var all []any
+	eachMessage(r, func(m *nfs.Message) {
+		n.each(m, func(v *nfs.Value) { all = append(all, of(v)) })
+	})
+	if all == nil {
+		return nil
+	}
+	return all
+}
+
+// plain are the values of a record as expr has them, raw as they are printed, and
+// whole as they are.
+func (n *nfsField) plain(r any) any {
+	return n.list(r, func(v *nfs.Value) any {
+		switch v.Kind {
+		case nfs.Uint, nfs.Hex, nfs.Octal, nfs.Enum, nfs.Flags, nfs.Data, nfs.List:
+			return integer(v.Uint)
+		case nfs.Bool:
+			return v.Uint != 0
+		case nfs.Time:
+			return v.Time()
+		}
+		return nfsText(v)
+	})
+}
+
+func (n *nfsField) raw(r any) any { return n.list(r, func(v *nfs.Value) any { return nfsText(v) }) }
+
+func (n *nfsField) whole(r any) any { return n.list(r, func(v *nfs.Value) any { return v }) }
+
+// nfsText is a value as text, of names and other strings what they say.
+func nfsText(v *nfs.Value) string {
+	if v.Kind == nfs.String {
+		return string(v.Bytes)
+	}
+	return v.String()
+}
+
+// wanted is a literal, as all that it can be.
+type wanted struct {
+	number, octal any // nil for none
+	text          string
+	bytes         []byte // nil for none
+	stateid       string // of the form 1:61207374..., empty for none
+	at            record.Time
+	isTime        bool
+	truth, isBool bool
+}
+
+var (
+	hexPairs    = regexp.MustCompile(`^[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){2,127}(?:$|[^:\w])`) // as many as a file handle has at most
+	hexWord     = regexp.MustCompile(`^(?:0[xX])?(?:[0-9a-fA-F]{2})+$`)
+	stateidForm = regexp.MustCompile(`^\d{1,10}:[0-9a-fA-F]{24}\b`)
+	octalForm   = regexp.MustCompile(`^0[oO]?[0-7]+$`)
+)
+
+// parseHex reads bytes as people write them: with 0x or without, with colons
+// between them or without.
+func parseHex(s string) []byte {
+	s = strings.ReplaceAll(s, ":", "")
+	if !hexWord.MatchString(s) {
+		return nil
+	}
+	s = strings.TrimPrefix(strings.ToLower(s), "0x")
+	b, err := hex.DecodeString(s)
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// wantedOf is what a literal can be; typed is how it stands in the source.
+func wantedOf(lit *literal, typed string) (w wanted) {
+	if lit.kind == isText {
+		typed = lit.text
+	}
+	w.text = typed
+	switch lit.kind {
+	case isNumber, isSize:
+		w.number = lit.number
+	case isText, isWord:
+		if n, ok := parseNumber(typed); ok {
+			w.number = n
+		}
+	case isTime:
+		w.at, w.isTime = lit.time, true
+	}
+	if lit.kind == isText {
+		w.at, w.isTime = parseTime(typed)
+	}
+	if octalForm.MatchString(typed) {
+		if n, ok := parseNumber("0o" + strings.TrimLeft(typed, "0oO")); ok {
+			w.octal = n
+		}
+	}
+	if stateidForm.MatchString(typed) {
+		w.stateid = strings.ToLower(typed)
+	} else {
+		w.bytes = parseHex(typed)
+	}
+	switch strings.ToLower(typed) {
+	case "true", "yes", "1":
+		w.truth, w.isBool = true, true
+	case "false", "no", "0":
+		w.isBool = true
+	}
+	return w
+}
+
+// known says whether a word is one that values are called.
+func (n *nfsField) known(word string) bool {
+	return slices.ContainsFunc(n.words, func(w string) bool { return strings.EqualFold(w, word) })
+}
+
+// can says whether a value of a kind can be what is wanted.
+func (w *wanted) can(k nfs.Kind, n *nfsField, op string) bool {
+	same := op == "==" || op == "!="
+	switch k {
+	case nfs.Uint, nfs.Hex, nfs.Data, nfs.List:
+		return w.number != nil
+	case nfs.Octal:
+		return w.number != nil || w.octal != nil
+	case nfs.Enum, nfs.Flags:
+		return w.number != nil || same && n.known(w.text)
+	case nfs.Bool:
+		return w.isBool && same
+	case nfs.Time:
+		return w.isTime
+	case nfs.String:
+		return true
+	case nfs.Bitmap, nfs.Operations, nfs.Bits:
+		return same
+	case nfs.Stateid:
+		return same && (w.stateid != "" || len(w.bytes) == 12 || len(w.bytes) == 16)
+	}
+	return same && w.bytes != nil
+}
+
+// holds says whether a value is in an order to what is wanted.
+func (w *wanted) holds(v *nfs.Value, ordered func(int) bool) bool {
+	number := func(n any) bool {
+		order, ok := compareNumbers(integer(v.Uint), n)
+		return n != nil && ok && ordered(order)
+	}
+	switch v.Kind {
+	case nfs.Uint, nfs.Hex, nfs.Data, nfs.List:
+		return number(w.number)
+	case nfs.Octal:
+		if w.octal != nil {
+			return number(w.octal)
+		}
+		return number(w.number)
+	case nfs.Enum:
+		return number(w.number) || w.number == nil && v.Text != "" && strings.EqualFold(v.Text, w.text) && ordered(0)
+	case nfs.Flags:
+		return number(w.number) || w.number == nil && slices.ContainsFunc(strings.Split(v.String(), "|"), func(f string) bool { return strings.EqualFold(f, w.text) }) && ordered(0)
+	case nfs.Bool:
+		return w.isBool && (v.Uint != 0) == w.truth
+	case nfs.Time:
+		seconds := int64(v.Uint)
+		return w.isTime && seconds > math.MinInt64/int64(time.Second) && seconds < math.MaxInt64/int64(time.Second) && ordered(compareInts(v.Time().UnixNano(), int64(w.at)))
+	case nfs.String:
+		return (v.Bytes != nil || v.Uint == 0) && ordered(strings.Compare(string(v.Bytes), w.text))
+	case nfs.Bitmap, nfs.Operations, nfs.Bits:
+		return slices.Contains(v.Names(), strings.ToLower(w.text)) || slices.Contains(v.Names(), w.text)
+	case nfs.Stateid:
+		return w.stateid != "" && v.String() == w.stateid || len(w.bytes) == 16 && bytes.Equal(v.Bytes, w.bytes) || len(w.bytes) == 12 && len(v.Bytes) == 16 && bytes.Equal(v.Bytes[4:], w.bytes)
+	}
+	return w.bytes != nil && v.Bytes != nil && bytes.Equal(v.Bytes, w.bytes)
+}
+
+// acceptsNFS is the test of a value of the tables.
+func (c *compiler) acceptsNFS(o *operand, op string, lit *literal) func(any) bool {
+	n := o.field.nfs
+	if holds := textTests[op]; holds != nil || op == "matches" {
+		text := lit.text
+		if lit.kind != isText {
+			text = c.source[lit.from:lit.to]
+		}
+		if op == "matches" {
+			p, err := regexp.Compile(lit.text)
+			if err != nil {
+				c.wrong(lit.from, lit.to, "no regular expression: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+				return nil
+			}
+			holds = func(of, _ string) bool { return p.MatchString(of) }
+		}
+		return func(v any) bool {
+			value, ok := v.(*nfs.Value)
+			return ok && (holds(nfsText(value), text) || value.Kind == nfs.Opaque && holds(string(value.Bytes), text)) // owners and tags mostly are text
+		}
+	}
+	w := wantedOf(lit, c.source[lit.from:lit.to])
+	if !slices.ContainsFunc(n.kinds, func(k nfs.Kind) bool { return w.can(k, n, op) }) {
+		c.wrong(lit.from, lit.to, "%s", n.wrong(o.path, w.text, op))
+		return nil
+	}
+	ordered := orders[op]
+	return func(v any) bool {
+		value, ok := v.(*nfs.Value)
+		return ok && w.can(value.Kind, n, op) && w.holds(value, ordered)
+	}
+}
+
+// wrong says what a field is, to who compared it with something else.
+func (n *nfsField) wrong(path, word, op string) string {
+	is := map[string]string{
+		"number": "a number, such as 42 or 1GiB", "hex": "a number, such as 0x1f", "bytes": "bytes in hex, such as 0x8f3a2c", "time": "a moment, such as 2026-11-21T05:20:00Z",
+		"bool": "true or false", "text": "text",
+	}[n.word()]
+	switch {
+	case slices.Contains(n.kinds, nfs.Stateid):
+		is = "16 bytes in hex, or 12, or both parts as they are shown, such as 1:8f3a2c8f3a2c8f3a2c8f3a2c"
+	case n.words != nil && (op == "==" || op == "!="):
+		is = "a number or a name; near it: " + strings.Join(near(word, n.words), ", ")
+	}
+	if op != "==" && op != "!=" && n.word() == "bytes" {
+		return fmt.Sprintf("%s goes with ==, !=, in and what looks into text, not with %s", path, op)
+	}
+	return fmt.Sprintf("%s is never %s: it is %s", path, visible(word), is)
+}
