@@ -47,6 +47,7 @@ func (f *follower) Done(o *rdma.Operation) {
 	t := f.table
 	m := message{Operation: o, side: o.Side, data: o.Payload, whole: !o.Broken, header: &t.header, rpc: &t.rpc}
 	if !f.isRPC && (!f.undecided || !f.recognise(&m)) {
+		o.Word = record.Opt[uint32]{} // which is no XID
 		return
 	}
 	h := m.header
@@ -213,8 +214,12 @@ func (f *follower) call(m *message) {
 	}
 	x.keepInline(&x.inCall, m)
 	if m.payload != nil {
+		readable := m.payload
+		if m.rpcErr != nil { // nobody knows where the arguments begin
+			readable = readable[:m.rpc.Length]
+		}
 		if m.rpcErr == nil || m.rpc.Length >= 24 {
-			t.callRPC(x, m.rpc, m.payload)
+			t.callRPC(x, m.rpc, readable)
 		}
 	}
 	f.checkCall(x, m)
