@@ -39,6 +39,11 @@ type Handler struct {
 	// Frame gets each frame with its description, just before Packet gets that.
 	Frame func(*capture.Frame, *record.Packet) error
 
+	// Carried is told what packets and FPDUs carry, Stream of the messages that
+	// Calls and Replies are, as they are read: for who rewrites packets.
+	Carried func(*record.Carried)
+	Stream  func(*record.Stream)
+
 	// Begin gets the time of the first frame, before all records.
 	Begin func(first record.Time) error
 	// Tick is called by [Dissector.Run] some forty times a second, between
@@ -134,6 +139,15 @@ func New(h Handler, o Options) *Dissector {
 	}
 	d.tracker = rdma.New(d.table, d.budget)
 	d.tracker.Connection, d.tracker.Finding = handing(d, h.Connection), handing(d, h.Finding)
+	d.table.Stream = h.Stream
+	if h.Carried != nil {
+		d.tracker.Carried = func(c *record.Carried, of rdma.Tag) {
+			if id, _, known := d.table.Of(of); known {
+				c.Transaction = record.Some(id)
+			}
+			h.Carried(c)
+		}
+	}
 	d.tracker.KeepFPDUs = h.Packet != nil || h.Frame != nil
 	d.budget.Told = d.limit
 	d.summary = record.Summary{
@@ -385,7 +399,7 @@ func (d *Dissector) show(taken bool) {
 		in.RPC, in.NFS4 = transaction.Speaks(c)
 	}
 	p := d.describe.Describe(in)
-	p.Marks = happened.Mark
+	p.Marks, p.Place = happened.Mark, happened.Place
 	if c != nil {
 		id, decided := c.ID()
 		p.Connection = record.SomeIf(id, decided)

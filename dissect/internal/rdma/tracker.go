@@ -12,7 +12,10 @@ import (
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
-var be = binary.BigEndian
+var (
+	be = binary.BigEndian
+	le = binary.LittleEndian
+)
 
 var ruleLost = rule.CaptureLostPackets
 
@@ -49,6 +52,9 @@ type Tracker struct {
 	BadCRC   int64
 	// BadChecksum counts TCP segments of iWARP that their receiver drops.
 	BadChecksum int64
+	// Carried, if not nil, is told what packets and FPDUs carry, and whose memory
+	// that is.
+	Carried func(c *record.Carried, of Tag)
 	// KeepFPDUs keeps those that a segment completes, for [Tracker.FPDUs].
 	KeepFPDUs bool
 
@@ -81,6 +87,10 @@ type Tracker struct {
 	anyGood  bool        // somebody has shown that ICRCs are filled in
 	free     []*Operation
 	buffers  buffers
+	carried  record.Carried // by the packet or FPDU at hand
+	owner    Tag            // of that
+	number   int64          // of the last operation
+	lanes    int64
 }
 
 // New follows connections for an upper layer.
@@ -223,6 +233,8 @@ func (t *Tracker) Packet(d *Datagram) {
 			if c := t.manage(d); c != nil {
 				t.belongs(c, d.Transport)
 			}
+		} else {
+			t.happened.Place.Dropped = true
 		}
 		return
 	}
@@ -233,15 +245,17 @@ func (t *Tracker) Packet(d *Datagram) {
 	key := queueKey{d.Src, d.Dst, p.DestQPN}
 	if !t.believe(d) {
 		if h := t.queues[key]; h != nil { // dropped: it changes nothing but its own count
-			t.happened.Conn = h.conn
+			t.happened.Conn, t.happened.Place = h.conn, h.placed(p)
 			h.conn.record.Packets++
 			h.conn.Report(rule.ICRCBad, Where{At: d.At}, "packet with PSN %d has a bad ICRC: the receiver drops it", p.PSN)
 		}
+		t.happened.Place.Dropped = true
 		return
 	}
 	h := t.half(key, d)
 	c := h.conn
 	t.belongs(c, d.Transport)
+	t.happened.Place = h.placed(p)
 	if d.Congested || p.BTH.FECN {
 		c.meets(&c.marked, d.At)
 	}
@@ -386,6 +400,10 @@ func (t *Tracker) flush(c *Conn) {
 		}
 		if h.started && h.hasAck {
 			t.missed(h, psns.add(h.acked, 1), c.last)
+		}
+		if h.stream != nil {
+			t.carriesPartial(h, len(h.stream.partial))
+			t.carriesNoMore()
 		}
 		t.breakSend(h)
 	}

@@ -75,6 +75,7 @@ func (f *follower) Done(o *rdma.Operation) {
 	} else {
 		f.reply(&m)
 	}
+	t.sent(&m)
 }
 
 // maxStrangers is how many Sends may be no RPC-over-RDMA before nobody looks any
@@ -221,6 +222,7 @@ func (f *follower) call(m *message) {
 		if m.rpcErr == nil || m.rpc.Length >= 24 {
 			t.callRPC(x, m.rpc, readable)
 		}
+		t.keepNames(x)
 	}
 	f.checkCall(x, m)
 }

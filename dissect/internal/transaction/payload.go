@@ -62,6 +62,7 @@ func (t *Table) longCall(x *txn) {
 	t.scratch = x.gather(t.scratch[:0], readChunk, 0, false)
 	rpc := &t.longRPC // t.rpc may be the Reply's
 	err := rpc.Decode(t.scratch)
+	defer t.cameIn(x, readChunk)
 	if err == nil && rpc.Type == oncrpc.Call {
 		t.callRPC(x, rpc, t.scratch)
 	}
@@ -75,6 +76,7 @@ func (t *Table) replyRPC(x *txn, m *message) {
 		t.scratch = x.gather(t.scratch[:0], replyChunk, 0, true)
 		payload = t.scratch
 		err = rpc.Decode(payload)
+		t.cameIn(x, replyChunk)
 	}
 	x.follower.resultsAre(x, m, rpc, err, payload)
 	if err != nil || rpc.Type != oncrpc.Reply {
