@@ -74,8 +74,9 @@ func (r *exportRun) ended() error {
 func newExport(stdout, stderr io.Writer) *cobra.Command {
 	f := new(flags)
 	var to, path string
+	var scrubbing scrubbed
 	cmd := &cobra.Command{
-		Use: "export --to KIND FILE... -w OUT", Short: "Hand a capture over to other tools",
+		Use: "export {--to KIND | --scrub} FILE... -w OUT", Short: "Hand a capture over to other tools",
 		Long: `export writes what a capture holds in a form that other tools read. KIND is
 
   rpc-tcp   a pcapng file with the same RPCs as if TCP had carried them: record
@@ -87,11 +88,27 @@ func newExport(stdout, stderr io.Writer) *cobra.Command {
   parquet   Parquet tables below the folder OUT: transactions, operations,
             connections and findings, each with a partition for the capture.
 
+--scrub writes a pcapng file that may be shared: file data, names, file handles,
+credentials, and IP and MAC addresses are replaced by pseudonyms of the same
+length; what the RDMA layer needs stays, and checksums are right, or wrong, as
+they were. It shows the same transactions, timelines and findings. A value has
+the same pseudonym wherever it stands; with --key, also in other captures that
+are scrubbed with the same key, which has to stay secret. The captures are read
+twice. What sizes, times, counts and the numbers of NFS tell stays to be told.
+
 --xid, --conn and -Y choose what is written. OUT - is standard output.`,
 		Example: `  rdmadump export --to rpc-tcp nfs.pcap -w rpcs.pcapng
   rdmadump export --to rpc-tcp nfs.pcap -w - | tshark -r - -z rpc,srt,100003,4
-  rdmadump export --to pcapng nfs.pcap --xid 0x4cc9dbf7 -w one.pcapng`,
+  rdmadump export --to pcapng nfs.pcap --xid 0x4cc9dbf7 -w one.pcapng
+  rdmadump export --scrub nfs.pcap -w public.pcapng`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			kind, err := scrubbing.kind(to)
+			if err != nil {
+				return err
+			}
+			if kind != nil {
+				return scrubbing.export(f, cmd, kind, args, path, stdout, stderr)
+			}
 			for i := range exporters {
 				if exporters[i].to == to {
 					return f.export(cmd, args, &exporters[i], path, stdout, stderr)
@@ -104,7 +121,7 @@ func newExport(stdout, stderr io.Writer) *cobra.Command {
 	cmd.Flags().StringVar(&to, "to", "", "what to write: "+listOf(exportNames()))
 	cmd.Flags().StringVarP(&path, "write", "w", "", "write to this `file`; - is standard output")
 	cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(exportNames(), cobra.ShellCompDirectiveNoFileComp))
-	cmd.MarkFlagRequired("to")
+	scrubbing.define(cmd)
 	cmd.MarkFlagRequired("write")
 	return cmd
 }
@@ -284,19 +301,22 @@ func exportRPCTCP(r *exportRun) (string, error) {
 // exportPackets writes packets with comments.
 func exportPackets(r *exportRun) (string, error) {
 	e := export.NewPackets(r.out, "rdmadump "+version())
-	e.Wants = func(p *record.Packet) (bool, error) {
-		if !r.wants(p.Connection, p.XID) || !r.within(p.Time) {
-			return false, nil
-		}
-		if r.filter == nil {
-			return true, nil
-		}
-		return r.filter.Match(p)
-	}
+	e.Wants = r.wantsPacket
 	if err := r.feed(e.Handler(), false); err != nil {
 		return "", err
 	}
 	return e.Report.String(), e.Flush()
+}
+
+// wantsPacket says whether a packet is to be exported.
+func (r *exportRun) wantsPacket(p *record.Packet) (bool, error) {
+	if !r.wants(p.Connection, p.XID) || !r.within(p.Time) {
+		return false, nil
+	}
+	if r.filter == nil {
+		return true, nil
+	}
+	return r.filter.Match(p)
 }
 
 // parquet writes tables below a folder; name is what the capture is called.
