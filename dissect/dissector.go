@@ -39,6 +39,11 @@ type Handler struct {
 	// Frame gets each frame with its description, just before Packet gets that.
 	Frame func(*capture.Frame, *record.Packet) error
 
+	// Carried is told what packets and FPDUs carry, Stream of the messages that
+	// Calls and Replies are, as they are read: for who rewrites packets.
+	Carried func(*record.Carried)
+	Stream  func(*record.Stream)
+
 	// Begin gets the time of the first frame, before all records.
 	Begin func(first record.Time) error
 	// Tick is called by [Dissector.Run] some forty times a second, between
@@ -79,7 +84,7 @@ type Options struct {
 	// another goroutine, where there is more than one core. They get the same
 	// records in the same order; but after one has returned an error, the summary
 	// counts what was dissected by then. It is ignored where Live, Rebuild, Decode, RPC
-	// or Tree is set.
+	// or Tree is set, or a handler is Carried or Stream.
 	Ahead bool
 	// Live says that frames arrive as they happen: while none does, time goes on
 	// by this computer's clock, so that what lingers is handed out.
@@ -156,6 +161,15 @@ func New(h Handler, o Options) *Dissector {
 	}
 	d.tracker = rdma.New(d.table, d.budget)
 	d.tracker.Connection, d.tracker.Finding = handing(d, h.Connection), handing(d, h.Finding)
+	d.table.Stream = h.Stream
+	if h.Carried != nil {
+		d.tracker.Carried = func(c *record.Carried, of rdma.Tag) {
+			if id, _, known := d.table.Of(of); known {
+				c.Transaction = record.Some(id)
+			}
+			h.Carried(c)
+		}
+	}
 	d.tracker.KeepFPDUs = h.Packet != nil || h.Frame != nil
 	d.budget.Told = d.limit
 	d.summary = record.Summary{
@@ -418,6 +432,7 @@ type sight struct {
 	transaction record.Opt[int64]
 	xid         record.Opt[record.Hex32]
 	part        record.Part
+	place       record.Place
 	nobodys     record.Nobodys
 }
 
@@ -431,7 +446,7 @@ func (d *Dissector) show(taken bool) {
 		happened = d.tracker.Happened()
 	}
 	c, o := happened.Conn, happened.Op
-	s.marks = happened.Mark
+	s.marks, s.place = happened.Mark, happened.Place
 	if c != nil {
 		in.RPC, in.NFS4 = transaction.Speaks(c)
 	}
@@ -469,7 +484,7 @@ func (d *Dissector) show(taken bool) {
 func (d *Dissector) packet(s *sight) (err error) {
 	p := d.describe.Describe(&s.input)
 	p.Marks, p.Connection, p.Operation, p.Transaction, p.XID = s.marks, s.connection, s.operation, s.transaction, s.xid
-	p.Part, p.Nobodys = s.part, s.nobodys
+	p.Part, p.Place, p.Nobodys = s.part, s.place, s.nobodys
 	if d.handler.Frame != nil {
 		err = d.handler.Frame(s.input.Frame, p)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -77,3 +78,51 @@ const (
 	listing = `{"cookieverf":"0x0000000000000001","entries":[{"cookie":"0x0000000000000003","name":"one","attributes":{"change":7,"size":8192}},` +
 		`{"cookie":"0x0000000000000004","name":"two","attributes":{"change":7,"size":8192}}],"eof":true}`
 )
+
+// TestCutCredential: of a Call whose credential was cut, no operation is read out
+// of what is there of it.
+func TestCutCredential(t *testing.T) {
+	frames, _ := testkit.Frames(t, captures+"rocev2-callback41.pcap.zst")
+	for _, snap := range []int{130, 140, 146} {
+		calls := 0
+		d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
+			if name, _ := r.ProcedureName.Get(); name != "COMPOUND" || r.Call.SendBytes.Or(0) < 140 || r.Call.HeaderBytes.Or(0) != 28 {
+				return nil
+			}
+			if calls++; r.Operations != nil {
+				t.Errorf("cut to %d bytes, transaction %d is %v", snap, r.ID, r.Operations)
+			}
+			return nil
+		}}, dissect.Options{})
+		for i := range frames {
+			f := frames[i]
+			f.Data = f.Data[:min(snap, len(f.Data))]
+			d.Frame(&f)
+		}
+		if d.Finish(); calls < 10 {
+			t.Errorf("cut to %d bytes: %d Calls", snap, calls)
+		}
+	}
+}
+
+// TestStranger: a Send that is no RPC-over-RDMA has no XID, also when its connection
+// turns out to carry that, and a packet of it comes again.
+func TestStranger(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{})
+	c.Client.Send([]byte("what is no RPC-over-RDMA"))
+	c.RPC(synth.Getattr3(), synth.Getattr3Reply())
+	again := *w.Frames[0]
+	again.Time = w.Frames[len(w.Frames)-1].Time + 1
+	var last *record.Packet
+	d := dissect.New(dissect.Handler{Packet: func(p *record.Packet) error {
+		last = p.Clone()
+		return nil
+	}}, dissect.Options{})
+	for i, f := range append(w.Frames, &again) {
+		d.Frame(&capture.Frame{Number: int64(i + 1), Time: f.Time, LinkType: capture.LinkType(f.LinkType), Length: f.Length, Data: f.Data})
+	}
+	if d.Finish(); last.Operation != "Send" || last.Marks&record.Repeated == 0 || last.XID.Known() {
+		t.Errorf("%s, marks %b, XID %v", last.Operation, last.Marks, last.XID)
+	}
+}

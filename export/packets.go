@@ -17,6 +17,9 @@ import (
 type Packets struct {
 	// Wants, if not nil, says which packets to write; an error ends it.
 	Wants func(*record.Packet) (bool, error)
+	// Rewrite, if not nil, says what to write instead of a frame, as many bytes;
+	// then neither names nor descriptions of interfaces are written.
+	Rewrite func(*capture.Frame, *record.Packet) ([]byte, error)
 	// Report counts them.
 	Report PacketsReport
 
@@ -59,14 +62,25 @@ func (e *Packets) packet(f *capture.Frame, p *record.Packet) error {
 	}
 	number, known := e.interfaces[from]
 	if !known {
-		number = e.w.Interface(&from)
+		described := from
+		if e.Rewrite != nil {
+			described.Name, described.Description = "", ""
+		}
+		number = e.w.Interface(&described)
 		e.interfaces[from] = number
+	}
+	data := f.Data
+	if e.Rewrite != nil {
+		var err error
+		if data, err = e.Rewrite(f, p); err != nil {
+			return err
+		}
 	}
 	comment := Comment(p)
 	if e.Report.Packets++; comment != "" {
 		e.Report.Commented++
 	}
-	return e.w.Packet(number, f.Time, f.Data, f.Length, comment)
+	return e.w.Packet(number, f.Time, data, f.Length, comment)
 }
 
 // Comment says in a line what a packet is: "XID 0x4cc9dbf7, Read chunk 1 segment 2,

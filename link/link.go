@@ -62,8 +62,8 @@ func (k HeaderKind) String() string { return headerNames[k] }
 // Header says which header stands where in a frame, for those who show it.
 type Header struct {
 	Kind   HeaderKind
-	Offset int32 // in the frame, bytes
-	Length int32 // bytes
+	Offset int // in the frame, bytes
+	Length int // bytes
 }
 
 // maxHeaders bounds how deep headers nest: tags, tunnels, extension headers.
@@ -131,7 +131,7 @@ func (d *Decoder) add(kind HeaderKind, at, n int) bool {
 	if at+n > len(d.frame) || d.depth == maxHeaders {
 		return false
 	}
-	d.headers[d.depth] = Header{kind, int32(at), int32(n)}
+	d.headers[d.depth] = Header{kind, at, n}
 	d.depth++
 	return true
 }

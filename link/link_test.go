@@ -153,7 +153,7 @@ func FuzzDecoder(f *testing.F) {
 		frame := capture.Frame{LinkType: capture.LinkType(linkType), Data: data, Length: len(data)}
 		l.Decode(&frame)
 		for _, h := range l.Headers() {
-			if h.Offset < 0 || int(h.Offset+h.Length) > len(data) {
+			if h.Offset < 0 || h.Offset+h.Length > len(data) {
 				t.Errorf("header %v is outside of %d bytes", h, len(data))
 			}
 		}

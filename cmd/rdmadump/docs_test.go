@@ -179,7 +179,7 @@ func lacking(t *testing.T, command string) bool {
 
 // whole are lines of blocks marked sh that can be run as they stand.
 var (
-	whole      = regexp.MustCompile(`^(rdmadump|tshark|md5sum) `)
+	whole      = regexp.MustCompile(`^(rdmadump|tshark|md5sum|head) `)
 	needsWorld = regexp.MustCompile(`rdmadump live|wireshark|(^|[ =])[A-Z]{3,}( |$)`)
 )
 

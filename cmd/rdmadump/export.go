@@ -68,12 +68,19 @@ func (r *exportRun) ended() error {
 	return nil
 }
 
+// exporting is what is typed of an export.
+type exporting struct {
+	flags
+	to, path       string
+	scrubbed       scrubbed
+	stdout, stderr io.Writer
+}
+
 // newExport hands a capture over to other tools.
 func newExport(stdout, stderr io.Writer) *cobra.Command {
-	f := new(flags)
-	var to, path string
+	x := &exporting{stdout: stdout, stderr: stderr}
 	cmd := &cobra.Command{
-		Use: "export --to KIND FILE... -w OUT", Short: "Hand a capture over to other tools",
+		Use: "export {--to KIND | --scrub} FILE... -w OUT", Short: "Hand a capture over to other tools",
 		Long: `export writes what a capture holds in a form that other tools read. KIND is
 
   rpc-tcp   a pcapng file with the same RPCs as if TCP had carried them: record
@@ -85,29 +92,45 @@ func newExport(stdout, stderr io.Writer) *cobra.Command {
   parquet   Parquet tables below the folder OUT: transactions, operations,
             connections and findings, each with a partition for the capture.
 
+--scrub writes a pcapng file that may be shared: file data, names, file handles,
+credentials, and IP and MAC addresses are replaced by pseudonyms of the same
+length; what the RDMA layer needs stays, and checksums are right, or wrong, as
+they were. It shows the same transactions, timelines and findings. A value has
+the same pseudonym wherever it stands; with --key, also in other captures that
+are scrubbed with the same key, which has to stay secret. The captures are read
+twice. What sizes, times, counts and the numbers of NFS tell stays to be told.
+
 --xid, --conn and -Y choose what is written. OUT - is standard output.`,
 		Example: `  rdmadump export --to rpc-tcp nfs.pcap -w rpcs.pcapng
   rdmadump export --to rpc-tcp nfs.pcap -w - | tshark -r - -z rpc,srt,100003,4
-  rdmadump export --to pcapng nfs.pcap --xid 0x4cc9dbf7 -w one.pcapng`,
+  rdmadump export --to pcapng nfs.pcap --xid 0x4cc9dbf7 -w one.pcapng
+  rdmadump export --scrub nfs.pcap -w public.pcapng`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			kind, err := x.scrubbed.kind(x.to)
+			if err != nil {
+				return err
+			}
+			if kind != nil {
+				return x.scrub(cmd, kind, args)
+			}
 			for i := range exporters {
-				if exporters[i].to == to {
-					return f.export(cmd, args, &exporters[i], path, stdout, stderr)
+				if exporters[i].to == x.to {
+					return x.export(cmd, &exporters[i], args)
 				}
 			}
-			return oneOf("--to", to, exportNames()...)
+			return oneOf("--to", x.to, exportNames()...)
 		},
 	}
-	f.define(cmd.Flags(), exportView(query.Transactions))
-	cmd.Flags().StringVar(&to, "to", "", "what to write: "+listOf(exportNames()))
-	cmd.Flags().StringVarP(&path, "write", "w", "", "write to this `file`; - is standard output")
+	x.define(cmd.Flags(), exportView(query.Transactions))
+	cmd.Flags().StringVar(&x.to, "to", "", "what to write: "+listOf(exportNames()))
+	cmd.Flags().StringVarP(&x.path, "write", "w", "", "write to this `file`; - is standard output")
 	cmd.RegisterFlagCompletionFunc("to", func(*cobra.Command, []string, string) (kinds []string, d cobra.ShellCompDirective) {
 		for i := range exporters {
 			kinds = append(kinds, cobra.CompletionWithDesc(exporters[i].to, exporters[i].what))
 		}
 		return kinds, cobra.ShellCompDirectiveNoFileComp
 	})
-	cmd.MarkFlagRequired("to")
+	x.scrubbed.define(cmd)
 	cmd.MarkFlagRequired("write")
 	return cmd
 }
@@ -141,16 +164,16 @@ func exportView(fields query.Fields) *view {
 }
 
 // export reads captures and writes a file.
-func (f *flags) export(cmd *cobra.Command, paths []string, kind *exporter, path string, stdout, stderr io.Writer) error {
-	r, err := f.openRun(cmd, exportView(kind.fields), paths, stderr)
+func (x *exporting) export(cmd *cobra.Command, kind *exporter, paths []string) error {
+	r, err := x.openRun(cmd, exportView(kind.fields), paths, x.stderr)
 	if err != nil {
 		return err
 	}
 	defer r.source.Close()
 	if kind.run == nil {
-		return r.parquet(paths[0], path)
+		return r.parquet(paths[0], x.path)
 	}
-	out, err := create(path, paths, stdout)
+	out, err := create(x.path, paths, x.stdout)
 	if err != nil {
 		return err
 	}
@@ -159,8 +182,8 @@ func (f *flags) export(cmd *cobra.Command, paths []string, kind *exporter, path 
 	if err = out.done(err); err != nil {
 		return err
 	}
-	if !f.quiet {
-		fmt.Fprintf(stderr, "rdmadump: %s: %s\n", path, report)
+	if !x.quiet {
+		fmt.Fprintf(x.stderr, "rdmadump: %s: %s\n", x.path, report)
 	}
 	return r.ended()
 }
@@ -287,11 +310,22 @@ func exportRPCTCP(r *exportRun) (string, error) {
 // exportPackets writes packets with comments.
 func exportPackets(r *exportRun) (string, error) {
 	e := export.NewPackets(r.out, "rdmadump "+version())
-	e.Wants = func(p *record.Packet) (bool, error) { return r.lets(p.Connection, p.XID, p.Time, p) }
+	e.Wants = r.wantsPacket
 	if err := r.feed(e.Handler(), false); err != nil {
 		return "", err
 	}
 	return e.Report.String(), e.Flush()
+}
+
+// wantsPacket says whether a packet is to be exported.
+func (r *exportRun) wantsPacket(p *record.Packet) (bool, error) {
+	if !r.wants(p.Connection, p.XID) || !r.within(p.Time) {
+		return false, nil
+	}
+	if r.filter == nil {
+		return true, nil
+	}
+	return r.filter.Match(p)
 }
 
 // parquet writes tables below a folder; name is what the capture is called.

@@ -23,8 +23,8 @@ func short(what string, need, have int) error {
 	return fmt.Errorf("iwarp: %s needs %d bytes, %d left: %w", what, need, have, ErrTruncated)
 }
 
-// castagnoli is the polynomial of MPA's CRC (RFC 5044 s.4.4).
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+// Castagnoli is the table of MPA's CRC (RFC 5044 s.4.4).
+var Castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // The lengths of MPA in bytes.
 const (
@@ -156,7 +156,7 @@ func CheckCRC(fpdu []byte) CRCResult {
 	at := len(fpdu) - CRCLen
 	stored := binary.LittleEndian.Uint32(fpdu[at:])
 	switch stored {
-	case crc32.Checksum(fpdu[:at], castagnoli):
+	case crc32.Checksum(fpdu[:at], Castagnoli):
 		return CRCOk
 	case 0:
 		return CRCOff
@@ -177,7 +177,7 @@ func AppendFPDU(b, ulpdu []byte) []byte {
 // AppendCRC appends the CRC of an FPDU of which covered is what it covers: all
 // before it, with a marker that stands before its length.
 func AppendCRC(b, covered []byte) []byte {
-	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(covered, castagnoli))
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(covered, Castagnoli))
 }
 
 // Noted is an FPDU that a TCP segment completed, as far as those who show it need

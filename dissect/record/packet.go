@@ -41,6 +41,7 @@ type Packet struct {
 	XID         Opt[Hex32]
 	Part        Part // of the RPC
 	Marks       Marks
+	Place       Place // of its payload
 	Nobodys     Nobodys
 
 	Summary []byte

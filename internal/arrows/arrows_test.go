@@ -26,9 +26,6 @@ const (
 // at a call which is which.
 const maxParameters = 5
 
-// longLists are the functions that have more all the same.
-var longLists = []string{"cmd/rdmadump/export.go: export"}
-
 // TestParameters: no function has more than maxParameters, but for a variadic one
 // behind them.
 func TestParameters(t *testing.T) {
@@ -55,8 +52,8 @@ func TestParameters(t *testing.T) {
 			}
 		}
 	})
-	if slices.Sort(long); !slices.Equal(long, longLists) {
-		t.Errorf("functions of more than %d parameters:\n%q\nwant\n%q", maxParameters, long, longLists)
+	if slices.Sort(long); len(long) > 0 {
+		t.Errorf("functions of more than %d parameters: %q", maxParameters, long)
 	}
 }
 

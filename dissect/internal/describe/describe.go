@@ -86,7 +86,7 @@ func (d *Describer) Describe(in *Input) *record.Packet {
 				again++
 			}
 		}
-		first, at, n := len(p.Nodes), int(h.Offset), int(h.Length)
+		first, at, n := len(p.Nodes), h.Offset, h.Length
 		if table := linkTables[h.Kind]; table != nil {
 			p.header(table, at, f.Data[at:at+n])
 		} else {

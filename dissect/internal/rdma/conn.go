@@ -228,6 +228,7 @@ type half struct {
 	refusals int        // fatal ones
 	stall    stall
 	reads    int // iWARP: Reads before this entry are over
+	lane     lane
 
 	// InfiniBand:
 	started   bool

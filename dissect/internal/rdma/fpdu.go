@@ -127,6 +127,8 @@ func (t *Tracker) cutSegment(h *half, from, end uint32, at record.Stamp) {
 	missing := int(octets.delta(end, from))
 	size := fpduSize(w.partial, w.markers, w.position)
 	behind := size - len(w.partial) - missing // bytes of the FPDU in further segments
+	t.carriesPartial(h, max(size, len(w.partial)))
+	defer t.carriesNoMore()
 	var s iwarp.Segment
 	if size > 0 && !w.markers && s.Decode(w.partial[iwarp.LengthLen:]) == nil && s.Plausible() {
 		ulpdu := int(be.Uint16(w.partial))
@@ -204,6 +206,7 @@ func (t *Tracker) handshake(h *half, data []byte, at record.Stamp) int {
 		return 0
 	}
 	w.handshake = false
+	t.carriesMPA(h, data[:m.Length], w.next-uint32(before))
 	if h.side == 0 || !m.Reject { // who rejects agrees to nothing
 		c.follower.Private(h.side, m.PrivateData, at)
 	}
@@ -234,6 +237,8 @@ func (t *Tracker) fpdu(h *half, raw []byte, offset int, from uint32, at record.S
 		plain, offset = t.iwarp.unmarked, -1
 	}
 	crc := iwarp.CheckCRC(raw)
+	t.carriesFPDU(h, raw, plain, from)
+	defer t.carriesNoMore()
 	size := int(be.Uint16(plain))
 	if iwarp.LengthLen+size > len(plain) { // a marker stands in its length: bytes are missing
 		h.conn.Report(rule.MPAFraming, Where{At: at}, "FPDU of %d bytes in %d", size, len(plain))

@@ -65,7 +65,7 @@ func (t *Tracker) attach(c *Conn, side Side, key queueKey) *half {
 	if old := c.halves[side]; old != nil { // it names another queue pair now
 		t.drop(old)
 	}
-	h := &half{conn: c, side: side, src: key.src, dst: key.dst, queue: key}
+	h := &half{conn: c, side: side, src: key.src, dst: key.dst, queue: key, lane: t.newLane()}
 	c.halves[side] = h
 	c.share.Charge(halfCost)
 	t.queues[key] = h

@@ -24,6 +24,8 @@ func (t *Tracker) operate(h *half, kind Kind, r run, at record.Stamp) *Operation
 		o.seen = o.room[:0]
 	}
 	h.seq++
+	t.number++
+	o.Number = t.number
 	o.Seq, o.Side, o.Kind, o.conn, o.First, o.Last, o.from = h.seq, h.side, kind, h.conn, at, at, r.from
 	h.conn.share.Charge(opCost)
 	t.enter(h, r, o)
@@ -141,6 +143,7 @@ func (t *Tracker) sendPart(h *half, p part, at record.Stamp) {
 		}
 		data = h.buffer
 	}
+	t.carries(o, uint64(o.Length), p.size)
 	o.Length += int64(p.size)
 	o.Bytes += int64(p.size)
 	if p.last {
@@ -211,6 +214,7 @@ func (t *Tracker) breakWrite(h *half) {
 // size is how many bytes data had on the wire.
 func (t *Tracker) writePart(h *half, offset uint64, data []byte, size int, last bool) {
 	o := h.write
+	t.carries(o, offset, size)
 	t.moves(o, offset, int64(size))
 	o.Bytes += int64(size)
 	if !o.Announced {
@@ -236,6 +240,7 @@ func (t *Tracker) readBegins(h *half, m target, r run, at record.Stamp) *Operati
 
 // readPart takes new data that a Read asked for, from an offset in it.
 func (t *Tracker) readPart(o *Operation, offset int64, data []byte, size int, at record.Stamp) {
+	t.carries(o, o.Offset+uint64(offset), size)
 	t.moves(o, o.Offset+uint64(offset), int64(size))
 	o.Bytes += int64(size)
 	if o.Tag != 0 {

@@ -219,6 +219,8 @@ func (t *Tracker) accept(h *half, p *rocev2.Packet, at record.Stamp) {
 	if !info.Last && p.PayloadLength > 0 {
 		t.learnMTU(h.conn, p.PayloadLength)
 	}
+	h.lane.advance(psns, p.PSN)
+	t.carriesPacket(h.lane.requests(psns, p.PSN))
 	switch info.Kind {
 	case rocev2.KindSend:
 		whole := part{first: info.First, last: info.Last, data: p.Payload, size: p.PayloadLength, run: run{p.PSN, h.expect}}
@@ -240,6 +242,7 @@ func (t *Tracker) accept(h *half, p *rocev2.Packet, at record.Stamp) {
 		h.conn.follower.Began(o)
 		t.mark(o, 0)
 	}
+	t.carriesNoMore()
 }
 
 // maxLearned bounds how often packets can teach another path MTU.
@@ -457,7 +460,9 @@ func (t *Tracker) readResponse(h, asker *half, p *rocev2.Packet, at record.Stamp
 	if offset+int64(p.PayloadLength) > o.Length || o.done {
 		return // more than was asked for
 	}
+	t.carriesPacket(asker.lane.responses(p.PSN))
 	t.readPart(o, offset, p.Payload, p.PayloadLength, at)
+	t.carriesNoMore()
 	if last := asker.ops.last(); o.done && asker.loose && o == last.op { // now its extent is known
 		asker.extend(last, uint32(o.Packets))
 	}

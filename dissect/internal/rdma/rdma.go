@@ -49,6 +49,7 @@ type Tag uint64
 // pointer to it is good until the method that gets it returns.
 type Operation struct {
 	Tag         Tag                // set by whoever is above
+	Number      int64              // counts the operations of all connections, from 1
 	Seq         uint64             // counts the requests of Side, from 1
 	Side        Side               // the requester
 	Kind        Kind               //
@@ -180,4 +181,6 @@ type Happened struct {
 	// What it moves, or asks to be moved, of the memory that Op names: bytes
 	// [From, To), empty where that is not known, or nothing.
 	From, To uint64
+
+	Place record.Place // of its payload
 }

@@ -130,7 +130,7 @@ func (t *Tracker) attachStream(c *Conn, side Side, key streamKey) *half {
 	} else if old != nil {
 		t.drop(old)
 	}
-	h := &half{conn: c, side: side, src: Address{IP: key.src}, dst: Address{IP: key.dst}, stream: &stream{key: key, handshake: c.handshake}}
+	h := &half{conn: c, side: side, src: Address{IP: key.src}, dst: Address{IP: key.dst}, stream: &stream{key: key, handshake: c.handshake}, lane: t.newLane()}
 	c.halves[side] = h
 	c.share.Charge(halfCost)
 	t.streams[key] = h
@@ -225,6 +225,7 @@ func (t *Tracker) take(h *half, s *TCP) {
 		}
 	}
 	if s.Length > 0 {
+		t.happened.Place = h.lane.requests(octets, s.Seq)
 		t.takeData(h, s)
 		if t.happened.Op == nil {
 			t.partOf(h)
@@ -369,6 +370,8 @@ func (t *Tracker) skipSegments(h *half) {
 // gap moves over bytes that are missing.
 func (t *Tracker) gap(h *half, next uint32, missing int) {
 	w := h.stream
+	t.carriesPartial(h, len(w.partial))
+	t.carriesNoMore()
 	w.next, w.resync, w.skip, w.partial = next, true, 0, w.partial[:0]
 	w.position = (w.position + missing) % iwarp.MarkerEvery
 	t.breakSend(h)
@@ -413,6 +416,8 @@ func (t *Tracker) dropPartial(h *half) {
 	w := h.stream
 	h.conn.share.Charge(-int64(cap(w.partial)))
 	if len(w.partial) > 0 {
+		t.carriesPartial(h, len(w.partial))
+		t.carriesNoMore()
 		w.resync = true
 		w.position = (w.position + len(w.partial)) % iwarp.MarkerEvery
 	}

@@ -12,7 +12,10 @@ import (
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
-var be = binary.BigEndian
+var (
+	be = binary.BigEndian
+	le = binary.LittleEndian
+)
 
 var ruleLost = rule.CaptureLostPackets
 
@@ -49,6 +52,9 @@ type Tracker struct {
 	BadCRC   int64
 	// BadChecksum counts TCP segments of iWARP that their receiver drops.
 	BadChecksum int64
+	// Carried, if not nil, is told what packets and FPDUs carry, and whose memory
+	// that is.
+	Carried func(c *record.Carried, of Tag)
 	// KeepFPDUs keeps those that a segment completes, for [Tracker.FPDUs].
 	KeepFPDUs bool
 	// Clock is the time by which things wait, which never goes back. Whoever owns
@@ -84,6 +90,10 @@ type Tracker struct {
 	vouching uint32      // counts how often senders were forgotten
 	free     []*Operation
 	buffers  buffers
+	carried  record.Carried // by the packet or FPDU at hand
+	owner    Tag            // of that
+	number   int64          // of the last operation
+	lanes    int64
 }
 
 // New follows connections for an upper layer.
@@ -226,6 +236,8 @@ func (t *Tracker) Packet(d *Datagram) {
 			if c := t.manage(d); c != nil {
 				t.belongs(c, d.Transport)
 			}
+		} else {
+			t.happened.Place.Dropped = true
 		}
 		return
 	}
@@ -237,10 +249,11 @@ func (t *Tracker) Packet(d *Datagram) {
 	known := t.known(&key)
 	if vouched := known != nil && known.vouched == t.vouching && d.ICRC == rocev2.ICRCOk; !vouched && !t.believe(d) {
 		if h := known; h != nil { // dropped: it changes nothing but its own count
-			t.happened.Conn = h.conn
+			t.happened.Conn, t.happened.Place = h.conn, h.placed(p)
 			h.conn.record.Packets++
 			h.conn.Report(rule.ICRCBad, Where{At: d.At}, "packet with PSN %d has a bad ICRC: the receiver drops it", p.PSN)
 		}
+		t.happened.Place.Dropped = true
 		return
 	}
 	h := t.half(key, known, d)
@@ -249,6 +262,9 @@ func (t *Tracker) Packet(d *Datagram) {
 	}
 	c := h.conn
 	t.belongs(c, d.Transport)
+	if t.KeepFPDUs || t.Carried != nil { // places are for who is shown packets, or told what they carry
+		t.happened.Place = h.placed(p)
+	}
 	if d.Congested || p.BTH.FECN {
 		c.meets(&c.marked, d.At)
 	}
@@ -392,6 +408,10 @@ func (t *Tracker) flush(c *Conn) {
 		}
 		if h.started && h.hasAck {
 			t.missed(h, psns.add(h.acked, 1), c.last)
+		}
+		if h.stream != nil {
+			t.carriesPartial(h, len(h.stream.partial))
+			t.carriesNoMore()
 		}
 		t.breakSend(h)
 	}

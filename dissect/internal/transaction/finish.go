@@ -48,6 +48,7 @@ func (t *Table) emit(x *txn) {
 	r.Phases = x.phases()
 	r.Operation = named(nfs.Principal(r.Operations))
 	t.Ended[slices.Index(record.Statuses[:], r.Status)]++
+	t.items(x)
 	if t.Payload != nil && x.rebuilds() {
 		t.Payload(r, t.rebuild.call(x), t.rebuild.reply(x))
 		t.rebuild.trim()

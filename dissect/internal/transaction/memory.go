@@ -471,10 +471,8 @@ func (x *txn) dropData() {
 	x.kept = 0
 }
 
-// gather appends the data of the first chunk of a kind, as far as it is there
-// without a hole.
-func (x *txn) gather(to []byte, kind chunkKind) []byte {
-	segments := x.chunk(kind, 0)
+// gather appends the data of a chunk, as far as it is there without a hole.
+func gather(to []byte, segments []segment) []byte {
 	for i := range segments {
 		s := &segments[i]
 		want := s.carries()

@@ -47,6 +47,7 @@ func (f *follower) Done(o *rdma.Operation) {
 	t := f.table
 	m := message{Operation: o, side: o.Side, data: o.Payload, whole: !o.Broken, header: &t.header, rpc: &t.rpc}
 	if !f.isRPC && (!f.undecided || !f.recognise(&m)) {
+		o.Word = record.Opt[uint32]{} // which is no XID
 		return
 	}
 	h := m.header
@@ -77,6 +78,7 @@ func (f *follower) Done(o *rdma.Operation) {
 	if t.options.Tree && m.whole {
 		t.say(&m)
 	}
+	t.sent(&m)
 }
 
 // maxStrangers is how many Sends may be no RPC-over-RDMA before nobody looks any
@@ -215,9 +217,14 @@ func (f *follower) call(m *message) {
 	}
 	x.keepInline(&x.inCall, m)
 	if m.payload != nil {
-		if m.rpcErr == nil || m.rpc.Length >= 24 {
-			t.callRPC(x, m.rpc, m.payload)
+		readable := m.payload
+		if m.rpcErr != nil { // nobody knows where the arguments begin
+			readable = readable[:m.rpc.Length]
 		}
+		if m.rpcErr == nil || m.rpc.Length >= 24 {
+			t.callRPC(x, m.rpc, readable)
+		}
+		t.keepNames(x)
 	}
 	f.checkCall(x, m)
 }

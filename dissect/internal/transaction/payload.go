@@ -59,9 +59,10 @@ func (t *Table) longCall(x *txn) {
 	if x.procedure.known || x.call.Form != record.Long || x.rec.Call == nil {
 		return
 	}
-	t.scratch = x.gather(t.scratch[:0], readChunk)
+	t.scratch = gather(t.scratch[:0], x.chunk(readChunk, 0))
 	rpc := &t.longRPC // t.rpc may be the Reply's
 	err := rpc.Decode(t.scratch)
+	defer t.cameIn(x, readChunk)
 	if err == nil && rpc.Type == oncrpc.Call {
 		t.callRPC(x, rpc, t.scratch)
 	}
@@ -72,9 +73,10 @@ func (t *Table) longCall(x *txn) {
 func (t *Table) replyRPC(x *txn, m *message) {
 	payload, rpc, err := m.payload, m.rpc, m.rpcErr
 	if m.header.Proc == rpcrdma.NoMsg {
-		t.scratch = x.gather(t.scratch[:0], replyChunk)
+		t.scratch = gather(t.scratch[:0], x.chunk(replyChunk, 0))
 		payload = t.scratch
 		err = rpc.Decode(payload)
+		t.cameIn(x, replyChunk)
 	}
 	x.follower.resultsAre(x, m, rpc, err, payload)
 	if err != nil || rpc.Type != oncrpc.Reply {

@@ -50,6 +50,8 @@ type Table struct {
 	// any more. Payload gets the rebuilt Payload streams just before.
 	Transaction func(*record.Transaction)
 	Payload     func(t *record.Transaction, call, reply *record.Payload)
+	// Stream, if not nil, gets the messages as they are read.
+	Stream func(*record.Stream)
 	// Ended counts transactions by how they ended, in the order of
 	// [record.Statuses].
 	Ended [len(record.Statuses)]int64
@@ -78,6 +80,7 @@ type Table struct {
 	rebuild  rebuilder
 	said     []Said
 	words    []byte // of said
+	stream   record.Stream
 }
 
 // NewTable makes a table that keeps to a budget.

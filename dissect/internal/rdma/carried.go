@@ -1,0 +1,126 @@
+package rdma
+
+import (
+	"hash/crc32"
+
+	"github.com/rdmadump/rdmadump/dissect/iwarp"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/rocev2"
+)
+
+// Where everything stands, for who rewrites packets: each packet or FPDU that is
+// taken is told of once, with its place in its direction, which repeats of it
+// share.
+
+// lane is where a half stands, in sequence numbers that do not wrap.
+type lane struct {
+	id    int64
+	ref   uint32 // a sequence number, and its place: what is near counts from it
+	at    int64
+	known bool
+}
+
+// newLane makes a lane. A half has two ids: of its requests, and of the responses
+// to them.
+func (t *Tracker) newLane() lane {
+	t.lanes += 2
+	return lane{id: t.lanes - 1}
+}
+
+// requests is the place of a request of the half, or of a byte of its stream.
+func (l *lane) requests(c circle, seq uint32) record.Place {
+	if !l.known {
+		l.ref, l.known = seq, true
+	}
+	return record.Place{Lane: l.id, At: l.at + int64(c.delta(seq, l.ref))}
+}
+
+// responses is the place of a response to a request of the half.
+func (l *lane) responses(psn uint32) record.Place {
+	p := l.requests(psns, psn)
+	p.Lane++
+	return p
+}
+
+// advance notes how far the half has got.
+func (l *lane) advance(c circle, seq uint32) {
+	l.at, l.ref = l.requests(c, seq).At, seq
+}
+
+// placed is the place of a packet that a half sent.
+func (h *half) placed(p *rocev2.Packet) (place record.Place) {
+	if p.Opcode.Info().Request || p.Opcode.Transport() == rocev2.UC {
+		return h.lane.requests(psns, p.PSN)
+	}
+	if asker := h.peer(); asker != nil {
+		place = asker.lane.responses(p.PSN)
+	}
+	return place
+}
+
+// carriesPacket begins to tell of a packet of InfiniBand's transport.
+func (t *Tracker) carriesPacket(at record.Place) {
+	if t.Carried != nil {
+		t.carried, t.owner = record.Carried{Place: at, Count: 1}, 0
+	}
+}
+
+// carries says what the packet or FPDU that is told of carries.
+func (t *Tracker) carries(o *Operation, offset uint64, size int) {
+	c := &t.carried
+	if c.Lane == 0 {
+		return
+	}
+	c.Offset, c.Bytes = offset, size
+	if o.Kind == Send {
+		c.Send = o.Number
+	} else {
+		c.Handle, t.owner = o.Handle, o.Tag
+	}
+}
+
+// carriesNoMore tells of the packet or FPDU at hand.
+func (t *Tracker) carriesNoMore() {
+	c := &t.carried
+	if c.Lane != 0 && (c.Send != 0 || t.owner != 0 || c.Frame != nil) {
+		t.Carried(c, t.owner)
+	}
+	c.Lane = 0
+}
+
+// carriesFPDU begins to tell of a whole FPDU, whose sequence number is from.
+func (t *Tracker) carriesFPDU(h *half, raw, plain []byte, from uint32) {
+	h.lane.advance(octets, from)
+	if t.Carried == nil {
+		return
+	}
+	w, at := h.stream, len(raw)-iwarp.CRCLen
+	t.carried = record.Carried{Place: h.lane.requests(octets, from), Count: int64(len(raw)), Frame: plain, Markers: w.markers, Position: w.position}
+	t.owner = 0
+	if stored := le.Uint32(raw[at:]); stored != 0 {
+		t.carried.HasCRC, t.carried.WrongCRC = true, stored^crc32.Checksum(raw[:at], iwarp.Castagnoli)
+	}
+}
+
+// carriesPartial tells of an FPDU that is not all there, of which size bytes are
+// known of. Who knows more of it may say so before carriesNoMore.
+func (t *Tracker) carriesPartial(h *half, size int) {
+	w := h.stream
+	if t.Carried == nil || len(w.partial) == 0 || iwarp.IsMPA(w.partial) {
+		return
+	}
+	plain := w.partial
+	if w.markers {
+		t.iwarp.unmarked = withoutMarkers(t.iwarp.unmarked[:0], w.partial, w.position)
+		plain = t.iwarp.unmarked
+	}
+	t.carried = record.Carried{Place: h.lane.requests(octets, w.from), Count: int64(size), Frame: plain, Markers: w.markers, Position: w.position}
+	t.owner = 0
+}
+
+// carriesMPA tells of an MPA request or reply, whose sequence number is from.
+func (t *Tracker) carriesMPA(h *half, frame []byte, from uint32) {
+	if t.Carried != nil {
+		t.Carried(&record.Carried{Place: h.lane.requests(octets, from), Count: int64(len(frame)), Frame: frame, MPA: true}, 0)
+	}
+}

@@ -1,0 +1,161 @@
+package transaction
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/rdmadump/rdmadump/dissect/nfs"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+)
+
+// Messages as they are read, for who rewrites packets.
+
+// sent tells of a Send that was read.
+func (t *Table) sent(m *message) {
+	if t.Stream == nil {
+		return
+	}
+	h, s := m.header, &t.stream
+	*s = record.Stream{Send: m.Number, Holes: s.Holes[:0], Segments: s.Segments[:0]}
+	end := h.Length
+	if m.err != nil {
+		end += 4 // findings quote the word that is wrong
+	}
+	end, found := m.swallowed(min(end, len(m.data)))
+	s.Header, s.Payload, s.RPC = m.data[:end], m.data[end:], found || m.inline && h.Proc == rpcrdma.Msg
+	x, part := t.tagged(m.Tag)
+	s.Reply = part == partReply
+	t.reads(x, s)
+}
+
+// swallowed finds the RPC message in what was taken for the lists of a header that
+// claims more than it has, n bytes of it: it begins with the XID again, and with
+// what only it has there.
+func (m *message) swallowed(n int) (at int, found bool) {
+	if m.err == nil && (m.rpcErr == nil || m.header.Proc != rpcrdma.Msg) || m.header.Proc > rpcrdma.MsgP {
+		return n, false
+	}
+	for at := rpcrdma.FixedLen; at+16 <= len(m.data) && at < n; at += 4 {
+		words, likely := m.data[at:], 0
+		same, kind := be.Uint32(words) == m.header.XID && m.header.XID != 0, be.Uint32(words[4:])
+		for _, is := range []bool{same, kind == 0, be.Uint32(words[8:]) == 2, nfs.ProgramName(be.Uint32(words[12:])) != ""} {
+			if is {
+				likely++
+			}
+		}
+		if likely >= 3 || same && kind == 1 && be.Uint32(words[8:]) <= 1 {
+			return at, true
+		}
+	}
+	return n - m.overclaimed(n), false
+}
+
+// overclaimed is how many bytes, of n of a header, were taken for segments of a
+// chunk that claims more than there are, but for the first: they may be anything.
+func (m *message) overclaimed(n int) int {
+	h, chunk := m.header, m.header.Reply
+	if !m.captured() || m.err == nil {
+		return 0
+	}
+	if ends := len(h.WriteEnds); ends > 0 && !h.HasReply {
+		chunk = h.WriteChunk(ends - 1)
+	}
+	segments := len(chunk) * rpcrdma.SegmentLen
+	if count := h.Length - segments - 4; segments == 0 || count < rpcrdma.FixedLen || int64(be.Uint32(m.data[count:])) <= int64(len(chunk)) {
+		return 0
+	}
+	return n - h.Length + segments - rpcrdma.SegmentLen
+}
+
+// cameIn tells of a Long message, which is in t.scratch.
+func (t *Table) cameIn(x *txn, kind chunkKind) {
+	if t.Stream == nil {
+		return
+	}
+	s := &t.stream
+	*s = record.Stream{Payload: t.scratch, RPC: true, Reply: kind == replyChunk, Holes: s.Holes[:0], Segments: s.Segments[:0]}
+	came(s, x.chunk(kind, 0))
+	t.reads(x, s)
+}
+
+// came fills in the memory that a stream came through, of a chunk; whole says that
+// the stream is all that there is to it.
+func came(s *record.Stream, segments []segment) (whole bool) {
+	left, missing := int64(len(s.Payload)), int64(0)
+	for i := range segments {
+		p := &segments[i]
+		want := p.carries()
+		n := min(want, left)
+		left, missing = left-n, missing+want-n
+		if n > 0 {
+			s.Segments = append(s.Segments, record.StreamSegment{Handle: p.handle, Offset: p.offset, Length: n})
+		}
+	}
+	return missing == 0
+}
+
+// mayName are the procedures and operations whose names may travel in chunks of
+// their own.
+var mayName = [...]string{"READLINK", "SYMLINK", "CREATE"}
+
+// keepNames keeps what moves for an RPC that may move names.
+func (t *Table) keepNames(x *txn) {
+	procedure, _ := x.rec.ProcedureName.Get()
+	names := func(name string) bool { return slices.Contains(mayName[:], name) }
+	if t.Stream == nil || !names(procedure) && !slices.ContainsFunc(x.rec.Operations, names) {
+		return
+	}
+	for i := range x.segments {
+		x.segments[i].keep = true
+	}
+}
+
+// items tells of names that moved in chunks of their own, all of whose bytes are
+// there.
+func (t *Table) items(x *txn) {
+	if t.Stream == nil {
+		return
+	}
+	for i := range x.segments {
+		p, s := &x.segments[i], &t.stream
+		if !p.keep || p.index != 0 || p.kind == replyChunk || p.kind == readChunk && p.position == 0 {
+			continue
+		}
+		segments := x.chunk(p.kind, int(p.chunk))
+		t.scratch = gather(t.scratch[:0], segments)
+		*s = record.Stream{
+			Item: true, Reply: p.kind == writeChunk, Transaction: record.Some(x.rec.ID), Payload: t.scratch, Position: int64(p.position), Hole: int(p.chunk),
+			Holes: s.Holes[:0], Segments: s.Segments[:0],
+		}
+		if came(s, segments) && len(t.scratch) > 0 {
+			t.Stream(s)
+		}
+	}
+}
+
+// reads fills in what is known of a message, and tells of it.
+func (t *Table) reads(x *txn, s *record.Stream) {
+	if x != nil {
+		p := &x.procedure
+		s.Transaction, s.NFS4 = record.Some(x.rec.ID), x.follower.nfs4
+		s.Known, s.Program, s.Version, s.Procedure, s.Service = p.known, p.program, p.version, p.procedure, uint32(x.gss)
+		for i := range x.segments {
+			p := &x.segments[i]
+			switch n := len(s.Holes); {
+			case s.Reply || p.kind != readChunk || p.position == 0:
+			case n > 0 && s.Holes[n-1].Position == int64(p.position):
+				s.Holes[n-1].Length += int64(p.length)
+			default:
+				s.Holes = append(s.Holes, record.StreamHole{Position: int64(p.position), Length: int64(p.length)})
+			}
+		}
+		slices.SortStableFunc(s.Holes, func(a, b record.StreamHole) int { return cmp.Compare(a.Position, b.Position) })
+		if s.Reply {
+			for _, n := range x.sizes {
+				s.Holes = append(s.Holes, record.StreamHole{Position: -1, Length: n})
+			}
+		}
+	}
+	t.Stream(s)
+}

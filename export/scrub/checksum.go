@@ -1,0 +1,183 @@
+package scrub
+
+import (
+	"github.com/rdmadump/rdmadump/link"
+	"github.com/rdmadump/rdmadump/rocev2"
+)
+
+// Checksums are worked out anew. One that was right is right again, and one that
+// was wrong is wrong in the same bits; one that is not there, or cannot be checked
+// because part of what it covers was not captured, stays as it is.
+
+// checksums writes those of a frame, innermost first: each covers those inside.
+func (w *frame) checksums() {
+	headers := w.link.Headers()
+	switch w.link.Carries {
+	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
+		w.invariant(headers)
+	case link.CarriesTCP:
+		w.ofTCP(headers)
+	}
+	for i := len(headers) - 1; i >= 0; i-- {
+		switch h := headers[i]; h.Kind {
+		case link.HeaderUDP:
+			w.ofUDP(headers[:i], h.Offset)
+		case link.HeaderIPv4:
+			at, end := h.Offset, h.Offset+h.Length
+			w.sum(at+10, func(b []byte) uint16 { return ^fold(addUp(0, b[at:at+10]) + addUp(0, b[at+12:end])) })
+		}
+	}
+}
+
+// sum writes an internet checksum, which right works out of a frame.
+func (w *frame) sum(at int, right func(frame []byte) uint16) {
+	old := be.Uint16(w.in[at:])
+	if old == 0 {
+		return
+	}
+	wrong := old ^ right(w.in)
+	if wrong == 0xffff && old == 0xffff { // either way to write zero
+		wrong = 0
+	}
+	be.PutUint16(w.out[at:], right(w.out)^wrong)
+}
+
+// addUp adds up 16-bit words.
+func addUp(sum uint64, b []byte) uint64 {
+	for ; len(b) >= 2; b = b[2:] {
+		sum += uint64(be.Uint16(b))
+	}
+	if len(b) == 1 {
+		sum += uint64(b[0]) << 8
+	}
+	return sum
+}
+
+func fold(sum uint64) uint16 {
+	for sum>>16 != 0 {
+		sum = sum>>16 + sum&0xffff
+	}
+	return uint16(sum)
+}
+
+// pseudo is where the addresses stand that a checksum above IP covers, of the
+// innermost IP header; whole is false when it is a fragment's.
+func pseudo(headers []link.Header, frame []byte) (from, to int, whole bool) {
+	whole = true
+	for i := len(headers) - 1; i >= 0; i-- {
+		switch h := headers[i]; h.Kind {
+		case link.HeaderIPv4:
+			return h.Offset + 12, h.Offset + 20, whole && be.Uint16(frame[h.Offset+6:])&0x3fff == 0
+		case link.HeaderIPv6:
+			return h.Offset + 8, h.Offset + 40, whole
+		case link.HeaderIPv6Extension:
+			whole = false
+		}
+	}
+	return 0, 0, false
+}
+
+// partial writes a checksum that the adapter was to finish: that of the
+// pseudo-header alone, with the length or without.
+func (w *frame) partial(at, from, to int, rest ...uint64) bool {
+	old := be.Uint16(w.in[at:])
+	for _, r := range rest {
+		if old == fold(addUp(r, w.in[from:to])) {
+			be.PutUint16(w.out[at:], fold(addUp(r, w.out[from:to])))
+			return true
+		}
+	}
+	return false
+}
+
+func (w *frame) ofUDP(headers []link.Header, at int) {
+	from, to, whole := pseudo(headers, w.in)
+	size := int(be.Uint16(w.in[at+4:]))
+	end := at + size
+	if to == 0 || be.Uint16(w.in[at+6:]) == 0 || w.partial(at+6, from, to, 17+uint64(size)) || !whole || size < 8 || end > len(w.in) {
+		return
+	}
+	w.sum(at+6, func(b []byte) uint16 {
+		sum := ^fold(addUp(addUp(addUp(17+uint64(size), b[from:to]), b[at:at+6]), b[at+8:end]))
+		if sum == 0 { // which would say that there is none
+			sum = 0xffff
+		}
+		return sum
+	})
+}
+
+func (w *frame) ofTCP(headers []link.Header) {
+	t, d := &w.tcp, &w.link
+	t.Src, t.Dst = d.Src, d.Dst
+	from, to, _ := pseudo(headers, w.in)
+	if to == 0 || !t.Decode(d.Transport, d.Length, d.Offset) {
+		return
+	}
+	at, end := d.Offset, t.Offset+len(t.Payload)
+	right, known := t.Checksum()
+	if !right && w.partial(at+16, from, to, 6, 6+uint64(d.Length)) || !known {
+		return
+	}
+	w.sum(at+16, func(b []byte) uint16 {
+		return ^fold(addUp(addUp(addUp(6+uint64(d.Length), b[from:to]), b[at:at+16]), b[at+18:end]))
+	})
+	// What was wrong must not come out as one that the adapter was to finish.
+	for i := uint16(1); !right && be.Uint16(w.in[at+16:]) != 0 && i < 16; i++ {
+		stated := be.Uint16(w.out[at+16:])
+		if stated != 0 && stated != fold(addUp(6, w.out[from:to])) && stated != fold(addUp(6+uint64(d.Length), w.out[from:to])) {
+			break
+		}
+		be.PutUint16(w.out[at+16:], stated^i)
+	}
+}
+
+// invariant writes the ICRC of a packet, and its VCRC on an InfiniBand link.
+func (w *frame) invariant(headers []link.Header) {
+	d := &w.link
+	end := d.Offset + d.Length
+	if w.packet.Decode(d.Transport, d.Length) != nil || !w.packet.HasICRC {
+		return
+	}
+	at := end - rocev2.ICRCLen
+	w.keep(at, end)
+	old, ok := w.right(headers, w.in, at)
+	now, _ := w.right(headers, w.out, at)
+	if ok {
+		le.PutUint32(w.out[at:], le.Uint32(w.in[at:])^old^now)
+	}
+	if d.Carries == link.CarriesInfiniBand && end+rocev2.VCRCLen <= len(w.in) {
+		for _, h := range headers {
+			if h.Kind == link.HeaderLRH {
+				le.PutUint16(w.out[end:], le.Uint16(w.in[end:])^rocev2.VCRC(w.in[h.Offset:end])^rocev2.VCRC(w.out[h.Offset:end]))
+			}
+		}
+	}
+}
+
+// right is the right ICRC of a frame, which stands at an offset; ok is false where
+// nobody knows.
+func (w *frame) right(headers []link.Header, frame []byte, at int) (crc uint32, ok bool) {
+	var lrh, grh, ip, udp []byte // the innermost of each
+	for _, h := range headers {
+		switch b := frame[h.Offset : h.Offset+h.Length]; h.Kind {
+		case link.HeaderLRH:
+			lrh = b
+		case link.HeaderGRH:
+			grh = b
+		case link.HeaderIPv4, link.HeaderIPv6:
+			ip = b
+		case link.HeaderIPv6Extension:
+			ip = nil
+		case link.HeaderUDP:
+			udp = b
+		}
+	}
+	covered := frame[w.link.Offset:at]
+	switch w.link.Carries {
+	case link.CarriesRoCEv1:
+		return w.icrc.RoCEv1(grh, covered)
+	case link.CarriesInfiniBand:
+		return w.icrc.Native(lrh, grh, covered)
+	}
+	return w.icrc.RoCEv2(ip, udp, covered)
+}

@@ -1,0 +1,426 @@
+package scrub
+
+import (
+	"hash/crc32"
+	"net/netip"
+	"slices"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect/field"
+	"github.com/rdmadump/rdmadump/dissect/header"
+	"github.com/rdmadump/rdmadump/dissect/iwarp"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/link"
+	"github.com/rdmadump/rdmadump/rocev2"
+)
+
+// frame writes one frame anew: first all of it is replaced, then what is known
+// stands in its place again, the checksums last.
+type frame struct {
+	s       *Scrubber
+	link    link.Decoder
+	check   link.Decoder // of what was written
+	packet  rocev2.Packet
+	other   rocev2.Packet
+	tcp     link.TCP
+	in, out []byte
+	raw     []byte // an FPDU
+	plain   []byte
+	icrc    rocev2.ICRC
+}
+
+// maxTries bounds how often a frame is written with other random bytes, when those
+// of one that is broken happen to make sense.
+const maxTries = 16
+
+// Frame is the frame anew, of the second run; the slice is good until the next.
+// The error is one of reading back what the first run left.
+func (s *Scrubber) Frame(f *capture.Frame, p *record.Packet) ([]byte, error) {
+	w := &s.frame
+	before := s.Report
+	w.link.Decode(f)
+	for try := int64(0); ; try++ {
+		s.Report = before
+		w.write(f, p, try)
+		if try == maxTries || w.same(f) {
+			break
+		}
+	}
+	s.Report.Packets++
+	return w.out, s.err
+}
+
+// tables are those of headers of which every byte is a field's.
+var tables = [link.HeaderKinds]*field.Header{
+	link.HeaderEthernet: &header.Ethernet, link.HeaderIPv4: &header.IPv4, link.HeaderIPv6: &header.IPv6, link.HeaderGRH: &header.GRH,
+}
+
+func (w *frame) write(f *capture.Frame, p *record.Packet, try int64) {
+	w.in = f.Data
+	w.out = slices.Grow(w.out[:0], len(f.Data))[:len(f.Data)]
+	own := stream{"frame", f.Number, try}
+	if clear(w.out); p.Transport != "" || try > 0 { // of what is no RDMA zeros do, which no other program takes amiss
+		w.s.key.fill(w.out, own, 0)
+	}
+	for _, h := range w.link.Headers() {
+		w.header(h)
+	}
+	d := &w.link
+	end := len(w.in)
+	if d.Protocol == "ARP" {
+		w.arp()
+	}
+	switch d.Carries {
+	case link.CarriesTCP:
+		w.segment(p, own)
+		end = d.Offset + d.Length
+	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
+		w.transport(p, own)
+		end = d.Offset + d.Length
+	}
+	if end < len(w.in) && zero(w.in[end:]) { // what fills up a short frame
+		clear(w.out[end:])
+	}
+	w.checksums()
+}
+
+// keep leaves bytes [from, to) as they are.
+func (w *frame) keep(from, to int) {
+	if to = min(to, len(w.in)); from < to {
+		copy(w.out[from:to], w.in[from:to])
+	}
+}
+
+func zero(b []byte) bool {
+	for _, v := range b {
+		if v != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// header writes a header below the transport anew.
+func (w *frame) header(h link.Header) {
+	at, end := h.Offset, h.Offset+h.Length
+	w.keep(at, end)
+	switch h.Kind {
+	case link.HeaderSLL:
+		w.cooked(at+4, 2, at+6)
+	case link.HeaderSLL2:
+		w.cooked(at+11, 1, at+12)
+	case link.HeaderERFExtension: // may say which host it was
+		clear(w.out[at+1 : end])
+	case link.HeaderIPv4:
+		w.options(at+20, end, false)
+	case link.HeaderIPv6Extension:
+		w.extension(at, end)
+	}
+	if t := tables[h.Kind]; t != nil {
+		w.fields(t, at)
+	}
+}
+
+// fields replaces the addresses of a header.
+func (w *frame) fields(t *field.Header, at int) {
+	in, out := w.in[at:min(at+t.Length, len(w.in))], w.out[at:]
+	for i := range t.Fields {
+		v := &t.Fields[i]
+		if !v.Whole(in) {
+			continue
+		}
+		from := v.Bit / 8
+		switch v.Format {
+		case field.MAC:
+			copy(out[from:], w.s.key.mac(v.Raw(in)))
+		case field.IPv4, field.IPv6:
+			w.s.key.ip(out[from:], v.Raw(in))
+		default:
+			continue
+		}
+		w.s.Report.Addresses++
+	}
+}
+
+// ip writes what stands for an IP address or GID.
+func (k *key) ip(to, raw []byte) {
+	a, _ := netip.AddrFromSlice(raw)
+	copy(to, k.address(a).AsSlice())
+}
+
+// cooked replaces the address of a Linux cooked header, whose length stands
+// somewhere in so many bytes.
+func (w *frame) cooked(length, bytes, at int) {
+	address := w.in[at : at+8]
+	n := int(w.in[length+bytes-1])
+	if bytes == 2 {
+		n |= int(w.in[length]) << 8
+	}
+	w.s.Report.Addresses++
+	switch {
+	case n == 0:
+		clear(w.out[at : at+8])
+	case n == 6:
+		clear(w.out[at : at+8])
+		copy(w.out[at:], w.s.key.mac(address[:6]))
+	case !zero(address):
+		copy(w.out[at:], w.s.key.opaque("link address", address))
+	}
+}
+
+// harmless are the TCP options that hold no address: MSS, window scale, SACK,
+// timestamps.
+var harmless = map[byte]bool{2: true, 3: true, 4: true, 5: true, 8: true}
+
+// options replaces what IP or TCP options say, but for harmless ones.
+func (w *frame) options(at, end int, tcp bool) {
+	end = min(end, len(w.in))
+	for at < end && w.in[at] > 0 {
+		n := 1
+		if w.in[at] != 1 {
+			if at+1 >= end {
+				break
+			}
+			if n = int(w.in[at+1]); n < 2 || at+n > end {
+				break
+			}
+			if !tcp || !harmless[w.in[at]] {
+				clear(w.out[at+2 : at+n])
+			}
+		}
+		at += n
+	}
+	clear(w.out[min(at+1, end):end]) // what cannot be read, or follows the end
+}
+
+// extension replaces what an IPv6 extension header says behind its first two
+// bytes, unless that is how a packet was fragmented.
+func (w *frame) extension(at, end int) {
+	kind := byte(44)
+	for _, h := range w.link.Headers() {
+		if h.Offset+h.Length == at {
+			if h.Kind == link.HeaderIPv6 {
+				kind = w.in[h.Offset+6]
+			} else {
+				kind = w.in[h.Offset]
+			}
+		}
+	}
+	if kind != 44 {
+		clear(w.out[at+2 : end])
+	}
+}
+
+// segment writes a TCP segment anew.
+func (w *frame) segment(p *record.Packet, own stream) {
+	d, t := &w.link, &w.tcp
+	t.Src, t.Dst = d.Src, d.Dst
+	if !t.Decode(d.Transport, d.Length, d.Offset) {
+		w.keep(d.Offset, d.Offset+20)
+		return
+	}
+	w.keep(d.Offset, t.Offset)
+	w.options(d.Offset+20, t.Offset, true)
+	out := w.out[t.Offset : t.Offset+len(t.Payload)]
+	w.s.Report.Payload += int64(len(out))
+	switch {
+	case p.Transport == "":
+	case p.Place.Lane == 0:
+		w.mpaHead(out)
+	default:
+		w.s.fpdus(out, p.Place, &w.raw, &w.plain, w)
+	}
+}
+
+// mpaHead keeps the head of an MPA frame.
+func (w *frame) mpaHead(out []byte) {
+	if iwarp.IsMPA(w.tcp.Payload) {
+		copy(out, w.tcp.Payload[:min(len(w.tcp.Payload), iwarp.MPALen)])
+	}
+}
+
+// fpdus writes bytes of a TCP stream, from a place on.
+func (s *Scrubber) fpdus(out []byte, at record.Place, raw, plain *[]byte, w *frame) {
+	s.key.fill(out, stream{"stream", at.Lane, 0}, at.At)
+	w.mpaHead(out)
+	l := s.lanes[at.Lane]
+	if l == nil {
+		return
+	}
+	end := at.At + int64(len(out))
+	for i := l.from(at.At); i < len(l.fpdus) && l.fpdus[i].at < end; i++ {
+		f := &l.fpdus[i]
+		if f.at+f.count <= at.At {
+			continue
+		}
+		*raw = s.rawFPDU((*raw)[:0], plain, f, at.Lane)
+		if from := at.At - f.at; from >= 0 {
+			copy(out, (*raw)[min(from, int64(len(*raw))):])
+		} else {
+			copy(out[-from:], *raw)
+		}
+	}
+}
+
+// rawFPDU is an FPDU as it stands in its stream.
+func (s *Scrubber) rawFPDU(raw []byte, scratch *[]byte, f *fpdu, lane int64) []byte {
+	head := s.heads[f.head : f.head+int64(f.length)]
+	if f.mpa || len(head) < iwarp.LengthLen {
+		return append(raw, head...)
+	}
+	ulpdu := int(be.Uint16(head))
+	size := iwarp.FPDULen(ulpdu)
+	plain := slices.Grow((*scratch)[:0], size)[:size]
+	*scratch = plain
+	copy(plain, head)
+	stop := max(iwarp.LengthLen+ulpdu, len(head))
+	clear(plain[stop:])
+	s.content(plain[len(head):stop], f.owner, f.offset, stream{"fpdu", lane, f.at})
+	body := plain[:size-iwarp.CRCLen]
+	raw = f.mark(raw, body)
+	if f.hasCRC {
+		// The CRC covers markers, also one that stands before it.
+		if f.markers && (int(f.position)+len(raw))%iwarp.MarkerEvery == 0 {
+			raw = be.AppendUint32(raw, uint32(len(raw)))
+		}
+		sum := crc32.Checksum(raw, iwarp.Castagnoli) ^ f.wrongCRC
+		return f.mark(raw, le.AppendUint32(nil, sum))
+	}
+	return f.mark(raw, plain[size-iwarp.CRCLen:])
+}
+
+// mark appends bytes of an FPDU, with markers where they belong: each tells how far
+// back the FPDU began (RFC 5044 s.4.3).
+func (f *fpdu) mark(raw, plain []byte) []byte {
+	if !f.markers {
+		return append(raw, plain...)
+	}
+	for len(plain) > 0 {
+		at := (int(f.position) + len(raw)) % iwarp.MarkerEvery
+		if at == 0 {
+			raw = be.AppendUint32(raw, uint32(len(raw)))
+			at = iwarp.MarkerLen
+		}
+		n := min(iwarp.MarkerEvery-at, len(plain))
+		raw, plain = append(raw, plain[:n]...), plain[n:]
+	}
+	return raw
+}
+
+// transport writes a packet of InfiniBand's transport anew.
+func (w *frame) transport(p *record.Packet, own stream) {
+	d, t := &w.link, &w.packet
+	raw := d.Transport
+	at := d.Offset
+	if len(raw) < rocev2.BTHLen {
+		return
+	}
+	w.keep(at, at+rocev2.BTHLen)
+	if t.Decode(raw, d.Length) != nil {
+		return
+	}
+	payload := at + rocev2.BTHLen
+	for rest := t.Headers; rest != 0; rest &= rest - 1 {
+		payload += (rest & -rest).Len()
+	}
+	if !p.Place.Dropped || t.PayloadLength == 0 { // else its opcode may be wrong, and they something else
+		w.keep(at+rocev2.BTHLen, payload)
+		w.atomics(at)
+	}
+	out := w.out[payload : payload+len(t.Payload)]
+	end := payload + len(t.Payload)
+	switch kind := t.Opcode.Info().Kind; {
+	case t.Opcode.Transport() == rocev2.UD && t.DestQPN == 1:
+		w.datagram(payload, end)
+	case kind == rocev2.KindCongestion && zero(t.Payload):
+		clear(out)
+	default:
+		w.s.packet(out, p.Place, own)
+	}
+	clear(w.out[end:min(end+len(t.Pad), len(w.out))])
+}
+
+// arp writes an ARP packet of IPv4 on Ethernet anew.
+func (w *frame) arp() {
+	at := 0
+	for _, h := range w.link.Headers() {
+		at = h.Offset + h.Length
+	}
+	if len(w.in) < at+28 || be.Uint64(w.in[at:])>>16 != 0x000108000604 {
+		return
+	}
+	w.keep(at, at+8)
+	for _, at := range []int{at + 8, at + 18} {
+		copy(w.out[at:], w.s.key.mac(w.in[at:at+6]))
+		w.s.key.ip(w.out[at+6:], w.in[at+6:at+10])
+		w.s.Report.Addresses += 2
+	}
+}
+
+// atomics replaces what atomic operations work with, which is memory.
+func (w *frame) atomics(at int) {
+	at += rocev2.BTHLen
+	for rest := w.packet.Headers; rest != 0; rest &= rest - 1 {
+		h := rest & -rest
+		switch h {
+		case rocev2.HasAtomicETH:
+			w.s.key.fill(w.out[at+12:at+rocev2.AtomicETHLen], stream{"atomic", int64(w.packet.PSN), 0}, 0)
+		case rocev2.HasAtomicAckETH:
+			w.s.key.fill(w.out[at:at+rocev2.AtomicAckETHLen], stream{"atomic", int64(w.packet.PSN), 1}, 0)
+		}
+		at += h.Len()
+	}
+}
+
+// packet writes the payload of a packet at a place.
+func (s *Scrubber) packet(out []byte, at record.Place, own stream) {
+	l := s.lanes[at.Lane]
+	if at.Lane != 0 {
+		own = stream{"packet", at.Lane, at.At}
+	}
+	s.Report.Payload += int64(len(out))
+	if l != nil {
+		if r := l.find(at.At); r != nil {
+			s.content(out, r.owner, r.offset+(at.At-r.at)*r.stride, own)
+			return
+		}
+	}
+	s.key.fill(out, own, 0)
+}
+
+// same says whether what was written reads as what came.
+func (w *frame) same(f *capture.Frame) bool {
+	c, d := &w.check, &w.link
+	other := *f
+	other.Data = w.out
+	c.Decode(&other)
+	if c.Carries != d.Carries || c.Offset != d.Offset || c.Length != d.Length || len(c.Headers()) != len(d.Headers()) {
+		return false
+	}
+	switch d.Carries {
+	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
+		a, b := w.packet.Decode(d.Transport, d.Length), w.other.Decode(c.Transport, c.Length)
+		return (a == nil) == (b == nil) && (a != nil || d.CheckICRC(&w.packet) == c.CheckICRC(&w.other))
+	case link.CarriesTCP:
+		var s link.TCP
+		s.Src, s.Dst = c.Src, c.Dst
+		if !s.Decode(c.Transport, c.Length, c.Offset) {
+			return len(w.tcp.Header) == 0 || !w.tcp.Decode(d.Transport, d.Length, d.Offset)
+		}
+		w.tcp.Src, w.tcp.Dst = d.Src, d.Dst
+		if !w.tcp.Decode(d.Transport, d.Length, d.Offset) {
+			return false
+		}
+		return sound(&s) == sound(&w.tcp)
+	}
+	return true
+}
+
+// soundness is what can be said of a TCP checksum.
+type soundness struct{ right, known, unfinished bool }
+
+func sound(s *link.TCP) (c soundness) {
+	c.right, c.known = s.Checksum()
+	c.unfinished = !c.right && s.Unfinished()
+	return c
+}

@@ -1,0 +1,348 @@
+package scrub
+
+import (
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"math/bits"
+	"net/netip"
+	"strconv"
+)
+
+var (
+	be = binary.BigEndian
+	le = binary.LittleEndian
+)
+
+// key makes pseudonyms: the same of the same value, of the same length, and
+// nothing that can be undone without the secret.
+type key struct {
+	secret [32]byte
+	bit    cipher.Block // says which bits of addresses flip
+	pad    [2][16]byte  // of IPv4, IPv6
+
+	addresses map[netip.Addr]netip.Addr
+	ids       map[uint32]uint32
+	streams   map[stream]*source
+}
+
+// maxKept bounds how many pseudonyms are remembered of a kind; others are worked
+// out again.
+const maxKept = 1 << 12
+
+// newKey hashes a secret of any length.
+func newKey(secret []byte) *key {
+	k := &key{secret: sha256.Sum256(secret), addresses: map[netip.Addr]netip.Addr{}, ids: map[uint32]uint32{}, streams: map[stream]*source{}}
+	seed := k.hash("address", nil)
+	k.bit = newAES(seed[:16])
+	k.bit.Encrypt(k.pad[0][:], seed[16:])
+	k.bit.Encrypt(k.pad[1][:], k.pad[0][:])
+	return k
+}
+
+func newAES(key []byte) cipher.Block {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		panic("scrub: " + err.Error()) // the key has another length than AES's
+	}
+	return block
+}
+
+// hash is the keyed hash of a value in a class.
+func (k *key) hash(class string, value []byte) (sum [32]byte) {
+	mac := hmac.New(sha256.New, k.secret[:])
+	mac.Write([]byte(class))
+	mac.Write([]byte{0})
+	mac.Write(value)
+	mac.Sum(sum[:0])
+	return sum
+}
+
+// stream names an endless run of bytes that stand for others.
+type stream struct {
+	class string
+	a, b  int64
+}
+
+// source makes one.
+type source struct {
+	block cipher.Block
+	iv    [8]byte
+}
+
+// fill writes the bytes of a stream from a place on.
+func (k *key) fill(to []byte, s stream, at int64) {
+	from := k.streams[s]
+	if from == nil {
+		if len(k.streams) >= maxKept {
+			clear(k.streams)
+		}
+		var name [16]byte
+		be.PutUint64(name[:], uint64(s.a))
+		be.PutUint64(name[8:], uint64(s.b))
+		seed := k.hash(s.class, name[:])
+		from = &source{block: newAES(seed[:16]), iv: [8]byte(seed[16:24])}
+		k.streams[s] = from
+	}
+	from.fill(to, at)
+}
+
+func (s *source) fill(to []byte, at int64) {
+	var counter [aes.BlockSize]byte
+	copy(counter[:8], s.iv[:])
+	be.PutUint64(counter[8:], uint64(at)/aes.BlockSize)
+	ctr := cipher.NewCTR(s.block, counter[:])
+	if skip := uint64(at) % aes.BlockSize; skip > 0 {
+		var before [aes.BlockSize]byte
+		ctr.XORKeyStream(before[:skip], before[:skip])
+	}
+	clear(to)
+	ctr.XORKeyStream(to, to)
+}
+
+// opaque is what stands for bytes that nobody reads.
+func (k *key) opaque(class string, value []byte) []byte {
+	out := make([]byte, len(value))
+	for salt := byte(0); len(out) > 0; salt++ {
+		seed := k.hash(class, append(value[:len(value):len(value)], salt))
+		s := source{block: newAES(seed[:16]), iv: [8]byte(seed[16:24])}
+		if s.fill(out, 0); !bytes.Equal(out, value) {
+			break
+		}
+	}
+	return out
+}
+
+// token is what stands for a checksum or verifier. Of a token of Kerberos (RFC 4121
+// s.4.2.6) the head stays: which kind it is, flags, and a sequence number.
+func (k *key) token(value []byte) []byte {
+	out := k.opaque("verifier", value)
+	if len(value) >= 16 && (value[0] == 4 || value[0] == 5) && value[1] == 4 && value[3] == 0xff {
+		copy(out, value[:16])
+	}
+	return out
+}
+
+const (
+	digits  = "0123456789"
+	letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" + digits
+)
+
+// word is what stands for one name: letters and digits.
+func (k *key) word(class string, value []byte, set string) []byte {
+	out := append([]byte(nil), value...)
+	for salt := 0; len(out) > 0 && bytes.Equal(out, value); salt++ {
+		copy(out, k.opaque(class+strconv.Itoa(salt), value))
+		for i, b := range out {
+			out[i] = set[int(b)%len(set)]
+		}
+	}
+	return out
+}
+
+// words is what stands for names with separators between them, each by itself.
+func words(value []byte, separators string, one func([]byte) []byte) []byte {
+	out := make([]byte, 0, len(value))
+	for {
+		i := bytes.IndexAny(value, separators)
+		if i < 0 {
+			return append(out, one(value)...)
+		}
+		out = append(append(out, one(value[:i])...), value[i])
+		value = value[i+1:]
+	}
+}
+
+// path is what stands for a name, or for a path of names.
+func (k *key) path(value []byte) []byte {
+	return words(value, "/", func(b []byte) []byte {
+		if s := string(b); s == "." || s == ".." {
+			return b
+		}
+		return k.word("name", b, letters)
+	})
+}
+
+// owner is what stands for a user or group: "user@domain", or the number of one.
+func (k *key) owner(value []byte) []byte {
+	return words(value, "@", func(b []byte) []byte {
+		if len(bytes.Trim(b, digits)) > 0 || len(b) == 0 {
+			return k.word("owner", b, letters)
+		}
+		if v, err := strconv.ParseUint(string(b), 10, 32); err == nil && (b[0] != '0' || len(b) == 1) {
+			return strconv.AppendUint(nil, uint64(k.id(uint32(v))), 10)
+		}
+		return k.word("owner", b, digits)
+	})
+}
+
+// universal is what stands for a universal address (RFC 5665 s.5.2.3.3).
+func (k *key) universal(value []byte) []byte {
+	return words(value, ".:", func(b []byte) []byte { return k.word("universal address", b, digits) })
+}
+
+// nobody is the number that means that there is none.
+const nobody = 1<<32 - 1
+
+// id is what stands for the number of a user or group: one with as many digits,
+// another for each.
+func (k *key) id(v uint32) uint32 {
+	if v == nobody {
+		return v
+	}
+	if out, known := k.ids[v]; known {
+		return out
+	}
+	lo, hi := uint64(0), uint64(10)
+	for ; uint64(v) >= hi; hi *= 10 {
+		lo = hi
+	}
+	p := permutation{k: k, size: uint32(min(hi, nobody) - lo)}
+	step := k.hash("id", be.AppendUint32(nil, p.size))
+	at := uint64(p.walk(v-uint32(lo), false)) + 1 + be.Uint64(step[:])%uint64(p.size-1)
+	out := uint32(lo) + p.walk(uint32(at%uint64(p.size)), true)
+	if len(k.ids) >= maxKept {
+		clear(k.ids)
+	}
+	k.ids[v] = out
+	return out
+}
+
+// permutation is one of the numbers below size: a Feistel network, walked until
+// it comes back among them.
+type permutation struct {
+	k    *key
+	size uint32
+}
+
+const rounds = 6
+
+func (p permutation) walk(v uint32, back bool) uint32 {
+	half := max((bits.Len32(p.size-1)+1)/2, 1)
+	mask := uint32(1)<<half - 1
+	for {
+		l, r := v>>half, v&mask
+		for round := range rounds {
+			if back {
+				l, r = r^p.mix(rounds-1-round, l)&mask, l
+			} else {
+				l, r = r, l^p.mix(round, r)&mask
+			}
+		}
+		if v = l<<half | r; v < p.size {
+			return v
+		}
+	}
+}
+
+func (p permutation) mix(round int, v uint32) uint32 {
+	sum := p.k.hash("permutation", be.AppendUint32(be.AppendUint32([]byte{byte(round)}, p.size), v))
+	return be.Uint32(sum[:])
+}
+
+// fixed are the addresses that stay what they are: they say what something is for,
+// and not whose it is.
+var fixed = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("224.0.0.0/3"),
+	netip.MustParsePrefix("::/96"), netip.MustParsePrefix("::ffff:0:0/96"), netip.MustParsePrefix("fe80::/64"), netip.MustParsePrefix("ff00::/8"),
+}
+
+// local are those of fixed below which only the prefix stays.
+var local = []netip.Prefix{fixed[2], fixed[6]}
+
+// address is what stands for an IP address or GID: of those that share a prefix,
+// the pseudonyms share one of the same length, and none else does (Crypto-PAn). An
+// IPv4 address is the same inside of an IPv6 address.
+func (k *key) address(a netip.Addr) netip.Addr {
+	if out, known := k.addresses[a]; known {
+		return out
+	}
+	out := k.newAddress(a)
+	if len(k.addresses) >= maxKept {
+		clear(k.addresses)
+	}
+	k.addresses[a] = out
+	return out
+}
+
+func (k *key) newAddress(a netip.Addr) netip.Addr {
+	raw := a.As16()
+	in4 := [4]byte(raw[12:])
+	switch {
+	case a.Is4():
+		return netip.AddrFrom4([4]byte(k.flip(in4[:], k.pad[0])))
+	case a.Is4In6(), fixed[4].Contains(a) && in4[0] != 0:
+		copy(raw[12:], k.flip(in4[:], k.pad[0]))
+	case raw[0] == 0xff && raw[1]&0xf == 2 && bytes.Equal(raw[2:13], solicited):
+		copy(raw[13:], k.opaque("solicited", raw[13:])) // it has 24 bits of an address
+	default:
+		copy(raw[:], k.flip(raw[:], k.pad[1]))
+	}
+	return netip.AddrFrom16(raw)
+}
+
+var solicited = []byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff} // ff02::1:ff00:0/104, behind ff02
+
+// flip flips each bit, or not, by those before it; where a prefix leads to one
+// that is fixed, it does not.
+func (k *key) flip(in []byte, pad [16]byte) []byte {
+	out := append([]byte(nil), in...)
+	var sum [16]byte
+	block := pad
+	for i := range len(in) * 8 {
+		mask := byte(0x80 >> (i % 8))
+		if !leadsToFixed(in, i) {
+			if k.bit.Encrypt(sum[:], block[:]); sum[0]&0x80 != 0 {
+				out[i/8] ^= mask
+			}
+		}
+		block[i/8] = block[i/8]&^mask | in[i/8]&mask
+	}
+	return out
+}
+
+// leadsToFixed says whether an address with the first n bits of in may be one that
+// stays, or is.
+func leadsToFixed(in []byte, n int) bool {
+	a, _ := netip.AddrFromSlice(in)
+	for _, p := range fixed {
+		if p.Addr().BitLen() != a.BitLen() {
+			continue
+		}
+		if n >= p.Bits() && (p == local[0] || p == local[1]) {
+			continue
+		}
+		if same, err := a.Prefix(min(n, p.Bits())); err == nil && same.Contains(p.Addr()) {
+			return true
+		}
+	}
+	return false
+}
+
+// guid is what stands for the GUID of an adapter or port: what does in a GID below
+// the prefix of the link.
+func (k *key) guid(b []byte) []byte {
+	gid := [16]byte{0: 0xfe, 1: 0x80}
+	if copy(gid[8:], b); bytes.Equal(gid[8:], make([]byte, 8)) {
+		return gid[8:]
+	}
+	out := k.address(netip.AddrFrom16(gid)).As16()
+	return out[8:]
+}
+
+// mac is what stands for a MAC address: one that is administered locally.
+func (k *key) mac(b []byte) []byte {
+	out := append([]byte(nil), b...)
+	switch {
+	case bytes.Equal(b, make([]byte, 6)):
+	case b[0] == 0x33 && b[1] == 0x33 && b[2] == 0xff: // of a solicited-node address
+		copy(out[3:], k.opaque("solicited", b[3:6]))
+	case b[0]&1 == 0:
+		out = k.opaque("mac", b)
+		out[0] = out[0]&^1 | 2
+	}
+	return out
+}

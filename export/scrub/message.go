@@ -1,0 +1,486 @@
+package scrub
+
+import (
+	"slices"
+
+	"github.com/rdmadump/rdmadump/dissect/nfs"
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// message writes an RPC message anew. Everything in it is replaced but what a walk
+// through it knows to be structure, and what it has pseudonyms for.
+type message struct {
+	key    *key
+	report *Report
+
+	in, out []byte
+	known   []bool // of the bytes of out: they are to be written; others are replaced by a stream's
+	header  oncrpc.Header
+	nfs     nfs.Message
+	names   nfs.Compound
+	holes   []nfs.Hole
+	reduced []reducedValue
+	scratch []byte
+	deleted []deletion
+	size    int // of the body that was walked
+}
+
+// reducedValue is a string that travelled in a chunk of its own.
+type reducedValue struct {
+	position int64 // in the unreduced stream
+	length   int64
+	hole     int // index
+	path     bool
+}
+
+// deletion is bytes that were taken out before a walk.
+type deletion struct{ at, n int }
+
+// keep leaves bytes [from, to) as they are.
+func (m *message) keep(from, to int) {
+	from, to = max(from, 0), min(to, len(m.in))
+	for i := from; i < to; i++ {
+		m.out[i], m.known[i] = m.in[i], true
+	}
+}
+
+// put writes others in their place.
+func (m *message) put(at int, b []byte) {
+	for i := range b {
+		if at+i >= 0 && at+i < len(m.out) {
+			m.out[at+i], m.known[at+i] = b[i], true
+		}
+	}
+}
+
+// drop has bytes [from, to) replaced.
+func (m *message) drop(from, to int) {
+	for i := max(from, 0); i < min(to, len(m.in)); i++ {
+		m.known[i] = false
+	}
+}
+
+// stream writes a message anew: m.out, as far as m.known, has Header and Payload.
+func (m *message) stream(s *record.Stream) {
+	m.in = append(append(m.in[:0], s.Header...), s.Payload...)
+	m.out, m.known = slices.Grow(m.out[:0], len(m.in))[:len(m.in)], slices.Grow(m.known[:0], len(m.in))[:len(m.in)]
+	clear(m.known)
+	m.reduced = m.reduced[:0]
+	m.keep(0, len(s.Header))
+	if s.RPC {
+		m.rpc(s, len(s.Header))
+	}
+}
+
+// rpc writes an RPC message anew that begins at an offset.
+func (m *message) rpc(s *record.Stream, base int) {
+	h, p := &m.header, m.in[base:]
+	err := h.Decode(p)
+	m.keep(base, base+12)
+	fits := true
+	switch h.Type {
+	case oncrpc.Call:
+		m.keep(base, base+24)
+		at := base + 24
+		if at, fits = m.auth(at, true); fits {
+			_, fits = m.auth(at, false)
+		}
+	case oncrpc.Reply:
+		at := base + 12
+		if h.ReplyState == 0 {
+			at, fits = m.auth(at, false)
+		}
+		if fits { // an accept state with a range of versions, or a reject state with one or a reason
+			end := at + 4
+			if h.ReplyState == 1 || h.AcceptState == 2 {
+				end += 8
+			}
+			m.keep(at, min(end, base+h.Length))
+		}
+	}
+	if err != nil || !fits || h.Type == oncrpc.Reply && !h.Succeeded() {
+		return
+	}
+	for _, hole := range s.Holes {
+		if hole.Position >= 0 && hole.Position < int64(h.Length) {
+			m.headerHoles(s, base)
+			return
+		}
+	}
+	m.body(s, base, base+h.Length)
+}
+
+// headerHoles keeps what says where the verifier stands of a header of which a
+// Read chunk holds a part.
+func (m *message) headerHoles(s *record.Stream, base int) {
+	m.drop(base+24, len(m.in))
+	m.keep(base+24, base+32)
+	size := int64(be.Uint32(m.in[base+28:]))
+	verifier := 32 + (size+3)&^3
+	at := verifier
+	for _, hole := range s.Holes {
+		if hole.Position >= 32 && hole.Position < verifier {
+			at -= (hole.Length + 3) &^ 3
+		}
+	}
+	if at >= 32 && at+8 <= int64(len(m.in)-base) {
+		m.keep(base+int(at), base+int(at)+8)
+	}
+}
+
+// word is the word at an offset, 0 where there is none.
+func (m *message) word(at int) uint32 {
+	if at < 0 || at+4 > len(m.in) {
+		return 0
+	}
+	return be.Uint32(m.in[at:])
+}
+
+// auth writes a credential or verifier anew, and says where it ends; false when it
+// is not all there.
+func (m *message) auth(at int, credential bool) (end int, whole bool) {
+	m.keep(at, at+8)
+	size := int(m.word(at + 4))
+	body := at + 8
+	if end = body + (size+3)&^3; size > 400 || body > len(m.in) || end > len(m.in) {
+		return at, false
+	}
+	if size > 0 {
+		m.report.Credentials++
+	}
+	value := m.in[body : body+size]
+	m.put(body+size, make([]byte, end-body-size))
+	switch flavor := oncrpc.Flavor(m.word(at)); {
+	case credential && flavor == oncrpc.AuthSys:
+		m.authSys(body, body+size)
+	case credential && flavor == oncrpc.AuthRPCSECGSS && size >= 20:
+		m.keep(body, body+20)
+		if n := int(m.word(body + 16)); n <= size-20 {
+			m.put(body+20, make([]byte, size-20))
+			m.put(body+20, m.key.opaque("context", value[20:20+n]))
+		}
+	default:
+		m.put(body, m.key.token(value))
+	}
+	return end, true
+}
+
+// authSys writes the body of AUTH_SYS anew (RFC 5531 s.14).
+func (m *message) authSys(at, end int) {
+	if end-at < 8 {
+		return
+	}
+	m.put(at, m.key.opaque("stamp", m.in[at:at+4]))
+	m.keep(at+4, at+8)
+	n := int(m.word(at + 4))
+	at += 8
+	if padded := (n + 3) &^ 3; n > 255 || padded+12 > end-at {
+		return
+	}
+	m.put(at, m.key.path(m.in[at:at+n]))
+	m.put(at+n, make([]byte, -n&3))
+	at += (n + 3) &^ 3
+	m.id(at)
+	m.id(at + 4)
+	m.keep(at+8, at+12)
+	for i, n := 0, int(min(m.word(at+8), 16)); i < n && at+16+i*4 <= end; i++ {
+		m.id(at + 12 + i*4)
+	}
+}
+
+// id writes the number of a user or group anew.
+func (m *message) id(at int) {
+	if at+4 <= len(m.in) {
+		m.report.IDs++
+		m.put(at, be.AppendUint32(nil, m.key.id(m.word(at))))
+	}
+}
+
+// body writes arguments or results anew, which begin at an offset.
+func (m *message) body(s *record.Stream, base, at int) {
+	service, end := oncrpc.Service(s.Service), len(m.in)
+	if m.header.Type == oncrpc.Call {
+		g, isGSS := m.header.Credential.GSS()
+		if service = g.Service; isGSS && g.Procedure != 0 {
+			m.keep(at, at+4) // how long the token is
+			return
+		}
+	}
+	switch service {
+	case oncrpc.ServicePrivacy:
+		m.keep(at, at+4)
+		return
+	case oncrpc.ServiceIntegrity:
+		if at+8 > end {
+			m.keep(at, end)
+			return
+		}
+		m.keep(at, at+8)
+		if n := int64(m.word(at)); n >= 4 && n < int64(end-at) {
+			end = at + 4 + int((n+3)&^3)
+			m.keep(end, end+4) // how long the checksum is
+			if n := int(m.word(end)); n <= len(m.in)-end-4 && n <= 400 {
+				m.put(end+4, m.key.token(m.in[end+4:end+4+n]))
+				m.put(end+4+n, make([]byte, -n&3))
+			}
+		}
+		at += 8
+	}
+	if s.Reply && s.Known && s.Procedure != 0 && (s.Program == nfs.ProgramNFS || s.Program == nfs.ProgramNFSACL) {
+		m.keep(at, at+4) // the status, of whatever version
+	}
+	m.holes = m.holes[:0]
+	for _, hole := range s.Holes {
+		h := nfs.Hole(hole)
+		if h.Position >= 0 {
+			h.Position -= int64(at - base)
+		}
+		m.holes = append(m.holes, h)
+	}
+	body := m.in[at:min(max(end, at), len(m.in))]
+	if m.read(s, body) {
+		m.values(at, int64(at-base))
+		m.keepPads(at)
+	}
+}
+
+// decode walks a body.
+func (m *message) decode(s *record.Stream, body []byte) {
+	stream := nfs.NewStream(body, m.holes)
+	h := &m.header
+	m.size = len(body)
+	switch {
+	case h.Type == oncrpc.Call:
+		m.nfs.Call(h.Program, h.Version, h.Procedure, stream)
+	case s.Known:
+		m.nfs.Reply(s.Program, s.Version, s.Procedure, stream)
+	default:
+		m.nfs.Reply(nfs.ProgramNFS, 4, 1, stream)
+	}
+}
+
+// fits says that a walk understood all of a body, and found all that was taken out
+// of it.
+func (m *message) fits() bool {
+	matched, used := 0, 0
+	for i := range m.nfs.Items {
+		if m.nfs.Items[i].Reduced {
+			matched++
+		}
+	}
+	for i := range m.holes {
+		if m.holes[i].Length > 0 {
+			used++
+		}
+	}
+	return m.nfs.Complete && m.nfs.Left == 0 && matched == used
+}
+
+// read finds the walk that makes sense of a body: as it should be; with the XDR
+// pad of what was reduced still there; with what was reduced elsewhere than the
+// chunk list says. It is false when nothing of it is to be believed.
+func (m *message) read(s *record.Stream, body []byte) bool {
+	call := m.header.Type == oncrpc.Call
+	if !call && !s.Known && !s.NFS4 {
+		return false
+	}
+	m.deleted = m.deleted[:0]
+	given := slices.Clone(m.holes)
+	m.decode(s, body)
+	if !call && !s.Known { // whose Reply it is nobody knows: it has to read as one
+		m.names.Results(nfs.NewStream(body, m.holes), false)
+		return m.names.Complete && m.names.Count > 0
+	}
+	if m.fits() || len(m.holes) == 0 {
+		return true
+	}
+	m.scratch = append(m.scratch[:0], body...)
+	for nth := 0; ; nth++ {
+		at, pad := m.padAt(nth)
+		if pad == 0 || at+pad > len(m.scratch) {
+			break
+		}
+		m.deleted = append(m.deleted, deletion{at, pad})
+		m.scratch = slices.Delete(m.scratch, at, at+pad)
+		copy(m.holes, given)
+		if m.decode(s, m.scratch); m.nfs.Complete && m.nfs.Left == 0 {
+			return true
+		}
+	}
+	m.deleted = m.deleted[:0]
+	if call {
+		for i := range m.holes {
+			m.holes[i].Position = -1
+		}
+		if m.decode(s, body); m.fits() {
+			return true
+		}
+	}
+	copy(m.holes, given)
+	m.decode(s, body)
+	return true
+}
+
+// padAt is where the pad would stand of the nth reduced item that has any.
+func (m *message) padAt(nth int) (at, pad int) {
+	moved := int64(0)
+	for i := range m.nfs.Items {
+		item := &m.nfs.Items[i]
+		if !item.Reduced {
+			continue
+		}
+		if pad := -item.Length & 3; pad > 0 {
+			if nth == 0 {
+				return int(item.Position - moved), int(pad)
+			}
+			nth--
+		}
+		moved += (item.Length + 3) &^ 3
+	}
+	return 0, 0
+}
+
+// place is where an offset of the body that was walked stands in the one that
+// came.
+func (m *message) place(at int) int {
+	for i := len(m.deleted) - 1; i >= 0; i-- {
+		if d := m.deleted[i]; at >= d.at {
+			at += d.n
+		}
+	}
+	return at
+}
+
+// keepPads writes zeros for the pads that were taken out.
+func (m *message) keepPads(base int) {
+	for i, d := range m.deleted {
+		at := d.at
+		for j := i - 1; j >= 0; j-- {
+			if at >= m.deleted[j].at {
+				at += m.deleted[j].n
+			}
+		}
+		m.put(base+at, make([]byte, d.n))
+	}
+}
+
+// values keeps what a walk passed, of a body at an offset, and puts pseudonyms in.
+// The body begins inner bytes into the stream.
+func (m *message) values(base int, inner int64) {
+	n := &m.nfs
+	end := m.size - int(n.Left)
+	if n.Dropped > 0 { // nobody knows what was in them
+		end = 0
+	}
+	broken := len(n.Values)
+	if last := len(n.Ops) - 1; last >= 0 && (n.Left > 3 || n.Left > 0 && !n.Complete) { // it broke off, or ended too early: it may have gone wrong before
+		broken = n.Ops[last].First
+		end = min(end, m.head(n.Ops[last].At))
+	}
+	for i := 0; i < end; i++ {
+		at := base + m.place(i)
+		m.keep(at, at+1)
+	}
+	moved, item := int64(0), 0
+	for i := range n.Values[:broken] {
+		v := &n.Values[i]
+		for item < len(n.Items) && n.Items[item].Value >= 0 && n.Items[item].Value < i {
+			item++
+		}
+		at := int(v.At - moved)
+		if item < len(n.Items) && n.Items[item].Value == i && n.Items[item].Reduced {
+			it := &n.Items[item]
+			moved += (it.Length + 3) &^ 3
+			if v.Kind != nfs.Data {
+				m.reduced = append(m.reduced, reducedValue{it.Position + inner, it.Length, it.Hole, v.Kind == nfs.String})
+			}
+			continue
+		}
+		m.value(v, base, at)
+	}
+}
+
+// head is where what may stay ends of an operation whose walk broke off, which
+// begins at an offset of the unreduced body: behind its number and, in a Reply,
+// its status.
+func (m *message) head(at int64) int {
+	n := &m.nfs
+	for i := range n.Items {
+		if it := &n.Items[i]; it.Reduced && it.Position <= at {
+			at -= (it.Length + 3) &^ 3
+		}
+	}
+	op := &n.Ops[len(n.Ops)-1]
+	if !nfs.IsCompound(n.Program, n.Version, n.Procedure) || op.Number > maxOperation {
+		return int(at)
+	}
+	if at += 4; op.HasStatus {
+		at += 4
+	}
+	return int(at)
+}
+
+// maxOperation is above the numbers of all operations: what is larger is none.
+const maxOperation = 1 << 24
+
+// plain are the strings that are names of protocols, not of anybody.
+var plain = []string{"tcp", "tcp6", "udp", "udp6", "rdma", "rdma6"}
+
+// value writes one value anew where it says too much; at is where it stands in the
+// body that was walked.
+func (m *message) value(v *nfs.Value, base, at int) {
+	var out []byte
+	switch v.Kind {
+	case nfs.Uint, nfs.Hex:
+		switch {
+		case v.Name == "uid" || v.Name == "gid" || v.Name == "gids" || v.Name == "id" && v.Len == 4:
+			m.report.IDs++
+			out = be.AppendUint32(nil, m.key.id(uint32(v.Uint)))
+		case v.Name == "stamp":
+			out = m.key.opaque("stamp", be.AppendUint32(nil, uint32(v.Uint)))
+		}
+		m.overwrite(base, at, out)
+		return
+	case nfs.String:
+		switch {
+		case v.Name == "netid" && slices.Contains(plain, string(v.Bytes)):
+			out = v.Bytes
+		case v.Name == "owner" || v.Name == "owner_group" || v.Name == "who":
+			out = m.key.owner(v.Bytes)
+		case v.Name == "addr":
+			out = m.key.universal(v.Bytes)
+		default:
+			out = m.key.path(v.Bytes)
+		}
+		m.report.Names++
+	case nfs.Handle:
+		out = m.key.opaque("handle", v.Bytes)
+		m.report.Handles++
+	case nfs.Opaque:
+		out = m.key.opaque("opaque", v.Bytes)
+		m.report.Opaque++
+	case nfs.Data:
+		at += 4
+		for i := range v.Bytes {
+			at := base + m.place(at+i)
+			m.drop(at, at+1)
+		}
+		m.overwrite(base, at+len(v.Bytes), make([]byte, -len(v.Bytes)&3))
+		return
+	default:
+		return
+	}
+	if v.Len > int64(len(v.Bytes)) { // behind a count, and before a pad
+		at += 4
+		out = append(out, make([]byte, -len(out)&3)...)
+	}
+	m.overwrite(base, at, out)
+}
+
+// overwrite puts bytes at a place of the body that was walked.
+func (m *message) overwrite(base, at int, out []byte) {
+	for i := range out {
+		m.put(base+m.place(at+i), out[i:i+1])
+	}
+}

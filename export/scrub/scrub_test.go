@@ -1,0 +1,721 @@
+package scrub
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/nfs"
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/export"
+	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/link"
+	"github.com/rdmadump/rdmadump/synth"
+	"github.com/rdmadump/rdmadump/synth/cases"
+)
+
+var secret = []byte("a key of tests")
+
+// all are the captures that there are.
+func all(t testing.TB) []string {
+	t.Helper()
+	var files []string
+	for _, glob := range []string{"../../samples/*.pcap*", "../../testdata/captures/*.pcap*", "../../testdata/*.pcap"} {
+		found, err := filepath.Glob(glob)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	return files
+}
+
+// dissected dissects frames.
+func dissected(t testing.TB, frames []capture.Frame, h dissect.Handler, rebuild bool) *record.Summary {
+	t.Helper()
+	d := dissect.New(h, dissect.Options{Rebuild: rebuild})
+	for i := range frames {
+		if err := d.Frame(&frames[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	summary, err := d.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return summary
+}
+
+// scrubbed are frames anew.
+func scrubbed(t testing.TB, frames []capture.Frame, secret []byte) ([]capture.Frame, *Scrubber) {
+	t.Helper()
+	spool, err := os.CreateTemp(t.TempDir(), "spool")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer spool.Close()
+	s := New(secret, spool)
+	dissected(t, frames, s.Learn(), false)
+	if err := s.Learned(); err != nil {
+		t.Fatal(err)
+	}
+	var out []capture.Frame
+	dissected(t, frames, dissect.Handler{Frame: func(f *capture.Frame, p *record.Packet) error {
+		data, err := s.Frame(f, p)
+		anew := *f
+		anew.Data = slices.Clone(data)
+		out = append(out, anew)
+		return err
+	}}, false)
+	return out, s
+}
+
+var addressed = regexp.MustCompile(`"address":"[^"]*"`)
+
+// views are what the views show of frames, a line a record, with pseudonyms for
+// addresses where k is not nil.
+func views(t testing.TB, frames []capture.Frame, k *key) (lines []string) {
+	t.Helper()
+	add := func(r any) error {
+		b, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k != nil {
+			b = addressed.ReplaceAllFunc(b, func(b []byte) []byte {
+				a, err := netip.ParseAddr(string(b[11 : len(b)-1]))
+				if err != nil {
+					return b // a LID
+				}
+				return []byte(`"address":"` + k.address(a).Unmap().String() + `"`)
+			})
+		}
+		lines = append(lines, string(b))
+		return nil
+	}
+	summary := dissected(t, frames, dissect.Handler{
+		Transaction: func(r *record.Transaction) error { return add(r) },
+		Connection:  func(r *record.Connection) error { return add(r) },
+		Finding:     func(r *record.Finding) error { return add(r) },
+		Packet: func(p *record.Packet) error {
+			var crcs []string
+			for i := range p.Nodes {
+				if n := &p.Nodes[i]; n.Name == "crc" || n.Name == "vcrc" {
+					crcs = append(crcs, n.Text)
+				}
+			}
+			lines = append(lines, fmt.Sprint("packet ", p.Number, p.Length, p.Captured, p.Transport, p.Connection, p.ICRC, p.Operation, p.Transaction, p.XID, p.Part, p.Marks, p.Nobodys, p.Place, crcs))
+			return nil
+		},
+	}, false)
+	add(summary)
+	return lines
+}
+
+// sameViews holds what is shown of frames against what is of them scrubbed.
+func sameViews(t testing.TB, frames []capture.Frame) []capture.Frame {
+	t.Helper()
+	out, s := scrubbed(t, frames, secret)
+	want, got := views(t, frames, s.key), views(t, out, nil)
+	for i := range want {
+		if i >= len(got) || got[i] != want[i] {
+			line := "nothing"
+			if i < len(got) {
+				line = got[i]
+			}
+			t.Errorf("record %d of %d:\nscrubbed %s\noriginal %s", i, len(want), line, want[i])
+			break
+		}
+	}
+	sameChecksums(t, frames, out)
+	return out
+}
+
+// sameChecksums holds the state of IP and TCP checksums against what it was.
+func sameChecksums(t testing.TB, before, after []capture.Frame) {
+	t.Helper()
+	for i := range before {
+		if len(after[i].Data) != len(before[i].Data) {
+			t.Fatalf("packet %d has %d bytes, it had %d", before[i].Number, len(after[i].Data), len(before[i].Data))
+		}
+		if a, b := state(&before[i]), state(&after[i]); a != b {
+			t.Errorf("packet %d: %s, it was %s", before[i].Number, b, a)
+			return
+		}
+	}
+}
+
+func state(f *capture.Frame) string {
+	var l link.Decoder
+	var tcp link.TCP
+	out := fmt.Sprint(l.Decode(f), l.Length)
+	for _, h := range l.Headers() {
+		out += fmt.Sprint(" ", h.Kind, h.Length)
+		if h.Kind == link.HeaderIPv4 {
+			out += fmt.Sprint(fold(addUp(0, f.Data[h.Offset:h.Offset+h.Length])) == 0xffff)
+		}
+	}
+	tcp.Src, tcp.Dst = l.Src, l.Dst
+	if l.Carries == link.CarriesTCP && tcp.Decode(l.Transport, l.Length, l.Offset) {
+		out += fmt.Sprint(sound(&tcp), tcp.Seq, tcp.Ack, tcp.Flags, tcp.SrcPort, tcp.DstPort)
+	}
+	return out
+}
+
+// read are the frames of a capture, which may break off.
+func read(t testing.TB, path string) (frames []capture.Frame) {
+	t.Helper()
+	f, err := capture.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for frame, err := range capture.All(context.Background(), f) {
+		if err != nil {
+			break
+		}
+		kept := *frame
+		kept.Data = slices.Clone(frame.Data)
+		frames = append(frames, kept)
+	}
+	return frames
+}
+
+// TestCaptures: a scrubbed capture shows the same transactions, connections,
+// timelines, findings and summary, and of each packet the same, but for addresses;
+// and nothing is left in it of names, handles, credentials and addresses.
+func TestCaptures(t *testing.T) {
+	for _, path := range all(t) {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			t.Parallel()
+			frames := read(t, path)
+			out := sameViews(t, frames)
+			noneOf(t, secrets(t, frames), out)
+		})
+	}
+}
+
+// TestCases: the same of connections that break rules, and of their twins.
+func TestCases(t *testing.T) {
+	for _, c := range cases.All() {
+		for _, transport := range []string{cases.RoCE, cases.IWARP} {
+			for _, broken := range []bool{true, false} {
+				if c.On(transport) {
+					t.Run(fmt.Sprintf("%s/%s/%s/%t", transport, c.Rule, c.Name, broken), func(t *testing.T) {
+						sameViews(t, framesOf(c.Wire(transport, broken)))
+					})
+				}
+			}
+		}
+	}
+}
+
+// kept are the members of a record's rpc whose strings say nothing of anybody.
+var sensitive = map[string]bool{
+	"name": true, "to_name": true, "path": true, "target": true, "owner": true, "owner_group": true, "who": true, "fh": true, "dir_fh": true,
+	"to_dir_fh": true, "object_fh": true, "filehandle": true, "id": true, "ownerid": true, "tag": true, "nii_domain": true, "nii_name": true,
+	"server_scope": true, "server_major_id": true, "addr": true, "machinename": true, "xattr_name": true, "caller_name": true, "hostname": true,
+	"groups": true, "components": true, "server": true, "xattr_value": true, "xattr_names": true,
+}
+
+// secrets are what must not be in a scrubbed capture, found by the records of the
+// dissector: what Calls and Replies say, and the headers of packets.
+func secrets(t testing.TB, frames []capture.Frame) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	var walk func(name string, v any)
+	walk = func(name string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for n, v := range v {
+				walk(n, v)
+			}
+		case []any:
+			for _, v := range v {
+				walk(name, v)
+			}
+		case string:
+			if name = strings.TrimRight(name, "_0123456789"); !sensitive[name] {
+				return
+			}
+			if b, err := hex.DecodeString(v); err == nil && len(b) >= 4 {
+				found[string(b)] = name
+			}
+			for _, word := range strings.FieldsFunc(v, func(r rune) bool { return r == '/' || r == '@' }) {
+				if len(word) >= 4 {
+					found[word] = name
+				}
+			}
+		}
+	}
+	d := dissect.New(dissect.Handler{
+		Transaction: func(r *record.Transaction) error {
+			if r.RPC == nil {
+				return nil
+			}
+			b, err := json.Marshal(r.RPC)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var v any
+			if err := json.Unmarshal(b, &v); err != nil {
+				t.Fatal(err)
+			}
+			if m, ok := v.(map[string]any); ok {
+				for _, half := range m {
+					if h, ok := half.(map[string]any); ok {
+						if ops, ok := h["ops"].([]any); ok {
+							for _, op := range ops {
+								walk("", op.(map[string]any)["fields"])
+							}
+						}
+					}
+				}
+			}
+			return nil
+		},
+		Payload: func(_ *record.Transaction, call, _ *record.Payload) error {
+			var h oncrpc.Header
+			if call == nil || h.Decode(call.Data) != nil || h.Credential.Flavor != oncrpc.AuthSys || len(h.Credential.Body) < 12 {
+				return nil
+			}
+			b := h.Credential.Body
+			if n := int(be.Uint32(b[4:])); n >= 4 && n <= len(b)-8 {
+				found[string(b[8:8+n])] = "machine name"
+			}
+			return nil
+		},
+		Packet: func(p *record.Packet) error {
+			for _, a := range []string{p.Src.String(), p.Dst.String()} {
+				if ip, err := netip.ParseAddr(a); err == nil && !ip.IsLinkLocalUnicast() && !ip.IsMulticast() && !ip.IsLoopback() && !ip.IsUnspecified() {
+					found[string(ip.AsSlice())] = "address " + a
+					found[a] = "address"
+				}
+			}
+			return nil
+		},
+	}, dissect.Options{RPC: true})
+	for i := range frames {
+		d.Frame(&frames[i])
+		if f := &frames[i]; f.LinkType == capture.LinkEthernet && len(f.Data) >= 14 {
+			for _, mac := range [][]byte{f.Data[:6], f.Data[6:12]} {
+				if mac[0]&1 == 0 && !zero(mac) {
+					found[string(mac)] = "MAC " + hex.EncodeToString(mac)
+				}
+			}
+		}
+	}
+	d.Finish()
+	return found
+}
+
+// noneOf says which secrets are in frames.
+func noneOf(t testing.TB, secrets map[string]string, frames []capture.Frame) {
+	t.Helper()
+	var bytesOf []byte
+	for i := range frames {
+		bytesOf = append(append(bytesOf, frames[i].Data...), "|frame|"...)
+	}
+	for s, what := range secrets {
+		if strings.Count(s, "\x00") > len(s)/2 { // such as a number may be
+			continue
+		}
+		if i := bytes.Index(bytesOf, []byte(s)); i >= 0 {
+			t.Errorf("%s: %q is left in packet %d", what, s, 1+bytes.Count(bytesOf[:i], []byte("|frame|")))
+		}
+	}
+}
+
+// TestFileData: not eight bytes in a row are left of what was read and written.
+func TestFileData(t *testing.T) {
+	for _, name := range []string{"rocev2-data42", "lab-iwarpdata3", "lab-inline16"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			frames, _ := testkit.Frames(t, "../../testdata/captures/"+name+".pcap.zst")
+			runs, total := map[[8]byte]bool{}, 0
+			data := func(b []byte) {
+				total += len(b)
+				for ; len(b) >= 8; b = b[8:] {
+					if w := [8]byte(b); bytes.Count(w[:], w[:1]) < 8 {
+						runs[w] = true
+					}
+				}
+			}
+			var call, reply nfs.Message
+			dissected(t, frames, dissect.Handler{Payload: func(_ *record.Transaction, c, r *record.Payload) error {
+				var h, answer oncrpc.Header
+				if c == nil || h.Decode(c.Data) != nil {
+					return nil
+				}
+				call.Call(h.Program, h.Version, h.Procedure, nfs.NewStream(c.Data[h.Length:], nil))
+				values := call.Values
+				if r != nil && answer.Decode(r.Data) == nil && answer.Succeeded() {
+					reply.Reply(h.Program, h.Version, h.Procedure, nfs.NewStream(r.Data[answer.Length:], nil))
+					values = slices.Concat(values, reply.Values)
+				}
+				for _, v := range values {
+					if v.Kind == nfs.Data {
+						data(v.Bytes)
+					}
+				}
+				return nil
+			}}, true)
+			if len(runs) < 1000 {
+				t.Fatalf("%d bytes of file data, %d runs of eight", total, len(runs))
+			}
+			out, _ := scrubbed(t, frames, secret)
+			left := 0
+			for i := range out {
+				for b := out[i].Data; len(b) >= 8; b = b[1:] {
+					if runs[[8]byte(b)] {
+						left++
+					}
+				}
+			}
+			if left > 0 {
+				t.Errorf("%d runs of eight bytes of file data are left", left)
+			}
+		})
+	}
+}
+
+// TestDamaged: whatever is wrong with a capture, it is scrubbed without a panic,
+// and nothing is left in it of what the whole capture has; where packets are
+// missing, cut, repeated or out of order, it shows the same.
+func TestDamaged(t *testing.T) {
+	var whole [][]capture.Frame
+	for _, path := range all(t) {
+		if info, err := os.Stat(path); err == nil && info.Size() < 200<<10 {
+			whole = append(whole, read(t, path))
+		}
+	}
+	// These move bytes of a header into a payload, or say that a header is another:
+	// what is structure by its place may then be anything.
+	moves := regexp.MustCompile("link|transplant")
+	honest := regexp.MustCompile("^(unchecked,)?(,?(cut|snaplen|drop|late|duplicate|reorder|times|ends))+$")
+	for i, frames := range whole {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			others := whole[(i+7)%len(whole)]
+			private := secrets(t, frames)
+			for s, what := range secrets(t, others) {
+				private[s] = what
+			}
+			for seed := range uint64(4) {
+				file, done := testkit.Damage(uint64(i)*1000+seed, frames, others)
+				if strings.HasSuffix(done, "file") { // the container's
+					continue
+				}
+				path := filepath.Join(t.TempDir(), "damaged")
+				if err := os.WriteFile(path, file, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				damaged := read(t, path)
+				t.Run(done, func(t *testing.T) {
+					var out []capture.Frame
+					if honest.MatchString(done) {
+						out = sameViews(t, damaged)
+					} else {
+						out, _ = scrubbed(t, damaged, secret)
+					}
+					if !moves.MatchString(done) {
+						noneOf(t, private, out)
+					}
+				})
+			}
+		})
+	}
+}
+
+// TestVariants: the same of captures that were cut, joined in the middle, taken
+// twice or with holes.
+func TestVariants(t *testing.T) {
+	type change struct {
+		name string
+		make func([]capture.Frame) []capture.Frame
+	}
+	var changes []change
+	for _, snap := range []int{54, 96, 140, 256} {
+		changes = append(changes, change{fmt.Sprint("cut to ", snap), func(frames []capture.Frame) []capture.Frame {
+			for i := range frames {
+				frames[i].Data = frames[i].Data[:min(snap, len(frames[i].Data))]
+			}
+			return frames
+		}})
+	}
+	for _, v := range testkit.Variants {
+		changes = append(changes, change{v.Name, func(frames []capture.Frame) (out []capture.Frame) {
+			for i := range frames {
+				for range v.Times(&frames[i]) {
+					out = append(out, frames[i])
+				}
+			}
+			return out
+		}})
+	}
+	for _, part := range []int{2, 5} {
+		changes = append(changes, change{fmt.Sprint("from a part of ", part), func(frames []capture.Frame) []capture.Frame { return frames[len(frames)/part:] }})
+	}
+	for _, name := range []string{"rocev2-callback41", "lab-iwarpcallback41", "lab-krb5", "derived-ib-callback41"} {
+		for _, c := range changes {
+			t.Run(name+"/"+c.name, func(t *testing.T) {
+				t.Parallel()
+				frames, _ := testkit.Frames(t, "../../testdata/captures/"+filesOf(t, name))
+				private := secrets(t, frames)
+				frames = c.make(frames)
+				for i := range frames {
+					frames[i].Number = int64(i + 1)
+				}
+				noneOf(t, private, sameViews(t, frames))
+			})
+		}
+	}
+}
+
+// framesOf are the frames of a made-up wire.
+func framesOf(w *synth.Wire) (frames []capture.Frame) {
+	for i, f := range w.Frames {
+		frames = append(frames, capture.Frame{Number: int64(i + 1), Time: f.Time, LinkType: capture.LinkType(f.LinkType), Length: f.Length, Data: f.Data})
+	}
+	return frames
+}
+
+// TestFraming: FPDUs with markers and without, with CRCs and without, wherever TCP
+// cuts them, repeated and out of order.
+func TestFraming(t *testing.T) {
+	file := []byte(strings.Repeat("what is in the file, ", 400))
+	for _, o := range []synth.Options{{}, {Markers: true}, {NoCRC: true}, {Markers: true, NoCRC: true}, {MTU: 300}, {Markers: true, MTU: 3000}} {
+		for _, cut := range []int{0, 7, 100, 512, 1000, 5000} {
+			t.Run(fmt.Sprintf("%+v/%d", o, cut), func(t *testing.T) {
+				w := synth.New()
+				c := w.IWARP(o)
+				c.Connect()
+				sides := []*synth.Side{c.Client, c.Server}
+				if cut > 0 {
+					for _, s := range sides {
+						s.Cork()
+					}
+				}
+				mem, back := synth.Mem(0xa1, 8192), synth.Mem(0xa2, 8192)
+				c.RPC(synth.Write3(0, file[:8001]).Offer(mem), synth.Write3Reply(8001))
+				c.RPC(synth.Read3(0, 8192).Offer(back), synth.Read3Reply(file[:8100]))
+				c.RPC(synth.Compound(synth.OpPutRootFH(), synth.OpLookup("a name of somebody")), synth.CompoundReply(synth.ResPutRootFH(), synth.ResLookup()))
+				if cut > 0 {
+					for _, s := range sides {
+						s.Uncork(cut)
+					}
+				}
+				frames := framesOf(w)
+				for i := 8; i+3 < len(frames); i += 7 { // of each direction some
+					frames[i].Data, frames[i+2].Data = frames[i+2].Data, frames[i].Data
+					frames[i].Length, frames[i+2].Length = frames[i+2].Length, frames[i].Length
+				}
+				frames = append(frames, frames[len(frames)/2:]...)
+				for i := range frames {
+					frames[i].Number = int64(i + 1)
+				}
+				out := sameViews(t, frames)
+				noneOf(t, map[string]string{"in the file": "file data", "somebody": "name", "name of": "name"}, out)
+			})
+		}
+	}
+}
+
+// TestTunnels: addresses are replaced on all levels, and each checksum is as right
+// as it was.
+func TestTunnels(t *testing.T) {
+	frames, _ := testkit.Frames(t, "../../samples/rocev2-callback41.pcap")
+	for i := range frames {
+		f := &frames[i]
+		outer := testkit.Unhex(t, "525400aa0001 525400aa0002 0800 4500 0000 0000 0000 40 11 0000 0a090807 0a090806 4444 12b5 0000 0000 0800000000002a00")
+		outer = append(outer, f.Data...)
+		be.PutUint16(outer[16:], uint16(len(outer)-14))
+		be.PutUint16(outer[38:], uint16(len(outer)-34))
+		be.PutUint16(outer[24:], ^fold(addUp(0, outer[14:34])))
+		be.PutUint16(outer[40:], ^fold(addUp(17+uint64(len(outer)-34), outer[26:])))
+		if f.Number == 7 { // one that is wrong
+			outer[40] ^= 0x55
+			outer[24] ^= 0x55
+		}
+		f.Data, f.Length = outer, f.Length+len(outer)-len(f.Data)
+	}
+	out := sameViews(t, frames)
+	for i := range out {
+		b := out[i].Data
+		ip, udp := fold(addUp(0, b[14:34])) == 0xffff, fold(addUp(17+uint64(len(b)-34), b[26:])) == 0xffff
+		if want := i != 6; ip != want || udp != want {
+			t.Fatalf("packet %d: IP checksum right %t, UDP checksum right %t", i+1, ip, udp)
+		}
+	}
+	noneOf(t, map[string]string{"\x0a\x09\x08\x07": "address", "\xc0\xa8\x4d\x01": "address", "\x52\x54\x00\xaa": "MAC", "\x52\x54\x00\x77": "MAC"}, out)
+}
+
+// TestMetadata: nothing that a file says of where it was captured is written.
+func TestMetadata(t *testing.T) {
+	frames, _ := testkit.Frames(t, "../../samples/rocev2-callback41.pcap")
+	spool, err := os.CreateTemp(t.TempDir(), "spool")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer spool.Close()
+	for i := range frames {
+		frames[i].From = &capture.Origin{LinkType: frames[i].LinkType, Name: "enp1s0-secret", Description: "of host secret", Digits: 9}
+	}
+	s := New(secret, spool)
+	dissected(t, frames, s.Learn(), false)
+	if err := s.Learned(); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	e := export.NewPackets(&out, "test")
+	e.Rewrite = s.Frame
+	dissected(t, frames, e.Handler(), false)
+	if err := e.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(out.Bytes(), []byte("secret")) || !bytes.Contains(out.Bytes(), []byte("XID 0x")) {
+		t.Error("the interface is described, or no packet")
+	}
+}
+
+// FuzzFrames: frames of any content are scrubbed into as many bytes, and read as
+// what they were.
+func FuzzFrames(f *testing.F) {
+	for _, name := range []string{"rocev2-errors.pcap.zst", "rocev2-callback41.pcap.zst", "derived-ib-erf-callback41.pcap.zst", "lab-iwarperrors.pcap.zst"} {
+		frames, _ := testkit.Frames(f, "../../testdata/captures/"+name)
+		var some []byte
+		for i := range min(len(frames), 60) {
+			some = append(be.AppendUint16(some, uint16(len(frames[i].Data))), frames[i].Data...)
+		}
+		f.Add(uint16(frames[0].LinkType), some)
+	}
+	f.Fuzz(func(t *testing.T, linkType uint16, b []byte) {
+		var frames []capture.Frame
+		for len(b) >= 2 && len(frames) < 200 {
+			n := min(int(be.Uint16(b)), len(b)-2)
+			frames = append(frames, capture.Frame{Number: int64(len(frames) + 1), Time: int64(len(frames)) * 1000, LinkType: capture.LinkType(linkType), Length: int(be.Uint16(b)), Data: b[2 : 2+n]})
+			b = b[2+n:]
+		}
+		out, _ := scrubbed(t, frames, secret)
+		if len(out) != len(frames) {
+			t.Fatalf("%d frames, there were %d", len(out), len(frames))
+		}
+		var before, after link.Decoder
+		for i := range out {
+			if len(out[i].Data) != len(frames[i].Data) {
+				t.Fatalf("frame %d has %d bytes, it had %d", i+1, len(out[i].Data), len(frames[i].Data))
+			}
+			if a, b := before.Decode(&frames[i]), after.Decode(&out[i]); a != b || before.Offset != after.Offset || before.Length != after.Length {
+				t.Errorf("frame %d carries %d, it carried %d", i+1, b, a)
+			}
+		}
+	})
+}
+
+// value is what of a message is held against the same of a scrubbed one.
+type value struct {
+	name string
+	kind nfs.Kind
+	n    uint64
+	text string
+}
+
+// meanings are the values in all Calls and Replies, by name.
+func meanings(t testing.TB, frames []capture.Frame) (all []value) {
+	t.Helper()
+	var m nfs.Message
+	add := func() {
+		for _, v := range m.Values {
+			found := value{v.Name, v.Kind, v.Uint, ""}
+			switch v.Kind {
+			case nfs.String, nfs.Handle, nfs.Opaque:
+				found.text = string(v.Bytes)
+			case nfs.Data: // only how long it is
+			case nfs.Time, nfs.Enum, nfs.Stateid, nfs.Session, nfs.Bitmap:
+				found.text = v.String()
+			}
+			all = append(all, found)
+		}
+	}
+	dissected(t, frames, dissect.Handler{Payload: func(_ *record.Transaction, c, r *record.Payload) error {
+		var call, reply oncrpc.Header
+		if c == nil || c.Missing() > 0 || call.Decode(c.Data) != nil || call.Credential.Flavor == oncrpc.AuthRPCSECGSS {
+			return nil
+		}
+		m.Call(call.Program, call.Version, call.Procedure, nfs.NewStream(c.Data[call.Length:], nil))
+		add()
+		if r != nil && r.Missing() == 0 && reply.Decode(r.Data) == nil && reply.Succeeded() {
+			m.Reply(call.Program, call.Version, call.Procedure, nfs.NewStream(r.Data[reply.Length:], nil))
+			add()
+		}
+		return nil
+	}}, true)
+	return all
+}
+
+// TestMeaning: each value of each Call and Reply is what it was, or its pseudonym,
+// whatever way it travelled.
+func TestMeaning(t *testing.T) {
+	made := synth.New()
+	c := made.RoCE(synth.Options{})
+	c.Connect()
+	mem := synth.Mem(0xa1, 4096)
+	c.RPC(synth.Compound(synth.OpPutRootFH(), synth.OpLookup("somewhere")), synth.CompoundReply(synth.ResPutRootFH(), synth.ResLookup()))
+	c.RPC(synth.Compound(synth.OpPutRootFH(), synth.OpReadLink()).Offer(mem), synth.CompoundReply(synth.ResPutRootFH(), synth.ResReadLink("../somewhere/else")))
+	c.RPC(synth.Symlink3("a link", "../somewhere/else").Reduce(0xa3), synth.Symlink3Reply())
+	c.RPC(synth.Compound(synth.OpReadDir(4096)).OfferReply(mem), synth.CompoundReply(synth.ResReadDir("somewhere", "two")).Long())
+	captures := map[string][]capture.Frame{"made up": framesOf(made)}
+	for _, name := range []string{"rocev2-nfs3", "rocev2-long42", "lab-iwarpcallback41", "lab-nfs40"} {
+		captures[name], _ = testkit.Frames(t, "../../testdata/captures/"+filesOf(t, name))
+	}
+	for name, frames := range captures {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, s := scrubbed(t, frames, secret)
+			before, after := meanings(t, frames), meanings(t, out)
+			if len(before) != len(after) || len(before) < 10 {
+				t.Fatalf("%d values, there were %d", len(after), len(before))
+			}
+			k, strings := s.key, 0
+			for i, want := range before {
+				switch b := []byte(want.text); {
+				case want.kind == nfs.String && (want.name == "owner" || want.name == "owner_group" || want.name == "who"):
+					want.text = string(k.owner(b))
+				case want.kind == nfs.String && want.name == "addr":
+					want.text = string(k.universal(b))
+				case want.kind == nfs.String && want.name != "netid":
+					want.text = string(k.path(b))
+					strings++
+				case want.kind == nfs.Handle:
+					want.text = string(k.opaque("handle", b))
+				case want.kind == nfs.Opaque:
+					want.text = string(k.opaque("opaque", b))
+				case want.name == "uid" || want.name == "gid" || want.name == "gids" || want.name == "id":
+					if want.kind == nfs.Uint {
+						want.n = uint64(k.id(uint32(want.n)))
+					}
+				case want.name == "stamp":
+					want.n = after[i].n
+				}
+				if after[i] != want {
+					t.Fatalf("value %d: %+v, and not %+v", i, after[i], want)
+				}
+			}
+			if strings < 3 {
+				t.Errorf("%d names", strings)
+			}
+		})
+	}
+}
