@@ -368,7 +368,10 @@ func (d *Dissector) Summary() *record.Summary {
 func (d *Dissector) frame(f *capture.Frame, layers *layers, now record.Stamp) {
 	s, l := &d.summary, &layers.link
 	in := &d.sight.input
-	*in = describe.Input{Frame: f, Link: l, Packet: &layers.packet, TCP: &d.tcp.TCP}
+	shown := d.handler.Packet != nil || d.handler.Frame != nil
+	if shown {
+		*in = describe.Input{Frame: f, Link: l, Packet: &layers.packet, TCP: &d.tcp.TCP}
+	}
 	taken := false
 	switch carries := l.Carries; carries {
 	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
@@ -407,7 +410,7 @@ func (d *Dissector) frame(f *capture.Frame, layers *layers, now record.Stamp) {
 	default:
 		s.Other++
 	}
-	if d.handler.Packet != nil || d.handler.Frame != nil {
+	if shown {
 		d.show(taken)
 	}
 }

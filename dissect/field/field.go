@@ -59,6 +59,8 @@ func (f *Field) Uint(data []byte) uint64 {
 			return uint64(data[at])
 		case 16:
 			return uint64(binary.BigEndian.Uint16(data[at:]))
+		case 24:
+			return uint64(data[at])<<16 | uint64(binary.BigEndian.Uint16(data[at+1:]))
 		case 32:
 			return uint64(binary.BigEndian.Uint32(data[at:]))
 		case 64:
@@ -115,9 +117,10 @@ func (f *Field) AppendText(b, data []byte) []byte {
 // AppendHex appends v as 0x and so many hex digits.
 func AppendHex(b []byte, v uint64, digits int) []byte {
 	const set = "0123456789abcdef"
-	b = append(b, '0', 'x')
-	for shift := (digits - 1) * 4; shift >= 0; shift -= 4 {
-		b = append(b, set[v>>shift&15])
+	b = append(b, "0x0000000000000000"[:2+digits]...)
+	for at := len(b) - 1; digits > 0; at, digits = at-1, digits-1 {
+		b[at] = set[v&15]
+		v >>= 4
 	}
 	return b
 }

@@ -1,8 +1,8 @@
 package transaction
 
 import (
-	"cmp"
 	"slices"
+	"sort"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
@@ -261,8 +261,9 @@ func (x *txn) addSegment(kind chunkKind, chunk, index int32, from rpcrdma.Segmen
 // chunk are the segments of one chunk: they stand side by side, in the order of the
 // lists.
 func (x *txn) chunk(kind chunkKind, chunk int) []segment {
-	from, _ := slices.BinarySearchFunc(x.segments, chunk, func(s segment, chunk int) int {
-		return cmp.Or(cmp.Compare(s.kind, kind), cmp.Compare(int(s.chunk), chunk))
+	from := sort.Search(len(x.segments), func(i int) bool {
+		s := &x.segments[i]
+		return s.kind > kind || s.kind == kind && int(s.chunk) >= chunk
 	})
 	to := from
 	for to < len(x.segments) && x.segments[to].kind == kind && int(x.segments[to].chunk) == chunk {
@@ -273,10 +274,9 @@ func (x *txn) chunk(kind chunkKind, chunk int) []segment {
 
 // last is the last segment of a segment's chunk.
 func (x *txn) last(s *segment) *segment {
-	behind, _ := slices.BinarySearchFunc(x.segments[s.number:], s.chunk+1, func(other segment, chunk int32) int {
-		return cmp.Or(cmp.Compare(other.kind, s.kind), cmp.Compare(other.chunk, chunk))
-	})
-	return &x.segments[int(s.number)+behind-1]
+	behind := x.segments[s.number+1:]
+	n := sort.Search(len(behind), func(i int) bool { return behind[i].kind != s.kind || behind[i].chunk != s.chunk })
+	return &x.segments[int(s.number)+n]
 }
 
 // end is where in its chunk a segment ends.
