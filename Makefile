@@ -6,7 +6,7 @@ FUZZ    ?= 60s
 HOSTILE ?= 20000
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint fuzz hostile bench compare golden dist audit clean
+.PHONY: help build demo test lint fuzz hostile bench compare profile golden dist audit clean
 
 # tools of packaging/go.mod
 tool = $(GO) tool -modfile=packaging/go.mod
@@ -49,6 +49,9 @@ bench: ## the benchmarks: packets/s, bytes/s, allocations
 
 compare: build ## time a capture against tshark: make compare CAPTURE=big.pcap
 	./scripts/compare-tshark "$(CAPTURE)"
+
+profile: ## what builds are optimized by, anew: cmd/rdmadump/default.pgo
+	./scripts/profile
 
 golden: ## write the golden files and what the pages print anew
 	$(GO) test ./render -update

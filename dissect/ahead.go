@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
+	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
@@ -20,11 +22,9 @@ import (
 // is handed out.
 const parcels = 3
 
-// A parcel is full when it holds so many records, or bytes of their lists.
-const (
-	fullRecords = 1024
-	fullBytes   = 1 << 20
-)
+// A parcel is full when its records take so many bytes: little beside what the
+// budget may be, since parcels are none of it.
+const fullBytes = 1 << 20
 
 // parcel is records on their way to the handlers.
 type parcel struct {
@@ -73,52 +73,51 @@ type shelf struct {
 	waits     []record.Wait
 	fpdus     []iwarp.Noted
 	bytes     []byte
-	size      int // bytes that are not reserved for every record
+	size      int // bytes of all that, and of the records
 }
 
 // place copies a list to where it stays.
-func place[T any](to *[]T, list []T) []T {
+func place[T any](s *shelf, to *[]T, list []T) []T {
 	if len(list) == 0 {
 		return list
 	}
+	s.size += len(list) * int(unsafe.Sizeof(list[0]))
 	n := len(*to)
 	*to = append(*to, list...)
 	return (*to)[n:len(*to):len(*to)]
 }
 
 // one is place of a single value.
-func one[T any](to *[]T, v *T) *T {
+func one[T any](s *shelf, to *[]T, v *T) *T {
 	if v == nil {
 		return nil
 	}
+	s.size += int(unsafe.Sizeof(*v))
 	*to = append(*to, *v)
 	return &(*to)[len(*to)-1]
 }
 
 // transaction makes a copy of a transaction stand alone.
 func (s *shelf) transaction(r *record.Transaction) {
-	s.size += len(r.Timeline)*160 + len(r.Operations)*16 + len(r.NotInvalidated)*4
-	r.Operations, r.Findings = place(&s.words, r.Operations), place(&s.words, r.Findings)
-	r.Call, r.Reply = one(&s.messages, r.Call), one(&s.messages, r.Reply)
-	r.ReadChunks, r.WriteChunks = place(&s.reads, r.ReadChunks), place(&s.writes, r.WriteChunks)
+	r.Operations, r.Findings = place(s, &s.words, r.Operations), place(s, &s.words, r.Findings)
+	r.Call, r.Reply = one(s, &s.messages, r.Call), one(s, &s.messages, r.Reply)
+	r.ReadChunks, r.WriteChunks = place(s, &s.reads, r.ReadChunks), place(s, &s.writes, r.WriteChunks)
 	for i := range r.ReadChunks {
 		c := &r.ReadChunks[i]
-		s.size += len(c.Segments) * 40
-		c.Segments = place(&s.readSegs, c.Segments)
+		c.Segments = place(s, &s.readSegs, c.Segments)
 	}
 	for i := range r.WriteChunks {
 		s.writeChunk(&r.WriteChunks[i])
 	}
-	if r.ReplyChunk = one(&s.writes, r.ReplyChunk); r.ReplyChunk != nil {
+	if r.ReplyChunk = one(s, &s.writes, r.ReplyChunk); r.ReplyChunk != nil {
 		s.writeChunk(r.ReplyChunk)
 	}
-	r.NotInvalidated = place(&s.handles, r.NotInvalidated)
-	r.Timeline, r.Waits = place(&s.events, r.Timeline), place(&s.waits, r.Waits)
+	r.NotInvalidated = place(s, &s.handles, r.NotInvalidated)
+	r.Timeline, r.Waits = place(s, &s.events, r.Timeline), place(s, &s.waits, r.Waits)
 }
 
 func (s *shelf) writeChunk(c *record.WriteChunk) {
-	s.size += len(c.Segments) * 48
-	c.Segments = place(&s.writeSegs, c.Segments)
+	c.Segments = place(s, &s.writeSegs, c.Segments)
 }
 
 // sight makes a copy of a sight stand alone; the frame stays where it is.
@@ -127,10 +126,9 @@ func (s *shelf) sight(p *placed) {
 	if in.TCP != nil {
 		p.tcp = *in.TCP
 	}
-	p.fpdus = place(&s.fpdus, in.FPDUs)
+	p.fpdus = place(s, &s.fpdus, in.FPDUs)
 	for i := range p.fpdus {
-		s.size += len(p.fpdus[i].Head)
-		p.fpdus[i].Head = place(&s.bytes, p.fpdus[i].Head)
+		p.fpdus[i].Head = place(s, &s.bytes, p.fpdus[i].Head)
 	}
 }
 
@@ -140,7 +138,7 @@ func (p *parcel) clear() {
 	*p = parcel{
 		order: p.order[:0], sights: p.sights[:0], transactions: p.transactions[:0], connections: p.connections[:0], findings: p.findings[:0],
 	}
-	if s.size > fullBytes {
+	if s.size > 2*fullBytes {
 		return
 	}
 	p.shelf = shelf{
@@ -169,24 +167,28 @@ func (a *ahead) put(r any) error {
 	p := a.parcel
 	switch r := r.(type) {
 	case *sight:
+		p.shelf.size += int(unsafe.Sizeof(placed{}))
 		p.sights = append(p.sights, placed{sight: *r})
 		p.shelf.sight(&p.sights[len(p.sights)-1])
 		p.order = append(p.order, toPacket)
 	case *record.Transaction:
+		p.shelf.size += int(unsafe.Sizeof(*r))
 		p.transactions = append(p.transactions, *r)
 		p.shelf.transaction(&p.transactions[len(p.transactions)-1])
 		p.order = append(p.order, toTransaction)
 	case *record.Connection:
+		p.shelf.size += int(unsafe.Sizeof(*r))
 		p.connections = append(p.connections, r.Clone())
 		p.order = append(p.order, toConnection)
 	case *record.Finding:
+		p.shelf.size += int(unsafe.Sizeof(*r)) + len(r.Message)
 		p.findings = append(p.findings, r)
 		p.order = append(p.order, toFinding)
 	case record.Time:
 		p.began = r
 		p.order = append(p.order, toBegin)
 	}
-	if len(p.order) < fullRecords && p.shelf.size < fullBytes {
+	if p.shelf.size < fullBytes {
 		return nil
 	}
 	return a.send(nil)
@@ -222,9 +224,13 @@ func (d *Dissector) runAhead(ctx context.Context, r *reader, source capture.Sour
 		defer close(a.done)
 		d.dissectAll(ctx, r, source)
 	}()
-	failed := func(err error) (*record.Summary, error) {
+	end := sync.OnceFunc(func() {
 		close(a.stop)
 		<-a.done
+	})
+	defer end() // also of a handler that panics
+	failed := func(err error) (*record.Summary, error) {
+		end()
 		return d.Summary(), err
 	}
 	ticker := time.NewTicker(tickEvery)

@@ -217,6 +217,15 @@ var floods = []struct {
 		}
 		return n
 	}},
+	{"empty Write chunks, one Call", func(w *synth.Wire, n int) int {
+		c := roceUp(w)
+		for i := 0; i < n; i += perCall {
+			call := synth.Call{XID: uint32(i) + 1, Program: 100003, Version: 3, Procedure: 6, Writes: make([][]rpcrdma.Segment, min(n, perCall))}
+			c.Client.Call(call)
+			c.Server.Reply(synth.NullReply().To(call))
+		}
+		return n
+	}},
 	{"Writes to segments of one handle", func(w *synth.Wire, n int) int {
 		c := roceUp(w)
 		c.Client.Call(offering(1, segments(min(n, perCall), oneHandle)))

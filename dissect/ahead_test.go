@@ -1,0 +1,117 @@
+package dissect_test
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/synth"
+)
+
+// cores makes sure that there are several.
+func cores(t *testing.T) {
+	before := runtime.GOMAXPROCS(4)
+	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
+}
+
+// TestAheadError: after a handler has returned an error, none is called, and
+// nothing runs any more.
+func TestAheadError(t *testing.T) {
+	cores(t)
+	enough := errors.New("enough")
+	for stop := 1; stop < 600; stop += 37 {
+		n := 0
+		d := dissect.New(dissect.Handler{Packet: func(*record.Packet) error {
+			if n++; n == stop {
+				return enough
+			}
+			return nil
+		}}, dissect.Options{Ahead: true})
+		s, err := d.Run(t.Context(), open(t, "rocev2-loss42.pcap.zst"))
+		if err != enough || n != stop || d.Number() != int64(stop) || s.Packets < int64(stop) {
+			t.Errorf("error %v after %d packets of %d, the last %d; the summary has %d", err, n, stop, d.Number(), s.Packets)
+		}
+	}
+}
+
+// TestAheadPanic: a handler that panics takes its caller along, and leaves nothing
+// behind.
+func TestAheadPanic(t *testing.T) {
+	cores(t)
+	before := runtime.NumGoroutine()
+	for range 20 {
+		var d *dissect.Dissector
+		n := 0
+		func() {
+			defer func() {
+				if v := recover(); fmt.Sprint(v) != "oops" || d.Number() != 300 {
+					t.Errorf("panic %v at packet %d", v, d.Number())
+				}
+			}()
+			d = dissect.New(dissect.Handler{Packet: func(*record.Packet) error {
+				if n++; n == 300 {
+					panic("oops")
+				}
+				return nil
+			}}, dissect.Options{Ahead: true})
+			source := open(t, "rocev2-loss42.pcap.zst")
+			defer source.Close()
+			d.Run(t.Context(), source)
+		}()
+		d.Summary() // which nobody else reads or writes
+	}
+	for wait := 0; runtime.NumGoroutine() > before && wait < 100; wait++ {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if n := runtime.NumGoroutine(); n > before {
+		t.Errorf("%d goroutines, %d before", n, before)
+	}
+}
+
+// TestAheadMemory: what is on its way to the handlers is little, whatever the
+// records are made of.
+func TestAheadMemory(t *testing.T) {
+	cores(t)
+	for name, chunks := range map[string]func(int) [][]rpcrdma.Segment{
+		"empty chunks": func(int) [][]rpcrdma.Segment { return make([][]rpcrdma.Segment, 20000) },
+		"segments":     func(n int) [][]rpcrdma.Segment { return [][]rpcrdma.Segment{segments(20000, ownHandle)} },
+	} {
+		w := synth.New()
+		c := roceUp(w)
+		for i := range 300 {
+			c.Client.Call(synth.Call{XID: uint32(i) + 1, Program: 100003, Version: 3, Procedure: 6, Writes: chunks(i)})
+			reply := synth.NullReply()
+			reply.XID = uint32(i) + 1
+			c.Server.Reply(reply)
+			w.Advance(3 * time.Second) // so that its record goes out
+		}
+		source := testkit.Source(t, w)
+		n := 0
+		var most, begin uint64
+		live := func() uint64 {
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			return m.HeapAlloc
+		}
+		begin = live()
+		d := dissect.New(dissect.Handler{Transaction: func(*record.Transaction) error {
+			if n++; n%10 == 0 {
+				most = max(most, live())
+			}
+			return nil
+		}}, dissect.Options{Ahead: true})
+		if _, err := d.Run(t.Context(), source); err != nil || n != 300 {
+			t.Fatal(n, err)
+		}
+		if most > begin+64<<20 {
+			t.Errorf("%s: %d MiB live, %d before", name, most>>20, begin>>20)
+		}
+	}
+}
