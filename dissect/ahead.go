@@ -24,7 +24,7 @@ const parcels = 3
 
 // A parcel is full when its records take so many bytes: little beside what the
 // budget may be, since parcels are none of it.
-const fullBytes = 1 << 20
+const fullBytes = 1 << 18
 
 // parcel is records on their way to the handlers.
 type parcel struct {
