@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"runtime"
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -500,6 +501,7 @@ func TestFloods(t *testing.T) {
 
 // BenchmarkFloods says what a packet, or a segment of a chunk list, costs.
 func BenchmarkFloods(b *testing.B) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // as the program has it
 	for i := range floods {
 		for _, n := range []int{1000, 10000, 100000} {
 			b.Run(fmt.Sprintf("%s/%d", floods[i].name, n), func(b *testing.B) {
