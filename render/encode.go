@@ -70,35 +70,10 @@ func newEncoder(t reflect.Type) encoder {
 	case pointer.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
 		panic(fmt.Sprintf("render: %v has MarshalText and no AppendText", t))
 	}
+	if e := plain[t.Kind()]; e != nil {
+		return e
+	}
 	switch t.Kind() {
-	case reflect.Bool:
-		return func(b []byte, p unsafe.Pointer) []byte { return strconv.AppendBool(b, *(*bool)(p)) }
-	case reflect.Int:
-		return intEncoder[int]
-	case reflect.Int8:
-		return intEncoder[int8]
-	case reflect.Int16:
-		return intEncoder[int16]
-	case reflect.Int32:
-		return intEncoder[int32]
-	case reflect.Int64:
-		return intEncoder[int64]
-	case reflect.Uint:
-		return uintEncoder[uint]
-	case reflect.Uint8:
-		return uintEncoder[uint8]
-	case reflect.Uint16:
-		return uintEncoder[uint16]
-	case reflect.Uint32:
-		return uintEncoder[uint32]
-	case reflect.Uint64:
-		return uintEncoder[uint64]
-	case reflect.Float32:
-		return func(b []byte, p unsafe.Pointer) []byte { return appendFloat(b, float64(*(*float32)(p))) }
-	case reflect.Float64:
-		return func(b []byte, p unsafe.Pointer) []byte { return appendFloat(b, *(*float64)(p)) }
-	case reflect.String:
-		return func(b []byte, p unsafe.Pointer) []byte { return appendString(b, *(*string)(p)) }
 	case reflect.Pointer:
 		return pointerEncoder(t)
 	case reflect.Slice, reflect.Array:
@@ -109,6 +84,18 @@ func newEncoder(t reflect.Type) encoder {
 		return structEncoder(t)
 	}
 	panic(fmt.Sprintf("render: there is no JSON for a %v", t))
+}
+
+// plain has the kinds that are a number, text or bool.
+var plain = map[reflect.Kind]encoder{
+	reflect.Bool: func(b []byte, p unsafe.Pointer) []byte { return strconv.AppendBool(b, *(*bool)(p)) },
+	reflect.Int:  intEncoder[int], reflect.Int8: intEncoder[int8], reflect.Int16: intEncoder[int16],
+	reflect.Int32: intEncoder[int32], reflect.Int64: intEncoder[int64],
+	reflect.Uint: uintEncoder[uint], reflect.Uint8: uintEncoder[uint8], reflect.Uint16: uintEncoder[uint16],
+	reflect.Uint32: uintEncoder[uint32], reflect.Uint64: uintEncoder[uint64],
+	reflect.Float32: func(b []byte, p unsafe.Pointer) []byte { return appendFloat(b, float64(*(*float32)(p))) },
+	reflect.Float64: func(b []byte, p unsafe.Pointer) []byte { return appendFloat(b, *(*float64)(p)) },
+	reflect.String:  func(b []byte, p unsafe.Pointer) []byte { return appendString(b, *(*string)(p)) },
 }
 
 func intEncoder[T int | int8 | int16 | int32 | int64](b []byte, p unsafe.Pointer) []byte {

@@ -71,6 +71,13 @@ var hogs = []struct {
 			c.Server.Reply(synth.NullReply().To(call))
 		}
 	}},
+	{"chunks without segments", func(w *synth.Wire) {
+		c := w.RoCE(synth.Options{ManualAck: true, MTU: 4096})
+		c.Connect()
+		for range 90 {
+			c.Client.Call(synth.Call{Program: 100003, Version: 3, Procedure: 6, Writes: make([][]rpcrdma.Segment, 100000)})
+		}
+	}},
 	{"connections", func(w *synth.Wire) {
 		for range 150000 {
 			w.RoCE(synth.Options{}).REQ()
