@@ -27,6 +27,9 @@ demo: build ## build, and find out why an RPC was slow
 test: lint ## everything that must pass; its end says what was skipped, and why
 	$(tool) gotestsum --format pkgname --hide-summary=output --raw-command -- ./scripts/test-json $(GO)
 
+# The profile that releases are built by would make these compile everything twice.
+test lint fuzz hostile: export GOFLAGS += -pgo=off
+
 lint: ## formatting, vet, staticcheck
 	@out=$$($(GO) tool gofumpt -l .); test -z "$$out" || { echo "gofumpt would change: $$out"; exit 1; }
 	$(GO) vet ./...
