@@ -84,6 +84,9 @@ func TestTrees(t *testing.T) {
 	context := gss(oncrpc.ServiceNone, synth.XDR{})
 	context.Cred.Body[7] = 1 // RPCSEC_GSS_INIT
 	context.Procedure = 0
+	destroy := gss(oncrpc.ServiceIntegrity, synth.XDR{})
+	destroy.Cred.Body[7] = 3 // RPCSEC_GSS_DESTROY
+	destroy.Procedure, destroy.Args = 0, synth.XDR{}
 	write := synth.Write3(1<<30, pattern(5000))
 	for name, test := range map[string]struct {
 		options synth.Options
@@ -115,6 +118,10 @@ func TestTrees(t *testing.T) {
 		"RPCSEC_GSS makes a context": {
 			call: context, reply: synth.Reply{Deny: []uint32{1, 13}},
 			want: []string{`rpcsec_gss {"version":1,"procedure":"RPCSEC_GSS_INIT","sequence":9,"service":"none","handle_bytes":4}`},
+		},
+		"RPCSEC_GSS ends a context": {
+			call: destroy, reply: synth.NullReply(),
+			want: []string{`rpcsec_gss {"version":1,"procedure":"RPCSEC_GSS_DESTROY","sequence":9,"service":"integrity","handle_bytes":4}`},
 		},
 		"a reduced item": {
 			call: write.Reduce(0xa1), reply: synth.Write3Reply(5000),

@@ -107,15 +107,15 @@ func (d *Describer) describeText(p *packet, t text) {
 	} else if err != nil {
 		return
 	}
-	a, gss := t.asked, oncrpc.GSS{}
+	a := t.asked
 	holes := []nfs.Hole{}
 	if r.Type == oncrpc.Call {
-		gss, _ = r.Credential.GSS()
-		a = Asked{true, r.Program, r.Version, r.Procedure, gss.Service}
+		gss, _ := r.Credential.GSS()
+		a = Asked{true, r.Program, r.Version, r.Procedure, gss.Service, gss.Control()}
 	} else if !a.Known {
 		a = d.in.Asked(r.XID)
 	}
-	if !a.Known || gss.Control() || nfs.ProgramName(a.Program) == "" || r.Type == oncrpc.Reply && !r.Succeeded() {
+	if !a.Known || a.Control || nfs.ProgramName(a.Program) == "" || r.Type == oncrpc.Reply && !r.Succeeded() {
 		return
 	}
 	head := r.Length
