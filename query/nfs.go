@@ -72,7 +72,7 @@ var wiresharkNFS = map[string][]string{
 	"delegation":            {"open.delegation_type"},
 	"locktype":              {"locktype4"},
 	"fhandle":               {},
-	"status":                {"nfsstat4", "status2", "status3"},
+	"status":                {"nfsstat4", "nfsstat3", "status2", "status3"},
 	"opcode":                {"main_opcode"},
 }
 
@@ -257,17 +257,24 @@ func (n *nfsField) list(r any, of func(*nfs.Value) any) any {
 // plain are the values of a record as expr has them, raw as they are printed, and
 // whole as they are.
 func (n *nfsField) plain(r any) any {
-	return n.list(r, func(v *nfs.Value) any {
-		switch v.Kind {
-		case nfs.Uint, nfs.Hex, nfs.Octal, nfs.Enum, nfs.Flags, nfs.Data, nfs.List:
-			return integer(v.Uint)
-		case nfs.Bool:
-			return v.Uint != 0
-		case nfs.Time:
-			return v.Time()
-		}
-		return nfsText(v)
-	})
+	return n.list(r, func(v *nfs.Value) any { return plainNFS(v) })
+}
+
+// plainNFS is a value of the tables as expr has values; what is none stays as it is.
+func plainNFS(value any) any {
+	v, ok := value.(*nfs.Value)
+	if !ok {
+		return value
+	}
+	switch v.Kind {
+	case nfs.Uint, nfs.Hex, nfs.Octal, nfs.Enum, nfs.Flags, nfs.Data, nfs.List:
+		return integer(v.Uint)
+	case nfs.Bool:
+		return v.Uint != 0
+	case nfs.Time:
+		return v.Time()
+	}
+	return nfsText(v)
 }
 
 func (n *nfsField) raw(r any) any { return n.list(r, func(v *nfs.Value) any { return nfsText(v) }) }

@@ -131,6 +131,28 @@ func TestNFS(t *testing.T) {
 		{`nfs.offset == null and nfs.count == null`, 3, -1},
 		{`len(nfs.operation) == 6`, 1, -1},
 		{`nfs.data and nfs.count == nfs.data`, 2, -1},
+		// Records that have none have an empty list of them.
+		{`any(nfs.name, # == "one")`, 1, 0},
+		{`any(nfs.name, # startsWith "caf")`, 1, 1},
+		{`all(nfs.status, # == 0)`, 4, -1},
+		{`none(nfs.name, # == "one")`, 4, -1},
+		{`count(nfs.opcode, # > 0) >= 6`, 1, -1},
+		{`len(nfs.name) == 0`, 3, -1},
+		{`len(nfs.opcode) == 6`, 1, -1},
+		{`nfs.opcode[0] == 53`, 1, 2},
+		{`nfs.opcode[-1] == 25`, 1, 2},
+		{`nfs.opcode[99] == 53`, 0, 0},
+		{`nfs.opcode[99] == null`, 5, -1},
+		{`len(nfs.opcode[1:3]) == 2`, 2, 3},
+		{`nfs.name[0] matches "^caf"`, 1, 1},
+		{`len(operations) == 1`, 1, -1},
+		// What Wireshark calls a status is that of any operation, in every view.
+		{`nfs.nfsstat4 == 2`, 1, 1},
+		{`nfs.nfsstat3 == 2`, 1, 1},
+		{`nfs.nfsstat3 == NFS4ERR_NOENT`, 1, 1},
+		{`nfs.nfsstat4 == "NFS4ERR_NOENT"`, 1, 1},
+		{`nfs.nfsstat4 == 0`, 5, -1}, // PUTROOTFH's, too
+		{`nfs.nfsstat4 in [2, 13]`, 1, 1},
 	} {
 		if got := decoded(t, w, test.source, query.Transactions); got != test.transactions {
 			t.Errorf("%s: %d transactions, want %d", test.source, got, test.transactions)
