@@ -34,6 +34,8 @@ type sink struct {
 	near          []query.Near    // to the XIDs of --xid
 	summary       *record.Summary // once all is read
 	shown         string          // the inputs, as they were named
+	typed         string          // and as a shell takes them
+	nodes         []record.Node   // of a packet, without what was decoded for -Y
 	errors        int64           // findings that are errors
 	err           error           // of writing, filtering, jq
 }
