@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/query"
@@ -166,6 +167,39 @@ func TestNFS(t *testing.T) {
 	}
 }
 
+// TestRenamed: who asks for a name finds the RENAME that made it.
+func TestRenamed(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{})
+	c.Connect()
+	c.RPC(synth.Call{Program: 100003, Version: 3, Procedure: 14, Args: synth.XDR{}.String("d1").String("old").String("d2").String("new")}, synth.Getattr3Reply())
+	for source, want := range map[string]int{`nfs.name == "new"`: 1, `nfs.name == "old" and nfs.to_name == "new"`: 1, `nfs.to_name == "old"`: 0, `len(nfs.name) == 2`: 1} {
+		for _, fields := range []query.Fields{query.Transactions, query.Packets} {
+			if got := decoded(t, w, source, fields); got != want {
+				t.Errorf("%s: %d of %s", source, got, fields.Of())
+			}
+		}
+	}
+}
+
+// TestUnreadable: nfs.error says why what is encrypted cannot be read.
+func TestUnreadable(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{})
+	c.Connect()
+	call := synth.Getattr3()
+	call.Cred = synth.GSS(oncrpc.ServicePrivacy, 9)
+	c.RPC(call, synth.Getattr3Reply())
+	c.RPC(synth.Getattr3(), synth.Getattr3Reply())
+	const source = `nfs.error contains "encrypt"`
+	if got := decoded(t, w, source, query.Transactions); got != 1 {
+		t.Errorf("%d transactions", got)
+	}
+	if got := decoded(t, w, source, query.Packets); got != 2 {
+		t.Errorf("%d packets", got)
+	}
+}
+
 // TestNFSFields: every name of the tables is a field, each says what it is of,
 // and every other name is not.
 func TestNFSFields(t *testing.T) {
@@ -191,6 +225,7 @@ func TestNFSFields(t *testing.T) {
 		{`nfs.offset > 5ms`, "nfs.offset is never 5ms: it is a number"},
 		{`nfs.stable == FILE_SINK`, "nfs.stable is never FILE_SINK: it is a number or a name; near it: FILE_SYNC"},
 		{`nfs.status == NFS4ERR_NOENTRY`, "near it: NFS4ERR_NOENT"},
+		{`nfs.status == NOENT`, "near it: NFSERR_NOENT, NFS3ERR_NOENT, NFS4ERR_NOENT"},
 		{`nfs.fh == 8f3`, "8f3 is no number"},
 		{`nfs.fh == xyz`, "nfs.fh is never xyz: it is bytes in hex, such as 0x8f3a2c"},
 		{`nfs.fh > 8f3a`, "nfs.fh goes with ==, !=, in and what looks into text, not with >"},

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -98,7 +99,7 @@ func newEncoder(t reflect.Type) encoder {
 	case reflect.Float64:
 		return func(b []byte, p unsafe.Pointer) []byte { return appendFloat(b, *(*float64)(p)) }
 	case reflect.String:
-		return func(b []byte, p unsafe.Pointer) []byte { return appendString(b, *(*string)(p)) }
+		return func(b []byte, p unsafe.Pointer) []byte { return field.AppendJSON(b, *(*string)(p)) }
 	case reflect.Pointer:
 		return pointerEncoder(t)
 	case reflect.Slice, reflect.Array:
@@ -205,7 +206,7 @@ func mapEncoder(t reflect.Type) encoder {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = append(appendString(b, key.String()), ':')
+			b = append(field.AppendJSON(b, key.String()), ':')
 			b = strconv.AppendInt(b, v.MapIndex(key).Int(), 10)
 		}
 		return append(b, '}')
@@ -222,7 +223,7 @@ func structEncoder(t reflect.Type) encoder {
 	var members []member
 	for _, f := range record.FieldsOf(t) {
 		of := t.Field(f.Index)
-		m := member{"," + string(appendString(nil, f.Name)) + ":", of.Offset, nil, encoderOf(of.Type)}
+		m := member{"," + string(field.AppendJSON(nil, f.Name)) + ":", of.Offset, nil, encoderOf(of.Type)}
 		switch {
 		case f.OmitZero && f.Opt:
 			_, known := optOffsets(of.Type)
@@ -260,7 +261,7 @@ func appendText(b []byte, v encoding.TextAppender) []byte {
 	}
 	for _, c := range b[at+1:] {
 		if c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
-			return appendString(b[:at], slices.Clone(b[at+1:]))
+			return field.AppendJSON(b[:at], slices.Clone(b[at+1:]))
 		}
 	}
 	return append(b, '"')
