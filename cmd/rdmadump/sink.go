@@ -147,6 +147,11 @@ func (s *sink) emit(record any, text func(any) error) {
 // record writes a record as JSON.
 func (s *sink) record(r any) {
 	if p, ok := r.(*record.Packet); ok {
+		if s.decode && !s.tree && !s.rpc {
+			s.nodes = render.WithoutDecoded(s.nodes, p.Nodes)
+			p.Nodes, s.nodes = s.nodes, p.Nodes
+			defer func() { p.Nodes, s.nodes = s.nodes, p.Nodes }()
+		}
 		s.buffer = render.AppendPacketJSON(s.buffer[:0], p, s.tree)
 	} else {
 		s.buffer = render.AppendJSON(s.buffer[:0], r)
