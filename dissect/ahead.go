@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect/internal/describe"
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/link"
@@ -72,6 +73,7 @@ type shelf struct {
 	events    []record.Event
 	waits     []record.Wait
 	fpdus     []iwarp.Noted
+	guarded   []describe.Guarded
 	bytes     []byte
 	size      int // bytes of all that, and of the records
 }
@@ -126,6 +128,7 @@ func (s *shelf) sight(p *placed) {
 	if in.TCP != nil {
 		p.tcp = *in.TCP
 	}
+	in.Guarded = place(s, &s.guarded, in.Guarded)
 	p.fpdus = place(s, &s.fpdus, in.FPDUs)
 	for i := range p.fpdus {
 		p.fpdus[i].Head = place(s, &s.bytes, p.fpdus[i].Head)
@@ -143,7 +146,7 @@ func (p *parcel) clear() {
 	}
 	p.shelf = shelf{
 		words: s.words[:0], messages: s.messages[:0], reads: s.reads[:0], writes: s.writes[:0], readSegs: s.readSegs[:0], writeSegs: s.writeSegs[:0],
-		handles: s.handles[:0], events: s.events[:0], waits: s.waits[:0], fpdus: s.fpdus[:0], bytes: s.bytes[:0],
+		handles: s.handles[:0], events: s.events[:0], waits: s.waits[:0], fpdus: s.fpdus[:0], guarded: s.guarded[:0], bytes: s.bytes[:0],
 	}
 }
 

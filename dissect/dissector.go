@@ -140,8 +140,9 @@ func New(h Handler, o Options) *Dissector {
 	}
 	o.Decode = o.Decode || o.RPC
 	d := &Dissector{handler: h, options: o, budget: budget.New(o.Memory)}
+	shown := h.Packet != nil || h.Frame != nil
 	d.table = transaction.NewTable(transaction.Options{
-		Rebuild: o.Rebuild || o.Decode, XIDs: o.XIDs, Tree: o.Tree && (h.Packet != nil || h.Frame != nil),
+		Rebuild: o.Rebuild || o.Decode, XIDs: o.XIDs, Tree: o.Tree && shown, Shown: shown,
 		Linger: o.Linger, Unanswered: o.Unanswered, Timeout: o.Timeout,
 	}, d.budget)
 	d.table.Transaction = handing(d, h.Transaction)
@@ -170,7 +171,7 @@ func New(h Handler, o Options) *Dissector {
 			h.Carried(c)
 		}
 	}
-	d.tracker.KeepFPDUs = h.Packet != nil || h.Frame != nil
+	d.tracker.KeepFPDUs = shown
 	d.budget.Told = d.limit
 	d.summary = record.Summary{
 		Type: "summary", Transactions: map[record.Status]int64{}, Findings: map[record.Severity]int64{}, Limits: map[string]int64{},
@@ -370,7 +371,7 @@ func (d *Dissector) frame(f *capture.Frame, layers *layers, now record.Stamp) {
 	in := &d.sight.input
 	shown := d.handler.Packet != nil || d.handler.Frame != nil
 	if shown {
-		*in = describe.Input{Frame: f, Link: l, Packet: &layers.packet, TCP: &d.tcp.TCP}
+		*in = describe.Input{Frame: f, Link: l, Packet: &layers.packet, TCP: &d.tcp.TCP, Guarded: in.Guarded[:0]}
 	}
 	taken := false
 	switch carries := l.Carries; carries {
@@ -452,6 +453,9 @@ func (d *Dissector) show(taken bool) {
 	s.marks, s.place = happened.Mark, happened.Place
 	if c != nil {
 		in.RPC, in.NFS4 = transaction.Speaks(c)
+	}
+	for _, g := range d.table.Guarded(o) {
+		in.Guarded = append(in.Guarded, describe.Guarded{XID: g.XID, Asked: describe.Asked(g.Asked)})
 	}
 	if d.options.Tree {
 		d.tree(in, happened)

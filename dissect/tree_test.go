@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/header"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/testkit"
@@ -84,6 +85,9 @@ func TestTrees(t *testing.T) {
 	context := gss(oncrpc.ServiceNone, synth.XDR{})
 	context.Cred.Body[7] = 1 // RPCSEC_GSS_INIT
 	context.Procedure = 0
+	destroy := gss(oncrpc.ServiceIntegrity, synth.XDR{})
+	destroy.Cred.Body[7] = 3 // RPCSEC_GSS_DESTROY
+	destroy.Procedure, destroy.Args = 0, synth.XDR{}
 	write := synth.Write3(1<<30, pattern(5000))
 	for name, test := range map[string]struct {
 		options synth.Options
@@ -115,6 +119,10 @@ func TestTrees(t *testing.T) {
 		"RPCSEC_GSS makes a context": {
 			call: context, reply: synth.Reply{Deny: []uint32{1, 13}},
 			want: []string{`rpcsec_gss {"version":1,"procedure":"RPCSEC_GSS_INIT","sequence":9,"service":"none","handle_bytes":4}`},
+		},
+		"RPCSEC_GSS ends a context": {
+			call: destroy, reply: synth.NullReply(),
+			want: []string{`rpcsec_gss {"version":1,"procedure":"RPCSEC_GSS_DESTROY","sequence":9,"service":"integrity","handle_bytes":4}`},
 		},
 		"a reduced item": {
 			call: write.Reduce(0xa1), reply: synth.Write3Reply(5000),
@@ -170,7 +178,7 @@ func TestTrees(t *testing.T) {
 		},
 		"names from the wire": {
 			call: synth.Compound(synth.OpLookup("\x1b[2J\"\xff\u202e")), reply: synth.CompoundFailed(2, synth.ResFailed(15, 2)),
-			want: []string{`nfs {"tag":"","minorversion":1,"ops":[{"name":"LOOKUP","opcode":15,"fields":{"name":"\u001b[2J\"` + "\uFFFD\u202e", `nfs {"status":"NFS4ERR_NOENT"`},
+			want: []string{`nfs {"tag":"","minorversion":1,"ops":[{"name":"LOOKUP","opcode":15,"fields":{"name":"\u001b[2J\"` + `�\u202e`, `nfs {"status":"NFS4ERR_NOENT"`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -219,6 +227,41 @@ func TestCallbackTrees(t *testing.T) {
 	if len(got) != 6 || got[2] != want[0] || got[3] != want[1] || got[4] != want[0] || got[5] != want[1] {
 		t.Errorf("got %s", strings.Join(got, "\n"))
 	}
+}
+
+// TestPlaces: what does not stand in its frame in one piece has no offset there, and
+// the arguments that RPCSEC_GSS protects end before its checksum.
+func TestPlaces(t *testing.T) {
+	var out strings.Builder
+	draw := render.NewPackets(&out, render.NewTheme(&out, false), 0)
+	draw.Tree = true
+	draw.Packet(&record.Packet{Nodes: []record.Node{
+		{Kind: record.NodeFields, Offset: -1, Length: 14, Table: &header.DDPTagged, Data: make([]byte, 14)},
+		{Kind: record.NodeFields, Offset: 50, Length: 14, Table: &header.DDPTagged, Data: make([]byte, 14)},
+	}})
+	if text := out.String(); strings.Count(text, "STag: 0x00000000") != 2 || strings.Count(text, " @") != strings.Count(text, " @5")+strings.Count(text, " @6") || !strings.Contains(text, " @52+4") {
+		t.Errorf("%s", text)
+	}
+
+	w := synth.New()
+	r := w.RoCE(synth.Options{})
+	r.Connect()
+	call := synth.Getattr3()
+	call.Args = synth.XDR{}.Word(uint32(4+len(call.Args.Bytes)), 9).Append(call.Args).String("checksum")
+	call.Cred = synth.GSS(oncrpc.ServiceIntegrity, 9)
+	r.RPC(call, synth.Reply{Deny: []uint32{1, 13}})
+	d := dissect.New(dissect.Handler{Packet: func(p *record.Packet) error {
+		for i := range p.Nodes {
+			if n := &p.Nodes[i]; n.Name == "nfs" && n.Length != 20 {
+				t.Errorf("%d bytes of arguments at %d", n.Length, n.Offset)
+			}
+		}
+		return nil
+	}}, dissect.Options{Tree: true})
+	for f := range testkit.Made(w.Frames) {
+		d.Frame(f)
+	}
+	d.Finish()
 }
 
 // TestTreesChangeNothing: nobody sees a difference who does not ask.

@@ -103,6 +103,7 @@ func compareAny(op string, a, b any, p *patterns) (bool, error) {
 		}
 		return false, nil
 	}
+	a, b = orNull(plainNFS(a)), orNull(plainNFS(b))
 	if list, ok := a.([]any); ok {
 		return slices.ContainsFunc(list, func(element any) bool { hit, _ := compareAny(op, element, b, p); return hit }), nil
 	}
@@ -124,6 +125,14 @@ func compareAny(op string, a, b any, p *patterns) (bool, error) {
 		return false, fmt.Errorf("%s and %s cannot be compared", visible(textOf(a)), visible(textOf(b)))
 	}
 	return orders[op](order), nil
+}
+
+// orNull is null in the place of a list that is empty.
+func orNull(v any) any {
+	if list, ok := v.([]any); ok && len(list) == 0 {
+		return nil
+	}
+	return v
 }
 
 // textOf is a value as JSON has it, without quotes.

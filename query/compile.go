@@ -183,11 +183,52 @@ func (c *compiler) constant(n ast.Node) (literal, bool) {
 // field is a look-up.
 func (c *compiler) field(o *operand) ast.Node {
 	if o.element {
+		if o.field.nfs != nil && o.path == o.field.Path {
+			return invokePlain(o.node)
+		}
 		return o.node
 	}
 	c.filter.paths = append(c.filter.paths, o.path)
-	c.filter.getters = append(c.filter.getters, c.fields.getter(o.path))
+	get := c.fields.getter(o.path)
+	if o.field.List {
+		get = listed(get)
+	}
+	c.filter.getters = append(c.filter.getters, get)
 	return invoke(o.node.Location(), funcField, len(c.filter.getters)-1)
+}
+
+// invokePlain is an element of a field of the tables, as expr has values.
+func invokePlain(element ast.Node) ast.Node {
+	call := &ast.CallNode{Callee: &ast.IdentifierNode{Value: funcPlain}, Arguments: []ast.Node{element}}
+	call.SetLocation(element.Location())
+	return call
+}
+
+// elements compiles the list that a predicate runs over: of a field of the tables
+// its values as they are, for the comparisons in the predicate.
+func (c *compiler) elements(n ast.Node) ast.Node {
+	o := c.classify(n)
+	if o.field == nil || o.field.nfs == nil || o.element {
+		return c.value(n)
+	}
+	c.filter.paths = append(c.filter.paths, o.path)
+	c.filter.getters = append(c.filter.getters, listed(o.field.nfs.whole))
+	return invoke(n.Location(), funcField, len(c.filter.getters)-1)
+}
+
+// listed is a look-up that always finds a list, an empty one where there is nothing:
+// what len, any and their like run over.
+func listed(get func(any) any) func(any) any {
+	return func(r any) any {
+		switch v := get(r).(type) {
+		case nil:
+			return []any{}
+		case []any:
+			return v
+		default:
+			return []any{v}
+		}
+	}
 }
 
 // condition compiles a node that stands where a condition does: a bare field holds
@@ -280,7 +321,9 @@ func (c *compiler) value(n ast.Node) ast.Node {
 	case *ast.MemberNode:
 		n.Node = c.value(n.Node)
 		if _, name := n.Property.(*ast.StringNode); !name {
-			n.Property = c.value(n.Property)
+			call := &ast.CallNode{Callee: &ast.IdentifierNode{Value: funcAt}, Arguments: []ast.Node{n.Node, c.value(n.Property)}}
+			call.SetLocation(n.Location())
+			return call
 		}
 	case *ast.SliceNode:
 		n.Node = c.value(n.Node)
@@ -334,6 +377,12 @@ func (c *compiler) builtin(n *ast.BuiltinNode) {
 		if !predicate {
 			if path, _, ok := c.pathOf(argument); ok && i == 0 {
 				base = find(path, c.fields)
+			}
+			if i == 0 && len(n.Arguments) > 1 {
+				if _, predicate := n.Arguments[1].(*ast.PredicateNode); predicate {
+					n.Arguments[i] = c.elements(argument)
+					continue
+				}
 			}
 			n.Arguments[i] = c.value(argument)
 			continue

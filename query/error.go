@@ -49,7 +49,7 @@ func near(word string, words []string) []string {
 	for _, w := range words {
 		lower := strings.ToLower(w)
 		d := distance(typed, lower)
-		if strings.HasSuffix(lower, "."+last) || strings.HasPrefix(lower, typed) {
+		if strings.HasSuffix(lower, "."+last) || strings.HasSuffix(lower, "err_"+typed) || strings.HasPrefix(lower, typed) {
 			d = min(d, 2)
 		}
 		all = append(all, ranked{w, d})

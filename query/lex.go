@@ -264,6 +264,8 @@ func lex(source string, fields Fields) (*lexed, *Error) {
 				return nil, wrong(at, at+2, "did you mean !=?")
 			case m == "&":
 				return nil, wrong(at, at+1, "did you mean and?")
+			case m == "#": // an element
+				add(tokenOperand, m, 1)
 			case m == "~":
 				add(tokenOperator, " matches ", 1)
 			default:

@@ -24,6 +24,7 @@ type nfsField struct {
 	kinds []nfs.Kind
 	words []string // that an Enum or Flags is called
 	each  func(m *nfs.Message, found func(*nfs.Value))
+	none  func(r any, found func(*nfs.Value)) // what a record says where it has no message; nil for nothing
 }
 
 const nfsPrefix = "nfs."
@@ -72,7 +73,7 @@ var wiresharkNFS = map[string][]string{
 	"delegation":            {"open.delegation_type"},
 	"locktype":              {"locktype4"},
 	"fhandle":               {},
-	"status":                {"nfsstat4", "status2", "status3"},
+	"status":                {"nfsstat4", "nfsstat3", "status2", "status3"},
 	"opcode":                {"main_opcode"},
 }
 
@@ -83,7 +84,7 @@ var nfsSpecial = []struct {
 }{
 	{"operation", "name of the operation of a COMPOUND, or of the procedure", nfsField{kinds: []nfs.Kind{nfs.String}, each: func(m *nfs.Message, found func(*nfs.Value)) {
 		for i := range m.Ops {
-			found(&nfs.Value{Kind: nfs.String, Bytes: []byte(m.Ops[i].Name), Uint: uint64(len(m.Ops[i].Name))})
+			found(textValue(m.Ops[i].Name))
 		}
 	}}},
 	{"opcode", "number of the operation of a COMPOUND", nfsField{kinds: []nfs.Kind{nfs.Enum}, each: func(m *nfs.Message, found func(*nfs.Value)) {
@@ -101,6 +102,7 @@ var nfsSpecial = []struct {
 		}
 		named("status")(m, found)
 	}}},
+	{"name", "of a file or of what else an operation names; of RENAME both", nfsField{kinds: []nfs.Kind{nfs.String}, each: named("name", "to_name")}},
 	{"seqid", "of an owner, or of a slot: what nfs.sequenceid is alone", nfsField{kinds: []nfs.Kind{nfs.Uint}, each: named("seqid", "sequenceid", "open_seqid")}},
 	{"stateid", "any stateid, whatever it is called", nfsField{kinds: []nfs.Kind{nfs.Stateid}, each: ofKind(nfs.Stateid, func(v *nfs.Value) *nfs.Value { return v })}},
 	{"stateid.seqid", "its first word", nfsField{kinds: []nfs.Kind{nfs.Uint}, each: ofKind(nfs.Stateid, func(v *nfs.Value) *nfs.Value {
@@ -112,10 +114,9 @@ var nfsSpecial = []struct {
 	{"fhandle", "any file handle, whatever it is called", nfsField{kinds: []nfs.Kind{nfs.Handle}, each: ofKind(nfs.Handle, func(v *nfs.Value) *nfs.Value { return v })}},
 	{"error", "why something could not be read", nfsField{kinds: []nfs.Kind{nfs.String}, each: func(m *nfs.Message, found func(*nfs.Value)) {
 		if m.Err != nil {
-			text := m.Err.Error()
-			found(&nfs.Value{Kind: nfs.String, Bytes: []byte(text), Uint: uint64(len(text))})
+			found(textValue(m.Err.Error()))
 		}
-	}}},
+	}, none: unread}},
 }
 
 // named finds the values of these names.
@@ -248,26 +249,59 @@ func (n *nfsField) list(r any, of func(*nfs.Value) any) any {
 	eachMessage(r, func(m *nfs.Message) {
 		n.each(m, func(v *nfs.Value) { all = append(all, of(v)) })
 	})
+	if n.none != nil {
+		n.none(r, func(v *nfs.Value) { all = append(all, of(v)) })
+	}
 	if all == nil {
 		return nil
 	}
 	return all
 }
 
+// unread finds why messages cannot be read at all.
+func unread(r any, found func(*nfs.Value)) {
+	switch r := r.(type) {
+	case *record.Transaction:
+		for _, h := range []*record.Half{&r.Decoded.Call, &r.Decoded.Reply} {
+			if h.Unread != "" {
+				found(textValue(h.Unread))
+			}
+		}
+	case *record.Packet:
+		for i := range r.Nodes {
+			if n := &r.Nodes[i]; n.Name == "unreadable" && n.Kind == record.NodeText {
+				found(textValue(n.Text))
+			}
+		}
+	}
+}
+
+// textValue is text as a value.
+func textValue(s string) *nfs.Value {
+	return &nfs.Value{Kind: nfs.String, Bytes: []byte(s), Uint: uint64(len(s))}
+}
+
 // plain are the values of a record as expr has them, raw as they are printed, and
 // whole as they are.
 func (n *nfsField) plain(r any) any {
-	return n.list(r, func(v *nfs.Value) any {
-		switch v.Kind {
-		case nfs.Uint, nfs.Hex, nfs.Octal, nfs.Enum, nfs.Flags, nfs.Data, nfs.List:
-			return integer(v.Uint)
-		case nfs.Bool:
-			return v.Uint != 0
-		case nfs.Time:
-			return v.Time()
-		}
-		return nfsText(v)
-	})
+	return n.list(r, func(v *nfs.Value) any { return plainNFS(v) })
+}
+
+// plainNFS is a value of the tables as expr has values; what is none stays as it is.
+func plainNFS(value any) any {
+	v, ok := value.(*nfs.Value)
+	if !ok {
+		return value
+	}
+	switch v.Kind {
+	case nfs.Uint, nfs.Hex, nfs.Octal, nfs.Enum, nfs.Flags, nfs.Data, nfs.List:
+		return integer(v.Uint)
+	case nfs.Bool:
+		return v.Uint != 0
+	case nfs.Time:
+		return v.Time()
+	}
+	return nfsText(v)
 }
 
 func (n *nfsField) raw(r any) any { return n.list(r, func(v *nfs.Value) any { return nfsText(v) }) }

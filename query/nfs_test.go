@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/query"
@@ -131,6 +132,28 @@ func TestNFS(t *testing.T) {
 		{`nfs.offset == null and nfs.count == null`, 3, -1},
 		{`len(nfs.operation) == 6`, 1, -1},
 		{`nfs.data and nfs.count == nfs.data`, 2, -1},
+		// Records that have none have an empty list of them.
+		{`any(nfs.name, # == "one")`, 1, 0},
+		{`any(nfs.name, # startsWith "caf")`, 1, 1},
+		{`all(nfs.status, # == 0)`, 4, -1},
+		{`none(nfs.name, # == "one")`, 4, -1},
+		{`count(nfs.opcode, # > 0) >= 6`, 1, -1},
+		{`len(nfs.name) == 0`, 3, -1},
+		{`len(nfs.opcode) == 6`, 1, -1},
+		{`nfs.opcode[0] == 53`, 1, 2},
+		{`nfs.opcode[-1] == 25`, 1, 2},
+		{`nfs.opcode[99] == 53`, 0, 0},
+		{`nfs.opcode[99] == null`, 5, -1},
+		{`len(nfs.opcode[1:3]) == 2`, 2, 3},
+		{`nfs.name[0] matches "^caf"`, 1, 1},
+		{`len(operations) == 1`, 1, -1},
+		// What Wireshark calls a status is that of any operation, in every view.
+		{`nfs.nfsstat4 == 2`, 1, 1},
+		{`nfs.nfsstat3 == 2`, 1, 1},
+		{`nfs.nfsstat3 == NFS4ERR_NOENT`, 1, 1},
+		{`nfs.nfsstat4 == "NFS4ERR_NOENT"`, 1, 1},
+		{`nfs.nfsstat4 == 0`, 5, -1}, // PUTROOTFH's, too
+		{`nfs.nfsstat4 in [2, 13]`, 1, 1},
 	} {
 		if got := decoded(t, w, test.source, query.Transactions); got != test.transactions {
 			t.Errorf("%s: %d transactions, want %d", test.source, got, test.transactions)
@@ -141,6 +164,39 @@ func TestNFS(t *testing.T) {
 		if got := decoded(t, w, test.source, query.Packets); got != test.packets {
 			t.Errorf("%s: %d packets, want %d", test.source, got, test.packets)
 		}
+	}
+}
+
+// TestRenamed: who asks for a name finds the RENAME that made it.
+func TestRenamed(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{})
+	c.Connect()
+	c.RPC(synth.Call{Program: 100003, Version: 3, Procedure: 14, Args: synth.XDR{}.String("d1").String("old").String("d2").String("new")}, synth.Getattr3Reply())
+	for source, want := range map[string]int{`nfs.name == "new"`: 1, `nfs.name == "old" and nfs.to_name == "new"`: 1, `nfs.to_name == "old"`: 0, `len(nfs.name) == 2`: 1} {
+		for _, fields := range []query.Fields{query.Transactions, query.Packets} {
+			if got := decoded(t, w, source, fields); got != want {
+				t.Errorf("%s: %d of %s", source, got, fields.Of())
+			}
+		}
+	}
+}
+
+// TestUnreadable: nfs.error says why what is encrypted cannot be read.
+func TestUnreadable(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{})
+	c.Connect()
+	call := synth.Getattr3()
+	call.Cred = synth.GSS(oncrpc.ServicePrivacy, 9)
+	c.RPC(call, synth.Getattr3Reply())
+	c.RPC(synth.Getattr3(), synth.Getattr3Reply())
+	const source = `nfs.error contains "encrypt"`
+	if got := decoded(t, w, source, query.Transactions); got != 1 {
+		t.Errorf("%d transactions", got)
+	}
+	if got := decoded(t, w, source, query.Packets); got != 2 {
+		t.Errorf("%d packets", got)
 	}
 }
 
@@ -169,6 +225,7 @@ func TestNFSFields(t *testing.T) {
 		{`nfs.offset > 5ms`, "nfs.offset is never 5ms: it is a number"},
 		{`nfs.stable == FILE_SINK`, "nfs.stable is never FILE_SINK: it is a number or a name; near it: FILE_SYNC"},
 		{`nfs.status == NFS4ERR_NOENTRY`, "near it: NFS4ERR_NOENT"},
+		{`nfs.status == NOENT`, "near it: NFSERR_NOENT, NFS3ERR_NOENT, NFS4ERR_NOENT"},
 		{`nfs.fh == 8f3`, "8f3 is no number"},
 		{`nfs.fh == xyz`, "nfs.fh is never xyz: it is bytes in hex, such as 0x8f3a2c"},
 		{`nfs.fh > 8f3a`, "nfs.fh goes with ==, !=, in and what looks into text, not with >"},

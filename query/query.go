@@ -103,6 +103,8 @@ func Compile(source string, fields Fields) (*Filter, error) {
 		}, new(func(int) bool)),
 		expr.Function(funcHolds, func(p ...any) (any, error) { return f.tests[p[0].(int)].holds(p[1]), nil }, new(func(int, any) bool)),
 		expr.Function(funcCompare, func(p ...any) (any, error) { return f.compare(&f.tests[p[0].(int)], p[1], p[2]) }, new(func(int, any, any) bool)),
+		expr.Function(funcPlain, func(p ...any) (any, error) { return plainNFS(p[0]), nil }, new(func(any) any)),
+		expr.Function(funcAt, func(p ...any) (any, error) { return at(p[0], p[1]) }, new(func(any, any) any)),
 		expr.Function(funcTruth, func(p ...any) (any, error) { return truth(p[0]), nil }, new(func(any) bool)),
 		expr.AsBool(),
 	)
@@ -120,6 +122,8 @@ const (
 	funcHolds   = "__holds"   // of any value with a constant
 	funcCompare = "__compare" // of two values
 	funcTruth   = "__truth"
+	funcPlain   = "__plain" // an element of a field of the tables, as expr has values
+	funcAt      = "__at"    // an element of a list
 )
 
 // transplant puts a tree in the place of the root's name, which is how a tree
@@ -210,6 +214,34 @@ func (l *lexed) syntax(err error) *Error {
 		}
 	}
 	return &Error{l.source, from, max(to, from), message}
+}
+
+// at is an element of a list, counted from its end where the index is negative; nil
+// where it has none there.
+func at(list, index any) (any, error) {
+	elements, isList := list.([]any)
+	i, isNumber := index.(int)
+	switch {
+	case members(list) && !isNumber:
+		name, _ := index.(string)
+		return list.(map[string]any)[name], nil
+	case list == nil:
+		return nil, nil
+	case !isList || !isNumber:
+		return nil, fmt.Errorf("[%s] wants a list before it, and a number in it", visible(textOf(index)))
+	case i < 0:
+		i += len(elements)
+	}
+	if i < 0 || i >= len(elements) {
+		return nil, nil
+	}
+	return plainNFS(elements[i]), nil
+}
+
+// members says whether a value is an element that has fields.
+func members(v any) bool {
+	_, is := v.(map[string]any)
+	return is
 }
 
 // truth is whether a value counts as true: it is there, and not false, zero or

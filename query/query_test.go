@@ -120,7 +120,7 @@ func TestAliases(t *testing.T) {
 		{query.Transactions, map[string]string{
 			"rpcordma.xid": "xid", "rpc.xid": "xid", "rpcordma.msg_type": "call.rdma_proc", "rpcordma.version": "call.rdma_vers",
 			"rpcordma.flow_control": "call.credits", "rpcordma.position": "read_chunks.position", "rpc.program": "program",
-			"rpc.programversion": "version", "rpc.procedure": "procedure", "nfs.nfsstat4": "nfs_status",
+			"rpc.programversion": "version", "rpc.procedure": "procedure", "nfs.nfsstat4": "nfs.status", "nfs.nfsstat3": "nfs.status",
 			"frame.number": "call.packet", "frame.time": "call.time", "rpc.time": "latency_ns", "latency": "latency_ns",
 			"infiniband.ieth": "invalidation.handle", "handle": "timeline.handle", "rpcordma.rdma_handle": "timeline.handle",
 		}},

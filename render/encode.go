@@ -12,6 +12,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -95,7 +96,7 @@ var plain = map[reflect.Kind]encoder{
 	reflect.Uint32: uintEncoder[uint32], reflect.Uint64: uintEncoder[uint64],
 	reflect.Float32: func(b []byte, p unsafe.Pointer) []byte { return appendFloat(b, float64(*(*float32)(p))) },
 	reflect.Float64: func(b []byte, p unsafe.Pointer) []byte { return appendFloat(b, *(*float64)(p)) },
-	reflect.String:  func(b []byte, p unsafe.Pointer) []byte { return appendString(b, *(*string)(p)) },
+	reflect.String:  func(b []byte, p unsafe.Pointer) []byte { return field.AppendJSON(b, *(*string)(p)) },
 }
 
 func intEncoder[T int | int8 | int16 | int32 | int64](b []byte, p unsafe.Pointer) []byte {
@@ -192,7 +193,7 @@ func mapEncoder(t reflect.Type) encoder {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = append(appendString(b, key.String()), ':')
+			b = append(field.AppendJSON(b, key.String()), ':')
 			b = strconv.AppendInt(b, v.MapIndex(key).Int(), 10)
 		}
 		return append(b, '}')
@@ -209,7 +210,7 @@ func structEncoder(t reflect.Type) encoder {
 	var members []member
 	for _, f := range record.FieldsOf(t) {
 		of := t.Field(f.Index)
-		m := member{"," + string(appendString(nil, f.Name)) + ":", of.Offset, nil, encoderOf(of.Type)}
+		m := member{"," + string(field.AppendJSON(nil, f.Name)) + ":", of.Offset, nil, encoderOf(of.Type)}
 		switch {
 		case f.OmitZero && f.Opt:
 			_, known := optOffsets(of.Type)
@@ -247,7 +248,7 @@ func appendText(b []byte, v encoding.TextAppender) []byte {
 	}
 	for _, c := range b[at+1:] {
 		if c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
-			return appendString(b[:at], slices.Clone(b[at+1:]))
+			return field.AppendJSON(b[:at], slices.Clone(b[at+1:]))
 		}
 	}
 	return append(b, '"')

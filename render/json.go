@@ -4,7 +4,6 @@ package render
 
 import (
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -41,7 +40,7 @@ func AppendPacketJSON(b []byte, p *record.Packet, all bool) []byte {
 	b = append(b, `,"icrc":"`...)
 	b = append(b, p.ICRC...)
 	b = append(b, `","summary":`...)
-	b = appendString(b, p.Summary)
+	b = field.AppendJSON(b, p.Summary)
 	return append(b, '}', '\n')
 }
 
@@ -76,7 +75,7 @@ func orNull(b []byte, s string) []byte {
 	if s == "" {
 		return append(b, "null"...)
 	}
-	return appendString(b, s)
+	return field.AppendJSON(b, s)
 }
 
 // appendNode appends an element of a packet's tree, with the comma before it.
@@ -100,7 +99,7 @@ func appendNode(b []byte, n *record.Node) []byte {
 	case record.NodeList:
 		return append(b, '[')
 	case record.NodeText:
-		return appendString(b, n.Text)
+		return field.AppendJSON(b, n.Text)
 	case record.NodeValue:
 		return append(b, n.Data...)
 	case record.NodeNumber:
@@ -140,7 +139,7 @@ func appendFields(b []byte, table *field.Header, data []byte) []byte {
 func appendField(b []byte, f *field.Field, data []byte) []byte {
 	switch f.Format {
 	case field.Enum:
-		return appendString(b, f.Names(f.Uint(data)))
+		return field.AppendJSON(b, f.Names(f.Uint(data)))
 	case field.Dec, field.Flag:
 		b = f.AppendText(b, data)
 	default:
@@ -148,7 +147,7 @@ func appendField(b []byte, f *field.Field, data []byte) []byte {
 	}
 	if f.Names != nil {
 		b = append(append(append(b, ',', '"'), f.Name...), `_name":`...)
-		b = appendString(b, f.Names(f.Uint(data)))
+		b = field.AppendJSON(b, f.Names(f.Uint(data)))
 	}
 	return b
 }
@@ -159,37 +158,6 @@ func appendAddress(b []byte, address func([]byte) []byte) []byte {
 	b = append(b, '"')
 	if b = address(b); len(b) == at+1 {
 		return append(b[:at], "null"...)
-	}
-	return append(b, '"')
-}
-
-// appendString appends a JSON string that is always valid UTF-8: what is not
-// becomes U+FFFD, and control characters are escaped.
-func appendString[T string | []byte](b []byte, s T) []byte {
-	const set = "0123456789abcdef"
-	b = append(b, '"')
-	plain := 0
-	for plain < len(s) && s[plain] >= 0x20 && s[plain] < 0x7f && s[plain] != '"' && s[plain] != '\\' {
-		plain++
-	}
-	b = append(b, s[:plain]...)
-	for i := plain; i < len(s); {
-		c := s[i]
-		if c < utf8.RuneSelf {
-			switch {
-			case c == '"' || c == '\\':
-				b = append(b, '\\', c)
-			case c < 0x20 || c == 0x7f:
-				b = append(b, '\\', 'u', '0', '0', set[c>>4], set[c&15])
-			default:
-				b = append(b, c)
-			}
-			i++
-			continue
-		}
-		r, size := utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
-		b = utf8.AppendRune(b, r)
-		i += size
 	}
 	return append(b, '"')
 }

@@ -22,7 +22,7 @@ type Screen struct {
 }
 
 // Overview draws a capture on one screen; file is what to name in the commands
-// that show more.
+// that show more, as a shell takes it: see [Shell].
 func Overview(to Screen, o *analyze.Overview, s *record.Summary, file string) error {
 	if to.Width <= 0 {
 		to.Width = 120

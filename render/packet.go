@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/query"
 )
 
 // Packets draws packet records: a line each, and on request the tree of all
@@ -153,6 +154,32 @@ func (t *Text) Packet(p *record.Packet) error {
 	return t.row(packetColumns)
 }
 
+// WithoutDecoded is what a packet's tree has where nobody asks for credentials,
+// arguments and results, though they were decoded for a filter. It is kept in to.
+func WithoutDecoded(to, nodes []record.Node) []record.Node {
+	to = to[:0]
+	depth, dropped := 0, false
+	for _, n := range nodes {
+		if depth == 0 {
+			name := n.Name
+			if bare := strings.TrimRight(name, "0123456789"); bare != name { // of a segment with several FPDUs
+				name = strings.TrimSuffix(bare, "_")
+			}
+			dropped = n.Kind == record.NodeObject && query.Decoded(name+".")
+		}
+		switch n.Kind {
+		case record.NodeObject, record.NodeList:
+			depth++
+		case record.NodeEndObject, record.NodeEndList:
+			depth--
+		}
+		if !dropped {
+			to = append(to, n)
+		}
+	}
+	return to
+}
+
 // head writes the heading, once, as wide as the first packet's line.
 func (r *Packets) head() error {
 	if r.headed || r.Tree || r.Bytes {
@@ -250,7 +277,11 @@ func (r *Packets) fields(b []byte, n *record.Node, depth int) []byte {
 		if !f.Whole(n.Data) {
 			continue
 		}
-		b = r.margin(b, n.Offset+f.Bit/8, (f.Bit%8+f.Bits+7)/8, depth)
+		at := n.Offset
+		if at >= 0 { // what does not stand in the frame in one piece has no offset
+			at += f.Bit / 8
+		}
+		b = r.margin(b, at, (f.Bit%8+f.Bits+7)/8, depth)
 		b = appendBits(b, f, n.Data)
 		b = append(append(b, f.Label...), ": "...)
 		b = appendValue(b, f, n.Data)

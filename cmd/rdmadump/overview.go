@@ -32,7 +32,7 @@ func overview(s *sink) (dissect.Handler, func()) {
 	}
 	return h, func() {
 		s.emit(c.Finish(), func(r any) error {
-			return render.Overview(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, r.(*analyze.Overview), s.summary, s.shown)
+			return render.Overview(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, r.(*analyze.Overview), s.summary, s.typed)
 		})
 	}
 }

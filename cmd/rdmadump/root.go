@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/render"
 )
 
 const example = `  rdmadump nfs.pcap                       the RPC transactions of a capture
@@ -90,7 +91,14 @@ func (f *flags) show(cmd *cobra.Command, v *view, paths []string, stdout, stderr
 		return err
 	}
 	defer source.Close()
-	r := &runner{settings: set, stdout: stdout, stderr: stderr, openErr: openErr, shown: strings.Join(paths, " ")}
+	typed := make([]string, len(paths))
+	for i, path := range paths {
+		typed[i] = render.Shell(path)
+	}
+	r := &runner{
+		settings: set, stdout: stdout, stderr: stderr, openErr: openErr,
+		shown: strings.Join(paths, " "), typed: strings.Join(typed, " "),
+	}
 	return r.run(cmd.Context(), source)
 }
 

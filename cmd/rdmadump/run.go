@@ -32,6 +32,7 @@ type runner struct {
 	*settings
 	stdout, stderr io.Writer
 	shown          string       // the inputs, as they were named
+	typed          string       // and as a shell takes them
 	openErr        error        // of inputs that are left out
 	tick           func() error // beside what every runner does now and then
 	flush          func() error // when rdmadump fails
@@ -57,6 +58,7 @@ func (s *settings) dissection() dissect.Options {
 // run shows the view of a source, and works out how to exit.
 func (r *runner) run(ctx context.Context, source input) error {
 	s := newSink(r.settings, r.stdout, r.stderr, r.shown)
+	s.typed = r.typed
 	if r.live {
 		s.text.Live()
 	}
@@ -124,7 +126,7 @@ func (r *runner) finish(s *sink, summary *record.Summary, readErr error) error {
 	if !s.json && !s.quiet {
 		render.NewText(r.stderr, render.NewTheme(r.stderr, coloured(s.color, r.stderr)), 0).Summary(summary)
 		if s.shown != "" && s.view != nil && s.view.name != "overview" {
-			fmt.Fprintf(r.stderr, "what was slow, and why: rdmadump overview %s\n", s.shown)
+			fmt.Fprintf(r.stderr, "what was slow, and why: rdmadump overview %s\n", s.typed)
 		}
 	}
 	if text := s.noMatch(); text != "" && !s.quiet {

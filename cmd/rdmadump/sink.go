@@ -34,6 +34,8 @@ type sink struct {
 	near          []query.Near    // to the XIDs of --xid
 	summary       *record.Summary // once all is read
 	shown         string          // the inputs, as they were named
+	typed         string          // and as a shell takes them
+	nodes         []record.Node   // of a packet, without what was decoded for -Y
 	errors        int64           // findings that are errors
 	err           error           // of writing, filtering, jq
 }
@@ -145,6 +147,11 @@ func (s *sink) emit(record any, text func(any) error) {
 // record writes a record as JSON.
 func (s *sink) record(r any) {
 	if p, ok := r.(*record.Packet); ok {
+		if s.decode && !s.tree && !s.rpc {
+			s.nodes = render.WithoutDecoded(s.nodes, p.Nodes)
+			p.Nodes, s.nodes = s.nodes, p.Nodes
+			defer func() { p.Nodes, s.nodes = s.nodes, p.Nodes }()
+		}
 		s.buffer = render.AppendPacketJSON(s.buffer[:0], p, s.tree)
 	} else {
 		s.buffer = render.AppendJSON(s.buffer[:0], r)

@@ -2,13 +2,14 @@ package nfs
 
 import (
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rdmadump/rdmadump/dissect/field"
 )
 
 // ErrTruncated is wrapped by errors of messages that need more bytes than are
@@ -75,6 +76,9 @@ type Value struct {
 // Time is the time of a [Time].
 func (v *Value) Time() time.Time { return time.Unix(int64(v.Uint), int64(v.Nanoseconds)).UTC() }
 
+// timeForm is RFC 3339 with nanoseconds, all nine digits.
+const timeForm = "2006-01-02T15:04:05.000000000Z07:00"
+
 // AppendText appends what a value says, without its name: one line that is safe
 // to print. Groups and lists say how many they are, file data how long it is.
 func (v *Value) AppendText(b []byte) []byte {
@@ -119,7 +123,7 @@ func (v *Value) AppendText(b []byte) []byte {
 		return v.appendBits(b)
 	case Time:
 		if t := v.Time(); t.Year() <= 9999 && t.Year() >= 0 {
-			return t.AppendFormat(b, time.RFC3339Nano)
+			return t.AppendFormat(b, timeForm)
 		}
 		b = strconv.AppendInt(b, int64(v.Uint), 10)
 		return append(b, " s"...)
@@ -174,7 +178,7 @@ func (v *Value) AppendJSON(b []byte) []byte {
 			return strconv.AppendUint(b, v.Uint, 10)
 		}
 	case String:
-		return appendJSONText(b, string(v.Bytes))
+		return field.AppendJSON(b, v.Bytes)
 	case Data:
 		return append(strconv.AppendUint(append(b, `{"bytes":`...), v.Uint, 10), '}')
 	case Bitmap, Operations, Bits:
@@ -183,17 +187,11 @@ func (v *Value) AppendJSON(b []byte) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = appendJSONText(b, name)
+			b = field.AppendJSON(b, name)
 		}
 		return append(b, ']')
 	}
-	return appendJSONText(b, v.String())
-}
-
-// appendJSONText appends a string, of which what is not UTF-8 is replaced.
-func appendJSONText(b []byte, s string) []byte {
-	text, _ := json.Marshal(strings.ToValidUTF8(s, "\uFFFD")) // of a string it does not fail
-	return append(b, text...)
+	return field.AppendJSON(b, v.String())
 }
 
 // Names are what the bits of a Bitmap, Operations or Bits are called, or their

@@ -69,8 +69,8 @@ const (
 	fattr3Says = "attributes{ type=NF3REG mode=0644 nlink=1 uid=1000 gid=100 size=6 used=4096 rdev{ specdata1=8 specdata2=1} fsid=0x000000000000fe01 fileid=42" +
 		" atime=1970-01-01T00:00:10.000000011Z mtime=1970-01-01T00:00:20.000000021Z ctime=1970-01-01T00:00:30.000000031Z"
 	wccSays    = "wcc{ before{ size=5 mtime=1970-01-01T00:00:01.000000002Z ctime=1970-01-01T00:00:03.000000004Z}"
-	fattr2Says = "attributes{ type=NFDIR mode=0755 nlink=3 uid=4 gid=5 size=6 blocksize=512 rdev=0 blocks=8 fsid=0x00000009 fileid=10 atime=1970-01-01T00:00:11.000012Z" +
-		" mtime=1970-01-01T00:00:13.000014Z ctime=1970-01-01T00:00:15.000016Z"
+	fattr2Says = "attributes{ type=NFDIR mode=0755 nlink=3 uid=4 gid=5 size=6 blocksize=512 rdev=0 blocks=8 fsid=0x00000009 fileid=10 atime=1970-01-01T00:00:11.000012000Z" +
+		" mtime=1970-01-01T00:00:13.000014000Z ctime=1970-01-01T00:00:15.000016000Z"
 )
 
 // compoundOf and resultsOf wrap arguments or results of one operation.
@@ -94,7 +94,7 @@ func TestCallsAndReplies(t *testing.T) {
 		{100003, 2, 8, false, bytesOf(fh32, 0, 512, 0, "123"), "WRITE fh=" + strings.Repeat("ab", 32) + " beginoffset=0 offset=512 totalcount=0 data=3 bytes"},
 		{100003, 2, 4, true, bytesOf(2), "LOOKUP=NFSERR_NOENT"},
 		{100003, 2, 13, false, bytesOf(fh32, "link", "target", 0o777, 1, 2, 3, 4, 5, 6, 7), "SYMLINK dir_fh=" + strings.Repeat("ab", 32) +
-			` name="link" target="target" new_attributes{ mode=0777 uid=1 gid=2 size=3 atime=1970-01-01T00:00:04.000005Z mtime=1970-01-01T00:00:06.000007Z}`},
+			` name="link" target="target" new_attributes{ mode=0777 uid=1 gid=2 size=3 atime=1970-01-01T00:00:04.000005000Z mtime=1970-01-01T00:00:06.000007000Z}`},
 		{
 			100003, 2, 16, true, bytesOf(0, 1, 7, "a", 1, 1, 8, "b", 2, 0, 1),
 			`READDIR entries{ entries{ fileid=7 name="a" cookie=0x00000001} entries{ fileid=8 name="b" cookie=0x00000002}} eof=true`,
@@ -176,6 +176,10 @@ func TestCallsAndReplies(t *testing.T) {
 		{
 			100003, 4, 1, true, resultsOf(0, 9, 0, 2, 0x0010001a, 0x00200012, string(bytesOf(1, l(9), l(6), l(42), 0o640, "root@x", l(1<<33), 5))),
 			"GETATTR attributes{ type=NF4REG change=9 size=6 fileid=42 mode=0640 owner=\"root@x\" time_modify=2242-03-16T12:56:32.000000005Z}",
+		},
+		{ // what is no moment but a span: time_delta, dir_notif_delay, dirent_notif_delay
+			100003, 4, 1, true, resultsOf(0, 9, 0, 2, 0, 0x03080000, string(bytesOf(l(0), 4000000, l(1), 2, l(3), 4))),
+			"GETATTR attributes{ time_delta{ seconds=0 nseconds=4000000} dir_notif_delay{ seconds=1 nseconds=2} dirent_notif_delay{ seconds=3 nseconds=4}}",
 		},
 		{
 			100003, 4, 1, false, compoundOf(18, 0, 0x10002, 0, l(5), "own", 1, 1, 1, 16, string(l(0)), 0, "file"),

@@ -78,7 +78,7 @@ type Transaction struct {
 	Operation      Opt[string]       `json:"operation" doc:"which of the operations the COMPOUND is for"`
 	Credential     Opt[string]       `json:"credential" doc:"flavor of the Call's credential"`
 	RPCStatus      Opt[string]       `json:"rpc_status" doc:"accept or reject status of the RPC Reply"`
-	NFSStatus      Opt[string]       `json:"nfs_status" doc:"status that the results begin with" alias:"nfs.nfsstat4,nfs.nfsstat3"`
+	NFSStatus      Opt[string]       `json:"nfs_status" doc:"status that the results begin with"`
 	Call           *Message          `json:"call" doc:"the Call, null where it was not seen"`
 	Reply          *Message          `json:"reply" doc:"the Reply, null where none arrived"`
 	ReadChunks     []ReadChunk       `json:"read_chunks" doc:"what the Call exposed to be read; null without Call"`

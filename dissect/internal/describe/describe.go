@@ -46,6 +46,7 @@ type Input struct {
 	TCP       *link.TCP     // iWARP's
 	FPDUs     []iwarp.Noted // that it completes
 	RPC, NFS4 bool          // what its connection carries
+	Guarded   []Guarded     // what its Replies answer that are under RPCSEC_GSS, or to the server's Calls
 
 	// Tree asks for credentials, arguments and results, too. Said are then the Sends
 	// that the frame ended, and Asked is what a Reply that is in none of them answers.
@@ -66,6 +67,13 @@ type Asked struct {
 	Known                       bool
 	Program, Version, Procedure uint32
 	Service                     oncrpc.Service
+	Control                     bool // RPCSEC_GSS makes or ends a context with it
+}
+
+// Guarded is what a Reply answers whose Call is under RPCSEC_GSS, or the server's.
+type Guarded struct {
+	XID   uint32
+	Asked Asked
 }
 
 // Describe makes the packet record of a frame. What its connection tells is left
@@ -412,7 +420,7 @@ func (d *Describer) describeRPC(p *packet, at int, data []byte, suffix string) {
 	p.fields(&header.RPC, at, data[:header.RPC.Length])
 	switch {
 	case r.Type == oncrpc.Call && r.Length >= 24:
-		d.describeCall(p, at, data)
+		d.describeCall(p, at, data, err == nil)
 	case r.Type == oncrpc.Reply && err == nil:
 		p.text("rpc_status", "Status", r.Status(), at+8, r.Length-8)
 		p.say(" Reply ")
@@ -425,7 +433,9 @@ func (d *Describer) describeRPC(p *packet, at int, data []byte, suffix string) {
 	p.close()
 }
 
-func (d *Describer) describeCall(p *packet, at int, data []byte) {
+// describeCall adds what a Call says; of one whose header is not whole, nobody knows
+// where the arguments begin.
+func (d *Describer) describeCall(p *packet, at int, data []byte, whole bool) {
 	r, h := &d.rpc, &d.header
 	p.number("rpc_vers", "RPC version", int64(r.RPCVersion), at+8, 4)
 	p.number("program", "Program", int64(r.Program), at+12, 4)
@@ -434,14 +444,18 @@ func (d *Describer) describeCall(p *packet, at int, data []byte) {
 	p.number("version", "Program version", int64(r.Version), at+16, 4)
 	p.number("procedure", "Procedure", int64(r.Procedure), at+20, 4)
 	p.textOrNull("procedure_name", "Procedure name", procedure, at+20)
-	p.text("credential", "Credential", r.Credential.Flavor.String(), at+24, 8+len(r.Credential.Body))
-	p.text("verifier", "Verifier", r.Verifier.Flavor.String(), at+32+(len(r.Credential.Body)+3)&^3, 8+len(r.Verifier.Body))
+	if r.Length > 24 {
+		p.text("credential", "Credential", r.Credential.Flavor.String(), at+24, 8+len(r.Credential.Body))
+	}
+	if verifier := 32 + (len(r.Credential.Body)+3)&^3; r.Length > verifier {
+		p.text("verifier", "Verifier", r.Verifier.Flavor.String(), at+verifier, 8+len(r.Verifier.Body))
+	}
 	p.say(" Call ")
 	p.say(program)
 	p.Summary = strconv.AppendUint(p.Summary, uint64(r.Version), 10)
 	p.say(" ")
 	p.say(procedure)
-	if !nfs.IsCompound(r.Program, r.Version, r.Procedure) || r.Length > len(data) {
+	if !whole || !nfs.IsCompound(r.Program, r.Version, r.Procedure) {
 		return
 	}
 	g, _ := r.Credential.GSS()
@@ -467,6 +481,10 @@ func (d *Describer) describeReply(p *packet, at int, data []byte) {
 	if !d.in.NFS4 || !r.Succeeded() {
 		return
 	}
+	body, callback, readable := d.results(data[r.Length:])
+	if !readable {
+		return
+	}
 	holes, n := &d.holes, 0
 	for i := range h.WriteEnds {
 		if n == len(holes) {
@@ -476,13 +494,28 @@ func (d *Describer) describeReply(p *packet, at int, data []byte) {
 		n++
 	}
 	o := &d.ops
-	if o.Results(nfs.NewStream(data[r.Length:], holes[:n]), false); !o.Complete || o.Count == 0 {
+	if o.Results(nfs.NewStream(body, holes[:n]), callback); !o.Complete || o.Count == 0 {
 		return
 	}
-	p.text("nfs_status", "NFS status", nfs.StatusName(4, o.Status), at+r.Length, 4)
+	p.text("nfs_status", "NFS status", nfs.StatusName(4, o.Status), at+len(data)-len(body), 4)
 	p.say(" ")
 	p.say(nfs.StatusName(4, o.Status))
 	p.operations(o.Operations)
+}
+
+// results are the results of a COMPOUND in the body of a Reply, without what
+// RPCSEC_GSS puts around them, or those of a CB_COMPOUND: which only the Call tells.
+func (d *Describer) results(body []byte) (plain []byte, callback, readable bool) {
+	for i := range d.in.Guarded {
+		if g := &d.in.Guarded[i]; g.XID == d.rpc.XID {
+			if a := &g.Asked; a.Control || a.Known && !nfs.IsCompound(a.Program, a.Version, a.Procedure) {
+				return nil, false, false
+			}
+			plain, readable = g.Asked.Service.Plain(body)
+			return plain, g.Asked.Known && nfs.IsCallback(g.Asked.Program), readable
+		}
+	}
+	return body, false, d.rpc.Verifier.Flavor != oncrpc.AuthRPCSECGSS
 }
 
 func (p *packet) operations(names []string) {

@@ -107,21 +107,25 @@ func (d *Describer) describeText(p *packet, t text) {
 	} else if err != nil {
 		return
 	}
-	a, gss := t.asked, oncrpc.GSS{}
+	a := t.asked
 	holes := []nfs.Hole{}
 	if r.Type == oncrpc.Call {
-		gss, _ = r.Credential.GSS()
-		a = Asked{true, r.Program, r.Version, r.Procedure, gss.Service}
+		gss, _ := r.Credential.GSS()
+		a = Asked{true, r.Program, r.Version, r.Procedure, gss.Service, gss.Control()}
 	} else if !a.Known {
 		a = d.in.Asked(r.XID)
 	}
-	if !a.Known || gss.Control() || nfs.ProgramName(a.Program) == "" || r.Type == oncrpc.Reply && !r.Succeeded() {
+	if !a.Known || a.Control || nfs.ProgramName(a.Program) == "" || r.Type == oncrpc.Reply && !r.Succeeded() {
 		return
 	}
 	head := r.Length
 	body := t.behind(head)
 	if a.Service != 0 && !d.describeProtection(p, body, a.Service) {
 		return
+	}
+	behind := 0 // of the body, what RPCSEC_GSS put there
+	if protected, ok := a.Service.Protected(body.data); ok && protected.Checksum != nil {
+		behind = len(body.data) - 4 - int(protected.Length+3)&^3
 	}
 	plain, _ := a.Service.Plain(body.data)
 	head += len(body.data) - len(plain)
@@ -144,7 +148,7 @@ func (d *Describer) describeText(p *packet, t text) {
 		m.Reply(a.Program, a.Version, a.Procedure, nfs.NewStream(plain, holes))
 	}
 	p.Messages = append(p.Messages, m)
-	b := tree{packet: p, m: m, t: body, reply: r.Type == oncrpc.Reply}
+	b := tree{packet: p, m: m, t: body, reply: r.Type == oncrpc.Reply, behind: behind}
 	for _, item := range m.Items {
 		if item.Reduced {
 			b.moved = append(b.moved, item)
@@ -218,6 +222,7 @@ type tree struct {
 	*packet
 	m      *nfs.Message
 	t      text // the body, reduced as it is
+	behind int  // bytes of it that are none of the message
 	reply  bool
 	moved  []nfs.Item  // that are not in t
 	values []nfs.Value // of the operation at hand
@@ -227,7 +232,7 @@ type tree struct {
 // message adds all of it.
 func (t *tree) message() {
 	m := t.m
-	t.open(record.NodeObject, "nfs"+t.t.suffix, messageLabel(m), t.t.offset(0), len(t.t.data))
+	t.open(record.NodeObject, "nfs"+t.t.suffix, messageLabel(m), t.t.offset(0), max(len(t.t.data)-t.behind, 0))
 	if t.reply && m.HasStatus && nfs.IsCompound(m.Program, m.Version, m.Procedure) {
 		t.text("status", "Status", nfs.StatusName(4, m.Status), t.t.offset(0), 4)
 	}

@@ -279,6 +279,9 @@ func (f *follower) reply(m *message) {
 		t.longCall(x)
 	}
 	m.Tag = x.tag(partReply)
+	if t.options.Shown {
+		t.guards(x)
+	}
 	if !orphan {
 		f.replySeen(side, m.Last)
 	}

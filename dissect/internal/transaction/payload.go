@@ -19,7 +19,7 @@ func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) {
 	r.ProcedureName = named(nfs.ProcedureName(p.program, p.version, p.procedure))
 	r.Credential = record.Some(rpc.Credential.Flavor.String())
 	g, _ := rpc.Credential.GSS()
-	x.gss = g.Service
+	x.gss, x.control = g.Service, g.Control()
 	if !x.isCompound() {
 		return
 	}

@@ -14,6 +14,13 @@ type Asked struct {
 	Known                       bool
 	Program, Version, Procedure uint32
 	Service                     oncrpc.Service
+	Control                     bool // RPCSEC_GSS makes or ends a context with it
+}
+
+// Guarded is what a Reply answers whose Call is under RPCSEC_GSS, or the server's.
+type Guarded struct {
+	XID   uint32
+	Asked Asked
 }
 
 // Said is a Send that is whole.
@@ -30,7 +37,7 @@ func (x *txn) asked() Asked {
 	if !p.known && x.rec.Call == nil && len(x.rec.Operations) > 0 {
 		p = procedure{true, nfs.ProgramNFS, 4, 1}
 	}
-	return Asked{p.known, p.program, p.version, p.procedure, x.gss}
+	return Asked{p.known, p.program, p.version, p.procedure, x.gss, x.control}
 }
 
 // say keeps a Send that is whole until the packet at hand has been described.
@@ -79,4 +86,26 @@ func (t *Table) AskedBy(tag rdma.Tag) (a Asked) {
 		a = x.asked()
 	}
 	return a
+}
+
+// guards notes that a Reply has come that is not to be read as results of NFSv4
+// in plain: its Call is under RPCSEC_GSS, or the server's.
+func (t *Table) guards(x *txn) {
+	if x.gss != 0 || x.procedure.known && nfs.IsCallback(x.procedure.program) {
+		t.guarded = append(t.guarded, Guarded{uint32(x.rec.XID), x.asked()})
+	}
+}
+
+// Guarded are the Replies under RPCSEC_GSS, and to the server's Calls, that came since it was asked last, where
+// Options want them, and that of o, which may be one that comes again. They are good
+// until the next packet.
+func (t *Table) Guarded(o *rdma.Operation) []Guarded {
+	if len(t.guarded) == 0 && o != nil && o.Kind == rdma.Send && o.Tag != 0 {
+		if x, _ := t.tagged(o.Tag); x != nil {
+			t.guards(x)
+		}
+	}
+	guarded := t.guarded
+	t.guarded = t.guarded[:0]
+	return guarded
 }

@@ -34,6 +34,9 @@ type Options struct {
 	XIDs []record.Hex32
 	// Tree keeps the Sends that a packet ends until [Table.Said] is asked.
 	Tree bool
+	// Shown keeps what the Replies of a packet answer under RPCSEC_GSS until
+	// [Table.Guarded] is asked.
+	Shown bool
 	// Linger is how long a transaction that has ended waits for what still
 	// belongs to it: an acknowledgement, a repeat, the NAK that takes it back.
 	Linger record.Time
@@ -79,6 +82,7 @@ type Table struct {
 	evidence []int64 // what the packets of waits stand in
 	rebuild  rebuilder
 	said     []Said
+	guarded  []Guarded
 	words    []byte // of said
 	stream   record.Stream
 }
@@ -119,6 +123,7 @@ type txn struct {
 	judged       judgement
 	procedure    procedure
 	gss          oncrpc.Service
+	control      bool // RPCSEC_GSS makes or ends a context with it
 	inCall       inline
 	inReply      inline
 	sizes        []int64 // bytes in each Write chunk, by the Reply

@@ -1,0 +1,58 @@
+package field
+
+import (
+	"unicode"
+	"unicode/utf8"
+)
+
+// AppendJSON appends a JSON string that is always valid UTF-8: what is not becomes
+// U+FFFD. Escaped is all that could do something to who looks at it: control
+// characters, those that change the direction of text, line separators.
+func AppendJSON[T string | []byte](b []byte, s T) []byte {
+	b = append(b, '"')
+	plain := 0
+	for plain < len(s) && s[plain] >= 0x20 && s[plain] < 0x7f && s[plain] != '"' && s[plain] != '\\' {
+		plain++
+	}
+	b = append(b, s[:plain]...)
+	for i := plain; i < len(s); {
+		c := s[i]
+		if c < utf8.RuneSelf {
+			switch {
+			case c == '"' || c == '\\':
+				b = append(b, '\\', c)
+			case c < 0x20 || c == 0x7f:
+				b = appendEscape(b, rune(c))
+			default:
+				b = append(b, c)
+			}
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
+		if acts(r) {
+			b = appendEscape(b, r)
+		} else {
+			b = utf8.AppendRune(b, r)
+		}
+		i += size
+	}
+	return append(b, '"')
+}
+
+// acts says whether a character does something rather than being seen.
+func acts(r rune) bool {
+	return r < 0xa0 || r == 0x2028 || r == 0x2029 || unicode.Is(unicode.Cf, r)
+}
+
+// appendEscape appends a character as JSON escapes it: one beyond 16 bits as the two
+// halves that UTF-16 has for it.
+func appendEscape(b []byte, r rune) []byte {
+	if r > 0xffff {
+		r -= 0x10000
+		b = appendEscape(b, 0xd800+r>>10)
+		r = 0xdc00 + r&0x3ff
+	}
+	const set = "0123456789abcdef"
+	return append(b, '\\', 'u', set[r>>12&15], set[r>>8&15], set[r>>4&15], set[r&15])
+}

@@ -1,0 +1,39 @@
+package render
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Shell is a file's name as it can be typed into a POSIX shell, and safe to print:
+// quoted where it has to be, with "./" before a dash that would begin a flag.
+func Shell(file string) string {
+	if len(file) > 1 && file[0] == '-' { // a dash alone is standard input
+		file = "./" + file
+	}
+	plain, odd := file != "", !utf8.ValidString(file)
+	for _, r := range file {
+		odd = odd || unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r) || r == 0x2028 || r == 0x2029
+		plain = plain && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_-./,:=@%+", r))
+	}
+	switch {
+	case odd:
+		b := []byte("$'")
+		const set = "01234567"
+		for i := range len(file) {
+			switch c := file[i]; {
+			case c == '\'' || c == '\\':
+				b = append(b, '\\', c)
+			case c < 0x20 || c >= 0x7f:
+				b = append(b, '\\', set[c>>6], set[c>>3&7], set[c&7]) // three digits: what follows may be one
+			default:
+				b = append(b, c)
+			}
+		}
+		return string(append(b, '\''))
+	case plain:
+		return file
+	}
+	return "'" + strings.ReplaceAll(file, "'", `'\''`) + "'"
+}
