@@ -437,6 +437,9 @@ func (m *message) value(v *nfs.Value, base, at int) {
 		case v.Name == "uid" || v.Name == "gid" || v.Name == "gids" || v.Name == "id" && v.Len == 4:
 			m.report.IDs++
 			out = be.AppendUint32(nil, m.key.id(uint32(v.Uint)))
+		case v.Name == "cookie":
+			wide := be.AppendUint64(nil, m.key.cookie(v.Uint, int(v.Len)*8))
+			out = wide[8-v.Len:]
 		case v.Name == "stamp":
 			out = m.key.opaque("stamp", be.AppendUint32(nil, uint32(v.Uint)))
 		}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -247,7 +248,12 @@ func secrets(t testing.TB, frames []capture.Frame) map[string]string {
 				walk(name, v)
 			}
 		case string:
-			if name = strings.TrimRight(name, "_0123456789"); !sensitive[name] {
+			if name = strings.TrimRight(name, "_0123456789"); name == "cookie" { // it may be a hash of a name
+				if v, err := strconv.ParseUint(v, 0, 64); err == nil && v >= 1<<32 {
+					found[string(be.AppendUint64(nil, v))] = name
+				}
+			}
+			if !sensitive[name] {
 				return
 			}
 			if b, err := hex.DecodeString(v); err == nil && len(b) >= 4 {
@@ -629,6 +635,7 @@ type value struct {
 	name string
 	kind nfs.Kind
 	n    uint64
+	bits int // of a cookie
 	text string
 }
 
@@ -638,7 +645,7 @@ func meanings(t testing.TB, frames []capture.Frame) (all []value) {
 	var m nfs.Message
 	add := func() {
 		for _, v := range m.Values {
-			found := value{v.Name, v.Kind, v.Uint, ""}
+			found := value{v.Name, v.Kind, v.Uint, int(v.Len) * 8, ""}
 			switch v.Kind {
 			case nfs.String, nfs.Handle, nfs.Opaque:
 				found.text = string(v.Bytes)
@@ -706,6 +713,8 @@ func TestMeaning(t *testing.T) {
 					if want.kind == nfs.Uint {
 						want.n = uint64(k.id(uint32(want.n)))
 					}
+				case want.name == "cookie" && want.kind == nfs.Hex:
+					want.n = k.cookie(want.n, want.bits)
 				case want.name == "stamp":
 					want.n = after[i].n
 				}
