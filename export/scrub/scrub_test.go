@@ -568,6 +568,66 @@ func TestTunnels(t *testing.T) {
 	noneOf(t, map[string]string{"\x0a\x09\x08\x07": "address", "\xc0\xa8\x4d\x01": "address", "\x52\x54\x00\xaa": "MAC", "\x52\x54\x00\x77": "MAC"}, out)
 }
 
+// onIP is an Ethernet frame with an IPv4 packet.
+func onIP(t testing.TB, protocol byte, fragment uint16, b []byte) []capture.Frame {
+	frame := append(testkit.Unhex(t, "525400aa0001 525400aa0002 0800 4500 0000 0000 0000 40 00 0000 0a090807 0a090806"), b...)
+	be.PutUint16(frame[16:], uint16(len(frame)-14))
+	be.PutUint16(frame[20:], fragment)
+	frame[23] = protocol
+	be.PutUint16(frame[24:], ^fold(addUp(0, frame[14:34])))
+	return []capture.Frame{{Number: 1, Time: 1, LinkType: capture.LinkEthernet, Length: len(frame), Data: frame}}
+}
+
+// TestForeign: of a datagram to RoCE's port that is no packet of it, and of a TCP
+// header that is none, nothing stays.
+func TestForeign(t *testing.T) {
+	none := func(t *testing.T, frames []capture.Frame, text string) {
+		t.Helper()
+		out, _ := scrubbed(t, frames, secret)
+		for i := 0; i+4 <= len(text); i++ {
+			if bytes.Contains(out[0].Data, []byte(text[i:i+4])) {
+				t.Errorf("%q of %q is left: %q", text[i:i+4], text, out[0].Data[34:])
+				return
+			}
+		}
+		again, _ := scrubbed(t, out, secret)
+		if len(again[0].Data) != len(frames[0].Data) {
+			t.Error("another length")
+		}
+	}
+	for _, text := range []string{"<13>Nov 21 somehost su: alice on tty1", "Tell all that alice is here, and what she has", "dear alice, this is a datagram", "!alice", "abc", " 012345alice67890 and more"} {
+		for _, fragment := range []uint16{0, 0x2000, 0x2001} {
+			datagram := be.AppendUint16(be.AppendUint16(testkit.Unhex(t, "4444 12b7"), uint16(8+len(text))), 0)
+			none(t, onIP(t, 17, fragment, append(datagram, text...)), text)
+		}
+		cut := onIP(t, 17, 0, append(testkit.Unhex(t, "4444 12b7 0400 0000"), text...))
+		cut[0].Length += 1000
+		none(t, cut, text)
+	}
+	// A packet that could be one, of which a fragment is no RDMA all the same.
+	packet := testkit.Unhex(t, "4444 12b7 0400 0000 0440 ffff 00000012 80000001")
+	none(t, onIP(t, 17, 0x2000, append(packet, "what alice wrote"...)), "what alice wrote")
+	for _, c := range []struct{ options, text string }{
+		{"0810", "alicealiceali."}, {"0509", "alice.7"}, {"0303", ""}, {"080b", "alice.bob"}, {"0206", "alix"}, {"0508", "alice."},
+	} {
+		options := append(testkit.Unhex(t, c.options), c.text...)
+		options = append(options, make([]byte, -len(options)&3)...)
+		header := append(testkit.Unhex(t, "4444 0801 00000001 00000002 5010 0000 0000 0000"), options...)
+		header[12] = byte(len(header)/4) << 4
+		none(t, onIP(t, 6, 0, header), c.text)
+	}
+	none(t, onIP(t, 6, 0, append(testkit.Unhex(t, "4444 0801"), "alice and \x4fwho else"...)), "alice and \x4fwho else")
+	none(t, onIP(t, 6, 0, append(testkit.Unhex(t, "4444 0801"), "alice an\xf0d who else"...)), "alice an\xf0d who else")
+	// What is one stays.
+	good := onIP(t, 6, 0, testkit.Unhex(t, "4444 0801 00000001 00000002 d010 0000 0000 0000 020405b4 0402 080a0000000100000002 01 030307 01 050a0000000100000003 00"))
+	out, _ := scrubbed(t, good, secret)
+	for i, b := range good[0].Data[34:] {
+		if at := 34 + i; b != out[0].Data[at] && at != 50 && at != 51 {
+			t.Errorf("byte %d of a sound header is %#x, it was %#x", i, out[0].Data[at], b)
+		}
+	}
+}
+
 // TestMetadata: nothing that a file says of where it was captured is written.
 func TestMetadata(t *testing.T) {
 	frames, _ := testkit.Frames(t, "../../samples/rocev2-callback41.pcap")
