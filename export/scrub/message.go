@@ -376,7 +376,18 @@ func (m *message) values(base int, inner int64) {
 	broken := len(n.Values)
 	if last := len(n.Ops) - 1; last >= 0 && (n.Left > 3 || n.Left > 0 && !n.Complete) { // it broke off, or ended too early: it may have gone wrong before
 		broken = n.Ops[last].First
-		end = min(end, m.head(n.Ops[last].At))
+		end = min(end, m.head(last))
+	}
+	for i := range n.Values[:broken] {
+		if !tooMuch(n, &n.Values[i]) {
+			continue
+		}
+		op := slices.IndexFunc(n.Ops, func(o nfs.Op) bool { return o.First <= i && i < o.Last })
+		if op < 0 {
+			return // before the first
+		}
+		broken, end = n.Ops[op].First, min(end, m.head(op))
+		break
 	}
 	for i := 0; i < end; i++ {
 		at := base + m.place(i)
@@ -401,17 +412,17 @@ func (m *message) values(base int, inner int64) {
 	}
 }
 
-// head is where what may stay ends of an operation whose walk broke off, which
-// begins at an offset of the unreduced body: behind its number and, in a Reply,
-// its status.
-func (m *message) head(at int64) int {
+// head is where what may stay ends of an operation whose walk broke off, in the
+// body that was walked: behind its number and, in a Reply, its status.
+func (m *message) head(nth int) int {
 	n := &m.nfs
+	op := &n.Ops[nth]
+	at := op.At
 	for i := range n.Items {
-		if it := &n.Items[i]; it.Reduced && it.Position <= at {
+		if it := &n.Items[i]; it.Reduced && it.Position <= op.At {
 			at -= (it.Length + 3) &^ 3
 		}
 	}
-	op := &n.Ops[len(n.Ops)-1]
 	if !nfs.IsCompound(n.Program, n.Version, n.Procedure) || op.Number > maxOperation {
 		return int(at)
 	}

@@ -628,6 +628,39 @@ func TestForeign(t *testing.T) {
 	}
 }
 
+// TestLimits: where there is more than the protocol allows, a bit is wrong, and
+// what follows is not what it is taken for.
+func TestLimits(t *testing.T) {
+	text := []byte("what alice has, whose words could be numbers of anything at all, as they are many")
+	channel := synth.XDR{}.Word(0, 1<<20, 1<<20, 4096, 8, 16)
+	for name, op := range map[string]synth.XDR{
+		"rdma_ird":       synth.XDR{}.Word(43).Hyper(7).Word(1, 0).Append(channel).Word(8).Fixed(text[:32]).Append(channel).Word(0, 1, 0),
+		"client_impl_id": synth.XDR{}.Word(42).Hyper(7).String("me").Word(0, 0, 2).String("a.org").String("b").Fixed(text[:12]).String("a.org").String("b").Fixed(text[12:24]),
+		"bitmap":         synth.XDR{}.Word(9, 8).Fixed(text[:32]),
+		"bool":           synth.XDR{}.Word(53).Fixed(make([]byte, 16)).Fixed(text[:20]),
+		"duration":       synth.XDR{}.Word(34).Fixed(make([]byte, 16)).Word(3, 0, 0, 1<<(70-64), 32, 1, 3).Fixed(text[:24]),
+	} {
+		w := synth.New()
+		c := w.RoCE(synth.Options{})
+		c.Connect()
+		c.RPC(synth.Compound(synth.OpPutRootFH(), op), synth.CompoundReply(synth.ResPutRootFH(), synth.ResFailed(0, 1)))
+		frames := framesOf(w)
+		out, _ := scrubbed(t, frames, secret)
+		found := false
+		for i := range out {
+			for at := 0; at+4 <= 32; at += 4 {
+				found = found || bytes.Contains(frames[i].Data, text[at:at+4])
+				if bytes.Contains(out[i].Data, text[at:at+4]) {
+					t.Errorf("%s: %q is left", name, text[at:at+4])
+				}
+			}
+		}
+		if !found {
+			t.Errorf("%s: nothing was there", name)
+		}
+	}
+}
+
 // TestMetadata: nothing that a file says of where it was captured is written.
 func TestMetadata(t *testing.T) {
 	frames, _ := testkit.Frames(t, "../../samples/rocev2-callback41.pcap")
