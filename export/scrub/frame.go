@@ -10,6 +10,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/header"
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/link"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
@@ -371,7 +372,9 @@ func (w *frame) transport(p *record.Packet, own stream) {
 	case kind == rocev2.KindCongestion && zero(t.Payload):
 		clear(out)
 	default:
-		w.s.packet(out, p.Place, own)
+		if !w.s.packet(out, p.Place, own) && kind == rocev2.KindSend && t.Opcode.Info().First && p.ICRC == record.Good && w.s.rpc[p.Connection.Or(-1)] {
+			w.s.loose(out, t.Payload)
+		}
 	}
 	clear(w.out[end:min(end+len(t.Pad), len(w.out))])
 }
@@ -432,8 +435,9 @@ func (w *frame) atomics(at int) {
 	}
 }
 
-// packet writes the payload of a packet at a place.
-func (s *Scrubber) packet(out []byte, at record.Place, own stream) {
+// packet writes the payload of a packet at a place, and says whether anybody knows
+// what it is.
+func (s *Scrubber) packet(out []byte, at record.Place, own stream) (known bool) {
 	l := s.lanes[at.Lane]
 	if at.Lane != 0 {
 		own = stream{"packet", at.Lane, at.At}
@@ -442,10 +446,37 @@ func (s *Scrubber) packet(out []byte, at record.Place, own stream) {
 	if l != nil {
 		if r := l.find(at.At); r != nil {
 			s.content(out, r.owner, r.offset+(at.At-r.at)*r.stride, own)
-			return
+			return true
 		}
 	}
 	s.key.fill(out, own, 0)
+	return false
+}
+
+// loose writes the beginning of a Send that is no operation's, as where a capture
+// begins among repeats, by what it says itself: of an RPC connection it begins with
+// the header of RPC-over-RDMA.
+func (s *Scrubber) loose(out, in []byte) {
+	h := &s.header
+	if h.Decode(in) != nil || !h.Understood() || h.Proc > rpcrdma.Error {
+		return
+	}
+	r := record.Stream{Header: in[:h.Length], Payload: in[h.Length:], RPC: h.Proc == rpcrdma.Msg}
+	for i := range h.Reads {
+		g := &h.Reads[i]
+		if n := len(r.Holes); n > 0 && r.Holes[n-1].Position == int64(g.Position) {
+			r.Holes[n-1].Length += int64(g.Length)
+		} else if g.Position > 0 {
+			r.Holes = append(r.Holes, record.StreamHole{Position: int64(g.Position), Length: int64(g.Length)})
+		}
+	}
+	m := &s.message
+	m.stream(&r)
+	for i, known := range m.known {
+		if known {
+			out[i] = m.out[i]
+		}
+	}
 }
 
 // same says whether what was written reads as what came.

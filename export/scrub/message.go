@@ -23,7 +23,8 @@ type message struct {
 	reduced []reducedValue
 	scratch []byte
 	deleted []deletion
-	size    int // of the body that was walked
+	guessed bool // nobody knows what it answers
+	size    int  // of the body that was walked
 }
 
 // reducedValue is a string that travelled in a chunk of its own.
@@ -282,6 +283,7 @@ func (m *message) fits() bool {
 // chunk list says. It is false when nothing of it is to be believed.
 func (m *message) read(s *record.Stream, body []byte) bool {
 	call := m.header.Type == oncrpc.Call
+	m.guessed = !call && !s.Known
 	if !call && !s.Known && !s.NFS4 {
 		return false
 	}
@@ -379,7 +381,7 @@ func (m *message) values(base int, inner int64) {
 		end = min(end, m.head(last))
 	}
 	for i := range n.Values[:broken] {
-		if !tooMuch(n, &n.Values[i]) {
+		if v := &n.Values[i]; !tooMuch(n, v) || m.guessed && v.Kind == nfs.Bool { // of a callback, say, that is read as what it is not
 			continue
 		}
 		op := slices.IndexFunc(n.Ops, func(o nfs.Op) bool { return o.First <= i && i < o.Last })

@@ -24,6 +24,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 )
 
 // Scrubber replaces what is nobody's business. It is not safe for concurrent use.
@@ -43,6 +44,8 @@ type Scrubber struct {
 	lanes   map[int64]*lane
 	heads   []byte // of FPDUs
 	waiting map[int64][]waitingValue
+	rpc     map[int]bool // connections that carry RPC-over-RDMA
+	header  rpcrdma.Header
 
 	frame  frame
 	cached place // of plan
@@ -143,7 +146,7 @@ type fpdu struct {
 // New makes a scrubber whose pseudonyms depend on a secret, which may be of any
 // length. What it has to remember of messages waits in spool, an empty file.
 func New(secret []byte, spool *os.File) *Scrubber {
-	s := &Scrubber{key: newKey(secret), spool: spool, to: bufio.NewWriterSize(spool, 1<<16), chunks: map[int64][]overlay{}, lanes: map[int64]*lane{}, waiting: map[int64][]waitingValue{}}
+	s := &Scrubber{key: newKey(secret), spool: spool, to: bufio.NewWriterSize(spool, 1<<16), chunks: map[int64][]overlay{}, lanes: map[int64]*lane{}, waiting: map[int64][]waitingValue{}, rpc: map[int]bool{}}
 	s.message = message{key: s.key, report: &s.Report}
 	s.frame.s = s
 	return s
@@ -153,6 +156,11 @@ func New(secret []byte, spool *os.File) *Scrubber {
 func (s *Scrubber) Learn() dissect.Handler {
 	return dissect.Handler{Carried: s.carried, Stream: s.stream, Transaction: func(t *record.Transaction) error {
 		delete(s.waiting, t.ID)
+		return s.err
+	}, Connection: func(c *record.Connection) error {
+		if c.UpperLayer == "rpcrdma" {
+			s.rpc[c.ID] = true
+		}
 		return s.err
 	}}
 }
