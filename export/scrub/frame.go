@@ -372,7 +372,7 @@ func (w *frame) transport(p *record.Packet, own stream) {
 	case kind == rocev2.KindCongestion && zero(t.Payload):
 		clear(out)
 	default:
-		if !w.s.packet(out, p.Place, own) && kind == rocev2.KindSend && t.Opcode.Info().First && p.ICRC == record.Good && w.s.rpc[p.Connection.Or(-1)] {
+		if !w.s.packet(out, p.Place, own) && kind == rocev2.KindSend && t.Opcode.Info().First && p.ICRC == record.Good && w.s.speaksRPC(p) {
 			w.s.loose(out, t.Payload)
 		}
 	}
@@ -451,6 +451,13 @@ func (s *Scrubber) packet(out []byte, at record.Place, own stream) (known bool) 
 	}
 	s.key.fill(out, own, 0)
 	return false
+}
+
+// speaksRPC says that a packet is of a connection that carries RPC-over-RDMA, which
+// may not have been known yet when it came.
+func (s *Scrubber) speaksRPC(p *record.Packet) bool {
+	l := s.lanes[p.Place.Lane]
+	return l != nil && l.rpc || s.rpc[p.Connection.Or(-1)]
 }
 
 // loose writes the beginning of a Send that is no operation's, as where a capture

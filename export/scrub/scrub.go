@@ -111,6 +111,7 @@ type waitingValue struct {
 type lane struct {
 	runs  []run
 	fpdus []fpdu
+	rpc   bool // it has RPC messages
 }
 
 // run is packets that carry what one operation does.
@@ -223,7 +224,7 @@ func structure(c *record.Carried) int {
 	if d.Decode(ulpdu) != nil {
 		return iwarp.LengthLen + min(len(ulpdu), 2)
 	}
-	if c.HasCRC && c.WrongCRC != 0 && !d.Plausible() {
+	if (!c.HasCRC || c.WrongCRC != 0) && !plausible(ulpdu, int(be.Uint16(b))) {
 		return iwarp.LengthLen
 	}
 	n := iwarp.LengthLen + d.HeaderLength
@@ -235,6 +236,13 @@ func structure(c *record.Carried) int {
 		n += terminate(d.Payload)
 	}
 	return n
+}
+
+// plausible says that a ULPDU, of which the captured part is there, can be one.
+func plausible(ulpdu []byte, length int) bool {
+	var d iwarp.Segment
+	whole := append(ulpdu[:len(ulpdu):len(ulpdu)], make([]byte, max(length-len(ulpdu), 0))...)
+	return d.Decode(whole) == nil && d.Plausible()
 }
 
 // terminate is how many bytes of a Terminate are headers: its own, and those that
@@ -404,6 +412,10 @@ func (s *Scrubber) Learned() error {
 		s.err = err
 	}
 	for _, l := range s.lanes {
+		for i := range l.runs {
+			send := l.runs[i].owner.send
+			l.rpc = l.rpc || send > 0 && send < int64(len(s.sends)) && s.sends[send] != 0
+		}
 		slices.SortStableFunc(l.runs, func(a, b run) int { return cmp.Compare(a.at, b.at) })
 		slices.SortStableFunc(l.fpdus, func(a, b fpdu) int { return cmp.Compare(a.at, b.at) })
 	}

@@ -404,6 +404,9 @@ func TestFileData(t *testing.T) {
 	}
 }
 
+// seeds are those that found something once, by the number of the capture.
+var seeds = map[int][]uint64{9: {135}, 12: {119}, 16: {127}}
+
 // TestDamaged: whatever is wrong with a capture, it is scrubbed without a panic,
 // and nothing is left in it of what the whole capture has; where packets are
 // missing, cut, repeated or out of order, it shows the same.
@@ -426,7 +429,7 @@ func TestDamaged(t *testing.T) {
 			for s, what := range secrets(t, others) {
 				private[s] = what
 			}
-			for seed := range uint64(4) {
+			for _, seed := range append([]uint64{0, 1, 2, 3}, seeds[i]...) {
 				file, done := testkit.Damage(uint64(i)*1000+seed, frames, others)
 				if strings.HasSuffix(done, "file") { // the container's
 					continue
@@ -434,6 +437,9 @@ func TestDamaged(t *testing.T) {
 				path := filepath.Join(t.TempDir(), "damaged")
 				if err := os.WriteFile(path, file, 0o600); err != nil {
 					t.Fatal(err)
+				}
+				if len(file) == 0 {
+					continue
 				}
 				damaged := read(t, path)
 				t.Run(done, func(t *testing.T) {
