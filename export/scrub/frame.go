@@ -436,7 +436,7 @@ func (w *frame) atomics(at int) {
 }
 
 // packet writes the payload of a packet at a place, and says whether anybody knows
-// what it is.
+// what all of it is.
 func (s *Scrubber) packet(out []byte, at record.Place, own stream) (known bool) {
 	l := s.lanes[at.Lane]
 	if at.Lane != 0 {
@@ -446,11 +446,19 @@ func (s *Scrubber) packet(out []byte, at record.Place, own stream) (known bool) 
 	if l != nil {
 		if r := l.find(at.At); r != nil {
 			s.content(out, r.owner, r.offset+(at.At-r.at)*r.stride, own)
-			return true
+			return r.owner.send == 0 || s.holds(r.owner.send) >= len(out) // else what was read of it was cut
 		}
 	}
 	s.key.fill(out, own, 0)
 	return false
+}
+
+// holds is how many bytes stand for a Send that was just written.
+func (s *Scrubber) holds(send int64) int {
+	if send >= int64(len(s.sends)) || s.sends[send] == 0 || s.cached != s.sends[send] {
+		return 0
+	}
+	return len(s.plan.out)
 }
 
 // speaksRPC says that a packet is of a connection that carries RPC-over-RDMA, which
@@ -461,8 +469,8 @@ func (s *Scrubber) speaksRPC(p *record.Packet) bool {
 }
 
 // loose writes the beginning of a Send that is no operation's, as where a capture
-// begins among repeats, by what it says itself: of an RPC connection it begins with
-// the header of RPC-over-RDMA.
+// begins among repeats, or of which another copy was cut, by what it says itself:
+// of an RPC connection it begins with the header of RPC-over-RDMA.
 func (s *Scrubber) loose(out, in []byte) {
 	h := &s.header
 	if h.Decode(in) != nil || !h.Understood() || h.Proc > rpcrdma.Error {
