@@ -59,6 +59,8 @@ func tooMuch(m *nfs.Message, v *nfs.Value) bool {
 		most = handles(m)
 	case nfs.Bitmap, nfs.Operations, nfs.Bits:
 		return v.Len > 4+4*bitmapWords
+	case nfs.Uint:
+		most, limited = 9, v.Name == "minorversion"
 	case nfs.Bool:
 		most = 1
 	default:

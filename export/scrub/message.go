@@ -377,6 +377,9 @@ func (m *message) values(base int, inner int64) {
 	}
 	broken := len(n.Values)
 	if last := len(n.Ops) - 1; last >= 0 && (n.Left > 3 || n.Left > 0 && !n.Complete) { // it broke off, or ended too early: it may have gone wrong before
+		if number := n.Ops[last].Number; last > 0 && !m.guessed && (number < 3 || number > maxNumbered) && number != illegal {
+			last-- // it is none: what came before it was read wrong
+		}
 		broken = n.Ops[last].First
 		end = min(end, m.head(last))
 	}
@@ -433,6 +436,12 @@ func (m *message) head(nth int) int {
 	}
 	return int(at)
 }
+
+// illegal is the operation that stands for those that a server does not know.
+const illegal = 10044
+
+// maxNumbered is above all numbers that documents gave operations, and may soon.
+const maxNumbered = 127
 
 // maxOperation is above the numbers of all operations: what is larger is none.
 const maxOperation = 1 << 24
