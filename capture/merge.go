@@ -31,8 +31,9 @@ type input struct {
 	fill  int64 // of which batch of Merged's holds batch, too
 
 	path       string
-	first      int64 // the time of its first frame, while it is not open yet
-	read, size int64 // while it is not open
+	name       string // in messages
+	first      int64  // the time of its first frame, while it is not open yet
+	read, size int64  // while it is not open
 	dropped    uint64
 }
 
@@ -44,21 +45,29 @@ const manyFiles = 4
 // OpenAll opens captures to be read as one. A file that is named again is left
 // out, see [Merged.Repeated]. When some cannot be opened, it reads the others; the
 // error then joins theirs, and Merged is nil only when none is left.
-func OpenAll(paths []string) (*Merged, error) {
+func OpenAll(paths []string) (*Merged, error) { return OpenAllAs(paths, nil) }
+
+// OpenAllAs is OpenAll of files of which some have other names in messages: those
+// in names, by their paths.
+func OpenAllAs(paths []string, names map[string]string) (*Merged, error) {
 	m := &Merged{empty: -1}
 	var failed error
 	var seen []os.FileInfo
 	for _, path := range paths {
+		name := path
+		if other, is := names[path]; is {
+			name = other
+		}
 		stat := func() (os.FileInfo, error) { return os.Stat(path) }
 		if path == "-" {
 			stat = os.Stdin.Stat
 		}
 		info, err := stat()
 		if err == nil && slices.ContainsFunc(seen, func(other os.FileInfo) bool { return os.SameFile(info, other) }) {
-			m.repeated = append(m.repeated, path)
+			m.repeated = append(m.repeated, name)
 			continue
 		}
-		f, err := Open(path)
+		f, err := openAs(path, name)
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue
@@ -66,7 +75,7 @@ func OpenAll(paths []string) (*Merged, error) {
 		if info != nil {
 			seen = append(seen, info)
 		}
-		m.inputs = append(m.inputs, &input{file: f, path: path})
+		m.inputs = append(m.inputs, &input{file: f, path: path, name: name})
 		if len(paths) > manyFiles {
 			m.load(context.Background(), len(m.inputs)-1, f.size > 0)
 		}
@@ -129,7 +138,7 @@ func (m *Merged) open(in *input) error {
 	if in.file != nil {
 		return nil
 	}
-	f, err := Open(in.path)
+	f, err := openAs(in.path, in.name)
 	if err != nil {
 		return err
 	}

@@ -50,20 +50,28 @@ func Open(path string) (*File, error) {
 	if path == "-" {
 		return NewFile("standard input", os.Stdin)
 	}
+	return openAs(path, path)
+}
+
+// openAs is Open of a file that has another name in messages.
+func openAs(path, name string) (*File, error) {
+	if path == "-" {
+		return Open(path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		var pathErr *os.PathError
 		if errors.As(err, &pathErr) {
-			return nil, fmt.Errorf("%s: %w", path, pathErr.Err)
+			return nil, fmt.Errorf("%s: %w", name, pathErr.Err)
 		}
 		return nil, err
 	}
 	info, err := f.Stat()
 	if err == nil && info.IsDir() {
 		f.Close()
-		return nil, fmt.Errorf("%s: is a directory: %w", path, ErrFormat)
+		return nil, fmt.Errorf("%s: is a directory: %w", name, ErrFormat)
 	}
-	file, err := NewFile(path, f)
+	file, err := NewFile(name, f)
 	if err != nil {
 		f.Close()
 		return nil, err

@@ -106,7 +106,7 @@ twice. What sizes, times, counts and the numbers of NFS tell stays to be told.
   rdmadump export --to pcapng nfs.pcap --xid 0x4cc9dbf7 -w one.pcapng
   rdmadump export --scrub nfs.pcap -w public.pcapng`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			kind, err := x.scrubbed.kind(x.to)
+			kind, err := x.scrubbed.kind(x.to, cmd.Flags().Changed("key"))
 			if err != nil {
 				return err
 			}

@@ -18,6 +18,8 @@ import (
 
 // flags are what was typed; [settings] are what it means.
 type flags struct {
+	called map[string]string // captures that have other names in messages than their paths
+
 	output     string
 	filter     string
 	jq         string

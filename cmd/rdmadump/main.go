@@ -41,7 +41,11 @@ func Main() int {
 	ownProcess = true
 	// A closed pipe is an error of the write, and a quiet end.
 	signal.Ignore(syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
 	return run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 }

@@ -111,7 +111,7 @@ func (f *flags) openNamed(cmd *cobra.Command, paths []string, stderr io.Writer) 
 	if err := mistyped(cmd, paths[0]); err != nil {
 		return nil, nil, err
 	}
-	source, left = capture.OpenAll(paths)
+	source, left = capture.OpenAllAs(paths, f.called)
 	if source == nil {
 		return nil, nil, left
 	}

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -28,10 +30,13 @@ func (s *scrubbed) define(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.key, "key", "", "with --scrub: take what pseudonyms depend on from this `file`, of any content, so that several captures get the same; else it is random")
 }
 
-// kind is how to export what is scrubbed; nil for what is not to be.
-func (s *scrubbed) kind(to string) (*exporter, error) {
+// kind is how to export what is scrubbed; nil for what is not to be. Keyed says that
+// a key was named, be it without a name.
+func (s *scrubbed) kind(to string, keyed bool) (*exporter, error) {
 	switch {
-	case !s.asked && s.key != "":
+	case keyed && s.key == "":
+		return nil, errors.New(`--key "": no file is named`)
+	case !s.asked && keyed:
 		return nil, errors.New("--key goes with --scrub")
 	case !s.asked && to == "":
 		return nil, errors.New(`required flag(s) "to" not set, nor --scrub`)
@@ -57,19 +62,36 @@ func (x *exporting) scrub(cmd *cobra.Command, kind *exporter, paths []string) er
 		if len(s.secret) == 0 {
 			return fmt.Errorf("--key %s: it is empty", s.key)
 		}
+		key, err := os.Stat(s.key)
+		if out, failed := os.Stat(x.path); err == nil && failed == nil && os.SameFile(key, out) {
+			return fmt.Errorf("-w %s: it is the file of --key", x.path)
+		}
 	}
-	paths = append([]string(nil), paths...)
+	asked, paths := paths, slices.Clone(paths)
+	x.called = map[string]string{}
 	for i, name := range paths {
 		info, err := os.Stat(name)
-		if name != "-" && (err != nil || info.Mode().IsRegular()) {
+		if name != "-" && (err != nil || info.Mode().IsRegular() || info.IsDir()) {
 			continue // what cannot be opened is told of later
 		}
-		spooled, err := spool(name, cmd.InOrStdin())
+		if at := slices.Index(asked, name); at < i { // which openNamed says
+			paths[i] = paths[at]
+			continue
+		}
+		if name == "-" {
+			name = "standard input"
+		}
+		spooled, err := spool(cmd.Context(), func() (io.ReadCloser, error) {
+			if paths[i] == "-" {
+				return io.NopCloser(cmd.InOrStdin()), nil
+			}
+			return os.Open(paths[i])
+		})
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%s: %w", printable(name), err)
 		}
 		defer os.Remove(spooled)
-		paths[i] = spooled
+		paths[i], x.called[spooled] = spooled, name
 	}
 	s.again = func() (input, error) {
 		source, _, err := x.openNamed(cmd, paths, io.Discard)
@@ -78,22 +100,27 @@ func (x *exporting) scrub(cmd *cobra.Command, kind *exporter, paths []string) er
 	return x.export(cmd, kind, paths)
 }
 
-// spool copies what can be read once to a temporary file.
-func spool(name string, stdin io.Reader) (path string, err error) {
-	in := stdin
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return "", err
-		}
-		defer f.Close()
-		in = f
-	}
+// spool copies what can be read only once to a temporary file, and leaves none when
+// ctx ends first.
+func spool(ctx context.Context, open func() (io.ReadCloser, error)) (path string, err error) {
 	out, err := os.CreateTemp("", "rdmadump-*")
 	if err != nil {
 		return "", err
 	}
-	_, err = io.Copy(out, in)
+	copied := make(chan error, 1)
+	go func() { // it may wait for bytes, or for who writes a pipe, without an end
+		in, err := open()
+		if err == nil {
+			_, err = io.Copy(out, in)
+			in.Close()
+		}
+		copied <- err
+	}()
+	select {
+	case err = <-copied:
+	case <-ctx.Done():
+		err = errors.New("interrupted")
+	}
 	if closed := out.Close(); err == nil {
 		err = closed
 	}

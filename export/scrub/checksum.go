@@ -135,7 +135,7 @@ func (w *frame) ofTCP(headers []link.Header) {
 func (w *frame) invariant(headers []link.Header) {
 	d := &w.link
 	end := d.Offset + d.Length
-	if w.packet.Decode(d.Transport, d.Length) != nil || !w.packet.HasICRC {
+	if w.foreign || w.packet.Decode(d.Transport, d.Length) != nil || !w.packet.HasICRC {
 		return
 	}
 	at := end - rocev2.ICRCLen

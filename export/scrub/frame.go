@@ -10,6 +10,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/header"
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/link"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
@@ -27,6 +28,7 @@ type frame struct {
 	raw     []byte // an FPDU
 	plain   []byte
 	icrc    rocev2.ICRC
+	foreign bool // a datagram to RoCE's port that is no packet of it
 }
 
 // maxTries bounds how often a frame is written with other random bytes, when those
@@ -56,7 +58,7 @@ var tables = [link.HeaderKinds]*field.Header{
 }
 
 func (w *frame) write(f *capture.Frame, p *record.Packet, try int64) {
-	w.in = f.Data
+	w.in, w.foreign = f.Data, false
 	w.out = slices.Grow(w.out[:0], len(f.Data))[:len(f.Data)]
 	own := stream{"frame", f.Number, try}
 	if clear(w.out); p.Transport != "" || try > 0 { // of what is no RDMA zeros do, which no other program takes amiss
@@ -168,9 +170,23 @@ func (w *frame) cooked(length, bytes, at int) {
 	}
 }
 
-// harmless are the TCP options that hold no address: MSS, window scale, SACK,
-// timestamps.
-var harmless = map[byte]bool{2: true, 3: true, 4: true, 5: true, 8: true}
+// harmless says that a TCP option of n bytes holds no address, and what its kind
+// has to: MSS, window scale, SACK permitted, SACK, timestamps.
+func harmless(kind byte, n int) bool {
+	switch kind {
+	case 2:
+		return n == 4
+	case 3:
+		return n == 3
+	case 4:
+		return n == 2
+	case 5:
+		return n%8 == 2
+	case 8:
+		return n == 10
+	}
+	return false
+}
 
 // options replaces what IP or TCP options say, but for harmless ones.
 func (w *frame) options(at, end int, tcp bool) {
@@ -184,7 +200,7 @@ func (w *frame) options(at, end int, tcp bool) {
 			if n = int(w.in[at+1]); n < 2 || at+n > end {
 				break
 			}
-			if !tcp || !harmless[w.in[at]] {
+			if !tcp || !harmless(w.in[at], n) {
 				clear(w.out[at+2 : at+n])
 			}
 		}
@@ -196,7 +212,14 @@ func (w *frame) options(at, end int, tcp bool) {
 // extension replaces what an IPv6 extension header says behind its first two
 // bytes, unless that is how a packet was fragmented.
 func (w *frame) extension(at, end int) {
-	kind := byte(44)
+	if !w.fragments(at) {
+		clear(w.out[at+2 : end])
+	}
+}
+
+// fragments says that the IPv6 extension header at an offset is that of a fragment.
+func (w *frame) fragments(at int) bool {
+	kind := byte(fragmentHeader)
 	for _, h := range w.link.Headers() {
 		if h.Offset+h.Length == at {
 			if h.Kind == link.HeaderIPv6 {
@@ -206,17 +229,25 @@ func (w *frame) extension(at, end int) {
 			}
 		}
 	}
-	if kind != 44 {
-		clear(w.out[at+2 : end])
-	}
+	return kind == fragmentHeader
 }
+
+const fragmentHeader = 44 // of IPv6 (RFC 8200 s.4.5)
 
 // segment writes a TCP segment anew.
 func (w *frame) segment(p *record.Packet, own stream) {
 	d, t := &w.link, &w.tcp
 	t.Src, t.Dst = d.Src, d.Dst
 	if !t.Decode(d.Transport, d.Length, d.Offset) {
-		w.keep(d.Offset, d.Offset+20)
+		size := 0
+		if len(d.Transport) > 12 {
+			size = int(d.Transport[12]>>4) * 4
+		}
+		if len(d.Transport) <= 12 || size >= 20 && size <= d.Length { // cut, and else nothing is wrong with it
+			w.keep(d.Offset, min(d.Offset+20, d.Offset+len(d.Transport)))
+		} else { // but for its ports it may be anything
+			w.keep(d.Offset, d.Offset+4)
+		}
 		return
 	}
 	w.keep(d.Offset, t.Offset)
@@ -315,8 +346,14 @@ func (w *frame) transport(p *record.Packet, own stream) {
 	if len(raw) < rocev2.BTHLen {
 		return
 	}
+	err := t.Decode(raw, d.Length)
+	if w.foreign = !w.packetOf(err); w.foreign {
+		w.out[at] = reserved
+		w.s.Report.Payload += int64(len(raw))
+		return
+	}
 	w.keep(at, at+rocev2.BTHLen)
-	if t.Decode(raw, d.Length) != nil {
+	if err != nil {
 		return
 	}
 	payload := at + rocev2.BTHLen
@@ -335,9 +372,35 @@ func (w *frame) transport(p *record.Packet, own stream) {
 	case kind == rocev2.KindCongestion && zero(t.Payload):
 		clear(out)
 	default:
-		w.s.packet(out, p.Place, own)
+		if !w.s.packet(out, p.Place, own) && kind == rocev2.KindSend && t.Opcode.Info().First && p.ICRC == record.Good && w.s.speaksRPC(p) {
+			w.s.loose(out, t.Payload)
+		}
 	}
 	clear(w.out[end:min(end+len(t.Pad), len(w.out))])
+}
+
+// reserved is an opcode that nobody has.
+const reserved = 0xff
+
+// packetOf says that what came to RoCE's port is a packet of it: it has a good ICRC
+// or, where that is bad or cannot be checked, is no fragment, has an opcode that
+// RoCE has, and zero where there is nothing. The error is that of its headers.
+func (w *frame) packetOf(err error) bool {
+	d, t := &w.link, &w.packet
+	if d.Carries != link.CarriesRoCEv2 || err == nil && d.CheckICRC(t) == rocev2.ICRCOk {
+		return true
+	}
+	headers := d.Headers()
+	for i := len(headers) - 1; i >= 0; i-- {
+		h := headers[i]
+		if h.Kind == link.HeaderIPv6Extension && w.fragments(h.Offset) || h.Kind == link.HeaderIPv4 && be.Uint16(w.in[h.Offset+6:])&0x2000 != 0 {
+			return false
+		}
+		if h.Kind == link.HeaderIPv4 || h.Kind == link.HeaderIPv6 {
+			break
+		}
+	}
+	return t.Opcode.Info().Known && t.Opcode.Transport() != rocev2.RD && d.Transport[1]&0xf == 0 && d.Transport[8]&0x7f == 0
 }
 
 // arp writes an ARP packet of IPv4 on Ethernet anew.
@@ -372,8 +435,9 @@ func (w *frame) atomics(at int) {
 	}
 }
 
-// packet writes the payload of a packet at a place.
-func (s *Scrubber) packet(out []byte, at record.Place, own stream) {
+// packet writes the payload of a packet at a place, and says whether anybody knows
+// what all of it is.
+func (s *Scrubber) packet(out []byte, at record.Place, own stream) (known bool) {
 	l := s.lanes[at.Lane]
 	if at.Lane != 0 {
 		own = stream{"packet", at.Lane, at.At}
@@ -382,10 +446,52 @@ func (s *Scrubber) packet(out []byte, at record.Place, own stream) {
 	if l != nil {
 		if r := l.find(at.At); r != nil {
 			s.content(out, r.owner, r.offset+(at.At-r.at)*r.stride, own)
-			return
+			return r.owner.send == 0 || s.holds(r.owner.send) >= len(out) // else what was read of it was cut
 		}
 	}
 	s.key.fill(out, own, 0)
+	return false
+}
+
+// holds is how many bytes stand for a Send that was just written.
+func (s *Scrubber) holds(send int64) int {
+	if send >= int64(len(s.sends)) || s.sends[send] == 0 || s.cached != s.sends[send] {
+		return 0
+	}
+	return len(s.plan.out)
+}
+
+// speaksRPC says that a packet is of a connection that carries RPC-over-RDMA, which
+// may not have been known yet when it came.
+func (s *Scrubber) speaksRPC(p *record.Packet) bool {
+	l := s.lanes[p.Place.Lane]
+	return l != nil && l.rpc || s.rpc[p.Connection.Or(-1)]
+}
+
+// loose writes the beginning of a Send that is no operation's, as where a capture
+// begins among repeats, or of which another copy was cut, by what it says itself:
+// of an RPC connection it begins with the header of RPC-over-RDMA.
+func (s *Scrubber) loose(out, in []byte) {
+	h := &s.header
+	if h.Decode(in) != nil || !h.Understood() || h.Proc > rpcrdma.Error {
+		return
+	}
+	r := record.Stream{Header: in[:h.Length], Payload: in[h.Length:], RPC: h.Proc == rpcrdma.Msg}
+	for i := range h.Reads {
+		g := &h.Reads[i]
+		if n := len(r.Holes); n > 0 && r.Holes[n-1].Position == int64(g.Position) {
+			r.Holes[n-1].Length += int64(g.Length)
+		} else if g.Position > 0 {
+			r.Holes = append(r.Holes, record.StreamHole{Position: int64(g.Position), Length: int64(g.Length)})
+		}
+	}
+	m := &s.message
+	m.stream(&r)
+	for i, known := range m.known {
+		if known {
+			out[i] = m.out[i]
+		}
+	}
 }
 
 // same says whether what was written reads as what came.
@@ -400,6 +506,9 @@ func (w *frame) same(f *capture.Frame) bool {
 	switch d.Carries {
 	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
 		a, b := w.packet.Decode(d.Transport, d.Length), w.other.Decode(c.Transport, c.Length)
+		if w.foreign {
+			return b != nil || c.CheckICRC(&w.other) != rocev2.ICRCOk
+		}
 		return (a == nil) == (b == nil) && (a != nil || d.CheckICRC(&w.packet) == c.CheckICRC(&w.other))
 	case link.CarriesTCP:
 		var s link.TCP

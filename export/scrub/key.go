@@ -200,10 +200,11 @@ func (k *key) id(v uint32) uint32 {
 	for ; uint64(v) >= hi; hi *= 10 {
 		lo = hi
 	}
-	p := permutation{k: k, size: uint32(min(hi, nobody) - lo)}
-	step := k.hash("id", be.AppendUint32(nil, p.size))
-	at := uint64(p.walk(v-uint32(lo), false)) + 1 + be.Uint64(step[:])%uint64(p.size-1)
-	out := uint32(lo) + p.walk(uint32(at%uint64(p.size)), true)
+	size := min(hi, nobody) - lo
+	p := permutation{k: k, size: size}
+	step := k.hash("id", be.AppendUint64(nil, size))
+	at := p.walk(uint64(v)-lo, false) + 1 + be.Uint64(step[:])%(size-1)
+	out := uint32(lo + p.walk(at%size, true))
 	if len(k.ids) >= maxKept {
 		clear(k.ids)
 	}
@@ -211,18 +212,32 @@ func (k *key) id(v uint32) uint32 {
 	return out
 }
 
+// smallCookies are those below: servers count with them, or they stand for the
+// beginning, "." and "..".
+const smallCookies = 16
+
+// cookie is what stands for a place in a directory, which may be a hash of a name:
+// another for each, of so many bits.
+func (k *key) cookie(v uint64, width int) uint64 {
+	if v < smallCookies {
+		return v
+	}
+	p := permutation{k: k, size: uint64(1)<<(width-1)<<1 - smallCookies} // 1<<64 wraps to 0, and the difference is right
+	return p.walk(v-smallCookies, false) + smallCookies
+}
+
 // permutation is one of the numbers below size: a Feistel network, walked until
 // it comes back among them.
 type permutation struct {
 	k    *key
-	size uint32
+	size uint64
 }
 
 const rounds = 6
 
-func (p permutation) walk(v uint32, back bool) uint32 {
-	half := max((bits.Len32(p.size-1)+1)/2, 1)
-	mask := uint32(1)<<half - 1
+func (p permutation) walk(v uint64, back bool) uint64 {
+	half := max((bits.Len64(p.size-1)+1)/2, 1)
+	mask := uint64(1)<<half - 1
 	for {
 		l, r := v>>half, v&mask
 		for round := range rounds {
@@ -238,9 +253,9 @@ func (p permutation) walk(v uint32, back bool) uint32 {
 	}
 }
 
-func (p permutation) mix(round int, v uint32) uint32 {
-	sum := p.k.hash("permutation", be.AppendUint32(be.AppendUint32([]byte{byte(round)}, p.size), v))
-	return be.Uint32(sum[:])
+func (p permutation) mix(round int, v uint64) uint64 {
+	sum := p.k.hash("permutation", be.AppendUint64(be.AppendUint64([]byte{byte(round)}, p.size), v))
+	return be.Uint64(sum[:])
 }
 
 // fixed are the addresses that stay what they are: they say what something is for,

@@ -202,3 +202,28 @@ func TestKeys(t *testing.T) {
 		t.Error("what was scrubbed twice shows something else")
 	}
 }
+
+// TestCookies: another cookie for each, as wide, and those that servers count
+// with, or give a meaning, as they are.
+func TestCookies(t *testing.T) {
+	k := newKey(secret)
+	for _, bits := range []int{32, 64} {
+		last := uint64(1)<<(bits-1)<<1 - 1
+		seen := map[uint64]uint64{}
+		for _, from := range []uint64{0, 500, 1 << 20, 1<<31 - 200, last - 511} {
+			for v := from; v-from < 512; v++ {
+				out := k.cookie(v, bits)
+				if before, is := seen[out]; is || out > last || (out < smallCookies) != (v < smallCookies) || v < smallCookies && out != v || v > 1<<20 && out == v {
+					t.Fatalf("%d bits: %#x becomes %#x, as %#x does", bits, v, out, before)
+				}
+				if seen[out] = v; v == last {
+					break
+				}
+			}
+			clear(seen)
+		}
+	}
+	if newKey([]byte("another")).cookie(1<<40, 64) == k.cookie(1<<40, 64) {
+		t.Error("another key gives the same cookie")
+	}
+}

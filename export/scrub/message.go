@@ -23,7 +23,8 @@ type message struct {
 	reduced []reducedValue
 	scratch []byte
 	deleted []deletion
-	size    int // of the body that was walked
+	guessed bool // nobody knows what it answers
+	size    int  // of the body that was walked
 }
 
 // reducedValue is a string that travelled in a chunk of its own.
@@ -282,6 +283,7 @@ func (m *message) fits() bool {
 // chunk list says. It is false when nothing of it is to be believed.
 func (m *message) read(s *record.Stream, body []byte) bool {
 	call := m.header.Type == oncrpc.Call
+	m.guessed = !call && !s.Known
 	if !call && !s.Known && !s.NFS4 {
 		return false
 	}
@@ -375,8 +377,22 @@ func (m *message) values(base int, inner int64) {
 	}
 	broken := len(n.Values)
 	if last := len(n.Ops) - 1; last >= 0 && (n.Left > 3 || n.Left > 0 && !n.Complete) { // it broke off, or ended too early: it may have gone wrong before
+		if number := n.Ops[last].Number; last > 0 && !m.guessed && (number < 3 || number > maxNumbered) && number != illegal {
+			last-- // it is none: what came before it was read wrong
+		}
 		broken = n.Ops[last].First
-		end = min(end, m.head(n.Ops[last].At))
+		end = min(end, m.head(last))
+	}
+	for i := range n.Values[:broken] {
+		if v := &n.Values[i]; !tooMuch(n, v) || m.guessed && v.Kind == nfs.Bool { // of a callback, say, that is read as what it is not
+			continue
+		}
+		op := slices.IndexFunc(n.Ops, func(o nfs.Op) bool { return o.First <= i && i < o.Last })
+		if op < 0 {
+			return // before the first
+		}
+		broken, end = n.Ops[op].First, min(end, m.head(op))
+		break
 	}
 	for i := 0; i < end; i++ {
 		at := base + m.place(i)
@@ -401,17 +417,17 @@ func (m *message) values(base int, inner int64) {
 	}
 }
 
-// head is where what may stay ends of an operation whose walk broke off, which
-// begins at an offset of the unreduced body: behind its number and, in a Reply,
-// its status.
-func (m *message) head(at int64) int {
+// head is where what may stay ends of an operation whose walk broke off, in the
+// body that was walked: behind its number and, in a Reply, its status.
+func (m *message) head(nth int) int {
 	n := &m.nfs
+	op := &n.Ops[nth]
+	at := op.At
 	for i := range n.Items {
-		if it := &n.Items[i]; it.Reduced && it.Position <= at {
+		if it := &n.Items[i]; it.Reduced && it.Position <= op.At {
 			at -= (it.Length + 3) &^ 3
 		}
 	}
-	op := &n.Ops[len(n.Ops)-1]
 	if !nfs.IsCompound(n.Program, n.Version, n.Procedure) || op.Number > maxOperation {
 		return int(at)
 	}
@@ -420,6 +436,12 @@ func (m *message) head(at int64) int {
 	}
 	return int(at)
 }
+
+// illegal is the operation that stands for those that a server does not know.
+const illegal = 10044
+
+// maxNumbered is above all numbers that documents gave operations, and may soon.
+const maxNumbered = 127
 
 // maxOperation is above the numbers of all operations: what is larger is none.
 const maxOperation = 1 << 24
@@ -437,6 +459,9 @@ func (m *message) value(v *nfs.Value, base, at int) {
 		case v.Name == "uid" || v.Name == "gid" || v.Name == "gids" || v.Name == "id" && v.Len == 4:
 			m.report.IDs++
 			out = be.AppendUint32(nil, m.key.id(uint32(v.Uint)))
+		case v.Name == "cookie":
+			wide := be.AppendUint64(nil, m.key.cookie(v.Uint, int(v.Len)*8))
+			out = wide[8-v.Len:]
 		case v.Name == "stamp":
 			out = m.key.opaque("stamp", be.AppendUint32(nil, uint32(v.Uint)))
 		}

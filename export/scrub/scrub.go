@@ -24,6 +24,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 )
 
 // Scrubber replaces what is nobody's business. It is not safe for concurrent use.
@@ -43,6 +44,8 @@ type Scrubber struct {
 	lanes   map[int64]*lane
 	heads   []byte // of FPDUs
 	waiting map[int64][]waitingValue
+	rpc     map[int]bool // connections that carry RPC-over-RDMA
+	header  rpcrdma.Header
 
 	frame  frame
 	cached place // of plan
@@ -108,6 +111,7 @@ type waitingValue struct {
 type lane struct {
 	runs  []run
 	fpdus []fpdu
+	rpc   bool // it has RPC messages
 }
 
 // run is packets that carry what one operation does.
@@ -143,7 +147,7 @@ type fpdu struct {
 // New makes a scrubber whose pseudonyms depend on a secret, which may be of any
 // length. What it has to remember of messages waits in spool, an empty file.
 func New(secret []byte, spool *os.File) *Scrubber {
-	s := &Scrubber{key: newKey(secret), spool: spool, to: bufio.NewWriterSize(spool, 1<<16), chunks: map[int64][]overlay{}, lanes: map[int64]*lane{}, waiting: map[int64][]waitingValue{}}
+	s := &Scrubber{key: newKey(secret), spool: spool, to: bufio.NewWriterSize(spool, 1<<16), chunks: map[int64][]overlay{}, lanes: map[int64]*lane{}, waiting: map[int64][]waitingValue{}, rpc: map[int]bool{}}
 	s.message = message{key: s.key, report: &s.Report}
 	s.frame.s = s
 	return s
@@ -153,6 +157,11 @@ func New(secret []byte, spool *os.File) *Scrubber {
 func (s *Scrubber) Learn() dissect.Handler {
 	return dissect.Handler{Carried: s.carried, Stream: s.stream, Transaction: func(t *record.Transaction) error {
 		delete(s.waiting, t.ID)
+		return s.err
+	}, Connection: func(c *record.Connection) error {
+		if c.UpperLayer == "rpcrdma" {
+			s.rpc[c.ID] = true
+		}
 		return s.err
 	}}
 }
@@ -215,7 +224,7 @@ func structure(c *record.Carried) int {
 	if d.Decode(ulpdu) != nil {
 		return iwarp.LengthLen + min(len(ulpdu), 2)
 	}
-	if c.HasCRC && c.WrongCRC != 0 && !d.Plausible() {
+	if (!c.HasCRC || c.WrongCRC != 0) && !plausible(ulpdu, int(be.Uint16(b))) {
 		return iwarp.LengthLen
 	}
 	n := iwarp.LengthLen + d.HeaderLength
@@ -227,6 +236,13 @@ func structure(c *record.Carried) int {
 		n += terminate(d.Payload)
 	}
 	return n
+}
+
+// plausible says that a ULPDU, of which the captured part is there, can be one.
+func plausible(ulpdu []byte, length int) bool {
+	var d iwarp.Segment
+	whole := append(ulpdu[:len(ulpdu):len(ulpdu)], make([]byte, max(length-len(ulpdu), 0))...)
+	return d.Decode(whole) == nil && d.Plausible()
 }
 
 // terminate is how many bytes of a Terminate are headers: its own, and those that
@@ -396,6 +412,10 @@ func (s *Scrubber) Learned() error {
 		s.err = err
 	}
 	for _, l := range s.lanes {
+		for i := range l.runs {
+			send := l.runs[i].owner.send
+			l.rpc = l.rpc || send > 0 && send < int64(len(s.sends)) && s.sends[send] != 0
+		}
 		slices.SortStableFunc(l.runs, func(a, b run) int { return cmp.Compare(a.at, b.at) })
 		slices.SortStableFunc(l.fpdus, func(a, b fpdu) int { return cmp.Compare(a.at, b.at) })
 	}
