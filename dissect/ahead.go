@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 	"unsafe"
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect/internal/describe"
+	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/link"
@@ -125,7 +127,7 @@ func (s *shelf) writeChunk(c *record.WriteChunk) {
 // sight makes a copy of a sight stand alone; the frame stays where it is.
 func (s *shelf) sight(p *placed) {
 	in := &p.input
-	if in.TCP != nil {
+	if in.Transport == rdma.IWARP {
 		p.tcp = *in.TCP
 	}
 	in.Guarded = place(s, &s.guarded, in.Guarded)
@@ -171,8 +173,10 @@ func (a *ahead) put(r any) error {
 	switch r := r.(type) {
 	case *sight:
 		p.shelf.size += int(unsafe.Sizeof(placed{}))
-		p.sights = append(p.sights, placed{sight: *r})
-		p.shelf.sight(&p.sights[len(p.sights)-1])
+		n := len(p.sights)
+		p.sights = slices.Grow(p.sights, 1)[:n+1]
+		p.sights[n].sight = *r // what else is there of one before is not looked at
+		p.shelf.sight(&p.sights[n])
 		p.order = append(p.order, toPacket)
 	case *record.Transaction:
 		p.shelf.size += int(unsafe.Sizeof(*r))
@@ -318,7 +322,9 @@ func (d *Dissector) hand(p *parcel) (err error) {
 		case toPacket:
 			s := &sights[0]
 			sights = sights[1:]
-			s.input.TCP, s.input.FPDUs = &s.tcp, s.fpdus
+			if s.input.FPDUs = s.fpdus; s.input.Transport == rdma.IWARP {
+				s.input.TCP = &s.tcp
+			}
 			d.number = s.input.Frame.Number
 			err = d.packet(&s.sight)
 		case toTransaction:

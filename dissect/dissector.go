@@ -443,7 +443,8 @@ type sight struct {
 // show notes what became of the packet at hand, and hands out its record.
 func (d *Dissector) show(taken bool) {
 	s := &d.sight
-	*s = sight{input: s.input}
+	s.connection, s.operation, s.transaction, s.xid = record.Opt[int]{}, "", record.Opt[int64]{}, record.Opt[record.Hex32]{}
+	s.part, s.nobodys = record.Part{}, ""
 	in := &s.input
 	var happened rdma.Happened
 	if taken {
