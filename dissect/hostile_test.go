@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
@@ -443,30 +442,15 @@ func ordered(t *testing.T, x *record.Transaction) {
 	}
 }
 
-// lookAt reads a capture of the shared ones, where they are.
+// lookAt reads a capture.
 func lookAt(t *testing.T, name string) *sight {
 	t.Helper()
-	f, err := openAny(name)
-	if err != nil {
-		t.Skip(err)
-	}
-	defer f.Close()
 	s, d := collect(dissect.Options{})
-	if s.summary, err = d.Run(t.Context(), f); err != nil {
+	var err error
+	if s.summary, err = d.Run(t.Context(), open(t, name+".zst")); err != nil {
 		t.Fatal(err)
 	}
 	return s
-}
-
-// openAny opens a capture of testdata, or of the folder of large ones beside the
-// repository.
-func openAny(name string) (*capture.File, error) {
-	for _, path := range []string{captures + name + ".zst", "../../shared/captures/" + name} {
-		if f, err := capture.Open(path); err == nil {
-			return f, nil
-		}
-	}
-	return nil, fmt.Errorf("no capture %s here", name)
 }
 
 // TestRetransmittedOnTheNextConnection: a Call whose Reply was refused comes

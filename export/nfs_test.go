@@ -17,8 +17,8 @@ import (
 )
 
 // sameInTshark are values of arguments and results that tshark has as fields. It
-// leaves out the stateid that CLOSE of NFSv4.1 answers with, which is none (RFC 8881
-// s.18.2.4), and calls what COPY and CLONE count something else.
+// leaves out the stateid that CLOSE answers with, which means nothing (RFC 7530
+// s.16.2.5, RFC 8881 s.18.2.4), and calls what COPY and CLONE count something else.
 var sameInTshark = []struct {
 	what   string
 	fields []string
@@ -35,11 +35,11 @@ var sameInTshark = []struct {
 		return string(v.Bytes), v.Name == "name" || v.Name == "to_name"
 	}},
 	{"session", []string{"nfs.session_id4"}, func(_ string, v *nfs.Value) (string, bool) { return v.String(), v.Kind == nfs.Session }},
-	{"stateid", []string{"nfs.stateid.other"}, func(_ string, v *nfs.Value) (string, bool) {
-		return hex.EncodeToString(v.Bytes[min(4, len(v.Bytes)):]), isStateid(v)
+	{"stateid", []string{"nfs.stateid.other"}, func(op string, v *nfs.Value) (string, bool) {
+		return hex.EncodeToString(v.Bytes[min(4, len(v.Bytes)):]), isStateid(op, v)
 	}},
-	{"seqid of a stateid", []string{"nfs.stateid.seqid"}, func(_ string, v *nfs.Value) (string, bool) {
-		return strconv.FormatUint(v.Uint, 10), isStateid(v)
+	{"seqid of a stateid", []string{"nfs.stateid.seqid"}, func(op string, v *nfs.Value) (string, bool) {
+		return strconv.FormatUint(v.Uint, 10), isStateid(op, v)
 	}},
 	{"file handle", []string{"nfs.fhandle"}, func(_ string, v *nfs.Value) (string, bool) { return v.String(), v.Kind == nfs.Handle && v.Uint > 0 }},
 	{"stable", []string{"nfs.stable_how4", "nfs.write.stable", "nfs.write.committed"}, func(_ string, v *nfs.Value) (string, bool) {
@@ -47,11 +47,11 @@ var sameInTshark = []struct {
 	}},
 }
 
-// isStateid says whether a value is a stateid, and not the one that stands for
-// none.
-func isStateid(v *nfs.Value) bool {
-	return v.Kind == nfs.Stateid && v.String() != "4294967295:000000000000000000000000"
-}
+// isStateid says whether a value is a stateid that tshark names.
+func isStateid(op string, v *nfs.Value) bool { return v.Kind == nfs.Stateid && op != closed }
+
+// closed is CLOSE in a Reply.
+const closed = "CLOSE of a Reply"
 
 // inTshark are the values of a message, a list for each of sameInTshark, and last
 // the numbers of its operations.
@@ -61,9 +61,13 @@ func inTshark(m *nfs.Message) []string {
 		if nfs.IsCompound(m.Program, m.Version, m.Procedure) {
 			lists[len(sameInTshark)] = append(lists[len(sameInTshark)], strconv.Itoa(int(m.Ops[op].Number)))
 		}
+		name := m.Ops[op].Name
+		if name == "CLOSE" && m.Ops[op].HasStatus {
+			name = closed
+		}
 		for i := range m.In(op) {
 			for n, s := range sameInTshark {
-				if text, is := s.of(m.Ops[op].Name, &m.In(op)[i]); is {
+				if text, is := s.of(name, &m.In(op)[i]); is {
 					lists[n] = append(lists[n], text)
 				}
 			}
