@@ -16,6 +16,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"sort"
@@ -40,7 +41,7 @@ type Scrubber struct {
 	err     error
 
 	sends   []place             // by number: what stands for them
-	chunks  map[int64][]overlay // by transaction: what stands in chunks
+	chunks  map[int64]*overlays // by transaction: what stands in chunks
 	lanes   map[int64]*lane
 	heads   []byte // of FPDUs
 	waiting map[int64][]waitingValue
@@ -98,6 +99,41 @@ type overlay struct {
 	record.StreamSegment
 	at   place
 	from int64 // of the plan
+	nth  int   // of its transaction's: a later one covers what came before
+}
+
+// overlays are those of a transaction, in the order of the memory once all are
+// known: a packet looks at those only that may reach it.
+type overlays struct {
+	list []overlay
+	most int64 // bytes of the longest
+}
+
+// sort puts them in order; offsets are compared as signed numbers, everywhere.
+func (o *overlays) sort() {
+	slices.SortStableFunc(o.list, func(a, b overlay) int {
+		return cmp.Or(cmp.Compare(a.Handle, b.Handle), cmp.Compare(int64(a.Offset), int64(b.Offset)))
+	})
+}
+
+// reaching are the overlays that bytes [offset, end) of a handle's memory may lie in,
+// in the order in which they cover each other.
+func (o *overlays) reaching(handle uint32, offset, end int64) []overlay {
+	first := max(offset, math.MinInt64+o.most) - o.most
+	from := sort.Search(len(o.list), func(i int) bool {
+		v := &o.list[i]
+		return v.Handle > handle || v.Handle == handle && int64(v.Offset) >= first
+	})
+	to := from
+	for to < len(o.list) && o.list[to].Handle == handle && int64(o.list[to].Offset) < end {
+		to++
+	}
+	reaching := o.list[from:to]
+	if len(reaching) > 1 {
+		reaching = slices.Clone(reaching)
+		slices.SortFunc(reaching, func(a, b overlay) int { return cmp.Compare(a.nth, b.nth) })
+	}
+	return reaching
 }
 
 // waitingValue is a string that travelled in a chunk: its bytes are known when its
@@ -147,7 +183,7 @@ type fpdu struct {
 // New makes a scrubber whose pseudonyms depend on a secret, which may be of any
 // length. What it has to remember of messages waits in spool, an empty file.
 func New(secret []byte, spool *os.File) *Scrubber {
-	s := &Scrubber{key: newKey(secret), spool: spool, to: bufio.NewWriterSize(spool, 1<<16), chunks: map[int64][]overlay{}, lanes: map[int64]*lane{}, waiting: map[int64][]waitingValue{}, rpc: map[int]bool{}}
+	s := &Scrubber{key: newKey(secret), spool: spool, to: bufio.NewWriterSize(spool, 1<<16), chunks: map[int64]*overlays{}, lanes: map[int64]*lane{}, waiting: map[int64][]waitingValue{}, rpc: map[int]bool{}}
 	s.message = message{key: s.key, report: &s.Report}
 	s.frame.s = s
 	return s
@@ -327,9 +363,18 @@ func (s *Scrubber) item(r *record.Stream) {
 
 // overlay notes what stands for memory of a transaction.
 func (s *Scrubber) overlay(id int64, segments []record.StreamSegment, at place) {
+	if len(segments) == 0 {
+		return
+	}
+	o := s.chunks[id]
+	if o == nil {
+		o = new(overlays)
+		s.chunks[id] = o
+	}
 	from := int64(0)
 	for _, g := range segments {
-		s.chunks[id] = append(s.chunks[id], overlay{g, at, from})
+		o.list = append(o.list, overlay{g, at, from, len(o.list)})
+		o.most = max(o.most, g.Length)
 		from += g.Length
 	}
 }
@@ -411,6 +456,9 @@ func (s *Scrubber) Learned() error {
 	if err := s.to.Flush(); s.err == nil {
 		s.err = err
 	}
+	for _, o := range s.chunks {
+		o.sort()
+	}
 	for _, l := range s.lanes {
 		for i := range l.runs {
 			send := l.runs[i].owner.send
@@ -434,9 +482,13 @@ func (s *Scrubber) content(to []byte, o owner, offset int64, otherwise stream) {
 		s.copy(to, s.sends[o.send], offset)
 	case o.transaction != 0:
 		s.key.fill(to, stream{"memory", o.transaction, int64(o.handle)}, offset)
-		for _, v := range s.chunks[o.transaction] {
+		chunks := s.chunks[o.transaction]
+		if chunks == nil {
+			return
+		}
+		for _, v := range chunks.reaching(o.handle, offset, offset+int64(len(to))) {
 			lo, hi := max(int64(v.Offset), offset), min(int64(v.Offset)+v.Length, offset+int64(len(to)))
-			if v.Handle != o.handle || lo >= hi {
+			if lo >= hi {
 				continue
 			}
 			s.copy(to[lo-offset:hi-offset], v.at, v.from+lo-int64(v.Offset))
