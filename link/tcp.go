@@ -54,13 +54,10 @@ func (s *TCP) Checksum() (right, known bool) {
 	if s.Src.Is4() {
 		a, b = a[12:], b[12:]
 	}
-	sum := addWords(addWords(0, a), b)
-	sum = addWords(addWords(sum, s.Header), s.Payload)
+	sum := AddWords(AddWords(0, a), b)
+	sum = AddWords(AddWords(sum, s.Header), s.Payload)
 	sum += 6 + uint64(len(s.Header)+s.Length) // protocol and length
-	for sum>>16 != 0 {
-		sum = sum>>16 + sum&0xffff
-	}
-	return sum == 0xffff, true
+	return Fold(sum) == 0xffff, true
 }
 
 // Unfinished says that a checksum is one that the adapter was to fill in: none, or
@@ -72,19 +69,21 @@ func (s *TCP) Unfinished() bool {
 	if s.Src.Is4() {
 		a, b = a[12:], b[12:]
 	}
-	fold := func(sum uint64) uint16 {
-		for sum>>16 != 0 {
-			sum = sum>>16 + sum&0xffff
-		}
-		return uint16(sum)
-	}
-	sum := addWords(addWords(6, a), b)
-	return stated == 0 || stated == fold(sum) || stated == fold(sum+uint64(len(s.Header)+s.Length))
+	sum := AddWords(AddWords(6, a), b)
+	return stated == 0 || stated == Fold(sum) || stated == Fold(sum+uint64(len(s.Header)+s.Length))
 }
 
-// addWords adds 16-bit words up, folded now and then; b is taken to start at an
+// Fold makes the 16 bits of an internet checksum (RFC 1071) of a sum.
+func Fold(sum uint64) uint16 {
+	for sum>>16 != 0 {
+		sum = sum>>16 + sum&0xffff
+	}
+	return uint16(sum)
+}
+
+// AddWords adds 16-bit words up, big-endian, for [Fold]; b is taken to start at an
 // even place.
-func addWords(sum uint64, b []byte) uint64 {
+func AddWords(sum uint64, b []byte) uint64 {
 	var wide, carry uint64
 	for ; len(b) >= 8; b = b[8:] {
 		wide, carry = bits.Add64(wide, binary.BigEndian.Uint64(b), carry)

@@ -173,8 +173,6 @@ func Order(a, b any) int {
 	return order
 }
 
-func compareInts[T cmp.Ordered](a, b T) int { return cmp.Compare(a, b) }
-
 // compareNumbers orders two numbers: ints, unsigned ones of 64 bits that no int
 // holds, and floats.
 func compareNumbers(a, b any) (int, bool) {

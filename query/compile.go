@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"net/netip"
@@ -635,7 +636,7 @@ func (c *compiler) accepts(o *operand, op string, lit *literal) (accepts func(an
 		if ok {
 			return func(v any) bool {
 				t, ok := timeOf(v)
-				return ok && ordered(compareInts(int64(t), int64(at)))
+				return ok && ordered(cmp.Compare(int64(t), int64(at)))
 			}, false
 		}
 		if f.shown != nil && (lit.kind == isText || lit.kind == isWord) {

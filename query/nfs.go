@@ -2,6 +2,7 @@ package query
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"math"
@@ -438,7 +439,7 @@ func (w *wanted) holds(v *nfs.Value, ordered func(int) bool) bool {
 		return w.isBool && (v.Uint != 0) == w.truth
 	case nfs.Time:
 		seconds := int64(v.Uint)
-		return w.isTime && seconds > math.MinInt64/int64(time.Second) && seconds < math.MaxInt64/int64(time.Second) && ordered(compareInts(v.Time().UnixNano(), int64(w.at)))
+		return w.isTime && seconds > math.MinInt64/int64(time.Second) && seconds < math.MaxInt64/int64(time.Second) && ordered(cmp.Compare(v.Time().UnixNano(), int64(w.at)))
 	case nfs.String:
 		return (v.Bytes != nil || v.Uint == 0) && ordered(strings.Compare(string(v.Bytes), w.text))
 	case nfs.Bitmap, nfs.Operations, nfs.Bits:

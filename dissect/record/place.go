@@ -1,5 +1,7 @@
 package record
 
+import "github.com/rdmadump/rdmadump/dissect/nfs"
+
 // What follows says where everything stands, for those who rewrite packets: of
 // two runs over the same frames with the same options it is the same.
 
@@ -56,9 +58,9 @@ type Stream struct {
 	Reply                       bool
 	Known                       bool // what the Call asks for: the three that follow
 	Program, Version, Procedure uint32
-	NFS4                        bool   // what is not known is taken for a COMPOUND
-	Service                     uint32 // of RPCSEC_GSS, that the Call asked for; 0 for none
-	Holes                       []StreamHole
+	NFS4                        bool       // what is not known is taken for a COMPOUND
+	Service                     uint32     // of RPCSEC_GSS, that the Call asked for; 0 for none
+	Holes                       []nfs.Hole // Positions are in the unreduced stream; -1 of a Write chunk: only its protocol knows
 
 	Item     bool
 	Position int64 // of an item of a Call, in the unreduced stream
@@ -70,10 +72,4 @@ type StreamSegment struct {
 	Handle uint32
 	Offset uint64
 	Length int64 // bytes of the stream
-}
-
-// StreamHole is a data item that was taken out of a stream.
-type StreamHole struct {
-	Position int64 // in the unreduced stream, -1 of a Write chunk: only its protocol knows
-	Length   int64 // bytes
 }

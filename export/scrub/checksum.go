@@ -24,7 +24,9 @@ func (w *frame) checksums() {
 			w.ofUDP(headers[:i], h.Offset)
 		case link.HeaderIPv4:
 			at, end := h.Offset, h.Offset+h.Length
-			w.sum(at+10, func(b []byte) uint16 { return ^fold(addUp(0, b[at:at+10]) + addUp(0, b[at+12:end])) })
+			w.sum(at+10, func(b []byte) uint16 {
+				return ^link.Fold(link.AddWords(0, b[at:at+10]) + link.AddWords(0, b[at+12:end]))
+			})
 		}
 	}
 }
@@ -40,24 +42,6 @@ func (w *frame) sum(at int, right func(frame []byte) uint16) {
 		wrong = 0
 	}
 	be.PutUint16(w.out[at:], right(w.out)^wrong)
-}
-
-// addUp adds up 16-bit words.
-func addUp(sum uint64, b []byte) uint64 {
-	for ; len(b) >= 2; b = b[2:] {
-		sum += uint64(be.Uint16(b))
-	}
-	if len(b) == 1 {
-		sum += uint64(b[0]) << 8
-	}
-	return sum
-}
-
-func fold(sum uint64) uint16 {
-	for sum>>16 != 0 {
-		sum = sum>>16 + sum&0xffff
-	}
-	return uint16(sum)
 }
 
 // pseudo is where the addresses stand that a checksum above IP covers, of the
@@ -82,8 +66,8 @@ func pseudo(headers []link.Header, frame []byte) (from, to int, whole bool) {
 func (w *frame) partial(at, from, to int, rest ...uint64) bool {
 	old := be.Uint16(w.in[at:])
 	for _, r := range rest {
-		if old == fold(addUp(r, w.in[from:to])) {
-			be.PutUint16(w.out[at:], fold(addUp(r, w.out[from:to])))
+		if old == link.Fold(link.AddWords(r, w.in[from:to])) {
+			be.PutUint16(w.out[at:], link.Fold(link.AddWords(r, w.out[from:to])))
 			return true
 		}
 	}
@@ -98,7 +82,7 @@ func (w *frame) ofUDP(headers []link.Header, at int) {
 		return
 	}
 	w.sum(at+6, func(b []byte) uint16 {
-		sum := ^fold(addUp(addUp(addUp(17+uint64(size), b[from:to]), b[at:at+6]), b[at+8:end]))
+		sum := ^link.Fold(link.AddWords(link.AddWords(link.AddWords(17+uint64(size), b[from:to]), b[at:at+6]), b[at+8:end]))
 		if sum == 0 { // which would say that there is none
 			sum = 0xffff
 		}
@@ -119,12 +103,12 @@ func (w *frame) ofTCP(headers []link.Header) {
 		return
 	}
 	w.sum(at+16, func(b []byte) uint16 {
-		return ^fold(addUp(addUp(addUp(6+uint64(d.Length), b[from:to]), b[at:at+16]), b[at+18:end]))
+		return ^link.Fold(link.AddWords(link.AddWords(link.AddWords(6+uint64(d.Length), b[from:to]), b[at:at+16]), b[at+18:end]))
 	})
 	// What was wrong must not come out as one that the adapter was to finish.
 	for i := uint16(1); !right && be.Uint16(w.in[at+16:]) != 0 && i < 16; i++ {
 		stated := be.Uint16(w.out[at+16:])
-		if stated != 0 && stated != fold(addUp(6, w.out[from:to])) && stated != fold(addUp(6+uint64(d.Length), w.out[from:to])) {
+		if stated != 0 && stated != link.Fold(link.AddWords(6, w.out[from:to])) && stated != link.Fold(link.AddWords(6+uint64(d.Length), w.out[from:to])) {
 			break
 		}
 		be.PutUint16(w.out[at+16:], stated^i)

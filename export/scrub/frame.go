@@ -9,6 +9,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/header"
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
+	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/link"
@@ -482,7 +483,7 @@ func (s *Scrubber) loose(out, in []byte) {
 		if n := len(r.Holes); n > 0 && r.Holes[n-1].Position == int64(g.Position) {
 			r.Holes[n-1].Length += int64(g.Length)
 		} else if g.Position > 0 {
-			r.Holes = append(r.Holes, record.StreamHole{Position: int64(g.Position), Length: int64(g.Length)})
+			r.Holes = append(r.Holes, nfs.Hole{Position: int64(g.Position), Length: int64(g.Length)})
 		}
 	}
 	m := &s.message

@@ -232,8 +232,7 @@ func (m *message) body(s *record.Stream, base, at int) {
 		m.keep(at, at+4) // the status, of whatever version
 	}
 	m.holes = m.holes[:0]
-	for _, hole := range s.Holes {
-		h := nfs.Hole(hole)
+	for _, h := range s.Holes {
 		if h.Position >= 0 {
 			h.Position -= int64(at - base)
 		}

@@ -172,7 +172,7 @@ func state(f *capture.Frame) string {
 	for _, h := range l.Headers() {
 		out += fmt.Sprint(" ", h.Kind, h.Length)
 		if h.Kind == link.HeaderIPv4 {
-			out += fmt.Sprint(fold(addUp(0, f.Data[h.Offset:h.Offset+h.Length])) == 0xffff)
+			out += fmt.Sprint(link.Fold(link.AddWords(0, f.Data[h.Offset:h.Offset+h.Length])) == 0xffff)
 		}
 	}
 	tcp.Src, tcp.Dst = l.Src, l.Dst
@@ -570,8 +570,8 @@ func TestTunnels(t *testing.T) {
 		outer = append(outer, f.Data...)
 		be.PutUint16(outer[16:], uint16(len(outer)-14))
 		be.PutUint16(outer[38:], uint16(len(outer)-34))
-		be.PutUint16(outer[24:], ^fold(addUp(0, outer[14:34])))
-		be.PutUint16(outer[40:], ^fold(addUp(17+uint64(len(outer)-34), outer[26:])))
+		be.PutUint16(outer[24:], ^link.Fold(link.AddWords(0, outer[14:34])))
+		be.PutUint16(outer[40:], ^link.Fold(link.AddWords(17+uint64(len(outer)-34), outer[26:])))
 		if f.Number == 7 { // one that is wrong
 			outer[40] ^= 0x55
 			outer[24] ^= 0x55
@@ -581,7 +581,7 @@ func TestTunnels(t *testing.T) {
 	out := sameViews(t, frames)
 	for i := range out {
 		b := out[i].Data
-		ip, udp := fold(addUp(0, b[14:34])) == 0xffff, fold(addUp(17+uint64(len(b)-34), b[26:])) == 0xffff
+		ip, udp := link.Fold(link.AddWords(0, b[14:34])) == 0xffff, link.Fold(link.AddWords(17+uint64(len(b)-34), b[26:])) == 0xffff
 		if want := i != 6; ip != want || udp != want {
 			t.Fatalf("packet %d: IP checksum right %t, UDP checksum right %t", i+1, ip, udp)
 		}
@@ -595,7 +595,7 @@ func onIP(t testing.TB, protocol byte, fragment uint16, b []byte) []capture.Fram
 	be.PutUint16(frame[16:], uint16(len(frame)-14))
 	be.PutUint16(frame[20:], fragment)
 	frame[23] = protocol
-	be.PutUint16(frame[24:], ^fold(addUp(0, frame[14:34])))
+	be.PutUint16(frame[24:], ^link.Fold(link.AddWords(0, frame[14:34])))
 	return []capture.Frame{{Number: 1, Time: 1, LinkType: capture.LinkEthernet, Length: len(frame), Data: frame}}
 }
 

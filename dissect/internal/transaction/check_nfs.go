@@ -36,20 +36,7 @@ func (f *follower) checkArguments(c checker, rpc *oncrpc.Header, payload []byte)
 		return
 	}
 	long := x.call.Form == record.Long
-	b.holes = b.holes[:0]
-	for i := range x.segments {
-		s := &x.segments[i]
-		if s.kind != readChunk || s.position == 0 {
-			continue
-		}
-		n := len(b.holes)
-		if n > 0 && b.holes[n-1].Position == int64(s.position) {
-			b.holes[n-1].Length += int64(s.length)
-		} else {
-			b.holes = append(b.holes, nfs.Hole{Position: int64(s.position), Length: int64(s.length)})
-		}
-	}
-	slices.SortStableFunc(b.holes, func(p, q nfs.Hole) int { return cmp.Compare(p.Position, q.Position) })
+	b.holes = x.readHoles(b.holes[:0])
 	total := int64(len(payload))
 	for i := range b.holes {
 		if h := &b.holes[i]; h.Position > total {
@@ -98,6 +85,24 @@ func (f *follower) checkArguments(c checker, rpc *oncrpc.Header, payload []byte)
 	if len(b.holes) > 0 {
 		c.checkReduced(body, at, long, rpc)
 	}
+}
+
+// readHoles appends what the Read chunks of a Call took out of its Payload stream, in
+// its order.
+func (x *txn) readHoles(holes []nfs.Hole) []nfs.Hole {
+	for i := range x.segments {
+		s := &x.segments[i]
+		if s.kind != readChunk || s.position == 0 {
+			continue
+		}
+		if n := len(holes); n > 0 && holes[n-1].Position == int64(s.position) {
+			holes[n-1].Length += int64(s.length)
+		} else {
+			holes = append(holes, nfs.Hole{Position: int64(s.position), Length: int64(s.length)})
+		}
+	}
+	slices.SortStableFunc(holes, func(p, q nfs.Hole) int { return cmp.Compare(p.Position, q.Position) })
+	return holes
 }
 
 // largeResults are the procedures and operations whose results the Call bounds, or

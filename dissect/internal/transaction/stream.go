@@ -1,7 +1,6 @@
 package transaction
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/nfs"
@@ -140,20 +139,11 @@ func (t *Table) reads(x *txn, s *record.Stream) {
 		p := &x.procedure
 		s.Transaction, s.NFS4 = record.Some(x.rec.ID), x.follower.nfs4
 		s.Known, s.Program, s.Version, s.Procedure, s.Service = p.known, p.program, p.version, p.procedure, uint32(x.gss)
-		for i := range x.segments {
-			p := &x.segments[i]
-			switch n := len(s.Holes); {
-			case s.Reply || p.kind != readChunk || p.position == 0:
-			case n > 0 && s.Holes[n-1].Position == int64(p.position):
-				s.Holes[n-1].Length += int64(p.length)
-			default:
-				s.Holes = append(s.Holes, record.StreamHole{Position: int64(p.position), Length: int64(p.length)})
-			}
-		}
-		slices.SortStableFunc(s.Holes, func(a, b record.StreamHole) int { return cmp.Compare(a.Position, b.Position) })
-		if s.Reply {
+		if !s.Reply {
+			s.Holes = x.readHoles(s.Holes)
+		} else {
 			for _, n := range x.sizes {
-				s.Holes = append(s.Holes, record.StreamHole{Position: -1, Length: n})
+				s.Holes = append(s.Holes, nfs.Hole{Position: -1, Length: n})
 			}
 		}
 	}
