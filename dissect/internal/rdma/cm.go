@@ -10,7 +10,7 @@ import (
 
 // commID names one end's view of a connection, to the connection manager.
 type commID struct {
-	owner Address
+	owner *Host
 	id    uint32
 }
 
@@ -86,11 +86,13 @@ func (t *Tracker) manage(d *Datagram) *Conn {
 	case rocev2.CMDreq:
 		if m.dreq.DecodeFromBytes(body, noFeedback{}) == nil {
 			c := t.byID(d, m.dreq.LocalCommID, m.dreq.RemoteCommID)
-			if h := t.queues[queueKey{d.Src, d.Dst, m.dreq.RemoteQPN}]; c == nil && h != nil {
-				c = h.conn
+			if r := t.routes.find(ends{t.hosts.find(&d.Src), t.hosts.find(&d.Dst)}); c == nil && r != nil {
+				if h := t.queues[r.queueKey(m.dreq.RemoteQPN)]; h != nil {
+					c = h.conn
+				}
 			}
 			if c != nil {
-				t.close(c, "disconnect", Ending{How: record.EndDisconnect, By: c.sideOf(d.Src, m.dreq.LocalCommID), At: d.At})
+				t.close(c, "disconnect", Ending{How: record.EndDisconnect, By: c.sideOf(t.hosts.find(&d.Src), m.dreq.LocalCommID), At: d.At})
 			}
 			return c
 		}
@@ -98,7 +100,7 @@ func (t *Tracker) manage(d *Datagram) *Conn {
 		if m.drep.DecodeFromBytes(body, noFeedback{}) == nil {
 			c := t.byID(d, m.drep.LocalCommID, m.drep.RemoteCommID)
 			if c != nil { // it answers the other side
-				by := c.sideOf(d.Src, m.drep.LocalCommID)
+				by := c.sideOf(t.hosts.find(&d.Src), m.drep.LocalCommID)
 				if s, known := by.Get(); known {
 					by = record.Some(s.Other())
 				}
@@ -111,15 +113,16 @@ func (t *Tracker) manage(d *Datagram) *Conn {
 	return nil
 }
 
-// sideOf is which side an address and communication ID are.
-func (c *Conn) sideOf(a Address, id uint32) record.Opt[Side] {
+// sideOf is which side a host, nil for one that is not known, and communication ID
+// are.
+func (c *Conn) sideOf(a *Host, id uint32) record.Opt[Side] {
 	for s := range Side(2) {
-		if c.comms[s] == (commID{a, id}) {
+		if a != nil && c.comms[s] == (commID{a, id}) {
 			return record.Some(s)
 		}
 	}
 	for s := range Side(2) {
-		if c.Address(s) == a && c.Address(s.Other()) != a {
+		if a != nil && c.Host(s) == a && c.Host(s.Other()) != a {
 			return record.Some(s)
 		}
 	}
@@ -128,19 +131,24 @@ func (c *Conn) sideOf(a Address, id uint32) record.Opt[Side] {
 
 // byID finds a connection by either end's communication ID.
 func (t *Tracker) byID(d *Datagram, local, remote uint32) *Conn {
-	if c := t.comms[commID{d.Src, local}]; c != nil {
+	if c := t.comms[commID{t.hosts.find(&d.Src), local}]; c != nil {
 		return c
 	}
 	if remote == 0 {
 		return nil
 	}
-	return t.comms[commID{d.Dst, remote}]
+	return t.comms[commID{t.hosts.find(&d.Dst), remote}]
 }
 
 // name notes under which ID a side goes; one that it had before is forgotten.
 func (t *Tracker) name(c *Conn, s Side, id commID) {
-	if old := c.comms[s]; old != id && t.comms[old] == c {
-		delete(t.comms, old)
+	if old := c.comms[s]; old != id && old.owner != nil {
+		if old.owner.uses--; t.comms[old] == c {
+			delete(t.comms, old)
+		}
+	}
+	if c.comms[s] != id {
+		id.owner.uses++
 	}
 	c.comms[s] = id
 	t.comms[id] = c
@@ -148,9 +156,9 @@ func (t *Tracker) name(c *Conn, s Side, id commID) {
 
 // requested takes a REQ: a connection begins.
 func (t *Tracker) requested(r *rocev2.REQ, d *Datagram) *Conn {
-	id := commID{d.Src, r.LocalCommID}
+	id := commID{t.hosts.get(&d.Src), r.LocalCommID}
 	if old := t.comms[id]; old != nil {
-		if h := old.halves[1]; !old.closing && h != nil && h.queue.qpn == r.LocalQPN {
+		if h := old.halves[1]; !old.closing && h != nil && h.qpn == r.LocalQPN {
 			return old // sent again
 		}
 	}
@@ -159,7 +167,7 @@ func (t *Tracker) requested(r *rocev2.REQ, d *Datagram) *Conn {
 	c.mtu = r.MTU()
 	c.asked = c.mtu
 	t.name(c, 0, id)
-	t.attach(c, 1, queueKey{d.Dst, d.Src, r.LocalQPN})
+	t.attach(c, 1, ends{t.hosts.get(&d.Dst), id.owner}, r.LocalQPN)
 	c.starting = record.SomeIf(r.StartingPSN, t.cm.captured >= startingPSNEnd)
 	c.record.ServiceID = record.Some(record.Hex64(r.ServiceID))
 
@@ -186,20 +194,21 @@ func (t *Tracker) private(c *Conn, s Side, data []byte, at record.Stamp) {
 
 // accepted takes a REP: both queue pairs are known.
 func (t *Tracker) accepted(r *rocev2.REP, d *Datagram) *Conn {
-	c := t.comms[commID{d.Dst, r.RemoteCommID}]
-	if c == nil || c.closing || c.halves[1] == nil || c.halves[1].src != d.Src {
+	from, to := t.hosts.get(&d.Src), t.hosts.get(&d.Dst)
+	c := t.comms[commID{to, r.RemoteCommID}]
+	if c == nil || c.closing || c.halves[1] == nil || c.halves[1].src != from {
 		// The REQ is not in the capture.
-		if known := t.comms[commID{d.Src, r.LocalCommID}]; known != nil && !known.closing {
+		if known := t.comms[commID{from, r.LocalCommID}]; known != nil && !known.closing {
 			return known
 		}
 		c = t.announced()
 		c.client = 0
-		t.name(c, 0, commID{d.Dst, r.RemoteCommID})
-	} else if h := c.halves[0]; h != nil && h.queue.qpn == r.LocalQPN {
+		t.name(c, 0, commID{to, r.RemoteCommID})
+	} else if h := c.halves[0]; h != nil && h.qpn == r.LocalQPN {
 		return c // sent again
 	}
-	t.name(c, 1, commID{d.Src, r.LocalCommID})
-	h := t.attach(c, 0, queueKey{d.Dst, d.Src, r.LocalQPN})
+	t.name(c, 1, commID{from, r.LocalCommID})
+	h := t.attach(c, 0, ends{to, from}, r.LocalQPN)
 	// The PSN that each side names is the one that the other starts with (IBTA
 	// volume 1, section 12.7.31).
 	h.announced, h.expect = true, r.StartingPSN
@@ -217,7 +226,7 @@ func (t *Tracker) rejected(r *rocev2.REJ, d *Datagram) *Conn {
 		return c
 	}
 	c.Report(rule.ConnectionRejected, Where{At: d.At}, "the connection was rejected: %v", r.Reason)
-	t.close(c, "rejected: "+r.Reason.String(), Ending{How: record.EndRejected, By: c.sideOf(d.Src, r.LocalCommID), At: d.At, Reason: r.Reason.String()})
+	t.close(c, "rejected: "+r.Reason.String(), Ending{How: record.EndRejected, By: c.sideOf(t.hosts.find(&d.Src), r.LocalCommID), At: d.At, Reason: r.Reason.String()})
 	t.isOver(c)
 	return c
 }

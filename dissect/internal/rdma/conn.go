@@ -29,6 +29,7 @@ type Conn struct {
 	since     record.Time // on the tracker's clock: first seen; then, since when it is closing
 	touched   record.Time
 	overAt    record.Time  // on the tracker's clock: when both sides had ended it
+	waits     int          // queues that it stands in
 	last      record.Stamp // its last packet
 
 	service  record.Opt[uint16]
@@ -102,15 +103,15 @@ func (c *Conn) Closing() bool { return c.closing }
 // Service is the port that the client asked for.
 func (c *Conn) Service() (port uint16, known bool) { return c.service.Get() }
 
-// Address is that of a side, as far as it is known.
-func (c *Conn) Address(s Side) Address {
+// Host is that of a side, nil where it is not known.
+func (c *Conn) Host(s Side) *Host {
 	if h := c.halves[s]; h != nil {
 		return h.src
 	}
 	if h := c.halves[s.Other()]; h != nil {
 		return h.dst
 	}
-	return Address{}
+	return nil
 }
 
 // Client is the side that opened the connection.
@@ -214,9 +215,9 @@ const (
 type half struct {
 	conn     *Conn
 	side     Side // of the sender
-	src, dst Address
-	queue    queueKey   // InfiniBand: what names it
-	vouched  uint32     // what vouching was when a good ICRC was seen: both ends are known for that
+	src, dst *Host
+	route    *route     // InfiniBand: from src to dst
+	qpn      uint32     // InfiniBand: of the queue pair that it goes to
 	stream   *stream    // iWARP: the same, and where it stands
 	seq      uint64     // operations so far
 	ops      ledger     // what its sequence numbers belong to
@@ -365,12 +366,12 @@ func (c *Conn) finish() *record.Connection {
 
 // endpoint is what is known of one side.
 func (c *Conn) endpoint(s Side) (e record.Endpoint) {
-	if a := c.Address(s); a != (Address{}) {
+	if a := c.Host(s); a != nil && a.Address != (Address{}) {
 		e.Address = record.Some(a.String())
 	}
 	e.Port = c.ports[s]
 	if h := c.halves[s.Other()]; h != nil && h.stream == nil { // the packets to it name its queue pair
-		e.QPN = record.Some(record.Hex24(h.queue.qpn))
+		e.QPN = record.Some(record.Hex24(h.qpn))
 	}
 	return e
 }

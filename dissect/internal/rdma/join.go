@@ -10,17 +10,8 @@ import (
 // half that nobody announced begins a connection of its own, without an id, until
 // the other half is found or it is clear that there will be none.
 
-// queueKey names one direction of an InfiniBand connection.
-type queueKey struct {
-	src, dst Address
-	qpn      uint32 // the destination's
-}
-
-// slot is where recent keeps a key.
-func (k *queueKey) slot() int { return int(k.qpn^k.qpn>>4) & 15 }
-
-// route is from where to where.
-type route struct{ src, dst Address }
+// slot is where recent keeps the half that goes to a queue pair.
+func slot(qpn uint32) int { return int(qpn^qpn>>4) & 15 }
 
 // alone is the halves of one route that have no other direction, and how to find
 // the one that a packet fits without a look at all of them.
@@ -56,7 +47,9 @@ const lookAt = 8
 
 // attach makes a direction of a connection. One that used the same key before is
 // over.
-func (t *Tracker) attach(c *Conn, side Side, key queueKey) *half {
+func (t *Tracker) attach(c *Conn, side Side, e ends, qpn uint32) *half {
+	r := t.routes.take(e)
+	key := r.queueKey(qpn)
 	if old := t.queues[key]; old != nil && old.conn != c {
 		t.replace(old.conn)
 	} else if old != nil {
@@ -65,7 +58,9 @@ func (t *Tracker) attach(c *Conn, side Side, key queueKey) *half {
 	if old := c.halves[side]; old != nil { // it names another queue pair now
 		t.drop(old)
 	}
-	h := &half{conn: c, side: side, src: key.src, dst: key.dst, queue: key, lane: t.newLane()}
+	h := t.spare.half()
+	h.conn, h.side, h.src, h.dst, h.route, h.qpn, h.lane = c, side, e.src, e.dst, r, qpn, t.newLane()
+	e.use()
 	c.halves[side] = h
 	c.share.Charge(halfCost)
 	t.queues[key] = h
@@ -103,15 +98,10 @@ func (t *Tracker) pair(c *Conn) {
 		if c.halves[1-side] != nil {
 			t.unlist(h)
 		} else if h.alone == nil {
-			r := route{h.src, h.dst}
-			a := t.alone[r]
-			if a == nil {
-				a = new(alone)
-				t.alone[r] = a
-			}
+			a := &h.route.alone
 			h.alone, h.index = a, len(a.halves)
 			a.halves = append(a.halves, h)
-			if len(a.halves) == lookAt+1 { // no more can all be looked at
+			if len(a.halves) > lookAt && a.byPSN == nil { // no more can all be looked at
 				a.byPSN = map[uint32]*half{}
 				for _, h := range a.halves {
 					t.seek(h)
@@ -130,8 +120,8 @@ func (t *Tracker) detach(h *half) {
 		if t.streams[h.stream.key] == h {
 			delete(t.streams, h.stream.key)
 		}
-	} else if t.queues[h.queue] == h {
-		delete(t.queues, h.queue)
+	} else if key := h.route.queueKey(h.qpn); t.queues[key] == h {
+		delete(t.queues, key)
 	}
 	for i := range t.recent {
 		if t.recent[i] == h {
@@ -139,6 +129,11 @@ func (t *Tracker) detach(h *half) {
 		}
 	}
 	t.unlist(h)
+	h.src.uses--
+	h.dst.uses--
+	if h.route != nil {
+		t.routes.leave(h.route)
+	}
 }
 
 // unlist takes a half out of the list of those that are alone.
@@ -150,9 +145,9 @@ func (t *Tracker) unlist(h *half) {
 	a.unchain(h)
 	last := a.halves[len(a.halves)-1]
 	a.halves[h.index], last.index = last, h.index
-	a.halves = a.halves[:len(a.halves)-1]
-	if len(a.halves) == 0 {
-		delete(t.alone, route{h.src, h.dst})
+	a.halves[len(a.halves)-1] = nil
+	if a.halves = a.halves[:len(a.halves)-1]; len(a.halves) == 0 {
+		*a = alone{halves: a.halves}
 	}
 	h.search = search{}
 }
@@ -200,14 +195,25 @@ func (t *Tracker) seek(h *half) {
 	a.byPSN[place] = h
 }
 
-// known is the half of a key, nil for one that was not seen before.
-func (t *Tracker) known(key *queueKey) *half {
-	slot := &t.recent[key.slot()]
-	h := *slot
-	if h == nil || h.stream != nil || h.queue != *key {
-		if h = t.queues[*key]; h != nil {
-			*slot = h
-		}
+// known is the half that a packet belongs to, nil for one that was not seen
+// before.
+func (t *Tracker) known(d *Datagram) *half {
+	qpn := d.Packet.DestQPN
+	slot := &t.recent[slot(qpn)]
+	if h := *slot; h != nil && h.stream == nil && h.qpn == qpn && h.src.Address == d.Src && h.dst.Address == d.Dst {
+		return h
+	}
+	src, dst := t.hosts.find(&d.Src), t.hosts.find(&d.Dst)
+	if src == nil || dst == nil {
+		return nil
+	}
+	r := t.routes.find(ends{src, dst})
+	if r == nil {
+		return nil
+	}
+	h := t.queues[r.queueKey(qpn)]
+	if h != nil {
+		*slot = h
 	}
 	return h
 }
@@ -215,13 +221,13 @@ func (t *Tracker) known(key *queueKey) *half {
 // half finds the direction that a packet belongs to, h when that is known. One
 // that nobody announced starts a connection, or joins one that was seen in the
 // other direction.
-func (t *Tracker) half(key queueKey, h *half, d *Datagram) *half {
+func (t *Tracker) half(h *half, d *Datagram) *half {
 	if h == nil {
-		return t.begin(key, d)
+		return t.begin(d)
 	}
 	if h.started && d.Packet.Opcode.Info().Request && h.reused(d.Packet.PSN) {
 		t.replace(h.conn)
-		return t.begin(key, d)
+		return t.begin(d)
 	}
 	if h.alone == nil {
 		return h
@@ -229,20 +235,21 @@ func (t *Tracker) half(key queueKey, h *half, d *Datagram) *half {
 	if h.tries++; h.tries > decideAtMost && h.tries&63 != 0 {
 		return h
 	}
-	if across := t.across(key, h, d); across != nil && !(across.conn.decided && h.conn.decided) {
+	if across := t.across(h.route.back, h, d); across != nil && !(across.conn.decided && h.conn.decided) {
 		t.join(across, h)
 	}
 	return h
 }
 
-// begin makes the half of a key that was not seen before.
-func (t *Tracker) begin(key queueKey, d *Datagram) *half {
-	if across := t.across(key, nil, d); across != nil {
-		return t.attach(across.conn, across.side.Other(), key)
+// begin makes the half of a packet that belongs to none.
+func (t *Tracker) begin(d *Datagram) *half {
+	e := ends{t.hosts.get(&d.Src), t.hosts.get(&d.Dst)}
+	if across := t.across(t.routes.across(e), nil, d); across != nil {
+		return t.attach(across.conn, across.side.Other(), e, d.Packet.DestQPN)
 	}
 	c := t.connect()
-	h := t.attach(c, 0, key)
-	t.undecided.Push(c)
+	h := t.attach(c, 0, e, d.Packet.DestQPN)
+	t.undecided.push(c)
 	return h
 }
 
@@ -258,12 +265,13 @@ func (h *half) reused(psn uint32) bool {
 
 // across finds the other direction of a packet whose own has none: among the
 // halves between the same two ends that are alone as well, the one whose PSNs,
-// XIDs or handles fit. What it costs does not depend on how many there are.
-func (t *Tracker) across(key queueKey, h *half, d *Datagram) *half {
-	a := t.alone[route{key.dst, key.src}]
-	if a == nil {
+// XIDs or handles fit. What it costs does not depend on how many there are. back is
+// the packet's route the other way, nil when nothing goes that.
+func (t *Tracker) across(back *route, h *half, d *Datagram) *half {
+	if back == nil || len(back.halves) == 0 {
 		return nil
 	}
+	a := &back.alone
 	p := d.Packet
 	info := p.Opcode.Info()
 	near := p.PSN >> fitShift

@@ -73,7 +73,13 @@ func (t *Tracker) Segment(s *TCP) bool {
 		return false
 	}
 	if right, known := s.Checksum(); known {
-		from := t.trust(Address{IP: s.Src})
+		var from *Host
+		if h != nil {
+			from = h.src
+		} else {
+			from = t.hosts.get(&Address{IP: s.Src})
+		}
+		from.judged = true
 		bad := !right && !s.Unfinished() // unless it was captured before it was summed up
 		if right && s.Length > 0 {
 			from.tcpGood++
@@ -130,7 +136,11 @@ func (t *Tracker) attachStream(c *Conn, side Side, key streamKey) *half {
 	} else if old != nil {
 		t.drop(old)
 	}
-	h := &half{conn: c, side: side, src: Address{IP: key.src}, dst: Address{IP: key.dst}, stream: &stream{key: key, handshake: c.handshake}, lane: t.newLane()}
+	h := t.spare.half()
+	e := ends{t.hosts.get(&Address{IP: key.src}), t.hosts.get(&Address{IP: key.dst})}
+	h.conn, h.side, h.src, h.dst, h.lane = c, side, e.src, e.dst, t.newLane()
+	e.use()
+	h.stream = &stream{key: key, handshake: c.handshake}
 	c.halves[side] = h
 	c.share.Charge(halfCost)
 	t.streams[key] = h
@@ -170,7 +180,7 @@ func (t *Tracker) guess(key streamKey, s *TCP) *half {
 		return nil
 	}
 	c := t.connect()
-	t.undecided.Push(c)
+	t.undecided.push(c)
 	side := Side(0)
 	asks := key
 	serves := t.upper.ServerPort

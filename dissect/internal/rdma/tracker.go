@@ -63,20 +63,21 @@ type Tracker struct {
 
 	upper   UpperLayer
 	budget  *budget.Budget
-	queues  map[queueKey]*half
+	hosts   hosts
+	routes  routes
+	queues  map[uint64]*half // by queueKey
 	streams map[streamKey]*half
 	recent  [16]*half // by hash of the key: spares most look-ups
 	comms   map[commID]*Conn
-	senders map[Address]*sender
-	alone   map[route]*alone
 
 	conns     Conn // head of the list of all, by age
 	ids       int
 	retired   int
 	live      int
-	undecided queue.Queue[*Conn]
-	closing   queue.Queue[*Conn]
-	over      queue.Queue[*Conn]
+	undecided waiting
+	closing   waiting
+	over      waiting
+	spare     spare
 
 	now      record.Stamp // of the packet at hand
 	early    record.Stamp // when a held packet that is taken now came; its number is 0 for one that was not held
@@ -87,7 +88,6 @@ type Tracker struct {
 	spoils   bool        // a packet could not be believed
 	spoiled  record.Time // on the clock: the last of them
 	anyGood  bool        // somebody has shown that ICRCs are filled in
-	vouching uint32      // counts how often senders were forgotten
 	free     []*Operation
 	buffers  buffers
 	carried  record.Carried // by the packet or FPDU at hand
@@ -99,8 +99,8 @@ type Tracker struct {
 // New follows connections for an upper layer.
 func New(upper UpperLayer, b *budget.Budget) *Tracker {
 	t := &Tracker{
-		upper: upper, budget: b, queues: map[queueKey]*half{}, streams: map[streamKey]*half{}, comms: map[commID]*Conn{},
-		senders: map[Address]*sender{}, alone: map[route]*alone{}, vouching: 1,
+		upper: upper, budget: b, hosts: newHosts(), routes: routes{all: map[ends]*route{}},
+		queues: map[uint64]*half{}, streams: map[streamKey]*half{}, comms: map[commID]*Conn{},
 	}
 	t.conns.prev, t.conns.next = &t.conns, &t.conns
 	return t
@@ -134,24 +134,104 @@ func (t *Tracker) moves(o *Operation, from uint64, n int64) {
 // next one.
 func (t *Tracker) Happened() Happened { return t.happened }
 
+// waiting is connections whose time is to come. A connection that stands in one is
+// not used again.
+type waiting struct{ queue.Queue[*Conn] }
+
+func (w *waiting) push(c *Conn) {
+	c.waits++
+	w.Push(c)
+}
+
+// next takes the first out.
+func (w *waiting) pop(s *spare) {
+	c := w.First()
+	w.Pop()
+	if c.waits--; c.retired {
+		s.retire(c)
+	}
+}
+
+// spare is connections and halves that are over, for the next: floods of new
+// connections would otherwise be mostly a matter of allocation. What is retired
+// while a packet is taken may still be spoken of until the next tick.
+type spare struct {
+	conns, retired []*Conn
+	halves         []*half
+}
+
+// maxSpare is how many connections, and halves, are kept for their next use.
+const maxSpare = 256
+
+// retire keeps a connection that is over, unless something still waits for it.
+func (s *spare) retire(c *Conn) {
+	if c.waits == 0 && len(s.conns)+len(s.retired) < maxSpare {
+		s.retired = append(s.retired, c)
+	}
+}
+
+// tick makes what is retired ready for use.
+func (s *spare) tick() {
+	for _, c := range s.retired {
+		for _, h := range c.halves {
+			if h != nil && len(s.halves) < maxSpare {
+				s.halves = append(s.halves, h)
+			}
+		}
+		c.halves = [2]*half{}
+	}
+	s.conns = append(s.conns, s.retired...)
+	clear(s.retired)
+	s.retired = s.retired[:0]
+}
+
+// conn is an empty connection, with the follower that it had, to be used again.
+func (s *spare) conn() *Conn {
+	last := len(s.conns) - 1
+	if last < 0 {
+		return new(Conn)
+	}
+	c := s.conns[last]
+	s.conns = s.conns[:last]
+	*c = Conn{follower: c.follower}
+	return c
+}
+
+// half is an empty half.
+func (s *spare) half() *half {
+	last := len(s.halves) - 1
+	if last < 0 {
+		return new(half)
+	}
+	h := s.halves[last]
+	s.halves = s.halves[:last]
+	entries := h.ops.entries[:0]
+	if cap(entries) > 16 {
+		entries = nil
+	}
+	*h = half{ops: ledger{entries: entries}}
+	return h
+}
+
 // Tick lets go of what has waited long enough.
 func (t *Tracker) Tick() {
+	t.spare.tick()
 	clock := t.Clock
 	for t.undecided.Len() > 0 {
 		c := t.undecided.First()
 		if !c.decided && !c.retired && clock-c.since < decideAfter {
 			break
 		}
-		t.undecided.Pop()
+		t.undecided.pop(&t.spare)
 		t.decide(c)
 	}
 	for t.closing.Len() > 0 && (t.closing.First().retired || clock-t.closing.First().since > lingerClose) {
 		t.retire(t.closing.First())
-		t.closing.Pop()
+		t.closing.pop(&t.spare)
 	}
 	for t.over.Len() > 0 && (t.over.First().retired || clock-t.over.First().overAt > lingerOver) {
 		t.retire(t.over.First())
-		t.over.Pop()
+		t.over.pop(&t.spare)
 	}
 }
 
@@ -174,17 +254,6 @@ func (t *Tracker) Finish() {
 	}
 }
 
-// sender is what is known of who sends from an address.
-type sender struct {
-	good            bool  // it has sent a packet with a good ICRC
-	tcpGood, tcpBad int64 // TCP segments with data and a good checksum; those with one that is wrong, and finished
-	addressed       bool  // one that is good has sent to it
-}
-
-// maxSenders bounds how many addresses are remembered. Beyond it they have to
-// prove themselves anew.
-const maxSenders = 1 << 14
-
 // believe says whether a packet is one that a receiver takes. One with a bad ICRC
 // is dropped, once its sender has shown that it fills ICRCs in: some captures are
 // taken before the adapter does. Of a sender that was not seen before, it is
@@ -195,31 +264,18 @@ func (t *Tracker) believe(d *Datagram) bool {
 	case rocev2.ICRCUnchecked:
 		return true
 	case rocev2.ICRCOk:
-		t.trust(d.Src).good = true
-		t.trust(d.Dst).addressed = true
+		from, to := t.hosts.get(&d.Src), t.hosts.get(&d.Dst)
+		from.good, from.judged, to.judged = true, true, true
 		t.anyGood = true
 		return true
 	}
 	t.mark(nil, record.BadICRC)
 	t.spoiled, t.spoils = t.Clock, true
-	s := t.senders[d.Src]
-	if s == nil {
+	from := t.hosts.find(&d.Src)
+	if from == nil || !from.judged {
 		return !t.anyGood
 	}
-	return !s.good
-}
-
-func (t *Tracker) trust(a Address) *sender {
-	s := t.senders[a]
-	if s == nil {
-		if len(t.senders) >= maxSenders {
-			clear(t.senders)
-			t.vouching++
-		}
-		s = new(sender)
-		t.senders[a] = s
-	}
-	return s
+	return !from.good
 }
 
 // Packet takes a packet of InfiniBand's transport.
@@ -245,9 +301,8 @@ func (t *Tracker) Packet(d *Datagram) {
 	if !info.Known || service == rocev2.RD {
 		return
 	}
-	key := queueKey{d.Src, d.Dst, p.DestQPN}
-	known := t.known(&key)
-	if vouched := known != nil && known.vouched == t.vouching && d.ICRC == rocev2.ICRCOk; !vouched && !t.believe(d) {
+	known := t.known(d)
+	if vouched := d.ICRC == rocev2.ICRCOk && known != nil && known.src.good && known.dst.judged; !vouched && !t.believe(d) {
 		if h := known; h != nil { // dropped: it changes nothing but its own count
 			t.happened.Conn, t.happened.Place = h.conn, h.placed(p)
 			h.conn.record.Packets++
@@ -256,10 +311,7 @@ func (t *Tracker) Packet(d *Datagram) {
 		t.happened.Place.Dropped = true
 		return
 	}
-	h := t.half(key, known, d)
-	if d.ICRC == rocev2.ICRCOk {
-		h.vouched = t.vouching
-	}
+	h := t.half(known, d)
 	c := h.conn
 	t.belongs(c, d.Transport)
 	if t.KeepFPDUs || t.Carried != nil { // places are for who is shown packets, or told what they carry
@@ -320,7 +372,8 @@ func (t *Tracker) unreliable(h *half, p *rocev2.Packet, at record.Stamp) {
 
 // connect starts a connection.
 func (t *Tracker) connect() *Conn {
-	c := &Conn{tracker: t, client: -1, wantSends: true, since: t.Clock}
+	c := t.spare.conn()
+	c.tracker, c.client, c.wantSends, c.since = t, -1, true, t.Clock
 	c.record.First, c.record.Last = t.now.Time, t.now.Time
 	c.prev, c.next = t.conns.prev, &t.conns
 	c.prev.next, c.next.prev = c, c
@@ -368,7 +421,10 @@ func (t *Tracker) unlink(c *Conn) {
 		}
 	}
 	for _, id := range c.comms {
-		if id.owner != (Address{}) && t.comms[id] == c {
+		if id.owner == nil {
+			continue
+		}
+		if id.owner.uses--; t.comms[id] == c {
 			delete(t.comms, id)
 		}
 	}
@@ -395,6 +451,7 @@ func (t *Tracker) retire(c *Conn) {
 			}
 		}
 	}
+	t.spare.retire(c)
 }
 
 // flush ends what a connection has under way: nothing more will come.
@@ -456,14 +513,14 @@ func (t *Tracker) close(c *Conn, reason string, e Ending) {
 		c.record.CloseReason = record.Some(reason)
 	}
 	c.follower.Closing(at)
-	t.closing.Push(c)
+	t.closing.push(c)
 }
 
 // isOver notes that both sides of a connection have ended it.
 func (t *Tracker) isOver(c *Conn) {
 	if c.overAt == 0 {
 		c.overAt = t.Clock
-		t.over.Push(c)
+		t.over.push(c)
 	}
 }
 

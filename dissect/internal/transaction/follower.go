@@ -84,11 +84,26 @@ func (f *follower) unlink(l *list, x *txn) {
 	x.prev, x.next = nil, nil
 }
 
-// Follow is asked for every connection.
+// Follow is asked for every connection. It uses a follower again that the place of
+// the connection had.
 func (t *Table) Follow(c *rdma.Conn) rdma.Follower {
-	f := &follower{table: t, conn: c, undecided: true}
+	f, used := c.Follower().(*follower)
+	if !used {
+		f = new(follower)
+	}
+	open, exposed := f.open, f.exposed
+	for s := range open {
+		if clear(open[s]); f.peak[s] > fewCalls {
+			open[s] = nil // maps do not shrink
+		}
+		exposed[s].clear()
+	}
+	*f = follower{table: t, conn: c, undecided: true, open: open, exposed: exposed}
 	return f
 }
+
+// fewCalls is how many open Calls a map is kept for that had no more.
+const fewCalls = 8
 
 // ServerPort says whether a port is one that is served.
 func (t *Table) ServerPort(port uint16) bool { return serviceUpperLayers[port] != "" }

@@ -171,6 +171,17 @@ func (e *exposure) remove(s *segment) {
 	}
 }
 
+// clear makes it ready for another connection.
+func (e *exposure) clear() {
+	if clear(e.byHandle); e.most > fewHandles {
+		e.byHandle = nil // maps do not shrink
+	}
+	*e = exposure{byHandle: e.byHandle}
+}
+
+// fewHandles is how many handles a map is kept for that had no more.
+const fewHandles = 8
+
 // join takes over what another exposes.
 func (e *exposure) join(o *exposure) {
 	if len(e.byHandle) == 0 {

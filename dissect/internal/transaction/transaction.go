@@ -381,7 +381,7 @@ func (t *Table) Drain() {
 
 // repeatKey names a Call across connections.
 type repeatKey struct {
-	caller, responder rdma.Address
+	caller, responder *rdma.Host
 	xid               uint32
 }
 
@@ -390,7 +390,7 @@ const maxUnanswered = 1 << 14
 
 func (x *txn) repeatKey() repeatKey {
 	c := x.follower.conn
-	return repeatKey{c.Address(x.side), c.Address(x.side.Other()), uint32(x.rec.XID)}
+	return repeatKey{c.Host(x.side), c.Host(x.side.Other()), uint32(x.rec.XID)}
 }
 
 // remember keeps the XID of a Call that got no Reply, to know its retransmission

@@ -1,0 +1,156 @@
+package rdma
+
+// Addresses and ways between them are looked up for every packet whose queue pair
+// was not seen lately: each stands here once, and is told by its pointer.
+
+// Host is an address that packets come from or go to.
+type Host struct {
+	Address
+	name string // how it is written, once that was asked for
+	uses int    // halves and communication IDs that have it
+
+	judged          bool  // a packet that is good has said something of it
+	good            bool  // it has sent a packet with a good ICRC
+	tcpGood, tcpBad int64 // TCP segments with data and a good checksum; those with one that is wrong, and finished
+}
+
+// String is the IP address, or the LID.
+func (h *Host) String() string {
+	if h.name == "" {
+		h.name = h.Address.String()
+	}
+	return h.name
+}
+
+// maxHosts bounds how many are remembered that nothing has. Beyond it they have to
+// prove themselves anew.
+const maxHosts = 1 << 14
+
+// hosts is those that are remembered.
+type hosts struct {
+	all  map[Address]*Host
+	late [8]*Host // seen lately, by the end of the address
+	full int      // when there are so many, look for those that nothing has
+}
+
+func newHosts() hosts { return hosts{all: map[Address]*Host{}, full: maxHosts} }
+
+func (s *hosts) slot(a *Address) **Host {
+	ip := a.IP.As16()
+	return &s.late[(ip[15]^byte(a.LID))&7]
+}
+
+// find is the host of an address, nil for one that is not remembered.
+func (s *hosts) find(a *Address) *Host {
+	slot := s.slot(a)
+	if h := *slot; h != nil && h.Address == *a {
+		return h
+	}
+	h := s.all[*a]
+	if h != nil {
+		*slot = h
+	}
+	return h
+}
+
+// get is find that remembers an address.
+func (s *hosts) get(a *Address) *Host {
+	if h := s.find(a); h != nil {
+		return h
+	}
+	if len(s.all) >= s.full {
+		for a, h := range s.all {
+			if h.uses == 0 {
+				delete(s.all, a)
+			}
+		}
+		clear(s.late[:])
+		s.full = max(maxHosts, 2*len(s.all))
+	}
+	h := &Host{Address: *a}
+	s.all[*a] = h
+	*s.slot(a) = h
+	return h
+}
+
+// route is the way from one host to another, as long as halves go it, and those
+// of them that have no other direction.
+type route struct {
+	src, dst *Host
+	back     *route // the other way, nil while nothing goes it
+	id       uint64 // counts them
+	uses     int    // halves
+	alone
+}
+
+// queueKey names one direction of an InfiniBand connection: its route, and the
+// queue pair that it goes to.
+func (r *route) queueKey(qpn uint32) uint64 { return r.id<<24 | uint64(qpn) }
+
+// ends are those of a route.
+type ends struct{ src, dst *Host }
+
+// use tells that a half has them.
+func (e ends) use() {
+	e.src.uses++
+	e.dst.uses++
+}
+
+// routes is the routes that are gone.
+type routes struct {
+	all  map[ends]*route
+	late *route // looked for last
+	last uint64 // id
+}
+
+// find is the route between two hosts, nil where nothing goes it.
+func (s *routes) find(e ends) *route {
+	if r := s.late; r != nil && r.src == e.src && r.dst == e.dst {
+		return r
+	}
+	r := s.all[e]
+	if r != nil {
+		s.late = r
+	}
+	return r
+}
+
+// take is find for a half that goes the route.
+func (s *routes) take(e ends) *route {
+	r := s.find(e)
+	if r == nil {
+		s.last++
+		r = &route{src: e.src, dst: e.dst, id: s.last, back: s.all[ends{e.dst, e.src}]}
+		if e.src == e.dst {
+			r.back = r
+		} else if r.back != nil {
+			r.back.back = r
+		}
+		s.all[e] = r
+		s.late = r
+	}
+	r.uses++
+	return r
+}
+
+// leave tells that a half goes it no more.
+func (s *routes) leave(r *route) {
+	if r.uses--; r.uses > 0 {
+		return
+	}
+	delete(s.all, ends{r.src, r.dst})
+	if r.back != nil {
+		r.back.back = nil
+	}
+	if s.late == r {
+		s.late = nil
+	}
+}
+
+// across is the route the other way, nil where nothing goes it.
+func (s *routes) across(e ends) *route {
+	if r := s.find(e); r != nil {
+		return r.back
+	}
+	return s.all[ends{e.dst, e.src}]
+}
