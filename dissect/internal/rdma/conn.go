@@ -13,7 +13,7 @@ type Conn struct {
 	tracker  *Tracker
 	follower Follower
 	share    budget.Share
-	record   record.Connection
+	record   figures
 
 	prev, next *Conn // of the tracker's list, by age
 	halves     [2]*half
@@ -44,8 +44,26 @@ type Conn struct {
 	starting record.Opt[uint32] // the PSN that the server starts with
 	markers  bool               // iWARP: the client wants markers
 	fin      record.Opt[Side]   // iWARP: who ended its stream first
-	ending   record.Opt[Ending]
-	waiting  []*record.Finding // of a connection without id
+	ending   *Ending            // nil while it goes on
+	waiting  []*record.Finding  // of a connection without id
+}
+
+// figures are what of a connection's record is gathered while it lasts; see
+// [record.Connection].
+type figures struct {
+	ID                  int
+	Transport           string
+	Established, Closed record.Opt[record.Time]
+	CloseReason         record.Opt[string]
+	ServiceID           record.Opt[record.Hex64]
+	Packets             int64
+	Retransmitted       int64
+	RetransmittedOfNone int64
+	OutOfOrder          int64
+	Lost                int64
+	Naks                int64
+	RNRNaks             int64
+	First, Last         record.Time
 }
 
 // ID is the connection's number; of one that is not decided, records wait.
@@ -95,7 +113,12 @@ func (c *Conn) Doubtful() bool {
 }
 
 // Ended says how the connection ended, if it did, or what was the end of it.
-func (c *Conn) Ended() (e Ending, ended bool) { return c.ending.Get() }
+func (c *Conn) Ended() (e Ending, ended bool) {
+	if c.ending == nil {
+		return e, false
+	}
+	return *c.ending, true
+}
 
 // Closing says that its end has begun.
 func (c *Conn) Closing() bool { return c.closing }
@@ -317,18 +340,19 @@ const inVain = 3
 
 // ends notes what ends a connection; the first reason stays.
 func (c *Conn) ends(e Ending) {
-	if c.ending.Known() {
+	if c.ending != nil {
 		return
 	}
 	if h := c.gaveUp(); h != nil && (e.How == record.EndDisconnect || e.How == record.EndReset || e.How == record.EndReused) {
 		e = Ending{How: record.EndRetries, By: record.Some(h.side), At: h.stall.at, Repeats: h.stall.repeats}
 	}
-	c.ending = record.Some(e)
+	ending := e
+	c.ending = &ending
 }
 
 // ended is the record of that.
 func (c *Conn) ended() (r record.Opt[record.Ended]) {
-	e, known := c.ending.Get()
+	e, known := c.Ended()
 	if !known {
 		h := c.gaveUp()
 		if h == nil {
@@ -346,20 +370,20 @@ func (c *Conn) ended() (r record.Opt[record.Ended]) {
 	return record.Some(end)
 }
 
-// finish completes the record.
+// finish completes the record, which is good until the next one.
 func (c *Conn) finish() *record.Connection {
-	r := &c.record
-	r.Type = "connection"
+	r, f := &c.tracker.finished, &c.record
 	client, _ := c.Client()
-	r.Client, r.Server = c.endpoint(client), c.endpoint(client.Other())
-	r.Handshake = "missed"
+	*r = record.Connection{
+		Type: "connection", ID: f.ID, Transport: f.Transport, Client: c.endpoint(client), Server: c.endpoint(client.Other()),
+		Established: f.Established, Closed: f.Closed, CloseReason: f.CloseReason, Ended: c.ended(), Handshake: "missed",
+		ServiceID: f.ServiceID, PathMTU: record.SomeIf(c.mtu, c.mtu != 0),
+		Packets: f.Packets, Retransmitted: f.Retransmitted, RetransmittedOfNone: f.RetransmittedOfNone, OutOfOrder: f.OutOfOrder,
+		Lost: f.Lost, Naks: f.Naks, RNRNaks: f.RNRNaks, First: f.First, Last: f.Last,
+	}
 	if c.handshake {
 		r.Handshake = "seen"
 	}
-	if c.mtu != 0 {
-		r.PathMTU = record.Some(c.mtu)
-	}
-	r.Ended = c.ended()
 	c.follower.Finish(r)
 	return r
 }

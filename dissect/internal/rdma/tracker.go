@@ -83,6 +83,7 @@ type Tracker struct {
 	early    record.Stamp // when a held packet that is taken now came; its number is 0 for one that was not held
 	happened Happened
 	late     rocev2.Packet // a held packet, decoded again
+	finished record.Connection
 	cm       cmMessages
 	iwarp    decoders
 	spoils   bool        // a packet could not be believed

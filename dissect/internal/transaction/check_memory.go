@@ -62,7 +62,7 @@ func (f *follower) checkChunks(c checker, h *rpcrdma.Header) {
 		if returned > s.length {
 			c.report(rule.ReturnedTooLong, "segment 0x%08x of %d bytes returned with %d", s.handle, s.length, returned)
 		}
-		if moved := s.moved.Total(); moved < int64(returned) && f.proves() && !f.judged.reused {
+		if moved := s.went().moved.Total(); moved < int64(returned) && f.proves() && !f.judged.reused {
 			c.report(rule.ReturnedNotSeen, "segment 0x%08x returned with %d bytes, %d were seen to move", s.handle, returned, moved)
 		}
 	}

@@ -428,8 +428,8 @@ func (x *txn) extent(chunk int) (end int64) {
 	segments := x.chunk(writeChunk, chunk)
 	for i := range segments {
 		s := &segments[i]
-		if n := len(s.moved); n > 0 {
-			end = at + s.moved[n-1].Hi
+		if moved := s.went().moved; len(moved) > 0 {
+			end = at + moved.Last().Hi
 		}
 		at += int64(s.length)
 	}

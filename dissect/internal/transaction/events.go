@@ -213,10 +213,10 @@ func (x *txn) unwrite(r *rdma.Refusal) {
 	from, end := r.Op.Offset+uint64(taken), r.Op.Offset+uint64(r.Op.Length)
 	for i := range x.segments {
 		s := &x.segments[i]
-		if s.handle != r.Op.Handle || s.kind == readChunk || end <= s.offset || from >= s.offset+uint64(s.length) || end < from {
+		if s.motion == nil || s.handle != r.Op.Handle || s.kind == readChunk || end <= s.offset || from >= s.offset+uint64(s.length) || end < from {
 			continue
 		}
-		s.moved.Remove(int64(max(from, s.offset)-s.offset), int64(min(end-s.offset, uint64(s.length))))
+		s.motion.moved.Remove(int64(max(from, s.offset)-s.offset), int64(min(end-s.offset, uint64(s.length))))
 	}
 }
 

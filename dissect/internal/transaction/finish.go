@@ -60,6 +60,7 @@ func (t *Table) emit(x *txn) {
 	x.dropData()
 	x.charge(-x.charged)
 	x.emitted = true
+	t.motions.release(x)
 	x.shed()
 	if cap(t.scratch) > 1<<20 { // do not hoard what one large chunk needed
 		t.scratch = nil
@@ -87,7 +88,7 @@ func (t *Table) chunks(x *txn) {
 	for i := range x.segments {
 		s := &x.segments[i]
 		if s.kind == readChunk {
-			to.readSegs = append(to.readSegs, record.Segment{Handle: record.Hex32(s.handle), Length: s.length, Offset: record.Hex64(s.offset), MovedBytes: s.moved.Total()})
+			to.readSegs = append(to.readSegs, record.Segment{Handle: record.Hex32(s.handle), Length: s.length, Offset: record.Hex64(s.offset), MovedBytes: s.went().moved.Total()})
 			n := len(to.readSegs)
 			if s.index == 0 {
 				to.reads = append(to.reads, record.ReadChunk{Position: s.position, Segments: to.readSegs[n-1:]})
@@ -97,7 +98,7 @@ func (t *Table) chunks(x *txn) {
 			continue
 		}
 		to.segs = append(to.segs, record.WriteSegment{
-			Handle: record.Hex32(s.handle), Length: s.length, Offset: record.Hex64(s.offset), MovedBytes: s.moved.Total(),
+			Handle: record.Hex32(s.handle), Length: s.length, Offset: record.Hex64(s.offset), MovedBytes: s.went().moved.Total(),
 			ReturnedLength: record.SomeIf(s.returned.Or(0), s.returned.Known() && r.Status == record.Complete),
 		})
 		n := len(to.segs)

@@ -4,9 +4,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/rdmadump/rdmadump/dissect/internal/budget"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
-	"github.com/rdmadump/rdmadump/dissect/internal/span"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 )
@@ -24,37 +22,27 @@ const (
 
 var chunkNames = [...]record.Chunk{record.ReadList, record.WriteList, record.ReplyList}
 
-// segment is a piece of memory that a Call exposes, for as long as it does.
+// segment is a piece of memory that a Call exposes, for as long as it does. A Call
+// may have very many, of which little moves: they are kept small.
 type segment struct {
 	txn          *txn
 	prev, next   *segment // exposed under the same handle, later and earlier
+	motion       *motion  // what moved, nil for nothing; see [segment.went]
 	total        int64    // bytes that the Call exposes under the handle, up to this one
-	again        bool     // the Call has the handle in a segment before this
-	listed       bool     // in byStart
 	reached      uint64   // where what moved last ended
-	kind         chunkKind
-	chunk, index int32
-	number       int32 // of all that the transaction has
-	at           int64 // where in its chunk it begins, bytes
+	at           int64    // where in its chunk it begins, bytes
+	offset       uint64
 	handle       uint32
 	length       uint32
-	offset       uint64
+	chunk, index int32
+	number       int32  // of all that the transaction has
 	position     uint32 // Read chunks
 	returned     record.Opt[uint32]
-	moved        span.Set
-	room         [1]span.Span // what moved begins in
-	data         []byte       // what moved, when somebody wants it
-	lacks        span.Set     // of what moved, that which data does not have
-	cut          int64        // bytes that moved in packets that were cut
-	keep         bool
+	kind         chunkKind
+	again        bool // the Call has the handle in a segment before this
+	listed       bool // in byStart
+	keep         bool // somebody wants what moves
 }
-
-// maxLong bounds what is kept of one segment, in bytes: enough for any RPC's
-// header and what goes with it. Where all is to be rebuilt, it is maxItem.
-const (
-	maxLong = 1 << 20
-	maxItem = 16 << 20
-)
 
 // target is the memory that an operation names.
 type target struct {
@@ -258,13 +246,9 @@ func (x *txn) addSegment(kind chunkKind, chunk, index int32, from rpcrdma.Segmen
 	s := &x.segments[n]
 	*s = segment{
 		txn: x, kind: kind, chunk: chunk, index: index, number: int32(n), handle: from.Handle, length: from.Length, offset: from.Offset,
-		moved: s.moved[:0], data: s.data[:0],
 	}
 	if index > 0 {
 		s.at = x.segments[n-1].end()
-	}
-	if cap(s.moved) == 0 {
-		s.moved = s.room[:0]
 	}
 	return s
 }
@@ -414,87 +398,4 @@ func (f *follower) Moved(o *rdma.Operation, offset uint64, data []byte, n int) {
 		f.movedIn(s, offset, data[:min(len(data), room)], room)
 		offset, n, data = offset+uint64(room), n-room, data[min(len(data), room):]
 	}
-}
-
-// movedIn notes what moved in one segment, which has room for it.
-func (f *follower) movedIn(s *segment, offset uint64, data []byte, n int) {
-	at := int64(offset - s.offset)
-	end := at + int64(n)
-	had := len(s.moved)
-	fresh := s.moved.Add(at, end)
-	s.cut += max(fresh-int64(len(data)), 0)
-	if fresh == 0 && had >= span.Max {
-		f.table.budget.Note(budget.Spans)
-	}
-	if more := len(s.moved) - had; more > 0 && had > 0 {
-		s.txn.charge(spanCost * int64(more))
-	}
-	if !s.keep {
-		return
-	}
-	limit := int64(maxLong)
-	if s.txn.rebuilds() {
-		limit = maxItem
-	}
-	if end = at + int64(len(data)); end > limit {
-		end = at
-	}
-	s.lack(end, at+int64(n))
-	if end == at {
-		return
-	}
-	if need := end - int64(len(s.data)); need > 0 {
-		if s.txn.kept == 0 {
-			f.keepers.Push(s.txn.tag(0))
-		}
-		had := cap(s.data)
-		s.data = slices.Grow(s.data, int(need))[:end]
-		s.txn.kept += int64(cap(s.data) - had)
-		s.txn.charge(int64(cap(s.data) - had))
-	}
-	copy(s.data[at:end], data)
-	if len(s.lacks) > 0 {
-		s.lacks.Remove(at, end)
-	}
-}
-
-// lack notes a range that moved and whose bytes are not in data.
-func (s *segment) lack(lo, hi int64) {
-	if lo == hi {
-		return
-	}
-	had := len(s.lacks)
-	s.lacks.Add(lo, hi)
-	if more := len(s.lacks) - had; more > 0 {
-		s.txn.charge(spanCost * int64(more))
-	}
-	if len(s.lacks) == span.Max { // more than can be remembered: nothing is held for certain
-		s.keep, s.data = false, nil
-	}
-}
-
-// dropData gives up the chunk data of a transaction.
-func (x *txn) dropData() {
-	for i := range x.segments {
-		x.segments[i].keep, x.segments[i].data = false, nil
-	}
-	x.charge(-x.kept)
-	x.kept = 0
-}
-
-// gather appends the data of a chunk, as far as it is there without a hole.
-func gather(to []byte, segments []segment) []byte {
-	for i := range segments {
-		s := &segments[i]
-		want := s.carries()
-		have := min(want, s.moved.Prefix(), int64(len(s.data)))
-		if len(s.lacks) > 0 {
-			have = min(have, s.lacks[0].Lo)
-		}
-		to = append(to, s.data[:have]...)
-		if have < want {
-			break
-		}
-	}
-	return to
 }

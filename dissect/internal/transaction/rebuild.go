@@ -53,10 +53,11 @@ func (x *txn) missing() {
 	var call, reply int64
 	for i := range x.segments {
 		s := &x.segments[i]
+		m := s.went()
 		if s.kind == readChunk {
-			call += int64(s.length) - s.moved.Total() + s.cut
+			call += int64(s.length) - m.moved.Total() + m.cut
 		} else {
-			reply += max(s.carries()-s.moved.Total()+s.cut, 0)
+			reply += max(s.carries()-m.moved.Total()+m.cut, 0)
 		}
 	}
 	if x.rec.Call == nil { // what was written went to memory that nobody knows
@@ -190,18 +191,19 @@ func (b *rebuilder) chunk(to *record.Payload, segments []segment, size int64, it
 
 // segment appends the first n bytes of a segment.
 func (b *rebuilder) segment(to *record.Payload, s *segment, n int64, item bool) {
-	b.spans = append(b.spans[:0], s.moved...)
-	for _, l := range s.lacks {
+	m := s.went()
+	b.spans = append(b.spans[:0], m.moved...)
+	for _, l := range m.lacks {
 		b.spans.Remove(l.Lo, l.Hi)
 	}
 	at := int64(0)
 	for _, have := range b.spans {
-		lo, hi := min(have.Lo, n), min(have.Hi, n, int64(len(s.data)))
+		lo, hi := min(have.Lo, n), min(have.Hi, n, int64(len(m.data)))
 		if hi <= lo {
 			continue
 		}
 		b.hole(to, lo-at, item)
-		to.Data = append(to.Data, s.data[lo:hi]...)
+		to.Data = append(to.Data, m.data[lo:hi]...)
 		at = hi
 	}
 	b.hole(to, n-at, item)

@@ -78,6 +78,7 @@ type Table struct {
 	compound nfs.Compound
 	scratch  []byte
 	binding  binding
+	motions  motions
 	storage  storage // of the record that is handed out
 	evidence []int64 // what the packets of waits stand in
 	rebuild  rebuilder
@@ -274,11 +275,6 @@ func (x *txn) shed() {
 	}
 	if cap(x.segments) > 16 {
 		x.segments = nil
-	}
-	for i := range x.segments {
-		if s := &x.segments[i]; cap(s.data) > 1<<12 || cap(s.moved) > 8 {
-			s.data, s.moved = nil, nil
-		}
 	}
 	if cap(x.inCall.data)+cap(x.inReply.data)+cap(x.sizes) > 1<<14 {
 		x.inCall.data, x.inReply.data, x.sizes = nil, nil, nil
