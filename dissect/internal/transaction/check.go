@@ -32,10 +32,12 @@ func (x *txn) operation() string {
 	if !x.procedure.known {
 		return ""
 	}
+	var r record.Transaction
+	x.procedure.fill(&r)
 	if principal := nfs.Principal(x.rec.Operations); principal != "" {
-		return x.rec.ProgramVersion() + " " + principal
+		return r.ProgramVersion() + " " + principal
 	}
-	return x.rec.ProgramProcedure()
+	return r.ProgramProcedure()
 }
 
 // nobody is the checker with nobody to blame.

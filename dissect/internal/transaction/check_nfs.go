@@ -116,7 +116,7 @@ func (x *txn) mayBeLarge() bool {
 		return false
 	}
 	if p.version < 4 {
-		name, _ := x.rec.ProcedureName.Get()
+		name := x.procedure.name()
 		return slices.Contains(largeResults[:], name)
 	}
 	for _, o := range x.rec.Operations {

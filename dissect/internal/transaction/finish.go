@@ -30,23 +30,27 @@ func newStorage() storage {
 	}
 }
 
-// emit completes the record and hands it out.
+// emit makes the record and hands it out.
 func (t *Table) emit(x *txn) {
 	if x.emitted {
 		return
 	}
 	f := x.follower
 	f.unlink(&f.settled, x)
-	r := &x.rec
-	r.Connection, _ = f.conn.ID()
-	r.Direction = f.direction(x.side)
+	k, r := &x.rec, &t.record
+	x.missing()
+	slices.SortStableFunc(k.Timeline, func(a, b record.Event) int { return cmp.Compare(a.Packet, b.Packet) })
+	connection, _ := f.conn.ID()
+	*r = record.Transaction{
+		Type: "transaction", ID: k.ID, Connection: connection, XID: k.XID, Direction: f.direction(x.side), Status: k.Status,
+		Operations: k.Operations, Operation: named(nfs.Principal(k.Operations)), Credential: k.Credential, RPCStatus: k.RPCStatus, NFSStatus: k.NFSStatus,
+		Call: k.Call, Reply: k.Reply, Invalidation: k.Invalidation, Timeline: k.Timeline, LatencyNS: k.LatencyNS, Waits: k.Waits, Phases: x.phases(),
+		RDMAError: k.RDMAError, RDMAErrorRange: k.RDMAErrorRange, RetransmitOf: k.RetransmitOf, Retransmitted: k.Retransmitted, Findings: k.Findings,
+	}
+	x.procedure.fill(r)
 	if r.Call != nil {
 		t.chunks(x)
 	}
-	x.missing()
-	slices.SortStableFunc(r.Timeline, func(a, b record.Event) int { return cmp.Compare(a.Packet, b.Packet) })
-	r.Phases = x.phases()
-	r.Operation = named(nfs.Principal(r.Operations))
 	t.Ended[slices.Index(record.Statuses[:], r.Status)]++
 	t.items(x)
 	if t.Payload != nil && x.rebuilds() {
@@ -56,7 +60,6 @@ func (t *Table) emit(x *txn) {
 	if t.Transaction != nil {
 		t.Transaction(r)
 	}
-	r.ReadChunks, r.WriteChunks, r.ReplyChunk, r.NotInvalidated = nil, nil, nil, nil
 	x.dropData()
 	x.charge(-x.charged)
 	x.emitted = true
@@ -69,7 +72,7 @@ func (t *Table) emit(x *txn) {
 
 // chunks fills in the chunk lists and what was left to invalidate.
 func (t *Table) chunks(x *txn) {
-	r, to := &x.rec, &t.storage
+	r, to := &t.record, &t.storage
 	reads, writes := 0, 0
 	for i := range x.segments {
 		if x.segments[i].kind == readChunk {
@@ -132,6 +135,7 @@ func (t *Table) leftOver(x *txn) {
 	to := &t.storage
 	to.handles = to.handles[:0]
 	killed, any := x.rec.Invalidation.Get()
+	r := &t.record
 	for i := range x.segments {
 		s := &x.segments[i]
 		if s.again || any && uint32(killed.Handle) == s.handle {
@@ -139,8 +143,8 @@ func (t *Table) leftOver(x *txn) {
 		}
 		to.handles = append(to.handles, record.Hex32(s.handle))
 	}
-	if x.rec.NotInvalidated = to.handles; to.handles == nil {
-		x.rec.NotInvalidated = []record.Hex32{}
+	if r.NotInvalidated = to.handles; to.handles == nil {
+		r.NotInvalidated = []record.Hex32{}
 	}
 }
 

@@ -74,6 +74,13 @@ type start struct {
 // how many there are.
 const lookAt = 16
 
+// expect makes room for n segments more, where that is worth it.
+func (e *exposure) expect(n int) {
+	if n > fewHandles && len(e.byHandle) == 0 && n > e.most {
+		e.byHandle = make(map[uint32]*segment, n)
+	}
+}
+
 // add exposes a segment.
 func (e *exposure) add(s *segment) {
 	if e.byHandle == nil {
@@ -230,6 +237,7 @@ func (f *follower) expose(x *txn, h *rpcrdma.Header) {
 		x.charge(segmentCost * int64(total))
 	}
 	f.alive(x)
+	f.exposed[x.side].expect(total)
 	keep := x.rebuilds()
 	for i := range x.segments {
 		s := &x.segments[i]

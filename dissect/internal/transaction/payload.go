@@ -14,9 +14,6 @@ import (
 func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) {
 	r, p := &x.rec, &x.procedure
 	*p = procedure{true, rpc.Program, rpc.Version, rpc.Procedure}
-	r.Program, r.Version, r.Procedure = record.Some(p.program), record.Some(p.version), record.Some(p.procedure)
-	r.ProgramName = named(nfs.ProgramName(p.program))
-	r.ProcedureName = named(nfs.ProcedureName(p.program, p.version, p.procedure))
 	r.Credential = record.Some(rpc.Credential.Flavor.String())
 	g, _ := rpc.Credential.GSS()
 	x.gss, x.control = g.Service, g.Control()

@@ -100,7 +100,7 @@ var mayName = [...]string{"READLINK", "SYMLINK", "CREATE"}
 
 // keepNames keeps what moves for an RPC that may move names.
 func (t *Table) keepNames(x *txn) {
-	procedure, _ := x.rec.ProcedureName.Get()
+	procedure := x.procedure.name()
 	names := func(name string) bool { return slices.Contains(mayName[:], name) }
 	if t.Stream == nil || !names(procedure) && !slices.ContainsFunc(x.rec.Operations, names) {
 		return

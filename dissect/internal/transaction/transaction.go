@@ -79,8 +79,9 @@ type Table struct {
 	scratch  []byte
 	binding  binding
 	motions  motions
-	storage  storage // of the record that is handed out
-	evidence []int64 // what the packets of waits stand in
+	record   record.Transaction // that is handed out
+	storage  storage            // of that
+	evidence []int64            // what the packets of waits stand in
 	rebuild  rebuilder
 	said     []Said
 	guarded  []Guarded
@@ -97,9 +98,31 @@ func NewTable(o Options, b *budget.Budget) *Table {
 // happen.
 const maxSettling = 1 << 12
 
-// txn is a transaction under way, and then its record.
+// facts are what of a transaction's record is found out while it lasts; see
+// [record.Transaction].
+type facts struct {
+	ID             int64
+	XID            record.Hex32
+	Status         record.Status
+	Operations     []string
+	Credential     record.Opt[string]
+	RPCStatus      record.Opt[string]
+	NFSStatus      record.Opt[string]
+	Call, Reply    *record.Message
+	Invalidation   record.Opt[record.Invalidation]
+	Timeline       []record.Event
+	LatencyNS      record.Opt[int64]
+	Waits          []record.Wait
+	RDMAError      record.Opt[string]
+	RDMAErrorRange record.Opt[record.VersionRange]
+	RetransmitOf   record.Opt[int64]
+	Retransmitted  int
+	Findings       []string
+}
+
+// txn is a transaction under way.
 type txn struct {
-	rec      record.Transaction
+	rec      facts
 	follower *follower
 	side     rdma.Side // the caller's
 	slot     uint32
@@ -136,6 +159,23 @@ type txn struct {
 type procedure struct {
 	known                       bool
 	program, version, procedure uint32
+}
+
+// name is that of the procedure, empty where it has none.
+func (p *procedure) name() string {
+	if !p.known {
+		return ""
+	}
+	return nfs.ProcedureName(p.program, p.version, p.procedure)
+}
+
+// fill fills in the record's.
+func (p *procedure) fill(r *record.Transaction) {
+	if !p.known {
+		return
+	}
+	r.Program, r.Version, r.Procedure = record.Some(p.program), record.Some(p.version), record.Some(p.procedure)
+	r.ProgramName, r.ProcedureName = named(nfs.ProgramName(p.program)), named(p.name())
 }
 
 // What things cost, in bytes of the budget.
@@ -236,7 +276,7 @@ func (t *Table) begin(f *follower, side rdma.Side, xid uint32) *txn {
 	timeline, findings, waits := r.Timeline[:0], r.Findings[:0], r.Waits[:0]
 	call, reply, operations := x.inCall.data[:0], x.inReply.data[:0], x.operations.Operations[:0]
 	*x = txn{}
-	r.Type, r.XID, r.Timeline, r.Findings, r.Waits = "transaction", record.Hex32(xid), timeline, findings, waits
+	r.XID, r.Timeline, r.Findings, r.Waits = record.Hex32(xid), timeline, findings, waits
 	x.follower, x.side, x.slot, x.gen = f, side, slot, t.gens[slot]
 	x.segments, x.sizes, x.holes, x.operations.Operations = segments, sizes, holes, operations
 	x.inCall.data, x.inReply.data = call, reply
