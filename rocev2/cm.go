@@ -98,20 +98,16 @@ type codec struct {
 // most significant bit of the first byte.
 func bits[T ~uint8 | ~uint16 | ~uint32 | ~uint64](c *codec, at, width int, v *T) {
 	var value uint64
-	for i := range width {
-		index, mask := (at+i)/8, byte(0x80>>((at+i)%8))
+	for width > 0 { // what the field has of one byte
+		index, n := at/8, min(8-at%8, width)
+		low := 8 - at%8 - n
+		mask := byte(1<<n-1) << low
+		at, width = at+n, width-n
 		if c.encoding {
-			if uint64(*v)>>(width-1-i)&1 != 0 {
-				c.wire[index] |= mask
-			} else {
-				c.wire[index] &^= mask
-			}
+			c.wire[index] = c.wire[index]&^mask | byte(uint64(*v)>>width)<<low&mask
 			continue
 		}
-		value <<= 1
-		if c.wire[index]&mask != 0 {
-			value |= 1
-		}
+		value = value<<n | uint64(c.wire[index]&mask>>low)
 		c.left[index] &^= mask
 	}
 	if !c.encoding {
