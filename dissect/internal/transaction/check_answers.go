@@ -39,7 +39,7 @@ func (r *recent) has(xid uint32) bool {
 // still open: it does not answer the Call.
 func (f *follower) answersDone(m *message) bool {
 	h := m.header
-	x := f.open[m.side.Other()][h.XID]
+	x := f.open[m.side.Other()].get(h.XID)
 	if x == nil || !x.judged.doneSent || h.Length < rpcrdma.FixedLen || h.Proc != rpcrdma.Error || h.Err != rpcrdma.ErrChunk {
 		return false
 	}
@@ -234,10 +234,8 @@ func (f *follower) tooShort(o *rdma.Operation) string {
 	if o.Length == 0 {
 		what = "a Send of 0 bytes: it carries no RPC-over-RDMA header and no RPC message"
 	}
-	if open := f.open[o.Side.Other()]; len(open) == 1 {
-		for xid := range open {
-			what += fmt.Sprintf("; the only Call that waits for a Reply has XID 0x%08x, and gets none by this", xid)
-		}
+	if only := f.open[o.Side.Other()].only(); only != nil {
+		what += fmt.Sprintf("; the only Call that waits for a Reply has XID 0x%08x, and gets none by this", uint32(only.rec.XID))
 	}
 	return what
 }

@@ -39,7 +39,7 @@ func (f *follower) checkCredits(c checker, m *message) {
 		return
 	}
 	limit, known := a.limit(f.proves())
-	n := len(f.open[m.side]) - a.noCall
+	n := f.open[m.side].len() - a.noCall
 	sure := f.conn.Lost() == 0 && !f.judged.reused && !f.conn.Closing() && !f.conn.Doubtful()
 	c.x.judged.overGrant = !known || !f.proves() || !sure || uint32(n) > limit
 	if known && sure && uint32(n) > limit {

@@ -182,11 +182,8 @@ func (f *follower) blamed(r *rdma.Refusal) (x *txn, part int) {
 			}
 		}
 	}
-	caller := r.By.Other()
-	if r.Kind == rdma.Send && len(f.open[caller]) == 1 {
-		for _, only := range f.open[caller] {
-			return only, partCall
-		}
+	if only := f.open[r.By.Other()].only(); r.Kind == rdma.Send && only != nil {
+		return only, partCall
 	}
 	return nil, 0
 }

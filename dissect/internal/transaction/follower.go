@@ -35,7 +35,7 @@ type follower struct {
 	told           [2]bool                            // it is in the capture, whole
 	invalidateTold bool                               // that it invalidates without leave was reported
 
-	open         [2]map[uint32]*txn    // Calls without Reply, by side of the caller
+	open         [2]openCalls          // by side of the caller
 	calls        list                  // the same, by age
 	settled      list                  // those that have ended, and may still change
 	unclear      [2]int                // open Calls whose lists are not known to their end
@@ -93,17 +93,12 @@ func (t *Table) Follow(c *rdma.Conn) rdma.Follower {
 	}
 	open, exposed := f.open, f.exposed
 	for s := range open {
-		if clear(open[s]); f.peak[s] > fewCalls {
-			open[s] = nil // maps do not shrink
-		}
+		open[s].clear(f.peak[s])
 		exposed[s].clear()
 	}
 	*f = follower{table: t, conn: c, undecided: true, open: open, exposed: exposed}
 	return f
 }
-
-// fewCalls is how many open Calls a map is kept for that had no more.
-const fewCalls = 8
 
 // ServerPort says whether a port is one that is served.
 func (t *Table) ServerPort(port uint16) bool { return serviceUpperLayers[port] != "" }
@@ -174,7 +169,7 @@ func (f *follower) remoteInvalidation() record.Opt[bool] {
 // Knows says whether a Call with this XID is open, or this is exposed memory.
 func (f *follower) Knows(s rdma.Side, k rdma.Kind, xidOrHandle uint32, offset uint64, length uint32) bool {
 	if k == rdma.Send {
-		return f.isRPC && f.open[s][xidOrHandle] != nil
+		return f.isRPC && f.open[s].get(xidOrHandle) != nil
 	}
 	x, exact := f.exposed[s].find(target{xidOrHandle, offset, length})
 	return x != nil && exact
@@ -207,8 +202,8 @@ func (f *follower) Join(other rdma.Follower, from, to rdma.Side) {
 	}
 	for s := range rdma.Side(2) {
 		at := moved(s)
-		for xid, x := range o.open[s] {
-			f.opens(at, xid, x)
+		for x := range o.open[s].all() {
+			f.open[at].add(x)
 		}
 		f.exposed[at].join(&o.exposed[s])
 		f.unclear[at] += o.unclear[s]
@@ -241,14 +236,6 @@ func either[T any](a, b record.Opt[T]) record.Opt[T] {
 		return a
 	}
 	return b
-}
-
-// opens notes an open Call.
-func (f *follower) opens(s rdma.Side, xid uint32, x *txn) {
-	if f.open[s] == nil {
-		f.open[s] = map[uint32]*txn{}
-	}
-	f.open[s][xid] = x
 }
 
 // Closing remembers open Calls: they may be repeated on another connection before

@@ -157,7 +157,7 @@ func (f *follower) isCall(m *message) bool {
 		return h.Direction == 0
 	}
 	client, known := f.conn.Client()
-	answers := f.open[m.side.Other()][h.XID] != nil
+	answers := f.open[m.side.Other()].get(h.XID) != nil
 	if m.err == nil && h.Proc == rpcrdma.NoMsg && len(h.Reads) > 0 && (!answers || m.side == client && known && positionZero(h)) {
 		return true
 	}
@@ -170,7 +170,7 @@ func (f *follower) isCall(m *message) bool {
 // call starts a transaction.
 func (f *follower) call(m *message) {
 	t, h, side := f.table, m.header, m.side
-	if old := f.open[side][h.XID]; old != nil {
+	if old := f.open[side].get(h.XID); old != nil {
 		c := old.checks(m.First).blaming(side)
 		if h.Proc == rpcrdma.Done && h.Vers == rpcrdma.Version {
 			old.judged.doneSent = true
@@ -183,7 +183,7 @@ func (f *follower) call(m *message) {
 	}
 	x := t.begin(f, side, h.XID)
 	x.open = true
-	f.opens(side, h.XID, x)
+	f.open[side].add(x)
 	f.link(&f.calls, x)
 	m.Tag = x.tag(partCall)
 	t.repeats(x)
@@ -192,7 +192,7 @@ func (f *follower) call(m *message) {
 	if h.Length >= 12 {
 		f.requested[side] = record.Some(h.Credits)
 	}
-	f.peak[side] = max(f.peak[side], len(f.open[side]))
+	f.peak[side] = max(f.peak[side], f.open[side].len())
 	if x.cut = !m.known(); x.cut {
 		f.unclear[side]++
 	}
@@ -271,7 +271,7 @@ func (f *follower) reply(m *message) {
 		return
 	}
 	t, h, side := f.table, m.header, m.side.Other()
-	x := f.open[side][h.XID]
+	x := f.open[side].get(h.XID)
 	orphan := x == nil
 	if orphan {
 		x = t.begin(f, side, h.XID)

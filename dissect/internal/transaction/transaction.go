@@ -362,7 +362,7 @@ func (t *Table) end(x *txn, status record.Status) {
 	f := x.follower
 	x.rec.Status = status
 	if x.open {
-		delete(f.open[x.side], uint32(x.rec.XID))
+		f.open[x.side].remove(x)
 		f.unlink(&f.calls, x)
 		x.open = false
 		if x.judged.notCall {
