@@ -116,10 +116,28 @@ func (s *sink) take(record any, text func(any) error) bool {
 		s.buffer = s.drawLadder(record)
 	default: // tables are drawn of the records, once they are in order
 		s.show, s.kind = text, reflect.TypeOf(record).Elem()
+		if kept, bytes := cloned(record); kept != nil && !s.json {
+			s.fail(s.sorter.keep(key, kept, bytes))
+			return true
+		}
 		s.buffer = render.AppendJSON(s.buffer[:0], record)
 	}
 	s.fail(s.sorter.add(key, s.buffer))
 	return true
+}
+
+// cloned is a copy of a record that has one, nil of others, and how many bytes that
+// takes.
+func cloned(r any) (kept any, bytes int) {
+	switch r := r.(type) {
+	case *record.Connection:
+		return r.Clone(), r.Bytes()
+	case *record.Transaction:
+		if r.RPC == nil {
+			return r.Clone(), r.Bytes()
+		}
+	}
+	return nil, 0
 }
 
 // drawLadder is the ladder of a transaction.
@@ -196,7 +214,7 @@ func (s *sink) release() {
 	sorter := s.sorter
 	s.sorter = nil
 	defer sorter.close()
-	err := sorter.each(func(text []byte) error {
+	err := sorter.each(func(text []byte, kept any) error {
 		switch {
 		case s.done():
 		case s.json:
@@ -207,9 +225,11 @@ func (s *sink) release() {
 			_, err := s.w.Write(text)
 			s.fail(err)
 		default:
-			record := reflect.New(s.kind).Interface()
-			s.fail(json.Unmarshal(text, record))
-			s.emit(record, s.show)
+			if kept == nil {
+				kept = reflect.New(s.kind).Interface()
+				s.fail(json.Unmarshal(text, kept))
+			}
+			s.emit(kept, s.show)
 		}
 		return s.status()
 	})

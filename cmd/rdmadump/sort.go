@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rdmadump/rdmadump/query"
+	"github.com/rdmadump/rdmadump/render"
 )
 
 // sorter puts lines in the order of their keys; those that are alike stay as they
@@ -36,8 +37,10 @@ type sorter struct {
 
 // line is a line that waits for its place.
 type line struct {
-	key  any // nil, int, uint64, float64, string, bool or time.Time
-	text []byte
+	key    any // nil, int, uint64, float64, string, bool or time.Time
+	text   []byte
+	record any // that the line is of, instead of text: while it need not be written anywhere
+	bytes  int // of text, or of what record takes
 }
 
 // sorted is a part of the file, in order.
@@ -45,7 +48,7 @@ type sorted struct{ offset, length int64 }
 
 // sortMemory is how many bytes a sorter holds: little beside what dissecting may
 // keep.
-const sortMemory = 32 << 20
+const sortMemory = 96 << 20
 
 // The cost of a line beside its bytes, and what is asked of the file at once.
 const (
@@ -70,7 +73,15 @@ func (s *sorter) hopeless(key any) bool {
 
 // add takes a line; text is copied.
 func (s *sorter) add(key any, text []byte) error {
-	l := line{sortKey(key), slices.Clone(text)}
+	return s.take(line{key: sortKey(key), text: slices.Clone(text), bytes: len(text)})
+}
+
+// keep takes a record, which is the sorter's from now on, and takes so many bytes.
+func (s *sorter) keep(key any, record any, bytes int) error {
+	return s.take(line{key: sortKey(key), record: record, bytes: bytes})
+}
+
+func (s *sorter) take(l line) error {
 	s.held = append(s.held, l)
 	s.bytes += l.cost()
 	if s.top > 0 && len(s.held)-s.top >= s.top { // now and then, let go of those that have no chance
@@ -83,7 +94,7 @@ func (s *sorter) add(key any, text []byte) error {
 }
 
 func (l *line) cost() int {
-	n := lineCost + len(l.text)
+	n := lineCost + l.bytes
 	if s, ok := l.key.(string); ok {
 		n += len(s)
 	}
@@ -134,8 +145,12 @@ func (s *sorter) spill() error {
 	}
 	w := bufio.NewWriterSize(s.file, 1<<16)
 	r := sorted{offset: s.size}
-	var head []byte
+	var head, text []byte
 	for _, l := range s.held {
+		if l.record != nil {
+			text = render.AppendJSON(text[:0], l.record)
+			l.text = text
+		}
 		head = binary.AppendUvarint(appendKey(head[:0], l.key), uint64(len(l.text)))
 		w.Write(head)
 		w.Write(l.text)
@@ -151,13 +166,13 @@ func (s *sorter) spill() error {
 	return nil
 }
 
-// each hands out the lines in order, until one is not taken. Text is good until
-// then.
-func (s *sorter) each(take func(text []byte) error) error {
+// each hands out the lines in order, until one is not taken: the record, where that
+// is still there, or the text, which is good until then.
+func (s *sorter) each(take func(text []byte, record any) error) error {
 	if len(s.runs) == 0 {
 		s.cut()
 		for i := range s.held {
-			if err := take(s.held[i].text); err != nil {
+			if err := take(s.held[i].text, s.held[i].record); err != nil {
 				return err
 			}
 			s.held[i] = line{}
@@ -177,7 +192,7 @@ func (s *sorter) each(take func(text []byte) error) error {
 }
 
 // merge merges the runs, of which the earlier goes first where keys are alike.
-func (s *sorter) merge(take func(text []byte) error) error {
+func (s *sorter) merge(take func(text []byte, record any) error) error {
 	buffer := min(max(mergeBytes/len(s.runs), 4<<10), 64<<10)
 	var heads []*head
 	for i, r := range s.runs {
@@ -209,7 +224,7 @@ func (s *sorter) merge(take func(text []byte) error) error {
 	}
 	for n := 0; len(heads) > 0 && (s.top == 0 || n < s.top); n++ {
 		h := heads[0]
-		if err := take(h.text); err != nil {
+		if err := take(h.text, nil); err != nil {
 			return err
 		}
 		switch err := h.next(); err {

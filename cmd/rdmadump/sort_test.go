@@ -73,7 +73,7 @@ func TestSorter(t *testing.T) {
 					most = max(most, s.bytes)
 				}
 				var got []string
-				if err := s.each(func(text []byte) error {
+				if err := s.each(func(text []byte, _ any) error {
 					got = append(got, string(text))
 					return nil
 				}); err != nil {

@@ -1,5 +1,7 @@
 package record
 
+import "unsafe"
+
 // Endpoint is one end of a connection.
 type Endpoint struct {
 	Address Opt[string] `json:"address" doc:"IP address, or LID of native InfiniBand"`
@@ -76,6 +78,12 @@ func (r *Connection) Clone() *Connection {
 	c := *r
 	c.PrivateData = PrivateDataPair{clonePointer(r.PrivateData.Client), clonePointer(r.PrivateData.Server)}
 	return &c
+}
+
+// Bytes is how much memory a Clone takes.
+func (r *Connection) Bytes() int {
+	end, _ := r.Ended.Get()
+	return int(unsafe.Sizeof(*r)+2*unsafe.Sizeof(PrivateData{})) + 4*len(end.XIDs)
 }
 
 // PrivateDataPair is what both sides said (RFC 8797).

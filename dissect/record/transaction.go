@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unsafe"
 )
 
 // Direction is that of a transaction (RFC 8167): who calls.
@@ -190,6 +191,30 @@ func (r *Transaction) Clone() *Transaction {
 	c.Findings = slices.Clone(r.Findings)
 	c.Decoded = Decoded{}
 	return &c
+}
+
+// Bytes is how much memory a Clone takes.
+func (r *Transaction) Bytes() int {
+	n := unsafe.Sizeof(*r) + 2*unsafe.Sizeof(Message{}) + listBytes(r.Operations) + listBytes(r.ReadChunks) + listBytes(r.WriteChunks) +
+		listBytes(r.NotInvalidated) + listBytes(r.Timeline) + listBytes(r.Waits) + listBytes(r.Findings)
+	for i := range r.ReadChunks {
+		n += listBytes(r.ReadChunks[i].Segments)
+	}
+	for i := range r.WriteChunks {
+		n += listBytes(r.WriteChunks[i].Segments)
+	}
+	if c := r.ReplyChunk; c != nil {
+		n += unsafe.Sizeof(*c) + listBytes(c.Segments)
+	}
+	for i := range r.Waits {
+		n += listBytes(r.Waits[i].Packets)
+	}
+	return int(n)
+}
+
+func listBytes[T any](list []T) uintptr {
+	var one T
+	return uintptr(len(list)) * unsafe.Sizeof(one)
 }
 
 func clonePointer[T any](p *T) *T {
