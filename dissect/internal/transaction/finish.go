@@ -60,10 +60,9 @@ func (t *Table) emit(x *txn) {
 	if t.Transaction != nil {
 		t.Transaction(r)
 	}
-	x.dropData()
-	x.charge(-x.charged)
-	x.emitted = true
 	t.motions.release(x)
+	x.charge(-x.charged)
+	x.kept, x.emitted = 0, true
 	x.shed()
 	if cap(t.scratch) > 1<<20 { // do not hoard what one large chunk needed
 		t.scratch = nil

@@ -66,9 +66,12 @@ func (p *motions) release(x *txn) {
 		if len(p.free) >= maxWarm || cap(m.moved) > 8 {
 			continue
 		}
-		*m = motion{moved: m.moved[:0], lacks: m.lacks[:0]}
+		*m = motion{moved: m.moved[:0], lacks: m.lacks[:0], data: m.data[:0]}
 		if cap(m.lacks) > 8 {
 			m.lacks = nil
+		}
+		if cap(m.data) > 1<<12 {
+			m.data = nil
 		}
 		p.free = append(p.free, m)
 	}
@@ -106,8 +109,14 @@ func (f *follower) movedIn(s *segment, offset uint64, data []byte, n int) {
 		if s.txn.kept == 0 {
 			f.keepers.Push(s.txn.tag(0))
 		}
-		had := cap(m.data)
+		was, had := len(m.data), cap(m.data)
+		if was == 0 { // room that another had
+			had = 0
+		}
 		m.data = slices.Grow(m.data, int(need))[:end]
+		if at > int64(was) {
+			clear(m.data[was:at])
+		}
 		s.txn.kept += int64(cap(m.data) - had)
 		s.txn.charge(int64(cap(m.data) - had))
 	}
