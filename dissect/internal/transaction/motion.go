@@ -37,7 +37,13 @@ func (s *segment) went() *motion {
 }
 
 // motions is those that no segment has any more.
-type motions struct{ free []*motion }
+type motions struct {
+	free  []*motion
+	bytes int // of their data
+}
+
+// maxFreeData bounds the data of those, in bytes.
+const maxFreeData = 1 << 20
 
 // of is what moved in a segment, to be added to.
 func (p *motions) of(s *segment) *motion {
@@ -46,6 +52,7 @@ func (p *motions) of(s *segment) *motion {
 	}
 	if last := len(p.free) - 1; last >= 0 {
 		s.motion, p.free = p.free[last], p.free[:last]
+		p.bytes -= cap(s.motion.data)
 	} else {
 		s.motion = new(motion)
 	}
@@ -70,9 +77,10 @@ func (p *motions) release(x *txn) {
 		if cap(m.lacks) > 8 {
 			m.lacks = nil
 		}
-		if cap(m.data) > 1<<12 {
+		if p.bytes+cap(m.data) > maxFreeData {
 			m.data = nil
 		}
+		p.bytes += cap(m.data)
 		p.free = append(p.free, m)
 	}
 }
