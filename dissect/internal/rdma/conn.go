@@ -25,6 +25,7 @@ type Conn struct {
 	wantSends bool
 	closing   bool
 	retired   bool
+	mtuTold   bool        // that the path MTU is not used up
 	poor      bool        // of what it held, some was given up for want of memory
 	since     record.Time // on the tracker's clock: first seen; then, since when it is closing
 	touched   record.Time
@@ -36,7 +37,6 @@ type Conn struct {
 	ports    [2]record.Opt[uint16] // by side
 	mtu      int                   // in use, bytes; 0 while it is unknown
 	asked    int                   // path MTU of the REQ, bytes
-	mtuTold  bool
 	cnps     int64              // congestion notification packets
 	marked   int64              // packets that a switch marked
 	first    record.Stamp       // of both

@@ -54,10 +54,10 @@ type Operation struct {
 	Side        Side               // the requester
 	Kind        Kind               //
 	Broken      bool               // part of it is not in the capture
+	Announced   bool               // the wire told Length when it began
 	Handle      uint32             // Read, Write, Atomic: of the other side's memory
 	Offset      uint64             // Read, Write, Atomic: in that memory
 	Length      int64              // bytes: announced; of a Send or an iWARP Write what was seen so far
-	Announced   bool               // the wire told Length when it began
 	Invalidates record.Opt[uint32] // Send With Invalidate
 	Payload     []byte             // Send: what was captured of it; good in Done only
 	Word        record.Opt[uint32] // Send: its first four bytes, big-endian
@@ -74,11 +74,11 @@ type Operation struct {
 	size   int64        // InfiniBand Write: bytes of each packet but the last
 	seen   span.Set     // Read: packets (InfiniBand) or bytes (iWARP) of the response
 	room   [2]span.Span // what seen begins in
-	spans  int32        // that were charged
 	taken  int64        // Read: responses from the first on without a gap
+	spans  int32        // that were charged
 	msn    uint32       // iWARP Send: its message sequence number
-	sink   uint32       // iWARP Read: STag and offset of the requester's own memory
-	sinkAt uint64
+	sinkAt uint64       // iWARP Read: STag and offset of the requester's own memory
+	sink   uint32
 
 	done, acked bool
 	refs        int8 // how many ledgers it stands in

@@ -71,7 +71,7 @@ func (f *follower) asksForCalls(x *txn, m *message) {
 		j.leave = given
 	case slices.Contains(x.rec.Operations, "CREATE_SESSION"):
 		j.leave = asked
-	case x.isCompound() && !x.operations.Complete, !x.procedure.known && (!m.captured() || m.header.Proc == rpcrdma.NoMsg):
+	case x.isCompound() && !x.namedAll, !x.procedure.known && (!m.captured() || m.header.Proc == rpcrdma.NoMsg):
 		j.leave = hidden
 	}
 }

@@ -157,7 +157,7 @@ func (f *follower) checkTooSmall(r *rdma.Refusal, x *txn) {
 
 // takes is how long a Send a side takes, and whether it said so itself.
 func (f *follower) takes(s rdma.Side) (size int64, stated bool) {
-	if p, known := f.private[s].Get(); known {
+	if p := f.private[s]; p != nil {
 		return int64(p.ReceiveSize), true
 	}
 	return rpcrdma.DefaultInline, false

@@ -168,7 +168,7 @@ func (f *follower) checkLeave(c checker, handle uint32) {
 		return
 	}
 	f.invalidateTold = true // once: who does it does it with every Reply
-	if f.private[c.x.side].Or(rpcrdma.PrivateData{}).RemoteInvalidation {
+	if f.invalidates(c.x.side) {
 		c.report(rule.InvalidationUnannounced, "Send With Invalidate of 0x%08x, though the responder itself did not set the R bit in its private data; the requester did (Linux servers do this)", handle)
 		return
 	}
@@ -261,11 +261,11 @@ func (f *follower) checkSize(c checker, m *message) {
 // who says nothing counts as one that says 1024 twice.
 func (f *follower) limit(s rdma.Side) int {
 	sends, takes := rpcrdma.DefaultInline, rpcrdma.DefaultInline
-	if f.private[s].Known() {
-		sends = f.private[s].Or(rpcrdma.PrivateData{}).SendSize
+	if p := f.private[s]; p != nil {
+		sends = p.SendSize
 	}
-	if f.private[s.Other()].Known() {
-		takes = f.private[s.Other()].Or(rpcrdma.PrivateData{}).ReceiveSize
+	if p := f.private[s.Other()]; p != nil {
+		takes = p.ReceiveSize
 	}
 	return min(sends, takes)
 }

@@ -28,22 +28,22 @@ type follower struct {
 	upper     string // "" while nobody knows
 	undecided bool   // the upper layer is to be found out from the Sends
 	isRPC     bool
-	nfs4      bool // NFSv4 was seen on it
-	strangers int  // Sends that were no RPC-over-RDMA, while undecided
+	nfs4      bool  // NFSv4 was seen on it
+	strangers int32 // Sends that were no RPC-over-RDMA, while undecided
 
-	private        [2]record.Opt[rpcrdma.PrivateData] // by side
-	told           [2]bool                            // it is in the capture, whole
-	invalidateTold bool                               // that it invalidates without leave was reported
+	private        [2]*record.PrivateData // by side; nil for nothing usable
+	told           [2]bool                // it is in the capture, whole
+	invalidateTold bool                   // that it invalidates without leave was reported
 
 	open         [2]openCalls          // by side of the caller
 	calls        list                  // the same, by age
 	settled      list                  // those that have ended, and may still change
-	unclear      [2]int                // open Calls whose lists are not known to their end
+	unclear      [2]int32              // open Calls whose lists are not known to their end
 	exposed      [2]exposure           // memory, by side of its owner
 	keepers      queue.Queue[rdma.Tag] // transactions that hold chunk data
 	requested    [2]record.Opt[uint32] // credits, by side of the caller
 	granted      [2]record.Opt[uint32]
-	peak         [2]int
+	peak         [2]int32
 	busy         [2]busy   // what each side is sending
 	credit       [2]credit // by side of the caller
 	died         int64     // Calls that had no Reply when it ended
@@ -51,7 +51,7 @@ type follower struct {
 	transactions int64
 	judged       judged
 	suspicions   []suspicion
-	suspected    [2]int // how many of them wait for a side
+	suspected    [2]int32 // how many of them wait for a side
 }
 
 // maxDied bounds how many XIDs are listed of Calls that died with a connection.
@@ -126,7 +126,9 @@ func (f *follower) Private(s rdma.Side, data []byte, at record.Stamp) {
 	found, ok, err := rpcrdma.FindPrivateData(data)
 	switch {
 	case ok:
-		f.private[s] = record.Some(found)
+		f.private[s] = &record.PrivateData{
+			Offset: found.Offset, Version: found.Version, RemoteInvalidation: found.RemoteInvalidation, SendSize: found.SendSize, ReceiveSize: found.ReceiveSize,
+		}
 		f.checkPrivate(s, found, at)
 		if f.upper == "" {
 			f.is(upperRPC)
@@ -148,7 +150,7 @@ func (f *follower) direction(s rdma.Side) record.Direction {
 func (f *follower) thresholds() record.InlineThresholds {
 	client, _ := f.conn.Client()
 	t := record.InlineThresholds{ClientToServer: f.limit(client), ServerToClient: f.limit(client.Other()), Source: "private_data"}
-	if !f.private[0].Known() || !f.private[1].Known() {
+	if f.private[0] == nil || f.private[1] == nil {
 		t.Source = "default"
 	}
 	return t
@@ -163,7 +165,12 @@ func (f *follower) remoteInvalidation() record.Opt[bool] {
 	if !f.negotiated() {
 		return record.Opt[bool]{}
 	}
-	return record.Some(f.private[0].Or(rpcrdma.PrivateData{}).RemoteInvalidation && f.private[1].Or(rpcrdma.PrivateData{}).RemoteInvalidation)
+	return record.Some(f.invalidates(0) && f.invalidates(1))
+}
+
+// invalidates says whether a side stated that it supports remote invalidation.
+func (f *follower) invalidates(s rdma.Side) bool {
+	return f.private[s] != nil && f.private[s].RemoteInvalidation
 }
 
 // Knows says whether a Call with this XID is open, or this is exposed memory.
@@ -210,7 +217,7 @@ func (f *follower) Join(other rdma.Follower, from, to rdma.Side) {
 		f.requested[at], f.granted[at] = either(f.requested[at], o.requested[s]), either(f.granted[at], o.granted[s])
 		f.peak[at] = max(f.peak[at], o.peak[s])
 		f.told[at] = f.told[at] || o.told[s]
-		f.private[at] = either(f.private[at], o.private[s])
+		f.private[at] = cmp.Or(f.private[at], o.private[s])
 	}
 	f.judged.join(&o.judged, moved)
 	for ; o.keepers.Len() > 0; o.keepers.Pop() {
@@ -266,7 +273,7 @@ func (f *follower) Finish(r *record.Connection) {
 		f.table.emit(f.settled.first)
 	}
 	side, _ := f.conn.Client()
-	r.PrivateData = record.PrivateDataPair{Client: f.said(side), Server: f.said(side.Other())}
+	r.PrivateData = record.PrivateDataPair{Client: f.private[side], Server: f.private[side.Other()]}
 	r.InlineThreshold = f.thresholds()
 	r.RemoteInvalidation = f.remoteInvalidation()
 	f.lookUpService()
@@ -280,20 +287,9 @@ func (f *follower) Finish(r *record.Connection) {
 	r.Credits = record.CreditPair{Forward: f.credits(side), Backward: f.credits(side.Other())}
 }
 
-// said is what a side said of itself, nil for nothing usable.
-func (f *follower) said(s rdma.Side) *record.PrivateData {
-	p, known := f.private[s].Get()
-	if !known {
-		return nil
-	}
-	return &record.PrivateData{
-		Offset: p.Offset, Version: p.Version, RemoteInvalidation: p.RemoteInvalidation, SendSize: p.SendSize, ReceiveSize: p.ReceiveSize,
-	}
-}
-
 // credits are those of a side's Calls.
 func (f *follower) credits(s rdma.Side) record.Credits {
-	return record.Credits{Requested: f.requested[s], Granted: f.granted[s], PeakInFlight: f.peak[s]}
+	return record.Credits{Requested: f.requested[s], Granted: f.granted[s], PeakInFlight: int(f.peak[s])}
 }
 
 // GiveUp lets go of the oldest of a kind.

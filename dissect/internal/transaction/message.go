@@ -192,7 +192,7 @@ func (f *follower) call(m *message) {
 	if h.Length >= 12 {
 		f.requested[side] = record.Some(h.Credits)
 	}
-	f.peak[side] = max(f.peak[side], f.open[side].len())
+	f.peak[side] = max(f.peak[side], int32(f.open[side].len()))
 	if x.cut = !m.known(); x.cut {
 		f.unclear[side]++
 	}

@@ -79,7 +79,7 @@ func (o *openCalls) all() iter.Seq[*txn] {
 }
 
 // clear makes it ready for another connection.
-func (o *openCalls) clear(most int) {
+func (o *openCalls) clear(most int32) {
 	if o.one = nil; most > fewCalls {
 		o.many = nil // maps do not shrink
 	}

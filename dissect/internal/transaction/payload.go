@@ -36,9 +36,12 @@ func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) {
 		}
 		x.holes[len(x.holes)-1].Length += int64(s.length)
 	}
-	x.operations.Arguments(nfs.NewStream(body, x.holes), nfs.IsCallback(p.program))
-	x.charge(nameCost * int64(cap(x.operations.Operations)))
-	r.Operations = x.operations.Operations
+	c := &t.asks
+	c.Operations = x.named
+	c.Arguments(nfs.NewStream(body, x.holes), nfs.IsCallback(p.program))
+	x.named, x.namedAll, c.Operations = c.Operations, c.Complete, nil
+	x.charge(nameCost * int64(cap(x.named)))
+	r.Operations = x.named
 }
 
 // named is a name, unknown when it is empty.
@@ -111,8 +114,8 @@ func (t *Table) compoundReply(x *txn, h *rpcrdma.Header, body []byte) {
 		}
 	case c.Complete && c.Count > 0: // a Reply without Call that reads as one
 		x.setStatus(4, c.Status)
-		x.operations.Operations = append(x.operations.Operations[:0], c.Operations...)
-		x.rec.Operations = x.operations.Operations
+		x.named = append(x.named[:0], c.Operations...)
+		x.rec.Operations = x.named
 	}
 }
 

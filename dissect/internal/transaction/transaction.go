@@ -75,7 +75,8 @@ type Table struct {
 	header   rpcrdma.Header // of the Send at hand
 	rpc      oncrpc.Header
 	longRPC  oncrpc.Header // of a Long Call
-	compound nfs.Compound
+	asks     nfs.Compound  // of a Call
+	compound nfs.Compound  // of a Reply
 	scratch  []byte
 	binding  binding
 	motions  motions
@@ -152,7 +153,8 @@ type txn struct {
 	inReply      inline
 	sizes        []int64 // bytes in each Write chunk, by the Reply
 	holes        []nfs.Hole
-	operations   nfs.Compound
+	named        []string // what rec.Operations stands in
+	namedAll     bool     // of a COMPOUND Call: all its operations
 }
 
 // procedure is which RPC it is.
@@ -274,11 +276,11 @@ func (t *Table) begin(f *follower, side rdma.Side, xid uint32) *txn {
 	}
 	r, segments, sizes, holes := &x.rec, x.segments[:0], x.sizes[:0], x.holes[:0]
 	timeline, findings, waits := r.Timeline[:0], r.Findings[:0], r.Waits[:0]
-	call, reply, operations := x.inCall.data[:0], x.inReply.data[:0], x.operations.Operations[:0]
+	call, reply, operations := x.inCall.data[:0], x.inReply.data[:0], x.named[:0]
 	*x = txn{}
 	r.XID, r.Timeline, r.Findings, r.Waits = record.Hex32(xid), timeline, findings, waits
 	x.follower, x.side, x.slot, x.gen = f, side, slot, t.gens[slot]
-	x.segments, x.sizes, x.holes, x.operations.Operations = segments, sizes, holes, operations
+	x.segments, x.sizes, x.holes, x.named = segments, sizes, holes, operations
 	x.inCall.data, x.inReply.data = call, reply
 	if x.rec.Findings == nil {
 		x.rec.Findings = []string{}
@@ -310,8 +312,8 @@ func (x *txn) shed() {
 	if cap(x.rec.Timeline) > 64 {
 		x.rec.Timeline = nil
 	}
-	if cap(x.operations.Operations) > 64 || cap(x.holes) > 64 {
-		x.operations, x.holes, x.rec.Operations = nfs.Compound{}, nil, nil
+	if cap(x.named) > 64 || cap(x.holes) > 64 {
+		x.named, x.holes, x.rec.Operations = nil, nil, nil
 	}
 	if cap(x.segments) > 16 {
 		x.segments = nil
