@@ -37,15 +37,15 @@ type Conn struct {
 	ports    [2]record.Opt[uint16] // by side
 	mtu      int                   // in use, bytes; 0 while it is unknown
 	asked    int                   // path MTU of the REQ, bytes
-	cnps     int64              // congestion notification packets
-	marked   int64              // packets that a switch marked
-	first    record.Stamp       // of both
-	learned  int                // how often packets taught another
-	starting record.Opt[uint32] // the PSN that the server starts with
-	markers  bool               // iWARP: the client wants markers
-	fin      record.Opt[Side]   // iWARP: who ended its stream first
-	ending   *Ending            // nil while it goes on
-	waiting  []*record.Finding  // of a connection without id
+	cnps     int64                 // congestion notification packets
+	marked   int64                 // packets that a switch marked
+	first    record.Stamp          // of both
+	learned  int                   // how often packets taught another
+	starting record.Opt[uint32]    // the PSN that the server starts with
+	markers  bool                  // iWARP: the client wants markers
+	fin      record.Opt[Side]      // iWARP: who ended its stream first
+	ending   *Ending               // nil while it goes on
+	waiting  []*record.Finding     // of a connection without id
 }
 
 // figures are what of a connection's record is gathered while it lasts; see
