@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
 	"github.com/rdmadump/rdmadump/dissect/internal/describe"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
@@ -67,6 +68,10 @@ type Options struct {
 	// Tree makes the trees of packets go down to credentials, arguments and
 	// results: the Messages of [record.Packet].
 	Tree bool
+	// Only says what the handlers look at of the Nodes and the Summary of packets: what
+	// else there would be is left out. All when 0, or where Tree is set. Where
+	// of package header says it of a field.
+	Only field.Set
 	// Linger is how long, in capture time, a transaction that has ended waits
 	// for what still belongs to it: an acknowledgement, a repeat, the NAK that
 	// takes it back; 0 is a second.
@@ -140,6 +145,9 @@ func New(h Handler, o Options) *Dissector {
 	}
 	o.Decode = o.Decode || o.RPC
 	d := &Dissector{handler: h, options: o, budget: budget.New(o.Memory)}
+	if d.describe.Only = o.Only; o.Only == 0 || o.Tree {
+		d.describe.Only = field.Everything
+	}
 	shown := h.Packet != nil || h.Frame != nil
 	d.table = transaction.NewTable(transaction.Options{
 		Rebuild: o.Rebuild || o.Decode, XIDs: o.XIDs, Tree: o.Tree && shown, Shown: shown,

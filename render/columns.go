@@ -18,21 +18,6 @@ import (
 type Columns struct {
 	fields query.Fields
 	list   []chosen
-
-	// of packets:
-	tables []wanted // those that have fields which were chosen
-	cells  [][]byte // what they say of each column, for the packet at hand
-}
-
-// wanted is a table with the rows of it that are wanted.
-type wanted struct {
-	table *field.Header
-	rows  []wantedRow
-}
-
-type wantedRow struct {
-	column int
-	row    *field.Field
 }
 
 // chosen is one field. In packets, rows are what the tables call so, and own is
@@ -51,7 +36,7 @@ type tableRow struct {
 // NewColumns resolves the names of fields, JSON's or Wireshark's.
 func NewColumns(names []string, fields query.Fields) (*Columns, error) {
 	c := &Columns{fields: fields}
-	for i, name := range names {
+	for _, name := range names {
 		path, err := query.Resolve(name, fields)
 		if err != nil {
 			return nil, err
@@ -61,24 +46,24 @@ func NewColumns(names []string, fields query.Fields) (*Columns, error) {
 			col = packetField(path)
 		}
 		c.list = append(c.list, col)
-		for _, r := range col.rows {
-			c.want(i, r)
-		}
 	}
-	c.cells = make([][]byte, len(c.list))
 	return c, nil
 }
 
-// want notes that a row of a table belongs in a column.
-func (c *Columns) want(column int, r tableRow) {
-	row := wantedRow{column, r.row}
-	for i := range c.tables {
-		if w := &c.tables[i]; w.table == r.table {
-			w.rows = append(w.rows, row)
-			return
+// Only is what they look at of the Nodes and the Summary of packets, and more where
+// that is nothing: an empty set would be all.
+func (c *Columns) Only() (only field.Set) {
+	for _, col := range c.list {
+		if col.rows != nil {
+			only |= col.rows[0].table.Member
+		} else if col.own == nil {
+			only |= header.Where(col.path)
 		}
 	}
-	c.tables = append(c.tables, wanted{r.table, []wantedRow{row}})
+	if only == 0 {
+		return field.Loose
+	}
+	return only
 }
 
 // packetField is a field of packets.
@@ -129,16 +114,13 @@ func appendKnown[T int | int64](b []byte, v record.Opt[T]) []byte {
 // Append appends the line of a record.
 func (c *Columns) Append(b []byte, r any) []byte {
 	packet, _ := r.(*record.Packet)
-	if packet != nil {
-		c.look(packet)
-	}
 	for i := range c.list {
 		if i > 0 {
 			b = append(b, '\t')
 		}
 		switch col := &c.list[i]; {
 		case packet != nil && col.rows != nil:
-			b = append(b, c.cells[i]...)
+			b = col.appendRows(b, packet)
 		case packet != nil && col.own != nil:
 			b = col.own(b, packet)
 		default:
@@ -148,41 +130,10 @@ func (c *Columns) Append(b []byte, r any) []byte {
 	return append(b, '\n')
 }
 
-// look fills the cells of a packet, in one walk through its tree: there is a line
-// for each packet.
-func (c *Columns) look(p *record.Packet) {
-	for i := range c.cells {
-		c.cells[i] = c.cells[i][:0]
-	}
-	for i := range p.Nodes {
-		n := &p.Nodes[i]
-		if n.Table == nil {
-			continue
-		}
-		for j := range c.tables {
-			w := &c.tables[j]
-			if w.table != n.Table {
-				continue
-			}
-			for _, r := range w.rows {
-				if !r.row.Whole(n.Data) {
-					continue
-				}
-				b := c.cells[r.column]
-				if len(b) > 0 {
-					b = append(b, ',')
-				}
-				c.cells[r.column] = appendPlain(b, r.row, n.Data)
-			}
-			break
-		}
-	}
-}
-
 // appendRows appends what a packet's tables have of a field, without boxing the
 // values: there is a line for each packet.
 func (col *chosen) appendRows(b []byte, p *record.Packet) []byte {
-	first := true
+	before := len(b)
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
 		if n.Table == nil {
@@ -192,10 +143,9 @@ func (col *chosen) appendRows(b []byte, p *record.Packet) []byte {
 			if r.table != n.Table || !r.row.Whole(n.Data) {
 				continue
 			}
-			if !first {
+			if len(b) > before {
 				b = append(b, ',')
 			}
-			first = false
 			b = appendPlain(b, r.row, n.Data)
 		}
 	}
