@@ -6,6 +6,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -48,4 +49,28 @@ func BenchmarkTransactionJSON(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(len(records))*float64(b.N)/b.Elapsed().Seconds(), "records/s")
+}
+
+// BenchmarkColumns makes a line of each packet, of fields that people ask for.
+func BenchmarkColumns(b *testing.B) {
+	columns, err := render.NewColumns([]string{
+		"bth.opcode", "bth.dest_qpn", "bth.psn", "reth.virtual_address", "reth.r_key", "reth.dma_length", "aeth.syndrome",
+		"rpcrdma.xid", "rpcrdma.credits", "rpcrdma.rdma_proc", "segment.handle", "segment.length", "segment.offset",
+	}, query.Packets)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var packets []*record.Packet
+	run(b, "rocev2-nfs41.pcap.zst", dissect.Handler{Packet: func(p *record.Packet) error {
+		packets = append(packets, p.Clone())
+		return nil
+	}}, dissect.Options{Only: columns.Only()})
+	b.ReportAllocs()
+	var line []byte
+	for b.Loop() {
+		for _, p := range packets {
+			line = columns.Append(line[:0], p)
+		}
+	}
+	b.ReportMetric(float64(len(packets))*float64(b.N)/b.Elapsed().Seconds(), "packets/s")
 }

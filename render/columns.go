@@ -20,10 +20,11 @@ type Columns struct {
 	list   []chosen
 }
 
-// chosen is one field. In packets, rows are what the tables call so, and own is
-// how to append one that is in no table.
+// chosen is one field. In packets, rows are what the tables call so, in is which
+// tables these are, and own is how to append one that is in no table.
 type chosen struct {
 	path string
+	in   field.Set
 	rows []tableRow
 	own  func([]byte, *record.Packet) []byte
 }
@@ -54,9 +55,7 @@ func NewColumns(names []string, fields query.Fields) (*Columns, error) {
 // that is nothing: an empty set would be all.
 func (c *Columns) Only() (only field.Set) {
 	for _, col := range c.list {
-		if col.rows != nil {
-			only |= col.rows[0].table.Member
-		} else if col.own == nil {
+		if only |= col.in; col.in == 0 && col.own == nil {
 			only |= header.Where(col.path)
 		}
 	}
@@ -72,6 +71,7 @@ func packetField(path string) chosen {
 	for _, h := range header.All {
 		for i := range h.Fields {
 			if h.Name+"."+h.Fields[i].Name == path {
+				col.in |= h.Member
 				col.rows = append(col.rows, tableRow{h, &h.Fields[i]})
 			}
 		}
@@ -113,21 +113,41 @@ func appendKnown[T int | int64](b []byte, v record.Opt[T]) []byte {
 
 // Append appends the line of a record.
 func (c *Columns) Append(b []byte, r any) []byte {
-	packet, _ := r.(*record.Packet)
+	if p, ok := r.(*record.Packet); ok {
+		return c.packet(b, p)
+	}
 	for i := range c.list {
 		if i > 0 {
 			b = append(b, '\t')
 		}
-		switch col := &c.list[i]; {
-		case packet != nil && col.rows != nil:
-			b = col.appendRows(b, packet)
-		case packet != nil && col.own != nil:
-			b = col.own(b, packet)
-		default:
-			b = appendAny(b, c.fields.Raw(r, col.path))
-		}
+		b = appendAny(b, c.fields.Raw(r, c.list[i].path))
 	}
 	return append(b, '\n')
+}
+
+// packet appends the line of a packet. Most columns are about headers that it does
+// not have.
+func (c *Columns) packet(b []byte, p *record.Packet) []byte {
+	var has field.Set
+	for i := range p.Nodes {
+		if table := p.Nodes[i].Table; table != nil {
+			has |= table.Member
+		}
+	}
+	for i := range c.list {
+		switch col := &c.list[i]; {
+		case col.in.Has(has):
+			b = col.appendRows(b, p)
+		case col.in != 0:
+		case col.own != nil:
+			b = col.own(b, p)
+		default:
+			b = appendAny(b, c.fields.Raw(p, col.path))
+		}
+		b = append(b, '\t')
+	}
+	b[len(b)-1] = '\n' // in place of the last tab
+	return b
 }
 
 // appendRows appends what a packet's tables have of a field, without boxing the
@@ -136,20 +156,26 @@ func (col *chosen) appendRows(b []byte, p *record.Packet) []byte {
 	before := len(b)
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
-		if n.Table == nil {
+		row := col.row(n.Table)
+		if row == nil || !row.Whole(n.Data) {
 			continue
 		}
-		for _, r := range col.rows {
-			if r.table != n.Table || !r.row.Whole(n.Data) {
-				continue
-			}
-			if len(b) > before {
-				b = append(b, ',')
-			}
-			b = appendPlain(b, r.row, n.Data)
+		if len(b) > before {
+			b = append(b, ',')
 		}
+		b = appendPlain(b, row, n.Data)
 	}
 	return b
+}
+
+// row is what a table has of the field, nil for none.
+func (col *chosen) row(table *field.Header) *field.Field {
+	for i := range col.rows {
+		if col.rows[i].table == table {
+			return col.rows[i].row
+		}
+	}
+	return nil
 }
 
 // appendAny appends a value of any kind, safe for a terminal.
