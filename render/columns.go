@@ -51,16 +51,12 @@ func NewColumns(names []string, fields query.Fields) (*Columns, error) {
 	return c, nil
 }
 
-// Only is what they look at of the Nodes and the Summary of packets, and more where
-// that is nothing: an empty set would be all.
+// Only is what they look at of packets.
 func (c *Columns) Only() (only field.Set) {
 	for _, col := range c.list {
-		if only |= col.in; col.in == 0 && col.own == nil {
+		if only |= col.in; col.in == 0 {
 			only |= header.Where(col.path)
 		}
-	}
-	if only == 0 {
-		return field.Loose
 	}
 	return only
 }

@@ -1,6 +1,7 @@
 package render_test
 
 import (
+	"bytes"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -20,7 +21,10 @@ import (
 // says what it says where all is described; and so do lines and JSON.
 func TestOnly(t *testing.T) {
 	shows := map[field.Set][]func([]byte, *record.Packet) []byte{
-		render.OnlyLine: {func(b []byte, p *record.Packet) []byte { return append(b, p.Summary...) }},
+		render.OnlyLine: {func(b []byte, p *record.Packet) []byte { return line(b, p, nil) }},
+		render.OnlyRow: {func(b []byte, p *record.Packet) []byte {
+			return line(b, p, []string{"#", "XID", "OPERATION", "QPN", "PSN", "MARKS", "SUMMARY"})
+		}},
 		render.OnlyJSON: {func(b []byte, p *record.Packet) []byte { return render.AppendPacketJSON(b, p, false) }},
 	}
 	column := func(names ...string) {
@@ -64,6 +68,20 @@ func TestOnly(t *testing.T) {
 	if said < 10e6 {
 		t.Errorf("%d bytes were said", said)
 	}
+}
+
+// line is a packet as people see it, as a row of a table where there are columns.
+func line(b []byte, p *record.Packet, columns []string) []byte {
+	to := bytes.NewBuffer(b)
+	look := render.NewLook(to, render.Look{Colour: render.NoColour, Columns: columns})
+	if columns == nil {
+		render.NewPackets(to, look, 0).Packet(p)
+	} else {
+		text := render.NewText(to, look, 0)
+		text.Packet(p)
+		text.Finish()
+	}
+	return to.Bytes()
 }
 
 // lines are what is shown of each packet where only some is described.

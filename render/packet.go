@@ -28,11 +28,11 @@ type Packets struct {
 	headed      bool // the heading is written
 }
 
-// What is looked at of the Nodes and the Summary of packets that are drawn as lines,
-// as rows of a table, and as JSON without all headers.
+// What is looked at of packets that are drawn as lines, as rows of a table, and as
+// JSON without all headers.
 var (
-	OnlyLine = field.Summary
-	OnlyRow  = field.Summary | header.BTH.Member
+	OnlyLine = field.Summary | field.Whose
+	OnlyRow  = OnlyLine | header.BTH.Member
 	OnlyJSON = field.Everything &^ header.Links
 )
 

@@ -75,6 +75,9 @@ func (s *settings) only(o *dissect.Options) {
 			o.Only |= header.Where(path)
 		}
 	}
+	if len(s.conns) > 0 || len(s.xids) > 0 {
+		o.Only |= header.Where("connection") | header.Where("xid")
+	}
 }
 
 // run shows the view of a source, and works out how to exit.

@@ -46,6 +46,7 @@ type Set uint64
 const (
 	Summary Set = 1 << iota // the packet in a line
 	Loose                   // what is in no table: objects, lists, values that are worked out
+	Whose                   // connection, operation and RPC, and what is odd about the packet
 	FirstOfTables
 )
 

@@ -522,8 +522,11 @@ var Links = func() (links field.Set) {
 // Where is what of a packet's description tells a field of packets, which is named
 // as in JSON: "bth.psn", "summary".
 func Where(path string) field.Set {
-	if path == "summary" {
+	switch path {
+	case "summary":
 		return field.Summary
+	case "connection", "operation", "transaction", "xid", "mark", "nobodys":
+		return field.Whose
 	}
 	name, _, _ := strings.Cut(path, ".")
 	for _, h := range All {

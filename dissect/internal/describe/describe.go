@@ -257,11 +257,9 @@ func (d *Describer) describeTransport(p *packet, err error) {
 			p.header(table, at, l.Transport[at-l.Offset:at-l.Offset+table.Length])
 			at += table.Length
 		}
-		p.say(t.Opcode.String())
-		p.say(" QPN ")
-		p.sayHex(uint64(t.DestQPN), 6)
-		p.say(" PSN ")
-		p.sayNumber(uint64(t.PSN))
+		if p.wants.Has(field.Summary) {
+			p.sayTransport(t, err == nil)
+		}
 		if err == nil {
 			d.describePayload(p, at)
 		}
@@ -273,15 +271,20 @@ func (d *Describer) describeTransport(p *packet, err error) {
 	}
 }
 
-func (d *Describer) describePayload(p *packet, at int) {
-	t := d.in.Packet
-	if t.Headers&rocev2.HasRETH != 0 {
+// sayTransport adds what the headers say; extended ones only when they are whole.
+func (p *packet) sayTransport(t *rocev2.Packet, whole bool) {
+	p.say(t.Opcode.String())
+	p.say(" QPN ")
+	p.sayHex(uint64(t.DestQPN), 6)
+	p.say(" PSN ")
+	p.sayNumber(uint64(t.PSN))
+	if whole && t.Headers&rocev2.HasRETH != 0 {
 		p.say(" R_Key ")
 		p.sayHex(uint64(t.RETH.RKey), 8)
 		p.say(" length ")
 		p.sayNumber(uint64(t.RETH.DMALength))
 	}
-	if t.Headers&rocev2.HasAETH != 0 && t.Opcode.Info().Kind == rocev2.KindAcknowledge {
+	if whole && t.Headers&rocev2.HasAETH != 0 && t.Opcode.Info().Kind == rocev2.KindAcknowledge {
 		p.say(" ")
 		if s := t.AETH.Syndrome; s.IsAck() {
 			p.say("ACK")
@@ -289,10 +292,14 @@ func (d *Describer) describePayload(p *packet, at int) {
 			p.say(s.String())
 		}
 	}
-	if t.Headers&rocev2.HasIETH != 0 {
+	if whole && t.Headers&rocev2.HasIETH != 0 {
 		p.say(" invalidates ")
 		p.sayHex(uint64(t.IETH.RKey), 8)
 	}
+}
+
+func (d *Describer) describePayload(p *packet, at int) {
+	t := d.in.Packet
 	info := t.Opcode.Info()
 	switch {
 	case t.DestQPN == 1 && t.Opcode.Transport() == rocev2.UD:
