@@ -51,20 +51,27 @@ func BenchmarkTransactionJSON(b *testing.B) {
 	b.ReportMetric(float64(len(records))*float64(b.N)/b.Elapsed().Seconds(), "records/s")
 }
 
-// BenchmarkColumns makes a line of each packet, of fields that people ask for.
-func BenchmarkColumns(b *testing.B) {
+// asked makes a line of fields that people ask for, and has the packets of a capture
+// as they are described for it.
+func asked(t testing.TB) (columns *render.Columns, packets []*record.Packet) {
+	t.Helper()
 	columns, err := render.NewColumns([]string{
 		"bth.opcode", "bth.dest_qpn", "bth.psn", "reth.virtual_address", "reth.r_key", "reth.dma_length", "aeth.syndrome",
 		"rpcrdma.xid", "rpcrdma.credits", "rpcrdma.rdma_proc", "segment.handle", "segment.length", "segment.offset",
 	}, query.Packets)
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
-	var packets []*record.Packet
-	run(b, "rocev2-nfs41.pcap.zst", dissect.Handler{Packet: func(p *record.Packet) error {
+	run(t, "rocev2-nfs41.pcap.zst", dissect.Handler{Packet: func(p *record.Packet) error {
 		packets = append(packets, p.Clone())
 		return nil
 	}}, dissect.Options{Only: columns.Only()})
+	return columns, packets
+}
+
+// BenchmarkColumns makes a line of each packet.
+func BenchmarkColumns(b *testing.B) {
+	columns, packets := asked(b)
 	b.ReportAllocs()
 	var line []byte
 	for b.Loop() {
@@ -73,4 +80,17 @@ func BenchmarkColumns(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(len(packets))*float64(b.N)/b.Elapsed().Seconds(), "packets/s")
+}
+
+// TestColumnsAllocateNothing: there is a line for each packet.
+func TestColumnsAllocateNothing(t *testing.T) {
+	columns, packets := asked(t)
+	line := make([]byte, 0, 1<<16)
+	if n := testing.AllocsPerRun(1, func() {
+		for _, p := range packets {
+			line = columns.Append(line[:0], p)
+		}
+	}); n != 0 || len(packets) == 0 {
+		t.Errorf("%v allocations in %d lines", n, len(packets))
+	}
 }
