@@ -5,6 +5,8 @@ import (
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/field"
+	"github.com/rdmadump/rdmadump/dissect/header"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/link"
@@ -21,27 +23,35 @@ func middle(l *link.Decoder, f *capture.Frame) bool {
 }
 
 // TestAllocations: a data packet of a known connection allocates nothing, and
-// neither does describing it. The capture is one without loss, whose Replies
+// neither does describing it, all or some. The capture is one without loss, whose Replies
 // need no Reply chunk: a packet out of order, or data that is kept, may be the
 // first to need so large a buffer.
 func TestAllocations(t *testing.T) {
 	frames, _ := testkit.Frames(t, captures+"rocev2-nconnect41.pcapng.zst")
-	transactions, packets := 0, 0
+	transactions, packets, fields := 0, 0, 0
 	for _, c := range []struct {
 		name    string
 		handler dissect.Handler
+		only    field.Set
 	}{
 		{"transactions", dissect.Handler{Transaction: func(*record.Transaction) error {
 			transactions++
 			return nil
-		}}},
+		}}, 0},
 		{"packets", dissect.Handler{Packet: func(*record.Packet) error {
 			packets++
 			return nil
-		}}},
+		}}, 0},
+		{"fields", dissect.Handler{Packet: func(p *record.Packet) error {
+			if len(p.Nodes) > 1 || len(p.Summary) > 0 {
+				t.Errorf("packet %d: %d nodes, summary %q", p.Number, len(p.Nodes), p.Summary)
+			}
+			fields++
+			return nil
+		}}, header.BTH.Member},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := dissect.New(c.handler, dissect.Options{})
+			d := dissect.New(c.handler, dissect.Options{Only: c.only})
 			var l link.Decoder
 			measured := 0
 			for i := range frames {
@@ -72,7 +82,7 @@ func TestAllocations(t *testing.T) {
 			}
 		})
 	}
-	if transactions != 108 || packets != len(frames) {
-		t.Errorf("%d transactions, %d of %d packets", transactions, packets, len(frames))
+	if transactions != 108 || packets != len(frames) || fields != len(frames) {
+		t.Errorf("%d transactions, %d and %d of %d packets", transactions, packets, fields, len(frames))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
 	"github.com/rdmadump/rdmadump/dissect/internal/describe"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
@@ -67,6 +68,10 @@ type Options struct {
 	// Tree makes the trees of packets go down to credentials, arguments and
 	// results: the Messages of [record.Packet].
 	Tree bool
+	// Only says what the handlers look at of packets, beside their time, lengths,
+	// addresses, transport, ICRC and bytes: the rest may be left out. Where of package
+	// header says it of a field. It is all when 0, or where Tree is set.
+	Only field.Set
 	// Linger is how long, in capture time, a transaction that has ended waits
 	// for what still belongs to it: an acknowledgement, a repeat, the NAK that
 	// takes it back; 0 is a second.
@@ -140,6 +145,9 @@ func New(h Handler, o Options) *Dissector {
 	}
 	o.Decode = o.Decode || o.RPC
 	d := &Dissector{handler: h, options: o, budget: budget.New(o.Memory)}
+	if d.describe.Only = o.Only; o.Only == 0 || o.Tree {
+		d.describe.Only = field.Everything
+	}
 	shown := h.Packet != nil || h.Frame != nil
 	d.table = transaction.NewTable(transaction.Options{
 		Rebuild: o.Rebuild || o.Decode, XIDs: o.XIDs, Tree: o.Tree && shown, Shown: shown,
@@ -443,24 +451,38 @@ type sight struct {
 // show notes what became of the packet at hand, and hands out its record.
 func (d *Dissector) show(taken bool) {
 	s := &d.sight
-	s.connection, s.operation, s.transaction, s.xid = record.Opt[int]{}, "", record.Opt[int64]{}, record.Opt[record.Hex32]{}
-	s.part, s.nobodys = record.Part{}, ""
 	in := &s.input
 	var happened rdma.Happened
 	if taken {
 		happened = d.tracker.Happened()
 	}
-	c, o := happened.Conn, happened.Op
-	s.marks, s.place = happened.Mark, happened.Place
-	if c != nil {
-		in.RPC, in.NFS4 = transaction.Speaks(c)
+	if happened.Conn != nil {
+		in.RPC, in.NFS4 = transaction.Speaks(happened.Conn)
 	}
-	for _, g := range d.table.Guarded(o) {
+	for _, g := range d.table.Guarded(happened.Op) {
 		in.Guarded = append(in.Guarded, describe.Guarded{XID: g.XID, Asked: describe.Asked(g.Asked)})
 	}
 	if d.options.Tree {
 		d.tree(in, happened)
 	}
+	if d.describe.Only.Has(field.Whose) {
+		d.whose(s, &happened, taken)
+	}
+	switch {
+	case d.err != nil:
+	case d.ahead != nil:
+		d.err = d.ahead.put(s)
+	default:
+		d.err = d.packet(s)
+	}
+}
+
+// whose notes what a packet belongs to.
+func (d *Dissector) whose(s *sight, happened *rdma.Happened, taken bool) {
+	s.connection, s.operation, s.transaction, s.xid = record.Opt[int]{}, "", record.Opt[int64]{}, record.Opt[record.Hex32]{}
+	s.part, s.nobodys = record.Part{}, ""
+	s.marks, s.place = happened.Mark, happened.Place
+	c, o, in := happened.Conn, happened.Op, &s.input
 	if c != nil {
 		id, decided := c.ID()
 		s.connection = record.SomeIf(id, decided)
@@ -477,14 +499,7 @@ func (d *Dissector) show(taken bool) {
 		s.transaction, s.xid = record.Some(id), record.Some(xid)
 	}
 	if !s.transaction.Known() {
-		s.nobodys = nobodys(taken, in, &happened)
-	}
-	switch {
-	case d.err != nil:
-	case d.ahead != nil:
-		d.err = d.ahead.put(s)
-	default:
-		d.err = d.packet(s)
+		s.nobodys = nobodys(taken, in, happened)
 	}
 }
 

@@ -302,14 +302,37 @@ func fieldsOfStruct(t reflect.Type) []record.Field {
 	return fields
 }
 
-// packetFields are those of a packet record: its own and those of the tables.
+// packetFields are those of a packet record: its own, those of headers, and those of
+// the tables of package nfs. The last are many: they are listed when somebody asks for
+// one, or for all.
 type packetFields struct {
 	once    sync.Once
 	own     map[string]func(*record.Packet) any
-	list    []Field
-	names   []string
-	known   map[string]*Field
+	headers byName
+
+	rest  sync.Once
+	nfs   byName
+	list  []Field // both
+	names []string
+}
+
+// byName finds fields by their paths, and paths by other names.
+type byName struct {
+	fields  map[string]*Field
 	aliases map[string]string
+}
+
+// add adds a field; of several tables it is one.
+func (n *byName) add(field Field) {
+	field.Aliases = append(slices.Clone(field.Aliases), shortNames[field.Path]...)
+	for _, alias := range field.Aliases {
+		n.aliases[alias] = field.Path
+	}
+	if same := n.fields[field.Path]; same != nil {
+		same.Aliases = append(same.Aliases, field.Aliases...)
+		return
+	}
+	n.fields[field.Path] = &field
 }
 
 // ownFields are those of a packet that are in no header.
@@ -373,27 +396,42 @@ var shortNames = map[string][]string{"rpcrdma.credits": {"credits"}}
 // Packets are the fields of packet records.
 var Packets Fields = new(packetFields)
 
-// made are the fields, listed.
+// with are the fields among which one of that name is.
+func (f *packetFields) with(name string) *byName {
+	if InTables(name) {
+		return &f.all().nfs
+	}
+	return &f.made().headers
+}
+
+// all are the fields, listed.
+func (f *packetFields) all() *packetFields {
+	f.rest.Do(func() {
+		f.nfs = byName{map[string]*Field{}, map[string]string{}}
+		for _, field := range nfsFields() {
+			f.nfs.add(field)
+		}
+		for _, n := range []*byName{&f.made().headers, &f.nfs} {
+			for _, field := range n.fields {
+				f.list = append(f.list, *field)
+				f.names = append(f.names, field.Path)
+			}
+		}
+		slices.Sort(f.names)
+		slices.SortFunc(f.list, func(a, b Field) int { return strings.Compare(a.Path, b.Path) })
+	})
+	return f
+}
+
+// made are the fields, but for those of the tables of package nfs.
 func (f *packetFields) made() *packetFields {
 	f.once.Do(f.make)
 	return f
 }
 
 func (f *packetFields) make() {
-	f.own, f.known, f.aliases = map[string]func(*record.Packet) any{}, map[string]*Field{}, map[string]string{}
-	at := map[string]int{} // in f.list, by path
-	add := func(field Field) {
-		field.Aliases = append(slices.Clone(field.Aliases), shortNames[field.Path]...)
-		for _, alias := range field.Aliases {
-			f.aliases[alias] = field.Path
-		}
-		if i, known := at[field.Path]; known { // of several tables
-			f.list[i].Aliases = append(f.list[i].Aliases, field.Aliases...)
-			return
-		}
-		at[field.Path] = len(f.list)
-		f.list = append(f.list, field)
-	}
+	f.own, f.headers = map[string]func(*record.Packet) any{}, byName{map[string]*Field{}, map[string]string{}}
+	add := f.headers.add
 	for _, own := range ownFields {
 		f.own[own.Path] = own.get
 		add(own.Field)
@@ -408,8 +446,8 @@ func (f *packetFields) make() {
 			}
 			add(name)
 			if row.Names != nil && row.Format != field.Enum {
-				add(Field{Path: h.Name + "." + row.Name + "_name", Type: "text", Doc: row.Label + " by name"})
-				f.list[at[h.Name+"."+row.Name]].show(h.Name, row.Name)
+				add(Field{Path: name.Path + "_name", Type: "text", Doc: row.Label + " by name"})
+				f.headers.fields[name.Path].show(h.Name, row.Name)
 			}
 		}
 	}
@@ -426,16 +464,7 @@ func (f *packetFields) make() {
 		}
 		add(name)
 	}
-	for _, field := range nfsFields() {
-		field.Aliases = slices.Clone(field.Aliases)
-		add(field)
-	}
 	add(Field{Path: "rpcrdma.position", Type: "number", List: true, Doc: "Positions of its Read chunks"})
-	slices.SortFunc(f.list, func(a, b Field) int { return strings.Compare(a.Path, b.Path) })
-	for i := range f.list {
-		f.names = append(f.names, f.list[i].Path)
-		f.known[f.list[i].Path] = &f.list[i]
-	}
 }
 
 // show lets a number be compared with its name, too: bth.opcode == "RC SEND Only".
@@ -449,14 +478,14 @@ var formatWords = [...]string{
 }
 
 func (f *packetFields) Of() string               { return "packets" }
-func (f *packetFields) Has(path string) bool     { return f.made().known[path] != nil }
-func (f *packetFields) Field(path string) *Field { return f.made().known[path] }
-func (f *packetFields) Names() []string          { return f.made().names }
-func (f *packetFields) List() []Field            { return f.made().list }
-func (f *packetFields) Alias(name string) string { return f.made().aliases[name] }
+func (f *packetFields) Has(path string) bool     { return f.Field(path) != nil }
+func (f *packetFields) Field(path string) *Field { return f.with(path).fields[path] }
+func (f *packetFields) Names() []string          { return f.all().names }
+func (f *packetFields) List() []Field            { return f.all().list }
+func (f *packetFields) Alias(name string) string { return f.with(name).aliases[name] }
 
 func (f *packetFields) Raw(record any, path string) any {
-	if n := f.made().known[path].nfs; n != nil {
+	if n := f.Field(path).nfs; n != nil {
 		return n.raw(record)
 	}
 	return f.Get(record, path)
@@ -468,7 +497,7 @@ func (f *packetFields) getter(path string) func(any) any {
 	if own := f.made().own[path]; own != nil {
 		return func(r any) any { return own(r.(*record.Packet)) }
 	}
-	if n := f.known[path].nfs; n != nil {
+	if n := f.Field(path).nfs; n != nil {
 		return n.plain
 	}
 	object, name, nested := strings.Cut(path, ".")

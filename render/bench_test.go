@@ -6,6 +6,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -48,4 +49,48 @@ func BenchmarkTransactionJSON(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(len(records))*float64(b.N)/b.Elapsed().Seconds(), "records/s")
+}
+
+// asked makes a line of fields that people ask for, and has the packets of a capture
+// as they are described for it.
+func asked(t testing.TB) (columns *render.Columns, packets []*record.Packet) {
+	t.Helper()
+	columns, err := render.NewColumns([]string{
+		"bth.opcode", "bth.dest_qpn", "bth.psn", "reth.virtual_address", "reth.r_key", "reth.dma_length", "aeth.syndrome",
+		"rpcrdma.xid", "rpcrdma.credits", "rpcrdma.rdma_proc", "segment.handle", "segment.length", "segment.offset",
+	}, query.Packets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, "rocev2-nfs41.pcap.zst", dissect.Handler{Packet: func(p *record.Packet) error {
+		packets = append(packets, p.Clone())
+		return nil
+	}}, dissect.Options{Only: columns.Only()})
+	return columns, packets
+}
+
+// BenchmarkColumns makes a line of each packet.
+func BenchmarkColumns(b *testing.B) {
+	columns, packets := asked(b)
+	b.ReportAllocs()
+	var line []byte
+	for b.Loop() {
+		for _, p := range packets {
+			line = columns.Append(line[:0], p)
+		}
+	}
+	b.ReportMetric(float64(len(packets))*float64(b.N)/b.Elapsed().Seconds(), "packets/s")
+}
+
+// TestColumnsAllocateNothing: there is a line for each packet.
+func TestColumnsAllocateNothing(t *testing.T) {
+	columns, packets := asked(t)
+	line := make([]byte, 0, 1<<16)
+	if n := testing.AllocsPerRun(1, func() {
+		for _, p := range packets {
+			line = columns.Append(line[:0], p)
+		}
+	}); n != 0 || len(packets) == 0 {
+		t.Errorf("%v allocations in %d lines", n, len(packets))
+	}
 }

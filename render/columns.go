@@ -18,27 +18,13 @@ import (
 type Columns struct {
 	fields query.Fields
 	list   []chosen
-
-	// of packets:
-	tables []wanted // those that have fields which were chosen
-	cells  [][]byte // what they say of each column, for the packet at hand
 }
 
-// wanted is a table with the rows of it that are wanted.
-type wanted struct {
-	table *field.Header
-	rows  []wantedRow
-}
-
-type wantedRow struct {
-	column int
-	row    *field.Field
-}
-
-// chosen is one field. In packets, rows are what the tables call so, and own is
-// how to append one that is in no table.
+// chosen is one field. In packets, rows are what the tables call so, in is which
+// tables these are, and own is how to append one that is in no table.
 type chosen struct {
 	path string
+	in   field.Set
 	rows []tableRow
 	own  func([]byte, *record.Packet) []byte
 }
@@ -51,7 +37,7 @@ type tableRow struct {
 // NewColumns resolves the names of fields, JSON's or Wireshark's.
 func NewColumns(names []string, fields query.Fields) (*Columns, error) {
 	c := &Columns{fields: fields}
-	for i, name := range names {
+	for _, name := range names {
 		path, err := query.Resolve(name, fields)
 		if err != nil {
 			return nil, err
@@ -61,24 +47,18 @@ func NewColumns(names []string, fields query.Fields) (*Columns, error) {
 			col = packetField(path)
 		}
 		c.list = append(c.list, col)
-		for _, r := range col.rows {
-			c.want(i, r)
-		}
 	}
-	c.cells = make([][]byte, len(c.list))
 	return c, nil
 }
 
-// want notes that a row of a table belongs in a column.
-func (c *Columns) want(column int, r tableRow) {
-	row := wantedRow{column, r.row}
-	for i := range c.tables {
-		if w := &c.tables[i]; w.table == r.table {
-			w.rows = append(w.rows, row)
-			return
+// Only is what they look at of packets.
+func (c *Columns) Only() (only field.Set) {
+	for _, col := range c.list {
+		if only |= col.in; col.in == 0 {
+			only |= header.Where(col.path)
 		}
 	}
-	c.tables = append(c.tables, wanted{r.table, []wantedRow{row}})
+	return only
 }
 
 // packetField is a field of packets.
@@ -87,6 +67,7 @@ func packetField(path string) chosen {
 	for _, h := range header.All {
 		for i := range h.Fields {
 			if h.Name+"."+h.Fields[i].Name == path {
+				col.in |= h.Member
 				col.rows = append(col.rows, tableRow{h, &h.Fields[i]})
 			}
 		}
@@ -128,78 +109,69 @@ func appendKnown[T int | int64](b []byte, v record.Opt[T]) []byte {
 
 // Append appends the line of a record.
 func (c *Columns) Append(b []byte, r any) []byte {
-	packet, _ := r.(*record.Packet)
-	if packet != nil {
-		c.look(packet)
+	if p, ok := r.(*record.Packet); ok {
+		return c.packet(b, p)
 	}
 	for i := range c.list {
 		if i > 0 {
 			b = append(b, '\t')
 		}
-		switch col := &c.list[i]; {
-		case packet != nil && col.rows != nil:
-			b = append(b, c.cells[i]...)
-		case packet != nil && col.own != nil:
-			b = col.own(b, packet)
-		default:
-			b = appendAny(b, c.fields.Raw(r, col.path))
-		}
+		b = appendAny(b, c.fields.Raw(r, c.list[i].path))
 	}
 	return append(b, '\n')
 }
 
-// look fills the cells of a packet, in one walk through its tree: there is a line
-// for each packet.
-func (c *Columns) look(p *record.Packet) {
-	for i := range c.cells {
-		c.cells[i] = c.cells[i][:0]
-	}
+// packet appends the line of a packet. Most columns are about headers that it does
+// not have.
+func (c *Columns) packet(b []byte, p *record.Packet) []byte {
+	var has field.Set
 	for i := range p.Nodes {
-		n := &p.Nodes[i]
-		if n.Table == nil {
-			continue
-		}
-		for j := range c.tables {
-			w := &c.tables[j]
-			if w.table != n.Table {
-				continue
-			}
-			for _, r := range w.rows {
-				if !r.row.Whole(n.Data) {
-					continue
-				}
-				b := c.cells[r.column]
-				if len(b) > 0 {
-					b = append(b, ',')
-				}
-				c.cells[r.column] = appendPlain(b, r.row, n.Data)
-			}
-			break
+		if table := p.Nodes[i].Table; table != nil {
+			has |= table.Member
 		}
 	}
+	for i := range c.list {
+		switch col := &c.list[i]; {
+		case col.in.Has(has):
+			b = col.appendRows(b, p)
+		case col.in != 0:
+		case col.own != nil:
+			b = col.own(b, p)
+		default:
+			b = appendAny(b, c.fields.Raw(p, col.path))
+		}
+		b = append(b, '\t')
+	}
+	b[len(b)-1] = '\n' // in place of the last tab
+	return b
 }
 
 // appendRows appends what a packet's tables have of a field, without boxing the
 // values: there is a line for each packet.
 func (col *chosen) appendRows(b []byte, p *record.Packet) []byte {
-	first := true
+	before := len(b)
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
-		if n.Table == nil {
+		row := col.row(n.Table)
+		if row == nil || !row.Whole(n.Data) {
 			continue
 		}
-		for _, r := range col.rows {
-			if r.table != n.Table || !r.row.Whole(n.Data) {
-				continue
-			}
-			if !first {
-				b = append(b, ',')
-			}
-			first = false
-			b = appendPlain(b, r.row, n.Data)
+		if len(b) > before {
+			b = append(b, ',')
 		}
+		b = appendPlain(b, row, n.Data)
 	}
 	return b
+}
+
+// row is what a table has of the field, nil for none.
+func (col *chosen) row(table *field.Header) *field.Field {
+	for i := range col.rows {
+		if col.rows[i].table == table {
+			return col.rows[i].row
+		}
+	}
+	return nil
 }
 
 // appendAny appends a value of any kind, safe for a terminal.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/field"
+	"github.com/rdmadump/rdmadump/dissect/header"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/query"
 )
@@ -26,6 +27,14 @@ type Packets struct {
 	pair        int  // width of the addresses: that of the widest so far
 	headed      bool // the heading is written
 }
+
+// What is looked at of packets that are drawn as lines, as rows of a table, and as
+// JSON without all headers.
+var (
+	OnlyLine = field.Summary | field.Whose
+	OnlyRow  = OnlyLine | header.BTH.Member
+	OnlyJSON = field.Everything &^ header.Links
+)
 
 // NewPackets draws on w.
 func NewPackets(w io.Writer, theme *Theme, width int) *Packets {

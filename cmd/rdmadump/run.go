@@ -14,6 +14,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/header"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/render"
@@ -55,6 +56,30 @@ func (s *settings) dissection() dissect.Options {
 	}
 }
 
+// only says what is looked at of packets.
+func (s *settings) only(o *dissect.Options) {
+	switch {
+	case s.view.fields != query.Packets || s.tree:
+		return
+	case s.json:
+		o.Only = render.OnlyJSON
+	case s.columns != nil:
+		o.Only = s.columns.Only()
+	case len(s.look.columns) > 0:
+		o.Only = render.OnlyRow
+	default:
+		o.Only = render.OnlyLine
+	}
+	if s.filter != nil {
+		for _, path := range s.filter.Paths() {
+			o.Only |= header.Where(path)
+		}
+	}
+	if len(s.conns) > 0 || len(s.xids) > 0 {
+		o.Only |= header.Where("connection") | header.Where("xid")
+	}
+}
+
 // run shows the view of a source, and works out how to exit.
 func (r *runner) run(ctx context.Context, source input) error {
 	s := newSink(r.settings, r.stdout, r.stderr, r.shown)
@@ -77,6 +102,7 @@ func (r *runner) run(ctx context.Context, source input) error {
 	}
 	o := r.dissection()
 	o.XIDs = r.xids
+	r.only(&o)
 	o.Ahead = r.count == 0 // of some records, the summary says how far it went for them
 	if r.live {
 		o.Live, o.Linger = true, liveLinger

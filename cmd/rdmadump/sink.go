@@ -154,8 +154,7 @@ func (s *sink) emit(record any, text func(any) error) {
 	case s.json:
 		s.record(record)
 	case s.columns != nil:
-		s.buffer = s.columns.Append(s.buffer[:0], record)
-		_, err := s.w.Write(s.buffer)
+		_, err := s.w.Write(s.columns.Append(s.room(), record))
 		s.fail(err)
 	default:
 		s.fail(text(record))
@@ -170,11 +169,21 @@ func (s *sink) record(r any) {
 			p.Nodes, s.nodes = s.nodes, p.Nodes
 			defer func() { p.Nodes, s.nodes = s.nodes, p.Nodes }()
 		}
-		s.buffer = render.AppendPacketJSON(s.buffer[:0], p, s.tree)
+		s.line(render.AppendPacketJSON(s.room(), p, s.tree))
 	} else {
-		s.buffer = render.AppendJSON(s.buffer[:0], r)
+		s.line(render.AppendJSON(s.room(), r))
 	}
-	s.line(s.buffer)
+}
+
+// lineRoom is more than most lines take.
+const lineRoom = 4 << 10
+
+// room is where a line can be put together, so that writing it need not copy it.
+func (s *sink) room() []byte {
+	if s.w.Available() < lineRoom {
+		s.fail(s.w.Flush())
+	}
+	return s.w.AvailableBuffer()
 }
 
 // line writes a line of JSON, or what the jq program makes of it.

@@ -37,6 +37,25 @@ type Field struct {
 	Key    string              // Name as a JSON key, quotes and colon included: made once, used for every packet
 }
 
+// Set says what of a packet's description is wanted, or what a field stands in: the
+// fields of tables, and what else there is.
+type Set uint64
+
+// The members that are no table's. The others are each of a table's name: see
+// [Header].
+const (
+	Summary Set = 1 << iota // the packet in a line
+	Loose                   // what is in no table: objects, lists, values that are worked out
+	Whose                   // connection, operation and RPC, and what is odd about the packet
+	FirstOfTables
+)
+
+// Everything is all that can be said of a packet.
+const Everything = ^Set(0)
+
+// Has says whether any of others is in the set.
+func (s Set) Has(others Set) bool { return s&others != 0 }
+
 // Header is a header of fixed layout.
 type Header struct {
 	Name   string // in JSON, lower case
@@ -44,6 +63,7 @@ type Header struct {
 	Length int // bytes; a cut header is shown as far as its fields are whole
 	Fields []Field
 	Link   bool // below the InfiniBand transport or TCP
+	Member Set  // what it is in a Set; those of one name are the same
 }
 
 // Whole says whether data has all of the field.

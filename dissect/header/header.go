@@ -10,6 +10,7 @@ package header
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
@@ -486,7 +487,8 @@ var (
 )
 
 // All has every header of fixed layout. Several may have one name: the messages
-// of the connection manager, the forms of DDP and RDMAP.
+// of the connection manager, the forms of DDP and RDMAP. Each has its member of a
+// [field.Set] by its name.
 var All = func() []*field.Header {
 	all := []*field.Header{
 		&TCP, &MPAFrame, &DDPTagged, &DDPUntagged, &RDMAP, &InvalidateSTag, &ReadRequest, &Terminate,
@@ -496,5 +498,41 @@ var All = func() []*field.Header {
 	for _, attribute := range slices.Sorted(maps.Keys(CM)) {
 		all = append(all, CM[attribute])
 	}
+	next := field.FirstOfTables
+	for i, h := range all {
+		if same := slices.IndexFunc(all[:i], func(other *field.Header) bool { return other.Name == h.Name }); same >= 0 {
+			h.Member = all[same].Member
+			continue
+		}
+		h.Member, next = next, next<<1
+	}
 	return all
 }()
+
+// Links are those below the InfiniBand transport or TCP.
+var Links = func() (links field.Set) {
+	for _, h := range All {
+		if h.Link {
+			links |= h.Member
+		}
+	}
+	return links
+}()
+
+// Where is what of a packet's description tells a field of packets, which is named
+// as in JSON: "bth.psn", "summary".
+func Where(path string) field.Set {
+	switch path {
+	case "summary":
+		return field.Summary
+	case "connection", "operation", "transaction", "xid", "mark", "nobodys":
+		return field.Whose
+	}
+	name, _, _ := strings.Cut(path, ".")
+	for _, h := range All {
+		if h.Name == name {
+			return h.Member | field.Loose // that tell where it begins and ends
+		}
+	}
+	return field.Loose
+}

@@ -3,6 +3,7 @@
 package describe
 
 import (
+	"math/bits"
 	"strconv"
 
 	"github.com/rdmadump/rdmadump/capture"
@@ -17,12 +18,18 @@ import (
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
-// packet is a packet record that is being made.
-type packet struct{ record.Packet }
+// packet is a packet record that is being made, with as much as is wanted: what is
+// added to it passes by that here, so that who describes need not ask.
+type packet struct {
+	record.Packet
+	wants field.Set
+}
 
 // Describer describes packets, one after the other. The record that it hands out
 // is good until the next.
 type Describer struct {
+	Only field.Set // what of Nodes and Summary is wanted
+
 	packet packet
 	in     *Input
 	header rpcrdma.Header
@@ -82,28 +89,13 @@ func (d *Describer) Describe(in *Input) *record.Packet {
 	d.in = in
 	l, f := in.Link, in.Frame
 	p := &d.packet
-	p.Packet = record.Packet{
-		Number: f.Number, Time: record.Time(f.Time), Length: f.Length, Captured: len(f.Data), Src: l.Src, Dst: l.Dst,
-		SrcLID: l.SrcLID, DstLID: l.DstLID, ICRC: record.Check(in.ICRC.String()), Summary: p.Summary[:0], Data: f.Data, Nodes: p.Nodes[:0], Messages: p.Messages[:0],
-	}
-	p.Transport = in.Transport
-	for i, h := range l.Headers() {
-		again := 1
-		for _, outer := range l.Headers()[:i] {
-			if outer.Kind == h.Kind {
-				again++
-			}
-		}
-		first, at, n := len(p.Nodes), h.Offset, h.Length
-		if table := linkTables[h.Kind]; table != nil {
-			p.header(table, at, f.Data[at:at+n])
-		} else {
-			p.open(record.NodeObject, h.Kind.String(), h.Kind.String(), at, n)
-			p.close()
-		}
-		if again > 1 { // tags and tunnels repeat: "vlan", "vlan_2"
-			p.Nodes[first].Name = h.Kind.String() + "_" + strconv.Itoa(again)
-		}
+	p.wants = d.Only
+	p.Number, p.Time, p.Length, p.Captured, p.Data = f.Number, record.Time(f.Time), f.Length, len(f.Data), f.Data
+	p.Src, p.Dst, p.SrcLID, p.DstLID = l.Src, l.Dst, l.SrcLID, l.DstLID
+	p.Transport, p.ICRC = in.Transport, record.Check(in.ICRC.String())
+	p.Summary, p.Nodes, p.Messages = p.Summary[:0], p.Nodes[:0], p.Messages[:0]
+	if p.wants.Has(forLinks) {
+		p.links(l.Headers(), f.Data)
 	}
 	switch l.Carries {
 	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
@@ -121,15 +113,15 @@ func (d *Describer) Describe(in *Input) *record.Packet {
 		p.say(l.Protocol)
 		if l.SrcPort != 0 || l.DstPort != 0 {
 			p.say(" port ")
-			p.Summary = strconv.AppendUint(p.Summary, uint64(l.SrcPort), 10)
+			p.sayNumber(uint64(l.SrcPort))
 			p.say(" > ")
-			p.Summary = strconv.AppendUint(p.Summary, uint64(l.DstPort), 10)
+			p.sayNumber(uint64(l.DstPort))
 		}
 	case link.CarriesMalformed:
 		p.say("malformed headers")
 	case link.CarriesUnknownLink:
 		p.say("unknown link type ")
-		p.Summary = strconv.AppendUint(p.Summary, uint64(f.LinkType), 10)
+		p.sayNumber(uint64(f.LinkType))
 	}
 	return &p.Packet
 }
@@ -141,55 +133,116 @@ var linkTables = [link.HeaderKinds]*field.Header{
 	link.HeaderLRH: &header.LRH, link.HeaderGRH: &header.GRH, link.HeaderVXLAN: &header.VXLAN, link.HeaderGRE: &header.GRE,
 }
 
-func (p *packet) say(s string) { p.Summary = append(p.Summary, s...) }
-
-func (p *packet) open(kind record.NodeKind, name, label string, offset, length int) {
-	p.Nodes = append(p.Nodes, record.Node{Kind: kind, Name: name, Label: label, Offset: offset, Length: length})
+// links adds the headers that package link found.
+func (p *packet) links(headers []link.Header, data []byte) {
+	for i, h := range headers {
+		again := 1
+		for _, outer := range headers[:i] {
+			if outer.Kind == h.Kind {
+				again++
+			}
+		}
+		first := len(p.Nodes)
+		if table := linkTables[h.Kind]; table != nil {
+			p.header(table, h.Offset, data[h.Offset:h.Offset+h.Length])
+		} else {
+			p.open(record.NodeObject, h.Kind.String(), h.Kind.String(), h.Offset, h.Length)
+			p.close()
+		}
+		if again > 1 && len(p.Nodes) > first { // tags and tunnels repeat: "vlan", "vlan_2"
+			p.Nodes[first].Name = h.Kind.String() + "_" + strconv.Itoa(again)
+		}
+	}
 }
 
-func (p *packet) close() { p.Nodes = append(p.Nodes, record.Node{Kind: record.NodeEndObject}) }
+// say adds to the summary.
+func (p *packet) say(s string) {
+	if p.wants.Has(field.Summary) {
+		p.Summary = append(p.Summary, s...)
+	}
+}
 
-func (p *packet) closeList() { p.Nodes = append(p.Nodes, record.Node{Kind: record.NodeEndList}) }
+func (p *packet) sayNumber(v uint64) {
+	if p.wants.Has(field.Summary) {
+		p.Summary = strconv.AppendUint(p.Summary, v, 10)
+	}
+}
+
+func (p *packet) sayHex(v uint64, digits int) {
+	if p.wants.Has(field.Summary) {
+		p.Summary = field.AppendHex(p.Summary, v, digits)
+	}
+}
+
+// add adds what is in no table.
+func (p *packet) add(n record.Node) {
+	if p.wants.Has(field.Loose) {
+		p.Nodes = append(p.Nodes, n)
+	}
+}
+
+func (p *packet) open(kind record.NodeKind, name, label string, offset, length int) {
+	p.add(record.Node{Kind: kind, Name: name, Label: label, Offset: offset, Length: length})
+}
+
+func (p *packet) close() { p.add(record.Node{Kind: record.NodeEndObject}) }
+
+func (p *packet) closeList() { p.add(record.Node{Kind: record.NodeEndList}) }
 
 func (p *packet) text(name, label, value string, offset, length int) {
-	p.Nodes = append(p.Nodes, record.Node{Kind: record.NodeText, Name: name, Label: label, Text: value, Offset: offset, Length: length})
+	p.add(record.Node{Kind: record.NodeText, Name: name, Label: label, Text: value, Offset: offset, Length: length})
 }
 
 func (p *packet) number(name, label string, value int64, offset, length int) {
-	p.Nodes = append(p.Nodes, record.Node{Kind: record.NodeNumber, Name: name, Label: label, Number: value, Offset: offset, Length: length})
+	p.add(record.Node{Kind: record.NodeNumber, Name: name, Label: label, Number: value, Offset: offset, Length: length})
 }
 
 func (p *packet) null(name, label string, offset, length int) {
-	p.Nodes = append(p.Nodes, record.Node{Kind: record.NodeNull, Name: name, Label: label, Offset: offset, Length: length})
+	p.add(record.Node{Kind: record.NodeNull, Name: name, Label: label, Offset: offset, Length: length})
 }
 
 // fields adds the fields of a table, those that are whole, to what is open.
 func (p *packet) fields(table *field.Header, offset int, data []byte) {
-	p.Nodes = append(p.Nodes, record.Node{Kind: record.NodeFields, Offset: offset, Length: len(data), Table: table, Data: data})
+	if p.wants.Has(table.Member) {
+		p.Nodes = append(p.Nodes, record.Node{Kind: record.NodeFields, Offset: offset, Length: len(data), Table: table, Data: data})
+	}
 }
 
 // header adds a header of fixed layout.
 func (p *packet) header(table *field.Header, offset int, data []byte) {
-	p.Nodes = append(p.Nodes, record.Node{
-		Kind: record.NodeHeader, Name: table.Name, Label: table.Label, Offset: offset, Length: len(data), Table: table, Data: data,
-	})
+	p.named(table.Name, table, offset, data)
 }
 
-// extendedTables has the tables of the extended headers, in wire order.
-var extendedTables = [...]struct {
-	bit   rocev2.Headers
-	table *field.Header
-}{
-	{rocev2.HasRDETH, &header.RDETH},
-	{rocev2.HasDETH, &header.DETH},
-	{rocev2.HasXRCETH, &header.XRCETH},
-	{rocev2.HasFETH, &header.FETH},
-	{rocev2.HasRETH, &header.RETH},
-	{rocev2.HasAtomicETH, &header.AtomicETH},
-	{rocev2.HasAETH, &header.AETH},
-	{rocev2.HasAtomicAckETH, &header.AtomicAckETH},
-	{rocev2.HasImmDt, &header.ImmDt},
-	{rocev2.HasIETH, &header.IETH},
+// named is header with another name.
+func (p *packet) named(name string, table *field.Header, offset int, data []byte) {
+	if p.wants.Has(table.Member) {
+		p.Nodes = append(p.Nodes, record.Node{
+			Kind: record.NodeHeader, Name: name, Label: table.Label, Offset: offset, Length: len(data), Table: table, Data: data,
+		})
+	}
+}
+
+// extendedTables has the tables of the extended headers, in wire order: that of the
+// bits of [rocev2.Headers].
+var extendedTables = [...]*field.Header{
+	&header.RDETH, &header.DETH, &header.XRCETH, &header.FETH, &header.RETH, &header.AtomicETH, &header.AETH, &header.AtomicAckETH, &header.ImmDt, &header.IETH,
+}
+
+// What each part of a description is for: without any of it, the part is left out.
+var (
+	forLinks   = members(linkTables[:]) | field.Loose
+	forRPC     = header.RPC.Member | field.Summary
+	forRPCRDMA = header.RPCRDMA.Member | header.Segment.Member | forRPC
+	forMAD     = header.MAD.Member | header.CM[rocev2.CMReq].Member | header.IPCM.Member | header.PrivateData.Member | field.Summary
+)
+
+func members(tables []*field.Header) (set field.Set) {
+	for _, table := range tables {
+		if table != nil {
+			set |= table.Member
+		}
+	}
+	return set
 }
 
 // describeTransport adds BTH, extended headers and what the payload is.
@@ -199,18 +252,14 @@ func (d *Describer) describeTransport(p *packet, err error) {
 		at := l.Offset
 		p.header(&header.BTH, at, l.Transport[:rocev2.BTHLen])
 		at += rocev2.BTHLen
-		for _, e := range extendedTables {
-			if t.Headers&e.bit != 0 {
-				n := e.bit.Len()
-				p.header(e.table, at, l.Transport[at-l.Offset:at-l.Offset+n])
-				at += n
-			}
+		for left := t.Headers; left != 0; left &= left - 1 {
+			table := extendedTables[bits.TrailingZeros16(uint16(left))]
+			p.header(table, at, l.Transport[at-l.Offset:at-l.Offset+table.Length])
+			at += table.Length
 		}
-		p.say(t.Opcode.String())
-		p.say(" QPN ")
-		p.Summary = field.AppendHex(p.Summary, uint64(t.DestQPN), 6)
-		p.say(" PSN ")
-		p.Summary = strconv.AppendUint(p.Summary, uint64(t.PSN), 10)
+		if p.wants.Has(field.Summary) {
+			p.sayTransport(t, err == nil)
+		}
 		if err == nil {
 			d.describePayload(p, at)
 		}
@@ -222,15 +271,20 @@ func (d *Describer) describeTransport(p *packet, err error) {
 	}
 }
 
-func (d *Describer) describePayload(p *packet, at int) {
-	t := d.in.Packet
-	if t.Headers&rocev2.HasRETH != 0 {
+// sayTransport adds what the headers say; extended ones only when they are whole.
+func (p *packet) sayTransport(t *rocev2.Packet, whole bool) {
+	p.say(t.Opcode.String())
+	p.say(" QPN ")
+	p.sayHex(uint64(t.DestQPN), 6)
+	p.say(" PSN ")
+	p.sayNumber(uint64(t.PSN))
+	if whole && t.Headers&rocev2.HasRETH != 0 {
 		p.say(" R_Key ")
-		p.Summary = field.AppendHex(p.Summary, uint64(t.RETH.RKey), 8)
+		p.sayHex(uint64(t.RETH.RKey), 8)
 		p.say(" length ")
-		p.Summary = strconv.AppendUint(p.Summary, uint64(t.RETH.DMALength), 10)
+		p.sayNumber(uint64(t.RETH.DMALength))
 	}
-	if t.Headers&rocev2.HasAETH != 0 && t.Opcode.Info().Kind == rocev2.KindAcknowledge {
+	if whole && t.Headers&rocev2.HasAETH != 0 && t.Opcode.Info().Kind == rocev2.KindAcknowledge {
 		p.say(" ")
 		if s := t.AETH.Syndrome; s.IsAck() {
 			p.say("ACK")
@@ -238,16 +292,22 @@ func (d *Describer) describePayload(p *packet, at int) {
 			p.say(s.String())
 		}
 	}
-	if t.Headers&rocev2.HasIETH != 0 {
+	if whole && t.Headers&rocev2.HasIETH != 0 {
 		p.say(" invalidates ")
-		p.Summary = field.AppendHex(p.Summary, uint64(t.IETH.RKey), 8)
+		p.sayHex(uint64(t.IETH.RKey), 8)
 	}
+}
+
+func (d *Describer) describePayload(p *packet, at int) {
+	t := d.in.Packet
 	info := t.Opcode.Info()
 	switch {
 	case t.DestQPN == 1 && t.Opcode.Transport() == rocev2.UD:
-		d.describeMAD(p, at)
+		if p.wants.Has(forMAD) {
+			d.describeMAD(p, at)
+		}
 		return
-	case info.Kind == rocev2.KindSend && info.First && d.in.RPC:
+	case info.Kind == rocev2.KindSend && info.First && d.in.RPC && p.wants.Has(forRPCRDMA):
 		d.describeRPCRDMA(p, at, t.Payload, "")
 	}
 	if d.in.Tree && d.in.RPC && info.Kind == rocev2.KindSend {
@@ -284,7 +344,7 @@ func (d *Describer) describeMAD(p *packet, at int) {
 		if m.Attribute == rocev2.CMReq && d.req.DecodeFromBytes(body, noFeedback{}) == nil {
 			if id := d.req.ServiceID; id>>24 == 1 {
 				p.say(" port ")
-				p.Summary = strconv.AppendUint(p.Summary, id&0xffff, 10)
+				p.sayNumber(id & 0xffff)
 				p.header(&header.IPCM, offset, raw[:rocev2.IPCMLen])
 				raw, offset = raw[rocev2.IPCMLen:], offset+rocev2.IPCMLen
 			}
@@ -309,9 +369,9 @@ func (d *Describer) describeRPCRDMA(p *packet, at int, data []byte, suffix strin
 		p.say(" | ")
 		p.say(h.Proc.String())
 		p.say(" XID ")
-		p.Summary = field.AppendHex(p.Summary, uint64(h.XID), 8)
+		p.sayHex(uint64(h.XID), 8)
 		p.say(" credits ")
-		p.Summary = strconv.AppendUint(p.Summary, uint64(h.Credits), 10)
+		p.sayNumber(uint64(h.Credits))
 		switch h.Proc {
 		case rpcrdma.Error:
 			p.say(" ")
@@ -340,7 +400,7 @@ func (d *Describer) describeRPCRDMA(p *packet, at int, data []byte, suffix strin
 	}
 	p.number("header_bytes", "Header bytes", int64(h.Length), at, h.Length)
 	p.close()
-	if err == nil && h.Vers == rpcrdma.Version && h.Proc == rpcrdma.Msg && len(data) > h.Length {
+	if err == nil && h.Vers == rpcrdma.Version && h.Proc == rpcrdma.Msg && len(data) > h.Length && p.wants.Has(forRPC) {
 		d.describeRPC(p, at+h.Length, data[h.Length:], suffix)
 	}
 }
@@ -405,8 +465,7 @@ func (p *packet) segment(data []byte, n, base int) {
 	if n+rpcrdma.SegmentLen > len(data) {
 		return
 	}
-	p.header(&header.Segment, base+n, data[n:n+rpcrdma.SegmentLen])
-	p.Nodes[len(p.Nodes)-1].Name = "" // in a list
+	p.named("", &header.Segment, base+n, data[n:n+rpcrdma.SegmentLen]) // in a list
 }
 
 // describeRPC adds an RPC header.
@@ -419,6 +478,7 @@ func (d *Describer) describeRPC(p *packet, at int, data []byte, suffix string) {
 	p.open(record.NodeObject, "rpc"+suffix, "Remote Procedure Call", at, r.Length)
 	p.fields(&header.RPC, at, data[:header.RPC.Length])
 	switch {
+	case !p.wants.Has(field.Loose | field.Summary):
 	case r.Type == oncrpc.Call && r.Length >= 24:
 		d.describeCall(p, at, data, err == nil)
 	case r.Type == oncrpc.Reply && err == nil:
@@ -452,7 +512,7 @@ func (d *Describer) describeCall(p *packet, at int, data []byte, whole bool) {
 	}
 	p.say(" Call ")
 	p.say(program)
-	p.Summary = strconv.AppendUint(p.Summary, uint64(r.Version), 10)
+	p.sayNumber(uint64(r.Version))
 	p.say(" ")
 	p.say(procedure)
 	if !whole || !nfs.IsCompound(r.Program, r.Version, r.Procedure) {
@@ -546,9 +606,9 @@ func (d *Describer) describeTCP(p *packet) {
 	s, l := d.in.TCP, d.in.Link
 	p.header(&header.TCP, l.Offset, s.Header)
 	p.say("TCP ")
-	p.Summary = strconv.AppendUint(p.Summary, uint64(l.SrcPort), 10)
+	p.sayNumber(uint64(l.SrcPort))
 	p.say(" > ")
-	p.Summary = strconv.AppendUint(p.Summary, uint64(l.DstPort), 10)
+	p.sayNumber(uint64(l.DstPort))
 	for _, flag := range []struct {
 		bit  uint8
 		name string
@@ -642,9 +702,9 @@ func (d *Describer) describeFPDU(p *packet, index int) {
 	p.say(s.Opcode.String())
 	if s.Tagged || s.Opcode.Invalidates() {
 		p.say(" STag ")
-		p.Summary = field.AppendHex(p.Summary, uint64(s.STag), 8)
+		p.sayHex(uint64(s.STag), 8)
 	}
-	if s.Opcode.IsSend() && s.Offset == 0 && d.in.RPC {
+	if s.Opcode.IsSend() && s.Offset == 0 && d.in.RPC && p.wants.Has(forRPCRDMA) {
 		d.describeRPCRDMA(p, at(body), s.Payload[:min(len(s.Payload), max(note.ULPDU-s.HeaderLength, 0))], suffix)
 	}
 	if d.in.Tree && d.in.RPC && s.Opcode.IsSend() && note.CRC != iwarp.CRCBad {

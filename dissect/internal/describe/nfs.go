@@ -337,7 +337,7 @@ func (t *tree) value(key string) {
 		}
 		t.closeList()
 	default:
-		t.Nodes = append(t.Nodes, record.Node{
+		t.add(record.Node{
 			Kind: record.NodeValue, Name: key, Label: label, Offset: offset, Length: length, Text: valueText(v), Data: v.AppendJSON(nil),
 		})
 	}
