@@ -16,6 +16,7 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/link"
 	"github.com/rdmadump/rdmadump/rocev2"
+	_ "github.com/rdmadump/rdmadump/rocev2/register"
 )
 
 // eachPacket visits the transport packets of every InfiniBand capture.
