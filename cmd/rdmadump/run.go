@@ -77,7 +77,8 @@ func (r *runner) run(ctx context.Context, source input) error {
 	}
 	o := r.dissection()
 	o.XIDs = r.xids
-	o.Ahead = r.count == 0 // of some records, the summary says how far it went for them
+	filtered := r.filter != nil || r.summed != nil
+	o.Ahead = (filtered || !r.view.light) && r.count == 0 // of some records, the summary says how far it went for them
 	if r.live {
 		o.Live, o.Linger = true, liveLinger
 	}
