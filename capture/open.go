@@ -115,7 +115,7 @@ func (f *File) detect(packed *atomic.Bool) error {
 		return err
 	}
 	switch {
-	case pcapOrder(magic) != nil:
+	case pcapOrder(magic) != unknownOrder:
 		r, err := newPcapReader(f.stream)
 		f.reader = r
 		return err

@@ -1,7 +1,6 @@
 package capture
 
 import (
-	"encoding/binary"
 	"fmt"
 	"io"
 )
@@ -21,22 +20,22 @@ const (
 // the writer's byte order.
 type pcapReader struct {
 	s        *stream
-	order    binary.ByteOrder
+	order    order
 	fraction int64 // nanoseconds a unit of the fraction
 	record   int   // bytes of a record's header
 	link     LinkType
 	origin   *Origin
 }
 
-// pcapOrder is the byte order of a header that starts with magic, nil for none.
-func pcapOrder(magic []byte) binary.ByteOrder {
-	for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
-		switch order.Uint32(magic) {
+// pcapOrder is the byte order of a header that starts with magic.
+func pcapOrder(magic []byte) order {
+	for _, o := range []order{littleEndian, bigEndian} {
+		switch o.Uint32(magic) {
 		case pcapMicro, pcapNano, pcapModified:
-			return order
+			return o
 		}
 	}
-	return nil
+	return unknownOrder
 }
 
 func newPcapReader(s *stream) (*pcapReader, error) {

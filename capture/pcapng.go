@@ -37,7 +37,7 @@ const (
 // its own, each of those with a link type, a resolution and an offset of time.
 type pcapngReader struct {
 	s          *stream
-	order      binary.ByteOrder
+	order      order
 	interfaces []ngInterface
 	last       int64  // the time of the last packet, for blocks that have none
 	drops      uint64 // what the statistics blocks admit to
@@ -57,20 +57,19 @@ func newPcapngReader(s *stream) (*pcapngReader, error) {
 	if err != nil {
 		return nil, cutShort("pcapng section header", 28, len(h), err)
 	}
-	if sectionOrder(h[8:]) == nil {
+	if sectionOrder(h[8:]) == unknownOrder {
 		return nil, fmt.Errorf("pcapng section header has byte-order magic %x: %w", h[8:12], ErrFormat)
 	}
 	return r, nil
 }
 
-func sectionOrder(magic []byte) binary.ByteOrder {
-	switch {
-	case binary.LittleEndian.Uint32(magic) == sectionMagic:
-		return binary.LittleEndian
-	case binary.BigEndian.Uint32(magic) == sectionMagic:
-		return binary.BigEndian
+func sectionOrder(magic []byte) order {
+	for _, o := range []order{littleEndian, bigEndian} {
+		if o.Uint32(magic) == sectionMagic {
+			return o
+		}
 	}
-	return nil
+	return unknownOrder
 }
 
 func (r *pcapngReader) next(f *Frame) error {
@@ -136,7 +135,7 @@ func (r *pcapngReader) section() error {
 		return cutShort("section header", 12, len(h), err)
 	}
 	order := sectionOrder(h[8:])
-	if order == nil {
+	if order == unknownOrder {
 		return fmt.Errorf("section header has byte-order magic %x", h[8:12])
 	}
 	size := order.Uint32(h[4:])

@@ -164,8 +164,8 @@ func (b *batch) fill(ctx context.Context, source capture.Source, decode bool) {
 	if b.err = source.ReadBatch(ctx, &b.Batch); b.err != nil || !decode {
 		return
 	}
-	if n := len(b.Frames); cap(b.layers) < n {
-		b.layers = make([]layers, 0, max(n, 2*cap(b.layers)))
+	if cap(b.layers) < len(b.Frames) {
+		b.layers = make([]layers, 0, cap(b.Frames))
 	}
 	for i := range b.Frames {
 		b.layers[:i+1][i].link.ICRC = &b.icrc

@@ -12,12 +12,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/gopacket"
-	"github.com/google/gopacket/layers"
-
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/link"
 )
 
 // RPCTCP writes the RPCs of a capture as if TCP had carried them (RFC 5531 s.11):
@@ -210,7 +208,7 @@ func (e *RPCTCP) Write(to io.Writer, application string) (*RPCTCPReport, error) 
 	slices.SortFunc(e.messages, func(a, b message) int {
 		return cmp.Or(cmp.Compare(a.packet, b.packet), cmp.Compare(a.id, b.id), cmp.Compare(a.at(), b.at()))
 	})
-	w := wire{Writer: NewWriter(to, application), buffer: gopacket.NewSerializeBuffer()}
+	w := wire{Writer: NewWriter(to, application)}
 	w.Interface(&capture.Origin{LinkType: capture.LinkEthernet, Description: "RPCs as if TCP had carried them", Digits: 9})
 	opens := e.connect()
 	e.report.Connections = int64(len(opens))
@@ -276,9 +274,12 @@ func (e *RPCTCP) write(w *wire, c *tcp, m *message) error {
 	}
 	comment := m.comment()
 	for captured := markLength + int(m.cut); len(b) > 0; comment = "" {
-		n := min(len(b), segmentSize)
+		n, flags := min(len(b), segmentSize), uint8(link.TCPACK)
+		if n == len(b) {
+			flags |= link.TCPPSH
+		}
 		w.segment(segment{
-			from: from, to: to, at: m.time, tcp: layers.TCP{ACK: true, PSH: n == len(b)},
+			from: from, to: to, at: m.time, flags: flags,
 			data: b[:n], missing: n - min(captured, n), comment: comment,
 		})
 		b, captured = b[n:], max(captured-n, 0)
@@ -388,13 +389,16 @@ func (c *tcp) name() string {
 // wire writes TCP segments.
 type wire struct {
 	*Writer
-	buffer gopacket.SerializeBuffer
+	buffer []byte
 	err    error
 }
 
 // segmentSize is the most that a segment carries, bytes: as captures show it of
 // hosts that leave segmentation to the interface.
 const segmentSize = 1 << 15
+
+// shortest is an Ethernet frame without its FCS, bytes: shorter ones are padded.
+const shortest = 60
 
 // open writes a connection's handshake, not later than a time.
 func (w *wire) open(c *tcp, latest int64) {
@@ -403,64 +407,69 @@ func (w *wire) open(c *tcp, latest int64) {
 	}
 	c.opened = true
 	at := min(c.opens(), latest)
-	options := []layers.TCPOption{
-		{OptionType: layers.TCPOptionKindMSS, OptionLength: 4, OptionData: binary.BigEndian.AppendUint16(nil, segmentSize)},
-		{OptionType: layers.TCPOptionKindNop},
-		{OptionType: layers.TCPOptionKindWindowScale, OptionLength: 3, OptionData: []byte{14}},
-	}
-	w.segment(segment{from: &c.client, to: &c.server, at: at, tcp: layers.TCP{SYN: true, Options: options}, comment: c.name()})
-	w.segment(segment{from: &c.server, to: &c.client, at: at, tcp: layers.TCP{SYN: true, ACK: true, Options: options}})
-	w.segment(segment{from: &c.client, to: &c.server, at: at, tcp: layers.TCP{ACK: true}})
+	options := []byte{2, 4, segmentSize >> 8, segmentSize & 0xff, 1, 3, 3, 14} // maximum segment size, nothing, window scale
+	w.segment(segment{from: &c.client, to: &c.server, at: at, flags: link.TCPSYN, options: options, comment: c.name()})
+	w.segment(segment{from: &c.server, to: &c.client, at: at, flags: link.TCPSYN | link.TCPACK, options: options})
+	w.segment(segment{from: &c.client, to: &c.server, at: at, flags: link.TCPACK})
 }
 
 // close writes a connection's end, not later than a time.
 func (w *wire) close(c *tcp, latest int64) {
 	at := min(c.closes(), latest)
-	w.segment(segment{from: &c.client, to: &c.server, at: at, tcp: layers.TCP{ACK: true, FIN: true}})
-	w.segment(segment{from: &c.server, to: &c.client, at: at, tcp: layers.TCP{ACK: true, FIN: true}})
-	w.segment(segment{from: &c.client, to: &c.server, at: at, tcp: layers.TCP{ACK: true}})
+	w.segment(segment{from: &c.client, to: &c.server, at: at, flags: link.TCPACK | link.TCPFIN})
+	w.segment(segment{from: &c.server, to: &c.client, at: at, flags: link.TCPACK | link.TCPFIN})
+	w.segment(segment{from: &c.client, to: &c.server, at: at, flags: link.TCPACK})
 }
 
 // segment is one that is to be written.
 type segment struct {
 	from, to *end
 	at       int64 // nanoseconds since 1970
-	tcp      layers.TCP
+	flags    uint8
+	options  []byte // of a length that is a multiple of 4
 	data     []byte
 	missing  int // bytes at its end that were not captured
 	comment  string
 }
 
-// segment writes one.
+// segment writes one, on Ethernet and IP.
 func (w *wire) segment(s segment) {
-	from, to, t := s.from, s.to, &s.tcp
-	t.SrcPort, t.DstPort, t.Seq, t.Window = layers.TCPPort(from.port), layers.TCPPort(to.port), from.next, math.MaxUint16
-	if t.ACK {
-		t.Ack = to.next
+	from, to := s.from, s.to
+	seq, ack := from.next, uint32(0)
+	if s.flags&link.TCPACK != 0 {
+		ack = to.next
 	}
 	from.next += uint32(len(s.data))
-	if t.SYN || t.FIN {
+	if s.flags&(link.TCPSYN|link.TCPFIN) != 0 {
 		from.next++
 	}
-	ethernet := layers.Ethernet{SrcMAC: from.mac[:], DstMAC: to.mac[:]}
-	var network gopacket.SerializableLayer
+	header := 20 + len(s.options)
+	size := header + len(s.data)
+	src, dst := from.address.AsSlice(), to.address.AsSlice()
+	b := append(append(w.buffer[:0], to.mac[:]...), from.mac[:]...)
 	if from.address.Is4() {
-		ethernet.EthernetType = layers.EthernetTypeIPv4
-		ip := &layers.IPv4{Version: 4, TTL: 64, Flags: layers.IPv4DontFragment, Protocol: layers.IPProtocolTCP, SrcIP: from.address.AsSlice(), DstIP: to.address.AsSlice()}
-		t.SetNetworkLayerForChecksum(ip)
-		network = ip
+		b = binary.BigEndian.AppendUint16(b, 0x0800)
+		at := len(b)
+		b = binary.BigEndian.AppendUint16(append(b, 0x45, 0), uint16(20+size))
+		b = append(b, 0, 0, 0x40, 0, 64, 6, 0, 0) // no identification, not to be fragmented, TTL, TCP
+		b = append(append(b, src...), dst...)
+		binary.BigEndian.PutUint16(b[at+10:], ^link.Fold(link.AddWords(0, b[at:])))
 	} else {
-		ethernet.EthernetType = layers.EthernetTypeIPv6
-		ip := &layers.IPv6{Version: 6, HopLimit: 64, NextHeader: layers.IPProtocolTCP, SrcIP: from.address.AsSlice(), DstIP: to.address.AsSlice()}
-		t.SetNetworkLayerForChecksum(ip)
-		network = ip
+		b = binary.BigEndian.AppendUint16(b, 0x86dd)
+		b = binary.BigEndian.AppendUint16(append(b, 0x60, 0, 0, 0), uint16(size))
+		b = append(b, 6, 64) // TCP, hop limit
+		b = append(append(b, src...), dst...)
 	}
-	err := gopacket.SerializeLayers(w.buffer, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, &ethernet, network, t, gopacket.Payload(s.data))
-	if err == nil {
-		b := w.buffer.Bytes()
-		err = w.Packet(0, s.at, b[:len(b)-s.missing], len(b), s.comment)
-	}
-	if w.err == nil {
+	at := len(b)
+	b = binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(b, from.port), to.port)
+	b = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, seq), ack)
+	b = append(b, uint8(header/4)<<4, s.flags, 0xff, 0xff, 0, 0, 0, 0) // window, checksum, urgent pointer
+	b = append(append(b, s.options...), s.data...)
+	sum := link.AddWords(link.AddWords(6+uint64(size), src), dst)
+	binary.BigEndian.PutUint16(b[at+16:], ^link.Fold(link.AddWords(sum, b[at:])))
+	b = append(b, make([]byte, max(shortest-len(b), 0))...)
+	w.buffer = b
+	if err := w.Packet(0, s.at, b[:len(b)-s.missing], len(b), s.comment); w.err == nil {
 		w.err = err
 	}
 }

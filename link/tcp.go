@@ -23,6 +23,7 @@ const (
 	TCPFIN = 0x01
 	TCPSYN = 0x02
 	TCPRST = 0x04
+	TCPPSH = 0x08
 	TCPACK = 0x10
 )
 

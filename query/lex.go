@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -67,20 +68,26 @@ const (
 	tokenClose
 )
 
+// pattern is a regular expression, compiled when it is first asked for: most runs
+// have no filter.
+func pattern(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
+
 // The forms of a literal or word, tried in this order.
 var (
-	quoted   = regexp.MustCompile("^(?:\"(?:[^\"\\\\]|\\\\.)*\"|'(?:[^'\\\\]|\\\\.)*'|`[^`]*`)")
-	mac      = regexp.MustCompile(`^[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5}\b`)
-	instant  = regexp.MustCompile(`^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?)?\b`)
-	ipv4     = regexp.MustCompile(`^\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2})?\b`)
-	ipv6     = regexp.MustCompile(`^[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7}(?:\.\d{1,3}){0,3}(?:/\d{1,3})?`)
-	duration = regexp.MustCompile(`^(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+\b`)
-	size     = regexp.MustCompile(`^(\d+(?:\.\d+)?)(B|[KMGT]i?B?|kB)\b`)
-	numeral  = regexp.MustCompile(`^(?:0[xX][0-9a-fA-F_]+|0[bB][01_]+|0[oO][0-7_]+|\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?)`)
-	name     = regexp.MustCompile(`^[\pL_][\pL\pN_]*`)
-	hyphened = regexp.MustCompile(`^[A-Za-z_]\w*(?:-[A-Za-z]\w*)+`)
-	stray    = regexp.MustCompile(`^[\w.]+`)
-	operator = regexp.MustCompile(`^(?:==|!=|<=|>=|&&|\|\||\?\?|\?\.|\.\.|\*\*|[-+*/%<>!?:|.,;~^=#&$@])`)
+	quoted   = pattern("^(?:\"(?:[^\"\\\\]|\\\\.)*\"|'(?:[^'\\\\]|\\\\.)*'|`[^`]*`)")
+	mac      = pattern(`^[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5}\b`)
+	instant  = pattern(`^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?)?\b`)
+	ipv4     = pattern(`^\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2})?\b`)
+	ipv6     = pattern(`^[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7}(?:\.\d{1,3}){0,3}(?:/\d{1,3})?`)
+	duration = pattern(`^(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+\b`)
+	size     = pattern(`^(\d+(?:\.\d+)?)(B|[KMGT]i?B?|kB)\b`)
+	numeral  = pattern(`^(?:0[xX][0-9a-fA-F_]+|0[bB][01_]+|0[oO][0-7_]+|\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?)`)
+	name     = pattern(`^[\pL_][\pL\pN_]*`)
+	hyphened = pattern(`^[A-Za-z_]\w*(?:-[A-Za-z]\w*)+`)
+	stray    = pattern(`^[\w.]+`)
+	operator = pattern(`^(?:==|!=|<=|>=|&&|\|\||\?\?|\?\.|\.\.|\*\*|[-+*/%<>!?:|.,;~^=#&$@])`)
 )
 
 // scales of sizes: with an i, or as rdmadump prints them, powers of 1024.
@@ -148,7 +155,7 @@ func lex(source string, fields Fields) (*lexed, *Error) {
 		case strings.ContainsRune(" \t\r\n", rune(rest[0])):
 			add(tokenSpace, " ", 1)
 		case strings.ContainsRune("\"'`", rune(rest[0])):
-			m := quoted.FindString(rest)
+			m := quoted().FindString(rest)
 			if m == "" {
 				return nil, wrong(at, len(source), "the text that begins here has no end")
 			}
@@ -162,50 +169,50 @@ func lex(source string, fields Fields) (*lexed, *Error) {
 			add(tokenOpen, rest[:1], 1)
 		case strings.ContainsRune(")]}", rune(rest[0])):
 			add(tokenClose, rest[:1], 1)
-		case digit && stateidForm.MatchString(rest):
-			lit(literal{kind: isBytes, why: "a stateid is no number"}, len(stateidForm.FindString(rest)))
+		case digit && stateidForm().MatchString(rest):
+			lit(literal{kind: isBytes, why: "a stateid is no number"}, len(stateidForm().FindString(rest)))
 		case !member && isBytePairs(rest):
-			lit(literal{kind: isBytes, why: "bytes in hex are no number"}, len(pairs.FindString(rest)))
-		case !member && mac.MatchString(rest):
-			m := mac.FindString(rest)
+			lit(literal{kind: isBytes, why: "bytes in hex are no number"}, len(pairs().FindString(rest)))
+		case !member && mac().MatchString(rest):
+			m := mac().FindString(rest)
 			lit(literal{kind: isText, text: strings.ToLower(m)}, len(m))
-		case digit && instant.MatchString(rest):
-			m := instant.FindString(rest)
+		case digit && instant().MatchString(rest):
+			m := instant().FindString(rest)
 			at64, ok := parseTime(m)
 			if !ok {
 				return nil, wrong(at, at+len(m), "%s is no time; one is 2026-11-21T05:20:00Z", m)
 			}
 			lit(literal{kind: isTime, time: at64}, len(m))
-		case digit && ipv4.MatchString(rest):
-			m := ipv4.FindString(rest)
+		case digit && ipv4().MatchString(rest):
+			m := ipv4().FindString(rest)
 			v, err := parseNet(m)
 			if err != nil {
 				return nil, wrong(at, at+len(m), "%s is no address: an address is 192.168.77.1, a network 192.168.77.0/24", m)
 			}
 			lit(v, len(m))
 		case !member && isIPv6(rest):
-			m := ipv6.FindString(rest)
+			m := ipv6().FindString(rest)
 			v, _ := parseNet(m)
 			lit(v, len(m))
-		case digit && duration.MatchString(rest):
-			m := duration.FindString(rest)
+		case digit && duration().MatchString(rest):
+			m := duration().FindString(rest)
 			d, err := time.ParseDuration(m)
 			if err != nil {
 				return nil, wrong(at, at+len(m), "%s is too long a time", m)
 			}
 			lit(literal{kind: isDuration, number: int(d)}, len(m))
-		case digit && size.MatchString(rest):
-			m := size.FindStringSubmatch(rest)
+		case digit && size().MatchString(rest):
+			m := size().FindStringSubmatch(rest)
 			v, _ := strconv.ParseFloat(m[1], 64)
 			if v *= scales[m[2]]; v >= 1<<63 {
 				return nil, wrong(at, at+len(m[0]), "%s is too large a size", m[0])
 			}
 			lit(literal{kind: isSize, number: int(v)}, len(m[0]))
 		case digit:
-			m := numeral.FindString(rest)
-			if whole := stray.FindString(rest); len(whole) > len(m) && whole[len(m)] != '.' {
+			m := numeral().FindString(rest)
+			if whole := stray().FindString(rest); len(whole) > len(m) && whole[len(m)] != '.' {
 				why := fmt.Sprintf("%s is no number; units are ns, us, ms, s, m, h of time and B, KiB, MiB, GiB of size", whole)
-				if !hexWord.MatchString(whole) {
+				if !hexWord().MatchString(whole) {
 					return nil, wrong(at, at+len(whole), "%s", why)
 				}
 				lit(literal{kind: isBytes, why: why}, len(whole))
@@ -214,15 +221,15 @@ func lex(source string, fields Fields) (*lexed, *Error) {
 			v, ok := parseNumber(m)
 			if !ok {
 				why := fmt.Sprintf("%s is too large a number: they have 64 bits", m)
-				if !hexWord.MatchString(m) {
+				if !hexWord().MatchString(m) {
 					return nil, wrong(at, at+len(m), "%s", why)
 				}
 				lit(literal{kind: isBytes, why: why}, len(m))
 				break
 			}
 			lit(literal{kind: isNumber, number: v}, len(m))
-		case !member && hyphened.MatchString(rest):
-			m := hyphened.FindString(rest)
+		case !member && hyphened().MatchString(rest):
+			m := hyphened().FindString(rest)
 			parts := strings.Split(m, "-")
 			fieldsAll := !slices.ContainsFunc(parts, func(p string) bool { return find(p, fields) == "" })
 			next := rest[len(m):]
@@ -234,8 +241,8 @@ func lex(source string, fields Fields) (*lexed, *Error) {
 			default:
 				lit(literal{kind: isWord}, len(m))
 			}
-		case name.MatchString(rest):
-			m := name.FindString(rest)
+		case name().MatchString(rest):
+			m := name().FindString(rest)
 			op, isOperator := wordOperators[m]
 			if !isOperator || member {
 				add(tokenOperand, m, len(m))
@@ -252,8 +259,8 @@ func lex(source string, fields Fields) (*lexed, *Error) {
 				op = "!in" // not in, not contains, ...: expr knows those
 			}
 			add(tokenOperator, op, len(m))
-		case operator.MatchString(rest):
-			m := operator.FindString(rest)
+		case operator().MatchString(rest):
+			m := operator().FindString(rest)
 			switch {
 			case m == "=" || m == "==" && strings.HasPrefix(rest, "==="):
 				if m == "=" && strings.HasPrefix(rest, "=~") {
@@ -308,7 +315,7 @@ func (l *lexed) join(tokens []token) {
 		case t.text == "}" && set > 0:
 			set--
 			emit("]", t.from)
-		case t.kind == tokenOperator && name.MatchString(t.text):
+		case t.kind == tokenOperator && name().MatchString(t.text):
 			emit(" "+t.text+" ", t.from)
 		default:
 			emit(t.text, t.from)
@@ -351,17 +358,17 @@ func endOfTerm(tokens []token, i int) int {
 	return i
 }
 
-var pairs = regexp.MustCompile(`^[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){1,127}`)
+var pairs = pattern(`^[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){1,127}`)
 
 // isBytePairs says whether bytes in hex begin here, with colons between them. Six
 // are a MAC address as well and eight an IPv6 address, which they stay.
 func isBytePairs(s string) bool {
-	n := (len(pairs.FindString(s)) + 1) / 3
-	return n != 6 && n != 8 && hexPairs.MatchString(s)
+	n := (len(pairs().FindString(s)) + 1) / 3
+	return n != 6 && n != 8 && hexPairs().MatchString(s)
 }
 
 func isIPv6(s string) bool {
-	m := ipv6.FindString(s)
+	m := ipv6().FindString(s)
 	if m == "" || strings.HasPrefix(m, ":") && !strings.HasPrefix(m, "::") {
 		return false
 	}

@@ -329,17 +329,17 @@ type wanted struct {
 }
 
 var (
-	hexPairs    = regexp.MustCompile(`^[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){2,127}(?:$|[^:\w])`) // as many as a file handle has at most
-	hexWord     = regexp.MustCompile(`^(?:0[xX])?(?:[0-9a-fA-F]{2})+$`)
-	stateidForm = regexp.MustCompile(`^\d{1,10}:[0-9a-fA-F]{24}\b`)
-	octalForm   = regexp.MustCompile(`^0[oO]?[0-7]+$`)
+	hexPairs    = pattern(`^[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){2,127}(?:$|[^:\w])`) // as many as a file handle has at most
+	hexWord     = pattern(`^(?:0[xX])?(?:[0-9a-fA-F]{2})+$`)
+	stateidForm = pattern(`^\d{1,10}:[0-9a-fA-F]{24}\b`)
+	octalForm   = pattern(`^0[oO]?[0-7]+$`)
 )
 
 // parseHex reads bytes as people write them: with 0x or without, with colons
 // between them or without.
 func parseHex(s string) []byte {
 	s = strings.ReplaceAll(s, ":", "")
-	if !hexWord.MatchString(s) {
+	if !hexWord().MatchString(s) {
 		return nil
 	}
 	s = strings.TrimPrefix(strings.ToLower(s), "0x")
@@ -369,12 +369,12 @@ func wantedOf(lit *literal, typed string) (w wanted) {
 	if lit.kind == isText {
 		w.at, w.isTime = parseTime(typed)
 	}
-	if octalForm.MatchString(typed) {
+	if octalForm().MatchString(typed) {
 		if n, ok := parseNumber("0o" + strings.TrimLeft(typed, "0oO")); ok {
 			w.octal = n
 		}
 	}
-	if stateidForm.MatchString(typed) {
+	if stateidForm().MatchString(typed) {
 		w.stateid = strings.ToLower(typed)
 	} else {
 		w.bytes = parseHex(typed)

@@ -14,7 +14,6 @@ package query
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -185,7 +184,7 @@ func Resolve(name string, fields Fields) (string, error) {
 
 // wordsOf expr's messages.
 var (
-	unexpected = regexp.MustCompile(`^unexpected token (\w+)(?:\("(.*)"\))?`)
+	unexpected = pattern(`^unexpected token (\w+)(?:\("(.*)"\))?`)
 	leftBehind = map[string]string{"EOF": "something is missing at the end"}
 )
 
@@ -198,7 +197,7 @@ func (l *lexed) syntax(err error) *Error {
 	from := l.at[min(max(e.From, 0), len(l.at)-1)]
 	to := l.at[min(max(e.To, 0), len(l.at)-1)]
 	message := e.Message
-	if m := unexpected.FindStringSubmatch(message); m != nil {
+	if m := unexpected().FindStringSubmatch(message); m != nil {
 		if message = leftBehind[m[1]]; message != "" {
 			from, to = len(l.source), len(l.source)
 		} else {

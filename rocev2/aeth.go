@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/google/gopacket"
-	"github.com/google/gopacket/layers"
 )
 
 // AETHLen is the length of an AETH in bytes.
@@ -72,7 +71,7 @@ func (s Syndrome) String() string {
 //
 // Fewer than 4 bytes are [ErrTruncated].
 type AETH struct {
-	layers.BaseLayer
+	BaseLayer
 	Syndrome Syndrome
 	MSN      uint32 // 24 bits
 }

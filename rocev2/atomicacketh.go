@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/google/gopacket"
-	"github.com/google/gopacket/layers"
 )
 
 // AtomicAckETHLen is the length of a AtomicAckETH in bytes.
@@ -17,7 +16,7 @@ const AtomicAckETHLen = 8
 //
 // Fewer than 8 bytes are [ErrTruncated].
 type AtomicAckETH struct {
-	layers.BaseLayer
+	BaseLayer
 	Original uint64 // value before the operation
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/google/gopacket"
-	"github.com/google/gopacket/layers"
 )
 
 // AtomicETHLen is the length of a AtomicETH in bytes.
@@ -20,7 +19,7 @@ const AtomicETHLen = 28
 //
 // Fewer than 28 bytes are [ErrTruncated].
 type AtomicETH struct {
-	layers.BaseLayer
+	BaseLayer
 	VirtualAddress uint64 // remote address, bytes
 	RKey           uint32 // handle of the remote memory
 	SwapAdd        uint64 // swap or add operand

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/google/gopacket"
-	"github.com/google/gopacket/layers"
 )
 
 // be is the byte order of everything here but the CRCs.
@@ -43,7 +42,7 @@ const PSNMask = 0xffffff
 // lies between the BTH and the pad. A packet too short for BTH, pad and ICRC is
 // [ErrTruncated].
 type BTH struct {
-	layers.BaseLayer
+	BaseLayer
 	Opcode         Opcode
 	SolicitedEvent bool
 	MigReq         bool

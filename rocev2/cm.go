@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/google/gopacket"
-	"github.com/google/gopacket/layers"
 )
 
 // CMSize is the length in bytes of every connection manager message: a MAD
@@ -145,7 +144,7 @@ func (c *codec) bytes(at, n int, v *[]byte) {
 
 // cm is what the messages of the connection manager have in common.
 type cm struct {
-	layers.BaseLayer
+	BaseLayer
 	// PrivateData is the consumer's, to the end of the message.
 	PrivateData []byte
 	// Reserved has the bits that no field claims, in their places; nil when

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/google/gopacket"
-	"github.com/google/gopacket/layers"
 )
 
 // DETHLen is the length of a DETH in bytes.
@@ -19,7 +18,7 @@ const DETHLen = 8
 //
 // Fewer than 8 bytes are [ErrTruncated].
 type DETH struct {
-	layers.BaseLayer
+	BaseLayer
 	QKey      uint32
 	Reserved8 uint8
 	SourceQPN uint32 // 24 bits

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/google/gopacket"
-	"github.com/google/gopacket/layers"
 )
 
 // FETHLen is the length of a FETH in bytes.
@@ -19,7 +18,7 @@ const FETHLen = 4
 //
 // Fewer than 4 bytes are [ErrTruncated].
 type FETH struct {
-	layers.BaseLayer
+	BaseLayer
 	Flags uint32 // the whole word: PLT in b3..0, SEL in b5..4
 }
 

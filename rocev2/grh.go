@@ -5,7 +5,6 @@ import (
 	"net/netip"
 
 	"github.com/google/gopacket"
-	"github.com/google/gopacket/layers"
 )
 
 // GRHLen is the length of a GRH in bytes.
@@ -30,7 +29,7 @@ const NextHeaderIBA = 0x1b
 //
 // Fewer than 40 bytes are [ErrTruncated].
 type GRH struct {
-	layers.BaseLayer
+	BaseLayer
 	Version        uint8
 	TrafficClass   uint8
 	FlowLabel      uint32 // 20 bits

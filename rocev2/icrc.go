@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"math"
 )
 
 // ICRCResult says what came of checking an invariant CRC.
@@ -20,16 +21,27 @@ const (
 // String is the word that records use.
 func (r ICRCResult) String() string { return [...]string{"unchecked", "ok", "bad"}[r] }
 
-// scratch is room for the masked copy of everything that the ICRC masks (8
-// bytes of ones, an IPv4 header with options or a GRH with an LRH, UDP, BTH),
-// and for all of a small packet: one long CRC is faster than two short ones.
-const scratch = 640
-
 // ICRC computes invariant CRCs. It holds room for the masked headers, so that
 // whoever keeps one allocates nothing per packet; the zero value is ready.
+//
+// The CRC is fast over blocks of 64 bytes, and slow over what is left. Hence a packet
+// is preceded by zeros that make whole blocks of it: they change nothing when the
+// CRC's register starts at zero instead of at ones, for which the first 32 bits are
+// inverted.
 type ICRC struct {
-	masked [scratch]byte
+	room [block + scratch]byte
 }
+
+const (
+	block = 64 // bytes
+	// scratch is room for the headers that are masked (8 bytes of ones, an IPv4 header
+	// with options or a GRH with an LRH, UDP, BTH), and for all of a small packet: one
+	// long CRC is faster than two short ones.
+	scratch = 640
+)
+
+// masked is where a masked packet is put.
+func (c *ICRC) masked() []byte { return c.room[block:] }
 
 // RoCEv2 computes the invariant CRC of a RoCEv2 packet (IBTA annex A17.3.3).
 // ip is the IP header without IPv6 extension headers, udp the 8 bytes of UDP
@@ -41,8 +53,8 @@ func (c *ICRC) RoCEv2(ip, udp, transport []byte) (uint32, bool) {
 	if len(ip) < 20 || len(ip) > 60 || len(udp) < 8 || len(transport) < BTHLen {
 		return 0, false
 	}
-	masked := c.masked[:]
-	ones(masked[:8])
+	masked := c.masked()
+	be.PutUint64(masked, math.MaxUint64)
 	n := 8 + copy(masked[8:], ip)
 	switch h := masked[8:n]; {
 	case ip[0]>>4 == 4:
@@ -52,9 +64,8 @@ func (c *ICRC) RoCEv2(ip, udp, transport []byte) (uint32, bool) {
 	default:
 		return 0, false
 	}
-	n += copy(masked[n:], udp[:6])
-	ones(masked[n : n+2])
-	return c.sum(n+2, transport), true
+	be.PutUint64(masked[n:], be.Uint64(udp)|0xffff)
+	return c.sum(n+8, transport), true
 }
 
 // RoCEv1 computes the invariant CRC of a RoCEv1 packet (IBTA annex A16): grh is
@@ -63,8 +74,8 @@ func (c *ICRC) RoCEv1(grh, transport []byte) (uint32, bool) {
 	if len(grh) != GRHLen || len(transport) < BTHLen {
 		return 0, false
 	}
-	masked := c.masked[:]
-	ones(masked[:8])
+	masked := c.masked()
+	be.PutUint64(masked, math.MaxUint64)
 	maskIPv6(masked[8 : 8+copy(masked[8:], grh)])
 	return c.sum(8+GRHLen, transport), true
 }
@@ -76,7 +87,7 @@ func (c *ICRC) Native(lrh, grh, transport []byte) (uint32, bool) {
 	if len(lrh) != LRHLen || len(grh) != 0 && len(grh) != GRHLen || len(transport) < BTHLen {
 		return 0, false
 	}
-	masked := c.masked[:]
+	masked := c.masked()
 	n := copy(masked, lrh)
 	masked[0] |= 0xf0
 	if n += copy(masked[n:], grh); n > LRHLen {
@@ -88,15 +99,19 @@ func (c *ICRC) Native(lrh, grh, transport []byte) (uint32, bool) {
 // sum computes the CRC over the n bytes that are masked already and the
 // transport packet, whose BTH it masks.
 func (c *ICRC) sum(n int, transport []byte) uint32 {
-	cut := scratch
-	if len(transport) > scratch-n { // a beginning is enough, of a length that leaves the rest to be done in large steps
-		cut = 192
+	masked := c.masked()
+	cut := len(transport)
+	if cut > scratch-n { // a beginning is enough, with the BTH, which leaves whole blocks
+		cut = (cut-BTHLen)%block + BTHLen
 	}
-	copied := copy(c.masked[n:cut], transport)
-	c.masked[n+4] = 0xff
-	crc := crc32.ChecksumIEEE(c.masked[:n+copied])
-	if copied < len(transport) {
-		crc = crc32.Update(crc, crc32.IEEETable, transport[copied:])
+	copy(masked[n:], transport[:cut])
+	masked[n+4] = 0xff
+	be.PutUint32(masked, ^be.Uint32(masked))
+	n += cut
+	const zero = math.MaxUint32 // to hash/crc32, which inverts the register
+	crc := crc32.Update(zero, crc32.IEEETable, c.room[block-(-n&(block-1)):block+n])
+	if cut < len(transport) {
+		crc = crc32.Update(crc, crc32.IEEETable, transport[cut:])
 	}
 	return crc
 }
@@ -105,12 +120,6 @@ func (c *ICRC) sum(n int, transport []byte) uint32 {
 func maskIPv6(h []byte) {
 	h[0] |= 0x0f
 	h[1], h[2], h[3], h[7] = 0xff, 0xff, 0xff, 0xff
-}
-
-func ones(b []byte) {
-	for i := range b {
-		b[i] = 0xff
-	}
 }
 
 // FixICRC computes the ICRC of a finished RoCEv2 packet, IP header first and

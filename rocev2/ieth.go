@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/google/gopacket"
-	"github.com/google/gopacket/layers"
 )
 
 // IETHLen is the length of a IETH in bytes.
@@ -17,7 +16,7 @@ const IETHLen = 4
 //
 // Fewer than 4 bytes are [ErrTruncated].
 type IETH struct {
-	layers.BaseLayer
+	BaseLayer
 	RKey uint32 // handle to invalidate
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/google/gopacket"
-	"github.com/google/gopacket/layers"
 )
 
 // ImmDtLen is the length of a ImmDt in bytes.
@@ -17,7 +16,7 @@ const ImmDtLen = 4
 //
 // Fewer than 4 bytes are [ErrTruncated].
 type ImmDt struct {
-	layers.BaseLayer
+	BaseLayer
 	Immediate uint32 // opaque to the transport
 }
 

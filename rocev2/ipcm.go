@@ -5,7 +5,6 @@ import (
 	"net/netip"
 
 	"github.com/google/gopacket"
-	"github.com/google/gopacket/layers"
 )
 
 // IPCMLen is the length of the IP CM header in bytes.
@@ -25,7 +24,7 @@ const IPCMLen = 36
 //
 // Fewer than 36 bytes are [ErrTruncated].
 type IPCM struct {
-	layers.BaseLayer
+	BaseLayer
 	MajorVersion, MinorVersion uint8
 	IPVersion                  uint8
 	Reserved4                  uint8

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/google/gopacket"
-	"github.com/google/gopacket/layers"
 )
 
 // LRHLen is the length of an LRH in bytes.
@@ -34,7 +33,7 @@ const (
 //
 // Fewer than 8 bytes are [ErrTruncated].
 type LRH struct {
-	layers.BaseLayer
+	BaseLayer
 	VL        uint8
 	LVer      uint8
 	SL        uint8

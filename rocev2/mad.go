@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/google/gopacket"
-	"github.com/google/gopacket/layers"
 )
 
 // MADLen is the length of a management datagram's common header in bytes,
@@ -34,7 +33,7 @@ const ClassCM = 0x07
 //
 // Fewer than 24 bytes are [ErrTruncated].
 type MAD struct {
-	layers.BaseLayer
+	BaseLayer
 	BaseVersion       uint8
 	Class             uint8
 	ClassVersion      uint8

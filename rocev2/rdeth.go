@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/google/gopacket"
-	"github.com/google/gopacket/layers"
 )
 
 // RDETHLen is the length of an RDETH in bytes.
@@ -18,7 +17,7 @@ const RDETHLen = 4
 //
 // Fewer than 4 bytes are [ErrTruncated].
 type RDETH struct {
-	layers.BaseLayer
+	BaseLayer
 	Reserved8 uint8
 	EEContext uint32 // 24 bits
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/google/gopacket"
-	"github.com/google/gopacket/layers"
 )
 
 // RETHLen is the length of a RETH in bytes.
@@ -19,7 +18,7 @@ const RETHLen = 16
 //
 // Fewer than 16 bytes are [ErrTruncated].
 type RETH struct {
-	layers.BaseLayer
+	BaseLayer
 	VirtualAddress uint64 // remote address, bytes
 	RKey           uint32 // handle of the remote memory
 	DMALength      uint32 // bytes of the whole operation

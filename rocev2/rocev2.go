@@ -3,10 +3,10 @@
 // headers, MADs, the connection manager's messages, and the invariant CRC.
 //
 // Every format is a [gopacket] layer with DecodeFromBytes and SerializeTo, so
-// that any gopacket program can use the package on its own; importing it makes
-// gopacket recognise UDP port 4791 and EtherType 0x8915. A program that reads
-// many packets uses [Packet], which decodes a BTH and all extended headers in
-// one call and allocates nothing.
+// that any gopacket program can use the package on its own. Importing
+// rocev2/register, too, makes gopacket recognise UDP port 4791 and EtherType
+// 0x8915. A program that reads many packets uses [Packet], which decodes a BTH
+// and all extended headers in one call and allocates nothing.
 //
 // All fields are big-endian unless said otherwise. Nothing here copies: slices
 // in a decoded layer alias the bytes that it was decoded from, and live as long
@@ -22,7 +22,6 @@ import (
 	"fmt"
 
 	"github.com/google/gopacket"
-	"github.com/google/gopacket/layers"
 )
 
 // UDPPort is the UDP destination port of RoCEv2 (IBTA annex A17).
@@ -75,12 +74,19 @@ var (
 	LayerTypeAPR          = layerType(25, "APR", layerDecoder(func() decoder { return new(APR) }))
 )
 
-func init() {
-	layers.RegisterUDPPortLayerType(UDPPort, LayerTypeBTH)
-	layers.EthernetTypeMetadata[EtherTypeRoCEv1] = layers.EnumMetadata{
-		DecodeWith: LayerTypeGRH, Name: "RoCEv1", LayerType: LayerTypeGRH,
-	}
+// BaseLayer is the bytes of a layer, and those that it carries: that of
+// gopacket/layers, without the tables which that package makes when a program
+// starts.
+type BaseLayer struct {
+	Contents []byte // of the layer itself
+	Payload  []byte // what follows it
 }
+
+// LayerContents are the bytes of the layer itself.
+func (b *BaseLayer) LayerContents() []byte { return b.Contents }
+
+// LayerPayload is what follows it.
+func (b *BaseLayer) LayerPayload() []byte { return b.Payload }
 
 // decoder is what every layer here offers.
 type decoder interface {
@@ -129,7 +135,7 @@ func decodeBTH(data []byte, b gopacket.PacketBuilder) error {
 
 // cut proves that a header of size bytes is there and splits data into it and
 // what follows.
-func cut(base *layers.BaseLayer, what string, size int, data []byte, df gopacket.DecodeFeedback) error {
+func cut(base *BaseLayer, what string, size int, data []byte, df gopacket.DecodeFeedback) error {
 	if len(data) < size {
 		df.SetTruncated()
 		return short(what, size, len(data))

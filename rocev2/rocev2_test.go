@@ -5,8 +5,11 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"hash/crc32"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +19,7 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/link"
 	"github.com/rdmadump/rdmadump/rocev2"
+	_ "github.com/rdmadump/rdmadump/rocev2/register"
 )
 
 // eachPacket visits the transport packets of every InfiniBand capture.
@@ -384,6 +388,79 @@ func TestFix(t *testing.T) {
 	buf.Bytes()[len(buf.Bytes())-6] ^= 1
 	if l.Decode(frame); p.Decode(l.Transport, l.Length) != nil || l.CheckICRC(&p) != rocev2.ICRCBad {
 		t.Error("a flipped bit goes unnoticed")
+	}
+}
+
+// icrcKinds are the headers that an ICRC covers, and what it is by the book: one CRC
+// over the masked packet.
+var icrcKinds = []struct {
+	name    string
+	headers int // bytes, of which some are masked
+	masked  []int
+	ones    int // bytes of ones in front, for an LRH that is not there
+	sum     func(c *rocev2.ICRC, headers, transport []byte) (uint32, bool)
+}{
+	{"IPv4", 28, []int{1, 8, 10, 11, 26, 27}, 8, func(c *rocev2.ICRC, h, t []byte) (uint32, bool) { return c.RoCEv2(h[:20], h[20:], t) }},
+	{"IPv4 with options", 68, []int{1, 8, 10, 11, 66, 67}, 8, func(c *rocev2.ICRC, h, t []byte) (uint32, bool) { return c.RoCEv2(h[:60], h[60:], t) }},
+	{"IPv6", 48, []int{1, 2, 3, 7, 46, 47}, 8, func(c *rocev2.ICRC, h, t []byte) (uint32, bool) { return c.RoCEv2(h[:40], h[40:], t) }},
+	{"RoCEv1", 40, []int{1, 2, 3, 7}, 8, (*rocev2.ICRC).RoCEv1},
+	{"native", 8, nil, 0, func(c *rocev2.ICRC, h, t []byte) (uint32, bool) { return c.Native(h, nil, t) }},
+	{"native, global", 48, []int{9, 10, 11, 15}, 0, func(c *rocev2.ICRC, h, t []byte) (uint32, bool) { return c.Native(h[:8], h[8:], t) }},
+}
+
+// TestICRCLengths: of packets of every length, computed one after the other in the
+// same room.
+func TestICRCLengths(t *testing.T) {
+	data := make([]byte, 4200)
+	for i := range data {
+		data[i] = byte(i*i>>3 ^ i*7)
+	}
+	var c rocev2.ICRC
+	for _, k := range icrcKinds {
+		headers := bytes.Clone(data[100 : 100+k.headers])
+		switch k.name {
+		case "IPv4", "IPv4 with options":
+			headers[0] = 0x45
+		case "IPv6":
+			headers[0] = 0x60
+		}
+		for size := len(data); size >= rocev2.BTHLen; size-- {
+			got, ok := k.sum(&c, headers, data[:size])
+			book := slices.Concat(bytes.Repeat([]byte{0xff}, k.ones), headers, data[:size])
+			for _, at := range append(k.masked, k.headers+4) {
+				book[k.ones+at] = 0xff
+			}
+			switch k.name {
+			case "IPv6":
+				book[k.ones] |= 0x0f
+			case "RoCEv1":
+				book[k.ones] |= 0x0f
+			case "native, global":
+				book[8] |= 0x0f
+			}
+			if k.ones == 0 {
+				book[0] |= 0xf0
+			}
+			if want := crc32.ChecksumIEEE(book); !ok || got != want {
+				t.Fatalf("%s, %d bytes: 0x%08x, %v, want 0x%08x", k.name, size, got, ok, want)
+			}
+		}
+	}
+}
+
+// BenchmarkICRC computes those of packets as captures have them: acknowledgements,
+// Sends, and data at the two usual MTUs.
+func BenchmarkICRC(b *testing.B) {
+	data := make([]byte, 5000)
+	data[0] = 0x45
+	for _, size := range []int{16, 252, 260, 1036, 1040, 4108} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			var c rocev2.ICRC
+			b.SetBytes(int64(size))
+			for b.Loop() {
+				c.RoCEv2(data[:20], data[20:28], data[28:28+size])
+			}
+		})
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/google/gopacket"
-	"github.com/google/gopacket/layers"
 )
 
 // XRCETHLen is the length of an XRCETH in bytes.
@@ -18,7 +17,7 @@ const XRCETHLen = 4
 //
 // Fewer than 4 bytes are [ErrTruncated].
 type XRCETH struct {
-	layers.BaseLayer
+	BaseLayer
 	Reserved8 uint8
 	XRCSRQ    uint32 // 24 bits
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/rocev2"
+	_ "github.com/rdmadump/rdmadump/rocev2/register"
 	"github.com/rdmadump/rdmadump/synth"
 )
 

@@ -68,6 +68,7 @@ func (s *status) Unwrap() error { return s.err }
 
 // run runs one command line.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	debug.SetGCPercent(garbage) // before anything is opened
 	root := newRoot(stdout, stderr)
 	root.SetArgs(args)
 	return execute(ctx, root, stderr)

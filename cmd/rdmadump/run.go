@@ -44,11 +44,14 @@ type runner struct {
 // it, the garbage collector works harder.
 const otherMemory = 100 << 20
 
+// garbage is by how many percent the heap may grow before it is collected: what is
+// live is little, and a collection for every few megabytes costs a tenth of the time.
+const garbage = 400
+
 // dissection is what a dissector is told by the flags; it makes the garbage
 // collector keep to --memory as well.
 func (s *settings) dissection() dissect.Options {
 	debug.SetMemoryLimit(s.memory + otherMemory)
-	debug.SetGCPercent(400) // what is live is little: a collection for every few megabytes costs a tenth of the time
 	ofPackets := s.view.fields == query.Packets
 	return dissect.Options{
 		Memory: s.memory, RPC: s.rpc && !ofPackets, Decode: s.decode && !ofPackets || s.ladder, Tree: s.decode && ofPackets,
@@ -103,7 +106,8 @@ func (r *runner) run(ctx context.Context, source input) error {
 	o := r.dissection()
 	o.XIDs = r.xids
 	r.only(&o)
-	o.Ahead = r.count == 0 // of some records, the summary says how far it went for them
+	filtered := r.filter != nil || r.summed != nil
+	o.Ahead = (filtered || !r.view.light) && r.count == 0 // of some records, the summary says how far it went for them
 	if r.live {
 		o.Live, o.Linger = true, liveLinger
 	}

@@ -20,6 +20,7 @@ type view struct {
 	refuses     map[string]string // what to say to some of the others
 	top         string            // what --top sorts by when --sort does not say
 	order       string            // what to sort by otherwise, once all is read; empty for as they come
+	light       bool              // its handlers do so little that handing records to another goroutine is more work
 	// open says who takes the records as they come, and finish, unless nil, what
 	// is to be done when there are no more.
 	open func(s *sink) (h dissect.Handler, finish func())
@@ -35,7 +36,7 @@ var views = []*view{
 	},
 	{
 		name: "connections", short: "Handshake, private data, what was negotiated, health; --timeline draws credits and handles",
-		fields: query.Connections, flags: []string{"columns", "sort", "top", "timeline"}, top: "-packets", order: "id", open: connections,
+		fields: query.Connections, flags: []string{"columns", "sort", "top", "timeline"}, top: "-packets", order: "id", open: connections, light: true,
 	},
 	{
 		name: "packets", short: "A line a packet; -V for every field, -x for bytes",
@@ -43,15 +44,15 @@ var views = []*view{
 	},
 	{
 		name: "check", short: "What broke which rule, with packet and section; exit status 1 when there are errors",
-		fields: query.Findings, flags: []string{"sort", "top", "fail-on", "ignore", "baseline", "write-baseline", "rules", "explain", "unanswered", "timeout"}, top: "time", open: findings,
+		fields: query.Findings, flags: []string{"sort", "top", "fail-on", "ignore", "baseline", "write-baseline", "rules", "explain", "unanswered", "timeout"}, top: "time", open: findings, light: true,
 	},
 	{
 		name: "overview", short: "One screen: who, how healthy, what was slow and why, what to look at next",
-		fields: query.Transactions, without: []string{"field", "count"}, open: overview,
+		fields: query.Transactions, without: []string{"field", "count"}, open: overview, light: true,
 	},
 	{
 		name: "stats", short: "Per operation: counts, bytes, latency, where the time went",
-		fields: query.New[analyze.Stats]("stats"), summed: query.Transactions, flags: []string{"columns", "sort", "top", "by"}, top: "-total_ns", open: stats,
+		fields: query.New[analyze.Stats]("stats"), summed: query.Transactions, flags: []string{"columns", "sort", "top", "by"}, top: "-total_ns", open: stats, light: true,
 	},
 }
 

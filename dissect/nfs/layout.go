@@ -7,7 +7,7 @@ import (
 )
 
 // The tables of this package describe arguments and results in a notation that
-// is compiled once, at the start of the program. Items are separated by spaces:
+// is compiled once. Items are separated by spaces:
 //
 //	name:T         one item
 //	name!:T        one that bounds how much the Reply carries, when in arguments;

@@ -2,6 +2,7 @@ package nfs
 
 import (
 	"regexp"
+	"sync"
 	"testing"
 )
 
@@ -43,7 +44,7 @@ func TestNamesOfValues(t *testing.T) {
 	}
 	tables := [][]operation{operations, callbackOperations, callbackProcedures}
 	for _, table := range procedures {
-		tables = append(tables, table)
+		tables = append(tables, table())
 	}
 	for _, table := range tables {
 		for _, op := range table {
@@ -58,4 +59,20 @@ func TestNamesOfValues(t *testing.T) {
 		}
 		check("attributes", items)
 	}
+}
+
+// TestTablesAtOnce: tables are compiled by whoever asks first, several at once.
+func TestTablesAtOnce(t *testing.T) {
+	clear(compiledTypes)
+	var all sync.WaitGroup
+	for range 20 {
+		for _, rows := range [][]row{nfs2, nfs3, nfsacl2, nfsacl3, nlm4, mount("h", "")} {
+			all.Go(func() {
+				if got := table(rows)(); len(got) != len(rows) {
+					t.Errorf("%d of %d rows", len(got), len(rows))
+				}
+			})
+		}
+	}
+	all.Wait()
 }

@@ -1,20 +1,22 @@
 package nfs
 
+import "sync"
+
 // procedures are those of the programs that are not one COMPOUND, by number.
 // Failure is what follows any other status than OK. To add one, add its row.
-var procedures = map[key][]operation{
-	{ProgramNFS, 2}:    compile(nfs2),
-	{ProgramNFS, 3}:    compile(nfs3),
-	{ProgramNFS, 4}:    compile([]row{{name: "NULL", bare: true}, {name: "COMPOUND", unread: true}}),
-	{ProgramMount, 1}:  compile(mount("H", "")),
-	{ProgramMount, 2}:  compile(append(mount("H", ""), row{name: "EXPORTALL", bare: true, results: exports}, row{name: "PATHCONF", unread: true})),
-	{ProgramMount, 3}:  compile(mount("h", " flavors:[]auth_flavor")),
-	{ProgramNFSACL, 2}: compile(nfsacl2),
-	{ProgramNFSACL, 3}: compile(nfsacl3),
-	{ProgramNLM, 1}:    compile(onlyNames(nlm4)[:18]),
-	{ProgramNLM, 2}:    compile(onlyNames(nlm4)[:18]),
-	{ProgramNLM, 3}:    compile(onlyNames(nlm4)),
-	{ProgramNLM, 4}:    compile(nlm4),
+var procedures = map[key]func() []operation{
+	{ProgramNFS, 2}:    table(nfs2),
+	{ProgramNFS, 3}:    table(nfs3),
+	{ProgramNFS, 4}:    table([]row{{name: "NULL", bare: true}, {name: "COMPOUND", unread: true}}),
+	{ProgramMount, 1}:  table(mount("H", "")),
+	{ProgramMount, 2}:  table(append(mount("H", ""), row{name: "EXPORTALL", bare: true, results: exports}, row{name: "PATHCONF", unread: true})),
+	{ProgramMount, 3}:  table(mount("h", " flavors:[]auth_flavor")),
+	{ProgramNFSACL, 2}: table(nfsacl2),
+	{ProgramNFSACL, 3}: table(nfsacl3),
+	{ProgramNLM, 1}:    table(onlyNames(nlm4)[:18]),
+	{ProgramNLM, 2}:    table(onlyNames(nlm4)[:18]),
+	{ProgramNLM, 3}:    table(onlyNames(nlm4)),
+	{ProgramNLM, 4}:    table(nlm4),
 }
 
 var callbackProcedures = compile([]row{{name: "CB_NULL", bare: true}, {name: "CB_COMPOUND", unread: true}})
@@ -23,8 +25,24 @@ func procedureTable(program, version uint32) []operation {
 	if IsCallback(program) {
 		return callbackProcedures
 	}
-	return procedures[key{program, version}]
+	if table := procedures[key{program, version}]; table != nil {
+		return table()
+	}
+	return nil
 }
+
+// table compiles rows when they are first asked for: few captures have more than
+// one of these programs.
+func table(rows []row) func() []operation {
+	return sync.OnceValue(func() []operation {
+		compiling.Lock() // the types that tables share
+		defer compiling.Unlock()
+		return compile(rows)
+	})
+}
+
+// compiling is held by whoever compiles a table after the start of the program.
+var compiling sync.Mutex
 
 // nfs2 is RFC 1094 s.2.2.
 var nfs2 = []row{
