@@ -1,6 +1,9 @@
 package nfs
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // writeResponse is write_response4 of RFC 7862.
 const writeResponse = " callback_id:[]s count:U committed:stable_how4 verifier:X "
@@ -304,18 +307,27 @@ func (c *Compound) walk(callback, results bool) {
 	c.Complete = !s.failed && int64(len(c.Operations)) == int64(c.Count)
 }
 
-// ranks say how little an operation tells of what its COMPOUND is for: most have
+// rank says how little an operation tells of what its COMPOUND is for: most have
 // nearly all of these.
-var ranks = map[string]int{
-	"ACCESS": 1, "GETATTR": 2, "GETFH": 3, "PUTFH": 3, "PUTROOTFH": 3, "PUTPUBFH": 3, "SAVEFH": 3, "RESTOREFH": 3, "SEQUENCE": 3, "CB_SEQUENCE": 3,
+func rank(operation string) int {
+	switch operation {
+	case "ACCESS":
+		return 1
+	case "GETATTR":
+		return 2
+	case "GETFH", "PUTFH", "PUTROOTFH", "PUTPUBFH", "SAVEFH", "RESTOREFH", "SEQUENCE", "CB_SEQUENCE":
+		return 3
+	}
+	return 0
 }
 
 // Principal is the operation that a COMPOUND is for: the first of those that
 // tell most. It is empty when there is none.
 func Principal(operations []string) (name string) {
+	least := math.MaxInt
 	for _, op := range operations {
-		if name == "" || ranks[op] < ranks[name] {
-			name = op
+		if n := rank(op); n < least {
+			name, least = op, n
 		}
 	}
 	return name

@@ -39,7 +39,7 @@ func (t *Table) emit(x *txn) {
 	f.unlink(&f.settled, x)
 	k, r := &x.rec, &t.record
 	x.missing()
-	slices.SortStableFunc(k.Timeline, func(a, b record.Event) int { return cmp.Compare(a.Packet, b.Packet) })
+	inOrder(k.Timeline)
 	connection, _ := f.conn.ID()
 	*r = record.Transaction{
 		Type: "transaction", ID: k.ID, Connection: connection, XID: k.XID, Direction: f.direction(x.side), Status: k.Status,
@@ -66,6 +66,16 @@ func (t *Table) emit(x *txn) {
 	x.shed()
 	if cap(t.scratch) > 1<<20 { // do not hoard what one large chunk needed
 		t.scratch = nil
+	}
+}
+
+// inOrder puts events in the order of their packets, in which most are.
+func inOrder(events []record.Event) {
+	for i := 1; i < len(events); i++ {
+		if events[i].Packet < events[i-1].Packet {
+			slices.SortStableFunc(events, func(a, b record.Event) int { return cmp.Compare(a.Packet, b.Packet) })
+			return
+		}
 	}
 }
 
