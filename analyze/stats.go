@@ -88,6 +88,7 @@ const (
 type Table struct {
 	by   string
 	rows map[string]*Stats
+	late [32]lately // rows that were found lately
 
 	maxRows, maxExact int
 	exact             int // latencies that are kept one by one, of all rows
@@ -156,9 +157,35 @@ func Name(r *record.Transaction, by string) string {
 	return r.ProgramProcedure()
 }
 
+// lately is the row of the last RPC of its kind.
+type lately struct {
+	row *Stats
+	kind
+}
+
+// kind is what a name is made of.
+type kind struct {
+	program, version, procedure           record.Opt[uint32]
+	programName, procedureName, operation record.Opt[string]
+}
+
+// find is the row of a transaction. Most are of few kinds, whose names need not be
+// put together each time.
+func (t *Table) find(r *record.Transaction) *Stats {
+	slot := r.Procedure.Or(0)
+	if operation := r.Operation.Or(""); operation != "" {
+		slot += uint32(len(operation)) + 3*uint32(operation[0])
+	}
+	k, l := kind{r.Program, r.Version, r.Procedure, r.ProgramName, r.ProcedureName, r.Operation}, &t.late[slot%uint32(len(t.late))]
+	if l.row == nil || l.kind != k {
+		*l = lately{t.row(Name(r, t.by)), k}
+	}
+	return l.row
+}
+
 // Add takes one transaction.
 func (t *Table) Add(r *record.Transaction) {
-	s := t.row(Name(r, t.by))
+	s := t.find(r)
 	s.Count++
 	s.Retransmitted += r.Retransmitted
 	s.CallBytes.add(r.Call)
