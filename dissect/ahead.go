@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"time"
 	"unsafe"
@@ -32,7 +31,7 @@ const fullBytes = 1 << 18
 // parcel is records on their way to the handlers.
 type parcel struct {
 	order        []letter
-	sights       []placed
+	sights       []sight
 	transactions []record.Transaction
 	connections  []*record.Connection
 	findings     []*record.Finding
@@ -56,13 +55,6 @@ const (
 	toFinding
 )
 
-// placed is a sight with all that would change under it.
-type placed struct {
-	sight
-	tcp   link.TCP
-	fpdus []iwarp.Noted
-}
-
 // shelf is what the lists of a parcel's records stand in.
 type shelf struct {
 	words     []string
@@ -76,6 +68,7 @@ type shelf struct {
 	waits     []record.Wait
 	fpdus     []iwarp.Noted
 	guarded   []describe.Guarded
+	tcp       []link.TCP
 	bytes     []byte
 	size      int // bytes of all that, and of the records
 }
@@ -125,15 +118,15 @@ func (s *shelf) writeChunk(c *record.WriteChunk) {
 }
 
 // sight makes a copy of a sight stand alone; the frame stays where it is.
-func (s *shelf) sight(p *placed) {
+func (s *shelf) sight(p *sight) {
 	in := &p.input
 	if in.Transport == rdma.IWARP {
-		p.tcp = *in.TCP
+		in.TCP = one(s, &s.tcp, in.TCP)
 	}
-	in.Guarded = place(s, &s.guarded, in.Guarded)
-	p.fpdus = place(s, &s.fpdus, in.FPDUs)
-	for i := range p.fpdus {
-		p.fpdus[i].Head = place(s, &s.bytes, p.fpdus[i].Head)
+	in.Guarded, in.FPDUs = place(s, &s.guarded, in.Guarded), place(s, &s.fpdus, in.FPDUs)
+	for i := range in.FPDUs {
+		f := &in.FPDUs[i]
+		f.Head = place(s, &s.bytes, f.Head)
 	}
 }
 
@@ -148,7 +141,7 @@ func (p *parcel) clear() {
 	}
 	p.shelf = shelf{
 		words: s.words[:0], messages: s.messages[:0], reads: s.reads[:0], writes: s.writes[:0], readSegs: s.readSegs[:0], writeSegs: s.writeSegs[:0],
-		handles: s.handles[:0], events: s.events[:0], waits: s.waits[:0], fpdus: s.fpdus[:0], guarded: s.guarded[:0], bytes: s.bytes[:0],
+		handles: s.handles[:0], events: s.events[:0], waits: s.waits[:0], fpdus: s.fpdus[:0], guarded: s.guarded[:0], tcp: s.tcp[:0], bytes: s.bytes[:0],
 	}
 }
 
@@ -172,11 +165,9 @@ func (a *ahead) put(r any) error {
 	p := a.parcel
 	switch r := r.(type) {
 	case *sight:
-		p.shelf.size += int(unsafe.Sizeof(placed{}))
-		n := len(p.sights)
-		p.sights = slices.Grow(p.sights, 1)[:n+1]
-		p.sights[n].sight = *r // what else is there of one before is not looked at
-		p.shelf.sight(&p.sights[n])
+		p.shelf.size += int(unsafe.Sizeof(*r))
+		p.sights = append(p.sights, *r)
+		p.shelf.sight(&p.sights[len(p.sights)-1])
 		p.order = append(p.order, toPacket)
 	case *record.Transaction:
 		p.shelf.size += int(unsafe.Sizeof(*r))
@@ -322,11 +313,8 @@ func (d *Dissector) hand(p *parcel) (err error) {
 		case toPacket:
 			s := &sights[0]
 			sights = sights[1:]
-			if s.input.FPDUs = s.fpdus; s.input.Transport == rdma.IWARP {
-				s.input.TCP = &s.tcp
-			}
 			d.number = s.input.Frame.Number
-			err = d.packet(&s.sight)
+			err = d.packet(s)
 		case toTransaction:
 			r := &transactions[0]
 			transactions = transactions[1:]

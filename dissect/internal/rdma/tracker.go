@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
-	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/internal/span"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
@@ -134,85 +133,6 @@ func (t *Tracker) moves(o *Operation, from uint64, n int64) {
 // Happened says what the packet that was taken last was. It is good until the
 // next one.
 func (t *Tracker) Happened() Happened { return t.happened }
-
-// waiting is connections whose time is to come. A connection that stands in one is
-// not used again.
-type waiting struct{ queue.Queue[*Conn] }
-
-func (w *waiting) push(c *Conn) {
-	c.waits++
-	w.Push(c)
-}
-
-// next takes the first out.
-func (w *waiting) pop(s *spare) {
-	c := w.First()
-	w.Pop()
-	if c.waits--; c.retired {
-		s.retire(c)
-	}
-}
-
-// spare is connections and halves that are over, for the next: floods of new
-// connections would otherwise be mostly a matter of allocation. What is retired
-// while a packet is taken may still be spoken of until the next tick.
-type spare struct {
-	conns, retired []*Conn
-	halves         []*half
-}
-
-// maxSpare is how many connections, and halves, are kept for their next use.
-const maxSpare = 256
-
-// retire keeps a connection that is over, unless something still waits for it.
-func (s *spare) retire(c *Conn) {
-	if c.waits == 0 && len(s.conns)+len(s.retired) < maxSpare {
-		s.retired = append(s.retired, c)
-	}
-}
-
-// tick makes what is retired ready for use.
-func (s *spare) tick() {
-	for _, c := range s.retired {
-		for _, h := range c.halves {
-			if h != nil && len(s.halves) < maxSpare {
-				s.halves = append(s.halves, h)
-			}
-		}
-		c.halves = [2]*half{}
-	}
-	s.conns = append(s.conns, s.retired...)
-	clear(s.retired)
-	s.retired = s.retired[:0]
-}
-
-// conn is an empty connection, with the follower that it had, to be used again.
-func (s *spare) conn() *Conn {
-	last := len(s.conns) - 1
-	if last < 0 {
-		return new(Conn)
-	}
-	c := s.conns[last]
-	s.conns = s.conns[:last]
-	*c = Conn{follower: c.follower}
-	return c
-}
-
-// half is an empty half.
-func (s *spare) half() *half {
-	last := len(s.halves) - 1
-	if last < 0 {
-		return new(half)
-	}
-	h := s.halves[last]
-	s.halves = s.halves[:last]
-	entries := h.ops.entries[:0]
-	if cap(entries) > 16 {
-		entries = nil
-	}
-	*h = half{ops: ledger{entries: entries}}
-	return h
-}
 
 // Tick lets go of what has waited long enough.
 func (t *Tracker) Tick() {
