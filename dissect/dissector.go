@@ -343,8 +343,7 @@ func (d *Dissector) Idle(now record.Time) error {
 // any more. The error is a handler's.
 func (d *Dissector) Finish() (*record.Summary, error) {
 	if d.err == nil {
-		d.tracker.Close()
-		d.table.Drain()
+		d.tracker.Close(d.table.Drain)
 		d.tracker.Finish()
 	}
 	return d.Summary(), d.err

@@ -159,12 +159,13 @@ func (t *Tracker) Tick() {
 // Connections is how many records there are, those to come included.
 func (t *Tracker) Connections() int { return t.retired + t.live }
 
-// Close ends what is under way on all connections, oldest first; their records
-// follow with [Tracker.Finish].
-func (t *Tracker) Close() {
+// Close ends what is under way on all connections, oldest first, and calls ended
+// after each; their records follow with [Tracker.Finish].
+func (t *Tracker) Close(ended func()) {
 	for c := t.conns.next; c != &t.conns; c = c.next {
 		t.decide(c)
 		t.flush(c)
+		ended()
 	}
 }
 
