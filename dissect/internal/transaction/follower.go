@@ -89,7 +89,7 @@ func (f *follower) unlink(l *list, x *txn) {
 func (t *Table) Follow(c *rdma.Conn) rdma.Follower {
 	f, used := c.Follower().(*follower)
 	if !used {
-		f = new(follower)
+		return &follower{table: t, conn: c, undecided: true}
 	}
 	open, exposed := f.open, f.exposed
 	for s := range open {

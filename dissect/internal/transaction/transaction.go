@@ -126,8 +126,6 @@ type txn struct {
 	rec      facts
 	follower *follower
 	side     rdma.Side // the caller's
-	slot     uint32
-	gen      uint32 // counts the uses of the slot
 
 	prev, next *txn // of the follower's open or settled ones, by age
 	open       bool
@@ -155,6 +153,8 @@ type txn struct {
 	holes        []nfs.Hole
 	named        []string // what rec.Operations stands in
 	namedAll     bool     // of a COMPOUND Call: all its operations
+	slot         uint32
+	gen          uint32 // counts the uses of the slot
 }
 
 // procedure is which RPC it is.
@@ -270,29 +270,28 @@ func (t *Table) begin(f *follower, side rdma.Side, xid uint32) *txn {
 		t.slots, t.gens = append(t.slots, nil), append(t.gens, 0)
 		t.free = slices.Grow(t.free, len(t.slots)) // a data packet may be what releases them
 	}
-	if x == nil {
-		x = new(txn)
+	if x == nil { // written to before it is read: the kernel gives pages that are read first twice
+		x = &txn{rec: facts{Findings: []string{}, Waits: []record.Wait{}}}
 		t.slots[slot] = x
+	} else {
+		x.reset()
 	}
-	r, segments, sizes, holes := &x.rec, x.segments[:0], x.sizes[:0], x.holes[:0]
-	timeline, findings, waits := r.Timeline[:0], r.Findings[:0], r.Waits[:0]
-	call, reply, operations := x.inCall.data[:0], x.inReply.data[:0], x.named[:0]
-	*x = txn{}
-	r.XID, r.Timeline, r.Findings, r.Waits = record.Hex32(xid), timeline, findings, waits
-	x.follower, x.side, x.slot, x.gen = f, side, slot, t.gens[slot]
-	x.segments, x.sizes, x.holes, x.named = segments, sizes, holes, operations
-	x.inCall.data, x.inReply.data = call, reply
-	if x.rec.Findings == nil {
-		x.rec.Findings = []string{}
-	}
-	if x.rec.Waits == nil {
-		x.rec.Waits = []record.Wait{}
-	}
+	x.rec.XID, x.follower, x.side, x.slot, x.gen = record.Hex32(xid), f, side, slot, t.gens[slot]
 	t.last++
 	x.rec.ID = t.last
 	f.transactions++
 	x.charge(txnCost)
 	return x
+}
+
+// reset makes an empty one of a transaction that is over. It keeps its storage.
+func (x *txn) reset() {
+	r := &x.rec
+	*x = txn{
+		rec:      facts{Timeline: r.Timeline[:0], Findings: r.Findings[:0], Waits: r.Waits[:0]},
+		segments: x.segments[:0], sizes: x.sizes[:0], holes: x.holes[:0], named: x.named[:0],
+		inCall: inline{data: x.inCall.data[:0]}, inReply: inline{data: x.inReply.data[:0]},
+	}
 }
 
 // charge adds to what a transaction holds of the budget.
