@@ -194,7 +194,8 @@ func (t *Tracker) private(c *Conn, s Side, data []byte, at record.Stamp) {
 
 // accepted takes a REP: both queue pairs are known.
 func (t *Tracker) accepted(r *rocev2.REP, d *Datagram) *Conn {
-	from, to := t.hosts.get(&d.Src), t.hosts.get(&d.Dst)
+	e := t.hosts.ends(&d.Src, &d.Dst)
+	from, to := e.src, e.dst
 	c := t.comms[commID{to, r.RemoteCommID}]
 	if c == nil || c.closing || c.halves[1] == nil || c.halves[1].src != from {
 		// The REQ is not in the capture.

@@ -7,7 +7,7 @@ package rdma
 type Host struct {
 	Address
 	name string // how it is written, once that was asked for
-	uses int    // halves and communication IDs that have it
+	uses int    // halves, communication IDs, and whoever holds it
 
 	judged          bool  // a packet that is good has said something of it
 	good            bool  // it has sent a packet with a good ICRC
@@ -20,6 +20,21 @@ func (h *Host) String() string {
 		h.name = h.Address.String()
 	}
 	return h.name
+}
+
+// Hold keeps it from being forgotten, until as many times as that it was let go:
+// others could not tell it by its pointer. It may be nil.
+func (h *Host) Hold() {
+	if h != nil {
+		h.uses++
+	}
+}
+
+// LetGo is the end of a Hold.
+func (h *Host) LetGo() {
+	if h != nil {
+		h.uses--
+	}
 }
 
 // maxHosts bounds how many are remembered that nothing has. Beyond it they have to
@@ -53,7 +68,17 @@ func (s *hosts) find(a *Address) *Host {
 	return h
 }
 
-// get is find that remembers an address.
+// ends are the hosts of two addresses.
+func (s *hosts) ends(src, dst *Address) ends {
+	from := s.get(src)
+	from.Hold() // the other may push it out
+	e := ends{from, s.get(dst)}
+	from.LetGo()
+	return e
+}
+
+// get is find that remembers an address. What it returns may be forgotten with the
+// next.
 func (s *hosts) get(a *Address) *Host {
 	if h := s.find(a); h != nil {
 		return h

@@ -243,7 +243,7 @@ func (t *Tracker) half(h *half, d *Datagram) *half {
 
 // begin makes the half of a packet that belongs to none.
 func (t *Tracker) begin(d *Datagram) *half {
-	e := ends{t.hosts.get(&d.Src), t.hosts.get(&d.Dst)}
+	e := t.hosts.ends(&d.Src, &d.Dst)
 	if across := t.across(t.routes.across(e), nil, d); across != nil {
 		return t.attach(across.conn, across.side.Other(), e, d.Packet.DestQPN)
 	}

@@ -137,7 +137,7 @@ func (t *Tracker) attachStream(c *Conn, side Side, key streamKey) *half {
 		t.drop(old)
 	}
 	h := t.spare.half()
-	e := ends{t.hosts.get(&Address{IP: key.src}), t.hosts.get(&Address{IP: key.dst})}
+	e := t.hosts.ends(&Address{IP: key.src}, &Address{IP: key.dst})
 	h.conn, h.side, h.src, h.dst, h.lane = c, side, e.src, e.dst, t.newLane()
 	e.use()
 	h.stream = &stream{key: key, handshake: c.handshake}

@@ -186,8 +186,8 @@ func (t *Tracker) believe(d *Datagram) bool {
 	case rocev2.ICRCUnchecked:
 		return true
 	case rocev2.ICRCOk:
-		from, to := t.hosts.get(&d.Src), t.hosts.get(&d.Dst)
-		from.good, from.judged, to.judged = true, true, true
+		e := t.hosts.ends(&d.Src, &d.Dst)
+		e.src.good, e.src.judged, e.dst.judged = true, true, true
 		t.anyGood = true
 		return true
 	}

@@ -422,6 +422,16 @@ type repeatKey struct {
 	xid               uint32
 }
 
+func (k repeatKey) hold() {
+	k.caller.Hold()
+	k.responder.Hold()
+}
+
+func (k repeatKey) letGo() {
+	k.caller.LetGo()
+	k.responder.LetGo()
+}
+
 // maxUnanswered bounds how many Calls without Reply are remembered.
 const maxUnanswered = 1 << 14
 
@@ -437,9 +447,16 @@ func (t *Table) remember(x *txn) {
 		return
 	}
 	if len(t.unanswered) >= maxUnanswered {
+		for k := range t.unanswered {
+			k.letGo()
+		}
 		clear(t.unanswered)
 	}
-	t.unanswered[x.repeatKey()] = x.rec.ID
+	k := x.repeatKey()
+	if _, again := t.unanswered[k]; !again {
+		k.hold()
+	}
+	t.unanswered[k] = x.rec.ID
 }
 
 // repeats notes which transaction a new Call retransmits, if any.
@@ -450,6 +467,7 @@ func (t *Table) repeats(x *txn) {
 	k := x.repeatKey()
 	if id, known := t.unanswered[k]; known {
 		delete(t.unanswered, k)
+		k.letGo()
 		x.rec.RetransmitOf = record.Some(id)
 	}
 }

@@ -1,0 +1,92 @@
+package dissect_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/synth"
+)
+
+// strangers are datagrams of so many hosts of which nothing else is seen.
+func strangers(w *synth.Wire, n int) {
+	for i := range n {
+		o := pair
+		o.Client.Addr = netip.AddrFrom4([4]byte{11, byte(i >> 16), byte(i >> 8), byte(i)})
+		w.RoCE(o).Client.DREP()
+	}
+}
+
+// TestManyHosts: of addresses no more than so many are remembered that nothing has;
+// whoever is just spoken of is not forgotten, and neither is who called and got no
+// Reply.
+func TestManyHosts(t *testing.T) {
+	const full = 1 << 14
+	run := func(w *synth.Wire) (transactions []*record.Transaction, s *record.Summary) {
+		d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
+			transactions = append(transactions, r.Clone())
+			return nil
+		}}, dissect.Options{})
+		for f := range testkit.Made(w.Frames) {
+			d.Frame(f)
+		}
+		s, _ = d.Finish()
+		return transactions, s
+	}
+	connections := map[string]func(w *synth.Wire){
+		"without handshake": func(w *synth.Wire) {
+			c := w.RoCE(synth.Options{})
+			c.RPC(synth.Getattr3(), synth.Getattr3Reply())
+		},
+		"from its REP on": func(w *synth.Wire) {
+			c := w.RoCE(synth.Options{})
+			c.REP()
+			c.RPC(synth.Getattr3(), synth.Getattr3Reply())
+		},
+		"iWARP": func(w *synth.Wire) {
+			c := w.IWARP(synth.Options{})
+			c.Connect()
+			c.RPC(synth.Getattr3(), synth.Getattr3Reply())
+		},
+	}
+	for name, connect := range connections {
+		for n := full - 6; n <= full+2; n++ {
+			w := synth.New()
+			strangers(w, n)
+			from := len(w.Frames)
+			connect(w)
+			for _, f := range w.Frames[from:] { // without ICRC: nothing is known of who sends them
+				if name != "iWARP" {
+					f.Data = f.Data[:len(f.Data)-4]
+				}
+			}
+			transactions, s := run(w)
+			if len(transactions) != 1 || transactions[0].Status != record.Complete || s.Connections != 1 {
+				t.Errorf("%s, after %d hosts: %d connections, transactions %v", name, n, s.Connections, s.Transactions)
+			}
+		}
+	}
+	t.Run("retransmitted", func(t *testing.T) {
+		w := synth.New()
+		for i := range 2 {
+			c := w.RoCE(pair)
+			c.Connect()
+			call := synth.Getattr3()
+			call.XID = 9
+			c.Client.Call(call)
+			if c.Disconnect(c.Client); i == 0 {
+				w.Advance(10e9)
+				strangers(w, full+1000)
+			}
+		}
+		transactions, _ := run(w)
+		if len(transactions) != 2 {
+			t.Fatalf("%d transactions", len(transactions))
+		}
+		if of, known := transactions[1].RetransmitOf.Get(); !known || of != transactions[0].ID {
+			t.Errorf("retransmit_of %v, want %d", transactions[1].RetransmitOf, transactions[0].ID)
+		}
+	})
+}
