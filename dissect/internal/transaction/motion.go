@@ -37,13 +37,11 @@ func (s *segment) went() *motion {
 }
 
 // motions is those that no segment has any more.
-type motions struct {
-	free  []*motion
-	bytes int // of their data
-}
+type motions struct{ free []*motion }
 
-// maxFreeData bounds the data of those, in bytes.
-const maxFreeData = 1 << 20
+// maxFreeData bounds the data of each, in bytes: who gets it pays for all of it,
+// however little moves.
+const maxFreeData = 1 << 12
 
 // of is what moved in a segment, to be added to.
 func (p *motions) of(s *segment) *motion {
@@ -52,7 +50,6 @@ func (p *motions) of(s *segment) *motion {
 	}
 	if last := len(p.free) - 1; last >= 0 {
 		s.motion, p.free = p.free[last], p.free[:last]
-		p.bytes -= cap(s.motion.data)
 	} else {
 		s.motion = new(motion)
 	}
@@ -77,10 +74,9 @@ func (p *motions) release(x *txn) {
 		if cap(m.lacks) > 8 {
 			m.lacks = nil
 		}
-		if p.bytes+cap(m.data) > maxFreeData {
+		if cap(m.data) > maxFreeData {
 			m.data = nil
 		}
-		p.bytes += cap(m.data)
 		p.free = append(p.free, m)
 	}
 }
