@@ -37,11 +37,17 @@ func (s *segment) went() *motion {
 }
 
 // motions is those that no segment has any more.
-type motions struct{ free []*motion }
+type motions struct {
+	free  []*motion
+	bytes int // of their data
+}
 
-// maxFreeData bounds the data of each, in bytes: who gets it pays for all of it,
-// however little moves.
-const maxFreeData = 1 << 12
+// maxFreeData bounds their data, in bytes, all of it together. Who gets more than
+// smallData pays for it, and has to be a segment that may need a quarter of that.
+const (
+	maxFreeData = 1 << 20
+	smallData   = 1 << 12
+)
 
 // of is what moved in a segment, to be added to.
 func (p *motions) of(s *segment) *motion {
@@ -50,6 +56,10 @@ func (p *motions) of(s *segment) *motion {
 	}
 	if last := len(p.free) - 1; last >= 0 {
 		s.motion, p.free = p.free[last], p.free[:last]
+		room := cap(s.motion.data)
+		if p.bytes -= room; room > smallData && int64(room) > 4*int64(s.length) {
+			s.motion.data = nil
+		}
 	} else {
 		s.motion = new(motion)
 	}
@@ -74,9 +84,10 @@ func (p *motions) release(x *txn) {
 		if cap(m.lacks) > 8 {
 			m.lacks = nil
 		}
-		if cap(m.data) > maxFreeData {
+		if p.bytes+cap(m.data) > maxFreeData {
 			m.data = nil
 		}
+		p.bytes += cap(m.data)
 		p.free = append(p.free, m)
 	}
 }
