@@ -76,7 +76,7 @@ func (s *spare) half() *half {
 	h := s.halves[last]
 	s.halves = s.halves[:last]
 	entries := h.ops.entries[:0]
-	if cap(entries) > 16 {
+	if cap(entries) > 2*keepOver {
 		entries = nil
 	}
 	*h = half{ops: ledger{entries: entries}}
