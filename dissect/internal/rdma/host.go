@@ -50,10 +50,7 @@ type hosts struct {
 
 func newHosts() hosts { return hosts{all: map[Address]*Host{}, full: maxHosts} }
 
-func (s *hosts) slot(a *Address) **Host {
-	ip := a.IP.As16()
-	return &s.late[(ip[15]^byte(a.LID))&7]
-}
+func (s *hosts) slot(a *Address) **Host { return &s.late[a.last()&7] }
 
 // find is the host of an address, nil for one that is not remembered.
 func (s *hosts) find(a *Address) *Host {

@@ -10,8 +10,9 @@ import (
 // half that nobody announced begins a connection of its own, without an id, until
 // the other half is found or it is clear that there will be none.
 
-// slot is where recent keeps the half that goes to a queue pair.
-func slot(qpn uint32) int { return int(qpn^qpn>>4) & 15 }
+// slot is where recent keeps the half that goes from somewhere to a queue pair. Both
+// ends often give theirs the same number.
+func slot(src *Address, qpn uint32) uint32 { return (qpn ^ qpn>>4 ^ uint32(src.last())) & 15 }
 
 // alone is the halves of one route that have no other direction, and how to find
 // the one that a packet fits without a look at all of them.
@@ -199,7 +200,7 @@ func (t *Tracker) seek(h *half) {
 // before.
 func (t *Tracker) known(d *Datagram) *half {
 	qpn := d.Packet.DestQPN
-	slot := &t.recent[slot(qpn)]
+	slot := &t.recent[slot(&d.Src, qpn)]
 	if h := *slot; h != nil && h.stream == nil && h.qpn == qpn && h.src.Address == d.Src && h.dst.Address == d.Dst {
 		return h
 	}

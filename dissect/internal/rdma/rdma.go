@@ -173,6 +173,12 @@ type Address struct {
 // String is the IP address, or the LID.
 func (a Address) String() string { return string(record.AppendAddress(nil, a.IP, a.LID)) }
 
+// last is its last byte, in which addresses of one network differ.
+func (a *Address) last() byte {
+	ip := a.IP.As16()
+	return ip[15] ^ byte(a.LID)
+}
+
 // Happened says what the packet at hand was.
 type Happened struct {
 	Conn *Conn      // nil for none

@@ -136,7 +136,9 @@ func (t *Tracker) Happened() Happened { return t.happened }
 
 // Tick lets go of what has waited long enough.
 func (t *Tracker) Tick() {
-	t.spare.tick()
+	if len(t.spare.retired) > 0 {
+		t.spare.tick()
+	}
 	clock := t.Clock
 	for t.undecided.Len() > 0 {
 		c := t.undecided.First()
@@ -171,6 +173,7 @@ func (t *Tracker) Close(ended func()) {
 
 // Finish hands out the records of all connections, oldest first.
 func (t *Tracker) Finish() {
+
 	for t.conns.next != &t.conns {
 		t.retire(t.conns.next)
 	}
