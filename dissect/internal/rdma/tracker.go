@@ -173,7 +173,6 @@ func (t *Tracker) Close(ended func()) {
 
 // Finish hands out the records of all connections, oldest first.
 func (t *Tracker) Finish() {
-
 	for t.conns.next != &t.conns {
 		t.retire(t.conns.next)
 	}
