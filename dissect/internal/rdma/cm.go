@@ -86,10 +86,8 @@ func (t *Tracker) manage(d *Datagram) *Conn {
 	case rocev2.CMDreq:
 		if m.dreq.DecodeFromBytes(body, noFeedback{}) == nil {
 			c := t.byID(d, m.dreq.LocalCommID, m.dreq.RemoteCommID)
-			if r := t.routes.find(ends{t.hosts.find(&d.Src), t.hosts.find(&d.Dst)}); c == nil && r != nil {
-				if h := t.queues[r.queueKey(m.dreq.RemoteQPN)]; h != nil {
-					c = h.conn
-				}
+			if h := t.toward(d, m.dreq.RemoteQPN); c == nil && h != nil {
+				c = h.conn
 			}
 			if c != nil {
 				t.close(c, "disconnect", Ending{How: record.EndDisconnect, By: c.sideOf(t.hosts.find(&d.Src), m.dreq.LocalCommID), At: d.At})
@@ -116,13 +114,16 @@ func (t *Tracker) manage(d *Datagram) *Conn {
 // sideOf is which side a host, nil for one that is not known, and communication ID
 // are.
 func (c *Conn) sideOf(a *Host, id uint32) record.Opt[Side] {
+	if a == nil {
+		return record.Opt[Side]{}
+	}
 	for s := range Side(2) {
-		if a != nil && c.comms[s] == (commID{a, id}) {
+		if c.comms[s] == (commID{a, id}) {
 			return record.Some(s)
 		}
 	}
 	for s := range Side(2) {
-		if a != nil && c.Host(s) == a && c.Host(s.Other()) != a {
+		if c.Host(s) == a && c.Host(s.Other()) != a {
 			return record.Some(s)
 		}
 	}
@@ -142,16 +143,20 @@ func (t *Tracker) byID(d *Datagram, local, remote uint32) *Conn {
 
 // name notes under which ID a side goes; one that it had before is forgotten.
 func (t *Tracker) name(c *Conn, s Side, id commID) {
-	if old := c.comms[s]; old != id && old.owner != nil {
-		if old.owner.uses--; t.comms[old] == c {
-			delete(t.comms, old)
-		}
-	}
 	if c.comms[s] != id {
-		id.owner.uses++
+		t.unname(c, s)
+		id.owner.Hold()
 	}
 	c.comms[s] = id
 	t.comms[id] = c
+}
+
+// unname forgets under which ID a side goes, if it goes under one.
+func (t *Tracker) unname(c *Conn, s Side) {
+	id := c.comms[s]
+	if id.owner.LetGo(); t.comms[id] == c {
+		delete(t.comms, id)
+	}
 }
 
 // requested takes a REQ: a connection begins.

@@ -112,12 +112,6 @@ func (r *route) queueKey(qpn uint32) uint64 { return r.id<<24 | uint64(qpn) }
 // ends are those of a route.
 type ends struct{ src, dst *Host }
 
-// use tells that a half has them.
-func (e ends) use() {
-	e.src.uses++
-	e.dst.uses++
-}
-
 // routes is the routes that are gone.
 type routes struct {
 	all  map[ends]*route

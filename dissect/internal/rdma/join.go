@@ -61,7 +61,8 @@ func (t *Tracker) attach(c *Conn, side Side, e ends, qpn uint32) *half {
 	}
 	h := t.spare.half()
 	h.conn, h.side, h.src, h.dst, h.route, h.qpn, h.lane = c, side, e.src, e.dst, r, qpn, t.newLane()
-	e.use()
+	e.src.Hold()
+	e.dst.Hold()
 	c.halves[side] = h
 	c.share.Charge(halfCost)
 	t.queues[key] = h
@@ -130,8 +131,8 @@ func (t *Tracker) detach(h *half) {
 		}
 	}
 	t.unlist(h)
-	h.src.uses--
-	h.dst.uses--
+	h.src.LetGo()
+	h.dst.LetGo()
 	if h.route != nil {
 		t.routes.leave(h.route)
 	}
@@ -204,19 +205,23 @@ func (t *Tracker) known(d *Datagram) *half {
 	if h := *slot; h != nil && h.stream == nil && h.qpn == qpn && h.src.Address == d.Src && h.dst.Address == d.Dst {
 		return h
 	}
-	src, dst := t.hosts.find(&d.Src), t.hosts.find(&d.Dst)
-	if src == nil || dst == nil {
-		return nil
-	}
-	r := t.routes.find(ends{src, dst})
-	if r == nil {
-		return nil
-	}
-	h := t.queues[r.queueKey(qpn)]
+	h := t.toward(d, qpn)
 	if h != nil {
 		*slot = h
 	}
 	return h
+}
+
+// toward is the half that goes a datagram's way to a queue pair, nil for none.
+func (t *Tracker) toward(d *Datagram, qpn uint32) *half {
+	src, dst := t.hosts.find(&d.Src), t.hosts.find(&d.Dst)
+	if src == nil || dst == nil {
+		return nil
+	}
+	if r := t.routes.find(ends{src, dst}); r != nil {
+		return t.queues[r.queueKey(qpn)]
+	}
+	return nil
 }
 
 // half finds the direction that a packet belongs to, h when that is known. One

@@ -15,9 +15,8 @@ const maxSend = 1 << 20
 
 // operate starts an operation of a half, that takes sequence numbers [from, to).
 func (t *Tracker) operate(h *half, kind Kind, r run, at record.Stamp) *Operation {
-	var o *Operation
-	if n := len(t.free); n > 0 {
-		o, t.free = t.free[n-1], t.free[:n-1]
+	o := pop(&t.free)
+	if o != nil {
 		*o = Operation{seen: o.seen[:0]}
 	} else {
 		o = new(Operation)

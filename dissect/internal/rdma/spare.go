@@ -13,7 +13,7 @@ func (w *waiting) push(c *Conn) {
 	w.Push(c)
 }
 
-// next takes the first out.
+// pop takes the first out, which is spare when it is over.
 func (w *waiting) pop(s *spare) {
 	c := w.First()
 	w.Pop()
@@ -55,26 +55,33 @@ func (s *spare) tick() {
 	s.retired = s.retired[:0]
 }
 
+// pop takes the last out of a list of what is used again, nil when there is none.
+func pop[T any](list *[]*T) *T {
+	last := len(*list) - 1
+	if last < 0 {
+		return nil
+	}
+	v := (*list)[last]
+	*list = (*list)[:last]
+	return v
+}
+
 // conn is an empty connection, with the follower that it had, to be used again.
 func (s *spare) conn() *Conn {
-	last := len(s.conns) - 1
-	if last < 0 {
+	c := pop(&s.conns)
+	if c == nil {
 		return new(Conn)
 	}
-	c := s.conns[last]
-	s.conns = s.conns[:last]
 	*c = Conn{follower: c.follower}
 	return c
 }
 
 // half is an empty half.
 func (s *spare) half() *half {
-	last := len(s.halves) - 1
-	if last < 0 {
+	h := pop(&s.halves)
+	if h == nil {
 		return new(half)
 	}
-	h := s.halves[last]
-	s.halves = s.halves[:last]
 	entries := h.ops.entries[:0]
 	if cap(entries) > 2*keepOver {
 		entries = nil

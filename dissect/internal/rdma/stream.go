@@ -139,7 +139,8 @@ func (t *Tracker) attachStream(c *Conn, side Side, key streamKey) *half {
 	h := t.spare.half()
 	e := t.hosts.ends(&Address{IP: key.src}, &Address{IP: key.dst})
 	h.conn, h.side, h.src, h.dst, h.lane = c, side, e.src, e.dst, t.newLane()
-	e.use()
+	e.src.Hold()
+	e.dst.Hold()
 	h.stream = &stream{key: key, handshake: c.handshake}
 	c.halves[side] = h
 	c.share.Charge(halfCost)

@@ -344,13 +344,8 @@ func (t *Tracker) unlink(c *Conn) {
 			t.detach(h)
 		}
 	}
-	for _, id := range c.comms {
-		if id.owner == nil {
-			continue
-		}
-		if id.owner.uses--; t.comms[id] == c {
-			delete(t.comms, id)
-		}
+	for s := range Side(2) {
+		t.unname(c, s)
 	}
 	t.budget.Close(&c.share)
 }

@@ -116,8 +116,7 @@ func (x *txn) mayBeLarge() bool {
 		return false
 	}
 	if p.version < 4 {
-		name := x.procedure.name()
-		return slices.Contains(largeResults[:], name)
+		return slices.Contains(largeResults[:], p.name())
 	}
 	for _, o := range x.rec.Operations {
 		if slices.Contains(largeResults[:], o) {
