@@ -1,6 +1,9 @@
 package nfs
 
-import "iter"
+import (
+	"iter"
+	"sync"
+)
 
 // attributeRows are the attributes of NFSv4 by number, as they stand in a fattr4:
 // RFC 7530 s.5.8, RFC 8881 s.5.8 to 5.12, RFC 7862 s.12.2, RFC 8275, RFC 8276 and
@@ -28,19 +31,21 @@ var attributeRows = []string{
 }
 
 // attributes are the rows, compiled.
-var attributes = func() [][]item {
+var attributes = sync.OnceValue(func() [][]item {
+	compiling.Lock()
+	defer compiling.Unlock()
 	table := make([][]item, len(attributeRows))
 	for i, row := range attributeRows {
 		table[i] = layout(row)
 	}
 	return table
-}()
+})
 
 // AttributeName is the name of an attribute of NFSv4, "change"; empty when it has
 // none.
 func AttributeName(number uint32) string {
-	if int64(number) < int64(len(attributes)) {
-		return attributes[number][0].name
+	if table := attributes(); int64(number) < int64(len(table)) {
+		return table[number][0].name
 	}
 	return ""
 }

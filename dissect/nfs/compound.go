@@ -297,11 +297,11 @@ func (c *Compound) walk(callback, results bool) {
 		case op == nil:
 			return
 		case !results:
-			s.over(op.overArgs)
+			s.over(op.carries().overArgs)
 		case s.word() != 0: // the operation's own status: it is the last
 			return
 		default:
-			s.over(op.overResults)
+			s.over(op.carries().overResults)
 		}
 	}
 	c.Complete = !s.failed && int64(len(c.Operations)) == int64(c.Count)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // The tables of this package describe arguments and results in a notation that
@@ -117,30 +118,49 @@ type row struct {
 	unread           bool // nothing is known but its name
 }
 
-// operation is a row, compiled.
+// operation is a row of a table, and what it carries.
 type operation struct {
-	name                   string
+	row
+	once     sync.Once
+	compiled carried
+}
+
+// carried is what stands in the arguments and results of an operation.
+type carried struct {
 	args, results, failure []item
 	overArgs, overResults  []step
-	on                     uint32
-	bare                   bool
-	known                  bool // what it carries is
 	unbounded              bool // the arguments do not say how much the results can be
 	reducible              bool // the results have an item that may be reduced
 }
 
+// compile makes a table of rows.
 func compile(rows []row) []operation {
 	ops := make([]operation, len(rows))
 	for i, r := range rows {
-		op := operation{name: r.name, args: layout(r.args), results: layout(r.results), failure: layout(r.failure), on: r.on, bare: r.bare, known: !r.unread}
-		op.overArgs, op.overResults = steps(op.args), steps(op.results)
-		op.unbounded = strings.Contains(r.results, "!:") && !strings.Contains(r.args, "!:")
-		for _, it := range op.results {
-			op.reducible = op.reducible || it.eligible
-		}
-		ops[i] = op
+		ops[i].row = r
 	}
 	return ops
+}
+
+// compiling is held by whoever compiles: named types are shared.
+var compiling sync.Mutex
+
+// carries compiles what an operation carries when it is first asked for: few captures
+// have more than some.
+func (op *operation) carries() *carried {
+	op.once.Do(func() {
+		compiling.Lock()
+		defer compiling.Unlock()
+		r := &op.row
+		c := carried{args: layout(r.args), results: layout(r.results), failure: layout(r.failure)}
+		c.overArgs, c.overResults = steps(c.args), steps(c.results)
+		c.unbounded = strings.Contains(r.results, "!:") && !strings.Contains(r.args, "!:")
+		for _, it := range c.results {
+			c.reducible = c.reducible || it.eligible
+		}
+		op.compiled = c
+	})
+	return &op.compiled
 }
 
 // layout compiles a description. It panics when that is wrong: they are all
@@ -234,7 +254,7 @@ func (p *parser) item(name string) item {
 	kind := p.word()
 	it, known := letters[kind]
 	if !known {
-		set := sets[kind]
+		set := sets()[kind]
 		if set == nil {
 			p.wrong("no type " + kind)
 		}

@@ -47,13 +47,15 @@ func TestNamesOfValues(t *testing.T) {
 		tables = append(tables, table())
 	}
 	for _, table := range tables {
-		for _, op := range table {
-			check(op.name, op.args)
-			check(op.name, op.results)
-			check(op.name, op.failure)
+		for i := range table {
+			op := &table[i]
+			carries := op.carries()
+			check(op.name, carries.args)
+			check(op.name, carries.results)
+			check(op.name, carries.failure)
 		}
 	}
-	for number, items := range attributes {
+	for number, items := range attributes() {
 		if len(items) != 1 {
 			t.Errorf("attribute %d is %d items", number, len(items))
 		}

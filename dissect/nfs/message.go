@@ -286,7 +286,8 @@ type Message struct {
 	Left     int64 // bytes behind the end, or behind where it stopped
 	Dropped  int   // values that were not kept for Limit
 
-	// Limit is how many values are kept; 0 stands for 262144.
+	// Limit is how many values are kept; 0 stands for 262144, and none are when it
+	// is negative: for who looks at operations and items alone.
 	Limit int
 
 	reply  bool
@@ -307,8 +308,9 @@ func (m *Message) Call(program, version, procedure uint32, s Stream) {
 		m.compound(IsCallback(program))
 	} else if op := m.procedure(); op != nil {
 		m.begin(op, op.name, procedure)
-		m.Ops[0].ReducibleResult = op.reducible
-		m.stream.walk(op.args, m)
+		carries := op.carries()
+		m.Ops[0].ReducibleResult = carries.reducible
+		m.stream.walk(carries.args, m)
 		m.end()
 	}
 	m.finish()
@@ -364,7 +366,7 @@ func (m *Message) start(program, version, procedure uint32, s Stream) {
 		Program: program, Version: version, Procedure: procedure, Name: ProcedureName(program, version, procedure),
 		Ops: m.Ops[:0], Values: m.Values[:0], Items: m.Items[:0], Limit: m.Limit, stream: s,
 	}
-	if m.Limit <= 0 {
+	if m.Limit == 0 {
 		m.Limit = maxValues
 	}
 }
@@ -372,7 +374,7 @@ func (m *Message) start(program, version, procedure uint32, s Stream) {
 // procedure finds the row of a procedure of its own.
 func (m *Message) procedure() *operation {
 	table := procedureTable(m.Program, m.Version)
-	if int64(m.Procedure) < int64(len(table)) && table[m.Procedure].known {
+	if int64(m.Procedure) < int64(len(table)) && !table[m.Procedure].unread {
 		return &table[m.Procedure]
 	}
 	m.Err = fmt.Errorf("nfs: program %d version %d procedure %d: %w", m.Program, m.Version, m.Procedure, ErrUnknown)
@@ -382,28 +384,25 @@ func (m *Message) procedure() *operation {
 // What stands before the operations of a COMPOUND.
 var (
 	compoundCall   = layout("tag:t minorversion:u")
-	callbackCall   = layout("tag:t minorversion:u callback_ident:u")
+	callbackIdent  = layout("callback_ident:u")
 	compoundResult = layout("tag:t")
 )
 
 // illegal is the operation that a server names in place of one that it does not
 // know (RFC 7530 s.16.14, RFC 8881 s.18.52).
-var illegal = operation{name: "ILLEGAL"}
+var illegal = operation{row: row{name: "ILLEGAL"}}
 
 func (m *Message) compound(callback bool) {
 	s := &m.stream
-	switch {
-	case m.reply:
+	if m.reply {
 		m.Status = s.word()
 		m.HasStatus = !s.failed
 		s.walk(compoundResult, m)
-	case callback:
-		s.walk(callbackCall, m)
-	default:
-		s.walk(compoundCall, m)
-	}
-	if v := len(m.Values); !m.reply && v > 1 {
-		m.MinorVersion = uint32(m.Values[1].Uint)
+	} else if s.walk(compoundCall, m); !s.failed {
+		m.MinorVersion = be.Uint32(s.behind(4))
+		if callback {
+			s.walk(callbackIdent, m)
+		}
 	}
 	count := s.word()
 	for i := uint32(0); i < count && !s.failed; i++ {
@@ -430,8 +429,9 @@ func (m *Message) compound(callback bool) {
 		case m.reply:
 			m.results(op)
 		case op != nil:
-			m.Ops[i].ReducibleResult = op.reducible
-			s.walk(op.args, m)
+			carries := op.carries()
+			m.Ops[i].ReducibleResult = carries.reducible
+			s.walk(carries.args, m)
 		}
 		m.Ops[i].At = at
 		m.end()
@@ -447,7 +447,7 @@ func (m *Message) compound(callback bool) {
 func (m *Message) results(op *operation) {
 	s, o := &m.stream, &m.Ops[len(m.Ops)-1]
 	if op != nil && op.bare {
-		s.walk(op.results, m)
+		s.walk(op.carries().results, m)
 		return
 	}
 	o.Status = s.word()
@@ -455,9 +455,9 @@ func (m *Message) results(op *operation) {
 	switch {
 	case s.failed || op == nil:
 	case o.Status == 0:
-		s.walk(op.results, m)
+		s.walk(op.carries().results, m)
 	case op.on == 0 || op.on == o.Status:
-		s.walk(op.failure, m)
+		s.walk(op.carries().failure, m)
 	}
 }
 
@@ -470,7 +470,7 @@ func (m *Message) stop(format string, args ...any) {
 // begin opens an operation.
 func (m *Message) begin(op *operation, name string, number uint32) {
 	o := Op{Name: name, Number: number, First: len(m.Values), Last: len(m.Values), At: m.stream.position()}
-	if op != nil && op.unbounded && !m.reply {
+	if op != nil && !m.reply && op.carries().unbounded {
 		o.MaxResult = Unbounded
 	}
 	m.Ops = append(m.Ops, o)
@@ -516,7 +516,9 @@ func (m *Message) failed(left int64) {
 
 func (m *Message) add(v Value) int {
 	if len(m.Values) >= m.Limit {
-		m.Dropped++
+		if m.Limit >= 0 {
+			m.Dropped++
+		}
 		return -1
 	}
 	v.Depth = m.depth
@@ -549,6 +551,9 @@ func (m *Message) element(it *item, index int64) {
 
 // fixed makes a value of an item whose size is fixed.
 func (m *Message) fixed(it *item, data []byte, at int64) {
+	if m.Limit < 0 && !it.bound {
+		return
+	}
 	v := Value{Name: it.name, Kind: it.kind, At: at, Len: it.size, item: it}
 	switch it.kind {
 	case Time:
@@ -624,12 +629,13 @@ func (m *Message) attributes(it *item) {
 	s.data, s.sealed = s.data[:s.at+int(n):s.at+int(n)], true
 	start := s.position()
 	known := true
+	table := attributes()
 	for number := range setBits(mask) {
-		if known = int64(number) < int64(len(attributes)) && attributes[number] != nil; !known {
+		if known = int64(number) < int64(len(table)) && table[number] != nil; !known {
 			break
 		}
 		start = s.position()
-		if s.walk(attributes[number], m); s.failed {
+		if s.walk(table[number], m); s.failed {
 			m.failed(s.left())
 			break
 		}

@@ -18,10 +18,10 @@ type Named struct {
 // Names are all names of values in the tables, in their order.
 func Names() []Named {
 	b := namer{found: map[string]*Named{}}
-	for of, items := range map[string][]item{"COMPOUND": compoundCall, "CB_COMPOUND": callbackCall} {
+	for of, items := range map[string][]item{"COMPOUND": compoundCall, "CB_COMPOUND": slices.Concat(compoundCall, callbackIdent)} {
 		b.items(of, items)
 	}
-	for _, items := range attributes {
+	for _, items := range attributes() {
 		b.items("attributes", items)
 	}
 	b.items("attributes", []item{unreadAttributes})
@@ -47,9 +47,10 @@ type namer struct{ found map[string]*Named }
 func (b *namer) operations(table []operation) {
 	for i := range table {
 		op := &table[i]
-		b.items(op.name, op.args)
-		b.items(op.name, op.results)
-		b.items(op.name, op.failure)
+		carries := op.carries()
+		b.items(op.name, carries.args)
+		b.items(op.name, carries.results)
+		b.items(op.name, carries.failure)
 	}
 }
 
@@ -95,6 +96,7 @@ func (n *names) words() (words []string) {
 	for _, f := range n.bits {
 		words = append(words, f.name)
 	}
+	words = append(words, n.list...)
 	for _, name := range n.values {
 		words = append(words, name)
 	}
@@ -106,7 +108,7 @@ func (n *names) words() (words []string) {
 
 // StatusWords are the names of all statuses of a version, in their order.
 func StatusWords(version uint32) (words []string) {
-	for k, name := range statusTable { // a version and a status
+	for k, name := range statusTable() { // a version and a status
 		if k.program == version {
 			words = append(words, name)
 		}

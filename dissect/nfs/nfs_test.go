@@ -128,7 +128,8 @@ func TestEveryOperation(t *testing.T) {
 		{"forward", false, operations, forward, 16, "LOOKUPP"},
 		{"callback", true, callbackOperations, callbacks, 10, "CB_RECALL_SLOT"},
 	} {
-		for number, op := range kind.table {
+		for number := range kind.table {
+			op := &kind.table[number]
 			if op.name == "" {
 				continue
 			}

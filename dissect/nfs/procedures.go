@@ -31,18 +31,11 @@ func procedureTable(program, version uint32) []operation {
 	return nil
 }
 
-// table compiles rows when they are first asked for: few captures have more than
-// one of these programs.
+// table makes a table when it is first asked for: few captures have more than one of
+// these programs.
 func table(rows []row) func() []operation {
-	return sync.OnceValue(func() []operation {
-		compiling.Lock() // the types that tables share
-		defer compiling.Unlock()
-		return compile(rows)
-	})
+	return sync.OnceValue(func() []operation { return compile(rows) })
 }
-
-// compiling is held by whoever compiles a table after the start of the program.
-var compiling sync.Mutex
 
 // nfs2 is RFC 1094 s.2.2.
 var nfs2 = []row{

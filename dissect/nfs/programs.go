@@ -1,6 +1,9 @@
 package nfs
 
-import "fmt"
+import (
+	"fmt"
+	"sync"
+)
 
 // The program numbers (RFC 5531 appendix, IANA registry of RPC programs).
 const (
@@ -85,7 +88,7 @@ var statusNames = map[uint32]string{
 var statusNames3 = map[uint32]string{10002: "NOT_SYNC", 10008: "JUKEBOX", 99: "WFLUSH"}
 
 // statusTable has the whole names, so that naming a status allocates nothing.
-var statusTable = func() map[key]string {
+var statusTable = sync.OnceValue(func() map[key]string {
 	table := map[key]string{}
 	for version := uint32(2); version <= 4; version++ {
 		prefix := statusPrefix(version)
@@ -100,7 +103,7 @@ var statusTable = func() map[key]string {
 		}
 	}
 	return table
-}()
+})
 
 func statusPrefix(version uint32) string {
 	if version == 2 {
@@ -112,7 +115,7 @@ func statusPrefix(version uint32) string {
 // StatusName is the name of the status that the results of an NFS program begin
 // with: "NFS4_OK", "NFS3ERR_NOENT", "NFSERR_STALE" for version 2.
 func StatusName(version, status uint32) string {
-	if name, known := statusTable[key{version, status}]; known {
+	if name, known := statusTable()[key{version, status}]; known {
 		return name
 	}
 	return fmt.Sprintf("%sERR_%d", statusPrefix(version), status)

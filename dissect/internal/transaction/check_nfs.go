@@ -354,22 +354,16 @@ func succeeded(x *txn) bool {
 func (c checker) checkReturned() {
 	x, b := c.x, &c.f.table.binding
 	m := &b.message
-	empty, passed := 0, 0 // results of no bytes, which may have used a chunk up
+	empty := 0 // results of no bytes, which may have used a chunk up
 	for i := range m.Items {
 		item := &m.Items[i]
 		switch {
-		case !item.Reduced && item.Eligible && item.Length == 0:
+		case item.Length == 0: // of data that may be reduced, or READ_PLUS's
 			empty++
 		case item.Reduced:
 			c.checkResult(item)
 		}
 	}
-	for _, v := range m.Values { // a count of 0 makes no item
-		if (v.Kind == nfs.Data || v.Name == "target") && v.Uint == 0 {
-			passed++
-		}
-	}
-	empty = max(empty, passed)
 	// Chunks that came back empty, though a later one, or the Send, has data.
 	last := -1
 	if n := len(b.chunks); n > 0 {

@@ -92,7 +92,9 @@ type Table struct {
 
 // NewTable makes a table that keeps to a budget.
 func NewTable(o Options, b *budget.Budget) *Table {
-	return &Table{options: o, budget: b, unanswered: map[repeatKey]int64{}, storage: newStorage()}
+	t := &Table{options: o, budget: b, unanswered: map[repeatKey]int64{}, storage: newStorage()}
+	t.binding.message.Limit = -1
+	return t
 }
 
 // maxSettling bounds how many transactions wait at once for what may still
