@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // The tables of this package describe arguments and results in a notation that
@@ -121,8 +122,7 @@ type row struct {
 // operation is a row of a table, and what it carries.
 type operation struct {
 	row
-	once     sync.Once
-	compiled carried
+	carried atomic.Pointer[carried] // nil before it was asked for
 }
 
 // carried is what stands in the arguments and results of an operation.
@@ -142,25 +142,30 @@ func compile(rows []row) []operation {
 	return ops
 }
 
+// carries is what an operation carries; it is compiled when it is first asked for: few
+// captures have more than some.
+func (op *operation) carries() *carried {
+	if c := op.carried.Load(); c != nil {
+		return c
+	}
+	return op.compile()
+}
+
 // compiling is held by whoever compiles: named types are shared.
 var compiling sync.Mutex
 
-// carries compiles what an operation carries when it is first asked for: few captures
-// have more than some.
-func (op *operation) carries() *carried {
-	op.once.Do(func() {
-		compiling.Lock()
-		defer compiling.Unlock()
-		r := &op.row
-		c := carried{args: layout(r.args), results: layout(r.results), failure: layout(r.failure)}
-		c.overArgs, c.overResults = steps(c.args), steps(c.results)
-		c.unbounded = strings.Contains(r.results, "!:") && !strings.Contains(r.args, "!:")
-		for _, it := range c.results {
-			c.reducible = c.reducible || it.eligible
-		}
-		op.compiled = c
-	})
-	return &op.compiled
+func (op *operation) compile() *carried {
+	compiling.Lock()
+	defer compiling.Unlock()
+	r := &op.row
+	c := &carried{args: layout(r.args), results: layout(r.results), failure: layout(r.failure)}
+	c.overArgs, c.overResults = steps(c.args), steps(c.results)
+	c.unbounded = strings.Contains(r.results, "!:") && !strings.Contains(r.args, "!:")
+	for _, it := range c.results {
+		c.reducible = c.reducible || it.eligible
+	}
+	op.carried.Store(c)
+	return c
 }
 
 // layout compiles a description. It panics when that is wrong: they are all
