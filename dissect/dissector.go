@@ -117,7 +117,6 @@ type Dissector struct {
 
 	layers   layers // of a frame that was not taken apart before
 	tcp      rdma.TCP
-	datagram rdma.Datagram
 	budget   *budget.Budget
 	tracker  *rdma.Tracker
 	table    *transaction.Table
@@ -279,7 +278,7 @@ func (d *Dissector) take(f *capture.Frame, l *layers) error {
 	s := &d.summary
 	s.Packets++
 	s.Bytes += int64(f.Length)
-	now := record.Stamp{Time: record.Time(f.Time), Packet: f.Number}
+	now := stamp(f)
 	d.now = now
 	if back := d.clock.at(now.Time); back > 0 {
 		if s.TimeBackwards++; s.TimeBackwards == 1 {
@@ -389,14 +388,10 @@ func (d *Dissector) frame(f *capture.Frame, layers *layers, now record.Stamp) {
 			s.Malformed++
 			break
 		}
-		if in.ICRC = layers.icrc; in.ICRC == rocev2.ICRCBad {
+		if in.ICRC = layers.datagram.ICRC; in.ICRC == rocev2.ICRCBad {
 			s.ICRCBad++
 		}
-		d.datagram = rdma.Datagram{
-			Packet: &layers.packet, Raw: l.Transport, Length: l.Length, Transport: in.Transport, ICRC: in.ICRC, At: now, Congested: layers.congested,
-			Src: rdma.Address{IP: l.Src, LID: l.SrcLID}, Dst: rdma.Address{IP: l.Dst, LID: l.DstLID},
-		}
-		d.tracker.Packet(&d.datagram)
+		d.tracker.Packet(&layers.datagram)
 		taken = true
 	case link.CarriesTCP:
 		d.tcp.Src, d.tcp.Dst, d.tcp.At = l.Src, l.Dst, now

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/link"
 	"github.com/rdmadump/rdmadump/rocev2"
@@ -124,20 +125,31 @@ func (d *Dissector) tick(idle bool) error {
 
 // layers is what a frame says without regard to others.
 type layers struct {
-	link      link.Decoder
-	packet    rocev2.Packet // of RoCE and InfiniBand
-	icrc      rocev2.ICRCResult
-	congested bool  // a switch marked it
-	err       error // of decoding packet
+	link     link.Decoder
+	packet   rocev2.Packet // of RoCE and InfiniBand
+	err      error         // of decoding packet
+	datagram rdma.Datagram // what it is to the tracker, when it was decoded
 }
 
 func (l *layers) decode(f *capture.Frame) {
-	switch l.link.Decode(f) {
+	k := &l.link
+	switch carries := k.Decode(f); carries {
 	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
-		if l.err = l.packet.Decode(l.link.Transport, l.link.Length); l.err == nil {
-			l.icrc, l.congested = l.link.CheckICRC(&l.packet), l.link.Congested()
+		if l.err = l.packet.Decode(k.Transport, k.Length); l.err != nil {
+			return
 		}
+		d := &l.datagram
+		d.Packet, d.Raw, d.Length, d.Transport = &l.packet, k.Transport, k.Length, transportName(carries)
+		d.Src, d.Dst = rdma.Address{IP: k.Src, LID: k.SrcLID}, rdma.Address{IP: k.Dst, LID: k.DstLID}
+		d.ICRC, d.Congested = k.CheckICRC(&l.packet), k.Congested()
+		d.At = stamp(f)
+		d.Ready()
 	}
+}
+
+// stamp is where a frame stands.
+func stamp(f *capture.Frame) record.Stamp {
+	return record.Stamp{Time: record.Time(f.Time), Packet: f.Number}
 }
 
 // batch is a batch of frames on its way from the reader.

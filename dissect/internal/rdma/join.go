@@ -10,9 +10,9 @@ import (
 // half that nobody announced begins a connection of its own, without an id, until
 // the other half is found or it is clear that there will be none.
 
-// slot is where recent keeps the half that goes from somewhere to a queue pair. Both
-// ends often give theirs the same number.
-func slot(src *Address, qpn uint32) uint32 { return (qpn ^ qpn>>4 ^ uint32(src.last())) & 15 }
+// recents is how many halves that packets went lately are remembered, by where from
+// and to which queue pair: both ends often give theirs the same number.
+const recents = 16
 
 // alone is the halves of one route that have no other direction, and how to find
 // the one that a packet fits without a look at all of them.
@@ -201,7 +201,7 @@ func (t *Tracker) seek(h *half) {
 // before.
 func (t *Tracker) known(d *Datagram) *half {
 	qpn := d.Packet.DestQPN
-	slot := &t.recent[slot(&d.Src, qpn)]
+	slot := &t.recent[d.recent&(recents-1)]
 	if h := *slot; h != nil && h.stream == nil && h.qpn == qpn && h.src.Address == d.Src && h.dst.Address == d.Dst {
 		return h
 	}

@@ -26,6 +26,14 @@ type Datagram struct {
 	ICRC      rocev2.ICRCResult
 	Congested bool // a switch marked it
 	At        record.Stamp
+	recent    uint8 // where the tracker would have seen its like lately
+}
+
+// Ready fills in what follows from the addresses and the packet. A datagram may be
+// made anywhere; Tracker takes those that are ready.
+func (d *Datagram) Ready() {
+	qpn := d.Packet.DestQPN
+	d.recent = uint8(qpn^qpn>>4^uint32(d.Src.last())) & (recents - 1)
 }
 
 // request takes a packet that its sender numbered itself: Send, Write, Read

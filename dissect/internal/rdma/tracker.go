@@ -66,7 +66,7 @@ type Tracker struct {
 	routes  routes
 	queues  map[uint64]*half // by queueKey
 	streams map[streamKey]*half
-	recent  [16]*half // by hash of the key: spares most look-ups
+	recent  [recents]*half // by hash of the key: spares most look-ups
 	comms   map[commID]*Conn
 
 	conns     Conn // head of the list of all, by age
