@@ -28,6 +28,7 @@ type Stats struct {
 	InlineAt      map[string]int `json:"inline_at" doc:"how many of those would have needed none at an inline threshold of so many bytes: their Call, and all that they made room for in the Reply, would have fitted into a Send"`
 
 	latencies durations
+	inlineAt  [len(Thresholds)]int // by the threshold's place among Thresholds
 }
 
 // Forms is bytes by how they travelled.
@@ -75,7 +76,7 @@ func (s *PhaseSums) add(p record.Phases) {
 
 // Thresholds are the inline thresholds that are asked about: those between the
 // usual one and the largest of RFC 8797.
-var Thresholds = []int{8192, 16384, 65536, 262144}
+var Thresholds = [...]int{8192, 16384, 65536, 262144}
 
 // The ways to sum up.
 const (
@@ -202,9 +203,9 @@ func (t *Table) Add(r *record.Transaction) {
 	s.Phases.add(r.Phases.Or(record.Phases{}))
 	if need := inlineNeed(r); need > 0 {
 		s.ExplicitRDMA++
-		for _, threshold := range Thresholds {
+		for i, threshold := range Thresholds {
 			if need <= int64(threshold) {
-				s.InlineAt[strconv.Itoa(threshold)]++
+				s.inlineAt[i]++
 			}
 		}
 	}
@@ -239,6 +240,11 @@ func (t *Table) Rows() []*Stats {
 	rows := slices.Collect(maps.Values(t.rows))
 	for _, s := range rows {
 		s.Latency = s.latencies.quantiles()
+		for i, n := range s.inlineAt {
+			if n > 0 {
+				s.InlineAt[strconv.Itoa(Thresholds[i])] = n
+			}
+		}
 	}
 	slices.SortFunc(rows, func(a, b *Stats) int {
 		return cmp.Or(cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(a.Name, b.Name))

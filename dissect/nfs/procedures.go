@@ -7,7 +7,7 @@ import "sync"
 var procedures = map[key]func() []operation{
 	{ProgramNFS, 2}:    table(nfs2),
 	{ProgramNFS, 3}:    table(nfs3),
-	{ProgramNFS, 4}:    table([]row{{name: "NULL", bare: true}, {name: "COMPOUND", unread: true}}),
+	{ProgramNFS, 4}:    func() []operation { return nfs4 },
 	{ProgramMount, 1}:  table(mount("H", "")),
 	{ProgramMount, 2}:  table(append(mount("H", ""), row{name: "EXPORTALL", bare: true, results: exports}, row{name: "PATHCONF", unread: true})),
 	{ProgramMount, 3}:  table(mount("h", " flavors:[]auth_flavor")),
@@ -19,10 +19,15 @@ var procedures = map[key]func() []operation{
 	{ProgramNLM, 4}:    table(nlm4),
 }
 
+var nfs4 = compile([]row{{name: "NULL", bare: true}, {name: "COMPOUND", unread: true}})
+
 var callbackProcedures = compile([]row{{name: "CB_NULL", bare: true}, {name: "CB_COMPOUND", unread: true}})
 
 func procedureTable(program, version uint32) []operation {
-	if IsCallback(program) {
+	switch {
+	case program == ProgramNFS && version == 4: // most by far
+		return nfs4
+	case IsCallback(program):
 		return callbackProcedures
 	}
 	if table := procedures[key{program, version}]; table != nil {

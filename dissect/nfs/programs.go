@@ -92,7 +92,7 @@ var statusTable = sync.OnceValue(func() map[key]string {
 	table := map[key]string{}
 	for version := uint32(2); version <= 4; version++ {
 		prefix := statusPrefix(version)
-		table[key{version, 0}] = prefix + "_OK"
+		table[key{version, 0}] = okNames[version]
 		for status, name := range statusNames {
 			table[key{version, status}] = prefix + "ERR_" + name
 		}
@@ -112,9 +112,15 @@ func statusPrefix(version uint32) string {
 	return fmt.Sprintf("NFS%d", version)
 }
 
+// okNames are the names of status 0, which most are, by version.
+var okNames = [...]string{2: "NFS_OK", 3: "NFS3_OK", 4: "NFS4_OK"}
+
 // StatusName is the name of the status that the results of an NFS program begin
 // with: "NFS4_OK", "NFS3ERR_NOENT", "NFSERR_STALE" for version 2.
 func StatusName(version, status uint32) string {
+	if status == 0 && version < uint32(len(okNames)) && okNames[version] != "" {
+		return okNames[version]
+	}
 	if name, known := statusTable()[key{version, status}]; known {
 		return name
 	}

@@ -12,20 +12,27 @@ import (
 // the capture proves it.
 
 // checker reports what a message of a transaction breaks.
-type checker struct {
-	f     *follower
-	x     *txn
-	where rdma.Where
+type checker struct { // small enough to be passed in registers
+	f      *follower
+	x      *txn
+	at     record.Stamp
+	blames record.Opt[rdma.Side]
 }
 
 func (c checker) report(r *rule.Rule, format string, args ...any) {
 	c.x.found(r)
-	c.where.Operation = c.x.operation()
-	c.f.conn.Report(r, c.where, format, args...)
+	where := c.where()
+	where.Operation = c.x.operation()
+	c.f.conn.Report(r, where, format, args...)
 }
 
 // checks is the checker of a transaction, with nobody to blame.
-func (x *txn) checks(at record.Stamp) checker { return checker{x.follower, x, x.where(at)} }
+func (x *txn) checks(at record.Stamp) checker { return checker{f: x.follower, x: x, at: at} }
+
+// where is what a finding says of it.
+func (c checker) where() rdma.Where {
+	return rdma.Where{At: c.at, XID: record.Some(uint32(c.x.rec.XID)), Blames: c.blames}
+}
 
 // operation is what the RPC is, as far as that is known: "NFS4 READ".
 func (x *txn) operation() string {
@@ -42,13 +49,13 @@ func (x *txn) operation() string {
 
 // nobody is the checker with nobody to blame.
 func (c checker) nobody() checker {
-	c.where.Blames = record.Opt[rdma.Side]{}
+	c.blames = record.Opt[rdma.Side]{}
 	return c
 }
 
 // blaming is the checker with that side to blame.
 func (c checker) blaming(s rdma.Side) checker {
-	c.where.Blames = record.Some(s)
+	c.blames = record.Some(s)
 	return c
 }
 

@@ -50,10 +50,10 @@ func (f *follower) checkBackwardCall(c checker, m *message) {
 	}
 	switch j.leave {
 	case noLeave:
-		f.suspect(rule.BackwardUnexpected, c.x, m.side.Other(), c.where, "%s", unexpected)
+		f.suspect(rule.BackwardUnexpected, c.x, m.side.Other(), c.where(), "%s", unexpected)
 	case asked:
 		if len(j.early) < 16 {
-			j.early = append(j.early, c.where)
+			j.early = append(j.early, c.where())
 		}
 	}
 }
@@ -84,7 +84,7 @@ func (f *follower) grantsCalls(x *txn, body []byte) {
 		return
 	}
 	j.leave = noLeave
-	var m nfs.Message
+	m := &f.table.session
 	m.Reply(x.procedure.program, x.procedure.version, x.procedure.procedure, nfs.NewStream(body, nil))
 	for i := range m.Ops {
 		if m.Ops[i].Name != "CREATE_SESSION" {

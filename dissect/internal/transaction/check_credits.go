@@ -46,11 +46,11 @@ func (f *follower) checkCredits(c checker, m *message) {
 		needs := m.side.Other()
 		switch grant, granted := a.grant.Get(); {
 		case !granted:
-			f.suspect(rule.CreditLimitExceeded, c.x, needs, c.where, "%d Calls are in flight; before the first Reply there may be one", n)
+			f.suspect(rule.CreditLimitExceeded, c.x, needs, c.where(), "%d Calls are in flight; before the first Reply there may be one", n)
 		case grant > limit:
-			f.suspect(rule.CreditLimitExceeded, c.x, needs, c.where, "%d Calls are in flight; %d credits are granted, and the requester asked for %d", n, grant, limit)
+			f.suspect(rule.CreditLimitExceeded, c.x, needs, c.where(), "%d Calls are in flight; %d credits are granted, and the requester asked for %d", n, grant, limit)
 		default:
-			f.suspect(rule.CreditLimitExceeded, c.x, needs, c.where, "%d Calls are in flight, %d credits are granted", n, grant)
+			f.suspect(rule.CreditLimitExceeded, c.x, needs, c.where(), "%d Calls are in flight, %d credits are granted", n, grant)
 		}
 	}
 	if asked := h.Credits; asked > 0 {

@@ -53,7 +53,7 @@ func (f *follower) checkHeader(c checker, m *message) {
 // broken reports what makes a receiver answer RDMA_ERROR.
 func (c checker) broken(r *rule.Rule, format string, args ...any) {
 	c.report(r, format, args...)
-	if side, known := c.where.Blames.Get(); known && side == c.x.side && c.x.judged.broken == nil {
+	if side, known := c.blames.Get(); known && side == c.x.side && c.x.judged.broken == nil {
 		c.x.judged.broken = r
 	}
 }

@@ -137,7 +137,7 @@ func (f *follower) invalidated(c checker, m *message) {
 	owner := m.side.Other()
 	dead := f.judged.dead[owner]
 	if _, was := dead[handle]; was && f.proves() && f.unclear[owner] == 0 {
-		f.suspect(rule.InvalidatedHandleUsed, c.x, owner, c.where, "Send With Invalidate of 0x%08x, which was invalidated before and not exposed again", handle)
+		f.suspect(rule.InvalidatedHandleUsed, c.x, owner, c.where(), "Send With Invalidate of 0x%08x, which was invalidated before and not exposed again", handle)
 	}
 	if dead == nil {
 		dead = map[uint32]struct{}{}

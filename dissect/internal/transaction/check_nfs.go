@@ -105,9 +105,15 @@ func (x *txn) readHoles(holes []nfs.Hole) []nfs.Hole {
 	return holes
 }
 
-// largeResults are the procedures and operations whose results the Call bounds, or
+// largeResult says that a procedure or operation has results that the Call bounds, or
 // nobody does.
-var largeResults = [...]string{"READ", "READDIR", "READDIRPLUS", "READLINK", "GETXATTR", "LISTXATTRS", "READ_PLUS"}
+func largeResult(name string) bool {
+	switch name {
+	case "READ", "READDIR", "READDIRPLUS", "READLINK", "GETXATTR", "LISTXATTRS", "READ_PLUS":
+		return true
+	}
+	return false
+}
 
 // mayBeLarge says that a Call without chunks may have a large Reply.
 func (x *txn) mayBeLarge() bool {
@@ -116,10 +122,10 @@ func (x *txn) mayBeLarge() bool {
 		return false
 	}
 	if p.version < 4 {
-		return slices.Contains(largeResults[:], p.name())
+		return largeResult(p.name())
 	}
 	for _, o := range x.rec.Operations {
-		if slices.Contains(largeResults[:], o) {
+		if largeResult(o) {
 			return true
 		}
 	}

@@ -30,15 +30,39 @@ func newStorage() storage {
 	}
 }
 
-// emit makes the record and hands it out.
+// emit hands a transaction out.
 func (t *Table) emit(x *txn) {
 	if x.emitted {
 		return
 	}
+	t.due = 0
 	f := x.follower
 	f.unlink(&f.settled, x)
-	k, r := &x.rec, &t.record
 	x.missing()
+	t.Ended[slices.Index(record.Statuses[:], x.rec.Status)]++
+	t.items(x)
+	if t.Transaction != nil || t.Payload != nil {
+		r := t.makeRecord(x)
+		if t.Payload != nil && x.rebuilds() {
+			t.Payload(r, t.rebuild.call(x), t.rebuild.reply(x))
+			t.rebuild.trim()
+		}
+		if t.Transaction != nil {
+			t.Transaction(r)
+		}
+	}
+	t.motions.release(x)
+	x.charge(-x.charged)
+	x.kept, x.emitted = 0, true
+	x.shed()
+	if cap(t.scratch) > 1<<20 { // do not hoard what one large chunk needed
+		t.scratch = nil
+	}
+}
+
+// makeRecord makes the record, which is good until the next.
+func (t *Table) makeRecord(x *txn) *record.Transaction {
+	f, k, r := x.follower, &x.rec, &t.record
 	inOrder(k.Timeline)
 	connection, _ := f.conn.ID()
 	*r = record.Transaction{
@@ -51,22 +75,7 @@ func (t *Table) emit(x *txn) {
 	if r.Call != nil {
 		t.chunks(x)
 	}
-	t.Ended[slices.Index(record.Statuses[:], r.Status)]++
-	t.items(x)
-	if t.Payload != nil && x.rebuilds() {
-		t.Payload(r, t.rebuild.call(x), t.rebuild.reply(x))
-		t.rebuild.trim()
-	}
-	if t.Transaction != nil {
-		t.Transaction(r)
-	}
-	t.motions.release(x)
-	x.charge(-x.charged)
-	x.kept, x.emitted = 0, true
-	x.shed()
-	if cap(t.scratch) > 1<<20 { // do not hoard what one large chunk needed
-		t.scratch = nil
-	}
+	return r
 }
 
 // inOrder puts events in the order of their packets, in which most are.

@@ -100,9 +100,12 @@ var mayName = [...]string{"READLINK", "SYMLINK", "CREATE"}
 
 // keepNames keeps what moves for an RPC that may move names.
 func (t *Table) keepNames(x *txn) {
+	if t.Stream == nil {
+		return
+	}
 	procedure := x.procedure.name()
 	names := func(name string) bool { return slices.Contains(mayName[:], name) }
-	if t.Stream == nil || !names(procedure) && !slices.ContainsFunc(x.rec.Operations, names) {
+	if !names(procedure) && !slices.ContainsFunc(x.rec.Operations, names) {
 		return
 	}
 	for i := range x.segments {

@@ -68,7 +68,8 @@ type Table struct {
 	gens     []uint32 // how often each was used
 	free     []uint32 // slots
 	settling queue.Queue[*txn]
-	last     int64 // id
+	due      record.Time // nothing of settling is to be looked at up to then
+	last     int64       // id
 
 	unanswered map[repeatKey]int64
 
@@ -76,6 +77,7 @@ type Table struct {
 	rpc      oncrpc.Header
 	longRPC  oncrpc.Header // of a Long Call
 	asks     nfs.Compound  // of a Call
+	session  nfs.Message   // Reply to a CREATE_SESSION
 	compound nfs.Compound  // of a Reply
 	scratch  []byte
 	binding  binding
@@ -289,11 +291,13 @@ func (t *Table) begin(f *follower, side rdma.Side, xid uint32) *txn {
 // reset makes an empty one of a transaction that is over. It keeps its storage.
 func (x *txn) reset() {
 	r := &x.rec
-	*x = txn{
-		rec:      facts{Timeline: r.Timeline[:0], Findings: r.Findings[:0], Waits: r.Waits[:0]},
-		segments: x.segments[:0], sizes: x.sizes[:0], holes: x.holes[:0], named: x.named[:0],
-		inCall: inline{data: x.inCall.data[:0]}, inReply: inline{data: x.inReply.data[:0]},
-	}
+	timeline, findings, waits := r.Timeline[:0], r.Findings[:0], r.Waits[:0]
+	segments, sizes, holes, names := x.segments[:0], x.sizes[:0], x.holes[:0], x.named[:0]
+	call, reply := x.inCall.data[:0], x.inReply.data[:0]
+	*x = txn{} // by itself, so that it is not made elsewhere and copied
+	r.Timeline, r.Findings, r.Waits = timeline, findings, waits
+	x.segments, x.sizes, x.holes, x.named = segments, sizes, holes, names
+	x.inCall.data, x.inReply.data = call, reply
 }
 
 // charge adds to what a transaction holds of the budget.
@@ -387,10 +391,14 @@ func (t *Table) end(x *txn, status record.Status) {
 
 // Expire hands out what has waited long enough.
 func (t *Table) Expire() {
+	if t.Clock <= t.due && t.settling.Len() < maxSettling {
+		return
+	}
 	for t.settling.Len() > 0 {
 		x := t.settling.First()
 		if !x.emitted {
 			if t.Clock-x.ended <= t.options.Linger && t.settling.Len() < maxSettling {
+				t.due = x.ended + t.options.Linger
 				return
 			}
 			if _, decided := x.follower.conn.ID(); !decided {
