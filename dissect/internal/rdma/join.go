@@ -59,8 +59,8 @@ func (t *Tracker) attach(c *Conn, side Side, e ends, qpn uint32) *half {
 	if old := c.halves[side]; old != nil { // it names another queue pair now
 		t.drop(old)
 	}
-	h := t.spare.half()
-	h.conn, h.side, h.src, h.dst, h.route, h.qpn, h.lane = c, side, e.src, e.dst, r, qpn, t.newLane()
+	h := t.spare.half(c)
+	h.side, h.src, h.dst, h.route, h.qpn, h.lane = side, e.src, e.dst, r, qpn, t.newLane()
 	e.src.Hold()
 	e.dst.Hold()
 	c.halves[side] = h

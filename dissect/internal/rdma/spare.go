@@ -66,26 +66,29 @@ func pop[T any](list *[]*T) *T {
 	return v
 }
 
+// What is made is written to before it is read, nil checks included: the kernel gives
+// a page that is read first twice, and interrupts all cores for the second.
+
 // conn is an empty connection, with the follower that it had, to be used again.
 func (s *spare) conn() *Conn {
 	c := pop(&s.conns)
 	if c == nil {
-		return new(Conn)
+		return &Conn{client: -1}
 	}
-	*c = Conn{follower: c.follower}
+	*c = Conn{follower: c.follower, client: -1}
 	return c
 }
 
-// half is an empty half.
-func (s *spare) half() *half {
+// half is an empty half of a connection.
+func (s *spare) half(c *Conn) *half {
 	h := pop(&s.halves)
 	if h == nil {
-		return new(half)
+		return &half{conn: c}
 	}
 	entries := h.ops.entries[:0]
 	if cap(entries) > 2*keepOver {
 		entries = nil
 	}
-	*h = half{ops: ledger{entries: entries}}
+	*h = half{conn: c, ops: ledger{entries: entries}}
 	return h
 }

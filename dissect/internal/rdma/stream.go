@@ -136,9 +136,9 @@ func (t *Tracker) attachStream(c *Conn, side Side, key streamKey) *half {
 	} else if old != nil {
 		t.drop(old)
 	}
-	h := t.spare.half()
+	h := t.spare.half(c)
 	e := t.hosts.ends(&Address{IP: key.src}, &Address{IP: key.dst})
-	h.conn, h.side, h.src, h.dst, h.lane = c, side, e.src, e.dst, t.newLane()
+	h.side, h.src, h.dst, h.lane = side, e.src, e.dst, t.newLane()
 	e.src.Hold()
 	e.dst.Hold()
 	h.stream = &stream{key: key, handshake: c.handshake}

@@ -297,7 +297,7 @@ func (t *Tracker) unreliable(h *half, p *rocev2.Packet, at record.Stamp) {
 // connect starts a connection.
 func (t *Tracker) connect() *Conn {
 	c := t.spare.conn()
-	c.tracker, c.client, c.wantSends, c.since = t, -1, true, t.Clock
+	c.tracker, c.wantSends, c.since = t, true, t.Clock
 	c.record.First, c.record.Last = t.now.Time, t.now.Time
 	c.prev, c.next = t.conns.prev, &t.conns
 	c.prev.next, c.next.prev = c, c

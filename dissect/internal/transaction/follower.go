@@ -23,7 +23,6 @@ const (
 // follower is what RPC made of one connection.
 type follower struct {
 	table *Table
-	conn  *rdma.Conn
 
 	upper     string // "" while nobody knows
 	undecided bool   // the upper layer is to be found out from the Sends
@@ -52,6 +51,7 @@ type follower struct {
 	judged       judged
 	suspicions   []suspicion
 	suspected    [2]int32 // how many of them wait for a side
+	conn         *rdma.Conn
 }
 
 // maxDied bounds how many XIDs are listed of Calls that died with a connection.
