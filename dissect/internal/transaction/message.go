@@ -46,12 +46,16 @@ func (f *follower) Done(o *rdma.Operation) {
 	f.settleSuspicions(o.Side, false)
 	t := f.table
 	m := message{Operation: o, side: o.Side, data: o.Payload, whole: !o.Broken, header: &t.header, rpc: &t.rpc}
-	if !f.isRPC && (!f.undecided || !f.recognise(&m)) {
+	if !f.isRPC && !f.undecided {
 		o.Word = record.Opt[uint32]{} // which is no XID
 		return
 	}
+	m.decode()
+	if !f.isRPC && !f.recognise(&m) {
+		o.Word = record.Opt[uint32]{}
+		return
+	}
 	h := m.header
-	m.err = h.Decode(m.data)
 	if h.Length < 4 {
 		if !m.captured() {
 			f.judged.leave = hidden // who knows what it asked for
@@ -59,13 +63,6 @@ func (f *follower) Done(o *rdma.Operation) {
 			f.conn.Report(rule.HeaderTruncated, rdma.Where{At: o.First, Blames: record.Some(m.side)}, "%s", f.tooShort(o))
 		}
 		return
-	}
-	*m.rpc, m.rpcErr = oncrpc.Header{}, oncrpc.ErrTruncated
-	if m.inline = m.err == nil && h.Understood() && (h.Proc == rpcrdma.Msg || h.Proc == rpcrdma.MsgP); m.inline {
-		m.payload = m.data[h.Length:]
-		if h.Proc == rpcrdma.Msg {
-			m.rpcErr = m.rpc.Decode(m.payload)
-		}
 	}
 	if _, known := f.conn.Client(); !known {
 		f.guessClient(&m)
@@ -79,6 +76,19 @@ func (f *follower) Done(o *rdma.Operation) {
 		t.say(&m)
 	}
 	t.sent(&m)
+}
+
+// decode reads the headers.
+func (m *message) decode() {
+	h := m.header
+	m.err = h.Decode(m.data)
+	*m.rpc, m.rpcErr = oncrpc.Header{}, oncrpc.ErrTruncated
+	if m.inline = m.err == nil && h.Understood() && (h.Proc == rpcrdma.Msg || h.Proc == rpcrdma.MsgP); m.inline {
+		m.payload = m.data[h.Length:]
+		if h.Proc == rpcrdma.Msg {
+			m.rpcErr = m.rpc.Decode(m.payload)
+		}
+	}
 }
 
 // maxStrangers is how many Sends may be no RPC-over-RDMA before nobody looks any
@@ -102,12 +112,12 @@ func (f *follower) recognise(m *message) bool {
 // looksLikeRPC is strict: every word that can be wrong has to be right.
 func looksLikeRPC(m *message) bool {
 	h, rpc := m.header, m.rpc
-	if err := h.Decode(m.data); err != nil || h.Vers != rpcrdma.Version || h.XID == 0 || h.Credits > 1<<16 {
+	if m.err != nil || h.Vers != rpcrdma.Version || h.XID == 0 || h.Credits > 1<<16 {
 		return false
 	}
 	switch h.Proc {
 	case rpcrdma.Msg:
-		err := rpc.Decode(m.data[h.Length:])
+		err := m.rpcErr
 		if err != nil && !(errors.Is(err, oncrpc.ErrTruncated) && int64(len(m.data)) < m.Length) || rpc.Length < 12 || rpc.XID != h.XID {
 			return false
 		}
