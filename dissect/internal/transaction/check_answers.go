@@ -141,7 +141,7 @@ func (f *follower) checkAnswered(c checker) {
 	if broken := c.x.judged.broken; broken != nil && c.x.rec.Call != nil {
 		c.report(notRefused(broken), "the responder answers a Call that breaks %s as if it were good, not by RDMA_ERROR", broken.ID)
 	}
-	if status, known := c.x.rec.RPCStatus.Get(); known && status != "SUCCESS" {
+	if status, known := c.x.rpcStatus.Get(); known && status != "SUCCESS" {
 		chunks := ""
 		if len(c.x.segments) > 0 && status == "GARBAGE_ARGS" {
 			chunks = ": its Call has chunks, so look at what was reduced, and how"

@@ -104,7 +104,7 @@ func (f *follower) checkInvalidation(c checker, m *message, orphan bool) {
 		f.checkLeave(c, handle)
 	}
 	if !orphan && !x.cut {
-		i, _ := x.rec.Invalidation.Get()
+		i, _ := x.invalidation.Get()
 		switch {
 		case !i.Chunk.Known() && x.rec.Call != nil:
 			c.report(rule.InvalidatedForeignHandle, "Send With Invalidate of 0x%08x, a handle that this Call did not expose", handle)

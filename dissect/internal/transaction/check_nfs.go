@@ -352,7 +352,7 @@ func (f *follower) checkResults(c checker, m *message) {
 
 // succeeded says that the status of a Reply is success, or that it has none.
 func succeeded(x *txn) bool {
-	status, known := x.rec.NFSStatus.Get()
+	status, known := x.nfsStatus.Get()
 	return !known || strings.HasSuffix(status, "_OK")
 }
 

@@ -124,7 +124,7 @@ func (f *follower) Refused(r *rdma.Refusal) {
 		return
 	}
 	if !r.Fatal {
-		if x.refused = (refusal{r.At, record.RepeatAfterNak}); r.Reason == "RNR" {
+		if x.refused = (&refusal{r.At, record.RepeatAfterNak}); r.Reason == "RNR" {
 			x.refused.reason = record.ReceiverNotReady
 		}
 		x.active = r.At
@@ -225,9 +225,9 @@ func (x *txn) takeBack() {
 		r.Status = record.NoCall
 		return
 	}
-	r.Reply, r.Invalidation, r.LatencyNS = nil, record.Opt[record.Invalidation]{}, record.Opt[int64]{}
-	r.RPCStatus, r.NFSStatus, r.RDMAError = record.Opt[string]{}, record.Opt[string]{}, record.Opt[string]{}
-	r.RDMAErrorRange = record.Opt[record.VersionRange]{}
+	r.Reply, x.invalidation, x.latency = nil, record.Opt[record.Invalidation]{}, record.Opt[int64]{}
+	x.rpcStatus, x.nfsStatus, x.rdmaError = record.Opt[string]{}, record.Opt[string]{}, record.Opt[string]{}
+	x.rdmaErrorRange = record.Opt[record.VersionRange]{}
 }
 
 // Abandoned says whether what is missing of a Read's response is lost from the

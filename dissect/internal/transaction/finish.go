@@ -58,6 +58,9 @@ func (t *Table) emit(x *txn) {
 	if cap(t.scratch) > 1<<20 { // do not hoard what one large chunk needed
 		t.scratch = nil
 	}
+	if cap(t.holes) > 1<<12 {
+		t.holes = nil
+	}
 }
 
 // makeRecord makes the record, which is good until the next.
@@ -67,11 +70,14 @@ func (t *Table) makeRecord(x *txn) *record.Transaction {
 	connection, _ := f.conn.ID()
 	*r = record.Transaction{
 		Type: "transaction", ID: k.ID, Connection: connection, XID: k.XID, Direction: f.direction(x.side), Status: k.Status,
-		Operations: k.Operations, Operation: named(nfs.Principal(k.Operations)), Credential: k.Credential, RPCStatus: k.RPCStatus, NFSStatus: k.NFSStatus,
-		Call: k.Call, Reply: k.Reply, Invalidation: k.Invalidation, Timeline: k.Timeline, LatencyNS: k.LatencyNS, Waits: k.Waits, Phases: x.phases(),
-		RDMAError: k.RDMAError, RDMAErrorRange: k.RDMAErrorRange, RetransmitOf: k.RetransmitOf, Retransmitted: k.Retransmitted, Findings: k.Findings,
+		Operations: k.Operations, Operation: named(nfs.Principal(k.Operations)), RPCStatus: x.rpcStatus, NFSStatus: x.nfsStatus,
+		Call: k.Call, Reply: k.Reply, Invalidation: x.invalidation, Timeline: k.Timeline, LatencyNS: x.latency, Waits: k.Waits, Phases: x.phases(),
+		RDMAError: x.rdmaError, RDMAErrorRange: x.rdmaErrorRange, RetransmitOf: k.RetransmitOf, Retransmitted: k.Retransmitted, Findings: k.Findings,
 	}
-	x.procedure.fill(r)
+	if p := &x.procedure; p.known {
+		p.fill(r)
+		r.Credential = record.Some(p.flavor.String())
+	}
 	if r.Call != nil {
 		t.chunks(x)
 	}
@@ -152,7 +158,7 @@ func (t *Table) chunks(x *txn) {
 func (t *Table) leftOver(x *txn) {
 	to := &t.storage
 	to.handles = to.handles[:0]
-	killed, any := x.rec.Invalidation.Get()
+	killed, any := x.invalidation.Get()
 	r := &t.record
 	for i := range x.segments {
 		s := &x.segments[i]
@@ -170,7 +176,7 @@ func (t *Table) leftOver(x *txn) {
 // before it ended, so that they add up even where Reads and Writes overlap.
 func (x *txn) phases() (p record.Opt[record.Phases]) {
 	r := &x.rec
-	if !r.LatencyNS.Known() {
+	if !x.latency.Known() {
 		return p
 	}
 	var first, last [2]record.Opt[record.Time] // of Reads and Writes

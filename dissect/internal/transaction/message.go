@@ -297,6 +297,7 @@ func (f *follower) reply(m *message) {
 	}
 	f.touch(x, m.side, m.Last)
 	f.reordered(x, m.Operation, record.EventReply)
+	x.answered = t.answered()
 	m.fill(&x.answer)
 	x.rec.Reply = &x.answer
 	if h.Length >= 12 {
@@ -310,9 +311,9 @@ func (f *follower) reply(m *message) {
 	switch {
 	case h.Proc == rpcrdma.Error && h.Length >= rpcrdma.FixedLen:
 		status = record.RDMAError
-		x.rec.RDMAError = record.Some(h.Err.String())
+		x.rdmaError = record.Some(h.Err.String())
 		if h.Err == rpcrdma.ErrVers && m.err == nil {
-			x.rec.RDMAErrorRange = record.Some(record.VersionRange{Low: h.VersLow, High: h.VersHigh})
+			x.rdmaErrorRange = record.Some(record.VersionRange{Low: h.VersLow, High: h.VersHigh})
 		}
 	case m.known():
 		x.returned(m)
@@ -322,7 +323,7 @@ func (f *follower) reply(m *message) {
 	if orphan {
 		status = record.NoCall
 	} else {
-		x.rec.LatencyNS = record.Some(int64(m.Last.Time - x.call.Time))
+		x.latency = record.Some(int64(m.Last.Time - x.call.Time))
 	}
 	x.invalidate(m)
 	f.checkReply(x, m, orphan)
@@ -379,7 +380,7 @@ func (x *txn) invalidate(m *message) {
 			break
 		}
 	}
-	x.rec.Invalidation = record.Some(i)
+	x.invalidation = record.Some(i)
 	x.event(record.Event{
 		Time: m.Last.Time, Packet: m.Last.Packet, Event: record.EventInvalidate, From: record.Responder, Handle: record.Some(i.Handle),
 	})

@@ -13,8 +13,7 @@ import (
 // stream as far as it is in one piece.
 func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) {
 	r, p := &x.rec, &x.procedure
-	*p = procedure{true, rpc.Program, rpc.Version, rpc.Procedure}
-	r.Credential = record.Some(rpc.Credential.Flavor.String())
+	*p = procedure{true, rpc.Credential.Flavor, rpc.Program, rpc.Version, rpc.Procedure}
 	g, _ := rpc.Credential.GSS()
 	x.gss, x.control = g.Service, g.Control()
 	if !x.isCompound() {
@@ -25,20 +24,20 @@ func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) {
 	if !ok {
 		return
 	}
-	x.holes = x.holes[:0]
+	t.holes = t.holes[:0]
 	for i := range x.segments {
 		s := &x.segments[i]
 		if s.kind != readChunk || s.position == 0 {
 			continue
 		}
 		if s.index == 0 {
-			x.holes = append(x.holes, nfs.Hole{Position: int64(s.position) - int64(len(payload)-len(body))})
+			t.holes = append(t.holes, nfs.Hole{Position: int64(s.position) - int64(len(payload)-len(body))})
 		}
-		x.holes[len(x.holes)-1].Length += int64(s.length)
+		t.holes[len(t.holes)-1].Length += int64(s.length)
 	}
 	c := &t.asks
 	c.Operations = x.named
-	c.Arguments(nfs.NewStream(body, x.holes), nfs.IsCallback(p.program))
+	c.Arguments(nfs.NewStream(body, t.holes), nfs.IsCallback(p.program))
 	x.named, x.namedAll, c.Operations = c.Operations, c.Complete, nil
 	x.charge(nameCost * int64(cap(x.named)))
 	r.Operations = x.named
@@ -82,11 +81,11 @@ func (t *Table) replyRPC(x *txn, m *message) {
 	if err != nil || rpc.Type != oncrpc.Reply {
 		return
 	}
-	x.rec.RPCStatus = record.Some(rpc.Status())
+	x.rpcStatus = record.Some(rpc.Status())
 	if !rpc.Succeeded() {
 		return
 	}
-	x.holes = x.holes[:0]
+	t.holes = t.holes[:0]
 	body, ok := x.gss.Plain(payload[rpc.Length:])
 	if !ok {
 		return
@@ -103,10 +102,10 @@ func (t *Table) replyRPC(x *txn, m *message) {
 
 func (t *Table) compoundReply(x *txn, h *rpcrdma.Header, body []byte) {
 	for i := range h.WriteEnds {
-		x.holes = append(x.holes, nfs.Hole{Position: -1, Length: rpcrdma.Length(h.WriteChunk(i))})
+		t.holes = append(t.holes, nfs.Hole{Position: -1, Length: rpcrdma.Length(h.WriteChunk(i))})
 	}
 	c := &t.compound
-	c.Results(nfs.NewStream(body, x.holes), nfs.IsCallback(x.procedure.program))
+	c.Results(nfs.NewStream(body, t.holes), nfs.IsCallback(x.procedure.program))
 	switch {
 	case x.procedure.known:
 		if c.HasStatus {
@@ -120,5 +119,5 @@ func (t *Table) compoundReply(x *txn, h *rpcrdma.Header, body []byte) {
 }
 
 func (x *txn) setStatus(version, status uint32) {
-	x.rec.NFSStatus = record.Some(nfs.StatusName(version, status))
+	x.nfsStatus = record.Some(nfs.StatusName(version, status))
 }

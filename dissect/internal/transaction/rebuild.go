@@ -232,7 +232,7 @@ func (b *rebuilder) place(x *txn) bool {
 		if body, plain := x.gss.Plain(readable[b.rpc.Length:]); plain {
 			p := x.procedure
 			if !p.known && x.follower.nfs4 {
-				p = procedure{true, nfs.ProgramNFS, 4, 1}
+				p = procedure{known: true, program: nfs.ProgramNFS, version: 4, procedure: 1}
 			}
 			b.message.Reply(p.program, p.version, p.procedure, nfs.NewStream(body, b.holes))
 			for _, i := range b.message.Items {

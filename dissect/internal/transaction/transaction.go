@@ -81,6 +81,8 @@ type Table struct {
 	session  nfs.Message   // Reply to a CREATE_SESSION
 	compound nfs.Compound  // of a Reply
 	scratch  []byte
+	answers  []*answered // that are over, for the next
+	holes    []nfs.Hole  // of the message at hand
 	binding  binding
 	motions  motions
 	record   record.Transaction // that is handed out
@@ -107,23 +109,16 @@ const maxSettling = 1 << 12
 // facts are what of a transaction's record is found out while it lasts; see
 // [record.Transaction].
 type facts struct {
-	ID             int64
-	XID            record.Hex32
-	Status         record.Status
-	Operations     []string
-	Credential     record.Opt[string]
-	RPCStatus      record.Opt[string]
-	NFSStatus      record.Opt[string]
-	Call, Reply    *record.Message
-	Invalidation   record.Opt[record.Invalidation]
-	Timeline       []record.Event
-	LatencyNS      record.Opt[int64]
-	Waits          []record.Wait
-	RDMAError      record.Opt[string]
-	RDMAErrorRange record.Opt[record.VersionRange]
-	RetransmitOf   record.Opt[int64]
-	Retransmitted  int
-	Findings       []string
+	ID            int64
+	XID           record.Hex32
+	Status        record.Status
+	Operations    []string
+	Call, Reply   *record.Message
+	Timeline      []record.Event
+	Waits         []record.Wait
+	RetransmitOf  record.Opt[int64]
+	Retransmitted int
+	Findings      []string
 }
 
 // txn is a transaction under way.
@@ -145,26 +140,55 @@ type txn struct {
 	cut      bool  // the lists of the Call are not known to their end
 
 	active  record.Stamp // its latest packet
-	refused refusal      // the latest NAK
+	refused *refusal     // the latest NAK, nil before the first and once it was repeated
 
-	call, answer record.Message
-	judged       judgement
-	procedure    procedure
-	gss          oncrpc.Service
-	control      bool // RPCSEC_GSS makes or ends a context with it
-	inCall       inline
-	inReply      inline
-	sizes        []int64 // bytes in each Write chunk, by the Reply
-	holes        []nfs.Hole
-	named        []string // what rec.Operations stands in
-	namedAll     bool     // of a COMPOUND Call: all its operations
-	slot         uint32
-	gen          uint32 // counts the uses of the slot
+	call      record.Message
+	*answered // never nil
+	judged    judgement
+	procedure procedure
+	gss       oncrpc.Service
+	control   bool // RPCSEC_GSS makes or ends a context with it
+	inCall    inline
+	named     []string // what rec.Operations stands in
+	namedAll  bool     // of a COMPOUND Call: all its operations
+	slot      uint32
+	gen       uint32 // counts the uses of the slot
+}
+
+// answered is what a Reply adds to a transaction.
+type answered struct {
+	answer         record.Message
+	inReply        inline
+	sizes          []int64 // bytes in each Write chunk, by the Reply
+	rpcStatus      record.Opt[string]
+	nfsStatus      record.Opt[string]
+	rdmaError      record.Opt[string]
+	rdmaErrorRange record.Opt[record.VersionRange]
+	invalidation   record.Opt[record.Invalidation]
+	latency        record.Opt[int64]
+}
+
+// noAnswer is that of transactions without Reply. Nobody writes to it.
+var noAnswer answered
+
+// answered is an empty one, for a transaction that has its Reply.
+func (t *Table) answered() *answered {
+	last := len(t.answers) - 1
+	if last < 0 {
+		return new(answered)
+	}
+	a := t.answers[last]
+	t.answers = t.answers[:last]
+	sizes, data := a.sizes[:0], a.inReply.data[:0]
+	*a = answered{}
+	a.sizes, a.inReply.data = sizes, data
+	return a
 }
 
 // procedure is which RPC it is.
 type procedure struct {
 	known                       bool
+	flavor                      oncrpc.Flavor // of its credential
 	program, version, procedure uint32
 }
 
@@ -276,7 +300,7 @@ func (t *Table) begin(f *follower, side rdma.Side, xid uint32) *txn {
 		t.free = slices.Grow(t.free, len(t.slots)) // a data packet may be what releases them
 	}
 	if x == nil { // written to before it is read: the kernel gives pages that are read first twice
-		x = &txn{rec: facts{Findings: []string{}, Waits: []record.Wait{}}}
+		x = &txn{rec: facts{Findings: []string{}, Waits: []record.Wait{}}, answered: &noAnswer}
 		t.slots[slot] = x
 	} else {
 		x.reset()
@@ -293,12 +317,10 @@ func (t *Table) begin(f *follower, side rdma.Side, xid uint32) *txn {
 func (x *txn) reset() {
 	r := &x.rec
 	timeline, findings, waits := r.Timeline[:0], r.Findings[:0], r.Waits[:0]
-	segments, sizes, holes, names := x.segments[:0], x.sizes[:0], x.holes[:0], x.named[:0]
-	call, reply := x.inCall.data[:0], x.inReply.data[:0]
+	segments, names, call := x.segments[:0], x.named[:0], x.inCall.data[:0]
 	*x = txn{} // by itself, so that it is not made elsewhere and copied
 	r.Timeline, r.Findings, r.Waits = timeline, findings, waits
-	x.segments, x.sizes, x.holes, x.named = segments, sizes, holes, names
-	x.inCall.data, x.inReply.data = call, reply
+	x.segments, x.named, x.inCall.data, x.answered = segments, names, call, &noAnswer
 }
 
 // charge adds to what a transaction holds of the budget.
@@ -318,14 +340,17 @@ func (x *txn) shed() {
 	if cap(x.rec.Timeline) > 64 {
 		x.rec.Timeline = nil
 	}
-	if cap(x.named) > 64 || cap(x.holes) > 64 {
-		x.named, x.holes, x.rec.Operations = nil, nil, nil
+	if cap(x.named) > 64 {
+		x.named, x.rec.Operations = nil, nil
 	}
 	if cap(x.segments) > 16 {
 		x.segments = nil
 	}
-	if cap(x.inCall.data)+cap(x.inReply.data)+cap(x.sizes) > 1<<14 {
-		x.inCall.data, x.inReply.data, x.sizes = nil, nil, nil
+	if cap(x.inCall.data) > 1<<14 {
+		x.inCall.data = nil
+	}
+	if a := x.answered; cap(a.inReply.data)+cap(a.sizes) > 1<<14 {
+		a.inReply.data, a.sizes = nil, nil
 	}
 }
 
@@ -333,6 +358,11 @@ func (x *txn) shed() {
 func (t *Table) release(x *txn) {
 	t.gens[x.slot] = (x.gen + 1) & (1<<genBits - 1)
 	x.follower = nil
+	if a := x.answered; a != &noAnswer {
+		if x.answered = &noAnswer; len(t.answers) < maxWarm {
+			t.answers = append(t.answers, a)
+		}
+	}
 	if len(t.free) >= maxWarm {
 		t.slots[x.slot] = nil
 	}

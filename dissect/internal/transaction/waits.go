@@ -70,9 +70,9 @@ func (f *follower) again(x *txn, o *rdma.Operation, by rdma.Side, at record.Stam
 	if at.Time-from.Time >= timeout {
 		reason = record.RepeatAfterTimeout
 	}
-	if r := &x.refused; r.at.Packet != 0 && r.at.Packet >= from.Packet {
+	if r := x.refused; r != nil && r.at.Packet != 0 && r.at.Packet >= from.Packet {
 		reason = r.reason
-		*r = refusal{}
+		x.refused = nil
 	}
 	if from.Packet != 0 && of != record.EventReadDone && at.Time-from.Time >= waitFrom {
 		w := record.Wait{
