@@ -61,18 +61,14 @@ func (c checker) blaming(s rdma.Side) checker {
 
 // judged is what the rules know of a connection.
 type judged struct {
-	credits   [2]allowance // by side of the caller
-	dead      [2]map[uint32]struct{}
-	errors    [2]*recent // XIDs of the RDMA_ERRORs that a side sent, nil when it sent none
-	refused   [2]uint64  // number of a Send that was refused before it was whole
-	refusedAt [2]record.Stamp
-	leave     leave                      // of the server, to call
-	early     []rdma.Where               // backward Calls that came before it was clear whether they might
-	reused    bool                       // an XID was used again while it was in flight: what is open, and exposed, is not known
-	answered  [2]record.Opt[record.Time] // last Reply to a side
-	newest    [2]int64                   // id of the latest transaction of a side that was answered
-	first     bool                       // version 1 was answered on it
-	style     *styles                    // nil before a Call exposes anything
+	credits  [2]allowance // by side of the caller
+	dead     [2]map[uint32]struct{}
+	leave    leave                      // of the server, to call
+	reused   bool                       // an XID was used again while it was in flight: what is open, and exposed, is not known
+	answered [2]record.Opt[record.Time] // last Reply to a side
+	newest   [2]int64                   // id of the latest transaction of a side that was answered
+	first    bool                       // version 1 was answered on it
+	style    *styles                    // nil before a Call exposes anything
 }
 
 // join takes over what was known of another connection, whose sides are moved.
@@ -80,9 +76,6 @@ func (j *judged) join(o *judged, moved func(rdma.Side) rdma.Side) {
 	j.reused, j.first = j.reused || o.reused, j.first || o.first
 	for s := range rdma.Side(2) {
 		at := moved(s)
-		if j.errors[at] == nil {
-			j.errors[at] = o.errors[s]
-		}
 		a, b := &j.credits[at], &o.credits[s]
 		a.asked, a.grant = either(a.asked, b.asked), either(a.grant, b.grant)
 		a.noCall += b.noCall

@@ -51,11 +51,12 @@ func (f *follower) answersDone(m *message) bool {
 // checkError holds an RDMA_ERROR against what it answers.
 func (f *follower) checkError(c checker, m *message, orphan bool) {
 	h, x := m.header, c.x
-	answersError := f.judged.errors[m.side.Other()].has(h.XID)
-	if f.judged.errors[m.side] == nil {
-		f.judged.errors[m.side] = new(recent)
+	errors := &f.rare().errors
+	answersError := errors[m.side.Other()].has(h.XID)
+	if errors[m.side] == nil {
+		errors[m.side] = new(recent)
 	}
-	f.judged.errors[m.side].add(h.XID)
+	errors[m.side].add(h.XID)
 	if orphan {
 		switch about := f.answeredBefore(m.side, h.XID); {
 		case answersError:

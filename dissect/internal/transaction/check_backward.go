@@ -52,8 +52,8 @@ func (f *follower) checkBackwardCall(c checker, m *message) {
 	case noLeave:
 		f.suspect(rule.BackwardUnexpected, c.x, m.side.Other(), c.where(), "%s", unexpected)
 	case asked:
-		if len(j.early) < 16 {
-			j.early = append(j.early, c.where())
+		if s := f.rare(); len(s.early) < 16 {
+			s.early = append(s.early, c.where())
 		}
 	}
 }
@@ -97,10 +97,14 @@ func (f *follower) grantsCalls(x *txn, body []byte) {
 	if !m.Complete && j.leave == noLeave {
 		j.leave = hidden
 	}
+	s := f.seldom
+	if s == nil {
+		return
+	}
 	if j.leave == noLeave {
-		for _, b := range j.early {
+		for _, b := range s.early {
 			f.conn.Report(rule.BackwardUnexpected, b, "%s", unexpected)
 		}
 	}
-	j.early = j.early[:0]
+	s.early = s.early[:0]
 }

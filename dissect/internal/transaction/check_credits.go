@@ -119,17 +119,19 @@ func (f *follower) notReady(x *txn, isCall bool, by rdma.Side, at record.Stamp) 
 // then.
 func (f *follower) refusedEarly(r *rdma.Refusal) {
 	if r.Op != nil && r.Op.Kind == rdma.Send {
-		f.judged.refused[r.Op.Side], f.judged.refusedAt[r.Op.Side] = r.Op.Seq, r.At
+		s := f.rare()
+		s.refused[r.Op.Side], s.refusedAt[r.Op.Side] = r.Op.Seq, r.At
 	}
 }
 
 // checkRefusedEarly goes on with that.
 func (f *follower) checkRefusedEarly(c checker, m *message) {
-	if f.judged.refused[m.side] != m.Seq || m.Seq == 0 {
+	s := f.seldom
+	if s == nil || s.refused[m.side] != m.Seq || m.Seq == 0 {
 		return
 	}
-	f.judged.refused[m.side] = 0
-	f.notReady(c.x, m.side == c.x.side, m.side.Other(), f.judged.refusedAt[m.side])
+	s.refused[m.side] = 0
+	f.notReady(c.x, m.side == c.x.side, m.side.Other(), s.refusedAt[m.side])
 }
 
 // checkTooSmall holds a receiver that refused a Send for good against the size

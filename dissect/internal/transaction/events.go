@@ -138,9 +138,7 @@ func (f *follower) Refused(r *rdma.Refusal) {
 		x.checks(r.At).report(rule.ReplyRefused, "the Reply in packet %d was never received: it came with or behind what was refused (%s)", x.answer.LastPacket, r.Text)
 		x.takeBack()
 		f.table.remember(x)
-		if f.died++; len(f.diedXIDs) < maxDied {
-			f.diedXIDs = append(f.diedXIDs, x.rec.XID)
-		}
+		f.dies(x)
 	}
 }
 

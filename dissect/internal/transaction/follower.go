@@ -39,19 +39,57 @@ type follower struct {
 	settled      list                  // those that have ended, and may still change
 	unclear      [2]int32              // open Calls whose lists are not known to their end
 	exposed      [2]exposure           // memory, by side of its owner
-	keepers      queue.Queue[rdma.Tag] // transactions that hold chunk data
 	requested    [2]record.Opt[uint32] // credits, by side of the caller
 	granted      [2]record.Opt[uint32]
 	peak         [2]int32
-	busy         [2]busy   // what each side is sending
-	credit       [2]credit // by side of the caller
-	died         int64     // Calls that had no Reply when it ended
-	diedXIDs     []record.Hex32
+	traffic      *traffic // nil before its first RPC
+	seldom       *seldom  // nil where there is nothing of that
 	transactions int64
 	judged       judged
 	suspicions   []suspicion
 	suspected    [2]int32 // how many of them wait for a side
 	conn         *rdma.Conn
+}
+
+// traffic is who is at what, as far as others may have to wait for it.
+type traffic struct {
+	busy   [2]busy   // what each side is sending
+	credit [2]credit // by side of the caller
+}
+
+// onWire is its traffic.
+func (f *follower) onWire() *traffic {
+	if f.traffic == nil {
+		f.traffic = new(traffic)
+	}
+	return f.traffic
+}
+
+// seldom is what few connections have.
+type seldom struct {
+	keepers   queue.Queue[rdma.Tag] // transactions that hold chunk data
+	died      int64                 // Calls that had no Reply when it ended
+	diedXIDs  []record.Hex32
+	errors    [2]*recent // XIDs of the RDMA_ERRORs that a side sent, nil when it sent none
+	refused   [2]uint64  // number of a Send that was refused before it was whole
+	refusedAt [2]record.Stamp
+	early     []rdma.Where // backward Calls that came before it was clear whether they might
+}
+
+// rare is its seldom, to be added to.
+func (f *follower) rare() *seldom {
+	if f.seldom == nil {
+		f.seldom = new(seldom)
+	}
+	return f.seldom
+}
+
+// dies notes that a Call got no Reply for good.
+func (f *follower) dies(x *txn) {
+	s := f.rare()
+	if s.died++; len(s.diedXIDs) < maxDied {
+		s.diedXIDs = append(s.diedXIDs, x.rec.XID)
+	}
 }
 
 // maxDied bounds how many XIDs are listed of Calls that died with a connection.
@@ -91,12 +129,16 @@ func (t *Table) Follow(c *rdma.Conn) rdma.Follower {
 	if !used {
 		return &follower{table: t, conn: c, undecided: true}
 	}
-	open, exposed := f.open, f.exposed
+	open, exposed, traffic := f.open, f.exposed, f.traffic
 	for s := range open {
 		open[s].clear(f.peak[s])
 		exposed[s].clear()
 	}
-	*f = follower{table: t, conn: c, undecided: true, open: open, exposed: exposed}
+	if traffic != nil {
+		clear(traffic.busy[:])
+		clear(traffic.credit[:])
+	}
+	*f = follower{table: t, conn: c, undecided: true, open: open, exposed: exposed, traffic: traffic}
 	return f
 }
 
@@ -220,8 +262,14 @@ func (f *follower) Join(other rdma.Follower, from, to rdma.Side) {
 		f.private[at] = cmp.Or(f.private[at], o.private[s])
 	}
 	f.judged.join(&o.judged, moved)
-	for ; o.keepers.Len() > 0; o.keepers.Pop() {
-		f.keepers.Push(o.keepers.First())
+	if from := o.seldom; from != nil {
+		to := f.rare()
+		for ; from.keepers.Len() > 0; from.keepers.Pop() {
+			to.keepers.Push(from.keepers.First())
+		}
+		for s := range rdma.Side(2) {
+			to.errors[moved(s)] = cmp.Or(to.errors[moved(s)], from.errors[s])
+		}
 	}
 	f.transactions += o.transactions
 	for _, q := range o.suspicions {
@@ -258,9 +306,7 @@ func (f *follower) Closed(at record.Stamp) {
 	f.settleSuspicions(0, true)
 	f.checkLost()
 	for f.calls.first != nil {
-		if f.died++; len(f.diedXIDs) < maxDied {
-			f.diedXIDs = append(f.diedXIDs, f.calls.first.rec.XID)
-		}
+		f.dies(f.calls.first)
 		f.unanswered(f.calls.first, at)
 		f.table.end(f.calls.first, record.NoReply)
 	}
@@ -279,8 +325,8 @@ func (f *follower) Finish(r *record.Connection) {
 	f.lookUpService()
 	r.UpperLayer = cmp.Or(f.upper, upperUnknown)
 	r.Transactions = f.transactions
-	if end, ended := r.Ended.Get(); ended {
-		end.Died, end.XIDs = f.died, f.diedXIDs
+	if end, ended := r.Ended.Get(); ended && f.seldom != nil {
+		end.Died, end.XIDs = f.seldom.died, f.seldom.diedXIDs
 		r.Ended = record.Some(end)
 	}
 	r.Invalidation = f.judged.style.result()
@@ -296,9 +342,9 @@ func (f *follower) credits(s rdma.Side) record.Credits {
 func (f *follower) GiveUp(k budget.Kind) bool {
 	switch k {
 	case budget.ChunkData:
-		for f.keepers.Len() > 0 {
-			x, _ := f.table.tagged(f.keepers.First())
-			f.keepers.Pop()
+		for s := f.seldom; s != nil && s.keepers.Len() > 0; {
+			x, _ := f.table.tagged(s.keepers.First())
+			s.keepers.Pop()
 			if x != nil && x.kept > 0 {
 				x.dropData()
 				return true

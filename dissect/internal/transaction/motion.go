@@ -122,7 +122,7 @@ func (f *follower) movedIn(s *segment, offset uint64, data []byte, n int) {
 	}
 	if need := end - int64(len(m.data)); need > 0 {
 		if s.txn.kept == 0 {
-			f.keepers.Push(s.txn.tag(0))
+			f.rare().keepers.Push(s.txn.tag(0))
 		}
 		was, had := len(m.data), cap(m.data)
 		if was == 0 { // room that another had

@@ -35,7 +35,7 @@ type refusal struct {
 // transaction stood still while that side was at a transfer of another, and it
 // went on right behind that, it waited for it.
 func (f *follower) touch(x *txn, s rdma.Side, at record.Stamp) {
-	b := &f.busy[s]
+	b := &f.onWire().busy[s]
 	if x.active.Packet != 0 && at.Time-x.active.Time >= waitFrom && b.txn != x.rec.ID && b.packets >= busyFrom && at.Time-b.last.Time < waitFrom {
 		if from := max(b.from.Time, x.active.Time); b.last.Time-from >= waitFrom {
 			x.wait(record.Wait{
@@ -50,7 +50,7 @@ func (f *follower) touch(x *txn, s rdma.Side, at record.Stamp) {
 
 // sends notes that a side sent a packet of a transaction.
 func (f *follower) sends(s rdma.Side, id int64, at record.Stamp) {
-	b := &f.busy[s]
+	b := &f.onWire().busy[s]
 	if b.txn != id && (b.packets < busyFrom || at.Time-b.last.Time >= waitFrom) || at.Time < b.last.Time {
 		b.from, b.packets = at, 0
 	}
@@ -93,7 +93,7 @@ func (f *follower) again(x *txn, o *rdma.Operation, by rdma.Side, at record.Stam
 // outOfCredits notes that a Call could not be sent before a Reply freed a credit:
 // all were in use, and it is the first after that.
 func (f *follower) outOfCredits(x *txn, m *message) {
-	c := &f.credit[m.side]
+	c := &f.onWire().credit[m.side]
 	if c.freed.Packet == 0 || m.First.Time-c.freed.Time >= creditLag || c.freed.Time-c.full.Time < waitFrom {
 		return
 	}
@@ -113,7 +113,7 @@ type credit struct{ full, freed record.Stamp }
 
 // calls notes that a Call of a side is in flight.
 func (f *follower) callSent(m *message) {
-	c := &f.credit[m.side]
+	c := &f.onWire().credit[m.side]
 	c.freed = record.Stamp{}
 	if limit, known := f.granted[m.side].Get(); known && limit > 1 && f.open[m.side].len() >= int(limit) {
 		c.full = m.First
@@ -124,7 +124,7 @@ func (f *follower) callSent(m *message) {
 
 // replySeen notes that a Reply to a side has freed a credit.
 func (f *follower) replySeen(s rdma.Side, at record.Stamp) {
-	if c := &f.credit[s]; c.full.Packet != 0 && c.freed.Packet == 0 {
+	if c := &f.onWire().credit[s]; c.full.Packet != 0 && c.freed.Packet == 0 {
 		c.freed = at
 	}
 }
