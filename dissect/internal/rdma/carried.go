@@ -20,15 +20,24 @@ type lane struct {
 	known bool
 }
 
-// newLane makes a lane. A half has two ids: of its requests, and of the responses
-// to them.
-func (t *Tracker) newLane() lane {
+// newLane makes a lane, nil when nobody asks for places. A half has two ids: of its
+// requests, and of the responses to them.
+func (t *Tracker) newLane() *lane {
+	if !t.places() {
+		return nil
+	}
 	t.lanes += 2
-	return lane{id: t.lanes - 1}
+	return &lane{id: t.lanes - 1}
 }
+
+// places says that somebody is shown packets, or told what they carry.
+func (t *Tracker) places() bool { return t.KeepFPDUs || t.Carried != nil }
 
 // requests is the place of a request of the half, or of a byte of its stream.
 func (l *lane) requests(c circle, seq uint32) record.Place {
+	if l == nil {
+		return record.Place{}
+	}
 	if !l.known {
 		l.ref, l.known = seq, true
 	}
@@ -38,12 +47,17 @@ func (l *lane) requests(c circle, seq uint32) record.Place {
 // responses is the place of a response to a request of the half.
 func (l *lane) responses(psn uint32) record.Place {
 	p := l.requests(psns, psn)
-	p.Lane++
+	if l != nil {
+		p.Lane++
+	}
 	return p
 }
 
 // advance notes how far the half has got.
 func (l *lane) advance(c circle, seq uint32) {
+	if l == nil {
+		return
+	}
 	l.at, l.ref = l.requests(c, seq).At, seq
 }
 

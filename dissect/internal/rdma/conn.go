@@ -237,22 +237,22 @@ const (
 // InfiniBand its responses carry the PSNs of the other direction's requests.
 type half struct {
 	conn     *Conn
-	side     Side // of the sender
 	src, dst *Host
-	route    *route     // InfiniBand: from src to dst
+	side     Side       // of the sender
+	sendCut  bool       // buffer ends before the Send does
+	refusals int16      // fatal ones
 	qpn      uint32     // InfiniBand: of the queue pair that it goes to
+	route    *route     // InfiniBand: from src to dst
 	stream   *stream    // iWARP: the same, and where it stands
 	seq      uint64     // operations so far
 	ops      ledger     // what its sequence numbers belong to
-	window   window     // requests, or segments, that came early
+	window   *window    // requests, or segments, that came early; nil before the first
 	send     *Operation // the Send that is being put together
 	buffer   []byte     // what was captured of that, from its start
-	sendCut  bool       // buffer ends before the Send does
 	write    *Operation // the RDMA Write that is going on
-	refusals int        // fatal ones
 	stall    stall
-	reads    int // iWARP: Reads before this entry are over
-	lane     lane
+	reads    int   // iWARP: Reads before this entry are over
+	lane     *lane // nil when nobody asks for places
 
 	// InfiniBand:
 	started   bool
@@ -299,7 +299,7 @@ type Ending struct {
 // stall is what a half repeats without ever being acknowledged.
 type stall struct {
 	seq     uint32
-	repeats int64
+	repeats uint32
 	at      record.Stamp
 }
 
@@ -322,7 +322,7 @@ func (h *half) stalls(c circle, seq uint32, unacked bool, at record.Stamp) {
 	case s.repeats == 0 || c.delta(seq, s.seq) < 0:
 		*s = stall{seq, 1, at}
 	case seq == s.seq:
-		s.repeats++
+		s.repeats = max(s.repeats+1, s.repeats) // as many as can be counted
 		s.at = at
 	}
 }
@@ -344,7 +344,7 @@ func (c *Conn) ends(e Ending) {
 		return
 	}
 	if h := c.gaveUp(); h != nil && (e.How == record.EndDisconnect || e.How == record.EndReset || e.How == record.EndReused) {
-		e = Ending{How: record.EndRetries, By: record.Some(h.side), At: h.stall.at, Repeats: h.stall.repeats}
+		e = Ending{How: record.EndRetries, By: record.Some(h.side), At: h.stall.at, Repeats: int64(h.stall.repeats)}
 	}
 	ending := e
 	c.ending = &ending
@@ -358,7 +358,7 @@ func (c *Conn) ended() (r record.Opt[record.Ended]) {
 		if h == nil {
 			return r
 		}
-		e = Ending{How: record.EndSilence, At: h.stall.at, Repeats: h.stall.repeats}
+		e = Ending{How: record.EndSilence, At: h.stall.at, Repeats: int64(h.stall.repeats)}
 	}
 	end := record.Ended{
 		How: e.How, Packet: record.SomeIf(e.At.Packet, e.At.Packet != 0), Reason: record.SomeIf(e.Reason, e.Reason != ""),

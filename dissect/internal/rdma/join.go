@@ -25,11 +25,11 @@ type alone struct {
 // search is what a half that is alone is listed under.
 type search struct {
 	alone      *alone // nil once it is not
-	index      int    // in alone.halves
-	place      uint32 // in byPSN
-	listed     bool
-	prev, next *half // of that chain
-	tries      int
+	prev, next *half  // of the chain in alone.byPSN
+	place      uint32 // there
+	index      int32  // in alone.halves
+	tries      int32
+	listed     bool // in a chain
 }
 
 // fitWindow is how far apart PSNs may be to belong together: small enough that
@@ -101,7 +101,7 @@ func (t *Tracker) pair(c *Conn) {
 			t.unlist(h)
 		} else if h.alone == nil {
 			a := &h.route.alone
-			h.alone, h.index = a, len(a.halves)
+			h.alone, h.index = a, int32(len(a.halves))
 			a.halves = append(a.halves, h)
 			if len(a.halves) > lookAt && a.byPSN == nil { // no more can all be looked at
 				a.byPSN = map[uint32]*half{}

@@ -17,10 +17,9 @@ const maxSend = 1 << 20
 func (t *Tracker) operate(h *half, kind Kind, r run, at record.Stamp) *Operation {
 	o := pop(&t.free)
 	if o != nil {
-		*o = Operation{seen: o.seen[:0]}
+		*o = Operation{response: o.response}
 	} else {
-		o = new(Operation)
-		o.seen = o.room[:0]
+		o = &Operation{conn: h.conn} // written to before it is read; see spare.go
 	}
 	h.seq++
 	t.number++
@@ -80,8 +79,11 @@ func (t *Tracker) release(o *Operation) {
 			h.write = nil
 		}
 	}
-	c.share.Charge(-opCost - spanCost*int64(o.spans))
-	if len(t.free) < 1024 && cap(o.seen) <= 16 {
+	c.share.Charge(-opCost)
+	if o.Kind == Read {
+		c.share.Charge(-spanCost * int64(o.spans))
+	}
+	if len(t.free) < 1024 && o.small() {
 		t.free = append(t.free, o)
 	}
 }
@@ -232,6 +234,7 @@ func (t *Tracker) writePart(h *half, offset uint64, data []byte, size int, last 
 func (t *Tracker) readBegins(h *half, m target, r run, at record.Stamp) *Operation {
 	t.breakWrite(h)
 	o := t.operate(h, Read, r, at)
+	o.expects()
 	o.Handle, o.Offset, o.Length, o.Announced = m.handle, m.offset, int64(m.length), true
 	h.conn.follower.Began(o)
 	return o
@@ -284,9 +287,10 @@ func (t *Tracker) refuse(asker *half, r *Refusal, c circle, seq uint32) {
 		follower.Refused(r)
 		return
 	}
-	if asker.refusals++; asker.refusals > maxRefusals {
+	if asker.refusals >= maxRefusals {
 		return
 	}
+	asker.refusals++
 	follower.Refused(r)
 	if r.Op == nil && asker.stream != nil {
 		return // nobody knows what came behind it

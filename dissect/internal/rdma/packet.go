@@ -115,7 +115,7 @@ func (t *Tracker) passed(h *half, psn uint32, at record.Stamp) {
 func (t *Tracker) hold(h *half, d *Datagram) {
 	psn := d.Packet.PSN
 	t.mark(h.ops.at(psns, psn), record.AfterGap)
-	i, found := h.window.find(psns, psn)
+	i, found := h.held().find(psns, psn)
 	if found {
 		t.heldAgain(h, i, d.At)
 		return
@@ -161,6 +161,9 @@ func (t *Tracker) drain(h *half) {
 // acceptHeld accepts held requests, up to the first that has to wait. What they
 // are is not what the packet at hand is, unless it is one of them.
 func (t *Tracker) acceptHeld(h *half) {
+	if h.window.empty() {
+		return
+	}
 	taken := 0
 	for ; taken < len(h.window.order); taken++ {
 		psn := h.window.order[taken].seq
@@ -227,8 +230,10 @@ func (t *Tracker) accept(h *half, p *rocev2.Packet, at record.Stamp) {
 	if !info.Last && p.PayloadLength > 0 {
 		t.learnMTU(h.conn, p.PayloadLength)
 	}
-	h.lane.advance(psns, p.PSN)
-	t.carriesPacket(h.lane.requests(psns, p.PSN))
+	if t.Carried != nil || h.lane != nil {
+		h.lane.advance(psns, p.PSN)
+		t.carriesPacket(h.lane.requests(psns, p.PSN))
+	}
 	switch info.Kind {
 	case rocev2.KindSend:
 		whole := part{first: info.First, last: info.Last, data: p.Payload, size: p.PayloadLength, run: run{p.PSN, h.expect}}

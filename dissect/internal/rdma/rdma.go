@@ -68,21 +68,39 @@ type Operation struct {
 	Filled      record.Stamp       // that one
 	Again       int64              // Read: bytes that the latest repeat asks for
 
-	conn   *Conn
-	from   uint32       // InfiniBand: PSN of its first packet
-	count  uint32       // PSNs that it takes; 0: a Read of unknown extent
-	size   int64        // InfiniBand Write: bytes of each packet but the last
-	seen   span.Set     // Read: packets (InfiniBand) or bytes (iWARP) of the response
-	room   [2]span.Span // what seen begins in
-	taken  int64        // Read: responses from the first on without a gap
-	spans  int32        // that were charged
-	msn    uint32       // iWARP Send: its message sequence number
-	sinkAt uint64       // iWARP Read: STag and offset of the requester's own memory
-	sink   uint32
+	conn  *Conn
+	from  uint32 // InfiniBand: PSN of its first packet
+	count uint32 // PSNs that it takes; 0: a Read of unknown extent
+	size  int64  // InfiniBand Write: bytes of each packet but the last
+	msn   uint32 // iWARP Send: its message sequence number
 
 	done, acked bool
 	refs        int8 // how many ledgers it stands in
+
+	*response // of a Read; others may have none
 }
+
+// response is what a Read's response is held against.
+type response struct {
+	seen   span.Set     // packets (InfiniBand) or bytes (iWARP) of it
+	room   [2]span.Span // what seen begins in
+	taken  int64        // packets from the first on without a gap
+	sinkAt uint64       // iWARP: STag and offset of the requester's own memory
+	sink   uint32
+	spans  int32 // that were charged
+}
+
+// expects makes it ready for a response.
+func (o *Operation) expects() {
+	if o.response == nil {
+		o.response = new(response)
+		o.seen = o.room[:0]
+	}
+	*o.response = response{seen: o.seen[:0]}
+}
+
+// small says that it may be kept for the next.
+func (o *Operation) small() bool { return o.response == nil || cap(o.seen) <= 16 }
 
 // Whole says that all of a Send has come.
 func (o *Operation) Whole() bool { return o.done && !o.Broken }

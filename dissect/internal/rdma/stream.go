@@ -316,7 +316,7 @@ func (t *Tracker) takeData(h *half, s *TCP) {
 // holdSegment keeps a copy of a segment that came before one it has to wait for.
 func (t *Tracker) holdSegment(h *half, s *TCP) {
 	t.mark(nil, record.AfterGap)
-	i, found := h.window.find(octets, s.Seq)
+	i, found := h.held().find(octets, s.Seq)
 	if found {
 		t.heldAgain(h, i, s.At)
 		item := &h.window.items[h.window.order[i].item]
@@ -340,6 +340,9 @@ func (t *Tracker) holdSegment(h *half, s *TCP) {
 // drainSegments takes held segments whose turn has come. What they are is not what
 // the packet at hand is, unless it is one of them.
 func (t *Tracker) drainSegments(h *half) {
+	if h.window.empty() {
+		return
+	}
 	w := h.stream
 	taken := 0
 	for ; taken < len(h.window.order); taken++ {

@@ -238,7 +238,7 @@ func (t *Tracker) Packet(d *Datagram) {
 	h := t.half(known, d)
 	c := h.conn
 	t.belongs(c, d.Transport)
-	if t.KeepFPDUs || t.Carried != nil { // places are for who is shown packets, or told what they carry
+	if t.places() {
 		t.happened.Place = h.placed(p)
 	}
 	if d.Congested || p.BTH.FECN {
@@ -365,7 +365,7 @@ func (t *Tracker) retire(c *Conn) {
 	}
 	for _, h := range c.halves {
 		for h != nil && h.ops.len() > 0 {
-			if o := h.ops.pop(); o.refs == 0 && len(t.free) < 1024 && cap(o.seen) <= 16 {
+			if o := h.ops.pop(); o.refs == 0 && len(t.free) < 1024 && o.small() {
 				t.free = append(t.free, o)
 			}
 		}

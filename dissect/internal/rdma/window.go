@@ -55,7 +55,16 @@ type place struct {
 	item int32
 }
 
-func (w *window) empty() bool { return len(w.order) == 0 }
+// empty says that nothing is held; so does a window that was never made.
+func (w *window) empty() bool { return w == nil || len(w.order) == 0 }
+
+// held is the window of a half, to be added to.
+func (h *half) held() *window {
+	if h.window == nil {
+		h.window = new(window)
+	}
+	return h.window
+}
 
 // first is the sequence number of the earliest item.
 func (w *window) first() uint32 { return w.order[0].seq }

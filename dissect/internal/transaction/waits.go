@@ -22,6 +22,9 @@ type busy struct {
 	txn        int64 // whose packet the last was
 }
 
+// noTxn is the id of none.
+const noTxn = -1
+
 // busyFrom is how many packets keep the wire busy: fewer are no transfer.
 const busyFrom = 8
 
