@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"sync"
 
 	"github.com/google/gopacket"
 )
@@ -93,10 +94,22 @@ type codec struct {
 	encoding bool
 }
 
+// codecs are for the next message: what walks over one is on nobody's stack.
+var codecs = sync.Pool{New: func() any { return new(codec) }}
+
 // bits is an unsigned field of width bits at bit offset at, counted from the
 // most significant bit of the first byte.
 func bits[T ~uint8 | ~uint16 | ~uint32 | ~uint64](c *codec, at, width int, v *T) {
 	var value uint64
+	if !c.encoding && (at|width)%8 == 0 { // whole bytes, as most are
+		from, to := at/8, (at+width)/8
+		for _, b := range c.wire[from:to] {
+			value = value<<8 | uint64(b)
+		}
+		clear(c.left[from:to])
+		*v = T(value)
+		return
+	}
 	for width > 0 { // what the field has of one byte
 		index, n := at/8, min(8-at%8, width)
 		low := 8 - at%8 - n
@@ -163,12 +176,15 @@ func (m *cm) decode(what string, data []byte, df gopacket.DecodeFeedback, fields
 	if err := cut(&m.BaseLayer, what, CMSize, data, df); err != nil {
 		return err
 	}
-	c := codec{wire: data[:CMSize]}
+	c := codecs.Get().(*codec)
+	defer codecs.Put(c)
+	c.wire, c.encoding = data[:CMSize], false
 	copy(c.left[:], data)
-	fields(&c)
+	fields(c)
 	if m.Reserved = nil; c.left != [CMSize]byte{} {
 		m.Reserved = slices.Clone(c.left[:])
 	}
+	c.wire = nil
 	return nil
 }
 

@@ -450,6 +450,21 @@ func TestICRCLengths(t *testing.T) {
 
 // BenchmarkICRC computes those of packets as captures have them: acknowledgements,
 // Sends, and data at the two usual MTUs.
+// BenchmarkREQ decodes the longest message of the connection manager.
+func BenchmarkREQ(b *testing.B) {
+	data := make([]byte, rocev2.CMSize)
+	for i := range data {
+		data[i] = byte(i * 7)
+	}
+	var r rocev2.REQ
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := r.DecodeFromBytes(data, gopacket.NilDecodeFeedback); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkICRC(b *testing.B) {
 	data := make([]byte, 5000)
 	data[0] = 0x45
