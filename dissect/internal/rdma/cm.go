@@ -154,6 +154,9 @@ func (t *Tracker) name(c *Conn, s Side, id commID) {
 // unname forgets under which ID a side goes, if it goes under one.
 func (t *Tracker) unname(c *Conn, s Side) {
 	id := c.comms[s]
+	if id.owner == nil {
+		return
+	}
 	if id.owner.LetGo(); t.comms[id] == c {
 		delete(t.comms, id)
 	}

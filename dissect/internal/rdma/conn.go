@@ -370,8 +370,8 @@ func (c *Conn) ended() (r record.Opt[record.Ended]) {
 	return record.Some(end)
 }
 
-// finish completes the record, which is good until the next one.
-func (c *Conn) finish() *record.Connection {
+// makeRecord makes the record but for the follower's part. It is good until the next.
+func (c *Conn) makeRecord() *record.Connection {
 	r, f := &c.tracker.finished, &c.record
 	client, _ := c.Client()
 	*r = record.Connection{
@@ -384,7 +384,6 @@ func (c *Conn) finish() *record.Connection {
 	if c.handshake {
 		r.Handshake = "seen"
 	}
-	c.follower.Finish(r)
 	return r
 }
 

@@ -175,7 +175,8 @@ type Follower interface {
 	Closing(at record.Stamp)
 	// Closed tells that nothing will come any more.
 	Closed(at record.Stamp)
-	// Finish fills in the follower's part of the record. It is the last call.
+	// Finish fills in the follower's part of the record, nil when nobody wants it. It
+	// is the last call.
 	Finish(r *record.Connection)
 	// GiveUp lets go of the oldest of a kind, and says whether there was one.
 	GiveUp(k budget.Kind) bool

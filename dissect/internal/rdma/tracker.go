@@ -357,10 +357,14 @@ func (t *Tracker) retire(c *Conn) {
 	}
 	t.decide(c)
 	t.flush(c)
-	r := c.finish()
+	var r *record.Connection // nil when nobody wants it
+	if t.Connection != nil {
+		r = c.makeRecord()
+	}
+	c.follower.Finish(r)
 	t.unlink(c)
 	t.retired++
-	if t.Connection != nil {
+	if r != nil {
 		t.Connection(r)
 	}
 	for _, h := range c.halves {

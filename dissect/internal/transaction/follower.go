@@ -318,6 +318,9 @@ func (f *follower) Finish(r *record.Connection) {
 	for f.settled.first != nil {
 		f.table.emit(f.settled.first)
 	}
+	if r == nil {
+		return
+	}
 	side, _ := f.conn.Client()
 	r.PrivateData = record.PrivateDataPair{Client: f.private[side], Server: f.private[side.Other()]}
 	r.InlineThreshold = f.thresholds()
