@@ -1,0 +1,8 @@
+package transaction
+
+// NoAnswer and Still are what many transactions and segments share, and nobody
+// writes to.
+var (
+	NoAnswer = &noAnswer
+	Still    = &still
+)

@@ -1,0 +1,47 @@
+package transaction_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/internal/transaction"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit"
+)
+
+// TestShared: what transactions without Reply, and segments in which nothing moved,
+// share stays as it is, whatever a capture holds.
+func TestShared(t *testing.T) {
+	paths, err := filepath.Glob("../../../samples/*.pcap*")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no samples: %v", err)
+	}
+	look := func(source io.Reader) {
+		f, err := capture.NewFile("damaged", source)
+		if err != nil {
+			return // damaged beyond reading
+		}
+		defer f.Close()
+		d := dissect.New(dissect.Handler{Transaction: func(*record.Transaction) error { return nil }}, dissect.Options{Memory: 4 << 20})
+		d.Run(context.Background(), f)
+	}
+	for _, path := range paths {
+		frames, _ := testkit.Frames(t, path)
+		for seed := range uint64(60) {
+			file, _ := testkit.Damage(seed, frames, frames)
+			look(bytes.NewReader(file))
+		}
+		if v := reflect.ValueOf(transaction.NoAnswer).Elem(); !v.IsZero() {
+			t.Fatalf("%s: the answer of those without one is %+v", path, v)
+		}
+		if v := reflect.ValueOf(transaction.Still).Elem(); !v.IsZero() {
+			t.Fatalf("%s: what moved where nothing does is %+v", path, v)
+		}
+	}
+}
