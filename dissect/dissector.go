@@ -115,6 +115,7 @@ type Dissector struct {
 	now     record.Stamp // of the frame at hand
 	err     error        // that a handler returned
 
+	link     link.Decoder
 	layers   layers // of a frame that was not taken apart before
 	tcp      rdma.TCP
 	budget   *budget.Budget
@@ -147,7 +148,7 @@ func New(h Handler, o Options) *Dissector {
 	if d.describe.Only = o.Only; o.Only == 0 || o.Tree {
 		d.describe.Only = field.Everything
 	}
-	shown := h.Packet != nil || h.Frame != nil
+	shown := d.shown()
 	d.table = transaction.NewTable(transaction.Options{
 		Rebuild: o.Rebuild || o.Decode, XIDs: o.XIDs, Tree: o.Tree && shown, Shown: shown,
 		Linger: o.Linger, Unanswered: o.Unanswered, Timeout: o.Timeout,
@@ -266,7 +267,7 @@ func (c *clock) idle(t record.Time) {
 // [Dissector.Run]. It copies what it keeps. The error is a handler's.
 func (d *Dissector) Frame(f *capture.Frame) error {
 	d.number = f.Number
-	d.layers.decode(f)
+	d.layers.decode(f, &d.link)
 	return d.take(f, &d.layers)
 }
 
@@ -372,31 +373,32 @@ func (d *Dissector) Summary() *record.Summary {
 }
 
 // frame takes one frame through link and transport.
-func (d *Dissector) frame(f *capture.Frame, layers *layers, now record.Stamp) {
-	s, l := &d.summary, &layers.link
+func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
+	s := &d.summary
 	in := &d.sight.input
-	shown := d.handler.Packet != nil || d.handler.Frame != nil
+	shown := d.shown()
 	if shown {
-		*in = describe.Input{Frame: f, Link: l, Packet: &layers.packet, TCP: &d.tcp.TCP, Guarded: in.Guarded[:0]}
+		*in = describe.Input{Frame: f, Link: l.link, Packet: &l.packet, TCP: &d.tcp.TCP, Guarded: in.Guarded[:0]}
 	}
 	taken := false
-	switch carries := l.Carries; carries {
+	switch l.carries {
 	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
 		s.RDMA++
-		in.Transport = transportName(carries)
-		if in.Err = layers.err; in.Err != nil {
+		in.Transport = transportName(l.carries)
+		if in.Err = l.err; in.Err != nil {
 			s.Malformed++
 			break
 		}
-		if in.ICRC = layers.datagram.ICRC; in.ICRC == rocev2.ICRCBad {
+		if in.ICRC = l.datagram.ICRC; in.ICRC == rocev2.ICRCBad {
 			s.ICRCBad++
 		}
-		d.tracker.Packet(&layers.datagram)
+		d.tracker.Packet(&l.datagram)
 		taken = true
 	case link.CarriesTCP:
-		d.tcp.Src, d.tcp.Dst, d.tcp.At = l.Src, l.Dst, now
+		g := &l.datagram
+		d.tcp.Src, d.tcp.Dst, d.tcp.At = g.Src.IP, g.Dst.IP, now
 		bad := d.tracker.BadCRC
-		if d.tcp.Decode(l.Transport, l.Length, l.Offset) && d.tracker.Segment(&d.tcp) {
+		if d.tcp.Decode(g.Raw, g.Length, l.offset) && d.tracker.Segment(&d.tcp) {
 			s.RDMA++
 			s.ICRCBad += d.tracker.BadCRC - bad
 			in.Transport, in.FPDUs = rdma.IWARP, d.tracker.FPDUs()
@@ -417,6 +419,9 @@ func (d *Dissector) frame(f *capture.Frame, layers *layers, now record.Stamp) {
 		d.show(taken)
 	}
 }
+
+// shown says that somebody is shown packets.
+func (d *Dissector) shown() bool { return d.handler.Packet != nil || d.handler.Frame != nil }
 
 // transportName is what a frame's transport is called.
 func transportName(c link.Carries) string {

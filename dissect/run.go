@@ -34,7 +34,7 @@ const tickEvery = 25 * time.Millisecond
 func (d *Dissector) Run(ctx context.Context, source capture.Source) (*record.Summary, error) {
 	cores := runtime.GOMAXPROCS(0)
 	reading, cancel := context.WithCancel(ctx)
-	r := newReader(reading, source, cores > 1)
+	r := newReader(reading, source, cores > 1, d.shown())
 	defer r.wait()
 	defer cancel()
 	if o := &d.options; o.Ahead && cores > 1 && !o.Live && !o.Rebuild && !o.Decode && !o.Tree && d.handler.Carried == nil && d.handler.Stream == nil {
@@ -75,7 +75,7 @@ func (d *Dissector) batch(b *batch, decoded bool, number *int64) error {
 		*number = b.Frames[i].Number
 		switch {
 		case !decoded:
-			l.decode(&b.Frames[i])
+			l.decode(&b.Frames[i], &d.link)
 		case i == len(b.layers): // taking it apart failed
 			panic(b.panicked)
 		default:
@@ -125,24 +125,32 @@ func (d *Dissector) tick(idle bool) error {
 
 // layers is what a frame says without regard to others.
 type layers struct {
-	link     link.Decoder
-	packet   rocev2.Packet // of RoCE and InfiniBand
+	carries  link.Carries
+	offset   int           // of the transport in the frame
 	err      error         // of decoding packet
-	datagram rdma.Datagram // what it is to the tracker, when it was decoded
+	datagram rdma.Datagram // what it is to the tracker; of TCP, the addresses and Raw alone
+	packet   rocev2.Packet // of RoCE and InfiniBand
+	link     *link.Decoder // all of its headers, for who shows them; else that of some frame
 }
 
-func (l *layers) decode(f *capture.Frame) {
-	k := &l.link
-	switch carries := k.Decode(f); carries {
+func (l *layers) decode(f *capture.Frame, k *link.Decoder) {
+	l.link, l.carries = k, k.Decode(f)
+	d := &l.datagram
+	switch l.carries {
 	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
 		if l.err = l.packet.Decode(k.Transport, k.Length); l.err != nil {
 			return
 		}
-		d := &l.datagram
-		d.Packet, d.Raw, d.Length, d.Transport = &l.packet, k.Transport, k.Length, transportName(carries)
-		d.Src, d.Dst = rdma.Address{IP: k.Src, LID: k.SrcLID}, rdma.Address{IP: k.Dst, LID: k.DstLID}
+		d.Packet, d.Transport = &l.packet, transportName(l.carries)
 		d.ICRC, d.Congested = k.CheckICRC(&l.packet), k.Congested()
-		d.At = stamp(f)
+	case link.CarriesTCP:
+		l.offset = k.Offset
+	default:
+		return
+	}
+	d.Raw, d.Length, d.At = k.Transport, k.Length, stamp(f)
+	d.Src, d.Dst = rdma.Address{IP: k.Src, LID: k.SrcLID}, rdma.Address{IP: k.Dst, LID: k.DstLID}
+	if l.carries != link.CarriesTCP {
 		d.Ready()
 	}
 }
@@ -155,14 +163,15 @@ func stamp(f *capture.Frame) record.Stamp {
 // batch is a batch of frames on its way from the reader.
 type batch struct {
 	capture.Batch
-	layers   []layers // of the frames, where the reader decodes them
+	layers   []layers       // of the frames, where the reader decodes them
+	links    []link.Decoder // one for each that is shown, else one for all
 	icrc     rocev2.ICRC
 	err      error // what came instead of frames
 	panicked *capture.Panic
 }
 
-// fill reads the next frames and, unless told not to, takes them apart.
-func (b *batch) fill(ctx context.Context, source capture.Source, decode bool) {
+// fill reads the next frames and, where the reader is to, takes them apart.
+func (b *batch) fill(ctx context.Context, source capture.Source, r *reader) {
 	defer func() {
 		switch v := recover().(type) {
 		case nil:
@@ -173,15 +182,21 @@ func (b *batch) fill(ctx context.Context, source capture.Source, decode bool) {
 		}
 	}()
 	b.layers = b.layers[:0]
-	if b.err = source.ReadBatch(ctx, &b.Batch); b.err != nil || !decode {
+	if b.err = source.ReadBatch(ctx, &b.Batch); b.err != nil || !r.decodes {
 		return
 	}
 	if cap(b.layers) < len(b.Frames) {
 		b.layers = make([]layers, 0, cap(b.Frames))
+		b.links = make([]link.Decoder, 1)
+		if r.shows {
+			b.links = make([]link.Decoder, cap(b.Frames))
+		}
+		for i := range b.links {
+			b.links[i].ICRC = &b.icrc
+		}
 	}
 	for i := range b.Frames {
-		b.layers[:i+1][i].link.ICRC = &b.icrc
-		b.layers[:i+1][i].decode(&b.Frames[i])
+		b.layers[:i+1][i].decode(&b.Frames[i], &b.links[min(i, len(b.links)-1)])
 		b.layers = b.layers[:i+1]
 	}
 }
@@ -195,10 +210,11 @@ type reader struct {
 	ready, free chan *batch
 	done        chan struct{}
 	decodes     bool // it takes frames apart, too
+	shows       bool // somebody is shown all of their headers
 }
 
-func newReader(ctx context.Context, source capture.Source, decodes bool) *reader {
-	r := &reader{ready: make(chan *batch, inFlight), free: make(chan *batch, inFlight), done: make(chan struct{}), decodes: decodes}
+func newReader(ctx context.Context, source capture.Source, decodes, shows bool) *reader {
+	r := &reader{ready: make(chan *batch, inFlight), free: make(chan *batch, inFlight), done: make(chan struct{}), decodes: decodes, shows: shows}
 	for range inFlight {
 		r.free <- new(batch)
 	}
@@ -209,7 +225,7 @@ func newReader(ctx context.Context, source capture.Source, decodes bool) *reader
 			case <-ctx.Done():
 				return
 			case b := <-r.free:
-				b.fill(ctx, source, decodes)
+				b.fill(ctx, source, r)
 				r.ready <- b
 				if b.err != nil || b.panicked != nil {
 					return
