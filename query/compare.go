@@ -3,8 +3,10 @@ package query
 import (
 	"cmp"
 	"encoding"
+	"encoding/json"
 	"fmt"
 	"math"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -142,6 +144,12 @@ func textOf(v any) string {
 		return v
 	case encoding.TextMarshaler:
 		if text, err := v.MarshalText(); err == nil {
+			return string(text)
+		}
+	}
+	switch reflect.ValueOf(v).Kind() {
+	case reflect.Struct, reflect.Map, reflect.Pointer, reflect.Slice, reflect.Array: // an object
+		if text, err := json.Marshal(v); err == nil {
 			return string(text)
 		}
 	}

@@ -3,6 +3,7 @@ package render
 import (
 	"encoding"
 	"fmt"
+	"reflect"
 	"strconv"
 	"time"
 
@@ -199,6 +200,13 @@ func appendAny(b []byte, v any) []byte {
 		return strconv.AppendBool(b, v)
 	case string:
 		return appendClean(b, v)
+	}
+	switch r := reflect.ValueOf(v); r.Kind() {
+	case reflect.Struct, reflect.Map, reflect.Pointer, reflect.Slice, reflect.Array: // an object, as JSON has it
+		p := reflect.New(r.Type())
+		p.Elem().Set(r)
+		b = AppendJSON(b, p.Interface())
+		return b[:len(b)-1] // without the end of line
 	}
 	return appendClean(b, fmt.Sprint(v))
 }
