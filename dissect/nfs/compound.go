@@ -70,7 +70,7 @@ var types = map[string]string{
 //
 // To add an operation, add its row, in the notation of layout.go. A type that
 // others share goes to types, an enumeration to sets.
-var operations = compile([]row{
+var operations = []operation{
 	3: {name: "ACCESS", args: "access:access4", results: "supported:access4 access:access4"},
 	4: {name: "CLOSE", args: "seqid:u stateid:s", results: "stateid:s"},
 	5: {name: "COMMIT", args: "offset:U count:u", results: "verifier:X"},
@@ -211,10 +211,10 @@ var operations = compile([]row{
 	73: {name: "SETXATTR", args: "option:setxattr_option4 xattr_name:t xattr_value:o", results: "cinfo:@change_info4"},
 	74: {name: "LISTXATTRS", args: "cookie:X maxcount!:u", results: "cookie:X xattr_names:[]t eof:z"},
 	75: {name: "REMOVEXATTR", args: "xattr_name:t", results: "cinfo:@change_info4"},
-})
+}
 
 // callbackOperations are those of CB_COMPOUND.
-var callbackOperations = compile([]row{
+var callbackOperations = []operation{
 	3: {name: "CB_GETATTR", args: "fh:h attr_request:b", results: "attributes:F"},
 	4: {name: "CB_RECALL", args: "stateid:s truncate:z fh:h"},
 	5: {
@@ -236,7 +236,7 @@ var callbackOperations = compile([]row{
 	13: {name: "CB_NOTIFY_LOCK", args: "fh:h lock_owner:@owner4"},
 	14: {name: "CB_NOTIFY_DEVICEID", args: "changes:[](@notify4)"},
 	15: {name: "CB_OFFLOAD", args: "fh:h stateid:s status:nfsstat4{0 " + writeResponse + "| * bytes_copied:U}"},
-})
+}
 
 const opIllegal = 10044
 

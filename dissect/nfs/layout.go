@@ -107,8 +107,8 @@ var letters = map[string]item{
 	"F": {kind: Group, shape: attributes4},
 }
 
-// row is a row of a table of operations or procedures.
-type row struct {
+// operation is a row of a table of operations or procedures.
+type operation struct {
 	name string
 	args string
 	// results follow a status of OK, failure any other one, or only this one
@@ -117,12 +117,8 @@ type row struct {
 	on               uint32
 	bare             bool // the results do not begin with a status
 	unread           bool // nothing is known but its name
-}
 
-// operation is a row of a table, and what it carries.
-type operation struct {
-	row
-	carried atomic.Pointer[carried] // nil before it was asked for
+	carried atomic.Pointer[carried] // args, results and failure, compiled; nil before that was asked for
 }
 
 // carried is what stands in the arguments and results of an operation.
@@ -131,15 +127,6 @@ type carried struct {
 	overArgs, overResults  []step
 	unbounded              bool // the arguments do not say how much the results can be
 	reducible              bool // the results have an item that may be reduced
-}
-
-// compile makes a table of rows.
-func compile(rows []row) []operation {
-	ops := make([]operation, len(rows))
-	for i, r := range rows {
-		ops[i].row = r
-	}
-	return ops
 }
 
 // carries is what an operation carries; it is compiled when it is first asked for: few
@@ -157,10 +144,12 @@ var compiling sync.Mutex
 func (op *operation) compile() *carried {
 	compiling.Lock()
 	defer compiling.Unlock()
-	r := &op.row
-	c := &carried{args: layout(r.args), results: layout(r.results), failure: layout(r.failure)}
+	if c := op.carried.Load(); c != nil { // somebody was faster
+		return c
+	}
+	c := &carried{args: layout(op.args), results: layout(op.results), failure: layout(op.failure)}
 	c.overArgs, c.overResults = steps(c.args), steps(c.results)
-	c.unbounded = strings.Contains(r.results, "!:") && !strings.Contains(r.args, "!:")
+	c.unbounded = strings.Contains(op.results, "!:") && !strings.Contains(op.args, "!:")
 	for _, it := range c.results {
 		c.reducible = c.reducible || it.eligible
 	}

@@ -390,7 +390,7 @@ var (
 
 // illegal is the operation that a server names in place of one that it does not
 // know (RFC 7530 s.16.14, RFC 8881 s.18.52).
-var illegal = operation{row: row{name: "ILLEGAL"}}
+var illegal = operation{name: "ILLEGAL"}
 
 func (m *Message) compound(callback bool) {
 	s := &m.stream

@@ -28,7 +28,7 @@ func Names() []Named {
 	b.operations(operations)
 	b.operations(callbackOperations)
 	for _, k := range slices.SortedFunc(maps.Keys(procedures), func(a, b key) int { return int(a.program) - int(b.program) + int(a.version) - int(b.version) }) {
-		b.operations(procedures[k]())
+		b.operations(procedures[k])
 	}
 	var list []Named
 	for _, name := range slices.Sorted(maps.Keys(b.found)) {

@@ -1,27 +1,25 @@
 package nfs
 
-import "sync"
-
 // procedures are those of the programs that are not one COMPOUND, by number.
 // Failure is what follows any other status than OK. To add one, add its row.
-var procedures = map[key]func() []operation{
-	{ProgramNFS, 2}:    table(nfs2),
-	{ProgramNFS, 3}:    table(nfs3),
-	{ProgramNFS, 4}:    func() []operation { return nfs4 },
-	{ProgramMount, 1}:  table(mount("H", "")),
-	{ProgramMount, 2}:  table(append(mount("H", ""), row{name: "EXPORTALL", bare: true, results: exports}, row{name: "PATHCONF", unread: true})),
-	{ProgramMount, 3}:  table(mount("h", " flavors:[]auth_flavor")),
-	{ProgramNFSACL, 2}: table(nfsacl2),
-	{ProgramNFSACL, 3}: table(nfsacl3),
-	{ProgramNLM, 1}:    table(onlyNames(nlm4)[:18]),
-	{ProgramNLM, 2}:    table(onlyNames(nlm4)[:18]),
-	{ProgramNLM, 3}:    table(onlyNames(nlm4)),
-	{ProgramNLM, 4}:    table(nlm4),
+var procedures = map[key][]operation{
+	{ProgramNFS, 2}:    nfs2,
+	{ProgramNFS, 3}:    nfs3,
+	{ProgramNFS, 4}:    nfs4,
+	{ProgramMount, 1}:  mount("H", ""),
+	{ProgramMount, 2}:  append(mount("H", ""), operation{name: "EXPORTALL", bare: true, results: exports}, operation{name: "PATHCONF", unread: true}),
+	{ProgramMount, 3}:  mount("h", " flavors:[]auth_flavor"),
+	{ProgramNFSACL, 2}: nfsacl2,
+	{ProgramNFSACL, 3}: nfsacl3,
+	{ProgramNLM, 1}:    onlyNames(nlm4)[:18],
+	{ProgramNLM, 2}:    onlyNames(nlm4)[:18],
+	{ProgramNLM, 3}:    onlyNames(nlm4),
+	{ProgramNLM, 4}:    nlm4,
 }
 
-var nfs4 = compile([]row{{name: "NULL", bare: true}, {name: "COMPOUND", unread: true}})
+var nfs4 = []operation{{name: "NULL", bare: true}, {name: "COMPOUND", unread: true}}
 
-var callbackProcedures = compile([]row{{name: "CB_NULL", bare: true}, {name: "CB_COMPOUND", unread: true}})
+var callbackProcedures = []operation{{name: "CB_NULL", bare: true}, {name: "CB_COMPOUND", unread: true}}
 
 func procedureTable(program, version uint32) []operation {
 	switch {
@@ -30,20 +28,11 @@ func procedureTable(program, version uint32) []operation {
 	case IsCallback(program):
 		return callbackProcedures
 	}
-	if table := procedures[key{program, version}]; table != nil {
-		return table()
-	}
-	return nil
-}
-
-// table makes a table when it is first asked for: few captures have more than one of
-// these programs.
-func table(rows []row) func() []operation {
-	return sync.OnceValue(func() []operation { return compile(rows) })
+	return procedures[key{program, version}]
 }
 
 // nfs2 is RFC 1094 s.2.2.
-var nfs2 = []row{
+var nfs2 = []operation{
 	{name: "NULL", bare: true},
 	{name: "GETATTR", args: "fh:H", results: "attributes:@fattr2"},
 	{name: "SETATTR", args: "fh:H new_attributes:@sattr2", results: "attributes:@fattr2"},
@@ -65,7 +54,7 @@ var nfs2 = []row{
 }
 
 // nfs3 is RFC 1813 s.3.3.
-var nfs3 = []row{
+var nfs3 = []operation{
 	{name: "NULL", bare: true},
 	{name: "GETATTR", args: "fh:h", results: "attributes:@fattr3"},
 	{name: "SETATTR", args: "fh:h new_attributes:@sattr3 guard:?y", results: "wcc:@wcc_data", failure: "wcc:@wcc_data"},
@@ -136,8 +125,8 @@ const exports = "exports!:*(path:t groups:*t)"
 
 // mount is RFC 1094 appendix A and RFC 1813 s.5.2, which differ in the file
 // handle and in what follows it.
-func mount(handle, flavors string) []row {
-	return []row{
+func mount(handle, flavors string) []operation {
+	return []operation{
 		{name: "NULL", bare: true},
 		{name: "MNT", args: "path:t", results: "object_fh:" + handle + flavors},
 		{name: "DUMP", bare: true, results: "mounts!:*(hostname:t path:t)"},
@@ -149,7 +138,7 @@ func mount(handle, flavors string) []row {
 
 // nfsacl2 and nfsacl3 are the program that Solaris made and Linux speaks; there is
 // no document.
-var nfsacl2 = []row{
+var nfsacl2 = []operation{
 	{name: "NULL", bare: true},
 	{name: "GETACL", args: "fh:H mask:aclmask", results: "attributes:@fattr2 acls!:@posix_acl"},
 	{name: "SETACL", args: "fh:H acls:@posix_acl", results: "attributes:@fattr2"},
@@ -158,7 +147,7 @@ var nfsacl2 = []row{
 	{name: "GETXATTRDIR", args: "fh:H create:z", results: "object_fh:H attributes:@fattr2"},
 }
 
-var nfsacl3 = []row{
+var nfsacl3 = []operation{
 	{name: "NULL", bare: true},
 	{name: "GETACL", args: "fh:h mask:aclmask", results: "attributes:?@fattr3 acls!:@posix_acl", failure: "attributes:?@fattr3"},
 	{name: "SETACL", args: "fh:h acls:@posix_acl", results: "attributes:?@fattr3", failure: "attributes:?@fattr3"},
@@ -167,7 +156,7 @@ var nfsacl3 = []row{
 
 // nlm4 is RFC 1813 s.6.2 and appendix II. Procedures whose name ends in _MSG
 // have no results: a Call of the matching _RES brings them.
-var nlm4 = []row{
+var nlm4 = []operation{
 	{name: "NULL", bare: true},
 	{name: "TEST", args: "cookie:o exclusive:z @nlm4_lock", bare: true, results: "@nlm4_testres"},
 	{name: "LOCK", args: "cookie:o block:z exclusive:z @nlm4_lock reclaim:z state:u", bare: true, results: "@nlm4_res"},
@@ -195,10 +184,10 @@ var nlm4 = []row{
 }
 
 // onlyNames are rows of which nothing but the name is used.
-func onlyNames(rows []row) []row {
-	out := make([]row, len(rows))
-	for i, r := range rows {
-		out[i] = row{name: r.name, unread: true}
+func onlyNames(rows []operation) []operation {
+	out := make([]operation, len(rows))
+	for i := range rows {
+		out[i].name, out[i].unread = rows[i].name, true
 	}
 	return out
 }
