@@ -384,7 +384,7 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 	switch l.carries {
 	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
 		s.RDMA++
-		in.Transport = transportName(l.carries)
+		in.Transport = l.datagram.Transport
 		if in.Err = l.err; in.Err != nil {
 			s.Malformed++
 			break

@@ -128,30 +128,24 @@ type layers struct {
 	carries  link.Carries
 	offset   int           // of the transport in the frame
 	err      error         // of decoding packet
-	datagram rdma.Datagram // what it is to the tracker; of TCP, the addresses and Raw alone
+	datagram rdma.Datagram // what it is to the tracker; of TCP, where it goes and what was captured
 	packet   rocev2.Packet // of RoCE and InfiniBand
 	link     *link.Decoder // all of its headers, for who shows them; else that of some frame
 }
 
 func (l *layers) decode(f *capture.Frame, k *link.Decoder) {
 	l.link, l.carries = k, k.Decode(f)
+	l.offset = k.Offset
 	d := &l.datagram
-	switch l.carries {
-	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
-		if l.err = l.packet.Decode(k.Transport, k.Length); l.err != nil {
-			return
-		}
-		d.Packet, d.Transport = &l.packet, transportName(l.carries)
-		d.ICRC, d.Congested = k.CheckICRC(&l.packet), k.Congested()
-	case link.CarriesTCP:
-		l.offset = k.Offset
-	default:
-		return
-	}
 	d.Raw, d.Length, d.At = k.Transport, k.Length, stamp(f)
 	d.Src, d.Dst = rdma.Address{IP: k.Src, LID: k.SrcLID}, rdma.Address{IP: k.Dst, LID: k.DstLID}
-	if l.carries != link.CarriesTCP {
-		d.Ready()
+	switch l.carries {
+	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
+		d.Packet, d.Transport = &l.packet, transportName(l.carries)
+		if l.err = l.packet.Decode(d.Raw, d.Length); l.err == nil {
+			d.ICRC, d.Congested = k.CheckICRC(&l.packet), k.Congested()
+			d.Ready()
+		}
 	}
 }
 

@@ -137,6 +137,15 @@ func orNull(v any) any {
 	return v
 }
 
+// IsObject says that a value has parts, and no text of its own but its JSON.
+func IsObject(v any) bool {
+	switch reflect.ValueOf(v).Kind() {
+	case reflect.Struct, reflect.Map, reflect.Pointer, reflect.Slice, reflect.Array:
+		return true
+	}
+	return false
+}
+
 // textOf is a value as JSON has it, without quotes.
 func textOf(v any) string {
 	switch v := v.(type) {
@@ -147,8 +156,7 @@ func textOf(v any) string {
 			return string(text)
 		}
 	}
-	switch reflect.ValueOf(v).Kind() {
-	case reflect.Struct, reflect.Map, reflect.Pointer, reflect.Slice, reflect.Array: // an object
+	if IsObject(v) {
 		if text, err := json.Marshal(v); err == nil {
 			return string(text)
 		}

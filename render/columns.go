@@ -201,10 +201,9 @@ func appendAny(b []byte, v any) []byte {
 	case string:
 		return appendClean(b, v)
 	}
-	switch r := reflect.ValueOf(v); r.Kind() {
-	case reflect.Struct, reflect.Map, reflect.Pointer, reflect.Slice, reflect.Array: // an object, as JSON has it
-		p := reflect.New(r.Type())
-		p.Elem().Set(r)
+	if query.IsObject(v) {
+		p := reflect.New(reflect.TypeOf(v))
+		p.Elem().Set(reflect.ValueOf(v))
 		b = AppendJSON(b, p.Interface())
 		return b[:len(b)-1] // without the end of line
 	}

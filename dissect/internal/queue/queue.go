@@ -1,5 +1,5 @@
 // Package queue is what waits its turn: connections whose end is awaited,
-// transactions that what is still to come may change.
+// transactions that what is still to come may change; and what waits for its next use.
 package queue
 
 // Queue is first in, first out, in one array that is used again. Its zero value is
@@ -32,4 +32,15 @@ func (q *Queue[T]) Pop() {
 	if q.head++; q.head == len(q.items) {
 		q.items, q.head = q.items[:0], 0
 	}
+}
+
+// Last takes the last out of a list of what is used again, nil when there is none.
+func Last[T any](list *[]*T) *T {
+	last := len(*list) - 1
+	if last < 0 {
+		return nil
+	}
+	v := (*list)[last]
+	*list = (*list)[:last]
+	return v
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
+	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -15,7 +16,7 @@ const maxSend = 1 << 20
 
 // operate starts an operation of a half, that takes sequence numbers [from, to).
 func (t *Tracker) operate(h *half, kind Kind, r run, at record.Stamp) *Operation {
-	o := pop(&t.free)
+	o := queue.Last(&t.free)
 	if o != nil {
 		*o = Operation{response: o.response}
 	} else {

@@ -230,7 +230,7 @@ func (t *Tracker) accept(h *half, p *rocev2.Packet, at record.Stamp) {
 	if !info.Last && p.PayloadLength > 0 {
 		t.learnMTU(h.conn, p.PayloadLength)
 	}
-	if t.Carried != nil || h.lane != nil {
+	if h.lane != nil {
 		h.lane.advance(psns, p.PSN)
 		t.carriesPacket(h.lane.requests(psns, p.PSN))
 	}

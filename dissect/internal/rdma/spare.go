@@ -55,23 +55,12 @@ func (s *spare) tick() {
 	s.retired = s.retired[:0]
 }
 
-// pop takes the last out of a list of what is used again, nil when there is none.
-func pop[T any](list *[]*T) *T {
-	last := len(*list) - 1
-	if last < 0 {
-		return nil
-	}
-	v := (*list)[last]
-	*list = (*list)[:last]
-	return v
-}
-
 // What is made is written to before it is read, nil checks included: the kernel gives
 // a page that is read first twice, and interrupts all cores for the second.
 
 // conn is an empty connection, with the follower that it had, to be used again.
 func (s *spare) conn() *Conn {
-	c := pop(&s.conns)
+	c := queue.Last(&s.conns)
 	if c == nil {
 		return &Conn{client: -1}
 	}
@@ -81,7 +70,7 @@ func (s *spare) conn() *Conn {
 
 // half is an empty half of a connection.
 func (s *spare) half(c *Conn) *half {
-	h := pop(&s.halves)
+	h := queue.Last(&s.halves)
 	if h == nil {
 		return &half{conn: c}
 	}

@@ -31,7 +31,9 @@ func (x *txn) checks(at record.Stamp) checker { return checker{f: x.follower, x:
 
 // where is what a finding says of it.
 func (c checker) where() rdma.Where {
-	return rdma.Where{At: c.at, XID: record.Some(uint32(c.x.rec.XID)), Blames: c.blames}
+	where := c.x.where(c.at)
+	where.Blames = c.blames
+	return where
 }
 
 // operation is what the RPC is, as far as that is known: "NFS4 READ".

@@ -74,10 +74,7 @@ func (t *Table) makeRecord(x *txn) *record.Transaction {
 		Call: k.Call, Reply: k.Reply, Invalidation: x.invalidation, Timeline: k.Timeline, LatencyNS: x.latency, Waits: k.Waits, Phases: x.phases(),
 		RDMAError: x.rdmaError, RDMAErrorRange: x.rdmaErrorRange, RetransmitOf: k.RetransmitOf, Retransmitted: k.Retransmitted, Findings: k.Findings,
 	}
-	if p := &x.procedure; p.known {
-		p.fill(r)
-		r.Credential = record.Some(p.flavor.String())
-	}
+	x.procedure.fill(r)
 	if r.Call != nil {
 		t.chunks(x)
 	}

@@ -82,12 +82,13 @@ func (f *follower) Done(o *rdma.Operation) {
 func (m *message) decode() {
 	h := m.header
 	m.err = h.Decode(m.data)
-	*m.rpc, m.rpcErr = oncrpc.Header{}, oncrpc.ErrTruncated
 	if m.inline = m.err == nil && h.Understood() && (h.Proc == rpcrdma.Msg || h.Proc == rpcrdma.MsgP); m.inline {
 		m.payload = m.data[h.Length:]
-		if h.Proc == rpcrdma.Msg {
-			m.rpcErr = m.rpc.Decode(m.payload)
-		}
+	}
+	if m.inline && h.Proc == rpcrdma.Msg {
+		m.rpcErr = m.rpc.Decode(m.payload)
+	} else {
+		*m.rpc, m.rpcErr = oncrpc.Header{}, oncrpc.ErrTruncated
 	}
 }
 

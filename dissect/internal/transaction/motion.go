@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
+	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/internal/span"
 )
 
@@ -54,8 +55,7 @@ func (p *motions) of(s *segment) *motion {
 	if s.motion != nil {
 		return s.motion
 	}
-	if last := len(p.free) - 1; last >= 0 {
-		s.motion, p.free = p.free[last], p.free[:last]
+	if s.motion = queue.Last(&p.free); s.motion != nil {
 		room := cap(s.motion.data)
 		if p.bytes -= room; room > smallData && int64(room) > 4*int64(s.length) {
 			s.motion.data = nil

@@ -173,12 +173,10 @@ var noAnswer answered
 
 // answered is an empty one, for a transaction that has its Reply.
 func (t *Table) answered() *answered {
-	last := len(t.answers) - 1
-	if last < 0 {
+	a := queue.Last(&t.answers)
+	if a == nil {
 		return new(answered)
 	}
-	a := t.answers[last]
-	t.answers = t.answers[:last]
 	sizes, data := a.sizes[:0], a.inReply.data[:0]
 	*a = answered{}
 	a.sizes, a.inReply.data = sizes, data
@@ -206,6 +204,7 @@ func (p *procedure) fill(r *record.Transaction) {
 		return
 	}
 	r.Program, r.Version, r.Procedure = record.Some(p.program), record.Some(p.version), record.Some(p.procedure)
+	r.Credential = record.Some(p.flavor.String())
 	r.ProgramName, r.ProcedureName = named(nfs.ProgramName(p.program)), named(p.name())
 }
 
