@@ -2,11 +2,12 @@
 // operations a COMPOUND has, and by name what is in every argument and result of
 // NFSv2, NFSv3, NFSv4.0 to 4.2 and its callbacks, MOUNT, NFSACL and NLM4.
 //
-// [Compound] only names operations; it is for a walk past every message.
-// [Message] decodes one: into operations ([Op]), values ([Value]), and the data
-// items that chunks can carry ([Item]). Both read the same tables, compound.go for
-// NFSv4, procedures.go for the rest and attributes.go for the attributes of NFSv4,
-// in a notation that layout.go explains: to add an operation, add its row.
+// [Message] decodes a Call or Reply: into operations ([Op]), the data items that
+// chunks can carry ([Item]) and, unless its Limit is negative, values ([Value]): who
+// wants no values gets past a message in a fraction of the time. The tables are in
+// compound.go for NFSv4, procedures.go for the rest and attributes.go for the
+// attributes of NFSv4, in a notation that layout.go explains: to add an operation,
+// add its row.
 //
 // # Names that stay
 //

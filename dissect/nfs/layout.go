@@ -123,10 +123,21 @@ type operation struct {
 
 // carried is what stands in the arguments and results of an operation.
 type carried struct {
-	args, results, failure []item
-	overArgs, overResults  []step
+	args, results, failure content
 	unbounded              bool // the arguments do not say how much the results can be
 	reducible              bool // the results have an item that may be reduced
+}
+
+// content is a description, compiled: for walks that make values, and for those that
+// do not.
+type content struct {
+	items []item
+	steps []step
+}
+
+func compiled(text string) content {
+	items := layout(text)
+	return content{items, appendSteps(nil, items)}
 }
 
 // carries is what an operation carries; it is compiled when it is first asked for: few
@@ -147,10 +158,9 @@ func (op *operation) compile() *carried {
 	if c := op.carried.Load(); c != nil { // somebody was faster
 		return c
 	}
-	c := &carried{args: layout(op.args), results: layout(op.results), failure: layout(op.failure)}
-	c.overArgs, c.overResults = steps(c.args), steps(c.results)
+	c := &carried{args: compiled(op.args), results: compiled(op.results), failure: compiled(op.failure)}
 	c.unbounded = strings.Contains(op.results, "!:") && !strings.Contains(op.args, "!:")
-	for _, it := range c.results {
+	for _, it := range c.results.items {
 		c.reducible = c.reducible || it.eligible
 	}
 	op.carried.Store(c)
@@ -316,23 +326,22 @@ func grouped(name string, items []item) item {
 	return g
 }
 
-// step is what is left of items for a walk that only has to get past them:
-// fixed ones that stand side by side are one step, groups are none.
+// step is what is left of items for a walk that makes no values: fixed ones that
+// stand side by side are one step, groups are none.
 type step struct {
-	shape     shape
-	reducible bool
-	size      int64 // bytes of a fixed step
-	least     int64 // bytes that an element of an array takes at least
-	inner     []step
-	arms      []stepArm
+	shape shape
+	bound bool  // a fixed step that bounds how much the Reply carries
+	size  int64 // bytes of a fixed step
+	least int64 // bytes that an element of an array takes at least
+	item  *item // of a variable step
+	inner []step
+	arms  []stepArm
 }
 
 type stepArm struct {
 	values []uint32
 	steps  []step
 }
-
-func steps(items []item) []step { return appendSteps(nil, items) }
 
 func appendSteps(out []step, items []item) []step {
 	for i := range items {
@@ -341,21 +350,23 @@ func appendSteps(out []step, items []item) []step {
 		case it.shape == group:
 			out = appendSteps(out, it.inner)
 		case it.shape == attributes4:
-			out = append(out, step{shape: bitmap}, step{shape: variable})
+			out = append(out, step{shape: bitmap}, step{shape: variable, item: &unreadAttributes})
 		case it.arms != nil:
 			u := step{shape: union}
 			for _, a := range it.arms {
-				u.arms = append(u.arms, stepArm{a.values, steps(a.items)})
+				u.arms = append(u.arms, stepArm{a.values, appendSteps(nil, a.items)})
 			}
 			out = append(out, u)
 		case it.shape == fixed:
-			if n := len(out); n > 0 && out[n-1].shape == fixed {
+			if n := len(out); n > 0 && out[n-1].shape == fixed && !out[n-1].bound && !it.bound {
 				out[n-1].size += it.size
 			} else {
-				out = append(out, step{shape: fixed, size: it.size})
+				out = append(out, step{shape: fixed, bound: it.bound, size: it.size})
 			}
+		case it.shape == variable:
+			out = append(out, step{shape: variable, item: it})
 		default:
-			st := step{shape: it.shape, reducible: it.eligible || it.readPlus, inner: steps(it.inner)}
+			st := step{shape: it.shape, inner: appendSteps(nil, it.inner)}
 			if it.shape == array {
 				st.least = it.inner[0].least
 			}

@@ -50,9 +50,9 @@ func TestNamesOfValues(t *testing.T) {
 		for i := range table {
 			op := &table[i]
 			carries := op.carries()
-			check(op.name, carries.args)
-			check(op.name, carries.results)
-			check(op.name, carries.failure)
+			check(op.name, carries.args.items)
+			check(op.name, carries.results.items)
+			check(op.name, carries.failure.items)
 		}
 	}
 	for number, items := range attributes() {
@@ -81,7 +81,7 @@ func TestTablesAtOnce(t *testing.T) {
 				for i := range rows {
 					op := &rows[i]
 					c := op.carries()
-					if c == op.carried.Load() && (len(c.args) > 0) == (op.args != "") && (len(c.results) > 0) == (op.results != "") {
+					if c == op.carried.Load() && (len(c.args.items) > 0) == (op.args != "") && (len(c.results.items) > 0) == (op.results != "") {
 						got++
 					}
 				}

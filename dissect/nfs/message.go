@@ -275,6 +275,8 @@ type Message struct {
 	Status    uint32 // Reply: of the procedure, or of the whole COMPOUND
 	HasStatus bool
 
+	Count  uint32 // of a COMPOUND: how many operations there are, by its own word
+	Named  bool   // of a COMPOUND: AppendNames names all of them
 	Ops    []Op
 	Values []Value // of all of Ops; those of a COMPOUND itself (its tag) come first
 	Items  []Item
@@ -286,8 +288,9 @@ type Message struct {
 	Left     int64 // bytes behind the end, or behind where it stopped
 	Dropped  int   // values that were not kept for Limit
 
-	// Limit is how many values are kept; 0 stands for 262144, and none are when it
-	// is negative: for who looks at operations and items alone.
+	// Limit is how many values are kept; 0 stands for 262144. When it is negative,
+	// none are, nor is it looked into attributes, and Err is one of this package's
+	// alone: for who looks at operations and items, of every message that passes.
 	Limit int
 
 	reply  bool
@@ -310,7 +313,7 @@ func (m *Message) Call(program, version, procedure uint32, s Stream) {
 		m.begin(op, op.name, procedure)
 		carries := op.carries()
 		m.Ops[0].ReducibleResult = carries.reducible
-		m.stream.walk(carries.args, m)
+		m.walk(&carries.args)
 		m.end()
 	}
 	m.finish()
@@ -362,10 +365,10 @@ func (m *Message) StatusName(op int) string {
 }
 
 func (m *Message) start(program, version, procedure uint32, s Stream) {
-	*m = Message{
-		Program: program, Version: version, Procedure: procedure, Name: ProcedureName(program, version, procedure),
-		Ops: m.Ops[:0], Values: m.Values[:0], Items: m.Items[:0], Limit: m.Limit, stream: s,
-	}
+	ops, values, items, limit := m.Ops[:0], m.Values[:0], m.Items[:0], m.Limit
+	*m = Message{} // by itself, so that it is not made elsewhere and copied
+	m.Program, m.Version, m.Procedure, m.Name = program, version, procedure, ProcedureName(program, version, procedure)
+	m.Ops, m.Values, m.Items, m.Limit, m.stream = ops, values, items, limit, s
 	if m.Limit == 0 {
 		m.Limit = maxValues
 	}
@@ -377,15 +380,17 @@ func (m *Message) procedure() *operation {
 	if int64(m.Procedure) < int64(len(table)) && !table[m.Procedure].unread {
 		return &table[m.Procedure]
 	}
-	m.Err = fmt.Errorf("nfs: program %d version %d procedure %d: %w", m.Program, m.Version, m.Procedure, ErrUnknown)
+	if !m.stopped(ErrUnknown) {
+		m.stop("program %d version %d procedure %d: %w", m.Program, m.Version, m.Procedure, ErrUnknown)
+	}
 	return nil
 }
 
 // What stands before the operations of a COMPOUND.
 var (
-	compoundCall   = layout("tag:t minorversion:u")
-	callbackIdent  = layout("callback_ident:u")
-	compoundResult = layout("tag:t")
+	compoundCall   = compiled("tag:t minorversion:u")
+	callbackIdent  = compiled("callback_ident:u")
+	compoundResult = compiled("tag:t")
 )
 
 // illegal is the operation that a server names in place of one that it does not
@@ -397,22 +402,27 @@ func (m *Message) compound(callback bool) {
 	if m.reply {
 		m.Status = s.word()
 		m.HasStatus = !s.failed
-		s.walk(compoundResult, m)
-	} else if s.walk(compoundCall, m); !s.failed {
+		m.walk(&compoundResult)
+	} else if m.walk(&compoundCall); !s.failed {
 		m.MinorVersion = be.Uint32(s.behind(4))
 		if callback {
-			s.walk(callbackIdent, m)
+			m.walk(&callbackIdent)
 		}
 	}
-	count := s.word()
-	for i := uint32(0); i < count && !s.failed; i++ {
+	m.Count = s.word()
+	m.Named = m.Count == 0 && !s.failed
+	for i := uint32(0); i < m.Count && !s.failed; i++ {
 		at := s.position()
 		if n := len(m.Ops); m.reply && n > 0 && m.Ops[n-1].Status != 0 {
-			m.stop("operation %d of %d follows a failed one at offset %d: %w", i+1, count, at, ErrMalformed)
+			if !m.stopped(ErrMalformed) {
+				m.stop("operation %d of %d follows a failed one at offset %d: %w", i+1, m.Count, at, ErrMalformed)
+			}
 			return
 		}
 		if i == maxOps {
-			m.stop("operation %d of %d at offset %d is too many: %w", i+1, count, at, ErrMalformed)
+			if !m.stopped(ErrMalformed) {
+				m.stop("operation %d of %d at offset %d is too many: %w", i+1, m.Count, at, ErrMalformed)
+			}
 			return
 		}
 		number := s.word()
@@ -425,20 +435,45 @@ func (m *Message) compound(callback bool) {
 			op = &illegal
 		}
 		m.begin(op, name, number)
+		last := i+1 == m.Count && i < maxNames
+		m.Named = last && s.next == len(s.holes) // whatever stands behind the name
 		switch {
 		case m.reply:
 			m.results(op)
 		case op != nil:
 			carries := op.carries()
 			m.Ops[i].ReducibleResult = carries.reducible
-			s.walk(carries.args, m)
+			m.walk(&carries.args)
 		}
 		m.Ops[i].At = at
 		m.end()
+		m.Named = m.Named || last && !s.failed
 		if op == nil && m.Ops[i].Status == 0 {
-			m.stop("operation %d at offset %d: %w", number, at, ErrUnknown)
+			if !m.stopped(ErrUnknown) {
+				m.stop("operation %d at offset %d: %w", number, at, ErrUnknown)
+			}
 			return // nobody knows where it ends
 		}
+	}
+}
+
+// maxNames bounds how many operations AppendNames names.
+const maxNames = 256
+
+// AppendNames appends the names of the operations, of as many as the first 256.
+func (m *Message) AppendNames(names []string) []string {
+	for i := range m.Ops[:min(len(m.Ops), maxNames)] {
+		names = append(names, m.Ops[i].Name)
+	}
+	return names
+}
+
+// walk passes what a description describes.
+func (m *Message) walk(c *content) {
+	if m.Limit < 0 {
+		m.stream.over(c.steps, m)
+	} else {
+		m.stream.walk(c.items, m)
 	}
 }
 
@@ -447,7 +482,7 @@ func (m *Message) compound(callback bool) {
 func (m *Message) results(op *operation) {
 	s, o := &m.stream, &m.Ops[len(m.Ops)-1]
 	if op != nil && op.bare {
-		s.walk(op.carries().results, m)
+		m.walk(&op.carries().results)
 		return
 	}
 	o.Status = s.word()
@@ -455,10 +490,18 @@ func (m *Message) results(op *operation) {
 	switch {
 	case s.failed || op == nil:
 	case o.Status == 0:
-		s.walk(op.carries().results, m)
+		m.walk(&op.carries().results)
 	case op.on == 0 || op.on == o.Status:
-		s.walk(op.carries().failure, m)
+		m.walk(&op.carries().failure)
 	}
+}
+
+// stopped notes why a walk without values stopped; of others, stop says more.
+func (m *Message) stopped(why error) bool {
+	if m.Limit < 0 && m.Err == nil {
+		m.Err = why
+	}
+	return m.Limit < 0
 }
 
 func (m *Message) stop(format string, args ...any) {
@@ -469,11 +512,12 @@ func (m *Message) stop(format string, args ...any) {
 
 // begin opens an operation.
 func (m *Message) begin(op *operation, name string, number uint32) {
-	o := Op{Name: name, Number: number, First: len(m.Values), Last: len(m.Values), At: m.stream.position()}
+	m.Ops = append(m.Ops, Op{}) // and filled in there: it is not small
+	o := &m.Ops[len(m.Ops)-1]
+	o.Name, o.Number, o.First, o.Last, o.At = name, number, len(m.Values), len(m.Values), m.stream.position()
 	if op != nil && !m.reply && op.carries().unbounded {
 		o.MaxResult = Unbounded
 	}
-	m.Ops = append(m.Ops, o)
 	m.depth = 0
 }
 
@@ -498,6 +542,13 @@ func (m *Message) failed(left int64) {
 	if m.Err != nil {
 		return
 	}
+	why := ErrTruncated
+	if s.reason == malformed {
+		why = ErrMalformed
+	}
+	if m.stopped(why) {
+		return
+	}
 	name, field := m.Name, ""
 	if n := len(m.Ops); n > 0 {
 		name = m.Ops[n-1].Name
@@ -506,9 +557,9 @@ func (m *Message) failed(left int64) {
 		field = " " + s.field.name
 	}
 	if s.reason == malformed {
-		m.stop("%s%s is %d at offset %d, which has no meaning: %w", name, field, s.need, s.position(), ErrMalformed)
+		m.stop("%s%s is %d at offset %d, which has no meaning: %w", name, field, s.need, s.position(), why)
 	} else {
-		m.stop("%s%s needs %d bytes at offset %d, %d left: %w", name, field, s.need, s.position(), left, ErrTruncated)
+		m.stop("%s%s needs %d bytes at offset %d, %d left: %w", name, field, s.need, s.position(), left, why)
 	}
 }
 
@@ -516,9 +567,7 @@ func (m *Message) failed(left int64) {
 
 func (m *Message) add(v Value) int {
 	if len(m.Values) >= m.Limit {
-		if m.Limit >= 0 {
-			m.Dropped++
-		}
+		m.Dropped++
 		return -1
 	}
 	v.Depth = m.depth
@@ -551,9 +600,6 @@ func (m *Message) element(it *item, index int64) {
 
 // fixed makes a value of an item whose size is fixed.
 func (m *Message) fixed(it *item, data []byte, at int64) {
-	if m.Limit < 0 && !it.bound {
-		return
-	}
 	v := Value{Name: it.name, Kind: it.kind, At: at, Len: it.size, item: it}
 	switch it.kind {
 	case Time:
@@ -567,34 +613,45 @@ func (m *Message) fixed(it *item, data []byte, at int64) {
 	case Session, Opaque, Handle:
 		v.Uint, v.Bytes = uint64(len(data)), data
 	default:
-		if it.size == 8 {
-			v.Uint = be.Uint64(data)
-		} else {
-			v.Uint = uint64(be.Uint32(data))
-		}
+		v.Uint = number(data)
 		if it.kind == Enum {
 			v.Text = it.names.of(uint32(v.Uint))
 		}
 	}
-	if it.bound && !m.reply {
-		m.Ops[len(m.Ops)-1].MaxResult = int64(min(v.Uint, 1<<62))
+	if it.bound {
+		m.bounds(v.Uint)
 	}
 	m.add(v)
 }
 
-// variable makes a value of a counted array of bytes, and an item where it may
-// be or was taken out.
+// bounds notes how much the Reply to an operation may carry.
+func (m *Message) bounds(n uint64) {
+	if !m.reply {
+		m.Ops[len(m.Ops)-1].MaxResult = int64(min(n, 1<<62))
+	}
+}
+
+// variable makes a value of a counted array of bytes.
 func (m *Message) variable(it *item, n int64, hole int, at int64) {
 	var data []byte
 	if n > 0 && hole < 0 {
 		data = m.stream.behind((n + 3) &^ 3)[:n:n]
 	}
 	i := m.add(Value{Name: it.name, Kind: it.kind, Uint: uint64(n), Bytes: data, At: at, Len: m.stream.position() - at, item: it})
-	if !it.eligible && !it.readPlus && hole < 0 {
+	m.item(it, n, hole, at, i)
+}
+
+// travels says that a chunk may carry it.
+func (it *item) travels() bool { return it.eligible || it.readPlus }
+
+// item notes a counted array of bytes that may be or was taken out; its value is that
+// of an index, or -1.
+func (m *Message) item(it *item, n int64, hole int, at int64, value int) {
+	if !it.travels() && hole < 0 {
 		return
 	}
 	m.Items = append(m.Items, Item{
-		Op: len(m.Ops) - 1, Value: i, Name: it.name, Eligible: it.eligible, ReadPlus: it.readPlus, Reduced: hole >= 0, Hole: hole,
+		Op: len(m.Ops) - 1, Value: value, Name: it.name, Eligible: it.eligible, ReadPlus: it.readPlus, Reduced: hole >= 0, Hole: hole,
 		Position: at + 4, Length: n,
 	})
 }

@@ -18,7 +18,7 @@ type Named struct {
 // Names are all names of values in the tables, in their order.
 func Names() []Named {
 	b := namer{found: map[string]*Named{}}
-	for of, items := range map[string][]item{"COMPOUND": compoundCall, "CB_COMPOUND": slices.Concat(compoundCall, callbackIdent)} {
+	for of, items := range map[string][]item{"COMPOUND": compoundCall.items, "CB_COMPOUND": slices.Concat(compoundCall.items, callbackIdent.items)} {
 		b.items(of, items)
 	}
 	for _, items := range attributes() {
@@ -48,9 +48,9 @@ func (b *namer) operations(table []operation) {
 	for i := range table {
 		op := &table[i]
 		carries := op.carries()
-		b.items(op.name, carries.args)
-		b.items(op.name, carries.results)
-		b.items(op.name, carries.failure)
+		b.items(op.name, carries.args.items)
+		b.items(op.name, carries.results.items)
+		b.items(op.name, carries.failure.items)
 	}
 }
 

@@ -2,6 +2,7 @@ package nfs
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -143,28 +144,26 @@ func TestEveryOperation(t *testing.T) {
 				if kind.callback {
 					head = bytesOf("tag", 1, 7)
 				}
-				var c Compound
-				c.Arguments(NewStream(bytesOf(head, 2, number, sample.args, kind.last), nil), kind.callback)
-				if !slices.Equal(c.Operations, want) || !c.Complete {
-					t.Errorf("arguments: %v, complete %t", c.Operations, c.Complete)
-				}
-				call := bytesOf(head, 2, number, sample.args, kind.last)
-				if kind.last == 10 && kind.callback {
-					call = bytesOf(call, 5) // CB_RECALL_SLOT has an argument
-				}
 				var m Message
+				quiet := Message{Limit: -1}
 				program := uint32(ProgramNFS)
 				if kind.callback {
 					program = transientFirst
+				}
+				call := bytesOf(head, 2, number, sample.args, kind.last)
+				if quiet.Call(program, 4, 1, NewStream(call, nil)); !slices.Equal(quiet.AppendNames(nil), want) || !quiet.Named {
+					t.Errorf("arguments: %v, named %t", quiet.AppendNames(nil), quiet.Named)
+				}
+				if kind.last == 10 && kind.callback {
+					call = bytesOf(call, 5) // CB_RECALL_SLOT has an argument
 				}
 				m.Call(program, 4, 1, NewStream(call, nil))
 				if !m.Complete || m.Left != 0 || m.Err != nil || len(m.Ops) != 2 || m.MinorVersion != 1 {
 					t.Errorf("arguments: %d operations, %d bytes left: %v", len(m.Ops), m.Left, m.Err)
 				}
 				results := bytesOf(0, "tag", 2, number, 0, sample.results, kind.last, 0)
-				c.Results(NewStream(results, nil), kind.callback)
-				if !slices.Equal(c.Operations, want) || !c.Complete || !c.HasStatus {
-					t.Errorf("results: %v, complete %t", c.Operations, c.Complete)
+				if quiet.Reply(program, 4, 1, NewStream(results, nil)); !slices.Equal(quiet.AppendNames(nil), want) || !quiet.Named || !quiet.HasStatus {
+					t.Errorf("results: %v, named %t", quiet.AppendNames(nil), quiet.Named)
 				}
 				m.Reply(program, 4, 1, NewStream(results, nil))
 				if !m.Complete || m.Left != 0 || m.Err != nil || len(m.Ops) != 2 || !m.HasStatus {
@@ -177,58 +176,59 @@ func TestEveryOperation(t *testing.T) {
 
 // TestHoles: what travelled in chunks is passed over where it was taken out.
 func TestHoles(t *testing.T) {
-	var c Compound
-	// WRITE of 5 bytes in a Read chunk at its Position, then GETATTR.
-	call := bytesOf("", 2, 2, 38, id, long, 1, 5, 9, 1, 7)
-	c.Arguments(NewStream(call, []Hole{{Position: int64(len(call) - 12), Length: 5}}), false)
-	if got := strings.Join(c.Operations, " "); got != "WRITE GETATTR" || !c.Complete {
-		t.Errorf("arguments: %s", got)
-	}
-	// READ and READLINK whose data went to two Write chunks.
-	holes := []Hole{{Position: -1, Length: 6}, {Position: -1, Length: 8}}
-	c.Results(NewStream(bytesOf(0, "", 3, 25, 0, 1, 6, 27, 0, 8, 16, 0), holes), false)
-	if got := strings.Join(c.Operations, " "); got != "READ READLINK LOOKUPP" || !c.Complete {
-		t.Errorf("results: %s", got)
-	}
-	if holes[0].Position != 28 || holes[1].Position != 48 {
-		t.Errorf("holes at %d and %d", holes[0].Position, holes[1].Position)
-	}
-	// The last operation is named as well, though a hole stands in it or it failed.
-	for _, last := range [][]byte{bytesOf(25, 0, 1, 6), bytesOf(25, 70)} {
-		c.Results(NewStream(bytesOf(0, "", 2, 22, 0, last), []Hole{{Position: -1, Length: 6}}), false)
-		if got := strings.Join(c.Operations, " "); got != "PUTFH READ" || !c.Complete {
-			t.Errorf("last: %s, complete %t", got, c.Complete)
+	for _, limit := range []int{-1, 0} {
+		m := Message{Limit: limit}
+		arguments := func(data []byte, holes ...Hole) string {
+			m.Call(ProgramNFS, 4, 1, NewStream(data, holes))
+			return fmt.Sprint(m.AppendNames(nil), m.Named)
+		}
+		results := func(data []byte, holes ...Hole) string {
+			m.Reply(ProgramNFS, 4, 1, NewStream(data, holes))
+			return fmt.Sprint(m.AppendNames(nil), m.Named)
+		}
+		// WRITE of 5 bytes in a Read chunk at its Position, then GETATTR.
+		call := bytesOf("", 2, 2, 38, id, long, 1, 5, 9, 1, 7)
+		if got := arguments(call, Hole{Position: int64(len(call) - 12), Length: 5}); got != "[WRITE GETATTR] true" || !m.Complete {
+			t.Errorf("arguments: %s", got)
+		}
+		// READ and READLINK whose data went to two Write chunks.
+		holes := []Hole{{Position: -1, Length: 6}, {Position: -1, Length: 8}}
+		if got := results(bytesOf(0, "", 3, 25, 0, 1, 6, 27, 0, 8, 16, 0), holes...); got != "[READ READLINK LOOKUPP] true" || !m.Complete {
+			t.Errorf("results: %s", got)
+		}
+		if holes[0].Position != 28 || holes[1].Position != 48 {
+			t.Errorf("holes at %d and %d", holes[0].Position, holes[1].Position)
+		}
+		// The last operation is named as well, though a hole stands in it or it failed.
+		for _, last := range [][]byte{bytesOf(25, 0, 1, 6), bytesOf(25, 70)} {
+			if got := results(bytesOf(0, "", 2, 22, 0, last), Hole{Position: -1, Length: 6}); got != "[PUTFH READ] true" {
+				t.Errorf("last: %s", got)
+			}
+		}
+		// A failed operation is the last.
+		if got := results(bytesOf(2, "", 2, 22, 0, 15, 2)); got != "[PUTFH LOOKUP] true" || m.Status != 2 {
+			t.Errorf("failed: %s", got)
+		}
+		if got := results(bytesOf(2, "", 3, 22, 0, 15, 2, 9)); got != "[PUTFH LOOKUP] false" || !errors.Is(m.Err, ErrMalformed) {
+			t.Errorf("behind a failed one: %s, %v", got, m.Err)
+		}
+		// Unknown operations, cut streams, counts that lie.
+		if got := arguments(bytesOf("", 2, 3, 22, "h", 99)); got != "[PUTFH OP_99] false" || !errors.Is(m.Err, ErrUnknown) {
+			t.Errorf("unknown: %s, %v", got, m.Err)
+		}
+		if got := arguments(bytesOf("", 2, 1<<30, 9, 1<<30)); got != "[GETATTR] false" || !errors.Is(m.Err, ErrTruncated) {
+			t.Errorf("lying: %s, %v", got, m.Err)
+		}
+		if got := arguments(bytesOf("", 2, 2, 9, 0, 9)); got != "[GETATTR GETATTR] true" || m.Complete { // all are named, the last is cut
+			t.Errorf("cut: %s, %v", got, m.Err)
+		}
+		if got := arguments(bytesOf("", 2, 1, 46, 7)); got != "[GET_DIR_DELEGATION] true" || m.Complete {
+			t.Errorf("cut: %s, %v", got, m.Err)
+		}
+		if got := arguments(bytesOf("", 2, 1, 18, 1, 1, 0, long, "owner", 7)); got != "[OPEN] true" || m.Complete {
+			t.Errorf("no such arm: %s, %v", got, m.Err)
 		}
 	}
-	// A failed operation is the last.
-	c.Results(NewStream(bytesOf(2, "", 2, 22, 0, 15, 2), nil), false)
-	if got := fmt.Sprint(c.Operations, c.Status, c.Complete); got != "[PUTFH LOOKUP] 2 true" {
-		t.Errorf("failed: %s", got)
-	}
-	// Unknown operations, cut streams, counts that lie.
-	c.Arguments(NewStream(bytesOf("", 2, 3, 22, "h", 99), nil), false)
-	if got := fmt.Sprint(c.Operations, c.Complete); got != "[PUTFH OP_99] false" {
-		t.Errorf("unknown: %s", got)
-	}
-	c.Arguments(NewStream(bytesOf("", 2, 1<<30, 9, 1<<30), nil), false)
-	if got := fmt.Sprint(c.Operations, c.Complete); got != "[GETATTR] false" {
-		t.Errorf("lying: %s", got)
-	}
-}
-
-// FuzzCompound: no input makes a walk leave its bytes or run on.
-func FuzzCompound(f *testing.F) {
-	f.Add(bytesOf("", 2, 2, 53, id, 1, 2, 3, 1, 22, "handle"), int64(8), true)
-	f.Add(bytesOf(0, "", 2, 26, 0, long, 1, long, "a", attr, 0, 1), int64(-1), false)
-	f.Fuzz(func(t *testing.T, data []byte, at int64, callback bool) {
-		var c Compound
-		holes := []Hole{{Position: at, Length: 100}, {Position: -1, Length: 1}}
-		c.Arguments(NewStream(data, holes), callback)
-		if len(c.Operations) > maxOperations || len(c.Operations)*4 > len(data) {
-			t.Errorf("%d operations of %d bytes", len(c.Operations), len(data))
-		}
-		c.Results(NewStream(data, holes), callback)
-	})
 }
 
 func TestPrincipal(t *testing.T) {

@@ -22,8 +22,12 @@ const (
 
 // IsCompound says whether a procedure is a COMPOUND or CB_COMPOUND.
 func IsCompound(program, version, procedure uint32) bool {
-	return procedure == 1 && (program == ProgramNFS && version == 4 || IsCallback(program))
+	return procedure == ProcedureCompound && (program == ProgramNFS && version == 4 || IsCallback(program))
 }
+
+// ProcedureCompound is the procedure of NFSv4 that does all the work, COMPOUND, and of
+// its callbacks, CB_COMPOUND.
+const ProcedureCompound = 1
 
 // IsCallback says whether a program number can be an NFSv4 callback program.
 func IsCallback(program uint32) bool { return program >= transientFirst && program <= transientLast }

@@ -141,30 +141,35 @@ func (s *Stream) takeHole(padded int64, reducible bool) bool {
 	return true
 }
 
-// over passes what steps describe.
-func (s *Stream) over(steps []step) {
+// over passes what steps describe, and makes no values of it in m.
+func (s *Stream) over(steps []step, m *Message) {
 	for i := range steps {
 		st := &steps[i]
 		switch st.shape {
 		case fixed:
-			s.skip(st.size)
+			if s.skip(st.size); st.bound && !s.failed {
+				m.bounds(number(s.behind(st.size)))
+			}
 		case variable:
-			s.opaque(st.reducible)
+			at := s.position()
+			if n, hole := s.opaque(st.item.travels()); !s.failed {
+				m.item(st.item, n, hole, at, -1)
+			}
 		case bitmap:
 			s.skip(int64(s.word()) * 4)
 		case union:
-			s.overUnion(st)
+			s.overUnion(st, m)
 		case optional:
 			if s.flag() {
-				s.over(st.inner)
+				s.over(st.inner, m)
 			}
 		case array:
 			for n := s.count(st.least); n > 0 && !s.failed; n-- {
-				s.over(st.inner)
+				s.over(st.inner, m)
 			}
 		case list:
 			for s.flag() {
-				s.over(st.inner)
+				s.over(st.inner, m)
 			}
 		}
 		if s.failed {
@@ -173,16 +178,28 @@ func (s *Stream) over(steps []step) {
 	}
 }
 
-func (s *Stream) overUnion(st *step) {
+func (s *Stream) overUnion(st *step, m *Message) {
 	v := s.word()
+	if s.failed {
+		return
+	}
 	for i := range st.arms {
 		a := &st.arms[i]
 		if a.values == nil || slices.Contains(a.values, v) {
-			s.over(a.steps)
+			s.over(a.steps, m)
 			return
 		}
 	}
-	s.failed = true
+	s.at -= 4
+	s.fail(malformed, int64(v))
+}
+
+// number is what stands in 4 or 8 bytes.
+func number(data []byte) uint64 {
+	if len(data) == 8 {
+		return be.Uint64(data)
+	}
+	return uint64(be.Uint32(data))
 }
 
 // walk passes what items describe, and makes values of them in m.
@@ -219,7 +236,7 @@ func (s *Stream) pass(it *item, m *Message) {
 		}
 		s.walk(items, m)
 	case variable:
-		if n, hole := s.opaque(it.eligible || it.readPlus); !s.failed {
+		if n, hole := s.opaque(it.travels()); !s.failed {
 			m.variable(it, n, hole, at)
 		}
 	case bitmap:

@@ -18,7 +18,6 @@ type message struct {
 	known   []bool // of the bytes of out: they are to be written; others are replaced by a stream's
 	header  oncrpc.Header
 	nfs     nfs.Message
-	names   nfs.Compound
 	holes   []nfs.Hole
 	reduced []reducedValue
 	scratch []byte
@@ -256,7 +255,7 @@ func (m *message) decode(s *record.Stream, body []byte) {
 	case s.Known:
 		m.nfs.Reply(s.Program, s.Version, s.Procedure, stream)
 	default:
-		m.nfs.Reply(nfs.ProgramNFS, 4, 1, stream)
+		m.nfs.Reply(nfs.ProgramNFS, 4, nfs.ProcedureCompound, stream)
 	}
 }
 
@@ -290,8 +289,7 @@ func (m *message) read(s *record.Stream, body []byte) bool {
 	given := slices.Clone(m.holes)
 	m.decode(s, body)
 	if !call && !s.Known { // whose Reply it is nobody knows: it has to read as one
-		m.names.Results(nfs.NewStream(body, m.holes), false)
-		return m.names.Complete && m.names.Count > 0
+		return m.nfs.Named && m.nfs.Count > 0
 	}
 	if m.fits() || len(m.holes) == 0 {
 		return true

@@ -34,7 +34,8 @@ type Describer struct {
 	in     *Input
 	header rpcrdma.Header
 	rpc    oncrpc.Header
-	ops    nfs.Compound
+	ops    nfs.Message // without values
+	names  []string    // of their operations
 	holes  [8]nfs.Hole
 	mad    rocev2.MAD
 	req    rocev2.REQ
@@ -532,8 +533,11 @@ func (d *Describer) describeCall(p *packet, at int, data []byte, whole bool) {
 		holes[n] = nfs.Hole{Position: int64(s.Position) - int64(len(data)-len(body))}
 		n++
 	}
-	d.ops.Arguments(nfs.NewStream(body, holes[:n]), nfs.IsCallback(r.Program))
-	p.operations(d.ops.Operations)
+	o := &d.ops
+	o.Limit = -1
+	o.Call(r.Program, r.Version, r.Procedure, nfs.NewStream(body, holes[:n]))
+	d.names = o.AppendNames(d.names[:0])
+	p.operations(d.names)
 }
 
 func (d *Describer) describeReply(p *packet, at int, data []byte) {
@@ -541,7 +545,7 @@ func (d *Describer) describeReply(p *packet, at int, data []byte) {
 	if !d.in.NFS4 || !r.Succeeded() {
 		return
 	}
-	body, callback, readable := d.results(data[r.Length:])
+	body, program, readable := d.results(data[r.Length:])
 	if !readable {
 		return
 	}
@@ -554,28 +558,33 @@ func (d *Describer) describeReply(p *packet, at int, data []byte) {
 		n++
 	}
 	o := &d.ops
-	if o.Results(nfs.NewStream(body, holes[:n]), callback); !o.Complete || o.Count == 0 {
+	o.Limit = -1
+	if o.Reply(program, 4, nfs.ProcedureCompound, nfs.NewStream(body, holes[:n])); !o.Named || o.Count == 0 {
 		return
 	}
 	p.text("nfs_status", "NFS status", nfs.StatusName(4, o.Status), at+len(data)-len(body), 4)
 	p.say(" ")
 	p.say(nfs.StatusName(4, o.Status))
-	p.operations(o.Operations)
+	d.names = o.AppendNames(d.names[:0])
+	p.operations(d.names)
 }
 
 // results are the results of a COMPOUND in the body of a Reply, without what
 // RPCSEC_GSS puts around them, or those of a CB_COMPOUND: which only the Call tells.
-func (d *Describer) results(body []byte) (plain []byte, callback, readable bool) {
+func (d *Describer) results(body []byte) (plain []byte, program uint32, readable bool) {
+	program = nfs.ProgramNFS
 	for i := range d.in.Guarded {
 		if g := &d.in.Guarded[i]; g.XID == d.rpc.XID {
 			if a := &g.Asked; a.Control || a.Known && !nfs.IsCompound(a.Program, a.Version, a.Procedure) {
-				return nil, false, false
+				return nil, 0, false
+			} else if a.Known {
+				program = a.Program
 			}
 			plain, readable = g.Asked.Service.Plain(body)
-			return plain, g.Asked.Known && nfs.IsCallback(g.Asked.Program), readable
+			return plain, program, readable
 		}
 	}
-	return body, false, d.rpc.Verifier.Flavor != oncrpc.AuthRPCSECGSS
+	return body, program, d.rpc.Verifier.Flavor != oncrpc.AuthRPCSECGSS
 }
 
 func (p *packet) operations(names []string) {

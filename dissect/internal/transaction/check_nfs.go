@@ -16,16 +16,54 @@ import (
 // What the NFS binding decides (RFC 8267): what may be reduced, and how long it
 // is. The decoder runs only for RPCs that have chunks, or whose Reply may be large.
 
-// binding is what these checks work with; there is one.
+// binding is the arguments or results at hand, decoded once for all who ask, and what
+// these checks work with; there is one.
 type binding struct {
-	message nfs.Message
-	holes   []nfs.Hole // of the message at hand
-	chunks  []int      // of a Reply: the Write chunk of each hole
+	message nfs.Message // without values
+	holes   []nfs.Hole  // of it
+	body    []byte      // that it was decoded from
+	at      int64       // where that begins in the Payload stream
+	of      *txn        // whose Call it is, nil when it is none
+	chunks  []int       // of a Reply: the Write chunk of each hole
 	scratch []byte
 	given   []int64 // positions or lengths
 	reply   []byte  // the Payload stream of the Reply at hand
 	rpc     *oncrpc.Header
 	whole   bool // all of that is there
+}
+
+func newBinding() binding { return binding{message: nfs.Message{Limit: -1}} }
+
+// readCall decodes the arguments of a Call, where they can be read; payload is its
+// Payload stream, as far as that is in one piece. The Positions of holes count from
+// where the arguments begin, or, where they cannot be read, as in the Read list.
+func (b *binding) readCall(x *txn, rpc *oncrpc.Header, payload []byte) bool {
+	b.of, b.at, b.body = x, 0, nil
+	b.holes = x.readHoles(b.holes[:0])
+	body, ok := x.gss.Plain(payload[rpc.Length:])
+	if !ok {
+		return false
+	}
+	b.body, b.at = body, int64(len(payload)-len(body))
+	before := 0 // holes in the RPC header
+	for i := range b.holes {
+		h := &b.holes[i]
+		if h.Position -= b.at; h.Position < 0 {
+			before++
+		}
+	}
+	b.message.Call(rpc.Program, rpc.Version, rpc.Procedure, nfs.NewStream(body, b.holes[before:]))
+	return true
+}
+
+// readReply decodes the results of a COMPOUND of which there is no Call.
+func (b *binding) readReply(h *rpcrdma.Header, body []byte) *nfs.Message {
+	b.of, b.holes = nil, b.holes[:0]
+	for i := range h.WriteEnds {
+		b.holes = append(b.holes, nfs.Hole{Position: -1, Length: rpcrdma.Length(h.WriteChunk(i))})
+	}
+	b.message.Reply(nfs.ProgramNFS, 4, nfs.ProcedureCompound, nfs.NewStream(body, b.holes))
+	return &b.message
 }
 
 // checkArguments holds a Call's Read and Write lists against its arguments;
@@ -35,44 +73,40 @@ func (f *follower) checkArguments(c checker, rpc *oncrpc.Header, payload []byte)
 	if len(x.segments) == 0 && !x.mayBeLarge() {
 		return
 	}
+	if b.of != x {
+		b.readCall(x, rpc, payload)
+	}
 	long := x.call.Form == record.Long
-	b.holes = x.readHoles(b.holes[:0])
 	total := int64(len(payload))
 	for i := range b.holes {
-		if h := &b.holes[i]; h.Position > total {
-			c.report(rule.PositionInvalid, "Read chunk at Position %d: the Payload stream has %d bytes up to there", h.Position, total)
+		if position := b.holes[i].Position + b.at; position > total {
+			c.report(rule.PositionInvalid, "Read chunk at Position %d: the Payload stream has %d bytes up to there", position, total)
 			if long {
-				c.report(rule.LongCallPosition, "segments at Position %d of a Long Call, where no data item begins", h.Position)
+				c.report(rule.LongCallPosition, "segments at Position %d of a Long Call, where no data item begins", position)
 			}
 			return
 		}
 		total += (b.holes[i].Length + 3) &^ 3
 	}
 	gss, isGSS := rpc.Credential.GSS()
-	if len(b.holes) > 0 && b.holes[0].Position < int64(rpc.Length) {
-		f.checkHeaderHoles(c, payload)
-		return
-	}
-	if isGSS && len(b.holes) > 0 {
+	if len(b.holes) > 0 {
+		first := b.holes[0].Position + b.at
 		switch {
-		case gss.Procedure != 0:
-			c.report(rule.ReducedUnderGSS, "a Read chunk at Position %d holds part of an RPCSEC_GSS control message", b.holes[0].Position)
+		case first < int64(rpc.Length):
+			f.checkHeaderHoles(c, payload)
 			return
-		case gss.Service == oncrpc.ServiceIntegrity || gss.Service == oncrpc.ServicePrivacy:
-			c.report(rule.ReducedUnderGSS, "a Read chunk at Position %d of a Call that RPCSEC_GSS protects: nothing of it may be reduced", b.holes[0].Position)
+		case isGSS && gss.Procedure != 0:
+			c.report(rule.ReducedUnderGSS, "a Read chunk at Position %d holds part of an RPCSEC_GSS control message", first)
+			return
+		case isGSS && (gss.Service == oncrpc.ServiceIntegrity || gss.Service == oncrpc.ServicePrivacy):
+			c.report(rule.ReducedUnderGSS, "a Read chunk at Position %d of a Call that RPCSEC_GSS protects: nothing of it may be reduced", first)
 			return
 		}
 	}
-	body, ok := gss.Service.Plain(payload[rpc.Length:])
-	if !ok || isGSS && gss.Procedure != 0 {
+	if b.body == nil || isGSS && gss.Procedure != 0 {
 		return
 	}
-	at := int64(len(payload) - len(body))
-	for i := range b.holes {
-		b.holes[i].Position -= at
-	}
 	m := &b.message
-	m.Call(rpc.Program, rpc.Version, rpc.Procedure, nfs.NewStream(body, b.holes))
 	if m.Complete {
 		x.judged.reducible = 0
 		for i := range m.Ops {
@@ -83,7 +117,7 @@ func (f *follower) checkArguments(c checker, rpc *oncrpc.Header, payload []byte)
 		c.checkRoom()
 	}
 	if len(b.holes) > 0 {
-		c.checkReduced(body, at, long, rpc)
+		c.checkReduced(long, rpc)
 	}
 }
 
@@ -175,9 +209,9 @@ func (x *txn) offered(kind chunkKind, chunk int) (n int64) {
 
 // checkReduced holds what a Call's Read chunks hold against what stands there; the
 // message was decoded once.
-func (c checker) checkReduced(body []byte, at int64, long bool, rpc *oncrpc.Header) {
+func (c checker) checkReduced(long bool, rpc *oncrpc.Header) {
 	b := &c.f.table.binding
-	m := &b.message
+	m, body, at := &b.message, b.body, b.at
 	if m.Complete && m.Left == 0 && matched(m) == len(b.holes) {
 		c.checkItems(at, long)
 		return
@@ -253,25 +287,12 @@ func (c checker) checkItems(at int64, long bool) {
 // checkHeaderHoles holds Read chunks that begin inside of the RPC header against
 // what stands there.
 func (f *follower) checkHeaderHoles(c checker, payload []byte) {
-	x := c.x
-	var chunks [4]headerHole
-	n := 0
-	for i := range x.segments {
-		s := &x.segments[i]
-		if s.kind != readChunk || s.position == 0 {
-			continue
-		}
-		if n > 0 && chunks[n-1].position == int64(s.position) {
-			chunks[n-1].length += int64(s.length)
-		} else if n < len(chunks) {
-			chunks[n] = headerHole{int64(s.position), int64(s.length)}
-			n++
-		}
-	}
-	if n == 0 || len(payload) < 32 {
+	x, b := c.x, &f.table.binding
+	b.of, b.holes = nil, x.readHoles(b.holes[:0])
+	if len(b.holes) == 0 || len(payload) < 32 {
 		return
 	}
-	holes := chunks[:n]
+	holes := b.holes[:min(len(b.holes), 4)] // it has no more items
 	flavor, size := be.Uint32(payload[24:]), int64(be.Uint32(payload[28:]))
 	if size > 400 {
 		return
@@ -281,8 +302,8 @@ func (f *follower) checkHeaderHoles(c checker, payload []byte) {
 	verifierSize := int64(-1)
 	inline := verifier
 	for _, h := range holes {
-		if h.position >= 32 && h.position < verifier {
-			inline -= (h.length + 3) &^ 3
+		if h.Position >= 32 && h.Position < verifier {
+			inline -= (h.Length + 3) &^ 3
 		}
 	}
 	if inline >= 32 && inline+8 <= int64(len(payload)) {
@@ -293,22 +314,20 @@ func (f *follower) checkHeaderHoles(c checker, payload []byte) {
 		end += (verifierSize + 3) &^ 3
 	}
 	for _, h := range holes {
-		inCredential := h.position >= 32 && h.position < verifier
-		inVerifier := h.position >= verifier+8 && h.position < end
+		inCredential := h.Position >= 32 && h.Position < verifier
+		inVerifier := h.Position >= verifier+8 && h.Position < end
 		switch gss := uint32(oncrpc.AuthRPCSECGSS); {
-		case h.position >= end:
+		case h.Position >= end:
 		case inCredential && flavor == gss || inVerifier && verifierFlavor == gss:
-			c.report(rule.ReducedUnderGSS, "a Read chunk at Position %d, inside of RPCSEC_GSS material", h.position)
-		case h.position == 32 && size > 0 || h.position == verifier+8 && inVerifier || h.position == 40 && flavor == uint32(oncrpc.AuthSys):
+			c.report(rule.ReducedUnderGSS, "a Read chunk at Position %d, inside of RPCSEC_GSS material", h.Position)
+		case h.Position == 32 && size > 0 || h.Position == verifier+8 && inVerifier || h.Position == 40 && flavor == uint32(oncrpc.AuthSys):
 			x.judged.ineligible = true
-			c.report(rule.ReducedIneligible, "a Read chunk at Position %d holds part of the RPC header, which may not be reduced", h.position)
+			c.report(rule.ReducedIneligible, "a Read chunk at Position %d holds part of the RPC header, which may not be reduced", h.Position)
 		default:
-			c.invalidPosition(h.position, x.call.Form == record.Long, ": it lies inside of the RPC header")
+			c.invalidPosition(h.Position, x.call.Form == record.Long, ": it lies inside of the RPC header")
 		}
 	}
 }
-
-type headerHole struct{ position, length int64 }
 
 // checkResults holds what a Reply returns in Write chunks against its results.
 func (f *follower) checkResults(c checker, m *message) {
@@ -322,7 +341,7 @@ func (f *follower) checkResults(c checker, m *message) {
 	if x.writes == 0 || len(m.header.WriteEnds) != x.writes {
 		return
 	}
-	b.holes, b.chunks = b.holes[:0], b.chunks[:0]
+	b.of, b.holes, b.chunks = nil, b.holes[:0], b.chunks[:0]
 	for i := range m.header.WriteEnds {
 		if size := rpcrdma.Length(m.header.WriteChunk(i)); size > 0 {
 			b.holes, b.chunks = append(b.holes, nfs.Hole{Position: -1, Length: size}), append(b.chunks, i)

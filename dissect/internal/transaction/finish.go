@@ -58,8 +58,8 @@ func (t *Table) emit(x *txn) {
 	if cap(t.scratch) > 1<<20 { // do not hoard what one large chunk needed
 		t.scratch = nil
 	}
-	if cap(t.holes) > 1<<12 {
-		t.holes = nil
+	if b := &t.binding; cap(b.holes) > 1<<12 {
+		b.holes = nil
 	}
 }
 

@@ -16,29 +16,16 @@ func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) {
 	*p = procedure{true, rpc.Credential.Flavor, rpc.Program, rpc.Version, rpc.Procedure}
 	g, _ := rpc.Credential.GSS()
 	x.gss, x.control = g.Service, g.Control()
-	if !x.isCompound() {
+	b := &t.binding
+	if b.of = nil; !x.isCompound() {
 		return
 	}
 	x.follower.nfs4 = true
-	body, ok := x.gss.Plain(payload[rpc.Length:])
-	if !ok {
+	if !b.readCall(x, rpc, payload) {
 		return
 	}
-	t.holes = t.holes[:0]
-	for i := range x.segments {
-		s := &x.segments[i]
-		if s.kind != readChunk || s.position == 0 {
-			continue
-		}
-		if s.index == 0 {
-			t.holes = append(t.holes, nfs.Hole{Position: int64(s.position) - int64(len(payload)-len(body))})
-		}
-		t.holes[len(t.holes)-1].Length += int64(s.length)
-	}
-	c := &t.asks
-	c.Operations = x.named
-	c.Arguments(nfs.NewStream(body, t.holes), nfs.IsCallback(p.program))
-	x.named, x.namedAll, c.Operations = c.Operations, c.Complete, nil
+	x.named = b.message.AppendNames(x.named[:0])
+	x.namedAll = b.message.Named
 	x.charge(nameCost * int64(cap(x.named)))
 	r.Operations = x.named
 }
@@ -85,7 +72,6 @@ func (t *Table) replyRPC(x *txn, m *message) {
 	if !rpc.Succeeded() {
 		return
 	}
-	t.holes = t.holes[:0]
 	body, ok := x.gss.Plain(payload[rpc.Length:])
 	if !ok {
 		return
@@ -100,20 +86,19 @@ func (t *Table) replyRPC(x *txn, m *message) {
 	}
 }
 
+// compoundReply notes what the results of a COMPOUND say. What was done is known from
+// the Call; without it, a Reply may read as one.
 func (t *Table) compoundReply(x *txn, h *rpcrdma.Header, body []byte) {
-	for i := range h.WriteEnds {
-		t.holes = append(t.holes, nfs.Hole{Position: -1, Length: rpcrdma.Length(h.WriteChunk(i))})
-	}
-	c := &t.compound
-	c.Results(nfs.NewStream(body, t.holes), nfs.IsCallback(x.procedure.program))
-	switch {
-	case x.procedure.known:
-		if c.HasStatus {
-			x.setStatus(4, c.Status)
+	if x.procedure.known {
+		if len(body) >= 4 {
+			x.setStatus(4, be.Uint32(body))
 		}
-	case c.Complete && c.Count > 0: // a Reply without Call that reads as one
-		x.setStatus(4, c.Status)
-		x.named = append(x.named[:0], c.Operations...)
+		return
+	}
+	m := t.binding.readReply(h, body)
+	if m.Named && m.Count > 0 {
+		x.setStatus(4, m.Status)
+		x.named = m.AppendNames(x.named[:0])
 		x.rec.Operations = x.named
 	}
 }

@@ -77,12 +77,9 @@ type Table struct {
 	header   rpcrdma.Header // of the Send at hand
 	rpc      oncrpc.Header
 	longRPC  oncrpc.Header // of a Long Call
-	asks     nfs.Compound  // of a Call
 	session  nfs.Message   // Reply to a CREATE_SESSION
-	compound nfs.Compound  // of a Reply
 	scratch  []byte
 	answers  []*answered // that are over, for the next
-	holes    []nfs.Hole  // of the message at hand
 	binding  binding
 	motions  motions
 	record   record.Transaction // that is handed out
@@ -97,9 +94,7 @@ type Table struct {
 
 // NewTable makes a table that keeps to a budget.
 func NewTable(o Options, b *budget.Budget) *Table {
-	t := &Table{options: o, budget: b, unanswered: map[repeatKey]int64{}, storage: newStorage()}
-	t.binding.message.Limit = -1
-	return t
+	return &Table{options: o, budget: b, unanswered: map[repeatKey]int64{}, storage: newStorage(), binding: newBinding()}
 }
 
 // maxSettling bounds how many transactions wait at once for what may still
