@@ -86,7 +86,8 @@ func (t *Tracker) manage(d *Datagram) *Conn {
 	case rocev2.CMDreq:
 		if m.dreq.DecodeFromBytes(body, noFeedback{}) == nil {
 			c := t.byID(d, m.dreq.LocalCommID, m.dreq.RemoteCommID)
-			if h := t.toward(d, m.dreq.RemoteQPN); c == nil && h != nil {
+			var e ends
+			if h := t.toward(d, m.dreq.RemoteQPN, &e); c == nil && h != nil {
 				c = h.conn
 			}
 			if c != nil {

@@ -69,6 +69,9 @@ type figures struct {
 // ID is the connection's number; of one that is not decided, records wait.
 func (c *Conn) ID() (id int, decided bool) { return c.record.ID, c.decided }
 
+// Wanted says that somebody will get its record.
+func (c *Conn) Wanted() bool { return c.tracker.Connection != nil }
+
 // Handshake says that the beginning of the connection is in the capture.
 func (c *Conn) Handshake() bool { return c.handshake }
 

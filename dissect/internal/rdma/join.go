@@ -198,27 +198,28 @@ func (t *Tracker) seek(h *half) {
 }
 
 // known is the half that a packet belongs to, nil for one that was not seen
-// before.
-func (t *Tracker) known(d *Datagram) *half {
+// before; e gets the packet's ends, where they were looked for and found.
+func (t *Tracker) known(d *Datagram, e *ends) *half {
 	qpn := d.Packet.DestQPN
 	slot := &t.recent[d.recent&(recents-1)]
 	if h := *slot; h != nil && h.stream == nil && h.qpn == qpn && h.src.Address == d.Src && h.dst.Address == d.Dst {
 		return h
 	}
-	h := t.toward(d, qpn)
+	h := t.toward(d, qpn, e)
 	if h != nil {
 		*slot = h
 	}
 	return h
 }
 
-// toward is the half that goes a datagram's way to a queue pair, nil for none.
-func (t *Tracker) toward(d *Datagram, qpn uint32) *half {
-	src, dst := t.hosts.find(&d.Src), t.hosts.find(&d.Dst)
-	if src == nil || dst == nil {
+// toward is the half that goes a datagram's way to a queue pair, nil for none; e gets
+// the datagram's ends, as far as they are remembered.
+func (t *Tracker) toward(d *Datagram, qpn uint32, e *ends) *half {
+	*e = ends{t.hosts.find(&d.Src), t.hosts.find(&d.Dst)}
+	if e.src == nil || e.dst == nil {
 		return nil
 	}
-	if r := t.routes.find(ends{src, dst}); r != nil {
+	if r := t.routes.find(*e); r != nil {
 		return t.queues[r.queueKey(qpn)]
 	}
 	return nil
@@ -226,14 +227,14 @@ func (t *Tracker) toward(d *Datagram, qpn uint32) *half {
 
 // half finds the direction that a packet belongs to, h when that is known. One
 // that nobody announced starts a connection, or joins one that was seen in the
-// other direction.
-func (t *Tracker) half(h *half, d *Datagram) *half {
+// other direction. e are the packet's ends, as far as they are known.
+func (t *Tracker) half(h *half, d *Datagram, e *ends) *half {
 	if h == nil {
-		return t.begin(d)
+		return t.begin(d, e)
 	}
 	if h.started && d.Packet.Opcode.Info().Request && h.reused(d.Packet.PSN) {
 		t.replace(h.conn)
-		return t.begin(d)
+		return t.begin(d, e)
 	}
 	if h.alone == nil {
 		return h
@@ -248,13 +249,13 @@ func (t *Tracker) half(h *half, d *Datagram) *half {
 }
 
 // begin makes the half of a packet that belongs to none.
-func (t *Tracker) begin(d *Datagram) *half {
-	e := t.hosts.ends(&d.Src, &d.Dst)
-	if across := t.across(t.routes.across(e), nil, d); across != nil {
-		return t.attach(across.conn, across.side.Other(), e, d.Packet.DestQPN)
+func (t *Tracker) begin(d *Datagram, e *ends) *half {
+	t.endsOf(d, e)
+	if across := t.across(t.routes.across(*e), nil, d); across != nil {
+		return t.attach(across.conn, across.side.Other(), *e, d.Packet.DestQPN)
 	}
 	c := t.connect()
-	h := t.attach(c, 0, e, d.Packet.DestQPN)
+	h := t.attach(c, 0, *e, d.Packet.DestQPN)
 	t.undecided.push(c)
 	return h
 }

@@ -182,24 +182,34 @@ func (t *Tracker) Finish() {
 // is dropped, once its sender has shown that it fills ICRCs in: some captures are
 // taken before the adapter does. Of a sender that was not seen before, it is
 // believed only while nobody has shown it, or when somebody who has sends to it:
-// a corrupt address is nobody.
-func (t *Tracker) believe(d *Datagram) bool {
+// a corrupt address is nobody. e are the packet's ends, as far as they are known.
+func (t *Tracker) believe(d *Datagram, e *ends) bool {
 	switch d.ICRC {
 	case rocev2.ICRCUnchecked:
 		return true
 	case rocev2.ICRCOk:
-		e := t.hosts.ends(&d.Src, &d.Dst)
+		t.endsOf(d, e)
 		e.src.good, e.src.judged, e.dst.judged = true, true, true
 		t.anyGood = true
 		return true
 	}
 	t.mark(nil, record.BadICRC)
 	t.spoiled, t.spoils = t.Clock, true
-	from := t.hosts.find(&d.Src)
+	from := e.src
+	if from == nil {
+		from = t.hosts.find(&d.Src)
+	}
 	if from == nil || !from.judged {
 		return !t.anyGood
 	}
 	return !from.good
+}
+
+// endsOf completes the ends of a datagram: what is missing is remembered from now on.
+func (t *Tracker) endsOf(d *Datagram, e *ends) {
+	if e.src == nil || e.dst == nil {
+		*e = t.hosts.ends(&d.Src, &d.Dst)
+	}
 }
 
 // Packet takes a packet of InfiniBand's transport.
@@ -207,12 +217,13 @@ func (t *Tracker) Packet(d *Datagram) {
 	t.now, t.happened = d.At, Happened{}
 	p := d.Packet
 	service := p.Opcode.Transport()
+	var e ends // of the packet, as far as they were looked up
 	if service == rocev2.UD {
 		if p.DestQPN != 1 {
 			return // datagrams of others, multicast
 		}
 		t.CM++
-		if t.believe(d) {
+		if t.believe(d, &e) {
 			if c := t.manage(d); c != nil {
 				t.belongs(c, d.Transport)
 			}
@@ -225,8 +236,8 @@ func (t *Tracker) Packet(d *Datagram) {
 	if !info.Known || service == rocev2.RD {
 		return
 	}
-	known := t.known(d)
-	if vouched := d.ICRC == rocev2.ICRCOk && known != nil && known.src.good && known.dst.judged; !vouched && !t.believe(d) {
+	known := t.known(d, &e)
+	if vouched := d.ICRC == rocev2.ICRCOk && known != nil && known.src.good && known.dst.judged; !vouched && !t.believe(d, &e) {
 		if h := known; h != nil { // dropped: it changes nothing but its own count
 			t.happened.Conn, t.happened.Place = h.conn, h.placed(p)
 			h.conn.record.Packets++
@@ -235,7 +246,7 @@ func (t *Tracker) Packet(d *Datagram) {
 		t.happened.Place.Dropped = true
 		return
 	}
-	h := t.half(known, d)
+	h := t.half(known, d, &e)
 	c := h.conn
 	t.belongs(c, d.Transport)
 	if t.places() {

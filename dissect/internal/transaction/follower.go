@@ -84,8 +84,11 @@ func (f *follower) rare() *seldom {
 	return f.seldom
 }
 
-// dies notes that a Call got no Reply for good.
+// dies notes that a Call got no Reply for good, for the connection's record.
 func (f *follower) dies(x *txn) {
+	if !f.conn.Wanted() {
+		return
+	}
 	s := f.rare()
 	if s.died++; len(s.diedXIDs) < maxDied {
 		s.diedXIDs = append(s.diedXIDs, x.rec.XID)
