@@ -161,7 +161,7 @@ func (h *Header) Understood() bool { return h.Vers == Version || h.IsDraft }
 // says, since those are fixed for all versions (RFC 8166 s.4.2); of version 2 the
 // rest too, when it has the draft's form to its end.
 func (h *Header) Decode(data []byte) error {
-	*h = Header{Reads: h.Reads[:0], Writes: h.Writes[:0], WriteEnds: h.WriteEnds[:0], Reply: h.Reply[:0]}
+	h.clear()
 	d := decoder{data: data}
 	var ok [4]bool
 	h.XID, ok[0] = d.word()
@@ -212,6 +212,13 @@ func (h *Header) decodeError(d *decoder) error {
 	return nil
 }
 
+// clear makes it empty. It keeps its storage.
+func (h *Header) clear() {
+	reads, writes, ends, reply := h.Reads[:0], h.Writes[:0], h.WriteEnds[:0], h.Reply[:0]
+	*h = Header{} // in its place, and not made elsewhere and copied
+	h.Reads, h.Writes, h.WriteEnds, h.Reply = reads, writes, ends, reply
+}
+
 // decodeDraft reads version 2 in the draft's form; one that has not got it keeps
 // its four words.
 func (h *Header) decodeDraft(d *decoder) {
@@ -219,10 +226,9 @@ func (h *Header) decodeDraft(d *decoder) {
 	direction, _ := d.word()
 	handle, ok := d.word()
 	if !ok || direction > 1 || h.decodeLists(d) != nil {
-		*h = Header{
-			XID: h.XID, Vers: h.Vers, Credits: h.Credits, Proc: h.Proc,
-			Reads: h.Reads[:0], Writes: h.Writes[:0], WriteEnds: h.WriteEnds[:0], Reply: h.Reply[:0],
-		}
+		xid, vers, credits, proc := h.XID, h.Vers, h.Credits, h.Proc
+		h.clear()
+		h.XID, h.Vers, h.Credits, h.Proc = xid, vers, credits, proc
 		*d = fixed
 		return
 	}

@@ -18,7 +18,9 @@ const maxSend = 1 << 20
 func (t *Tracker) operate(h *half, kind Kind, r run, at record.Stamp) *Operation {
 	o := queue.Last(&t.free)
 	if o != nil {
-		*o = Operation{response: o.response}
+		response := o.response
+		*o = Operation{} // in its place, and not made elsewhere and copied
+		o.response = response
 	} else {
 		o = &Operation{conn: h.conn} // written to before it is read; see spare.go
 	}

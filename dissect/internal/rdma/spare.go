@@ -64,7 +64,9 @@ func (s *spare) conn() *Conn {
 	if c == nil {
 		return &Conn{client: -1}
 	}
-	*c = Conn{follower: c.follower, client: -1}
+	follower := c.follower
+	*c = Conn{} // in its place, and not made elsewhere and copied
+	c.follower, c.client = follower, -1
 	return c
 }
 
@@ -78,6 +80,7 @@ func (s *spare) half(c *Conn) *half {
 	if cap(entries) > 2*keepOver {
 		entries = nil
 	}
-	*h = half{conn: c, ops: ledger{entries: entries}}
+	*h = half{}
+	h.conn, h.ops.entries = c, entries
 	return h
 }

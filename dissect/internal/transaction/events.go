@@ -31,15 +31,13 @@ func (f *follower) moved(o *rdma.Operation) {
 	if part < len(x.segments) {
 		f.exposed[x.side].reaches(&x.segments[part], o.Offset+uint64(o.Length))
 	}
-	e := record.Event{
-		Time: o.Last.Time, Packet: o.Last.Packet, Event: record.EventWriteLast, From: x.role(o.Side),
-		Handle: record.Some(record.Hex32(o.Handle)), Offset: record.Some(record.Hex64(o.Offset)),
-		Bytes: record.Some(o.Bytes), Packets: record.SomeIf(o.Packets, o.Packets > 0),
-	}
+	what, from := record.EventWriteLast, o.Side
 	if o.Kind == rdma.Read {
-		e.Event, e.From = record.EventReadDone, x.role(o.Side.Other())
+		what, from = record.EventReadDone, o.Side.Other()
 	}
-	x.event(e)
+	e := x.event(o.Last, what, x.role(from))
+	e.Handle, e.Offset = record.Some(record.Hex32(o.Handle)), record.Some(record.Hex64(o.Offset))
+	e.Bytes, e.Packets = record.Some(o.Bytes), record.SomeIf(o.Packets, o.Packets > 0)
 }
 
 // reordered notes a packet of an operation that came before one that it had to
@@ -52,10 +50,8 @@ func (f *follower) reordered(x *txn, o *rdma.Operation, of record.EventKind) {
 	if o.Kind == rdma.Read { // its response
 		of, from = record.EventReadDone, x.role(o.Side.Other())
 	}
-	x.event(record.Event{
-		Time: o.Early.Time, Packet: o.Early.Packet, Event: record.EventOutOfOrder, From: from, Of: of,
-		LastPacket: record.SomeIf(o.Filled.Packet, o.Filled.Packet != 0),
-	})
+	e := x.event(o.Early, record.EventOutOfOrder, from)
+	e.Of, e.LastPacket = of, record.SomeIf(o.Filled.Packet, o.Filled.Packet != 0)
 }
 
 // Acked notes on its transaction that a Send was acknowledged.
@@ -66,7 +62,7 @@ func (f *follower) Acked(o *rdma.Operation, at record.Stamp, _ bool) {
 	}
 	f.arrived(o)
 	x.active = at
-	x.event(record.Event{Time: at.Time, Packet: at.Packet, Event: record.EventAck, From: x.role(o.Side.Other()), Of: kindOf(o, part)})
+	x.event(at, record.EventAck, x.role(o.Side.Other())).Of = kindOf(o, part)
 }
 
 // Repeated notes on a transaction that a packet of it was sent again.
@@ -90,10 +86,8 @@ func (f *follower) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp) bo
 			return true
 		}
 	}
-	x.event(record.Event{
-		Time: at.Time, Packet: at.Packet, Event: record.EventRetransmit, From: from, Of: of,
-		Packets: record.Some[int64](1), LastPacket: record.Some(at.Packet),
-	})
+	e := x.event(at, record.EventRetransmit, from)
+	e.Of, e.Packets, e.LastPacket = of, record.Some[int64](1), record.Some(at.Packet)
 	return true
 }
 
@@ -117,7 +111,8 @@ func (f *follower) Refused(r *rdma.Refusal) {
 			f.reportRefusal(r, x)
 		}
 		if x != nil {
-			x.event(record.Event{Time: r.At.Time, Packet: r.At.Packet, Event: record.EventNak, From: x.role(r.By), Of: of, Reason: r.Reason})
+			e := x.event(r.At, record.EventNak, x.role(r.By))
+			e.Of, e.Reason = of, r.Reason
 		}
 	}
 	if x == nil {

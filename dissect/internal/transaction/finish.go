@@ -68,12 +68,12 @@ func (t *Table) makeRecord(x *txn) *record.Transaction {
 	f, k, r := x.follower, &x.rec, &t.record
 	inOrder(k.Timeline)
 	connection, _ := f.conn.ID()
-	*r = record.Transaction{
-		Type: "transaction", ID: k.ID, Connection: connection, XID: k.XID, Direction: f.direction(x.side), Status: k.Status,
-		Operations: k.Operations, Operation: named(nfs.Principal(k.Operations)), RPCStatus: x.rpcStatus, NFSStatus: x.nfsStatus,
-		Call: k.Call, Reply: k.Reply, Invalidation: x.invalidation, Timeline: k.Timeline, LatencyNS: x.latency, Waits: k.Waits, Phases: x.phases(),
-		RDMAError: x.rdmaError, RDMAErrorRange: x.rdmaErrorRange, RetransmitOf: k.RetransmitOf, Retransmitted: k.Retransmitted, Findings: k.Findings,
-	}
+	*r = record.Transaction{} // in its place, and not made elsewhere and copied
+	r.Type, r.ID, r.Connection, r.XID, r.Direction, r.Status = "transaction", k.ID, connection, k.XID, f.direction(x.side), k.Status
+	r.Operations, r.Operation, r.RPCStatus, r.NFSStatus = k.Operations, named(nfs.Principal(k.Operations)), x.rpcStatus, x.nfsStatus
+	r.Call, r.Reply, r.Invalidation, r.Timeline, r.Waits, r.Findings = k.Call, k.Reply, x.invalidation, k.Timeline, k.Waits, k.Findings
+	r.LatencyNS, r.Phases, r.RDMAError, r.RDMAErrorRange = x.latency, x.phases(), x.rdmaError, x.rdmaErrorRange
+	r.RetransmitOf, r.Retransmitted = k.RetransmitOf, k.Retransmitted
 	x.procedure.fill(r)
 	if r.Call != nil {
 		t.chunks(x)

@@ -141,7 +141,8 @@ func (t *Table) Follow(c *rdma.Conn) rdma.Follower {
 		clear(traffic.busy[:])
 		clear(traffic.credit[:])
 	}
-	*f = follower{table: t, conn: c, undecided: true, open: open, exposed: exposed, traffic: traffic}
+	*f = follower{} // in its place, and not made elsewhere and copied
+	f.table, f.conn, f.undecided, f.open, f.exposed, f.traffic = t, c, true, open, exposed, traffic
 	return f
 }
 

@@ -252,9 +252,9 @@ func (x *txn) addSegment(kind chunkKind, chunk, index int32, from rpcrdma.Segmen
 	n := len(x.segments)
 	x.segments = x.segments[:n+1]
 	s := &x.segments[n]
-	*s = segment{
-		txn: x, kind: kind, chunk: chunk, index: index, number: int32(n), handle: from.Handle, length: from.Length, offset: from.Offset,
-	}
+	*s = segment{} // in its place, and not made elsewhere and copied
+	s.txn, s.kind, s.chunk, s.index, s.number = x, kind, chunk, index, int32(n)
+	s.handle, s.length, s.offset = from.Handle, from.Length, from.Offset
 	if index > 0 {
 		s.at = x.segments[n-1].end()
 	}
@@ -314,16 +314,14 @@ func (f *follower) Began(o *rdma.Operation) {
 	}
 	x := s.txn
 	o.Tag = x.tag(int(s.number))
-	e := record.Event{
-		Time: o.First.Time, Packet: o.First.Packet, Event: record.EventWriteFirst, From: x.role(o.Side),
-		Handle: record.Some(record.Hex32(o.Handle)), Offset: record.Some(record.Hex64(o.Offset)),
-		Bytes: record.SomeIf(o.Length, o.Announced),
-	}
-	if o.Kind == rdma.Read {
-		e.Event = record.EventRead
-	}
 	f.touch(x, o.Side, o.First)
-	x.event(e)
+	what := record.EventWriteFirst
+	if o.Kind == rdma.Read {
+		what = record.EventRead
+	}
+	e := x.event(o.First, what, x.role(o.Side))
+	e.Handle, e.Offset = record.Some(record.Hex32(o.Handle)), record.Some(record.Hex64(o.Offset))
+	e.Bytes = record.SomeIf(o.Length, o.Announced)
 }
 
 // after is the segment that follows one in memory: the next of its list, when it

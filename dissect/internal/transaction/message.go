@@ -212,10 +212,8 @@ func (f *follower) call(m *message) {
 	f.callSent(m)
 	f.touch(x, side, m.Last)
 	f.reordered(x, m.Operation, record.EventCall)
-	x.event(record.Event{
-		Time: m.First.Time, Packet: m.First.Packet, Event: record.EventCall, From: record.Requester,
-		Bytes: record.Some(m.Length), LastPacket: record.Some(m.Last.Packet),
-	})
+	e := x.event(m.First, record.EventCall, record.Requester)
+	e.Bytes, e.LastPacket = record.Some(m.Length), record.Some(m.Last.Packet)
 	x.call.Form = record.Short
 	switch {
 	case len(h.Reads) > 0 && h.Reads[0].Position == 0:
@@ -269,11 +267,10 @@ func (x *txn) readChunkBytes() (total int64) {
 // fill fills in one side of the record.
 func (m *message) fill(to *record.Message) {
 	h := m.header
-	*to = record.Message{
-		Time: m.First.Time, Packet: m.First.Packet, LastPacket: m.Last.Packet, LastTime: m.Last.Time,
-		RDMAVers: h.Vers, RDMAProc: h.Proc.String(), Credits: h.Credits,
-		HeaderBytes: record.SomeIf(h.Length, m.known()), SendBytes: record.SomeIf(int(m.Length), m.whole),
-	}
+	*to = record.Message{} // in its place, and not made elsewhere and copied
+	to.Time, to.Packet, to.LastPacket, to.LastTime = m.First.Time, m.First.Packet, m.Last.Packet, m.Last.Time
+	to.RDMAVers, to.RDMAProc, to.Credits = h.Vers, h.Proc.String(), h.Credits
+	to.HeaderBytes, to.SendBytes = record.SomeIf(h.Length, m.known()), record.SomeIf(int(m.Length), m.whole)
 }
 
 // reply completes a transaction.
@@ -304,9 +301,7 @@ func (f *follower) reply(m *message) {
 	if h.Length >= 12 {
 		f.granted[side] = record.Some(h.Credits)
 	}
-	x.event(record.Event{
-		Time: m.Last.Time, Packet: m.Last.Packet, Event: record.EventReply, From: record.Responder, Bytes: record.Some(m.Length),
-	})
+	x.event(m.Last, record.EventReply, record.Responder).Bytes = record.Some(m.Length)
 	status := record.Complete
 	x.answer.Form = record.Short
 	switch {
@@ -382,7 +377,5 @@ func (x *txn) invalidate(m *message) {
 		}
 	}
 	x.invalidation = record.Some(i)
-	x.event(record.Event{
-		Time: m.Last.Time, Packet: m.Last.Packet, Event: record.EventInvalidate, From: record.Responder, Handle: record.Some(i.Handle),
-	})
+	x.event(m.Last, record.EventInvalidate, record.Responder).Handle = record.Some(i.Handle)
 }

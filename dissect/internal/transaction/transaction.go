@@ -83,6 +83,7 @@ type Table struct {
 	binding  binding
 	motions  motions
 	record   record.Transaction // that is handed out
+	unkept   record.Event       // of a timeline that has too many
 	storage  storage            // of that
 	evidence []int64            // what the packets of waits stand in
 	rebuild  rebuilder
@@ -363,14 +364,20 @@ func (t *Table) release(x *txn) {
 	t.free = append(t.free, x.slot)
 }
 
-// event appends a step to the timeline.
-func (x *txn) event(e record.Event) {
-	if len(x.rec.Timeline) >= maxEvents {
-		x.follower.table.budget.Note(budget.Events)
-		return
+// event appends a step to the timeline, which the caller fills in with what else is
+// known of it.
+func (x *txn) event(at record.Stamp, what record.EventKind, from record.Role) *record.Event {
+	t := x.follower.table
+	e := &t.unkept
+	if n := len(x.rec.Timeline); n < maxEvents {
+		x.rec.Timeline = append(x.rec.Timeline, record.Event{})
+		e = &x.rec.Timeline[n]
+		x.charge(eventCost)
+	} else {
+		t.budget.Note(budget.Events)
 	}
-	x.rec.Timeline = append(x.rec.Timeline, e)
-	x.charge(eventCost)
+	e.Time, e.Packet, e.Event, e.From = at.Time, at.Packet, what, from
+	return e
 }
 
 // found notes a rule that the transaction breaks.
