@@ -51,6 +51,9 @@ func OpenAll(paths []string) (*Merged, error) { return OpenAllAs(paths, nil) }
 // in names, by their paths.
 func OpenAllAs(paths []string, names map[string]string) (*Merged, error) {
 	m := &Merged{empty: -1}
+	if len(paths) == 0 {
+		return nil, errors.New("capture: no file to open")
+	}
 	var failed error
 	var seen []os.FileInfo
 	for _, path := range paths {
@@ -211,7 +214,9 @@ func (m *Merged) ReadBatch(ctx context.Context, b *Batch) error {
 	if len(m.inputs) == 1 && len(m.inputs[0].batch.Frames) == 0 && m.inputs[0].file != nil {
 		return m.inputs[0].file.ReadBatch(ctx, b)
 	}
-	b.begin()
+	if b.begin(); ctx.Err() != nil {
+		return io.EOF
+	}
 	if m.empty >= 0 {
 		i := m.empty
 		m.empty = -1

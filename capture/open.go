@@ -174,7 +174,9 @@ func decompress(r io.Reader, packed *atomic.Bool) (io.ReadCloser, error) {
 // ReadBatch reads the frames that are at hand, without a copy. See [Source].
 func (f *File) ReadBatch(ctx context.Context, b *Batch) error {
 	f.stream.ctx = ctx
-	b.begin()
+	if b.begin(); ctx.Err() != nil {
+		return io.EOF
+	}
 	for f.failed == nil && len(b.Frames) < maxBatch {
 		n := len(b.Frames)
 		f.stream.hold = n > 0

@@ -1,6 +1,7 @@
 package dissect_test
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
@@ -203,5 +205,30 @@ func TestCreditLimit(t *testing.T) {
 	want := []string{"credit-limit-exceeded 0x00000002", "credit-limit-exceeded 0x00000022", "credits-granted-zero 0x00000002"}
 	if !slices.Equal(rules, want) {
 		t.Errorf("findings %q, want %q", rules, want)
+	}
+}
+
+// TestHearsay: what a REQ says whose ICRC is bad is not what its sender said, once that
+// has shown that it fills ICRCs in; before, nobody can know.
+func TestHearsay(t *testing.T) {
+	frames, _ := testkit.Frames(t, "../samples/rocev2-callback41.pcap")
+	broken := false
+	s, d := collect(dissect.Options{})
+	for i := range frames {
+		if at := bytes.Index(frames[i].Data, []byte{0xf6, 0xab, 0x0e, 0x18}); at >= 0 && !broken {
+			frames[i].Data = bytes.Clone(frames[i].Data)
+			frames[i].Data[at+5] ^= 1 // the R bit of private data (RFC 8797 s.4)
+			broken = true
+		}
+		d.Frame(&frames[i])
+	}
+	d.Finish()
+	for _, f := range s.findings {
+		if f.Severity == record.Error {
+			t.Errorf("%s: %s", f.Rule, f.Message)
+		}
+	}
+	if c := s.connections[0]; !broken || c.RemoteInvalidation.Known() || c.PrivateData.Client != nil || c.PrivateData.Server == nil {
+		t.Errorf("private data %+v", c.PrivateData)
 	}
 }

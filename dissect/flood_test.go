@@ -440,6 +440,27 @@ var floods = []struct {
 		}
 		return 0
 	}},
+	{"reduced items with their pads left, one Call", func(w *synth.Wire, n int) int {
+		for i := 0; i < n; i += perCall {
+			roceUp(w).Client.Call(hashes(min(n, perCall), 3, 0))
+		}
+		return n
+	}},
+	{"reduced items that may not be, one Call", func(w *synth.Wire, n int) int {
+		for i := 0; i < n; i += perCall {
+			roceUp(w).Client.Call(hashes(min(n, perCall), 0, 4))
+		}
+		return n
+	}},
+	{"chunks that claim what never moves", func(w *synth.Wire, n int) int {
+		c := roceUp(w)
+		for i := range n {
+			call := synth.Write3(0, make([]byte, 8)).Reduce(uint32(i) + 1)
+			call.XID, call.Reads[0].Length = uint32(i)+1, 60<<20
+			c.Client.Call(call)
+		}
+		return 0
+	}},
 	{"senders", func(w *synth.Wire, n int) int {
 		for i := range n {
 			o := pair

@@ -54,7 +54,7 @@ func (r *rpcReader) askedBy(t *record.Transaction, call *record.Payload, out *re
 		case known && t.Credential.Or("") != oncrpc.AuthRPCSECGSS.String():
 			a.program, a.version, a.procedure = program, t.Version.Or(0), t.Procedure.Or(0)
 		case t.Call == nil && len(t.Operations) > 0: // its results read as those of a COMPOUND
-			a.program, a.version, a.procedure = nfs.ProgramNFS, 4, 1
+			a.program, a.version, a.procedure = nfs.ProgramNFS, 4, nfs.ProcedureCompound
 		}
 		a.silent = nfs.ProgramName(a.program) == ""
 		return a

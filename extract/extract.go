@@ -442,15 +442,7 @@ func (e *Extractor) Finish(each func(*File)) error {
 			Handle: record.SomeIf(hex.EncodeToString([]byte(f.node.handle)), f.node.handle != ""),
 		}
 		out.HoleBytes = out.Size - out.Data
-		if out.Holes = len(f.seen) - 1; len(f.seen) == 0 || f.seen[0].from > 0 {
-			out.Holes++
-		}
-		if n := len(f.seen); f.size > 0 && n > 0 && f.seen[n-1].to < f.size {
-			out.Holes++
-		}
-		if f.size == 0 {
-			out.Holes = 0
-		}
+		out.Holes = f.holes()
 		if f.many {
 			e.Report.Scattered++
 		}

@@ -170,10 +170,20 @@ func TestHoles(t *testing.T) {
 	w.Drop(c.Server.Push(answer)[1])
 	c.Server.Reply(answer)
 	c.Client.Ack()
+	// And none of another.
+	none := synth.Compound(synth.OpPutRootFH(), synth.OpLookup("none"), synth.OpRead(0, 1000)).Offer(synth.Mem(0xa2, 1000))
+	answer = synth.CompoundReply(synth.ResPutRootFH(), synth.ResLookup(), synth.ResRead(data[:1000])).To(none)
+	c.Client.Call(none)
+	w.Drop(c.Server.Push(answer)[0])
+	c.Server.Reply(answer)
+	c.Client.Ack()
 	files, there, report := extracted(t, testkit.Source(t, w), t.TempDir())
 	clear(data[1024:2048])
-	if there["gaps"] != "abcd\x00\x00\x00\x00ijkl\x00\x00\x00\x00qr" || there["lost"] != string(data) || len(there) != 2 {
+	if there["gaps"] != "abcd\x00\x00\x00\x00ijkl\x00\x00\x00\x00qr" || there["lost"] != string(data) || there["none"] != string(make([]byte, 1000)) || len(there) != 3 {
 		t.Errorf("%q", there)
+	}
+	if n := files["none"]; n.Size != 1000 || n.Data != 0 || n.Holes != 1 || n.HoleBytes != 1000 {
+		t.Errorf("none: %+v", n)
 	}
 	if g := files["gaps"]; g.Size != 18 || g.Data != 10 || g.Holes != 2 || g.HoleBytes != 8 {
 		t.Errorf("gaps: %+v", g)
@@ -181,7 +191,7 @@ func TestHoles(t *testing.T) {
 	if l := files["lost"]; l.Size != 4096 || l.Data != 3072 || l.Holes != 1 || l.HoleBytes != 1024 {
 		t.Errorf("lost: %+v", l)
 	}
-	if want := (extract.Report{Files: 2, Holes: 1032, Missing: 1, TooFar: 1}); report != want {
+	if want := (extract.Report{Files: 3, Holes: 2032, Missing: 2, TooFar: 1}); report != want {
 		t.Errorf("%+v, want %+v", report, want)
 	}
 }

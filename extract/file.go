@@ -77,6 +77,21 @@ func (f *file) covered() (n int64) {
 	return n
 }
 
+// holes is how many runs of bytes were neither.
+func (f *file) holes() (n int) {
+	at := int64(0)
+	for _, s := range f.seen {
+		if s.from > at {
+			n++
+		}
+		at = s.to
+	}
+	if at < f.size {
+		n++
+	}
+	return n
+}
+
 // ownPrefix begins the names that files have while they wait.
 const ownPrefix = ".rdmadump-"
 

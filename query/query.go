@@ -136,7 +136,8 @@ func (t transplant) Visit(node *ast.Node) {
 	}
 }
 
-// Match says whether a record matches. An error is one of evaluating, such as a
+// Match says whether a record matches: a pointer to one of the kind that the filter
+// was made for; of other kinds nothing is to be believed. An error is one of evaluating, such as a
 // comparison of things that cannot be compared.
 func (f *Filter) Match(record any) (bool, error) {
 	f.record, f.failed = record, nil

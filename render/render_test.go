@@ -458,3 +458,24 @@ func TestSameEachTime(t *testing.T) {
 		}
 	}
 }
+
+// TestExplainAfterReply: a wait behind the Reply is none of the latency.
+func TestExplainAfterReply(t *testing.T) {
+	wait := func(from, to record.Time) record.Wait {
+		return record.Wait{From: from, To: to, NS: int64(to - from), Reason: record.RepeatAfterTimeout, Waiting: record.Server, Of: record.EventReply, Packets: []int64{1, 2}}
+	}
+	for _, c := range []struct {
+		waits []record.Wait
+		want  string
+	}{
+		{[]record.Wait{wait(124e6, 149e6)}, ""},
+		{[]record.Wait{wait(110e6, 149e6)}, "14.00ms of 24.00ms passed"},
+		{[]record.Wait{wait(101e6, 111e6), wait(124e6, 149e6)}, "10.00ms of 24.00ms passed"},
+	} {
+		r := &record.Transaction{Call: &record.Message{Time: 100e6}, Reply: &record.Message{}, LatencyNS: record.Some[int64](24e6), Waits: c.waits}
+		got := strings.Join(render.Explain(r), " ")
+		if c.want == "" && strings.Contains(got, "passed") || !strings.Contains(got, c.want) || strings.Contains(got, "waits in all") {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}

@@ -254,7 +254,7 @@ const Unbounded = -1
 // Item is an opaque or string that the NFS binding (RFC 8267) lets be reduced,
 // or one that was.
 type Item struct {
-	Op       int    // whose it is, index in Ops
+	Op       int    // whose it is, index in Ops; -1 for the tag of a COMPOUND, which no operation has
 	Value    int    // which, index in Values; -1 when that was dropped
 	Name     string // of the value
 	Eligible bool   // the binding lets it be reduced
@@ -275,22 +275,23 @@ type Message struct {
 	Status    uint32 // Reply: of the procedure, or of the whole COMPOUND
 	HasStatus bool
 
-	Count  uint32 // of a COMPOUND: how many operations there are, by its own word
-	Named  bool   // of a COMPOUND: AppendNames names all of them
-	Ops    []Op
+	Count  uint32  // of a COMPOUND: how many operations there are, by its own word
+	Named  bool    // of a COMPOUND: AppendNames names all of them, and no hole is looked for behind where it broke off
+	Ops    []Op    // of a COMPOUND, as many as the first 4096
 	Values []Value // of all of Ops; those of a COMPOUND itself (its tag) come first
-	Items  []Item
+	Items  []Item  // as many as the first 65536
 
 	// Complete says that all of it was understood to its end. Where it is not,
 	// Err says what stopped it, and where; all that comes before is there.
 	Complete bool
 	Err      error
 	Left     int64 // bytes behind the end, or behind where it stopped
-	Dropped  int   // values that were not kept for Limit
+	Dropped  int   // values that were not kept for Limit, and items beyond what Items has
 
-	// Limit is how many values are kept; 0 stands for 262144. When it is negative,
-	// none are, nor is it looked into attributes, and Err is one of this package's
-	// alone: for who looks at operations and items, of every message that passes.
+	// Limit is how many values are kept; 0 stands for 262144, which the next Call or
+	// Reply writes here. When it is negative, none are kept, attributes are passed
+	// over, and Err is ErrTruncated, ErrMalformed or ErrUnknown itself: for who looks
+	// at operations and items alone, of every message that passes.
 	Limit int
 
 	reply  bool
@@ -301,6 +302,7 @@ type Message struct {
 const (
 	maxValues = 1 << 18
 	maxOps    = 1 << 12
+	maxItems  = 1 << 16
 )
 
 // Call decodes the arguments of a procedure. Positions of holes, and all that it
@@ -310,11 +312,7 @@ func (m *Message) Call(program, version, procedure uint32, s Stream) {
 	if IsCompound(program, version, procedure) {
 		m.compound(IsCallback(program))
 	} else if op := m.procedure(); op != nil {
-		m.begin(op, op.name, procedure)
-		carries := op.carries()
-		m.Ops[0].ReducibleResult = carries.reducible
-		m.walk(&carries.args)
-		m.end()
+		m.operation(op, op.name, procedure, m.stream.position())
 	}
 	m.finish()
 }
@@ -327,12 +325,19 @@ func (m *Message) Reply(program, version, procedure uint32, s Stream) {
 	if IsCompound(program, version, procedure) {
 		m.compound(IsCallback(program))
 	} else if op := m.procedure(); op != nil {
-		m.begin(op, op.name, procedure)
-		m.results(op)
-		m.Status, m.HasStatus = m.Ops[0].Status, m.Ops[0].HasStatus
-		m.end()
+		o := m.operation(op, op.name, procedure, m.stream.position())
+		m.Status, m.HasStatus = o.Status, o.HasStatus
 	}
 	m.finish()
+}
+
+// Whose is the name of what an item belongs to: of its operation or, where it stands
+// before all of them, of the procedure.
+func (m *Message) Whose(i *Item) string {
+	if i.Op < 0 {
+		return m.Name
+	}
+	return m.Ops[i.Op].Name
 }
 
 // In are the values of an operation.
@@ -434,21 +439,11 @@ func (m *Message) compound(callback bool) {
 		if op == nil && number == opIllegal {
 			op = &illegal
 		}
-		m.begin(op, name, number)
 		last := i+1 == m.Count && i < maxNames
 		m.Named = last && s.next == len(s.holes) // whatever stands behind the name
-		switch {
-		case m.reply:
-			m.results(op)
-		case op != nil:
-			carries := op.carries()
-			m.Ops[i].ReducibleResult = carries.reducible
-			m.walk(&carries.args)
-		}
-		m.Ops[i].At = at
-		m.end()
+		o := m.operation(op, name, number, at)
 		m.Named = m.Named || last && !s.failed
-		if op == nil && m.Ops[i].Status == 0 {
+		if op == nil && o.Status == 0 {
 			if !m.stopped(ErrUnknown) {
 				m.stop("operation %d at offset %d: %w", number, at, ErrUnknown)
 			}
@@ -479,8 +474,8 @@ func (m *Message) walk(c *content) {
 
 // results walks a status and what follows it. Of an operation that is not known
 // nothing can follow, if it failed.
-func (m *Message) results(op *operation) {
-	s, o := &m.stream, &m.Ops[len(m.Ops)-1]
+func (m *Message) results(op *operation, o *Op) {
+	s := &m.stream
 	if op != nil && op.bare {
 		m.walk(&op.carries().results)
 		return
@@ -510,20 +505,25 @@ func (m *Message) stop(format string, args ...any) {
 	}
 }
 
-// begin opens an operation.
-func (m *Message) begin(op *operation, name string, number uint32) {
+// operation walks what is asked of an operation, or what it answers. op is nil for
+// one that no table has.
+func (m *Message) operation(op *operation, name string, number uint32, at int64) *Op {
 	m.Ops = append(m.Ops, Op{}) // and filled in there: it is not small
 	o := &m.Ops[len(m.Ops)-1]
-	o.Name, o.Number, o.First, o.Last, o.At = name, number, len(m.Values), len(m.Values), m.stream.position()
-	if op != nil && !m.reply && op.carries().unbounded {
-		o.MaxResult = Unbounded
-	}
+	o.Name, o.Number, o.First, o.At = name, number, len(m.Values), at
 	m.depth = 0
-}
-
-func (m *Message) end() {
-	o := &m.Ops[len(m.Ops)-1]
+	switch {
+	case m.reply:
+		m.results(op, o)
+	case op != nil:
+		c := op.carries()
+		if o.ReducibleResult = c.reducible; c.unbounded {
+			o.MaxResult = Unbounded
+		}
+		m.walk(&c.args)
+	}
 	o.Last, o.End = len(m.Values), m.stream.position()
+	return o
 }
 
 // finish says how it ended.
@@ -648,6 +648,10 @@ func (it *item) travels() bool { return it.eligible || it.readPlus }
 // of an index, or -1.
 func (m *Message) item(it *item, n int64, hole int, at int64, value int) {
 	if !it.travels() && hole < 0 {
+		return
+	}
+	if len(m.Items) == maxItems {
+		m.Dropped++
 		return
 	}
 	m.Items = append(m.Items, Item{

@@ -489,6 +489,12 @@ func fuzzMessage(t *testing.T, data []byte, at int64, reply bool) {
 				t.Fatalf("operation %+v", *o)
 			}
 		}
+		for i := range m.Items {
+			it := &m.Items[i]
+			if it.Op < -1 || it.Op >= len(m.Ops) || it.Op < 0 && !IsCompound(program, version, procedure) || it.Value < -1 || it.Value >= len(m.Values) || it.Hole < -1 || it.Hole >= len(holes) || m.Whose(it) == "" {
+				t.Fatalf("%+v", *it)
+			}
+		}
 		for i := range m.Values {
 			v := &m.Values[i]
 			if v.At < 0 || v.Len < 0 || v.At+v.Len > int64(len(data))+moved || v.Name == "" {

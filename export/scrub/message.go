@@ -233,7 +233,9 @@ func (m *message) body(s *record.Stream, base, at int) {
 	m.holes = m.holes[:0]
 	for _, h := range s.Holes {
 		if h.Position >= 0 {
-			h.Position -= int64(at - base)
+			if h.Position -= int64(at - base); h.Position < 0 { // in the RPC header
+				continue
+			}
 		}
 		m.holes = append(m.holes, h)
 	}

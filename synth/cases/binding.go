@@ -38,6 +38,11 @@ func compound(n int) synth.Call {
 	return synth.Compound(synth.OpPutFH(), synth.OpWrite(0, data(n)), synth.OpGetAttr())
 }
 
+// tagged is a COMPOUND of nothing but a long tag.
+func tagged() synth.Call {
+	return opened(100003, 4, 1, synth.XDR{}.Data([]byte("what a long tag")).Word(1, 0))
+}
+
 func compoundReply(n int) synth.Reply {
 	return synth.CompoundReply(synth.ResPutFH(), synth.ResWrite(uint32(n)), synth.ResGetAttr())
 }
@@ -86,6 +91,14 @@ var small = synth.Mem(0xa1, 512)
 var binding = []Case{
 	{Rule: "read-position-invalid", Name: "beyond the Payload stream", Blames: client, Broken: calls(at(write(), 4000)), Healthy: does(write(), writeReply())},
 	{Rule: "read-position-invalid", Name: "one word too far", Blames: client, Broken: calls(at(write(), -4)), Healthy: does(write(), writeReply())},
+	{
+		Rule: "reduced-ineligible-item", Name: "the tag of a COMPOUND", Blames: client,
+		Broken: does(tagged().Reduce(0xa1), synth.CompoundReply()), Healthy: does(tagged(), synth.CompoundReply()),
+	},
+	{
+		Rule: "long-call-position", Name: "the tag of a COMPOUND", Blames: client,
+		Broken: does(tagged().Reduce(0xa1).Long(0xa2), synth.CompoundReply()), Healthy: does(tagged(), synth.CompoundReply()),
+	},
 	{Rule: "read-position-invalid", Name: "in a COMPOUND", Blames: client, Broken: calls(at(compound(4096).Reduce(0xa1), 8)), Healthy: does(compound(4096).Reduce(0xa1), compoundReply(4096))},
 	{
 		Rule: "read-position-invalid", Name: "in the RPC header", Blames: client,

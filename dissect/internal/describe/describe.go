@@ -527,10 +527,11 @@ func (d *Describer) describeCall(p *packet, at int, data []byte, whole bool) {
 	// What a Read chunk took out matters to what stands behind it.
 	holes, n := &d.holes, 0
 	for i, s := range h.Reads {
-		if i > 0 && s.Position == h.Reads[i-1].Position || s.Position == 0 || n == len(holes) {
+		position := int64(s.Position) - int64(len(data)-len(body))
+		if i > 0 && s.Position == h.Reads[i-1].Position || position < 0 || n == len(holes) {
 			continue
 		}
-		holes[n] = nfs.Hole{Position: int64(s.Position) - int64(len(data)-len(body))}
+		holes[n] = nfs.Hole{Position: position}
 		n++
 	}
 	o := &d.ops

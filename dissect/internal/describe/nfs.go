@@ -2,8 +2,10 @@ package describe
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/rdmadump/rdmadump/dissect/field"
@@ -136,8 +138,8 @@ func (d *Describer) describeText(p *packet, t text) {
 	m := d.pool[len(p.Messages)]
 	if r.Type == oncrpc.Call {
 		for i, s := range h.Reads {
-			if s.Position != 0 && (i == 0 || s.Position != h.Reads[i-1].Position) {
-				holes = append(holes, nfs.Hole{Position: int64(s.Position) - int64(head)})
+			if position := int64(s.Position) - int64(head); position >= 0 && (i == 0 || s.Position != h.Reads[i-1].Position) {
+				holes = append(holes, nfs.Hole{Position: position})
 			}
 		}
 		m.Call(a.Program, a.Version, a.Procedure, nfs.NewStream(plain, holes))
@@ -151,7 +153,8 @@ func (d *Describer) describeText(p *packet, t text) {
 	b := tree{packet: p, m: m, t: body, reply: r.Type == oncrpc.Reply, behind: behind}
 	for _, item := range m.Items {
 		if item.Reduced {
-			b.moved = append(b.moved, item)
+			b.moved = append(b.moved, moved{item.Position, item.Position - b.out})
+			b.out += (item.Length + 3) &^ 3
 		}
 	}
 	b.message()
@@ -224,7 +227,8 @@ type tree struct {
 	t      text // the body, reduced as it is
 	behind int  // bytes of it that are none of the message
 	reply  bool
-	moved  []nfs.Item  // that are not in t
+	moved  []moved     // what is not in t, in its order
+	out    int64       // bytes of that, rounded up
 	values []nfs.Value // of the operation at hand
 	at     int         // in values
 }
@@ -298,14 +302,21 @@ func (t *tree) operation(i int) {
 	t.close()
 }
 
+// moved is a data item that travelled in a chunk: where it would stand in the
+// unreduced stream, and where that is in the reduced one.
+type moved struct{ from, to int64 }
+
 // place is where something stands in the reduced stream that stands at an offset
 // of the unreduced one.
 func (t *tree) place(at int64) int {
-	moved := int64(0)
-	for i := 0; i < len(t.moved) && t.moved[i].Position < at; i++ {
-		moved += (t.moved[i].Length + 3) &^ 3
+	n, _ := slices.BinarySearchFunc(t.moved, at, func(m moved, at int64) int { return cmp.Compare(m.from, at) })
+	switch {
+	case n == 0:
+		return int(at)
+	case n == len(t.moved):
+		return int(at - t.out)
 	}
-	return int(at - moved)
+	return int(at - (t.moved[n].from - t.moved[n].to))
 }
 
 // group adds the values of a depth, and what is in them.

@@ -189,15 +189,16 @@ func (t *Tracker) requested(r *rocev2.REQ, d *Datagram) *Conn {
 			private = t.cm.ipcm.Payload
 		}
 	}
-	t.private(c, 0, private, d.At)
+	t.private(c, 0, private, d)
 	return c
 }
 
 // private tells of the private data of a REQ or REP, when the capture has all of
 // it.
-func (t *Tracker) private(c *Conn, s Side, data []byte, at record.Stamp) {
+func (t *Tracker) private(c *Conn, s Side, data []byte, d *Datagram) {
+	c.hearsay[s] = d.ICRC == rocev2.ICRCBad
 	if t.cm.captured == rocev2.CMSize {
-		c.follower.Private(s, data, at)
+		c.follower.Private(s, data, d.At)
 	}
 }
 
@@ -225,7 +226,7 @@ func (t *Tracker) accepted(r *rocev2.REP, d *Datagram) *Conn {
 	if starting, known := c.starting.Get(); known && c.halves[1] != nil {
 		c.halves[1].announced, c.halves[1].expect = true, starting
 	}
-	t.private(c, 1, r.PrivateData, d.At)
+	t.private(c, 1, r.PrivateData, d)
 	return c
 }
 

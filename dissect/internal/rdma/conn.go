@@ -27,6 +27,7 @@ type Conn struct {
 	retired   bool
 	mtuTold   bool        // that the path MTU is not used up
 	poor      bool        // of what it held, some was given up for want of memory
+	hearsay   [2]bool     // what a side said in the handshake came with a bad ICRC
 	since     record.Time // on the tracker's clock: first seen; then, since when it is closing
 	touched   record.Time
 	overAt    record.Time  // on the tracker's clock: when both sides had ended it
@@ -71,6 +72,14 @@ func (c *Conn) ID() (id int, decided bool) { return c.record.ID, c.decided }
 
 // Wanted says that somebody will get its record.
 func (c *Conn) Wanted() bool { return c.tracker.Connection != nil }
+
+// Hearsay says that what a side said of itself in the handshake came in a packet that
+// its receiver drops: its ICRC is bad, and the side has shown since then that it fills
+// ICRCs in.
+func (c *Conn) Hearsay(s Side) bool {
+	h := c.Host(s)
+	return c.hearsay[s] && h != nil && h.good
+}
 
 // Handshake says that the beginning of the connection is in the capture.
 func (c *Conn) Handshake() bool { return c.handshake }
@@ -254,7 +263,6 @@ type half struct {
 	buffer   []byte     // what was captured of that, from its start
 	write    *Operation // the RDMA Write that is going on
 	stall    stall
-	reads    int   // iWARP: Reads before this entry are over
 	lane     *lane // nil when nobody asks for places
 
 	// InfiniBand:

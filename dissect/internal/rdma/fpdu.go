@@ -346,11 +346,11 @@ func (t *Tracker) taggedResponse(h *half, s fragment, at record.Stamp) {
 // answered in order, so that it is one of the oldest.
 func (h *half) sinks(s fragment) *Operation {
 	l := &h.ops
-	for n, i := 0, max(l.head, h.reads); i < len(l.entries) && n < maxReadsAtOnce; i++ {
+	for n, i := 0, max(l.head, l.reads); i < len(l.entries) && n < maxReadsAtOnce; i++ {
 		o := l.entries[i].op
 		if o.Kind != Read || o.done || o.Side != h.side {
 			if n == 0 {
-				h.reads = i + 1 // all before are over
+				l.reads = i + 1 // all before are over
 			}
 			continue
 		}

@@ -7,6 +7,7 @@ type ledger struct {
 	entries []entry // in the order of their sequence numbers
 	head    int     // the first that is in use
 	unacked int     // the first that the other end has not acknowledged
+	reads   int     // iWARP: no Read before it is under way
 }
 
 // run is sequence numbers, [from, to).
@@ -40,7 +41,7 @@ func (l *ledger) add(e entry) {
 		n := copy(l.entries, l.entries[l.head:])
 		clear(l.entries[n:])
 		l.entries = l.entries[:n]
-		l.unacked -= l.head
+		l.unacked, l.reads = l.unacked-l.head, max(l.reads-l.head, 0)
 		l.head = 0
 	}
 	l.entries = append(l.entries, e)
@@ -52,7 +53,7 @@ func (l *ledger) pop() *Operation {
 	op := l.entries[l.head].op
 	l.entries[l.head] = entry{}
 	if l.head++; l.head == len(l.entries) {
-		l.entries, l.head, l.unacked = l.entries[:0], 0, 0
+		l.entries, l.head, l.unacked, l.reads = l.entries[:0], 0, 0, 0
 	}
 	l.unacked = max(l.unacked, l.head)
 	op.refs--

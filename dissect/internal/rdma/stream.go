@@ -229,8 +229,9 @@ func (t *Tracker) take(h *half, s *TCP) {
 	c, w := h.conn, h.stream
 	if s.Flags&link.TCPACK != 0 {
 		if peer := h.peer(); peer != nil && peer.stream.known {
-			t.acknowledgedTCP(peer, s.Ack, s.At)
-			if s.Length == 0 { // it says nothing else
+			alone := s.Length == 0 // it says nothing else
+			t.acknowledgedTCP(peer, s.Ack, s.At, alone)
+			if alone {
 				t.mark(peer.ops.at(octets, s.Ack-1), 0)
 			}
 		}
@@ -394,8 +395,8 @@ func (t *Tracker) gap(h *half, next uint32, missing int) {
 
 // acknowledgedTCP notes that the other side's TCP has received everything before
 // ack. That does not mean that its RDMAP has: a Reply may still be refused by a
-// Terminate.
-func (t *Tracker) acknowledgedTCP(h *half, ack uint32, at record.Stamp) {
+// Terminate. A segment that is about that alone is a packet of what it acknowledges.
+func (t *Tracker) acknowledgedTCP(h *half, ack uint32, at record.Stamp, alone bool) {
 	w := h.stream
 	if w.acked && octets.delta(ack, w.ackedTo) <= 0 {
 		return
@@ -408,8 +409,9 @@ func (t *Tracker) acknowledgedTCP(h *half, ack uint32, at record.Stamp) {
 			break
 		}
 		if e.op.Side == h.side {
-			t.acked(e.op, at, false)
-			t.mark(e.op, 0)
+			if t.acked(e.op, at, false); alone {
+				t.mark(e.op, 0)
+			}
 		}
 	}
 	if !h.window.empty() && octets.delta(ack, h.window.first()) > 0 {

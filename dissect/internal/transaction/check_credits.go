@@ -159,7 +159,7 @@ func (f *follower) checkTooSmall(r *rdma.Refusal, x *txn) {
 
 // takes is how long a Send a side takes, and whether it said so itself.
 func (f *follower) takes(s rdma.Side) (size int64, stated bool) {
-	if p := f.private[s]; p != nil {
+	if p := f.stated(s); p != nil {
 		return int64(p.ReceiveSize), true
 	}
 	return rpcrdma.DefaultInline, false

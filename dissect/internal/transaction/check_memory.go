@@ -261,10 +261,10 @@ func (f *follower) checkSize(c checker, m *message) {
 // who says nothing counts as one that says 1024 twice.
 func (f *follower) limit(s rdma.Side) int {
 	sends, takes := rpcrdma.DefaultInline, rpcrdma.DefaultInline
-	if p := f.private[s]; p != nil {
+	if p := f.stated(s); p != nil {
 		sends = p.SendSize
 	}
-	if p := f.private[s.Other()]; p != nil {
+	if p := f.stated(s.Other()); p != nil {
 		takes = p.ReceiveSize
 	}
 	return min(sends, takes)

@@ -13,8 +13,8 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
-// What the NFS binding decides (RFC 8267): what may be reduced, and how long it
-// is. The decoder runs only for RPCs that have chunks, or whose Reply may be large.
+// What the NFS binding decides (RFC 8267): what may be reduced, and how long it is, of
+// RPCs that have chunks, or whose Reply may be large.
 
 // binding is the arguments or results at hand, decoded once for all who ask, and what
 // these checks work with; there is one.
@@ -171,11 +171,12 @@ func (x *txn) mayBeLarge() bool {
 func (c checker) checkRoom() {
 	x, m := c.x, &c.f.table.binding.message
 	chunk, large := 0, int64(0)
+	readPlus := slices.ContainsFunc(m.Ops, func(o nfs.Op) bool { return o.Name == "READ_PLUS" })
 	for i := range m.Ops {
 		o := &m.Ops[i]
 		count := o.MaxResult
 		if o.ReducibleResult && chunk < x.writes {
-			if count > 0 && !slices.ContainsFunc(m.Ops, func(o nfs.Op) bool { return o.Name == "READ_PLUS" }) {
+			if count > 0 && !readPlus {
 				switch room := x.offered(writeChunk, chunk); {
 				case room < count:
 					c.report(rule.WriteChunkTooShort, "Write chunk %d has %d bytes, the %s asks for %d", chunk, room, o.Name, count)
@@ -244,11 +245,9 @@ func (c checker) checkReduced(long bool, rpc *oncrpc.Header) {
 	if !m.Complete {
 		return
 	}
-	for i := range b.holes { // all of it makes sense without this one
-		if !hasHole(m, i) {
-			c.invalidPosition(b.holes[i].Position+at, long, "")
-			return
-		}
+	if i := firstUnmatched(m); i < len(b.holes) { // all of it makes sense without this one
+		c.invalidPosition(b.holes[i].Position+at, long, "")
+		return
 	}
 	c.checkItems(at, long)
 }
@@ -260,17 +259,25 @@ func (c checker) invalidPosition(position int64, long bool, why string) {
 	}
 }
 
+// maxWrongItems bounds how many data items of one Call are reported.
+const maxWrongItems = 16
+
 // checkItems holds each data item that was reduced against its chunk.
 func (c checker) checkItems(at int64, long bool) {
 	b := &c.f.table.binding
 	m := &b.message
+	wrong := 0
 	for i := range m.Items {
 		item := &m.Items[i]
 		if !item.Reduced {
 			continue
 		}
-		op := m.Ops[item.Op].Name
+		if wrong == maxWrongItems {
+			return
+		}
+		op := m.Whose(item)
 		if !item.Eligible && !item.ReadPlus {
+			wrong++
 			c.x.judged.ineligible = true
 			c.report(rule.ReducedIneligible, "a Read chunk at Position %d holds %s of %s, which may not be reduced", item.Position+at, item.Name, op)
 			if long {
@@ -279,6 +286,7 @@ func (c checker) checkItems(at int64, long bool) {
 			continue
 		}
 		if have := b.holes[item.Hole].Length; have != item.Length && have != (item.Length+3)&^3 {
+			wrong++
 			c.report(rule.ChunkLengthMismatch, "%s says that it has %d bytes of %s, its Read chunk has %d", op, item.Length, item.Name, have)
 		}
 	}
@@ -409,9 +417,13 @@ func (c checker) checkReturned() {
 	if unused <= empty {
 		return
 	}
+	most := int64(0) // that one of the chunks behind the last has
+	for chunk := last + 1; chunk < x.writes; chunk++ {
+		most = max(most, x.offered(writeChunk, chunk))
+	}
 	for i := range m.Items {
 		item := &m.Items[i]
-		if item.Reduced || !item.Eligible || item.Length == 0 {
+		if item.Reduced || !item.Eligible || item.Length == 0 || item.Length > most {
 			continue
 		}
 		for chunk := last + 1; chunk < x.writes; chunk++ {
@@ -478,7 +490,8 @@ func (f *follower) checkFits(c checker, m *message) {
 func (b *binding) padLeft(body []byte, results bool, decode func(nfs.Stream)) bool {
 	m := &b.message
 	b.scratch = append(b.scratch[:0], body...)
-	for done := 0; ; done++ {
+	tries := 4 + padWork/(len(body)+1) // each is a walk over all of it
+	for done := 0; done < tries; done++ {
 		at, pad := b.padAt(done)
 		if pad == 0 || at+pad > int64(len(b.scratch)) {
 			return false
@@ -494,7 +507,12 @@ func (b *binding) padLeft(body []byte, results bool, decode func(nfs.Stream)) bo
 			return true
 		}
 	}
+	return false
 }
+
+// padWork bounds, in bytes, what is walked to find pads that were left in: all of them
+// in messages of some KiB, which most are, and the first four in long ones.
+const padWork = 1 << 18
 
 // padAt is where the pad would stand of the reduced item that is the nth of those
 // that have any, and how long it would be; 0 for none.
@@ -526,9 +544,18 @@ func matched(m *nfs.Message) (n int) {
 	return n
 }
 
-// hasHole says whether a hole has one.
-func hasHole(m *nfs.Message, hole int) bool {
-	return slices.ContainsFunc(m.Items, func(i nfs.Item) bool { return i.Hole == hole })
+// firstUnmatched is the first hole that has none; items are in the order of their
+// holes.
+func firstUnmatched(m *nfs.Message) (hole int) {
+	for i := range m.Items {
+		if m.Items[i].Reduced {
+			if m.Items[i].Hole != hole {
+				return hole
+			}
+			hole++
+		}
+	}
+	return hole
 }
 
 // checkLongCall holds the RPC message of a Long Call against the rules, once all

@@ -180,6 +180,9 @@ func (x *txn) phases() (p record.Opt[record.Phases]) {
 	for i := range r.Timeline {
 		e := &r.Timeline[i]
 		kind := 0
+		if e.Time > x.answer.LastTime { // none of the latency
+			continue
+		}
 		switch e.Event {
 		case record.EventWriteFirst, record.EventWriteLast:
 			kind = 1

@@ -196,7 +196,7 @@ func (f *follower) direction(s rdma.Side) record.Direction {
 func (f *follower) thresholds() record.InlineThresholds {
 	client, _ := f.conn.Client()
 	t := record.InlineThresholds{ClientToServer: f.limit(client), ServerToClient: f.limit(client.Other()), Source: "private_data"}
-	if f.private[0] == nil || f.private[1] == nil {
+	if f.stated(0) == nil || f.stated(1) == nil {
 		t.Source = "default"
 	}
 	return t
@@ -204,7 +204,17 @@ func (f *follower) thresholds() record.InlineThresholds {
 
 // negotiated says that the handshake is in the capture, private data and all:
 // only then is it known what was agreed to.
-func (f *follower) negotiated() bool { return f.conn.Handshake() && f.told[0] && f.told[1] }
+func (f *follower) negotiated() bool {
+	return f.conn.Handshake() && f.told[0] && f.told[1] && !f.conn.Hearsay(0) && !f.conn.Hearsay(1)
+}
+
+// stated is what a side said of itself, nil where nobody knows of anything.
+func (f *follower) stated(s rdma.Side) *record.PrivateData {
+	if f.conn.Hearsay(s) {
+		return nil
+	}
+	return f.private[s]
+}
 
 // remoteInvalidation says whether both sides agreed to it.
 func (f *follower) remoteInvalidation() record.Opt[bool] {
@@ -216,7 +226,8 @@ func (f *follower) remoteInvalidation() record.Opt[bool] {
 
 // invalidates says whether a side stated that it supports remote invalidation.
 func (f *follower) invalidates(s rdma.Side) bool {
-	return f.private[s] != nil && f.private[s].RemoteInvalidation
+	p := f.stated(s)
+	return p != nil && p.RemoteInvalidation
 }
 
 // Knows says whether a Call with this XID is open, or this is exposed memory.
@@ -326,7 +337,7 @@ func (f *follower) Finish(r *record.Connection) {
 		return
 	}
 	side, _ := f.conn.Client()
-	r.PrivateData = record.PrivateDataPair{Client: f.private[side], Server: f.private[side.Other()]}
+	r.PrivateData = record.PrivateDataPair{Client: f.stated(side), Server: f.stated(side.Other())}
 	r.InlineThreshold = f.thresholds()
 	r.RemoteInvalidation = f.remoteInvalidation()
 	f.lookUpService()

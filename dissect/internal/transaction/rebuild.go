@@ -82,6 +82,8 @@ type rebuilder struct {
 	spans    span.Set
 	rpc      oncrpc.Header
 	message  nfs.Message
+	moved    int64 // bytes of the stream at hand that moved, captured or not
+	unseen   int64 // bytes of it that did not
 }
 
 // item is a chunk with a data item, or part of one, that goes back.
@@ -147,6 +149,7 @@ func (b *rebuilder) reply(x *txn) *record.Payload {
 // begin starts a stream with what its Send had.
 func (b *rebuilder) begin(in *inline) {
 	b.base.Data, b.base.Holes = append(b.base.Data[:0], in.data...), b.base.Holes[:0]
+	b.moved, b.unseen = in.size, 0
 	b.hole(&b.base, in.size-int64(len(in.data)), false)
 }
 
@@ -164,6 +167,19 @@ func (b *rebuilder) hole(to *record.Payload, n int64, item bool) {
 	to.Data = append(to.Data, make([]byte, n)...)
 }
 
+// maxUnseen is how many bytes of a stream may never have moved beyond as many as did:
+// chunks may claim any length.
+const maxUnseen = 1 << 20
+
+// counts notes how much of n bytes moved, and says whether a stream with what did not
+// is worth its room.
+func (b *rebuilder) counts(n, moved int64) bool {
+	moved = min(n, moved)
+	b.moved += moved
+	b.unseen += n - moved
+	return b.unseen <= b.moved+maxUnseen
+}
+
 // chunk appends what the segments of a chunk carried, size bytes of it or, when
 // that is negative, all that it has. It is false when that is too long.
 func (b *rebuilder) chunk(to *record.Payload, segments []segment, size int64, item bool) bool {
@@ -175,13 +191,13 @@ func (b *rebuilder) chunk(to *record.Payload, segments []segment, size int64, it
 			want = min(want, left)
 			left -= want
 		}
-		if int64(len(to.Data))+want > maxStream {
+		if int64(len(to.Data))+want > maxStream || !b.counts(want, s.went().moved.Total()) {
 			return false
 		}
 		b.segment(to, s, want, item)
 	}
 	if size >= 0 {
-		if int64(len(to.Data))+left > maxStream {
+		if int64(len(to.Data))+left > maxStream || !b.counts(left, 0) {
 			return false
 		}
 		b.hole(to, left, item) // less than the item's own count
@@ -232,7 +248,7 @@ func (b *rebuilder) place(x *txn) bool {
 		if body, plain := x.gss.Plain(readable[b.rpc.Length:]); plain {
 			p := x.procedure
 			if !p.known && x.follower.nfs4 {
-				p = procedure{known: true, program: nfs.ProgramNFS, version: 4, procedure: 1}
+				p = procedure{known: true, program: nfs.ProgramNFS, version: 4, procedure: nfs.ProcedureCompound}
 			}
 			b.message.Reply(p.program, p.version, p.procedure, nfs.NewStream(body, b.holes))
 			for _, i := range b.message.Items {

@@ -1,0 +1,141 @@
+package dissect_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/synth"
+)
+
+// hashes is a Call of EXCHANGE_ID with n names of hashes of a byte, each of them in a
+// Read chunk, though none may be: pad bytes of what was to be rounded up stand behind
+// each, and more bytes behind all.
+func hashes(n, pad, more int) synth.Call {
+	rpc := synth.XDR{}.Word(7, uint32(oncrpc.Call), 2, 100003, 4, 1, 0, 0, 0, 0).Word(0, 1, 1, 42, 0, 0, 0, 0, 2, 0, 0, uint32(n))
+	at := len(rpc.Bytes)
+	call := synth.Call{XID: 7}
+	for i := range n {
+		rpc.Bytes = append(append(rpc.Bytes, 0, 0, 0, 1), make([]byte, pad)...)
+		call.Reads = append(call.Reads, synth.ReadChunk(uint32(at+8*i+4), synth.Mem(uint32(0x1000+i), 1))...)
+	}
+	rpc.Bytes = append(rpc.Bytes, make([]byte, 16+more)...)
+	call.RPC = &rpc
+	return call
+}
+
+// TestWrongItems: however many data items of a Call are wrong, some are reported.
+func TestWrongItems(t *testing.T) {
+	for _, c := range []struct {
+		n, pad, more int
+		want         string
+	}{
+		{3, 0, 0, "map[reduced-ineligible-item:3]"},
+		{3, 3, 0, "map[reduced-ineligible-item:3 reduced-pad-left:1]"},
+		{5000, 0, 0, "map[reduced-ineligible-item:16]"},
+		{5000, 0, 4, "map[reduced-ineligible-item:16]"},
+		{5000, 3, 0, "map[]"}, // nobody looks that often
+	} {
+		w := synth.New()
+		conn := roceUp(w)
+		conn.Client.Call(hashes(c.n, c.pad, c.more))
+		s, d := collect(dissect.Options{})
+		for f := range testkit.Made(w.Frames) {
+			d.Frame(f)
+		}
+		d.Finish()
+		got := map[string]int{}
+		for _, f := range s.findings {
+			if strings.HasPrefix(f.Rule, "reduced-") {
+				got[f.Rule]++
+			}
+		}
+		if fmt.Sprint(got) != c.want {
+			t.Errorf("%d items, %d bytes of pad, %d more: %v, want %s", c.n, c.pad, c.more, got, c.want)
+		}
+	}
+}
+
+// TestReadsGoOn: on iWARP, RDMA Reads are found however many operations came before,
+// and a packet belongs to what it carries, whatever else it acknowledges.
+func TestReadsGoOn(t *testing.T) {
+	w := synth.New()
+	c := w.IWARP(synth.Options{})
+	c.Connect()
+	const n = 700
+	for i := range n {
+		if i%3 == 0 {
+			c.RPC(synth.Getattr3(), synth.Getattr3Reply())
+		}
+		c.RPC(synth.Write3(0, make([]byte, 1000+i)).Reduce(uint32(0xa00+i)), synth.Write3Reply(uint32(1000+i)))
+	}
+	moved := 0
+	d := dissect.New(dissect.Handler{
+		Transaction: func(r *record.Transaction) error {
+			for _, chunk := range r.ReadChunks {
+				for _, s := range chunk.Segments {
+					if moved++; s.MovedBytes != int64(s.Length) {
+						t.Errorf("%v: %d bytes of %d moved", r.XID, s.MovedBytes, s.Length)
+					}
+				}
+			}
+			return nil
+		},
+		Packet: func(p *record.Packet) error {
+			for _, node := range p.Nodes {
+				if node.Table == nil || node.Table.Name != "rpcrdma" || len(node.Data) < rpcrdma.FixedLen {
+					continue
+				}
+				xid := record.Hex32(uint32(node.Data[0])<<24 | uint32(node.Data[1])<<16 | uint32(node.Data[2])<<8 | uint32(node.Data[3]))
+				if p.XID != record.Some(xid) {
+					t.Errorf("packet %d carries XID %v and belongs to %v", p.Number, xid, p.XID)
+				}
+			}
+			return nil
+		},
+	}, dissect.Options{})
+	for f := range testkit.Made(w.Frames) {
+		d.Frame(f)
+	}
+	d.Finish()
+	if moved != n {
+		t.Errorf("%d of %d Read chunks", moved, n)
+	}
+}
+
+// TestHeaderHole: a Read chunk that begins inside of the RPC header takes nothing out
+// of the arguments.
+func TestHeaderHole(t *testing.T) {
+	w := synth.New()
+	c := roceUp(w)
+	call := synth.Compound(synth.OpPutFH(), synth.OpWrite(0, make([]byte, 2000)), synth.OpGetAttr()).Reduce(0xa1)
+	call.Reads = append(synth.ReadChunk(16, synth.Mem(0xb1, 8)), call.Reads...)
+	c.Client.Call(call)
+	packets, operations := 0, ""
+	d := dissect.New(dissect.Handler{
+		Packet: func(p *record.Packet) error {
+			for _, m := range p.Messages {
+				if packets++; !m.Complete || !strings.HasSuffix(string(p.Summary), "PUTFH+WRITE+GETATTR") {
+					t.Errorf("%s: %v", p.Summary, m.Err)
+				}
+			}
+			return nil
+		},
+		Transaction: func(r *record.Transaction) error {
+			operations += strings.Join(r.Operations, "+")
+			return nil
+		},
+	}, dissect.Options{Tree: true})
+	for f := range testkit.Made(w.Frames) {
+		d.Frame(f)
+	}
+	d.Finish()
+	if packets != 1 || operations != "PUTFH+WRITE+GETATTR" {
+		t.Errorf("%d Calls, %s", packets, operations)
+	}
+}
