@@ -164,13 +164,17 @@ func (c *Collector) Transaction(r *record.Transaction) {
 	c.table.Add(r)
 	for i := range r.Waits {
 		w := &r.Waits[i]
+		ns := r.Waited(w)
+		if ns == 0 {
+			continue
+		}
 		sum := c.waits[w.Reason]
 		if sum == nil {
 			sum = &WaitCount{Reason: w.Reason}
 			c.waits[w.Reason] = sum
 		}
 		sum.Count++
-		sum.NS += w.NS
+		sum.NS += ns
 	}
 	o.Time.TotalNS += r.LatencyNS.Or(0)
 	if p, known := r.Phases.Get(); known {

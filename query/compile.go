@@ -533,8 +533,12 @@ func (c *compiler) accepts(o *operand, op string, lit *literal) (accepts func(an
 			return c.accepts(o, "==", lit)
 		}
 		var ones []func(any) bool
-		for i := range lit.list {
-			element := &lit.list[i]
+		list := lit.list
+		if lit.text == ".." { // a range without braces
+			list = []literal{*lit}
+		}
+		for i := range list {
+			element := &list[i]
 			if element.kind == isList && element.text == ".." {
 				low, _ := c.accepts(o, ">=", &element.list[0])
 				high, _ := c.accepts(o, "<=", &element.list[1])

@@ -227,6 +227,7 @@ func TestShown(t *testing.T) {
 		{callback, `!status == complete or not dir == back and conn == 0`, `status != "complete" or (direction != "backward" and connection == 0)`, query.Transactions},
 		{callback, `xid in {0x3da94e54, 0x3ea94e54}`, `xid == 0x3da94e54 or xid == 0x3ea94e54`, query.Transactions},
 		{callback, `reply.credits in {16..17}`, `reply.credits == 16 or reply.credits == 17`, query.Transactions},
+		{callback, `reply.credits in 16..17`, `reply.credits == 16 or reply.credits == 17`, query.Transactions},
 		{callback, `operation ne "READ" && rpc.xid ge 0`, `operation != "READ"`, query.Transactions},
 		{callback, `operation ~ "^RE"`, `operation matches "^RE"`, query.Transactions},
 		{callback, `xid contains "a94e54"`, `xid % 0x1000000 == 0xa94e54`, query.Transactions},

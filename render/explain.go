@@ -26,8 +26,8 @@ func Explain(r *record.Transaction) []string {
 		return said
 	}
 	total := Duration(latency)
-	if w := longest(r, false); w != nil && waited(r, w) >= latency/5 {
-		said = append(said, waitSentence(w, Duration(waited(r, w))+" of "+total+" passed before "))
+	if w := longest(r, false); w != nil && r.Waited(w) >= latency/5 {
+		said = append(said, waitSentence(w, Duration(r.Waited(w))+" of "+total+" passed before "))
 		if n := othersLike(r, w); n > 0 {
 			said[len(said)-1] += fmt.Sprintf(" %s in all: %s.", plural(int64(n+1), "wait"), Duration(r.Phases.Or(record.Phases{}).WaitNS))
 		}
@@ -42,27 +42,17 @@ func Explain(r *record.Transaction) []string {
 // longest is the longest wait, before the Call or of the latency; nil without.
 func longest(r *record.Transaction, before bool) (w *record.Wait) {
 	for i := range r.Waits {
-		if x := &r.Waits[i]; (x.Reason == record.OutOfCredits) == before && waited(r, x) > 0 && (w == nil || waited(r, x) > waited(r, w)) {
+		if x := &r.Waits[i]; (x.Reason == record.OutOfCredits) == before && r.Waited(x) > 0 && (w == nil || r.Waited(x) > r.Waited(w)) {
 			w = x
 		}
 	}
 	return w
 }
 
-// waited is how much of a wait is of the latency, or of the time before the Call: what
-// came when the Reply was there kept nobody waiting for that.
-func waited(r *record.Transaction, w *record.Wait) (ns int64) {
-	latency, known := r.LatencyNS.Get()
-	if !known || r.Call == nil || w.Reason == record.OutOfCredits {
-		return w.NS
-	}
-	return min(w.NS, latency-int64(w.From-r.Call.Time))
-}
-
 // othersLike counts the other waits of the latency.
 func othersLike(r *record.Transaction, w *record.Wait) (n int) {
 	for i := range r.Waits {
-		if x := &r.Waits[i]; x != w && x.Reason != record.OutOfCredits && waited(r, x) > 0 {
+		if x := &r.Waits[i]; x != w && x.Reason != record.OutOfCredits && r.Waited(x) > 0 {
 			n++
 		}
 	}
@@ -167,8 +157,8 @@ func Cause(r *record.Transaction) string {
 	if !known {
 		return string(r.Status)
 	}
-	if w := longest(r, false); w != nil && waited(r, w) >= latency/5 {
-		ns := Duration(waited(r, w))
+	if w := longest(r, false); w != nil && r.Waited(w) >= latency/5 {
+		ns := Duration(r.Waited(w))
 		if behind, known := w.Behind.Get(); known {
 			return fmt.Sprintf("%s behind transaction %d", ns, behind)
 		}

@@ -86,7 +86,7 @@ func (s *settings) only(o *dissect.Options) {
 // run shows the view of a source, and works out how to exit.
 func (r *runner) run(ctx context.Context, source input) error {
 	s := newSink(r.settings, r.stdout, r.stderr, r.shown)
-	s.typed = r.typed
+	s.typed, s.ctx = r.typed, ctx
 	if r.live {
 		s.text.Live()
 	}

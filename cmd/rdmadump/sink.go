@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,6 +39,7 @@ type sink struct {
 	nodes         []record.Node   // of a packet, without what was decoded for -Y
 	errors        int64           // findings that are errors
 	err           error           // of writing, filtering, jq
+	ctx           context.Context // of the run
 }
 
 // errEnough ends reading when no more records are wanted.
@@ -198,10 +200,10 @@ func (s *sink) line(line []byte) {
 		s.fail(err)
 		return
 	}
-	results := s.jq.Run(input)
-	for {
+	results := s.jq.RunWithContext(s.ctx, input)
+	for s.err == nil { // a program may have results without end
 		v, more := results.Next()
-		if !more {
+		if !more || s.ctx.Err() != nil {
 			return
 		}
 		if err, failed := v.(error); failed {

@@ -112,6 +112,17 @@ func (r *Transaction) Start() Time {
 	return r.Reply.Time
 }
 
+// Waited is how much of one of its waits, ns, is of its latency, or of the time before
+// the Call: what came when the Reply was there kept nobody waiting for that. Without a
+// Reply it is all of it.
+func (r *Transaction) Waited(w *Wait) (ns int64) {
+	latency, known := r.LatencyNS.Get()
+	if !known || r.Call == nil || w.Reason == OutOfCredits {
+		return w.NS
+	}
+	return max(0, min(w.NS, latency-int64(w.From-r.Call.Time)))
+}
+
 // ProgramVersion is the program with its version: "NFS4", "program 99 v1". The
 // program has to be known.
 func (r *Transaction) ProgramVersion() string {

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"time"
+)
+
+// full takes some bytes and then no more, as a pipe does whose reader has gone.
+type full struct{ left int }
+
+func (f *full) Write(b []byte) (int, error) {
+	if f.left -= len(b); f.left < 0 {
+		return 0, errors.New("nobody reads")
+	}
+	return len(b), nil
+}
+
+// TestEndlessJQ: a jq program whose results do not end stops when nobody reads them,
+// and one without results when the command is told to stop.
+func TestEndlessJQ(t *testing.T) {
+	const capture = "../../samples/rocev2-callback41.pcap"
+	for program, patience := range map[string]time.Duration{"repeat(1)": time.Minute, "def f: f; f": 50 * time.Millisecond} {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		done := make(chan int, 1)
+		go func() { done <- run(ctx, []string{"-q", "--jq", program, capture}, &full{1 << 20}, io.Discard) }()
+		select {
+		case status := <-done:
+			if patience == time.Minute && (status == 0 || ctx.Err() != nil) {
+				t.Errorf("%s: status %d, %v", program, status, ctx.Err())
+			}
+		case <-time.After(30 * time.Second):
+			t.Errorf("%s goes on", program)
+		}
+		cancel()
+	}
+}
