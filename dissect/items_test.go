@@ -2,6 +2,7 @@ package dissect_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -137,5 +138,50 @@ func TestHeaderHole(t *testing.T) {
 	d.Finish()
 	if packets != 1 || operations != "PUTFH+WRITE+GETATTR" {
 		t.Errorf("%d Calls, %s", packets, operations)
+	}
+}
+
+// TestDoubt: what is wrong in a packet that the capture has cut may be the wire's doing.
+// It is its sender's when it is acknowledged as it stands, and nobody's when it is sent
+// again.
+func TestDoubt(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		after func(w *synth.Wire, c *synth.Conn, sent []*synth.Frame)
+		want  int
+	}{
+		{"acknowledged", func(_ *synth.Wire, c *synth.Conn, _ []*synth.Frame) { c.Server.Ack() }, 1},
+		{"sent again", func(w *synth.Wire, c *synth.Conn, sent []*synth.Frame) {
+			w.Again(sent...)
+			c.Server.Ack()
+		}, 0},
+		{"never acknowledged", func(*synth.Wire, *synth.Conn, []*synth.Frame) {}, 0},
+	} {
+		for _, up := range []func(*synth.Wire) *synth.Conn{roceUp, iwarpUp} {
+			w := synth.New()
+			conn := up(w)
+			sent := conn.Client.Call(synth.Call{XID: 0xabadcafe, Vers: 3, Args: synth.XDR{}.Opaque(make([]byte, 200))})
+			c.after(w, conn, sent)
+			w.Cut(140)
+			s, d := collect(dissect.Options{})
+			for f := range testkit.Made(w.Frames) {
+				d.Frame(f)
+			}
+			d.Finish()
+			got := 0
+			for _, f := range s.findings {
+				if f.Rule == "rdma-version" {
+					got++
+				}
+			}
+			if got != c.want {
+				t.Errorf("%s: %d findings, want %d", c.name, got, c.want)
+			}
+			for _, r := range s.transactions {
+				if slices.Contains(r.Findings, "rdma-version") != (c.want > 0) {
+					t.Errorf("%s: the transaction has %v", c.name, r.Findings)
+				}
+			}
+		}
 	}
 }

@@ -150,6 +150,7 @@ func (t *Tracker) sendPart(h *half, p part, at record.Stamp) {
 	t.carries(o, uint64(o.Length), p.size)
 	o.Length += int64(p.size)
 	o.Bytes += int64(p.size)
+	o.Cut = o.Cut || len(p.data) < p.size
 	if p.last {
 		o.Invalidates = p.invalidates
 		t.sent(h, data)

@@ -54,6 +54,7 @@ type Operation struct {
 	Side        Side               // the requester
 	Kind        Kind               //
 	Broken      bool               // part of it is not in the capture
+	Cut         bool               // Send: the capture has cut packets of it, so that nobody can tell whether their checksums were good
 	Announced   bool               // the wire told Length when it began
 	Handle      uint32             // Read, Write, Atomic: of the other side's memory
 	Offset      uint64             // Read, Write, Atomic: in that memory

@@ -1,6 +1,8 @@
 package transaction
 
 import (
+	"fmt"
+
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -20,9 +22,13 @@ type checker struct { // small enough to be passed in registers
 }
 
 func (c checker) report(r *rule.Rule, format string, args ...any) {
-	c.x.found(r)
 	where := c.where()
 	where.Operation = c.x.operation()
+	if c.f.doubted != 0 && r.Severity == record.Error {
+		c.f.doubt(r, c.x, where, fmt.Sprintf(format, args...))
+		return
+	}
+	c.x.found(r)
 	c.f.conn.Report(r, where, format, args...)
 }
 

@@ -56,6 +56,9 @@ func (f *follower) reordered(x *txn, o *rdma.Operation, of record.EventKind) {
 
 // Acked notes on its transaction that a Send was acknowledged.
 func (f *follower) Acked(o *rdma.Operation, at record.Stamp, _ bool) {
+	if o.Cut {
+		f.settleDoubts(o.Number, true)
+	}
 	x, part := f.table.tagged(o.Tag)
 	if x == nil || o.Kind != rdma.Send {
 		return
@@ -67,6 +70,9 @@ func (f *follower) Acked(o *rdma.Operation, at record.Stamp, _ bool) {
 
 // Repeated notes on a transaction that a packet of it was sent again.
 func (f *follower) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp) bool {
+	if o.Cut {
+		f.settleDoubts(o.Number, false)
+	}
 	x, part := f.table.tagged(o.Tag)
 	if x == nil || x.emitted {
 		return false
@@ -94,6 +100,9 @@ func (f *follower) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp) bo
 // Refused notes a NAK or Terminate: what it refuses was never done, and nothing
 // that came behind it.
 func (f *follower) Refused(r *rdma.Refusal) {
+	if r.Op != nil && r.Op.Cut {
+		f.settleDoubts(r.Op.Number, false)
+	}
 	x, part := f.blamed(r)
 	f.checkNotReady(r, x, part)
 	f.checkTooSmall(r, x)

@@ -47,6 +47,7 @@ type follower struct {
 	transactions int64
 	judged       judged
 	suspicions   []suspicion
+	doubted      int64    // number of the Send at hand, if the capture has cut it; else 0
 	suspected    [2]int32 // how many of them wait for a side
 	conn         *rdma.Conn
 }
@@ -74,6 +75,7 @@ type seldom struct {
 	refused   [2]uint64  // number of a Send that was refused before it was whole
 	refusedAt [2]record.Stamp
 	early     []rdma.Where // backward Calls that came before it was clear whether they might
+	doubts    []suspicion
 }
 
 // rare is its seldom, to be added to.
@@ -279,6 +281,7 @@ func (f *follower) Join(other rdma.Follower, from, to rdma.Side) {
 	f.judged.join(&o.judged, moved)
 	if from := o.seldom; from != nil {
 		to := f.rare()
+		to.doubts = append(to.doubts, from.doubts...)
 		for ; from.keepers.Len() > 0; from.keepers.Pop() {
 			to.keepers.Push(from.keepers.First())
 		}

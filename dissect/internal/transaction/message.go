@@ -35,13 +35,23 @@ func (m *message) known() bool {
 	return m.err == nil && h.Length >= rpcrdma.FixedLen && (h.Understood() || h.Proc == rpcrdma.Error)
 }
 
-// Done takes a Send: an RPC-over-RDMA message, or somebody else's business; and
+// Done takes a Send, an RPC-over-RDMA message or somebody else's business, and
 // the end of an RDMA operation.
 func (f *follower) Done(o *rdma.Operation) {
-	if o.Kind != rdma.Send {
+	switch {
+	case o.Kind != rdma.Send:
 		f.moved(o)
-		return
+	case o.Cut:
+		f.doubted = o.Number
+		f.message(o)
+		f.doubted = 0
+	default:
+		f.message(o)
 	}
+}
+
+// message takes a Send.
+func (f *follower) message(o *rdma.Operation) {
 	f.lookUpService()
 	f.settleSuspicions(o.Side, false)
 	t := f.table

@@ -12,6 +12,9 @@ import (
 // other side sent just before. That shows when the other side sends its next
 // message: until then it is a suspicion.
 
+// And what stands in a packet that the capture has cut may be the wire's doing: its
+// checksum cannot be told. That shows when the packet is acknowledged, or sent again.
+
 // suspicion is a finding that waits.
 type suspicion struct {
 	rule   *rule.Rule
@@ -19,6 +22,7 @@ type suspicion struct {
 	tag    rdma.Tag // of the transaction that it is about, 0 for none
 	text   string
 	missed rdma.Side // whose packets may be missing
+	number int64     // of the Send that may have been dropped; see doubt
 }
 
 // maxSuspicions bounds how many wait at once on one connection; what is more is
@@ -80,4 +84,44 @@ func (f *follower) settleSuspicions(side rdma.Side, end bool) {
 	if f.suspicions = kept; len(kept) == 0 {
 		f.suspicions = nil
 	}
+}
+
+// doubt keeps a finding about the Send at hand until that is acknowledged; x may be
+// nil. What is more than can be kept is left unsaid.
+func (f *follower) doubt(r *rule.Rule, x *txn, where rdma.Where, text string) {
+	to := f.rare()
+	if len(to.doubts) == maxSuspicions {
+		return
+	}
+	tag := rdma.Tag(0)
+	if x != nil {
+		tag = x.tag(partCall)
+	}
+	to.doubts = append(to.doubts, suspicion{rule: r, where: where, tag: tag, text: text, number: f.doubted})
+	f.conn.Share().Charge(suspicionCost)
+}
+
+// settleDoubts decides those about a Send: it has arrived as it stands in the capture,
+// or it was dropped.
+func (f *follower) settleDoubts(number int64, arrived bool) {
+	if f.seldom == nil || len(f.seldom.doubts) == 0 {
+		return
+	}
+	all := f.seldom.doubts
+	kept := all[:0]
+	for _, s := range all {
+		if s.number != number {
+			kept = append(kept, s)
+			continue
+		}
+		f.conn.Share().Charge(-suspicionCost)
+		if arrived {
+			if x, _ := f.table.tagged(s.tag); x != nil {
+				x.found(s.rule)
+			}
+			f.conn.Report(s.rule, s.where, "%s", s.text)
+		}
+	}
+	clear(all[len(kept):])
+	f.seldom.doubts = kept
 }
