@@ -90,6 +90,18 @@ func TestLooks(t *testing.T) {
 	}
 }
 
+// TestOverviewOfNothing: nothing good is said of a capture that has no RDMA.
+func TestOverviewOfNothing(t *testing.T) {
+	var b bytes.Buffer
+	screen := render.Screen{Out: &b, Theme: render.NewLook(&b, render.Look{Colour: render.NoColour}), Width: 100}
+	if err := render.Overview(screen, analyze.NewCollector().Finish(), &record.Summary{Packets: 7}, "ssh.pcap"); err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Split(strings.TrimSpace(b.String()), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[2], "health    nothing of RDMA") {
+		t.Errorf("%q", lines)
+	}
+}
+
 // TestOverviewLooks: the overview follows the look that is asked for, and no line
 // but those to be copied is too wide.
 func TestOverviewLooks(t *testing.T) {

@@ -173,9 +173,12 @@ func (v *overview) health() {
 			odd = append(odd, text)
 		}
 	}
-	if len(odd) == 0 {
+	switch {
+	case v.s.RDMA == 0:
+		v.line("health", "nothing of RDMA is in it: neither RoCE, nor iWARP, nor native InfiniBand", v.theme.warn)
+	case len(odd) == 0:
 		v.line("health", "every packet once, in order; no NAK, no loss", v.theme.good)
-	} else {
+	default:
 		v.line("health", "of "+plural(h.Packets, "packet")+": "+strings.Join(odd, ", "), v.theme.warn)
 		if h.Retransmitted > 0 {
 			v.more("packets FILE -Y 'mark == \"repeated\"'")
@@ -206,6 +209,9 @@ func (v *overview) rpcs() {
 	total := r.Complete + r.NoReply + r.NoCall + r.RDMAError
 	text := plural(total, "RPC")
 	shade := v.theme.good
+	if total == 0 {
+		return
+	}
 	if total == r.Complete && r.Failed == 0 {
 		text += ", all answered"
 	}
@@ -314,6 +320,9 @@ func (v *overview) busiest() {
 
 // memory is credits and invalidation.
 func (v *overview) memory() {
+	if v.s.RDMA == 0 {
+		return
+	}
 	if len(v.o.Credits) == 0 {
 		v.line("credits", "never all in use", ink{})
 	} else {
@@ -339,7 +348,9 @@ func (v *overview) memory() {
 // findings is what broke rules.
 func (v *overview) findings() {
 	if len(v.o.Findings) == 0 {
-		v.line("check", "no rule broken", v.theme.good)
+		if v.s.RDMA > 0 {
+			v.line("check", "no rule broken", v.theme.good)
+		}
 		return
 	}
 	for i, f := range v.o.Findings {

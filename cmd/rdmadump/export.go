@@ -171,6 +171,9 @@ func (x *exporting) export(cmd *cobra.Command, kind *exporter, paths []string) e
 	}
 	defer r.source.Close()
 	if kind.run == nil {
+		if x.path == "-" {
+			return &status{exitUsage, errors.New("--write -: tables are several files, below a folder: name one")}
+		}
 		return r.parquet(paths[0], x.path)
 	}
 	out, err := create(x.path, paths, x.stdout)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -164,6 +165,8 @@ func (r *runner) finish(s *sink, summary *record.Summary, readErr error) error {
 	}
 	if s.written == 0 && len(s.xids) > 0 && !s.quiet {
 		fmt.Fprintf(r.stderr, "rdmadump: nothing with XID %v%s\n", s.xids, s.nearXIDs())
+	} else if s.written == 0 && len(s.conns) > 0 && slices.Min(s.conns) >= summary.Connections && !s.quiet {
+		fmt.Fprintf(r.stderr, "rdmadump: nothing of connection %v; the input has %d of them, counted from 0\n", s.conns, summary.Connections)
 	}
 	switch {
 	case readErr != nil:
