@@ -10,7 +10,6 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
-	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/synth"
 )
 
@@ -45,11 +44,7 @@ func TestWrongItems(t *testing.T) {
 		w := synth.New()
 		conn := roceUp(w)
 		conn.Client.Call(hashes(c.n, c.pad, c.more))
-		s, d := collect(dissect.Options{})
-		for f := range testkit.Made(w.Frames) {
-			d.Frame(f)
-		}
-		d.Finish()
+		s := look(w)
 		got := map[string]int{}
 		for _, f := range s.findings {
 			if strings.HasPrefix(f.Rule, "reduced-") {
@@ -76,7 +71,7 @@ func TestReadsGoOn(t *testing.T) {
 		c.RPC(synth.Write3(0, make([]byte, 1000+i)).Reduce(uint32(0xa00+i)), synth.Write3Reply(uint32(1000+i)))
 	}
 	moved := 0
-	d := dissect.New(dissect.Handler{
+	pour(w.Frames, dissect.Handler{
 		Transaction: func(r *record.Transaction) error {
 			for _, chunk := range r.ReadChunks {
 				for _, s := range chunk.Segments {
@@ -100,10 +95,6 @@ func TestReadsGoOn(t *testing.T) {
 			return nil
 		},
 	}, dissect.Options{})
-	for f := range testkit.Made(w.Frames) {
-		d.Frame(f)
-	}
-	d.Finish()
 	if moved != n {
 		t.Errorf("%d of %d Read chunks", moved, n)
 	}
@@ -118,7 +109,7 @@ func TestHeaderHole(t *testing.T) {
 	call.Reads = append(synth.ReadChunk(16, synth.Mem(0xb1, 8)), call.Reads...)
 	c.Client.Call(call)
 	packets, operations := 0, ""
-	d := dissect.New(dissect.Handler{
+	pour(w.Frames, dissect.Handler{
 		Packet: func(p *record.Packet) error {
 			for _, m := range p.Messages {
 				if packets++; !m.Complete || !strings.HasSuffix(string(p.Summary), "PUTFH+WRITE+GETATTR") {
@@ -132,10 +123,6 @@ func TestHeaderHole(t *testing.T) {
 			return nil
 		},
 	}, dissect.Options{Tree: true})
-	for f := range testkit.Made(w.Frames) {
-		d.Frame(f)
-	}
-	d.Finish()
 	if packets != 1 || operations != "PUTFH+WRITE+GETATTR" {
 		t.Errorf("%d Calls, %s", packets, operations)
 	}
@@ -163,11 +150,7 @@ func TestDoubt(t *testing.T) {
 			sent := conn.Client.Call(synth.Call{XID: 0xabadcafe, Vers: 3, Args: synth.XDR{}.Opaque(make([]byte, 200))})
 			c.after(w, conn, sent)
 			w.Cut(140)
-			s, d := collect(dissect.Options{})
-			for f := range testkit.Made(w.Frames) {
-				d.Frame(f)
-			}
-			d.Finish()
+			s := look(w)
 			got := 0
 			for _, f := range s.findings {
 				if f.Rule == "rdma-version" {

@@ -476,6 +476,7 @@ func (d *Describer) describeRPC(p *packet, at int, data []byte, suffix string) {
 	if r.Length < 8 {
 		return
 	}
+	d.ops.Limit = -1
 	p.open(record.NodeObject, "rpc"+suffix, "Remote Procedure Call", at, r.Length)
 	p.fields(&header.RPC, at, data[:header.RPC.Length])
 	switch {
@@ -534,11 +535,8 @@ func (d *Describer) describeCall(p *packet, at int, data []byte, whole bool) {
 		holes[n] = nfs.Hole{Position: position}
 		n++
 	}
-	o := &d.ops
-	o.Limit = -1
-	o.Call(r.Program, r.Version, r.Procedure, nfs.NewStream(body, holes[:n]))
-	d.names = o.AppendNames(d.names[:0])
-	p.operations(d.names)
+	d.ops.Call(r.Program, r.Version, r.Procedure, nfs.NewStream(body, holes[:n]))
+	d.operations(p)
 }
 
 func (d *Describer) describeReply(p *packet, at int, data []byte) {
@@ -559,15 +557,13 @@ func (d *Describer) describeReply(p *packet, at int, data []byte) {
 		n++
 	}
 	o := &d.ops
-	o.Limit = -1
 	if o.Reply(program, 4, nfs.ProcedureCompound, nfs.NewStream(body, holes[:n])); !o.Named || o.Count == 0 {
 		return
 	}
 	p.text("nfs_status", "NFS status", nfs.StatusName(4, o.Status), at+len(data)-len(body), 4)
 	p.say(" ")
 	p.say(nfs.StatusName(4, o.Status))
-	d.names = o.AppendNames(d.names[:0])
-	p.operations(d.names)
+	d.operations(p)
 }
 
 // results are the results of a COMPOUND in the body of a Reply, without what
@@ -588,9 +584,11 @@ func (d *Describer) results(body []byte) (plain []byte, program uint32, readable
 	return body, program, d.rpc.Verifier.Flavor != oncrpc.AuthRPCSECGSS
 }
 
-func (p *packet) operations(names []string) {
+// operations adds those of the COMPOUND that was walked last.
+func (d *Describer) operations(p *packet) {
+	d.names = d.ops.AppendNames(d.names[:0])
 	p.open(record.NodeList, "operations", "Operations", -1, 0)
-	for i, name := range names {
+	for i, name := range d.names {
 		p.text("", "Operation", name, -1, 0)
 		if i == 0 {
 			p.say(" ")

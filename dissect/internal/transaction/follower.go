@@ -75,7 +75,7 @@ type seldom struct {
 	refused   [2]uint64  // number of a Send that was refused before it was whole
 	refusedAt [2]record.Stamp
 	early     []rdma.Where // backward Calls that came before it was clear whether they might
-	doubts    []suspicion
+	doubts    []suspicion  // about Sends that may have been dropped
 }
 
 // rare is its seldom, to be added to.
