@@ -15,6 +15,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/export"
 	"github.com/rdmadump/rdmadump/export/parquet"
+	"github.com/rdmadump/rdmadump/internal/hugepages"
 	"github.com/rdmadump/rdmadump/query"
 )
 
@@ -253,8 +254,10 @@ func (r *exportRun) feed(h dissect.Handler, rebuild bool) error {
 	p := newProgress(r.source, r.stderr, !r.quiet)
 	defer p.finish()
 	h.Begin = r.begin
+	heap := hugepages.Heap{Limit: r.memory}
 	h.Tick = func() error {
 		p.update()
+		heap.Look()
 		return nil
 	}
 	o := r.dissection()

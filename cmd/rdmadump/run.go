@@ -17,6 +17,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/header"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/hugepages"
 	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/render"
 )
@@ -94,8 +95,10 @@ func (r *runner) run(ctx context.Context, source input) error {
 	h, finish := r.view.open(s)
 	h.Begin = s.begin
 	p := newProgress(source, r.stderr, !r.quiet && terminalWidth(r.stdout) == 0)
+	heap := hugepages.Heap{Limit: r.memory}
 	h.Tick = func() error {
 		p.update()
+		heap.Look()
 		if r.tick != nil {
 			s.fail(r.tick())
 		}

@@ -1,0 +1,67 @@
+// Package hugepages makes the heap of a program that keeps much grow into huge pages.
+//
+// The kernel gives memory away page by page, and a page that is touched for the first
+// time costs 1 to 2 µs in a virtual machine. A flood of new connections is a third
+// of its time waiting for that. Where transparent huge pages are for who asks
+// ("madvise", as most distributions have it) one of 2 MiB stands for 512 of those; but
+// Go does not ask for its heap, and touches what it takes from the kernel at once, 4
+// MiB at a time. So a block is taken that nobody touches, the kernel is asked for
+// huge pages there, and the block is let go: what the heap grows into next is it.
+//
+// Nothing depends on that but time: a runtime that would give the block back, or a
+// kernel that has no huge pages to give, leaves everything as it was.
+package hugepages
+
+import (
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+)
+
+const (
+	// enough is a heap, in bytes, that will grow: what captures of few connections
+	// take is half of it.
+	enough = 20 << 20
+
+	// Most is how many bytes are asked for at most: what is kept within a budget of
+	// 256 MiB fills that.
+	Most = 192 << 20
+)
+
+// Heap is that of the program. Its zero value is ready.
+type Heap struct {
+	// Limit is how many bytes may be asked for; the runtime's memory limit has to
+	// leave room for as much. Nothing is asked for when it is zero.
+	Limit int64
+
+	asked  bool
+	sample [1]metrics.Sample
+}
+
+// Look asks for huge pages when the heap has become large, once. It is to be called
+// now and then, by one goroutine at a time; what takes long it leaves to another.
+func (h *Heap) Look() {
+	if h.asked || h.Limit == 0 {
+		return
+	}
+	h.sample[0].Name = "/memory/classes/heap/objects:bytes"
+	if metrics.Read(h.sample[:]); h.sample[0].Value.Kind() == metrics.KindUint64 && h.sample[0].Value.Uint64() > enough {
+		h.asked = true
+		go Ask(min(h.Limit, Most))
+	}
+}
+
+// Ask asks for huge pages for the next so many bytes of the heap. It says whether they
+// were to be had at all: there may be limits to what a process maps, and then the
+// heap had better not ask.
+func Ask(bytes int64) bool {
+	if !mayMap(bytes) {
+		return false
+	}
+	// With a limit that is far away nobody has to stop and help this collection.
+	percent := debug.SetGCPercent(-1)
+	defer debug.SetGCPercent(percent)
+	ok := advise(make([]byte, bytes)) // fresh from the kernel, which makes it of zeros: nobody touches it
+	runtime.GC()
+	return ok
+}
