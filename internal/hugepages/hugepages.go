@@ -21,7 +21,7 @@ import (
 const (
 	// enough is a heap, in bytes, that will grow: what captures of few connections
 	// take is half of it.
-	enough = 20 << 20
+	enough = 18 << 20
 
 	// Most is how many bytes are asked for at most: what is kept within a budget of
 	// 256 MiB fills that.

@@ -86,7 +86,15 @@ func (t *Tracker) release(o *Operation) {
 	if o.Kind == Read {
 		c.share.Charge(-spanCost * int64(o.spans))
 	}
-	if len(t.free) < 1024 && o.small() {
+	t.reuse(o)
+}
+
+// maxFree is how many operations are kept for the next.
+const maxFree = 1 << 12
+
+// reuse keeps an operation that is nobody's any more, unless it is large.
+func (t *Tracker) reuse(o *Operation) {
+	if len(t.free) < maxFree && o.small() {
 		t.free = append(t.free, o)
 	}
 }

@@ -380,8 +380,8 @@ func (t *Tracker) retire(c *Conn) {
 	}
 	for _, h := range c.halves {
 		for h != nil && h.ops.len() > 0 {
-			if o := h.ops.pop(); o.refs == 0 && len(t.free) < 1024 && o.small() {
-				t.free = append(t.free, o)
+			if o := h.ops.pop(); o.refs == 0 {
+				t.reuse(o)
 			}
 		}
 	}

@@ -372,13 +372,12 @@ func (f *follower) GiveUp(k budget.Kind) bool {
 			}
 		}
 	case budget.Calls:
+		if f.settled.first == nil && f.calls.first != nil {
+			f.table.end(f.calls.first, record.NoReply)
+		}
 		if f.settled.first != nil {
 			f.conn.Decide()
 			f.table.emit(f.settled.first)
-			return true
-		}
-		if f.calls.first != nil {
-			f.table.end(f.calls.first, record.NoReply)
 			return true
 		}
 	}

@@ -327,8 +327,10 @@ func (x *txn) charge(bytes int64) {
 	x.follower.conn.Share().Charge(bytes)
 }
 
-// maxWarm is how many free transactions keep their storage for the next.
-const maxWarm = 256
+const (
+	maxWarm  = 256     // free transactions that keep their storage for the next
+	maxSpare = 1 << 12 // those that have little: Calls are given up in waves, connection after connection
+)
 
 // shed lets go of storage that only a large transaction needed.
 func (x *txn) shed() {
@@ -349,6 +351,11 @@ func (x *txn) shed() {
 	}
 }
 
+// little says that a transaction has no more storage than one of a few operations.
+func (x *txn) little() bool {
+	return cap(x.rec.Timeline) <= 4 && cap(x.named) <= 4 && cap(x.segments) <= 2 && cap(x.inCall.data) <= 256
+}
+
 // release gives a transaction that was emitted back.
 func (t *Table) release(x *txn) {
 	t.gens[x.slot] = (x.gen + 1) & (1<<genBits - 1)
@@ -358,7 +365,7 @@ func (t *Table) release(x *txn) {
 			t.answers = append(t.answers, a)
 		}
 	}
-	if len(t.free) >= maxWarm {
+	if n := len(t.free); n >= maxSpare || n >= maxWarm && !x.little() {
 		t.slots[x.slot] = nil
 	}
 	t.free = append(t.free, x.slot)
