@@ -25,10 +25,12 @@ type Conn struct {
 	wantSends bool
 	closing   bool
 	retired   bool
-	mtuTold   bool        // that the path MTU is not used up
-	poor      bool        // of what it held, some was given up for want of memory
-	hearsay   [2]bool     // what a side said in the handshake came with a bad ICRC
-	since     record.Time // on the tracker's clock: first seen; then, since when it is closing
+	mtuTold   bool             // that the path MTU is not used up
+	poor      bool             // of what it held, some was given up for want of memory
+	hearsay   [2]bool          // what a side said in the handshake came with a bad ICRC
+	markers   bool             // iWARP: the client wants markers
+	fin       record.Opt[Side] // iWARP: who ended its stream first
+	since     record.Time      // on the tracker's clock: first seen; then, since when it is closing
 	touched   record.Time
 	overAt    record.Time  // on the tracker's clock: when both sides had ended it
 	waits     int          // queues that it stands in
@@ -43,8 +45,6 @@ type Conn struct {
 	first    record.Stamp          // of both
 	learned  int                   // how often packets taught another
 	starting record.Opt[uint32]    // the PSN that the server starts with
-	markers  bool                  // iWARP: the client wants markers
-	fin      record.Opt[Side]      // iWARP: who ended its stream first
 	ending   *Ending               // nil while it goes on
 	waiting  []*record.Finding     // of a connection without id
 }

@@ -72,10 +72,10 @@ type judged struct {
 	credits  [2]allowance // by side of the caller
 	dead     [2]map[uint32]struct{}
 	leave    leave                      // of the server, to call
+	first    bool                       // version 1 was answered on it
 	reused   bool                       // an XID was used again while it was in flight: what is open, and exposed, is not known
 	answered [2]record.Opt[record.Time] // last Reply to a side
 	newest   [2]int64                   // id of the latest transaction of a side that was answered
-	first    bool                       // version 1 was answered on it
 	style    *styles                    // nil before a Call exposes anything
 }
 
