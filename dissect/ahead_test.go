@@ -11,6 +11,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/internal/testkit/floods"
 	"github.com/rdmadump/rdmadump/synth"
 )
 
@@ -80,10 +81,10 @@ func TestAheadMemory(t *testing.T) {
 	cores(t)
 	for name, chunks := range map[string]func(int) [][]rpcrdma.Segment{
 		"empty chunks": func(int) [][]rpcrdma.Segment { return make([][]rpcrdma.Segment, 20000) },
-		"segments":     func(n int) [][]rpcrdma.Segment { return [][]rpcrdma.Segment{segments(20000, ownHandle)} },
+		"segments":     func(n int) [][]rpcrdma.Segment { return [][]rpcrdma.Segment{floods.Segments(20000, floods.OwnHandle)} },
 	} {
 		w := synth.New()
-		c := roceUp(w)
+		c := floods.RoCE(w)
 		for i := range 300 {
 			c.Client.Call(synth.Call{XID: uint32(i) + 1, Program: 100003, Version: 3, Procedure: 6, Writes: chunks(i)})
 			reply := synth.NullReply()

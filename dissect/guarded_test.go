@@ -11,6 +11,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/internal/testkit/floods"
 	"github.com/rdmadump/rdmadump/render"
 	"github.com/rdmadump/rdmadump/synth"
 )
@@ -94,7 +95,7 @@ func TestGuardedReplies(t *testing.T) {
 	} {
 		for _, o := range []dissect.Options{{}, {Ahead: true}, {Tree: true}} {
 			w := synth.New()
-			c := roceUp(w)
+			c := floods.RoCE(w)
 			test.act(c, w)
 			if got := told(t, w, o); !slices.Equal(got, test.want) {
 				t.Errorf("%s, %+v: %q", name, o, got)
@@ -128,7 +129,7 @@ func TestGuardedFPDUs(t *testing.T) {
 // nor a credential where none was read.
 func TestCutCalls(t *testing.T) {
 	w := synth.New()
-	c := roceUp(w)
+	c := floods.RoCE(w)
 	call := synth.Compound(synth.OpSequence(1))
 	call.Cred = synth.AuthSys(7, 8)
 	frames := c.Client.Call(call)

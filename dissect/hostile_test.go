@@ -12,6 +12,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/internal/testkit/floods"
 	"github.com/rdmadump/rdmadump/rocev2"
 	"github.com/rdmadump/rdmadump/synth"
 )
@@ -156,7 +157,7 @@ func both(t *testing.T, o synth.Options, test func(t *testing.T, w *synth.Wire, 
 func TestOneKeySpaceATransport(t *testing.T) {
 	const xid = 0x77
 	call := func() synth.Call { c := synth.Getattr3(); c.XID = xid; return c }
-	a, b := hostA, hostB
+	a, b := floods.A, floods.B
 	a.Port, b.Port, b.QPN, a.QPN = 22, 80, 22<<16|80&0xffff, 80
 	rows := map[string]func(w *synth.Wire){
 		"TCP between ports that spell a QPN": func(w *synth.Wire) {
@@ -865,7 +866,7 @@ func TestLimits(t *testing.T) {
 		make   func(w *synth.Wire)
 	}{
 		{"chunk_data", 1 << 20, func(w *synth.Wire) {
-			c := roceUp(w)
+			c := floods.RoCE(w)
 			for h := range uint32(8) {
 				call := synth.Readdir3(100000).OfferReply(synth.Mem(h+1, 100000))
 				c.Client.Call(call)
@@ -873,24 +874,24 @@ func TestLimits(t *testing.T) {
 			}
 		}},
 		{"held_packets", 1 << 20, func(w *synth.Wire) {
-			c := roceUp(w)
+			c := floods.RoCE(w)
 			c.Client.NextPSN += 5
 			for range 100 {
 				c.Client.Send(make([]byte, 4096), synth.PacketSize(4096))
 			}
 		}},
 		{"send_data", 1 << 20, func(w *synth.Wire) {
-			c := roceUp(w)
+			c := floods.RoCE(w)
 			c.Client.Send(make([]byte, 600000))
 		}},
 		{"operations", 1 << 20, func(w *synth.Wire) {
-			c := roceUp(w)
+			c := floods.RoCE(w)
 			for range 2000 {
 				c.Server.Write(1, 0, []byte("data"))
 			}
 		}},
 		{"calls", 1 << 20, func(w *synth.Wire) {
-			c := roceUp(w)
+			c := floods.RoCE(w)
 			for range 200 {
 				c.RPC(synth.Null(), synth.NullReply())
 			}
@@ -900,11 +901,11 @@ func TestLimits(t *testing.T) {
 		}},
 		{"connections", 1 << 20, func(w *synth.Wire) {
 			for range 300 {
-				w.RoCE(pair).REQ()
+				w.RoCE(floods.Pair).REQ()
 			}
 		}},
 		{"ranges", 0, func(w *synth.Wire) {
-			c := roceUp(w)
+			c := floods.RoCE(w)
 			call := synth.Read3(0, 1<<20).Offer(synth.Mem(0xa1, 1<<20))
 			c.Client.Call(call)
 			for i := range 1100 {
@@ -912,7 +913,7 @@ func TestLimits(t *testing.T) {
 			}
 		}},
 		{"events", 0, func(w *synth.Wire) {
-			c := roceUp(w)
+			c := floods.RoCE(w)
 			call := synth.Read3(0, 1<<20).Offer(synth.Mem(0xa1, 1<<20))
 			c.Client.Call(call)
 			for range 2100 {

@@ -7,13 +7,14 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/internal/testkit/floods"
 	"github.com/rdmadump/rdmadump/synth"
 )
 
 // strangers are datagrams of so many hosts of which nothing else is seen.
 func strangers(w *synth.Wire, n int) {
 	for i := range n {
-		o := pair
+		o := floods.Pair
 		o.Client.Addr = netip.AddrFrom4([4]byte{11, byte(i >> 16), byte(i >> 8), byte(i)})
 		w.RoCE(o).Client.DREP()
 	}
@@ -71,7 +72,7 @@ func TestManyHosts(t *testing.T) {
 	t.Run("retransmitted", func(t *testing.T) {
 		w := synth.New()
 		for i := range 2 {
-			c := w.RoCE(pair)
+			c := w.RoCE(floods.Pair)
 			c.Connect()
 			call := synth.Getattr3()
 			call.XID = 9

@@ -7,27 +7,11 @@ import (
 	"testing"
 
 	"github.com/rdmadump/rdmadump/dissect"
-	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/internal/testkit/floods"
 	"github.com/rdmadump/rdmadump/synth"
 )
-
-// hashes is a Call of EXCHANGE_ID with n names of hashes of a byte, each of them in a
-// Read chunk, though none may be: pad bytes of what was to be rounded up stand behind
-// each, and more bytes behind all.
-func hashes(n, pad, more int) synth.Call {
-	rpc := synth.XDR{}.Word(7, uint32(oncrpc.Call), 2, 100003, 4, 1, 0, 0, 0, 0).Word(0, 1, 1, 42, 0, 0, 0, 0, 2, 0, 0, uint32(n))
-	at := len(rpc.Bytes)
-	call := synth.Call{XID: 7}
-	for i := range n {
-		rpc.Bytes = append(append(rpc.Bytes, 0, 0, 0, 1), make([]byte, pad)...)
-		call.Reads = append(call.Reads, synth.ReadChunk(uint32(at+8*i+4), synth.Mem(uint32(0x1000+i), 1))...)
-	}
-	rpc.Bytes = append(rpc.Bytes, make([]byte, 16+more)...)
-	call.RPC = &rpc
-	return call
-}
 
 // TestWrongItems: however many data items of a Call are wrong, some are reported.
 func TestWrongItems(t *testing.T) {
@@ -42,8 +26,8 @@ func TestWrongItems(t *testing.T) {
 		{5000, 3, 0, "map[]"}, // nobody looks that often
 	} {
 		w := synth.New()
-		conn := roceUp(w)
-		conn.Client.Call(hashes(c.n, c.pad, c.more))
+		conn := floods.RoCE(w)
+		conn.Client.Call(floods.Hashes(c.n, c.pad, c.more))
 		s := look(w)
 		got := map[string]int{}
 		for _, f := range s.findings {
@@ -104,7 +88,7 @@ func TestReadsGoOn(t *testing.T) {
 // of the arguments.
 func TestHeaderHole(t *testing.T) {
 	w := synth.New()
-	c := roceUp(w)
+	c := floods.RoCE(w)
 	call := synth.Compound(synth.OpPutFH(), synth.OpWrite(0, make([]byte, 2000)), synth.OpGetAttr()).Reduce(0xa1)
 	call.Reads = append(synth.ReadChunk(16, synth.Mem(0xb1, 8)), call.Reads...)
 	c.Client.Call(call)
@@ -144,7 +128,7 @@ func TestDoubt(t *testing.T) {
 		}, 0},
 		{"never acknowledged", func(*synth.Wire, *synth.Conn, []*synth.Frame) {}, 0},
 	} {
-		for _, up := range []func(*synth.Wire) *synth.Conn{roceUp, iwarpUp} {
+		for _, up := range []func(*synth.Wire) *synth.Conn{floods.RoCE, floods.IWARP} {
 			w := synth.New()
 			conn := up(w)
 			sent := conn.Client.Call(synth.Call{XID: 0xabadcafe, Vers: 3, Args: synth.XDR{}.Opaque(make([]byte, 200))})

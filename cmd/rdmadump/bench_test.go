@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,6 +13,8 @@ import (
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/internal/testkit/floods"
+	"github.com/rdmadump/rdmadump/synth"
 )
 
 // benchedViews are command lines that people run on large captures.
@@ -41,6 +45,41 @@ func BenchmarkViews(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// BenchmarkFloods runs the program over captures in which there is very much of
+// something, and says what a packet, or a segment of a chunk list, takes from its
+// start to its end.
+func BenchmarkFloods(b *testing.B) {
+	dir := b.TempDir()
+	binary := filepath.Join(dir, "rdmadump")
+	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		b.Fatalf("%v\n%s", err, out)
+	}
+	for i := range floods.All {
+		b.Run(floods.All[i].Name, func(b *testing.B) {
+			frames, segments := floods.All[i].Frames(100_000)
+			file := filepath.Join(dir, "flood.pcap")
+			to, err := os.Create(file)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if err := errors.Join((&synth.Wire{Frames: frames}).WritePcap(to), to.Close()); err != nil {
+				b.Fatal(err)
+			}
+			n, unit := len(frames), "ns/packet"
+			if segments > 0 {
+				n, unit = segments, "ns/segment"
+			}
+			for b.Loop() {
+				if err := exec.Command(binary, "stats", "-q", file).Run(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), unit)
+			b.ReportMetric(0, "ns/op")
+		})
 	}
 }
 
