@@ -80,7 +80,7 @@ func (t *Tracker) drop(h *half) {
 		t.unhold(h, h.window.earliest())
 		h.window.remove(1)
 	}
-	h.dropBuffer()
+	t.dropBuffer(h)
 	h.conn.share.Charge(-halfCost)
 	h.conn.halves[h.side] = nil
 }

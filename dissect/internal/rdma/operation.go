@@ -148,7 +148,7 @@ func (t *Tracker) sendPart(h *half, p part, at record.Stamp) {
 				h.sendCut = true
 			} else {
 				had := cap(h.buffer)
-				h.buffer = append(h.buffer, data...)
+				h.buffer = t.buffers.add(h.buffer, data)
 				h.conn.share.Charge(int64(cap(h.buffer) - had))
 				h.sendCut = len(data) < p.size
 			}
@@ -172,13 +172,17 @@ func (t *Tracker) sent(h *half, data []byte) {
 	o.done, o.Payload = true, data
 	h.conn.follower.Done(o)
 	o.Payload = nil
-	if cap(h.buffer) > keepBufferSize {
-		h.dropBuffer()
+	if cap(h.buffer) > keepBuffer {
+		t.dropBuffer(h)
 	}
 }
 
-func (h *half) dropBuffer() {
+// keepBuffer is how many bytes of buffer a half keeps for its next Send.
+const keepBuffer = 1 << 14
+
+func (t *Tracker) dropBuffer(h *half) {
 	h.conn.share.Charge(-int64(cap(h.buffer)))
+	t.buffers.back(h.buffer)
 	h.buffer = nil
 }
 

@@ -120,7 +120,7 @@ func (t *Tracker) hold(h *half, d *Datagram) {
 		t.heldAgain(h, i, d.At)
 		return
 	}
-	copied := held{stamp: d.At, data: t.buffers.clone(d.Raw), length: d.Length}
+	copied := held{stamp: d.At, data: t.buffers.add(nil, d.Raw), length: d.Length}
 	h.window.insert(i, psn, copied)
 	h.conn.share.Charge(int64(len(copied.data)) + heldCost)
 	if h.hasAck && psns.delta(h.acked, h.window.first()) >= -1 {

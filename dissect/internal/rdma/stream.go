@@ -328,7 +328,7 @@ func (t *Tracker) holdSegment(h *half, s *TCP) {
 			item.data, item.length = append(item.data[:0], s.Payload...), s.Length
 		}
 	} else {
-		copied := held{stamp: s.At, data: t.buffers.clone(s.Payload), length: s.Length}
+		copied := held{stamp: s.At, data: t.buffers.add(nil, s.Payload), length: s.Length}
 		h.window.insert(i, s.Seq, copied)
 		h.conn.share.Charge(int64(len(copied.data)) + heldCost)
 	}
@@ -423,7 +423,7 @@ func (t *Tracker) acknowledgedTCP(h *half, ack uint32, at record.Stamp, alone bo
 func (t *Tracker) keepPartial(h *half, data []byte) {
 	w := h.stream
 	had := cap(w.partial)
-	w.partial = append(w.partial, data...)
+	w.partial = t.buffers.add(w.partial, data)
 	h.conn.share.Charge(int64(cap(w.partial) - had))
 }
 
@@ -437,5 +437,6 @@ func (t *Tracker) dropPartial(h *half) {
 		w.resync = true
 		w.position = (w.position + len(w.partial)) % iwarp.MarkerEvery
 	}
+	t.buffers.back(w.partial)
 	w.partial = nil
 }

@@ -379,10 +379,19 @@ func (t *Tracker) retire(c *Conn) {
 		t.Connection(r)
 	}
 	for _, h := range c.halves {
-		for h != nil && h.ops.len() > 0 {
+		if h == nil {
+			continue
+		}
+		for h.ops.len() > 0 {
 			if o := h.ops.pop(); o.refs == 0 {
 				t.reuse(o)
 			}
+		}
+		t.buffers.back(h.buffer)
+		h.buffer = nil
+		if h.stream != nil {
+			t.buffers.back(h.stream.partial)
+			h.stream.partial = nil
 		}
 	}
 	t.spare.retire(c)
@@ -492,7 +501,7 @@ func (c *Conn) GiveUp() (budget.Kind, bool) {
 		}
 		if cap(h.buffer) > 0 {
 			h.sendCut = true
-			h.dropBuffer()
+			t.dropBuffer(h)
 			return budget.SendData, true
 		}
 		if h.stream != nil && cap(h.stream.partial) > 0 {

@@ -113,27 +113,3 @@ func (w *window) remove(n int) {
 
 // full says that it holds as much as it may.
 func (w *window) full() bool { return len(w.order) > maxHeld || w.bytes > maxHeldBytes }
-
-// buffers lends byte slices out.
-type buffers struct{ free [][]byte }
-
-const (
-	keepBuffers    = 256
-	keepBufferSize = 1 << 14
-)
-
-// clone is a copy of data in a buffer that was used before.
-func (b *buffers) clone(data []byte) []byte {
-	var buf []byte
-	if n := len(b.free); n > 0 {
-		buf, b.free = b.free[n-1], b.free[:n-1]
-	}
-	return append(buf[:0], data...)
-}
-
-// back takes a buffer that nobody needs any more.
-func (b *buffers) back(buf []byte) {
-	if len(b.free) < keepBuffers && cap(buf) <= keepBufferSize {
-		b.free = append(b.free, buf)
-	}
-}
