@@ -198,8 +198,8 @@ func (t *Tracker) breakSend(h *half) {
 func (t *Tracker) took(o *Operation, at record.Stamp) {
 	o.Packets++
 	o.Last = at
-	if t.early.Packet != 0 && o.Early.Packet == 0 {
-		o.Early, o.Filled = t.early, t.now
+	if t.early.Packet != 0 && o.disorder == nil {
+		o.disorder = &disorder{t.early, t.now}
 	}
 }
 

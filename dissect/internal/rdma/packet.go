@@ -460,12 +460,12 @@ func (t *Tracker) readResponse(h, asker *half, p *rocev2.Packet, at record.Stamp
 	}
 	switch {
 	case index == o.taken:
-		if o.taken++; o.Early.Packet != 0 && o.Filled.Packet == 0 {
-			o.Filled = at
+		if o.taken++; o.disorder != nil && o.disorder.filled.Packet == 0 {
+			o.disorder.filled = at
 		}
 	case index > o.taken:
-		if t.mark(o, record.AfterGap); o.Early.Packet == 0 {
-			o.Early = at
+		if t.mark(o, record.AfterGap); o.disorder == nil {
+			o.disorder = &disorder{early: at}
 		}
 	}
 	t.took(o, at)

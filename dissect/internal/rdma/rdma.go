@@ -56,7 +56,10 @@ type Operation struct {
 	Broken      bool               // part of it is not in the capture
 	Cut         bool               // Send: the capture has cut packets of it, so that nobody can tell whether their checksums were good
 	Announced   bool               // the wire told Length when it began
+	done, acked bool               // nothing more of it is expected; the other end has it
+	refs        int8               // how many ledgers it stands in
 	Handle      uint32             // Read, Write, Atomic: of the other side's memory
+	from        uint32             // InfiniBand: PSN of its first packet
 	Offset      uint64             // Read, Write, Atomic: in that memory
 	Length      int64              // bytes: announced; of a Send or an iWARP Write what was seen so far
 	Invalidates record.Opt[uint32] // Send With Invalidate
@@ -65,20 +68,29 @@ type Operation struct {
 	Bytes       int64              // moved, each once
 	Packets     int64              // that carried it or its response, each once
 	First, Last record.Stamp       // of those packets
-	Early       record.Stamp       // a packet that came before one that it had to follow: a receiver that keeps order drops it
-	Filled      record.Stamp       // that one
 	Again       int64              // Read: bytes that the latest repeat asks for
 
 	conn  *Conn
-	from  uint32 // InfiniBand: PSN of its first packet
-	count uint32 // PSNs that it takes; 0: a Read of unknown extent
 	size  int64  // InfiniBand Write: bytes of each packet but the last
+	count uint32 // PSNs that it takes; 0: a Read of unknown extent
 	msn   uint32 // iWARP Send: its message sequence number
 
-	done, acked bool
-	refs        int8 // how many ledgers it stands in
+	*response           // of a Read; others may have none
+	disorder  *disorder // nil while all of it came in order
+}
 
-	*response // of a Read; others may have none
+// disorder is a packet that came before one that it had to follow, which a receiver
+// that keeps order drops, and that one.
+type disorder struct{ early, filled record.Stamp }
+
+// Disorder is a packet of an operation that came before one that it had to follow: a
+// receiver that keeps order drops it; and that one. They have no number where there
+// was none.
+func (o *Operation) Disorder() (early, filled record.Stamp) {
+	if o.disorder != nil {
+		early, filled = o.disorder.early, o.disorder.filled
+	}
+	return early, filled
 }
 
 // response is what a Read's response is held against.

@@ -118,7 +118,7 @@ func (x *txn) why(h *rpcrdma.Header) string {
 func (f *follower) answeredBefore(s rdma.Side, xid uint32) bool {
 	n := 0
 	for x := f.settled.last; x != nil && n < 1024; x, n = x.prev, n+1 {
-		if x.side == s && uint32(x.rec.XID) == xid && x.rec.Reply != nil {
+		if x.side == s && uint32(x.rec.XID) == xid && x.replied {
 			return true
 		}
 	}

@@ -43,15 +43,16 @@ func (f *follower) moved(o *rdma.Operation) {
 // reordered notes a packet of an operation that came before one that it had to
 // follow.
 func (f *follower) reordered(x *txn, o *rdma.Operation, of record.EventKind) {
-	if o.Early.Packet == 0 {
+	early, filled := o.Disorder()
+	if early.Packet == 0 {
 		return
 	}
 	from := x.role(o.Side)
 	if o.Kind == rdma.Read { // its response
 		of, from = record.EventReadDone, x.role(o.Side.Other())
 	}
-	e := x.event(o.Early, record.EventOutOfOrder, from)
-	e.Of, e.LastPacket = of, record.SomeIf(o.Filled.Packet, o.Filled.Packet != 0)
+	e := x.event(early, record.EventOutOfOrder, from)
+	e.Of, e.LastPacket = of, record.SomeIf(filled.Packet, filled.Packet != 0)
 }
 
 // Acked notes on its transaction that a Send was acknowledged.
@@ -138,7 +139,7 @@ func (f *follower) Refused(r *rdma.Refusal) {
 		x.unwrite(r)
 	}
 	refusesReply := part == partReply || r.Op == nil && x.side == r.By // its memory, while its Reply came behind
-	if refusesReply && x.rec.Reply != nil && !x.emitted && x.rec.Status != record.NoReply {
+	if refusesReply && x.replied && !x.emitted && x.rec.Status != record.NoReply {
 		x.checks(r.At).report(rule.ReplyRefused, "the Reply in packet %d was never received: it came with or behind what was refused (%s)", x.answer.LastPacket, r.Text)
 		x.takeBack()
 		f.table.remember(x)
@@ -227,7 +228,7 @@ func (x *txn) takeBack() {
 		r.Status = record.NoCall
 		return
 	}
-	r.Reply, x.invalidation, x.latency = nil, record.Opt[record.Invalidation]{}, record.Opt[int64]{}
+	x.replied, x.invalidation, x.latency = false, record.Opt[record.Invalidation]{}, record.Opt[int64]{}
 	x.rpcStatus, x.nfsStatus, x.rdmaError = record.Opt[string]{}, record.Opt[string]{}, record.Opt[string]{}
 	x.rdmaErrorRange = record.Opt[record.VersionRange]{}
 }

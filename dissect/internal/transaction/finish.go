@@ -71,9 +71,12 @@ func (t *Table) makeRecord(x *txn) *record.Transaction {
 	*r = record.Transaction{} // in its place, and not made elsewhere and copied
 	r.Type, r.ID, r.Connection, r.XID, r.Direction, r.Status = "transaction", k.ID, connection, k.XID, f.direction(x.side), k.Status
 	r.Operations, r.Operation, r.RPCStatus, r.NFSStatus = k.Operations, named(nfs.Principal(k.Operations)), x.rpcStatus, x.nfsStatus
-	r.Call, r.Reply, r.Invalidation, r.Timeline, r.Waits, r.Findings = k.Call, k.Reply, x.invalidation, k.Timeline, k.Waits, k.Findings
+	r.Call, r.Invalidation, r.Timeline, r.Waits, r.Findings = k.Call, x.invalidation, k.Timeline, k.Waits, k.Findings
 	r.LatencyNS, r.Phases, r.RDMAError, r.RDMAErrorRange = x.latency, x.phases(), x.rdmaError, x.rdmaErrorRange
-	r.RetransmitOf, r.Retransmitted = k.RetransmitOf, k.Retransmitted
+	r.RetransmitOf, r.Retransmitted = record.SomeIf(k.RetransmitOf, k.RetransmitOf != 0), int(k.Retransmitted)
+	if x.replied {
+		r.Reply = &x.answer
+	}
 	x.procedure.fill(r)
 	if r.Call != nil {
 		t.chunks(x)

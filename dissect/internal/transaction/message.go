@@ -305,9 +305,8 @@ func (f *follower) reply(m *message) {
 	}
 	f.touch(x, m.side, m.Last)
 	f.reordered(x, m.Operation, record.EventReply)
-	x.answered = t.answered()
+	x.answered, x.replied = t.answered(), true
 	m.fill(&x.answer)
-	x.rec.Reply = &x.answer
 	if h.Length >= 12 {
 		f.granted[side] = record.Some(h.Credits)
 	}

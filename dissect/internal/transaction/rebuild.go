@@ -68,8 +68,8 @@ func (x *txn) missing() {
 	if c := x.rec.Call; c != nil {
 		c.MissingBytes = record.SomeIf(call+x.inCall.size-x.inCall.have, c.PayloadBytes.Known())
 	}
-	if r := x.rec.Reply; r != nil {
-		r.MissingBytes = record.SomeIf(reply+x.inReply.size-x.inReply.have, r.PayloadBytes.Known())
+	if x.replied {
+		x.answer.MissingBytes = record.SomeIf(reply+x.inReply.size-x.inReply.have, x.answer.PayloadBytes.Known())
 	}
 }
 
@@ -131,7 +131,7 @@ func (b *rebuilder) call(x *txn) *record.Payload {
 
 // reply rebuilds a Reply, nil when that is not possible.
 func (b *rebuilder) reply(x *txn) *record.Payload {
-	if x.rec.Reply == nil || !x.inReply.known {
+	if !x.replied || !x.inReply.known {
 		return nil
 	}
 	b.begin(&x.inReply)

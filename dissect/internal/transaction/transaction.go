@@ -107,13 +107,13 @@ const maxSettling = 1 << 12
 type facts struct {
 	ID            int64
 	XID           record.Hex32
+	Retransmitted uint32
+	RetransmitOf  int64 // 0 for none
 	Status        record.Status
 	Operations    []string
-	Call, Reply   *record.Message
+	Call          *record.Message
 	Timeline      []record.Event
 	Waits         []record.Wait
-	RetransmitOf  record.Opt[int64]
-	Retransmitted int
 	Findings      []string
 }
 
@@ -121,19 +121,23 @@ type facts struct {
 type txn struct {
 	rec      facts
 	follower *follower
-	side     rdma.Side // the caller's
 
-	prev, next *txn // of the follower's open or settled ones, by age
-	open       bool
-	emitted    bool
+	side     rdma.Side // the caller's
+	open     bool
+	replied  bool // the Reply has come, and was not refused
+	emitted  bool
+	hasReply bool // a Reply chunk
+	cut      bool // the lists of the Call are not known to their end
+	control  bool // RPCSEC_GSS makes or ends a context with it
+	namedAll bool // of a COMPOUND Call: all its operations
+
+	prev, next *txn        // of the follower's open or settled ones, by age
 	ended      record.Time // on the table's clock
 
 	segments []segment
 	kept     int64 // bytes of chunk data held
 	charged  int64 // of the budget
 	writes   int   // Write chunks, segments or not
-	hasReply bool  // a Reply chunk
-	cut      bool  // the lists of the Call are not known to their end
 
 	active  record.Stamp // its latest packet
 	refused *refusal     // the latest NAK, nil before the first and once it was repeated
@@ -143,10 +147,8 @@ type txn struct {
 	judged    judgement
 	procedure procedure
 	gss       oncrpc.Service
-	control   bool // RPCSEC_GSS makes or ends a context with it
 	inCall    inline
 	named     []string // what rec.Operations stands in
-	namedAll  bool     // of a COMPOUND Call: all its operations
 	slot      uint32
 	gen       uint32 // counts the uses of the slot
 }
@@ -530,6 +532,6 @@ func (t *Table) repeats(x *txn) {
 	if id, known := t.unanswered[k]; known {
 		delete(t.unanswered, k)
 		k.letGo()
-		x.rec.RetransmitOf = record.Some(id)
+		x.rec.RetransmitOf = id
 	}
 }

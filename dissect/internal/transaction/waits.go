@@ -82,9 +82,9 @@ func (f *follower) again(x *txn, o *rdma.Operation, by rdma.Side, at record.Stam
 			From: from.Time, To: at.Time, Reason: reason, Waiting: f.conn.End(by), Of: of, Bytes: record.SomeIf(o.Again, o.Again > 0),
 			Packets: f.evidence(from.Packet, at.Packet, 0),
 		}
-		if o.Early.Packet != 0 && o.Filled.Packet != 0 {
-			w.Early, w.Filled = record.Some(o.Early.Packet), record.Some(o.Filled.Packet)
-			w.Packets = f.evidence(o.Early.Packet, o.Filled.Packet, at.Packet)
+		if early, filled := o.Disorder(); early.Packet != 0 && filled.Packet != 0 {
+			w.Early, w.Filled = record.Some(early.Packet), record.Some(filled.Packet)
+			w.Packets = f.evidence(early.Packet, filled.Packet, at.Packet)
 		}
 		x.wait(w)
 		f.checkWait(x, &w, by, at)
