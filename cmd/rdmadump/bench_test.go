@@ -50,7 +50,7 @@ func BenchmarkViews(b *testing.B) {
 
 // BenchmarkFloods runs the program over captures in which there is very much of
 // something, and says what a packet, or a segment of a chunk list, takes from its
-// start to its end.
+// start to its end in the quickest of the runs: the others share the machine.
 func BenchmarkFloods(b *testing.B) {
 	dir := b.TempDir()
 	binary := filepath.Join(dir, "rdmadump")
@@ -60,6 +60,11 @@ func BenchmarkFloods(b *testing.B) {
 	for i := range floods.All {
 		b.Run(floods.All[i].Name, func(b *testing.B) {
 			frames, segments := floods.All[i].Frames(100_000)
+			n, unit := len(frames), "ns/packet"
+			if segments > 0 { // there are few packets, and starting takes as long
+				frames, n = floods.All[i].Frames(1_000_000)
+				unit = "ns/segment"
+			}
 			file := filepath.Join(dir, "flood.pcap")
 			to, err := os.Create(file)
 			if err != nil {
@@ -68,16 +73,15 @@ func BenchmarkFloods(b *testing.B) {
 			if err := errors.Join((&synth.Wire{Frames: frames}).WritePcap(to), to.Close()); err != nil {
 				b.Fatal(err)
 			}
-			n, unit := len(frames), "ns/packet"
-			if segments > 0 {
-				n, unit = segments, "ns/segment"
-			}
+			quickest := time.Hour
 			for b.Loop() {
+				began := time.Now()
 				if err := exec.Command(binary, "stats", "-q", file).Run(); err != nil {
 					b.Fatal(err)
 				}
+				quickest = min(quickest, time.Since(began))
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), unit)
+			b.ReportMetric(float64(quickest.Nanoseconds())/float64(n), unit)
 			b.ReportMetric(0, "ns/op")
 		})
 	}

@@ -6,8 +6,9 @@ package rdma
 // Host is an address that packets come from or go to.
 type Host struct {
 	Address
-	name string // how it is written, once that was asked for
-	uses int    // halves, communication IDs, and whoever holds it
+	number uint32 // counts them, from 1
+	name   string // how it is written, once that was asked for
+	uses   int    // halves, communication IDs, and whoever holds it
 
 	judged          bool  // a packet that is good has said something of it
 	good            bool  // it has sent a packet with a good ICRC
@@ -46,6 +47,7 @@ type hosts struct {
 	all  map[Address]*Host
 	late [8]*Host // seen lately, by the end of the address
 	full int      // when there are so many, look for those that nothing has
+	last uint32   // number
 }
 
 func newHosts() hosts { return hosts{all: map[Address]*Host{}, full: maxHosts} }
@@ -89,7 +91,8 @@ func (s *hosts) get(a *Address) *Host {
 		clear(s.late[:])
 		s.full = max(maxHosts, 2*len(s.all))
 	}
-	h := &Host{Address: *a}
+	s.last++
+	h := &Host{Address: *a, number: s.last}
 	s.all[*a] = h
 	*s.slot(a) = h
 	return h

@@ -51,7 +51,7 @@ const lookAt = 8
 func (t *Tracker) attach(c *Conn, side Side, e ends, qpn uint32) *half {
 	r := t.routes.take(e)
 	key := r.queueKey(qpn)
-	if old := t.queues[key]; old != nil && old.conn != c {
+	if old := t.queues.find(key); old != nil && old.conn != c {
 		t.replace(old.conn)
 	} else if old != nil {
 		t.drop(old)
@@ -65,7 +65,7 @@ func (t *Tracker) attach(c *Conn, side Side, e ends, qpn uint32) *half {
 	e.dst.Hold()
 	c.halves[side] = h
 	c.share.Charge(halfCost)
-	t.queues[key] = h
+	t.queues.put(key, h)
 	t.pair(c)
 	return h
 }
@@ -122,8 +122,8 @@ func (t *Tracker) detach(h *half) {
 		if t.streams[h.stream.key] == h {
 			delete(t.streams, h.stream.key)
 		}
-	} else if key := h.route.queueKey(h.qpn); t.queues[key] == h {
-		delete(t.queues, key)
+	} else {
+		t.queues.remove(h.route.queueKey(h.qpn), h)
 	}
 	for i := range t.recent {
 		if t.recent[i] == h {
@@ -220,7 +220,7 @@ func (t *Tracker) toward(d *Datagram, qpn uint32, e *ends) *half {
 		return nil
 	}
 	if r := t.routes.find(*e); r != nil {
-		return t.queues[r.queueKey(qpn)]
+		return t.queues.find(r.queueKey(qpn))
 	}
 	return nil
 }

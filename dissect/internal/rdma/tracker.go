@@ -64,10 +64,10 @@ type Tracker struct {
 	budget  *budget.Budget
 	hosts   hosts
 	routes  routes
-	queues  map[uint64]*half // by queueKey
+	queues  table[half] // by queueKey
 	streams map[streamKey]*half
 	recent  [recents]*half // by hash of the key: spares most look-ups
-	comms   map[commID]*Conn
+	comms   table[Conn]    // by commID.key
 
 	conns     Conn // head of the list of all, by age
 	ids       int
@@ -100,7 +100,7 @@ type Tracker struct {
 func New(upper UpperLayer, b *budget.Budget) *Tracker {
 	t := &Tracker{
 		upper: upper, budget: b, hosts: newHosts(), routes: routes{all: map[ends]*route{}},
-		queues: map[uint64]*half{}, streams: map[streamKey]*half{}, comms: map[commID]*Conn{},
+		streams: map[streamKey]*half{},
 	}
 	t.conns.prev, t.conns.next = &t.conns, &t.conns
 	return t
