@@ -556,6 +556,40 @@ func TestRejected(t *testing.T) {
 	})
 }
 
+// TestSections: a finding cites a document of its own transport.
+func TestSections(t *testing.T) {
+	want := map[string]string{
+		"RoCEv2": "retransmission-timeout: IBTA vol. 1 s.9.7.6.1.3, capture-lost-packets: IBTA vol. 1 s.9.7, " +
+			"remote-error-nak: IBTA vol. 1 s.9.7.5, reply-refused: IBTA vol. 1 s.9.9.3",
+		"iWARP": "retransmission-timeout: RFC 6298 s.5, capture-lost-packets: RFC 9293 s.3.4, " +
+			"terminate: RFC 5040 s.4.8, reply-refused: RFC 5040 s.4.8",
+	}
+	both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+		call := c.Client.Call(synth.Getattr3())
+		w.Advance(500 * time.Millisecond)
+		w.Again(call...)
+		c.Server.Reply(synth.Getattr3Reply())
+		kept := len(w.Frames)
+		c.Client.Call(synth.Null())
+		w.Frames = w.Frames[:kept] // the capture has missed it
+		c.Server.Ack()
+		c.RPC(synth.Null(), synth.NullReply())
+		c.Client.Call(synth.Null())
+		c.Server.Reply(synth.NullReply())
+		c.Client.Refuse()
+		s := look(w)
+		var got []string
+		for _, f := range s.findings {
+			if f.Rule != "connection-lost" {
+				got = append(got, f.Rule+": "+f.Section)
+			}
+		}
+		if transport := s.connections[0].Transport; strings.Join(got, ", ") != want[transport] {
+			t.Errorf("%s: %q, want %q", transport, got, want[transport])
+		}
+	})
+}
+
 // TestServerAnswersAfterDREQ: what still comes belongs to the closing connection
 // and is nobody's fault.
 func TestServerAnswersAfterDREQ(t *testing.T) {

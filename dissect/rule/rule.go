@@ -142,4 +142,7 @@ var (
 	ElementNotRefused       = ErrorNotAnswered.as(record.Warning, "RFC 8166 s.4.6")
 	InvHandleUnused         = InvHandleDisobeyed.as(record.Warning, "draft-cel-nfsv4-reminv-design s.5.3")
 	ConnectionRejectedMPA   = ConnectionRejected.as(record.Warning, "RFC 5044 s.7.1")
+	ReplyRefusedTerminate   = ReplyRefused.as(record.Error, "RFC 5040 s.4.8")
+	RetransmissionTimerTCP  = RetransmissionTimeout.as(record.Warning, "RFC 6298 s.5")
+	CaptureLostBytes        = CaptureLostPackets.as(record.Note, "RFC 9293 s.3.4")
 )

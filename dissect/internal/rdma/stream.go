@@ -5,6 +5,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
 	"github.com/rdmadump/rdmadump/link"
 )
 
@@ -376,7 +377,7 @@ func (t *Tracker) skipSegments(h *half) {
 	seq := h.window.first()
 	if missing := octets.delta(seq, w.next); missing > 0 {
 		t.lose(h.conn, 1)
-		h.conn.Report(ruleLost, Where{At: at}, "%d bytes of the TCP stream from sequence number %d are not in the capture", missing, w.next)
+		h.conn.Report(rule.CaptureLostBytes, Where{At: at}, "%d bytes of the TCP stream from sequence number %d are not in the capture", missing, w.next)
 		t.gap(h, seq, int(missing))
 	}
 	t.drainSegments(h)
