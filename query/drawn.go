@@ -80,7 +80,7 @@ var ofConnections = []drawnField{
 	}},
 	shown("client", func(r *record.Connection) any { return endpointOf(r.Client) }),
 	shown("server", func(r *record.Connection) any { return endpointOf(r.Server) }),
-	shown("closed", func(r *record.Connection) any { return r.CloseReason.Or("open") }),
+	shown("closed", func(r *record.Connection) any { return r.State() }),
 	shown[*record.Connection]("upper_layer", nil, "upper"),
 	shown[*record.Connection]("retransmitted", nil, "retr"),
 	shown[*record.Connection]("out_of_order", nil, "ooo"),

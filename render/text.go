@@ -289,11 +289,9 @@ func (t *Text) Connection(r *record.Connection) error {
 	} else if r.Retransmitted > 0 || r.OutOfOrder > 0 {
 		health = t.theme.warn
 	}
-	closed, shade := "open", t.theme.dim
-	if reason, known := r.CloseReason.Get(); known {
-		if closed = reason; closed != "disconnect" {
-			shade = t.theme.bad
-		}
+	closed, shade := r.State(), t.theme.dim
+	if r.Ended.Known() && closed != "disconnect" {
+		shade = t.theme.bad
 	}
 	t.cells = append(t.cells[:0],
 		cell{text: strconv.Itoa(r.ID)},

@@ -56,8 +56,12 @@ durations such as 5ms. --jq runs a jq program on each record.
 		root.AddCommand(viewCommand(v, stdout, stderr))
 	}
 	root.AddCommand(newLive(stdout, stderr), newInterfaces(stdout), newMan(root), newSchema(stdout), newExport(stdout, stderr), newExtract(stdout, stderr), newFields(stdout), newVersion(stdout))
+	root.InitDefaultHelpCmd()
 	for _, cmd := range append(root.Commands(), root) {
 		completions(cmd)
+		if cmd.Name() == "help" {
+			cmd.Args = known
+		}
 	}
 	document(root)
 	return root
@@ -124,6 +128,21 @@ func (f *flags) openNamed(cmd *cobra.Command, paths []string, stderr io.Writer) 
 		}
 	}
 	return source, left, nil
+}
+
+// known refuses the help of a command that there is not.
+func known(cmd *cobra.Command, args []string) error {
+	found, rest, err := cmd.Root().Find(args)
+	switch {
+	case err != nil:
+		return err
+	case len(rest) == 0:
+		return nil
+	}
+	if near := found.SuggestionsFor(rest[0]); len(near) > 0 {
+		return fmt.Errorf("no command %s; did you mean %s?", rest[0], list(near, "or"))
+	}
+	return fmt.Errorf("no command %s; see %s --help", rest[0], found.CommandPath())
 }
 
 // mistyped says that the first argument is neither a file nor a command, but

@@ -62,6 +62,18 @@ func (Ending) Values() []string {
 	return wordsOf(EndDisconnect, EndReset, EndNak, EndTerminate, EndRejected, EndRetries, EndReused, EndSilence)
 }
 
+// State is how a connection ended: why it did, or how else that shows; "open" while it
+// goes on.
+func (c *Connection) State() string {
+	if reason, known := c.CloseReason.Get(); known {
+		return reason
+	}
+	if end, ended := c.Ended.Get(); ended {
+		return string(end.How)
+	}
+	return "open"
+}
+
 // Ended says which side ended a connection, how, and in which packet.
 type Ended struct {
 	By      Opt[End]    `json:"by" doc:"who did, null where nobody can tell"`
