@@ -23,9 +23,9 @@ const (
 	// take is half of it.
 	enough = 18 << 20
 
-	// Most is how many bytes are asked for at most: what is kept within a budget of
+	// most is how many bytes are asked for at most: what is kept within a budget of
 	// 256 MiB fills that.
-	Most = 192 << 20
+	most = 192 << 20
 )
 
 // Heap is that of the program. Its zero value is ready.
@@ -47,14 +47,14 @@ func (h *Heap) Look() {
 	h.sample[0].Name = "/memory/classes/heap/objects:bytes"
 	if metrics.Read(h.sample[:]); h.sample[0].Value.Kind() == metrics.KindUint64 && h.sample[0].Value.Uint64() > enough {
 		h.asked = true
-		go Ask(min(h.Limit, Most))
+		go ask(min(h.Limit, most))
 	}
 }
 
-// Ask asks for huge pages for the next so many bytes of the heap. It says whether they
+// ask asks for huge pages for the next so many bytes of the heap. It says whether they
 // were to be had at all: there may be limits to what a process maps, and then the
 // heap had better not ask.
-func Ask(bytes int64) bool {
+func ask(bytes int64) bool {
 	if !mayMap(bytes) {
 		return false
 	}

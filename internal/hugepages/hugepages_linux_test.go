@@ -24,7 +24,7 @@ func TestAsk(t *testing.T) {
 	asked = true
 	const bytes = 64 << 20
 	before := resident(t)
-	if !Ask(bytes) {
+	if !ask(bytes) {
 		t.Skip("the kernel has no huge pages for who asks, or maps no more")
 	}
 	runtime.GC() // as the next collection will
@@ -49,7 +49,7 @@ func TestAsk(t *testing.T) {
 
 // TestLimit: what a process may not map is not asked for: the runtime would end it.
 func TestLimit(t *testing.T) {
-	if Ask(1 << 46) {
+	if ask(1 << 46) {
 		t.Error("64 TiB were to be had")
 	}
 }
