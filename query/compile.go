@@ -12,6 +12,9 @@ import (
 
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/file"
+
+	"github.com/rdmadump/rdmadump/dissect/field"
+	"github.com/rdmadump/rdmadump/dissect/header"
 )
 
 // compiler turns what expr parsed into what expr runs: paths of names into look-ups,
@@ -708,6 +711,12 @@ func (c *compiler) asText(o *operand, op string, lit *literal) func(any) bool {
 			return err == nil && network.Contains(a.WithZone(""))
 		}
 	case isNumber, isSize, isDuration, isTime, isBool:
+		if name := called(f, lit); name != "" && (op == "==" || op == "!=") {
+			return func(v any) bool {
+				text, ok := v.(string)
+				return ok && ordered(strings.Compare(text, name))
+			}
+		}
 		if f.Type == "text" && lit.kind == isNumber {
 			c.wrong(lit.from, lit.to, "%s is text: write \"%s\"", o.path, typed)
 			return nil
@@ -734,6 +743,24 @@ func (c *compiler) asText(o *operand, op string, lit *literal) func(any) bool {
 		text, ok := v.(string)
 		return ok && ordered(strings.Compare(text, wanted))
 	}
+}
+
+// called is what a number is called in a text field that has numbers on the wire, as
+// Wireshark's filters have them; empty for any other.
+func called(f *Field, lit *literal) string {
+	n, whole := lit.number.(int)
+	if lit.kind != isNumber || !whole || n < 0 {
+		return ""
+	}
+	own := f.Path[strings.LastIndexByte(f.Path, '.')+1:]
+	for _, h := range header.All {
+		for i := range h.Fields {
+			if row := &h.Fields[i]; row.Format == field.Enum && row.Name == own {
+				return row.Names(uint64(n))
+			}
+		}
+	}
+	return ""
 }
 
 // either is a list of words of which one holds.
