@@ -40,9 +40,14 @@ func (s *settings) parseKnown(f *flags) error {
 	s.known = baseline{}
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
-		if line := strings.TrimSpace(lines.Text()); line != "" && !strings.HasPrefix(line, "#") {
-			s.known[line] = true
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
 		}
+		if id, _, _ := strings.Cut(line, "\t"); rule.Find(id) == nil {
+			return fmt.Errorf("--baseline %s: there is no rule %.40s; --write-baseline writes such files, and rdmadump check --rules lists all rules", f.baseline, printable(id))
+		}
+		s.known[line] = true
 	}
 	return lines.Err()
 }

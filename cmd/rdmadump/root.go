@@ -61,6 +61,8 @@ durations such as 5ms. --jq runs a jq program on each record.
 		completions(cmd)
 		if cmd.Name() == "help" {
 			cmd.Args = known
+		} else if cmd.Args != nil {
+			cmd.Args = shown(cmd.Args)
 		}
 	}
 	document(root)
@@ -128,6 +130,16 @@ func (f *flags) openNamed(cmd *cobra.Command, paths []string, stderr io.Writer) 
 		}
 	}
 	return source, left, nil
+}
+
+// shown adds to what is wrong with a command's arguments what it takes.
+func shown(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return fmt.Errorf("%w; usage: %s", err, cmd.UseLine())
+		}
+		return nil
+	}
 }
 
 // known refuses the help of a command that there is not.
