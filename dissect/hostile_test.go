@@ -590,6 +590,30 @@ func TestSections(t *testing.T) {
 	})
 }
 
+// TestMessageInDisorder: of a message whose packets the capture has in disorder, the
+// last is the one that made it whole.
+func TestMessageInDisorder(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{MTU: 256})
+	c.Connect()
+	c.RPC(synth.Null(), synth.NullReply())
+	begin := len(w.Frames)
+	c.Client.Call(synth.Write3(0, make([]byte, 400)))
+	n := len(w.Frames) - begin
+	c.Server.Ack()
+	f := w.Frames[begin : begin+n]
+	slices.Reverse(f)
+	for i := range f[:n/2] { // the times stay in order
+		f[i].Time, f[n-1-i].Time = f[n-1-i].Time, f[i].Time
+	}
+	s := look(w)
+	call := s.transactions[len(s.transactions)-1].Call
+	last := f[n-1]
+	if n != 2 || call == nil || call.Packet != int64(begin+n) || call.LastPacket != call.Packet || call.Time != record.Time(last.Time) || call.LastTime != call.Time {
+		t.Errorf("a Call of %d packets behind packet %d: %+v", n, begin, call)
+	}
+}
+
 // TestServerAnswersAfterDREQ: what still comes belongs to the closing connection
 // and is nobody's fault.
 func TestServerAnswersAfterDREQ(t *testing.T) {

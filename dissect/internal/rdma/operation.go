@@ -197,7 +197,9 @@ func (t *Tracker) breakSend(h *half) {
 // took counts a packet of an operation.
 func (t *Tracker) took(o *Operation, at record.Stamp) {
 	o.Packets++
-	o.Last = at
+	if o.Kind != Send || at.Packet > o.Last.Packet { // of a message, the last is the one that it had to wait for
+		o.Last = at
+	}
 	if t.early.Packet != 0 && o.disorder == nil {
 		o.disorder = &disorder{t.early, t.now}
 	}
