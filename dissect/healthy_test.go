@@ -82,6 +82,12 @@ var harms = []struct {
 		}
 		return f
 	}},
+	{"corrupted before they are sent again", corrupted(10)},
+	{"corrupted, cut to 96", func(r *rand.Rand, f []capture.Frame) []capture.Frame { return cutTo(96)(r, corrupted(10)(r, f)) }},
+	{"corrupted, cut to 128", func(r *rand.Rand, f []capture.Frame) []capture.Frame { return cutTo(128)(r, corrupted(10)(r, f)) }},
+	{"some lost, some corrupted, cut to 160", func(r *rand.Rand, f []capture.Frame) []capture.Frame {
+		return cutTo(160)(r, corrupted(10)(r, lost(100)(r, f)))
+	}},
 	{"cut to 128, joined, some lost", func(r *rand.Rand, f []capture.Frame) []capture.Frame {
 		return lost(50)(r, joined(0.2)(r, cutTo(128)(r, f)))
 	}},
@@ -145,6 +151,29 @@ func flipped(one, most int) harm {
 			}
 		}
 		return frames
+	}
+}
+
+// corrupted has, before one Send of so many, a copy of which a bit is wrong: its
+// receiver drops it. Half a second later it is sent again.
+func corrupted(one int) harm {
+	const bth = 14 + 20 + 8
+	return func(r *rand.Rand, frames []capture.Frame) (out []capture.Frame) {
+		late := int64(0)
+		for _, f := range frames {
+			f.Time += late
+			if len(f.Data) > bth+20 && string(f.Data[12:14]) == "\x08\x00" && f.Data[23] == 17 && f.Data[36] == 4791>>8 && f.Data[37] == 4791&0xff &&
+				f.Data[bth] <= 4 && f.Data[bth+7] != 1 && r.IntN(one) == 0 { // of queue pair 1, it is a datagram
+				first := f
+				first.Data = slices.Clone(f.Data)
+				first.Data[bth+12+r.IntN(min(len(f.Data)-4, bth+100)-bth-12)] ^= 1 << r.IntN(8)
+				out = append(out, first)
+				late += 500e6
+				f.Time += 500e6
+			}
+			out = append(out, f)
+		}
+		return out
 	}
 }
 

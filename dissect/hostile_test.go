@@ -614,6 +614,28 @@ func TestMessageInDisorder(t *testing.T) {
 	}
 }
 
+// TestTouchBeforeCall: a Write that the capture has before the Call that exposes its
+// memory accuses nobody; one whose memory no Call exposes does.
+func TestTouchBeforeCall(t *testing.T) {
+	for handle, want := range map[uint32]string{0xa1: "", 0xa2: "rdma-outside-exposed-memory"} {
+		both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+			c.Connect()
+			c.RPC(synth.Null(), synth.NullReply())
+			open := synth.Read3(0, 4096).Offer(synth.Mem(0xb1, 4096))
+			open.XID = 7
+			c.Client.Call(open)
+			call := synth.Read3(0, 4096).Offer(synth.Mem(0xa1, 4096))
+			call.XID = 8
+			c.Server.Write(handle, call.Writes[0][0].Offset, make([]byte, 64))
+			c.Client.Call(call)
+			c.Server.Ack()
+			if s := look(w); s.rules() != want {
+				t.Errorf("a Write to 0x%x: findings %q, want %q", handle, s.rules(), want)
+			}
+		})
+	}
+}
+
 // TestServerAnswersAfterDREQ: what still comes belongs to the closing connection
 // and is nobody's fault.
 func TestServerAnswersAfterDREQ(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync/atomic"
 )
 
 const (
@@ -26,28 +27,36 @@ const (
 	// most is how many bytes are asked for at most: what is kept within a budget of
 	// 256 MiB fills that.
 	most = 192 << 20
+
+	// room is what the runtime may want beside the block, while it stands: heap,
+	// for which it maps 64 MiB at a time, and what it notes about that.
+	room = 160 << 20
 )
 
-// Heap is that of the program. Its zero value is ready.
+// asked says that the heap, of which a process has one, was asked for.
+var asked atomic.Bool
+
+// Heap looks at the heap. Its zero value is ready.
 type Heap struct {
 	// Limit is how many bytes may be asked for; the runtime's memory limit has to
 	// leave room for as much. Nothing is asked for when it is zero.
 	Limit int64
 
-	asked  bool
 	sample [1]metrics.Sample
 }
 
-// Look asks for huge pages when the heap has become large, once. It is to be called
-// now and then, by one goroutine at a time; what takes long it leaves to another.
+// Look asks for huge pages when the heap has become large, once in the life of a
+// process. It is to be called now and then, by one goroutine at a time; what takes
+// long it leaves to another.
 func (h *Heap) Look() {
-	if h.asked || h.Limit == 0 {
+	if h.Limit == 0 || asked.Load() {
 		return
 	}
 	h.sample[0].Name = "/memory/classes/heap/objects:bytes"
 	if metrics.Read(h.sample[:]); h.sample[0].Value.Kind() == metrics.KindUint64 && h.sample[0].Value.Uint64() > enough {
-		h.asked = true
-		go ask(min(h.Limit, most))
+		if asked.CompareAndSwap(false, true) {
+			go ask(min(h.Limit, most))
+		}
 	}
 }
 
@@ -55,7 +64,7 @@ func (h *Heap) Look() {
 // were to be had at all: there may be limits to what a process maps, and then the
 // heap had better not ask.
 func ask(bytes int64) bool {
-	if !mayMap(bytes) {
+	if !mayMap(bytes + room) {
 		return false
 	}
 	// With a limit that is far away nobody has to stop and help this collection.

@@ -77,8 +77,14 @@ func (c *Conn) Wanted() bool { return c.tracker.Connection != nil }
 // its receiver drops: its ICRC is bad, and the side has shown since then that it fills
 // ICRCs in.
 func (c *Conn) Hearsay(s Side) bool {
+	return c.hearsay[s] && c.Fills(s)
+}
+
+// Fills says that a side has shown that it fills ICRCs in: its receiver drops what has a
+// bad one.
+func (c *Conn) Fills(s Side) bool {
 	h := c.Host(s)
-	return c.hearsay[s] && h != nil && h.good
+	return h != nil && h.good
 }
 
 // Handshake says that the beginning of the connection is in the capture.

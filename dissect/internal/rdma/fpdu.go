@@ -133,7 +133,7 @@ func (t *Tracker) cutSegment(h *half, from, end uint32, at record.Stamp) {
 	if size > 0 && !w.markers && s.Decode(w.partial[iwarp.LengthLen:]) == nil && s.Plausible() {
 		ulpdu := int(be.Uint16(w.partial))
 		t.note(w.partial, ulpdu, -1, iwarp.CRCOff)
-		t.ddp(h, fragment{&s, max(ulpdu-s.HeaderLength, 0), run{w.from, w.from + uint32(size)}}, at)
+		t.ddp(h, fragment{&s, max(ulpdu-s.HeaderLength, 0), run{w.from, w.from + uint32(size)}, true}, at)
 	}
 	w.position = (w.position + len(w.partial) + missing) % iwarp.MarkerEvery
 	w.partial = w.partial[:0]
@@ -258,14 +258,15 @@ func (t *Tracker) fpdu(h *half, raw []byte, offset int, from uint32, at record.S
 		h.conn.Report(rule.MPAFraming, Where{At: at}, "%v", err)
 		return
 	}
-	t.ddp(h, fragment{s, len(s.Payload), run{from, from + uint32(len(raw))}}, at)
+	t.ddp(h, fragment{s, len(s.Payload), run{from, from + uint32(len(raw))}, false}, at)
 }
 
 // fragment is a DDP segment in its place.
 type fragment struct {
 	*iwarp.Segment
-	size int // of its payload on the wire, bytes
-	run      // sequence numbers of its FPDU
+	size int  // of its payload on the wire, bytes
+	run       // sequence numbers of its FPDU
+	cut  bool // the capture has not all of it, if only its CRC
 }
 
 // ddp makes operations of a DDP segment.
@@ -295,7 +296,7 @@ func (t *Tracker) untaggedSend(h *half, s fragment, at record.Stamp) {
 	if s.Offset != 0 && (h.send == nil || s.Offset != uint64(h.send.Length)) {
 		return // its beginning is lost
 	}
-	p := part{first: s.Offset == 0, last: s.Last, data: s.Payload, size: s.size, run: s.run}
+	p := part{first: s.Offset == 0, last: s.Last, data: s.Payload, size: s.size, cut: s.cut, run: s.run}
 	if s.Opcode.Invalidates() {
 		p.invalidates = record.Some(s.STag)
 	}
@@ -317,6 +318,7 @@ func (t *Tracker) taggedWrite(h *half, s fragment, at record.Stamp) {
 	}
 	t.mark(h.write, 0)
 	t.took(h.write, at)
+	h.write.Cut = h.write.Cut || s.cut
 	t.writePart(h, s.Offset, s.Payload, s.size, s.Last)
 }
 

@@ -119,6 +119,8 @@ type part struct {
 	first, last bool
 	data        []byte // what was captured
 	size        int    // on the wire
+	cut         bool   // the capture has cut the packet, if only its checksum
+	bad         bool   // its ICRC is bad, and it was believed
 	invalidates record.Opt[uint32]
 	run         // its sequence numbers
 }
@@ -158,7 +160,7 @@ func (t *Tracker) sendPart(h *half, p part, at record.Stamp) {
 	t.carries(o, uint64(o.Length), p.size)
 	o.Length += int64(p.size)
 	o.Bytes += int64(p.size)
-	o.Cut = o.Cut || len(p.data) < p.size
+	o.Cut, o.Bad = o.Cut || p.cut || len(p.data) < p.size, o.Bad || p.bad
 	if p.last {
 		o.Invalidates = p.invalidates
 		t.sent(h, data)

@@ -105,8 +105,8 @@ func (t *Tracker) passed(h *half, psn uint32, at record.Stamp) {
 	h.stalls(psns, psn, !h.hasAck || psns.delta(psn, h.acked) > 0, at)
 	o := h.ops.at(psns, psn)
 	if o != nil && o.Kind == Write {
-		offset := int64(uint32(psns.delta(psn, o.from))) * o.size
-		t.moves(o, o.Offset+uint64(offset), min(o.size, o.Length-offset))
+		offset := int64(uint32(psns.delta(psn, o.from))) * int64(o.size)
+		t.moves(o, o.Offset+uint64(offset), min(int64(o.size), o.Length-offset))
 	}
 	t.repeated(h, o, at)
 }
@@ -236,7 +236,7 @@ func (t *Tracker) accept(h *half, p *rocev2.Packet, at record.Stamp) {
 	}
 	switch info.Kind {
 	case rocev2.KindSend:
-		whole := part{first: info.First, last: info.Last, data: p.Payload, size: p.PayloadLength, run: run{p.PSN, h.expect}}
+		whole := part{first: info.First, last: info.Last, data: p.Payload, size: p.PayloadLength, cut: !p.HasICRC, bad: t.believed(), run: run{p.PSN, h.expect}}
 		if p.Headers&rocev2.HasIETH != 0 {
 			whole.invalidates = record.Some(p.IETH.RKey)
 		}
@@ -300,18 +300,19 @@ func (t *Tracker) writePacket(h *half, p *rocev2.Packet, at record.Stamp) {
 	info := p.Opcode.Info()
 	if info.First {
 		t.writeBegins(h, target{p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}, true, run{p.PSN, h.expect}, at)
-		h.write.size = int64(p.PayloadLength)
+		h.write.size = int32(p.PayloadLength)
 	}
 	o := h.write
 	if o == nil {
 		return
 	}
-	offset := int64(uint32(psns.delta(p.PSN, o.from))) * o.size
+	offset := int64(uint32(psns.delta(p.PSN, o.from))) * int64(o.size)
 	if offset > 0 && offset+int64(p.PayloadLength) > o.Length {
 		t.breakWrite(h) // of another Write, whose beginning is lost
 		return
 	}
 	t.took(o, at)
+	o.Cut, o.Bad = o.Cut || !p.HasICRC, o.Bad || t.believed()
 	if !info.First {
 		t.enter(h, run{p.PSN, h.expect}, o)
 	}
@@ -406,7 +407,7 @@ func (t *Tracker) nak(h, asker *half, p *rocev2.Packet, at record.Stamp) {
 	t.mark(r.Op, record.Refused)
 	if o := r.Op; o != nil {
 		r.Kind, r.Handle, r.Offset, r.Length = o.Kind, record.SomeIf(o.Handle, o.Kind != Send), o.Offset, uint32(o.Length)
-		r.Taken = int64(uint32(psns.delta(p.PSN, o.from))) * o.size
+		r.Taken = int64(uint32(psns.delta(p.PSN, o.from))) * int64(o.size)
 	}
 	if syndrome.IsNak() {
 		r.Reason = syndrome.NakName()

@@ -54,7 +54,7 @@ type Operation struct {
 	Side        Side               // the requester
 	Kind        Kind               //
 	Broken      bool               // part of it is not in the capture
-	Cut         bool               // Send: the capture has cut packets of it, so that nobody can tell whether their checksums were good
+	Cut         bool               // Send, Write: the capture has cut packets of it, so that nobody can tell whether their checksums were good
 	Announced   bool               // the wire told Length when it began
 	done, acked bool               // nothing more of it is expected; the other end has it
 	refs        int8               // how many ledgers it stands in
@@ -71,7 +71,8 @@ type Operation struct {
 	Again       int64              // Read: bytes that the latest repeat asks for
 
 	conn  *Conn
-	size  int64  // InfiniBand Write: bytes of each packet but the last
+	size  int32  // InfiniBand Write: bytes of each packet but the last
+	Bad   bool   // Send, Write: a packet's ICRC was bad, of a sender of whom nobody knew yet whether he fills them in
 	count uint32 // PSNs that it takes; 0: a Read of unknown extent
 	msn   uint32 // iWARP Send: its message sequence number
 

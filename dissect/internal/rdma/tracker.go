@@ -205,6 +205,9 @@ func (t *Tracker) believe(d *Datagram, e *ends) bool {
 	return !from.good
 }
 
+// believed says that the packet at hand has a bad ICRC and was taken all the same.
+func (t *Tracker) believed() bool { return t.happened.Mark&record.BadICRC != 0 }
+
 // endsOf completes the ends of a datagram: what is missing is remembered from now on.
 func (t *Tracker) endsOf(d *Datagram, e *ends) {
 	if e.src == nil || e.dst == nil {

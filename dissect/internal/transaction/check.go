@@ -22,12 +22,24 @@ type checker struct { // small enough to be passed in registers
 }
 
 func (c checker) report(r *rule.Rule, format string, args ...any) {
+	if call := c.x.judged.call; r.Severity == record.Error && (c.f.doubted != 0 || call != trusted) {
+		if c.f.unproven() || call == badCall && c.f.conn.Fills(c.x.side) {
+			return
+		}
+		if c.f.doubted != 0 {
+			where := c.where()
+			where.Operation = c.x.operation()
+			c.f.doubt(r, c.x, where, fmt.Sprintf(format, args...))
+			return
+		}
+	}
+	c.state(r, format, args...)
+}
+
+// state reports what a packet shows that is whole, whatever the Call said.
+func (c checker) state(r *rule.Rule, format string, args ...any) {
 	where := c.where()
 	where.Operation = c.x.operation()
-	if c.f.doubted != 0 && r.Severity == record.Error {
-		c.f.doubt(r, c.x, where, fmt.Sprintf(format, args...))
-		return
-	}
 	c.x.found(r)
 	c.f.conn.Report(r, where, format, args...)
 }
@@ -96,6 +108,26 @@ func (j *judged) join(o *judged, moved func(rdma.Side) rdma.Side) {
 	}
 }
 
+// trust is what can be told of whether a Call has come as it stands in the capture.
+type trust uint8
+
+const (
+	trusted trust = iota
+	cutCall       // the capture has cut it: the wire may have corrupted it
+	badCall       // its ICRC is bad: its receiver drops it, if its sender fills them in
+)
+
+// trustIn is what can be told of a Send.
+func trustIn(o *rdma.Operation) trust {
+	switch {
+	case o.Bad:
+		return badCall
+	case o.Cut:
+		return cutCall
+	}
+	return trusted
+}
+
 // judgement is what the rules know of a transaction.
 type judgement struct {
 	broken     *rule.Rule         // what makes the responder answer RDMA_ERROR
@@ -105,6 +137,7 @@ type judgement struct {
 	ineligible bool               // its Call holds what must not be reduced
 	overGrant  bool               // its Call was more than was granted, or nobody knows
 	longTold   bool               // its Long Call was judged
+	call       trust              // in its Call
 	reducible  int8               // results that may be reduced; -1 when that is not known
 	maxReply   int64              // the most that the Reply's inline part can be, 0 when that is not known
 	inv        record.Opt[uint32] // rdma_inv_handle of its Call

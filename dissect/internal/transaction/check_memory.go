@@ -188,13 +188,13 @@ func (f *follower) checkTouch(o *rdma.Operation, m target, s *segment, exact boo
 		where.XID = record.Some(uint32(s.txn.rec.XID))
 	}
 	if _, dead := f.judged.dead[owner][o.Handle]; dead {
-		f.suspect(rule.InvalidatedHandleUsed, s.owner(), owner, where, "%v of %d bytes at 0x%016x names handle 0x%08x, which was invalidated before and not exposed again", o.Kind, m.length, m.offset, m.handle)
+		f.suspectTouch(rule.InvalidatedHandleUsed, s.owner(), m, where, "%v of %d bytes at 0x%016x names handle 0x%08x, which was invalidated before and not exposed again", o.Kind, m.length, m.offset, m.handle)
 	}
 	switch {
 	case s == nil && !exact:
-		f.suspect(rule.OutsideExposedMemory, nil, owner, where, "%v of %d bytes at 0x%016x names handle 0x%08x, which no open Call exposes", o.Kind, m.length, m.offset, m.handle)
+		f.suspectTouch(rule.OutsideExposedMemory, nil, m, where, "%v of %d bytes at 0x%016x names handle 0x%08x, which no open Call exposes", o.Kind, m.length, m.offset, m.handle)
 	case s != nil && !exact && !s.reaches(m):
-		f.suspect(rule.OutsideExposedMemory, s.txn, owner, where, "%v of %d bytes at 0x%016x exceeds handle 0x%08x, %d bytes at 0x%016x", o.Kind, m.length, m.offset, m.handle, s.length, s.offset)
+		f.suspectTouch(rule.OutsideExposedMemory, s.txn, m, where, "%v of %d bytes at 0x%016x exceeds handle 0x%08x, %d bytes at 0x%016x", o.Kind, m.length, m.offset, m.handle, s.length, s.offset)
 	case s != nil:
 		if right := f.rightWay(o, m, s, exact); s.takes(o.Kind) || right != s {
 			return right
@@ -202,6 +202,12 @@ func (f *follower) checkTouch(o *rdma.Operation, m target, s *segment, exact boo
 		f.suspect(rule.WrongDirection, s.txn, owner, where, "%v of handle 0x%08x, which the Call offers in its %s", o.Kind, m.handle, listNames[s.kind])
 	}
 	return s
+}
+
+// exposes says that a side's memory is exposed, all of a range.
+func (f *follower) exposes(s rdma.Side, m target) bool {
+	_, exact := f.exposed[s].find(m)
+	return exact
 }
 
 // owner is the transaction of a segment, nil for none.

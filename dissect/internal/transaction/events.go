@@ -57,8 +57,8 @@ func (f *follower) reordered(x *txn, o *rdma.Operation, of record.EventKind) {
 
 // Acked notes on its transaction that a Send was acknowledged.
 func (f *follower) Acked(o *rdma.Operation, at record.Stamp, _ bool) {
-	if o.Cut {
-		f.settleDoubts(o.Number, true)
+	if trustIn(o) != trusted {
+		f.settleDoubts(o.Number, !o.Bad || !f.conn.Fills(o.Side))
 	}
 	x, part := f.table.tagged(o.Tag)
 	if x == nil || o.Kind != rdma.Send {
@@ -71,7 +71,8 @@ func (f *follower) Acked(o *rdma.Operation, at record.Stamp, _ bool) {
 
 // Repeated notes on a transaction that a packet of it was sent again.
 func (f *follower) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp) bool {
-	if o.Cut {
+	if trustIn(o) != trusted {
+		f.shaken = f.shaken || o.Cut
 		f.settleDoubts(o.Number, false)
 	}
 	x, part := f.table.tagged(o.Tag)
@@ -101,7 +102,8 @@ func (f *follower) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp) bo
 // Refused notes a NAK or Terminate: what it refuses was never done, and nothing
 // that came behind it.
 func (f *follower) Refused(r *rdma.Refusal) {
-	if r.Op != nil && r.Op.Cut {
+	if r.Op != nil && trustIn(r.Op) != trusted {
+		f.shaken = f.shaken || r.Op.Cut
 		f.settleDoubts(r.Op.Number, false)
 	}
 	x, part := f.blamed(r)
@@ -144,7 +146,7 @@ func (f *follower) Refused(r *rdma.Refusal) {
 		if f.conn.IsIWARP() {
 			broken = rule.ReplyRefusedTerminate
 		}
-		x.checks(r.At).report(broken, "the Reply in packet %d was never received: it came with or behind what was refused (%s)", x.answer.LastPacket, r.Text)
+		x.checks(r.At).state(broken, "the Reply in packet %d was never received: it came with or behind what was refused (%s)", x.answer.LastPacket, r.Text)
 		x.takeBack()
 		f.table.remember(x)
 		f.dies(x)
@@ -163,7 +165,7 @@ func (f *follower) reportRefusal(r *rdma.Refusal, x *txn) {
 		broken = rule.Terminate
 	}
 	if x != nil {
-		x.checks(r.At).report(broken, "%s", r.Text)
+		x.checks(r.At).state(broken, "%s", r.Text)
 		return
 	}
 	f.conn.Report(broken, rdma.Where{At: r.At}, "%s", r.Text)

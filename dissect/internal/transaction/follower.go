@@ -28,6 +28,7 @@ type follower struct {
 	undecided bool   // the upper layer is to be found out from the Sends
 	isRPC     bool
 	nfs4      bool  // NFSv4 was seen on it
+	shaken    bool  // something was sent again, or refused, that the capture has cut
 	strangers int32 // Sends that were no RPC-over-RDMA, while undecided
 
 	private        [2]*record.PrivateData // by side; nil for nothing usable
@@ -47,7 +48,7 @@ type follower struct {
 	transactions int64
 	judged       judged
 	suspicions   []suspicion
-	doubted      int64    // number of the Send at hand, if the capture has cut it; else 0
+	doubted      int64    // number of the Send at hand, if it cannot be trusted; else 0
 	suspected    [2]int32 // how many of them wait for a side
 	conn         *rdma.Conn
 }
@@ -321,7 +322,7 @@ func (f *follower) Closing(record.Stamp) {
 
 // Closed ends all Calls that have no Reply, oldest first.
 func (f *follower) Closed(at record.Stamp) {
-	f.settleSuspicions(0, true)
+	f.settleSuspicions(0, atEnd)
 	f.checkLost()
 	for f.calls.first != nil {
 		f.dies(f.calls.first)

@@ -41,7 +41,7 @@ func (f *follower) Done(o *rdma.Operation) {
 	switch {
 	case o.Kind != rdma.Send:
 		f.moved(o)
-	case o.Cut:
+	case trustIn(o) != trusted:
 		f.doubted = o.Number
 		f.message(o)
 		f.doubted = 0
@@ -53,7 +53,8 @@ func (f *follower) Done(o *rdma.Operation) {
 // message takes a Send.
 func (f *follower) message(o *rdma.Operation) {
 	f.lookUpService()
-	f.settleSuspicions(o.Side, false)
+	f.settleSuspicions(o.Side, beforeMessage)
+	defer f.settleSuspicions(o.Side, behindMessage)
 	t := f.table
 	m := message{Operation: o, side: o.Side, data: o.Payload, whole: !o.Broken, header: &t.header, rpc: &t.rpc}
 	if !f.isRPC && !f.undecided {
@@ -70,7 +71,13 @@ func (f *follower) message(o *rdma.Operation) {
 		if !m.captured() {
 			f.judged.leave = hidden // who knows what it asked for
 		} else {
-			f.conn.Report(rule.HeaderTruncated, rdma.Where{At: o.First, Blames: record.Some(m.side)}, "%s", f.tooShort(o))
+			where, text := rdma.Where{At: o.First, Blames: record.Some(m.side)}, f.tooShort(o)
+			switch {
+			case trustIn(o) == trusted:
+				f.conn.Report(rule.HeaderTruncated, where, "%s", text)
+			case !f.unproven():
+				f.doubt(rule.HeaderTruncated, nil, where, text)
+			}
 		}
 		return
 	}
@@ -203,7 +210,7 @@ func (f *follower) call(m *message) {
 		t.end(old, record.NoReply)
 	}
 	x := t.begin(f, side, h.XID)
-	x.open = true
+	x.open, x.judged.call = true, trustIn(m.Operation)
 	f.open[side].add(x)
 	f.link(&f.calls, x)
 	m.Tag = x.tag(partCall)

@@ -14,6 +14,11 @@ import (
 
 // And what stands in a packet that the capture has cut may be the wire's doing: its
 // checksum cannot be told. That shows when the packet is acknowledged, or sent again.
+// Where any such was sent again, or packets are missing, nobody can tell which of what
+// has come to the other end as it stands in the capture: nothing is said of it.
+
+// unproven says that nothing can be told of what the capture has cut.
+func (f *follower) unproven() bool { return f.shaken || !f.conn.Complete() }
 
 // suspicion is a finding that waits.
 type suspicion struct {
@@ -22,6 +27,7 @@ type suspicion struct {
 	tag    rdma.Tag // of the transaction that it is about, 0 for none
 	text   string
 	missed rdma.Side // whose packets may be missing
+	memory target    // of that side, which was not exposed; zero for other findings
 	number int64     // of the Send that may have been dropped; see doubt
 }
 
@@ -40,6 +46,9 @@ func (f *follower) suspect(r *rule.Rule, x *txn, missed rdma.Side, where rdma.Wh
 		where.XID, where.Operation = record.Some(uint32(x.rec.XID)), x.operation()
 		tag = x.tag(partCall)
 	}
+	if f.shaken {
+		return
+	}
 	if len(f.suspicions) == maxSuspicions {
 		if x != nil {
 			x.found(r)
@@ -52,13 +61,32 @@ func (f *follower) suspect(r *rule.Rule, x *txn, missed rdma.Side, where rdma.Wh
 	f.conn.Share().Charge(suspicionCost)
 }
 
+// suspectTouch is suspect of an operation whose memory was not exposed.
+func (f *follower) suspectTouch(r *rule.Rule, x *txn, m target, where rdma.Where, format string, args ...any) {
+	n := len(f.suspicions)
+	f.suspect(r, x, where.Blames.Or(0).Other(), where, format, args...)
+	if len(f.suspicions) > n {
+		f.suspicions[n].memory = m
+	}
+}
+
+// moment is when suspicions are decided.
+type moment uint8
+
+const (
+	beforeMessage moment = iota // a message has come, and is not read yet
+	behindMessage               // it has been: what it exposed may be what was missing
+	atEnd
+)
+
 // settleSuspicions decides those about missing packets of a side, of which a
 // message was put together just now; or all, at the end.
-func (f *follower) settleSuspicions(side rdma.Side, end bool) {
+func (f *follower) settleSuspicions(side rdma.Side, now moment) {
 	if len(f.suspicions) == 0 {
 		return
 	}
-	dismiss := f.conn.Lost() > 0 || f.judged.reused
+	dismiss := f.conn.Lost() > 0 || f.judged.reused || f.shaken
+	end := now == atEnd
 	if !dismiss && !end && f.suspected[side] == 0 {
 		return
 	}
@@ -68,6 +96,10 @@ func (f *follower) settleSuspicions(side rdma.Side, end bool) {
 		s := &f.suspicions[i]
 		switch {
 		case dismiss || end && !complete:
+		case s.memory != target{} && s.missed == side && now == beforeMessage:
+			kept = append(kept, *s)
+			continue
+		case s.memory != target{} && f.exposes(s.missed, s.memory): // late, or sent again
 		case complete && (s.missed == side || end):
 			if x, _ := f.table.tagged(s.tag); x != nil {
 				x.found(s.rule)
@@ -115,7 +147,7 @@ func (f *follower) settleDoubts(number int64, arrived bool) {
 			continue
 		}
 		f.conn.Share().Charge(-suspicionCost)
-		if arrived {
+		if arrived && !f.unproven() {
 			if x, _ := f.table.tagged(s.tag); x != nil {
 				x.found(s.rule)
 			}
