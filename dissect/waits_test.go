@@ -176,6 +176,36 @@ func TestSlowest(t *testing.T) {
 	}
 }
 
+// TestWaitsOfNaks: what a wait for a NAK's repeat shows begins with the NAK, and only
+// one wait is put down to a packet that came early.
+func TestWaitsOfNaks(t *testing.T) {
+	transactions, _ := records(t, "rocev2-storm41.pcap.zst")
+	frames, _ := testkit.Frames(t, captures+"rocev2-storm41.pcap.zst")
+	naks := 0
+	for _, r := range transactions {
+		early := map[int64]bool{}
+		for _, w := range r.Waits {
+			if packet, known := w.Early.Get(); known {
+				if early[packet] {
+					t.Errorf("%v: two waits are for packet %d", r.XID, packet)
+				}
+				early[packet] = true
+			}
+			if w.Reason != record.RepeatAfterNak {
+				continue
+			}
+			naks++
+			const bth = 14 + 20 + 8
+			if data := frames[w.Packets[0]-1].Data; data[bth] != 17 || data[bth+12]>>5 != 3 { // Acknowledge, NAK
+				t.Errorf("%v: packet %d of %v is no NAK", r.XID, w.Packets[0], w.Packets)
+			}
+		}
+	}
+	if naks != 21 {
+		t.Errorf("%d waits for what a NAK asked for", naks)
+	}
+}
+
 // TestEnds: how connections end, by whom, in which packet, and what dies with them.
 func TestEnds(t *testing.T) {
 	for name, want := range map[string][]string{

@@ -28,10 +28,14 @@ func Explain(r *record.Transaction) []string {
 	total := Duration(latency)
 	if w := longest(r, false); w != nil && r.Waited(w) >= latency/5 {
 		said = append(said, waitSentence(w, Duration(r.Waited(w))+" of "+total+" passed before "))
-		if n := othersLike(r, w); n > 0 {
-			said[len(said)-1] += fmt.Sprintf(" %s in all: %s.", plural(int64(n+1), "wait"), Duration(r.Phases.Or(record.Phases{}).WaitNS))
+		if n, ns := waits(r); n > 1 {
+			said[len(said)-1] += fmt.Sprintf(" %s in all: %s.", plural(int64(n), "wait"), Duration(ns))
 		}
 		return said
+	}
+	if n, ns := waits(r); n > 1 && ns >= latency/5 {
+		w := longest(r, false)
+		return append(said, fmt.Sprintf("%s of %s passed in %d waits. In the longest, %s", Duration(ns), total, n, waitSentence(w, Duration(r.Waited(w))+" passed before ")))
 	}
 	if s := atWork(r, latency); s != "" {
 		said = append(said, s)
@@ -49,14 +53,14 @@ func longest(r *record.Transaction, before bool) (w *record.Wait) {
 	return w
 }
 
-// othersLike counts the other waits of the latency.
-func othersLike(r *record.Transaction, w *record.Wait) (n int) {
+// waits counts the waits of the latency, and how long they were together.
+func waits(r *record.Transaction) (n int, ns int64) {
 	for i := range r.Waits {
-		if x := &r.Waits[i]; x != w && x.Reason != record.OutOfCredits && r.Waited(x) > 0 {
+		if x := &r.Waits[i]; x.Reason != record.OutOfCredits && r.Waited(x) > 0 {
 			n++
 		}
 	}
-	return n
+	return n, r.Phases.Or(record.Phases{}).WaitNS
 }
 
 func nth(list []int64, i int) string {
@@ -163,6 +167,9 @@ func Cause(r *record.Transaction) string {
 			return fmt.Sprintf("%s behind transaction %d", ns, behind)
 		}
 		return fmt.Sprintf("%s %s, by the %s", ns, w.Reason, w.Waiting)
+	}
+	if n, ns := waits(r); n > 1 && ns >= latency/5 {
+		return fmt.Sprintf("%s in %d waits", Duration(ns), n)
 	}
 	p := r.Phases.Or(record.Phases{})
 	longestPhase, name := int64(0), ""

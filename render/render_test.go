@@ -459,6 +459,27 @@ func TestSameEachTime(t *testing.T) {
 	}
 }
 
+// TestManyWaits: waits that are short each, and most of the latency together, are what
+// it took.
+func TestManyWaits(t *testing.T) {
+	r := &record.Transaction{
+		Call: &record.Message{}, Reply: &record.Message{LastTime: 100e6}, LatencyNS: record.Some[int64](100e6),
+		Phases: record.Some(record.Phases{WaitNS: 90e6, ToWriteNS: record.Some[int64](8e6), ToReplyNS: record.Some[int64](2e6)}),
+	}
+	for i := range record.Time(9) {
+		r.Waits = append(r.Waits, record.Wait{
+			From: i * 10e6, To: i*10e6 + 10e6, NS: 10e6, Reason: record.RepeatAfterNak, Waiting: record.Server, Of: record.EventReply, Packets: []int64{5, 6},
+		})
+	}
+	want := "90.00ms of 100.00ms passed in 9 waits. In the longest, 10.00ms passed before the server sent the Reply again, in packet 6, as the NAK in packet 5 asked for."
+	if got := render.Explain(r); len(got) != 1 || got[0] != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := render.Cause(r); got != "90.00ms in 9 waits" {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestExplainAfterReply: a wait behind the Reply is none of the latency.
 func TestExplainAfterReply(t *testing.T) {
 	wait := func(from, to record.Time) record.Wait {

@@ -1,6 +1,8 @@
 package transaction
 
 import (
+	"slices"
+
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
@@ -73,24 +75,34 @@ func (f *follower) again(x *txn, o *rdma.Operation, by rdma.Side, at record.Stam
 	if at.Time-from.Time >= timeout {
 		reason = record.RepeatAfterTimeout
 	}
-	if r := x.refused; r != nil && r.at.Packet != 0 && r.at.Packet >= from.Packet {
-		reason = r.reason
+	shown := from.Packet // what it waited behind
+	asked := x.refused != nil && x.refused.at.Packet != 0 && x.refused.at.Packet >= from.Packet
+	if asked {
+		reason, shown = x.refused.reason, x.refused.at.Packet
 		x.refused = nil
 	}
 	if from.Packet != 0 && of != record.EventReadDone && at.Time-from.Time >= waitFrom {
 		w := record.Wait{
 			From: from.Time, To: at.Time, Reason: reason, Waiting: f.conn.End(by), Of: of, Bytes: record.SomeIf(o.Again, o.Again > 0),
-			Packets: f.evidence(from.Packet, at.Packet, 0),
+			Packets: f.evidence(shown, at.Packet, 0),
 		}
-		if early, filled := o.Disorder(); early.Packet != 0 && filled.Packet != 0 {
+		if early, filled := o.Disorder(); early.Packet != 0 && filled.Packet != 0 && !x.waitedFor(early.Packet) {
 			w.Early, w.Filled = record.Some(early.Packet), record.Some(filled.Packet)
-			w.Packets = f.evidence(early.Packet, filled.Packet, at.Packet)
+			if !asked { // else the NAK shows it
+				w.Packets = f.evidence(early.Packet, filled.Packet, at.Packet)
+			}
 		}
 		x.wait(w)
 		f.checkWait(x, &w, by, at)
 	}
 	f.sends(by, x.rec.ID, at)
 	x.active = at
+}
+
+// waitedFor says that a wait was put down to a packet that came early: what the next
+// is for shows somewhere else.
+func (x *txn) waitedFor(early int64) bool {
+	return slices.ContainsFunc(x.rec.Waits, func(w record.Wait) bool { return w.Early.Or(0) == early })
 }
 
 // outOfCredits notes that a Call could not be sent before a Reply freed a credit:
