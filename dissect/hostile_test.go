@@ -1,6 +1,7 @@
 package dissect_test
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"slices"
@@ -633,6 +634,29 @@ func TestTouchBeforeCall(t *testing.T) {
 				t.Errorf("a Write to 0x%x: findings %q, want %q", handle, s.rules(), want)
 			}
 		})
+	}
+}
+
+// TestMarkersBehindLoss: where segments of a stream with markers are missing, or the
+// reply that would tell of them, where its FPDUs begin is a guess, which accuses
+// nobody.
+func TestMarkersBehindLoss(t *testing.T) {
+	for lost := 4; lost < 60; lost++ { // the request for markers is there
+		w := synth.New()
+		c := w.IWARP(synth.Options{Markers: true, MTU: 300, ManualAck: true})
+		c.Connect()
+		for i := range uint32(20) {
+			call := synth.Write3(0, bytes.Repeat([]byte{0x55}, 400))
+			call.XID = i + 100
+			c.Client.Call(call)
+			c.Server.Reply(synth.Write3Reply(400).To(call))
+		}
+		w.Frames = slices.Delete(w.Frames, lost, lost+1)
+		for _, f := range look(w).findings {
+			if f.Severity == record.Error {
+				t.Errorf("without frame %d: %s: %s", lost+1, f.Rule, f.Message)
+			}
+		}
 	}
 }
 

@@ -1,6 +1,8 @@
 package rdma
 
 import (
+	"fmt"
+
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
@@ -228,6 +230,17 @@ func (t *Tracker) handshake(h *half, data []byte, at record.Stamp) int {
 	return max(m.Length-before, 0)
 }
 
+// misframed reports an FPDU that is none, unless the capture may have made it so: behind
+// segments that it has missed of a stream with markers, or of one whose handshake does
+// not tell whether it has any, where an FPDU begins is a guess, and is to be found again.
+func (t *Tracker) misframed(h *half, r *rule.Rule, at record.Stamp, text string) {
+	if c := h.conn; h.stream.markers && c.record.Lost > 0 || c.handshake && !c.record.Established.Known() {
+		h.stream.resync = true
+		return
+	}
+	h.conn.Report(r, Where{At: at}, "%s", text)
+}
+
 // fpdu takes one whole FPDU, raw; from is its sequence number.
 func (t *Tracker) fpdu(h *half, raw []byte, offset int, from uint32, at record.Stamp) {
 	w := h.stream
@@ -241,7 +254,7 @@ func (t *Tracker) fpdu(h *half, raw []byte, offset int, from uint32, at record.S
 	defer t.carriesNoMore()
 	size := int(be.Uint16(plain))
 	if iwarp.LengthLen+size > len(plain) { // a marker stands in its length: bytes are missing
-		h.conn.Report(rule.MPAFraming, Where{At: at}, "FPDU of %d bytes in %d", size, len(plain))
+		t.misframed(h, rule.MPAFraming, at, fmt.Sprintf("FPDU of %d bytes in %d", size, len(plain)))
 		w.resync = true
 		return
 	}
@@ -250,12 +263,12 @@ func (t *Tracker) fpdu(h *half, raw []byte, offset int, from uint32, at record.S
 	if crc == iwarp.CRCBad {
 		t.BadCRC++
 		t.mark(nil, record.BadICRC)
-		h.conn.Report(rule.MPACRCBad, Where{At: at}, "FPDU of %d bytes has a bad CRC", len(raw))
+		t.misframed(h, rule.MPACRCBad, at, fmt.Sprintf("FPDU of %d bytes has a bad CRC", len(raw)))
 		return
 	}
 	s := &t.iwarp.segment
 	if err := s.Decode(ulpdu); err != nil {
-		h.conn.Report(rule.MPAFraming, Where{At: at}, "%v", err)
+		t.misframed(h, rule.MPAFraming, at, err.Error())
 		return
 	}
 	t.ddp(h, fragment{s, len(s.Payload), run{from, from + uint32(len(raw))}, false}, at)
