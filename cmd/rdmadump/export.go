@@ -254,10 +254,9 @@ func (r *exportRun) feed(h dissect.Handler, rebuild bool) error {
 	p := newProgress(r.source, r.stderr, !r.quiet)
 	defer p.finish()
 	h.Begin = r.begin
-	heap := hugepages.Heap{Limit: r.memory}
 	h.Tick = func() error {
 		p.update()
-		heap.Look()
+		hugepages.Look(r.memory)
 		return nil
 	}
 	o := r.dissection()

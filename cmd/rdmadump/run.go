@@ -95,10 +95,9 @@ func (r *runner) run(ctx context.Context, source input) error {
 	h, finish := r.view.open(s)
 	h.Begin = s.begin
 	p := newProgress(source, r.stderr, !r.quiet && terminalWidth(r.stdout) == 0)
-	heap := hugepages.Heap{Limit: r.memory}
 	h.Tick = func() error {
 		p.update()
-		heap.Look()
+		hugepages.Look(r.memory)
 		if r.tick != nil {
 			s.fail(r.tick())
 		}

@@ -36,27 +36,18 @@ const (
 // asked says that the heap, of which a process has one, was asked for.
 var asked atomic.Bool
 
-// Heap looks at the heap. Its zero value is ready.
-type Heap struct {
-	// Limit is how many bytes may be asked for; the runtime's memory limit has to
-	// leave room for as much. Nothing is asked for when it is zero.
-	Limit int64
-
-	sample [1]metrics.Sample
-}
-
 // Look asks for huge pages when the heap has become large, once in the life of a
-// process. It is to be called now and then, by one goroutine at a time; what takes
-// long it leaves to another.
-func (h *Heap) Look() {
-	if h.Limit == 0 || asked.Load() {
+// process, for so many bytes at most, none of them where that is zero: the runtime's
+// memory limit has to leave room for as much. It is to be called now and then; what takes long it leaves to another
+// goroutine.
+func Look(limit int64) {
+	if limit == 0 || asked.Load() {
 		return
 	}
-	h.sample[0].Name = "/memory/classes/heap/objects:bytes"
-	if metrics.Read(h.sample[:]); h.sample[0].Value.Kind() == metrics.KindUint64 && h.sample[0].Value.Uint64() > enough {
-		if asked.CompareAndSwap(false, true) {
-			go ask(min(h.Limit, most))
-		}
+	heap := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(heap)
+	if v := heap[0].Value; v.Kind() == metrics.KindUint64 && v.Uint64() > enough && asked.CompareAndSwap(false, true) {
+		go ask(min(limit, most))
 	}
 }
 

@@ -57,16 +57,14 @@ func TestLimit(t *testing.T) {
 // TestLook: a heap is looked at until it is large, and then asked for once.
 func TestLook(t *testing.T) {
 	runtime.GC() // of what others have left
-	h := Heap{Limit: 1 << 20}
-	if h.Look(); asked.Load() {
+	if Look(1 << 20); asked.Load() {
 		t.Error("asked for a small heap")
 	}
 	large := make([]byte, 2*enough)
-	none := Heap{}
-	if none.Look(); asked.Load() {
+	if Look(0); asked.Load() {
 		t.Error("asked for nothing")
 	}
-	if h.Look(); !asked.Swap(false) {
+	if Look(1 << 20); !asked.Swap(false) {
 		t.Error("did not ask for a large heap")
 	}
 	runtime.KeepAlive(large)
