@@ -697,7 +697,7 @@ func canonical(f *Field, word string) string {
 // asText is the test of a field of text.
 func (c *compiler) asText(o *operand, op string, lit *literal) func(any) bool {
 	f, ordered := o.field, orders[op]
-	typed := c.source[lit.from:lit.to]
+	typed, wanted := c.source[lit.from:lit.to], lit.text
 	switch lit.kind {
 	case isNet, isAddress:
 		network := lit.net
@@ -712,17 +712,12 @@ func (c *compiler) asText(o *operand, op string, lit *literal) func(any) bool {
 		}
 	case isNumber, isSize, isDuration, isTime, isBool:
 		if name := called(f, lit); name != "" && (op == "==" || op == "!=") {
-			return func(v any) bool {
-				text, ok := v.(string)
-				return ok && ordered(strings.Compare(text, name))
-			}
-		}
-		if f.Type == "text" && lit.kind == isNumber {
+			wanted = name
+		} else if f.Type == "text" && lit.kind == isNumber {
 			c.wrong(lit.from, lit.to, "%s is text: write \"%s\"", o.path, typed)
 			return nil
 		}
 	}
-	wanted := lit.text
 	if f.Type == "bytes" && (op == "==" || op == "!=") {
 		if lit.kind != isText {
 			wanted = typed

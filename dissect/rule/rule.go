@@ -13,6 +13,7 @@ type Rule struct {
 	ID       string // stable: tools and people match on it
 	Severity record.Severity
 	Section  string // of the document that says so
+	TCP      string // the same, of connections over TCP, where that is another; else empty
 	Page            // what to say of it
 }
 
@@ -31,6 +32,12 @@ var All []*Rule
 func define(id string, severity record.Severity, section string) *Rule {
 	r := &Rule{ID: id, Severity: severity, Section: section, Page: pages[id]}
 	All = append(All, r)
+	return r
+}
+
+// overTCP names the section that says so of connections over TCP.
+func (r *Rule) overTCP(section string) *Rule {
+	r.TCP = section
 	return r
 }
 
@@ -120,18 +127,18 @@ var (
 	InvHandleDisobeyed = define("inv-handle-disobeyed", record.Error, "draft-cel-nfsv4-reminv-design s.5.3")
 
 	RemoteErrorNak        = define("remote-error-nak", record.Error, "IBTA vol. 1 s.9.7.5")
-	ReplyRefused          = define("reply-refused", record.Error, "IBTA vol. 1 s.9.9.3")
-	ConnectionRejected    = define("connection-rejected", record.Warning, "IBTA vol. 1 s.12.6.7")
+	ReplyRefused          = define("reply-refused", record.Error, "IBTA vol. 1 s.9.9.3").overTCP("RFC 5040 s.4.8")
+	ConnectionRejected    = define("connection-rejected", record.Warning, "IBTA vol. 1 s.12.6.7").overTCP("RFC 5044 s.7.1")
 	ConnectionLost        = define("connection-lost", record.Warning, "RFC 8166 s.4.5.5")
 	Terminate             = define("terminate", record.Error, "RFC 5040 s.4.8")
 	TerminateBitsReversed = define("terminate-bits-reversed", record.Error, "RFC 5040 s.4.8")
 	MPACRCBad             = define("mpa-crc-bad", record.Error, "RFC 5044 s.4.4")
 	MPAFraming            = define("mpa-framing", record.Error, "RFC 5044 s.4.1")
 	ICRCBad               = define("icrc-bad", record.Warning, "IBTA vol. 1 s.7.8.1")
-	RetransmissionTimeout = define("retransmission-timeout", record.Warning, "IBTA vol. 1 s.9.7.6.1.3")
+	RetransmissionTimeout = define("retransmission-timeout", record.Warning, "IBTA vol. 1 s.9.7.6.1.3").overTCP("RFC 6298 s.5")
 	PathMTUUnused         = define("path-mtu-unused", record.Note, "IBTA vol. 1 s.12.7.8")
 	Congestion            = define("congestion", record.Note, "IBTA vol. 1 annex A17")
-	CaptureLostPackets    = define("capture-lost-packets", record.Note, "IBTA vol. 1 s.9.7")
+	CaptureLostPackets    = define("capture-lost-packets", record.Note, "IBTA vol. 1 s.9.7").overTCP("RFC 9293 s.3.4")
 	LimitReached          = define("limit-reached", record.Note, "rdmadump")
 )
 
@@ -141,8 +148,4 @@ var (
 	BackwardRequestedZero   = CreditsRequestedZero.as(record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.1.2")
 	ElementNotRefused       = ErrorNotAnswered.as(record.Warning, "RFC 8166 s.4.6")
 	InvHandleUnused         = InvHandleDisobeyed.as(record.Warning, "draft-cel-nfsv4-reminv-design s.5.3")
-	ConnectionRejectedMPA   = ConnectionRejected.as(record.Warning, "RFC 5044 s.7.1")
-	ReplyRefusedTerminate   = ReplyRefused.as(record.Error, "RFC 5040 s.4.8")
-	RetransmissionTimerTCP  = RetransmissionTimeout.as(record.Warning, "RFC 6298 s.5")
-	CaptureLostBytes        = CaptureLostPackets.as(record.Note, "RFC 9293 s.3.4")
 )

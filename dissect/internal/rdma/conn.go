@@ -214,6 +214,9 @@ func (c *Conn) Report(r *rule.Rule, where Where, format string, args ...any) {
 		return
 	}
 	f := &record.Finding{Type: "finding", Rule: r.ID, Severity: r.Severity, Section: r.Section, Message: fmt.Sprintf(format, args...)}
+	if r.TCP != "" && c.IsIWARP() {
+		f.Section = r.TCP
+	}
 	f.Operation = record.SomeIf(where.Operation, where.Operation != "")
 	if xid, known := where.XID.Get(); known {
 		f.XID = record.Some(record.Hex32(xid))

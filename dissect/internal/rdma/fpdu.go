@@ -1,8 +1,6 @@
 package rdma
 
 import (
-	"fmt"
-
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
@@ -220,7 +218,7 @@ func (t *Tracker) handshake(h *half, data []byte, at record.Stamp) int {
 			peer.stream.markers = m.Markers
 		}
 		if m.Reject {
-			c.Report(rule.ConnectionRejectedMPA, Where{At: at}, "the connection was rejected in the MPA reply")
+			c.Report(rule.ConnectionRejected, Where{At: at}, "the connection was rejected in the MPA reply")
 			t.close(c, "rejected", Ending{How: record.EndRejected, By: record.Some(h.side), At: at, Reason: "MPA reply"})
 		} else {
 			t.establish(c, at)
@@ -233,12 +231,12 @@ func (t *Tracker) handshake(h *half, data []byte, at record.Stamp) int {
 // misframed reports an FPDU that is none, unless the capture may have made it so: behind
 // segments that it has missed of a stream with markers, or of one whose handshake does
 // not tell whether it has any, where an FPDU begins is a guess, and is to be found again.
-func (t *Tracker) misframed(h *half, r *rule.Rule, at record.Stamp, text string) {
+func (t *Tracker) misframed(h *half, r *rule.Rule, at record.Stamp, format string, args ...any) {
 	if c := h.conn; h.stream.markers && c.record.Lost > 0 || c.handshake && !c.record.Established.Known() {
 		h.stream.resync = true
 		return
 	}
-	h.conn.Report(r, Where{At: at}, "%s", text)
+	h.conn.Report(r, Where{At: at}, format, args...)
 }
 
 // fpdu takes one whole FPDU, raw; from is its sequence number.
@@ -254,7 +252,7 @@ func (t *Tracker) fpdu(h *half, raw []byte, offset int, from uint32, at record.S
 	defer t.carriesNoMore()
 	size := int(be.Uint16(plain))
 	if iwarp.LengthLen+size > len(plain) { // a marker stands in its length: bytes are missing
-		t.misframed(h, rule.MPAFraming, at, fmt.Sprintf("FPDU of %d bytes in %d", size, len(plain)))
+		t.misframed(h, rule.MPAFraming, at, "FPDU of %d bytes in %d", size, len(plain))
 		w.resync = true
 		return
 	}
@@ -263,12 +261,12 @@ func (t *Tracker) fpdu(h *half, raw []byte, offset int, from uint32, at record.S
 	if crc == iwarp.CRCBad {
 		t.BadCRC++
 		t.mark(nil, record.BadICRC)
-		t.misframed(h, rule.MPACRCBad, at, fmt.Sprintf("FPDU of %d bytes has a bad CRC", len(raw)))
+		t.misframed(h, rule.MPACRCBad, at, "FPDU of %d bytes has a bad CRC", len(raw))
 		return
 	}
 	s := &t.iwarp.segment
 	if err := s.Decode(ulpdu); err != nil {
-		t.misframed(h, rule.MPAFraming, at, err.Error())
+		t.misframed(h, rule.MPAFraming, at, "%v", err)
 		return
 	}
 	t.ddp(h, fragment{s, len(s.Payload), run{from, from + uint32(len(raw))}, false}, at)

@@ -312,7 +312,7 @@ func (t *Tracker) writePacket(h *half, p *rocev2.Packet, at record.Stamp) {
 		return
 	}
 	t.took(o, at)
-	o.Cut, o.Bad = o.Cut || !p.HasICRC, o.Bad || t.believed()
+	o.Cut = o.Cut || !p.HasICRC
 	if !info.First {
 		t.enter(h, run{p.PSN, h.expect}, o)
 	}

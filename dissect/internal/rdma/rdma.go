@@ -72,7 +72,7 @@ type Operation struct {
 
 	conn  *Conn
 	size  int32  // InfiniBand Write: bytes of each packet but the last
-	Bad   bool   // Send, Write: a packet's ICRC was bad, of a sender of whom nobody knew yet whether he fills them in
+	Bad   bool   // Send: a packet's ICRC was bad, of a sender of whom nobody knew yet whether he fills them in
 	count uint32 // PSNs that it takes; 0: a Read of unknown extent
 	msn   uint32 // iWARP Send: its message sequence number
 

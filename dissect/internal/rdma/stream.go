@@ -5,7 +5,6 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/dissect/rule"
 	"github.com/rdmadump/rdmadump/link"
 )
 
@@ -326,7 +325,7 @@ func (t *Tracker) holdSegment(h *half, s *TCP) {
 			grown := int64(len(s.Payload) - len(item.data))
 			h.window.bytes += int(grown)
 			h.conn.share.Charge(grown)
-			item.data, item.length = append(item.data[:0], s.Payload...), s.Length
+			item.data, item.length = t.buffers.add(item.data[:0], s.Payload), s.Length
 		}
 	} else {
 		copied := held{stamp: s.At, data: t.buffers.add(nil, s.Payload), length: s.Length}
@@ -377,7 +376,7 @@ func (t *Tracker) skipSegments(h *half) {
 	seq := h.window.first()
 	if missing := octets.delta(seq, w.next); missing > 0 {
 		t.lose(h.conn, 1)
-		h.conn.Report(rule.CaptureLostBytes, Where{At: at}, "%d bytes of the TCP stream from sequence number %d are not in the capture", missing, w.next)
+		h.conn.Report(ruleLost, Where{At: at}, "%d bytes of the TCP stream from sequence number %d are not in the capture", missing, w.next)
 		t.gap(h, seq, int(missing))
 	}
 	t.drainSegments(h)

@@ -1,8 +1,6 @@
 package transaction
 
 import (
-	"fmt"
-
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -22,26 +20,20 @@ type checker struct { // small enough to be passed in registers
 }
 
 func (c checker) report(r *rule.Rule, format string, args ...any) {
-	if call := c.x.judged.call; r.Severity == record.Error && (c.f.doubted != 0 || call != trusted) {
-		if c.f.unproven() || call == badCall && c.f.conn.Fills(c.x.side) {
-			return
-		}
-		if c.f.doubted != 0 {
-			where := c.where()
-			where.Operation = c.x.operation()
-			c.f.doubt(r, c.x, where, fmt.Sprintf(format, args...))
-			return
-		}
+	call := c.x.judged.call
+	if r.Severity == record.Error && call != trusted && (c.f.unproven() || call == badCall && c.f.conn.Fills(c.x.side)) {
+		return
 	}
-	c.state(r, format, args...)
+	where := c.where()
+	where.Operation = c.x.operation()
+	c.f.say(r, c.x, where, format, args...)
 }
 
 // state reports what a packet shows that is whole, whatever the Call said.
 func (c checker) state(r *rule.Rule, format string, args ...any) {
 	where := c.where()
 	where.Operation = c.x.operation()
-	c.x.found(r)
-	c.f.conn.Report(r, where, format, args...)
+	c.f.tell(r, c.x, where, format, args...)
 }
 
 // checks is the checker of a transaction, with nobody to blame.

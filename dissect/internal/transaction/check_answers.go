@@ -252,13 +252,10 @@ func (f *follower) checkWait(x *txn, w *record.Wait, by rdma.Side, at record.Sta
 	if ns < f.table.options.Timeout || w.Reason != record.RepeatAfterTimeout && w.Reason != record.RepeatAfterGap {
 		return
 	}
-	broken := rule.RetransmissionTimeout
-	if f.conn.IsIWARP() {
-		if broken = rule.RetransmissionTimerTCP; ns < delayedAck {
-			return
-		}
+	if f.conn.IsIWARP() && ns < delayedAck {
+		return
 	}
-	x.checks(at).report(broken, "nothing moved for %v, until the %s repeated a packet of the %s (%s)", time.Duration(ns).Round(time.Microsecond), f.conn.End(by), eventNames[w.Of], w.Reason)
+	x.checks(at).report(rule.RetransmissionTimeout, "nothing moved for %v, until the %s repeated a packet of the %s (%s)", time.Duration(ns).Round(time.Microsecond), f.conn.End(by), eventNames[w.Of], w.Reason)
 }
 
 var eventNames = map[record.EventKind]string{

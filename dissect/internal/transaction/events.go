@@ -71,10 +71,7 @@ func (f *follower) Acked(o *rdma.Operation, at record.Stamp, _ bool) {
 
 // Repeated notes on a transaction that a packet of it was sent again.
 func (f *follower) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp) bool {
-	if trustIn(o) != trusted {
-		f.shaken = f.shaken || o.Cut
-		f.settleDoubts(o.Number, false)
-	}
+	f.distrusts(o)
 	x, part := f.table.tagged(o.Tag)
 	if x == nil || x.emitted {
 		return false
@@ -102,9 +99,8 @@ func (f *follower) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp) bo
 // Refused notes a NAK or Terminate: what it refuses was never done, and nothing
 // that came behind it.
 func (f *follower) Refused(r *rdma.Refusal) {
-	if r.Op != nil && trustIn(r.Op) != trusted {
-		f.shaken = f.shaken || r.Op.Cut
-		f.settleDoubts(r.Op.Number, false)
+	if r.Op != nil {
+		f.distrusts(r.Op)
 	}
 	x, part := f.blamed(r)
 	f.checkNotReady(r, x, part)
@@ -142,11 +138,7 @@ func (f *follower) Refused(r *rdma.Refusal) {
 	}
 	refusesReply := part == partReply || r.Op == nil && x.side == r.By // its memory, while its Reply came behind
 	if refusesReply && x.replied && !x.emitted && x.rec.Status != record.NoReply {
-		broken := rule.ReplyRefused
-		if f.conn.IsIWARP() {
-			broken = rule.ReplyRefusedTerminate
-		}
-		x.checks(r.At).state(broken, "the Reply in packet %d was never received: it came with or behind what was refused (%s)", x.answer.LastPacket, r.Text)
+		x.checks(r.At).state(rule.ReplyRefused, "the Reply in packet %d was never received: it came with or behind what was refused (%s)", x.answer.LastPacket, r.Text)
 		x.takeBack()
 		f.table.remember(x)
 		f.dies(x)

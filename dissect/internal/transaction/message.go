@@ -71,13 +71,7 @@ func (f *follower) message(o *rdma.Operation) {
 		if !m.captured() {
 			f.judged.leave = hidden // who knows what it asked for
 		} else {
-			where, text := rdma.Where{At: o.First, Blames: record.Some(m.side)}, f.tooShort(o)
-			switch {
-			case trustIn(o) == trusted:
-				f.conn.Report(rule.HeaderTruncated, where, "%s", text)
-			case !f.unproven():
-				f.doubt(rule.HeaderTruncated, nil, where, text)
-			}
+			f.say(rule.HeaderTruncated, nil, rdma.Where{At: o.First, Blames: record.Some(m.side)}, "%s", f.tooShort(o))
 		}
 		return
 	}

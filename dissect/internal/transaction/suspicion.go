@@ -50,10 +50,7 @@ func (f *follower) suspect(r *rule.Rule, x *txn, missed rdma.Side, where rdma.Wh
 		return
 	}
 	if len(f.suspicions) == maxSuspicions {
-		if x != nil {
-			x.found(r)
-		}
-		f.conn.Report(r, where, format, args...)
+		f.tell(r, x, where, format, args...)
 		return
 	}
 	f.suspicions = append(f.suspicions, suspicion{rule: r, where: where, tag: tag, text: fmt.Sprintf(format, args...), missed: missed})
@@ -101,10 +98,7 @@ func (f *follower) settleSuspicions(side rdma.Side, now moment) {
 			continue
 		case s.memory != target{} && f.exposes(s.missed, s.memory): // late, or sent again
 		case complete && (s.missed == side || end):
-			if x, _ := f.table.tagged(s.tag); x != nil {
-				x.found(s.rule)
-			}
-			f.conn.Report(s.rule, s.where, "%s", s.text)
+			f.confirm(s)
 		default:
 			kept = append(kept, *s)
 			continue
@@ -115,6 +109,40 @@ func (f *follower) settleSuspicions(side rdma.Side, now moment) {
 	clear(f.suspicions[len(kept):])
 	if f.suspicions = kept; len(kept) == 0 {
 		f.suspicions = nil
+	}
+}
+
+// tell reports what broke a rule, and notes it on the transaction that did; x may be nil.
+func (f *follower) tell(r *rule.Rule, x *txn, where rdma.Where, format string, args ...any) {
+	if x != nil {
+		x.found(r)
+	}
+	f.conn.Report(r, where, format, args...)
+}
+
+// confirm tells what was a suspicion.
+func (f *follower) confirm(s *suspicion) {
+	x, _ := f.table.tagged(s.tag)
+	f.tell(s.rule, x, s.where, "%s", s.text)
+}
+
+// say tells what the Send at hand shows; an error not before it is clear that the Send
+// has come as it stands in the capture.
+func (f *follower) say(r *rule.Rule, x *txn, where rdma.Where, format string, args ...any) {
+	switch {
+	case f.doubted == 0 || r.Severity != record.Error:
+		f.tell(r, x, where, format, args...)
+	case !f.unproven():
+		f.doubt(r, x, where, fmt.Sprintf(format, args...))
+	}
+}
+
+// distrusts notes that an operation was sent again, or refused: what the capture has of
+// it need not be what has come.
+func (f *follower) distrusts(o *rdma.Operation) {
+	if trustIn(o) != trusted {
+		f.shaken = f.shaken || o.Cut
+		f.settleDoubts(o.Number, false)
 	}
 }
 
@@ -141,17 +169,15 @@ func (f *follower) settleDoubts(number int64, arrived bool) {
 	}
 	all := f.seldom.doubts
 	kept := all[:0]
-	for _, s := range all {
+	for i := range all {
+		s := &all[i]
 		if s.number != number {
-			kept = append(kept, s)
+			kept = append(kept, *s)
 			continue
 		}
 		f.conn.Share().Charge(-suspicionCost)
 		if arrived && !f.unproven() {
-			if x, _ := f.table.tagged(s.tag); x != nil {
-				x.found(s.rule)
-			}
-			f.conn.Report(s.rule, s.where, "%s", s.text)
+			f.confirm(s)
 		}
 	}
 	clear(all[len(kept):])
