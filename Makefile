@@ -4,15 +4,16 @@ GO      ?= go
 SLOW    ?= samples/rocev2-slowwrite42.pcap.zst
 FUZZ    ?= 60s
 HOSTILE ?= 20000
+SINCE   ?= HEAD
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint fuzz hostile bench compare profile golden dist audit clean
+.PHONY: help build demo test lint fuzz hostile bench compare profile golden golden-diff dist audit clean
 
 # tools of packaging/go.mod
 tool = $(GO) tool -modfile=packaging/go.mod
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
 build: ## build bin/rdmadump, one static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/rdmadump ./cmd/rdmadump
@@ -56,9 +57,12 @@ compare: build ## time a capture against tshark: make compare CAPTURE=big.pcap
 profile: ## what builds are optimized by, anew: cmd/rdmadump/default.pgo
 	./scripts/profile
 
-golden: ## write the golden files and what the pages print anew
+golden: ## regenerate the golden files, the schemas and the output printed in the pages
 	$(GO) test ./render -update
 	$(GO) test ./cmd/rdmadump -run '^(TestGolden|TestDocs)$$' -update
+
+golden-diff: ## show what changed in the golden files since the commit SINCE (HEAD)
+	@git -c diff.zstd.textconv='zstd -dc' diff $(SINCE) -- cmd/rdmadump/testdata/golden render/testdata
 
 dist: ## make the release in dist/: archives, packages, bills of materials, checksums
 	cd packaging && $(GO) run . -root .. -o ../dist
