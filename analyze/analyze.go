@@ -14,12 +14,12 @@ import (
 
 // Quantiles are of a set of durations, in nanoseconds; null without any.
 type Quantiles struct {
-	P50 record.Opt[int64] `json:"p50_ns" doc:"half took no longer"`
-	P90 record.Opt[int64] `json:"p90_ns" doc:"90 of 100 took no longer"`
-	P99 record.Opt[int64] `json:"p99_ns" doc:"99 of 100 took no longer"`
-	Max record.Opt[int64] `json:"max_ns" doc:"the longest"`
+	P50 record.Opt[int64] `json:"p50_ns" doc:"Median, in nanoseconds."`
+	P90 record.Opt[int64] `json:"p90_ns" doc:"90th percentile, in nanoseconds."`
+	P99 record.Opt[int64] `json:"p99_ns" doc:"99th percentile, in nanoseconds."`
+	Max record.Opt[int64] `json:"max_ns" doc:"Maximum, in nanoseconds."`
 	// Estimated is left out of JSON where they are exact, as nearly always.
-	Estimated bool `json:"estimated,omitzero" doc:"there were more values than are kept: all but the longest are within 1 percent"`
+	Estimated bool `json:"estimated,omitzero" doc:"Present and true if the percentiles are estimates within 1 percent because there were too many values to keep."`
 }
 
 // quantiles sorts the durations and takes the nearest ranks.

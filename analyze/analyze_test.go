@@ -38,8 +38,8 @@ func TestCredits(t *testing.T) {
 	c.Add(transaction(7, 8, 4, nil))
 	c.Add(transaction(9, 0, 0, nil))
 	got := c.Finish(0, record.Forward, 10e6)
-	if got.PeakInFlight != 2 || got.LimitReached != 1 || got.LimitNS != 2e6 || fmt.Sprint(got.Requested) != "[32]" {
-		t.Errorf("peak %d, limit reached %d times for %d ns, asked for %v", got.PeakInFlight, got.LimitReached, got.LimitNS, got.Requested)
+	if got.PeakInFlight != 2 || got.CreditLimitReached != 1 || got.CreditLimitReachedNS != 2e6 || fmt.Sprint(got.Requested) != "[32]" {
+		t.Errorf("peak %d, limit reached %d times for %d ns, asked for %v", got.PeakInFlight, got.CreditLimitReached, got.CreditLimitReachedNS, got.Requested)
 	}
 	points := ""
 	for _, p := range got.Points {
@@ -74,15 +74,15 @@ func TestHandles(t *testing.T) {
 	h.Add(transaction(30, 0, 0, func(r *record.Transaction) { r.ReadChunks = chunk(4) }))
 	h.Add(transaction(31, 32, 1, nil)) // exposes nothing
 	got := h.Finish(0, 50e6)
-	summary := fmt.Sprint(got.Exposures, got.Distinct, got.ChunkReplies, got.InvalidatingReplies, got.LeftOver, got.LeftAll, got.Reused, got.NeverInvalidated)
+	summary := fmt.Sprint(got.ExposureCount, got.Distinct, got.ChunkReplies, got.InvalidatingReplies, got.LocalInvExtra, got.LocalInvNoRemote, got.Reused, got.NeverInvalidated)
 	if summary != "5 4 3 2 1 1 1 1" {
 		t.Errorf("exposures, handles, Replies with chunks, invalidating, left over, left all, reused, never: %s", summary)
 	}
-	if got.RemoteShare.Or(-1) != 0.4 || got.ReuseAfter.P50.Or(-1) != 6e6 || got.Exposed.P50.Or(-1) != 2e6 || got.Exposed.Max.Or(-1) != 20e6 {
-		t.Errorf("remote %v, reused after %v, exposed %v, longest %v", got.RemoteShare, got.ReuseAfter.P50, got.Exposed.P50, got.Exposed.Max)
+	if got.RemoteShare.Or(-1) != 0.4 || got.ReuseInterval.P50.Or(-1) != 6e6 || got.Exposure.P50.Or(-1) != 2e6 || got.Exposure.Max.Or(-1) != 20e6 {
+		t.Errorf("remote %v, reused after %v, exposed %v, longest %v", got.RemoteShare, got.ReuseInterval.P50, got.Exposure.P50, got.Exposure.Max)
 	}
-	if got.Bars[3].MovedBytes != 20 {
-		t.Errorf("two segments under one handle moved %d bytes", got.Bars[3].MovedBytes)
+	if got.Exposures[3].MovedBytes != 20 {
+		t.Errorf("two segments under one handle moved %d bytes", got.Exposures[3].MovedBytes)
 	}
 }
 
@@ -110,8 +110,8 @@ func TestStats(t *testing.T) {
 	if l := s.Latency; l.P50.Or(-1) != 50e6 || l.P90.Or(-1) != 91e6 || l.P99.Or(-1) != 100e6 || l.Max.Or(-1) != 200e6 {
 		t.Errorf("p50 %v, p90 %v, p99 %v, max %v", l.P50, l.P90, l.P99, l.Max)
 	}
-	if s.InlineAt["8192"] != 0 || s.InlineAt["16384"] != 1 || s.ReplyBytes != (Forms{Short: 10100, Long: 100}) {
-		t.Errorf("inline at %v, Replies %+v", s.InlineAt, s.ReplyBytes)
+	if s.FitsInlineAt["8192"] != 0 || s.FitsInlineAt["16384"] != 1 || s.ReplyBytes != (Forms{Short: 10100, Long: 100}) {
+		t.Errorf("inline at %v, Replies %+v", s.FitsInlineAt, s.ReplyBytes)
 	}
 	if q := quantiles(nil); q.P50.Known() {
 		t.Error("a quantile of nothing")

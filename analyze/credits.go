@@ -10,30 +10,30 @@ import (
 // Credits is the credits of one direction of a connection over time (RFC 8166
 // s.3.3.1, RFC 8167 s.4).
 type Credits struct {
-	Type         string           `json:"type" doc:"credits"`
-	Connection   int              `json:"connection" doc:"number of the connection"`
-	Direction    record.Direction `json:"direction" doc:"who calls: forward is the client, backward the server"`
-	PeakInFlight int              `json:"peak_in_flight" doc:"most Calls without Reply at once"`
-	Requested    []uint32         `json:"requested" doc:"what Calls asked for, each change"`
-	Grants       []Grant          `json:"grants" doc:"each change of what was granted"`
-	LimitReached int              `json:"limit_reached" doc:"how often as many Calls were in flight as credits granted"`
-	LimitNS      int64            `json:"limit_reached_ns" doc:"for how long together"`
-	Points       []CreditPoint    `json:"points" doc:"what holds from a moment on"`
-	Dropped      int              `json:"dropped" doc:"transactions beyond what is remembered"`
+	Type                 string           `json:"type" doc:"The record's type, always \"credits\"." values:"credits"`
+	Connection           int              `json:"connection" doc:"Number of the connection."`
+	Direction            record.Direction `json:"direction" doc:"Direction of the Calls: forward from client to server, backward from server to client."`
+	PeakInFlight         int              `json:"peak_in_flight" doc:"Largest number of Calls that were outstanding at once."`
+	Requested            []uint32         `json:"requested" doc:"Numbers of credits that Calls requested, one for each change."`
+	Grants               []Grant          `json:"grants" doc:"Changes of the number of granted credits, in order."`
+	CreditLimitReached   int              `json:"credit_limit_reached" doc:"Number of times that as many Calls were outstanding as credits were granted." was:"limit_reached"`
+	CreditLimitReachedNS int64            `json:"credit_limit_reached_ns" doc:"Total time for which as many Calls were outstanding as credits were granted, in nanoseconds." was:"limit_reached_ns"`
+	Points               []CreditPoint    `json:"points" doc:"Changes of the number of outstanding Calls or granted credits, in order."`
+	Evicted              int              `json:"evicted" doc:"Number of transactions that are not included because there were too many." reused:"dropped"`
 }
 
 // Grant is a change of the granted value.
 type Grant struct {
-	Time    record.Time `json:"time" doc:"when"`
-	Packet  int64       `json:"packet" doc:"the Reply that said so"`
-	Granted uint32      `json:"granted" doc:"credits"`
+	Time    record.Time `json:"time" doc:"Time of the Reply that changed the grant."`
+	Packet  int64       `json:"packet" doc:"Number of the Reply's packet."`
+	Granted uint32      `json:"granted" doc:"Number of credits that the Reply granted."`
 }
 
 // CreditPoint is what holds from a moment on.
 type CreditPoint struct {
-	Time     record.Time        `json:"time" doc:"when"`
-	InFlight int                `json:"in_flight" doc:"Calls without Reply"`
-	Granted  record.Opt[uint32] `json:"granted" doc:"credits, null before the first Reply"`
+	Time     record.Time        `json:"time" doc:"Time from which the values hold."`
+	InFlight int                `json:"in_flight" doc:"Number of outstanding Calls."`
+	Granted  record.Opt[uint32] `json:"granted" doc:"Number of granted credits; null before the first Reply."`
 }
 
 // CreditTimeline collects the transactions of one direction of a connection.
@@ -77,7 +77,7 @@ func (c *CreditTimeline) Finish(connection int, direction record.Direction, end 
 		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.packet, b.packet))
 	})
 	out := &Credits{
-		Type: "credits", Connection: connection, Direction: direction, Requested: c.asked, Dropped: c.dropped,
+		Type: "credits", Connection: connection, Direction: direction, Requested: c.asked, Evicted: c.dropped,
 		Grants: []Grant{}, Points: make([]CreditPoint, 0, len(c.steps)),
 	}
 	if out.Requested == nil {
@@ -97,16 +97,16 @@ func (c *CreditTimeline) Finish(connection int, direction record.Direction, end 
 		limit, known := granted.Get()
 		now := known && inFlight >= int(limit)
 		if now && !atLimit {
-			out.LimitReached++
+			out.CreditLimitReached++
 			since = s.time
 		} else if !now && atLimit {
-			out.LimitNS += s.time.Sub(since)
+			out.CreditLimitReachedNS += s.time.Sub(since)
 		}
 		atLimit = now
 		out.Points = append(out.Points, CreditPoint{s.time, inFlight, granted})
 	}
 	if atLimit && end > since {
-		out.LimitNS += end.Sub(since)
+		out.CreditLimitReachedNS += end.Sub(since)
 	}
 	return out
 }

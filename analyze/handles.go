@@ -17,36 +17,36 @@ const (
 // Handles is which handles a connection exposed, for how long, and who
 // invalidated them.
 type Handles struct {
-	Type                string              `json:"type" doc:"handles"`
-	Connection          int                 `json:"connection" doc:"number of the connection"`
-	Exposures           int                 `json:"exposures" doc:"how often a handle was exposed"`
-	Distinct            int                 `json:"distinct" doc:"handles"`
-	Exposed             Quantiles           `json:"exposed" doc:"how long"`
-	RemoteShare         record.Opt[float64] `json:"remote_share" doc:"of the exposures that the responder ended"`
-	ChunkReplies        int                 `json:"chunk_replies" doc:"Replies to Calls with chunks"`
-	InvalidatingReplies int                 `json:"invalidating_replies" doc:"those of them that carried an invalidation"`
-	InvalidatingShare   record.Opt[float64] `json:"invalidating_share" doc:"their share"`
-	LeftOver            int                 `json:"left_over" doc:"handles that a Reply left because one Send invalidates but one"`
-	LeftAll             int                 `json:"left_all" doc:"handles of Replies that invalidated none"`
-	Reused              int                 `json:"reused" doc:"exposures of a handle that was exposed before"`
-	ReuseAfter          Quantiles           `json:"reuse_after" doc:"how long after"`
-	NeverInvalidated    int                 `json:"never_invalidated" doc:"exposures without Reply"`
-	Bars                []Exposure          `json:"bars" doc:"the exposures, in order"`
-	Dropped             int                 `json:"dropped" doc:"exposures beyond what is remembered"`
+	Type                string              `json:"type" doc:"The record's type, always \"handles\"." values:"handles"`
+	Connection          int                 `json:"connection" doc:"Number of the connection."`
+	ExposureCount       int                 `json:"exposure_count" doc:"Number of times that a handle was exposed." reused:"exposures"`
+	Distinct            int                 `json:"distinct" doc:"Number of different handles."`
+	Exposure            Quantiles           `json:"exposure" doc:"Distribution of the time that handles were exposed." was:"exposed"`
+	RemoteShare         record.Opt[float64] `json:"remote_share" doc:"Share of the exposures that the responder ended by remote invalidation, from 0 to 1."`
+	ChunkReplies        int                 `json:"chunk_replies" doc:"Number of Replies to Calls with chunks."`
+	InvalidatingReplies int                 `json:"invalidating_replies" doc:"Number of those Replies that invalidated a handle."`
+	InvalidatingShare   record.Opt[float64] `json:"invalidating_share" doc:"Share of those Replies that invalidated a handle, from 0 to 1."`
+	LocalInvExtra       int                 `json:"local_inv_extra" doc:"Number of handles that the requester had to invalidate because their Reply could invalidate only one." was:"left_over"`
+	LocalInvNoRemote    int                 `json:"local_inv_no_remote" doc:"Number of handles that the requester had to invalidate because their Reply invalidated none." was:"left_all"`
+	Reused              int                 `json:"reused" doc:"Number of exposures of a handle that had been exposed before."`
+	ReuseInterval       Quantiles           `json:"reuse_interval" doc:"Distribution of the time between the end of an exposure and the next exposure of the same handle." was:"reuse_after"`
+	NeverInvalidated    int                 `json:"never_invalidated" doc:"Number of exposures whose Call got no Reply."`
+	Exposures           []Exposure          `json:"exposures" doc:"The exposures, in order." was:"bars"`
+	Evicted             int                 `json:"evicted" doc:"Number of exposures that are not listed because there were too many." reused:"dropped"`
 }
 
 // Exposure is a handle from the Call that exposed it to its end.
 type Exposure struct {
-	Handle      record.Hex32            `json:"handle" doc:"STag, R_key"`
-	Transaction int64                   `json:"transaction" doc:"id of the transaction that exposed it"`
-	XID         record.Hex32            `json:"xid" doc:"its XID"`
-	Chunk       record.Chunk            `json:"chunk" doc:"the list that the handle stands in"`
-	From        record.Time             `json:"from" doc:"the Call"`
-	To          record.Time             `json:"to" doc:"the Reply, or the end of the connection"`
-	EndedBy     string                  `json:"ended_by" doc:"who ended it" values:"responder,requester,nobody"`
-	MovedBytes  int64                   `json:"moved_bytes" doc:"bytes that were seen to move"`
-	MovedFrom   record.Opt[record.Time] `json:"moved_from" doc:"when data moved first, null when none did"`
-	MovedTo     record.Opt[record.Time] `json:"moved_to" doc:"when data moved last, null when none did"`
+	Handle      record.Hex32            `json:"handle" doc:"Handle (STag or R_key) that was exposed."`
+	Transaction int64                   `json:"transaction" doc:"Number (id) of the transaction that exposed the handle."`
+	XID         record.Hex32            `json:"xid" doc:"XID of the transaction that exposed the handle."`
+	Chunk       record.Chunk            `json:"chunk" doc:"Chunk list that contains the handle."`
+	From        record.Time             `json:"from" doc:"Time of the Call that exposed the handle."`
+	To          record.Time             `json:"to" doc:"Time of the Reply, or of the connection's end."`
+	EndedBy     string                  `json:"ended_by" doc:"The side that ended the exposure: the responder by remote invalidation, the requester after the Reply, or nobody without a Reply." values:"responder,requester,nobody"`
+	MovedBytes  int64                   `json:"moved_bytes" doc:"Number of bytes that the capture shows being transferred."`
+	MovedFrom   record.Opt[record.Time] `json:"moved_from" doc:"Time of the first data transfer; null if there was none."`
+	MovedTo     record.Opt[record.Time] `json:"moved_to" doc:"Time of the last data transfer; null if there was none."`
 }
 
 // Exposures lists the handles that a transaction exposed, in the order of its
@@ -124,18 +124,18 @@ func (h *HandleTimeline) Add(r *record.Transaction) {
 // Finish works the figures out; end is when the connection was last seen.
 func (h *HandleTimeline) Finish(connection int, end record.Time) *Handles {
 	out := &Handles{
-		Type: "handles", Connection: connection, Exposures: h.exposures, ChunkReplies: h.chunkReplies, InvalidatingReplies: h.invalidating,
-		InvalidatingShare: share(h.invalidating, h.chunkReplies), LeftOver: h.leftOver, LeftAll: h.leftAll, Bars: h.bars, Dropped: h.dropped,
+		Type: "handles", Connection: connection, ExposureCount: h.exposures, ChunkReplies: h.chunkReplies, InvalidatingReplies: h.invalidating,
+		InvalidatingShare: share(h.invalidating, h.chunkReplies), LocalInvExtra: h.leftOver, LocalInvNoRemote: h.leftAll, Exposures: h.bars, Evicted: h.dropped,
 	}
-	if out.Bars == nil {
-		out.Bars = []Exposure{}
+	if out.Exposures == nil {
+		out.Exposures = []Exposure{}
 	}
-	slices.SortStableFunc(out.Bars, func(a, b Exposure) int { return cmp.Compare(a.From, b.From) })
+	slices.SortStableFunc(out.Exposures, func(a, b Exposure) int { return cmp.Compare(a.From, b.From) })
 	last := map[record.Hex32]record.Time{}
 	remote := 0
 	var exposed, reuse []int64
-	for i := range out.Bars {
-		b := &out.Bars[i]
+	for i := range out.Exposures {
+		b := &out.Exposures[i]
 		if b.EndedBy == ByNobody {
 			b.To = max(end, b.From)
 			out.NeverInvalidated++
@@ -151,7 +151,7 @@ func (h *HandleTimeline) Finish(connection int, end record.Time) *Handles {
 		last[b.Handle] = b.To
 	}
 	out.Distinct = len(last)
-	out.RemoteShare = share(remote, len(out.Bars))
-	out.Exposed, out.ReuseAfter = quantiles(exposed), quantiles(reuse)
+	out.RemoteShare = share(remote, len(out.Exposures))
+	out.Exposure, out.ReuseInterval = quantiles(exposed), quantiles(reuse)
 	return out
 }

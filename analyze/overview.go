@@ -9,105 +9,105 @@ import (
 
 // Overview is a capture on one screen: who, how healthy, what was slow and why.
 type Overview struct {
-	Type        string        `json:"type" doc:"overview"`
-	Groups      []Group       `json:"groups" doc:"connections between the same two ends, with the same transport and upper layer"`
-	Health      Health        `json:"health" doc:"what the transport went through"`
-	RPCs        RPCs          `json:"rpcs" doc:"transactions"`
-	Time        Where         `json:"time" doc:"where the time of all transactions went"`
-	Slowest     []Slow        `json:"slowest" doc:"transactions with the longest latency"`
-	Busiest     []*Stats      `json:"busiest" doc:"operations that took most time together"`
-	Credits     []CreditUse   `json:"credits" doc:"connections whose credits were all in use, or that were granted few"`
-	Handles     Invalidations `json:"handles" doc:"what became of exposed handles"`
-	Findings    []RuleCount   `json:"findings" doc:"by rule, the worst first"`
-	Ended       []EndCount    `json:"ended" doc:"how connections ended, other than by a disconnect that broke nothing"`
-	Connections int           `json:"connections" doc:"records of connections"`
+	Type        string        `json:"type" doc:"The record's type, always \"overview\"." values:"overview"`
+	Groups      []Group       `json:"groups" doc:"Groups of connections between the same two ends with the same transport and upper layer."`
+	Health      Health        `json:"health" doc:"Retransmissions, losses and NAKs on all connections."`
+	RPCs        RPCs          `json:"rpcs" doc:"Number of transactions, by outcome."`
+	Time        Where         `json:"time" doc:"Parts that the time of all transactions is made of."`
+	Slowest     []Slow        `json:"slowest" doc:"Transactions with the longest latency."`
+	Busiest     []*Stats      `json:"busiest" doc:"Operations with the longest total latency."`
+	Credits     []CreditUse   `json:"credits" doc:"Connections that used all their credits or were granted few."`
+	Handles     Invalidations `json:"handles" doc:"Number of exposed handles, by how they were invalidated."`
+	Findings    []RuleCount   `json:"findings" doc:"Number of findings by rule, most severe first."`
+	Ended       []EndCount    `json:"ended" doc:"Ends of connections, except orderly disconnects without outstanding Calls."`
+	Connections int           `json:"connections" doc:"Number of connection records."`
 }
 
 // Group is connections that are alike.
 type Group struct {
-	Client       record.Opt[string] `json:"client" doc:"address"`
-	Server       record.Opt[string] `json:"server" doc:"address and port"`
-	Transport    string             `json:"transport" doc:"what carries them"`
-	UpperLayer   string             `json:"upper_layer" doc:"what they carry"`
-	Connections  int                `json:"connections" doc:"how many"`
-	Transactions int64              `json:"transactions" doc:"RPCs on them"`
-	Handshakes   int                `json:"handshakes" doc:"of how many the handshake is in the capture"`
+	Client       record.Opt[string] `json:"client" doc:"Address of the client."`
+	Server       record.Opt[string] `json:"server" doc:"Address and port of the server."`
+	Transport    string             `json:"transport" doc:"Transport protocol that carries the connections."`
+	UpperLayer   string             `json:"upper_layer" doc:"Upper-layer protocol that the connections carry."`
+	Connections  int                `json:"connections" doc:"Number of connections in the group."`
+	Transactions int64              `json:"transactions" doc:"Number of RPC transactions on the connections."`
+	Handshakes   int                `json:"handshakes" doc:"Number of connections whose handshake is in the capture."`
 }
 
 // Health is what all connections together went through.
 type Health struct {
-	Packets       int64 `json:"packets" doc:"of all connections"`
-	Retransmitted int64 `json:"retransmitted" doc:"sent again"`
-	OutOfOrder    int64 `json:"out_of_order" doc:"that came after a later one"`
-	Lost          int64 `json:"lost" doc:"acknowledged but not captured"`
-	Naks          int64 `json:"naks" doc:"RNR aside"`
-	RNRNaks       int64 `json:"rnr_naks" doc:"receiver not ready"`
+	Packets       int64 `json:"packets" doc:"Number of packets of all connections."`
+	Retransmitted int64 `json:"retransmitted" doc:"Number of retransmitted packets."`
+	OutOfOrder    int64 `json:"out_of_order" doc:"Number of packets that arrived after a packet with a higher sequence number."`
+	NotCaptured   int64 `json:"not_captured" doc:"Number of packets that receivers acknowledged but that are missing from the capture." was:"lost"`
+	Naks          int64 `json:"naks" doc:"Number of NAKs, not counting RNR NAKs."`
+	RNRNaks       int64 `json:"rnr_naks" doc:"Number of receiver-not-ready (RNR) NAKs."`
 }
 
 // RPCs counts transactions.
 type RPCs struct {
-	Complete  int64 `json:"complete" doc:"with Call and Reply"`
-	NoReply   int64 `json:"no_reply" doc:"without Reply"`
-	NoCall    int64 `json:"no_call" doc:"whose Call was not seen"`
-	RDMAError int64 `json:"rdma_error" doc:"answered by RDMA_ERROR"`
-	Failed    int64 `json:"failed" doc:"with a status of error"`
-	Backward  int64 `json:"backward" doc:"that the server called"`
-	Again     int64 `json:"again" doc:"that repeat one of another connection"`
+	Complete                     int64 `json:"complete" doc:"Number of transactions with both a Call and a Reply."`
+	NoReply                      int64 `json:"no_reply" doc:"Number of transactions without a Reply."`
+	NoCall                       int64 `json:"no_call" doc:"Number of Replies whose Call is not in the capture."`
+	RDMAError                    int64 `json:"rdma_error" doc:"Number of transactions that an RDMA_ERROR answered."`
+	Failed                       int64 `json:"failed" doc:"Number of transactions with an RPC or NFS error status."`
+	Backward                     int64 `json:"backward" doc:"Number of transactions in the backward direction, called by the server."`
+	RetransmittedOnNewConnection int64 `json:"retransmitted_on_new_connection" doc:"Number of transactions that retransmit one of an earlier connection." was:"again"`
 }
 
 // Where is where time went, in nanoseconds.
 type Where struct {
-	TotalNS   int64       `json:"total_ns" doc:"all latencies together"`
-	Phases    PhaseSums   `json:"phases" doc:"what they are made of"`
-	Waits     []WaitCount `json:"waits" doc:"by reason, the longest first"`
-	CreditsNS int64       `json:"credits_ns" doc:"before Calls, with all credits in use"`
+	TotalNS   int64       `json:"total_ns" doc:"Sum of all latencies, in nanoseconds."`
+	Phases    PhaseSums   `json:"phases" doc:"Parts that the sum of all latencies is made of."`
+	Waits     []WaitCount `json:"waits" doc:"Waits of all transactions by reason, the longest total first."`
+	CreditsNS int64       `json:"credits_ns" doc:"Total time that Calls waited for credits before they were sent, in nanoseconds."`
 }
 
 // WaitCount is the waits of one reason.
 type WaitCount struct {
-	Reason record.WaitReason `json:"reason" doc:"what was waited for"`
-	Count  int64             `json:"count" doc:"how often"`
-	NS     int64             `json:"ns" doc:"how long together"`
+	Reason record.WaitReason `json:"reason" doc:"Reason for the waits."`
+	Count  int64             `json:"count" doc:"Number of waits with this reason."`
+	NS     int64             `json:"ns" doc:"Total length of the waits, in nanoseconds."`
 }
 
 // Slow is a transaction that took long.
 type Slow struct {
-	Transaction *record.Transaction `json:"transaction" doc:"the record"`
+	Transaction *record.Transaction `json:"transaction" doc:"The transaction record."`
 }
 
 // CreditUse is how far a connection used its credits.
 type CreditUse struct {
-	Connection int                `json:"connection" doc:"its number"`
-	Granted    record.Opt[uint32] `json:"granted" doc:"by the last Reply"`
-	Peak       int                `json:"peak_in_flight" doc:"most Calls at once"`
+	Connection int                `json:"connection" doc:"Number of the connection."`
+	Granted    record.Opt[uint32] `json:"granted" doc:"Number of credits that the latest Reply granted."`
+	Peak       int                `json:"peak_in_flight" doc:"Largest number of Calls that were outstanding at once."`
 }
 
 // Invalidations is what became of the handles of Calls that were answered.
 type Invalidations struct {
-	Exposed    int64               `json:"exposed" doc:"handles of answered Calls"`
-	ByServer   int64               `json:"by_responder" doc:"that the responder invalidated"`
-	Left       int64               `json:"left" doc:"to the requester"`
-	Negotiated record.Opt[bool]    `json:"negotiated" doc:"whether all connections with a handshake agreed to it"`
-	Share      record.Opt[float64] `json:"share" doc:"of the exposed that the responder invalidated"`
+	Exposed            int64               `json:"exposed" doc:"Number of handles that answered Calls exposed."`
+	ByServer           int64               `json:"by_responder" doc:"Number of those handles that the responder invalidated remotely."`
+	LocalInvalidations int64               `json:"local_invalidations" doc:"Number of those handles that the requester has to invalidate itself." was:"left"`
+	Negotiated         record.Opt[bool]    `json:"negotiated" doc:"Whether remote invalidation was negotiated on all connections whose handshake is in the capture; null without any."`
+	Share              record.Opt[float64] `json:"share" doc:"Share of the exposed handles that the responder invalidated remotely, from 0 to 1."`
 }
 
 // RuleCount is the findings of one rule.
 type RuleCount struct {
-	Rule     string            `json:"rule" doc:"its id"`
-	Severity record.Severity   `json:"severity" doc:"how bad"`
-	Count    int64             `json:"count" doc:"how often"`
-	Packet   record.Opt[int64] `json:"packet" doc:"the first"`
-	Message  string            `json:"message" doc:"of the first"`
+	Rule     string            `json:"rule" doc:"Id of the rule."`
+	Severity record.Severity   `json:"severity" doc:"Severity of the findings."`
+	Count    int64             `json:"count" doc:"Number of findings."`
+	Packet   record.Opt[int64] `json:"packet" doc:"Number of the packet that shows the first finding."`
+	Message  string            `json:"message" doc:"Message of the first finding."`
 }
 
 // EndCount is connections that ended in one way.
 type EndCount struct {
-	How   record.Ending          `json:"how" doc:"the way"`
-	By    record.Opt[record.End] `json:"by" doc:"who ended them"`
-	Count int64                  `json:"count" doc:"how many connections"`
-	Died  int64                  `json:"died" doc:"Calls that died with them"`
-	First int                    `json:"connection" doc:"the first of them"`
-	XIDs  []record.Hex32         `json:"xids" doc:"of the first; null without"`
+	How              record.Ending          `json:"how" doc:"How the connections ended."`
+	By               record.Opt[record.End] `json:"by" doc:"The side that ended the connections; null if the capture does not show it."`
+	Count            int64                  `json:"count" doc:"Number of connections that ended so."`
+	OutstandingCalls int64                  `json:"outstanding_calls" doc:"Number of Calls that were outstanding at the ends and never got a Reply." was:"died"`
+	First            int                    `json:"connection" doc:"Number of the first of these connections."`
+	XIDs             []record.Hex32         `json:"xids" doc:"XIDs of the first connection's outstanding Calls; null if there were none."`
 }
 
 // How much an overview shows.
@@ -159,7 +159,7 @@ func (c *Collector) Transaction(r *record.Transaction) {
 		o.RPCs.Backward++
 	}
 	if r.RetransmitOf.Known() {
-		o.RPCs.Again++
+		o.RPCs.RetransmittedOnNewConnection++
 	}
 	c.table.Add(r)
 	for i := range r.Waits {
@@ -181,7 +181,7 @@ func (c *Collector) Transaction(r *record.Transaction) {
 		o.Time.Phases.add(p)
 	}
 	if r.Call != nil && r.LatencyNS.Known() {
-		o.Handles.Left += int64(len(r.NotInvalidated))
+		o.Handles.LocalInvalidations += int64(len(r.NotInvalidated))
 		o.Handles.Exposed += int64(len(r.NotInvalidated))
 		if i, known := r.Invalidation.Get(); known && i.Chunk.Known() {
 			o.Handles.ByServer++
@@ -213,17 +213,17 @@ func (c *Collector) Connection(r *record.Connection) {
 	h.Packets += r.Packets
 	h.Retransmitted += r.Retransmitted
 	h.OutOfOrder += r.OutOfOrder
-	h.Lost += r.Lost
+	h.NotCaptured += r.NotCaptured
 	h.Naks += r.Naks
 	h.RNRNaks += r.RNRNaks
 	c.group(r)
-	if end, ended := r.Ended.Get(); ended && (end.How != record.EndDisconnect || end.Died > 0) {
+	if end, ended := r.Ended.Get(); ended && (end.How != record.EndDisconnect || end.OutstandingCalls > 0) {
 		k := endKey{end.How, end.By.Or("")}
 		if c.ends[k] == nil {
 			c.ends[k] = &EndCount{How: end.How, By: end.By, First: r.ID, XIDs: slices.Clone(end.XIDs)}
 		}
 		c.ends[k].Count++
-		c.ends[k].Died += end.Died
+		c.ends[k].OutstandingCalls += end.OutstandingCalls
 	}
 	use := r.Credits.Forward
 	if granted, known := use.Granted.Get(); known && use.PeakInFlight >= int(granted) && len(o.Credits) < maxUses {
@@ -268,7 +268,7 @@ func (c *Collector) Finish() *Overview {
 	o := &c.o
 	o.Type = "overview"
 	for _, w := range c.waits {
-		if w.Reason == record.OutOfCredits {
+		if w.Reason == record.CreditLimit {
 			o.Time.CreditsNS = w.NS
 		}
 		o.Time.Waits = append(o.Time.Waits, *w)
@@ -283,7 +283,9 @@ func (c *Collector) Finish() *Overview {
 	for _, e := range c.ends {
 		o.Ended = append(o.Ended, *e)
 	}
-	slices.SortFunc(o.Ended, func(a, b EndCount) int { return cmp.Or(cmp.Compare(b.Died, a.Died), cmp.Compare(a.First, b.First)) })
+	slices.SortFunc(o.Ended, func(a, b EndCount) int {
+		return cmp.Or(cmp.Compare(b.OutstandingCalls, a.OutstandingCalls), cmp.Compare(a.First, b.First))
+	})
 	slices.SortFunc(o.Groups, func(a, b Group) int {
 		return cmp.Or(cmp.Compare(b.Transactions, a.Transactions), cmp.Compare(b.Connections, a.Connections))
 	})

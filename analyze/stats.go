@@ -12,20 +12,20 @@ import (
 
 // Stats sums up the transactions of one program, procedure or operation.
 type Stats struct {
-	Type          string         `json:"type" doc:"stats"`
-	By            string         `json:"by" doc:"what is summed up by" values:"program,procedure,operation"`
-	Name          string         `json:"name" doc:"of the program, procedure or operation; others for those beyond the first 1024"`
-	Count         int            `json:"count" doc:"transactions"`
-	Complete      int            `json:"complete" doc:"that have a Call and a Reply"`
-	Errors        int            `json:"errors" doc:"without Reply, refused, or with a status that is none of success"`
-	Retransmitted int            `json:"retransmitted" doc:"packets sent again"`
-	CallBytes     Forms          `json:"call_bytes" doc:"of the Payload streams of Calls"`
-	ReplyBytes    Forms          `json:"reply_bytes" doc:"of the Payload streams of Replies"`
-	Latency       Quantiles      `json:"latency" doc:"first packet of the Call to last of the Reply"`
-	TotalNS       int64          `json:"total_ns" doc:"all latencies together"`
-	Phases        PhaseSums      `json:"phases" doc:"what they are made of"`
-	ExplicitRDMA  int            `json:"explicit_rdma" doc:"RPCs with chunks"`
-	InlineAt      map[string]int `json:"inline_at" doc:"how many of those would have needed none at an inline threshold of so many bytes: their Call, and all that they made room for in the Reply, would have fitted into a Send"`
+	Type          string         `json:"type" doc:"The record's type, always \"stats\"." values:"stats"`
+	GroupBy       string         `json:"group_by" doc:"What the transactions are grouped by." reused:"by" values:"program,procedure,operation"`
+	Name          string         `json:"name" doc:"Name of the program, procedure or operation; \"others\" sums up everything after the first 1024 names."`
+	Count         int            `json:"count" doc:"Number of transactions."`
+	Complete      int            `json:"complete" doc:"Number of transactions with both a Call and a Reply."`
+	Errors        int            `json:"errors" doc:"Number of transactions without a Reply, rejected by RPC, or with an NFS error status."`
+	Retransmitted int            `json:"retransmitted" doc:"Number of retransmitted packets."`
+	CallBytes     Forms          `json:"call_bytes" doc:"Bytes in the Payload streams of Calls, by form."`
+	ReplyBytes    Forms          `json:"reply_bytes" doc:"Bytes in the Payload streams of Replies, by form."`
+	Latency       Quantiles      `json:"latency" doc:"Distribution of the time from the first packet of the Call to the last packet of the Reply."`
+	TotalNS       int64          `json:"total_ns" doc:"Sum of all latencies, in nanoseconds."`
+	Phases        PhaseSums      `json:"phases" doc:"Parts that the sum of all latencies is made of."`
+	ExplicitRDMA  int            `json:"explicit_rdma" doc:"Number of RPCs that used chunks."`
+	FitsInlineAt  map[string]int `json:"fits_inline_at" doc:"Number of RPCs with chunks that would have needed none, by inline threshold in bytes." was:"inline_at"`
 
 	latencies durations
 	inlineAt  [len(Thresholds)]int // by the threshold's place among Thresholds
@@ -33,9 +33,9 @@ type Stats struct {
 
 // Forms is bytes by how they travelled.
 type Forms struct {
-	Short   int64 `json:"short" doc:"bytes in Sends"`
-	Chunked int64 `json:"chunked" doc:"bytes of messages with reduced items"`
-	Long    int64 `json:"long" doc:"bytes of messages in a chunk of their own"`
+	Short   int64 `json:"short" doc:"Number of bytes in messages that a Send carried completely."`
+	Chunked int64 `json:"chunked" doc:"Number of bytes in messages with reduced data items."`
+	Long    int64 `json:"long" doc:"Number of bytes in messages that travelled in a chunk of their own."`
 }
 
 // Total is all of them.
@@ -57,12 +57,12 @@ func (f *Forms) add(m *record.Message) {
 
 // PhaseSums are the phases of all latencies, in nanoseconds.
 type PhaseSums struct {
-	ToReadNS  int64 `json:"to_read_ns" doc:"Calls to first RDMA Reads"`
-	ReadNS    int64 `json:"read_ns" doc:"RDMA Reads"`
-	ToWriteNS int64 `json:"to_write_ns" doc:"from there to first RDMA Writes"`
-	WriteNS   int64 `json:"write_ns" doc:"RDMA Writes"`
-	ToReplyNS int64 `json:"to_reply_ns" doc:"from there to Replies"`
-	WaitNS    int64 `json:"wait_ns" doc:"standing still, in none of the others"`
+	ToReadNS  int64 `json:"to_read_ns" doc:"Sum of the times from Calls to their first RDMA Reads, in nanoseconds."`
+	ReadNS    int64 `json:"read_ns" doc:"Sum of the times that RDMA Reads took, in nanoseconds."`
+	ToWriteNS int64 `json:"to_write_ns" doc:"Sum of the times from Calls, or their last Read responses, to their first RDMA Writes, in nanoseconds."`
+	WriteNS   int64 `json:"write_ns" doc:"Sum of the times that RDMA Writes took, in nanoseconds."`
+	ToReplyNS int64 `json:"to_reply_ns" doc:"Sum of the times from the previous phase to the Replies, in nanoseconds."`
+	WaitNS    int64 `json:"wait_ns" doc:"Sum of the times in which transactions made no progress, in nanoseconds; no other phase includes it."`
 }
 
 func (s *PhaseSums) add(p record.Phases) {
@@ -119,7 +119,7 @@ func (t *Table) row(name string) *Stats {
 	if len(t.rows) >= t.maxRows && name != Others {
 		return t.row(Others)
 	}
-	s := &Stats{Type: "stats", By: t.by, Name: name, InlineAt: map[string]int{}}
+	s := &Stats{Type: "stats", GroupBy: t.by, Name: name, FitsInlineAt: map[string]int{}}
 	t.rows[name] = s
 	return s
 }
@@ -242,7 +242,7 @@ func (t *Table) Rows() []*Stats {
 		s.Latency = s.latencies.quantiles()
 		for i, n := range s.inlineAt {
 			if n > 0 {
-				s.InlineAt[strconv.Itoa(Thresholds[i])] = n
+				s.FitsInlineAt[strconv.Itoa(Thresholds[i])] = n
 			}
 		}
 	}

@@ -11,19 +11,19 @@ import (
 // Interface is a network interface that can be captured on, with the RDMA
 // devices behind it.
 type Interface struct {
-	Type    string   `json:"type" doc:"interface"`
-	Name    string   `json:"name" doc:"as the system calls it"`
-	Up      bool     `json:"up" doc:"whether it is"`
-	MTU     int      `json:"mtu" doc:"bytes"`
-	Address []string `json:"addresses" doc:"IP addresses, with prefix lengths"`
-	RDMA    []Device `json:"rdma" doc:"the RDMA devices behind it"`
+	Type    string   `json:"type" doc:"The record's type, always \"interface\"." values:"interface"`
+	Name    string   `json:"name" doc:"The operating system's name of the interface."`
+	Up      bool     `json:"up" doc:"Whether the interface is up."`
+	MTU     int      `json:"mtu" doc:"MTU of the interface, in bytes."`
+	Address []string `json:"addresses" doc:"IP addresses of the interface, with prefix lengths."`
+	RDMA    []Device `json:"rdma" doc:"RDMA devices that use the interface."`
 }
 
 // Device is an RDMA device.
 type Device struct {
-	Name     string `json:"name" doc:"as the system calls it"`
-	Link     string `json:"link_layer" doc:"Ethernet, InfiniBand"`
-	Hardware bool   `json:"hardware" doc:"its traffic bypasses the kernel, and so every socket"`
+	Name     string `json:"name" doc:"The operating system's name of the RDMA device."`
+	Link     string `json:"link_layer" doc:"Link layer of the device, Ethernet or InfiniBand."`
+	Hardware bool   `json:"hardware" doc:"Whether the device is hardware whose traffic bypasses the kernel, so that sockets cannot capture it."`
 }
 
 // Interfaces lists the network interfaces. Sys is where sysfs is mounted,

@@ -318,17 +318,17 @@ func (d *Dissector) hand(p *parcel) (err error) {
 		case toTransaction:
 			r := &transactions[0]
 			transactions = transactions[1:]
-			d.number = r.ReleasedAt().Packet
+			d.number = r.Completed().Packet
 			err = d.handler.Transaction(r)
 		case toConnection:
 			r := connections[0]
 			connections = connections[1:]
-			d.number = r.ReleasedAt().Packet
+			d.number = r.Completed().Packet
 			err = d.handler.Connection(r)
 		case toFinding:
 			r := findings[0]
 			findings = findings[1:]
-			d.number = r.ReleasedAt().Packet
+			d.number = r.Completed().Packet
 			err = d.handler.Finding(r)
 		}
 		if err != nil {

@@ -74,8 +74,8 @@ func TestAllocations(t *testing.T) {
 				}
 				measured++
 			}
-			if s, _ := d.Finish(); s.Packets != int64(len(frames)) || s.Lost != 0 || s.Transactions[record.Complete] != 108 {
-				t.Errorf("%d packets of %d, %d lost, transactions %v", s.Packets, len(frames), s.Lost, s.Transactions)
+			if s, _ := d.Finish(); s.Packets != int64(len(frames)) || s.NotCaptured != 0 || s.Transactions[record.Complete] != 108 {
+				t.Errorf("%d packets of %d, %d lost, transactions %v", s.Packets, len(frames), s.NotCaptured, s.Transactions)
 			}
 			if measured < 3000 {
 				t.Errorf("%d packets measured", measured)

@@ -40,7 +40,7 @@ func caught(c *cases.Case, all []record.Finding) bool {
 		} else if c.Severity != severity {
 			return false
 		}
-		return f.Rule == c.Rule && string(f.Severity) == severity && string(f.Blames.Or("")) == c.Blames && f.Section != ""
+		return f.Rule == c.Rule && string(f.Severity) == severity && string(f.AtFault.Or("")) == c.Blames && f.Section != ""
 	})
 }
 
@@ -101,7 +101,7 @@ func TestMuted(t *testing.T) {
 func lines(all []record.Finding) string {
 	var b strings.Builder
 	for _, f := range all {
-		fmt.Fprintf(&b, "\n  %s %s %q %s", f.Severity, f.Rule, f.Blames.Or(""), f.Message)
+		fmt.Fprintf(&b, "\n  %s %s %q %s", f.Severity, f.Rule, f.AtFault.Or(""), f.Message)
 	}
 	if len(all) == 0 {
 		return " nothing"

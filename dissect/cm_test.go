@@ -85,10 +85,7 @@ func newWire(t *testing.T) (*wire, *[]string) {
 	lines := &[]string{}
 	w := &wire{t: t, d: dissect.New(dissect.Handler{
 		Connection: func(c *record.Connection) error {
-			reason := "open"
-			if why, known := c.CloseReason.Get(); known {
-				reason = why
-			}
+			reason := c.State()
 			*lines = append(*lines, fmt.Sprintf("connection %d %s established %t, %d transactions, %s", c.ID, c.Handshake, c.Established.Known(), c.Transactions, reason))
 
 			return nil

@@ -182,7 +182,7 @@ func New(h Handler, o Options) *Dissector {
 	d.tracker.KeepFPDUs = shown
 	d.budget.Told = d.limit
 	d.summary = record.Summary{
-		Type: "summary", Transactions: map[record.Status]int64{}, Findings: map[record.Severity]int64{}, Limits: map[string]int64{},
+		Type: "summary", Transactions: map[record.Status]int64{}, Findings: map[record.Severity]int64{}, Evicted: map[string]int64{},
 	}
 	return d
 }
@@ -190,7 +190,7 @@ func New(h Handler, o Options) *Dissector {
 // released is a record that notes which event let it go.
 type released[T any] interface {
 	*T
-	Release(at record.Stamp)
+	Complete(at record.Stamp)
 }
 
 // handing is a handler without its error, which d keeps.
@@ -202,7 +202,7 @@ func handing[T any, R released[T]](d *Dissector, handler func(*T) error) func(*T
 		if d.err != nil {
 			return
 		}
-		if R(r).Release(d.now); d.ahead != nil {
+		if R(r).Complete(d.now); d.ahead != nil {
 			d.err = d.ahead.put(r)
 		} else {
 			d.err = handler(r)
@@ -295,7 +295,7 @@ func (d *Dissector) take(f *capture.Frame, l *layers) error {
 	}
 	s.Last = record.Some(now.Time)
 	if len(f.Data) < f.Length {
-		s.Cut++
+		s.Truncated++
 	}
 	d.table.Clock, d.tracker.Clock = d.clock.now, d.clock.now
 	d.frame(f, l, now)
@@ -353,7 +353,7 @@ func (d *Dissector) Finish() (*record.Summary, error) {
 func (d *Dissector) Summary() *record.Summary {
 	s, t := &d.summary, d.tracker
 	s.Connections = t.Connections()
-	s.CM, s.Lost = t.CM, t.Lost
+	s.CM, s.NotCaptured = t.CM, t.Lost
 	for i, status := range record.Statuses {
 		if n := d.table.Ended[i]; n > 0 {
 			s.Transactions[status] = n
@@ -366,7 +366,7 @@ func (d *Dissector) Summary() *record.Summary {
 	}
 	for k, n := range d.budget.Lost {
 		if n > 0 {
-			s.Limits[budget.Kind(k).String()] = n
+			s.Evicted[budget.Kind(k).String()] = n
 		}
 	}
 	return s
@@ -444,7 +444,7 @@ type sight struct {
 	xid         record.Opt[record.Hex32]
 	part        record.Part
 	place       record.Place
-	nobodys     record.Nobodys
+	nobodys     record.UnassignedReason
 }
 
 // show notes what became of the packet at hand, and hands out its record.
@@ -505,8 +505,8 @@ func (d *Dissector) whose(s *sight, happened *rdma.Happened, taken bool) {
 // packet hands out the record of a packet.
 func (d *Dissector) packet(s *sight) (err error) {
 	p := d.describe.Describe(&s.input)
-	p.Marks, p.Connection, p.Operation, p.Transaction, p.XID = s.marks, s.connection, s.operation, s.transaction, s.xid
-	p.Part, p.Place, p.Nobodys = s.part, s.place, s.nobodys
+	p.Marks, p.Connection, p.RDMAOperation, p.Transaction, p.XID = s.marks, s.connection, s.operation, s.transaction, s.xid
+	p.Part, p.Place, p.NoTransactionReason = s.part, s.place, s.nobodys
 	if d.handler.Frame != nil {
 		err = d.handler.Frame(s.input.Frame, p)
 	}
@@ -534,7 +534,7 @@ func (d *Dissector) tree(in *describe.Input, h rdma.Happened) {
 }
 
 // nobodys says why a packet belongs to no transaction.
-func nobodys(taken bool, in *describe.Input, h *rdma.Happened) record.Nobodys {
+func nobodys(taken bool, in *describe.Input, h *rdma.Happened) record.UnassignedReason {
 	switch {
 	case !taken || h.Conn == nil && in.ICRC != rocev2.ICRCBad:
 		if taken && in.Transport != "" {
@@ -542,7 +542,7 @@ func nobodys(taken bool, in *describe.Input, h *rdma.Happened) record.Nobodys {
 		}
 		return record.NotRDMA
 	case h.Mark&(record.BadICRC|record.BadChecksum) != 0 && h.Op == nil:
-		return record.Dropped
+		return record.ReceiverDropped
 	case !in.RPC:
 		return record.OtherUpperLayer
 	case h.Op != nil && h.Op.Tag != 0:

@@ -174,8 +174,8 @@ func TestLoss(t *testing.T) {
 			return nil
 		},
 	}, dissect.Options{})
-	if s.Lost != 0 || s.Transactions["complete"] != 203 {
-		t.Errorf("%d lost, transactions %v; want none lost, 203 complete", s.Lost, s.Transactions)
+	if s.NotCaptured != 0 || s.Transactions["complete"] != 203 {
+		t.Errorf("%d lost, transactions %v; want none lost, 203 complete", s.NotCaptured, s.Transactions)
 	}
 	if moved["offered"] == 0 || moved["offered"] != moved["moved"] || moved["returned"] == 0 || moved["returned"] != moved["written"] {
 		t.Errorf("bytes %v: what was offered moved whole, and what was returned was written", moved)
@@ -456,12 +456,12 @@ func TestHoles(t *testing.T) {
 			}
 		}
 		s, _ := d.Finish()
-		lost += s.Lost
+		lost += s.NotCaptured
 		complete += s.Transactions["complete"]
 		noReply += s.Transactions["no_reply"]
 		noCall += s.Transactions["no_call"]
-		if s.Lost > 1 {
-			t.Errorf("without frame %d: %d packets are said to be lost", start, s.Lost)
+		if s.NotCaptured > 1 {
+			t.Errorf("without frame %d: %d packets are said to be lost", start, s.NotCaptured)
 		}
 		if total := s.Transactions["complete"] + max(s.Transactions["no_reply"], s.Transactions["no_call"]); total != 319 {
 			t.Errorf("without frame %d: transactions %v", start, s.Transactions)
@@ -487,8 +487,8 @@ func TestTwice(t *testing.T) {
 		}
 		got, s := dissectFrames(twice)
 		same(t, got, want)
-		if s.Lost != 0 || s.Transactions["complete"] != int64(len(want)) {
-			t.Errorf("%s: %d lost, transactions %v", name, s.Lost, s.Transactions)
+		if s.NotCaptured != 0 || s.Transactions["complete"] != int64(len(want)) {
+			t.Errorf("%s: %d lost, transactions %v", name, s.NotCaptured, s.Transactions)
 		}
 	}
 }
@@ -529,8 +529,8 @@ func TestPSNWrap(t *testing.T) {
 		d.Frame(&frames[i])
 	}
 	s, _ := d.Finish()
-	if s.Lost != 0 || s.ICRCBad != 0 {
-		t.Errorf("%d lost, %d ICRCs bad", s.Lost, s.ICRCBad)
+	if s.NotCaptured != 0 || s.ICRCBad != 0 {
+		t.Errorf("%d lost, %d ICRCs bad", s.NotCaptured, s.ICRCBad)
 	}
 	slices.Sort(got)
 	slices.Sort(want)

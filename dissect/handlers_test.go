@@ -87,7 +87,7 @@ func TestHandlersChangeNothing(t *testing.T) {
 						t.Errorf("%s, handlers %04b, %d cores: %d bytes of records of kind %d, want %d", name, kinds, cores, got[kind].Len(), kind, want[kind].Len())
 					}
 				}
-				s.Dropped = 0 // a source tells it
+				s.CaptureDrops = 0 // a source tells it
 				if a, b := render.AppendJSON(nil, s), render.AppendJSON(nil, summary); !bytes.Equal(a, b) {
 					t.Errorf("%s, handlers %04b, %d cores: %s, want %s", name, kinds, cores, a, b)
 				}
@@ -146,8 +146,8 @@ func TestBrokenSource(t *testing.T) {
 	}}, dissect.Options{})
 	s, err := d.Run(t.Context(), open(t, "derived-cut-callback41.pcap.zst"))
 	var broken *capture.BrokenError
-	if !errors.As(err, &broken) || broken.Frames != 240 || n != 240 || s.Broken.Or("") != err.Error() {
-		t.Errorf("error %v, %d packets, summary says %v", err, n, s.Broken)
+	if !errors.As(err, &broken) || broken.Frames != 240 || n != 240 || s.InputError.Or("") != err.Error() {
+		t.Errorf("error %v, %d packets, summary says %v", err, n, s.InputError)
 	}
 }
 

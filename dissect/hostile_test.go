@@ -331,8 +331,8 @@ func TestUnreliable(t *testing.T) {
 	w.Swap(sends[3][0], sends[4][0])
 	s := look(w)
 	s.expect(t, "capture-lost-packets capture-lost-packets", "1 no_reply, 3 no_reply, 5 no_reply")
-	if x := s.connections[0]; x.Lost != 2 || x.OutOfOrder != 1 || x.Retransmitted != 0 {
-		t.Errorf("%d lost, %d out of order, %d again", x.Lost, x.OutOfOrder, x.Retransmitted)
+	if x := s.connections[0]; x.NotCaptured != 2 || x.OutOfOrder != 1 || x.Retransmitted != 0 {
+		t.Errorf("%d lost, %d out of order, %d again", x.NotCaptured, x.OutOfOrder, x.Retransmitted)
 	}
 }
 
@@ -353,8 +353,8 @@ func TestReorderedRequests(t *testing.T) {
 	c.Client.Ack()
 	s := look(w)
 	s.expect(t, "", "1 complete, 2 complete")
-	if got, x := moved(s.transactions[1]), s.connections[0]; got != "write 8192" || x.Lost != 0 || x.OutOfOrder == 0 || x.Retransmitted != 0 {
-		t.Errorf("moved %s, %d lost, %d out of order, %d again", got, x.Lost, x.OutOfOrder, x.Retransmitted)
+	if got, x := moved(s.transactions[1]), s.connections[0]; got != "write 8192" || x.NotCaptured != 0 || x.OutOfOrder == 0 || x.Retransmitted != 0 {
+		t.Errorf("moved %s, %d lost, %d out of order, %d again", got, x.NotCaptured, x.OutOfOrder, x.Retransmitted)
 	}
 }
 
@@ -373,8 +373,8 @@ func TestReuseByPSN(t *testing.T) {
 	}
 	s := look(w)
 	s.expect(t, "", "1 complete, 2 complete, 3 complete, 4 complete, 5 complete")
-	if len(s.connections) != 2 || s.connections[0].CloseReason.Or("") != "queue pair used again" {
-		t.Errorf("%d connections, the first closed by %v", len(s.connections), s.connections[0].CloseReason)
+	if len(s.connections) != 2 || s.connections[0].State() != string(record.EndReused) {
+		t.Errorf("%d connections, the first ended by %v", len(s.connections), s.connections[0].State())
 	}
 }
 
@@ -788,8 +788,8 @@ func TestBadICRC(t *testing.T) {
 			rpc(c)
 			damage(w, c)
 			s := look(w)
-			if len(s.connections) != 1 || s.summary.ICRCBad != 1 || s.connections[0].CloseReason.Known() {
-				t.Errorf("%d connections (%+v), %d bad ICRCs", len(s.connections), s.connections[0].CloseReason, s.summary.ICRCBad)
+			if len(s.connections) != 1 || s.summary.ICRCBad != 1 || s.connections[0].Ended.Known() {
+				t.Errorf("%d connections (%+v), %d bad ICRCs", len(s.connections), s.connections[0].State(), s.summary.ICRCBad)
 			}
 			for _, x := range s.transactions {
 				if x.Status != record.Complete || len(x.Findings) > 0 {
@@ -859,7 +859,7 @@ func TestJoinedFigures(t *testing.T) {
 	}
 	got := s.connections[0].Invalidation
 	want := record.InvalidationFigures{
-		Style: record.RespondersChoice, Habit: record.Some(record.HabitOnly), ChunkReplies: 1, InvalidatingReplies: 1, MixedCalls: 1,
+		Style: record.RespondersChoice, HandleChoice: record.Some(record.ChoiceOnly), ChunkReplies: 1, InvalidatingReplies: 1, MixedDirectionCalls: 1,
 	}
 	if got != want {
 		t.Errorf("figures are %+v, want %+v", got, want)
@@ -880,8 +880,8 @@ func TestHeldIsNotAtHand(t *testing.T) {
 	response := c.Server.ReadRequest(0xa1, second.Reads[0].Offset, 100).Respond(make([]byte, 100))
 	s := look(w)
 	for _, p := range s.packets {
-		if p.Number == int64(slices.Index(w.Frames, response[0])+1) && (p.Operation != "RDMA Read" || p.XID.Or(0) != record.Hex32(second.XID)) {
-			t.Errorf("the response is %q of XID %v, marks %v", p.Operation, p.XID, p.Marks)
+		if p.Number == int64(slices.Index(w.Frames, response[0])+1) && (p.RDMAOperation != "RDMA Read" || p.XID.Or(0) != record.Hex32(second.XID)) {
+			t.Errorf("the response is %q of XID %v, marks %v", p.RDMAOperation, p.XID, p.Marks)
 		}
 	}
 }
@@ -1033,8 +1033,8 @@ func TestLimits(t *testing.T) {
 				row.make(w)
 				o := dissect.Options{Memory: row.memory}
 				s := lookWith(w, o)
-				if s.summary.Limits[row.kind] == 0 {
-					t.Fatalf("limits reached: %v", s.summary.Limits)
+				if s.summary.Evicted[row.kind] == 0 {
+					t.Fatalf("limits reached: %v", s.summary.Evicted)
 				}
 				told := 0
 				for _, f := range s.findings {
@@ -1042,13 +1042,13 @@ func TestLimits(t *testing.T) {
 						told++
 					}
 				}
-				if told != len(s.summary.Limits) {
-					t.Errorf("%d findings for %v", told, s.summary.Limits)
+				if told != len(s.summary.Evicted) {
+					t.Errorf("%d findings for %v", told, s.summary.Evicted)
 				}
 				if what := s.dangling(); what != "" {
 					t.Error(what)
 				}
-				all := fmt.Sprintf("%v %s %s", s.summary.Limits, s.statuses(), s.rules())
+				all := fmt.Sprintf("%v %s %s", s.summary.Evicted, s.statuses(), s.rules())
 				if before != "" && all != before {
 					t.Errorf("another time it is\n%s, not\n%s", all, before)
 				}

@@ -122,7 +122,7 @@ func TestStranger(t *testing.T) {
 	for i, f := range append(w.Frames, &again) {
 		d.Frame(&capture.Frame{Number: int64(i + 1), Time: f.Time, LinkType: capture.LinkType(f.LinkType), Length: f.Length, Data: f.Data})
 	}
-	if d.Finish(); last.Operation != "Send" || last.Marks&record.Repeated == 0 || last.XID.Known() {
-		t.Errorf("%s, marks %b, XID %v", last.Operation, last.Marks, last.XID)
+	if d.Finish(); last.RDMAOperation != "Send" || last.Marks&record.Retransmitted == 0 || last.XID.Known() {
+		t.Errorf("%s, marks %b, XID %v", last.RDMAOperation, last.Marks, last.XID)
 	}
 }

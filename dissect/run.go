@@ -98,13 +98,13 @@ func (d *Dissector) end(source capture.Source, reason error) (*record.Summary, e
 		return s, err
 	}
 	if source, ok := source.(interface{ Dropped() uint64 }); ok {
-		s.Dropped = source.Dropped()
+		s.CaptureDrops = source.Dropped()
 	}
 	if reason == io.EOF {
 		return s, nil
 	}
 	if broken := (*capture.BrokenError)(nil); errors.As(reason, &broken) {
-		s.Broken = record.Some(reason.Error())
+		s.InputError = record.Some(reason.Error())
 	}
 	return s, reason
 }

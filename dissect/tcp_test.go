@@ -84,8 +84,8 @@ func TestStream(t *testing.T) {
 		}
 		got, s := dissectFrames(out)
 		same(t, got, want)
-		if s.Lost != 0 {
-			t.Errorf("%d lost", s.Lost)
+		if s.NotCaptured != 0 {
+			t.Errorf("%d lost", s.NotCaptured)
 		}
 	})
 	t.Run("out of order and repeated", func(t *testing.T) {
@@ -104,8 +104,8 @@ func TestStream(t *testing.T) {
 			out[i].Number = int64(i + 1)
 		}
 		got, s := dissectFrames(out)
-		if len(got) != len(want) || s.Lost != 0 {
-			t.Errorf("%d transactions, want %d; %d lost", len(got), len(want), s.Lost)
+		if len(got) != len(want) || s.NotCaptured != 0 {
+			t.Errorf("%d transactions, want %d; %d lost", len(got), len(want), s.NotCaptured)
 		}
 	})
 	t.Run("without the handshake", func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestStream(t *testing.T) {
 		for drop := 100; drop < 400; drop += 9 {
 			got, s := dissectFrames(slices.Delete(slices.Clone(frames), drop, drop+1))
 			if n := s.Transactions["complete"]; n < 315 || len(got) > 318 {
-				t.Errorf("without frame %d: transactions %v, %d lost", drop, s.Transactions, s.Lost)
+				t.Errorf("without frame %d: transactions %v, %d lost", drop, s.Transactions, s.NotCaptured)
 			}
 		}
 	})

@@ -47,7 +47,7 @@ func TestRepeatsBelong(t *testing.T) {
 			}
 			for _, c := range connections {
 				all += c.Retransmitted
-				nobodys += c.RetransmittedOfNone
+				nobodys += c.RetransmittedUnassigned
 			}
 			if mine+nobodys != all || all != want {
 				t.Errorf("%d repeats of transactions and %d of nobody, the connections count %d, want %d", mine, nobodys, all, want)
@@ -68,7 +68,7 @@ func TestPacketsBelong(t *testing.T) {
 			marked := map[int64]int{}
 			var unnamed, all int
 			d := dissect.New(dissect.Handler{Packet: func(p *record.Packet) error {
-				if p.Marks&record.Repeated == 0 {
+				if p.Marks&record.Retransmitted == 0 {
 					return nil
 				}
 				all++
@@ -118,21 +118,21 @@ func waits(transactions []*record.Transaction) map[record.WaitReason]int {
 
 // TestWaits tells retransmission timeouts, credit stalls and slow servers apart.
 func TestWaits(t *testing.T) {
-	repeats := []record.WaitReason{record.RepeatAfterTimeout, record.RepeatAfterGap, record.RepeatAfterNak, record.ReceiverNotReady}
+	repeats := []record.WaitReason{record.RetransmitTimeout, record.RetransmitGap, record.RetransmitNak, record.RNRNak}
 	for _, c := range []struct {
 		name string
 		some []record.WaitReason // that there are
 		none []record.WaitReason // that there are not
 	}{
-		{"rocev2-loss42.pcap.zst", []record.WaitReason{record.RepeatAfterTimeout, record.RepeatAfterGap}, []record.WaitReason{record.OutOfCredits, record.ReceiverNotReady}},
-		{"rocev2-storm41.pcap.zst", []record.WaitReason{record.RepeatAfterTimeout, record.RepeatAfterNak}, nil},
-		{"lab-iwarploss41.pcap.zst", []record.WaitReason{record.RepeatAfterTimeout}, []record.WaitReason{record.RepeatAfterNak, record.OutOfCredits}},
-		{"lab-retries42.pcap.zst", []record.WaitReason{record.RepeatAfterTimeout}, []record.WaitReason{record.OutOfCredits, record.RepeatAfterNak}},
-		{"lab-inline16.pcap.zst", []record.WaitReason{record.OutOfCredits}, repeats},
-		{"lab-slowserver41.pcap.zst", nil, append(repeats, record.OutOfCredits)},
-		{"rocev2-nfs41.pcap.zst", nil, append(repeats, record.OutOfCredits)},
-		{"rocev2-nconnect41.pcapng.zst", nil, append(repeats, record.OutOfCredits)},
-		{"lab-nfs40.pcap.zst", nil, append(repeats, record.OutOfCredits)},
+		{"rocev2-loss42.pcap.zst", []record.WaitReason{record.RetransmitTimeout, record.RetransmitGap}, []record.WaitReason{record.CreditLimit, record.RNRNak}},
+		{"rocev2-storm41.pcap.zst", []record.WaitReason{record.RetransmitTimeout, record.RetransmitNak}, nil},
+		{"lab-iwarploss41.pcap.zst", []record.WaitReason{record.RetransmitTimeout}, []record.WaitReason{record.RetransmitNak, record.CreditLimit}},
+		{"lab-retries42.pcap.zst", []record.WaitReason{record.RetransmitTimeout}, []record.WaitReason{record.CreditLimit, record.RetransmitNak}},
+		{"lab-inline16.pcap.zst", []record.WaitReason{record.CreditLimit}, repeats},
+		{"lab-slowserver41.pcap.zst", nil, append(repeats, record.CreditLimit)},
+		{"rocev2-nfs41.pcap.zst", nil, append(repeats, record.CreditLimit)},
+		{"rocev2-nconnect41.pcapng.zst", nil, append(repeats, record.CreditLimit)},
+		{"lab-nfs40.pcap.zst", nil, append(repeats, record.CreditLimit)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			transactions, _ := records(t, c.name)
@@ -170,7 +170,7 @@ func TestSlowest(t *testing.T) {
 		t.Fatalf("%v with waits %+v, %d repeats", slowest.XID, slowest.Waits, slowest.Retransmitted)
 	}
 	w := slowest.Waits[0]
-	got := fmt.Sprintf("%dms %s, %s, %d bytes of %s, early %d, filled %d, packets %v", w.NS/1e6, w.Reason, w.Waiting, w.Bytes.Or(0), w.Of, w.Early.Or(0), w.Filled.Or(0), w.Packets)
+	got := fmt.Sprintf("%dms %s, %s, %d bytes of %s, early %d, filled %d, packets %v", w.NS/1e6, w.Reason, w.Waiting, w.Bytes.Or(0), w.Event, w.OutOfOrderPacket.Or(0), w.GapFilledBy.Or(0), w.Packets)
 	if want := "560ms repeat after timeout, server, 10 bytes of read_request, early 7285, filled 7286, packets [7285 7286 7291]"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -185,13 +185,13 @@ func TestWaitsOfNaks(t *testing.T) {
 	for _, r := range transactions {
 		early := map[int64]bool{}
 		for _, w := range r.Waits {
-			if packet, known := w.Early.Get(); known {
+			if packet, known := w.OutOfOrderPacket.Get(); known {
 				if early[packet] {
 					t.Errorf("%v: two waits are for packet %d", r.XID, packet)
 				}
 				early[packet] = true
 			}
-			if w.Reason != record.RepeatAfterNak {
+			if w.Reason != record.RetransmitNak {
 				continue
 			}
 			naks++
@@ -222,7 +222,7 @@ func TestEnds(t *testing.T) {
 				got = append(got, fmt.Sprintf("%d open", c.ID))
 				continue
 			}
-			got = append(got, fmt.Sprintf("%d %s %s %d: %d died, %d repeats", c.ID, e.By.Or("?"), e.How, e.Packet.Or(0), e.Died, e.Repeats.Or(0)))
+			got = append(got, fmt.Sprintf("%d %s %s %d: %d died, %d repeats", c.ID, e.By.Or("?"), e.How, e.Packet.Or(0), e.OutstandingCalls, e.Retransmissions.Or(0)))
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", name, got, want)

@@ -84,7 +84,7 @@ func (e *Packets) packet(f *capture.Frame, p *record.Packet) error {
 }
 
 // Comment says in a line what a packet is: "XID 0x4cc9dbf7, Read chunk 1 segment 2,
-// bytes 65536-131071 of 524288, repeated". Chunks and segments count from 1. It is
+// bytes 65536-131071 of 524288, retransmitted". Chunks and segments count from 1. It is
 // empty for what is no RDMA.
 func Comment(p *record.Packet) string {
 	if p.Transport == "" {
@@ -99,10 +99,10 @@ func Comment(p *record.Packet) string {
 	}
 	if id, known := p.Transaction.Get(); known {
 		parts = append(parts, "transaction "+strconv.FormatInt(id, 10))
-	} else if p.Nobodys != "" && !p.XID.Known() {
-		parts = append(parts, "of no RPC: "+strings.ReplaceAll(string(p.Nobodys), "_", " "))
+	} else if p.NoTransactionReason != "" && !p.XID.Known() {
+		parts = append(parts, "of no RPC: "+strings.ReplaceAll(string(p.NoTransactionReason), "_", " "))
 	}
-	if p.Operation != "" {
+	if p.RDMAOperation != "" {
 		parts = append(parts, part(p))
 	}
 	if r := &p.Part; r.To > r.From {
@@ -117,7 +117,7 @@ func Comment(p *record.Packet) string {
 // part says what of an RPC a packet is.
 func part(p *record.Packet) string {
 	r := &p.Part
-	what := p.Operation
+	what := p.RDMAOperation
 	switch {
 	case r.Message == record.EventCall:
 		what = "Call"
@@ -139,7 +139,7 @@ func part(p *record.Packet) string {
 		case &header.TCP: // with nothing behind it, but for what fills up a short frame
 			acknowledges = n.Offset+len(n.Data) >= p.Length || p.Length <= 60
 		case &header.RETH, &header.ReadRequest:
-			asks = p.Operation == "RDMA Read"
+			asks = p.RDMAOperation == "RDMA Read"
 		}
 	}
 	switch {

@@ -139,7 +139,7 @@ func TestPacketComments(t *testing.T) {
 			"asks for Read chunk 1 segment 1, bytes 0-1999 of 3000", "Read chunk 1 segment 1, bytes 0-1023 of 3000", "Read chunk 1 segment 1, bytes 1024-1999 of 3000",
 			"asks for Read chunk 1 segment 2, bytes 2000-2999 of 3000", "Read chunk 1 segment 2, bytes 2000-2999 of 3000",
 			"Write chunk 2 segment 1, bytes 0-1023 of 2000", "Write chunk 2 segment 1, bytes 1024-1499 of 2000",
-			"Write chunk 2 segment 1, bytes 1024-1499 of 2000, repeated",
+			"Write chunk 2 segment 1, bytes 1024-1499 of 2000, retransmitted",
 			"Reply", "acknowledges Reply",
 		}},
 		"iWARP": {(*synth.Wire).IWARP, []string{
@@ -147,7 +147,7 @@ func TestPacketComments(t *testing.T) {
 			"asks for Read chunk 1 segment 1, bytes 0-1999 of 3000", "Read chunk 1 segment 1, bytes 0-1399 of 3000", "Read chunk 1 segment 1, bytes 1400-1999 of 3000",
 			"asks for Read chunk 1 segment 2, bytes 2000-2999 of 3000", "Read chunk 1 segment 2, bytes 2000-2999 of 3000",
 			"Write chunk 2 segment 1, bytes 0-1399 of 2000", "Write chunk 2 segment 1, bytes 1400-1499 of 2000",
-			"Write chunk 2 segment 1, repeated", // TCP's bytes
+			"Write chunk 2 segment 1, retransmitted", // TCP's bytes
 			"Reply",
 		}},
 	} {
@@ -166,7 +166,7 @@ func TestPacketComments(t *testing.T) {
 			c.Server.Ack()
 			c.Server.Read(0xa1, call.Reads[0].Offset, make([]byte, 2000))
 			c.Server.Read(0xa2, second.Offset, make([]byte, 1000))
-			frames := c.Server.Write(0xb2, call.Writes[1][0].Offset, make([]byte, 1500))
+			frames := c.Server.Write(0xb2, call.Writes[1][0].Offset, make([]byte, ))
 			w.Again(frames[len(frames)-1])
 			c.Server.Reply(synth.Write3Reply(3000).To(call))
 			if name == "RoCE" { // an acknowledgement of TCP is of whatever it names

@@ -51,7 +51,7 @@ type Report struct {
 
 // File is one file that was written.
 type File struct {
-	Type      string             `json:"type" doc:"file"`
+	Type      string             `json:"type" doc:"The record's type, always \"file\"." values:"file"`
 	Path      string             `json:"path" doc:"where it was written, below the folder"`
 	Named     bool               `json:"named" doc:"the capture shows its whole path"`
 	Handle    record.Opt[string] `json:"handle" doc:"file handle, in hex; null where the capture does not show it"`

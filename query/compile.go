@@ -728,7 +728,11 @@ func (c *compiler) asText(o *operand, op string, lit *literal) func(any) bool {
 	}
 	if f.shown == nil && len(f.Values) > 0 && (op == "==" || op == "!=") {
 		if wanted = canonical(f, lit.text); wanted == "" {
-			c.wrong(lit.from, lit.to, "%s is never %s; it is %s", o.path, typed, either(f.Values))
+			if now := renamedValue(o.path, lit.text); now != "" {
+				c.wrong(lit.from, lit.to, "%s is now called %q", typed, now)
+				return nil
+			}
+			c.wrong(lit.from, lit.to, "%s has no value %s; it is %s", o.path, typed, either(f.Values))
 			return nil
 		}
 	} else if real := canonical(f, lit.text); real != "" {

@@ -36,15 +36,15 @@ func added[T any](path, kind, doc string, get func(T) any, aliases ...string) dr
 }
 
 var ofTransactions = []drawnField{
-	added("time", "time", "when it began: its Call, or its Reply where the Call was not seen", func(r *record.Transaction) any {
+	added("time", "time", "Time of the Call, or of the Reply if the capture does not contain the Call.", func(r *record.Transaction) any {
 		if r.Call == nil && r.Reply == nil {
 			return nil
 		}
 		return timeValue(r.Start())
 	}),
-	added("read", "number", "bytes that RDMA Read moved out of the requester's memory", func(r *record.Transaction) any { read, _ := Moved(r); return int(read) }),
-	added("write", "number", "bytes that RDMA Write moved into the requester's memory", func(r *record.Transaction) any { _, written := Moved(r); return int(written) }),
-	added("form", "text", "how Call and Reply travelled: short>long", func(r *record.Transaction) any { return FormOf(r.Call) + ">" + FormOf(r.Reply) }),
+	added("read", "number", "Number of bytes that RDMA Read moved out of the requester's memory.", func(r *record.Transaction) any { read, _ := Moved(r); return int(read) }),
+	added("write", "number", "Number of bytes that RDMA Write moved into the requester's memory.", func(r *record.Transaction) any { _, written := Moved(r); return int(written) }),
+	added("form", "text", "Forms of the Call and of the Reply, such as short>long.", func(r *record.Transaction) any { return FormOf(r.Call) + ">" + FormOf(r.Reply) }),
 	shown("status", func(r *record.Transaction) any { return Outcome(r) }),
 	shown("procedure", func(r *record.Transaction) any {
 		if !r.Program.Known() {
@@ -64,11 +64,11 @@ var ofTransactions = []drawnField{
 }
 
 var ofConnections = []drawnField{
-	{Field{Path: "ip.addr", Type: "address", List: true, Doc: "the addresses of both ends"}, func(r any) any {
+	{Field{Path: "ip.addr", Type: "address", List: true, Doc: "Addresses of both ends."}, func(r any) any {
 		c := r.(*record.Connection)
 		return []any{c.Client.Address.Any(), c.Server.Address.Any()}
 	}},
-	{Field{Path: "qpn", Type: "hex", List: true, Doc: "the queue pairs of both ends"}, func(r any) any {
+	{Field{Path: "qpn", Type: "hex", List: true, Doc: "Queue pair numbers of both ends."}, func(r any) any {
 		c := r.(*record.Connection)
 		var list []any
 		for _, e := range []record.Endpoint{c.Client, c.Server} {
@@ -90,6 +90,7 @@ var ofConnections = []drawnField{
 	shown[*record.Connection]("credits.forward.peak_in_flight", nil, "in-flight"),
 	shown[*record.Connection]("inline_threshold.client_to_server", nil, "inline"),
 	shown[*record.Connection]("path_mtu", nil, "mtu"),
+	shown[*record.Connection]("not_captured", nil, "missed"),
 }
 
 // Outcome is how a transaction ended, as the STATUS of tables has it: the worst

@@ -70,7 +70,10 @@ func Unknown(name string, fields Fields) error {
 // unknown says that a field does not exist here, which are near, and which
 // records have it.
 func unknown(name string, fields Fields) string {
-	message := fmt.Sprintf("there is no field %s here; near it: %s", visible(name), strings.Join(near(name, fields.Names()), ", "))
+	if path := fields.Renamed()[name]; path != "" {
+		return fmt.Sprintf("%s is now called %s", visible(name), path)
+	}
+	message := fmt.Sprintf("unknown field %q; similar: %s", visible(name), strings.Join(near(name, fields.Names()), ", "))
 	var have []string
 	for _, other := range []Fields{Transactions, Connections, Packets, Findings} {
 		if other.Of() != fields.Of() && find(name, other) != "" {

@@ -24,6 +24,8 @@ type Field struct {
 	Aliases []string // other names that filters accept for it, Wireshark's among them
 	Drawn   bool     // it is of tables and filters, not of JSON
 
+	was []string // paths that it had before the first release
+
 	shown func(record any) any // what tables show of it, where that is something else
 	nfs   *nfsField            // of the tables of package nfs
 }
@@ -40,6 +42,7 @@ type recordFields struct {
 	list    []Field
 	names   []string
 	aliases map[string]string
+	renamed map[string]string // old paths and the paths that replace them
 }
 
 // Transactions, Connections and Findings are the fields of those records.
@@ -49,9 +52,37 @@ var (
 	Findings     Fields = fieldsOf("findings", reflect.TypeFor[record.Finding](), nil)
 )
 
-// New are the fields of another kind of record, as its tags describe them; of is
-// its kind, in the plural.
-func New[T any](of string) Fields { return fieldsOf(of, reflect.TypeFor[T](), nil) }
+// New returns the fields of another kind of record, as its tags describe them; of
+// is its kind, in the plural. Headings are names that a table gives to fields.
+func New[T any](of string, headings ...Heading[*T]) Fields {
+	return fieldsOf(of, reflect.TypeFor[T](), func() (drawn []drawnField) {
+		for _, h := range headings {
+			drawn = append(drawn, shown(h.Path, h.Value, h.Name))
+		}
+		return drawn
+	})
+}
+
+// A Heading is a column heading that names a field, in lower case with hyphens
+// for spaces. Value, if it is not nil, returns the number that the column shows of
+// a field that is an object.
+type Heading[P any] struct {
+	Name, Path string
+	Value      func(P) any
+}
+
+// SortKey returns the value by which records are sorted by a field: what the
+// table shows, if the field is an object.
+func SortKey(fields Fields, record any, path string) any {
+	if f := fields.Field(path); f.Type == "object" && f.shown != nil {
+		return f.shown(record)
+	}
+	return fields.Get(record, path)
+}
+
+// Sortable reports whether records can be sorted by a field: an object has no
+// order, unless a table shows a number for it.
+func Sortable(f *Field) bool { return f.Type != "object" || f.shown != nil }
 
 // fieldsOf are the fields of a record, as its tags describe them, and those that
 // are drawn. Of several that have one alias, it is that of the outermost, and among
@@ -60,7 +91,8 @@ func fieldsOf(of string, t reflect.Type, drawn func() []drawnField) *recordField
 	f := &recordFields{of: of}
 	f.make = func() {
 		f.byPath, f.own, f.paths, f.aliases = map[string]*Field{}, map[string]func(any) any{}, map[string][]int{}, map[string]string{}
-		f.add(t, "", nil, false)
+		f.renamed = map[string]string{}
+		f.add(t, "", nil, nil, false)
 		if drawn != nil {
 			f.draw(drawn())
 		}
@@ -101,6 +133,13 @@ func (f *recordFields) arrange() {
 			f.list[i].Aliases = append(f.list[i].Aliases, alias)
 		}
 	}
+	for i := range f.list {
+		for _, old := range f.list[i].was {
+			if f.paths[old] == nil && f.aliases[old] == "" {
+				f.aliases[old] = f.list[i].Path
+			}
+		}
+	}
 	slices.SortFunc(f.list, func(a, b Field) int { return strings.Compare(a.Path, b.Path) })
 	slices.Sort(f.names)
 	for i := range f.list {
@@ -126,8 +165,9 @@ func (f *recordFields) draw(drawn []drawnField) {
 	}
 }
 
-// add lists the fields of a struct type.
-func (f *recordFields) add(t reflect.Type, prefix string, index []int, list bool) {
+// add lists the fields of a struct type. The paths before are those that the
+// struct had before the first release.
+func (f *recordFields) add(t reflect.Type, prefix string, before []string, index []int, list bool) {
 	for _, field := range record.FieldsOf(t) {
 		path, inner, many := append(slices.Clone(index), field.Index), field.Type, list
 		for inner.Kind() == reflect.Pointer || inner.Kind() == reflect.Slice {
@@ -136,9 +176,10 @@ func (f *recordFields) add(t reflect.Type, prefix string, index []int, list bool
 		}
 		name := prefix + field.Name
 		f.paths[name] = path
-		f.list = append(f.list, Field{Path: name, Type: word(inner, field.Name), List: many, Values: field.Values, Doc: field.Doc, Aliases: field.Aliases})
+		was := f.formerPaths(&field, prefix, before)
+		f.list = append(f.list, Field{Path: name, Type: word(inner, field.Name), List: many, Values: field.Values, Doc: field.Doc, Aliases: field.Aliases, was: was})
 		if inner.Kind() == reflect.Struct {
-			f.add(inner, name+".", path, many)
+			f.add(inner, name+".", was, path, many)
 		}
 	}
 }
@@ -340,29 +381,29 @@ var ownFields = []struct {
 	Field
 	get func(*record.Packet) any
 }{
-	{Field{Path: "type", Type: "text", Doc: "packet"}, func(*record.Packet) any { return "packet" }},
-	{Field{Path: "number", Type: "number", Doc: "counts from 1 over all files", Aliases: []string{"frame.number"}}, func(p *record.Packet) any { return int(p.Number) }},
-	{Field{Path: "time", Type: "time", Doc: "when it was captured", Aliases: []string{"frame.time"}}, func(p *record.Packet) any { return timeValue(p.Time) }},
-	{Field{Path: "length", Type: "number", Doc: "bytes on the wire", Aliases: []string{"frame.len"}}, func(p *record.Packet) any { return p.Length }},
-	{Field{Path: "captured", Type: "number", Doc: "bytes in the capture", Aliases: []string{"frame.cap_len"}}, func(p *record.Packet) any { return p.Captured }},
-	{Field{Path: "src", Type: "address", Doc: "IP address or GID, or LID of native InfiniBand; null without", Aliases: []string{"source"}}, func(p *record.Packet) any { return textOrNil(p.AppendSource(nil)) }},
-	{Field{Path: "dst", Type: "address", Doc: "IP address or GID, or LID of native InfiniBand; null without", Aliases: []string{"destination"}}, func(p *record.Packet) any { return textOrNil(p.AppendDestination(nil)) }},
-	{Field{Path: "ip.addr", Type: "address", List: true, Drawn: true, Doc: "src and dst"}, func(p *record.Packet) any {
+	{Field{Path: "type", Type: "text", Doc: "The record's type, always \"packet\"."}, func(*record.Packet) any { return "packet" }},
+	{Field{Path: "number", Type: "number", Doc: "Number of the packet; packets are counted from 1 over all files.", Aliases: []string{"frame.number"}}, func(p *record.Packet) any { return int(p.Number) }},
+	{Field{Path: "time", Type: "time", Doc: "Time at which the packet was captured.", Aliases: []string{"frame.time"}}, func(p *record.Packet) any { return timeValue(p.Time) }},
+	{Field{Path: "length", Type: "number", Doc: "Length of the packet on the wire, in bytes.", Aliases: []string{"frame.len"}}, func(p *record.Packet) any { return p.Length }},
+	{Field{Path: "captured", Type: "number", Doc: "Number of bytes of the packet in the capture.", Aliases: []string{"frame.cap_len"}}, func(p *record.Packet) any { return p.Captured }},
+	{Field{Path: "src", Type: "address", Doc: "Source IP address or GID, or LID on native InfiniBand; null if the packet has none.", Aliases: []string{"source"}}, func(p *record.Packet) any { return textOrNil(p.AppendSource(nil)) }},
+	{Field{Path: "dst", Type: "address", Doc: "Destination IP address or GID, or LID on native InfiniBand; null if the packet has none.", Aliases: []string{"destination"}}, func(p *record.Packet) any { return textOrNil(p.AppendDestination(nil)) }},
+	{Field{Path: "ip.addr", Type: "address", List: true, Drawn: true, Doc: "Source and destination addresses."}, func(p *record.Packet) any {
 		return []any{textOrNil(p.AppendSource(nil)), textOrNil(p.AppendDestination(nil))}
 	}},
 	{
-		Field{Path: "transport", Type: "text", Values: []string{"RoCEv2", "RoCEv1", "InfiniBand", "iWARP"}, Doc: "what carries it; null of what is no RDMA"},
+		Field{Path: "transport", Type: "text", Values: []string{"RoCEv2", "RoCEv1", "InfiniBand", "iWARP"}, Doc: "Transport protocol of the packet; null if the packet carries no RDMA."},
 		func(p *record.Packet) any { return textOrNil([]byte(p.Transport)) },
 	},
-	{Field{Path: "connection", Type: "number", Doc: "number of its connection; null where it has none", Aliases: []string{"conn"}}, func(p *record.Packet) any { return p.Connection.Any() }},
+	{Field{Path: "connection", Type: "number", Doc: "Number of the packet's connection; null if it belongs to none.", Aliases: []string{"conn"}}, func(p *record.Packet) any { return p.Connection.Any() }},
 	{
-		Field{Path: "operation", Type: "text", Values: []string{"Send", "RDMA Write", "RDMA Read", "Atomic"}, Doc: "what the RDMA layer did with it; null of what is no operation's"},
-		func(p *record.Packet) any { return textOrNil([]byte(p.Operation)) },
+		Field{Path: "rdma_operation", Type: "text", Values: []string{"Send", "RDMA Write", "RDMA Read", "Atomic"}, Doc: "RDMA operation that the packet is part of; null if it is part of none."},
+		func(p *record.Packet) any { return textOrNil([]byte(p.RDMAOperation)) },
 	},
-	{Field{Path: "transaction", Type: "number", Doc: "id of the RPC that it is for; null where it is for none"}, func(p *record.Packet) any { return number(p.Transaction) }},
-	{Field{Path: "xid", Type: "hex", Doc: "XID of that RPC; null where it is for none"}, func(p *record.Packet) any { return number(p.XID) }},
+	{Field{Path: "transaction", Type: "number", Doc: "Number (id) of the transaction that the packet belongs to; null if it belongs to none."}, func(p *record.Packet) any { return number(p.Transaction) }},
+	{Field{Path: "xid", Type: "hex", Doc: "XID of the RPC that the packet belongs to; null if it belongs to none."}, func(p *record.Packet) any { return number(p.XID) }},
 	{
-		Field{Path: "mark", Type: "text", List: true, Values: record.Marks(0).Values(), Doc: "what is odd about it", Aliases: []string{"marks"}},
+		Field{Path: "marks", Type: "text", List: true, Values: record.Marks(0).Values(), Doc: "Unusual properties of the packet, such as being a retransmission."},
 		func(p *record.Packet) any {
 			marks := []any{}
 			for name := range p.Marks.Names() {
@@ -372,14 +413,14 @@ var ownFields = []struct {
 		},
 	},
 	{
-		Field{Path: "nobodys", Type: "text", Values: record.Nobodys("").Values(), Doc: "why it belongs to no RPC; null where it does"},
-		func(p *record.Packet) any { return textOrNil([]byte(p.Nobodys)) },
+		Field{Path: "no_transaction_reason", Type: "text", Values: record.UnassignedReason("").Values(), Doc: "Reason why the packet belongs to no RPC; null if it belongs to one."},
+		func(p *record.Packet) any { return textOrNil([]byte(p.NoTransactionReason)) },
 	},
 	{
-		Field{Path: "icrc", Type: "text", Values: record.Check("").Values(), Doc: "what came of checking the invariant CRC", Aliases: []string{"infiniband.invariant.crc"}},
+		Field{Path: "icrc", Type: "text", Values: record.Check("").Values(), Doc: "Result of checking the invariant CRC.", Aliases: []string{"infiniband.invariant.crc"}},
 		func(p *record.Packet) any { return string(p.ICRC) },
 	},
-	{Field{Path: "summary", Type: "text", Doc: "the packet in a line", Aliases: []string{"info"}}, func(p *record.Packet) any { return string(p.Summary) }},
+	{Field{Path: "summary", Type: "text", Doc: "Summary of the packet in one line.", Aliases: []string{"info"}}, func(p *record.Packet) any { return string(p.Summary) }},
 }
 
 // number is a number that may be unknown, as one of expr's.
@@ -464,7 +505,10 @@ func (f *packetFields) make() {
 		}
 		add(name)
 	}
-	add(Field{Path: "rpcrdma.position", Type: "number", List: true, Doc: "Positions of its Read chunks"})
+	for old, path := range renamedOfPackets {
+		f.headers.aliases[old] = path
+	}
+	add(Field{Path: "rpcrdma.position", Type: "number", List: true, Doc: "Positions of the message's Read chunks in the Payload stream, in bytes."})
 }
 
 // show lets a number be compared with its name, too: bth.opcode == "RC SEND Only".

@@ -220,7 +220,7 @@ func TestNFSFields(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ source, message string }{
-		{`nfs.ofset > 5`, "there is no field nfs.ofset here; near it: nfs.offset"},
+		{`nfs.ofset > 5`, "unknown field \"nfs.ofset\"; similar: nfs.offset"},
 		{`nfs.offset == foo`, "nfs.offset is never foo: it is a number, such as 42 or 1GiB"},
 		{`nfs.offset > 5ms`, "nfs.offset is never 5ms: it is a number"},
 		{`nfs.stable == FILE_SINK`, "nfs.stable is never FILE_SINK: it is a number or a name; near it: FILE_SYNC"},

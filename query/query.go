@@ -40,6 +40,9 @@ type Fields interface {
 	Field(path string) *Field
 	// Alias is the path that another name stands for, empty for none.
 	Alias(name string) string
+	// Renamed has the names that fields had before the first release, and the
+	// paths that replaced them.
+	Renamed() map[string]string
 	// Get reads a field of a record: nil when it is null, a slice when the path
 	// runs through a list.
 	Get(record any, path string) any
@@ -172,7 +175,10 @@ func find(name string, fields Fields) string {
 	if fields.Has(lower) {
 		return lower
 	}
-	return fields.Alias(lower)
+	if path := fields.Alias(lower); path != "" {
+		return path
+	}
+	return fields.Alias(strings.ReplaceAll(lower, " ", "-")) // a heading of two words
 }
 
 // Resolve is the path of a field by its name, Wireshark's, or its heading.

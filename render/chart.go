@@ -121,7 +121,7 @@ func ending(e *record.Ended) string {
 	if reason, known := e.Reason.Get(); known {
 		text += " (" + clean(reason) + ")"
 	}
-	if n, known := e.Repeats.Get(); known {
+	if n, known := e.Retransmissions.Get(); known {
 		text += fmt.Sprintf(", after %s that nobody acknowledged", plural(n, "repeat"))
 	}
 	if packet, known := e.Packet.Get(); known {
@@ -132,7 +132,7 @@ func ending(e *record.Ended) string {
 
 // died lists the Calls that had no Reply when a connection ended.
 func died(e *record.Ended) string {
-	text := strconv.FormatInt(e.Died, 10)
+	text := strconv.FormatInt(e.OutstandingCalls, 10)
 	for i, xid := range e.XIDs {
 		if i == 8 {
 			return text + ", ..."
@@ -217,14 +217,14 @@ func chartSize(width, height int) (int, int) {
 }
 
 func reached(c *analyze.Credits) string {
-	if c.LimitReached == 0 {
+	if c.CreditLimitReached == 0 {
 		return "limit not reached"
 	}
 	times := "once"
-	if c.LimitReached > 1 {
-		times = fmt.Sprintf("%d times", c.LimitReached)
+	if c.CreditLimitReached > 1 {
+		times = fmt.Sprintf("%d times", c.CreditLimitReached)
 	}
-	return fmt.Sprintf("limit reached %s, for %s", times, Duration(c.LimitNS))
+	return fmt.Sprintf("limit reached %s, for %s", times, Duration(c.CreditLimitReachedNS))
 }
 
 func list(values []uint32) string {
@@ -293,16 +293,16 @@ func HandleChart(on Screen, h *analyze.Handles, axis Axis) error {
 	w, theme := on.Out, on.Theme
 	width, height := chartSize(on.Width, on.Height)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%shandles%s: %s of %s\n", theme.key.before, theme.key.after, plural(int64(h.Exposures), "exposure"), plural(int64(h.Distinct), "handle"))
-	if len(h.Bars) == 0 {
+	fmt.Fprintf(&b, "%shandles%s: %s of %s\n", theme.key.before, theme.key.after, plural(int64(h.ExposureCount), "exposure"), plural(int64(h.Distinct), "handle"))
+	if len(h.Exposures) == 0 {
 		_, err := fmt.Fprintf(w, "%s\n", b.String())
 		return err
 	}
-	from, to := h.Bars[0].From, h.Bars[0].To
+	from, to := h.Exposures[0].From, h.Exposures[0].To
 	total := map[record.Hex32]float64{} // a sum of spans may be more than an integer holds
 	uses := map[record.Hex32]int{}
 	var order []record.Hex32
-	for _, x := range h.Bars {
+	for _, x := range h.Exposures {
 		from, to = min(from, x.From), max(to, x.To)
 		if uses[x.Handle]++; uses[x.Handle] == 1 {
 			order = append(order, x.Handle)
@@ -319,8 +319,8 @@ func HandleChart(on Screen, h *analyze.Handles, axis Axis) error {
 			continue
 		}
 		bar := newBar(plot, axis)
-		for i := range h.Bars {
-			if x := &h.Bars[i]; x.Handle == handle {
+		for i := range h.Exposures {
+			if x := &h.Exposures[i]; x.Handle == handle {
 				bar.add(x)
 			}
 		}
@@ -403,14 +403,14 @@ func (l *bar) draw(theme *Theme) string {
 // figures writes the numbers that matter.
 func figures(b *strings.Builder, h *analyze.Handles) {
 	row := func(name, value string) { fmt.Fprintf(b, "  %-46s %s\n", name, value) }
-	row("exposed for (p50, p99, longest)", fmt.Sprintf("%s, %s, %s", quantile(h.Exposed.P50), quantile(h.Exposed.P99), quantile(h.Exposed.Max)))
+	row("exposed for (p50, p99, longest)", fmt.Sprintf("%s, %s, %s", quantile(h.Exposure.P50), quantile(h.Exposure.P99), quantile(h.Exposure.Max)))
 	row("invalidated by the responder", percent(h.RemoteShare)+" of exposures")
 	row("Replies with chunks that invalidated one", fmt.Sprintf("%d of %d (%s)", h.InvalidatingReplies, h.ChunkReplies, percent(h.InvalidatingShare)))
-	row("left over, since one Send invalidates one", fmt.Sprint(h.LeftOver))
-	row("left by Replies that invalidated none", fmt.Sprint(h.LeftAll))
+	row("left over, since one Send invalidates one", fmt.Sprint(h.LocalInvExtra))
+	row("left by Replies that invalidated none", fmt.Sprint(h.LocalInvNoRemote))
 	again := fmt.Sprint(h.Reused)
 	if h.Reused > 0 {
-		again += fmt.Sprintf(", after %s (p50)", quantile(h.ReuseAfter.P50))
+		again += fmt.Sprintf(", after %s (p50)", quantile(h.ReuseInterval.P50))
 	}
 	row("exposed again", again)
 	row("never invalidated, as far as was seen", fmt.Sprint(h.NeverInvalidated))
@@ -435,18 +435,18 @@ var statsColumns = []column{
 	{name: "COUNT", right: true},
 	{name: "ERR", right: true},
 	{name: "RETR", right: true, rank: 6},
-	{name: "OUT", right: true, rank: 1},
+	{name: "CALL BYTES", right: true, rank: 1},
 	{name: "SHORT/CHUNKED/LONG", rank: 9},
-	{name: "IN", right: true, rank: 1},
+	{name: "REPLY BYTES", right: true, rank: 1},
 	{name: "SHORT/CHUNKED/LONG", rank: 9},
 	{name: "P50", right: true},
 	{name: "P90", right: true, rank: 4},
 	{name: "P99", right: true},
 	{name: "WORST", right: true, rank: 2},
-	{name: "LATENCIES", rank: 5},
-	{name: "READ/WRITE/WAIT/REST", rank: 3},
-	{name: "RDMA", right: true, rank: 7},
-	{name: "64K-INLINE", right: true, rank: 8},
+	{name: "HISTOGRAM", rank: 5},
+	{name: "READ/WRITE/WAIT/SERVER", rank: 3},
+	{name: "WITH CHUNKS", right: true, rank: 7},
+	{name: "FIT 64K", right: true, rank: 8},
 }
 
 // Stats writes the table of sums.
@@ -454,8 +454,8 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 	low, high := analyze.LatencyRange(rows)
 	columns := slices.Clone(statsColumns)
 	if high > 0 {
-		i := slices.IndexFunc(columns, func(c column) bool { return c.name == "LATENCIES" })
-		columns[i].name = Duration(low) + ".." + Duration(high)
+		i := slices.IndexFunc(columns, func(c column) bool { return c.name == "HISTOGRAM" })
+		columns[i].scale = Duration(low) + ".." + Duration(high)
 	}
 	t := newTable(w, theme, width, columns)
 	for _, s := range rows {
@@ -528,7 +528,7 @@ func inlineShare(s *analyze.Stats) string {
 	if s.ExplicitRDMA == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%d%%", s.InlineAt["65536"]*100/s.ExplicitRDMA)
+	return fmt.Sprintf("%d%%", s.FitsInlineAt["65536"]*100/s.ExplicitRDMA)
 }
 
 // ConnectionDetail draws everything of one connection, a line a fact.
@@ -552,12 +552,9 @@ func ConnectionDetail(w io.Writer, theme *Theme, c *record.Connection, start rec
 	if at, known := c.Closed.Get(); known {
 		row("closed", "%s", theme.both(axis, at))
 	}
-	if reason, known := c.CloseReason.Get(); known {
-		row("close reason", "%s", clean(reason))
-	}
 	if end, ended := c.Ended.Get(); ended {
 		row("ended", "%s", ending(&end))
-		if end.Died > 0 {
+		if end.OutstandingCalls > 0 {
 			row("Calls that died", "%s", died(&end))
 		}
 	}
@@ -580,7 +577,7 @@ func ConnectionDetail(w io.Writer, theme *Theme, c *record.Connection, start rec
 	}
 	row("transactions", "%d", c.Transactions)
 	row("packets", "%d", c.Packets)
-	row("health", "%d retransmitted, %d out of order, %d lost, %s, %d RNR", c.Retransmitted, c.OutOfOrder, c.Lost, plural(c.Naks, "NAK"), c.RNRNaks)
+	row("health", "%d retransmitted, %d out of order, %d lost, %s, %d RNR", c.Retransmitted, c.OutOfOrder, c.NotCaptured, plural(c.Naks, "NAK"), c.RNRNaks)
 	_, err := fmt.Fprintf(w, "%s\n", b.String())
 	return err
 }

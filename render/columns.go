@@ -78,17 +78,17 @@ func packetField(path string) chosen {
 
 // ownColumns append fields of a packet's own, for what is asked for most.
 var ownColumns = map[string]func([]byte, *record.Packet) []byte{
-	"number":     func(b []byte, p *record.Packet) []byte { return strconv.AppendInt(b, p.Number, 10) },
-	"time":       func(b []byte, p *record.Packet) []byte { b, _ = p.Time.AppendText(b); return b },
-	"length":     func(b []byte, p *record.Packet) []byte { return strconv.AppendInt(b, int64(p.Length), 10) },
-	"captured":   func(b []byte, p *record.Packet) []byte { return strconv.AppendInt(b, int64(p.Captured), 10) },
-	"src":        func(b []byte, p *record.Packet) []byte { return p.AppendSource(b) },
-	"dst":        func(b []byte, p *record.Packet) []byte { return p.AppendDestination(b) },
-	"transport":  func(b []byte, p *record.Packet) []byte { return append(b, p.Transport...) },
-	"operation":  func(b []byte, p *record.Packet) []byte { return append(b, p.Operation...) },
-	"nobodys":    func(b []byte, p *record.Packet) []byte { return append(b, p.Nobodys...) },
-	"icrc":       func(b []byte, p *record.Packet) []byte { return append(b, p.ICRC...) },
-	"connection": func(b []byte, p *record.Packet) []byte { return appendKnown(b, p.Connection) },
+	"number":                func(b []byte, p *record.Packet) []byte { return strconv.AppendInt(b, p.Number, 10) },
+	"time":                  func(b []byte, p *record.Packet) []byte { b, _ = p.Time.AppendText(b); return b },
+	"length":                func(b []byte, p *record.Packet) []byte { return strconv.AppendInt(b, int64(p.Length), 10) },
+	"captured":              func(b []byte, p *record.Packet) []byte { return strconv.AppendInt(b, int64(p.Captured), 10) },
+	"src":                   func(b []byte, p *record.Packet) []byte { return p.AppendSource(b) },
+	"dst":                   func(b []byte, p *record.Packet) []byte { return p.AppendDestination(b) },
+	"transport":             func(b []byte, p *record.Packet) []byte { return append(b, p.Transport...) },
+	"rdma_operation":        func(b []byte, p *record.Packet) []byte { return append(b, p.RDMAOperation...) },
+	"no_transaction_reason": func(b []byte, p *record.Packet) []byte { return append(b, p.NoTransactionReason...) },
+	"icrc":                  func(b []byte, p *record.Packet) []byte { return append(b, p.ICRC...) },
+	"connection":            func(b []byte, p *record.Packet) []byte { return appendKnown(b, p.Connection) },
 	"transaction": func(b []byte, p *record.Packet) []byte {
 		return appendKnown(b, p.Transaction)
 	},

@@ -46,7 +46,7 @@ func Explain(r *record.Transaction) []string {
 // longest is the longest wait, before the Call or of the latency; nil without.
 func longest(r *record.Transaction, before bool) (w *record.Wait) {
 	for i := range r.Waits {
-		if x := &r.Waits[i]; (x.Reason == record.OutOfCredits) == before && r.Waited(x) > 0 && (w == nil || r.Waited(x) > r.Waited(w)) {
+		if x := &r.Waits[i]; (x.Reason == record.CreditLimit) == before && r.Waited(x) > 0 && (w == nil || r.Waited(x) > r.Waited(w)) {
 			w = x
 		}
 	}
@@ -56,7 +56,7 @@ func longest(r *record.Transaction, before bool) (w *record.Wait) {
 // waits counts the waits of the latency, and how long they were together.
 func waits(r *record.Transaction) (n int, ns int64) {
 	for i := range r.Waits {
-		if x := &r.Waits[i]; x.Reason != record.OutOfCredits && r.Waited(x) > 0 {
+		if x := &r.Waits[i]; x.Reason != record.CreditLimit && r.Waited(x) > 0 {
 			n++
 		}
 	}
@@ -76,7 +76,7 @@ func last(w *record.Wait) string   { return nth(w.Packets, len(w.Packets)-1) }
 
 // repeated words what was sent again.
 func repeated(w *record.Wait) string {
-	switch w.Of {
+	switch w.Event {
 	case record.EventRead:
 		if n, known := w.Bytes.Get(); known {
 			return fmt.Sprintf("asked again for %s B of an RDMA Read", Bytes(n))
@@ -85,7 +85,7 @@ func repeated(w *record.Wait) string {
 	case record.EventWrite:
 		return "sent an RDMA Write again"
 	case record.EventCall, record.EventReply:
-		return "sent the " + title(w.Of) + " again"
+		return "sent the " + title(w.Event) + " again"
 	}
 	return "sent something again"
 }
@@ -94,22 +94,22 @@ func repeated(w *record.Wait) string {
 func waitSentence(w *record.Wait, opening string) string {
 	who := "the " + string(w.Waiting) + " "
 	switch w.Reason {
-	case record.BehindAnother:
-		return fmt.Sprintf("%s%swent on, in packet %s: until packet %s it was sending for transaction %d, on the same connection.", opening, who, last(w), second(w), w.Behind.Or(0))
-	case record.ReceiverNotReady:
+	case record.HeadOfLine:
+		return fmt.Sprintf("%s%swent on, in packet %s: until packet %s it was sending for transaction %d, on the same connection.", opening, who, last(w), second(w), w.BlockingTransaction.Or(0))
+	case record.RNRNak:
 		return fmt.Sprintf("%s%s%s, in packet %s: the other side had no receive buffer (RNR NAK in packet %s).", opening, who, repeated(w), last(w), first(w))
-	case record.RepeatAfterNak:
+	case record.RetransmitNak:
 		return fmt.Sprintf("%s%s%s, in packet %s, as the NAK in packet %s asked for.", opening, who, repeated(w), last(w), first(w))
 	}
 	s := fmt.Sprintf("%s%s%s, in packet %s", opening, who, repeated(w), last(w))
-	early, known := w.Early.Get()
-	filled, _ := w.Filled.Get()
+	early, known := w.OutOfOrderPacket.Get()
+	filled, _ := w.GapFilledBy.Get()
 	switch {
-	case known && w.Of == record.EventRead:
+	case known && w.Event == record.EventRead:
 		return fmt.Sprintf("%s: response packet %d had come before packet %d, out of order.", s, early, filled)
 	case known:
 		return fmt.Sprintf("%s: packet %d had come before packet %d, out of order.", s, early, filled)
-	case w.Reason == record.RepeatAfterTimeout:
+	case w.Reason == record.RetransmitTimeout:
 		return fmt.Sprintf("%s: after packet %s nothing of this RPC was seen, as after a retransmission timeout.", s, first(w))
 	}
 	return s + ": something before it was missing."
@@ -117,10 +117,10 @@ func waitSentence(w *record.Wait, opening string) string {
 
 // pauseText is a wait in a line of the ladder.
 func pauseText(w *record.Wait) string {
-	if behind, known := w.Behind.Get(); known {
+	if behind, known := w.BlockingTransaction.Get(); known {
 		return fmt.Sprintf("... %s %s busy with transaction %d ...", Duration(w.NS), w.Waiting, behind)
 	}
-	return fmt.Sprintf("... %s %s waits: %s ...", Duration(w.NS), w.Waiting, w.Reason)
+	return fmt.Sprintf("... %s %s waits: %s ...", Duration(w.NS), w.Waiting, waitText(w.Reason))
 }
 
 // atWork names the phase that took most of the time, where no wait did: whoever
@@ -163,10 +163,10 @@ func Cause(r *record.Transaction) string {
 	}
 	if w := longest(r, false); w != nil && r.Waited(w) >= latency/5 {
 		ns := Duration(r.Waited(w))
-		if behind, known := w.Behind.Get(); known {
+		if behind, known := w.BlockingTransaction.Get(); known {
 			return fmt.Sprintf("%s behind transaction %d", ns, behind)
 		}
-		return fmt.Sprintf("%s %s, by the %s", ns, w.Reason, w.Waiting)
+		return fmt.Sprintf("%s %s, by the %s", ns, waitText(w.Reason), w.Waiting)
 	}
 	if n, ns := waits(r); n > 1 && ns >= latency/5 {
 		return fmt.Sprintf("%s in %d waits", Duration(ns), n)

@@ -46,7 +46,7 @@ func AppendPacketJSON(b []byte, p *record.Packet, all bool) []byte {
 
 // appendWhose appends what a packet belongs to.
 func appendWhose(b []byte, p *record.Packet) []byte {
-	b = orNull(append(b, `,"operation":`...), p.Operation)
+	b = orNull(append(b, `,"rdma_operation":`...), p.RDMAOperation)
 	b = append(b, `,"transaction":`...)
 	if id, known := p.Transaction.Get(); known {
 		b = strconv.AppendInt(b, id, 10)
@@ -60,14 +60,14 @@ func appendWhose(b []byte, p *record.Packet) []byte {
 	} else {
 		b = append(b, "null"...)
 	}
-	b = append(b, `,"mark":[`...)
+	b = append(b, `,"marks":[`...)
 	for name := range p.Marks.Names() {
 		if b[len(b)-1] != '[' {
 			b = append(b, ',')
 		}
 		b = append(append(append(b, '"'), name...), '"')
 	}
-	return orNull(append(b, `],"nobodys":`...), string(p.Nobodys))
+	return orNull(append(b, `],"no_transaction_reason":`...), string(p.NoTransactionReason))
 }
 
 // orNull appends a string, or null for none.

@@ -252,7 +252,7 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 func withPauses(rungs []rung, theme *Theme, r *record.Transaction) []rung {
 	for i := range r.Waits {
 		wait := &r.Waits[i]
-		if wait.Reason == record.OutOfCredits { // before the Call
+		if wait.Reason == record.CreditLimit { // before the Call
 			continue
 		}
 		at := slices.IndexFunc(rungs, func(g rung) bool { return g.at >= wait.To })

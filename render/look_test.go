@@ -173,10 +173,10 @@ func TestHidden(t *testing.T) {
 		rows         []*record.Connection
 		heads, notes string
 	}{
-		"healthy":  {[]*record.Connection{row(1, 0, 0), row(2, 0, 0)}, "CONN CLIENT          SERVER          RPCS PACKETS CLOSED", "RETR/OOO/LOST, NAK/RNR "},
-		"repeats":  {[]*record.Connection{row(1, 0, 0), row(2, 9, 0)}, "CONN CLIENT          SERVER          RETR/OOO/LOST CLOSED", "PACKETS, NAK/RNR "},
-		"one NAK":  {[]*record.Connection{row(7, 0, 1)}, "CONN CLIENT          SERVER          RPCS NAK/RNR CLOSED", "RETR/OOO/LOST "},
-		"too late": {append(many(300, row), row(301, 5, 0)), "CONN CLIENT          SERVER          RPCS PACKETS CLOSED", "not the same in all rows: RETR/OOO/LOST"},
+		"healthy":  {[]*record.Connection{row(1, 0, 0), row(2, 0, 0)}, "CONN CLIENT          SERVER          RPCS PACKETS CLOSED", "RETR/OOO/MISSED, NAK/RNR "},
+		"repeats":  {[]*record.Connection{row(1, 0, 0), row(2, 9, 0)}, "CONN CLIENT          SERVER          RETR/OOO/MISSED CLOSED", "PACKETS, NAK/RNR "},
+		"one NAK":  {[]*record.Connection{row(7, 0, 1)}, "CONN CLIENT          SERVER          RPCS NAK/RNR CLOSED", "RETR/OOO/MISSED "},
+		"too late": {append(many(300, row), row(301, 5, 0)), "CONN CLIENT          SERVER          RPCS PACKETS CLOSED", "not the same in all rows: RETR/OOO/MISSED"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b, notes bytes.Buffer

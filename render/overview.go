@@ -142,7 +142,7 @@ func (v *overview) who() {
 		text := fmt.Sprintf("times ran backwards %s, by up to %s, first at packet %d", plural(s.TimeBackwards, "time"), Duration(s.TimeBackwardsNS), s.TimeBackwardsPacket.Or(0))
 		v.row("", part{text, v.theme.warn})
 	}
-	if broken, known := s.Broken.Get(); known {
+	if broken, known := s.InputError.Get(); known {
 		v.row("", part{"the capture broke off: " + broken, v.theme.warn})
 	}
 	v.more("connections FILE")
@@ -161,9 +161,9 @@ func (v *overview) health() {
 		{h.Naks, "NAKs"},
 		{h.RNRNaks, "RNR NAKs"},
 		{v.s.ICRCBad, "with a bad checksum"},
-		{h.Lost, "missing from the capture"},
-		{int64(v.s.Dropped), "dropped by the capture"},
-		{v.s.Cut, "cut short"},
+		{h.NotCaptured, "missing from the capture"},
+		{int64(v.s.CaptureDrops), "dropped by the capture"},
+		{v.s.Truncated, "cut short"},
 	} {
 		if n.n > 0 {
 			text := strconv.FormatInt(n.n, 10) + " " + n.what
@@ -181,7 +181,7 @@ func (v *overview) health() {
 	default:
 		v.line("health", "of "+plural(h.Packets, "packet")+": "+strings.Join(odd, ", "), v.theme.warn)
 		if h.Retransmitted > 0 {
-			v.more("packets FILE -Y 'mark == \"repeated\"'")
+			v.more("packets FILE -Y 'marks == \"retransmitted\"'")
 		}
 	}
 	for i, e := range v.o.Ended {
@@ -192,8 +192,8 @@ func (v *overview) health() {
 		if by, known := e.By.Get(); known {
 			text += " of the " + string(by)
 		}
-		if e.Died > 0 {
-			text += fmt.Sprintf("; %s died", plural(e.Died, "RPC"))
+		if e.OutstandingCalls > 0 {
+			text += fmt.Sprintf("; %s died", plural(e.OutstandingCalls, "RPC"))
 			if len(e.XIDs) > 0 {
 				text += fmt.Sprintf(", %v first", e.XIDs[0])
 			}
@@ -224,7 +224,7 @@ func (v *overview) rpcs() {
 		{r.RDMAError, "answered by RDMA_ERROR", true},
 		{r.NoCall, "whose Call is not in the capture", false},
 		{r.Failed, "with a status of error", false},
-		{r.Again, "repeated on another connection", true},
+		{r.RetransmittedOnNewConnection, "repeated on another connection", true},
 		{r.Backward, "called by the server", false},
 	} {
 		if n.n > 0 {
@@ -287,7 +287,7 @@ func (v *overview) time() {
 		if i == 4 {
 			break
 		}
-		v.row("", part{fmt.Sprintf("%s %s: %s", Duration(w.NS), plural(w.Count, "wait"), w.Reason), v.theme.warn})
+		v.row("", part{fmt.Sprintf("%s %s: %s", Duration(w.NS), plural(w.Count, "wait"), waitText(w.Reason)), v.theme.warn})
 	}
 	v.more("stats FILE")
 }
@@ -338,7 +338,7 @@ func (v *overview) memory() {
 	if h.Exposed == 0 {
 		return
 	}
-	text := fmt.Sprintf("%s exposed by answered Calls: %d%% invalidated by the responder, %d left to the requester", plural(h.Exposed, "handle"), int(h.Share.Or(0)*100+0.5), h.Left)
+	text := fmt.Sprintf("%s exposed by answered Calls: %d%% invalidated by the responder, %d left to the requester", plural(h.Exposed, "handle"), int(h.Share.Or(0)*100+0.5), h.LocalInvalidations)
 	if agreed, known := h.Negotiated.Get(); known && !agreed && h.ByServer > 0 {
 		text += "; remote invalidation was not negotiated, and used all the same"
 	}

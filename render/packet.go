@@ -154,7 +154,7 @@ func (t *Text) Packet(p *record.Packet) error {
 		cell{text: known(p.Connection, "-", strconv.Itoa)},
 		cell{text: known(p.Transaction, "-", id)},
 		cell{text: known(p.XID, "-", record.Hex32.String), ink: t.theme.key},
-		cell{text: cmp.Or(clean(p.Operation), "-")},
+		cell{text: cmp.Or(clean(p.RDMAOperation), "-")},
 		cell{text: string(orDash(columnQPN.appendRows(nil, p), 0))},
 		cell{text: string(orDash(columnPSN.appendRows(nil, p), 0))},
 		cell{text: strings.Join(marks, ","), ink: t.theme.warn},

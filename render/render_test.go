@@ -383,7 +383,7 @@ func TestAnyTimes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			credits := &analyze.Credits{PeakInFlight: 2, Direction: record.Forward}
-			handles := &analyze.Handles{Exposures: len(times)}
+			handles := &analyze.Handles{ExposureCount: len(times)}
 			r := &record.Transaction{Call: &record.Message{Time: times[0]}, LatencyNS: record.Some[int64](math.MinInt64)}
 			summary := &record.Summary{First: record.Some(times[0]), Last: record.Some(times[len(times)-1])}
 			var b bytes.Buffer
@@ -393,7 +393,7 @@ func TestAnyTimes(t *testing.T) {
 				credits.Points = append(credits.Points, analyze.CreditPoint{Time: at, InFlight: i, Granted: record.Some[uint32](2)})
 				credits.Grants = append(credits.Grants, analyze.Grant{Time: at, Granted: 2})
 				next := times[(i+1)%len(times)]
-				handles.Bars = append(handles.Bars, analyze.Exposure{
+				handles.Exposures = append(handles.Exposures, analyze.Exposure{
 					Handle: record.Hex32(i % 2), From: at, To: next, MovedFrom: record.Some(next), MovedTo: record.Some(at), EndedBy: analyze.ByNobody,
 				})
 				r.Timeline = append(r.Timeline, record.Event{Time: at, Event: record.EventAck, Of: record.EventCall})
@@ -436,14 +436,14 @@ func TestSameEachTime(t *testing.T) {
 	summary := &record.Summary{
 		Transactions: map[record.Status]int64{record.Complete: 3, record.NoReply: 1, record.NoCall: 2, record.RDMAError: 4},
 		Findings:     map[record.Severity]int64{record.Warning: 1, record.Error: 2, record.Note: 3},
-		Limits:       map[string]int64{"transactions": 1, "connections": 2, "chunk data kept": 3},
+		Evicted:      map[string]int64{"transactions": 1, "connections": 2, "chunk data kept": 3},
 	}
 	for range 20 {
 		line := render.AppendJSON(nil, summary)
 		for _, want := range []string{
 			`"transactions":{"complete":3,"no_call":2,"no_reply":1,"rdma_error":4}`,
 			`"findings":{"error":2,"note":3,"warning":1}`,
-			`"limits_reached":{"chunk data kept":3,"connections":2,"transactions":1}`,
+			`"evicted":{"chunk data kept":3,"connections":2,"transactions":1}`,
 		} {
 			if !strings.Contains(string(line), want) {
 				t.Fatalf("no %s in %s", want, line)
@@ -468,7 +468,7 @@ func TestManyWaits(t *testing.T) {
 	}
 	for i := range record.Time(9) {
 		r.Waits = append(r.Waits, record.Wait{
-			From: i * 10e6, To: i*10e6 + 10e6, NS: 10e6, Reason: record.RepeatAfterNak, Waiting: record.Server, Of: record.EventReply, Packets: []int64{5, 6},
+			From: i * 10e6, To: i*10e6 + 10e6, NS: 10e6, Reason: record.RetransmitNak, Waiting: record.Server, Event: record.EventReply, Packets: []int64{5, 6},
 		})
 	}
 	want := "90.00ms of 100.00ms passed in 9 waits. In the longest, 10.00ms passed before the server sent the Reply again, in packet 6, as the NAK in packet 5 asked for."
@@ -483,7 +483,7 @@ func TestManyWaits(t *testing.T) {
 // TestExplainAfterReply: a wait behind the Reply is none of the latency.
 func TestExplainAfterReply(t *testing.T) {
 	wait := func(from, to record.Time) record.Wait {
-		return record.Wait{From: from, To: to, NS: int64(to - from), Reason: record.RepeatAfterTimeout, Waiting: record.Server, Of: record.EventReply, Packets: []int64{1, 2}}
+		return record.Wait{From: from, To: to, NS: int64(to - from), Reason: record.RetransmitTimeout, Waiting: record.Server, Event: record.EventReply, Packets: []int64{1, 2}}
 	}
 	for _, c := range []struct {
 		waits []record.Wait

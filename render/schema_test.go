@@ -151,7 +151,7 @@ func (d *definitions) structOf(t reflect.Type) object {
 			panic(t.Name() + "." + f.Name + " has no description")
 		}
 		if f.Name == "type" {
-			properties = append(properties, member{f.Name, object{{"const", f.Doc}}})
+			properties = append(properties, member{f.Name, object{{"const", f.Values[0]}}})
 		} else {
 			properties = append(properties, member{f.Name, append(d.value(&f), member{"description", f.Doc})})
 		}

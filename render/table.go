@@ -11,13 +11,14 @@ import (
 // column is a column of a table.
 type column struct {
 	name  string
-	right bool // numbers
-	flex  bool // takes what width is left
-	wrap  bool // its text goes on in further lines, or below where there is little room; the last column
-	min   int  // columns of the terminal that a flexible one needs
-	rank  int  // columns of the highest rank go first when the terminal is narrow
-	usual int  // width to expect in a live table, which cannot wait for rows to learn from
-	quiet bool // goes last when it says something: it says so when something is wrong
+	scale string // range of values that the heading shows after the name
+	right bool   // numbers
+	flex  bool   // takes what width is left
+	wrap  bool   // its text goes on in further lines, or below where there is little room; the last column
+	min   int    // columns of the terminal that a flexible one needs
+	rank  int    // columns of the highest rank go first when the terminal is narrow
+	usual int    // width to expect in a live table, which cannot wait for rows to learn from
+	quiet bool   // goes last when it says something: it says so when something is wrong
 }
 
 // cell is one field of a row.
@@ -78,7 +79,7 @@ func (t *table) flush() error {
 	}
 	heads := make([]cell, len(t.columns))
 	for i, c := range t.columns {
-		heads[i] = cell{text: c.name, ink: t.theme.header}
+		heads[i] = cell{text: c.heading(), ink: t.theme.header}
 	}
 	if err := t.write(heads); err != nil {
 		return err
@@ -155,7 +156,7 @@ func (t *table) layOut() {
 	flex := -1
 	for i, c := range t.columns {
 		t.order = append(t.order, i)
-		t.widths[i] = len(c.name)
+		t.widths[i] = len(c.heading())
 		if t.live {
 			t.widths[i] = max(t.widths[i], c.usual)
 		}
@@ -231,6 +232,14 @@ func (t *table) choose() {
 	}
 }
 
+// heading returns the text at the top of the column.
+func (c *column) heading() string {
+	if c.scale == "" {
+		return c.name
+	}
+	return c.name + " " + c.scale
+}
+
 // called says whether a name is that of the column, or a part of it.
 func (c *column) called(name string) bool {
 	return strings.EqualFold(name, c.name) || slices.ContainsFunc(strings.Split(c.name, "/"), func(part string) bool { return strings.EqualFold(name, part) })
@@ -264,7 +273,7 @@ func (t *table) write(cells []cell) error {
 		}
 		if c.wrap && t.width > 0 {
 			if t.below {
-				if text != c.name {
+				if text != c.heading() {
 					rest, indent = wrap(text, max(t.width-4, 20)), 4
 				}
 				continue

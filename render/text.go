@@ -276,7 +276,7 @@ var connectionColumns = []column{
 	{name: "REMOTE-INV", rank: 8},
 	{name: "IN-FLIGHT", right: true, rank: 4},
 	{name: "PACKETS", right: true, rank: 2},
-	{name: "RETR/OOO/LOST", right: true, rank: 2, quiet: true},
+	{name: "RETR/OOO/MISSED", right: true, rank: 2, quiet: true},
 	{name: "NAK/RNR", right: true, rank: 5, quiet: true},
 	{name: "CLOSED", flex: true, min: 8, usual: 10},
 }
@@ -284,7 +284,7 @@ var connectionColumns = []column{
 // Connection writes a row.
 func (t *Text) Connection(r *record.Connection) error {
 	health := t.theme.good
-	if r.Lost > 0 {
+	if r.NotCaptured > 0 {
 		health = t.theme.bad
 	} else if r.Retransmitted > 0 || r.OutOfOrder > 0 {
 		health = t.theme.warn
@@ -305,7 +305,7 @@ func (t *Text) Connection(r *record.Connection) error {
 		cell{text: known(r.RemoteInvalidation, "?", yesNo)},
 		cell{text: fmt.Sprintf("%s of %s", strconv.Itoa(r.Credits.Forward.PeakInFlight), known(r.Credits.Forward.Granted, "?", number))},
 		cell{text: strconv.FormatInt(r.Packets, 10)},
-		cell{text: fmt.Sprintf("%d/%d/%d", r.Retransmitted, r.OutOfOrder, r.Lost), ink: health},
+		cell{text: fmt.Sprintf("%d/%d/%d", r.Retransmitted, r.OutOfOrder, r.NotCaptured), ink: health},
 		cell{text: fmt.Sprintf("%d/%d", r.Naks, r.RNRNaks)},
 		cell{text: closed, ink: shade},
 	)
@@ -377,11 +377,11 @@ func (t *Text) Summary(r *record.Summary) error {
 	}{
 		{r.Findings[record.Error], "error", " found"},
 		{r.Findings[record.Warning], "warning", ""},
-		{r.Lost, "packet", " missing from the capture"},
-		{int64(r.Dropped), "packet", " dropped by the capture"},
+		{r.NotCaptured, "packet", " missing from the capture"},
+		{int64(r.CaptureDrops), "packet", " dropped by the capture"},
 		{r.Fragments, "later IP fragment", " not read"},
 		{r.Malformed, "packet", " malformed"},
-		{r.Cut, "packet", " cut short"},
+		{r.Truncated, "packet", " cut short"},
 		{r.ICRCBad, "bad ICRC", ""},
 		{r.UnknownLink, "packet", " of an unknown link type"},
 	} {
@@ -389,7 +389,7 @@ func (t *Text) Summary(r *record.Summary) error {
 			b.WriteString("; " + plural(odd.n, odd.noun) + odd.what)
 		}
 	}
-	for _, what := range slices.Sorted(maps.Keys(r.Limits)) {
+	for _, what := range slices.Sorted(maps.Keys(r.Evicted)) {
 		fmt.Fprintf(&b, "; limit reached: %s", what)
 	}
 	_, err := fmt.Fprintf(t.w, "%s%s%s\n", t.theme.dim.before, b.String(), t.theme.dim.after)
@@ -419,8 +419,8 @@ func (t *Text) Finding(g *FindingGroup) error {
 	if xid, known := r.XID.Get(); known {
 		where = append(where, fmt.Sprintf("XID %v", xid))
 	}
-	if side, known := r.Blames.Get(); known {
-		where = append(where, "blames the "+string(side))
+	if side, known := r.AtFault.Get(); known {
+		where = append(where, "at fault: "+string(side))
 	}
 	shade := t.theme.severity(r.Severity)
 	var b strings.Builder

@@ -64,8 +64,8 @@ func TestNothingIsWrong(t *testing.T) {
 			if got, want := strings.Join(transactions, "\n"), strings.Join(expected, "\n"); got != want {
 				t.Errorf("transactions\n%s\nwant\n%s", got, want)
 			}
-			if len(rules) > 0 || s.Lost != 0 || s.ICRCBad != 0 || s.Malformed != 0 || s.Other != kind.other {
-				t.Errorf("findings %q, %d lost, %d bad CRCs, %d malformed, %d others", rules, s.Lost, s.ICRCBad, s.Malformed, s.Other)
+			if len(rules) > 0 || s.NotCaptured != 0 || s.ICRCBad != 0 || s.Malformed != 0 || s.Other != kind.other {
+				t.Errorf("findings %q, %d lost, %d bad CRCs, %d malformed, %d others", rules, s.NotCaptured, s.ICRCBad, s.Malformed, s.Other)
 			}
 		})
 	}

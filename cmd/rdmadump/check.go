@@ -68,7 +68,7 @@ type judge struct {
 type groupKey struct {
 	rule     string
 	severity record.Severity
-	blames   record.Opt[record.End]
+	atFault  record.Opt[record.End]
 }
 
 // findings is a few lines for each thing that is wrong.
@@ -140,7 +140,7 @@ func findings(s *sink) (dissect.Handler, func()) {
 
 // add puts a finding with its like.
 func (j *judge) add(r *record.Finding) {
-	key := groupKey{r.Rule, r.Severity, r.Blames}
+	key := groupKey{r.Rule, r.Severity, r.AtFault}
 	g := j.byKey[key]
 	if g == nil {
 		g = &render.FindingGroup{First: *r.Clone()}
@@ -159,7 +159,7 @@ func (j *judge) count(r *record.Finding) {
 		j.tally[r.Rule+string(r.Severity)] = t
 	}
 	t.Count++
-	switch r.Blames.Or("") {
+	switch r.AtFault.Or("") {
 	case record.Client:
 		t.Client++
 	case record.Server:
@@ -185,7 +185,7 @@ func (j *judge) saw(r *record.Connection) {
 	j.connections++
 	if r.Handshake != "seen" {
 		j.missed++
-	} else if r.Lost > 0 {
+	} else if r.NotCaptured > 0 {
 		j.lossy++
 	}
 }
@@ -199,8 +199,8 @@ func (j *judge) unjudged(s *record.Summary) (lines []string) {
 	if j.lossy > 0 {
 		lines = append(lines, fmt.Sprintf("not judged on %d of %d connections from where packets are missing from the capture: %s", j.lossy, j.connections, needs(rule.Lossless)))
 	}
-	if s != nil && s.Cut > 0 {
-		lines = append(lines, fmt.Sprintf("%d packets are cut short, and what they lack is not judged: %s", s.Cut, needs(rule.Uncut)))
+	if s != nil && s.Truncated > 0 {
+		lines = append(lines, fmt.Sprintf("%d packets are cut short, and what they lack is not judged: %s", s.Truncated, needs(rule.Uncut)))
 	}
 	return lines
 }

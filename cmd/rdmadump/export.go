@@ -21,9 +21,9 @@ import (
 
 // exporter writes one kind of file.
 type exporter struct {
-	to, what string
-	fields   query.Fields // that -Y may ask for
-	run      func(*exportRun) (report string, err error)
+	format, what string
+	fields       query.Fields // that -Y may ask for
+	run          func(*exportRun) (report string, err error)
 }
 
 var exporters = []exporter{
@@ -72,7 +72,7 @@ func (r *exportRun) ended() error {
 // exporting is what is typed of an export.
 type exporting struct {
 	flags
-	to, path       string
+	format, path   string
 	scrubbed       scrubbed
 	stdout, stderr io.Writer
 }
@@ -81,15 +81,15 @@ type exporting struct {
 func newExport(stdout, stderr io.Writer) *cobra.Command {
 	x := &exporting{stdout: stdout, stderr: stderr}
 	cmd := &cobra.Command{
-		Use: "export {--to KIND | --scrub} FILE... -w OUT", Short: "Hand a capture over to other tools",
-		Long: `export writes what a capture holds in a form that other tools read. KIND is
+		Use: "export {--format FORMAT | --scrub} FILE... -w OUT", Short: "Hand a capture over to other tools",
+		Long: `export writes what a capture holds in a form that other tools read. FORMAT is
 
   rpc-tcp   a pcapng file with the same RPCs as if TCP had carried them: record
             marking, the same addresses, times and XIDs, server port 2049, both
             directions. Wireshark and every tool that reads NFS over TCP open it.
   pcapng    the packets as they are, each with a comment that says what it is,
             such as "XID 0x4cc9dbf7, Read chunk 1 segment 2, bytes 65536-131071
-            of 524288, repeated". Interfaces and times stay.
+            of 524288, retransmitted". Interfaces and times stay.
   parquet   Parquet tables below the folder OUT: transactions, operations,
             connections and findings, each with a partition for the capture.
 
@@ -102,12 +102,12 @@ are scrubbed with the same key, which has to stay secret. The captures are read
 twice. What sizes, times, counts and the numbers of NFS tell stays to be told.
 
 --xid, --conn and -Y choose what is written. OUT - is standard output.`,
-		Example: `  rdmadump export --to rpc-tcp nfs.pcap -w rpcs.pcapng
-  rdmadump export --to rpc-tcp nfs.pcap -w - | tshark -r - -z rpc,srt,100003,4
-  rdmadump export --to pcapng nfs.pcap --xid 0x4cc9dbf7 -w one.pcapng
+		Example: `  rdmadump export --format rpc-tcp nfs.pcap -w rpcs.pcapng
+  rdmadump export --format rpc-tcp nfs.pcap -w - | tshark -r - -z rpc,srt,100003,4
+  rdmadump export --format pcapng nfs.pcap --xid 0x4cc9dbf7 -w one.pcapng
   rdmadump export --scrub nfs.pcap -w public.pcapng`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			kind, err := x.scrubbed.kind(x.to, cmd.Flags().Changed("key"))
+			kind, err := x.scrubbed.kind(x.format, cmd.Flags().Changed("key"))
 			if err != nil {
 				return err
 			}
@@ -115,19 +115,19 @@ twice. What sizes, times, counts and the numbers of NFS tell stays to be told.
 				return x.scrub(cmd, kind, args)
 			}
 			for i := range exporters {
-				if exporters[i].to == x.to {
+				if exporters[i].format == x.format {
 					return x.export(cmd, &exporters[i], args)
 				}
 			}
-			return oneOf("--to", x.to, exportNames()...)
+			return oneOf("--format", x.format, exportNames()...)
 		},
 	}
 	x.define(cmd.Flags(), exportView(query.Transactions))
-	cmd.Flags().StringVar(&x.to, "to", "", "what to write: "+listOf(exportNames()))
+	cmd.Flags().StringVar(&x.format, "format", "", "what to write: "+listOf(exportNames()))
 	cmd.Flags().StringVarP(&x.path, "write", "w", "", "write to this `file`; - is standard output")
-	cmd.RegisterFlagCompletionFunc("to", func(*cobra.Command, []string, string) (kinds []string, d cobra.ShellCompDirective) {
+	cmd.RegisterFlagCompletionFunc("format", func(*cobra.Command, []string, string) (kinds []string, d cobra.ShellCompDirective) {
 		for i := range exporters {
-			kinds = append(kinds, cobra.CompletionWithDesc(exporters[i].to, exporters[i].what))
+			kinds = append(kinds, cobra.CompletionWithDesc(exporters[i].format, exporters[i].what))
 		}
 		return kinds, cobra.ShellCompDirectiveNoFileComp
 	})
@@ -151,7 +151,7 @@ func listOf(names []string) (s string) {
 
 func exportNames() (names []string) {
 	for i := range exporters {
-		names = append(names, exporters[i].to)
+		names = append(names, exporters[i].format)
 	}
 	return names
 }
@@ -161,7 +161,7 @@ var shows = []string{"jq", "field", "count", "color", "width", "wide", "time", "
 
 // exportView says which flags exports take.
 func exportView(fields query.Fields) *view {
-	return &view{name: "export", fields: fields, without: append([]string{"output", "to"}, shows...)}
+	return &view{name: "export", fields: fields, without: append([]string{"output"}, shows...)}
 }
 
 // export reads captures and writes a file.

@@ -44,7 +44,6 @@ type flags struct {
 	rules      bool
 	explain    string
 	unanswered time.Duration
-	timeout    time.Duration
 	rpc        bool
 	look       appearance
 }
@@ -170,11 +169,8 @@ var flagTable = []struct {
 	{"explain", func(f *flags, s *pflag.FlagSet) {
 		s.StringVar(&f.explain, "explain", "", "say what this `rule` means, what causes it, what to look at")
 	}},
-	{"unanswered", func(f *flags, s *pflag.FlagSet) {
-		s.DurationVar(&f.unanswered, "unanswered", 30*time.Second, "report a Call that got no Reply while later ones did, for this `long`")
-	}},
-	{"timeout", func(f *flags, s *pflag.FlagSet) {
-		s.DurationVar(&f.timeout, "timeout", 10*time.Millisecond, "report a wait for a repeat that is this `long`")
+	{"unanswered-after", func(f *flags, s *pflag.FlagSet) {
+		s.DurationVar(&f.unanswered, "unanswered-after", 30*time.Second, "report a Call that got no Reply within this `duration` although later Calls did")
 	}},
 }
 

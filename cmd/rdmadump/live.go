@@ -36,7 +36,7 @@ type liveFlags struct {
 	follow      string
 	stop        []string
 	promiscuous bool
-	anyway      bool
+	force       bool
 }
 
 func newLive(stdout, stderr io.Writer) *cobra.Command {
@@ -71,7 +71,7 @@ without root, once: setcap cap_net_raw+ep rdmadump.
 	f.StringVar(&l.follow, "follow", "", "read this `file` as it is written, through rotation")
 	f.StringSliceVarP(&l.stop, "autostop", "a", nil, "stop after duration:SECONDS, filesize:KB or packets:`N`")
 	f.BoolVar(&l.promiscuous, "promiscuous", false, "take packets for others, too")
-	f.BoolVar(&l.anyway, "anyway", false, "capture though a hardware RDMA device is behind the interface")
+	f.BoolVar(&l.force, "force", false, "capture though a hardware RDMA device is behind the interface")
 	l.define(f, views...)
 	cmd.RegisterFlagCompletionFunc("view", cobra.FixedCompletions(viewNames(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.RegisterFlagCompletionFunc("interface", func(*cobra.Command, []string, string) (names []string, d cobra.ShellCompDirective) {
@@ -215,12 +215,12 @@ func (l *liveFlags) open(ctx context.Context, args []string, stderr io.Writer) (
 		l.sayWaiting(stderr)
 		return capture.OpenFollow(l.follow)
 	case l.iface != "":
-		if device := capture.Bypass(sysfs, l.iface); device != "" && !l.anyway {
+		if device := capture.Bypass(sysfs, l.iface); device != "" && !l.force {
 			return nil, fmt.Errorf(`%s belongs to the hardware RDMA device %s, whose traffic bypasses the kernel: a socket on %s stays silent.
 What works, through libpcap's RDMA sniffer or ibdump:
   tcpdump -i %s -w - | rdmadump live -
   ibdump -d %s -w - | rdmadump live -
-(--anyway captures on %s all the same)`, l.iface, device, l.iface, device, device, l.iface)
+(--force captures on %s all the same)`, l.iface, device, l.iface, device, device, l.iface)
 		}
 		live, err := capture.OpenLive(l.iface, capture.LiveOptions{Promiscuous: l.promiscuous})
 		if err != nil {

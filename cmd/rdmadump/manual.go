@@ -135,7 +135,7 @@ what is answered are two packets.
     rdmadump nfs.pcap -Y 'any(waits, .ns > 100ms and .reason contains repeat)'
     rdmadump connections nfs.pcap -Y 'client in 192.168.77.0/24 and retr > 0'
     rdmadump packets nfs.pcap -Y 'ip.src == 192.168.77.1 and bth.ackreq'
-    rdmadump packets nfs.pcap -Y 'mark == repeated'
+    rdmadump packets nfs.pcap -Y 'marks == retransmitted'
     rdmadump check nfs.pcap -Y 'rule == xid-mismatch'
 
 # ERRORS

@@ -27,8 +27,8 @@ func placed(r *record.Finding) string {
 	if xid, known := r.XID.Get(); known {
 		text += fmt.Sprintf(", XID %v", xid)
 	}
-	if side, known := r.Blames.Get(); known {
-		text += ", blames the " + string(side)
+	if side, known := r.AtFault.Get(); known {
+		text += ", at fault: " + string(side)
 	}
 	return fmt.Sprintf("%s (%s)", text, r.Section)
 }

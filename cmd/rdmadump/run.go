@@ -57,7 +57,7 @@ func (s *settings) dissection() dissect.Options {
 	ofPackets := s.view.fields == query.Packets
 	return dissect.Options{
 		Memory: s.memory, RPC: s.rpc && !ofPackets, Decode: s.decode && !ofPackets || s.ladder, Tree: s.decode && ofPackets,
-		Unanswered: record.Time(s.unanswered), Timeout: record.Time(s.timeout),
+		Unanswered: record.Time(s.unanswered),
 	}
 }
 
@@ -89,6 +89,11 @@ func (s *settings) only(o *dissect.Options) {
 func (r *runner) run(ctx context.Context, source input) error {
 	s := newSink(r.settings, r.stdout, r.stderr, r.shown)
 	s.typed, s.ctx = r.typed, ctx
+	if !r.quiet {
+		for _, note := range r.notes {
+			fmt.Fprintf(r.stderr, "rdmadump: --jq: %s\n", note)
+		}
+	}
 	if r.live {
 		s.text.Live()
 	}
@@ -131,7 +136,7 @@ func (r *runner) run(ctx context.Context, source input) error {
 	case err != nil && ctx.Err() != nil:
 		if err = nil; !r.live {
 			err = errors.New("interrupted")
-			summary.Broken = record.Some(err.Error())
+			summary.InputError = record.Some(err.Error())
 		}
 	}
 	s.summary = summary

@@ -39,13 +39,13 @@ func (s *scrubbed) kind(to string, keyed bool) (*exporter, error) {
 	case !s.asked && keyed:
 		return nil, errors.New("--key goes with --scrub")
 	case !s.asked && to == "":
-		return nil, errors.New(`required flag(s) "to" not set, nor --scrub`)
+		return nil, errors.New(`required flag(s) "format" not set, nor --scrub`)
 	case !s.asked:
 		return nil, nil
 	case to != "" && to != "pcapng":
-		return nil, fmt.Errorf("--scrub writes packets, as --to pcapng does: it does not go with --to %s; scrub first, and export what that wrote", to)
+		return nil, fmt.Errorf("--scrub writes packets, as --format pcapng does: it does not go with --format %s; scrub first, and export what that wrote", to)
 	}
-	return &exporter{to: "pcapng", fields: query.Packets, run: s.run}, nil
+	return &exporter{format: "pcapng", fields: query.Packets, run: s.run}, nil
 }
 
 // scrub exports what is scrubbed. It reads captures twice, so that they have to be

@@ -16,35 +16,36 @@ import (
 
 // settings are what the flags mean to one view. They do not change.
 type settings struct {
-	view                *view
-	json                bool
-	report              string // sarif, junit; empty for none
-	quiet               bool
-	color               string
-	filter              *query.Filter // of the view's records, nil for none
-	summed              *query.Filter // of the transactions that stats sums up, nil for none
-	jq                  *gojq.Code
-	program             string // of jq
-	columns             *render.Columns
-	order               order
-	count               int64
-	xids                []record.Hex32
-	conns               []int
-	from, to            moment
-	memory              int64
-	tree                bool
-	bytes               bool
-	timeline            bool
-	by                  string
-	failOn              record.Severity
-	ignored             map[string]bool
-	known               baseline
-	accept              string
-	unanswered, timeout time.Duration
-	rpc                 bool // what Calls ask and Replies say is wanted
-	decode              bool // also by value: for packets, and for what -Y asks
-	ladder              bool // transactions are drawn
-	look                appearance
+	view       *view
+	json       bool
+	report     string // sarif, junit; empty for none
+	quiet      bool
+	color      string
+	filter     *query.Filter // of the view's records, nil for none
+	summed     *query.Filter // of the transactions that stats sums up, nil for none
+	jq         *gojq.Code
+	program    string // of jq
+	columns    *render.Columns
+	order      order
+	count      int64
+	xids       []record.Hex32
+	conns      []int
+	from, to   moment
+	memory     int64
+	tree       bool
+	bytes      bool
+	timeline   bool
+	by         string
+	failOn     record.Severity
+	ignored    map[string]bool
+	known      baseline
+	accept     string
+	unanswered time.Duration
+	rpc        bool // what Calls ask and Replies say is wanted
+	decode     bool // also by value: for packets, and for what -Y asks
+	ladder     bool // transactions are drawn
+	look       appearance
+	notes      []string // about the flags, to be printed on standard error
 }
 
 // order is what records are put in order by.
@@ -62,7 +63,7 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 		memory: int64(f.memory), tree: f.tree, bytes: f.bytes, timeline: f.timeline, by: f.by, look: f.look,
 		rpc:    f.rpc || slices.ContainsFunc(append([]string{f.filter, f.sort}, f.fields...), namesRPC),
 		decode: f.tree || f.rpc,
-		failOn: record.Severity(f.failOn), accept: f.accept, unanswered: f.unanswered, timeout: f.timeout,
+		failOn: record.Severity(f.failOn), accept: f.accept, unanswered: f.unanswered,
 	}
 	for _, c := range choices {
 		if v.takes(c.flag) {
@@ -113,6 +114,7 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--jq %s: %w", f.jq, err)
 		}
+		s.notes = append(s.notes, query.RenamedIn(f.jq, v.fields)...)
 	}
 	if len(f.fields) > 0 {
 		if s.json {
@@ -195,6 +197,9 @@ func (s *settings) parseOrder(f *flags, whole bool) error {
 	path, err := query.Resolve(name, s.view.fields)
 	if err != nil {
 		return fmt.Errorf("--sort %s: %w", by, err)
+	}
+	if !query.Sortable(s.view.fields.Field(path)) {
+		return fmt.Errorf("--sort %s: %s is an object, which has no order; sort by one of its fields (rdmadump fields %s lists them)", by, path, s.view.name)
 	}
 	s.order = order{path, descending, f.top}
 	return nil

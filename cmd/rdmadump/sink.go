@@ -107,7 +107,7 @@ func (s *sink) take(record any, text func(any) error) bool {
 		s.emit(record, text)
 		return true
 	}
-	key := s.view.fields.Get(record, s.sorter.path)
+	key := query.SortKey(s.view.fields, record, s.sorter.path)
 	if s.sorter.hopeless(key) {
 		return true
 	}

@@ -44,7 +44,7 @@ var views = []*view{
 	},
 	{
 		name: "check", short: "What broke which rule, with packet and section; exit status 1 when there are errors",
-		fields: query.Findings, flags: []string{"sort", "top", "fail-on", "ignore", "baseline", "write-baseline", "rules", "explain", "unanswered", "timeout"}, top: "time", open: findings, light: true,
+		fields: query.Findings, flags: []string{"sort", "top", "fail-on", "ignore", "baseline", "write-baseline", "rules", "explain", "unanswered-after"}, top: "time", open: findings, light: true,
 	},
 	{
 		name: "overview", short: "One screen: who, how healthy, what was slow and why, what to look at next",
@@ -52,7 +52,7 @@ var views = []*view{
 	},
 	{
 		name: "stats", short: "Per operation: counts, bytes, latency, where the time went",
-		fields: query.New[analyze.Stats]("stats"), summed: query.Transactions, flags: []string{"columns", "sort", "top", "by"}, top: "-total_ns", open: stats, light: true,
+		fields: query.New[analyze.Stats]("stats", statsHeadings...), summed: query.Transactions, flags: []string{"columns", "sort", "top", "by"}, top: "-total_ns", open: stats, light: true,
 	},
 }
 

@@ -525,7 +525,7 @@ func Where(path string) field.Set {
 	switch path {
 	case "summary":
 		return field.Summary
-	case "connection", "operation", "transaction", "xid", "mark", "nobodys":
+	case "connection", "rdma_operation", "transaction", "xid", "marks", "no_transaction_reason":
 		return field.Whose
 	}
 	name, _, _ := strings.Cut(path, ".")

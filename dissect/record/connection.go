@@ -4,42 +4,41 @@ import "unsafe"
 
 // Endpoint is one end of a connection.
 type Endpoint struct {
-	Address Opt[string] `json:"address" doc:"IP address, or LID of native InfiniBand"`
-	Port    Opt[uint16] `json:"port" doc:"TCP or RDMA CM port"`
-	QPN     Opt[Hex24]  `json:"qpn" doc:"queue pair number; null of iWARP"`
+	Address Opt[string] `json:"address" doc:"IP address of this end, or its LID on native InfiniBand."`
+	Port    Opt[uint16] `json:"port" doc:"TCP port, or port number of the RDMA connection manager."`
+	QPN     Opt[Hex24]  `json:"qpn" doc:"Queue pair number of this end; null for iWARP, which has none."`
 }
 
 // Connection is a queue pair's, or a TCP stream's, life.
 type Connection struct {
-	Released            `json:"-"`
-	Type                string              `json:"type" doc:"connection"`
-	ID                  int                 `json:"id" doc:"counts from 0" alias:"conn,connection"`
-	Transport           string              `json:"transport" doc:"what carries it" values:"RoCEv2,RoCEv1,InfiniBand,iWARP"`
-	Client              Endpoint            `json:"client" doc:"who opened it" alias:"ip.src=address"`
-	Server              Endpoint            `json:"server" doc:"who accepted it" alias:"ip.dst=address"`
-	Established         Opt[Time]           `json:"established" doc:"when the handshake was complete"`
-	Closed              Opt[Time]           `json:"closed" doc:"when its end began"`
-	CloseReason         Opt[string]         `json:"close_reason" doc:"why it ended, null while it is open"`
-	Ended               Opt[Ended]          `json:"ended" doc:"how it ended, null while it is open"`
-	Handshake           string              `json:"handshake" doc:"whether the capture has it" values:"seen,missed"`
-	ServiceID           Opt[Hex64]          `json:"service_id" doc:"that the client asked for" alias:"infiniband.cm.req.serviceid"`
-	PrivateData         PrivateDataPair     `json:"private_data" doc:"what both sides said of themselves (RFC 8797)"`
-	InlineThreshold     InlineThresholds    `json:"inline_threshold" doc:"how long a Send may be"`
-	RemoteInvalidation  Opt[bool]           `json:"remote_invalidation" doc:"whether both sides agreed to it; null where the handshake was not seen"`
-	PathMTU             Opt[int]            `json:"path_mtu" doc:"bytes"`
-	UpperLayer          string              `json:"upper_layer" doc:"whose traffic it is" values:"rpcrdma,nvme,iser,smbdirect,unknown"`
-	Transactions        int64               `json:"transactions" doc:"RPCs on it" alias:"rpcs"`
-	Credits             CreditPair          `json:"credits" doc:"of both directions"`
-	Invalidation        InvalidationFigures `json:"invalidation" doc:"how its Replies invalidate"`
-	Packets             int64               `json:"packets" doc:"that belong to it"`
-	Retransmitted       int64               `json:"retransmitted" doc:"packets that were sent again"`
-	RetransmittedOfNone int64               `json:"retransmitted_of_none" doc:"those of them that belong to no transaction"`
-	OutOfOrder          int64               `json:"out_of_order" doc:"packets that came after a later one"`
-	Lost                int64               `json:"lost" doc:"packets acknowledged but not captured"`
-	Naks                int64               `json:"naks" doc:"NAKs, RNR aside"`
-	RNRNaks             int64               `json:"rnr_naks" doc:"receiver-not-ready NAKs"`
-	First               Time                `json:"first" doc:"its first packet"`
-	Last                Time                `json:"last" doc:"its last packet"`
+	CompletedAt             `json:"-"`
+	Type                    string              `json:"type" doc:"The record's type, always \"connection\"." values:"connection"`
+	ID                      int                 `json:"id" doc:"Number of the connection; connections are counted from 0." alias:"conn,connection"`
+	Transport               string              `json:"transport" doc:"Transport protocol that carries the connection." values:"RoCEv2,RoCEv1,InfiniBand,iWARP"`
+	Client                  Endpoint            `json:"client" doc:"The end that opened the connection." alias:"ip.src=address"`
+	Server                  Endpoint            `json:"server" doc:"The end that accepted the connection." alias:"ip.dst=address"`
+	Established             Opt[Time]           `json:"established" doc:"Time at which the handshake was complete; null if the handshake is not in the capture."`
+	Closed                  Opt[Time]           `json:"closed" doc:"Time at which the connection began to close; null if it was not seen to close."`
+	Ended                   Opt[Ended]          `json:"ended" doc:"How, and by which side, the connection ended; null if it had not ended." was:"close_reason=how"`
+	Handshake               string              `json:"handshake" doc:"Whether the capture contains the handshake that opened the connection." values:"seen,missed"`
+	ServiceID               Opt[Hex64]          `json:"service_id" doc:"Service ID that the client asked for in its connection request." alias:"infiniband.cm.req.serviceid"`
+	PrivateData             PrivateDataPair     `json:"private_data" doc:"RPC-over-RDMA private data that each side sent in the handshake (RFC 8797)."`
+	InlineThreshold         InlineThresholds    `json:"inline_threshold" doc:"Longest Send that each side may transmit, in bytes."`
+	RemoteInvalidation      Opt[bool]           `json:"remote_invalidation" doc:"Whether both sides announced support for remote invalidation; null if the handshake is not in the capture."`
+	PathMTU                 Opt[int]            `json:"path_mtu" doc:"Path MTU that the handshake negotiated, in bytes."`
+	UpperLayer              string              `json:"upper_layer" doc:"Upper-layer protocol that the connection carries." values:"rpcrdma,nvme,iser,smbdirect,unknown"`
+	Transactions            int64               `json:"transactions" doc:"Number of RPC transactions on the connection." alias:"rpcs"`
+	Credits                 CreditPair          `json:"credits" doc:"RPC-over-RDMA credits in both directions."`
+	Invalidation            InvalidationFigures `json:"invalidation" doc:"How the connection's Replies invalidate handles."`
+	Packets                 int64               `json:"packets" doc:"Number of packets that belong to the connection."`
+	Retransmitted           int64               `json:"retransmitted" doc:"Number of retransmitted packets."`
+	RetransmittedUnassigned int64               `json:"retransmitted_unassigned" doc:"Number of retransmitted packets that belong to no transaction." was:"retransmitted_of_none"`
+	OutOfOrder              int64               `json:"out_of_order" doc:"Number of packets that arrived after a packet with a higher sequence number."`
+	NotCaptured             int64               `json:"not_captured" doc:"Number of packets that the receiver acknowledged but that are missing from the capture." was:"lost"`
+	Naks                    int64               `json:"naks" doc:"Number of NAKs, not counting RNR NAKs."`
+	RNRNaks                 int64               `json:"rnr_naks" doc:"Number of receiver-not-ready (RNR) NAKs."`
+	First                   Time                `json:"first" doc:"Time of the connection's first packet."`
+	Last                    Time                `json:"last" doc:"Time of the connection's last packet."`
 }
 
 // Ending is how a connection ended.
@@ -62,12 +61,9 @@ func (Ending) Values() []string {
 	return wordsOf(EndDisconnect, EndReset, EndNak, EndTerminate, EndRejected, EndRetries, EndReused, EndSilence)
 }
 
-// State is how a connection ended: why it did, or how else that shows; "open" while it
-// goes on.
+// State returns how the connection ended, or "open" if the capture does not show
+// that it ended.
 func (c *Connection) State() string {
-	if reason, known := c.CloseReason.Get(); known {
-		return reason
-	}
 	if end, ended := c.Ended.Get(); ended {
 		return string(end.How)
 	}
@@ -76,13 +72,13 @@ func (c *Connection) State() string {
 
 // Ended says which side ended a connection, how, and in which packet.
 type Ended struct {
-	By      Opt[End]    `json:"by" doc:"who did, null where nobody can tell"`
-	How     Ending      `json:"how" doc:"the way"`
-	Packet  Opt[int64]  `json:"packet" doc:"that shows it"`
-	Reason  Opt[string] `json:"reason" doc:"of a NAK, Terminate or rejection"`
-	Repeats Opt[int64]  `json:"repeats" doc:"how often what was never acknowledged was sent again"`
-	Died    int64       `json:"died" doc:"Calls that were open then, and never got a Reply"`
-	XIDs    []Hex32     `json:"xids" doc:"of those, the first few; null without"`
+	By               Opt[End]    `json:"by" doc:"The side that ended the connection; null if the capture does not show it."`
+	How              Ending      `json:"how" doc:"How the connection ended."`
+	Packet           Opt[int64]  `json:"packet" doc:"Number of the packet that shows the end."`
+	Reason           Opt[string] `json:"reason" doc:"Reason that a NAK, Terminate or rejection states."`
+	Retransmissions  Opt[int64]  `json:"retransmissions" doc:"Number of retransmissions of the request that was never acknowledged." was:"repeats"`
+	OutstandingCalls int64       `json:"outstanding_calls" doc:"Number of Calls that were outstanding at the end and never got a Reply." was:"died"`
+	XIDs             []Hex32     `json:"xids" doc:"XIDs of the first few outstanding Calls; null if there were none."`
 }
 
 // Clone is a copy that stays good when the handler has returned.
@@ -100,37 +96,37 @@ func (r *Connection) Bytes() int {
 
 // PrivateDataPair is what both sides said (RFC 8797).
 type PrivateDataPair struct {
-	Client *PrivateData `json:"client" doc:"null when it said nothing usable"`
-	Server *PrivateData `json:"server" doc:"null when it said nothing usable"`
+	Client *PrivateData `json:"client" doc:"Private data that the client sent; null if it sent none that is usable."`
+	Server *PrivateData `json:"server" doc:"Private data that the server sent; null if it sent none that is usable."`
 }
 
 // PrivateData is one side's.
 type PrivateData struct {
-	Offset             int   `json:"offset" doc:"bytes from the start of the consumer's private data"`
-	Version            uint8 `json:"version" doc:"of the format"`
-	RemoteInvalidation bool  `json:"remote_invalidation" doc:"R: it takes Send With Invalidate"`
-	SendSize           int   `json:"send_size" doc:"bytes"`
-	ReceiveSize        int   `json:"receive_size" doc:"bytes"`
+	Offset             int   `json:"offset" doc:"Position of the RFC 8797 message in the consumer's private data, in bytes."`
+	Version            uint8 `json:"version" doc:"Version of the private data format."`
+	RemoteInvalidation bool  `json:"remote_invalidation" doc:"Whether this side supports remote invalidation (the R bit)."`
+	SendSize           int   `json:"send_size" doc:"Longest Send that this side transmits, in bytes."`
+	ReceiveSize        int   `json:"receive_size" doc:"Longest Send that this side can receive, in bytes."`
 }
 
 // InlineThresholds are those in force.
 type InlineThresholds struct {
-	ClientToServer int    `json:"client_to_server" doc:"bytes"`
-	ServerToClient int    `json:"server_to_client" doc:"bytes"`
-	Source         string `json:"source" doc:"where they come from" values:"private_data,default"`
+	ClientToServer int    `json:"client_to_server" doc:"Longest Send from the client to the server, in bytes."`
+	ServerToClient int    `json:"server_to_client" doc:"Longest Send from the server to the client, in bytes."`
+	Source         string `json:"source" doc:"Whether the thresholds come from private data or are the defaults." values:"private_data,default"`
 }
 
 // CreditPair is the credits of both directions.
 type CreditPair struct {
-	Forward  Credits `json:"forward" doc:"the client's Calls"`
-	Backward Credits `json:"backward" doc:"the server's Calls"`
+	Forward  Credits `json:"forward" doc:"Credits for the client's Calls."`
+	Backward Credits `json:"backward" doc:"Credits for the server's Calls (backward direction)."`
 }
 
 // Credits of one direction.
 type Credits struct {
-	Requested    Opt[uint32] `json:"requested" doc:"by the last Call"`
-	Granted      Opt[uint32] `json:"granted" doc:"by the last Reply"`
-	PeakInFlight int         `json:"peak_in_flight" doc:"most Calls without Reply at once"`
+	Requested    Opt[uint32] `json:"requested" doc:"Number of credits that the latest Call requested."`
+	Granted      Opt[uint32] `json:"granted" doc:"Number of credits that the latest Reply granted."`
+	PeakInFlight int         `json:"peak_in_flight" doc:"Largest number of Calls that were outstanding at once."`
 }
 
 // InvalidationStyle is who chooses what a Reply invalidates
@@ -150,32 +146,32 @@ func (InvalidationStyle) Values() []string {
 }
 
 // InvalidationHabit is which of a Call's handles a responder chooses.
-type InvalidationHabit string
+type HandleChoice string
 
 // The habits.
 const (
-	HabitOnly    InvalidationHabit = "only"    // no Call had more than one
-	HabitSingle  InvalidationHabit = "single"  // only when the Call has one handle
-	HabitFirst   InvalidationHabit = "first"   // in the order of the chunk lists
-	HabitLast    InvalidationHabit = "last"    //
-	HabitLargest InvalidationHabit = "largest" // of the most bytes
-	HabitMixed   InvalidationHabit = "mixed"   // none of these
+	ChoiceOnly    HandleChoice = "only"    // no Call had more than one
+	ChoiceSingle  HandleChoice = "single"  // only when the Call has one handle
+	ChoiceFirst   HandleChoice = "first"   // in the order of the chunk lists
+	ChoiceLast    HandleChoice = "last"    //
+	ChoiceLargest HandleChoice = "largest" // of the most bytes
+	ChoiceMixed   HandleChoice = "mixed"   // none of these
 )
 
 // Values are all habits.
-func (InvalidationHabit) Values() []string {
-	return wordsOf(HabitOnly, HabitSingle, HabitFirst, HabitLast, HabitLargest, HabitMixed)
+func (HandleChoice) Values() []string {
+	return wordsOf(ChoiceOnly, ChoiceSingle, ChoiceFirst, ChoiceLast, ChoiceLargest, ChoiceMixed)
 }
 
 // InvalidationFigures say how the Replies of a connection invalidate handles, of
 // both directions.
 type InvalidationFigures struct {
-	Style               InvalidationStyle      `json:"style" doc:"who chooses the handle"`
-	Habit               Opt[InvalidationHabit] `json:"habit" doc:"responder's choice: which of the Call's handles"`
-	ChunkReplies        int64                  `json:"chunk_replies" doc:"Replies to Calls that expose handles"`
-	InvalidatingReplies int64                  `json:"invalidating_replies" doc:"those of them sent With Invalidate"`
-	OfAnotherRead       int64                  `json:"of_another_read_chunk" doc:"those of them that name a handle of another RPC's Read chunk"`
-	LeftHandles         int64                  `json:"left_handles" doc:"handles that these Replies left to the requester"`
-	NeedMore            int64                  `json:"need_more" doc:"Replies that would have needed more than one invalidation"`
-	MixedCalls          int64                  `json:"mixed_calls" doc:"Calls with handles both to read and to write"`
+	Style                   InvalidationStyle `json:"style" doc:"The side that chooses which handle a Reply invalidates."`
+	HandleChoice            Opt[HandleChoice] `json:"handle_choice" doc:"Which of a Call's handles the responder chooses to invalidate; null if the responder does not choose." was:"habit"`
+	ChunkReplies            int64             `json:"chunk_replies" doc:"Number of Replies to Calls that exposed handles."`
+	InvalidatingReplies     int64             `json:"invalidating_replies" doc:"Number of those Replies that were sent With Invalidate."`
+	ForeignReadChunkHandles int64             `json:"foreign_read_chunk_handles" doc:"Number of those Replies that invalidated a handle from another RPC's Read chunk." was:"of_another_read_chunk"`
+	LocalInvalidations      int64             `json:"local_invalidations" doc:"Number of handles that the requester has to invalidate itself after these Replies." was:"left_handles"`
+	MultiHandleReplies      int64             `json:"multi_handle_replies" doc:"Number of Replies whose Calls exposed more than one handle, so that one invalidation was not enough." was:"need_more"`
+	MixedDirectionCalls     int64             `json:"mixed_direction_calls" doc:"Number of Calls that exposed handles both for reading and for writing." was:"mixed_calls"`
 }

@@ -10,7 +10,7 @@ import (
 func TestState(t *testing.T) {
 	for want, c := range map[string]record.Connection{
 		"open":       {},
-		"disconnect": {CloseReason: record.Some("disconnect"), Ended: record.Some(record.Ended{How: record.EndRetries})},
+		"disconnect": {Ended: record.Some(record.Ended{How: record.EndDisconnect})},
 		"silence":    {Ended: record.Some(record.Ended{How: record.EndSilence})},
 	} {
 		if got := c.State(); got != want {

@@ -10,6 +10,8 @@ type Field struct {
 	Name     string       // in JSON
 	Doc      string       // what it means
 	Aliases  []string     // other names for it; "name=path" stands for a path below it
+	Was      []string     // names that it had before the first release; "name=path" likewise
+	Reused   string       // such a name that means something else now
 	Values   []string     // all that it can be, where it is one of a few
 	OmitZero bool         // not there when it has its zero value
 	Opt      bool         // it may be unknown
@@ -100,6 +102,10 @@ func FieldsOf(t reflect.Type) (fields []Field) {
 		if aliases := s.Tag.Get("alias"); aliases != "" {
 			f.Aliases = strings.Split(aliases, ",")
 		}
+		if was := s.Tag.Get("was"); was != "" {
+			f.Was = strings.Split(was, ",")
+		}
+		f.Reused = s.Tag.Get("reused")
 		if elem, ok := OptOf(s.Type); ok {
 			f.Opt, f.Type = true, elem
 		}

@@ -36,13 +36,13 @@ type Packet struct {
 	// Whose the packet is: what the RDMA layer did with it, and the RPC that
 	// was for. Operation is empty and Transaction unknown where it is nobody's;
 	// Nobodys says why.
-	Operation   string // "Send", "RDMA Read"
-	Transaction Opt[int64]
-	XID         Opt[Hex32]
-	Part        Part // of the RPC
-	Marks       Marks
-	Place       Place // of its payload
-	Nobodys     Nobodys
+	RDMAOperation       string // "Send", "RDMA Read"
+	Transaction         Opt[int64]
+	XID                 Opt[Hex32]
+	Part                Part // of the RPC
+	Marks               Marks
+	Place               Place // of its payload
+	NoTransactionReason UnassignedReason
 
 	Summary []byte
 	Data    []byte // the frame
@@ -129,16 +129,16 @@ type Marks uint16
 
 // The marks.
 const (
-	Repeated    Marks = 1 << iota // it, or what it carries, was sent before
-	OutOfOrder                    // it came after a later one
-	AfterGap                      // one before it was missing: a receiver that keeps order drops it
-	Refused                       // it is a NAK or Terminate
-	BadICRC                       // its ICRC, or the CRC of an FPDU in it, is bad
-	BadChecksum                   // its TCP checksum is bad
-	Late                          // what it carries was given up as lost
+	Retransmitted Marks = 1 << iota // it, or what it carries, was sent before
+	OutOfOrder                      // it came after a later one
+	AfterGap                        // one before it was missing: a receiver that keeps order drops it
+	Refused                         // it is a NAK or Terminate
+	BadICRC                         // its ICRC, or the CRC of an FPDU in it, is bad
+	BadChecksum                     // its TCP checksum is bad
+	Late                            // what it carries was given up as lost
 )
 
-var markNames = [...]string{"repeated", "out_of_order", "after_gap", "refused", "bad_icrc", "bad_checksum", "late"}
+var markNames = [...]string{"retransmitted", "out_of_order", "after_gap", "refused", "bad_icrc", "bad_checksum", "late"}
 
 // Names are the marks in the set.
 func (m Marks) Names() iter.Seq[string] {
@@ -155,20 +155,20 @@ func (m Marks) Names() iter.Seq[string] {
 func (Marks) Values() []string { return markNames[:] }
 
 // Nobodys says why a packet belongs to no transaction.
-type Nobodys string
+type UnassignedReason string
 
 // The reasons.
 const (
-	NotRDMA             Nobodys = "not_rdma"          // it carries no RDMA, or no sense
-	Handshake           Nobodys = "handshake"         // connection management, or a bare acknowledgement of TCP
-	Dropped             Nobodys = "dropped"           // its receiver dropped it
-	OtherUpperLayer     Nobodys = "other_upper_layer" // its connection carries no RPC-over-RDMA
-	UnknownOperation    Nobodys = "unknown_operation" // what it is part of is not in the capture, or not any more
-	NoTransaction       Nobodys = "no_transaction"    // what it is part of is for no RPC that is known
-	FinishedTransaction Nobodys = "finished"          // the record of its RPC has gone out
+	NotRDMA             UnassignedReason = "not_rdma"          // it carries no RDMA, or no sense
+	Handshake           UnassignedReason = "handshake"         // connection management, or a bare acknowledgement of TCP
+	ReceiverDropped     UnassignedReason = "receiver_dropped"  // its receiver dropped it
+	OtherUpperLayer     UnassignedReason = "other_upper_layer" // its connection carries no RPC-over-RDMA
+	UnknownOperation    UnassignedReason = "unknown_operation" // what it is part of is not in the capture, or not any more
+	NoTransaction       UnassignedReason = "no_transaction"    // what it is part of is for no RPC that is known
+	FinishedTransaction UnassignedReason = "finished"          // the record of its RPC has gone out
 )
 
 // Values are all reasons.
-func (Nobodys) Values() []string {
-	return wordsOf(NotRDMA, Handshake, Dropped, OtherUpperLayer, UnknownOperation, NoTransaction, FinishedTransaction)
+func (UnassignedReason) Values() []string {
+	return wordsOf(NotRDMA, Handshake, ReceiverDropped, OtherUpperLayer, UnknownOperation, NoTransaction, FinishedTransaction)
 }

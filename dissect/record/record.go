@@ -33,28 +33,28 @@ func (s Severity) Rank() int { return slices.Index(Severities[:], s) }
 // Released is the packet that let a record go out: the one with which, or after
 // which, nothing could happen to it any more. Records of one dissection can be put
 // in order by it, whoever dissected which connection.
-type Released struct{ at Stamp }
+type CompletedAt struct{ at Stamp }
 
 // Release notes that packet.
-func (r *Released) Release(at Stamp) { r.at = at }
+func (r *CompletedAt) Complete(at Stamp) { r.at = at }
 
 // ReleasedAt is that packet; its number is 0 for records that nobody released.
-func (r *Released) ReleasedAt() Stamp { return r.at }
+func (r *CompletedAt) Completed() Stamp { return r.at }
 
 // Finding is a rule that was broken.
 type Finding struct {
-	Released   `json:"-"`
-	Type       string      `json:"type" doc:"finding"`
-	Rule       string      `json:"rule" doc:"stable id of the rule"`
-	Severity   Severity    `json:"severity" doc:"error: a MUST was broken; warning: a SHOULD, or a risk; note"`
-	Section    string      `json:"section" doc:"of the document that says so"`
-	Blames     Opt[End]    `json:"blames" doc:"which side is accused; null where neither is, or where it is not known which side is the client"`
-	Message    string      `json:"message" doc:"what was wrong"`
-	Connection Opt[int]    `json:"connection" doc:"number of the connection" alias:"conn"`
-	XID        Opt[Hex32]  `json:"xid" doc:"of the RPC" alias:"rpcordma.xid,rpc.xid"`
-	Operation  Opt[string] `json:"operation" doc:"what the RPC was, as far as it was known then: NFS3 READ, NFS4 WRITE"`
-	Packet     Opt[int64]  `json:"packet" doc:"the packet that shows it" alias:"frame.number"`
-	Time       Opt[Time]   `json:"time" doc:"of that packet" alias:"frame.time"`
+	CompletedAt `json:"-"`
+	Type        string      `json:"type" doc:"The record's type, always \"finding\"." values:"finding"`
+	Rule        string      `json:"rule" doc:"Stable id of the rule."`
+	Severity    Severity    `json:"severity" doc:"Severity of the finding: error for a broken MUST, warning for a broken SHOULD or a risk, note for information."`
+	Section     string      `json:"section" doc:"Document and section that state the rule."`
+	AtFault     Opt[End]    `json:"at_fault" doc:"The side that broke the rule; null if the capture does not prove which side did." was:"blames"`
+	Message     string      `json:"message" doc:"Description of the finding in one sentence."`
+	Connection  Opt[int]    `json:"connection" doc:"Number of the connection that the finding is about." alias:"conn"`
+	XID         Opt[Hex32]  `json:"xid" doc:"XID of the RPC that the finding is about." alias:"rpcordma.xid,rpc.xid"`
+	Operation   Opt[string] `json:"operation" doc:"Program and operation of the RPC, such as NFS4 WRITE, as far as they were known when the finding was made."`
+	Packet      Opt[int64]  `json:"packet" doc:"Number of the packet that shows the finding." alias:"frame.number"`
+	Time        Opt[Time]   `json:"time" doc:"Time of the packet that shows the finding." alias:"frame.time"`
 }
 
 // Clone is a copy that stays good when the handler has returned.
@@ -62,27 +62,27 @@ func (r *Finding) Clone() *Finding { c := *r; return &c }
 
 // Summary is the last record: what there was, and what could not be read.
 type Summary struct {
-	Type                string             `json:"type" doc:"summary"`
-	Packets             int64              `json:"packets" doc:"frames read"`
-	Bytes               int64              `json:"bytes" doc:"of them, on the wire"`
-	First               Opt[Time]          `json:"first" doc:"time of the first packet"`
-	Last                Opt[Time]          `json:"last" doc:"time of the last packet"`
-	RDMA                int64              `json:"rdma_packets" doc:"that carry RDMA"`
-	CM                  int64              `json:"cm_packets" doc:"management datagrams"`
-	Other               int64              `json:"other_packets" doc:"of other protocols"`
-	Fragments           int64              `json:"fragments" doc:"IP fragments but the first, not read"`
-	Malformed           int64              `json:"malformed" doc:"whose headers make no sense"`
-	Cut                 int64              `json:"cut" doc:"frames captured in part"`
-	UnknownLink         int64              `json:"unknown_link" doc:"frames of a link type that is not read"`
-	ICRCBad             int64              `json:"icrc_bad" doc:"packets with a bad ICRC, FPDUs with a bad CRC"`
-	Dropped             uint64             `json:"dropped" doc:"packets lost by the capture's own account"`
-	Connections         int                `json:"connections" doc:"records of connections"`
-	Transactions        map[Status]int64   `json:"transactions" doc:"by status"`
-	Findings            map[Severity]int64 `json:"findings" doc:"by severity"`
-	Lost                int64              `json:"lost" doc:"packets acknowledged but not captured"`
-	Limits              map[string]int64   `json:"limits_reached" doc:"what was given up for want of memory, by kind"`
-	TimeBackwards       int64              `json:"time_backwards" doc:"how often times ran backwards"`
-	TimeBackwardsNS     int64              `json:"time_backwards_ns" doc:"by how much at the most"`
-	TimeBackwardsPacket Opt[int64]         `json:"time_backwards_packet" doc:"the first packet that is earlier than the one before it"`
-	Broken              Opt[string]        `json:"broken" doc:"where the input broke off, null when it did not"`
+	Type                string             `json:"type" doc:"The record's type, always \"summary\"." values:"summary"`
+	Packets             int64              `json:"packets" doc:"Number of frames read."`
+	Bytes               int64              `json:"bytes" doc:"Number of bytes that the frames had on the wire."`
+	First               Opt[Time]          `json:"first" doc:"Time of the first packet."`
+	Last                Opt[Time]          `json:"last" doc:"Time of the last packet."`
+	RDMA                int64              `json:"rdma_packets" doc:"Number of packets that carry RDMA."`
+	CM                  int64              `json:"cm_packets" doc:"Number of connection management datagrams."`
+	Other               int64              `json:"other_packets" doc:"Number of packets of other protocols."`
+	Fragments           int64              `json:"fragments" doc:"Number of IP fragments that were not read; only first fragments are."`
+	Malformed           int64              `json:"malformed" doc:"Number of packets whose headers could not be decoded."`
+	Truncated           int64              `json:"truncated" doc:"Number of frames that the capture holds only in part because of its snapshot length." was:"cut"`
+	UnknownLink         int64              `json:"unknown_link" doc:"Number of frames with a link type that rdmadump does not read."`
+	ICRCBad             int64              `json:"icrc_bad" doc:"Number of packets with a bad ICRC and FPDUs with a bad CRC."`
+	CaptureDrops        uint64             `json:"capture_drops" doc:"Number of packets that the capturing program says it dropped." reused:"dropped"`
+	Connections         int                `json:"connections" doc:"Number of connection records."`
+	Transactions        map[Status]int64   `json:"transactions" doc:"Number of transactions, by status."`
+	Findings            map[Severity]int64 `json:"findings" doc:"Number of findings, by severity."`
+	NotCaptured         int64              `json:"not_captured" doc:"Number of packets that receivers acknowledged but that are missing from the capture." was:"lost"`
+	Evicted             map[string]int64   `json:"evicted" doc:"Number of objects that were evicted because the memory limit was reached, by kind." was:"limits_reached"`
+	TimeBackwards       int64              `json:"time_backwards" doc:"Number of packets whose time is earlier than that of the packet before."`
+	TimeBackwardsNS     int64              `json:"time_backwards_ns" doc:"Largest step back in time, in nanoseconds."`
+	TimeBackwardsPacket Opt[int64]         `json:"time_backwards_packet" doc:"Number of the first packet whose time is earlier than that of the packet before."`
+	InputError          Opt[string]        `json:"input_error" doc:"Description of where and why reading the input failed; null if all of it was read." was:"broken"`
 }

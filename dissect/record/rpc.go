@@ -15,21 +15,21 @@ type Half struct {
 
 // RPC is what a Call asks and its Reply says, by name.
 type RPC struct {
-	Call  *RPCMessage `json:"call" doc:"null where it was not seen, or is of no program that is known"`
-	Reply *RPCMessage `json:"reply" doc:"null where it was not seen, failed as an RPC, or is of no program that is known"`
+	Call  *RPCMessage `json:"call" doc:"Decoded Call; null if the capture does not contain it or its program is unknown."`
+	Reply *RPCMessage `json:"reply" doc:"Decoded Reply; null if the capture does not contain it, the RPC failed, or its program is unknown."`
 }
 
 // RPCMessage is one half.
 type RPCMessage struct {
-	Ops   []RPCOp     `json:"ops" doc:"operations of a COMPOUND in order, or the one procedure"`
-	Error Opt[string] `json:"error" doc:"why something of it could not be read, null where nothing stands in the way"`
+	Ops   []RPCOp     `json:"ops" doc:"Operations of a COMPOUND in order, or the one procedure."`
+	Error Opt[string] `json:"error" doc:"Reason why a part of the message could not be decoded; null if everything was decoded."`
 }
 
 // RPCOp is an operation.
 type RPCOp struct {
-	Name   string      `json:"name" doc:"of the operation or procedure"`
-	Status Opt[string] `json:"status" doc:"of its results, by name; null in a Call"`
-	Fields RPCFields   `json:"fields" doc:"arguments or results, as the documents call them, in snake case"`
+	Name   string      `json:"name" doc:"Name of the operation or procedure."`
+	Status Opt[string] `json:"status" doc:"Status of the operation's results, by name; null in a Call."`
+	Fields RPCFields   `json:"fields" doc:"Arguments or results under the names of their protocol document, in snake case."`
 }
 
 // RPCFields are named values, nested as the protocol nests them. Numbers are

@@ -63,44 +63,44 @@ const (
 
 // Transaction is one RPC: a Call, what it exposed, what moved, its Reply.
 type Transaction struct {
-	Released       `json:"-"`
-	Type           string            `json:"type" doc:"transaction"`
-	ID             int64             `json:"id" doc:"counts from 1, in the order of the Calls" alias:"transaction"`
-	Connection     int               `json:"connection" doc:"number of its connection" alias:"conn"`
-	XID            Hex32             `json:"xid" doc:"transaction ID, as on the wire" alias:"rpcordma.xid,rpc.xid"`
-	Direction      Direction         `json:"direction" doc:"who calls: forward is the client, backward the server" alias:"dir"`
-	Status         Status            `json:"status" doc:"how it ended"`
-	Program        Opt[uint32]       `json:"program" doc:"RPC program number" alias:"rpc.program"`
-	ProgramName    Opt[string]       `json:"program_name" doc:"NFS, MOUNT, NFS_CB, ..."`
-	Version        Opt[uint32]       `json:"version" doc:"of the RPC program" alias:"rpc.programversion"`
-	Procedure      Opt[uint32]       `json:"procedure" doc:"procedure number" alias:"rpc.procedure"`
-	ProcedureName  Opt[string]       `json:"procedure_name" doc:"procedure by name"`
-	Operations     []string          `json:"operations" doc:"of a COMPOUND, in order; null where there is none" alias:"nfs.opcode"`
-	Operation      Opt[string]       `json:"operation" doc:"which of the operations the COMPOUND is for"`
-	Credential     Opt[string]       `json:"credential" doc:"flavor of the Call's credential"`
-	RPCStatus      Opt[string]       `json:"rpc_status" doc:"accept or reject status of the RPC Reply"`
-	NFSStatus      Opt[string]       `json:"nfs_status" doc:"status that the results begin with"`
-	Call           *Message          `json:"call" doc:"the Call, null where it was not seen"`
-	Reply          *Message          `json:"reply" doc:"the Reply, null where none arrived"`
-	ReadChunks     []ReadChunk       `json:"read_chunks" doc:"what the Call exposed to be read; null without Call"`
-	WriteChunks    []WriteChunk      `json:"write_chunks" doc:"what the Call exposed to be written; null without Call"`
-	ReplyChunk     *WriteChunk       `json:"reply_chunk" doc:"null when none was offered"`
-	Invalidation   Opt[Invalidation] `json:"invalidation" doc:"what a Send With Invalidate did"`
-	NotInvalidated []Hex32           `json:"not_invalidated" doc:"handles that the Call exposed and its Reply did not invalidate, each once; null without Call"`
-	Timeline       []Event           `json:"timeline" doc:"what happened, by packet"`
-	LatencyNS      Opt[int64]        `json:"latency_ns" doc:"first packet of the Call to last of the Reply" alias:"latency,rpc.time"`
-	Waits          []Wait            `json:"waits" doc:"when it stood still, and why"`
-	Phases         Opt[Phases]       `json:"phases" doc:"what the latency is made of"`
-	RDMAError      Opt[string]       `json:"rdma_error" doc:"code of an RDMA_ERROR: ERR_VERS, ERR_CHUNK"`
-	RDMAErrorRange Opt[VersionRange] `json:"rdma_error_versions" doc:"what an ERR_VERS says is supported"`
-	RetransmitOf   Opt[int64]        `json:"retransmit_of" doc:"id of the transaction that this one repeats, on another connection"`
-	Retransmitted  int               `json:"retransmitted" doc:"packets of it that were sent again" alias:"retr"`
-	Findings       []string          `json:"findings" doc:"rules that it broke, each once"`
+	CompletedAt    `json:"-"`
+	Type           string            `json:"type" doc:"The record's type, always \"transaction\"." values:"transaction"`
+	ID             int64             `json:"id" doc:"Number of the transaction; transactions are counted from 1, in the order of their Calls." alias:"transaction"`
+	Connection     int               `json:"connection" doc:"Number of the connection that carried the transaction." alias:"conn"`
+	XID            Hex32             `json:"xid" doc:"Transaction ID (XID) of the RPC." alias:"rpcordma.xid,rpc.xid"`
+	Direction      Direction         `json:"direction" doc:"Direction of the Call: forward from client to server, backward from server to client." alias:"dir"`
+	Status         Status            `json:"status" doc:"How the transaction ended."`
+	Program        Opt[uint32]       `json:"program" doc:"RPC program number." alias:"rpc.program"`
+	ProgramName    Opt[string]       `json:"program_name" doc:"Name of the RPC program, such as NFS, MOUNT or NFS_CB."`
+	Version        Opt[uint32]       `json:"version" doc:"Version of the RPC program." alias:"rpc.programversion"`
+	Procedure      Opt[uint32]       `json:"procedure" doc:"RPC procedure number." alias:"rpc.procedure"`
+	ProcedureName  Opt[string]       `json:"procedure_name" doc:"Name of the RPC procedure."`
+	Operations     []string          `json:"operations" doc:"Names of the COMPOUND's operations, in order; null if the RPC is not a COMPOUND." alias:"nfs.opcode"`
+	Operation      Opt[string]       `json:"operation" doc:"Name of the operation that the COMPOUND was sent for, such as READ."`
+	Credential     Opt[string]       `json:"credential" doc:"Flavor of the Call's credential."`
+	RPCStatus      Opt[string]       `json:"rpc_status" doc:"Accept or reject status of the RPC Reply."`
+	NFSStatus      Opt[string]       `json:"nfs_status" doc:"NFS status of the whole Reply."`
+	Call           *Message          `json:"call" doc:"The Call; null if the capture does not contain it."`
+	Reply          *Message          `json:"reply" doc:"The Reply; null if the capture does not contain one."`
+	ReadChunks     []ReadChunk       `json:"read_chunks" doc:"Memory that the Call exposed for the responder to read; null without a Call."`
+	WriteChunks    []WriteChunk      `json:"write_chunks" doc:"Memory that the Call exposed for the responder to write; null without a Call."`
+	ReplyChunk     *WriteChunk       `json:"reply_chunk" doc:"Memory that the Call exposed for a long Reply; null if it offered none."`
+	Invalidation   Opt[Invalidation] `json:"invalidation" doc:"The handle that the Reply invalidated; null if it invalidated none."`
+	NotInvalidated []Hex32           `json:"not_invalidated" doc:"Handles that the Call exposed and its Reply did not invalidate, each once; null without a Call."`
+	Timeline       []Event           `json:"timeline" doc:"Events of the transaction, in the order of their packets."`
+	LatencyNS      Opt[int64]        `json:"latency_ns" doc:"Time from the first packet of the Call to the last packet of the Reply, in nanoseconds." alias:"latency,rpc.time"`
+	Waits          []Wait            `json:"waits" doc:"Times in which the transaction made no progress, each with its reason."`
+	Phases         Opt[Phases]       `json:"phases" doc:"Parts that the latency is made of; null without a latency."`
+	RDMAError      Opt[string]       `json:"rdma_error" doc:"Error code of an RDMA_ERROR, ERR_VERS or ERR_CHUNK; null if there was none."`
+	RDMAErrorRange Opt[VersionRange] `json:"rdma_error_versions" doc:"Versions that an ERR_VERS says are supported."`
+	RetransmitOf   Opt[int64]        `json:"retransmit_of" doc:"Number (id) of the transaction on an earlier connection that this transaction retransmits."`
+	Retransmitted  int               `json:"retransmitted" doc:"Number of the transaction's packets that were retransmitted." alias:"retr"`
+	Findings       []string          `json:"findings" doc:"Ids of the rules that the transaction broke, each once."`
 
 	// Decoded is that by value, where it was asked for.
 	Decoded Decoded `json:"-"`
 
-	RPC *RPC `json:"rpc,omitzero" doc:"what the Call asks and the Reply says, where that was asked for"`
+	RPC *RPC `json:"rpc,omitzero" doc:"Decoded arguments and results; present only if they were asked for."`
 }
 
 // Start is when the transaction was first seen: the Call, or the Reply of one
@@ -117,7 +117,7 @@ func (r *Transaction) Start() Time {
 // Reply it is all of it.
 func (r *Transaction) Waited(w *Wait) (ns int64) {
 	latency, known := r.LatencyNS.Get()
-	if !known || r.Call == nil || w.Reason == OutOfCredits {
+	if !known || r.Call == nil || w.Reason == CreditLimit {
 		return w.NS
 	}
 	return max(0, min(w.NS, latency-int64(w.From-r.Call.Time)))
@@ -239,12 +239,12 @@ func clonePointer[T any](p *T) *T {
 // Phases split the latency into what the wire shows; together they are all of it.
 // A phase that did not happen is null.
 type Phases struct {
-	ToReadNS  Opt[int64] `json:"to_read_ns" doc:"Call to first RDMA Read"`
-	ReadNS    Opt[int64] `json:"read_ns" doc:"first RDMA Read to the last response"`
-	ToWriteNS Opt[int64] `json:"to_write_ns" doc:"from there, or the Call, to the first RDMA Write"`
-	WriteNS   Opt[int64] `json:"write_ns" doc:"first RDMA Write to the last packet of the last"`
-	WaitNS    int64      `json:"wait_ns" doc:"what of the latency it waited; the other phases are without that"`
-	ToReplyNS Opt[int64] `json:"to_reply_ns" doc:"from there, or the Call, to the Reply's last packet"`
+	ToReadNS  Opt[int64] `json:"to_read_ns" doc:"Time from the Call to the first RDMA Read, in nanoseconds."`
+	ReadNS    Opt[int64] `json:"read_ns" doc:"Time from the first RDMA Read to the last Read response, in nanoseconds."`
+	ToWriteNS Opt[int64] `json:"to_write_ns" doc:"Time from the Call, or from the last Read response, to the first RDMA Write, in nanoseconds."`
+	WriteNS   Opt[int64] `json:"write_ns" doc:"Time from the first RDMA Write to the last packet of the last RDMA Write, in nanoseconds."`
+	WaitNS    int64      `json:"wait_ns" doc:"Part of the latency that the transaction spent in waits, in nanoseconds; no other phase includes it."`
+	ToReplyNS Opt[int64] `json:"to_reply_ns" doc:"Time from the previous phase, or from the Call, to the last packet of the Reply, in nanoseconds."`
 }
 
 // End is one end of a connection.
@@ -264,85 +264,85 @@ type WaitReason string
 
 // The reasons.
 const (
-	RepeatAfterTimeout WaitReason = "repeat after timeout" // nothing came, until one side repeated something
-	RepeatAfterGap     WaitReason = "repeat after gap"     // what followed showed that something was missing
-	RepeatAfterNak     WaitReason = "repeat after NAK"     // a packet was missing, and asked for
-	ReceiverNotReady   WaitReason = "RNR"                  // no receive buffer was posted
-	BehindAnother      WaitReason = "behind another transaction"
-	OutOfCredits       WaitReason = "out of credits" // before the Call was sent: not part of the latency
+	RetransmitTimeout WaitReason = "retransmit_timeout" // nothing came, until one side repeated something
+	RetransmitGap     WaitReason = "retransmit_gap"     // what followed showed that something was missing
+	RetransmitNak     WaitReason = "retransmit_nak"     // a packet was missing, and asked for
+	RNRNak            WaitReason = "rnr_nak"            // no receive buffer was posted
+	HeadOfLine        WaitReason = "head_of_line"
+	CreditLimit       WaitReason = "credit_limit" // before the Call was sent: not part of the latency
 )
 
 // Values are all reasons.
 func (WaitReason) Values() []string {
-	return wordsOf(RepeatAfterTimeout, RepeatAfterGap, RepeatAfterNak, ReceiverNotReady, BehindAnother, OutOfCredits)
+	return wordsOf(RetransmitTimeout, RetransmitGap, RetransmitNak, RNRNak, HeadOfLine, CreditLimit)
 }
 
 // Wait is a time in which a transaction stood still, for a reason that the capture
 // shows.
 type Wait struct {
-	From    Time       `json:"from" doc:"last packet before it"`
-	To      Time       `json:"to" doc:"first packet after it"`
-	NS      int64      `json:"ns" doc:"how long"`
-	Reason  WaitReason `json:"reason" doc:"what it waited for"`
-	Waiting End        `json:"waiting" doc:"who waited"`
-	Packets []int64    `json:"packets" doc:"that show it"`
-	Of      EventKind  `json:"of,omitzero" doc:"what was repeated"`
-	Bytes   Opt[int64] `json:"bytes,omitzero" doc:"of an RDMA Read that were asked for again"`
-	Early   Opt[int64] `json:"early,omitzero" doc:"packet that came before one that it had to follow"`
-	Filled  Opt[int64] `json:"filled,omitzero" doc:"that one"`
-	Behind  Opt[int64] `json:"behind,omitzero" doc:"id of the transaction that the wire was busy with"`
+	From                Time       `json:"from" doc:"Time of the last packet before the wait."`
+	To                  Time       `json:"to" doc:"Time of the first packet after the wait."`
+	NS                  int64      `json:"ns" doc:"Length of the wait, in nanoseconds."`
+	Reason              WaitReason `json:"reason" doc:"Reason for the wait."`
+	Waiting             End        `json:"waiting" doc:"The side that waited."`
+	Packets             []int64    `json:"packets" doc:"Numbers of the packets that show the wait."`
+	Event               EventKind  `json:"event,omitzero" doc:"What was retransmitted at the end of the wait." reused:"of"`
+	Bytes               Opt[int64] `json:"bytes,omitzero" doc:"Number of bytes of an RDMA Read that were requested again."`
+	OutOfOrderPacket    Opt[int64] `json:"out_of_order_packet,omitzero" doc:"Number of the packet that arrived before a packet that it should have followed." was:"early"`
+	GapFilledBy         Opt[int64] `json:"gap_filled_by,omitzero" doc:"Number of the packet that closed the sequence gap." was:"filled"`
+	BlockingTransaction Opt[int64] `json:"blocking_transaction,omitzero" doc:"Number (id) of the transaction that kept the wire busy." was:"behind"`
 }
 
 // VersionRange is what an ERR_VERS says.
 type VersionRange struct {
-	Low  uint32 `json:"low" doc:"lowest version"`
-	High uint32 `json:"high" doc:"highest version"`
+	Low  uint32 `json:"low" doc:"Lowest supported version."`
+	High uint32 `json:"high" doc:"Highest supported version."`
 }
 
 // Message is one side of a transaction, as the Send carried it.
 type Message struct {
-	Time         Time       `json:"time" doc:"of its first packet" alias:"frame.time"`
-	Packet       int64      `json:"packet" doc:"its first packet" alias:"frame.number"`
-	LastPacket   int64      `json:"last_packet" doc:"its last packet"`
-	RDMAVers     uint32     `json:"rdma_vers" doc:"version in the RPC-over-RDMA header" alias:"rpcordma.version"`
-	RDMAProc     string     `json:"rdma_proc" doc:"RDMA_MSG, RDMA_NOMSG, ..." alias:"rpcordma.msg_type"`
-	Credits      uint32     `json:"credits" doc:"requested by a Call, granted by a Reply" alias:"rpcordma.flow_control"`
-	HeaderBytes  Opt[int]   `json:"header_bytes" doc:"of the RPC-over-RDMA header"`
-	SendBytes    Opt[int]   `json:"send_bytes" doc:"of the Send's payload"`
-	PayloadBytes Opt[int64] `json:"payload_bytes" doc:"of the whole, unreduced Payload stream"`
-	MissingBytes Opt[int64] `json:"missing_bytes" doc:"how many of these are not in the capture, though they were sent or offered; null where payload_bytes is"`
-	InvHandle    Opt[Hex32] `json:"inv_handle,omitzero" doc:"rdma_inv_handle of version two: the handle that the Reply may invalidate, 0 for none"`
-	Form         Form       `json:"form" doc:"how the Payload stream travelled"`
+	Time         Time       `json:"time" doc:"Time of the message's first packet." alias:"frame.time"`
+	Packet       int64      `json:"packet" doc:"Number of the message's first packet." alias:"frame.number"`
+	LastPacket   int64      `json:"last_packet" doc:"Number of the message's last packet."`
+	RDMAVers     uint32     `json:"rdma_vers" doc:"Version in the RPC-over-RDMA header." alias:"rpcordma.version"`
+	RDMAProc     string     `json:"rdma_proc" doc:"Procedure in the RPC-over-RDMA header, such as RDMA_MSG or RDMA_NOMSG." alias:"rpcordma.msg_type"`
+	Credits      uint32     `json:"credits" doc:"Number of credits that a Call requests or a Reply grants." alias:"rpcordma.flow_control"`
+	HeaderBytes  Opt[int]   `json:"header_bytes" doc:"Length of the RPC-over-RDMA header, in bytes."`
+	SendBytes    Opt[int]   `json:"send_bytes" doc:"Length of the Send's payload, in bytes."`
+	PayloadBytes Opt[int64] `json:"payload_bytes" doc:"Length of the complete, unreduced Payload stream, in bytes."`
+	MissingBytes Opt[int64] `json:"missing_bytes" doc:"Number of bytes of the Payload stream that are missing from the capture; null if payload_bytes is null."`
+	InvHandle    Opt[Hex32] `json:"inv_handle,omitzero" doc:"Handle that the Reply may invalidate (rdma_inv_handle of version two); 0x00000000 means none."`
+	Form         Form       `json:"form" doc:"How the Payload stream was transferred: in the Send (short), reduced by chunks (chunked), or in a chunk of its own (long)."`
 
 	LastTime Time `json:"-"` // of its last packet
 }
 
 // Segment is a piece of memory that a Call exposed for reading.
 type Segment struct {
-	Handle     Hex32  `json:"handle" doc:"STag, R_key"`
-	Length     uint32 `json:"length" doc:"bytes, as offered" alias:"rpcordma.rdma_length"`
-	Offset     Hex64  `json:"offset" doc:"virtual address of the first byte" alias:"rpcordma.rdma_offset"`
-	MovedBytes int64  `json:"moved_bytes" doc:"bytes that were seen to move"`
+	Handle     Hex32  `json:"handle" doc:"Handle (STag or R_key) of the segment."`
+	Length     uint32 `json:"length" doc:"Length of the segment as the Call offered it, in bytes." alias:"rpcordma.rdma_length"`
+	Offset     Hex64  `json:"offset" doc:"Virtual address of the segment's first byte." alias:"rpcordma.rdma_offset"`
+	MovedBytes int64  `json:"moved_bytes" doc:"Number of bytes of the segment that the capture shows being transferred."`
 }
 
 // ReadChunk is the segments of one Position.
 type ReadChunk struct {
-	Position uint32    `json:"position" doc:"where it belongs in the Payload stream, bytes" alias:"rpcordma.position"`
-	Segments []Segment `json:"segments" doc:"its segments"`
+	Position uint32    `json:"position" doc:"Position of the chunk in the Payload stream, in bytes." alias:"rpcordma.position"`
+	Segments []Segment `json:"segments" doc:"Segments of the Read chunk, in order."`
 }
 
 // WriteChunk is a Write chunk or Reply chunk.
 type WriteChunk struct {
-	Segments []WriteSegment `json:"segments" doc:"its segments"`
+	Segments []WriteSegment `json:"segments" doc:"Segments of the Write chunk or Reply chunk, in order."`
 }
 
 // WriteSegment is a segment that the responder fills.
 type WriteSegment struct {
-	Handle         Hex32       `json:"handle" doc:"STag, R_key"`
-	Length         uint32      `json:"length" doc:"bytes, as offered"`
-	Offset         Hex64       `json:"offset" doc:"virtual address of the first byte"`
-	ReturnedLength Opt[uint32] `json:"returned_length" doc:"bytes, as the Reply reports; null without a Reply that does"`
-	MovedBytes     int64       `json:"moved_bytes" doc:"bytes that were seen to move"`
+	Handle         Hex32       `json:"handle" doc:"Handle (STag or R_key) of the segment."`
+	Length         uint32      `json:"length" doc:"Length of the segment as the Call offered it, in bytes."`
+	Offset         Hex64       `json:"offset" doc:"Virtual address of the segment's first byte."`
+	ReturnedLength Opt[uint32] `json:"returned_length" doc:"Number of bytes that the Reply says were written to the segment; null if no Reply says so."`
+	MovedBytes     int64       `json:"moved_bytes" doc:"Number of bytes of the segment that the capture shows being transferred."`
 }
 
 // segment is it without what only a Reply tells.
@@ -353,11 +353,11 @@ func (s WriteSegment) segment() Segment {
 // Invalidation is what a Send With Invalidate did. Chunk, Index and Segment are
 // null when the handle is none that the Call exposed.
 type Invalidation struct {
-	Handle  Hex32      `json:"handle" doc:"the handle that it named" alias:"infiniband.ieth"`
-	Packet  int64      `json:"packet" doc:"the packet that said so"`
-	Chunk   Opt[Chunk] `json:"chunk" doc:"the list that the handle stands in"`
-	Index   Opt[int]   `json:"index" doc:"of the chunk in its list"`
-	Segment Opt[int]   `json:"segment" doc:"of the segment in its chunk"`
+	Handle  Hex32      `json:"handle" doc:"Handle that the Send With Invalidate named." alias:"infiniband.ieth"`
+	Packet  int64      `json:"packet" doc:"Number of the packet that carried the invalidation."`
+	Chunk   Opt[Chunk] `json:"chunk" doc:"Chunk list that contains the handle; null if the Call did not expose the handle."`
+	Index   Opt[int]   `json:"index" doc:"Index of the handle's chunk in its list, counted from 0; null if the Call did not expose the handle."`
+	Segment Opt[int]   `json:"segment" doc:"Index of the handle's segment in its chunk, counted from 0; null if the Call did not expose the handle."`
 }
 
 // EventKind says what happened.
@@ -384,15 +384,15 @@ const EventWrite EventKind = "write"
 // Event is a step of a timeline. Which of the optional fields are there depends
 // on the event.
 type Event struct {
-	Time       Time       `json:"time" doc:"when"`
-	Packet     int64      `json:"packet" doc:"the packet that shows it"`
-	Event      EventKind  `json:"event" doc:"what happened"`
-	From       Role       `json:"from" doc:"who did it"`
-	Handle     Opt[Hex32] `json:"handle,omitzero" doc:"of the memory it is about" alias:"handle,rpcordma.rdma_handle"`
-	Offset     Opt[Hex64] `json:"offset,omitzero" doc:"in that memory"`
-	Bytes      Opt[int64] `json:"bytes,omitzero" doc:"that it moved, or is to move"`
-	Packets    Opt[int64] `json:"packets,omitzero" doc:"that it took"`
-	LastPacket Opt[int64] `json:"last_packet,omitzero" doc:"the last of them"`
-	Of         EventKind  `json:"of,omitzero" doc:"ack, nak, retransmit, out_of_order: of what"`
-	Reason     string     `json:"reason,omitzero" doc:"nak: why"`
+	Time       Time       `json:"time" doc:"Time of the event."`
+	Packet     int64      `json:"packet" doc:"Number of the packet that shows the event."`
+	Event      EventKind  `json:"event" doc:"Kind of the event."`
+	From       Role       `json:"from" doc:"The role of the side that caused the event."`
+	Handle     Opt[Hex32] `json:"handle,omitzero" doc:"Handle of the memory that the event is about." alias:"handle,rpcordma.rdma_handle"`
+	Offset     Opt[Hex64] `json:"offset,omitzero" doc:"Virtual address in the memory that the event is about."`
+	Bytes      Opt[int64] `json:"bytes,omitzero" doc:"Number of bytes that the event moved or requested."`
+	Packets    Opt[int64] `json:"packets,omitzero" doc:"Number of packets that the event took."`
+	LastPacket Opt[int64] `json:"last_packet,omitzero" doc:"Number of the event's last packet."`
+	Of         EventKind  `json:"of,omitzero" doc:"The kind of operation that was acknowledged, refused, retransmitted or out of order."`
+	Reason     string     `json:"reason,omitzero" doc:"Reason that a NAK states."`
 }

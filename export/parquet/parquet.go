@@ -91,12 +91,13 @@ type Connection struct {
 	Last          int64   `parquet:"last,timestamp(nanosecond)"`
 	Established   *int64  `parquet:"established,optional,timestamp(nanosecond)"`
 	Closed        *int64  `parquet:"closed,optional,timestamp(nanosecond)"`
-	CloseReason   *string `parquet:"close_reason,optional,dict"`
+	EndedHow      *string `parquet:"ended_how,optional,dict"`
+	EndedBy       *string `parquet:"ended_by,optional,dict"`
 	Transactions  int64   `parquet:"transactions"`
 	Packets       int64   `parquet:"packets"`
 	Retransmitted int64   `parquet:"retransmitted"`
 	OutOfOrder    int64   `parquet:"out_of_order"`
-	Lost          int64   `parquet:"lost"`
+	NotCaptured   int64   `parquet:"not_captured"`
 	Naks          int64   `parquet:"naks"`
 	RNRNaks       int64   `parquet:"rnr_naks"`
 }
@@ -106,6 +107,7 @@ type Finding struct {
 	Rule       string  `parquet:"rule,dict"`
 	Severity   string  `parquet:"severity,dict"`
 	Section    string  `parquet:"section,dict"`
+	AtFault    *string `parquet:"at_fault,optional,dict"`
 	Message    string  `parquet:"message"`
 	Connection *int64  `parquet:"connection,optional"`
 	XID        *uint32 `parquet:"xid,optional"`
@@ -238,6 +240,15 @@ func as[To, From ~int | ~int64 | ~uint16 | ~uint32](o record.Opt[From]) *To {
 	return nil
 }
 
+// word returns an enumeration's value, or nil if it is unknown.
+func word[T ~string](o record.Opt[T]) *string {
+	if v, known := o.Get(); known {
+		text := string(v)
+		return &text
+	}
+	return nil
+}
+
 func (w *Writer) transaction(r *record.Transaction) error {
 	if w.Wants != nil {
 		if wanted, err := w.Wants(r); err != nil || !wanted {
@@ -295,20 +306,24 @@ func (w *Writer) transaction(r *record.Transaction) error {
 }
 
 func (w *Writer) connection(r *record.Connection) error {
+	var how, by *string
+	if end, ended := r.Ended.Get(); ended {
+		how, by = (*string)(&end.How), word(end.By)
+	}
 	w.connections.row[0] = Connection{
 		ID: int64(r.ID), Transport: r.Transport, UpperLayer: r.UpperLayer, Handshake: r.Handshake,
 		ClientAddress: null(r.Client.Address), ClientPort: as[uint32](r.Client.Port), ClientQPN: as[uint32](r.Client.QPN),
 		ServerAddress: null(r.Server.Address), ServerPort: as[uint32](r.Server.Port), ServerQPN: as[uint32](r.Server.QPN),
 		First: int64(r.First), Last: int64(r.Last), Established: as[int64](r.Established), Closed: as[int64](r.Closed),
-		CloseReason: null(r.CloseReason), Transactions: r.Transactions, Packets: r.Packets, Retransmitted: r.Retransmitted,
-		OutOfOrder: r.OutOfOrder, Lost: r.Lost, Naks: r.Naks, RNRNaks: r.RNRNaks,
+		EndedHow: how, EndedBy: by, Transactions: r.Transactions, Packets: r.Packets, Retransmitted: r.Retransmitted,
+		OutOfOrder: r.OutOfOrder, NotCaptured: r.NotCaptured, Naks: r.Naks, RNRNaks: r.RNRNaks,
 	}
 	return w.connections.write()
 }
 
 func (w *Writer) finding(r *record.Finding) error {
 	w.findings.row[0] = Finding{
-		Rule: r.Rule, Severity: string(r.Severity), Section: r.Section, Message: r.Message,
+		Rule: r.Rule, Severity: string(r.Severity), Section: r.Section, AtFault: word(r.AtFault), Message: r.Message,
 		Connection: as[int64](r.Connection), XID: as[uint32](r.XID), Packet: null(r.Packet), Time: as[int64](r.Time),
 	}
 	return w.findings.write()

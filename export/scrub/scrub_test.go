@@ -124,7 +124,7 @@ func views(t testing.TB, frames []capture.Frame, k *key) (lines []string) {
 					says = append(says, fmt.Sprintf("%s %s %d %x", n.Name, n.Text, n.Number, n.Data))
 				}
 			}
-			lines = append(lines, fmt.Sprint("packet ", p.Number, p.Length, p.Captured, p.Transport, p.Connection, p.ICRC, p.Operation, p.Transaction, p.XID, p.Part, p.Marks, p.Nobodys, p.Place, crcs, says))
+			lines = append(lines, fmt.Sprint("packet ", p.Number, p.Length, p.Captured, p.Transport, p.Connection, p.ICRC, p.RDMAOperation, p.Transaction, p.XID, p.Part, p.Marks, p.NoTransactionReason, p.Place, crcs, says))
 			return nil
 		},
 	}, false)

@@ -99,7 +99,7 @@ func (t *Tracker) manage(d *Datagram) *Conn {
 				c = h.conn
 			}
 			if c != nil {
-				t.close(c, "disconnect", Ending{How: record.EndDisconnect, By: c.sideOf(t.hosts.find(&d.Src), m.dreq.LocalCommID), At: d.At})
+				t.close(c, Ending{How: record.EndDisconnect, By: c.sideOf(t.hosts.find(&d.Src), m.dreq.LocalCommID), At: d.At})
 			}
 			return c
 		}
@@ -111,7 +111,7 @@ func (t *Tracker) manage(d *Datagram) *Conn {
 				if s, known := by.Get(); known {
 					by = record.Some(s.Other())
 				}
-				t.close(c, "disconnect", Ending{How: record.EndDisconnect, By: by, At: d.At})
+				t.close(c, Ending{How: record.EndDisconnect, By: by, At: d.At})
 				t.isOver(c)
 			}
 			return c
@@ -244,7 +244,7 @@ func (t *Tracker) rejected(r *rocev2.REJ, d *Datagram) *Conn {
 		return c
 	}
 	c.Report(rule.ConnectionRejected, Where{At: d.At}, "the connection was rejected: %v", r.Reason)
-	t.close(c, "rejected: "+r.Reason.String(), Ending{How: record.EndRejected, By: c.sideOf(t.hosts.find(&d.Src), r.LocalCommID), At: d.At, Reason: r.Reason.String()})
+	t.close(c, Ending{How: record.EndRejected, By: c.sideOf(t.hosts.find(&d.Src), r.LocalCommID), At: d.At, Reason: r.Reason.String()})
 	t.isOver(c)
 	return c
 }

@@ -55,7 +55,6 @@ type figures struct {
 	ID                  int
 	Transport           string
 	Established, Closed record.Opt[record.Time]
-	CloseReason         record.Opt[string]
 	ServiceID           record.Opt[record.Hex64]
 	Packets             int64
 	Retransmitted       int64
@@ -222,7 +221,7 @@ func (c *Conn) Report(r *rule.Rule, where Where, format string, args ...any) {
 		f.XID = record.Some(record.Hex32(xid))
 	}
 	if side, known := where.Blames.Get(); known && c.client >= 0 {
-		f.Blames = record.Some(c.End(side))
+		f.AtFault = record.Some(c.End(side))
 	}
 	if where.At.Packet != 0 {
 		f.Packet, f.Time = record.Some(where.At.Packet), record.Some(where.At.Time)
@@ -347,13 +346,6 @@ func (h *half) stalls(c circle, seq uint32, unacked bool, at record.Stamp) {
 	}
 }
 
-// reason notes why a connection will have closed; the first reason stays.
-func (c *Conn) reason(text string) {
-	if !c.record.CloseReason.Known() {
-		c.record.CloseReason = record.Some(text)
-	}
-}
-
 // inVain is how many repeats in a row, none acknowledged, are a side that got no
 // answer any more.
 const inVain = 3
@@ -382,7 +374,7 @@ func (c *Conn) ended() (r record.Opt[record.Ended]) {
 	}
 	end := record.Ended{
 		How: e.How, Packet: record.SomeIf(e.At.Packet, e.At.Packet != 0), Reason: record.SomeIf(e.Reason, e.Reason != ""),
-		Repeats: record.SomeIf(e.Repeats, e.Repeats > 0),
+		Retransmissions: record.SomeIf(e.Repeats, e.Repeats > 0),
 	}
 	if by, told := e.By.Get(); told {
 		end.By = record.Some(c.End(by))
@@ -396,10 +388,10 @@ func (c *Conn) makeRecord() *record.Connection {
 	client, _ := c.Client()
 	*r = record.Connection{
 		Type: "connection", ID: f.ID, Transport: f.Transport, Client: c.endpoint(client), Server: c.endpoint(client.Other()),
-		Established: f.Established, Closed: f.Closed, CloseReason: f.CloseReason, Ended: c.ended(), Handshake: "missed",
+		Established: f.Established, Closed: f.Closed, Ended: c.ended(), Handshake: "missed",
 		ServiceID: f.ServiceID, PathMTU: record.SomeIf(c.mtu, c.mtu != 0),
-		Packets: f.Packets, Retransmitted: f.Retransmitted, RetransmittedOfNone: f.RetransmittedOfNone, OutOfOrder: f.OutOfOrder,
-		Lost: f.Lost, Naks: f.Naks, RNRNaks: f.RNRNaks, First: f.First, Last: f.Last,
+		Packets: f.Packets, Retransmitted: f.Retransmitted, RetransmittedUnassigned: f.RetransmittedOfNone, OutOfOrder: f.OutOfOrder,
+		NotCaptured: f.Lost, Naks: f.Naks, RNRNaks: f.RNRNaks, First: f.First, Last: f.Last,
 	}
 	if c.handshake {
 		r.Handshake = "seen"

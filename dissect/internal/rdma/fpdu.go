@@ -219,7 +219,7 @@ func (t *Tracker) handshake(h *half, data []byte, at record.Stamp) int {
 		}
 		if m.Reject {
 			c.Report(rule.ConnectionRejected, Where{At: at}, "the connection was rejected in the MPA reply")
-			t.close(c, "rejected", Ending{How: record.EndRejected, By: record.Some(h.side), At: at, Reason: "MPA reply"})
+			t.close(c, Ending{How: record.EndRejected, By: record.Some(h.side), At: at, Reason: "MPA reply"})
 		} else {
 			t.establish(c, at)
 		}
@@ -414,7 +414,6 @@ func (t *Tracker) terminate(h *half, payload []byte, at record.Stamp) {
 		c.Report(rule.TerminateBitsReversed, Where{At: at, Blames: record.Some(h.side)}, "the Terminate's control word has the bits of each byte in reverse (Linux's siw writes it so); it is read as meant")
 	}
 	c.ends(Ending{How: record.EndTerminate, By: record.Some(h.side), At: at, Reason: r.Reason})
-	c.reason("terminate: " + r.Reason)
 	if asker == nil {
 		c.follower.Refused(&r)
 		return

@@ -87,7 +87,7 @@ func (t *Tracker) drop(h *half) {
 
 // replace ends a connection whose queue pair is used again.
 func (t *Tracker) replace(c *Conn) {
-	t.close(c, "queue pair used again", Ending{How: record.EndReused, At: t.now})
+	t.close(c, Ending{How: record.EndReused, At: t.now})
 	t.retire(c)
 }
 

@@ -289,7 +289,7 @@ func (t *Tracker) acked(o *Operation, at record.Stamp, final bool) {
 func (t *Tracker) repeated(h *half, o *Operation, at record.Stamp) {
 	c := h.conn
 	c.record.Retransmitted++
-	t.mark(o, record.Repeated)
+	t.mark(o, record.Retransmitted)
 	if o == nil || !c.follower.Repeated(o, h.side, at) {
 		c.record.RetransmittedOfNone++
 	}

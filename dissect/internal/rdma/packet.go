@@ -136,7 +136,7 @@ func (t *Tracker) heldAgain(h *half, i int, at record.Stamp) {
 	again := &h.window.items[h.window.order[i].item]
 	again.repeats++
 	again.again = at
-	t.mark(nil, record.Repeated)
+	t.mark(nil, record.Retransmitted)
 }
 
 // repeatsOf books the repeats of what was held.
@@ -417,7 +417,6 @@ func (t *Tracker) nak(h, asker *half, p *rocev2.Packet, at record.Stamp) {
 	if r.Fatal {
 		r.Text = fmt.Sprintf("NAK of PSN %d: %s", p.PSN, r.Reason)
 		c.ends(Ending{How: record.EndNak, By: record.Some(h.side), At: at, Reason: r.Reason})
-		c.reason("nak: " + r.Reason)
 	}
 	t.refuse(asker, &r, psns, p.PSN)
 }

@@ -245,12 +245,12 @@ func (t *Tracker) take(h *half, s *TCP) {
 	}
 	switch {
 	case s.Flags&link.TCPRST != 0:
-		t.close(c, "reset", Ending{How: record.EndReset, By: record.Some(h.side), At: s.At})
+		t.close(c, Ending{How: record.EndReset, By: record.Some(h.side), At: s.At})
 		t.isOver(c)
 	case s.Flags&link.TCPFIN != 0:
 		w.fin = true
 		if peer := h.peer(); peer == nil || peer.stream.fin {
-			t.close(c, "disconnect", Ending{How: record.EndDisconnect, By: c.finished(h), At: s.At})
+			t.close(c, Ending{How: record.EndDisconnect, By: c.finished(h), At: s.At})
 			t.isOver(c)
 		} else if !c.fin.Known() {
 			c.fin = record.Some(h.side)

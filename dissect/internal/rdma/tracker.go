@@ -447,7 +447,7 @@ func (t *Tracker) establish(c *Conn, at record.Stamp) {
 
 // close notes that a connection ends. What still comes belongs to it; its record
 // goes out a little later.
-func (t *Tracker) close(c *Conn, reason string, e Ending) {
+func (t *Tracker) close(c *Conn, e Ending) {
 	if c.closing {
 		return
 	}
@@ -455,9 +455,6 @@ func (t *Tracker) close(c *Conn, reason string, e Ending) {
 	c.ends(e)
 	c.closing, c.since = true, t.Clock
 	c.record.Closed = record.Some(at.Time)
-	if !c.record.CloseReason.Known() {
-		c.record.CloseReason = record.Some(reason)
-	}
 	c.follower.Closing(at)
 	t.closing.push(c)
 }

@@ -96,7 +96,7 @@ func (j *judged) join(o *judged, moved func(rdma.Side) rdma.Side) {
 	case j.style == nil:
 		j.style = o.style
 	case o.style != nil:
-		j.style.figures.MixedCalls += o.style.figures.MixedCalls
+		j.style.figures.MixedDirectionCalls += o.style.figures.MixedDirectionCalls
 	}
 }
 

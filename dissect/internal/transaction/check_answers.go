@@ -249,13 +249,13 @@ const delayedAck = record.Time(200e6)
 // checkWait reports a long wait that ended in a repeat without a NAK.
 func (f *follower) checkWait(x *txn, w *record.Wait, by rdma.Side, at record.Stamp) {
 	ns := record.Time(w.To - w.From)
-	if ns < f.table.options.Timeout || w.Reason != record.RepeatAfterTimeout && w.Reason != record.RepeatAfterGap {
+	if ns < f.table.options.Timeout || w.Reason != record.RetransmitTimeout && w.Reason != record.RetransmitGap {
 		return
 	}
 	if f.conn.IsIWARP() && ns < delayedAck {
 		return
 	}
-	x.checks(at).report(rule.RetransmissionTimeout, "nothing moved for %v, until the %s repeated a packet of the %s (%s)", time.Duration(ns).Round(time.Microsecond), f.conn.End(by), eventNames[w.Of], w.Reason)
+	x.checks(at).report(rule.RetransmissionTimeout, "nothing moved for %v, until the %s retransmitted a packet of the %s (%s)", time.Duration(ns).Round(time.Microsecond), f.conn.End(by), eventNames[w.Event], w.Reason)
 }
 
 var eventNames = map[record.EventKind]string{

@@ -89,7 +89,7 @@ func (f *follower) styleOfCall(x *txn) {
 	}
 	v.first, v.last, v.mixed = x.segments[0].handle, x.segments[len(x.segments)-1].handle, reads && writes
 	if v.mixed {
-		f.judged.style.figures.MixedCalls++
+		f.judged.style.figures.MixedDirectionCalls++
 	}
 }
 
@@ -118,7 +118,7 @@ func (f *follower) styleOfReply(x *txn, m *message) {
 	switch {
 	case invalidates && !mine:
 		if s := f.exposed[x.side].byHandle[handle]; s != nil && s.kind == readChunk {
-			g.OfAnotherRead++
+			g.ForeignReadChunkHandles++
 		}
 	case mine && v.count == 1:
 	case mine:
@@ -135,9 +135,9 @@ func (f *follower) styleOfReply(x *txn, m *message) {
 	if mine {
 		left--
 	}
-	g.LeftHandles += int64(left)
+	g.LocalInvalidations += int64(left)
 	if v.count > 1 {
-		g.NeedMore++
+		g.MultiHandleReplies++
 	}
 }
 
@@ -157,17 +157,17 @@ func (st *styles) result() record.InvalidationFigures {
 	switch {
 	case g.Style != record.RespondersChoice:
 	case st.choices == 0 && st.singleAll < g.ChunkReplies:
-		g.Habit = record.Some(record.HabitSingle)
+		g.HandleChoice = record.Some(record.ChoiceSingle)
 	case st.choices == 0:
-		g.Habit = record.Some(record.HabitOnly)
+		g.HandleChoice = record.Some(record.ChoiceOnly)
 	case st.first == st.choices:
-		g.Habit = record.Some(record.HabitFirst)
+		g.HandleChoice = record.Some(record.ChoiceFirst)
 	case st.last == st.choices:
-		g.Habit = record.Some(record.HabitLast)
+		g.HandleChoice = record.Some(record.ChoiceLast)
 	case st.largest == st.choices:
-		g.Habit = record.Some(record.HabitLargest)
+		g.HandleChoice = record.Some(record.ChoiceLargest)
 	default:
-		g.Habit = record.Some(record.HabitMixed)
+		g.HandleChoice = record.Some(record.ChoiceMixed)
 	}
 	return g
 }

@@ -127,8 +127,8 @@ func (f *follower) Refused(r *rdma.Refusal) {
 		return
 	}
 	if !r.Fatal {
-		if x.refused = (&refusal{r.At, record.RepeatAfterNak}); r.Reason == "RNR" {
-			x.refused.reason = record.ReceiverNotReady
+		if x.refused = (&refusal{r.At, record.RetransmitNak}); r.Reason == "RNR" {
+			x.refused.reason = record.RNRNak
 		}
 		x.active = r.At
 		return

@@ -348,7 +348,7 @@ func (f *follower) Finish(r *record.Connection) {
 	r.UpperLayer = cmp.Or(f.upper, upperUnknown)
 	r.Transactions = f.transactions
 	if end, ended := r.Ended.Get(); ended && f.seldom != nil {
-		end.Died, end.XIDs = f.seldom.died, f.seldom.diedXIDs
+		end.OutstandingCalls, end.XIDs = f.seldom.died, f.seldom.diedXIDs
 		r.Ended = record.Some(end)
 	}
 	r.Invalidation = f.judged.style.result()

@@ -44,7 +44,7 @@ func (f *follower) touch(x *txn, s rdma.Side, at record.Stamp) {
 	if x.active.Packet != 0 && at.Time-x.active.Time >= waitFrom && b.txn != x.rec.ID && b.packets >= busyFrom && at.Time-b.last.Time < waitFrom {
 		if from := max(b.from.Time, x.active.Time); b.last.Time-from >= waitFrom {
 			x.wait(record.Wait{
-				From: from, To: at.Time, Reason: record.BehindAnother, Waiting: f.conn.End(s), Behind: record.Some(b.txn),
+				From: from, To: at.Time, Reason: record.HeadOfLine, Waiting: f.conn.End(s), BlockingTransaction: record.Some(b.txn),
 				Packets: f.evidence(x.active.Packet, b.last.Packet, at.Packet),
 			})
 		}
@@ -71,9 +71,9 @@ const timeout = record.Time(10e6)
 // before, that is what it waited for. A response that comes again was asked for
 // again, and waits for nothing.
 func (f *follower) again(x *txn, o *rdma.Operation, by rdma.Side, at record.Stamp, of record.EventKind) {
-	from, reason := x.active, record.RepeatAfterGap
+	from, reason := x.active, record.RetransmitGap
 	if at.Time-from.Time >= timeout {
-		reason = record.RepeatAfterTimeout
+		reason = record.RetransmitTimeout
 	}
 	shown := from.Packet // what it waited behind
 	asked := x.refused != nil && x.refused.at.Packet != 0 && x.refused.at.Packet >= from.Packet
@@ -83,11 +83,11 @@ func (f *follower) again(x *txn, o *rdma.Operation, by rdma.Side, at record.Stam
 	}
 	if from.Packet != 0 && of != record.EventReadDone && at.Time-from.Time >= waitFrom {
 		w := record.Wait{
-			From: from.Time, To: at.Time, Reason: reason, Waiting: f.conn.End(by), Of: of, Bytes: record.SomeIf(o.Again, o.Again > 0),
+			From: from.Time, To: at.Time, Reason: reason, Waiting: f.conn.End(by), Event: of, Bytes: record.SomeIf(o.Again, o.Again > 0),
 			Packets: f.evidence(shown, at.Packet, 0),
 		}
 		if early, filled := o.Disorder(); early.Packet != 0 && filled.Packet != 0 && !x.waitedFor(early.Packet) {
-			w.Early, w.Filled = record.Some(early.Packet), record.Some(filled.Packet)
+			w.OutOfOrderPacket, w.GapFilledBy = record.Some(early.Packet), record.Some(filled.Packet)
 			if !asked { // else the NAK shows it
 				w.Packets = f.evidence(early.Packet, filled.Packet, at.Packet)
 			}
@@ -102,7 +102,7 @@ func (f *follower) again(x *txn, o *rdma.Operation, by rdma.Side, at record.Stam
 // waitedFor says that a wait was put down to a packet that came early: what the next
 // is for shows somewhere else.
 func (x *txn) waitedFor(early int64) bool {
-	return slices.ContainsFunc(x.rec.Waits, func(w record.Wait) bool { return w.Early.Or(0) == early })
+	return slices.ContainsFunc(x.rec.Waits, func(w record.Wait) bool { return w.OutOfOrderPacket.Or(0) == early })
 }
 
 // outOfCredits notes that a Call could not be sent before a Reply freed a credit:
@@ -113,7 +113,7 @@ func (f *follower) outOfCredits(x *txn, m *message) {
 		return
 	}
 	x.wait(record.Wait{
-		From: c.full.Time, To: c.freed.Time, Reason: record.OutOfCredits, Waiting: f.conn.End(m.side),
+		From: c.full.Time, To: c.freed.Time, Reason: record.CreditLimit, Waiting: f.conn.End(m.side),
 		Packets: f.evidence(c.full.Packet, c.freed.Packet, m.First.Packet),
 	})
 }

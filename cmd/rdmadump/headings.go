@@ -1,0 +1,24 @@
+package main
+
+import (
+	"github.com/rdmadump/rdmadump/analyze"
+	"github.com/rdmadump/rdmadump/query"
+)
+
+// statsHeadings lets --sort, -Y and -e name the columns of the stats table as the
+// table does.
+var statsHeadings = []query.Heading[*analyze.Stats]{
+	{Name: "err", Path: "errors"},
+	{Name: "retr", Path: "retransmitted"},
+	{Name: "call-bytes", Path: "call_bytes", Value: func(s *analyze.Stats) any { return int(s.CallBytes.Total()) }},
+	{Name: "reply-bytes", Path: "reply_bytes", Value: func(s *analyze.Stats) any { return int(s.ReplyBytes.Total()) }},
+	{Name: "p50", Path: "latency.p50_ns"},
+	{Name: "p90", Path: "latency.p90_ns"},
+	{Name: "p99", Path: "latency.p99_ns"},
+	{Name: "worst", Path: "latency.max_ns"},
+	{Name: "read", Path: "phases.read_ns"},
+	{Name: "write", Path: "phases.write_ns"},
+	{Name: "wait", Path: "phases.wait_ns"},
+	{Name: "with-chunks", Path: "explicit_rdma"},
+	{Name: "fit-64k", Path: "fits_inline_at", Value: func(s *analyze.Stats) any { return s.FitsInlineAt["65536"] }},
+}
