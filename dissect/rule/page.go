@@ -19,7 +19,7 @@ const (
 var needs = map[string]Need{
 	"inline-threshold-exceeded": Handshake, "invalidation-not-negotiated": Handshake, "invalidated-handle-used": Handshake | Lossless | Uncut,
 	"credit-limit-exceeded": Lossless, "receive-not-posted": Handshake | Lossless, "receive-too-small": Handshake,
-	"invalidated-foreign-handle": Uncut, "rdma-outside-exposed-memory": Handshake | Lossless | Uncut, "rdma-wrong-direction": Handshake | Lossless | Uncut,
+	"invalidated-unexposed-handle": Uncut, "rdma-outside-exposed-memory": Handshake | Lossless | Uncut, "rdma-wrong-direction": Handshake | Lossless | Uncut,
 	"reply-before-reads-done": Handshake | Lossless, "returned-bytes-not-seen": Handshake | Lossless,
 	"header-truncated": Uncut, "rpc-header-malformed": Uncut, "read-position-invalid": Uncut, "long-call-position": Uncut, "chunk-length-mismatch": Uncut,
 	"reduced-pad-left": Uncut, "pad-written": Uncut, "write-chunk-unused": Uncut, "write-chunk-too-short": Uncut, "write-chunk-room-for-pad": Uncut,

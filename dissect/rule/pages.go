@@ -30,7 +30,7 @@ var pages = map[string]Page{
 		Causes: []string{"the responder looks at the requester's bit alone (Linux)", "private data was not parsed"},
 		Next:   []string{"`rdmadump connections FILE --conn N`: what both sides said of themselves"},
 	},
-	"invalidated-foreign-handle": {
+	"invalidated-unexposed-handle": {
 		Title:  "a Reply invalidates a handle that is not its Call's alone",
 		Text:   "Send With Invalidate names a handle that this Call did not expose, or that another open Call exposes as well: whoever has it in use loses it.",
 		Quote:  "Each RDMA Send with Invalidate MUST invalidate an STag associated only with the Transaction ID (XID) in the rdma_xid field of the RPC-over-RDMA Transport Header it carries.",
@@ -348,7 +348,7 @@ var pages = map[string]Page{
 		Causes: []string{"a lost wakeup in the server", "a reply that could not be built"},
 		Next:   []string{"`rdmadump transactions FILE --xid XID`: the ladder of the RPC"},
 	},
-	"garbage-args": {
+	"rpc-rejected": {
 		Title:  "an RPC is refused",
 		Text:   "The Reply is GARBAGE_ARGS or another refusal of RPC. With chunks in the Call: look at what was reduced, and how.",
 		Quote:  "the responder SHOULD return a RPC_GARBAGEARGS reply, using an RDMA_MSG procedure.",
@@ -388,7 +388,7 @@ var pages = map[string]Page{
 		Causes: []string{"callbacks over any connection of the client"},
 		Next:   []string{"`rdmadump transactions FILE --xid XID`: the ladder of the RPC"},
 	},
-	"inv-handle-foreign": {
+	"inv-handle-unknown": {
 		Title:  "rdma_inv_handle is none of the Call's handles",
 		Text:   "The handle that may be invalidated is one of the Call's own lists, or 0.",
 		Quote:  "The requester sets the value of the rdma_inv_handle field to the value of any one of the rdma_handle fields in the RPC-over-RDMA header of the RPC call that may be invalidated remotely.",
@@ -402,7 +402,7 @@ var pages = map[string]Page{
 		Causes: []string{"the field is left 0"},
 		Next:   []string{"`rdmadump transactions FILE --xid XID`: the ladder of the RPC"},
 	},
-	"inv-handle-disobeyed": {
+	"inv-handle-not-honored": {
 		Title:  "a Reply does not invalidate as its Call said",
 		Text:   "Send With Invalidate though the Call said 0, or of another handle; or, a warning, a plain Send though the Call named one.",
 		Quote:  "the responder MUST NOT use RDMA Send With Invalidate to transmit the matching RPC reply.",
@@ -415,7 +415,7 @@ var pages = map[string]Page{
 		Causes: []string{"a handle that is not valid (remote access error)", "a Send that does not fit (invalid request, remote operational error)"},
 		Next:   []string{"`rdmadump transactions FILE --xid XID`: the ladder of the RPC", "`rdmadump packets FILE -V -Y 'number == PACKET'`: every field of the packet"},
 	},
-	"reply-refused": {
+	"reply-not-delivered": {
 		Title:  "a Reply came with or behind what was refused",
 		Text:   "A receiver that refuses a request takes none after it: this Reply was on the wire and never received.",
 		Causes: []string{"see the NAK or Terminate before it"},
@@ -488,7 +488,7 @@ var pages = map[string]Page{
 		Causes: []string{"the capturing machine is too slow", "a mirror port that drops"},
 		Next:   []string{"`rdmadump connections FILE`: LOST"},
 	},
-	"limit-reached": {
+	"memory-limit-reached": {
 		Title:  "memory ran out",
 		Text:   "What rdmadump may keep (--memory) was reached, and the longest unused was given up: what it was about is not judged.",
 		Causes: []string{"a capture with very many connections"},

@@ -58,15 +58,26 @@ func Find(id string) *Rule {
 	return nil
 }
 
+// Renamed maps the old id of each renamed rule to its new id, so that errors can tell
+// people the new name.
+var Renamed = map[string]string{
+	"garbage-args":               "rpc-rejected",
+	"inv-handle-disobeyed":       "inv-handle-not-honored",
+	"inv-handle-foreign":         "inv-handle-unknown",
+	"invalidated-foreign-handle": "invalidated-unexposed-handle",
+	"limit-reached":              "memory-limit-reached",
+	"reply-refused":              "reply-not-delivered",
+}
+
 // The rules.
 var (
-	PrivateDataUnusable      = define("private-data-unusable", record.Note, "RFC 8797 s.5.2")
-	PrivateDataReserved      = define("private-data-reserved-bits", record.Warning, "RFC 8797 s.4")
-	InlineThresholdExceeded  = define("inline-threshold-exceeded", record.Error, "RFC 8166 s.3.3.2")
-	InvalidationNegotiated   = define("invalidation-not-negotiated", record.Error, "RFC 8797 s.4.1")
-	InvalidatedForeignHandle = define("invalidated-foreign-handle", record.Error, "RFC 8797 s.4.1")
-	InvalidationOnCall       = define("invalidation-on-call", record.Error, "RFC 8797 s.4.1")
-	InvalidatedHandleUsed    = define("invalidated-handle-used", record.Error, "draft-cel-nfsv4-reminv-design s.2.2")
+	PrivateDataUnusable        = define("private-data-unusable", record.Note, "RFC 8797 s.5.2")
+	PrivateDataReserved        = define("private-data-reserved-bits", record.Warning, "RFC 8797 s.4")
+	InlineThresholdExceeded    = define("inline-threshold-exceeded", record.Error, "RFC 8166 s.3.3.2")
+	InvalidationNegotiated     = define("invalidation-not-negotiated", record.Error, "RFC 8797 s.4.1")
+	InvalidatedUnexposedHandle = define("invalidated-unexposed-handle", record.Error, "RFC 8797 s.4.1")
+	InvalidationOnCall         = define("invalidation-on-call", record.Error, "RFC 8797 s.4.1")
+	InvalidatedHandleUsed      = define("invalidated-handle-used", record.Error, "draft-cel-nfsv4-reminv-design s.2.2")
 
 	CreditLimitExceeded  = define("credit-limit-exceeded", record.Error, "RFC 8166 s.3.3.1")
 	CreditsGrantedZero   = define("credits-granted-zero", record.Error, "RFC 8166 s.3.3.1")
@@ -114,7 +125,7 @@ var (
 	ErrorUnknownXID   = define("error-unknown-xid", record.Warning, "RFC 8166 s.4.5")
 	ErrorAnswered     = define("error-answered", record.Error, "RFC 8166 s.4.5")
 	CallNotAnswered   = define("call-not-answered", record.Warning, "RFC 8166 s.4.5.4")
-	GarbageArgs       = define("garbage-args", record.Warning, "RFC 8166 s.4.5.2")
+	RPCRejected       = define("rpc-rejected", record.Warning, "RFC 8166 s.4.5.2")
 	ReplyWithoutCall  = define("reply-without-call", record.Note, "RFC 5531 s.9")
 	XIDInUse          = define("xid-in-use", record.Warning, "RFC 5531 s.9")
 
@@ -122,12 +133,12 @@ var (
 	BackwardNotMsg     = define("backward-not-msg", record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.4")
 	BackwardUnexpected = define("backward-unexpected", record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.2.3")
 
-	InvHandleForeign   = define("inv-handle-foreign", record.Error, "draft-cel-nfsv4-reminv-design s.5.3")
-	InvHandleNotCopied = define("inv-handle-not-copied", record.Error, "draft-cel-nfsv4-reminv-design s.5.3")
-	InvHandleDisobeyed = define("inv-handle-disobeyed", record.Error, "draft-cel-nfsv4-reminv-design s.5.3")
+	InvHandleUnknown    = define("inv-handle-unknown", record.Error, "draft-cel-nfsv4-reminv-design s.5.3")
+	InvHandleNotCopied  = define("inv-handle-not-copied", record.Error, "draft-cel-nfsv4-reminv-design s.5.3")
+	InvHandleNotHonored = define("inv-handle-not-honored", record.Error, "draft-cel-nfsv4-reminv-design s.5.3")
 
 	RemoteErrorNak        = define("remote-error-nak", record.Error, "IBTA vol. 1 s.9.7.5")
-	ReplyRefused          = define("reply-refused", record.Error, "IBTA vol. 1 s.9.9.3").overTCP("RFC 5040 s.4.8")
+	ReplyNotDelivered     = define("reply-not-delivered", record.Error, "IBTA vol. 1 s.9.9.3").overTCP("RFC 5040 s.4.8")
 	ConnectionRejected    = define("connection-rejected", record.Warning, "IBTA vol. 1 s.12.6.7").overTCP("RFC 5044 s.7.1")
 	ConnectionLost        = define("connection-lost", record.Warning, "RFC 8166 s.4.5.5")
 	Terminate             = define("terminate", record.Error, "RFC 5040 s.4.8")
@@ -139,7 +150,7 @@ var (
 	PathMTUUnused         = define("path-mtu-unused", record.Note, "IBTA vol. 1 s.12.7.8")
 	Congestion            = define("congestion", record.Note, "IBTA vol. 1 annex A17")
 	CaptureLostPackets    = define("capture-lost-packets", record.Note, "IBTA vol. 1 s.9.7").overTCP("RFC 9293 s.3.4")
-	LimitReached          = define("limit-reached", record.Note, "rdmadump")
+	MemoryLimitReached    = define("memory-limit-reached", record.Note, "rdmadump")
 )
 
 // Rules where they weigh otherwise, or where another document says so.
@@ -147,5 +158,5 @@ var (
 	InvalidationUnannounced = InvalidationNegotiated.as(record.Warning, "RFC 8797 s.4.1")
 	BackwardRequestedZero   = CreditsRequestedZero.as(record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.1.2")
 	ElementNotRefused       = ErrorNotAnswered.as(record.Warning, "RFC 8166 s.4.6")
-	InvHandleUnused         = InvHandleDisobeyed.as(record.Warning, "draft-cel-nfsv4-reminv-design s.5.3")
+	InvHandleUnused         = InvHandleNotHonored.as(record.Warning, "draft-cel-nfsv4-reminv-design s.5.3")
 )

@@ -30,6 +30,21 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// TestRenamed verifies that each old id belongs to no rule and each new id to one.
+func TestRenamed(t *testing.T) {
+	if len(rule.Renamed) == 0 {
+		t.Error("the table of renamed rules is empty")
+	}
+	for old, now := range rule.Renamed {
+		if rule.Find(old) != nil {
+			t.Errorf("%s is still the id of a rule", old)
+		}
+		if rule.Find(now) == nil {
+			t.Errorf("%s was renamed to %s, which is the id of no rule", old, now)
+		}
+	}
+}
+
 var update = flag.Bool("update", false, "write docs/rules anew")
 
 // TestPages: every rule is explained, and docs/rules is what the table says.
