@@ -255,7 +255,7 @@ func (j *judge) writeBaseline(path string) error {
 func (f *flags) explains(w io.Writer) error {
 	if f.explain == "" {
 		for _, r := range rule.All {
-			if _, err := fmt.Fprintf(w, "%-30s %-8s %s\n", r.ID, r.Severity, r.Title); err != nil {
+			if _, err := fmt.Fprintf(w, "%-30s %-8s %s\n", r.ID, r.Severity, r.Title()); err != nil {
 				return err
 			}
 		}

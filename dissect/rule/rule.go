@@ -1,54 +1,47 @@
-// Package rule is the table of what can be wrong with RDMA storage traffic: ids,
-// severities, sections, and what to say of each. The checks stand beside what
-// they check; they name a row of this table.
+// Package rule is the table of the rules that RDMA storage traffic can violate: their
+// ids, severities and sources. The code that checks a rule is in the package that has
+// the data for it, and reports a finding with a rule of this table.
 //
-// To add a rule, add its row here, report it where it shows, and give it a row in
-// the table of cases (package cases).
+// To add a rule: add its row here, write its page in docs/rules, report it in the code
+// that checks it, and add a row to the table of test cases (package synth/cases).
 package rule
 
 import "github.com/rdmadump/rdmadump/dissect/record"
 
-// Rule is one thing that can be wrong.
+// Rule is one requirement that traffic can violate. Its page in docs/rules explains it.
 type Rule struct {
-	ID       string // stable: tools and people match on it
+	ID       string // does not change, because tools and people match on it
 	Severity record.Severity
-	Section  string // of the document that says so
-	TCP      string // the same, of connections over TCP, where that is another; else empty
-	Page            // what to say of it
+	Section  string  // section of the document with the requirement, such as "RFC 8166 s.3.3.1"
+	TCP      string  // section that applies to connections over TCP; empty if Section does
+	variants []*Rule // the same rule in cases with another severity or section
 }
 
-// Page explains a rule.
-type Page struct {
-	Title  string   // what is wrong, in one line
-	Text   string   // what it means
-	Quote  string   // of the section, in the document's words
-	Causes []string // what usually causes it
-	Next   []string // what to look at: commands, FILE stands for the capture
-}
-
-// All is the whole table, in its order.
+// All lists all rules in the order of the table.
 var All []*Rule
 
+// define adds a row to the table.
 func define(id string, severity record.Severity, section string) *Rule {
-	r := &Rule{ID: id, Severity: severity, Section: section, Page: pages[id]}
+	r := &Rule{ID: id, Severity: severity, Section: section}
 	All = append(All, r)
 	return r
 }
 
-// overTCP names the section that says so of connections over TCP.
+// overTCP sets the section that applies to connections over TCP, and returns r.
 func (r *Rule) overTCP(section string) *Rule {
 	r.TCP = section
 	return r
 }
 
-// as is a rule where it weighs otherwise, or where another document says so.
+// as returns a copy of r for cases in which its severity or section differs.
 func (r *Rule) as(severity record.Severity, section string) *Rule {
 	v := *r
-	v.Severity, v.Section = severity, section
+	v.Severity, v.Section, v.variants = severity, section, nil
+	r.variants = append(r.variants, &v)
 	return &v
 }
 
-// Find is the rule of an id, nil when there is none.
+// Find returns the rule with this id, or nil if there is none.
 func Find(id string) *Rule {
 	for _, r := range All {
 		if r.ID == id {
@@ -153,7 +146,7 @@ var (
 	MemoryLimitReached    = define("memory-limit-reached", record.Note, "rdmadump")
 )
 
-// Rules where they weigh otherwise, or where another document says so.
+// Variants of rules, for cases in which their severity or section differs.
 var (
 	InvalidationUnannounced = InvalidationNegotiated.as(record.Warning, "RFC 8797 s.4.1")
 	BackwardRequestedZero   = CreditsRequestedZero.as(record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.1.2")
