@@ -53,7 +53,18 @@ func TestPages(t *testing.T) {
 
 // checkPage verifies the form of a page's parts.
 func checkPage(t *testing.T, id string, p *Page) {
-	if command := regexp.MustCompile("`rdmadump [a-z]+ FILE[^`]*`"); !slices.ContainsFunc(p.Next, command.MatchString) {
+	if !regexp.MustCompile(`^(A|An|The|No|Packets|Bytes) .{10,75}[^.]$`).MatchString(p.Title) {
+		t.Errorf("%s: the title has to be a full clause of at most 80 characters, without a period: %q", id, p.Title)
+	}
+	if !strings.HasSuffix(p.Text, ".") || strings.Count(p.Text, ". ") < 2 {
+		t.Errorf("%s: the text has to say what the finding means, why it matters and what to do: %q", id, p.Text)
+	}
+	for _, cause := range p.Causes {
+		if !regexp.MustCompile(`^[A-Z].*[.)]$`).MatchString(cause) {
+			t.Errorf("%s: a cause is not a full sentence: %q", id, cause)
+		}
+	}
+	if command := regexp.MustCompile("`rdmadump [a-z]+ FILE[^`]*`: "); !slices.ContainsFunc(p.Next, command.MatchString) {
 		t.Errorf("%s: no command of rdmadump is among the things to look at: %q", id, p.Next)
 	}
 }
