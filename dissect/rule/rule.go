@@ -10,7 +10,7 @@ import "github.com/rdmadump/rdmadump/dissect/record"
 
 // Rule is one requirement that traffic can violate. Its page in docs/rules explains it.
 type Rule struct {
-	ID       string // does not change, because tools and people match on it
+	ID       string // in kebab case; if it changes, Renamed needs the old one, because tools match on it
 	Severity record.Severity
 	Section  string  // section of the document with the requirement, such as "RFC 8166 s.3.3.1"
 	TCP      string  // section that applies to connections over TCP; empty if Section does
@@ -51,8 +51,8 @@ func Find(id string) *Rule {
 	return nil
 }
 
-// Renamed maps the old id of each renamed rule to its new id, so that errors can tell
-// people the new name.
+// Renamed maps the old id of each renamed rule to its new id. Commands use it to give
+// the new id in an error message.
 var Renamed = map[string]string{
 	"garbage-args":               "rpc-rejected",
 	"inv-handle-disobeyed":       "inv-handle-not-honored",
@@ -62,7 +62,9 @@ var Renamed = map[string]string{
 	"reply-refused":              "reply-not-delivered",
 }
 
-// The rules.
+// These rules are in the order in which commands list them: connection setup, credits,
+// headers, chunks, answers, the backward direction, the remote invalidation draft and
+// the RDMA transport.
 var (
 	PrivateDataUnusable        = define("private-data-unusable", record.Note, "RFC 8797 s.5.2")
 	PrivateDataReserved        = define("private-data-reserved-bits", record.Warning, "RFC 8797 s.4")
@@ -146,7 +148,11 @@ var (
 	MemoryLimitReached    = define("memory-limit-reached", record.Note, "rdmadump")
 )
 
-// Variants of rules, for cases in which their severity or section differs.
+// These variants have the id and page of their rule, and another severity or section:
+//   - InvalidationUnannounced: only the responder did not announce remote invalidation.
+//   - BackwardRequestedZero: the Call that requests zero credits is from the server.
+//   - ElementNotRefused: the message without RDMA_ERROR is an RDMA_MSGP or RDMA_DONE.
+//   - InvHandleUnused: the Reply invalidated nothing although its Call named a handle.
 var (
 	InvalidationUnannounced = InvalidationNegotiated.as(record.Warning, "RFC 8797 s.4.1")
 	BackwardRequestedZero   = CreditsRequestedZero.as(record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.1.2")
