@@ -28,7 +28,7 @@ func findings(t testing.TB, w *synth.Wire) (all []record.Finding) {
 // untabled are the rules that no connection alone breaks, and the test that has
 // them instead.
 var untabled = map[string]string{
-	"limit-reached": "TestLimitReached",
+	"memory-limit-reached": "TestMemoryLimitReached",
 }
 
 // caught says whether the findings are what a broken case has to have.
@@ -109,9 +109,9 @@ func lines(all []record.Finding) string {
 	return b.String()
 }
 
-// TestLimitReached: when memory runs out, that is said, and nobody is accused for
+// TestMemoryLimitReached: when memory runs out, that is said, and nobody is accused for
 // what was given up; with enough of it nothing is said.
-func TestLimitReached(t *testing.T) {
+func TestMemoryLimitReached(t *testing.T) {
 	for memory, want := range map[int64]bool{1 << 15: true, 1 << 28: false} {
 		w := synth.New()
 		for range 40 {
@@ -123,7 +123,7 @@ func TestLimitReached(t *testing.T) {
 		}
 		said := false
 		d := dissect.New(dissect.Handler{Finding: func(f *record.Finding) error {
-			said = said || f.Rule == "limit-reached"
+			said = said || f.Rule == "memory-limit-reached"
 			if f.Severity == record.Error {
 				t.Errorf("%s: %s", f.Rule, f.Message)
 			}
@@ -136,7 +136,7 @@ func TestLimitReached(t *testing.T) {
 		}
 		d.Finish()
 		if said != want {
-			t.Errorf("%d bytes of memory: limit-reached %t", memory, said)
+			t.Errorf("%d bytes of memory: memory-limit-reached %t", memory, said)
 		}
 	}
 }

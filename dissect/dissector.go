@@ -212,10 +212,10 @@ func handing[T any, R released[T]](d *Dissector, handler func(*T) error) func(*T
 
 // limit reports that something was given up, once for each kind.
 func (d *Dissector) limit(k budget.Kind) {
-	d.tracker.Count(rule.LimitReached)
+	d.tracker.Count(rule.MemoryLimitReached)
 	if d.tracker.Finding != nil {
 		d.tracker.Finding(&record.Finding{
-			Type: "finding", Rule: rule.LimitReached.ID, Severity: rule.LimitReached.Severity, Section: rule.LimitReached.Section,
+			Type: "finding", Rule: rule.MemoryLimitReached.ID, Severity: rule.MemoryLimitReached.Severity, Section: rule.MemoryLimitReached.Section,
 			Message: "the memory that may be used is full: " + k.String() + " are given up, the longest unused first; the summary counts them",
 		})
 	}

@@ -55,7 +55,7 @@ var errorAnswers = []struct {
 	{"huge-segcount", "rdma_error", "ERR_CHUNK", []string{"header-truncated", "rdma-error"}},
 	{"reply-as-call", "no_call", "SUCCESS", []string{"reply-without-call"}},
 	{"truncated-list", "rdma_error", "ERR_CHUNK", []string{"header-truncated", "rdma-error"}},
-	{"write-bad-rkey", "no_reply", "", []string{"invalidation-not-negotiated", "remote-error-nak", "reply-refused"}},
+	{"write-bad-rkey", "no_reply", "", []string{"invalidation-not-negotiated", "remote-error-nak", "reply-not-delivered"}},
 }
 
 func errorCases(t *testing.T, name string, words *strings.Replacer) {

@@ -419,7 +419,7 @@ func TestRefusedWrite(t *testing.T) {
 	c.Server.Reply(synth.Read3Reply(make([]byte, 8192)).Invalidating(0xa1).To(call))
 	c.Client.Nak(rocev2.NakRemoteAccessError, synth.AtPSN(first+3))
 	s := look(w)
-	s.expect(t, "remote-error-nak reply-refused", "1 no_reply")
+	s.expect(t, "remote-error-nak reply-not-delivered", "1 no_reply")
 	if got := moved(s.transactions[0]); got != "write 3072" {
 		t.Errorf("moved %s, want the 3072 bytes before the packet that is refused", got)
 	}
@@ -561,9 +561,9 @@ func TestRejected(t *testing.T) {
 func TestSections(t *testing.T) {
 	want := map[string]string{
 		"RoCEv2": "retransmission-timeout: IBTA vol. 1 s.9.7.6.1.3, capture-lost-packets: IBTA vol. 1 s.9.7, " +
-			"remote-error-nak: IBTA vol. 1 s.9.7.5, reply-refused: IBTA vol. 1 s.9.9.3",
+			"remote-error-nak: IBTA vol. 1 s.9.7.5, reply-not-delivered: IBTA vol. 1 s.9.9.3",
 		"iWARP": "retransmission-timeout: RFC 6298 s.5, capture-lost-packets: RFC 9293 s.3.4, " +
-			"terminate: RFC 5040 s.4.8, reply-refused: RFC 5040 s.4.8",
+			"terminate: RFC 5040 s.4.8, reply-not-delivered: RFC 5040 s.4.8",
 	}
 	both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 		call := c.Client.Call(synth.Getattr3())
@@ -1038,7 +1038,7 @@ func TestLimits(t *testing.T) {
 				}
 				told := 0
 				for _, f := range s.findings {
-					if f.Rule == "limit-reached" {
+					if f.Rule == "memory-limit-reached" {
 						told++
 					}
 				}

@@ -156,7 +156,7 @@ func TestBroken(t *testing.T) {
 			c.Client.Call(call)
 			c.Server.Reply(synth.Read3Reply(data(4096)).To(call))
 		},
-		"invalidated-foreign-handle": func(_ *synth.Wire, c *synth.Conn) { c.RPC(synth.Null(), synth.NullReply().Invalidating(9)) },
+		"invalidated-unexposed-handle": func(_ *synth.Wire, c *synth.Conn) { c.RPC(synth.Null(), synth.NullReply().Invalidating(9)) },
 		"rdma-outside-exposed-memory": func(_ *synth.Wire, c *synth.Conn) {
 			c.Client.Call(synth.Null())
 			c.Server.Read(0xa1, 0, data(2000))

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -24,8 +23,8 @@ type baseline map[string]bool
 func (s *settings) parseKnown(f *flags) error {
 	s.ignored = map[string]bool{}
 	for _, id := range f.ignore {
-		if rule.Find(id) == nil {
-			return fmt.Errorf("--ignore %s: there is no such rule; see rdmadump check --rules", id)
+		if _, err := findRule("--ignore", id); err != nil {
+			return err
 		}
 		s.ignored[id] = true
 	}
@@ -44,12 +43,44 @@ func (s *settings) parseKnown(f *flags) error {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		if id, _, _ := strings.Cut(line, "\t"); rule.Find(id) == nil {
+		id, _, _ := strings.Cut(line, "\t")
+		if now := rule.Renamed[id]; now != "" {
+			return fmt.Errorf("--baseline %s: the rule %s is now called %s; change the name in the file, or write a new file with --write-baseline", f.baseline, id, now)
+		}
+		if rule.Find(id) == nil {
 			return fmt.Errorf("--baseline %s: there is no rule %.40s; --write-baseline writes such files, and rdmadump check --rules lists all rules", f.baseline, printable(id))
 		}
 		s.known[line] = true
 	}
 	return lines.Err()
+}
+
+// findRule returns the rule with this id. The error for an old id of a renamed rule
+// gives the new one; flag is the flag that the id was given to.
+func findRule(flag, id string) (*rule.Rule, error) {
+	if r := rule.Find(id); r != nil {
+		return r, nil
+	}
+	if now := rule.Renamed[id]; now != "" {
+		return nil, fmt.Errorf("%s %s: this rule is now called %s", flag, id, now)
+	}
+	return nil, fmt.Errorf("%s %s: there is no such rule; see rdmadump check --rules", flag, id)
+}
+
+// oldRuleID returns an error if an expression about rules or findings contains the old
+// id of a renamed rule, because such an expression would match nothing. flag is the
+// flag that the expression was given to.
+func oldRuleID(flag, expression string) error {
+	if !strings.Contains(expression, "rule") && !strings.Contains(expression, "findings") {
+		return nil
+	}
+	words := strings.FieldsFunc(expression, func(r rune) bool { return r != '-' && (r < 'a' || r > 'z') })
+	for _, id := range words {
+		if now := rule.Renamed[id]; now != "" {
+			return fmt.Errorf("%s %s: the rule %s is now called %s", flag, expression, id, now)
+		}
+	}
+	return nil
 }
 
 // judge is what check keeps until all is read.
@@ -224,16 +255,16 @@ func (j *judge) writeBaseline(path string) error {
 func (f *flags) explains(w io.Writer) error {
 	if f.explain == "" {
 		for _, r := range rule.All {
-			if _, err := fmt.Fprintf(w, "%-30s %-8s %s\n", r.ID, r.Severity, r.Title); err != nil {
+			if _, err := fmt.Fprintf(w, "%-30s %-8s %s\n", r.ID, r.Severity, r.Title()); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	r := rule.Find(f.explain)
-	if r == nil {
-		return errors.New("--explain " + f.explain + ": there is no such rule; see rdmadump check --rules")
+	r, err := findRule("--explain", f.explain)
+	if err != nil {
+		return err
 	}
-	_, err := io.WriteString(w, r.Markdown())
+	_, err = io.WriteString(w, r.Markdown())
 	return err
 }

@@ -41,7 +41,7 @@ func (j *judge) sarif(w io.Writer, shown string) error {
 	}
 	run := sarif.NewRunWithInformationURI("rdmadump", "https://github.com/rdmadump/rdmadump")
 	for _, r := range rule.All {
-		run.AddRule(r.ID).WithDescription(r.Title).WithMarkdownHelp(r.Markdown())
+		run.AddRule(r.ID).WithDescription(r.Title()).WithMarkdownHelp(r.Markdown())
 	}
 	for _, r := range j.all {
 		place := sarif.NewPhysicalLocation().WithArtifactLocation(sarif.NewSimpleArtifactLocation(shown))
@@ -68,7 +68,7 @@ func (j *judge) junit(w io.Writer, shown string) error {
 			}
 		}
 		if n > 0 {
-			test.Failure = &junit.Result{Message: fmt.Sprintf("%s: %d findings", r.Title, n), Type: string(r.Severity), Data: data}
+			test.Failure = &junit.Result{Message: fmt.Sprintf("%s: %d findings", r.Title(), n), Type: string(r.Severity), Data: data}
 		}
 		suite.AddTestcase(test)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -101,6 +102,9 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 		if *limit.to, err = parseMoment(limit.value); err != nil {
 			return nil, fmt.Errorf("%s %s: a time is RFC 3339, such as 2026-11-21T04:55:00Z, or seconds from the start, such as 2.5 or 90s", limit.flag, limit.value)
 		}
+	}
+	if err := cmp.Or(oldRuleID("-Y", f.filter), oldRuleID("--jq", f.jq)); err != nil {
+		return nil, err
 	}
 	if err := s.parseFilter(f.filter); err != nil {
 		return nil, err

@@ -1,54 +1,47 @@
-// Package rule is the table of what can be wrong with RDMA storage traffic: ids,
-// severities, sections, and what to say of each. The checks stand beside what
-// they check; they name a row of this table.
+// Package rule is the table of the rules that RDMA storage traffic can violate: their
+// ids, severities and sources. The code that checks a rule is in the package that has
+// the data for it, and reports a finding with a rule of this table.
 //
-// To add a rule, add its row here, report it where it shows, and give it a row in
-// the table of cases (package cases).
+// To add a rule: add its row here, write its page in docs/rules, report it in the code
+// that checks it, and add a row to the table of test cases (package synth/cases).
 package rule
 
 import "github.com/rdmadump/rdmadump/dissect/record"
 
-// Rule is one thing that can be wrong.
+// Rule is one requirement that traffic can violate. Its page in docs/rules explains it.
 type Rule struct {
-	ID       string // stable: tools and people match on it
+	ID       string // in kebab case; if it changes, Renamed needs the old one, because tools match on it
 	Severity record.Severity
-	Section  string // of the document that says so
-	TCP      string // the same, of connections over TCP, where that is another; else empty
-	Page            // what to say of it
+	Section  string  // section of the document with the requirement, such as "RFC 8166 s.3.3.1"
+	TCP      string  // section that applies to connections over TCP; empty if Section does
+	variants []*Rule // the same rule in cases with another severity or section
 }
 
-// Page explains a rule.
-type Page struct {
-	Title  string   // what is wrong, in one line
-	Text   string   // what it means
-	Quote  string   // of the section, in the document's words
-	Causes []string // what usually causes it
-	Next   []string // what to look at: commands, FILE stands for the capture
-}
-
-// All is the whole table, in its order.
+// All lists all rules in the order of the table.
 var All []*Rule
 
+// define adds a row to the table.
 func define(id string, severity record.Severity, section string) *Rule {
-	r := &Rule{ID: id, Severity: severity, Section: section, Page: pages[id]}
+	r := &Rule{ID: id, Severity: severity, Section: section}
 	All = append(All, r)
 	return r
 }
 
-// overTCP names the section that says so of connections over TCP.
+// overTCP sets the section that applies to connections over TCP, and returns r.
 func (r *Rule) overTCP(section string) *Rule {
 	r.TCP = section
 	return r
 }
 
-// as is a rule where it weighs otherwise, or where another document says so.
+// as returns a copy of r for cases in which its severity or section differs.
 func (r *Rule) as(severity record.Severity, section string) *Rule {
 	v := *r
-	v.Severity, v.Section = severity, section
+	v.Severity, v.Section, v.variants = severity, section, nil
+	r.variants = append(r.variants, &v)
 	return &v
 }
 
-// Find is the rule of an id, nil when there is none.
+// Find returns the rule with this id, or nil if there is none.
 func Find(id string) *Rule {
 	for _, r := range All {
 		if r.ID == id {
@@ -58,15 +51,28 @@ func Find(id string) *Rule {
 	return nil
 }
 
-// The rules.
+// Renamed maps the old id of each renamed rule to its new id. Commands use it to give
+// the new id in an error message.
+var Renamed = map[string]string{
+	"garbage-args":               "rpc-rejected",
+	"inv-handle-disobeyed":       "inv-handle-not-honored",
+	"inv-handle-foreign":         "inv-handle-unknown",
+	"invalidated-foreign-handle": "invalidated-unexposed-handle",
+	"limit-reached":              "memory-limit-reached",
+	"reply-refused":              "reply-not-delivered",
+}
+
+// These rules are in the order in which commands list them: connection setup, credits,
+// headers, chunks, answers, the backward direction, the remote invalidation draft and
+// the RDMA transport.
 var (
-	PrivateDataUnusable      = define("private-data-unusable", record.Note, "RFC 8797 s.5.2")
-	PrivateDataReserved      = define("private-data-reserved-bits", record.Warning, "RFC 8797 s.4")
-	InlineThresholdExceeded  = define("inline-threshold-exceeded", record.Error, "RFC 8166 s.3.3.2")
-	InvalidationNegotiated   = define("invalidation-not-negotiated", record.Error, "RFC 8797 s.4.1")
-	InvalidatedForeignHandle = define("invalidated-foreign-handle", record.Error, "RFC 8797 s.4.1")
-	InvalidationOnCall       = define("invalidation-on-call", record.Error, "RFC 8797 s.4.1")
-	InvalidatedHandleUsed    = define("invalidated-handle-used", record.Error, "draft-cel-nfsv4-reminv-design s.2.2")
+	PrivateDataUnusable        = define("private-data-unusable", record.Note, "RFC 8797 s.5.2")
+	PrivateDataReserved        = define("private-data-reserved-bits", record.Warning, "RFC 8797 s.4")
+	InlineThresholdExceeded    = define("inline-threshold-exceeded", record.Error, "RFC 8166 s.3.3.2")
+	InvalidationNegotiated     = define("invalidation-not-negotiated", record.Error, "RFC 8797 s.4.1")
+	InvalidatedUnexposedHandle = define("invalidated-unexposed-handle", record.Error, "RFC 8797 s.4.1")
+	InvalidationOnCall         = define("invalidation-on-call", record.Error, "RFC 8797 s.4.1")
+	InvalidatedHandleUsed      = define("invalidated-handle-used", record.Error, "draft-cel-nfsv4-reminv-design s.2.2")
 
 	CreditLimitExceeded  = define("credit-limit-exceeded", record.Error, "RFC 8166 s.3.3.1")
 	CreditsGrantedZero   = define("credits-granted-zero", record.Error, "RFC 8166 s.3.3.1")
@@ -114,7 +120,7 @@ var (
 	ErrorUnknownXID   = define("error-unknown-xid", record.Warning, "RFC 8166 s.4.5")
 	ErrorAnswered     = define("error-answered", record.Error, "RFC 8166 s.4.5")
 	CallNotAnswered   = define("call-not-answered", record.Warning, "RFC 8166 s.4.5.4")
-	GarbageArgs       = define("garbage-args", record.Warning, "RFC 8166 s.4.5.2")
+	RPCRejected       = define("rpc-rejected", record.Warning, "RFC 8166 s.4.5.2")
 	ReplyWithoutCall  = define("reply-without-call", record.Note, "RFC 5531 s.9")
 	XIDInUse          = define("xid-in-use", record.Warning, "RFC 5531 s.9")
 
@@ -122,12 +128,12 @@ var (
 	BackwardNotMsg     = define("backward-not-msg", record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.4")
 	BackwardUnexpected = define("backward-unexpected", record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.2.3")
 
-	InvHandleForeign   = define("inv-handle-foreign", record.Error, "draft-cel-nfsv4-reminv-design s.5.3")
-	InvHandleNotCopied = define("inv-handle-not-copied", record.Error, "draft-cel-nfsv4-reminv-design s.5.3")
-	InvHandleDisobeyed = define("inv-handle-disobeyed", record.Error, "draft-cel-nfsv4-reminv-design s.5.3")
+	InvHandleUnknown    = define("inv-handle-unknown", record.Error, "draft-cel-nfsv4-reminv-design s.5.3")
+	InvHandleNotCopied  = define("inv-handle-not-copied", record.Error, "draft-cel-nfsv4-reminv-design s.5.3")
+	InvHandleNotHonored = define("inv-handle-not-honored", record.Error, "draft-cel-nfsv4-reminv-design s.5.3")
 
 	RemoteErrorNak        = define("remote-error-nak", record.Error, "IBTA vol. 1 s.9.7.5")
-	ReplyRefused          = define("reply-refused", record.Error, "IBTA vol. 1 s.9.9.3").overTCP("RFC 5040 s.4.8")
+	ReplyNotDelivered     = define("reply-not-delivered", record.Error, "IBTA vol. 1 s.9.9.3").overTCP("RFC 5040 s.4.8")
 	ConnectionRejected    = define("connection-rejected", record.Warning, "IBTA vol. 1 s.12.6.7").overTCP("RFC 5044 s.7.1")
 	ConnectionLost        = define("connection-lost", record.Warning, "RFC 8166 s.4.5.5")
 	Terminate             = define("terminate", record.Error, "RFC 5040 s.4.8")
@@ -139,13 +145,17 @@ var (
 	PathMTUUnused         = define("path-mtu-unused", record.Note, "IBTA vol. 1 s.12.7.8")
 	Congestion            = define("congestion", record.Note, "IBTA vol. 1 annex A17")
 	CaptureLostPackets    = define("capture-lost-packets", record.Note, "IBTA vol. 1 s.9.7").overTCP("RFC 9293 s.3.4")
-	LimitReached          = define("limit-reached", record.Note, "rdmadump")
+	MemoryLimitReached    = define("memory-limit-reached", record.Note, "rdmadump")
 )
 
-// Rules where they weigh otherwise, or where another document says so.
+// These variants have the id and page of their rule, and another severity or section:
+//   - InvalidationUnannounced: only the responder did not announce remote invalidation.
+//   - BackwardRequestedZero: the Call that requests zero credits is from the server.
+//   - ElementNotRefused: the message without RDMA_ERROR is an RDMA_MSGP or RDMA_DONE.
+//   - InvHandleUnused: the Reply invalidated nothing although its Call named a handle.
 var (
 	InvalidationUnannounced = InvalidationNegotiated.as(record.Warning, "RFC 8797 s.4.1")
 	BackwardRequestedZero   = CreditsRequestedZero.as(record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.1.2")
 	ElementNotRefused       = ErrorNotAnswered.as(record.Warning, "RFC 8166 s.4.6")
-	InvHandleUnused         = InvHandleDisobeyed.as(record.Warning, "draft-cel-nfsv4-reminv-design s.5.3")
+	InvHandleUnused         = InvHandleNotHonored.as(record.Warning, "draft-cel-nfsv4-reminv-design s.5.3")
 )

@@ -110,9 +110,9 @@ var answers = []Case{
 			rpc(nil, c)
 		},
 	},
-	{Rule: "garbage-args", Name: "with a chunk", Broken: does(write(), synth.Reply{Accept: 4}), Healthy: does(write(), writeReply())},
-	{Rule: "garbage-args", Name: "an unknown program", Broken: does(synth.Null(), synth.Reply{Accept: 1}), Healthy: rpc},
-	{Rule: "garbage-args", Name: "denied", Broken: does(synth.Null(), synth.Reply{Deny: []uint32{1, 1}}), Healthy: rpc},
+	{Rule: "rpc-rejected", Name: "with a chunk", Broken: does(write(), synth.Reply{Accept: 4}), Healthy: does(write(), writeReply())},
+	{Rule: "rpc-rejected", Name: "an unknown program", Broken: does(synth.Null(), synth.Reply{Accept: 1}), Healthy: rpc},
+	{Rule: "rpc-rejected", Name: "denied", Broken: does(synth.Null(), synth.Reply{Deny: []uint32{1, 1}}), Healthy: rpc},
 	{Rule: "reply-without-call", Name: "nobody's", Blames: server, Broken: func(_ *wire, c *conn) { rpc(nil, c); c.Server.Reply(synth.Reply{XID: 0x999}) }, Healthy: rpc},
 	{
 		Rule: "reply-without-call", Name: "a second Reply", Blames: server, Broken: func(_ *wire, c *conn) {
@@ -212,9 +212,9 @@ func draft(handle uint32) synth.Call {
 }
 
 var version2 = []Case{
-	{Rule: "inv-handle-foreign", Name: "nobody's", Blames: client, Broken: does(draft(0xb7), readReply()), Healthy: does(draft(0xa1), readReply().Invalidating(0xa1))},
+	{Rule: "inv-handle-unknown", Name: "nobody's", Blames: client, Broken: does(draft(0xb7), readReply()), Healthy: does(draft(0xa1), readReply().Invalidating(0xa1))},
 	{Rule: "inv-handle-not-copied", Name: "0", Blames: server, Broken: whole(draft(0xa1), readReply().Invalidating(0xa1), func(r *synth.Reply) { r.InvHandle = 0 }), Healthy: does(draft(0xa1), readReply().Invalidating(0xa1))},
-	{Rule: "inv-handle-disobeyed", Name: "none was to be", Blames: server, Broken: does(draft(0), readReply().Invalidating(0xa1)), Healthy: does(draft(0), readReply())},
-	{Rule: "inv-handle-disobeyed", Name: "another", Blames: server, Broken: does(draft(0xa1).OfferReply(mem2), readReply().Invalidating(0xa2)), Healthy: does(draft(0xa1).OfferReply(mem2), readReply().Invalidating(0xa1))},
-	{Rule: "inv-handle-disobeyed", Name: "a plain Send", Blames: server, Severity: "warning", Broken: does(draft(0xa1), readReply()), Healthy: does(draft(0xa1), readReply().Invalidating(0xa1))},
+	{Rule: "inv-handle-not-honored", Name: "none was to be", Blames: server, Broken: does(draft(0), readReply().Invalidating(0xa1)), Healthy: does(draft(0), readReply())},
+	{Rule: "inv-handle-not-honored", Name: "another", Blames: server, Broken: does(draft(0xa1).OfferReply(mem2), readReply().Invalidating(0xa2)), Healthy: does(draft(0xa1).OfferReply(mem2), readReply().Invalidating(0xa1))},
+	{Rule: "inv-handle-not-honored", Name: "a plain Send", Blames: server, Severity: "warning", Broken: does(draft(0xa1), readReply()), Healthy: does(draft(0xa1), readReply().Invalidating(0xa1))},
 }

@@ -89,9 +89,9 @@ var private = []Case{
 		Broken: does(read(), readReply().Invalidating(0xa1)), Healthy: does(read(), readReply()),
 	},
 
-	{Rule: "invalidated-foreign-handle", Name: "nobody's", Blames: server, Broken: does(read(), readReply().Invalidating(0xb7)), Healthy: does(read(), readReply().Invalidating(0xa1))},
+	{Rule: "invalidated-unexposed-handle", Name: "nobody's", Blames: server, Broken: does(read(), readReply().Invalidating(0xb7)), Healthy: does(read(), readReply().Invalidating(0xa1))},
 	{
-		Rule: "invalidated-foreign-handle", Name: "of another open Call as well", Blames: server,
+		Rule: "invalidated-unexposed-handle", Name: "of another open Call as well", Blames: server,
 		Broken: func(_ *wire, c *conn) {
 			rpc(nil, c)
 			a, b := read(), read()
@@ -108,7 +108,7 @@ var private = []Case{
 		},
 	},
 	{
-		Rule: "invalidated-foreign-handle", Name: "by an RDMA_ERROR", Blames: server,
+		Rule: "invalidated-unexposed-handle", Name: "by an RDMA_ERROR", Blames: server,
 		Broken: does(read(), synth.ErrChunk().Invalidating(0xb7)), Healthy: does(read(), readReply()),
 	},
 	{

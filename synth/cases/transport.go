@@ -36,7 +36,7 @@ var transport = []Case{
 		Healthy: refusedWrite,
 	},
 	{
-		Rule: "reply-refused", Name: "behind a Write", Transport: RoCE,
+		Rule: "reply-not-delivered", Name: "behind a Write", Transport: RoCE,
 		Broken: func(_ *wire, c *conn) {
 			call := read()
 			call.XID = 77

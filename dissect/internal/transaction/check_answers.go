@@ -147,7 +147,7 @@ func (f *follower) checkAnswered(c checker) {
 		if len(c.x.segments) > 0 && status == "GARBAGE_ARGS" {
 			chunks = ": its Call has chunks, so look at what was reduced, and how"
 		}
-		c.nobody().report(rule.GarbageArgs, "the RPC is refused: %s%s", status, chunks)
+		c.nobody().report(rule.RPCRejected, "the RPC is refused: %s%s", status, chunks)
 	}
 }
 

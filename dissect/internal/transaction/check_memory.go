@@ -107,10 +107,10 @@ func (f *follower) checkInvalidation(c checker, m *message, orphan bool) {
 		i, _ := x.invalidation.Get()
 		switch {
 		case !i.Chunk.Known() && x.rec.Call != nil:
-			c.report(rule.InvalidatedForeignHandle, "Send With Invalidate of 0x%08x, a handle that this Call did not expose", handle)
+			c.report(rule.InvalidatedUnexposedHandle, "Send With Invalidate of 0x%08x, a handle that this Call did not expose", handle)
 		case f.proves() && !f.judged.reused:
 			if other := f.alsoExposes(x, handle); other != nil {
-				c.report(rule.InvalidatedForeignHandle, "Send With Invalidate of 0x%08x, a handle that the Call with XID 0x%08x exposes as well, which has no Reply yet", handle, uint32(other.rec.XID))
+				c.report(rule.InvalidatedUnexposedHandle, "Send With Invalidate of 0x%08x, a handle that the Call with XID 0x%08x exposes as well, which has no Reply yet", handle, uint32(other.rec.XID))
 			}
 		}
 	}

@@ -22,7 +22,7 @@ func (f *follower) checkInvHandle(c checker, m *message) {
 	if h.InvHandle == 0 || slices.ContainsFunc(x.segments, func(s segment) bool { return s.handle == h.InvHandle }) {
 		return
 	}
-	c.report(rule.InvHandleForeign, "rdma_inv_handle is 0x%08x, which is in none of the Call's chunk lists", h.InvHandle)
+	c.report(rule.InvHandleUnknown, "rdma_inv_handle is 0x%08x, which is in none of the Call's chunk lists", h.InvHandle)
 }
 
 // checkInvReply holds a Reply against the rdma_inv_handle of its Call.
@@ -40,9 +40,9 @@ func (f *follower) checkInvReply(c checker, m *message) {
 	}
 	switch handle, invalidates := m.Invalidates.Get(); {
 	case invalidates && said == 0:
-		c.report(rule.InvHandleDisobeyed, "Send With Invalidate of 0x%08x, though rdma_inv_handle of the Call is 0: none may be", handle)
+		c.report(rule.InvHandleNotHonored, "Send With Invalidate of 0x%08x, though rdma_inv_handle of the Call is 0: none may be", handle)
 	case invalidates && handle != said:
-		c.report(rule.InvHandleDisobeyed, "Send With Invalidate of 0x%08x, though rdma_inv_handle of the Call is 0x%08x", handle, said)
+		c.report(rule.InvHandleNotHonored, "Send With Invalidate of 0x%08x, though rdma_inv_handle of the Call is 0x%08x", handle, said)
 	case !invalidates && said != 0:
 		c.report(rule.InvHandleUnused, "a plain Send, though rdma_inv_handle of the Call is 0x%08x: that one should be invalidated", said)
 	}
