@@ -464,7 +464,7 @@ func (d *Dissector) show(taken bool) {
 	if d.options.Tree {
 		d.tree(in, happened)
 	}
-	if d.describe.Only.Has(field.Whose) {
+	if d.describe.Only.Has(field.Context) {
 		d.whose(s, &happened, taken)
 	}
 	switch {
