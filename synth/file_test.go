@@ -13,14 +13,14 @@ import (
 	"github.com/rdmadump/rdmadump/synth"
 )
 
-// TestFiles: what is written is read back, times as fine as the file counts them.
+// TestFiles: frames can be read back from a file, with times in its resolution.
 func TestFiles(t *testing.T) {
 	pcapng := func(o synth.Pcapng) func(*synth.Wire, io.Writer) error {
 		return func(w *synth.Wire, to io.Writer) error { return w.WritePcapng(to, o) }
 	}
 	for name, file := range map[string]struct {
 		write func(*synth.Wire, io.Writer) error
-		tick  int64 // nanoseconds that may be lost
+		tick  int64 // resolution in nanoseconds
 	}{
 		"pcap":                    {(*synth.Wire).WritePcap, 0},
 		"pcapng":                  {pcapng(synth.Pcapng{}), 999},
@@ -38,7 +38,7 @@ func TestFiles(t *testing.T) {
 			c.RPC(synth.Read3(0, 2001).Offer(synth.Mem(0xa1, 2001)), synth.Read3Reply(data(2001)))
 			w.Advance(-time.Hour)
 			c.Disconnect(c.Client)
-			w.Cut(100)
+			w.Truncate(100)
 			var written bytes.Buffer
 			if err := file.write(w, &written); err != nil {
 				t.Fatal(err)
@@ -66,7 +66,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestLinkTypes: a pcapng file has an interface for each, a pcap file cannot.
+// TestLinkTypes: a pcapng file has an interface for each link type; a pcap file cannot have
+// several link types.
 func TestLinkTypes(t *testing.T) {
 	w := synth.New()
 	w.RoCE(synth.Options{}).Connect()
@@ -97,7 +98,7 @@ func TestLinkTypes(t *testing.T) {
 	}
 }
 
-// TestTimesWithoutRoom: what a format cannot say is refused, not wrapped.
+// TestTimesWithoutRoom: times that a format cannot represent are an error and do not wrap.
 func TestTimesWithoutRoom(t *testing.T) {
 	w := synth.New()
 	c := w.RoCE(synth.Options{})

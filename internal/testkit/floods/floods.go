@@ -399,7 +399,7 @@ var All = []Flood{
 		c := RoCE(w)
 		f := c.Client.Call(synth.Null())
 		for range n {
-			w.Again(f...)
+			w.Retransmit(f...)
 		}
 		return 0
 	}},
@@ -408,7 +408,7 @@ var All = []Flood{
 		c.Client.NextPSN += 10
 		f := c.Client.Call(synth.Null())
 		for range n {
-			w.Again(f...)
+			w.Retransmit(f...)
 		}
 		return 0
 	}},
@@ -420,7 +420,7 @@ var All = []Flood{
 			old = append(old, c.Server.Write(0xa1, uint64(i%400)*8192, []byte("data"))...)
 		}
 		for i := range n {
-			w.Again(old[i*131%len(old)])
+			w.Retransmit(old[i*131%len(old)])
 		}
 		return 0
 	}},
