@@ -51,8 +51,8 @@ type End struct {
 	Seq    uint32 // iWARP: initial TCP sequence number
 }
 
-// Inline returns private data with inline thresholds, in bytes, and the R bit, which says
-// whether remote invalidation is supported (RFC 8797).
+// Inline returns private data with inline thresholds, in bytes, and the R bit, which announces
+// support of remote invalidation (RFC 8797).
 func Inline(send, receive int, invalidate bool) []byte {
 	return rpcrdma.PrivateData{Version: 1, RemoteInvalidation: invalidate, SendSize: send, ReceiveSize: receive}.Append(nil)
 }

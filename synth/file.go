@@ -26,10 +26,10 @@ func (w *Wire) WritePcap(to io.Writer) error {
 	for i, f := range w.Frames {
 		seconds := f.Time / 1e9
 		if f.LinkType != link {
-			return fmt.Errorf("synth: frame %d has link type %d, a pcap file one alone, %d", i+1, f.LinkType, link)
+			return fmt.Errorf("synth: frame %d has link type %d, but a pcap file has only one, %d", i+1, f.LinkType, link)
 		}
 		if f.Time < 0 || seconds > 1<<32-1 {
-			return fmt.Errorf("synth: frame %d: pcap has no room for the time %d ns", i+1, f.Time)
+			return fmt.Errorf("synth: frame %d: a pcap file cannot represent the time %d ns", i+1, f.Time)
 		}
 		b = le.AppendUint32(le.AppendUint32(b[:0], uint32(seconds)), uint32(f.Time%1e9))
 		b = le.AppendUint32(le.AppendUint32(b, uint32(len(f.Data))), uint32(f.Length))
@@ -78,7 +78,7 @@ func (w *Wire) WritePcapng(to io.Writer, o Pcapng) error {
 		}
 		ticks, ok := o.ticks(f.Time)
 		if !ok {
-			return fmt.Errorf("synth: frame %d: no room for the time %d ns with if_tsresol 0x%02x and if_tsoffset %d", i+1, f.Time, o.TSResol, o.TSOffset)
+			return fmt.Errorf("synth: frame %d: the file cannot represent the time %d ns with if_tsresol 0x%02x and if_tsoffset %d", i+1, f.Time, o.TSResol, o.TSOffset)
 		}
 		b = le.AppendUint32(b[:0], number)
 		b = le.AppendUint32(le.AppendUint32(b, uint32(ticks>>32)), uint32(ticks))

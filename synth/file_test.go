@@ -93,29 +93,29 @@ func TestLinkTypes(t *testing.T) {
 	if strings.Join(got, ",") != want {
 		t.Errorf("%q, want %s", got, want)
 	}
-	if err := w.WritePcap(io.Discard); fmt.Sprint(err) != "synth: frame 4 has link type 101, a pcap file one alone, 1" {
+	if err := w.WritePcap(io.Discard); fmt.Sprint(err) != "synth: frame 4 has link type 101, but a pcap file has only one, 1" {
 		t.Error(err)
 	}
 }
 
-// TestTimesWithoutRoom: times that a format cannot represent are an error and do not wrap.
-func TestTimesWithoutRoom(t *testing.T) {
+// TestUnrepresentableTimes: times that a format cannot represent are an error and do not wrap.
+func TestUnrepresentableTimes(t *testing.T) {
 	w := synth.New()
 	c := w.RoCE(synth.Options{})
 	c.REQ()
 	for _, o := range []synth.Pcapng{{TSResol: 19}, {TSResol: 20}, {TSResol: 0x80 | 63}, {TSResol: 0x80 | 64}, {TSOffset: 1 << 40}} {
-		if err := w.WritePcapng(io.Discard, o); err == nil || !strings.HasPrefix(err.Error(), "synth: frame 1: no room for the time 1704067200000000000 ns") {
+		if err := w.WritePcapng(io.Discard, o); err == nil || !strings.HasPrefix(err.Error(), "synth: frame 1: the file cannot represent the time 1704067200000000000 ns") {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
 	w.Now = -1
 	c.REP()
-	if err := w.WritePcap(io.Discard); fmt.Sprint(err) != "synth: frame 2: pcap has no room for the time -1 ns" {
+	if err := w.WritePcap(io.Discard); fmt.Sprint(err) != "synth: frame 2: a pcap file cannot represent the time -1 ns" {
 		t.Error(err)
 	}
 	w.Frames = slices.Clone(w.Frames[:1])
 	w.Frames[0].Time = 1 << 62
-	if err := w.WritePcap(io.Discard); fmt.Sprint(err) != "synth: frame 1: pcap has no room for the time 4611686018427387904 ns" {
+	if err := w.WritePcap(io.Discard); fmt.Sprint(err) != "synth: frame 1: a pcap file cannot represent the time 4611686018427387904 ns" {
 		t.Error(err)
 	}
 }
