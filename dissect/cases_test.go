@@ -40,7 +40,7 @@ func caught(c *cases.Case, all []record.Finding) bool {
 		} else if c.Severity != severity {
 			return false
 		}
-		return f.Rule == c.Rule && string(f.Severity) == severity && string(f.AtFault.Or("")) == c.Blames && f.Section != ""
+		return f.Rule == c.Rule && string(f.Severity) == severity && string(f.AtFault.Or("")) == c.AtFault && f.Section != ""
 	})
 }
 
@@ -60,7 +60,7 @@ func TestCases(t *testing.T) {
 				}
 				broken := findings(t, c.Wire(transport, true))
 				if !caught(&c, broken) {
-					t.Errorf("broken, blaming %q:%s", c.Blames, lines(broken))
+					t.Errorf("broken, at fault %q:%s", c.AtFault, lines(broken))
 				}
 				healthy := findings(t, c.Wire(transport, false))
 				if slices.ContainsFunc(healthy, func(f record.Finding) bool {

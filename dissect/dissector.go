@@ -180,7 +180,7 @@ func New(h Handler, o Options) *Dissector {
 		}
 	}
 	d.tracker.KeepFPDUs = shown
-	d.budget.Told = d.limit
+	d.budget.OnFirst = d.limit
 	d.summary = record.Summary{
 		Type: "summary", Transactions: map[record.Status]int64{}, Findings: map[record.Severity]int64{}, Evicted: map[string]int64{},
 	}
@@ -364,7 +364,7 @@ func (d *Dissector) Summary() *record.Summary {
 			s.Findings[severity] = n
 		}
 	}
-	for k, n := range d.budget.Lost {
+	for k, n := range d.budget.Evicted {
 		if n > 0 {
 			s.Evicted[budget.Kind(k).String()] = n
 		}
@@ -464,7 +464,7 @@ func (d *Dissector) show(taken bool) {
 	if d.options.Tree {
 		d.tree(in, happened)
 	}
-	if d.describe.Only.Has(field.Whose) {
+	if d.describe.Only.Has(field.Context) {
 		d.whose(s, &happened, taken)
 	}
 	switch {

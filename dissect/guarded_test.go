@@ -90,7 +90,7 @@ func TestGuardedReplies(t *testing.T) {
 		"it comes again": {func(c *synth.Conn, w *synth.Wire) {
 			c.Client.Call(call(oncrpc.ServiceIntegrity, 5))
 			frames := c.Server.Reply(reply(oncrpc.ServiceIntegrity, 5))
-			w.Again(frames...)
+			w.Retransmit(frames...)
 		}, []string{noent, noent}},
 	} {
 		for _, o := range []dissect.Options{{}, {Ahead: true}, {Tree: true}} {

@@ -568,7 +568,7 @@ func TestSections(t *testing.T) {
 	both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 		call := c.Client.Call(synth.Getattr3())
 		w.Advance(500 * time.Millisecond)
-		w.Again(call...)
+		w.Retransmit(call...)
 		c.Server.Reply(synth.Getattr3Reply())
 		kept := len(w.Frames)
 		c.Client.Call(synth.Null())
@@ -724,7 +724,7 @@ func TestRepeatedWrite(t *testing.T) {
 	for _, call := range calls {
 		writes = append(writes, c.Server.Write(call.Writes[0][0].Handle, call.Writes[0][0].Offset, make([]byte, 4096)))
 	}
-	w.Again(writes[1][1], writes[1][2], writes[3][0])
+	w.Retransmit(writes[1][1], writes[1][2], writes[3][0])
 	c.Client.Nak(rocev2.NakPSNSequenceError, synth.AtPSN(psn+2*4))
 	for _, call := range calls {
 		c.Server.Reply(synth.Read3Reply(make([]byte, 4096)).Invalidating(call.Writes[0][0].Handle).To(call))
@@ -760,12 +760,12 @@ func TestBadICRC(t *testing.T) {
 		},
 		"destination QPN": func(w *synth.Wire, c *synth.Conn) {
 			f := *w.Frames[6]
-			x := w.Again(&f)[0]
+			x := w.Retransmit(&f)[0]
 			x.Corrupt(8*(14+20+8+6) + 3)
 		},
 		"source address": func(w *synth.Wire, c *synth.Conn) {
 			f := *w.Frames[6]
-			x := w.Again(&f)[0]
+			x := w.Retransmit(&f)[0]
 			x.Corrupt(8*(14+14) + 3)
 		},
 		"a DREQ": func(w *synth.Wire, c *synth.Conn) {
@@ -897,7 +897,7 @@ func TestAfterAPause(t *testing.T) {
 		w.Advance(3 * time.Second)
 		reply := c.Server.Reply(synth.Getattr3Reply().To(call))
 		w.Advance(time.Millisecond)
-		w.Again(reply...)
+		w.Retransmit(reply...)
 		c.Client.Ack()
 		s := look(w)
 		s.expect(t, "", "1 complete")

@@ -123,7 +123,7 @@ func TestDoubt(t *testing.T) {
 	}{
 		{"acknowledged", func(_ *synth.Wire, c *synth.Conn, _ []*synth.Frame) { c.Server.Ack() }, 1},
 		{"sent again", func(w *synth.Wire, c *synth.Conn, sent []*synth.Frame) {
-			w.Again(sent...)
+			w.Retransmit(sent...)
 			c.Server.Ack()
 		}, 0},
 		{"never acknowledged", func(*synth.Wire, *synth.Conn, []*synth.Frame) {}, 0},
@@ -133,7 +133,7 @@ func TestDoubt(t *testing.T) {
 			conn := up(w)
 			sent := conn.Client.Call(synth.Call{XID: 0xabadcafe, Vers: 3, Args: synth.XDR{}.Opaque(make([]byte, 200))})
 			c.after(w, conn, sent)
-			w.Cut(140)
+			w.Truncate(140)
 			s := look(w)
 			got := 0
 			for _, f := range s.findings {

@@ -130,7 +130,7 @@ func TestRebuildHoles(t *testing.T) {
 		"RoCE cut": {act: func(w *synth.Wire, c *synth.Conn) ([]byte, []byte) {
 			call, reply := synth.Read3(0, 3000).Offer(mem), synth.Read3Reply(pattern(3000))
 			c.RPC(call, reply)
-			w.Cut(220) // 42 bytes down to UDP, BTH 12, RETH 16, RPC-over-RDMA 48
+			w.Truncate(220) // 42 bytes down to UDP, BTH 12, RETH 16, RPC-over-RDMA 48
 			return streams(call, reply)
 		}, reply: []record.Hole{ // in a Write Only or First there is a RETH besides
 			{From: readData + 150, To: readData + 1024, Item: true},
@@ -140,7 +140,7 @@ func TestRebuildHoles(t *testing.T) {
 		"RoCE Send cut": {act: func(w *synth.Wire, c *synth.Conn) ([]byte, []byte) {
 			call, reply := synth.Write3(0, pattern(500)), synth.Write3Reply(500)
 			c.RPC(call, reply)
-			w.Cut(200) // down to 118 bytes of RPC
+			w.Truncate(200) // down to 118 bytes of RPC
 			return streams(call, reply)
 		}, call: []record.Hole{{From: 118, To: writeData + 500}}, lostCall: writeData + 500 - 118},
 	} {

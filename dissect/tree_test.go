@@ -216,7 +216,7 @@ func TestCallbackTrees(t *testing.T) {
 	c.Connect()
 	c.RPC(synth.Compound(synth.OpCreateSession(synth.ConnBackChannel)), synth.CompoundReply(synth.ResCreateSession(synth.ConnBackChannel)))
 	frames := c.Server.RPC(synth.CBCompound(synth.OpCBSequence(5), synth.OpCBRecall()), synth.CompoundReply(synth.ResCBSequence(5), synth.ResCBRecall()))
-	w.Again(frames...)
+	w.Retransmit(frames...)
 	got, _ := trees(t, w)
 	want := []string{
 		`nfs {"tag":"","minorversion":1,"callback_ident":0,"ops":[{"name":"CB_SEQUENCE","opcode":11,"fields":{` + sequenced + `5,"slotid":0,"highest_slotid":0,"cachethis":false,"referring_call_lists":[]}},` +

@@ -166,8 +166,8 @@ func TestPacketComments(t *testing.T) {
 			c.Server.Ack()
 			c.Server.Read(0xa1, call.Reads[0].Offset, make([]byte, 2000))
 			c.Server.Read(0xa2, second.Offset, make([]byte, 1000))
-			frames := c.Server.Write(0xb2, call.Writes[1][0].Offset, make([]byte, ))
-			w.Again(frames[len(frames)-1])
+			frames := c.Server.Write(0xb2, call.Writes[1][0].Offset, make([]byte, 1500))
+			w.Retransmit(frames[len(frames)-1])
 			c.Server.Reply(synth.Write3Reply(3000).To(call))
 			if name == "RoCE" { // an acknowledgement of TCP is of whatever it names
 				c.Client.Ack()

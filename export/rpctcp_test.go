@@ -239,7 +239,7 @@ func TestRPCTCPHoles(t *testing.T) {
 	c.Server.Reply(reply.To(call))
 	c.Client.Ack()
 	for _, f := range c.RPC(synth.Write3(0, make([]byte, 400)), synth.Write3Reply(400)) {
-		f.Cut(150) // of the Call; the Reply is shorter
+		f.Truncate(150) // of the Call; the Reply is shorter
 	}
 	path, report, _ := rpcTCP(t, testkit.Source(t, w))
 	if want := (export.RPCTCPReport{Connections: 1, Calls: 2, Replies: 2, Zeroed: 1, ZeroedBytes: 1024, Cut: 1}); *report != want {

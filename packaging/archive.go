@@ -70,8 +70,8 @@ func writeZip(path, folder string, list []file, epoch time.Time) error {
 	return os.WriteFile(path, b.Bytes(), 0o644)
 }
 
-// inPackage is where a file of an archive lives on a Linux system; zsh's folder
-// is not the same everywhere.
+// inPackage returns the path of a file of an archive on a Linux system. The folder for zsh
+// depends on the distribution.
 func inPackage(name, packager string) string {
 	switch {
 	case name == "rdmadump":
@@ -92,7 +92,7 @@ func inPackage(name, packager string) string {
 	return "/usr/share/doc/rdmadump/" + name
 }
 
-// writePackages writes the .deb and the .rpm; base is their name up to the dot.
+// writePackages writes the .deb and the .rpm. base is their path without the extension.
 func (r *maker) writePackages(base, version string, t target, list []file) error {
 	for _, packager := range []string{"deb", "rpm"} {
 		var contents files.Contents
@@ -112,16 +112,16 @@ func (r *maker) writePackages(base, version string, t target, list []file) error
 		info := nfpm.WithDefaults(&nfpm.Info{
 			Name: "rdmadump", Arch: t.arch, Platform: t.os, Version: version,
 			Section: "net", Priority: "optional", Maintainer: "The rdmadump authors <rdmadump@localhost>",
-			Description: "Say what two ends of RDMA storage traffic did to each other's memory\n" +
-				"Reads captures of NFS over RDMA and shows transactions: which RPC ran,\n" +
-				"which memory was exposed for it, who read or wrote that memory, where the\n" +
-				"time went, and where either end broke a rule.\n" +
+			Description: "Command-line analyzer for captures of NFS over RDMA\n" +
+				"Reads captures of NFS over RDMA and shows each RPC as one transaction:\n" +
+				"which memory was exposed for it, which side read or wrote that memory, how\n" +
+				"long each step took, and which protocol rules were violated.\n" +
 				"Live capture on an interface needs CAP_NET_RAW, which this package does not\n" +
-				"give: see /usr/share/doc/rdmadump/live-capture.md.",
+				"grant: see /usr/share/doc/rdmadump/live-capture.md.",
 			License: "Apache-2.0", DisableGlobbing: true, MTime: r.epoch,
 			Overridables: nfpm.Overridables{
 				Contents: contents,
-				RPM:      nfpm.RPM{BuildHost: "localhost", Summary: "Say what two ends of RDMA storage traffic did to each other's memory"},
+				RPM:      nfpm.RPM{BuildHost: "localhost", Summary: "Command-line analyzer for captures of NFS over RDMA"},
 			},
 		})
 		p, err := nfpm.Get(packager)
@@ -142,7 +142,7 @@ func (r *maker) writePackages(base, version string, t target, list []file) error
 	return nil
 }
 
-// compressed is a copy of a file as gzip, which man reads.
+// compressed writes a gzip copy of a man page, and returns its path.
 func compressed(work string, f file, epoch time.Time) (string, error) {
 	content, err := os.ReadFile(f.source)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// file is one of a release: where it is now, and its name in an archive.
+// file is a file of a release: its current path, and its name in an archive.
 type file struct {
 	source, name string
 	mode         os.FileMode
@@ -20,21 +20,21 @@ type file struct {
 // maker makes a release.
 type maker struct {
 	root  string // the checkout
-	work  string // a folder for what is not to stay
-	out   string // the folder of what is
+	work  string // a folder for temporary files
+	out   string // the folder of the release
 	epoch time.Time
 }
 
-// common is what archives and packages of all platforms share: documents,
-// samples, man pages and completions. The program itself, built for this
-// machine, writes the last two.
+// common returns the files that the archives and packages of all platforms share: documents,
+// samples, man pages and completions. It builds the program for this machine, which writes
+// the man pages and completions.
 func (r *maker) common() ([]file, error) {
 	host := filepath.Join(r.work, "host")
 	if err := command(r.root, nil, "go", "build", "-trimpath", "-buildvcs=true", "-o", host, "./cmd/rdmadump"); err != nil {
 		return nil, err
 	}
 	man := filepath.Join(r.work, "man")
-	// The date in man pages.
+	// The program reads the date of the man pages from the environment.
 	if err := command(r.root, []string{fmt.Sprintf("SOURCE_DATE_EPOCH=%d", r.epoch.Unix())}, host, "man", man); err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (r *maker) common() ([]file, error) {
 	return list, nil
 }
 
-// releaseFor makes all files of one platform.
+// releaseFor writes all files of one platform.
 func (r *maker) releaseFor(t target, shared []file) error {
 	name := "rdmadump"
 	if t.os == "windows" {
@@ -96,7 +96,7 @@ func (r *maker) releaseFor(t target, shared []file) error {
 	}
 	version := strings.TrimPrefix(info.Main.Version, "v")
 	if version == "" || version == "(devel)" {
-		return fmt.Errorf("the binary does not know its version: is %s a git checkout?", r.root)
+		return fmt.Errorf("the binary has no version: is %s a git checkout?", r.root)
 	}
 	base := "rdmadump_" + version + "_" + t.String()
 	if err := writeSBOM(filepath.Join(r.out, base+".cdx.json"), info, t, r.epoch); err != nil {
@@ -115,18 +115,18 @@ func (r *maker) releaseFor(t target, shared []file) error {
 	return nil
 }
 
-// commitTime is when HEAD was committed: what everything is dated.
+// commitTime returns the time of the commit HEAD, which all files of the release get.
 func commitTime(root string) (time.Time, error) {
 	b, err := exec.Command("git", "-C", root, "log", "-1", "--format=%ct").Output()
 	if err != nil {
-		return time.Time{}, fmt.Errorf("git log: %w: a release is made of a commit", err)
+		return time.Time{}, fmt.Errorf("git log: %w: a release needs a commit", err)
 	}
 	s, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
 	return time.Unix(s, 0).UTC(), err
 }
 
-// command runs one, in an environment in which no setting of its user changes
-// what is built.
+// command runs a command. Its environment overrides the settings of the user that would change
+// the build.
 func command(dir string, env []string, name string, args ...string) error {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = dir

@@ -1,4 +1,4 @@
-// The tools that make a release. They have a module of their own so that the program's does not carry what they need.
+// The tools that make a release. This is a separate module, so that the program's module does not depend on them.
 module github.com/rdmadump/rdmadump/packaging
 
 go 1.26.8

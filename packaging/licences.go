@@ -15,22 +15,22 @@ import (
 	"github.com/google/licensecheck"
 )
 
-// compatible are the licences, by SPDX identifier, that a program under
-// Apache-2.0 may be linked with; all ask for no more than their own text.
+// compatible are the licences, by SPDX identifier, of modules that a program under Apache-2.0
+// may be linked with. They only require that their own text is included.
 var compatible = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "0BSD", "Unlicense"}
 
-// enough is how much of a licence file has to be known text, in percent: the
-// rest is names and years.
+// enough is the percentage of a licence file that must be known text. The rest is names and
+// years.
 const enough = 75
 
-// module is what go list says of one.
+// module describes a module, as go list prints it.
 type module struct {
 	Path, Version, Dir string
 	Main               bool
 }
 
-// linked are the modules that packages of the program, for all platforms, come
-// from; with tests, also those that its tests need.
+// linked returns the modules whose packages are linked into the program, for all platforms, and
+// with tests also the modules that only its tests need.
 func linked(root string, tests bool) ([]module, error) {
 	var list []module
 	for _, t := range targets {
@@ -64,7 +64,8 @@ func linked(root string, tests bool) ([]module, error) {
 	return list, nil
 }
 
-// licence is the text that a module is under, and what it is called.
+// licence returns the texts of a module's licence files, and the SPDX identifiers of its
+// licences.
 func (m module) licence() (text []byte, names []string, err error) {
 	entries, err := os.ReadDir(m.Dir)
 	if err != nil {
@@ -81,11 +82,11 @@ func (m module) licence() (text []byte, names []string, err error) {
 		}
 		text = append(append(text, b...), '\n')
 		if strings.HasPrefix(upper, "NOTICE") {
-			continue // to be passed on, not a licence
+			continue // its text must be included, but it is not a licence
 		}
 		found := licensecheck.Scan(b)
 		if found.Percent < enough {
-			return nil, nil, fmt.Errorf("%s of %s: %.0f%% of it are a known licence", e.Name(), m.Path, found.Percent)
+			return nil, nil, fmt.Errorf("%s of %s: only %.0f%% of it is the text of a known licence", e.Name(), m.Path, found.Percent)
 		}
 		for _, match := range found.Match {
 			if !match.IsURL && !slices.Contains(names, match.ID) {
@@ -99,8 +100,8 @@ func (m module) licence() (text []byte, names []string, err error) {
 	return text, names, nil
 }
 
-// checkLicences lists the licence of every module that the program or its tests
-// need, and says which cannot be had.
+// checkLicences lists the licence of every module that the program or its tests need, and
+// returns an error for each one that is not compatible.
 func checkLicences(root string, w io.Writer) error {
 	list, err := linked(root, true)
 	if err != nil {
@@ -123,8 +124,8 @@ func checkLicences(root string, w io.Writer) error {
 	return errors.Join(wrong...)
 }
 
-// writeNotices writes the licences of all that is linked into the program, which
-// they ask to be passed on with it.
+// writeNotices writes the licences of everything that is linked into the program, as these
+// licences require.
 func writeNotices(root, path string) error {
 	list, err := linked(root, false)
 	if err != nil {

@@ -1,7 +1,7 @@
-// Command packaging makes a release of rdmadump out of a checkout: for each
-// platform an archive with its software bill of materials, for Linux .deb and
-// .rpm packages, and the checksums of all. Two runs on one commit give the same
-// bytes: times are the commit's, and nothing says who built it, or where.
+// Command packaging makes a release of rdmadump from a checkout: for each platform an archive
+// and a software bill of materials, for Linux .deb and .rpm packages, and checksums. Two runs
+// on one commit give the same bytes: all times are the time of the commit, and the files do
+// not depend on the user, the machine or the folder.
 package main
 
 import (
@@ -19,7 +19,7 @@ type target struct{ os, arch string }
 
 func (t target) String() string { return t.os + "_" + t.arch }
 
-// targets are what a release is made for.
+// targets are the platforms of a release.
 var targets = []target{
 	{"linux", "amd64"},
 	{"linux", "arm64"},
@@ -29,10 +29,10 @@ var targets = []target{
 }
 
 func main() {
-	root := flag.String("root", "..", "the checkout, a `folder`")
-	out := flag.String("o", "../dist", "write the release into this `folder`, which is emptied first")
-	only := flag.String("only", "", "make it for this `platform` only, such as linux_amd64")
-	licences := flag.Bool("licences", false, "make nothing; check the licences of all that the module needs")
+	root := flag.String("root", "..", "checkout to build from, a `folder`")
+	out := flag.String("o", "../dist", "write the release to this `folder`, whose contents are deleted first")
+	only := flag.String("only", "", "build only for this `platform`, such as linux_amd64")
+	licences := flag.Bool("licences", false, "only check the licences of the program's dependencies")
 	flag.Parse()
 	if err := run(*root, *out, *only, *licences); err != nil {
 		fmt.Fprintln(os.Stderr, "packaging:", err)
@@ -52,7 +52,7 @@ func run(root, out, only string, licences bool) error {
 	if only != "" {
 		list = slices.DeleteFunc(list, func(t target) bool { return t.String() != only })
 		if len(list) == 0 {
-			return fmt.Errorf("no platform %s; there are %v", only, targets)
+			return fmt.Errorf("unknown platform %s; the platforms are %v", only, targets)
 		}
 	}
 	names, err := release(root, out, list)
@@ -63,8 +63,7 @@ func run(root, out, only string, licences bool) error {
 	return nil
 }
 
-// release makes everything for some platforms, and returns the names of the
-// files in out.
+// release makes the release for some platforms, and returns the names of the files in out.
 func release(root, out string, list []target) ([]string, error) {
 	if err := os.RemoveAll(out); err != nil {
 		return nil, err
@@ -93,7 +92,7 @@ func release(root, out string, list []target) ([]string, error) {
 	return checksums(out)
 }
 
-// checksums writes SHA256SUMS, as sha256sum -c reads it.
+// checksums writes SHA256SUMS in the format of sha256sum -c, and returns the names of all files.
 func checksums(out string) ([]string, error) {
 	const sums = "SHA256SUMS"
 	entries, err := os.ReadDir(out)

@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// writeSBOM writes, as CycloneDX, what a binary itself says it is made of.
+// writeSBOM writes the build information in a binary as a CycloneDX bill of materials.
 func writeSBOM(path string, info *debug.BuildInfo, t target, epoch time.Time) error {
 	b := cyclonedx.NewBOM()
 	sum := sha256.Sum256([]byte(info.String()))

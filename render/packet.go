@@ -31,7 +31,7 @@ type Packets struct {
 // What is looked at of packets that are drawn as lines, as rows of a table, and as
 // JSON without all headers.
 var (
-	OnlyLine = field.Summary | field.Whose
+	OnlyLine = field.Summary | field.Context
 	OnlyRow  = OnlyLine | header.BTH.Member
 	OnlyJSON = field.Everything &^ header.Links
 )

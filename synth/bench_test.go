@@ -7,8 +7,8 @@ import (
 	"github.com/rdmadump/rdmadump/synth"
 )
 
-// BenchmarkFlood is what floods are made of: connections, RPCs on one of them,
-// segments in one Call.
+// BenchmarkFlood measures the parts of floods: connections, RPCs on one connection, segments
+// in one Call.
 func BenchmarkFlood(b *testing.B) {
 	for transport, open := range map[string]func(*synth.Wire, synth.Options) *synth.Conn{"RoCE": (*synth.Wire).RoCE, "IWARP": (*synth.Wire).IWARP} {
 		for name, flood := range map[string]func(w *synth.Wire, n int){

@@ -16,102 +16,102 @@ import (
 
 var be = binary.BigEndian
 
-// NFSPort is the port of NFS over RDMA.
+// NFSPort is the registered port of NFS over RDMA.
 const NFSPort = 20049
 
-// Options say what a connection is like. The zero value is a healthy one; each
-// connection of a Wire gets queue pairs, ports and communication IDs of its own.
+// Options describe a connection. The zero value describes a healthy connection. Each
+// connection of a Wire gets its own queue pairs, ports and communication IDs.
 type Options struct {
 	Client, Server End
-	IPv6           bool   // over IPv6, which an IPv6 address at either end says, too
-	VLAN           uint16 // 802.1Q tag; none when 0
-	Link           uint16 // LinkEthernet when 0
-	// MTU is the RoCE path MTU, 1024 when 0; of iWARP, the bytes of data in a
-	// full DDP segment, 1400 when 0.
+	IPv6           bool   // use IPv6, which an IPv6 address of either end implies
+	VLAN           uint16 // 802.1Q tag; 0 for none
+	Link           uint16 // link type; 0 for LinkEthernet
+	// MTU is the RoCE path MTU in bytes, or 0 for 1024. On iWARP it is the number of data
+	// bytes in a full DDP segment, or 0 for 1400.
 	MTU int
 
-	// iWARP alone.
-	Markers   bool // both sides want markers
-	NoCRC     bool // CRCs are off: their fields are zero
-	ManualAck bool // TCP acknowledges when [Side.Ack] says so; else with every segment
+	// The following options are for iWARP only.
+	Markers   bool // both sides ask for MPA markers
+	NoCRC     bool // do not use CRCs: their fields are zero
+	ManualAck bool // TCP acknowledges only when [Side.Ack] is called; the default is with every segment
 }
 
-// End is one end of a connection. What is zero is chosen.
+// End is one end of a connection. A zero field is replaced by a default.
 type End struct {
 	Addr netip.Addr
 	MAC  net.HardwareAddr
-	Port uint16 // NFSPort at the server
-	// PrivateData is the consumer's in REQ or REP, MPA request or reply. Nil is
-	// Inline(4096, 4096, true); empty but not nil is none.
+	Port uint16 // 0 is NFSPort at the server
+	// PrivateData is the consumer's private data in the REQ or REP, or in the MPA request
+	// or reply. Nil stands for Inline(4096, 4096, true); an empty slice is no private data.
 	PrivateData []byte
 
 	QPN    uint32 // RoCE: queue pair
-	PSN    uint32 // RoCE: of its first request; 1<<24 is 0
+	PSN    uint32 // RoCE: PSN of its first request; use 1<<24 for PSN 0
 	CommID uint32 // RoCE: communication ID
 	Seq    uint32 // iWARP: initial TCP sequence number
 }
 
-// Inline is private data that states inline thresholds, in bytes, and whether
-// remote invalidation is supported (RFC 8797).
+// Inline returns private data with inline thresholds, in bytes, and the R bit, which announces
+// support of remote invalidation (RFC 8797).
 func Inline(send, receive int, invalidate bool) []byte {
 	return rpcrdma.PrivateData{Version: 1, RemoteInvalidation: invalidate, SendSize: send, ReceiveSize: receive}.Append(nil)
 }
 
-// NoPrivateData is that of an end which sends none.
+// NoPrivateData returns the PrivateData of an end that sends none.
 func NoPrivateData() []byte { return []byte{} }
 
-// Conn is a connection. It has sent nothing yet when it is made.
+// Conn is a connection. A new Conn has sent nothing.
 type Conn struct {
 	Client, Server *Side
-	Options        Options // what is in force, nothing left zero; MTU, CRCs and acknowledging may be changed under way
+	Options        Options // the options in effect, with all defaults filled in; MTU, NoCRC and ManualAck may be changed at any time
 
 	wire  *Wire
 	iwarp bool
 }
 
-// Side is one end of a connection, and does what that end does. Its numbers are
-// counted on with everything that it sends; they may be set at any time.
+// Side is one end of a connection, with methods that send its packets. The methods advance
+// its numbers, which may be set at any time.
 type Side struct {
 	End
 	Conn *Conn
 	Peer *Side
-	TOS  uint8 // of its IP packets, or IPv6 traffic class; 3 is "congestion experienced"
+	TOS  uint8 // TOS or traffic class of its IP packets; the two lowest bits are ECN, and 3 is "congestion experienced"
 
-	NextPSN  uint32 // RoCE: of its next request
-	Messages uint32 // RoCE: its requests so far, which the peer's AETHs count as MSN
-	lastPSN  uint32 // of the first packet of its last request
+	NextPSN  uint32 // RoCE: PSN of its next request
+	Messages uint32 // RoCE: number of its requests so far, which is the MSN in the peer's AETHs
+	lastPSN  uint32 // RoCE: PSN of the first packet of its last request
 
 	Sequence uint32 // iWARP: TCP sequence number of its next byte
-	Acked    uint32 // iWARP: what it acknowledges
-	SendMSN  uint32 // iWARP: of its last Send
-	ReadMSN  uint32 // iWARP: of its last RDMA Read Request
-	Markers  bool   // iWARP: its stream has markers, as the peer asked
-	position int    // bytes since its FPDUs began, modulo MarkerEvery
+	Acked    uint32 // iWARP: TCP acknowledgement number of its next segment
+	SendMSN  uint32 // iWARP: MSN of its last Send
+	ReadMSN  uint32 // iWARP: MSN of its last RDMA Read Request
+	Markers  bool   // iWARP: its stream has markers, because the peer asked for them
+	position int    // iWARP: bytes since its first FPDU, modulo MarkerEvery
 	corked   bool
-	pending  []byte        // the stream that is held back
-	sink     uint32        // STag of its last Read's sink
-	last     iwarp.Segment // the first of its last operation, which a Terminate may blame
+	pending  []byte        // bytes of the stream that Cork holds back
+	sink     uint32        // sink STag of its last RDMA Read Request
+	last     iwarp.Segment // first segment of its last operation, which the peer's Terminate may quote
 
-	lastXID uint32 // of its last Call
+	lastXID uint32 // XID of its last Call
 	ip      net.IP
-	link    []byte // the headers below IP of what it sends
+	link    []byte // the headers below IP in its frames
 	cmPSN   uint32
 }
 
-// RoCE makes a connection of RoCEv2 queue pairs.
+// RoCE returns a new connection between two RoCEv2 queue pairs.
 func (w *Wire) RoCE(o Options) *Conn { return w.conn(o, false) }
 
-// IWARP makes an iWARP connection.
+// IWARP returns a new iWARP connection.
 func (w *Wire) IWARP(o Options) *Conn { return w.conn(o, true) }
 
-// IWARP says whether the connection is one of iWARP, and not of RoCEv2.
+// IWARP reports whether this is an iWARP connection; otherwise it uses RoCEv2.
 func (c *Conn) IWARP() bool { return c.iwarp }
 
-// Another makes a connection of the same transport on the same Wire.
+// Another returns a new connection with the same transport on the same Wire.
 func (c *Conn) Another(o Options) *Conn { return c.wire.conn(o, c.iwarp) }
 
-// The addresses and ports that connections get: so many to an address of a
-// client, which then gets the next.
+// The addresses and ports of connections: a client address has this many connections, and
+// then the next address is used.
 const (
 	portsEach = 50000
 	firstPort = 10000
@@ -168,7 +168,7 @@ func newSide(c *Conn, e End) *Side {
 	return &Side{End: e, Conn: c, NextPSN: e.PSN, Sequence: e.Seq, Markers: c.Options.Markers, ip: e.Addr.AsSlice()}
 }
 
-// linkHeader is what stands below the IP header.
+// linkHeader returns the headers below the IP header.
 func linkHeader(o Options, src, dst net.HardwareAddr) []byte {
 	if o.Link == LinkRaw {
 		return nil
@@ -188,25 +188,25 @@ func linkHeader(o Options, src, dst net.HardwareAddr) []byte {
 	}
 	buf := gopacket.NewSerializeBuffer()
 	must(gopacket.SerializeLayers(buf, gopacket.SerializeOptions{}, below...))
-	return slices.Clone(buf.Bytes()[:size]) // without the pad of a frame that is too short
+	return slices.Clone(buf.Bytes()[:size]) // without the padding to the minimum frame size
 }
 
-// must panics with what a serializer refused.
+// must panics if a serializer failed.
 func must(err error) {
 	if err != nil {
 		panic("synth: " + err.Error())
 	}
 }
 
-// only panics when an operation is not one of the connection's transport.
+// only panics if the transport does not have the operation.
 func (c *Conn) only(iwarp bool, what string) {
 	if c.iwarp != iwarp {
 		panic("synth: " + map[bool]string{false: "RoCE", true: "iWARP"}[c.iwarp] + " has no " + what)
 	}
 }
 
-// Connect makes the connection: REQ, REP and RTU; or the TCP handshake, MPA
-// request and reply.
+// Connect establishes the connection: with REQ, REP and RTU, or with the TCP handshake, MPA
+// request and MPA reply.
 func (c *Conn) Connect() []*Frame {
 	mark := len(c.wire.Frames)
 	if c.iwarp {
@@ -221,8 +221,8 @@ func (c *Conn) Connect() []*Frame {
 	return c.wire.since(mark)
 }
 
-// Reject is a connection that the server refuses: REQ and REJ, with the reason
-// "consumer reject"; or TCP handshake, MPA request and rejecting reply.
+// Reject attempts the connection, and the server rejects it: with REQ and REJ, whose reason
+// is "consumer reject", or with TCP handshake, MPA request and rejecting MPA reply.
 func (c *Conn) Reject() []*Frame {
 	mark := len(c.wire.Frames)
 	if c.iwarp {
@@ -236,8 +236,8 @@ func (c *Conn) Reject() []*Frame {
 	return c.wire.since(mark)
 }
 
-// Disconnect ends the connection: one side's DREQ and the other's DREP; or a FIN
-// from each.
+// Disconnect ends the connection: with a DREQ of one side and a DREP of the other, or with
+// a FIN of each side.
 func (c *Conn) Disconnect(by *Side) []*Frame {
 	mark := len(c.wire.Frames)
 	if c.iwarp {
@@ -251,7 +251,7 @@ func (c *Conn) Disconnect(by *Side) []*Frame {
 	return c.wire.since(mark)
 }
 
-// prepend puts the IP header in front of the transport in the Wire's buffer.
+// prepend puts the IP header before the transport header in the Wire's buffer.
 func (s *Side) prepend(protocol layers.IPProtocol) {
 	w := s.Conn.wire
 	fix := gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}
@@ -264,8 +264,8 @@ func (s *Side) prepend(protocol layers.IPProtocol) {
 	must(w.ip6.SerializeTo(w.buf, fix))
 }
 
-// emit puts the link's header in front of the IP packet in the Wire's buffer, and
-// records the frame.
+// emit puts the link header before the IP packet in the Wire's buffer, and records the
+// frame.
 func (s *Side) emit() *Frame {
 	w := s.Conn.wire
 	head, err := w.buf.PrependBytes(len(s.link))
@@ -274,8 +274,8 @@ func (s *Side) emit() *Frame {
 	return w.add(s.Conn.Options.Link, w.buf.Bytes(), s)
 }
 
-// fixChecksum makes the checksum of the TCP or UDP header in a finished IP
-// packet right (RFC 9293 s.3.1). IPv6 must have no extension headers.
+// fixChecksum corrects the checksum of the TCP or UDP header in a complete IP packet (RFC
+// 9293 s.3.1). IPv6 must have no extension headers.
 func fixChecksum(packet []byte) {
 	size, addresses, protocol := 40, packet[8:40], packet[6]
 	if packet[0]>>4 == 4 {
@@ -297,7 +297,8 @@ func fixChecksum(packet []byte) {
 	be.PutUint16(field, ^uint16(sum))
 }
 
-// words sums 16-bit words; four bytes at a time, which comes to the same.
+// words returns the sum of 16-bit words. Adding four bytes at a time gives the same
+// checksum.
 func words(b []byte) (sum uint64) {
 	for ; len(b) >= 4; b = b[4:] {
 		sum += uint64(be.Uint32(b))

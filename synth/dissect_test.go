@@ -12,8 +12,8 @@ import (
 	"github.com/rdmadump/rdmadump/synth"
 )
 
-// dissected is what the dissector makes of a wire: a line for each transaction,
-// and the rules that were broken.
+// dissected returns the dissector's results for a Wire: one line for each transaction, and
+// the rules that were violated.
 func dissected(w *synth.Wire) (transactions, rules []string, s *record.Summary) {
 	d := dissect.New(dissect.Handler{
 		Transaction: func(t *record.Transaction) error {
@@ -53,8 +53,8 @@ func dissected(w *synth.Wire) (transactions, rules []string, s *record.Summary) 
 	return transactions, rules, s
 }
 
-// TestNothingIsWrong: the dissector sees in healthy connections what was put
-// there, and nothing to complain of, over either transport.
+// TestNothingIsWrong: the dissector finds the RPCs of healthy connections, and reports no
+// violations, on both transports.
 func TestNothingIsWrong(t *testing.T) {
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +86,7 @@ var expected = []string{
 	"0x0000000c backward complete NFS_CB1 CB_COMPOUND CB_SEQUENCE CB_RECALL NFS4_OK short 140 short 84",
 }
 
-// TestRebuilt: what travelled in chunks is put back where it was taken out.
+// TestRebuilt: items that chunks carried are put back at their positions.
 func TestRebuilt(t *testing.T) {
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -113,8 +113,8 @@ func TestRebuilt(t *testing.T) {
 	}
 }
 
-// TestBroken: connections that break a rule each, as tests of rules build them;
-// on either transport unless the name says which.
+// TestBroken: connections that violate one rule each. A case is for both transports unless
+// its name contains one.
 func TestBroken(t *testing.T) {
 	mem := synth.Mem(0xa1, 4096)
 	for name, act := range map[string]func(w *synth.Wire, c *synth.Conn){
@@ -205,5 +205,5 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// size is the Payload stream's, -1 when it is unknown.
+// size returns the size of the Payload stream, or -1 if it is unknown.
 func size(m *record.Message) int64 { return m.PayloadBytes.Or(-1) }

@@ -6,18 +6,18 @@ import (
 	"github.com/rdmadump/rdmadump/synth"
 )
 
-// A READ whose data the server writes into memory that the client offers, and a
-// server that then says that it wrote more than was offered.
+// A READ whose data the server writes to a Write chunk, and a second one in whose Reply the
+// server claims to have written more than the chunk holds.
 func Example() {
 	w := synth.New()
 	c := w.RoCE(synth.Options{})
 	c.Connect()
 
-	// All as it should be.
+	// A healthy exchange.
 	call := synth.Read3(0, 4096).Offer(synth.Mem(0xa1, 4096))
 	c.RPC(call, synth.Read3Reply(make([]byte, 4096)).Invalidating(0xa1))
 
-	// Step by step, and wrong in one place.
+	// The same exchange step by step, with one error.
 	call = synth.Read3(4096, 4096).Offer(synth.Mem(0xa2, 4096))
 	c.Client.Call(call)
 	c.Server.Ack()
@@ -32,7 +32,7 @@ func Example() {
 	// Output: 21 frames
 }
 
-// The server's Reply is lost on the way, and sent again a second later.
+// The server's Reply is lost on the way, and retransmitted a second later.
 func ExampleWire_Drop() {
 	w := synth.New()
 	c := w.RoCE(synth.Options{})
@@ -41,7 +41,7 @@ func ExampleWire_Drop() {
 	c.Server.Ack()
 	reply := c.Server.Reply(synth.NullReply())
 	w.Advance(1e9)
-	w.Again(reply...)
+	w.Retransmit(reply...)
 	c.Client.Ack()
 	w.Drop(reply...) // the capture was taken at the client
 	fmt.Println(len(w.Frames), "frames")

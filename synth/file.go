@@ -8,9 +8,9 @@ import (
 	"math/bits"
 )
 
-// WritePcap writes the frames as a classic pcap file with nanoseconds,
-// little-endian. It fails when they are of several link types, or of a time
-// before 1970 or after 2106, which the format has no room for.
+// WritePcap writes the frames as a classic pcap file, little-endian, with times in
+// nanoseconds. It returns an error if the frames have several link types, or a time
+// before 1970 or after 2106, because the format cannot represent them.
 func (w *Wire) WritePcap(to io.Writer) error {
 	out := bufio.NewWriter(to)
 	link := LinkEthernet
@@ -20,16 +20,16 @@ func (w *Wire) WritePcap(to io.Writer) error {
 	le := binary.LittleEndian
 	b := le.AppendUint32(nil, 0xa1b23c4d)
 	b = le.AppendUint16(le.AppendUint16(b, 2), 4)
-	b = append(b, make([]byte, 8)...) // zone and accuracy
+	b = append(b, make([]byte, 8)...) // time zone and accuracy
 	b = le.AppendUint32(le.AppendUint32(b, snapLength), uint32(link))
 	out.Write(b)
 	for i, f := range w.Frames {
 		seconds := f.Time / 1e9
 		if f.LinkType != link {
-			return fmt.Errorf("synth: frame %d has link type %d, a pcap file one alone, %d", i+1, f.LinkType, link)
+			return fmt.Errorf("synth: frame %d has link type %d, but a pcap file has only one, %d", i+1, f.LinkType, link)
 		}
 		if f.Time < 0 || seconds > 1<<32-1 {
-			return fmt.Errorf("synth: frame %d: pcap has no room for the time %d ns", i+1, f.Time)
+			return fmt.Errorf("synth: frame %d: a pcap file cannot represent the time %d ns", i+1, f.Time)
 		}
 		b = le.AppendUint32(le.AppendUint32(b[:0], uint32(seconds)), uint32(f.Time%1e9))
 		b = le.AppendUint32(le.AppendUint32(b, uint32(len(f.Data))), uint32(f.Length))
@@ -39,23 +39,22 @@ func (w *Wire) WritePcap(to io.Writer) error {
 	return out.Flush()
 }
 
-// snapLength is what the files say that frames were cut to: nothing.
+// snapLength is the snapshot length in the file headers. It is larger than any frame.
 const snapLength = 262144
 
-// Pcapng says how a pcapng file counts time.
+// Pcapng configures the times in a pcapng file.
 type Pcapng struct {
-	// TSResol is the option if_tsresol as it stands in the file: ticks are 10^-n
-	// seconds, or 2^-n with bit 7 set. 0 leaves the option out, which means
-	// microseconds. What is finer than a tick is lost.
+	// TSResol is the value of the option if_tsresol: a tick is 10^-n seconds, or 2^-n if bit
+	// 7 is set. 0 omits the option, so that a tick is a microsecond. Times are rounded down
+	// to ticks.
 	TSResol uint8
-	// TSOffset is the option if_tsoffset, seconds to be added to each time. 0
-	// leaves it out.
+	// TSOffset is the value of the option if_tsoffset: seconds that readers add to each
+	// time. 0 omits the option.
 	TSOffset int64
 }
 
-// WritePcapng writes the frames as a pcapng file, little-endian, with an
-// interface for each link type. It fails at a frame whose time the options leave
-// no room for.
+// WritePcapng writes the frames as a pcapng file, little-endian, with one interface for
+// each link type. It returns an error if the options cannot represent the time of a frame.
 func (w *Wire) WritePcapng(to io.Writer, o Pcapng) error {
 	out := bufio.NewWriter(to)
 	le := binary.LittleEndian
@@ -79,7 +78,7 @@ func (w *Wire) WritePcapng(to io.Writer, o Pcapng) error {
 		}
 		ticks, ok := o.ticks(f.Time)
 		if !ok {
-			return fmt.Errorf("synth: frame %d: no room for the time %d ns with if_tsresol 0x%02x and if_tsoffset %d", i+1, f.Time, o.TSResol, o.TSOffset)
+			return fmt.Errorf("synth: frame %d: the file cannot represent the time %d ns with if_tsresol 0x%02x and if_tsoffset %d", i+1, f.Time, o.TSResol, o.TSOffset)
 		}
 		b = le.AppendUint32(b[:0], number)
 		b = le.AppendUint32(le.AppendUint32(b, uint32(ticks>>32)), uint32(ticks))
@@ -90,7 +89,7 @@ func (w *Wire) WritePcapng(to io.Writer, o Pcapng) error {
 	return out.Flush()
 }
 
-// description is an interface description block.
+// description returns the body of an interface description block.
 func (o Pcapng) description(link uint16) []byte {
 	le := binary.LittleEndian
 	b := le.AppendUint16(le.AppendUint16(nil, link), 0)
@@ -107,13 +106,13 @@ func (o Pcapng) description(link uint16) []byte {
 	return b
 }
 
-// ticks is a time as the file counts it; false when it cannot.
+// ticks returns a time in ticks, or false if the file cannot represent it.
 func (o Pcapng) ticks(ns int64) (uint64, bool) {
 	seconds, rest := ns/1e9-o.TSOffset, uint64(ns%1e9)
 	if ns < 0 || seconds < 0 {
 		return 0, false
 	}
-	per := uint64(1e6) // ticks a second
+	per := uint64(1e6) // ticks per second
 	switch n := o.TSResol & 0x7f; {
 	case o.TSResol == 0:
 	case o.TSResol&0x80 != 0:

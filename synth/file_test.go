@@ -13,14 +13,14 @@ import (
 	"github.com/rdmadump/rdmadump/synth"
 )
 
-// TestFiles: what is written is read back, times as fine as the file counts them.
+// TestFiles: frames can be read back from a file, with times in its resolution.
 func TestFiles(t *testing.T) {
 	pcapng := func(o synth.Pcapng) func(*synth.Wire, io.Writer) error {
 		return func(w *synth.Wire, to io.Writer) error { return w.WritePcapng(to, o) }
 	}
 	for name, file := range map[string]struct {
 		write func(*synth.Wire, io.Writer) error
-		tick  int64 // nanoseconds that may be lost
+		tick  int64 // resolution in nanoseconds
 	}{
 		"pcap":                    {(*synth.Wire).WritePcap, 0},
 		"pcapng":                  {pcapng(synth.Pcapng{}), 999},
@@ -38,7 +38,7 @@ func TestFiles(t *testing.T) {
 			c.RPC(synth.Read3(0, 2001).Offer(synth.Mem(0xa1, 2001)), synth.Read3Reply(data(2001)))
 			w.Advance(-time.Hour)
 			c.Disconnect(c.Client)
-			w.Cut(100)
+			w.Truncate(100)
 			var written bytes.Buffer
 			if err := file.write(w, &written); err != nil {
 				t.Fatal(err)
@@ -66,7 +66,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestLinkTypes: a pcapng file has an interface for each, a pcap file cannot.
+// TestLinkTypes: a pcapng file has an interface for each link type; a pcap file cannot have
+// several link types.
 func TestLinkTypes(t *testing.T) {
 	w := synth.New()
 	w.RoCE(synth.Options{}).Connect()
@@ -92,29 +93,29 @@ func TestLinkTypes(t *testing.T) {
 	if strings.Join(got, ",") != want {
 		t.Errorf("%q, want %s", got, want)
 	}
-	if err := w.WritePcap(io.Discard); fmt.Sprint(err) != "synth: frame 4 has link type 101, a pcap file one alone, 1" {
+	if err := w.WritePcap(io.Discard); fmt.Sprint(err) != "synth: frame 4 has link type 101, but a pcap file has only one, 1" {
 		t.Error(err)
 	}
 }
 
-// TestTimesWithoutRoom: what a format cannot say is refused, not wrapped.
-func TestTimesWithoutRoom(t *testing.T) {
+// TestUnrepresentableTimes: times that a format cannot represent are an error and do not wrap.
+func TestUnrepresentableTimes(t *testing.T) {
 	w := synth.New()
 	c := w.RoCE(synth.Options{})
 	c.REQ()
 	for _, o := range []synth.Pcapng{{TSResol: 19}, {TSResol: 20}, {TSResol: 0x80 | 63}, {TSResol: 0x80 | 64}, {TSOffset: 1 << 40}} {
-		if err := w.WritePcapng(io.Discard, o); err == nil || !strings.HasPrefix(err.Error(), "synth: frame 1: no room for the time 1704067200000000000 ns") {
+		if err := w.WritePcapng(io.Discard, o); err == nil || !strings.HasPrefix(err.Error(), "synth: frame 1: the file cannot represent the time 1704067200000000000 ns") {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
 	w.Now = -1
 	c.REP()
-	if err := w.WritePcap(io.Discard); fmt.Sprint(err) != "synth: frame 2: pcap has no room for the time -1 ns" {
+	if err := w.WritePcap(io.Discard); fmt.Sprint(err) != "synth: frame 2: a pcap file cannot represent the time -1 ns" {
 		t.Error(err)
 	}
 	w.Frames = slices.Clone(w.Frames[:1])
 	w.Frames[0].Time = 1 << 62
-	if err := w.WritePcap(io.Discard); fmt.Sprint(err) != "synth: frame 1: pcap has no room for the time 4611686018427387904 ns" {
+	if err := w.WritePcap(io.Discard); fmt.Sprint(err) != "synth: frame 1: a pcap file cannot represent the time 4611686018427387904 ns" {
 		t.Error(err)
 	}
 }

@@ -16,12 +16,12 @@ const (
 	tcpACK = 0x10
 )
 
-// maxSegment is how much of the stream goes into one TCP segment: what fits
-// behind the headers, as a capture in front of segmentation offload has it.
+// maxSegment is the maximum number of data bytes in a TCP segment. It is what fits in an IP
+// packet, because a capture sees packets before segmentation offload splits them.
 const maxSegment = 65000
 
-// TCP sends one TCP segment at the side's Sequence, and counts its data, SYN and
-// FIN. The flags are those of the header: FIN 1, SYN 2, RST 4, PSH 8, ACK 16.
+// TCP sends one TCP segment at the side's Sequence, and advances Sequence by its data, SYN
+// and FIN. The flags are those of the header: FIN 1, SYN 2, RST 4, PSH 8, ACK 16.
 func (s *Side) TCP(flags uint8, data []byte) *Frame {
 	s.Conn.only(true, "TCP")
 	if !s.Conn.Options.ManualAck {
@@ -49,7 +49,7 @@ func (s *Side) TCP(flags uint8, data []byte) *Frame {
 	return s.emit()
 }
 
-// Stream puts bytes into the TCP stream, framed or not.
+// Stream appends bytes to the TCP stream. They need not be FPDUs.
 func (s *Side) Stream(data []byte) {
 	if s.corked {
 		s.pending = append(s.pending, data...)
@@ -64,11 +64,11 @@ func (s *Side) Stream(data []byte) {
 	}
 }
 
-// Cork holds back what goes into the stream, until Uncork.
+// Cork holds back the bytes of the stream until Uncork is called.
 func (s *Side) Cork() { s.corked = true }
 
-// Uncork sends what was held back in TCP segments of so many bytes, whatever
-// FPDUs begin and end there.
+// Uncork sends the bytes that were held back, in TCP segments of the given size regardless
+// of FPDU boundaries.
 func (s *Side) Uncork(bytes int) []*Frame {
 	mark := len(s.Conn.wire.Frames)
 	data := s.pending
@@ -81,7 +81,7 @@ func (s *Side) Uncork(bytes int) []*Frame {
 	return s.Conn.wire.since(mark)
 }
 
-// Open is the TCP handshake.
+// Open does the TCP handshake.
 func (c *Conn) Open() []*Frame {
 	mark := len(c.wire.Frames)
 	c.Client.TCP(tcpSYN, nil)
@@ -91,19 +91,19 @@ func (c *Conn) Open() []*Frame {
 	return c.wire.since(mark)
 }
 
-// FIN ends one direction.
+// FIN closes the TCP stream of this side.
 func (s *Side) FIN() *Frame { return s.TCP(tcpFIN|tcpACK, nil) }
 
-// RST breaks the connection.
+// RST aborts the connection.
 func (s *Side) RST() *Frame { return s.TCP(tcpRST|tcpACK, nil) }
 
-// MPARequest is the client's MPA request.
+// MPARequest sends the client's MPA request.
 func (c *Conn) MPARequest(edits ...func(*iwarp.MPA)) { c.Client.mpa(edits) }
 
-// MPAReply is the server's MPA reply. FPDUs begin behind it.
+// MPAReply sends the server's MPA reply. The FPDUs of the stream begin after it.
 func (c *Conn) MPAReply(edits ...func(*iwarp.MPA)) { c.Server.mpa(edits) }
 
-// mpa sends an MPA frame. Whoever wants markers says so; the peer sends them.
+// mpa sends an MPA frame. It asks for markers if the peer's stream has them.
 func (s *Side) mpa(edits []func(*iwarp.MPA)) {
 	s.Conn.only(true, "MPA")
 	m := iwarp.MPA{
@@ -112,8 +112,7 @@ func (s *Side) mpa(edits []func(*iwarp.MPA)) {
 	s.Stream(edited(&m, edits).Append(nil))
 }
 
-// FPDU frames a ULPDU and puts it into the stream, with markers when the stream
-// has them.
+// FPDU frames a ULPDU and appends it to the stream, with markers if the stream has them.
 func (s *Side) FPDU(ulpdu []byte) {
 	w := s.Conn.wire
 	b := iwarp.AppendFPDU(w.segment[:0], ulpdu)
@@ -127,12 +126,12 @@ func (s *Side) FPDU(ulpdu []byte) {
 	s.Stream(b)
 }
 
-// marked puts the markers into an FPDU, given without its CRC, and adds that.
-// They stand every 512 bytes of the stream, between FPDUs too, and hold how far
-// back the FPDU's length field is (RFC 5044 s.4.3).
+// marked inserts the markers into an FPDU without CRC, and appends the CRC. There is a
+// marker every 512 bytes of the stream, also between FPDUs. It contains the distance back
+// to the FPDU's length field (RFC 5044 s.4.3).
 func (s *Side) marked(fpdu []byte) []byte {
 	out := make([]byte, 0, len(fpdu)+len(fpdu)/100+16)
-	start := -1 // of the FPDU's length field
+	start := -1 // offset of the FPDU's length field
 	put := func(data []byte) {
 		for len(data) > 0 {
 			if s.position == 0 {
@@ -153,7 +152,7 @@ func (s *Side) marked(fpdu []byte) []byte {
 		}
 	}
 	put(fpdu)
-	if s.position == 0 { // the CRC covers the marker before it
+	if s.position == 0 { // the CRC covers a marker directly before it
 		out = be.AppendUint32(out, uint32((len(out)-start)&0xffff))
 		s.position = iwarp.MarkerLen
 	}
@@ -161,7 +160,7 @@ func (s *Side) marked(fpdu []byte) []byte {
 	return out
 }
 
-// Segment sends one DDP segment as it is, with the versions filled in when zero.
+// Segment sends one DDP segment as given; zero versions are replaced by the usual ones.
 func (s *Side) Segment(seg iwarp.Segment) {
 	s.Conn.only(true, "DDP segments")
 	if seg.DDPVersion == 0 {
@@ -173,7 +172,7 @@ func (s *Side) Segment(seg iwarp.Segment) {
 	s.FPDU(seg.Append(nil))
 }
 
-// ddp sends a message in segments; its Offset is that of the first.
+// ddp sends a message in segments. seg has the Offset of the first one.
 func (s *Side) ddp(seg iwarp.Segment, data []byte, size, from, to int) {
 	n := packetsFor(len(data), size)
 	start := seg.Offset
@@ -213,7 +212,7 @@ func (s *Side) ddpWrite(handle uint32, offset uint64, data []byte, h *how) {
 	s.ddp(iwarp.Segment{Tagged: true, Opcode: iwarp.Write, STag: handle, Offset: offset}, data, h.size, h.from, h.to)
 }
 
-// ddpRead sends a Read Request; each has a sink of its own.
+// ddpRead sends a Read Request. Each has its own sink STag.
 func (s *Side) ddpRead(r *Read) {
 	s.ReadMSN++
 	s.sink++
@@ -226,8 +225,8 @@ func (s *Side) ddpRespond(r *Read, data []byte, from, to int) {
 	s.ddp(iwarp.Segment{Tagged: true, Opcode: iwarp.ReadResponse, STag: r.Sink}, data, r.size, from, to)
 }
 
-// Terminate ends the stream with what went wrong. With HasDDP and no DDP header
-// given it blames the peer's last operation.
+// Terminate sends a Terminate. If HasDDP is set and no DDP header is given, the Terminate
+// quotes the peer's last operation.
 func (s *Side) Terminate(h iwarp.TerminateHeader) *Frame {
 	s.Conn.only(true, "Terminate")
 	if h.HasDDP && h.DDP.DDPVersion == 0 {
@@ -249,8 +248,8 @@ func (s *Side) Terminate(h iwarp.TerminateHeader) *Frame {
 	return nil
 }
 
-// terminate is the payload of a Terminate, as [iwarp.TerminateHeader] lays it
-// out, bits reversed within the bytes of the control word when Swapped.
+// terminate returns the payload of a Terminate as [iwarp.TerminateHeader] describes it,
+// with the bits of each byte of the control word reversed if Swapped.
 func terminate(h iwarp.TerminateHeader) []byte {
 	kind, flags := h.Layer<<4|h.Type&15, byte(0)
 	for i, set := range []bool{h.HasLength, h.HasDDP, h.HasRDMAP} {

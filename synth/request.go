@@ -5,9 +5,9 @@ import (
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
-// The work requests that both transports have.
+// The methods below are work requests that both transports have.
 
-// Send sends a message, cut into packets.
+// Send sends a message, split into packets.
 func (s *Side) Send(message []byte, options ...Option) []*Frame {
 	w := s.Conn.wire
 	mark := len(w.Frames)
@@ -20,7 +20,7 @@ func (s *Side) Send(message []byte, options ...Option) []*Frame {
 	return w.since(mark)
 }
 
-// Write writes into the peer's memory.
+// Write writes data to the peer's memory.
 func (s *Side) Write(handle uint32, offset uint64, data []byte, options ...Option) []*Frame {
 	w := s.Conn.wire
 	mark := len(w.Frames)
@@ -39,8 +39,8 @@ type Read struct {
 	Handle  uint32
 	Offset  uint64
 	Length  uint32
-	PSN     uint32 // RoCE: of the request and the first response
-	Sink    uint32 // iWARP: where the responses go
+	PSN     uint32 // RoCE: PSN of the request and of the first response
+	Sink    uint32 // iWARP: STag of the memory that the responses go to
 	Request *Frame
 
 	size      int
@@ -48,16 +48,16 @@ type Read struct {
 	transport rocev2.Transport
 }
 
-// Read reads the peer's memory: request and responses. Data is what is found
-// there.
+// Read reads from the peer's memory: it sends the request and the peer's responses. Data is
+// the content of that memory.
 func (s *Side) Read(handle uint32, offset uint64, data []byte, options ...Option) []*Frame {
 	mark := len(s.Conn.wire.Frames)
 	s.ReadRequest(handle, offset, uint32(len(data)), options...).Respond(data)
 	return s.Conn.wire.since(mark)
 }
 
-// ReadRequest sends the request of an RDMA Read alone. With AtPSN it is one that
-// is repeated, or resumed.
+// ReadRequest sends only the request of an RDMA Read. With AtPSN it is a retransmission, or
+// a request for the rest of the data.
 func (s *Side) ReadRequest(handle uint32, offset uint64, length uint32, options ...Option) *Read {
 	w := s.Conn.wire
 	h := s.Conn.how(options)
@@ -77,8 +77,8 @@ func (s *Side) ReadRequest(handle uint32, offset uint64, length uint32, options 
 // Respond sends all responses to a Read.
 func (r *Read) Respond(data []byte) []*Frame { return r.RespondPackets(data, 0, 1<<30) }
 
-// RespondPackets sends some of the responses, packets from <= i < to of those
-// that all of the data takes.
+// RespondPackets sends the response packets from <= i < to of all packets that the data
+// needs.
 func (r *Read) RespondPackets(data []byte, from, to int) []*Frame {
 	w := r.By.Conn.wire
 	mark := len(w.Frames)
@@ -90,8 +90,8 @@ func (r *Read) RespondPackets(data []byte, from, to int) []*Frame {
 	return w.since(mark)
 }
 
-// Ack acknowledges all that the peer has sent: an Acknowledge packet, or a TCP
-// segment without data. AtPSN acknowledges up to another PSN.
+// Ack acknowledges everything that the peer has sent, with an Acknowledge packet or a TCP
+// segment without data. With AtPSN it acknowledges up to another PSN.
 func (s *Side) Ack(options ...Option) *Frame {
 	if s.Conn.iwarp {
 		s.Acked = s.Peer.Sequence
@@ -100,9 +100,8 @@ func (s *Side) Ack(options ...Option) *Frame {
 	return s.acknowledge(ack, s.Peer.NextPSN-1, s.Peer.Messages, options)
 }
 
-// Refuse refuses the peer's last operation for good, as one does that touches
-// memory which is not exposed: a NAK, "remote access error", or a Terminate,
-// "invalid STag".
+// Refuse rejects the peer's last operation as an access to memory that is not exposed: with
+// a NAK, "remote access error", or a Terminate, "invalid STag".
 func (s *Side) Refuse() *Frame {
 	if s.Conn.iwarp {
 		return s.Terminate(iwarp.TerminateHeader{Layer: 1, Type: 1, Code: 0, HasLength: true, HasDDP: true})
@@ -110,8 +109,8 @@ func (s *Side) Refuse() *Frame {
 	return s.Nak(rocev2.NakRemoteAccessError)
 }
 
-// NotReady says that no receive was posted for the peer's last Send: an RNR NAK,
-// after which it is to be repeated, or a Terminate, "no buffer available".
+// NotReady reports that no receive was posted for the peer's last Send: with an RNR NAK, after
+// which the peer retransmits, or with a Terminate, "no buffer available".
 func (s *Side) NotReady() *Frame {
 	if s.Conn.iwarp {
 		return s.Terminate(iwarp.TerminateHeader{Layer: 1, Type: 2, Code: 2, HasLength: true, HasDDP: true})

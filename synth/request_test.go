@@ -16,8 +16,8 @@ import (
 	"github.com/rdmadump/rdmadump/synth"
 )
 
-// wireLines tells what frames on Ethernet and IPv4 carry, a line each: who sent
-// it, and the headers. FPDUs may not span segments, nor have markers.
+// wireLines returns the sender and the headers of frames on Ethernet and IPv4, one line per
+// frame. FPDUs must not span segments or have markers.
 func wireLines(t *testing.T, c *synth.Conn, frames []*synth.Frame) (lines []string) {
 	t.Helper()
 	for _, f := range frames {
@@ -70,7 +70,7 @@ func equalLines(t *testing.T, got []string, want string) {
 	}
 }
 
-// TestRoCE: every work request of RoCE, packet by packet.
+// TestRoCE: the packets of every work request on RoCE.
 func TestRoCE(t *testing.T) {
 	for name, test := range map[string]struct {
 		act  func(c *synth.Conn)
@@ -152,7 +152,7 @@ func TestRoCE(t *testing.T) {
 	}
 }
 
-// TestIWARP: every work request of iWARP, segment by segment.
+// TestIWARP: the segments of every work request on iWARP.
 func TestIWARP(t *testing.T) {
 	w := synth.New()
 	c := w.IWARP(synth.Options{MTU: 1000, Client: synth.End{Seq: 1}, Server: synth.End{Seq: 1}})
@@ -191,8 +191,8 @@ func TestIWARP(t *testing.T) {
 		< TCP 1149+0 ack 2282`)
 }
 
-// TestTerminate: what is blamed is what the peer did last, and the bits of the
-// control word can be reversed, as Linux's siw has them.
+// TestTerminate: a Terminate quotes the peer's last operation. The bits of the control word
+// can be reversed, as in the Terminates of Linux's siw.
 func TestTerminate(t *testing.T) {
 	for _, swapped := range []bool{false, true} {
 		w := synth.New()
@@ -213,7 +213,7 @@ func TestTerminate(t *testing.T) {
 	}
 }
 
-// TestNetwork: what the network does to frames.
+// TestNetwork: the methods that imitate the network.
 func TestNetwork(t *testing.T) {
 	w := synth.New()
 	c := w.RoCE(synth.Options{})
@@ -245,14 +245,14 @@ func TestNetwork(t *testing.T) {
 	w.Drop(sent[2], sent[3])
 	expect("drop", 0, 1, 4)
 	w.Advance(time.Minute)
-	sent = append(sent, w.Again(sent[1])...)
+	sent = append(sent, w.Retransmit(sent[1])...)
 	expect("again", 0, 1, 4, 5)
 	if !slices.Equal(sent[5].Data, sent[1].Data) || sent[5].Time < synth.Epoch+60e9 {
 		t.Errorf("repeated: %+v", sent[5])
 	}
 	c.Server.Ack()
 	w.Keep(func(f *synth.Frame) bool { return f.From == c.Server })
-	if w.Cut(20); len(w.Frames) != 1 || len(w.Frames[0].Data) != 20 || w.Frames[0].Length != 62 {
+	if w.Truncate(20); len(w.Frames) != 1 || len(w.Frames[0].Data) != 20 || w.Frames[0].Length != 62 {
 		t.Errorf("cut: %+v", w.Frames[0])
 	}
 	w.Last().Corrupt(0, 9, -1)
@@ -261,8 +261,8 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-// TestChecksums: those of IP, UDP and TCP are right, of segments of any length
-// and, of TCP, of corrupted ones.
+// TestChecksums: the checksums of IP, UDP and TCP are correct for segments of any length, and
+// in corrupted TCP segments.
 func TestChecksums(t *testing.T) {
 	sum := func(sum uint32, b []byte) uint32 {
 		for i, v := range b {
@@ -300,7 +300,7 @@ func TestChecksums(t *testing.T) {
 					t.Errorf("%s: frame %d: the sum of the IP header is 0x%x", name, i, sum(0, v4.Contents))
 				}
 				if v4.Protocol == layers.IPProtocolUDP {
-					continue // RoCEv2 over IPv4 has no checksum
+					continue // RoCEv2 over IPv4 has no UDP checksum
 				}
 				pseudo, protocol = v4.Contents[12:], v4.Contents[9]
 			}
@@ -311,7 +311,7 @@ func TestChecksums(t *testing.T) {
 	}
 }
 
-// TestConnectionManager: who sends what, with whose communication ID.
+// TestConnectionManager: the sender and the communication IDs of each CM message.
 func TestConnectionManager(t *testing.T) {
 	w := synth.New()
 	c := w.RoCE(synth.Options{Client: synth.End{CommID: 7, PrivateData: synth.NoPrivateData()}, Server: synth.End{CommID: 8}})
@@ -357,7 +357,7 @@ func TestConnectionManager(t *testing.T) {
 		> DREP 7 8`)
 }
 
-// TestSink: a flood that is not kept.
+// TestSink: frames are passed to the Sink and not recorded.
 func TestSink(t *testing.T) {
 	kept := synth.New()
 	healthy(kept.RoCE(synth.Options{}))
@@ -375,7 +375,7 @@ func TestSink(t *testing.T) {
 	}
 }
 
-// TestDistinct: connections have numbers of their own.
+// TestDistinct: each connection has its own addresses, ports and IDs.
 func TestDistinct(t *testing.T) {
 	w := synth.New()
 	seen := map[string]bool{}
@@ -390,7 +390,7 @@ func TestDistinct(t *testing.T) {
 	}
 }
 
-// TestPanics: what cannot be built.
+// TestPanics: operations that cannot be built panic.
 func TestPanics(t *testing.T) {
 	for name, act := range map[string]func(roce, iwarp *synth.Conn){
 		"synth: iWARP has no NAK":                  func(_, i *synth.Conn) { i.Client.Nak(1) },
@@ -411,7 +411,7 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// TestAnother: a connection says what carries it, and makes another of its kind.
+// TestAnother: IWARP reports the transport of a connection, and Another uses the same one.
 func TestAnother(t *testing.T) {
 	for name, kind := range kinds {
 		c := kind.open(synth.New(), kind.options)

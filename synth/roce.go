@@ -10,9 +10,9 @@ import (
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
-// Packet sends one RoCEv2 packet as it is, with the ICRC that it should have.
-// The extended headers are those of its opcode. P_Key and destination QPN are
-// filled in when zero; nothing is counted.
+// Packet sends one RoCEv2 packet as given, with a correct ICRC. Its opcode determines its
+// extended headers. A zero P_Key or destination QPN is replaced by the usual one. No PSN is
+// counted.
 func (s *Side) Packet(p rocev2.Packet, payload []byte) *Frame {
 	s.Conn.only(false, "InfiniBand packets")
 	w := s.Conn.wire
@@ -20,7 +20,7 @@ func (s *Side) Packet(p rocev2.Packet, payload []byte) *Frame {
 	return s.packet(payload)
 }
 
-// packet sends the Wire's packet with a payload.
+// packet sends the packet in the Wire, with a payload.
 func (s *Side) packet(payload []byte) *Frame {
 	w := s.Conn.wire
 	must(w.buf.Clear())
@@ -30,7 +30,7 @@ func (s *Side) packet(payload []byte) *Frame {
 	return s.wrap()
 }
 
-// wrap sends the Wire's packet; its payload is in the Wire's buffer.
+// wrap sends the packet in the Wire. Its payload is in the Wire's buffer.
 func (s *Side) wrap() *Frame {
 	w := s.Conn.wire
 	p := &w.packet
@@ -49,7 +49,7 @@ func (s *Side) wrap() *Frame {
 	return s.emit()
 }
 
-// opcodes are those of an operation that may take several packets.
+// opcodes are the opcodes of an operation that may take several packets.
 type opcodes struct{ first, middle, last, only uint8 }
 
 var (
@@ -58,7 +58,7 @@ var (
 	responseOpcodes = opcodes{rocev2.OpReadResponseFirst, rocev2.OpReadResponseMid, rocev2.OpReadResponseLast, rocev2.OpReadResponseOnly}
 )
 
-// at is the opcode of packet i of n.
+// at returns the opcode of packet i of n.
 func (o opcodes) at(i, n int) uint8 {
 	switch {
 	case n == 1:
@@ -71,10 +71,10 @@ func (o opcodes) at(i, n int) uint8 {
 	return o.middle
 }
 
-// packetsFor is how many packets carry so many bytes.
+// packetsFor returns the number of packets for length bytes of data.
 func packetsFor(length, size int) int { return max(1, (length+size-1)/size) }
 
-// number gives a request its first PSN and counts the others.
+// number returns the first PSN of a request, and advances the PSN by its packets.
 func (s *Side) number(h *how, packets int) uint32 {
 	if h.psn != nil {
 		return *h.psn
@@ -85,8 +85,8 @@ func (s *Side) number(h *how, packets int) uint32 {
 	return s.lastPSN
 }
 
-// roceRequest sends a Send or Write, with what goes into the extended headers
-// already in the Wire's packet.
+// roceRequest sends a Send or Write. The extended headers are already in the packet of the
+// Wire.
 func (s *Side) roceRequest(o opcodes, data []byte, h *how) {
 	w := s.Conn.wire
 	n := packetsFor(len(data), h.size)
@@ -103,7 +103,7 @@ func (s *Side) roceRequest(o opcodes, data []byte, h *how) {
 		case last && h.invalidate != nil && o == sendOpcodes:
 			op = rocev2.OpSendLastInv
 		case last && h.immediate != nil:
-			op++ // with Immediate follows without
+			op++ // the opcode With Immediate follows the one without
 		}
 		p := &w.packet
 		p.BTH = rocev2.BTH{
@@ -156,8 +156,8 @@ func (s *Side) roceRespond(r *Read, data []byte, from, to int) {
 	}
 }
 
-// FetchAdd adds to eight bytes of the peer's memory: the request, and the
-// response with what was there before.
+// FetchAdd adds to eight bytes of the peer's memory: it sends the request, and the response
+// with the previous value.
 func (s *Side) FetchAdd(handle uint32, offset, add, before uint64, options ...Option) []*Frame {
 	s.Conn.only(false, "atomics")
 	w := s.Conn.wire
@@ -175,7 +175,7 @@ func (s *Side) FetchAdd(handle uint32, offset, add, before uint64, options ...Op
 	return w.since(mark)
 }
 
-// The syndromes, and the credit count of one that states no limit.
+// The syndromes, and the credit count that means no limit.
 const (
 	ack = 0x1f
 	rnr = 0x20
@@ -186,8 +186,7 @@ func (s *Side) aeth(syndrome uint8, messages uint32) rocev2.AETH {
 	return rocev2.AETH{Syndrome: rocev2.Syndrome(syndrome), MSN: messages & 0xffffff}
 }
 
-// acknowledge sends an Acknowledge packet of a PSN, unless the options name
-// another.
+// acknowledge sends an Acknowledge packet for a PSN, unless the options give another PSN.
 func (s *Side) acknowledge(syndrome uint8, psn, messages uint32, options []Option) *Frame {
 	h := s.Conn.how(options)
 	if h.psn != nil {
@@ -199,21 +198,21 @@ func (s *Side) acknowledge(syndrome uint8, psn, messages uint32, options []Optio
 	return s.packet(nil)
 }
 
-// Nak refuses the peer's last request, or what AtPSN names, with one of the NAK
-// codes of rocev2. See [Side.Refuse] for one that both transports have.
+// Nak sends a NAK of the peer's last request, or of the PSN given by AtPSN, with one of the
+// NAK codes of rocev2. [Side.Refuse] exists on both transports.
 func (s *Side) Nak(code uint8, options ...Option) *Frame {
 	s.Conn.only(false, "NAK")
 	return s.acknowledge(nak|code&0x1f, s.Peer.lastPSN, s.Peer.Messages-1, options)
 }
 
-// RNR tells the peer to repeat its last request after a while: the 5-bit code of
-// a timer. See [Side.NotReady] for one that both transports have.
+// RNR sends an RNR NAK with the 5-bit code of a timer, after which the peer retransmits its
+// last request. [Side.NotReady] exists on both transports.
 func (s *Side) RNR(timer uint8, options ...Option) *Frame {
 	s.Conn.only(false, "RNR NAK")
 	return s.acknowledge(rnr|timer&0x1f, s.Peer.lastPSN, s.Peer.Messages-1, options)
 }
 
-// CNP tells the peer that its packets meet congestion.
+// CNP sends a congestion notification packet.
 func (s *Side) CNP() *Frame {
 	s.Conn.only(false, "CNP")
 	p := &s.Conn.wire.packet
@@ -221,7 +220,8 @@ func (s *Side) CNP() *Frame {
 	return s.packet(make([]byte, 16))
 }
 
-// The connection manager. Each message may be changed before it is sent.
+// The methods below send messages of the connection manager. An edit changes a message
+// before it is sent.
 
 // CM sends any message of the connection manager.
 func (s *Side) CM(attribute rocev2.CMAttribute, message gopacket.SerializableLayer) *Frame {
@@ -234,7 +234,7 @@ func (s *Side) CM(attribute rocev2.CMAttribute, message gopacket.SerializableLay
 		TransactionID: uint64(s.Conn.Client.CommID), Attribute: attribute,
 	}
 	if attribute == rocev2.CMDreq || attribute == rocev2.CMDrep {
-		mad.TransactionID |= 1 << 32 // a transaction of its own
+		mad.TransactionID |= 1 << 32 // it begins another MAD transaction
 	}
 	must(mad.SerializeTo(w.buf, gopacket.SerializeOptions{}))
 	p := &w.packet
@@ -251,8 +251,8 @@ func edited[M any](m *M, edits []func(*M)) *M {
 	return m
 }
 
-// REQ is the client's request for a connection. The PSN in it is the one that
-// the server begins with.
+// REQ sends the client's request for a connection. The PSN in it is the first PSN of the
+// server.
 func (c *Conn) REQ(edits ...func(*rocev2.REQ)) *Frame {
 	ipcm := rocev2.IPCM{
 		IPVersion: 4, SourcePort: c.Client.Port,
@@ -277,14 +277,13 @@ func (c *Conn) REQ(edits ...func(*rocev2.REQ)) *Frame {
 	return c.Client.CM(rocev2.CMReq, edited(m, edits))
 }
 
-// embedded is an address as the IP CM header holds it.
+// embedded returns an address in the form of the IP CM header.
 func embedded(ip []byte) (a [16]byte) {
 	copy(a[16-len(ip):], ip)
 	return a
 }
 
-// REP is the server's acceptance. The PSN in it is the one that the client begins
-// with.
+// REP sends the server's acceptance. The PSN in it is the first PSN of the client.
 func (c *Conn) REP(edits ...func(*rocev2.REP)) *Frame {
 	m := &rocev2.REP{
 		LocalCommID: c.Server.CommID, RemoteCommID: c.Client.CommID, LocalQPN: c.Server.QPN, StartingPSN: c.Client.NextPSN,
@@ -294,12 +293,12 @@ func (c *Conn) REP(edits ...func(*rocev2.REP)) *Frame {
 	return c.Server.CM(rocev2.CMRep, edited(m, edits))
 }
 
-// RTU is the client's word that the connection is ready.
+// RTU sends the client's message that the connection is ready.
 func (c *Conn) RTU(edits ...func(*rocev2.RTU)) *Frame {
 	return c.Client.CM(rocev2.CMRtu, edited(&rocev2.RTU{LocalCommID: c.Client.CommID, RemoteCommID: c.Server.CommID}, edits))
 }
 
-// MRA says that the answer to the peer's message will take a while.
+// MRA announces that the answer to the peer's message will take longer.
 func (s *Side) MRA(edits ...func(*rocev2.MRA)) *Frame {
 	m := &rocev2.MRA{LocalCommID: s.CommID, RemoteCommID: s.Peer.CommID, ServiceTimeout: 20}
 	if s == s.Conn.Client {
@@ -308,7 +307,7 @@ func (s *Side) MRA(edits ...func(*rocev2.MRA)) *Frame {
 	return s.CM(rocev2.CMMra, edited(m, edits))
 }
 
-// REJ refuses the peer's REQ, or REP.
+// REJ rejects the peer's REQ or REP.
 func (s *Side) REJ(reason rocev2.RejectReason, edits ...func(*rocev2.REJ)) *Frame {
 	m := &rocev2.REJ{RemoteCommID: s.Peer.CommID, Reason: reason}
 	if s == s.Conn.Client {
@@ -317,12 +316,12 @@ func (s *Side) REJ(reason rocev2.RejectReason, edits ...func(*rocev2.REJ)) *Fram
 	return s.CM(rocev2.CMRej, edited(m, edits))
 }
 
-// DREQ asks to end the connection.
+// DREQ sends a request to end the connection.
 func (s *Side) DREQ(edits ...func(*rocev2.DREQ)) *Frame {
 	return s.CM(rocev2.CMDreq, edited(&rocev2.DREQ{LocalCommID: s.CommID, RemoteCommID: s.Peer.CommID, RemoteQPN: s.Peer.QPN}, edits))
 }
 
-// DREP agrees to it.
+// DREP sends the answer to a DREQ.
 func (s *Side) DREP(edits ...func(*rocev2.DREP)) *Frame {
 	return s.CM(rocev2.CMDrep, edited(&rocev2.DREP{LocalCommID: s.CommID, RemoteCommID: s.Peer.CommID}, edits))
 }

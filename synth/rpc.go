@@ -8,11 +8,10 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 )
 
-// Zero is a 0 on the wire, in fields whose 0 means that the usual value is
-// filled in.
+// Zero stands for a 0 on the wire in fields whose zero value is replaced by a default.
 const Zero uint32 = 0xffffffff
 
-// credits are what a Call asks for and a Reply grants.
+// credits is the default number of credits that a Call requests and a Reply grants.
 const credits = 32
 
 func usual(v, otherwise uint32) uint32 {
@@ -22,24 +21,24 @@ func usual(v, otherwise uint32) uint32 {
 	return cmp.Or(v, otherwise)
 }
 
-// programNFS is NFS, and programCallback what a client calls its callback
-// program.
+// programNFS is the program number of NFS. programCallback is the number that the client
+// chooses for its callback program.
 const (
 	programNFS      = 100003
 	programCallback = 0x40000000
 )
 
-// Mem is a piece of a requester's memory, at an address of its own.
+// Mem returns a segment of a requester's memory. Each handle has its own address range.
 func Mem(handle, length uint32) rpcrdma.Segment {
 	return rpcrdma.Segment{Handle: handle, Length: length, Offset: uint64(handle) << 24}
 }
 
-// Chunk is a Write or Reply chunk.
+// Chunk returns a Write chunk or Reply chunk.
 func Chunk(segments ...rpcrdma.Segment) []rpcrdma.Segment {
-	return append([]rpcrdma.Segment{}, segments...) // there is one, though it may be empty
+	return append([]rpcrdma.Segment{}, segments...) // not nil, even if it is empty
 }
 
-// ReadChunk is a Read chunk: segments of one Position.
+// ReadChunk returns a Read chunk: segments with the same Position.
 func ReadChunk(position uint32, segments ...rpcrdma.Segment) (list []rpcrdma.ReadSegment) {
 	for _, s := range segments {
 		list = append(list, rpcrdma.ReadSegment{Position: position, Segment: s})
@@ -47,40 +46,40 @@ func ReadChunk(position uint32, segments ...rpcrdma.Segment) (list []rpcrdma.Rea
 	return list
 }
 
-// Call is a Call. Of what is zero, the usual is filled in when it is sent; any
-// field may be wrong.
+// Call is an RPC Call and its RPC-over-RDMA header. Zero fields are replaced by their
+// usual values when the Call is sent. Any field may be set to an invalid value.
 type Call struct {
-	XID        uint32       // the next of the Wire when 0
-	Vers       uint32       // rdma_vers; 1 when 0; with 2 the form of the remote invalidation draft
-	Credits    uint32       // asked for; 32 when 0
+	XID        uint32       // 0 for the next XID of the Wire
+	Vers       uint32       // rdma_vers; 0 for 1; 2 selects the layout of the remote invalidation draft
+	Credits    uint32       // requested credits; 0 for 32
 	Proc       rpcrdma.Proc // RDMA_MSG
 	Reads      []rpcrdma.ReadSegment
 	Writes     [][]rpcrdma.Segment
-	ReplyChunk []rpcrdma.Segment // none when nil
-	InvHandle  uint32            // rdma_inv_handle, version 2 alone
+	ReplyChunk []rpcrdma.Segment // nil for none
+	InvHandle  uint32            // rdma_inv_handle, in version 2 only
 
-	RPCXID                      uint32 // in the RPC message; XID when 0
-	Program, Version, Procedure uint32 // NFS version 3 when 0
+	RPCXID                      uint32 // XID in the RPC message; 0 for XID
+	Program, Version, Procedure uint32 // zero program and version stand for NFS version 3
 	Cred, Verf                  oncrpc.Auth
 	Args                        XDR
-	RPC                         *XDR   // the RPC message, in place of these
-	Tail                        []byte // what the Send carries behind it all
+	RPC                         *XDR   // if not nil, the RPC message, which replaces RPCXID to Args
+	Tail                        []byte // more bytes at the end of the Send
 }
 
-// Offer is the Call with one more Write chunk.
+// Offer returns the Call with one more Write chunk.
 func (c Call) Offer(segments ...rpcrdma.Segment) Call {
 	c.Writes = append(slices.Clip(c.Writes), segments)
 	return c
 }
 
-// OfferReply is the Call with a Reply chunk.
+// OfferReply returns the Call with a Reply chunk.
 func (c Call) OfferReply(segments ...rpcrdma.Segment) Call {
 	c.ReplyChunk = Chunk(segments...)
 	return c
 }
 
-// Reduce is the Call with its DDP-eligible data items in Read chunks, of one
-// segment each.
+// Reduce returns the Call with its DDP-eligible data items in Read chunks of one segment
+// each. Only as many items are reduced as there are handles.
 func (c Call) Reduce(handles ...uint32) Call {
 	c.Args = c.Args.reduce(len(handles))
 	m := c.Message()
@@ -90,15 +89,15 @@ func (c Call) Reduce(handles ...uint32) Call {
 	return c
 }
 
-// Long is a Long Call: all that is not reduced in a Position Zero Read chunk, of
-// one segment. Reduce comes before it.
+// Long returns the Call as a Long Call: everything that is not reduced is in a Position Zero
+// Read chunk of one segment. Call Reduce before Long.
 func (c Call) Long(handle uint32) Call {
 	c.Proc = rpcrdma.NoMsg
 	c.Reads = append(ReadChunk(0, Mem(handle, uint32(len(c.Message().Inline())))), c.Reads...)
 	return c
 }
 
-// Message is the RPC message: the Payload stream, with its data items.
+// Message returns the RPC message: the Payload stream with its data items.
 func (c Call) Message() XDR {
 	if c.RPC != nil {
 		return *c.RPC
@@ -107,63 +106,62 @@ func (c Call) Message() XDR {
 	return XDR{}.Word(cmp.Or(c.RPCXID, c.XID), uint32(oncrpc.Call), 2, program, version, c.Procedure).auth(c.Cred).auth(c.Verf).Append(c.Args)
 }
 
-// Bytes is what the Send carries.
+// Bytes returns the payload of the Send.
 func (c Call) Bytes() []byte {
 	h := rpcrdma.Header{XID: c.XID, Vers: usual(c.Vers, 1), Credits: usual(c.Credits, credits), Proc: c.Proc, InvHandle: c.InvHandle, Reads: c.Reads}
 	offer(&h, c.Writes, c.ReplyChunk)
 	return message(h, c.Message(), c.Tail)
 }
 
-// Reply is a Reply. Of what is zero, the usual is filled in when it is sent; any
-// field may be wrong. [Reply.To] fills in what a healthy responder takes from the
-// Call.
+// Reply is an RPC Reply and its RPC-over-RDMA header. Zero fields are replaced by their
+// usual values when the Reply is sent. Any field may be set to an invalid value.
+// [Reply.To] sets the fields that a healthy responder copies from the Call.
 type Reply struct {
-	XID        uint32       // of the peer's last Call when 0
-	Vers       uint32       // 1 when 0; with 2 the form of the remote invalidation draft
-	Credits    uint32       // granted; 32 when 0
+	XID        uint32       // 0 for the XID of the peer's last Call
+	Vers       uint32       // rdma_vers; 0 for 1; 2 selects the layout of the remote invalidation draft
+	Credits    uint32       // granted credits; 0 for 32
 	Proc       rpcrdma.Proc // RDMA_MSG
 	Reads      []rpcrdma.ReadSegment
 	Writes     [][]rpcrdma.Segment // with returned lengths
-	ReplyChunk []rpcrdma.Segment   // none when nil
-	InvHandle  uint32              // rdma_inv_handle, version 2 alone
-	Invalidate uint32              // by Send With Invalidate, when not 0
+	ReplyChunk []rpcrdma.Segment   // nil for none
+	InvHandle  uint32              // rdma_inv_handle, in version 2 only
+	Invalidate uint32              // if not 0, the Reply is a Send With Invalidate of this handle
 
-	Err       rpcrdma.ErrCode // of an RDMA_ERROR
-	Low, High uint32          // and its versions
+	Err       rpcrdma.ErrCode // error code of an RDMA_ERROR
+	Low, High uint32          // version range of an ERR_VERS
 
-	RPCXID  uint32   // in the RPC message; XID when 0
+	RPCXID  uint32   // XID in the RPC message; 0 for XID
 	Accept  uint32   // accept state
-	Deny    []uint32 // the words behind MSG_DENIED, in place of all from here on
+	Deny    []uint32 // if not nil, the words after MSG_DENIED, which replace Verf, Accept and Results
 	Verf    oncrpc.Auth
 	Results XDR
-	RPC     *XDR   // the RPC message, in place of these
-	Tail    []byte // what the Send carries behind it all
+	RPC     *XDR   // if not nil, the RPC message, which replaces RPCXID to Results
+	Tail    []byte // more bytes at the end of the Send
 }
 
-// ErrChunk is an RDMA_ERROR that refuses chunks, ErrVers one that refuses a
-// version.
+// ErrChunk returns an RDMA_ERROR that rejects the chunks of a Call.
 func ErrChunk() Reply { return Reply{Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk} }
 
-// ErrVers is an RDMA_ERROR that refuses a version and says which it takes.
+// ErrVers returns an RDMA_ERROR that rejects a version and gives the supported range.
 func ErrVers(low, high uint32) Reply {
 	return Reply{Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: low, High: high}
 }
 
-// Invalidating is the Reply sent With Invalidate of a handle.
+// Invalidating returns the Reply with Invalidate set, so that it is sent With Invalidate.
 func (r Reply) Invalidating(handle uint32) Reply {
 	r.Invalidate = handle
 	return r
 }
 
-// Long is the Reply as a Long Reply, in the Reply chunk. To comes after it.
+// Long returns the Reply as a Long Reply, in the Reply chunk. Call Long before To.
 func (r Reply) Long() Reply {
 	r.Proc = rpcrdma.NoMsg
 	return r
 }
 
-// To is the Reply to a Call, as a healthy responder fills it in: the XID, the
-// Call's Write chunks with the data items in them, its Reply chunk, filled by a
-// Long Reply.
+// To returns the Reply to a Call as a healthy responder fills it in: with the XID of the
+// Call, its Write chunks with the data items in them, and its Reply chunk, which a Long
+// Reply fills.
 func (r Reply) To(c Call) Reply {
 	r.XID, r.Vers, r.InvHandle = cmp.Or(r.XID, c.XID), cmp.Or(r.Vers, c.Vers), c.InvHandle
 	if r.Proc == rpcrdma.Error {
@@ -188,8 +186,8 @@ func (r Reply) To(c Call) Reply {
 	return r
 }
 
-// filled is a chunk with the lengths that so many bytes leave: each segment full
-// before the next. What does not fit is in the last.
+// filled returns a chunk with the returned lengths for size bytes: each segment is filled
+// before the next one. The last segment gets the remainder, even if it is too long.
 func filled(chunk []rpcrdma.Segment, size int) []rpcrdma.Segment {
 	chunk = Chunk(chunk...)
 	for i := range chunk {
@@ -203,7 +201,7 @@ func filled(chunk []rpcrdma.Segment, size int) []rpcrdma.Segment {
 	return chunk
 }
 
-// Message is the RPC message: the Payload stream, with its data items.
+// Message returns the RPC message: the Payload stream with its data items.
 func (r Reply) Message() XDR {
 	if r.RPC != nil {
 		return *r.RPC
@@ -215,7 +213,7 @@ func (r Reply) Message() XDR {
 	return x.Word(0).auth(r.Verf).Word(r.Accept).Append(r.Results)
 }
 
-// Bytes is what the Send carries.
+// Bytes returns the payload of the Send.
 func (r Reply) Bytes() []byte {
 	h := rpcrdma.Header{
 		XID: r.XID, Vers: usual(r.Vers, 1), Credits: usual(r.Credits, credits), Proc: r.Proc, Direction: 1, InvHandle: r.InvHandle, Reads: r.Reads,
@@ -225,7 +223,7 @@ func (r Reply) Bytes() []byte {
 	return message(h, r.Message(), r.Tail)
 }
 
-// offer puts the Write list and the Reply chunk into a header.
+// offer sets the Write list and the Reply chunk of a header.
 func offer(h *rpcrdma.Header, writes [][]rpcrdma.Segment, reply []rpcrdma.Segment) {
 	for _, chunk := range writes {
 		h.Writes = append(h.Writes, chunk...)
@@ -234,9 +232,9 @@ func offer(h *rpcrdma.Header, writes [][]rpcrdma.Segment, reply []rpcrdma.Segmen
 	h.Reply, h.HasReply = reply, reply != nil
 }
 
-// message is a header, laid out as version 1 says whatever version it names, and
-// the RPC message behind it when it is one that carries any. Version 2 has the
-// layout of the remote invalidation draft (s.5.3).
+// message returns an encoded header, and the RPC message after it if the procedure carries
+// one. The header has the layout of version 1 whatever version it names, except that
+// version 2 has the layout of the remote invalidation draft (s.5.3).
 func message(h rpcrdma.Header, rpc XDR, tail []byte) []byte {
 	vers := h.Vers
 	h.Vers, h.IsDraft = rpcrdma.Version, vers == rpcrdma.Draft
@@ -251,23 +249,23 @@ func message(h rpcrdma.Header, rpc XDR, tail []byte) []byte {
 // auth appends a credential or verifier.
 func (x XDR) auth(a oncrpc.Auth) XDR { return x.Word(uint32(a.Flavor)).Opaque(a.Body) }
 
-// AuthSys is a credential with a machine name, a user and a group.
+// AuthSys returns a credential with a machine name, a user and a group.
 func AuthSys(uid, gid uint32) oncrpc.Auth {
 	return oncrpc.Auth{Flavor: oncrpc.AuthSys, Body: XDR{}.Word(1).String("client").Word(uid, gid, 0).Bytes}
 }
 
-// GSS is an RPCSEC_GSS credential of a data exchange.
+// GSS returns an RPCSEC_GSS credential for a data exchange.
 func GSS(service oncrpc.Service, sequence uint32) oncrpc.Auth {
 	return oncrpc.Auth{Flavor: oncrpc.AuthRPCSECGSS, Body: XDR{}.Word(1, 0, sequence, uint32(service)).Opaque([]byte{1, 2, 3, 4}).Bytes}
 }
 
-// Call sends a Call, and nothing of what follows from it.
+// Call sends only a Call, without the RDMA Reads and the Reply that follow it.
 func (s *Side) Call(c Call, options ...Option) []*Frame {
 	c.XID = s.number32(c.XID)
 	return s.Send(c.Bytes(), options...)
 }
 
-// number32 is the XID of a Call, the Wire's next when it has none.
+// number32 returns the XID of a Call. If xid is 0, it is the next XID of the Wire.
 func (s *Side) number32(xid uint32) uint32 {
 	if xid == 0 {
 		s.Conn.wire.xid++
@@ -277,7 +275,7 @@ func (s *Side) number32(xid uint32) uint32 {
 	return xid
 }
 
-// Reply sends a Reply, and nothing of what goes before it.
+// Reply sends only a Reply, without the RDMA Writes that precede it.
 func (s *Side) Reply(r Reply, options ...Option) []*Frame {
 	r.XID = cmp.Or(r.XID, s.Peer.lastXID)
 	if r.Invalidate != 0 {
@@ -286,8 +284,8 @@ func (s *Side) Reply(r Reply, options ...Option) []*Frame {
 	return s.Send(r.Bytes(), options...)
 }
 
-// Pull moves what a responder fetches for a Call: all segments of its Read
-// chunks, by RDMA Read.
+// Pull does the RDMA Reads of a responder for a Call: it reads all segments of the Call's
+// Read chunks.
 func (s *Side) Pull(c Call, options ...Option) []*Frame {
 	mark := len(s.Conn.wire.Frames)
 	c.XID = cmp.Or(c.XID, s.Peer.lastXID)
@@ -306,7 +304,7 @@ func (s *Side) Pull(c Call, options ...Option) []*Frame {
 	return s.Conn.wire.since(mark)
 }
 
-// at is what a Read chunk of a Position holds; nothing where no item begins.
+// at returns the data of a Read chunk with that Position, or nil if no item begins there.
 func (x XDR) at(position uint32, long bool) []byte {
 	if position == 0 && long {
 		return x.Inline()
@@ -319,7 +317,7 @@ func (x XDR) at(position uint32, long bool) []byte {
 	return nil
 }
 
-// take cuts so many bytes off data, with zeros for those that it has not.
+// take splits data after n bytes. If data is shorter, piece is padded with zeros.
 func take(data []byte, n uint32) (piece, rest []byte) {
 	if int(n) <= len(data) {
 		return data[:n], data[n:]
@@ -327,8 +325,8 @@ func take(data []byte, n uint32) (piece, rest []byte) {
 	return append(slices.Clip(data), make([]byte, int(n)-len(data))...), nil
 }
 
-// Push moves what a responder returns in chunks: as much as the returned lengths
-// of the Reply say, by RDMA Write.
+// Push does the RDMA Writes of a responder for a Reply: it writes as many bytes to each
+// segment as the Reply's returned lengths say.
 func (s *Side) Push(r Reply, options ...Option) []*Frame {
 	mark := len(s.Conn.wire.Frames)
 	r.XID = cmp.Or(r.XID, s.Peer.lastXID)
@@ -346,7 +344,7 @@ func (s *Side) Push(r Reply, options ...Option) []*Frame {
 	return s.Conn.wire.since(mark)
 }
 
-// fill writes data into the segments of a chunk, by their lengths.
+// fill writes data to the segments of a chunk, up to their lengths.
 func (s *Side) fill(chunk []rpcrdma.Segment, data []byte, options []Option) {
 	for _, segment := range chunk {
 		var piece []byte
@@ -356,8 +354,8 @@ func (s *Side) fill(chunk []rpcrdma.Segment, data []byte, options []Option) {
 	}
 }
 
-// RPC is a whole, healthy exchange that this side begins: the Call, the RDMA
-// Reads and Writes that it asks for, the Reply, and the acknowledgements of both.
+// RPC sends a complete healthy exchange that this side starts: the Call, the RDMA Reads and
+// Writes that it asks for, the Reply, and the acknowledgements of both.
 func (s *Side) RPC(c Call, r Reply) []*Frame {
 	mark := len(s.Conn.wire.Frames)
 	c.XID = s.number32(c.XID)
@@ -371,11 +369,11 @@ func (s *Side) RPC(c Call, r Reply) []*Frame {
 	return s.Conn.wire.since(mark)
 }
 
-// RPC is [Side.RPC] of the client.
+// RPC is the [Side.RPC] of the client.
 func (c *Conn) RPC(call Call, reply Reply) []*Frame { return c.Client.RPC(call, reply) }
 
-// Null is the NULL Call of NFS.
+// Null returns the NULL Call of NFS.
 func Null() Call { return Call{} }
 
-// NullReply is the Reply to any NULL Call.
+// NullReply returns the Reply to a NULL Call of any program.
 func NullReply() Reply { return Reply{} }

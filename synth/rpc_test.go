@@ -10,7 +10,7 @@ import (
 	"github.com/rdmadump/rdmadump/synth"
 )
 
-// TestMessages: what a Send carries, word by word.
+// TestMessages: the payloads of Sends, word by word.
 func TestMessages(t *testing.T) {
 	call := synth.Call{XID: 7}.Offer(synth.Mem(0xa1, 16))
 	for name, test := range map[string]struct {
@@ -63,7 +63,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestItems: where data items stand, and what is left without them.
+// TestItems: the positions of data items, and the bytes that remain without them.
 func TestItems(t *testing.T) {
 	x := synth.XDR{}.Word(1).Data([]byte("abcde")).Append(synth.XDR{}.Word(2).Data([]byte("f")), synth.XDR{}.String("g"))
 	inline := func(want string) {
@@ -85,7 +85,7 @@ func TestItems(t *testing.T) {
 	}
 }
 
-// TestReturned: how a responder fills chunks.
+// TestReturned: the returned lengths of chunks.
 func TestReturned(t *testing.T) {
 	call := synth.Read3(0, 10).Offer(synth.Mem(1, 4), synth.Mem(2, 4), synth.Mem(3, 4)).Offer(synth.Mem(4, 4)).OfferReply(synth.Mem(5, 400))
 	lengths := func(r synth.Reply) (n []uint32) {

@@ -41,14 +41,14 @@ import (
 
 // Frame is one frame on the wire.
 type Frame struct {
-	Time     int64  // nanoseconds since 1970 UTC
-	LinkType uint16 // as in tcpdump's registry: 1 is Ethernet, 101 raw IP
-	Length   int    // bytes on the wire; Data may hold fewer
-	Data     []byte // what was captured; the frame's own
-	From     *Side  // who sent it; nil when nobody did
+	Time     int64  // nanoseconds since 1970-01-01 00:00 UTC
+	LinkType uint16 // number in tcpdump's registry: 1 is Ethernet, 101 is raw IP
+	Length   int    // bytes on the wire; Data is shorter if the frame is truncated
+	Data     []byte // the captured bytes, which no other frame shares
+	From     *Side  // the sender; nil for a frame of [Wire.Other]
 }
 
-// The link types that a connection can be put on.
+// The link types that a connection can use.
 const (
 	LinkEthernet uint16 = 1
 	LinkRaw      uint16 = 101
@@ -57,25 +57,25 @@ const (
 // Epoch is when the clock of a new Wire starts: 2024-01-01 00:00:00 UTC.
 const Epoch = int64(1704067200e9)
 
-// Wire is what a capture sees: frames, in order, and a clock. [New] makes one.
+// Wire records frames in order and has a clock. [New] makes one.
 type Wire struct {
-	// Frames is what was sent, in order. Whoever edits it directly makes a new
-	// slice: what [Side.Send] and its like return are parts of this one.
+	// Frames are the recorded frames, in order. Code that changes this slice must make a
+	// new one, because [Side.Send] and similar methods return parts of it.
 	Frames []*Frame
-	// Now is the time of the next frame, Step how far each moves it.
+	// Now is the time of the next frame, and Step is added to it for each frame.
 	Now  int64
 	Step time.Duration
-	// Sink takes the frames in place of Frames, when it is set: for floods that
-	// nobody wants in memory. The frame is the sink's until it returns.
+	// Sink, if not nil, receives the frames, which are not recorded. Floods use it to save
+	// memory. The frame is valid until Sink returns.
 	Sink func(*Frame)
 
-	conns  int    // opened so far: each has numbers of its own
-	xid    uint32 // given to the last Call that had none
-	arena  []byte // frames are cut from it
+	conns  int    // number of connections so far; it makes their addresses and QPNs distinct
+	xid    uint32 // the last XID that was chosen for a Call
+	arena  []byte // memory for the data of frames
 	pool   []Frame
-	reused Frame // what Sink gets
+	reused Frame // the frame that is passed to Sink
 
-	// Room to build frames in, so that a flood does not allocate for each.
+	// Memory for building frames, so that a flood does not allocate for each frame.
 	buf     gopacket.SerializeBuffer
 	packet  rocev2.Packet
 	ip4     layers.IPv4
@@ -85,16 +85,16 @@ type Wire struct {
 	segment []byte
 }
 
-// New returns an empty Wire whose clock stands at [Epoch] and moves by a
-// microsecond a frame.
+// New returns an empty Wire. Its clock starts at [Epoch] and advances by one microsecond
+// for each frame.
 func New() *Wire {
 	return &Wire{Now: Epoch, Step: time.Microsecond, buf: gopacket.NewSerializeBufferExpectedSize(128, 9000)}
 }
 
-// Advance moves the clock, back when d is negative.
+// Advance advances the clock, or sets it back if d is negative.
 func (w *Wire) Advance(d time.Duration) { w.Now += int64(d) }
 
-// add records what was built, and returns it; nil when there is a Sink.
+// add records a frame and returns it, or nil if there is a Sink.
 func (w *Wire) add(link uint16, data []byte, from *Side) *Frame {
 	f := &w.reused
 	if w.Sink == nil {
@@ -113,7 +113,7 @@ func (w *Wire) add(link uint16, data []byte, from *Side) *Frame {
 	return f
 }
 
-// keep copies bytes into the arena.
+// keep copies data into the arena.
 func (w *Wire) keep(data []byte) []byte {
 	if len(w.arena) < len(data) {
 		w.arena = make([]byte, max(1<<18, len(data)))
@@ -124,21 +124,21 @@ func (w *Wire) keep(data []byte) []byte {
 	return kept
 }
 
-// since is what was recorded from a mark on; its own slice as far as appending
-// goes.
+// since returns the frames from index mark on. Appending to the returned slice does not
+// change the Wire.
 func (w *Wire) since(mark int) []*Frame { return slices.Clip(w.Frames[mark:]) }
 
-// Last is the frame that was recorded last.
+// Last returns the frame that was recorded last.
 func (w *Wire) Last() *Frame { return w.Frames[len(w.Frames)-1] }
 
-// Other records a frame that belongs to no connection, which it copies.
+// Other records a copy of data as a frame that belongs to no connection.
 func (w *Wire) Other(link uint16, data []byte) *Frame { return w.add(link, data, nil) }
 
-// What the network and the capture do to frames. All but Again work on what was
-// recorded, and leave the clock alone.
+// The methods below imitate the network and the capture. All except Retransmit change recorded
+// frames and do not advance the clock.
 
-// Again sends frames once more, now, as a retransmission does: byte for byte.
-func (w *Wire) Again(frames ...*Frame) []*Frame {
+// Retransmit records copies of frames at the current time, like a retransmission.
+func (w *Wire) Retransmit(frames ...*Frame) []*Frame {
 	mark := len(w.Frames)
 	for _, f := range frames {
 		w.add(f.LinkType, f.Data, f.From)
@@ -146,13 +146,13 @@ func (w *Wire) Again(frames ...*Frame) []*Frame {
 	return w.since(mark)
 }
 
-// Drop takes frames off the wire.
+// Drop removes frames.
 func (w *Wire) Drop(frames ...*Frame) {
 	w.Keep(func(f *Frame) bool { return !slices.Contains(frames, f) })
 }
 
-// Keep takes all frames off the wire but those that a function wants: of one
-// side, for a capture that saw one direction only.
+// Keep removes all frames for which wanted returns false. Keeping the frames of one side
+// imitates a capture of one direction.
 func (w *Wire) Keep(wanted func(*Frame) bool) {
 	kept := make([]*Frame, 0, len(w.Frames))
 	for _, f := range w.Frames {
@@ -163,8 +163,8 @@ func (w *Wire) Keep(wanted func(*Frame) bool) {
 	w.Frames = kept
 }
 
-// Duplicate puts a copy of a frame on the wire some time after it, between the
-// frames of that time.
+// Duplicate inserts a copy of a frame at the given duration after it, in the order of
+// time.
 func (w *Wire) Duplicate(f *Frame, later time.Duration) *Frame {
 	c := *f
 	c.Data = w.keep(f.Data)
@@ -172,13 +172,13 @@ func (w *Wire) Duplicate(f *Frame, later time.Duration) *Frame {
 	return &c
 }
 
-// Delay moves a frame to a later time, between the frames of that time.
+// Delay moves a frame to a later time, in the order of time.
 func (w *Wire) Delay(f *Frame, by time.Duration) {
 	w.Drop(f)
 	w.insert(f, f.Time+int64(by))
 }
 
-// insert puts a frame behind the last that is no later.
+// insert inserts a frame after the last frame that is not later.
 func (w *Wire) insert(f *Frame, at int64) {
 	i := len(w.Frames)
 	for i > 0 && w.Frames[i-1].Time > at {
@@ -188,7 +188,7 @@ func (w *Wire) insert(f *Frame, at int64) {
 	w.Frames = slices.Insert(slices.Clone(w.Frames), i, f)
 }
 
-// Swap exchanges two frames; each takes the other's place and time.
+// Swap exchanges the positions and times of two frames.
 func (w *Wire) Swap(a, b *Frame) {
 	w.Frames = slices.Clone(w.Frames)
 	i, j := slices.Index(w.Frames, a), slices.Index(w.Frames, b)
@@ -196,19 +196,19 @@ func (w *Wire) Swap(a, b *Frame) {
 	a.Time, b.Time = b.Time, a.Time
 }
 
-// Cut cuts all frames to a snapshot length.
-func (w *Wire) Cut(snaplen int) {
+// Truncate truncates all frames to a snapshot length in bytes.
+func (w *Wire) Truncate(snaplen int) {
 	for _, f := range w.Frames {
-		f.Cut(snaplen)
+		f.Truncate(snaplen)
 	}
 }
 
-// Cut leaves at most snaplen bytes of the frame in the capture.
-func (f *Frame) Cut(snaplen int) { f.Data = f.Data[:min(len(f.Data), snaplen)] }
+// Truncate truncates the captured data of the frame to at most snaplen bytes.
+func (f *Frame) Truncate(snaplen int) { f.Data = f.Data[:min(len(f.Data), snaplen)] }
 
-// Corrupt flips bits of the frame, counted from its first, or backwards from its
-// last, which is -1 and part of the ICRC, or of the last FPDU's CRC. Of TCP, the
-// checksums are made right again: CRCs are there for what those miss.
+// Corrupt flips bits of the frame. Bit 0 is the first; negative numbers count from the
+// end, and bit -1 is part of the ICRC, or of the last FPDU's CRC. In a TCP segment, the
+// checksums are corrected, because the CRCs exist for errors that checksums miss.
 func (f *Frame) Corrupt(bits ...int) {
 	for _, bit := range bits {
 		if bit < 0 {

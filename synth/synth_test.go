@@ -4,8 +4,8 @@ import (
 	"github.com/rdmadump/rdmadump/synth"
 )
 
-// kind is a kind of connection: who opens it, with which options, and how many of
-// its packets are no RDMA traffic.
+// kind is a kind of connection: the function that opens it, its options, and the number of
+// its packets that are not RDMA traffic.
 type kind struct {
 	open    func(*synth.Wire, synth.Options) *synth.Conn
 	options synth.Options
@@ -24,7 +24,7 @@ var kinds = map[string]kind{
 	"iWARP, MTU 300":       {(*synth.Wire).IWARP, synth.Options{MTU: 300, Markers: true}, 3},
 }
 
-// data is bytes that are not all the same.
+// data returns n bytes that are not all equal.
 func data(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -33,7 +33,7 @@ func data(n int) []byte {
 	return b
 }
 
-// healthy is a conversation in which nothing is wrong.
+// healthy is a conversation without errors.
 func healthy(c *synth.Conn) {
 	c.Connect()
 	c.RPC(synth.Null(), synth.NullReply())

@@ -13,7 +13,7 @@ import (
 	"github.com/rdmadump/rdmadump/synth"
 )
 
-// inline is every helper of NFS, with nothing in chunks.
+// inline calls every NFS helper, without chunks.
 func inline(c *synth.Conn) {
 	c.Connect()
 	c.RPC(synth.Null(), synth.NullReply())
@@ -45,11 +45,10 @@ func inline(c *synth.Conn) {
 	c.Disconnect(c.Server)
 }
 
-// TestTshark has tshark look at healthy connections: every checksum is right (it
-// does not check ICRCs),
-// Replies are found to belong to their Calls, and nothing is malformed, but for
-// what tshark 4.0 makes of chunks. It puts no data back that came in Write
-// chunks, also of real captures, and strings all Read chunks together.
+// TestTshark compares healthy connections with tshark: every checksum is correct (tshark
+// does not check ICRCs), Replies belong to their Calls, and nothing is malformed. The RPCs
+// with chunks are excluded, because tshark 4.0 does not insert data from Write chunks, not
+// even in real captures, and concatenates all Read chunks.
 func TestTshark(t *testing.T) {
 	tshark := testkit.Tshark(t)
 	chunks := []string{"0x00000003", "0x00000006", "0x00000007", "0x0000000a"} // three READs or READLINKs, one Long Call
@@ -93,7 +92,7 @@ func TestTshark(t *testing.T) {
 					t.Errorf("frame %s, XID %s: malformed %q, %s", f[0], f[1], f[2], f[4])
 				}
 				for _, status := range f[5:8] {
-					if strings.Contains(status, "0") { // 1 is good, 2 not checked
+					if strings.Contains(status, "0") { // 0 is bad, 1 is good, 2 is not checked
 						t.Errorf("frame %s: checksum is bad: %s", f[0], line)
 					}
 				}

@@ -2,27 +2,27 @@ package synth
 
 import "slices"
 
-// XDR builds arguments and results. Each method returns a longer one and leaves
-// its own alone, so that a beginning can be shared:
+// XDR builds arguments and results. Each method returns a longer XDR and does not change
+// its receiver, so that several values can share a beginning:
 //
 //	synth.XDR{}.Opaque(handle).Hyper(offset).Word(count)
 //
-// A data item that may be reduced is kept apart from the bytes around it, so that
-// it can travel in a chunk.
+// DDP-eligible data items are kept separately from the bytes around them, so that chunks can
+// carry them.
 type XDR struct {
-	Bytes []byte // all but the items
+	Bytes []byte // everything except the items
 	Items []Item
 }
 
-// Item is the bytes of a DDP-eligible data item; their count stands in Bytes.
+// Item is the bytes of a DDP-eligible data item. Its count word is in Bytes.
 type Item struct {
 	At      int // offset in Bytes
 	Data    []byte
-	Reduced bool // it travels in a chunk
-	KeepPad bool // its XDR pad stays behind all the same, which is wrong
+	Reduced bool // a chunk carries it
+	KeepPad bool // its XDR pad remains in the Payload stream although it is reduced, which is wrong
 }
 
-// bytes are appended to a copy.
+// bytes returns x with b appended to a copy of its Bytes.
 func (x XDR) bytes(b ...byte) XDR {
 	x.Bytes = append(slices.Clip(x.Bytes), b...)
 	return x
@@ -54,23 +54,23 @@ func (x XDR) Bool(v bool) XDR {
 	return x.Word(0)
 }
 
-// Fixed appends bytes whose count is known to both sides, and pad.
+// Fixed appends an opaque of fixed length, and its pad.
 func (x XDR) Fixed(b []byte) XDR { return x.bytes(b...).bytes([]byte(pad(len(b)))...) }
 
-// Opaque appends a count, bytes and pad.
+// Opaque appends a count, bytes and their pad.
 func (x XDR) Opaque(b []byte) XDR { return x.Word(uint32(len(b))).Fixed(b) }
 
-// String appends a count, characters and pad.
+// String appends a count, characters and their pad.
 func (x XDR) String(s string) XDR { return x.Opaque([]byte(s)) }
 
-// Data appends a count, and bytes that may be reduced.
+// Data appends a count, and a DDP-eligible data item.
 func (x XDR) Data(b []byte) XDR {
 	x = x.Word(uint32(len(b)))
 	x.Items = append(slices.Clip(x.Items), Item{At: len(x.Bytes), Data: b})
 	return x
 }
 
-// Append appends others.
+// Append appends other XDRs.
 func (x XDR) Append(others ...XDR) XDR {
 	for _, o := range others {
 		at := len(x.Bytes)
@@ -84,8 +84,7 @@ func (x XDR) Append(others ...XDR) XDR {
 	return x
 }
 
-// Position is where item i begins in the unreduced Payload stream that starts
-// with x.
+// Position returns the offset of item i in the unreduced Payload stream that begins with x.
 func (x XDR) Position(i int) uint32 {
 	at := x.Items[i].At
 	for _, item := range x.Items[:i] {
@@ -94,10 +93,10 @@ func (x XDR) Position(i int) uint32 {
 	return uint32(at)
 }
 
-// Inline is what is left when the items that are reduced are taken out.
+// Inline returns the bytes without the items that are reduced.
 func (x XDR) Inline() []byte { return x.join(true) }
 
-// Whole is all of it, as if nothing were reduced.
+// Whole returns all bytes, as if no item were reduced.
 func (x XDR) Whole() []byte { return x.join(false) }
 
 func (x XDR) join(reduce bool) []byte {
@@ -120,7 +119,7 @@ func (x XDR) join(reduce bool) []byte {
 	return append(b, x.Bytes[from:]...)
 }
 
-// reduce marks items as reduced: those below n.
+// reduce marks the first n items as reduced.
 func (x XDR) reduce(n int) XDR {
 	x.Items = slices.Clone(x.Items)
 	for i := range min(n, len(x.Items)) {
@@ -131,5 +130,5 @@ func (x XDR) reduce(n int) XDR {
 
 func roundUp(n int) int { return (n + 3) &^ 3 }
 
-// pad is the zeros behind so many bytes.
+// pad returns the zeros after n bytes.
 func pad(n int) string { return "\x00\x00\x00"[:-n&3] }

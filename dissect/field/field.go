@@ -1,5 +1,5 @@
-// Package field has the types of a table of fields: name, place, width, form,
-// and how a value is read and shown. The tables are in package header.
+// Package field describes the fields of headers: name, offset, width and format, and how
+// their values are read and shown. The tables of fields are in package header.
 package field
 
 import (
@@ -9,11 +9,11 @@ import (
 	"strconv"
 )
 
-// Format is how a field's value is shown.
+// Format selects how the value of a field is shown.
 type Format uint8
 
-// The formats. In JSON, hex values are strings of fixed width and all others
-// numbers; flags are booleans, addresses and bytes are strings.
+// The formats. In JSON, hex values are strings of fixed width, addresses and bytes are
+// strings, flags are booleans, and all other values are numbers.
 const (
 	Dec Format = iota
 	Hex
@@ -21,59 +21,59 @@ const (
 	IPv4
 	IPv6  // 128 bits: an IPv6 address or GID
 	MAC   // 48 bits
-	Enum  // the value's name; the number where it has none
-	Bytes // hex digits, to the end of the header when Bits is 0
+	Enum  // the name of the value, or its number if it has no name
+	Bytes // hex digits; up to the end of the header if Bits is 0
 )
 
 // Field is one field of a header.
 type Field struct {
-	Name   string              // in JSON and filters, snake_case
-	Label  string              // for people
+	Name   string              // name in JSON and filters, snake_case
+	Label  string              // name in text output
 	Bit    int                 // offset in bits from the start of the header, most significant bit first
-	Bits   int                 // width
-	Format Format              // how to show it
-	Names  func(uint64) string // what a value is called, shown beside it; JSON adds it as Name + "_name"
-	Alias  string              // Wireshark's name for it
-	Key    string              // Name as a JSON key, quotes and colon included: made once, used for every packet
+	Bits   int                 // width in bits
+	Format Format              // how the value is shown
+	Names  func(uint64) string // returns the name of a value, which is shown next to it; JSON adds it as Name + "_name"
+	Alias  string              // Wireshark's name of the field
+	Key    string              // Name as a JSON key with quotes and colon, made once because every packet needs it
 }
 
-// Set says what of a packet's description is wanted, or what a field stands in: the
-// fields of tables, and what else there is.
+// Set is a set of parts of a packet's description. Callers pass it to say which parts
+// they need: fields of certain headers, or one of the parts below.
 type Set uint64
 
-// The members that are no table's. The others are each of a table's name: see
-// [Header].
+// The parts that belong to no table of fields. The tables have the other members of a
+// Set, one for each header name: see [Header].
 const (
-	Summary Set = 1 << iota // the packet in a line
-	Loose                   // what is in no table: objects, lists, values that are worked out
-	Whose                   // connection, operation and RPC, and what is odd about the packet
+	Summary Set = 1 << iota // the packet as one line
+	Other                   // values that are in no table: objects, lists and computed values
+	Context                 // connection, operation and RPC of the packet, and its marks
 	FirstOfTables
 )
 
-// Everything is all that can be said of a packet.
+// Everything is the set of all parts.
 const Everything = ^Set(0)
 
-// Has says whether any of others is in the set.
+// Has reports whether the set contains any of others.
 func (s Set) Has(others Set) bool { return s&others != 0 }
 
 // Header is a header of fixed layout.
 type Header struct {
-	Name   string // in JSON, lower case
+	Name   string // name in JSON, lower case
 	Label  string
-	Length int // bytes; a cut header is shown as far as its fields are whole
+	Length int // bytes; of a truncated header, the complete fields are shown
 	Fields []Field
-	Link   bool // below the InfiniBand transport or TCP
-	Member Set  // what it is in a Set; those of one name are the same
+	Link   bool // it is below the InfiniBand transport or TCP
+	Member Set  // its member of a Set, which all headers of the same Name share
 }
 
-// Whole says whether data has all of the field.
+// Whole reports whether data has all bits of the field. data begins with the header.
 func (f *Field) Whole(data []byte) bool { return f.Bit+f.Bits <= len(data)*8 }
 
-// Uint reads a field of at most 64 bits; the caller has made sure that it is
-// whole.
+// Uint returns the big-endian value of a field of at most 64 bits. The caller must have
+// checked that the field is Whole.
 func (f *Field) Uint(data []byte) uint64 {
 	at, bit := f.Bit/8, f.Bit%8
-	if bit == 0 { // most are whole bytes
+	if bit == 0 { // most fields consist of whole bytes
 		switch f.Bits {
 		case 8:
 			return uint64(data[at])
@@ -98,7 +98,7 @@ func (f *Field) Uint(data []byte) uint64 {
 	return v
 }
 
-// Raw is the bytes of a field that is made of whole bytes.
+// Raw returns the bytes of a field that consists of whole bytes. They alias data.
 func (f *Field) Raw(data []byte) []byte {
 	if f.Bits == 0 {
 		return data[min(f.Bit/8, len(data)):]
@@ -106,8 +106,8 @@ func (f *Field) Raw(data []byte) []byte {
 	return data[f.Bit/8 : (f.Bit+f.Bits)/8]
 }
 
-// AppendText appends the value as text, without the name beside it; the caller
-// has made sure that it is whole. Names of an Enum may hold anything.
+// AppendText appends the value as text; for an Enum it is only the name. The caller must
+// have checked that the field is Whole. The name of an Enum may contain any characters.
 func (f *Field) AppendText(b, data []byte) []byte {
 	switch f.Format {
 	case Dec:
@@ -134,7 +134,7 @@ func (f *Field) AppendText(b, data []byte) []byte {
 	return hex.AppendEncode(b, f.Raw(data))
 }
 
-// AppendHex appends v as 0x and so many hex digits.
+// AppendHex appends v as 0x and the given number of hex digits, at most 16.
 func AppendHex(b []byte, v uint64, digits int) []byte {
 	const set = "0123456789abcdef"
 	b = append(b, "0x0000000000000000"[:2+digits]...)
@@ -145,7 +145,7 @@ func AppendHex(b []byte, v uint64, digits int) []byte {
 	return b
 }
 
-// Field returns the field of that name, nil when the header has none.
+// Field returns the field with that name, or nil if the header has none.
 func (h *Header) Field(name string) *Field {
 	for i := range h.Fields {
 		if h.Fields[i].Name == name {

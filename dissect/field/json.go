@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// AppendJSON appends a JSON string that is always valid UTF-8: what is not becomes
-// U+FFFD. Escaped is all that could do something to who looks at it: control
-// characters, those that change the direction of text, line separators.
+// AppendJSON appends s as a JSON string that is valid UTF-8 and safe to print: invalid
+// bytes become U+FFFD, and characters that control the output are escaped (control
+// characters, changes of the text direction, line separators).
 func AppendJSON[T string | []byte](b []byte, s T) []byte {
 	b = append(b, '"')
 	plain := 0
@@ -30,7 +30,7 @@ func AppendJSON[T string | []byte](b []byte, s T) []byte {
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
-		if acts(r) {
+		if isControl(r) {
 			b = appendEscape(b, r)
 		} else {
 			b = utf8.AppendRune(b, r)
@@ -40,13 +40,13 @@ func AppendJSON[T string | []byte](b []byte, s T) []byte {
 	return append(b, '"')
 }
 
-// acts says whether a character does something rather than being seen.
-func acts(r rune) bool {
+// isControl reports whether a character controls the output instead of being visible.
+func isControl(r rune) bool {
 	return r < 0xa0 || r == 0x2028 || r == 0x2029 || unicode.Is(unicode.Cf, r)
 }
 
-// appendEscape appends a character as JSON escapes it: one beyond 16 bits as the two
-// halves that UTF-16 has for it.
+// appendEscape appends a character as a JSON escape. A character above U+FFFF becomes
+// two escapes, its UTF-16 surrogate pair.
 func appendEscape(b []byte, r rune) []byte {
 	if r > 0xffff {
 		r -= 0x10000

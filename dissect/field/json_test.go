@@ -7,7 +7,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/field"
 )
 
-// TestAppendJSON: nothing of a string reaches who looks at it but what can be seen.
+// TestAppendJSON: only visible characters of a string are printed as they are.
 func TestAppendJSON(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", `""`},
@@ -31,7 +31,7 @@ func TestAppendJSON(t *testing.T) {
 	}
 }
 
-// FuzzAppendJSON: what is read back is what was there.
+// FuzzAppendJSON: decoding the JSON gives the original string.
 func FuzzAppendJSON(f *testing.F) {
 	f.Add("a\u202e\xff\U000e0001\x7f")
 	f.Fuzz(func(t *testing.T, s string) {

@@ -526,13 +526,13 @@ func Where(path string) field.Set {
 	case "summary":
 		return field.Summary
 	case "connection", "rdma_operation", "transaction", "xid", "marks", "no_transaction_reason":
-		return field.Whose
+		return field.Context
 	}
 	name, _, _ := strings.Cut(path, ".")
 	for _, h := range All {
 		if h.Name == name {
-			return h.Member | field.Loose // that tell where it begins and ends
+			return h.Member | field.Other // that tell where it begins and ends
 		}
 	}
-	return field.Loose
+	return field.Other
 }

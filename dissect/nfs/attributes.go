@@ -5,9 +5,10 @@ import (
 	"sync"
 )
 
-// attributeRows are the attributes of NFSv4 by number, as they stand in a fattr4:
-// RFC 7530 s.5.8, RFC 8881 s.5.8 to 5.12, RFC 7862 s.12.2, RFC 8275, RFC 8276 and
-// RFC 9754. To add one, add its row, in the notation of layout.go.
+// attributeRows are the attributes of NFSv4 by number, in the layout that they have
+// in a fattr4: RFC 7530 s.5.8, RFC 8881 s.5.8 to 5.12, RFC 7862 s.12.2, RFC 8275,
+// RFC 8276 and RFC 9754. To add an attribute, add its row, in the notation of
+// layout.go.
 var attributeRows = []string{
 	0: "supported_attrs:b", 1: "type:nfs_ftype4", 2: "fh_expire_type:fh4_expire", 3: "change:U", 4: "size:U", 5: "link_support:z", 6: "symlink_support:z",
 	7: "named_attr:z", 8: "fsid:(major:U minor:U)", 9: "unique_handles:z", 10: "lease_time:u", 11: "rdattr_error:nfsstat4", 12: "acl:[]@nfsace4",
@@ -30,7 +31,7 @@ var attributeRows = []string{
 	82: "xattr_support:z", 83: "offline:z", 84: "time_deleg_access:T", 85: "time_deleg_modify:T", 86: "open_arguments:@open_features4",
 }
 
-// attributes are the rows, compiled.
+// attributes returns the compiled rows, by attribute number.
 var attributes = sync.OnceValue(func() [][]item {
 	compiling.Lock()
 	defer compiling.Unlock()
@@ -41,8 +42,8 @@ var attributes = sync.OnceValue(func() [][]item {
 	return table
 })
 
-// AttributeName is the name of an attribute of NFSv4, "change"; empty when it has
-// none.
+// AttributeName returns the name of an attribute of NFSv4, such as "change", or ""
+// if the attribute has no name.
 func AttributeName(number uint32) string {
 	if table := attributes(); int64(number) < int64(len(table)) {
 		return table[number][0].name
@@ -50,5 +51,5 @@ func AttributeName(number uint32) string {
 	return ""
 }
 
-// Attributes are the numbers in a bitmap of attributes, as a [Bitmap] has it.
+// Attributes returns the attribute numbers in a bitmap, the Bytes of a [Bitmap].
 func Attributes(bitmap []byte) iter.Seq[uint32] { return setBits(bitmap) }

@@ -2,8 +2,8 @@ package nfs
 
 import "testing"
 
-// BenchmarkNames names the operations of a COMPOUND as a client sends them: what
-// every Call of NFSv4 costs, asked for or not.
+// BenchmarkNames decodes the operation names of a COMPOUND of a real client. Every Call
+// of NFSv4 costs that much in every view.
 func BenchmarkNames(b *testing.B) {
 	call := bytesOf("", 2, 7, 53, id, 1, 2, 3, 1, 22, "a file handle of 28 bytes...", 32,
 		18, 1, 1, 0, long, "owner", 1, 3, long, attr, 0, "name", 10, 3, 31, 9, 2, 7, 7)
@@ -39,8 +39,8 @@ func BenchmarkMessage(b *testing.B) {
 	}
 }
 
-// Neither names nor values are paid for with an allocation, once the slices have
-// grown.
+// TestNoAllocations: once the slices have grown, decoding allocates nothing, with or
+// without values.
 func TestNoAllocations(t *testing.T) {
 	call := bytesOf("", 2, 3, 53, id, 1, 2, 3, 1, 22, "a file handle", 38, id, long, 1, "the data")
 	results := bytesOf(0, "", 2, 26, 0, long, 1, long, "a", attr, 1, long, "b", attr, 0, 1, 9, 0, attr)
@@ -50,7 +50,7 @@ func TestNoAllocations(t *testing.T) {
 		quiet.Call(ProgramNFS, 4, 1, NewStream(call, nil))
 		names = quiet.AppendNames(names[:0])
 		quiet.Reply(ProgramNFS, 4, 1, NewStream(results, nil))
-		quiet.Reply(ProgramNFS, 4, 1, NewStream(results[:len(results)-2], nil)) // one that is cut
+		quiet.Reply(ProgramNFS, 4, 1, NewStream(results[:len(results)-2], nil)) // a truncated message
 		m.Call(ProgramNFS, 4, 1, NewStream(call, nil))
 		m.Reply(ProgramNFS, 4, 1, NewStream(results, nil))
 		m.Find(0, "cookieverf")

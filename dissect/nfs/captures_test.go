@@ -19,8 +19,8 @@ import (
 
 const captures = "../../testdata/captures/"
 
-// rpcs hands out the arguments and, where they succeeded, the results of every
-// RPC of a capture, decoded.
+// rpcs calls handle with the decoded arguments and, if the RPC succeeded, the decoded
+// results of every RPC of a capture.
 func rpcs(t testing.TB, name string, handle func(call, reply *nfs.Message)) {
 	t.Helper()
 	f, err := capture.Open(captures + name)
@@ -51,12 +51,12 @@ func rpcs(t testing.TB, name string, handle func(call, reply *nfs.Message)) {
 	}
 }
 
-// TestCaptures: of real traffic all is decoded, to its end, and with it what a
-// Reply says belongs to what its Call asked.
+// TestCaptures: all messages of real captures are decoded to their end, and the results
+// in each Reply match the arguments of its Call.
 func TestCaptures(t *testing.T) {
 	for name, want := range map[string]struct {
 		rpcs  int
-		names string // of files, that Calls have
+		names string // names of files in the Calls
 	}{
 		"rocev2-nfs3.pcap.zst":       {337, "big hardlink link small"},
 		"rocev2-nfs41.pcap.zst":      {319, "big hardlink link small"},
@@ -103,14 +103,14 @@ func TestCaptures(t *testing.T) {
 	}
 }
 
-// TestFilesByName finds the file handle of each name, what was written to it at
-// which offset, and holds the sums against what the client computed.
+// TestFilesByName maps file handles to names, collects the data written to each file,
+// and compares its checksums with those that the client computed.
 func TestFilesByName(t *testing.T) {
 	sums, err := os.ReadFile(captures + "rocev2-data42.md5")
 	if err != nil {
 		t.Fatal(err)
 	}
-	names, files := map[string]string{}, map[string][]byte{} // of file handles
+	names, files := map[string]string{}, map[string][]byte{} // by file handle
 	rpcs(t, "rocev2-data42.pcap.zst", func(call, reply *nfs.Message) {
 		current, name := "", ""
 		for i := range reply.Ops {
@@ -144,7 +144,7 @@ func TestFilesByName(t *testing.T) {
 	}
 }
 
-// TestExactValues holds a few RPCs against what was done to make the captures.
+// TestExactValues compares a few RPCs with the commands that produced the captures.
 func TestExactValues(t *testing.T) {
 	find := func(name, procedure string, operation string, about func(call, reply *nfs.Message, op int) string, want string) {
 		t.Helper()

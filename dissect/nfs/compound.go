@@ -8,7 +8,7 @@ import (
 // writeResponse is write_response4 of RFC 7862.
 const writeResponse = " callback_id:[]s count:U committed:stable_how4 verifier:X "
 
-// types are what several rows of the tables share.
+// types are the types that several rows of the tables share.
 var types = map[string]string{
 	// NFSv4
 	"change_info4": "atomic:z before:U after:U",
@@ -53,7 +53,7 @@ var types = map[string]string{
 	"fattr2": "type:ftype mode:m nlink:u uid:u gid:u size:u blocksize:u rdev:u blocks:u fsid:x fileid:u atime:Y mtime:Y ctime:Y",
 	"sattr2": "mode:m uid:u gid:u size:u atime:Y mtime:Y",
 
-	// NFSACL: a count, and the array that has its own
+	// NFSACL: each list is a count and an array that repeats this count
 	"posix_acl": "mask:aclmask acl_count:u acl:[](tag:x id:u perm:x) default_acl_count:u default_acl:[](tag:x id:u perm:x)",
 
 	// NLM4
@@ -64,12 +64,13 @@ var types = map[string]string{
 	"nlm4_share":   "cookie:o caller_name:t fh:h owner:o mode:fsh4_mode access:fsh4_access reclaim:z",
 }
 
-// operations of NFSv4.0 (RFC 7530, RFC 7531), 4.1 (RFC 8881, RFC 5662), 4.2 (RFC
-// 7862, RFC 7863) and extended attributes (RFC 8276), by number. Failure is what
-// follows any other status than NFS4_OK, or the one in on.
+// operations has the operations of NFSv4.0 (RFC 7530, RFC 7531), 4.1 (RFC 8881,
+// RFC 5662), 4.2 (RFC 7862, RFC 7863) and extended attributes (RFC 8276), by number.
+// The failure of a row describes the results of any status other than NFS4_OK, or
+// only of the status in on.
 //
-// To add an operation, add its row, in the notation of layout.go. A type that
-// others share goes to types, an enumeration to sets.
+// To add an operation, add its row, in the notation of layout.go. Add a type that
+// several rows share to types, and an enumeration to sets.
 var operations = []operation{
 	3: {name: "ACCESS", args: "access:access4", results: "supported:access4 access:access4"},
 	4: {name: "CLOSE", args: "seqid:u stateid:s", results: "stateid:s"},
@@ -213,7 +214,7 @@ var operations = []operation{
 	75: {name: "REMOVEXATTR", args: "xattr_name:t", results: "cinfo:@change_info4"},
 }
 
-// callbackOperations are those of CB_COMPOUND.
+// callbackOperations has the operations of CB_COMPOUND.
 var callbackOperations = []operation{
 	3: {name: "CB_GETATTR", args: "fh:h attr_request:b", results: "attributes:F"},
 	4: {name: "CB_RECALL", args: "stateid:s truncate:z fh:h"},
@@ -240,8 +241,8 @@ var callbackOperations = []operation{
 
 const opIllegal = 10044
 
-// rank says how little an operation tells of what its COMPOUND is for: most have
-// nearly all of these.
+// rank returns how little an operation says about the purpose of its COMPOUND; 0
+// says most. Nearly every COMPOUND contains several of the operations listed here.
 func rank(operation string) int {
 	switch operation {
 	case "ACCESS":
@@ -254,8 +255,8 @@ func rank(operation string) int {
 	return 0
 }
 
-// Principal is the operation that a COMPOUND is for: the first of those that
-// tell most. It is empty when there is none.
+// Principal returns the operation that a COMPOUND is for: the first one of the
+// lowest rank. It returns "" if there are no operations.
 func Principal(operations []string) (name string) {
 	least := math.MaxInt
 	for _, op := range operations {

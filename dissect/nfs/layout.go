@@ -9,39 +9,39 @@ import (
 )
 
 // The tables of this package describe arguments and results in a notation that
-// is compiled once. Items are separated by spaces:
+// is compiled on first use. Items are separated by spaces:
 //
 //	name:T         one item
-//	name!:T        one that bounds how much the Reply carries, when in arguments;
-//	               one that the Call does not bound, when in results
+//	name!:T        in arguments: an item that limits the size of the results;
+//	               in results: an item that the Call does not limit
 //	@name          the items of a named type
-//	name:@type     the same as a group
+//	name:@type     the items of a named type, as a group
 //	name:(items)   a group
 //	name:?T        optional-data: nothing, or T
 //	name:[]T       counted array of T
-//	name:*T        linked list of T: each is preceded by TRUE, the end is FALSE
+//	name:*T        linked list of T: TRUE precedes each element, FALSE ends the list
 //	name:T{a items | b,c items | * items}
-//	               a union: T is its discriminant, then come the items of the
-//	               arm with its value; * is the default. Without one, a value
-//	               that is not named is an error, as in XDR
+//	               a union: T is the discriminant, followed by the items of the
+//	               arm with its value; * is the default arm. Without a default,
+//	               a value that no arm has is an error, as in XDR
 //
 // T is one of
 //
-//	u U  32 and 64 bits, a number       x X  the same, shown in hex
+//	u U  32 and 64 bits, a number       x X  32 and 64 bits, shown in hex
 //	z    bool                           m    32 bits, shown in octal
 //	o    opaque                         t    string
-//	h    file handle                    H    the same of NFSv2: 32 bytes
-//	D L  opaque, string that the NFS binding (RFC 8267 s.3 to 5) lets be reduced
-//	P    opaque of READ_PLUS: not in the binding, and reduced nevertheless
+//	h    file handle                    H    file handle of NFSv2: 32 bytes
+//	D L  opaque and string that are DDP-eligible by the NFS binding (RFC 8267 s.3 to 5)
+//	P    opaque of READ_PLUS: not in the binding, but implementations reduce it
 //	s    stateid                        S    session ID
 //	d    opaque of 16 bytes             T    nfstime4
 //	y Y  times of NFSv3 (nanoseconds) and NFSv2 (microseconds)
 //	b    bitmap of attributes           O    bitmap of operations
-//	B    bitmap of other things         F    fattr4: bitmap of attributes, values
+//	B    other bitmap                   F    fattr4: bitmap of attributes, values
 //
-// or a longer name: that of an enumeration or of a word of flags.
+// or a longer name: the name of an enumeration or of a word of flags.
 
-// shape is how an item is walked.
+// shape selects how an item is decoded.
 type shape uint8
 
 const (
@@ -53,7 +53,7 @@ const (
 	optional
 	array
 	list
-	union // of steps only: an item that is a discriminant has arms
+	union // in steps only: an item that is a discriminant has arms
 )
 
 // item is one item of a description.
@@ -61,12 +61,12 @@ type item struct {
 	name     string
 	shape    shape
 	kind     Kind
-	size     int64  // bytes, where they are always the same; else 0
-	least    int64  // bytes that it takes at least
-	names    *names // of an enumeration or of flags
-	inner    []item // of group, optional, array and list
-	arms     []arm  // what follows the discriminant of a union
-	fraction uint32 // nanoseconds in the fraction of a time
+	size     int64  // bytes, if the size is fixed; else 0
+	least    int64  // minimum size in bytes
+	names    *names // names of an enumeration or of flags
+	inner    []item // contents of a group, optional, array or list
+	arms     []arm  // the arms of a union, if the item is its discriminant
+	fraction uint32 // time: nanoseconds in one unit of its second word
 	bound    bool
 	eligible bool
 	readPlus bool
@@ -74,11 +74,12 @@ type item struct {
 
 // arm is one arm of a union.
 type arm struct {
-	values []uint32 // none: the default
+	values []uint32 // nil for the default arm
 	items  []item
 }
 
-// arm finds what follows a discriminant.
+// arm returns the items that follow a discriminant with this value. It returns false
+// if no arm has the value.
 func (it *item) arm(value uint32) ([]item, bool) {
 	for i := range it.arms {
 		a := &it.arms[i]
@@ -94,7 +95,7 @@ func (it *item) arm(value uint32) ([]item, bool) {
 	return nil, false
 }
 
-var letters = map[string]item{
+var basicTypes = map[string]item{
 	"u": {kind: Uint, size: 4}, "U": {kind: Uint, size: 8}, "x": {kind: Hex, size: 4}, "X": {kind: Hex, size: 8},
 	"z": {kind: Bool, size: 4}, "m": {kind: Octal, size: 4},
 	"o": {kind: Opaque, shape: variable}, "t": {kind: String, shape: variable},
@@ -111,25 +112,25 @@ var letters = map[string]item{
 type operation struct {
 	name string
 	args string
-	// results follow a status of OK, failure any other one, or only this one
-	// where on is set.
+	// results are the results of a call that succeeded, failure those of a call that
+	// failed with any other status, or only with status on if on is set.
 	results, failure string
 	on               uint32
 	bare             bool // the results do not begin with a status
-	unread           bool // nothing is known but its name
+	unread           bool // only its name is known
 
-	carried atomic.Pointer[carried] // args, results and failure, compiled; nil before that was asked for
+	layouts atomic.Pointer[layouts] // args, results and failure, compiled; nil before their first use
 }
 
-// carried is what stands in the arguments and results of an operation.
-type carried struct {
+// layouts are the compiled arguments and results of an operation.
+type layouts struct {
 	args, results, failure content
-	unbounded              bool // the arguments do not say how much the results can be
-	reducible              bool // the results have an item that may be reduced
+	unbounded              bool // the arguments do not limit the size of the results
+	reducible              bool // the results have a DDP-eligible item
 }
 
-// content is a description, compiled: for walks that make values, and for those that
-// do not.
+// content is a compiled description: items to decode with values, steps to decode
+// without values.
 type content struct {
 	items []item
 	steps []step
@@ -140,35 +141,35 @@ func compiled(text string) content {
 	return content{items, appendSteps(nil, items)}
 }
 
-// carries is what an operation carries; it is compiled when it is first asked for: few
-// captures have more than some.
-func (op *operation) carries() *carried {
-	if c := op.carried.Load(); c != nil {
+// compiled returns the compiled arguments and results. They are compiled on first use,
+// because most captures contain few of the operations.
+func (op *operation) compiled() *layouts {
+	if c := op.layouts.Load(); c != nil {
 		return c
 	}
 	return op.compile()
 }
 
-// compiling is held by whoever compiles: named types are shared.
+// compiling serializes compilation, because operations share the named types.
 var compiling sync.Mutex
 
-func (op *operation) compile() *carried {
+func (op *operation) compile() *layouts {
 	compiling.Lock()
 	defer compiling.Unlock()
-	if c := op.carried.Load(); c != nil { // somebody was faster
+	if c := op.layouts.Load(); c != nil { // another goroutine was faster
 		return c
 	}
-	c := &carried{args: compiled(op.args), results: compiled(op.results), failure: compiled(op.failure)}
+	c := &layouts{args: compiled(op.args), results: compiled(op.results), failure: compiled(op.failure)}
 	c.unbounded = strings.Contains(op.results, "!:") && !strings.Contains(op.args, "!:")
 	for _, it := range c.results.items {
 		c.reducible = c.reducible || it.eligible
 	}
-	op.carried.Store(c)
+	op.layouts.Store(c)
 	return c
 }
 
-// layout compiles a description. It panics when that is wrong: they are all
-// constants of this package.
+// layout compiles a description. It panics if the description is invalid, because all
+// descriptions are constants of this package.
 func layout(text string) []item {
 	p := parser{text: text}
 	items := p.items()
@@ -193,7 +194,7 @@ func (p *parser) space() {
 	}
 }
 
-// take passes a piece of punctuation when it is next.
+// take consumes a piece of punctuation if it is next.
 func (p *parser) take(what string) bool {
 	found := strings.HasPrefix(p.text[p.at:], what)
 	if found {
@@ -219,7 +220,7 @@ func (p *parser) word() string {
 	return p.text[start:p.at]
 }
 
-// items parses as far as a bracket or bar.
+// items parses items up to a closing bracket or a bar.
 func (p *parser) items() (items []item) {
 	for {
 		p.space()
@@ -256,7 +257,7 @@ func (p *parser) item(name string) item {
 		return grouped(name, named(p.word()))
 	}
 	kind := p.word()
-	it, known := letters[kind]
+	it, known := basicTypes[kind]
 	if !known {
 		set := sets()[kind]
 		if set == nil {
@@ -301,7 +302,7 @@ func (p *parser) arm(it *item) (a arm) {
 	return a
 }
 
-// named are the items of a named type, which all that name it share.
+// named returns the items of a named type, which all uses of the name share.
 func named(name string) []item {
 	if items, compiled := compiledTypes[name]; compiled {
 		return items
@@ -315,7 +316,7 @@ func named(name string) []item {
 	return items
 }
 
-// compiledTypes are the named types that were met.
+// compiledTypes caches the items of the named types that were used.
 var compiledTypes = map[string][]item{}
 
 func grouped(name string, items []item) item {
@@ -326,14 +327,14 @@ func grouped(name string, items []item) item {
 	return g
 }
 
-// step is what is left of items for a walk that makes no values: fixed ones that
-// stand side by side are one step, groups are none.
+// step is a compiled item for decoding without values. Adjacent items of fixed size
+// are one step, and a group is replaced by its members.
 type step struct {
 	shape shape
-	bound bool  // a fixed step that bounds how much the Reply carries
-	size  int64 // bytes of a fixed step
-	least int64 // bytes that an element of an array takes at least
-	item  *item // of a variable step
+	bound bool  // a fixed step that limits the size of the results
+	size  int64 // fixed: bytes
+	least int64 // array: minimum size of an element in bytes
+	item  *item // variable: the item
 	inner []step
 	arms  []stepArm
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestLayoutIsChecked: a row that is wrong does not get as far as a packet.
+// TestLayoutIsChecked: compiling an invalid row panics.
 func TestLayoutIsChecked(t *testing.T) {
 	for _, text := range []string{
 		"name", "name:", ":u", "name:nothing", "@nothing", "name:(a:u", "name:u}", "name:U{1 a:u | *}", "name:u{1 a:u", "name:nfs_ftype4{NF4NONE | *}",
@@ -23,7 +23,7 @@ func TestLayoutIsChecked(t *testing.T) {
 	}
 }
 
-// TestNamesOfValues: they are keys of JSON and names of filters.
+// TestNamesOfValues: names of values are valid as JSON keys and in filters.
 func TestNamesOfValues(t *testing.T) {
 	good := regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
 	var check func(where string, items []item)
@@ -34,7 +34,7 @@ func TestNamesOfValues(t *testing.T) {
 				t.Errorf("%s: %q", where, it.name)
 			}
 			if it.least < 4 {
-				t.Errorf("%s: %s takes %d bytes at least", where, it.name, it.least) // what bounds counts of arrays
+				t.Errorf("%s: %s takes %d bytes at least", where, it.name, it.least) // this size limits counts of arrays
 			}
 			check(where, it.inner)
 			for _, a := range it.arms {
@@ -49,10 +49,10 @@ func TestNamesOfValues(t *testing.T) {
 	for _, table := range tables {
 		for i := range table {
 			op := &table[i]
-			carries := op.carries()
-			check(op.name, carries.args.items)
-			check(op.name, carries.results.items)
-			check(op.name, carries.failure.items)
+			c := op.compiled()
+			check(op.name, c.args.items)
+			check(op.name, c.results.items)
+			check(op.name, c.failure.items)
 		}
 	}
 	for number, items := range attributes() {
@@ -63,14 +63,14 @@ func TestNamesOfValues(t *testing.T) {
 	}
 }
 
-// TestTablesAtOnce: rows are compiled by whoever asks first, several at once, and each
-// once.
+// TestTablesAtOnce: several goroutines can compile the rows at the same time, and each
+// row is compiled once.
 func TestTablesAtOnce(t *testing.T) {
 	clear(compiledTypes)
 	tables := [][]operation{operations, callbackOperations, nfs2, nfs3, nfsacl2, nfsacl3, nlm4, mount("h", "")}
 	for _, rows := range tables {
 		for i := range rows {
-			rows[i].carried.Store(nil)
+			rows[i].layouts.Store(nil)
 		}
 	}
 	var all sync.WaitGroup
@@ -80,8 +80,8 @@ func TestTablesAtOnce(t *testing.T) {
 				got := 0
 				for i := range rows {
 					op := &rows[i]
-					c := op.carries()
-					if c == op.carried.Load() && (len(c.args.items) > 0) == (op.args != "") && (len(c.results.items) > 0) == (op.results != "") {
+					c := op.compiled()
+					if c == op.layouts.Load() && (len(c.args.items) > 0) == (op.args != "") && (len(c.results.items) > 0) == (op.results != "") {
 						got++
 					}
 				}

@@ -12,24 +12,24 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/field"
 )
 
-// ErrTruncated is wrapped by errors of messages that need more bytes than are
-// there, ErrMalformed by those of messages that the protocol does not allow, and
-// ErrUnknown by those about programs, procedures and operations that no table
-// here has.
+// Errors of this package wrap one of these. ErrTruncated means that a message needs
+// more bytes than there are, ErrMalformed that the protocol does not allow the
+// message, and ErrUnknown that no table of this package has the program, procedure
+// or operation.
 var (
 	ErrTruncated = errors.New("truncated")
 	ErrMalformed = errors.New("malformed")
 	ErrUnknown   = errors.New("unknown")
 )
 
-// Kind says what a value is, and which fields of it are set.
+// Kind is the type of a value. It determines which fields of a [Value] are set.
 type Kind uint8
 
-// The kinds of a [Value]. An array of bytes that travelled in a chunk has its
-// count in Uint and no Bytes.
+// The kinds of a [Value], and the fields that they set. An array of bytes that was
+// transferred in a chunk has its count in Uint and no Bytes.
 const (
 	Uint       Kind = iota // Uint
-	Hex                    // Uint, of which nobody reads the number
+	Hex                    // Uint, for example a verifier; shown in hex
 	Octal                  // Uint
 	Bool                   // Uint, 0 or 1
 	Enum                   // Uint; Text, empty when the value has no name
@@ -38,14 +38,14 @@ const (
 	String                 // Bytes as they came, which may be anything; Uint is their number
 	Handle                 // Bytes of a file handle; Uint is their number
 	Data                   // Bytes of a file; Uint is their number
-	Stateid                // Bytes: 16, of which Uint is the seqid
+	Stateid                // Bytes: 16; Uint is the seqid in the first four
 	Session                // Bytes: 16
-	Bitmap                 // Bytes: words of a bitmap of attributes, see Attributes
+	Bitmap                 // Bytes: 32-bit words of a bitmap of attributes, see Attributes
 	Operations             // Bytes: words of a bitmap of NFSv4 operations
 	Bits                   // Bytes: words of another bitmap
-	Time                   // Uint: seconds, of NFSv4 to be read as int64; Nanoseconds
-	Group                  // what follows one deeper belongs to it. Of an element of a List, Uint is its index; of attributes of NFSv4, Bytes is their bitmap
-	List                   // Uint elements follow, one deeper
+	Time                   // Uint: seconds (in NFSv4, convert them to int64); Nanoseconds
+	Group                  // has as members the values that follow one level deeper. Uint is the index if it is an element of a List; Bytes is the bitmap if it holds attributes of NFSv4
+	List                   // Uint is the number of elements, which follow one level deeper
 )
 
 var kindNames = [...]string{
@@ -61,26 +61,26 @@ func (k Kind) String() string {
 
 // Value is one named item of arguments or results.
 type Value struct {
-	Name        string // of the table, not of the input
+	Name        string // from the tables, so it is safe to print
 	Kind        Kind
 	Depth       uint8  // how many groups and lists it is in
-	Nanoseconds uint32 // of a Time
+	Nanoseconds uint32 // Time only
 	Uint        uint64
-	Bytes       []byte // part of the input: its owner's, and only good as long as that is
-	Text        string // name of an Enum: of the table, not of the input
-	At, Len     int64  // where it stands in the unreduced stream, bytes: with its count word and its padding
+	Bytes       []byte // aliases the input, and is valid only as long as the input is
+	Text        string // name of the value of an Enum, from the tables, so it is safe to print
+	At, Len     int64  // offset and length in the unreduced stream, in bytes, with count word and padding
 
 	item *item
 }
 
-// Time is the time of a [Time].
+// Time returns the time of a value of kind [Time], in UTC.
 func (v *Value) Time() time.Time { return time.Unix(int64(v.Uint), int64(v.Nanoseconds)).UTC() }
 
-// timeForm is RFC 3339 with nanoseconds, all nine digits.
+// timeForm is RFC 3339 with all nine digits of the nanoseconds.
 const timeForm = "2006-01-02T15:04:05.000000000Z07:00"
 
-// AppendText appends what a value says, without its name: one line that is safe
-// to print. Groups and lists say how many they are, file data how long it is.
+// AppendText appends the value as one line of text that is safe to print, without
+// its name. A List appends its number of elements, and file data its length.
 func (v *Value) AppendText(b []byte) []byte {
 	switch v.Kind {
 	case Uint:
@@ -161,12 +161,13 @@ func (v *Value) appendBits(b []byte) []byte {
 	return b
 }
 
-// String is what AppendText appends.
+// String returns the text that AppendText appends.
 func (v *Value) String() string { return string(v.AppendText(nil)) }
 
 // AppendJSON appends a value as JSON: numbers as numbers, names, handles, stateids
-// and times as text, bitmaps as lists of names, and of file data how much it is.
-// It is no value of a Group or List: what follows them is.
+// and times as strings, bitmaps as lists of names, and file data as its length in
+// bytes. It must not be called for a Group or List, whose JSON is made of the values
+// that follow.
 func (v *Value) AppendJSON(b []byte) []byte {
 	switch v.Kind {
 	case Uint:
@@ -194,12 +195,13 @@ func (v *Value) AppendJSON(b []byte) []byte {
 	return field.AppendJSON(b, v.String())
 }
 
-// Names are what the bits of a Bitmap, Operations or Bits are called, or their
-// numbers.
+// Names returns the names of the bits of a Bitmap, Operations or Bits. A bit without
+// a name is represented by its number.
 func (v *Value) Names() []string { return strings.Fields(v.String()) }
 
-// Key is what a value is called in an object that has all values of its group:
-// its name, with "_2" behind it where a value before it in the group has the same.
+// Key returns the key of values[i] in a JSON object of all values of its group. It
+// is the name of the value, followed by "_2", "_3" and so on if earlier values of
+// the group have the same name.
 func Key(values []Value, i int) string {
 	v, before := &values[i], 1
 	for j := i - 1; j >= 0 && values[j].Depth >= v.Depth; j-- {
@@ -213,7 +215,7 @@ func Key(values []Value, i int) string {
 	return v.Name + "_" + strconv.Itoa(before)
 }
 
-// setBits are the numbers of the bits that are set in a bitmap4.
+// setBits returns the numbers of the bits that are set in a bitmap4.
 func setBits(bitmap []byte) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		for i := 0; i+4 <= len(bitmap); i += 4 {
@@ -226,77 +228,77 @@ func setBits(bitmap []byte) iter.Seq[uint32] {
 	}
 }
 
-// Op is one operation of a COMPOUND, or the one procedure that a message of
-// another version or program is about.
+// Op is one operation of a COMPOUND, or the procedure if the message is not a
+// COMPOUND.
 type Op struct {
-	Name   string // "OP_99" when it has none
+	Name   string // "OP_99" if the operation is unknown
 	Number uint32
 
-	Status    uint32 // Reply
+	Status    uint32 // in a Reply
 	HasStatus bool
 
-	// Call: the largest size, in bytes, of what the Reply carries of file data,
-	// directory entries or other things whose size the Call bounds: count of
-	// READ, maxcount of READDIR. 0 when the results are small by their nature,
-	// Unbounded when the Call does not say (READLINK, GETXATTR, SECINFO).
+	// MaxResult is set in a Call. It is the maximum size, in bytes, of the file data,
+	// directory entries or other variable part of the Reply, if the Call limits it
+	// (count of READ, maxcount of READDIR). It is 0 if the results are always small,
+	// and Unbounded if the Call does not limit them (READLINK, GETXATTR, SECINFO).
 	MaxResult int64
-	// Call: its results have a data item that may be reduced, so that a Write
-	// chunk can be meant for it: READ, READLINK.
+	// ReducibleResult is set in a Call whose results have a DDP-eligible data item,
+	// so that a Write chunk can be meant for it: READ, READLINK.
 	ReducibleResult bool
 
-	First, Last int   // Values[First:Last] of its message are its
-	At, End     int64 // where it stands in the unreduced stream, with number and status
+	First, Last int   // its values are Values[First:Last] of the message
+	At, End     int64 // its range of bytes in the unreduced stream, including number and status
 }
 
-// Unbounded is the [Op] MaxResult of one whose arguments do not bound its results.
+// Unbounded is the MaxResult of an [Op] whose arguments do not limit its results.
 const Unbounded = -1
 
-// Item is an opaque or string that the NFS binding (RFC 8267) lets be reduced,
-// or one that was.
+// Item is an opaque or string that is DDP-eligible by the NFS binding (RFC 8267), or
+// that was reduced.
 type Item struct {
-	Op       int    // whose it is, index in Ops; -1 for the tag of a COMPOUND, which no operation has
-	Value    int    // which, index in Values; -1 when that was dropped
-	Name     string // of the value
-	Eligible bool   // the binding lets it be reduced
-	ReadPlus bool   // data of READ_PLUS, of which the binding says nothing
-	Reduced  bool   // it was taken out of the stream
-	Hole     int    // index of the hole, -1 when it was not
-	Position int64  // of its first data byte in the unreduced stream, behind the count word
-	Length   int64  // by that word, bytes, without padding
+	Op       int    // index in Ops of the operation that contains it; -1 for the tag of a COMPOUND
+	Value    int    // index in Values; -1 if the value was dropped
+	Name     string // name of the value
+	Eligible bool   // it is DDP-eligible
+	ReadPlus bool   // it is data of READ_PLUS, which the binding does not mention
+	Reduced  bool   // it was removed from the stream
+	Hole     int    // index of the hole, -1 if it was not removed
+	Position int64  // offset of its first data byte in the unreduced stream, after the count word
+	Length   int64  // value of the count word: bytes, without padding
 }
 
-// Message is what a Call or Reply of an NFS program says. Its slices are used
-// again by the next Call or Reply that it is made to hold.
+// Message is the decoded Call or Reply of an NFS program. The next Call or Reply that
+// is decoded into the same Message reuses its slices.
 type Message struct {
 	Program, Version, Procedure uint32
-	Name                        string // of the procedure, empty when it has none
-	MinorVersion                uint32 // Call of a COMPOUND
+	Name                        string // name of the procedure, "" if it has none
+	MinorVersion                uint32 // in the Call of a COMPOUND
 
-	Status    uint32 // Reply: of the procedure, or of the whole COMPOUND
+	Status    uint32 // in a Reply: status of the procedure, or of the whole COMPOUND
 	HasStatus bool
 
-	Count  uint32  // of a COMPOUND: how many operations there are, by its own word
-	Named  bool    // of a COMPOUND: AppendNames names all of them, and no hole is looked for behind where it broke off
-	Ops    []Op    // of a COMPOUND, as many as the first 4096
-	Values []Value // of all of Ops; those of a COMPOUND itself (its tag) come first
-	Items  []Item  // as many as the first 65536
+	Count  uint32  // COMPOUND: the number of operations that it claims to have
+	Named  bool    // COMPOUND: AppendNames returns the names of all operations, and no hole is expected after the last decoded byte
+	Ops    []Op    // the operations of a COMPOUND, at most the first 4096, or one for the procedure
+	Values []Value // the values of all Ops; values of the COMPOUND itself, such as its tag, come first
+	Items  []Item  // at most the first 65536
 
-	// Complete says that all of it was understood to its end. Where it is not,
-	// Err says what stopped it, and where; all that comes before is there.
+	// Complete reports whether the message was decoded to its end. Otherwise Err says
+	// what stopped decoding and at which offset, and the parts before it are set.
 	Complete bool
 	Err      error
-	Left     int64 // bytes behind the end, or behind where it stopped
-	Dropped  int   // values that were not kept for Limit, and items beyond what Items has
+	Left     int64 // bytes after the last decoded byte
+	Dropped  int   // number of values beyond Limit and of items beyond the maximum
 
-	// Limit is how many values are kept; 0 stands for 262144, which the next Call or
-	// Reply writes here. When it is negative, none are kept, attributes are passed
-	// over, and Err is ErrTruncated, ErrMalformed or ErrUnknown itself: for who looks
-	// at operations and items alone, of every message that passes.
+	// Limit is the maximum number of values; 0 stands for 262144, which the next
+	// Call or Reply writes here. If Limit is negative, no values are stored, attributes
+	// are skipped, and Err is ErrTruncated, ErrMalformed or ErrUnknown itself. Callers
+	// that only need the operations and items of every message set it.
 	Limit int
 
 	reply  bool
 	depth  uint8
-	stream Stream // here and not on the stack, so that walks can take its address
+	stream Stream // a field, because a local variable whose address is taken would be allocated on the heap
 }
 
 const (
@@ -305,8 +307,9 @@ const (
 	maxItems  = 1 << 16
 )
 
-// Call decodes the arguments of a procedure. Positions of holes, and all that it
-// reports, count from the start of s. Where s ends early, what is there is kept.
+// Call decodes the arguments of a procedure. All positions, including those of the
+// holes, count from the start of s. If s is truncated, the part before the end is
+// decoded.
 func (m *Message) Call(program, version, procedure uint32, s Stream) {
 	m.start(program, version, procedure, s)
 	if IsCompound(program, version, procedure) {
@@ -317,8 +320,8 @@ func (m *Message) Call(program, version, procedure uint32, s Stream) {
 	m.finish()
 }
 
-// Reply decodes the results of a procedure likewise: of one that the RPC layer
-// says was accepted.
+// Reply decodes the results of a procedure in the same way. The RPC layer must have
+// accepted the Call.
 func (m *Message) Reply(program, version, procedure uint32, s Stream) {
 	m.start(program, version, procedure, s)
 	m.reply = true
@@ -331,8 +334,8 @@ func (m *Message) Reply(program, version, procedure uint32, s Stream) {
 	m.finish()
 }
 
-// Whose is the name of what an item belongs to: of its operation or, where it stands
-// before all of them, of the procedure.
+// Whose returns the name of the operation that contains an item, or of the procedure
+// if the item comes before all operations.
 func (m *Message) Whose(i *Item) string {
 	if i.Op < 0 {
 		return m.Name
@@ -340,10 +343,11 @@ func (m *Message) Whose(i *Item) string {
 	return m.Ops[i.Op].Name
 }
 
-// In are the values of an operation.
+// In returns the values of operation op.
 func (m *Message) In(op int) []Value { return m.Values[m.Ops[op].First:m.Ops[op].Last] }
 
-// Find is the first value of that name of an operation, nil when there is none.
+// Find returns the first value with that name in operation op, or nil if there is
+// none.
 func (m *Message) Find(op int, name string) *Value {
 	values := m.In(op)
 	for i := range values {
@@ -354,7 +358,7 @@ func (m *Message) Find(op int, name string) *Value {
 	return nil
 }
 
-// StatusName names the status of an operation, in the words of its program.
+// StatusName returns the name of the status of operation op, as its program calls it.
 func (m *Message) StatusName(op int) string {
 	version := m.Version
 	switch {
@@ -362,7 +366,7 @@ func (m *Message) StatusName(op int) string {
 		if name := mountStatus[m.Ops[op].Status]; m.Version == 3 && name != "" {
 			return name
 		}
-		version = 2 // what fhandle of MOUNT 1 begins with is a UNIX error
+		version = 2 // the results of MOUNT 1 begin with a UNIX error number
 	case IsCallback(m.Program):
 		version = 4
 	}
@@ -371,7 +375,7 @@ func (m *Message) StatusName(op int) string {
 
 func (m *Message) start(program, version, procedure uint32, s Stream) {
 	ops, values, items, limit := m.Ops[:0], m.Values[:0], m.Items[:0], m.Limit
-	*m = Message{} // by itself, so that it is not made elsewhere and copied
+	*m = Message{} // a statement of its own, so that the compiler clears m in place
 	m.Program, m.Version, m.Procedure, m.Name = program, version, procedure, ProcedureName(program, version, procedure)
 	m.Ops, m.Values, m.Items, m.Limit, m.stream = ops, values, items, limit, s
 	if m.Limit == 0 {
@@ -379,7 +383,8 @@ func (m *Message) start(program, version, procedure uint32, s Stream) {
 	}
 }
 
-// procedure finds the row of a procedure of its own.
+// procedure returns the row of a procedure that is not a COMPOUND. If there is no
+// row for it, decoding stops.
 func (m *Message) procedure() *operation {
 	table := procedureTable(m.Program, m.Version)
 	if int64(m.Procedure) < int64(len(table)) && !table[m.Procedure].unread {
@@ -391,15 +396,15 @@ func (m *Message) procedure() *operation {
 	return nil
 }
 
-// What stands before the operations of a COMPOUND.
+// The items before the operations of a COMPOUND.
 var (
 	compoundCall   = compiled("tag:t minorversion:u")
 	callbackIdent  = compiled("callback_ident:u")
 	compoundResult = compiled("tag:t")
 )
 
-// illegal is the operation that a server names in place of one that it does not
-// know (RFC 7530 s.16.14, RFC 8881 s.18.52).
+// illegal is the operation that a server returns in place of an operation that it
+// does not know (RFC 7530 s.16.14, RFC 8881 s.18.52).
 var illegal = operation{name: "ILLEGAL"}
 
 func (m *Message) compound(callback bool) {
@@ -409,7 +414,7 @@ func (m *Message) compound(callback bool) {
 		m.HasStatus = !s.failed
 		m.walk(&compoundResult)
 	} else if m.walk(&compoundCall); !s.failed {
-		m.MinorVersion = be.Uint32(s.behind(4))
+		m.MinorVersion = be.Uint32(s.preceding(4))
 		if callback {
 			m.walk(&callbackIdent)
 		}
@@ -420,13 +425,13 @@ func (m *Message) compound(callback bool) {
 		at := s.position()
 		if n := len(m.Ops); m.reply && n > 0 && m.Ops[n-1].Status != 0 {
 			if !m.stopped(ErrMalformed) {
-				m.stop("operation %d of %d follows a failed one at offset %d: %w", i+1, m.Count, at, ErrMalformed)
+				m.stop("operation %d of %d at offset %d follows a failed operation: %w", i+1, m.Count, at, ErrMalformed)
 			}
 			return
 		}
 		if i == maxOps {
 			if !m.stopped(ErrMalformed) {
-				m.stop("operation %d of %d at offset %d is too many: %w", i+1, m.Count, at, ErrMalformed)
+				m.stop("operation %d of %d at offset %d is beyond the maximum: %w", i+1, m.Count, at, ErrMalformed)
 			}
 			return
 		}
@@ -440,22 +445,22 @@ func (m *Message) compound(callback bool) {
 			op = &illegal
 		}
 		last := i+1 == m.Count && i < maxNames
-		m.Named = last && s.next == len(s.holes) // whatever stands behind the name
+		m.Named = last && s.next == len(s.holes) // even if decoding fails after the name
 		o := m.operation(op, name, number, at)
 		m.Named = m.Named || last && !s.failed
 		if op == nil && o.Status == 0 {
 			if !m.stopped(ErrUnknown) {
 				m.stop("operation %d at offset %d: %w", number, at, ErrUnknown)
 			}
-			return // nobody knows where it ends
+			return // the length of an unknown operation is unknown
 		}
 	}
 }
 
-// maxNames bounds how many operations AppendNames names.
+// maxNames is the maximum number of names that AppendNames appends.
 const maxNames = 256
 
-// AppendNames appends the names of the operations, of as many as the first 256.
+// AppendNames appends the names of the operations, at most of the first 256.
 func (m *Message) AppendNames(names []string) []string {
 	for i := range m.Ops[:min(len(m.Ops), maxNames)] {
 		names = append(names, m.Ops[i].Name)
@@ -463,21 +468,21 @@ func (m *Message) AppendNames(names []string) []string {
 	return names
 }
 
-// walk passes what a description describes.
+// walk decodes the items that c describes.
 func (m *Message) walk(c *content) {
 	if m.Limit < 0 {
-		m.stream.over(c.steps, m)
+		m.stream.skipSteps(c.steps, m)
 	} else {
 		m.stream.walk(c.items, m)
 	}
 }
 
-// results walks a status and what follows it. Of an operation that is not known
-// nothing can follow, if it failed.
+// results decodes a status and the results after it. Nothing can follow the status of
+// an unknown operation that failed.
 func (m *Message) results(op *operation, o *Op) {
 	s := &m.stream
 	if op != nil && op.bare {
-		m.walk(&op.carries().results)
+		m.walk(&op.compiled().results)
 		return
 	}
 	o.Status = s.word()
@@ -485,13 +490,14 @@ func (m *Message) results(op *operation, o *Op) {
 	switch {
 	case s.failed || op == nil:
 	case o.Status == 0:
-		m.walk(&op.carries().results)
+		m.walk(&op.compiled().results)
 	case op.on == 0 || op.on == o.Status:
-		m.walk(&op.carries().failure)
+		m.walk(&op.compiled().failure)
 	}
 }
 
-// stopped notes why a walk without values stopped; of others, stop says more.
+// stopped stores why decoding without values stopped, and reports whether there are
+// no values. With values, the caller stores a longer error by stop.
 func (m *Message) stopped(why error) bool {
 	if m.Limit < 0 && m.Err == nil {
 		m.Err = why
@@ -505,10 +511,10 @@ func (m *Message) stop(format string, args ...any) {
 	}
 }
 
-// operation walks what is asked of an operation, or what it answers. op is nil for
-// one that no table has.
+// operation decodes the arguments or results of an operation. op is nil if no table
+// has the operation.
 func (m *Message) operation(op *operation, name string, number uint32, at int64) *Op {
-	m.Ops = append(m.Ops, Op{}) // and filled in there: it is not small
+	m.Ops = append(m.Ops, Op{}) // filled in place, because copying an Op is expensive
 	o := &m.Ops[len(m.Ops)-1]
 	o.Name, o.Number, o.First, o.At = name, number, len(m.Values), at
 	m.depth = 0
@@ -516,7 +522,7 @@ func (m *Message) operation(op *operation, name string, number uint32, at int64)
 	case m.reply:
 		m.results(op, o)
 	case op != nil:
-		c := op.carries()
+		c := op.compiled()
 		if o.ReducibleResult = c.reducible; c.unbounded {
 			o.MaxResult = Unbounded
 		}
@@ -526,7 +532,7 @@ func (m *Message) operation(op *operation, name string, number uint32, at int64)
 	return o
 }
 
-// finish says how it ended.
+// finish sets Left, Complete and, if the stream failed, Err.
 func (m *Message) finish() {
 	m.depth = 0
 	if m.Left = m.stream.left(); m.stream.failed {
@@ -535,8 +541,7 @@ func (m *Message) finish() {
 	m.Complete = m.Err == nil
 }
 
-// failed makes an error of where the stream stopped, unless there is one that
-// came before.
+// failed sets Err to the failure of the stream, unless Err is already set.
 func (m *Message) failed(left int64) {
 	s := &m.stream
 	if m.Err != nil {
@@ -557,13 +562,13 @@ func (m *Message) failed(left int64) {
 		field = " " + s.field.name
 	}
 	if s.reason == malformed {
-		m.stop("%s%s is %d at offset %d, which has no meaning: %w", name, field, s.need, s.position(), why)
+		m.stop("%s%s is %d at offset %d, which the protocol does not define: %w", name, field, s.need, s.position(), why)
 	} else {
 		m.stop("%s%s needs %d bytes at offset %d, %d left: %w", name, field, s.need, s.position(), left, why)
 	}
 }
 
-// What follows is how a walk makes values.
+// The methods below add values.
 
 func (m *Message) add(v Value) int {
 	if len(m.Values) >= m.Limit {
@@ -575,14 +580,15 @@ func (m *Message) add(v Value) int {
 	return len(m.Values) - 1
 }
 
-// open begins a group or list.
+// open adds a group or list, and makes the following values its members. It returns
+// the index of the value, or -1.
 func (m *Message) open(it *item, kind Kind) int {
 	i := m.add(Value{Name: it.name, Kind: kind, At: m.stream.position(), item: it})
 	m.depth++
 	return i
 }
 
-// close ends what open began; of a list, n is how many elements it had.
+// close ends the group or list that open added. n is the number of elements of a list.
 func (m *Message) close(i int, n int64) {
 	if m.depth--; i >= 0 {
 		m.Values[i].Len = m.stream.position() - m.Values[i].At
@@ -590,7 +596,7 @@ func (m *Message) close(i int, n int64) {
 	}
 }
 
-// element walks an element of a list.
+// element decodes one element of a list.
 func (m *Message) element(it *item, index int64) {
 	i := len(m.Values)
 	if m.stream.walk(it.inner, m); i < len(m.Values) && m.Values[i].Kind == Group {
@@ -598,7 +604,7 @@ func (m *Message) element(it *item, index int64) {
 	}
 }
 
-// fixed makes a value of an item whose size is fixed.
+// fixed adds the value of an item of fixed size.
 func (m *Message) fixed(it *item, data []byte, at int64) {
 	v := Value{Name: it.name, Kind: it.kind, At: at, Len: it.size, item: it}
 	switch it.kind {
@@ -624,30 +630,30 @@ func (m *Message) fixed(it *item, data []byte, at int64) {
 	m.add(v)
 }
 
-// bounds notes how much the Reply to an operation may carry.
+// bounds stores the limit that a Call sets for the results of the current operation.
 func (m *Message) bounds(n uint64) {
 	if !m.reply {
 		m.Ops[len(m.Ops)-1].MaxResult = int64(min(n, 1<<62))
 	}
 }
 
-// variable makes a value of a counted array of bytes.
+// variable adds the value of a counted array of bytes.
 func (m *Message) variable(it *item, n int64, hole int, at int64) {
 	var data []byte
 	if n > 0 && hole < 0 {
-		data = m.stream.behind((n + 3) &^ 3)[:n:n]
+		data = m.stream.preceding((n + 3) &^ 3)[:n:n]
 	}
 	i := m.add(Value{Name: it.name, Kind: it.kind, Uint: uint64(n), Bytes: data, At: at, Len: m.stream.position() - at, item: it})
 	m.item(it, n, hole, at, i)
 }
 
-// travels says that a chunk may carry it.
-func (it *item) travels() bool { return it.eligible || it.readPlus }
+// mayBeReduced reports whether a chunk may carry the item.
+func (it *item) mayBeReduced() bool { return it.eligible || it.readPlus }
 
-// item notes a counted array of bytes that may be or was taken out; its value is that
-// of an index, or -1.
+// item adds a counted array of bytes that may be or was reduced. value is its index in
+// Values, or -1.
 func (m *Message) item(it *item, n int64, hole int, at int64, value int) {
-	if !it.travels() && hole < 0 {
+	if !it.mayBeReduced() && hole < 0 {
 		return
 	}
 	if len(m.Items) == maxItems {
@@ -660,8 +666,8 @@ func (m *Message) item(it *item, n int64, hole int, at int64, value int) {
 	})
 }
 
-// attributes walks a fattr4. What is behind an attribute that is not known, or
-// does not fit its place, is passed over as "unread_attributes".
+// attributes decodes a fattr4. The bytes from an unknown or malformed attribute on are
+// stored as one value, "unread_attributes".
 func (m *Message) attributes(it *item) {
 	s := &m.stream
 	g := m.open(it, Group)
@@ -671,7 +677,7 @@ func (m *Message) attributes(it *item) {
 	if s.failed {
 		return
 	}
-	mask := s.behind(words * 4)
+	mask := s.preceding(words * 4)
 	if g >= 0 {
 		m.Values[g].Bytes = mask
 	}
@@ -684,7 +690,7 @@ func (m *Message) attributes(it *item) {
 		m.variable(&unreadAttributes, n, hole, at)
 		return
 	}
-	// Walk inside of the opaque: nothing there reaches beyond its end.
+	// Decode inside of the opaque: no attribute reaches beyond its end.
 	outer, end, sealed := s.data, s.at, s.sealed
 	s.at -= int(n+3) &^ 3
 	s.data, s.sealed = s.data[:s.at+int(n):s.at+int(n)], true
@@ -706,7 +712,7 @@ func (m *Message) attributes(it *item) {
 	if s.failed {
 		rest = s.data[start-s.moved:]
 	} else if known && len(rest) > 0 {
-		m.stop("%s of %s has %d bytes behind its last attribute at offset %d: %w", it.name, m.Ops[len(m.Ops)-1].Name, len(rest), start, ErrMalformed)
+		m.stop("%s of %s has %d bytes after its last attribute at offset %d: %w", it.name, m.Ops[len(m.Ops)-1].Name, len(rest), start, ErrMalformed)
 	}
 	s.data, s.at, s.sealed, s.failed, s.field = outer, end, sealed, false, nil
 	if len(rest) > 0 {

@@ -11,8 +11,7 @@ import (
 	"unsafe"
 )
 
-// said is what a message says in one line: OP{name=value group{...}}, and what
-// stopped it.
+// said returns a message as one line, OP{name=value group{...}}, followed by its error.
 func said(m *Message) string {
 	var b strings.Builder
 	for i := range m.Ops {
@@ -51,10 +50,10 @@ func said(m *Message) string {
 	return strings.TrimSpace(b.String())
 }
 
-// l is a 64 bit word.
+// l returns a 64-bit word.
 func l(v uint64) []byte { return binary.BigEndian.AppendUint64(nil, v) }
 
-// stateid is one with a seqid that can be told from the rest of it.
+// stateid returns a stateid whose seqid differs from the rest of it.
 func stateid(seq int) []byte { return bytesOf(seq, []byte("stateid\x00\x00\x00\x00\xff")) }
 
 var (
@@ -73,7 +72,8 @@ const (
 		" mtime=1970-01-01T00:00:13.000014000Z ctime=1970-01-01T00:00:15.000016000Z"
 )
 
-// compoundOf and resultsOf wrap arguments or results of one operation.
+// compoundOf and resultsOf encode a COMPOUND with the arguments or results of one
+// operation.
 func compoundOf(parts ...any) []byte { return bytesOf(append([]any{"", 1, 1}, parts...)...) }
 
 func resultsOf(status int, parts ...any) []byte {
@@ -177,7 +177,7 @@ func TestCallsAndReplies(t *testing.T) {
 			100003, 4, 1, true, resultsOf(0, 9, 0, 2, 0x0010001a, 0x00200012, string(bytesOf(1, l(9), l(6), l(42), 0o640, "root@x", l(1<<33), 5))),
 			"GETATTR attributes{ type=NF4REG change=9 size=6 fileid=42 mode=0640 owner=\"root@x\" time_modify=2242-03-16T12:56:32.000000005Z}",
 		},
-		{ // what is no moment but a span: time_delta, dir_notif_delay, dirent_notif_delay
+		{ // durations, not points in time: time_delta, dir_notif_delay, dirent_notif_delay
 			100003, 4, 1, true, resultsOf(0, 9, 0, 2, 0, 0x03080000, string(bytesOf(l(0), 4000000, l(1), 2, l(3), 4))),
 			"GETATTR attributes{ time_delta{ seconds=0 nseconds=4000000} dir_notif_delay{ seconds=1 nseconds=2} dirent_notif_delay{ seconds=3 nseconds=4}}",
 		},
@@ -214,28 +214,28 @@ func TestCallsAndReplies(t *testing.T) {
 				strings.Repeat("00", 16) + " referring_calls{ referring_calls{ sequenceid=4 slotid=5}}}} CB_RECALL stateid=0:000000000000000000000000 truncate=true fh=6668",
 		},
 
-		// What is wrong or unknown.
+		// Malformed and unknown messages.
 		{100003, 3, 6, false, bytesOf("fh", l(0)), "READ fh=6668 offset=0 ERR nfs: READ count needs 4 bytes at offset 16, 0 left: truncated"},
 		{100003, 3, 7, false, bytesOf("fh", l(0), 9, 0, 9), "WRITE fh=6668 offset=0 count=9 stable=UNSTABLE ERR nfs: WRITE data needs 12 bytes at offset 28, 0 left: truncated"},
-		{100003, 3, 3, true, bytesOf(0, "obj", 7, 0), "LOOKUP object_fh=6f626a ERR nfs: LOOKUP attributes is 7 at offset 12, which has no meaning: malformed LEFT 8"},
+		{100003, 3, 3, true, bytesOf(0, "obj", 7, 0), "LOOKUP object_fh=6f626a ERR nfs: LOOKUP attributes is 7 at offset 12, which the protocol does not define: malformed LEFT 8"},
 		{100003, 3, 22, false, nil, "ERR nfs: program 100003 version 3 procedure 22: unknown"},
 		{100021, 1, 2, false, bytesOf(1), "ERR nfs: program 100021 version 1 procedure 2: unknown LEFT 4"},
 		{100003, 4, 1, false, compoundOf(99, 1), "OP_99 ERR nfs: operation 99 at offset 12: unknown LEFT 4"},
 		{100003, 4, 1, false, compoundOf(55, 1<<30), "TEST_STATEID stateids{} ERR nfs: TEST_STATEID stateids needs 17179869184 bytes at offset 20, 0 left: truncated"},
 		{100003, 4, 1, false, compoundOf(9, 1<<30), "GETATTR ERR nfs: GETATTR attr_request needs 4294967296 bytes at offset 20, 0 left: truncated"},
 		{100003, 4, 1, false, compoundOf(18, 0, 1, 0, l(0), "", 0, 9), "OPEN seqid=0 share_access=OPEN4_SHARE_ACCESS_READ share_deny=OPEN4_SHARE_DENY_NONE" +
-			" open_owner{ clientid=0x0000000000000000 owner=} opentype=OPEN4_NOCREATE claim=9 ERR nfs: OPEN claim is 9 at offset 44, which has no meaning: malformed LEFT 4"},
-		{100003, 4, 1, true, bytesOf(2, "", 2, 15, 2, 16, 0), "LOOKUP=NFS4ERR_NOENT ERR nfs: operation 2 of 2 follows a failed one at offset 20: malformed LEFT 8"},
+			" open_owner{ clientid=0x0000000000000000 owner=} opentype=OPEN4_NOCREATE claim=9 ERR nfs: OPEN claim is 9 at offset 44, which the protocol does not define: malformed LEFT 4"},
+		{100003, 4, 1, true, bytesOf(2, "", 2, 15, 2, 16, 0), "LOOKUP=NFS4ERR_NOENT ERR nfs: operation 2 of 2 at offset 20 follows a failed operation: malformed LEFT 8"},
 		{
 			100003, 4, 1, true, bytesOf(0, "", 2, 9, 0, 1, 0x12, "\x00\x00\x00\x01", 16, 0),
 			"GETATTR attributes{ type=NF4REG} LOOKUPP ERR nfs: GETATTR size needs 8 bytes at offset 36, 0 left: truncated",
 		},
 		{
 			100003, 4, 1, true, bytesOf(0, "", 2, 9, 0, 1, 2, "\x00\x00\x00\x01more", 16, 0),
-			"GETATTR attributes{ type=NF4REG unread_attributes=6d6f7265} LOOKUPP ERR nfs: attributes of GETATTR has 4 bytes behind its last attribute at offset 36: malformed",
+			"GETATTR attributes{ type=NF4REG unread_attributes=6d6f7265} LOOKUPP ERR nfs: attributes of GETATTR has 4 bytes after its last attribute at offset 36: malformed",
 		},
 		{
-			100003, 4, 1, true, bytesOf(0, "", 2, 9, 0, 3, 2, 0, 1<<31, "\x00\x00\x00\x01more", 16, 0), // an attribute that nobody knows yet
+			100003, 4, 1, true, bytesOf(0, "", 2, 9, 0, 3, 2, 0, 1<<31, "\x00\x00\x00\x01more", 16, 0), // an attribute that no document defines
 			"GETATTR attributes{ type=NF4REG unread_attributes=6d6f7265} LOOKUPP",
 		},
 		{100003, 3, 0, false, bytesOf(1), "NULL LEFT 4"},
@@ -255,7 +255,7 @@ func TestCallsAndReplies(t *testing.T) {
 	}
 }
 
-// TestItems: what chunks can carry is found, where it is and where it was.
+// TestItems: DDP-eligible items are found, inline and reduced.
 func TestItems(t *testing.T) {
 	read := func(n int) []byte { return bytesOf(25, 0, 1, n) }
 	for _, c := range []struct {
@@ -335,7 +335,7 @@ func TestItems(t *testing.T) {
 	}
 }
 
-// TestMaxResult: a Call says how much its Reply may carry, or that it does not.
+// TestMaxResult: a Call tells the maximum size of its results, or that there is none.
 func TestMaxResult(t *testing.T) {
 	for _, c := range []struct {
 		version, procedure uint32
@@ -382,11 +382,11 @@ func TestSentinels(t *testing.T) {
 	}
 }
 
-// TestLimit: values beyond the limit are counted, and all is walked nevertheless.
+// TestLimit: values beyond the limit are counted, and the message is decoded to its end.
 func TestLimit(t *testing.T) {
 	m := Message{Limit: 10}
 	m.Reply(ProgramNFS, 4, 1, NewStream(resultsOf(0, 55, 0, 100, make([]byte, 400)), nil))
-	if len(m.Values) != 10 || m.Dropped != 92 || !m.Complete || m.Left != 0 { // with the tag and the list
+	if len(m.Values) != 10 || m.Dropped != 92 || !m.Complete || m.Left != 0 { // 10 includes the tag and the list
 		t.Errorf("%d values, %d dropped: %v", len(m.Values), m.Dropped, m.Err)
 	}
 	if m.Call(ProgramNFS, 3, 6, NewStream(bytesOf("fh", l(0), 9), nil)); len(m.Values) != 3 || m.Dropped != 0 || m.Limit != 10 {
@@ -415,17 +415,17 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// within says whether part is a piece of whole, in the same memory.
+// within reports whether part is a slice of the same memory as whole.
 func within(part, whole []byte) bool {
 	from, to := uintptr(unsafe.Pointer(&whole[0])), uintptr(unsafe.Pointer(&part[0]))
 	return to >= from && to+uintptr(cap(part)) <= from+uintptr(len(whole))
 }
 
-// sameWalk holds a walk that made values against one that made none. Only attributes
-// tell them apart: those that are wrong are an error of the first.
+// sameWalk compares decoding with values to decoding without. They may only differ in
+// attributes: malformed ones are an error only if values are decoded.
 func sameWalk(t *testing.T, m, quiet *Message) {
 	t.Helper()
-	failed := quiet.stream.failed // at the first of several items that are passed at once
+	failed := quiet.stream.failed // at the first of several items that are skipped in one step
 	if m.Complete && !quiet.Complete || m.stream.failed != failed || m.Left != quiet.Left && !failed {
 		t.Fatalf("%v, %d left; without values %v, %d left", m.Err, m.Left, quiet.Err, quiet.Left)
 	}
@@ -453,8 +453,8 @@ func sameWalk(t *testing.T, m, quiet *Message) {
 	}
 }
 
-// fuzzMessage decodes one input as everything, and holds what comes of it
-// against what must be true of any input.
+// fuzzMessage decodes one input as every procedure, and checks the properties that the
+// result has for any input.
 func fuzzMessage(t *testing.T, data []byte, at int64, reply bool) {
 	var m Message
 	quiet := Message{Limit: -1}

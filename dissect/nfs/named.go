@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Named is all that the tables have under one name.
+// Named describes everything in the tables that has one name.
 type Named struct {
 	Name  string
-	Kinds []Kind   // that it is, each once
-	Words []string // that its values are called, where it is an Enum or Flags
-	Of    []string // the operations and procedures that have it, "READ", and "attributes" for an attribute of NFSv4
+	Kinds []Kind   // the kinds of the values with this name, without duplicates
+	Words []string // the names of its values, if it is an Enum or Flags
+	Of    []string // the operations and procedures that have it, such as "READ"; "attributes" for an attribute of NFSv4
 }
 
-// Names are all names of values in the tables, in their order.
+// Names returns all names of values in the tables, sorted.
 func Names() []Named {
 	b := namer{found: map[string]*Named{}}
 	for of, items := range map[string][]item{"COMPOUND": compoundCall.items, "CB_COMPOUND": slices.Concat(compoundCall.items, callbackIdent.items)} {
@@ -47,10 +47,10 @@ type namer struct{ found map[string]*Named }
 func (b *namer) operations(table []operation) {
 	for i := range table {
 		op := &table[i]
-		carries := op.carries()
-		b.items(op.name, carries.args.items)
-		b.items(op.name, carries.results.items)
-		b.items(op.name, carries.failure.items)
+		c := op.compiled()
+		b.items(op.name, c.args.items)
+		b.items(op.name, c.results.items)
+		b.items(op.name, c.failure.items)
 	}
 }
 
@@ -64,7 +64,7 @@ func (b *namer) items(of string, items []item) {
 		case array, list:
 			kind = List
 		}
-		if it.shape != optional { // what is in it has its name
+		if it.shape != optional { // the item inside has the same name
 			b.add(of, it, kind)
 		}
 		b.items(of, it.inner)
@@ -91,7 +91,7 @@ func (b *namer) add(of string, it *item, kind Kind) {
 	}
 }
 
-// words are all names of a set.
+// words returns all names of a set.
 func (n *names) words() (words []string) {
 	for _, f := range n.bits {
 		words = append(words, f.name)
@@ -106,9 +106,9 @@ func (n *names) words() (words []string) {
 	return words
 }
 
-// StatusWords are the names of all statuses of a version, in their order.
+// StatusWords returns the names of all status codes of an NFS version, sorted.
 func StatusWords(version uint32) (words []string) {
-	for k, name := range statusTable() { // a version and a status
+	for k, name := range statusTable() { // k is a version and a status
 		if k.program == version {
 			words = append(words, name)
 		}
@@ -117,10 +117,10 @@ func StatusWords(version uint32) (words []string) {
 	return words
 }
 
-// MountStatusWords are the names of all statuses of MOUNT version 3.
+// MountStatusWords returns the names of all status codes of MOUNT version 3, sorted.
 func MountStatusWords() []string { return slices.Sorted(maps.Values(mountStatus)) }
 
-// OperationWords are the names of all operations of COMPOUND and CB_COMPOUND.
+// OperationWords returns the names of all operations of COMPOUND and CB_COMPOUND.
 func OperationWords() (words []string) {
 	for _, table := range [][]operation{operations, callbackOperations} {
 		for i := range table {
@@ -132,7 +132,7 @@ func OperationWords() (words []string) {
 	return append(words, operationName(nil, opIllegal))
 }
 
-// String says what it is of: "READ, WRITE and 3 more".
+// String returns the operations that have the name: "READ, WRITE and 3 more".
 func (n *Named) String() string {
 	const most = 4
 	if len(n.Of) <= most+1 {

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 )
 
-// TestNames: each name of the tables once, with all that it can be.
+// TestNames: each name of the tables is listed once, with all its kinds and operations.
 func TestNames(t *testing.T) {
 	names := map[string]nfs.Named{}
 	for _, n := range nfs.Names() {

@@ -6,23 +6,23 @@ import (
 	"sync"
 )
 
-// names are those of the values of an enumeration, or of the bits of a word of
+// names has the names of the values of an enumeration, or of the bits of a word of
 // flags.
 type names struct {
-	list   []string // of the values from first on
+	list   []string // names of the values first, first+1, ...
 	first  uint32
-	values map[uint32]string // of an enumeration whose values are far apart
+	values map[uint32]string // names by value, for an enumeration whose values are far apart
 	bits   []flag
-	status uint32 // the version of NFS whose status codes they are
+	status uint32 // for status codes: the version of NFS, else 0
 }
 
-// flag is a value under a mask; mostly one bit.
+// flag is a value under a mask; usually it is one bit.
 type flag struct {
 	mask, value uint32
 	name        string
 }
 
-// of is the name of a value, empty when it has none.
+// of returns the name of a value, or "" if it has none.
 func (n *names) of(value uint32) string {
 	if n.status != 0 {
 		return statusTable()[key{n.status, value}]
@@ -33,7 +33,7 @@ func (n *names) of(value uint32) string {
 	return n.values[value]
 }
 
-// value is the value of a name of the tables.
+// value returns the value that a name of the tables stands for.
 func (n *names) value(name string) uint32 {
 	if n != nil {
 		if at := slices.Index(n.list, name); at >= 0 {
@@ -48,7 +48,7 @@ func (n *names) value(name string) uint32 {
 	panic("nfs: no value is called " + name)
 }
 
-// appendFlags names the bits of v, and what has no name in hex.
+// appendFlags appends the names of the bits of v, and the unnamed bits in hex.
 func (n *names) appendFlags(b []byte, v uint32) []byte {
 	start := len(b)
 	for _, f := range n.bits {
@@ -70,10 +70,10 @@ func (n *names) appendFlags(b []byte, v uint32) []byte {
 	return strconv.AppendUint(b, uint64(v), 16)
 }
 
-// enum names values from first on.
+// enum returns the names of the values first, first+1, and so on.
 func enum(first uint32, list ...string) *names { return &names{first: first, list: list} }
 
-// bits names bits from the lowest on; an empty name stands for one without.
+// bits returns the names of bits, lowest first; an empty string leaves a bit unnamed.
 func bits(list ...string) *names {
 	n := &names{bits: []flag{}}
 	for i, name := range list {
@@ -84,9 +84,9 @@ func bits(list ...string) *names {
 	return n
 }
 
-// sets are the enumerations and words of flags, under the names that the
-// documents give their types. They and what follows from them are made when first
-// asked for: most captures need little of it.
+// sets are the enumerations and words of flags, by the name of their type in the
+// protocol documents. They are built on first use, because most captures need few
+// of them.
 var sets = sync.OnceValue(func() map[string]*names {
 	return map[string]*names{
 		// NFSv4: RFC 7531, RFC 5662, RFC 7863, RFC 8276.
@@ -167,7 +167,7 @@ var sets = sync.OnceValue(func() map[string]*names {
 		"fsf3":        bits("LINK", "SYMLINK", "", "HOMOGENEOUS", "CANSETTIME"),
 		"ftype":       enum(0, "NFNON", "NFREG", "NFDIR", "NFBLK", "NFCHR", "NFLNK"),
 
-		// NFSACL, and NLM as NFSv3's appendix II has it.
+		// NFSACL, and NLM as in RFC 1813 appendix II.
 		"aclmask": bits("ACL", "ACLCNT", "DFACL", "DFACLCNT"),
 		"nlm4_stats": enum(0, "NLM4_GRANTED", "NLM4_DENIED", "NLM4_DENIED_NOLOCKS", "NLM4_BLOCKED", "NLM4_DENIED_GRACE_PERIOD", "NLM4_DEADLCK", "NLM4_ROFS",
 			"NLM4_STALE_FH", "NLM4_FBIG", "NLM4_FAILED"),

@@ -50,7 +50,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// bytesOf turns a description into XDR: w32 words, "..." opaques.
+// bytesOf encodes its parts as XDR: an int as a 32-bit word, a string as an opaque.
 func bytesOf(parts ...any) (b []byte) {
 	for _, p := range parts {
 		switch v := p.(type) {
@@ -74,10 +74,10 @@ var (
 	attr = bytesOf(2, 1, 2, string(bytesOf(1, 7, 0o644))) // supported_attrs, mode
 )
 
-// sample is the arguments and results of an operation.
+// sample has the arguments and results of an operation.
 type sample struct{ args, results []byte }
 
-// samples has one of every operation and callback.
+// samples returns a sample of every operation and callback.
 func samples() (forward, callback map[int]sample) {
 	delegation := bytesOf(2, id, 0, 1, long, 0, 0, 0, "who")
 	forward = map[int]sample{
@@ -115,7 +115,8 @@ func samples() (forward, callback map[int]sample) {
 	return forward, callback
 }
 
-// every operation is passed over: behind it stands one that must be found.
+// TestEveryOperation: every operation is decoded to its exact end, because the operation
+// after it is found.
 func TestEveryOperation(t *testing.T) {
 	forward, callbacks := samples()
 	for _, kind := range []struct {
@@ -174,7 +175,7 @@ func TestEveryOperation(t *testing.T) {
 	}
 }
 
-// TestHoles: what travelled in chunks is passed over where it was taken out.
+// TestHoles: decoding skips items that chunks carried, at their positions.
 func TestHoles(t *testing.T) {
 	for _, limit := range []int{-1, 0} {
 		m := Message{Limit: limit}
@@ -199,27 +200,27 @@ func TestHoles(t *testing.T) {
 		if holes[0].Position != 28 || holes[1].Position != 48 {
 			t.Errorf("holes at %d and %d", holes[0].Position, holes[1].Position)
 		}
-		// The last operation is named as well, though a hole stands in it or it failed.
+		// The last operation is named although it has a hole or failed.
 		for _, last := range [][]byte{bytesOf(25, 0, 1, 6), bytesOf(25, 70)} {
 			if got := results(bytesOf(0, "", 2, 22, 0, last), Hole{Position: -1, Length: 6}); got != "[PUTFH READ] true" {
 				t.Errorf("last: %s", got)
 			}
 		}
-		// A failed operation is the last.
+		// A failed operation ends the COMPOUND.
 		if got := results(bytesOf(2, "", 2, 22, 0, 15, 2)); got != "[PUTFH LOOKUP] true" || m.Status != 2 {
 			t.Errorf("failed: %s", got)
 		}
 		if got := results(bytesOf(2, "", 3, 22, 0, 15, 2, 9)); got != "[PUTFH LOOKUP] false" || !errors.Is(m.Err, ErrMalformed) {
 			t.Errorf("behind a failed one: %s, %v", got, m.Err)
 		}
-		// Unknown operations, cut streams, counts that lie.
+		// Unknown operations, truncated streams, wrong counts.
 		if got := arguments(bytesOf("", 2, 3, 22, "h", 99)); got != "[PUTFH OP_99] false" || !errors.Is(m.Err, ErrUnknown) {
 			t.Errorf("unknown: %s, %v", got, m.Err)
 		}
 		if got := arguments(bytesOf("", 2, 1<<30, 9, 1<<30)); got != "[GETATTR] false" || !errors.Is(m.Err, ErrTruncated) {
 			t.Errorf("lying: %s, %v", got, m.Err)
 		}
-		if got := arguments(bytesOf("", 2, 2, 9, 0, 9)); got != "[GETATTR GETATTR] true" || m.Complete { // all are named, the last is cut
+		if got := arguments(bytesOf("", 2, 2, 9, 0, 9)); got != "[GETATTR GETATTR] true" || m.Complete { // all are named, the last is truncated
 			t.Errorf("cut: %s, %v", got, m.Err)
 		}
 		if got := arguments(bytesOf("", 2, 1, 46, 7)); got != "[GET_DIR_DELEGATION] true" || m.Complete {

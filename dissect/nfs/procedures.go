@@ -1,7 +1,8 @@
 package nfs
 
-// procedures are those of the programs that are not one COMPOUND, by number.
-// Failure is what follows any other status than OK. To add one, add its row.
+// procedures has the procedures of all programs except COMPOUND, by number. The
+// failure of a row describes the results of any status other than OK. To add a
+// procedure, add its row.
 var procedures = map[key][]operation{
 	{ProgramNFS, 2}:    nfs2,
 	{ProgramNFS, 3}:    nfs3,
@@ -23,7 +24,7 @@ var callbackProcedures = []operation{{name: "CB_NULL", bare: true}, {name: "CB_C
 
 func procedureTable(program, version uint32) []operation {
 	switch {
-	case program == ProgramNFS && version == 4: // most by far
+	case program == ProgramNFS && version == 4: // by far the most frequent program
 		return nfs4
 	case IsCallback(program):
 		return callbackProcedures
@@ -31,7 +32,7 @@ func procedureTable(program, version uint32) []operation {
 	return procedures[key{program, version}]
 }
 
-// nfs2 is RFC 1094 s.2.2.
+// nfs2 has the procedures of RFC 1094 s.2.2.
 var nfs2 = []operation{
 	{name: "NULL", bare: true},
 	{name: "GETATTR", args: "fh:H", results: "attributes:@fattr2"},
@@ -53,7 +54,7 @@ var nfs2 = []operation{
 	{name: "STATFS", args: "fh:H", results: "tsize:u bsize:u blocks:u bfree:u bavail:u"},
 }
 
-// nfs3 is RFC 1813 s.3.3.
+// nfs3 has the procedures of RFC 1813 s.3.3.
 var nfs3 = []operation{
 	{name: "NULL", bare: true},
 	{name: "GETATTR", args: "fh:h", results: "attributes:@fattr3"},
@@ -123,8 +124,8 @@ var nfs3 = []operation{
 
 const exports = "exports!:*(path:t groups:*t)"
 
-// mount is RFC 1094 appendix A and RFC 1813 s.5.2, which differ in the file
-// handle and in what follows it.
+// mount returns the procedures of RFC 1094 appendix A or RFC 1813 s.5.2. The two
+// differ in the type of the file handle and in the items after it.
 func mount(handle, flavors string) []operation {
 	return []operation{
 		{name: "NULL", bare: true},
@@ -136,8 +137,8 @@ func mount(handle, flavors string) []operation {
 	}
 }
 
-// nfsacl2 and nfsacl3 are the program that Solaris made and Linux speaks; there is
-// no document.
+// nfsacl2 and nfsacl3 have the procedures of the program that Solaris introduced
+// and Linux implements. No document specifies it.
 var nfsacl2 = []operation{
 	{name: "NULL", bare: true},
 	{name: "GETACL", args: "fh:H mask:aclmask", results: "attributes:@fattr2 acls!:@posix_acl"},
@@ -154,8 +155,8 @@ var nfsacl3 = []operation{
 	{name: "GETXATTRDIR", args: "fh:h create:z", results: "object_fh:h attributes:?@fattr3"},
 }
 
-// nlm4 is RFC 1813 s.6.2 and appendix II. Procedures whose name ends in _MSG
-// have no results: a Call of the matching _RES brings them.
+// nlm4 has the procedures of RFC 1813 s.6.2 and appendix II. A procedure whose name
+// ends in _MSG has no results: a Call of the matching _RES procedure carries them.
 var nlm4 = []operation{
 	{name: "NULL", bare: true},
 	{name: "TEST", args: "cookie:o exclusive:z @nlm4_lock", bare: true, results: "@nlm4_testres"},
@@ -183,7 +184,7 @@ var nlm4 = []operation{
 	{name: "FREE_ALL", args: "host:t state:u", bare: true},
 }
 
-// onlyNames are rows of which nothing but the name is used.
+// onlyNames returns rows that keep only the names of the given rows.
 func onlyNames(rows []operation) []operation {
 	out := make([]operation, len(rows))
 	for i := range rows {

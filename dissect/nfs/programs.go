@@ -13,23 +13,23 @@ const (
 	ProgramNFSACL = 100227
 )
 
-// Callback programs are numbers that the client makes up in SETCLIENTID or
-// CREATE_SESSION, from the range that RFC 5531 s.13.1 calls transient.
+// Callback programs have numbers that the client chooses in SETCLIENTID or
+// CREATE_SESSION, from the transient range of RFC 5531 s.13.1.
 const (
 	transientFirst = 0x40000000
 	transientLast  = 0x5fffffff
 )
 
-// IsCompound says whether a procedure is a COMPOUND or CB_COMPOUND.
+// IsCompound reports whether a procedure is COMPOUND or CB_COMPOUND.
 func IsCompound(program, version, procedure uint32) bool {
 	return procedure == ProcedureCompound && (program == ProgramNFS && version == 4 || IsCallback(program))
 }
 
-// ProcedureCompound is the procedure of NFSv4 that does all the work, COMPOUND, and of
-// its callbacks, CB_COMPOUND.
+// ProcedureCompound is the number of COMPOUND, the procedure of NFSv4 that carries
+// all operations, and of CB_COMPOUND, the same procedure of its callbacks.
 const ProcedureCompound = 1
 
-// IsCallback says whether a program number can be an NFSv4 callback program.
+// IsCallback reports whether a program number can be an NFSv4 callback program.
 func IsCallback(program uint32) bool { return program >= transientFirst && program <= transientLast }
 
 // key is a program and version.
@@ -40,8 +40,8 @@ var programNames = map[uint32]string{
 	100024: "STATUS", ProgramNFSACL: "NFSACL",
 }
 
-// ProgramName is the name of a program, "NFS"; "NFS_CB" for a callback program,
-// empty when it has none.
+// ProgramName returns the name of a program, such as "NFS", "NFS_CB" for a callback
+// program, or "" if the program has no name.
 func ProgramName(program uint32) string {
 	if IsCallback(program) {
 		return "NFS_CB"
@@ -49,7 +49,8 @@ func ProgramName(program uint32) string {
 	return programNames[program]
 }
 
-// ProcedureName is the name of a procedure, "GETATTR", empty when it has none.
+// ProcedureName returns the name of a procedure, such as "GETATTR", or "" if the
+// procedure has no name.
 func ProcedureName(program, version, procedure uint32) string {
 	table := procedureTable(program, version)
 	if int64(procedure) < int64(len(table)) {
@@ -58,8 +59,8 @@ func ProcedureName(program, version, procedure uint32) string {
 	return ""
 }
 
-// Status codes that NFSv3 and NFSv4 share, by number; NFSv3's are those below
-// 72 and the ones from 10001 to 10008.
+// statusNames has the status codes that NFSv3 and NFSv4 share, by number. NFSv3
+// defines those below 72 and those from 10001 to 10008.
 var statusNames = map[uint32]string{
 	1: "PERM", 2: "NOENT", 5: "IO", 6: "NXIO", 13: "ACCESS", 17: "EXIST", 18: "XDEV", 19: "NODEV", 20: "NOTDIR",
 	21: "ISDIR", 22: "INVAL", 27: "FBIG", 28: "NOSPC", 30: "ROFS", 31: "MLINK", 63: "NAMETOOLONG", 66: "NOTEMPTY",
@@ -88,10 +89,10 @@ var statusNames = map[uint32]string{
 	10094: "OFFLOAD_NO_REQS", 10095: "NOXATTR", 10096: "XATTR2BIG",
 }
 
-// Where NFSv3 words a status differently.
+// statusNames3 has the status codes that have another name in NFSv3.
 var statusNames3 = map[uint32]string{10002: "NOT_SYNC", 10008: "JUKEBOX", 99: "WFLUSH"}
 
-// statusTable has the whole names, so that naming a status allocates nothing.
+// statusTable has the complete names, so that StatusName does not allocate.
 var statusTable = sync.OnceValue(func() map[key]string {
 	table := map[key]string{}
 	for version := uint32(2); version <= 4; version++ {
@@ -116,11 +117,11 @@ func statusPrefix(version uint32) string {
 	return fmt.Sprintf("NFS%d", version)
 }
 
-// okNames are the names of status 0, which most are, by version.
+// okNames are the names of status 0, the most frequent status, by version.
 var okNames = [...]string{2: "NFS_OK", 3: "NFS3_OK", 4: "NFS4_OK"}
 
-// StatusName is the name of the status that the results of an NFS program begin
-// with: "NFS4_OK", "NFS3ERR_NOENT", "NFSERR_STALE" for version 2.
+// StatusName returns the name of a status of NFS, such as "NFS4_OK",
+// "NFS3ERR_NOENT", or "NFSERR_STALE" for version 2.
 func StatusName(version, status uint32) string {
 	if status == 0 && version < uint32(len(okNames)) && okNames[version] != "" {
 		return okNames[version]

@@ -7,51 +7,52 @@ import (
 
 var be = binary.BigEndian
 
-// Hole is a data item that was taken out of a stream and travelled in a chunk.
+// Hole is a data item that was removed from a stream and transferred in a chunk.
 type Hole struct {
-	// Position is where the item belongs in the unreduced stream, bytes from
-	// the start of what is walked; negative when only the protocol knows (Write
-	// chunks): the next item that may travel so is then the one, and the walk
-	// notes its position here.
+	// Position is the offset of the item in the unreduced stream, in bytes from the
+	// start of the decoded data. It is negative if only the protocol determines it
+	// (Write chunks): then the hole is the next item that may be reduced, and
+	// decoding stores its position here.
 	Position int64
-	Length   int64 // bytes, without XDR round-up; 0 of a Write chunk that was not used
+	Length   int64 // bytes, without XDR round-up; 0 for a Write chunk that was not used
 }
 
 // Stream is a cursor over a piece of XDR from which data items may have been
-// taken out. Bounds are checked at every step: after a step that failed, failed
-// stays set and everything reads as zero.
+// removed. Bounds are checked at every step. After a step failed, failed stays set
+// and all reads return zero.
 type Stream struct {
-	data   []byte // what is there, reduced
+	data   []byte // the reduced stream
 	at     int
-	moved  int64 // bytes, rounded up, of the holes passed
+	moved  int64 // total length of the holes before the cursor: bytes, each rounded up
 	holes  []Hole
-	next   int  // the hole that is looked for
-	sealed bool // inside of an opaque: nothing was taken out of it
+	next   int  // index of the next hole
+	sealed bool // the cursor is inside of an opaque, which cannot contain holes
 
 	failed bool
 	reason reason
-	need   int64 // bytes that the step needed, or the word that nothing is known for
-	field  *item // the innermost one that failed
+	need   int64 // truncated: bytes that the step needed; malformed: the invalid word
+	field  *item // the innermost item that failed
 }
 
-// reason says why a walk stopped.
+// reason is the cause of a failure.
 type reason uint8
 
 const (
 	truncated reason = iota // fewer bytes are left than the step needs
-	malformed               // a word has a value that the protocol does not know
+	malformed               // a word has a value that the protocol does not define
 )
 
-// NewStream walks data, with holes in the order of the chunk lists.
+// NewStream returns a Stream at the start of data. The holes must be in the order of
+// the chunk lists.
 func NewStream(data []byte, holes []Hole) Stream { return Stream{data: data, holes: holes} }
 
-// position is where the cursor stands in the unreduced stream.
+// position returns the offset of the cursor in the unreduced stream.
 func (s *Stream) position() int64 { return int64(s.at) + s.moved }
 
-// left is how many bytes are there behind the cursor.
+// left returns the number of bytes after the cursor.
 func (s *Stream) left() int64 { return int64(len(s.data) - s.at) }
 
-// skip passes n bytes.
+// skip skips n bytes.
 func (s *Stream) skip(n int64) {
 	if s.failed || n < 0 || n > int64(len(s.data)-s.at) {
 		s.fail(truncated, n)
@@ -76,7 +77,7 @@ func (s *Stream) word() uint32 {
 	return v
 }
 
-// flag passes the word that says whether optional-data follows.
+// flag reads the word that precedes optional-data, and reports whether data follows.
 func (s *Stream) flag() bool {
 	v := s.word()
 	if v > 1 {
@@ -86,8 +87,8 @@ func (s *Stream) flag() bool {
 	return v == 1 && !s.failed
 }
 
-// count passes the count of an array whose elements take at least so many bytes
-// each: one that needs more than is left fails before anything is done for it.
+// count reads the count of an array whose elements have at least least bytes each. A
+// count that needs more bytes than are left fails before memory is allocated for it.
 func (s *Stream) count(least int64) int64 {
 	n := int64(s.word())
 	if n > s.left()/least {
@@ -99,14 +100,14 @@ func (s *Stream) count(least int64) int64 {
 	return n
 }
 
-// opaque passes a counted array of bytes, which may be a hole: then hole is the
-// index of that, and -1 otherwise. n is the count of bytes, which end, with their
-// padding, at the cursor. reducible says that a Write chunk can carry the item.
+// opaque skips a counted array of bytes. n is its count; the array and its padding end
+// at the cursor. If it was reduced, hole is the index of its hole, else -1. reducible
+// means that a Write chunk can carry the item.
 func (s *Stream) opaque(reducible bool) (n int64, hole int) {
 	n = int64(s.word())
 	if reducible && s.next < len(s.holes) && !s.sealed {
 		if h := &s.holes[s.next]; h.Position < 0 && h.Length == 0 {
-			s.next++ // the chunk was not used, so that the item is here
+			s.next++ // the chunk was not used, so the item is in the stream
 			s.skip((n + 3) &^ 3)
 			return n, -1
 		}
@@ -122,14 +123,14 @@ func (s *Stream) opaque(reducible bool) (n int64, hole int) {
 	return n, -1
 }
 
-// takeHole takes the next hole if it is what the cursor stands before.
+// takeHole consumes the next hole if it is at the cursor.
 func (s *Stream) takeHole(padded int64, reducible bool) bool {
 	if s.sealed {
 		return false
 	}
 	at := s.position()
 	for s.next < len(s.holes)-1 && s.holes[s.next].Position >= 0 && s.holes[s.next].Position < at {
-		s.next++ // no item begins there
+		s.next++ // no item begins at the hole's position
 	}
 	h := &s.holes[s.next]
 	if h.Position != at && (h.Position >= 0 || !reducible) {
@@ -141,35 +142,35 @@ func (s *Stream) takeHole(padded int64, reducible bool) bool {
 	return true
 }
 
-// over passes what steps describe, and makes no values of it in m.
-func (s *Stream) over(steps []step, m *Message) {
+// skipSteps skips the data that steps describe, without adding values to m.
+func (s *Stream) skipSteps(steps []step, m *Message) {
 	for i := range steps {
 		st := &steps[i]
 		switch st.shape {
 		case fixed:
 			if s.skip(st.size); st.bound && !s.failed {
-				m.bounds(number(s.behind(st.size)))
+				m.bounds(number(s.preceding(st.size)))
 			}
 		case variable:
 			at := s.position()
-			if n, hole := s.opaque(st.item.travels()); !s.failed {
+			if n, hole := s.opaque(st.item.mayBeReduced()); !s.failed {
 				m.item(st.item, n, hole, at, -1)
 			}
 		case bitmap:
 			s.skip(int64(s.word()) * 4)
 		case union:
-			s.overUnion(st, m)
+			s.skipUnion(st, m)
 		case optional:
 			if s.flag() {
-				s.over(st.inner, m)
+				s.skipSteps(st.inner, m)
 			}
 		case array:
 			for n := s.count(st.least); n > 0 && !s.failed; n-- {
-				s.over(st.inner, m)
+				s.skipSteps(st.inner, m)
 			}
 		case list:
 			for s.flag() {
-				s.over(st.inner, m)
+				s.skipSteps(st.inner, m)
 			}
 		}
 		if s.failed {
@@ -178,7 +179,7 @@ func (s *Stream) over(steps []step, m *Message) {
 	}
 }
 
-func (s *Stream) overUnion(st *step, m *Message) {
+func (s *Stream) skipUnion(st *step, m *Message) {
 	v := s.word()
 	if s.failed {
 		return
@@ -186,7 +187,7 @@ func (s *Stream) overUnion(st *step, m *Message) {
 	for i := range st.arms {
 		a := &st.arms[i]
 		if a.values == nil || slices.Contains(a.values, v) {
-			s.over(a.steps, m)
+			s.skipSteps(a.steps, m)
 			return
 		}
 	}
@@ -194,7 +195,7 @@ func (s *Stream) overUnion(st *step, m *Message) {
 	s.fail(malformed, int64(v))
 }
 
-// number is what stands in 4 or 8 bytes.
+// number returns the big-endian number in 4 or 8 bytes.
 func number(data []byte) uint64 {
 	if len(data) == 8 {
 		return be.Uint64(data)
@@ -202,11 +203,11 @@ func number(data []byte) uint64 {
 	return uint64(be.Uint32(data))
 }
 
-// walk passes what items describe, and makes values of them in m.
+// walk decodes the items and adds their values to m.
 func (s *Stream) walk(items []item, m *Message) {
 	for i := range items {
 		it := &items[i]
-		if s.pass(it, m); s.failed {
+		if s.item(it, m); s.failed {
 			if s.field == nil {
 				s.field = it
 			}
@@ -215,7 +216,7 @@ func (s *Stream) walk(items []item, m *Message) {
 	}
 }
 
-func (s *Stream) pass(it *item, m *Message) {
+func (s *Stream) item(it *item, m *Message) {
 	at := s.position()
 	switch it.shape {
 	case fixed:
@@ -236,13 +237,13 @@ func (s *Stream) pass(it *item, m *Message) {
 		}
 		s.walk(items, m)
 	case variable:
-		if n, hole := s.opaque(it.travels()); !s.failed {
+		if n, hole := s.opaque(it.mayBeReduced()); !s.failed {
 			m.variable(it, n, hole, at)
 		}
 	case bitmap:
 		words := s.count(4)
 		if s.skip(words * 4); !s.failed {
-			m.add(Value{Name: it.name, Kind: it.kind, Bytes: s.behind(words * 4), At: at, Len: s.position() - at, item: it})
+			m.add(Value{Name: it.name, Kind: it.kind, Bytes: s.preceding(words * 4), At: at, Len: s.position() - at, item: it})
 		}
 	case attributes4:
 		m.attributes(it)
@@ -269,5 +270,5 @@ func (s *Stream) pass(it *item, m *Message) {
 	}
 }
 
-// behind are the n bytes that end at the cursor.
-func (s *Stream) behind(n int64) []byte { return s.data[s.at-int(n) : s.at : s.at] }
+// preceding returns the n bytes before the cursor.
+func (s *Stream) preceding(n int64) []byte { return s.data[s.at-int(n) : s.at : s.at] }

@@ -1,4 +1,4 @@
-// Package oncrpc holds the header of an ONC RPC message (RFC 5531).
+// Package oncrpc decodes the header of an ONC RPC message (RFC 5531).
 package oncrpc
 
 import (
@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// ErrTruncated is wrapped by decode errors that ran out of bytes, ErrMalformed
-// by those that met a value that cannot be.
+// Decode errors wrap one of these: ErrTruncated if the message is too short,
+// ErrMalformed if a value is not allowed.
 var (
 	ErrTruncated = errors.New("truncated")
 	ErrMalformed = errors.New("malformed")
@@ -16,7 +16,7 @@ var (
 
 var be = binary.BigEndian
 
-// MessageType says whether a message is a Call or a Reply.
+// MessageType is the type of a message, Call or Reply.
 type MessageType uint32
 
 // The message types.
@@ -25,7 +25,7 @@ const (
 	Reply MessageType = 1
 )
 
-// String is "CALL" or "REPLY".
+// String returns "CALL" or "REPLY", or the number of an unknown type.
 func (t MessageType) String() string {
 	switch t {
 	case Call:
@@ -39,7 +39,7 @@ func (t MessageType) String() string {
 // Flavor is an authentication flavor.
 type Flavor uint32
 
-// The flavors that are seen.
+// The flavors that have a name here.
 const (
 	AuthNone      Flavor = 0
 	AuthSys       Flavor = 1
@@ -54,7 +54,7 @@ var flavorNames = map[Flavor]string{
 	AuthRPCSECGSS: "RPCSEC_GSS", AuthTLS: "AUTH_TLS",
 }
 
-// String is the name of the flavor, "AUTH_SYS".
+// String returns the name of the flavor, such as "AUTH_SYS".
 func (f Flavor) String() string {
 	if name, known := flavorNames[f]; known {
 		return name
@@ -62,8 +62,8 @@ func (f Flavor) String() string {
 	return fmt.Sprintf("flavor %d", uint32(f))
 }
 
-// Service is what an RPCSEC_GSS credential asks of the payload (RFC 2203
-// s.5.3.1).
+// Service is the protection of arguments and results that an RPCSEC_GSS credential
+// selects (RFC 2203 s.5.3.1).
 type Service uint32
 
 // The services.
@@ -75,7 +75,7 @@ const (
 
 var serviceNames = [...]string{"", "none", "integrity", "privacy"}
 
-// String is the name of the service: "integrity".
+// String returns the name of the service, such as "integrity".
 func (s Service) String() string {
 	if s > 0 && int64(s) < int64(len(serviceNames)) {
 		return serviceNames[s]
@@ -83,22 +83,22 @@ func (s Service) String() string {
 	return fmt.Sprintf("service %d", uint32(s))
 }
 
-// Protected is what stands around the body of a message whose integrity is
+// Protected has the fields that surround the body of a message whose integrity is
 // protected (RFC 2203 s.5.3.2.2).
 type Protected struct {
-	Length   uint32 // bytes of the sequence number and the body
+	Length   uint32 // bytes of the sequence number and the body together
 	Sequence uint32
-	Checksum []byte // aliases the message; nil when it is not there
+	Checksum []byte // aliases the message; nil if it is missing or truncated
 }
 
-// Protected reads what stands around the body; false when the service is another,
-// or its beginning is not there.
+// Protected decodes the fields that surround the body. It returns false if the service
+// is not integrity, or if the body has fewer than 8 bytes.
 func (s Service) Protected(body []byte) (p Protected, ok bool) {
 	if s != ServiceIntegrity || len(body) < 8 {
 		return p, false
 	}
 	p.Length, p.Sequence = be.Uint32(body), be.Uint32(body[4:])
-	if end := (int64(p.Length) + 3) &^ 3; end <= int64(len(body)-8) { // the word of the checksum's length is there
+	if end := (int64(p.Length) + 3) &^ 3; end <= int64(len(body)-8) { // the length word of the checksum is complete
 		if rest := body[4+end:]; int64(be.Uint32(rest)) <= int64(len(rest)-4) {
 			p.Checksum = rest[4 : 4+be.Uint32(rest)]
 		}
@@ -106,10 +106,10 @@ func (s Service) Protected(body []byte) (p Protected, ok bool) {
 	return p, true
 }
 
-// Plain returns what can be read of the body that the service protects (RFC 2203
-// s.5.3.2): all of it without protection; with integrity what stands behind the
-// length and the sequence number; with privacy nothing. It is false when there
-// is nothing to read.
+// Plain returns the readable part of a body that the service protects (RFC 2203
+// s.5.3.2). It is the whole body without protection, and the part after the length
+// and the sequence number with integrity. It returns false if nothing is readable:
+// with privacy, or if an integrity-protected body is too short.
 func (s Service) Plain(body []byte) ([]byte, bool) {
 	switch s {
 	case ServicePrivacy:
@@ -118,7 +118,7 @@ func (s Service) Plain(body []byte) ([]byte, bool) {
 		if len(body) < 8 {
 			return nil, false
 		}
-		return body[8:], true // to its end: it may have come without what was reduced
+		return body[8:], true // up to its end and not by the length, which counts reduced items too
 	}
 	return body, true
 }
@@ -129,8 +129,8 @@ type Auth struct {
 	Body   []byte // aliases the message
 }
 
-// Sys is the body of an AUTH_SYS credential (RFC 5531 appendix A). Machine
-// aliases the message, and may be anything.
+// Sys is the body of an AUTH_SYS credential (RFC 5531 appendix A). Machine aliases the
+// message, and is not safe to print: it may hold any bytes.
 type Sys struct {
 	Stamp    uint32
 	Machine  []byte
@@ -144,8 +144,8 @@ const (
 	maxGIDs    = 16
 )
 
-// Sys reads the credential's AUTH_SYS body; false when it has none, or one that is
-// not whole or claims more than may be.
+// Sys decodes the body of an AUTH_SYS credential. It returns false if the credential
+// has another flavor, is truncated or exceeds the limits of the RFC.
 func (a Auth) Sys() (s Sys, ok bool) {
 	d := decoder{data: a.Body}
 	s.Stamp = d.word("stamp")
@@ -172,18 +172,18 @@ type GSS struct {
 	Service                      Service
 }
 
-// gssProcedures are those of RFC 2203 s.5.
+// gssProcedures are the names of the procedures of RFC 2203 s.5.
 var gssProcedures = [...]string{"RPCSEC_GSS_DATA", "RPCSEC_GSS_INIT", "RPCSEC_GSS_CONTINUE_INIT", "RPCSEC_GSS_DESTROY"}
 
-// ProcedureName is the name of its procedure: "RPCSEC_GSS_DATA".
+// ProcedureName returns the name of the procedure, such as "RPCSEC_GSS_DATA".
 func (g GSS) ProcedureName() string { return name(gssProcedures[:], g.Procedure, "RPCSEC_GSS") }
 
-// Control says that the message makes or ends a context: it carries no arguments
-// of its program.
+// Control reports whether the message creates or destroys a context. Such a message
+// carries no arguments of its program.
 func (g GSS) Control() bool { return g.Procedure != 0 }
 
-// Handle is the context that an RPCSEC_GSS credential names, nil when it has none
-// or not all of it.
+// Handle returns the context handle of an RPCSEC_GSS credential, or nil if it is
+// missing or truncated.
 func (a Auth) Handle() []byte {
 	if a.Flavor != AuthRPCSECGSS || len(a.Body) < 20 {
 		return nil
@@ -194,7 +194,8 @@ func (a Auth) Handle() []byte {
 	return nil
 }
 
-// GSS reads the credential's RPCSEC_GSS words; false when it has none.
+// GSS decodes the first four words of an RPCSEC_GSS credential. It returns false if the
+// credential has another flavor or is truncated.
 func (a Auth) GSS() (g GSS, ok bool) {
 	if a.Flavor != AuthRPCSECGSS || len(a.Body) < 16 {
 		return g, false
@@ -202,7 +203,8 @@ func (a Auth) GSS() (g GSS, ok bool) {
 	return GSS{be.Uint32(a.Body), be.Uint32(a.Body[4:]), be.Uint32(a.Body[8:]), Service(be.Uint32(a.Body[12:]))}, true
 }
 
-// The reply and accept states that matter; [Header.Status] names all.
+// The reply, accept and reject states that the code depends on; [Header.Status] names
+// all states.
 const (
 	accepted = 0
 	denied   = 1
@@ -222,32 +224,33 @@ var (
 	}
 )
 
-// Header is the head of a Call or Reply (RFC 5531 s.9).
+// Header is the header of a Call or Reply (RFC 5531 s.9).
 //
-// A Call: xid, 0, RPC version, program, version, procedure, credential,
-// verifier. A Reply that was accepted: xid, 1, 0, verifier, accept state, with
-// low and high version behind PROG_MISMATCH. One that was denied: xid, 1, 1,
-// then 0 with low and high version, or 1 with the reason. All are 32-bit words;
-// credential and verifier are flavor, length, and up to 400 bytes padded to 4.
+// A Call consists of xid, 0, RPC version, program, version, procedure, credential and
+// verifier. An accepted Reply consists of xid, 1, 0, verifier and accept state;
+// PROG_MISMATCH adds the low and high version. A denied Reply consists of xid, 1, 1,
+// and then either 0, low and high version, or 1 and the reason. All are 32-bit
+// big-endian words; credential and verifier are flavor, length, and up to 400 bytes
+// padded to a multiple of 4.
 type Header struct {
 	XID  uint32
 	Type MessageType
 
-	RPCVersion, Program, Version, Procedure uint32 // Call
-	Credential, Verifier                    Auth   // Verifier in Replies too
+	RPCVersion, Program, Version, Procedure uint32 // in a Call
+	Credential, Verifier                    Auth   // both in a Call, Verifier in an accepted Reply
 
-	ReplyState, AcceptState, RejectState, AuthState uint32 // Reply
-	Low, High                                       uint32 // of a mismatch
+	ReplyState, AcceptState, RejectState, AuthState uint32 // in a Reply
+	Low, High                                       uint32 // supported versions, after a version mismatch
 
-	Length int // bytes of header that were read
+	Length int // number of header bytes that were decoded
 }
 
-// maxAuth bounds the body of a credential (RFC 5531 s.8.2).
+// maxAuth is the maximum size in bytes of the body of a credential (RFC 5531 s.8.2).
 const maxAuth = 400
 
-// Decode reads the head of a message; arguments or results begin at Length.
-// What could be read stays in h when there is an error, which wraps
-// [ErrTruncated] or [ErrMalformed].
+// Decode decodes the header at the start of data; the arguments or results begin at
+// Length. Credential and verifier alias data. If an error is returned, h holds the
+// fields before it. The error wraps [ErrTruncated] or [ErrMalformed].
 func (h *Header) Decode(data []byte) (err error) {
 	*h = Header{}
 	d := decoder{data: data}
@@ -292,13 +295,13 @@ func (h *Header) reply(d *decoder) {
 	}
 }
 
-// Succeeded says that a Reply carries results.
+// Succeeded reports whether a Reply carries results.
 func (h *Header) Succeeded() bool {
 	return h.Type == Reply && h.ReplyState == accepted && h.AcceptState == acceptSuccess
 }
 
-// Status is what a Reply says of the RPC: an accept state ("SUCCESS"),
-// "RPC_MISMATCH", or the authentication state.
+// Status returns the outcome of the RPC in a Reply: an accept state ("SUCCESS"),
+// "RPC_MISMATCH", or an authentication state.
 func (h *Header) Status() string {
 	switch {
 	case h.ReplyState == accepted:

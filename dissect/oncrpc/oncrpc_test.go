@@ -51,7 +51,7 @@ func TestHeader(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := fmt.Sprintf("%v %d %s %t %d", h.Type, h.XID, h.Status(), h.Succeeded(), h.Length)
-			if h.High > 0 { // of a mismatch
+			if h.High > 0 { // a version mismatch
 				got = fmt.Sprintf("%v %d %s %d-%d %t %d", h.Type, h.XID, h.Status(), h.Low, h.High, h.Succeeded(), h.Length)
 			}
 			if h.Type == oncrpc.Call {
@@ -74,7 +74,7 @@ func TestGSS(t *testing.T) {
 	}
 }
 
-// FuzzHeader: what is read lies in the message.
+// FuzzHeader: the decoded header lies within the message.
 func FuzzHeader(f *testing.F) {
 	for _, c := range messages {
 		f.Add(testkit.Unhex(f, c.wire))
@@ -92,8 +92,8 @@ func FuzzHeader(f *testing.F) {
 	})
 }
 
-// TestSys: what a credential of AUTH_SYS says, and that none is read which claims
-// more than there is, or may be.
+// TestSys: an AUTH_SYS credential is decoded, unless it is truncated, claims more
+// bytes than there are, or exceeds the limits of the RFC.
 func TestSys(t *testing.T) {
 	whole := testkit.Unhex(t, "00000009 00000003 616263ff 00000001 00000002 00000002 0000000a 0000000b")
 	s, ok := oncrpc.Auth{Flavor: oncrpc.AuthSys, Body: whole}.Sys()
@@ -119,7 +119,7 @@ func TestSys(t *testing.T) {
 	}
 }
 
-// TestProtected: what RPCSEC_GSS puts around a body.
+// TestProtected: the fields that RPCSEC_GSS puts around a body are decoded.
 func TestProtected(t *testing.T) {
 	for _, c := range []struct{ wire, want string }{
 		{"0000000c 00000007 11111111 22222222 00000003 aabbcc00", "true 12 7 aabbcc"},

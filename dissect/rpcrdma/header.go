@@ -1,5 +1,5 @@
-// Package rpcrdma holds the wire formats of RPC-over-RDMA version 1 (RFC 8166)
-// and of its connection manager private data (RFC 8797).
+// Package rpcrdma encodes and decodes the headers of RPC-over-RDMA version 1 (RFC
+// 8166) and its connection manager private data (RFC 8797).
 package rpcrdma
 
 import (
@@ -8,8 +8,8 @@ import (
 	"fmt"
 )
 
-// ErrTruncated is wrapped by decode errors that ran out of bytes, ErrMalformed
-// by those that met a value that cannot be.
+// Decode errors wrap one of these: ErrTruncated if the message is too short,
+// ErrMalformed if a value is not allowed.
 var (
 	ErrTruncated = errors.New("truncated")
 	ErrMalformed = errors.New("malformed")
@@ -17,16 +17,16 @@ var (
 
 var be = binary.BigEndian
 
-// Version is the version that this package decodes whole, Draft the one that it
-// decodes when it has the form of the remote invalidation draft
+// Version is the version that this package decodes. Draft is version 2, which it
+// decodes if the header has the layout of the remote invalidation draft
 // (draft-cel-nfsv4-reminv-design s.5.3).
 const (
 	Version = 1
 	Draft   = 2
 )
 
-// FixedLen is the length in bytes of the four words that all versions share,
-// SegmentLen that of a plain segment.
+// FixedLen is the length in bytes of the four words that all versions share.
+// SegmentLen is the length in bytes of a plain segment.
 const (
 	FixedLen   = 16
 	SegmentLen = 16
@@ -46,7 +46,7 @@ const (
 
 var procNames = [...]string{"RDMA_MSG", "RDMA_NOMSG", "RDMA_MSGP", "RDMA_DONE", "RDMA_ERROR"}
 
-// String is the name of the procedure, "RDMA_MSG".
+// String returns the name of the procedure, such as "RDMA_MSG".
 func (p Proc) String() string {
 	if int64(p) < int64(len(procNames)) {
 		return procNames[p]
@@ -63,7 +63,7 @@ const (
 	ErrChunk ErrCode = 2
 )
 
-// String is the name of the error, "ERR_VERS".
+// String returns the name of the error code, such as "ERR_VERS".
 func (e ErrCode) String() string {
 	switch e {
 	case ErrVers:
@@ -74,7 +74,7 @@ func (e ErrCode) String() string {
 	return fmt.Sprintf("ERR_%d", uint32(e))
 }
 
-// Segment is a plain RDMA segment (RFC 8166 s.3.4.3): a piece of the
+// Segment is a plain RDMA segment (RFC 8166 s.3.4.3). It describes a range of the
 // requester's memory.
 type Segment struct {
 	Handle uint32 // STag, R_key
@@ -82,7 +82,7 @@ type Segment struct {
 	Offset uint64 // virtual address or offset of the first byte
 }
 
-// Length is how many bytes the segments of a chunk have.
+// Length returns the sum of the lengths of segments, in bytes.
 func Length(segments []Segment) (n int64) {
 	for i := range segments {
 		n += int64(segments[i].Length)
@@ -90,16 +90,16 @@ func Length(segments []Segment) (n int64) {
 	return n
 }
 
-// ReadSegment is an entry of the Read list (RFC 8166 s.3.4.5). Segments with
-// one Position are one Read chunk.
+// ReadSegment is an entry of the Read list (RFC 8166 s.3.4.5). Segments with the same
+// Position form one Read chunk.
 type ReadSegment struct {
 	Position uint32 // byte offset in the unreduced Payload stream
 	Segment
 }
 
-// Header is an RPC-over-RDMA header (RFC 8166 s.4.1.2): four words of any
-// version, and what version 1 puts behind them. Decoding into the same Header
-// again reuses its slices.
+// Header is an RPC-over-RDMA header (RFC 8166 s.4.1.2): four words that all versions
+// share, and the fields that version 1 adds. Decode reuses the slices of the Header.
+// All words are big-endian.
 //
 //	offset width
 //	0      32 bits rdma_xid
@@ -110,8 +110,8 @@ type ReadSegment struct {
 //	16     lists   Read list, Write list, Reply chunk: MSG, NOMSG, MSGP
 //	16     32      rdma_err, then low and high version for ERR_VERS: RDMA_ERROR
 //
-// Version 2, as the remote invalidation draft sketches it, has two words before
-// the lists of MSG and NOMSG:
+// Version 2 of the remote invalidation draft has two more words before the lists of
+// MSG and NOMSG:
 //
 //	16     32      rdma_direction: 0 Call, 1 Reply
 //	20     32      rdma_inv_handle
@@ -123,23 +123,23 @@ type Header struct {
 
 	Align, Thresh uint32 // bytes, RDMA_MSGP
 
-	IsDraft   bool   // version 2 in the draft's form: what follows is known of it
-	Direction uint32 // rdma_direction of that: 0 Call, 1 Reply
-	InvHandle uint32 // rdma_inv_handle of that, 0 for none
+	IsDraft   bool   // it is version 2 with the layout of the draft
+	Direction uint32 // rdma_direction, if IsDraft: 0 Call, 1 Reply
+	InvHandle uint32 // rdma_inv_handle, if IsDraft; 0 for none
 
 	Reads     []ReadSegment // the Read list, flat, in wire order
 	Writes    []Segment     // the segments of all Write chunks, flat
-	WriteEnds []int         // for each Write chunk, where it ends in Writes
+	WriteEnds []int         // for each Write chunk, the index in Writes after its last segment
 	Reply     []Segment     // the Reply chunk
-	HasReply  bool          // there is one, though it may be empty
+	HasReply  bool          // there is a Reply chunk, which may be empty
 
 	Err               ErrCode
-	VersLow, VersHigh uint32 // what the peer supports, ERR_VERS
+	VersLow, VersHigh uint32 // versions that the sender of ERR_VERS supports
 
-	Length int // bytes of header that were read; all of it unless there was an error
+	Length int // number of bytes that were decoded; the length of the header if Decode returned no error
 }
 
-// WriteChunk is the segments of Write chunk i.
+// WriteChunk returns the segments of Write chunk i.
 func (h *Header) WriteChunk(i int) []Segment {
 	start := 0
 	if i > 0 {
@@ -148,18 +148,19 @@ func (h *Header) WriteChunk(i int) []Segment {
 	return h.Writes[start:h.WriteEnds[i]]
 }
 
-// HasChunks says whether any chunk list is filled.
+// HasChunks reports whether the header has any chunk.
 func (h *Header) HasChunks() bool { return len(h.Reads) > 0 || len(h.WriteEnds) > 0 || h.HasReply }
 
-// Understood says that the lists of a message of this version are known.
+// Understood reports whether the layout of the header after its first four words is
+// known.
 func (h *Header) Understood() bool { return h.Vers == Version || h.IsDraft }
 
-// Decode reads the header at the start of a Send's payload. A header that
-// breaks off or lies about its counts leaves what could be read in h, and the
-// error says where it broke; it wraps [ErrTruncated] or [ErrMalformed]. Of
-// versions other than 1 only the four words are read, and what an RDMA_ERROR
-// says, since those are fixed for all versions (RFC 8166 s.4.2); of version 2 the
-// rest too, when it has the draft's form to its end.
+// Decode decodes the header at the start of a Send's payload. If the header is
+// truncated or malformed, h holds the fields before the error, and the error wraps
+// [ErrTruncated] or [ErrMalformed] and contains the offset. For versions other than 1,
+// only the four fixed words and an RDMA_ERROR are decoded, because they are the same
+// in all versions (RFC 8166 s.4.2). Version 2 is decoded completely if the whole header
+// has the layout of the draft.
 func (h *Header) Decode(data []byte) error {
 	h.clear()
 	d := decoder{data: data}
@@ -186,7 +187,7 @@ func (h *Header) Decode(data []byte) error {
 	case Done:
 	default:
 		if h.Vers == Version {
-			return fmt.Errorf("rpcrdma: rdma_proc %d at offset 12 is none of version 1: %w", proc, ErrMalformed)
+			return fmt.Errorf("rpcrdma: rdma_proc %d at offset 12 is not defined in version 1: %w", proc, ErrMalformed)
 		}
 	}
 	return nil
@@ -207,20 +208,20 @@ func (h *Header) decodeError(d *decoder) error {
 		h.VersHigh, _ = d.word()
 	case ErrChunk:
 	default:
-		return fmt.Errorf("rpcrdma: rdma_err %d at offset %d is none of version 1: %w", code, d.at-4, ErrMalformed)
+		return fmt.Errorf("rpcrdma: rdma_err %d at offset %d is not defined in version 1: %w", code, d.at-4, ErrMalformed)
 	}
 	return nil
 }
 
-// clear makes it empty. It keeps its storage.
+// clear resets the header but keeps the memory of its slices.
 func (h *Header) clear() {
 	reads, writes, ends, reply := h.Reads[:0], h.Writes[:0], h.WriteEnds[:0], h.Reply[:0]
-	*h = Header{} // in its place, and not made elsewhere and copied
+	*h = Header{} // a statement of its own, so that the compiler clears h in place
 	h.Reads, h.Writes, h.WriteEnds, h.Reply = reads, writes, ends, reply
 }
 
-// decodeDraft reads version 2 in the draft's form; one that has not got it keeps
-// its four words.
+// decodeDraft decodes version 2 with the layout of the draft. If the header does not have
+// that layout, only its four fixed words are set.
 func (h *Header) decodeDraft(d *decoder) {
 	fixed := *d
 	direction, _ := d.word()
@@ -298,7 +299,7 @@ func (d *decoder) short(what string, need int) error {
 	return fmt.Errorf("rpcrdma: %s needs %d bytes at offset %d, %d left: %w", what, need, d.at, len(d.data)-d.at, ErrTruncated)
 }
 
-// flag reads the word that says whether an XDR optional-data item is there.
+// flag reads the word that precedes XDR optional-data, and reports whether data follows.
 func (d *decoder) flag(list string) (bool, error) {
 	v, ok := d.word()
 	switch {
@@ -306,7 +307,7 @@ func (d *decoder) flag(list string) (bool, error) {
 		return false, d.short("next word of the "+list, 4)
 	case v > 1:
 		d.at -= 4
-		return false, fmt.Errorf("rpcrdma: %s has 0x%08x at offset %d where 0 or 1 belongs: %w", list, v, d.at, ErrMalformed)
+		return false, fmt.Errorf("rpcrdma: %s has 0x%08x at offset %d, want 0 or 1: %w", list, v, d.at, ErrMalformed)
 	}
 	return v == 1, nil
 }
@@ -317,7 +318,8 @@ func (d *decoder) segment() Segment {
 	return Segment{Handle: be.Uint32(b), Length: be.Uint32(b[4:]), Offset: be.Uint64(b[8:])}
 }
 
-// chunk appends a counted array of segments, as many as there are bytes for.
+// chunk decodes a counted array of segments and appends them to to. If the array is
+// truncated, it appends the complete segments and returns an error.
 func (d *decoder) chunk(to []Segment, what string) ([]Segment, error) {
 	count, ok := d.word()
 	if !ok {
@@ -326,14 +328,14 @@ func (d *decoder) chunk(to []Segment, what string) ([]Segment, error) {
 	at := d.at - 4
 	for i := range int(count) {
 		if len(d.data)-d.at < SegmentLen {
-			return to, fmt.Errorf("rpcrdma: %s at offset %d claims %d segments, there are bytes for %d: %w", what, at, count, i, ErrTruncated)
+			return to, fmt.Errorf("rpcrdma: %s at offset %d claims %d segments, but has bytes for %d: %w", what, at, count, i, ErrTruncated)
 		}
 		to = append(to, d.segment())
 	}
 	return to, nil
 }
 
-// Append appends the header as it stands on the wire.
+// Append appends the header in wire format.
 func (h *Header) Append(b []byte) []byte {
 	b = be.AppendUint32(b, h.XID)
 	b = be.AppendUint32(b, h.Vers)

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// PrivateDataLen is the length of the message in bytes, PrivateDataMagic its
-// format identifier, DefaultInline the inline threshold in bytes of a peer that
-// sends none (RFC 8797 s.4, RFC 8166 s.3.3.3).
+// PrivateDataLen is the length of the private data message in bytes, PrivateDataMagic
+// its format identifier. DefaultInline is the inline threshold in bytes of a peer that
+// sends no such message (RFC 8797 s.4, RFC 8166 s.3.3.3).
 const (
 	PrivateDataLen   = 8
 	PrivateDataMagic = 0xf6ab0e18
@@ -16,29 +16,29 @@ const (
 
 var privateMagic = be.AppendUint32(nil, PrivateDataMagic)
 
-// PrivateData is what a peer says of itself as a connection is made (RFC 8797
-// s.4).
+// PrivateData has the parameters that a peer announces when a connection is made (RFC
+// 8797 s.4).
 //
 //	offset width
 //	0      32 bits format identifier 0xf6ab0e18
 //	4      8       version: 1
 //	5      7       reserved, ignored
 //	5.7    1       R: remote invalidation is supported
-//	6      8       send size, in 1024 bytes less one
-//	7      8       receive size, in 1024 bytes less one
+//	6      8       send size: value+1 units of 1024 bytes
+//	7      8       receive size: value+1 units of 1024 bytes
 type PrivateData struct {
 	Offset             int // bytes before the format identifier
 	Version            uint8
-	Reserved           uint8 // 7 bits, 0 unless the sender is wrong
+	Reserved           uint8 // 7 bits, which a conforming sender sets to 0
 	RemoteInvalidation bool
 	SendSize           int // bytes
 	ReceiveSize        int // bytes
 }
 
-// FindPrivateData searches the consumer's private data for the message, at any
-// alignment (RFC 8797 s.5.2). It is found only when its version is 1 and all
-// eight bytes are there; found is false and err nil when the identifier is
-// nowhere, and err says what is wrong with the first one when none is sound.
+// FindPrivateData searches the private data of the consumer for the message, at any
+// alignment (RFC 8797 s.5.2). The message is found only if its version is 1 and it has
+// all eight bytes. If the format identifier does not occur, found is false and err is
+// nil. If it occurs but no message is valid, err describes the first invalid one.
 func FindPrivateData(data []byte) (p PrivateData, found bool, err error) {
 	for at := 0; ; at++ {
 		i := bytes.Index(data[at:], privateMagic)
@@ -54,7 +54,7 @@ func FindPrivateData(data []byte) (p PrivateData, found bool, err error) {
 			}
 		case b[4] != 1:
 			if err == nil {
-				err = fmt.Errorf("rpcrdma: private data at offset %d has version %d, only 1 is known: %w", at, b[4], ErrMalformed)
+				err = fmt.Errorf("rpcrdma: private data at offset %d has version %d, only version 1 is known: %w", at, b[4], ErrMalformed)
 			}
 		default:
 			return PrivateData{
@@ -65,8 +65,7 @@ func FindPrivateData(data []byte) (p PrivateData, found bool, err error) {
 	}
 }
 
-// Append appends the message as it stands on the wire, without what Offset
-// counts before it.
+// Append appends the message in wire format, without the Offset bytes before it.
 func (p PrivateData) Append(b []byte) []byte {
 	r := p.Reserved << 1
 	if p.RemoteInvalidation {

@@ -12,7 +12,7 @@ import (
 
 const fixed = "4cc9dbf7 00000001 00000080 "
 
-// headers are whole: each decodes to what want says and encodes to itself.
+// headers are complete. Each decodes to want, and encodes to the same bytes.
 var headers = []struct{ name, wire, want string }{
 	{
 		"no chunks", fixed + "00000000 00000000 00000000 00000000",
@@ -51,12 +51,12 @@ var headers = []struct{ name, wire, want string }{
 	},
 	{"another version", "4cc9dbf7 00000002 00000080 00000000", "RDMA_MSG 4cc9dbf7 2 128 reads [] writes [] [] reply [] false err 0 0-0 length 16"},
 	{
-		"what another version's error says", "4cc9dbf7 00000002 00000080 00000004 00000001 00000001 00000001",
+		"RDMA_ERROR of another version", "4cc9dbf7 00000002 00000080 00000004 00000001 00000001 00000001",
 		"RDMA_ERROR 4cc9dbf7 2 128 reads [] writes [] [] reply [] false err 1 1-1 length 28",
 	},
 }
 
-func say(h *rpcrdma.Header) string {
+func text(h *rpcrdma.Header) string {
 	return fmt.Sprintf("%v %08x %d %d reads %v writes %v %v reply %v %t err %d %d-%d length %d",
 		h.Proc, h.XID, h.Vers, h.Credits, h.Reads, h.Writes, h.WriteEnds, h.Reply, h.HasReply, h.Err, h.VersLow, h.VersHigh, h.Length)
 }
@@ -69,7 +69,7 @@ func TestHeader(t *testing.T) {
 			if err := h.Decode(append(wire, "payload"...)); err != nil {
 				t.Fatal(err)
 			}
-			if got := say(&h); got != c.want {
+			if got := text(&h); got != c.want {
 				t.Errorf("\n got %s\nwant %s", got, c.want)
 			}
 			if got := h.Append(nil); !bytes.Equal(got, wire) {
@@ -79,8 +79,8 @@ func TestHeader(t *testing.T) {
 	}
 }
 
-// TestBroken: a header that breaks off or lies gives what could be read and
-// says where it broke.
+// TestBroken: decoding a truncated or malformed header sets the fields before the error,
+// and the error contains the offset.
 func TestBroken(t *testing.T) {
 	for _, c := range []struct {
 		name, wire, err string
@@ -95,13 +95,13 @@ func TestBroken(t *testing.T) {
 			"Read list cut", fixed + "00000000 00000001 00000028 00000001 00000002 0000000000000003 00000001 00000028 00000004",
 			"rpcrdma: Read list entry 1 needs 20 bytes at offset 44, 8 left: truncated", rpcrdma.ErrTruncated, 1, 0, 44,
 		},
-		{"a list that says 2", fixed + "00000000 00000002 00000028", "rpcrdma: Read list has 0x00000002 at offset 16 where 0 or 1 belongs: malformed", rpcrdma.ErrMalformed, 0, 0, 16},
+		{"a list that says 2", fixed + "00000000 00000002 00000028", "rpcrdma: Read list has 0x00000002 at offset 16, want 0 or 1: malformed", rpcrdma.ErrMalformed, 0, 0, 16},
 		{
 			"segment count that lies", fixed + "00000000 00000000 00000001 ffffffff 00000001 00000002 0000000000000003 00000000",
-			"rpcrdma: Write chunk at offset 24 claims 4294967295 segments, there are bytes for 1: truncated", rpcrdma.ErrTruncated, 0, 1, 44,
+			"rpcrdma: Write chunk at offset 24 claims 4294967295 segments, but has bytes for 1: truncated", rpcrdma.ErrTruncated, 0, 1, 44,
 		},
-		{"unknown procedure", fixed + "00000063", "rpcrdma: rdma_proc 99 at offset 12 is none of version 1: malformed", rpcrdma.ErrMalformed, 0, 0, 16},
-		{"unknown error", fixed + "00000004 00000009", "rpcrdma: rdma_err 9 at offset 16 is none of version 1: malformed", rpcrdma.ErrMalformed, 0, 0, 20},
+		{"unknown procedure", fixed + "00000063", "rpcrdma: rdma_proc 99 at offset 12 is not defined in version 1: malformed", rpcrdma.ErrMalformed, 0, 0, 16},
+		{"unknown error", fixed + "00000004 00000009", "rpcrdma: rdma_err 9 at offset 16 is not defined in version 1: malformed", rpcrdma.ErrMalformed, 0, 0, 20},
 		{"ERR_VERS cut", fixed + "00000004 00000001 00000001", "rpcrdma: version range of ERR_VERS needs 8 bytes at offset 20, 4 left: truncated", rpcrdma.ErrTruncated, 0, 0, 20},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestPrivateData(t *testing.T) {
 		{"at the start", "f6ab0e18 01 01 03 07 000000", rpcrdma.PrivateData{Offset: 0, Version: 1, RemoteInvalidation: true, SendSize: 4096, ReceiveSize: 8192}, true, ""},
 		{"at an odd offset", "78797a f6ab0e18 01 01 00 ff", rpcrdma.PrivateData{Offset: 3, Version: 1, RemoteInvalidation: true, SendSize: 1024, ReceiveSize: 262144}, true, ""},
 		{"reserved bits change nothing", "f6ab0e18 01 fe 03 03", rpcrdma.PrivateData{Version: 1, Reserved: 0x7f, SendSize: 4096, ReceiveSize: 4096}, true, ""},
-		{"version 2", "f6ab0e18 02 01 03 03", rpcrdma.PrivateData{}, false, "rpcrdma: private data at offset 0 has version 2, only 1 is known: malformed"},
+		{"version 2", "f6ab0e18 02 01 03 03", rpcrdma.PrivateData{}, false, "rpcrdma: private data at offset 0 has version 2, only version 1 is known: malformed"},
 		{"cut", "0000 f6ab0e18 01 01 03", rpcrdma.PrivateData{}, false, "rpcrdma: private data needs 8 bytes at offset 2, 7 left: truncated"},
 		{"a second one is sound", "f6ab0e18 09 f6ab0e18 01 00 00 00", rpcrdma.PrivateData{Offset: 5, Version: 1, SendSize: 1024, ReceiveSize: 1024}, true, ""},
 	} {
@@ -149,8 +149,8 @@ func TestPrivateData(t *testing.T) {
 	}
 }
 
-// FuzzHeader: what decodes without error encodes to the bytes that were read,
-// and decoding never takes more memory than the input warrants.
+// FuzzHeader: a header that is decoded without error encodes to the same bytes, and
+// decoding never allocates more memory than the input justifies.
 func FuzzHeader(f *testing.F) {
 	for _, c := range headers {
 		f.Add(testkit.Unhex(f, c.wire))
@@ -169,7 +169,7 @@ func FuzzHeader(f *testing.F) {
 	})
 }
 
-// FuzzPrivateData: what is found lies in the data.
+// FuzzPrivateData: a message that is found lies within the data.
 func FuzzPrivateData(f *testing.F) {
 	f.Add(testkit.Unhex(f, "f6ab0e180101030300"))
 	f.Fuzz(func(t *testing.T, data []byte) {

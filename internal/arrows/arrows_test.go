@@ -1,6 +1,6 @@
-// Package arrows holds the imports of every room against the table of
-// docs/architecture.md: an arrow that the table does not have is a design that
-// changed without saying so.
+// Package arrows compares the imports of every package with the table in
+// docs/architecture.md. The imports are the arrows between the packages: a new one
+// changes the design, so the table must change with it.
 package arrows
 
 import (
@@ -22,12 +22,12 @@ const (
 	module = "github.com/rdmadump/rdmadump/"
 )
 
-// maxParameters is how many parameters a function may have: of more, nobody knows
-// at a call which is which.
+// maxParameters is the maximum number of parameters of a function. With more parameters,
+// readers of a call cannot tell which argument is which.
 const maxParameters = 5
 
-// TestParameters: no function has more than maxParameters, but for a variadic one
-// behind them.
+// TestParameters: no function has more than maxParameters parameters, not counting a
+// variadic one.
 func TestParameters(t *testing.T) {
 	var long []string
 	eachFile(t, func(path string, _ bool) {
@@ -53,15 +53,15 @@ func TestParameters(t *testing.T) {
 		}
 	})
 	if slices.Sort(long); len(long) > 0 {
-		t.Errorf("functions of more than %d parameters: %q", maxParameters, long)
+		t.Errorf("functions with more than %d parameters: %q", maxParameters, long)
 	}
 }
 
-// eachFile visits the Go files of this module, and of those that stand apart in
-// folders of it.
-func eachFile(t *testing.T, visit func(path string, apart bool)) {
+// eachFile calls visit for the Go files of this module, and of the separate modules in its
+// folders.
+func eachFile(t *testing.T, visit func(path string, separate bool)) {
 	t.Helper()
-	module := root // whose files these are
+	module := root // the folder of the module that the current file belongs to
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -84,29 +84,29 @@ func eachFile(t *testing.T, visit func(path string, apart bool)) {
 	}
 }
 
-// TestArrows: no room imports what the table does not let it, and every room is in
+// TestArrows: packages import only packages that the table allows, and every package is in
 // the table.
 func TestArrows(t *testing.T) {
 	allowed := table(t)
 	seen := map[string]bool{}
-	eachFile(t, func(path string, apart bool) {
-		if apart || strings.HasSuffix(path, "_test.go") {
+	eachFile(t, func(path string, separate bool) {
+		if separate || strings.HasSuffix(path, "_test.go") {
 			return
 		}
-		room, err := filepath.Rel(root, filepath.Dir(path))
+		pkg, err := filepath.Rel(root, filepath.Dir(path))
 		if err != nil {
 			t.Fatal(err)
 		}
-		room = filepath.ToSlash(room)
-		may, known := allowed[room]
+		pkg = filepath.ToSlash(pkg)
+		may, known := allowed[pkg]
 		if !known {
-			if !seen[room] {
-				t.Errorf("%s is no room of docs/architecture.md", room)
+			if !seen[pkg] {
+				t.Errorf("%s is not in the table of docs/architecture.md", pkg)
 			}
-			seen[room] = true
+			seen[pkg] = true
 			return
 		}
-		seen[room] = true
+		seen[pkg] = true
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
 		if err != nil {
 			t.Fatal(err)
@@ -114,23 +114,23 @@ func TestArrows(t *testing.T) {
 		for _, i := range file.Imports {
 			name, _ := strconv.Unquote(i.Path.Value)
 			if ours, is := strings.CutPrefix(name, module); is && !slices.Contains(may, ours) {
-				t.Errorf("%s imports %s (%s), which docs/architecture.md does not let it", room, ours, filepath.Base(path))
+				t.Errorf("%s imports %s (%s), which the table of docs/architecture.md does not allow", pkg, ours, filepath.Base(path))
 			}
 		}
 	})
 	if len(seen) < 20 {
-		t.Errorf("only %d rooms were found", len(seen))
+		t.Errorf("only %d packages were found", len(seen))
 	}
 }
 
-// table reads what each room may import.
+// table returns the imports that docs/architecture.md allows for each package.
 func table(t *testing.T) map[string][]string {
 	text, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	quoted := regexp.MustCompile("`([a-z0-9/]+)`")
-	rooms := map[string][]string{}
+	packages := map[string][]string{}
 	for line := range strings.Lines(string(text)) {
 		columns := strings.Split(line, "|")
 		if len(columns) != 5 || !strings.HasPrefix(strings.TrimSpace(columns[1]), "`") {
@@ -140,7 +140,7 @@ func table(t *testing.T) map[string][]string {
 		for _, m := range quoted.FindAllStringSubmatch(columns[3], -1) {
 			may = append(may, m[1])
 		}
-		rooms[quoted.FindStringSubmatch(columns[1])[1]] = may
+		packages[quoted.FindStringSubmatch(columns[1])[1]] = may
 	}
-	return rooms
+	return packages
 }

@@ -1,15 +1,15 @@
-// Package hugepages makes the heap of a program that keeps much grow into huge pages.
+// Package hugepages makes the kernel back the growing heap of a program with huge pages.
 //
-// The kernel gives memory away page by page, and a page that is touched for the first
-// time costs 1 to 2 µs in a virtual machine. A flood of new connections is a third
-// of its time waiting for that. Where transparent huge pages are for who asks
-// ("madvise", as most distributions have it) one of 2 MiB stands for 512 of those; but
-// Go does not ask for its heap, and touches what it takes from the kernel at once, 4
-// MiB at a time. So a block is taken that nobody touches, the kernel is asked for
-// huge pages there, and the block is let go: what the heap grows into next is it.
+// The kernel allocates memory page by page. In a virtual machine, the first access to a
+// page costs 1 to 2 µs, and a flood of new connections spends a third of its time on
+// that. A huge page of 2 MiB replaces 512 pages, but if transparent huge pages are
+// set to "madvise", as in most distributions, a program has to ask for them. Go does not
+// ask, and accesses the memory for its heap as soon as it has mapped it, 4 MiB at a time.
+// So this package allocates a block without accessing it, asks the kernel for huge pages
+// there, and frees the block. The heap then grows into its addresses.
 //
-// Nothing depends on that but time: a runtime that would give the block back, or a
-// kernel that has no huge pages to give, leaves everything as it was.
+// This affects only speed: everything works as before if the runtime unmaps the block,
+// or if the kernel has no huge pages.
 package hugepages
 
 import (
@@ -20,26 +20,26 @@ import (
 )
 
 const (
-	// enough is a heap, in bytes, that will grow: what captures of few connections
-	// take is half of it.
+	// enough is the heap size, in bytes, from which on the heap is expected to grow
+	// further. Captures of few connections need half of it.
 	enough = 18 << 20
 
-	// most is how many bytes are asked for at most: what is kept within a budget of
-	// 256 MiB fills that.
+	// most is the maximum number of bytes to ask for. Analysis state within a budget of
+	// 256 MiB fills that much.
 	most = 192 << 20
 
-	// room is what the runtime may want beside the block, while it stands: heap,
-	// for which it maps 64 MiB at a time, and what it notes about that.
-	room = 160 << 20
+	// extra is the number of bytes that the runtime may map in addition to the block:
+	// heap, 64 MiB at a time, and its metadata.
+	extra = 160 << 20
 )
 
-// asked says that the heap, of which a process has one, was asked for.
+// asked is set once the process has asked for huge pages for its heap.
 var asked atomic.Bool
 
-// Look asks for huge pages when the heap has become large, once in the life of a
-// process, for so many bytes at most, none of them where that is zero: the runtime's
-// memory limit has to leave room for as much. It is to be called now and then; what takes long it leaves to another
-// goroutine.
+// Look asks for huge pages once in the life of a process, when the heap has become large
+// enough. limit is the maximum number of bytes to ask for; 0 disables asking. The memory
+// limit of the runtime must allow limit bytes more. Callers call Look from time to time.
+// It returns quickly, because another goroutine does the slow part.
 func Look(limit int64) {
 	if limit == 0 || asked.Load() {
 		return
@@ -51,17 +51,16 @@ func Look(limit int64) {
 	}
 }
 
-// ask asks for huge pages for the next so many bytes of the heap. It says whether they
-// were to be had at all: there may be limits to what a process maps, and then the
-// heap had better not ask.
+// ask asks for huge pages for the next bytes of the heap, and reports whether the kernel
+// granted them. It does not ask if the process may not map that much memory.
 func ask(bytes int64) bool {
-	if !mayMap(bytes + room) {
+	if !mayMap(bytes + extra) {
 		return false
 	}
-	// With a limit that is far away nobody has to stop and help this collection.
+	// With a distant heap goal, no goroutine has to assist this collection.
 	percent := debug.SetGCPercent(-1)
 	defer debug.SetGCPercent(percent)
-	ok := advise(make([]byte, bytes)) // fresh from the kernel, which makes it of zeros: nobody touches it
+	ok := advise(make([]byte, bytes)) // the kernel returns zeroed memory, so the runtime does not access it
 	runtime.GC()
 	return ok
 }

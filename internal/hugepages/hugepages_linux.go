@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mayMap says whether a process may map so many bytes more. The runtime ends a
-// program that may not.
+// mayMap reports whether the process may map that many bytes more. If it may not, the
+// runtime would terminate the program.
 func mayMap(bytes int64) bool {
 	b, err := unix.Mmap(-1, 0, int(bytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
@@ -16,7 +16,7 @@ func mayMap(bytes int64) bool {
 	return unix.Munmap(b) == nil
 }
 
-// advise asks for huge pages for the pages that lie in b as a whole.
+// advise asks for huge pages for the pages that are completely within b.
 func advise(b []byte) bool {
 	page := unix.Getpagesize()
 	from := -int(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) & (page - 1)

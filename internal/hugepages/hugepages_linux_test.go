@@ -12,22 +12,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// again says that a test has asked: a block of the same size would be the same.
-var again bool
+// hasAsked is set after TestAsk has run. In a second run, the runtime would return the
+// same block, whose pages were already accessed.
+var hasAsked bool
 
-// TestAsk: what the heap grows into after it was asked for is memory for which the
-// kernel was asked for huge pages, and takes none of it before.
+// TestAsk: the heap grows into memory for which the kernel was asked for huge pages, and
+// asking itself uses no memory.
 func TestAsk(t *testing.T) {
-	if again {
-		t.Skip("a process can only be asked once")
+	if hasAsked {
+		t.Skip("a process can ask only once")
 	}
-	again = true
+	hasAsked = true
 	const bytes = 64 << 20
 	before := resident(t)
 	if !ask(bytes) {
-		t.Skip("the kernel has no huge pages for who asks, or maps no more")
+		t.Skip("the kernel grants no huge pages, or the process may not map that much")
 	}
-	runtime.GC() // as the next collection will
+	runtime.GC() // collect again, as a running program will
 	if took := resident(t) - before; took > bytes/4 {
 		t.Errorf("asking took %d bytes of memory", took)
 	}
@@ -43,20 +44,21 @@ func TestAsk(t *testing.T) {
 		}
 	}
 	if advised < len(small)*3/4 {
-		t.Errorf("%d of %d objects are where the kernel was asked for huge pages, want most", advised, len(small))
+		t.Errorf("%d of %d objects are in memory for which huge pages were requested, want most", advised, len(small))
 	}
 }
 
-// TestLimit: what a process may not map is not asked for: the runtime would end it.
+// TestLimit: nothing is asked for if the process may not map that much, because the
+// runtime would terminate it.
 func TestLimit(t *testing.T) {
 	if ask(1 << 46) {
-		t.Error("64 TiB were to be had")
+		t.Error("64 TiB were granted")
 	}
 }
 
-// TestLook: a heap is looked at until it is large, and then asked for once.
+// TestLook: huge pages are asked for once, when the heap has become large.
 func TestLook(t *testing.T) {
-	runtime.GC() // of what others have left
+	runtime.GC() // collect the garbage of earlier tests
 	if Look(1 << 20); asked.Load() {
 		t.Error("asked for a small heap")
 	}
@@ -70,7 +72,7 @@ func TestLook(t *testing.T) {
 	runtime.KeepAlive(large)
 }
 
-// resident is how many bytes of memory this process takes.
+// resident returns the resident memory of this process in bytes.
 func resident(t *testing.T) int {
 	t.Helper()
 	raw, err := os.ReadFile("/proc/self/statm")
@@ -84,7 +86,7 @@ func resident(t *testing.T) int {
 	return pages * unix.Getpagesize()
 }
 
-// mapping is one range of addresses, and whether huge pages were asked for there.
+// mapping is a range of addresses, and whether huge pages were requested for it.
 type mapping struct {
 	from, to uint64
 	huge     bool
@@ -123,7 +125,7 @@ func smaps(t *testing.T) (m mappings) {
 		}
 	}
 	if !flags {
-		t.Skip("this kernel does not say where huge pages were asked for")
+		t.Skip("this kernel does not report the flags of mappings")
 	}
 	return m
 }

@@ -2,7 +2,7 @@
 
 package hugepages
 
-// Elsewhere there is nothing to ask for.
+// Other systems have no way to ask for huge pages.
 func mayMap(int64) bool { return false }
 
 func advise([]byte) bool { return false }

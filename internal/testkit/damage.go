@@ -11,8 +11,8 @@ import (
 	"github.com/rdmadump/rdmadump/link"
 )
 
-// damages are what becomes of captures on their way. Each changes frames that
-// are its own.
+// damages are the ways to damage a capture. Each function may change the frames in its
+// first slice, and must not change those in the second.
 var damages = []struct {
 	name string
 	do   func(*rand.Rand, []capture.Frame, []capture.Frame) []capture.Frame
@@ -34,8 +34,9 @@ var damages = []struct {
 	{"lengths", lieLengths},
 }
 
-// Damage makes a damaged copy of a capture: a pcapng file, and what was done to
-// it. The same seed does the same. Others are frames to splice in.
+// Damage returns a damaged copy of a capture as a pcapng file, and the names of the damages.
+// The result depends only on its arguments. Others are frames of another capture that may be
+// mixed in.
 func Damage(seed uint64, frames, others []capture.Frame) (file []byte, done string) {
 	r := rand.New(rand.NewPCG(seed, 0x5eed))
 	own := make([]capture.Frame, len(frames))
@@ -44,7 +45,7 @@ func Damage(seed uint64, frames, others []capture.Frame) (file []byte, done stri
 		own[i].Data = slices.Clone(frames[i].Data)
 	}
 	var names []string
-	if r.IntN(4) > 0 { // else receivers drop, by its checksum, most of what is damaged
+	if r.IntN(4) > 0 { // otherwise most damaged packets have a bad checksum and are ignored
 		names = append(names, "unchecked")
 		uncheck(own)
 	}
@@ -67,8 +68,8 @@ func Damage(seed uint64, frames, others []capture.Frame) (file []byte, done stri
 	return file, strings.Join(names, ",")
 }
 
-// uncheck makes every ICRC wrong, as in a capture taken before the adapter fills
-// them in: nobody drops a packet by it.
+// uncheck sets every ICRC and TCP checksum to zero, as in a capture taken before the adapter
+// fills them in, so that no packet is ignored because of it.
 func uncheck(frames []capture.Frame) {
 	var l link.Decoder
 	for i := range frames {
@@ -85,7 +86,7 @@ func uncheck(frames []capture.Frame) {
 	}
 }
 
-// flipBits flips between one bit in 10,000 and one in 10, anywhere.
+// flipBits flips bits anywhere, between one in 10,000 and one in 10.
 func flipBits(r *rand.Rand, frames, _ []capture.Frame) []capture.Frame {
 	every := []int{10000, 3000, 1000, 300, 100, 10}[r.IntN(6)]
 	for i := range frames {
@@ -97,7 +98,8 @@ func flipBits(r *rand.Rand, frames, _ []capture.Frame) []capture.Frame {
 	return frames
 }
 
-// flipHeads flips bits behind the link's headers only: BTH, RETH, RPC-over-RDMA.
+// flipHeads flips bits only in the headers after the link's headers: BTH, RETH,
+// RPC-over-RDMA.
 func flipHeads(r *rand.Rand, frames, _ []capture.Frame) []capture.Frame {
 	for i := range frames {
 		if data := frames[i].Data; r.IntN(8) == 0 && len(data) > 42 {
@@ -109,7 +111,7 @@ func flipHeads(r *rand.Rand, frames, _ []capture.Frame) []capture.Frame {
 	return frames
 }
 
-// oddWords writes numbers where they hurt: lengths, counts, offsets.
+// oddWords writes extreme numbers to the positions of lengths, counts and offsets.
 func oddWords(r *rand.Rand, frames, _ []capture.Frame) []capture.Frame {
 	words := []uint32{0, 1, 0xffffffff, 0x7fffffff, 0x80000000, 0xfffffffc, 0x00ffffff, 0xffff, 0x10000, 4096, 1 << 30}
 	for i := range frames {
@@ -168,7 +170,7 @@ func joinLate(r *rand.Rand, frames, _ []capture.Frame) []capture.Frame {
 	return frames[r.IntN(len(frames)+1):]
 }
 
-// spliceFrames mixes frames of another capture in.
+// spliceFrames inserts frames of another capture.
 func spliceFrames(r *rand.Rand, frames, others []capture.Frame) (out []capture.Frame) {
 	if len(others) == 0 {
 		return frames
@@ -185,7 +187,7 @@ func spliceFrames(r *rand.Rand, frames, others []capture.Frame) (out []capture.F
 	return out
 }
 
-// transplant puts bytes of one frame into another.
+// transplant copies bytes of one frame to another.
 func transplant(r *rand.Rand, frames, others []capture.Frame) []capture.Frame {
 	for range 1 + len(frames)/10 {
 		if len(frames) == 0 {
@@ -224,7 +226,7 @@ func changeLinks(r *rand.Rand, frames, _ []capture.Frame) []capture.Frame {
 	for i := range frames {
 		if r.IntN(6) == 0 {
 			frames[i].LinkType = kinds[r.IntN(len(kinds))]
-			if n := len(frames[i].Data); n > 14 && r.IntN(2) == 0 { // so that an IP header may stand where it should
+			if n := len(frames[i].Data); n > 14 && r.IntN(2) == 0 { // without its Ethernet header, so that the frame may begin with IP
 				frames[i].Data, frames[i].Length = frames[i].Data[14:], frames[i].Length-14
 			}
 		}
@@ -242,7 +244,8 @@ func lieLengths(r *rand.Rand, frames, _ []capture.Frame) []capture.Frame {
 	return frames
 }
 
-// Pcapng writes frames as a file with an interface for each link type.
+// Pcapng returns frames as a pcapng file with an interface for each link type. resolution is
+// the value of the option if_tsresol.
 func Pcapng(frames []capture.Frame, resolution uint8) []byte {
 	le := binary.LittleEndian
 	var out []byte
@@ -284,8 +287,9 @@ func Pcapng(frames []capture.Frame, resolution uint8) []byte {
 	return out
 }
 
-// Printable says what of a text must not reach a terminal: its first control
-// character other than the end of a line; empty when there is none.
+// Printable returns a description of the first character of a text that must not be printed
+// to a terminal, such as a control character other than tab and newline. It returns "" if
+// there is none.
 func Printable(text []byte) string {
 	for i, c := range string(text) {
 		if c < ' ' && c != '\n' && c != '\t' || c >= 0x7f && c < 0xa0 || c == '\ufffd' {

@@ -1,4 +1,4 @@
-// Package testkit is what the tests of several packages need.
+// Package testkit has functions that the tests of several packages share.
 package testkit
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/rdmadump/rdmadump/synth"
 )
 
-// Unhex reads hex digits, which spaces may set apart.
+// Unhex decodes hex digits. It ignores spaces between them.
 func Unhex(t testing.TB, s string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
@@ -25,7 +25,8 @@ func Unhex(t testing.TB, s string) []byte {
 	return b
 }
 
-// Frames reads all frames of a capture into memory; size is their bytes.
+// Frames reads all frames of a capture into memory. size is the total of their captured
+// bytes.
 func Frames(t testing.TB, path string) (frames []capture.Frame, size int64) {
 	t.Helper()
 	f, err := capture.Open(path)
@@ -44,7 +45,7 @@ func Frames(t testing.TB, path string) (frames []capture.Frame, size int64) {
 	return frames, size
 }
 
-// Open opens a capture, and closes it when the test ends.
+// Open opens a capture and closes it at the end of the test.
 func Open(t testing.TB, path string) *capture.File {
 	t.Helper()
 	f, err := capture.Open(path)
@@ -55,7 +56,7 @@ func Open(t testing.TB, path string) *capture.File {
 	return f
 }
 
-// Source is made-up frames, read as a file is.
+// Source returns the frames of a Wire as a capture file.
 func Source(t testing.TB, w *synth.Wire) *capture.File {
 	t.Helper()
 	var b bytes.Buffer
@@ -70,7 +71,8 @@ func Source(t testing.TB, w *synth.Wire) *capture.File {
 	return f
 }
 
-// Made are made-up frames, as a capture has them. A frame is good until the next.
+// Made returns synthetic frames as the frames of a capture. A frame is valid until the next
+// one is returned.
 func Made(frames []*synth.Frame) iter.Seq[*capture.Frame] {
 	return func(yield func(*capture.Frame) bool) {
 		var f capture.Frame
@@ -83,14 +85,14 @@ func Made(frames []*synth.Frame) iter.Seq[*capture.Frame] {
 	}
 }
 
-// Tshark is where tshark is. Without it a test is skipped; where CI is set, it
-// fails: there it is to be installed.
+// Tshark returns the path of tshark. If tshark is not installed, it skips the test, or fails
+// it if the environment variable CI is set.
 func Tshark(t testing.TB) (path string) {
 	t.Helper()
 	path, err := exec.LookPath("tshark")
 	if err != nil {
 		if os.Getenv("CI") != "" {
-			t.Fatal("tshark is to be installed where CI is set (.ci/run does)")
+			t.Fatal("tshark must be installed if CI is set (.ci/run installs it)")
 		}
 		t.Skip("tshark is not installed; on Debian: apt-get install tshark")
 	}

@@ -11,15 +11,14 @@ import (
 	"github.com/rdmadump/rdmadump/link"
 )
 
-// Variant is a way in which a capture comes out worse than it might: each of
-// its frames stands there so many times.
+// Variant is a way to degrade a capture: each frame is written as often as Times returns.
 type Variant struct {
 	Name  string
 	Times func(*capture.Frame) int
 }
 
-// Variants are what tests make of captures: begun too late, taken at a mirror
-// port that sees both directions, taken by a machine that is too slow.
+// Variants are typical defects of captures: it started after the handshake, it is from a
+// mirror port that sees each frame twice, or the capturing machine was too slow.
 var Variants = []Variant{
 	{"whole", func(*capture.Frame) int { return 1 }},
 	{"no-handshake", func(f *capture.Frame) int {
@@ -37,10 +36,9 @@ var Variants = []Variant{
 	}},
 }
 
-// Handshake says whether a frame sets up or ends a connection: a datagram to QP
-// 1, a TCP segment with SYN, or an MPA Request or Reply (RFC 5044 s.7.1). Of the
-// transport it looks at the bytes itself: what it picks is not to depend on the
-// parsers under test.
+// Handshake reports whether a frame sets up or ends a connection: a datagram to QP 1, a TCP
+// segment with SYN, or an MPA Request or Reply (RFC 5044 s.7.1). It looks at the bytes of the
+// transport header itself, because the result must not depend on the parsers under test.
 func Handshake(f *capture.Frame) bool {
 	var l link.Decoder
 	carries := l.Decode(f)
@@ -58,8 +56,8 @@ func Handshake(f *capture.Frame) bool {
 	return false
 }
 
-// Write writes the variant of a capture as a plain pcap file, of as many frames
-// as it returns. A capture that breaks off gives what comes before.
+// Write writes the variant of a capture as an uncompressed pcap file, and returns the number
+// of its frames. Of a truncated capture it writes the frames before the damage.
 func (v *Variant) Write(t testing.TB, from, to string) (frames int) {
 	t.Helper()
 	f, err := capture.Open(from)
@@ -78,7 +76,7 @@ func (v *Variant) Write(t testing.TB, from, to string) (frames int) {
 		}
 		if out == nil {
 			linkType = frame.LinkType
-			out = le.AppendUint32(nil, 0xa1b23c4d) // with nanoseconds
+			out = le.AppendUint32(nil, 0xa1b23c4d) // magic number of files with nanoseconds
 			out = le.AppendUint16(le.AppendUint16(out, 2), 4)
 			out = append(out, make([]byte, 8)...)
 			out = le.AppendUint32(le.AppendUint32(out, capture.MaxFrame), uint32(linkType))

@@ -7,10 +7,10 @@ import (
 	"github.com/rdmadump/rdmadump/synth"
 )
 
-// Answers (RFC 8166 s.4.5), the backward direction, and version two.
+// Rules about answers (RFC 8166 s.4.5), the backward direction, and version 2.
 
-// unrefused is a broken Call without its RDMA_ERROR, on a connection that goes on;
-// refused is one with it.
+// unrefused sends a broken Call that the server does not answer with RDMA_ERROR, although the
+// connection stays in use. refused sends one that the server answers with by.
 func unrefused(call synth.Call) func(*wire, *conn) {
 	return func(_ *wire, c *conn) {
 		rpc(nil, c)
@@ -31,8 +31,8 @@ func refused(call synth.Call, by synth.Reply) func(*wire, *conn) {
 	}
 }
 
-// refusal is an RDMA_ERROR that names the refused version as its own, and those that
-// are supported.
+// refusal returns an RDMA_ERROR whose header repeats the rejected version 3, and that gives the
+// supported versions.
 func refusal(low, high uint32) synth.Reply {
 	return synth.Reply{Vers: 3, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: low, High: high}
 }
@@ -41,7 +41,7 @@ var answers = []Case{
 	{Rule: "rdma-error", Name: "a chunk", Broken: does(synth.Null(), synth.ErrChunk()), Healthy: rpc},
 	{Rule: "rdma-error", Name: "a version", Broken: refused(synth.Call{Vers: 3}, refusal(1, 1)), Healthy: rpc},
 	{
-		Rule: "rdma-error", Name: "of a requester, about a Reply",
+		Rule: "rdma-error", Name: "from a requester, about a Reply",
 		Broken: func(_ *wire, c *conn) {
 			c.RPC(synth.Call{XID: 9}, synth.NullReply())
 			r := synth.ErrChunk()
@@ -50,15 +50,15 @@ var answers = []Case{
 		}, Healthy: rpc,
 	},
 
-	{Rule: "error-not-answered", Name: "another version", Blames: server, Broken: unrefused(synth.Call{Vers: 3}), Healthy: refused(synth.Call{Vers: 3}, refusal(1, 1))},
-	{Rule: "error-not-answered", Name: "an RDMA_NOMSG without chunks", Blames: server, Broken: unrefused(synth.Call{Proc: rpcrdma.NoMsg}), Healthy: refused(synth.Call{Proc: rpcrdma.NoMsg}, synth.ErrChunk())},
-	{Rule: "error-not-answered", Name: "another procedure", Blames: server, Broken: unrefused(synth.Call{Proc: 99}), Healthy: refused(synth.Call{Proc: 99}, synth.ErrChunk())},
+	{Rule: "error-not-answered", Name: "another version", AtFault: server, Broken: unrefused(synth.Call{Vers: 3}), Healthy: refused(synth.Call{Vers: 3}, refusal(1, 1))},
+	{Rule: "error-not-answered", Name: "an RDMA_NOMSG without chunks", AtFault: server, Broken: unrefused(synth.Call{Proc: rpcrdma.NoMsg}), Healthy: refused(synth.Call{Proc: rpcrdma.NoMsg}, synth.ErrChunk())},
+	{Rule: "error-not-answered", Name: "another procedure", AtFault: server, Broken: unrefused(synth.Call{Proc: 99}), Healthy: refused(synth.Call{Proc: 99}, synth.ErrChunk())},
 	{
-		Rule: "error-not-answered", Name: "a truncated list", Blames: server,
+		Rule: "error-not-answered", Name: "a truncated list", AtFault: server,
 		Broken: func(w *wire, c *conn) { rpc(nil, c); c.Client.Send(read().Bytes()[:40]); c.Server.Ack(); rpc(nil, c) }, Healthy: refused(synth.Call{Proc: 99}, synth.ErrChunk()),
 	},
 	{
-		Rule: "error-not-answered", Name: "while the client waits", Blames: server,
+		Rule: "error-not-answered", Name: "while the client waits", AtFault: server,
 		Broken: func(w *wire, c *conn) {
 			rpc(nil, c)
 			c.Client.Call(synth.Call{Vers: 3})
@@ -66,7 +66,7 @@ var answers = []Case{
 			w.Advance(3 * time.Second)
 			c.Disconnect(c.Client)
 		},
-		Healthy: func(w *wire, c *conn) { // the server would rather hang up
+		Healthy: func(w *wire, c *conn) { // the server may close the connection instead of answering
 			rpc(nil, c)
 			c.Client.Call(synth.Call{Vers: 3})
 			c.Server.Ack()
@@ -74,17 +74,17 @@ var answers = []Case{
 			c.Disconnect(c.Server)
 		},
 	},
-	{Rule: "error-not-answered", Name: "answered as if it were good", Blames: server, Broken: refused(synth.Call{Vers: 3}, synth.Reply{}), Healthy: rpc},
-	{Rule: "error-not-answered", Name: "an RDMA_MSGP", Blames: server, Severity: "warning", Broken: unrefused(synth.Call{Proc: rpcrdma.MsgP}), Healthy: refused(synth.Call{Proc: rpcrdma.MsgP}, synth.ErrChunk())},
-	{Rule: "error-not-answered", Name: "an RDMA_DONE", Blames: server, Severity: "warning", Broken: unrefused(synth.Call{XID: 1, Proc: rpcrdma.Done}), Healthy: refused(synth.Call{Proc: rpcrdma.Done}, synth.ErrChunk())},
-	{Rule: "error-wrong-code", Name: "ERR_CHUNK for a version", Blames: server, Broken: refused(synth.Call{Vers: 3}, synth.Reply{Vers: 3, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}), Healthy: refused(synth.Call{Vers: 3}, refusal(1, 2))},
-	{Rule: "error-wrong-code", Name: "ERR_VERS for a chunk", Blames: server, Broken: refused(synth.Call{Proc: 99}, synth.ErrVers(1, 1)), Healthy: refused(synth.Call{Proc: 99}, synth.ErrChunk())},
-	{Rule: "error-wrong-code", Name: "a range with the refused version", Blames: server, Broken: refused(synth.Call{Vers: 3}, refusal(1, 4)), Healthy: refused(synth.Call{Vers: 3}, refusal(4, 9))},
-	{Rule: "error-wrong-code", Name: "a range upside down", Blames: server, Broken: refused(synth.Call{Vers: 3}, refusal(2, 1)), Healthy: refused(synth.Call{Vers: 3}, refusal(1, 1))},
-	{Rule: "error-wrong-version", Name: "1 for 3", Blames: server, Broken: refused(synth.Call{Vers: 3}, synth.ErrVers(1, 1)), Healthy: refused(synth.Call{Vers: 3}, refusal(1, 1))},
-	{Rule: "error-unknown-xid", Name: "nobody's", Blames: server, Broken: func(_ *wire, c *conn) { rpc(nil, c); r := synth.ErrChunk(); r.XID = 0x999; c.Server.Reply(r) }, Healthy: refused(synth.Call{Proc: rpcrdma.Done}, synth.ErrChunk())},
+	{Rule: "error-not-answered", Name: "answered with a Reply", AtFault: server, Broken: refused(synth.Call{Vers: 3}, synth.Reply{}), Healthy: rpc},
+	{Rule: "error-not-answered", Name: "an RDMA_MSGP", AtFault: server, Severity: "warning", Broken: unrefused(synth.Call{Proc: rpcrdma.MsgP}), Healthy: refused(synth.Call{Proc: rpcrdma.MsgP}, synth.ErrChunk())},
+	{Rule: "error-not-answered", Name: "an RDMA_DONE", AtFault: server, Severity: "warning", Broken: unrefused(synth.Call{XID: 1, Proc: rpcrdma.Done}), Healthy: refused(synth.Call{Proc: rpcrdma.Done}, synth.ErrChunk())},
+	{Rule: "error-wrong-code", Name: "ERR_CHUNK for a version", AtFault: server, Broken: refused(synth.Call{Vers: 3}, synth.Reply{Vers: 3, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}), Healthy: refused(synth.Call{Vers: 3}, refusal(1, 2))},
+	{Rule: "error-wrong-code", Name: "ERR_VERS for a chunk", AtFault: server, Broken: refused(synth.Call{Proc: 99}, synth.ErrVers(1, 1)), Healthy: refused(synth.Call{Proc: 99}, synth.ErrChunk())},
+	{Rule: "error-wrong-code", Name: "a range with the refused version", AtFault: server, Broken: refused(synth.Call{Vers: 3}, refusal(1, 4)), Healthy: refused(synth.Call{Vers: 3}, refusal(4, 9))},
+	{Rule: "error-wrong-code", Name: "low above high", AtFault: server, Broken: refused(synth.Call{Vers: 3}, refusal(2, 1)), Healthy: refused(synth.Call{Vers: 3}, refusal(1, 1))},
+	{Rule: "error-wrong-version", Name: "1 for 3", AtFault: server, Broken: refused(synth.Call{Vers: 3}, synth.ErrVers(1, 1)), Healthy: refused(synth.Call{Vers: 3}, refusal(1, 1))},
+	{Rule: "error-unknown-xid", Name: "an unknown XID", AtFault: server, Broken: func(_ *wire, c *conn) { rpc(nil, c); r := synth.ErrChunk(); r.XID = 0x999; c.Server.Reply(r) }, Healthy: refused(synth.Call{Proc: rpcrdma.Done}, synth.ErrChunk())},
 	{
-		Rule: "error-answered", Name: "back and forth", Blames: client,
+		Rule: "error-answered", Name: "back and forth", AtFault: client,
 		Broken: func(_ *wire, c *conn) {
 			c.RPC(synth.Call{XID: 9}, synth.ErrChunk())
 			r := synth.ErrChunk()
@@ -94,7 +94,7 @@ var answers = []Case{
 		Healthy: does(synth.Null(), synth.ErrChunk()),
 	},
 	{
-		Rule: "call-not-answered", Name: "31 s", Blames: server,
+		Rule: "call-not-answered", Name: "31 s", AtFault: server,
 		Broken: func(w *wire, c *conn) {
 			rpc(nil, c)
 			c.Client.Call(synth.Call{XID: 500})
@@ -113,20 +113,20 @@ var answers = []Case{
 	{Rule: "rpc-rejected", Name: "with a chunk", Broken: does(write(), synth.Reply{Accept: 4}), Healthy: does(write(), writeReply())},
 	{Rule: "rpc-rejected", Name: "an unknown program", Broken: does(synth.Null(), synth.Reply{Accept: 1}), Healthy: rpc},
 	{Rule: "rpc-rejected", Name: "denied", Broken: does(synth.Null(), synth.Reply{Deny: []uint32{1, 1}}), Healthy: rpc},
-	{Rule: "reply-without-call", Name: "nobody's", Blames: server, Broken: func(_ *wire, c *conn) { rpc(nil, c); c.Server.Reply(synth.Reply{XID: 0x999}) }, Healthy: rpc},
+	{Rule: "reply-without-call", Name: "an unknown XID", AtFault: server, Broken: func(_ *wire, c *conn) { rpc(nil, c); c.Server.Reply(synth.Reply{XID: 0x999}) }, Healthy: rpc},
 	{
-		Rule: "reply-without-call", Name: "a second Reply", Blames: server, Broken: func(_ *wire, c *conn) {
+		Rule: "reply-without-call", Name: "a second Reply", AtFault: server, Broken: func(_ *wire, c *conn) {
 			c.RPC(synth.Call{XID: 5}, synth.NullReply())
 			c.Server.Reply(synth.Reply{XID: 5})
 		},
-		Healthy: func(_ *wire, c *conn) { // it crossed the end of the connection
+		Healthy: func(_ *wire, c *conn) { // the connection ended before the Reply
 			rpc(nil, c)
 			c.Client.Call(synth.Call{XID: 5})
 			c.Disconnect(c.Client)
 		},
 	},
 	{
-		Rule: "xid-in-use", Name: "twice at once", Blames: client,
+		Rule: "xid-in-use", Name: "twice at once", AtFault: client,
 		Broken: func(_ *wire, c *conn) {
 			granted(c, 32, 32)
 			c.Client.Call(synth.Call{XID: 5})
@@ -140,12 +140,12 @@ var answers = []Case{
 	},
 }
 
-// session makes a session on a connection, with the flags that the server grants.
+// session creates a session on a connection, with the flags that the server grants.
 func session(c *conn, flags uint32) {
 	c.RPC(synth.Compound(synth.OpCreateSession(synth.ConnBackChannel)), synth.CompoundReply(synth.ResCreateSession(flags)))
 }
 
-// back is a healthy session, and then what the server does.
+// back sends a healthy session, and then an exchange that the server starts.
 func back(call synth.Call, reply synth.Reply) func(*wire, *conn) {
 	return func(_ *wire, c *conn) {
 		session(c, synth.ConnBackChannel)
@@ -159,9 +159,9 @@ var (
 )
 
 var backward = []Case{
-	{Rule: "backward-with-chunks", Name: "a Call", Blames: server, Broken: back(recall.Offer(mem), recallReply), Healthy: back(recall, recallReply)},
+	{Rule: "backward-with-chunks", Name: "a Call", AtFault: server, Broken: back(recall.Offer(mem), recallReply), Healthy: back(recall, recallReply)},
 	{
-		Rule: "backward-with-chunks", Name: "a Reply", Blames: client,
+		Rule: "backward-with-chunks", Name: "a Reply", AtFault: client,
 		Broken: func(_ *wire, c *conn) {
 			session(c, synth.ConnBackChannel)
 			c.Server.Call(recall)
@@ -170,14 +170,14 @@ var backward = []Case{
 			c.Client.Reply(r)
 		}, Healthy: back(recall, recallReply),
 	},
-	{Rule: "backward-not-msg", Name: "a Long Call", Blames: server, Broken: back(recall.Long(0xa1), recallReply), Healthy: back(recall, recallReply)},
-	{Rule: "backward-not-msg", Name: "a Long Reply", Blames: client, Broken: back(recall.OfferReply(mem), recallReply.Long()), Healthy: back(recall, recallReply)},
+	{Rule: "backward-not-msg", Name: "a Long Call", AtFault: server, Broken: back(recall.Long(0xa1), recallReply), Healthy: back(recall, recallReply)},
+	{Rule: "backward-not-msg", Name: "a Long Reply", AtFault: client, Broken: back(recall.OfferReply(mem), recallReply.Long()), Healthy: back(recall, recallReply)},
 	{
-		Rule: "backward-unexpected", Name: "on a bare connection", Blames: server,
+		Rule: "backward-unexpected", Name: "on a bare connection", AtFault: server,
 		Broken: func(_ *wire, c *conn) { rpc(nil, c); c.Server.RPC(synth.CBNull(), synth.NullReply()) }, Healthy: back(synth.CBNull(), synth.NullReply()),
 	},
 	{
-		Rule: "backward-unexpected", Name: "the server granted no backchannel", Blames: server,
+		Rule: "backward-unexpected", Name: "the server granted no backchannel", AtFault: server,
 		Broken: func(_ *wire, c *conn) { session(c, 0); c.Server.RPC(synth.CBNull(), synth.NullReply()) },
 		Healthy: func(_ *wire, c *conn) {
 			c.RPC(synth.Compound(synth.OpBindConn(3)), synth.CompoundReply(synth.ResBindConn(3)))
@@ -185,12 +185,12 @@ var backward = []Case{
 		},
 	},
 	{
-		Rule: "backward-unexpected", Name: "while CREATE_SESSION is under way, in vain", Blames: server,
+		Rule: "backward-unexpected", Name: "during a CREATE_SESSION that grants no backchannel", AtFault: server,
 		Broken: func(_ *wire, c *conn) { early(c, 0) }, Healthy: func(_ *wire, c *conn) { early(c, synth.ConnBackChannel) },
 	},
 }
 
-// early is a Call of the server before it has answered CREATE_SESSION.
+// early sends a Call of the server before its Reply to CREATE_SESSION.
 func early(c *conn, flags uint32) {
 	call := synth.Compound(synth.OpCreateSession(synth.ConnBackChannel))
 	call.XID = 70
@@ -204,7 +204,7 @@ func early(c *conn, flags uint32) {
 	c.Client.Ack()
 }
 
-// draft is a READ of version two that says which handle may be invalidated.
+// draft returns a READ of version 2 with an rdma_inv_handle.
 func draft(handle uint32) synth.Call {
 	call := read()
 	call.Vers, call.InvHandle = 2, handle
@@ -212,9 +212,9 @@ func draft(handle uint32) synth.Call {
 }
 
 var version2 = []Case{
-	{Rule: "inv-handle-unknown", Name: "nobody's", Blames: client, Broken: does(draft(0xb7), readReply()), Healthy: does(draft(0xa1), readReply().Invalidating(0xa1))},
-	{Rule: "inv-handle-not-copied", Name: "0", Blames: server, Broken: whole(draft(0xa1), readReply().Invalidating(0xa1), func(r *synth.Reply) { r.InvHandle = 0 }), Healthy: does(draft(0xa1), readReply().Invalidating(0xa1))},
-	{Rule: "inv-handle-not-honored", Name: "none was to be", Blames: server, Broken: does(draft(0), readReply().Invalidating(0xa1)), Healthy: does(draft(0), readReply())},
-	{Rule: "inv-handle-not-honored", Name: "another", Blames: server, Broken: does(draft(0xa1).OfferReply(mem2), readReply().Invalidating(0xa2)), Healthy: does(draft(0xa1).OfferReply(mem2), readReply().Invalidating(0xa1))},
-	{Rule: "inv-handle-not-honored", Name: "a plain Send", Blames: server, Severity: "warning", Broken: does(draft(0xa1), readReply()), Healthy: does(draft(0xa1), readReply().Invalidating(0xa1))},
+	{Rule: "inv-handle-unknown", Name: "an unknown handle", AtFault: client, Broken: does(draft(0xb7), readReply()), Healthy: does(draft(0xa1), readReply().Invalidating(0xa1))},
+	{Rule: "inv-handle-not-copied", Name: "0", AtFault: server, Broken: whole(draft(0xa1), readReply().Invalidating(0xa1), func(r *synth.Reply) { r.InvHandle = 0 }), Healthy: does(draft(0xa1), readReply().Invalidating(0xa1))},
+	{Rule: "inv-handle-not-honored", Name: "although the Call allows none", AtFault: server, Broken: does(draft(0), readReply().Invalidating(0xa1)), Healthy: does(draft(0), readReply())},
+	{Rule: "inv-handle-not-honored", Name: "another", AtFault: server, Broken: does(draft(0xa1).OfferReply(mem2), readReply().Invalidating(0xa2)), Healthy: does(draft(0xa1).OfferReply(mem2), readReply().Invalidating(0xa1))},
+	{Rule: "inv-handle-not-honored", Name: "a plain Send", AtFault: server, Severity: "warning", Broken: does(draft(0xa1), readReply()), Healthy: does(draft(0xa1), readReply().Invalidating(0xa1))},
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/rdmadump/rdmadump/synth"
 )
 
-// What the NFS binding decides (RFC 8267).
+// Rules about the NFS binding (RFC 8267).
 
-// at is a Call whose first Read chunk stands elsewhere.
+// at returns a Call with the Position of its first Read chunk changed.
 func at(call synth.Call, by int32) synth.Call {
 	reads := append([]rpcrdma.ReadSegment{}, call.Reads...)
 	reads[0].Position += uint32(by)
@@ -16,7 +16,7 @@ func at(call synth.Call, by int32) synth.Call {
 	return call
 }
 
-// sized is a Call whose first Read chunk has another length.
+// sized returns a Call with the length of its first Read chunk changed.
 func sized(call synth.Call, length uint32) synth.Call {
 	reads := append([]rpcrdma.ReadSegment{}, call.Reads...)
 	reads[0].Length = length
@@ -24,7 +24,7 @@ func sized(call synth.Call, length uint32) synth.Call {
 	return call
 }
 
-// padded is the Call with the XDR pad of what is reduced left in.
+// padded returns a Call in which the XDR pads of reduced items remain.
 func padded(call synth.Call) synth.Call {
 	call.Args.Items = append([]synth.Item{}, call.Args.Items...)
 	for i := range call.Args.Items {
@@ -33,12 +33,12 @@ func padded(call synth.Call) synth.Call {
 	return call
 }
 
-// compound is a COMPOUND with a WRITE and something behind it.
+// compound returns a COMPOUND with a WRITE that another operation follows.
 func compound(n int) synth.Call {
 	return synth.Compound(synth.OpPutFH(), synth.OpWrite(0, data(n)), synth.OpGetAttr())
 }
 
-// tagged is a COMPOUND of nothing but a long tag.
+// tagged returns a COMPOUND that consists of a long tag.
 func tagged() synth.Call {
 	return opened(100003, 4, 1, synth.XDR{}.Data([]byte("what a long tag")).Word(1, 0))
 }
@@ -47,20 +47,21 @@ func compoundReply(n int) synth.Reply {
 	return synth.CompoundReply(synth.ResPutFH(), synth.ResWrite(uint32(n)), synth.ResGetAttr())
 }
 
-// reduced is a Call with something reduced that is said to be eligible and is not.
+// opened returns a Call of any program. Its arguments may mark items as DDP-eligible that are
+// not.
 func opened(program, version, procedure uint32, args synth.XDR) synth.Call {
 	return synth.Call{Program: program, Version: version, Procedure: procedure, Args: args}
 }
 
 var lookup = opened(100003, 3, 3, synth.XDR{}.String("a file's handle.").Data([]byte("a name that is long")))
 
-// protected is a READ or WRITE under RPCSEC_GSS.
+// protected returns a READ or WRITE with an RPCSEC_GSS credential.
 func protected(call synth.Call, s oncrpc.Service) synth.Call {
 	call.Cred = synth.GSS(s, 1)
 	return call
 }
 
-// integral are arguments as integrity protects them.
+// integral returns a Call with its arguments in the layout of the integrity service.
 func integral(call synth.Call) synth.Call {
 	call = protected(call, oncrpc.ServiceIntegrity)
 	call.Args = synth.XDR{}.Word(0, 1).Append(call.Args).Opaque(data(16))
@@ -72,7 +73,7 @@ func integralReply(r synth.Reply) synth.Reply {
 	return r
 }
 
-// inline is the Reply with its data in the Send, though chunks are there.
+// inline sends the Reply with its data in the Send, although there are chunks.
 func inline(call synth.Call, reply synth.Reply) func(*wire, *conn) {
 	return whole(call, reply, func(r *synth.Reply) {
 		for i := range r.Results.Items {
@@ -89,24 +90,24 @@ func inline(call synth.Call, reply synth.Reply) func(*wire, *conn) {
 var small = synth.Mem(0xa1, 512)
 
 var binding = []Case{
-	{Rule: "read-position-invalid", Name: "beyond the Payload stream", Blames: client, Broken: calls(at(write(), 4000)), Healthy: does(write(), writeReply())},
-	{Rule: "read-position-invalid", Name: "one word too far", Blames: client, Broken: calls(at(write(), -4)), Healthy: does(write(), writeReply())},
+	{Rule: "read-position-invalid", Name: "beyond the Payload stream", AtFault: client, Broken: calls(at(write(), 4000)), Healthy: does(write(), writeReply())},
+	{Rule: "read-position-invalid", Name: "one word too far", AtFault: client, Broken: calls(at(write(), -4)), Healthy: does(write(), writeReply())},
 	{
-		Rule: "reduced-ineligible-item", Name: "the tag of a COMPOUND", Blames: client,
+		Rule: "reduced-ineligible-item", Name: "the tag of a COMPOUND", AtFault: client,
 		Broken: does(tagged().Reduce(0xa1), synth.CompoundReply()), Healthy: does(tagged(), synth.CompoundReply()),
 	},
 	{
-		Rule: "long-call-position", Name: "the tag of a COMPOUND", Blames: client,
+		Rule: "long-call-position", Name: "the tag of a COMPOUND", AtFault: client,
 		Broken: does(tagged().Reduce(0xa1).Long(0xa2), synth.CompoundReply()), Healthy: does(tagged(), synth.CompoundReply()),
 	},
-	{Rule: "read-position-invalid", Name: "in a COMPOUND", Blames: client, Broken: calls(at(compound(4096).Reduce(0xa1), 8)), Healthy: does(compound(4096).Reduce(0xa1), compoundReply(4096))},
+	{Rule: "read-position-invalid", Name: "in a COMPOUND", AtFault: client, Broken: calls(at(compound(4096).Reduce(0xa1), 8)), Healthy: does(compound(4096).Reduce(0xa1), compoundReply(4096))},
 	{
-		Rule: "read-position-invalid", Name: "in the RPC header", Blames: client,
+		Rule: "read-position-invalid", Name: "in the RPC header", AtFault: client,
 		Broken:  calls(synth.Call{Cred: synth.AuthSys(0, 0), Reads: synth.ReadChunk(16, small)}),
 		Healthy: does(synth.Call{Cred: synth.AuthSys(0, 0)}, synth.NullReply()),
 	},
 	{
-		Rule: "read-position-invalid", Name: "of a Call that makes sense without", Blames: client,
+		Rule: "read-position-invalid", Name: "of a Call that is complete without chunks", AtFault: client,
 		Broken: func(_ *wire, c *conn) {
 			call := synth.Getattr3()
 			call.Reads = synth.ReadChunk(40, small)
@@ -116,60 +117,60 @@ var binding = []Case{
 		Healthy: does(synth.Getattr3(), synth.Getattr3Reply()),
 	},
 
-	{Rule: "chunk-length-mismatch", Name: "a WRITE with less", Blames: client, Broken: does(sized(write(), 4000), writeReply()), Healthy: does(write(), writeReply())},
+	{Rule: "chunk-length-mismatch", Name: "a WRITE with less", AtFault: client, Broken: does(sized(write(), 4000), writeReply()), Healthy: does(write(), writeReply())},
 	{
-		Rule: "chunk-length-mismatch", Name: "a WRITE with more", Blames: client,
+		Rule: "chunk-length-mismatch", Name: "a WRITE with more", AtFault: client,
 		Broken:  does(sized(synth.Write3(0, data(4093)).Reduce(0xa1), 4097), synth.Write3Reply(4093)),
 		Healthy: does(sized(synth.Write3(0, data(4093)).Reduce(0xa1), 4096), synth.Write3Reply(4093)),
-	}, // round-up is allowed
+	}, // the chunk may include the XDR round-up
 	{
-		Rule: "chunk-length-mismatch", Name: "a SYMLINK", Blames: client,
+		Rule: "chunk-length-mismatch", Name: "a SYMLINK", AtFault: client,
 		Broken: does(sized(synth.Symlink3("name", "a target").Reduce(0xa1), 12), synth.Symlink3Reply()), Healthy: does(synth.Symlink3("name", "a target").Reduce(0xa1), synth.Symlink3Reply()),
 	},
 	{
-		Rule: "chunk-length-mismatch", Name: "a WRITE of NFSv2", Blames: client,
+		Rule: "chunk-length-mismatch", Name: "a WRITE of NFSv2", AtFault: client,
 		Broken: does(sized(synth.Write2(0, data(4096)).Reduce(0xa1), 4092), synth.Write2Reply()), Healthy: does(synth.Write2(0, data(4096)).Reduce(0xa1), synth.Write2Reply()),
 	},
 	{
-		Rule: "chunk-length-mismatch", Name: "a CREATE of NFSv4", Blames: client,
+		Rule: "chunk-length-mismatch", Name: "a CREATE of NFSv4", AtFault: client,
 		Broken:  does(sized(synth.Compound(synth.OpPutFH(), synth.OpSymlink("name", "a target")).Reduce(0xa1), 16), synth.CompoundReply(synth.ResPutFH(), synth.ResCreate())),
 		Healthy: does(synth.Compound(synth.OpPutFH(), synth.OpSymlink("name", "a target")).Reduce(0xa1), synth.CompoundReply(synth.ResPutFH(), synth.ResCreate())),
 	},
 	{
-		Rule: "chunk-length-mismatch", Name: "the result of a READ", Blames: server,
+		Rule: "chunk-length-mismatch", Name: "the result of a READ", AtFault: server,
 		Broken: whole(read(), synth.Read3Reply(data(4000)), func(r *synth.Reply) { r.Writes[0][0].Length = 3000 }), Healthy: does(read(), synth.Read3Reply(data(4000))),
 	},
 	{
-		Rule: "chunk-length-mismatch", Name: "the result of a READLINK", Blames: server,
+		Rule: "chunk-length-mismatch", Name: "the result of a READLINK", AtFault: server,
 		Broken:  whole(synth.Readlink3().Offer(mem), synth.Readlink3Reply("a target"), func(r *synth.Reply) { r.Writes[0][0].Length = 40 }),
 		Healthy: does(synth.Readlink3().Offer(mem), synth.Readlink3Reply("a target")),
 	},
 
 	{
-		Rule: "reduced-pad-left", Name: "nothing behind it", Blames: client,
+		Rule: "reduced-pad-left", Name: "nothing after it", AtFault: client,
 		Broken: does(padded(synth.Write3(0, data(4093)).Reduce(0xa1)), synth.Write3Reply(4093)), Healthy: does(synth.Write3(0, data(4093)).Reduce(0xa1), synth.Write3Reply(4093)),
 	},
 	{
-		Rule: "reduced-pad-left", Name: "what follows does not parse", Blames: client,
+		Rule: "reduced-pad-left", Name: "what follows does not parse", AtFault: client,
 		Broken: does(padded(compound(4093).Reduce(0xa1)), compoundReply(4093)), Healthy: does(compound(4093).Reduce(0xa1), compoundReply(4093)),
 	},
 	{
-		Rule: "reduced-pad-left", Name: "in a Reply", Blames: server,
+		Rule: "reduced-pad-left", Name: "in a Reply", AtFault: server,
 		Broken: whole(read(), synth.Read3Reply(data(4001)), func(r *synth.Reply) { r.Results.Items[0].KeepPad = true }), Healthy: does(read(), synth.Read3Reply(data(4001))),
 	},
 	{
-		Rule: "reduced-pad-left", Name: "in the Reply to a COMPOUND", Blames: server,
+		Rule: "reduced-pad-left", Name: "in the Reply to a COMPOUND", AtFault: server,
 		Broken: whole(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096), synth.OpGetAttr()).Offer(mem), synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4001)), synth.ResGetAttr()),
 			func(r *synth.Reply) { r.Results.Items[0].KeepPad = true }),
 		Healthy: does(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096), synth.OpGetAttr()).Offer(mem), synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4001)), synth.ResGetAttr())),
 	},
 
 	{
-		Rule: "pad-written", Name: "and returned", Blames: server,
+		Rule: "pad-written", Name: "and returned", AtFault: server,
 		Broken: whole(read(), synth.Read3Reply(data(6)), func(r *synth.Reply) { r.Writes[0][0].Length = 8 }), Healthy: does(read(), synth.Read3Reply(data(6))),
 	},
 	{
-		Rule: "pad-written", Name: "not returned", Blames: server,
+		Rule: "pad-written", Name: "not returned", AtFault: server,
 		Broken: func(_ *wire, c *conn) {
 			call := read()
 			call.XID = 77
@@ -182,15 +183,15 @@ var binding = []Case{
 		Healthy: does(read(), synth.Read3Reply(data(8))),
 	},
 
-	{Rule: "write-chunk-unused", Name: "data in the Send", Blames: server, Broken: inline(synth.Read3(0, 512).Offer(mem), synth.Read3Reply(data(512))), Healthy: does(synth.Read3(0, 512).Offer(mem), synth.Read3Reply(data(512)))},
+	{Rule: "write-chunk-unused", Name: "data in the Send", AtFault: server, Broken: inline(synth.Read3(0, 512).Offer(mem), synth.Read3Reply(data(512))), Healthy: does(synth.Read3(0, 512).Offer(mem), synth.Read3Reply(data(512)))},
 	{
-		Rule: "write-chunk-unused", Name: "past the first", Blames: server,
+		Rule: "write-chunk-unused", Name: "past the first", AtFault: server,
 		Broken: whole(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096)).Offer(mem).Offer(mem2), synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4000))),
 			func(r *synth.Reply) { r.Writes[0][0].Length, r.Writes[1][0].Length = 0, 4000 }),
 		Healthy: does(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096)).Offer(mem).Offer(mem2), synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4000)))),
 	},
 	{
-		Rule: "write-chunk-unused", Name: "the second result in the Send", Blames: server,
+		Rule: "write-chunk-unused", Name: "the second result in the Send", AtFault: server,
 		Broken: whole(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096), synth.OpRead(4096, 500)).Offer(mem).Offer(mem2),
 			synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4096)), synth.ResRead(data(500))),
 			func(r *synth.Reply) { r.Results.Items[1].Reduced = false; r.Writes[1][0].Length = 0 }),
@@ -198,64 +199,64 @@ var binding = []Case{
 			synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4096)), synth.ResRead(data(500)))),
 	},
 	{
-		Rule: "write-chunk-unused", Name: "a READ that failed uses none", Blames: server,
+		Rule: "write-chunk-unused", Name: "a READ that failed uses none", AtFault: server,
 		Broken: inline(synth.Readlink3().Offer(mem), synth.Readlink3Reply("a target")), Healthy: does(synth.Read3(0, 4096).Offer(mem), synth.Failed(5, 0)),
 	},
-	{Rule: "write-chunk-too-short", Name: "a READ", Blames: client, Broken: does(synth.Read3(0, 4100).Offer(mem), synth.Read3Reply(data(4096))), Healthy: does(read(), readReply())},
+	{Rule: "write-chunk-too-short", Name: "a READ", AtFault: client, Broken: does(synth.Read3(0, 4100).Offer(mem), synth.Read3Reply(data(4096))), Healthy: does(read(), readReply())},
 	{
-		Rule: "write-chunk-too-short", Name: "the second READ of a COMPOUND", Blames: client,
+		Rule: "write-chunk-too-short", Name: "the second READ of a COMPOUND", AtFault: client,
 		Broken: does(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096), synth.OpRead(0, 5000)).Offer(mem).Offer(mem2),
 			synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4096)), synth.ResRead(data(4096)))),
 		Healthy: does(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096), synth.OpRead(0, 4096)).Offer(mem).Offer(mem2),
 			synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4096)), synth.ResRead(data(4096)))),
 	},
-	{Rule: "write-chunk-room-for-pad", Name: "a READ", Blames: client, Broken: does(synth.Read3(0, 4094).Offer(mem), synth.Read3Reply(data(4094))), Healthy: does(read(), readReply())},
+	{Rule: "write-chunk-room-for-pad", Name: "a READ", AtFault: client, Broken: does(synth.Read3(0, 4094).Offer(mem), synth.Read3Reply(data(4094))), Healthy: does(read(), readReply())},
 	{
-		Rule: "reply-chunk-missing", Name: "a READ that is too long", Blames: client,
+		Rule: "reply-chunk-missing", Name: "a READ that is too long", AtFault: client,
 		Broken: does(synth.Read3(0, 8192), synth.Read3Reply(data(8192))), Healthy: does(synth.Read3(0, 8192).Offer(synth.Mem(0xa1, 8192)), synth.Read3Reply(data(8192))),
 	},
 	{
-		Rule: "reply-chunk-missing", Name: "a READDIR that is refused", Blames: client,
+		Rule: "reply-chunk-missing", Name: "a READDIR that is refused", AtFault: client,
 		Broken: does(synth.Readdir3(32768), synth.ErrChunk()), Healthy: does(listing, listingReply),
 	},
 	{
-		Rule: "reply-chunk-missing", Name: "a Reply chunk that is too small", Blames: client,
+		Rule: "reply-chunk-missing", Name: "a Reply chunk that is too small", AtFault: client,
 		Broken: does(synth.Readdir3(32768).OfferReply(mem), synth.ErrChunk()), Healthy: does(synth.Readdir3(32768).OfferReply(synth.Mem(0xa1, 40000)), listingReply),
 	},
 
-	{Rule: "reduced-ineligible-item", Name: "a name", Blames: client, Broken: calls(lookup.Reduce(0xa1)), Healthy: does(write(), writeReply())},
+	{Rule: "reduced-ineligible-item", Name: "a name", AtFault: client, Broken: calls(lookup.Reduce(0xa1)), Healthy: does(write(), writeReply())},
 	{
-		Rule: "reduced-ineligible-item", Name: "a name, answered with success", Blames: server,
+		Rule: "reduced-ineligible-item", Name: "a name, answered with success", AtFault: server,
 		Broken:  does(lookup.Reduce(0xa1), synth.Reply{Results: synth.XDR{}.Word(0).String("a file's handle.").Word(0, 0)}),
 		Healthy: does(write(), writeReply()),
 	},
 	{
-		Rule: "reduced-ineligible-item", Name: "a path of MOUNT", Blames: client,
+		Rule: "reduced-ineligible-item", Name: "a path of MOUNT", AtFault: client,
 		Broken: calls(opened(100005, 3, 1, synth.XDR{}.Data([]byte("/export/home"))).Reduce(0xa1)), Healthy: does(opened(100005, 3, 1, synth.XDR{}.String("/export/home")), synth.Failed(2)),
 	},
 	{
-		Rule: "reduced-ineligible-item", Name: "the credential", Blames: client,
+		Rule: "reduced-ineligible-item", Name: "the credential", AtFault: client,
 		Broken:  func(_ *wire, c *conn) { c.Client.Call(reducedCredential(1)); c.Server.Ack() },
 		Healthy: does(synth.Call{Cred: synth.AuthSys(0, 0)}, synth.NullReply()),
 	},
 	{
-		Rule: "reduced-ineligible-item", Name: "names of a READDIR", Blames: server,
+		Rule: "reduced-ineligible-item", Name: "names of a READDIR", AtFault: server,
 		Broken: whole(synth.Readdir3(4096).Offer(mem), synth.Readdir3Reply("a"), func(r *synth.Reply) { r.Writes[0][0].Length = 100 }), Healthy: does(synth.Readdir3(4096).OfferReply(mem), listingReply),
 	},
 
-	{Rule: "reduced-under-gss", Name: "a WRITE with integrity", Blames: client, Broken: calls(integral(synth.Write3(0, data(1000))).Reduce(0xa1)), Healthy: does(integral(synth.Write3(0, data(1000))), integralReply(synth.Write3Reply(1000)))},
-	{Rule: "reduced-under-gss", Name: "a WRITE with privacy", Blames: client, Broken: calls(protected(synth.Write3(0, data(1000)).Reduce(0xa1), oncrpc.ServicePrivacy)), Healthy: does(protected(synth.Write3(0, data(1000)), oncrpc.ServiceNone).Reduce(0xa1), synth.Write3Reply(1000))},
+	{Rule: "reduced-under-gss", Name: "a WRITE with integrity", AtFault: client, Broken: calls(integral(synth.Write3(0, data(1000))).Reduce(0xa1)), Healthy: does(integral(synth.Write3(0, data(1000))), integralReply(synth.Write3Reply(1000)))},
+	{Rule: "reduced-under-gss", Name: "a WRITE with privacy", AtFault: client, Broken: calls(protected(synth.Write3(0, data(1000)).Reduce(0xa1), oncrpc.ServicePrivacy)), Healthy: does(protected(synth.Write3(0, data(1000)), oncrpc.ServiceNone).Reduce(0xa1), synth.Write3Reply(1000))},
 	{
-		Rule: "reduced-under-gss", Name: "the result of a READ", Blames: server,
+		Rule: "reduced-under-gss", Name: "the result of a READ", AtFault: server,
 		Broken: does(integral(synth.Read3(0, 4096)).Offer(mem), integralReply(readReply())), Healthy: does(protected(synth.Read3(0, 4096), oncrpc.ServiceNone).Offer(mem), readReply()),
 	},
 	{
-		Rule: "reduced-under-gss", Name: "the credential", Blames: client,
+		Rule: "reduced-under-gss", Name: "the credential", AtFault: client,
 		Broken: func(_ *wire, c *conn) { c.Client.Call(reducedCredential(6)); c.Server.Ack() }, Healthy: does(protected(synth.Null(), oncrpc.ServiceNone), synth.NullReply()),
 	},
 }
 
-// reducedCredential is a NULL whose credential, of a flavor, travels in a Read
+// reducedCredential returns a NULL Call whose credential, of the given flavor, is in a Read
 // chunk.
 func reducedCredential(flavor uint32) synth.Call {
 	x := synth.XDR{}.Word(7, 0, 2, 100003, 3, 0, flavor).Data(data(40)).Word(0, 0)

@@ -1,7 +1,8 @@
-// Package cases is a table of made-up connections: for every rule of rdmadump,
-// connections that break it, each way to break it once, and beside each a twin
-// that does not. They test the rules, and whatever else reads such traffic: the
-// command in synth/cmd/cases writes them as pcap files.
+// Package cases is a table of synthetic connections. For every rule of rdmadump, it has
+// connections that violate the rule, one for each way to violate it. Each has a healthy
+// twin, which is as similar as possible but does not violate the rule. The cases test the
+// rules, and other programs that read such traffic can use them too: the command in
+// synth/cmd/cases writes them as pcap files.
 //
 // To add a case, add its row to the file of its group.
 package cases
@@ -13,15 +14,15 @@ import (
 	"github.com/rdmadump/rdmadump/synth"
 )
 
-// Case is a connection that breaks a rule, and its twin.
+// Case is a connection that violates a rule, and its healthy twin.
 type Case struct {
-	Rule      string // its id
-	Name      string // the way to break it
-	Blames    string // who is accused: client, server, or nobody
-	Severity  string // error, warning, note, where it is not the rule's own
-	Transport string // RoCE, iWARP; either when empty
+	Rule      string // id of the rule
+	Name      string // how the connection violates the rule
+	AtFault   string // the side at fault: client, server, or "" for neither
+	Severity  string // error, warning or note, if it differs from the severity of the rule
+	Transport string // RoCE or IWARP; "" for both
 	Options   synth.Options
-	HalfOpen  bool // the functions make the connection themselves
+	HalfOpen  bool // the functions establish the connection themselves
 	Broken    func(w *synth.Wire, c *synth.Conn)
 	Healthy   func(w *synth.Wire, c *synth.Conn)
 }
@@ -38,12 +39,12 @@ const (
 	server = "server"
 )
 
-// All are the cases, group by group.
+// All returns the cases, group by group.
 func All() []Case {
 	return slices.Concat(private, credits, headers, chunks, binding, answers, backward, version2, transport)
 }
 
-// Wire makes the case, broken or healthy, over a transport.
+// Wire returns the frames of the case, broken or healthy, over a transport.
 func (c Case) Wire(transport string, broken bool) *synth.Wire {
 	w := synth.New()
 	open := w.RoCE
@@ -62,10 +63,10 @@ func (c Case) Wire(transport string, broken bool) *synth.Wire {
 	return w
 }
 
-// On says whether the case is one of a transport.
+// On reports whether the case applies to a transport.
 func (c Case) On(transport string) bool { return c.Transport == "" || c.Transport == transport }
 
-// What the cases are made of.
+// The building blocks of the cases.
 
 type wire = synth.Wire
 
@@ -78,21 +79,21 @@ var (
 
 func data(n int) []byte { return bytes.Repeat([]byte("rdmadump"), n/8+1)[:n] }
 
-// rpc is a healthy exchange of nothing.
+// rpc sends a healthy NULL Call and its Reply.
 func rpc(_ *wire, c *conn) { c.RPC(synth.Null(), synth.NullReply()) }
 
-// read is a READ of NFSv3 with a Write chunk.
+// read returns a READ of NFSv3 with a Write chunk.
 func read() synth.Call { return synth.Read3(0, 4096).Offer(mem) }
 
 func readReply() synth.Reply { return synth.Read3Reply(data(4096)) }
 
-// write is a WRITE of NFSv3 with its data in a Read chunk.
+// write returns a WRITE of NFSv3 with its data in a Read chunk.
 func write() synth.Call { return synth.Write3(0, data(4096)).Reduce(0xa1) }
 
 func writeReply() synth.Reply { return synth.Write3Reply(4096) }
 
-// goes is an exchange whose Reply is as it stands, not filled in.
-func goes(c *conn, call synth.Call, reply synth.Reply) {
+// exchange sends a Call, its RDMA operations and the Reply as given, without [synth.Reply.To].
+func exchange(c *conn, call synth.Call, reply synth.Reply) {
 	c.Client.Call(call)
 	c.Server.Ack()
 	c.Server.Pull(call)
@@ -101,18 +102,18 @@ func goes(c *conn, call synth.Call, reply synth.Reply) {
 	c.Client.Ack()
 }
 
-// whole is one as [synth.Conn.RPC] makes it, but for what edit does to the Reply.
+// whole returns a function that sends a healthy exchange, except that edit changes the Reply.
 func whole(call synth.Call, reply synth.Reply, edit func(r *synth.Reply)) func(*wire, *conn) {
 	return func(_ *wire, c *conn) {
 		call := call
 		call.XID = 77
 		r := reply.To(call)
 		edit(&r)
-		goes(c, call, r)
+		exchange(c, call, r)
 	}
 }
 
-// calls is a Call alone, acknowledged.
+// calls returns a function that sends only a Call, which is acknowledged.
 func calls(call synth.Call) func(*wire, *conn) {
 	return func(_ *wire, c *conn) {
 		c.Client.Call(call)
@@ -120,7 +121,7 @@ func calls(call synth.Call) func(*wire, *conn) {
 	}
 }
 
-// does is a healthy exchange.
+// does returns a function that sends a healthy exchange.
 func does(call synth.Call, reply synth.Reply) func(*wire, *conn) {
 	return func(_ *wire, c *conn) { c.RPC(call, reply) }
 }

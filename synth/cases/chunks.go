@@ -5,7 +5,7 @@ import (
 	"github.com/rdmadump/rdmadump/synth"
 )
 
-// Chunks and memory (RFC 8166 s.3.4, s.4.3).
+// Rules about chunks and memory (RFC 8166 s.3.4, s.4.3).
 
 var (
 	listing      = synth.Readdir3(4096).OfferReply(mem)
@@ -14,29 +14,29 @@ var (
 
 var chunks = []Case{
 	{
-		Rule: "rdma-outside-exposed-memory", Name: "a handle of nobody", Blames: server,
+		Rule: "rdma-outside-exposed-memory", Name: "an unknown handle", AtFault: server,
 		Broken:  func(_ *wire, c *conn) { c.Client.Call(read()); c.Server.Write(0xb7, 0, data(100)) },
 		Healthy: does(read(), readReply()),
 	},
 	{
-		Rule: "rdma-outside-exposed-memory", Name: "before its start", Blames: server,
+		Rule: "rdma-outside-exposed-memory", Name: "before its start", AtFault: server,
 		Broken:  func(_ *wire, c *conn) { c.Client.Call(read()); c.Server.Write(0xa1, mem.Offset-8, data(8)) },
 		Healthy: func(_ *wire, c *conn) { c.Client.Call(read()); c.Server.Write(0xa1, mem.Offset+8, data(8)) },
 	},
 	{
-		Rule: "rdma-outside-exposed-memory", Name: "a Write beyond its end", Blames: server,
+		Rule: "rdma-outside-exposed-memory", Name: "a Write beyond its end", AtFault: server,
 		Broken:  func(_ *wire, c *conn) { c.Client.Call(read()); c.Server.Write(0xa1, mem.Offset+4000, data(200)) },
 		Healthy: func(_ *wire, c *conn) { c.Client.Call(read()); c.Server.Write(0xa1, mem.Offset+4000, data(96)) },
 	},
 	{
-		Rule: "rdma-outside-exposed-memory", Name: "a Read beyond its end", Blames: server,
+		Rule: "rdma-outside-exposed-memory", Name: "a Read beyond its end", AtFault: server,
 		Broken:  func(_ *wire, c *conn) { c.Client.Call(write()); c.Server.Read(0xa1, mem.Offset, data(5000)) },
 		Healthy: does(write(), writeReply()),
 	},
 	{
-		Rule: "rdma-outside-exposed-memory", Name: "after the Reply", Blames: server,
+		Rule: "rdma-outside-exposed-memory", Name: "after the Reply", AtFault: server,
 		Broken: func(_ *wire, c *conn) { c.RPC(read(), readReply()); c.Server.Write(0xa1, mem.Offset, data(100)) },
-		Healthy: func(_ *wire, c *conn) { // one Write over two segments of one handle
+		Healthy: func(_ *wire, c *conn) { // one RDMA Write across two adjacent segments of one handle
 			a, b := synth.Mem(0xa1, 2048), synth.Mem(0xa1, 2048)
 			b.Offset += 2048
 			call := synth.Read3(0, 4096).Offer(a, b)
@@ -49,22 +49,22 @@ var chunks = []Case{
 		},
 	},
 	{
-		Rule: "rdma-wrong-direction", Name: "an RDMA Read of a Write chunk", Blames: server,
+		Rule: "rdma-wrong-direction", Name: "an RDMA Read of a Write chunk", AtFault: server,
 		Broken:  func(_ *wire, c *conn) { c.Client.Call(read()); c.Server.Read(0xa1, mem.Offset, data(100)) },
 		Healthy: does(read(), readReply()),
 	},
 	{
-		Rule: "rdma-wrong-direction", Name: "an RDMA Read of a Reply chunk", Blames: server,
+		Rule: "rdma-wrong-direction", Name: "an RDMA Read of a Reply chunk", AtFault: server,
 		Broken:  func(_ *wire, c *conn) { c.Client.Call(listing); c.Server.Read(0xa1, mem.Offset, data(100)) },
 		Healthy: does(listing, listingReply),
 	},
 	{
-		Rule: "rdma-wrong-direction", Name: "an RDMA Write to a Read chunk", Blames: server,
+		Rule: "rdma-wrong-direction", Name: "an RDMA Write to a Read chunk", AtFault: server,
 		Broken:  func(_ *wire, c *conn) { c.Client.Call(write()); c.Server.Write(0xa1, mem.Offset, data(100)) },
 		Healthy: does(write(), writeReply()),
 	},
 	{
-		Rule: "read-position-unaligned", Name: "one more", Blames: client,
+		Rule: "read-position-unaligned", Name: "off by one", AtFault: client,
 		Broken: func(_ *wire, c *conn) {
 			call := write()
 			call.Reads[0].Position++
@@ -74,7 +74,7 @@ var chunks = []Case{
 	},
 
 	{
-		Rule: "reply-before-reads-done", Name: "half of the data comes behind the Reply", Blames: server,
+		Rule: "reply-before-reads-done", Name: "half of the data comes after the Reply", AtFault: server,
 		Broken: func(_ *wire, c *conn) {
 			call := write()
 			c.Client.Call(call)
@@ -85,67 +85,67 @@ var chunks = []Case{
 		}, Healthy: does(write(), writeReply()),
 	},
 	{
-		Rule: "reply-with-read-list", Name: "an RDMA_MSG", Blames: server,
+		Rule: "reply-with-read-list", Name: "an RDMA_MSG", AtFault: server,
 		Broken: whole(read(), readReply(), func(r *synth.Reply) { r.Reads = synth.ReadChunk(4, mem2) }), Healthy: does(read(), readReply()),
 	},
 	{
-		Rule: "reply-with-read-list", Name: "an RDMA_NOMSG", Blames: server,
+		Rule: "reply-with-read-list", Name: "an RDMA_NOMSG", AtFault: server,
 		Broken: whole(listing, listingReply, func(r *synth.Reply) { r.Reads = synth.ReadChunk(4, mem2) }), Healthy: does(listing, listingReply),
 	},
 
 	{
-		Rule: "write-list-not-copied", Name: "missing", Blames: server,
+		Rule: "write-list-not-copied", Name: "missing", AtFault: server,
 		Broken: whole(read(), readReply(), func(r *synth.Reply) { r.Writes = nil }), Healthy: does(read(), readReply()),
 	},
 	{
-		Rule: "write-list-not-copied", Name: "one chunk more", Blames: server,
+		Rule: "write-list-not-copied", Name: "one chunk more", AtFault: server,
 		Broken:  whole(read(), readReply(), func(r *synth.Reply) { r.Writes = append(r.Writes, []rpcrdma.Segment{{Handle: 0xa2}}) }),
 		Healthy: does(read().Offer(mem2), readReply()),
 	},
 	{
-		Rule: "write-list-not-copied", Name: "a segment less", Blames: server,
+		Rule: "write-list-not-copied", Name: "a segment less", AtFault: server,
 		Broken:  whole(synth.Read3(0, 4096).Offer(mem, mem2), readReply(), func(r *synth.Reply) { r.Writes[0] = r.Writes[0][:1] }),
 		Healthy: does(synth.Read3(0, 4096).Offer(mem, mem2), readReply()),
 	},
 	{
-		Rule: "write-list-not-copied", Name: "another handle", Blames: server,
+		Rule: "write-list-not-copied", Name: "another handle", AtFault: server,
 		Broken: whole(read(), readReply(), func(r *synth.Reply) { r.Writes[0][0].Handle++ }), Healthy: does(read(), readReply()),
 	},
 	{
-		Rule: "write-list-not-copied", Name: "another offset", Blames: server,
+		Rule: "write-list-not-copied", Name: "another offset", AtFault: server,
 		Broken: whole(read(), readReply(), func(r *synth.Reply) { r.Writes[0][0].Offset++ }), Healthy: does(read(), readReply()),
 	},
 	{
-		Rule: "reply-chunk-not-copied", Name: "missing", Blames: server,
+		Rule: "reply-chunk-not-copied", Name: "missing", AtFault: server,
 		Broken: whole(listing, synth.Readdir3Reply("a"), func(r *synth.Reply) { r.ReplyChunk = nil }), Healthy: does(listing, synth.Readdir3Reply("a")),
 	},
 	{
-		Rule: "reply-chunk-not-copied", Name: "out of nothing", Blames: server,
+		Rule: "reply-chunk-not-copied", Name: "the Call having none", AtFault: server,
 		Broken: whole(synth.Readdir3(512), synth.Readdir3Reply("a"), func(r *synth.Reply) { r.ReplyChunk = synth.Chunk(mem) }), Healthy: does(synth.Readdir3(512), synth.Readdir3Reply("a")),
 	},
 	{
-		Rule: "reply-chunk-not-copied", Name: "a segment more", Blames: server,
+		Rule: "reply-chunk-not-copied", Name: "a segment more", AtFault: server,
 		Broken:  whole(listing, listingReply, func(r *synth.Reply) { r.ReplyChunk = append(r.ReplyChunk, rpcrdma.Segment{Handle: 0xa2}) }),
 		Healthy: does(synth.Readdir3(4096).OfferReply(mem, mem2), listingReply),
 	},
 	{
-		Rule: "reply-chunk-not-copied", Name: "another handle", Blames: server,
+		Rule: "reply-chunk-not-copied", Name: "another handle", AtFault: server,
 		Broken: whole(listing, listingReply, func(r *synth.Reply) { r.ReplyChunk[0].Handle++ }), Healthy: does(listing, listingReply),
 	},
 	{
-		Rule: "reply-chunk-not-copied", Name: "another offset", Blames: server,
+		Rule: "reply-chunk-not-copied", Name: "another offset", AtFault: server,
 		Broken: whole(listing, listingReply, func(r *synth.Reply) { r.ReplyChunk[0].Offset++ }), Healthy: does(listing, listingReply),
 	},
 	{
-		Rule: "returned-length-exceeds-chunk", Name: "a Write chunk", Blames: server,
+		Rule: "returned-length-exceeds-chunk", Name: "a Write chunk", AtFault: server,
 		Broken: does(synth.Read3(0, 4096).Offer(synth.Mem(0xa1, 4000)), readReply()), Healthy: does(read(), readReply()),
 	},
 	{
-		Rule: "returned-length-exceeds-chunk", Name: "a Reply chunk", Blames: server,
+		Rule: "returned-length-exceeds-chunk", Name: "a Reply chunk", AtFault: server,
 		Broken: does(synth.Readdir3(4096).OfferReply(synth.Mem(0xa1, 64)), listingReply), Healthy: does(listing, listingReply),
 	},
 	{
-		Rule: "returned-bytes-not-seen", Name: "none of a Write chunk", Blames: server,
+		Rule: "returned-bytes-not-seen", Name: "none of a Write chunk", AtFault: server,
 		Broken: func(_ *wire, c *conn) {
 			call := read()
 			call.XID = 77
@@ -155,7 +155,7 @@ var chunks = []Case{
 		}, Healthy: does(read(), readReply()),
 	},
 	{
-		Rule: "returned-bytes-not-seen", Name: "the end of a Reply chunk", Blames: server,
+		Rule: "returned-bytes-not-seen", Name: "the end of a Reply chunk", AtFault: server,
 		Broken: func(_ *wire, c *conn) {
 			call := listing
 			call.XID = 77
@@ -167,13 +167,13 @@ var chunks = []Case{
 		}, Healthy: does(listing, listingReply),
 	},
 	{
-		Rule: "segments-filled-out-of-order", Name: "a Write chunk", Blames: server,
+		Rule: "segments-filled-out-of-order", Name: "a Write chunk", AtFault: server,
 		Broken: whole(synth.Read3(0, 4096).Offer(mem, mem2), readReply(), func(r *synth.Reply) {
 			r.Writes[0][0].Length, r.Writes[0][1].Length = 2048, 2048
 		}), Healthy: does(synth.Read3(0, 4096).Offer(synth.Mem(0xa1, 2048), synth.Mem(0xa2, 4096)), readReply()),
 	},
 	{
-		Rule: "segments-filled-out-of-order", Name: "a Reply chunk", Blames: server,
+		Rule: "segments-filled-out-of-order", Name: "a Reply chunk", AtFault: server,
 		Broken: whole(synth.Readdir3(4096).OfferReply(mem, mem2), listingReply, func(r *synth.Reply) {
 			r.ReplyChunk[1].Length, r.ReplyChunk[0].Length = r.ReplyChunk[0].Length, 0
 		}), Healthy: does(synth.Readdir3(4096).OfferReply(synth.Mem(0xa1, 64), mem2), listingReply),

@@ -5,7 +5,7 @@ import (
 	"github.com/rdmadump/rdmadump/synth"
 )
 
-// Private data, remote invalidation (RFC 8797), and credits.
+// Rules about private data, remote invalidation (RFC 8797), and credits.
 
 func privately(client, server []byte) synth.Options {
 	return synth.Options{Client: synth.End{PrivateData: client}, Server: synth.End{PrivateData: server}}
@@ -16,43 +16,43 @@ var (
 	no  = synth.Inline(4096, 4096, false)
 )
 
-// edited is private data with a byte changed.
+// edited returns private data with one byte changed.
 func edited(at int, v byte) []byte {
 	b := synth.Inline(4096, 4096, true)
 	b[at] = v
 	return b
 }
 
-// twice makes a second connection with other private data, for what its twin must
-// not be.
+// twice returns a function that opens a second connection with other options, because the
+// options of a case apply to the healthy twin too.
 func twice(o synth.Options, act func(*wire, *conn)) func(*wire, *conn) {
 	return func(w *wire, c *conn) {
-		again := c.Another(o)
-		again.Connect()
-		act(w, again)
+		second := c.Another(o)
+		second.Connect()
+		act(w, second)
 	}
 }
 
 var private = []Case{
-	{Rule: "private-data-unusable", Name: "version 2", Blames: client, Broken: twice(privately(edited(4, 2), yes), rpc), Healthy: rpc},
-	{Rule: "private-data-unusable", Name: "cut short", Blames: server, Transport: IWARP, Broken: twice(privately(yes, yes[:7]), rpc), Healthy: rpc},
-	{Rule: "private-data-reserved-bits", Name: "a bit of the client's", Blames: client, Broken: twice(privately(edited(5, 0x03), yes), rpc), Healthy: rpc},
-	{Rule: "private-data-reserved-bits", Name: "all of the server's", Blames: server, Broken: twice(privately(yes, edited(5, 0xff)), rpc), Healthy: rpc},
+	{Rule: "private-data-unusable", Name: "version 2", AtFault: client, Broken: twice(privately(edited(4, 2), yes), rpc), Healthy: rpc},
+	{Rule: "private-data-unusable", Name: "truncated", AtFault: server, Transport: IWARP, Broken: twice(privately(yes, yes[:7]), rpc), Healthy: rpc},
+	{Rule: "private-data-reserved-bits", Name: "a bit of the client's", AtFault: client, Broken: twice(privately(edited(5, 0x03), yes), rpc), Healthy: rpc},
+	{Rule: "private-data-reserved-bits", Name: "all of the server's", AtFault: server, Broken: twice(privately(yes, edited(5, 0xff)), rpc), Healthy: rpc},
 
 	{
-		Rule: "inline-threshold-exceeded", Name: "a Call", Blames: client,
+		Rule: "inline-threshold-exceeded", Name: "a Call", AtFault: client,
 		Broken: does(synth.Write3(0, data(4096)), writeReply()), Healthy: does(synth.Write3(0, data(3900)), writeReply()),
 	},
 	{
-		Rule: "inline-threshold-exceeded", Name: "a Reply", Blames: server,
+		Rule: "inline-threshold-exceeded", Name: "a Reply", AtFault: server,
 		Broken: does(synth.Read3(0, 4096), synth.Read3Reply(data(4096))), Healthy: does(synth.Read3(0, 3900), synth.Read3Reply(data(3900))),
 	},
 	{
-		Rule: "inline-threshold-exceeded", Name: "a Call, where the server said nothing", Blames: client, Options: privately(yes, synth.NoPrivateData()),
+		Rule: "inline-threshold-exceeded", Name: "a Call, the server having sent no private data", AtFault: client, Options: privately(yes, synth.NoPrivateData()),
 		Broken: does(synth.Write3(0, data(1024)), writeReply()), Healthy: does(synth.Write3(0, data(800)), writeReply()),
 	},
 	{
-		Rule: "inline-threshold-exceeded", Name: "a Call of the server", Blames: server,
+		Rule: "inline-threshold-exceeded", Name: "a Call of the server", AtFault: server,
 		Broken: func(_ *wire, c *conn) {
 			session(c, synth.ConnBackChannel)
 			c.Server.RPC(synth.CBCompound(synth.OpCBSequence(1), synth.OpLookup(string(data(5000)))), synth.CompoundReply(synth.ResCBSequence(1)))
@@ -63,7 +63,7 @@ var private = []Case{
 		},
 	},
 	{
-		Rule: "inline-threshold-exceeded", Name: "new settings after a reconnect", Blames: client,
+		Rule: "inline-threshold-exceeded", Name: "new settings after a reconnect", AtFault: client,
 		Broken: func(w *wire, c *conn) {
 			c.RPC(synth.Write3(0, data(3900)), writeReply())
 			c.Disconnect(c.Client)
@@ -77,21 +77,21 @@ var private = []Case{
 	},
 
 	{
-		Rule: "invalidation-not-negotiated", Name: "the client said no", Blames: server, Options: privately(no, yes),
+		Rule: "invalidation-not-negotiated", Name: "the client said no", AtFault: server, Options: privately(no, yes),
 		Broken: does(read(), readReply().Invalidating(0xa1)), Healthy: does(read(), readReply()),
 	},
 	{
-		Rule: "invalidation-not-negotiated", Name: "the client said nothing", Blames: server, Options: privately(synth.NoPrivateData(), yes),
+		Rule: "invalidation-not-negotiated", Name: "the client sent no private data", AtFault: server, Options: privately(synth.NoPrivateData(), yes),
 		Broken: does(read(), readReply().Invalidating(0xa1)), Healthy: does(read(), readReply()),
 	},
 	{
-		Rule: "invalidation-not-negotiated", Name: "the server itself said no", Blames: server, Severity: "warning", Options: privately(yes, no),
+		Rule: "invalidation-not-negotiated", Name: "the server itself said no", AtFault: server, Severity: "warning", Options: privately(yes, no),
 		Broken: does(read(), readReply().Invalidating(0xa1)), Healthy: does(read(), readReply()),
 	},
 
-	{Rule: "invalidated-unexposed-handle", Name: "nobody's", Blames: server, Broken: does(read(), readReply().Invalidating(0xb7)), Healthy: does(read(), readReply().Invalidating(0xa1))},
+	{Rule: "invalidated-unexposed-handle", Name: "an unknown handle", AtFault: server, Broken: does(read(), readReply().Invalidating(0xb7)), Healthy: does(read(), readReply().Invalidating(0xa1))},
 	{
-		Rule: "invalidated-unexposed-handle", Name: "of another open Call as well", Blames: server,
+		Rule: "invalidated-unexposed-handle", Name: "also of another open Call", AtFault: server,
 		Broken: func(_ *wire, c *conn) {
 			rpc(nil, c)
 			a, b := read(), read()
@@ -108,18 +108,18 @@ var private = []Case{
 		},
 	},
 	{
-		Rule: "invalidated-unexposed-handle", Name: "by an RDMA_ERROR", Blames: server,
+		Rule: "invalidated-unexposed-handle", Name: "by an RDMA_ERROR", AtFault: server,
 		Broken: does(read(), synth.ErrChunk().Invalidating(0xb7)), Healthy: does(read(), readReply()),
 	},
 	{
-		Rule: "invalidation-on-call", Name: "a Call", Blames: client,
+		Rule: "invalidation-on-call", Name: "a Call", AtFault: client,
 		Broken: func(_ *wire, c *conn) {
 			c.Client.Call(synth.Null(), synth.Invalidate(0xb7))
 			c.Server.Reply(synth.NullReply())
 		}, Healthy: rpc,
 	},
 	{
-		Rule: "invalidated-handle-used", Name: "a Write", Blames: server,
+		Rule: "invalidated-handle-used", Name: "a Write", AtFault: server,
 		Broken: func(_ *wire, c *conn) {
 			c.RPC(read(), readReply().Invalidating(0xa1))
 			c.Server.Write(0xa1, mem.Offset, data(100))
@@ -130,7 +130,7 @@ var private = []Case{
 		},
 	},
 	{
-		Rule: "invalidated-handle-used", Name: "a Read", Blames: server,
+		Rule: "invalidated-handle-used", Name: "a Read", AtFault: server,
 		Broken: func(_ *wire, c *conn) {
 			c.RPC(write(), writeReply().Invalidating(0xa1))
 			c.Server.Read(0xa1, mem.Offset, data(100))
@@ -138,7 +138,7 @@ var private = []Case{
 		Healthy: does(write(), writeReply().Invalidating(0xa1)),
 	},
 	{
-		Rule: "invalidated-handle-used", Name: "a second invalidation", Blames: server,
+		Rule: "invalidated-handle-used", Name: "a second invalidation", AtFault: server,
 		Broken: func(_ *wire, c *conn) {
 			rpc(nil, c)
 			c.RPC(read(), readReply().Invalidating(0xa1))
@@ -151,12 +151,12 @@ var private = []Case{
 	},
 }
 
-// granted is a connection on which so many credits are asked for and granted.
+// granted sends an exchange that requests and grants credits.
 func granted(c *conn, ask, grant uint32) {
 	c.RPC(synth.Call{Credits: ask}, synth.Reply{Credits: grant})
 }
 
-// many are n Calls that wait, answered one after the other.
+// many sends n Calls without waiting, and then their Replies.
 func many(c *conn, n int, credits uint32) {
 	for i := range n {
 		c.Client.Call(synth.Call{XID: uint32(1000 + i), Credits: credits})
@@ -170,23 +170,23 @@ func many(c *conn, n int, credits uint32) {
 
 var credits = []Case{
 	{
-		Rule: "credit-limit-exceeded", Name: "before the first Reply", Blames: client,
+		Rule: "credit-limit-exceeded", Name: "before the first Reply", AtFault: client,
 		Broken: func(_ *wire, c *conn) { many(c, 2, 32) }, Healthy: func(_ *wire, c *conn) { many(c, 1, 32) },
 	},
 	{
-		Rule: "credit-limit-exceeded", Name: "more than granted", Blames: client,
+		Rule: "credit-limit-exceeded", Name: "more than granted", AtFault: client,
 		Broken:  func(_ *wire, c *conn) { granted(c, 32, 2); many(c, 3, 32) },
 		Healthy: func(_ *wire, c *conn) { granted(c, 32, 2); many(c, 2, 32) },
 	},
 	{
-		Rule: "credit-limit-exceeded", Name: "more than asked for", Blames: client,
+		Rule: "credit-limit-exceeded", Name: "more than asked for", AtFault: client,
 		Broken:  func(_ *wire, c *conn) { granted(c, 2, 32); many(c, 3, 2) },
 		Healthy: func(_ *wire, c *conn) { granted(c, 2, 32); many(c, 2, 2) },
 	},
 	{
-		Rule: "credit-limit-exceeded", Name: "a lower grant that has arrived", Blames: client,
+		Rule: "credit-limit-exceeded", Name: "a lower grant that has arrived", AtFault: client,
 		Broken: func(_ *wire, c *conn) { granted(c, 32, 8); granted(c, 32, 1); many(c, 2, 32) },
-		Healthy: func(_ *wire, c *conn) { // the Calls crossed it
+		Healthy: func(_ *wire, c *conn) { // the Calls were sent before the lower grant arrived
 			granted(c, 32, 8)
 			c.Client.Call(synth.Call{XID: 500})
 			c.Server.Ack()
@@ -203,7 +203,7 @@ var credits = []Case{
 		},
 	},
 	{
-		Rule: "credit-limit-exceeded", Name: "of the server's Calls", Blames: server,
+		Rule: "credit-limit-exceeded", Name: "by Calls of the server", AtFault: server,
 		Broken: func(_ *wire, c *conn) {
 			session(c, synth.ConnBackChannel)
 			c.Server.Call(synth.CBNull())
@@ -214,15 +214,15 @@ var credits = []Case{
 			c.Server.RPC(synth.CBNull(), synth.NullReply())
 		},
 	},
-	{Rule: "credits-granted-zero", Name: "a Reply", Blames: server, Broken: does(synth.Null(), synth.Reply{Credits: synth.Zero}), Healthy: rpc},
+	{Rule: "credits-granted-zero", Name: "a Reply", AtFault: server, Broken: does(synth.Null(), synth.Reply{Credits: synth.Zero}), Healthy: rpc},
 	{
-		Rule: "credits-granted-zero", Name: "an RDMA_ERROR", Blames: server,
+		Rule: "credits-granted-zero", Name: "an RDMA_ERROR", AtFault: server,
 		Broken:  does(synth.Null(), synth.Reply{Credits: synth.Zero, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}),
 		Healthy: does(synth.Null(), synth.NullReply()),
 	},
-	{Rule: "credits-requested-zero", Name: "the client", Blames: client, Broken: does(synth.Call{Credits: synth.Zero}, synth.NullReply()), Healthy: rpc},
+	{Rule: "credits-requested-zero", Name: "the client", AtFault: client, Broken: does(synth.Call{Credits: synth.Zero}, synth.NullReply()), Healthy: rpc},
 	{
-		Rule: "credits-requested-zero", Name: "the server", Blames: server, Severity: "error",
+		Rule: "credits-requested-zero", Name: "the server", AtFault: server, Severity: "error",
 		Broken: func(_ *wire, c *conn) {
 			session(c, synth.ConnBackChannel)
 			call := synth.CBNull()
@@ -235,15 +235,15 @@ var credits = []Case{
 		},
 	},
 	{
-		Rule: "receive-not-posted", Name: "for a Call within the grant", Blames: server,
+		Rule: "receive-not-posted", Name: "for a Call within the grant", AtFault: server,
 		Broken: func(_ *wire, c *conn) { rpc(nil, c); c.Client.Call(synth.Null()); c.Server.NotReady() },
-		Healthy: func(_ *wire, c *conn) { // more than was granted
+		Healthy: func(_ *wire, c *conn) { // RNR is allowed for Calls beyond the grant
 			granted(c, 32, 1)
 			rpc(nil, c)
 		},
 	},
 	{
-		Rule: "receive-not-posted", Name: "for a Reply", Blames: client,
+		Rule: "receive-not-posted", Name: "for a Reply", AtFault: client,
 		Broken: func(_ *wire, c *conn) {
 			rpc(nil, c)
 			c.Client.Call(synth.Null())
@@ -253,7 +253,7 @@ var credits = []Case{
 		Healthy: rpc,
 	},
 	{
-		Rule: "receive-too-small", Name: "within what was stated", Blames: server, Transport: RoCE,
+		Rule: "receive-too-small", Name: "within the stated size", AtFault: server, Transport: RoCE,
 		Broken: func(_ *wire, c *conn) {
 			c.Client.Call(synth.Write3(0, data(2000)))
 			c.Server.Nak(1)
@@ -261,7 +261,7 @@ var credits = []Case{
 		Healthy: does(synth.Write3(0, data(2000)), synth.Write3Reply(2000)),
 	},
 	{
-		Rule: "receive-too-small", Name: "within 1024, nothing being stated", Blames: server, Transport: RoCE, Options: privately(yes, synth.NoPrivateData()),
+		Rule: "receive-too-small", Name: "within 1024 bytes, no size stated", AtFault: server, Transport: RoCE, Options: privately(yes, synth.NoPrivateData()),
 		Broken: func(_ *wire, c *conn) {
 			c.Client.Call(synth.Write3(0, data(800)))
 			c.Server.Nak(1)

@@ -6,31 +6,31 @@ import (
 	"github.com/rdmadump/rdmadump/synth"
 )
 
-// Headers (RFC 8166 s.4), of RPC-over-RDMA and of RPC.
+// Rules about the headers of RPC-over-RDMA (RFC 8166 s.4) and of RPC.
 
-// sends is a Send of the client, and then a healthy exchange.
+// sends returns a function in which the client sends b, which is acknowledged.
 func sends(b []byte) func(*wire, *conn) {
 	return func(_ *wire, c *conn) { c.Client.Send(b); c.Server.Ack() }
 }
 
-// header is the start of a Call's header, and what it is made to continue with.
+// header returns the first words of a Call's header, followed by the given words.
 func header(words ...uint32) []byte { return synth.XDR{}.Word(0x1234, 1, 32, 0).Word(words...).Bytes }
 
 var long = synth.Symlink3("name", "target").Long(0xa1)
 
 var headers = []Case{
-	{Rule: "header-truncated", Name: "in the four words", Blames: client, Broken: sends(header()[:12]), Healthy: rpc},
+	{Rule: "header-truncated", Name: "in the four words", AtFault: client, Broken: sends(header()[:12]), Healthy: rpc},
 	{
-		Rule: "header-truncated", Name: "no byte at all", Blames: server,
+		Rule: "header-truncated", Name: "no byte at all", AtFault: server,
 		Broken: func(_ *wire, c *conn) { c.Client.Call(synth.Null()); c.Server.Send(nil) }, Healthy: rpc,
 	},
-	{Rule: "header-truncated", Name: "in a list", Blames: client, Broken: sends(read().Bytes()[:40]), Healthy: does(read(), readReply())},
-	{Rule: "header-truncated", Name: "a count that lies", Blames: client, Broken: sends(header(0, 1, 0x7fffffff, 0xa1, 4096, 0, 0)), Healthy: does(read(), readReply())},
-	{Rule: "header-malformed", Name: "neither 0 nor 1", Blames: client, Broken: sends(header(2, 0, 0)), Healthy: rpc},
-	{Rule: "header-malformed", Name: "an error code that is none", Blames: server, Broken: does(synth.Null(), synth.Reply{Proc: rpcrdma.Error, Err: 7}), Healthy: rpc},
-	{Rule: "rdma-version", Name: "3", Blames: client, Broken: calls(synth.Call{Vers: 3}), Healthy: rpc},
+	{Rule: "header-truncated", Name: "in a list", AtFault: client, Broken: sends(read().Bytes()[:40]), Healthy: does(read(), readReply())},
+	{Rule: "header-truncated", Name: "a count that is too large", AtFault: client, Broken: sends(header(0, 1, 0x7fffffff, 0xa1, 4096, 0, 0)), Healthy: does(read(), readReply())},
+	{Rule: "header-malformed", Name: "neither 0 nor 1", AtFault: client, Broken: sends(header(2, 0, 0)), Healthy: rpc},
+	{Rule: "header-malformed", Name: "an undefined error code", AtFault: server, Broken: does(synth.Null(), synth.Reply{Proc: rpcrdma.Error, Err: 7}), Healthy: rpc},
+	{Rule: "rdma-version", Name: "3", AtFault: client, Broken: calls(synth.Call{Vers: 3}), Healthy: rpc},
 	{
-		Rule: "rdma-version", Name: "of a Call of the server", Blames: server,
+		Rule: "rdma-version", Name: "in a Call of the server", AtFault: server,
 		Broken: func(_ *wire, c *conn) {
 			session(c, synth.ConnBackChannel)
 			call := synth.CBNull()
@@ -43,14 +43,14 @@ var headers = []Case{
 		},
 	},
 	{
-		Rule: "rdma-version", Name: "2, not in the form of the draft", Blames: client,
+		Rule: "rdma-version", Name: "2, without the layout of the draft", AtFault: client,
 		Broken:  func(_ *wire, c *conn) { c.Client.Send(synth.XDR{}.Word(7, 2, 32, 0, 7, 7, 7).Bytes); c.Server.Ack() },
 		Healthy: func(_ *wire, c *conn) { c.RPC(synth.Call{Vers: 2}, synth.NullReply()) },
 	},
-	{Rule: "rdma-proc-unknown", Name: "99", Blames: client, Broken: calls(synth.Call{Proc: 99}), Healthy: rpc},
-	{Rule: "rdma-msgp", Name: "a Call", Blames: client, Broken: calls(synth.Call{Proc: rpcrdma.MsgP}), Healthy: rpc},
+	{Rule: "rdma-proc-unknown", Name: "99", AtFault: client, Broken: calls(synth.Call{Proc: 99}), Healthy: rpc},
+	{Rule: "rdma-msgp", Name: "a Call", AtFault: client, Broken: calls(synth.Call{Proc: rpcrdma.MsgP}), Healthy: rpc},
 	{
-		Rule: "rdma-done", Name: "behind a Reply", Blames: client,
+		Rule: "rdma-done", Name: "after a Reply", AtFault: client,
 		Broken: func(_ *wire, c *conn) {
 			rpc(nil, c)
 			c.Client.Call(synth.Call{XID: 1, Proc: rpcrdma.Done})
@@ -58,7 +58,7 @@ var headers = []Case{
 		}, Healthy: rpc,
 	},
 	{
-		Rule: "rdma-done", Name: "for an open Call", Blames: client,
+		Rule: "rdma-done", Name: "for an open Call", AtFault: client,
 		Broken: func(_ *wire, c *conn) {
 			c.Client.Call(synth.Call{XID: 5})
 			c.Client.Call(synth.Call{XID: 5, Proc: rpcrdma.Done})
@@ -66,10 +66,10 @@ var headers = []Case{
 		}, Healthy: rpc,
 	},
 
-	{Rule: "xid-mismatch", Name: "a Call", Blames: client, Broken: calls(synth.Call{XID: 7, RPCXID: 8}), Healthy: rpc},
-	{Rule: "xid-mismatch", Name: "a Reply", Blames: server, Broken: does(synth.Null(), synth.Reply{RPCXID: 8}), Healthy: rpc},
+	{Rule: "xid-mismatch", Name: "a Call", AtFault: client, Broken: calls(synth.Call{XID: 7, RPCXID: 8}), Healthy: rpc},
+	{Rule: "xid-mismatch", Name: "a Reply", AtFault: server, Broken: does(synth.Null(), synth.Reply{RPCXID: 8}), Healthy: rpc},
 	{
-		Rule: "xid-mismatch", Name: "a Long Call", Blames: client,
+		Rule: "xid-mismatch", Name: "a Long Call", AtFault: client,
 		Broken: func(_ *wire, c *conn) {
 			call := long
 			call.XID, call.RPCXID = 7, 8
@@ -77,7 +77,7 @@ var headers = []Case{
 		}, Healthy: does(long, synth.Symlink3Reply()),
 	},
 	{
-		Rule: "xid-mismatch", Name: "a Long Reply", Blames: server,
+		Rule: "xid-mismatch", Name: "a Long Reply", AtFault: server,
 		Broken: func(_ *wire, c *conn) {
 			reply := synth.Readdir3Reply("a", "b").Long()
 			reply.RPCXID = 8
@@ -85,18 +85,18 @@ var headers = []Case{
 		}, Healthy: does(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a", "b").Long()),
 	},
 	{
-		Rule: "rpc-header-malformed", Name: "a credential that is too long", Blames: client,
+		Rule: "rpc-header-malformed", Name: "a credential that is too long", AtFault: client,
 		Broken: calls(synth.Call{Cred: oncrpc.Auth{Flavor: 1, Body: data(404)}}), Healthy: does(synth.Call{Cred: synth.AuthSys(0, 0)}, synth.NullReply()),
 	},
 	{
-		Rule: "rpc-header-malformed", Name: "cut short", Blames: client,
+		Rule: "rpc-header-malformed", Name: "truncated", AtFault: client,
 		Broken: func(_ *wire, c *conn) {
 			x := synth.XDR{}.Word(7, 0, 2)
 			c.Client.Call(synth.Call{XID: 7, RPC: &x})
 		}, Healthy: rpc,
 	},
 	{
-		Rule: "rpc-header-malformed", Name: "in a Long Reply", Blames: server,
+		Rule: "rpc-header-malformed", Name: "in a Long Reply", AtFault: server,
 		Broken: func(_ *wire, c *conn) {
 			x := synth.XDR{}.Word(7, 1, 9)
 			call := synth.Readdir3(4096).OfferReply(mem)
@@ -105,31 +105,31 @@ var headers = []Case{
 		}, Healthy: does(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a", "b").Long()),
 	},
 
-	{Rule: "nomsg-without-chunk", Name: "no list at all", Blames: client, Broken: calls(synth.Call{Proc: rpcrdma.NoMsg}), Healthy: does(long, synth.Symlink3Reply())},
+	{Rule: "nomsg-without-chunk", Name: "no list at all", AtFault: client, Broken: calls(synth.Call{Proc: rpcrdma.NoMsg}), Healthy: does(long, synth.Symlink3Reply())},
 	{
-		Rule: "nomsg-without-chunk", Name: "a Call without a Position Zero Read chunk", Blames: client,
+		Rule: "nomsg-without-chunk", Name: "a Call without a Position Zero Read chunk", AtFault: client,
 		Broken: calls(synth.Call{Proc: rpcrdma.NoMsg, Writes: [][]rpcrdma.Segment{{mem}}}), Healthy: does(long, synth.Symlink3Reply()),
 	},
 	{
-		Rule: "nomsg-without-chunk", Name: "a Reply without a Reply chunk", Blames: server,
+		Rule: "nomsg-without-chunk", Name: "a Reply without a Reply chunk", AtFault: server,
 		Broken: whole(read(), readReply(), func(r *synth.Reply) { r.Proc = rpcrdma.NoMsg }), Healthy: does(read(), readReply()),
 	},
 	{
-		Rule: "nomsg-without-chunk", Name: "a Reply with an empty one", Blames: server,
+		Rule: "nomsg-without-chunk", Name: "a Reply with an empty one", AtFault: server,
 		Broken:  whole(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a").Long(), func(r *synth.Reply) { r.ReplyChunk[0].Length = 0 }),
 		Healthy: does(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a", "b").Long()),
 	},
 	{
-		Rule: "nomsg-with-payload", Name: "a Long Call", Blames: client,
+		Rule: "nomsg-with-payload", Name: "a Long Call", AtFault: client,
 		Broken: func(_ *wire, c *conn) { call := long; call.Tail = data(20); c.RPC(call, synth.Symlink3Reply()) }, Healthy: does(long, synth.Symlink3Reply()),
 	},
 	{
-		Rule: "nomsg-with-payload", Name: "a Long Reply", Blames: server,
+		Rule: "nomsg-with-payload", Name: "a Long Reply", AtFault: server,
 		Broken:  whole(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a").Long(), func(r *synth.Reply) { r.Tail = data(4) }),
 		Healthy: does(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a", "b").Long()),
 	},
 	{
-		Rule: "nomsg-with-payload", Name: "an RDMA_ERROR", Blames: server,
+		Rule: "nomsg-with-payload", Name: "an RDMA_ERROR", AtFault: server,
 		Broken: func(_ *wire, c *conn) {
 			r := synth.ErrVers(1, 1)
 			r.Tail = data(4)
@@ -139,12 +139,12 @@ var headers = []Case{
 		Healthy: func(_ *wire, c *conn) { rpc(nil, c) },
 	},
 	{
-		Rule: "long-call-position", Name: "in an RDMA_MSG", Blames: client,
+		Rule: "long-call-position", Name: "in an RDMA_MSG", AtFault: client,
 		Broken:  calls(synth.Call{Reads: synth.ReadChunk(0, mem)}),
 		Healthy: does(long, synth.Symlink3Reply()),
 	},
 	{
-		Rule: "long-call-position", Name: "a segment where nothing begins", Blames: client,
+		Rule: "long-call-position", Name: "a segment at no data item", AtFault: client,
 		Broken: func(_ *wire, c *conn) {
 			call := long
 			call.Reads = append(call.Reads, synth.ReadChunk(48, mem2)...)

@@ -8,9 +8,9 @@ import (
 	"github.com/rdmadump/rdmadump/synth"
 )
 
-// The transport.
+// Rules about the transport.
 
-// refusedWrite is an RDMA Write that the client's adapter refuses.
+// refusedWrite sends an RDMA Write that the client's adapter rejects.
 func refusedWrite(_ *wire, c *conn) {
 	c.Client.Call(read())
 	c.Server.Write(0xa1, mem.Offset, data(4096))
@@ -27,7 +27,7 @@ var transport = []Case{
 		Broken: refusedWrite, Healthy: does(read(), readReply()),
 	},
 	{
-		Rule: "terminate-bits-reversed", Name: "as siw writes it", Blames: client, Transport: IWARP,
+		Rule: "terminate-bits-reversed", Name: "as siw writes it", AtFault: client, Transport: IWARP,
 		Broken: func(_ *wire, c *conn) {
 			c.Client.Call(read())
 			c.Server.Write(0xa1, mem.Offset, data(4096))
@@ -36,7 +36,7 @@ var transport = []Case{
 		Healthy: refusedWrite,
 	},
 	{
-		Rule: "reply-not-delivered", Name: "behind a Write", Transport: RoCE,
+		Rule: "reply-not-delivered", Name: "after an RDMA Write", Transport: RoCE,
 		Broken: func(_ *wire, c *conn) {
 			call := read()
 			call.XID = 77
@@ -50,14 +50,14 @@ var transport = []Case{
 	},
 	{Rule: "connection-rejected", Name: "by the server", Broken: func(_ *wire, c *conn) { c.Another(synth.Options{}).Reject() }, Healthy: rpc},
 	{
-		Rule: "connection-lost", Name: "a Call that was open", Blames: server,
+		Rule: "connection-lost", Name: "a Call that was open", AtFault: server,
 		Broken: func(_ *wire, c *conn) {
 			rpc(nil, c)
 			c.Client.Call(synth.Null())
 			c.Server.Ack()
 			c.Disconnect(c.Server)
 		},
-		Healthy: func(_ *wire, c *conn) { // its answer comes behind the end
+		Healthy: func(_ *wire, c *conn) { // its Reply arrives while the connection is closing
 			rpc(nil, c)
 			c.Client.Call(synth.Call{XID: 5})
 			c.Server.Ack()
@@ -73,7 +73,7 @@ var transport = []Case{
 	},
 	{Rule: "mpa-crc-bad", Name: "a bit", Transport: IWARP, Broken: func(_ *wire, c *conn) { rpc(nil, c); c.Client.Call(synth.Null())[0].Corrupt(-1) }, Healthy: rpc},
 	{
-		Rule: "mpa-framing", Name: "an FPDU that is none", Transport: IWARP,
+		Rule: "mpa-framing", Name: "not an FPDU", Transport: IWARP,
 		Broken: func(_ *wire, c *conn) {
 			rpc(nil, c)
 			c.Client.FPDU([]byte{0xc1, 0x40, 0, 0})
@@ -96,29 +96,29 @@ var transport = []Case{
 		Broken:  func(_ *wire, c *conn) { c.Server.TOS = 3; c.RPC(read(), readReply()) },
 		Healthy: func(_ *wire, c *conn) { c.Server.TOS = 2; c.RPC(read(), readReply()) },
 	},
-	{Rule: "retransmission-timeout", Name: "a Call", Transport: RoCE, Broken: repeats(500 * time.Millisecond), Healthy: repeats(5 * time.Millisecond)},
+	{Rule: "retransmission-timeout", Name: "a Call", Transport: RoCE, Broken: retransmits(500 * time.Millisecond), Healthy: retransmits(5 * time.Millisecond)},
 	{
 		Rule: "capture-lost-packets", Name: "a Call", Transport: RoCE,
 		Broken: func(w *wire, c *conn) { rpc(nil, c); w.Drop(c.Client.Call(synth.Null())...); c.Server.Ack() }, Healthy: rpc,
 	},
 }
 
-// repeats is a Call that is sent again after a while.
-func repeats(after time.Duration) func(*wire, *conn) {
+// retransmits sends a Call that is retransmitted after a while.
+func retransmits(after time.Duration) func(*wire, *conn) {
 	return func(w *wire, c *conn) {
 		rpc(nil, c)
 		call := c.Client.Call(synth.Call{XID: 5})
 		w.Advance(after)
-		w.Again(call...)
+		w.Retransmit(call...)
 		c.Server.Reply(synth.Reply{XID: 5})
 		c.Client.Ack()
 	}
 }
 
-// terminate is a Terminate, "invalid STag", of an RDMA Write, with the bits of each
-// byte of its control word in reverse.
+// terminate returns a Terminate, "invalid STag", of an RDMA Write, with the bits of each byte
+// of its control word reversed.
 func terminate() iwarp.Segment {
-	blamed := synth.XDR{}.Word(0x0010c140).Bytes // length of the segment, DDP and RDMAP control
-	blamed = append(blamed, synth.XDR{}.Word(mem.Handle).Hyper(mem.Offset).Bytes...)
-	return iwarp.Segment{Last: true, Opcode: iwarp.Terminate, Queue: 2, Sequence: 1, Payload: append([]byte{0x10, 0, 0x03, 0}, blamed...)}
+	quoted := synth.XDR{}.Word(0x0010c140).Bytes // length of the segment, DDP and RDMAP control
+	quoted = append(quoted, synth.XDR{}.Word(mem.Handle).Hyper(mem.Offset).Bytes...)
+	return iwarp.Segment{Last: true, Opcode: iwarp.Terminate, Queue: 2, Sequence: 1, Payload: append([]byte{0x10, 0, 0x03, 0}, quoted...)}
 }

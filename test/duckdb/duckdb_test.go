@@ -1,5 +1,5 @@
-// Package duckdb holds the Parquet tables of rdmadump against DuckDB. It is a
-// module of its own, since DuckDB needs cgo and the program does without.
+// Package duckdb compares the Parquet tables of rdmadump with the results of its stats view,
+// by DuckDB. It is a separate module, because DuckDB needs cgo and rdmadump does not.
 package duckdb
 
 import (
@@ -15,7 +15,7 @@ import (
 	_ "github.com/marcboeker/go-duckdb"
 )
 
-// row is what both say of an operation.
+// row has the statistics of one operation.
 type row struct {
 	Name                                   string
 	Count, Complete, Errors, Retransmitted int64
@@ -24,7 +24,7 @@ type row struct {
 	CallBytes, ReplyBytes                  int64
 }
 
-// TestStats: the query in docs/export.md gives the answers of stats.
+// TestStats: the query in docs/export.md computes the same values as stats.
 func TestStats(t *testing.T) {
 	page, err := os.ReadFile("../../docs/export.md")
 	if err != nil {
@@ -101,7 +101,7 @@ func TestStats(t *testing.T) {
 				t.Fatal(err)
 			}
 			if r != want[r.Name] {
-				t.Errorf("%s: DuckDB says %+v, stats %+v", name, r, want[r.Name])
+				t.Errorf("%s: DuckDB returns %+v, stats %+v", name, r, want[r.Name])
 			}
 		}
 		if err := rows.Err(); err != nil || got != len(want) {
@@ -111,7 +111,7 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// run is the standard output of a command that ends well.
+// run returns the standard output of a command, which must succeed.
 func run(t *testing.T, name string, args ...string) []byte {
 	t.Helper()
 	var stderr bytes.Buffer

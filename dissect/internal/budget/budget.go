@@ -1,55 +1,57 @@
-// Package budget bounds what a dissector keeps, all of it together: whoever keeps
-// anything that grows with the input charges it here.
+// Package budget limits the memory of a dissector's analysis state. Every allocation
+// that grows with the input is charged to a [Share] of the [Budget].
 //
-// At the limit, the connection that was longest unused gives first; none holds
-// more than a quarter; and inside of one the cheapest goes first. All of it is a
-// function of the input alone.
+// At the limit, state is evicted from the least recently used connection first. A
+// single connection may hold at most a quarter of the budget. Within a connection, the
+// kind of state that is cheapest to lose is evicted first. What is evicted depends only
+// on the input, not on time or scheduling.
 package budget
 
-// Kind is what can be given up, the cheapest to lose first.
+// Kind is a kind of state that can be evicted, the cheapest to lose first.
 type Kind uint8
 
 // The kinds.
 const (
-	ChunkData   Kind = iota // what moved through chunks, kept to read headers from it
-	HeldPackets             // packets that wait for earlier ones
+	ChunkData   Kind = iota // data that chunks transferred, kept to decode headers from it
+	HeldPackets             // packets that are held until earlier packets arrive
 	SendData                // parts of Sends
-	Operations              // of the RDMA layer
+	Operations              // RDMA operations
 	Calls                   // transactions
 	Connections
 
-	Spans  // ranges of a reordered transfer, beyond what is remembered
-	Events // steps of a timeline, beyond what is remembered
+	Spans  // ranges of a reordered transfer, beyond the number that is stored
+	Events // events of a timeline, beyond the number that is stored
 
-	Kinds // how many there are
+	Kinds // number of kinds
 )
 
 var names = [Kinds]string{"chunk_data", "held_packets", "send_data", "operations", "calls", "connections", "ranges", "events"}
 
-// String is the kind's stable id in the summary.
+// String returns the name of the kind in the summary record. It is stable.
 func (k Kind) String() string { return names[k] }
 
-// Owner is what holds a Share.
+// Owner holds the state that is charged to a Share.
 type Owner interface {
-	// GiveUp lets go of the oldest of the cheapest Kind that there is, and says
-	// which that was; false when nothing is left. It charges what it lets go,
-	// negatively. After Connections the share is closed.
-	GiveUp() (Kind, bool)
+	// Evict evicts the oldest state of the cheapest Kind that the owner holds, and
+	// returns that Kind, or false if nothing is left. It charges the freed bytes as a
+	// negative number. After it has evicted Connections, the share is closed.
+	Evict() (Kind, bool)
 }
 
-// Share is what one connection holds. The zero value is ready for [Budget.Open].
+// Share is the memory of one connection. The zero value is ready for [Budget.Open].
 type Share struct {
 	owner      Owner
 	bytes      int64
-	prev, next *Share // by last use
+	prev, next *Share // in the order of last use
 	budget     *Budget
 }
 
-// Bytes is how much it holds.
+// Bytes returns the number of bytes that are charged to the share.
 func (s *Share) Bytes() int64 { return s.bytes }
 
-// Charge adds bytes, or gives them back. The limit is looked at in
-// [Budget.Enforce]: nothing vanishes under the hands of who charges.
+// Charge adds bytes to the share; a negative number frees them. It does not evict
+// anything: that happens in [Budget.Enforce], so that no state disappears while its owner
+// is working with it.
 func (s *Share) Charge(bytes int64) {
 	s.bytes += bytes
 	s.budget.used += bytes
@@ -58,35 +60,35 @@ func (s *Share) Charge(bytes int64) {
 	}
 }
 
-// Budget is what all connections share.
+// Budget is the memory limit that all connections share.
 type Budget struct {
-	Limit int64        // bytes
-	Lost  [Kinds]int64 // how many of each kind were given up
-	Told  func(Kind)   // is called for the first of each kind, when not nil
-	used  int64
-	head  Share // of the ring: next is newest, prev longest unused
+	Limit   int64        // bytes
+	Evicted [Kinds]int64 // number of evictions by kind
+	OnFirst func(Kind)   // if not nil, called for the first eviction of each kind
+	used    int64
+	head    Share // head of the ring: next is the most, prev the least recently used share
 
-	over    *Share // one that may hold more than a quarter
+	over    *Share // a share that may hold more than a quarter, if hasOver
 	hasOver bool
 }
 
-// New is a budget of so many bytes.
+// New returns a budget with a limit in bytes.
 func New(limit int64) *Budget {
 	b := &Budget{Limit: limit}
 	b.head.prev, b.head.next = &b.head, &b.head
 	return b
 }
 
-// Used is how many bytes are charged.
+// Used returns the number of bytes that are charged.
 func (b *Budget) Used() int64 { return b.used }
 
-// Open puts a share in the list, as the newest.
+// Open adds a share as the most recently used one.
 func (b *Budget) Open(s *Share, o Owner) {
 	s.owner, s.budget = o, b
 	b.link(s)
 }
 
-// Close takes a share out, with all that it holds.
+// Close removes a share, and frees the bytes that are charged to it.
 func (b *Budget) Close(s *Share) {
 	if s.next == nil {
 		return
@@ -100,7 +102,7 @@ func (b *Budget) Close(s *Share) {
 	}
 }
 
-// Touch says that a share was used.
+// Touch makes a share the most recently used one.
 func (b *Budget) Touch(s *Share) {
 	if b.head.next == s || s.next == nil {
 		return
@@ -115,31 +117,30 @@ func (b *Budget) link(s *Share) {
 	b.head.next = s
 }
 
-// Note counts something of a kind as given up.
+// Note counts one eviction of a kind.
 func (b *Budget) Note(k Kind) {
-	if b.Lost[k]++; b.Lost[k] == 1 && b.Told != nil {
-		b.Told(k)
+	if b.Evicted[k]++; b.Evicted[k] == 1 && b.OnFirst != nil {
+		b.OnFirst(k)
 	}
 }
 
-// Enforce makes shares give up until the limit holds. It is called between
-// frames.
+// Enforce evicts state until no limit is exceeded. It is called between frames.
 func (b *Budget) Enforce() {
 	if b.hasOver {
 		s := b.over
-		for s.bytes > b.Limit/4 && s.next != nil && b.give(s) {
+		for s.bytes > b.Limit/4 && s.next != nil && b.evict(s) {
 		}
 		b.over, b.hasOver = nil, false
 	}
 	for b.used > b.Limit && b.head.prev != &b.head {
-		if s := b.head.prev; !b.give(s) {
-			b.Close(s) // it holds nothing that it could give
+		if s := b.head.prev; !b.evict(s) {
+			b.Close(s) // its owner has nothing to evict
 		}
 	}
 }
 
-func (b *Budget) give(s *Share) bool {
-	k, ok := s.owner.GiveUp()
+func (b *Budget) evict(s *Share) bool {
+	k, ok := s.owner.Evict()
 	if ok {
 		b.Note(k)
 	}

@@ -177,7 +177,7 @@ func (p *packet) sayHex(v uint64, digits int) {
 
 // add adds what is in no table.
 func (p *packet) add(n record.Node) {
-	if p.wants.Has(field.Loose) {
+	if p.wants.Has(field.Other) {
 		p.Nodes = append(p.Nodes, n)
 	}
 }
@@ -231,7 +231,7 @@ var extendedTables = [...]*field.Header{
 
 // What each part of a description is for: without any of it, the part is left out.
 var (
-	forLinks   = members(linkTables[:]) | field.Loose
+	forLinks   = members(linkTables[:]) | field.Other
 	forRPC     = header.RPC.Member | field.Summary
 	forRPCRDMA = header.RPCRDMA.Member | header.Segment.Member | forRPC
 	forMAD     = header.MAD.Member | header.CM[rocev2.CMReq].Member | header.IPCM.Member | header.PrivateData.Member | field.Summary
@@ -480,7 +480,7 @@ func (d *Describer) describeRPC(p *packet, at int, data []byte, suffix string) {
 	p.open(record.NodeObject, "rpc"+suffix, "Remote Procedure Call", at, r.Length)
 	p.fields(&header.RPC, at, data[:header.RPC.Length])
 	switch {
-	case !p.wants.Has(field.Loose | field.Summary):
+	case !p.wants.Has(field.Other | field.Summary):
 	case r.Type == oncrpc.Call && r.Length >= 24:
 		d.describeCall(p, at, data, err == nil)
 	case r.Type == oncrpc.Reply && err == nil:

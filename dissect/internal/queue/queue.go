@@ -1,15 +1,14 @@
-// Package queue is what waits its turn: connections whose end is awaited,
-// transactions that what is still to come may change; and what waits for its next use.
+// Package queue has a first-in, first-out queue, and a list of objects for reuse.
 package queue
 
-// Queue is first in, first out, in one array that is used again. Its zero value is
-// empty and ready. It is not safe for use by several goroutines at once.
+// Queue is a first-in, first-out queue whose array is reused. The zero value is an empty
+// queue. It is not safe for concurrent use.
 type Queue[T any] struct {
 	items []T
 	head  int
 }
 
-// Push puts v behind all others.
+// Push appends v.
 func (q *Queue[T]) Push(v T) {
 	if q.head > 0 && len(q.items) == cap(q.items) {
 		n := copy(q.items, q.items[q.head:])
@@ -19,13 +18,13 @@ func (q *Queue[T]) Push(v T) {
 	q.items = append(q.items, v)
 }
 
-// Len is how many there are.
+// Len returns the number of elements.
 func (q *Queue[T]) Len() int { return len(q.items) - q.head }
 
-// First is the one that has been in longest; there has to be one.
+// First returns the oldest element. The queue must not be empty.
 func (q *Queue[T]) First() T { return q.items[q.head] }
 
-// Pop takes the first out; there has to be one.
+// Pop removes the oldest element. The queue must not be empty.
 func (q *Queue[T]) Pop() {
 	var zero T
 	q.items[q.head] = zero
@@ -34,7 +33,8 @@ func (q *Queue[T]) Pop() {
 	}
 }
 
-// Last takes the last out of a list of what is used again, nil when there is none.
+// Last removes the last object from a list of objects for reuse and returns it, or nil if
+// the list is empty.
 func Last[T any](list *[]*T) *T {
 	last := len(*list) - 1
 	if last < 0 {

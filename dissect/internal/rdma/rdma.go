@@ -192,8 +192,8 @@ type Follower interface {
 	// Finish fills in the follower's part of the record, nil when nobody wants it. It
 	// is the last call.
 	Finish(r *record.Connection)
-	// GiveUp lets go of the oldest of a kind, and says whether there was one.
-	GiveUp(k budget.Kind) bool
+	// Evict lets go of the oldest of a kind, and says whether there was one.
+	Evict(k budget.Kind) bool
 }
 
 // Address is one end of a link: an IP address or GID, or on native InfiniBand a

@@ -481,12 +481,12 @@ func (t *Tracker) saw(o *Operation, lo, hi int64) (fresh int64) {
 	return fresh
 }
 
-// GiveUp lets go of the cheapest that the connection holds; see
+// Evict lets go of the cheapest that the connection holds; see
 // [budget.Owner].
-func (c *Conn) GiveUp() (budget.Kind, bool) {
+func (c *Conn) Evict() (budget.Kind, bool) {
 	t := c.tracker
 	c.poor = true
-	if c.follower.GiveUp(budget.ChunkData) {
+	if c.follower.Evict(budget.ChunkData) {
 		return budget.ChunkData, true
 	}
 	for _, h := range c.halves {
@@ -515,7 +515,7 @@ func (c *Conn) GiveUp() (budget.Kind, bool) {
 			return budget.Operations, true
 		}
 	}
-	if c.follower.GiveUp(budget.Calls) {
+	if c.follower.Evict(budget.Calls) {
 		return budget.Calls, true
 	}
 	if c.retired {

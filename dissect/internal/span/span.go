@@ -1,18 +1,18 @@
-// Package span holds sets of ranges: which bytes, or packets, were seen.
+// Package span has sets of ranges, for example of the bytes or packets that were seen.
 package span
 
-// Set is a set of byte (or packet) ranges, sorted, disjoint and not adjacent.
-// In-order traffic keeps it at one range, so that adding is one comparison.
+// Set is a set of byte or packet ranges that are sorted, disjoint and not adjacent.
+// In-order traffic keeps it at one range, so that Add needs one comparison.
 type Set []Span
 
-// Span is [Lo, Hi).
+// Span is the range [Lo, Hi).
 type Span struct{ Lo, Hi int64 }
 
-// Max bounds the ranges that one set remembers: what would be one more is not
-// counted. It also bounds what adding one costs.
+// Max is the maximum number of ranges in a set, which also limits the cost of Add. A
+// range that would exceed it is not added.
 const Max = 1024
 
-// Add adds [lo, hi) and returns how much of it is new.
+// Add adds [lo, hi) and returns how many bytes or packets of it are new.
 func (s *Set) Add(lo, hi int64) (fresh int64) {
 	if hi <= lo {
 		return 0
@@ -46,7 +46,7 @@ func (s *Set) Add(lo, hi int64) (fresh int64) {
 	return fresh
 }
 
-// Prefix is how much is there from 0 without a hole.
+// Prefix returns the length of the range that starts at 0, or 0 if there is none.
 func (s Set) Prefix() int64 {
 	if len(s) == 0 || s[0].Lo > 0 {
 		return 0
@@ -54,7 +54,7 @@ func (s Set) Prefix() int64 {
 	return s[0].Hi
 }
 
-// Total is how much is there.
+// Total returns the total length of all ranges.
 func (s Set) Total() (n int64) {
 	for _, r := range s {
 		n += r.Hi - r.Lo
@@ -62,18 +62,18 @@ func (s Set) Total() (n int64) {
 	return n
 }
 
-// Remove takes [lo, hi) out.
+// Remove removes [lo, hi).
 func (s *Set) Remove(lo, hi int64) {
 	if hi <= lo {
 		return
 	}
 	kept := (*s)[:0]
-	var tail Span // the rest of a range that is split in two
+	var tail Span // the upper part of a range that is split in two
 	for _, r := range *s {
 		switch {
 		case r.Hi <= lo || r.Lo >= hi:
 			kept = append(kept, r)
-		case r.Lo < lo && r.Hi > hi: // only one range can hold all of it
+		case r.Lo < lo && r.Hi > hi: // at most one range can contain all of [lo, hi)
 			kept = append(kept, Span{r.Lo, lo})
 			tail = Span{hi, r.Hi}
 		case r.Lo < lo:
@@ -88,7 +88,7 @@ func (s *Set) Remove(lo, hi int64) {
 	}
 }
 
-// Last is the range that ends last; it is empty when there is none.
+// Last returns the last range, or an empty one if there is none.
 func (s Set) Last() Span {
 	if len(s) == 0 {
 		return Span{}

@@ -360,8 +360,8 @@ func (f *follower) credits(s rdma.Side) record.Credits {
 	return record.Credits{Requested: f.requested[s], Granted: f.granted[s], PeakInFlight: int(f.peak[s])}
 }
 
-// GiveUp lets go of the oldest of a kind.
-func (f *follower) GiveUp(k budget.Kind) bool {
+// Evict lets go of the oldest of a kind.
+func (f *follower) Evict(k budget.Kind) bool {
 	switch k {
 	case budget.ChunkData:
 		for s := f.seldom; s != nil && s.keepers.Len() > 0; {

@@ -1,5 +1,6 @@
-// Package floods makes captures in which there is very much of something: what the
-// tests and benchmarks of several rooms are held to.
+// Package floods makes captures with a large number of one thing, for example of connections
+// or of segments. Tests and benchmarks of several packages check that the cost per packet does
+// not grow with that number.
 package floods
 
 import (
@@ -13,28 +14,28 @@ import (
 	"github.com/rdmadump/rdmadump/synth"
 )
 
-// Two hosts that floods come from, and what is between them.
+// The two hosts of most floods, and the options of a connection between them.
 var (
 	A    = synth.End{Addr: netip.MustParseAddr("10.0.0.1")}
 	B    = synth.End{Addr: netip.MustParseAddr("10.0.0.2")}
 	Pair = synth.Options{Client: A, Server: B, ManualAck: true}
 )
 
-// RoCE is a connection that is up.
+// RoCE returns an established RoCEv2 connection.
 func RoCE(w *synth.Wire) *synth.Conn {
 	c := w.RoCE(synth.Options{ManualAck: true})
 	c.Connect()
 	return c
 }
 
-// IWARP is a connection of the other transport that is up.
+// IWARP returns an established iWARP connection.
 func IWARP(w *synth.Wire) *synth.Conn {
 	c := w.IWARP(synth.Options{ManualAck: true})
 	c.Connect()
 	return c
 }
 
-// Segments are n pieces of memory: under one handle, or each under its own.
+// Segments returns n segments. handle returns the handle of each.
 func Segments(n int, handle func(int) uint32) []rpcrdma.Segment {
 	s := make([]rpcrdma.Segment, n)
 	for i := range s {
@@ -43,36 +44,37 @@ func Segments(n int, handle func(int) uint32) []rpcrdma.Segment {
 	return s
 }
 
-// OneHandle is that of all segments.
+// OneHandle is a handle function for Segments that gives all segments the same handle.
 func OneHandle(int) uint32 { return 0xa1 }
 
-// OwnHandle is one for each.
+// OwnHandle is a handle function for Segments that gives each segment another handle.
 func OwnHandle(i int) uint32 { return uint32(i) + 1 }
 
-// Offering is a Call of a Write chunk.
+// Offering returns a Call with a Write chunk.
 func Offering(xid uint32, s []rpcrdma.Segment) synth.Call {
 	return synth.Call{XID: xid, Program: 100003, Version: 3, Procedure: 6, Writes: [][]rpcrdma.Segment{s}}
 }
 
-// perCall is how many segments a Call of these floods has at most: the Send that
-// carries it is short enough to be read.
+// perCall is the maximum number of segments in a Call of a flood. A Send with more segments
+// would be too long to be decoded.
 const perCall = 40000
 
-// Flood is what must not cost more the more of it there is.
+// Flood is a kind of traffic whose cost per packet, or per segment, must not depend on its
+// amount.
 type Flood struct {
 	Name string
 	make func(w *synth.Wire, n int) (segments int)
 }
 
-// Frames are about n packets of a flood, or a Call or so with n segments, which are
-// then counted.
+// Frames returns about n packets of a flood, or a few Calls with n segments in total.
+// segments is the number of segments, or 0 if the flood is measured in packets.
 func (f *Flood) Frames(n int) (frames []*synth.Frame, segments int) {
 	w := synth.New()
 	segments = f.make(w, n)
 	return w.Frames, segments
 }
 
-// All are the floods.
+// All are the floods. docs/hostile.md lists them under these names.
 var All = []Flood{
 	{"QPs without handshake", func(w *synth.Wire, n int) int {
 		for range n {
@@ -399,7 +401,7 @@ var All = []Flood{
 		c := RoCE(w)
 		f := c.Client.Call(synth.Null())
 		for range n {
-			w.Again(f...)
+			w.Retransmit(f...)
 		}
 		return 0
 	}},
@@ -408,7 +410,7 @@ var All = []Flood{
 		c.Client.NextPSN += 10
 		f := c.Client.Call(synth.Null())
 		for range n {
-			w.Again(f...)
+			w.Retransmit(f...)
 		}
 		return 0
 	}},
@@ -420,7 +422,7 @@ var All = []Flood{
 			old = append(old, c.Server.Write(0xa1, uint64(i%400)*8192, []byte("data"))...)
 		}
 		for i := range n {
-			w.Again(old[i*131%len(old)])
+			w.Retransmit(old[i*131%len(old)])
 		}
 		return 0
 	}},
@@ -503,9 +505,9 @@ var All = []Flood{
 	}},
 }
 
-// Hashes is a Call of EXCHANGE_ID with n names of hashes of a byte, each of them in a
-// Read chunk, though none may be: pad bytes of what was to be rounded up stand behind
-// each, and more bytes behind all.
+// Hashes returns a Call of EXCHANGE_ID with n hash algorithms, whose names have one byte and
+// are in Read chunks although they are not DDP-eligible. After each name, pad bytes of its
+// XDR pad remain, and more bytes follow after the last name.
 func Hashes(n, pad, more int) synth.Call {
 	rpc := synth.XDR{}.Word(7, uint32(oncrpc.Call), 2, 100003, 4, 1, 0, 0, 0, 0).Word(0, 1, 1, 42, 0, 0, 0, 0, 2, 0, 0, uint32(n))
 	at := len(rpc.Bytes)

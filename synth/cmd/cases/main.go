@@ -1,10 +1,10 @@
-// Command cases writes the table of cases as pcap files: for every rule of
-// rdmadump connections that break it, and twins that do not.
+// Command cases writes the table of cases as pcap files. For every rule of rdmadump there are
+// connections that violate it, and similar healthy ones.
 //
 //	go run ./synth/cmd/cases DIR
 //
-// A file is called after transport, rule, the number of its case among those of
-// the rule, and whether it is broken or healthy: roce-pad-written-1-broken.pcap.
+// The name of a file consists of the transport, the rule, the number of the case among those
+// of the rule, and "broken" or "healthy": roce-pad-written-1-broken.pcap.
 package main
 
 import (
