@@ -120,7 +120,7 @@ func TestReject(t *testing.T) {
 	w.cm(true, 2, rocev2.CMRej, &rocev2.REJ{LocalCommID: 0, RemoteCommID: 7, Reason: 28})
 	w.cm(true, 3, rocev2.CMRej, &rocev2.REJ{LocalCommID: 0, RemoteCommID: 7, Reason: 28}) // sent again
 	w.d.Finish()
-	expect(t, lines, "connection 0 seen established false, 0 transactions, rejected: consumer reject")
+	expect(t, lines, "connection 0 seen established false, 0 transactions, rejected")
 }
 
 // TestReuse: a queue pair's number that is used again is a new connection, and a
@@ -145,7 +145,7 @@ func TestReuse(t *testing.T) {
 	w.d.Finish()
 	expect(t, lines,
 		"transaction 0x00000001 on 0 complete", "transaction 0x00000002 on 0 no_reply",
-		"connection 0 seen established true, 2 transactions, queue pair used again",
+		"connection 0 seen established true, 2 transactions, queue_pair_reused",
 		"transaction 0x00000001 on 1 complete", "transaction 0x00000002 on 1 complete repeats 2",
 		"connection 1 seen established true, 2 transactions, disconnect")
 }

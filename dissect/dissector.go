@@ -79,9 +79,6 @@ type Options struct {
 	// Unanswered is how long, in capture time, later Calls of a connection have
 	// to be answered before one that is not is reported; 0 is 30 s.
 	Unanswered record.Time
-	// Timeout is how long a transaction has to wait for a repeat before that is
-	// reported; 0 is 10 ms.
-	Timeout record.Time
 	// Memory is how many bytes all that is kept may take; 0 is 256 MiB. What is
 	// given up beyond it is counted in the summary.
 	Memory int64
@@ -100,7 +97,6 @@ type Options struct {
 const (
 	defaultLinger     = record.Time(1e9)
 	defaultUnanswered = record.Time(30e9)
-	defaultTimeout    = record.Time(10e6)
 	defaultMemory     = 256 << 20
 )
 
@@ -137,9 +133,6 @@ func New(h Handler, o Options) *Dissector {
 	if o.Unanswered == 0 {
 		o.Unanswered = defaultUnanswered
 	}
-	if o.Timeout == 0 {
-		o.Timeout = defaultTimeout
-	}
 	if o.Memory == 0 {
 		o.Memory = defaultMemory
 	}
@@ -151,7 +144,7 @@ func New(h Handler, o Options) *Dissector {
 	shown := d.shown()
 	d.table = transaction.NewTable(transaction.Options{
 		Rebuild: o.Rebuild || o.Decode, XIDs: o.XIDs, Tree: o.Tree && shown, Shown: shown,
-		Linger: o.Linger, Unanswered: o.Unanswered, Timeout: o.Timeout,
+		Linger: o.Linger, Unanswered: o.Unanswered,
 	}, d.budget)
 	d.table.Transaction = handing(d, h.Transaction)
 	if h.Payload != nil || o.Decode {

@@ -144,6 +144,7 @@ func (l *layers) decode(f *capture.Frame, k *link.Decoder) {
 		d.Packet, d.Transport = &l.packet, transportName(l.carries)
 		if l.err = l.packet.Decode(d.Raw, d.Length); l.err == nil {
 			d.ICRC, d.Congested = k.CheckICRC(&l.packet), k.Congested()
+			d.Identification = k.Identification()
 			d.Ready()
 		}
 	}

@@ -126,7 +126,7 @@ func TestWaits(t *testing.T) {
 	}{
 		{"rocev2-loss42.pcap.zst", []record.WaitReason{record.RetransmitTimeout, record.RetransmitGap}, []record.WaitReason{record.CreditLimit, record.RNRNak}},
 		{"rocev2-storm41.pcap.zst", []record.WaitReason{record.RetransmitTimeout, record.RetransmitNak}, nil},
-		{"lab-iwarploss41.pcap.zst", []record.WaitReason{record.RetransmitTimeout}, []record.WaitReason{record.RetransmitNak, record.CreditLimit}},
+		{"lab-iwarploss41.pcap.zst", []record.WaitReason{record.RetransmitGap}, []record.WaitReason{record.RetransmitNak, record.CreditLimit}},
 		{"lab-retries42.pcap.zst", []record.WaitReason{record.RetransmitTimeout}, []record.WaitReason{record.CreditLimit, record.RetransmitNak}},
 		{"lab-inline16.pcap.zst", []record.WaitReason{record.CreditLimit}, repeats},
 		{"lab-slowserver41.pcap.zst", nil, append(repeats, record.CreditLimit)},
@@ -171,7 +171,7 @@ func TestSlowest(t *testing.T) {
 	}
 	w := slowest.Waits[0]
 	got := fmt.Sprintf("%dms %s, %s, %d bytes of %s, early %d, filled %d, packets %v", w.NS/1e6, w.Reason, w.Waiting, w.Bytes.Or(0), w.Event, w.OutOfOrderPacket.Or(0), w.GapFilledBy.Or(0), w.Packets)
-	if want := "560ms repeat after timeout, server, 10 bytes of read_request, early 7285, filled 7286, packets [7285 7286 7291]"; got != want {
+	if want := "560ms retransmit_timeout, server, 10 bytes of read_request, early 7285, filled 7286, packets [7285 7286 7291]"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
@@ -201,7 +201,7 @@ func TestWaitsOfNaks(t *testing.T) {
 			}
 		}
 	}
-	if naks != 21 {
+	if naks != 61 {
 		t.Errorf("%d waits for what a NAK asked for", naks)
 	}
 }

@@ -109,6 +109,15 @@ func (d *Decoder) Congested() bool {
 	return false
 }
 
+// Identification returns the Identification field of the innermost IPv4 header,
+// or 0 if there is none.
+func (d *Decoder) Identification() uint16 {
+	if len(d.ip) < 20 || d.ip[0]>>4 != 4 {
+		return 0
+	}
+	return be.Uint16(d.ip[4:])
+}
+
 // Headers lists what was found on the way, outermost first.
 func (d *Decoder) Headers() []Header { return d.headers[:d.depth] }
 
@@ -119,6 +128,7 @@ var be = binary.BigEndian
 func (d *Decoder) Decode(f *capture.Frame) Carries {
 	d.Src, d.Dst, d.SrcLID, d.DstLID, d.SrcPort, d.DstPort = netip.Addr{}, netip.Addr{}, 0, 0, 0, 0
 	d.Transport, d.Offset, d.Length, d.Protocol = nil, 0, 0, ""
+	d.ip = nil
 	d.ip, d.udp, d.grh, d.lrh = nil, nil, nil, nil
 	d.frame, d.depth = f.Data, 0
 	d.Carries = d.link(f.LinkType, 0, f.Length)

@@ -117,7 +117,7 @@ func waitSentence(w *record.Wait, opening string) string {
 
 // pauseText is a wait in a line of the ladder.
 func pauseText(w *record.Wait) string {
-	if behind, known := w.BlockingTransaction.Get(); known {
+	if behind, known := w.BlockingTransaction.Get(); known && w.Reason == record.HeadOfLine {
 		return fmt.Sprintf("... %s %s busy with transaction %d ...", Duration(w.NS), w.Waiting, behind)
 	}
 	return fmt.Sprintf("... %s %s waits: %s ...", Duration(w.NS), w.Waiting, waitText(w.Reason))
@@ -163,7 +163,7 @@ func Cause(r *record.Transaction) string {
 	}
 	if w := longest(r, false); w != nil && r.Waited(w) >= latency/5 {
 		ns := Duration(r.Waited(w))
-		if behind, known := w.BlockingTransaction.Get(); known {
+		if behind, known := w.BlockingTransaction.Get(); known && w.Reason == record.HeadOfLine {
 			return fmt.Sprintf("%s behind transaction %d", ns, behind)
 		}
 		return fmt.Sprintf("%s %s, by the %s", ns, waitText(w.Reason), w.Waiting)

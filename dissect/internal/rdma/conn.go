@@ -36,17 +36,18 @@ type Conn struct {
 	waits     int          // queues that it stands in
 	last      record.Stamp // its last packet
 
-	service  record.Opt[uint16]
-	ports    [2]record.Opt[uint16] // by side
-	mtu      int                   // in use, bytes; 0 while it is unknown
-	asked    int                   // path MTU of the REQ, bytes
-	cnps     int64                 // congestion notification packets
-	marked   int64                 // packets that a switch marked
-	first    record.Stamp          // of both
-	learned  int                   // how often packets taught another
-	starting record.Opt[uint32]    // the PSN that the server starts with
-	ending   *Ending               // nil while it goes on
-	waiting  []*record.Finding     // of a connection without id
+	service    record.Opt[uint16]
+	ackTimeout record.Opt[uint8]     // Local ACK Timeout of the REQ, as on the wire
+	ports      [2]record.Opt[uint16] // by side
+	mtu        int                   // in use, bytes; 0 while it is unknown
+	asked      int                   // path MTU of the REQ, bytes
+	cnps       int64                 // congestion notification packets
+	marked     int64                 // packets that a switch marked
+	first      record.Stamp          // of both
+	learned    int                   // how often packets taught another
+	starting   record.Opt[uint32]    // the PSN that the server starts with
+	ending     *Ending               // nil while it goes on
+	waiting    []*record.Finding     // of a connection without id
 }
 
 // figures are what of a connection's record is gathered while it lasts; see
@@ -258,13 +259,17 @@ const (
 type half struct {
 	conn     *Conn
 	src, dst *Host
-	side     Side       // of the sender
-	sendCut  bool       // buffer ends before the Send does
-	refusals int16      // fatal ones
-	qpn      uint32     // InfiniBand: of the queue pair that it goes to
-	route    *route     // InfiniBand: from src to dst
-	stream   *stream    // iWARP: the same, and where it stands
-	seq      uint64     // operations so far
+	side     Side        // of the sender
+	sendCut  bool        // buffer ends before the Send does
+	refusals int16       // fatal ones
+	qpn      uint32      // InfiniBand: of the queue pair that it goes to
+	route    *route      // InfiniBand: from src to dst
+	stream   *stream     // iWARP: the same, and where it stands
+	seq      uint64      // operations so far
+	receiver receiver    // InfiniBand: how far the other end has come with its requests
+	accepted record.Time // when the latest operation of which that is known was accepted
+	burst    burst
+	signals  signals
 	ops      ledger     // what its sequence numbers belong to
 	window   *window    // requests, or segments, that came early; nil before the first
 	send     *Operation // the Send that is being put together

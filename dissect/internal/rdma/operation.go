@@ -286,11 +286,11 @@ func (t *Tracker) acked(o *Operation, at record.Stamp, final bool) {
 }
 
 // repeated notes that a packet came again; o is nil when nobody knows of what.
-func (t *Tracker) repeated(h *half, o *Operation, at record.Stamp) {
+func (t *Tracker) repeated(h *half, o *Operation, at record.Stamp, b *Burst) {
 	c := h.conn
 	c.record.Retransmitted++
 	t.mark(o, record.Retransmitted)
-	if o == nil || !c.follower.Repeated(o, h.side, at) {
+	if o == nil || !c.follower.Repeated(o, h.side, at, b) {
 		c.record.RetransmittedOfNone++
 	}
 }

@@ -93,6 +93,7 @@ type Tracker struct {
 	carried  record.Carried // by the packet or FPDU at hand
 	owner    Tag            // of that
 	number   int64          // of the last operation
+	bursts   int64          // so far
 	lanes    int64
 }
 

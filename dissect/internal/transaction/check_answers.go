@@ -241,21 +241,30 @@ func (f *follower) tooShort(o *rdma.Operation) string {
 	return what
 }
 
-// delayedAck is how long a TCP may keep an acknowledgement back (RFC 1122
-// s.4.2.3.2 allows 500 ms, nobody takes more than this): what is sent again sooner
-// may only have been a probe for it.
-const delayedAck = record.Time(200e6)
-
-// checkWait reports a long wait that ended in a repeat without a NAK.
-func (f *follower) checkWait(x *txn, w *record.Wait, by rdma.Side, at record.Stamp) {
-	ns := record.Time(w.To - w.From)
-	if ns < f.table.options.Timeout || w.Reason != record.RetransmitTimeout && w.Reason != record.RetransmitGap {
+// checkBurst reports a burst of retransmissions that a timer caused, with its
+// first packet. x may be nil.
+func (f *follower) checkBurst(x *txn, o *rdma.Operation, by rdma.Side, at record.Stamp, b *rdma.Burst) {
+	if b == nil || b.Cause != record.RetransmitTimeout || b.At != at {
 		return
 	}
-	if f.conn.IsIWARP() && ns < delayedAck {
+	of := record.EventWrite
+	switch {
+	case x != nil:
+		_, part := f.table.tagged(o.Tag)
+		of = kindOf(o, part)
+	case o != nil && o.Kind == rdma.Read:
+		of = record.EventRead
+	}
+	text := fmt.Sprintf("no progress for %v until the %s retransmitted its %s (retransmission timeout", time.Duration(b.Idle).Round(time.Microsecond), f.conn.End(by), eventNames[of])
+	if timer, known := b.Timer.Get(); known && timer > 0 {
+		text += fmt.Sprintf("; the REQ announced %v", time.Duration(timer).Round(time.Millisecond))
+	}
+	text += ")"
+	if x != nil {
+		x.checks(at).report(rule.RetransmissionTimeout, "%s", text)
 		return
 	}
-	x.checks(at).report(rule.RetransmissionTimeout, "nothing moved for %v, until the %s retransmitted a packet of the %s (%s)", time.Duration(ns).Round(time.Microsecond), f.conn.End(by), eventNames[w.Event], w.Reason)
+	f.conn.Report(rule.RetransmissionTimeout, rdma.Where{At: at}, "%s", text)
 }
 
 var eventNames = map[record.EventKind]string{

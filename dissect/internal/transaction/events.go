@@ -61,7 +61,11 @@ func (f *follower) Acked(o *rdma.Operation, at record.Stamp, _ bool) {
 		f.settleDoubts(o.Number, !o.Bad || !f.conn.Fills(o.Side))
 	}
 	x, part := f.table.tagged(o.Tag)
-	if x == nil || o.Kind != rdma.Send {
+	if x == nil {
+		return
+	}
+	x.delivered(o, part)
+	if o.Kind != rdma.Send {
 		return
 	}
 	f.arrived(o)
@@ -70,9 +74,10 @@ func (f *follower) Acked(o *rdma.Operation, at record.Stamp, _ bool) {
 }
 
 // Repeated notes on a transaction that a packet of it was sent again.
-func (f *follower) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp) bool {
+func (f *follower) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp, b *rdma.Burst) bool {
 	f.distrusts(o)
 	x, part := f.table.tagged(o.Tag)
+	f.checkBurst(x, o, by, at, b)
 	if x == nil || x.emitted {
 		return false
 	}
@@ -82,7 +87,7 @@ func (f *follower) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp) bo
 		of = record.EventReadDone
 	}
 	paused := at.Time-x.active.Time >= waitFrom
-	f.again(x, o, by, at, of)
+	f.again(x, o, retransmission{by, at, of, b})
 	from := x.role(by)
 	if n := len(x.rec.Timeline); n > 0 && !paused { // runs of them are one event
 		if last := &x.rec.Timeline[n-1]; last.Event == record.EventRetransmit && last.Of == of && last.From == from {
@@ -127,9 +132,6 @@ func (f *follower) Refused(r *rdma.Refusal) {
 		return
 	}
 	if !r.Fatal {
-		if x.refused = (&refusal{r.At, record.RetransmitNak}); r.Reason == "RNR" {
-			x.refused.reason = record.RNRNak
-		}
 		x.active = r.At
 		return
 	}

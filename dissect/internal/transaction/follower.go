@@ -318,6 +318,11 @@ func (f *follower) Closing(record.Stamp) {
 	for x := f.calls.first; x != nil; x = x.next {
 		f.table.remember(x)
 	}
+	for x := f.settled.first; x != nil; x = x.next {
+		if x.awaits && f.conn.Acknowledges(x.side.Other()) { // its Reply may never arrive
+			f.table.remember(x)
+		}
+	}
 }
 
 // Closed ends all Calls that have no Reply, oldest first.

@@ -210,7 +210,7 @@ func (f *follower) call(m *message) {
 	m.Tag = x.tag(partCall)
 	t.repeats(x)
 	m.fill(&x.call)
-	x.rec.Call = &x.call
+	x.rec.Call, x.callSeq = &x.call, m.Seq
 	if h.Length >= 12 {
 		f.requested[side] = record.Some(h.Credits)
 	}
@@ -280,6 +280,7 @@ func (m *message) fill(to *record.Message) {
 	h := m.header
 	*to = record.Message{} // in its place, and not made elsewhere and copied
 	to.Time, to.Packet, to.LastPacket, to.LastTime = m.First.Time, m.First.Packet, m.Last.Packet, m.Last.Time
+	to.Delivery = record.DeliveryUnknown
 	to.RDMAVers, to.RDMAProc, to.Credits = h.Vers, h.Proc.String(), h.Credits
 	to.HeaderBytes, to.SendBytes = record.SomeIf(h.Length, m.known()), record.SomeIf(int(m.Length), m.whole)
 }
@@ -306,8 +307,11 @@ func (f *follower) reply(m *message) {
 	}
 	f.touch(x, m.side, m.Last)
 	f.reordered(x, m.Operation, record.EventReply)
-	x.answered, x.replied = t.answered(), true
+	x.answered, x.replied, x.awaits = t.answered(), true, true
 	m.fill(&x.answer)
+	if d, known := f.conn.Accepted(side, x.callSeq, m.First); known && !orphan {
+		accepted(&x.call, d)
+	}
 	if h.Length >= 12 {
 		f.granted[side] = record.Some(h.Credits)
 	}

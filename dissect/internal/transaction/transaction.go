@@ -43,8 +43,6 @@ type Options struct {
 	// Unanswered is how long later Calls have to be answered before one that
 	// is not is reported.
 	Unanswered record.Time
-	// Timeout is how long a wait for a repeat is reported.
-	Timeout record.Time
 }
 
 // Table has the transactions of all connections.
@@ -115,6 +113,7 @@ type facts struct {
 	Timeline      []record.Event
 	Waits         []record.Wait
 	Findings      []string
+	HeldBackBy    int64 // 0 for none
 }
 
 // txn is a transaction under way.
@@ -126,6 +125,8 @@ type txn struct {
 	open     bool
 	replied  bool // the Reply has come, and was not refused
 	emitted  bool
+	awaits   bool // it is not known yet whether the Reply was accepted
+	lost     bool // it was not
 	hasReply bool // a Reply chunk
 	cut      bool // the lists of the Call are not known to their end
 	control  bool // RPCSEC_GSS makes or ends a context with it
@@ -139,8 +140,8 @@ type txn struct {
 	charged  int64 // of the budget
 	writes   int   // Write chunks, segments or not
 
+	callSeq uint64       // of the Send that carried the Call
 	active  record.Stamp // its latest packet
-	refused *refusal     // the latest NAK, nil before the first and once it was repeated
 
 	call      record.Message
 	*answered // never nil
@@ -164,6 +165,7 @@ type answered struct {
 	rdmaErrorRange record.Opt[record.VersionRange]
 	invalidation   record.Opt[record.Invalidation]
 	latency        record.Opt[int64]
+	latencyMin     record.Opt[int64]
 }
 
 // noAnswer is that of transactions without Reply. Nobody writes to it.
@@ -438,7 +440,11 @@ func (t *Table) Expire() {
 	for t.settling.Len() > 0 {
 		x := t.settling.First()
 		if !x.emitted {
-			if t.Clock-x.ended <= t.options.Linger && t.settling.Len() < maxSettling {
+			wait := t.options.Linger
+			if x.awaits {
+				wait = max(wait, x.follower.conn.DecidesWithin())
+			}
+			if t.Clock-x.ended <= wait && t.settling.Len() < maxSettling {
 				t.due = x.ended + t.options.Linger
 				return
 			}

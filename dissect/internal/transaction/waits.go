@@ -30,12 +30,6 @@ const noTxn = -1
 // busyFrom is how many packets keep the wire busy: fewer are no transfer.
 const busyFrom = 8
 
-// refusal is the latest NAK of a transaction that its requester recovers from.
-type refusal struct {
-	at     record.Stamp
-	reason record.WaitReason
-}
-
 // touch notes that a packet of a transaction was seen, which a side sent. Where the
 // transaction stood still while that side was at a transfer of another, and it
 // went on right behind that, it waited for it.
@@ -63,28 +57,30 @@ func (f *follower) sends(s rdma.Side, id int64, at record.Stamp) {
 	b.packets++
 }
 
-// timeout is the shortest pause that a retransmission timer explains: what is
-// repeated sooner was asked for.
-const timeout = record.Time(10e6)
+// retransmission is a packet of a transaction that was sent again.
+type retransmission struct {
+	by    rdma.Side
+	at    record.Stamp
+	of    record.EventKind
+	burst *rdma.Burst // nil for a response
+}
 
-// again notes that a packet of a transaction was repeated: where it stood still
-// before, that is what it waited for. A response that comes again was asked for
-// again, and waits for nothing.
-func (f *follower) again(x *txn, o *rdma.Operation, by rdma.Side, at record.Stamp, of record.EventKind) {
-	from, reason := x.active, record.RetransmitGap
-	if at.Time-from.Time >= timeout {
-		reason = record.RetransmitTimeout
-	}
-	shown := from.Packet // what it waited behind
-	asked := x.refused != nil && x.refused.at.Packet != 0 && x.refused.at.Packet >= from.Packet
-	if asked {
-		reason, shown = x.refused.reason, x.refused.at.Packet
-		x.refused = nil
-	}
-	if from.Packet != 0 && of != record.EventReadDone && at.Time-from.Time >= waitFrom {
+// again notes that a packet of a transaction was retransmitted: if the transaction
+// made no progress before, that is what it waited for. A response that comes again
+// was requested again, and waits for nothing.
+func (f *follower) again(x *txn, o *rdma.Operation, r retransmission) {
+	from, at := x.active, r.at
+	if r.burst != nil && from.Packet != 0 && r.of != record.EventReadDone && at.Time-from.Time >= waitFrom {
+		shown, asked := from.Packet, r.burst.Nak.Packet != 0
+		if asked {
+			shown = r.burst.Nak.Packet
+		}
 		w := record.Wait{
-			From: from.Time, To: at.Time, Reason: reason, Waiting: f.conn.End(by), Event: of, Bytes: record.SomeIf(o.Again, o.Again > 0),
+			From: from.Time, To: at.Time, Reason: r.burst.Cause, Waiting: f.conn.End(r.by), Event: r.of, Bytes: record.SomeIf(o.Again, o.Again > 0),
 			Packets: f.evidence(shown, at.Packet, 0),
+		}
+		if id, _, known := f.table.Of(r.burst.First); known && id != x.rec.ID {
+			w.BlockingTransaction = record.Some(id)
 		}
 		if early, filled := o.Disorder(); early.Packet != 0 && filled.Packet != 0 && !x.waitedFor(early.Packet) {
 			w.OutOfOrderPacket, w.GapFilledBy = record.Some(early.Packet), record.Some(filled.Packet)
@@ -93,9 +89,8 @@ func (f *follower) again(x *txn, o *rdma.Operation, by rdma.Side, at record.Stam
 			}
 		}
 		x.wait(w)
-		f.checkWait(x, &w, by, at)
 	}
-	f.sends(by, x.rec.ID, at)
+	f.sends(r.by, x.rec.ID, at)
 	x.active = at
 }
 
