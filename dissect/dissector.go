@@ -175,7 +175,7 @@ func New(h Handler, o Options) *Dissector {
 	d.tracker.KeepFPDUs = shown
 	d.budget.OnFirst = d.limit
 	d.summary = record.Summary{
-		Type: "summary", Transactions: map[record.Status]int64{}, Findings: map[record.Severity]int64{}, Evicted: map[string]int64{},
+		Type: "summary", Transactions: map[record.Status]int64{}, Findings: map[record.Severity]int64{}, Evicted: map[string]int64{}, NotJudged: []record.NotJudged{},
 	}
 	return d
 }
@@ -347,6 +347,7 @@ func (d *Dissector) Summary() *record.Summary {
 	s, t := &d.summary, d.tracker
 	s.Connections = t.Connections()
 	s.CM, s.NotCaptured = t.CM, t.Lost
+	s.NotJudged = append([]record.NotJudged{}, t.NotJudged...)
 	for i, status := range record.Statuses {
 		if n := d.table.Ended[i]; n > 0 {
 			s.Transactions[status] = n

@@ -223,15 +223,20 @@ func (j *judge) saw(r *record.Connection) {
 
 // unjudged says which rules could not be judged, and why.
 func (j *judge) unjudged(s *record.Summary) (lines []string) {
-	needs := func(n rule.Need) string { return strings.Join(rule.Needing(n), ", ") }
+	needs := func(gaps ...string) string { return strings.Join(rule.Needing(gaps...), ", ") }
 	if j.missed > 0 {
-		lines = append(lines, fmt.Sprintf("not judged on %d of %d connections, whose handshake is not in the capture: %s", j.missed, j.connections, needs(rule.Handshake)))
+		lines = append(lines, fmt.Sprintf("not judged on %d of %d connections, because their handshake is not in the capture: %s", j.missed, j.connections, needs("no_handshake")))
 	}
 	if j.lossy > 0 {
-		lines = append(lines, fmt.Sprintf("not judged on %d of %d connections from where packets are missing from the capture: %s", j.lossy, j.connections, needs(rule.Lossless)))
+		lines = append(lines, fmt.Sprintf("not judged on %d of %d connections after the first packet that is missing from the capture: %s", j.lossy, j.connections, needs("missing")))
 	}
 	if s != nil && s.Truncated > 0 {
-		lines = append(lines, fmt.Sprintf("%d packets are cut short, and what they lack is not judged: %s", s.Truncated, needs(rule.Uncut)))
+		lines = append(lines, fmt.Sprintf("%d packets are truncated; their missing contents are not judged", s.Truncated))
+	}
+	if s != nil {
+		for _, n := range s.NotJudged {
+			lines = append(lines, fmt.Sprintf("%s was not reported %s, because the capture does not prove it (%s)", n.Rule, howOften(n.Count), n.Gap))
+		}
 	}
 	return lines
 }
@@ -267,4 +272,15 @@ func (f *flags) explains(w io.Writer) error {
 	}
 	_, err = io.WriteString(w, r.Markdown())
 	return err
+}
+
+// howOften returns how often something happened, in words.
+func howOften(n int64) string {
+	switch n {
+	case 1:
+		return "once"
+	case 2:
+		return "twice"
+	}
+	return fmt.Sprintf("%d times", n)
 }

@@ -91,9 +91,10 @@ func (c *Conn) timer() (t record.Time, known bool) {
 // retransmits, and whether the handshake told.
 func (c *Conn) RetransmitTimer() (t record.Time, known bool) { return c.timer() }
 
-// resends returns the burst that a retransmitted request belongs to; seq and to
-// are its sequence numbers, [seq, to).
-func (t *Tracker) resends(h *half, c circle, seq, to uint32, o *Operation, at record.Stamp) *Burst {
+// resends returns the burst that a retransmitted request belongs to; r are its
+// sequence numbers.
+func (t *Tracker) resends(h *half, c circle, r run, o *Operation, at record.Stamp) *Burst {
+	seq, to := r.from, r.to
 	b, s := &h.burst, &h.signals
 	idle := at.Time - max(s.requested, s.progress)
 	gap := c.delta(seq, b.next)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
+	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
@@ -206,6 +207,12 @@ func (c *Conn) meets(n *int64, at record.Stamp) {
 	*n++
 }
 
+// NotJudged counts a violation that the capture does not prove; see
+// [Tracker.NotJudged].
+func (c *Conn) NotJudged(r *rule.Rule, gap evidence.Gap, at record.Stamp) {
+	c.tracker.notJudged(r.ID, gap.Name(), at)
+}
+
 // Report reports that a rule was broken. The message is only worded when somebody
 // listens.
 func (c *Conn) Report(r *rule.Rule, where Where, format string, args ...any) {
@@ -266,6 +273,11 @@ type half struct {
 	route    *route      // InfiniBand: from src to dst
 	stream   *stream     // iWARP: the same, and where it stands
 	seq      uint64      // operations so far
+	seen     bool        // it has sent a packet
+	late     bool        // its first packets are not in the capture
+	missing  bool        // packets of it are missing from the capture
+	silent   bool        // it was not seen to answer requests that ask for it
+	asked    int16       // such requests of the peer since its last packet
 	receiver receiver    // InfiniBand: how far the other end has come with its requests
 	accepted record.Time // when the latest operation of which that is known was accepted
 	burst    burst
@@ -279,18 +291,20 @@ type half struct {
 	lane     *lane // nil when nobody asks for places
 
 	// InfiniBand:
-	started   bool
-	announced bool   // the handshake told the PSN that it starts with
-	expect    uint32 // the PSN of the next request
-	loose     bool   // expect is a lower bound: a Read of unknown extent came last
-	acked     uint32 // the last PSN that the other end acknowledged
-	hasAck    bool
-	gapFrom   uint32 // PSNs that were given up as lost: [gapFrom, gapTo)
-	gapTo     uint32
-	acksSeen  bool // this end acknowledged something while the other direction was unknown
-	lastAck   uint32
-	orphans   int32 // responses to a request that was not seen, in one run
-	orphanPSN uint32
+	started    bool
+	announced  bool   // the handshake told the PSN that it starts with
+	expect     uint32 // the PSN of the next request
+	loose      bool   // expect is a lower bound: a Read of unknown extent came last
+	acked      uint32 // the last PSN that the other end acknowledged
+	hasAck     bool
+	ackedEarly bool   // something was acknowledged before the first request was captured
+	earlyAck   uint32 // the PSN of that
+	gapFrom    uint32 // PSNs that were given up as lost: [gapFrom, gapTo)
+	gapTo      uint32
+	acksSeen   bool // this end acknowledged something while the other direction was unknown
+	lastAck    uint32
+	orphans    int32 // responses to a request that was not seen, in one run
+	orphanPSN  uint32
 
 	search
 }
@@ -310,6 +324,49 @@ func (h *half) doubtful() bool {
 	}
 	return h.started && h.hasAck && psns.delta(h.acked, h.expect) >= 0
 }
+
+// heard notes a packet of a half; asks is set if its receiver has to respond.
+func (h *half) heard(asks bool) {
+	h.seen, h.asked = true, 0
+	if peer := h.peer(); asks && peer != nil {
+		if peer.asked++; peer.asked >= silentAfter {
+			peer.silent = true
+		}
+	}
+}
+
+// silentAfter is how many requests that ask for a response a side may leave
+// without any packet, before its packets are taken to be missing from the capture.
+const silentAfter = 16
+
+// Gaps returns what is missing of a side from the capture, as far as packets show
+// it, and what is missing of the connection and of the capture.
+func (c *Conn) Gaps(s Side) (g evidence.Gap) {
+	set := func(is bool, gap evidence.Gap) {
+		if is {
+			g |= gap
+		}
+	}
+	set(!c.handshake, evidence.NoHandshake)
+	set(c.poor, evidence.Evicted)
+	set(c.closing || c.fin.Known(), evidence.Closing)
+	set(c.tracker.unordered, evidence.Unordered)
+	set(c.tracker.unsure(), evidence.Awaited)
+	h := c.halves[s]
+	if h == nil {
+		return g | evidence.Late | evidence.Awaited
+	}
+	set(h.missing, evidence.Missing)
+	set(h.doubtful() || !h.seen, evidence.Awaited)
+	set(h.stream == nil && !h.announced && h.seq < 2, evidence.Awaited) // nothing shows yet what it sent besides
+	set(h.silent, evidence.Silent)
+	set(h.late || h.stream == nil && !h.announced, evidence.Late)
+	return g
+}
+
+// Disordered notes that the packets of the capture are not in the order in which
+// they were sent.
+func (c *Conn) Disordered() { c.tracker.unordered = true }
 
 // Ending is how a connection ended, as far as this room knows.
 type Ending struct {

@@ -134,10 +134,13 @@ func (t *Tracker) cutSegment(h *half, from, end uint32, at record.Stamp) {
 		ulpdu := int(be.Uint16(w.partial))
 		t.note(w.partial, ulpdu, -1, iwarp.CRCOff)
 		t.ddp(h, fragment{&s, max(ulpdu-s.HeaderLength, 0), run{w.from, w.from + uint32(size)}, true}, at)
+	} else {
+		h.missing = true // nobody knows what this FPDU was
 	}
 	w.position = (w.position + len(w.partial) + missing) % iwarp.MarkerEvery
 	w.partial = w.partial[:0]
 	w.skip, w.resync = max(behind, 0), size == 0 || behind < 0
+	h.missing = h.missing || behind < 0 // whole FPDUs are in the part that the capture lacks
 }
 
 // plausibleHeader is what can be said of an FPDU that was cut.

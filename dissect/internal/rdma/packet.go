@@ -54,10 +54,14 @@ func (t *Tracker) request(h *half, d *Datagram) {
 	p := d.Packet
 	if !h.started {
 		h.started = true
+		h.late = !h.announced || p.PSN != h.expect
 		if delta := psns.delta(p.PSN, h.expect); !h.announced || delta < 0 || delta > fitWindow {
 			h.expect = p.PSN
 		}
 		h.receiver = receiver{h.expect, true}
+		if h.ackedEarly && psns.delta(h.earlyAck, p.PSN) >= 0 && psns.delta(h.earlyAck, p.PSN) < maxJump {
+			t.unordered = true // its acknowledgement came first
+		}
 	}
 	delta := psns.delta(p.PSN, h.expect)
 	if h.loose && delta > 0 {
@@ -66,6 +70,9 @@ func (t *Tracker) request(h *half, d *Datagram) {
 	}
 	switch {
 	case delta == 0:
+		if h.hasAck && psns.delta(h.acked, p.PSN) >= 0 { // its acknowledgement came first
+			t.unordered = true
+		}
 		turn := h.receiver.arrives(p.PSN)
 		t.accept(h, p, d.At)
 		h.sentLast(p.PSN, turn, d.At, d.print)
@@ -127,6 +134,7 @@ func (t *Tracker) passed(h *half, d *Datagram) {
 	psn, at := d.Packet.PSN, d.At
 	if h.gapFrom != h.gapTo && psns.delta(psn, h.gapFrom) >= 0 && psns.delta(psn, h.gapTo) < 0 {
 		h.conn.record.OutOfOrder++
+		t.unordered = true
 		t.mark(nil, record.Late)
 		return
 	}
@@ -138,7 +146,7 @@ func (t *Tracker) passed(h *half, d *Datagram) {
 	}
 	var b *Burst
 	if !h.signals.networkCopy(d) {
-		b = t.resends(h, psns, psn, to, o, at)
+		b = t.resends(h, psns, run{psn, to}, o, at)
 	}
 	t.repeated(h, o, at, b)
 }
@@ -176,7 +184,7 @@ func (t *Tracker) hold(h *half, d *Datagram) {
 	i, found := h.held().find(psns, psn)
 	if found {
 		t.heldAgain(h, i, d.At)
-		if b := t.resends(h, psns, psn, psns.add(psn, 1), nil, d.At); b.At == d.At {
+		if b := t.resends(h, psns, run{psn, psns.add(psn, 1)}, nil, d.At); b.At == d.At {
 			h.window.items[h.window.order[i].item].burst = *b
 		}
 		return
@@ -285,7 +293,7 @@ func (t *Tracker) missed(h *half, psn uint32, at record.Stamp) {
 		n -= h.orphans - 1 // the PSNs of one RDMA Read Request, whose responses are there
 	}
 	h.orphans = 0
-	t.lose(c, int64(n))
+	t.lose(c, h.side, int64(n))
 	c.Report(ruleLost, Where{At: at}, "%d packets with PSN %d to %d are not in the capture", n, h.expect, (psn-1)&rocev2.PSNMask)
 	h.gapFrom, h.gapTo = h.expect, psn
 	h.expect = psn
@@ -454,6 +462,9 @@ func (t *Tracker) response(h *half, d *Datagram) {
 
 // acknowledged notes that the other side has received everything up to psn.
 func (t *Tracker) acknowledged(h *half, psn uint32, at record.Stamp) {
+	if !h.started {
+		h.ackedEarly, h.earlyAck = true, psn
+	}
 	if !h.started || h.hasAck && psns.delta(psn, h.acked) <= 0 || psns.delta(psn, h.expect) > maxJump {
 		return
 	}

@@ -104,6 +104,7 @@ func (t *Tracker) Segment(s *TCP) bool {
 		return false
 	}
 	t.belongs(h.conn, IWARP)
+	h.heard(s.Length > 0)
 	t.take(h, s)
 	return true
 }
@@ -291,6 +292,7 @@ func (t *Tracker) takeData(h *half, s *TCP) {
 	c, w := h.conn, h.stream
 	if !w.known {
 		w.known, w.next = true, s.Seq
+		h.late = !w.handshake
 	}
 	data, delta := s.Payload, octets.delta(s.Seq, w.next)
 	switch {
@@ -303,6 +305,9 @@ func (t *Tracker) takeData(h *half, s *TCP) {
 		skip := min(int(-delta), len(data))
 		t.feed(h, data[skip:], s.Offset+skip, s.Length+int(delta), s.At)
 	case delta == 0:
+		if w.acked && octets.delta(w.ackedTo, s.Seq) > 0 { // its acknowledgement came first
+			t.unordered = true
+		}
 		if !h.window.empty() {
 			c.record.OutOfOrder++
 			t.mark(nil, record.OutOfOrder)
@@ -322,7 +327,7 @@ func (t *Tracker) resent(h *half, s *TCP) {
 		h.ops.entries[i].op.copies.note(behind, s.At, 0)
 	}
 	o := h.ops.at(octets, s.Seq)
-	t.repeated(h, o, s.At, t.resends(h, octets, s.Seq, end, o, s.At))
+	t.repeated(h, o, s.At, t.resends(h, octets, run{s.Seq, end}, o, s.At))
 }
 
 // holdSegment keeps a copy of a segment that came before one it has to wait for.
@@ -386,7 +391,7 @@ func (t *Tracker) skipSegments(h *half) {
 	w, at := h.stream, h.window.earliest().stamp
 	seq := h.window.first()
 	if missing := octets.delta(seq, w.next); missing > 0 {
-		t.lose(h.conn, 1)
+		t.lose(h.conn, h.side, 1)
 		h.conn.Report(ruleLost, Where{At: at}, "%d bytes of the TCP stream from sequence number %d are not in the capture", missing, w.next)
 		t.gap(h, seq, int(missing))
 	}

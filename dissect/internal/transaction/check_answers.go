@@ -14,7 +14,7 @@ import (
 
 // recent remembers a few XIDs.
 type recent struct {
-	xids [32]uint32
+	xids [64]uint32
 	n    int
 }
 
@@ -63,7 +63,7 @@ func (f *follower) checkError(c checker, m *message, orphan bool) {
 			c.report(rule.ErrorAnswered, "an RDMA_ERROR answers an RDMA_ERROR: that must be discarded without a word")
 		case about:
 			c.nobody().report(rule.RDMAError, "the requester answers a Reply with %v", h.Err)
-		case f.proves():
+		case f.proves(rule.ErrorUnknownXID, m.side):
 			c.report(rule.ErrorUnknownXID, "RDMA_ERROR %v for an XID that no open Call has", h.Err)
 		default:
 			c.nobody().report(rule.RDMAError, "%v", h.Err)
@@ -166,7 +166,7 @@ const patience = record.Time(1e9)
 // against what went on meanwhile.
 func (f *follower) unanswered(x *txn, end record.Stamp) {
 	j := &f.judged
-	if !f.sawAll() || x.rec.Call == nil || x.call.LastTime == 0 {
+	if x.rec.Call == nil || x.call.LastTime == 0 {
 		return
 	}
 	c := x.checks(record.Stamp{Time: x.call.Time, Packet: x.call.Packet}).blaming(x.side.Other())
@@ -179,7 +179,7 @@ func (f *follower) unanswered(x *txn, end record.Stamp) {
 		} else {
 			wentOn = wentOn || end.Time-since >= patience
 		}
-		if wentOn {
+		if wentOn && f.proves(rule.CallNotAnswered, x.side.Other()) {
 			c.report(notRefused(broken), "a Call that breaks %s got no RDMA_ERROR, though the connection went on", broken.ID)
 		}
 		return
@@ -216,17 +216,14 @@ func (f *follower) checkLost() {
 	if n > 1 {
 		more = " and others"
 	}
-	f.conn.Report(rule.ConnectionLost, where, "the connection ended (%s) with %d Calls open: XID 0x%08x%s", how.How, n, uint32(first.rec.XID), more)
+	f.report(violation{rule: rule.ConnectionLost, where: where}, "the connection ended (%s) with %d Calls open: XID 0x%08x%s", how.How, n, uint32(first.rec.XID), more)
 }
 
 // checkReuse reports that the XID of an open Call is used again. Where a Reply may
 // have escaped the capture it proves nothing.
 func (f *follower) checkReuse(c checker) {
-	f.judged.reused = true
-	if f.conn.Lost() > 0 || f.conn.Doubtful() {
-		return
-	}
 	c.report(rule.XIDInUse, "a Call with this XID is still without a Reply")
+	f.judged.reused = true
 }
 
 // tooShort says of a Send that has no XID what it may have been meant for.
@@ -264,7 +261,7 @@ func (f *follower) checkBurst(x *txn, o *rdma.Operation, by rdma.Side, at record
 		x.checks(at).report(rule.RetransmissionTimeout, "%s", text)
 		return
 	}
-	f.conn.Report(rule.RetransmissionTimeout, rdma.Where{At: at}, "%s", text)
+	f.report(violation{rule: rule.RetransmissionTimeout, where: rdma.Where{At: at}}, "%s", text)
 }
 
 var eventNames = map[record.EventKind]string{

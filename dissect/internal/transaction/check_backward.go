@@ -45,12 +45,9 @@ func (f *follower) checkBackwardCall(c checker, m *message) {
 		f.asksForCalls(c.x, m)
 		return
 	}
-	if !f.proves() || j.reused {
-		return
-	}
 	switch j.leave {
 	case noLeave:
-		f.suspect(rule.BackwardUnexpected, c.x, m.side.Other(), c.where(), "%s", unexpected)
+		c.report(rule.BackwardUnexpected, "%s", unexpected)
 	case asked:
 		if s := f.rare(); len(s.early) < 16 {
 			s.early = append(s.early, c.where())
@@ -103,7 +100,7 @@ func (f *follower) grantsCalls(x *txn, body []byte) {
 	}
 	if j.leave == noLeave {
 		for _, b := range s.early {
-			f.conn.Report(rule.BackwardUnexpected, b, "%s", unexpected)
+			f.report(violation{rule: rule.BackwardUnexpected, where: b}, "%s", unexpected)
 		}
 	}
 	s.early = s.early[:0]

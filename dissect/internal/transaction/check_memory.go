@@ -1,7 +1,6 @@
 package transaction
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
@@ -62,7 +61,7 @@ func (f *follower) checkChunks(c checker, h *rpcrdma.Header) {
 		if returned > s.length {
 			c.report(rule.ReturnedTooLong, "segment 0x%08x of %d bytes returned with %d", s.handle, s.length, returned)
 		}
-		if moved := s.went().moved.Total(); moved < int64(returned) && f.proves() && !f.judged.reused {
+		if moved := s.went().moved.Total(); moved < int64(returned) {
 			c.report(rule.ReturnedNotSeen, "segment 0x%08x returned with %d bytes, %d were seen to move", s.handle, returned, moved)
 		}
 	}
@@ -108,7 +107,7 @@ func (f *follower) checkInvalidation(c checker, m *message, orphan bool) {
 		switch {
 		case !i.Chunk.Known() && x.rec.Call != nil:
 			c.report(rule.InvalidatedUnexposedHandle, "Send With Invalidate of 0x%08x, a handle that this Call did not expose", handle)
-		case f.proves() && !f.judged.reused:
+		case f.proves(rule.InvalidatedHandleUsed, m.side):
 			if other := f.alsoExposes(x, handle); other != nil {
 				c.report(rule.InvalidatedUnexposedHandle, "Send With Invalidate of 0x%08x, a handle that the Call with XID 0x%08x exposes as well, which has no Reply yet", handle, uint32(other.rec.XID))
 			}
@@ -136,8 +135,8 @@ func (f *follower) invalidated(c checker, m *message) {
 	handle := m.Invalidates.Or(0)
 	owner := m.side.Other()
 	dead := f.judged.dead[owner]
-	if _, was := dead[handle]; was && f.proves() && f.unclear[owner] == 0 {
-		f.suspect(rule.InvalidatedHandleUsed, c.x, owner, c.where(), "Send With Invalidate of 0x%08x, which was invalidated before and not exposed again", handle)
+	if _, was := dead[handle]; was {
+		c.report(rule.InvalidatedHandleUsed, "Send With Invalidate of 0x%08x, which was invalidated before and not exposed again", handle)
 	}
 	if dead == nil {
 		dead = map[uint32]struct{}{}
@@ -180,26 +179,23 @@ func (f *follower) checkLeave(c checker, handle uint32) {
 // instead.
 func (f *follower) checkTouch(o *rdma.Operation, m target, s *segment, exact bool) *segment {
 	owner := o.Side.Other()
-	if !f.proves() || f.unclear[owner] > 0 || f.judged.reused {
-		return f.rightWay(o, m, s, exact)
-	}
 	where := rdma.Where{At: o.First, Blames: record.Some(o.Side)}
 	if s != nil {
 		where.XID = record.Some(uint32(s.txn.rec.XID))
 	}
 	if _, dead := f.judged.dead[owner][o.Handle]; dead {
-		f.suspectTouch(rule.InvalidatedHandleUsed, s.owner(), m, where, "%v of %d bytes at 0x%016x names handle 0x%08x, which was invalidated before and not exposed again", o.Kind, m.length, m.offset, m.handle)
+		f.report(violation{rule.InvalidatedHandleUsed, s.owner(), where, m}, "%v of %d bytes at 0x%016x names handle 0x%08x, which was invalidated before and not exposed again", o.Kind, m.length, m.offset, m.handle)
 	}
 	switch {
 	case s == nil && !exact:
-		f.suspectTouch(rule.OutsideExposedMemory, nil, m, where, "%v of %d bytes at 0x%016x names handle 0x%08x, which no open Call exposes", o.Kind, m.length, m.offset, m.handle)
+		f.report(violation{rule.OutsideExposedMemory, nil, where, m}, "%v of %d bytes at 0x%016x names handle 0x%08x, which no open Call exposes", o.Kind, m.length, m.offset, m.handle)
 	case s != nil && !exact && !s.reaches(m):
-		f.suspectTouch(rule.OutsideExposedMemory, s.txn, m, where, "%v of %d bytes at 0x%016x exceeds handle 0x%08x, %d bytes at 0x%016x", o.Kind, m.length, m.offset, m.handle, s.length, s.offset)
+		f.report(violation{rule.OutsideExposedMemory, s.txn, where, m}, "%v of %d bytes at 0x%016x exceeds handle 0x%08x, %d bytes at 0x%016x", o.Kind, m.length, m.offset, m.handle, s.length, s.offset)
 	case s != nil:
 		if right := f.rightWay(o, m, s, exact); s.takes(o.Kind) || right != s {
 			return right
 		}
-		f.suspect(rule.WrongDirection, s.txn, owner, where, "%v of handle 0x%08x, which the Call offers in its %s", o.Kind, m.handle, listNames[s.kind])
+		f.report(violation{rule: rule.WrongDirection, x: s.txn, where: where}, "%v of handle 0x%08x, which the Call offers in its %s", o.Kind, m.handle, listNames[s.kind])
 	}
 	return s
 }
@@ -241,7 +237,7 @@ func (f *follower) rightWay(o *rdma.Operation, m target, s *segment, exact bool)
 // checkMoved holds data that comes after a Reply against it: the Read that brings
 // it was under way when that was sent.
 func (f *follower) checkMoved(o *rdma.Operation, x *txn) {
-	if o.Kind != rdma.Read || x.open || x.rec.Status != record.Complete || x.judged.late || o.Last.Time < x.answer.LastTime || !f.proves() {
+	if o.Kind != rdma.Read || x.open || x.rec.Status != record.Complete || x.judged.late || o.Last.Time < x.answer.LastTime {
 		return
 	}
 	x.judged.late = true
@@ -252,7 +248,7 @@ func (f *follower) checkMoved(o *rdma.Operation, x *txn) {
 // checkPrivate holds what a side says of itself against its form.
 func (f *follower) checkPrivate(s rdma.Side, p rpcrdma.PrivateData, at record.Stamp) {
 	if p.Reserved != 0 {
-		f.conn.Report(rule.PrivateDataReserved, rdma.Where{At: at, Blames: record.Some(s)}, "reserved bits 0x%02x of the private data are set", p.Reserved<<1)
+		f.report(violation{rule: rule.PrivateDataReserved, where: rdma.Where{At: at, Blames: record.Some(s)}}, "reserved bits 0x%02x of the private data are set", p.Reserved<<1)
 	}
 }
 
@@ -279,8 +275,9 @@ func (f *follower) limit(s rdma.Side) int {
 // exceeds reports, once, that an operation whose length nobody announced goes on
 // behind the end of the memory that it began in.
 func (f *follower) exceeds(x *txn, s *segment, o *rdma.Operation) {
-	if o.Announced || !x.open || !f.proves() || f.unclear[x.side] > 0 || f.judged.reused || slices.Contains(x.rec.Findings, rule.OutsideExposedMemory.ID) {
+	if o.Announced || !x.open || x.judged.exceeds {
 		return
 	}
+	x.judged.exceeds = true
 	x.checks(o.Last).blaming(o.Side).report(rule.OutsideExposedMemory, "%v from 0x%016x on exceeds handle 0x%08x, %d bytes at 0x%016x", o.Kind, o.Offset, s.handle, s.length, s.offset)
 }

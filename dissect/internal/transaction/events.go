@@ -58,8 +58,9 @@ func (f *follower) reordered(x *txn, o *rdma.Operation, of record.EventKind) {
 // Acked notes on its transaction that a Send was acknowledged.
 func (f *follower) Acked(o *rdma.Operation, at record.Stamp, _ bool) {
 	if trustIn(o) != trusted {
-		f.settleDoubts(o.Number, !o.Bad || !f.conn.Fills(o.Side))
+		f.decideSend(o.Number, !o.Bad || !f.conn.Fills(o.Side))
 	}
+	f.decide(o.Side.Other(), acknowledged)
 	x, part := f.table.tagged(o.Tag)
 	if x == nil {
 		return
@@ -68,7 +69,7 @@ func (f *follower) Acked(o *rdma.Operation, at record.Stamp, _ bool) {
 	if o.Kind != rdma.Send {
 		return
 	}
-	f.arrived(o)
+	f.arrived(o, at)
 	x.active = at
 	x.event(at, record.EventAck, x.role(o.Side.Other())).Of = kindOf(o, part)
 }
@@ -162,7 +163,7 @@ func (f *follower) reportRefusal(r *rdma.Refusal, x *txn) {
 		x.checks(r.At).state(broken, "%s", r.Text)
 		return
 	}
-	f.conn.Report(broken, rdma.Where{At: r.At}, "%s", r.Text)
+	f.report(violation{rule: broken, where: rdma.Where{At: r.At}}, "%s", r.Text)
 }
 
 // blamed is the transaction that a refusal is about, nil when nobody knows.

@@ -47,9 +47,9 @@ type follower struct {
 	seldom       *seldom  // nil where there is nothing of that
 	transactions int64
 	judged       judged
-	suspicions   []suspicion
-	doubted      int64    // number of the Send at hand, if it cannot be trusted; else 0
-	suspected    [2]int32 // how many of them wait for a side
+	pending      []pending // findings that wait until they are proved
+	halfRead     [2]bool   // a message of a side was not captured up to its XID
+	doubted      int64     // number of the Send at hand, if it cannot be trusted; else 0
 	conn         *rdma.Conn
 }
 
@@ -76,7 +76,7 @@ type seldom struct {
 	refused   [2]uint64  // number of a Send that was refused before it was whole
 	refusedAt [2]record.Stamp
 	early     []rdma.Where // backward Calls that came before it was clear whether they might
-	doubts    []suspicion  // about Sends that may have been dropped
+	unmatched [2]*recent   // by side of the caller: XIDs of Replies whose Calls were not captured before them
 }
 
 // rare is its seldom, to be added to.
@@ -85,6 +85,15 @@ func (f *follower) rare() *seldom {
 		f.seldom = new(seldom)
 	}
 	return f.seldom
+}
+
+// replyFirst notes a Reply to a side whose Call was not captured before it.
+func (f *follower) replyFirst(side rdma.Side, xid uint32) {
+	s := f.rare()
+	if s.unmatched[side] == nil {
+		s.unmatched[side] = new(recent)
+	}
+	s.unmatched[side].add(xid)
 }
 
 // dies notes that a Call got no Reply for good, for the connection's record.
@@ -183,7 +192,7 @@ func (f *follower) Private(s rdma.Side, data []byte, at record.Stamp) {
 			f.is(upperRPC)
 		}
 	case err != nil:
-		f.conn.Report(rule.PrivateDataUnusable, rdma.Where{At: at, Blames: record.Some(s)}, "%v; the defaults hold", err)
+		f.report(violation{rule: rule.PrivateDataUnusable, where: rdma.Where{At: at, Blames: record.Some(s)}}, "%v; the defaults hold", err)
 	}
 }
 
@@ -276,13 +285,12 @@ func (f *follower) Join(other rdma.Follower, from, to rdma.Side) {
 		f.unclear[at] += o.unclear[s]
 		f.requested[at], f.granted[at] = either(f.requested[at], o.requested[s]), either(f.granted[at], o.granted[s])
 		f.peak[at] = max(f.peak[at], o.peak[s])
-		f.told[at] = f.told[at] || o.told[s]
+		f.told[at], f.halfRead[at] = f.told[at] || o.told[s], f.halfRead[at] || o.halfRead[s]
 		f.private[at] = cmp.Or(f.private[at], o.private[s])
 	}
 	f.judged.join(&o.judged, moved)
 	if from := o.seldom; from != nil {
 		to := f.rare()
-		to.doubts = append(to.doubts, from.doubts...)
 		for ; from.keepers.Len() > 0; from.keepers.Pop() {
 			to.keepers.Push(from.keepers.First())
 		}
@@ -291,11 +299,14 @@ func (f *follower) Join(other rdma.Follower, from, to rdma.Side) {
 		}
 	}
 	f.transactions += o.transactions
-	for _, q := range o.suspicions {
-		q.missed = moved(q.missed)
-		f.suspicions = append(f.suspicions, q)
-		f.suspected[q.missed]++
+	for _, p := range o.pending {
+		p.next = moved(p.next)
+		if side, known := p.where.Blames.Get(); known {
+			p.where.Blames = record.Some(moved(side))
+		}
+		f.pending = append(f.pending, p)
 	}
+	f.shaken, f.invalidateTold = f.shaken || o.shaken, f.invalidateTold || o.invalidateTold
 	f.nfs4 = f.nfs4 || o.nfs4
 	f.strangers += o.strangers
 	if o.isRPC && !f.isRPC {
@@ -327,7 +338,7 @@ func (f *follower) Closing(record.Stamp) {
 
 // Closed ends all Calls that have no Reply, oldest first.
 func (f *follower) Closed(at record.Stamp) {
-	f.settleSuspicions(0, atEnd)
+	f.decide(0, atEnd)
 	f.checkLost()
 	for f.calls.first != nil {
 		f.dies(f.calls.first)

@@ -53,8 +53,8 @@ func (f *follower) Done(o *rdma.Operation) {
 // message takes a Send.
 func (f *follower) message(o *rdma.Operation) {
 	f.lookUpService()
-	f.settleSuspicions(o.Side, beforeMessage)
-	defer f.settleSuspicions(o.Side, behindMessage)
+	f.decide(o.Side, beforeMessage)
+	defer f.decide(o.Side, behindMessage)
 	t := f.table
 	m := message{Operation: o, side: o.Side, data: o.Payload, whole: !o.Broken, header: &t.header, rpc: &t.rpc}
 	if !f.isRPC && !f.undecided {
@@ -70,8 +70,9 @@ func (f *follower) message(o *rdma.Operation) {
 	if h.Length < 4 {
 		if !m.captured() {
 			f.judged.leave = hidden // who knows what it asked for
+			f.halfRead[m.side] = true
 		} else {
-			f.say(rule.HeaderTruncated, nil, rdma.Where{At: o.First, Blames: record.Some(m.side)}, "%s", f.tooShort(o))
+			f.report(violation{rule: rule.HeaderTruncated, where: rdma.Where{At: o.First, Blames: record.Some(m.side)}}, "%s", f.tooShort(o))
 		}
 		return
 	}
@@ -203,6 +204,9 @@ func (f *follower) call(m *message) {
 		f.checkReuse(c)
 		t.end(old, record.NoReply)
 	}
+	if f.seldom != nil && f.seldom.unmatched[side].has(h.XID) { // its Reply came first
+		f.conn.Disordered()
+	}
 	x := t.begin(f, side, h.XID)
 	x.open, x.judged.call = true, trustIn(m.Operation)
 	f.open[side].add(x)
@@ -294,6 +298,7 @@ func (f *follower) reply(m *message) {
 	x := f.open[side].get(h.XID)
 	orphan := x == nil
 	if orphan {
+		f.replyFirst(side, h.XID)
 		x = t.begin(f, side, h.XID)
 	} else {
 		t.longCall(x)
