@@ -2,10 +2,10 @@ package capture
 
 import "fmt"
 
-// LinkType is what a frame starts with, numbered as in tcpdump's registry.
+// LinkType identifies the first header of a frame. The numbers are those of tcpdump's registry.
 type LinkType uint16
 
-// The link types that are read.
+// The supported link types.
 const (
 	LinkEthernet   LinkType = 1
 	LinkRaw        LinkType = 101
@@ -23,7 +23,7 @@ var linkNames = map[LinkType]string{
 	LinkIPv4: "raw IPv4", LinkIPv6: "raw IPv6", LinkInfiniBand: "InfiniBand", LinkSLL2: "Linux cooked v2",
 }
 
-// String is the name of the link type, or its number.
+// String returns the name of the link type, or its number if the type is unknown.
 func (t LinkType) String() string {
 	if name, known := linkNames[t]; known {
 		return name

@@ -19,8 +19,8 @@ import (
 	"golang.org/x/net/bpf"
 )
 
-// TestLiveFilter runs the kernel's filter over frames: RoCE and TCP pass, and
-// what may carry them.
+// TestLiveFilter runs the kernel filter on frames. It passes RoCE, TCP and the frames that may
+// contain them.
 func TestLiveFilter(t *testing.T) {
 	vm, err := bpf.NewVM(liveFilter)
 	if err != nil {
@@ -71,7 +71,7 @@ func TestLiveFilter(t *testing.T) {
 	}
 }
 
-// record is a little-endian pcap record.
+// record returns a little-endian pcap record.
 func record(sec uint32, data string) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, sec)
 	b = binary.LittleEndian.AppendUint32(b, 0)
@@ -87,8 +87,8 @@ func header() []byte {
 	return h
 }
 
-// TestFollow reads a file while it is written, record by record and half of one,
-// through rotation and truncation.
+// TestFollow reads a file while it is written record by record, with partial records, rotation and
+// truncation.
 func TestFollow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ring.pcap")
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -97,11 +97,11 @@ func TestFollow(t *testing.T) {
 		func() { os.WriteFile(path, append(header(), record(1, "one")...), 0o600) },
 		func() { write(t, path, record(2, "two")[:10]) },
 		func() { write(t, path, record(2, "two")[10:]) },
-		func() { // rotation: another file takes its place
+		func() { // rotation: another file replaces it
 			os.Rename(path, path+".1")
 			os.WriteFile(path, append(header(), record(3, "three")...), 0o600)
 		},
-		func() { os.WriteFile(path, append(header(), record(4, "4")...), 0o600) }, // begun anew, shorter
+		func() { os.WriteFile(path, append(header(), record(4, "4")...), 0o600) }, // truncated and written again
 	}
 	go func() {
 		for _, step := range steps {
@@ -142,8 +142,8 @@ func write(t *testing.T, path string, data []byte) {
 	f.Write(data)
 }
 
-// TestRDMADevices reads a sysfs as the kernel lays it out: a software device
-// names its parent, a hardware device lists its interfaces.
+// TestRDMADevices reads a directory tree with the layout of sysfs: a software device names its
+// parent, a hardware device lists its interfaces.
 func TestRDMADevices(t *testing.T) {
 	sys := t.TempDir()
 	files := map[string]string{
@@ -181,8 +181,8 @@ func TestRDMADevices(t *testing.T) {
 	}
 }
 
-// TestLive captures on the loopback, in batches that are in flight: every
-// datagram once, until the context ends.
+// TestLive captures on the loopback interface with several batches in use. Every datagram must
+// appear once, and reading must end with the context.
 func TestLive(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("capturing on an interface needs root")
@@ -195,7 +195,7 @@ func TestLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0") // not connected: that nobody listens is no error
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0") // not connected, so that the missing receiver causes no error
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func TestLive(t *testing.T) {
 			if !found {
 				continue
 			}
-			n := binary.BigEndian.Uint32(ours) // out of order when the sender changes the processor
+			n := binary.BigEndian.Uint32(ours) // out of order if the sender moves to another processor
 			if seen[n] || len(ours) != 4+size || f.Length != len(f.Data) {
 				t.Fatalf("datagram %d of %d bytes, seen before: %t", n, len(ours), seen[n])
 			}
