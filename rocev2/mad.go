@@ -6,8 +6,8 @@ import (
 	"github.com/google/gopacket"
 )
 
-// MADLen is the length of a management datagram's common header in bytes,
-// MADSize that of the whole datagram.
+// MADLen is the length of the common header of management datagrams in bytes. MADSize is the length
+// of a whole management datagram.
 const (
 	MADLen  = 24
 	MADSize = 256
@@ -16,8 +16,7 @@ const (
 // ClassCM is the management class of the connection manager.
 const ClassCM = 0x07
 
-// MAD is the header that all management datagrams share (IBTA volume 1,
-// section 13.4.3).
+// MAD is the common header of management datagrams (IBTA volume 1, section 13.4.3).
 //
 //	offset width
 //	0      8 bits  base version: 1
@@ -31,7 +30,7 @@ const ClassCM = 0x07
 //	18     16      reserved
 //	20     32      attribute modifier
 //
-// Fewer than 24 bytes are [ErrTruncated].
+// DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 24 bytes.
 type MAD struct {
 	BaseLayer
 	BaseVersion       uint8
@@ -46,13 +45,14 @@ type MAD struct {
 	AttributeModifier uint32
 }
 
-// LayerType is LayerTypeMAD.
+// LayerType returns LayerTypeMAD.
 func (m *MAD) LayerType() gopacket.LayerType { return LayerTypeMAD }
 
-// CanDecode is LayerTypeMAD.
+// CanDecode returns LayerTypeMAD.
 func (m *MAD) CanDecode() gopacket.LayerClass { return LayerTypeMAD }
 
-// NextLayerType is CM for the connection manager's messages, else the payload.
+// NextLayerType returns the layer type of the message if the class is that of the connection
+// manager, and gopacket.LayerTypePayload otherwise.
 func (m *MAD) NextLayerType() gopacket.LayerType {
 	if m.Class == ClassCM {
 		if row, known := cmMessages[m.Attribute]; known {
@@ -62,9 +62,9 @@ func (m *MAD) NextLayerType() gopacket.LayerType {
 	return gopacket.LayerTypePayload
 }
 
-// DecodeFromBytes reads the header; Payload is what follows it.
+// DecodeFromBytes decodes the header. Payload holds the bytes after the header.
 func (m *MAD) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	if err := cut(&m.BaseLayer, "MAD", MADLen, data, df); err != nil {
+	if err := splitHeader(&m.BaseLayer, "MAD", MADLen, data, df); err != nil {
 		return err
 	}
 	m.BaseVersion, m.Class, m.ClassVersion, m.Method = data[0], data[1], data[2], data[3]
@@ -77,7 +77,7 @@ func (m *MAD) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	return nil
 }
 
-// SerializeTo prepends the header.
+// SerializeTo prepends the header to buf.
 func (m *MAD) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
 	data, err := buf.PrependBytes(MADLen)
 	if err != nil {
@@ -93,7 +93,7 @@ func (m *MAD) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOpti
 	return nil
 }
 
-// String is one line for people.
+// String returns a one-line description.
 func (m *MAD) String() string {
 	return fmt.Sprintf("MAD class 0x%02x attribute %v transaction 0x%016x", m.Class, m.Attribute, m.TransactionID)
 }
