@@ -14,7 +14,7 @@ import (
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
-// TestDecoder: what each stack of headers carries, where it begins, and how long
+// TestDecoder checks what each stack of headers carries, where the transport begins, and how long
 // it is on the wire.
 func TestDecoder(t *testing.T) {
 	const (
@@ -96,14 +96,14 @@ func TestDecoder(t *testing.T) {
 	}
 }
 
-// TestTrailer: an Ethernet trailer or FCS behind the IP packet is no payload,
-// whatever length UDP claims, and the ICRC is the last that IP carries.
+// TestTrailer checks that an Ethernet trailer or FCS after the IP packet is not part of the
+// transport, whatever the UDP length is, and that the ICRC is the last four bytes of the IP packet.
 func TestTrailer(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		udpLength string
 		fragment  string
-		length    int // of the transport, as the wire has it
+		length    int // of the transport on the wire
 		captured  int
 		icrc      rocev2.ICRCResult
 	}{
@@ -132,7 +132,7 @@ func TestTrailer(t *testing.T) {
 	}
 }
 
-// FuzzDecoder: what the link layers find lies in the frame.
+// FuzzDecoder checks that the positions of all decoded headers are within the frame.
 func FuzzDecoder(f *testing.F) {
 	paths, _ := filepath.Glob("../testdata/captures/*callback41*.zst")
 	for _, path := range paths {
