@@ -154,7 +154,7 @@ func TestCRC(t *testing.T) {
 	}
 }
 
-// FuzzMPA: what decodes encodes to the same bytes.
+// FuzzMPA checks that every decoded MPA frame is encoded to the same bytes.
 func FuzzMPA(f *testing.F) {
 	f.Add(append([]byte(iwarp.RequestKey), 0x50, 2, 0, 4, 0x40, 1, 0, 1))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -165,7 +165,7 @@ func FuzzMPA(f *testing.F) {
 	})
 }
 
-// FuzzSegment: likewise, and for what untagged segments carry.
+// FuzzSegment checks the same for segments and for the payloads of untagged segments.
 func FuzzSegment(f *testing.F) {
 	f.Add(testkit.Unhex(f, "41 47 00000000 00000002 00000001 00000000 11 00 c000 0018 c1 40 deadbe02 0000123400005678"))
 	f.Add(testkit.Unhex(f, "c1 40 0000abcd 0000000000001000 64617461"))
