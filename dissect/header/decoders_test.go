@@ -23,18 +23,18 @@ import (
 // decoder is the struct that decodes the same bytes as a table.
 type decoder struct {
 	table *field.Header
-	// decode is given random bytes, may set those that must be right, and
-	// returns the struct and where in the bytes the table begins.
+	// decode gets random bytes. It may set the bytes that must have a certain value, and returns
+	// the decoded struct and the offset at which the table begins.
 	decode func(data []byte) (from any, at int, err error)
-	// names has the struct's field for each field of the table whose name is not
-	// the same but for case and underscores.
+	// names maps a field of the table to the struct's field, if their names differ in more than
+	// case and underscores.
 	names map[string]string
-	// without says why a field of the table is none of the struct's, or is
-	// another value there, or why one of the struct's is none of the table's.
+	// without gives the reason why a field of the table is not in the struct or has another value
+	// there, or why a field of the struct is not in the table.
 	without map[string]string
 }
 
-// layer decodes with a gopacket layer.
+// layer returns a decode function for a gopacket layer.
 func layer[T any, P interface {
 	*T
 	DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error
@@ -50,7 +50,7 @@ const (
 	noField    = "is no field of the wire"
 )
 
-// cmOf is a message of the connection manager.
+// cmOf returns the decoder of a connection manager message.
 func cmOf[T any, P interface {
 	*T
 	DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error
@@ -58,7 +58,7 @@ func cmOf[T any, P interface {
 	return decoder{header.CM[attribute], layer[T, P], names, nil}
 }
 
-// path has the names of one path of a REQ or LAP.
+// path returns the names of the fields of one path in a REQ or LAP.
 func path(table, in string) map[string]string {
 	names := map[string]string{}
 	for _, name := range []string{
@@ -71,7 +71,7 @@ func path(table, in string) map[string]string {
 	return names
 }
 
-// join is all names of several maps.
+// join merges several maps of names.
 func join(maps ...map[string]string) map[string]string {
 	all := map[string]string{}
 	for _, m := range maps {
@@ -82,7 +82,7 @@ func join(maps ...map[string]string) map[string]string {
 	return all
 }
 
-// segment decodes a DDP segment, tagged or not.
+// segment returns a decode function for a DDP segment, tagged or untagged.
 func segment(tagged byte) func(data []byte) (any, int, error) {
 	return func(data []byte) (any, int, error) {
 		data[0] = data[0]&0x7f | tagged
@@ -92,7 +92,7 @@ func segment(tagged byte) func(data []byte) (any, int, error) {
 	}
 }
 
-// shifted is a decode whose table begins later.
+// shifted returns a decode function for a table that begins by bytes later.
 func shifted(by int, decode func([]byte) (any, int, error)) func([]byte) (any, int, error) {
 	return func(data []byte) (any, int, error) { v, _, err := decode(data); return v, by, err }
 }
@@ -132,7 +132,7 @@ var decoders = []decoder{
 	cmOf[rocev2.APR](rocev2.CMApr, nil),
 	{&header.MPAFrame, func(data []byte) (any, int, error) {
 		copy(data, iwarp.RequestKey)
-		data[18], data[19] = 0, max(data[19]&0x7f, 4) // no more than there is, no less than IRD and ORD take
+		data[18], data[19] = 0, max(data[19]&0x7f, 4) // a length that the input has and that IRD and ORD fit in
 		var m iwarp.MPA
 		err := m.Decode(data)
 		return m, 0, err
@@ -157,8 +157,8 @@ var decoders = []decoder{
 		return r, 0, err
 	}, map[string]string{"read_size": "Size"}, nil},
 	{&header.Terminate, func(data []byte) (any, int, error) {
-		data[2] |= data[2] & 0x20 << 1 // no RDMAP header without that of DDP
-		data[3] |= 1                   // not as siw writes it
+		data[2] |= data[2] & 0x20 << 1 // no RDMAP header without a DDP header
+		data[3] |= 1                   // so that it does not look like a word of siw
 		var r iwarp.TerminateHeader
 		err := r.Decode(data)
 		return r, 0, err
@@ -177,9 +177,9 @@ var decoders = []decoder{
 		"Offset": noField, "SendSize": "is in bytes", "ReceiveSize": "is in bytes",
 	}},
 	{&header.RPCRDMA, func(data []byte) (any, int, error) {
-		copy(data[4:], []byte{0, 0, 0, 2}) // of other versions only this much is read
+		copy(data[4:], []byte{0, 0, 0, 2}) // of other versions, only this much is decoded
 		copy(data[12:], []byte{0, 0, 0})
-		if data[15] == 4 { // RDMA_ERROR has more in any version
+		if data[15] == 4 { // RDMA_ERROR has more fields in any version
 			data[15] = 3
 		}
 		var h rpcrdma.Header
@@ -191,8 +191,8 @@ var decoders = []decoder{
 	}},
 	{&header.Segment, func(data []byte) (any, int, error) {
 		copy(data[4:], []byte{0, 0, 0, 1})
-		copy(data[12:], []byte{0, 0, 0, 0, 0, 0, 0, 1}) // RDMA_MSG, an entry of the Read list
-		copy(data[40:], make([]byte, 12))               // no more of it, no Write list, no Reply chunk
+		copy(data[12:], []byte{0, 0, 0, 0, 0, 0, 0, 1}) // RDMA_MSG with an entry in the Read list
+		copy(data[40:], make([]byte, 12))               // one entry, no Write list, no Reply chunk
 		var h rpcrdma.Header
 		if err := h.Decode(data); err != nil {
 			return nil, 0, err
@@ -202,7 +202,7 @@ var decoders = []decoder{
 	{&header.RPC, func(data []byte) (any, int, error) {
 		copy(data[4:], []byte{0, 0, 0, 0})
 		var h oncrpc.Header
-		h.Decode(data) // the rest may make no sense
+		h.Decode(data) // the remaining bytes may be invalid
 		return h, 0, nil
 	}, map[string]string{"message_type": "Type"}, map[string]string{
 		"RPCVersion": behind, "Program": behind, "Version": behind, "Procedure": behind, "Credential": behind, "Verifier": behind, "ReplyState": behind,
@@ -210,17 +210,16 @@ var decoders = []decoder{
 	}},
 }
 
-// noDecoder are the tables that are held against no struct: package link and the
-// dissector read what they need of these headers, and no more.
+// noDecoder lists the tables that are compared with no struct. Package link and the dissector
+// decode only the fields of these headers that they need.
 var noDecoder = []*field.Header{
 	&header.Ethernet, &header.VLAN, &header.SLL, &header.SLL2, &header.ERF, &header.IPv4, &header.IPv6, &header.UDP, &header.TCP, &header.VXLAN, &header.GRE,
 }
 
-// fold is a name without what the two worlds write differently.
+// fold returns a name in lower case without underscores.
 func fold(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
 
-// member is the struct's field of that name, down a path; false when there is
-// none.
+// member returns the struct's field with that name or path, and false if there is none.
 func member(v reflect.Value, name string) (reflect.Value, bool) {
 	for part := range strings.SplitSeq(name, ".") {
 		v = v.FieldByNameFunc(func(s string) bool { return fold(s) == fold(part) })
@@ -231,7 +230,7 @@ func member(v reflect.Value, name string) (reflect.Value, bool) {
 	return v, true
 }
 
-// same says whether a field of a table has the value of a struct's field.
+// same reports whether a field of a table has the value of a struct's field.
 func same(f *field.Field, data []byte, v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Bool:
@@ -251,9 +250,8 @@ func same(f *field.Field, data []byte, v reflect.Value) bool {
 	return false
 }
 
-// TestDecoders holds tables and structs against each other on random bytes: each
-// field of a table has the value of the struct's field, and neither has one that
-// the other lacks without a reason.
+// TestDecoders compares tables and structs on random bytes. Each field of a table must have the
+// value of the struct's field, and neither may lack a field of the other without a reason.
 func TestDecoders(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	tested := map[*field.Header]bool{}
@@ -294,7 +292,7 @@ func TestDecoders(t *testing.T) {
 				}
 				for i := range v.NumField() {
 					f := v.Type().Field(i)
-					if f.Anonymous || f.Type == reflect.TypeFor[rocev2.Path]() { // what layers share; what has rows of its own
+					if f.Anonymous || f.Type == reflect.TypeFor[rocev2.Path]() { // fields that all layers share, or that have rows of their own
 						continue
 					}
 					if !seen[fold(f.Name)] && c.without[f.Name] == "" {

@@ -1,10 +1,10 @@
-// Package header has every header that rdmadump reads as a table of fields
-// (package field): what it is called, where each field stands, how it is shown,
-// Wireshark's name for it. Trees, JSON, filters and schemas all come from these
-// tables; a test holds them against the structs that decode the same bytes.
+// Package header describes every header that rdmadump decodes as a table of fields (package field).
+// The table gives the name, position and format of each field, and Wireshark's name for it. Trees,
+// JSON, filters and schemas are derived from these tables. A test compares the tables with the
+// structs that decode the same bytes.
 //
-// To add a field, add its row; to add a header, add its table, name it in All,
-// and hand its bytes to the tree where packets are described.
+// To add a field, add its row. To add a header, add its table, name it in All, and add its bytes to
+// the tree in package describe.
 package header
 
 import (
@@ -19,12 +19,12 @@ import (
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
-// byteRow is a field that starts at a byte, bitRow one that starts at a bit of it.
+// byteRow is a field that starts at a byte boundary.
 type byteRow struct {
 	name, label string
 	at, bits    int
 	format      field.Format
-	alias       string // Wireshark's name
+	alias       string // name of the field in Wireshark
 }
 
 type bitRow struct {
@@ -42,13 +42,13 @@ func bits(r bitRow) field.Field {
 	return field.Field{Name: r.name, Label: r.label, Bit: r.at*8 + r.bit, Bits: r.bits, Format: r.format, Alias: r.alias, Key: `"` + r.name + `":`}
 }
 
-// named gives a field names for its values.
+// named returns f with names for its values.
 func named(f field.Field, names func(uint64) string) field.Field {
 	f.Names = names
 	return f
 }
 
-// enum names values by number.
+// enum returns a function that looks up the name of a value.
 func enum(names map[uint64]string) func(uint64) string {
 	return func(v uint64) string { return names[v] }
 }
@@ -157,7 +157,7 @@ var (
 	}}
 )
 
-// The InfiniBand transport (package rocev2).
+// The headers of the InfiniBand transport (package rocev2).
 var (
 	LRH = field.Header{Name: "lrh", Label: "Local Route Header", Length: rocev2.LRHLen, Fields: []field.Field{
 		bits(bitRow{"vl", "Virtual lane", 0, 0, 4, field.Dec, "infiniband.lrh.vl"}),
@@ -251,7 +251,7 @@ var (
 	}}
 )
 
-// pathRows is the primary or alternate path of a REQ.
+// pathRows returns the fields of the primary or alternate path in a REQ.
 func pathRows(prefix, label, alias string, at int) []field.Field {
 	return []field.Field{
 		bytes(byteRow{prefix + "_local_lid", label + " local LID", at, 16, field.Dec, alias + "locallid"}),
@@ -275,8 +275,8 @@ func join(lists ...[]field.Field) (all []field.Field) {
 	return all
 }
 
-// cm is the table of one message of the connection manager; all stand under the
-// name "cm".
+// cm returns the table of one message of the connection manager. All these tables have the name
+// "cm".
 func cm(label string, rows ...[]field.Field) *field.Header {
 	return &field.Header{Name: "cm", Label: "CM " + label, Length: rocev2.CMSize, Fields: join(rows...)}
 }
@@ -288,7 +288,7 @@ func commIDs(message string) []field.Field {
 	}
 }
 
-// CM has the connection manager's messages by attribute.
+// CM maps each attribute ID of the connection manager to the table of its message.
 var CM = map[rocev2.CMAttribute]*field.Header{
 	rocev2.CMReq: cm("REQ", []field.Field{
 		bytes(byteRow{"local_comm_id", "Local communication ID", 0, 32, field.Hex, "infiniband.cm.req"}),
@@ -391,7 +391,7 @@ var CM = map[rocev2.CMAttribute]*field.Header{
 	}),
 }
 
-// IPCM and PrivateData stand inside of private data.
+// IPCM and PrivateData are in the private data of connection manager messages and MPA frames.
 var (
 	IPCM = field.Header{Name: "ip_cm", Label: "IP CM header", Length: rocev2.IPCMLen, Fields: []field.Field{
 		bits(bitRow{"major_version", "Major version", 0, 0, 4, field.Dec, "infiniband.cm.req.ip_cm.majv"}),
@@ -412,7 +412,7 @@ var (
 	}}
 )
 
-// ddpControl is the first byte of every DDP header.
+// ddpControl lists the fields in the first byte of every DDP header.
 var ddpControl = []field.Field{
 	bits(bitRow{"tagged", "Tagged", 0, 0, 1, field.Flag, "iwarp_ddp.tagged_flag"}),
 	bits(bitRow{"last", "Last", 0, 1, 1, field.Flag, "iwarp_ddp.last_flag"}),
@@ -420,8 +420,8 @@ var ddpControl = []field.Field{
 	bits(bitRow{"ddp_version", "DDP version", 0, 6, 2, field.Dec, "iwarp_ddp.dv"}),
 }
 
-// iWARP (package iwarp). DDP and RDMAP share the first two bytes; the table of
-// RDMAP starts at the second.
+// The headers of iWARP (package iwarp). DDP has the first control byte and RDMAP the second, so the
+// table of RDMAP starts at the second byte.
 var (
 	MPAFrame = field.Header{Name: "mpa", Label: "MPA", Length: iwarp.MPALen, Fields: []field.Field{
 		bits(bitRow{"markers", "Markers wanted", 16, 0, 1, field.Flag, "iwarp_mpa.marker_flag"}),
@@ -467,7 +467,7 @@ var (
 	}}
 )
 
-// RPC-over-RDMA and ONC RPC: the parts of fixed layout.
+// The parts of RPC-over-RDMA and ONC RPC with a fixed layout.
 var (
 	RPCRDMA = field.Header{Name: "rpcrdma", Label: "RPC-over-RDMA", Length: rpcrdma.FixedLen, Fields: []field.Field{
 		bytes(byteRow{"xid", "XID", 0, 32, field.Hex, "rpcordma.xid"}),
@@ -486,9 +486,8 @@ var (
 	}}
 )
 
-// All has every header of fixed layout. Several may have one name: the messages
-// of the connection manager, the forms of DDP and RDMAP. Each has its member of a
-// [field.Set] by its name.
+// All lists every header of fixed layout. The messages of the connection manager share one name, as
+// do the forms of DDP and of RDMAP. Headers with the same name share one member of [field.Set].
 var All = func() []*field.Header {
 	all := []*field.Header{
 		&TCP, &MPAFrame, &DDPTagged, &DDPUntagged, &RDMAP, &InvalidateSTag, &ReadRequest, &Terminate,
@@ -509,7 +508,7 @@ var All = func() []*field.Header {
 	return all
 }()
 
-// Links are those below the InfiniBand transport or TCP.
+// Links is the set of the headers below the InfiniBand transport or TCP.
 var Links = func() (links field.Set) {
 	for _, h := range All {
 		if h.Link {
@@ -519,8 +518,8 @@ var Links = func() (links field.Set) {
 	return links
 }()
 
-// Where is what of a packet's description tells a field of packets, which is named
-// as in JSON: "bth.psn", "summary".
+// Where returns the parts of a packet's description that contain the field with the given JSON
+// path, such as "bth.psn" or "summary".
 func Where(path string) field.Set {
 	switch path {
 	case "summary":
@@ -531,7 +530,7 @@ func Where(path string) field.Set {
 	name, _, _ := strings.Cut(path, ".")
 	for _, h := range All {
 		if h.Name == name {
-			return h.Member | field.Loose // that tell where it begins and ends
+			return h.Member | field.Loose // the nodes at which the header begins and ends
 		}
 	}
 	return field.Loose

@@ -7,8 +7,8 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/header"
 )
 
-// TestTables: fields lie in their header, do not overlap, have names of their
-// own, and bits that no field claims are few and known.
+// TestTables checks that fields are within their header, do not overlap and have unique names, and
+// that the bits that belong to no field are known.
 func TestTables(t *testing.T) {
 	for _, h := range header.All {
 		end, names := 0, map[string]bool{}
