@@ -3,6 +3,7 @@ package link_test
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -161,4 +162,43 @@ func FuzzDecoder(f *testing.F) {
 			t.Errorf("transport at %d, %d of %d bytes, in a frame of %d", l.Offset, len(l.Transport), l.Length, len(data))
 		}
 	})
+}
+
+// TestICRC checks the ICRC of a packet with a GRH on a native link. The GRH, the transport and the
+// ICRC are those of a Mellanox adapter (scapy, test/contrib/roce.uts, "RoCE v1 RC ACKNOWLEDGE"). A
+// native link adds only the LRH, which the ICRC of a packet with a GRH does not cover.
+func TestICRC(t *testing.T) {
+	const packet = `6020 0000 0014 1b40  0000 0000 0000 0000 0000 ffff 0f00 0002  0000 0000 0000 0000 0000 ffff 0f00 0002
+		1140 ffff 0000 0109 00a7 88c0  0000 0005  25f0 c038`
+	for _, c := range []struct {
+		name string
+		kind capture.LinkType
+		head string
+		want rocev2.ICRCResult
+	}{
+		{"RoCEv1", capture.LinkEthernet, "7cfe90753cd8 7cfe90753cd8 8915", rocev2.ICRCOk},
+		{"native", capture.LinkInfiniBand, "0003 0002 0011 0001", rocev2.ICRCOk},
+		{"native, other lane and LIDs", capture.LinkInfiniBand, "5073 0102 0011 0304", rocev2.ICRCOk},
+	} {
+		raw, err := hex.DecodeString(strings.Join(strings.Fields(c.head+packet), ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d link.Decoder
+		var p rocev2.Packet
+		check := func() rocev2.ICRCResult {
+			d.Decode(&capture.Frame{LinkType: c.kind, Length: len(raw), Data: raw})
+			if err := p.Decode(d.Transport, d.Length); err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			return d.CheckICRC(&p)
+		}
+		if got := check(); got != c.want {
+			t.Errorf("%s: ICRC %v, want %v", c.name, got, c.want)
+		}
+		raw[len(raw)-5] ^= 1 // the last byte of the AETH
+		if got := check(); got != rocev2.ICRCBad {
+			t.Errorf("%s, corrupted: ICRC %v", c.name, got)
+		}
+	}
 }

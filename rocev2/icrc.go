@@ -24,6 +24,21 @@ func (r ICRCResult) String() string { return [...]string{"unchecked", "ok", "bad
 // ICRC computes invariant CRCs. It contains the buffer for the masked headers, so that reusing an
 // ICRC allocates nothing per packet. The zero value is ready.
 //
+// The ICRC covers the headers from the network layer on, and the transport packet. The fields that
+// switches and routers may change read as ones. They depend on the link:
+//
+//	link                  before the headers  fields that read as ones                                  section
+//	RoCEv2 over IPv4      8 bytes of ones     TOS, TTL, header checksum; UDP checksum; BTH byte 4       annex A17.3.3
+//	RoCEv2 over IPv6      8 bytes of ones     traffic class, flow label, hop limit; UDP checksum;       annex A17.3.3
+//	                                          BTH byte 4
+//	RoCEv1                8 bytes of ones     GRH traffic class, flow label, hop limit; BTH byte 4      annex A16
+//	native, without GRH   nothing             LRH VL; BTH byte 4                                        volume 1, 7.8.1
+//	native, with GRH      nothing             the whole LRH; GRH traffic class, flow label, hop limit;  volume 1, 7.8.1
+//	                                          BTH byte 4
+//
+// The 8 bytes of ones stand for an LRH that is not there. So a packet with a GRH has the same ICRC
+// on a native link as in RoCEv1.
+//
 // The CRC function is fast for blocks of 64 bytes and slow for the rest. Hence a packet is preceded
 // by zeros that make its length a multiple of 64. The zeros do not change the result if the CRC
 // register starts at zero instead of ones; to compensate for that, the first 32 bits are inverted.
@@ -68,7 +83,9 @@ func (c *ICRC) RoCEv2(ip, udp, transport []byte) (uint32, bool) {
 }
 
 // RoCEv1 computes the invariant CRC of a RoCEv1 packet (IBTA annex A16). The argument grh is the 40
-// bytes of the GRH, and transport the bytes from the BTH up to the ICRC, excluding the ICRC.
+// bytes of the GRH, and transport the bytes from the BTH up to the ICRC, excluding the ICRC. Traffic
+// class, flow label and hop limit of the GRH and BTH byte 4 read as ones. RoCEv1 returns 0, false if
+// a header has the wrong length.
 func (c *ICRC) RoCEv1(grh, transport []byte) (uint32, bool) {
 	if len(grh) != GRHLen || len(transport) < BTHLen {
 		return 0, false
@@ -81,18 +98,20 @@ func (c *ICRC) RoCEv1(grh, transport []byte) (uint32, bool) {
 
 // Native computes the invariant CRC of a packet on an InfiniBand link (IBTA volume 1, section
 // 7.8.1). The argument lrh is the 8 bytes of the LRH, grh the 40 bytes of the GRH or nil, and
-// transport the bytes from the BTH up to the ICRC, excluding the ICRC. The VL of the LRH reads as
-// ones.
+// transport the bytes from the BTH up to the ICRC, excluding the ICRC. Without a GRH, the VL of the
+// LRH and BTH byte 4 read as ones. With a GRH, a router may replace the LRH, so all eight bytes of
+// the LRH read as ones, as do traffic class, flow label and hop limit of the GRH and BTH byte 4.
+// Native returns 0, false if a header has the wrong length.
 func (c *ICRC) Native(lrh, grh, transport []byte) (uint32, bool) {
-	if len(lrh) != LRHLen || len(grh) != 0 && len(grh) != GRHLen || len(transport) < BTHLen {
+	switch {
+	case len(lrh) != LRHLen || len(transport) < BTHLen:
 		return 0, false
+	case len(grh) != 0:
+		return c.RoCEv1(grh, transport)
 	}
 	masked := c.masked()
 	n := copy(masked, lrh)
 	masked[0] |= 0xf0
-	if n += copy(masked[n:], grh); n > LRHLen {
-		maskIPv6(masked[LRHLen:n])
-	}
 	return c.sum(n, transport), true
 }
 

@@ -404,7 +404,7 @@ var icrcKinds = []struct {
 	{"IPv6", 48, []int{1, 2, 3, 7, 46, 47}, 8, func(c *rocev2.ICRC, h, t []byte) (uint32, bool) { return c.RoCEv2(h[:40], h[40:], t) }},
 	{"RoCEv1", 40, []int{1, 2, 3, 7}, 8, (*rocev2.ICRC).RoCEv1},
 	{"native", 8, nil, 0, func(c *rocev2.ICRC, h, t []byte) (uint32, bool) { return c.Native(h, nil, t) }},
-	{"native, global", 48, []int{9, 10, 11, 15}, 0, func(c *rocev2.ICRC, h, t []byte) (uint32, bool) { return c.Native(h[:8], h[8:], t) }},
+	{"native, global", 48, []int{0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 15}, 0, func(c *rocev2.ICRC, h, t []byte) (uint32, bool) { return c.Native(h[:8], h[8:], t) }},
 }
 
 // TestICRCLengths checks the ICRCs of packets of every length, computed with the same buffer.
