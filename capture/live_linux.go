@@ -113,34 +113,41 @@ func (l *Live) set(i *net.Interface, promiscuous bool) error {
 
 // These values of the filter have no names in package unix.
 const (
-	liveRoCEv1 = 0x8915 // EtherType
-	liveRoCEv2 = 4791   // UDP port
-	liveVXLAN  = 4789
+	liveRoCEv1     = 0x8915 // EtherType
+	liveMACControl = 0x8808 // EtherType
+	liveRoCEv2     = 4791   // UDP port
+	liveVXLAN      = 4789
 )
 
-// liveFilter passes RoCEv1, TCP and RoCEv2, and the frames that may contain them: VLAN tags, VXLAN,
-// GRE, IPv6 with extension headers, and IP fragments.
+// liveFilter passes RoCEv1, TCP, RoCEv2 in either direction of port 4791, and the frames that may
+// contain them: VLAN tags, VXLAN, GRE, IPv6 with extension headers, and IP fragments. It also passes
+// MAC control frames, which pause a link.
 var liveFilter = []bpf.Instruction{
 	bpf.LoadAbsolute{Off: 12, Size: 2},
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: liveRoCEv1, SkipTrue: 21},
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_8021Q, SkipTrue: 20},
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_8021AD, SkipTrue: 19},
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_IPV6, SkipTrue: 10},
-	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.ETH_P_IP, SkipTrue: 16},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: liveRoCEv1, SkipTrue: 26},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_8021Q, SkipTrue: 25},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_8021AD, SkipTrue: 24},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: liveMACControl, SkipTrue: 23},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_IPV6, SkipTrue: 12},
+	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.ETH_P_IP, SkipTrue: 20},
 	bpf.LoadAbsolute{Off: 23, Size: 1}, // IPv4: protocol
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_TCP, SkipTrue: 15},
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_GRE, SkipTrue: 14},
-	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.IPPROTO_UDP, SkipTrue: 12},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_TCP, SkipTrue: 19},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_GRE, SkipTrue: 18},
+	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.IPPROTO_UDP, SkipTrue: 16},
 	bpf.LoadAbsolute{Off: 20, Size: 2}, // flags and fragment offset
-	bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: 0x1fff, SkipTrue: 11},
+	bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: 0x1fff, SkipTrue: 15},
 	bpf.LoadMemShift{Off: 14},
+	bpf.LoadIndirect{Off: 14, Size: 2}, // UDP source port
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: liveRoCEv2, SkipTrue: 12},
 	bpf.LoadIndirect{Off: 16, Size: 2}, // UDP destination port
-	bpf.Jump{Skip: 5},
-	bpf.LoadAbsolute{Off: 20, Size: 1}, // IPv6: next header; this is instruction 15
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_TCP, SkipTrue: 6},
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_ICMPV6, SkipTrue: 4},
-	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.IPPROTO_UDP, SkipTrue: 4}, // extension headers
-	bpf.LoadAbsolute{Off: 56, Size: 2},
+	bpf.Jump{Skip: 7},
+	bpf.LoadAbsolute{Off: 20, Size: 1}, // IPv6: next header; this is instruction 18
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_TCP, SkipTrue: 8},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_ICMPV6, SkipTrue: 6},
+	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.IPPROTO_UDP, SkipTrue: 6}, // extension headers
+	bpf.LoadAbsolute{Off: 54, Size: 2},                                     // UDP source port
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: liveRoCEv2, SkipTrue: 4},
+	bpf.LoadAbsolute{Off: 56, Size: 2}, // UDP destination port
 	bpf.JumpIf{Cond: bpf.JumpEqual, Val: liveRoCEv2, SkipTrue: 2},
 	bpf.JumpIf{Cond: bpf.JumpEqual, Val: liveVXLAN, SkipTrue: 1},
 	bpf.RetConstant{Val: 0},

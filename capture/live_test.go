@@ -39,6 +39,9 @@ func TestLiveFilter(t *testing.T) {
 	}{
 		{"RoCEv2", ip4("11", "12b7"), true},
 		{"RoCEv2 behind IPv4 options", eth + "0800 46000034 00010000 40110000 0a000001 0a000002 01010100 c000 12b7 001c0000", true},
+		{"RoCEv2 from port 4791", eth + "0800 45000030 00010000 40110000 0a000001 0a000002 12b7 c001 001c0000", true},
+		{"RoCEv2 from port 4791 over IPv6", eth + "86dd 60000000 001c1140 fd000000000000000000000000000001 fd000000000000000000000000000002 12b7 c001 001c0000", true},
+		{"from port 4789", eth + "0800 45000030 00010000 40110000 0a000001 0a000002 12b5 c001 001c0000", false},
 		{"VXLAN", ip4("11", "12b5"), true},
 		{"DNS", ip4("11", "0035"), false},
 		{"TCP", ip4("06", "4e51"), true},
@@ -52,6 +55,7 @@ func TestLiveFilter(t *testing.T) {
 		{"IPv6 extension header", ip6("3c", "0000"), true},
 		{"ICMPv6", ip6("3a", "0000"), false},
 		{"RoCEv1", eth + "8915 0000", true},
+		{"pause", eth + "8808 0101", true},
 		{"tagged", eth + "8100 0064 0806", true},
 		{"802.1ad", eth + "88a8 0064 8100", true},
 		{"ARP", eth + "0806 0001", false},

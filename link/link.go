@@ -409,8 +409,17 @@ func (d *Decoder) datagram(at, end int) Carries {
 	d.SrcPort, d.DstPort = be.Uint16(h), be.Uint16(h[2:])
 	d.Protocol = "UDP"
 	size := int(be.Uint16(h[4:]))
-	switch d.DstPort {
-	case rocev2.UDPPort:
+	// Some implementations reply from port 4791 to the port from which the request came. The source
+	// port alone proves nothing, because any program may send from it, so the BTH is checked as well.
+	toRoCE := d.DstPort == rocev2.UDPPort
+	fromRoCE := d.SrcPort == rocev2.UDPPort && rocev2.Plausible(d.frame[at+8:], size-8)
+	switch {
+	case d.DstPort == portVXLAN:
+		if !d.add(HeaderVXLAN, at+8, 8) {
+			return CarriesMalformed
+		}
+		return d.ethernet(at+16, end)
+	case toRoCE || fromRoCE:
 		if size < 8 {
 			return CarriesMalformed
 		}
@@ -424,11 +433,6 @@ func (d *Decoder) datagram(at, end int) Carries {
 			d.Length = size - 8
 		}
 		return carries
-	case portVXLAN:
-		if !d.add(HeaderVXLAN, at+8, 8) {
-			return CarriesMalformed
-		}
-		return d.ethernet(at+16, end)
 	}
 	return CarriesOther
 }

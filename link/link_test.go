@@ -49,6 +49,13 @@ func TestDecoder(t *testing.T) {
 		{"UDP length beyond that of IP", 1, eth + "0800" + ip + "c000 12b7 0020 0000" + bth + "deadbeef", link.CarriesRoCEv2, 42, 20, "ethernet ipv4 udp"},
 		{"UDP length beyond that of IPv6", 1, eth + "86dd" + ip6 + "c000 12b7 0020 0000" + bth + "deadbeef", link.CarriesRoCEv2, 62, 20, "ethernet ipv6 udp"},
 		{"another UDP port", 1, eth + "0800" + ip + "c000 0035 001c 0000" + bth, link.CarriesOther, 0, 0, "ethernet ipv4 udp"},
+		{"from port 4791", 1, eth + "0800" + ip + "12b7 c000 001c 0000" + bth, link.CarriesRoCEv2, 42, 20, "ethernet ipv4 udp"},
+		{"from port 4791 over IPv6", 1, eth + "86dd" + ip6 + "12b7 c000 001c 0000" + bth, link.CarriesRoCEv2, 62, 20, "ethernet ipv6 udp"},
+		{"from port 4791, truncated in the BTH", 1, eth + "0800" + ip + "12b7 c000 001c 0000" + bth[:28], link.CarriesOther, 0, 0, "ethernet ipv4 udp"},
+		{"from port 4791, reserved opcode", 1, eth + "0800" + ip + "12b7 c000 001c 0000 1f" + bth[2:], link.CarriesOther, 0, 0, "ethernet ipv4 udp"},
+		{"from port 4791, header version 1", 1, eth + "0800" + ip + "12b7 c000 001c 0000 0401" + bth[5:], link.CarriesOther, 0, 0, "ethernet ipv4 udp"},
+		{"from port 4791, odd length", 1, eth + "0800" + ip + "12b7 c000 001b 0000" + bth, link.CarriesOther, 0, 0, "ethernet ipv4 udp"},
+		{"VXLAN from port 4791", 1, eth + "0800 45000062 00010000 40110000 0a000001 0a000002 12b7 12b5 004e 0000 0800000000000100" + eth + "0800" + ip + udp + bth, link.CarriesRoCEv2, 92, 20, "ethernet ipv4 udp vxlan ethernet ipv4 udp"},
 		{"IPv6", 1, eth + "86dd" + ip6 + udp + bth, link.CarriesRoCEv2, 62, 20, "ethernet ipv6 udp"},
 		{
 			"IPv6 with extension headers", 1, eth + "86dd 60000000 002c0040 fd000000000000000000000000000001 fd000000000000000000000000000002 3c00000000000000 1100000000000000" + udp + bth,

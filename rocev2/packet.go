@@ -89,6 +89,22 @@ func (p *Packet) Decode(data []byte, length int) error {
 	return nil
 }
 
+// Plausible reports whether data looks like the start of a RoCEv2 packet of length bytes, from the
+// BTH to the ICRC. It recognises packets that the UDP destination port does not identify. The whole
+// BTH must be captured. The opcode must be defined, the header version must be 0, and the reserved
+// bits must be 0. The length must be a multiple of 4 and must fit the extended headers, the pad and
+// the ICRC. About one in a million random datagrams passes these checks.
+func Plausible(data []byte, length int) bool {
+	if len(data) < BTHLen || length%4 != 0 {
+		return false
+	}
+	var b BTH
+	b.header(data)
+	info := b.Opcode.Info()
+	return info.Known && b.TVer == 0 && b.Reserved6 == 0 && b.Reserved7 == 0 &&
+		length >= BTHLen+info.HeadLen+int(b.PadCount)+ICRCLen
+}
+
 // extended is the interface of all extended headers.
 type extended interface {
 	decoder

@@ -22,7 +22,8 @@ import (
 	"github.com/google/gopacket"
 )
 
-// UDPPort is the UDP destination port of RoCEv2 (IBTA annex A17).
+// UDPPort is the UDP destination port of RoCEv2 (IBTA annex A17). Some implementations also send
+// packets from this port to another port; [Plausible] recognises them.
 const UDPPort = 4791
 
 // EtherTypeRoCEv1 is the EtherType of RoCEv1 (IBTA annex A16).

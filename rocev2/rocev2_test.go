@@ -334,6 +334,48 @@ func TestCut(t *testing.T) {
 	}
 }
 
+// TestPlausible checks which bytes look like a RoCEv2 packet.
+func TestPlausible(t *testing.T) {
+	ack := []byte{0x11, 0x40, 0xff, 0xff, 0, 0, 0, 0x11, 0x80, 0, 0xa5, 0x0f, 0x1f, 0, 0, 4, 0, 0, 0, 0}
+	edited := func(at int, v byte) []byte {
+		b := bytes.Clone(ack)
+		b[at] = v
+		return b
+	}
+	for _, c := range []struct {
+		name   string
+		data   []byte
+		length int
+		want   bool
+	}{
+		{"acknowledgement", ack, 20, true},
+		{"truncated after the BTH", ack[:12], 20, true},
+		{"FECN and BECN", edited(4, 0xc0), 20, true},
+		{"truncated in the BTH", ack[:11], 20, false},
+		{"reserved opcode", edited(0, 0x1f), 20, false},
+		{"header version", edited(1, 0x41), 20, false},
+		{"reserved bits of byte 4", edited(4, 0x20), 20, false},
+		{"reserved bits of byte 8", edited(8, 0x81), 20, false},
+		{"too short for the AETH and the ICRC", ack[:16], 16, false},
+		{"pad longer than the payload", edited(1, 0x70), 20, false},
+		{"length that is no multiple of 4", ack, 21, false},
+	} {
+		if got := rocev2.Plausible(c.data, c.length); got != c.want {
+			t.Errorf("%s: plausible %v, want %v", c.name, got, c.want)
+		}
+	}
+	// All packets of the captures are plausible, except those of which the BTH was corrupted on purpose.
+	eachPacket(t, func(name string, l *link.Decoder, f *capture.Frame) {
+		var p rocev2.Packet
+		if p.Decode(l.Transport, l.Length) != nil || l.CheckICRC(&p) != rocev2.ICRCOk {
+			return
+		}
+		if !rocev2.Plausible(l.Transport, l.Length) {
+			t.Errorf("%s: packet %d is not plausible: %v", name, f.Number, &p)
+		}
+	})
+}
+
 // TestGopacket checks that a program can decode a frame with gopacket alone.
 func TestGopacket(t *testing.T) {
 	seen := map[gopacket.LayerType]int{}
