@@ -55,7 +55,7 @@ type BTH struct {
 	AckReq         bool
 	Reserved7      uint8  // the other bits of byte 8
 	PSN            uint32 // 24 bits
-	Pad            []byte // the pad bytes; nil if they were not captured
+	Pad            []byte // the pad bytes; nil if they were not captured; shorter than PadCount if there is no payload to pad
 	ICRC           uint32 // as stored, least significant byte first
 }
 
@@ -122,7 +122,7 @@ func (b *BTH) SerializeTo(buf gopacket.SerializeBuffer, opts gopacket.SerializeO
 		b.PadCount = uint8(-len(buf.Bytes()) & 3)
 		b.Pad = make([]byte, b.PadCount)
 	}
-	if len(b.Pad) != int(b.PadCount) {
+	if stray := !b.Opcode.Info().hasPayload() && len(b.Pad) < int(b.PadCount); len(b.Pad) != int(b.PadCount) && !stray {
 		return fmt.Errorf("rocev2: the pad count of the BTH is %d, but Pad has %d bytes", b.PadCount, len(b.Pad))
 	}
 	tail, err := buf.AppendBytes(len(b.Pad) + ICRCLen)

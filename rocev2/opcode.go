@@ -115,6 +115,15 @@ type OpcodeInfo struct {
 	Known   bool    // the transport service defines this operation
 }
 
+// hasPayload reports whether packets of the operation may have a payload. Only a payload is padded.
+func (i *OpcodeInfo) hasPayload() bool {
+	switch i.Kind {
+	case KindReadRequest, KindAcknowledge, KindAtomic, KindAtomicAck, KindFlush, KindResync:
+		return false
+	}
+	return true
+}
+
 // operations describes the operations of RC, from which all opcodes are derived.
 var operations = [32]struct {
 	name        string

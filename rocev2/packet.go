@@ -47,6 +47,9 @@ func (p *Packet) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error 
 //
 // If an extended header is truncated, Headers lists the headers before it. Errors wrap
 // [ErrTruncated].
+//
+// The pad count of an operation without a payload, such as an Acknowledge, should be 0. If it is not,
+// Decode accepts the packet, and Pad holds only the pad bytes that exist; see [Packet.StrayPad].
 func (p *Packet) Decode(data []byte, length int) error {
 	p.Headers, p.Payload, p.PayloadLength, p.HasICRC = 0, nil, 0, false
 	p.Pad, p.ICRC = nil, 0
@@ -69,7 +72,11 @@ func (p *Packet) Decode(data []byte, length int) error {
 		p.Headers |= h
 		at += h.Len()
 	}
-	end := length - ICRCLen - int(p.PadCount)
+	pad := int(p.PadCount)
+	if left := length - ICRCLen - at; left >= 0 && !info.hasPayload() {
+		pad = min(pad, left) // without a payload, the pad count says nothing
+	}
+	end := length - ICRCLen - pad
 	if end < at {
 		return fmt.Errorf("rocev2: %v of %d bytes is too short for %d bytes of headers, %d of pad and the ICRC: %w", p.Opcode, length, at, p.PadCount, ErrTruncated)
 	}
@@ -82,12 +89,15 @@ func (p *Packet) Decode(data []byte, length int) error {
 	p.Payload = data[at:end]
 	p.BTH.Payload = p.Payload
 	if len(data) >= length {
-		p.Pad = data[end : end+int(p.PadCount)]
+		p.Pad = data[end : end+pad]
 		p.ICRC = binary.LittleEndian.Uint32(data[length-ICRCLen:])
 		p.HasICRC = true
 	}
 	return nil
 }
+
+// StrayPad reports whether the pad count is not 0 although the operation has no payload.
+func (p *Packet) StrayPad() bool { return p.PadCount != 0 && !p.Opcode.Info().hasPayload() }
 
 // Plausible reports whether data looks like the start of a RoCEv2 packet of length bytes, from the
 // BTH to the ICRC. It recognises packets that the UDP destination port does not identify. The whole
@@ -101,8 +111,11 @@ func Plausible(data []byte, length int) bool {
 	var b BTH
 	b.header(data)
 	info := b.Opcode.Info()
-	return info.Known && b.TVer == 0 && b.Reserved6 == 0 && b.Reserved7 == 0 &&
-		length >= BTHLen+info.HeadLen+int(b.PadCount)+ICRCLen
+	need := BTHLen + info.HeadLen + ICRCLen
+	if info.hasPayload() {
+		need += int(b.PadCount)
+	}
+	return info.Known && b.TVer == 0 && b.Reserved6 == 0 && b.Reserved7 == 0 && length >= need
 }
 
 // extended is the interface of all extended headers.

@@ -115,7 +115,7 @@ func decodeBTH(data []byte, b gopacket.PacketBuilder) error {
 		return err
 	}
 	b.AddLayer(&p.BTH)
-	rest := data[BTHLen : len(data)-ICRCLen-int(p.PadCount)]
+	rest := data[BTHLen : len(data)-ICRCLen-len(p.Pad)]
 	p.BTH.Payload = rest
 	for have := p.Headers; have != 0; have &= have - 1 { // decode again, so that each header has its Payload
 		l := p.extended(have & -have)

@@ -357,7 +357,8 @@ func TestPlausible(t *testing.T) {
 		{"reserved bits of byte 4", edited(4, 0x20), 20, false},
 		{"reserved bits of byte 8", edited(8, 0x81), 20, false},
 		{"too short for the AETH and the ICRC", ack[:16], 16, false},
-		{"pad longer than the payload", edited(1, 0x70), 20, false},
+		{"pad count of an acknowledgement", edited(1, 0x70), 20, true},
+		{"pad longer than the payload", append([]byte{0x04, 0x30}, ack[2:]...), 16, false},
 		{"length that is no multiple of 4", ack, 21, false},
 	} {
 		if got := rocev2.Plausible(c.data, c.length); got != c.want {
@@ -374,6 +375,35 @@ func TestPlausible(t *testing.T) {
 			t.Errorf("%s: packet %d is not plausible: %v", name, f.Number, &p)
 		}
 	})
+}
+
+// TestStrayPad checks that a pad count in a packet without a payload is accepted and reported.
+func TestStrayPad(t *testing.T) {
+	ack := []byte{0x11, 0x70, 0xff, 0xff, 0, 0, 0, 0x11, 0, 0, 0xa5, 0x0f, 0x1f, 0, 0, 4, 0xde, 0xad, 0xbe, 0xef}
+	var p rocev2.Packet
+	if err := p.Decode(ack, len(ack)); err != nil {
+		t.Fatal(err)
+	}
+	if !p.StrayPad() || p.PadCount != 3 || len(p.Pad) != 0 || len(p.Payload) != 0 || p.PayloadLength != 0 || !p.HasICRC || p.ICRC != 0xefbeadde || p.AETH.MSN != 4 {
+		t.Errorf("stray pad %v of %d, %d bytes of pad, payload %d of %d, ICRC %v 0x%08x, MSN %d", p.StrayPad(), p.PadCount, len(p.Pad), len(p.Payload), p.PayloadLength, p.HasICRC, p.ICRC, p.AETH.MSN)
+	}
+	buf := gopacket.NewSerializeBuffer()
+	if err := p.SerializeTo(buf, gopacket.SerializeOptions{}); err != nil || !bytes.Equal(buf.Bytes(), ack) {
+		t.Errorf("encoded to %x, error %v", buf.Bytes(), err)
+	}
+	if got := gopacket.NewPacket(ack, rocev2.LayerTypeBTH, gopacket.Default); got.ErrorLayer() != nil || got.Layer(rocev2.LayerTypeAETH) == nil {
+		t.Errorf("gopacket: %v", got)
+	}
+	// Two bytes that may be pad precede the ICRC.
+	long := slices.Concat(ack[:16], []byte{0, 0}, ack[16:])
+	if err := p.Decode(long, len(long)); err != nil || len(p.Pad) != 2 || p.PayloadLength != 0 || p.ICRC != 0xefbeadde {
+		t.Errorf("%d bytes of pad, payload %d, ICRC 0x%08x, error %v", len(p.Pad), p.PayloadLength, p.ICRC, err)
+	}
+	// The pad of an operation with a payload must fit.
+	send := append([]byte{0x04, 0x30}, ack[2:16]...)
+	if err := p.Decode(send, len(send)); !errors.Is(err, rocev2.ErrTruncated) {
+		t.Errorf("SEND with a pad but no payload: error %v", err)
+	}
 }
 
 // TestGopacket checks that a program can decode a frame with gopacket alone.

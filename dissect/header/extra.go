@@ -26,6 +26,7 @@ type Extra struct {
 var Extras = []Extra{
 	{"", "payload_bytes", Number, "The number of payload bytes after the headers.", ""},
 	{"", "vcrc", Text, "The result of checking the variant CRC of a native InfiniBand packet: ok or bad.", ""},
+	{"", "note", Text, "A remark on a packet that is unusual but can be decoded, such as one with a pad count but no payload.", ""},
 	{"", "error", Text, "The reason why the headers of the transport cannot be decoded.", ""},
 	{"cm", "message", Text, "The message of the connection manager: REQ, REP, RTU, DREQ, ...", ""},
 	{"mpa", "frame", Text, "The kind of MPA frame: request or reply.", ""},

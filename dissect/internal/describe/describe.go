@@ -267,6 +267,9 @@ func (d *Describer) describeTransport(p *packet, err error) {
 			p.addTransportSummary(t, err == nil)
 		}
 		if err == nil {
+			if t.StrayPad() {
+				p.text("note", "Note", strayPadNotes[t.PadCount], -1, 0)
+			}
 			d.describePayload(p, at)
 		}
 	}
@@ -275,6 +278,13 @@ func (d *Describer) describeTransport(p *packet, err error) {
 		p.addSummary(err.Error())
 		p.text("error", "Error", err.Error(), -1, 0)
 	}
+}
+
+// strayPadNotes lists, by pad count, the notes on packets with a pad count but no payload.
+var strayPadNotes = [4]string{
+	1: "The pad count is 1, but this operation has no payload.",
+	2: "The pad count is 2, but this operation has no payload.",
+	3: "The pad count is 3, but this operation has no payload.",
 }
 
 // addTransportSummary summarizes the BTH and, if they are complete, the extended headers.
@@ -301,6 +311,11 @@ func (p *packet) addTransportSummary(t *rocev2.Packet, whole bool) {
 	if whole && t.Headers&rocev2.HasIETH != 0 {
 		p.addSummary(" invalidates ")
 		p.addSummaryHex(uint64(t.IETH.RKey), 8)
+	}
+	if whole && t.StrayPad() {
+		p.addSummary(", pad count ")
+		p.addSummaryNumber(uint64(t.PadCount))
+		p.addSummary(" without payload")
 	}
 }
 
