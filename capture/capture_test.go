@@ -205,6 +205,47 @@ func TestBad(t *testing.T) {
 	}
 }
 
+// TestERFTimes checks that the time of an ERF record is that of its own header, which is finer than
+// the time of a classic pcap record. The header has seconds and 2^-32 seconds, little-endian.
+func TestERFTimes(t *testing.T) {
+	le := binary.LittleEndian
+	erf := func(stamp uint64) string {
+		return string(le.AppendUint64(nil, stamp)) + "\x15\x04\x00\x12\x00\x00\x00\x02ab"
+	}
+	stamps := []string{
+		erf(0x6b0129fc656eefeb), // .3962240174..., as tshark shows it
+		erf(0x6b0129fcffffffff), // rounded down
+		erf(0),                  // an unused header
+		"\x01\x02\x03",          // truncated
+	}
+	want := []int64{1795238396_396224017, 1795238396_999999999, 1795238396_396221000, 1795238396_396221000}
+	var frames []frame
+	ng := bytes.Join([][]byte{section(le), iface(le, uint16(capture.LinkERF), 0)}, nil)
+	for _, data := range stamps {
+		frames = append(frames, frame{1795238396, 396221, data, len(data)})
+		ng = append(ng, enhanced(le, 0, 1795238396_396221, data, len(data))...)
+	}
+	for name, file := range map[string][]byte{"pcap": pcap(le, 0xa1b2c3d4, uint32(capture.LinkERF), frames...), "pcapng": ng} {
+		f, err := capture.NewFile("x", bytes.NewReader(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for x, err := range capture.All(context.Background(), f) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if x.Time != want[n] || x.From.Digits != 9 {
+				t.Errorf("%s: frame %d at %d with %d digits, want %d", name, x.Number, x.Time, x.From.Digits, want[n])
+			}
+			n++
+		}
+		if n != len(want) {
+			t.Errorf("%s: %d frames", name, n)
+		}
+	}
+}
+
 // TestMerge checks that several files are read as one capture, ordered by time.
 func TestMerge(t *testing.T) {
 	dir, le := t.TempDir(), binary.LittleEndian

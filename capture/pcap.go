@@ -55,7 +55,7 @@ func newPcapReader(s *stream) (*pcapReader, error) {
 	// The upper half of the word says whether frames end with their FCS.
 	r.link = LinkType(r.order.Uint32(h[20:]) & 0xffff)
 	r.origin = &Origin{LinkType: r.link, Snap: r.order.Uint32(h[16:]), Digits: 6}
-	if r.fraction == 1 {
+	if r.fraction == 1 || r.link == LinkERF {
 		r.origin.Digits = 9
 	}
 	s.discard(pcapHeader)
@@ -83,6 +83,7 @@ func (r *pcapReader) next(f *Frame) error {
 	}
 	f.Data = h[r.record:total:total]
 	f.Length = max(f.Length, len(f.Data))
+	f.setERFTime()
 	r.s.discard(total)
 	return nil
 }

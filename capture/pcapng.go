@@ -220,6 +220,7 @@ func (r *pcapngReader) block(f *Frame, kind uint32, body []byte) (bool, error) {
 	}
 	f.From = i.from
 	f.Time, f.LinkType, f.Data, f.Length = r.last, i.link, data[:len(data):len(data)], max(int(length), len(data))
+	f.setERFTime()
 	return true, nil
 }
 
@@ -240,7 +241,7 @@ func (r *pcapngReader) describe(body []byte) ngInterface {
 		}
 	})
 	i.from.Digits = 9
-	if !i.clock.binary {
+	if !i.clock.binary && i.link != LinkERF {
 		i.from.Digits = min(i.clock.digits, 9)
 	}
 	return i

@@ -278,7 +278,7 @@ func (d *Dissector) take(f *capture.Frame, l *layers) error {
 	}
 	s := &d.summary
 	s.Packets++
-	s.Bytes += int64(f.Length)
+	s.Bytes += int64(l.length)
 	now := stamp(f)
 	d.now = now
 	if back := d.clock.at(now.Time); back > 0 {

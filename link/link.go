@@ -80,6 +80,8 @@ type Decoder struct {
 	Transport        []byte     // captured bytes of the transport
 	Offset           int        // offset of Transport in the frame
 	Length           int        // length of the transport on the wire in bytes
+	WireLength       int        // bytes of the packet on the wire, without the record header of ERF
+	Captured         int        // captured bytes of the packet, without the record header of ERF
 	Protocol         string     // name of a protocol that is not RDMA, such as "ARP"
 
 	// ICRC is the buffer for computing invariant CRCs. Decoders of one goroutine may share it. If
@@ -120,6 +122,7 @@ func (d *Decoder) Decode(f *capture.Frame) Carries {
 	d.Transport, d.Offset, d.Length, d.Protocol = nil, 0, 0, ""
 	d.ip, d.udp, d.grh, d.lrh = nil, nil, nil, nil
 	d.frame, d.depth = f.Data, 0
+	d.WireLength, d.Captured = f.Length, len(f.Data)
 	d.Carries = d.link(f.LinkType, 0, f.Length)
 	return d.Carries
 }
@@ -177,12 +180,16 @@ func (d *Decoder) erf(at int) Carries {
 		}
 		more = d.frame[at]&0x80 != 0
 	}
-	switch kind {
-	case 2: // Ethernet follows one byte of offset and one byte of pad
+	if kind == 2 { // Ethernet follows one byte of offset and one byte of pad
 		if !d.add(HeaderERFEthernet, at, 2) {
 			return CarriesMalformed
 		}
-		return d.ethernet(at+2, at+2+wire)
+		at += 2
+	}
+	d.WireLength, d.Captured = wire, min(wire, len(d.frame)-at)
+	switch kind {
+	case 2:
+		return d.ethernet(at, at+wire)
 	case 21:
 		return d.infiniband(at, at+wire)
 	}

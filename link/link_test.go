@@ -104,6 +104,36 @@ func TestDecoder(t *testing.T) {
 	}
 }
 
+// TestWireLength checks that the length of a packet excludes the record header of ERF.
+func TestWireLength(t *testing.T) {
+	const (
+		lrh = "0002 0001 0007 0002 "
+		bth = "04 00 ffff 00 000011 00 000005 00000000 00000000 "
+	)
+	for _, c := range []struct {
+		name, frame      string
+		kind             capture.LinkType
+		length           int // of the frame
+		packet, captured int
+	}{
+		{"InfiniBand", lrh + bth + "beef", 247, 30, 30, 30},
+		{"ERF", "0000000000000000 15 04 002e 0000 001e" + lrh + bth + "beef", 197, 46, 30, 30},
+		{"ERF, truncated", "0000000000000000 15 04 002e 0000 001e" + lrh + bth[:35], 197, 46, 30, 22},
+		{"ERF, padded to eight bytes", "0000000000000000 15 04 0030 0000 001e" + lrh + bth + "beef 0000", 197, 48, 30, 30},
+		{"ERF with an extension header", "0000000000000000 95 04 0036 0000 001e 0000000000000000" + lrh + bth + "beef", 197, 54, 30, 30},
+		{"ERF Ethernet", "0000000000000000 02 04 0020 0000 000e 0000 020000000001 020000000002 88cc", 197, 32, 14, 14},
+		{"ERF of an unknown type", "0000000000000000 30 04 0014 0000 0004 01020304", 197, 20, 4, 4},
+		{"truncated in the ERF header", "0000000000000000 15 04", 197, 46, 46, 10},
+	} {
+		data := testkit.Unhex(t, c.frame)
+		var l link.Decoder
+		l.Decode(&capture.Frame{LinkType: c.kind, Data: data, Length: c.length})
+		if l.WireLength != c.packet || l.Captured != c.captured {
+			t.Errorf("%s: %d bytes, %d captured; want %d, %d captured", c.name, l.WireLength, l.Captured, c.packet, c.captured)
+		}
+	}
+}
+
 // TestTrailer checks that an Ethernet trailer or FCS after the IP packet is not part of the
 // transport, whatever the UDP length is, and that the ICRC is the last four bytes of the IP packet.
 func TestTrailer(t *testing.T) {

@@ -95,7 +95,7 @@ func (d *Describer) Describe(in *Input) *record.Packet {
 	l, f := in.Link, in.Frame
 	p := &d.packet
 	p.wants = d.Only
-	p.Number, p.Time, p.Length, p.Captured, p.Data = f.Number, record.Time(f.Time), f.Length, len(f.Data), f.Data
+	p.Number, p.Time, p.Length, p.Captured, p.Data = f.Number, record.Time(f.Time), l.WireLength, l.Captured, f.Data
 	p.Src, p.Dst, p.SrcLID, p.DstLID = l.Src, l.Dst, l.SrcLID, l.DstLID
 	p.Transport, p.ICRC = in.Transport, record.Check(in.ICRC.String())
 	p.Summary, p.Nodes, p.Messages = p.Summary[:0], p.Nodes[:0], p.Messages[:0]
