@@ -10,7 +10,7 @@ import (
 
 // Interface is a network interface that can be captured on, with its RDMA devices.
 type Interface struct {
-	Type    string   `json:"type" doc:"The type of the record: interface."`
+	Type    string   `json:"type" doc:"interface"`
 	Name    string   `json:"name" doc:"The name of the interface in the operating system."`
 	Up      bool     `json:"up" doc:"Whether the interface is up."`
 	MTU     int      `json:"mtu" doc:"The MTU of the interface in bytes."`
