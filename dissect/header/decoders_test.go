@@ -119,6 +119,17 @@ var decoders = []decoder{
 	{&header.IETH, layer[rocev2.IETH], nil, nil},
 	{&header.MAD, layer[rocev2.MAD], map[string]string{"reserved": "Reserved16"}, nil},
 	{&header.IPCM, layer[rocev2.IPCM], map[string]string{"reserved": "Reserved4"}, nil},
+	{&header.IPCMv4, func(data []byte) (any, int, error) {
+		data[1] = data[1]&15 | 4<<4
+		var h rocev2.IPCM
+		err := h.DecodeFromBytes(data, gopacket.NilDecodeFeedback)
+		source, destination := h.Addresses()
+		return struct {
+			MajorVersion, MinorVersion, IPVersion, Reserved uint8
+			SourcePort                                      uint16
+			Source, Destination                             netip.Addr
+		}{h.MajorVersion, h.MinorVersion, h.IPVersion, h.Reserved4, h.SourcePort, source, destination}, 0, err
+	}, nil, nil},
 	cmOf[rocev2.REQ](rocev2.CMReq, join(path("primary_", "Primary."), path("alternate_", "Alternate."))),
 	cmOf[rocev2.MRA](rocev2.CMMra, map[string]string{"message_mraed": "Message"}),
 	cmOf[rocev2.REJ](rocev2.CMRej, map[string]string{"message_rejected": "Message"}),
@@ -240,8 +251,7 @@ func same(f *field.Field, data []byte, v reflect.Value) bool {
 	}
 	switch v := v.Interface().(type) {
 	case netip.Addr:
-		raw := v.As16()
-		return bytes.Equal(f.Raw(data), raw[:])
+		return bytes.Equal(f.Raw(data), v.AsSlice())
 	case [16]byte:
 		return bytes.Equal(f.Raw(data), v[:])
 	case []byte:

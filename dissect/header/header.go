@@ -391,17 +391,26 @@ var CM = map[rocev2.CMAttribute]*field.Header{
 	}),
 }
 
+// ipCM lists the fields of the IP CM header before its addresses.
+var ipCM = []field.Field{
+	bits(bitRow{"major_version", "Major version", 0, 0, 4, field.Dec, "infiniband.cm.req.ip_cm.majv"}),
+	bits(bitRow{"minor_version", "Minor version", 0, 4, 4, field.Dec, "infiniband.cm.req.ip_cm.minv"}),
+	bits(bitRow{"ip_version", "IP version", 1, 0, 4, field.Dec, "infiniband.cm.req.ip_cm.ipv"}),
+	bits(bitRow{"reserved", "Reserved", 1, 4, 4, field.Dec, "infiniband.cm.req.ip_cm.reserved"}),
+	bytes(byteRow{"source_port", "Source port", 2, 16, field.Dec, "infiniband.cm.req.ip_cm.sport"}),
+}
+
 // IPCM and PrivateData are in the private data of connection manager messages and MPA frames.
 var (
-	IPCM = field.Header{Name: "ip_cm", Label: "IP CM header", Length: rocev2.IPCMLen, Fields: []field.Field{
-		bits(bitRow{"major_version", "Major version", 0, 0, 4, field.Dec, "infiniband.cm.req.ip_cm.majv"}),
-		bits(bitRow{"minor_version", "Minor version", 0, 4, 4, field.Dec, "infiniband.cm.req.ip_cm.minv"}),
-		bits(bitRow{"ip_version", "IP version", 1, 0, 4, field.Dec, "infiniband.cm.req.ip_cm.ipv"}),
-		bits(bitRow{"reserved", "Reserved", 1, 4, 4, field.Dec, "infiniband.cm.req.ip_cm.reserved"}),
-		bytes(byteRow{"source_port", "Source port", 2, 16, field.Dec, "infiniband.cm.req.ip_cm.sport"}),
+	IPCM = field.Header{Name: "ip_cm", Label: "IP CM header", Length: rocev2.IPCMLen, Fields: join(ipCM, []field.Field{
 		bytes(byteRow{"source", "Source", 4, 128, field.IPv6, "infiniband.cm.req.ip_cm.sip6"}),
 		bytes(byteRow{"destination", "Destination", 20, 128, field.IPv6, "infiniband.cm.req.ip_cm.dip6"}),
-	}}
+	})}
+	// IPCMv4 is the form of IPCM for IP version 4.
+	IPCMv4 = field.Header{Name: "ip_cm", Label: "IP CM header", Length: rocev2.IPCMLen, Fields: join(ipCM, []field.Field{
+		bytes(byteRow{"source", "Source", 16, 32, field.IPv4, "infiniband.cm.req.ip_cm.sip4"}),
+		bytes(byteRow{"destination", "Destination", 32, 32, field.IPv4, "infiniband.cm.req.ip_cm.dip4"}),
+	})}
 	PrivateData = field.Header{Name: "rpcrdma_private", Label: "RPC-over-RDMA private data", Length: rpcrdma.PrivateDataLen, Fields: []field.Field{
 		bytes(byteRow{"format", "Format identifier", 0, 32, field.Hex, ""}),
 		bytes(byteRow{"version", "Version", 4, 8, field.Dec, ""}),
@@ -492,7 +501,7 @@ var All = func() []*field.Header {
 	all := []*field.Header{
 		&TCP, &MPAFrame, &DDPTagged, &DDPUntagged, &RDMAP, &InvalidateSTag, &ReadRequest, &Terminate,
 		&Ethernet, &VLAN, &SLL, &SLL2, &ERF, &IPv4, &IPv6, &UDP, &VXLAN, &GRE, &LRH, &GRH, &BTH, &RDETH, &DETH, &XRCETH,
-		&FETH, &RETH, &AtomicETH, &AETH, &AtomicAckETH, &ImmDt, &IETH, &MAD, &IPCM, &PrivateData, &RPCRDMA, &Segment, &RPC,
+		&FETH, &RETH, &AtomicETH, &AETH, &AtomicAckETH, &ImmDt, &IETH, &MAD, &IPCM, &IPCMv4, &PrivateData, &RPCRDMA, &Segment, &RPC,
 	}
 	for _, attribute := range slices.Sorted(maps.Keys(CM)) {
 		all = append(all, CM[attribute])

@@ -366,7 +366,11 @@ func (d *Describer) describeMAD(p *packet, at int) {
 			if id := d.req.ServiceID; id>>24 == 1 {
 				p.addSummary(" port ")
 				p.addSummaryNumber(id & 0xffff)
-				p.header(&header.IPCM, offset, raw[:rocev2.IPCMLen])
+				table := &header.IPCM
+				if raw[1]>>4 == 4 { // the IP version
+					table = &header.IPCMv4
+				}
+				p.header(table, offset, raw[:rocev2.IPCMLen])
 				raw, offset = raw[rocev2.IPCMLen:], offset+rocev2.IPCMLen
 			}
 		}

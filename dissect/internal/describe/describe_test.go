@@ -66,3 +66,40 @@ func TestStrayPad(t *testing.T) {
 		t.Errorf("an acknowledgement without a pad count has the note %s", members["note"])
 	}
 }
+
+// mad returns a UD packet to queue pair 1 (or 0) that carries a MAD of 256 bytes, of which head is given.
+func mad(qpn, head string) string {
+	head = strings.Join(strings.Fields(head), "")
+	return "6400ffff00" + qpn + "00000001 80010000 00000001" + head + strings.Repeat("00", 256-len(head)/2) + "deadbeef"
+}
+
+// TestIPCM checks the addresses in the header of the IP CM service, whose IPv4 addresses are in the
+// last four bytes of their fields.
+func TestIPCM(t *testing.T) {
+	const (
+		header  = "01070203 0000 0000 0000000000000001 0010 0000 00000000" // MAD: CM REQ
+		head    = "00000007 00000000 0000000001064e51"                     // communication ID, service ID: TCP port 20049
+		zeros   = "00000000000000000000000000000000"
+		between = 140 - 16 // bytes of the REQ between service ID and private data
+	)
+	for _, c := range []struct{ name, private, source, destination string }{
+		{"IPv4", "00 40 e4f1" + zeros[:24] + "0a01103e" + zeros[:24] + "0a01103f", "10.1.16.62", "10.1.16.63"},
+		{"IPv6", "00 60 e4f1" + "fd000000000000000000000000000001" + "fd000000000000000000000000000002", "fd00::1", "fd00::2"},
+	} {
+		summary, members := described(t, capture.LinkIPv4, roce(mad("000001", header+head+strings.Repeat("00", between)+c.private)))
+		if want := " MAD CM REQ port 20049"; !strings.HasSuffix(summary, want) {
+			t.Errorf("%s: summary %q, want %q at its end", c.name, summary, want)
+		}
+		var ipcm struct {
+			Version     int    `json:"ip_version"`
+			Port        int    `json:"source_port"`
+			Source      string `json:"source"`
+			Destination string `json:"destination"`
+		}
+		var cm map[string]json.RawMessage
+		json.Unmarshal(members["cm"], &cm)
+		if err := json.Unmarshal(cm["ip_cm"], &ipcm); err != nil || ipcm.Source != c.source || ipcm.Destination != c.destination || ipcm.Port != 0xe4f1 {
+			t.Errorf("%s: %+v, error %v, in %s", c.name, ipcm, err, members["cm"])
+		}
+	}
+}
