@@ -414,6 +414,9 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 		s.UnknownLink++
 	default:
 		s.Other++
+		if l.paused != 0 {
+			s.PFCPauses++
+		}
 	}
 	if shown {
 		d.show(taken)

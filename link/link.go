@@ -47,12 +47,14 @@ const (
 	HeaderGRE
 	HeaderLRH
 	HeaderGRH
+	HeaderPFC
+	HeaderPause
 
 	HeaderKinds // number of kinds
 )
 
 var headerNames = [HeaderKinds]string{
-	"ethernet", "vlan", "sll", "sll2", "erf", "erf_extension", "erf_ethernet", "ipv4", "ipv6", "ipv6_extension", "udp", "vxlan", "gre", "lrh", "grh",
+	"ethernet", "vlan", "sll", "sll2", "erf", "erf_extension", "erf_ethernet", "ipv4", "ipv6", "ipv6_extension", "udp", "vxlan", "gre", "lrh", "grh", "pfc", "pause",
 }
 
 // String returns the name of the kind in JSON, such as "ethernet".
@@ -83,6 +85,10 @@ type Decoder struct {
 	WireLength       int        // bytes of the packet on the wire, without the record header of ERF
 	Captured         int        // captured bytes of the packet, without the record header of ERF
 	Protocol         string     // name of a protocol that is not RDMA, such as "ARP"
+
+	// Paused is the set of priorities that a priority flow control frame (IEEE 802.1Qbb) pauses,
+	// priority 0 in bit 0. It is 0 for all other frames, and for a frame that only ends pauses.
+	Paused uint8
 
 	// ICRC is the buffer for computing invariant CRCs. Decoders of one goroutine may share it. If
 	// it is nil, CheckICRC allocates it.
@@ -122,7 +128,7 @@ func (d *Decoder) Decode(f *capture.Frame) Carries {
 	d.Transport, d.Offset, d.Length, d.Protocol = nil, 0, 0, ""
 	d.ip, d.udp, d.grh, d.lrh = nil, nil, nil, nil
 	d.frame, d.depth = f.Data, 0
-	d.WireLength, d.Captured = f.Length, len(f.Data)
+	d.WireLength, d.Captured, d.Paused = f.Length, len(f.Data), 0
 	d.Carries = d.link(f.LinkType, 0, f.Length)
 	return d.Carries
 }
@@ -252,6 +258,7 @@ const (
 	etherQinQOld = 0x9100
 	etherBridged = 0x6558
 	etherLLDP    = 0x88cc
+	etherControl = 0x8808
 )
 
 func (d *Decoder) etherType(kind uint16, at, end int) Carries {
@@ -275,10 +282,49 @@ func (d *Decoder) etherType(kind uint16, at, end int) Carries {
 		d.Protocol = "ARP"
 	case etherLLDP:
 		d.Protocol = "LLDP"
+	case etherControl:
+		d.macControl(at)
 	default:
 		d.Protocol = "Ethernet"
 	}
 	return CarriesOther
+}
+
+// The opcodes of MAC control frames that are decoded (IEEE 802.3, annex 31).
+const (
+	controlPause = 0x0001
+	controlPFC   = 0x0101
+)
+
+// macControl decodes a MAC control frame. A pause frame pauses the link. A priority flow control frame
+// has a vector of priorities, of which bit n enables the time of priority n. Times are in units of 512
+// bit times; a time of 0 ends a pause.
+func (d *Decoder) macControl(at int) {
+	d.Protocol = "MAC control"
+	if at+4 > len(d.frame) {
+		return
+	}
+	switch be.Uint16(d.frame[at:]) {
+	case controlPause:
+		if d.Protocol = "Ethernet pause"; be.Uint16(d.frame[at+2:]) == 0 {
+			d.Protocol = "Ethernet pause end"
+		}
+		d.add(HeaderPause, at, 4)
+	case controlPFC:
+		d.Protocol = "PFC"
+		if !d.add(HeaderPFC, at, 20) {
+			return
+		}
+		enabled := d.frame[at+3]
+		for i := range 8 {
+			if enabled>>i&1 != 0 && be.Uint16(d.frame[at+4+2*i:]) != 0 {
+				d.Paused |= 1 << i
+			}
+		}
+		if d.Protocol = "PFC pause"; d.Paused == 0 {
+			d.Protocol = "PFC pause end"
+		}
+	}
 }
 
 func (d *Decoder) ipAny(at, end int) Carries {

@@ -134,6 +134,36 @@ func TestWireLength(t *testing.T) {
 	}
 }
 
+// TestPause checks pause frames of the link and of priorities.
+func TestPause(t *testing.T) {
+	const head = "0180c2000001 020000000002 8808 "
+	for _, c := range []struct {
+		name, frame, protocol string
+		paused                uint8
+		headers               string
+	}{
+		{"PFC of priorities 3 and 4", head + "0101 0018 0000 0000 0000 ffff 0001 0000 0000 0000", "PFC pause", 0x18, "ethernet pfc"},
+		{"PFC that ends the pause of priority 4", head + "0101 0018 0000 0000 0000 ffff 0000 0000 0000 0000", "PFC pause", 0x08, "ethernet pfc"},
+		{"PFC that ends all pauses", head + "0101 0018 0000 0000 0000 0000 0000 0000 0000 0000", "PFC pause end", 0, "ethernet pfc"},
+		{"PFC with the time of a priority that is not enabled", head + "0101 0001 0000 ffff 0000 0000 0000 0000 0000 0000", "PFC pause end", 0, "ethernet pfc"},
+		{"truncated PFC", head + "0101 0018 0000", "PFC", 0, "ethernet"},
+		{"pause", head + "0001 ffff", "Ethernet pause", 0, "ethernet pause"},
+		{"end of a pause", head + "0001 0000", "Ethernet pause end", 0, "ethernet pause"},
+		{"another opcode", head + "0002 0000", "MAC control", 0, "ethernet"},
+	} {
+		data := testkit.Unhex(t, c.frame)
+		var l link.Decoder
+		carries := l.Decode(&capture.Frame{LinkType: capture.LinkEthernet, Data: data, Length: len(data)})
+		var names []string
+		for _, h := range l.Headers() {
+			names = append(names, h.Kind.String())
+		}
+		if carries != link.CarriesOther || l.Protocol != c.protocol || l.Paused != c.paused || strings.Join(names, " ") != c.headers {
+			t.Errorf("%s: carries %d, %q, paused %08b, headers %q", c.name, carries, l.Protocol, l.Paused, names)
+		}
+	}
+}
+
 // TestTrailer checks that an Ethernet trailer or FCS after the IP packet is not part of the
 // transport, whatever the UDP length is, and that the ICRC is the last four bytes of the IP packet.
 func TestTrailer(t *testing.T) {

@@ -203,6 +203,11 @@ func (m *cm) serialize(buf gopacket.SerializeBuffer, fields func(*codec)) error 
 // the private data begins with an [IPCM] header.
 func isIPCM(serviceID uint64) bool { return serviceID>>24 == 1 }
 
+// IsIPoIB reports whether a service ID belongs to the connected mode of IP over InfiniBand (RFC 4755,
+// section 5). The lower 24 bits of such a service ID are the QPN of the interface's datagram queue
+// pair.
+func IsIPoIB(serviceID uint64) bool { return serviceID>>24 == 0x1000000000 }
+
 // Path is the primary or alternate path in a REQ.
 type Path struct {
 	LocalLID, RemoteLID uint16

@@ -150,10 +150,14 @@ func (p *Packet) extended(h Headers) extended {
 	return &p.IETH
 }
 
-// NextLayerType returns LayerTypeMAD for a datagram to the general services interface, and
-// gopacket.LayerTypePayload otherwise.
+// IsMAD reports whether the packet is a datagram to the subnet management interface (queue pair 0) or
+// to the general services interface (queue pair 1), which receive only management datagrams.
+func (p *Packet) IsMAD() bool { return p.DestQPN <= 1 && p.Opcode.Transport() == UD }
+
+// NextLayerType returns LayerTypeMAD for a management datagram, and gopacket.LayerTypePayload
+// otherwise.
 func (p *Packet) NextLayerType() gopacket.LayerType {
-	if p.DestQPN == 1 && p.Opcode.Transport() == UD && len(p.Payload) >= MADLen {
+	if p.IsMAD() && len(p.Payload) >= MADLen {
 		return LayerTypeMAD
 	}
 	return gopacket.LayerTypePayload

@@ -406,6 +406,30 @@ func TestStrayPad(t *testing.T) {
 	}
 }
 
+// TestMADNames checks the names of management datagrams.
+func TestMADNames(t *testing.T) {
+	for _, c := range []struct {
+		class, method uint8
+		attribute     rocev2.CMAttribute
+		want          string
+	}{
+		{rocev2.ClassSubnAdm, 0x01, 0x0035, "SubnAdmGet(PathRecord)"},
+		{rocev2.ClassSubnAdm, 0x92, 0x0011, "SubnAdmGetTableResp(NodeRecord)"},
+		{rocev2.ClassSubnAdm, 0x02, 0x0038, "SubnAdmSet(MCMemberRecord)"},
+		{rocev2.ClassSubn, 0x81, 0x0015, "SubnGetResp(PortInfo)"},
+		{rocev2.ClassSubnDirected, 0x01, 0x0011, "SubnGet(NodeInfo)"},
+		{rocev2.ClassPerf, 0x01, 0x0012, "PerfGet(PortCounters)"},
+		{rocev2.ClassCM, 0x03, rocev2.CMReq, "ComMgtSend(REQ)"},
+		{rocev2.ClassPerf, 0x44, 0x9999, "Perf method 0x44(attribute 0x9999)"},
+		{0x30, 0x01, 0x0011, "class 0x30 Get(attribute 0x0011)"},
+	} {
+		m := rocev2.MAD{Class: c.class, Method: c.method, Attribute: c.attribute}
+		if got := m.Name(); got != c.want {
+			t.Errorf("name %q, want %q", got, c.want)
+		}
+	}
+}
+
 // TestGopacket checks that a program can decode a frame with gopacket alone.
 func TestGopacket(t *testing.T) {
 	seen := map[gopacket.LayerType]int{}

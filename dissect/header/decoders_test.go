@@ -117,7 +117,12 @@ var decoders = []decoder{
 	{&header.AtomicAckETH, layer[rocev2.AtomicAckETH], nil, nil},
 	{&header.ImmDt, layer[rocev2.ImmDt], nil, nil},
 	{&header.IETH, layer[rocev2.IETH], nil, nil},
-	{&header.MAD, layer[rocev2.MAD], map[string]string{"reserved": "Reserved16"}, nil},
+	{header.MAD(0), layer[rocev2.MAD], map[string]string{"reserved": "Reserved16"}, nil},
+	{header.MAD(rocev2.ClassSubn), layer[rocev2.MAD], map[string]string{"reserved": "Reserved16"}, nil},
+	{header.MAD(rocev2.ClassSubnDirected), layer[rocev2.MAD], map[string]string{"reserved": "Reserved16"}, nil},
+	{header.MAD(rocev2.ClassSubnAdm), layer[rocev2.MAD], map[string]string{"reserved": "Reserved16"}, nil},
+	{header.MAD(rocev2.ClassPerf), layer[rocev2.MAD], map[string]string{"reserved": "Reserved16"}, nil},
+	{header.MAD(rocev2.ClassCM), layer[rocev2.MAD], map[string]string{"reserved": "Reserved16"}, nil},
 	{&header.IPCM, layer[rocev2.IPCM], map[string]string{"reserved": "Reserved4"}, nil},
 	{&header.IPCMv4, func(data []byte) (any, int, error) {
 		data[1] = data[1]&15 | 4<<4
@@ -224,6 +229,7 @@ var decoders = []decoder{
 // noDecoder lists the tables that are compared with no struct. Package link and the dissector
 // decode only the fields of these headers that they need.
 var noDecoder = []*field.Header{
+	&header.PFC, &header.Pause, &header.IPoIB,
 	&header.Ethernet, &header.VLAN, &header.SLL, &header.SLL2, &header.ERF, &header.IPv4, &header.IPv6, &header.UDP, &header.TCP, &header.VXLAN, &header.GRE,
 }
 

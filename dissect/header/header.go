@@ -10,6 +10,7 @@ package header
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/field"
@@ -54,7 +55,7 @@ func enum(names map[uint64]string) func(uint64) string {
 }
 
 var etherTypes = enum(map[uint64]string{
-	0x0800: "IPv4", 0x0806: "ARP", 0x8100: "802.1Q", 0x86dd: "IPv6", 0x88a8: "802.1ad", 0x8915: "RoCEv1",
+	0x0800: "IPv4", 0x0806: "ARP", 0x8035: "RARP", 0x8100: "802.1Q", 0x86dd: "IPv6", 0x8808: "MAC control", 0x88a8: "802.1ad", 0x8915: "RoCEv1",
 })
 
 var protocols = enum(map[uint64]string{1: "ICMP", 4: "IPv4", 6: "TCP", 17: "UDP", 41: "IPv6", 47: "GRE", 58: "ICMPv6"})
@@ -71,6 +72,14 @@ var (
 		bits(bitRow{"dei", "Drop eligible", 0, 3, 1, field.Flag, "vlan.dei"}),
 		bits(bitRow{"id", "VLAN ID", 0, 4, 12, field.Dec, "vlan.id"}),
 		named(bytes(byteRow{"ethertype", "EtherType", 2, 16, field.Hex, "vlan.etype"}), etherTypes),
+	}}
+	PFC = field.Header{Name: "pfc", Label: "Priority flow control", Length: 20, Link: true, Fields: join([]field.Field{
+		bytes(byteRow{"opcode", "Opcode", 0, 16, field.Hex, "macc.opcode"}),
+		bytes(byteRow{"priorities", "Priority enable vector", 2, 16, field.Hex, "macc.cbfc.enbv"}),
+	}, pauseTimes())}
+	Pause = field.Header{Name: "pause", Label: "Pause", Length: 4, Link: true, Fields: []field.Field{
+		bytes(byteRow{"opcode", "Opcode", 0, 16, field.Hex, "macc.opcode"}),
+		bytes(byteRow{"quanta", "Pause time in 512 bit times", 2, 16, field.Dec, "macc.pause_time"}),
 	}}
 	SLL = field.Header{Name: "sll", Label: "Linux cooked", Length: 16, Link: true, Fields: []field.Field{
 		bytes(byteRow{"packet_type", "Packet type", 0, 16, field.Dec, "sll.pkttype"}),
@@ -237,19 +246,50 @@ var (
 	IETH = field.Header{Name: "ieth", Label: "Invalidate ETH", Length: rocev2.IETHLen, Fields: []field.Field{
 		bytes(byteRow{"r_key", "R_Key to invalidate", 0, 32, field.Hex, "infiniband.ieth"}),
 	}}
-	MAD = field.Header{Name: "mad", Label: "Management Datagram", Length: rocev2.MADLen, Fields: []field.Field{
-		bytes(byteRow{"base_version", "Base version", 0, 8, field.Dec, "infiniband.mad.baseversion"}),
-		bytes(byteRow{"class", "Management class", 1, 8, field.Hex, "infiniband.mad.mgmtclass"}),
-		bytes(byteRow{"class_version", "Class version", 2, 8, field.Dec, "infiniband.mad.classversion"}),
-		bytes(byteRow{"method", "Method", 3, 8, field.Hex, "infiniband.mad.method"}),
-		bytes(byteRow{"status", "Status", 4, 16, field.Hex, "infiniband.mad.status"}),
-		bytes(byteRow{"class_specific", "Class specific", 6, 16, field.Hex, "infiniband.mad.classspecific"}),
-		bytes(byteRow{"transaction_id", "Transaction ID", 8, 64, field.Hex, "infiniband.mad.transactionid"}),
-		named(bytes(byteRow{"attribute", "Attribute", 16, 16, field.Hex, "infiniband.mad.attributeid"}), func(v uint64) string { return rocev2.CMAttribute(v).String() }),
-		bytes(byteRow{"reserved", "Reserved", 18, 16, field.Hex, ""}),
-		bytes(byteRow{"attribute_modifier", "Attribute modifier", 20, 32, field.Hex, "infiniband.mad.attributemodifier"}),
+	// IPoIB is the header of a datagram of IP over InfiniBand (RFC 4391, section 6).
+	IPoIB = field.Header{Name: "ipoib", Label: "IP over InfiniBand", Length: 4, Fields: []field.Field{
+		named(bytes(byteRow{"ethertype", "EtherType", 0, 16, field.Hex, "ipoib.type"}), etherTypes),
+		bytes(byteRow{"reserved", "Reserved", 2, 16, field.Hex, "ipoib.reserved"}),
 	}}
 )
+
+// pauseTimes returns the fields for the pause times of the eight priorities in a PFC frame.
+func pauseTimes() (fields []field.Field) {
+	for i := range 8 {
+		n := strconv.Itoa(i)
+		fields = append(fields, bytes(byteRow{"quanta_" + n, "Pause time of priority " + n + " in 512 bit times", 4 + 2*i, 16, field.Dec, "macc.cbfc.pause_time.c" + n}))
+	}
+	return fields
+}
+
+// madTables lists the tables of the header of management datagrams. The tables differ only in the
+// names of the attributes, which depend on the management class.
+var madTables = func() map[uint8]*field.Header {
+	tables := map[uint8]*field.Header{}
+	for _, class := range []uint8{rocev2.ClassCM, rocev2.ClassSubn, rocev2.ClassSubnDirected, rocev2.ClassSubnAdm, rocev2.ClassPerf, 0} {
+		tables[class] = &field.Header{Name: "mad", Label: "Management Datagram", Length: rocev2.MADLen, Fields: []field.Field{
+			bytes(byteRow{"base_version", "Base version", 0, 8, field.Dec, "infiniband.mad.baseversion"}),
+			named(bytes(byteRow{"class", "Management class", 1, 8, field.Hex, "infiniband.mad.mgmtclass"}), func(v uint64) string { return rocev2.ClassName(uint8(v)) }),
+			bytes(byteRow{"class_version", "Class version", 2, 8, field.Dec, "infiniband.mad.classversion"}),
+			named(bytes(byteRow{"method", "Method", 3, 8, field.Hex, "infiniband.mad.method"}), func(v uint64) string { return rocev2.MethodName(uint8(v)) }),
+			bytes(byteRow{"status", "Status", 4, 16, field.Hex, "infiniband.mad.status"}),
+			bytes(byteRow{"class_specific", "Class specific", 6, 16, field.Hex, "infiniband.mad.classspecific"}),
+			bytes(byteRow{"transaction_id", "Transaction ID", 8, 64, field.Hex, "infiniband.mad.transactionid"}),
+			named(bytes(byteRow{"attribute", "Attribute", 16, 16, field.Hex, "infiniband.mad.attributeid"}), func(v uint64) string { return rocev2.AttributeName(class, uint16(v)) }),
+			bytes(byteRow{"reserved", "Reserved", 18, 16, field.Hex, ""}),
+			bytes(byteRow{"attribute_modifier", "Attribute modifier", 20, 32, field.Hex, "infiniband.mad.attributemodifier"}),
+		}}
+	}
+	return tables
+}()
+
+// MAD returns the table of the header of management datagrams of a class.
+func MAD(class uint8) *field.Header {
+	if table := madTables[class]; table != nil {
+		return table
+	}
+	return madTables[0]
+}
 
 // pathRows returns the fields of the primary or alternate path in a REQ.
 func pathRows(prefix, label, alias string, at int) []field.Field {
@@ -500,8 +540,11 @@ var (
 var All = func() []*field.Header {
 	all := []*field.Header{
 		&TCP, &MPAFrame, &DDPTagged, &DDPUntagged, &RDMAP, &InvalidateSTag, &ReadRequest, &Terminate,
-		&Ethernet, &VLAN, &SLL, &SLL2, &ERF, &IPv4, &IPv6, &UDP, &VXLAN, &GRE, &LRH, &GRH, &BTH, &RDETH, &DETH, &XRCETH,
-		&FETH, &RETH, &AtomicETH, &AETH, &AtomicAckETH, &ImmDt, &IETH, &MAD, &IPCM, &IPCMv4, &PrivateData, &RPCRDMA, &Segment, &RPC,
+		&Ethernet, &VLAN, &PFC, &Pause, &SLL, &SLL2, &ERF, &IPv4, &IPv6, &UDP, &VXLAN, &GRE, &LRH, &GRH, &BTH, &RDETH, &DETH, &XRCETH,
+		&FETH, &RETH, &AtomicETH, &AETH, &AtomicAckETH, &ImmDt, &IETH, &IPoIB, &IPCM, &IPCMv4, &PrivateData, &RPCRDMA, &Segment, &RPC,
+	}
+	for _, class := range slices.Sorted(maps.Keys(madTables)) {
+		all = append(all, madTables[class])
 	}
 	for _, attribute := range slices.Sorted(maps.Keys(CM)) {
 		all = append(all, CM[attribute])

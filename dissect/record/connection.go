@@ -27,7 +27,7 @@ type Connection struct {
 	InlineThreshold     InlineThresholds    `json:"inline_threshold" doc:"how long a Send may be"`
 	RemoteInvalidation  Opt[bool]           `json:"remote_invalidation" doc:"whether both sides agreed to it; null where the handshake was not seen"`
 	PathMTU             Opt[int]            `json:"path_mtu" doc:"bytes"`
-	UpperLayer          string              `json:"upper_layer" doc:"whose traffic it is" values:"rpcrdma,nvme,iser,smbdirect,unknown"`
+	UpperLayer          string              `json:"upper_layer" doc:"whose traffic it is" values:"rpcrdma,nvme,iser,smbdirect,ipoib,unknown"`
 	Transactions        int64               `json:"transactions" doc:"RPCs on it" alias:"rpcs"`
 	Credits             CreditPair          `json:"credits" doc:"of both directions"`
 	Invalidation        InvalidationFigures `json:"invalidation" doc:"how its Replies invalidate"`

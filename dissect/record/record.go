@@ -76,6 +76,7 @@ type Summary struct {
 	UnknownLink         int64              `json:"unknown_link" doc:"frames of a link type that is not read"`
 	ICRCBad             int64              `json:"icrc_bad" doc:"packets with a bad ICRC, FPDUs with a bad CRC"`
 	Dropped             uint64             `json:"dropped" doc:"packets lost by the capture's own account"`
+	PFCPauses           int64              `json:"pfc_pauses" doc:"The number of priority flow control (PFC) frames that pause at least one priority."`
 	Connections         int                `json:"connections" doc:"records of connections"`
 	Transactions        map[Status]int64   `json:"transactions" doc:"by status"`
 	Findings            map[Severity]int64 `json:"findings" doc:"by severity"`

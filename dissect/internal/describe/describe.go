@@ -3,6 +3,7 @@
 package describe
 
 import (
+	"encoding/binary"
 	"math/bits"
 	"strconv"
 
@@ -116,6 +117,9 @@ func (d *Describer) Describe(in *Input) *record.Packet {
 		fallthrough
 	default:
 		p.addSummary(l.Protocol)
+		if l.Paused != 0 {
+			p.addPriorities(l.Paused)
+		}
 		if l.SrcPort != 0 || l.DstPort != 0 {
 			p.addSummary(" port ")
 			p.addSummaryNumber(uint64(l.SrcPort))
@@ -136,6 +140,7 @@ var linkTables = [link.HeaderKinds]*field.Header{
 	link.HeaderEthernet: &header.Ethernet, link.HeaderVLAN: &header.VLAN, link.HeaderSLL: &header.SLL, link.HeaderSLL2: &header.SLL2,
 	link.HeaderERF: &header.ERF, link.HeaderIPv4: &header.IPv4, link.HeaderIPv6: &header.IPv6, link.HeaderUDP: &header.UDP,
 	link.HeaderLRH: &header.LRH, link.HeaderGRH: &header.GRH, link.HeaderVXLAN: &header.VXLAN, link.HeaderGRE: &header.GRE,
+	link.HeaderPFC: &header.PFC, link.HeaderPause: &header.Pause,
 }
 
 // links adds the headers that package link decoded.
@@ -176,6 +181,18 @@ func (p *packet) addSummaryNumber(v uint64) {
 func (p *packet) addSummaryHex(v uint64, digits int) {
 	if p.wants.Has(field.Summary) {
 		p.Summary = field.AppendHex(p.Summary, v, digits)
+	}
+}
+
+// addPriorities adds the paused priorities to the summary.
+func (p *packet) addPriorities(paused uint8) {
+	word := " of priority "
+	for priority := range 8 {
+		if paused>>priority&1 != 0 {
+			p.addSummary(word)
+			p.addSummaryNumber(uint64(priority))
+			word = ", "
+		}
 	}
 }
 
@@ -239,7 +256,7 @@ var (
 	forLinks   = members(linkTables[:]) | field.Loose
 	forRPC     = header.RPC.Member | field.Summary
 	forRPCRDMA = header.RPCRDMA.Member | header.Segment.Member | forRPC
-	forMAD     = header.MAD.Member | header.CM[rocev2.CMReq].Member | header.IPCM.Member | header.PrivateData.Member | field.Summary
+	forMAD     = header.MAD(0).Member | header.CM[rocev2.CMReq].Member | header.IPCM.Member | header.PrivateData.Member | field.Summary
 )
 
 func members(tables []*field.Header) (set field.Set) {
@@ -323,11 +340,15 @@ func (d *Describer) describePayload(p *packet, at int) {
 	t := d.in.Packet
 	info := t.Opcode.Info()
 	switch {
-	case t.DestQPN == 1 && t.Opcode.Transport() == rocev2.UD:
+	case t.IsMAD():
 		if p.wants.Has(forMAD) {
 			d.describeMAD(p, at)
 		}
 		return
+	case isIPoIB(d.in.Link, t):
+		p.header(&header.IPoIB, at, t.Payload[:header.IPoIB.Length])
+		p.addSummary(" | IPoIB ")
+		p.addSummary(header.IPoIB.Fields[0].Names(uint64(binary.BigEndian.Uint16(t.Payload))))
 	case info.Kind == rocev2.KindSend && info.First && d.in.RPC && p.wants.Has(forRPCRDMA):
 		d.describeRPCRDMA(p, at, t.Payload, "")
 	}
@@ -339,6 +360,20 @@ func (d *Describer) describePayload(p *packet, at int) {
 	}
 }
 
+// isIPoIB reports whether a packet is a datagram of IP over InfiniBand (RFC 4391, section 6). The
+// queue pairs of IPoIB have no fixed numbers, so the function checks the IPoIB header: a type that
+// IPoIB carries, and two reserved bytes that are 0. Only native InfiniBand links carry IPoIB.
+func isIPoIB(l *link.Decoder, t *rocev2.Packet) bool {
+	if l.Carries != link.CarriesInfiniBand || t.Opcode.Transport() != rocev2.UD || t.DestQPN <= 1 || len(t.Payload) < header.IPoIB.Length {
+		return false
+	}
+	switch binary.BigEndian.Uint32(t.Payload) {
+	case 0x0800_0000, 0x0806_0000, 0x8035_0000, 0x86dd_0000: // IPv4, ARP, RARP, IPv6
+		return true
+	}
+	return false
+}
+
 // describeMAD adds a management datagram.
 func (d *Describer) describeMAD(p *packet, at int) {
 	data := d.in.Packet.Payload
@@ -346,10 +381,11 @@ func (d *Describer) describeMAD(p *packet, at int) {
 	if m.DecodeFromBytes(data, noFeedback{}) != nil {
 		return
 	}
-	p.header(&header.MAD, at, m.Contents)
+	p.header(header.MAD(m.Class), at, m.Contents)
 	p.addSummary(" MAD ")
 	table := header.CM[m.Attribute]
 	if m.Class != rocev2.ClassCM || table == nil {
+		p.addSummary(m.Name())
 		return
 	}
 	at += rocev2.MADLen
@@ -363,7 +399,12 @@ func (d *Describer) describeMAD(p *packet, at int) {
 	if private.Whole(body) {
 		raw, offset := private.Raw(body), at+private.Bit/8
 		if m.Attribute == rocev2.CMReq && d.req.DecodeFromBytes(body, noFeedback{}) == nil {
-			if id := d.req.ServiceID; id>>24 == 1 {
+			id := d.req.ServiceID
+			switch {
+			case rocev2.IsIPoIB(id):
+				p.addSummary(" IPoIB QPN ")
+				p.addSummaryHex(id&0xffffff, 6)
+			case id>>24 == 1:
 				p.addSummary(" port ")
 				p.addSummaryNumber(id & 0xffff)
 				table := &header.IPCM

@@ -103,3 +103,71 @@ func TestIPCM(t *testing.T) {
 		}
 	}
 }
+
+// TestMAD checks the names of management datagrams in the summary and in the tree.
+func TestMAD(t *testing.T) {
+	for _, c := range []struct{ name, qpn, head, summary, class, method, attribute string }{
+		{"SA", "000001", "01030212 0000 0000 0000000000000001 0035 0000 00000000", " MAD SubnAdmGetTable(PathRecord)", "subnet administration", "GetTable", "PathRecord"},
+		{"SMP", "000000", "01010101 0000 0000 0000000000000001 0015 0000 00000000", " MAD SubnGet(PortInfo)", "subnet management", "Get", "PortInfo"},
+		{"directed SMP", "000000", "01810181 8000 0103 0000000000000001 0011 0000 00000000", " MAD SubnGetResp(NodeInfo)", "subnet management, directed route", "GetResp", "NodeInfo"},
+		{"performance", "000001", "01040101 0000 0000 0000000000000001 0012 0000 00000000", " MAD PerfGet(PortCounters)", "performance management", "Get", "PortCounters"},
+		{"CM", "000001", "01070203 0000 0000 0000000000000001 0014 0000 00000000", " MAD CM RTU", "communication management", "Send", "RTU"},
+		{"vendor", "000001", "01300101 0000 0000 0000000000000001 0011 0000 00000000", " MAD class 0x30 Get(attribute 0x0011)", "", "Get", ""},
+	} {
+		summary, members := described(t, capture.LinkIPv4, roce(mad(c.qpn, c.head)))
+		var names struct {
+			Class     string `json:"class_name"`
+			Method    string `json:"method_name"`
+			Attribute string `json:"attribute_name"`
+		}
+		if err := json.Unmarshal(members["mad"], &names); err != nil || names.Class != c.class || names.Method != c.method || names.Attribute != c.attribute {
+			t.Errorf("%s: %+v, error %v, in %s", c.name, names, err, members["mad"])
+		}
+		if !strings.HasSuffix(summary, c.summary) {
+			t.Errorf("%s: summary %q, want %q at its end", c.name, summary, c.summary)
+		}
+	}
+}
+
+// TestIPoIB checks datagrams of IP over InfiniBand, and a request for a connection in connected mode.
+func TestIPoIB(t *testing.T) {
+	const lrh = "0002 0001 0010 0002 "
+	ud := func(payload string) string {
+		return "6400ffff00000048 00000001 00000b1b 00000049" + payload + "deadbeef"
+	}
+	for _, c := range []struct {
+		name  string
+		kind  capture.LinkType
+		frame string
+		want  string
+	}{
+		{"IPv4", capture.LinkInfiniBand, lrh + ud("0800 0000 45000014"), "UD SEND Only QPN 0x000048 PSN 1 | IPoIB IPv4"},
+		{"ARP", capture.LinkInfiniBand, lrh + ud("0806 0000 00200800"), "UD SEND Only QPN 0x000048 PSN 1 | IPoIB ARP"},
+		{"another datagram", capture.LinkInfiniBand, lrh + ud("0800 0001 45000014"), "UD SEND Only QPN 0x000048 PSN 1"},
+		{"RoCE", capture.LinkIPv4, roce(ud("0800 0000 45000014")), "UD SEND Only QPN 0x000048 PSN 1"},
+	} {
+		summary, members := described(t, c.kind, c.frame)
+		if summary != c.want || (members["ipoib"] != nil) != strings.Contains(c.want, "IPoIB") {
+			t.Errorf("%s: summary %q, want %q; member %s", c.name, summary, c.want, members["ipoib"])
+		}
+	}
+	request := mad("000001", "01070203 0000 0000 0000000000000001 0010 0000 00000000 00000007 00000000 1000000000000048")
+	if summary, _ := described(t, capture.LinkIPv4, roce(request)); !strings.HasSuffix(summary, " MAD CM REQ IPoIB QPN 0x000048") {
+		t.Errorf("summary %q", summary)
+	}
+}
+
+// TestPause checks the summary and the tree of a frame that pauses priorities.
+func TestPause(t *testing.T) {
+	summary, members := described(t, capture.LinkEthernet, "0180c2000001 020000000002 8808 0101 0018 0000 0000 0000 ffff 0001 0000 0000 0000")
+	if want := "PFC pause of priority 3, 4"; summary != want {
+		t.Errorf("summary %q, want %q", summary, want)
+	}
+	const want = `{"opcode":"0x0101","priorities":"0x0018","quanta_0":0,"quanta_1":0,"quanta_2":0,"quanta_3":65535,"quanta_4":1,"quanta_5":0,"quanta_6":0,"quanta_7":0}`
+	if got := string(members["pfc"]); got != want {
+		t.Errorf("tree %s, want %s", got, want)
+	}
+	if summary, _ = described(t, capture.LinkEthernet, "0180c2000001 020000000002 8808 0001 ffff"); summary != "Ethernet pause" {
+		t.Errorf("summary %q", summary)
+	}
+}
