@@ -128,8 +128,9 @@ func TestAliases(t *testing.T) {
 		{query.Findings, map[string]string{"frame.number": "packet", "rpcordma.xid": "xid", "rpc.xid": "xid"}},
 		{query.Packets, map[string]string{
 			"frame.number": "number", "frame.len": "length", "frame.cap_len": "captured", "frame.time": "time", "ip.src": "ipv4.src", "ip.dst": "ipv4.dst",
-			"ipv6.src": "ipv6.src", "infiniband.invariant.crc": "icrc", "xid": "xid", "credits": "rpcrdma.credits", "rpc.programversion": "rpc.version",
-			"rpc.msgtyp": "rpc.message_type", "infiniband.bth.psn": "bth.psn", "sll.etype": "sll2.ethertype",
+			"ipv6.src": "ipv6.src", "infiniband.invariant.crc": "infiniband.invariant.crc", "xid": "xid", "credits": "rpcrdma.credits", "rpc.programversion": "rpc.version",
+			"rpc.msgtyp": "rpc.message_type", "infiniband.bth.psn": "bth.psn", "sll.etype": "sll.etype",
+			"infiniband.cm.req.localqpn": "infiniband.cm.req.localqpn", "infiniband.cm.dreq.localcommid": "infiniband.cm.dreq.localcommid",
 		}},
 	} {
 		for alias, want := range c.want {

@@ -205,12 +205,12 @@ var (
 		bytes(byteRow{"psn", "PSN", 9, 24, field.Dec, "infiniband.bth.psn"}),
 	}}
 	RDETH = field.Header{Name: "rdeth", Label: "Reliable Datagram ETH", Length: rocev2.RDETHLen, Fields: []field.Field{
-		bytes(byteRow{"reserved8", "Reserved", 0, 8, field.Dec, "infiniband.rdeth.reserved8"}),
+		bytes(byteRow{"reserved8", "Reserved", 0, 8, field.Dec, ""}),
 		bytes(byteRow{"ee_context", "End-to-end context", 1, 24, field.Hex, "infiniband.rdeth.eecnxt"}),
 	}}
 	DETH = field.Header{Name: "deth", Label: "Datagram ETH", Length: rocev2.DETHLen, Fields: []field.Field{
 		bytes(byteRow{"q_key", "Q_Key", 0, 32, field.Dec, "infiniband.deth.q_key"}),
-		bytes(byteRow{"reserved8", "Reserved", 4, 8, field.Dec, "infiniband.deth.reserved8"}),
+		bytes(byteRow{"reserved8", "Reserved", 4, 8, field.Dec, ""}),
 		bytes(byteRow{"source_qpn", "Source QPN", 5, 24, field.Hex, "infiniband.deth.srcqp"}),
 	}}
 	XRCETH = field.Header{Name: "xrceth", Label: "XRC ETH", Length: rocev2.XRCETHLen, Fields: []field.Field{
@@ -228,8 +228,8 @@ var (
 		bytes(byteRow{"dma_length", "DMA length", 12, 32, field.Dec, "infiniband.reth.dmalen"}),
 	}}
 	AtomicETH = field.Header{Name: "atomiceth", Label: "Atomic ETH", Length: rocev2.AtomicETHLen, Fields: []field.Field{
-		bytes(byteRow{"virtual_address", "Virtual address", 0, 64, field.Hex, "infiniband.atomiceth.va"}),
-		bytes(byteRow{"r_key", "R_Key", 8, 32, field.Hex, "infiniband.atomiceth.r_key"}),
+		bytes(byteRow{"virtual_address", "Virtual address", 0, 64, field.Hex, "infiniband.reth.va"}),
+		bytes(byteRow{"r_key", "R_Key", 8, 32, field.Hex, "infiniband.reth.r_key"}),
 		bytes(byteRow{"swap_add", "Swap or add data", 12, 64, field.Hex, "infiniband.atomiceth.swapdt"}),
 		bytes(byteRow{"compare", "Compare data", 20, 64, field.Hex, "infiniband.atomiceth.cmpdt"}),
 	}}
@@ -321,10 +321,16 @@ func cm(label string, rows ...[]field.Field) *field.Header {
 	return &field.Header{Name: "cm", Label: "CM " + label, Length: rocev2.CMSize, Fields: join(rows...)}
 }
 
+// commIDs returns the fields of the communication IDs. The argument message is the part of Wireshark's
+// names that stands for the message, "" if Wireshark does not name the fields of the message.
 func commIDs(message string) []field.Field {
+	local, remote := "", ""
+	if message != "" {
+		local, remote = "infiniband.cm."+message+".localcommid", "infiniband.cm."+message+".remotecommid"
+	}
 	return []field.Field{
-		bytes(byteRow{"local_comm_id", "Local communication ID", 0, 32, field.Hex, "infiniband.cm." + message + ".localcommid"}),
-		bytes(byteRow{"remote_comm_id", "Remote communication ID", 4, 32, field.Hex, "infiniband.cm." + message + ".remotecommid"}),
+		bytes(byteRow{"local_comm_id", "Local communication ID", 0, 32, field.Hex, local}),
+		bytes(byteRow{"remote_comm_id", "Remote communication ID", 4, 32, field.Hex, remote}),
 	}
 }
 
@@ -355,8 +361,8 @@ var CM = map[rocev2.CMAttribute]*field.Header{
 		bits(bitRow{"srq", "SRQ", 51, 4, 1, field.Flag, "infiniband.cm.req.srq"}),
 		bits(bitRow{"extended_transport", "Extended transport type", 51, 5, 3, field.Dec, "infiniband.cm.req.ext_transport"}),
 	}, pathRows("primary", "Primary", "infiniband.cm.req.prim_", 52), pathRows("alternate", "Alternate", "infiniband.cm.req.alt_", 96),
-		[]field.Field{bytes(byteRow{"private_data", "Private data", 140, 92 * 8, field.Bytes, "infiniband.cm.req.private"})}),
-	rocev2.CMMra: cm("MRA", commIDs("mra"), []field.Field{
+		[]field.Field{bytes(byteRow{"private_data", "Private data", 140, 92 * 8, field.Bytes, ""})}),
+	rocev2.CMMra: cm("MRA", commIDs(""), []field.Field{
 		bits(bitRow{"message_mraed", "Message MRAed", 8, 0, 2, field.Dec, ""}),
 		bits(bitRow{"service_timeout", "Service timeout", 9, 0, 5, field.Dec, ""}),
 		bytes(byteRow{"private_data", "Private data", 10, 222 * 8, field.Bytes, ""}),
@@ -407,7 +413,7 @@ var CM = map[rocev2.CMAttribute]*field.Header{
 		bytes(byteRow{"info", "Additional information", 24, 72 * 8, field.Bytes, ""}),
 		bytes(byteRow{"private_data", "Private data", 96, 136 * 8, field.Bytes, ""}),
 	}),
-	rocev2.CMLap: cm("LAP", commIDs("lap"), []field.Field{
+	rocev2.CMLap: cm("LAP", commIDs(""), []field.Field{
 		bytes(byteRow{"remote_qpn", "Remote QPN", 12, 24, field.Hex, ""}),
 		bits(bitRow{"remote_cm_timeout", "Remote CM response timeout", 15, 0, 5, field.Dec, ""}),
 		bytes(byteRow{"local_lid", "Alternate local LID", 20, 16, field.Dec, ""}),
@@ -423,7 +429,7 @@ var CM = map[rocev2.CMAttribute]*field.Header{
 		bits(bitRow{"ack_timeout", "Local ACK timeout", 63, 0, 5, field.Dec, ""}),
 		bytes(byteRow{"private_data", "Private data", 64, 168 * 8, field.Bytes, ""}),
 	}),
-	rocev2.CMApr: cm("APR", commIDs("apr"), []field.Field{
+	rocev2.CMApr: cm("APR", commIDs(""), []field.Field{
 		bytes(byteRow{"info_length", "Info length", 8, 8, field.Dec, ""}),
 		bytes(byteRow{"status", "Status", 9, 8, field.Dec, ""}),
 		bytes(byteRow{"info", "Additional information", 12, 72 * 8, field.Bytes, ""}),
@@ -477,7 +483,7 @@ var (
 		bits(bitRow{"crc_wanted", "CRC wanted", 16, 1, 1, field.Flag, "iwarp_mpa.crc_flag"}),
 		bits(bitRow{"reject", "Rejected", 16, 2, 1, field.Flag, "iwarp_mpa.rej_flag"}),
 		bits(bitRow{"enhanced", "Enhanced", 16, 3, 1, field.Flag, ""}),
-		bits(bitRow{"reserved", "Reserved", 16, 4, 4, field.Dec, "iwarp_mpa.res"}),
+		bits(bitRow{"reserved", "Reserved", 16, 4, 4, field.Dec, ""}),
 		bytes(byteRow{"revision", "Revision", 17, 8, field.Dec, "iwarp_mpa.rev"}),
 		bytes(byteRow{"private_data_length", "Private data length", 18, 16, field.Dec, "iwarp_mpa.pdlength"}),
 	}}
@@ -507,8 +513,8 @@ var (
 	}}
 	Terminate = field.Header{Name: "rdmap", Label: "RDMAP", Length: iwarp.TerminateLen, Fields: []field.Field{
 		bits(bitRow{"layer", "Layer", 0, 0, 4, field.Dec, "iwarp_rdma.term_layer"}),
-		bits(bitRow{"error_type", "Error type", 0, 4, 4, field.Dec, "iwarp_rdma.term_etype"}),
-		bytes(byteRow{"error_code", "Error code", 1, 8, field.Hex, "iwarp_rdma.term_errcode"}),
+		bits(bitRow{"error_type", "Error type", 0, 4, 4, field.Dec, ""}),
+		bytes(byteRow{"error_code", "Error code", 1, 8, field.Hex, ""}),
 		bits(bitRow{"header_length", "Segment length follows", 2, 0, 1, field.Flag, "iwarp_rdma.term_hdrct_m"}),
 		bits(bitRow{"header_ddp", "DDP header follows", 2, 1, 1, field.Flag, "iwarp_rdma.hdrct_d"}),
 		bits(bitRow{"header_rdmap", "RDMAP header follows", 2, 2, 1, field.Flag, "iwarp_rdma.hdrct_r"}),
@@ -578,6 +584,13 @@ func Where(path string) field.Set {
 		return field.Summary
 	case "connection", "operation", "transaction", "xid", "mark", "nobodys":
 		return field.Whose
+	}
+	if sources := Wireshark[path]; sources != nil {
+		var members field.Set
+		for _, source := range sources {
+			members |= source.Table.Member | field.Loose
+		}
+		return members
 	}
 	name, _, _ := strings.Cut(path, ".")
 	for _, h := range All {

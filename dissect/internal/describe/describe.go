@@ -98,7 +98,7 @@ func (d *Describer) Describe(in *Input) *record.Packet {
 	p.wants = d.Only
 	p.Number, p.Time, p.Length, p.Captured, p.Data = f.Number, record.Time(f.Time), l.WireLength, l.Captured, f.Data
 	p.Src, p.Dst, p.SrcLID, p.DstLID = l.Src, l.Dst, l.SrcLID, l.DstLID
-	p.Transport, p.ICRC = in.Transport, record.Check(in.ICRC.String())
+	p.Transport, p.ICRC, p.StoredICRC = in.Transport, record.Check(in.ICRC.String()), record.Opt[record.Hex32]{}
 	p.Summary, p.Nodes, p.Messages = p.Summary[:0], p.Nodes[:0], p.Messages[:0]
 	if p.wants.Has(forLinks) {
 		p.links(l.Headers(), f.Data)
@@ -106,6 +106,9 @@ func (d *Describer) Describe(in *Input) *record.Packet {
 	switch l.Carries {
 	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
 		d.describeTransport(p, in.Err)
+		if in.Err == nil && in.Packet.HasICRC {
+			p.StoredICRC = record.Some(record.Hex32(bits.ReverseBytes32(in.Packet.ICRC)))
+		}
 		if vcrc := l.CheckVCRC(); vcrc != rocev2.ICRCUnchecked {
 			p.text("vcrc", "VCRC", vcrc.String(), l.Offset+l.Length, rocev2.VCRCLen)
 		}
