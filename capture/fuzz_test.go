@@ -75,7 +75,7 @@ func framesOf(t *testing.T, r io.Reader, batches bool) (lines []string) {
 	defer file.Close()
 	add := func(f *capture.Frame) {
 		if len(f.Data) > capture.MaxFrame || cap(f.Data) != len(f.Data) || f.Length < len(f.Data) || f.Number != int64(len(lines)+1) {
-			t.Fatalf("frame %d of %d bytes, %d on the wire, behind frame %d", f.Number, len(f.Data), f.Length, len(lines))
+			t.Fatalf("frame %d of %d bytes, %d on the wire, after frame %d", f.Number, len(f.Data), f.Length, len(lines))
 		}
 		lines = append(lines, fmt.Sprint(f.Time, f.LinkType, f.Length, " ", string(f.Data)))
 	}

@@ -38,7 +38,7 @@ func TestLiveFilter(t *testing.T) {
 		want        bool
 	}{
 		{"RoCEv2", ip4("11", "12b7"), true},
-		{"RoCEv2 behind IPv4 options", eth + "0800 46000034 00010000 40110000 0a000001 0a000002 01010100 c000 12b7 001c0000", true},
+		{"RoCEv2 after IPv4 options", eth + "0800 46000034 00010000 40110000 0a000001 0a000002 01010100 c000 12b7 001c0000", true},
 		{"RoCEv2 from port 4791", eth + "0800 45000030 00010000 40110000 0a000001 0a000002 12b7 c001 001c0000", true},
 		{"RoCEv2 from port 4791 over IPv6", eth + "86dd 60000000 001c1140 fd000000000000000000000000000001 fd000000000000000000000000000002 12b7 c001 001c0000", true},
 		{"from port 4789", eth + "0800 45000030 00010000 40110000 0a000001 0a000002 12b5 c001 001c0000", false},
@@ -180,7 +180,7 @@ func TestRDMADevices(t *testing.T) {
 	}
 	for name, want := range map[string]string{"eth0": "", "ens1f0": "mlx5_0", "ens1f0.100": "mlx5_0", "ib0": "mlx5_1", "lo": ""} {
 		if got := Bypass(sys, name); got != want {
-			t.Errorf("behind %s: %q, want %q", name, got, want)
+			t.Errorf("RDMA devices of %s: %q, want %q", name, got, want)
 		}
 	}
 }

@@ -43,9 +43,9 @@ func TestDecoder(t *testing.T) {
 		{"IPv4 options", 1, eth + "0800 46000034 00010000 40110000 0a000001 0a000002 01010100" + udp + bth, link.CarriesRoCEv2, 46, 20, "ethernet ipv4 udp"},
 		{"first IPv4 fragment", 1, eth + "0800 45000030 00012000 40110000 0a000001 0a000002 c000 12b7 0400 0000" + bth, link.CarriesRoCEv2, 42, 1016, "ethernet ipv4 udp"},
 		{"later IPv4 fragment", 1, eth + "0800 45000030 00010003 40110000 0a000001 0a000002" + udp + bth, link.CarriesFragment, 0, 0, "ethernet ipv4"},
-		{"IPv4 header that lies", 1, eth + "0800 44000030 00010000 40110000 0a000001 0a000002" + udp + bth, link.CarriesMalformed, 0, 0, "ethernet"},
-		{"IPv4 length that lies", 1, eth + "0800 45000010 00010000 40110000 0a000001 0a000002" + udp + bth, link.CarriesMalformed, 0, 0, "ethernet ipv4"},
-		{"UDP length that lies", 1, eth + "0800" + ip + "c000 12b7 0004 0000" + bth, link.CarriesMalformed, 0, 0, "ethernet ipv4 udp"},
+		{"invalid IPv4 header length", 1, eth + "0800 44000030 00010000 40110000 0a000001 0a000002" + udp + bth, link.CarriesMalformed, 0, 0, "ethernet"},
+		{"invalid IPv4 length", 1, eth + "0800 45000010 00010000 40110000 0a000001 0a000002" + udp + bth, link.CarriesMalformed, 0, 0, "ethernet ipv4"},
+		{"invalid UDP length", 1, eth + "0800" + ip + "c000 12b7 0004 0000" + bth, link.CarriesMalformed, 0, 0, "ethernet ipv4 udp"},
 		{"UDP length beyond that of IP", 1, eth + "0800" + ip + "c000 12b7 0020 0000" + bth + "deadbeef", link.CarriesRoCEv2, 42, 20, "ethernet ipv4 udp"},
 		{"UDP length beyond that of IPv6", 1, eth + "86dd" + ip6 + "c000 12b7 0020 0000" + bth + "deadbeef", link.CarriesRoCEv2, 62, 20, "ethernet ipv6 udp"},
 		{"another UDP port", 1, eth + "0800" + ip + "c000 0035 001c 0000" + bth, link.CarriesOther, 0, 0, "ethernet ipv4 udp"},
@@ -84,9 +84,9 @@ func TestDecoder(t *testing.T) {
 		},
 		{"GRE", 1, eth + "0800 4500004c 00010000 402f0000 0a000001 0a000002 2000 0800 00000007" + ip + udp + bth, link.CarriesRoCEv2, 70, 20, "ethernet ipv4 gre ipv4 udp"},
 		{"bridged GRE", 1, eth + "0800 45000056 00010000 402f0000 0a000001 0a000002 0000 6558" + eth + "0800" + ip + udp + bth, link.CarriesRoCEv2, 80, 20, "ethernet ipv4 gre ethernet ipv4 udp"},
-		{"nobody's link type", 147, bth, link.CarriesUnknownLink, 0, 0, ""},
-		{"cut in the Ethernet header", 1, "020000", link.CarriesMalformed, 0, 0, ""},
-		{"cut in the UDP header", 1, eth + "0800" + ip + "c000 12b7", link.CarriesMalformed, 0, 0, "ethernet ipv4"},
+		{"unsupported link type", 147, bth, link.CarriesUnknownLink, 0, 0, ""},
+		{"truncated in the Ethernet header", 1, "020000", link.CarriesMalformed, 0, 0, ""},
+		{"truncated in the UDP header", 1, eth + "0800" + ip + "c000 12b7", link.CarriesMalformed, 0, 0, "ethernet ipv4"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			data := testkit.Unhex(t, c.frame)
@@ -98,7 +98,7 @@ func TestDecoder(t *testing.T) {
 			}
 			offset := l.Offset
 			if l.Carries != c.carries || offset != c.offset || l.Length != c.length || strings.Join(names, " ") != c.headers {
-				t.Errorf("carries %d at %d, %d bytes, behind %q; want %d at %d, %d bytes, behind %q", l.Carries, offset, l.Length, strings.Join(names, " "), c.carries, c.offset, c.length, c.headers)
+				t.Errorf("carries %d at %d, %d bytes, after %q; want %d at %d, %d bytes, after %q", l.Carries, offset, l.Length, strings.Join(names, " "), c.carries, c.offset, c.length, c.headers)
 			}
 		})
 	}

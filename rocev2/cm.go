@@ -235,9 +235,8 @@ func (p *Path) fields(c *codec, at int) {
 	bits(c, (at+43)*8, 5, &p.LocalACKTimeout)
 }
 
-// REQ asks for a connection (IBTA volume 1, section 12.6.5). The private
-// data is the 92 bytes from offset 140. DecodeFromBytes returns an error that wraps
-// [ErrTruncated] for fewer than 232 bytes.
+// REQ asks for a connection (IBTA volume 1, section 12.6.5). The private data is the 92 bytes from
+// offset 140. DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 232 bytes.
 type REQ struct {
 	cm
 	LocalCommID        uint32
@@ -320,8 +319,8 @@ func (m *REQ) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOpti
 	return m.serialize(buf, m.fields)
 }
 
-// MRA says that a message arrived and its answer will take a while (IBTA volume 1, section 12.6.6). The private
-// data is the 222 bytes from offset 10. DecodeFromBytes returns an error that wraps
+// MRA acknowledges a message whose answer will take a while (IBTA volume 1, section 12.6.6). The
+// private data is the 222 bytes from offset 10. DecodeFromBytes returns an error that wraps
 // [ErrTruncated] for fewer than 232 bytes.
 type MRA struct {
 	cm
@@ -355,9 +354,8 @@ func (m *MRA) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOpti
 	return m.serialize(buf, m.fields)
 }
 
-// REJ refuses a connection (IBTA volume 1, section 12.6.7). The private
-// data is the 148 bytes from offset 84. DecodeFromBytes returns an error that wraps
-// [ErrTruncated] for fewer than 232 bytes.
+// REJ refuses a connection (IBTA volume 1, section 12.6.7). The private data is the 148 bytes from
+// offset 84. DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 232 bytes.
 type REJ struct {
 	cm
 	LocalCommID  uint32
@@ -394,9 +392,8 @@ func (m *REJ) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOpti
 	return m.serialize(buf, m.fields)
 }
 
-// REP accepts a connection (IBTA volume 1, section 12.6.8). The private
-// data is the 196 bytes from offset 36. DecodeFromBytes returns an error that wraps
-// [ErrTruncated] for fewer than 232 bytes.
+// REP accepts a connection (IBTA volume 1, section 12.6.8). The private data is the 196 bytes from
+// offset 36. DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 232 bytes.
 type REP struct {
 	cm
 	LocalCommID        uint32
@@ -449,9 +446,9 @@ func (m *REP) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOpti
 	return m.serialize(buf, m.fields)
 }
 
-// RTU says that the connection is ready to use (IBTA volume 1, section 12.6.9). The private
-// data is the 224 bytes from offset 8. DecodeFromBytes returns an error that wraps
-// [ErrTruncated] for fewer than 232 bytes.
+// RTU confirms that the connection is ready to use (IBTA volume 1, section 12.6.9). The private
+// data is the 224 bytes from offset 8. DecodeFromBytes returns an error that wraps [ErrTruncated]
+// for fewer than 232 bytes.
 type RTU struct {
 	cm
 	LocalCommID  uint32
@@ -480,9 +477,9 @@ func (m *RTU) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOpti
 	return m.serialize(buf, m.fields)
 }
 
-// DREQ asks to close a connection (IBTA volume 1, section 12.6.10). The private
-// data is the 220 bytes from offset 12. DecodeFromBytes returns an error that wraps
-// [ErrTruncated] for fewer than 232 bytes.
+// DREQ asks to close a connection (IBTA volume 1, section 12.6.10). The private data is the 220
+// bytes from offset 12. DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than
+// 232 bytes.
 type DREQ struct {
 	cm
 	LocalCommID  uint32
@@ -513,9 +510,9 @@ func (m *DREQ) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOpt
 	return m.serialize(buf, m.fields)
 }
 
-// DREP agrees to close a connection (IBTA volume 1, section 12.6.11). The private
-// data is the 224 bytes from offset 8. DecodeFromBytes returns an error that wraps
-// [ErrTruncated] for fewer than 232 bytes.
+// DREP agrees to close a connection (IBTA volume 1, section 12.6.11). The private data is the 224
+// bytes from offset 8. DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than
+// 232 bytes.
 type DREP struct {
 	cm
 	LocalCommID  uint32
@@ -544,9 +541,9 @@ func (m *DREP) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOpt
 	return m.serialize(buf, m.fields)
 }
 
-// SIDRREQ asks which QP serves a service ID (IBTA volume 1, section 16.7.1). The private
-// data is the 216 bytes from offset 16. DecodeFromBytes returns an error that wraps
-// [ErrTruncated] for fewer than 232 bytes.
+// SIDRREQ asks which QP serves a service ID (IBTA volume 1, section 16.7.1). The private data is
+// the 216 bytes from offset 16. DecodeFromBytes returns an error that wraps [ErrTruncated] for
+// fewer than 232 bytes.
 type SIDRREQ struct {
 	cm
 	RequestID uint32
@@ -585,9 +582,8 @@ func (m *SIDRREQ) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.Serialize
 	return m.serialize(buf, m.fields)
 }
 
-// SIDRREP answers a SIDRREQ (IBTA volume 1, section 16.7.1). The private
-// data is the 136 bytes from offset 96. DecodeFromBytes returns an error that wraps
-// [ErrTruncated] for fewer than 232 bytes.
+// SIDRREP answers a SIDRREQ (IBTA volume 1, section 16.7.1). The private data is the 136 bytes from
+// offset 96. DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 232 bytes.
 type SIDRREP struct {
 	cm
 	RequestID  uint32
@@ -626,9 +622,9 @@ func (m *SIDRREP) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.Serialize
 	return m.serialize(buf, m.fields)
 }
 
-// LAP asks to load an alternate path (IBTA volume 1, section 12.8.1). The private
-// data is the 168 bytes from offset 64. DecodeFromBytes returns an error that wraps
-// [ErrTruncated] for fewer than 232 bytes.
+// LAP asks to load an alternate path (IBTA volume 1, section 12.8.1). The private data is the 168
+// bytes from offset 64. DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than
+// 232 bytes.
 type LAP struct {
 	cm
 	LocalCommID     uint32
@@ -683,9 +679,8 @@ func (m *LAP) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOpti
 	return m.serialize(buf, m.fields)
 }
 
-// APR answers a LAP (IBTA volume 1, section 12.8.2). The private
-// data is the 148 bytes from offset 84. DecodeFromBytes returns an error that wraps
-// [ErrTruncated] for fewer than 232 bytes.
+// APR answers a LAP (IBTA volume 1, section 12.8.2). The private data is the 148 bytes from offset
+// 84. DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 232 bytes.
 type APR struct {
 	cm
 	LocalCommID  uint32

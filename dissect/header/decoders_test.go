@@ -46,8 +46,8 @@ func layer[T any, P interface {
 
 const (
 	bothPlaces = "is in the other table of these bytes"
-	behind     = "stands behind the fixed layout"
-	noField    = "is no field of the wire"
+	afterTable = "follows the fixed layout"
+	noField    = "is not on the wire"
 )
 
 // cmOf returns the decoder of a connection manager message.
@@ -104,7 +104,7 @@ var ofDDP = map[string]string{
 var decoders = []decoder{
 	{&header.LRH, layer[rocev2.LRH], nil, nil},
 	{&header.GRH, layer[rocev2.GRH], map[string]string{"ip_version": "Version"}, nil},
-	{&header.BTH, layer[rocev2.BTH], nil, map[string]string{"Pad": behind, "ICRC": behind}},
+	{&header.BTH, layer[rocev2.BTH], nil, map[string]string{"Pad": afterTable, "ICRC": afterTable}},
 	{&header.RDETH, layer[rocev2.RDETH], nil, nil},
 	{&header.DETH, layer[rocev2.DETH], nil, nil},
 	{&header.XRCETH, layer[rocev2.XRCETH], nil, nil},
@@ -153,7 +153,7 @@ var decoders = []decoder{
 		err := m.Decode(data)
 		return m, 0, err
 	}, map[string]string{"crc_wanted": "CRC"}, map[string]string{
-		"private_data_length": "counts PrivateData, IRD and ORD", "PrivateData": behind, "IRD": behind, "ORD": behind, "Length": noField, "Reply": "is told by the key",
+		"private_data_length": "counts PrivateData, IRD and ORD", "PrivateData": afterTable, "IRD": afterTable, "ORD": afterTable, "Length": noField, "Reply": "is given by the key",
 	}},
 	{&header.DDPTagged, segment(0x80), map[string]string{"reserved": "ReservedDDP", "tagged_offset": "Offset"}, join(ofDDP, map[string]string{
 		"Queue": "is of untagged segments", "Sequence": "is of untagged segments",
@@ -179,7 +179,7 @@ var decoders = []decoder{
 		err := r.Decode(data)
 		return r, 0, err
 	}, map[string]string{"error_type": "Type", "error_code": "Code", "header_length": "HasLength", "header_ddp": "HasDDP", "header_rdmap": "HasRDMAP"}, map[string]string{
-		"terminate_reserved": "is read by nobody", "SegmentLength": behind, "DDP": behind, "Read": behind, "Swapped": noField,
+		"terminate_reserved": "is not decoded", "SegmentLength": afterTable, "DDP": afterTable, "Read": afterTable, "Swapped": noField,
 	}},
 	{&header.PrivateData, func(data []byte) (any, int, error) {
 		copy(data, []byte{0xf6, 0xab, 0x0e, 0x18, 1})
@@ -202,8 +202,8 @@ var decoders = []decoder{
 		err := h.Decode(data)
 		return h, 0, err
 	}, map[string]string{"rdma_vers": "Vers", "rdma_proc": "Proc"}, map[string]string{
-		"Align": behind, "Thresh": behind, "IsDraft": noField, "Direction": behind, "InvHandle": behind, "Reads": behind, "Writes": behind, "WriteEnds": behind, "Reply": behind, "HasReply": behind, "Err": behind,
-		"VersLow": behind, "VersHigh": behind, "Length": noField,
+		"Align": afterTable, "Thresh": afterTable, "IsDraft": noField, "Direction": afterTable, "InvHandle": afterTable, "Reads": afterTable, "Writes": afterTable, "WriteEnds": afterTable, "Reply": afterTable, "HasReply": afterTable, "Err": afterTable,
+		"VersLow": afterTable, "VersHigh": afterTable, "Length": noField,
 	}},
 	{&header.Segment, func(data []byte) (any, int, error) {
 		copy(data[4:], []byte{0, 0, 0, 1})
@@ -221,8 +221,8 @@ var decoders = []decoder{
 		h.Decode(data) // the remaining bytes may be invalid
 		return h, 0, nil
 	}, map[string]string{"message_type": "Type"}, map[string]string{
-		"RPCVersion": behind, "Program": behind, "Version": behind, "Procedure": behind, "Credential": behind, "Verifier": behind, "ReplyState": behind,
-		"AcceptState": behind, "RejectState": behind, "AuthState": behind, "Low": behind, "High": behind, "Length": noField,
+		"RPCVersion": afterTable, "Program": afterTable, "Version": afterTable, "Procedure": afterTable, "Credential": afterTable, "Verifier": afterTable, "ReplyState": afterTable,
+		"AcceptState": afterTable, "RejectState": afterTable, "AuthState": afterTable, "Low": afterTable, "High": afterTable, "Length": noField,
 	}},
 }
 
@@ -294,12 +294,12 @@ func TestDecoders(t *testing.T) {
 					m, found := member(v, name)
 					if c.without[f.Name] != "" {
 						if found {
-							t.Fatalf("%s is in the struct, and is said not to be: %s", f.Name, c.without[f.Name])
+							t.Fatalf("%s is in the struct, but is listed as missing: %s", f.Name, c.without[f.Name])
 						}
 						continue
 					}
 					if !found {
-						t.Fatalf("%s has no counterpart, and no reason why", f.Name)
+						t.Fatalf("%s is not in the struct, and no reason is given", f.Name)
 					}
 					seen[fold(name)] = true
 					if !same(f, data[at:], m) {
@@ -312,7 +312,7 @@ func TestDecoders(t *testing.T) {
 						continue
 					}
 					if !seen[fold(f.Name)] && c.without[f.Name] == "" {
-						t.Fatalf("the struct's %s is in no table, and there is no reason why", f.Name)
+						t.Fatalf("the struct's %s is in no table, and no reason is given", f.Name)
 					}
 				}
 			}
@@ -320,7 +320,7 @@ func TestDecoders(t *testing.T) {
 	}
 	for _, h := range header.All {
 		if !tested[h] && !slices.Contains(noDecoder, h) {
-			t.Errorf("%s is held against no struct, and there is no reason why", h.Label)
+			t.Errorf("%s is compared with no struct, and no reason is given", h.Label)
 		}
 	}
 }

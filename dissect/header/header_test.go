@@ -18,7 +18,7 @@ func TestTables(t *testing.T) {
 				t.Errorf("%s.%s: bits %d to %d, after %d, of %d", h.Label, f.Name, f.Bit, f.Bit+bits, end, h.Length*8)
 			}
 			if names[f.Name] {
-				t.Errorf("%s.%s stands twice", h.Label, f.Name)
+				t.Errorf("%s.%s is listed twice", h.Label, f.Name)
 			}
 			if f.Label == "" || f.Format == field.Enum && f.Names == nil {
 				t.Errorf("%s.%s lacks a label or names", h.Label, f.Name)
