@@ -271,7 +271,7 @@ func (d *Dissector) take(f *capture.Frame, l *layers) error {
 	}
 	s := &d.summary
 	s.Packets++
-	s.Bytes += int64(f.Length)
+	s.Bytes += int64(l.length)
 	now := stamp(f)
 	d.now = now
 	if back := d.clock.at(now.Time); back > 0 {
@@ -408,6 +408,9 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 		s.UnknownLink++
 	default:
 		s.Other++
+		if l.paused != 0 {
+			s.PFCPauses++
+		}
 	}
 	if shown {
 		d.show(taken)

@@ -127,6 +127,8 @@ func (d *Dissector) tick(idle bool) error {
 type layers struct {
 	carries  link.Carries
 	offset   int           // of the transport in the frame
+	length   int           // bytes of the packet on the wire
+	paused   uint8         // priorities that the frame pauses
 	err      error         // of decoding packet
 	datagram rdma.Datagram // what it is to the tracker; of TCP, where it goes and what was captured
 	packet   rocev2.Packet // of RoCE and InfiniBand
@@ -135,7 +137,7 @@ type layers struct {
 
 func (l *layers) decode(f *capture.Frame, k *link.Decoder) {
 	l.link, l.carries = k, k.Decode(f)
-	l.offset = k.Offset
+	l.offset, l.length, l.paused = k.Offset, k.WireLength, k.Paused
 	d := &l.datagram
 	d.Raw, d.Length, d.At = k.Transport, k.Length, stamp(f)
 	d.Src, d.Dst = rdma.Address{IP: k.Src, LID: k.SrcLID}, rdma.Address{IP: k.Dst, LID: k.DstLID}

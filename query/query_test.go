@@ -128,8 +128,9 @@ func TestAliases(t *testing.T) {
 		{query.Findings, map[string]string{"frame.number": "packet", "rpcordma.xid": "xid", "rpc.xid": "xid"}},
 		{query.Packets, map[string]string{
 			"frame.number": "number", "frame.len": "length", "frame.cap_len": "captured", "frame.time": "time", "ip.src": "ipv4.src", "ip.dst": "ipv4.dst",
-			"ipv6.src": "ipv6.src", "infiniband.invariant.crc": "icrc", "xid": "xid", "credits": "rpcrdma.credits", "rpc.programversion": "rpc.version",
-			"rpc.msgtyp": "rpc.message_type", "infiniband.bth.psn": "bth.psn", "sll.etype": "sll2.ethertype",
+			"ipv6.src": "ipv6.src", "infiniband.invariant.crc": "infiniband.invariant.crc", "xid": "xid", "credits": "rpcrdma.credits", "rpc.programversion": "rpc.version",
+			"rpc.msgtyp": "rpc.message_type", "infiniband.bth.psn": "bth.psn", "sll.etype": "sll.etype",
+			"infiniband.cm.req.localqpn": "infiniband.cm.req.localqpn", "infiniband.cm.dreq.localcommid": "infiniband.cm.dreq.localcommid",
 		}},
 	} {
 		for alias, want := range c.want {
@@ -158,7 +159,7 @@ func TestEveryField(t *testing.T) {
 			known[kind+name] = known[kind+name] || plain != nil
 		}
 	}
-	for _, name := range []string{"rocev2-errors.pcap.zst", "rocev2-loss42.pcap.zst", "rocev2-nfs41.pcap.zst", "rocev2-callback41.pcap.zst", "lab-retries42.pcap.zst", "lab-krb5.pcap.zst"} {
+	for _, name := range []string{"rocev2-errors.pcap.zst", "rocev2-loss42.pcap.zst", "rocev2-nfs41.pcap.zst", "rocev2-callback41.pcap.zst", "lab-retries42.pcap.zst", "lab-krb5.pcap.zst", "ends-stormall42-client.pcap.zst", "rocev2-storm41.pcap.zst"} {
 		f, err := capture.Open("../testdata/captures/" + name)
 		if err != nil {
 			t.Fatal(err)
@@ -183,7 +184,7 @@ func TestEveryField(t *testing.T) {
 		}
 	}
 	handle := record.Some(record.Hex32(1)) // nobody's traffic has this yet
-	read(query.Transactions, "transaction ", &record.Transaction{Call: &record.Message{InvHandle: handle}, Reply: &record.Message{InvHandle: handle}})
+	read(query.Transactions, "transaction ", &record.Transaction{Call: &record.Message{InvHandle: handle, FirstSent: record.Some(record.Time(1))}, Reply: &record.Message{InvHandle: handle}})
 	for name, some := range known {
 		if !some && !query.Decoded(strings.TrimPrefix(name, "transaction ")) { // of what NFS can say, traffic has a part
 			t.Errorf("no %s in any record", name)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +88,27 @@ func TestLooks(t *testing.T) {
 			}
 			golden(t, "look-"+look.name+".golden", b.Bytes())
 		})
+	}
+}
+
+// TestOverviewOfPauses checks that the health line counts PFC pauses if there are any.
+func TestOverviewOfPauses(t *testing.T) {
+	for _, c := range []struct {
+		summary record.Summary
+		want    string
+	}{
+		{record.Summary{Packets: 7, RDMA: 7}, "health    every packet once, in order; no NAK, no loss"},
+		{record.Summary{Packets: 8, RDMA: 7, PFCPauses: 1}, "health    every packet once, in order; no NAK, no loss; 1 PFC pause"},
+		{record.Summary{Packets: 9, RDMA: 7, CaptureDrops: 3, PFCPauses: 2}, "health    of 0 packets: 3 dropped by the capture; 2 PFC pauses"},
+	} {
+		var b bytes.Buffer
+		screen := render.Screen{Out: &b, Theme: render.NewLook(&b, render.Look{Colour: render.NoColour}), Width: 100}
+		if err := render.Overview(screen, analyze.NewCollector().Finish(), &c.summary, "x.pcap"); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(strings.Split(b.String(), "\n"), c.want) {
+			t.Errorf("want the line %q in\n%s", c.want, b.String())
+		}
 	}
 }
 

@@ -173,13 +173,19 @@ func (v *overview) health() {
 			odd = append(odd, text)
 		}
 	}
+	pauses := "" // which are not among the packets of connections
+	if v.s.PFCPauses > 0 {
+		pauses = "; " + plural(v.s.PFCPauses, "PFC pause")
+	}
 	switch {
 	case v.s.RDMA == 0:
 		v.line("health", "nothing of RDMA is in it: neither RoCE, nor iWARP, nor native InfiniBand", v.theme.warn)
-	case len(odd) == 0:
+	case len(odd) == 0 && pauses == "":
 		v.line("health", "every packet once, in order; no NAK, no loss", v.theme.good)
+	case len(odd) == 0:
+		v.line("health", "every packet once, in order; no NAK, no loss"+pauses, v.theme.warn)
 	default:
-		v.line("health", "of "+plural(h.Packets, "packet")+": "+strings.Join(odd, ", "), v.theme.warn)
+		v.line("health", "of "+plural(h.Packets, "packet")+": "+strings.Join(odd, ", ")+pauses, v.theme.warn)
 		if h.Retransmitted > 0 {
 			v.more("packets FILE -Y 'marks == \"retransmitted\"'")
 		}

@@ -32,6 +32,7 @@ type Packet struct {
 	Transport  string   // empty when the packet carries no RDMA
 	Connection Opt[int] // null also of one that is not yet known to be one connection
 	ICRC       Check
+	StoredICRC Opt[Hex32] // the invariant CRC in the packet, as a big-endian number; null if it was not captured
 
 	// Whose the packet is: what the RDMA layer did with it, and the RPC that
 	// was for. Operation is empty and Transaction unknown where it is nobody's;

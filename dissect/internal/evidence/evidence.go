@@ -43,7 +43,7 @@ var gaps = []struct {
 }{
 	{NoHandshake, "no_handshake", "the capture contains the handshake of the connection"},
 	{NoPrivateData, "no_private_data", "the capture contains the private data of SIDE"},
-	{Late, "late", "the capture contains SIDE's packets from the first one on"},
+	{Late, "late", "the capture contains the packets of SIDE from the first one on"},
 	{Silent, "silent", "the capture contains packets of SIDE throughout the connection"},
 	{Missing, "missing", "no packet of SIDE is missing from the capture"},
 	{Awaited, "awaited", "the capture contains everything of SIDE that was acknowledged so far"},

@@ -145,6 +145,9 @@ func (c *Conn) Closing() bool { return c.closing }
 // Service is the port that the client asked for.
 func (c *Conn) Service() (port uint16, known bool) { return c.service.Get() }
 
+// ServiceID returns the service ID in the client's REQ.
+func (c *Conn) ServiceID() record.Opt[record.Hex64] { return c.record.ServiceID }
+
 // Host is that of a side, nil where it is not known.
 func (c *Conn) Host(s Side) *Host {
 	if h := c.halves[s]; h != nil {

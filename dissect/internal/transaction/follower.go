@@ -9,6 +9,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/rocev2"
 )
 
 // serviceUpperLayers tells an upper layer by the TCP-space port of its service
@@ -168,8 +169,12 @@ func (f *follower) is(upper string) {
 	f.conn.WantSends(f.isRPC || f.undecided)
 }
 
-// lookUpService decides the upper layer by the port, once that is known.
+// lookUpService decides the upper layer by the service ID: by its port, or as the connected mode of IP
+// over InfiniBand.
 func (f *follower) lookUpService() {
+	if id, known := f.conn.ServiceID().Get(); known && f.upper == "" && f.undecided && rocev2.IsIPoIB(uint64(id)) {
+		f.is("ipoib")
+	}
 	if port, known := f.conn.Service(); known && f.upper == "" && f.undecided {
 		if upper := serviceUpperLayers[port]; upper != "" {
 			f.is(upper)

@@ -225,6 +225,7 @@ func (f *follower) call(m *message) {
 	f.expose(x, h)
 	f.outOfCredits(x, m)
 	f.callSent(m)
+	x.rec.HeldBackBy = f.heldBackBy(side, m.First)
 	f.touch(x, side, m.Last)
 	f.reordered(x, m.Operation, record.EventCall)
 	e := x.event(m.First, record.EventCall, record.Requester)

@@ -21,7 +21,8 @@ const maxWaits = 64
 type busy struct {
 	from, last record.Stamp
 	packets    int
-	txn        int64 // whose packet the last was
+	txn        int64        // whose packet the last was
+	repeated   record.Stamp // the latest retransmission
 }
 
 // noTxn is the id of none.
@@ -91,6 +92,7 @@ func (f *follower) again(x *txn, o *rdma.Operation, r retransmission) {
 		x.wait(w)
 	}
 	f.sends(r.by, x.rec.ID, at)
+	f.onWire().busy[r.by].repeated = at
 	x.active = at
 }
 
@@ -98,6 +100,21 @@ func (f *follower) again(x *txn, o *rdma.Operation, r retransmission) {
 // is for shows somewhere else.
 func (x *txn) waitedFor(early int64) bool {
 	return slices.ContainsFunc(x.rec.Waits, func(w record.Wait) bool { return w.OutOfOrderPacket.Or(0) == early })
+}
+
+// heldBackBy returns the id of the transaction whose packets kept a side busy until
+// it sent a Call, or 0: the Call follows a retransmission, or the end of a transfer,
+// within a time in which nothing else was decided. What the host had posted, and
+// when, the capture does not show.
+func (f *follower) heldBackBy(s rdma.Side, at record.Stamp) int64 {
+	b := &f.onWire().busy[s]
+	if b.txn == noTxn || at.Time-b.last.Time >= waitFrom {
+		return 0
+	}
+	if b.packets >= busyFrom || b.repeated.Packet != 0 && at.Time-b.repeated.Time < waitFrom {
+		return b.txn
+	}
+	return 0
 }
 
 // outOfCredits notes that a Call could not be sent before a Reply freed a credit:
