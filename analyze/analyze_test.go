@@ -163,3 +163,89 @@ func TestDurations(t *testing.T) {
 		}
 	}
 }
+
+// TestWaits: RPCs with and without a Reply are summed up apart, and waits of several RPCs
+// that overlap are one outage.
+func TestWaits(t *testing.T) {
+	waits := func(reason record.WaitReason, spans ...int64) func(*record.Transaction) {
+		return func(r *record.Transaction) {
+			for i := 0; i < len(spans); i += 2 {
+				from, to := spans[i]*1e6, spans[i+1]*1e6
+				r.Waits = append(r.Waits, record.Wait{From: record.Time(from), To: record.Time(to), NS: to - from, Reason: reason})
+			}
+		}
+	}
+	ended := func(how record.Ending) *record.Connection {
+		return &record.Connection{ID: 0, Ended: record.Some(record.Ended{How: how, By: record.Some(record.Client), OutstandingCalls: 2})}
+	}
+	for name, c := range map[string]struct {
+		rpcs []*record.Transaction
+		end  record.Ending
+		want string
+	}{
+		"no waits": {[]*record.Transaction{transaction(0, 5, 1, nil)}, record.EndDisconnect, "answered 1, 5 ms, []; unanswered 0, stalled 0 for 0 ms, [], gave up -"},
+		"one outage of three answered RPCs": {[]*record.Transaction{
+			transaction(0, 20, 1, waits(record.RetransmitGap, 2, 12)), transaction(1, 21, 1, waits(record.RetransmitGap, 4, 14)),
+			transaction(2, 22, 1, waits(record.RetransmitGap, 3, 5, 13, 15)),
+		}, record.EndDisconnect, "answered 3, 60 ms, [retransmit_gap 3 RPCs 4 waits 13 ms]; unanswered 0, stalled 0 for 0 ms, [], gave up -"},
+		"only the wait before the Reply counts": {
+			[]*record.Transaction{transaction(0, 10, 1, waits(record.RetransmitGap, 8, 14))},
+			record.EndDisconnect, "answered 1, 10 ms, [retransmit_gap 1 RPCs 1 waits 2 ms]; unanswered 0, stalled 0 for 0 ms, [], gave up -",
+		},
+		"an outage without a Reply": {[]*record.Transaction{
+			transaction(0, 5, 1, nil), transaction(1, 0, 0, waits(record.RetransmitTimeout, 10, 600, 600, 1200)),
+			transaction(2, 0, 0, waits(record.RetransmitTimeout, 12, 1300)), transaction(3, 0, 0, nil),
+		}, record.EndRetries, "answered 1, 5 ms, []; unanswered 3, stalled 2 for 1290 ms, [retransmit_timeout 2 RPCs 3 waits 1290 ms], gave up client"},
+		"a disconnect after waits": {
+			[]*record.Transaction{transaction(1, 0, 0, waits(record.RetransmitTimeout, 10, 20))},
+			record.EndDisconnect, "answered 0, 0 ms, []; unanswered 1, stalled 1 for 10 ms, [retransmit_timeout 1 RPCs 1 waits 10 ms], gave up -",
+		},
+		"a Reply without its Call": {
+			[]*record.Transaction{{Status: record.NoCall, Reply: &record.Message{}}},
+			record.EndDisconnect, "answered 0, 0 ms, []; unanswered 0, stalled 0 for 0 ms, [], gave up -",
+		},
+	} {
+		collector := NewCollector()
+		for _, r := range c.rpcs {
+			collector.Transaction(r)
+		}
+		collector.Connection(ended(c.end))
+		at := collector.Finish().Time
+		words := func(list []WaitCount) string {
+			text := ""
+			for _, w := range list {
+				text += fmt.Sprintf("%s %d RPCs %d waits %d ms", w.Reason, w.RPCs, w.Count, w.NS/1e6)
+			}
+			return "[" + text + "]"
+		}
+		u := at.Unanswered
+		got := fmt.Sprintf("answered %d, %d ms, %s; unanswered %d, stalled %d for %d ms, %s, gave up %s",
+			at.Answered, at.TotalNS/1e6, words(at.Waits), u.RPCs, u.Stalled, u.StalledNS/1e6, words(u.Waits), u.GaveUp.Or("-"))
+		if got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", name, got, c.want)
+		}
+	}
+}
+
+// TestOutages: any order of waits gives the same total, and many waits take little memory.
+func TestOutages(t *testing.T) {
+	all := []span{{10, 20}, {20, 25}, {40, 50}, {5, 12}, {45, 46}, {60, 60}, {70, 69}}
+	for range len(all) {
+		all = append(all[1:], all[0])
+		var o outages
+		for _, s := range all {
+			o.add(s.from, s.to)
+		}
+		if o.total() != 30 || len(o.spans) != 2 {
+			t.Errorf("%v: total %d, spans %v", all, o.total(), o.spans)
+		}
+	}
+	var o outages
+	for i := range record.Time(100000) {
+		o.add(10*i, 10*i+3)
+	}
+	o.add(0, 5) // long finished
+	if o.total() != 300000 || len(o.spans) > maxSpans {
+		t.Errorf("total %d, %d spans", o.total(), len(o.spans))
+	}
+}

@@ -55,19 +55,32 @@ type RPCs struct {
 	RetransmittedOnNewConnection int64 `json:"retransmitted_on_new_connection" doc:"Number of transactions that retransmit one of an earlier connection." was:"again"`
 }
 
-// Where is where time went, in nanoseconds.
+// Where breaks down the time of RPCs. RPCs with a Reply and RPCs without one are counted
+// apart, because only a Reply gives an RPC a latency.
 type Where struct {
-	TotalNS   int64       `json:"total_ns" doc:"Sum of all latencies, in nanoseconds."`
-	Phases    PhaseSums   `json:"phases" doc:"Parts that the sum of all latencies is made of."`
-	Waits     []WaitCount `json:"waits" doc:"Waits of all transactions by reason, the longest total first."`
-	CreditsNS int64       `json:"credits_ns" doc:"Total time that Calls waited for credits before they were sent, in nanoseconds."`
+	Answered   int64       `json:"answered" doc:"Number of RPCs with a latency, which total_ns, phases and waits are about."`
+	TotalNS    int64       `json:"total_ns" doc:"Sum of the latencies of all answered RPCs, in nanoseconds."`
+	Phases     PhaseSums   `json:"phases" doc:"Parts that the sum of all latencies is made of."`
+	Waits      []WaitCount `json:"waits" doc:"Waits of answered RPCs by reason, the longest first."`
+	CreditsNS  int64       `json:"credits_ns" doc:"Time in which at least one Call of an answered RPC waited for a credit before it was sent, in nanoseconds."`
+	Unanswered Unanswered  `json:"unanswered" doc:"RPCs that got no Reply, and how long they made no progress."`
 }
 
-// WaitCount is the waits of one reason.
+// Unanswered sums up the RPCs that got no Reply.
+type Unanswered struct {
+	RPCs      int64                  `json:"rpcs" doc:"Number of RPCs that got no Reply."`
+	Stalled   int64                  `json:"stalled" doc:"Number of those RPCs that waited at least once."`
+	StalledNS int64                  `json:"stalled_ns" doc:"Time in which at least one of those RPCs waited, in nanoseconds; waits that overlap count once."`
+	Waits     []WaitCount            `json:"waits" doc:"Waits of those RPCs by reason, the longest first."`
+	GaveUp    record.Opt[record.End] `json:"gave_up" doc:"The side that stopped retransmitting on all connections with such waits; null if not all of them ended so."`
+}
+
+// WaitCount sums up the waits with one reason.
 type WaitCount struct {
 	Reason record.WaitReason `json:"reason" doc:"Reason for the waits."`
+	RPCs   int64             `json:"rpcs" doc:"Number of RPCs that waited for this reason."`
 	Count  int64             `json:"count" doc:"Number of waits with this reason."`
-	NS     int64             `json:"ns" doc:"Total length of the waits, in nanoseconds."`
+	NS     int64             `json:"ns" doc:"Time in which at least one RPC waited for this reason, in nanoseconds; waits that overlap count once."`
 }
 
 // Slow is a transaction that took long.
@@ -120,11 +133,14 @@ const (
 
 // Collector makes an overview of the records of a capture.
 type Collector struct {
-	o     Overview
-	table *Table
-	waits map[record.WaitReason]*WaitCount
-	rules map[string]*RuleCount
-	ends  map[endKey]*EndCount
+	o          Overview
+	table      *Table
+	answered   waitTable // waits of RPCs with a latency
+	unanswered waitTable // waits of RPCs without a Reply
+	stalled    outages   // all waits of unanswered
+	stalledOn  map[int]record.Opt[record.End] // connections of these waits, and the side that stopped retransmitting
+	rules      map[string]*RuleCount
+	ends       map[endKey]*EndCount
 }
 
 type endKey struct {
@@ -135,7 +151,8 @@ type endKey struct {
 // NewCollector starts one.
 func NewCollector() *Collector {
 	return &Collector{
-		table: NewTable(ByOperation), waits: map[record.WaitReason]*WaitCount{}, rules: map[string]*RuleCount{}, ends: map[endKey]*EndCount{},
+		table: NewTable(ByOperation), answered: waitTable{}, unanswered: waitTable{}, stalledOn: map[int]record.Opt[record.End]{},
+		rules: map[string]*RuleCount{}, ends: map[endKey]*EndCount{},
 	}
 }
 
@@ -162,21 +179,11 @@ func (c *Collector) Transaction(r *record.Transaction) {
 		o.RPCs.RetransmittedOnNewConnection++
 	}
 	c.table.Add(r)
-	for i := range r.Waits {
-		w := &r.Waits[i]
-		ns := r.Waited(w)
-		if ns == 0 {
-			continue
-		}
-		sum := c.waits[w.Reason]
-		if sum == nil {
-			sum = &WaitCount{Reason: w.Reason}
-			c.waits[w.Reason] = sum
-		}
-		sum.Count++
-		sum.NS += ns
+	c.waits(r)
+	if latency, known := r.LatencyNS.Get(); known {
+		o.Time.Answered++
+		o.Time.TotalNS += latency
 	}
-	o.Time.TotalNS += r.LatencyNS.Or(0)
 	if p, known := r.Phases.Get(); known {
 		o.Time.Phases.add(p)
 	}
@@ -189,6 +196,44 @@ func (c *Collector) Transaction(r *record.Transaction) {
 		}
 	}
 	c.slow(r)
+}
+
+// waits sums up the waits of a transaction.
+func (c *Collector) waits(r *record.Transaction) {
+	if r.LatencyNS.Known() {
+		c.answered.add(r)
+		return
+	}
+	if r.Status != record.NoReply {
+		return
+	}
+	u := &c.o.Time.Unanswered
+	u.RPCs++
+	if !c.unanswered.add(r) {
+		return
+	}
+	u.Stalled++
+	for i := range r.Waits {
+		c.stalled.add(r.Waits[i].From, r.Waits[i].From+record.Time(r.Waited(&r.Waits[i])))
+	}
+	if len(c.stalledOn) <= maxGroups { // one more than gaveUp accepts
+		c.stalledOn[r.Connection] = record.Opt[record.End]{}
+	}
+}
+
+// gaveUp returns the side that stopped retransmitting on all connections of unanswered
+// RPCs that waited. It is unknown if one of these connections did not end so.
+func (c *Collector) gaveUp() (side record.Opt[record.End]) {
+	if len(c.stalledOn) > maxGroups {
+		return side
+	}
+	for _, by := range c.stalledOn {
+		if !by.Known() || side.Known() && side != by {
+			return record.Opt[record.End]{}
+		}
+		side = by
+	}
+	return side
 }
 
 // slow keeps those with the longest latency, the longest first.
@@ -217,6 +262,11 @@ func (c *Collector) Connection(r *record.Connection) {
 	h.Naks += r.Naks
 	h.RNRNaks += r.RNRNaks
 	c.group(r)
+	if _, stalled := c.stalledOn[r.ID]; stalled {
+		if end, _ := r.Ended.Get(); end.How == record.EndRetries {
+			c.stalledOn[r.ID] = end.By
+		}
+	}
 	if end, ended := r.Ended.Get(); ended && (end.How != record.EndDisconnect || end.OutstandingCalls > 0) {
 		k := endKey{end.How, end.By.Or("")}
 		if c.ends[k] == nil {
@@ -267,13 +317,12 @@ func (c *Collector) Finding(r *record.Finding) {
 func (c *Collector) Finish() *Overview {
 	o := &c.o
 	o.Type = "overview"
-	for _, w := range c.waits {
-		if w.Reason == record.CreditLimit {
-			o.Time.CreditsNS = w.NS
-		}
-		o.Time.Waits = append(o.Time.Waits, *w)
+	o.Time.Waits = c.answered.counts()
+	if sum := c.answered[record.CreditLimit]; sum != nil {
+		o.Time.CreditsNS = sum.outages.total()
 	}
-	slices.SortFunc(o.Time.Waits, func(a, b WaitCount) int { return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Reason, b.Reason)) })
+	u := &o.Time.Unanswered
+	u.Waits, u.StalledNS, u.GaveUp = c.unanswered.counts(), c.stalled.total(), c.gaveUp()
 	for _, r := range c.rules {
 		o.Findings = append(o.Findings, *r)
 	}
