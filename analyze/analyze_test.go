@@ -9,7 +9,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// transaction makes a record: times in milliseconds, reply 0 for none.
+// transaction returns a record. The times are in milliseconds; without a Reply, reply is 0.
 func transaction(call, reply int64, granted uint32, edit func(*record.Transaction)) *record.Transaction {
 	size := record.Some[int64](100)
 	r := &record.Transaction{
@@ -28,8 +28,8 @@ func transaction(call, reply int64, granted uint32, edit func(*record.Transactio
 	return r
 }
 
-// TestCredits: in flight, limit and time at the limit, with Replies out of
-// order and one missing.
+// TestCredits: outstanding Calls, granted credits and the time in which all credits were in
+// use, with Replies out of order and a Call without Reply.
 func TestCredits(t *testing.T) {
 	var c CreditTimeline
 	c.Add(transaction(0, 1, 2, nil))
@@ -39,7 +39,7 @@ func TestCredits(t *testing.T) {
 	c.Add(transaction(9, 0, 0, nil))
 	got := c.Finish(0, record.Forward, 10e6)
 	if got.PeakInFlight != 2 || got.CreditLimitReached != 1 || got.CreditLimitReachedNS != 2e6 || fmt.Sprint(got.Requested) != "[32]" {
-		t.Errorf("peak %d, limit reached %d times for %d ns, asked for %v", got.PeakInFlight, got.CreditLimitReached, got.CreditLimitReachedNS, got.Requested)
+		t.Errorf("peak %d, limit reached %d times for %d ns, requested %v", got.PeakInFlight, got.CreditLimitReached, got.CreditLimitReachedNS, got.Requested)
 	}
 	points := ""
 	for _, p := range got.Points {
@@ -61,7 +61,7 @@ func chunk(handles ...record.Hex32) []record.ReadChunk {
 	return []record.ReadChunk{c}
 }
 
-// TestHandles: who ended each exposure, what was left, what came again.
+// TestHandles: the side that ended each exposure, local invalidations, and reused handles.
 func TestHandles(t *testing.T) {
 	var h HandleTimeline
 	h.Add(transaction(0, 4, 1, func(r *record.Transaction) {
@@ -76,18 +76,18 @@ func TestHandles(t *testing.T) {
 	got := h.Finish(0, 50e6)
 	summary := fmt.Sprint(got.ExposureCount, got.Distinct, got.ChunkReplies, got.InvalidatingReplies, got.LocalInvExtra, got.LocalInvNoRemote, got.Reused, got.NeverInvalidated)
 	if summary != "5 4 3 2 1 1 1 1" {
-		t.Errorf("exposures, handles, Replies with chunks, invalidating, left over, left all, reused, never: %s", summary)
+		t.Errorf("exposures, handles, Replies with chunks, invalidating, local extra, local without remote, reused, never: %s", summary)
 	}
 	if got.RemoteShare.Or(-1) != 0.4 || got.ReuseInterval.P50.Or(-1) != 6e6 || got.Exposure.P50.Or(-1) != 2e6 || got.Exposure.Max.Or(-1) != 20e6 {
-		t.Errorf("remote %v, reused after %v, exposed %v, longest %v", got.RemoteShare, got.ReuseInterval.P50, got.Exposure.P50, got.Exposure.Max)
+		t.Errorf("remote %v, reused after %v, exposed for %v, longest %v", got.RemoteShare, got.ReuseInterval.P50, got.Exposure.P50, got.Exposure.Max)
 	}
 	if got.Exposures[3].MovedBytes != 20 {
 		t.Errorf("two segments under one handle moved %d bytes", got.Exposures[3].MovedBytes)
 	}
 }
 
-// TestStats: counts, errors, quantiles, bytes by form, and who would have
-// needed no chunks.
+// TestStats: counts, errors, quantiles, bytes by form, and the RPCs that would have needed no
+// chunks.
 func TestStats(t *testing.T) {
 	table := NewTable(ByOperation)
 	for i := range 100 {
@@ -118,8 +118,8 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// TestManyStats: what a table keeps is bounded, whatever comes, and it says what
-// is then not exact.
+// TestManyStats: the memory of a table is bounded for any input, and estimated quantiles are
+// marked.
 func TestManyStats(t *testing.T) {
 	table := NewTable(ByProcedure)
 	table.maxRows, table.maxExact = 3, 1000
@@ -146,11 +146,11 @@ func TestManyStats(t *testing.T) {
 		}
 	}
 	if table.exact > 1000 || len(table.rows["NFS3 READ"].latencies.exact) != 0 {
-		t.Errorf("%d single latencies are kept", table.exact)
+		t.Errorf("the table has %d single latencies", table.exact)
 	}
 }
 
-// TestDurations: what no clock says is counted all the same.
+// TestDurations: durations that no clock can measure are counted, too.
 func TestDurations(t *testing.T) {
 	for _, all := range [][]int64{{math.MinInt64, math.MinInt64}, {-5, 3}, {math.MaxInt64, 1, 1, 1}} {
 		var d durations

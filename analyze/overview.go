@@ -7,7 +7,8 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// Overview is a capture on one screen: who, how healthy, what was slow and why.
+// Overview summarizes a capture: its connections, how well the transport worked, and how
+// the RPCs spent their time.
 type Overview struct {
 	Type        string        `json:"type" doc:"The record's type, always \"overview\"." values:"overview"`
 	Groups      []Group       `json:"groups" doc:"Groups of connections between the same two ends with the same transport and upper layer."`
@@ -23,7 +24,8 @@ type Overview struct {
 	Connections int           `json:"connections" doc:"Number of connection records."`
 }
 
-// Group is connections that are alike.
+// Group sums up the connections between two ends that have the same transport and upper
+// layer.
 type Group struct {
 	Client       record.Opt[string] `json:"client" doc:"Address of the client."`
 	Server       record.Opt[string] `json:"server" doc:"Address and port of the server."`
@@ -34,7 +36,7 @@ type Group struct {
 	Handshakes   int                `json:"handshakes" doc:"Number of connections whose handshake is in the capture."`
 }
 
-// Health is what all connections together went through.
+// Health sums up retransmissions, losses and NAKs of all connections.
 type Health struct {
 	Packets       int64 `json:"packets" doc:"Number of packets of all connections."`
 	Retransmitted int64 `json:"retransmitted" doc:"Number of retransmitted packets."`
@@ -44,7 +46,7 @@ type Health struct {
 	RNRNaks       int64 `json:"rnr_naks" doc:"Number of receiver-not-ready (RNR) NAKs."`
 }
 
-// RPCs counts transactions.
+// RPCs counts transactions by their outcome.
 type RPCs struct {
 	Complete                     int64 `json:"complete" doc:"Number of transactions with both a Call and a Reply."`
 	NoReply                      int64 `json:"no_reply" doc:"Number of transactions without a Reply."`
@@ -83,28 +85,33 @@ type WaitCount struct {
 	NS     int64             `json:"ns" doc:"Time in which at least one RPC waited for this reason, in nanoseconds; waits that overlap count once."`
 }
 
-// Slow is a transaction that took long.
+// Slow is one of the transactions with the longest latency.
 type Slow struct {
 	Transaction *record.Transaction `json:"transaction" doc:"The transaction record."`
 }
 
-// CreditUse is how far a connection used its credits.
+// CreditUse is a connection that used all credits that it was granted.
 type CreditUse struct {
 	Connection int                `json:"connection" doc:"Number of the connection."`
 	Granted    record.Opt[uint32] `json:"granted" doc:"Number of credits that the latest Reply granted."`
 	Peak       int                `json:"peak_in_flight" doc:"Largest number of Calls that were outstanding at once."`
 }
 
-// Invalidations is what became of the handles of Calls that were answered.
+// Invalidations counts the handles that answered Calls exposed, by the side that has to
+// invalidate them.
 type Invalidations struct {
 	Exposed            int64               `json:"exposed" doc:"Number of handles that answered Calls exposed."`
 	ByServer           int64               `json:"by_responder" doc:"Number of those handles that the responder invalidated remotely."`
 	LocalInvalidations int64               `json:"local_invalidations" doc:"Number of those handles that the requester has to invalidate itself." was:"left"`
 	Negotiated         record.Opt[bool]    `json:"negotiated" doc:"Whether remote invalidation was negotiated on all connections whose handshake is in the capture; null without any."`
 	Share              record.Opt[float64] `json:"share" doc:"Share of the exposed handles that the responder invalidated remotely, from 0 to 1."`
+
+	// OnlyClients is set if Replies used Send With Invalidate without negotiation, and on
+	// each connection with such Replies the client announced support and the server did not.
+	OnlyClients bool `json:"-"`
 }
 
-// RuleCount is the findings of one rule.
+// RuleCount counts the findings of one rule.
 type RuleCount struct {
 	Rule     string            `json:"rule" doc:"Id of the rule."`
 	Severity record.Severity   `json:"severity" doc:"Severity of the findings."`
@@ -113,7 +120,7 @@ type RuleCount struct {
 	Message  string            `json:"message" doc:"Message of the first finding."`
 }
 
-// EndCount is connections that ended in one way.
+// EndCount counts the connections that the same side ended in the same way.
 type EndCount struct {
 	How              record.Ending          `json:"how" doc:"How the connections ended."`
 	By               record.Opt[record.End] `json:"by" doc:"The side that ended the connections; null if the capture does not show it."`
@@ -123,7 +130,7 @@ type EndCount struct {
 	XIDs             []record.Hex32         `json:"xids" doc:"XIDs of the first connection's outstanding Calls; null if there were none."`
 }
 
-// How much an overview shows.
+// These limits keep an overview, and the memory that it takes, small.
 const (
 	slowest   = 5
 	busiest   = 5
@@ -131,24 +138,26 @@ const (
 	maxUses   = 64
 )
 
-// Collector makes an overview of the records of a capture.
+// Collector makes an overview from the records of a capture.
 type Collector struct {
-	o          Overview
-	table      *Table
-	answered   waitTable // waits of RPCs with a latency
-	unanswered waitTable // waits of RPCs without a Reply
-	stalled    outages   // all waits of unanswered
-	stalledOn  map[int]record.Opt[record.End] // connections of these waits, and the side that stopped retransmitting
-	rules      map[string]*RuleCount
-	ends       map[endKey]*EndCount
+	o           Overview
+	table       *Table
+	answered    waitTable                      // waits of RPCs with a latency
+	unanswered  waitTable                      // waits of RPCs without a Reply
+	stalled     outages                        // all waits of unanswered
+	stalledOn   map[int]record.Opt[record.End] // connections of these waits, and the side that stopped retransmitting
+	unannounced bool                           // a connection with Send With Invalidate had not negotiated it
+	rules       map[string]*RuleCount
+	ends        map[endKey]*EndCount
 }
 
+// endKey is what the connections of an EndCount have in common.
 type endKey struct {
 	how record.Ending
 	by  record.End
 }
 
-// NewCollector starts one.
+// NewCollector returns an empty Collector.
 func NewCollector() *Collector {
 	return &Collector{
 		table: NewTable(ByOperation), answered: waitTable{}, unanswered: waitTable{}, stalledOn: map[int]record.Opt[record.End]{},
@@ -156,7 +165,7 @@ func NewCollector() *Collector {
 	}
 }
 
-// Transaction takes a transaction.
+// Transaction adds a transaction. It does not keep r.
 func (c *Collector) Transaction(r *record.Transaction) {
 	o := &c.o
 	switch r.Status {
@@ -236,7 +245,7 @@ func (c *Collector) gaveUp() (side record.Opt[record.End]) {
 	return side
 }
 
-// slow keeps those with the longest latency, the longest first.
+// slow keeps the transactions with the longest latency, the longest first.
 func (c *Collector) slow(r *record.Transaction) {
 	latency, known := r.LatencyNS.Get()
 	list := c.o.Slowest
@@ -244,14 +253,14 @@ func (c *Collector) slow(r *record.Transaction) {
 		return
 	}
 	at, _ := slices.BinarySearchFunc(list, latency, func(s Slow, ns int64) int { return cmp.Compare(ns, s.Transaction.LatencyNS.Or(0)) })
-	for at < len(list) && list[at].Transaction.LatencyNS.Or(0) == latency { // of alike ones the first stays first
+	for at < len(list) && list[at].Transaction.LatencyNS.Or(0) == latency { // of equal latencies the first transaction stays first
 		at++
 	}
 	list = slices.Insert(list, at, Slow{r.Clone()})
 	c.o.Slowest = list[:min(len(list), slowest)]
 }
 
-// Connection takes a connection.
+// Connection adds a connection. The transactions of a connection must be added before it.
 func (c *Collector) Connection(r *record.Connection) {
 	o, h := &c.o, &c.o.Health
 	o.Connections++
@@ -281,9 +290,16 @@ func (c *Collector) Connection(r *record.Connection) {
 	}
 	if agreed, known := r.RemoteInvalidation.Get(); known && r.UpperLayer == "rpcrdma" {
 		o.Handles.Negotiated = record.Some(agreed && o.Handles.Negotiated.Or(true))
+		if !agreed && r.Invalidation.InvalidatingReplies > 0 {
+			client, server := r.PrivateData.Client, r.PrivateData.Server
+			onlyClient := client != nil && client.RemoteInvalidation && (server == nil || !server.RemoteInvalidation)
+			o.Handles.OnlyClients = onlyClient && (o.Handles.OnlyClients || !c.unannounced)
+			c.unannounced = true
+		}
 	}
 }
 
+// group adds a connection to its group.
 func (c *Collector) group(r *record.Connection) {
 	g := Group{Client: r.Client.Address, Server: r.Server.Address, Transport: r.Transport, UpperLayer: r.UpperLayer}
 	i := slices.IndexFunc(c.o.Groups, func(x Group) bool {
@@ -303,7 +319,7 @@ func (c *Collector) group(r *record.Connection) {
 	}
 }
 
-// Finding takes a finding.
+// Finding adds a finding.
 func (c *Collector) Finding(r *record.Finding) {
 	sum := c.rules[r.Rule]
 	if sum == nil {
@@ -313,7 +329,7 @@ func (c *Collector) Finding(r *record.Finding) {
 	sum.Count++
 }
 
-// Finish is the overview.
+// Finish returns the overview. The Collector must not be used afterwards.
 func (c *Collector) Finish() *Overview {
 	o := &c.o
 	o.Type = "overview"

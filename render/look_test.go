@@ -17,15 +17,15 @@ import (
 
 var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// looks are a way to draw, and how wide.
+// looks is a look and a width to draw with.
 type looks struct {
 	name  string
 	width int
 	look  render.Look
 }
 
-// TestLooks: a connection's charts, a ladder and the table of sums in block and
-// braille characters, in colour, and in other times.
+// TestLooks draws a connection's charts, a ladder and the table of statistics with block and
+// braille characters, in colour, and with other formats of times.
 func TestLooks(t *testing.T) {
 	for _, look := range []looks{
 		{"unicode-80", 80, render.Look{Colour: render.NoColour, Unicode: true}},
@@ -90,20 +90,20 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestOverviewOfNothing: nothing good is said of a capture that has no RDMA.
+// TestOverviewOfNothing: the overview of a capture without RDMA reports nothing as healthy.
 func TestOverviewOfNothing(t *testing.T) {
 	var b bytes.Buffer
 	screen := render.Screen{Out: &b, Theme: render.NewLook(&b, render.Look{Colour: render.NoColour}), Width: 100}
 	if err := render.Overview(screen, analyze.NewCollector().Finish(), &record.Summary{Packets: 7}, "ssh.pcap"); err != nil {
 		t.Fatal(err)
 	}
-	if lines := strings.Split(strings.TrimSpace(b.String()), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[2], "health    nothing of RDMA") {
+	if lines := strings.Split(strings.TrimSpace(b.String()), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[2], "health    no RDMA in the capture") {
 		t.Errorf("%q", lines)
 	}
 }
 
-// TestOverviewLooks: the overview follows the look that is asked for, and no line
-// but those to be copied is too wide.
+// TestOverviewLooks draws the overview in several looks. Only lines with a command to copy may
+// be too wide.
 func TestOverviewLooks(t *testing.T) {
 	for _, look := range []looks{
 		{"unicode-80", 80, render.Look{Colour: render.NoColour, Unicode: true}},
@@ -133,8 +133,8 @@ func TestOverviewLooks(t *testing.T) {
 	}
 }
 
-// TestNumbersAreWhole: a number that is wider than those that the table learnt from
-// is not cut; the column that has room to give gives it.
+// TestNumbersAreWhole: a number is not shortened if it is wider than those that the table
+// learned from. The column with flex becomes narrower instead.
 func TestNumbersAreWhole(t *testing.T) {
 	var b bytes.Buffer
 	text := render.NewText(&b, render.NewLook(&b, render.Look{Colour: render.NoColour, Columns: []string{"NUMBER", "TIME", "SUMMARY", "LENGTH"}}), 50)
@@ -159,8 +159,8 @@ func TestNumbersAreWhole(t *testing.T) {
 	}
 }
 
-// TestHidden: what is hidden is said, columns that say the same go first, and
-// those that say that something is wrong last.
+// TestHidden: hidden columns are listed. Columns with the same text in all rows are hidden
+// first, and columns that show problems last.
 func TestHidden(t *testing.T) {
 	row := func(id int, retransmitted, naks int64) *record.Connection {
 		return &record.Connection{
@@ -173,10 +173,10 @@ func TestHidden(t *testing.T) {
 		rows         []*record.Connection
 		heads, notes string
 	}{
-		"healthy":  {[]*record.Connection{row(1, 0, 0), row(2, 0, 0)}, "CONN CLIENT          SERVER          RPCS PACKETS CLOSED", "RETR/OOO/MISSED, NAK/RNR "},
-		"repeats":  {[]*record.Connection{row(1, 0, 0), row(2, 9, 0)}, "CONN CLIENT          SERVER          RETR/OOO/MISSED CLOSED", "PACKETS, NAK/RNR "},
-		"one NAK":  {[]*record.Connection{row(7, 0, 1)}, "CONN CLIENT          SERVER          RPCS NAK/RNR CLOSED", "RETR/OOO/MISSED "},
-		"too late": {append(many(300, row), row(301, 5, 0)), "CONN CLIENT          SERVER          RPCS PACKETS CLOSED", "not the same in all rows: RETR/OOO/MISSED"},
+		"healthy":         {[]*record.Connection{row(1, 0, 0), row(2, 0, 0)}, "CONN CLIENT          SERVER          RPCS PACKETS CLOSED", "RETR/OOO/MISSED, NAK/RNR "},
+		"retransmissions": {[]*record.Connection{row(1, 0, 0), row(2, 9, 0)}, "CONN CLIENT          SERVER          RETR/OOO/MISSED CLOSED", "PACKETS, NAK/RNR "},
+		"one NAK":         {[]*record.Connection{row(7, 0, 1)}, "CONN CLIENT          SERVER          RPCS NAK/RNR CLOSED", "RETR/OOO/MISSED "},
+		"too late":        {append(many(300, row), row(301, 5, 0)), "CONN CLIENT          SERVER          RPCS PACKETS CLOSED", "not the same in all rows: RETR/OOO/MISSED"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b, notes bytes.Buffer
@@ -203,7 +203,7 @@ func many(n int, row func(int, int64, int64) *record.Connection) (rows []*record
 	return rows
 }
 
-// TestTimes: a moment in each of the forms.
+// TestTimes: the same time in each of the formats.
 func TestTimes(t *testing.T) {
 	local := time.Local
 	defer func() { time.Local = local }()
