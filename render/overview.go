@@ -180,7 +180,9 @@ func (v *overview) health() {
 		{h.Retransmitted, "retransmitted"}, {h.OutOfOrder, "out of order"}, {h.Naks, nounFor(h.Naks, "NAK")}, {h.RNRNaks, nounFor(h.RNRNaks, "RNR NAK")}, {v.s.ICRCBad, "with a bad checksum"},
 	})
 	missing := counted(h.Packets, []count{
-		{h.NotCaptured, "not captured"}, {int64(v.s.CaptureDrops), "dropped by the capture tool"}, {v.s.Truncated, "truncated"},
+		{h.NotCaptured, nounFor(h.NotCaptured, "packet") + " not captured"},
+		{int64(v.s.CaptureDrops), nounFor(int64(v.s.CaptureDrops), "packet") + " dropped by the capture tool"},
+		{v.s.Truncated, nounFor(v.s.Truncated, "packet") + " truncated"},
 	})
 	switch {
 	case v.s.RDMA == 0:
@@ -326,7 +328,7 @@ func (v *overview) answered(label string) {
 		}
 		text := fmt.Sprintf("%d of them stalled for %s: %s", w.RPCs, Duration(w.NS), waitText(w.Reason))
 		if w.Reason == record.CreditLimit { // before the Call: not part of the latency
-			text = fmt.Sprintf("before %s, %s passed %s", plural(w.RPCs, "Call"), Duration(w.NS), waitText(w.Reason))
+			text = fmt.Sprintf("%s waited for credits before they were sent: %s", plural(w.RPCs, "Call"), Duration(w.NS))
 		}
 		v.line("", text, v.theme.warn)
 	}
