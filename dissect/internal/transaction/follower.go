@@ -183,7 +183,7 @@ func (f *follower) Private(s rdma.Side, data []byte, at record.Stamp) {
 			f.is(upperRPC)
 		}
 	case err != nil:
-		f.conn.Report(rule.PrivateDataUnusable, rdma.Where{At: at, Blames: record.Some(s)}, "%v; the defaults hold", err)
+		f.conn.Report(rule.PrivateDataUnusable, rdma.Where{At: at, Blames: record.Some(s)}, "%v; the default inline thresholds apply", err)
 	}
 }
 

@@ -62,8 +62,13 @@ type Table struct {
 	// owns the table sets it, before the packet whose time it is.
 	Clock record.Time
 
-	options  Options
-	budget   *budget.Budget
+	options Options
+	budget  *budget.Budget
+
+	// unannounced is set once the finding InvalidationUnannounced was reported, because a
+	// capture gets it only once.
+	unannounced bool
+
 	slots    []*txn   // nil: free, and nothing kept for it
 	gens     []uint32 // how often each was used
 	free     []uint32 // slots
