@@ -474,7 +474,11 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 			return err
 		}
 	}
-	return t.flush()
+	if err := t.flush(); err != nil || !t.drawn || !theme.legend {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%s%s%s\n", theme.dim.before, columnsExplained, theme.dim.after)
+	return err
 }
 
 // histogramCells is the number of characters of a histogram.

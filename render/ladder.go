@@ -129,7 +129,9 @@ func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction)
 		if i > 0 {
 			b.WriteString("\n ")
 		}
-		b.WriteString(" " + strings.TrimLeft(line, " "))
+		if line = strings.TrimLeft(line, " "); line != "" {
+			b.WriteString(" " + line)
+		}
 	}
 	b.WriteByte('\n')
 	for _, sentence := range Explain(r) {

@@ -228,3 +228,50 @@ func TestTimes(t *testing.T) {
 		t.Error(render.AllTimes)
 	}
 }
+
+// TestLegend: on a terminal, a line below a table explains the mark of findings, and in a
+// pipe there is none.
+func TestLegend(t *testing.T) {
+	row := func(findings ...string) *record.Transaction {
+		return &record.Transaction{Status: record.Complete, Call: &record.Message{}, Reply: &record.Message{}, Findings: findings}
+	}
+	for name, c := range map[string]struct {
+		rows   []*record.Transaction
+		legend bool
+		want   string
+	}{
+		"a finding":   {[]*record.Transaction{row(), row("xid-mismatch")}, true, "! has findings: rdmadump check   columns explained: rdmadump help columns\n"},
+		"no findings": {[]*record.Transaction{row()}, true, "\ncolumns explained: rdmadump help columns\n"},
+		"no rows":     {nil, true, ""},
+		"a pipe":      {[]*record.Transaction{row("xid-mismatch")}, false, "ok !\n"},
+	} {
+		var b bytes.Buffer
+		text := render.NewText(&b, render.NewLook(&b, render.Look{Colour: render.NoColour, Legend: c.legend}), 0)
+		for _, r := range c.rows {
+			if err := text.Transaction(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := text.Finish(); err != nil || !strings.HasSuffix(b.String(), c.want) || c.want == "" && b.Len() > 0 {
+			t.Errorf("%s: %v, %q does not end in %q", name, err, b.String(), c.want)
+		}
+	}
+}
+
+// TestNotCaptured: packets that the capture lacks are dim, because they say nothing about the
+// network, and retransmitted packets are a warning.
+func TestNotCaptured(t *testing.T) {
+	for _, c := range []struct {
+		retransmitted, missed int64
+		like                  string
+	}{{0, 1038, "dim"}, {3, 1038, "warning"}, {0, 0, "good"}} {
+		var b bytes.Buffer
+		text := render.NewText(&b, render.NewLook(&b, render.Look{Colour: render.Colours16}), 0)
+		text.Connection(&record.Connection{Retransmitted: c.retransmitted, NotCaptured: c.missed})
+		text.Finish()
+		want := fmt.Sprintf("%s%d/0/%d", map[string]string{"dim": "\x1b[2m", "warning": "\x1b[33m", "good": "\x1b[32m"}[c.like], c.retransmitted, c.missed)
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q has no %q", b.String(), want)
+		}
+	}
+}

@@ -62,13 +62,16 @@ func (t *Text) Finish() error {
 	return t.table.finish()
 }
 
+// columnsExplained names the command that prints Explanations.
+const columnsExplained = "columns explained: rdmadump help columns"
+
 // legend writes one line that explains the mark of findings, and names the command that
 // explains the columns.
 func (t *Text) legend() error {
 	if !t.theme.legend || !t.table.drawn {
 		return nil
 	}
-	text := "columns explained: rdmadump help columns"
+	text := columnsExplained
 	if t.withFindings {
 		text = "! has findings: rdmadump check   " + text
 	}
@@ -308,7 +311,7 @@ var connectionColumns = []column{
 	{name: "PACKETS", right: true, rank: 2},
 	{name: "RETR/OOO/MISSED", right: true, rank: 2, quiet: true},
 	{name: "NAK/RNR", right: true, rank: 5, quiet: true},
-	{name: "CLOSED", flex: true, min: 8, usual: 26},
+	{name: "CLOSED", flex: true, min: 17, usual: 26},
 }
 
 // Connection writes a row of the table of connections.
