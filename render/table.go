@@ -16,6 +16,7 @@ type column struct {
 	flex  bool   // takes the width that the other columns leave
 	wrap  bool   // its text continues in further lines, or below the row on a narrow terminal; only for the last column
 	min   int    // least width of a column with flex
+	whole bool   // a column with flex has at least the width of its short texts
 	rank  int    // columns with the highest rank are hidden first on a narrow terminal; 0 is never hidden
 	usual int    // width in a live table, which cannot wait for rows to learn widths from
 	quiet bool   // hidden last unless all of its cells are empty, because it shows problems
@@ -42,6 +43,7 @@ type table struct {
 	columns []column
 	widths  []int // 0: the column is hidden
 	order   []int // indexes of the columns, from left to right
+	least   int   // least width of the column with flex
 	below   bool  // the column that wraps is written below its row
 	sample  [][]cell
 	drawn   bool
@@ -163,6 +165,12 @@ func (t *table) layOut() {
 		}
 		if c.flex {
 			flex = i
+			t.least = c.min
+			for _, cells := range t.sample {
+				if c.whole {
+					t.least = max(t.least, wide(cells[i].short))
+				}
+			}
 		}
 		ranks[i] = 2 * c.rank
 		text, same := t.same(i)
@@ -187,7 +195,7 @@ func (t *table) layOut() {
 				continue
 			}
 			if need++; i == flex {
-				need += min(t.widths[i], c.min)
+				need += min(t.widths[i], t.least)
 			} else {
 				need += t.widths[i]
 			}
@@ -202,7 +210,7 @@ func (t *table) layOut() {
 		}
 		if need <= t.width || worst < 0 {
 			if flex >= 0 {
-				t.widths[flex] = min(t.widths[flex], max(t.columns[flex].min, t.width-need+min(t.widths[flex], t.columns[flex].min)))
+				t.widths[flex] = min(t.widths[flex], max(t.least, t.width-need+min(t.widths[flex], t.least)))
 			}
 			return
 		}
@@ -267,7 +275,7 @@ func (t *table) write(cells []cell) error {
 		}
 		text := cells[i].text
 		if c.flex { // gives width to numbers that are longer than those of the sample
-			least := min(width, c.min)
+			least := min(width, t.least)
 			width, over = max(width-over, least), max(over-(width-least), 0)
 		}
 		if c.wrap && t.width > 0 {

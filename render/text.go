@@ -311,7 +311,7 @@ var connectionColumns = []column{
 	{name: "PACKETS", right: true, rank: 2},
 	{name: "RETR/OOO/MISSED", right: true, rank: 2, quiet: true},
 	{name: "NAK/RNR", right: true, rank: 5, quiet: true},
-	{name: "CLOSED", flex: true, min: 17, usual: 26},
+	{name: "CLOSED", flex: true, whole: true, min: 8, usual: 26},
 }
 
 // Connection writes a row of the table of connections.
