@@ -57,7 +57,7 @@ func (l *appearance) of(stdout, notes io.Writer, coloured bool) (theme *render.T
 	}
 	theme = render.NewLook(stdout, render.Look{
 		Colour: colours(coloured), Light: l.light(), Unicode: l.ascii == "false" || l.ascii == "auto" && terminal && utf8Terminal(),
-		Times: render.Times(l.time), Notes: notes, Columns: l.columns,
+		Legend: terminal, Times: render.Times(l.time), Notes: notes, Columns: l.columns,
 	})
 	return theme, width, height
 }

@@ -144,12 +144,12 @@ var (
 	ErrorNotAnswered  = define("error-not-answered", record.Error, "RFC 8166 s.4.5").needs(0, missing, evidence.XIDReused).until(evidence.Delivered)
 	ErrorWrongCode    = define("error-wrong-code", record.Error, "RFC 8166 s.4.5.1").needs(0, missing, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
 	ErrorWrongVersion = define("error-wrong-version", record.Error, "RFC 8166 s.4.5").needs(0, missing, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
-	ErrorUnknownXID   = define("error-unknown-xid", record.Warning, "RFC 8166 s.4.5").needs(0, unseen|evidence.HalfRead, evidence.Unordered|evidence.XIDReused|evidence.Closing).until(evidence.Delivered)
+	ErrorUnknownXID   = define("error-unknown-xid", record.Warning, "RFC 8166 s.4.5").needs(0, unseen|evidence.HalfRead, evidence.Unordered|evidence.XIDReused|evidence.Closing).until(evidence.Next)
 	ErrorAnswered     = define("error-answered", record.Error, "RFC 8166 s.4.5").needs(0, missing, evidence.Unordered).until(evidence.Delivered)
 	CallNotAnswered   = define("call-not-answered", record.Warning, "RFC 8166 s.4.5.4").needs(unseen, 0, evidence.XIDReused)
 	RPCRejected       = define("rpc-rejected", record.Warning, "RFC 8166 s.4.5.2").until(evidence.Delivered)
-	ReplyWithoutCall  = define("reply-without-call", record.Note, "RFC 5531 s.9").needs(0, unseen|evidence.HalfRead, evidence.Unordered|evidence.XIDReused|evidence.Closing).until(evidence.Delivered)
-	XIDInUse          = define("xid-in-use", record.Warning, "RFC 5531 s.9").needs(0, missing|evidence.Silent|evidence.HalfRead, evidence.Unordered).until(evidence.Delivered)
+	ReplyWithoutCall  = define("reply-without-call", record.Note, "RFC 5531 s.9").needs(0, unseen|evidence.HalfRead, evidence.Unordered|evidence.XIDReused|evidence.Closing).until(evidence.Next)
+	XIDInUse          = define("xid-in-use", record.Warning, "RFC 5531 s.9").needs(0, missing|evidence.Silent|evidence.HalfRead, evidence.Unordered).until(evidence.Next)
 
 	BackwardWithChunks = define("backward-with-chunks", record.Warning, "draft-cel-nfsv4-rpcrdma-bidirection s.2.4").needs(0, 0, evidence.NoHandshake).until(evidence.Delivered)
 	BackwardNotMsg     = define("backward-not-msg", record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.4").needs(0, 0, evidence.NoHandshake).until(evidence.Delivered)
@@ -181,7 +181,7 @@ var (
 //   - ElementNotRefused: the message without RDMA_ERROR is an RDMA_MSGP or RDMA_DONE.
 //   - InvHandleUnused: the Reply invalidated nothing although its Call named a handle.
 var (
-	InvalidationUnannounced = InvalidationNegotiated.as(record.Warning, "RFC 8797 s.4.1")
+	InvalidationUnannounced = InvalidationNegotiated.as(record.Note, "RFC 8797 s.4.1")
 	BackwardRequestedZero   = CreditsRequestedZero.as(record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.1.2")
 	ElementNotRefused       = ErrorNotAnswered.as(record.Warning, "RFC 8166 s.4.6")
 	InvHandleUnused         = InvHandleNotHonored.as(record.Warning, "draft-cel-nfsv4-reminv-design s.5.3")

@@ -113,6 +113,7 @@ type exception struct {
 // exceptions are the legitimate uses that no rule of the table covers. The test fails if an
 // exception is no longer needed.
 var exceptions = []exception{
+	{"analyze/overview.go", `was:"died`, "the old JSON name of outstanding_calls"},
 	{"internal/testkit/floods/floods.go", "TCP flows behind holes", "docs/hostile.md has the measurements of the flood under this name"},
 	{"internal/testkit/floods/floods.go", "that nobody asked for", "docs/hostile.md has the measurements of the flood under this name"},
 	{"synth/synth.go", "until it is told otherwise", "the package comment of synth stays as it is"},
@@ -131,7 +132,6 @@ var pending = []string{
 
 	// These are being rewritten at the moment.
 	".",
-	"analyze/...",
 	"capture/...",
 	"cmd/...",
 	"dissect",
@@ -145,7 +145,6 @@ var pending = []string{
 	"extract/...",
 	"link/...",
 	"query/...",
-	"render/...",
 	"rocev2/...",
 	"samples/...",
 }

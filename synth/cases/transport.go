@@ -50,7 +50,7 @@ var transport = []Case{
 	},
 	{Rule: "connection-rejected", Name: "by the server", Broken: func(_ *wire, c *conn) { c.Another(synth.Options{}).Reject() }, Healthy: rpc},
 	{
-		Rule: "connection-lost", Name: "a Call that was open", AtFault: server,
+		Rule: "connection-lost", Name: "a Call that was open",
 		Broken: func(_ *wire, c *conn) {
 			rpc(nil, c)
 			c.Client.Call(synth.Null())

@@ -197,7 +197,7 @@ func (c *Conn) End(s Side) record.End {
 // congested reports what a connection met of congestion, once it is over.
 func (c *Conn) congested() {
 	if c.cnps+c.marked > 0 {
-		c.Report(rule.Congestion, Where{At: c.first}, "the network was congested: %d congestion notification packets, %d packets marked by a switch", c.cnps, c.marked)
+		c.Report(rule.Congestion, Where{At: c.first}, "the network was congested: receivers sent %d congestion notification packets, and switches marked %d packets", c.cnps, c.marked)
 	}
 	c.cnps, c.marked = 0, 0
 }

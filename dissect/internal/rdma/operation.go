@@ -110,7 +110,7 @@ func (t *Tracker) abandon(o *Operation) {
 	missing := int64(o.count) - o.seen.Total()
 	if c.follower.Abandoned(o) && missing > 0 {
 		t.lose(c, o.Side.Other(), missing)
-		c.Report(ruleLost, Where{At: c.last}, "%d responses of the RDMA Read with PSN %d are not in the capture", missing, o.from)
+		c.Report(ruleLost, Where{At: c.last}, "%d response packets of the RDMA Read with PSN %d are not in the capture", missing, o.from)
 	}
 }
 

@@ -347,7 +347,7 @@ func (t *Tracker) learnMTU(c *Conn, n int) {
 	}
 	if n < c.asked && !c.mtuTold {
 		c.mtuTold = true
-		c.Report(rule.PathMTUUnused, Where{At: t.now}, "full packets carry %d bytes, the path MTU that the REQ asked for is %d", n, c.asked)
+		c.Report(rule.PathMTUUnused, Where{At: t.now}, "full packets carry %d bytes, although the REQ asked for a path MTU of %d", n, c.asked)
 	}
 	c.mtu = n
 	c.learned++

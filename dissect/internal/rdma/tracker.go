@@ -260,7 +260,7 @@ func (t *Tracker) Packet(d *Datagram) {
 		if h := known; h != nil { // dropped: it changes nothing but its own count
 			t.happened.Conn, t.happened.Place = h.conn, h.placed(p)
 			h.conn.record.Packets++
-			h.conn.Report(rule.ICRCBad, Where{At: d.At}, "packet with PSN %d has a bad ICRC: the receiver drops it", p.PSN)
+			h.conn.Report(rule.ICRCBad, Where{At: d.At}, "the packet with PSN %d has a bad ICRC, so its receiver drops it", p.PSN)
 		}
 		t.happened.Place.Dropped = true
 		return

@@ -182,7 +182,7 @@ func (f *follower) checkReply(x *txn, m *message, orphan bool) {
 	c := x.checks(m.Last).blaming(m.side)
 	f.checkRefusedEarly(c, m)
 	if h.Credits == 0 {
-		c.report(rule.CreditsGrantedZero, "the Reply grants 0 credits: the requester may send nothing any more")
+		c.report(rule.CreditsGrantedZero, "the Reply grants 0 credits, so the requester may not send another Call")
 	}
 	f.granting(m)
 	if len(h.Reads) > 0 && m.err == nil {
@@ -194,7 +194,7 @@ func (f *follower) checkReply(x *txn, m *message, orphan bool) {
 		return
 	}
 	if orphan {
-		c.report(rule.ReplyWithoutCall, "no Call with this XID is without a Reply")
+		c.report(rule.ReplyWithoutCall, "no outstanding Call has this XID")
 		return
 	}
 	f.answeredAt(x, m)

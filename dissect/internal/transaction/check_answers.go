@@ -60,22 +60,26 @@ func (f *follower) checkError(c checker, m *message, orphan bool) {
 	if orphan {
 		switch about := f.answeredBefore(m.side, h.XID); {
 		case answersError:
-			c.report(rule.ErrorAnswered, "an RDMA_ERROR answers an RDMA_ERROR: that must be discarded without a word")
+			c.report(rule.ErrorAnswered, "an RDMA_ERROR answers an RDMA_ERROR, which must be discarded without an answer")
 		case about:
-			c.nobody().report(rule.RDMAError, "the requester answers a Reply with %v", h.Err)
+			c.nobody().report(rule.RDMAError, "the requester rejected a Reply with %v", h.Err)
 		case f.proves(rule.ErrorUnknownXID, m.side):
-			c.report(rule.ErrorUnknownXID, "RDMA_ERROR %v for an XID that no open Call has", h.Err)
+			c.report(rule.ErrorUnknownXID, "RDMA_ERROR %v has the XID of no outstanding Call", h.Err)
 		default:
-			c.nobody().report(rule.RDMAError, "%v", h.Err)
+			c.nobody().report(rule.RDMAError, "%v in an RDMA_ERROR whose Call is not in the capture", h.Err)
 		}
 		return
 	}
-	c.nobody().report(rule.RDMAError, "the responder answers %v%s", h.Err, x.why(h))
+	verb := "rejected the Call"
+	if x.judged.broken != nil {
+		verb = "correctly rejected the Call"
+	}
+	c.nobody().report(rule.RDMAError, "the responder %s with %v%s", verb, h.Err, x.why(h))
 	if x.rec.Call == nil || m.err != nil {
 		return
 	}
 	if vers := x.call.RDMAVers; h.Vers != vers && x.call.HeaderBytes.Known() || h.Vers != vers && x.judged.broken == rule.RDMAVersion {
-		c.report(rule.ErrorWrongVersion, "the RDMA_ERROR has rdma_vers %d, the Call that it answers %d", h.Vers, vers)
+		c.report(rule.ErrorWrongVersion, "the RDMA_ERROR has rdma_vers %d, but the Call that it answers has rdma_vers %d", h.Vers, vers)
 	}
 	f.checkCode(c, h)
 	f.checkFits(c, m)
@@ -86,14 +90,14 @@ func (f *follower) checkCode(c checker, h *rpcrdma.Header) {
 	vers, broken := c.x.call.RDMAVers, c.x.judged.broken
 	switch {
 	case h.Err == rpcrdma.ErrChunk && broken == rule.RDMAVersion:
-		c.report(rule.ErrorWrongCode, "ERR_CHUNK answers a Call of version %d: ERR_VERS says which versions are supported", vers)
+		c.report(rule.ErrorWrongCode, "ERR_CHUNK answers a Call of version %d, but only ERR_VERS tells the requester which versions are supported", vers)
 	case h.Err != rpcrdma.ErrVers:
 	case h.VersLow > h.VersHigh:
-		c.report(rule.ErrorWrongCode, "ERR_VERS gives the versions %d to %d, the lowest above the highest", h.VersLow, h.VersHigh)
+		c.report(rule.ErrorWrongCode, "ERR_VERS lists the versions %d to %d, but the lowest version is above the highest", h.VersLow, h.VersHigh)
 	case h.VersLow <= vers && vers <= h.VersHigh:
-		c.report(rule.ErrorWrongCode, "ERR_VERS refuses version %d, and says that versions %d to %d are supported", vers, h.VersLow, h.VersHigh)
+		c.report(rule.ErrorWrongCode, "ERR_VERS rejects version %d, although it lists versions %d to %d as supported", vers, h.VersLow, h.VersHigh)
 	case f.judged.first && vers == rpcrdma.Version:
-		c.report(rule.ErrorWrongCode, "ERR_VERS refuses version 1, which this responder answered before")
+		c.report(rule.ErrorWrongCode, "ERR_VERS rejects version 1, which this responder accepted before")
 	}
 }
 
@@ -101,15 +105,15 @@ func (f *follower) checkCode(c checker, h *rpcrdma.Header) {
 func (x *txn) why(h *rpcrdma.Header) string {
 	switch {
 	case x.judged.broken != nil:
-		return " to a Call that breaks " + x.judged.broken.ID
+		return ": see the finding " + x.judged.broken.ID
 	case len(x.rec.Findings) > 0:
-		return " to a Call that breaks " + x.rec.Findings[0]
+		return ": see the finding " + x.rec.Findings[0]
 	case h.Err == rpcrdma.ErrChunk && x.call.Form == record.Long:
-		return " to a Long Call in which nothing is wrong that shows"
+		return ": a Long Call in which the capture shows no error"
 	case h.Err == rpcrdma.ErrChunk && len(x.segments) > 0:
-		return " to a Call with chunks in which nothing is wrong that shows"
+		return ": a Call with chunks in which the capture shows no error"
 	case h.Err == rpcrdma.ErrChunk:
-		return " to a Call without chunks: its Reply may not fit"
+		return ": a Call without chunks, whose Reply may have been too long"
 	}
 	return ""
 }
@@ -140,14 +144,14 @@ func (f *follower) answeredAt(x *txn, m *message) {
 // one.
 func (f *follower) checkAnswered(c checker) {
 	if broken := c.x.judged.broken; broken != nil && c.x.rec.Call != nil {
-		c.report(notRefused(broken), "the responder answers a Call that breaks %s as if it were good, not by RDMA_ERROR", broken.ID)
+		c.report(notRefused(broken), "the responder answered a broken Call with a Reply instead of RDMA_ERROR: see the finding %s", broken.ID)
 	}
 	if status, known := c.x.rpcStatus.Get(); known && status != "SUCCESS" {
 		chunks := ""
 		if len(c.x.segments) > 0 && status == "GARBAGE_ARGS" {
-			chunks = ": its Call has chunks, so look at what was reduced, and how"
+			chunks = " (the Call has chunks: check the data items that were reduced)"
 		}
-		c.nobody().report(rule.RPCRejected, "the RPC is refused: %s%s", status, chunks)
+		c.nobody().report(rule.RPCRejected, "the responder rejected the RPC with %s%s", status, chunks)
 	}
 }
 
@@ -180,13 +184,13 @@ func (f *follower) unanswered(x *txn, end record.Stamp) {
 			wentOn = wentOn || end.Time-since >= patience
 		}
 		if wentOn && f.proves(rule.CallNotAnswered, x.side.Other()) {
-			c.report(notRefused(broken), "a Call that breaks %s got no RDMA_ERROR, though the connection went on", broken.ID)
+			c.report(notRefused(broken), "a broken Call got no RDMA_ERROR, although the connection stayed open: see the finding %s", broken.ID)
 		}
 		return
 	}
 	last, any := j.answered[x.side].Get()
 	if any && j.newest[x.side] > x.rec.ID && last-since >= f.table.options.Unanswered && !x.judged.notCall {
-		c.report(rule.CallNotAnswered, "later Calls were answered for %v, this one never", time.Duration(last-since).Round(time.Millisecond))
+		c.report(rule.CallNotAnswered, "this Call was not answered, although later Calls were answered for %v", time.Duration(last-since).Round(time.Millisecond))
 	}
 }
 
@@ -211,18 +215,14 @@ func (f *follower) checkLost() {
 		return
 	}
 	where := first.where(how.At)
-	where.Blames, where.Operation = how.By, first.operation()
-	more := ""
-	if n > 1 {
-		more = " and others"
-	}
-	f.report(violation{rule: rule.ConnectionLost, where: where}, "the connection ended (%s) with %d Calls open: XID 0x%08x%s", how.How, n, uint32(first.rec.XID), more)
+	where.Operation = first.operation()
+	f.report(violation{rule: rule.ConnectionLost, where: where}, "%s; %s", f.endText(how), outstandingText(n, uint32(first.rec.XID)))
 }
 
 // checkReuse reports that the XID of an open Call is used again. Where a Reply may
 // have escaped the capture it proves nothing.
 func (f *follower) checkReuse(c checker) {
-	c.report(rule.XIDInUse, "a Call with this XID is still without a Reply")
+	c.report(rule.XIDInUse, "another Call with this XID is outstanding")
 	f.judged.reused = true
 }
 
@@ -230,10 +230,10 @@ func (f *follower) checkReuse(c checker) {
 func (f *follower) tooShort(o *rdma.Operation) string {
 	what := fmt.Sprintf("a Send of %d bytes is too short for an RPC-over-RDMA header", o.Length)
 	if o.Length == 0 {
-		what = "a Send of 0 bytes: it carries no RPC-over-RDMA header and no RPC message"
+		what = "a Send of 0 bytes has no RPC-over-RDMA header and no RPC message"
 	}
 	if only := f.open[o.Side.Other()].only(); only != nil {
-		what += fmt.Sprintf("; the only Call that waits for a Reply has XID 0x%08x, and gets none by this", uint32(only.rec.XID))
+		what += fmt.Sprintf("; it cannot answer the only outstanding Call, which has XID 0x%08x", uint32(only.rec.XID))
 	}
 	return what
 }
@@ -265,5 +265,7 @@ func (f *follower) checkBurst(x *txn, o *rdma.Operation, by rdma.Side, at record
 }
 
 var eventNames = map[record.EventKind]string{
-	record.EventCall: "Call", record.EventReply: "Reply", record.EventRead: "RDMA Read Request", record.EventWrite: "RDMA Write", record.EventReadDone: "RDMA Read",
+	record.EventCall: "Call", record.EventReply: "Reply", record.EventRead: "RDMA Read request", record.EventWrite: "RDMA Write", record.EventReadDone: "RDMA Read response",
 }
+
+var waitNames = map[record.WaitReason]string{record.RetransmitTimeout: "retransmission timeout", record.RetransmitGap: "retransmission after a gap"}

@@ -47,11 +47,11 @@ func (f *follower) checkCredits(c checker, m *message) {
 	if known && uint32(n) > limit {
 		switch grant, granted := a.grant.Get(); {
 		case !granted:
-			c.report(rule.CreditLimitExceeded, "%d Calls are in flight; before the first Reply there may be one", n)
+			c.report(rule.CreditLimitExceeded, "%d Calls are outstanding, but before the first Reply only one is allowed", n)
 		case grant > limit:
-			c.report(rule.CreditLimitExceeded, "%d Calls are in flight; %d credits are granted, and the requester asked for %d", n, grant, limit)
+			c.report(rule.CreditLimitExceeded, "%d Calls are outstanding, but %d credits are granted and the requester asked for only %d", n, grant, limit)
 		default:
-			c.report(rule.CreditLimitExceeded, "%d Calls are in flight, %d credits are granted", n, grant)
+			c.report(rule.CreditLimitExceeded, "%d Calls are outstanding, but only %d credits are granted", n, grant)
 		}
 	}
 	if asked := h.Credits; asked > 0 {
@@ -124,9 +124,9 @@ func (f *follower) notReady(x *txn, isCall bool, by rdma.Side, at record.Stamp) 
 	c := x.checks(at).blaming(by)
 	switch {
 	case isCall && !x.judged.overGrant:
-		c.report(rule.ReceiveNotPosted, "no receive buffer was posted for a Call within the credits that this side grants")
+		c.report(rule.ReceiveNotPosted, "this side had no receive buffer for a Call, although the Call is within the credits that it granted")
 	case !isCall && x.rec.Call != nil:
-		c.report(rule.ReceiveNotPosted, "no receive buffer was posted for the Reply to this side's own Call")
+		c.report(rule.ReceiveNotPosted, "this side had no receive buffer for the Reply to its own Call")
 	}
 }
 
@@ -160,11 +160,11 @@ func (f *follower) checkTooSmall(r *rdma.Refusal, x *txn) {
 	if o.Length > size {
 		return
 	}
-	how := "nothing was stated, so 1024 hold"
+	how := "the default, because it announced no size"
 	if stated {
-		how = "it stated that size"
+		how = "which it announced"
 	}
-	const text = "a Send of %d bytes is refused (%s), though its receiver takes %d: %s"
+	const text = "the receiver rejected a Send of %d bytes (%s), although it has to accept %d bytes, %s"
 	if x != nil {
 		x.checks(r.At).blaming(r.By).report(rule.ReceiveTooSmall, text, o.Length, r.Reason, size, how)
 		return

@@ -141,7 +141,7 @@ func (f *follower) Refused(r *rdma.Refusal) {
 	}
 	refusesReply := part == partReply || r.Op == nil && x.side == r.By // its memory, while its Reply came behind
 	if refusesReply && x.replied && !x.emitted && x.rec.Status != record.NoReply {
-		x.checks(r.At).state(rule.ReplyNotDelivered, "the Reply in packet %d was never received: it came with or behind what was refused (%s)", x.answer.LastPacket, r.Text)
+		x.checks(r.At).state(rule.ReplyNotDelivered, "the %s cannot have received the Reply in packet %d: it rejected that Reply or an earlier packet (%s), and discards everything from there on", f.conn.End(r.By), x.answer.LastPacket, r.Text)
 		x.takeBack()
 		f.table.remember(x)
 		f.dies(x)

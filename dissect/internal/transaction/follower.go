@@ -197,7 +197,7 @@ func (f *follower) Private(s rdma.Side, data []byte, at record.Stamp) {
 			f.is(upperRPC)
 		}
 	case err != nil:
-		f.report(violation{rule: rule.PrivateDataUnusable, where: rdma.Where{At: at, Blames: record.Some(s)}}, "%v; the defaults hold", err)
+		f.report(violation{rule: rule.PrivateDataUnusable, where: rdma.Where{At: at, Blames: record.Some(s)}}, "%v; the default inline thresholds apply", err)
 	}
 }
 

@@ -197,7 +197,7 @@ func (f *follower) call(m *message) {
 		c := old.checks(m.First).blaming(side)
 		if h.Proc == rpcrdma.Done && h.Vers == rpcrdma.Version {
 			old.judged.doneSent = true
-			c.report(rule.RDMADone, "RDMA_DONE must not be sent")
+			c.report(rule.RDMADone, "the message is RDMA_DONE, which must not be sent")
 			m.Tag = old.tag(partCall)
 			return
 		}

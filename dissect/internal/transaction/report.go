@@ -100,9 +100,11 @@ func (f *follower) report(v violation, format string, args ...any) {
 		f.notJudged(r, evidence.Evicted, v.where.At)
 		return
 	}
+	needs.Own, needs.Other, needs.Connection = needs.Own&^evidence.Closing, needs.Other&^evidence.Closing, needs.Connection&^evidence.Closing // what began later excuses nothing
 	p := pending{rule: r, where: v.where, text: fmt.Sprintf(format, args...), until: until, needs: needs, memory: v.memory, send: f.doubted}
 	if v.x != nil {
 		p.tag = v.x.tag(partCall)
+		v.x.suspected++
 		p.where.XID, p.where.Operation = record.Some(uint32(v.x.rec.XID)), v.x.operation()
 	}
 	p.next = v.where.Blames.Or(0).Other()
@@ -186,12 +188,17 @@ func (f *follower) settle(ask func(*pending) (verdict, evidence.Gap)) {
 	kept := f.pending[:0]
 	for i := range f.pending {
 		p := &f.pending[i]
-		switch v, gap := ask(p); v {
-		case waiting:
+		v, gap := ask(p)
+		if v == waiting {
 			kept = append(kept, *p)
 			continue
+		}
+		x, _ := f.table.tagged(p.tag)
+		if x != nil {
+			x.suspected--
+		}
+		switch v {
 		case proved:
-			x, _ := f.table.tagged(p.tag)
 			f.tell(p.rule, x, p.where, "%s", p.text)
 		case dropped:
 			f.notJudged(p.rule, gap, p.where.At)

@@ -60,8 +60,13 @@ type Table struct {
 	// owns the table sets it, before the packet whose time it is.
 	Clock record.Time
 
-	options  Options
-	budget   *budget.Budget
+	options Options
+	budget  *budget.Budget
+
+	// unannounced is set once the finding InvalidationUnannounced was reported, because a
+	// capture gets it only once.
+	unannounced bool
+
 	slots    []*txn   // nil: free, and nothing kept for it
 	gens     []uint32 // how often each was used
 	free     []uint32 // slots
@@ -121,16 +126,17 @@ type txn struct {
 	rec      facts
 	follower *follower
 
-	side     rdma.Side // the caller's
-	open     bool
-	replied  bool // the Reply has come, and was not refused
-	emitted  bool
-	awaits   bool // it is not known yet whether the Reply was accepted
-	lost     bool // it was not
-	hasReply bool // a Reply chunk
-	cut      bool // the lists of the Call are not known to their end
-	control  bool // RPCSEC_GSS makes or ends a context with it
-	namedAll bool // of a COMPOUND Call: all its operations
+	side      rdma.Side // the caller's
+	open      bool
+	replied   bool // the Reply has come, and was not refused
+	emitted   bool
+	awaits    bool // it is not known yet whether the Reply was accepted
+	lost      bool // it was not
+	suspected int8 // findings about it that are pending
+	hasReply  bool // a Reply chunk
+	cut       bool // the lists of the Call are not known to their end
+	control   bool // RPCSEC_GSS makes or ends a context with it
+	namedAll  bool // of a COMPOUND Call: all its operations
 
 	prev, next *txn        // of the follower's open or settled ones, by age
 	ended      record.Time // on the table's clock
@@ -441,7 +447,10 @@ func (t *Table) Expire() {
 		x := t.settling.First()
 		if !x.emitted {
 			wait := t.options.Linger
-			if x.awaits {
+			switch {
+			case x.suspected > 0:
+				wait = max(wait, pendingWait)
+			case x.awaits:
 				wait = max(wait, x.follower.conn.DecidesWithin())
 			}
 			if t.Clock-x.ended <= wait && t.settling.Len() < maxSettling {
@@ -460,6 +469,10 @@ func (t *Table) Expire() {
 		t.release(x)
 	}
 }
+
+// pendingWait is how long the record of a transaction waits for findings about it
+// that are pending.
+const pendingWait = record.Time(4e9)
 
 // Drain hands out all that has ended, whatever may still happen to it.
 func (t *Table) Drain() {
