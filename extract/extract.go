@@ -1,5 +1,6 @@
-// Package extract writes the file data of NFS READs and WRITEs to files: one for
-// each NFS file, by the path that the capture shows, or by its handle.
+// Package extract writes the file data of NFS READs and WRITEs to files. Each NFS
+// file becomes one file, which has the path that the capture shows, or is named
+// after the file handle.
 package extract
 
 import (
@@ -15,19 +16,20 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// Extractor collects file data below a folder, and nowhere else: what packets call
-// files is never taken for a path as it stands, and nothing that is there is
-// written over.
+// An Extractor collects file data below one folder and writes nothing outside of
+// it. Names from packets are escaped before they are used as file names, and
+// existing files are never overwritten.
 //
-// A file's data is that of READs and WRITEs that succeeded, in the order of their
-// Replies; a size that was set, by SETATTR, CREATE or OPEN, is taken over. What a
-// file was called is learned from LOOKUP, OPEN, CREATE, READDIR, RENAME and MNT,
-// before or after. Handles are taken to be of one server.
+// The Extractor uses the data of all READs and WRITEs that succeeded, in the order
+// of their Replies, and applies the sizes that SETATTR, CREATE and OPEN set. It
+// learns the names of files from LOOKUP, OPEN, CREATE, READDIR, RENAME and MNT; a
+// name may be learned before or after the data. The Extractor assumes that all
+// file handles belong to one server.
 type Extractor struct {
-	// Wants, if not nil, says which transactions' data to take; an error ends it.
-	// Names are learned from all.
+	// Wants, if not nil, reports whether the data of a transaction is extracted; an
+	// error ends the extraction. Names are learned from all transactions.
 	Wants func(*record.Transaction) (bool, error)
-	// Report counts what was left out.
+	// Report counts the files that were written and the data that was left out.
 	Report Report
 
 	staging     staging
@@ -36,50 +38,52 @@ type Extractor struct {
 	call, reply half
 }
 
-// Report counts what is in no file.
+// Report counts the files that were written and the data that was left out.
 type Report struct {
-	Files      int64 // written
-	Holes      int64 // bytes in files that the capture does not show
-	Missing    int64 // READs and WRITEs of whose data something was not captured
-	Unanswered int64 // WRITEs without a Reply that says how much was written
-	Unreadable int64 // Calls that could not be read to where the data is
-	Secret     int64 // Calls that RPCSEC_GSS keeps secret
-	TooFar     int64 // data at offsets that no file system has
-	Scattered  int64 // files with more ranges than are kept, see [File.Scattered]
-	NamesFull  bool  // there were more names than are remembered
+	Files      int64 // files that were written
+	Holes      int64 // bytes of the files that the capture does not show
+	Missing    int64 // READs and WRITEs whose data was captured only in part, or not at all
+	Unanswered int64 // WRITEs without a Reply that says how many bytes were written
+	Unreadable int64 // Calls that could not be decoded as far as their data
+	Secret     int64 // Calls that RPCSEC_GSS encrypts
+	TooFar     int64 // ranges left out because their offset is above the limit
+	Scattered  int64 // files with more ranges than the extractor tracks, see [File.Scattered]
+	NamesFull  bool  // the capture has more names than the extractor remembers
 }
 
-// File is one file that was written.
+// File describes one file that was written.
 type File struct {
 	Type      string             `json:"type" doc:"file"`
-	Path      string             `json:"path" doc:"where it was written, below the folder"`
-	Named     bool               `json:"named" doc:"the capture shows its whole path"`
-	Handle    record.Opt[string] `json:"handle" doc:"file handle, in hex; null where the capture does not show it"`
-	Size      int64              `json:"size" doc:"bytes, up to the last that was read or written"`
-	Data      int64              `json:"data" doc:"bytes of it that were read or written"`
-	Holes     int                `json:"holes" doc:"ranges that were not, which are zeros"`
-	HoleBytes int64              `json:"hole_bytes" doc:"bytes in these"`
-	Renamed   bool               `json:"renamed" doc:"its own name was taken, so that it has a number behind it"`
-	Error     record.Opt[string] `json:"error" doc:"why it could not be written"`
-	Scattered bool               `json:"scattered" doc:"it was read or written in more ranges than are kept: data is at least as many bytes, hole_bytes at most"`
+	Path      string             `json:"path" doc:"path of the file, relative to the output folder"`
+	Named     bool               `json:"named" doc:"true if the capture shows the whole path of the file"`
+	Handle    record.Opt[string] `json:"handle" doc:"file handle in hex; null if the capture does not show it"`
+	Size      int64              `json:"size" doc:"size of the file in bytes, up to the last byte that was read or written"`
+	Data      int64              `json:"data" doc:"number of bytes of the file that were read or written"`
+	Holes     int                `json:"holes" doc:"number of ranges that were neither read nor written; they read as zeros"`
+	HoleBytes int64              `json:"hole_bytes" doc:"number of bytes in these ranges"`
+	Renamed   bool               `json:"renamed" doc:"true if the file's own name was taken, so that a number was appended to it"`
+	Error     record.Opt[string] `json:"error" doc:"reason why the file could not be written; null if it was written"`
+	Scattered bool               `json:"scattered" doc:"true if the file was read or written in more ranges than are tracked: data is then a lower bound, hole_bytes an upper bound"`
 }
 
-// half is a Call or Reply at hand.
+// half is the Call or the Reply of the current transaction.
 type half struct {
 	header  oncrpc.Header
 	message nfs.Message
 	payload *record.Payload
-	base    int64 // where what was decoded begins in the Payload stream
+	base    int64 // offset of body in the Payload stream
 	body    []byte
 }
 
-// New makes an extractor; root is the folder, which is the caller's to close.
+// New returns an Extractor that writes below root. The caller closes root after
+// [Extractor.Finish] or [Extractor.Abandon].
 func New(root *os.Root) (*Extractor, error) {
 	e := &Extractor{staging: staging{root: root}, tree: newTree()}
 	return e, e.staging.begin()
 }
 
-// Handler takes what a dissector with [dissect.Options.Rebuild] finds.
+// Handler returns the handler for a dissector that runs with
+// [dissect.Options.Rebuild].
 func (e *Extractor) Handler() dissect.Handler {
 	return dissect.Handler{Payload: func(r *record.Transaction, call, reply *record.Payload) error {
 		e.payload(r, call, reply)
@@ -87,7 +91,7 @@ func (e *Extractor) Handler() dissect.Handler {
 	}}
 }
 
-// decode reads one message.
+// decode decodes the RPC header of one message and reports whether that succeeded.
 func (h *half) decode(p *record.Payload) bool {
 	if p == nil {
 		return false
@@ -97,7 +101,8 @@ func (h *half) decode(p *record.Payload) bool {
 	return h.header.Decode(readable) == nil
 }
 
-// plain finds the body that a service protects.
+// plain sets h.body to the arguments or results, and reports false if s encrypts
+// them.
 func (h *half) plain(s oncrpc.Service) bool {
 	readable := h.payload.Data[:h.payload.Readable()]
 	body, ok := s.Plain(readable[h.header.Length:])
@@ -149,7 +154,8 @@ func (e *Extractor) payload(r *record.Transaction, call, reply *record.Payload) 
 	}
 }
 
-// handleOf is the handle in a value of a name, false when there is none.
+// handleOf returns the file handle in the value called name of an operation, and
+// false if there is none.
 func handleOf(m *nfs.Message, op int, name string) (string, bool) {
 	v := m.Find(op, name)
 	if v == nil || len(v.Bytes) == 0 {
@@ -158,7 +164,7 @@ func handleOf(m *nfs.Message, op int, name string) (string, bool) {
 	return string(v.Bytes), true
 }
 
-// nameOf is a string.
+// nameOf returns the string called name of an operation, and false if there is none.
 func nameOf(m *nfs.Message, op int, name string) (string, bool) {
 	v := m.Find(op, name)
 	if v == nil || v.Kind != nfs.String || v.Bytes == nil {
@@ -167,20 +173,20 @@ func nameOf(m *nfs.Message, op int, name string) (string, bool) {
 	return string(v.Bytes), true
 }
 
-// mount learns the path of an export's root.
+// mount learns the path of an export's root from MNT.
 func (e *Extractor) mount() {
 	c, a := &e.call.message, &e.reply.message
 	if len(c.Ops) != 1 || len(a.Ops) != 1 || c.Name != "MNT" || a.Status != 0 {
 		return
 	}
-	where, named := nameOf(c, 0, "path")
+	export, named := nameOf(c, 0, "path")
 	if handle, known := handleOf(a, 0, "object_fh"); named && known {
 		n := e.tree.of(handle)
-		n.root, n.name, n.parent = true, path.Clean("/"+where), nil
+		n.root, n.name, n.parent = true, path.Clean("/"+export), nil
 	}
 }
 
-// procedure takes an RPC of NFSv2 or v3.
+// procedure applies an RPC of NFSv2 or NFSv3.
 func (e *Extractor) procedure(data bool) {
 	c, a := &e.call.message, &e.reply.message
 	if len(c.Ops) != 1 || len(a.Ops) != 1 || a.Status != 0 {
@@ -230,8 +236,8 @@ func (e *Extractor) procedure(data bool) {
 	}
 }
 
-// compound takes a COMPOUND: what the current file handle is tells what an
-// operation is about.
+// compound applies a COMPOUND. It follows the current and the saved file handle,
+// since these are the objects that operations act on.
 func (e *Extractor) compound(data bool) {
 	c, a := &e.call.message, &e.reply.message
 	var at, saved *node
@@ -259,7 +265,7 @@ func (e *Extractor) compound(data bool) {
 		case "LOOKUP", "CREATE":
 			at = e.tree.child(at, name)
 		case "OPEN":
-			if named { // else it is the current one
+			if named { // otherwise the current file handle is the file
 				at = e.tree.child(at, name)
 			}
 			if data {
@@ -307,7 +313,7 @@ func (e *Extractor) compound(data bool) {
 	}
 }
 
-// entries learns from a listing.
+// entries learns names from a directory listing.
 func (e *Extractor) entries(dir *node, m *nfs.Message, op int) {
 	name := ""
 	for _, v := range m.In(op) {
@@ -322,7 +328,7 @@ func (e *Extractor) entries(dir *node, m *nfs.Message, op int) {
 	}
 }
 
-// setSize takes over a size that a Call sets.
+// setSize applies the size that a Call sets.
 func (e *Extractor) setSize(n *node, m *nfs.Message, op int) {
 	v := m.Find(op, "size")
 	if n == nil || v == nil || v.Uint == 1<<32-1 && m.Version == 2 {
@@ -341,7 +347,7 @@ func (e *Extractor) fail(err error) {
 	}
 }
 
-// number is a value's.
+// number returns the value called name of an operation, or 0 if there is none.
 func number(m *nfs.Message, op int, name string) uint64 {
 	if v := m.Find(op, name); v != nil {
 		return v.Uint
@@ -349,14 +355,14 @@ func number(m *nfs.Message, op int, name string) uint64 {
 	return 0
 }
 
-// read takes the data of a READ.
+// read writes the data of a READ.
 func (e *Extractor) read(n *node, call, reply int) {
 	if v := e.reply.message.Find(reply, "data"); v != nil {
 		e.put(n, number(&e.call.message, call, "offset"), &e.reply, v, v.Uint)
 	}
 }
 
-// readPlus takes the pieces of a READ_PLUS.
+// readPlus writes the data and the holes of a READ_PLUS.
 func (e *Extractor) readPlus(n *node, op int) {
 	offset := uint64(0)
 	values := e.reply.message.In(op)
@@ -372,14 +378,14 @@ func (e *Extractor) readPlus(n *node, op int) {
 				continue
 			}
 			if asked := number(&e.call.message, op, "offset") + number(&e.call.message, op, "count"); offset+v.Uint > asked {
-				v.Uint = max(asked, offset) - offset // a hole may be told to its end
+				v.Uint = max(asked, offset) - offset // a hole may extend beyond the requested range
 			}
 			e.fail(e.staging.zero(n, int64(offset), int64(offset+v.Uint)))
 		}
 	}
 }
 
-// write takes the data of a WRITE, as much as its Reply says was written.
+// write writes the data of a WRITE, limited to the count in its Reply.
 func (e *Extractor) write(n *node, call, reply int) {
 	v := e.call.message.Find(call, "data")
 	if v == nil {
@@ -392,7 +398,8 @@ func (e *Extractor) write(n *node, call, reply int) {
 	e.put(n, number(&e.call.message, call, "offset"), &e.call, v, written)
 }
 
-// put writes the first bytes of a value to a file, but for what is missing.
+// put writes the first length bytes of v to a file at an offset, except those that
+// were not captured.
 func (e *Extractor) put(n *node, offset uint64, h *half, v *nfs.Value, length uint64) {
 	if n == nil || length == 0 {
 		return
@@ -401,7 +408,7 @@ func (e *Extractor) put(n *node, offset uint64, h *half, v *nfs.Value, length ui
 		e.Report.TooFar++
 		return
 	}
-	from := h.base + v.At + 4 // behind its count
+	from := h.base + v.At + 4 // the data follows its length
 	to := min(from+int64(length), int64(len(h.payload.Data)))
 	at, missing := from, false
 	piece := func(end int64) {
@@ -423,11 +430,11 @@ func (e *Extractor) put(n *node, offset uint64, h *half, v *nfs.Value, length ui
 	}
 }
 
-// Abandon leaves nothing behind.
+// Abandon removes all files that were not given a name yet.
 func (e *Extractor) Abandon() error { return e.staging.away() }
 
-// Finish gives the files their names, and reports each. The extractor is not to
-// be used any more.
+// Finish gives the files their names and calls each for every file. The Extractor
+// must not be used afterwards.
 func (e *Extractor) Finish(each func(*File)) error {
 	defer e.staging.away()
 	e.Report.NamesFull = e.tree.full
@@ -448,7 +455,7 @@ func (e *Extractor) Finish(each func(*File)) error {
 		}
 		wanted := path.Join(elements...)
 		name, err := e.staging.place(f, elements)
-		if err != nil && len(elements) > 1 { // a file stands where a folder is to be
+		if err != nil && len(elements) > 1 { // an existing file has the name of a folder
 			name, err = e.staging.place(f, []string{label(f.node.handle)})
 		}
 		if err != nil {
@@ -463,7 +470,7 @@ func (e *Extractor) Finish(each func(*File)) error {
 	return nil
 }
 
-// String is a line for people.
+// String returns the report as one line of text.
 func (r *Report) String() string {
 	s := count(r.Files, "file")
 	for _, part := range []struct {
@@ -471,26 +478,27 @@ func (r *Report) String() string {
 		text string
 	}{
 		{r.Holes, " bytes in holes"},
-		{r.Missing, " READs and WRITEs of whose data something was not captured"},
-		{r.Unanswered, " WRITEs without an answer left out"},
-		{r.Unreadable, " Calls that could not be read"},
-		{r.Secret, " Calls that RPCSEC_GSS keeps secret"},
-		{r.TooFar, " at offsets beyond what file systems take"},
-		{r.Scattered, " files in so many ranges that some of their data counts as holes"},
+		{r.Missing, " READs and WRITEs whose data was not fully captured"},
+		{r.Unanswered, " WRITEs left out because they have no Reply"},
+		{r.Unreadable, " Calls could not be decoded"},
+		{r.Secret, " Calls are encrypted by RPCSEC_GSS"},
+		{r.TooFar, " ranges left out because their offset is too large"},
+		{r.Scattered, " files with so many ranges that some of their data counts as holes"},
 	} {
 		if part.n > 0 {
 			s += "; " + strconv.FormatInt(part.n, 10) + part.text
 		}
 	}
 	if r.NamesFull {
-		s += "; more names than are remembered"
+		s += "; some files have no name because the capture has too many"
 	}
 	return s
 }
 
-func count(n int64, what string) string {
+// count returns n and the noun, in the plural unless n is 1.
+func count(n int64, noun string) string {
 	if n != 1 {
-		what += "s"
+		noun += "s"
 	}
-	return strconv.FormatInt(n, 10) + " " + what
+	return strconv.FormatInt(n, 10) + " " + noun
 }

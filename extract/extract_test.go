@@ -20,8 +20,8 @@ import (
 
 const captures = "../testdata/captures/"
 
-// extracted extracts a source below a folder: what is reported of each file, and
-// what is there afterwards, by path.
+// extracted extracts a source below a folder. It returns the record of each file
+// and the contents of all files in the folder, both by path.
 func extracted(t testing.TB, source capture.Source, folder string) (files map[string]extract.File, there map[string]string, report extract.Report) {
 	t.Helper()
 	root, err := os.OpenRoot(folder)
@@ -56,8 +56,8 @@ func extracted(t testing.TB, source capture.Source, folder string) (files map[st
 	return files, there, e.Report
 }
 
-// TestKnownData: the files are those that the client wrote and read, on both
-// transports, NFSv4.2 and v3.
+// TestKnownData verifies that the files are those that the client wrote and read,
+// on both transports, with NFSv4.2 and NFSv3.
 func TestKnownData(t *testing.T) {
 	list, err := os.ReadFile(captures + "rocev2-data42.md5")
 	if err != nil {
@@ -65,7 +65,7 @@ func TestKnownData(t *testing.T) {
 	}
 	for name, under := range map[string]string{
 		"rocev2-data42.pcap.zst": "",
-		// MOUNT, which names the root, went over another connection.
+		// MOUNT, which shows the path of the root, used another connection.
 		"lab-iwarpdata3.pcap.zst": "fh-0100010000000000/",
 	} {
 		files, there, report := extracted(t, testkit.Open(t, captures+name), t.TempDir())
@@ -86,14 +86,14 @@ func TestKnownData(t *testing.T) {
 	}
 }
 
-// compound opens a name below the root and writes to it.
+// compound returns a COMPOUND that looks a name up below the root and writes to it.
 func compound(name string, offset uint64, data []byte) (synth.Call, synth.Reply) {
 	return synth.Compound(synth.OpPutRootFH(), synth.OpLookup(name), synth.OpWrite(offset, data)),
 		synth.CompoundReply(synth.ResPutRootFH(), synth.ResLookup(), synth.ResWrite(uint32(len(data))))
 }
 
-// TestNames: whatever a packet calls a file, nothing is written but below the
-// folder, nothing that is there is touched, and no name can upset a terminal.
+// TestNames verifies that no name in a packet leads out of the folder, that
+// existing files are not touched, and that file names have no control characters.
 func TestNames(t *testing.T) {
 	outside := t.TempDir()
 	folder := filepath.Join(outside, "folder")
@@ -140,12 +140,13 @@ func TestNames(t *testing.T) {
 		t.Errorf("the victim holds %q, %v", data, err)
 	}
 	if entries, _ := os.ReadDir(outside); len(entries) != 2 {
-		t.Errorf("beside the folder: %v", entries)
+		t.Errorf("files outside of the folder: %v", entries)
 	}
 }
 
-// TestHoles: what was not read nor written, and what was not captured, is zeros
-// and reported; a WRITE counts as far as its Reply says.
+// TestHoles verifies that ranges that were neither read nor written, and data that
+// was not captured, read as zeros and are reported, and that a WRITE counts only
+// as far as its Reply says.
 func TestHoles(t *testing.T) {
 	w := synth.New()
 	c := w.RoCE(synth.Options{})
@@ -162,7 +163,7 @@ func TestHoles(t *testing.T) {
 	call, reply := compound("failed", 0, []byte("nothing"))
 	c.RPC(call, synth.CompoundFailed(28, synth.ResPutRootFH(), synth.ResLookup(), synth.ResFailed(38, 28)))
 	_ = reply
-	// A packet of a READ is not in the capture.
+	// The capture lacks one packet of this READ.
 	data := bytes.Repeat([]byte("0123456789abcdef"), 256)
 	read := synth.Compound(synth.OpPutRootFH(), synth.OpLookup("lost"), synth.OpRead(0, 4096)).Offer(synth.Mem(0xa1, 4096))
 	answer := synth.CompoundReply(synth.ResPutRootFH(), synth.ResLookup(), synth.ResRead(data)).To(read)
@@ -170,7 +171,7 @@ func TestHoles(t *testing.T) {
 	w.Drop(c.Server.Push(answer)[1])
 	c.Server.Reply(answer)
 	c.Client.Ack()
-	// And none of another.
+	// The capture has no data of this READ.
 	none := synth.Compound(synth.OpPutRootFH(), synth.OpLookup("none"), synth.OpRead(0, 1000)).Offer(synth.Mem(0xa2, 1000))
 	answer = synth.CompoundReply(synth.ResPutRootFH(), synth.ResLookup(), synth.ResRead(data[:1000])).To(none)
 	c.Client.Call(none)
@@ -196,8 +197,9 @@ func TestHoles(t *testing.T) {
 	}
 }
 
-// TestScattered: of a file in more ranges than are kept, all data is written, and
-// the record and the report say that holes are fewer than they count.
+// TestScattered verifies that all data of a file with more ranges than are tracked
+// is written, and that its record and the report say that the holes are an upper
+// bound.
 func TestScattered(t *testing.T) {
 	const ranges = 1<<16 + 3
 	w := synth.New()
@@ -220,12 +222,12 @@ func TestScattered(t *testing.T) {
 	if !f.Scattered || f.Data != 1<<16 || f.HoleBytes != size-1<<16 || report.Scattered != 1 {
 		t.Errorf("%+v, %+v", f, report)
 	}
-	if s := report.String(); !strings.Contains(s, "; 1 files in so many ranges") {
+	if s := report.String(); !strings.Contains(s, "; 1 files with so many ranges") {
 		t.Errorf("%q", s)
 	}
 }
 
-// TestManyFiles: more files than may be open at once.
+// TestManyFiles extracts more files than may be open at once.
 func TestManyFiles(t *testing.T) {
 	w := synth.New()
 	c := w.RoCE(synth.Options{})

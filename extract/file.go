@@ -10,27 +10,28 @@ import (
 	"strconv"
 )
 
-// file is the data of one file, in the staging folder until all is read: its name
-// may come after its data.
+// file is the data of one NFS file. It is in the staging folder until the whole
+// capture has been read, because its name may come after its data.
 type file struct {
-	number int64 // in the staging folder
+	number int64 // its name in the staging folder
 	node   *node
-	seen   []span // what was read or written, sorted, neither overlapping nor adjacent
+	seen   []span // ranges that were read or written: sorted, neither overlapping nor adjacent
 	size   int64
-	many   bool // more ranges than are kept: some that were read or written count as holes
+	many   bool // the file has more than maxSpans ranges; the others count as holes
 	open   *os.File
 }
 
+// span is the range [from, to) of a file, in bytes.
 type span struct{ from, to int64 }
 
-// maxSpans bounds the ranges that are kept of a file.
+// maxSpans limits the number of ranges in file.seen.
 const maxSpans = 1 << 16
 
-// maxSize bounds where in a file data is put, bytes: a capture may claim any
-// offset, and no file system takes it.
+// maxSize limits the offsets at which data is written, in bytes. A capture may
+// claim any offset, and no file system accepts all of them.
 const maxSize = 1 << 43
 
-// add notes a range.
+// add records that the bytes [from, to) were read or written.
 func (f *file) add(from, to int64) {
 	if to <= from {
 		return
@@ -53,7 +54,7 @@ func (f *file) add(from, to int64) {
 	f.seen = slices.Replace(f.seen, i, j, span{from, to})
 }
 
-// cut notes that the file has a size now.
+// cut records that the file was truncated or extended to size.
 func (f *file) cut(size int64) {
 	for len(f.seen) > 0 && f.seen[len(f.seen)-1].to > size {
 		last := &f.seen[len(f.seen)-1]
@@ -64,12 +65,12 @@ func (f *file) cut(size int64) {
 		f.seen = f.seen[:len(f.seen)-1]
 	}
 	if size > f.size {
-		f.add(f.size, size) // zeros, by definition
+		f.add(f.size, size) // an extended file has zeros there
 	}
 	f.size = size
 }
 
-// covered is how many bytes were read or written.
+// covered returns the number of bytes that were read or written.
 func (f *file) covered() (n int64) {
 	for _, s := range f.seen {
 		n += s.to - s.from
@@ -77,7 +78,7 @@ func (f *file) covered() (n int64) {
 	return n
 }
 
-// holes is how many runs of bytes were neither.
+// holes returns the number of ranges that were neither read nor written.
 func (f *file) holes() (n int) {
 	at := int64(0)
 	for _, s := range f.seen {
@@ -92,13 +93,13 @@ func (f *file) holes() (n int) {
 	return n
 }
 
-// ownPrefix begins the names that files have while they wait.
+// ownPrefix begins the name of the staging folder.
 const ownPrefix = ".rdmadump-"
 
-// maxOpen bounds how many files are open at once.
+// maxOpen limits the number of files that are open at once.
 const maxOpen = 64
 
-// staging has the files while their names are not known.
+// staging holds the files until their names are known.
 type staging struct {
 	root   *os.Root
 	folder string
@@ -106,7 +107,7 @@ type staging struct {
 	open   []*file
 }
 
-// begin makes the staging folder.
+// begin creates the staging folder.
 func (s *staging) begin() error {
 	for i := os.Getpid(); ; i++ {
 		s.folder = ownPrefix + strconv.Itoa(i)
@@ -116,9 +117,10 @@ func (s *staging) begin() error {
 	}
 }
 
+// name returns the path of f in the staging folder.
 func (s *staging) name(f *file) string { return path.Join(s.folder, strconv.FormatInt(f.number, 10)) }
 
-// of is the file of a node.
+// of returns the file of a node and creates it if the node has none.
 func (s *staging) of(n *node) *file {
 	if n.file == nil {
 		n.file = &file{number: int64(len(s.files)), node: n}
@@ -127,7 +129,8 @@ func (s *staging) of(n *node) *file {
 	return n.file
 }
 
-// handle opens a file.
+// handle returns f opened for reading and writing. It closes another file first if
+// maxOpen files are open.
 func (s *staging) handle(f *file) (*os.File, error) {
 	if f.open != nil {
 		return f.open, nil
@@ -149,7 +152,7 @@ func (s *staging) handle(f *file) (*os.File, error) {
 	return h, nil
 }
 
-// write puts data at an offset.
+// write writes data to the file of n at an offset.
 func (s *staging) write(n *node, at int64, data []byte) error {
 	if len(data) == 0 {
 		return nil
@@ -166,7 +169,7 @@ func (s *staging) write(n *node, at int64, data []byte) error {
 	return nil
 }
 
-// zero makes a range zeros, as a hole of the file.
+// zero makes the bytes [from, to) of the file of n zeros.
 func (s *staging) zero(n *node, from, to int64) error {
 	f := s.of(n)
 	h, err := s.handle(f)
@@ -186,10 +189,10 @@ func (s *staging) zero(n *node, from, to int64) error {
 	return nil
 }
 
-// resize gives a file that has data another size.
+// resize truncates or extends the file of n, if n has one.
 func (s *staging) resize(n *node, size int64) error {
 	if n.file == nil {
-		return nil // nothing of it was read or written
+		return nil // it was neither read nor written so far
 	}
 	f := s.of(n)
 	h, err := s.handle(f)
@@ -203,8 +206,9 @@ func (s *staging) resize(n *node, size int64) error {
 	return nil
 }
 
-// place gives a file its name: that, or one with a number behind it, when there
-// is something already. Nothing that is there is touched.
+// place moves f from the staging folder to the path that elements make, and
+// returns that path. If the path exists already, place appends a number to it;
+// existing files are never touched.
 func (s *staging) place(f *file, elements []string) (string, error) {
 	if len(elements) == 0 {
 		elements = []string{label(f.node.handle)}
@@ -221,7 +225,7 @@ func (s *staging) place(f *file, elements []string) (string, error) {
 		if i > 1 {
 			name += "~" + strconv.Itoa(i)
 		}
-		// The name is taken first, so that nothing can be lost by giving it.
+		// An empty file reserves the name, so that the rename cannot replace another file.
 		h, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 		if errors.Is(err, fs.ErrExist) && i < 1000 {
 			continue
@@ -244,7 +248,7 @@ func (s *staging) place(f *file, elements []string) (string, error) {
 	}
 }
 
-// end closes the files, each with the size that it is known to have.
+// end sets the size of every file and closes it.
 func (s *staging) end() error {
 	for _, f := range s.files {
 		h, err := s.handle(f)
@@ -265,7 +269,7 @@ func (s *staging) end() error {
 	return nil
 }
 
-// away takes the staging folder away.
+// away removes the staging folder.
 func (s *staging) away() error {
 	for _, f := range s.open {
 		f.open.Close()
