@@ -19,53 +19,55 @@ import (
 )
 
 // RPCTCP writes the RPCs of a capture as if TCP had carried them (RFC 5531 s.11):
-// with record marking, between the same addresses, at the same times, with the
-// same XIDs, both directions of an RDMA connection on one TCP connection whose
-// server has port 2049.
+// with record marking, and with the addresses, times and XIDs of the capture. Both
+// directions of an RDMA connection use one TCP connection, whose server port is
+// 2049.
 //
-// A Call stands at the time of its first packet, a Reply at that of its last, so
-// that what other tools take for the response time is what rdmadump calls the
-// latency.
+// A Call has the time of its first packet, a Reply that of its last. The response
+// time that other tools compute is therefore the latency that rdmadump reports.
 //
-// What of a reduced data item is not in the capture is filled with zeros, and a
-// comment on the packet says so. A message of which something else is missing is
-// cut there, as a short snapshot length would, or left out when it does not fit
-// in one TCP segment; [RPCTCPReport] counts all of these.
+// Missing bytes of a reduced data item are replaced by zeros, and a comment on the
+// packet says so. If other bytes of a message are missing, the message is truncated
+// there, as by a short snapshot length, or it is left out if it does not fit into
+// one TCP segment. [RPCTCPReport] counts all of these messages.
 //
-// Messages go to the spool as they come, since the Reply to a Call may be far
-// away; per message some 60 bytes stay in memory.
+// RPCTCP writes messages to a temporary file when they are complete, because the
+// order of the output is that of their packets. It keeps some 60 bytes per message
+// in memory.
 type RPCTCP struct {
-	// Wants, if not nil, says which transactions to write; an error ends it.
+	// Wants, if not nil, reports whether a transaction is written; an error ends the
+	// export.
 	Wants func(*record.Transaction) (bool, error)
 
-	spool       Spool
+	file        TempFile
 	out         *bufio.Writer
-	size        int64 // of the spool
+	size        int64 // of file
 	messages    []message
 	connections map[int]*tcp
 	report      RPCTCPReport
 	err         error
 }
 
-// Spool is where messages wait: a file, as a rule.
-type Spool interface {
+// TempFile holds the messages until they are written in order, usually an
+// [os.File].
+type TempFile interface {
 	io.Writer
 	io.ReaderAt
 }
 
-// RPCTCPReport counts what was written.
+// RPCTCPReport counts the connections and messages that were written or left out.
 type RPCTCPReport struct {
 	Connections int64
 	Calls       int64
 	Replies     int64
-	Zeroed      int64 // Calls and Replies with zeros where file data is missing
-	ZeroedBytes int64
-	Cut         int64 // Calls and Replies that are there as far as they were captured
+	Zeroed      int64 // Calls and Replies in which zeros replace missing file data
+	ZeroedBytes int64 // bytes of these zeros
+	Truncated   int64 // Calls and Replies that are written as far as they were captured
 	LeftOut     int64 // Calls and Replies that could not be rebuilt
 	NoRPC       int64 // RDMA_ERRORs, which have no RPC message
 }
 
-// String is a line for people.
+// String returns the report as one line of text.
 func (r *RPCTCPReport) String() string {
 	s := fmt.Sprintf("%d Calls and %d Replies on %d connections", r.Calls, r.Replies, r.Connections)
 	if r.Connections == 1 {
@@ -75,10 +77,10 @@ func (r *RPCTCPReport) String() string {
 		n    int64
 		text string
 	}{
-		{r.Zeroed, "%d with zeros for file data that the capture does not have (" + strconv.FormatInt(r.ZeroedBytes, 10) + " bytes)"},
-		{r.Cut, "%d cut where the capture has no more of them"},
-		{r.LeftOut, "%d left out, of which too little was captured"},
-		{r.NoRPC, "%d RDMA_ERRORs left out, which carry no RPC"},
+		{r.Zeroed, "%d with zeros for file data that was not captured (" + strconv.FormatInt(r.ZeroedBytes, 10) + " bytes)"},
+		{r.Truncated, "%d truncated because the rest was not captured"},
+		{r.LeftOut, "%d left out because too little was captured"},
+		{r.NoRPC, "%d RDMA_ERRORs left out because they carry no RPC"},
 	} {
 		if part.n > 0 {
 			s += "; " + fmt.Sprintf(part.text, part.n)
@@ -87,28 +89,29 @@ func (r *RPCTCPReport) String() string {
 	return s
 }
 
-// message is a Call or Reply in the spool.
+// message describes a Call or Reply in the temporary file.
 type message struct {
 	packet, time int64
-	id           int64 // of the transaction
-	offset       int64
-	length, cut  uint32 // cut: how much of it is there
-	zeroed       uint32 // bytes of file data that are not
+	id           int64  // of the transaction
+	offset       int64  // in the temporary file
+	length       uint32 // bytes of the whole message
+	captured     uint32 // bytes of the message that can be written
+	zeroed       uint32 // bytes of missing file data, replaced by zeros
 	connection   int32
 	fromServer   bool
 	reply        bool
 	xid          uint32
 }
 
-// tcp is a connection.
+// tcp is a TCP connection to be written.
 type tcp struct {
 	record         *record.Connection
-	left           int // messages to be written
+	left           int // number of messages that were not written yet
 	client, server end
 	opened         bool
 }
 
-// end is one end of a connection.
+// end is one end of a TCP connection.
 type end struct {
 	address netip.Addr
 	port    uint16
@@ -116,12 +119,14 @@ type end struct {
 	next    uint32 // sequence number
 }
 
-// NewRPCTCP makes an exporter that keeps what waits in a spool.
-func NewRPCTCP(spool Spool) *RPCTCP {
-	return &RPCTCP{spool: spool, out: bufio.NewWriterSize(spool, 1<<18), connections: map[int]*tcp{}}
+// NewRPCTCP returns an exporter that keeps messages in an empty temporary file,
+// which belongs to the caller.
+func NewRPCTCP(file TempFile) *RPCTCP {
+	return &RPCTCP{file: file, out: bufio.NewWriterSize(file, 1<<18), connections: map[int]*tcp{}}
 }
 
-// Handler takes what a dissector with [dissect.Options.Rebuild] finds.
+// Handler returns the handler for a dissector that runs with
+// [dissect.Options.Rebuild].
 func (e *RPCTCP) Handler() dissect.Handler {
 	return dissect.Handler{Payload: e.payload, Connection: e.connection}
 }
@@ -139,7 +144,7 @@ func (e *RPCTCP) payload(r *record.Transaction, call, reply *record.Payload) err
 			return err
 		}
 	}
-	server := r.Direction == record.Backward // who calls
+	server := r.Direction == record.Backward // the server sends the Call
 	if m := r.Call; m != nil {
 		e.keep(r, call, message{packet: m.Packet, time: int64(m.Time), fromServer: server})
 	}
@@ -153,7 +158,7 @@ func (e *RPCTCP) payload(r *record.Transaction, call, reply *record.Payload) err
 	return e.err
 }
 
-// keep puts a message into the spool.
+// keep writes a message to the temporary file.
 func (e *RPCTCP) keep(r *record.Transaction, p *record.Payload, entry message) {
 	if p == nil || len(p.Data) == 0 {
 		e.report.LeftOut++
@@ -164,7 +169,7 @@ func (e *RPCTCP) keep(r *record.Transaction, p *record.Payload, entry message) {
 		e.report.LeftOut++
 		return
 	}
-	entry.length, entry.cut = uint32(len(p.Data)), uint32(n)
+	entry.length, entry.captured = uint32(len(p.Data)), uint32(n)
 	for _, h := range p.Holes {
 		if h.Item && h.From < n {
 			entry.zeroed += uint32(h.To - h.From)
@@ -192,18 +197,19 @@ func (e *RPCTCP) keep(r *record.Transaction, p *record.Payload, entry message) {
 		e.report.Zeroed++
 		e.report.ZeroedBytes += int64(entry.zeroed)
 	}
-	if entry.cut < entry.length {
-		e.report.Cut++
+	if entry.captured < entry.length {
+		e.report.Truncated++
 	}
 }
 
-// Write writes the file, when all records are in.
+// Write writes the pcapng file. It is called once, after the dissector has
+// finished.
 func (e *RPCTCP) Write(to io.Writer, application string) (*RPCTCPReport, error) {
 	if e.err == nil {
 		e.err = e.out.Flush()
 	}
 	if e.err != nil {
-		return nil, fmt.Errorf("export: the file in which messages wait: %w", e.err)
+		return nil, fmt.Errorf("export: temporary file: %w", e.err)
 	}
 	slices.SortFunc(e.messages, func(a, b message) int {
 		return cmp.Or(cmp.Compare(a.packet, b.packet), cmp.Compare(a.id, b.id), cmp.Compare(a.at(), b.at()))
@@ -212,8 +218,8 @@ func (e *RPCTCP) Write(to io.Writer, application string) (*RPCTCPReport, error) 
 	w.Interface(&capture.Origin{LinkType: capture.LinkEthernet, Description: "RPCs as if TCP had carried them", Digits: 9})
 	opens := e.connect()
 	e.report.Connections = int64(len(opens))
-	var closing []*tcp          // in the order of their ends
-	until := func(time int64) { // writes what begins and ends by then
+	var closing []*tcp          // connections without further messages, by the time when they close
+	until := func(time int64) { // writes the handshakes and ends that are not later than time
 		for {
 			switch {
 			case len(closing) > 0 && closing[0].closes() <= time && (len(opens) == 0 || closing[0].closes() <= opens[0].opens()):
@@ -231,7 +237,7 @@ func (e *RPCTCP) Write(to io.Writer, application string) (*RPCTCPReport, error) 
 		m := &e.messages[i]
 		c := e.connections[int(m.connection)]
 		until(m.time)
-		w.open(c, m.time) // its handshake may have come after
+		w.open(c, m.time) // the captured handshake may be later than the message
 		if err := e.write(&w, c, m); err != nil {
 			return nil, err
 		}
@@ -247,7 +253,7 @@ func (e *RPCTCP) Write(to io.Writer, application string) (*RPCTCPReport, error) 
 	return &e.report, w.err
 }
 
-// at is 0 of a Call and 1 of a Reply: where both are in one packet.
+// at orders a Call (0) before its Reply (1) if both are in one packet.
 func (m *message) at() int {
 	if m.reply {
 		return 1
@@ -255,25 +261,26 @@ func (m *message) at() int {
 	return 0
 }
 
-// Every message is a record of one fragment (RFC 5531 s.11): a mark of 4 bytes.
+// Every message is a record of one fragment (RFC 5531 s.11), which begins with a
+// record mark of 4 bytes.
 const (
 	markLength = 4
 	lastMark   = 1 << 31
 )
 
-// write writes a message, segment by segment.
+// write writes a message as TCP segments.
 func (e *RPCTCP) write(w *wire, c *tcp, m *message) error {
 	b := make([]byte, markLength+int(m.length))
 	binary.BigEndian.PutUint32(b, lastMark|m.length)
-	if _, err := e.spool.ReadAt(b[markLength:], m.offset); err != nil {
-		return fmt.Errorf("export: the file in which messages wait: %w", err)
+	if _, err := e.file.ReadAt(b[markLength:], m.offset); err != nil {
+		return fmt.Errorf("export: temporary file: %w", err)
 	}
 	from, to := &c.client, &c.server
 	if m.fromServer {
 		from, to = to, from
 	}
 	comment := m.comment()
-	for captured := markLength + int(m.cut); len(b) > 0; comment = "" {
+	for captured := markLength + int(m.captured); len(b) > 0; comment = "" {
 		n, flags := min(len(b), segmentSize), uint8(link.TCPACK)
 		if n == len(b) {
 			flags |= link.TCPPSH
@@ -287,25 +294,27 @@ func (e *RPCTCP) write(w *wire, c *tcp, m *message) error {
 	return w.err
 }
 
-// comment says what is missing.
+// comment returns a comment that says how many bytes are missing; it is empty if
+// the message is complete.
 func (m *message) comment() string {
-	what := "Call"
+	name := "Call"
 	if m.reply {
-		what = "Reply"
+		name = "Reply"
 	}
 	switch {
-	case m.cut < m.length:
-		return fmt.Sprintf("%s with XID 0x%08x: packet %d of the capture has only %d of its %d bytes", what, m.xid, m.packet, m.cut, m.length)
+	case m.captured < m.length:
+		return fmt.Sprintf("%s with XID 0x%08x: packet %d of the capture has only %d of its %d bytes", name, m.xid, m.packet, m.captured, m.length)
 	case m.zeroed > 0:
-		return fmt.Sprintf("%s with XID 0x%08x: the capture does not have %d bytes of its file data; zeros stand in their place", what, m.xid, m.zeroed)
+		return fmt.Sprintf("%s with XID 0x%08x: the capture lacks %d bytes of its file data, which are replaced by zeros", name, m.xid, m.zeroed)
 	}
 	return ""
 }
 
-// serverPort is NFS's.
+// serverPort is the port of NFS over TCP.
 const serverPort = 2049
 
-// connect gives the connections their ends; they come by the time when they open.
+// connect assigns addresses and ports to the connections, and returns them by the
+// time when they open.
 func (e *RPCTCP) connect() []*tcp {
 	type pair struct {
 		client, server netip.Addr
@@ -329,7 +338,7 @@ func (e *RPCTCP) connect() []*tcp {
 		}
 		p := pair{c.client.address, c.server.address, c.client.port}
 		for tries := 0; p.port == 0 || p.port == serverPort || used[p]; tries++ {
-			if p.port = next; tries == 1<<16 { // all are used: they are used again
+			if p.port = next; tries == 1<<16 { // all ports are taken, so they are reused
 				clear(used)
 			}
 			next++ // 65536 wraps to 0, and on
@@ -341,8 +350,9 @@ func (e *RPCTCP) connect() []*tcp {
 	return all
 }
 
-// address is that of an end. One without IP has a LID, or nothing that was seen:
-// it gets one of the addresses for benchmarks (RFC 2544), with the LID in it.
+// address returns the IP address of an end. An end without one gets an address
+// from the range for benchmarks (RFC 2544), which contains its LID if it has one
+// and otherwise number.
 func address(e record.Endpoint, number uint16) netip.Addr {
 	s := e.Address.Or("")
 	if a, err := netip.ParseAddr(s); err == nil {
@@ -354,7 +364,7 @@ func address(e record.Endpoint, number uint16) netip.Addr {
 	return netip.AddrFrom4([4]byte{198, 19, byte(number >> 8), byte(number)})
 }
 
-// opens is when a connection begins.
+// opens returns the time when the connection is established, in ns since 1970.
 func (c *tcp) opens() int64 {
 	if at, known := c.record.Established.Get(); known {
 		return int64(at)
@@ -362,10 +372,10 @@ func (c *tcp) opens() int64 {
 	return int64(c.record.First)
 }
 
-// closes is when it ends.
+// closes returns the time when the connection ends, in ns since 1970.
 func (c *tcp) closes() int64 { return int64(c.record.Closed.Or(c.record.Last)) }
 
-// name is what a comment says of a connection.
+// name returns the comment on the first packet of a connection.
 func (c *tcp) name() string {
 	r := c.record
 	s := fmt.Sprintf("connection %d of the capture", r.ID)
@@ -373,13 +383,13 @@ func (c *tcp) name() string {
 		s += ", " + r.Transport
 	}
 	for _, end := range []struct {
-		name string
-		of   record.Endpoint
+		name     string
+		endpoint record.Endpoint
 	}{{"client", r.Client}, {"server", r.Server}} {
-		if a := end.of.Address.Or(""); strings.HasPrefix(a, "LID") {
+		if a := end.endpoint.Address.Or(""); strings.HasPrefix(a, "LID") {
 			s += fmt.Sprintf(", %s %s", end.name, a)
 		}
-		if qpn, known := end.of.QPN.Get(); known {
+		if qpn, known := end.endpoint.QPN.Get(); known {
 			s += fmt.Sprintf(", %s QP %v", end.name, qpn)
 		}
 	}
@@ -393,27 +403,28 @@ type wire struct {
 	err    error
 }
 
-// segmentSize is the most that a segment carries, bytes: as captures show it of
-// hosts that leave segmentation to the interface.
+// segmentSize is the largest payload of a segment, in bytes. It is as large as
+// captures show it on hosts whose adapter does the segmentation.
 const segmentSize = 1 << 15
 
-// shortest is an Ethernet frame without its FCS, bytes: shorter ones are padded.
-const shortest = 60
+// minFrame is the minimum length of an Ethernet frame without its FCS, in bytes.
+// Shorter frames are padded.
+const minFrame = 60
 
-// open writes a connection's handshake, not later than a time.
+// open writes the handshake of a connection, with a time not after latest.
 func (w *wire) open(c *tcp, latest int64) {
 	if c.opened {
 		return
 	}
 	c.opened = true
 	at := min(c.opens(), latest)
-	options := []byte{2, 4, segmentSize >> 8, segmentSize & 0xff, 1, 3, 3, 14} // maximum segment size, nothing, window scale
+	options := []byte{2, 4, segmentSize >> 8, segmentSize & 0xff, 1, 3, 3, 14} // maximum segment size, no-operation, window scale
 	w.segment(segment{from: &c.client, to: &c.server, at: at, flags: link.TCPSYN, options: options, comment: c.name()})
 	w.segment(segment{from: &c.server, to: &c.client, at: at, flags: link.TCPSYN | link.TCPACK, options: options})
 	w.segment(segment{from: &c.client, to: &c.server, at: at, flags: link.TCPACK})
 }
 
-// close writes a connection's end, not later than a time.
+// close writes the end of a connection, with a time not after latest.
 func (w *wire) close(c *tcp, latest int64) {
 	at := min(c.closes(), latest)
 	w.segment(segment{from: &c.client, to: &c.server, at: at, flags: link.TCPACK | link.TCPFIN})
@@ -421,18 +432,18 @@ func (w *wire) close(c *tcp, latest int64) {
 	w.segment(segment{from: &c.client, to: &c.server, at: at, flags: link.TCPACK})
 }
 
-// segment is one that is to be written.
+// segment describes a TCP segment to be written.
 type segment struct {
 	from, to *end
 	at       int64 // nanoseconds since 1970
 	flags    uint8
-	options  []byte // of a length that is a multiple of 4
+	options  []byte // the length is a multiple of 4
 	data     []byte
-	missing  int // bytes at its end that were not captured
+	missing  int // number of bytes at the end of data that were not captured
 	comment  string
 }
 
-// segment writes one, on Ethernet and IP.
+// segment writes a segment with its Ethernet and IP headers.
 func (w *wire) segment(s segment) {
 	from, to := s.from, s.to
 	seq, ack := from.next, uint32(0)
@@ -451,7 +462,7 @@ func (w *wire) segment(s segment) {
 		b = binary.BigEndian.AppendUint16(b, 0x0800)
 		at := len(b)
 		b = binary.BigEndian.AppendUint16(append(b, 0x45, 0), uint16(20+size))
-		b = append(b, 0, 0, 0x40, 0, 64, 6, 0, 0) // no identification, not to be fragmented, TTL, TCP
+		b = append(b, 0, 0, 0x40, 0, 64, 6, 0, 0) // identification, don't fragment, TTL, TCP, checksum
 		b = append(append(b, src...), dst...)
 		binary.BigEndian.PutUint16(b[at+10:], ^link.Fold(link.AddWords(0, b[at:])))
 	} else {
@@ -467,7 +478,7 @@ func (w *wire) segment(s segment) {
 	b = append(append(b, s.options...), s.data...)
 	sum := link.AddWords(link.AddWords(6+uint64(size), src), dst)
 	binary.BigEndian.PutUint16(b[at+16:], ^link.Fold(link.AddWords(sum, b[at:])))
-	b = append(b, make([]byte, max(shortest-len(b), 0))...)
+	b = append(b, make([]byte, max(minFrame-len(b), 0))...)
 	w.buffer = b
 	if err := w.Packet(0, s.at, b[:len(b)-s.missing], len(b), s.comment); w.err == nil {
 		w.err = err

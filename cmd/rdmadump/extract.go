@@ -59,7 +59,7 @@ func (f *flags) extract(cmd *cobra.Command, paths []string, folder string, stdou
 		return fmt.Errorf("-C %s: %w", folder, err)
 	}
 	defer e.Abandon()
-	e.Wants = r.asked
+	e.Wants = r.selects
 	if err := r.feed(e.Handler(), true); err != nil {
 		return err
 	}
