@@ -5,11 +5,12 @@ import (
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
-// Checksums are worked out anew. One that was right is right again, and one that
-// was wrong is wrong in the same bits; one that is not there, or cannot be checked
-// because part of what it covers was not captured, stays as it is.
+// All checksums are computed again. A checksum that was right is right again, and
+// one that was wrong is wrong in the same bits. A checksum that is absent, or that
+// cannot be verified because the bytes it covers were not all captured, is kept.
 
-// checksums writes those of a frame, innermost first: each covers those inside.
+// checksums writes the checksums of a frame, the innermost first, because each
+// checksum covers those inside.
 func (w *frame) checksums() {
 	headers := w.link.Headers()
 	switch w.link.Carries {
@@ -31,21 +32,21 @@ func (w *frame) checksums() {
 	}
 }
 
-// sum writes an internet checksum, which right works out of a frame.
+// sum writes an internet checksum; right returns the correct one of a frame.
 func (w *frame) sum(at int, right func(frame []byte) uint16) {
 	old := be.Uint16(w.in[at:])
 	if old == 0 {
 		return
 	}
 	wrong := old ^ right(w.in)
-	if wrong == 0xffff && old == 0xffff { // either way to write zero
+	if wrong == 0xffff && old == 0xffff { // 0 and 0xffff are the same number
 		wrong = 0
 	}
 	be.PutUint16(w.out[at:], right(w.out)^wrong)
 }
 
-// pseudo is where the addresses stand that a checksum above IP covers, of the
-// innermost IP header; whole is false when it is a fragment's.
+// pseudo returns the range of the addresses of the innermost IP header, which the
+// checksums of UDP and TCP cover. whole is false if the packet is a fragment.
 func pseudo(headers []link.Header, frame []byte) (from, to int, whole bool) {
 	whole = true
 	for i := len(headers) - 1; i >= 0; i-- {
@@ -61,8 +62,9 @@ func pseudo(headers []link.Header, frame []byte) (from, to int, whole bool) {
 	return 0, 0, false
 }
 
-// partial writes a checksum that the adapter was to finish: that of the
-// pseudo-header alone, with the length or without.
+// partial writes a checksum that the adapter had to complete, and reports whether
+// it is one: such a checksum covers only the pseudo-header, with or without the
+// length.
 func (w *frame) partial(at, from, to int, rest ...uint64) bool {
 	old := be.Uint16(w.in[at:])
 	for _, r := range rest {
@@ -83,7 +85,7 @@ func (w *frame) ofUDP(headers []link.Header, at int) {
 	}
 	w.sum(at+6, func(b []byte) uint16 {
 		sum := ^link.Fold(link.AddWords(link.AddWords(link.AddWords(17+uint64(size), b[from:to]), b[at:at+6]), b[at+8:end]))
-		if sum == 0 { // which would say that there is none
+		if sum == 0 { // 0 would mean that the datagram has no checksum
 			sum = 0xffff
 		}
 		return sum
@@ -105,7 +107,7 @@ func (w *frame) ofTCP(headers []link.Header) {
 	w.sum(at+16, func(b []byte) uint16 {
 		return ^link.Fold(link.AddWords(link.AddWords(link.AddWords(6+uint64(d.Length), b[from:to]), b[at:at+16]), b[at+18:end]))
 	})
-	// What was wrong must not come out as one that the adapter was to finish.
+	// A wrong checksum must not become one that an adapter had to complete.
 	for i := uint16(1); !right && be.Uint16(w.in[at+16:]) != 0 && i < 16; i++ {
 		stated := be.Uint16(w.out[at+16:])
 		if stated != 0 && stated != link.Fold(link.AddWords(6, w.out[from:to])) && stated != link.Fold(link.AddWords(6+uint64(d.Length), w.out[from:to])) {
@@ -115,11 +117,11 @@ func (w *frame) ofTCP(headers []link.Header) {
 	}
 }
 
-// invariant writes the ICRC of a packet, and its VCRC on an InfiniBand link.
+// invariant writes the ICRC of a packet and, on an InfiniBand link, its VCRC.
 func (w *frame) invariant(headers []link.Header) {
 	d := &w.link
 	end := d.Offset + d.Length
-	if w.foreign || w.packet.Decode(d.Transport, d.Length) != nil || !w.packet.HasICRC {
+	if w.notRoCE || w.packet.Decode(d.Transport, d.Length) != nil || !w.packet.HasICRC {
 		return
 	}
 	at := end - rocev2.ICRCLen
@@ -138,10 +140,10 @@ func (w *frame) invariant(headers []link.Header) {
 	}
 }
 
-// right is the right ICRC of a frame, which stands at an offset; ok is false where
-// nobody knows.
+// right returns the correct value of the ICRC at an offset of a frame. ok is false
+// if the headers that the ICRC covers are not known.
 func (w *frame) right(headers []link.Header, frame []byte, at int) (crc uint32, ok bool) {
-	var lrh, grh, ip, udp []byte // the innermost of each
+	var lrh, grh, ip, udp []byte // the innermost header of each kind
 	for _, h := range headers {
 		switch b := frame[h.Offset : h.Offset+h.Length]; h.Kind {
 		case link.HeaderLRH:

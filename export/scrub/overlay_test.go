@@ -8,8 +8,8 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// TestReaching: a packet looks at the overlays that it meets, in their order, and at
-// few others, whatever there is.
+// TestReaching verifies that a packet looks at all overlays that contain its bytes,
+// in order, and at few others.
 func TestReaching(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

@@ -1,13 +1,13 @@
-// Package scrub writes the frames of a capture anew so that they may be shared:
-// file data, names, file handles, credentials and addresses are replaced by
-// pseudonyms of the same length, and all that the RDMA layer needs stays as it is,
-// with checksums that are right, or wrong, as they were.
+// Package scrub pseudonymizes the frames of a capture so that they can be shared. It
+// replaces file data, names, file handles, credentials and addresses by pseudonyms
+// of the same length, and keeps the headers of the RDMA layer. Right checksums are
+// right again, and wrong ones are wrong.
 //
-// It takes two runs of a dissector over the same frames. The first, with
-// [Scrubber.Learn], finds out what each byte is; what is to stand in the place of
-// each message waits in a file. The second, with [Scrubber.Frame], writes. What is
-// not known to be structure is replaced: of a payload nothing is ever copied from
-// the frame at hand.
+// Scrubbing takes two runs of a dissector over the same frames. In the first run,
+// [Scrubber.Learn] decodes what each byte is, and writes the scrubbed contents of
+// each message to a temporary file. In the second run, [Scrubber.Frame] returns the
+// scrubbed frames. All bytes that were not decoded as structure are replaced: the
+// second run copies nothing from the payload of a frame.
 package scrub
 
 import (
@@ -28,50 +28,51 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 )
 
-// Scrubber replaces what is nobody's business. It is not safe for concurrent use.
+// A Scrubber pseudonymizes the sensitive parts of a capture. It is not safe for
+// concurrent use.
 type Scrubber struct {
-	// Report counts what was replaced.
+	// Report counts the values that were replaced.
 	Report Report
 
 	key     *key
 	message message
-	spool   *os.File
-	to      *bufio.Writer // the spool
-	end     int64         // of it
+	file    *os.File
+	to      *bufio.Writer // writes to file
+	end     int64         // length of file
 	err     error
 
-	sends   []place             // by number: what stands for them
-	chunks  map[int64]*overlays // by transaction: what stands in chunks
-	lanes   map[int64]*lane
-	heads   []byte // of FPDUs
+	sends   []place             // by number of the Send
+	chunks  map[int64]*overlays // by transaction
+	flows   map[int64]*flow
+	heads   []byte // headers of FPDUs
 	waiting map[int64][]waitingValue
 	rpc     map[int]bool // connections that carry RPC-over-RDMA
 	header  rpcrdma.Header
 
 	frame  frame
-	cached place // of plan
+	cached place // place of plan
 	plan   plan
-	page   []byte // of the spool
+	page   []byte // buffer for the file
 }
 
-// Report counts what was replaced.
+// Report counts the values that were replaced.
 type Report struct {
-	Packets     int64 // that were written
-	Names       int64 // and other strings
+	Packets     int64 // packets that were written
+	Names       int64 // names and other strings
 	Handles     int64 // file handles
-	Credentials int64 // and verifiers
+	Credentials int64 // credentials and verifiers
 	IDs         int64 // numbers of users and groups
-	Opaque      int64 // other values that nobody reads
-	Addresses   int64 // of packets
-	Payload     int64 // bytes of payload of packets, of which all is replaced that is not known to be structure
+	Opaque      int64 // other opaque values
+	Addresses   int64 // addresses in packet headers
+	Payload     int64 // bytes of payload of packets; all that are not structure are replaced
 }
 
-// String is a line for people.
+// String returns the report as one line of text.
 func (r *Report) String() string {
 	var parts []string
 	for _, p := range []struct {
 		n    int64
-		what string
+		noun string
 	}{
 		{r.Names, "names"},
 		{r.Handles, "file handles"},
@@ -80,44 +81,45 @@ func (r *Report) String() string {
 		{r.Opaque, "other opaque values"},
 		{r.Addresses, "addresses"},
 	} {
-		parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
+		parts = append(parts, fmt.Sprintf("%d %s", p.n, p.noun))
 	}
-	return fmt.Sprintf("%d packets; replaced: %s, and what else is no structure in %d bytes of payload", r.Packets, strings.Join(parts, ", "), r.Payload)
+	return fmt.Sprintf("%d packets; replaced: %s, and all data in %d bytes of payload", r.Packets, strings.Join(parts, ", "), r.Payload)
 }
 
-// place is where something stands in the spool: 0 for nowhere, else one more.
+// place is an offset in the temporary file plus 1. 0 means that there is none.
 type place int64
 
-// plan is what stands for a message.
+// plan is the scrubbed contents of a message.
 type plan struct {
 	out   []byte
-	known []bool
+	known []bool // for each byte of out, whether it is written; random bytes replace the others
 }
 
-// overlay is what stands for a piece of memory.
+// overlay assigns a part of a plan to a segment of memory.
 type overlay struct {
 	record.StreamSegment
 	at   place
-	from int64 // of the plan
-	nth  int   // of its transaction's: a later one covers what came before
+	from int64 // offset in the plan
+	nth  int   // number in its transaction: a later overlay covers earlier ones
 }
 
-// overlays are those of a transaction, in the order of the memory once all are
-// known: a packet looks at those only that may reach it.
+// overlays are the overlays of a transaction. In the second run they are sorted, so
+// that a packet needs to look only at those that may contain its bytes.
 type overlays struct {
 	list []overlay
-	most int64 // bytes of the longest
+	most int64 // length of the longest overlay, bytes
 }
 
-// sort puts them in order; offsets are compared as signed numbers, everywhere.
+// sort sorts the overlays by handle and offset. Offsets are always compared as signed
+// numbers.
 func (o *overlays) sort() {
 	slices.SortStableFunc(o.list, func(a, b overlay) int {
 		return cmp.Or(cmp.Compare(a.Handle, b.Handle), cmp.Compare(int64(a.Offset), int64(b.Offset)))
 	})
 }
 
-// reaching are the overlays that bytes [offset, end) of a handle's memory may lie in,
-// in the order in which they cover each other.
+// reaching returns the overlays that may contain some of the bytes [offset, end) of a
+// handle's memory, in the order in which they cover each other.
 func (o *overlays) reaching(handle uint32, offset, end int64) []overlay {
 	first := max(offset, math.MinInt64+o.most) - o.most
 	from := sort.Search(len(o.list), func(i int) bool {
@@ -136,60 +138,60 @@ func (o *overlays) reaching(handle uint32, offset, end int64) []overlay {
 	return reaching
 }
 
-// waitingValue is a string that travelled in a chunk: its bytes are known when its
-// transaction is.
+// waitingValue is a string that was moved in a chunk of its own. Its bytes are not
+// known yet.
 type waitingValue struct {
 	reducedValue
 	reply bool
 }
 
-// lane is one direction of a connection.
-type lane struct {
+// flow is one direction of a connection.
+type flow struct {
 	runs  []run
 	fpdus []fpdu
-	rpc   bool // it has RPC messages
+	rpc   bool // the flow has RPC messages
 }
 
-// run is packets that carry what one operation does.
+// run is a series of packets of one operation.
 type run struct {
 	at, count int64
-	stride    int64 // bytes of each but the last
+	stride    int64 // payload of each packet except the last, bytes
 	owner     owner
 	offset    int64
 }
 
-// owner says whose bytes a payload carries: those of a Send, of memory of a
-// transaction, or nobody's.
+// owner identifies the bytes of a payload: they belong to a Send, to the memory of a
+// transaction, or to nothing known.
 type owner struct {
 	send        int64
-	transaction int64 // 0: unknown
+	transaction int64 // 0 if it is unknown
 	handle      uint32
 }
 
-// fpdu is an FPDU, or an MPA frame.
+// fpdu is an FPDU, or an MPA Request or Reply Frame.
 type fpdu struct {
 	at, count int64
 	owner     owner
 	offset    int64
-	head      int64 // in heads
-	length    int32 // of head
-	position  int16 // among the markers
+	head      int64 // offset of its headers in Scrubber.heads
+	length    int32 // length of its headers
+	position  int16 // distance to the last marker
 	mpa       bool
 	markers   bool
 	hasCRC    bool
 	wrongCRC  uint32
 }
 
-// New makes a scrubber whose pseudonyms depend on a secret, which may be of any
-// length. What it has to remember of messages waits in spool, an empty file.
-func New(secret []byte, spool *os.File) *Scrubber {
-	s := &Scrubber{key: newKey(secret), spool: spool, to: bufio.NewWriterSize(spool, 1<<16), chunks: map[int64]*overlays{}, lanes: map[int64]*lane{}, waiting: map[int64][]waitingValue{}, rpc: map[int]bool{}}
+// New returns a Scrubber whose pseudonyms depend on a secret of any length. It keeps
+// the scrubbed messages in file, which must be empty and belongs to the caller.
+func New(secret []byte, file *os.File) *Scrubber {
+	s := &Scrubber{key: newKey(secret), file: file, to: bufio.NewWriterSize(file, 1<<16), chunks: map[int64]*overlays{}, flows: map[int64]*flow{}, waiting: map[int64][]waitingValue{}, rpc: map[int]bool{}}
 	s.message = message{key: s.key, report: &s.Report}
 	s.frame.s = s
 	return s
 }
 
-// Learn is what the first run hands its records to.
+// Learn returns the handler for the first run.
 func (s *Scrubber) Learn() dissect.Handler {
 	return dissect.Handler{Carried: s.carried, Stream: s.stream, Transaction: func(t *record.Transaction) error {
 		delete(s.waiting, t.ID)
@@ -202,19 +204,19 @@ func (s *Scrubber) Learn() dissect.Handler {
 	}}
 }
 
-// lane finds a direction.
-func (s *Scrubber) lane(id int64) *lane {
-	l := s.lanes[id]
+// flow returns a direction of a connection and creates it if it is new.
+func (s *Scrubber) flow(id int64) *flow {
+	l := s.flows[id]
 	if l == nil {
-		l = new(lane)
-		s.lanes[id] = l
+		l = new(flow)
+		s.flows[id] = l
 	}
 	return l
 }
 
-// carried notes what a packet or FPDU carries.
+// carried records what a packet or FPDU carries.
 func (s *Scrubber) carried(c *record.Carried) {
-	l := s.lane(c.Lane)
+	l := s.flow(c.Lane)
 	o := owner{send: c.Send, transaction: c.Transaction.Or(0), handle: c.Handle}
 	if c.Frame != nil {
 		s.fpdu(l, c, o)
@@ -233,8 +235,8 @@ func (s *Scrubber) carried(c *record.Carried) {
 	l.runs = append(l.runs, run{at: c.At, count: 1, stride: int64(c.Bytes), owner: o, offset: int64(c.Offset)})
 }
 
-// fpdu notes an FPDU, with as much of it as is structure.
-func (s *Scrubber) fpdu(l *lane, c *record.Carried, o owner) {
+// fpdu records an FPDU and those of its bytes that are structure.
+func (s *Scrubber) fpdu(l *flow, c *record.Carried, o owner) {
 	f := fpdu{
 		at: c.At, count: c.Count, owner: o, offset: int64(c.Offset), head: int64(len(s.heads)), position: int16(c.Position), mpa: c.MPA,
 		markers: c.Markers, hasCRC: c.HasCRC, wrongCRC: c.WrongCRC,
@@ -248,7 +250,7 @@ func (s *Scrubber) fpdu(l *lane, c *record.Carried, o owner) {
 	l.fpdus = append(l.fpdus, f)
 }
 
-// structure is how many bytes of an FPDU are headers.
+// structure returns the number of bytes of an FPDU that are headers.
 func structure(c *record.Carried) int {
 	b := c.Frame
 	if len(b) < iwarp.LengthLen {
@@ -274,15 +276,15 @@ func structure(c *record.Carried) int {
 	return n
 }
 
-// plausible says that a ULPDU, of which the captured part is there, can be one.
+// plausible reports whether the captured part of a ULPDU can belong to a valid one.
 func plausible(ulpdu []byte, length int) bool {
 	var d iwarp.Segment
 	whole := append(ulpdu[:len(ulpdu):len(ulpdu)], make([]byte, max(length-len(ulpdu), 0))...)
 	return d.Decode(whole) == nil && d.Plausible()
 }
 
-// terminate is how many bytes of a Terminate are headers: its own, and those that
-// it quotes (RFC 5040 s.4.8).
+// terminate returns the number of bytes of a Terminate message that are headers: its
+// own, and those that it quotes (RFC 5040 s.4.8).
 func terminate(b []byte) int {
 	var t iwarp.TerminateHeader
 	if t.Decode(b) != nil {
@@ -300,7 +302,7 @@ func terminate(b []byte) int {
 	return min(n, len(b))
 }
 
-// mpa is an MPA request or reply with other private data.
+// mpa returns an MPA Request or Reply Frame with scrubbed private data.
 func (s *Scrubber) mpa(b []byte) []byte {
 	var m iwarp.MPA
 	if m.Decode(b) != nil {
@@ -312,7 +314,7 @@ func (s *Scrubber) mpa(b []byte) []byte {
 	return out
 }
 
-// stream writes a message anew.
+// stream scrubs a message and records where its bytes are.
 func (s *Scrubber) stream(r *record.Stream) {
 	if r.Item {
 		s.item(r)
@@ -342,7 +344,7 @@ func (s *Scrubber) stream(r *record.Stream) {
 	}
 }
 
-// item puts a pseudonym for a string that came in a chunk of its own.
+// item writes the pseudonym of a string that was moved in a chunk of its own.
 func (s *Scrubber) item(r *record.Stream) {
 	id := r.Transaction.Or(0)
 	for _, w := range s.waiting[id] {
@@ -361,7 +363,7 @@ func (s *Scrubber) item(r *record.Stream) {
 	}
 }
 
-// overlay notes what stands for memory of a transaction.
+// overlay assigns a plan to memory of a transaction.
 func (s *Scrubber) overlay(id int64, segments []record.StreamSegment, at place) {
 	if len(segments) == 0 {
 		return
@@ -379,8 +381,8 @@ func (s *Scrubber) overlay(id int64, segments []record.StreamSegment, at place) 
 	}
 }
 
-// save writes what stands for something to the spool, in runs of known bytes and
-// of others; all are known where known is nil.
+// save writes a plan to the temporary file, as runs of known and of unknown bytes. All
+// bytes are known if known is nil.
 func (s *Scrubber) save(out []byte, known []bool) (at place) {
 	b := binary.AppendUvarint(s.page[:0], uint64(len(out)))
 	for i := 0; i < len(out); {
@@ -410,23 +412,23 @@ func (s *Scrubber) save(out []byte, known []bool) (at place) {
 	return at
 }
 
-// load reads it back.
+// load reads a plan from the temporary file.
 func (s *Scrubber) load(to *plan, at place) error {
 	to.out, to.known = to.out[:0], to.known[:0]
-	var room [512]byte
-	n, err := s.spool.ReadAt(room[:], int64(at-1))
+	var buffer [512]byte
+	n, err := s.file.ReadAt(buffer[:], int64(at-1))
 	if err != nil && err != io.EOF {
 		return err
 	}
-	size, head := binary.Uvarint(room[:n])
+	size, head := binary.Uvarint(buffer[:n])
 	if head <= 0 || size > uint64(s.end) {
 		return fmt.Errorf("scrub: the temporary file is damaged at %d", at-1)
 	}
-	b := room[head:n]
+	b := buffer[head:n]
 	if uint64(len(b)) < size {
 		b = slices.Grow(s.page[:0], int(size))[:size]
 		s.page = b
-		if _, err := s.spool.ReadAt(b, int64(at-1)+int64(head)); err != nil {
+		if _, err := s.file.ReadAt(b, int64(at-1)+int64(head)); err != nil {
 			return err
 		}
 	}
@@ -451,7 +453,7 @@ func (s *Scrubber) load(to *plan, at place) error {
 	return nil
 }
 
-// Learned ends the first run.
+// Learned completes the first run.
 func (s *Scrubber) Learned() error {
 	if err := s.to.Flush(); s.err == nil {
 		s.err = err
@@ -459,7 +461,7 @@ func (s *Scrubber) Learned() error {
 	for _, o := range s.chunks {
 		o.sort()
 	}
-	for _, l := range s.lanes {
+	for _, l := range s.flows {
 		for i := range l.runs {
 			send := l.runs[i].owner.send
 			l.rpc = l.rpc || send > 0 && send < int64(len(s.sends)) && s.sends[send] != 0
@@ -470,8 +472,8 @@ func (s *Scrubber) Learned() error {
 	return s.err
 }
 
-// content writes bytes of what an owner has, from an offset on. It has no owner
-// for what nobody knows: then lane says whose bytes they are.
+// content writes scrubbed bytes of an owner, beginning at an offset. If the owner is
+// not known, it writes bytes of the stream otherwise.
 func (s *Scrubber) content(to []byte, o owner, offset int64, otherwise stream) {
 	switch {
 	case o.send != 0:
@@ -498,7 +500,7 @@ func (s *Scrubber) content(to []byte, o owner, offset int64, otherwise stream) {
 	}
 }
 
-// copy writes what is known of a plan in the spool, from an offset on.
+// copy writes the known bytes of a plan, beginning at an offset.
 func (s *Scrubber) copy(to []byte, at place, offset int64) {
 	p := &s.plan
 	if s.cached != at {
@@ -518,8 +520,8 @@ func (s *Scrubber) copy(to []byte, at place, offset int64) {
 	}
 }
 
-// find is the run that has a packet of a lane, nil for none.
-func (l *lane) find(at int64) *run {
+// find returns the run that contains a packet, or nil if there is none.
+func (l *flow) find(at int64) *run {
 	i := sort.Search(len(l.runs), func(i int) bool { return l.runs[i].at > at })
 	for n := 0; i > 0 && n < lookBack; n++ {
 		i--
@@ -530,11 +532,11 @@ func (l *lane) find(at int64) *run {
 	return nil
 }
 
-// lookBack is how many are looked at for one that reaches so far.
+// lookBack is the number of runs or FPDUs before a position that may contain it.
 const lookBack = 4
 
-// from is the index of the first FPDU that may reach a byte of a lane.
-func (l *lane) from(at int64) int {
+// from returns the index of the first FPDU that may contain a byte.
+func (l *flow) from(at int64) int {
 	i := sort.Search(len(l.fpdus), func(i int) bool { return l.fpdus[i].at > at })
 	return max(i-lookBack, 0)
 }
