@@ -5,6 +5,7 @@ package extract
 
 import (
 	"encoding/hex"
+	"math"
 	"os"
 	"path"
 	"slices"
@@ -29,6 +30,9 @@ type Extractor struct {
 	// Wants, if not nil, reports whether the data of a transaction is extracted; an
 	// error ends the extraction. Names are learned from all transactions.
 	Wants func(*record.Transaction) (bool, error)
+	// MaxSize is the maximum size of a file in bytes; New sets it to DefaultMaxSize. Data,
+	// holes and sizes beyond it are left out, because a capture can claim any offset.
+	MaxSize int64
 	// Report counts the files that were written and the data that was left out.
 	Report Report
 
@@ -46,7 +50,7 @@ type Report struct {
 	Unanswered int64 // WRITEs without a Reply that says how many bytes were written
 	Unreadable int64 // Calls that could not be decoded as far as their data
 	Secret     int64 // Calls that RPCSEC_GSS encrypts
-	TooFar     int64 // ranges left out because their offset is above the limit
+	TooFar     int64 // ranges left out because they are beyond [Extractor.MaxSize], or beyond the limit of the file system
 	Scattered  int64 // files with more ranges than the extractor tracks, see [File.Scattered]
 	NamesFull  bool  // the capture has more names than the extractor remembers
 }
@@ -77,8 +81,11 @@ type half struct {
 
 // New returns an Extractor that writes below root. The caller closes root after
 // [Extractor.Finish] or [Extractor.Abandon].
+//
+// An Extractor writes no more bytes than the data in the capture: ranges without data
+// become holes of sparse files.
 func New(root *os.Root) (*Extractor, error) {
-	e := &Extractor{staging: staging{root: root}, tree: newTree()}
+	e := &Extractor{MaxSize: DefaultMaxSize, staging: staging{root: root}, tree: newTree()}
 	return e, e.staging.begin()
 }
 
@@ -334,13 +341,24 @@ func (e *Extractor) setSize(n *node, m *nfs.Message, op int) {
 	if n == nil || v == nil || v.Uint == 1<<32-1 && m.Version == 2 {
 		return
 	}
-	if v.Uint > maxSize {
-		e.Report.TooFar++
+	if !e.inLimit(0, v.Uint) {
 		return
 	}
 	e.fail(e.staging.resize(n, int64(v.Uint)))
 }
 
+// inLimit reports whether a range is within the maximum file size, and counts it if it
+// is not.
+func (e *Extractor) inLimit(offset, length uint64) bool {
+	most := uint64(max(e.MaxSize, 0))
+	if length > most || offset > most-length {
+		e.Report.TooFar++
+		return false
+	}
+	return true
+}
+
+// fail ends the extraction with an error.
 func (e *Extractor) fail(err error) {
 	if e.err == nil {
 		e.err = err
@@ -373,14 +391,17 @@ func (e *Extractor) readPlus(n *node, op int) {
 		case "data":
 			e.put(n, offset, &e.reply, v, v.Uint)
 		case "length":
-			if n == nil || v.Uint > maxSize || offset > maxSize-v.Uint {
-				e.Report.TooFar++
+			if n == nil {
 				continue
 			}
-			if asked := number(&e.call.message, op, "offset") + number(&e.call.message, op, "count"); offset+v.Uint > asked {
-				v.Uint = max(asked, offset) - offset // a hole may extend beyond the requested range
+			length := v.Uint
+			start, count := number(&e.call.message, op, "offset"), number(&e.call.message, op, "count")
+			if end := start + min(count, math.MaxUint64-start); length > end-min(offset, end) {
+				length = end - min(offset, end) // a hole may extend beyond the requested range
 			}
-			e.fail(e.staging.zero(n, int64(offset), int64(offset+v.Uint)))
+			if length > 0 && e.inLimit(offset, length) {
+				e.fail(e.staging.zero(n, int64(offset), int64(offset+length)))
+			}
 		}
 	}
 }
@@ -404,8 +425,7 @@ func (e *Extractor) put(n *node, offset uint64, h *half, v *nfs.Value, length ui
 	if n == nil || length == 0 {
 		return
 	}
-	if offset > maxSize {
-		e.Report.TooFar++
+	if !e.inLimit(offset, length) {
 		return
 	}
 	from := h.base + v.At + 4 // the data follows its length
@@ -439,18 +459,19 @@ func (e *Extractor) Finish(each func(*File)) error {
 	defer e.staging.away()
 	e.Report.NamesFull = e.tree.full
 	e.fail(e.staging.end())
+	e.Report.TooFar += e.staging.tooFar
 	if e.err != nil {
 		return e.err
 	}
 	for _, f := range e.staging.files {
 		elements, named := f.node.path()
 		out := File{
-			Type: "file", Named: named, Size: f.size, Data: f.covered(), Scattered: f.many,
+			Type: "file", Named: named, Size: f.size, Data: f.seen.total(), Scattered: f.seen.full,
 			Handle: record.SomeIf(hex.EncodeToString([]byte(f.node.handle)), f.node.handle != ""),
 		}
 		out.HoleBytes = out.Size - out.Data
 		out.Holes = f.holes()
-		if f.many {
+		if f.seen.full {
 			e.Report.Scattered++
 		}
 		wanted := path.Join(elements...)
@@ -472,21 +493,22 @@ func (e *Extractor) Finish(each func(*File)) error {
 
 // String returns the report as one line of text.
 func (r *Report) String() string {
-	s := count(r.Files, "file")
+	s := count(r.Files, "file", "files")
 	for _, part := range []struct {
-		n    int64
-		text string
+		n         int64
+		one, many string
+		text      string
 	}{
-		{r.Holes, " bytes in holes"},
-		{r.Missing, " READs and WRITEs whose data was not fully captured"},
-		{r.Unanswered, " WRITEs left out because they have no Reply"},
-		{r.Unreadable, " Calls could not be decoded"},
-		{r.Secret, " Calls are encrypted by RPCSEC_GSS"},
-		{r.TooFar, " ranges left out because their offset is too large"},
-		{r.Scattered, " files with so many ranges that some of their data counts as holes"},
+		{r.Holes, "byte", "bytes", "in holes"},
+		{r.Missing, "READ or WRITE", "READs and WRITEs", "with data that was not fully captured"},
+		{r.Unanswered, "WRITE", "WRITEs", "left out for lack of a Reply"},
+		{r.Unreadable, "Call", "Calls", "that could not be decoded"},
+		{r.Secret, "Call", "Calls", "encrypted by RPCSEC_GSS"},
+		{r.TooFar, "range", "ranges", "left out because of the maximum file size"},
+		{r.Scattered, "file", "files", "with so many ranges that some data counts as holes"},
 	} {
 		if part.n > 0 {
-			s += "; " + strconv.FormatInt(part.n, 10) + part.text
+			s += "; " + count(part.n, part.one, part.many) + " " + part.text
 		}
 	}
 	if r.NamesFull {
@@ -495,10 +517,10 @@ func (r *Report) String() string {
 	return s
 }
 
-// count returns n and the noun, in the plural unless n is 1.
-func count(n int64, noun string) string {
+// count returns n and the noun, in the singular if n is 1.
+func count(n int64, one, many string) string {
 	if n != 1 {
-		noun += "s"
+		one = many
 	}
-	return strconv.FormatInt(n, 10) + " " + noun
+	return strconv.FormatInt(n, 10) + " " + one
 }

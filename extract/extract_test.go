@@ -222,7 +222,7 @@ func TestScattered(t *testing.T) {
 	if !f.Scattered || f.Data != 1<<16 || f.HoleBytes != size-1<<16 || report.Scattered != 1 {
 		t.Errorf("%+v, %+v", f, report)
 	}
-	if s := report.String(); !strings.Contains(s, "; 1 files with so many ranges") {
+	if s := report.String(); !strings.Contains(s, "; 1 file with so many ranges") {
 		t.Errorf("%q", s)
 	}
 }

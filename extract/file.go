@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path"
 	"slices"
 	"strconv"
+	"syscall"
 )
 
 // file is the data of one NFS file. It is in the staging folder until the whole
@@ -15,73 +17,34 @@ import (
 type file struct {
 	number int64 // its name in the staging folder
 	node   *node
-	seen   []span // ranges that were read or written: sorted, neither overlapping nor adjacent
+	seen   spans // bytes that were read or written; the others are holes
+	data   spans // bytes of seen that are data in the staging folder; the others are zeros
 	size   int64
-	many   bool // the file has more than maxSpans ranges; the others count as holes
 	open   *os.File
 }
 
-// span is the range [from, to) of a file, in bytes.
-type span struct{ from, to int64 }
-
-// maxSpans limits the number of ranges in file.seen.
-const maxSpans = 1 << 16
-
-// maxSize limits the offsets at which data is written, in bytes. A capture may
-// claim any offset, and no file system accepts all of them.
-const maxSize = 1 << 43
+// DefaultMaxSize is the default of [Extractor.MaxSize]: 8 TiB, a size that common file
+// systems accept.
+const DefaultMaxSize = 1 << 43
 
 // add records that the bytes [from, to) were read or written.
 func (f *file) add(from, to int64) {
-	if to <= from {
-		return
-	}
 	f.size = max(f.size, to)
-	i, _ := slices.BinarySearchFunc(f.seen, from, func(s span, at int64) int {
-		if s.to < at {
-			return -1
-		}
-		return 1
-	})
-	j := i
-	for ; j < len(f.seen) && f.seen[j].from <= to; j++ {
-		from, to = min(from, f.seen[j].from), max(to, f.seen[j].to)
-	}
-	if i == j && len(f.seen) >= maxSpans {
-		f.many = true
-		return
-	}
-	f.seen = slices.Replace(f.seen, i, j, span{from, to})
+	f.seen.add(from, to)
 }
 
-// cut records that the file was truncated or extended to size.
-func (f *file) cut(size int64) {
-	for len(f.seen) > 0 && f.seen[len(f.seen)-1].to > size {
-		last := &f.seen[len(f.seen)-1]
-		if last.from < size {
-			last.to = size
-			break
-		}
-		f.seen = f.seen[:len(f.seen)-1]
-	}
-	if size > f.size {
-		f.add(f.size, size) // an extended file has zeros there
-	}
+// resize records that the file was truncated or extended to size.
+func (f *file) resize(size int64) {
+	f.seen.remove(size, math.MaxInt64)
+	f.data.remove(size, math.MaxInt64)
+	f.seen.add(f.size, size) // an extended file has zeros there
 	f.size = size
-}
-
-// covered returns the number of bytes that were read or written.
-func (f *file) covered() (n int64) {
-	for _, s := range f.seen {
-		n += s.to - s.from
-	}
-	return n
 }
 
 // holes returns the number of ranges that were neither read nor written.
 func (f *file) holes() (n int) {
 	at := int64(0)
-	for _, s := range f.seen {
+	for _, s := range f.seen.list {
 		if s.from > at {
 			n++
 		}
@@ -105,6 +68,9 @@ type staging struct {
 	folder string
 	files  []*file
 	open   []*file
+	// tooFar counts the ranges that the file system does not accept, because it limits
+	// the size of files.
+	tooFar int64
 }
 
 // begin creates the staging folder.
@@ -163,29 +129,63 @@ func (s *staging) write(n *node, at int64, data []byte) error {
 		_, err = h.WriteAt(data, at)
 	}
 	if err != nil {
-		return fmt.Errorf("extract: %d bytes at %d of %s: %w", len(data), at, label(n.handle), err)
+		return s.failed(err, fmt.Sprintf("%d bytes at %d of %s", len(data), at, label(n.handle)))
 	}
-	f.add(at, at+int64(len(data)))
+	to := at + int64(len(data))
+	f.add(at, to)
+	f.data.add(at, to)
 	return nil
 }
 
-// zero makes the bytes [from, to) of the file of n zeros.
+// failed returns the error that ends the extraction because of err. It returns nil and
+// counts the range if only the size of the file is the problem.
+func (s *staging) failed(err error, what string) error {
+	if errors.Is(err, syscall.EFBIG) {
+		s.tooFar++
+		return nil
+	}
+	return fmt.Errorf("extract: %s: %w", what, err)
+}
+
+// zero makes the bytes [from, to) of the file of n zeros. It writes at most as many
+// bytes as it replaces data: the rest of the range is a hole on disk already.
 func (s *staging) zero(n *node, from, to int64) error {
 	f := s.of(n)
 	h, err := s.handle(f)
-	zeros := make([]byte, 1<<16)
-	for at := from; at < min(to, f.size) && err == nil; {
-		var k int
-		k, err = h.WriteAt(zeros[:min(int64(len(zeros)), min(to, f.size)-at)], at)
-		at += int64(k)
-	}
-	if to > f.size && err == nil {
+	if err == nil && to > f.size {
 		err = h.Truncate(to)
 	}
+	if end := min(to, f.size); err == nil && from < end {
+		err = f.erase(h, from, end)
+	}
 	if err != nil {
-		return fmt.Errorf("extract: a hole at %d of %s: %w", from, label(n.handle), err)
+		return s.failed(err, fmt.Sprintf("a hole at %d of %s", from, label(n.handle)))
 	}
 	f.add(from, to)
+	return nil
+}
+
+// erase replaces the data in the bytes [from, to) of a file by zeros.
+func (f *file) erase(h *os.File, from, to int64) error {
+	if f.data.full {
+		// Not all data is in f.data. If the file system cannot punch holes either, the
+		// rest of the data remains; the record of the file says that it is scattered.
+		if punch(h, from, to) == nil {
+			f.data.remove(from, to)
+			return nil
+		}
+	}
+	zeros := make([]byte, 1<<16)
+	for _, r := range f.data.within(from, to) {
+		for at := r.from; at < r.to; {
+			n, err := h.WriteAt(zeros[:min(int64(len(zeros)), r.to-at)], at)
+			if err != nil {
+				return err
+			}
+			at += int64(n)
+		}
+	}
+	f.data.remove(from, to)
 	return nil
 }
 
@@ -200,9 +200,9 @@ func (s *staging) resize(n *node, size int64) error {
 		err = h.Truncate(size)
 	}
 	if err != nil {
-		return fmt.Errorf("extract: %s to %d bytes: %w", label(n.handle), size, err)
+		return s.failed(err, fmt.Sprintf("%s to %d bytes", label(n.handle), size))
 	}
-	f.cut(size)
+	f.resize(size)
 	return nil
 }
 
@@ -253,7 +253,7 @@ func (s *staging) end() error {
 	for _, f := range s.files {
 		h, err := s.handle(f)
 		if err == nil {
-			err = h.Truncate(f.size)
+			err = s.setSize(f, h)
 		}
 		if err != nil {
 			return fmt.Errorf("extract: %s: %w", label(f.node.handle), err)
@@ -267,6 +267,22 @@ func (s *staging) end() error {
 	}
 	s.open = nil
 	return nil
+}
+
+// setSize sets the size of a file, which may be larger than its data because some of
+// the data was not captured. If the file system does not accept the size, the file
+// keeps that of its data.
+func (s *staging) setSize(f *file, h *os.File) error {
+	err := h.Truncate(f.size)
+	if !errors.Is(err, syscall.EFBIG) {
+		return err
+	}
+	s.tooFar++
+	info, err := h.Stat()
+	if err == nil {
+		f.size = info.Size()
+	}
+	return err
 }
 
 // away removes the staging folder.

@@ -19,6 +19,7 @@ var extractView = &view{name: "extract", fields: query.Transactions, without: sh
 func newExtract(stdout, stderr io.Writer) *cobra.Command {
 	f := new(flags)
 	var folder string
+	most := size(extract.DefaultMaxSize)
 	cmd := &cobra.Command{
 		Use: "extract FILE... -C DIR", Short: "Write the file data of READ and WRITE to files",
 		Long: `extract writes the data of READs and WRITEs below the folder DIR. Each NFS file
@@ -28,19 +29,28 @@ after its file handle. extract never writes outside of DIR and never overwrites
 files: if a name is taken, it appends a number to the name.
 
 One line per file tells its size and how many bytes the capture does not show;
-these bytes read as zeros. --xid, --conn, -Y, --from and --to select the
+these bytes read as zeros and take no space on disk. Data beyond --max-size is left
+out and counted, because a few packets can claim a file of any size. --xid, --conn, -Y, --from and --to select the
 transactions whose data is written.`,
 		Example: `  rdmadump extract nfs.pcap -C files
   rdmadump extract nfs.pcap -C files -o json | jq 'select(.holes > 0)'`,
-		RunE: func(cmd *cobra.Command, args []string) error { return f.extract(cmd, args, folder, stdout, stderr) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.extract(cmd, args, destination{folder, most}, stdout, stderr) },
 	}
 	f.define(cmd.Flags(), extractView)
 	cmd.Flags().StringVarP(&folder, "directory", "C", "", "write below this `folder`, which is created if it does not exist")
+	cmd.Flags().Var(&most, "max-size", "maximum `size` of a file; data, holes and sizes beyond it are left out")
 	cmd.MarkFlagRequired("directory")
 	return cmd
 }
 
-func (f *flags) extract(cmd *cobra.Command, paths []string, folder string, stdout, stderr io.Writer) error {
+// destination is where extract writes.
+type destination struct {
+	folder string
+	most   size // maximum size of a file
+}
+
+func (f *flags) extract(cmd *cobra.Command, paths []string, to destination, stdout, stderr io.Writer) error {
+	folder := to.folder
 	r, err := f.openRun(cmd, extractView, paths, stderr)
 	if err != nil {
 		return err
@@ -59,7 +69,7 @@ func (f *flags) extract(cmd *cobra.Command, paths []string, folder string, stdou
 		return fmt.Errorf("-C %s: %w", folder, err)
 	}
 	defer e.Abandon()
-	e.Wants = r.selects
+	e.Wants, e.MaxSize = r.selects, int64(to.most)
 	if err := r.feed(e.Handler(), true); err != nil {
 		return err
 	}
@@ -85,6 +95,9 @@ func (f *flags) extract(cmd *cobra.Command, paths []string, folder string, stdou
 	}
 	if !r.quiet && !r.json {
 		fmt.Fprintf(stderr, "rdmadump: %s\n", &e.Report)
+		if e.Report.TooFar > 0 {
+			fmt.Fprintf(stderr, "rdmadump: --max-size is %s; a larger value extracts more if the file system allows it\n", &to.most)
+		}
 	}
 	if r.err == nil && unwritten > 0 {
 		return fmt.Errorf("%d files could not be written; their lines say why", unwritten)
