@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -241,5 +242,44 @@ func TestManyFiles(t *testing.T) {
 	_, there, _ := extracted(t, testkit.Source(t, w), t.TempDir())
 	if len(there) != 200 || there["file0"] != "datadata" || there["file199"] != "datadata" {
 		t.Errorf("%d files, %q, %q", len(there), there["file0"], there["file199"])
+	}
+}
+
+// opened returns a COMPOUND that looks a name up and gets its file handle.
+func opened(name, handle string) (synth.Call, synth.Reply) {
+	return synth.Compound(synth.OpPutRootFH(), synth.OpLookup(name), synth.XDR{}.Word(10)),
+		synth.CompoundReply(synth.ResPutRootFH(), synth.ResLookup(), synth.XDR{}.Word(10, 0).String(handle))
+}
+
+// written returns a COMPOUND that writes data to the file with a handle.
+func written(handle string, data string) (synth.Call, synth.Reply) {
+	return synth.Compound(synth.XDR{}.Word(22).String(handle), synth.OpWrite(0, []byte(data))),
+		synth.CompoundReply(synth.ResPutFH(), synth.ResWrite(uint32(len(data))))
+}
+
+// TestSameName verifies that two files that had the same name one after the other
+// become two files, and that a file keeps all of its data if its handle is learned
+// after it was written.
+func TestSameName(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{})
+	c.Connect()
+	c.RPC(opened("a", "handle 1"))
+	c.RPC(written("handle 1", "first"))
+	c.RPC(opened("a", "handle 2"))
+	c.RPC(written("handle 2", "the second"))
+	c.RPC(written("handle 1", "FIRST"))
+	c.RPC(compound("b", 0, []byte("one")))
+	c.RPC(opened("b", "handle 3"))
+	c.RPC(compound("b", 3, []byte("two")))
+	files, there, _ := extracted(t, testkit.Source(t, w), t.TempDir())
+	want := map[string]string{"a": "FIRST", "a~2": "the second", "b": "onetwo"}
+	if !maps.Equal(there, want) {
+		t.Errorf("%q, want %q", there, want)
+	}
+	for path, handle := range map[string]string{"a": "handle 1", "a~2": "handle 2", "b": "handle 3"} {
+		if got := files[path].Handle.Or(""); got != hex.EncodeToString([]byte(handle)) || !files[path].Named {
+			t.Errorf("%s: %+v", path, files[path])
+		}
 	}
 }

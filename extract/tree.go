@@ -93,21 +93,27 @@ func (t *tree) put(n, parent *node, name string) {
 // had the name keeps it, because its data is still written under that name.
 func (t *tree) remove(parent *node, name string) { delete(t.places, place{parent, name}) }
 
-// has records that n has the handle. It returns the node that represents the file
-// from now on: the one that is known by that handle takes over name and data of n.
+// has records that the object that was found as n has the handle. It returns the node
+// of that object: n itself, if its handle was not known, or the node with that handle,
+// which takes over the name of n. Two objects that have the same name one after the
+// other are two nodes.
 func (t *tree) has(n *node, handle string) *node {
 	if n == nil || n.handle == handle {
 		return n
 	}
-	known := t.of(handle)
-	if n.parent != nil && !known.root {
-		parent, name := n.parent, n.name
-		if t.places[place{parent, name}] == n {
-			delete(t.places, place{parent, name})
+	known := t.handles[handle]
+	if known == nil && n.handle == "" {
+		n.handle = strings.Clone(handle)
+		if t.mayGrow() {
+			t.handles[n.handle] = n
 		}
-		t.put(known, parent, name)
+		return n
 	}
-	if n.file != nil && known.file == nil {
+	known = t.of(handle)
+	if n.parent != nil && !known.root {
+		t.put(known, n.parent, n.name)
+	}
+	if n.handle == "" && n.file != nil && known.file == nil { // n is the same object
 		known.file, n.file = n.file, nil
 		known.file.node = known
 	}
