@@ -85,7 +85,7 @@ type half struct {
 // An Extractor writes no more bytes than the data in the capture: ranges without data
 // become holes of sparse files.
 func New(root *os.Root) (*Extractor, error) {
-	e := &Extractor{MaxSize: DefaultMaxSize, staging: staging{root: root}, tree: newTree()}
+	e := &Extractor{MaxSize: DefaultMaxSize, staging: staging{root: root, taken: map[string]int{}}, tree: newTree()}
 	return e, e.staging.begin()
 }
 

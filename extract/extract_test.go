@@ -257,6 +257,12 @@ func written(handle string, data string) (synth.Call, synth.Reply) {
 		synth.CompoundReply(synth.ResPutFH(), synth.ResWrite(uint32(len(data))))
 }
 
+// renamed returns a COMPOUND that renames a file below the root.
+func renamed(from, to string) (synth.Call, synth.Reply) {
+	return synth.Compound(synth.OpPutRootFH(), synth.XDR{}.Word(32), synth.OpPutRootFH(), synth.XDR{}.Word(29).String(from).String(to)),
+		synth.CompoundReply(synth.ResPutRootFH(), synth.XDR{}.Word(32, 0), synth.ResPutRootFH(), synth.XDR{}.Word(29, 0, 1).Hyper(1, 2).Word(1).Hyper(1, 2))
+}
+
 // TestSameName verifies that two files that had the same name one after the other
 // become two files, and that a file keeps all of its data if its handle is learned
 // after it was written.
@@ -280,6 +286,34 @@ func TestSameName(t *testing.T) {
 	for path, handle := range map[string]string{"a": "handle 1", "a~2": "handle 2", "b": "handle 3"} {
 		if got := files[path].Handle.Or(""); got != hex.EncodeToString([]byte(handle)) || !files[path].Named {
 			t.Errorf("%s: %+v", path, files[path])
+		}
+	}
+}
+
+// TestReplaced replaces a file many times by another one, as editors and mail servers
+// do: each version becomes a file, and giving names takes linear time.
+func TestReplaced(t *testing.T) {
+	const versions = 3000
+	w := synth.New()
+	c := w.RoCE(synth.Options{})
+	c.Connect()
+	for i := range versions {
+		handle := fmt.Sprint("handle ", i)
+		c.RPC(opened("b", handle))
+		c.RPC(written(handle, fmt.Sprint("version ", i)))
+		c.RPC(renamed("b", "a"))
+	}
+	files, there, report := extracted(t, testkit.Source(t, w), t.TempDir())
+	if len(there) != versions || report.Files != versions {
+		t.Fatalf("%d files, %+v", len(there), report)
+	}
+	for i := range versions {
+		path := "a"
+		if i > 0 {
+			path = fmt.Sprint("a~", i+1)
+		}
+		if there[path] != fmt.Sprint("version ", i) || files[path].Error.Known() || files[path].Renamed != (i > 0) {
+			t.Fatalf("%s: %q, %+v", path, there[path], files[path])
 		}
 	}
 }

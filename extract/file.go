@@ -68,6 +68,9 @@ type staging struct {
 	folder string
 	files  []*file
 	open   []*file
+	// taken has the highest number that was appended to a name, by the name. A name
+	// that many files want is not tried again from the beginning.
+	taken map[string]int
 	// tooFar counts the ranges that the file system does not accept, because it limits
 	// the size of files.
 	tooFar int64
@@ -220,14 +223,15 @@ func (s *staging) place(f *file, elements []string) (string, error) {
 		}
 	}
 	wanted := path.Join(elements...)
-	for i := 1; ; i++ {
+	for i := s.taken[wanted] + 1; ; i++ {
 		name := wanted
 		if i > 1 {
 			name += "~" + strconv.Itoa(i)
 		}
 		// An empty file reserves the name, so that the rename cannot replace another file.
 		h, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-		if errors.Is(err, fs.ErrExist) && i < 1000 {
+		if errors.Is(err, fs.ErrExist) {
+			s.taken[wanted] = i
 			continue
 		}
 		if err != nil {
