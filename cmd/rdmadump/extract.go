@@ -34,7 +34,9 @@ out and counted, because a few packets can claim a file of any size. --xid, --co
 transactions whose data is written.`,
 		Example: `  rdmadump extract nfs.pcap -C files
   rdmadump extract nfs.pcap -C files -o json | jq 'select(.holes > 0)'`,
-		RunE: func(cmd *cobra.Command, args []string) error { return f.extract(cmd, args, destination{folder, most}, stdout, stderr) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.extract(cmd, args, destination{folder, most}, stdout, stderr)
+		},
 	}
 	f.define(cmd.Flags(), extractView)
 	cmd.Flags().StringVarP(&folder, "directory", "C", "", "write below this `folder`, which is created if it does not exist")

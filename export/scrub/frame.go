@@ -29,6 +29,7 @@ type frame struct {
 	raw     []byte // the FPDU as it is in its TCP stream
 	plain   []byte // the FPDU without markers
 	icrc    rocev2.ICRC
+	try     int64
 	notRoCE bool // the frame is a datagram to RoCE's port that is not a RoCE packet
 }
 
@@ -60,7 +61,7 @@ var tables = [link.HeaderKinds]*field.Header{
 
 // write writes the scrubbed frame to w.out; each try uses other random bytes.
 func (w *frame) write(f *capture.Frame, p *record.Packet, try int64) {
-	w.in, w.notRoCE = f.Data, false
+	w.in, w.notRoCE, w.try = f.Data, false, try
 	w.out = slices.Grow(w.out[:0], len(f.Data))[:len(f.Data)]
 	own := stream{"frame", f.Number, try}
 	if clear(w.out); p.Transport != "" || try > 0 { // zeros replace all other traffic, because programs do not complain about them
@@ -318,10 +319,25 @@ func (s *Scrubber) rawFPDU(raw []byte, scratch *[]byte, f *fpdu, flow int64) []b
 		if f.markers && (int(f.position)+len(raw))%iwarp.MarkerEvery == 0 {
 			raw = be.AppendUint32(raw, uint32(len(raw)))
 		}
-		sum := crc32.Checksum(raw, iwarp.Castagnoli) ^ f.wrongCRC
+		sum := crc32.Checksum(raw, iwarp.Castagnoli)
+		if f.wrongCRC != 0 {
+			sum ^= s.wrongCRC(f, flow, sum)
+		}
 		return f.mark(raw, le.AppendUint32(nil, sum))
 	}
 	return f.mark(raw, plain[size-iwarp.CRCLen:])
+}
+
+// wrongCRC returns the difference between the right CRC of a scrubbed FPDU and the one
+// to write, if that of the original was wrong. It is not 0 and depends on the key.
+func (s *Scrubber) wrongCRC(f *fpdu, flow int64, right uint32) uint32 {
+	value := be.AppendUint32(be.AppendUint64(be.AppendUint64(nil, uint64(flow)), uint64(f.at)), f.wrongCRC)
+	for salt := byte(0); ; salt++ {
+		sum := s.key.hash("wrong MPA CRC", append(value, salt))
+		if v := be.Uint32(sum[:]); v != 0 && v != right { // a CRC of 0 would mean that there is none
+			return v
+		}
+	}
 }
 
 // mark appends bytes of an FPDU and inserts the markers. A marker contains the
