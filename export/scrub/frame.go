@@ -441,7 +441,7 @@ func (w *frame) arp() {
 }
 
 // atomics replaces the operands and results of atomic operations, because they are
-// contents of memory.
+// contents of memory, and immediate data, because it belongs to the application.
 func (w *frame) atomics(at int) {
 	at += rocev2.BTHLen
 	for rest := w.packet.Headers; rest != 0; rest &= rest - 1 {
@@ -451,6 +451,8 @@ func (w *frame) atomics(at int) {
 			w.s.key.fill(w.out[at+12:at+rocev2.AtomicETHLen], stream{"atomic", int64(w.packet.PSN), 0}, 0)
 		case rocev2.HasAtomicAckETH:
 			w.s.key.fill(w.out[at:at+rocev2.AtomicAckETHLen], stream{"atomic", int64(w.packet.PSN), 1}, 0)
+		case rocev2.HasImmDt:
+			w.s.key.fill(w.out[at:at+h.Len()], stream{"immediate", int64(w.packet.PSN), 0}, 0)
 		}
 		at += h.Len()
 	}

@@ -17,10 +17,10 @@ func (w *frame) datagram(at, end int) {
 	in := w.in[at:end]
 	out := w.out[at:end]
 	var m rocev2.MAD
-	copy(out, in[:min(len(in), rocev2.MADLen)])
-	if len(in) < rocev2.MADLen {
+	if len(in) < rocev2.MADLen || in[0] != baseVersion {
 		return
 	}
+	copy(out, in[:rocev2.MADLen])
 	m.Class, m.Attribute = in[1], rocev2.CMAttribute(be.Uint16(in[16:]))
 	t := header.CM[m.Attribute]
 	if m.Class != rocev2.ClassCM || t == nil {
@@ -55,6 +55,9 @@ func (w *frame) datagram(at, end int) {
 		}
 	}
 }
+
+// baseVersion is the only version of the common header (IBTA volume 1, section 13.4.3).
+const baseVersion = 1
 
 // keepBits copies n bits from in to out, beginning at a bit.
 func keepBits(out, in []byte, bit, n int) {

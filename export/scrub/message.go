@@ -1,11 +1,14 @@
 package scrub
 
 import (
+	"errors"
+	"math"
 	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 )
 
 // message writes a scrubbed RPC message. It keeps bytes that were decoded as
@@ -17,12 +20,14 @@ type message struct {
 
 	in, out []byte
 	known   []bool // for each byte of out, whether it is written; random bytes replace the others
+	rdma    rpcrdma.Header
 	header  oncrpc.Header
 	nfs     nfs.Message
 	holes   []nfs.Hole
 	reduced []reducedValue
 	scratch []byte
 	deleted []deletion
+	isRDMA  bool // the message has a header of RPC-over-RDMA, which was kept
 	guessed bool // the Call that the Reply answers is not known
 	size    int  // length of the decoded body
 }
@@ -68,26 +73,89 @@ func (m *message) stream(s *record.Stream) {
 	m.out, m.known = slices.Grow(m.out[:0], len(m.in))[:len(m.in)], slices.Grow(m.known[:0], len(m.in))[:len(m.in)]
 	clear(m.known)
 	m.reduced = m.reduced[:0]
-	m.keep(0, len(s.Header))
+	if m.isRDMA = len(s.Header) > 0 && m.rpcrdma(len(s.Header)); len(s.Header) > 0 && !m.isRDMA {
+		return
+	}
 	if s.RPC {
 		m.rpc(s, len(s.Header))
 	}
 }
 
-// rpc writes the scrubbed RPC message that begins at base.
+// The largest values that are kept in a header whose contents were not recognized
+// completely. A connection can carry messages of other protocols, and bytes of such a
+// message do not make numbers as small as these.
+const (
+	maxVersion = 1<<8 - 1
+	maxCount   = 1<<16 - 1
+)
+
+// rpcrdma keeps the header of RPC-over-RDMA, which has up to size bytes. It reports
+// false, and keeps nothing, if the bytes are not such a header.
+func (m *message) rpcrdma(size int) bool {
+	h := &m.rdma
+	err := h.Decode(m.in)
+	whole := err == nil && h.Understood() && h.Proc <= rpcrdma.MsgP
+	switch {
+	case len(m.in) < 8 || h.Vers > maxVersion && !whole:
+		return false
+	case len(m.in) < rpcrdma.FixedLen:
+		m.keep(0, 8)
+		m.keepSmall(8)
+		return false
+	case whole:
+	case h.Credits > maxCount || h.Proc > maxVersion:
+		return false
+	case h.Proc == rpcrdma.Error:
+		m.keep(0, rpcrdma.FixedLen)
+		for at := rpcrdma.FixedLen; at < min(size, h.Length); at += 4 { // the error code and the range of versions
+			m.keepSmall(at)
+		}
+		return true
+	}
+	m.keep(0, min(size, h.Length))
+	if errors.Is(err, rpcrdma.ErrMalformed) && h.Proc <= rpcrdma.MsgP && size >= h.Length+4 {
+		m.keepSmall(h.Length) // findings quote the wrong word
+	}
+	return true
+}
+
+// keepSmall keeps the word at an offset if it is a small number, or is all ones.
+func (m *message) keepSmall(at int) {
+	if v := m.word(at); v <= maxCount || v == math.MaxUint32 {
+		m.keep(at, at+4)
+	}
+}
+
+// rpc writes the scrubbed RPC message that begins at base. It keeps nothing if the
+// bytes are not the beginning of an RPC message.
 func (m *message) rpc(s *record.Stream, base int) {
 	h, p := &m.header, m.in[base:]
 	err := h.Decode(p)
-	m.keep(base, base+12)
 	fits := true
+	switch {
+	case base >= 4 && len(p) >= 4 && m.word(0) == h.XID:
+		m.keep(base, base+4)
+		if len(p) < 12 && h.Type <= oncrpc.Reply {
+			m.keep(base, base+8)
+		}
+	case len(p) < 12:
+		return
+	}
 	switch h.Type {
 	case oncrpc.Call:
+		if h.RPCVersion > maxVersion || h.Version > maxCount || h.Procedure > maxCount {
+			return
+		}
 		m.keep(base, base+24)
 		at := base + 24
 		if at, fits = m.auth(at, true); fits {
 			_, fits = m.auth(at, false)
 		}
 	case oncrpc.Reply:
+		if h.ReplyState > maxVersion {
+			return
+		}
+		m.keep(base, base+12)
 		at := base + 12
 		if h.ReplyState == 0 {
 			at, fits = m.auth(at, false)
@@ -97,7 +165,9 @@ func (m *message) rpc(s *record.Stream, base int) {
 			if h.ReplyState == 1 || h.AcceptState == 2 {
 				end += 8
 			}
-			m.keep(at, min(end, base+h.Length))
+			for ; at < min(end, base+h.Length); at += 4 {
+				m.keepSmall(at)
+			}
 		}
 	}
 	if err != nil || !fits || h.Type == oncrpc.Reply && !h.Succeeded() {
@@ -116,7 +186,9 @@ func (m *message) rpc(s *record.Stream, base int) {
 // keeps the words that determine the offset of the verifier.
 func (m *message) headerHoles(s *record.Stream, base int) {
 	m.drop(base+24, len(m.in))
-	m.keep(base+24, base+32)
+	if !m.keepAuth(base + 24) {
+		return
+	}
 	size := int64(be.Uint32(m.in[base+28:]))
 	verifier := 32 + (size+3)&^3
 	at := verifier
@@ -126,9 +198,31 @@ func (m *message) headerHoles(s *record.Stream, base int) {
 		}
 	}
 	if at >= 32 && at+8 <= int64(len(m.in)-base) {
-		m.keep(base+int(at), base+int(at)+8)
+		m.keepAuth(base + int(at))
 	}
 }
+
+// keepAuth keeps the flavor and the length of the credential or verifier at an offset.
+// It reports false, and keeps nothing, if they are not valid.
+func (m *message) keepAuth(at int) bool {
+	flavor, size := m.word(at), m.word(at+4)
+	if size > maxCount || flavor > maxCount && (flavor < firstPseudoflavor || flavor > lastPseudoflavor) {
+		return false
+	}
+	m.keep(at, at+8)
+	return true
+}
+
+// maxAuth is the maximum length of the body of a credential or verifier (RFC 5531
+// s.8.2).
+const maxAuth = 400
+
+// The range of pseudoflavors, which NFS negotiates (RFC 2623 s.2.2.3, RFC 7530
+// s.3.2.1).
+const (
+	firstPseudoflavor = 390000
+	lastPseudoflavor  = 399999
+)
 
 // word returns the word at an offset, or 0 if the message ends before it.
 func (m *message) word(at int) uint32 {
@@ -141,10 +235,12 @@ func (m *message) word(at int) uint32 {
 // auth writes the scrubbed credential or verifier at an offset and returns its end.
 // whole is false if it is truncated or too long.
 func (m *message) auth(at int, credential bool) (end int, whole bool) {
-	m.keep(at, at+8)
+	if !m.keepAuth(at) {
+		return at, false
+	}
 	size := int(m.word(at + 4))
 	body := at + 8
-	if end = body + (size+3)&^3; size > 400 || body > len(m.in) || end > len(m.in) {
+	if end = body + (size+3)&^3; size > maxAuth || body > len(m.in) || end > len(m.in) {
 		return at, false
 	}
 	if size > 0 {
@@ -155,7 +251,7 @@ func (m *message) auth(at int, credential bool) (end int, whole bool) {
 	switch flavor := oncrpc.Flavor(m.word(at)); {
 	case credential && flavor == oncrpc.AuthSys:
 		m.authSys(body, body+size)
-	case credential && flavor == oncrpc.AuthRPCSECGSS && size >= 20:
+	case credential && flavor == oncrpc.AuthRPCSECGSS && size >= 20 && m.word(body) == 1 && m.word(body+4) <= maxVersion && m.word(body+12) <= maxVersion:
 		m.keep(body, body+20)
 		if n := int(m.word(body + 16)); n <= size-20 {
 			m.put(body+20, make([]byte, size-20))
@@ -204,23 +300,22 @@ func (m *message) body(s *record.Stream, base, at int) {
 	if m.header.Type == oncrpc.Call {
 		g, isGSS := m.header.Credential.GSS()
 		if service = g.Service; isGSS && g.Procedure != 0 {
-			m.keep(at, at+4) // length of the token
+			m.keepLength(at) // of the token
 			return
 		}
 	}
 	switch service {
 	case oncrpc.ServicePrivacy:
-		m.keep(at, at+4)
+		m.keepLength(at)
 		return
 	case oncrpc.ServiceIntegrity:
-		if at+8 > end {
-			m.keep(at, end)
+		if at+8 > end || !m.keepLength(at) {
 			return
 		}
-		m.keep(at, at+8)
+		m.keep(at+4, at+8) // the sequence number
 		if n := int64(m.word(at)); n >= 4 && n < int64(end-at) {
 			end = at + 4 + int((n+3)&^3)
-			m.keep(end, end+4) // length of the checksum
+			m.keepLength(end) // of the checksum
 			if n := int(m.word(end)); n <= len(m.in)-end-4 && n <= 400 {
 				m.put(end+4, m.key.token(m.in[end+4:end+4+n]))
 				m.put(end+4+n, make([]byte, -n&3))
@@ -229,7 +324,7 @@ func (m *message) body(s *record.Stream, base, at int) {
 		at += 8
 	}
 	if s.Reply && s.Known && s.Procedure != 0 && (s.Program == nfs.ProgramNFS || s.Program == nfs.ProgramNFSACL) {
-		m.keep(at, at+4) // the status, which comes first in all versions
+		m.keepSmall(at) // the status, which comes first in all versions
 	}
 	m.holes = m.holes[:0]
 	for _, h := range s.Holes {
@@ -246,6 +341,19 @@ func (m *message) body(s *record.Stream, base, at int) {
 		m.keepPads(at)
 	}
 }
+
+// keepLength keeps the length of an opaque value. It reports false, and keeps nothing, if
+// the length is larger than any message.
+func (m *message) keepLength(at int) bool {
+	if m.word(at) > maxMessage {
+		return false
+	}
+	m.keep(at, at+4)
+	return true
+}
+
+// maxMessage is larger than any RPC message that implementations accept, in bytes.
+const maxMessage = 1 << 24
 
 // decode decodes a body as the Call or Reply that it is.
 func (m *message) decode(s *record.Stream, body []byte) {

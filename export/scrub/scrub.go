@@ -46,6 +46,7 @@ type Scrubber struct {
 	flows   map[int64]*flow
 	heads   []byte // headers of FPDUs
 	waiting map[int64][]waitingValue
+	xids    map[int64]*xids // by transaction
 	rpc     map[int]bool // connections that carry RPC-over-RDMA
 	header  rpcrdma.Header
 
@@ -185,7 +186,7 @@ type fpdu struct {
 // New returns a Scrubber whose pseudonyms depend on a secret of any length. It keeps
 // the scrubbed messages in file, which must be empty and belongs to the caller.
 func New(secret []byte, file *os.File) *Scrubber {
-	s := &Scrubber{key: newKey(secret), file: file, to: bufio.NewWriterSize(file, 1<<16), chunks: map[int64]*overlays{}, flows: map[int64]*flow{}, waiting: map[int64][]waitingValue{}, rpc: map[int]bool{}}
+	s := &Scrubber{key: newKey(secret), file: file, to: bufio.NewWriterSize(file, 1<<16), chunks: map[int64]*overlays{}, flows: map[int64]*flow{}, waiting: map[int64][]waitingValue{}, xids: map[int64]*xids{}, rpc: map[int]bool{}}
 	s.message = message{key: s.key, report: &s.Report}
 	s.frame.s = s
 	return s
@@ -195,6 +196,7 @@ func New(secret []byte, file *os.File) *Scrubber {
 func (s *Scrubber) Learn() dissect.Handler {
 	return dissect.Handler{Carried: s.carried, Stream: s.stream, Transaction: func(t *record.Transaction) error {
 		delete(s.waiting, t.ID)
+		delete(s.xids, t.ID)
 		return s.err
 	}, Connection: func(c *record.Connection) error {
 		if c.UpperLayer == "rpcrdma" {
@@ -259,11 +261,11 @@ func structure(c *record.Carried) int {
 	ulpdu := b[iwarp.LengthLen:]
 	ulpdu = ulpdu[:min(len(ulpdu), int(be.Uint16(b)))]
 	var d iwarp.Segment
-	if d.Decode(ulpdu) != nil {
-		return iwarp.LengthLen + min(len(ulpdu), 2)
-	}
 	if (!c.HasCRC || c.WrongCRC != 0) && !plausible(ulpdu, int(be.Uint16(b))) {
 		return iwarp.LengthLen
+	}
+	if d.Decode(ulpdu) != nil {
+		return iwarp.LengthLen + min(len(ulpdu), 2)
 	}
 	n := iwarp.LengthLen + d.HeaderLength
 	switch {
@@ -337,10 +339,45 @@ func (s *Scrubber) stream(r *record.Stream) {
 		return
 	}
 	s.overlay(id, r.Segments, at)
+	if r.Send != 0 && len(m.in) >= 4 {
+		s.xid(id, r.Send)
+	}
 	for _, v := range m.reduced {
 		if len(s.waiting[id]) < 64 {
 			s.waiting[id] = append(s.waiting[id], waitingValue{v, r.Reply})
 		}
+	}
+}
+
+// xids holds the XID of a transaction, and its Sends that are truncated after their XID.
+type xids struct {
+	xid       uint32
+	known     bool
+	truncated []int64 // numbers of Sends
+}
+
+// xid keeps the XID of a Send of a transaction that is truncated to fewer than 8 bytes,
+// if another Send of the transaction has the same XID in a header that was recognized.
+// The bytes of such a Send alone do not show that it is RPC-over-RDMA.
+func (s *Scrubber) xid(id, send int64) {
+	m, x := &s.message, s.xids[id]
+	if x == nil {
+		x = new(xids)
+		s.xids[id] = x
+	}
+	switch xid := m.word(0); {
+	case m.isRDMA:
+		x.xid, x.known = xid, true
+	case len(m.in) < 8 && (!x.known || x.xid == xid) && len(x.truncated) < 64:
+		x.xid = xid
+		x.truncated = append(x.truncated, send)
+	}
+	if x.known && len(x.truncated) > 0 {
+		at := s.save(be.AppendUint32(nil, x.xid), nil)
+		for _, send := range x.truncated {
+			s.sends[send] = at
+		}
+		x.truncated = x.truncated[:0]
 	}
 }
 
