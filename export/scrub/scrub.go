@@ -47,7 +47,7 @@ type Scrubber struct {
 	heads   []byte // headers of FPDUs
 	waiting map[int64][]waitingValue
 	xids    map[int64]*xids // by transaction
-	rpc     map[int]bool // connections that carry RPC-over-RDMA
+	rpc     map[int]bool    // connections that carry RPC-over-RDMA
 	header  rpcrdma.Header
 
 	frame  frame
