@@ -1,9 +1,10 @@
 package export
 
 import (
-	"bufio"
 	"cmp"
+	"container/heap"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -15,6 +16,7 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/export/internal/disk"
 	"github.com/rdmadump/rdmadump/link"
 )
 
@@ -31,29 +33,24 @@ import (
 // there, as by a short snapshot length, or it is left out if it does not fit into
 // one TCP segment. [RPCTCPReport] counts all of these messages.
 //
-// RPCTCP writes messages to a temporary file when they are complete, because the
-// order of the output is that of their packets. It keeps some 60 bytes per message
-// in memory.
+// RPCTCP writes messages to a temporary file when they are complete, and sorts them on
+// disk, because the order of the output is that of their packets. In memory it keeps
+// only the connections that are open.
 type RPCTCP struct {
 	// Wants, if not nil, reports whether a transaction is written; an error ends the
 	// export.
 	Wants func(*record.Transaction) (bool, error)
 
-	file        TempFile
-	out         *bufio.Writer
-	size        int64 // of file
-	messages    []message
-	connections map[int]*tcp
-	report      RPCTCPReport
-	err         error
+	file     *disk.File
+	messages *disk.Sorter
+	all      *disk.Sorter     // connections
+	open     map[int]*pending // connections whose record is still to come
+	report   RPCTCPReport
 }
 
 // TempFile holds the messages until they are written in order, usually an
 // [os.File].
-type TempFile interface {
-	io.Writer
-	io.ReaderAt
-}
+type TempFile = disk.Raw
 
 // RPCTCPReport counts the connections and messages that were written or left out.
 type RPCTCPReport struct {
@@ -97,16 +94,77 @@ type message struct {
 	length       uint32 // bytes of the whole message
 	captured     uint32 // bytes of the message that can be written
 	zeroed       uint32 // bytes of missing file data, replaced by zeros
+	xid          uint32
 	connection   int32
 	fromServer   bool
 	reply        bool
-	xid          uint32
+}
+
+// messageLen is the length of a message in the table of messages.
+const messageLen = 54
+
+// append appends the message as a record of the table. The key is the order in which
+// messages are written: by packet and transaction, and a Call before its Reply if both
+// are in one packet.
+func (m *message) append(b []byte) []byte {
+	for _, v := range []int64{m.packet, m.id} {
+		b = binary.BigEndian.AppendUint64(b, uint64(v))
+	}
+	b = append(b, flag(m.reply), flag(m.fromServer))
+	for _, v := range []int64{m.time, m.offset} {
+		b = binary.BigEndian.AppendUint64(b, uint64(v))
+	}
+	for _, v := range []uint32{m.length, m.captured, m.zeroed, m.xid, uint32(m.connection)} {
+		b = binary.BigEndian.AppendUint32(b, v)
+	}
+	return b
+}
+
+// flag returns 1 if b is true, and 0 otherwise.
+func flag(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// decode reads a record of the table.
+func (m *message) decode(b []byte) {
+	long := func(at int) int64 { return int64(binary.BigEndian.Uint64(b[at:])) }
+	word := func(at int) uint32 { return binary.BigEndian.Uint32(b[at:]) }
+	*m = message{
+		packet: long(0), id: long(8), reply: b[16] > 0, fromServer: b[17] > 0, time: long(18), offset: long(26),
+		length: word(34), captured: word(38), zeroed: word(42), xid: word(46), connection: int32(word(50)),
+	}
+}
+
+// pending is a connection whose record is still to come.
+type pending struct {
+	messages int64
+	first    int64 // time of the earliest message
+}
+
+// connection is what is written of a connection. It is in the temporary file as JSON.
+type connection struct {
+	ID             int
+	Transport      string
+	Client, Server endpoint
+	Messages       int64
+	Opens, Closes  int64 // ns since 1970
+	Closed         bool  // the capture shows how the connection ends
+}
+
+// endpoint is one end of a connection.
+type endpoint struct {
+	Address string
+	Port    uint16
+	QPN     string
 }
 
 // tcp is a TCP connection to be written.
 type tcp struct {
-	record         *record.Connection
-	left           int // number of messages that were not written yet
+	connection
+	left           int64 // number of messages that were not written yet
 	client, server end
 	opened         bool
 }
@@ -121,21 +179,60 @@ type end struct {
 
 // NewRPCTCP returns an exporter that keeps messages in an empty temporary file,
 // which belongs to the caller.
-func NewRPCTCP(file TempFile) *RPCTCP {
-	return &RPCTCP{file: file, out: bufio.NewWriterSize(file, 1<<18), connections: map[int]*tcp{}}
+func NewRPCTCP(temporary TempFile) *RPCTCP {
+	file := disk.NewFile(temporary)
+	return &RPCTCP{file: file, messages: disk.NewSorter(file, messageLen), all: disk.NewSorter(file, connectionLen), open: map[int]*pending{}}
 }
 
 // Handler returns the handler for a dissector that runs with
 // [dissect.Options.Rebuild].
 func (e *RPCTCP) Handler() dissect.Handler {
-	return dissect.Handler{Payload: e.payload, Connection: e.connection}
+	return dissect.Handler{Payload: e.payload, Connection: func(r *record.Connection) error {
+		e.connection(r)
+		return e.err()
+	}}
 }
 
-func (e *RPCTCP) connection(r *record.Connection) error {
-	if c := e.connections[r.ID]; c != nil {
-		c.record = r.Clone()
+// err returns the error of the temporary file.
+func (e *RPCTCP) err() error {
+	if err := e.file.Err(); err != nil {
+		return fmt.Errorf("export: %w", err)
 	}
 	return nil
+}
+
+// connectionLen is the length of a record in the table of connections: the time when the
+// connection is opened, its number, and offset and length of the rest. Times before 1970
+// come first.
+const connectionLen = 32
+
+// connection writes a connection with messages to the temporary file.
+func (e *RPCTCP) connection(r *record.Connection) {
+	p := e.open[r.ID]
+	if p == nil {
+		return
+	}
+	delete(e.open, r.ID)
+	c := connection{
+		ID: r.ID, Transport: r.Transport, Client: ofEndpoint(r.Client), Server: ofEndpoint(r.Server), Messages: p.messages,
+		Opens: int64(r.Established.Or(r.First)), Closes: int64(r.Closed.Or(r.Last)), Closed: r.Closed.Known(),
+	}
+	b, _ := json.Marshal(&c) // a struct of numbers and strings
+	at := e.file.Append(b)
+	var key []byte
+	for _, v := range []int64{min(c.Opens, p.first) ^ math.MinInt64, int64(c.ID), at, int64(len(b))} {
+		key = binary.BigEndian.AppendUint64(key, uint64(v))
+	}
+	e.all.Add(key)
+}
+
+// ofEndpoint returns what is written of an end of a connection.
+func ofEndpoint(r record.Endpoint) endpoint {
+	out := endpoint{Address: r.Address.Or(""), Port: r.Port.Or(0)}
+	if qpn, known := r.QPN.Get(); known {
+		out.QPN = fmt.Sprint(qpn)
+	}
+	return out
 }
 
 func (e *RPCTCP) payload(r *record.Transaction, call, reply *record.Payload) error {
@@ -155,7 +252,7 @@ func (e *RPCTCP) payload(r *record.Transaction, call, reply *record.Payload) err
 		}
 		e.keep(r, reply, message{packet: m.LastPacket, time: int64(m.LastTime), fromServer: !server, reply: true})
 	}
-	return e.err
+	return e.err()
 }
 
 // keep writes a message to the temporary file.
@@ -175,18 +272,15 @@ func (e *RPCTCP) keep(r *record.Transaction, p *record.Payload, entry message) {
 			entry.zeroed += uint32(h.To - h.From)
 		}
 	}
-	c := e.connections[r.Connection]
+	c := e.open[r.Connection]
 	if c == nil {
-		c = &tcp{}
-		e.connections[r.Connection] = c
+		c = &pending{first: entry.time}
+		e.open[r.Connection] = c
 	}
-	c.left++
-	entry.id, entry.xid, entry.connection, entry.offset = r.ID, uint32(r.XID), int32(r.Connection), e.size
-	if _, err := e.out.Write(p.Data); err != nil && e.err == nil {
-		e.err = err
-	}
-	e.size += int64(len(p.Data))
-	e.messages = append(e.messages, entry)
+	c.messages++
+	c.first = min(c.first, entry.time)
+	entry.id, entry.xid, entry.connection, entry.offset = r.ID, uint32(r.XID), int32(r.Connection), e.file.Append(p.Data)
+	e.messages.Add(entry.append(nil))
 	switch {
 	case entry.reply:
 		e.report.Replies++
@@ -205,60 +299,99 @@ func (e *RPCTCP) keep(r *record.Transaction, p *record.Payload, entry message) {
 // Write writes the pcapng file. It is called once, after the dissector has
 // finished.
 func (e *RPCTCP) Write(to io.Writer, application string) (*RPCTCPReport, error) {
-	if e.err == nil {
-		e.err = e.out.Flush()
+	for id := range e.open { // connections without a record
+		e.connection(&record.Connection{ID: id, First: record.Time(e.open[id].first)})
 	}
-	if e.err != nil {
-		return nil, fmt.Errorf("export: temporary file: %w", e.err)
-	}
-	slices.SortFunc(e.messages, func(a, b message) int {
-		return cmp.Or(cmp.Compare(a.packet, b.packet), cmp.Compare(a.id, b.id), cmp.Compare(a.at(), b.at()))
-	})
-	w := wire{Writer: NewWriter(to, application)}
+	messages, connections := e.messages.Table(nil), e.all.Table(nil)
+	e.report.Connections = connections.Len()
+	w := wire{Writer: NewWriter(to, application), ports: newPorts(), live: map[int]*tcp{}}
 	w.Interface(&capture.Origin{LinkType: capture.LinkEthernet, Description: "RPCs as if TCP had carried them", Digits: 9})
-	opens := e.connect()
-	e.report.Connections = int64(len(opens))
-	var closing []*tcp          // connections without further messages, by the time when they close
-	until := func(time int64) { // writes the handshakes and ends that are not later than time
-		for {
+	next := int64(0) // connection
+	// until writes the handshakes and ends that are not later than time.
+	until := func(time int64) {
+		for e.file.Err() == nil {
+			opens := int64(math.MaxInt64)
+			if next < connections.Len() {
+				opens = int64(binary.BigEndian.Uint64(connections.At(next))) ^ math.MinInt64
+			}
 			switch {
-			case len(closing) > 0 && closing[0].closes() <= time && (len(opens) == 0 || closing[0].closes() <= opens[0].opens()):
-				w.close(closing[0], time)
-				closing = closing[1:]
-			case len(opens) > 0 && opens[0].opens() <= time:
-				w.open(opens[0], time)
-				opens = opens[1:]
+			case len(w.closing) > 0 && w.closing[0].Closes <= min(time, opens):
+				w.close(heap.Pop(&w.closing).(*tcp), time)
+			case next < connections.Len() && opens <= time:
+				c := e.load(connections.At(next))
+				w.connect(c)
+				if next++; c.Opens <= time {
+					w.open(c, time)
+				}
 			default:
 				return
 			}
 		}
 	}
-	for i := range e.messages {
-		m := &e.messages[i]
-		c := e.connections[int(m.connection)]
+	var m message
+	for i := range messages.Len() {
+		m.decode(messages.At(i))
 		until(m.time)
-		w.open(c, m.time) // the captured handshake may be later than the message
-		if err := e.write(&w, c, m); err != nil {
-			return nil, err
+		c := w.live[int(m.connection)]
+		if e.file.Err() != nil {
+			break
 		}
-		if c.left--; c.left == 0 && c.record.Closed.Known() {
-			at, _ := slices.BinarySearchFunc(closing, c, func(a, b *tcp) int { return cmp.Compare(a.closes(), b.closes()) })
-			closing = slices.Insert(closing, at, c)
+		if c == nil { // its records are later than its messages
+			c = &tcp{connection: connection{ID: int(m.connection), Opens: m.time}, left: math.MaxInt64}
+			w.connect(c)
+		}
+		w.open(c, m.time) // the captured handshake may be later than the message
+		e.write(&w, c, &m)
+		if w.err != nil {
+			return nil, w.err
+		}
+		if c.left--; c.left == 0 {
+			delete(w.live, c.ID)
+			if c.Closed {
+				heap.Push(&w.closing, c)
+			}
 		}
 	}
 	until(math.MaxInt64)
+	if err := e.err(); err != nil {
+		return nil, err
+	}
 	if w.err == nil {
 		w.err = w.Flush()
 	}
 	return &e.report, w.err
 }
 
-// at orders a Call (0) before its Reply (1) if both are in one packet.
-func (m *message) at() int {
-	if m.reply {
-		return 1
-	}
-	return 0
+// load reads a connection from the temporary file.
+func (e *RPCTCP) load(record []byte) *tcp {
+	at, n := int64(binary.BigEndian.Uint64(record[16:])), int64(binary.BigEndian.Uint64(record[24:]))
+	b := make([]byte, n)
+	e.file.Read(b, at)
+	c := new(tcp)
+	json.Unmarshal(b, &c.connection) // after an error of reading, b has zeros
+	c.left = c.Messages
+	return c
+}
+
+// closing are the connections without further messages, the first to close first.
+type closing []*tcp
+
+func (c closing) Len() int { return len(c) }
+func (c closing) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(c[i].Closes, c[j].Closes), cmp.Compare(c[i].ID, c[j].ID)) < 0
+}
+func (c closing) Swap(i, j int) { c[i], c[j] = c[j], c[i] }
+
+// Push is that of [heap.Interface].
+func (c *closing) Push(x any) { *c = append(*c, x.(*tcp)) }
+
+// Pop is that of [heap.Interface].
+func (c *closing) Pop() any {
+	last := len(*c) - 1
+	x := (*c)[last]
+	(*c)[last] = nil
+	*c = (*c)[:last]
+	return x
 }
 
 // Every message is a record of one fragment (RFC 5531 s.11), which begins with a
@@ -269,12 +402,11 @@ const (
 )
 
 // write writes a message as TCP segments.
-func (e *RPCTCP) write(w *wire, c *tcp, m *message) error {
-	b := make([]byte, markLength+int(m.length))
+func (e *RPCTCP) write(w *wire, c *tcp, m *message) {
+	w.message = slices.Grow(w.message[:0], markLength+int(m.length))[:markLength+int(m.length)]
+	b := w.message
 	binary.BigEndian.PutUint32(b, lastMark|m.length)
-	if _, err := e.file.ReadAt(b[markLength:], m.offset); err != nil {
-		return fmt.Errorf("export: temporary file: %w", err)
-	}
+	e.file.Read(b[markLength:], m.offset)
 	from, to := &c.client, &c.server
 	if m.fromServer {
 		from, to = to, from
@@ -291,7 +423,6 @@ func (e *RPCTCP) write(w *wire, c *tcp, m *message) error {
 		})
 		b, captured = b[n:], max(captured-n, 0)
 	}
-	return w.err
 }
 
 // comment returns a comment that says how many bytes are missing; it is empty if
@@ -313,48 +444,58 @@ func (m *message) comment() string {
 // serverPort is the port of NFS over TCP.
 const serverPort = 2049
 
-// connect assigns addresses and ports to the connections, and returns them by the
-// time when they open.
-func (e *RPCTCP) connect() []*tcp {
-	type pair struct {
-		client, server netip.Addr
-		port           uint16
-	}
-	used, next := map[pair]bool{}, uint16(49152)
-	var all []*tcp
-	for id, c := range e.connections {
-		if c.record == nil {
-			c.record = &record.Connection{ID: id}
-		}
-		all = append(all, c)
-	}
-	slices.SortFunc(all, func(a, b *tcp) int { return cmp.Compare(a.record.ID, b.record.ID) })
-	for _, c := range all {
-		client, server := c.record.Client, c.record.Server
-		c.client = end{address: address(client, 1), port: client.Port.Or(0), mac: [6]byte{2, 0, 0, 0, 0, 1}, next: 1 << 28}
-		c.server = end{address: address(server, 2), port: serverPort, mac: [6]byte{2, 0, 0, 0, 0, 2}, next: 2 << 28}
-		if c.client.address.Is4() != c.server.address.Is4() {
-			c.client.address, c.server.address = netip.AddrFrom16(c.client.address.As16()), netip.AddrFrom16(c.server.address.As16())
-		}
-		p := pair{c.client.address, c.server.address, c.client.port}
-		for tries := 0; p.port == 0 || p.port == serverPort || used[p]; tries++ {
-			if p.port = next; tries == 1<<16 { // all ports are taken, so they are reused
-				clear(used)
-			}
-			next++ // 65536 wraps to 0, and on
-		}
-		used[p] = true
-		c.client.port = p.port
-	}
-	slices.SortStableFunc(all, func(a, b *tcp) int { return cmp.Compare(a.opens(), b.opens()) })
-	return all
+// ports assigns ports to clients, so that no two connections have the same addresses and
+// ports.
+type ports struct {
+	used map[pair]bool
+	next uint16
 }
 
-// address returns the IP address of an end. An end without one gets an address
+// pair is the address and the port of a client, and the address of its server.
+type pair struct {
+	client, server netip.Addr
+	port           uint16
+}
+
+func newPorts() ports { return ports{used: map[pair]bool{}, next: 49152} }
+
+// maxPorts limits the number of pairs that are remembered. Ports are reused after as many
+// connections.
+const maxPorts = 1 << 16
+
+// assign returns the port of a client: its own one, unless that is taken.
+func (p *ports) assign(client, server netip.Addr, port uint16) uint16 {
+	if len(p.used) >= maxPorts {
+		clear(p.used)
+	}
+	end := pair{client, server, port}
+	for end.port == 0 || end.port == serverPort || p.used[end] {
+		end.port = p.next
+		p.next++ // 65536 wraps to 0, and on
+	}
+	p.used[end] = true
+	return end.port
+}
+
+// connect assigns addresses and ports to a connection.
+func (w *wire) connect(c *tcp) {
+	if before := w.live[c.ID]; before != nil { // it had messages after its record
+		before.left += c.left
+		return
+	}
+	c.client = end{address: address(c.Client.Address, 1), mac: [6]byte{2, 0, 0, 0, 0, 1}, next: 1 << 28}
+	c.server = end{address: address(c.Server.Address, 2), port: serverPort, mac: [6]byte{2, 0, 0, 0, 0, 2}, next: 2 << 28}
+	if c.client.address.Is4() != c.server.address.Is4() {
+		c.client.address, c.server.address = netip.AddrFrom16(c.client.address.As16()), netip.AddrFrom16(c.server.address.As16())
+	}
+	c.client.port = w.ports.assign(c.client.address, c.server.address, c.Client.Port)
+	w.live[c.ID] = c
+}
+
+// address returns the IP address of an end, whose address is s. An end without one gets an address
 // from the range for benchmarks (RFC 2544), which contains its LID if it has one
 // and otherwise number.
-func address(e record.Endpoint, number uint16) netip.Addr {
-	s := e.Address.Or("")
+func address(s string, number uint16) netip.Addr {
 	if a, err := netip.ParseAddr(s); err == nil {
 		return a.Unmap().WithZone("")
 	}
@@ -364,33 +505,21 @@ func address(e record.Endpoint, number uint16) netip.Addr {
 	return netip.AddrFrom4([4]byte{198, 19, byte(number >> 8), byte(number)})
 }
 
-// opens returns the time when the connection is established, in ns since 1970.
-func (c *tcp) opens() int64 {
-	if at, known := c.record.Established.Get(); known {
-		return int64(at)
-	}
-	return int64(c.record.First)
-}
-
-// closes returns the time when the connection ends, in ns since 1970.
-func (c *tcp) closes() int64 { return int64(c.record.Closed.Or(c.record.Last)) }
-
 // name returns the comment on the first packet of a connection.
-func (c *tcp) name() string {
-	r := c.record
-	s := fmt.Sprintf("connection %d of the capture", r.ID)
-	if r.Transport != "" {
-		s += ", " + r.Transport
+func (c *connection) name() string {
+	s := fmt.Sprintf("connection %d of the capture", c.ID)
+	if c.Transport != "" {
+		s += ", " + c.Transport
 	}
 	for _, end := range []struct {
-		name     string
-		endpoint record.Endpoint
-	}{{"client", r.Client}, {"server", r.Server}} {
-		if a := end.endpoint.Address.Or(""); strings.HasPrefix(a, "LID") {
-			s += fmt.Sprintf(", %s %s", end.name, a)
+		name string
+		endpoint
+	}{{"client", c.Client}, {"server", c.Server}} {
+		if strings.HasPrefix(end.Address, "LID") {
+			s += fmt.Sprintf(", %s %s", end.name, end.Address)
 		}
-		if qpn, known := end.endpoint.QPN.Get(); known {
-			s += fmt.Sprintf(", %s QP %v", end.name, qpn)
+		if end.QPN != "" {
+			s += fmt.Sprintf(", %s QP %s", end.name, end.QPN)
 		}
 	}
 	return s
@@ -399,8 +528,12 @@ func (c *tcp) name() string {
 // wire writes TCP segments.
 type wire struct {
 	*Writer
-	buffer []byte
-	err    error
+	buffer  []byte
+	message []byte
+	ports   ports
+	live    map[int]*tcp // connections with messages that were not written yet
+	closing closing
+	err     error
 }
 
 // segmentSize is the largest payload of a segment, in bytes. It is as large as
@@ -417,7 +550,7 @@ func (w *wire) open(c *tcp, latest int64) {
 		return
 	}
 	c.opened = true
-	at := min(c.opens(), latest)
+	at := min(c.Opens, latest)
 	options := []byte{2, 4, segmentSize >> 8, segmentSize & 0xff, 1, 3, 3, 14} // maximum segment size, no-operation, window scale
 	w.segment(segment{from: &c.client, to: &c.server, at: at, flags: link.TCPSYN, options: options, comment: c.name()})
 	w.segment(segment{from: &c.server, to: &c.client, at: at, flags: link.TCPSYN | link.TCPACK, options: options})
@@ -426,7 +559,7 @@ func (w *wire) open(c *tcp, latest int64) {
 
 // close writes the end of a connection, with a time not after latest.
 func (w *wire) close(c *tcp, latest int64) {
-	at := min(c.closes(), latest)
+	at := min(c.Closes, latest)
 	w.segment(segment{from: &c.client, to: &c.server, at: at, flags: link.TCPACK | link.TCPFIN})
 	w.segment(segment{from: &c.server, to: &c.client, at: at, flags: link.TCPACK | link.TCPFIN})
 	w.segment(segment{from: &c.client, to: &c.server, at: at, flags: link.TCPACK})
