@@ -51,7 +51,15 @@ func (s *Scrubber) Frame(f *capture.Frame, p *record.Packet) ([]byte, error) {
 		}
 	}
 	s.Report.Packets++
-	return w.out, s.err
+	return w.out, s.failed()
+}
+
+// HidesXID reports whether the XID of a packet must not be shown: its transaction has no
+// message whose header was recognized, so the XID may be any bytes. It can be called in
+// the second run.
+func (s *Scrubber) HidesXID(p *record.Packet) bool {
+	id, known := p.Transaction.Get()
+	return !known || !s.recognized(id)
 }
 
 // tables has the fields of headers, if every byte of the header belongs to a field.
@@ -279,17 +287,16 @@ func (w *frame) mpaHead(out []byte) {
 func (s *Scrubber) fpdus(out []byte, at record.Place, raw, plain *[]byte, w *frame) {
 	s.key.fill(out, stream{"stream", at.Lane, 0}, at.At)
 	w.mpaHead(out)
-	l := s.flows[at.Lane]
-	if l == nil {
-		return
-	}
 	end := at.At + int64(len(out))
-	for i := l.from(at.At); i < len(l.fpdus) && l.fpdus[i].at < end; i++ {
-		f := &l.fpdus[i]
+	for i := s.firstFPDU(at.Lane, at.At); ; i++ {
+		f, same := s.fpduAt(i, at.Lane)
+		if !same || f.at >= end {
+			break
+		}
 		if f.at+f.count <= at.At {
 			continue
 		}
-		*raw = s.rawFPDU((*raw)[:0], plain, f, at.Lane)
+		*raw = s.rawFPDU((*raw)[:0], plain, &f, at.Lane)
 		if from := at.At - f.at; from >= 0 {
 			copy(out, (*raw)[min(from, int64(len(*raw))):])
 		} else {
@@ -300,7 +307,8 @@ func (s *Scrubber) fpdus(out []byte, at record.Place, raw, plain *[]byte, w *fra
 
 // rawFPDU appends a scrubbed FPDU as it is in its TCP stream, with markers and CRC.
 func (s *Scrubber) rawFPDU(raw []byte, scratch *[]byte, f *fpdu, flow int64) []byte {
-	head := s.heads[f.head : f.head+int64(f.length)]
+	head := make([]byte, f.length)
+	s.file.Read(head, f.head)
 	if f.mpa || len(head) < iwarp.LengthLen {
 		return append(raw, head...)
 	}
@@ -316,7 +324,7 @@ func (s *Scrubber) rawFPDU(raw []byte, scratch *[]byte, f *fpdu, flow int64) []b
 	raw = f.mark(raw, body)
 	if f.hasCRC {
 		// The CRC covers all markers, even one directly before it.
-		if f.markers && (int(f.position)+len(raw))%iwarp.MarkerEvery == 0 {
+		if f.markers && (f.position+len(raw))%iwarp.MarkerEvery == 0 {
 			raw = be.AppendUint32(raw, uint32(len(raw)))
 		}
 		sum := crc32.Checksum(raw, iwarp.Castagnoli)
@@ -347,7 +355,7 @@ func (f *fpdu) mark(raw, plain []byte) []byte {
 		return append(raw, plain...)
 	}
 	for len(plain) > 0 {
-		at := (int(f.position) + len(raw)) % iwarp.MarkerEvery
+		at := (f.position + len(raw)) % iwarp.MarkerEvery
 		if at == 0 {
 			raw = be.AppendUint32(raw, uint32(len(raw)))
 			at = iwarp.MarkerLen
@@ -461,16 +469,13 @@ func (w *frame) atomics(at int) {
 // packet writes the scrubbed payload of a packet at a place, and reports whether the
 // first run decoded all of it.
 func (s *Scrubber) packet(out []byte, at record.Place, own stream) (known bool) {
-	l := s.flows[at.Lane]
 	if at.Lane != 0 {
 		own = stream{"packet", at.Lane, at.At}
 	}
 	s.Report.Payload += int64(len(out))
-	if l != nil {
-		if r := l.find(at.At); r != nil {
-			s.content(out, r.owner, r.offset+(at.At-r.at)*r.stride, own)
-			return r.owner.send == 0 || s.holds(r.owner.send) >= len(out) // otherwise the decoded copy was truncated
-		}
+	if r, found := s.find(at.Lane, at.At); found {
+		s.content(out, r.owner, r.offset+(at.At-r.at)*r.stride, own)
+		return r.owner.send == 0 || s.holds(r.owner.send) >= len(out) // otherwise the decoded copy was truncated
 	}
 	s.key.fill(out, own, 0)
 	return false
@@ -478,7 +483,7 @@ func (s *Scrubber) packet(out []byte, at record.Place, own stream) (known bool) 
 
 // holds returns the length of the plan for a Send that was just written.
 func (s *Scrubber) holds(send int64) int {
-	if send >= int64(len(s.sends)) || s.sends[send] == 0 || s.cached != s.sends[send] {
+	if at := s.planOf(send); at == 0 || s.cached != at {
 		return 0
 	}
 	return len(s.plan.out)
@@ -487,8 +492,7 @@ func (s *Scrubber) holds(send int64) int {
 // carriesRPC reports whether a packet belongs to a connection that carries
 // RPC-over-RDMA, even if that was only known after the packet.
 func (s *Scrubber) carriesRPC(p *record.Packet) bool {
-	l := s.flows[p.Place.Lane]
-	return l != nil && l.rpc || s.rpc[p.Connection.Or(-1)]
+	return s.rpcFlows.has(p.Place.Lane) || s.rpc.has(int64(p.Connection.Or(-1)))
 }
 
 // unassigned writes the scrubbed beginning of a Send that the first run did not
