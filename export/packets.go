@@ -22,6 +22,9 @@ type Packets struct {
 	// many as the frame has. In this case names and descriptions of interfaces are
 	// left out.
 	Rewrite func(*capture.Frame, *record.Packet) ([]byte, error)
+	// HideXID, if not nil, reports whether the comment must not contain the XID of a
+	// packet, because Rewrite replaces it.
+	HideXID func(*record.Packet) bool
 	// Report counts the packets that were written.
 	Report PacketsReport
 
@@ -78,6 +81,11 @@ func (e *Packets) packet(f *capture.Frame, p *record.Packet) error {
 		if data, err = e.Rewrite(f, p); err != nil {
 			return err
 		}
+	}
+	if e.HideXID != nil && p.XID.Known() && e.HideXID(p) {
+		hidden := *p
+		hidden.XID = record.Opt[record.Hex32]{}
+		p = &hidden
 	}
 	comment := Comment(p)
 	if e.Report.Packets++; comment != "" {

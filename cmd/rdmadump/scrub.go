@@ -155,7 +155,7 @@ func (s *scrubbed) run(r *exportRun) (string, error) {
 	}
 	e := export.NewPackets(r.out, "rdmadump "+version())
 	e.Wants = r.wantsPacket
-	e.Rewrite = w.Frame
+	e.Rewrite, e.HideXID = w.Frame, w.HidesXID
 	if err := r.feed(e.Handler(), false); err != nil {
 		return "", err
 	}

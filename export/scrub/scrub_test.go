@@ -723,7 +723,7 @@ func TestMetadata(t *testing.T) {
 	}
 	var out bytes.Buffer
 	e := export.NewPackets(&out, "test")
-	e.Rewrite = s.Frame
+	e.Rewrite, e.HideXID = s.Frame, s.HidesXID
 	dissected(t, frames, e.Handler(), false)
 	if err := e.Flush(); err != nil {
 		t.Fatal(err)
@@ -920,10 +920,22 @@ func TestForeignMessages(t *testing.T) {
 						frames[i].Data = frames[i].Data[:min(snap, len(frames[i].Data))]
 					}
 				}
-				out, _ := scrubbed(t, frames, secret)
+				out, scrubber := scrubbed(t, frames, secret)
 				private := map[string]string{}
 				for i := 0; i+4 <= len(text); i++ {
 					private[text[i:i+4]] = "text"
+				}
+				var file bytes.Buffer
+				e := export.NewPackets(&file, "test")
+				e.HideXID = scrubber.HidesXID
+				dissected(t, frames, e.Handler(), false)
+				if err := e.Flush(); err != nil || !bytes.Contains(file.Bytes(), []byte("XID 0x00000001")) {
+					t.Fatalf("the comments have no XIDs, %v", err)
+				}
+				for s := range private {
+					if hidden := fmt.Sprintf("0x%x", s); bytes.Contains(file.Bytes(), []byte(hidden)) {
+						t.Errorf("%s, %s: a comment contains %s", name, transport, hidden)
+					}
 				}
 				for i := range out {
 					for s := range private {
