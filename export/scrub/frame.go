@@ -37,6 +37,9 @@ type frame struct {
 // needed if the bytes that replace damaged ones happen to be valid.
 const maxTries = 16
 
+// maxFrame is larger than any frame, in bytes.
+const maxFrame = 1 << 24
+
 // Frame returns the scrubbed bytes of a frame of the second run. The slice is valid
 // until the next call. The error is that of reading the temporary file.
 func (s *Scrubber) Frame(f *capture.Frame, p *record.Packet) ([]byte, error) {
@@ -73,7 +76,7 @@ func (w *frame) write(f *capture.Frame, p *record.Packet, try int64) {
 	w.out = slices.Grow(w.out[:0], len(f.Data))[:len(f.Data)]
 	own := stream{"frame", f.Number, try}
 	if clear(w.out); p.Transport != "" || try > 0 { // zeros replace all other traffic, because programs do not complain about them
-		w.s.key.fill(w.out, own, 0)
+		w.s.key.fill(w.out, stream{"frames", try, 0}, f.Number*maxFrame) // one stream for all frames, because a new one takes time
 	}
 	for _, h := range w.link.Headers() {
 		w.header(h)

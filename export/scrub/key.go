@@ -7,6 +7,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"hash"
 	"math/bits"
 	"net/netip"
 	"strconv"
@@ -21,10 +22,12 @@ var (
 // Without the secret, nobody can compute the value of a pseudonym.
 type key struct {
 	secret [32]byte
+	hmac   hash.Hash
 	bit    cipher.Block // decides which bits of addresses are flipped
 	pad    [2][16]byte  // for IPv4 and IPv6
 
 	addresses map[netip.Addr]netip.Addr
+	macs      map[[6]byte][]byte
 	ids       map[uint32]uint32
 	streams   map[stream]*source
 }
@@ -35,7 +38,8 @@ const maxKept = 1 << 12
 
 // newKey returns the key for a secret of any length.
 func newKey(secret []byte) *key {
-	k := &key{secret: sha256.Sum256(secret), addresses: map[netip.Addr]netip.Addr{}, ids: map[uint32]uint32{}, streams: map[stream]*source{}}
+	k := &key{secret: sha256.Sum256(secret), addresses: map[netip.Addr]netip.Addr{}, macs: map[[6]byte][]byte{}, ids: map[uint32]uint32{}, streams: map[stream]*source{}}
+	k.hmac = hmac.New(sha256.New, k.secret[:])
 	seed := k.hash("address", nil)
 	k.bit = newAES(seed[:16])
 	k.bit.Encrypt(k.pad[0][:], seed[16:])
@@ -53,7 +57,8 @@ func newAES(key []byte) cipher.Block {
 
 // hash returns the keyed hash of a value in a class.
 func (k *key) hash(class string, value []byte) (sum [32]byte) {
-	mac := hmac.New(sha256.New, k.secret[:])
+	mac := k.hmac
+	mac.Reset()
 	mac.Write([]byte(class))
 	mac.Write([]byte{0})
 	mac.Write(value)
@@ -355,6 +360,9 @@ func (k *key) guid(b []byte) []byte {
 // mac returns the pseudonym of a MAC address, which is a locally administered
 // address.
 func (k *key) mac(b []byte) []byte {
+	if out, known := k.macs[[6]byte(b)]; known {
+		return out
+	}
 	out := append([]byte(nil), b...)
 	switch {
 	case bytes.Equal(b, make([]byte, 6)):
@@ -364,5 +372,9 @@ func (k *key) mac(b []byte) []byte {
 		out = k.opaque("mac", b)
 		out[0] = out[0]&^1 | 2
 	}
+	if len(k.macs) >= maxKept {
+		clear(k.macs)
+	}
+	k.macs[[6]byte(b)] = out
 	return out
 }
