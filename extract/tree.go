@@ -162,8 +162,14 @@ func label(handle string) string {
 	return "fh-" + hex.EncodeToString(sum[:16])
 }
 
+// isOwn reports whether a name could be that of the staging folder, on a file system that
+// ignores case, too.
+func isOwn(name string) bool {
+	return len(name) >= len(ownPrefix) && strings.EqualFold(name[:len(ownPrefix)], ownPrefix)
+}
+
 // element turns a name from the wire into a file name. It writes separators,
-// control characters and invalid UTF-8 as %XX, and also the names that have a
+// line breaks, control characters and invalid UTF-8 as %XX, and also the names that have a
 // special meaning, such as "..".
 func element(name string) string {
 	if strings.Trim(name, ".") == "" { // "", ".", ".."
@@ -172,7 +178,7 @@ func element(name string) string {
 	var b strings.Builder
 	for i := 0; i < len(name); {
 		r, size := utf8.DecodeRuneInString(name[i:])
-		if r == utf8.RuneError && size <= 1 || r == '/' || r == '\\' || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || i == 0 && strings.HasPrefix(name, ownPrefix) {
+		if r == utf8.RuneError && size <= 1 || r == '/' || r == '\\' || unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) || i == 0 && isOwn(name) {
 			for _, c := range []byte(name[i : i+size]) {
 				fmt.Fprintf(&b, "%%%02X", c)
 			}
