@@ -50,7 +50,8 @@ type Report struct {
 	Unanswered int64 // WRITEs without a Reply that says how many bytes were written
 	Unreadable int64 // Calls that could not be decoded as far as their data
 	Secret     int64 // Calls that RPCSEC_GSS encrypts
-	TooFar     int64 // ranges left out because they are beyond [Extractor.MaxSize], or beyond the limit of the file system
+	TooFar     int64 // ranges left out because they are beyond [Extractor.MaxSize]
+	Refused    int64 // ranges left out because the file system does not accept files of that size
 	Scattered  int64 // files with more ranges than the extractor tracks, see [File.Scattered]
 	NamesFull  bool  // the capture has more names than the extractor remembers
 }
@@ -459,7 +460,7 @@ func (e *Extractor) Finish(each func(*File)) error {
 	defer e.staging.away()
 	e.Report.NamesFull = e.tree.full
 	e.fail(e.staging.end())
-	e.Report.TooFar += e.staging.tooFar
+	e.Report.Refused = e.staging.refused
 	if e.err != nil {
 		return e.err
 	}
@@ -505,6 +506,7 @@ func (r *Report) String() string {
 		{r.Unreadable, "Call", "Calls", "that could not be decoded"},
 		{r.Secret, "Call", "Calls", "encrypted by RPCSEC_GSS"},
 		{r.TooFar, "range", "ranges", "left out because of the maximum file size"},
+		{r.Refused, "range", "ranges", "left out because the file system does not accept files of that size"},
 		{r.Scattered, "file", "files", "with so many ranges that some data counts as holes"},
 	} {
 		if part.n > 0 {

@@ -71,9 +71,9 @@ type staging struct {
 	// taken has the highest number that was appended to a name, by the name. A name
 	// that many files want is not tried again from the beginning.
 	taken map[string]int
-	// tooFar counts the ranges that the file system does not accept, because it limits
+	// refused counts the ranges that the file system does not accept, because it limits
 	// the size of files.
-	tooFar int64
+	refused int64
 }
 
 // begin creates the staging folder.
@@ -144,7 +144,7 @@ func (s *staging) write(n *node, at int64, data []byte) error {
 // counts the range if only the size of the file is the problem.
 func (s *staging) failed(err error, what string) error {
 	if errors.Is(err, syscall.EFBIG) {
-		s.tooFar++
+		s.refused++
 		return nil
 	}
 	return fmt.Errorf("extract: %s: %w", what, err)
@@ -281,7 +281,7 @@ func (s *staging) setSize(f *file, h *os.File) error {
 	if !errors.Is(err, syscall.EFBIG) {
 		return err
 	}
-	s.tooFar++
+	s.refused++
 	info, err := h.Stat()
 	if err == nil {
 		f.size = info.Size()

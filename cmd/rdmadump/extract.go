@@ -98,7 +98,7 @@ func (f *flags) extract(cmd *cobra.Command, paths []string, to destination, stdo
 	if !r.quiet && !r.json {
 		fmt.Fprintf(stderr, "rdmadump: %s\n", &e.Report)
 		if e.Report.TooFar > 0 {
-			fmt.Fprintf(stderr, "rdmadump: --max-size is %s; a larger value extracts more if the file system allows it\n", &to.most)
+			fmt.Fprintf(stderr, "rdmadump: --max-size is %s; a larger value extracts more\n", &to.most)
 		}
 	}
 	if r.err == nil && unwritten > 0 {
