@@ -144,7 +144,8 @@ type pending struct {
 	first    int64 // time of the earliest message
 }
 
-// connection is what is written of a connection. It is in the temporary file as JSON.
+// connection has the parts of a connection's record that the output needs. It is in the
+// temporary file as JSON.
 type connection struct {
 	ID             int
 	Transport      string
@@ -226,7 +227,7 @@ func (e *RPCTCP) connection(r *record.Connection) {
 	e.all.Add(key)
 }
 
-// ofEndpoint returns what is written of an end of a connection.
+// ofEndpoint returns the parts of r that the output needs.
 func ofEndpoint(r record.Endpoint) endpoint {
 	out := endpoint{Address: r.Address.Or(""), Port: r.Port.Or(0)}
 	if qpn, known := r.QPN.Get(); known {

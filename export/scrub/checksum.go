@@ -12,7 +12,7 @@ import (
 // checksum. A checksum that was wrong is replaced by a pseudorandom wrong value, and so
 // is one that cannot be verified because the bytes it covers were not all captured or
 // are not known. The difference between a wrong checksum and the right one must not
-// survive: whoever knows it can find the original addresses by trying them.
+// survive: with the difference, a reader could find the original addresses by trying them.
 
 // checksums writes the checksums of a frame, the innermost first, because each
 // checksum covers those inside.

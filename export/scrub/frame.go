@@ -166,7 +166,7 @@ func (k *key) ip(to, raw []byte) {
 }
 
 // cooked replaces the address at an offset of a Linux cooked header. The length of
-// the address is a field of so many bytes at the offset length.
+// the address is in the header, in a field at the offset length that has 1 or 2 bytes.
 func (w *frame) cooked(length, bytes, at int) {
 	address := w.in[at : at+8]
 	n := int(w.in[length+bytes-1])

@@ -11,8 +11,8 @@ import (
 	"github.com/rdmadump/rdmadump/export/internal/disk"
 )
 
-// What the first run learns is in a temporary file: the plans, and tables that find the
-// plan for a packet. All columns of a table are numbers of 8 bytes, and the first ones are
+// The results of the first run are in a temporary file: the plans, and tables that find
+// the plan for a packet. All columns of a table are numbers of 8 bytes, and the first ones are
 // its key. Memory does not grow with the capture, except by a few bits for each
 // connection.
 
@@ -91,7 +91,7 @@ const (
 	overlayColumns = 8 // transaction, handle, offset, order, length, offset in the plan, place, end of the memory so far
 )
 
-// learned holds what the first run learns.
+// learned holds the results of the first run.
 type learned struct {
 	file  *disk.File
 	order int64 // number of records that were added

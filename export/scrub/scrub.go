@@ -4,7 +4,7 @@
 // right again, and wrong ones are wrong.
 //
 // Scrubbing takes two runs of a dissector over the same frames. In the first run,
-// [Scrubber.Learn] decodes what each byte is, and writes the scrubbed contents of
+// [Scrubber.Learn] finds the meaning of each byte, and writes the scrubbed contents of
 // each message to a temporary file. In the second run, [Scrubber.Frame] returns the
 // scrubbed frames. All bytes that were not decoded as structure are replaced: the
 // second run copies nothing from the payload of a frame.
@@ -111,7 +111,7 @@ func (s *Scrubber) failed() error {
 	return s.err
 }
 
-// carried records what a packet or FPDU carries.
+// carried records the contents of a packet or FPDU.
 func (s *Scrubber) carried(c *record.Carried) {
 	o := owner{send: c.Send, transaction: c.Transaction.Or(0), handle: c.Handle}
 	switch {
@@ -241,7 +241,7 @@ type xids struct {
 
 // xid keeps the XID of a Send of a transaction that is truncated to fewer than 8 bytes,
 // if another Send of the transaction has the same XID in a header that was recognized.
-// The bytes of such a Send alone do not show that it is RPC-over-RDMA.
+// The bytes of such a Send do not show by themselves that it is RPC-over-RDMA.
 func (s *Scrubber) xid(id, send int64) {
 	m, x := &s.message, s.xids[id]
 	if x == nil {

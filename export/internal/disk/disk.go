@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// Raw is a temporary file, usually an [os.File]. It is empty at first, and nobody else
-// writes to it.
+// Raw is a temporary file, usually an [os.File]. It is empty at first, and only
+// the File writes to it.
 type Raw interface {
 	io.Writer
 	io.ReaderAt
