@@ -178,7 +178,7 @@ func (x *exporting) export(cmd *cobra.Command, kind *exporter, paths []string) e
 	defer r.source.Close()
 	if kind.run == nil {
 		if x.path == "-" {
-			return &status{exitUsage, errors.New("--write -: parquet writes several files; name a folder for them")}
+			return &status{exitUsage, errors.New("--write -: the tables are several files, below a folder; name the folder")}
 		}
 		return r.parquet(paths[0], x.path)
 	}
