@@ -61,7 +61,13 @@ func (f *Follow) ReadBatch(ctx context.Context, b *Batch) error {
 // open waits until the file exists and has a capture header.
 func (f *Follow) open(ctx context.Context) error {
 	for {
-		file, err := os.Open(f.path)
+		file, err := openUntil(ctx, f.path)
+		if ctx.Err() != nil {
+			if err == nil {
+				file.Close()
+			}
+			return io.EOF
+		}
 		if err == nil {
 			f.reader = &growing{path: f.path, file: file}
 			f.file, err = NewPipe(ctx, f.path, f.reader)
@@ -85,6 +91,31 @@ func (f *Follow) open(ctx context.Context) error {
 			return io.EOF
 		case <-time.After(followPoll):
 		}
+	}
+}
+
+// openUntil opens a file and returns an error if ctx ends first: to open a FIFO that no
+// process writes to takes until one does.
+func openUntil(ctx context.Context, path string) (*os.File, error) {
+	var file *os.File
+	var err error
+	opened, abandoned := make(chan struct{}), make(chan struct{})
+	go func() {
+		file, err = os.Open(path)
+		select {
+		case opened <- struct{}{}:
+		case <-abandoned:
+			if err == nil {
+				file.Close()
+			}
+		}
+	}()
+	select {
+	case <-opened:
+		return file, err
+	case <-ctx.Done():
+		close(abandoned)
+		return nil, ctx.Err()
 	}
 }
 

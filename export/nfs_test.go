@@ -16,13 +16,14 @@ import (
 	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
-// sameInTshark are values of arguments and results that tshark has as fields. It
-// leaves out the stateid that CLOSE answers with, which means nothing (RFC 7530
-// s.16.2.5, RFC 8881 s.18.2.4), and calls what COPY and CLONE count something else.
+// sameInTshark lists values of arguments and results that tshark has as fields.
+// tshark leaves out the stateid in the results of CLOSE, which has no meaning (RFC
+// 7530 s.16.2.5, RFC 8881 s.18.2.4), and has another field for the counts of COPY
+// and CLONE.
 var sameInTshark = []struct {
-	what   string
+	name   string
 	fields []string
-	of     func(op string, v *nfs.Value) (string, bool)
+	text   func(op string, v *nfs.Value) (string, bool)
 }{
 	{"offset", []string{"nfs.offset3", "nfs.offset4"}, func(_ string, v *nfs.Value) (string, bool) {
 		return v.String(), slices.Contains([]string{"offset", "src_offset", "dst_offset", "last_write_offset"}, v.Name)
@@ -47,14 +48,14 @@ var sameInTshark = []struct {
 	}},
 }
 
-// isStateid says whether a value is a stateid that tshark names.
+// isStateid reports whether a value is a stateid that tshark shows.
 func isStateid(op string, v *nfs.Value) bool { return v.Kind == nfs.Stateid && op != closed }
 
-// closed is CLOSE in a Reply.
+// closed is the name of CLOSE in a Reply.
 const closed = "CLOSE of a Reply"
 
-// inTshark are the values of a message, a list for each of sameInTshark, and last
-// the numbers of its operations.
+// inTshark returns the values of a message: a list for each entry of sameInTshark,
+// and a last list with the numbers of its operations.
 func inTshark(m *nfs.Message) []string {
 	lists := make([][]string, len(sameInTshark)+1)
 	for op := range m.Ops {
@@ -67,7 +68,7 @@ func inTshark(m *nfs.Message) []string {
 		}
 		for i := range m.In(op) {
 			for n, s := range sameInTshark {
-				if text, is := s.of(name, &m.In(op)[i]); is {
+				if text, is := s.text(name, &m.In(op)[i]); is {
 					lists[n] = append(lists[n], text)
 				}
 			}
@@ -81,8 +82,8 @@ func inTshark(m *nfs.Message) []string {
 	return joined
 }
 
-// TestNFSTshark: tshark finds the same operations, offsets, counts, slots, names,
-// sessions, stateids and file handles in each Call and Reply.
+// TestNFSTshark verifies that tshark finds the same operations, offsets, counts,
+// slots, names, sessions, stateids and file handles in each Call and Reply.
 func TestNFSTshark(t *testing.T) {
 	tshark := testkit.Tshark(t)
 	paths, _ := filepath.Glob(captures + "*.zst")
@@ -90,7 +91,7 @@ func TestNFSTshark(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".zst"), func(t *testing.T) {
 			t.Parallel()
 			out, _, all := rpcTCP(t, testkit.Open(t, path))
-			want := map[string][]string{} // of a half: a list for each of sameInTshark
+			want := map[string][]string{} // for each Call and Reply, a list for each entry of sameInTshark
 			var m nfs.Message
 			note := func(x *rpc, kind string) {
 				want[fmt.Sprint(x.record.XID, " ", x.record.Connection, " ", x.record.Direction, " ", kind)] = inTshark(&m)
@@ -131,7 +132,7 @@ func TestNFSTshark(t *testing.T) {
 				if id, is := strings.CutPrefix(row[1], "connection "); is {
 					streams[row[0]], _, _ = strings.Cut(id, " ")
 				}
-				if row[2] != "0" && row[2] != "1" { // none, or several
+				if row[2] != "0" && row[2] != "1" { // the packet has no RPC message, or several
 					continue
 				}
 				direction := "forward"
@@ -145,9 +146,9 @@ func TestNFSTshark(t *testing.T) {
 				compared++
 				at := 5
 				for i := range lists {
-					what, fields := "operation", []string{"nfs.opcode"}
+					name, fields := "operation", []string{"nfs.opcode"}
 					if i < len(sameInTshark) {
-						what, fields = sameInTshark[i].what, sameInTshark[i].fields
+						name, fields = sameInTshark[i].name, sameInTshark[i].fields
 					}
 					var list []string
 					for range fields {
@@ -158,7 +159,7 @@ func TestNFSTshark(t *testing.T) {
 					}
 					slices.Sort(list)
 					if got := strings.Join(list, ";"); got != lists[i] {
-						t.Errorf("%s %s of message type %s: %s\n  tshark %s\n    ours %s", row[3], direction, row[2], what, got, lists[i])
+						t.Errorf("%s %s of message type %s: %s\n  tshark %s\n    ours %s", row[3], direction, row[2], name, got, lists[i])
 					}
 				}
 			}

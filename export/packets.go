@@ -12,40 +12,46 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// Packets writes the packets of a capture as they are, each with a comment that
-// says what it is. Interfaces, times and link types stay.
+// Packets writes the packets of a capture unchanged, each with a comment that says
+// what it carries. Interfaces, times and link types are preserved.
 type Packets struct {
-	// Wants, if not nil, says which packets to write; an error ends it.
+	// Wants, if not nil, reports whether a packet is written; an error ends the
+	// export.
 	Wants func(*record.Packet) (bool, error)
-	// Rewrite, if not nil, says what to write instead of a frame, as many bytes;
-	// then neither names nor descriptions of interfaces are written.
+	// Rewrite, if not nil, returns the bytes to write instead of those of a frame, as
+	// many as the frame has. In this case names and descriptions of interfaces are
+	// left out.
 	Rewrite func(*capture.Frame, *record.Packet) ([]byte, error)
-	// Report counts them.
+	// HideXID, if not nil, reports whether the comment must not contain the XID of a
+	// packet, because Rewrite replaces it.
+	HideXID func(*record.Packet) bool
+	// Report counts the packets that were written.
 	Report PacketsReport
 
 	w          *Writer
 	interfaces map[capture.Origin]uint32
 }
 
-// PacketsReport counts packets.
+// PacketsReport counts the packets that were written, and those with a comment.
 type PacketsReport struct {
 	Packets, Commented int64
 }
 
-// String is a line for people.
+// String returns the report as one line of text.
 func (r *PacketsReport) String() string {
 	return fmt.Sprintf("%d packets, %d of them with a comment", r.Packets, r.Commented)
 }
 
-// NewPackets begins a file; application is who writes it.
+// NewPackets returns an exporter that writes to the file to, whose section header
+// names the application.
 func NewPackets(to io.Writer, application string) *Packets {
 	return &Packets{w: NewWriter(to, application), interfaces: map[capture.Origin]uint32{}}
 }
 
-// Handler takes what the dissector finds.
+// Handler returns the handler for the dissector.
 func (e *Packets) Handler() dissect.Handler { return dissect.Handler{Frame: e.packet} }
 
-// Flush ends the file.
+// Flush writes all buffered packets.
 func (e *Packets) Flush() error {
 	return e.w.Flush()
 }
@@ -76,6 +82,11 @@ func (e *Packets) packet(f *capture.Frame, p *record.Packet) error {
 			return err
 		}
 	}
+	if e.HideXID != nil && p.XID.Known() && e.HideXID(p) {
+		hidden := *p
+		hidden.XID = record.Opt[record.Hex32]{}
+		p = &hidden
+	}
 	comment := Comment(p)
 	if e.Report.Packets++; comment != "" {
 		e.Report.Commented++
@@ -83,9 +94,9 @@ func (e *Packets) packet(f *capture.Frame, p *record.Packet) error {
 	return e.w.Packet(number, f.Time, data, f.Length, comment)
 }
 
-// Comment says in a line what a packet is: "XID 0x4cc9dbf7, Read chunk 1 segment 2,
-// bytes 65536-131071 of 524288, retransmitted". Chunks and segments count from 1. It is
-// empty for what is no RDMA.
+// Comment returns one line that describes a packet, such as "XID 0x4cc9dbf7, Read
+// chunk 1 segment 2, bytes 65536-131071 of 524288, retransmitted". Chunks and segments
+// are numbered from 1. The comment is empty if the packet is not an RDMA packet.
 func Comment(p *record.Packet) string {
 	if p.Transport == "" {
 		return ""
@@ -114,21 +125,21 @@ func Comment(p *record.Packet) string {
 	return strings.Join(parts, ", ")
 }
 
-// part says what of an RPC a packet is.
+// part returns the part of an RPC that a packet carries, requests or acknowledges.
 func part(p *record.Packet) string {
 	r := &p.Part
-	what := p.RDMAOperation
+	name := p.RDMAOperation
 	switch {
 	case r.Message == record.EventCall:
-		what = "Call"
+		name = "Call"
 	case r.Message == record.EventReply:
-		what = "Reply"
+		name = "Reply"
 	case r.Chunk == record.ReplyList:
-		what = fmt.Sprintf("Reply chunk segment %d", r.Segment+1)
+		name = fmt.Sprintf("Reply chunk segment %d", r.Segment+1)
 	case r.Chunk == record.WriteList:
-		what = fmt.Sprintf("Write chunk %d segment %d", r.Index+1, r.Segment+1)
+		name = fmt.Sprintf("Write chunk %d segment %d", r.Index+1, r.Segment+1)
 	case r.Chunk == record.ReadList:
-		what = fmt.Sprintf("Read chunk %d segment %d", r.Index+1, r.Segment+1)
+		name = fmt.Sprintf("Read chunk %d segment %d", r.Index+1, r.Segment+1)
 	}
 	acknowledges, asks := false, false
 	for i := range p.Nodes {
@@ -136,7 +147,7 @@ func part(p *record.Packet) string {
 		switch n.Table {
 		case &header.AETH:
 			acknowledges = true
-		case &header.TCP: // with nothing behind it, but for what fills up a short frame
+		case &header.TCP: // a segment without payload; a short frame may have padding
 			recordHeader := len(p.Data) - p.Captured // of ERF
 			acknowledges = n.Offset+len(n.Data) >= recordHeader+p.Length || p.Length <= 60
 		case &header.RETH, &header.ReadRequest:
@@ -145,11 +156,11 @@ func part(p *record.Packet) string {
 	}
 	switch {
 	case asks:
-		return "asks for " + what
+		return "requests " + name
 	case acknowledges && p.Marks&record.Refused != 0:
-		return "about " + what
+		return "NAK for " + name
 	case acknowledges && r.From == r.To:
-		return "acknowledges " + what
+		return "acknowledges " + name
 	}
-	return what
+	return name
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/rdmadump/rdmadump/synth"
 )
 
-// commented exports the packets of a source.
+// commented exports the packets of a source and returns the pcapng file.
 func commented(t testing.TB, source capture.Source) ([]byte, export.PacketsReport) {
 	t.Helper()
 	var out bytes.Buffer
@@ -31,7 +31,8 @@ func commented(t testing.TB, source capture.Source) ([]byte, export.PacketsRepor
 	return out.Bytes(), e.Report
 }
 
-// comments are those of the packets of a pcapng file, by the bytes.
+// comments returns the comment of each packet of a pcapng file. It reads the file
+// with code of its own, not with that of the project.
 func comments(t testing.TB, file []byte) (all []string) {
 	t.Helper()
 	le := binary.LittleEndian
@@ -55,8 +56,8 @@ func comments(t testing.TB, file []byte) (all []string) {
 	return all
 }
 
-// TestPackets: the packets, their times, link types and interfaces stay as they
-// are.
+// TestPackets verifies that packets, times, link types and interfaces are
+// preserved.
 func TestPackets(t *testing.T) {
 	for _, name := range []string{"rocev2-nconnect41.pcapng.zst", "lab-iwarpcallback41.pcap.zst", "derived-ib-erf-callback41.pcap.zst", "derived-snaplen128-callback41.pcap.zst"} {
 		file, report := commented(t, testkit.Open(t, captures+name))
@@ -78,7 +79,7 @@ func TestPackets(t *testing.T) {
 	}
 }
 
-// TestBefore1970: a clock that is wrong is kept, in packets and as TCP.
+// TestBefore1970 verifies that times of a wrong clock are preserved in both formats.
 func TestBefore1970(t *testing.T) {
 	w := synth.New()
 	c := w.RoCE(synth.Options{})
@@ -128,26 +129,26 @@ func TestBefore1970(t *testing.T) {
 	}
 }
 
-// TestPacketComments: each packet says what it is, on both transports.
+// TestPacketComments verifies the comment of each packet on both transports.
 func TestPacketComments(t *testing.T) {
 	for name, test := range map[string]struct {
 		open func(*synth.Wire, synth.Options) *synth.Conn
-		want []string // but for the handshake
+		want []string // without the handshake
 	}{
 		"RoCE": {(*synth.Wire).RoCE, []string{
 			"Call", "acknowledges Call",
-			"asks for Read chunk 1 segment 1, bytes 0-1999 of 3000", "Read chunk 1 segment 1, bytes 0-1023 of 3000", "Read chunk 1 segment 1, bytes 1024-1999 of 3000",
-			"asks for Read chunk 1 segment 2, bytes 2000-2999 of 3000", "Read chunk 1 segment 2, bytes 2000-2999 of 3000",
+			"requests Read chunk 1 segment 1, bytes 0-1999 of 3000", "Read chunk 1 segment 1, bytes 0-1023 of 3000", "Read chunk 1 segment 1, bytes 1024-1999 of 3000",
+			"requests Read chunk 1 segment 2, bytes 2000-2999 of 3000", "Read chunk 1 segment 2, bytes 2000-2999 of 3000",
 			"Write chunk 2 segment 1, bytes 0-1023 of 2000", "Write chunk 2 segment 1, bytes 1024-1499 of 2000",
 			"Write chunk 2 segment 1, bytes 1024-1499 of 2000, retransmitted",
 			"Reply", "acknowledges Reply",
 		}},
 		"iWARP": {(*synth.Wire).IWARP, []string{
 			"Call", "acknowledges Call",
-			"asks for Read chunk 1 segment 1, bytes 0-1999 of 3000", "Read chunk 1 segment 1, bytes 0-1399 of 3000", "Read chunk 1 segment 1, bytes 1400-1999 of 3000",
-			"asks for Read chunk 1 segment 2, bytes 2000-2999 of 3000", "Read chunk 1 segment 2, bytes 2000-2999 of 3000",
+			"requests Read chunk 1 segment 1, bytes 0-1999 of 3000", "Read chunk 1 segment 1, bytes 0-1399 of 3000", "Read chunk 1 segment 1, bytes 1400-1999 of 3000",
+			"requests Read chunk 1 segment 2, bytes 2000-2999 of 3000", "Read chunk 1 segment 2, bytes 2000-2999 of 3000",
 			"Write chunk 2 segment 1, bytes 0-1399 of 2000", "Write chunk 2 segment 1, bytes 1400-1499 of 2000",
-			"Write chunk 2 segment 1, retransmitted", // TCP's bytes
+			"Write chunk 2 segment 1, retransmitted", // retransmitted bytes of TCP
 			"Reply",
 		}},
 	} {
@@ -169,7 +170,7 @@ func TestPacketComments(t *testing.T) {
 			frames := c.Server.Write(0xb2, call.Writes[1][0].Offset, make([]byte, 1500))
 			w.Retransmit(frames[len(frames)-1])
 			c.Server.Reply(synth.Write3Reply(3000).To(call))
-			if name == "RoCE" { // an acknowledgement of TCP is of whatever it names
+			if name == "RoCE" { // an acknowledgement of TCP does not belong to one message
 				c.Client.Ack()
 			}
 			file, _ := commented(t, testkit.Source(t, w))
@@ -185,7 +186,7 @@ func TestPacketComments(t *testing.T) {
 	}
 }
 
-// TestPacketsTshark: tshark reads the comments.
+// TestPacketsTshark verifies that tshark reads the same comments.
 func TestPacketsTshark(t *testing.T) {
 	tshark := testkit.Tshark(t)
 	file, report := commented(t, testkit.Open(t, captures+"rocev2-loss42.pcap.zst"))

@@ -1,5 +1,5 @@
-// Package export hands what a capture holds over to other tools: its RPCs as if
-// TCP had carried them, or its own packets with comments, as pcapng files.
+// Package export writes pcapng files for other tools: the RPCs of a capture as if
+// TCP had carried them, or its packets with comments.
 package export
 
 import (
@@ -8,11 +8,11 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 )
 
-// Writer writes a pcapng file, with comments beside packets.
+// Writer writes a pcapng file whose packets may have comments.
 type Writer = capture.Writer
 
-// NewWriter begins a file; application is who writes it. An error of writing
-// comes with the packets, and with Flush.
+// NewWriter returns a Writer and writes the section header, which names the
+// application. The methods that write packets, and Flush, return write errors.
 func NewWriter(to io.Writer, application string) *Writer {
 	w := capture.NewWriter(to)
 	w.Begin(application)

@@ -28,21 +28,22 @@ import (
 
 const captures = "../testdata/captures/"
 
-// rpc is what one transaction was.
+// rpc is one transaction with its messages.
 type rpc struct {
 	record      *record.Transaction
 	call, reply []byte
 }
 
-// rpcTCP exports frames as TCP to a file, and returns it with what went in.
+// rpcTCP exports the RPCs of a source as TCP to a file. It returns the path of the
+// file and the transactions that were exported.
 func rpcTCP(t testing.TB, source capture.Source) (path string, report *export.RPCTCPReport, all []rpc) {
 	t.Helper()
-	spool, err := os.Create(filepath.Join(t.TempDir(), "spool"))
+	file, err := os.Create(filepath.Join(t.TempDir(), "messages"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer spool.Close()
-	e := export.NewRPCTCP(spool)
+	defer file.Close()
+	e := export.NewRPCTCP(file)
 	h := e.Handler()
 	taken := h.Payload
 	h.Payload = func(r *record.Transaction, call, reply *record.Payload) error {
@@ -58,7 +59,7 @@ func rpcTCP(t testing.TB, source capture.Source) (path string, report *export.RP
 	}
 	d := dissect.New(h, dissect.Options{Rebuild: true})
 	if _, err := d.Run(t.Context(), source); err != nil {
-		t.Log(err) // broken ones are tested too
+		t.Log(err) // damaged captures are tested, too
 	}
 	path = filepath.Join(t.TempDir(), "out.pcapng")
 	out, err := os.Create(path)
@@ -72,22 +73,22 @@ func rpcTCP(t testing.TB, source capture.Source) (path string, report *export.RP
 	return path, report, all
 }
 
-// heard is an RPC message of a TCP stream.
-type heard struct {
+// received is an RPC message of a TCP stream.
+type received struct {
 	time    int64 // of its last byte
 	message []byte
 }
 
-// listen reads a capture of TCP: the messages of each stream, by "from > to".
-// It holds sequence numbers, acknowledgements, lengths and checksums to be right.
-func listen(t testing.TB, path string) map[string][]heard {
+// receive reads a capture of TCP and returns the messages of each stream by "from >
+// to". It verifies sequence numbers, acknowledgements, lengths and checksums.
+func receive(t testing.TB, path string) map[string][]received {
 	t.Helper()
 	type stream struct {
 		next    uint32
 		started bool
 		held    []byte
 	}
-	streams, out := map[string]*stream{}, map[string][]heard{}
+	streams, out := map[string]*stream{}, map[string][]received{}
 	last := int64(0)
 	frames, _ := testkit.Frames(t, path)
 	for _, f := range frames {
@@ -136,7 +137,7 @@ func listen(t testing.TB, path string) map[string][]heard {
 				break
 			}
 			size = min(size, len(s.held))
-			out[name] = append(out[name], heard{f.Time, slices.Clone(s.held[4:size])})
+			out[name] = append(out[name], received{f.Time, slices.Clone(s.held[4:size])})
 			s.held = slices.Clone(s.held[size:])
 		}
 	}
@@ -148,7 +149,7 @@ func listen(t testing.TB, path string) map[string][]heard {
 	return out
 }
 
-// checksum holds the checksums of IP and TCP against what gopacket computes.
+// checksum compares the checksums of IP and TCP with those that gopacket computes.
 func checksum(t testing.TB, f *capture.Frame, p gopacket.Packet) {
 	t.Helper()
 	b := gopacket.NewSerializeBuffer()
@@ -166,8 +167,8 @@ func checksum(t testing.TB, f *capture.Frame, p gopacket.Packet) {
 	}
 }
 
-// holdRPCs compares what a TCP listener heard with what the capture holds.
-func holdRPCs(t testing.TB, path string, all []rpc) {
+// compareRPCs compares the messages in a capture of TCP with those of transactions.
+func compareRPCs(t testing.TB, path string, all []rpc) {
 	t.Helper()
 	var want, got []string
 	note := func(list *[]string, server bool, time int64, message []byte) {
@@ -186,7 +187,7 @@ func holdRPCs(t testing.TB, path string, all []rpc) {
 			note(&want, !server, int64(x.record.Reply.LastTime), x.reply)
 		}
 	}
-	for name, list := range listen(t, path) {
+	for name, list := range receive(t, path) {
 		for _, h := range list {
 			note(&got, strings.Contains(name, ":2049 >"), h.time, h.message)
 		}
@@ -203,8 +204,8 @@ func holdRPCs(t testing.TB, path string, all []rpc) {
 	}
 }
 
-// TestRPCTCP: a TCP listener hears the RPCs of the capture, on both transports,
-// in both directions.
+// TestRPCTCP verifies that the TCP connections carry the RPCs of the capture, from
+// both transports and in both directions.
 func TestRPCTCP(t *testing.T) {
 	for name, want := range map[string]struct{ calls, replies, connections int64 }{
 		"rocev2-data42.pcap.zst":         {107, 107, 2},
@@ -220,14 +221,14 @@ func TestRPCTCP(t *testing.T) {
 			if (*report != export.RPCTCPReport{Connections: want.connections, Calls: want.calls, Replies: want.replies}) {
 				t.Errorf("%v, want %+v", report, want)
 			}
-			holdRPCs(t, path, all)
+			compareRPCs(t, path, all)
 		})
 	}
 }
 
-// TestRPCTCPHoles: file data that is missing is zeros; what else is missing ends
-// the packet there, as a snapshot length does; a message that needs two segments
-// is left out.
+// TestRPCTCPHoles verifies that zeros replace missing file data, that a message of
+// which other bytes are missing is truncated there, and that it is left out if it
+// needs two segments.
 func TestRPCTCPHoles(t *testing.T) {
 	w := synth.New()
 	c := w.RoCE(synth.Options{})
@@ -242,11 +243,11 @@ func TestRPCTCPHoles(t *testing.T) {
 		f.Truncate(150) // of the Call; the Reply is shorter
 	}
 	path, report, _ := rpcTCP(t, testkit.Source(t, w))
-	if want := (export.RPCTCPReport{Connections: 1, Calls: 2, Replies: 2, Zeroed: 1, ZeroedBytes: 1024, Cut: 1}); *report != want {
+	if want := (export.RPCTCPReport{Connections: 1, Calls: 2, Replies: 2, Zeroed: 1, ZeroedBytes: 1024, Truncated: 1}); *report != want {
 		t.Errorf("%+v, want %+v", *report, want)
 	}
 	var sizes []int
-	for name, list := range listen(t, path) {
+	for name, list := range receive(t, path) {
 		if strings.HasSuffix(name, ":2049") {
 			for _, h := range list {
 				sizes = append(sizes, len(h.message))
@@ -257,7 +258,7 @@ func TestRPCTCPHoles(t *testing.T) {
 		want := bytes.Repeat([]byte("data"), 10000)
 		clear(want[3*1024 : 4*1024])
 		if !bytes.Equal(data, want) {
-			t.Errorf("the data of the READ is not what was captured of it")
+			t.Errorf("the data of the READ is not the captured data with zeros for the rest")
 		}
 	}
 	if !slices.Equal(sizes, []int{72, 150 - 82}) {
@@ -265,8 +266,8 @@ func TestRPCTCPHoles(t *testing.T) {
 	}
 }
 
-// TestRPCTCPTshark: tshark decodes every RPC, finds nothing malformed, the same
-// response times and the same file data.
+// TestRPCTCPTshark verifies that tshark decodes every RPC, finds nothing malformed,
+// and finds the same response times and file data.
 func TestRPCTCPTshark(t *testing.T) {
 	tshark := testkit.Tshark(t)
 	paths, _ := filepath.Glob(captures + "*.zst")
@@ -277,12 +278,13 @@ func TestRPCTCPTshark(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".zst"), func(t *testing.T) {
 			t.Parallel()
 			out, report, all := rpcTCP(t, testkit.Open(t, path))
-			holdTshark(t, tshark, out, report, all)
+			compareTshark(t, tshark, out, report, all)
 		})
 	}
 }
 
-func holdTshark(t *testing.T, tshark, path string, report *export.RPCTCPReport, all []rpc) {
+// compareTshark compares the RPCs that tshark finds in a file with transactions.
+func compareTshark(t *testing.T, tshark, path string, report *export.RPCTCPReport, all []rpc) {
 	fields := func(args ...string) [][]string {
 		out, err := exec.Command(tshark, append([]string{"-r", path, "-T", "fields"}, args...)...).Output()
 		if err != nil {
@@ -297,18 +299,19 @@ func holdTshark(t *testing.T, tshark, path string, report *export.RPCTCPReport, 
 	for _, bad := range fields("-Y", "_ws.malformed || _ws.expert.severity == error || tcp.checksum.status == 0", "-e", "frame.number", "-e", "_ws.expert.message", "-o", "tcp.check_checksum:true") {
 		t.Errorf("frame %s: %s", bad[0], bad[1])
 	}
-	// By XID: a Reply without Call is nothing that tshark reads.
+	// The keys are XID, connection and direction. tshark does not decode Replies
+	// without a Call.
 	type answered struct {
 		latency int64
 		data    string
 	}
-	want, orphans := map[string]answered{}, int64(0)
+	want, withoutCall := map[string]answered{}, int64(0)
 	var call, reply nfs.Message
 	for _, x := range all {
 		a := answered{latency: x.record.LatencyNS.Or(-1)}
 		var c, r oncrpc.Header
 		if x.record.Status == record.NoCall {
-			orphans++
+			withoutCall++
 		}
 		if x.record.Call == nil || x.record.Status != record.Complete || c.Decode(x.call) != nil || r.Decode(x.reply) != nil {
 			continue
@@ -320,14 +323,14 @@ func holdTshark(t *testing.T, tshark, path string, report *export.RPCTCPReport, 
 		}
 		want[x.record.XID.String()+" "+fmt.Sprint(x.record.Connection)+" "+string(x.record.Direction)] = a
 	}
-	streams := map[string]string{} // tshark's number to ours
+	streams := map[string]string{} // number of the connection, by tshark's number
 	for _, c := range fields("-Y", "frame.comment", "-e", "tcp.stream", "-e", "frame.comment") {
 		if id, is := strings.CutPrefix(c[1], "connection "); is {
 			streams[c[0]], _, _ = strings.Cut(id, " ")
 		}
 	}
 	calls, replies, compared := int64(0), int64(0), 0
-	got := map[string]string{} // data
+	got := map[string]string{} // file data in hex
 	for _, row := range fields("-Y", "rpc", "-e", "tcp.stream", "-e", "rpc.msgtyp", "-e", "rpc.xid", "-e", "rpc.time", "-e", "nfs.data", "-e", "tcp.srcport",
 		"-E", "occurrence=a", "-E", "aggregator=;") {
 		types, xids := strings.Split(row[1], ";"), strings.Split(row[2], ";")
@@ -354,19 +357,19 @@ func holdTshark(t *testing.T, tshark, path string, report *export.RPCTCPReport, 
 				if compared++; int64(seconds*1e9+0.5) != w.latency {
 					t.Errorf("%s: response time %s s, want %d ns", key, row[3], w.latency)
 				}
-				if w.data != "" && got[key] != w.data { // else it may be another opaque
+				if w.data != "" && got[key] != w.data { // without file data, tshark may show another opaque value
 					t.Errorf("%s: %d hex digits of file data, want %d", key, len(got[key]), len(w.data))
 				}
 			}
 		}
 	}
-	if calls != report.Calls || replies < report.Replies-orphans-report.Cut {
-		t.Errorf("tshark reads %d Calls and %d Replies; %v, %d without Call", calls, replies, report, orphans)
+	if calls != report.Calls || replies < report.Replies-withoutCall-report.Truncated {
+		t.Errorf("tshark reads %d Calls and %d Replies; %v, %d without Call", calls, replies, report, withoutCall)
 	}
 	t.Logf("%d Replies compared", compared)
 }
 
-// fileData is the data of READ and WRITE in hex.
+// fileData returns the data of READ and WRITE in hex.
 func fileData(m *nfs.Message) (s string) {
 	for i := range m.Values {
 		if v := &m.Values[i]; v.Kind == nfs.Data {

@@ -1,9 +1,11 @@
-// Package extract writes the file data of NFS READs and WRITEs to files: one for
-// each NFS file, by the path that the capture shows, or by its handle.
+// Package extract writes the file data of NFS READs and WRITEs to files. Each NFS
+// file becomes one file, which has the path that the capture shows, or is named
+// after the file handle.
 package extract
 
 import (
 	"encoding/hex"
+	"math"
 	"os"
 	"path"
 	"slices"
@@ -15,19 +17,23 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// Extractor collects file data below a folder, and nowhere else: what packets call
-// files is never taken for a path as it stands, and nothing that is there is
-// written over.
+// An Extractor collects file data below one folder and writes nothing outside of
+// it. Names from packets are escaped before they are used as file names, and
+// existing files are never overwritten.
 //
-// A file's data is that of READs and WRITEs that succeeded, in the order of their
-// Replies; a size that was set, by SETATTR, CREATE or OPEN, is taken over. What a
-// file was called is learned from LOOKUP, OPEN, CREATE, READDIR, RENAME and MNT,
-// before or after. Handles are taken to be of one server.
+// The Extractor uses the data of all READs and WRITEs that succeeded, in the order
+// of their Replies, and applies the sizes that SETATTR, CREATE and OPEN set. It
+// learns the names of files from LOOKUP, OPEN, CREATE, READDIR, RENAME and MNT; a
+// name may be learned before or after the data. The Extractor assumes that all
+// file handles belong to one server.
 type Extractor struct {
-	// Wants, if not nil, says which transactions' data to take; an error ends it.
-	// Names are learned from all.
+	// Wants, if not nil, reports whether the data of a transaction is extracted; an
+	// error ends the extraction. Names are learned from all transactions.
 	Wants func(*record.Transaction) (bool, error)
-	// Report counts what was left out.
+	// MaxSize is the maximum size of a file in bytes; New sets it to DefaultMaxSize. Data,
+	// holes and sizes beyond it are left out, because a capture can claim any offset.
+	MaxSize int64
+	// Report counts the files that were written and the data that was left out.
 	Report Report
 
 	staging     staging
@@ -36,50 +42,56 @@ type Extractor struct {
 	call, reply half
 }
 
-// Report counts what is in no file.
+// Report counts the files that were written and the data that was left out.
 type Report struct {
-	Files      int64 // written
-	Holes      int64 // bytes in files that the capture does not show
-	Missing    int64 // READs and WRITEs of whose data something was not captured
-	Unanswered int64 // WRITEs without a Reply that says how much was written
-	Unreadable int64 // Calls that could not be read to where the data is
-	Secret     int64 // Calls that RPCSEC_GSS keeps secret
-	TooFar     int64 // data at offsets that no file system has
-	Scattered  int64 // files with more ranges than are kept, see [File.Scattered]
-	NamesFull  bool  // there were more names than are remembered
+	Files      int64 // files that were written
+	Holes      int64 // bytes of the files that the capture does not show
+	Missing    int64 // READs and WRITEs whose data was captured only in part, or not at all
+	Unanswered int64 // WRITEs without a Reply that says how many bytes were written
+	Unreadable int64 // Calls that could not be decoded as far as their data
+	Secret     int64 // Calls that RPCSEC_GSS encrypts
+	TooFar     int64 // ranges left out because they are beyond [Extractor.MaxSize]
+	Refused    int64 // ranges left out because the file system does not accept files of that size
+	Scattered  int64 // files with more ranges than the extractor tracks, see [File.Scattered]
+	NamesFull  bool  // the capture has more names than the extractor remembers
 }
 
-// File is one file that was written.
+// File describes one file that was written.
 type File struct {
 	Type      string             `json:"type" doc:"The record's type, always \"file\"." values:"file"`
-	Path      string             `json:"path" doc:"where it was written, below the folder"`
-	Named     bool               `json:"named" doc:"the capture shows its whole path"`
-	Handle    record.Opt[string] `json:"handle" doc:"file handle, in hex; null where the capture does not show it"`
-	Size      int64              `json:"size" doc:"bytes, up to the last that was read or written"`
-	Data      int64              `json:"data" doc:"bytes of it that were read or written"`
-	Holes     int                `json:"holes" doc:"ranges that were not, which are zeros"`
-	HoleBytes int64              `json:"hole_bytes" doc:"bytes in these"`
-	Renamed   bool               `json:"renamed" doc:"its own name was taken, so that it has a number behind it"`
-	Error     record.Opt[string] `json:"error" doc:"why it could not be written"`
-	Scattered bool               `json:"scattered" doc:"it was read or written in more ranges than are kept: data is at least as many bytes, hole_bytes at most"`
+	Path      string             `json:"path" doc:"Path of the file, relative to the output folder."`
+	Named     bool               `json:"named" doc:"Whether the capture shows the whole path of the file."`
+	Handle    record.Opt[string] `json:"handle" doc:"File handle in hex; null if the capture does not show it."`
+	Size      int64              `json:"size" doc:"Size of the file in bytes, up to the last byte that was read or written."`
+	Data      int64              `json:"data" doc:"Number of bytes of the file that were read or written."`
+	Holes     int                `json:"holes" doc:"Number of ranges that were neither read nor written; they read as zeros."`
+	HoleBytes int64              `json:"hole_bytes" doc:"Number of bytes in these ranges."`
+	Renamed   bool               `json:"renamed" doc:"Whether the file's own name was taken, so that a number was appended to it."`
+	Error     record.Opt[string] `json:"error" doc:"Reason why the file could not be written; null if it was written."`
+	Scattered bool               `json:"scattered" doc:"Whether the file was read or written in more ranges than are tracked: data is then a lower bound, hole_bytes an upper bound."`
 }
 
-// half is a Call or Reply at hand.
+// half is the Call or the Reply of the current transaction.
 type half struct {
 	header  oncrpc.Header
 	message nfs.Message
 	payload *record.Payload
-	base    int64 // where what was decoded begins in the Payload stream
+	base    int64 // offset of body in the Payload stream
 	body    []byte
 }
 
-// New makes an extractor; root is the folder, which is the caller's to close.
+// New returns an Extractor that writes below root. The caller closes root after
+// [Extractor.Finish] or [Extractor.Abandon].
+//
+// An Extractor writes no more bytes than the data in the capture: ranges without data
+// become holes of sparse files.
 func New(root *os.Root) (*Extractor, error) {
-	e := &Extractor{staging: staging{root: root}, tree: newTree()}
+	e := &Extractor{MaxSize: DefaultMaxSize, staging: staging{root: root, taken: map[string]int{}}, tree: newTree()}
 	return e, e.staging.begin()
 }
 
-// Handler takes what a dissector with [dissect.Options.Rebuild] finds.
+// Handler returns the handler for a dissector that runs with
+// [dissect.Options.Rebuild].
 func (e *Extractor) Handler() dissect.Handler {
 	return dissect.Handler{Payload: func(r *record.Transaction, call, reply *record.Payload) error {
 		e.payload(r, call, reply)
@@ -87,7 +99,7 @@ func (e *Extractor) Handler() dissect.Handler {
 	}}
 }
 
-// decode reads one message.
+// decode decodes the RPC header of one message and reports whether that succeeded.
 func (h *half) decode(p *record.Payload) bool {
 	if p == nil {
 		return false
@@ -97,7 +109,8 @@ func (h *half) decode(p *record.Payload) bool {
 	return h.header.Decode(readable) == nil
 }
 
-// plain finds the body that a service protects.
+// plain sets h.body to the arguments or results, and reports false if s encrypts
+// them.
 func (h *half) plain(s oncrpc.Service) bool {
 	readable := h.payload.Data[:h.payload.Readable()]
 	body, ok := s.Plain(readable[h.header.Length:])
@@ -149,7 +162,8 @@ func (e *Extractor) payload(r *record.Transaction, call, reply *record.Payload) 
 	}
 }
 
-// handleOf is the handle in a value of a name, false when there is none.
+// handleOf returns the file handle in the value called name of an operation, and
+// false if there is none.
 func handleOf(m *nfs.Message, op int, name string) (string, bool) {
 	v := m.Find(op, name)
 	if v == nil || len(v.Bytes) == 0 {
@@ -158,7 +172,7 @@ func handleOf(m *nfs.Message, op int, name string) (string, bool) {
 	return string(v.Bytes), true
 }
 
-// nameOf is a string.
+// nameOf returns the string called name of an operation, and false if there is none.
 func nameOf(m *nfs.Message, op int, name string) (string, bool) {
 	v := m.Find(op, name)
 	if v == nil || v.Kind != nfs.String || v.Bytes == nil {
@@ -167,20 +181,20 @@ func nameOf(m *nfs.Message, op int, name string) (string, bool) {
 	return string(v.Bytes), true
 }
 
-// mount learns the path of an export's root.
+// mount learns the path of an export's root from MNT.
 func (e *Extractor) mount() {
 	c, a := &e.call.message, &e.reply.message
 	if len(c.Ops) != 1 || len(a.Ops) != 1 || c.Name != "MNT" || a.Status != 0 {
 		return
 	}
-	where, named := nameOf(c, 0, "path")
+	export, named := nameOf(c, 0, "path")
 	if handle, known := handleOf(a, 0, "object_fh"); named && known {
 		n := e.tree.of(handle)
-		n.root, n.name, n.parent = true, path.Clean("/"+where), nil
+		n.root, n.name, n.parent = true, path.Clean("/"+export), nil
 	}
 }
 
-// procedure takes an RPC of NFSv2 or v3.
+// procedure applies an RPC of NFSv2 or NFSv3.
 func (e *Extractor) procedure(data bool) {
 	c, a := &e.call.message, &e.reply.message
 	if len(c.Ops) != 1 || len(a.Ops) != 1 || a.Status != 0 {
@@ -230,8 +244,8 @@ func (e *Extractor) procedure(data bool) {
 	}
 }
 
-// compound takes a COMPOUND: what the current file handle is tells what an
-// operation is about.
+// compound applies a COMPOUND. It follows the current and the saved file handle,
+// since these are the objects that operations act on.
 func (e *Extractor) compound(data bool) {
 	c, a := &e.call.message, &e.reply.message
 	var at, saved *node
@@ -259,7 +273,7 @@ func (e *Extractor) compound(data bool) {
 		case "LOOKUP", "CREATE":
 			at = e.tree.child(at, name)
 		case "OPEN":
-			if named { // else it is the current one
+			if named { // otherwise the current file handle is the file
 				at = e.tree.child(at, name)
 			}
 			if data {
@@ -307,7 +321,7 @@ func (e *Extractor) compound(data bool) {
 	}
 }
 
-// entries learns from a listing.
+// entries learns names from a directory listing.
 func (e *Extractor) entries(dir *node, m *nfs.Message, op int) {
 	name := ""
 	for _, v := range m.In(op) {
@@ -322,26 +336,37 @@ func (e *Extractor) entries(dir *node, m *nfs.Message, op int) {
 	}
 }
 
-// setSize takes over a size that a Call sets.
+// setSize applies the size that a Call sets.
 func (e *Extractor) setSize(n *node, m *nfs.Message, op int) {
 	v := m.Find(op, "size")
 	if n == nil || v == nil || v.Uint == 1<<32-1 && m.Version == 2 {
 		return
 	}
-	if v.Uint > maxSize {
-		e.Report.TooFar++
+	if !e.inLimit(0, v.Uint) {
 		return
 	}
 	e.fail(e.staging.resize(n, int64(v.Uint)))
 }
 
+// inLimit reports whether a range is within the maximum file size, and counts it if it
+// is not.
+func (e *Extractor) inLimit(offset, length uint64) bool {
+	most := uint64(max(e.MaxSize, 0))
+	if length > most || offset > most-length {
+		e.Report.TooFar++
+		return false
+	}
+	return true
+}
+
+// fail ends the extraction with an error.
 func (e *Extractor) fail(err error) {
 	if e.err == nil {
 		e.err = err
 	}
 }
 
-// number is a value's.
+// number returns the value called name of an operation, or 0 if there is none.
 func number(m *nfs.Message, op int, name string) uint64 {
 	if v := m.Find(op, name); v != nil {
 		return v.Uint
@@ -349,14 +374,14 @@ func number(m *nfs.Message, op int, name string) uint64 {
 	return 0
 }
 
-// read takes the data of a READ.
+// read writes the data of a READ.
 func (e *Extractor) read(n *node, call, reply int) {
 	if v := e.reply.message.Find(reply, "data"); v != nil {
 		e.put(n, number(&e.call.message, call, "offset"), &e.reply, v, v.Uint)
 	}
 }
 
-// readPlus takes the pieces of a READ_PLUS.
+// readPlus writes the data and the holes of a READ_PLUS.
 func (e *Extractor) readPlus(n *node, op int) {
 	offset := uint64(0)
 	values := e.reply.message.In(op)
@@ -367,19 +392,22 @@ func (e *Extractor) readPlus(n *node, op int) {
 		case "data":
 			e.put(n, offset, &e.reply, v, v.Uint)
 		case "length":
-			if n == nil || v.Uint > maxSize || offset > maxSize-v.Uint {
-				e.Report.TooFar++
+			if n == nil {
 				continue
 			}
-			if asked := number(&e.call.message, op, "offset") + number(&e.call.message, op, "count"); offset+v.Uint > asked {
-				v.Uint = max(asked, offset) - offset // a hole may be told to its end
+			length := v.Uint
+			start, count := number(&e.call.message, op, "offset"), number(&e.call.message, op, "count")
+			if end := start + min(count, math.MaxUint64-start); length > end-min(offset, end) {
+				length = end - min(offset, end) // a hole may extend beyond the requested range
 			}
-			e.fail(e.staging.zero(n, int64(offset), int64(offset+v.Uint)))
+			if length > 0 && e.inLimit(offset, length) {
+				e.fail(e.staging.zero(n, int64(offset), int64(offset+length)))
+			}
 		}
 	}
 }
 
-// write takes the data of a WRITE, as much as its Reply says was written.
+// write writes the data of a WRITE, limited to the count in its Reply.
 func (e *Extractor) write(n *node, call, reply int) {
 	v := e.call.message.Find(call, "data")
 	if v == nil {
@@ -392,16 +420,16 @@ func (e *Extractor) write(n *node, call, reply int) {
 	e.put(n, number(&e.call.message, call, "offset"), &e.call, v, written)
 }
 
-// put writes the first bytes of a value to a file, but for what is missing.
+// put writes the first length bytes of v to a file at an offset, except those that
+// were not captured.
 func (e *Extractor) put(n *node, offset uint64, h *half, v *nfs.Value, length uint64) {
 	if n == nil || length == 0 {
 		return
 	}
-	if offset > maxSize {
-		e.Report.TooFar++
+	if !e.inLimit(offset, length) {
 		return
 	}
-	from := h.base + v.At + 4 // behind its count
+	from := h.base + v.At + 4 // the data follows its length
 	to := min(from+int64(length), int64(len(h.payload.Data)))
 	at, missing := from, false
 	piece := func(end int64) {
@@ -423,32 +451,33 @@ func (e *Extractor) put(n *node, offset uint64, h *half, v *nfs.Value, length ui
 	}
 }
 
-// Abandon leaves nothing behind.
+// Abandon removes all files that were not given a name yet.
 func (e *Extractor) Abandon() error { return e.staging.away() }
 
-// Finish gives the files their names, and reports each. The extractor is not to
-// be used any more.
+// Finish gives the files their names and calls each for every file. The Extractor
+// must not be used afterwards.
 func (e *Extractor) Finish(each func(*File)) error {
 	defer e.staging.away()
 	e.Report.NamesFull = e.tree.full
 	e.fail(e.staging.end())
+	e.Report.Refused = e.staging.refused
 	if e.err != nil {
 		return e.err
 	}
 	for _, f := range e.staging.files {
 		elements, named := f.node.path()
 		out := File{
-			Type: "file", Named: named, Size: f.size, Data: f.covered(), Scattered: f.many,
+			Type: "file", Named: named, Size: f.size, Data: f.seen.total(), Scattered: f.seen.full,
 			Handle: record.SomeIf(hex.EncodeToString([]byte(f.node.handle)), f.node.handle != ""),
 		}
 		out.HoleBytes = out.Size - out.Data
 		out.Holes = f.holes()
-		if f.many {
+		if f.seen.full {
 			e.Report.Scattered++
 		}
 		wanted := path.Join(elements...)
 		name, err := e.staging.place(f, elements)
-		if err != nil && len(elements) > 1 { // a file stands where a folder is to be
+		if err != nil && len(elements) > 1 { // an existing file has the name of a folder
 			name, err = e.staging.place(f, []string{label(f.node.handle)})
 		}
 		if err != nil {
@@ -463,34 +492,37 @@ func (e *Extractor) Finish(each func(*File)) error {
 	return nil
 }
 
-// String is a line for people.
+// String returns the report as one line of text.
 func (r *Report) String() string {
-	s := count(r.Files, "file")
+	s := count(r.Files, "file", "files")
 	for _, part := range []struct {
-		n    int64
-		text string
+		n         int64
+		one, many string
+		text      string
 	}{
-		{r.Holes, " bytes in holes"},
-		{r.Missing, " READs and WRITEs of whose data something was not captured"},
-		{r.Unanswered, " WRITEs without an answer left out"},
-		{r.Unreadable, " Calls that could not be read"},
-		{r.Secret, " Calls that RPCSEC_GSS keeps secret"},
-		{r.TooFar, " at offsets beyond what file systems take"},
-		{r.Scattered, " files in so many ranges that some of their data counts as holes"},
+		{r.Holes, "byte", "bytes", "in holes"},
+		{r.Missing, "READ or WRITE", "READs and WRITEs", "with data that was not fully captured"},
+		{r.Unanswered, "WRITE", "WRITEs", "left out for lack of a Reply"},
+		{r.Unreadable, "Call", "Calls", "that could not be decoded"},
+		{r.Secret, "Call", "Calls", "encrypted by RPCSEC_GSS"},
+		{r.TooFar, "range", "ranges", "left out because of the maximum file size"},
+		{r.Refused, "range", "ranges", "left out because the file system does not accept files of that size"},
+		{r.Scattered, "file", "files", "with so many ranges that some data counts as holes"},
 	} {
 		if part.n > 0 {
-			s += "; " + strconv.FormatInt(part.n, 10) + part.text
+			s += "; " + count(part.n, part.one, part.many) + " " + part.text
 		}
 	}
 	if r.NamesFull {
-		s += "; more names than are remembered"
+		s += "; some files have no name because the capture has too many"
 	}
 	return s
 }
 
-func count(n int64, what string) string {
+// count returns n and the noun, in the singular if n is 1.
+func count(n int64, one, many string) string {
 	if n != 1 {
-		what += "s"
+		one = many
 	}
-	return strconv.FormatInt(n, 10) + " " + what
+	return strconv.FormatInt(n, 10) + " " + one
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,8 +21,8 @@ import (
 
 const captures = "../testdata/captures/"
 
-// extracted extracts a source below a folder: what is reported of each file, and
-// what is there afterwards, by path.
+// extracted extracts a source below a folder. It returns the record of each file
+// and the contents of all files in the folder, both by path.
 func extracted(t testing.TB, source capture.Source, folder string) (files map[string]extract.File, there map[string]string, report extract.Report) {
 	t.Helper()
 	root, err := os.OpenRoot(folder)
@@ -56,8 +57,8 @@ func extracted(t testing.TB, source capture.Source, folder string) (files map[st
 	return files, there, e.Report
 }
 
-// TestKnownData: the files are those that the client wrote and read, on both
-// transports, NFSv4.2 and v3.
+// TestKnownData verifies that the files are those that the client wrote and read,
+// on both transports, with NFSv4.2 and NFSv3.
 func TestKnownData(t *testing.T) {
 	list, err := os.ReadFile(captures + "rocev2-data42.md5")
 	if err != nil {
@@ -65,7 +66,7 @@ func TestKnownData(t *testing.T) {
 	}
 	for name, under := range map[string]string{
 		"rocev2-data42.pcap.zst": "",
-		// MOUNT, which names the root, went over another connection.
+		// MOUNT, which shows the path of the root, used another connection.
 		"lab-iwarpdata3.pcap.zst": "fh-0100010000000000/",
 	} {
 		files, there, report := extracted(t, testkit.Open(t, captures+name), t.TempDir())
@@ -86,14 +87,14 @@ func TestKnownData(t *testing.T) {
 	}
 }
 
-// compound opens a name below the root and writes to it.
+// compound returns a COMPOUND that looks a name up below the root and writes to it.
 func compound(name string, offset uint64, data []byte) (synth.Call, synth.Reply) {
 	return synth.Compound(synth.OpPutRootFH(), synth.OpLookup(name), synth.OpWrite(offset, data)),
 		synth.CompoundReply(synth.ResPutRootFH(), synth.ResLookup(), synth.ResWrite(uint32(len(data))))
 }
 
-// TestNames: whatever a packet calls a file, nothing is written but below the
-// folder, nothing that is there is touched, and no name can upset a terminal.
+// TestNames verifies that no name in a packet leads out of the folder, that
+// existing files are not touched, and that file names have no control characters.
 func TestNames(t *testing.T) {
 	outside := t.TempDir()
 	folder := filepath.Join(outside, "folder")
@@ -114,7 +115,7 @@ func TestNames(t *testing.T) {
 	for name, path := range map[string]string{
 		"plain": "plain", "..": "%2E%2E", ".": "%2E", "../victim": "..%2Fvictim", "/etc/passwd": "%2Fetc%2Fpasswd",
 		"esc\x1b[31m": "esc%1B[31m", "nul\x00": "nul%00", "\xff\xfe": "%FF%FE", "a\\b": "a%5Cb", "\u202egnp": "%E2%80%AEgnp",
-		"ünïcödé": "ünïcödé", ".rdmadump-1": "%2Erdmadump-1", "taken": "taken~3", "link": "link~2", long: "",
+		"ünïcödé": "ünïcödé", ".rdmadump-1": "%2Erdmadump-1", ".RDMADUMP-1": "%2ERDMADUMP-1", "a\u2028b": "a%E2%80%A8b", "taken": "taken~3", "link": "link~2", long: "",
 	} {
 		call, reply := compound(name, 0, []byte(name))
 		c.RPC(call, reply)
@@ -133,19 +134,20 @@ func TestNames(t *testing.T) {
 			t.Errorf("%q is there", path)
 		}
 	}
-	if report.Files != 15 {
-		t.Errorf("%+v, want 15 files", report)
+	if report.Files != 17 {
+		t.Errorf("%+v, want 17 files", report)
 	}
 	if data, err := os.ReadFile(filepath.Join(outside, "victim")); string(data) != "safe" {
 		t.Errorf("the victim holds %q, %v", data, err)
 	}
 	if entries, _ := os.ReadDir(outside); len(entries) != 2 {
-		t.Errorf("beside the folder: %v", entries)
+		t.Errorf("files outside of the folder: %v", entries)
 	}
 }
 
-// TestHoles: what was not read nor written, and what was not captured, is zeros
-// and reported; a WRITE counts as far as its Reply says.
+// TestHoles verifies that ranges that were neither read nor written, and data that
+// was not captured, read as zeros and are reported, and that a WRITE counts only
+// as far as its Reply says.
 func TestHoles(t *testing.T) {
 	w := synth.New()
 	c := w.RoCE(synth.Options{})
@@ -162,7 +164,7 @@ func TestHoles(t *testing.T) {
 	call, reply := compound("failed", 0, []byte("nothing"))
 	c.RPC(call, synth.CompoundFailed(28, synth.ResPutRootFH(), synth.ResLookup(), synth.ResFailed(38, 28)))
 	_ = reply
-	// A packet of a READ is not in the capture.
+	// The capture lacks one packet of this READ.
 	data := bytes.Repeat([]byte("0123456789abcdef"), 256)
 	read := synth.Compound(synth.OpPutRootFH(), synth.OpLookup("lost"), synth.OpRead(0, 4096)).Offer(synth.Mem(0xa1, 4096))
 	answer := synth.CompoundReply(synth.ResPutRootFH(), synth.ResLookup(), synth.ResRead(data)).To(read)
@@ -170,7 +172,7 @@ func TestHoles(t *testing.T) {
 	w.Drop(c.Server.Push(answer)[1])
 	c.Server.Reply(answer)
 	c.Client.Ack()
-	// And none of another.
+	// The capture has no data of this READ.
 	none := synth.Compound(synth.OpPutRootFH(), synth.OpLookup("none"), synth.OpRead(0, 1000)).Offer(synth.Mem(0xa2, 1000))
 	answer = synth.CompoundReply(synth.ResPutRootFH(), synth.ResLookup(), synth.ResRead(data[:1000])).To(none)
 	c.Client.Call(none)
@@ -196,8 +198,9 @@ func TestHoles(t *testing.T) {
 	}
 }
 
-// TestScattered: of a file in more ranges than are kept, all data is written, and
-// the record and the report say that holes are fewer than they count.
+// TestScattered verifies that all data of a file with more ranges than are tracked
+// is written, and that its record and the report say that the holes are an upper
+// bound.
 func TestScattered(t *testing.T) {
 	const ranges = 1<<16 + 3
 	w := synth.New()
@@ -220,12 +223,12 @@ func TestScattered(t *testing.T) {
 	if !f.Scattered || f.Data != 1<<16 || f.HoleBytes != size-1<<16 || report.Scattered != 1 {
 		t.Errorf("%+v, %+v", f, report)
 	}
-	if s := report.String(); !strings.Contains(s, "; 1 files in so many ranges") {
+	if s := report.String(); !strings.Contains(s, "; 1 file with so many ranges") {
 		t.Errorf("%q", s)
 	}
 }
 
-// TestManyFiles: more files than may be open at once.
+// TestManyFiles extracts more files than may be open at once.
 func TestManyFiles(t *testing.T) {
 	w := synth.New()
 	c := w.RoCE(synth.Options{})
@@ -239,5 +242,78 @@ func TestManyFiles(t *testing.T) {
 	_, there, _ := extracted(t, testkit.Source(t, w), t.TempDir())
 	if len(there) != 200 || there["file0"] != "datadata" || there["file199"] != "datadata" {
 		t.Errorf("%d files, %q, %q", len(there), there["file0"], there["file199"])
+	}
+}
+
+// opened returns a COMPOUND that looks a name up and gets its file handle.
+func opened(name, handle string) (synth.Call, synth.Reply) {
+	return synth.Compound(synth.OpPutRootFH(), synth.OpLookup(name), synth.XDR{}.Word(10)),
+		synth.CompoundReply(synth.ResPutRootFH(), synth.ResLookup(), synth.XDR{}.Word(10, 0).String(handle))
+}
+
+// written returns a COMPOUND that writes data to the file with a handle.
+func written(handle string, data string) (synth.Call, synth.Reply) {
+	return synth.Compound(synth.XDR{}.Word(22).String(handle), synth.OpWrite(0, []byte(data))),
+		synth.CompoundReply(synth.ResPutFH(), synth.ResWrite(uint32(len(data))))
+}
+
+// renamed returns a COMPOUND that renames a file below the root.
+func renamed(from, to string) (synth.Call, synth.Reply) {
+	return synth.Compound(synth.OpPutRootFH(), synth.XDR{}.Word(32), synth.OpPutRootFH(), synth.XDR{}.Word(29).String(from).String(to)),
+		synth.CompoundReply(synth.ResPutRootFH(), synth.XDR{}.Word(32, 0), synth.ResPutRootFH(), synth.XDR{}.Word(29, 0, 1).Hyper(1, 2).Word(1).Hyper(1, 2))
+}
+
+// TestSameName verifies that two files that had the same name one after the other
+// become two files, and that a file keeps all of its data if its handle is learned
+// after it was written.
+func TestSameName(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{})
+	c.Connect()
+	c.RPC(opened("a", "handle 1"))
+	c.RPC(written("handle 1", "first"))
+	c.RPC(opened("a", "handle 2"))
+	c.RPC(written("handle 2", "the second"))
+	c.RPC(written("handle 1", "FIRST"))
+	c.RPC(compound("b", 0, []byte("one")))
+	c.RPC(opened("b", "handle 3"))
+	c.RPC(compound("b", 3, []byte("two")))
+	files, there, _ := extracted(t, testkit.Source(t, w), t.TempDir())
+	want := map[string]string{"a": "FIRST", "a~2": "the second", "b": "onetwo"}
+	if !maps.Equal(there, want) {
+		t.Errorf("%q, want %q", there, want)
+	}
+	for path, handle := range map[string]string{"a": "handle 1", "a~2": "handle 2", "b": "handle 3"} {
+		if got := files[path].Handle.Or(""); got != hex.EncodeToString([]byte(handle)) || !files[path].Named {
+			t.Errorf("%s: %+v", path, files[path])
+		}
+	}
+}
+
+// TestReplaced replaces a file many times by another one, as editors and mail servers
+// do: each version becomes a file, and giving names takes linear time.
+func TestReplaced(t *testing.T) {
+	const versions = 3000
+	w := synth.New()
+	c := w.RoCE(synth.Options{})
+	c.Connect()
+	for i := range versions {
+		handle := fmt.Sprint("handle ", i)
+		c.RPC(opened("b", handle))
+		c.RPC(written(handle, fmt.Sprint("version ", i)))
+		c.RPC(renamed("b", "a"))
+	}
+	files, there, report := extracted(t, testkit.Source(t, w), t.TempDir())
+	if len(there) != versions || report.Files != versions {
+		t.Fatalf("%d files, %+v", len(there), report)
+	}
+	for i := range versions {
+		path := "a"
+		if i > 0 {
+			path = fmt.Sprint("a~", i+1)
+		}
+		if there[path] != fmt.Sprint("version ", i) || files[path].Error.Known() || files[path].Renamed != (i > 0) {
+			t.Fatalf("%s: %q, %+v", path, there[path], files[path])
+		}
 	}
 }

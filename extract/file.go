@@ -4,83 +4,47 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path"
 	"slices"
 	"strconv"
+	"syscall"
 )
 
-// file is the data of one file, in the staging folder until all is read: its name
-// may come after its data.
+// file is the data of one NFS file. It is in the staging folder until the whole
+// capture has been read, because its name may come after its data.
 type file struct {
-	number int64 // in the staging folder
+	number int64 // its name in the staging folder
 	node   *node
-	seen   []span // what was read or written, sorted, neither overlapping nor adjacent
+	seen   spans // bytes that were read or written; the others are holes
+	data   spans // bytes of seen that are data in the staging folder; the others are zeros
 	size   int64
-	many   bool // more ranges than are kept: some that were read or written count as holes
 	open   *os.File
 }
 
-type span struct{ from, to int64 }
+// DefaultMaxSize is the default of [Extractor.MaxSize]: 8 TiB, a size that common file
+// systems accept.
+const DefaultMaxSize = 1 << 43
 
-// maxSpans bounds the ranges that are kept of a file.
-const maxSpans = 1 << 16
-
-// maxSize bounds where in a file data is put, bytes: a capture may claim any
-// offset, and no file system takes it.
-const maxSize = 1 << 43
-
-// add notes a range.
+// add records that the bytes [from, to) were read or written.
 func (f *file) add(from, to int64) {
-	if to <= from {
-		return
-	}
 	f.size = max(f.size, to)
-	i, _ := slices.BinarySearchFunc(f.seen, from, func(s span, at int64) int {
-		if s.to < at {
-			return -1
-		}
-		return 1
-	})
-	j := i
-	for ; j < len(f.seen) && f.seen[j].from <= to; j++ {
-		from, to = min(from, f.seen[j].from), max(to, f.seen[j].to)
-	}
-	if i == j && len(f.seen) >= maxSpans {
-		f.many = true
-		return
-	}
-	f.seen = slices.Replace(f.seen, i, j, span{from, to})
+	f.seen.add(from, to)
 }
 
-// cut notes that the file has a size now.
-func (f *file) cut(size int64) {
-	for len(f.seen) > 0 && f.seen[len(f.seen)-1].to > size {
-		last := &f.seen[len(f.seen)-1]
-		if last.from < size {
-			last.to = size
-			break
-		}
-		f.seen = f.seen[:len(f.seen)-1]
-	}
-	if size > f.size {
-		f.add(f.size, size) // zeros, by definition
-	}
+// resize records that the file was truncated or extended to size.
+func (f *file) resize(size int64) {
+	f.seen.remove(size, math.MaxInt64)
+	f.data.remove(size, math.MaxInt64)
+	f.seen.add(f.size, size) // an extended file has zeros there
 	f.size = size
 }
 
-// covered is how many bytes were read or written.
-func (f *file) covered() (n int64) {
-	for _, s := range f.seen {
-		n += s.to - s.from
-	}
-	return n
-}
-
-// holes is how many runs of bytes were neither.
+// holes returns the number of ranges that were neither read nor written.
 func (f *file) holes() (n int) {
 	at := int64(0)
-	for _, s := range f.seen {
+	for _, s := range f.seen.list {
 		if s.from > at {
 			n++
 		}
@@ -92,21 +56,27 @@ func (f *file) holes() (n int) {
 	return n
 }
 
-// ownPrefix begins the names that files have while they wait.
+// ownPrefix begins the name of the staging folder.
 const ownPrefix = ".rdmadump-"
 
-// maxOpen bounds how many files are open at once.
+// maxOpen limits the number of files that are open at once.
 const maxOpen = 64
 
-// staging has the files while their names are not known.
+// staging holds the files until their names are known.
 type staging struct {
 	root   *os.Root
 	folder string
 	files  []*file
 	open   []*file
+	// taken has the highest number that was appended to a name, by the name. A name
+	// that many files want is not tried again from the beginning.
+	taken map[string]int
+	// refused counts the ranges that the file system does not accept, because it limits
+	// the size of files.
+	refused int64
 }
 
-// begin makes the staging folder.
+// begin creates the staging folder.
 func (s *staging) begin() error {
 	for i := os.Getpid(); ; i++ {
 		s.folder = ownPrefix + strconv.Itoa(i)
@@ -116,9 +86,10 @@ func (s *staging) begin() error {
 	}
 }
 
+// name returns the path of f in the staging folder.
 func (s *staging) name(f *file) string { return path.Join(s.folder, strconv.FormatInt(f.number, 10)) }
 
-// of is the file of a node.
+// of returns the file of a node and creates it if the node has none.
 func (s *staging) of(n *node) *file {
 	if n.file == nil {
 		n.file = &file{number: int64(len(s.files)), node: n}
@@ -127,7 +98,8 @@ func (s *staging) of(n *node) *file {
 	return n.file
 }
 
-// handle opens a file.
+// handle returns f opened for reading and writing. It closes another file first if
+// maxOpen files are open.
 func (s *staging) handle(f *file) (*os.File, error) {
 	if f.open != nil {
 		return f.open, nil
@@ -149,7 +121,7 @@ func (s *staging) handle(f *file) (*os.File, error) {
 	return h, nil
 }
 
-// write puts data at an offset.
+// write writes data to the file of n at an offset.
 func (s *staging) write(n *node, at int64, data []byte) error {
 	if len(data) == 0 {
 		return nil
@@ -160,36 +132,70 @@ func (s *staging) write(n *node, at int64, data []byte) error {
 		_, err = h.WriteAt(data, at)
 	}
 	if err != nil {
-		return fmt.Errorf("extract: %d bytes at %d of %s: %w", len(data), at, label(n.handle), err)
+		return s.failed(err, fmt.Sprintf("%d bytes at %d of %s", len(data), at, label(n.handle)))
 	}
-	f.add(at, at+int64(len(data)))
+	to := at + int64(len(data))
+	f.add(at, to)
+	f.data.add(at, to)
 	return nil
 }
 
-// zero makes a range zeros, as a hole of the file.
+// failed returns the error that ends the extraction because of err. It returns nil and
+// counts the range if only the size of the file is the problem.
+func (s *staging) failed(err error, what string) error {
+	if errors.Is(err, syscall.EFBIG) {
+		s.refused++
+		return nil
+	}
+	return fmt.Errorf("extract: %s: %w", what, err)
+}
+
+// zero makes the bytes [from, to) of the file of n zeros. It writes at most as many
+// bytes as it replaces data: the rest of the range is a hole on disk already.
 func (s *staging) zero(n *node, from, to int64) error {
 	f := s.of(n)
 	h, err := s.handle(f)
-	zeros := make([]byte, 1<<16)
-	for at := from; at < min(to, f.size) && err == nil; {
-		var k int
-		k, err = h.WriteAt(zeros[:min(int64(len(zeros)), min(to, f.size)-at)], at)
-		at += int64(k)
-	}
-	if to > f.size && err == nil {
+	if err == nil && to > f.size {
 		err = h.Truncate(to)
 	}
+	if end := min(to, f.size); err == nil && from < end {
+		err = f.erase(h, from, end)
+	}
 	if err != nil {
-		return fmt.Errorf("extract: a hole at %d of %s: %w", from, label(n.handle), err)
+		return s.failed(err, fmt.Sprintf("a hole at %d of %s", from, label(n.handle)))
 	}
 	f.add(from, to)
 	return nil
 }
 
-// resize gives a file that has data another size.
+// erase replaces the data in the bytes [from, to) of a file by zeros.
+func (f *file) erase(h *os.File, from, to int64) error {
+	if f.data.full {
+		// Not all data is in f.data. If the file system cannot punch holes either, the
+		// rest of the data remains; the record of the file says that it is scattered.
+		if punch(h, from, to) == nil {
+			f.data.remove(from, to)
+			return nil
+		}
+	}
+	zeros := make([]byte, 1<<16)
+	for _, r := range f.data.within(from, to) {
+		for at := r.from; at < r.to; {
+			n, err := h.WriteAt(zeros[:min(int64(len(zeros)), r.to-at)], at)
+			if err != nil {
+				return err
+			}
+			at += int64(n)
+		}
+	}
+	f.data.remove(from, to)
+	return nil
+}
+
+// resize truncates or extends the file of n, if n has one.
 func (s *staging) resize(n *node, size int64) error {
 	if n.file == nil {
-		return nil // nothing of it was read or written
+		return nil // it was neither read nor written so far
 	}
 	f := s.of(n)
 	h, err := s.handle(f)
@@ -197,14 +203,15 @@ func (s *staging) resize(n *node, size int64) error {
 		err = h.Truncate(size)
 	}
 	if err != nil {
-		return fmt.Errorf("extract: %s to %d bytes: %w", label(n.handle), size, err)
+		return s.failed(err, fmt.Sprintf("%s to %d bytes", label(n.handle), size))
 	}
-	f.cut(size)
+	f.resize(size)
 	return nil
 }
 
-// place gives a file its name: that, or one with a number behind it, when there
-// is something already. Nothing that is there is touched.
+// place moves f from the staging folder to the path that elements make, and
+// returns that path. If the path exists already, place appends a number to it;
+// existing files are never touched.
 func (s *staging) place(f *file, elements []string) (string, error) {
 	if len(elements) == 0 {
 		elements = []string{label(f.node.handle)}
@@ -216,14 +223,15 @@ func (s *staging) place(f *file, elements []string) (string, error) {
 		}
 	}
 	wanted := path.Join(elements...)
-	for i := 1; ; i++ {
+	for i := s.taken[wanted] + 1; ; i++ {
 		name := wanted
 		if i > 1 {
 			name += "~" + strconv.Itoa(i)
 		}
-		// The name is taken first, so that nothing can be lost by giving it.
+		// An empty file reserves the name, so that the rename cannot replace another file.
 		h, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-		if errors.Is(err, fs.ErrExist) && i < 1000 {
+		if errors.Is(err, fs.ErrExist) {
+			s.taken[wanted] = i
 			continue
 		}
 		if err != nil {
@@ -244,12 +252,12 @@ func (s *staging) place(f *file, elements []string) (string, error) {
 	}
 }
 
-// end closes the files, each with the size that it is known to have.
+// end sets the size of every file and closes it.
 func (s *staging) end() error {
 	for _, f := range s.files {
 		h, err := s.handle(f)
 		if err == nil {
-			err = h.Truncate(f.size)
+			err = s.setSize(f, h)
 		}
 		if err != nil {
 			return fmt.Errorf("extract: %s: %w", label(f.node.handle), err)
@@ -265,7 +273,23 @@ func (s *staging) end() error {
 	return nil
 }
 
-// away takes the staging folder away.
+// setSize sets the size of a file, which may be larger than its data because some of
+// the data was not captured. If the file system does not accept the size, the file
+// keeps that of its data.
+func (s *staging) setSize(f *file, h *os.File) error {
+	err := h.Truncate(f.size)
+	if !errors.Is(err, syscall.EFBIG) {
+		return err
+	}
+	s.refused++
+	info, err := h.Stat()
+	if err == nil {
+		f.size = info.Size()
+	}
+	return err
+}
+
+// away removes the staging folder.
 func (s *staging) away() error {
 	for _, f := range s.open {
 		f.open.Close()

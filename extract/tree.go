@@ -10,14 +10,14 @@ import (
 	"unicode/utf8"
 )
 
-// node is a file or directory that a capture speaks of. Its name is what the
-// capture called it last.
+// node is a file or directory that the capture mentions. Its name is the last one
+// that the capture shows.
 type node struct {
 	parent *node
 	name   string
-	handle string // empty while the capture does not show it
-	root   bool   // of an export: its path is name, which may have slashes
-	file   *file  // its data
+	handle string // empty until the capture shows it
+	root   bool   // the node is the root of an export; its path is name, which may contain slashes
+	file   *file  // data of the node, or nil
 }
 
 // place is a name in a directory.
@@ -26,40 +26,42 @@ type place struct {
 	name   string
 }
 
-// maxNodes bounds how many files and directories are remembered by name: a
-// capture can list any number.
+// maxNodes limits the number of files and directories that are remembered by name,
+// because a capture can list any number of them.
 const maxNodes = 1 << 20
 
-// tree knows where files are.
+// tree finds files and directories by handle and by name.
 type tree struct {
 	handles map[string]*node
 	places  map[place]*node
-	top     *node // what PUTROOTFH names
-	full    bool
+	top     *node // the root of the server, which PUTROOTFH selects
+	full    bool  // maxNodes was reached
 }
 
 func newTree() *tree {
 	return &tree{handles: map[string]*node{}, places: map[place]*node{}, top: &node{root: true}}
 }
 
-// of is the node with a handle.
+// of returns the node that has the handle and creates it if there is none.
 func (t *tree) of(handle string) *node {
 	n := t.handles[handle]
 	if n == nil {
 		n = &node{handle: handle}
-		if t.room() {
+		if t.mayGrow() {
 			t.handles[strings.Clone(handle)] = n
 		}
 	}
 	return n
 }
 
-func (t *tree) room() bool {
+// mayGrow reports whether another handle or name may be remembered.
+func (t *tree) mayGrow() bool {
 	t.full = t.full || len(t.handles)+len(t.places) >= 2*maxNodes
 	return !t.full
 }
 
-// child is what has a name in a directory; nil where either is not known.
+// child returns the node that has the name in a directory, and creates it if there
+// is none. It returns nil if the directory is unknown.
 func (t *tree) child(parent *node, name string) *node {
 	if parent == nil {
 		return nil
@@ -72,7 +74,7 @@ func (t *tree) child(parent *node, name string) *node {
 	return n
 }
 
-// put says that a node has a name in a directory.
+// put records that n has the name in a directory.
 func (t *tree) put(n, parent *node, name string) {
 	if parent == nil || n == nil || n == parent {
 		return
@@ -82,40 +84,49 @@ func (t *tree) put(n, parent *node, name string) {
 		delete(t.places, place{n.parent, n.name})
 	}
 	n.parent, n.name = parent, name
-	if t.room() {
+	if t.mayGrow() {
 		t.places[place{parent, name}] = n
 	}
 }
 
-// remove says that a directory has a name no more. What had it keeps it, for
-// whoever asks later what it was called.
+// remove records that a directory does not have the name any more. The node that
+// had the name keeps it, because its data is still written under that name.
 func (t *tree) remove(parent *node, name string) { delete(t.places, place{parent, name}) }
 
-// has says that a node has a handle; the node that is known by that takes over.
+// has records that the object that was found as n has the handle. It returns the node
+// of that object: n itself, if its handle was not known, or the node with that handle,
+// which takes over the name of n. Two objects that have the same name one after the
+// other are two nodes.
 func (t *tree) has(n *node, handle string) *node {
 	if n == nil || n.handle == handle {
 		return n
 	}
-	known := t.of(handle)
-	if n.parent != nil && !known.root {
-		parent, name := n.parent, n.name
-		if t.places[place{parent, name}] == n {
-			delete(t.places, place{parent, name})
+	known := t.handles[handle]
+	if known == nil && n.handle == "" {
+		n.handle = strings.Clone(handle)
+		if t.mayGrow() {
+			t.handles[n.handle] = n
 		}
-		t.put(known, parent, name)
+		return n
 	}
-	if n.file != nil && known.file == nil {
+	known = t.of(handle)
+	if n.parent != nil && !known.root {
+		t.put(known, n.parent, n.name)
+	}
+	if n.handle == "" && n.file != nil && known.file == nil { // n is the same object
 		known.file, n.file = n.file, nil
 		known.file.node = known
 	}
 	return known
 }
 
-// deepest bounds the length of paths, and ends those that go round in circles.
+// deepest limits the number of elements of a path. It also ends paths that contain
+// a cycle.
 const deepest = 128
 
-// path is where a node is, by elements that are safe to be names of files; false
-// when only a handle tells it, which the path then begins with.
+// path returns the path of n as elements that are safe to use as file names. If
+// the capture does not show the whole path, named is false and the path begins
+// with a label for the topmost known handle.
 func (n *node) path() (elements []string, named bool) {
 	for at := n; ; at = at.parent {
 		if len(elements) > deepest {
@@ -139,7 +150,7 @@ func (n *node) path() (elements []string, named bool) {
 	}
 }
 
-// label stands for the path of what is known by its handle alone.
+// label returns the name of a file or directory of which only the handle is known.
 func label(handle string) string {
 	if handle == "" {
 		return "unknown"
@@ -151,9 +162,15 @@ func label(handle string) string {
 	return "fh-" + hex.EncodeToString(sum[:16])
 }
 
-// element makes a name of a file of a name on the wire: no separators, no control
-// characters, nothing that is not UTF-8, none of the names that mean something
-// else; those bytes come as %XX.
+// isOwn reports whether a name could be that of the staging folder, on a file system that
+// ignores case, too.
+func isOwn(name string) bool {
+	return len(name) >= len(ownPrefix) && strings.EqualFold(name[:len(ownPrefix)], ownPrefix)
+}
+
+// element turns a name from the wire into a file name. It writes separators,
+// line breaks, control characters and invalid UTF-8 as %XX, and also the names that have a
+// special meaning, such as "..".
 func element(name string) string {
 	if strings.Trim(name, ".") == "" { // "", ".", ".."
 		return strings.Repeat("%2E", len(name)) + map[bool]string{true: "%"}[name == ""]
@@ -161,7 +178,7 @@ func element(name string) string {
 	var b strings.Builder
 	for i := 0; i < len(name); {
 		r, size := utf8.DecodeRuneInString(name[i:])
-		if r == utf8.RuneError && size <= 1 || r == '/' || r == '\\' || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || i == 0 && strings.HasPrefix(name, ownPrefix) {
+		if r == utf8.RuneError && size <= 1 || r == '/' || r == '\\' || unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) || i == 0 && isOwn(name) {
 			for _, c := range []byte(name[i : i+size]) {
 				fmt.Fprintf(&b, "%%%02X", c)
 			}

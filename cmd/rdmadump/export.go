@@ -21,15 +21,15 @@ import (
 
 // exporter writes one kind of file.
 type exporter struct {
-	format, what string
-	fields       query.Fields // that -Y may ask for
-	run          func(*exportRun) (report string, err error)
+	format, description string
+	fields          query.Fields // the fields that -Y may use
+	run             func(*exportRun) (report string, err error)
 }
 
 var exporters = []exporter{
 	{"rpc-tcp", "the RPCs as if TCP had carried them, for tools that read NFS over TCP", query.Transactions, exportRPCTCP},
-	{"pcapng", "the packets, each with a comment that says what it is", query.Packets, exportPackets},
-	{"parquet", "tables, for engines that read many captures as one", query.Transactions, nil},
+	{"pcapng", "the packets, each with a comment that says what it carries", query.Packets, exportPackets},
+	{"parquet", "tables, for engines that query many captures at once", query.Transactions, nil},
 }
 
 // exportRun is one export.
@@ -39,13 +39,13 @@ type exportRun struct {
 	stderr io.Writer
 	source input
 	out    io.Writer
-	folder string // where files that wait may stand; empty for the system's
+	folder string // folder for temporary files; empty for that of the system
 
-	openErr error // of inputs that are left out
-	err     error // of reading: what was read before is written
+	openErr error // error of inputs that could not be opened and are left out
+	err     error // error of reading; everything that was read before it is written
 }
 
-// openRun opens the captures of an export; its source is the caller's to close.
+// openRun opens the captures of an export. The caller closes its source.
 func (f *flags) openRun(cmd *cobra.Command, v *view, paths []string, stderr io.Writer) (*exportRun, error) {
 	set, err := f.parse(v, true)
 	if err != nil {
@@ -58,18 +58,18 @@ func (f *flags) openRun(cmd *cobra.Command, v *view, paths []string, stderr io.W
 	return &exportRun{times: times{settings: set}, ctx: cmd.Context(), stderr: stderr, source: source, openErr: openErr}, nil
 }
 
-// ended is how to exit when all that was read is written.
+// ended returns the error that the command ends with after the output was written.
 func (r *exportRun) ended() error {
 	switch {
 	case r.err != nil:
-		return &status{exitBroken, fmt.Errorf("%w; what was read before is written", r.err)}
+		return &status{exitBroken, fmt.Errorf("%w; the output has everything before that", r.err)}
 	case r.openErr != nil:
 		return &status{code: exitUsage}
 	}
 	return nil
 }
 
-// exporting is what is typed of an export.
+// exporting holds the flags of export.
 type exporting struct {
 	flags
 	format, path   string
@@ -77,31 +77,34 @@ type exporting struct {
 	stdout, stderr io.Writer
 }
 
-// newExport hands a capture over to other tools.
+// newExport returns the command export.
 func newExport(stdout, stderr io.Writer) *cobra.Command {
 	x := &exporting{stdout: stdout, stderr: stderr}
 	cmd := &cobra.Command{
-		Use: "export {--format FORMAT | --scrub} FILE... -w OUT", Short: "Hand a capture over to other tools",
-		Long: `export writes what a capture holds in a form that other tools read. FORMAT is
+		Use: "export {--format FORMAT | --scrub} FILE... -w OUT", Short: "Convert a capture for other tools, or scrub it for sharing",
+		Long: `export writes a capture in a form that other tools read. FORMAT is one of
 
-  rpc-tcp   a pcapng file with the same RPCs as if TCP had carried them: record
-            marking, the same addresses, times and XIDs, server port 2049, both
-            directions. Wireshark and every tool that reads NFS over TCP open it.
-  pcapng    the packets as they are, each with a comment that says what it is,
+  rpc-tcp   a pcapng file that has the same RPCs as if TCP had carried them, with
+            record marking, the same addresses, times and XIDs, server port 2049,
+            and both directions. Wireshark and every tool that reads NFS over TCP
+            can open it.
+  pcapng    the packets, unchanged, each with a comment that says what it carries,
             such as "XID 0x4cc9dbf7, Read chunk 1 segment 2, bytes 65536-131071
-            of 524288, retransmitted". Interfaces and times stay.
+            of 524288, retransmitted". Interfaces and times are preserved.
   parquet   Parquet tables below the folder OUT: transactions, operations,
-            connections and findings, each with a partition for the capture.
+            connections and findings, with one partition for the capture.
 
---scrub writes a pcapng file that may be shared: file data, names, file handles,
-credentials, and IP and MAC addresses are replaced by pseudonyms of the same
-length; what the RDMA layer needs stays, and checksums are right, or wrong, as
-they were. It shows the same transactions, timelines and findings. A value has
-the same pseudonym wherever it stands; with --key, also in other captures that
-are scrubbed with the same key, which has to stay secret. The captures are read
-twice. What sizes, times, counts and the numbers of NFS tell stays to be told.
+--scrub writes a pcapng file that can be shared. It replaces file data, names, file
+handles, credentials, and IP and MAC addresses by pseudonyms of the same length. It
+keeps the headers of the RDMA layer; right checksums are right again, and wrong
+ones are wrong. The file shows the same transactions, timelines and findings. A
+value has the same pseudonym everywhere in the file; with --key, it also has the
+same pseudonym in other captures that are scrubbed with this key. Keep the key
+secret. The captures are read twice. Sizes, times, counts and the numeric values of
+NFS are not replaced.
 
---xid, --conn and -Y choose what is written. OUT - is standard output.`,
+--xid, --conn and -Y select what is written. With OUT -, export writes to standard
+output.`,
 		Example: `  rdmadump export --format rpc-tcp nfs.pcap -w rpcs.pcapng
   rdmadump export --format rpc-tcp nfs.pcap -w - | tshark -r - -z rpc,srt,100003,4
   rdmadump export --format pcapng nfs.pcap --xid 0x4cc9dbf7 -w one.pcapng
@@ -123,11 +126,11 @@ twice. What sizes, times, counts and the numbers of NFS tell stays to be told.
 		},
 	}
 	x.define(cmd.Flags(), exportView(query.Transactions))
-	cmd.Flags().StringVar(&x.format, "format", "", "what to write: "+listOf(exportNames()))
+	cmd.Flags().StringVar(&x.format, "format", "", "kind of output: "+listOf(exportNames()))
 	cmd.Flags().StringVarP(&x.path, "write", "w", "", "write to this `file`; - is standard output")
 	cmd.RegisterFlagCompletionFunc("format", func(*cobra.Command, []string, string) (kinds []string, d cobra.ShellCompDirective) {
 		for i := range exporters {
-			kinds = append(kinds, cobra.CompletionWithDesc(exporters[i].format, exporters[i].what))
+			kinds = append(kinds, cobra.CompletionWithDesc(exporters[i].format, exporters[i].description))
 		}
 		return kinds, cobra.ShellCompDirectiveNoFileComp
 	})
@@ -136,8 +139,8 @@ twice. What sizes, times, counts and the numbers of NFS tell stays to be told.
 	return cmd
 }
 
-// listOf is names with commas between them, the first in backquotes, as a flag's
-// help shows its value.
+// listOf returns the names separated by commas, the first in backquotes, because
+// the help of a flag shows the backquoted word as its value.
 func listOf(names []string) (s string) {
 	for i, name := range names {
 		if i == 0 {
@@ -149,6 +152,7 @@ func listOf(names []string) (s string) {
 	return s
 }
 
+// exportNames returns the names of all exporters.
 func exportNames() (names []string) {
 	for i := range exporters {
 		names = append(names, exporters[i].format)
@@ -156,15 +160,16 @@ func exportNames() (names []string) {
 	return names
 }
 
-// shows are the flags of what is shown, where nothing is.
+// shows lists the flags that only change what is shown. Commands that show nothing
+// do not accept them.
 var shows = []string{"jq", "field", "count", "color", "width", "wide", "time", "ascii", "background"}
 
-// exportView says which flags exports take.
+// exportView describes the flags that export accepts.
 func exportView(fields query.Fields) *view {
 	return &view{name: "export", fields: fields, without: append([]string{"output"}, shows...)}
 }
 
-// export reads captures and writes a file.
+// export reads captures and writes one kind of file.
 func (x *exporting) export(cmd *cobra.Command, kind *exporter, paths []string) error {
 	r, err := x.openRun(cmd, exportView(kind.fields), paths, x.stderr)
 	if err != nil {
@@ -173,7 +178,7 @@ func (x *exporting) export(cmd *cobra.Command, kind *exporter, paths []string) e
 	defer r.source.Close()
 	if kind.run == nil {
 		if x.path == "-" {
-			return &status{exitUsage, errors.New("--write -: tables are several files, below a folder: name one")}
+			return &status{exitUsage, errors.New("--write -: the tables are several files, below a folder; name the folder")}
 		}
 		return r.parquet(paths[0], x.path)
 	}
@@ -192,15 +197,16 @@ func (x *exporting) export(cmd *cobra.Command, kind *exporter, paths []string) e
 	return r.ended()
 }
 
-// outFile is a file that is there when it is complete, and not before.
+// outFile is an output file. It gets its name only when it is complete.
 type outFile struct {
 	io.Writer
 	path, folder string
-	file         *os.File // nil: standard output
-	temporary    bool
+	file         *os.File // nil for standard output
+	temporary    bool     // file has a temporary name
 }
 
-// create begins a file at path, which must be none of inputs.
+// create creates the output file for path. It returns an error if path is one of
+// the inputs.
 func create(path string, inputs []string, stdout io.Writer) (*outFile, error) {
 	if path == "-" {
 		return &outFile{Writer: stdout}, nil
@@ -209,10 +215,10 @@ func create(path string, inputs []string, stdout io.Writer) (*outFile, error) {
 	if err == nil {
 		for _, in := range inputs {
 			if same, err := os.Stat(in); err == nil && os.SameFile(info, same) {
-				return nil, fmt.Errorf("-w %s: it is one of the captures that are read", path)
+				return nil, fmt.Errorf("-w %s: the file is one of the captures that are read", path)
 			}
 		}
-		if !info.Mode().IsRegular() { // a pipe, a device
+		if !info.Mode().IsRegular() { // a pipe or a device
 			f, err := os.OpenFile(path, os.O_WRONLY, 0)
 			if err != nil {
 				return nil, fmt.Errorf("-w: %w", err)
@@ -228,7 +234,8 @@ func create(path string, inputs []string, stdout io.Writer) (*outFile, error) {
 	return &outFile{Writer: f, path: path, folder: folder, file: f, temporary: true}, nil
 }
 
-// done ends it; err is what went wrong while it was written.
+// done closes the file and, if err is nil, gives it its name; otherwise it removes
+// the file. err is the error of writing it.
 func (f *outFile) done(err error) error {
 	if f.file == nil {
 		return err
@@ -249,7 +256,8 @@ func (f *outFile) done(err error) error {
 	return err
 }
 
-// feed runs a dissector over the source; rebuild asks for Payload streams.
+// feed runs a dissector over the source. If rebuild is true, the dissector rebuilds
+// Payload streams.
 func (r *exportRun) feed(h dissect.Handler, rebuild bool) error {
 	p := newProgress(r.source, r.stderr, !r.quiet)
 	defer p.finish()
@@ -276,13 +284,14 @@ func (r *exportRun) feed(h dissect.Handler, rebuild bool) error {
 	return nil
 }
 
-// asked says whether a transaction is to be exported; an error is the filter's.
-func (r *exportRun) asked(t *record.Transaction) (bool, error) {
-	return r.lets(record.Some(t.Connection), record.Some(t.XID), t.Start(), t)
+// selects reports whether the flags select a transaction. The error is that of the
+// filter.
+func (r *exportRun) selects(t *record.Transaction) (bool, error) {
+	return r.selectsRecord(record.Some(t.Connection), record.Some(t.XID), t.Start(), t)
 }
 
-// lets says whether --conn, --xid, --from, --to and -Y let a record pass.
-func (r *exportRun) lets(conn record.Opt[int], xid record.Opt[record.Hex32], at record.Time, rec any) (bool, error) {
+// selectsRecord reports whether --conn, --xid, --from, --to and -Y select a record.
+func (r *exportRun) selectsRecord(conn record.Opt[int], xid record.Opt[record.Hex32], at record.Time, rec any) (bool, error) {
 	if !r.wants(conn, xid) || !r.within(at) {
 		return false, nil
 	}
@@ -294,14 +303,14 @@ func (r *exportRun) lets(conn record.Opt[int], xid record.Opt[record.Hex32], at 
 
 // exportRPCTCP writes RPCs as if TCP had carried them.
 func exportRPCTCP(r *exportRun) (string, error) {
-	spool, err := os.CreateTemp(r.folder, ".rdmadump-*")
+	messages, err := os.CreateTemp(r.folder, ".rdmadump-*")
 	if err != nil {
 		return "", err
 	}
-	defer os.Remove(spool.Name())
-	defer spool.Close()
-	e := export.NewRPCTCP(spool)
-	e.Wants = r.asked
+	defer os.Remove(messages.Name())
+	defer messages.Close()
+	e := export.NewRPCTCP(messages)
+	e.Wants = r.selects
 	if err := r.feed(e.Handler(), true); err != nil {
 		return "", err
 	}
@@ -322,7 +331,7 @@ func exportPackets(r *exportRun) (string, error) {
 	return e.Report.String(), e.Flush()
 }
 
-// wantsPacket says whether a packet is to be exported.
+// wantsPacket reports whether the flags select a packet.
 func (r *exportRun) wantsPacket(p *record.Packet) (bool, error) {
 	if !r.wants(p.Connection, p.XID) || !r.within(p.Time) {
 		return false, nil
@@ -333,7 +342,7 @@ func (r *exportRun) wantsPacket(p *record.Packet) (bool, error) {
 	return r.filter.Match(p)
 }
 
-// parquet writes tables below a folder; name is what the capture is called.
+// parquet writes tables below a folder; name is the name of the capture.
 func (r *exportRun) parquet(name, folder string) error {
 	if name == "-" {
 		name = "stdin"
@@ -342,7 +351,7 @@ func (r *exportRun) parquet(name, folder string) error {
 	if err != nil {
 		return fmt.Errorf("-w: %w", err)
 	}
-	w.Wants = r.asked
+	w.Wants = r.selects
 	if err := r.feed(w.Handler(), false); err != nil {
 		w.Abandon()
 		return err

@@ -12,33 +12,47 @@ import (
 	"github.com/rdmadump/rdmadump/render"
 )
 
-// extractView says which flags extract takes.
+// extractView describes the flags that extract accepts.
 var extractView = &view{name: "extract", fields: query.Transactions, without: shows}
 
-// newExtract writes file data of READ and WRITE to files.
+// newExtract returns the command extract.
 func newExtract(stdout, stderr io.Writer) *cobra.Command {
 	f := new(flags)
 	var folder string
+	most := size(extract.DefaultMaxSize)
 	cmd := &cobra.Command{
 		Use: "extract FILE... -C DIR", Short: "Write the file data of READ and WRITE to files",
-		Long: `extract writes the data that READs and WRITEs carried below the folder DIR, a file
-for each NFS file: by its path where the capture shows it (LOOKUP, OPEN, CREATE,
-READDIR, RENAME, MOUNT), by its file handle otherwise. It never writes outside of
-DIR, nor over what is there: a name that is taken gets a number behind it.
+		Long: `extract writes the data of READs and WRITEs below the folder DIR. Each NFS file
+becomes one file. It has the path that the capture shows (in LOOKUP, OPEN, CREATE,
+READDIR, RENAME or MOUNT); if the capture does not show the path, the file is named
+after its file handle. extract never writes outside of DIR and never overwrites
+files: if a name is taken, it appends a number to the name.
 
-A line for each file says how long it is, and what of it the capture does not
-show: that is zeros. --xid, --conn, -Y, --from and --to choose whose data to take.`,
+One line per file tells its size and how many bytes the capture does not show;
+these bytes read as zeros and take no space on disk. Data beyond --max-size is left
+out and counted, because a few packets can claim a file of any size. --xid, --conn, -Y, --from and --to select the
+transactions whose data is written.`,
 		Example: `  rdmadump extract nfs.pcap -C files
   rdmadump extract nfs.pcap -C files -o json | jq 'select(.holes > 0)'`,
-		RunE: func(cmd *cobra.Command, args []string) error { return f.extract(cmd, args, folder, stdout, stderr) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.extract(cmd, args, destination{folder, most}, stdout, stderr)
+		},
 	}
 	f.define(cmd.Flags(), extractView)
-	cmd.Flags().StringVarP(&folder, "directory", "C", "", "write below this `folder`, which is made when it is not there")
+	cmd.Flags().StringVarP(&folder, "directory", "C", "", "write below this `folder`, which is created if it does not exist")
+	cmd.Flags().Var(&most, "max-size", "maximum `size` of a file; data, holes and sizes beyond it are left out")
 	cmd.MarkFlagRequired("directory")
 	return cmd
 }
 
-func (f *flags) extract(cmd *cobra.Command, paths []string, folder string, stdout, stderr io.Writer) error {
+// destination is where extract writes.
+type destination struct {
+	folder string
+	most   size // maximum size of a file
+}
+
+func (f *flags) extract(cmd *cobra.Command, paths []string, to destination, stdout, stderr io.Writer) error {
+	folder := to.folder
 	r, err := f.openRun(cmd, extractView, paths, stderr)
 	if err != nil {
 		return err
@@ -57,11 +71,11 @@ func (f *flags) extract(cmd *cobra.Command, paths []string, folder string, stdou
 		return fmt.Errorf("-C %s: %w", folder, err)
 	}
 	defer e.Abandon()
-	e.Wants = r.asked
+	e.Wants, e.MaxSize = r.selects, int64(to.most)
 	if err := r.feed(e.Handler(), true); err != nil {
 		return err
 	}
-	var failed error // of standard output
+	var failed error // error of writing to standard output
 	unwritten := 0
 	err = e.Finish(func(f *extract.File) {
 		if f.Error.Known() {
@@ -83,24 +97,27 @@ func (f *flags) extract(cmd *cobra.Command, paths []string, folder string, stdou
 	}
 	if !r.quiet && !r.json {
 		fmt.Fprintf(stderr, "rdmadump: %s\n", &e.Report)
+		if e.Report.TooFar > 0 {
+			fmt.Fprintf(stderr, "rdmadump: --max-size is %s; a larger value extracts more\n", &to.most)
+		}
 	}
 	if r.err == nil && unwritten > 0 {
-		return fmt.Errorf("%d files could not be written", unwritten)
+		return fmt.Errorf("%d files could not be written; their lines say why", unwritten)
 	}
 	return r.ended()
 }
 
-// fileLine is a line for people.
+// fileLine returns the line of one file in the text output.
 func fileLine(f *extract.File) string {
 	s := fmt.Sprintf("%12d  %s", f.Size, printable(f.Path))
 	switch {
 	case f.Error.Known():
 		s += "  not written: " + printable(f.Error.Or(""))
 	case f.Holes > 0:
-		s += fmt.Sprintf("  with %d bytes missing in %d holes", f.HoleBytes, f.Holes)
+		s += fmt.Sprintf("  %d bytes in %d holes are missing", f.HoleBytes, f.Holes)
 	}
 	if f.Scattered {
-		s += ", or fewer: it is in more ranges than are counted"
+		s += " (upper bound: the file has more ranges than are tracked)"
 	}
 	return s
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -117,8 +118,7 @@ func (f *flags) openNamed(cmd *cobra.Command, paths []string, stderr io.Writer) 
 	if err := mistyped(cmd, paths[0]); err != nil {
 		return nil, nil, err
 	}
-	source, left = capture.OpenAllAs(paths, f.called)
-	if source == nil {
+	if source, left = openUntil(cmd.Context(), paths, f.called); source == nil {
 		return nil, nil, left
 	}
 	if left != nil {
@@ -130,6 +130,24 @@ func (f *flags) openNamed(cmd *cobra.Command, paths []string, stderr io.Writer) 
 		}
 	}
 	return source, left, nil
+}
+
+// openUntil opens captures, and returns an error if ctx ends first: to open a FIFO that
+// no process writes to takes until one does.
+func openUntil(ctx context.Context, paths []string, names map[string]string) (*capture.Merged, error) {
+	var source *capture.Merged
+	var err error
+	opened := make(chan struct{})
+	go func() {
+		source, err = capture.OpenAllAs(paths, names)
+		close(opened)
+	}()
+	select {
+	case <-opened:
+		return source, err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%s: interrupted before the input could be opened", printable(strings.Join(paths, " ")))
+	}
 }
 
 // shown adds to what is wrong with a command's arguments what it takes.

@@ -16,72 +16,72 @@ import (
 	"github.com/rdmadump/rdmadump/query"
 )
 
-// scrubbed are the flags of an export that may be shared.
+// scrubbed holds the flags --scrub and --key.
 type scrubbed struct {
-	asked bool
-	key   string // the file that has it
+	enabled bool
+	key     string // path of the file that holds the key
 
 	secret []byte
-	again  func() (input, error) // opens the captures once more
+	reopen func() (input, error) // opens the captures for the second run
 }
 
 func (s *scrubbed) define(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&s.asked, "scrub", false, "write packets that may be shared: pseudonyms for data, names, handles, credentials and addresses")
-	cmd.Flags().StringVar(&s.key, "key", "", "with --scrub: take what pseudonyms depend on from this `file`, of any content, so that several captures get the same; else it is random")
+	cmd.Flags().BoolVar(&s.enabled, "scrub", false, "write packets that can be shared: pseudonyms replace data, names, handles, credentials and addresses")
+	cmd.Flags().StringVar(&s.key, "key", "", "with --scrub: derive pseudonyms from the contents of this `file`, so that several captures get the same pseudonyms; without it the key is random")
 }
 
-// kind is how to export what is scrubbed; nil for what is not to be. Keyed says that
-// a key was named, be it without a name.
+// kind returns the exporter for --scrub, or nil if the flag is not given. keyed
+// reports whether --key was given, even with an empty name.
 func (s *scrubbed) kind(to string, keyed bool) (*exporter, error) {
 	switch {
 	case keyed && s.key == "":
-		return nil, errors.New(`--key "": no file is named`)
-	case !s.asked && keyed:
-		return nil, errors.New("--key goes with --scrub")
-	case !s.asked && to == "":
+		return nil, errors.New(`--key "": the name of the file is empty`)
+	case !s.enabled && keyed:
+		return nil, errors.New("--key can only be used with --scrub")
+	case !s.enabled && to == "":
 		return nil, errors.New(`required flag(s) "format" not set, nor --scrub`)
-	case !s.asked:
+	case !s.enabled:
 		return nil, nil
 	case to != "" && to != "pcapng":
-		return nil, fmt.Errorf("--scrub writes packets, as --format pcapng does: it does not go with --format %s; scrub first, and export what that wrote", to)
+		return nil, fmt.Errorf("--scrub writes packets, as --format pcapng does, and cannot be used with --format %s; scrub the capture first, then export the scrubbed file", to)
 	}
 	return &exporter{format: "pcapng", fields: query.Packets, run: s.run}, nil
 }
 
-// scrub exports what is scrubbed. It reads captures twice, so that they have to be
-// files.
+// scrub writes a scrubbed capture. It reads the captures twice, so it copies inputs
+// that are not files to temporary files first.
 func (x *exporting) scrub(cmd *cobra.Command, kind *exporter, paths []string) error {
 	s := &x.scrubbed
 	s.secret = make([]byte, 32)
-	rand.Read(s.secret) // it never fails
+	rand.Read(s.secret) // rand.Read never fails
 	if s.key != "" {
 		var err error
 		if s.secret, err = os.ReadFile(s.key); err != nil {
 			return fmt.Errorf("--key: %w", err)
 		}
 		if len(s.secret) == 0 {
-			return fmt.Errorf("--key %s: it is empty", s.key)
+			return fmt.Errorf("--key %s: the file is empty", s.key)
 		}
 		key, err := os.Stat(s.key)
 		if out, failed := os.Stat(x.path); err == nil && failed == nil && os.SameFile(key, out) {
-			return fmt.Errorf("-w %s: it is the file of --key", x.path)
+			return fmt.Errorf("-w %s: the file is that of --key", x.path)
 		}
 	}
-	asked, paths := paths, slices.Clone(paths)
+	given, paths := paths, slices.Clone(paths)
 	x.called = map[string]string{}
 	for i, name := range paths {
 		info, err := os.Stat(name)
 		if name != "-" && (err != nil || info.Mode().IsRegular() || info.IsDir()) {
-			continue // what cannot be opened is told of later
+			continue // openNamed reports files that cannot be opened
 		}
-		if at := slices.Index(asked, name); at < i { // which openNamed says
+		if at := slices.Index(given, name); at < i { // openNamed reports inputs that are named twice
 			paths[i] = paths[at]
 			continue
 		}
 		if name == "-" {
 			name = "standard input"
 		}
-		spooled, err := spool(cmd.Context(), func() (io.ReadCloser, error) {
+		copied, err := copyInput(cmd.Context(), func() (io.ReadCloser, error) {
 			if paths[i] == "-" {
 				return io.NopCloser(cmd.InOrStdin()), nil
 			}
@@ -90,25 +90,25 @@ func (x *exporting) scrub(cmd *cobra.Command, kind *exporter, paths []string) er
 		if err != nil {
 			return fmt.Errorf("%s: %w", printable(name), err)
 		}
-		defer os.Remove(spooled)
-		paths[i], x.called[spooled] = spooled, name
+		defer os.Remove(copied)
+		paths[i], x.called[copied] = copied, name
 	}
-	s.again = func() (input, error) {
+	s.reopen = func() (input, error) {
 		source, _, err := x.openNamed(cmd, paths, io.Discard)
 		return source, err
 	}
 	return x.export(cmd, kind, paths)
 }
 
-// spool copies what can be read only once to a temporary file, and leaves none when
-// ctx ends first.
-func spool(ctx context.Context, open func() (io.ReadCloser, error)) (path string, err error) {
+// copyInput copies an input that can be read only once to a temporary file and
+// returns its path. If ctx is canceled, it removes the file and returns an error.
+func copyInput(ctx context.Context, open func() (io.ReadCloser, error)) (path string, err error) {
 	out, err := os.CreateTemp("", "rdmadump-*")
 	if err != nil {
 		return "", err
 	}
 	copied := make(chan error, 1)
-	go func() { // it may wait for bytes, or for who writes a pipe, without an end
+	go func() { // opening and reading a pipe may block forever
 		in, err := open()
 		if err == nil {
 			_, err = io.Copy(out, in)
@@ -130,31 +130,32 @@ func spool(ctx context.Context, open func() (io.ReadCloser, error)) (path string
 	return out.Name(), err
 }
 
-// run reads the captures once to learn, and once more to write.
+// run reads the captures once to learn the contents of each packet, and a second
+// time to write the packets.
 func (s *scrubbed) run(r *exportRun) (string, error) {
-	wait, err := os.CreateTemp(r.folder, ".rdmadump-*")
+	learned, err := os.CreateTemp(r.folder, ".rdmadump-*")
 	if err != nil {
 		return "", err
 	}
-	defer os.Remove(wait.Name())
-	defer wait.Close()
-	w := scrub.New(s.secret, wait)
+	defer os.Remove(learned.Name())
+	defer learned.Close()
+	w := scrub.New(s.secret, learned)
 	if err := r.feed(w.Learn(), false); err != nil {
 		return "", err
 	}
 	if err := w.Learned(); err != nil {
 		return "", err
 	}
-	if err := r.ctx.Err(); err != nil { // nothing is written yet
+	if err := r.ctx.Err(); err != nil { // nothing has been written yet
 		return "", r.err
 	}
 	r.source.Close()
-	if r.source, err = s.again(); err != nil {
+	if r.source, err = s.reopen(); err != nil {
 		return "", err
 	}
 	e := export.NewPackets(r.out, "rdmadump "+version())
 	e.Wants = r.wantsPacket
-	e.Rewrite = w.Frame
+	e.Rewrite, e.HideXID = w.Frame, w.HidesXID
 	if err := r.feed(e.Handler(), false); err != nil {
 		return "", err
 	}

@@ -1,10 +1,10 @@
 // Package parquet writes the records of a capture as Parquet tables, for engines
-// that read many captures as one: DuckDB, ClickHouse, Spark, Trino.
+// that query many captures at once: DuckDB, ClickHouse, Spark, Trino.
 //
-// A table is a folder, a capture a partition of it in Hive's manner:
-// DIR/transactions/capture=NAME/part-0.parquet. It uses parquet-go, which is pure
-// Go, so that rdmadump stays one static binary, and which Grafana's Tempo and Loki
-// keep well; arrow-go would bring most of Arrow along.
+// A table is a folder, and each capture is a partition of it, as in Hive:
+// DIR/transactions/capture=NAME/part-0.parquet. The package uses parquet-go because
+// it is pure Go, so that rdmadump remains one static binary, and because Grafana's
+// Tempo and Loki depend on it and maintain it; arrow-go would add most of Arrow.
 package parquet
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// Transaction is a row of transactions: one RPC. What is unknown is null; what a
-// column means is what rdmadump's JSON means by that name.
+// Transaction is a row of the table transactions: one RPC. Unknown values are null.
+// A column means the same as the member of that name in rdmadump's JSON.
 type Transaction struct {
 	ID              int64   `parquet:"id"`
 	Connection      int64   `parquet:"connection"`
@@ -37,7 +37,7 @@ type Transaction struct {
 	Credential      *string `parquet:"credential,optional,dict"`
 	RPCStatus       *string `parquet:"rpc_status,optional,dict"`
 	NFSStatus       *string `parquet:"nfs_status,optional,dict"`
-	Time            int64   `parquet:"time,timestamp(nanosecond)"` // of the Call, or of a Reply without one
+	Time            int64   `parquet:"time,timestamp(nanosecond)"` // of the Call, or of a Reply without a Call
 	Packet          int64   `parquet:"packet"`
 	LatencyNS       *int64  `parquet:"latency_ns,optional"`
 	CallForm        *string `parquet:"call_form,optional,dict"`
@@ -51,31 +51,31 @@ type Transaction struct {
 	ReadSegments    int64   `parquet:"read_segments"`
 	WriteSegments   int64   `parquet:"write_segments"`
 	ReplySegments   int64   `parquet:"reply_segments"`
-	ReadMovedBytes  int64   `parquet:"read_moved_bytes"` // by RDMA Read
+	ReadMovedBytes  int64   `parquet:"read_moved_bytes"` // moved by RDMA Read
 	WriteMovedBytes int64   `parquet:"write_moved_bytes"`
 	Invalidated     *uint32 `parquet:"invalidated,optional"` // handle in the Reply's Send With Invalidate
 	Retransmitted   int64   `parquet:"retransmitted"`
 	RetransmitOf    *int64  `parquet:"retransmit_of,optional"`
 	RDMAError       *string `parquet:"rdma_error,optional,dict"`
-	Name            string  `parquet:"name,dict"` // what stats sums up by: the operation, with its program
-	Failed          bool    `parquet:"failed"`    // what stats counts as an error
+	Name            string  `parquet:"name,dict"` // program and operation, by which stats groups RPCs
+	Failed          bool    `parquet:"failed"`    // stats counts the RPC as an error
 	ToReadNS        *int64  `parquet:"to_read_ns,optional"`
 	ReadNS          *int64  `parquet:"read_ns,optional"`
 	ToWriteNS       *int64  `parquet:"to_write_ns,optional"`
 	WriteNS         *int64  `parquet:"write_ns,optional"`
 	ToReplyNS       *int64  `parquet:"to_reply_ns,optional"`
 	WaitNS          *int64  `parquet:"wait_ns,optional"`
-	Findings        string  `parquet:"findings,dict"` // rules, with commas
+	Findings        string  `parquet:"findings,dict"` // rules, separated by commas
 }
 
-// Operation is a row of operations: one of a COMPOUND.
+// Operation is a row of the table operations: one operation of a COMPOUND.
 type Operation struct {
 	Transaction int64  `parquet:"transaction"`
 	Number      int64  `parquet:"number"` // in the COMPOUND, from 0
 	Name        string `parquet:"name,dict"`
 }
 
-// Connection is a row of connections.
+// Connection is a row of the table connections.
 type Connection struct {
 	ID            int64   `parquet:"id"`
 	Transport     string  `parquet:"transport,dict"`
@@ -102,7 +102,7 @@ type Connection struct {
 	RNRNaks       int64   `parquet:"rnr_naks"`
 }
 
-// Finding is a row of findings.
+// Finding is a row of the table findings.
 type Finding struct {
 	Rule       string  `parquet:"rule,dict"`
 	Severity   string  `parquet:"severity,dict"`
@@ -115,7 +115,8 @@ type Finding struct {
 	Time       *int64  `parquet:"time,optional,timestamp(nanosecond)"`
 }
 
-// maxRows is how many rows a row group has: as many are in memory.
+// maxRows is the number of rows of a row group, which are in memory until the group
+// is complete.
 const maxRows = 1 << 15
 
 // table writes one table.
@@ -128,7 +129,8 @@ type table[T any] struct {
 
 // Writer writes the tables of one capture.
 type Writer struct {
-	// Wants, if not nil, says which transactions to write; an error ends it.
+	// Wants, if not nil, reports whether a transaction is written; an error ends the
+	// export.
 	Wants func(*record.Transaction) (bool, error)
 
 	transactions table[Transaction]
@@ -137,11 +139,11 @@ type Writer struct {
 	findings     table[Finding]
 }
 
-// Rows counts what was written.
+// Rows counts the rows of each table.
 type Rows struct{ Transactions, Operations, Connections, Findings int64 }
 
-// Partition is the name of a capture's partition: what it is called, without what
-// engines take to mean something.
+// Partition returns the name of a capture's partition: the base name of its file,
+// in which "_" replaces all characters that may have a meaning for query engines.
 func Partition(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_' {
@@ -155,8 +157,8 @@ func Partition(name string) string {
 	return name
 }
 
-// Create begins the tables of a capture below a folder. A partition that is there
-// is not written over.
+// Create creates the tables of a capture below a folder. It returns an error that
+// matches [io/fs.ErrExist] if the partition exists, which is never overwritten.
 func Create(folder, capture string) (*Writer, error) {
 	w := &Writer{}
 	err := errors.Join(
@@ -198,12 +200,12 @@ func (t *table[T]) close() error {
 	return err
 }
 
-// Close ends the tables.
+// Close completes the tables.
 func (w *Writer) Close() error {
 	return errors.Join(w.transactions.close(), w.operations.close(), w.connections.close(), w.findings.close())
 }
 
-// Abandon takes away what was written.
+// Abandon removes the tables.
 func (w *Writer) Abandon() {
 	for _, f := range []*os.File{w.transactions.file, w.operations.file, w.connections.file, w.findings.file} {
 		if f != nil {
@@ -213,17 +215,17 @@ func (w *Writer) Abandon() {
 	}
 }
 
-// Rows says how many rows were written.
+// Rows returns the number of rows that were written so far.
 func (w *Writer) Rows() Rows {
 	return Rows{w.transactions.rows, w.operations.rows, w.connections.rows, w.findings.rows}
 }
 
-// Handler takes what a dissector finds.
+// Handler returns the handler for the dissector.
 func (w *Writer) Handler() dissect.Handler {
 	return dissect.Handler{Transaction: w.transaction, Connection: w.connection, Finding: w.finding}
 }
 
-// null is a pointer to a value, nil where it is unknown.
+// null returns a pointer to the value, or nil if it is unknown.
 func null[T any](o record.Opt[T]) *T {
 	if v, known := o.Get(); known {
 		return &v
@@ -231,7 +233,8 @@ func null[T any](o record.Opt[T]) *T {
 	return nil
 }
 
-// as is null of another type.
+// as returns a pointer to the value converted to another type, or nil if it is
+// unknown.
 func as[To, From ~int | ~int64 | ~uint16 | ~uint32](o record.Opt[From]) *To {
 	if v, known := o.Get(); known {
 		to := To(v)

@@ -14,7 +14,7 @@ import (
 	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
-// TestTables: rows hold what the records say.
+// TestTables compares the rows with the records.
 func TestTables(t *testing.T) {
 	folder := t.TempDir()
 	w, err := parquet.Create(folder, "host 1/nfs=1.pcap")
@@ -50,7 +50,7 @@ func TestTables(t *testing.T) {
 		}
 		moved += g.ReadMovedBytes
 	}
-	if moved < 500000 { // the files have 514025 bytes, which were written once
+	if moved < 500000 { // the files have 514025 bytes, and each was written once
 		t.Errorf("%d bytes moved by RDMA Read", moved)
 	}
 	connections, err := reader.ReadFile[parquet.Connection](filepath.Join(folder, "connections", "capture=nfs_1.pcap", "part-0.parquet"))
@@ -58,11 +58,12 @@ func TestTables(t *testing.T) {
 		t.Errorf("connections %+v, %v", connections, err)
 	}
 	if _, err := parquet.Create(folder, "nfs_1.pcap"); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("a partition that is there: %v", err)
+		t.Errorf("a partition that exists: %v", err)
 	}
 }
 
-// TestPartition: names that engines take for nothing else.
+// TestPartition verifies that names of partitions have no characters with a meaning
+// for query engines.
 func TestPartition(t *testing.T) {
 	for name, want := range map[string]string{"a/b.pcap": "b.pcap", "x=1 y": "x_1_y", "..": "_", "/": "_", "ü": "_", "": "_"} {
 		if got := parquet.Partition(name); got != want {

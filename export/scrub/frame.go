@@ -16,28 +16,32 @@ import (
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
-// frame writes one frame anew: first all of it is replaced, then what is known
-// stands in its place again, the checksums last.
+// frame writes one scrubbed frame: first it replaces all bytes, then it restores the
+// known structure, and last it computes the checksums.
 type frame struct {
 	s       *Scrubber
 	link    link.Decoder
-	check   link.Decoder // of what was written
+	check   link.Decoder // decodes the scrubbed frame
 	packet  rocev2.Packet
-	other   rocev2.Packet
+	other   rocev2.Packet // packet of the scrubbed frame
 	tcp     link.TCP
 	in, out []byte
-	raw     []byte // an FPDU
-	plain   []byte
+	raw     []byte // the FPDU as it is in its TCP stream
+	plain   []byte // the FPDU without markers
 	icrc    rocev2.ICRC
-	foreign bool // a datagram to RoCE's port that is no packet of it
+	try     int64
+	notRoCE bool // the frame is a datagram to RoCE's port that is not a RoCE packet
 }
 
-// maxTries bounds how often a frame is written with other random bytes, when those
-// of one that is broken happen to make sense.
+// maxTries limits how often a frame is written with other random bytes, which is
+// needed if the bytes that replace damaged ones happen to be valid.
 const maxTries = 16
 
-// Frame is the frame anew, of the second run; the slice is good until the next.
-// The error is one of reading back what the first run left.
+// maxFrame is larger than any frame, in bytes.
+const maxFrame = 1 << 24
+
+// Frame returns the scrubbed bytes of a frame of the second run. The slice is valid
+// until the next call. The error is that of reading the temporary file.
 func (s *Scrubber) Frame(f *capture.Frame, p *record.Packet) ([]byte, error) {
 	w := &s.frame
 	before := s.Report
@@ -50,20 +54,29 @@ func (s *Scrubber) Frame(f *capture.Frame, p *record.Packet) ([]byte, error) {
 		}
 	}
 	s.Report.Packets++
-	return w.out, s.err
+	return w.out, s.failed()
 }
 
-// tables are those of headers of which every byte is a field's.
+// HidesXID reports whether the XID of a packet must not be shown: its transaction has no
+// message whose header was recognized, so the XID may be any bytes. It can be called in
+// the second run.
+func (s *Scrubber) HidesXID(p *record.Packet) bool {
+	id, known := p.Transaction.Get()
+	return !known || !s.recognized(id)
+}
+
+// tables has the fields of headers, if every byte of the header belongs to a field.
 var tables = [link.HeaderKinds]*field.Header{
 	link.HeaderEthernet: &header.Ethernet, link.HeaderIPv4: &header.IPv4, link.HeaderIPv6: &header.IPv6, link.HeaderGRH: &header.GRH,
 }
 
+// write writes the scrubbed frame to w.out; each try uses other random bytes.
 func (w *frame) write(f *capture.Frame, p *record.Packet, try int64) {
-	w.in, w.foreign = f.Data, false
+	w.in, w.notRoCE, w.try = f.Data, false, try
 	w.out = slices.Grow(w.out[:0], len(f.Data))[:len(f.Data)]
 	own := stream{"frame", f.Number, try}
-	if clear(w.out); p.Transport != "" || try > 0 { // of what is no RDMA zeros do, which no other program takes amiss
-		w.s.key.fill(w.out, own, 0)
+	if clear(w.out); p.Transport != "" || try > 0 { // zeros replace all other traffic, because programs do not complain about them
+		w.s.key.fill(w.out, stream{"frames", try, 0}, f.Number*maxFrame) // one stream for all frames, because a new one takes time
 	}
 	for _, h := range w.link.Headers() {
 		w.header(h)
@@ -81,19 +94,20 @@ func (w *frame) write(f *capture.Frame, p *record.Packet, try int64) {
 		w.transport(p, own)
 		end = d.Offset + d.Length
 	}
-	if end < len(w.in) && zero(w.in[end:]) { // what fills up a short frame
+	if end < len(w.in) && zero(w.in[end:]) { // padding of a short frame
 		clear(w.out[end:])
 	}
 	w.checksums()
 }
 
-// keep leaves bytes [from, to) as they are.
+// keep copies the bytes [from, to) of the original frame.
 func (w *frame) keep(from, to int) {
 	if to = min(to, len(w.in)); from < to {
 		copy(w.out[from:to], w.in[from:to])
 	}
 }
 
+// zero reports whether all bytes are 0.
 func zero(b []byte) bool {
 	for _, v := range b {
 		if v != 0 {
@@ -103,7 +117,7 @@ func zero(b []byte) bool {
 	return true
 }
 
-// header writes a header below the transport anew.
+// header writes a scrubbed header below the transport layer.
 func (w *frame) header(h link.Header) {
 	at, end := h.Offset, h.Offset+h.Length
 	w.keep(at, end)
@@ -112,7 +126,7 @@ func (w *frame) header(h link.Header) {
 		w.cooked(at+4, 2, at+6)
 	case link.HeaderSLL2:
 		w.cooked(at+11, 1, at+12)
-	case link.HeaderERFExtension: // may say which host it was
+	case link.HeaderERFExtension: // it may identify the capturing host
 		clear(w.out[at+1 : end])
 	case link.HeaderIPv4:
 		w.options(at+20, end, false)
@@ -145,14 +159,14 @@ func (w *frame) fields(t *field.Header, at int) {
 	}
 }
 
-// ip writes what stands for an IP address or GID.
+// ip writes the pseudonym of an IP address or GID.
 func (k *key) ip(to, raw []byte) {
 	a, _ := netip.AddrFromSlice(raw)
 	copy(to, k.address(a).AsSlice())
 }
 
-// cooked replaces the address of a Linux cooked header, whose length stands
-// somewhere in so many bytes.
+// cooked replaces the address at an offset of a Linux cooked header. The length of
+// the address is in the header, in a field at the offset length that has 1 or 2 bytes.
 func (w *frame) cooked(length, bytes, at int) {
 	address := w.in[at : at+8]
 	n := int(w.in[length+bytes-1])
@@ -171,8 +185,8 @@ func (w *frame) cooked(length, bytes, at int) {
 	}
 }
 
-// harmless says that a TCP option of n bytes holds no address, and what its kind
-// has to: MSS, window scale, SACK permitted, SACK, timestamps.
+// harmless reports whether a TCP option of n bytes is well-formed and is of a kind
+// that contains no address: MSS, window scale, SACK permitted, SACK, timestamps.
 func harmless(kind byte, n int) bool {
 	switch kind {
 	case 2:
@@ -189,7 +203,7 @@ func harmless(kind byte, n int) bool {
 	return false
 }
 
-// options replaces what IP or TCP options say, but for harmless ones.
+// options clears the contents of IP and TCP options, except harmless TCP options.
 func (w *frame) options(at, end int, tcp bool) {
 	end = min(end, len(w.in))
 	for at < end && w.in[at] > 0 {
@@ -207,18 +221,19 @@ func (w *frame) options(at, end int, tcp bool) {
 		}
 		at += n
 	}
-	clear(w.out[min(at+1, end):end]) // what cannot be read, or follows the end
+	clear(w.out[min(at+1, end):end]) // options that cannot be decoded, or bytes after the end of the list
 }
 
-// extension replaces what an IPv6 extension header says behind its first two
-// bytes, unless that is how a packet was fragmented.
+// extension clears an IPv6 extension header after its first two bytes, unless it is
+// a fragment header.
 func (w *frame) extension(at, end int) {
 	if !w.fragments(at) {
 		clear(w.out[at+2 : end])
 	}
 }
 
-// fragments says that the IPv6 extension header at an offset is that of a fragment.
+// fragments reports whether the IPv6 extension header at an offset is a fragment
+// header.
 func (w *frame) fragments(at int) bool {
 	kind := byte(fragmentHeader)
 	for _, h := range w.link.Headers() {
@@ -233,9 +248,9 @@ func (w *frame) fragments(at int) bool {
 	return kind == fragmentHeader
 }
 
-const fragmentHeader = 44 // of IPv6 (RFC 8200 s.4.5)
+const fragmentHeader = 44 // IPv6 Fragment header (RFC 8200 s.4.5)
 
-// segment writes a TCP segment anew.
+// segment writes a scrubbed TCP segment.
 func (w *frame) segment(p *record.Packet, own stream) {
 	d, t := &w.link, &w.tcp
 	t.Src, t.Dst = d.Src, d.Dst
@@ -244,9 +259,9 @@ func (w *frame) segment(p *record.Packet, own stream) {
 		if len(d.Transport) > 12 {
 			size = int(d.Transport[12]>>4) * 4
 		}
-		if len(d.Transport) <= 12 || size >= 20 && size <= d.Length { // cut, and else nothing is wrong with it
+		if len(d.Transport) <= 12 || size >= 20 && size <= d.Length { // the header is truncated, but valid so far
 			w.keep(d.Offset, min(d.Offset+20, d.Offset+len(d.Transport)))
-		} else { // but for its ports it may be anything
+		} else { // only the ports are certain
 			w.keep(d.Offset, d.Offset+4)
 		}
 		return
@@ -264,28 +279,27 @@ func (w *frame) segment(p *record.Packet, own stream) {
 	}
 }
 
-// mpaHead keeps the head of an MPA frame.
+// mpaHead keeps the fixed part of an MPA Request or Reply Frame.
 func (w *frame) mpaHead(out []byte) {
 	if iwarp.IsMPA(w.tcp.Payload) {
 		copy(out, w.tcp.Payload[:min(len(w.tcp.Payload), iwarp.MPALen)])
 	}
 }
 
-// fpdus writes bytes of a TCP stream, from a place on.
+// fpdus writes scrubbed bytes of a TCP stream, beginning at a place.
 func (s *Scrubber) fpdus(out []byte, at record.Place, raw, plain *[]byte, w *frame) {
 	s.key.fill(out, stream{"stream", at.Lane, 0}, at.At)
 	w.mpaHead(out)
-	l := s.lanes[at.Lane]
-	if l == nil {
-		return
-	}
 	end := at.At + int64(len(out))
-	for i := l.from(at.At); i < len(l.fpdus) && l.fpdus[i].at < end; i++ {
-		f := &l.fpdus[i]
+	for i := s.firstFPDU(at.Lane, at.At); ; i++ {
+		f, same := s.fpduAt(i, at.Lane)
+		if !same || f.at >= end {
+			break
+		}
 		if f.at+f.count <= at.At {
 			continue
 		}
-		*raw = s.rawFPDU((*raw)[:0], plain, f, at.Lane)
+		*raw = s.rawFPDU((*raw)[:0], plain, &f, at.Lane)
 		if from := at.At - f.at; from >= 0 {
 			copy(out, (*raw)[min(from, int64(len(*raw))):])
 		} else {
@@ -294,9 +308,10 @@ func (s *Scrubber) fpdus(out []byte, at record.Place, raw, plain *[]byte, w *fra
 	}
 }
 
-// rawFPDU is an FPDU as it stands in its stream.
-func (s *Scrubber) rawFPDU(raw []byte, scratch *[]byte, f *fpdu, lane int64) []byte {
-	head := s.heads[f.head : f.head+int64(f.length)]
+// rawFPDU appends a scrubbed FPDU as it is in its TCP stream, with markers and CRC.
+func (s *Scrubber) rawFPDU(raw []byte, scratch *[]byte, f *fpdu, flow int64) []byte {
+	head := make([]byte, f.length)
+	s.file.Read(head, f.head)
 	if f.mpa || len(head) < iwarp.LengthLen {
 		return append(raw, head...)
 	}
@@ -307,28 +322,43 @@ func (s *Scrubber) rawFPDU(raw []byte, scratch *[]byte, f *fpdu, lane int64) []b
 	copy(plain, head)
 	stop := max(iwarp.LengthLen+ulpdu, len(head))
 	clear(plain[stop:])
-	s.content(plain[len(head):stop], f.owner, f.offset, stream{"fpdu", lane, f.at})
+	s.content(plain[len(head):stop], f.owner, f.offset, stream{"fpdu", flow, f.at})
 	body := plain[:size-iwarp.CRCLen]
 	raw = f.mark(raw, body)
 	if f.hasCRC {
-		// The CRC covers markers, also one that stands before it.
-		if f.markers && (int(f.position)+len(raw))%iwarp.MarkerEvery == 0 {
+		// The CRC covers all markers, even one directly before it.
+		if f.markers && (f.position+len(raw))%iwarp.MarkerEvery == 0 {
 			raw = be.AppendUint32(raw, uint32(len(raw)))
 		}
-		sum := crc32.Checksum(raw, iwarp.Castagnoli) ^ f.wrongCRC
+		sum := crc32.Checksum(raw, iwarp.Castagnoli)
+		if f.wrongCRC != 0 {
+			sum ^= s.wrongCRC(f, flow, sum)
+		}
 		return f.mark(raw, le.AppendUint32(nil, sum))
 	}
 	return f.mark(raw, plain[size-iwarp.CRCLen:])
 }
 
-// mark appends bytes of an FPDU, with markers where they belong: each tells how far
-// back the FPDU began (RFC 5044 s.4.3).
+// wrongCRC returns the difference between the right CRC of a scrubbed FPDU and the one
+// to write, if that of the original was wrong. It is not 0 and depends on the key.
+func (s *Scrubber) wrongCRC(f *fpdu, flow int64, right uint32) uint32 {
+	value := be.AppendUint32(be.AppendUint64(be.AppendUint64(nil, uint64(flow)), uint64(f.at)), f.wrongCRC)
+	for salt := byte(0); ; salt++ {
+		sum := s.key.hash("wrong MPA CRC", append(value, salt))
+		if v := be.Uint32(sum[:]); v != 0 && v != right { // a CRC of 0 would mean that there is none
+			return v
+		}
+	}
+}
+
+// mark appends bytes of an FPDU and inserts the markers. A marker contains the
+// distance to the beginning of the FPDU (RFC 5044 s.4.3).
 func (f *fpdu) mark(raw, plain []byte) []byte {
 	if !f.markers {
 		return append(raw, plain...)
 	}
 	for len(plain) > 0 {
-		at := (int(f.position) + len(raw)) % iwarp.MarkerEvery
+		at := (f.position + len(raw)) % iwarp.MarkerEvery
 		if at == 0 {
 			raw = be.AppendUint32(raw, uint32(len(raw)))
 			at = iwarp.MarkerLen
@@ -339,7 +369,7 @@ func (f *fpdu) mark(raw, plain []byte) []byte {
 	return raw
 }
 
-// transport writes a packet of InfiniBand's transport anew.
+// transport writes a scrubbed packet of the InfiniBand transport.
 func (w *frame) transport(p *record.Packet, own stream) {
 	d, t := &w.link, &w.packet
 	raw := d.Transport
@@ -348,7 +378,7 @@ func (w *frame) transport(p *record.Packet, own stream) {
 		return
 	}
 	err := t.Decode(raw, d.Length)
-	if w.foreign = !w.packetOf(err); w.foreign {
+	if w.notRoCE = !w.isRoCE(err); w.notRoCE {
 		w.out[at] = reserved
 		w.s.Report.Payload += int64(len(raw))
 		return
@@ -361,7 +391,7 @@ func (w *frame) transport(p *record.Packet, own stream) {
 	for rest := t.Headers; rest != 0; rest &= rest - 1 {
 		payload += (rest & -rest).Len()
 	}
-	if !p.Place.Dropped || t.PayloadLength == 0 { // else its opcode may be wrong, and they something else
+	if !p.Place.Dropped || t.PayloadLength == 0 { // the opcode of a dropped packet may be damaged, and the bytes may be data
 		w.keep(at+rocev2.BTHLen, payload)
 		w.atomics(at)
 	}
@@ -373,20 +403,20 @@ func (w *frame) transport(p *record.Packet, own stream) {
 	case kind == rocev2.KindCongestion && zero(t.Payload):
 		clear(out)
 	default:
-		if !w.s.packet(out, p.Place, own) && kind == rocev2.KindSend && t.Opcode.Info().First && p.ICRC == record.Good && w.s.speaksRPC(p) {
-			w.s.loose(out, t.Payload)
+		if !w.s.packet(out, p.Place, own) && kind == rocev2.KindSend && t.Opcode.Info().First && p.ICRC == record.Good && w.s.carriesRPC(p) {
+			w.s.unassigned(out, t.Payload)
 		}
 	}
 	clear(w.out[end:min(end+len(t.Pad), len(w.out))])
 }
 
-// reserved is an opcode that nobody has.
+// reserved is an opcode that is not defined.
 const reserved = 0xff
 
-// packetOf says that what came to RoCE's port is a packet of it: it has a good ICRC
-// or, where that is bad or cannot be checked, is no fragment, has an opcode that
-// RoCE has, and zero where there is nothing. The error is that of its headers.
-func (w *frame) packetOf(err error) bool {
+// isRoCE reports whether a datagram to RoCE's port is a RoCE packet: its ICRC is
+// good or, if the ICRC is bad or cannot be verified, it is not a fragment, its opcode
+// is defined, and its reserved bits are 0. err is the error of decoding its headers.
+func (w *frame) isRoCE(err error) bool {
 	d, t := &w.link, &w.packet
 	if d.Carries != link.CarriesRoCEv2 || err == nil && d.CheckICRC(t) == rocev2.ICRCOk {
 		return true
@@ -404,7 +434,7 @@ func (w *frame) packetOf(err error) bool {
 	return t.Opcode.Info().Known && t.Opcode.Transport() != rocev2.RD && d.Transport[1]&0xf == 0 && d.Transport[8]&0x7f == 0
 }
 
-// arp writes an ARP packet of IPv4 on Ethernet anew.
+// arp writes a scrubbed ARP packet of IPv4 on Ethernet.
 func (w *frame) arp() {
 	at := 0
 	for _, h := range w.link.Headers() {
@@ -421,7 +451,8 @@ func (w *frame) arp() {
 	}
 }
 
-// atomics replaces what atomic operations work with, which is memory.
+// atomics replaces the operands and results of atomic operations, because they are
+// contents of memory, and immediate data, because it belongs to the application.
 func (w *frame) atomics(at int) {
 	at += rocev2.BTHLen
 	for rest := w.packet.Headers; rest != 0; rest &= rest - 1 {
@@ -431,48 +462,47 @@ func (w *frame) atomics(at int) {
 			w.s.key.fill(w.out[at+12:at+rocev2.AtomicETHLen], stream{"atomic", int64(w.packet.PSN), 0}, 0)
 		case rocev2.HasAtomicAckETH:
 			w.s.key.fill(w.out[at:at+rocev2.AtomicAckETHLen], stream{"atomic", int64(w.packet.PSN), 1}, 0)
+		case rocev2.HasImmDt:
+			w.s.key.fill(w.out[at:at+h.Len()], stream{"immediate", int64(w.packet.PSN), 0}, 0)
 		}
 		at += h.Len()
 	}
 }
 
-// packet writes the payload of a packet at a place, and says whether anybody knows
-// what all of it is.
+// packet writes the scrubbed payload of a packet at a place, and reports whether the
+// first run decoded all of it.
 func (s *Scrubber) packet(out []byte, at record.Place, own stream) (known bool) {
-	l := s.lanes[at.Lane]
 	if at.Lane != 0 {
 		own = stream{"packet", at.Lane, at.At}
 	}
 	s.Report.Payload += int64(len(out))
-	if l != nil {
-		if r := l.find(at.At); r != nil {
-			s.content(out, r.owner, r.offset+(at.At-r.at)*r.stride, own)
-			return r.owner.send == 0 || s.holds(r.owner.send) >= len(out) // else what was read of it was cut
-		}
+	if r, found := s.find(at.Lane, at.At); found {
+		s.content(out, r.owner, r.offset+(at.At-r.at)*r.stride, own)
+		return r.owner.send == 0 || s.holds(r.owner.send) >= len(out) // otherwise the decoded copy was truncated
 	}
 	s.key.fill(out, own, 0)
 	return false
 }
 
-// holds is how many bytes stand for a Send that was just written.
+// holds returns the length of the plan for a Send that was just written.
 func (s *Scrubber) holds(send int64) int {
-	if send >= int64(len(s.sends)) || s.sends[send] == 0 || s.cached != s.sends[send] {
+	if at := s.planOf(send); at == 0 || s.cached != at {
 		return 0
 	}
 	return len(s.plan.out)
 }
 
-// speaksRPC says that a packet is of a connection that carries RPC-over-RDMA, which
-// may not have been known yet when it came.
-func (s *Scrubber) speaksRPC(p *record.Packet) bool {
-	l := s.lanes[p.Place.Lane]
-	return l != nil && l.rpc || s.rpc[p.Connection.Or(-1)]
+// carriesRPC reports whether a packet belongs to a connection that carries
+// RPC-over-RDMA, even if that was only known after the packet.
+func (s *Scrubber) carriesRPC(p *record.Packet) bool {
+	return s.rpcFlows.has(p.Place.Lane) || s.rpc.has(int64(p.Connection.Or(-1)))
 }
 
-// loose writes the beginning of a Send that is no operation's, as where a capture
-// begins among repeats, or of which another copy was cut, by what it says itself:
-// of an RPC connection it begins with the header of RPC-over-RDMA.
-func (s *Scrubber) loose(out, in []byte) {
+// unassigned writes the scrubbed beginning of a Send that the first run did not
+// assign to an operation, for example because the capture begins with
+// retransmissions, or because another copy of the packet is truncated. On an RPC
+// connection, a Send begins with the header of RPC-over-RDMA.
+func (s *Scrubber) unassigned(out, in []byte) {
 	h := &s.header
 	if h.Decode(in) != nil || !h.Understood() || h.Proc > rpcrdma.Error {
 		return
@@ -495,7 +525,7 @@ func (s *Scrubber) loose(out, in []byte) {
 	}
 }
 
-// same says whether what was written reads as what came.
+// same reports whether the scrubbed frame decodes like the original one.
 func (w *frame) same(f *capture.Frame) bool {
 	c, d := &w.check, &w.link
 	other := *f
@@ -507,7 +537,7 @@ func (w *frame) same(f *capture.Frame) bool {
 	switch d.Carries {
 	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
 		a, b := w.packet.Decode(d.Transport, d.Length), w.other.Decode(c.Transport, c.Length)
-		if w.foreign {
+		if w.notRoCE {
 			return b != nil || c.CheckICRC(&w.other) != rocev2.ICRCOk
 		}
 		return (a == nil) == (b == nil) && (a != nil || d.CheckICRC(&w.packet) == c.CheckICRC(&w.other))
@@ -526,9 +556,10 @@ func (w *frame) same(f *capture.Frame) bool {
 	return true
 }
 
-// soundness is what can be said of a TCP checksum.
+// soundness is the result of verifying a TCP checksum.
 type soundness struct{ right, known, unfinished bool }
 
+// sound verifies the checksum of a segment.
 func sound(s *link.TCP) (c soundness) {
 	c.right, c.known = s.Checksum()
 	c.unfinished = !c.right && s.Unfinished()

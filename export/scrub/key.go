@@ -7,6 +7,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"hash"
 	"math/bits"
 	"net/netip"
 	"strconv"
@@ -17,25 +18,28 @@ var (
 	le = binary.LittleEndian
 )
 
-// key makes pseudonyms: the same of the same value, of the same length, and
-// nothing that can be undone without the secret.
+// key computes pseudonyms. Equal values have equal pseudonyms of the same length.
+// Without the secret, nobody can compute the value of a pseudonym.
 type key struct {
 	secret [32]byte
-	bit    cipher.Block // says which bits of addresses flip
-	pad    [2][16]byte  // of IPv4, IPv6
+	hmac   hash.Hash
+	bit    cipher.Block // decides which bits of addresses are flipped
+	pad    [2][16]byte  // for IPv4 and IPv6
 
 	addresses map[netip.Addr]netip.Addr
+	macs      map[[6]byte][]byte
 	ids       map[uint32]uint32
 	streams   map[stream]*source
 }
 
-// maxKept bounds how many pseudonyms are remembered of a kind; others are worked
-// out again.
+// maxKept limits the number of cached pseudonyms of each kind. Others are computed
+// again when they are needed.
 const maxKept = 1 << 12
 
-// newKey hashes a secret of any length.
+// newKey returns the key for a secret of any length.
 func newKey(secret []byte) *key {
-	k := &key{secret: sha256.Sum256(secret), addresses: map[netip.Addr]netip.Addr{}, ids: map[uint32]uint32{}, streams: map[stream]*source{}}
+	k := &key{secret: sha256.Sum256(secret), addresses: map[netip.Addr]netip.Addr{}, macs: map[[6]byte][]byte{}, ids: map[uint32]uint32{}, streams: map[stream]*source{}}
+	k.hmac = hmac.New(sha256.New, k.secret[:])
 	seed := k.hash("address", nil)
 	k.bit = newAES(seed[:16])
 	k.bit.Encrypt(k.pad[0][:], seed[16:])
@@ -46,14 +50,15 @@ func newKey(secret []byte) *key {
 func newAES(key []byte) cipher.Block {
 	block, err := aes.NewCipher(key)
 	if err != nil {
-		panic("scrub: " + err.Error()) // the key has another length than AES's
+		panic("scrub: " + err.Error()) // the length of the key is not one of AES
 	}
 	return block
 }
 
-// hash is the keyed hash of a value in a class.
+// hash returns the keyed hash of a value in a class.
 func (k *key) hash(class string, value []byte) (sum [32]byte) {
-	mac := hmac.New(sha256.New, k.secret[:])
+	mac := k.hmac
+	mac.Reset()
 	mac.Write([]byte(class))
 	mac.Write([]byte{0})
 	mac.Write(value)
@@ -61,19 +66,19 @@ func (k *key) hash(class string, value []byte) (sum [32]byte) {
 	return sum
 }
 
-// stream names an endless run of bytes that stand for others.
+// stream identifies an endless sequence of pseudorandom bytes.
 type stream struct {
 	class string
 	a, b  int64
 }
 
-// source makes one.
+// source generates the bytes of a stream.
 type source struct {
 	block cipher.Block
 	iv    [8]byte
 }
 
-// fill writes the bytes of a stream from a place on.
+// fill writes the bytes of a stream, beginning at an offset.
 func (k *key) fill(to []byte, s stream, at int64) {
 	from := k.streams[s]
 	if from == nil {
@@ -90,6 +95,7 @@ func (k *key) fill(to []byte, s stream, at int64) {
 	from.fill(to, at)
 }
 
+// fill writes the bytes of the stream, beginning at an offset.
 func (s *source) fill(to []byte, at int64) {
 	var counter [aes.BlockSize]byte
 	copy(counter[:8], s.iv[:])
@@ -103,7 +109,7 @@ func (s *source) fill(to []byte, at int64) {
 	ctr.XORKeyStream(to, to)
 }
 
-// opaque is what stands for bytes that nobody reads.
+// opaque returns the pseudonym of an opaque value.
 func (k *key) opaque(class string, value []byte) []byte {
 	out := make([]byte, len(value))
 	for salt := byte(0); len(out) > 0; salt++ {
@@ -116,8 +122,8 @@ func (k *key) opaque(class string, value []byte) []byte {
 	return out
 }
 
-// token is what stands for a checksum or verifier. Of a token of Kerberos (RFC 4121
-// s.4.2.6) the head stays: which kind it is, flags, and a sequence number.
+// token returns the pseudonym of a checksum or verifier. It keeps the header of a
+// Kerberos token (RFC 4121 s.4.2.6): kind, flags and sequence number.
 func (k *key) token(value []byte) []byte {
 	out := k.opaque("verifier", value)
 	if len(value) >= 16 && (value[0] == 4 || value[0] == 5) && value[1] == 4 && value[3] == 0xff {
@@ -131,7 +137,7 @@ const (
 	letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" + digits
 )
 
-// word is what stands for one name: letters and digits.
+// word returns the pseudonym of one name, in characters of set.
 func (k *key) word(class string, value []byte, set string) []byte {
 	out := append([]byte(nil), value...)
 	for salt := 0; len(out) > 0 && bytes.Equal(out, value); salt++ {
@@ -143,7 +149,7 @@ func (k *key) word(class string, value []byte, set string) []byte {
 	return out
 }
 
-// words is what stands for names with separators between them, each by itself.
+// words replaces each name in a list of names with separators.
 func words(value []byte, separators string, one func([]byte) []byte) []byte {
 	out := make([]byte, 0, len(value))
 	for {
@@ -156,7 +162,7 @@ func words(value []byte, separators string, one func([]byte) []byte) []byte {
 	}
 }
 
-// path is what stands for a name, or for a path of names.
+// path returns the pseudonym of a name or of a path.
 func (k *key) path(value []byte) []byte {
 	return words(value, "/", func(b []byte) []byte {
 		if s := string(b); s == "." || s == ".." {
@@ -166,7 +172,7 @@ func (k *key) path(value []byte) []byte {
 	})
 }
 
-// owner is what stands for a user or group: "user@domain", or the number of one.
+// owner returns the pseudonym of a user or group, which is "user@domain" or a number.
 func (k *key) owner(value []byte) []byte {
 	return words(value, "@", func(b []byte) []byte {
 		if len(bytes.Trim(b, digits)) > 0 || len(b) == 0 {
@@ -179,16 +185,16 @@ func (k *key) owner(value []byte) []byte {
 	})
 }
 
-// universal is what stands for a universal address (RFC 5665 s.5.2.3.3).
+// universal returns the pseudonym of a universal address (RFC 5665 s.5.2.3.3).
 func (k *key) universal(value []byte) []byte {
 	return words(value, ".:", func(b []byte) []byte { return k.word("universal address", b, digits) })
 }
 
-// nobody is the number that means that there is none.
+// nobody is the number that stands for no user or group.
 const nobody = 1<<32 - 1
 
-// id is what stands for the number of a user or group: one with as many digits,
-// another for each.
+// id returns the pseudonym of the number of a user or group: a number with as many
+// digits. Different numbers have different pseudonyms.
 func (k *key) id(v uint32) uint32 {
 	if v == nobody {
 		return v
@@ -212,12 +218,12 @@ func (k *key) id(v uint32) uint32 {
 	return out
 }
 
-// smallCookies are those below: servers count with them, or they stand for the
-// beginning, "." and "..".
+// smallCookies is the first cookie that is replaced. Servers that count entries use
+// the cookies below it, and others use them for the beginning, "." and "..".
 const smallCookies = 16
 
-// cookie is what stands for a place in a directory, which may be a hash of a name:
-// another for each, of so many bits.
+// cookie returns the pseudonym of a directory cookie of width bits, which may be a
+// hash of a name. Different cookies have different pseudonyms.
 func (k *key) cookie(v uint64, width int) uint64 {
 	if v < smallCookies {
 		return v
@@ -226,8 +232,8 @@ func (k *key) cookie(v uint64, width int) uint64 {
 	return p.walk(v-smallCookies, false) + smallCookies
 }
 
-// permutation is one of the numbers below size: a Feistel network, walked until
-// it comes back among them.
+// permutation permutes the numbers below size. It is a Feistel network that is
+// applied until the result is below size (cycle walking).
 type permutation struct {
 	k    *key
 	size uint64
@@ -235,6 +241,7 @@ type permutation struct {
 
 const rounds = 6
 
+// walk returns the image of v or, if back is true, the number whose image is v.
 func (p permutation) walk(v uint64, back bool) uint64 {
 	half := max((bits.Len64(p.size-1)+1)/2, 1)
 	mask := uint64(1)<<half - 1
@@ -253,24 +260,25 @@ func (p permutation) walk(v uint64, back bool) uint64 {
 	}
 }
 
+// mix returns the round function of v.
 func (p permutation) mix(round int, v uint64) uint64 {
 	sum := p.k.hash("permutation", be.AppendUint64(be.AppendUint64([]byte{byte(round)}, p.size), v))
 	return be.Uint64(sum[:])
 }
 
-// fixed are the addresses that stay what they are: they say what something is for,
-// and not whose it is.
+// fixed lists the addresses that are kept, because they have a meaning of their own
+// and do not identify a host.
 var fixed = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("224.0.0.0/3"),
 	netip.MustParsePrefix("::/96"), netip.MustParsePrefix("::ffff:0:0/96"), netip.MustParsePrefix("fe80::/64"), netip.MustParsePrefix("ff00::/8"),
 }
 
-// local are those of fixed below which only the prefix stays.
+// local lists the prefixes of fixed of which only the prefix is kept.
 var local = []netip.Prefix{fixed[2], fixed[6]}
 
-// address is what stands for an IP address or GID: of those that share a prefix,
-// the pseudonyms share one of the same length, and none else does (Crypto-PAn). An
-// IPv4 address is the same inside of an IPv6 address.
+// address returns the pseudonym of an IP address or GID. If two addresses share a
+// prefix of n bits and no more, so do their pseudonyms (Crypto-PAn). An IPv4 address
+// has the same pseudonym inside of an IPv6 address.
 func (k *key) address(a netip.Addr) netip.Addr {
 	if out, known := k.addresses[a]; known {
 		return out
@@ -283,6 +291,7 @@ func (k *key) address(a netip.Addr) netip.Addr {
 	return out
 }
 
+// newAddress computes the pseudonym of an address that is not cached.
 func (k *key) newAddress(a netip.Addr) netip.Addr {
 	raw := a.As16()
 	in4 := [4]byte(raw[12:])
@@ -292,17 +301,17 @@ func (k *key) newAddress(a netip.Addr) netip.Addr {
 	case a.Is4In6(), fixed[4].Contains(a) && in4[0] != 0:
 		copy(raw[12:], k.flip(in4[:], k.pad[0]))
 	case raw[0] == 0xff && raw[1]&0xf == 2 && bytes.Equal(raw[2:13], solicited):
-		copy(raw[13:], k.opaque("solicited", raw[13:])) // it has 24 bits of an address
+		copy(raw[13:], k.opaque("solicited", raw[13:])) // these are 24 bits of an address
 	default:
 		copy(raw[:], k.flip(raw[:], k.pad[1]))
 	}
 	return netip.AddrFrom16(raw)
 }
 
-var solicited = []byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff} // ff02::1:ff00:0/104, behind ff02
+var solicited = []byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff} // ff02::1:ff00:0/104, without ff02
 
-// flip flips each bit, or not, by those before it; where a prefix leads to one
-// that is fixed, it does not.
+// flip flips each bit depending on the bits before it. It keeps a bit if the bits
+// before it may be the beginning of a fixed address.
 func (k *key) flip(in []byte, pad [16]byte) []byte {
 	out := append([]byte(nil), in...)
 	var sum [16]byte
@@ -319,8 +328,8 @@ func (k *key) flip(in []byte, pad [16]byte) []byte {
 	return out
 }
 
-// leadsToFixed says whether an address with the first n bits of in may be one that
-// stays, or is.
+// leadsToFixed reports whether the first n bits of in are, or may be the beginning
+// of, a fixed address.
 func leadsToFixed(in []byte, n int) bool {
 	a, _ := netip.AddrFromSlice(in)
 	for _, p := range fixed {
@@ -337,8 +346,8 @@ func leadsToFixed(in []byte, n int) bool {
 	return false
 }
 
-// guid is what stands for the GUID of an adapter or port: what does in a GID below
-// the prefix of the link.
+// guid returns the pseudonym of the GUID of an adapter or port. It is the same as
+// in a link-local GID with this GUID.
 func (k *key) guid(b []byte) []byte {
 	gid := [16]byte{0: 0xfe, 1: 0x80}
 	if copy(gid[8:], b); bytes.Equal(gid[8:], make([]byte, 8)) {
@@ -348,16 +357,24 @@ func (k *key) guid(b []byte) []byte {
 	return out[8:]
 }
 
-// mac is what stands for a MAC address: one that is administered locally.
+// mac returns the pseudonym of a MAC address, which is a locally administered
+// address.
 func (k *key) mac(b []byte) []byte {
+	if out, known := k.macs[[6]byte(b)]; known {
+		return out
+	}
 	out := append([]byte(nil), b...)
 	switch {
 	case bytes.Equal(b, make([]byte, 6)):
-	case b[0] == 0x33 && b[1] == 0x33 && b[2] == 0xff: // of a solicited-node address
+	case b[0] == 0x33 && b[1] == 0x33 && b[2] == 0xff: // MAC address of a solicited-node address
 		copy(out[3:], k.opaque("solicited", b[3:6]))
 	case b[0]&1 == 0:
 		out = k.opaque("mac", b)
 		out[0] = out[0]&^1 | 2
 	}
+	if len(k.macs) >= maxKept {
+		clear(k.macs)
+	}
+	k.macs[[6]byte(b)] = out
 	return out
 }

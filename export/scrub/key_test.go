@@ -12,7 +12,7 @@ import (
 	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
-// shared is how many bits two addresses have in common at their beginning.
+// shared returns the length of the common prefix of two addresses in bits.
 func shared(a, b netip.Addr) (n int) {
 	x, y := a.AsSlice(), b.AsSlice()
 	for n < len(x)*8 && x[n/8]>>(7-n%8)&1 == y[n/8]>>(7-n%8)&1 {
@@ -21,8 +21,9 @@ func shared(a, b netip.Addr) (n int) {
 	return n
 }
 
-// TestAddresses: pseudonyms share as long a prefix as what they stand for, no two
-// are the same, and an IPv4 address is the same inside of an IPv6 address.
+// TestAddresses verifies that pseudonyms share as long a prefix as the addresses,
+// that no two are equal, and that an IPv4 address has the same pseudonym inside of an
+// IPv6 address.
 func TestAddresses(t *testing.T) {
 	k := newKey(secret)
 	all := []string{
@@ -45,12 +46,12 @@ func TestAddresses(t *testing.T) {
 		if a.Is4() {
 			mapped := k.address(netip.AddrFrom16(a.As16()))
 			if mapped.Unmap() != out {
-				t.Errorf("%s is %s, and %s inside of an IPv6 address", a, out, mapped)
+				t.Errorf("%s becomes %s, but %s inside of an IPv6 address", a, out, mapped)
 			}
 			compatible := a.As16()
 			compatible[10], compatible[11] = 0, 0
 			if got := k.address(netip.AddrFrom16(compatible)).As16(); !bytes.Equal(got[12:], out.AsSlice()) || !zero(got[:12]) {
-				t.Errorf("%s is %s, and %v without a mark", a, out, got)
+				t.Errorf("%s becomes %s, but %v in an IPv4-compatible address", a, out, got)
 			}
 		}
 	}
@@ -78,7 +79,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestMACs: locally administered, unicast, and as they were where they are nobody's.
+// TestMACs verifies that pseudonyms of MAC addresses are locally administered unicast
+// addresses, and that addresses that identify no host are kept.
 func TestMACs(t *testing.T) {
 	k := newKey(secret)
 	for _, c := range []struct {
@@ -104,11 +106,12 @@ func TestMACs(t *testing.T) {
 		t.Errorf("%x and %x", guid, gid)
 	}
 	if !zero(k.guid(make([]byte, 8))) {
-		t.Error("no GUID becomes one")
+		t.Error("a GUID of 0 has a pseudonym")
 	}
 }
 
-// TestNames: letters and digits, as many, never the same, the same in a path.
+// TestNames verifies that pseudonyms of names have as many letters and digits, differ
+// from the name, and are the same inside of a path.
 func TestNames(t *testing.T) {
 	k := newKey(secret)
 	for _, s := range []string{"a", "ab", "file.txt", "Grüße", "\x00\xff\x1b[31m", strings.Repeat("long", 60)} {
@@ -140,7 +143,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestIDs: another number for each, with as many digits.
+// TestIDs verifies that numbers have different pseudonyms with as many digits.
 func TestIDs(t *testing.T) {
 	k := newKey(secret)
 	for _, span := range [][2]uint32{{0, 10}, {10, 100}, {100, 1000}, {1000, 3000}, {65500, 65600}, {1<<32 - 20, 1<<32 - 1}} {
@@ -154,11 +157,12 @@ func TestIDs(t *testing.T) {
 		}
 	}
 	if k.id(nobody) != nobody {
-		t.Error("nobody becomes somebody")
+		t.Error("the number that stands for nobody has a pseudonym")
 	}
 }
 
-// TestStreams: any part of one is what it is in the whole.
+// TestStreams verifies that any part of a stream equals that part of the whole
+// stream.
 func TestStreams(t *testing.T) {
 	k := newKey(secret)
 	whole := make([]byte, 200)
@@ -181,8 +185,8 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestKeys: the same key gives the same bytes, another one others, of all that has
-// to be other.
+// TestKeys verifies that scrubbing twice with one key gives the same bytes, and that
+// another key changes every packet.
 func TestKeys(t *testing.T) {
 	frames, _ := testkit.Frames(t, "../../samples/rocev2-callback41.pcap")
 	a, _ := scrubbed(t, frames, secret)
@@ -196,15 +200,15 @@ func TestKeys(t *testing.T) {
 			t.Fatalf("packet %d: another key gives the same bytes", i+1)
 		}
 	}
-	// Twice is as good as once.
+	// A scrubbed capture can be scrubbed again.
 	d, s := scrubbed(t, a, []byte("another"))
 	if got, want := views(t, d, nil), views(t, a, s.key); !slices.Equal(got, want) {
-		t.Error("what was scrubbed twice shows something else")
+		t.Error("the views show something else after scrubbing twice")
 	}
 }
 
-// TestCookies: another cookie for each, as wide, and those that servers count
-// with, or give a meaning, as they are.
+// TestCookies verifies that cookies have different pseudonyms of the same width, and
+// that small cookies are kept.
 func TestCookies(t *testing.T) {
 	k := newKey(secret)
 	for _, bits := range []int{32, 64} {

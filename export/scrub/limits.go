@@ -2,10 +2,10 @@ package scrub
 
 import "github.com/rdmadump/rdmadump/dissect/nfs"
 
-// What is more than a protocol allows was not meant: a bit is wrong somewhere, and
-// what follows is not what a walk takes it for.
+// A value above the limit of its protocol shows that the bytes are damaged or are
+// not what they were decoded as. Nothing after such a value is trusted.
 
-// elements are how many a list has at most, by its name.
+// elements has the maximum number of elements of a list, by its name.
 var elements = map[string]uint64{
 	"rdma_ird": 1, "client_impl_id": 1, "server_impl_id": 1, "begin_time": 1, "duration": 1, // RFC 8881
 	"callback_id": 1, "complete": 1, // RFC 7862
@@ -13,24 +13,24 @@ var elements = map[string]uint64{
 	"acl":  1024, "default_acl": 1024, // NFSACL
 }
 
-// opaques are how many bytes an opaque has at most, by its name.
+// opaques has the maximum number of bytes of an opaque value, by its name.
 var opaques = map[string]uint64{
 	"owner": 1024, "id": 1024, "ownerid": 1024, "server_major_id": 1024, "server_scope": 1024, // NFS4_OPAQUE_LIMIT
 	"cookie": 1024, // MAXNETOBJ_SZ
 }
 
-// texts are how many bytes a string has at most, by its name.
+// texts has the maximum number of bytes of a string, by its name.
 var texts = map[string]uint64{
 	"machinename": 255,
 	"caller_name": 1025, "mon_name": 1024, "host": 1025, // LM_MAXSTRLEN
 	"hostname": 255, "groups": 255, // MNTNAMLEN
 }
 
-// bitmapWords are how many a bitmap has at most: no document numbers anything higher than
-// these have bits for.
+// bitmapWords is the maximum number of words of a bitmap. No document defines bits
+// beyond these words.
 const bitmapWords = 4
 
-// handles is how many bytes a file handle has at most.
+// handles returns the maximum number of bytes of a file handle.
 func handles(m *nfs.Message) uint64 {
 	switch {
 	case m.Program == nfs.ProgramNFS && m.Version == 4 || nfs.IsCallback(m.Program):
@@ -41,7 +41,7 @@ func handles(m *nfs.Message) uint64 {
 	return 64 // NFS3_FHSIZE
 }
 
-// tooMuch says that a value has more than the protocol allows.
+// tooMuch reports whether a value is above the limit of its protocol.
 func tooMuch(m *nfs.Message, v *nfs.Value) bool {
 	most, limited := uint64(0), true
 	switch v.Kind {

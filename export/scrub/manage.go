@@ -9,18 +9,18 @@ import (
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
-// Management datagrams: of the connection manager's messages their fields stay, of
-// all others the common header.
+// Of management datagrams (MADs), the fields of the connection manager's messages
+// are kept, and the common header of all others.
 
-// datagram writes one anew, which stands in [at, end).
+// datagram writes the scrubbed datagram at bytes [at, end) of the frame.
 func (w *frame) datagram(at, end int) {
 	in := w.in[at:end]
 	out := w.out[at:end]
 	var m rocev2.MAD
-	copy(out, in[:min(len(in), rocev2.MADLen)])
-	if len(in) < rocev2.MADLen {
+	if len(in) < rocev2.MADLen || in[0] != baseVersion {
 		return
 	}
+	copy(out, in[:rocev2.MADLen])
 	m.Class, m.Attribute = in[1], rocev2.CMAttribute(be.Uint16(in[16:]))
 	t := header.CM[m.Attribute]
 	if m.Class != rocev2.ClassCM || t == nil {
@@ -28,7 +28,7 @@ func (w *frame) datagram(at, end int) {
 		return
 	}
 	in, out = in[rocev2.MADLen:], out[rocev2.MADLen:]
-	clear(out[:min(len(out), rocev2.CMSize)]) // what is no field's
+	clear(out[:min(len(out), rocev2.CMSize)]) // bytes that belong to no field
 	isIP := m.Attribute == rocev2.CMReq && len(in) >= 16 && be.Uint64(in[8:])>>24 == 1
 	for i := range t.Fields {
 		f := &t.Fields[i]
@@ -56,7 +56,10 @@ func (w *frame) datagram(at, end int) {
 	}
 }
 
-// keepBits leaves bits as they are.
+// baseVersion is the only version of the common header (IBTA volume 1, section 13.4.3).
+const baseVersion = 1
+
+// keepBits copies n bits from in to out, beginning at a bit.
 func keepBits(out, in []byte, bit, n int) {
 	for i := bit; i < bit+n; i++ {
 		mask := byte(0x80 >> (i % 8))
@@ -64,7 +67,7 @@ func keepBits(out, in []byte, bit, n int) {
 	}
 }
 
-// consumer writes what a message carries for the consumer of the connection.
+// consumer writes the private data or reject information of a message.
 func (w *frame) consumer(out, in []byte, name string, isIP bool) {
 	if name != "private_data" {
 		if !zero(in) {
@@ -88,8 +91,8 @@ func (w *frame) consumer(out, in []byte, name string, isIP bool) {
 	w.s.key.private(out, in)
 }
 
-// private writes private data of a consumer: what RFC 8797 has stays, and zeros
-// behind the last byte that is none.
+// private writes scrubbed private data. It keeps the message of RFC 8797 and the
+// zeros at the end.
 func (k *key) private(out, in []byte) {
 	last := len(bytes.TrimRight(in, "\x00"))
 	copy(out, in)

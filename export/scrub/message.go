@@ -1,32 +1,38 @@
 package scrub
 
 import (
+	"errors"
+	"math"
 	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 )
 
-// message writes an RPC message anew. Everything in it is replaced but what a walk
-// through it knows to be structure, and what it has pseudonyms for.
+// message writes a scrubbed RPC message. It keeps bytes that were decoded as
+// structure, writes pseudonyms for sensitive values, and leaves all other bytes
+// unknown, so that random bytes replace them.
 type message struct {
 	key    *key
 	report *Report
 
 	in, out []byte
-	known   []bool // of the bytes of out: they are to be written; others are replaced by a stream's
+	known   []bool // for each byte of out, whether it is written; random bytes replace the others
+	rdma    rpcrdma.Header
 	header  oncrpc.Header
 	nfs     nfs.Message
 	holes   []nfs.Hole
 	reduced []reducedValue
 	scratch []byte
 	deleted []deletion
-	guessed bool // nobody knows what it answers
-	size    int  // of the body that was walked
+	isRDMA  bool // the message has a header of RPC-over-RDMA, which was kept
+	guessed bool // the Call that the Reply answers is not known
+	size    int  // length of the decoded body
 }
 
-// reducedValue is a string that travelled in a chunk of its own.
+// reducedValue is a string that was moved in a chunk of its own.
 type reducedValue struct {
 	position int64 // in the unreduced stream
 	length   int64
@@ -34,10 +40,10 @@ type reducedValue struct {
 	path     bool
 }
 
-// deletion is bytes that were taken out before a walk.
+// deletion is a range of n bytes that was deleted before decoding.
 type deletion struct{ at, n int }
 
-// keep leaves bytes [from, to) as they are.
+// keep copies the bytes [from, to) of the original message.
 func (m *message) keep(from, to int) {
 	from, to = max(from, 0), min(to, len(m.in))
 	for i := from; i < to; i++ {
@@ -45,7 +51,7 @@ func (m *message) keep(from, to int) {
 	}
 }
 
-// put writes others in their place.
+// put writes b at an offset.
 func (m *message) put(at int, b []byte) {
 	for i := range b {
 		if at+i >= 0 && at+i < len(m.out) {
@@ -54,49 +60,114 @@ func (m *message) put(at int, b []byte) {
 	}
 }
 
-// drop has bytes [from, to) replaced.
+// drop makes the bytes [from, to) unknown, so that random bytes replace them.
 func (m *message) drop(from, to int) {
 	for i := max(from, 0); i < min(to, len(m.in)); i++ {
 		m.known[i] = false
 	}
 }
 
-// stream writes a message anew: m.out, as far as m.known, has Header and Payload.
+// stream writes the scrubbed header and Payload stream of s to m.out and m.known.
 func (m *message) stream(s *record.Stream) {
 	m.in = append(append(m.in[:0], s.Header...), s.Payload...)
 	m.out, m.known = slices.Grow(m.out[:0], len(m.in))[:len(m.in)], slices.Grow(m.known[:0], len(m.in))[:len(m.in)]
 	clear(m.known)
 	m.reduced = m.reduced[:0]
-	m.keep(0, len(s.Header))
+	if m.isRDMA = len(s.Header) > 0 && m.rpcrdma(len(s.Header)); len(s.Header) > 0 && !m.isRDMA {
+		return
+	}
 	if s.RPC {
 		m.rpc(s, len(s.Header))
 	}
 }
 
-// rpc writes an RPC message anew that begins at an offset.
+// The largest values that are kept in a header whose contents were not recognized
+// completely. A connection can carry messages of other protocols, and bytes of such a
+// message do not make numbers as small as these.
+const (
+	maxVersion = 1<<8 - 1
+	maxCount   = 1<<16 - 1
+)
+
+// rpcrdma keeps the header of RPC-over-RDMA, which has up to size bytes. It reports
+// false, and keeps nothing, if the bytes are not such a header.
+func (m *message) rpcrdma(size int) bool {
+	h := &m.rdma
+	err := h.Decode(m.in)
+	whole := err == nil && h.Understood() && h.Proc <= rpcrdma.MsgP
+	switch {
+	case len(m.in) < 8 || h.Vers > maxVersion && !whole:
+		return false
+	case len(m.in) < rpcrdma.FixedLen:
+		m.keep(0, 8)
+		m.keepSmall(8)
+		return false
+	case whole:
+	case h.Credits > maxCount || h.Proc > maxVersion:
+		return false
+	case h.Proc == rpcrdma.Error:
+		m.keep(0, rpcrdma.FixedLen)
+		for at := rpcrdma.FixedLen; at < min(size, h.Length); at += 4 { // the error code and the range of versions
+			m.keepSmall(at)
+		}
+		return true
+	}
+	m.keep(0, min(size, h.Length))
+	if errors.Is(err, rpcrdma.ErrMalformed) && h.Proc <= rpcrdma.MsgP && size >= h.Length+4 {
+		m.keepSmall(h.Length) // findings quote the wrong word
+	}
+	return true
+}
+
+// keepSmall keeps the word at an offset if it is a small number, or is all ones.
+func (m *message) keepSmall(at int) {
+	if v := m.word(at); v <= maxCount || v == math.MaxUint32 {
+		m.keep(at, at+4)
+	}
+}
+
+// rpc writes the scrubbed RPC message that begins at base. It keeps nothing if the
+// bytes are not the beginning of an RPC message.
 func (m *message) rpc(s *record.Stream, base int) {
 	h, p := &m.header, m.in[base:]
 	err := h.Decode(p)
-	m.keep(base, base+12)
 	fits := true
+	switch {
+	case base >= 4 && len(p) >= 4 && m.word(0) == h.XID:
+		m.keep(base, base+4)
+		if len(p) < 12 && h.Type <= oncrpc.Reply {
+			m.keep(base, base+8)
+		}
+	case len(p) < 12:
+		return
+	}
 	switch h.Type {
 	case oncrpc.Call:
+		if h.RPCVersion > maxVersion || h.Version > maxCount || h.Procedure > maxCount {
+			return
+		}
 		m.keep(base, base+24)
 		at := base + 24
 		if at, fits = m.auth(at, true); fits {
 			_, fits = m.auth(at, false)
 		}
 	case oncrpc.Reply:
+		if h.ReplyState > maxVersion {
+			return
+		}
+		m.keep(base, base+12)
 		at := base + 12
 		if h.ReplyState == 0 {
 			at, fits = m.auth(at, false)
 		}
-		if fits { // an accept state with a range of versions, or a reject state with one or a reason
+		if fits { // the accept or reject state, and the range of versions or the reason that follows it
 			end := at + 4
 			if h.ReplyState == 1 || h.AcceptState == 2 {
 				end += 8
 			}
-			m.keep(at, min(end, base+h.Length))
+			for ; at < min(end, base+h.Length); at += 4 {
+				m.keepSmall(at)
+			}
 		}
 	}
 	if err != nil || !fits || h.Type == oncrpc.Reply && !h.Succeeded() {
@@ -111,11 +182,13 @@ func (m *message) rpc(s *record.Stream, base int) {
 	m.body(s, base, base+h.Length)
 }
 
-// headerHoles keeps what says where the verifier stands of a header of which a
-// Read chunk holds a part.
+// headerHoles handles a Call of which a Read chunk holds a part of the RPC header. It
+// keeps the words that determine the offset of the verifier.
 func (m *message) headerHoles(s *record.Stream, base int) {
 	m.drop(base+24, len(m.in))
-	m.keep(base+24, base+32)
+	if !m.keepAuth(base + 24) {
+		return
+	}
 	size := int64(be.Uint32(m.in[base+28:]))
 	verifier := 32 + (size+3)&^3
 	at := verifier
@@ -125,11 +198,33 @@ func (m *message) headerHoles(s *record.Stream, base int) {
 		}
 	}
 	if at >= 32 && at+8 <= int64(len(m.in)-base) {
-		m.keep(base+int(at), base+int(at)+8)
+		m.keepAuth(base + int(at))
 	}
 }
 
-// word is the word at an offset, 0 where there is none.
+// keepAuth keeps the flavor and the length of the credential or verifier at an offset.
+// It reports false, and keeps nothing, if they are not valid.
+func (m *message) keepAuth(at int) bool {
+	flavor, size := m.word(at), m.word(at+4)
+	if size > maxCount || flavor > maxCount && (flavor < firstPseudoflavor || flavor > lastPseudoflavor) {
+		return false
+	}
+	m.keep(at, at+8)
+	return true
+}
+
+// maxAuth is the maximum length of the body of a credential or verifier (RFC 5531
+// s.8.2).
+const maxAuth = 400
+
+// The range of pseudoflavors, which NFS negotiates (RFC 2623 s.2.2.3, RFC 7530
+// s.3.2.1).
+const (
+	firstPseudoflavor = 390000
+	lastPseudoflavor  = 399999
+)
+
+// word returns the word at an offset, or 0 if the message ends before it.
 func (m *message) word(at int) uint32 {
 	if at < 0 || at+4 > len(m.in) {
 		return 0
@@ -137,13 +232,15 @@ func (m *message) word(at int) uint32 {
 	return be.Uint32(m.in[at:])
 }
 
-// auth writes a credential or verifier anew, and says where it ends; false when it
-// is not all there.
+// auth writes the scrubbed credential or verifier at an offset and returns its end.
+// whole is false if it is truncated or too long.
 func (m *message) auth(at int, credential bool) (end int, whole bool) {
-	m.keep(at, at+8)
+	if !m.keepAuth(at) {
+		return at, false
+	}
 	size := int(m.word(at + 4))
 	body := at + 8
-	if end = body + (size+3)&^3; size > 400 || body > len(m.in) || end > len(m.in) {
+	if end = body + (size+3)&^3; size > maxAuth || body > len(m.in) || end > len(m.in) {
 		return at, false
 	}
 	if size > 0 {
@@ -154,7 +251,7 @@ func (m *message) auth(at int, credential bool) (end int, whole bool) {
 	switch flavor := oncrpc.Flavor(m.word(at)); {
 	case credential && flavor == oncrpc.AuthSys:
 		m.authSys(body, body+size)
-	case credential && flavor == oncrpc.AuthRPCSECGSS && size >= 20:
+	case credential && flavor == oncrpc.AuthRPCSECGSS && size >= 20 && m.word(body) == 1 && m.word(body+4) <= maxVersion && m.word(body+12) <= maxVersion:
 		m.keep(body, body+20)
 		if n := int(m.word(body + 16)); n <= size-20 {
 			m.put(body+20, make([]byte, size-20))
@@ -166,7 +263,7 @@ func (m *message) auth(at int, credential bool) (end int, whole bool) {
 	return end, true
 }
 
-// authSys writes the body of AUTH_SYS anew (RFC 5531 s.14).
+// authSys writes the scrubbed body of AUTH_SYS (RFC 5531 s.14) at bytes [at, end).
 func (m *message) authSys(at, end int) {
 	if end-at < 8 {
 		return
@@ -189,7 +286,7 @@ func (m *message) authSys(at, end int) {
 	}
 }
 
-// id writes the number of a user or group anew.
+// id writes the pseudonym of the number of a user or group.
 func (m *message) id(at int) {
 	if at+4 <= len(m.in) {
 		m.report.IDs++
@@ -197,29 +294,28 @@ func (m *message) id(at int) {
 	}
 }
 
-// body writes arguments or results anew, which begin at an offset.
+// body writes the scrubbed arguments or results, which begin at an offset.
 func (m *message) body(s *record.Stream, base, at int) {
 	service, end := oncrpc.Service(s.Service), len(m.in)
 	if m.header.Type == oncrpc.Call {
 		g, isGSS := m.header.Credential.GSS()
 		if service = g.Service; isGSS && g.Procedure != 0 {
-			m.keep(at, at+4) // how long the token is
+			m.keepLength(at) // of the token
 			return
 		}
 	}
 	switch service {
 	case oncrpc.ServicePrivacy:
-		m.keep(at, at+4)
+		m.keepLength(at)
 		return
 	case oncrpc.ServiceIntegrity:
-		if at+8 > end {
-			m.keep(at, end)
+		if at+8 > end || !m.keepLength(at) {
 			return
 		}
-		m.keep(at, at+8)
+		m.keep(at+4, at+8) // the sequence number
 		if n := int64(m.word(at)); n >= 4 && n < int64(end-at) {
 			end = at + 4 + int((n+3)&^3)
-			m.keep(end, end+4) // how long the checksum is
+			m.keepLength(end) // of the checksum
 			if n := int(m.word(end)); n <= len(m.in)-end-4 && n <= 400 {
 				m.put(end+4, m.key.token(m.in[end+4:end+4+n]))
 				m.put(end+4+n, make([]byte, -n&3))
@@ -228,7 +324,7 @@ func (m *message) body(s *record.Stream, base, at int) {
 		at += 8
 	}
 	if s.Reply && s.Known && s.Procedure != 0 && (s.Program == nfs.ProgramNFS || s.Program == nfs.ProgramNFSACL) {
-		m.keep(at, at+4) // the status, of whatever version
+		m.keepSmall(at) // the status, which comes first in all versions
 	}
 	m.holes = m.holes[:0]
 	for _, h := range s.Holes {
@@ -246,7 +342,20 @@ func (m *message) body(s *record.Stream, base, at int) {
 	}
 }
 
-// decode walks a body.
+// keepLength keeps the length of an opaque value. It reports false, and keeps nothing, if
+// the length is larger than any message.
+func (m *message) keepLength(at int) bool {
+	if m.word(at) > maxMessage {
+		return false
+	}
+	m.keep(at, at+4)
+	return true
+}
+
+// maxMessage is larger than any RPC message that implementations accept, in bytes.
+const maxMessage = 1 << 24
+
+// decode decodes a body as the Call or Reply that it is.
 func (m *message) decode(s *record.Stream, body []byte) {
 	stream := nfs.NewStream(body, m.holes)
 	h := &m.header
@@ -261,8 +370,8 @@ func (m *message) decode(s *record.Stream, body []byte) {
 	}
 }
 
-// fits says that a walk understood all of a body, and found all that was taken out
-// of it.
+// fits reports whether the decoder understood all of the body and found an item for
+// every hole.
 func (m *message) fits() bool {
 	matched, used := 0, 0
 	for i := range m.nfs.Items {
@@ -278,9 +387,10 @@ func (m *message) fits() bool {
 	return m.nfs.Complete && m.nfs.Left == 0 && matched == used
 }
 
-// read finds the walk that makes sense of a body: as it should be; with the XDR
-// pad of what was reduced still there; with what was reduced elsewhere than the
-// chunk list says. It is false when nothing of it is to be believed.
+// read decodes a body. If the body does not fit, read tries again without the XDR
+// pads of reduced items, which some implementations leave in the body, and then with
+// reduced items at other positions than the chunk list says. It reports false if the
+// result cannot be trusted.
 func (m *message) read(s *record.Stream, body []byte) bool {
 	call := m.header.Type == oncrpc.Call
 	m.guessed = !call && !s.Known
@@ -290,7 +400,7 @@ func (m *message) read(s *record.Stream, body []byte) bool {
 	m.deleted = m.deleted[:0]
 	given := slices.Clone(m.holes)
 	m.decode(s, body)
-	if !call && !s.Known { // whose Reply it is nobody knows: it has to read as one
+	if !call && !s.Known { // the Call is not known, so the body must decode as a Reply
 		return m.nfs.Named && m.nfs.Count > 0
 	}
 	if m.fits() || len(m.holes) == 0 {
@@ -323,7 +433,8 @@ func (m *message) read(s *record.Stream, body []byte) bool {
 	return true
 }
 
-// padAt is where the pad would stand of the nth reduced item that has any.
+// padAt returns offset and length of the XDR pad of the nth reduced item that has
+// one.
 func (m *message) padAt(nth int) (at, pad int) {
 	moved := int64(0)
 	for i := range m.nfs.Items {
@@ -342,8 +453,7 @@ func (m *message) padAt(nth int) (at, pad int) {
 	return 0, 0
 }
 
-// place is where an offset of the body that was walked stands in the one that
-// came.
+// place converts an offset in the decoded body to one in the original body.
 func (m *message) place(at int) int {
 	for i := len(m.deleted) - 1; i >= 0; i-- {
 		if d := m.deleted[i]; at >= d.at {
@@ -353,7 +463,7 @@ func (m *message) place(at int) int {
 	return at
 }
 
-// keepPads writes zeros for the pads that were taken out.
+// keepPads writes zeros for the pads that were deleted.
 func (m *message) keepPads(base int) {
 	for i, d := range m.deleted {
 		at := d.at
@@ -366,29 +476,29 @@ func (m *message) keepPads(base int) {
 	}
 }
 
-// values keeps what a walk passed, of a body at an offset, and puts pseudonyms in.
-// The body begins inner bytes into the stream.
+// values keeps the decoded structure of the body at base and writes pseudonyms for
+// its values. The body begins inner bytes into the Payload stream.
 func (m *message) values(base int, inner int64) {
 	n := &m.nfs
 	end := m.size - int(n.Left)
-	if n.Dropped > 0 { // nobody knows what was in them
+	if n.Dropped > 0 { // the contents of dropped values are not known
 		end = 0
 	}
 	broken := len(n.Values)
-	if last := len(n.Ops) - 1; last >= 0 && (n.Left > 3 || n.Left > 0 && !n.Complete) { // it broke off, or ended too early: it may have gone wrong before
+	if last := len(n.Ops) - 1; last >= 0 && (n.Left > 3 || n.Left > 0 && !n.Complete) { // decoding failed or ended early, so the last operation may be wrong
 		if number := n.Ops[last].Number; last > 0 && !m.guessed && (number < 3 || number > maxNumbered) && number != illegal {
-			last-- // it is none: what came before it was read wrong
+			last-- // the number is not that of an operation, so the operation before it was decoded wrongly
 		}
 		broken = n.Ops[last].First
 		end = min(end, m.head(last))
 	}
 	for i := range n.Values[:broken] {
-		if v := &n.Values[i]; !tooMuch(n, v) || m.guessed && v.Kind == nfs.Bool { // of a callback, say, that is read as what it is not
+		if v := &n.Values[i]; !tooMuch(n, v) || m.guessed && v.Kind == nfs.Bool { // the message may be a callback that is decoded as something else
 			continue
 		}
 		op := slices.IndexFunc(n.Ops, func(o nfs.Op) bool { return o.First <= i && i < o.Last })
 		if op < 0 {
-			return // before the first
+			return // the value is before the first operation
 		}
 		broken, end = n.Ops[op].First, min(end, m.head(op))
 		break
@@ -416,8 +526,9 @@ func (m *message) values(base int, inner int64) {
 	}
 }
 
-// head is where what may stay ends of an operation whose walk broke off, in the
-// body that was walked: behind its number and, in a Reply, its status.
+// head returns the end of the bytes that may be kept of an operation that was not
+// decoded completely, as an offset in the decoded body. These are its number and, in
+// a Reply, its status.
 func (m *message) head(nth int) int {
 	n := &m.nfs
 	op := &n.Ops[nth]
@@ -436,20 +547,23 @@ func (m *message) head(nth int) int {
 	return int(at)
 }
 
-// illegal is the operation that stands for those that a server does not know.
+// illegal is OP_ILLEGAL, with which a server answers an operation that it does not
+// know.
 const illegal = 10044
 
-// maxNumbered is above all numbers that documents gave operations, and may soon.
+// maxNumbered is above the numbers of all operations that documents define, with
+// space for those to come.
 const maxNumbered = 127
 
-// maxOperation is above the numbers of all operations: what is larger is none.
+// maxOperation is above the numbers of all operations. A larger number is not that
+// of an operation.
 const maxOperation = 1 << 24
 
-// plain are the strings that are names of protocols, not of anybody.
-var plain = []string{"tcp", "tcp6", "udp", "udp6", "rdma", "rdma6"}
+// netids lists the network identifiers of protocols, which are kept.
+var netids = []string{"tcp", "tcp6", "udp", "udp6", "rdma", "rdma6"}
 
-// value writes one value anew where it says too much; at is where it stands in the
-// body that was walked.
+// value writes the pseudonym of a value if it is sensitive; at is its offset in the
+// decoded body.
 func (m *message) value(v *nfs.Value, base, at int) {
 	var out []byte
 	switch v.Kind {
@@ -468,7 +582,7 @@ func (m *message) value(v *nfs.Value, base, at int) {
 		return
 	case nfs.String:
 		switch {
-		case v.Name == "netid" && slices.Contains(plain, string(v.Bytes)):
+		case v.Name == "netid" && slices.Contains(netids, string(v.Bytes)):
 			out = v.Bytes
 		case v.Name == "owner" || v.Name == "owner_group" || v.Name == "who":
 			out = m.key.owner(v.Bytes)
@@ -495,14 +609,14 @@ func (m *message) value(v *nfs.Value, base, at int) {
 	default:
 		return
 	}
-	if v.Len > int64(len(v.Bytes)) { // behind a count, and before a pad
+	if v.Len > int64(len(v.Bytes)) { // the value has a length before it and a pad after it
 		at += 4
 		out = append(out, make([]byte, -len(out)&3)...)
 	}
 	m.overwrite(base, at, out)
 }
 
-// overwrite puts bytes at a place of the body that was walked.
+// overwrite writes out at an offset of the decoded body.
 func (m *message) overwrite(base, at int, out []byte) {
 	for i := range out {
 		m.put(base+m.place(at+i), out[i:i+1])

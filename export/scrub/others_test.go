@@ -18,9 +18,9 @@ import (
 	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
-// What other programs, and other commands, make of a scrubbed capture.
+// These tests read scrubbed captures with tshark and with other commands.
 
-// tshark prints fields of a capture.
+// tshark returns the output of tshark for a capture.
 func tshark(t *testing.T, path string, args ...string) string {
 	t.Helper()
 	program, err := exec.LookPath("tshark")
@@ -34,7 +34,7 @@ func tshark(t *testing.T, path string, args ...string) string {
 	return string(out)
 }
 
-// write makes a file of frames.
+// write writes frames to a file and returns its path.
 func write(t *testing.T, name string, frames []capture.Frame) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), name)
@@ -44,15 +44,16 @@ func write(t *testing.T, name string, frames []capture.Frame) (path string) {
 	return path
 }
 
-// asTCP are the RPCs of frames as if TCP had carried them, in a file.
+// asTCP writes the RPCs of frames as if TCP had carried them, and returns the path of
+// the file.
 func asTCP(t *testing.T, frames []capture.Frame) (path string) {
 	t.Helper()
-	spool, err := os.CreateTemp(t.TempDir(), "spool")
+	messages, err := os.CreateTemp(t.TempDir(), "messages")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer spool.Close()
-	e := export.NewRPCTCP(spool)
+	defer messages.Close()
+	e := export.NewRPCTCP(messages)
 	dissected(t, frames, e.Handler(), true)
 	out, err := os.Create(filepath.Join(t.TempDir(), "rpcs.pcapng"))
 	if err != nil {
@@ -65,9 +66,9 @@ func asTCP(t *testing.T, frames []capture.Frame) (path string) {
 	return out.Name()
 }
 
-// TestTshark: tshark finds the same frames, and nothing more that is malformed;
-// what it finds of names, handles, machine names and addresses in the original is
-// nowhere in the bytes of what was scrubbed.
+// TestTshark verifies that tshark decodes the same frames and no more malformed ones,
+// and that the scrubbed file contains no names, handles, machine names and addresses
+// that tshark finds in the original.
 func TestTshark(t *testing.T) {
 	for _, name := range []string{"rocev2-nfs3", "iwarp-nfs41", "lab-krb5", "rocev2-ipv6-nfs42", "derived-ib-callback41"} {
 		t.Run(name, func(t *testing.T) {
@@ -116,7 +117,7 @@ func TestTshark(t *testing.T) {
 	}
 }
 
-// fields are the arguments that print fields.
+// fields returns the arguments of tshark that print fields.
 func fields(names ...string) (args []string) {
 	for _, name := range names {
 		args = append(args, "-e", name)
@@ -124,12 +125,12 @@ func fields(names ...string) (args []string) {
 	return append(args, "-E", "occurrence=a", "-E", "aggregator=|")
 }
 
-// listed are the values in what tshark prints.
+// listed returns the values in the output of tshark.
 func listed(out string) []string {
 	return strings.FieldsFunc(out, func(r rune) bool { return r == '\n' || r == '\t' || r == '|' })
 }
 
-// filesOf is the file of a capture.
+// filesOf returns the name of the file of a capture.
 func filesOf(t *testing.T, name string) string {
 	t.Helper()
 	found, _ := filepath.Glob("../../testdata/captures/" + name + ".pcap*")
@@ -139,8 +140,8 @@ func filesOf(t *testing.T, name string) string {
 	return filepath.Base(found[0])
 }
 
-// TestExtract: the same files come out, of the same sizes, with as many names
-// known, and the same targets lead to the same places.
+// TestExtract verifies that as many files with the same sizes and path lengths can be
+// extracted from a scrubbed capture.
 func TestExtract(t *testing.T) {
 	for _, name := range []string{"rocev2-data42", "lab-iwarpdata3", "rocev2-nfs3", "lab-inline16", "rocev2-long42"} {
 		t.Run(name, func(t *testing.T) {
@@ -155,8 +156,8 @@ func TestExtract(t *testing.T) {
 	}
 }
 
-// extracted are the files in frames: how long they are, and how long the parts of
-// their names.
+// extracted returns a line for each file in frames: its size and the lengths of the
+// elements of its path.
 func extracted(t *testing.T, frames []capture.Frame) (files []string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -2,40 +2,53 @@ package scrub
 
 import (
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// TestReaching: a packet looks at the overlays that it meets, in their order, and at
-// few others, whatever there is.
+// temporary returns an empty file.
+func temporary(t testing.TB) *os.File {
+	t.Helper()
+	f, err := os.Create(filepath.Join(t.TempDir(), "learned"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// TestReaching verifies that a packet gets all overlays that contain some of its bytes,
+// in order, and no others.
 func TestReaching(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
-		var all overlays
+		s := newLearned(temporary(t))
+		var naive []overlay
 		for n := range 40 {
 			g := record.StreamSegment{Handle: r.Uint32N(3), Offset: r.Uint64N(100) - 50, Length: r.Int64N(20)}
-			all.list = append(all.list, overlay{StreamSegment: g, nth: n})
-			all.most = max(all.most, g.Length)
+			s.addOverlay(7, []record.StreamSegment{g}, place(n+1))
+			s.addOverlay(int64(6+2*r.IntN(2)), []record.StreamSegment{g}, 1000) // of other transactions
+			naive = append(naive, overlay{StreamSegment: g, at: place(n + 1)})
 		}
-		naive := slices.Clone(all.list)
-		all.sort()
+		if err := s.finish(); err != nil {
+			t.Fatal(err)
+		}
 		for range 50 {
 			handle, from := r.Uint32N(3), r.Int64N(120)-60
 			to := from + r.Int64N(30)
-			meets := func(o overlay) bool {
-				return o.Handle == handle && max(int64(o.Offset), from) < min(int64(o.Offset)+o.Length, to)
-			}
-			var want, got []int
+			var want, got []place
 			for _, o := range naive {
-				if meets(o) {
-					want = append(want, o.nth)
+				if o.Handle == handle && max(int64(o.Offset), from) < min(int64(o.Offset)+o.Length, to) {
+					want = append(want, o.at)
 				}
 			}
-			for _, o := range all.reaching(handle, from, to) {
-				if meets(o) {
-					got = append(got, o.nth)
+			for _, o := range s.reaching(7, handle, from, to) {
+				if o.Length > 0 {
+					got = append(got, o.at)
 				}
 			}
 			if !slices.Equal(got, want) {
@@ -43,13 +56,14 @@ func TestReaching(t *testing.T) {
 			}
 		}
 	}
-	var many overlays
+	many := newLearned(temporary(t))
 	for n := range 30000 {
-		many.list = append(many.list, overlay{StreamSegment: record.StreamSegment{Handle: 1, Offset: uint64(n) * 8, Length: 4}, nth: n})
+		many.addOverlay(7, []record.StreamSegment{{Handle: 1, Offset: uint64(n) * 8, Length: 4}}, 1)
 	}
-	many.most = 4
-	many.sort()
-	if n := len(many.reaching(1, 80000, 80004)); n != 1 {
+	if err := many.finish(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(many.reaching(7, 1, 80000, 80004)); n != 1 {
 		t.Errorf("a packet looks at %d overlays", n)
 	}
 }

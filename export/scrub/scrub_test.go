@@ -29,7 +29,7 @@ import (
 
 var secret = []byte("a key of tests")
 
-// all are the captures that there are.
+// all returns the paths of all captures.
 func all(t testing.TB) []string {
 	t.Helper()
 	var files []string
@@ -59,15 +59,15 @@ func dissected(t testing.TB, frames []capture.Frame, h dissect.Handler, rebuild 
 	return summary
 }
 
-// scrubbed are frames anew.
+// scrubbed returns scrubbed frames.
 func scrubbed(t testing.TB, frames []capture.Frame, secret []byte) ([]capture.Frame, *Scrubber) {
 	t.Helper()
-	spool, err := os.CreateTemp(t.TempDir(), "spool")
+	learned, err := os.CreateTemp(t.TempDir(), "learned")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer spool.Close()
-	s := New(secret, spool)
+	defer learned.Close()
+	s := New(secret, learned)
 	dissected(t, frames, s.Learn(), false)
 	if err := s.Learned(); err != nil {
 		t.Fatal(err)
@@ -85,11 +85,15 @@ func scrubbed(t testing.TB, frames []capture.Frame, secret []byte) ([]capture.Fr
 
 var addressed = regexp.MustCompile(`"address":"[^"]*"`)
 
-// told are the nodes of undamaged packets that stay as they are.
-var told = []string{"rpcrdma", "header_bytes", "program_name", "procedure_name"}
+// preserved lists nodes of undamaged packets that scrubbing preserves.
+var preserved = []string{"rpcrdma", "header_bytes", "program_name", "procedure_name"}
 
-// views are what the views show of frames, a line a record, with pseudonyms for
-// addresses where k is not nil.
+// shortest is the length of packets with enough of a Send to recognize it. The XID of a
+// packet with fewer bytes is replaced.
+const shortest = 70
+
+// views returns what the views show of frames, one line per record. If k is not nil,
+// it replaces addresses by their pseudonyms.
 func views(t testing.TB, frames []capture.Frame, k *key) (lines []string) {
 	t.Helper()
 	add := func(r any) error {
@@ -114,17 +118,21 @@ func views(t testing.TB, frames []capture.Frame, k *key) (lines []string) {
 		Connection:  func(r *record.Connection) error { return add(r) },
 		Finding:     func(r *record.Finding) error { return add(r) },
 		Packet: func(p *record.Packet) error {
-			var crcs, says []string
+			var crcs, nodes []string
 			for i := range p.Nodes {
 				n := &p.Nodes[i]
 				if n.Name == "crc" || n.Name == "vcrc" {
 					crcs = append(crcs, n.Text)
 				}
-				if slices.Contains(told, n.Name) && p.ICRC == record.Good {
-					says = append(says, fmt.Sprintf("%s %s %d %x", n.Name, n.Text, n.Number, n.Data))
+				if slices.Contains(preserved, n.Name) && p.ICRC == record.Good {
+					nodes = append(nodes, fmt.Sprintf("%s %s %d %x", n.Name, n.Text, n.Number, n.Data))
 				}
 			}
-			lines = append(lines, fmt.Sprint("packet ", p.Number, p.Length, p.Captured, p.Transport, p.Connection, p.ICRC, p.RDMAOperation, p.Transaction, p.XID, p.Part, p.Marks, p.NoTransactionReason, p.Place, crcs, says))
+			xid := p.XID
+			if p.Captured < shortest {
+				xid = record.Opt[record.Hex32]{}
+			}
+			lines = append(lines, fmt.Sprint("packet ", p.Number, p.Length, p.Captured, p.Transport, p.Connection, p.ICRC, p.RDMAOperation, p.Transaction, xid, p.Part, p.Marks, p.NoTransactionReason, p.Place, crcs, nodes))
 			return nil
 		},
 	}, false)
@@ -132,11 +140,21 @@ func views(t testing.TB, frames []capture.Frame, k *key) (lines []string) {
 	return lines
 }
 
-// sameViews holds what is shown of frames against what is of them scrubbed.
+// quoted is the part of a finding that quotes a word as XID, although the bytes are not
+// an RPC message. The word is replaced.
+var quoted = regexp.MustCompile("in the chunk is 0x[0-9a-f]{8}")
+
+// sameViews compares what the views show of frames with what they show of the
+// scrubbed frames, which it returns.
 func sameViews(t testing.TB, frames []capture.Frame) []capture.Frame {
 	t.Helper()
 	out, s := scrubbed(t, frames, secret)
 	want, got := views(t, frames, s.key), views(t, out, nil)
+	for _, lines := range [][]string{want, got} {
+		for i := range lines {
+			lines[i] = quoted.ReplaceAllString(lines[i], "in the chunk")
+		}
+	}
 	for i := range want {
 		if i >= len(got) || got[i] != want[i] {
 			line := "nothing"
@@ -151,7 +169,8 @@ func sameViews(t testing.TB, frames []capture.Frame) []capture.Frame {
 	return out
 }
 
-// sameChecksums holds the state of IP and TCP checksums against what it was.
+// sameChecksums verifies that IP and TCP checksums are right if they were right, and
+// wrong if they were wrong.
 func sameChecksums(t testing.TB, before, after []capture.Frame) {
 	t.Helper()
 	for i := range before {
@@ -165,6 +184,7 @@ func sameChecksums(t testing.TB, before, after []capture.Frame) {
 	}
 }
 
+// state describes the headers of a frame and the state of its checksums.
 func state(f *capture.Frame) string {
 	var l link.Decoder
 	var tcp link.TCP
@@ -182,7 +202,7 @@ func state(f *capture.Frame) string {
 	return out
 }
 
-// read are the frames of a capture, which may break off.
+// read returns the frames of a capture, up to the first damage.
 func read(t testing.TB, path string) (frames []capture.Frame) {
 	t.Helper()
 	f, err := capture.Open(path)
@@ -201,9 +221,9 @@ func read(t testing.TB, path string) (frames []capture.Frame) {
 	return frames
 }
 
-// TestCaptures: a scrubbed capture shows the same transactions, connections,
-// timelines, findings and summary, and of each packet the same, but for addresses;
-// and nothing is left in it of names, handles, credentials and addresses.
+// TestCaptures verifies that a scrubbed capture shows the same transactions,
+// connections, timelines, findings, summary and packets, except for addresses, and
+// that it contains no names, handles, credentials and addresses of the original.
 func TestCaptures(t *testing.T) {
 	for _, path := range all(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
@@ -215,7 +235,8 @@ func TestCaptures(t *testing.T) {
 	}
 }
 
-// TestCases: the same of connections that break rules, and of their twins.
+// TestCases verifies the same for connections that break rules, and for the same
+// connections without the violation.
 func TestCases(t *testing.T) {
 	for _, c := range cases.All() {
 		for _, transport := range []string{cases.RoCE, cases.IWARP} {
@@ -230,7 +251,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// kept are the members of a record's rpc whose strings say nothing of anybody.
+// sensitive lists the members of a record's rpc whose strings must be replaced.
 var sensitive = map[string]bool{
 	"name": true, "to_name": true, "path": true, "target": true, "owner": true, "owner_group": true, "who": true, "fh": true, "dir_fh": true,
 	"to_dir_fh": true, "object_fh": true, "filehandle": true, "id": true, "ownerid": true, "tag": true, "nii_domain": true, "nii_name": true,
@@ -238,8 +259,9 @@ var sensitive = map[string]bool{
 	"groups": true, "components": true, "server": true, "xattr_value": true, "xattr_names": true,
 }
 
-// secrets are what must not be in a scrubbed capture, found by the records of the
-// dissector: what Calls and Replies say, and the headers of packets.
+// secrets returns the bytes that must not be in a scrubbed capture, with a
+// description of each. It finds them in the records of Calls and Replies and in the
+// headers of packets.
 func secrets(t testing.TB, frames []capture.Frame) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -255,7 +277,7 @@ func secrets(t testing.TB, frames []capture.Frame) map[string]string {
 				walk(name, v)
 			}
 		case string:
-			if name = strings.TrimRight(name, "_0123456789"); name == "cookie" { // it may be a hash of a name
+			if name = strings.TrimRight(name, "_0123456789"); name == "cookie" { // a cookie may be a hash of a name
 				if v, err := strconv.ParseUint(v, 0, 64); err == nil && v >= 1<<32 {
 					found[string(be.AppendUint64(nil, v))] = name
 				}
@@ -334,7 +356,7 @@ func secrets(t testing.TB, frames []capture.Frame) map[string]string {
 	return found
 }
 
-// noneOf says which secrets are in frames.
+// noneOf reports the secrets that are in frames as errors.
 func noneOf(t testing.TB, secrets map[string]string, frames []capture.Frame) {
 	t.Helper()
 	var bytesOf []byte
@@ -342,16 +364,16 @@ func noneOf(t testing.TB, secrets map[string]string, frames []capture.Frame) {
 		bytesOf = append(append(bytesOf, frames[i].Data...), "|frame|"...)
 	}
 	for s, what := range secrets {
-		if strings.Count(s, "\x00") > len(s)/2 { // such as a number may be
+		if strings.Count(s, "\x00") > len(s)/2 { // a number may have the same bytes
 			continue
 		}
 		if i := bytes.Index(bytesOf, []byte(s)); i >= 0 {
-			t.Errorf("%s: %q is left in packet %d", what, s, 1+bytes.Count(bytesOf[:i], []byte("|frame|")))
+			t.Errorf("%s: packet %[3]d still contains %[2]q", what, s, 1+bytes.Count(bytesOf[:i], []byte("|frame|")))
 		}
 	}
 }
 
-// TestFileData: not eight bytes in a row are left of what was read and written.
+// TestFileData verifies that no eight successive bytes of file data are left.
 func TestFileData(t *testing.T) {
 	for _, name := range []string{"rocev2-data42", "lab-iwarpdata3", "lab-inline16"} {
 		t.Run(name, func(t *testing.T) {
@@ -404,12 +426,13 @@ func TestFileData(t *testing.T) {
 	}
 }
 
-// seeds are those that found something once, by the number of the capture.
+// seeds lists seeds of [testkit.Damage] that found a defect before, by the number of
+// the capture.
 var seeds = map[int][]uint64{9: {135, 203, 339}, 12: {119}, 16: {127}, 18: {329, 331}}
 
-// TestDamaged: whatever is wrong with a capture, it is scrubbed without a panic,
-// and nothing is left in it of what the whole capture has; where packets are
-// missing, cut, repeated or out of order, it shows the same.
+// TestDamaged verifies that damaged captures are scrubbed without a panic and
+// contain no secrets of the undamaged capture. If packets are only missing,
+// truncated, repeated or out of order, the views show the same, too.
 func TestDamaged(t *testing.T) {
 	var whole [][]capture.Frame
 	for _, path := range all(t) {
@@ -417,8 +440,8 @@ func TestDamaged(t *testing.T) {
 			whole = append(whole, read(t, path))
 		}
 	}
-	// These move bytes of a header into a payload, or say that a header is another:
-	// what is structure by its place may then be anything.
+	// This damage moves bytes of a header into a payload, or changes the type of a
+	// header. The bytes at the offsets of structure may then be anything.
 	moves := regexp.MustCompile("link|transplant")
 	honest := regexp.MustCompile("^(unchecked,)?(,?(cut|snaplen|drop|late|duplicate|reorder|times|ends))+$")
 	for i, frames := range whole {
@@ -431,7 +454,7 @@ func TestDamaged(t *testing.T) {
 			}
 			for _, seed := range append([]uint64{0, 1, 2, 3}, seeds[i]...) {
 				file, done := testkit.Damage(uint64(i)*1000+seed, frames, others)
-				if strings.HasSuffix(done, "file") { // the container's
+				if strings.HasSuffix(done, "file") { // the damage is in the capture file's own format
 					continue
 				}
 				path := filepath.Join(t.TempDir(), "damaged")
@@ -458,8 +481,8 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestVariants: the same of captures that were cut, joined in the middle, taken
-// twice or with holes.
+// TestVariants verifies the same for captures that are truncated, that begin in the
+// middle of the traffic, that have packets twice, or that lack packets.
 func TestVariants(t *testing.T) {
 	type change struct {
 		name string
@@ -511,7 +534,7 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// framesOf are the frames of a made-up wire.
+// framesOf returns the frames of a synthetic wire.
 func framesOf(w *synth.Wire) (frames []capture.Frame) {
 	for i, f := range w.Frames {
 		frames = append(frames, capture.Frame{Number: int64(i + 1), Time: f.Time, LinkType: capture.LinkType(f.LinkType), Length: f.Length, Data: f.Data})
@@ -519,8 +542,8 @@ func framesOf(w *synth.Wire) (frames []capture.Frame) {
 	return frames
 }
 
-// TestFraming: FPDUs with markers and without, with CRCs and without, wherever TCP
-// cuts them, repeated and out of order.
+// TestFraming scrubs FPDUs with and without markers and CRCs, in TCP segments of
+// several sizes, repeated and out of order.
 func TestFraming(t *testing.T) {
 	file := []byte(strings.Repeat("what is in the file, ", 400))
 	for _, o := range []synth.Options{{}, {Markers: true}, {NoCRC: true}, {Markers: true, NoCRC: true}, {MTU: 300}, {Markers: true, MTU: 3000}} {
@@ -545,7 +568,7 @@ func TestFraming(t *testing.T) {
 					}
 				}
 				frames := framesOf(w)
-				for i := 8; i+3 < len(frames); i += 7 { // of each direction some
+				for i := 8; i+3 < len(frames); i += 7 { // some frames of each direction
 					frames[i].Data, frames[i+2].Data = frames[i+2].Data, frames[i].Data
 					frames[i].Length, frames[i+2].Length = frames[i+2].Length, frames[i].Length
 				}
@@ -560,8 +583,8 @@ func TestFraming(t *testing.T) {
 	}
 }
 
-// TestTunnels: addresses are replaced on all levels, and each checksum is as right
-// as it was.
+// TestTunnels verifies that addresses are replaced in inner and outer headers, and
+// that each checksum is right if it was right.
 func TestTunnels(t *testing.T) {
 	frames, _ := testkit.Frames(t, "../../samples/rocev2-callback41.pcap")
 	for i := range frames {
@@ -572,7 +595,7 @@ func TestTunnels(t *testing.T) {
 		be.PutUint16(outer[38:], uint16(len(outer)-34))
 		be.PutUint16(outer[24:], ^link.Fold(link.AddWords(0, outer[14:34])))
 		be.PutUint16(outer[40:], ^link.Fold(link.AddWords(17+uint64(len(outer)-34), outer[26:])))
-		if f.Number == 7 { // one that is wrong
+		if f.Number == 7 { // this frame gets wrong checksums
 			outer[40] ^= 0x55
 			outer[24] ^= 0x55
 		}
@@ -589,7 +612,7 @@ func TestTunnels(t *testing.T) {
 	noneOf(t, map[string]string{"\x0a\x09\x08\x07": "address", "\xc0\xa8\x4d\x01": "address", "\x52\x54\x00\xaa": "MAC", "\x52\x54\x00\x77": "MAC"}, out)
 }
 
-// onIP is an Ethernet frame with an IPv4 packet.
+// onIP returns an Ethernet frame that carries b over IPv4.
 func onIP(t testing.TB, protocol byte, fragment uint16, b []byte) []capture.Frame {
 	frame := append(testkit.Unhex(t, "525400aa0001 525400aa0002 0800 4500 0000 0000 0000 40 00 0000 0a090807 0a090806"), b...)
 	be.PutUint16(frame[16:], uint16(len(frame)-14))
@@ -599,15 +622,15 @@ func onIP(t testing.TB, protocol byte, fragment uint16, b []byte) []capture.Fram
 	return []capture.Frame{{Number: 1, Time: 1, LinkType: capture.LinkEthernet, Length: len(frame), Data: frame}}
 }
 
-// TestForeign: of a datagram to RoCE's port that is no packet of it, and of a TCP
-// header that is none, nothing stays.
-func TestForeign(t *testing.T) {
+// TestNotRDMA verifies that nothing is kept of a datagram to RoCE's port that is not
+// a RoCE packet, and of bytes that are not a TCP header.
+func TestNotRDMA(t *testing.T) {
 	none := func(t *testing.T, frames []capture.Frame, text string) {
 		t.Helper()
 		out, _ := scrubbed(t, frames, secret)
 		for i := 0; i+4 <= len(text); i++ {
 			if bytes.Contains(out[0].Data, []byte(text[i:i+4])) {
-				t.Errorf("%q of %q is left: %q", text[i:i+4], text, out[0].Data[34:])
+				t.Errorf("%q of %q was kept: %q", text[i:i+4], text, out[0].Data[34:])
 				return
 			}
 		}
@@ -625,7 +648,7 @@ func TestForeign(t *testing.T) {
 		cut[0].Length += 1000
 		none(t, cut, text)
 	}
-	// A packet that could be one, of which a fragment is no RDMA all the same.
+	// The first fragment of a packet that could be a RoCE packet is not RDMA traffic.
 	packet := testkit.Unhex(t, "4444 12b7 0400 0000 0440 ffff 00000012 80000001")
 	none(t, onIP(t, 17, 0x2000, append(packet, "what alice wrote"...)), "what alice wrote")
 	for _, c := range []struct{ options, text string }{
@@ -639,7 +662,7 @@ func TestForeign(t *testing.T) {
 	}
 	none(t, onIP(t, 6, 0, append(testkit.Unhex(t, "4444 0801"), "alice and \x4fwho else"...)), "alice and \x4fwho else")
 	none(t, onIP(t, 6, 0, append(testkit.Unhex(t, "4444 0801"), "alice an\xf0d who else"...)), "alice an\xf0d who else")
-	// What is one stays.
+	// A well-formed header is kept.
 	good := onIP(t, 6, 0, testkit.Unhex(t, "4444 0801 00000001 00000002 d010 0000 0000 0000 020405b4 0402 080a0000000100000002 01 030307 01 050a0000000100000003 00"))
 	out, _ := scrubbed(t, good, secret)
 	for i, b := range good[0].Data[34:] {
@@ -649,8 +672,8 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestLimits: where there is more than the protocol allows, a bit is wrong, and
-// what follows is not what it is taken for.
+// TestLimits verifies that nothing is kept after a value that is above the limit of
+// its protocol, because such a value shows that the bytes were decoded wrongly.
 func TestLimits(t *testing.T) {
 	text := []byte("what alice has, whose words could be numbers of anything at all, as they are many")
 	channel := synth.XDR{}.Word(0, 1<<20, 1<<20, 4096, 8, 16)
@@ -672,7 +695,7 @@ func TestLimits(t *testing.T) {
 			for at := 0; at+4 <= 32; at += 4 {
 				found = found || bytes.Contains(frames[i].Data, text[at:at+4])
 				if bytes.Contains(out[i].Data, text[at:at+4]) {
-					t.Errorf("%s: %q is left", name, text[at:at+4])
+					t.Errorf("%s: %q was kept", name, text[at:at+4])
 				}
 			}
 		}
@@ -682,25 +705,25 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestMetadata: nothing that a file says of where it was captured is written.
+// TestMetadata verifies that descriptions of interfaces are not written.
 func TestMetadata(t *testing.T) {
 	frames, _ := testkit.Frames(t, "../../samples/rocev2-callback41.pcap")
-	spool, err := os.CreateTemp(t.TempDir(), "spool")
+	learned, err := os.CreateTemp(t.TempDir(), "learned")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer spool.Close()
+	defer learned.Close()
 	for i := range frames {
 		frames[i].From = &capture.Origin{LinkType: frames[i].LinkType, Name: "enp1s0-secret", Description: "of host secret", Digits: 9}
 	}
-	s := New(secret, spool)
+	s := New(secret, learned)
 	dissected(t, frames, s.Learn(), false)
 	if err := s.Learned(); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
 	e := export.NewPackets(&out, "test")
-	e.Rewrite = s.Frame
+	e.Rewrite, e.HideXID = s.Frame, s.HidesXID
 	dissected(t, frames, e.Handler(), false)
 	if err := e.Flush(); err != nil {
 		t.Fatal(err)
@@ -710,8 +733,8 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// FuzzFrames: frames of any content are scrubbed into as many bytes, and read as
-// what they were.
+// FuzzFrames verifies that scrubbing preserves the length of any frame, and the
+// layers that are found in it.
 func FuzzFrames(f *testing.F) {
 	for _, name := range []string{"rocev2-errors.pcap.zst", "rocev2-callback41.pcap.zst", "derived-ib-erf-callback41.pcap.zst", "lab-iwarperrors.pcap.zst"} {
 		frames, _ := testkit.Frames(f, "../../testdata/captures/"+name)
@@ -744,16 +767,16 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-// value is what of a message is held against the same of a scrubbed one.
+// value is a value of a message, as it is compared with that of the scrubbed message.
 type value struct {
 	name string
 	kind nfs.Kind
 	n    uint64
-	bits int // of a cookie
+	bits int // width of a cookie
 	text string
 }
 
-// meanings are the values in all Calls and Replies, by name.
+// meanings returns the values of all Calls and Replies.
 func meanings(t testing.TB, frames []capture.Frame) (all []value) {
 	t.Helper()
 	var m nfs.Message
@@ -763,7 +786,7 @@ func meanings(t testing.TB, frames []capture.Frame) (all []value) {
 			switch v.Kind {
 			case nfs.String, nfs.Handle, nfs.Opaque:
 				found.text = string(v.Bytes)
-			case nfs.Data: // only how long it is
+			case nfs.Data: // only its length is compared
 			case nfs.Time, nfs.Enum, nfs.Stateid, nfs.Session, nfs.Bitmap:
 				found.text = v.String()
 			}
@@ -786,8 +809,8 @@ func meanings(t testing.TB, frames []capture.Frame) (all []value) {
 	return all
 }
 
-// TestMeaning: each value of each Call and Reply is what it was, or its pseudonym,
-// whatever way it travelled.
+// TestMeaning verifies that each value of each Call and Reply is unchanged or is
+// replaced by its pseudonym, inline or in chunks.
 func TestMeaning(t *testing.T) {
 	made := synth.New()
 	c := made.RoCE(synth.Options{})
@@ -840,5 +863,88 @@ func TestMeaning(t *testing.T) {
 				t.Errorf("%d names", strings)
 			}
 		})
+	}
+}
+
+// TestForeignMessages verifies that nothing is kept of messages of other protocols on a
+// connection that carries RPC, and of headers that only look like RPC-over-RDMA.
+func TestForeignMessages(t *testing.T) {
+	text := "USER alice PASSWORD \"open sesame\", then GET /home/alice/diary?page=1 and more of that kind"
+	fill := func(words ...any) (b []byte) {
+		for _, w := range words {
+			switch w := w.(type) {
+			case int:
+				b = be.AppendUint32(b, uint32(w))
+			case string:
+				b = append(b, w...)
+			}
+		}
+		return b
+	}
+	for name, message := range map[string][]byte{
+		"text":                   []byte(text),
+		"a short text":           []byte("USER alice"),
+		"a version":              fill("USER", 1, text),
+		"credits":                fill("USER", 1, "alic", 0, 0, 0),
+		"a procedure":            fill("USER", 1, 32, "alic", "e PA"),
+		"another version":        fill("USER", 3, 32, "alic", "e PA"),
+		"an error":               fill(77, 1, 32, 4, "alic", "e PASSWORD"),
+		"an ERR_VERS":            fill(77, 1, 32, 4, 1, "alice PA", text),
+		"an ERR_CHUNK":           fill(77, 1, 32, 4, 2, text),
+		"lists":                  fill(77, 1, 32, 0, "alic", "e PASSWORD"),
+		"the RPC header":         fill(77, 1, 32, 0, 0, 0, 0, "USER", "alic", "e PA", text),
+		"the RPC version":        fill(77, 1, 32, 0, 0, 0, 0, 77, 0, "USER", "alic", text),
+		"the procedure":          fill(77, 1, 32, 0, 0, 0, 0, 77, 0, 2, 100003, 4, "USER", text),
+		"the credential":         fill(77, 1, 32, 0, 0, 0, 0, 77, 0, 2, 100003, 4, 1, "USER", 8, text),
+		"the credential's size":  fill(77, 1, 32, 0, 0, 0, 0, 77, 0, 2, 100003, 4, 1, 1, "USER", text),
+		"the reply state":        fill(77, 1, 32, 0, 0, 0, 0, 77, 1, "USER", text),
+		"the accept state":       fill(77, 1, 32, 0, 0, 0, 0, 77, 1, 0, 0, 0, "USER", text),
+		"the versions":           fill(77, 1, 32, 0, 0, 0, 0, 77, 1, 0, 0, 0, 2, "USER", "alic", text),
+		"the reason of a denial": fill(77, 1, 32, 0, 0, 0, 0, 77, 1, 1, 1, "USER", text),
+		"GSS":                    fill(77, 1, 32, 0, 0, 0, 0, 77, 0, 2, 100003, 4, 1, 6, 24, "USER alice PASSWORD ", 0, 0, 0, text),
+	} {
+		for transport, open := range map[string]func(*synth.Wire, synth.Options) *synth.Conn{"RoCE": (*synth.Wire).RoCE, "iWARP": (*synth.Wire).IWARP} {
+			for _, snap := range []int{0, 96, 110} {
+				w := synth.New()
+				c := open(w, synth.Options{})
+				c.Connect()
+				c.RPC(synth.Null(), synth.NullReply())
+				at := len(w.Frames)
+				c.Client.Send(message)
+				c.Server.Ack()
+				c.Server.Send(message)
+				c.Client.Ack()
+				frames := framesOf(w)
+				if snap > 0 {
+					for i := at; i < len(frames); i++ {
+						frames[i].Data = frames[i].Data[:min(snap, len(frames[i].Data))]
+					}
+				}
+				out, scrubber := scrubbed(t, frames, secret)
+				private := map[string]string{}
+				for i := 0; i+4 <= len(text); i++ {
+					private[text[i:i+4]] = "text"
+				}
+				var file bytes.Buffer
+				e := export.NewPackets(&file, "test")
+				e.HideXID = scrubber.HidesXID
+				dissected(t, frames, e.Handler(), false)
+				if err := e.Flush(); err != nil || !bytes.Contains(file.Bytes(), []byte("XID 0x00000001")) {
+					t.Fatalf("the comments have no XIDs, %v", err)
+				}
+				for s := range private {
+					if hidden := fmt.Sprintf("0x%x", s); bytes.Contains(file.Bytes(), []byte(hidden)) {
+						t.Errorf("%s, %s: a comment contains %s", name, transport, hidden)
+					}
+				}
+				for i := range out {
+					for s := range private {
+						if bytes.Contains(out[i].Data, []byte(s)) {
+							t.Errorf("%s, %s, captured %d bytes: packet %d still contains %q", name, transport, snap, i+1, s)
+						}
+					}
+				}
+			}
+		}
 	}
 }
