@@ -167,3 +167,27 @@ func TestBursts(t *testing.T) {
 		})
 	}
 }
+
+// TestRefusedWrites: nothing of an RDMA Write whose first packet is refused for
+// good has moved, not even what its sender had sent before it knew.
+func TestRefusedWrites(t *testing.T) {
+	transactions, _ := records(t, "rocev2-chimera-overrun42.pcap.zst")
+	refused := 0
+	for _, r := range transactions {
+		for _, e := range r.Timeline {
+			if e.Event == record.EventNak && e.Of == record.EventWrite {
+				refused++
+				for _, c := range r.WriteChunks {
+					for _, s := range c.Segments {
+						if s.MovedBytes != 0 {
+							t.Errorf("%v: %d bytes moved", r.XID, s.MovedBytes)
+						}
+					}
+				}
+			}
+		}
+	}
+	if refused != 11 {
+		t.Errorf("%d RDMA Writes were refused", refused)
+	}
+}

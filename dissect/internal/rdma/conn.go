@@ -272,6 +272,7 @@ type half struct {
 	side     Side        // of the sender
 	sendCut  bool        // buffer ends before the Send does
 	refusals int16       // fatal ones
+	refused  *Refusal    // the first fatal one: nothing that comes later is accepted; nil if there was none
 	qpn      uint32      // InfiniBand: of the queue pair that it goes to
 	route    *route      // InfiniBand: from src to dst
 	stream   *stream     // iWARP: the same, and where it stands

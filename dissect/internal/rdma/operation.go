@@ -174,6 +174,11 @@ func (t *Tracker) sent(h *half, data []byte) {
 	o.done, o.Payload = true, data
 	h.conn.follower.Done(o)
 	o.Payload = nil
+	if h.refused != nil && o.Tag != 0 { // sent before the sender knew
+		h.refused.Op = o
+		h.conn.follower.Refused(h.refused)
+		h.refused.Op = nil
+	}
 	if cap(h.buffer) > keepBuffer {
 		t.dropBuffer(h)
 	}
@@ -241,7 +246,7 @@ func (t *Tracker) writePart(h *half, offset uint64, data []byte, size int, last 
 	if !o.Announced {
 		o.Length = max(o.Length, o.Bytes)
 	}
-	if o.Tag != 0 {
+	if o.Tag != 0 && h.refused == nil {
 		h.conn.follower.Moved(o, offset, data, size)
 	}
 	if last {

@@ -510,6 +510,9 @@ func (t *Tracker) nak(h, asker *half, d *Datagram) {
 		c.ends(Ending{How: record.EndNak, By: record.Some(h.side), At: at, Reason: r.Reason})
 	}
 	t.refuse(asker, &r, psns, p.PSN)
+	if r.Fatal && asker.refused == nil {
+		asker.refused = &Refusal{Later: true, Fatal: true, By: r.By, At: at, Reason: r.Reason, Text: r.Text}
+	}
 }
 
 // readResponse takes one packet of the data that a Read of the other side asked

@@ -375,6 +375,9 @@ func (f *follower) Moved(o *rdma.Operation, offset uint64, data []byte, n int) {
 		from = from.Other()
 	}
 	f.touch(x, from, o.Last)
+	if o.Kind == rdma.Read { // its requester can hardly do anything else meanwhile
+		f.sends(o.Side, x.rec.ID, o.Last)
+	}
 	f.checkMoved(o, x)
 	s := &x.segments[part]
 	for range lookAt { // a response may come after one to a later segment

@@ -92,6 +92,9 @@ func (f *follower) again(x *txn, o *rdma.Operation, r retransmission) {
 		x.wait(w)
 	}
 	f.sends(r.by, x.rec.ID, at)
+	if o.Side != r.by { // a response: its requester is busy with the retransmissions, too
+		f.sends(o.Side, x.rec.ID, at)
+	}
 	f.onWire().busy[r.by].repeated = at
 	x.active = at
 }
