@@ -25,7 +25,7 @@ type identity struct {
 	bounded  bool   // nothing in the capability bounding set
 }
 
-// giveUpPrivileges gives up, on all threads and for good, what root or a file
+// dropPrivileges gives up, on all threads and for good, what root or a file
 // capability allows this process: it becomes the user who called sudo, or
 // nobody, without groups, capabilities, or a way to gain any by running another
 // program. It proves that by what the kernel says of every thread; with an error
@@ -36,7 +36,7 @@ type identity struct {
 // on all threads unless the program is linked with cgo; there, libc still changes
 // user and groups of all, which takes root's capabilities away from each, but a
 // file capability stays.
-func giveUpPrivileges() error {
+func dropPrivileges() error {
 	ruid, euid, suid := unix.Getresuid()
 	root := ruid == 0 || euid == 0 || suid == 0
 	held, err := holdsCapabilities()

@@ -54,7 +54,7 @@ func (b build) String() string {
 			s += " of " + b.Time
 		}
 		if b.Modified {
-			s += ", with changes that are in no commit"
+			s += ", with uncommitted changes"
 		}
 	}
 	return s + "\n" + b.Go + " " + b.Platform
@@ -65,7 +65,7 @@ func version() string { return thisBuild().Version }
 func newVersion(stdout io.Writer) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
-		Use: "version", Short: "Which rdmadump this is: version, commit, Go", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version, the commit and the Go version", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if err := oneOf("-o", output, "text", "json"); err != nil {
 				return err
@@ -78,6 +78,6 @@ func newVersion(stdout io.Writer) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "`text` or json")
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "write this `format`: text or json")
 	return cmd
 }

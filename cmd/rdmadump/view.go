@@ -26,32 +26,32 @@ type view struct {
 	open func(s *sink) (h dissect.Handler, finish func())
 }
 
-const packetsStay = "--sort and --top do not go with packets, which stay in the order of the capture"
+const packetsStay = "packets does not support --sort and --top: packets stay in the order of the capture"
 
 // views are the views, by what they show most.
 var views = []*view{
 	{
-		name: "transactions", short: "A line an RPC; --xid draws its ladder",
+		name: "transactions", short: "List RPC transactions; --xid draws one as a ladder diagram",
 		fields: query.Transactions, flags: []string{"columns", "sort", "top", "rpc"}, top: "-latency_ns", open: transactions,
 	},
 	{
-		name: "connections", short: "Handshake, private data, what was negotiated, health; --timeline draws credits and handles",
+		name: "connections", short: "List connections: handshake, negotiated values, health; --timeline draws credits and handles",
 		fields: query.Connections, flags: []string{"columns", "sort", "top", "timeline"}, top: "-packets", order: "id", open: connections, light: true,
 	},
 	{
-		name: "packets", short: "A line a packet; -V for every field, -x for bytes",
+		name: "packets", short: "List packets; -V decodes every field, -x shows bytes",
 		fields: query.Packets, flags: []string{"columns", "verbose", "hex", "rpc"}, refuses: map[string]string{"sort": packetsStay, "top": packetsStay}, open: packets,
 	},
 	{
-		name: "check", short: "What broke which rule, with packet and section; exit status 1 when there are errors",
+		name: "check", short: "Report violations of the protocol; exit with status 1 if there are errors",
 		fields: query.Findings, flags: []string{"sort", "top", "fail-on", "ignore", "baseline", "write-baseline", "rules", "explain", "unanswered-after"}, top: "time", open: findings, light: true,
 	},
 	{
-		name: "overview", short: "One screen: who, how healthy, what was slow and why, what to look at next",
+		name: "overview", short: "Summarize a capture on one screen and suggest the next commands",
 		fields: query.Transactions, without: []string{"field", "count"}, open: overview, light: true,
 	},
 	{
-		name: "stats", short: "Per operation: counts, bytes, latency, where the time went",
+		name: "stats", short: "Sum up transactions by operation, procedure or program: counts, bytes, latency",
 		fields: query.New[analyze.Stats]("stats", statsHeadings...), summed: query.Transactions, flags: []string{"columns", "sort", "top", "by"}, top: "-total_ns", open: stats, light: true,
 	},
 }
