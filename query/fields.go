@@ -2,6 +2,7 @@ package query
 
 import (
 	"encoding"
+	"fmt"
 	"math"
 	"reflect"
 	"slices"
@@ -485,16 +486,16 @@ func (f *packetFields) make() {
 		add(own.Field)
 	}
 	for _, h := range header.All {
-		add(Field{Path: h.Name, Type: "object", Doc: h.Label})
+		add(Field{Path: h.Name, Type: "object", Doc: fmt.Sprintf("The fields of the header %s.", h.Label)})
 		for i := range h.Fields {
 			row := &h.Fields[i]
-			name := Field{Path: h.Name + "." + row.Name, Type: formatWords[row.Format], Doc: row.Label}
+			name := Field{Path: h.Name + "." + row.Name, Type: formatWords[row.Format], Doc: fmt.Sprintf("%s in the header %s.", row.Label, h.Label)}
 			if row.Alias != "" {
 				name.Aliases = []string{row.Alias}
 			}
 			add(name)
 			if row.Names != nil && row.Format != field.Enum {
-				add(Field{Path: name.Path + "_name", Type: "text", Doc: strings.TrimSuffix(row.Label, ".") + ", by name."})
+				add(Field{Path: name.Path + "_name", Type: "text", Doc: fmt.Sprintf("%s in the header %s, by name.", row.Label, h.Label)})
 				f.headers.fields[name.Path].show(h.Name, row.Name)
 			}
 		}

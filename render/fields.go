@@ -37,11 +37,11 @@ func Fields(w io.Writer, theme *Theme, width int, list []query.Field) error {
 	return t.flush()
 }
 
-// meaning is what there is to say of a field.
+// meaning returns the description of a field with its values and its short names.
 func meaning(f *query.Field) string {
 	text := f.Doc
 	if f.Values != nil && !strings.Contains(text, f.Values[0]) {
-		text += ": " + strings.Join(f.Values, ", ")
+		text += " Values: " + strings.Join(f.Values, ", ") + "."
 	}
 	wireshark := f.Wireshark()
 	var short []string
@@ -51,10 +51,10 @@ func meaning(f *query.Field) string {
 		}
 	}
 	if len(short) > 0 {
-		text += "; short: " + strings.Join(short, ", ")
+		text += " Short names: " + strings.Join(short, ", ") + "."
 	}
 	if f.Drawn {
-		text += "; for filters, not in JSON"
+		text += " It is for filters and not in JSON."
 	}
 	return text
 }

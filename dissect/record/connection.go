@@ -19,7 +19,7 @@ type Connection struct {
 	Server                  Endpoint            `json:"server" doc:"The end that accepted the connection." alias:"ip.dst=address"`
 	Established             Opt[Time]           `json:"established" doc:"Time at which the handshake was complete; null if the handshake is not in the capture."`
 	Closed                  Opt[Time]           `json:"closed" doc:"Time at which the connection began to close; null if it was not seen to close."`
-	Ended                   Opt[Ended]          `json:"ended" doc:"How, and by which side, the connection ended; null if it had not ended." was:"close_reason=how"`
+	Ended                   Opt[Ended]          `json:"ended" doc:"End of the connection, with its cause and the side that ended it; null if the connection had not ended." was:"close_reason=how"`
 	Handshake               string              `json:"handshake" doc:"Whether the capture contains the handshake that opened the connection." values:"seen,missed"`
 	ServiceID               Opt[Hex64]          `json:"service_id" doc:"Service ID that the client asked for in its connection request." alias:"infiniband.cm.req.serviceid"`
 	PrivateData             PrivateDataPair     `json:"private_data" doc:"RPC-over-RDMA private data that each side sent in the handshake (RFC 8797)."`
@@ -29,7 +29,7 @@ type Connection struct {
 	UpperLayer              string              `json:"upper_layer" doc:"Upper-layer protocol that the connection carries." values:"rpcrdma,nvme,iser,smbdirect,unknown"`
 	Transactions            int64               `json:"transactions" doc:"Number of RPC transactions on the connection." alias:"rpcs"`
 	Credits                 CreditPair          `json:"credits" doc:"RPC-over-RDMA credits in both directions."`
-	Invalidation            InvalidationFigures `json:"invalidation" doc:"How the connection's Replies invalidate handles."`
+	Invalidation            InvalidationFigures `json:"invalidation" doc:"Numbers about the handles that the connection's Replies invalidate."`
 	Packets                 int64               `json:"packets" doc:"Number of packets that belong to the connection."`
 	Retransmitted           int64               `json:"retransmitted" doc:"Number of retransmitted packets."`
 	RetransmittedUnassigned int64               `json:"retransmitted_unassigned" doc:"Number of retransmitted packets that belong to no transaction." was:"retransmitted_of_none"`
@@ -73,7 +73,7 @@ func (c *Connection) State() string {
 // Ended says which side ended a connection, how, and in which packet.
 type Ended struct {
 	By               Opt[End]    `json:"by" doc:"The side that ended the connection; null if the capture does not show it."`
-	How              Ending      `json:"how" doc:"How the connection ended."`
+	How              Ending      `json:"how" doc:"Cause of the connection's end."`
 	Packet           Opt[int64]  `json:"packet" doc:"Number of the packet that shows the end."`
 	Reason           Opt[string] `json:"reason" doc:"Reason that a NAK, Terminate or rejection states."`
 	Retransmissions  Opt[int64]  `json:"retransmissions" doc:"Number of retransmissions of the request that was never acknowledged." was:"repeats"`
@@ -167,7 +167,7 @@ func (HandleChoice) Values() []string {
 // both directions.
 type InvalidationFigures struct {
 	Style                   InvalidationStyle `json:"style" doc:"The side that chooses which handle a Reply invalidates."`
-	HandleChoice            Opt[HandleChoice] `json:"handle_choice" doc:"Which of a Call's handles the responder chooses to invalidate; null if the responder does not choose." was:"habit"`
+	HandleChoice            Opt[HandleChoice] `json:"handle_choice" doc:"The handle of a Call that the responder chooses to invalidate; null if the responder does not choose." was:"habit"`
 	ChunkReplies            int64             `json:"chunk_replies" doc:"Number of Replies to Calls that exposed handles."`
 	InvalidatingReplies     int64             `json:"invalidating_replies" doc:"Number of those Replies that were sent With Invalidate."`
 	ForeignReadChunkHandles int64             `json:"foreign_read_chunk_handles" doc:"Number of those Replies that invalidated a handle from another RPC's Read chunk." was:"of_another_read_chunk"`

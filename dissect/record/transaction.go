@@ -69,7 +69,7 @@ type Transaction struct {
 	Connection     int               `json:"connection" doc:"Number of the connection that carried the transaction." alias:"conn"`
 	XID            Hex32             `json:"xid" doc:"Transaction ID (XID) of the RPC." alias:"rpcordma.xid,rpc.xid"`
 	Direction      Direction         `json:"direction" doc:"Direction of the Call: forward from client to server, backward from server to client." alias:"dir"`
-	Status         Status            `json:"status" doc:"How the transaction ended."`
+	Status         Status            `json:"status" doc:"Outcome of the transaction."`
 	Program        Opt[uint32]       `json:"program" doc:"RPC program number." alias:"rpc.program"`
 	ProgramName    Opt[string]       `json:"program_name" doc:"Name of the RPC program, such as NFS, MOUNT or NFS_CB."`
 	Version        Opt[uint32]       `json:"version" doc:"Version of the RPC program." alias:"rpc.programversion"`
@@ -312,7 +312,7 @@ type Message struct {
 	PayloadBytes Opt[int64] `json:"payload_bytes" doc:"Length of the complete, unreduced Payload stream, in bytes."`
 	MissingBytes Opt[int64] `json:"missing_bytes" doc:"Number of bytes of the Payload stream that are missing from the capture; null if payload_bytes is null."`
 	InvHandle    Opt[Hex32] `json:"inv_handle,omitzero" doc:"Handle that the Reply may invalidate (rdma_inv_handle of version two); 0x00000000 means none."`
-	Form         Form       `json:"form" doc:"How the Payload stream was transferred: in the Send (short), reduced by chunks (chunked), or in a chunk of its own (long)."`
+	Form         Form       `json:"form" doc:"Form in which the Payload stream was transferred: in the Send (short), reduced by chunks (chunked), or in a chunk of its own (long)."`
 
 	LastTime Time `json:"-"` // of its last packet
 }
