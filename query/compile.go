@@ -412,6 +412,12 @@ var mirrored = map[string]string{"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==
 // for their types; any other test examines the types of the values in the record.
 func (c *compiler) comparison(n *ast.BinaryNode) ast.Node {
 	left, right := c.classify(n.Left), c.classify(n.Right)
+	for _, o := range []*operand{&left, &right} {
+		if o.field == nil && strings.Contains(o.word, ".") && c.fields.Renamed()[o.word] != "" {
+			c.unknown(o) // This is an old name, and not text.
+			return n
+		}
+	}
 	takeWord(&left, &right)
 	takeWord(&right, &left)
 	for _, o := range []*operand{&left, &right} {
@@ -731,7 +737,7 @@ func (c *compiler) asText(o *operand, op string, lit *literal) func(any) bool {
 		}
 	}
 	equality := op == "==" || op == "!="
-	if now := renamedValue(o.path, lit.text); now != "" && equality && !slices.Contains(f.Values, lit.text) {
+	if now := RenamedValue(o.path, lit.text); now != "" && equality && !slices.Contains(f.Values, lit.text) {
 		c.wrong(lit.from, lit.to, "%s is now called %q", typed, now)
 		return nil
 	}

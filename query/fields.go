@@ -131,6 +131,9 @@ func (f *recordFields) arrange() {
 		field.Aliases = kept
 	}
 	for alias, path := range f.aliases { // Some aliases are in the tag of an outer field.
+		if f.renamed[alias] != "" {
+			continue // Old names are accepted, but not listed.
+		}
 		if i := slices.IndexFunc(f.list, func(f Field) bool { return f.Path == path }); !slices.Contains(f.list[i].Aliases, alias) {
 			f.list[i].Aliases = append(f.list[i].Aliases, alias)
 		}

@@ -69,8 +69,9 @@ func (f *packetFields) Renamed() map[string]string { return renamedOfPackets }
 // renamedOfPackets maps the old names of fields of packets to the new ones.
 var renamedOfPackets = map[string]string{"mark": "marks", "nobodys": "no_transaction_reason", "operation": "rdma_operation"}
 
-// renamedValue returns the new name of an old value, or "".
-func renamedValue(path, old string) string {
+// RenamedValue returns the new name of an old value of a field, or "" if it is not an old
+// value.
+func RenamedValue(path, old string) string {
 	return renamedValues[path[strings.LastIndexByte(path, '.')+1:]][old]
 }
 
@@ -88,7 +89,7 @@ func RenamedIn(program string, fields Fields) (notes []string) {
 	for old, path := range fields.Renamed() {
 		if !current[last(old)] {
 			now[last(old)] = last(path)
-			if strings.HasPrefix(path, old) { // The name is still the beginning of the path.
+			if strings.Count(path, ".") != strings.Count(old, ".") { // The field has moved, such as close_reason to ended.how.
 				now[last(old)] = path
 			}
 		}
