@@ -69,6 +69,10 @@ func (f *packetFields) Renamed() map[string]string { return renamedOfPackets }
 // renamedOfPackets maps the old names of fields of packets to the new ones.
 var renamedOfPackets = map[string]string{"mark": "marks", "nobodys": "no_transaction_reason", "operation": "rdma_operation"}
 
+// RenamedValues returns the old values of fields and the new ones, by the last part of the
+// field's path. The caller must not change the maps.
+func RenamedValues() map[string]map[string]string { return renamedValues }
+
 // RenamedValue returns the new name of an old value of a field, or "" if it is not an old
 // value.
 func RenamedValue(path, old string) string {

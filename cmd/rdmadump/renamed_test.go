@@ -228,3 +228,78 @@ func TestOldNames(t *testing.T) {
 		}
 	}
 }
+
+// TestChangelog: the tables of the changelog have every name that changed, with the name
+// that replaced it.
+func TestChangelog(t *testing.T) {
+	text, err := os.ReadFile("../../CHANGELOG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		if cells := strings.Split(line, "|"); len(cells) > 3 {
+			n := len(cells) - 1
+			rows[strings.TrimSpace(cells[n-3])+"|"+firstCode(cells[n-2])+"|"+firstCode(cells[n-1])] = true
+		}
+	}
+	has := func(what, old, now string) bool {
+		for row := range rows {
+			cells := strings.Split(row, "|")
+			if strings.HasPrefix(cells[0], what) && cells[1] == old && cells[2] == now {
+				return true
+			}
+		}
+		return false
+	}
+	last := func(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
+	for kind, fields := range typesOfRecords() {
+		for old, now := range fields.Renamed() {
+			if kind == "overview" && (strings.HasPrefix(old, "slowest.") || strings.HasPrefix(old, "busiest.")) {
+				continue // These are transactions and stats.
+			}
+			if last(old) == last(now) {
+				continue // The object that contains the field was renamed.
+			}
+			what, name := kind, last(now)
+			if parent, _, nested := strings.Cut(old, "."); nested {
+				what = kind + ", in `" + parent + "`"
+			}
+			if strings.Count(old, ".") != strings.Count(now, ".") {
+				name = now
+			}
+			if !has(what, last(old), name) {
+				t.Errorf("CHANGELOG.md does not say that %s of a %s is now %s", old, kind, now)
+			}
+		}
+	}
+	for old, now := range rule.Renamed {
+		if !has("", old, now) {
+			t.Errorf("CHANGELOG.md does not say that the rule %s is now %s", old, now)
+		}
+	}
+	for old, flag := range oldFlags {
+		if !strings.Contains(string(text), fmt.Sprintf("| `%s` | `--%s` |", flag.command, old)) {
+			t.Errorf("CHANGELOG.md does not mention the old flag --%s of %s", old, flag.command)
+		}
+	}
+	for path, values := range query.RenamedValues() {
+		if path == "rule" || path == "findings" {
+			continue // They are in the table of rules.
+		}
+		for old, now := range values {
+			if !has("`"+path+"` of ", old, now) {
+				t.Errorf("CHANGELOG.md does not say that the value %s of %s is now %s", old, path, now)
+			}
+		}
+	}
+}
+
+// firstCode returns the first text in back quotes of a table cell.
+func firstCode(cell string) string {
+	parts := strings.SplitN(cell, "`", 3)
+	if len(parts) < 3 {
+		return ""
+	}
+	return parts[1]
+}
