@@ -13,7 +13,7 @@ import (
 	"github.com/rdmadump/rdmadump/query"
 )
 
-// count counts the records of a capture that match, by kind.
+// count counts the matching records of a capture, by type.
 func count(t *testing.T, name, source string, fields query.Fields) int {
 	t.Helper()
 	filter, err := query.Compile(source, fields)
@@ -82,7 +82,7 @@ func TestFilter(t *testing.T) {
 		{callback, `any(timeline, .event == "invalidate")`, query.Transactions, 15},
 		{callback, `len(timeline) > 6`, query.Transactions, 15},
 		{callback, `call.time >= "2026-11-21T05:20:00Z"`, query.Transactions, 23},
-		{errors, `reply.credits > 0`, query.Transactions, 14}, // a Reply that is null is neither more nor less
+		{errors, `reply.credits > 0`, query.Transactions, 14}, // A Reply that is null is neither less nor greater.
 		{errors, `reply == null or rdma_error == "ERR_CHUNK"`, query.Transactions, 11},
 		{errors, `"xid-mismatch" in findings`, query.Transactions, 1},
 		{errors, `close_reason == nak`, query.Connections, 3},
@@ -110,8 +110,8 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// TestAliases: Wireshark's names and short ones stand for the fields that they
-// always stood for, and each is listed with its field.
+// TestAliases: Wireshark's names and short names stand for the same fields as before, and each is
+// listed with its field.
 func TestAliases(t *testing.T) {
 	for _, c := range []struct {
 		fields query.Fields
@@ -145,10 +145,9 @@ func TestAliases(t *testing.T) {
 	}
 }
 
-// TestEveryField: each field of each record can be read, for filters and as it
-// prints itself.
+// TestEveryField: each field of each record can be read, for filters and for printing.
 func TestEveryField(t *testing.T) {
-	known := map[string]bool{} // fields that some record has a value of
+	known := map[string]bool{} // fields that have a value in some record
 	read := func(fields query.Fields, kind string, r any) {
 		for _, name := range fields.Names() {
 			plain, raw := fields.Get(r, name), fields.Raw(r, name)
@@ -182,10 +181,10 @@ func TestEveryField(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	handle := record.Some(record.Hex32(1)) // nobody's traffic has this yet
+	handle := record.Some(record.Hex32(1)) // No capture has such a value.
 	read(query.Transactions, "transaction ", &record.Transaction{Call: &record.Message{InvHandle: handle}, Reply: &record.Message{InvHandle: handle}})
 	for name, some := range known {
-		if !some && !query.Decoded(strings.TrimPrefix(name, "transaction ")) { // of what NFS can say, traffic has a part
+		if !some && !query.Decoded(strings.TrimPrefix(name, "transaction ")) { // The captures have only some of the values of NFS.
 			t.Errorf("no %s in any record", name)
 		}
 	}
@@ -195,7 +194,7 @@ func TestEveryField(t *testing.T) {
 	read(query.Packets, "", &record.Packet{})
 }
 
-// TestShown: what tables show can be typed, as they show it.
+// TestShown: values can be typed as tables show them.
 func TestShown(t *testing.T) {
 	const callback, errors, nfs = "rocev2-callback41.pcap.zst", "rocev2-errors.pcap.zst", "rocev2-nfs41.pcap.zst"
 	for _, c := range []struct {
@@ -262,7 +261,7 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// TestUnsigned: numbers have 64 bits, and text that looks like one stays text.
+// TestUnsigned: numbers have 64 bits, and text that looks like a number stays text.
 func TestUnsigned(t *testing.T) {
 	high := &record.Transaction{
 		Call:        &record.Message{},
@@ -410,7 +409,7 @@ func matchAll(t *testing.T, name string, h dissect.Handler) {
 	}
 }
 
-// BenchmarkMatch: a filter runs for each packet.
+// BenchmarkMatch measures a filter that runs for each packet.
 func BenchmarkMatch(b *testing.B) {
 	for _, source := range []string{`connection == 0 and length > 100`, `transport == "RoCEv2"`, `bth.opcode == 17`, `src in 192.168.77.0/24`, `rpcordma.xid == 0x3da94e54`} {
 		b.Run(source, func(b *testing.B) {
@@ -427,7 +426,7 @@ func BenchmarkMatch(b *testing.B) {
 	}
 }
 
-// FuzzCompile: no expression breaks the compiler.
+// FuzzCompile: no expression makes the compiler panic.
 func FuzzCompile(f *testing.F) {
 	f.Add(`xid == 0x3da94e54 and any(timeline, .event == "nak") or latency > 5ms`)
 	f.Add(`nfs.fh == 8f:3a:2c and nfs.offset >= 1GiB or nfs.stateid == 1:6120737461746569642e2e2e`)

@@ -74,7 +74,7 @@ func cause(err error) error {
 func refuseInput(flag, path string, captures []string) error {
 	out, err := os.Stat(path)
 	if err != nil {
-		return nil // A file that does not exist is none of the captures.
+		return nil // The file does not exist, so it is not a capture.
 	}
 	for _, name := range captures {
 		if in, err := os.Stat(name); err == nil && os.SameFile(in, out) {

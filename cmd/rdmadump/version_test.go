@@ -26,7 +26,7 @@ func TestVersion(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	b = build{Version: "(devel)", Go: "go1.26.8", Platform: "linux/amd64"}
-	b.read(&debug.BuildInfo{}) // a build that notes nothing
+	b.read(&debug.BuildInfo{}) // This is a build without version information.
 	if got, want := b.String(), "rdmadump (devel)\ngo1.26.8 linux/amd64"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

@@ -6,8 +6,7 @@ import "github.com/rdmadump/rdmadump/dissect/nfs"
 // are for callers that rewrite packets. Two runs over the same frames with the same options
 // give the same values.
 
-// Place is the place of a packet's payload in everything that one direction of a connection
-// sends.
+// Place is the position of a packet's payload in the data that a direction of a connection sends.
 type Place struct {
 	// Lane is the number of the direction. The directions of all connections are counted
 	// from 1; with the InfiniBand transport, requests and responses count as two. It is 0 if

@@ -8,8 +8,8 @@
 //
 // The tags of a field are the only place that describes it: json is its name, doc its
 // meaning, and alias the other names that filters accept, such as Wireshark's. The tag was has
-// the names that the field had before the first release, and reused those of them that mean
-// something else now. JSON names are a contract: names may be added, but not changed. Schemas
+// the names that the field had before the first release, and the tag reused has such a name if
+// it means something else now. JSON names are a contract: names may be added, but not changed. Schemas
 // and lists of fields are made from these tags.
 package record
 

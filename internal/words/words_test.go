@@ -113,6 +113,9 @@ type exception struct {
 // exceptions are the legitimate uses that no rule of the table covers. The test fails if an
 // exception is no longer needed.
 var exceptions = []exception{
+	{"dissect/record/connection.go", "so that one invalidation", "the words belong to two clauses"},
+	{"dissect/record/place.go", "Lane is the number", "the exported field keeps its name until the package that uses it is rewritten"},
+	{"query/renamed.go", "behind another transaction", "an old value, which has to be recognized"},
 	{"internal/testkit/floods/floods.go", "TCP flows behind holes", "docs/hostile.md has the measurements of the flood under this name"},
 	{"internal/testkit/floods/floods.go", "that nobody asked for", "docs/hostile.md has the measurements of the flood under this name"},
 	{"synth/synth.go", "until it is told otherwise", "the package comment of synth stays as it is"},
@@ -130,21 +133,20 @@ var pending = []string{
 	"dissect/internal/transaction",
 
 	// These are being rewritten at the moment.
-	".",
 	"analyze/...",
 	"capture/...",
-	"cmd/...",
-	"dissect",
+	"cmd/rdmadump/export.go",
+	"cmd/rdmadump/extract.go",
+	"cmd/rdmadump/golden_test.go",
+	"cmd/rdmadump/scrub.go",
 	"dissect/header",
 	"dissect/internal/describe",
 	"dissect/iwarp",
-	"dissect/record",
 	"dissect/rule",
 	"docs/...",
 	"export/...",
 	"extract/...",
 	"link/...",
-	"query/...",
 	"render/...",
 	"rocev2/...",
 	"samples/...",
@@ -320,6 +322,9 @@ func eachPassage(t *testing.T, visit func(passage)) {
 	}
 }
 
+// oldNames matches the tags with the names that fields had before the first release.
+var oldNames = regexp.MustCompile(`(?:was|reused):"[^"]*"`)
+
 // eachInGo calls visit for the comments of a Go file and, except in tests, for its strings.
 func eachInGo(file, name string, visit func(passage)) error {
 	set := token.NewFileSet()
@@ -356,6 +361,7 @@ func eachInGo(file, name string, visit func(passage)) error {
 		if err != nil {
 			failed = fmt.Errorf("%s: %w", set.Position(literal.Pos()), err)
 		}
+		text = oldNames.ReplaceAllString(text, "")
 		// Only prose matters: help texts, messages, the documentation in tags.
 		if strings.Count(text, " ") >= 2 {
 			if !strings.HasPrefix(literal.Value, "`") {
