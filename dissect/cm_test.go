@@ -86,6 +86,9 @@ func newWire(t *testing.T) (*wire, *[]string) {
 	w := &wire{t: t, d: dissect.New(dissect.Handler{
 		Connection: func(c *record.Connection) error {
 			reason := c.State()
+			if end, _ := c.Ended.Get(); end.Reason.Known() {
+				reason += ": " + end.Reason.Or("")
+			}
 			*lines = append(*lines, fmt.Sprintf("connection %d %s established %t, %d transactions, %s", c.ID, c.Handshake, c.Established.Known(), c.Transactions, reason))
 
 			return nil
@@ -145,7 +148,7 @@ func TestReuse(t *testing.T) {
 	w.d.Finish()
 	expect(t, lines,
 		"transaction 0x00000001 on 0 complete", "transaction 0x00000002 on 0 no_reply",
-		"connection 0 seen established true, 2 transactions, queue pair used again",
+		"connection 0 seen established true, 2 transactions, queue_pair_reused",
 		"transaction 0x00000001 on 1 complete", "transaction 0x00000002 on 1 complete repeats 2",
 		"connection 1 seen established true, 2 transactions, disconnect")
 }

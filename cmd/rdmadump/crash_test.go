@@ -71,7 +71,7 @@ func TestPanic(t *testing.T) {
 		}, "packet 1\n", []string{"rdmadump: failed at packet 1: no more bytes\n", "explosive"}},
 		{"elsewhere, handed on as an error", func(context.Context, io.Writer) error {
 			return fmt.Errorf("drawing: %w", &capture.Panic{Value: "elsewhere", Stack: []byte("its stack\n")})
-		}, "", []string{"rdmadump: failed: elsewhere\n", "if others may see them, the capture.\n", "\nits stack\n"}},
+		}, "", []string{"rdmadump: failed: elsewhere\n", "if you may share them, the capture.\n", "\nits stack\n"}},
 		{"with what a packet says", func(context.Context, io.Writer) error { panic("\x1b[2J\n") }, "", []string{"rdmadump: failed: .[2J.\n"}},
 		{"again while flushing", func(ctx context.Context, _ io.Writer) error {
 			boxOf(ctx).flush = func() error { panic("twice") }
