@@ -1,6 +1,5 @@
-// Package analyze sums transaction records up: credits of a connection over
-// time, exposed handles over time, and figures per procedure. What it makes are
-// records, too.
+// Package analyze summarizes records: an overview of a capture, statistics by operation, and
+// the credits and exposed handles of a connection over time. Its results are records, too.
 package analyze
 
 import (
@@ -12,17 +11,18 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// Quantiles are of a set of durations, in nanoseconds; null without any.
+// Quantiles describes the distribution of a set of durations, in nanoseconds. They are null
+// if the set is empty.
 type Quantiles struct {
 	P50 record.Opt[int64] `json:"p50_ns" doc:"Median, in nanoseconds."`
 	P90 record.Opt[int64] `json:"p90_ns" doc:"90th percentile, in nanoseconds."`
 	P99 record.Opt[int64] `json:"p99_ns" doc:"99th percentile, in nanoseconds."`
 	Max record.Opt[int64] `json:"max_ns" doc:"Maximum, in nanoseconds."`
-	// Estimated is left out of JSON where they are exact, as nearly always.
+	// Estimated is left out of JSON if the percentiles are exact, which they nearly always are.
 	Estimated bool `json:"estimated,omitzero" doc:"Present and true if the percentiles are estimates within 1 percent because there were too many values to keep."`
 }
 
-// quantiles sorts the durations and takes the nearest ranks.
+// quantiles sorts the durations and returns their nearest ranks.
 func quantiles(d []int64) (q Quantiles) {
 	if len(d) == 0 {
 		return q
@@ -32,27 +32,28 @@ func quantiles(d []int64) (q Quantiles) {
 	return Quantiles{P50: rank(50), P90: rank(90), P99: rank(99), Max: rank(100)}
 }
 
-// durations are the values that quantiles are asked of: each of them, or where
-// there are too many how many fall into each of some thousand steps of 1 percent.
+// durations collects durations for quantiles. It keeps every value or, if there are too many,
+// the number of values in each of some thousand steps of 1 percent.
 type durations struct {
 	exact   []int64
 	steps   *hdrhistogram.Histogram
 	longest int64
 }
 
-// longestStep is where the steps end: ten hours, in nanoseconds.
+// longestStep is the upper end of the steps: ten hours, in nanoseconds.
 const longestStep = 1 << 45
 
+// add adds a duration in nanoseconds.
 func (d *durations) add(ns int64) {
 	if d.steps == nil {
 		d.exact = append(d.exact, ns)
 		return
 	}
 	d.longest = max(d.longest, ns)
-	d.steps.RecordValue(min(max(ns, 0), longestStep)) // its one error is a value out of range
+	d.steps.RecordValue(min(max(ns, 0), longestStep)) // it fails only for a value out of range
 }
 
-// coarsen gives the single values up.
+// coarsen replaces the single values by counts.
 func (d *durations) coarsen() {
 	all := d.exact
 	*d = durations{steps: hdrhistogram.New(1, longestStep, 2), longest: math.MinInt64}
@@ -61,6 +62,7 @@ func (d *durations) coarsen() {
 	}
 }
 
+// quantiles returns the quantiles of all durations.
 func (d *durations) quantiles() Quantiles {
 	if d.steps == nil {
 		return quantiles(d.exact)
@@ -71,7 +73,8 @@ func (d *durations) quantiles() Quantiles {
 	return Quantiles{P50: at(50), P90: at(90), P99: at(99), Max: record.Some(d.longest), Estimated: true}
 }
 
-// each visits the values, or the steps that they are in, with how many there are.
+// each calls visit for each value, or for the lower end of each step with the number of values
+// in it.
 func (d *durations) each(visit func(ns int64, n int)) {
 	for _, ns := range d.exact {
 		visit(ns, 1)
@@ -85,20 +88,20 @@ func (d *durations) each(visit func(ns int64, n int)) {
 	}
 }
 
-// ends are the shortest and the longest; false without any.
+// ends returns the shortest and the longest duration, and false if there is none.
 func (d *durations) ends() (low, high int64, ok bool) {
 	low = math.MaxInt64
 	d.each(func(ns int64, _ int) { low, high, ok = min(low, ns), max(high, ns), true })
 	return low, high, ok
 }
 
-// share is part of whole; unknown of nothing.
+// share returns part divided by whole; it is unknown if whole is 0.
 func share(part, whole int) record.Opt[float64] {
 	return record.SomeIf(float64(part)/float64(max(whole, 1)), whole != 0)
 }
 
-// interval is when a transaction was in flight: to the Reply's last packet, or
-// to the end of the connection when there is none.
+// interval returns the time in which a transaction was outstanding: from its Call to the last
+// packet of its Reply or, without a Reply, to the end of the connection.
 func interval(r *record.Transaction, end record.Time) (from, to record.Time) {
 	from, to = r.Call.Time, end
 	if latency, known := r.LatencyNS.Get(); known {
@@ -107,8 +110,9 @@ func interval(r *record.Transaction, end record.Time) (from, to record.Time) {
 	return from, to
 }
 
-// maxKept bounds how many transactions of a connection a timeline remembers.
-const maxKept = 1 << 20
-
-// maxBars bounds how many exposures it remembers: a Call may have 40,000.
-const maxBars = 1 << 18
+// These limits bound the memory of a timeline. The limit of exposures is separate, because
+// a Call may have 40,000 of them.
+const (
+	maxTransactions = 1 << 20
+	maxExposures    = 1 << 18
+)

@@ -9,7 +9,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// transaction makes a record: times in milliseconds, reply 0 for none.
+// transaction returns a record. The times are in milliseconds; without a Reply, reply is 0.
 func transaction(call, reply int64, granted uint32, edit func(*record.Transaction)) *record.Transaction {
 	size := record.Some[int64](100)
 	r := &record.Transaction{
@@ -28,8 +28,8 @@ func transaction(call, reply int64, granted uint32, edit func(*record.Transactio
 	return r
 }
 
-// TestCredits: in flight, limit and time at the limit, with Replies out of
-// order and one missing.
+// TestCredits: outstanding Calls, granted credits and the time in which all credits were in
+// use, with Replies out of order and a Call without Reply.
 func TestCredits(t *testing.T) {
 	var c CreditTimeline
 	c.Add(transaction(0, 1, 2, nil))
@@ -39,7 +39,7 @@ func TestCredits(t *testing.T) {
 	c.Add(transaction(9, 0, 0, nil))
 	got := c.Finish(0, record.Forward, 10e6)
 	if got.PeakInFlight != 2 || got.CreditLimitReached != 1 || got.CreditLimitReachedNS != 2e6 || fmt.Sprint(got.Requested) != "[32]" {
-		t.Errorf("peak %d, limit reached %d times for %d ns, asked for %v", got.PeakInFlight, got.CreditLimitReached, got.CreditLimitReachedNS, got.Requested)
+		t.Errorf("peak %d, limit reached %d times for %d ns, requested %v", got.PeakInFlight, got.CreditLimitReached, got.CreditLimitReachedNS, got.Requested)
 	}
 	points := ""
 	for _, p := range got.Points {
@@ -61,7 +61,7 @@ func chunk(handles ...record.Hex32) []record.ReadChunk {
 	return []record.ReadChunk{c}
 }
 
-// TestHandles: who ended each exposure, what was left, what came again.
+// TestHandles: the side that ended each exposure, local invalidations, and reused handles.
 func TestHandles(t *testing.T) {
 	var h HandleTimeline
 	h.Add(transaction(0, 4, 1, func(r *record.Transaction) {
@@ -76,18 +76,18 @@ func TestHandles(t *testing.T) {
 	got := h.Finish(0, 50e6)
 	summary := fmt.Sprint(got.ExposureCount, got.Distinct, got.ChunkReplies, got.InvalidatingReplies, got.LocalInvExtra, got.LocalInvNoRemote, got.Reused, got.NeverInvalidated)
 	if summary != "5 4 3 2 1 1 1 1" {
-		t.Errorf("exposures, handles, Replies with chunks, invalidating, left over, left all, reused, never: %s", summary)
+		t.Errorf("exposures, handles, Replies with chunks, invalidating, local extra, local without remote, reused, never: %s", summary)
 	}
 	if got.RemoteShare.Or(-1) != 0.4 || got.ReuseInterval.P50.Or(-1) != 6e6 || got.Exposure.P50.Or(-1) != 2e6 || got.Exposure.Max.Or(-1) != 20e6 {
-		t.Errorf("remote %v, reused after %v, exposed %v, longest %v", got.RemoteShare, got.ReuseInterval.P50, got.Exposure.P50, got.Exposure.Max)
+		t.Errorf("remote %v, reused after %v, exposed for %v, longest %v", got.RemoteShare, got.ReuseInterval.P50, got.Exposure.P50, got.Exposure.Max)
 	}
 	if got.Exposures[3].MovedBytes != 20 {
 		t.Errorf("two segments under one handle moved %d bytes", got.Exposures[3].MovedBytes)
 	}
 }
 
-// TestStats: counts, errors, quantiles, bytes by form, and who would have
-// needed no chunks.
+// TestStats: counts, errors, quantiles, bytes by form, and the RPCs that would have needed no
+// chunks.
 func TestStats(t *testing.T) {
 	table := NewTable(ByOperation)
 	for i := range 100 {
@@ -118,8 +118,8 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// TestManyStats: what a table keeps is bounded, whatever comes, and it says what
-// is then not exact.
+// TestManyStats: the memory of a table is bounded for any input, and estimated quantiles are
+// marked.
 func TestManyStats(t *testing.T) {
 	table := NewTable(ByProcedure)
 	table.maxRows, table.maxExact = 3, 1000
@@ -146,11 +146,11 @@ func TestManyStats(t *testing.T) {
 		}
 	}
 	if table.exact > 1000 || len(table.rows["NFS3 READ"].latencies.exact) != 0 {
-		t.Errorf("%d single latencies are kept", table.exact)
+		t.Errorf("the table has %d single latencies", table.exact)
 	}
 }
 
-// TestDurations: what no clock says is counted all the same.
+// TestDurations: durations that no clock can measure are counted, too.
 func TestDurations(t *testing.T) {
 	for _, all := range [][]int64{{math.MinInt64, math.MinInt64}, {-5, 3}, {math.MaxInt64, 1, 1, 1}} {
 		var d durations
@@ -161,5 +161,91 @@ func TestDurations(t *testing.T) {
 		if q := d.quantiles(); q.Max.Or(0) != slices.Max(all) || q.P50.Or(1) > q.Max.Or(0) || d.steps.TotalCount() != int64(len(all)) {
 			t.Errorf("%v: %+v", all, q)
 		}
+	}
+}
+
+// TestWaits: RPCs with and without a Reply are summed up apart, and waits of several RPCs
+// that overlap are one outage.
+func TestWaits(t *testing.T) {
+	waits := func(reason record.WaitReason, spans ...int64) func(*record.Transaction) {
+		return func(r *record.Transaction) {
+			for i := 0; i < len(spans); i += 2 {
+				from, to := spans[i]*1e6, spans[i+1]*1e6
+				r.Waits = append(r.Waits, record.Wait{From: record.Time(from), To: record.Time(to), NS: to - from, Reason: reason})
+			}
+		}
+	}
+	ended := func(how record.Ending) *record.Connection {
+		return &record.Connection{ID: 0, Ended: record.Some(record.Ended{How: how, By: record.Some(record.Client), OutstandingCalls: 2})}
+	}
+	for name, c := range map[string]struct {
+		rpcs []*record.Transaction
+		end  record.Ending
+		want string
+	}{
+		"no waits": {[]*record.Transaction{transaction(0, 5, 1, nil)}, record.EndDisconnect, "answered 1, 5 ms, []; unanswered 0, stalled 0 for 0 ms, [], gave up -"},
+		"one outage of three answered RPCs": {[]*record.Transaction{
+			transaction(0, 20, 1, waits(record.RetransmitGap, 2, 12)), transaction(1, 21, 1, waits(record.RetransmitGap, 4, 14)),
+			transaction(2, 22, 1, waits(record.RetransmitGap, 3, 5, 13, 15)),
+		}, record.EndDisconnect, "answered 3, 60 ms, [retransmit_gap 3 RPCs 4 waits 13 ms]; unanswered 0, stalled 0 for 0 ms, [], gave up -"},
+		"only the wait before the Reply counts": {
+			[]*record.Transaction{transaction(0, 10, 1, waits(record.RetransmitGap, 8, 14))},
+			record.EndDisconnect, "answered 1, 10 ms, [retransmit_gap 1 RPCs 1 waits 2 ms]; unanswered 0, stalled 0 for 0 ms, [], gave up -",
+		},
+		"an outage without a Reply": {[]*record.Transaction{
+			transaction(0, 5, 1, nil), transaction(1, 0, 0, waits(record.RetransmitTimeout, 10, 600, 600, 1200)),
+			transaction(2, 0, 0, waits(record.RetransmitTimeout, 12, 1300)), transaction(3, 0, 0, nil),
+		}, record.EndRetries, "answered 1, 5 ms, []; unanswered 3, stalled 2 for 1290 ms, [retransmit_timeout 2 RPCs 3 waits 1290 ms], gave up client"},
+		"a disconnect after waits": {
+			[]*record.Transaction{transaction(1, 0, 0, waits(record.RetransmitTimeout, 10, 20))},
+			record.EndDisconnect, "answered 0, 0 ms, []; unanswered 1, stalled 1 for 10 ms, [retransmit_timeout 1 RPCs 1 waits 10 ms], gave up -",
+		},
+		"a Reply without its Call": {
+			[]*record.Transaction{{Status: record.NoCall, Reply: &record.Message{}}},
+			record.EndDisconnect, "answered 0, 0 ms, []; unanswered 0, stalled 0 for 0 ms, [], gave up -",
+		},
+	} {
+		collector := NewCollector()
+		for _, r := range c.rpcs {
+			collector.Transaction(r)
+		}
+		collector.Connection(ended(c.end))
+		at := collector.Finish().Time
+		words := func(list []WaitCount) string {
+			text := ""
+			for _, w := range list {
+				text += fmt.Sprintf("%s %d RPCs %d waits %d ms", w.Reason, w.RPCs, w.Count, w.NS/1e6)
+			}
+			return "[" + text + "]"
+		}
+		u := at.Unanswered
+		got := fmt.Sprintf("answered %d, %d ms, %s; unanswered %d, stalled %d for %d ms, %s, gave up %s",
+			at.Answered, at.TotalNS/1e6, words(at.Waits), u.RPCs, u.Stalled, u.StalledNS/1e6, words(u.Waits), u.GaveUp.Or("-"))
+		if got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", name, got, c.want)
+		}
+	}
+}
+
+// TestOutages: any order of waits gives the same total, and many waits take little memory.
+func TestOutages(t *testing.T) {
+	all := []span{{10, 20}, {20, 25}, {40, 50}, {5, 12}, {45, 46}, {60, 60}, {70, 69}}
+	for range len(all) {
+		all = append(all[1:], all[0])
+		var o outages
+		for _, s := range all {
+			o.add(s.from, s.to)
+		}
+		if o.total() != 30 || len(o.spans) != 2 {
+			t.Errorf("%v: total %d, spans %v", all, o.total(), o.spans)
+		}
+	}
+	var o outages
+	for i := range record.Time(100000) {
+		o.add(10*i, 10*i+3)
+	}
+	o.add(0, 5) // long finished
+	if o.total() != 300000 || len(o.spans) > maxSpans {
+		t.Errorf("total %d, %d spans", o.total(), len(o.spans))
 	}
 }

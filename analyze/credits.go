@@ -7,8 +7,8 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// Credits is the credits of one direction of a connection over time (RFC 8166
-// s.3.3.1, RFC 8167 s.4).
+// Credits describes the credits of one direction of a connection over time (RFC 8166 s.3.3.1,
+// RFC 8167 s.4).
 type Credits struct {
 	Type                 string           `json:"type" doc:"The record's type, always \"credits\"." values:"credits"`
 	Connection           int              `json:"connection" doc:"Number of the connection."`
@@ -22,14 +22,14 @@ type Credits struct {
 	Evicted              int              `json:"evicted" doc:"Number of transactions that are not included because there were too many." reused:"dropped"`
 }
 
-// Grant is a change of the granted value.
+// Grant is a change of the number of granted credits.
 type Grant struct {
 	Time    record.Time `json:"time" doc:"Time of the Reply that changed the grant."`
 	Packet  int64       `json:"packet" doc:"Number of the Reply's packet."`
 	Granted uint32      `json:"granted" doc:"Number of credits that the Reply granted."`
 }
 
-// CreditPoint is what holds from a moment on.
+// CreditPoint contains the credits in use and granted from a moment on.
 type CreditPoint struct {
 	Time     record.Time        `json:"time" doc:"Time from which the values hold."`
 	InFlight int                `json:"in_flight" doc:"Number of outstanding Calls."`
@@ -38,12 +38,12 @@ type CreditPoint struct {
 
 // CreditTimeline collects the transactions of one direction of a connection.
 type CreditTimeline struct {
-	steps   []creditStep
-	asked   []uint32
-	dropped int
+	steps     []creditStep
+	requested []uint32
+	evicted   int // transactions beyond the limit
 }
 
-// creditStep is a Call sent or a Reply received.
+// creditStep is a Call that was sent or a Reply that was received.
 type creditStep struct {
 	time    record.Time
 	packet  int64
@@ -51,17 +51,17 @@ type creditStep struct {
 	granted uint32
 }
 
-// Add takes one transaction.
+// Add adds a transaction. It does not keep r.
 func (c *CreditTimeline) Add(r *record.Transaction) {
 	if r.Call == nil {
 		return
 	}
-	if len(c.steps) >= 2*maxKept {
-		c.dropped++
+	if len(c.steps) >= 2*maxTransactions {
+		c.evicted++
 		return
 	}
-	if n := len(c.asked); n == 0 || c.asked[n-1] != r.Call.Credits {
-		c.asked = append(c.asked, r.Call.Credits)
+	if n := len(c.requested); n == 0 || c.requested[n-1] != r.Call.Credits {
+		c.requested = append(c.requested, r.Call.Credits)
 	}
 	c.steps = append(c.steps, creditStep{r.Call.Time, r.Call.Packet, 1, 0})
 	if !r.LatencyNS.Known() {
@@ -71,13 +71,13 @@ func (c *CreditTimeline) Add(r *record.Transaction) {
 	c.steps = append(c.steps, creditStep{to, r.Reply.LastPacket, -1, r.Reply.Credits})
 }
 
-// Finish works the timeline out; end is when the connection was last seen.
+// Finish returns the timeline of a connection that was last seen at end.
 func (c *CreditTimeline) Finish(connection int, direction record.Direction, end record.Time) *Credits {
 	slices.SortStableFunc(c.steps, func(a, b creditStep) int {
 		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.packet, b.packet))
 	})
 	out := &Credits{
-		Type: "credits", Connection: connection, Direction: direction, Requested: c.asked, Evicted: c.dropped,
+		Type: "credits", Connection: connection, Direction: direction, Requested: c.requested, Evicted: c.evicted,
 		Grants: []Grant{}, Points: make([]CreditPoint, 0, len(c.steps)),
 	}
 	if out.Requested == nil {
@@ -85,7 +85,7 @@ func (c *CreditTimeline) Finish(connection int, direction record.Direction, end 
 	}
 	inFlight := 0
 	var granted record.Opt[uint32]
-	var since record.Time // when the limit was reached
+	var since record.Time // time at which the limit was reached
 	atLimit := false
 	for _, s := range c.steps {
 		inFlight += int(s.delta)

@@ -7,14 +7,14 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// How the exposure of a handle ended.
+// These values say which side ended the exposure of a handle.
 const (
-	ByResponder = "responder" // by its Send With Invalidate
-	ByRequester = "requester" // left to it, after the Reply
-	ByNobody    = "nobody"    // no Reply was seen
+	ByResponder = "responder" // by remote invalidation: Send With Invalidate
+	ByRequester = "requester" // by local invalidation, after the Reply
+	ByNobody    = "nobody"    // the capture contains no Reply
 )
 
-// Handles is which handles a connection exposed, for how long, and who
+// Handles describes the handles that a connection exposed: for how long, and which side
 // invalidated them.
 type Handles struct {
 	Type                string              `json:"type" doc:"The record's type, always \"handles\"." values:"handles"`
@@ -35,7 +35,7 @@ type Handles struct {
 	Evicted             int                 `json:"evicted" doc:"Number of exposures that are not listed because there were too many." reused:"dropped"`
 }
 
-// Exposure is a handle from the Call that exposed it to its end.
+// Exposure is one exposure of a handle, from the Call that exposed it to the Reply.
 type Exposure struct {
 	Handle      record.Hex32            `json:"handle" doc:"Handle (STag or R_key) that was exposed."`
 	Transaction int64                   `json:"transaction" doc:"Number (id) of the transaction that exposed the handle."`
@@ -49,9 +49,8 @@ type Exposure struct {
 	MovedTo     record.Opt[record.Time] `json:"moved_to" doc:"Time of the last data transfer; null if there was none."`
 }
 
-// Exposures lists the handles that a transaction exposed, in the order of its
-// chunk lists; end stands in for a Reply that there is not. A handle that several
-// segments share is one exposure.
+// Exposures returns the exposures of a transaction, in the order of its chunk lists. Segments
+// with the same handle are one exposure. Without a Reply, the exposures end at end.
 func Exposures(r *record.Transaction, end record.Time) []Exposure {
 	if r.Call == nil {
 		return nil
@@ -59,9 +58,9 @@ func Exposures(r *record.Transaction, end record.Time) []Exposure {
 	from, to := interval(r, end)
 	invalidation, invalidated := r.Invalidation.Get()
 	var all []Exposure
-	index := map[record.Hex32]int{} // in all; a Call may expose 65,000
+	index := map[record.Hex32]int{} // index in all by handle; a Call may expose 65,000 handles
 	for chunk, s := range r.Segments() {
-		if i, again := index[s.Handle]; again {
+		if i, shared := index[s.Handle]; shared {
 			all[i].MovedBytes += s.MovedBytes
 			continue
 		}
@@ -75,7 +74,7 @@ func Exposures(r *record.Transaction, end record.Time) []Exposure {
 		}
 		all = append(all, e)
 	}
-	for i := range r.Timeline { // when data moved
+	for i := range r.Timeline { // for the times of data transfers
 		e := &r.Timeline[i]
 		handle, known := e.Handle.Get()
 		if !known || e.Event == record.EventInvalidate {
@@ -92,40 +91,41 @@ func Exposures(r *record.Transaction, end record.Time) []Exposure {
 
 // HandleTimeline collects the transactions of a connection.
 type HandleTimeline struct {
-	bars                         []Exposure
-	chunkReplies, invalidating   int
-	leftOver, leftAll, exposures int
-	dropped                      int
+	exposures                   []Exposure
+	count                       int // of exposures, including evicted ones
+	chunkReplies, invalidating  int
+	localExtra, localAfterNoInv int // handles for local invalidation, after a Reply with and without remote invalidation
+	evicted                     int // exposures beyond the limit
 }
 
-// Add takes one transaction.
+// Add adds a transaction. It does not keep r.
 func (h *HandleTimeline) Add(r *record.Transaction) {
 	all := Exposures(r, 0)
 	if len(all) == 0 {
 		return
 	}
-	h.exposures += len(all)
+	h.count += len(all)
 	if r.LatencyNS.Known() {
 		h.chunkReplies++
 		if r.Invalidation.Known() {
 			h.invalidating++
-			h.leftOver += len(r.NotInvalidated)
+			h.localExtra += len(r.NotInvalidated)
 		} else {
-			h.leftAll += len(r.NotInvalidated)
+			h.localAfterNoInv += len(r.NotInvalidated)
 		}
 	}
-	if len(h.bars)+len(all) > maxBars {
-		h.dropped += len(all)
+	if len(h.exposures)+len(all) > maxExposures {
+		h.evicted += len(all)
 		return
 	}
-	h.bars = append(h.bars, all...)
+	h.exposures = append(h.exposures, all...)
 }
 
-// Finish works the figures out; end is when the connection was last seen.
+// Finish returns the figures of a connection that was last seen at end.
 func (h *HandleTimeline) Finish(connection int, end record.Time) *Handles {
 	out := &Handles{
-		Type: "handles", Connection: connection, ExposureCount: h.exposures, ChunkReplies: h.chunkReplies, InvalidatingReplies: h.invalidating,
-		InvalidatingShare: share(h.invalidating, h.chunkReplies), LocalInvExtra: h.leftOver, LocalInvNoRemote: h.leftAll, Exposures: h.bars, Evicted: h.dropped,
+		Type: "handles", Connection: connection, ExposureCount: h.count, ChunkReplies: h.chunkReplies, InvalidatingReplies: h.invalidating,
+		InvalidatingShare: share(h.invalidating, h.chunkReplies), LocalInvExtra: h.localExtra, LocalInvNoRemote: h.localAfterNoInv, Exposures: h.exposures, Evicted: h.evicted,
 	}
 	if out.Exposures == nil {
 		out.Exposures = []Exposure{}
@@ -135,20 +135,20 @@ func (h *HandleTimeline) Finish(connection int, end record.Time) *Handles {
 	remote := 0
 	var exposed, reuse []int64
 	for i := range out.Exposures {
-		b := &out.Exposures[i]
-		if b.EndedBy == ByNobody {
-			b.To = max(end, b.From)
+		e := &out.Exposures[i]
+		if e.EndedBy == ByNobody {
+			e.To = max(end, e.From)
 			out.NeverInvalidated++
 		}
-		if b.EndedBy == ByResponder {
+		if e.EndedBy == ByResponder {
 			remote++
 		}
-		exposed = append(exposed, b.To.Sub(b.From))
-		if before, known := last[b.Handle]; known {
+		exposed = append(exposed, e.To.Sub(e.From))
+		if before, known := last[e.Handle]; known {
 			out.Reused++
-			reuse = append(reuse, b.From.Sub(before))
+			reuse = append(reuse, e.From.Sub(before))
 		}
-		last[b.Handle] = b.To
+		last[e.Handle] = e.To
 	}
 	out.Distinct = len(last)
 	out.RemoteShare = share(remote, len(out.Exposures))

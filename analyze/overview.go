@@ -7,7 +7,8 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// Overview is a capture on one screen: who, how healthy, what was slow and why.
+// Overview summarizes a capture: its connections, how well the transport worked, and how
+// the RPCs spent their time.
 type Overview struct {
 	Type        string        `json:"type" doc:"The record's type, always \"overview\"." values:"overview"`
 	Groups      []Group       `json:"groups" doc:"Groups of connections between the same two ends with the same transport and upper layer."`
@@ -23,7 +24,8 @@ type Overview struct {
 	Connections int           `json:"connections" doc:"Number of connection records."`
 }
 
-// Group is connections that are alike.
+// Group sums up the connections between two ends that have the same transport and upper
+// layer.
 type Group struct {
 	Client       record.Opt[string] `json:"client" doc:"Address of the client."`
 	Server       record.Opt[string] `json:"server" doc:"Address and port of the server."`
@@ -34,7 +36,7 @@ type Group struct {
 	Handshakes   int                `json:"handshakes" doc:"Number of connections whose handshake is in the capture."`
 }
 
-// Health is what all connections together went through.
+// Health sums up retransmissions, losses and NAKs of all connections.
 type Health struct {
 	Packets       int64 `json:"packets" doc:"Number of packets of all connections."`
 	Retransmitted int64 `json:"retransmitted" doc:"Number of retransmitted packets."`
@@ -44,7 +46,7 @@ type Health struct {
 	RNRNaks       int64 `json:"rnr_naks" doc:"Number of receiver-not-ready (RNR) NAKs."`
 }
 
-// RPCs counts transactions.
+// RPCs counts transactions by their outcome.
 type RPCs struct {
 	Complete                     int64 `json:"complete" doc:"Number of transactions with both a Call and a Reply."`
 	NoReply                      int64 `json:"no_reply" doc:"Number of transactions without a Reply."`
@@ -55,43 +57,61 @@ type RPCs struct {
 	RetransmittedOnNewConnection int64 `json:"retransmitted_on_new_connection" doc:"Number of transactions that retransmit one of an earlier connection." was:"again"`
 }
 
-// Where is where time went, in nanoseconds.
+// Where breaks down the time of RPCs. RPCs with a Reply and RPCs without one are counted
+// apart, because only a Reply gives an RPC a latency.
 type Where struct {
-	TotalNS   int64       `json:"total_ns" doc:"Sum of all latencies, in nanoseconds."`
-	Phases    PhaseSums   `json:"phases" doc:"Parts that the sum of all latencies is made of."`
-	Waits     []WaitCount `json:"waits" doc:"Waits of all transactions by reason, the longest total first."`
-	CreditsNS int64       `json:"credits_ns" doc:"Total time that Calls waited for credits before they were sent, in nanoseconds."`
+	Answered   int64       `json:"answered" doc:"Number of RPCs with a latency, which total_ns, phases and waits are about."`
+	TotalNS    int64       `json:"total_ns" doc:"Sum of the latencies of all answered RPCs, in nanoseconds."`
+	Phases     PhaseSums   `json:"phases" doc:"Parts that the sum of all latencies is made of."`
+	Waits      []WaitCount `json:"waits" doc:"Waits of answered RPCs by reason, the longest first."`
+	CreditsNS  int64       `json:"credits_ns" doc:"Time in which at least one Call of an answered RPC waited for a credit before it was sent, in nanoseconds."`
+	Unanswered Unanswered  `json:"unanswered" doc:"RPCs that got no Reply, and how long they made no progress."`
 }
 
-// WaitCount is the waits of one reason.
+// Unanswered sums up the RPCs that got no Reply.
+type Unanswered struct {
+	RPCs      int64                  `json:"rpcs" doc:"Number of RPCs that got no Reply."`
+	Stalled   int64                  `json:"stalled" doc:"Number of those RPCs that waited at least once."`
+	StalledNS int64                  `json:"stalled_ns" doc:"Time in which at least one of those RPCs waited, in nanoseconds; waits that overlap count once."`
+	Waits     []WaitCount            `json:"waits" doc:"Waits of those RPCs by reason, the longest first."`
+	GaveUp    record.Opt[record.End] `json:"gave_up" doc:"The side that stopped retransmitting on all connections with such waits; null if not all of them ended so."`
+}
+
+// WaitCount sums up the waits with one reason.
 type WaitCount struct {
 	Reason record.WaitReason `json:"reason" doc:"Reason for the waits."`
+	RPCs   int64             `json:"rpcs" doc:"Number of RPCs that waited for this reason."`
 	Count  int64             `json:"count" doc:"Number of waits with this reason."`
-	NS     int64             `json:"ns" doc:"Total length of the waits, in nanoseconds."`
+	NS     int64             `json:"ns" doc:"Time in which at least one RPC waited for this reason, in nanoseconds; waits that overlap count once."`
 }
 
-// Slow is a transaction that took long.
+// Slow is one of the transactions with the longest latency.
 type Slow struct {
 	Transaction *record.Transaction `json:"transaction" doc:"The transaction record."`
 }
 
-// CreditUse is how far a connection used its credits.
+// CreditUse is a connection that used all credits that it was granted.
 type CreditUse struct {
 	Connection int                `json:"connection" doc:"Number of the connection."`
 	Granted    record.Opt[uint32] `json:"granted" doc:"Number of credits that the latest Reply granted."`
 	Peak       int                `json:"peak_in_flight" doc:"Largest number of Calls that were outstanding at once."`
 }
 
-// Invalidations is what became of the handles of Calls that were answered.
+// Invalidations counts the handles that answered Calls exposed, by the side that has to
+// invalidate them.
 type Invalidations struct {
 	Exposed            int64               `json:"exposed" doc:"Number of handles that answered Calls exposed."`
 	ByServer           int64               `json:"by_responder" doc:"Number of those handles that the responder invalidated remotely."`
 	LocalInvalidations int64               `json:"local_invalidations" doc:"Number of those handles that the requester has to invalidate itself." was:"left"`
 	Negotiated         record.Opt[bool]    `json:"negotiated" doc:"Whether remote invalidation was negotiated on all connections whose handshake is in the capture; null without any."`
 	Share              record.Opt[float64] `json:"share" doc:"Share of the exposed handles that the responder invalidated remotely, from 0 to 1."`
+
+	// OnlyClients is set if Replies used Send With Invalidate without negotiation, and on
+	// each connection with such Replies the client announced support and the server did not.
+	OnlyClients bool `json:"-"`
 }
 
-// RuleCount is the findings of one rule.
+// RuleCount counts the findings of one rule.
 type RuleCount struct {
 	Rule     string            `json:"rule" doc:"Id of the rule."`
 	Severity record.Severity   `json:"severity" doc:"Severity of the findings."`
@@ -100,7 +120,7 @@ type RuleCount struct {
 	Message  string            `json:"message" doc:"Message of the first finding."`
 }
 
-// EndCount is connections that ended in one way.
+// EndCount counts the connections that the same side ended in the same way.
 type EndCount struct {
 	How              record.Ending          `json:"how" doc:"Cause of the connections' ends."`
 	By               record.Opt[record.End] `json:"by" doc:"The side that ended the connections; null if the capture does not show it."`
@@ -110,7 +130,7 @@ type EndCount struct {
 	XIDs             []record.Hex32         `json:"xids" doc:"XIDs of the first connection's outstanding Calls; null if there were none."`
 }
 
-// How much an overview shows.
+// These limits keep an overview, and the memory that it takes, small.
 const (
 	slowest   = 5
 	busiest   = 5
@@ -118,28 +138,34 @@ const (
 	maxUses   = 64
 )
 
-// Collector makes an overview of the records of a capture.
+// Collector makes an overview from the records of a capture.
 type Collector struct {
-	o     Overview
-	table *Table
-	waits map[record.WaitReason]*WaitCount
-	rules map[string]*RuleCount
-	ends  map[endKey]*EndCount
+	o           Overview
+	table       *Table
+	answered    waitTable                      // waits of RPCs with a latency
+	unanswered  waitTable                      // waits of RPCs without a Reply
+	stalled     outages                        // all waits of unanswered
+	stalledOn   map[int]record.Opt[record.End] // connections of these waits, and the side that stopped retransmitting
+	unannounced bool                           // a connection with Send With Invalidate had not negotiated it
+	rules       map[string]*RuleCount
+	ends        map[endKey]*EndCount
 }
 
+// endKey is what the connections of an EndCount have in common.
 type endKey struct {
 	how record.Ending
 	by  record.End
 }
 
-// NewCollector starts one.
+// NewCollector returns an empty Collector.
 func NewCollector() *Collector {
 	return &Collector{
-		table: NewTable(ByOperation), waits: map[record.WaitReason]*WaitCount{}, rules: map[string]*RuleCount{}, ends: map[endKey]*EndCount{},
+		table: NewTable(ByOperation), answered: waitTable{}, unanswered: waitTable{}, stalledOn: map[int]record.Opt[record.End]{},
+		rules: map[string]*RuleCount{}, ends: map[endKey]*EndCount{},
 	}
 }
 
-// Transaction takes a transaction.
+// Transaction adds a transaction. It does not keep r.
 func (c *Collector) Transaction(r *record.Transaction) {
 	o := &c.o
 	switch r.Status {
@@ -162,21 +188,11 @@ func (c *Collector) Transaction(r *record.Transaction) {
 		o.RPCs.RetransmittedOnNewConnection++
 	}
 	c.table.Add(r)
-	for i := range r.Waits {
-		w := &r.Waits[i]
-		ns := r.Waited(w)
-		if ns == 0 {
-			continue
-		}
-		sum := c.waits[w.Reason]
-		if sum == nil {
-			sum = &WaitCount{Reason: w.Reason}
-			c.waits[w.Reason] = sum
-		}
-		sum.Count++
-		sum.NS += ns
+	c.waits(r)
+	if latency, known := r.LatencyNS.Get(); known {
+		o.Time.Answered++
+		o.Time.TotalNS += latency
 	}
-	o.Time.TotalNS += r.LatencyNS.Or(0)
 	if p, known := r.Phases.Get(); known {
 		o.Time.Phases.add(p)
 	}
@@ -191,7 +207,45 @@ func (c *Collector) Transaction(r *record.Transaction) {
 	c.slow(r)
 }
 
-// slow keeps those with the longest latency, the longest first.
+// waits sums up the waits of a transaction.
+func (c *Collector) waits(r *record.Transaction) {
+	if r.LatencyNS.Known() {
+		c.answered.add(r)
+		return
+	}
+	if r.Status != record.NoReply {
+		return
+	}
+	u := &c.o.Time.Unanswered
+	u.RPCs++
+	if !c.unanswered.add(r) {
+		return
+	}
+	u.Stalled++
+	for i := range r.Waits {
+		c.stalled.add(r.Waits[i].From, r.Waits[i].From+record.Time(r.Waited(&r.Waits[i])))
+	}
+	if len(c.stalledOn) <= maxGroups { // one more than gaveUp accepts
+		c.stalledOn[r.Connection] = record.Opt[record.End]{}
+	}
+}
+
+// gaveUp returns the side that stopped retransmitting on all connections of unanswered
+// RPCs that waited. It is unknown if one of these connections did not end so.
+func (c *Collector) gaveUp() (side record.Opt[record.End]) {
+	if len(c.stalledOn) > maxGroups {
+		return side
+	}
+	for _, by := range c.stalledOn {
+		if !by.Known() || side.Known() && side != by {
+			return record.Opt[record.End]{}
+		}
+		side = by
+	}
+	return side
+}
+
+// slow keeps the transactions with the longest latency, the longest first.
 func (c *Collector) slow(r *record.Transaction) {
 	latency, known := r.LatencyNS.Get()
 	list := c.o.Slowest
@@ -199,14 +253,14 @@ func (c *Collector) slow(r *record.Transaction) {
 		return
 	}
 	at, _ := slices.BinarySearchFunc(list, latency, func(s Slow, ns int64) int { return cmp.Compare(ns, s.Transaction.LatencyNS.Or(0)) })
-	for at < len(list) && list[at].Transaction.LatencyNS.Or(0) == latency { // of alike ones the first stays first
+	for at < len(list) && list[at].Transaction.LatencyNS.Or(0) == latency { // of equal latencies the first transaction stays first
 		at++
 	}
 	list = slices.Insert(list, at, Slow{r.Clone()})
 	c.o.Slowest = list[:min(len(list), slowest)]
 }
 
-// Connection takes a connection.
+// Connection adds a connection. The transactions of a connection must be added before it.
 func (c *Collector) Connection(r *record.Connection) {
 	o, h := &c.o, &c.o.Health
 	o.Connections++
@@ -217,6 +271,11 @@ func (c *Collector) Connection(r *record.Connection) {
 	h.Naks += r.Naks
 	h.RNRNaks += r.RNRNaks
 	c.group(r)
+	if _, stalled := c.stalledOn[r.ID]; stalled {
+		if end, _ := r.Ended.Get(); end.How == record.EndRetries {
+			c.stalledOn[r.ID] = end.By
+		}
+	}
 	if end, ended := r.Ended.Get(); ended && (end.How != record.EndDisconnect || end.OutstandingCalls > 0) {
 		k := endKey{end.How, end.By.Or("")}
 		if c.ends[k] == nil {
@@ -231,9 +290,16 @@ func (c *Collector) Connection(r *record.Connection) {
 	}
 	if agreed, known := r.RemoteInvalidation.Get(); known && r.UpperLayer == "rpcrdma" {
 		o.Handles.Negotiated = record.Some(agreed && o.Handles.Negotiated.Or(true))
+		if !agreed && r.Invalidation.InvalidatingReplies > 0 {
+			client, server := r.PrivateData.Client, r.PrivateData.Server
+			onlyClient := client != nil && client.RemoteInvalidation && (server == nil || !server.RemoteInvalidation)
+			o.Handles.OnlyClients = onlyClient && (o.Handles.OnlyClients || !c.unannounced)
+			c.unannounced = true
+		}
 	}
 }
 
+// group adds a connection to its group.
 func (c *Collector) group(r *record.Connection) {
 	g := Group{Client: r.Client.Address, Server: r.Server.Address, Transport: r.Transport, UpperLayer: r.UpperLayer}
 	i := slices.IndexFunc(c.o.Groups, func(x Group) bool {
@@ -253,7 +319,7 @@ func (c *Collector) group(r *record.Connection) {
 	}
 }
 
-// Finding takes a finding.
+// Finding adds a finding.
 func (c *Collector) Finding(r *record.Finding) {
 	sum := c.rules[r.Rule]
 	if sum == nil {
@@ -263,17 +329,16 @@ func (c *Collector) Finding(r *record.Finding) {
 	sum.Count++
 }
 
-// Finish is the overview.
+// Finish returns the overview. The Collector must not be used afterwards.
 func (c *Collector) Finish() *Overview {
 	o := &c.o
 	o.Type = "overview"
-	for _, w := range c.waits {
-		if w.Reason == record.CreditLimit {
-			o.Time.CreditsNS = w.NS
-		}
-		o.Time.Waits = append(o.Time.Waits, *w)
+	o.Time.Waits = c.answered.counts()
+	if sum := c.answered[record.CreditLimit]; sum != nil {
+		o.Time.CreditsNS = sum.outages.total()
 	}
-	slices.SortFunc(o.Time.Waits, func(a, b WaitCount) int { return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Reason, b.Reason)) })
+	u := &o.Time.Unanswered
+	u.Waits, u.StalledNS, u.GaveUp = c.unanswered.counts(), c.stalled.total(), c.gaveUp()
 	for _, r := range c.rules {
 		o.Findings = append(o.Findings, *r)
 	}

@@ -28,19 +28,20 @@ type Stats struct {
 	FitsInlineAt  map[string]int `json:"fits_inline_at" doc:"Number of RPCs with chunks that would have needed none, by inline threshold in bytes." was:"inline_at"`
 
 	latencies durations
-	inlineAt  [len(Thresholds)]int // by the threshold's place among Thresholds
+	inlineAt  [len(Thresholds)]int // number of RPCs for each of Thresholds
 }
 
-// Forms is bytes by how they travelled.
+// Forms counts bytes by the form of the message that carried them.
 type Forms struct {
 	Short   int64 `json:"short" doc:"Number of bytes in messages that a Send carried completely."`
 	Chunked int64 `json:"chunked" doc:"Number of bytes in messages with reduced data items."`
 	Long    int64 `json:"long" doc:"Number of bytes in messages that travelled in a chunk of their own."`
 }
 
-// Total is all of them.
+// Total returns the number of bytes in messages of any form.
 func (f Forms) Total() int64 { return f.Short + f.Chunked + f.Long }
 
+// add adds the Payload stream of a message, which may be nil.
 func (f *Forms) add(m *record.Message) {
 	if m == nil {
 		return
@@ -55,7 +56,7 @@ func (f *Forms) add(m *record.Message) {
 	}
 }
 
-// PhaseSums are the phases of all latencies, in nanoseconds.
+// PhaseSums contains the sums of the phases of all latencies, in nanoseconds.
 type PhaseSums struct {
 	ToReadNS  int64 `json:"to_read_ns" doc:"Sum of the times from Calls to their first RDMA Reads, in nanoseconds."`
 	ReadNS    int64 `json:"read_ns" doc:"Sum of the times that RDMA Reads took, in nanoseconds."`
@@ -65,6 +66,7 @@ type PhaseSums struct {
 	WaitNS    int64 `json:"wait_ns" doc:"Sum of the times in which transactions made no progress, in nanoseconds; no other phase includes it."`
 }
 
+// add adds the phases of a transaction.
 func (s *PhaseSums) add(p record.Phases) {
 	s.ToReadNS += p.ToReadNS.Or(0)
 	s.ReadNS += p.ReadNS.Or(0)
@@ -74,44 +76,44 @@ func (s *PhaseSums) add(p record.Phases) {
 	s.WaitNS += p.WaitNS
 }
 
-// Thresholds are the inline thresholds that are asked about: those between the
-// usual one and the largest of RFC 8797.
+// Thresholds lists the inline thresholds that FitsInlineAt reports. They are between the usual
+// threshold and the largest one of RFC 8797.
 var Thresholds = [...]int{8192, 16384, 65536, 262144}
 
-// The ways to sum up.
+// These values are the supported groupings.
 const (
 	ByProgram   = "program"
 	ByProcedure = "procedure"
 	ByOperation = "operation"
 )
 
-// Table sums transactions up, by program, procedure or operation.
+// Table sums up transactions by program, procedure or operation.
 type Table struct {
-	by   string
-	rows map[string]*Stats
-	late [32]lately // rows that were found lately
+	by     string
+	rows   map[string]*Stats
+	recent [32]recentRow // cache of rows that were found recently
 
 	maxRows, maxExact int
-	exact             int // latencies that are kept one by one, of all rows
+	exact             int // number of single latencies in all rows
 }
 
-// Others is the row of the names for which there is no row of their own.
+// Others is the name of the row for all names beyond the limit.
 const Others = "others"
 
-// maxRows bounds the names, since a hostile capture can make up programs, and
-// maxExact the latencies that are kept one by one, for exact quantiles: 16 MB.
-// Beyond it the rows with most of them keep 40 KB each.
+// maxRows limits the number of names, because a hostile capture can contain any number of
+// programs. maxExact limits the number of single latencies, which exact quantiles need, to
+// 16 MB. Beyond it, the rows with the most latencies keep counts instead, 40 KB each.
 const (
 	maxRows  = 1 << 10
 	maxExact = 1 << 21
 )
 
-// NewTable sums up by one of the ways.
+// NewTable returns an empty table with one of the supported groupings.
 func NewTable(by string) *Table {
 	return &Table{by: by, rows: map[string]*Stats{}, maxRows: maxRows, maxExact: maxExact}
 }
 
-// row is the row of a name.
+// row returns the row for a name, and adds it if necessary.
 func (t *Table) row(name string) *Stats {
 	if s := t.rows[name]; s != nil {
 		return s
@@ -124,8 +126,8 @@ func (t *Table) row(name string) *Stats {
 	return s
 }
 
-// latency notes one; where there are too many, the row with most of them gives
-// its single values up.
+// latency adds a latency to a row. If there are too many single latencies, the row with the
+// most of them replaces them by counts.
 func (t *Table) latency(s *Stats, ns int64) {
 	s.TotalNS += ns
 	before := len(s.latencies.exact)
@@ -144,7 +146,7 @@ func (t *Table) latency(s *Stats, ns int64) {
 	most.latencies.coarsen()
 }
 
-// Name is what a transaction is summed up under.
+// Name returns the name of the row for a transaction.
 func Name(r *record.Transaction, by string) string {
 	operation, known := r.Operation.Get()
 	switch {
@@ -158,33 +160,33 @@ func Name(r *record.Transaction, by string) string {
 	return r.ProgramProcedure()
 }
 
-// lately is the row of the last RPC of its kind.
-type lately struct {
+// recentRow is a row, and the kind of RPC that it was found for.
+type recentRow struct {
 	row *Stats
 	kind
 }
 
-// kind is what a name is made of.
+// kind contains the members of a transaction that determine its name.
 type kind struct {
 	program, version, procedure           record.Opt[uint32]
 	programName, procedureName, operation record.Opt[string]
 }
 
-// find is the row of a transaction. Most are of few kinds, whose names need not be
-// put together each time.
+// find returns the row for a transaction. It caches rows, because most transactions are of
+// few kinds and their names take time to build.
 func (t *Table) find(r *record.Transaction) *Stats {
 	slot := r.Procedure.Or(0)
 	if operation := r.Operation.Or(""); operation != "" {
 		slot += uint32(len(operation)) + 3*uint32(operation[0])
 	}
-	k, l := kind{r.Program, r.Version, r.Procedure, r.ProgramName, r.ProcedureName, r.Operation}, &t.late[slot%uint32(len(t.late))]
+	k, l := kind{r.Program, r.Version, r.Procedure, r.ProgramName, r.ProcedureName, r.Operation}, &t.recent[slot%uint32(len(t.recent))]
 	if l.row == nil || l.kind != k {
-		*l = lately{t.row(Name(r, t.by)), k}
+		*l = recentRow{t.row(Name(r, t.by)), k}
 	}
 	return l.row
 }
 
-// Add takes one transaction.
+// Add adds a transaction. It does not keep r.
 func (t *Table) Add(r *record.Transaction) {
 	s := t.find(r)
 	s.Count++
@@ -214,8 +216,8 @@ func (t *Table) Add(r *record.Transaction) {
 // bareHeader is the length of an RPC-over-RDMA header without chunks.
 const bareHeader = 28
 
-// inlineNeed is the inline threshold at which a transaction would have needed
-// no chunks: 0 when it had none, or nobody can tell.
+// inlineNeed returns the inline threshold with which a transaction would have needed no
+// chunks. It returns 0 if the transaction had no chunks, or if the threshold is unknown.
 func inlineNeed(r *record.Transaction) int64 {
 	if r.Call == nil || !r.Call.PayloadBytes.Known() || len(r.ReadChunks) == 0 && len(r.WriteChunks) == 0 && r.ReplyChunk == nil {
 		return 0
@@ -235,7 +237,7 @@ func inlineNeed(r *record.Transaction) int64 {
 	return bareHeader + max(r.Call.PayloadBytes.Or(0), written+reply)
 }
 
-// Rows are the sums, those that took most time first.
+// Rows returns the rows, those with the largest sum of latencies first.
 func (t *Table) Rows() []*Stats {
 	rows := slices.Collect(maps.Values(t.rows))
 	for _, s := range rows {
@@ -252,8 +254,8 @@ func (t *Table) Rows() []*Stats {
 	return rows
 }
 
-// LatencyRange is the shortest and the longest latency of all rows, in
-// nanoseconds; 0, 0 without any.
+// LatencyRange returns the shortest and the longest latency of all rows, in nanoseconds, or
+// 0 and 0 if there is none.
 func LatencyRange(rows []*Stats) (low, high int64) {
 	for _, s := range rows {
 		if least, most, ok := s.latencies.ends(); ok {
@@ -266,8 +268,8 @@ func LatencyRange(rows []*Stats) (low, high int64) {
 	return low, high
 }
 
-// Histogram counts the latencies in so many steps between two of them, each step
-// so many times as long as the one before.
+// Histogram counts the latencies in a number of steps between low and high, in nanoseconds.
+// The steps have equal lengths on a logarithmic scale.
 func (s *Stats) Histogram(low, high int64, steps int) []int {
 	counts := make([]int, steps)
 	if high <= 0 || steps < 1 {

@@ -5,34 +5,34 @@ import (
 	"sync/atomic"
 )
 
-// maxBatch is how many frames a batch holds at most: enough that what a batch
-// costs is nothing beside them, few enough that they stay in the cache.
+// maxBatch is the maximum number of frames in a batch. It is large enough to make the cost per
+// batch negligible and small enough that the frames stay in the processor's cache.
 const maxBatch = 256
 
-// Batch is a run of frames. The zero value is ready to be filled. A Batch that
-// is filled again and again allocates nothing; batches in flight need one Batch
-// each.
+// Batch holds a run of frames. The zero value is ready to be filled. Filling the same Batch
+// repeatedly allocates nothing. A program that uses several batches at the same time needs one
+// Batch for each.
 type Batch struct {
-	// Frames are in order, as [Source] hands them out. The slice and the bytes
-	// of the frames are valid until Release, or until the batch is filled again,
-	// also beyond the source's Close.
+	// Frames holds the frames in the order in which [Source] returns them. The slice and the bytes
+	// of the frames are valid until Release is called or the batch is filled again, even after the
+	// source is closed.
 	Frames []Frame
 
-	held []*block // that the bytes are in
+	blocks []*block // the blocks that contain the bytes of Frames
 }
 
-// Release gives the bytes of the batch back to the source, which reads the next
-// into the same place. It may be called by another goroutine than the one that
-// fills batches, and again without harm.
+// Release returns the memory of the batch to the source, which reuses it for later frames. Release
+// may be called from another goroutine than the one that fills batches, and calling it twice is
+// harmless.
 func (b *Batch) Release() {
-	for i, h := range b.held {
+	for i, h := range b.blocks {
 		h.release()
-		b.held[i] = nil
+		b.blocks[i] = nil
 	}
-	b.held, b.Frames = b.held[:0], b.Frames[:0]
+	b.blocks, b.Frames = b.blocks[:0], b.Frames[:0]
 }
 
-// begin empties the batch, and makes room for the most that it may hold.
+// begin empties the batch and allocates space for maxBatch frames.
 func (b *Batch) begin() {
 	b.Release()
 	if cap(b.Frames) < maxBatch {
@@ -40,18 +40,18 @@ func (b *Batch) begin() {
 	}
 }
 
-// hold keeps a block until the batch is released.
+// hold prevents h from being reused until the batch is released.
 func (b *Batch) hold(h *block) {
 	h.uses.Add(1)
-	b.held = append(b.held, h)
+	b.blocks = append(b.blocks, h)
 }
 
-// block is a piece of memory that frames lie in: of the stream that it belongs
-// to, and of each batch that has frames in it. When the last lets go, it goes
-// back to the pool.
+// block is a piece of memory that contains frames. Its users are the stream that reads into it and
+// every batch that has frames in it. When the last user releases the block, it goes back to the
+// pool.
 type block struct {
 	buf  []byte
-	end  int // of what was read; the stream's lock guards it
+	end  int // end of the bytes that were read; guarded by the stream's lock
 	uses atomic.Int32
 	pool *pool
 }
@@ -62,18 +62,18 @@ func (b *block) release() {
 	}
 }
 
-// pool keeps blocks of one size for their next use.
+// pool keeps released blocks of one size for reuse.
 type pool struct {
 	size int
 	mu   sync.Mutex
 	free []*block
 }
 
-// maxFree is how many blocks a pool keeps: more are needed only while batches
-// pile up.
+// maxFree is the maximum number of unused blocks in a pool. More blocks are in use only if the
+// program holds many batches.
 const maxFree = 8
 
-// get lends a block, of one user.
+// get returns a block that has one user.
 func (p *pool) get() *block {
 	p.mu.Lock()
 	var b *block
@@ -99,5 +99,5 @@ func (p *pool) put(b *block) {
 	p.mu.Unlock()
 }
 
-// poison overwrites what was released, in tests.
+// poison overwrites released memory. It is set in tests only.
 var poison func([]byte)

@@ -17,7 +17,7 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 )
 
-// pcapOf is a classic pcap of n frames whose sizes go round.
+// pcapOf returns a classic pcap of n frames, whose sizes cycle through the given ones.
 func pcapOf(n int, sizes ...int) []byte {
 	le := binary.LittleEndian
 	b := pcap(le, 0xa1b23c4d, 1)
@@ -30,7 +30,7 @@ func pcapOf(n int, sizes ...int) []byte {
 	return b
 }
 
-// pcapngOf is the same as pcapng, with a block of another kind now and then.
+// pcapngOf returns the same frames as pcapng, with blocks of other types between them.
 func pcapngOf(n int, sizes ...int) []byte {
 	le := binary.LittleEndian
 	b := append(section(le), iface(le, 1, 0, option(le, 9, []byte{9}))...)
@@ -44,7 +44,7 @@ func pcapngOf(n int, sizes ...int) []byte {
 	return b
 }
 
-// pattern is what frame i holds.
+// pattern returns the contents of frame i.
 func pattern(i, size int) []byte {
 	b := make([]byte, size)
 	for at := range b {
@@ -66,7 +66,7 @@ func zstandard(raw []byte) []byte {
 	return w.EncodeAll(raw, nil)
 }
 
-// reads are ways in which bytes arrive.
+// reads lists the ways in which an input may arrive.
 var reads = []struct {
 	name string
 	of   func([]byte) io.Reader
@@ -75,7 +75,7 @@ var reads = []struct {
 	{"in pieces", func(b []byte) io.Reader { return &pieces{b: b} }},
 }
 
-// pieces reads a few bytes at a time, sometimes none.
+// pieces is a reader that returns a few bytes at a time, and sometimes none.
 type pieces struct {
 	b []byte
 	n int
@@ -91,8 +91,8 @@ func (p *pieces) Read(to []byte) (int, error) {
 	return n, nil
 }
 
-// TestBatches: batches in flight, released late, out of turn and by another
-// goroutine, hold what was captured.
+// TestBatches checks that frames keep their contents while several batches are in use and are
+// released late, out of order and by another goroutine.
 func TestBatches(t *testing.T) {
 	defer capture.PoisonReleased()()
 	const n = 700
@@ -130,8 +130,8 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// checkInFlight reads a source with five batches in flight, and looks at each
-// one when it is the oldest.
+// checkInFlight reads a source with five batches in use at the same time, and checks each batch
+// just before it is filled again.
 func checkInFlight(t *testing.T, s capture.Source, check func(i int, f *capture.Frame) error, want int) {
 	t.Helper()
 	read, free := make(chan *capture.Batch, 5), make(chan *capture.Batch, 5)
@@ -182,7 +182,7 @@ func checkInFlight(t *testing.T, s capture.Source, check func(i int, f *capture.
 	}
 }
 
-// TestMergedBatches: files whose times overlap, with batches in flight.
+// TestMergedBatches merges files whose times overlap, with several batches in use.
 func TestMergedBatches(t *testing.T) {
 	defer capture.PoisonReleased()()
 	const files, n = 7, 4000
@@ -192,7 +192,7 @@ func TestMergedBatches(t *testing.T) {
 		raw[i] = pcap(le, 0xa1b23c4d, 1)
 	}
 	for i := range n {
-		at := (i / 3 * 5) % files // three frames in a row
+		at := (i / 3 * 5) % files // three successive frames of each file
 		size := 50 + i%3000
 		b := le.AppendUint32(le.AppendUint32(raw[at], uint32(i)), 0)
 		b = le.AppendUint32(le.AppendUint32(b, uint32(size)), uint32(size))
@@ -216,8 +216,8 @@ func TestMergedBatches(t *testing.T) {
 	}, n)
 }
 
-// TestBatchBroken: what comes before the damage is in batches, the damage is
-// told behind them, and told again.
+// TestBatchBroken checks that the frames before the damage are returned first, then the error, and
+// that the error is returned again.
 func TestBatchBroken(t *testing.T) {
 	raw := pcapOf(10, 100)
 	f, err := capture.NewFile("x", bytes.NewReader(raw[:len(raw)-7]))
@@ -237,7 +237,7 @@ func TestBatchBroken(t *testing.T) {
 	}
 }
 
-// TestBatchOutlivesClose: closing does not take bytes away that are lent.
+// TestBatchOutlivesClose checks that the bytes of a batch stay valid after the file is closed.
 func TestBatchOutlivesClose(t *testing.T) {
 	defer capture.PoisonReleased()()
 	f, err := capture.NewFile("x", bytes.NewReader(pcapOf(300, 100)))
@@ -258,8 +258,7 @@ func TestBatchOutlivesClose(t *testing.T) {
 	b.Release()
 }
 
-// endless is a capture without an end: one header, and then the same records
-// over and over.
+// endless is a capture without end: one header, then the same records repeatedly.
 type endless struct {
 	header, records []byte
 	at              int
@@ -276,7 +275,7 @@ func (e *endless) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// TestBatchAllocates nothing, once it is warmed.
+// TestBatchAllocates checks that reading allocates nothing after the first batches.
 func TestBatchAllocates(t *testing.T) {
 	classic, ng := pcapOf(500, 60, 4200, 1500), pcapngOf(500, 60, 4200, 1500)
 	ngHeader := len(section(binary.LittleEndian)) + len(iface(binary.LittleEndian, 1, 0, option(binary.LittleEndian, 9, []byte{9})))
@@ -318,8 +317,7 @@ func TestBatchAllocates(t *testing.T) {
 	}
 }
 
-// BenchmarkRead reads whole files, from the page cache: bytes of capture a
-// second.
+// BenchmarkRead reads whole files from the page cache and reports bytes of capture per second.
 func BenchmarkRead(b *testing.B) {
 	dir := b.TempDir()
 	for _, size := range []struct {

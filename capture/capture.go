@@ -1,16 +1,15 @@
-// Package capture reads packets: pcap and pcapng files, plain, gzip or zstd,
-// one or several merged by time, from a path or standard input; and a live
-// interface. Package link finds what RDMA traffic a frame carries.
+// Package capture reads packets from pcap and pcapng files (plain, gzip or zstd; one file, or
+// several merged by time), from standard input, and from a live network interface. Package link
+// finds the RDMA traffic in a frame.
 //
-// Frames come in batches, and a batch's bytes are valid until it is released;
-// whoever keeps any longer copies them. Several batches may be in use at once,
-// so that one goroutine reads while another dissects. Reading allocates nothing
-// per batch.
+// Frames are returned in batches. The bytes of a batch are valid until the batch is released; a
+// caller that needs them longer must copy them. Several batches may be in use at the same time, so
+// that one goroutine can read while another decodes. Reading allocates nothing per batch.
 //
-// The readers are the project's own, not pcapgo's: they name the offset at
-// which a damaged file breaks and what was read there, hand out frames without
-// a copy, and take captures that pcapgo refuses (a record longer than the
-// header's snapshot length, interfaces of several link types).
+// The package has its own readers instead of pcapgo's, for three reasons: they report the offset
+// and the contents at which a damaged file becomes unreadable, they return frames without copying
+// them, and they accept captures that pcapgo refuses (a record longer than the snapshot length in
+// the file header, or interfaces of several link types).
 package capture
 
 import (
@@ -22,45 +21,48 @@ import (
 	"time"
 )
 
-// MaxFrame bounds a record's captured bytes, as libpcap and Wireshark do: a
-// length beyond it is damage, not data.
+// MaxFrame is the maximum number of captured bytes in a record, as in libpcap and Wireshark. A
+// larger length means that the file is damaged.
 const MaxFrame = 262144
 
 // Frame is one captured frame.
 type Frame struct {
-	Number   int64    // counts from 1 over all files
-	Time     int64    // nanoseconds since 1970 UTC, of the years 1678 to 2262
-	LinkType LinkType // of the interface that captured it
-	From     *Origin  // the interface as its file describes it; nil when it does not
-	Length   int      // bytes on the wire; Data may hold fewer
-	Data     []byte   // valid until its batch is released
+	Number   int64    // 1 for the first frame; counts across all files
+	Time     int64    // nanoseconds since 1970 UTC; the range is the years 1678 to 2262
+	LinkType LinkType // link type of the interface that captured the frame
+	From     *Origin  // the interface as described in the file; nil if the file does not describe it
+	Length   int      // bytes on the wire; Data may be shorter
+	Data     []byte   // captured bytes; valid until the batch is released
 }
 
-// Origin is an interface as a file describes it: one of a pcapng file, or all of
-// a pcap file.
+// Origin is an interface as described in a capture file: one interface of a pcapng file, or the
+// only one of a pcap file.
 type Origin struct {
 	LinkType    LinkType
-	Snap        uint32 // bytes that frames were cut to; 0: they were not
-	Name        string // as it stands in the file, which may be anything
+	Snap        uint32 // snapshot length in bytes; 0 means that frames are not truncated
+	Name        string // name as written in the file; it may contain any bytes
 	Description string
-	Digits      uint8 // times are whole units of 10^-Digits seconds, but for finer ones, which are 9
+	// Digits says that times are multiples of 10^-Digits seconds. It is 9 for interfaces with a
+	// finer resolution.
+	Digits uint8
 }
 
-// Timestamp is the frame's time as a time.Time in UTC.
+// Timestamp returns the time of the frame in UTC.
 func (f *Frame) Timestamp() time.Time { return time.Unix(0, f.Time).UTC() }
 
-// Source yields frames in order.
+// Source returns frames in order.
 type Source interface {
-	// ReadBatch releases b and fills it with the frames that are at hand: one
-	// at least, for which it waits, and never more than a few hundred. It
-	// returns io.EOF at the end and when ctx ends, and a *BrokenError when the
-	// input cannot be read on; b is empty then, and all that could be read was in
-	// the batches before. One goroutine at a time may call it.
+	// ReadBatch releases b and fills it with the frames that are available: at least one, for which
+	// it waits, and at most a few hundred. ReadBatch returns io.EOF at the end of the input or when
+	// ctx ends, and a *BrokenError if the rest of the input cannot be read. In both cases b is
+	// empty, and all readable frames were in the earlier batches. Only one goroutine at a time may
+	// call ReadBatch.
 	ReadBatch(ctx context.Context, b *Batch) error
 }
 
-// All hands out the frames of a source one by one, to its end or ctx's; an error
-// that is not io.EOF comes last, with a nil frame. A frame is good until the next.
+// All iterates over the frames of s until s or ctx ends. If reading fails with an error other than
+// io.EOF, the last iteration has a nil frame and that error. A frame is valid until the next
+// iteration.
 func All(ctx context.Context, s Source) iter.Seq2[*Frame, error] {
 	return func(yield func(*Frame, error) bool) {
 		var b Batch
@@ -81,21 +83,21 @@ func All(ctx context.Context, s Source) iter.Seq2[*Frame, error] {
 	}
 }
 
-// ErrFormat is wrapped by errors of inputs that are no capture at all.
+// ErrFormat is wrapped by the error for an input that is not a capture file.
 var ErrFormat = errors.New("not a capture file")
 
-// BrokenError says where and how an input broke off.
+// BrokenError describes where and why reading an input failed.
 type BrokenError struct {
-	Name   string // of the input
-	Offset int64  // of the record that could not be read, in decompressed bytes
-	Frames int64  // read before it
-	Err    error  // what was wrong
+	Name   string // name of the input
+	Offset int64  // offset of the record that could not be read, in decompressed bytes
+	Frames int64  // number of frames that were read before the error
+	Err    error  // the cause
 }
 
-// Error is one line for people.
+// Error returns a one-line description.
 func (e *BrokenError) Error() string {
-	return fmt.Sprintf("%s: broken at byte %d, after %d packets: %v", e.Name, e.Offset, e.Frames, e.Err)
+	return fmt.Sprintf("%s: reading failed at byte %d, after %d packets: %v", e.Name, e.Offset, e.Frames, e.Err)
 }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (e *BrokenError) Unwrap() error { return e.Err }

@@ -14,7 +14,7 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 )
 
-// order is a byte order that appends, too.
+// order is a byte order that can also append.
 type order interface {
 	binary.ByteOrder
 	binary.AppendByteOrder
@@ -85,7 +85,7 @@ func enhanced(o order, id uint32, ticks uint64, data string, length int) []byte 
 	return block(o, 6, append(b, data...))
 }
 
-// list reads all frames, one line each, and the error that ended it.
+// list reads all frames, one line each, and returns the error that ended reading.
 func list(s capture.Source) (lines []string, err error) {
 	return listUntil(context.Background(), s)
 }
@@ -149,8 +149,8 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestBad: what is wrong is said, with what and where; what was readable is
-// read.
+// TestBad checks that errors say what is wrong at which offset, and that the frames before the
+// damage are read.
 func TestBad(t *testing.T) {
 	le := binary.LittleEndian
 	plain := pcap(le, 0xa1b2c3d4, 1, sample...)
@@ -165,21 +165,21 @@ func TestBad(t *testing.T) {
 		frames int
 		broken string // error of reading
 	}{
-		{"empty", nil, "x: empty, no capture in it: not a capture file", 0, ""},
-		{"three bytes", []byte("abc"), "x: only 3 bytes, no capture in it: not a capture file", 0, ""},
-		{"another kind", []byte("\x7fELF and more"), "x: starts with 7f454c46, which is neither pcap, pcapng, gzip nor zstd: not a capture file", 0, ""},
-		{"header cut", plain[:20], "x: pcap header needs 24 bytes, the input ends after 20: unexpected EOF", 0, ""},
-		{"pcap of the future", append([]byte{0xd4, 0xc3, 0xb2, 0xa1, 9, 0, 4, 0}, plain[8:]...), "x: pcap version 9.4, only 2 is known: not a capture file", 0, ""},
-		{"record cut", plain[:24+16+5+16+4], "", 1, "x: broken at byte 45, after 1 packets: record needs 29 bytes, the input ends after 20: unexpected EOF"},
-		{"record header cut", plain[:24+16+5+7], "", 1, "x: broken at byte 45, after 1 packets: record header needs 16 bytes, the input ends after 7: unexpected EOF"},
-		{"length that lies", lie, "", 1, "x: broken at byte 45, after 1 packets: record claims 1073741824 captured bytes, the limit is 262144"},
-		{"gzip cut", zipped[:len(zipped)-12], "", -1, "unexpected EOF"},
-		{"pcapng cut", ng[:len(ng)-6], "", 1, "x: broken at byte 88, after 1 packets: block of type 6 needs 40 bytes, the input ends after 34: unexpected EOF"},
-		{"pcapng, no such interface", bytes.Join([][]byte{section(le), iface(le, 1, 0), enhanced(le, 3, 1, "x", 1)}, nil), "", 0, "x: broken at byte 48, after 0 packets: packet block names interface 3, the section has 1"},
-		{"pcapng, length that lies", append(bytes.Clone(ng), 6, 0, 0, 0, 13, 0, 0, 0), "", 2, "x: broken at byte 128, after 2 packets: block of type 6 claims 13 bytes"},
-		{"pcapng, lengths that differ", append(bytes.Clone(ng[:len(ng)-4]), 0, 0, 0, 0), "", 1, "x: broken at byte 88, after 1 packets: block of type 6 says 40 bytes at its start and 0 at its end"},
-		{"pcapng, frame too long", bytes.Join([][]byte{section(le), iface(le, 1, 0), enhanced(le, 0, 1, strings.Repeat("x", capture.MaxFrame+4), 1)}, nil), "", 0, "x: broken at byte 48, after 0 packets: packet block claims 262148 captured bytes, the limit is 262144"},
-		{"pcapng, simple frame too long", bytes.Join([][]byte{section(le), iface(le, 1, 0), block(le, 3, append(le.AppendUint32(nil, 1<<20), make([]byte, capture.MaxFrame+4)...))}, nil), "", 0, "x: broken at byte 48, after 0 packets: packet block claims 262148 captured bytes, the limit is 262144"},
+		{"empty", nil, "x: the input is empty: not a capture file", 0, ""},
+		{"three bytes", []byte("abc"), "x: the input has only 3 bytes: not a capture file", 0, ""},
+		{"another file type", []byte("\x7fELF and more"), "x: the input starts with 7f454c46, which is not pcap, pcapng, gzip or zstd: not a capture file", 0, ""},
+		{"truncated header", plain[:20], "x: pcap header needs 24 bytes, 20 available: unexpected EOF", 0, ""},
+		{"unsupported pcap version", append([]byte{0xd4, 0xc3, 0xb2, 0xa1, 9, 0, 4, 0}, plain[8:]...), "x: unsupported pcap version 9.4, only version 2 is supported: not a capture file", 0, ""},
+		{"truncated record", plain[:24+16+5+16+4], "", 1, "x: reading failed at byte 45, after 1 packets: record needs 29 bytes, 20 available: unexpected EOF"},
+		{"truncated record header", plain[:24+16+5+7], "", 1, "x: reading failed at byte 45, after 1 packets: record header needs 16 bytes, 7 available: unexpected EOF"},
+		{"invalid length", lie, "", 1, "x: reading failed at byte 45, after 1 packets: record claims 1073741824 captured bytes, the limit is 262144"},
+		{"truncated gzip", zipped[:len(zipped)-12], "", -1, "unexpected EOF"},
+		{"truncated pcapng", ng[:len(ng)-6], "", 1, "x: reading failed at byte 88, after 1 packets: block of type 6 needs 40 bytes, 34 available: unexpected EOF"},
+		{"pcapng, no such interface", bytes.Join([][]byte{section(le), iface(le, 1, 0), enhanced(le, 3, 1, "x", 1)}, nil), "", 0, "x: reading failed at byte 48, after 0 packets: packet block names interface 3, the section has 1"},
+		{"pcapng, invalid length", append(bytes.Clone(ng), 6, 0, 0, 0, 13, 0, 0, 0), "", 2, "x: reading failed at byte 128, after 2 packets: block of type 6 claims 13 bytes"},
+		{"pcapng, lengths that differ", append(bytes.Clone(ng[:len(ng)-4]), 0, 0, 0, 0), "", 1, "x: reading failed at byte 88, after 1 packets: block of type 6 has length 40 at its start and 0 at its end"},
+		{"pcapng, frame too long", bytes.Join([][]byte{section(le), iface(le, 1, 0), enhanced(le, 0, 1, strings.Repeat("x", capture.MaxFrame+4), 1)}, nil), "", 0, "x: reading failed at byte 48, after 0 packets: packet block claims 262148 captured bytes, the limit is 262144"},
+		{"pcapng, simple frame too long", bytes.Join([][]byte{section(le), iface(le, 1, 0), block(le, 3, append(le.AppendUint32(nil, 1<<20), make([]byte, capture.MaxFrame+4)...))}, nil), "", 0, "x: reading failed at byte 48, after 0 packets: packet block claims 262148 captured bytes, the limit is 262144"},
 		{"pcapng, bad byte order", append(bytes.Clone(ng[:8]), 1, 2, 3, 4), "x: pcapng section header has byte-order magic 01020304: not a capture file", 0, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -205,7 +205,48 @@ func TestBad(t *testing.T) {
 	}
 }
 
-// TestMerge: several files are one capture, ordered by time.
+// TestERFTimes checks that the time of an ERF record is that of its own header, which is finer than
+// the time of a classic pcap record. The header has seconds and 2^-32 seconds, little-endian.
+func TestERFTimes(t *testing.T) {
+	le := binary.LittleEndian
+	erf := func(stamp uint64) string {
+		return string(le.AppendUint64(nil, stamp)) + "\x15\x04\x00\x12\x00\x00\x00\x02ab"
+	}
+	stamps := []string{
+		erf(0x6b0129fc656eefeb), // .3962240174..., as tshark shows it
+		erf(0x6b0129fcffffffff), // rounded down
+		erf(0),                  // an unused header
+		"\x01\x02\x03",          // truncated
+	}
+	want := []int64{1795238396_396224017, 1795238396_999999999, 1795238396_396221000, 1795238396_396221000}
+	var frames []frame
+	ng := bytes.Join([][]byte{section(le), iface(le, uint16(capture.LinkERF), 0)}, nil)
+	for _, data := range stamps {
+		frames = append(frames, frame{1795238396, 396221, data, len(data)})
+		ng = append(ng, enhanced(le, 0, 1795238396_396221, data, len(data))...)
+	}
+	for name, file := range map[string][]byte{"pcap": pcap(le, 0xa1b2c3d4, uint32(capture.LinkERF), frames...), "pcapng": ng} {
+		f, err := capture.NewFile("x", bytes.NewReader(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for x, err := range capture.All(context.Background(), f) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if x.Time != want[n] || x.From.Digits != 9 {
+				t.Errorf("%s: frame %d at %d with %d digits, want %d", name, x.Number, x.Time, x.From.Digits, want[n])
+			}
+			n++
+		}
+		if n != len(want) {
+			t.Errorf("%s: %d frames", name, n)
+		}
+	}
+}
+
+// TestMerge checks that several files are read as one capture, ordered by time.
 func TestMerge(t *testing.T) {
 	dir, le := t.TempDir(), binary.LittleEndian
 	var paths []string
@@ -234,7 +275,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestDrops: what the capture itself admits to have lost.
+// TestDrops checks the number of dropped packets that the capture file reports.
 func TestDrops(t *testing.T) {
 	le := binary.LittleEndian
 	stats := func(n uint64) []byte {

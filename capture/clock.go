@@ -5,21 +5,21 @@ import (
 	"math/bits"
 )
 
-// clock turns the ticks of a pcapng interface into nanoseconds since 1970: a
-// tick is 10^-digits seconds, or 2^-digits (if_tsresol), counted from offset
-// seconds (if_tsoffset). See draft-ietf-opsawg-pcapng, section 4.2.
+// clock converts the ticks of a pcapng interface into nanoseconds since 1970. A tick is 10^-digits
+// or 2^-digits seconds (if_tsresol), and ticks are counted from offset seconds (if_tsoffset). See
+// draft-ietf-opsawg-pcapng, section 4.2.
 type clock struct {
 	binary bool
 	digits uint8 // 0 to 127
 	offset int64
 }
 
-// nanoseconds are exact, rounded down to a whole one. Times that 64 bits cannot
-// tell, before the year 1678 and after 2262, are the first or the last that they
-// can.
+// nanoseconds returns the time of ticks, rounded down to a whole nanosecond. A time before the year
+// 1678 or after 2262, which does not fit in 64 bits, becomes the earliest or the latest time that
+// fits.
 func (c clock) nanoseconds(ticks uint64) int64 {
-	// All in 128 bits with a sign, in which nothing here comes near the limits:
-	// 2^64 ticks and 2^63 seconds are below 2^94 nanoseconds.
+	// The computation uses signed 128-bit numbers, which cannot overflow here: 2^64 ticks and 2^63
+	// seconds are below 2^94 nanoseconds.
 	var hi, lo uint64
 	switch {
 	case c.binary:
@@ -35,8 +35,8 @@ func (c clock) nanoseconds(ticks uint64) int64 {
 		lo = ticks / power10[c.digits-9]
 	}
 	if c.offset != 0 {
-		// The product of a negative factor as if it had no sign is 2^64 times
-		// the other factor too large.
+		// bits.Mul64 treats the negative factor as unsigned, which makes the product 2^64 times the
+		// other factor too large.
 		high, low := bits.Mul64(uint64(c.offset), 1e9)
 		if c.offset < 0 {
 			high -= 1e9
@@ -54,7 +54,7 @@ func (c clock) nanoseconds(ticks uint64) int64 {
 	return int64(lo)
 }
 
-// power10 are the powers of ten that fit in 64 bits.
+// power10 lists the powers of ten that fit in 64 bits.
 var power10 = func() (p [20]uint64) {
 	p[0] = 1
 	for i := 1; i < len(p); i++ {

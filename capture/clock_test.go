@@ -12,7 +12,7 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 )
 
-// timeOf reads the only frame of a capture.
+// timeOf returns the time of the only frame of a capture.
 func timeOf(t testing.TB, raw []byte) int64 {
 	t.Helper()
 	f, err := capture.NewFile("x", bytes.NewReader(raw))
@@ -27,7 +27,7 @@ func timeOf(t testing.TB, raw []byte) int64 {
 	return b.Frames[0].Time
 }
 
-// oneFrame is a pcapng file of one frame.
+// oneFrame returns a pcapng file with one frame.
 func oneFrame(resolution byte, offset int64, ticks uint64) []byte {
 	le := binary.LittleEndian
 	return bytes.Join([][]byte{
@@ -36,8 +36,8 @@ func oneFrame(resolution byte, offset int64, ticks uint64) []byte {
 	}, nil)
 }
 
-// TestOddClocks: times of any resolution and offset are exact, and those that
-// nanoseconds since 1970 cannot tell are the first or the last that they can.
+// TestOddClocks checks that times of any resolution and offset are exact, and that times that do
+// not fit in 64 bits become the earliest or the latest time that fits.
 func TestOddClocks(t *testing.T) {
 	const first, last = math.MinInt64, math.MaxInt64
 	for _, c := range []struct {
@@ -104,7 +104,7 @@ func TestOddClocks(t *testing.T) {
 	}
 }
 
-// TestClocksExact holds a few thousand clocks against arithmetic without limits.
+// TestClocksExact compares a few thousand clocks with arithmetic of unlimited precision.
 func TestClocksExact(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	billion := big.NewInt(1e9)

@@ -9,7 +9,7 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 )
 
-// Frames one by one; Open tells pcap, pcapng, gzip and zstd apart.
+// This example reads frames one by one. Open recognises pcap, pcapng, gzip and zstd.
 func Example() {
 	source, err := capture.Open("../testdata/captures/rocev2-callback41.pcap.zst")
 	if err != nil {
@@ -30,7 +30,7 @@ func Example() {
 	// 2 2026-11-21 05:19:49.649435 +0000 UTC Ethernet 86 bytes
 }
 
-// Batches cost less: their bytes are good until the batch is filled again.
+// Reading batches is faster. The bytes of a batch are valid until it is filled again.
 func ExampleSource() {
 	source, err := capture.OpenAll([]string{"../samples/rocev2-callback41.pcap", "../samples/rocev2-errors.pcap"})
 	if err != nil {

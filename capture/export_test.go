@@ -1,7 +1,7 @@
 package capture
 
-// PoisonReleased has released memory overwritten, so that a frame that is
-// read after its release shows.
+// PoisonReleased makes the package overwrite released memory, so that reading a frame after its
+// release shows wrong bytes.
 func PoisonReleased() (undo func()) {
 	poison = func(b []byte) {
 		for i := range b {
@@ -11,7 +11,7 @@ func PoisonReleased() (undo func()) {
 	return func() { poison = nil }
 }
 
-// The bounds of a batch and of the pool of blocks.
+// These are the limits of a batch and of the pool of blocks.
 const (
 	MaxBatch = maxBatch
 	MaxFree  = maxFree

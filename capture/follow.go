@@ -10,20 +10,19 @@ import (
 	"time"
 )
 
-// followPoll is how often a file that is still being written is looked at.
+// followPoll is the interval at which a growing file is checked for new data.
 const followPoll = 20 * time.Millisecond
 
-// Follow reads a capture that is still being written, and goes on with the next
-// when it is replaced or begun anew (rotation).
+// Follow reads a capture file that is still being written. When the file is replaced or truncated
+// (rotation), Follow continues with the new file.
 type Follow struct {
 	path   string
 	file   *File
 	reader *growing
-	frames int64 // of the files before this one
+	frames int64 // number of frames in the files before the current one
 }
 
-// OpenFollow starts with the file of that path; one that is not there yet is
-// waited for by ReadBatch.
+// OpenFollow follows the file at path. The file need not exist yet: ReadBatch waits for it.
 func OpenFollow(path string) (*Follow, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, fmt.Errorf("%s: is a directory: %w", path, ErrFormat)
@@ -59,7 +58,7 @@ func (f *Follow) ReadBatch(ctx context.Context, b *Batch) error {
 	}
 }
 
-// open waits for the file.
+// open waits until the file exists and has a capture header.
 func (f *Follow) open(ctx context.Context) error {
 	for {
 		file, err := os.Open(f.path)
@@ -96,10 +95,10 @@ func (f *Follow) close() {
 	f.file = nil
 }
 
-// Dropped is nothing that a file tells before its end.
+// Dropped returns 0, because a capture file contains its drop counters only at its end.
 func (f *Follow) Dropped() uint64 { return 0 }
 
-// Progress is unknown: the file has no end yet.
+// Progress returns 0, 0, because the size of a growing file is unknown.
 func (f *Follow) Progress() (read, total int64) { return 0, 0 }
 
 // Close closes the file.
@@ -110,8 +109,8 @@ func (f *Follow) Close() error {
 	return nil
 }
 
-// growing reads a file that grows: its end is the end only when another file has
-// taken its place, or it was cut.
+// growing reads a file that is still being written. It reports io.EOF only after the file was
+// replaced by another or truncated.
 type growing struct {
 	path    string
 	file    *os.File
@@ -127,7 +126,7 @@ func (g *growing) Read(p []byte) (int, error) {
 			return n, err
 		}
 		if g.replaced() {
-			if n, _ := g.file.Read(p); n > 0 { // what was written in between
+			if n, _ := g.file.Read(p); n > 0 { // data that was written between the last read and the check
 				g.read += int64(n)
 				return n, nil
 			}
@@ -138,7 +137,7 @@ func (g *growing) Read(p []byte) (int, error) {
 	}
 }
 
-// replaced says whether the path names another file now, or the file was cut.
+// replaced reports whether path now names another file, or the file was truncated.
 func (g *growing) replaced() bool {
 	mine, err := g.file.Stat()
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 )
 
-// FuzzFile: any bytes end in frames that are in bounds, or in an error that says
-// where. It is the same frames and the same error whether the bytes come at once
-// or in pieces, in batches that are released late or frame by frame.
+// FuzzFile checks that any input gives frames that are within bounds, or an error with an offset.
+// The frames and the error must be the same whether the bytes arrive at once or in pieces, and
+// whether frames are read one by one or in batches that are released late.
 func FuzzFile(f *testing.F) {
 	defer capture.PoisonReleased()()
 	le := binary.LittleEndian
@@ -65,8 +65,8 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// framesOf reads all frames and the error behind them, a line each, and holds
-// them against what a source promises.
+// framesOf reads all frames and the final error, one per line, and checks them against the contract
+// of Source.
 func framesOf(t *testing.T, r io.Reader, batches bool) (lines []string) {
 	file, err := capture.NewFile("fuzz", r)
 	if err != nil {
@@ -75,12 +75,12 @@ func framesOf(t *testing.T, r io.Reader, batches bool) (lines []string) {
 	defer file.Close()
 	add := func(f *capture.Frame) {
 		if len(f.Data) > capture.MaxFrame || cap(f.Data) != len(f.Data) || f.Length < len(f.Data) || f.Number != int64(len(lines)+1) {
-			t.Fatalf("frame %d of %d bytes, %d on the wire, behind frame %d", f.Number, len(f.Data), f.Length, len(lines))
+			t.Fatalf("frame %d of %d bytes, %d on the wire, after frame %d", f.Number, len(f.Data), f.Length, len(lines))
 		}
 		lines = append(lines, fmt.Sprint(f.Time, f.LinkType, f.Length, " ", string(f.Data)))
 	}
 	if batches {
-		var flight [3]capture.Batch // the oldest is looked at when it is filled again
+		var flight [3]capture.Batch // each batch is checked just before it is filled again
 		look := func(b *capture.Batch) {
 			for i := range b.Frames {
 				add(&b.Frames[i])

@@ -8,26 +8,25 @@ import (
 	"strings"
 )
 
-// Interface is a network interface that can be captured on, with the RDMA
-// devices behind it.
+// Interface is a network interface that can be captured on, with its RDMA devices.
 type Interface struct {
 	Type    string   `json:"type" doc:"The record's type, always \"interface\"." values:"interface"`
-	Name    string   `json:"name" doc:"The operating system's name of the interface."`
+	Name    string   `json:"name" doc:"The name of the interface in the operating system."`
 	Up      bool     `json:"up" doc:"Whether the interface is up."`
-	MTU     int      `json:"mtu" doc:"MTU of the interface, in bytes."`
-	Address []string `json:"addresses" doc:"IP addresses of the interface, with prefix lengths."`
-	RDMA    []Device `json:"rdma" doc:"RDMA devices that use the interface."`
+	MTU     int      `json:"mtu" doc:"The MTU of the interface in bytes."`
+	Address []string `json:"addresses" doc:"The IP addresses of the interface, with prefix lengths."`
+	RDMA    []Device `json:"rdma" doc:"The RDMA devices that use the interface."`
 }
 
 // Device is an RDMA device.
 type Device struct {
-	Name     string `json:"name" doc:"The operating system's name of the RDMA device."`
-	Link     string `json:"link_layer" doc:"Link layer of the device, Ethernet or InfiniBand."`
-	Hardware bool   `json:"hardware" doc:"Whether the device is hardware whose traffic bypasses the kernel, so that sockets cannot capture it."`
+	Name     string `json:"name" doc:"The name of the RDMA device in the operating system."`
+	Link     string `json:"link_layer" doc:"The link layer of the first port: Ethernet or InfiniBand."`
+	Hardware bool   `json:"hardware" doc:"Whether the device is hardware. The traffic of a hardware device bypasses the kernel, so a socket on the interface does not receive it."`
 }
 
-// Interfaces lists the network interfaces. Sys is where sysfs is mounted,
-// normally /sys.
+// Interfaces lists the network interfaces. The argument sys is the mount point of sysfs, normally
+// /sys.
 func Interfaces(sys string) ([]Interface, error) {
 	all, err := net.Interfaces()
 	if err != nil {
@@ -50,8 +49,8 @@ func Interfaces(sys string) ([]Interface, error) {
 	return list, nil
 }
 
-// Bypass returns the hardware RDMA device behind an interface, empty when there
-// is none: a socket on that interface does not see what the device sends.
+// Bypass returns the name of the hardware RDMA device of an interface, or "" if the interface has
+// none. A socket on an interface with such a device does not receive the traffic of the device.
 func Bypass(sys, name string) string {
 	for _, d := range rdmaDevices(sys)[name] {
 		if d.Hardware {
@@ -61,10 +60,9 @@ func Bypass(sys, name string) string {
 	return ""
 }
 
-// rdmaDevices finds the RDMA devices behind each network interface. A software
-// device (rxe, siw) names its interface in "parent" and has no device of its own
-// on a bus; a hardware device lists its interfaces below that, and all of them
-// per port in gid_attrs.
+// rdmaDevices finds the RDMA devices of each network interface. A software device (rxe, siw) names
+// its interface in the file "parent" and has no bus device. A hardware device lists its interfaces
+// in device/net, and the interfaces of each port in gid_attrs.
 func rdmaDevices(sys string) map[string][]Device {
 	found := map[string][]Device{}
 	entries, _ := os.ReadDir(filepath.Join(sys, "class", "infiniband"))

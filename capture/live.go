@@ -2,10 +2,10 @@ package capture
 
 import "errors"
 
-// LiveOptions say how to capture.
+// LiveOptions holds the options of a live capture.
 type LiveOptions struct {
 	Promiscuous bool
 }
 
-// ErrNoPermission is wrapped by errors of capturing without the right to.
+// ErrNoPermission is wrapped by the error of OpenLive if the process lacks the right to capture.
 var ErrNoPermission = errors.New("no permission")

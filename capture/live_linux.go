@@ -15,16 +15,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Live captures what passes a network interface, through a packet socket of
-// Linux and without cgo: a kernel filter that takes RoCE and TCP only,
-// nanosecond times, the kernel's count of what it dropped. It is the project's
-// own and not pcapgo's EthernetHandle for a larger buffer, a timeout that lets
-// records out while nothing arrives, and VLAN tags put back without a copy.
+// Live captures the traffic of a network interface through a Linux packet socket, without cgo. A
+// kernel filter passes only RoCE and TCP, times have nanoseconds, and the kernel counts dropped
+// packets. The package does not use pcapgo's EthernetHandle because Live needs a larger buffer, a
+// timeout that returns records while no packets arrive, and VLAN tags that are restored without a
+// copy.
 type Live struct {
 	fd      int
 	name    string
 	pool    pool
-	block   *block // that is being filled
+	block   *block // block that is being filled
 	message unix.Msghdr
 	data    unix.Iovec
 	oob     [256]byte
@@ -35,20 +35,20 @@ type Live struct {
 
 const (
 	liveFrame   = MaxFrame - vlanTagLen
-	liveBuffer  = 64 << 20 // asked of the kernel, which may give less
+	liveBuffer  = 64 << 20 // requested size in bytes; the kernel may grant less
 	liveTimeout = 25 * time.Millisecond
-	liveBlock   = 1 << 20 // of frames, at most
-	liveRoom    = vlanTagLen + liveFrame
+	liveBlock   = 1 << 20 // bytes of frames in one block
+	liveSlot    = vlanTagLen + liveFrame
 	vlanTagLen  = 4
 )
 
-// OpenLive starts to capture.
+// OpenLive starts capturing on the interface name.
 func OpenLive(name string, o LiveOptions) (*Live, error) {
 	i, err := net.InterfaceByName(name)
 	if err != nil {
-		return nil, fmt.Errorf("no interface %s: rdmadump interfaces lists those that there are", name)
+		return nil, fmt.Errorf("no interface %s; the command \"rdmadump interfaces\" lists the interfaces", name)
 	}
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0) // protocol 0: nothing arrives before bind
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0) // protocol 0: no packets arrive before bind
 	switch {
 	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES):
 		return nil, fmt.Errorf("capturing on %s: %w: run it as root, or once: setcap cap_net_raw+ep %s", name, ErrNoPermission, executable())
@@ -72,7 +72,7 @@ func executable() string {
 	return "rdmadump"
 }
 
-// set puts filter, buffer, times and the interface in place.
+// set configures the filter, the buffer, the time stamps and the interface.
 func (l *Live) set(i *net.Interface, promiscuous bool) error {
 	program, err := bpf.Assemble(liveFilter)
 	if err != nil {
@@ -86,7 +86,7 @@ func (l *Live) set(i *net.Interface, promiscuous bool) error {
 		return fmt.Errorf("kernel filter: %w", err)
 	}
 	if unix.SetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, liveBuffer) != nil {
-		unix.SetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, liveBuffer) // as much as the system allows
+		unix.SetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, liveBuffer) // the system limits the size of this buffer
 	}
 	if err := unix.SetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1); err != nil {
 		return fmt.Errorf("nanosecond times: %w", err)
@@ -111,54 +111,60 @@ func (l *Live) set(i *net.Interface, promiscuous bool) error {
 	return unix.Bind(l.fd, &unix.SockaddrLinklayer{Protocol: all<<8 | all>>8, Ifindex: i.Index})
 }
 
-// What the filter looks for and the system has no name for.
+// These values of the filter have no names in package unix.
 const (
-	liveRoCEv1 = 0x8915 // EtherType
-	liveRoCEv2 = 4791   // UDP ports
-	liveVXLAN  = 4789
+	liveRoCEv1     = 0x8915 // EtherType
+	liveMACControl = 0x8808 // EtherType
+	liveRoCEv2     = 4791   // UDP port
+	liveVXLAN      = 4789
 )
 
-// liveFilter takes RoCEv1, TCP, RoCEv2 and what may carry it: tagged frames,
-// VXLAN, GRE, IPv6 with extension headers, IP fragments.
+// liveFilter passes RoCEv1, TCP, RoCEv2 in either direction of port 4791, and the frames that may
+// contain them: VLAN tags, VXLAN, GRE, IPv6 with extension headers, and IP fragments. It also passes
+// MAC control frames, which pause a link.
 var liveFilter = []bpf.Instruction{
 	bpf.LoadAbsolute{Off: 12, Size: 2},
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: liveRoCEv1, SkipTrue: 21},
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_8021Q, SkipTrue: 20},
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_8021AD, SkipTrue: 19},
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_IPV6, SkipTrue: 10},
-	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.ETH_P_IP, SkipTrue: 16},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: liveRoCEv1, SkipTrue: 26},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_8021Q, SkipTrue: 25},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_8021AD, SkipTrue: 24},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: liveMACControl, SkipTrue: 23},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_IPV6, SkipTrue: 12},
+	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.ETH_P_IP, SkipTrue: 20},
 	bpf.LoadAbsolute{Off: 23, Size: 1}, // IPv4: protocol
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_TCP, SkipTrue: 15},
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_GRE, SkipTrue: 14},
-	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.IPPROTO_UDP, SkipTrue: 12},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_TCP, SkipTrue: 19},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_GRE, SkipTrue: 18},
+	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.IPPROTO_UDP, SkipTrue: 16},
 	bpf.LoadAbsolute{Off: 20, Size: 2}, // flags and fragment offset
-	bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: 0x1fff, SkipTrue: 11},
+	bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: 0x1fff, SkipTrue: 15},
 	bpf.LoadMemShift{Off: 14},
+	bpf.LoadIndirect{Off: 14, Size: 2}, // UDP source port
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: liveRoCEv2, SkipTrue: 12},
 	bpf.LoadIndirect{Off: 16, Size: 2}, // UDP destination port
-	bpf.Jump{Skip: 5},
-	bpf.LoadAbsolute{Off: 20, Size: 1}, // IPv6: next header; 15 instructions before
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_TCP, SkipTrue: 6},
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_ICMPV6, SkipTrue: 4},
-	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.IPPROTO_UDP, SkipTrue: 4}, // extension headers
-	bpf.LoadAbsolute{Off: 56, Size: 2},
+	bpf.Jump{Skip: 7},
+	bpf.LoadAbsolute{Off: 20, Size: 1}, // IPv6: next header; this is instruction 18
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_TCP, SkipTrue: 8},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_ICMPV6, SkipTrue: 6},
+	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.IPPROTO_UDP, SkipTrue: 6}, // extension headers
+	bpf.LoadAbsolute{Off: 54, Size: 2},                                     // UDP source port
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: liveRoCEv2, SkipTrue: 4},
+	bpf.LoadAbsolute{Off: 56, Size: 2}, // UDP destination port
 	bpf.JumpIf{Cond: bpf.JumpEqual, Val: liveRoCEv2, SkipTrue: 2},
 	bpf.JumpIf{Cond: bpf.JumpEqual, Val: liveVXLAN, SkipTrue: 1},
 	bpf.RetConstant{Val: 0},
 	bpf.RetConstant{Val: liveFrame},
 }
 
-// ReadBatch waits for a frame, and takes those that are there behind it. See
-// [Source].
+// ReadBatch waits for a frame and also returns the frames that are queued after it. See [Source].
 func (l *Live) ReadBatch(ctx context.Context, b *Batch) error {
 	b.begin()
-	if l.block == nil || len(l.block.buf)-l.block.end < liveRoom {
+	if l.block == nil || len(l.block.buf)-l.block.end < liveSlot {
 		if l.block != nil {
 			l.block.release()
 		}
 		l.block = l.pool.get()
 		l.block.end = 0
 	}
-	for l.failed == nil && len(b.Frames) < maxBatch && len(l.block.buf)-l.block.end >= liveRoom {
+	for l.failed == nil && len(b.Frames) < maxBatch && len(l.block.buf)-l.block.end >= liveSlot {
 		n := len(b.Frames)
 		if n == 0 && ctx.Err() != nil {
 			return io.EOF
@@ -174,7 +180,7 @@ func (l *Live) ReadBatch(ctx context.Context, b *Batch) error {
 			continue
 		case err != unix.EAGAIN && err != unix.EINTR:
 			if err == unix.ENETDOWN {
-				err = errors.New("the interface went down or away")
+				err = errors.New("the interface went down or was removed")
 			}
 			l.failed = &BrokenError{Name: l.name, Frames: l.frames, Err: err}
 			continue
@@ -190,10 +196,10 @@ func (l *Live) ReadBatch(ctx context.Context, b *Batch) error {
 	return nil
 }
 
-// receive takes one frame. It is unix.Recvmsg without what that allocates.
+// receive reads one frame. It calls recvmsg directly because unix.Recvmsg allocates.
 func (l *Live) receive(f *Frame, flags int) error {
-	room := l.block.buf[l.block.end:][:liveRoom]
-	l.data.Base = &room[vlanTagLen]
+	space := l.block.buf[l.block.end:][:liveSlot]
+	l.data.Base = &space[vlanTagLen]
 	l.data.SetLen(liveFrame)
 	l.message.SetControllen(len(l.oob))
 	got, _, errno := unix.Syscall(unix.SYS_RECVMSG, uintptr(l.fd), uintptr(unsafe.Pointer(&l.message)), uintptr(flags|unix.MSG_TRUNC))
@@ -201,12 +207,12 @@ func (l *Live) receive(f *Frame, flags int) error {
 		return errno
 	}
 	length := int(got)
-	data := room[vlanTagLen:][:min(length, liveFrame)]
+	data := space[vlanTagLen:][:min(length, liveFrame)]
 	l.block.end += vlanTagLen + len(data)
 	f.Time = time.Now().UnixNano()
-	if tag, tagged := l.ancillary(l.oob[:l.message.Controllen], f); tagged && len(data) >= 12 { // put the tag back
-		copy(room, data[:12])
-		data, length = room[:vlanTagLen+len(data)], length+vlanTagLen
+	if tag, tagged := l.ancillary(l.oob[:l.message.Controllen], f); tagged && len(data) >= 12 { // restore the VLAN tag that the kernel removed
+		copy(space, data[:12])
+		data, length = space[:vlanTagLen+len(data)], length+vlanTagLen
 		binary.BigEndian.PutUint32(data[12:], tag)
 	}
 	l.frames++
@@ -214,8 +220,8 @@ func (l *Live) receive(f *Frame, flags int) error {
 	return nil
 }
 
-// ancillary reads the time and the VLAN tag that the kernel tells beside a
-// frame; the tag is as on the wire, TPID and TCI.
+// ancillary decodes the time and the VLAN tag that the kernel delivers as control messages. The tag
+// is returned as on the wire, TPID before TCI.
 func (l *Live) ancillary(oob []byte, f *Frame) (tag uint32, tagged bool) {
 	for len(oob) >= unix.SizeofCmsghdr {
 		h, data, rest, err := unix.ParseOneSocketControlMessage(oob)
@@ -240,15 +246,15 @@ func (l *Live) ancillary(oob []byte, f *Frame) (tag uint32, tagged bool) {
 	return tag, tagged
 }
 
-// Dropped is how many packets the kernel had no room for.
+// Dropped returns the number of packets that the kernel dropped because the buffer was full.
 func (l *Live) Dropped() uint64 {
 	if stats, err := unix.GetsockoptTpacketStats(l.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS); err == nil {
-		l.dropped += uint64(stats.Drops) // reading it starts the count anew
+		l.dropped += uint64(stats.Drops) // reading the kernel's counter resets it
 	}
 	return l.dropped
 }
 
-// Progress is unknown: a live capture has no end.
+// Progress returns 0, 0, because a live capture has no end.
 func (l *Live) Progress() (read, total int64) { return 0, 0 }
 
 // Close ends the capture.

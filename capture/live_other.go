@@ -8,10 +8,10 @@ import (
 	"io"
 )
 
-// Live captures on Linux only.
+// Live captures live traffic. It is available on Linux only.
 type Live struct{}
 
-// OpenLive needs Linux.
+// OpenLive returns an error, because live capture needs Linux.
 func OpenLive(string, LiveOptions) (*Live, error) {
 	return nil, errors.New("capturing on an interface needs Linux; pipe a capture in: tcpdump -w - | rdmadump live -")
 }

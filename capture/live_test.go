@@ -19,8 +19,8 @@ import (
 	"golang.org/x/net/bpf"
 )
 
-// TestLiveFilter runs the kernel's filter over frames: RoCE and TCP pass, and
-// what may carry them.
+// TestLiveFilter runs the kernel filter on frames. It passes RoCE, TCP and the frames that may
+// contain them.
 func TestLiveFilter(t *testing.T) {
 	vm, err := bpf.NewVM(liveFilter)
 	if err != nil {
@@ -38,7 +38,10 @@ func TestLiveFilter(t *testing.T) {
 		want        bool
 	}{
 		{"RoCEv2", ip4("11", "12b7"), true},
-		{"RoCEv2 behind IPv4 options", eth + "0800 46000034 00010000 40110000 0a000001 0a000002 01010100 c000 12b7 001c0000", true},
+		{"RoCEv2 after IPv4 options", eth + "0800 46000034 00010000 40110000 0a000001 0a000002 01010100 c000 12b7 001c0000", true},
+		{"RoCEv2 from port 4791", eth + "0800 45000030 00010000 40110000 0a000001 0a000002 12b7 c001 001c0000", true},
+		{"RoCEv2 from port 4791 over IPv6", eth + "86dd 60000000 001c1140 fd000000000000000000000000000001 fd000000000000000000000000000002 12b7 c001 001c0000", true},
+		{"from port 4789", eth + "0800 45000030 00010000 40110000 0a000001 0a000002 12b5 c001 001c0000", false},
 		{"VXLAN", ip4("11", "12b5"), true},
 		{"DNS", ip4("11", "0035"), false},
 		{"TCP", ip4("06", "4e51"), true},
@@ -52,6 +55,7 @@ func TestLiveFilter(t *testing.T) {
 		{"IPv6 extension header", ip6("3c", "0000"), true},
 		{"ICMPv6", ip6("3a", "0000"), false},
 		{"RoCEv1", eth + "8915 0000", true},
+		{"pause", eth + "8808 0101", true},
 		{"tagged", eth + "8100 0064 0806", true},
 		{"802.1ad", eth + "88a8 0064 8100", true},
 		{"ARP", eth + "0806 0001", false},
@@ -71,7 +75,7 @@ func TestLiveFilter(t *testing.T) {
 	}
 }
 
-// record is a little-endian pcap record.
+// record returns a little-endian pcap record.
 func record(sec uint32, data string) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, sec)
 	b = binary.LittleEndian.AppendUint32(b, 0)
@@ -87,8 +91,8 @@ func header() []byte {
 	return h
 }
 
-// TestFollow reads a file while it is written, record by record and half of one,
-// through rotation and truncation.
+// TestFollow reads a file while it is written record by record, with partial records, rotation and
+// truncation.
 func TestFollow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ring.pcap")
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -97,11 +101,11 @@ func TestFollow(t *testing.T) {
 		func() { os.WriteFile(path, append(header(), record(1, "one")...), 0o600) },
 		func() { write(t, path, record(2, "two")[:10]) },
 		func() { write(t, path, record(2, "two")[10:]) },
-		func() { // rotation: another file takes its place
+		func() { // rotation: another file replaces it
 			os.Rename(path, path+".1")
 			os.WriteFile(path, append(header(), record(3, "three")...), 0o600)
 		},
-		func() { os.WriteFile(path, append(header(), record(4, "4")...), 0o600) }, // begun anew, shorter
+		func() { os.WriteFile(path, append(header(), record(4, "4")...), 0o600) }, // truncated and written again
 	}
 	go func() {
 		for _, step := range steps {
@@ -142,8 +146,8 @@ func write(t *testing.T, path string, data []byte) {
 	f.Write(data)
 }
 
-// TestRDMADevices reads a sysfs as the kernel lays it out: a software device
-// names its parent, a hardware device lists its interfaces.
+// TestRDMADevices reads a directory tree with the layout of sysfs: a software device names its
+// parent, a hardware device lists its interfaces.
 func TestRDMADevices(t *testing.T) {
 	sys := t.TempDir()
 	files := map[string]string{
@@ -176,13 +180,13 @@ func TestRDMADevices(t *testing.T) {
 	}
 	for name, want := range map[string]string{"eth0": "", "ens1f0": "mlx5_0", "ens1f0.100": "mlx5_0", "ib0": "mlx5_1", "lo": ""} {
 		if got := Bypass(sys, name); got != want {
-			t.Errorf("behind %s: %q, want %q", name, got, want)
+			t.Errorf("RDMA devices of %s: %q, want %q", name, got, want)
 		}
 	}
 }
 
-// TestLive captures on the loopback, in batches that are in flight: every
-// datagram once, until the context ends.
+// TestLive captures on the loopback interface with several batches in use. Every datagram must
+// appear once, and reading must end with the context.
 func TestLive(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("capturing on an interface needs root")
@@ -195,7 +199,7 @@ func TestLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0") // not connected: that nobody listens is no error
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0") // not connected, so that the missing receiver causes no error
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +229,7 @@ func TestLive(t *testing.T) {
 			if !found {
 				continue
 			}
-			n := binary.BigEndian.Uint32(ours) // out of order when the sender changes the processor
+			n := binary.BigEndian.Uint32(ours) // out of order if the sender moves to another processor
 			if seen[n] || len(ours) != 4+size || f.Length != len(f.Data) {
 				t.Fatalf("datagram %d of %d bytes, seen before: %t", n, len(ours), seen[n])
 			}

@@ -9,46 +9,46 @@ import (
 	"sync"
 )
 
-// Merged reads several captures as one, ordered by time. Frames of one file
-// keep their order even where their times do not; numbers count over all.
+// Merged reads several captures as one, ordered by time. Frames of one file keep their order even
+// if their times are not in order. Frame numbers count across all files.
 type Merged struct {
 	inputs   []*input
-	heap     []int // the inputs that have frames, the one with the earliest first
-	empty    int   // the input whose batch was used up and not filled again, -1 for none
+	heap     []int // indexes of the inputs that have frames, as a heap: the input with the earliest frame is first
+	empty    int   // index of the input whose batch is used up and must be refilled, -1 if there is none
 	count    int64
 	fills    int64
 	repeated []string
 	broken   error
 
-	mu sync.Mutex // of what Progress looks at while another goroutine reads
+	mu sync.Mutex // guards the fields that Progress reads from another goroutine
 }
 
-// input is one file, and its frames that are not handed out yet.
+// input is one file and its frames that were not returned yet.
 type input struct {
-	file  *File // nil when it is not open: not yet again, or no more
+	file  *File // nil while the file is closed: before its turn, or after its end
 	batch Batch
-	at    int   // the next frame in batch
-	fill  int64 // of which batch of Merged's holds batch, too
+	at    int   // index of the next frame in batch
+	fill  int64 // number of the Merged batch that already holds the blocks of batch
 
 	path       string
-	name       string // in messages
-	first      int64  // the time of its first frame, while it is not open yet
-	read, size int64  // while it is not open
+	name       string // name for messages
+	first      int64  // time of the first frame, while the file is not open yet
+	read, size int64  // progress, while the file is not open
 	dropped    uint64
 }
 
-// manyFiles is how many files are kept open from the start on. Of more, as a ring
-// of captures has them, each is opened for its first frame, closed, and opened
-// again when it is its turn.
+// manyFiles is the largest number of files that are all kept open. If there are more, as in a ring
+// of capture files, each file is opened for the time of its first frame, closed, and opened again
+// when its frames are due.
 const manyFiles = 4
 
-// OpenAll opens captures to be read as one. A file that is named again is left
-// out, see [Merged.Repeated]. When some cannot be opened, it reads the others; the
-// error then joins theirs, and Merged is nil only when none is left.
+// OpenAll opens several captures and merges them by time. A file that is named twice is read once,
+// see [Merged.Repeated]. If some of the files cannot be opened, OpenAll returns a Merged that reads
+// the others, together with the joined errors. Merged is nil only if no file could be opened.
 func OpenAll(paths []string) (*Merged, error) { return OpenAllAs(paths, nil) }
 
-// OpenAllAs is OpenAll of files of which some have other names in messages: those
-// in names, by their paths.
+// OpenAllAs is like OpenAll, but messages show a file under another name if names has one for its
+// path.
 func OpenAllAs(paths []string, names map[string]string) (*Merged, error) {
 	m := &Merged{empty: -1}
 	if len(paths) == 0 {
@@ -94,7 +94,7 @@ func OpenAllAs(paths []string, names map[string]string) (*Merged, error) {
 	return m, failed
 }
 
-// Merge reads files that are already open as one.
+// Merge returns a source that merges already opened files, ordered by time.
 func Merge(files ...*File) *Merged {
 	m := &Merged{empty: -1}
 	for i, f := range files {
@@ -106,11 +106,12 @@ func Merge(files ...*File) *Merged {
 	return m
 }
 
-// Repeated are the names of files that had been named before, and are read once.
+// Repeated returns the names of the files that were named more than once. Each of them is read
+// once.
 func (m *Merged) Repeated() []string { return m.repeated }
 
-// load reads the next frames of file i, and puts it where it belongs. A file that
-// is for later is closed again.
+// load reads the next batch of input i and inserts the input into the heap. If later is true, load
+// only notes the time of the first frame and closes the file again.
 func (m *Merged) load(ctx context.Context, i int, later bool) {
 	in := m.inputs[i]
 	in.at = 0
@@ -151,7 +152,7 @@ func (m *Merged) open(in *input) error {
 	return nil
 }
 
-// close notes what the file had to say; its frames stay.
+// close saves the file's counters and closes the file. The frames in the input's batch stay valid.
 func (m *Merged) close(in *input) error {
 	if in.file == nil {
 		return nil
@@ -165,15 +166,14 @@ func (m *Merged) close(in *input) error {
 	return err
 }
 
-// before orders the heap: by time, and by the order of the files where that is
-// the same.
+// before orders the heap by time. Inputs with equal times are ordered as the files were given.
 func (m *Merged) before(a, b int) bool {
 	a, b = m.heap[a], m.heap[b]
 	x, y := m.inputs[a].time(), m.inputs[b].time()
 	return x < y || x == y && a < b
 }
 
-// time is that of the next frame.
+// time returns the time of the input's next frame.
 func (in *input) time() int64 {
 	if len(in.batch.Frames) == 0 {
 		return in.first
@@ -183,14 +183,14 @@ func (in *input) time() int64 {
 
 func (in *input) head() *Frame { return &in.batch.Frames[in.at] }
 
-// pop takes the first off the heap.
+// pop removes the first element of the heap.
 func (m *Merged) pop() {
 	last := len(m.heap) - 1
 	m.heap[0], m.heap = m.heap[last], m.heap[:last]
 	m.sink()
 }
 
-// sink puts the first of the heap where it belongs, after it has changed.
+// sink restores the order of the heap after its first element has changed.
 func (m *Merged) sink() {
 	for at := 0; ; {
 		least := at
@@ -207,9 +207,8 @@ func (m *Merged) sink() {
 	}
 }
 
-// ReadBatch hands out the earliest frames, without a copy. At the end it returns
-// io.EOF, or what broke when a file did; the other files have then been read to
-// their ends. See [Source].
+// ReadBatch returns the earliest frames without copying them. At the end it returns io.EOF, or the
+// errors of damaged files; the other files have been read to their ends by then. See [Source].
 func (m *Merged) ReadBatch(ctx context.Context, b *Batch) error {
 	if len(m.inputs) == 1 && len(m.inputs[0].batch.Frames) == 0 && m.inputs[0].file != nil {
 		return m.inputs[0].file.ReadBatch(ctx, b)
@@ -226,14 +225,14 @@ func (m *Merged) ReadBatch(ctx context.Context, b *Batch) error {
 	for len(b.Frames) < maxBatch && len(m.heap) > 0 && m.empty < 0 {
 		i := m.heap[0]
 		in := m.inputs[i]
-		if len(in.batch.Frames) == 0 { // it is its turn
+		if len(in.batch.Frames) == 0 { // the file was closed and its frames are due now
 			m.pop()
 			m.load(ctx, i, false)
 			continue
 		}
 		if in.fill != m.fills {
 			in.fill = m.fills
-			for _, h := range in.batch.held {
+			for _, h := range in.batch.blocks {
 				b.hold(h)
 			}
 		}
@@ -244,8 +243,8 @@ func (m *Merged) ReadBatch(ctx context.Context, b *Batch) error {
 			m.sink()
 			continue
 		}
-		// Its next frames may come before the others', and may have to be waited
-		// for: the batch ends here.
+		// The next frames of this input may be earlier than those of the others, and reading them
+		// may block. So the batch ends here.
 		m.empty = i
 		m.pop()
 	}
@@ -258,8 +257,8 @@ func (m *Merged) ReadBatch(ctx context.Context, b *Batch) error {
 	return io.EOF
 }
 
-// Progress adds up what the files tell; total is 0 when one does not know. It may
-// be called while another goroutine reads.
+// Progress returns the sums over all files. The total is 0 if the size of one file is unknown.
+// Progress may be called while another goroutine reads.
 func (m *Merged) Progress() (read, total int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -276,7 +275,8 @@ func (m *Merged) Progress() (read, total int64) {
 	return read, total
 }
 
-// Dropped adds up what the files admit to have lost, when reading is over.
+// Dropped returns the number of packets that the files report as dropped. The count is complete
+// when all files were read.
 func (m *Merged) Dropped() (n uint64) {
 	for _, in := range m.inputs {
 		if n += in.dropped; in.file != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 )
 
-// TestSameFileTwice: a file that is named twice is read once, whatever its names,
-// and it is said which.
+// TestSameFileTwice checks that a file that is named twice is read once, even under different
+// names, and that Repeated returns it.
 func TestSameFileTwice(t *testing.T) {
 	dir := t.TempDir()
 	one, other := filepath.Join(dir, "one.pcap"), filepath.Join(dir, "other.pcap")
@@ -40,8 +40,7 @@ func TestSameFileTwice(t *testing.T) {
 	}
 }
 
-// TestManyFiles: of a ring of many files, only those are open that it is the turn
-// of.
+// TestManyFiles checks that, of a ring of many files, only those whose frames are due are open.
 func TestManyFiles(t *testing.T) {
 	const files, each = 120, 40
 	dir, le := t.TempDir(), binary.LittleEndian
@@ -49,10 +48,10 @@ func TestManyFiles(t *testing.T) {
 	for i := range files {
 		raw := pcap(le, 0xa1b23c4d, 1)
 		for n := range each {
-			at := (i*each+n)*10 + n%2*200 // times that go back and forth, into the next file's
+			at := (i*each+n)*10 + n%2*200 // times overlap with those of the next file
 			raw = append(raw, pcap(le, 0xa1b23c4d, 1, frame{uint32(at), 0, fmt.Sprint(i), 1})[24:]...)
 		}
-		raw = append(raw, make([]byte, 9)[:i%2*9]...) // every other one is broken at its end
+		raw = append(raw, make([]byte, 9)[:i%2*9]...) // every other file is damaged at its end
 		path := filepath.Join(dir, fmt.Sprintf("%03d.pcap.zst", files-i))
 		if err := os.WriteFile(path, zstandard(raw), 0o600); err != nil {
 			t.Fatal(err)
@@ -77,7 +76,7 @@ func TestManyFiles(t *testing.T) {
 		}
 		most = max(most, runtime.NumGoroutine()-before)
 	}
-	if n != files*each || strings.Count(err.Error(), "broken at byte") != files/2 {
+	if n != files*each || strings.Count(err.Error(), "reading failed at byte") != files/2 {
 		t.Errorf("%d frames, want %d; error %v", n, files*each, err)
 	}
 	if read, again := m.Progress(); read != total || again != total || total == 0 {

@@ -15,24 +15,25 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// maxZstdWindow bounds the memory that a zstd input can ask for.
+// maxZstdWindow limits the memory that a zstd input can request, in bytes.
 const maxZstdWindow = 32 << 20
 
-// File reads one capture: pcap or pcapng, plain, gzip or zstd, told apart by
-// content. Reading and decompression run ahead in a goroutine of their own.
+// File reads one capture: pcap or pcapng, plain or compressed with gzip or zstd. The format is
+// recognised by content. Reading and decompression run in a separate goroutine, ahead of the
+// caller.
 type File struct {
 	name   string
 	reader interface{ next(*Frame) error }
 	stream *stream
-	before int64 // frames of the files that this one goes on from
+	before int64 // number of frames in the files that this file continues
 	frames int64
 	closer io.Closer
 	raw    *counter
-	size   int64 // of the file, 0 when unknown
+	size   int64 // size of the file in bytes, 0 if unknown
 	failed error
 }
 
-// counter counts what was read, for progress.
+// counter counts the bytes that were read, for Progress.
 type counter struct {
 	r io.Reader
 	n atomic.Int64
@@ -44,8 +45,8 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Open opens one capture; "-" is standard input. An error wraps [ErrFormat]
-// when the content is no capture.
+// Open opens one capture; "-" means standard input. The error wraps [ErrFormat] if the content is
+// not a capture.
 func Open(path string) (*File, error) {
 	if path == "-" {
 		return NewFile("standard input", os.Stdin)
@@ -53,7 +54,7 @@ func Open(path string) (*File, error) {
 	return openAs(path, path)
 }
 
-// openAs is Open of a file that has another name in messages.
+// openAs is like Open, but messages show the file under name.
 func openAs(path, name string) (*File, error) {
 	if path == "-" {
 		return Open(path)
@@ -83,14 +84,14 @@ func openAs(path, name string) (*File, error) {
 	return file, nil
 }
 
-// NewFile reads a capture from r; name is for messages. R is read by another
-// goroutine, until its end or Close.
+// NewFile reads a capture from r. Messages contain name. Another goroutine reads r until the end of
+// r or until Close is called.
 func NewFile(name string, r io.Reader) (*File, error) {
 	return NewPipe(context.Background(), name, r)
 }
 
-// NewPipe is NewFile for what is still being written: until ctx ends, it waits
-// for the first bytes.
+// NewPipe is like NewFile for an input that is still being written: it waits for the first bytes
+// until ctx ends.
 func NewPipe(ctx context.Context, name string, r io.Reader) (*File, error) {
 	f := &File{name: name, raw: &counter{r: r}}
 	var packed atomic.Bool
@@ -102,15 +103,15 @@ func NewPipe(ctx context.Context, name string, r io.Reader) (*File, error) {
 	return f, nil
 }
 
-// detect looks at the first bytes, decompressed if need be.
+// detect selects the reader by the first bytes after decompression.
 func (f *File) detect(packed *atomic.Bool) error {
 	magic, err := f.stream.peek(4)
 	if err != nil {
 		switch {
 		case len(magic) == 0 && err == io.EOF:
-			return fmt.Errorf("empty, no capture in it: %w", ErrFormat)
+			return fmt.Errorf("the input is empty: %w", ErrFormat)
 		case err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF):
-			return fmt.Errorf("only %d bytes, no capture in it: %w", len(magic), ErrFormat)
+			return fmt.Errorf("the input has only %d bytes: %w", len(magic), ErrFormat)
 		}
 		return err
 	}
@@ -124,23 +125,24 @@ func (f *File) detect(packed *atomic.Bool) error {
 		f.reader = r
 		return err
 	case packed.Load() && (isGzip(magic) || isZstd(magic)):
-		return fmt.Errorf("compressed twice; decompress it once: %w", ErrFormat)
+		return fmt.Errorf("the input is compressed twice; decompress it once: %w", ErrFormat)
 	}
-	return fmt.Errorf("starts with %x, which is neither pcap, pcapng, gzip nor zstd: %w", magic, ErrFormat)
+	return fmt.Errorf("the input starts with %x, which is not pcap, pcapng, gzip or zstd: %w", magic, ErrFormat)
 }
 
 func isGzip(magic []byte) bool { return magic[0] == 0x1f && magic[1] == 0x8b }
 
-// isZstd knows a frame, and a skippable frame before one.
+// isZstd recognises the magic number of a zstd frame and of a skippable frame, which may precede
+// it.
 func isZstd(magic []byte) bool {
 	m := binary.LittleEndian.Uint32(magic)
 	return m == 0xfd2fb528 || m&^15 == 0x184d2a50
 }
 
-// packedRead is what decompressors read at once.
+// packedRead is the buffer size of decompressors in bytes.
 const packedRead = 64 << 10
 
-// decompress puts a decompressor in front when the first bytes ask for one.
+// decompress returns a reader that decompresses r if the first bytes are those of gzip or zstd.
 func decompress(r io.Reader, packed *atomic.Bool) (io.ReadCloser, error) {
 	var magic [4]byte
 	n, err := io.ReadFull(r, magic[:])
@@ -171,7 +173,7 @@ func decompress(r io.Reader, packed *atomic.Bool) (io.ReadCloser, error) {
 	return io.NopCloser(r), nil
 }
 
-// ReadBatch reads the frames that are at hand, without a copy. See [Source].
+// ReadBatch returns the frames that are available, without copying them. See [Source].
 func (f *File) ReadBatch(ctx context.Context, b *Batch) error {
 	f.stream.ctx = ctx
 	if b.begin(); ctx.Err() != nil {
@@ -182,7 +184,7 @@ func (f *File) ReadBatch(ctx context.Context, b *Batch) error {
 		f.stream.hold = n > 0
 		frame := &b.Frames[:n+1][n]
 		if err := f.reader.next(frame); err != nil {
-			if err == errLater {
+			if err == errNotYet {
 				break
 			}
 			f.fail(err)
@@ -199,9 +201,9 @@ func (f *File) ReadBatch(ctx context.Context, b *Batch) error {
 	return nil
 }
 
-// fail notes why there are no more frames.
+// fail stores the reason why there are no more frames.
 func (f *File) fail(err error) {
-	if f.stream.ctx.Err() != nil { // told to stop, in the middle of a record or not
+	if f.stream.ctx.Err() != nil { // the caller ended reading, perhaps in the middle of a record
 		err = io.EOF
 	}
 	if f.failed = err; err != io.EOF {
@@ -209,11 +211,11 @@ func (f *File) fail(err error) {
 	}
 }
 
-// Progress tells how many bytes were read of how many; total is 0 when nobody
-// knows.
+// Progress returns the number of bytes that were read and the size of the file. The total is 0 if
+// the size is unknown.
 func (f *File) Progress() (read, total int64) { return f.raw.n.Load(), f.size }
 
-// Dropped is how many packets the capture itself says it lost (pcapng interface
+// Dropped returns the number of packets that the capture file reports as dropped (pcapng interface
 // statistics).
 func (f *File) Dropped() uint64 {
 	if r, ok := f.reader.(*pcapngReader); ok {
@@ -222,7 +224,7 @@ func (f *File) Dropped() uint64 {
 	return 0
 }
 
-// Close ends reading, and closes what Open opened. Batches stay valid.
+// Close ends reading and closes the file that Open opened. Batches stay valid.
 func (f *File) Close() error {
 	f.stream.close()
 	if f.closer != nil {

@@ -2,8 +2,8 @@ package capture
 
 import "encoding/binary"
 
-// order is the byte order of a file. The readers ask it several times a frame, which
-// [binary.ByteOrder], an interface, makes calls of.
+// order is the byte order of a file. The readers use it several times per frame. [binary.ByteOrder]
+// is an interface, so its methods could not be inlined.
 type order uint8
 
 const (
@@ -12,7 +12,7 @@ const (
 	bigEndian
 )
 
-// Uint16 reads the first two bytes.
+// Uint16 decodes the first two bytes of b.
 func (o order) Uint16(b []byte) uint16 {
 	if o == bigEndian {
 		return binary.BigEndian.Uint16(b)
@@ -20,7 +20,7 @@ func (o order) Uint16(b []byte) uint16 {
 	return binary.LittleEndian.Uint16(b)
 }
 
-// Uint32 reads the first four.
+// Uint32 decodes the first four bytes of b.
 func (o order) Uint32(b []byte) uint32 {
 	if o == bigEndian {
 		return binary.BigEndian.Uint32(b)
@@ -28,7 +28,7 @@ func (o order) Uint32(b []byte) uint32 {
 	return binary.LittleEndian.Uint32(b)
 }
 
-// Uint64 reads the first eight.
+// Uint64 decodes the first eight bytes of b.
 func (o order) Uint64(b []byte) uint64 {
 	if o == bigEndian {
 		return binary.BigEndian.Uint64(b)

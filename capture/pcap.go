@@ -5,29 +5,28 @@ import (
 	"io"
 )
 
-// The magic numbers of classic pcap, as a reader of the writer's byte order
-// sees them.
+// The magic numbers of classic pcap, read in the byte order of the writer.
 const (
 	pcapMicro    = 0xa1b2c3d4
 	pcapNano     = 0xa1b23c4d
-	pcapModified = 0xa1b2cd34 // Kuznetsov's: records with 8 more bytes of header
+	pcapModified = 0xa1b2cd34 // Kuznetsov's variant: record headers have 8 more bytes
 	pcapHeader   = 24
 )
 
-// pcapReader reads classic pcap (draft-ietf-opsawg-pcap): a header of 24 bytes
-// (magic, version, zone, accuracy, snapshot length, link type), then records of
-// 16 bytes (seconds, fraction, captured, length on the wire) and data, all in
-// the writer's byte order.
+// pcapReader reads classic pcap (draft-ietf-opsawg-pcap): a header of 24 bytes (magic, version,
+// time zone, accuracy, snapshot length, link type), then records. A record has a header of 16 bytes
+// (seconds, fraction, captured length, length on the wire) and the captured data. All numbers are
+// in the byte order of the writer.
 type pcapReader struct {
 	s        *stream
 	order    order
-	fraction int64 // nanoseconds a unit of the fraction
-	record   int   // bytes of a record's header
+	fraction int64 // nanoseconds per unit of the fraction
+	record   int   // length of a record header in bytes
 	link     LinkType
 	origin   *Origin
 }
 
-// pcapOrder is the byte order of a header that starts with magic.
+// pcapOrder returns the byte order of a file header that starts with magic.
 func pcapOrder(magic []byte) order {
 	for _, o := range []order{littleEndian, bigEndian} {
 		switch o.Uint32(magic) {
@@ -41,7 +40,7 @@ func pcapOrder(magic []byte) order {
 func newPcapReader(s *stream) (*pcapReader, error) {
 	h, err := s.peek(pcapHeader)
 	if err != nil {
-		return nil, cutShort("pcap header", pcapHeader, len(h), err)
+		return nil, truncatedAt("pcap header", pcapHeader, len(h), err)
 	}
 	r := &pcapReader{s: s, order: pcapOrder(h), fraction: 1000, record: 16}
 	switch r.order.Uint32(h) {
@@ -51,12 +50,12 @@ func newPcapReader(s *stream) (*pcapReader, error) {
 		r.record = 24
 	}
 	if major := r.order.Uint16(h[4:]); major != 2 {
-		return nil, fmt.Errorf("pcap version %d.%d, only 2 is known: %w", major, r.order.Uint16(h[6:]), ErrFormat)
+		return nil, fmt.Errorf("unsupported pcap version %d.%d, only version 2 is supported: %w", major, r.order.Uint16(h[6:]), ErrFormat)
 	}
-	// The upper half of the word tells whether frames end with their FCS.
+	// The upper half of the word says whether frames end with their FCS.
 	r.link = LinkType(r.order.Uint32(h[20:]) & 0xffff)
 	r.origin = &Origin{LinkType: r.link, Snap: r.order.Uint32(h[16:]), Digits: 6}
-	if r.fraction == 1 {
+	if r.fraction == 1 || r.link == LinkERF {
 		r.origin.Digits = 9
 	}
 	s.discard(pcapHeader)
@@ -69,7 +68,7 @@ func (r *pcapReader) next(f *Frame) error {
 		if err == io.EOF && len(h) == 0 {
 			return io.EOF
 		}
-		return cutShort("record header", r.record, len(h), err)
+		return truncatedAt("record header", r.record, len(h), err)
 	}
 	captured := int64(r.order.Uint32(h[8:]))
 	if captured > MaxFrame {
@@ -80,10 +79,11 @@ func (r *pcapReader) next(f *Frame) error {
 	f.LinkType, f.From = r.link, r.origin
 	total := r.record + int(captured)
 	if h, err = r.s.peek(total); err != nil {
-		return cutShort("record", total, len(h), err)
+		return truncatedAt("record", total, len(h), err)
 	}
 	f.Data = h[r.record:total:total]
 	f.Length = max(f.Length, len(f.Data))
+	f.setERFTime()
 	r.s.discard(total)
 	return nil
 }

@@ -6,21 +6,21 @@ import (
 	"io"
 )
 
-// The block types of pcapng that matter (draft-ietf-opsawg-pcapng, section 4).
+// The pcapng block types that are decoded (draft-ietf-opsawg-pcapng, section 4).
 const (
 	blockSection   = 0x0a0d0d0a
 	blockInterface = 1
-	blockPacket    = 2 // obsolete, still read
+	blockPacket    = 2 // obsolete, but still found in files
 	blockSimple    = 3
 	blockStats     = 5
 	blockEnhanced  = 6
 )
 
-// The options that matter.
+// The options that are decoded, and limits in bytes.
 const (
 	optEnd           = 0
 	optComment       = 1
-	optApplication   = 4 // of a section
+	optApplication   = 4 // option of a section
 	optIfName        = 2
 	optIfDescription = 3
 	optIfTSResol     = 9
@@ -28,19 +28,19 @@ const (
 	optIsbIfDrop     = 5
 	sectionMagic     = 0x1a2b3c4d
 	maxInterfaces    = 1 << 16
-	maxBlock         = MaxFrame + 1<<16 // a packet block: frame and its options
-	blockOverhead    = 12               // type, length, and length again
+	maxBlock         = MaxFrame + 1<<16 // a packet block: frame and options
+	blockOverhead    = 12               // type, length, and the length again
 	enhancedHeader   = 20
 )
 
-// pcapngReader reads pcapng: sections, each with a byte order and interfaces of
-// its own, each of those with a link type, a resolution and an offset of time.
+// pcapngReader reads pcapng. Each section has its own byte order and its own interfaces. Each
+// interface has a link type, a time resolution and a time offset.
 type pcapngReader struct {
 	s          *stream
 	order      order
 	interfaces []ngInterface
-	last       int64  // the time of the last packet, for blocks that have none
-	drops      uint64 // what the statistics blocks admit to
+	last       int64  // time of the last packet, used for blocks without a time
+	drops      uint64 // drops reported by the statistics blocks
 }
 
 type ngInterface struct {
@@ -55,7 +55,7 @@ func newPcapngReader(s *stream) (*pcapngReader, error) {
 	r := &pcapngReader{s: s}
 	h, err := s.peek(12)
 	if err != nil {
-		return nil, cutShort("pcapng section header", 28, len(h), err)
+		return nil, truncatedAt("pcapng section header", 28, len(h), err)
 	}
 	if sectionOrder(h[8:]) == unknownOrder {
 		return nil, fmt.Errorf("pcapng section header has byte-order magic %x: %w", h[8:12], ErrFormat)
@@ -79,9 +79,9 @@ func (r *pcapngReader) next(f *Frame) error {
 			if err == io.EOF && len(h) == 0 {
 				return io.EOF
 			}
-			return cutShort("block header", 8, len(h), err)
+			return truncatedAt("block header", 8, len(h), err)
 		}
-		if binary.LittleEndian.Uint32(h) == blockSection { // a palindrome
+		if binary.LittleEndian.Uint32(h) == blockSection { // reads the same in both byte orders
 			if err := r.section(); err != nil {
 				return err
 			}
@@ -94,11 +94,11 @@ func (r *pcapngReader) next(f *Frame) error {
 		switch kind {
 		case blockInterface, blockStats, blockEnhanced, blockSimple, blockPacket:
 		default:
-			if !r.s.atHand(int64(size)) {
-				return errLater
+			if !r.s.available(int64(size)) {
+				return errNotYet
 			}
 			if err := r.s.skip(int64(size)); err != nil {
-				return cutShort(blockName(kind), int(size), 0, err)
+				return truncatedAt(blockName(kind), int(size), 0, err)
 			}
 			continue
 		}
@@ -107,13 +107,13 @@ func (r *pcapngReader) next(f *Frame) error {
 		}
 		block, err := r.s.peek(int(size))
 		switch {
-		case err == errLater:
+		case err == errNotYet:
 			return err
 		case err != nil:
-			return cutShort(blockName(kind), int(size), len(block), err)
+			return truncatedAt(blockName(kind), int(size), len(block), err)
 		}
-		if again := r.order.Uint32(block[size-4:]); again != size {
-			return fmt.Errorf("block of type %d says %d bytes at its start and %d at its end", kind, size, again)
+		if trailer := r.order.Uint32(block[size-4:]); trailer != size {
+			return fmt.Errorf("block of type %d has length %d at its start and %d at its end", kind, size, trailer)
 		}
 		found, err := r.block(f, kind, block[8:size-4])
 		if err != nil {
@@ -128,11 +128,11 @@ func (r *pcapngReader) next(f *Frame) error {
 
 func blockName(kind uint32) string { return fmt.Sprintf("block of type %d", kind) }
 
-// section starts a new section: the interfaces of the last are forgotten.
+// section starts a new section and discards the interfaces of the last one.
 func (r *pcapngReader) section() error {
 	h, err := r.s.peek(12)
 	if err != nil {
-		return cutShort("section header", 12, len(h), err)
+		return truncatedAt("section header", 12, len(h), err)
 	}
 	order := sectionOrder(h[8:])
 	if order == unknownOrder {
@@ -142,17 +142,17 @@ func (r *pcapngReader) section() error {
 	if size < 28 || size%4 != 0 {
 		return fmt.Errorf("section header claims %d bytes", size)
 	}
-	if !r.s.atHand(int64(size)) {
-		return errLater
+	if !r.s.available(int64(size)) {
+		return errNotYet
 	}
 	r.order, r.interfaces = order, r.interfaces[:0]
 	if err := r.s.skip(int64(size)); err != nil {
-		return cutShort("section header", int(size), 0, err)
+		return truncatedAt("section header", int(size), 0, err)
 	}
 	return nil
 }
 
-// block reads one block's body and says whether it held a frame.
+// block decodes the body of one block. It reports whether the block contained a frame.
 func (r *pcapngReader) block(f *Frame, kind uint32, body []byte) (bool, error) {
 	need := enhancedHeader
 	switch kind {
@@ -177,7 +177,7 @@ func (r *pcapngReader) block(f *Frame, kind uint32, body []byte) (bool, error) {
 		if id := r.order.Uint32(body); int(id) < len(r.interfaces) {
 			r.eachOption(body[12:], func(code uint16, value []byte) {
 				if code == optIsbIfDrop && len(value) == 8 {
-					dropped := r.order.Uint64(value) // counts from the start of the capture
+					dropped := r.order.Uint64(value) // counted from the start of the capture
 					r.drops += dropped - min(dropped, r.interfaces[id].drops)
 					r.interfaces[id].drops = max(dropped, r.interfaces[id].drops)
 				}
@@ -206,7 +206,7 @@ func (r *pcapngReader) block(f *Frame, kind uint32, body []byte) (bool, error) {
 		return false, fmt.Errorf("packet block names interface %d, the section has %d", id, len(r.interfaces))
 	}
 	i := &r.interfaces[id]
-	if kind == blockSimple { // no timestamp, and no captured length but this
+	if kind == blockSimple { // the block has neither a time nor a captured length
 		captured := length
 		if i.snap != 0 {
 			captured = min(captured, i.snap)
@@ -220,10 +220,11 @@ func (r *pcapngReader) block(f *Frame, kind uint32, body []byte) (bool, error) {
 	}
 	f.From = i.from
 	f.Time, f.LinkType, f.Data, f.Length = r.last, i.link, data[:len(data):len(data)], max(int(length), len(data))
+	f.setERFTime()
 	return true, nil
 }
 
-// describe reads an interface description block.
+// describe decodes an interface description block.
 func (r *pcapngReader) describe(body []byte) ngInterface {
 	i := ngInterface{link: LinkType(r.order.Uint16(body)), snap: r.order.Uint32(body[4:]), clock: clock{digits: 6}}
 	i.from = &Origin{LinkType: i.link, Snap: i.snap}
@@ -240,13 +241,13 @@ func (r *pcapngReader) describe(body []byte) ngInterface {
 		}
 	})
 	i.from.Digits = 9
-	if !i.clock.binary {
+	if !i.clock.binary && i.link != LinkERF {
 		i.from.Digits = min(i.clock.digits, 9)
 	}
 	return i
 }
 
-// eachOption walks a list of options, as far as it is sound.
+// eachOption calls visit for each option in list, and stops at the first malformed one.
 func (r *pcapngReader) eachOption(list []byte, visit func(code uint16, value []byte)) {
 	for len(list) >= 4 {
 		code, size := r.order.Uint16(list), int(r.order.Uint16(list[2:]))

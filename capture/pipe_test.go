@@ -15,7 +15,7 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 )
 
-// compressors are what a pipe may come through, each flushing what it was given.
+// compressors lists the compressors of a pipe. Each flushes every write.
 var compressors = []struct {
 	name string
 	open func(w io.Writer) flusher
@@ -35,7 +35,7 @@ type plainWriter struct{ io.Writer }
 func (plainWriter) Flush() error { return nil }
 func (plainWriter) Close() error { return nil }
 
-// TestPipe: what has arrived on a pipe is handed out at once, compressed or not.
+// TestPipe checks that frames that arrived on a pipe are returned at once, compressed or not.
 func TestPipe(t *testing.T) {
 	for _, c := range compressors {
 		t.Run(c.name, func(t *testing.T) {
@@ -66,8 +66,8 @@ func TestPipe(t *testing.T) {
 	}
 }
 
-// TestPipeEnds: the end of the context ends reading that waits, in the middle of
-// a record or before any.
+// TestPipeEnds checks that the end of the context ends a read that is waiting, inside of a record
+// or before one.
 func TestPipeEnds(t *testing.T) {
 	for _, c := range compressors {
 		t.Run(c.name, func(t *testing.T) {
@@ -92,14 +92,13 @@ func TestPipeEnds(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
 	in, _ := io.Pipe()
-	if _, err := capture.NewPipe(ctx, "silent", in); err == nil {
-		t.Error("a silent pipe was opened")
+	if _, err := capture.NewPipe(ctx, "emptyReads", in); err == nil {
+		t.Error("a emptyReads pipe was opened")
 	}
 }
 
-// TestCloseEndsReading: the goroutine that reads ahead ends with its file, and
-// takes the decompressor along, whether it is idle, waits for room, or is just
-// reading.
+// TestCloseEndsReading checks that Close ends the reading goroutine and its decompressor while the
+// goroutine is idle, waiting for space, or reading.
 func TestCloseEndsReading(t *testing.T) {
 	raw := pcapOf(500, 4200)
 	inputs := [][]byte{raw, gzipped(raw), zstandard(raw), raw[:24]}
@@ -124,8 +123,8 @@ func TestCloseEndsReading(t *testing.T) {
 	t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), before)
 }
 
-// TestReadAheadPanics: a panic where nobody could recover from it comes out
-// where frames are read, with the place where it was.
+// TestReadAheadPanics checks that a panic of the reading goroutine is raised again in the goroutine
+// that reads frames, with the original stack.
 func TestReadAheadPanics(t *testing.T) {
 	f, err := capture.NewFile("x", io.MultiReader(bytes.NewReader(pcapOf(3, 100)), explosive{}))
 	if err != nil {

@@ -10,58 +10,56 @@ import (
 	"sync"
 )
 
-// stream reads ahead, in a goroutine, into blocks that it lends out. What is
-// left of one block when the next is taken up is copied in front of that, so
-// that whoever peeks always gets one piece.
+// stream reads ahead in a goroutine, into blocks that it shares with batches. When the reader moves
+// on to the next block, the unread rest of the last block is copied in front of the new block's
+// data, so that peek always returns contiguous bytes.
 //
-// The goroutine writes behind the end of the last block, whoever peeks reads
-// before it: what arrives in small pieces is handed out at once and still fills
-// a block.
+// The goroutine only writes after the end of the last block's data, and peek only reads before that
+// end. So small pieces of input are available at once, and several of them share a block.
 type stream struct {
-	block  *block // lent out; nil before the first
-	at     int    // start of what is unread in it
-	have   int    // end of what was read into it, as far as seen here
-	offset int64  // of at in the input
-	hold   bool   // neither wait nor leave the block: errLater instead
+	block  *block // block that is being read; nil before the first
+	at     int    // start of the unread bytes in block
+	have   int    // end of the bytes in block, as far as the reading side knows
+	offset int64  // offset of at in the input
+	hold   bool   // return errNotYet instead of waiting or moving on to another block
 
 	ctx context.Context // ends waiting
 
 	pool    *pool
-	arrived chan struct{} // there is more, or end is set
-	room    chan struct{} // a block was taken out of queue
-	done    chan struct{} // nobody wants any more
+	arrived chan struct{} // signals that data arrived or end was set
+	space   chan struct{} // signals that a block was removed from queue
+	done    chan struct{} // closed when the caller no longer needs data
 	close   func()
 
 	mu    sync.Mutex
-	queue []*block // behind block, the last one being filled
-	end   error    // what comes behind all of them, when not nil
+	queue []*block // blocks after block; the last one is being filled
+	end   error    // error that follows the data of all blocks, nil while reading
 }
 
 const (
-	readSize = 256 << 10             // asked of the reader at once
-	minRead  = 64 << 10              // with less room, the next block is begun
-	headroom = MaxFrame + 80<<10     // more than any peek asks for
-	maxPeek  = MaxFrame + 1<<16 + 12 // a pcapng block
-	ahead    = 2                     // blocks that wait or are being filled
+	readSize = 256 << 10             // bytes requested from the reader at once
+	minRead  = 64 << 10              // if less space is left in a block, the next block is started
+	headroom = MaxFrame + 80<<10     // larger than the unread rest can be
+	maxPeek  = MaxFrame + 1<<16 + 12 // length of a pcapng block
+	ahead    = 2                     // maximum number of blocks in queue
 )
 
-// errLater says that a record is not at hand yet.
-var errLater = errors.New("later")
+// errNotYet means that the record has not arrived completely.
+var errNotYet = errors.New("the record has not arrived yet")
 
-// newStream reads what open makes of the input; open is called by the goroutine
-// that reads, since it may wait for the first bytes, and what it returns is
-// closed by it, if it can be.
+// newStream reads the reader that open returns. The reading goroutine calls open, because open may
+// wait for the first bytes, and closes the reader.
 func newStream(ctx context.Context, open func() (io.ReadCloser, error)) *stream {
 	s := &stream{
 		ctx: ctx, pool: &pool{size: headroom + readSize},
-		arrived: make(chan struct{}, 1), room: make(chan struct{}, 1), done: make(chan struct{}),
+		arrived: make(chan struct{}, 1), space: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	s.close = sync.OnceFunc(func() { close(s.done) })
 	go s.readAhead(open)
 	return s
 }
 
-// readAhead fills blocks until the input or the interest ends.
+// readAhead fills blocks until the input ends or the stream is closed.
 func (s *stream) readAhead(open func() (io.ReadCloser, error)) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -75,16 +73,16 @@ func (s *stream) readAhead(open func() (io.ReadCloser, error)) {
 	}
 	defer r.Close()
 	var b *block
-	for silent := 0; ; {
+	for emptyReads := 0; ; {
 		if b == nil || len(b.buf)-b.end < minRead {
 			if b = s.begin(); b == nil {
 				return
 			}
 		}
 		n, err := r.Read(b.buf[b.end:])
-		if silent++; n > 0 {
-			silent = 0
-		} else if silent > 100 && err == nil {
+		if emptyReads++; n > 0 {
+			emptyReads = 0
+		} else if emptyReads > 100 && err == nil {
 			err = io.ErrNoProgress
 		}
 		s.filled(b, n, err)
@@ -99,8 +97,8 @@ func (s *stream) readAhead(open func() (io.ReadCloser, error)) {
 	}
 }
 
-// begin queues an empty block, when there is room for it, and nil when nobody
-// wants it any more.
+// begin queues an empty block as soon as the queue has space for it. It returns nil if the stream
+// is closed.
 func (s *stream) begin() *block {
 	b := s.pool.get()
 	b.end = headroom
@@ -113,14 +111,14 @@ func (s *stream) begin() *block {
 		}
 		s.mu.Unlock()
 		select {
-		case <-s.room:
+		case <-s.space:
 		case <-s.done:
 			return nil
 		}
 	}
 }
 
-// filled says that b has n bytes more, and what the reader said beside.
+// filled records that b has n more bytes, and the reader's error.
 func (s *stream) filled(b *block, n int, err error) {
 	s.mu.Lock()
 	if n > 0 {
@@ -131,7 +129,7 @@ func (s *stream) filled(b *block, n int, err error) {
 	signal(s.arrived)
 }
 
-// signal wakes whoever waits for c, or will.
+// signal wakes the goroutine that waits for c, now or later.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -139,9 +137,8 @@ func signal(c chan struct{}) {
 	}
 }
 
-// peek lends the next n bytes, at most maxPeek, without consuming them. When
-// the input ends first, it lends what there is together with the reason, io.EOF
-// or another.
+// peek returns the next n bytes, at most maxPeek, without consuming them. If the input ends first,
+// peek returns the bytes that are left and the error, io.EOF or another.
 func (s *stream) peek(n int) ([]byte, error) {
 	if s.have-s.at >= n {
 		return s.block.buf[s.at : s.at+n], nil
@@ -149,7 +146,7 @@ func (s *stream) peek(n int) ([]byte, error) {
 	return s.more(n)
 }
 
-// more is peek for bytes that are not in sight yet.
+// more is the slow path of peek, for bytes that the reading side has not seen yet.
 func (s *stream) more(n int) ([]byte, error) {
 	for s.have-s.at < n {
 		s.mu.Lock()
@@ -159,14 +156,14 @@ func (s *stream) more(n int) ([]byte, error) {
 			s.mu.Unlock()
 		case s.hold:
 			s.mu.Unlock()
-			return nil, errLater
+			return nil, errNotYet
 		case len(s.queue) > 0:
 			next := s.queue[0]
 			s.queue = s.queue[:copy(s.queue, s.queue[1:])]
 			end := next.end
 			s.mu.Unlock()
-			signal(s.room)
-			s.takeUp(next, end)
+			signal(s.space)
+			s.nextBlock(next, end)
 		case s.end != nil:
 			err := s.end
 			s.mu.Unlock()
@@ -191,8 +188,8 @@ func (s *stream) unread() []byte {
 	return s.block.buf[s.at:s.have]
 }
 
-// takeUp goes on with the next block, which has been read into up to end.
-func (s *stream) takeUp(next *block, end int) {
+// nextBlock moves on to the next block, which holds data up to end.
+func (s *stream) nextBlock(next *block, end int) {
 	left := s.unread()
 	copy(next.buf[headroom-len(left):], left)
 	if s.block != nil {
@@ -201,7 +198,7 @@ func (s *stream) takeUp(next *block, end int) {
 	s.block, s.at, s.have = next, headroom-len(left), end
 }
 
-// wait waits for the reader.
+// wait waits until the goroutine has read something.
 func (s *stream) wait() error {
 	select {
 	case <-s.arrived:
@@ -213,9 +210,9 @@ func (s *stream) wait() error {
 	return nil
 }
 
-// atHand says whether n bytes can be had, for those who must not begin what they
-// cannot end: always, unless there is only what is at hand.
-func (s *stream) atHand(n int64) bool {
+// available reports whether n bytes can be read. Callers that cannot stop in the middle of a block use
+// it. The result is always true if the stream may wait.
+func (s *stream) available(n int64) bool {
 	if !s.hold {
 		return true
 	}
@@ -226,14 +223,14 @@ func (s *stream) atHand(n int64) bool {
 	return err == nil
 }
 
-// discard consumes n bytes that peek has lent.
+// discard consumes n bytes that peek returned.
 func (s *stream) discard(n int) {
 	s.at += n
 	s.offset += int64(n)
 }
 
-// skip consumes n bytes, read or not. When the input ends before, it has
-// consumed nothing that an offset would tell of.
+// skip consumes n bytes that need not have been read yet. If the input ends first, the offset does
+// not change.
 func (s *stream) skip(n int64) error {
 	start := s.offset
 	for n > 0 {
@@ -248,23 +245,22 @@ func (s *stream) skip(n int64) error {
 	return nil
 }
 
-// cutShort words the end of an input inside of something.
-func cutShort(what string, need, have int, err error) error {
+// truncatedAt returns the error for an input that ends inside of the named structure.
+func truncatedAt(what string, need, have int, err error) error {
 	switch err {
-	case errLater:
+	case errNotYet:
 		return err
 	case io.EOF, io.ErrUnexpectedEOF:
-		return fmt.Errorf("%s needs %d bytes, the input ends after %d: %w", what, need, have, io.ErrUnexpectedEOF)
+		return fmt.Errorf("%s needs %d bytes, %d available: %w", what, need, have, io.ErrUnexpectedEOF)
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// Panic is a panic of a goroutine of this package's, which panics again with it
-// where frames are read.
+// Panic carries a panic of the reading goroutine. The goroutine that reads frames panics with it.
 type Panic struct {
-	Value any    // what it panicked with first
-	Stack []byte // where that was
+	Value any    // value of the original panic
+	Stack []byte // stack of the original panic
 }
 
-// Error is the first panic's text.
+// Error returns the text of the original panic.
 func (p *Panic) Error() string { return fmt.Sprint(p.Value) }

@@ -10,38 +10,38 @@ import (
 	"unicode/utf8"
 )
 
-// Writer writes a pcapng file (draft-ietf-opsawg-pcapng, section 4): one section,
-// little-endian, an enhanced packet block a frame. Frames are written with Write,
-// or, where their interfaces are to be kept and packets to have comments, with
-// Interface and Packet. The first error of writing stays, and comes again.
+// Writer writes a pcapng file (draft-ietf-opsawg-pcapng, section 4) with one little-endian section
+// and one enhanced packet block per frame. Write writes frames. Interface and Packet do so as well,
+// and also preserve the frames' interfaces and write comments. The first write error is returned by
+// all later calls.
 type Writer struct {
 	w          *bufio.Writer
 	interfaces []ngOut
-	own        map[LinkType]uint32 // of Write, in interfaces
-	described  uint32              // how many interfaces the file has
+	own        map[LinkType]uint32 // interfaces that Write added, as indexes of interfaces
+	described  uint32              // number of interface descriptions in the file
 	size       int64
 	begun      bool
 	scratch    []byte
 }
 
-// ngOut is an interface: as the file has it for times from 1970 on, and for those
-// before, which ticks, that have no sign, cannot count from there.
+// ngOut is an interface. The file describes it once for times since 1970 and once more for earlier
+// times, because ticks are unsigned.
 type ngOut struct {
 	origin Origin
-	tick   uint64    // nanoseconds
-	number [2]uint32 // 1 and what the file calls it, 0 where it is not described yet
+	tick   uint64    // length of a tick in nanoseconds
+	number [2]uint32 // interface number in the file plus 1, or 0 if the description was not written yet
 }
 
-// oldOffset is the second that times before 1970 are counted from.
+// oldOffset is the time in seconds from which times before 1970 are counted.
 var oldOffset int64 = math.MinInt64/1_000_000_000 - 1
 
-// NewWriter writes to w, through a buffer.
+// NewWriter returns a Writer that writes to w through a buffer.
 func NewWriter(w io.Writer) *Writer {
 	return &Writer{w: bufio.NewWriterSize(w, 64<<10), own: map[LinkType]uint32{}}
 }
 
-// Begin writes the head of the section, which is otherwise written before the
-// first interface and names nobody; application is who writes.
+// Begin writes the section header, with application as the name of the writing program. If Begin is
+// not called, the section header is written before the first interface and without a name.
 func (w *Writer) Begin(application string) error {
 	if w.begun {
 		return nil
@@ -50,7 +50,7 @@ func (w *Writer) Begin(application string) error {
 	b := w.block(blockSection)
 	b = le.AppendUint32(b, sectionMagic)
 	b = le.AppendUint16(le.AppendUint16(b, 1), 0)
-	b = le.AppendUint64(b, math.MaxUint64) // of unknown length
+	b = le.AppendUint64(b, math.MaxUint64) // length of the section: unknown
 	if application != "" {
 		b = appendOption(b, optApplication, text(application))
 		b = appendOption(b, optEnd, nil)
@@ -58,15 +58,15 @@ func (w *Writer) Begin(application string) error {
 	return w.end(b)
 }
 
-// Interface adds an interface, and returns the number that Packet knows it by. An
-// error of writing comes with the next packet.
+// Interface adds an interface and returns its number, which Packet needs. The next call of Packet
+// returns the error if writing fails.
 func (w *Writer) Interface(i *Origin) (number uint32) {
 	number = w.add(i)
 	w.describe(&w.interfaces[number], 0)
 	return number
 }
 
-// add adds an interface that is described when it has a packet.
+// add adds an interface. Its description is written when it has a packet.
 func (w *Writer) add(i *Origin) (number uint32) {
 	out := ngOut{origin: *i, tick: 1}
 	out.origin.Digits = min(i.Digits, 9)
@@ -77,7 +77,8 @@ func (w *Writer) add(i *Origin) (number uint32) {
 	return uint32(len(w.interfaces) - 1)
 }
 
-// describe writes an interface, for times before 1970 or from then on.
+// describe writes an interface description, with old = 1 for times before 1970 and 0 for times
+// since then.
 func (w *Writer) describe(i *ngOut, old int) {
 	w.Begin("")
 	b := w.block(blockInterface)
@@ -98,8 +99,8 @@ func (w *Writer) describe(i *ngOut, old int) {
 	i.number[old] = w.described
 }
 
-// Write adds a frame, whose interface has a name no more: nothing else of what a
-// [Frame] says is lost, but its number. Times are written in nanoseconds.
+// Write writes a frame with its time in nanoseconds. The frame's number and the name of its
+// interface are not written.
 func (w *Writer) Write(f *Frame) error {
 	number, known := w.own[f.LinkType]
 	if !known {
@@ -109,12 +110,12 @@ func (w *Writer) Write(f *Frame) error {
 	return w.Packet(number, f.Time, f.Data, f.Length, "")
 }
 
-// Packet adds a frame of an interface, of length bytes on the wire, with a comment
-// unless that is empty. Time is nanoseconds since 1970 UTC; what is finer than the
-// interface's times is lost.
+// Packet writes a frame of an interface that had length bytes on the wire. If comment is not empty,
+// it is written as the packet's comment. The time is in nanoseconds since 1970 UTC and is rounded
+// down to the interface's resolution.
 func (w *Writer) Packet(number uint32, time int64, data []byte, length int, comment string) error {
 	if int64(number) >= int64(len(w.interfaces)) {
-		return fmt.Errorf("capture: no interface %d to write a packet of, there are %d", number, len(w.interfaces))
+		return fmt.Errorf("capture: there is no interface %d, only %d interfaces were added", number, len(w.interfaces))
 	}
 	i, old := &w.interfaces[number], 0
 	ticks := uint64(time)
@@ -145,12 +146,12 @@ func (w *Writer) Packet(number uint32, time int64, data []byte, length int, comm
 	return w.put(w.scratch)
 }
 
-// block begins a block.
+// block returns the start of a block.
 func (w *Writer) block(kind uint32) []byte {
 	return append(le.AppendUint32(w.scratch[:0], kind), 0, 0, 0, 0)
 }
 
-// end writes a block that was begun.
+// end writes a block that block started.
 func (w *Writer) end(b []byte) error {
 	size := uint32(len(b) + 4)
 	le.PutUint32(b[4:], size)
@@ -158,21 +159,21 @@ func (w *Writer) end(b []byte) error {
 	return w.put(w.scratch)
 }
 
-// put writes; an error stays with the buffer and comes again.
+// put writes b. The buffered writer remembers an error and returns it again.
 func (w *Writer) put(b []byte) error {
 	n, err := w.w.Write(b)
 	w.size += int64(n)
 	return err
 }
 
-// Size is how many bytes were written, those in the buffer included.
+// Size returns the number of bytes written, including those in the buffer.
 func (w *Writer) Size() int64 { return w.size }
 
-// Flush hands on what is in the buffer.
+// Flush writes the contents of the buffer.
 func (w *Writer) Flush() error { return w.w.Flush() }
 
-// Finish flushes. Without a frame it writes the headers of a capture that has
-// none, rather than a file that is no capture.
+// Finish flushes the buffer. If no frame was written, it first writes the headers of an empty
+// capture, so that the file is valid.
 func (w *Writer) Finish() error {
 	if w.described == 0 {
 		w.Interface(&Origin{LinkType: LinkEthernet, Digits: 9})
@@ -182,11 +183,10 @@ func (w *Writer) Finish() error {
 
 var le = binary.LittleEndian
 
-// maxText bounds the text of an option: its length has 16 bits, and nobody reads
-// comments of pages.
+// maxText limits the text of an option in bytes. The format limits it to 16 bits.
 const maxText = 4096
 
-// text is valid UTF-8 of a length that options have room for.
+// text returns s as valid UTF-8 of at most maxText bytes.
 func text(s string) []byte {
 	if s = strings.ToValidUTF8(s, "\uFFFD"); len(s) > maxText {
 		for s = s[:maxText]; !utf8.ValidString(s); {

@@ -11,8 +11,8 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 )
 
-// TestWriter: frames of any link type and time are read again as they were; of
-// none, it is a capture all the same.
+// TestWriter checks that written frames of any link type and time are read back unchanged, and that
+// a file without frames is a valid capture.
 func TestWriter(t *testing.T) {
 	for _, frames := range [][]capture.Frame{
 		nil,
@@ -60,14 +60,14 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-// full takes no byte.
+// full is a writer that accepts no bytes.
 type full struct{}
 
 var errFull = errors.New("full")
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
-// TestWriterFails: an error of writing is told, at the latest at the end.
+// TestWriterFails checks that a write error is returned, at the latest by Finish.
 func TestWriterFails(t *testing.T) {
 	w := capture.NewWriter(full{})
 	frame := capture.Frame{LinkType: capture.LinkEthernet, Data: make([]byte, 9000)}
@@ -80,7 +80,7 @@ func TestWriterFails(t *testing.T) {
 	}
 }
 
-// TestWriterAllocates nothing per frame.
+// TestWriterAllocates checks that writing allocates nothing per frame.
 func TestWriterAllocates(t *testing.T) {
 	w := capture.NewWriter(io.Discard)
 	frame := capture.Frame{LinkType: capture.LinkEthernet, Data: make([]byte, 4097)}
@@ -89,9 +89,9 @@ func TestWriterAllocates(t *testing.T) {
 	}
 }
 
-// TestWriterInterfaces: packets are read again with their interfaces, times
-// before 1970 among them, as fine as the interface has them; each of these is
-// described once more.
+// TestWriterInterfaces checks that packets are read back with their interfaces and with times of
+// the interface's resolution, including times before 1970, for which each interface is described a
+// second time.
 func TestWriterInterfaces(t *testing.T) {
 	var b bytes.Buffer
 	w := capture.NewWriter(&b)
@@ -112,7 +112,7 @@ func TestWriterInterfaces(t *testing.T) {
 		comment    string
 	}{
 		{0, 1_234_567_891, 1_234_567_000, "a comment"},
-		{0, -1_234_567_891, -1_234_568_000, ""}, // of what is cut off, times get less
+		{0, -1_234_567_891, -1_234_568_000, ""}, // rounding down makes negative times earlier
 		{2, math.MinInt64, math.MinInt64, "\xff"},
 		{1, -1, -1_000_000_000, ""},
 		{0, -2000, -2000, strings.Repeat("long ", 5000)},

@@ -157,7 +157,7 @@ func TestChunksAreNumbered(t *testing.T) {
 			reply.Writes[12] = []rpcrdma.Segment{{Handle: 0xff, Length: 0, Offset: 0x1000}}
 			c.Client.Call(call)
 			c.Server.Reply(reply)
-			const want = "segment 0 of Write chunk 12 is 0x000000ac at 0x0000000000001000 in the Call, 0x000000ff at 0x0000000000001000 in the Reply"
+			const want = "segment 0 of Write chunk 12 is 0x000000ac at 0x0000000000001000 in the Call, but 0x000000ff at 0x0000000000001000 in the Reply"
 			if all := findings(t, w); !slices.ContainsFunc(all, func(f record.Finding) bool { return f.Rule == "write-list-not-copied" && f.Message == want }) {
 				t.Errorf("findings%s\nwant one that says %q", lines(all), want)
 			}

@@ -79,9 +79,6 @@ type Options struct {
 	// Unanswered is the capture time, in nanoseconds, after which a Call without a Reply is
 	// reported if later Calls of the connection are answered. 0 means 30 seconds.
 	Unanswered record.Time
-	// Timeout is the capture time, in nanoseconds, for which a transaction must have waited
-	// for a retransmission before the retransmission is reported. 0 means 10 ms.
-	Timeout record.Time
 	// Memory is the memory limit for analysis state, in bytes; 0 means 256 MiB. The summary
 	// counts the state that was evicted because of the limit.
 	Memory int64
@@ -101,7 +98,6 @@ type Options struct {
 const (
 	defaultLinger     = record.Time(1e9)
 	defaultUnanswered = record.Time(30e9)
-	defaultTimeout    = record.Time(10e6)
 	defaultMemory     = 256 << 20
 )
 
@@ -138,9 +134,6 @@ func New(h Handler, o Options) *Dissector {
 	if o.Unanswered == 0 {
 		o.Unanswered = defaultUnanswered
 	}
-	if o.Timeout == 0 {
-		o.Timeout = defaultTimeout
-	}
 	if o.Memory == 0 {
 		o.Memory = defaultMemory
 	}
@@ -152,7 +145,7 @@ func New(h Handler, o Options) *Dissector {
 	shown := d.shown()
 	d.table = transaction.NewTable(transaction.Options{
 		Rebuild: o.Rebuild || o.Decode, XIDs: o.XIDs, Tree: o.Tree && shown, Shown: shown,
-		Linger: o.Linger, Unanswered: o.Unanswered, Timeout: o.Timeout,
+		Linger: o.Linger, Unanswered: o.Unanswered,
 	}, d.budget)
 	d.table.Transaction = handing(d, h.Transaction)
 	if h.Payload != nil || o.Decode {
@@ -183,7 +176,7 @@ func New(h Handler, o Options) *Dissector {
 	d.tracker.KeepFPDUs = shown
 	d.budget.OnFirst = d.limit
 	d.summary = record.Summary{
-		Type: "summary", Transactions: map[record.Status]int64{}, Findings: map[record.Severity]int64{}, Evicted: map[string]int64{},
+		Type: "summary", Transactions: map[record.Status]int64{}, Findings: map[record.Severity]int64{}, Evicted: map[string]int64{}, NotJudged: []record.NotJudged{},
 	}
 	return d
 }
@@ -282,7 +275,7 @@ func (d *Dissector) take(f *capture.Frame, l *layers) error {
 	}
 	s := &d.summary
 	s.Packets++
-	s.Bytes += int64(f.Length)
+	s.Bytes += int64(l.length)
 	now := stamp(f)
 	d.now = now
 	if back := d.clock.at(now.Time); back > 0 {
@@ -358,6 +351,7 @@ func (d *Dissector) Summary() *record.Summary {
 	s, t := &d.summary, d.tracker
 	s.Connections = t.Connections()
 	s.CM, s.NotCaptured = t.CM, t.Lost
+	s.NotJudged = append([]record.NotJudged{}, t.NotJudged...)
 	for i, status := range record.Statuses {
 		if n := d.table.Ended[i]; n > 0 {
 			s.Transactions[status] = n
@@ -418,6 +412,9 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 		s.UnknownLink++
 	default:
 		s.Other++
+		if l.paused != 0 {
+			s.PFCPauses++
+		}
 	}
 	if shown {
 		d.show(taken)

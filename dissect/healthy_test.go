@@ -1,6 +1,7 @@
 package dissect_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -81,6 +82,29 @@ var harms = []struct {
 		}
 		return f
 	}},
+	{"one direction 1 ms late", delayed(1, 1e6, 0)},
+	{"the other direction 1 ms late", delayed(2, 1e6, 0)},
+	{"one direction 10 ms late", delayed(1, 10e6, 0)},
+	{"the other direction 10 ms late", delayed(2, 10e6, 0)},
+	{"one direction with jitter of 5 ms", delayed(1, 0, 5e6)},
+	{"the other direction with jitter of 5 ms", delayed(2, 0, 5e6)},
+	{"displaced by up to five places", displaced},
+	{"in batches of 8, one direction after the other", batches(8)},
+	{"in batches of 32, one direction after the other", batches(32)},
+	{"one direction begins late", oneway(true)},
+	{"one direction ends early", oneway(false)},
+	{"one frame in ten", func(_ *rand.Rand, f []capture.Frame) (out []capture.Frame) {
+		for i := 0; i < len(f); i += 10 {
+			out = append(out, f[i])
+		}
+		return out
+	}},
+	{"each frame truncated at a length of its own", func(r *rand.Rand, f []capture.Frame) []capture.Frame {
+		for i := range f {
+			f[i].Data = f[i].Data[:min(len(f[i].Data), 60+r.IntN(240))]
+		}
+		return f
+	}},
 	{"corrupted before they are sent again", corrupted(10)},
 	{"corrupted, cut to 96", func(r *rand.Rand, f []capture.Frame) []capture.Frame { return cutTo(96)(r, corrupted(10)(r, f)) }},
 	{"corrupted, cut to 128", func(r *rand.Rand, f []capture.Frame) []capture.Frame { return cutTo(128)(r, corrupted(10)(r, f)) }},
@@ -122,6 +146,87 @@ func lost(one int) harm {
 func without(from byte) harm {
 	return func(_ *rand.Rand, f []capture.Frame) []capture.Frame {
 		return slices.DeleteFunc(f, func(f capture.Frame) bool { return len(f.Data) > 30 && f.Data[29] == from })
+	}
+}
+
+// fromHost returns the last byte of the sender's address.
+func fromHost(f *capture.Frame) byte {
+	switch {
+	case len(f.Data) > 38 && string(f.Data[12:14]) == "\x86\xdd":
+		return f.Data[37]
+	case len(f.Data) > 30:
+		return f.Data[29]
+	}
+	return 0
+}
+
+// delayed shows the frames of one sender later than they were, as two taps or two
+// receive queues do.
+func delayed(from byte, ns, jitter int64) harm {
+	return func(r *rand.Rand, f []capture.Frame) []capture.Frame {
+		last := int64(0)
+		for i := range f {
+			if fromHost(&f[i]) == from {
+				f[i].Time += ns
+				if jitter > 0 {
+					f[i].Time += r.Int64N(jitter)
+				}
+				f[i].Time = max(f[i].Time, last)
+				last = f[i].Time
+			}
+		}
+		slices.SortStableFunc(f, func(a, b capture.Frame) int { return cmp.Compare(a.Time, b.Time) })
+		return f
+	}
+}
+
+// displaced moves some frames back by up to five places; times stay in order.
+func displaced(r *rand.Rand, f []capture.Frame) []capture.Frame {
+	at := make([]int, len(f))
+	order := make([]int, len(f))
+	for i := range f {
+		order[i] = i
+		if at[i] = i; r.IntN(8) == 0 {
+			at[i] += r.IntN(6)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return at[a] - at[b] })
+	out := make([]capture.Frame, len(f))
+	for i, from := range order {
+		out[i] = f[from]
+		out[i].Time = f[i].Time
+	}
+	return out
+}
+
+// batches shows n frames at a time, those of one sender before all others.
+func batches(n int) harm {
+	return func(_ *rand.Rand, f []capture.Frame) (out []capture.Frame) {
+		for batch := range slices.Chunk(f, n) {
+			times := make([]int64, len(batch))
+			for i := range batch {
+				times[i] = batch[i].Time
+			}
+			sorted := slices.Clone(batch)
+			slices.SortStableFunc(sorted, func(a, b capture.Frame) int { return int(fromHost(&a)&1) - int(fromHost(&b)&1) })
+			for i := range sorted {
+				sorted[i].Time = times[i]
+			}
+			out = append(out, sorted...)
+		}
+		return out
+	}
+}
+
+// oneway lacks the beginning, or the end, of one direction.
+func oneway(late bool) harm {
+	return func(r *rand.Rand, f []capture.Frame) []capture.Frame {
+		from, at := byte(1+r.IntN(2)), r.IntN(len(f))
+		i := -1
+		return slices.DeleteFunc(f, func(f capture.Frame) bool {
+			i++
+			return fromHost(&f) == from && (i < at) == late
+		})
 	}
 }
 
@@ -181,8 +286,6 @@ func excused(rule, path, harm string) bool {
 	switch rule {
 	case "pad-written":
 		return strings.Contains(path, "ganesha") // That server violates the rule.
-	case "credit-limit-exceeded": // The Reply with the credit for a Call was captured after the Call.
-		return harm == "neighbours swapped"
 	}
 	return false
 }

@@ -128,6 +128,8 @@ func (d *Dissector) tick(idle bool) error {
 type layers struct {
 	carries  link.Carries
 	offset   int           // offset of the transport header in the frame, in bytes
+	length   int           // length of the packet on the wire, in bytes
+	paused   uint8         // priorities that the frame pauses
 	err      error         // error of decoding packet
 	datagram rdma.Datagram // input of the tracker; for TCP, only the addresses and the captured bytes
 	packet   rocev2.Packet // for RoCE and InfiniBand
@@ -137,7 +139,7 @@ type layers struct {
 // decode decodes the headers of a frame, with k for the headers below the transport.
 func (l *layers) decode(f *capture.Frame, k *link.Decoder) {
 	l.link, l.carries = k, k.Decode(f)
-	l.offset = k.Offset
+	l.offset, l.length, l.paused = k.Offset, k.WireLength, k.Paused
 	d := &l.datagram
 	d.Raw, d.Length, d.At = k.Transport, k.Length, stamp(f)
 	d.Src, d.Dst = rdma.Address{IP: k.Src, LID: k.SrcLID}, rdma.Address{IP: k.Dst, LID: k.DstLID}
@@ -146,6 +148,7 @@ func (l *layers) decode(f *capture.Frame, k *link.Decoder) {
 		d.Packet, d.Transport = &l.packet, transportName(l.carries)
 		if l.err = l.packet.Decode(d.Raw, d.Length); l.err == nil {
 			d.ICRC, d.Congested = k.CheckICRC(&l.packet), k.Congested()
+			d.Identification = k.Identification()
 			d.Ready()
 		}
 	}

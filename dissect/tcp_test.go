@@ -212,7 +212,7 @@ func TestMarkers(t *testing.T) {
 	}
 	got, s := dissectFrames(out)
 	same(t, got, want)
-	if s.ICRCBad != 0 || s.Findings["warning"] != 2 {
+	if s.ICRCBad != 0 || s.Findings["note"] != 1 || s.Findings["warning"] != 0 {
 		t.Errorf("%d bad CRCs, findings %v", s.ICRCBad, s.Findings)
 	}
 }

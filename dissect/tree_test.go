@@ -111,8 +111,8 @@ func TestTrees(t *testing.T) {
 			call: gss(oncrpc.ServicePrivacy, synth.XDR{}), reply: synth.Getattr3Reply(),
 			want: []string{
 				`rpcsec_gss {"version":1,"procedure":"RPCSEC_GSS_DATA","sequence":9,"service":"privacy","handle_bytes":4}`,
-				`gss_body {"unreadable":"RPCSEC_GSS encrypts arguments and results: only the two ends have the key"}`,
-				`gss_body {"unreadable":"RPCSEC_GSS encrypts arguments and results: only the two ends have the key"}`,
+				`gss_body {"unreadable":"RPCSEC_GSS encrypts arguments and results, and only the two peers have the key"}`,
+				`gss_body {"unreadable":"RPCSEC_GSS encrypts arguments and results, and only the two peers have the key"}`,
 			},
 		},
 		"RPCSEC_GSS makes a context": {
@@ -144,7 +144,7 @@ func TestTrees(t *testing.T) {
 			call:    synth.Compound(synth.OpLookup(strings.Repeat("n", longName)), synth.OpRead(5, 6)),
 			reply:   synth.CompoundFailed(63, synth.ResFailed(15, 63)),
 			want: []string{
-				`nfs {"tag":"","minorversion":1,"ops":[{"name":"LOOKUP","opcode":15,"fields":{}}],"continues":"in the packets that follow"}`,
+				`nfs {"tag":"","minorversion":1,"ops":[{"name":"LOOKUP","opcode":15,"fields":{}}],"continues":"the message continues in the following packets"}`,
 				`nfs {"tag":"","minorversion":1,"ops":[{"name":"LOOKUP","opcode":15,"fields":{"name":"` + strings.Repeat("n", longName) + `"}},` +
 					`{"name":"READ","opcode":25,"fields":{"stateid":"` + stateid + `","offset":5,"count":6}}]}`,
 				`nfs {"status":"NFS4ERR_NAMETOOLONG"`,
@@ -155,7 +155,7 @@ func TestTrees(t *testing.T) {
 			call:  synth.Compound(synth.OpLookup(strings.Repeat("n", longName)), synth.OpRead(5, 6)),
 			reply: synth.CompoundFailed(63, synth.ResFailed(15, 63)),
 			want: []string{
-				`nfs {"tag":"","minorversion":1,"ops":[{"name":"LOOKUP","opcode":15,"fields":{}}],"continues":"in the packets that follow"}`,
+				`nfs {"tag":"","minorversion":1,"ops":[{"name":"LOOKUP","opcode":15,"fields":{}}],"continues":"the message continues in the following packets"}`,
 				`nfs {"tag":"","minorversion":1,"ops":[{"name":"LOOKUP","opcode":15,"fields":{"name":"` + strings.Repeat("n", longName) + `"}},`,
 				`nfs {"status":"NFS4ERR_NAMETOOLONG"`,
 			},

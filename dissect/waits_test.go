@@ -126,7 +126,7 @@ func TestWaits(t *testing.T) {
 	}{
 		{"rocev2-loss42.pcap.zst", []record.WaitReason{record.RetransmitTimeout, record.RetransmitGap}, []record.WaitReason{record.CreditLimit, record.RNRNak}},
 		{"rocev2-storm41.pcap.zst", []record.WaitReason{record.RetransmitTimeout, record.RetransmitNak}, nil},
-		{"lab-iwarploss41.pcap.zst", []record.WaitReason{record.RetransmitTimeout}, []record.WaitReason{record.RetransmitNak, record.CreditLimit}},
+		{"lab-iwarploss41.pcap.zst", []record.WaitReason{record.RetransmitGap}, []record.WaitReason{record.RetransmitNak, record.CreditLimit}},
 		{"lab-retries42.pcap.zst", []record.WaitReason{record.RetransmitTimeout}, []record.WaitReason{record.CreditLimit, record.RetransmitNak}},
 		{"lab-inline16.pcap.zst", []record.WaitReason{record.CreditLimit}, repeats},
 		{"lab-slowserver41.pcap.zst", nil, append(repeats, record.CreditLimit)},
@@ -201,7 +201,7 @@ func TestWaitsOfNaks(t *testing.T) {
 			}
 		}
 	}
-	if naks != 21 {
+	if naks != 61 {
 		t.Errorf("%d waits for what a NAK asked for", naks)
 	}
 }

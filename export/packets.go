@@ -137,7 +137,8 @@ func part(p *record.Packet) string {
 		case &header.AETH:
 			acknowledges = true
 		case &header.TCP: // with nothing behind it, but for what fills up a short frame
-			acknowledges = n.Offset+len(n.Data) >= p.Length || p.Length <= 60
+			recordHeader := len(p.Data) - p.Captured // of ERF
+			acknowledges = n.Offset+len(n.Data) >= recordHeader+p.Length || p.Length <= 60
 		case &header.RETH, &header.ReadRequest:
 			asks = p.RDMAOperation == "RDMA Read"
 		}

@@ -1,7 +1,6 @@
-// Package link takes the headers of a frame apart, down to what may carry RDMA:
-// Ethernet, VLAN tags, Linux cooked captures, ERF, IP, VXLAN and GRE tunnels, or
-// an InfiniBand link; then UDP port 4791, RoCEv1, InfiniBand's own transport, or
-// TCP.
+// Package link decodes the headers of a frame below the RDMA transport: Ethernet, VLAN tags, Linux
+// cooked captures, ERF, IP, VXLAN and GRE tunnels, or an InfiniBand link. It stops at the
+// transport: UDP port 4791, RoCEv1, native InfiniBand, or TCP.
 package link
 
 import (
@@ -13,19 +12,19 @@ import (
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
-// Carries says what of interest a frame carries.
+// Carries is the kind of transport in a frame.
 type Carries uint8
 
-// What a frame may carry.
+// The kinds of transport in a frame.
 const (
-	CarriesOther       Carries = iota // nothing that concerns RDMA
-	CarriesRoCEv2                     // Transport is BTH ... ICRC
-	CarriesRoCEv1                     // likewise, behind a GRH
-	CarriesInfiniBand                 // likewise, behind an LRH
-	CarriesTCP                        // Transport is the TCP header and what follows
-	CarriesFragment                   // a later IP fragment
-	CarriesMalformed                  // a header that lies, or is cut
-	CarriesUnknownLink                // of a link type that nobody knows
+	CarriesOther       Carries = iota // no transport that may carry RDMA
+	CarriesRoCEv2                     // Transport is the packet from the BTH to the ICRC
+	CarriesRoCEv1                     // the same, after a GRH
+	CarriesInfiniBand                 // the same, after an LRH
+	CarriesTCP                        // Transport is the TCP segment with its header
+	CarriesFragment                   // an IP fragment other than the first
+	CarriesMalformed                  // a header is truncated or has invalid lengths
+	CarriesUnknownLink                // the link type is not supported
 )
 
 // HeaderKind is a kind of header below the transport.
@@ -48,55 +47,63 @@ const (
 	HeaderGRE
 	HeaderLRH
 	HeaderGRH
+	HeaderPFC
+	HeaderPause
 
-	HeaderKinds // how many there are
+	HeaderKinds // number of kinds
 )
 
 var headerNames = [HeaderKinds]string{
-	"ethernet", "vlan", "sll", "sll2", "erf", "erf_extension", "erf_ethernet", "ipv4", "ipv6", "ipv6_extension", "udp", "vxlan", "gre", "lrh", "grh",
+	"ethernet", "vlan", "sll", "sll2", "erf", "erf_extension", "erf_ethernet", "ipv4", "ipv6", "ipv6_extension", "udp", "vxlan", "gre", "lrh", "grh", "pfc", "pause",
 }
 
-// String is the kind's name in JSON, "ethernet".
+// String returns the name of the kind in JSON, such as "ethernet".
 func (k HeaderKind) String() string { return headerNames[k] }
 
-// Header says which header stands where in a frame, for those who show it.
+// Header is the position of one header in a frame.
 type Header struct {
 	Kind   HeaderKind
-	Offset int // in the frame, bytes
-	Length int // bytes
+	Offset int // offset in the frame in bytes
+	Length int // in bytes
 }
 
-// maxHeaders bounds how deep headers nest: tags, tunnels, extension headers.
+// maxHeaders limits the number of headers in a frame, including tags, tunnels and extension
+// headers.
 const maxHeaders = 24
 
-// Decoder takes the headers of a frame apart, down to the InfiniBand transport or
-// TCP. Its slices alias the frame. The zero value is ready; decoding into the
-// same Decoder again allocates nothing.
+// Decoder decodes the headers of a frame down to the InfiniBand transport or TCP. Slices in a
+// Decoder alias the frame. The zero value is ready. Decoding into the same Decoder repeatedly
+// allocates nothing.
 type Decoder struct {
 	Carries          Carries
-	Src, Dst         netip.Addr // IP addresses or GIDs; invalid on a link without
-	SrcLID, DstLID   uint16     // native InfiniBand
-	SrcPort, DstPort uint16     // UDP or TCP
-	Transport        []byte     // what was captured of the transport
-	Offset           int        // of Transport in the frame
-	Length           int        // bytes of the transport on the wire
-	Protocol         string     // what a frame that carries no RDMA is, "ARP"
+	Src, Dst         netip.Addr // IP addresses or GIDs; invalid if the link has none
+	SrcLID, DstLID   uint16     // LIDs of native InfiniBand
+	SrcPort, DstPort uint16     // ports of UDP or TCP
+	Transport        []byte     // captured bytes of the transport
+	Offset           int        // offset of Transport in the frame
+	Length           int        // length of the transport on the wire in bytes
+	WireLength       int        // bytes of the packet on the wire, without the record header of ERF
+	Captured         int        // captured bytes of the packet, without the record header of ERF
+	Protocol         string     // name of a protocol that is not RDMA, such as "ARP"
 
-	// ICRC is room to compute invariant CRCs in, which decoders of one goroutine
-	// may share; it is made at need.
+	// Paused is the set of priorities that a priority flow control frame (IEEE 802.1Qbb) pauses,
+	// priority 0 in bit 0. It is 0 for all other frames, and for a frame that only ends pauses.
+	Paused uint8
+
+	// ICRC is the buffer for computing invariant CRCs. Decoders of one goroutine may share it. If
+	// it is nil, CheckICRC allocates it.
 	ICRC *rocev2.ICRC
 
-	ip, udp, grh, lrh []byte // for the ICRC
-	ipEnd             int    // offset in the frame at which the IP packet ends by its own account
-	ipFirst           bool   // it is the first fragment of a datagram
-	ipExtended        bool   // IPv6 with extension headers: the ICRC is not checked
+	ip, udp, grh, lrh []byte // headers that the ICRC covers
+	ipEnd             int    // offset in the frame at which the IP packet ends according to its length field
+	ipFirst           bool   // the packet is the first fragment of a datagram
+	ipExtended        bool   // the packet has IPv6 extension headers, so its ICRC is not checked
 	frame             []byte
 	headers           [maxHeaders]Header
 	depth             int
 }
 
-// Congested says that the packet was marked "congestion experienced" on its way
-// (RFC 3168 s.5).
+// Congested reports whether a router marked the packet "congestion experienced" (RFC 3168 s.5).
 func (d *Decoder) Congested() bool {
 	switch h := d.ip; {
 	case len(h) >= 20 && h[0]>>4 == 4:
@@ -109,24 +116,34 @@ func (d *Decoder) Congested() bool {
 	return false
 }
 
-// Headers lists what was found on the way, outermost first.
+// Identification returns the Identification field of the innermost IPv4 header,
+// or 0 if there is none.
+func (d *Decoder) Identification() uint16 {
+	if len(d.ip) < 20 || d.ip[0]>>4 != 4 {
+		return 0
+	}
+	return be.Uint16(d.ip[4:])
+}
+
+// Headers returns the decoded headers, outermost first.
 func (d *Decoder) Headers() []Header { return d.headers[:d.depth] }
 
 var be = binary.BigEndian
 
-// Decode takes a frame apart and says what it carries. It never fails: what
-// cannot be read is CarriesMalformed.
+// Decode decodes the headers of a frame and returns what the frame carries. It never fails: for a
+// frame that cannot be decoded it returns CarriesMalformed.
 func (d *Decoder) Decode(f *capture.Frame) Carries {
 	d.Src, d.Dst, d.SrcLID, d.DstLID, d.SrcPort, d.DstPort = netip.Addr{}, netip.Addr{}, 0, 0, 0, 0
 	d.Transport, d.Offset, d.Length, d.Protocol = nil, 0, 0, ""
 	d.ip, d.udp, d.grh, d.lrh = nil, nil, nil, nil
 	d.frame, d.depth = f.Data, 0
+	d.WireLength, d.Captured, d.Paused = f.Length, len(f.Data), 0
 	d.Carries = d.link(f.LinkType, 0, f.Length)
 	return d.Carries
 }
 
-// add notes a header of n bytes at offset at; false when it is not all there,
-// or nested too deep.
+// add appends a header of n bytes at offset at. It returns false if the frame has fewer bytes or
+// too many headers.
 func (d *Decoder) add(kind HeaderKind, at, n int) bool {
 	if at+n > len(d.frame) || d.depth == maxHeaders {
 		return false
@@ -136,8 +153,8 @@ func (d *Decoder) add(kind HeaderKind, at, n int) bool {
 	return true
 }
 
-// link reads the frame's outermost header. Here as below, at is the offset in
-// the frame and end the offset on the wire at which the data ends.
+// link decodes the outermost header of the frame. In this and the following methods, at is an
+// offset in the frame, and end is the offset on the wire at which the data ends.
 func (d *Decoder) link(t capture.LinkType, at, end int) Carries {
 	switch t {
 	case capture.LinkEthernet:
@@ -162,8 +179,9 @@ func (d *Decoder) link(t capture.LinkType, at, end int) Carries {
 	return CarriesUnknownLink
 }
 
-// erf reads an Extensible Record Format header of 16 bytes and its extension
-// headers of 8, each of which says in its top bit whether another follows.
+// erf decodes an Extensible Record Format header of 16 bytes and its extension headers of 8 bytes.
+// The top bit of the type, and of each extension header, says whether another extension header
+// follows.
 func (d *Decoder) erf(at int) Carries {
 	if !d.add(HeaderERF, at, 16) {
 		return CarriesMalformed
@@ -177,12 +195,16 @@ func (d *Decoder) erf(at int) Carries {
 		}
 		more = d.frame[at]&0x80 != 0
 	}
-	switch kind {
-	case 2: // Ethernet, behind a byte of offset and one of pad
+	if kind == 2 { // Ethernet follows one byte of offset and one byte of pad
 		if !d.add(HeaderERFEthernet, at, 2) {
 			return CarriesMalformed
 		}
-		return d.ethernet(at+2, at+2+wire)
+		at += 2
+	}
+	d.WireLength, d.Captured = wire, min(wire, len(d.frame)-at)
+	switch kind {
+	case 2:
+		return d.ethernet(at, at+wire)
 	case 21:
 		return d.infiniband(at, at+wire)
 	}
@@ -196,7 +218,7 @@ func (d *Decoder) infiniband(at, end int) Carries {
 	}
 	h := d.frame[at : at+rocev2.LRHLen]
 	d.lrh, d.DstLID, d.SrcLID = h, be.Uint16(h[2:]), be.Uint16(h[6:])
-	stop := at + int(be.Uint16(h[4:])&0x7ff)*4 // LRH through ICRC
+	stop := at + int(be.Uint16(h[4:])&0x7ff)*4 // from the LRH to the ICRC
 	if stop > end {
 		stop = end
 	}
@@ -225,8 +247,7 @@ func (d *Decoder) globalRoute(c Carries, at, end int) Carries {
 	return d.transport(c, at, min(end, at+int(be.Uint16(h[4:]))))
 }
 
-// address16 is an IPv6 address or GID; one that maps an IPv4 address is shown
-// as that.
+// address16 returns an IPv6 address or GID, or the IPv4 address that is mapped in it.
 func address16(b []byte) netip.Addr { return netip.AddrFrom16([16]byte(b)).Unmap() }
 
 func (d *Decoder) ethernet(at, end int) Carries {
@@ -236,7 +257,7 @@ func (d *Decoder) ethernet(at, end int) Carries {
 	return d.etherType(be.Uint16(d.frame[at+12:]), at+14, end)
 }
 
-// The EtherTypes that matter.
+// The EtherTypes that are decoded or named.
 const (
 	etherIPv4    = 0x0800
 	etherARP     = 0x0806
@@ -246,6 +267,7 @@ const (
 	etherQinQOld = 0x9100
 	etherBridged = 0x6558
 	etherLLDP    = 0x88cc
+	etherControl = 0x8808
 )
 
 func (d *Decoder) etherType(kind uint16, at, end int) Carries {
@@ -269,10 +291,49 @@ func (d *Decoder) etherType(kind uint16, at, end int) Carries {
 		d.Protocol = "ARP"
 	case etherLLDP:
 		d.Protocol = "LLDP"
+	case etherControl:
+		d.macControl(at)
 	default:
 		d.Protocol = "Ethernet"
 	}
 	return CarriesOther
+}
+
+// The opcodes of MAC control frames that are decoded (IEEE 802.3, annex 31).
+const (
+	controlPause = 0x0001
+	controlPFC   = 0x0101
+)
+
+// macControl decodes a MAC control frame. A pause frame pauses the link. A priority flow control frame
+// has a vector of priorities, of which bit n enables the time of priority n. Times are in units of 512
+// bit times; a time of 0 ends a pause.
+func (d *Decoder) macControl(at int) {
+	d.Protocol = "MAC control"
+	if at+4 > len(d.frame) {
+		return
+	}
+	switch be.Uint16(d.frame[at:]) {
+	case controlPause:
+		if d.Protocol = "Ethernet pause"; be.Uint16(d.frame[at+2:]) == 0 {
+			d.Protocol = "Ethernet pause end"
+		}
+		d.add(HeaderPause, at, 4)
+	case controlPFC:
+		d.Protocol = "PFC"
+		if !d.add(HeaderPFC, at, 20) {
+			return
+		}
+		enabled := d.frame[at+3]
+		for i := range 8 {
+			if enabled>>i&1 != 0 && be.Uint16(d.frame[at+4+2*i:]) != 0 {
+				d.Paused |= 1 << i
+			}
+		}
+		if d.Protocol = "PFC pause"; d.Paused == 0 {
+			d.Protocol = "PFC pause end"
+		}
+	}
 }
 
 func (d *Decoder) ipAny(at, end int) Carries {
@@ -298,7 +359,7 @@ func (d *Decoder) ipv4(at, end int) Carries {
 	d.Src, d.Dst = netip.AddrFrom4([4]byte(h[12:16])), netip.AddrFrom4([4]byte(h[16:20]))
 	total := int(be.Uint16(h[2:]))
 	switch {
-	case total == 0: // segmentation was left to the interface
+	case total == 0: // segmentation was left to the network adapter
 	case total < size:
 		return CarriesMalformed
 	default:
@@ -314,7 +375,7 @@ func (d *Decoder) ipv4(at, end int) Carries {
 	return d.ipPayload(h[9], at+size, end)
 }
 
-// The IP protocols and extension headers that matter.
+// The IP protocols and extension headers that are decoded or named.
 const (
 	protoHopByHop = 0
 	protoICMP     = 1
@@ -401,7 +462,7 @@ func (d *Decoder) ipPayload(proto uint8, at, end int) Carries {
 
 const portVXLAN = 4789
 
-// datagram reads a UDP header.
+// datagram decodes a UDP header.
 func (d *Decoder) datagram(at, end int) Carries {
 	if !d.add(HeaderUDP, at, 8) {
 		return CarriesMalformed
@@ -410,37 +471,41 @@ func (d *Decoder) datagram(at, end int) Carries {
 	d.SrcPort, d.DstPort = be.Uint16(h), be.Uint16(h[2:])
 	d.Protocol = "UDP"
 	size := int(be.Uint16(h[4:]))
-	switch d.DstPort {
-	case rocev2.UDPPort:
+	// Some implementations reply from port 4791 to the port from which the request came. The source
+	// port alone proves nothing, because any program may send from it, so the BTH is checked as well.
+	toRoCE := d.DstPort == rocev2.UDPPort
+	fromRoCE := d.SrcPort == rocev2.UDPPort && rocev2.Plausible(d.frame[at+8:], size-8)
+	switch {
+	case d.DstPort == portVXLAN:
+		if !d.add(HeaderVXLAN, at+8, 8) {
+			return CarriesMalformed
+		}
+		return d.ethernet(at+16, end)
+	case toRoCE || fromRoCE:
 		if size < 8 {
 			return CarriesMalformed
 		}
 		d.udp = h
-		// Behind the IP packet a frame may have a trailer and its FCS: they
-		// belong to nobody, whatever UDP claims. A first fragment has less
-		// than UDP says, and reads as cut.
+		// The frame may have a trailer and an FCS after the IP packet, which are not part of the
+		// transport, even if the UDP length includes them. A first fragment is shorter than the UDP
+		// length and is treated as truncated.
 		stop := max(min(at+size, d.ipEnd), at+8)
 		carries := d.transport(CarriesRoCEv2, at+8, stop)
 		if d.ipFirst {
 			d.Length = size - 8
 		}
 		return carries
-	case portVXLAN:
-		if !d.add(HeaderVXLAN, at+8, 8) {
-			return CarriesMalformed
-		}
-		return d.ethernet(at+16, end)
 	}
 	return CarriesOther
 }
 
-// gre reads a GRE header (RFC 2784, RFC 2890) with its optional words.
+// gre decodes a GRE header with its optional words (RFC 2784, RFC 2890).
 func (d *Decoder) gre(at, end int) Carries {
 	if at+4 > len(d.frame) {
 		return CarriesMalformed
 	}
 	flags, size := d.frame[at], 4
-	for _, optional := range []byte{0x80, 0x20, 0x10} { // checksum, key, sequence
+	for _, optional := range []byte{0x80, 0x20, 0x10} { // checksum, key, sequence number
 		if flags&optional != 0 {
 			size += 4
 		}
@@ -451,7 +516,7 @@ func (d *Decoder) gre(at, end int) Carries {
 	return d.etherType(be.Uint16(d.frame[at+2:]), at+size, end)
 }
 
-// transport notes where the transport begins and ends.
+// transport stores the position of the transport.
 func (d *Decoder) transport(c Carries, at, end int) Carries {
 	if end < at || at > len(d.frame) {
 		return CarriesMalformed
@@ -461,8 +526,7 @@ func (d *Decoder) transport(c Carries, at, end int) Carries {
 	return c
 }
 
-// CheckICRC holds the invariant CRC of a decoded transport packet against the
-// headers below it.
+// CheckICRC verifies the invariant CRC of a decoded transport packet with the headers below it.
 func (d *Decoder) CheckICRC(p *rocev2.Packet) rocev2.ICRCResult {
 	if !p.HasICRC {
 		return rocev2.ICRCUnchecked
@@ -493,8 +557,8 @@ func (d *Decoder) CheckICRC(p *rocev2.Packet) rocev2.ICRCResult {
 	return rocev2.ICRCBad
 }
 
-// CheckVCRC holds the variant CRC at the end of a native InfiniBand packet
-// against its bytes. It is unchecked where the capture does not have it.
+// CheckVCRC verifies the variant CRC at the end of a native InfiniBand packet. The result is
+// ICRCUnchecked if the capture does not contain the VCRC.
 func (d *Decoder) CheckVCRC() rocev2.ICRCResult {
 	end := d.Offset + d.Length
 	if d.Carries != CarriesInfiniBand || len(d.frame) < end+rocev2.VCRCLen {

@@ -6,19 +6,19 @@ import (
 	"net/netip"
 )
 
-// TCP is a decoded TCP header (RFC 9293 s.3.1) and its payload.
+// TCP is a decoded TCP header (RFC 9293 s.3.1) with its payload.
 type TCP struct {
 	Src, Dst         netip.Addr
 	SrcPort, DstPort uint16
 	Seq, Ack         uint32
 	Flags            uint8
-	Header           []byte // whole, options included
-	Payload          []byte // what was captured
-	Length           int    // of the payload on the wire
-	Offset           int    // of the payload in the frame
+	Header           []byte // the whole header, including options
+	Payload          []byte // captured bytes of the payload
+	Length           int    // length of the payload on the wire in bytes
+	Offset           int    // offset of the payload in the frame
 }
 
-// The TCP flags that matter.
+// The TCP flags.
 const (
 	TCPFIN = 0x01
 	TCPSYN = 0x02
@@ -27,9 +27,9 @@ const (
 	TCPACK = 0x10
 )
 
-// Decode reads a segment of which data was captured and length bytes were on the
-// wire; offset is where data stands in the frame. It is false when the header is
-// cut or lies.
+// Decode decodes a segment. The argument data holds its captured bytes, length is its length on the
+// wire, and offset is the offset of data in the frame. Decode returns false if the header is
+// truncated or its length is invalid.
 func (s *TCP) Decode(data []byte, length, offset int) bool {
 	if len(data) < 20 {
 		return false
@@ -44,8 +44,8 @@ func (s *TCP) Decode(data []byte, length, offset int) bool {
 	return true
 }
 
-// Checksum says whether the checksum of a segment is right; known is false when
-// it was cut.
+// Checksum reports whether the checksum of a segment is right. If the segment was truncated, known
+// is false.
 func (s *TCP) Checksum() (right, known bool) {
 	if len(s.Payload) < s.Length {
 		return false, false
@@ -61,8 +61,8 @@ func (s *TCP) Checksum() (right, known bool) {
 	return Fold(sum) == 0xffff, true
 }
 
-// Unfinished says that a checksum is one that the adapter was to fill in: none, or
-// that of the pseudo-header only, as a capture on the sender's own host has it.
+// Unfinished reports whether the network adapter was expected to fill in the checksum: it is zero,
+// or it covers only the pseudo-header. Captures on the sending host contain such checksums.
 func (s *TCP) Unfinished() bool {
 	stated := binary.BigEndian.Uint16(s.Header[16:])
 	src, dst := s.Src.As16(), s.Dst.As16()
@@ -74,7 +74,7 @@ func (s *TCP) Unfinished() bool {
 	return stated == 0 || stated == Fold(sum) || stated == Fold(sum+uint64(len(s.Header)+s.Length))
 }
 
-// Fold makes the 16 bits of an internet checksum (RFC 1071) of a sum.
+// Fold returns the 16-bit internet checksum (RFC 1071) of a sum, without inverting it.
 func Fold(sum uint64) uint16 {
 	for sum>>16 != 0 {
 		sum = sum>>16 + sum&0xffff
@@ -82,8 +82,8 @@ func Fold(sum uint64) uint16 {
 	return uint16(sum)
 }
 
-// AddWords adds 16-bit words up, big-endian, for [Fold]; b is taken to start at an
-// even place.
+// AddWords adds the big-endian 16-bit words of b to sum, for [Fold]. The slice b must start at an
+// even offset of the checksummed data.
 func AddWords(sum uint64, b []byte) uint64 {
 	var wide, carry uint64
 	for ; len(b) >= 8; b = b[8:] {

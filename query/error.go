@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,8 +43,8 @@ func visible(s string) string {
 // are always similar.
 func near(word string, words []string) []string {
 	type ranked struct {
-		word     string
-		distance int
+		word            string
+		distance, whole int // to the beginning of the word, and to all of it
 	}
 	var ranking []ranked
 	typed := strings.ToLower(word[:min(len(word), nearLongest)])
@@ -56,10 +57,10 @@ func near(word string, words []string) []string {
 			d = min(d, 2)
 		}
 		if d <= max(2, len(typed)/2) {
-			ranking = append(ranking, ranked{w, d})
+			ranking = append(ranking, ranked{w, d, all[len(lower)]})
 		}
 	}
-	slices.SortStableFunc(ranking, func(a, b ranked) int { return a.distance - b.distance })
+	slices.SortStableFunc(ranking, func(a, b ranked) int { return cmp.Or(a.distance-b.distance, a.whole-b.whole) })
 	offer := make([]string, 0, 3)
 	for _, n := range ranking[:min(3, len(ranking))] {
 		offer = append(offer, n.word)

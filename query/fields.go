@@ -380,7 +380,11 @@ func (n *byName) add(field Field) {
 		n.aliases[alias] = field.Path
 	}
 	if same := n.fields[field.Path]; same != nil {
-		same.Aliases = append(same.Aliases, field.Aliases...)
+		for _, alias := range field.Aliases {
+			if !slices.Contains(same.Aliases, alias) {
+				same.Aliases = append(same.Aliases, alias)
+			}
+		}
 		return
 	}
 	n.fields[field.Path] = &field
@@ -427,8 +431,12 @@ var ownFields = []struct {
 		func(p *record.Packet) any { return textOrNil([]byte(p.NoTransactionReason)) },
 	},
 	{
-		Field{Path: "icrc", Type: "text", Values: record.Check("").Values(), Doc: "Result of checking the invariant CRC.", Aliases: []string{"infiniband.invariant.crc"}},
+		Field{Path: "icrc", Type: "text", Values: record.Check("").Values(), Doc: "The result of checking the invariant CRC."},
 		func(p *record.Packet) any { return string(p.ICRC) },
+	},
+	{
+		Field{Path: "infiniband.invariant.crc", Type: "hex", Drawn: true, Doc: "The invariant CRC, with the first byte on the wire as the most significant one. The result of checking it is icrc."},
+		func(p *record.Packet) any { return number(p.StoredICRC) },
 	},
 	{Field{Path: "summary", Type: "text", Doc: "Summary of the packet in one line.", Aliases: []string{"info"}}, func(p *record.Packet) any { return string(p.Summary) }},
 }
@@ -489,11 +497,15 @@ func (f *packetFields) make() {
 		add(own.Field)
 	}
 	for _, h := range header.All {
-		add(Field{Path: h.Name, Type: "object", Doc: fmt.Sprintf("The fields of the header %s.", h.Label)})
+		object := Field{Path: h.Name, Type: "object", Doc: fmt.Sprintf("The fields of the header %s.", h.Label)}
+		if slices.Contains(wiresharkHeaders, h.Name) {
+			object.Aliases = []string{"infiniband." + h.Name}
+		}
+		add(object)
 		for i := range h.Fields {
 			row := &h.Fields[i]
 			name := Field{Path: h.Name + "." + row.Name, Type: formatWords[row.Format], Doc: fmt.Sprintf("%s in the header %s.", row.Label, h.Label)}
-			if row.Alias != "" {
+			if row.Alias != "" && header.Wireshark[row.Alias] == nil {
 				name.Aliases = []string{row.Alias}
 			}
 			add(name)
@@ -519,7 +531,44 @@ func (f *packetFields) make() {
 	for old, path := range renamedOfPackets {
 		f.headers.aliases[old] = path
 	}
-	add(Field{Path: "rpcrdma.position", Type: "number", List: true, Doc: "Positions of the message's Read chunks in the Payload stream, in bytes."})
+	add(Field{Path: "rpcrdma.position", Type: "number", List: true, Doc: "Positions of the message's Read chunks in the Payload stream, in bytes.", Aliases: []string{"rpcordma.position"}})
+	for name, sources := range header.Wireshark {
+		first := sources[0]
+		add(Field{Path: name, Type: formatWords[first.Field.Format], Drawn: true, Doc: fmt.Sprintf("%s in the header %s.", first.Field.Label, first.Table.Label), Aliases: []string{name}})
+		f.own[name] = func(p *record.Packet) any { return fromSources(p, sources) }
+	}
+}
+
+// wiresharkHeaders lists the headers that Wireshark also names, with the prefix "infiniband.".
+var wiresharkHeaders = []string{"lrh", "grh", "bth", "rdeth", "deth", "reth", "aeth", "atomiceth", "atomicacketh", "mad"}
+
+// fromSources returns the values of a field of Wireshark's: nil if the packet has none, a list if it
+// has several.
+func fromSources(p *record.Packet, sources []header.Source) any {
+	var found []any
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		if n.Table == nil {
+			continue
+		}
+		for _, s := range sources {
+			if s.Table == n.Table && s.Field.Whole(n.Data) && (s.When == nil || s.When(n.Data)) {
+				found = appendValue(found, s.Field, n.Data)
+			}
+		}
+	}
+	return oneOrList(found)
+}
+
+// oneOrList returns nil for no value, the value itself if there is one, and the list otherwise.
+func oneOrList(found []any) any {
+	switch len(found) {
+	case 0:
+		return nil
+	case 1:
+		return found[0]
+	}
+	return found
 }
 
 // show allows a number to be compared with its name, too: bth.opcode == "RC SEND Only".
@@ -613,13 +662,7 @@ func fromTree(p *record.Packet, object, name string, nested bool) any {
 			}
 		}
 	}
-	switch len(found) {
-	case 0:
-		return nil
-	case 1:
-		return found[0]
-	}
-	return found
+	return oneOrList(found)
 }
 
 // appendField appends the value of a field of a node.
@@ -636,13 +679,18 @@ func appendField(found []any, n *record.Node, name string) []any {
 	if !row.Whole(n.Data) {
 		return found
 	}
+	return appendValue(found, row, n.Data)
+}
+
+// appendValue appends the value of a field. The caller has checked that data contains the whole field.
+func appendValue(found []any, row *field.Field, data []byte) []any {
 	switch row.Format {
 	case field.Dec, field.Hex:
-		return append(found, integer(row.Uint(n.Data)))
+		return append(found, integer(row.Uint(data)))
 	case field.Flag:
-		return append(found, row.Uint(n.Data) != 0)
+		return append(found, row.Uint(data) != 0)
 	}
-	return append(found, string(row.AppendText(nil, n.Data)))
+	return append(found, string(row.AppendText(nil, data)))
 }
 
 // Wireshark returns the names of the field in Wireshark: those of its aliases that begin with

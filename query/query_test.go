@@ -88,7 +88,7 @@ func TestFilter(t *testing.T) {
 		{errors, `close_reason == nak`, query.Connections, 3},
 		{errors, `private_data.client.offset == 3`, query.Connections, 1},
 		{errors, `client.qpn >= 0x20`, query.Connections, 4},
-		{errors, `severity == "note"`, query.Findings, 2},
+		{errors, `severity == "note"`, query.Findings, 3},
 		{callback, `infiniband.bth.opcode == 17`, query.Packets, 143},
 		{callback, `bth.opcode == 0x17 or bth.opcode_name contains "Invalidate"`, query.Packets, 15},
 		{callback, `reth`, query.Packets, 15},
@@ -128,8 +128,9 @@ func TestAliases(t *testing.T) {
 		{query.Findings, map[string]string{"frame.number": "packet", "rpcordma.xid": "xid", "rpc.xid": "xid"}},
 		{query.Packets, map[string]string{
 			"frame.number": "number", "frame.len": "length", "frame.cap_len": "captured", "frame.time": "time", "ip.src": "ipv4.src", "ip.dst": "ipv4.dst",
-			"ipv6.src": "ipv6.src", "infiniband.invariant.crc": "icrc", "xid": "xid", "credits": "rpcrdma.credits", "rpc.programversion": "rpc.version",
-			"rpc.msgtyp": "rpc.message_type", "infiniband.bth.psn": "bth.psn", "sll.etype": "sll2.ethertype",
+			"ipv6.src": "ipv6.src", "infiniband.invariant.crc": "infiniband.invariant.crc", "xid": "xid", "credits": "rpcrdma.credits", "rpc.programversion": "rpc.version",
+			"rpc.msgtyp": "rpc.message_type", "infiniband.bth.psn": "bth.psn", "sll.etype": "sll.etype",
+			"infiniband.cm.req.localqpn": "infiniband.cm.req.localqpn", "infiniband.cm.dreq.localcommid": "infiniband.cm.dreq.localcommid",
 		}},
 	} {
 		for alias, want := range c.want {
@@ -157,7 +158,7 @@ func TestEveryField(t *testing.T) {
 			known[kind+name] = known[kind+name] || plain != nil
 		}
 	}
-	for _, name := range []string{"rocev2-errors.pcap.zst", "rocev2-loss42.pcap.zst", "rocev2-nfs41.pcap.zst", "rocev2-callback41.pcap.zst", "lab-retries42.pcap.zst", "lab-krb5.pcap.zst"} {
+	for _, name := range []string{"rocev2-errors.pcap.zst", "rocev2-loss42.pcap.zst", "rocev2-nfs41.pcap.zst", "rocev2-callback41.pcap.zst", "lab-retries42.pcap.zst", "lab-krb5.pcap.zst", "ends-stormall42-client.pcap.zst", "rocev2-storm41.pcap.zst"} {
 		f, err := capture.Open("../testdata/captures/" + name)
 		if err != nil {
 			t.Fatal(err)
@@ -182,7 +183,7 @@ func TestEveryField(t *testing.T) {
 		}
 	}
 	handle := record.Some(record.Hex32(1)) // No capture has such a value.
-	read(query.Transactions, "transaction ", &record.Transaction{Call: &record.Message{InvHandle: handle}, Reply: &record.Message{InvHandle: handle}})
+	read(query.Transactions, "transaction ", &record.Transaction{Call: &record.Message{InvHandle: handle, FirstSent: record.Some(record.Time(1))}, Reply: &record.Message{InvHandle: handle}})
 	for name, some := range known {
 		if !some && !query.Decoded(strings.TrimPrefix(name, "transaction ")) { // The captures have only some of the values of NFS.
 			t.Errorf("no %s in any record", name)

@@ -10,7 +10,7 @@ import (
 	"github.com/rdmadump/rdmadump/render"
 )
 
-// BenchmarkPacketJSON makes a line of JSON of each packet.
+// BenchmarkPacketJSON appends each packet as a line of JSON.
 func BenchmarkPacketJSON(b *testing.B) {
 	all, size := testkit.Frames(b, captures+"rocev2-nfs41.pcap.zst")
 	b.SetBytes(size)
@@ -28,7 +28,7 @@ func BenchmarkPacketJSON(b *testing.B) {
 	b.ReportMetric(float64(len(all))*float64(b.N)/b.Elapsed().Seconds(), "packets/s")
 }
 
-// BenchmarkTransactionJSON makes a line of JSON of each transaction.
+// BenchmarkTransactionJSON appends each transaction as a line of JSON.
 func BenchmarkTransactionJSON(b *testing.B) {
 	var records []*record.Transaction
 	run(b, "rocev2-nfs41.pcap.zst", dissect.Handler{Transaction: func(r *record.Transaction) error {
@@ -51,9 +51,9 @@ func BenchmarkTransactionJSON(b *testing.B) {
 	b.ReportMetric(float64(len(records))*float64(b.N)/b.Elapsed().Seconds(), "records/s")
 }
 
-// asked makes a line of fields that people ask for, and has the packets of a capture
-// as they are described for it.
-func asked(t testing.TB) (columns *render.Columns, packets []*record.Packet) {
+// typicalColumns returns frequently used columns, and the packets of a capture with the parts
+// that these columns need.
+func typicalColumns(t testing.TB) (columns *render.Columns, packets []*record.Packet) {
 	t.Helper()
 	columns, err := render.NewColumns([]string{
 		"bth.opcode", "bth.dest_qpn", "bth.psn", "reth.virtual_address", "reth.r_key", "reth.dma_length", "aeth.syndrome",
@@ -69,9 +69,9 @@ func asked(t testing.TB) (columns *render.Columns, packets []*record.Packet) {
 	return columns, packets
 }
 
-// BenchmarkColumns makes a line of each packet.
+// BenchmarkColumns appends the columns of each packet.
 func BenchmarkColumns(b *testing.B) {
-	columns, packets := asked(b)
+	columns, packets := typicalColumns(b)
 	b.ReportAllocs()
 	var line []byte
 	for b.Loop() {
@@ -82,9 +82,10 @@ func BenchmarkColumns(b *testing.B) {
 	b.ReportMetric(float64(len(packets))*float64(b.N)/b.Elapsed().Seconds(), "packets/s")
 }
 
-// TestColumnsAllocateNothing: there is a line for each packet.
+// TestColumnsAllocateNothing: columns are appended without allocation, because they are
+// appended for each packet.
 func TestColumnsAllocateNothing(t *testing.T) {
-	columns, packets := asked(t)
+	columns, packets := typicalColumns(t)
 	line := make([]byte, 0, 1<<16)
 	if n := testing.AllocsPerRun(1, func() {
 		for _, p := range packets {

@@ -13,24 +13,24 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// chartMargin is what stands left of the plot in all charts, so that they can
-// share an axis.
+// chartMargin is the width of the labels on the left of all charts, so that charts of one
+// connection have the same axis.
 const chartMargin = 17
 
-// CreditChart draws the credits of one direction over time: Calls in flight as
-// columns, the granted limit as a line. The scale breaks where the limit is far
-// above what is used.
+// CreditChart draws the credits of one direction over time: outstanding Calls as columns, and
+// the granted credits as a line. The scale is interrupted if the grant is far above the peak
+// of outstanding Calls.
 func CreditChart(on Screen, c *analyze.Credits, axis Axis) error {
 	w, theme := on.Out, on.Theme
 	width, height := chartSize(on.Width, on.Height)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%scredits, %s%s: %d in flight at most", theme.key.before, c.Direction, theme.key.after, c.PeakInFlight)
+	fmt.Fprintf(&b, "%scredits, %s%s: at most %s", theme.key.before, c.Direction, theme.key.after, plural(int64(c.PeakInFlight), "outstanding Call"))
 	if len(c.Points) == 0 {
 		_, err := fmt.Fprintf(w, "%s, no Calls\n\n", b.String())
 		return err
 	}
 	plot := width - chartMargin - 1
-	axis = axis.of(c.Points[0].Time, c.Points[len(c.Points)-1].Time)
+	axis = axis.orSpan(c.Points[0].Time, c.Points[len(c.Points)-1].Time)
 	columns := sample(c, plot, axis)
 	limit := 0
 	for _, x := range columns {
@@ -43,7 +43,7 @@ func CreditChart(on Screen, c *analyze.Credits, axis Axis) error {
 	} else {
 		rows = min(height, top)
 	}
-	fmt.Fprintf(&b, ", asked for %s; %s\n", list(c.Requested), reached(c))
+	fmt.Fprintf(&b, ", %s requested; %s\n", list(c.Requested), reached(c))
 	g := theme.glyphs
 	label := func(v int) string { return fmt.Sprintf("%*d %s", chartMargin-1, v, g.side) }
 	if broken {
@@ -58,7 +58,7 @@ func CreditChart(on Screen, c *analyze.Credits, axis Axis) error {
 	levels := len(g.levels) - 1
 	for row := rows; row >= 1; row-- {
 		value := (top*row + rows - 1) / rows
-		floor := top * (row - 1) / rows // what has to be exceeded to reach this row
+		floor := top * (row - 1) / rows // a larger value reaches this row
 		b.WriteString(theme.dim.before)
 		if value == previous {
 			b.WriteString(strings.Repeat(" ", chartMargin) + g.side)
@@ -74,7 +74,7 @@ func CreditChart(on Screen, c *analyze.Credits, axis Axis) error {
 			case x.inFlight > floor && full && !theme.unicode:
 				line.add("@", theme.bad)
 			case x.inFlight > floor:
-				// how much of this row is filled, in steps of the levels
+				// filled part of this row, in steps of the levels
 				part := min((x.inFlight*rows-top*(row-1))*levels/max(top, 1), levels)
 				look := theme.flight
 				if full {
@@ -90,10 +90,10 @@ func CreditChart(on Screen, c *analyze.Credits, axis Axis) error {
 		b.WriteString(line.String() + "\n")
 	}
 	theme.ticks(&b, chartMargin, plot, axis)
-	legend := "# Calls in flight  @ as many as granted  - granted"
+	legend := "# outstanding Calls  @ all credits in use  - granted credits"
 	if theme.unicode {
-		legend = theme.flight.before + "█" + theme.flight.after + theme.dim.before + " Calls in flight  " + theme.dim.after + theme.bad.before + "█" + theme.bad.after + theme.dim.before +
-			" as many as granted  " + theme.dim.after + theme.granted.before + "╌" + theme.granted.after + theme.dim.before + " granted"
+		legend = theme.flight.before + "█" + theme.flight.after + theme.dim.before + " outstanding Calls  " + theme.dim.after + theme.bad.before + "█" + theme.bad.after + theme.dim.before +
+			" all credits in use  " + theme.dim.after + theme.granted.before + "╌" + theme.granted.after + theme.dim.before + " granted credits"
 		fmt.Fprintf(&b, "%s%s\n", legend, theme.dim.after)
 	} else {
 		fmt.Fprintf(&b, "%s%s%s\n", theme.dim.before, legend, theme.dim.after)
@@ -112,17 +112,14 @@ func CreditChart(on Screen, c *analyze.Credits, axis Axis) error {
 	return err
 }
 
-// ending says how a connection ended: who, how, in which packet.
-func ending(e *record.Ended) string {
-	text := strings.ReplaceAll(string(e.How), "_", " ")
-	if by, known := e.By.Get(); known {
-		text = "by the " + string(by) + ": " + text
-	}
+// endingDetail says how a connection ended, which side ended it, and in which packet.
+func endingDetail(e *record.Ended) string {
+	text := endingText(e.How, e.By)
 	if reason, known := e.Reason.Get(); known {
-		text += " (" + clean(reason) + ")"
+		text += ", reason: " + clean(reason)
 	}
 	if n, known := e.Retransmissions.Get(); known {
-		text += fmt.Sprintf(", after %s that nobody acknowledged", plural(n, "repeat"))
+		text += ", after " + plural(n, "unacknowledged retransmission")
 	}
 	if packet, known := e.Packet.Get(); known {
 		text += fmt.Sprintf(", packet %d", packet)
@@ -130,27 +127,15 @@ func ending(e *record.Ended) string {
 	return text
 }
 
-// died lists the Calls that had no Reply when a connection ended.
-func died(e *record.Ended) string {
-	text := strconv.FormatInt(e.OutstandingCalls, 10)
-	for i, xid := range e.XIDs {
-		if i == 8 {
-			return text + ", ..."
-		}
-		text += map[bool]string{true: ": ", false: ", "}[i == 0] + xid.String()
-	}
-	return text
-}
-
-// of is the axis, or where it spans nothing, one of what is drawn.
-func (a Axis) of(from, to record.Time) Axis {
+// orSpan returns the axis, or one from from to to if the axis spans no time.
+func (a Axis) orSpan(from, to record.Time) Axis {
 	if a.From >= a.To {
 		a.From, a.To = from, to
 	}
 	return a
 }
 
-// moment is a time in a sentence.
+// moment returns a time for a sentence.
 func (t *Theme) moment(a Axis, at record.Time) string {
 	c := clock{form: t.times, start: record.Some(a.Start)}
 	if c.form == Delta {
@@ -163,7 +148,7 @@ func (t *Theme) moment(a Axis, at record.Time) string {
 	return text
 }
 
-// both is a time of day and where it stands in the capture.
+// both returns a date and time, and the seconds since the start of the capture.
 func (t *Theme) both(a Axis, at record.Time) string {
 	if t.times == UTC || t.times == Local || t.times == Epoch {
 		return fmt.Sprintf("%s, %ss after the start", t.moment(a, at), seconds(at.Sub(a.Start)))
@@ -171,27 +156,29 @@ func (t *Theme) both(a Axis, at record.Time) string {
 	return fmt.Sprintf("%s, %ss after the start", at, seconds(at.Sub(a.Start)))
 }
 
-// inked is a line in several inks, with few changes between them.
+// inked builds a line in several inks, with as few escape sequences as possible.
 type inked struct {
-	b    strings.Builder
-	last ink
-	rest int // blanks that nothing may follow
+	b      strings.Builder
+	last   ink
+	spaces int // spaces that are written only if text follows
 }
 
+// add appends text.
 func (l *inked) add(s string, look ink) {
 	if s == " " {
-		l.rest++
+		l.spaces++
 		return
 	}
-	if l.rest > 0 {
+	if l.spaces > 0 {
 		l.change(ink{})
-		l.b.WriteString(strings.Repeat(" ", l.rest))
-		l.rest = 0
+		l.b.WriteString(strings.Repeat(" ", l.spaces))
+		l.spaces = 0
 	}
 	l.change(look)
 	l.b.WriteString(s)
 }
 
+// change switches to another ink.
 func (l *inked) change(look ink) {
 	if look != l.last {
 		l.b.WriteString(l.last.after + look.before)
@@ -199,13 +186,13 @@ func (l *inked) change(look ink) {
 	}
 }
 
-// String is the line, without blanks at its end.
+// String returns the line without spaces at its end.
 func (l *inked) String() string {
 	l.change(ink{})
 	return l.b.String()
 }
 
-// chartSize is how large a chart gets: 80 by 10 without a terminal.
+// chartSize returns the size of a chart within sensible limits: 80 by 10 without a terminal.
 func chartSize(width, height int) (int, int) {
 	if width <= 0 {
 		width = 80
@@ -216,17 +203,19 @@ func chartSize(width, height int) (int, int) {
 	return max(min(width, 200), 40), max(min(height, 24), 4)
 }
 
+// reached says how often all credits were in use, and for how long.
 func reached(c *analyze.Credits) string {
 	if c.CreditLimitReached == 0 {
-		return "limit not reached"
+		return "never all in use"
 	}
 	times := "once"
 	if c.CreditLimitReached > 1 {
 		times = fmt.Sprintf("%d times", c.CreditLimitReached)
 	}
-	return fmt.Sprintf("limit reached %s, for %s", times, Duration(c.CreditLimitReachedNS))
+	return fmt.Sprintf("all in use %s, for %s", times, Duration(c.CreditLimitReachedNS))
 }
 
+// list returns a list of numbers, shortened after five.
 func list(values []uint32) string {
 	if len(values) > 5 {
 		return fmt.Sprintf("%v and %d other values", values[:5], len(values)-5)
@@ -234,10 +223,11 @@ func list(values []uint32) string {
 	return strings.Trim(fmt.Sprint(values), "[]")
 }
 
+// seconds returns a duration in seconds with three decimals.
 func seconds(ns int64) string { return fmt.Sprintf("%.3f", float64(ns)/1e9) }
 
-// scale spreads a span of time over the columns of a drawing. It takes any times:
-// what is outside of the span falls into the first or the last column.
+// scale maps times to the columns of a drawing. A time outside of its span is in the first or
+// the last column.
 type scale struct {
 	from    record.Time
 	span    uint64 // nanoseconds
@@ -248,7 +238,7 @@ func newScale(from, to record.Time, columns int) scale {
 	return scale{from, uint64(max(to, from)) - uint64(from), columns}
 }
 
-// column is where a time stands.
+// column returns the column of a time.
 func (s scale) column(t record.Time) int {
 	if t <= s.from {
 		return 0
@@ -262,11 +252,11 @@ func (s scale) column(t record.Time) int {
 	return int(column)
 }
 
-// creditColumn is what a column of the chart shows.
+// creditColumn contains the values of one column of the chart.
 type creditColumn struct{ inFlight, granted int }
 
-// sample works the points out for so many columns: the most that were in flight
-// in each, and the least limit.
+// sample returns, for each of n columns, the largest number of outstanding Calls and the
+// smallest number of granted credits.
 func sample(c *analyze.Credits, n int, axis Axis) []creditColumn {
 	columns := make([]creditColumn, n)
 	last := c.Points[len(c.Points)-1].Time
@@ -287,8 +277,8 @@ func sample(c *analyze.Credits, n int, axis Axis) []creditColumn {
 	return columns
 }
 
-// HandleChart draws the exposures of a connection's handles as bars over time,
-// those of the handles that were exposed longest, and the figures below.
+// HandleChart draws the exposures of a connection's handles as bars over time, and figures
+// below them. If there are too many handles, it draws those that were exposed longest.
 func HandleChart(on Screen, h *analyze.Handles, axis Axis) error {
 	w, theme := on.Out, on.Theme
 	width, height := chartSize(on.Width, on.Height)
@@ -299,7 +289,7 @@ func HandleChart(on Screen, h *analyze.Handles, axis Axis) error {
 		return err
 	}
 	from, to := h.Exposures[0].From, h.Exposures[0].To
-	total := map[record.Hex32]float64{} // a sum of spans may be more than an integer holds
+	total := map[record.Hex32]float64{} // the sum may exceed an integer
 	uses := map[record.Hex32]int{}
 	var order []record.Hex32
 	for _, x := range h.Exposures {
@@ -313,7 +303,7 @@ func HandleChart(on Screen, h *analyze.Handles, axis Axis) error {
 	slices.SortStableFunc(shown, func(a, b record.Hex32) int { return cmp.Compare(total[b], total[a]) })
 	shown = shown[:min(len(shown), height)]
 	plot := width - chartMargin - 1
-	axis = axis.of(from, to)
+	axis = axis.orSpan(from, to)
 	for _, handle := range order {
 		if !slices.Contains(shown, handle) {
 			continue
@@ -331,10 +321,10 @@ func HandleChart(on Screen, h *analyze.Handles, axis Axis) error {
 		fmt.Fprintf(&b, "%s%s exposed for less time and not drawn%s\n", theme.dim.before, plural(int64(n), "handle"), theme.dim.after)
 	}
 	if theme.unicode {
-		fmt.Fprintf(&b, "%s⠶%s%s exposed  %s%s⣿%s%s moved  ended by: %s✕ responder  ○ requester  ? no Reply%s\n", theme.exposed.before, theme.exposed.after, theme.dim.before, theme.dim.after,
+		fmt.Fprintf(&b, "%s⠶%s%s exposed  %s%s⣿%s%s data moved  ended by: %s✕ responder  ○ requester  ? no Reply%s\n", theme.exposed.before, theme.exposed.after, theme.dim.before, theme.dim.after,
 			theme.moved.before, theme.moved.after, theme.dim.before, "", theme.dim.after)
 	} else {
-		fmt.Fprintf(&b, "%s= exposed # moved  ended by: x responder  o requester  ? no Reply%s\n", theme.dim.before, theme.dim.after)
+		fmt.Fprintf(&b, "%s= exposed # data moved  ended by: x responder  o requester  ? no Reply%s\n", theme.dim.before, theme.dim.after)
 	}
 	figures(&b, h)
 	_, err := fmt.Fprintf(w, "%s\n", b.String())
@@ -343,18 +333,20 @@ func HandleChart(on Screen, h *analyze.Handles, axis Axis) error {
 
 var endMarks = map[string]byte{analyze.ByResponder: 'x', analyze.ByRequester: 'o', analyze.ByNobody: '?'}
 
-// bar is the life of a handle over time: two parts to a column, as braille has.
+// bar shows the exposures of a handle over time. Each column has two parts, like a braille
+// character.
 type bar struct {
-	parts []byte // 0, '=' exposed, '#' moved
-	ends  []byte // of each column, 0 or how an exposure ended in it
+	parts []byte // 0 not exposed, 1 exposed, 2 data moved
+	ends  []byte // for each column the mark of the exposure that ended in it, or 0
 	time  scale
 }
 
+// newBar returns an empty bar.
 func newBar(columns int, axis Axis) *bar {
 	return &bar{make([]byte, 2*columns), make([]byte, columns), newScale(axis.From, axis.To, 2*columns)}
 }
 
-// add draws an exposure.
+// add adds an exposure.
 func (l *bar) add(x *analyze.Exposure) {
 	last := l.time.column(x.To)
 	for i := l.time.column(x.From); i <= last; i++ {
@@ -368,11 +360,11 @@ func (l *bar) add(x *analyze.Exposure) {
 	l.ends[last/2] = endMarks[x.EndedBy]
 }
 
-// Dots of the left and the right half of a braille character: of what was
-// exposed, and of what moved.
+// brailleDots contains the dots of the left and the right half of a braille character, for
+// each value of a part.
 var brailleDots = [2][3]rune{{0, 0x06, 0x47}, {0, 0x30, 0xb8}}
 
-// draw is the line.
+// draw returns the bar as a line.
 func (l *bar) draw(theme *Theme) string {
 	var line inked
 	for i, end := range l.ends {
@@ -400,25 +392,26 @@ func (l *bar) draw(theme *Theme) string {
 	return line.String()
 }
 
-// figures writes the numbers that matter.
+// figures writes the figures of a connection's handles.
 func figures(b *strings.Builder, h *analyze.Handles) {
 	row := func(name, value string) { fmt.Fprintf(b, "  %-46s %s\n", name, value) }
 	row("exposed for (p50, p99, longest)", fmt.Sprintf("%s, %s, %s", quantile(h.Exposure.P50), quantile(h.Exposure.P99), quantile(h.Exposure.Max)))
-	row("invalidated by the responder", percent(h.RemoteShare)+" of exposures")
-	row("Replies with chunks that invalidated one", fmt.Sprintf("%d of %d (%s)", h.InvalidatingReplies, h.ChunkReplies, percent(h.InvalidatingShare)))
-	row("left over, since one Send invalidates one", fmt.Sprint(h.LocalInvExtra))
-	row("left by Replies that invalidated none", fmt.Sprint(h.LocalInvNoRemote))
-	again := fmt.Sprint(h.Reused)
+	row("invalidated remotely", percent(h.RemoteShare)+" of exposures")
+	row("Replies with chunks that invalidated a handle", fmt.Sprintf("%d of %d (%s)", h.InvalidatingReplies, h.ChunkReplies, percent(h.InvalidatingShare)))
+	row("local invalidation: Reply invalidated another", fmt.Sprint(h.LocalInvExtra))
+	row("local invalidation: Reply invalidated none", fmt.Sprint(h.LocalInvNoRemote))
+	reused := fmt.Sprint(h.Reused)
 	if h.Reused > 0 {
-		again += fmt.Sprintf(", after %s (p50)", quantile(h.ReuseInterval.P50))
+		reused += fmt.Sprintf(", after %s (p50)", quantile(h.ReuseInterval.P50))
 	}
-	row("exposed again", again)
-	row("never invalidated, as far as was seen", fmt.Sprint(h.NeverInvalidated))
+	row("exposures of a handle that was exposed before", reused)
+	row("exposures by Calls without a Reply", fmt.Sprint(h.NeverInvalidated))
 }
 
+// quantile returns a duration, or "-" if there is none.
 func quantile(ns record.Opt[int64]) string { return known(ns, "-", Duration) }
 
-// about is a quantile, with a mark where it is an estimate.
+// about returns a quantile, with the mark "~" if it is an estimate.
 func about(q analyze.Quantiles, ns record.Opt[int64]) string {
 	if q.Estimated {
 		return "~" + quantile(ns)
@@ -426,6 +419,7 @@ func about(q analyze.Quantiles, ns record.Opt[int64]) string {
 	return quantile(ns)
 }
 
+// percent returns a ratio as a percentage, or "-" if there is none.
 func percent(v record.Opt[float64]) string {
 	return known(v, "-", func(v float64) string { return fmt.Sprintf("%.0f%%", v*100) })
 }
@@ -449,7 +443,7 @@ var statsColumns = []column{
 	{name: "FIT 64K", right: true, rank: 8},
 }
 
-// Stats writes the table of sums.
+// Stats writes the table of statistics.
 func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 	low, high := analyze.LatencyRange(rows)
 	columns := slices.Clone(statsColumns)
@@ -480,14 +474,17 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 			return err
 		}
 	}
-	return t.flush()
+	if err := t.flush(); err != nil || !t.drawn || !theme.legend {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%s%s%s\n", theme.dim.before, columnsExplained, theme.dim.after)
+	return err
 }
 
-// histogramCells is how many cells the histogram of a row has.
+// histogramCells is the number of characters of a histogram.
 const histogramCells = 16
 
-// histogram draws counts, a character each: nothing for none, and something for
-// the least.
+// histogram draws each count as one character. Only a count of 0 is drawn as a space.
 func (t *Theme) histogram(counts []int) string {
 	levels := t.glyphs.levels
 	if !t.unicode {
@@ -507,12 +504,13 @@ func (t *Theme) histogram(counts []int) string {
 
 var asciiLevels = strings.Split(" .:-=+*%#", "")
 
+// forms returns the number of bytes by form.
 func forms(f analyze.Forms) string {
 	return Bytes(f.Short) + "/" + Bytes(f.Chunked) + "/" + Bytes(f.Long)
 }
 
-// phaseShares is which part of the time RDMA Reads, RDMA Writes, waits and all the
-// rest took.
+// phaseShares returns the percentages of the time that RDMA Reads, RDMA Writes, waits and the
+// server took.
 func phaseShares(s *analyze.Stats) string {
 	if s.TotalNS == 0 {
 		return "-"
@@ -522,7 +520,7 @@ func phaseShares(s *analyze.Stats) string {
 	return fmt.Sprintf("%d%%/%d%%/%d%%/%d%%", part(s.Phases.ReadNS), part(s.Phases.WriteNS), part(s.Phases.WaitNS), part(rest))
 }
 
-// inlineShare is the share of RPCs that used RDMA and would not have at an
+// inlineShare returns the percentage of RPCs with chunks that would have needed none with an
 // inline threshold of 64 KiB.
 func inlineShare(s *analyze.Stats) string {
 	if s.ExplicitRDMA == 0 {
@@ -531,7 +529,7 @@ func inlineShare(s *analyze.Stats) string {
 	return fmt.Sprintf("%d%%", s.FitsInlineAt["65536"]*100/s.ExplicitRDMA)
 }
 
-// ConnectionDetail draws everything of one connection, a line a fact.
+// ConnectionDetail writes all facts about one connection, one on each line.
 func ConnectionDetail(w io.Writer, theme *Theme, c *record.Connection, start record.Time) error {
 	axis := Axis{Start: start}
 
@@ -553,15 +551,19 @@ func ConnectionDetail(w io.Writer, theme *Theme, c *record.Connection, start rec
 		row("closed", "%s", theme.both(axis, at))
 	}
 	if end, ended := c.Ended.Get(); ended {
-		row("ended", "%s", ending(&end))
+		row("ended", "%s", endingDetail(&end))
 		if end.OutstandingCalls > 0 {
-			row("Calls that died", "%s", died(&end))
+			text := strconv.FormatInt(end.OutstandingCalls, 10)
+			if list := outstanding(end.OutstandingCalls, end.XIDs); list != "" {
+				text += ": " + list
+			}
+			row("outstanding Calls", "%s", text)
 		}
 	}
 	for _, side := range []struct {
 		name string
 		p    *record.PrivateData
-	}{{"client says", c.PrivateData.Client}, {"server says", c.PrivateData.Server}} {
+	}{{"client announces", c.PrivateData.Client}, {"server announces", c.PrivateData.Server}} {
 		if side.p == nil {
 			row(side.name, "no RPC-over-RDMA private data")
 			continue
@@ -577,7 +579,10 @@ func ConnectionDetail(w io.Writer, theme *Theme, c *record.Connection, start rec
 	}
 	row("transactions", "%d", c.Transactions)
 	row("packets", "%d", c.Packets)
-	row("health", "%d retransmitted, %d out of order, %d lost, %s, %d RNR", c.Retransmitted, c.OutOfOrder, c.NotCaptured, plural(c.Naks, "NAK"), c.RNRNaks)
+	row("health", "%d retransmitted, %d out of order, %s, %s", c.Retransmitted, c.OutOfOrder, plural(c.Naks, "NAK"), plural(c.RNRNaks, "RNR NAK"))
+	if c.NotCaptured > 0 { // a property of the capture, not of the network
+		row("capture", "%s%d packets not captured%s", theme.dim.before, c.NotCaptured, theme.dim.after)
+	}
 	_, err := fmt.Fprintf(w, "%s\n", b.String())
 	return err
 }

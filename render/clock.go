@@ -9,32 +9,32 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// Times is how times are shown.
+// Times is a format of times.
 type Times string
 
-// The forms.
+// These are the formats of times.
 const (
 	Relative Times = "relative" // seconds since the capture's first packet
-	Delta    Times = "delta"    // seconds since the line before
+	Delta    Times = "delta"    // seconds since the previous line
 	UTC      Times = "utc"
 	Local    Times = "local"
 	Epoch    Times = "epoch" // seconds since 1970
 )
 
-// AllTimes are all forms.
+// AllTimes lists all formats of times.
 var AllTimes = []Times{Relative, Delta, UTC, Local, Epoch}
 
-// clock shows times of one output.
+// clock formats the times of one output.
 type clock struct {
 	form     Times
 	start    record.Opt[record.Time]
 	previous record.Opt[record.Time]
 }
 
-// wallForm is how times of day look.
-const wallForm = "2006-01-02 15:04:05.000000"
+// dateForm is the format of UTC and local times.
+const dateForm = "2006-01-02 15:04:05.000000"
 
-// append appends a time, and remembers it.
+// append appends a time, and keeps it for the next time in format Delta.
 func (c *clock) append(b []byte, at record.Time) []byte {
 	start := c.start.Or(at)
 	c.start = record.Some(start)
@@ -44,27 +44,27 @@ func (c *clock) append(b []byte, at record.Time) []byte {
 	case Delta:
 		return strconv.AppendFloat(b, float64(at.Sub(previous))/1e9, 'f', 6, 64)
 	case UTC:
-		return time.Unix(0, int64(at)).UTC().AppendFormat(b, wallForm)
+		return time.Unix(0, int64(at)).UTC().AppendFormat(b, dateForm)
 	case Local:
-		return time.Unix(0, int64(at)).Local().AppendFormat(b, wallForm)
+		return time.Unix(0, int64(at)).Local().AppendFormat(b, dateForm)
 	case Epoch:
 		return appendEpoch(b, at)
 	}
 	return strconv.AppendFloat(b, float64(at.Sub(start))/1e9, 'f', 6, 64)
 }
 
-// width is what times of the form take, about.
+// width returns the usual number of characters of a time.
 func (c *clock) width() int {
 	switch c.form {
 	case UTC, Local:
-		return len(wallForm)
+		return len(dateForm)
 	case Epoch:
 		return len("1795236796.472413")
 	}
 	return 11
 }
 
-// appendEpoch appends seconds since 1970, to the microsecond.
+// appendEpoch appends seconds since 1970 with six decimals.
 func appendEpoch(b []byte, at record.Time) []byte {
 	us := int64(at) / 1000
 	if us < 0 {
@@ -76,15 +76,15 @@ func appendEpoch(b []byte, at record.Time) []byte {
 
 // Axis is the axis of time that all drawings of one connection share.
 type Axis struct {
-	Start    record.Time // of the capture, which relative times count from
+	Start    record.Time // first packet of the capture, from which relative times count
 	From, To record.Time
 }
 
-// steps are the distances of ticks, in seconds, that people read easily.
+// steps are distances of ticks that people read easily, in seconds.
 var steps = []float64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400}
 
-// tickDistance is the distance of ticks, so that there are at most so many in a
-// span; both in nanoseconds.
+// tickDistance returns the distance of ticks, so that a span has at most most ticks. The
+// span and the distance are in nanoseconds.
 func tickDistance(span float64, most int) float64 {
 	least := span / float64(max(most, 1))
 	scale := 1.0
@@ -113,7 +113,7 @@ func tickDistance(span float64, most int) float64 {
 	return days
 }
 
-// label is what stands below a tick: as many digits as the distance needs.
+// tickLabel returns the label of a tick, with as many digits as the distance needs.
 func (t *Theme) tickLabel(a Axis, at record.Time, distance float64) string {
 	digits := 0
 	for d := distance; d < 1e9 && digits < 9; d *= 10 {
@@ -123,32 +123,32 @@ func (t *Theme) tickLabel(a Axis, at record.Time, distance float64) string {
 	if digits > 0 {
 		fraction = "." + strings.Repeat("0", digits)
 	}
-	wall := time.Unix(0, int64(at))
+	date := time.Unix(0, int64(at))
 	switch t.times {
 	case UTC:
-		return wall.UTC().Format("15:04:05" + fraction)
+		return date.UTC().Format("15:04:05" + fraction)
 	case Local:
-		return wall.Local().Format("15:04:05" + fraction)
+		return date.Local().Format("15:04:05" + fraction)
 	case Epoch:
 		return strconv.FormatFloat(float64(at)/1e9, 'f', digits, 64)
 	}
 	return strconv.FormatFloat(float64(at.Sub(a.Start))/1e9, 'f', digits, 64) + "s"
 }
 
-// ticks draws the axis below a chart: a line with ticks, and the times below.
+// ticks draws the axis of a chart: a line with ticks, and the times below it.
 func (t *Theme) ticks(b *strings.Builder, margin, plot int, a Axis) {
 	line, labels := []rune(strings.Repeat(t.glyphs.axis, plot)), []rune(strings.Repeat(" ", plot+12))
 	scale := newScale(a.From, a.To, plot)
 	distance := tickDistance(float64(scale.span), 1)
-	for most := plot / 8; most > 1; most-- { // as many as have room for their labels
+	for most := plot / 8; most > 1; most-- { // as many ticks as have enough space for their labels
 		d := tickDistance(float64(scale.span), most)
-		if room := d / float64(max(scale.span, 1)) * float64(plot); room >= float64(len(t.tickLabel(a, a.To, d))+3) {
+		if space := d / float64(max(scale.span, 1)) * float64(plot); space >= float64(len(t.tickLabel(a, a.To, d))+3) {
 			distance = d
 			break
 		}
 	}
 	first := a.From
-	base := a.Start // relative times count from there, the others from a whole one
+	base := a.Start // relative times count from the start; others from a multiple of the distance
 	if t.times != Relative && t.times != Delta && t.times != "" {
 		base = 0
 	}

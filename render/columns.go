@@ -13,29 +13,29 @@ import (
 	"github.com/rdmadump/rdmadump/query"
 )
 
-// Columns writes chosen fields of records, a line a record: tabs between fields,
-// commas between the values of a list, nothing for null, as tshark -T fields
-// does.
+// Columns writes chosen fields of records, one line for each record, in the format of
+// tshark -T fields: tabs between fields, commas between the values of a list, and nothing
+// for null.
 type Columns struct {
 	fields query.Fields
 	list   []chosen
 }
 
-// chosen is one field. In packets, rows are what the tables call so, in is which
-// tables these are, and own is how to append one that is in no table.
+// chosen is one chosen field. The other members are only for packets.
 type chosen struct {
 	path string
-	in   field.Set
-	rows []tableRow
-	own  func([]byte, *record.Packet) []byte
+	in   field.Set                           // tables of headers that have the field
+	rows []tableRow                          // rows of these tables
+	own  func([]byte, *record.Packet) []byte // appends a field that is in no table
 }
 
+// tableRow is one row of a table of headers.
 type tableRow struct {
 	table *field.Header
 	row   *field.Field
 }
 
-// NewColumns resolves the names of fields, JSON's or Wireshark's.
+// NewColumns returns Columns for fields that are given by their JSON or Wireshark names.
 func NewColumns(names []string, fields query.Fields) (*Columns, error) {
 	c := &Columns{fields: fields}
 	for _, name := range names {
@@ -52,7 +52,7 @@ func NewColumns(names []string, fields query.Fields) (*Columns, error) {
 	return c, nil
 }
 
-// Only is what they look at of packets.
+// Only returns the parts of a packet that the columns need.
 func (c *Columns) Only() (only field.Set) {
 	for _, col := range c.list {
 		if only |= col.in; col.in == 0 {
@@ -62,7 +62,7 @@ func (c *Columns) Only() (only field.Set) {
 	return only
 }
 
-// packetField is a field of packets.
+// packetField returns the field of packets with this path.
 func packetField(path string) chosen {
 	col := chosen{path: path, own: ownColumns[path]}
 	for _, h := range header.All {
@@ -76,7 +76,7 @@ func packetField(path string) chosen {
 	return col
 }
 
-// ownColumns append fields of a packet's own, for what is asked for most.
+// ownColumns append the most frequently used fields that are members of a packet record.
 var ownColumns = map[string]func([]byte, *record.Packet) []byte{
 	"number":                func(b []byte, p *record.Packet) []byte { return strconv.AppendInt(b, p.Number, 10) },
 	"time":                  func(b []byte, p *record.Packet) []byte { b, _ = p.Time.AppendText(b); return b },
@@ -100,7 +100,7 @@ var ownColumns = map[string]func([]byte, *record.Packet) []byte{
 	},
 }
 
-// appendKnown appends a number, nothing when it is not known.
+// appendKnown appends a number, or nothing if it is unknown.
 func appendKnown[T int | int64](b []byte, v record.Opt[T]) []byte {
 	if n, known := v.Get(); known {
 		b = strconv.AppendInt(b, int64(n), 10)
@@ -122,8 +122,8 @@ func (c *Columns) Append(b []byte, r any) []byte {
 	return append(b, '\n')
 }
 
-// packet appends the line of a packet. Most columns are about headers that it does
-// not have.
+// packet appends the line of a packet. It skips fields of headers that the packet does not
+// have without a search, because most packets have few of all possible headers.
 func (c *Columns) packet(b []byte, p *record.Packet) []byte {
 	var has field.Set
 	for i := range p.Nodes {
@@ -147,8 +147,8 @@ func (c *Columns) packet(b []byte, p *record.Packet) []byte {
 	return b
 }
 
-// appendRows appends what a packet's tables have of a field, without boxing the
-// values: there is a line for each packet.
+// appendRows appends the values of a field in all headers of a packet. It does not allocate,
+// because it runs for each packet.
 func (col *chosen) appendRows(b []byte, p *record.Packet) []byte {
 	before := len(b)
 	for i := range p.Nodes {
@@ -165,7 +165,7 @@ func (col *chosen) appendRows(b []byte, p *record.Packet) []byte {
 	return b
 }
 
-// row is what a table has of the field, nil for none.
+// row returns the row of the field in a table, or nil if the table does not have it.
 func (col *chosen) row(table *field.Header) *field.Field {
 	for i := range col.rows {
 		if col.rows[i].table == table {
@@ -175,12 +175,12 @@ func (col *chosen) row(table *field.Header) *field.Field {
 	return nil
 }
 
-// appendAny appends a value of any kind, safe for a terminal.
+// appendAny appends a value of any type as text that is safe for a terminal.
 func appendAny(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case nil:
 		return b
-	case time.Time: // of packets
+	case time.Time: // in packets
 		return append(b, record.Time(v.UnixNano()).String()...)
 	case []any:
 		for i, element := range v {
@@ -190,7 +190,7 @@ func appendAny(b []byte, v any) []byte {
 			b = appendAny(b, element)
 		}
 		return b
-	case encoding.TextMarshaler: // hex numbers, times of records
+	case encoding.TextMarshaler: // hex numbers, and times in other records
 		if text, err := v.MarshalText(); err == nil {
 			return append(b, text...)
 		}

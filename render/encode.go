@@ -16,25 +16,24 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// An encoder appends the JSON of the value of one type that stands at p. It is
-// made once for the type, from the tags of its fields and where they stand, and
-// then allocates nothing and asks for no types: encoding/json wants bytes of its
-// own for every Opt, time and hex number, and reflection for every field, and
-// would be most of the work of showing a record.
+// An encoder appends the JSON of the value at p, which has the type of the encoder. It is
+// built once for each type, from the tags and offsets of the type's fields, and then neither
+// allocates nor uses reflection. encoding/json allocates for every Opt, time and hex number
+// and uses reflection for every field, which would take most of the time of printing a record.
 type encoder func(b []byte, p unsafe.Pointer) []byte
 
-// jsonAppender is a value that is JSON already.
+// jsonAppender is a value that appends its own JSON.
 type jsonAppender interface {
 	AppendJSON(b []byte) []byte
 }
 
-// encoders has those that were made, by type.
-var encoders sync.Map // of reflect.Type to encoder
+// encoders contains the encoders that were built, by type.
+var encoders sync.Map // map[reflect.Type]encoder
 
-// AppendJSON appends the record of any type but Packet that r points to, as one
-// line of JSON. Strings are always valid UTF-8, maps are in the order of their
-// keys, what is unknown is null or, where the tag says so, left out. A type that
-// JSON cannot have is a mistake of the program, and panics.
+// AppendJSON appends the record that r points to as one line of JSON. The record may be of
+// any type except Packet. Strings are always valid UTF-8, and maps are in the order of their
+// keys. An unknown value is null, or left out if the tag contains omitzero. AppendJSON panics
+// if JSON cannot represent the type.
 func AppendJSON(b []byte, r any) []byte {
 	v := reflect.ValueOf(r)
 	b = encoderOf(v.Type().Elem())(b, v.UnsafePointer())
@@ -87,7 +86,7 @@ func newEncoder(t reflect.Type) encoder {
 	panic(fmt.Sprintf("render: there is no JSON for a %v", t))
 }
 
-// plain has the kinds that are a number, text or bool.
+// plain contains the encoders of numbers, strings and booleans.
 var plain = map[reflect.Kind]encoder{
 	reflect.Bool: func(b []byte, p unsafe.Pointer) []byte { return strconv.AppendBool(b, *(*bool)(p)) },
 	reflect.Int:  intEncoder[int], reflect.Int8: intEncoder[int8], reflect.Int16: intEncoder[int16],
@@ -107,8 +106,8 @@ func uintEncoder[T uint | uint8 | uint16 | uint32 | uint64](b []byte, p unsafe.P
 	return strconv.AppendUint(b, uint64(*(*T)(p)), 10)
 }
 
-// common has the types of which records have many, each known by name instead of
-// by what it implements.
+// common contains the encoders of the most frequent types of fields. They call the methods
+// of the type directly instead of through an interface.
 var common = map[reflect.Type]encoder{
 	reflect.TypeFor[record.Time]():  textEncoder[record.Time],
 	reflect.TypeFor[record.Hex24](): textEncoder[record.Hex24],
@@ -117,11 +116,11 @@ var common = map[reflect.Type]encoder{
 }
 
 func textEncoder[T encoding.TextAppender](b []byte, p unsafe.Pointer) []byte {
-	b, _ = (*(*T)(p)).AppendText(append(b, '"')) // which does not fail, nor need escapes
+	b, _ = (*(*T)(p)).AppendText(append(b, '"')) // it does not fail, and its text needs no escapes
 	return append(b, '"')
 }
 
-// optOffsets are where an Opt has its value, and whether it is known.
+// optOffsets returns the offsets of the two fields of an Opt.
 func optOffsets(t reflect.Type) (value, known uintptr) {
 	v, _ := t.FieldByName("value")
 	k, _ := t.FieldByName("known")
@@ -167,7 +166,7 @@ func listEncoder(t reflect.Type) encoder {
 		return func(b []byte, p unsafe.Pointer) []byte { return elements(b, p, n) }
 	}
 	return func(b []byte, p unsafe.Pointer) []byte {
-		list := *(*[]struct{})(p) // of whatever: only its start and length are looked at
+		list := *(*[]struct{})(p) // the type of the elements is irrelevant for the start and length
 		first := unsafe.Pointer(unsafe.SliceData(list))
 		if first == nil {
 			return append(b, "null"...)
@@ -176,7 +175,7 @@ func listEncoder(t reflect.Type) encoder {
 	}
 }
 
-// mapEncoder is for maps of words to integers; what it sorts by, it allocates.
+// mapEncoder returns an encoder for maps of strings to integers. It allocates the sorted keys.
 func mapEncoder(t reflect.Type) encoder {
 	if t.Key().Kind() != reflect.String || t.Elem().Kind() < reflect.Int || t.Elem().Kind() > reflect.Int64 {
 		panic(fmt.Sprintf("render: there is no JSON for a %v", t))
@@ -202,9 +201,9 @@ func mapEncoder(t reflect.Type) encoder {
 
 func structEncoder(t reflect.Type) encoder {
 	type member struct {
-		key    string // with a comma before it, its quotes and colon
+		key    string // including the comma before it, its quotes and the colon
 		offset uintptr
-		isZero func(unsafe.Pointer) bool // when to leave it out, nil for never
+		isZero func(unsafe.Pointer) bool // reports whether to leave the member out; nil if it never is
 		encode encoder
 	}
 	var members []member
@@ -238,8 +237,8 @@ func structEncoder(t reflect.Type) encoder {
 	}
 }
 
-// appendText appends what a value says of itself, as a string. Most of it needs
-// no escapes, and is then appended where it stays.
+// appendText appends the text of a value as a string. Most texts need no escapes and are
+// appended only once.
 func appendText(b []byte, v encoding.TextAppender) []byte {
 	at := len(b)
 	b, err := v.AppendText(append(b, '"'))
@@ -254,7 +253,7 @@ func appendText(b []byte, v encoding.TextAppender) []byte {
 	return append(b, '"')
 }
 
-// appendFloat appends a number as encoding/json does; what is none is null.
+// appendFloat appends a number in the format of encoding/json. Infinity and NaN are null.
 func appendFloat(b []byte, v float64) []byte {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return append(b, "null"...)

@@ -13,7 +13,7 @@ import (
 	"github.com/rdmadump/rdmadump/render"
 )
 
-// standard is what encoding/json makes of a value, as a line.
+// standard returns the JSON of a value from encoding/json, as a line.
 func standard(t *testing.T, v any) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -25,7 +25,7 @@ func standard(t *testing.T, v any) string {
 	return b.String()
 }
 
-// TestEncoderCaptures: the lines of all records are those of encoding/json.
+// TestEncoderCaptures: the lines of all records are identical to those of encoding/json.
 func TestEncoderCaptures(t *testing.T) {
 	records, failed := 0, 0
 	eachRecord(t, func(capture, kind string, r any) {
@@ -43,17 +43,17 @@ func TestEncoderCaptures(t *testing.T) {
 	}
 }
 
-// loud is text that needs escapes.
-type loud string
+// escaped is text that needs escapes.
+type escaped string
 
-func (l loud) AppendText(b []byte) ([]byte, error)   { return append(b, l...), nil }
-func (l loud) MarshalText() (text []byte, err error) { return l.AppendText(nil) }
+func (e escaped) AppendText(b []byte) ([]byte, error)   { return append(b, e...), nil }
+func (e escaped) MarshalText() (text []byte, err error) { return e.AppendText(nil) }
 
 // TestEncoder: every kind of field, with and without a value.
 func TestEncoder(t *testing.T) {
 	type inner struct {
 		Handle record.Hex32             `json:"handle"`
-		Text   record.Opt[loud]         `json:"text"`
+		Text   record.Opt[escaped]      `json:"text"`
 		Low    record.Opt[record.Hex24] `json:"low,omitzero"`
 	}
 	type all struct {
@@ -83,7 +83,7 @@ func TestEncoder(t *testing.T) {
 		Bare     string
 		hidden   int
 	}
-	full := inner{Handle: 0xa34, Text: record.Some(loud("x")), Low: record.Some(record.Hex24(0))}
+	full := inner{Handle: 0xa34, Text: record.Some(escaped("x")), Low: record.Some(record.Hex24(0))}
 	for name, v := range map[string]*all{
 		"nothing": {},
 		"all": {
@@ -96,7 +96,7 @@ func TestEncoder(t *testing.T) {
 		"small numbers": {Float: 1e-9, OptFloat: record.Some(-1e-7)},
 		"large numbers": {Float: 1e21, OptFloat: record.Some(123456789012345680000.0), Int: math.MinInt64},
 	} {
-		want := strings.Replace(standard(t, v), `,"Bare":""`, "", 1) // what has no tag is none of a record's
+		want := strings.Replace(standard(t, v), `,"Bare":""`, "", 1) // a field without a tag is not part of a record
 		if got := string(render.AppendJSON(nil, v)); got != want {
 			t.Errorf("%s:\n got %swant %s", name, got, want)
 		}
@@ -107,7 +107,7 @@ func TestEncoder(t *testing.T) {
 	}{
 		"no fields":         {&struct{ S string }{}, "{}"},
 		"a string with all": {&all{String: "\x1b[31m\x00\xff\"\\\x7f"}, `"string":"\u001b[31m\u0000` + "\ufffd" + `\"\\\u007f"`},
-		"text with all":     {&inner{Text: record.Some(loud("\x1b\xff\"\u00e9"))}, `"text":"\u001b` + "\ufffd" + `\"` + "\u00e9" + `"`},
+		"text with all":     {&inner{Text: record.Some(escaped("\x1b\xff\"\u00e9"))}, `"text":"\u001b` + "\ufffd" + `\"` + "\u00e9" + `"`},
 		"no number":         {&all{Float: math.NaN(), OptFloat: record.Some(math.Inf(-1))}, `"float":null`},
 	} {
 		if got := render.AppendJSON(nil, c.v); !bytes.Contains(got, []byte(c.want)) || !json.Valid(got) {
@@ -124,7 +124,7 @@ func TestEncoder(t *testing.T) {
 	}{})
 }
 
-// TestEncoderAllocations: a record is shown without any.
+// TestEncoderAllocations: AppendJSON does not allocate.
 func TestEncoderAllocations(t *testing.T) {
 	var records []any
 	run(t, "rocev2-errors.pcap.zst", dissect.Handler{

@@ -6,44 +6,46 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// Where the time of a transaction went, in words, and on which evidence. What the
-// capture does not show is not said.
+// This file words how a transaction spent its time, and the packets that prove it. It
+// only states what the capture shows.
 
-// Explain says it in a sentence or two; nothing when there is nothing to say.
+// Explain returns one or two sentences about where the time of a transaction went. It
+// returns nothing if the capture does not show a cause.
 func Explain(r *record.Transaction) []string {
-	var said []string
+	var sentences []string
 	if w := longest(r, true); w != nil {
-		said = append(said, "Before the Call, "+Duration(w.NS)+" passed with all credits in use, from packet "+first(w)+" until the Reply in packet "+second(w)+".")
+		sentences = append(sentences, "Before the Call, the "+string(w.Waiting)+" waited "+Duration(w.NS)+" for credits, from packet "+first(w)+" until the Reply in packet "+second(w)+".")
 	}
 	latency, known := r.LatencyNS.Get()
 	if !known || latency <= 0 {
 		if r.Status == record.NoReply && len(r.Waits) > 0 {
 			w := longest(r, false)
 			if w != nil {
-				said = append(said, "It has no Reply; "+waitSentence(w, Duration(w.NS)+" passed before "))
+				sentences = append(sentences, "It has no Reply; "+waitSentence(w, Duration(w.NS)+" passed before "))
 			}
 		}
-		return said
+		return sentences
 	}
 	total := Duration(latency)
 	if w := longest(r, false); w != nil && r.Waited(w) >= latency/5 {
-		said = append(said, waitSentence(w, Duration(r.Waited(w))+" of "+total+" passed before "))
+		sentences = append(sentences, waitSentence(w, Duration(r.Waited(w))+" of "+total+" passed before "))
 		if n, ns := waits(r); n > 1 {
-			said[len(said)-1] += fmt.Sprintf(" %s in all: %s.", plural(int64(n), "wait"), Duration(ns))
+			sentences[len(sentences)-1] += fmt.Sprintf(" %s in all: %s.", plural(int64(n), "wait"), Duration(ns))
 		}
-		return said
+		return sentences
 	}
 	if n, ns := waits(r); n > 1 && ns >= latency/5 {
 		w := longest(r, false)
-		return append(said, fmt.Sprintf("%s of %s passed in %d waits. In the longest, %s", Duration(ns), total, n, waitSentence(w, Duration(r.Waited(w))+" passed before ")))
+		return append(sentences, fmt.Sprintf("%s of %s passed in %d waits. In the longest, %s", Duration(ns), total, n, waitSentence(w, Duration(r.Waited(w))+" passed before ")))
 	}
 	if s := atWork(r, latency); s != "" {
-		said = append(said, s)
+		sentences = append(sentences, s)
 	}
-	return said
+	return sentences
 }
 
-// longest is the longest wait, before the Call or of the latency; nil without.
+// longest returns the longest wait, either before the Call or within the latency, or nil
+// if there is none.
 func longest(r *record.Transaction, before bool) (w *record.Wait) {
 	for i := range r.Waits {
 		if x := &r.Waits[i]; (x.Reason == record.CreditLimit) == before && r.Waited(x) > 0 && (w == nil || r.Waited(x) > r.Waited(w)) {
@@ -53,7 +55,7 @@ func longest(r *record.Transaction, before bool) (w *record.Wait) {
 	return w
 }
 
-// waits counts the waits of the latency, and how long they were together.
+// waits returns the number of waits within the latency, and their total length.
 func waits(r *record.Transaction) (n int, ns int64) {
 	for i := range r.Waits {
 		if x := &r.Waits[i]; x.Reason != record.CreditLimit && r.Waited(x) > 0 {
@@ -63,6 +65,7 @@ func waits(r *record.Transaction) (n int, ns int64) {
 	return n, r.Phases.Or(record.Phases{}).WaitNS
 }
 
+// nth returns the nth packet number of a list, or "?" if the list is shorter.
 func nth(list []int64, i int) string {
 	if i < len(list) {
 		return fmt.Sprint(list[i])
@@ -74,57 +77,61 @@ func first(w *record.Wait) string  { return nth(w.Packets, 0) }
 func second(w *record.Wait) string { return nth(w.Packets, 1) }
 func last(w *record.Wait) string   { return nth(w.Packets, len(w.Packets)-1) }
 
-// repeated words what was sent again.
-func repeated(w *record.Wait) string {
+// retransmitted says what a side retransmitted at the end of a wait.
+func retransmitted(w *record.Wait) string {
 	switch w.Event {
 	case record.EventRead:
 		if n, known := w.Bytes.Get(); known {
-			return fmt.Sprintf("asked again for %s B of an RDMA Read", Bytes(n))
+			return fmt.Sprintf("retransmitted its RDMA Read request for %s B", Bytes(n))
 		}
-		return "asked again for an RDMA Read"
+		return "retransmitted its RDMA Read request"
 	case record.EventWrite:
-		return "sent an RDMA Write again"
+		return "retransmitted an RDMA Write"
+	case record.EventReadDone:
+		return "retransmitted a Read response"
 	case record.EventCall, record.EventReply:
-		return "sent the " + title(w.Event) + " again"
+		return "retransmitted the " + title(w.Event)
 	}
-	return "sent something again"
+	return "retransmitted a packet"
 }
 
-// waitSentence says what a wait was for; opening ends in "before ".
+// waitSentence says what ended a wait; opening ends in "before ".
 func waitSentence(w *record.Wait, opening string) string {
-	who := "the " + string(w.Waiting) + " "
+	side := "the " + string(w.Waiting) + " "
 	switch w.Reason {
 	case record.HeadOfLine:
-		return fmt.Sprintf("%s%swent on, in packet %s: until packet %s it was sending for transaction %d, on the same connection.", opening, who, last(w), second(w), w.BlockingTransaction.Or(0))
+		return fmt.Sprintf("%s%swent on, in packet %s: until packet %s it was sending for transaction %d, on the same connection.", opening, side, last(w), second(w), w.BlockingTransaction.Or(0))
 	case record.RNRNak:
-		return fmt.Sprintf("%s%s%s, in packet %s: the other side had no receive buffer (RNR NAK in packet %s).", opening, who, repeated(w), last(w), first(w))
+		return fmt.Sprintf("%s%s%s, in packet %s: the other side had no receive buffer (RNR NAK in packet %s).", opening, side, retransmitted(w), last(w), first(w))
 	case record.RetransmitNak:
-		return fmt.Sprintf("%s%s%s, in packet %s, as the NAK in packet %s asked for.", opening, who, repeated(w), last(w), first(w))
+		return fmt.Sprintf("%s%s%s, in packet %s, because the NAK in packet %s asked for it.", opening, side, retransmitted(w), last(w), first(w))
 	}
-	s := fmt.Sprintf("%s%s%s, in packet %s", opening, who, repeated(w), last(w))
+	s := fmt.Sprintf("%s%s%s, in packet %s", opening, side, retransmitted(w), last(w))
 	early, known := w.OutOfOrderPacket.Get()
 	filled, _ := w.GapFilledBy.Get()
 	switch {
 	case known && w.Event == record.EventRead:
-		return fmt.Sprintf("%s: response packet %d had come before packet %d, out of order.", s, early, filled)
+		return fmt.Sprintf("%s: response packet %d had arrived before packet %d, out of order.", s, early, filled)
 	case known:
-		return fmt.Sprintf("%s: packet %d had come before packet %d, out of order.", s, early, filled)
+		return fmt.Sprintf("%s: packet %d had arrived before packet %d, out of order.", s, early, filled)
 	case w.Reason == record.RetransmitTimeout:
-		return fmt.Sprintf("%s: after packet %s nothing of this RPC was seen, as after a retransmission timeout.", s, first(w))
+		return fmt.Sprintf("%s: no packet of this RPC followed packet %s until then, as in a retransmission timeout.", s, first(w))
 	}
-	return s + ": something before it was missing."
+	return s + ": an earlier packet was missing."
 }
 
-// pauseText is a wait in a line of the ladder.
-func pauseText(w *record.Wait) string {
-	if behind, known := w.BlockingTransaction.Get(); known {
-		return fmt.Sprintf("... %s %s busy with transaction %d ...", Duration(w.NS), w.Waiting, behind)
+// pauseText returns the text of a wait in the ladder, and a shorter text.
+func pauseText(w *record.Wait) (text, short string) {
+	if id, known := w.BlockingTransaction.Get(); known && w.Reason == record.HeadOfLine {
+		short = fmt.Sprintf("%s: %s busy with transaction %d", Duration(w.NS), w.Waiting, id)
+		return "... " + short + " ...", short
 	}
-	return fmt.Sprintf("... %s %s waits: %s ...", Duration(w.NS), w.Waiting, waitText(w.Reason))
+	short = fmt.Sprintf("... %s: %s stalled ...", Duration(w.NS), w.Waiting)
+	return fmt.Sprintf("... %s: %s stalled %s ...", Duration(w.NS), w.Waiting, stalledUntil(w)), short
 }
 
-// atWork names the phase that took most of the time, where no wait did: whoever
-// was to act next acted, and the capture does not show what for.
+// atWork names the phase that took most of the time, for a transaction without long
+// waits. The capture shows which side had to act, but not what that side did.
 func atWork(r *record.Transaction, latency int64) string {
 	p, known := r.Phases.Get()
 	if !known {
@@ -145,17 +152,26 @@ func atWork(r *record.Transaction, latency int64) string {
 		{p.ToReplyNS, "before the " + server + " sent its Reply"},
 	} {
 		if ns, happened := phase.ns.Get(); happened && ns*2 > latency && ns >= 1e6 {
-			odd := "no repeat, NAK or loss in it shows a reason"
+			cause := "the capture shows no retransmission, NAK or loss in that time"
 			if r.Retransmitted > 0 {
-				odd = plural(int64(r.Retransmitted), "packet") + " of it sent again"
+				cause = fmt.Sprintf("%s of this RPC %s retransmitted", plural(int64(r.Retransmitted), "packet"), wasWere(r.Retransmitted))
 			}
-			return fmt.Sprintf("%s of %s passed %s; %s.", Duration(ns), Duration(latency), phase.text, odd)
+			return fmt.Sprintf("%s of %s passed %s; %s.", Duration(ns), Duration(latency), phase.text, cause)
 		}
 	}
 	return ""
 }
 
-// Cause is why a transaction took its time, in a few words.
+// wasWere returns the verb for a number of things.
+func wasWere(n int) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
+}
+
+// Cause returns the cause of a transaction's latency in a few words, or its status if it
+// has no latency.
 func Cause(r *record.Transaction) string {
 	latency, known := r.LatencyNS.Get()
 	if !known {
@@ -163,32 +179,51 @@ func Cause(r *record.Transaction) string {
 	}
 	if w := longest(r, false); w != nil && r.Waited(w) >= latency/5 {
 		ns := Duration(r.Waited(w))
-		if behind, known := w.BlockingTransaction.Get(); known {
-			return fmt.Sprintf("%s behind transaction %d", ns, behind)
+		if id, known := w.BlockingTransaction.Get(); known && w.Reason == record.HeadOfLine {
+			return fmt.Sprintf("%s waiting for transaction %d", ns, id)
 		}
-		return fmt.Sprintf("%s %s, by the %s", ns, waitText(w.Reason), w.Waiting)
+		return fmt.Sprintf("%s %s stalled %s", ns, w.Waiting, stalledUntil(w))
 	}
 	if n, ns := waits(r); n > 1 && ns >= latency/5 {
 		return fmt.Sprintf("%s in %d waits", Duration(ns), n)
 	}
-	p := r.Phases.Or(record.Phases{})
-	longestPhase, name := int64(0), ""
-	for _, phase := range []struct {
-		ns   record.Opt[int64]
-		name string
-	}{
-		{p.ToReadNS, "to the first RDMA Read"},
-		{p.ReadNS, "in RDMA Reads"},
-		{p.ToWriteNS, "to the first RDMA Write"},
-		{p.WriteNS, "in RDMA Writes"},
-		{p.ToReplyNS, "to the Reply"},
-	} {
-		if ns := phase.ns.Or(0); ns > longestPhase {
-			longestPhase, name = ns, phase.name
+	var most phase
+	for _, x := range phasesOf(r) {
+		if x.ns > most.ns {
+			most = x
 		}
 	}
-	if name == "" {
+	if most.name == "" {
 		return ""
 	}
-	return Duration(longestPhase) + " " + name
+	return Duration(most.ns) + " " + most.name
+}
+
+// phase is one part of a latency, or of a sum of latencies.
+type phase struct {
+	name string
+	ns   int64
+}
+
+// The names of the phases. Each phase has the same name on every screen.
+const (
+	untilRead  = "waiting for the first RDMA Read"
+	inReads    = "in RDMA Reads"
+	untilWrite = "waiting for the first RDMA Write"
+	inWrites   = "in RDMA Writes"
+	untilReply = "waiting for the Reply"
+)
+
+// phasesOf returns the phases of a transaction that happened, without its waits.
+func phasesOf(r *record.Transaction) (list []phase) {
+	p := r.Phases.Or(record.Phases{})
+	for _, x := range []struct {
+		name string
+		ns   record.Opt[int64]
+	}{{untilRead, p.ToReadNS}, {inReads, p.ReadNS}, {untilWrite, p.ToWriteNS}, {inWrites, p.WriteNS}, {untilReply, p.ToReplyNS}} {
+		if ns, happened := x.ns.Get(); happened {
+			list = append(list, phase{x.name, ns})
+		}
+	}
+	return list
 }

@@ -15,8 +15,8 @@ var fieldColumns = []column{
 	{name: "MEANING", flex: true, wrap: true, min: 30},
 }
 
-// Fields lists the fields of a kind of record: a line each, with type, meaning,
-// values and other names.
+// Fields lists the fields of a type of record, one in each row: name, type, Wireshark's
+// names, meaning, values and short names.
 func Fields(w io.Writer, theme *Theme, width int, list []query.Field) error {
 	t := newTable(w, theme, width, fieldColumns)
 	for i := range list {
@@ -37,11 +37,14 @@ func Fields(w io.Writer, theme *Theme, width int, list []query.Field) error {
 	return t.flush()
 }
 
-// meaning returns the description of a field with its values and its short names.
+// meaning returns the description of a field, its values and its short names.
 func meaning(f *query.Field) string {
 	text := f.Doc
+	if text != "" && !strings.HasSuffix(text, ".") {
+		text += "."
+	}
 	if f.Values != nil && !strings.Contains(text, f.Values[0]) {
-		text += " Values: " + strings.Join(f.Values, ", ") + "."
+		text += " One of: " + strings.Join(f.Values, ", ") + "."
 	}
 	wireshark := f.Wireshark()
 	var short []string
@@ -51,10 +54,10 @@ func meaning(f *query.Field) string {
 		}
 	}
 	if len(short) > 0 {
-		text += " Short names: " + strings.Join(short, ", ") + "."
+		text += " Short: " + strings.Join(short, ", ") + "."
 	}
 	if f.Drawn {
-		text += " It is for filters and not in JSON."
+		text += " Only for filters and columns, not in JSON."
 	}
 	return text
 }

@@ -1,5 +1,5 @@
-// Package render draws records: as tables, trees and ladders for people, and as
-// JSON lines for programs. It decides nothing.
+// Package render draws records as tables, trees and diagrams for people, and as JSON lines
+// for programs. It only words and draws what the records contain: it draws no conclusions.
 package render
 
 import (
@@ -9,9 +9,9 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// AppendPacketJSON appends a packet record as one line of JSON; the headers
-// below the InfiniBand transport only when all is set. It is written out by
-// hand, since it is one per packet and its shape comes from tables.
+// AppendPacketJSON appends a packet record as one line of JSON. The headers below the RDMA
+// transport are included only if all is set. It does not use AppendJSON, because the members
+// of a packet depend on tables of headers.
 func AppendPacketJSON(b []byte, p *record.Packet, all bool) []byte {
 	b = append(b, `{"type":"packet","number":`...)
 	b = strconv.AppendInt(b, p.Number, 10)
@@ -36,7 +36,7 @@ func AppendPacketJSON(b []byte, p *record.Packet, all bool) []byte {
 			b = appendNode(b, n)
 		}
 	}
-	b = appendWhose(b, p)
+	b = appendContext(b, p)
 	b = append(b, `,"icrc":"`...)
 	b = append(b, p.ICRC...)
 	b = append(b, `","summary":`...)
@@ -44,8 +44,8 @@ func AppendPacketJSON(b []byte, p *record.Packet, all bool) []byte {
 	return append(b, '}', '\n')
 }
 
-// appendWhose appends what a packet belongs to.
-func appendWhose(b []byte, p *record.Packet) []byte {
+// appendContext appends the transaction of a packet, its marks and what it carries.
+func appendContext(b []byte, p *record.Packet) []byte {
 	b = orNull(append(b, `,"rdma_operation":`...), p.RDMAOperation)
 	b = append(b, `,"transaction":`...)
 	if id, known := p.Transaction.Get(); known {
@@ -70,7 +70,7 @@ func appendWhose(b []byte, p *record.Packet) []byte {
 	return orNull(append(b, `],"no_transaction_reason":`...), string(p.NoTransactionReason))
 }
 
-// orNull appends a string, or null for none.
+// orNull appends a string, or null if it is empty.
 func orNull(b []byte, s string) []byte {
 	if s == "" {
 		return append(b, "null"...)
@@ -78,7 +78,7 @@ func orNull(b []byte, s string) []byte {
 	return field.AppendJSON(b, s)
 }
 
-// appendNode appends an element of a packet's tree, with the comma before it.
+// appendNode appends an element of a packet's tree, and the comma before it.
 func appendNode(b []byte, n *record.Node) []byte {
 	switch n.Kind {
 	case record.NodeEndObject:
@@ -110,14 +110,14 @@ func appendNode(b []byte, n *record.Node) []byte {
 		return append(appendFields(append(b, '{'), n.Table, n.Data), '}')
 	}
 	start := len(b)
-	if b = appendFields(b, n.Table, n.Data); len(b) == start { // of a header that was cut, none may be whole
+	if b = appendFields(b, n.Table, n.Data); len(b) == start { // a truncated header may have no complete field
 		return b[:before]
 	}
 	return b
 }
 
-// appendFields appends the fields of a table that are whole, as members of an
-// object, with commas between them.
+// appendFields appends the complete fields of a table as members of an object, with commas
+// between them.
 func appendFields(b []byte, table *field.Header, data []byte) []byte {
 	comma := false
 	for i := range table.Fields {
@@ -134,8 +134,7 @@ func appendFields(b []byte, table *field.Header, data []byte) []byte {
 	return b
 }
 
-// appendField appends the value of a table's field, and its name where it has
-// one.
+// appendField appends the value of a table's field, and the name of the value if it has one.
 func appendField(b []byte, f *field.Field, data []byte) []byte {
 	switch f.Format {
 	case field.Enum:
@@ -152,7 +151,7 @@ func appendField(b []byte, f *field.Field, data []byte) []byte {
 	return b
 }
 
-// appendAddress appends an address as a string, or null.
+// appendAddress appends an address as a string, or null if there is none.
 func appendAddress(b []byte, address func([]byte) []byte) []byte {
 	at := len(b)
 	b = append(b, '"')

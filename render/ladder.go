@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -8,13 +9,14 @@ import (
 
 	"github.com/rdmadump/rdmadump/analyze"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
-// ladderBars is how many handles get a bar of their own beside the ladder.
+// ladderBars is the number of handles that get a bar of their own next to the ladder.
 const ladderBars = 8
 
-// ladderFold is how many lines of one kind in a row are drawn before the rest
-// fold into one.
+// ladderFold is the number of similar lines in a row that are drawn before the others are
+// replaced by one line.
 const ladderFold = 3
 
 // rung is one line of a ladder.
@@ -22,18 +24,20 @@ type rung struct {
 	at      record.Time
 	packets string // "104" or "104-231"
 	toRight bool
-	double  bool // RDMA, not a message
+	double  bool // an RDMA Read or Write instead of a Send
 	text    string
+	short   string // replaces text if text does not fit; empty to shorten text
 	ink     ink
-	pause   bool           // nothing is sent
-	kind    string         // lines of one kind fold
-	marks   map[int]byte   // bars: what to draw at this line
-	handle  []record.Hex32 // whose bars are touched
-	says    []string       // what stands below it
+	pause   bool           // a wait: nothing is sent
+	kind    string         // similar lines have the same kind; never folded if empty
+	marks   map[int]byte   // marks to draw in the handle bars, by index in handle
+	handle  []record.Hex32 // handles that the line is about
+	below   []string       // lines below this line
 }
 
-// Ladder draws one transaction: requester left, responder right, time down, a
-// line an operation, and beside it a bar for each handle that the Call exposed.
+// Ladder draws one transaction as a ladder diagram: the requester is on the left, the
+// responder on the right, and time runs down. Each line is one event. A bar on the right
+// shows each handle that the Call exposed.
 func Ladder(w io.Writer, theme *Theme, width int, r *record.Transaction) error {
 	if width <= 0 {
 		width = 100
@@ -48,12 +52,12 @@ func Ladder(w io.Writer, theme *Theme, width int, r *record.Transaction) error {
 		numbers = max(numbers, len(rungs[i].packets))
 	}
 	shown := min(len(bars), ladderBars)
-	beside := 0
+	barsWidth := 0
 	if shown > 0 {
-		beside = shown*2 + 1
+		barsWidth = shown*2 + 1
 	}
 	stamp, stamps := theme.ladderTimes(r)
-	arrow := max(width-stamps-1-numbers-1-beside-1, 40)
+	arrow := max(width-stamps-1-numbers-1-barsWidth-1, 40)
 	fmt.Fprintf(&b, "%s%*s %*s %-*s%s\n", theme.dim.before, stamps, "TIME", numbers, "PACKET", arrow, "requester"+strings.Repeat(" ", max(0, arrow-18))+"responder", barHeads(shown)+theme.dim.after)
 	open := make([]bool, shown)
 	for i := range rungs {
@@ -61,7 +65,7 @@ func Ladder(w io.Writer, theme *Theme, width int, r *record.Transaction) error {
 		fmt.Fprintf(&b, "%*s %*s %s%s%s", stamps, stamp(g.at), numbers, g.packets, g.ink.before, theme.arrowLine(g, arrow), g.ink.after)
 		b.WriteString(theme.barCells(g, bars[:shown], open))
 		b.WriteByte('\n')
-		for _, line := range g.says {
+		for _, line := range g.below {
 			line = strings.Repeat(" ", stamps+numbers+5) + theme.fit(line, arrow-3)
 			line += strings.Repeat(" ", max(stamps+numbers+2+arrow-wide(line), 0)) + theme.barCells(&rung{}, bars[:shown], open)
 			b.WriteString(strings.TrimRight(line, " ") + "\n")
@@ -72,8 +76,8 @@ func Ladder(w io.Writer, theme *Theme, width int, r *record.Transaction) error {
 	return err
 }
 
-// ladderTimes is how a ladder shows times, and how wide they are: since the Call
-// or the line before, or as the others are shown.
+// ladderTimes returns a function that formats the times of a ladder, and their width. By
+// default times count from the Call; with Delta, from the previous line.
 func (t *Theme) ladderTimes(r *record.Transaction) (stamp func(record.Time) string, width int) {
 	previous := r.Start()
 	switch t.times {
@@ -90,6 +94,7 @@ func (t *Theme) ladderTimes(r *record.Transaction) (stamp func(record.Time) stri
 	return func(at record.Time) string { return Duration(at.Sub(previous)) }, 10
 }
 
+// lastTime returns the time of the last event of a transaction.
 func lastTime(r *record.Transaction) record.Time {
 	if n := len(r.Timeline); n > 0 {
 		return r.Timeline[n-1].Time
@@ -97,7 +102,8 @@ func lastTime(r *record.Transaction) record.Time {
 	return r.Start()
 }
 
-// heading says what the transaction is.
+// heading writes the lines above a ladder: the transaction, its outcome, the parts of its
+// latency, its waits and its findings.
 func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction) {
 	procedure := Procedure(r)
 	title := fmt.Sprintf("XID %v  connection %d  %s  ", r.XID, r.Connection, r.Direction)
@@ -123,7 +129,9 @@ func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction)
 		if i > 0 {
 			b.WriteString("\n ")
 		}
-		b.WriteString(" " + strings.TrimLeft(line, " "))
+		if line = strings.TrimLeft(line, " "); line != "" {
+			b.WriteString(" " + line)
+		}
 	}
 	b.WriteByte('\n')
 	for _, sentence := range Explain(r) {
@@ -131,15 +139,28 @@ func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction)
 			fmt.Fprintf(b, "%s%s%s\n", theme.warn.before, line, theme.warn.after)
 		}
 	}
-	if len(r.Findings) > 0 {
-		fmt.Fprintf(b, "%sfindings: %s%s\n", theme.bad.before, strings.Join(r.Findings, ", "), theme.bad.after)
+	for i, id := range r.Findings {
+		text := id
+		if rule := rule.Find(id); rule != nil {
+			text += ": " + rule.Title()
+		}
+		label := "findings: "
+		if i > 0 {
+			label = "          "
+		}
+		for j, line := range wrap(text, max(width-len(label), narrowest)) {
+			if j > 0 {
+				label = "            "
+			}
+			fmt.Fprintf(b, "%s%s%s%s\n", theme.bad.before, label, line, theme.bad.after)
+		}
 	}
 	if id, known := r.RetransmitOf.Get(); known {
 		fmt.Fprintf(b, "%sretransmission of transaction %d%s\n", theme.warn.before, id, theme.warn.after)
 	}
 }
 
-// phases says what the latency is made of.
+// phases returns the parts of the latency, or nothing if it has only one.
 func phases(r *record.Transaction) string {
 	p := r.Phases.Or(record.Phases{})
 	if !p.ReadNS.Known() && !p.WriteNS.Known() && p.WaitNS == 0 {
@@ -150,12 +171,12 @@ func phases(r *record.Transaction) string {
 		name string
 		ns   record.Opt[int64]
 	}{
-		{"to Read", p.ToReadNS},
+		{"until first Read", p.ToReadNS},
 		{"Reads", p.ReadNS},
-		{"to Write", p.ToWriteNS},
+		{"until first Write", p.ToWriteNS},
 		{"Writes", p.WriteNS},
-		{"to Reply", p.ToReplyNS},
-		{"waits", record.SomeIf(p.WaitNS, p.WaitNS > 0)},
+		{"until Reply", p.ToReplyNS},
+		{"stalled", record.SomeIf(p.WaitNS, p.WaitNS > 0)},
 	} {
 		if ns, known := p.ns.Get(); known {
 			parts = append(parts, p.name+" "+Duration(ns))
@@ -164,7 +185,7 @@ func phases(r *record.Transaction) string {
 	return strings.Join(parts, ", ")
 }
 
-// makeRungs words the events.
+// makeRungs returns a rung for each event of a transaction, in the order of time.
 func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []rung {
 	var rungs []rung
 	var writeFirst *record.Event
@@ -178,15 +199,15 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 			if r.Call.LastPacket != r.Call.Packet {
 				g.packets = fmt.Sprintf("%d-%d", r.Call.Packet, r.Call.LastPacket)
 			}
-			g.says = operationLines(r.Decoded.Call)
+			g.below = operationLines(r.Decoded.Call)
 			for _, x := range bars {
 				g.mark(x.Handle, '+')
 			}
 		case record.EventReply:
 			m := r.Reply
-			g.text, g.ink, g.kind = "Reply, refused", theme.bad, ""
+			g.text, g.ink, g.kind = "Reply, not delivered", theme.bad, ""
 			if m != nil {
-				g.text, g.ink, g.says = messageText("Reply", m), theme.key, operationLines(r.Decoded.Reply)
+				g.text, g.ink, g.below = messageText("Reply", m), theme.key, operationLines(r.Decoded.Reply)
 				if m.LastPacket != m.Packet {
 					g.packets = fmt.Sprintf("%d-%d", m.Packet, m.LastPacket)
 				}
@@ -206,8 +227,9 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 			g.text, g.double = fmt.Sprintf("RDMA Read of %s B %v", size, handle), true
 			g.mark(handle, '|')
 		case record.EventReadDone:
-			g.text, g.double = fmt.Sprintf("%s B of %v, %s", size, handle, packets(e)), true
-			g.toRight = true // the data goes the other way than the request
+			g.text, g.double = fmt.Sprintf("RDMA Read response, %s B from %v, %s", size, handle, packets(e)), true
+			g.short = fmt.Sprintf("Read response, %s B, %s", size, packets(e))
+			g.toRight = true // the response goes in the opposite direction of the request
 			g.mark(handle, '#')
 		case record.EventWriteFirst:
 			writeFirst = e
@@ -222,48 +244,51 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 			writeFirst = nil
 			g.mark(handle, '#')
 		case record.EventAck:
-			g.text, g.ink = "ack of the "+title(e.Of), theme.dim
+			g.text, g.ink = "ACK of the "+title(e.Of), theme.dim
 		case record.EventNak:
 			g.text, g.ink, g.kind = fmt.Sprintf("NAK of the %s: %s", title(e.Of), e.Reason), theme.bad, ""
 		case record.EventRetransmit:
-			g.text, g.ink = fmt.Sprintf("%s again: %s", title(e.Of), packets(e)), theme.warn
+			g.text, g.ink = fmt.Sprintf("%s retransmitted, %s", title(e.Of), packets(e)), theme.warn
 			if last := e.LastPacket.Or(e.Packet); last != e.Packet {
 				g.packets = fmt.Sprintf("%d-%d", e.Packet, last)
 			}
 		case record.EventOutOfOrder:
-			g.text, g.ink, g.kind = fmt.Sprintf("%s, before what it has to follow", title(e.Of)), theme.warn, ""
+			g.text, g.ink, g.kind = fmt.Sprintf("%s, out of order", title(e.Of)), theme.warn, ""
+			g.short = g.text
 			if filled, known := e.LastPacket.Get(); known {
-				g.text = fmt.Sprintf("%s, before packet %d, which it has to follow", title(e.Of), filled)
+				g.text += fmt.Sprintf(" (arrived before packet %d)", filled)
 			}
 		}
 		rungs = append(rungs, g)
 	}
-	rungs = withPauses(rungs, theme, r)
-	if writeFirst != nil { // its end was not seen
+	if writeFirst != nil { // its last packet is not in the capture
 		rungs = append(rungs, rung{
 			at: writeFirst.Time, packets: fmt.Sprint(writeFirst.Packet), double: true, ink: theme.warn,
 			text: fmt.Sprintf("RDMA Write to %v, unfinished", writeFirst.Handle.Or(0)),
 		})
 	}
-	return rungs
+	slices.SortStableFunc(rungs, func(a, b rung) int { return cmp.Compare(a.at, b.at) })
+	return withPauses(rungs, theme, r)
 }
 
-// withPauses puts the waits in their places.
+// withPauses inserts the waits.
 func withPauses(rungs []rung, theme *Theme, r *record.Transaction) []rung {
 	for i := range r.Waits {
 		wait := &r.Waits[i]
-		if wait.Reason == record.CreditLimit { // before the Call
+		if wait.Reason == record.CreditLimit { // it was before the Call
 			continue
 		}
 		at := slices.IndexFunc(rungs, func(g rung) bool { return g.at >= wait.To })
 		if at < 0 {
 			at = len(rungs)
 		}
-		rungs = slices.Insert(rungs, at, rung{at: wait.From, pause: true, ink: theme.warn, text: pauseText(wait), packets: ""})
+		text, short := pauseText(wait)
+		rungs = slices.Insert(rungs, at, rung{at: wait.From, pause: true, ink: theme.warn, text: text, short: short})
 	}
 	return rungs
 }
 
+// mark sets the mark of a handle's bar in this line.
 func (g *rung) mark(handle record.Hex32, c byte) {
 	if g.marks == nil {
 		g.marks = map[int]byte{}
@@ -272,7 +297,7 @@ func (g *rung) mark(handle record.Hex32, c byte) {
 	g.handle = append(g.handle, handle)
 }
 
-// title is an event's name as a word: "read_request" is an RDMA Read.
+// title returns the protocol's name for an event: a "read_request" is an RDMA Read.
 func title(of record.EventKind) string {
 	switch of {
 	case record.EventCall:
@@ -282,18 +307,19 @@ func title(of record.EventKind) string {
 	case record.EventRead:
 		return "RDMA Read"
 	case record.EventReadDone:
-		return "Read data"
+		return "Read response"
 	case record.EventWrite:
 		return "RDMA Write"
 	}
 	return string(of)
 }
 
-// packets says how many packets an event took.
+// packets returns the number of packets of an event.
 func packets(e *record.Event) string {
 	return plural(e.Packets.Or(1), "packet")
 }
 
+// messageText describes a Call or a Reply.
 func messageText(name string, m *record.Message) string {
 	s := fmt.Sprintf("%s %s %s", name, m.RDMAProc, m.Form)
 	if n, known := m.SendBytes.Get(); known {
@@ -305,8 +331,8 @@ func messageText(name string, m *record.Message) string {
 	return s
 }
 
-// foldRungs folds long runs of lines of one kind into one line that says how
-// many.
+// foldRungs replaces long runs of similar lines by the first few, and one line with the number
+// of the others.
 func foldRungs(rungs []rung) []rung {
 	var out []rung
 	for i := 0; i < len(rungs); {
@@ -335,11 +361,20 @@ func foldRungs(rungs []rung) []rung {
 	return out
 }
 
-// arrowLine draws an arrow of a width with the text in it.
+// fitting returns the text of a line, or the short text if the text is wider than width.
+func (g *rung) fitting(width int) string {
+	text := clean(g.text)
+	if wide(text) > width && g.short != "" {
+		return clean(g.short)
+	}
+	return text
+}
+
+// arrowLine draws an arrow with text in it.
 func (t *Theme) arrowLine(g *rung, width int) string {
 	c := t.glyphs
 	if g.pause {
-		text := clean(g.text)
+		text := g.fitting(width - 4)
 		text = text[:min(len(text), width-2)]
 		left := (width - 2 - len(text)) / 2
 		return c.pause + strings.Repeat(" ", left) + text + strings.Repeat(" ", width-2-len(text)-left) + c.pause
@@ -348,7 +383,7 @@ func (t *Theme) arrowLine(g *rung, width int) string {
 	if g.double {
 		line = c.double
 	}
-	text := t.fit(clean(g.text), width-8)
+	text := t.fit(g.fitting(width-8), width-8)
 	left := max((width-wide(text)-6)/2, 1)
 	right := max(width-wide(text)-6-left, 1)
 	if g.toRight {
@@ -357,6 +392,7 @@ func (t *Theme) arrowLine(g *rung, width int) string {
 	return c.side + c.left + strings.Repeat(line, left) + " " + text + " " + strings.Repeat(line, right) + c.side
 }
 
+// barHeads returns the letters above the bars.
 func barHeads(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -366,8 +402,8 @@ func barHeads(n int) string {
 	return b.String()
 }
 
-// barCells draws the bars at one line: what happened to each handle, or that it
-// is still exposed.
+// barCells draws the handle bars of one line: the mark of an event, or a line if the handle
+// is exposed. It updates open, which records the exposed handles.
 func (t *Theme) barCells(g *rung, bars []analyze.Exposure, open []bool) string {
 	var line inked
 	for i := range bars {
@@ -394,7 +430,7 @@ func (t *Theme) barCells(g *rung, bars []analyze.Exposure, open []bool) string {
 	return line.String()
 }
 
-// mark is how a mark of a bar is drawn.
+// mark returns the character that a mark is drawn with.
 func (t *Theme) mark(c byte) string {
 	if drawn := t.glyphs.marks[c]; drawn != "" {
 		return drawn
@@ -402,12 +438,13 @@ func (t *Theme) mark(c byte) string {
 	return string(rune(c))
 }
 
-// legend says which handle each bar is and how it ended.
+// legend explains the marks and lists the handles: transferred bytes, and how each exposure
+// ended.
 func legend(b *strings.Builder, theme *Theme, bars []analyze.Exposure) {
 	if len(bars) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "%s%s exposed  %s data moved  %s invalidated by the responder  %s left to the requester%s\n",
+	fmt.Fprintf(b, "%s%s exposed  %s data moved  %s invalidated remotely  %s needs local invalidation%s\n",
 		theme.dim.before, theme.mark('+'), theme.mark('#'), theme.mark('x'), theme.mark('o'), theme.dim.after)
 	for i, x := range bars {
 		name := " "
@@ -415,17 +452,17 @@ func legend(b *strings.Builder, theme *Theme, bars []analyze.Exposure) {
 			name = string(rune('a' + i))
 		}
 		end := map[string]string{
-			analyze.ByResponder: "invalidated by the responder", analyze.ByRequester: "left to the requester", analyze.ByNobody: "no Reply",
+			analyze.ByResponder: "invalidated remotely", analyze.ByRequester: "needs local invalidation", analyze.ByNobody: "no Reply",
 		}[x.EndedBy]
 		fmt.Fprintf(b, "  %s %v %s, %s B moved, %s, %s\n", name, x.Handle, x.Chunk, Bytes(x.MovedBytes), Duration(x.To.Sub(x.From)), end)
 	}
 }
 
-// narrowest is the least width that text is wrapped to where there is a choice.
+// narrowest is the least width that text is wrapped to, unless the output is narrower.
 const narrowest = 20
 
-// wrap breaks text at spaces into lines of at most width, and words that are
-// longer. A width that leaves no room is taken as one that leaves some.
+// wrap breaks text at spaces into lines of at most width characters. It also breaks words that
+// are longer than a line. It treats a width below 1 as 1.
 func wrap(text string, width int) (lines []string) {
 	width = max(width, 1)
 	line := ""

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,15 +18,15 @@ import (
 
 var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// looks are a way to draw, and how wide.
+// looks is a look and a width to draw with.
 type looks struct {
 	name  string
 	width int
 	look  render.Look
 }
 
-// TestLooks: a connection's charts, a ladder and the table of sums in block and
-// braille characters, in colour, and in other times.
+// TestLooks draws a connection's charts, a ladder and the table of statistics with block and
+// braille characters, in colour, and with other formats of times.
 func TestLooks(t *testing.T) {
 	for _, look := range []looks{
 		{"unicode-80", 80, render.Look{Colour: render.NoColour, Unicode: true}},
@@ -90,20 +91,41 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestOverviewOfNothing: nothing good is said of a capture that has no RDMA.
+// TestOverviewOfPauses checks that the health line counts PFC pauses if there are any.
+func TestOverviewOfPauses(t *testing.T) {
+	for _, c := range []struct {
+		summary record.Summary
+		want    string
+	}{
+		{record.Summary{Packets: 7, RDMA: 7}, "health    every packet once, in order; no NAK, no loss"},
+		{record.Summary{Packets: 8, RDMA: 7, PFCPauses: 1}, "health    every packet once, in order; no NAK, no loss; 1 PFC pause"},
+		{record.Summary{Packets: 9, RDMA: 7, CaptureDrops: 3, PFCPauses: 2}, "health    0 packets: no retransmission and no NAK in them; 2 PFC pauses"},
+	} {
+		var b bytes.Buffer
+		screen := render.Screen{Out: &b, Theme: render.NewLook(&b, render.Look{Colour: render.NoColour}), Width: 100}
+		if err := render.Overview(screen, analyze.NewCollector().Finish(), &c.summary, "x.pcap"); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(strings.Split(b.String(), "\n"), c.want) {
+			t.Errorf("want the line %q in\n%s", c.want, b.String())
+		}
+	}
+}
+
+// TestOverviewOfNothing: the overview of a capture without RDMA reports nothing as healthy.
 func TestOverviewOfNothing(t *testing.T) {
 	var b bytes.Buffer
 	screen := render.Screen{Out: &b, Theme: render.NewLook(&b, render.Look{Colour: render.NoColour}), Width: 100}
 	if err := render.Overview(screen, analyze.NewCollector().Finish(), &record.Summary{Packets: 7}, "ssh.pcap"); err != nil {
 		t.Fatal(err)
 	}
-	if lines := strings.Split(strings.TrimSpace(b.String()), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[2], "health    nothing of RDMA") {
+	if lines := strings.Split(strings.TrimSpace(b.String()), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[2], "health    no RDMA in the capture") {
 		t.Errorf("%q", lines)
 	}
 }
 
-// TestOverviewLooks: the overview follows the look that is asked for, and no line
-// but those to be copied is too wide.
+// TestOverviewLooks draws the overview in several looks. Only lines with a command to copy may
+// be too wide.
 func TestOverviewLooks(t *testing.T) {
 	for _, look := range []looks{
 		{"unicode-80", 80, render.Look{Colour: render.NoColour, Unicode: true}},
@@ -133,8 +155,8 @@ func TestOverviewLooks(t *testing.T) {
 	}
 }
 
-// TestNumbersAreWhole: a number that is wider than those that the table learnt from
-// is not cut; the column that has room to give gives it.
+// TestNumbersAreWhole: a number is not shortened if it is wider than those that the table
+// learned from. The column with flex becomes narrower instead.
 func TestNumbersAreWhole(t *testing.T) {
 	var b bytes.Buffer
 	text := render.NewText(&b, render.NewLook(&b, render.Look{Colour: render.NoColour, Columns: []string{"NUMBER", "TIME", "SUMMARY", "LENGTH"}}), 50)
@@ -159,8 +181,8 @@ func TestNumbersAreWhole(t *testing.T) {
 	}
 }
 
-// TestHidden: what is hidden is said, columns that say the same go first, and
-// those that say that something is wrong last.
+// TestHidden: hidden columns are listed. Columns with the same text in all rows are hidden
+// first, and columns that show problems last.
 func TestHidden(t *testing.T) {
 	row := func(id int, retransmitted, naks int64) *record.Connection {
 		return &record.Connection{
@@ -173,10 +195,10 @@ func TestHidden(t *testing.T) {
 		rows         []*record.Connection
 		heads, notes string
 	}{
-		"healthy":  {[]*record.Connection{row(1, 0, 0), row(2, 0, 0)}, "CONN CLIENT          SERVER          RPCS PACKETS CLOSED", "RETR/OOO/MISSED, NAK/RNR "},
-		"repeats":  {[]*record.Connection{row(1, 0, 0), row(2, 9, 0)}, "CONN CLIENT          SERVER          RETR/OOO/MISSED CLOSED", "PACKETS, NAK/RNR "},
-		"one NAK":  {[]*record.Connection{row(7, 0, 1)}, "CONN CLIENT          SERVER          RPCS NAK/RNR CLOSED", "RETR/OOO/MISSED "},
-		"too late": {append(many(300, row), row(301, 5, 0)), "CONN CLIENT          SERVER          RPCS PACKETS CLOSED", "not the same in all rows: RETR/OOO/MISSED"},
+		"healthy":         {[]*record.Connection{row(1, 0, 0), row(2, 0, 0)}, "CONN CLIENT          SERVER          RPCS PACKETS CLOSED", "RETR/OOO/MISSED, NAK/RNR "},
+		"retransmissions": {[]*record.Connection{row(1, 0, 0), row(2, 9, 0)}, "CONN CLIENT          SERVER          RETR/OOO/MISSED CLOSED", "PACKETS, NAK/RNR "},
+		"one NAK":         {[]*record.Connection{row(7, 0, 1)}, "CONN CLIENT          SERVER          RPCS NAK/RNR CLOSED", "RETR/OOO/MISSED "},
+		"too late":        {append(many(300, row), row(301, 5, 0)), "CONN CLIENT          SERVER          RPCS PACKETS CLOSED", "not the same in all rows: RETR/OOO/MISSED"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b, notes bytes.Buffer
@@ -203,7 +225,7 @@ func many(n int, row func(int, int64, int64) *record.Connection) (rows []*record
 	return rows
 }
 
-// TestTimes: a moment in each of the forms.
+// TestTimes: the same time in each of the formats.
 func TestTimes(t *testing.T) {
 	local := time.Local
 	defer func() { time.Local = local }()
@@ -226,5 +248,52 @@ func TestTimes(t *testing.T) {
 	}
 	if fmt.Sprint(render.AllTimes) != "[relative delta utc local epoch]" {
 		t.Error(render.AllTimes)
+	}
+}
+
+// TestLegend: on a terminal, a line below a table explains the mark of findings, and in a
+// pipe there is none.
+func TestLegend(t *testing.T) {
+	row := func(findings ...string) *record.Transaction {
+		return &record.Transaction{Status: record.Complete, Call: &record.Message{}, Reply: &record.Message{}, Findings: findings}
+	}
+	for name, c := range map[string]struct {
+		rows   []*record.Transaction
+		legend bool
+		want   string
+	}{
+		"a finding":   {[]*record.Transaction{row(), row("xid-mismatch")}, true, "! has findings: rdmadump check   columns explained: rdmadump help columns\n"},
+		"no findings": {[]*record.Transaction{row()}, true, "\ncolumns explained: rdmadump help columns\n"},
+		"no rows":     {nil, true, ""},
+		"a pipe":      {[]*record.Transaction{row("xid-mismatch")}, false, "ok !\n"},
+	} {
+		var b bytes.Buffer
+		text := render.NewText(&b, render.NewLook(&b, render.Look{Colour: render.NoColour, Legend: c.legend}), 0)
+		for _, r := range c.rows {
+			if err := text.Transaction(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := text.Finish(); err != nil || !strings.HasSuffix(b.String(), c.want) || c.want == "" && b.Len() > 0 {
+			t.Errorf("%s: %v, %q does not end in %q", name, err, b.String(), c.want)
+		}
+	}
+}
+
+// TestNotCaptured: packets that the capture lacks are dim, because they say nothing about the
+// network, and retransmitted packets are a warning.
+func TestNotCaptured(t *testing.T) {
+	for _, c := range []struct {
+		retransmitted, missed int64
+		like                  string
+	}{{0, 1038, "dim"}, {3, 1038, "warning"}, {0, 0, "good"}} {
+		var b bytes.Buffer
+		text := render.NewText(&b, render.NewLook(&b, render.Look{Colour: render.Colours16}), 0)
+		text.Connection(&record.Connection{Retransmitted: c.retransmitted, NotCaptured: c.missed})
+		text.Finish()
+		want := fmt.Sprintf("%s%d/0/%d", map[string]string{"dim": "\x1b[2m", "warning": "\x1b[33m", "good": "\x1b[32m"}[c.like], c.retransmitted, c.missed)
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q has no %q", b.String(), want)
+		}
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/rdmadump/rdmadump/render"
 )
 
-// TestOnly: a field of packets that is asked for alone, as a column or by a filter,
-// says what it says where all is described; and so do lines and JSON.
+// TestOnly: a column or filter of packets has the same value if only the needed parts of a
+// packet are described as if all parts are. The same holds for lines and JSON.
 func TestOnly(t *testing.T) {
 	shows := map[field.Set][]func([]byte, *record.Packet) []byte{
 		render.OnlyLine: {func(b []byte, p *record.Packet) []byte { return line(b, p, nil) }},
@@ -48,7 +48,7 @@ func TestOnly(t *testing.T) {
 	if err != nil || len(paths) < 30 {
 		t.Fatal(paths, err)
 	}
-	said := 0
+	total := 0
 	for _, path := range paths {
 		if strings.Contains(path, "cut") { // Frames wants whole files
 			continue
@@ -61,16 +61,16 @@ func TestOnly(t *testing.T) {
 				if got[i] != want[i] {
 					t.Fatalf("%s, packet %d, of %b only\n%s\nwant\n%s", path, i+1, only, got[i], want[i])
 				}
-				said += len(want[i])
+				total += len(want[i])
 			}
 		}
 	}
-	if said < 10e6 {
-		t.Errorf("%d bytes were said", said)
+	if total < 10e6 {
+		t.Errorf("only %d bytes were compared", total)
 	}
 }
 
-// line is a packet as people see it, as a row of a table where there are columns.
+// line appends a packet as text: as a row of a table if columns is not nil.
 func line(b []byte, p *record.Packet, columns []string) []byte {
 	to := bytes.NewBuffer(b)
 	look := render.NewLook(to, render.Look{Colour: render.NoColour, Columns: columns})
@@ -84,7 +84,7 @@ func line(b []byte, p *record.Packet, columns []string) []byte {
 	return to.Bytes()
 }
 
-// lines are what is shown of each packet where only some is described.
+// lines returns the output for each packet if only some parts of it are described.
 func lines(frames []capture.Frame, shows []func([]byte, *record.Packet) []byte, only field.Set) (list []string) {
 	var line []byte
 	d := dissect.New(dissect.Handler{Packet: func(p *record.Packet) error {

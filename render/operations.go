@@ -11,25 +11,25 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// What a Call asks and its Reply says, a line an operation.
+// This file draws the decoded arguments and results of an RPC, one line for each operation.
 
-// The bounds of what is said of them.
+// These limits keep the lines short.
 const (
-	mostOperations = 12  // lines of one message
-	mostLine       = 200 // characters from which on a line takes no more values
-	mostHex        = 32  // bytes that are shown whole: handles of one server differ somewhere in the middle
-	mostEnds       = 12  // of longer ones, at each end
-	mostName       = 40  // bytes of a name
-	mostBits       = 6   // names of bits
+	mostOperations = 12  // number of operations of one message
+	mostLine       = 200 // number of characters after which a line takes no more values
+	mostHex        = 32  // number of bytes that are shown completely: handles of one server often differ only in the middle
+	mostEnds       = 12  // number of bytes at each end of longer values
+	mostName       = 40  // number of bytes of a name
+	mostBits       = 6   // number of names of bits
 )
 
-// foremost are the values that say most, in the order in which they are told. The
-// others follow as they came.
+// foremost lists the most useful values, in the order in which they are shown. The other
+// values follow in the order of the message.
 var foremost = []string{
 	"name", "to_name", "target", "path", "slotid", "sequenceid", "offset", "count", "length", "data", "eof", "fh", "dir_fh", "to_dir_fh", "object_fh", "stateid",
 }
 
-// operationLines are the lines of one half of a transaction, safe to print.
+// operationLines returns the lines for a Call or a Reply. They are safe to print.
 func operationLines(h record.Half) (lines []string) {
 	m := h.Message
 	if m == nil {
@@ -55,24 +55,24 @@ func operationLines(h record.Half) (lines []string) {
 	return lines
 }
 
-// valuesOf are the values of an operation, as far as they fit, with a space before
-// each. What is in lists is counted.
+// valuesOf returns the values of an operation, each after a space, until the line is long
+// enough. Of a list it returns the number of elements.
 func valuesOf(values []nfs.Value) string {
 	var b strings.Builder
-	told := make([]bool, min(len(values), mostLine))
-	values = values[:len(told)]
+	shown := make([]bool, min(len(values), mostLine))
+	values = values[:len(shown)]
 	for _, name := range foremost {
 		for i := range values {
-			if v := &values[i]; v.Name == name && v.Depth == 0 && !told[i] && v.Kind != nfs.Group {
+			if v := &values[i]; v.Name == name && v.Depth == 0 && !shown[i] && v.Kind != nfs.Group {
 				b.WriteString(shortValue(v))
-				told[i] = true
+				shown[i] = true
 			}
 		}
 	}
 	for i := 0; i < len(values) && b.Len() < mostLine; i++ {
 		v := &values[i]
 		empty := v.Kind == nfs.Group && (i+1 == len(values) || values[i+1].Depth <= v.Depth)
-		if !told[i] && !empty {
+		if !shown[i] && !empty {
 			b.WriteString(shortValue(v))
 		}
 		if v.Kind == nfs.List {
@@ -84,8 +84,8 @@ func valuesOf(values []nfs.Value) string {
 	return b.String()
 }
 
-// shortValue is a value with its name, shortened, and a space before it: of a flag
-// its name when it is set, of file data how much it is.
+// shortValue returns a space, the name of a value and the value, shortened if it is long. Of
+// a flag it returns only the name, and only if it is set; of file data it returns the size.
 func shortValue(v *nfs.Value) string {
 	name := " " + v.Name
 	switch v.Kind {

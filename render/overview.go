@@ -12,35 +12,36 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// Screen is where something is drawn, and how.
+// Screen is an output for drawings.
 type Screen struct {
 	Out   io.Writer
 	Theme *Theme
-	Width int // of the terminal, 0 for none
+	Width int // of the terminal, 0 if there is none
 
-	Height int // of a chart, in lines, 0 for the usual
+	Height int // of a chart, in lines; 0 for the default
 }
 
-// Overview draws a capture on one screen; file is what to name in the commands
-// that show more, as a shell takes it: see [Shell].
+// Overview draws the summary of a capture. The commands that it suggests contain file,
+// which must be quoted for a shell: see [Shell].
 func Overview(to Screen, o *analyze.Overview, s *record.Summary, file string) error {
 	if to.Width <= 0 {
 		to.Width = 120
 	}
 	v := overview{theme: to.Theme, width: to.Width, o: o, s: s, file: file}
-	v.who()
+	v.capture()
 	v.health()
 	v.rpcs()
 	v.time()
 	v.slowest()
 	v.busiest()
-	v.memory()
+	v.credits()
+	v.handles()
 	v.findings()
 	_, err := io.WriteString(to.Out, v.b.String())
 	return err
 }
 
-// overview is what is being drawn.
+// overview is the drawing in progress.
 type overview struct {
 	b     strings.Builder
 	theme *Theme
@@ -50,8 +51,8 @@ type overview struct {
 	file  string
 }
 
-// overviewMargin is what stands left of the text: labels, and where boxes can be
-// drawn a line.
+// overviewMargin is the width of the labels on the left, including a vertical line on
+// terminals that can draw one.
 const overviewMargin = 10
 
 // part is a piece of a row in one ink.
@@ -62,17 +63,18 @@ type part struct {
 
 // margin begins a line; a label begins a section.
 func (v *overview) margin(label string) {
-	room, side := overviewMargin, ""
+	width, side := overviewMargin, ""
 	if v.theme.unicode {
-		room, side = overviewMargin-2, v.theme.dim.before+v.theme.glyphs.side+v.theme.dim.after+" "
+		width, side = overviewMargin-2, v.theme.dim.before+v.theme.glyphs.side+v.theme.dim.after+" "
 	}
 	if label != "" {
 		v.b.WriteString(v.theme.key.before + label + v.theme.key.after)
 	}
-	v.b.WriteString(strings.Repeat(" ", room-len(label)) + side)
+	v.b.WriteString(strings.Repeat(" ", width-len(label)) + side)
 }
 
-// row is a line that is not wrapped, but cut to the width with a mark.
+// row writes a line that is not wrapped. If the line is too long, it is shortened and ends
+// with a mark.
 func (v *overview) row(label string, parts ...part) {
 	v.margin(label)
 	total, left := 0, v.width-overviewMargin
@@ -80,8 +82,8 @@ func (v *overview) row(label string, parts ...part) {
 		parts[i].text = clean(parts[i].text)
 		total += len(parts[i].text)
 	}
-	cut := total > left
-	if cut {
+	shortened := total > left
+	if shortened {
 		left--
 	}
 	var line inked
@@ -91,13 +93,13 @@ func (v *overview) row(label string, parts ...part) {
 			left -= n
 		}
 	}
-	if cut {
-		line.add(v.theme.glyphs.cut, v.theme.dim)
+	if shortened {
+		line.add(v.theme.glyphs.shortened, v.theme.dim)
 	}
 	v.b.WriteString(line.String() + "\n")
 }
 
-// line is text that is wrapped.
+// line writes text that is wrapped.
 func (v *overview) line(label, text string, shade ink) {
 	for _, line := range wrap(text, v.width-overviewMargin) {
 		v.row(label, part{line, shade})
@@ -105,7 +107,7 @@ func (v *overview) line(label, text string, shade ink) {
 	}
 }
 
-// once is a label for the first row of a section, and none for the others.
+// once returns the label for the first row of a section, and no label for the others.
 func once(i int, label string) string {
 	if i > 0 {
 		return ""
@@ -113,14 +115,14 @@ func once(i int, label string) string {
 	return label
 }
 
-// more says which command shows more.
-func (v *overview) more(command string) {
+// suggest writes a command that shows more.
+func (v *overview) suggest(command string) {
 	v.margin("")
 	fmt.Fprintf(&v.b, "%s%s rdmadump %s%s\n", v.theme.dim.before, v.theme.glyphs.right, strings.ReplaceAll(command, "FILE", v.file), v.theme.dim.after)
 }
 
-// who is in the capture.
-func (v *overview) who() {
+// capture writes what the capture contains.
+func (v *overview) capture() {
 	s := v.s
 	text := plural(s.Packets, "packet") + ", " + strconv.FormatInt(s.RDMA, 10) + " of RDMA"
 	if first, known := s.First.Get(); known {
@@ -129,84 +131,101 @@ func (v *overview) who() {
 	v.line("capture", text, ink{})
 	for i, g := range v.o.Groups {
 		if i == 4 {
-			v.row("", part{fmt.Sprintf("and %s more", plural(int64(len(v.o.Groups)-i), "pair")), v.theme.dim})
+			v.row("", part{fmt.Sprintf("and %s of client and server", plural(int64(len(v.o.Groups)-i), "more pair")), v.theme.dim})
 			break
 		}
 		text := fmt.Sprintf("%s > %s  %s, %s: %s, %s", g.Client.Or("?"), g.Server.Or("?"), g.Transport, g.UpperLayer, plural(int64(g.Connections), "connection"), plural(g.Transactions, "RPC"))
 		if missed := g.Connections - g.Handshakes; missed > 0 {
-			text += fmt.Sprintf(", %s without handshake", plural(int64(missed), "one"))
+			text += fmt.Sprintf(", %d without a captured handshake", missed)
 		}
 		v.row("", part{text, ink{}})
 	}
 	if s.TimeBackwards > 0 {
-		text := fmt.Sprintf("times ran backwards %s, by up to %s, first at packet %d", plural(s.TimeBackwards, "time"), Duration(s.TimeBackwardsNS), s.TimeBackwardsPacket.Or(0))
+		text := fmt.Sprintf("time stamps go backwards %s, by up to %s, first at packet %d", plural(s.TimeBackwards, "time"), Duration(s.TimeBackwardsNS), s.TimeBackwardsPacket.Or(0))
 		v.row("", part{text, v.theme.warn})
 	}
-	if broken, known := s.InputError.Get(); known {
-		v.row("", part{"the capture broke off: " + broken, v.theme.warn})
+	if problem, known := s.InputError.Get(); known {
+		v.row("", part{"the input is damaged: " + problem, v.theme.warn})
 	}
-	v.more("connections FILE")
+	v.suggest("connections FILE")
 }
 
-// health is what the transport went through.
+// count is a number of things, and the words after the number.
+type count struct {
+	n     int64
+	words string
+}
+
+// counted joins the counts that are not zero. It adds percentages of total, if they are at
+// least 0.1%.
+func counted(total int64, counts []count) string {
+	var list []string
+	for _, c := range counts {
+		if c.n == 0 {
+			continue
+		}
+		text := strconv.FormatInt(c.n, 10) + " " + c.words
+		if c.n*1000 >= total && c.n <= total {
+			text += fmt.Sprintf(" (%.1f%%)", float64(c.n)*100/float64(total))
+		}
+		list = append(list, text)
+	}
+	return strings.Join(list, ", ")
+}
+
+// health writes how well the transport worked.
 func (v *overview) health() {
 	h := &v.o.Health
-	var odd []string
-	for _, n := range []struct {
-		n    int64
-		what string
-	}{
-		{h.Retransmitted, "sent again"},
-		{h.OutOfOrder, "out of order"},
-		{h.Naks, "NAKs"},
-		{h.RNRNaks, "RNR NAKs"},
-		{v.s.ICRCBad, "with a bad checksum"},
-		{h.NotCaptured, "missing from the capture"},
-		{int64(v.s.CaptureDrops), "dropped by the capture"},
-		{v.s.Truncated, "cut short"},
-	} {
-		if n.n > 0 {
-			text := strconv.FormatInt(n.n, 10) + " " + n.what
-			if n.n*1000 >= h.Packets && n.n <= h.Packets {
-				text += fmt.Sprintf(" (%.1f%%)", float64(n.n)*100/float64(h.Packets))
-			}
-			odd = append(odd, text)
-		}
+	trouble := counted(h.Packets, []count{
+		{h.Retransmitted, "retransmitted"}, {h.OutOfOrder, "out of order"}, {h.Naks, nounFor(h.Naks, "NAK")}, {h.RNRNaks, nounFor(h.RNRNaks, "RNR NAK")}, {v.s.ICRCBad, "with a bad checksum"},
+	})
+	missing := counted(h.Packets, []count{
+		{h.NotCaptured, nounFor(h.NotCaptured, "packet") + " not captured"},
+		{int64(v.s.CaptureDrops), nounFor(int64(v.s.CaptureDrops), "packet") + " dropped by the capture tool"},
+		{v.s.Truncated, nounFor(v.s.Truncated, "packet") + " truncated"},
+	})
+	pauses := "" // which are not among the packets of connections
+	if v.s.PFCPauses > 0 {
+		pauses = "; " + plural(v.s.PFCPauses, "PFC pause")
 	}
 	switch {
 	case v.s.RDMA == 0:
-		v.line("health", "nothing of RDMA is in it: neither RoCE, nor iWARP, nor native InfiniBand", v.theme.warn)
-	case len(odd) == 0:
-		v.line("health", "every packet once, in order; no NAK, no loss", v.theme.good)
-	default:
-		v.line("health", "of "+plural(h.Packets, "packet")+": "+strings.Join(odd, ", "), v.theme.warn)
+		v.line("health", "no RDMA in the capture: neither RoCE, nor iWARP, nor native InfiniBand", v.theme.warn)
+	case trouble != "":
+		v.line("health", plural(h.Packets, "packet")+": "+trouble+pauses, v.theme.warn)
 		if h.Retransmitted > 0 {
-			v.more("packets FILE -Y 'marks == \"retransmitted\"'")
+			v.suggest("packets FILE -Y 'marks == \"retransmitted\"'")
 		}
+	case missing != "":
+		v.line("health", plural(h.Packets, "packet")+": no retransmission and no NAK in them"+pauses, v.theme.good)
+	case pauses != "":
+		v.line("health", "every packet once, in order; no NAK, no loss"+pauses, v.theme.warn)
+	default:
+		v.line("health", "every packet once, in order; no NAK, no loss", v.theme.good)
+	}
+	if missing != "" { // a property of the capture, not of the network
+		v.line("", "the capture is incomplete: "+missing, v.theme.dim)
 	}
 	for i, e := range v.o.Ended {
 		if i == 3 {
 			break
 		}
-		text := fmt.Sprintf("%s ended by %s", plural(e.Count, "connection"), strings.ReplaceAll(string(e.How), "_", " "))
-		if by, known := e.By.Get(); known {
-			text += " of the " + string(by)
-		}
+		text := fmt.Sprintf("%s ended: %s", plural(e.Count, "connection"), endingText(e.How, e.By))
 		if e.OutstandingCalls > 0 {
-			text += fmt.Sprintf("; %s died", plural(e.OutstandingCalls, "RPC"))
-			if len(e.XIDs) > 0 {
-				text += fmt.Sprintf(", %v first", e.XIDs[0])
+			text += "; " + plural(e.OutstandingCalls, "outstanding Call")
+			if list := outstanding(e.OutstandingCalls, e.XIDs[:min(len(e.XIDs), 1)]); list != "" {
+				text += ": " + list
 			}
 		}
 		v.row("", part{text, v.theme.bad})
-		v.more(fmt.Sprintf("connections FILE --conn %d", e.First))
+		v.suggest(fmt.Sprintf("connections FILE --conn %d", e.First))
 	}
 }
 
-// rpcs is what became of transactions.
+// rpcs writes the outcomes of the transactions.
 func (v *overview) rpcs() {
 	r := &v.o.RPCs
-	total := r.Complete + r.NoReply + r.NoCall + r.RDMAError
+	total := v.transactions()
 	text := plural(total, "RPC")
 	shade := v.theme.good
 	if total == 0 {
@@ -216,20 +235,20 @@ func (v *overview) rpcs() {
 		text += ", all answered"
 	}
 	for _, n := range []struct {
-		n    int64
-		what string
-		bad  bool
+		n       int64
+		words   string
+		unusual bool
 	}{
 		{r.NoReply, "without Reply", true},
 		{r.RDMAError, "answered by RDMA_ERROR", true},
 		{r.NoCall, "whose Call is not in the capture", false},
-		{r.Failed, "with a status of error", false},
-		{r.RetransmittedOnNewConnection, "repeated on another connection", true},
+		{r.Failed, "with an error status", false},
+		{r.RetransmittedOnNewConnection, "retransmitted on a new connection", true},
 		{r.Backward, "called by the server", false},
 	} {
 		if n.n > 0 {
-			text += fmt.Sprintf(", %d %s", n.n, n.what)
-			if n.bad {
+			text += fmt.Sprintf(", %d %s", n.n, n.words)
+			if n.unusual {
 				shade = v.theme.warn
 			}
 		}
@@ -237,33 +256,59 @@ func (v *overview) rpcs() {
 	v.line("RPCs", text, shade)
 	switch {
 	case r.NoReply > 0:
-		v.more("FILE -Y 'status == no_reply'")
+		v.suggest("FILE -Y 'status == no_reply'")
 	case r.RDMAError > 0:
-		v.more("FILE -Y 'status == rdma_error'")
+		v.suggest("FILE -Y 'status == rdma_error'")
 	}
 }
 
-// time is where the time of all went.
+// transactions returns the number of transactions.
+func (v *overview) transactions() int64 {
+	r := &v.o.RPCs
+	return r.Complete + r.NoReply + r.NoCall + r.RDMAError
+}
+
+// time writes how the RPCs spent their time. Each line is about one population: the RPCs
+// that were answered, or those that were not.
 func (v *overview) time() {
 	t := &v.o.Time
-	if t.TotalNS == 0 {
-		return
+	label := "time"
+	if t.TotalNS > 0 {
+		v.answered(label)
+		label = ""
 	}
-	p := &t.Phases
-	type phase struct {
-		ns   int64
-		name string
-		ink  ink
+	if u := &t.Unanswered; u.Stalled > 0 {
+		text := fmt.Sprintf("unanswered RPCs (%d): %d stalled for %s", u.RPCs, u.Stalled, Duration(u.StalledNS))
+		if side, known := u.GaveUp.Get(); known {
+			text += map[record.End]string{
+				record.Client: " until the client gave up retransmitting",
+				record.Server: " until the server gave up retransmitting",
+			}[side]
+		}
+		v.line(label, text, v.theme.warn)
+		label = ""
 	}
-	phases := []phase{
-		{p.WaitNS, "waiting", v.theme.warn},
-		{p.ToReadNS, "to first RDMA Reads", v.theme.exposed},
-		{p.ReadNS, "RDMA Reads", v.theme.moved},
-		{p.ToWriteNS, "to first RDMA Writes", v.theme.exposed},
-		{p.WriteNS, "RDMA Writes", v.theme.moved},
-		{p.ToReplyNS, "to Replies", v.theme.good},
+	if label == "" {
+		v.suggest("stats FILE")
 	}
-	slices.SortStableFunc(phases, func(a, b phase) int { return cmp.Compare(b.ns, a.ns) })
+}
+
+// answered writes the parts of the latency of the answered RPCs.
+func (v *overview) answered(label string) {
+	t := &v.o.Time
+	type inkedPhase struct {
+		phase
+		ink ink
+	}
+	phases := []inkedPhase{
+		{phase{"stalled", t.Phases.WaitNS}, v.theme.warn},
+		{phase{untilRead, t.Phases.ToReadNS}, v.theme.exposed},
+		{phase{inReads, t.Phases.ReadNS}, v.theme.moved},
+		{phase{untilWrite, t.Phases.ToWriteNS}, v.theme.exposed},
+		{phase{inWrites, t.Phases.WriteNS}, v.theme.moved},
+		{phase{untilReply, t.Phases.ToReplyNS}, v.theme.good},
+	}
+	slices.SortStableFunc(phases, func(a, b inkedPhase) int { return cmp.Compare(b.ns, a.ns) })
 	var words []string
 	var bar inked
 	passed, drawn := int64(0), 0
@@ -278,7 +323,7 @@ func (v *overview) time() {
 			bar.add(shade, x.ink)
 		}
 	}
-	v.line("time", fmt.Sprintf("%s of all RPCs together: %s", Duration(t.TotalNS), strings.Join(words, ", ")), ink{})
+	v.line(label, fmt.Sprintf("answered RPCs (%d): %s in total: %s", t.Answered, Duration(t.TotalNS), strings.Join(words, ", ")), ink{})
 	if v.theme.unicode && drawn > 0 {
 		v.margin("")
 		v.b.WriteString(bar.String() + "\n")
@@ -287,12 +332,15 @@ func (v *overview) time() {
 		if i == 4 {
 			break
 		}
-		v.row("", part{fmt.Sprintf("%s %s: %s", Duration(w.NS), plural(w.Count, "wait"), waitText(w.Reason)), v.theme.warn})
+		text := fmt.Sprintf("%d of them stalled for %s: %s", w.RPCs, Duration(w.NS), waitText(w.Reason))
+		if w.Reason == record.CreditLimit { // before the Call: not part of the latency
+			text = fmt.Sprintf("%s waited for credits before they were sent: %s", plural(w.RPCs, "Call"), Duration(w.NS))
+		}
+		v.line("", text, v.theme.warn)
 	}
-	v.more("stats FILE")
 }
 
-// slowest is what took longest, and why.
+// slowest writes the RPCs with the longest latency, and the cause of each.
 func (v *overview) slowest() {
 	for i, slow := range v.o.Slowest {
 		r := slow.Transaction
@@ -303,11 +351,12 @@ func (v *overview) slowest() {
 		v.row(once(i, "slowest"), part{fmt.Sprintf("%8s  ", Duration(r.LatencyNS.Or(0))), ink{}}, part{r.XID.String(), v.theme.key}, part{text, ink{}})
 	}
 	if len(v.o.Slowest) > 0 {
-		v.more(fmt.Sprintf("FILE --xid %v", v.o.Slowest[0].Transaction.XID))
+		r := v.o.Slowest[0].Transaction
+		v.suggest(fmt.Sprintf("FILE --conn %d --xid %v", r.Connection, r.XID))
 	}
 }
 
-// busiest is what took most time together.
+// busiest writes the operations with the largest sum of latencies.
 func (v *overview) busiest() {
 	for i, s := range v.o.Busiest {
 		if i == 3 || s.TotalNS == 0 {
@@ -318,48 +367,65 @@ func (v *overview) busiest() {
 	}
 }
 
-// memory is credits and invalidation.
-func (v *overview) memory() {
-	if v.s.RDMA == 0 {
+// credits writes whether a connection used all the credits that it was granted.
+func (v *overview) credits() {
+	if v.transactions() == 0 {
 		return
 	}
 	if len(v.o.Credits) == 0 {
 		v.line("credits", "never all in use", ink{})
-	} else {
-		c := v.o.Credits[0]
-		text := fmt.Sprintf("all %d of connection %d were in use (%d Calls in flight at most)", c.Granted.Or(0), c.Connection, c.Peak)
-		if n := len(v.o.Credits) - 1; n > 0 {
-			text += fmt.Sprintf(", and those of %s", plural(int64(n), "other connection"))
-		}
-		v.line("credits", text, v.theme.warn)
-		v.more(fmt.Sprintf("connections FILE --conn %d --timeline", c.Connection))
+		return
 	}
+	c := v.o.Credits[0]
+	text := fmt.Sprintf("all %d of connection %d were in use (at most %s)", c.Granted.Or(0), c.Connection, plural(int64(c.Peak), "outstanding Call"))
+	if n := len(v.o.Credits) - 1; n > 0 {
+		text += fmt.Sprintf(", and those of %s", plural(int64(n), "other connection"))
+	}
+	v.line("credits", text, v.theme.warn)
+	v.suggest(fmt.Sprintf("connections FILE --conn %d --timeline", c.Connection))
+}
+
+// handles writes which side had to invalidate the handles of answered Calls.
+func (v *overview) handles() {
 	h := &v.o.Handles
 	if h.Exposed == 0 {
 		return
 	}
-	text := fmt.Sprintf("%s exposed by answered Calls: %d%% invalidated by the responder, %d left to the requester", plural(h.Exposed, "handle"), int(h.Share.Or(0)*100+0.5), h.LocalInvalidations)
+	text := fmt.Sprintf("%s of answered Calls: %d invalidated remotely (%d%%), %d %s local invalidation",
+		plural(h.Exposed, "registered handle"), h.ByServer, int(h.Share.Or(0)*100+0.5), h.LocalInvalidations, needs(h.LocalInvalidations))
 	if agreed, known := h.Negotiated.Get(); known && !agreed && h.ByServer > 0 {
-		text += "; remote invalidation was not negotiated, and used all the same"
+		if h.OnlyClients {
+			text += ". Send With Invalidate was used although only the client announced support (normal for Linux servers)."
+		} else {
+			text += ". Send With Invalidate was used although it was not negotiated."
+		}
 	}
 	v.line("handles", text, ink{})
 }
 
-// findings is what broke rules.
+// needs returns the verb for a number of things.
+func needs(n int64) string {
+	if n == 1 {
+		return "needs"
+	}
+	return "need"
+}
+
+// findings writes the rules with findings.
 func (v *overview) findings() {
 	if len(v.o.Findings) == 0 {
 		if v.s.RDMA > 0 {
-			v.line("check", "no rule broken", v.theme.good)
+			v.line("check", "no findings", v.theme.good)
 		}
 		return
 	}
 	for i, f := range v.o.Findings {
 		if i == 6 {
-			v.row("", part{fmt.Sprintf("and %s more", plural(int64(len(v.o.Findings)-i), "rule")), v.theme.dim})
+			v.row("", part{"and " + plural(int64(len(v.o.Findings)-i), "more rule"), v.theme.dim})
 			break
 		}
 		v.row(once(i, "check"), part{fmt.Sprintf("%-7s", f.Severity), v.theme.severity(f.Severity)}, part{fmt.Sprintf(" %d x ", f.Count), ink{}},
 			part{f.Rule, v.theme.key}, part{": " + f.Message, ink{}})
 	}
-	v.more("check FILE")
+	v.suggest("check FILE")
 }

@@ -15,33 +15,33 @@ import (
 	"github.com/rdmadump/rdmadump/query"
 )
 
-// Packets draws packet records: a line each, and on request the tree of all
-// fields and the bytes.
+// Packets draws packet records: one line for each packet and, if Tree or Bytes is set, the
+// tree of all fields and the bytes.
 type Packets struct {
 	Tree, Bytes bool
 	w           io.Writer
 	theme       *Theme
-	width       int // of the terminal, 0 for none
+	width       int // of the terminal, 0 if there is none
 	clock       clock
 	line        []byte
-	pair        int  // width of the addresses: that of the widest so far
-	headed      bool // the heading is written
+	pair        int  // width of the widest pair of addresses so far
+	headed      bool // whether the heading is written
 }
 
-// What is looked at of packets that are drawn as lines, as rows of a table, and as
-// JSON without all headers.
+// These sets contain the parts of a packet that an output needs.
 var (
-	OnlyLine = field.Summary | field.Context
-	OnlyRow  = OnlyLine | header.BTH.Member
-	OnlyJSON = field.Everything &^ header.Links
+	OnlyLine = field.Summary | field.Context    // a line of Packets
+	OnlyRow  = OnlyLine | header.BTH.Member     // a row of Text
+	OnlyJSON = field.Everything &^ header.Links // JSON without the headers below the transport
 )
 
-// NewPackets draws on w.
+// NewPackets returns a Packets that draws on w for a terminal of this width, or without any
+// limit of the width if it is 0.
 func NewPackets(w io.Writer, theme *Theme, width int) *Packets {
 	return &Packets{w: w, theme: theme, width: width, clock: clock{form: theme.times}, pair: len("192.168.100.100 > 192.168.100.100")}
 }
 
-// appendMarks appends what is odd about a packet, in brackets.
+// appendMarks appends the marks of a packet, such as " [retransmitted]".
 func appendMarks(b []byte, p *record.Packet) []byte {
 	if p.ICRC == record.Bad {
 		b = append(b, " [bad ICRC]"...)
@@ -60,8 +60,8 @@ func appendMarks(b []byte, p *record.Packet) []byte {
 	return b
 }
 
-// Start sets the time that others are shown relative to: the capture's first.
-// Without it, it is the first that is shown.
+// Start sets the time that relative times count from: that of the capture's first packet.
+// Without a call of Start, times count from the first packet that is drawn.
 func (r *Packets) Start(at record.Time) { r.clock.start = record.Some(at) }
 
 // Packet writes one packet.
@@ -101,7 +101,7 @@ func (r *Packets) Packet(p *record.Packet) error {
 		return err
 	}
 	if r.width > 0 && len(b) > r.width && !r.Tree && !r.Bytes {
-		b = append(b[:r.width-1], r.theme.glyphs.cut...)
+		b = append(b[:r.width-1], r.theme.glyphs.shortened...)
 	}
 	b = append(b, '\n')
 	if r.Tree {
@@ -118,8 +118,8 @@ func (r *Packets) Packet(p *record.Packet) error {
 	return err
 }
 
-// packetColumns are those of the table that stands for lines where columns are
-// chosen. What else there is to see of a packet, -e prints.
+// packetColumns are the columns of the table that replaces the lines of Packets if the user
+// chooses columns. The flag -e prints all other fields.
 var packetColumns = []column{
 	{name: "NUMBER", right: true, usual: 6},
 	{name: "TIME", right: true, usual: 11},
@@ -137,7 +137,7 @@ var packetColumns = []column{
 	{name: "SUMMARY", flex: true, min: 20, usual: 60},
 }
 
-// The fields of headers that columns show.
+// These fields of headers have a column.
 var columnQPN, columnPSN = packetField("bth.dest_qpn"), packetField("bth.psn")
 
 // Packet writes a row of the table of packets.
@@ -163,15 +163,15 @@ func (t *Text) Packet(p *record.Packet) error {
 	return t.row(packetColumns)
 }
 
-// WithoutDecoded is what a packet's tree has where nobody asks for credentials,
-// arguments and results, though they were decoded for a filter. It is kept in to.
+// WithoutDecoded returns a packet's tree without credentials, arguments and results, for
+// outputs that do not show them although a filter needed them. It reuses the memory of to.
 func WithoutDecoded(to, nodes []record.Node) []record.Node {
 	to = to[:0]
 	depth, dropped := 0, false
 	for _, n := range nodes {
 		if depth == 0 {
 			name := n.Name
-			if bare := strings.TrimRight(name, "0123456789"); bare != name { // of a segment with several FPDUs
+			if bare := strings.TrimRight(name, "0123456789"); bare != name { // in a TCP segment with several FPDUs
 				name = strings.TrimSuffix(bare, "_")
 			}
 			dropped = n.Kind == record.NodeObject && query.Decoded(name+".")
@@ -189,7 +189,7 @@ func WithoutDecoded(to, nodes []record.Node) []record.Node {
 	return to
 }
 
-// head writes the heading, once, as wide as the first packet's line.
+// head writes the heading once, with the widths of the first packet's line.
 func (r *Packets) head() error {
 	if r.headed || r.Tree || r.Bytes {
 		return nil
@@ -203,7 +203,7 @@ func (r *Packets) head() error {
 	return err
 }
 
-// padRight puts spaces behind what stands from at on, up to a width.
+// padRight appends spaces until b has width bytes from at on.
 func padRight(b []byte, at, width int) []byte {
 	for len(b)-at < width {
 		b = append(b, ' ')
@@ -211,12 +211,13 @@ func padRight(b []byte, at, width int) []byte {
 	return b
 }
 
+// appendPadded appends a number, aligned to the right.
 func appendPadded(b []byte, v int64, width int) []byte {
 	at := len(b)
 	return padLeft(strconv.AppendInt(b, v, 10), at, width)
 }
 
-// padLeft puts spaces before what stands from at on, up to a width.
+// padLeft inserts spaces at at until b has width bytes from there on.
 func padLeft(b []byte, at, width int) []byte {
 	for len(b)-at < width {
 		b = append(b, 0)
@@ -226,7 +227,7 @@ func padLeft(b []byte, at, width int) []byte {
 	return b
 }
 
-// orDash appends a dash where nothing was appended behind the length before.
+// orDash appends a dash if b has only before bytes, because a value was missing.
 func orDash(b []byte, before int) []byte {
 	if len(b) == before {
 		return append(b, '-')
@@ -251,7 +252,7 @@ func (r *Packets) tree(b []byte, p *record.Packet) []byte {
 			if n.Kind == record.NodeObject {
 				depth++
 			}
-			continue // of JSON alone
+			continue // only for JSON
 		}
 		b = r.margin(b, n.Offset, n.Length, depth)
 		switch n.Kind {
@@ -287,7 +288,7 @@ func (r *Packets) fields(b []byte, n *record.Node, depth int) []byte {
 			continue
 		}
 		at := n.Offset
-		if at >= 0 { // what does not stand in the frame in one piece has no offset
+		if at >= 0 { // a header that is not contiguous in the frame has no offset
 			at += f.Bit / 8
 		}
 		b = r.margin(b, at, (f.Bit%8+f.Bits+7)/8, depth)
@@ -299,8 +300,8 @@ func (r *Packets) fields(b []byte, n *record.Node, depth int) []byte {
 	return b
 }
 
-// margin writes where in the frame a node stands, offset and length in bytes,
-// and indents to its depth.
+// margin writes the offset and length of a node in the frame, in bytes, and indents to its
+// depth.
 func (r *Packets) margin(b []byte, offset, length, depth int) []byte {
 	b = append(b, r.theme.dim.before...)
 	at := len(b)
@@ -320,8 +321,8 @@ func (r *Packets) margin(b []byte, offset, length, depth int) []byte {
 	return b
 }
 
-// appendBits draws the bits of a field that is no whole number of bytes, as
-// Wireshark does: ".1.. .... = ".
+// appendBits draws the bits of a field that is not a whole number of bytes, in the format of
+// Wireshark: ".1.. .... = ".
 func appendBits(b []byte, f *field.Field, data []byte) []byte {
 	if f.Bit%8 == 0 && f.Bits%8 == 0 {
 		return b
@@ -343,7 +344,7 @@ func appendBits(b []byte, f *field.Field, data []byte) []byte {
 	return append(b, "= "...)
 }
 
-// appendValue writes a field's value, and its name beside it.
+// appendValue appends a field's value and the name of the value, if it has one.
 func appendValue(b []byte, f *field.Field, data []byte) []byte {
 	b = appendPlain(b, f, data)
 	if f.Names != nil && f.Format != field.Enum {
@@ -362,7 +363,7 @@ func appendPlain(b []byte, f *field.Field, data []byte) []byte {
 	return f.AppendText(b, data)
 }
 
-// appendDump writes bytes as tcpdump -X does: offset, hex, ASCII.
+// appendDump appends bytes in the format of tcpdump -X: offset, hex, ASCII.
 func appendDump(b, data []byte) []byte {
 	for at := 0; at < len(data); at += 16 {
 		row := data[at:min(at+16, len(data))]

@@ -42,7 +42,7 @@ func run(t testing.TB, name string, h dissect.Handler, o ...dissect.Options) *re
 	return s
 }
 
-// golden holds what was drawn against a file.
+// golden compares a drawing with a file.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -63,8 +63,8 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// lineOf is a record as a line of JSON; of every other packet with the headers
-// below the transport.
+// lineOf returns a record as a line of JSON. The line of every other packet includes the
+// headers below the transport.
 func lineOf(r any) []byte {
 	if p, ok := r.(*record.Packet); ok {
 		return render.AppendPacketJSON(nil, p, p.Number%2 == 0)
@@ -72,8 +72,8 @@ func lineOf(r any) []byte {
 	return render.AppendJSON(nil, r)
 }
 
-// eachRecord visits the records of every capture, of all packets but some, and
-// what is summed up of them; and the interfaces of this machine.
+// eachRecord calls visit for the records of every capture, except most packets of long ones,
+// for the summaries of these records, and for the interfaces of this machine.
 func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 	names, _ := filepath.Glob(captures + "*.zst")
 	for _, path := range names {
@@ -128,7 +128,7 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 	}
 }
 
-// TestSchemas holds every record of every capture against its schema.
+// TestSchemas validates every record of every capture against its schema.
 func TestSchemas(t *testing.T) {
 	compiler := jsonschema.NewCompiler()
 	schemas := map[string]*jsonschema.Schema{}
@@ -241,7 +241,7 @@ func TestLadders(t *testing.T) {
 	}
 }
 
-// fits holds the lines of a drawing against a width.
+// fits checks that the lines of a drawing are not wider than width.
 func fits(t *testing.T, name, drawing string, width int) {
 	t.Helper()
 	for line := range strings.Lines(drawing) {
@@ -251,7 +251,7 @@ func fits(t *testing.T, name, drawing string, width int) {
 	}
 }
 
-// TestCharts draws credits, handles and sums of captures at two widths.
+// TestCharts draws credits, handles and statistics of captures at two widths.
 func TestCharts(t *testing.T) {
 	for _, name := range []string{"rocev2-nfs41.pcap", "rocev2-callback41.pcap", "rocev2-loss42.pcap", "rocev2-nconnect41.pcapng"} {
 		for _, width := range []int{80, 132} {
@@ -318,7 +318,7 @@ func TestPackets(t *testing.T) {
 	golden(t, "packets.golden", b.Bytes())
 }
 
-// TestHostile: what a packet says never reaches a terminal raw, and JSON is
+// TestHostile: control characters from a packet never reach a terminal unescaped, and JSON is
 // always valid UTF-8.
 func TestHostile(t *testing.T) {
 	p := &record.Packet{Summary: []byte("\x1b[31m\x00\xff\"\\\x7f"), Nodes: []record.Node{{Kind: record.NodeText, Name: "error", Label: "Error", Text: "\x1b]0;title\x07\x80"}}}
@@ -338,8 +338,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestManyHandles: a ladder takes time in proportion to the handles that a Call
-// exposes. What is quadratic would take a minute.
+// TestManyHandles: the time to draw a ladder is proportional to the number of handles that a
+// Call exposes. A quadratic algorithm would take a minute.
 func TestManyHandles(t *testing.T) {
 	const n = 300_000
 	r := &record.Transaction{
@@ -367,9 +367,8 @@ func TestManyHandles(t *testing.T) {
 	}
 }
 
-// TestAnyTimes: a clock that is set in the middle of a capture, times that are as
-// far apart as they can be, and a latency that runs backwards are drawn like any
-// others.
+// TestAnyTimes: a clock that is set in the middle of a capture, times as far apart as
+// possible, and a negative latency are drawn like any others.
 func TestAnyTimes(t *testing.T) {
 	const first, last = record.Time(math.MinInt64), record.Time(math.MaxInt64)
 	const year = record.Time(365 * 24 * 3600 * 1e9)
@@ -430,8 +429,8 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// TestSameEachTime: a record with maps is the same line, and the same text, every
-// time, so that two runs can be compared.
+// TestSameEachTime: a record with maps gives the same line and the same text every time, so
+// that the outputs of two runs can be compared.
 func TestSameEachTime(t *testing.T) {
 	summary := &record.Summary{
 		Transactions: map[record.Status]int64{record.Complete: 3, record.NoReply: 1, record.NoCall: 2, record.RDMAError: 4},
@@ -453,14 +452,13 @@ func TestSameEachTime(t *testing.T) {
 		if err := render.NewText(&text, render.NewTheme(&text, false), 0).Summary(summary); err != nil {
 			t.Fatal(err)
 		}
-		if want := "limit reached: chunk data kept; limit reached: connections; limit reached: transactions\n"; !strings.HasSuffix(text.String(), want) {
+		if want := "memory limit reached: chunk data kept; memory limit reached: connections; memory limit reached: transactions\n"; !strings.HasSuffix(text.String(), want) {
 			t.Fatalf("%q does not end in %q", text.String(), want)
 		}
 	}
 }
 
-// TestManyWaits: waits that are short each, and most of the latency together, are what
-// it took.
+// TestManyWaits: short waits that together are most of the latency are its cause.
 func TestManyWaits(t *testing.T) {
 	r := &record.Transaction{
 		Call: &record.Message{}, Reply: &record.Message{LastTime: 100e6}, LatencyNS: record.Some[int64](100e6),
@@ -471,7 +469,7 @@ func TestManyWaits(t *testing.T) {
 			From: i * 10e6, To: i*10e6 + 10e6, NS: 10e6, Reason: record.RetransmitNak, Waiting: record.Server, Event: record.EventReply, Packets: []int64{5, 6},
 		})
 	}
-	want := "90.00ms of 100.00ms passed in 9 waits. In the longest, 10.00ms passed before the server sent the Reply again, in packet 6, as the NAK in packet 5 asked for."
+	want := "90.00ms of 100.00ms passed in 9 waits. In the longest, 10.00ms passed before the server retransmitted the Reply, in packet 6, because the NAK in packet 5 asked for it."
 	if got := render.Explain(r); len(got) != 1 || got[0] != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -480,7 +478,7 @@ func TestManyWaits(t *testing.T) {
 	}
 }
 
-// TestExplainAfterReply: a wait behind the Reply is none of the latency.
+// TestExplainAfterReply: a wait after the Reply is not part of the latency.
 func TestExplainAfterReply(t *testing.T) {
 	wait := func(from, to record.Time) record.Wait {
 		return record.Wait{From: from, To: to, NS: int64(to - from), Reason: record.RetransmitTimeout, Waiting: record.Server, Event: record.EventReply, Packets: []int64{1, 2}}

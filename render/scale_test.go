@@ -8,8 +8,8 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// TestScale: whatever the times, a column is one of the drawing's, and later
-// times do not stand further left.
+// TestScale: for any times, a column is within the drawing, and a later time is not further
+// left.
 func TestScale(t *testing.T) {
 	const first, last = record.Time(math.MinInt64), record.Time(math.MaxInt64)
 	for _, c := range []struct {
@@ -44,8 +44,7 @@ func FuzzScale(f *testing.F) {
 	})
 }
 
-// TestNarrow: text that is wrapped ends, however little room there is; a ladder too,
-// with a status that is wider than it.
+// TestNarrow: wrapping ends for any width, and a ladder can be narrower than its status.
 func TestNarrow(t *testing.T) {
 	for _, width := range []int{-5, 0, 1, 3} {
 		lines := wrap("a word", width)

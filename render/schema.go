@@ -2,8 +2,9 @@ package render
 
 import "embed"
 
-// Schemas are the JSON Schemas of the records, by file name: the record's type
-// and ".json". A test makes them of the records' tags and the tables of headers.
+// Schemas contains a JSON Schema for each type of record. The name of a file is the type
+// and ".json". A test generates the files from the tags of the records and the tables of
+// headers.
 //
 //go:generate go test . -run TestSchemaFiles -update
 //go:embed schema/*.json

@@ -19,11 +19,11 @@ import (
 	"github.com/rdmadump/rdmadump/query"
 )
 
-// The schemas of the records are made from the tags of their fields, and that of
-// packets from the tables of headers. What is made is on disk, so that it can be
-// read, linked to and put into the program.
+// This file generates the schemas of the records: from the tags of their fields and, for
+// packets, from the tables of headers. The schemas are stored as files, so that people can
+// read and link them and the program can embed them.
 
-// object is a JSON object whose members stay in order.
+// object is a JSON object that keeps the order of its members.
 type object []member
 
 type member struct {
@@ -51,8 +51,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// schemas are the records that have one: what they are, and their type; nil for
-// packets.
+// schemas lists the records that have a schema, with their type; the type of packets is nil.
 var schemas = []struct {
 	name, description string
 	of                reflect.Type
@@ -68,8 +67,7 @@ var schemas = []struct {
 	{"transaction", "One RPC: its Call, the memory that it exposed, what moved, its Reply", reflect.TypeFor[record.Transaction]()},
 }
 
-// TestSchemaFiles: the files on disk are those that the records say; -update
-// writes them.
+// TestSchemaFiles: the files contain the generated schemas. The flag -update writes them.
 func TestSchemaFiles(t *testing.T) {
 	written, _ := filepath.Glob("schema/*.json")
 	if len(written) != len(schemas) && !*update {
@@ -112,17 +110,17 @@ func TestSchemaFiles(t *testing.T) {
 	}
 }
 
-// definitions are the structs of a schema that have a name of their own.
+// definitions are the named structs of a schema.
 type definitions struct {
 	list   object
 	byName map[string]reflect.Type
 }
 
-// reference is a reference to the definition of a struct, which is made if there
-// is none yet.
+// reference returns a reference to the definition of a struct, and adds the definition if
+// there is none yet.
 func (d *definitions) reference(t reflect.Type) object {
 	name := ""
-	for i, c := range t.Name() { // WriteSegment is write_segment
+	for i, c := range t.Name() { // WriteSegment becomes write_segment
 		if i > 0 && c >= 'A' && c <= 'Z' {
 			name += "_"
 		}
@@ -141,8 +139,8 @@ func (d *definitions) reference(t reflect.Type) object {
 	return object{{"$ref", "#/$defs/" + name}}
 }
 
-// structOf is the schema of a struct: all of its fields, but those that may be
-// left out, and no others.
+// structOf returns the schema of a struct. It requires all fields except those that may be
+// left out, and allows no others.
 func (d *definitions) structOf(t reflect.Type) object {
 	var properties object
 	required := []string{}
@@ -162,7 +160,7 @@ func (d *definitions) structOf(t reflect.Type) object {
 	return closed(properties, required)
 }
 
-// closed is an object without other members.
+// closed returns the schema of an object that allows no other members.
 func closed(properties object, required []string) object {
 	o := object{{"type", "object"}, {"properties", properties}}
 	if len(required) > 0 {
@@ -171,7 +169,7 @@ func closed(properties object, required []string) object {
 	return append(o, member{"additionalProperties", false})
 }
 
-// value is the schema of a field's value.
+// value returns the schema of a field's value.
 func (d *definitions) value(f *record.Field) object {
 	t := f.Type
 	if t.Kind() == reflect.Pointer {
@@ -198,7 +196,7 @@ func (d *definitions) value(f *record.Field) object {
 	return object{{"anyOf", []any{s, object{{"type", "null"}}}}}
 }
 
-// The forms that texts have.
+// These patterns are the formats of texts.
 const timePattern = `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$`
 
 func hexPattern(digits int) string { return fmt.Sprintf("^0x[0-9a-f]{%d}$", digits) }
@@ -217,8 +215,8 @@ var (
 	truth  = object{{"type", "boolean"}}
 )
 
-// typeOf is the schema of a type. Counts are not negative; durations may be,
-// where a clock was set.
+// typeOf returns the schema of a type. Counts are not negative; durations may be negative if
+// a clock was set.
 func (d *definitions) typeOf(t reflect.Type, name string) object {
 	if pattern := patterns[t]; pattern != "" {
 		return object{{"type", "string"}, {"pattern", pattern}}
@@ -226,7 +224,7 @@ func (d *definitions) typeOf(t reflect.Type, name string) object {
 	if values := record.ValuesOf(t); values != nil {
 		return object{{"enum", values}}
 	}
-	if t == reflect.TypeFor[record.RPCFields]() { // what is in it differs from operation to operation
+	if t == reflect.TypeFor[record.RPCFields]() { // its members depend on the operation
 		return object{{"type", "object"}}
 	}
 	switch t.Kind() {
@@ -255,8 +253,9 @@ func (d *definitions) typeOf(t reflect.Type, name string) object {
 	panic(fmt.Sprintf("no schema for %v", t))
 }
 
-// packetSchema is that of packets: their own fields, and an object a header. A
-// header that is cut has the fields that are whole, so that none is required.
+// packetSchema returns the schema of packets: their own fields, and one object for each
+// header. No field of a header is required, because a truncated header has only its complete
+// fields.
 func packetSchema(d *definitions) object {
 	headers := map[string]object{}
 	var names []string
@@ -268,7 +267,7 @@ func packetSchema(d *definitions) object {
 	}
 	add := func(name, key string, schema object, doc string) {
 		in(name)
-		if !slices.ContainsFunc(headers[name], func(m member) bool { return m.key == key }) { // the messages of the CM have much in common
+		if !slices.ContainsFunc(headers[name], func(m member) bool { return m.key == key }) { // the messages of the CM have many fields in common
 			headers[name] = append(headers[name], member{key, append(slices.Clone(schema), member{"description", doc})})
 		}
 	}
@@ -307,7 +306,7 @@ func packetSchema(d *definitions) object {
 	add("rpcrdma", "read_chunks", object{{"type", "array"}, {"items", readChunk}}, "the Read list")
 	add("rpcrdma", "write_chunks", object{{"type", "array"}, {"items", chunk}}, "the Write list")
 	add("rpcrdma", "reply_chunk", object{{"anyOf", []any{chunk, object{{"type", "null"}}}}}, "the Reply chunk, null without")
-	for _, inner := range []string{"ip_cm", "rpcrdma_private"} { // stand in private data
+	for _, inner := range []string{"ip_cm", "rpcrdma_private"} { // headers within private data
 		add("cm", inner, object{{"$ref", "#/$defs/" + inner}}, "in its private data")
 	}
 	add("mpa", "rpcrdma_private", object{{"$ref", "#/$defs/rpcrdma_private"}}, "in its private data")
@@ -328,7 +327,7 @@ func packetSchema(d *definitions) object {
 	} {
 		add("nfs", m.key, m.schema, m.doc)
 	}
-	for _, bare := range []string{"erf_extension", "erf_ethernet", "ipv6_extension"} { // have no table
+	for _, bare := range []string{"erf_extension", "erf_ethernet", "ipv6_extension"} { // headers without a table
 		in(bare)
 	}
 	var again object
@@ -348,7 +347,7 @@ func packetSchema(d *definitions) object {
 	}
 }
 
-// formatSchema is the schema of a table's field.
+// formatSchema returns the schema of a table's field.
 func formatSchema(f *field.Field) object {
 	switch f.Format {
 	case field.Dec:
@@ -365,7 +364,7 @@ func formatSchema(f *field.Field) object {
 	return text
 }
 
-// ownSchema is the schema of a packet's own field; what may be null says so.
+// ownSchema returns the schema of a packet's own field.
 func ownSchema(f *query.Field) object {
 	nullable := strings.Contains(f.Doc, "null")
 	if f.List {

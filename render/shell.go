@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// Shell is a file's name as it can be typed into a POSIX shell, and safe to print:
-// quoted where it has to be, with "./" before a dash that would begin a flag.
+// Shell returns a file name in the form that a POSIX shell accepts, and that is safe to
+// print. It quotes the name if necessary, and puts "./" before a dash that would begin a flag.
 func Shell(file string) string {
-	if len(file) > 1 && file[0] == '-' { // a dash alone is standard input
+	if len(file) > 1 && file[0] == '-' { // the name "-" is standard input
 		file = "./" + file
 	}
 	plain, odd := file != "", !utf8.ValidString(file)
@@ -26,7 +26,7 @@ func Shell(file string) string {
 			case c == '\'' || c == '\\':
 				b = append(b, '\\', c)
 			case c < 0x20 || c >= 0x7f:
-				b = append(b, '\\', set[c>>6], set[c>>3&7], set[c&7]) // three digits: what follows may be one
+				b = append(b, '\\', set[c>>6], set[c>>3&7], set[c&7]) // three digits, because the next character may be a digit
 			default:
 				b = append(b, c)
 			}

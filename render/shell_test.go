@@ -7,8 +7,8 @@ import (
 	"github.com/rdmadump/rdmadump/render"
 )
 
-// TestShell: a name comes out of a shell as it was, runs nothing, and does nothing
-// to a terminal.
+// TestShell: a shell reads the original name, runs nothing, and the text is safe for a
+// terminal.
 func TestShell(t *testing.T) {
 	for file, want := range map[string]string{
 		"nfs.pcap":                "nfs.pcap",

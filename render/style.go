@@ -11,10 +11,10 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// Colour is how many colours an output takes.
+// Colour is the number of colours that an output supports.
 type Colour int
 
-// The kinds of output.
+// These are the supported numbers of colours.
 const (
 	NoColour   Colour = Colour(termenv.Ascii)
 	Colours16  Colour = Colour(termenv.ANSI)
@@ -22,23 +22,23 @@ const (
 	TrueColour Colour = Colour(termenv.TrueColor)
 )
 
-// Look is what an output can show, and what is wanted of it.
+// Look describes the abilities of an output, and the choices of its user.
 type Look struct {
 	Colour  Colour
-	Light   bool // the background is
-	Unicode bool // block and braille characters, box lines; ASCII otherwise
+	Light   bool // whether the background is light
+	Unicode bool // whether to draw with box lines, block and braille characters instead of ASCII
+	Legend  bool // whether to explain the marks of a table below it
 	Times   Times
 
-	Notes   io.Writer // who is told which columns of a table are hidden; nil for the output itself
-	Columns []string  // headings of the columns that tables show, empty for as many as fit
+	Notes   io.Writer // receives the names of hidden columns; nil for the output itself
+	Columns []string  // headings of the columns that tables show; empty for as many as fit
 }
 
-// Theme is the look of text output: what to emphasise, how, and with which
-// characters.
+// Theme is the look of text output: its colours, and the characters of drawings.
 type Theme struct {
 	header, good, warn, bad, dim, key ink
 	exposed, moved, flight, granted   ink // of drawings
-	unicode                           bool
+	unicode, legend                   bool
 	times                             Times
 	notes                             io.Writer
 	columns                           []string
@@ -47,32 +47,33 @@ type Theme struct {
 
 // glyphs are the characters of drawings.
 type glyphs struct {
-	axis, tick, corner, side, cut string
-	levels                        []string // from nothing to all
-	granted                       string
-	line, double                  string          // of arrows
-	right, left                   string          // their heads
-	pause                         string          // beside a line in which nothing happens
-	marks                         map[byte]string // of the bars beside a ladder
-	shades                        []string        // of a bar of several parts, one after the other
+	axis, tick, corner, side string
+	shortened                string   // at the end of shortened text
+	levels                   []string // of a column in a chart, from empty to full
+	granted                  string
+	line, double             string          // of arrows
+	right, left              string          // heads of arrows
+	pause                    string          // on both sides of a wait in a ladder
+	marks                    map[byte]string // of the handle bars next to a ladder
+	shades                   []string        // of a bar of several parts, one after the other
 }
 
 var asciiGlyphs = &glyphs{
-	axis: "-", tick: "+", corner: "+", side: "|", cut: "~", levels: []string{" ", "#"}, granted: "-", line: "-", double: "=", right: ">", left: "<", pause: ":", shades: strings.Split("#=+.", ""),
+	axis: "-", tick: "+", corner: "+", side: "|", shortened: "~", levels: []string{" ", "#"}, granted: "-", line: "-", double: "=", right: ">", left: "<", pause: ":", shades: strings.Split("#=+.", ""),
 }
 
 var unicodeGlyphs = &glyphs{
-	axis: "─", tick: "┴", corner: "└", side: "│", cut: "…", levels: strings.Split(" ▁▂▃▄▅▆▇█", ""), granted: "╌", line: "─", double: "═", right: "▶", left: "◀", pause: "┊",
+	axis: "─", tick: "┴", corner: "└", side: "│", shortened: "…", levels: strings.Split(" ▁▂▃▄▅▆▇█", ""), granted: "╌", line: "─", double: "═", right: "▶", left: "◀", pause: "┊",
 	shades: strings.Split("█▓▒░", ""),
 	marks:  map[byte]string{'+': "┬", '|': "│", '#': "█", 'x': "✕", 'o': "○", '?': "?"},
 }
 
-// ink is what a style puts before and after a text. A lipgloss style is
-// rendered once and not for each cell: a table has many.
+// ink is the escape sequences before and after a text in some style. A lipgloss style is
+// rendered once, and not for each cell, because a table has many cells.
 type ink struct{ before, after string }
 
-// NewTheme makes the look for an output that does or does not take colour: the
-// terminal's own sixteen, and ASCII.
+// NewTheme returns the look for an output with ASCII characters and, if colour is set, the
+// terminal's own sixteen colours.
 func NewTheme(w io.Writer, colour bool) *Theme {
 	look := Look{}
 	if colour {
@@ -83,8 +84,8 @@ func NewTheme(w io.Writer, colour bool) *Theme {
 	return NewLook(w, look)
 }
 
-// NewLook makes the look for an output. The terminal is asked nothing: one that
-// does not answer would be waited for.
+// NewLook returns the theme for an output. It does not query the terminal, because a
+// terminal that does not answer would delay the output.
 func NewLook(w io.Writer, look Look) *Theme {
 	r := lipgloss.NewRenderer(w)
 	r.SetColorProfile(termenv.Profile(look.Colour))
@@ -93,8 +94,8 @@ func NewLook(w io.Writer, look Look) *Theme {
 		before, after, _ := strings.Cut(s.Render("x"), "x")
 		return ink{before, after}
 	}
-	// Of the sixteen colours the terminal's own are used, which suit its
-	// background; of more, some for a dark and some for a light one.
+	// With sixteen colours, the terminal's own colours are used, which suit its background.
+	// With more, the colours depend on whether the background is dark or light.
 	colour := func(ansi, dark256, dark, light256, light string) lipgloss.CompleteAdaptiveColor {
 		return lipgloss.CompleteAdaptiveColor{
 			Dark:  lipgloss.CompleteColor{ANSI: ansi, ANSI256: dark256, TrueColor: dark},
@@ -124,6 +125,7 @@ func NewLook(w io.Writer, look Look) *Theme {
 		flight:  style(plain.Foreground(blue)),
 		granted: style(plain.Foreground(yellow)),
 		unicode: look.Unicode,
+		legend:  look.Legend,
 		times:   look.Times,
 		notes:   look.Notes,
 		columns: look.Columns,
@@ -135,7 +137,7 @@ func NewLook(w io.Writer, look Look) *Theme {
 	return t
 }
 
-// severity is the ink of a finding.
+// severity returns the ink for findings of a severity.
 func (t *Theme) severity(s record.Severity) ink {
 	switch s {
 	case record.Error:
@@ -146,12 +148,12 @@ func (t *Theme) severity(s record.Severity) ink {
 	return t.dim
 }
 
-// wide is how many columns of a terminal a text takes: all characters that are
-// drawn here take one.
+// wide returns the number of terminal columns that a text takes. All characters that this
+// package draws take one column.
 func wide(s string) int { return utf8.RuneCountInString(s) }
 
-// clean makes text from outside safe for a terminal: what is not printable
-// ASCII becomes an escape.
+// clean makes text from a capture safe for a terminal: it replaces all bytes that are not
+// printable ASCII by escapes such as \x1b.
 func clean(s string) string {
 	for i := range len(s) {
 		if s[i] < 0x20 || s[i] >= 0x7f {
@@ -161,7 +163,7 @@ func clean(s string) string {
 	return s
 }
 
-// appendClean appends text that is safe for a terminal.
+// appendClean appends the text that clean returns.
 func appendClean[T string | []byte](b []byte, s T) []byte {
 	const set = "0123456789abcdef"
 	for i := range len(s) {

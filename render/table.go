@@ -12,50 +12,52 @@ import (
 type column struct {
 	name  string
 	scale string // range of values that the heading shows after the name
-	right bool   // numbers
-	flex  bool   // takes what width is left
-	wrap  bool   // its text goes on in further lines, or below where there is little room; the last column
-	min   int    // columns of the terminal that a flexible one needs
-	rank  int    // columns of the highest rank go first when the terminal is narrow
-	usual int    // width to expect in a live table, which cannot wait for rows to learn from
-	quiet bool   // goes last when it says something: it says so when something is wrong
+	right bool   // aligned to the right, because it contains numbers
+	flex  bool   // takes the width that the other columns leave
+	wrap  bool   // its text continues in further lines, or below the row on a narrow terminal; only for the last column
+	min   int    // least width of a column with flex
+	whole bool   // a column with flex has at least the width of its short texts
+	rank  int    // columns with the highest rank are hidden first on a narrow terminal; 0 is never hidden
+	usual int    // width in a live table, which cannot wait for rows to learn widths from
+	quiet bool   // hidden last unless all of its cells are empty, because it shows problems
 }
 
 // cell is one field of a row.
 type cell struct {
 	text  string
 	ink   ink
-	short string // for when text does not fit; says that it is
+	short string // replaces text if text does not fit
 }
 
-// sampleRows is how many rows a table holds back to learn its widths. Those
-// that follow are written as they come, so that a table of any length takes no
-// memory; lipgloss's own table, which needs them all at once, lays out 37,000
-// rows a second (measured), this one some millions.
+// sampleRows is the number of rows that a table keeps to learn its widths. Later rows are
+// written at once, so that the memory of a table does not depend on its length. lipgloss's
+// own table needs all rows at once and lays out 37,000 rows in a second (measured); this
+// one lays out some millions.
 const sampleRows = 256
 
 // table writes rows in columns that fit the width of a terminal.
 type table struct {
 	w       io.Writer
 	theme   *Theme
-	width   int // of the terminal, 0 for none: nothing is cut
+	width   int // of the terminal; 0 if there is none, and no text is shortened
 	columns []column
-	widths  []int // 0: the column is left out
-	order   []int // which columns, from left to right
-	below   bool  // the column that wraps stands below its row
+	widths  []int // 0: the column is hidden
+	order   []int // indexes of the columns, from left to right
+	least   int   // least width of the column with flex
+	below   bool  // the column that wraps is written below its row
 	sample  [][]cell
 	drawn   bool
 	live    bool
 	line    []byte
-	late    []string // what hidden columns said after they were hidden
-	boring  []string // what all cells of a hidden column say
+	late    []string // hidden columns whose cells differed in a later row
+	common  []string // text that all cells of a column had in the sample
 }
 
 func newTable(w io.Writer, theme *Theme, width int, columns []column) *table {
 	return &table{w: w, theme: theme, width: width, columns: columns}
 }
 
-// row adds a row. Its cells are kept only while widths are being learnt.
+// row adds a row. The table keeps a copy of the cells while it learns the widths.
 func (t *table) row(cells []cell) error {
 	if t.drawn {
 		return t.write(cells)
@@ -67,7 +69,7 @@ func (t *table) row(cells []cell) error {
 	return nil
 }
 
-// flush writes what is held back.
+// flush writes the heading and the rows of the sample.
 func (t *table) flush() error {
 	if t.drawn || len(t.sample) == 0 {
 		return nil
@@ -93,7 +95,7 @@ func (t *table) flush() error {
 	return nil
 }
 
-// finish says of which hidden columns more could have been said.
+// finish notes the hidden columns whose cells differed in a later row.
 func (t *table) finish() error {
 	if len(t.late) == 0 {
 		return nil
@@ -106,7 +108,7 @@ func (t *table) finish() error {
 	return err
 }
 
-// note says what is hidden.
+// note lists the hidden columns.
 func (t *table) note() error {
 	var hidden []string
 	for i, c := range t.columns {
@@ -121,16 +123,14 @@ func (t *table) note() error {
 	if w == nil {
 		w = t.w
 	}
-	noun := "column"
-	if len(hidden) > 1 {
-		noun = "columns"
-	}
+	noun := nounFor(int64(len(hidden)), "column")
 	lines := wrap(fmt.Sprintf("%d %s hidden: %s (--wide shows all, --columns picks)", len(hidden), noun, strings.Join(hidden, ", ")), max(t.width, 40))
 	_, err := fmt.Fprintf(w, "%s%s%s\n", t.theme.dim.before, strings.Join(lines, "\n"), t.theme.dim.after)
 	return err
 }
 
-// same says what all cells of a column say, and whether they all do.
+// same reports whether all cells of a column in the sample have the same text, and returns
+// that text.
 func (t *table) same(i int) (text string, same bool) {
 	for n, cells := range t.sample {
 		if n == 0 {
@@ -139,19 +139,19 @@ func (t *table) same(i int) (text string, same bool) {
 			return "", false
 		}
 	}
-	return text, len(t.sample) > 1 || nothing(text)
+	return text, len(t.sample) > 1 || isEmpty(text)
 }
 
-// nothing says whether a cell says nothing: zeros, dashes, blanks.
-func nothing(text string) bool { return strings.Trim(text, "0/-?% ") == "" }
+// isEmpty reports whether a cell contains no information, but only zeros, dashes or spaces.
+func isEmpty(text string) bool { return strings.Trim(text, "0/-?% ") == "" }
 
-// layOut gives each column the width of its widest cell, leaves columns out
-// until the rest fits, and gives the flexible one what is left. Those that say
-// the same in every row go first, then those of the highest rank; those that
-// say that something is wrong, last.
+// layOut gives each column the width of its widest cell, hides columns until the others fit,
+// and gives the remaining width to the column with flex. It first hides columns with the
+// same text in every row, then those with the highest rank, and last those that show
+// problems.
 func (t *table) layOut() {
 	t.widths = make([]int, len(t.columns))
-	t.boring = make([]string, len(t.columns))
+	t.common = make([]string, len(t.columns))
 	ranks := make([]int, len(t.columns))
 	flex := -1
 	for i, c := range t.columns {
@@ -165,12 +165,18 @@ func (t *table) layOut() {
 		}
 		if c.flex {
 			flex = i
+			t.least = c.min
+			for _, cells := range t.sample {
+				if c.whole {
+					t.least = max(t.least, wide(cells[i].short))
+				}
+			}
 		}
 		ranks[i] = 2 * c.rank
 		text, same := t.same(i)
-		t.boring[i] = text
+		t.common[i] = text
 		switch {
-		case c.rank > 0 && nothing(text) && same:
+		case c.rank > 0 && isEmpty(text) && same:
 			ranks[i] += 2000
 		case c.rank > 0 && same:
 			ranks[i] += 1000
@@ -189,7 +195,7 @@ func (t *table) layOut() {
 				continue
 			}
 			if need++; i == flex {
-				need += min(t.widths[i], c.min)
+				need += min(t.widths[i], t.least)
 			} else {
 				need += t.widths[i]
 			}
@@ -197,14 +203,14 @@ func (t *table) layOut() {
 				worst = i
 			}
 		}
-		if need > t.width && flex >= 0 && t.columns[flex].wrap { // below, rather than without
+		if need > t.width && flex >= 0 && t.columns[flex].wrap { // below its row, instead of hiding more columns
 			t.below = true
 			flex = -1
 			continue
 		}
 		if need <= t.width || worst < 0 {
 			if flex >= 0 {
-				t.widths[flex] = min(t.widths[flex], max(t.columns[flex].min, t.width-need+min(t.widths[flex], t.columns[flex].min)))
+				t.widths[flex] = min(t.widths[flex], max(t.least, t.width-need+min(t.widths[flex], t.least)))
 			}
 			return
 		}
@@ -212,7 +218,7 @@ func (t *table) layOut() {
 	}
 }
 
-// choose leaves the columns that were asked for, in their order.
+// choose selects the columns that the user chose, in that order.
 func (t *table) choose() {
 	if len(t.theme.columns) == 0 {
 		return
@@ -240,12 +246,13 @@ func (c *column) heading() string {
 	return c.name + " " + c.scale
 }
 
-// called says whether a name is that of the column, or a part of it.
+// called reports whether a name is the name of the column, or one of the names between its
+// slashes.
 func (c *column) called(name string) bool {
 	return strings.EqualFold(name, c.name) || slices.ContainsFunc(strings.Split(c.name, "/"), func(part string) bool { return strings.EqualFold(name, part) })
 }
 
-// headings are the names of columns.
+// headings returns the names of columns.
 func headings(columns []column) (names []string) {
 	for _, c := range columns {
 		names = append(names, c.name)
@@ -256,7 +263,7 @@ func headings(columns []column) (names []string) {
 // write writes one row.
 func (t *table) write(cells []cell) error {
 	b := t.line[:0]
-	pending, at := 0, 0 // spaces that a further cell would need before it; where it would stand
+	pending, at := 0, 0 // number of spaces before the next cell, and its position in the line
 	var rest []string   // further lines of the cell that wraps
 	indent, over := 0, 0
 	for _, i := range t.order {
@@ -267,8 +274,8 @@ func (t *table) write(cells []cell) error {
 			continue
 		}
 		text := cells[i].text
-		if c.flex { // makes room for numbers that need more than those that were learnt from
-			least := min(width, c.min)
+		if c.flex { // gives width to numbers that are longer than those of the sample
+			least := min(width, t.least)
 			width, over = max(width-over, least), max(over-(width-least), 0)
 		}
 		if c.wrap && t.width > 0 {
@@ -284,7 +291,7 @@ func (t *table) write(cells []cell) error {
 		}
 		switch {
 		case t.width == 0 || wide(text) <= width:
-		case c.right: // a number that is cut is another one
+		case c.right: // a shortened number would be a different number
 			over += wide(text) - width
 		default:
 			if cells[i].short != "" {
@@ -317,14 +324,14 @@ func (t *table) write(cells []cell) error {
 	return err
 }
 
-// missed notes that a hidden column says something else than it did.
+// missed notes that a hidden column has a different text than in the sample.
 func (t *table) missed(i int, text string) {
-	if len(t.theme.columns) == 0 && len(t.sample) == 0 && text != t.boring[i] && t.columns[i].quiet && !slices.Contains(t.late, t.columns[i].name) {
+	if len(t.theme.columns) == 0 && len(t.sample) == 0 && text != t.common[i] && t.columns[i].quiet && !slices.Contains(t.late, t.columns[i].name) {
 		t.late = append(t.late, t.columns[i].name)
 	}
 }
 
-// fit shortens text to a width, with a mark.
+// fit shortens text to a width and ends it with a mark.
 func (t *Theme) fit(text string, width int) string {
 	if wide(text) <= width {
 		return text
@@ -334,5 +341,5 @@ func (t *Theme) fit(text string, width int) string {
 		_, size := utf8.DecodeRuneInString(text[end:])
 		end += size
 	}
-	return text[:end] + t.glyphs.cut
+	return text[:end] + t.glyphs.shortened
 }

@@ -14,27 +14,31 @@ import (
 	"github.com/rdmadump/rdmadump/query"
 )
 
-// Text draws records for people. Width is the terminal's, 0 for none.
+// Text draws transactions, connections, findings and summaries for people, one table or
+// list for each output.
 type Text struct {
 	w     io.Writer
 	theme *Theme
-	width int
+	width int // of the terminal, 0 if there is none
 	table *table
 	cells []cell
 	clock clock
 	live  bool
+
+	withFindings bool // a row has the mark of transactions with findings
 }
 
-// Live draws tables that are flushed row by row: their columns get the widths
-// that are usual.
+// Live prepares for live traffic: rows are written one by one, so columns get their usual
+// widths instead of the widths that the first rows need.
 func (t *Text) Live() { t.live = true }
 
-// NewText draws on w.
+// NewText returns a Text that draws on w for a terminal of this width, or without any limit
+// of the width if it is 0.
 func NewText(w io.Writer, theme *Theme, width int) *Text {
 	return &Text{w: w, theme: theme, width: width, clock: clock{form: theme.times}}
 }
 
-// Flush writes what is held back to learn the widths of columns.
+// Flush writes the rows that were kept to learn the widths of columns.
 func (t *Text) Flush() error {
 	if t.table == nil {
 		return nil
@@ -42,26 +46,47 @@ func (t *Text) Flush() error {
 	return t.table.flush()
 }
 
-// Start sets the time that others are shown relative to: the capture's first.
-// Without it, it is the first that is shown.
+// Start sets the time that relative times count from: that of the capture's first packet.
+// Without a call of Start, times count from the first time that is drawn.
 func (t *Text) Start(at record.Time) { t.clock.start = record.Some(at) }
 
-// Finish writes what is held back, and what hidden columns would have said.
+// Finish writes the remaining rows and, on a terminal, the legend. It also notes which
+// hidden columns contain something unusual.
 func (t *Text) Finish() error {
 	if err := t.Flush(); err != nil || t.table == nil {
+		return err
+	}
+	if err := t.legend(); err != nil {
 		return err
 	}
 	return t.table.finish()
 }
 
-// at is a time as it is to be shown.
+// columnsExplained names the command that prints Explanations.
+const columnsExplained = "columns explained: rdmadump help columns"
+
+// legend writes one line that explains the mark of findings, and names the command that
+// explains the columns.
+func (t *Text) legend() error {
+	if !t.theme.legend || !t.table.drawn {
+		return nil
+	}
+	text := columnsExplained
+	if t.withFindings {
+		text = "! has findings: rdmadump check   " + text
+	}
+	_, err := fmt.Fprintf(t.w, "%s%s%s\n", t.theme.dim.before, text, t.theme.dim.after)
+	return err
+}
+
+// at returns a time as text.
 func (t *Text) at(at record.Time) string { return string(t.clock.append(nil, at)) }
 
-// Duration is a duration to three digits or so, as people read it.
+// Duration returns a duration, given in nanoseconds, with a unit that suits its size.
 func Duration(ns int64) string {
 	switch d := time.Duration(ns); {
 	case ns < 0:
-		return "-" + Duration(-max(ns, -math.MaxInt64)) // the lowest of all has no opposite
+		return "-" + Duration(-max(ns, -math.MaxInt64)) // the lowest number has no opposite
 	case d < time.Microsecond:
 		return strconv.FormatInt(ns, 10) + "ns"
 	case d < time.Millisecond:
@@ -72,7 +97,7 @@ func Duration(ns int64) string {
 	return strconv.FormatFloat(float64(ns)/1e9, 'f', 3, 64) + "s"
 }
 
-// Bytes is a count of bytes as people read it: exact below 10,000.
+// Bytes returns a number of bytes: exact below 10,000, and in KiB or MiB from there.
 func Bytes(n int64) string {
 	switch {
 	case n < 10000:
@@ -103,16 +128,17 @@ var transactionColumns = []column{
 
 var directions = map[record.Direction]string{record.Forward: "fwd", record.Backward: "back"}
 
-// Transaction writes a row: the main table.
+// Transaction writes a row of the table of transactions.
 func (t *Text) Transaction(r *record.Transaction) error {
 	status, shade := status(t.theme, r)
-	if len(r.Findings) > 0 { // check says what
+	if len(r.Findings) > 0 {
 		status += " !"
+		t.withFindings = true
 	}
 	read, written := query.Moved(r)
 	procedure := cell{text: Procedure(r)}
 	if t.width > 0 {
-		procedure.short = shortProcedure(r, t.theme.glyphs.cut)
+		procedure.short = shortProcedure(r, t.theme.glyphs.shortened)
 	}
 	t.cells = append(t.cells[:0],
 		cell{text: strconv.FormatInt(r.ID, 10), ink: t.theme.dim},
@@ -134,7 +160,7 @@ func (t *Text) Transaction(r *record.Transaction) error {
 	return t.row(transactionColumns)
 }
 
-// row writes t.cells as a row of the table that has these columns.
+// row writes t.cells as a row of the table with these columns.
 func (t *Text) row(columns []column) error {
 	if t.table == nil {
 		t.table = newTable(t.w, t.theme, t.width, columns)
@@ -143,14 +169,17 @@ func (t *Text) row(columns []column) error {
 	return t.table.row(t.cells)
 }
 
-// Procedure is what a transaction does: program, version, procedure, and for a
-// COMPOUND its operations.
+// notDecoded stands for the procedure of a Call that could not be decoded.
+const notDecoded = "(not decoded)"
+
+// Procedure returns the program, version and procedure of a transaction, and the operations
+// of a COMPOUND.
 func Procedure(r *record.Transaction) string {
 	if !r.Program.Known() {
 		if len(r.Operations) > 0 {
 			return strings.Join(r.Operations, " ")
 		}
-		return "-"
+		return notDecoded
 	}
 	if len(r.Operations) > 0 {
 		return r.ProgramVersion() + " " + strings.Join(r.Operations, " ")
@@ -158,19 +187,19 @@ func Procedure(r *record.Transaction) string {
 	return r.ProgramProcedure()
 }
 
-// shortProcedure is Procedure with no more of a COMPOUND than the operation
-// that it is for, and marks where the others were.
-func shortProcedure(r *record.Transaction, cut string) string {
+// shortProcedure returns Procedure with only one operation of a COMPOUND, the one that it
+// was sent for. The mark stands for the other operations.
+func shortProcedure(r *record.Transaction, mark string) string {
 	operation, known := r.Operation.Get()
 	at := slices.Index(r.Operations, operation)
 	if !known || at < 0 {
 		return Procedure(r)
 	}
 	if at > 0 {
-		operation = cut + operation
+		operation = mark + operation
 	}
 	if at < len(r.Operations)-1 {
-		operation += cut
+		operation += mark
 	}
 	if !r.Program.Known() {
 		return operation
@@ -178,13 +207,14 @@ func shortProcedure(r *record.Transaction, cut string) string {
 	return r.ProgramVersion() + " " + operation
 }
 
-// Headings are those of the table of a kind of record: "transactions",
-// "connections", "packets", "stats".
+// Headings returns the headings of the table of "transactions", "connections", "packets" or
+// "stats".
 func Headings(of string) []string {
 	return headings(map[string][]column{"transactions": transactionColumns, "connections": connectionColumns, "packets": packetColumns, "stats": statsColumns}[of])
 }
 
-// CheckColumns says whether there are columns of these headings, or parts of them.
+// CheckColumns returns an error unless the table of these records has columns with all these
+// headings, or with headings that contain them between slashes.
 func CheckColumns(of string, names []string) error {
 	all := Headings(of)
 	for _, name := range names {
@@ -199,8 +229,7 @@ func CheckColumns(of string, names []string) error {
 	return nil
 }
 
-// known is how a value reads where there is one, and otherwise what stands for
-// one that is unknown.
+// known returns the text of a value, or the text unknown if there is no value.
 func known[T any](o record.Opt[T], unknown string, text func(T) string) string {
 	if v, known := o.Get(); known {
 		return text(v)
@@ -208,6 +237,7 @@ func known[T any](o record.Opt[T], unknown string, text func(T) string) string {
 	return unknown
 }
 
+// payload returns the length of a message's Payload stream, or "-" if it is unknown.
 func payload(m *record.Message) string {
 	if m == nil {
 		return "-"
@@ -215,6 +245,7 @@ func payload(m *record.Message) string {
 	return known(m.PayloadBytes, "-", Bytes)
 }
 
+// moved returns a number of bytes, or nothing for 0.
 func moved(n int64) string {
 	if n == 0 {
 		return ""
@@ -222,37 +253,39 @@ func moved(n int64) string {
 	return Bytes(n)
 }
 
-// credits is what the Call asked for and the Reply granted.
+// credits returns the number of credits that the Call requested and the Reply granted.
 func credits(r *record.Transaction) string {
-	asked, granted := "-", "-"
+	requested, granted := "-", "-"
 	if r.Call != nil {
-		asked = strconv.FormatUint(uint64(r.Call.Credits), 10)
+		requested = strconv.FormatUint(uint64(r.Call.Credits), 10)
 	}
 	if r.Reply != nil {
 		granted = strconv.FormatUint(uint64(r.Reply.Credits), 10)
 	}
-	return asked + "/" + granted
+	return requested + "/" + granted
 }
 
-// invalidated is the handle that the Reply invalidated, and how many it left.
+// invalidated returns the handle that the Reply invalidated, and the number of handles that
+// the requester has to invalidate itself: local invalidation.
 func invalidated(r *record.Transaction) string {
-	left := len(r.NotInvalidated)
+	local := len(r.NotInvalidated)
 	switch i, known := r.Invalidation.Get(); {
-	case known && left > 0:
-		return fmt.Sprintf("%v, %d left", i.Handle, left)
+	case known && local > 0:
+		return fmt.Sprintf("%v, %d local", i.Handle, local)
 	case known:
 		return i.Handle.String()
-	case left > 0:
-		return fmt.Sprintf("%d left", left)
+	case local > 0:
+		return fmt.Sprintf("%d local", local)
 	}
 	return ""
 }
 
+// latency returns the latency of a transaction, or "-" if it has none.
 func latency(r *record.Transaction) string {
 	return known(r.LatencyNS, "-", Duration)
 }
 
-// status is how a transaction ended, and its look.
+// status returns how a transaction ended, and the ink for it.
 func status(theme *Theme, r *record.Transaction) (string, ink) {
 	word := query.Outcome(r)
 	switch {
@@ -278,20 +311,23 @@ var connectionColumns = []column{
 	{name: "PACKETS", right: true, rank: 2},
 	{name: "RETR/OOO/MISSED", right: true, rank: 2, quiet: true},
 	{name: "NAK/RNR", right: true, rank: 5, quiet: true},
-	{name: "CLOSED", flex: true, min: 8, usual: 10},
+	{name: "CLOSED", flex: true, whole: true, min: 8, usual: 26},
 }
 
-// Connection writes a row.
+// Connection writes a row of the table of connections.
 func (t *Text) Connection(r *record.Connection) error {
 	health := t.theme.good
-	if r.NotCaptured > 0 {
-		health = t.theme.bad
-	} else if r.Retransmitted > 0 || r.OutOfOrder > 0 {
+	if r.Retransmitted > 0 || r.OutOfOrder > 0 {
 		health = t.theme.warn
+	} else if r.NotCaptured > 0 { // a property of the capture, not of the network
+		health = t.theme.dim
 	}
-	closed, shade := r.State(), t.theme.dim
-	if r.Ended.Known() && closed != "disconnect" {
-		shade = t.theme.bad
+	closed := cell{text: closedText(r), ink: t.theme.dim}
+	if end, ended := r.Ended.Get(); ended {
+		closed.short = endingText(end.How, record.Opt[record.End]{})
+		if end.How != record.EndDisconnect {
+			closed.ink = t.theme.bad
+		}
 	}
 	t.cells = append(t.cells[:0],
 		cell{text: strconv.Itoa(r.ID)},
@@ -307,11 +343,12 @@ func (t *Text) Connection(r *record.Connection) error {
 		cell{text: strconv.FormatInt(r.Packets, 10)},
 		cell{text: fmt.Sprintf("%d/%d/%d", r.Retransmitted, r.OutOfOrder, r.NotCaptured), ink: health},
 		cell{text: fmt.Sprintf("%d/%d", r.Naks, r.RNRNaks)},
-		cell{text: closed, ink: shade},
+		closed,
 	)
 	return t.row(connectionColumns)
 }
 
+// endpoint returns the address and port of an end of a connection.
 func endpoint(e record.Endpoint) string {
 	s := e.Address.Or("?")
 	port, known := e.Port.Get()
@@ -324,7 +361,7 @@ func endpoint(e record.Endpoint) string {
 	return s + ":" + strconv.Itoa(int(port))
 }
 
-// qpns is both queue pairs; iWARP has none.
+// qpns returns the numbers of both queue pairs, or nothing for iWARP, which has none.
 func qpns(r *record.Connection) string {
 	if r.Transport == "iWARP" {
 		return ""
@@ -343,15 +380,20 @@ func yesNo(v bool) string {
 
 func number(v uint32) string { return strconv.FormatUint(uint64(v), 10) }
 
-// plural is a number of things, named in the singular.
+// plural returns a number of things; noun is their name in the singular.
 func plural(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return fmt.Sprintf("%d %s", n, nounFor(n, noun))
 }
 
-// Summary writes what there was, and what could not be read.
+// nounFor returns the name of n things; noun is their name in the singular.
+func nounFor(n int64, noun string) string {
+	if n == 1 {
+		return noun
+	}
+	return noun + "s"
+}
+
+// Summary writes how much was read, and the problems that were found.
 func (t *Text) Summary(r *record.Summary) error {
 	var b strings.Builder
 	b.WriteString(plural(r.Packets, "packet"))
@@ -371,39 +413,40 @@ func (t *Text) Summary(r *record.Summary) error {
 	if len(parts) > 0 {
 		fmt.Fprintf(&b, " (%s)", strings.Join(parts, ", "))
 	}
-	for _, odd := range []struct {
-		n          int64
-		noun, what string
+	for _, x := range []struct {
+		n           int64
+		noun, words string
 	}{
 		{r.Findings[record.Error], "error", " found"},
 		{r.Findings[record.Warning], "warning", ""},
-		{r.NotCaptured, "packet", " missing from the capture"},
-		{int64(r.CaptureDrops), "packet", " dropped by the capture"},
+		{r.NotCaptured, "packet", " not captured"},
+		{int64(r.CaptureDrops), "packet", " dropped by the capture tool"},
 		{r.Fragments, "later IP fragment", " not read"},
 		{r.Malformed, "packet", " malformed"},
-		{r.Truncated, "packet", " cut short"},
+		{r.Truncated, "packet", " truncated"},
 		{r.ICRCBad, "bad ICRC", ""},
 		{r.UnknownLink, "packet", " of an unknown link type"},
 	} {
-		if odd.n > 0 {
-			b.WriteString("; " + plural(odd.n, odd.noun) + odd.what)
+		if x.n > 0 {
+			b.WriteString("; " + plural(x.n, x.noun) + x.words)
 		}
 	}
-	for _, what := range slices.Sorted(maps.Keys(r.Evicted)) {
-		fmt.Fprintf(&b, "; limit reached: %s", what)
+	for _, state := range slices.Sorted(maps.Keys(r.Evicted)) {
+		fmt.Fprintf(&b, "; memory limit reached: %s", state)
 	}
 	_, err := fmt.Fprintf(t.w, "%s%s%s\n", t.theme.dim.before, b.String(), t.theme.dim.after)
 	return err
 }
 
-// FindingGroup is findings that break one rule, with one side to blame.
+// FindingGroup is the findings of one rule with the same side at fault.
 type FindingGroup struct {
 	First      record.Finding
 	Count      int64
 	LastPacket record.Opt[int64]
 }
 
-// Finding writes what is wrong: severity, rule, where; then what, and how often.
+// Finding writes the severity, rule and place of a finding and, on the next lines, its
+// message and the number of similar findings.
 func (t *Text) Finding(g *FindingGroup) error {
 	r := &g.First
 	var where []string
@@ -439,8 +482,8 @@ func (t *Text) Finding(g *FindingGroup) error {
 	return err
 }
 
-// wrapped is text in lines of at most so many characters; all of it in one where
-// width is none, or too little to read.
+// wrapped returns text in lines of at most width characters. If the width is unknown, or
+// too small to read, it returns one line.
 func wrapped(text string, width int) (lines []string) {
 	if width < narrowest {
 		return []string{text}
@@ -448,24 +491,39 @@ func wrapped(text string, width int) (lines []string) {
 	return wrap(text, width)
 }
 
-// RuleCount is how often a rule was broken, and by whom.
+// RuleCount counts the findings of a rule, and how many of them are the fault of each side.
 type RuleCount struct {
 	Rule                  string
 	Severity              record.Severity
 	Count, Client, Server int64
 }
 
-// Verdict writes the table of rules, and what could not be judged.
-func (t *Text) Verdict(rules []RuleCount, unjudged []string) error {
+var ruleColumns = []column{
+	{name: "SEVERITY"},
+	{name: "RULE"},
+	{name: "COUNT", right: true},
+	{name: "CLIENT", right: true},
+	{name: "SERVER", right: true},
+	{name: "UNATTRIBUTED", right: true},
+}
+
+// Verdict writes the table of rules with findings, and the notes about rules that could not
+// be checked.
+func (t *Text) Verdict(rules []RuleCount, unchecked []string) error {
 	var b strings.Builder
 	if len(rules) > 0 {
-		fmt.Fprintf(&b, "\n%-8s %-30s %6s %7s %7s\n", "SEVERITY", "RULE", "COUNT", "CLIENT", "SERVER")
+		const row = "%-30s %6v %7v %7v %12v\n"
+		var names []any
+		for _, c := range ruleColumns[1:] {
+			names = append(names, c.name)
+		}
+		fmt.Fprintf(&b, "\n%-8s "+row, append([]any{ruleColumns[0].name}, names...)...)
 		for _, r := range rules {
 			shade := t.theme.severity(r.Severity)
-			fmt.Fprintf(&b, "%s%-8s%s %-30s %6d %7d %7d\n", shade.before, r.Severity, shade.after, r.Rule, r.Count, r.Client, r.Server)
+			fmt.Fprintf(&b, "%s%-8s%s "+row, shade.before, r.Severity, shade.after, r.Rule, r.Count, r.Client, r.Server, r.Count-r.Client-r.Server)
 		}
 	}
-	for _, line := range unjudged {
+	for _, line := range unchecked {
 		for i, part := range wrapped(line, t.width-2) {
 			if i > 0 {
 				b.WriteString("  ")
@@ -477,5 +535,5 @@ func (t *Text) Verdict(rules []RuleCount, unjudged []string) error {
 	return err
 }
 
-// IsLive says that rows are flushed one by one.
+// IsLive reports whether Live was called.
 func (t *Text) IsLive() bool { return t.live }

@@ -1,22 +1,89 @@
 package render
 
-import "github.com/rdmadump/rdmadump/dissect/record"
+import (
+	"fmt"
+	"strings"
 
-// waitTexts says what ended a wait, or what it was for: "stalled for 5ms until ...".
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// waitTexts names the reasons for waits: "stalled for 5ms: ...".
 var waitTexts = map[record.WaitReason]string{
 	record.RetransmitTimeout: "retransmission timeout",
 	record.RetransmitGap:     "retransmission after a gap",
 	record.RetransmitNak:     "retransmission after a NAK",
+	record.RetransmitUnknown: "retransmission for a reason that the capture does not show",
 	record.RNRNak:            "receiver not ready (RNR NAK)",
 	record.HeadOfLine:        "waiting for another transaction",
-	record.CreditLimit:       "out of credits",
+	record.CreditLimit:       "waiting for credits",
 }
 
-// waitText returns the words for a reason; a reason that this program does not
-// know is printed as it is.
+// waitText returns the words for a reason. It returns a reason that this program does not
+// know unchanged.
 func waitText(reason record.WaitReason) string {
 	if text := waitTexts[reason]; text != "" {
 		return text
 	}
 	return string(reason)
+}
+
+// stalledUntil says what a side waited for, after "stalled" or "no progress".
+func stalledUntil(w *record.Wait) string {
+	if id, known := w.BlockingTransaction.Get(); known && w.Reason == record.HeadOfLine {
+		return fmt.Sprintf("while it was busy with transaction %d", id)
+	}
+	switch w.Reason {
+	case record.RetransmitTimeout:
+		return "until its retransmission timeout"
+	case record.RetransmitUnknown:
+		return "until it retransmitted"
+	case record.RetransmitGap:
+		return "until its retransmission after a gap"
+	case record.RetransmitNak:
+		return "until its retransmission after a NAK"
+	case record.RNRNak:
+		return "because the receiver was not ready (RNR NAK)"
+	}
+	return "by " + waitText(w.Reason)
+}
+
+// endingWords name the ways in which a connection ends, if the name in JSON without its
+// underscores is not good enough.
+var endingWords = map[record.Ending]string{record.EndNak: "NAK", record.EndTerminate: "Terminate"}
+
+// endingText says how a connection ended and which side ended it: "retries exhausted
+// (client)". Tables, charts and the overview use the same words.
+func endingText(how record.Ending, by record.Opt[record.End]) string {
+	text := endingWords[how]
+	if text == "" {
+		text = strings.ReplaceAll(string(how), "_", " ")
+	}
+	if side, known := by.Get(); known {
+		text += " (" + string(side) + ")"
+	}
+	return text
+}
+
+// closedText returns what a table shows of the end of a connection, or "open".
+func closedText(r *record.Connection) string {
+	if end, ended := r.Ended.Get(); ended {
+		return endingText(end.How, end.By)
+	}
+	return "open"
+}
+
+// outstanding lists the Calls that had no Reply when a connection ended.
+func outstanding(count int64, xids []record.Hex32) string {
+	const most = 8
+	var list []string
+	for i, xid := range xids {
+		if i == most {
+			break
+		}
+		list = append(list, xid.String())
+	}
+	if len(list) > 0 && int64(len(list)) < count {
+		list = append(list, "...")
+	}
+	return strings.Join(list, ", ")
 }

@@ -9,11 +9,11 @@ import (
 // AETHLen is the length of an AETH in bytes.
 const AETHLen = 4
 
-// Syndrome is the first byte of an AETH: bits 6..5 say whether it is an ACK, an
-// RNR NAK or a NAK, bits 4..0 hold credits, timer or error code.
+// Syndrome is the first byte of an AETH. Bits 6 and 5 distinguish ACK, RNR NAK and NAK; bits 4 to 0
+// hold the credit count, the RNR timer or the NAK code.
 type Syndrome uint8
 
-// The NAK codes of bits 4..0 (IBTA volume 1, table 58).
+// The NAK codes in bits 4 to 0 (IBTA volume 1, table 58).
 const (
 	NakPSNSequenceError     = 0
 	NakInvalidRequest       = 1
@@ -28,19 +28,19 @@ var nakNames = [...]string{
 	NakInvalidRDRequest: "invalid RD request",
 }
 
-// IsAck is true for a positive acknowledgement.
+// IsAck reports whether the AETH is a positive acknowledgement.
 func (s Syndrome) IsAck() bool { return s>>5&3 == 0 }
 
-// IsRNR is true for a receiver-not-ready NAK.
+// IsRNR reports whether the AETH is a receiver-not-ready NAK.
 func (s Syndrome) IsRNR() bool { return s>>5&3 == 1 }
 
-// IsNak is true for a NAK that is no RNR NAK.
+// IsNak reports whether the AETH is a NAK other than an RNR NAK.
 func (s Syndrome) IsNak() bool { return s>>5&3 == 3 }
 
-// Code is bits 4..0.
+// Code returns bits 4 to 0.
 func (s Syndrome) Code() uint8 { return uint8(s) & 0x1f }
 
-// NakName is what a NAK complains of, "remote access error".
+// NakName returns the name of the NAK code, such as "remote access error".
 func (s Syndrome) NakName() string {
 	if int(s.Code()) < len(nakNames) {
 		return nakNames[s.Code()]
@@ -48,7 +48,7 @@ func (s Syndrome) NakName() string {
 	return fmt.Sprintf("NAK code %d", s.Code())
 }
 
-// String is one line for people.
+// String returns a one-line description.
 func (s Syndrome) String() string {
 	switch {
 	case s.IsAck() && s.Code() == 31:
@@ -69,20 +69,20 @@ func (s Syndrome) String() string {
 //	0      8 bits  syndrome
 //	1      24      MSN, message sequence number
 //
-// Fewer than 4 bytes are [ErrTruncated].
+// DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 4 bytes.
 type AETH struct {
 	BaseLayer
 	Syndrome Syndrome
 	MSN      uint32 // 24 bits
 }
 
-// LayerType is LayerTypeAETH.
+// LayerType returns LayerTypeAETH.
 func (a *AETH) LayerType() gopacket.LayerType { return LayerTypeAETH }
 
-// CanDecode is LayerTypeAETH.
+// CanDecode returns LayerTypeAETH.
 func (a *AETH) CanDecode() gopacket.LayerClass { return LayerTypeAETH }
 
-// NextLayerType is the payload.
+// NextLayerType returns gopacket.LayerTypePayload.
 func (a *AETH) NextLayerType() gopacket.LayerType { return gopacket.LayerTypePayload }
 
 func (a *AETH) header(data []byte) {
@@ -91,16 +91,16 @@ func (a *AETH) header(data []byte) {
 	a.MSN = be.Uint32(data) & 0xffffff
 }
 
-// DecodeFromBytes reads the header; Payload is what follows it.
+// DecodeFromBytes decodes the header. Payload holds the bytes after the header.
 func (a *AETH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	if err := cut(&a.BaseLayer, "AETH", AETHLen, data, df); err != nil {
+	if err := splitHeader(&a.BaseLayer, "AETH", AETHLen, data, df); err != nil {
 		return err
 	}
 	a.header(data)
 	return nil
 }
 
-// SerializeTo prepends the header.
+// SerializeTo prepends the header to buf.
 func (a *AETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
 	data, err := buf.PrependBytes(AETHLen)
 	if err != nil {
@@ -110,5 +110,5 @@ func (a *AETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOpt
 	return nil
 }
 
-// String is one line for people.
+// String returns a one-line description.
 func (a *AETH) String() string { return fmt.Sprintf("AETH %v MSN %d", a.Syndrome, a.MSN) }

@@ -6,45 +6,45 @@ import (
 	"github.com/google/gopacket"
 )
 
-// AtomicAckETHLen is the length of a AtomicAckETH in bytes.
+// AtomicAckETHLen is the length of an AtomicAckETH in bytes.
 const AtomicAckETHLen = 8
 
 // AtomicAckETH is the Atomic ACK Extended Transport Header (IBTA volume 1, section 9.3.5.3).
 //
 //	offset width
-//	0      64 bits what the remote memory held before
+//	0      64 bits contents of the remote memory before the operation
 //
-// Fewer than 8 bytes are [ErrTruncated].
+// DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 8 bytes.
 type AtomicAckETH struct {
 	BaseLayer
 	Original uint64 // value before the operation
 }
 
-// LayerType is LayerTypeAtomicAckETH.
+// LayerType returns LayerTypeAtomicAckETH.
 func (r *AtomicAckETH) LayerType() gopacket.LayerType { return LayerTypeAtomicAckETH }
 
-// CanDecode is LayerTypeAtomicAckETH.
+// CanDecode returns LayerTypeAtomicAckETH.
 func (r *AtomicAckETH) CanDecode() gopacket.LayerClass { return LayerTypeAtomicAckETH }
 
-// NextLayerType is the payload.
+// NextLayerType returns gopacket.LayerTypePayload.
 func (r *AtomicAckETH) NextLayerType() gopacket.LayerType { return gopacket.LayerTypePayload }
 
-// header reads the 8 bytes; the caller has proven that they are there.
+// header decodes the 8 bytes. The caller has checked the length.
 func (r *AtomicAckETH) header(data []byte) {
 	r.Contents = data[:AtomicAckETHLen]
 	r.Original = be.Uint64(data[0:])
 }
 
-// DecodeFromBytes reads the header; Payload is what follows it.
+// DecodeFromBytes decodes the header. Payload holds the bytes after the header.
 func (r *AtomicAckETH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	if err := cut(&r.BaseLayer, "AtomicAckETH", AtomicAckETHLen, data, df); err != nil {
+	if err := splitHeader(&r.BaseLayer, "AtomicAckETH", AtomicAckETHLen, data, df); err != nil {
 		return err
 	}
 	r.header(data)
 	return nil
 }
 
-// SerializeTo prepends the header.
+// SerializeTo prepends the header to buf.
 func (r *AtomicAckETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
 	data, err := buf.PrependBytes(AtomicAckETHLen)
 	if err != nil {
@@ -54,7 +54,7 @@ func (r *AtomicAckETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.Seri
 	return nil
 }
 
-// String is one line for people.
+// String returns a one-line description.
 func (r *AtomicAckETH) String() string {
 	return fmt.Sprintf("AtomicAckETH original 0x%016x", r.Original)
 }

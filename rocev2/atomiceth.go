@@ -6,7 +6,7 @@ import (
 	"github.com/google/gopacket"
 )
 
-// AtomicETHLen is the length of a AtomicETH in bytes.
+// AtomicETHLen is the length of an AtomicETH in bytes.
 const AtomicETHLen = 28
 
 // AtomicETH is the Atomic Extended Transport Header (IBTA volume 1, section 9.3.4).
@@ -17,7 +17,7 @@ const AtomicETHLen = 28
 //	12     64      swap (CmpSwap) or add (FetchAdd) data
 //	20     64      compare data
 //
-// Fewer than 28 bytes are [ErrTruncated].
+// DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 28 bytes.
 type AtomicETH struct {
 	BaseLayer
 	VirtualAddress uint64 // remote address, bytes
@@ -26,16 +26,16 @@ type AtomicETH struct {
 	Compare        uint64 // compare operand
 }
 
-// LayerType is LayerTypeAtomicETH.
+// LayerType returns LayerTypeAtomicETH.
 func (r *AtomicETH) LayerType() gopacket.LayerType { return LayerTypeAtomicETH }
 
-// CanDecode is LayerTypeAtomicETH.
+// CanDecode returns LayerTypeAtomicETH.
 func (r *AtomicETH) CanDecode() gopacket.LayerClass { return LayerTypeAtomicETH }
 
-// NextLayerType is the payload.
+// NextLayerType returns gopacket.LayerTypePayload.
 func (r *AtomicETH) NextLayerType() gopacket.LayerType { return gopacket.LayerTypePayload }
 
-// header reads the 28 bytes; the caller has proven that they are there.
+// header decodes the 28 bytes. The caller has checked the length.
 func (r *AtomicETH) header(data []byte) {
 	r.Contents = data[:AtomicETHLen]
 	r.VirtualAddress = be.Uint64(data[0:])
@@ -44,16 +44,16 @@ func (r *AtomicETH) header(data []byte) {
 	r.Compare = be.Uint64(data[20:])
 }
 
-// DecodeFromBytes reads the header; Payload is what follows it.
+// DecodeFromBytes decodes the header. Payload holds the bytes after the header.
 func (r *AtomicETH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	if err := cut(&r.BaseLayer, "AtomicETH", AtomicETHLen, data, df); err != nil {
+	if err := splitHeader(&r.BaseLayer, "AtomicETH", AtomicETHLen, data, df); err != nil {
 		return err
 	}
 	r.header(data)
 	return nil
 }
 
-// SerializeTo prepends the header.
+// SerializeTo prepends the header to buf.
 func (r *AtomicETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
 	data, err := buf.PrependBytes(AtomicETHLen)
 	if err != nil {
@@ -66,7 +66,7 @@ func (r *AtomicETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.Seriali
 	return nil
 }
 
-// String is one line for people.
+// String returns a one-line description.
 func (r *AtomicETH) String() string {
 	return fmt.Sprintf("AtomicETH R_Key 0x%08x VA 0x%016x swap/add 0x%016x compare 0x%016x", r.RKey, r.VirtualAddress, r.SwapAdd, r.Compare)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/google/gopacket"
 )
 
-// be is the byte order of everything here but the CRCs.
+// be is the byte order of all fields except the CRCs.
 var be = binary.BigEndian
 
 // BTHLen, ICRCLen and VCRCLen are lengths in bytes.
@@ -17,11 +17,11 @@ const (
 	VCRCLen = 2
 )
 
-// PSNMask is the range of a packet sequence number: 24 bits, which wrap.
+// PSNMask is the largest packet sequence number. PSNs have 24 bits and wrap around.
 const PSNMask = 0xffffff
 
-// BTH is the Base Transport Header (IBTA volume 1, section 9.2). It stands
-// first in every packet; the opcode says what follows.
+// BTH is the Base Transport Header (IBTA volume 1, section 9.2). It is the first header of every
+// transport packet. Its opcode says which headers follow.
 //
 //	offset width
 //	0      8 bits  opcode
@@ -38,8 +38,8 @@ const PSNMask = 0xffffff
 //	8.1    7       reserved
 //	9      24      PSN
 //
-// Decoding takes the whole transport packet, ICRC included: Payload is what
-// lies between the BTH and the pad. A packet too short for BTH, pad and ICRC is
+// DecodeFromBytes needs the whole transport packet, including the ICRC. Payload holds the bytes
+// between the BTH and the pad. If the packet is too short for BTH, pad and ICRC, the error wraps
 // [ErrTruncated].
 type BTH struct {
 	BaseLayer
@@ -50,25 +50,25 @@ type BTH struct {
 	TVer           uint8
 	PKey           uint16
 	FECN, BECN     bool
-	Reserved6      uint8  // the rest of byte 4
+	Reserved6      uint8  // the other bits of byte 4
 	DestQPN        uint32 // 24 bits
 	AckReq         bool
-	Reserved7      uint8  // the rest of byte 8
+	Reserved7      uint8  // the other bits of byte 8
 	PSN            uint32 // 24 bits
-	Pad            []byte // the pad bytes, nil when cut off
+	Pad            []byte // the pad bytes; nil if they were not captured; shorter than PadCount if there is no payload to pad
 	ICRC           uint32 // as stored, least significant byte first
 }
 
-// LayerType is LayerTypeBTH.
+// LayerType returns LayerTypeBTH.
 func (b *BTH) LayerType() gopacket.LayerType { return LayerTypeBTH }
 
-// CanDecode is LayerTypeBTH.
+// CanDecode returns LayerTypeBTH.
 func (b *BTH) CanDecode() gopacket.LayerClass { return LayerTypeBTH }
 
-// NextLayerType is the payload; use [Packet] to decode extended headers.
+// NextLayerType returns gopacket.LayerTypePayload. To decode extended headers, use [Packet].
 func (b *BTH) NextLayerType() gopacket.LayerType { return gopacket.LayerTypePayload }
 
-// header reads the twelve bytes; the caller has proven that they are there.
+// header decodes the 12 bytes. The caller has checked the length.
 func (b *BTH) header(data []byte) {
 	_ = data[BTHLen-1]
 	b.Opcode = Opcode(data[0])
@@ -86,7 +86,7 @@ func (b *BTH) header(data []byte) {
 	b.PSN = be.Uint32(data[8:]) & PSNMask
 }
 
-// DecodeFromBytes reads a whole transport packet, BTH through ICRC.
+// DecodeFromBytes decodes a whole transport packet, from the BTH to the ICRC.
 func (b *BTH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	if len(data) < BTHLen+ICRCLen {
 		df.SetTruncated()
@@ -103,7 +103,7 @@ func (b *BTH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	return nil
 }
 
-// put writes the twelve bytes.
+// put encodes the 12 bytes.
 func (b *BTH) put(data []byte) {
 	data[0] = uint8(b.Opcode)
 	data[1] = bit(b.SolicitedEvent, 7) | bit(b.MigReq, 6) | b.PadCount&3<<4 | b.TVer&0x0f
@@ -114,17 +114,16 @@ func (b *BTH) put(data []byte) {
 	data[8] = bit(b.AckReq, 7) | b.Reserved7&0x7f
 }
 
-// SerializeTo prepends the BTH to what buf holds, the payload, and appends pad
-// and ICRC. With FixLengths the pad is worked out anew. The ICRC is written as
-// it stands in the struct: it covers the headers below, so that only [FixICRC]
-// on the finished packet can compute it.
+// SerializeTo prepends the BTH to the payload in buf, and appends pad and ICRC. With FixLengths it
+// computes the pad. It writes the ICRC of the struct, because the ICRC also covers the IP and UDP
+// headers; [FixICRC] computes the ICRC of the finished packet.
 func (b *BTH) SerializeTo(buf gopacket.SerializeBuffer, opts gopacket.SerializeOptions) error {
 	if opts.FixLengths {
 		b.PadCount = uint8(-len(buf.Bytes()) & 3)
 		b.Pad = make([]byte, b.PadCount)
 	}
-	if len(b.Pad) != int(b.PadCount) {
-		return fmt.Errorf("rocev2: BTH says %d bytes of pad, Pad holds %d", b.PadCount, len(b.Pad))
+	if stray := !b.Opcode.Info().hasPayload() && len(b.Pad) < int(b.PadCount); len(b.Pad) != int(b.PadCount) && !stray {
+		return fmt.Errorf("rocev2: the pad count of the BTH is %d, but Pad has %d bytes", b.PadCount, len(b.Pad))
 	}
 	tail, err := buf.AppendBytes(len(b.Pad) + ICRCLen)
 	if err != nil {
@@ -140,12 +139,12 @@ func (b *BTH) SerializeTo(buf gopacket.SerializeBuffer, opts gopacket.SerializeO
 	return nil
 }
 
-// String is one line for people.
+// String returns a one-line description.
 func (b *BTH) String() string {
 	return fmt.Sprintf("%v QPN 0x%06x PSN %d", b.Opcode, b.DestQPN, b.PSN)
 }
 
-// bit is v at position n of a byte.
+// bit returns a byte with v as bit n.
 func bit(v bool, n uint) uint8 {
 	if v {
 		return 1 << n
@@ -153,5 +152,5 @@ func bit(v bool, n uint) uint8 {
 	return 0
 }
 
-// PSNDelta is a-b on the circle of PSNs: negative when a is behind b.
+// PSNDelta returns a-b modulo 2^24 as a signed number. It is negative if a precedes b.
 func PSNDelta(a, b uint32) int32 { return int32((a-b)<<8) >> 8 }

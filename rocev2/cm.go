@@ -9,12 +9,12 @@ import (
 	"github.com/google/gopacket"
 )
 
-// CMSize is the length in bytes of every connection manager message: a MAD
-// without its common header.
+// CMSize is the length in bytes of every connection manager message, which is a MAD without its
+// common header.
 const CMSize = MADSize - MADLen
 
-// CMAttribute is a MAD's attribute ID: which message of the connection manager
-// it carries (IBTA volume 1, section 16.7.1).
+// CMAttribute is the attribute ID of a connection manager MAD. It identifies the message (IBTA
+// volume 1, section 16.7.1).
 type CMAttribute uint16
 
 // The messages of the connection manager.
@@ -32,7 +32,7 @@ const (
 	CMApr     CMAttribute = 0x001a
 )
 
-// cmMessages names each message and its layer.
+// cmMessages maps each attribute ID to the name and the layer type of its message.
 var cmMessages = map[CMAttribute]struct {
 	name  string
 	layer func() gopacket.LayerType
@@ -50,7 +50,7 @@ var cmMessages = map[CMAttribute]struct {
 	CMApr:     {"APR", func() gopacket.LayerType { return LayerTypeAPR }},
 }
 
-// String is the name of the message, "REQ".
+// String returns the name of the message, such as "REQ".
 func (a CMAttribute) String() string {
 	if row, known := cmMessages[a]; known {
 		return row.name
@@ -58,7 +58,7 @@ func (a CMAttribute) String() string {
 	return fmt.Sprintf("attribute 0x%04x", uint16(a))
 }
 
-// RejectReason is why a REJ was sent (IBTA volume 1, table 110).
+// RejectReason is the reason in a REJ (IBTA volume 1, table 110).
 type RejectReason uint16
 
 var rejectReasons = map[RejectReason]string{
@@ -76,7 +76,7 @@ var rejectReasons = map[RejectReason]string{
 	65: "vendor option not supported",
 }
 
-// String is the reason in words.
+// String returns the reason in words.
 func (r RejectReason) String() string {
 	if name, known := rejectReasons[r]; known {
 		return name
@@ -84,24 +84,23 @@ func (r RejectReason) String() string {
 	return fmt.Sprintf("reason %d", uint16(r))
 }
 
-// codec walks over the fields of a message, each named once for both ways:
-// decoding copies from the wire and clears what it took, so that what is left
-// are the bits that no field claims; encoding writes into a message that starts
-// as those bits.
+// codec decodes or encodes the fields of a message, so that each field is listed only once.
+// Decoding copies each field from the wire and clears its bits in left, so that left finally holds
+// the bits that belong to no field. Encoding writes the fields over those bits.
 type codec struct {
 	wire     []byte
 	left     [CMSize]byte
 	encoding bool
 }
 
-// codecs are for the next message: what walks over one is on nobody's stack.
+// codecs is a pool of codecs, so that decoding a message allocates nothing.
 var codecs = sync.Pool{New: func() any { return new(codec) }}
 
-// bits is an unsigned field of width bits at bit offset at, counted from the
-// most significant bit of the first byte.
+// bits decodes or encodes an unsigned field of width bits at bit offset at. Bits are counted from
+// the most significant bit of the first byte.
 func bits[T ~uint8 | ~uint16 | ~uint32 | ~uint64](c *codec, at, width int, v *T) {
 	var value uint64
-	if !c.encoding && (at|width)%8 == 0 { // whole bytes, as most are
+	if !c.encoding && (at|width)%8 == 0 { // the common case of whole bytes
 		from, to := at/8, (at+width)/8
 		for _, b := range c.wire[from:to] {
 			value = value<<8 | uint64(b)
@@ -110,7 +109,7 @@ func bits[T ~uint8 | ~uint16 | ~uint32 | ~uint64](c *codec, at, width int, v *T)
 		*v = T(value)
 		return
 	}
-	for width > 0 { // what the field has of one byte
+	for width > 0 { // the part of the field in one byte
 		index, n := at/8, min(8-at%8, width)
 		low := 8 - at%8 - n
 		mask := byte(1<<n-1) << low
@@ -127,14 +126,14 @@ func bits[T ~uint8 | ~uint16 | ~uint32 | ~uint64](c *codec, at, width int, v *T)
 	}
 }
 
-// flag is one bit.
+// flag decodes or encodes one bit.
 func (c *codec) flag(at int, v *bool) {
 	value := bit(*v, 0)
 	bits(c, at, 1, &value)
 	*v = value != 0
 }
 
-// gid is sixteen bytes at byte offset at.
+// gid decodes or encodes 16 bytes at byte offset at.
 func (c *codec) gid(at int, v *netip.Addr) {
 	if c.encoding {
 		raw := v.As16()
@@ -145,7 +144,7 @@ func (c *codec) gid(at int, v *netip.Addr) {
 	clear(c.left[at : at+16])
 }
 
-// bytes is n bytes at byte offset at, aliased and not copied.
+// bytes decodes or encodes n bytes at byte offset at. The decoded slice aliases the input.
 func (c *codec) bytes(at, n int, v *[]byte) {
 	if c.encoding {
 		copy(c.wire[at:at+n], *v)
@@ -155,25 +154,26 @@ func (c *codec) bytes(at, n int, v *[]byte) {
 	clear(c.left[at : at+n])
 }
 
-// cm is what the messages of the connection manager have in common.
+// cm holds the common parts of all connection manager messages.
 type cm struct {
 	BaseLayer
-	// PrivateData is the consumer's, to the end of the message.
+	// PrivateData holds the consumer's private data, which extends to the end of the message.
 	PrivateData []byte
-	// Reserved has the bits that no field claims, in their places; nil when
-	// all are zero.
+	// Reserved is a copy of the message in which all known fields are zero. It is nil if all
+	// reserved bits are zero.
 	Reserved []byte
 }
 
-// NextLayerType is none: private data is the consumer's.
+// NextLayerType returns gopacket.LayerTypeZero, because the format of the private data is the
+// consumer's.
 func (m *cm) NextLayerType() gopacket.LayerType { return gopacket.LayerTypeZero }
 
-// LayerPayload is the private data.
+// LayerPayload returns the private data.
 func (m *cm) LayerPayload() []byte { return m.PrivateData }
 
-// decode takes a message apart.
+// decode decodes the message with the given field list.
 func (m *cm) decode(what string, data []byte, df gopacket.DecodeFeedback, fields func(*codec)) error {
-	if err := cut(&m.BaseLayer, what, CMSize, data, df); err != nil {
+	if err := splitHeader(&m.BaseLayer, what, CMSize, data, df); err != nil {
 		return err
 	}
 	c := codecs.Get().(*codec)
@@ -188,7 +188,7 @@ func (m *cm) decode(what string, data []byte, df gopacket.DecodeFeedback, fields
 	return nil
 }
 
-// serialize prepends a message.
+// serialize prepends the message to buf.
 func (m *cm) serialize(buf gopacket.SerializeBuffer, fields func(*codec)) error {
 	data, err := buf.PrependBytes(CMSize)
 	if err != nil {
@@ -199,11 +199,16 @@ func (m *cm) serialize(buf gopacket.SerializeBuffer, fields func(*codec)) error 
 	return nil
 }
 
-// isIPCM says whether a service ID belongs to the RDMA IP CM service (IBTA
-// annex A11), so that private data begins with an [IPCM] header.
+// isIPCM reports whether a service ID belongs to the RDMA IP CM service (IBTA annex A11). If so,
+// the private data begins with an [IPCM] header.
 func isIPCM(serviceID uint64) bool { return serviceID>>24 == 1 }
 
-// Path is the primary or alternate path of a REQ.
+// IsIPoIB reports whether a service ID belongs to the connected mode of IP over InfiniBand (RFC 4755,
+// section 5). The lower 24 bits of such a service ID are the QPN of the interface's datagram queue
+// pair.
+func IsIPoIB(serviceID uint64) bool { return serviceID>>24 == 0x1000000000 }
+
+// Path is the primary or alternate path in a REQ.
 type Path struct {
 	LocalLID, RemoteLID uint16
 	LocalGID, RemoteGID netip.Addr
@@ -230,33 +235,33 @@ func (p *Path) fields(c *codec, at int) {
 	bits(c, (at+43)*8, 5, &p.LocalACKTimeout)
 }
 
-// REQ asks for a connection (IBTA volume 1, section 12.6.5). Private data is the 92 bytes
-// from offset 140. Fewer than 232 bytes are [ErrTruncated].
+// REQ asks for a connection (IBTA volume 1, section 12.6.5). The private data is the 92 bytes from
+// offset 140. DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 232 bytes.
 type REQ struct {
 	cm
 	LocalCommID        uint32
 	VendorID           uint32 // 24 bits
-	ServiceID          uint64 // for IP: 0x0000000001, protocol, port
+	ServiceID          uint64 // for the IP CM service: 0x0000000001, protocol, port
 	LocalCAGUID        uint64
 	LocalQKey          uint32
 	LocalQPN           uint32 // 24 bits
-	ResponderResources uint8  // RDMA Reads it accepts at once
+	ResponderResources uint8  // number of RDMA Reads that the sender accepts at once
 	LocalEECN          uint32 // 24 bits
-	InitiatorDepth     uint8  // RDMA Reads it sends at once
+	InitiatorDepth     uint8  // number of RDMA Reads that the sender issues at once
 	RemoteEECN         uint32 // 24 bits
 	RemoteCMTimeout    uint8  // 4.096 us * 2^n
 	ServiceType        uint8  // 0 RC, 1 UC, 2 RD, 3 extended
-	FlowControl        bool   // end to end
+	FlowControl        bool   // end-to-end flow control
 	StartingPSN        uint32 // 24 bits
 	LocalCMTimeout     uint8  // 4.096 us * 2^n
 	RetryCount         uint8
 	PKey               uint16
-	PathMTU            uint8 // 1 is 256 ... 5 is 4096 bytes
+	PathMTU            uint8 // 1 means 256 bytes, 5 means 4096 bytes
 	RDCExists          bool
 	RNRRetryCount      uint8
 	MaxCMRetries       uint8
 	SRQ                bool
-	ExtendedTransport  uint8 // 1 is XRC
+	ExtendedTransport  uint8 // 1 means XRC
 	Primary            Path
 	Alternate          Path
 }
@@ -290,13 +295,13 @@ func (m *REQ) fields(c *codec) {
 	c.bytes(140, CMSize-140, &m.PrivateData)
 }
 
-// LayerType is LayerTypeREQ.
+// LayerType returns LayerTypeREQ.
 func (m *REQ) LayerType() gopacket.LayerType { return LayerTypeREQ }
 
-// CanDecode is LayerTypeREQ.
+// CanDecode returns LayerTypeREQ.
 func (m *REQ) CanDecode() gopacket.LayerClass { return LayerTypeREQ }
 
-// NextLayerType is IPCM when the service ID is one of the RDMA IP CM service.
+// NextLayerType returns LayerTypeIPCM if the service ID belongs to the RDMA IP CM service.
 func (m *REQ) NextLayerType() gopacket.LayerType {
 	if isIPCM(m.ServiceID) {
 		return LayerTypeIPCM
@@ -304,18 +309,19 @@ func (m *REQ) NextLayerType() gopacket.LayerType {
 	return gopacket.LayerTypeZero
 }
 
-// DecodeFromBytes reads the message.
+// DecodeFromBytes decodes the message.
 func (m *REQ) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	return m.decode("REQ", data, df, m.fields)
 }
 
-// SerializeTo prepends the message.
+// SerializeTo prepends the message to buf.
 func (m *REQ) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
 	return m.serialize(buf, m.fields)
 }
 
-// MRA says that a message arrived and its answer will take a while (IBTA volume 1, section 12.6.6). Private data is the 222 bytes
-// from offset 10. Fewer than 232 bytes are [ErrTruncated].
+// MRA acknowledges a message whose answer will take a while (IBTA volume 1, section 12.6.6). The
+// private data is the 222 bytes from offset 10. DecodeFromBytes returns an error that wraps
+// [ErrTruncated] for fewer than 232 bytes.
 type MRA struct {
 	cm
 	LocalCommID    uint32
@@ -332,24 +338,24 @@ func (m *MRA) fields(c *codec) {
 	c.bytes(10, CMSize-10, &m.PrivateData)
 }
 
-// LayerType is LayerTypeMRA.
+// LayerType returns LayerTypeMRA.
 func (m *MRA) LayerType() gopacket.LayerType { return LayerTypeMRA }
 
-// CanDecode is LayerTypeMRA.
+// CanDecode returns LayerTypeMRA.
 func (m *MRA) CanDecode() gopacket.LayerClass { return LayerTypeMRA }
 
-// DecodeFromBytes reads the message.
+// DecodeFromBytes decodes the message.
 func (m *MRA) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	return m.decode("MRA", data, df, m.fields)
 }
 
-// SerializeTo prepends the message.
+// SerializeTo prepends the message to buf.
 func (m *MRA) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
 	return m.serialize(buf, m.fields)
 }
 
-// REJ refuses a connection (IBTA volume 1, section 12.6.7). Private data is the 148 bytes
-// from offset 84. Fewer than 232 bytes are [ErrTruncated].
+// REJ refuses a connection (IBTA volume 1, section 12.6.7). The private data is the 148 bytes from
+// offset 84. DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 232 bytes.
 type REJ struct {
 	cm
 	LocalCommID  uint32
@@ -370,24 +376,24 @@ func (m *REJ) fields(c *codec) {
 	c.bytes(84, CMSize-84, &m.PrivateData)
 }
 
-// LayerType is LayerTypeREJ.
+// LayerType returns LayerTypeREJ.
 func (m *REJ) LayerType() gopacket.LayerType { return LayerTypeREJ }
 
-// CanDecode is LayerTypeREJ.
+// CanDecode returns LayerTypeREJ.
 func (m *REJ) CanDecode() gopacket.LayerClass { return LayerTypeREJ }
 
-// DecodeFromBytes reads the message.
+// DecodeFromBytes decodes the message.
 func (m *REJ) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	return m.decode("REJ", data, df, m.fields)
 }
 
-// SerializeTo prepends the message.
+// SerializeTo prepends the message to buf.
 func (m *REJ) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
 	return m.serialize(buf, m.fields)
 }
 
-// REP accepts a connection (IBTA volume 1, section 12.6.8). Private data is the 196 bytes
-// from offset 36. Fewer than 232 bytes are [ErrTruncated].
+// REP accepts a connection (IBTA volume 1, section 12.6.8). The private data is the 196 bytes from
+// offset 36. DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 232 bytes.
 type REP struct {
 	cm
 	LocalCommID        uint32
@@ -424,24 +430,25 @@ func (m *REP) fields(c *codec) {
 	c.bytes(36, CMSize-36, &m.PrivateData)
 }
 
-// LayerType is LayerTypeREP.
+// LayerType returns LayerTypeREP.
 func (m *REP) LayerType() gopacket.LayerType { return LayerTypeREP }
 
-// CanDecode is LayerTypeREP.
+// CanDecode returns LayerTypeREP.
 func (m *REP) CanDecode() gopacket.LayerClass { return LayerTypeREP }
 
-// DecodeFromBytes reads the message.
+// DecodeFromBytes decodes the message.
 func (m *REP) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	return m.decode("REP", data, df, m.fields)
 }
 
-// SerializeTo prepends the message.
+// SerializeTo prepends the message to buf.
 func (m *REP) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
 	return m.serialize(buf, m.fields)
 }
 
-// RTU says that the connection is ready to use (IBTA volume 1, section 12.6.9). Private data is the 224 bytes
-// from offset 8. Fewer than 232 bytes are [ErrTruncated].
+// RTU confirms that the connection is ready to use (IBTA volume 1, section 12.6.9). The private
+// data is the 224 bytes from offset 8. DecodeFromBytes returns an error that wraps [ErrTruncated]
+// for fewer than 232 bytes.
 type RTU struct {
 	cm
 	LocalCommID  uint32
@@ -454,24 +461,25 @@ func (m *RTU) fields(c *codec) {
 	c.bytes(8, CMSize-8, &m.PrivateData)
 }
 
-// LayerType is LayerTypeRTU.
+// LayerType returns LayerTypeRTU.
 func (m *RTU) LayerType() gopacket.LayerType { return LayerTypeRTU }
 
-// CanDecode is LayerTypeRTU.
+// CanDecode returns LayerTypeRTU.
 func (m *RTU) CanDecode() gopacket.LayerClass { return LayerTypeRTU }
 
-// DecodeFromBytes reads the message.
+// DecodeFromBytes decodes the message.
 func (m *RTU) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	return m.decode("RTU", data, df, m.fields)
 }
 
-// SerializeTo prepends the message.
+// SerializeTo prepends the message to buf.
 func (m *RTU) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
 	return m.serialize(buf, m.fields)
 }
 
-// DREQ asks to close a connection (IBTA volume 1, section 12.6.10). Private data is the 220 bytes
-// from offset 12. Fewer than 232 bytes are [ErrTruncated].
+// DREQ asks to close a connection (IBTA volume 1, section 12.6.10). The private data is the 220
+// bytes from offset 12. DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than
+// 232 bytes.
 type DREQ struct {
 	cm
 	LocalCommID  uint32
@@ -486,24 +494,25 @@ func (m *DREQ) fields(c *codec) {
 	c.bytes(12, CMSize-12, &m.PrivateData)
 }
 
-// LayerType is LayerTypeDREQ.
+// LayerType returns LayerTypeDREQ.
 func (m *DREQ) LayerType() gopacket.LayerType { return LayerTypeDREQ }
 
-// CanDecode is LayerTypeDREQ.
+// CanDecode returns LayerTypeDREQ.
 func (m *DREQ) CanDecode() gopacket.LayerClass { return LayerTypeDREQ }
 
-// DecodeFromBytes reads the message.
+// DecodeFromBytes decodes the message.
 func (m *DREQ) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	return m.decode("DREQ", data, df, m.fields)
 }
 
-// SerializeTo prepends the message.
+// SerializeTo prepends the message to buf.
 func (m *DREQ) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
 	return m.serialize(buf, m.fields)
 }
 
-// DREP agrees to close a connection (IBTA volume 1, section 12.6.11). Private data is the 224 bytes
-// from offset 8. Fewer than 232 bytes are [ErrTruncated].
+// DREP agrees to close a connection (IBTA volume 1, section 12.6.11). The private data is the 224
+// bytes from offset 8. DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than
+// 232 bytes.
 type DREP struct {
 	cm
 	LocalCommID  uint32
@@ -516,24 +525,25 @@ func (m *DREP) fields(c *codec) {
 	c.bytes(8, CMSize-8, &m.PrivateData)
 }
 
-// LayerType is LayerTypeDREP.
+// LayerType returns LayerTypeDREP.
 func (m *DREP) LayerType() gopacket.LayerType { return LayerTypeDREP }
 
-// CanDecode is LayerTypeDREP.
+// CanDecode returns LayerTypeDREP.
 func (m *DREP) CanDecode() gopacket.LayerClass { return LayerTypeDREP }
 
-// DecodeFromBytes reads the message.
+// DecodeFromBytes decodes the message.
 func (m *DREP) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	return m.decode("DREP", data, df, m.fields)
 }
 
-// SerializeTo prepends the message.
+// SerializeTo prepends the message to buf.
 func (m *DREP) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
 	return m.serialize(buf, m.fields)
 }
 
-// SIDRREQ asks which QP serves a service ID (IBTA volume 1, section 16.7.1). Private data is the 216 bytes
-// from offset 16. Fewer than 232 bytes are [ErrTruncated].
+// SIDRREQ asks which QP serves a service ID (IBTA volume 1, section 16.7.1). The private data is
+// the 216 bytes from offset 16. DecodeFromBytes returns an error that wraps [ErrTruncated] for
+// fewer than 232 bytes.
 type SIDRREQ struct {
 	cm
 	RequestID uint32
@@ -548,13 +558,13 @@ func (m *SIDRREQ) fields(c *codec) {
 	c.bytes(16, CMSize-16, &m.PrivateData)
 }
 
-// LayerType is LayerTypeSIDRREQ.
+// LayerType returns LayerTypeSIDRREQ.
 func (m *SIDRREQ) LayerType() gopacket.LayerType { return LayerTypeSIDRREQ }
 
-// CanDecode is LayerTypeSIDRREQ.
+// CanDecode returns LayerTypeSIDRREQ.
 func (m *SIDRREQ) CanDecode() gopacket.LayerClass { return LayerTypeSIDRREQ }
 
-// NextLayerType is IPCM when the service ID is one of the RDMA IP CM service.
+// NextLayerType returns LayerTypeIPCM if the service ID belongs to the RDMA IP CM service.
 func (m *SIDRREQ) NextLayerType() gopacket.LayerType {
 	if isIPCM(m.ServiceID) {
 		return LayerTypeIPCM
@@ -562,18 +572,18 @@ func (m *SIDRREQ) NextLayerType() gopacket.LayerType {
 	return gopacket.LayerTypeZero
 }
 
-// DecodeFromBytes reads the message.
+// DecodeFromBytes decodes the message.
 func (m *SIDRREQ) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	return m.decode("SIDRREQ", data, df, m.fields)
 }
 
-// SerializeTo prepends the message.
+// SerializeTo prepends the message to buf.
 func (m *SIDRREQ) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
 	return m.serialize(buf, m.fields)
 }
 
-// SIDRREP answers a SIDRREQ (IBTA volume 1, section 16.7.1). Private data is the 136 bytes
-// from offset 96. Fewer than 232 bytes are [ErrTruncated].
+// SIDRREP answers a SIDRREQ (IBTA volume 1, section 16.7.1). The private data is the 136 bytes from
+// offset 96. DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 232 bytes.
 type SIDRREP struct {
 	cm
 	RequestID  uint32
@@ -596,24 +606,25 @@ func (m *SIDRREP) fields(c *codec) {
 	c.bytes(96, CMSize-96, &m.PrivateData)
 }
 
-// LayerType is LayerTypeSIDRREP.
+// LayerType returns LayerTypeSIDRREP.
 func (m *SIDRREP) LayerType() gopacket.LayerType { return LayerTypeSIDRREP }
 
-// CanDecode is LayerTypeSIDRREP.
+// CanDecode returns LayerTypeSIDRREP.
 func (m *SIDRREP) CanDecode() gopacket.LayerClass { return LayerTypeSIDRREP }
 
-// DecodeFromBytes reads the message.
+// DecodeFromBytes decodes the message.
 func (m *SIDRREP) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	return m.decode("SIDRREP", data, df, m.fields)
 }
 
-// SerializeTo prepends the message.
+// SerializeTo prepends the message to buf.
 func (m *SIDRREP) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
 	return m.serialize(buf, m.fields)
 }
 
-// LAP asks to load an alternate path (IBTA volume 1, section 12.8.1). Private data is the 168 bytes
-// from offset 64. Fewer than 232 bytes are [ErrTruncated].
+// LAP asks to load an alternate path (IBTA volume 1, section 12.8.1). The private data is the 168
+// bytes from offset 64. DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than
+// 232 bytes.
 type LAP struct {
 	cm
 	LocalCommID     uint32
@@ -652,24 +663,24 @@ func (m *LAP) fields(c *codec) {
 	c.bytes(64, CMSize-64, &m.PrivateData)
 }
 
-// LayerType is LayerTypeLAP.
+// LayerType returns LayerTypeLAP.
 func (m *LAP) LayerType() gopacket.LayerType { return LayerTypeLAP }
 
-// CanDecode is LayerTypeLAP.
+// CanDecode returns LayerTypeLAP.
 func (m *LAP) CanDecode() gopacket.LayerClass { return LayerTypeLAP }
 
-// DecodeFromBytes reads the message.
+// DecodeFromBytes decodes the message.
 func (m *LAP) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	return m.decode("LAP", data, df, m.fields)
 }
 
-// SerializeTo prepends the message.
+// SerializeTo prepends the message to buf.
 func (m *LAP) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
 	return m.serialize(buf, m.fields)
 }
 
-// APR answers a LAP (IBTA volume 1, section 12.8.2). Private data is the 148 bytes
-// from offset 84. Fewer than 232 bytes are [ErrTruncated].
+// APR answers a LAP (IBTA volume 1, section 12.8.2). The private data is the 148 bytes from offset
+// 84. DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 232 bytes.
 type APR struct {
 	cm
 	LocalCommID  uint32
@@ -688,23 +699,23 @@ func (m *APR) fields(c *codec) {
 	c.bytes(84, CMSize-84, &m.PrivateData)
 }
 
-// LayerType is LayerTypeAPR.
+// LayerType returns LayerTypeAPR.
 func (m *APR) LayerType() gopacket.LayerType { return LayerTypeAPR }
 
-// CanDecode is LayerTypeAPR.
+// CanDecode returns LayerTypeAPR.
 func (m *APR) CanDecode() gopacket.LayerClass { return LayerTypeAPR }
 
-// DecodeFromBytes reads the message.
+// DecodeFromBytes decodes the message.
 func (m *APR) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	return m.decode("APR", data, df, m.fields)
 }
 
-// SerializeTo prepends the message.
+// SerializeTo prepends the message to buf.
 func (m *APR) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
 	return m.serialize(buf, m.fields)
 }
 
-// MTU is the path MTU in bytes, 0 when the code is none of IBTA's.
+// MTU returns the path MTU in bytes, or 0 if the code in the REQ is invalid.
 func (m *REQ) MTU() int {
 	if m.PathMTU < 1 || m.PathMTU > 5 {
 		return 0

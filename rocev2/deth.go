@@ -16,7 +16,7 @@ const DETHLen = 8
 //	4      8       reserved
 //	5      24      source QPN
 //
-// Fewer than 8 bytes are [ErrTruncated].
+// DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 8 bytes.
 type DETH struct {
 	BaseLayer
 	QKey      uint32
@@ -24,16 +24,16 @@ type DETH struct {
 	SourceQPN uint32 // 24 bits
 }
 
-// LayerType is LayerTypeDETH.
+// LayerType returns LayerTypeDETH.
 func (d *DETH) LayerType() gopacket.LayerType { return LayerTypeDETH }
 
-// CanDecode is LayerTypeDETH.
+// CanDecode returns LayerTypeDETH.
 func (d *DETH) CanDecode() gopacket.LayerClass { return LayerTypeDETH }
 
-// NextLayerType is the payload.
+// NextLayerType returns gopacket.LayerTypePayload.
 func (d *DETH) NextLayerType() gopacket.LayerType { return gopacket.LayerTypePayload }
 
-// header reads the 8 bytes; the caller has proven that they are there.
+// header decodes the 8 bytes. The caller has checked the length.
 func (d *DETH) header(data []byte) {
 	d.Contents = data[:DETHLen]
 	d.QKey = be.Uint32(data)
@@ -41,16 +41,16 @@ func (d *DETH) header(data []byte) {
 	d.SourceQPN = be.Uint32(data[4:]) & 0xffffff
 }
 
-// DecodeFromBytes reads the header; Payload is what follows it.
+// DecodeFromBytes decodes the header. Payload holds the bytes after the header.
 func (d *DETH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	if err := cut(&d.BaseLayer, "DETH", DETHLen, data, df); err != nil {
+	if err := splitHeader(&d.BaseLayer, "DETH", DETHLen, data, df); err != nil {
 		return err
 	}
 	d.header(data)
 	return nil
 }
 
-// SerializeTo prepends the header.
+// SerializeTo prepends the header to buf.
 func (d *DETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
 	data, err := buf.PrependBytes(DETHLen)
 	if err != nil {
@@ -61,7 +61,7 @@ func (d *DETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOpt
 	return nil
 }
 
-// String is one line for people.
+// String returns a one-line description.
 func (d *DETH) String() string {
 	return fmt.Sprintf("DETH Q_Key 0x%08x source QPN 0x%06x", d.QKey, d.SourceQPN)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
-// What follows a UDP header with destination port 4791 is a packet.
+// The bytes after a UDP header with destination port 4791 are a packet.
 func ExamplePacket() {
 	payload, err := hex.DecodeString("1140ffff000000118000a50f1f00000400000000")
 	if err != nil {

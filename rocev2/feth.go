@@ -16,37 +16,37 @@ const FETHLen = 4
 //	3.2    2       SEL, selectivity level: 0 memory range, 1 memory region
 //	3.4    4       PLT, placement type: bit 0 global visibility, bit 1 persistence
 //
-// Fewer than 4 bytes are [ErrTruncated].
+// DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 4 bytes.
 type FETH struct {
 	BaseLayer
 	Flags uint32 // the whole word: PLT in b3..0, SEL in b5..4
 }
 
-// LayerType is LayerTypeFETH.
+// LayerType returns LayerTypeFETH.
 func (r *FETH) LayerType() gopacket.LayerType { return LayerTypeFETH }
 
-// CanDecode is LayerTypeFETH.
+// CanDecode returns LayerTypeFETH.
 func (r *FETH) CanDecode() gopacket.LayerClass { return LayerTypeFETH }
 
-// NextLayerType is the payload.
+// NextLayerType returns gopacket.LayerTypePayload.
 func (r *FETH) NextLayerType() gopacket.LayerType { return gopacket.LayerTypePayload }
 
-// header reads the 4 bytes; the caller has proven that they are there.
+// header decodes the 4 bytes. The caller has checked the length.
 func (r *FETH) header(data []byte) {
 	r.Contents = data[:FETHLen]
 	r.Flags = be.Uint32(data[0:])
 }
 
-// DecodeFromBytes reads the header; Payload is what follows it.
+// DecodeFromBytes decodes the header. Payload holds the bytes after the header.
 func (r *FETH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	if err := cut(&r.BaseLayer, "FETH", FETHLen, data, df); err != nil {
+	if err := splitHeader(&r.BaseLayer, "FETH", FETHLen, data, df); err != nil {
 		return err
 	}
 	r.header(data)
 	return nil
 }
 
-// SerializeTo prepends the header.
+// SerializeTo prepends the header to buf.
 func (r *FETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
 	data, err := buf.PrependBytes(FETHLen)
 	if err != nil {
@@ -56,7 +56,7 @@ func (r *FETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOpt
 	return nil
 }
 
-// String is one line for people.
+// String returns a one-line description.
 func (r *FETH) String() string {
 	return fmt.Sprintf("FETH flags 0x%08x", r.Flags)
 }

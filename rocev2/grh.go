@@ -13,9 +13,9 @@ const GRHLen = 40
 // NextHeaderIBA is the GRH's next header for a BTH (IBTA volume 1, section 8.3).
 const NextHeaderIBA = 0x1b
 
-// GRH is the Global Route Header (IBTA volume 1, section 8.3), laid out as an
-// IPv6 header. RoCEv1 always has it, native InfiniBand when LNH says so, RoCEv2
-// never.
+// GRH is the Global Route Header (IBTA volume 1, section 8.3). It has the layout of an IPv6 header.
+// RoCEv1 packets always have a GRH, native InfiniBand packets have one if the LNH says so, and
+// RoCEv2 packets have none.
 //
 //	offset width
 //	0      4 bits  IP version: 6
@@ -27,7 +27,7 @@ const NextHeaderIBA = 0x1b
 //	8      128     source GID
 //	24     128     destination GID
 //
-// Fewer than 40 bytes are [ErrTruncated].
+// DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 40 bytes.
 type GRH struct {
 	BaseLayer
 	Version        uint8
@@ -40,13 +40,13 @@ type GRH struct {
 	DestinationGID netip.Addr
 }
 
-// LayerType is LayerTypeGRH.
+// LayerType returns LayerTypeGRH.
 func (g *GRH) LayerType() gopacket.LayerType { return LayerTypeGRH }
 
-// CanDecode is LayerTypeGRH.
+// CanDecode returns LayerTypeGRH.
 func (g *GRH) CanDecode() gopacket.LayerClass { return LayerTypeGRH }
 
-// NextLayerType is BTH, or the payload when the next header is another.
+// NextLayerType returns LayerTypeBTH, or gopacket.LayerTypePayload if the next header is not a BTH.
 func (g *GRH) NextLayerType() gopacket.LayerType {
 	if g.NextHeader == NextHeaderIBA {
 		return LayerTypeBTH
@@ -54,10 +54,10 @@ func (g *GRH) NextLayerType() gopacket.LayerType {
 	return gopacket.LayerTypePayload
 }
 
-// DecodeFromBytes reads the header. Payload ends where the payload length says,
-// or with the data when that lies.
+// DecodeFromBytes decodes the header. Payload ends according to the payload length, or with the
+// data if the payload length is too large.
 func (g *GRH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	if err := cut(&g.BaseLayer, "GRH", GRHLen, data, df); err != nil {
+	if err := splitHeader(&g.BaseLayer, "GRH", GRHLen, data, df); err != nil {
 		return err
 	}
 	word := be.Uint32(data)
@@ -72,8 +72,8 @@ func (g *GRH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	return nil
 }
 
-// SerializeTo prepends the header. With FixLengths the payload length is what
-// buf holds, which is to end with the ICRC.
+// SerializeTo prepends the header to buf. With FixLengths it computes the payload length from the
+// contents of buf, which must end with the ICRC.
 func (g *GRH) SerializeTo(buf gopacket.SerializeBuffer, opts gopacket.SerializeOptions) error {
 	if opts.FixLengths {
 		g.PayloadLength = uint16(len(buf.Bytes()))
@@ -91,5 +91,5 @@ func (g *GRH) SerializeTo(buf gopacket.SerializeBuffer, opts gopacket.SerializeO
 	return nil
 }
 
-// String is one line for people.
+// String returns a one-line description.
 func (g *GRH) String() string { return fmt.Sprintf("GRH %v > %v", g.SourceGID, g.DestinationGID) }

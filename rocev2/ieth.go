@@ -6,7 +6,7 @@ import (
 	"github.com/google/gopacket"
 )
 
-// IETHLen is the length of a IETH in bytes.
+// IETHLen is the length of an IETH in bytes.
 const IETHLen = 4
 
 // IETH is the Invalidate Extended Transport Header (IBTA volume 1, section 9.3.7).
@@ -14,37 +14,37 @@ const IETHLen = 4
 //	offset width
 //	0      32 bits R_Key that the receiver invalidates
 //
-// Fewer than 4 bytes are [ErrTruncated].
+// DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 4 bytes.
 type IETH struct {
 	BaseLayer
 	RKey uint32 // handle to invalidate
 }
 
-// LayerType is LayerTypeIETH.
+// LayerType returns LayerTypeIETH.
 func (r *IETH) LayerType() gopacket.LayerType { return LayerTypeIETH }
 
-// CanDecode is LayerTypeIETH.
+// CanDecode returns LayerTypeIETH.
 func (r *IETH) CanDecode() gopacket.LayerClass { return LayerTypeIETH }
 
-// NextLayerType is the payload.
+// NextLayerType returns gopacket.LayerTypePayload.
 func (r *IETH) NextLayerType() gopacket.LayerType { return gopacket.LayerTypePayload }
 
-// header reads the 4 bytes; the caller has proven that they are there.
+// header decodes the 4 bytes. The caller has checked the length.
 func (r *IETH) header(data []byte) {
 	r.Contents = data[:IETHLen]
 	r.RKey = be.Uint32(data[0:])
 }
 
-// DecodeFromBytes reads the header; Payload is what follows it.
+// DecodeFromBytes decodes the header. Payload holds the bytes after the header.
 func (r *IETH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	if err := cut(&r.BaseLayer, "IETH", IETHLen, data, df); err != nil {
+	if err := splitHeader(&r.BaseLayer, "IETH", IETHLen, data, df); err != nil {
 		return err
 	}
 	r.header(data)
 	return nil
 }
 
-// SerializeTo prepends the header.
+// SerializeTo prepends the header to buf.
 func (r *IETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
 	data, err := buf.PrependBytes(IETHLen)
 	if err != nil {
@@ -54,7 +54,7 @@ func (r *IETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOpt
 	return nil
 }
 
-// String is one line for people.
+// String returns a one-line description.
 func (r *IETH) String() string {
 	return fmt.Sprintf("IETH invalidate R_Key 0x%08x", r.RKey)
 }

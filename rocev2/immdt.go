@@ -6,7 +6,7 @@ import (
 	"github.com/google/gopacket"
 )
 
-// ImmDtLen is the length of a ImmDt in bytes.
+// ImmDtLen is the length of an ImmDt in bytes.
 const ImmDtLen = 4
 
 // ImmDt is the Immediate Data header (IBTA volume 1, section 9.3.6).
@@ -14,37 +14,37 @@ const ImmDtLen = 4
 //	offset width
 //	0      32 bits immediate data, opaque
 //
-// Fewer than 4 bytes are [ErrTruncated].
+// DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 4 bytes.
 type ImmDt struct {
 	BaseLayer
 	Immediate uint32 // opaque to the transport
 }
 
-// LayerType is LayerTypeImmDt.
+// LayerType returns LayerTypeImmDt.
 func (r *ImmDt) LayerType() gopacket.LayerType { return LayerTypeImmDt }
 
-// CanDecode is LayerTypeImmDt.
+// CanDecode returns LayerTypeImmDt.
 func (r *ImmDt) CanDecode() gopacket.LayerClass { return LayerTypeImmDt }
 
-// NextLayerType is the payload.
+// NextLayerType returns gopacket.LayerTypePayload.
 func (r *ImmDt) NextLayerType() gopacket.LayerType { return gopacket.LayerTypePayload }
 
-// header reads the 4 bytes; the caller has proven that they are there.
+// header decodes the 4 bytes. The caller has checked the length.
 func (r *ImmDt) header(data []byte) {
 	r.Contents = data[:ImmDtLen]
 	r.Immediate = be.Uint32(data[0:])
 }
 
-// DecodeFromBytes reads the header; Payload is what follows it.
+// DecodeFromBytes decodes the header. Payload holds the bytes after the header.
 func (r *ImmDt) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	if err := cut(&r.BaseLayer, "ImmDt", ImmDtLen, data, df); err != nil {
+	if err := splitHeader(&r.BaseLayer, "ImmDt", ImmDtLen, data, df); err != nil {
 		return err
 	}
 	r.header(data)
 	return nil
 }
 
-// SerializeTo prepends the header.
+// SerializeTo prepends the header to buf.
 func (r *ImmDt) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
 	data, err := buf.PrependBytes(ImmDtLen)
 	if err != nil {
@@ -54,7 +54,7 @@ func (r *ImmDt) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOp
 	return nil
 }
 
-// String is one line for people.
+// String returns a one-line description.
 func (r *ImmDt) String() string {
 	return fmt.Sprintf("ImmDt immediate 0x%08x", r.Immediate)
 }

@@ -10,8 +10,8 @@ import (
 // IPCMLen is the length of the IP CM header in bytes.
 const IPCMLen = 36
 
-// IPCM is the header that the RDMA IP CM service puts first in the private data
-// of a REQ (IBTA annex A11). What the consumer sent follows it.
+// IPCM is the header of the RDMA IP CM service. It precedes the consumer's private data in a REQ
+// (IBTA annex A11).
 //
 //	offset width
 //	0      4 bits  major version: 0
@@ -22,7 +22,7 @@ const IPCMLen = 36
 //	4      128     source address; IPv4 in the last 4 bytes
 //	20     128     destination address; IPv4 in the last 4 bytes
 //
-// Fewer than 36 bytes are [ErrTruncated].
+// DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 36 bytes.
 type IPCM struct {
 	BaseLayer
 	MajorVersion, MinorVersion uint8
@@ -32,18 +32,18 @@ type IPCM struct {
 	Source, Destination        [16]byte
 }
 
-// LayerType is LayerTypeIPCM.
+// LayerType returns LayerTypeIPCM.
 func (h *IPCM) LayerType() gopacket.LayerType { return LayerTypeIPCM }
 
-// CanDecode is LayerTypeIPCM.
+// CanDecode returns LayerTypeIPCM.
 func (h *IPCM) CanDecode() gopacket.LayerClass { return LayerTypeIPCM }
 
-// NextLayerType is the payload, the consumer's private data.
+// NextLayerType returns gopacket.LayerTypePayload, the consumer's private data.
 func (h *IPCM) NextLayerType() gopacket.LayerType { return gopacket.LayerTypePayload }
 
-// DecodeFromBytes reads the header; Payload is the consumer's private data.
+// DecodeFromBytes decodes the header. Payload holds the consumer's private data.
 func (h *IPCM) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	if err := cut(&h.BaseLayer, "IP CM header", IPCMLen, data, df); err != nil {
+	if err := splitHeader(&h.BaseLayer, "IP CM header", IPCMLen, data, df); err != nil {
 		return err
 	}
 	h.MajorVersion, h.MinorVersion = data[0]>>4, data[0]&15
@@ -53,7 +53,7 @@ func (h *IPCM) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	return nil
 }
 
-// SerializeTo prepends the header.
+// SerializeTo prepends the header to buf.
 func (h *IPCM) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
 	data, err := buf.PrependBytes(IPCMLen)
 	if err != nil {
@@ -67,7 +67,7 @@ func (h *IPCM) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOpt
 	return nil
 }
 
-// Addresses are source and destination as the IP version has them.
+// Addresses returns the source and the destination address in the form of the IP version.
 func (h *IPCM) Addresses() (source, destination netip.Addr) {
 	if h.IPVersion == 4 {
 		return netip.AddrFrom4([4]byte(h.Source[12:])), netip.AddrFrom4([4]byte(h.Destination[12:]))
@@ -75,7 +75,7 @@ func (h *IPCM) Addresses() (source, destination netip.Addr) {
 	return netip.AddrFrom16(h.Source), netip.AddrFrom16(h.Destination)
 }
 
-// String is one line for people.
+// String returns a one-line description.
 func (h *IPCM) String() string {
 	source, destination := h.Addresses()
 	return fmt.Sprintf("IP CM %v port %d > %v", source, h.SourcePort, destination)

@@ -9,7 +9,7 @@ import (
 // LRHLen is the length of an LRH in bytes.
 const LRHLen = 8
 
-// The values of [LRH.LNH]: what follows the LRH.
+// The values of [LRH.LNH], which says what follows the LRH.
 const (
 	LNHRaw    = 0 // RWH, raw packet
 	LNHIPv6   = 1 // raw IPv6
@@ -31,7 +31,7 @@ const (
 //	4.5    11      packet length in words of 4 bytes, LRH through ICRC
 //	6      16      SLID
 //
-// Fewer than 8 bytes are [ErrTruncated].
+// DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 8 bytes.
 type LRH struct {
 	BaseLayer
 	VL        uint8
@@ -45,13 +45,14 @@ type LRH struct {
 	SLID      uint16
 }
 
-// LayerType is LayerTypeLRH.
+// LayerType returns LayerTypeLRH.
 func (l *LRH) LayerType() gopacket.LayerType { return LayerTypeLRH }
 
-// CanDecode is LayerTypeLRH.
+// CanDecode returns LayerTypeLRH.
 func (l *LRH) CanDecode() gopacket.LayerClass { return LayerTypeLRH }
 
-// NextLayerType is GRH or BTH as the LNH says, or the payload for raw packets.
+// NextLayerType returns LayerTypeGRH or LayerTypeBTH according to the LNH, or
+// gopacket.LayerTypePayload for raw packets.
 func (l *LRH) NextLayerType() gopacket.LayerType {
 	switch l.LNH {
 	case LNHLocal:
@@ -62,10 +63,10 @@ func (l *LRH) NextLayerType() gopacket.LayerType {
 	return gopacket.LayerTypePayload
 }
 
-// DecodeFromBytes reads the header. Payload ends with the ICRC: the VCRC behind
-// it belongs to the link and is left out when the packet length shows it.
+// DecodeFromBytes decodes the header. If the packet length shows where the ICRC ends, Payload ends
+// there and excludes the VCRC, which belongs to the link.
 func (l *LRH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	if err := cut(&l.BaseLayer, "LRH", LRHLen, data, df); err != nil {
+	if err := splitHeader(&l.BaseLayer, "LRH", LRHLen, data, df); err != nil {
 		return err
 	}
 	l.VL, l.LVer = data[0]>>4, data[0]&15
@@ -79,8 +80,8 @@ func (l *LRH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	return nil
 }
 
-// SerializeTo prepends the header. With FixLengths the packet length is worked
-// out from what buf holds, which is to end with the ICRC.
+// SerializeTo prepends the header to buf. With FixLengths it computes the packet length from the
+// contents of buf, which must end with the ICRC.
 func (l *LRH) SerializeTo(buf gopacket.SerializeBuffer, opts gopacket.SerializeOptions) error {
 	if opts.FixLengths {
 		l.Words = uint16((len(buf.Bytes()) + LRHLen) / 4)
@@ -97,7 +98,7 @@ func (l *LRH) SerializeTo(buf gopacket.SerializeBuffer, opts gopacket.SerializeO
 	return nil
 }
 
-// String is one line for people.
+// String returns a one-line description.
 func (l *LRH) String() string {
 	return fmt.Sprintf("LRH LID %d > %d, SL %d, %d words", l.SLID, l.DLID, l.SL, l.Words)
 }

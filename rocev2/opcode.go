@@ -2,14 +2,14 @@ package rocev2
 
 import "fmt"
 
-// Opcode is the first byte of a BTH: the transport service in the top three
-// bits, the operation in the lower five (IBTA volume 1, section 9.2).
+// Opcode is the first byte of a BTH. The top three bits are the transport service, the lower five
+// the operation (IBTA volume 1, section 9.2).
 type Opcode uint8
 
 // Transport is the transport service of an opcode.
 type Transport uint8
 
-// The transport services, as they stand in the top three bits of an opcode.
+// The transport services, encoded in the top three bits of an opcode.
 const (
 	RC  Transport = 0x00
 	UC  Transport = 0x20
@@ -19,7 +19,7 @@ const (
 	XRC Transport = 0xa0
 )
 
-// The operations of the lower five bits.
+// The operations, encoded in the lower five bits of an opcode.
 const (
 	OpSendFirst         = 0x00
 	OpSendMiddle        = 0x01
@@ -49,14 +49,14 @@ const (
 	OpAtomicWrite       = 0x1d
 )
 
-// OpcodeCNP is the RoCEv2 congestion notification packet (IBTA annex A17.9.3).
+// OpcodeCNP is the opcode of the RoCEv2 congestion notification packet (IBTA annex A17.9.3).
 const OpcodeCNP Opcode = 0x81
 
-// Headers says which headers follow a BTH, and which a [Packet] holds. On the
-// wire they stand in the order of these bits.
+// Headers is a set of extended headers: those that follow a BTH, or those that a [Packet] holds.
+// The order of the bits is the order of the headers on the wire.
 type Headers uint16
 
-// One bit a header.
+// The extended headers, one bit each.
 const (
 	HasRDETH Headers = 1 << iota
 	HasDETH
@@ -70,10 +70,10 @@ const (
 	HasIETH
 )
 
-// headerBytes is the length of each header, in the order of the bits above.
+// headerBytes lists the length of each header in bytes, in the order of the bits.
 var headerBytes = [...]int{4, 8, 4, 4, 16, 28, 4, 8, 4, 4}
 
-// Len is how many bytes the headers take.
+// Len returns the total length of the headers in bytes.
 func (h Headers) Len() int {
 	n := 0
 	for i, size := range headerBytes {
@@ -84,7 +84,7 @@ func (h Headers) Len() int {
 	return n
 }
 
-// Kind says what an operation does.
+// Kind is the kind of an operation.
 type Kind uint8
 
 // The kinds of operation.
@@ -103,19 +103,28 @@ const (
 	KindCongestion
 )
 
-// OpcodeInfo is what there is to know of an opcode.
+// OpcodeInfo describes an opcode.
 type OpcodeInfo struct {
-	Name    string  // as in IBTA volume 1, table 38, "RC SEND Only"
-	Kind    Kind    // what it does
+	Name    string  // name in IBTA volume 1, table 38, such as "RC SEND Only"
+	Kind    Kind    // kind of the operation
 	Headers Headers // the extended headers that follow the BTH
-	HeadLen int     // how many bytes those take
+	HeadLen int     // length of Headers in bytes
 	First   bool    // the operation begins with this packet
 	Last    bool    // the operation ends with this packet
-	Request bool    // sent by the requester, with a PSN of its own
-	Known   bool    // the transport has this operation
+	Request bool    // sent by the requester, with its own PSN
+	Known   bool    // the transport service defines this operation
 }
 
-// operations is the table that every opcode derives from: what RC has.
+// hasPayload reports whether packets of the operation may have a payload. Only a payload is padded.
+func (i *OpcodeInfo) hasPayload() bool {
+	switch i.Kind {
+	case KindReadRequest, KindAcknowledge, KindAtomic, KindAtomicAck, KindFlush, KindResync:
+		return false
+	}
+	return true
+}
+
+// operations describes the operations of RC, from which all opcodes are derived.
 var operations = [32]struct {
 	name        string
 	kind        Kind
@@ -151,8 +160,8 @@ var operations = [32]struct {
 	OpAtomicWrite:       {"ATOMIC WRITE", KindAtomicWrite, HasRETH, true, true, true},
 }
 
-// transports says how each service departs from RC: its name, which of the 32
-// operations it has (a bit each), and the headers that it puts first.
+// transports describes how each transport service differs from RC: its name, the operations that it
+// supports (one bit each), and the headers that precede those of RC.
 var transports = [8]struct {
 	name               string
 	operations         uint32
@@ -165,7 +174,7 @@ var transports = [8]struct {
 	XRC >> 5: {"XRC", 0x30df_ffff, HasXRCETH, 0},
 }
 
-// opcodes is worked out once, so that the hot path is one array access.
+// opcodes is computed once, so that looking up an opcode is one array access.
 var opcodes = func() (table [256]OpcodeInfo) {
 	for i := range table {
 		op, service := operations[i&0x1f], transports[i>>5]
@@ -187,20 +196,20 @@ var opcodes = func() (table [256]OpcodeInfo) {
 	return table
 }()
 
-// Info returns the table row of the opcode. The row of an opcode that no
-// transport has is not Known, and has no headers.
+// Info returns the description of the opcode. If no transport service defines the opcode, Known is
+// false and there are no headers.
 func (o Opcode) Info() *OpcodeInfo { return &opcodes[o] }
 
-// Transport is the service that the opcode belongs to.
+// Transport returns the transport service of the opcode.
 func (o Opcode) Transport() Transport { return Transport(o & 0xe0) }
 
-// Operation is the lower five bits, one of the Op constants.
+// Operation returns the lower five bits, one of the Op constants.
 func (o Opcode) Operation() uint8 { return uint8(o & 0x1f) }
 
-// String is the opcode's name, "RC SEND Only".
+// String returns the name of the opcode, such as "RC SEND Only".
 func (o Opcode) String() string { return opcodes[o].Name }
 
-// String is the name of the service, "RC".
+// String returns the name of the service, such as "RC".
 func (t Transport) String() string {
 	if t == CNP {
 		return "CNP"

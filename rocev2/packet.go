@@ -7,12 +7,11 @@ import (
 	"github.com/google/gopacket"
 )
 
-// Packet is one transport packet: a BTH, the extended headers that its opcode
-// asks for, payload, pad and ICRC. The zero value is ready; decoding into the
-// same Packet again allocates nothing.
+// Packet is one transport packet: BTH, extended headers, payload, pad and ICRC. The zero value is
+// ready. Decoding into the same Packet repeatedly allocates nothing.
 type Packet struct {
 	BTH
-	Headers      Headers // which of the headers below were decoded
+	Headers      Headers // extended headers that were decoded
 	RDETH        RDETH
 	DETH         DETH
 	XRCETH       XRCETH
@@ -24,15 +23,15 @@ type Packet struct {
 	ImmDt        ImmDt
 	IETH         IETH
 
-	// Payload is what was captured of the payload, without the pad.
+	// Payload holds the captured bytes of the payload, without the pad.
 	Payload []byte
-	// PayloadLength is how many bytes of payload were on the wire.
+	// PayloadLength is the number of payload bytes on the wire.
 	PayloadLength int
-	// HasICRC says that the ICRC was captured.
+	// HasICRC reports whether the ICRC was captured.
 	HasICRC bool
 }
 
-// DecodeFromBytes decodes a packet that was captured whole, BTH through ICRC.
+// DecodeFromBytes decodes a packet that was captured completely, from the BTH to the ICRC.
 func (p *Packet) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	err := p.Decode(data, len(data))
 	if err != nil {
@@ -41,13 +40,16 @@ func (p *Packet) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error 
 	return err
 }
 
-// Decode reads a packet of which data was captured and length bytes, BTH
-// through ICRC, were on the wire. It keeps sub-slices of data. A capture cut to
-// a snapshot length gives every header that is whole: the error is then nil as
-// long as all headers are, and Payload is shorter than PayloadLength.
+// Decode decodes a packet. The argument data holds the captured bytes, and length is the number of
+// bytes on the wire, from the BTH to the ICRC. Slices in p alias data. If the packet was truncated
+// to a snapshot length, every complete header is decoded: the error is nil if all headers are
+// complete, and Payload is then shorter than PayloadLength.
 //
-// When an extended header is cut, Headers tells which came before it. Errors
-// wrap [ErrTruncated].
+// If an extended header is truncated, Headers lists the headers before it. Errors wrap
+// [ErrTruncated].
+//
+// The pad count of an operation without a payload, such as an Acknowledge, should be 0. If it is not,
+// Decode accepts the packet, and Pad holds only the pad bytes that exist; see [Packet.StrayPad].
 func (p *Packet) Decode(data []byte, length int) error {
 	p.Headers, p.Payload, p.PayloadLength, p.HasICRC = 0, nil, 0, false
 	p.Pad, p.ICRC = nil, 0
@@ -70,9 +72,13 @@ func (p *Packet) Decode(data []byte, length int) error {
 		p.Headers |= h
 		at += h.Len()
 	}
-	end := length - ICRCLen - int(p.PadCount)
+	pad := int(p.PadCount)
+	if left := length - ICRCLen - at; left >= 0 && !info.hasPayload() {
+		pad = min(pad, left) // without a payload, the pad count says nothing
+	}
+	end := length - ICRCLen - pad
 	if end < at {
-		return fmt.Errorf("rocev2: %v of %d bytes has no room for %d bytes of headers, %d of pad and the ICRC: %w", p.Opcode, length, at, p.PadCount, ErrTruncated)
+		return fmt.Errorf("rocev2: %v of %d bytes is too short for %d bytes of headers, %d of pad and the ICRC: %w", p.Opcode, length, at, p.PadCount, ErrTruncated)
 	}
 	p.PayloadLength = end - at
 	if len(data) < end {
@@ -83,21 +89,43 @@ func (p *Packet) Decode(data []byte, length int) error {
 	p.Payload = data[at:end]
 	p.BTH.Payload = p.Payload
 	if len(data) >= length {
-		p.Pad = data[end : end+int(p.PadCount)]
+		p.Pad = data[end : end+pad]
 		p.ICRC = binary.LittleEndian.Uint32(data[length-ICRCLen:])
 		p.HasICRC = true
 	}
 	return nil
 }
 
-// extended is what the headers after a BTH have in common.
+// StrayPad reports whether the pad count is not 0 although the operation has no payload.
+func (p *Packet) StrayPad() bool { return p.PadCount != 0 && !p.Opcode.Info().hasPayload() }
+
+// Plausible reports whether data looks like the start of a RoCEv2 packet of length bytes, from the
+// BTH to the ICRC. It recognises packets that the UDP destination port does not identify. The whole
+// BTH must be captured. The opcode must be defined, the header version must be 0, and the reserved
+// bits must be 0. The length must be a multiple of 4 and must fit the extended headers, the pad and
+// the ICRC. About one in a million random datagrams passes these checks.
+func Plausible(data []byte, length int) bool {
+	if len(data) < BTHLen || length%4 != 0 {
+		return false
+	}
+	var b BTH
+	b.header(data)
+	info := b.Opcode.Info()
+	need := BTHLen + info.HeadLen + ICRCLen
+	if info.hasPayload() {
+		need += int(b.PadCount)
+	}
+	return info.Known && b.TVer == 0 && b.Reserved6 == 0 && b.Reserved7 == 0 && length >= need
+}
+
+// extended is the interface of all extended headers.
 type extended interface {
 	decoder
 	gopacket.SerializableLayer
 	header(data []byte)
 }
 
-// extended is the place of one header in the packet.
+// extended returns the field of p for one header.
 func (p *Packet) extended(h Headers) extended {
 	switch h {
 	case HasRDETH:
@@ -122,20 +150,24 @@ func (p *Packet) extended(h Headers) extended {
 	return &p.IETH
 }
 
-// NextLayerType is MAD for a datagram to the general services interface, else
-// the payload.
+// IsMAD reports whether the packet is a datagram to the subnet management interface (queue pair 0) or
+// to the general services interface (queue pair 1), which receive only management datagrams.
+func (p *Packet) IsMAD() bool { return p.DestQPN <= 1 && p.Opcode.Transport() == UD }
+
+// NextLayerType returns LayerTypeMAD for a management datagram, and gopacket.LayerTypePayload
+// otherwise.
 func (p *Packet) NextLayerType() gopacket.LayerType {
-	if p.DestQPN == 1 && p.Opcode.Transport() == UD && len(p.Payload) >= MADLen {
+	if p.IsMAD() && len(p.Payload) >= MADLen {
 		return LayerTypeMAD
 	}
 	return gopacket.LayerTypePayload
 }
 
-// LayerPayload is what follows the last header.
+// LayerPayload returns the bytes after the last header.
 func (p *Packet) LayerPayload() []byte { return p.Payload }
 
-// SerializeTo prepends BTH and extended headers to what buf holds, the payload,
-// and appends pad and ICRC, as [BTH.SerializeTo] does.
+// SerializeTo prepends BTH and extended headers to the payload in buf, and appends pad and ICRC as
+// [BTH.SerializeTo] does.
 func (p *Packet) SerializeTo(buf gopacket.SerializeBuffer, opts gopacket.SerializeOptions) error {
 	if opts.FixLengths {
 		p.PadCount = uint8(-len(buf.Bytes()) & 3)

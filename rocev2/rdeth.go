@@ -15,39 +15,39 @@ const RDETHLen = 4
 //	0      8 bits  reserved
 //	1      24      end-to-end context
 //
-// Fewer than 4 bytes are [ErrTruncated].
+// DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 4 bytes.
 type RDETH struct {
 	BaseLayer
 	Reserved8 uint8
 	EEContext uint32 // 24 bits
 }
 
-// LayerType is LayerTypeRDETH.
+// LayerType returns LayerTypeRDETH.
 func (d *RDETH) LayerType() gopacket.LayerType { return LayerTypeRDETH }
 
-// CanDecode is LayerTypeRDETH.
+// CanDecode returns LayerTypeRDETH.
 func (d *RDETH) CanDecode() gopacket.LayerClass { return LayerTypeRDETH }
 
-// NextLayerType is the payload.
+// NextLayerType returns gopacket.LayerTypePayload.
 func (d *RDETH) NextLayerType() gopacket.LayerType { return gopacket.LayerTypePayload }
 
-// header reads the 4 bytes; the caller has proven that they are there.
+// header decodes the 4 bytes. The caller has checked the length.
 func (d *RDETH) header(data []byte) {
 	d.Contents = data[:RDETHLen]
 	d.Reserved8 = data[0]
 	d.EEContext = be.Uint32(data) & 0xffffff
 }
 
-// DecodeFromBytes reads the header; Payload is what follows it.
+// DecodeFromBytes decodes the header. Payload holds the bytes after the header.
 func (d *RDETH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	if err := cut(&d.BaseLayer, "RDETH", RDETHLen, data, df); err != nil {
+	if err := splitHeader(&d.BaseLayer, "RDETH", RDETHLen, data, df); err != nil {
 		return err
 	}
 	d.header(data)
 	return nil
 }
 
-// SerializeTo prepends the header.
+// SerializeTo prepends the header to buf.
 func (d *RDETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
 	data, err := buf.PrependBytes(RDETHLen)
 	if err != nil {
@@ -57,5 +57,5 @@ func (d *RDETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOp
 	return nil
 }
 
-// String is one line for people.
+// String returns a one-line description.
 func (d *RDETH) String() string { return fmt.Sprintf("RDETH EE context 0x%06x", d.EEContext) }

@@ -16,7 +16,7 @@ const RETHLen = 16
 //	8      32      R_Key
 //	12     32      DMA length, bytes
 //
-// Fewer than 16 bytes are [ErrTruncated].
+// DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 16 bytes.
 type RETH struct {
 	BaseLayer
 	VirtualAddress uint64 // remote address, bytes
@@ -24,16 +24,16 @@ type RETH struct {
 	DMALength      uint32 // bytes of the whole operation
 }
 
-// LayerType is LayerTypeRETH.
+// LayerType returns LayerTypeRETH.
 func (r *RETH) LayerType() gopacket.LayerType { return LayerTypeRETH }
 
-// CanDecode is LayerTypeRETH.
+// CanDecode returns LayerTypeRETH.
 func (r *RETH) CanDecode() gopacket.LayerClass { return LayerTypeRETH }
 
-// NextLayerType is the payload.
+// NextLayerType returns gopacket.LayerTypePayload.
 func (r *RETH) NextLayerType() gopacket.LayerType { return gopacket.LayerTypePayload }
 
-// header reads the 16 bytes; the caller has proven that they are there.
+// header decodes the 16 bytes. The caller has checked the length.
 func (r *RETH) header(data []byte) {
 	r.Contents = data[:RETHLen]
 	r.VirtualAddress = be.Uint64(data[0:])
@@ -41,16 +41,16 @@ func (r *RETH) header(data []byte) {
 	r.DMALength = be.Uint32(data[12:])
 }
 
-// DecodeFromBytes reads the header; Payload is what follows it.
+// DecodeFromBytes decodes the header. Payload holds the bytes after the header.
 func (r *RETH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	if err := cut(&r.BaseLayer, "RETH", RETHLen, data, df); err != nil {
+	if err := splitHeader(&r.BaseLayer, "RETH", RETHLen, data, df); err != nil {
 		return err
 	}
 	r.header(data)
 	return nil
 }
 
-// SerializeTo prepends the header.
+// SerializeTo prepends the header to buf.
 func (r *RETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
 	data, err := buf.PrependBytes(RETHLen)
 	if err != nil {
@@ -62,7 +62,7 @@ func (r *RETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOpt
 	return nil
 }
 
-// String is one line for people.
+// String returns a one-line description.
 func (r *RETH) String() string {
 	return fmt.Sprintf("RETH R_Key 0x%08x VA 0x%016x length %d", r.RKey, r.VirtualAddress, r.DMALength)
 }

@@ -1,20 +1,18 @@
-// Package rocev2 holds the wire formats of the InfiniBand transport as RoCEv2,
-// RoCEv1 and native InfiniBand links carry them: LRH, GRH, BTH and its extended
-// headers, MADs, the connection manager's messages, and the invariant CRC.
+// Package rocev2 decodes and encodes the InfiniBand transport of RoCEv2, RoCEv1 and native
+// InfiniBand links: LRH, GRH, BTH and its extended headers, MADs, the messages of the connection
+// manager, and the invariant CRC.
 //
-// Every format is a [gopacket] layer with DecodeFromBytes and SerializeTo, so
-// that any gopacket program can use the package on its own. Importing
-// rocev2/register, too, makes gopacket recognise UDP port 4791 and EtherType
-// 0x8915. A program that reads many packets uses [Packet], which decodes a BTH
-// and all extended headers in one call and allocates nothing.
+// Every format is a [gopacket] layer with DecodeFromBytes and SerializeTo, so that any gopacket
+// program can use the package. Importing rocev2/register makes gopacket recognise UDP port 4791 and
+// EtherType 0x8915. A program that reads many packets should use [Packet], which decodes a BTH and
+// all extended headers in one call and allocates nothing.
 //
-// All fields are big-endian unless said otherwise. Nothing here copies: slices
-// in a decoded layer alias the bytes that it was decoded from, and live as long
-// as those do.
+// All fields are big-endian unless stated otherwise. The package copies no data: slices in a
+// decoded layer alias the decoded bytes and are valid as long as those are.
 //
-// To add an extended header: give it a bit in [Headers], a file like reth.go
-// with struct, DecodeFromBytes, SerializeTo and String, a place in
-// [Packet.Decode] and [Packet.SerializeTo], and name it in the opcode table.
+// To add an extended header: give it a bit in [Headers], a file like reth.go with struct,
+// DecodeFromBytes, SerializeTo and String, a place in [Packet.Decode] and [Packet.SerializeTo], and
+// name it in the opcode table.
 package rocev2
 
 import (
@@ -24,22 +22,23 @@ import (
 	"github.com/google/gopacket"
 )
 
-// UDPPort is the UDP destination port of RoCEv2 (IBTA annex A17).
+// UDPPort is the UDP destination port of RoCEv2 (IBTA annex A17). Some implementations also send
+// packets from this port to another port; [Plausible] recognises them.
 const UDPPort = 4791
 
 // EtherTypeRoCEv1 is the EtherType of RoCEv1 (IBTA annex A16).
 const EtherTypeRoCEv1 = 0x8915
 
-// ErrTruncated is wrapped by every decode error that ran out of bytes.
+// ErrTruncated is wrapped by every decode error for an input that is too short.
 var ErrTruncated = errors.New("truncated")
 
-// short reports that what needs more bytes than there are.
+// short returns the error for a structure that needs more bytes than are available.
 func short(what string, need, have int) error {
 	return fmt.Errorf("rocev2: %s needs %d bytes, %d left: %w", what, need, have, ErrTruncated)
 }
 
-// layerType registers one layer of this package with gopacket. Numbers below
-// 2000 are looked up in an array; this block of them belongs to the package.
+// layerType registers one layer type of this package with gopacket. The numbers are below 2000,
+// because gopacket looks those up in an array.
 func layerType(index int, name string, decode gopacket.DecodeFunc) gopacket.LayerType {
 	return gopacket.RegisterLayerType(1791+index, gopacket.LayerTypeMetadata{Name: name, Decoder: decode})
 }
@@ -74,27 +73,26 @@ var (
 	LayerTypeAPR          = layerType(25, "APR", layerDecoder(func() decoder { return new(APR) }))
 )
 
-// BaseLayer is the bytes of a layer, and those that it carries: that of
-// gopacket/layers, without the tables which that package makes when a program
-// starts.
+// BaseLayer holds the bytes of a layer and its payload. It replaces BaseLayer of gopacket/layers,
+// because importing that package builds large tables at program start.
 type BaseLayer struct {
-	Contents []byte // of the layer itself
-	Payload  []byte // what follows it
+	Contents []byte // bytes of the layer itself
+	Payload  []byte // bytes after the layer
 }
 
-// LayerContents are the bytes of the layer itself.
+// LayerContents returns the bytes of the layer itself.
 func (b *BaseLayer) LayerContents() []byte { return b.Contents }
 
-// LayerPayload is what follows it.
+// LayerPayload returns the bytes after the layer.
 func (b *BaseLayer) LayerPayload() []byte { return b.Payload }
 
-// decoder is what every layer here offers.
+// decoder is the interface of all layers in this package.
 type decoder interface {
 	gopacket.Layer
 	gopacket.DecodingLayer
 }
 
-// layerDecoder lets gopacket.NewPacket decode a layer on its own.
+// layerDecoder returns a function with which gopacket.NewPacket decodes the layer.
 func layerDecoder(make func() decoder) gopacket.DecodeFunc {
 	return func(data []byte, p gopacket.PacketBuilder) error {
 		l := make()
@@ -109,17 +107,17 @@ func layerDecoder(make func() decoder) gopacket.DecodeFunc {
 	}
 }
 
-// decodeBTH adds the BTH, the extended headers that its opcode asks for, and
-// hands the payload on.
+// decodeBTH adds the BTH and its extended headers to the packet, and decodes the payload as the
+// next layer.
 func decodeBTH(data []byte, b gopacket.PacketBuilder) error {
 	p := new(Packet)
 	if err := p.DecodeFromBytes(data, b); err != nil {
 		return err
 	}
 	b.AddLayer(&p.BTH)
-	rest := data[BTHLen : len(data)-ICRCLen-int(p.PadCount)]
+	rest := data[BTHLen : len(data)-ICRCLen-len(p.Pad)]
 	p.BTH.Payload = rest
-	for have := p.Headers; have != 0; have &= have - 1 { // again, for the payload that each has here
+	for have := p.Headers; have != 0; have &= have - 1 { // decode again, so that each header has its Payload
 		l := p.extended(have & -have)
 		if err := l.DecodeFromBytes(rest, b); err != nil {
 			return err
@@ -133,9 +131,8 @@ func decodeBTH(data []byte, b gopacket.PacketBuilder) error {
 	return b.NextDecoder(p.NextLayerType())
 }
 
-// cut proves that a header of size bytes is there and splits data into it and
-// what follows.
-func cut(base *BaseLayer, what string, size int, data []byte, df gopacket.DecodeFeedback) error {
+// splitHeader checks that data has at least size bytes and splits it into header and payload.
+func splitHeader(base *BaseLayer, what string, size int, data []byte, df gopacket.DecodeFeedback) error {
 	if len(data) < size {
 		df.SetTruncated()
 		return short(what, size, len(data))

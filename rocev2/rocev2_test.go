@@ -22,7 +22,7 @@ import (
 	_ "github.com/rdmadump/rdmadump/rocev2/register"
 )
 
-// eachPacket visits the transport packets of every InfiniBand capture.
+// eachPacket calls visit for the transport packets of every InfiniBand capture.
 func eachPacket(t testing.TB, visit func(name string, l *link.Decoder, f *capture.Frame)) {
 	t.Helper()
 	paths, _ := filepath.Glob("../testdata/captures/*.zst")
@@ -48,7 +48,7 @@ func eachPacket(t testing.TB, visit func(name string, l *link.Decoder, f *captur
 	}
 }
 
-// TestOpcodes: the table of wire-format facts, row by row.
+// TestOpcodes checks the rows of the opcode table.
 func TestOpcodes(t *testing.T) {
 	for _, c := range []struct {
 		opcode  rocev2.Opcode
@@ -91,7 +91,7 @@ func TestOpcodes(t *testing.T) {
 	}
 }
 
-// TestPSNDelta: PSNs are a circle of 24 bits.
+// TestPSNDelta checks that PSNs wrap around at 24 bits.
 func TestPSNDelta(t *testing.T) {
 	for _, c := range []struct {
 		a, b uint32
@@ -104,7 +104,7 @@ func TestPSNDelta(t *testing.T) {
 		{0xffffff, 0, -1},
 		{0x7fffff, 0, 1<<23 - 1},
 		{0x800000, 0, -1 << 23},
-		{0x12000001, 0x34000000, 1}, // of 32 bits, the lower 24 count
+		{0x12000001, 0x34000000, 1}, // only the lower 24 bits count
 	} {
 		if got := rocev2.PSNDelta(c.a, c.b); got != c.want {
 			t.Errorf("0x%x - 0x%x is %d, want %d", c.a, c.b, got, c.want)
@@ -112,28 +112,28 @@ func TestPSNDelta(t *testing.T) {
 	}
 }
 
-// TestOperation: opcodes are a service and an operation.
+// TestOperation checks that an opcode consists of a service and an operation.
 func TestOperation(t *testing.T) {
 	if o := rocev2.Opcode(0xb7); o.Transport() != rocev2.XRC || o.Operation() != rocev2.OpSendOnlyInv {
 		t.Errorf("0xb7 is operation 0x%02x of %v", o.Operation(), o.Transport())
 	}
 }
 
-// TestRoundTrip: serialising what was decoded gives back the same bytes, for
-// every packet of the captures; and every invariant CRC is right.
+// TestRoundTrip checks that every packet of the captures is encoded to the bytes it was decoded
+// from, and that every invariant CRC is right.
 func TestRoundTrip(t *testing.T) {
 	packets, datagrams := 0, 0
 	var p rocev2.Packet
 	eachPacket(t, func(name string, l *link.Decoder, f *capture.Frame) {
 		if l.Length > len(l.Transport) {
-			return // cut by the snapshot length
+			return // truncated to the snapshot length
 		}
 		if err := p.DecodeFromBytes(l.Transport, gopacket.NilDecodeFeedback); err != nil {
 			t.Fatalf("%s: frame %d: %v", name, f.Number, err)
 		}
 		got := l.CheckICRC(&p)
 		if got == rocev2.ICRCBad && strings.Contains(name, "storm") {
-			return // the wire was bad on purpose
+			return // corrupted on purpose
 		}
 		if got != rocev2.ICRCOk {
 			t.Errorf("%s: frame %d: ICRC %v", name, f.Number, got)
@@ -157,14 +157,13 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// serializable is what all layers here are.
+// serializable is the interface of all layers in this package.
 type serializable interface {
 	gopacket.DecodingLayer
 	gopacket.SerializableLayer
 }
 
-// reassembleMAD takes a datagram apart, layer by layer, and puts it together
-// again out of nothing but the fields.
+// reassembleMAD decodes a datagram layer by layer and encodes it again from the decoded fields.
 func reassembleMAD(t *testing.T, data []byte) []byte {
 	t.Helper()
 	var mad rocev2.MAD
@@ -204,7 +203,7 @@ func serialize(t testing.TB, layers ...gopacket.SerializableLayer) []byte {
 	return append([]byte(nil), buf.Bytes()...)
 }
 
-// pattern fills the fields of a layer with numbers that differ.
+// pattern fills the fields of a layer with different numbers.
 func pattern(v reflect.Value, n *uint64) {
 	for i := range v.NumField() {
 		f := v.Field(i)
@@ -221,8 +220,8 @@ func pattern(v reflect.Value, n *uint64) {
 	}
 }
 
-// TestEveryLayer: for layers that no capture has, too: bytes of any content
-// survive decoding and serialising.
+// TestEveryLayer checks that decoding and encoding any bytes gives the same bytes, also for layers
+// that are in no capture.
 func TestEveryLayer(t *testing.T) {
 	for _, c := range []struct {
 		layer serializable
@@ -271,7 +270,7 @@ func TestEveryLayer(t *testing.T) {
 					t.Fatalf("%d bytes: error %v, want one that wraps ErrTruncated", size, err)
 				}
 			}
-			// And fields that were set, not decoded, come back as they were set.
+			// Encoding and decoding fields gives the same fields.
 			v := reflect.New(reflect.TypeOf(c.layer).Elem())
 			seed := uint64(7)
 			pattern(v.Elem(), &seed)
@@ -286,8 +285,8 @@ func TestEveryLayer(t *testing.T) {
 	}
 }
 
-// TestEveryOpcode: a packet of every opcode survives, and its headers are cut
-// apart at the right places.
+// TestEveryOpcode checks, for a packet of every opcode, that the headers start at the right offsets
+// and that encoding gives the same bytes.
 func TestEveryOpcode(t *testing.T) {
 	for opcode := range 256 {
 		info := rocev2.Opcode(opcode).Info()
@@ -310,7 +309,7 @@ func TestEveryOpcode(t *testing.T) {
 	}
 }
 
-// TestCut: a packet cut to a snapshot length yields every header that is whole.
+// TestCut checks that every complete header of a truncated packet is decoded.
 func TestCut(t *testing.T) {
 	data := make([]byte, 100)
 	data[0] = 0x0a // RDMA WRITE Only
@@ -335,7 +334,103 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestGopacket: another program decodes a frame with gopacket alone.
+// TestPlausible checks which bytes look like a RoCEv2 packet.
+func TestPlausible(t *testing.T) {
+	ack := []byte{0x11, 0x40, 0xff, 0xff, 0, 0, 0, 0x11, 0x80, 0, 0xa5, 0x0f, 0x1f, 0, 0, 4, 0, 0, 0, 0}
+	edited := func(at int, v byte) []byte {
+		b := bytes.Clone(ack)
+		b[at] = v
+		return b
+	}
+	for _, c := range []struct {
+		name   string
+		data   []byte
+		length int
+		want   bool
+	}{
+		{"acknowledgement", ack, 20, true},
+		{"truncated after the BTH", ack[:12], 20, true},
+		{"FECN and BECN", edited(4, 0xc0), 20, true},
+		{"truncated in the BTH", ack[:11], 20, false},
+		{"reserved opcode", edited(0, 0x1f), 20, false},
+		{"header version", edited(1, 0x41), 20, false},
+		{"reserved bits of byte 4", edited(4, 0x20), 20, false},
+		{"reserved bits of byte 8", edited(8, 0x81), 20, false},
+		{"too short for the AETH and the ICRC", ack[:16], 16, false},
+		{"pad count of an acknowledgement", edited(1, 0x70), 20, true},
+		{"pad longer than the payload", append([]byte{0x04, 0x30}, ack[2:]...), 16, false},
+		{"length that is no multiple of 4", ack, 21, false},
+	} {
+		if got := rocev2.Plausible(c.data, c.length); got != c.want {
+			t.Errorf("%s: plausible %v, want %v", c.name, got, c.want)
+		}
+	}
+	// All packets of the captures are plausible, except those of which the BTH was corrupted on purpose.
+	eachPacket(t, func(name string, l *link.Decoder, f *capture.Frame) {
+		var p rocev2.Packet
+		if p.Decode(l.Transport, l.Length) != nil || l.CheckICRC(&p) != rocev2.ICRCOk {
+			return
+		}
+		if !rocev2.Plausible(l.Transport, l.Length) {
+			t.Errorf("%s: packet %d is not plausible: %v", name, f.Number, &p)
+		}
+	})
+}
+
+// TestStrayPad checks that a pad count in a packet without a payload is accepted and reported.
+func TestStrayPad(t *testing.T) {
+	ack := []byte{0x11, 0x70, 0xff, 0xff, 0, 0, 0, 0x11, 0, 0, 0xa5, 0x0f, 0x1f, 0, 0, 4, 0xde, 0xad, 0xbe, 0xef}
+	var p rocev2.Packet
+	if err := p.Decode(ack, len(ack)); err != nil {
+		t.Fatal(err)
+	}
+	if !p.StrayPad() || p.PadCount != 3 || len(p.Pad) != 0 || len(p.Payload) != 0 || p.PayloadLength != 0 || !p.HasICRC || p.ICRC != 0xefbeadde || p.AETH.MSN != 4 {
+		t.Errorf("stray pad %v of %d, %d bytes of pad, payload %d of %d, ICRC %v 0x%08x, MSN %d", p.StrayPad(), p.PadCount, len(p.Pad), len(p.Payload), p.PayloadLength, p.HasICRC, p.ICRC, p.AETH.MSN)
+	}
+	buf := gopacket.NewSerializeBuffer()
+	if err := p.SerializeTo(buf, gopacket.SerializeOptions{}); err != nil || !bytes.Equal(buf.Bytes(), ack) {
+		t.Errorf("encoded to %x, error %v", buf.Bytes(), err)
+	}
+	if got := gopacket.NewPacket(ack, rocev2.LayerTypeBTH, gopacket.Default); got.ErrorLayer() != nil || got.Layer(rocev2.LayerTypeAETH) == nil {
+		t.Errorf("gopacket: %v", got)
+	}
+	// Two bytes that may be pad precede the ICRC.
+	long := slices.Concat(ack[:16], []byte{0, 0}, ack[16:])
+	if err := p.Decode(long, len(long)); err != nil || len(p.Pad) != 2 || p.PayloadLength != 0 || p.ICRC != 0xefbeadde {
+		t.Errorf("%d bytes of pad, payload %d, ICRC 0x%08x, error %v", len(p.Pad), p.PayloadLength, p.ICRC, err)
+	}
+	// The pad of an operation with a payload must fit.
+	send := append([]byte{0x04, 0x30}, ack[2:16]...)
+	if err := p.Decode(send, len(send)); !errors.Is(err, rocev2.ErrTruncated) {
+		t.Errorf("SEND with a pad but no payload: error %v", err)
+	}
+}
+
+// TestMADNames checks the names of management datagrams.
+func TestMADNames(t *testing.T) {
+	for _, c := range []struct {
+		class, method uint8
+		attribute     rocev2.CMAttribute
+		want          string
+	}{
+		{rocev2.ClassSubnAdm, 0x01, 0x0035, "SubnAdmGet(PathRecord)"},
+		{rocev2.ClassSubnAdm, 0x92, 0x0011, "SubnAdmGetTableResp(NodeRecord)"},
+		{rocev2.ClassSubnAdm, 0x02, 0x0038, "SubnAdmSet(MCMemberRecord)"},
+		{rocev2.ClassSubn, 0x81, 0x0015, "SubnGetResp(PortInfo)"},
+		{rocev2.ClassSubnDirected, 0x01, 0x0011, "SubnGet(NodeInfo)"},
+		{rocev2.ClassPerf, 0x01, 0x0012, "PerfGet(PortCounters)"},
+		{rocev2.ClassCM, 0x03, rocev2.CMReq, "ComMgtSend(REQ)"},
+		{rocev2.ClassPerf, 0x44, 0x9999, "Perf method 0x44(attribute 0x9999)"},
+		{0x30, 0x01, 0x0011, "class 0x30 Get(attribute 0x0011)"},
+	} {
+		m := rocev2.MAD{Class: c.class, Method: c.method, Attribute: c.attribute}
+		if got := m.Name(); got != c.want {
+			t.Errorf("name %q, want %q", got, c.want)
+		}
+	}
+}
+
+// TestGopacket checks that a program can decode a frame with gopacket alone.
 func TestGopacket(t *testing.T) {
 	seen := map[gopacket.LayerType]int{}
 	eachPacket(t, func(name string, l *link.Decoder, f *capture.Frame) {
@@ -363,7 +458,7 @@ func TestGopacket(t *testing.T) {
 	}
 }
 
-// TestFix: lengths and the ICRC are worked out for a packet made from nothing.
+// TestFix checks that SerializeTo computes the lengths and FixICRC the ICRC of a packet.
 func TestFix(t *testing.T) {
 	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: []byte{10, 0, 0, 1}, DstIP: []byte{10, 0, 0, 2}}
 	udp := &layers.UDP{SrcPort: 49152, DstPort: rocev2.UDPPort}
@@ -391,13 +486,13 @@ func TestFix(t *testing.T) {
 	}
 }
 
-// icrcKinds are the headers that an ICRC covers, and what it is by the book: one CRC
-// over the masked packet.
+// icrcKinds lists, for each kind of packet, the headers that the ICRC covers and a simple
+// implementation: one CRC over the masked packet.
 var icrcKinds = []struct {
 	name    string
-	headers int // bytes, of which some are masked
+	headers int // number of header bytes, some of which are masked
 	masked  []int
-	ones    int // bytes of ones in front, for an LRH that is not there
+	ones    int // number of bytes of ones that replace an absent LRH
 	sum     func(c *rocev2.ICRC, headers, transport []byte) (uint32, bool)
 }{
 	{"IPv4", 28, []int{1, 8, 10, 11, 26, 27}, 8, func(c *rocev2.ICRC, h, t []byte) (uint32, bool) { return c.RoCEv2(h[:20], h[20:], t) }},
@@ -405,11 +500,10 @@ var icrcKinds = []struct {
 	{"IPv6", 48, []int{1, 2, 3, 7, 46, 47}, 8, func(c *rocev2.ICRC, h, t []byte) (uint32, bool) { return c.RoCEv2(h[:40], h[40:], t) }},
 	{"RoCEv1", 40, []int{1, 2, 3, 7}, 8, (*rocev2.ICRC).RoCEv1},
 	{"native", 8, nil, 0, func(c *rocev2.ICRC, h, t []byte) (uint32, bool) { return c.Native(h, nil, t) }},
-	{"native, global", 48, []int{9, 10, 11, 15}, 0, func(c *rocev2.ICRC, h, t []byte) (uint32, bool) { return c.Native(h[:8], h[8:], t) }},
+	{"native, global", 48, []int{0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 15}, 0, func(c *rocev2.ICRC, h, t []byte) (uint32, bool) { return c.Native(h[:8], h[8:], t) }},
 }
 
-// TestICRCLengths: of packets of every length, computed one after the other in the
-// same room.
+// TestICRCLengths checks the ICRCs of packets of every length, computed with the same buffer.
 func TestICRCLengths(t *testing.T) {
 	data := make([]byte, 4200)
 	for i := range data {
@@ -448,9 +542,8 @@ func TestICRCLengths(t *testing.T) {
 	}
 }
 
-// BenchmarkICRC computes those of packets as captures have them: acknowledgements,
-// Sends, and data at the two usual MTUs.
-// BenchmarkREQ decodes the longest message of the connection manager.
+// BenchmarkICRC computes the ICRCs of packets of typical lengths: acknowledgements, Sends, and data
+// at the two usual MTUs.
 func BenchmarkREQ(b *testing.B) {
 	data := make([]byte, rocev2.CMSize)
 	for i := range data {
@@ -479,7 +572,7 @@ func BenchmarkICRC(b *testing.B) {
 	}
 }
 
-// TestVCRC: native packets of the captures end with a variant CRC.
+// TestVCRC checks the variant CRCs of native packets in the captures.
 func TestVCRC(t *testing.T) {
 	f, err := capture.Open("../testdata/captures/derived-ib-callback41.pcap.zst")
 	if err != nil {
@@ -502,7 +595,7 @@ func TestVCRC(t *testing.T) {
 	}
 }
 
-// seed adds the first packets of each kind of capture to a corpus.
+// seed adds the first packets of each kind of capture to a fuzz corpus.
 func seed(f *testing.F, add func([]byte)) {
 	kinds := map[byte]int{}
 	eachPacket(f, func(_ string, l *link.Decoder, _ *capture.Frame) {
@@ -513,7 +606,7 @@ func seed(f *testing.F, add func([]byte)) {
 	})
 }
 
-// FuzzPacket: whatever decodes whole serialises to the same bytes.
+// FuzzPacket checks that every packet that is decoded completely is encoded to the same bytes.
 func FuzzPacket(f *testing.F) {
 	seed(f, func(b []byte) { f.Add(b, len(b)) })
 	f.Fuzz(func(t *testing.T, data []byte, length int) {
@@ -528,7 +621,7 @@ func FuzzPacket(f *testing.F) {
 	})
 }
 
-// FuzzMAD: likewise for management datagrams.
+// FuzzMAD checks the same for management datagrams.
 func FuzzMAD(f *testing.F) {
 	eachPacket(f, func(_ string, l *link.Decoder, _ *capture.Frame) {
 		if l.Transport[0] == 0x64 && len(l.Transport) > 24 {
@@ -547,7 +640,7 @@ func FuzzMAD(f *testing.F) {
 	})
 }
 
-// FuzzHeaders: LRH and GRH with what follows them.
+// FuzzHeaders checks the same for LRH and GRH with the bytes after them.
 func FuzzHeaders(f *testing.F) {
 	f.Add(make([]byte, 60))
 	f.Fuzz(func(t *testing.T, data []byte) {

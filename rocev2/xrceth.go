@@ -15,39 +15,39 @@ const XRCETHLen = 4
 //	0      8 bits  reserved
 //	1      24      XRC shared receive queue
 //
-// Fewer than 4 bytes are [ErrTruncated].
+// DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 4 bytes.
 type XRCETH struct {
 	BaseLayer
 	Reserved8 uint8
 	XRCSRQ    uint32 // 24 bits
 }
 
-// LayerType is LayerTypeXRCETH.
+// LayerType returns LayerTypeXRCETH.
 func (d *XRCETH) LayerType() gopacket.LayerType { return LayerTypeXRCETH }
 
-// CanDecode is LayerTypeXRCETH.
+// CanDecode returns LayerTypeXRCETH.
 func (d *XRCETH) CanDecode() gopacket.LayerClass { return LayerTypeXRCETH }
 
-// NextLayerType is the payload.
+// NextLayerType returns gopacket.LayerTypePayload.
 func (d *XRCETH) NextLayerType() gopacket.LayerType { return gopacket.LayerTypePayload }
 
-// header reads the 4 bytes; the caller has proven that they are there.
+// header decodes the 4 bytes. The caller has checked the length.
 func (d *XRCETH) header(data []byte) {
 	d.Contents = data[:XRCETHLen]
 	d.Reserved8 = data[0]
 	d.XRCSRQ = be.Uint32(data) & 0xffffff
 }
 
-// DecodeFromBytes reads the header; Payload is what follows it.
+// DecodeFromBytes decodes the header. Payload holds the bytes after the header.
 func (d *XRCETH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	if err := cut(&d.BaseLayer, "XRCETH", XRCETHLen, data, df); err != nil {
+	if err := splitHeader(&d.BaseLayer, "XRCETH", XRCETHLen, data, df); err != nil {
 		return err
 	}
 	d.header(data)
 	return nil
 }
 
-// SerializeTo prepends the header.
+// SerializeTo prepends the header to buf.
 func (d *XRCETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
 	data, err := buf.PrependBytes(XRCETHLen)
 	if err != nil {
@@ -57,5 +57,5 @@ func (d *XRCETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeO
 	return nil
 }
 
-// String is one line for people.
+// String returns a one-line description.
 func (d *XRCETH) String() string { return fmt.Sprintf("XRCETH SRQ 0x%06x", d.XRCSRQ) }

@@ -242,15 +242,20 @@ func (c *results) connection(r *record.Connection) {
 // unchecked returns lines that name the rules that could not be checked everywhere, and
 // the reason.
 func (c *results) unchecked(s *record.Summary) (lines []string) {
-	needs := func(n rule.Need) string { return strings.Join(rule.Needing(n), ", ") }
+	needs := func(gaps ...string) string { return strings.Join(rule.Needing(gaps...), ", ") }
 	if c.noHandshake > 0 {
-		lines = append(lines, fmt.Sprintf("not checked on %d of %d connections, because their handshakes are not in the capture: %s", c.noHandshake, c.connections, needs(rule.Handshake)))
+		lines = append(lines, fmt.Sprintf("not checked on %d of %d connections, because their handshakes are not in the capture: %s", c.noHandshake, c.connections, needs("no_handshake")))
 	}
 	if c.incomplete > 0 {
-		lines = append(lines, fmt.Sprintf("not checked on %d of %d connections after the first packet that is missing from the capture: %s", c.incomplete, c.connections, needs(rule.Lossless)))
+		lines = append(lines, fmt.Sprintf("not checked on %d of %d connections after the first packet that is missing from the capture: %s", c.incomplete, c.connections, needs("missing")))
 	}
 	if s != nil && s.Truncated > 0 {
-		lines = append(lines, fmt.Sprintf("not checked in the missing parts of %d truncated packets: %s", s.Truncated, needs(rule.Uncut)))
+		lines = append(lines, fmt.Sprintf("the missing contents of %s are not checked", number(s.Truncated, "truncated packet")))
+	}
+	if s != nil {
+		for _, n := range s.NotJudged {
+			lines = append(lines, fmt.Sprintf("%s was not reported %s, because the capture does not prove it (%s)", n.Rule, howOften(n.Count), n.Gap))
+		}
 	}
 	return lines
 }
@@ -289,4 +294,15 @@ func (f *flags) explains(w io.Writer) error {
 	}
 	_, err = io.WriteString(w, r.Markdown())
 	return err
+}
+
+// howOften returns how often something happened, in words.
+func howOften(n int64) string {
+	switch n {
+	case 1:
+		return "once"
+	case 2:
+		return "twice"
+	}
+	return fmt.Sprintf("%d times", n)
 }

@@ -23,18 +23,18 @@ import (
 // decoder is the struct that decodes the same bytes as a table.
 type decoder struct {
 	table *field.Header
-	// decode is given random bytes, may set those that must be right, and
-	// returns the struct and where in the bytes the table begins.
+	// decode gets random bytes. It may set the bytes that must have a certain value, and returns
+	// the decoded struct and the offset at which the table begins.
 	decode func(data []byte) (from any, at int, err error)
-	// names has the struct's field for each field of the table whose name is not
-	// the same but for case and underscores.
+	// names maps a field of the table to the struct's field, if their names differ in more than
+	// case and underscores.
 	names map[string]string
-	// without says why a field of the table is none of the struct's, or is
-	// another value there, or why one of the struct's is none of the table's.
+	// without gives the reason why a field of the table is not in the struct or has another value
+	// there, or why a field of the struct is not in the table.
 	without map[string]string
 }
 
-// layer decodes with a gopacket layer.
+// layer returns a decode function for a gopacket layer.
 func layer[T any, P interface {
 	*T
 	DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error
@@ -46,11 +46,11 @@ func layer[T any, P interface {
 
 const (
 	bothPlaces = "is in the other table of these bytes"
-	behind     = "stands behind the fixed layout"
-	noField    = "is no field of the wire"
+	afterTable = "follows the fixed layout"
+	noField    = "is not on the wire"
 )
 
-// cmOf is a message of the connection manager.
+// cmOf returns the decoder of a connection manager message.
 func cmOf[T any, P interface {
 	*T
 	DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error
@@ -58,7 +58,7 @@ func cmOf[T any, P interface {
 	return decoder{header.CM[attribute], layer[T, P], names, nil}
 }
 
-// path has the names of one path of a REQ or LAP.
+// path returns the names of the fields of one path in a REQ or LAP.
 func path(table, in string) map[string]string {
 	names := map[string]string{}
 	for _, name := range []string{
@@ -71,7 +71,7 @@ func path(table, in string) map[string]string {
 	return names
 }
 
-// join is all names of several maps.
+// join merges several maps of names.
 func join(maps ...map[string]string) map[string]string {
 	all := map[string]string{}
 	for _, m := range maps {
@@ -82,7 +82,7 @@ func join(maps ...map[string]string) map[string]string {
 	return all
 }
 
-// segment decodes a DDP segment, tagged or not.
+// segment returns a decode function for a DDP segment, tagged or untagged.
 func segment(tagged byte) func(data []byte) (any, int, error) {
 	return func(data []byte) (any, int, error) {
 		data[0] = data[0]&0x7f | tagged
@@ -92,7 +92,7 @@ func segment(tagged byte) func(data []byte) (any, int, error) {
 	}
 }
 
-// shifted is a decode whose table begins later.
+// shifted returns a decode function for a table that begins by bytes later.
 func shifted(by int, decode func([]byte) (any, int, error)) func([]byte) (any, int, error) {
 	return func(data []byte) (any, int, error) { v, _, err := decode(data); return v, by, err }
 }
@@ -104,7 +104,7 @@ var ofDDP = map[string]string{
 var decoders = []decoder{
 	{&header.LRH, layer[rocev2.LRH], nil, nil},
 	{&header.GRH, layer[rocev2.GRH], map[string]string{"ip_version": "Version"}, nil},
-	{&header.BTH, layer[rocev2.BTH], nil, map[string]string{"Pad": behind, "ICRC": behind}},
+	{&header.BTH, layer[rocev2.BTH], nil, map[string]string{"Pad": afterTable, "ICRC": afterTable}},
 	{&header.RDETH, layer[rocev2.RDETH], nil, nil},
 	{&header.DETH, layer[rocev2.DETH], nil, nil},
 	{&header.XRCETH, layer[rocev2.XRCETH], nil, nil},
@@ -117,8 +117,24 @@ var decoders = []decoder{
 	{&header.AtomicAckETH, layer[rocev2.AtomicAckETH], nil, nil},
 	{&header.ImmDt, layer[rocev2.ImmDt], nil, nil},
 	{&header.IETH, layer[rocev2.IETH], nil, nil},
-	{&header.MAD, layer[rocev2.MAD], map[string]string{"reserved": "Reserved16"}, nil},
+	{header.MAD(0), layer[rocev2.MAD], map[string]string{"reserved": "Reserved16"}, nil},
+	{header.MAD(rocev2.ClassSubn), layer[rocev2.MAD], map[string]string{"reserved": "Reserved16"}, nil},
+	{header.MAD(rocev2.ClassSubnDirected), layer[rocev2.MAD], map[string]string{"reserved": "Reserved16"}, nil},
+	{header.MAD(rocev2.ClassSubnAdm), layer[rocev2.MAD], map[string]string{"reserved": "Reserved16"}, nil},
+	{header.MAD(rocev2.ClassPerf), layer[rocev2.MAD], map[string]string{"reserved": "Reserved16"}, nil},
+	{header.MAD(rocev2.ClassCM), layer[rocev2.MAD], map[string]string{"reserved": "Reserved16"}, nil},
 	{&header.IPCM, layer[rocev2.IPCM], map[string]string{"reserved": "Reserved4"}, nil},
+	{&header.IPCMv4, func(data []byte) (any, int, error) {
+		data[1] = data[1]&15 | 4<<4
+		var h rocev2.IPCM
+		err := h.DecodeFromBytes(data, gopacket.NilDecodeFeedback)
+		source, destination := h.Addresses()
+		return struct {
+			MajorVersion, MinorVersion, IPVersion, Reserved uint8
+			SourcePort                                      uint16
+			Source, Destination                             netip.Addr
+		}{h.MajorVersion, h.MinorVersion, h.IPVersion, h.Reserved4, h.SourcePort, source, destination}, 0, err
+	}, nil, nil},
 	cmOf[rocev2.REQ](rocev2.CMReq, join(path("primary_", "Primary."), path("alternate_", "Alternate."))),
 	cmOf[rocev2.MRA](rocev2.CMMra, map[string]string{"message_mraed": "Message"}),
 	cmOf[rocev2.REJ](rocev2.CMRej, map[string]string{"message_rejected": "Message"}),
@@ -132,12 +148,12 @@ var decoders = []decoder{
 	cmOf[rocev2.APR](rocev2.CMApr, nil),
 	{&header.MPAFrame, func(data []byte) (any, int, error) {
 		copy(data, iwarp.RequestKey)
-		data[18], data[19] = 0, max(data[19]&0x7f, 4) // no more than there is, no less than IRD and ORD take
+		data[18], data[19] = 0, max(data[19]&0x7f, 4) // a length that the input has and that IRD and ORD fit in
 		var m iwarp.MPA
 		err := m.Decode(data)
 		return m, 0, err
 	}, map[string]string{"crc_wanted": "CRC"}, map[string]string{
-		"private_data_length": "counts PrivateData, IRD and ORD", "PrivateData": behind, "IRD": behind, "ORD": behind, "Length": noField, "Reply": "is told by the key",
+		"private_data_length": "counts PrivateData, IRD and ORD", "PrivateData": afterTable, "IRD": afterTable, "ORD": afterTable, "Length": noField, "Reply": "is given by the key",
 	}},
 	{&header.DDPTagged, segment(0x80), map[string]string{"reserved": "ReservedDDP", "tagged_offset": "Offset"}, join(ofDDP, map[string]string{
 		"Queue": "is of untagged segments", "Sequence": "is of untagged segments",
@@ -157,13 +173,13 @@ var decoders = []decoder{
 		return r, 0, err
 	}, map[string]string{"read_size": "Size"}, nil},
 	{&header.Terminate, func(data []byte) (any, int, error) {
-		data[2] |= data[2] & 0x20 << 1 // no RDMAP header without that of DDP
-		data[3] |= 1                   // not as siw writes it
+		data[2] |= data[2] & 0x20 << 1 // no RDMAP header without a DDP header
+		data[3] |= 1                   // so that it does not look like a word of siw
 		var r iwarp.TerminateHeader
 		err := r.Decode(data)
 		return r, 0, err
 	}, map[string]string{"error_type": "Type", "error_code": "Code", "header_length": "HasLength", "header_ddp": "HasDDP", "header_rdmap": "HasRDMAP"}, map[string]string{
-		"terminate_reserved": "is read by nobody", "SegmentLength": behind, "DDP": behind, "Read": behind, "Swapped": noField,
+		"terminate_reserved": "is not decoded", "SegmentLength": afterTable, "DDP": afterTable, "Read": afterTable, "Swapped": noField,
 	}},
 	{&header.PrivateData, func(data []byte) (any, int, error) {
 		copy(data, []byte{0xf6, 0xab, 0x0e, 0x18, 1})
@@ -177,22 +193,22 @@ var decoders = []decoder{
 		"Offset": noField, "SendSize": "is in bytes", "ReceiveSize": "is in bytes",
 	}},
 	{&header.RPCRDMA, func(data []byte) (any, int, error) {
-		copy(data[4:], []byte{0, 0, 0, 2}) // of other versions only this much is read
+		copy(data[4:], []byte{0, 0, 0, 2}) // of other versions, only this much is decoded
 		copy(data[12:], []byte{0, 0, 0})
-		if data[15] == 4 { // RDMA_ERROR has more in any version
+		if data[15] == 4 { // RDMA_ERROR has more fields in any version
 			data[15] = 3
 		}
 		var h rpcrdma.Header
 		err := h.Decode(data)
 		return h, 0, err
 	}, map[string]string{"rdma_vers": "Vers", "rdma_proc": "Proc"}, map[string]string{
-		"Align": behind, "Thresh": behind, "IsDraft": noField, "Direction": behind, "InvHandle": behind, "Reads": behind, "Writes": behind, "WriteEnds": behind, "Reply": behind, "HasReply": behind, "Err": behind,
-		"VersLow": behind, "VersHigh": behind, "Length": noField,
+		"Align": afterTable, "Thresh": afterTable, "IsDraft": noField, "Direction": afterTable, "InvHandle": afterTable, "Reads": afterTable, "Writes": afterTable, "WriteEnds": afterTable, "Reply": afterTable, "HasReply": afterTable, "Err": afterTable,
+		"VersLow": afterTable, "VersHigh": afterTable, "Length": noField,
 	}},
 	{&header.Segment, func(data []byte) (any, int, error) {
 		copy(data[4:], []byte{0, 0, 0, 1})
-		copy(data[12:], []byte{0, 0, 0, 0, 0, 0, 0, 1}) // RDMA_MSG, an entry of the Read list
-		copy(data[40:], make([]byte, 12))               // no more of it, no Write list, no Reply chunk
+		copy(data[12:], []byte{0, 0, 0, 0, 0, 0, 0, 1}) // RDMA_MSG with an entry in the Read list
+		copy(data[40:], make([]byte, 12))               // one entry, no Write list, no Reply chunk
 		var h rpcrdma.Header
 		if err := h.Decode(data); err != nil {
 			return nil, 0, err
@@ -202,25 +218,25 @@ var decoders = []decoder{
 	{&header.RPC, func(data []byte) (any, int, error) {
 		copy(data[4:], []byte{0, 0, 0, 0})
 		var h oncrpc.Header
-		h.Decode(data) // the rest may make no sense
+		h.Decode(data) // the remaining bytes may be invalid
 		return h, 0, nil
 	}, map[string]string{"message_type": "Type"}, map[string]string{
-		"RPCVersion": behind, "Program": behind, "Version": behind, "Procedure": behind, "Credential": behind, "Verifier": behind, "ReplyState": behind,
-		"AcceptState": behind, "RejectState": behind, "AuthState": behind, "Low": behind, "High": behind, "Length": noField,
+		"RPCVersion": afterTable, "Program": afterTable, "Version": afterTable, "Procedure": afterTable, "Credential": afterTable, "Verifier": afterTable, "ReplyState": afterTable,
+		"AcceptState": afterTable, "RejectState": afterTable, "AuthState": afterTable, "Low": afterTable, "High": afterTable, "Length": noField,
 	}},
 }
 
-// noDecoder are the tables that are held against no struct: package link and the
-// dissector read what they need of these headers, and no more.
+// noDecoder lists the tables that are compared with no struct. Package link and the dissector
+// decode only the fields of these headers that they need.
 var noDecoder = []*field.Header{
+	&header.PFC, &header.Pause, &header.IPoIB,
 	&header.Ethernet, &header.VLAN, &header.SLL, &header.SLL2, &header.ERF, &header.IPv4, &header.IPv6, &header.UDP, &header.TCP, &header.VXLAN, &header.GRE,
 }
 
-// fold is a name without what the two worlds write differently.
+// fold returns a name in lower case without underscores.
 func fold(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
 
-// member is the struct's field of that name, down a path; false when there is
-// none.
+// member returns the struct's field with that name or path, and false if there is none.
 func member(v reflect.Value, name string) (reflect.Value, bool) {
 	for part := range strings.SplitSeq(name, ".") {
 		v = v.FieldByNameFunc(func(s string) bool { return fold(s) == fold(part) })
@@ -231,7 +247,7 @@ func member(v reflect.Value, name string) (reflect.Value, bool) {
 	return v, true
 }
 
-// same says whether a field of a table has the value of a struct's field.
+// same reports whether a field of a table has the value of a struct's field.
 func same(f *field.Field, data []byte, v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Bool:
@@ -241,8 +257,7 @@ func same(f *field.Field, data []byte, v reflect.Value) bool {
 	}
 	switch v := v.Interface().(type) {
 	case netip.Addr:
-		raw := v.As16()
-		return bytes.Equal(f.Raw(data), raw[:])
+		return bytes.Equal(f.Raw(data), v.AsSlice())
 	case [16]byte:
 		return bytes.Equal(f.Raw(data), v[:])
 	case []byte:
@@ -251,9 +266,8 @@ func same(f *field.Field, data []byte, v reflect.Value) bool {
 	return false
 }
 
-// TestDecoders holds tables and structs against each other on random bytes: each
-// field of a table has the value of the struct's field, and neither has one that
-// the other lacks without a reason.
+// TestDecoders compares tables and structs on random bytes. Each field of a table must have the
+// value of the struct's field, and neither may lack a field of the other without a reason.
 func TestDecoders(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	tested := map[*field.Header]bool{}
@@ -280,12 +294,12 @@ func TestDecoders(t *testing.T) {
 					m, found := member(v, name)
 					if c.without[f.Name] != "" {
 						if found {
-							t.Fatalf("%s is in the struct, and is said not to be: %s", f.Name, c.without[f.Name])
+							t.Fatalf("%s is in the struct, but is listed as missing: %s", f.Name, c.without[f.Name])
 						}
 						continue
 					}
 					if !found {
-						t.Fatalf("%s has no counterpart, and no reason why", f.Name)
+						t.Fatalf("%s is not in the struct, and no reason is given", f.Name)
 					}
 					seen[fold(name)] = true
 					if !same(f, data[at:], m) {
@@ -294,11 +308,11 @@ func TestDecoders(t *testing.T) {
 				}
 				for i := range v.NumField() {
 					f := v.Type().Field(i)
-					if f.Anonymous || f.Type == reflect.TypeFor[rocev2.Path]() { // what layers share; what has rows of its own
+					if f.Anonymous || f.Type == reflect.TypeFor[rocev2.Path]() { // fields that all layers share, or that have rows of their own
 						continue
 					}
 					if !seen[fold(f.Name)] && c.without[f.Name] == "" {
-						t.Fatalf("the struct's %s is in no table, and there is no reason why", f.Name)
+						t.Fatalf("the struct's %s is in no table, and no reason is given", f.Name)
 					}
 				}
 			}
@@ -306,7 +320,7 @@ func TestDecoders(t *testing.T) {
 	}
 	for _, h := range header.All {
 		if !tested[h] && !slices.Contains(noDecoder, h) {
-			t.Errorf("%s is held against no struct, and there is no reason why", h.Label)
+			t.Errorf("%s is compared with no struct, and no reason is given", h.Label)
 		}
 	}
 }

@@ -1,72 +1,73 @@
 package header
 
-// Kind is what the value of an [Extra] is.
+// Kind is the type of the value of an [Extra].
 type Kind uint8
 
-// The kinds.
+// The kinds of value.
 const (
 	Text       Kind = iota
-	Number          // never negative
-	TextOrNull      // null where it has no name
+	Number          // zero or positive
+	TextOrNull      // null if the value has no name
 	TextList
 	NumberList
 )
 
-// Extra is a member of a packet's tree that is in no table: it is worked out, or
-// has no fixed place.
+// Extra is a member of a packet's tree that is in no table, because it is computed or has no fixed
+// position.
 type Extra struct {
-	Object string // that it is in; empty for the packet itself
+	Object string // object that contains the member; empty for the packet itself
 	Name   string
 	Kind   Kind
 	Doc    string
-	Alias  string // Wireshark's name for it
+	Alias  string // name of the member in Wireshark
 }
 
-// Extras are all of them.
+// Extras lists all members that are in no table.
 var Extras = []Extra{
-	{"", "payload_bytes", Number, "bytes behind the headers", ""},
-	{"", "vcrc", Text, "native InfiniBand: what came of checking the variant CRC: ok, bad", ""},
-	{"", "error", Text, "why the transport's headers cannot be read", ""},
-	{"cm", "message", Text, "which message of the connection manager: REQ, REP, RTU, DREQ, ...", ""},
-	{"mpa", "frame", Text, "request, reply", ""},
-	{"mpa", "ird", Number, "RDMA Reads it accepts at once (enhanced)", ""},
-	{"mpa", "ord", Number, "RDMA Reads it sends at once (enhanced)", ""},
-	{"mpa", "ulpdu_length", Number, "of the FPDU, bytes", ""},
-	{"mpa", "crc", Text, "of the FPDU: ok, bad, off", ""},
-	{"rdmap", "error", Text, "what a Terminate says", ""},
-	{"rpcrdma", "rdma_err", Text, "code of an RDMA_ERROR: ERR_VERS, ERR_CHUNK", ""},
-	{"rpcrdma", "vers_low", Number, "lowest version that the responder supports", ""},
-	{"rpcrdma", "vers_high", Number, "highest version that the responder supports", ""},
-	{"rpcrdma", "align", Number, "rdma_align of RDMA_MSGP, bytes", ""},
-	{"rpcrdma", "thresh", Number, "rdma_thresh of RDMA_MSGP, bytes", ""},
-	{"rpcrdma", "error", Text, "why the header cannot be read", ""},
-	{"rpcrdma", "header_bytes", Number, "of the RPC-over-RDMA header", ""},
-	{"rpc", "rpc_vers", Number, "version of the RPC protocol", ""},
-	{"rpc", "program", Number, "RPC program number", ""},
-	{"rpc", "program_name", TextOrNull, "program by name", ""},
-	{"rpc", "version", Number, "of the program", "rpc.programversion"},
-	{"rpc", "procedure", Number, "procedure number", ""},
-	{"rpc", "procedure_name", TextOrNull, "procedure by name", ""},
-	{"rpc", "credential", Text, "flavor of the Call's credential", ""},
-	{"rpc", "verifier", Text, "flavor of the Call's verifier", ""},
-	{"rpc", "rpc_status", Text, "accept or reject status of a Reply", ""},
-	{"rpc", "nfs_status", Text, "status that the results begin with", ""},
-	{"rpc", "operations", TextList, "of a COMPOUND, in order", ""},
-	{"rpc", "error", Text, "why the header cannot be read", ""},
+	{"", "payload_bytes", Number, "The number of payload bytes after the headers.", ""},
+	{"", "vcrc", Text, "The result of checking the variant CRC of a native InfiniBand packet: ok or bad.", ""},
+	{"", "note", Text, "A remark on a packet that is unusual but can be decoded, such as one with a pad count but no payload.", ""},
+	{"", "error", Text, "The reason why the headers of the transport cannot be decoded.", ""},
+	{"cm", "message", Text, "The message of the connection manager: REQ, REP, RTU, DREQ, ...", ""},
+	{"mpa", "frame", Text, "The kind of MPA frame: request or reply.", ""},
+	{"mpa", "ird", Number, "The number of RDMA Reads that the sender of an enhanced frame accepts at once.", ""},
+	{"mpa", "ord", Number, "The number of RDMA Reads that the sender of an enhanced frame issues at once.", ""},
+	{"mpa", "ulpdu_length", Number, "The length of the ULPDU in the FPDU, in bytes.", "iwarp_mpa.ulpdulength"},
+	{"mpa", "crc", Text, "The result of checking the CRC of the FPDU: ok, bad, or off if the FPDU has no CRC.", ""},
+	{"rdmap", "error", Text, "The error that a Terminate message reports.", ""},
+	{"rpcrdma", "rdma_err", Text, "The error code of an RDMA_ERROR message: ERR_VERS or ERR_CHUNK.", ""},
+	{"rpcrdma", "vers_low", Number, "The lowest version that the responder supports, in an ERR_VERS error.", "rpcordma.vers_low"},
+	{"rpcrdma", "vers_high", Number, "The highest version that the responder supports, in an ERR_VERS error.", "rpcordma.vers_high"},
+	{"rpcrdma", "align", Number, "The rdma_align field of RDMA_MSGP in bytes.", "rpcordma.rdma_align"},
+	{"rpcrdma", "thresh", Number, "The rdma_thresh field of RDMA_MSGP in bytes.", "rpcordma.rdma_thresh"},
+	{"rpcrdma", "error", Text, "The reason why the RPC-over-RDMA header cannot be decoded.", ""},
+	{"rpcrdma", "header_bytes", Number, "The length of the RPC-over-RDMA header in bytes.", ""},
+	{"rpc", "rpc_vers", Number, "The version of the RPC protocol.", ""},
+	{"rpc", "program", Number, "The RPC program number.", ""},
+	{"rpc", "program_name", TextOrNull, "The name of the RPC program; null if the program has no known name.", ""},
+	{"rpc", "version", Number, "The version of the RPC program.", "rpc.programversion"},
+	{"rpc", "procedure", Number, "The procedure number.", ""},
+	{"rpc", "procedure_name", TextOrNull, "The name of the procedure; null if the procedure has no known name.", ""},
+	{"rpc", "credential", Text, "The flavor of the Call's credential.", ""},
+	{"rpc", "verifier", Text, "The flavor of the Call's verifier.", ""},
+	{"rpc", "rpc_status", Text, "The accept status or reject status of a Reply.", ""},
+	{"rpc", "nfs_status", Text, "The NFS status at the start of the results.", ""},
+	{"rpc", "operations", TextList, "The names of the operations of a COMPOUND, in order.", ""},
+	{"rpc", "error", Text, "The reason why the RPC header cannot be decoded.", ""},
 
-	// These are there when the tree is asked for, by -V, --rpc or a filter.
-	{"auth_sys", "stamp", Number, "of an AUTH_SYS credential", "rpc.auth.stamp"},
-	{"auth_sys", "machine_name", Text, "what the client calls itself", "rpc.auth.machinename"},
-	{"auth_sys", "uid", Number, "user", "rpc.auth.uid"},
-	{"auth_sys", "gid", Number, "group", "rpc.auth.gid"},
-	{"auth_sys", "gids", NumberList, "further groups", ""},
-	{"rpcsec_gss", "version", Number, "of RPCSEC_GSS", "rpc.authgss.version"},
-	{"rpcsec_gss", "procedure", Text, "RPCSEC_GSS_DATA, or what makes or ends a context", "rpc.authgss.procedure"},
-	{"rpcsec_gss", "sequence", Number, "sequence number in the credential", "rpc.authgss.seqnum"},
-	{"rpcsec_gss", "service", Text, "what is protected: none, integrity, privacy", "rpc.authgss.service"},
-	{"rpcsec_gss", "handle_bytes", Number, "of the context's handle", "rpc.authgss.context.length"},
-	{"gss_body", "unreadable", Text, "privacy: why arguments and results cannot be read", ""},
-	{"gss_body", "body_bytes", Number, "integrity: of the sequence number and the body behind it", "rpc.authgss.data.length"},
-	{"gss_body", "sequence", Number, "integrity: sequence number before the body", ""},
-	{"gss_body", "checksum_bytes", Number, "integrity: of the checksum behind the body", ""},
+	// The following members exist only if the tree is requested with -V, --rpc or a filter.
+	{"auth_sys", "stamp", Number, "The stamp of the AUTH_SYS credential.", "rpc.auth.stamp"},
+	{"auth_sys", "machine_name", Text, "The machine name of the AUTH_SYS credential.", "rpc.auth.machinename"},
+	{"auth_sys", "uid", Number, "The user ID of the AUTH_SYS credential.", "rpc.auth.uid"},
+	{"auth_sys", "gid", Number, "The group ID of the AUTH_SYS credential.", "rpc.auth.gid"},
+	{"auth_sys", "gids", NumberList, "The auxiliary group IDs of the AUTH_SYS credential.", ""},
+	{"rpcsec_gss", "version", Number, "The version of RPCSEC_GSS.", "rpc.authgss.version"},
+	{"rpcsec_gss", "procedure", Text, "The RPCSEC_GSS procedure: RPCSEC_GSS_DATA, or a procedure that establishes or destroys a context.", "rpc.authgss.procedure"},
+	{"rpcsec_gss", "sequence", Number, "The sequence number in the RPCSEC_GSS credential.", "rpc.authgss.seqnum"},
+	{"rpcsec_gss", "service", Text, "The protection of arguments and results: none, integrity or privacy.", "rpc.authgss.service"},
+	{"rpcsec_gss", "handle_bytes", Number, "The length of the context handle in bytes.", "rpc.authgss.context.length"},
+	{"gss_body", "unreadable", Text, "The reason why arguments and results cannot be decoded, if the service is privacy.", ""},
+	{"gss_body", "body_bytes", Number, "The length of the sequence number and the body, if the service is integrity, in bytes.", "rpc.authgss.data.length"},
+	{"gss_body", "sequence", Number, "The sequence number before the body, if the service is integrity.", ""},
+	{"gss_body", "checksum_bytes", Number, "The length of the checksum after the body, if the service is integrity, in bytes.", ""},
 }

@@ -1,15 +1,16 @@
-// Package header has every header that rdmadump reads as a table of fields
-// (package field): what it is called, where each field stands, how it is shown,
-// Wireshark's name for it. Trees, JSON, filters and schemas all come from these
-// tables; a test holds them against the structs that decode the same bytes.
+// Package header describes every header that rdmadump decodes as a table of fields (package field).
+// The table gives the name, position and format of each field, and Wireshark's name for it. Trees,
+// JSON, filters and schemas are derived from these tables. A test compares the tables with the
+// structs that decode the same bytes.
 //
-// To add a field, add its row; to add a header, add its table, name it in All,
-// and hand its bytes to the tree where packets are described.
+// To add a field, add its row. To add a header, add its table, name it in All, and add its bytes to
+// the tree in package describe.
 package header
 
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/field"
@@ -19,12 +20,12 @@ import (
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
-// byteRow is a field that starts at a byte, bitRow one that starts at a bit of it.
+// byteRow is a field that starts at a byte boundary.
 type byteRow struct {
 	name, label string
 	at, bits    int
 	format      field.Format
-	alias       string // Wireshark's name
+	alias       string // name of the field in Wireshark
 }
 
 type bitRow struct {
@@ -42,19 +43,19 @@ func bits(r bitRow) field.Field {
 	return field.Field{Name: r.name, Label: r.label, Bit: r.at*8 + r.bit, Bits: r.bits, Format: r.format, Alias: r.alias, Key: `"` + r.name + `":`}
 }
 
-// named gives a field names for its values.
+// named returns f with names for its values.
 func named(f field.Field, names func(uint64) string) field.Field {
 	f.Names = names
 	return f
 }
 
-// enum names values by number.
+// enum returns a function that looks up the name of a value.
 func enum(names map[uint64]string) func(uint64) string {
 	return func(v uint64) string { return names[v] }
 }
 
 var etherTypes = enum(map[uint64]string{
-	0x0800: "IPv4", 0x0806: "ARP", 0x8100: "802.1Q", 0x86dd: "IPv6", 0x88a8: "802.1ad", 0x8915: "RoCEv1",
+	0x0800: "IPv4", 0x0806: "ARP", 0x8035: "RARP", 0x8100: "802.1Q", 0x86dd: "IPv6", 0x8808: "MAC control", 0x88a8: "802.1ad", 0x8915: "RoCEv1",
 })
 
 var protocols = enum(map[uint64]string{1: "ICMP", 4: "IPv4", 6: "TCP", 17: "UDP", 41: "IPv6", 47: "GRE", 58: "ICMPv6"})
@@ -71,6 +72,14 @@ var (
 		bits(bitRow{"dei", "Drop eligible", 0, 3, 1, field.Flag, "vlan.dei"}),
 		bits(bitRow{"id", "VLAN ID", 0, 4, 12, field.Dec, "vlan.id"}),
 		named(bytes(byteRow{"ethertype", "EtherType", 2, 16, field.Hex, "vlan.etype"}), etherTypes),
+	}}
+	PFC = field.Header{Name: "pfc", Label: "Priority flow control", Length: 20, Link: true, Fields: join([]field.Field{
+		bytes(byteRow{"opcode", "Opcode", 0, 16, field.Hex, "macc.opcode"}),
+		bytes(byteRow{"priorities", "Priority enable vector", 2, 16, field.Hex, "macc.cbfc.enbv"}),
+	}, pauseTimes())}
+	Pause = field.Header{Name: "pause", Label: "Pause", Length: 4, Link: true, Fields: []field.Field{
+		bytes(byteRow{"opcode", "Opcode", 0, 16, field.Hex, "macc.opcode"}),
+		bytes(byteRow{"quanta", "Pause time in 512 bit times", 2, 16, field.Dec, "macc.pause_time"}),
 	}}
 	SLL = field.Header{Name: "sll", Label: "Linux cooked", Length: 16, Link: true, Fields: []field.Field{
 		bytes(byteRow{"packet_type", "Packet type", 0, 16, field.Dec, "sll.pkttype"}),
@@ -157,7 +166,7 @@ var (
 	}}
 )
 
-// The InfiniBand transport (package rocev2).
+// The headers of the InfiniBand transport (package rocev2).
 var (
 	LRH = field.Header{Name: "lrh", Label: "Local Route Header", Length: rocev2.LRHLen, Fields: []field.Field{
 		bits(bitRow{"vl", "Virtual lane", 0, 0, 4, field.Dec, "infiniband.lrh.vl"}),
@@ -196,12 +205,12 @@ var (
 		bytes(byteRow{"psn", "PSN", 9, 24, field.Dec, "infiniband.bth.psn"}),
 	}}
 	RDETH = field.Header{Name: "rdeth", Label: "Reliable Datagram ETH", Length: rocev2.RDETHLen, Fields: []field.Field{
-		bytes(byteRow{"reserved8", "Reserved", 0, 8, field.Dec, "infiniband.rdeth.reserved8"}),
+		bytes(byteRow{"reserved8", "Reserved", 0, 8, field.Dec, ""}),
 		bytes(byteRow{"ee_context", "End-to-end context", 1, 24, field.Hex, "infiniband.rdeth.eecnxt"}),
 	}}
 	DETH = field.Header{Name: "deth", Label: "Datagram ETH", Length: rocev2.DETHLen, Fields: []field.Field{
 		bytes(byteRow{"q_key", "Q_Key", 0, 32, field.Dec, "infiniband.deth.q_key"}),
-		bytes(byteRow{"reserved8", "Reserved", 4, 8, field.Dec, "infiniband.deth.reserved8"}),
+		bytes(byteRow{"reserved8", "Reserved", 4, 8, field.Dec, ""}),
 		bytes(byteRow{"source_qpn", "Source QPN", 5, 24, field.Hex, "infiniband.deth.srcqp"}),
 	}}
 	XRCETH = field.Header{Name: "xrceth", Label: "XRC ETH", Length: rocev2.XRCETHLen, Fields: []field.Field{
@@ -219,8 +228,8 @@ var (
 		bytes(byteRow{"dma_length", "DMA length", 12, 32, field.Dec, "infiniband.reth.dmalen"}),
 	}}
 	AtomicETH = field.Header{Name: "atomiceth", Label: "Atomic ETH", Length: rocev2.AtomicETHLen, Fields: []field.Field{
-		bytes(byteRow{"virtual_address", "Virtual address", 0, 64, field.Hex, "infiniband.atomiceth.va"}),
-		bytes(byteRow{"r_key", "R_Key", 8, 32, field.Hex, "infiniband.atomiceth.r_key"}),
+		bytes(byteRow{"virtual_address", "Virtual address", 0, 64, field.Hex, "infiniband.reth.va"}),
+		bytes(byteRow{"r_key", "R_Key", 8, 32, field.Hex, "infiniband.reth.r_key"}),
 		bytes(byteRow{"swap_add", "Swap or add data", 12, 64, field.Hex, "infiniband.atomiceth.swapdt"}),
 		bytes(byteRow{"compare", "Compare data", 20, 64, field.Hex, "infiniband.atomiceth.cmpdt"}),
 	}}
@@ -237,21 +246,52 @@ var (
 	IETH = field.Header{Name: "ieth", Label: "Invalidate ETH", Length: rocev2.IETHLen, Fields: []field.Field{
 		bytes(byteRow{"r_key", "R_Key to invalidate", 0, 32, field.Hex, "infiniband.ieth"}),
 	}}
-	MAD = field.Header{Name: "mad", Label: "Management Datagram", Length: rocev2.MADLen, Fields: []field.Field{
-		bytes(byteRow{"base_version", "Base version", 0, 8, field.Dec, "infiniband.mad.baseversion"}),
-		bytes(byteRow{"class", "Management class", 1, 8, field.Hex, "infiniband.mad.mgmtclass"}),
-		bytes(byteRow{"class_version", "Class version", 2, 8, field.Dec, "infiniband.mad.classversion"}),
-		bytes(byteRow{"method", "Method", 3, 8, field.Hex, "infiniband.mad.method"}),
-		bytes(byteRow{"status", "Status", 4, 16, field.Hex, "infiniband.mad.status"}),
-		bytes(byteRow{"class_specific", "Class specific", 6, 16, field.Hex, "infiniband.mad.classspecific"}),
-		bytes(byteRow{"transaction_id", "Transaction ID", 8, 64, field.Hex, "infiniband.mad.transactionid"}),
-		named(bytes(byteRow{"attribute", "Attribute", 16, 16, field.Hex, "infiniband.mad.attributeid"}), func(v uint64) string { return rocev2.CMAttribute(v).String() }),
-		bytes(byteRow{"reserved", "Reserved", 18, 16, field.Hex, ""}),
-		bytes(byteRow{"attribute_modifier", "Attribute modifier", 20, 32, field.Hex, "infiniband.mad.attributemodifier"}),
+	// IPoIB is the header of a datagram of IP over InfiniBand (RFC 4391, section 6).
+	IPoIB = field.Header{Name: "ipoib", Label: "IP over InfiniBand", Length: 4, Fields: []field.Field{
+		named(bytes(byteRow{"ethertype", "EtherType", 0, 16, field.Hex, "ipoib.type"}), etherTypes),
+		bytes(byteRow{"reserved", "Reserved", 2, 16, field.Hex, "ipoib.reserved"}),
 	}}
 )
 
-// pathRows is the primary or alternate path of a REQ.
+// pauseTimes returns the fields for the pause times of the eight priorities in a PFC frame.
+func pauseTimes() (fields []field.Field) {
+	for i := range 8 {
+		n := strconv.Itoa(i)
+		fields = append(fields, bytes(byteRow{"quanta_" + n, "Pause time of priority " + n + " in 512 bit times", 4 + 2*i, 16, field.Dec, "macc.cbfc.pause_time.c" + n}))
+	}
+	return fields
+}
+
+// madTables lists the tables of the header of management datagrams. The tables differ only in the
+// names of the attributes, which depend on the management class.
+var madTables = func() map[uint8]*field.Header {
+	tables := map[uint8]*field.Header{}
+	for _, class := range []uint8{rocev2.ClassCM, rocev2.ClassSubn, rocev2.ClassSubnDirected, rocev2.ClassSubnAdm, rocev2.ClassPerf, 0} {
+		tables[class] = &field.Header{Name: "mad", Label: "Management Datagram", Length: rocev2.MADLen, Fields: []field.Field{
+			bytes(byteRow{"base_version", "Base version", 0, 8, field.Dec, "infiniband.mad.baseversion"}),
+			named(bytes(byteRow{"class", "Management class", 1, 8, field.Hex, "infiniband.mad.mgmtclass"}), func(v uint64) string { return rocev2.ClassName(uint8(v)) }),
+			bytes(byteRow{"class_version", "Class version", 2, 8, field.Dec, "infiniband.mad.classversion"}),
+			named(bytes(byteRow{"method", "Method", 3, 8, field.Hex, "infiniband.mad.method"}), func(v uint64) string { return rocev2.MethodName(uint8(v)) }),
+			bytes(byteRow{"status", "Status", 4, 16, field.Hex, "infiniband.mad.status"}),
+			bytes(byteRow{"class_specific", "Class specific", 6, 16, field.Hex, "infiniband.mad.classspecific"}),
+			bytes(byteRow{"transaction_id", "Transaction ID", 8, 64, field.Hex, "infiniband.mad.transactionid"}),
+			named(bytes(byteRow{"attribute", "Attribute", 16, 16, field.Hex, "infiniband.mad.attributeid"}), func(v uint64) string { return rocev2.AttributeName(class, uint16(v)) }),
+			bytes(byteRow{"reserved", "Reserved", 18, 16, field.Hex, ""}),
+			bytes(byteRow{"attribute_modifier", "Attribute modifier", 20, 32, field.Hex, "infiniband.mad.attributemodifier"}),
+		}}
+	}
+	return tables
+}()
+
+// MAD returns the table of the header of management datagrams of a class.
+func MAD(class uint8) *field.Header {
+	if table := madTables[class]; table != nil {
+		return table
+	}
+	return madTables[0]
+}
+
+// pathRows returns the fields of the primary or alternate path in a REQ.
 func pathRows(prefix, label, alias string, at int) []field.Field {
 	return []field.Field{
 		bytes(byteRow{prefix + "_local_lid", label + " local LID", at, 16, field.Dec, alias + "locallid"}),
@@ -275,20 +315,26 @@ func join(lists ...[]field.Field) (all []field.Field) {
 	return all
 }
 
-// cm is the table of one message of the connection manager; all stand under the
-// name "cm".
+// cm returns the table of one message of the connection manager. All these tables have the name
+// "cm".
 func cm(label string, rows ...[]field.Field) *field.Header {
 	return &field.Header{Name: "cm", Label: "CM " + label, Length: rocev2.CMSize, Fields: join(rows...)}
 }
 
+// commIDs returns the fields of the communication IDs. The argument message is the part of Wireshark's
+// names that stands for the message, "" if Wireshark does not name the fields of the message.
 func commIDs(message string) []field.Field {
+	local, remote := "", ""
+	if message != "" {
+		local, remote = "infiniband.cm."+message+".localcommid", "infiniband.cm."+message+".remotecommid"
+	}
 	return []field.Field{
-		bytes(byteRow{"local_comm_id", "Local communication ID", 0, 32, field.Hex, "infiniband.cm." + message + ".localcommid"}),
-		bytes(byteRow{"remote_comm_id", "Remote communication ID", 4, 32, field.Hex, "infiniband.cm." + message + ".remotecommid"}),
+		bytes(byteRow{"local_comm_id", "Local communication ID", 0, 32, field.Hex, local}),
+		bytes(byteRow{"remote_comm_id", "Remote communication ID", 4, 32, field.Hex, remote}),
 	}
 }
 
-// CM has the connection manager's messages by attribute.
+// CM maps each attribute ID of the connection manager to the table of its message.
 var CM = map[rocev2.CMAttribute]*field.Header{
 	rocev2.CMReq: cm("REQ", []field.Field{
 		bytes(byteRow{"local_comm_id", "Local communication ID", 0, 32, field.Hex, "infiniband.cm.req"}),
@@ -315,8 +361,8 @@ var CM = map[rocev2.CMAttribute]*field.Header{
 		bits(bitRow{"srq", "SRQ", 51, 4, 1, field.Flag, "infiniband.cm.req.srq"}),
 		bits(bitRow{"extended_transport", "Extended transport type", 51, 5, 3, field.Dec, "infiniband.cm.req.ext_transport"}),
 	}, pathRows("primary", "Primary", "infiniband.cm.req.prim_", 52), pathRows("alternate", "Alternate", "infiniband.cm.req.alt_", 96),
-		[]field.Field{bytes(byteRow{"private_data", "Private data", 140, 92 * 8, field.Bytes, "infiniband.cm.req.private"})}),
-	rocev2.CMMra: cm("MRA", commIDs("mra"), []field.Field{
+		[]field.Field{bytes(byteRow{"private_data", "Private data", 140, 92 * 8, field.Bytes, ""})}),
+	rocev2.CMMra: cm("MRA", commIDs(""), []field.Field{
 		bits(bitRow{"message_mraed", "Message MRAed", 8, 0, 2, field.Dec, ""}),
 		bits(bitRow{"service_timeout", "Service timeout", 9, 0, 5, field.Dec, ""}),
 		bytes(byteRow{"private_data", "Private data", 10, 222 * 8, field.Bytes, ""}),
@@ -367,7 +413,7 @@ var CM = map[rocev2.CMAttribute]*field.Header{
 		bytes(byteRow{"info", "Additional information", 24, 72 * 8, field.Bytes, ""}),
 		bytes(byteRow{"private_data", "Private data", 96, 136 * 8, field.Bytes, ""}),
 	}),
-	rocev2.CMLap: cm("LAP", commIDs("lap"), []field.Field{
+	rocev2.CMLap: cm("LAP", commIDs(""), []field.Field{
 		bytes(byteRow{"remote_qpn", "Remote QPN", 12, 24, field.Hex, ""}),
 		bits(bitRow{"remote_cm_timeout", "Remote CM response timeout", 15, 0, 5, field.Dec, ""}),
 		bytes(byteRow{"local_lid", "Alternate local LID", 20, 16, field.Dec, ""}),
@@ -383,7 +429,7 @@ var CM = map[rocev2.CMAttribute]*field.Header{
 		bits(bitRow{"ack_timeout", "Local ACK timeout", 63, 0, 5, field.Dec, ""}),
 		bytes(byteRow{"private_data", "Private data", 64, 168 * 8, field.Bytes, ""}),
 	}),
-	rocev2.CMApr: cm("APR", commIDs("apr"), []field.Field{
+	rocev2.CMApr: cm("APR", commIDs(""), []field.Field{
 		bytes(byteRow{"info_length", "Info length", 8, 8, field.Dec, ""}),
 		bytes(byteRow{"status", "Status", 9, 8, field.Dec, ""}),
 		bytes(byteRow{"info", "Additional information", 12, 72 * 8, field.Bytes, ""}),
@@ -391,17 +437,26 @@ var CM = map[rocev2.CMAttribute]*field.Header{
 	}),
 }
 
-// IPCM and PrivateData stand inside of private data.
+// ipCM lists the fields of the IP CM header before its addresses.
+var ipCM = []field.Field{
+	bits(bitRow{"major_version", "Major version", 0, 0, 4, field.Dec, "infiniband.cm.req.ip_cm.majv"}),
+	bits(bitRow{"minor_version", "Minor version", 0, 4, 4, field.Dec, "infiniband.cm.req.ip_cm.minv"}),
+	bits(bitRow{"ip_version", "IP version", 1, 0, 4, field.Dec, "infiniband.cm.req.ip_cm.ipv"}),
+	bits(bitRow{"reserved", "Reserved", 1, 4, 4, field.Dec, "infiniband.cm.req.ip_cm.reserved"}),
+	bytes(byteRow{"source_port", "Source port", 2, 16, field.Dec, "infiniband.cm.req.ip_cm.sport"}),
+}
+
+// IPCM and PrivateData are in the private data of connection manager messages and MPA frames.
 var (
-	IPCM = field.Header{Name: "ip_cm", Label: "IP CM header", Length: rocev2.IPCMLen, Fields: []field.Field{
-		bits(bitRow{"major_version", "Major version", 0, 0, 4, field.Dec, "infiniband.cm.req.ip_cm.majv"}),
-		bits(bitRow{"minor_version", "Minor version", 0, 4, 4, field.Dec, "infiniband.cm.req.ip_cm.minv"}),
-		bits(bitRow{"ip_version", "IP version", 1, 0, 4, field.Dec, "infiniband.cm.req.ip_cm.ipv"}),
-		bits(bitRow{"reserved", "Reserved", 1, 4, 4, field.Dec, "infiniband.cm.req.ip_cm.reserved"}),
-		bytes(byteRow{"source_port", "Source port", 2, 16, field.Dec, "infiniband.cm.req.ip_cm.sport"}),
+	IPCM = field.Header{Name: "ip_cm", Label: "IP CM header", Length: rocev2.IPCMLen, Fields: join(ipCM, []field.Field{
 		bytes(byteRow{"source", "Source", 4, 128, field.IPv6, "infiniband.cm.req.ip_cm.sip6"}),
 		bytes(byteRow{"destination", "Destination", 20, 128, field.IPv6, "infiniband.cm.req.ip_cm.dip6"}),
-	}}
+	})}
+	// IPCMv4 is the form of IPCM for IP version 4.
+	IPCMv4 = field.Header{Name: "ip_cm", Label: "IP CM header", Length: rocev2.IPCMLen, Fields: join(ipCM, []field.Field{
+		bytes(byteRow{"source", "Source", 16, 32, field.IPv4, "infiniband.cm.req.ip_cm.sip4"}),
+		bytes(byteRow{"destination", "Destination", 32, 32, field.IPv4, "infiniband.cm.req.ip_cm.dip4"}),
+	})}
 	PrivateData = field.Header{Name: "rpcrdma_private", Label: "RPC-over-RDMA private data", Length: rpcrdma.PrivateDataLen, Fields: []field.Field{
 		bytes(byteRow{"format", "Format identifier", 0, 32, field.Hex, ""}),
 		bytes(byteRow{"version", "Version", 4, 8, field.Dec, ""}),
@@ -412,7 +467,7 @@ var (
 	}}
 )
 
-// ddpControl is the first byte of every DDP header.
+// ddpControl lists the fields in the first byte of every DDP header.
 var ddpControl = []field.Field{
 	bits(bitRow{"tagged", "Tagged", 0, 0, 1, field.Flag, "iwarp_ddp.tagged_flag"}),
 	bits(bitRow{"last", "Last", 0, 1, 1, field.Flag, "iwarp_ddp.last_flag"}),
@@ -420,15 +475,15 @@ var ddpControl = []field.Field{
 	bits(bitRow{"ddp_version", "DDP version", 0, 6, 2, field.Dec, "iwarp_ddp.dv"}),
 }
 
-// iWARP (package iwarp). DDP and RDMAP share the first two bytes; the table of
-// RDMAP starts at the second.
+// The headers of iWARP (package iwarp). DDP has the first control byte and RDMAP the second, so the
+// table of RDMAP starts at the second byte.
 var (
 	MPAFrame = field.Header{Name: "mpa", Label: "MPA", Length: iwarp.MPALen, Fields: []field.Field{
 		bits(bitRow{"markers", "Markers wanted", 16, 0, 1, field.Flag, "iwarp_mpa.marker_flag"}),
 		bits(bitRow{"crc_wanted", "CRC wanted", 16, 1, 1, field.Flag, "iwarp_mpa.crc_flag"}),
 		bits(bitRow{"reject", "Rejected", 16, 2, 1, field.Flag, "iwarp_mpa.rej_flag"}),
 		bits(bitRow{"enhanced", "Enhanced", 16, 3, 1, field.Flag, ""}),
-		bits(bitRow{"reserved", "Reserved", 16, 4, 4, field.Dec, "iwarp_mpa.res"}),
+		bits(bitRow{"reserved", "Reserved", 16, 4, 4, field.Dec, ""}),
 		bytes(byteRow{"revision", "Revision", 17, 8, field.Dec, "iwarp_mpa.rev"}),
 		bytes(byteRow{"private_data_length", "Private data length", 18, 16, field.Dec, "iwarp_mpa.pdlength"}),
 	}}
@@ -458,8 +513,8 @@ var (
 	}}
 	Terminate = field.Header{Name: "rdmap", Label: "RDMAP", Length: iwarp.TerminateLen, Fields: []field.Field{
 		bits(bitRow{"layer", "Layer", 0, 0, 4, field.Dec, "iwarp_rdma.term_layer"}),
-		bits(bitRow{"error_type", "Error type", 0, 4, 4, field.Dec, "iwarp_rdma.term_etype"}),
-		bytes(byteRow{"error_code", "Error code", 1, 8, field.Hex, "iwarp_rdma.term_errcode"}),
+		bits(bitRow{"error_type", "Error type", 0, 4, 4, field.Dec, ""}),
+		bytes(byteRow{"error_code", "Error code", 1, 8, field.Hex, ""}),
 		bits(bitRow{"header_length", "Segment length follows", 2, 0, 1, field.Flag, "iwarp_rdma.term_hdrct_m"}),
 		bits(bitRow{"header_ddp", "DDP header follows", 2, 1, 1, field.Flag, "iwarp_rdma.hdrct_d"}),
 		bits(bitRow{"header_rdmap", "RDMAP header follows", 2, 2, 1, field.Flag, "iwarp_rdma.hdrct_r"}),
@@ -467,7 +522,7 @@ var (
 	}}
 )
 
-// RPC-over-RDMA and ONC RPC: the parts of fixed layout.
+// The parts of RPC-over-RDMA and ONC RPC with a fixed layout.
 var (
 	RPCRDMA = field.Header{Name: "rpcrdma", Label: "RPC-over-RDMA", Length: rpcrdma.FixedLen, Fields: []field.Field{
 		bytes(byteRow{"xid", "XID", 0, 32, field.Hex, "rpcordma.xid"}),
@@ -486,14 +541,16 @@ var (
 	}}
 )
 
-// All has every header of fixed layout. Several may have one name: the messages
-// of the connection manager, the forms of DDP and RDMAP. Each has its member of a
-// [field.Set] by its name.
+// All lists every header of fixed layout. The messages of the connection manager share one name, as
+// do the forms of DDP and of RDMAP. Headers with the same name share one member of [field.Set].
 var All = func() []*field.Header {
 	all := []*field.Header{
 		&TCP, &MPAFrame, &DDPTagged, &DDPUntagged, &RDMAP, &InvalidateSTag, &ReadRequest, &Terminate,
-		&Ethernet, &VLAN, &SLL, &SLL2, &ERF, &IPv4, &IPv6, &UDP, &VXLAN, &GRE, &LRH, &GRH, &BTH, &RDETH, &DETH, &XRCETH,
-		&FETH, &RETH, &AtomicETH, &AETH, &AtomicAckETH, &ImmDt, &IETH, &MAD, &IPCM, &PrivateData, &RPCRDMA, &Segment, &RPC,
+		&Ethernet, &VLAN, &PFC, &Pause, &SLL, &SLL2, &ERF, &IPv4, &IPv6, &UDP, &VXLAN, &GRE, &LRH, &GRH, &BTH, &RDETH, &DETH, &XRCETH,
+		&FETH, &RETH, &AtomicETH, &AETH, &AtomicAckETH, &ImmDt, &IETH, &IPoIB, &IPCM, &IPCMv4, &PrivateData, &RPCRDMA, &Segment, &RPC,
+	}
+	for _, class := range slices.Sorted(maps.Keys(madTables)) {
+		all = append(all, madTables[class])
 	}
 	for _, attribute := range slices.Sorted(maps.Keys(CM)) {
 		all = append(all, CM[attribute])
@@ -509,7 +566,7 @@ var All = func() []*field.Header {
 	return all
 }()
 
-// Links are those below the InfiniBand transport or TCP.
+// Links is the set of the headers below the InfiniBand transport or TCP.
 var Links = func() (links field.Set) {
 	for _, h := range All {
 		if h.Link {
@@ -519,8 +576,8 @@ var Links = func() (links field.Set) {
 	return links
 }()
 
-// Where is what of a packet's description tells a field of packets, which is named
-// as in JSON: "bth.psn", "summary".
+// Where returns the parts of a packet's description that contain the field with the given JSON
+// path, such as "bth.psn" or "summary".
 func Where(path string) field.Set {
 	switch path {
 	case "summary":
@@ -528,10 +585,17 @@ func Where(path string) field.Set {
 	case "connection", "rdma_operation", "transaction", "xid", "marks", "no_transaction_reason":
 		return field.Context
 	}
+	if sources := Wireshark[path]; sources != nil {
+		var members field.Set
+		for _, source := range sources {
+			members |= source.Table.Member | field.Other
+		}
+		return members
+	}
 	name, _, _ := strings.Cut(path, ".")
 	for _, h := range All {
 		if h.Name == name {
-			return h.Member | field.Other // that tell where it begins and ends
+			return h.Member | field.Other // the nodes at which the header begins and ends
 		}
 	}
 	return field.Other

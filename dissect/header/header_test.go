@@ -7,8 +7,8 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/header"
 )
 
-// TestTables: fields lie in their header, do not overlap, have names of their
-// own, and bits that no field claims are few and known.
+// TestTables checks that fields are within their header, do not overlap and have unique names, and
+// that the bits that belong to no field are known.
 func TestTables(t *testing.T) {
 	for _, h := range header.All {
 		end, names := 0, map[string]bool{}
@@ -18,7 +18,7 @@ func TestTables(t *testing.T) {
 				t.Errorf("%s.%s: bits %d to %d, after %d, of %d", h.Label, f.Name, f.Bit, f.Bit+bits, end, h.Length*8)
 			}
 			if names[f.Name] {
-				t.Errorf("%s.%s stands twice", h.Label, f.Name)
+				t.Errorf("%s.%s is listed twice", h.Label, f.Name)
 			}
 			if f.Label == "" || f.Format == field.Enum && f.Names == nil {
 				t.Errorf("%s.%s lacks a label or names", h.Label, f.Name)

@@ -2,7 +2,7 @@ package iwarp
 
 import "fmt"
 
-// Opcode is RDMAP's (RFC 5040 s.4.1).
+// Opcode is an RDMAP opcode (RFC 5040 s.4.1).
 type Opcode uint8
 
 // The RDMAP opcodes.
@@ -22,7 +22,7 @@ var opcodeNames = [...]string{
 	"Send with Solicited Event and Invalidate", "Terminate",
 }
 
-// String is the name of the opcode, "Send with Invalidate".
+// String returns the name of the opcode, such as "Send with Invalidate".
 func (o Opcode) String() string {
 	if int(o) < len(opcodeNames) {
 		return opcodeNames[o]
@@ -30,10 +30,10 @@ func (o Opcode) String() string {
 	return fmt.Sprintf("reserved (%d)", uint8(o))
 }
 
-// IsSend is true for the four Sends.
+// IsSend reports whether the opcode is one of the four Sends.
 func (o Opcode) IsSend() bool { return o >= Send && o <= SendSEInvalidate }
 
-// Invalidates is true for the Sends that carry an STag to invalidate.
+// Invalidates reports whether the opcode is a Send with an STag to invalidate.
 func (o Opcode) Invalidates() bool { return o == SendInvalidate || o == SendSEInvalidate }
 
 // The queues of untagged messages (RFC 5040 s.5.1).
@@ -51,8 +51,7 @@ const (
 	TerminateLen   = 4
 )
 
-// Segment is a DDP segment with the control bytes of DDP and RDMAP (RFC 5041
-// s.4, RFC 5040 s.4.1).
+// Segment is a DDP segment with the control bytes of DDP and RDMAP (RFC 5041 s.4, RFC 5040 s.4.1).
 //
 //	offset width
 //	0      1 bit   T: tagged
@@ -75,15 +74,15 @@ type Segment struct {
 	RDMAPVersion uint8
 	ReservedMAP  uint8
 	Opcode       Opcode
-	STag         uint32 // of the memory, or to invalidate
-	Offset       uint64 // tagged: in the memory; untagged: in the message
+	STag         uint32 // STag of the memory (tagged) or STag to invalidate (untagged)
+	Offset       uint64 // offset in the memory (tagged) or in the message (untagged)
 	Queue        uint32
 	Sequence     uint32
 	Payload      []byte // aliases the input
-	HeaderLength int    // bytes
+	HeaderLength int    // length of the DDP and RDMAP headers in bytes
 }
 
-// Decode reads a ULPDU. Errors wrap [ErrTruncated].
+// Decode decodes a ULPDU. Errors wrap [ErrTruncated].
 func (s *Segment) Decode(data []byte) error {
 	*s = Segment{}
 	if len(data) < 2 {
@@ -109,8 +108,8 @@ func (s *Segment) Decode(data []byte) error {
 	return nil
 }
 
-// Plausible is strict: every bit that can be wrong is right. It tells iWARP from
-// other TCP streams whose beginning was not captured.
+// Plausible reports whether all fields with restricted values are valid. It distinguishes iWARP
+// from other TCP streams when the start of the stream was not captured.
 func (s *Segment) Plausible() bool {
 	if s.DDPVersion != 1 || s.RDMAPVersion > 1 || s.ReservedDDP != 0 || s.ReservedMAP != 0 {
 		return false
@@ -126,7 +125,7 @@ func (s *Segment) Plausible() bool {
 	return s.Opcode == Terminate && s.Queue == QueueTerminate && len(s.Payload) >= TerminateLen
 }
 
-// Append appends the segment as it stands on the wire.
+// Append appends the encoded segment to b.
 func (s *Segment) Append(b []byte) []byte {
 	control := s.ReservedDDP&0x0f<<2 | s.DDPVersion&3
 	if s.Tagged {
@@ -161,7 +160,7 @@ type ReadRequestHeader struct {
 	SourceOffset uint64
 }
 
-// Decode reads the header. Errors wrap [ErrTruncated].
+// Decode decodes the header. Errors wrap [ErrTruncated].
 func (r *ReadRequestHeader) Decode(data []byte) error {
 	if len(data) < ReadRequestLen {
 		return short("RDMA Read Request", ReadRequestLen, len(data))
@@ -170,44 +169,44 @@ func (r *ReadRequestHeader) Decode(data []byte) error {
 	return nil
 }
 
-// Append appends the header as it stands on the wire.
+// Append appends the encoded header to b.
 func (r *ReadRequestHeader) Append(b []byte) []byte {
 	b = be.AppendUint64(be.AppendUint32(b, r.SinkSTag), r.SinkOffset)
 	b = be.AppendUint32(be.AppendUint32(b, r.Size), r.SourceSTag)
 	return be.AppendUint64(b, r.SourceOffset)
 }
 
-// TerminateHeader is the payload of a Terminate (RFC 5040 s.4.8): what went
-// wrong, and the header that it blames.
+// TerminateHeader is the payload of a Terminate (RFC 5040 s.4.8): the error and the header of the
+// segment that caused it.
 //
 //	offset width
 //	0      4 bits  layer: 0 RDMAP, 1 DDP, 2 MPA
 //	0.4    4       error type
 //	1      8       error code
-//	2      1       M: the length of the blamed DDP segment follows
-//	2.1    1       D: its DDP header follows
-//	2.2    1       R: its RDMAP header follows
+//	2      1       M: the length of the DDP segment follows
+//	2.1    1       D: the DDP header of that segment follows
+//	2.2    1       R: the RDMAP header of that segment follows
 //	2.3    13      reserved
-//	4      16      length of the DDP segment, when M
-//	6      112/144 its DDP header, when D
-//	...    224     its Read Request header, when R
+//	4      16      length of the DDP segment, if M is set
+//	6      112/144 DDP header, if D is set
+//	...    224     Read Request header, if R is set
 type TerminateHeader struct {
 	Layer, Type, Code uint8
 	HasLength         bool
 	HasDDP            bool
 	HasRDMAP          bool
 	SegmentLength     uint16
-	DDP               Segment           // the blamed header
-	Read              ReadRequestHeader // and, of a Read Request, this
-	// Swapped says that the control word was read with the bits of each byte
-	// the other way round, layer in the low half and M in bit 0: so Linux's siw
-	// writes it on a little-endian machine. It is recognised by reserved bits
-	// that are set where flags are missing for the headers that follow.
+	DDP               Segment           // header of the segment that caused the error
+	Read              ReadRequestHeader // set if that segment is a Read Request
+	// Swapped reports that the control word was decoded with the bits of each byte in reverse
+	// order: the layer in the low half of the first byte, and M in bit 0 of the third. Linux's siw
+	// writes the word like this on little-endian machines. Decode recognises it by reserved bits
+	// that are set although none of the flags is set that the following headers require.
 	Swapped bool
 }
 
-// Decode reads the payload as far as it goes: what is cut off of the blamed
-// headers is left zero, and its flag cleared. The error wraps [ErrTruncated].
+// Decode decodes the payload. If the headers after the control word are truncated, their fields are
+// zero and their flags are cleared. The error wraps [ErrTruncated].
 func (t *TerminateHeader) Decode(data []byte) error {
 	*t = TerminateHeader{}
 	if len(data) < TerminateLen {
@@ -234,8 +233,8 @@ func (t *TerminateHeader) Decode(data []byte) error {
 	return nil
 }
 
-// terminations words the errors (RFC 5040 s.4.8, RFC 5041 s.8.2, RFC 5044
-// s.8): layer, type, code.
+// terminations maps layer, type and code to a description of the error (RFC 5040 s.4.8, RFC 5041
+// s.8.2, RFC 5044 s.8).
 var terminations = map[[3]uint8]string{
 	{0, 0, 0}: "local catastrophic error",
 	{0, 1, 0}: "remote protection error: invalid STag", {0, 1, 1}: "remote protection error: base or bounds violation",
@@ -256,7 +255,7 @@ var terminations = map[[3]uint8]string{
 	{2, 0, 4}: "MPA error: invalid request or reply frame",
 }
 
-// String is what went wrong, in words.
+// String returns a description of the error.
 func (t *TerminateHeader) String() string {
 	if words, known := terminations[[3]uint8{t.Layer, t.Type, t.Code}]; known {
 		return words

@@ -1,6 +1,6 @@
-// Package iwarp holds the wire formats of iWARP over TCP: MPA (RFC 5044, RFC
-// 6581), DDP (RFC 5041) and RDMAP (RFC 5040). All fields are big-endian but the
-// CRC-32C, which is stored least significant byte first.
+// Package iwarp decodes and encodes iWARP over TCP: MPA (RFC 5044, RFC 6581), DDP (RFC 5041) and
+// RDMAP (RFC 5040). All fields are big-endian except the CRC-32C, which is stored least significant
+// byte first.
 package iwarp
 
 import (
@@ -10,8 +10,8 @@ import (
 	"hash/crc32"
 )
 
-// ErrTruncated is wrapped by decode errors that ran out of bytes, ErrMalformed
-// by those that met a value that cannot be.
+// ErrTruncated is wrapped by decode errors for an input that is too short, and ErrMalformed by
+// decode errors for an invalid value.
 var (
 	ErrTruncated = errors.New("truncated")
 	ErrMalformed = errors.New("malformed")
@@ -23,20 +23,20 @@ func short(what string, need, have int) error {
 	return fmt.Errorf("iwarp: %s needs %d bytes, %d left: %w", what, need, have, ErrTruncated)
 }
 
-// Castagnoli is the table of MPA's CRC (RFC 5044 s.4.4).
+// Castagnoli is the table of the CRC-32C in MPA (RFC 5044 s.4.4).
 var Castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// The lengths of MPA in bytes.
+// The lengths of MPA structures in bytes.
 const (
-	MPALen      = 20 // of a request or reply, without private data
+	MPALen      = 20 // of a request or reply without private data
 	maxPrivate  = 512
 	LengthLen   = 2
 	CRCLen      = 4
 	MarkerLen   = 4
-	MarkerEvery = 512 // bytes of TCP stream from one marker to the next
+	MarkerEvery = 512 // distance of two markers in the TCP stream
 )
 
-// The keys of MPA requests and replies.
+// The keys of MPA request and reply frames.
 const (
 	RequestKey = "MPA ID Req Frame"
 	ReplyKey   = "MPA ID Rep Frame"
@@ -46,14 +46,14 @@ const (
 //
 //	offset width
 //	0      128 bits key
-//	16     1       M: the sender wants markers in what it receives
-//	16.1   1       C: CRC
-//	16.2   1       R: rejected, in a reply
+//	16     1       M: the sender wants markers in the data it receives
+//	16.1   1       C: the sender wants CRCs
+//	16.2   1       R: the connection is rejected (in a reply)
 //	16.3   1       S: enhanced, private data begins with IRD and ORD
 //	16.4   4       reserved
 //	17     8       revision: 1 or 2
 //	18     16      length of the private data, at most 512
-//	20     16, 16  IRD and ORD, with their flags, when enhanced
+//	20     16, 16  IRD and ORD with their flags, if enhanced
 type MPA struct {
 	Reply       bool
 	Markers     bool
@@ -62,18 +62,18 @@ type MPA struct {
 	Enhanced    bool
 	Reserved    uint8
 	Revision    uint8
-	IRD, ORD    uint16 // the whole words, flags included
-	PrivateData []byte // the consumer's, behind IRD and ORD; aliases the input
-	Length      int    // bytes of the frame
+	IRD, ORD    uint16 // the whole 16-bit words, including flags
+	PrivateData []byte // the consumer's private data after IRD and ORD; aliases the input
+	Length      int    // length of the frame in bytes
 }
 
-// IsMPA says whether a stream starts with the key of a request or reply.
+// IsMPA reports whether data starts with the key of a request or reply frame.
 func IsMPA(data []byte) bool {
 	return len(data) >= len(RequestKey) && (string(data[:len(RequestKey)]) == RequestKey || string(data[:len(ReplyKey)]) == ReplyKey)
 }
 
-// Decode reads a frame. Errors wrap [ErrTruncated], when more of the stream is
-// needed, or [ErrMalformed].
+// Decode decodes a frame. Errors wrap [ErrTruncated] if more of the stream is needed, or
+// [ErrMalformed].
 func (m *MPA) Decode(data []byte) error {
 	*m = MPA{}
 	if len(data) < MPALen {
@@ -105,7 +105,7 @@ func (m *MPA) Decode(data []byte) error {
 	return nil
 }
 
-// Append appends the frame as it stands on the wire.
+// Append appends the encoded frame to b.
 func (m *MPA) Append(b []byte) []byte {
 	key := RequestKey
 	if m.Reply {
@@ -133,22 +133,22 @@ func (m *MPA) Append(b []byte) []byte {
 	return append(b, m.PrivateData...)
 }
 
-// FPDULen is how many bytes an FPDU takes without markers, given the length of
-// its ULPDU: length, ULPDU, pad to four bytes, CRC.
+// FPDULen returns the length of an FPDU without markers (length field, ULPDU, pad to four bytes,
+// CRC). The argument ulpdu is the length of the ULPDU.
 func FPDULen(ulpdu int) int { return (LengthLen+ulpdu+3)&^3 + CRCLen }
 
-// CRCResult says what came of checking an FPDU's CRC.
+// CRCResult is the result of checking an FPDU's CRC.
 type CRCResult uint8
 
-// The results. Off means that the field is zero: CRCs were not agreed to.
+// The results of checking a CRC. CRCOff means that the field is zero, because CRCs were not
+// negotiated.
 const (
 	CRCBad CRCResult = iota
 	CRCOk
 	CRCOff
 )
 
-// CheckCRC checks the CRC at the end of a raw FPDU, markers and all (RFC 5044
-// s.4.4).
+// CheckCRC verifies the CRC at the end of a raw FPDU that includes its markers (RFC 5044 s.4.4).
 func CheckCRC(fpdu []byte) CRCResult {
 	if len(fpdu) < CRCLen {
 		return CRCBad
@@ -164,7 +164,7 @@ func CheckCRC(fpdu []byte) CRCResult {
 	return CRCBad
 }
 
-// AppendFPDU appends a ULPDU as an FPDU with its CRC, without markers.
+// AppendFPDU appends an FPDU with the given ULPDU and its CRC, without markers.
 func AppendFPDU(b, ulpdu []byte) []byte {
 	at := len(b)
 	b = append(be.AppendUint16(b, uint16(len(ulpdu))), ulpdu...)
@@ -174,17 +174,18 @@ func AppendFPDU(b, ulpdu []byte) []byte {
 	return AppendCRC(b, b[at:])
 }
 
-// AppendCRC appends the CRC of an FPDU of which covered is what it covers: all
-// before it, with a marker that stands before its length.
+// AppendCRC appends the CRC of an FPDU. The argument covered is everything before the CRC,
+// including a marker that precedes the length field.
 func AppendCRC(b, covered []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(covered, Castagnoli))
 }
 
-// Noted is an FPDU that a TCP segment completed, as far as those who show it need
-// it.
+// Noted is an FPDU that a TCP segment completed, with the data that is needed to describe it.
 type Noted struct {
-	Head   []byte // a copy of its beginning, markers taken out: length, DDP and RDMAP headers, and what a Send starts with
-	Offset int    // in the frame, -1 when it does not stand there in one piece
-	ULPDU  int    // bytes
+	// a copy of the first bytes without markers: length field, DDP and RDMAP headers, and the start
+	// of a Send
+	Head   []byte
+	Offset int // offset in the frame, -1 if the FPDU is not contiguous there
+	ULPDU  int // length of the ULPDU in bytes
 	CRC    CRCResult
 }

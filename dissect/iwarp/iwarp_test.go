@@ -86,7 +86,7 @@ func TestSegment(t *testing.T) {
 				t.Errorf("\n got %x\nwant %x", got, wire)
 			}
 			if err := s.Decode(wire[:s.HeaderLength-1]); !errors.Is(err, iwarp.ErrTruncated) {
-				t.Errorf("cut: error %v", err)
+				t.Errorf("truncated: error %v", err)
 			}
 		})
 	}
@@ -102,7 +102,7 @@ func TestReadRequest(t *testing.T) {
 		t.Errorf("encodes as %x", got)
 	}
 	if err := r.Decode(wire[:27]); !errors.Is(err, iwarp.ErrTruncated) {
-		t.Errorf("cut: error %v", err)
+		t.Errorf("truncated: error %v", err)
 	}
 }
 
@@ -120,7 +120,7 @@ func TestTerminate(t *testing.T) {
 		{"invalid STag of a Write", "11 00 c000 0018 c1 40 deadbe02 0000123400005678", "DDP tagged buffer error: invalid STag", true, false, 0xdeadbe02, false},
 		{"no headers", "20 02 0000", "MPA error: CRC", false, false, 0, false},
 		{"unknown", "3f ff 0000", "layer 3 type 15 code 255", false, false, 0, false},
-		{"headers cut off", "11 00 c000 0018 c1 40 dead", "DDP tagged buffer error: invalid STag", false, false, 0, false},
+		{"truncated headers", "11 00 c000 0018 c1 40 dead", "DDP tagged buffer error: invalid STag", false, false, 0, false},
 		{"as siw writes it", "21 02 0300 0590 01 43 00000000 00000000 00000001 00000b20", "DDP untagged buffer error: no buffer available", true, false, 0, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestCRC(t *testing.T) {
 	}
 }
 
-// FuzzMPA: what decodes encodes to the same bytes.
+// FuzzMPA checks that every decoded MPA frame is encoded to the same bytes.
 func FuzzMPA(f *testing.F) {
 	f.Add(append([]byte(iwarp.RequestKey), 0x50, 2, 0, 4, 0x40, 1, 0, 1))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -165,7 +165,7 @@ func FuzzMPA(f *testing.F) {
 	})
 }
 
-// FuzzSegment: likewise, and for what untagged segments carry.
+// FuzzSegment checks the same for segments and for the payloads of untagged segments.
 func FuzzSegment(f *testing.F) {
 	f.Add(testkit.Unhex(f, "41 47 00000000 00000002 00000001 00000000 11 00 c000 0018 c1 40 deadbe02 0000123400005678"))
 	f.Add(testkit.Unhex(f, "c1 40 0000abcd 0000000000001000 64617461"))

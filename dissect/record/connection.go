@@ -27,7 +27,7 @@ type Connection struct {
 	InlineThreshold         InlineThresholds    `json:"inline_threshold" doc:"Longest Send that each side may transmit, in bytes."`
 	RemoteInvalidation      Opt[bool]           `json:"remote_invalidation" doc:"Whether both sides announced support for remote invalidation; null if the handshake is not in the capture."`
 	PathMTU                 Opt[int]            `json:"path_mtu" doc:"Path MTU that the handshake negotiated, in bytes."`
-	UpperLayer              string              `json:"upper_layer" doc:"Upper-layer protocol that the connection carries." values:"rpcrdma,nvme,iser,smbdirect,unknown"`
+	UpperLayer              string              `json:"upper_layer" doc:"Upper-layer protocol that the connection carries." values:"rpcrdma,nvme,iser,smbdirect,ipoib,unknown"`
 	Transactions            int64               `json:"transactions" doc:"Number of RPC transactions on the connection." alias:"rpcs"`
 	Credits                 CreditPair          `json:"credits" doc:"RPC-over-RDMA credits in both directions."`
 	Invalidation            InvalidationFigures `json:"invalidation" doc:"Numbers about the handles that the connection's Replies invalidate."`

@@ -32,6 +32,7 @@ type Packet struct {
 	Transport  string   // empty if the packet carries no RDMA
 	Connection Opt[int] // also unknown if the two directions are not yet known to be one connection
 	ICRC       Check
+	StoredICRC Opt[Hex32] // the invariant CRC in the packet, as a big-endian number; null if it was not captured
 
 	// These are the RDMA operation that the packet is part of, and the RPC that the
 	// operation belongs to. If the packet belongs to no RPC, Transaction is unknown and

@@ -80,13 +80,24 @@ type Summary struct {
 	UnknownLink         int64              `json:"unknown_link" doc:"Number of frames with a link type that rdmadump does not read."`
 	ICRCBad             int64              `json:"icrc_bad" doc:"Number of packets with a bad ICRC and FPDUs with a bad CRC."`
 	CaptureDrops        uint64             `json:"capture_drops" doc:"Number of packets that the capturing program says it dropped." reused:"dropped"`
+	PFCPauses           int64              `json:"pfc_pauses" doc:"Number of priority flow control (PFC) frames that pause at least one priority."`
 	Connections         int                `json:"connections" doc:"Number of connection records."`
 	Transactions        map[Status]int64   `json:"transactions" doc:"Number of transactions, by status."`
 	Findings            map[Severity]int64 `json:"findings" doc:"Number of findings, by severity."`
 	NotCaptured         int64              `json:"not_captured" doc:"Number of packets that receivers acknowledged but that are missing from the capture." was:"lost"`
 	Evicted             map[string]int64   `json:"evicted" doc:"Number of objects that were evicted because the memory limit was reached, by kind." was:"limits_reached"`
+	NotJudged           []NotJudged        `json:"not_judged" doc:"Violations that are not reported because something is missing from the capture, by rule and gap."`
 	TimeBackwards       int64              `json:"time_backwards" doc:"Number of packets whose time is earlier than that of the packet before."`
 	TimeBackwardsNS     int64              `json:"time_backwards_ns" doc:"Largest step back in time, in nanoseconds."`
 	TimeBackwardsPacket Opt[int64]         `json:"time_backwards_packet" doc:"Number of the first packet whose time is earlier than that of the packet before."`
 	InputError          Opt[string]        `json:"input_error" doc:"Description of where and why reading the input failed; null if all of it was read." was:"broken"`
+}
+
+// NotJudged counts violations of a rule that are not reported, because the capture
+// does not prove them.
+type NotJudged struct {
+	Rule   string     `json:"rule" doc:"Id of the rule."`
+	Gap    string     `json:"gap" doc:"What is missing from the capture."`
+	Count  int64      `json:"count" doc:"Number of violations that are not reported."`
+	Packet Opt[int64] `json:"packet" doc:"Number of the packet that shows the first of them."`
 }

@@ -89,7 +89,10 @@ type Transaction struct {
 	Invalidation   Opt[Invalidation] `json:"invalidation" doc:"The handle that the Reply invalidated; null if it invalidated none."`
 	NotInvalidated []Hex32           `json:"not_invalidated" doc:"Handles that the Call exposed and its Reply did not invalidate, each once; null without a Call."`
 	Timeline       []Event           `json:"timeline" doc:"Events of the transaction, in the order of their packets."`
-	LatencyNS      Opt[int64]        `json:"latency_ns" doc:"Time from the first packet of the Call to the last packet of the Reply, in nanoseconds." alias:"latency,rpc.time"`
+	ReplyLost      bool              `json:"reply_lost" doc:"Whether a Reply was sent that its receiver never accepted; the status is then no_reply."`
+	LatencyNS      Opt[int64]        `json:"latency_ns" doc:"Time from the first packet of the Call to the packet with which the Reply was accepted, in nanoseconds." alias:"latency,rpc.time"`
+	LatencyMinNS   Opt[int64]        `json:"latency_min_ns" doc:"Shortest latency that the capture allows, in nanoseconds; null unless it is uncertain which copy of the Reply was accepted."`
+	HeldBackBy     Opt[int64]        `json:"held_back_by" doc:"Number (id) of the transaction whose packets kept the sender busy until the Call was sent; null if the Call was not held back."`
 	Waits          []Wait            `json:"waits" doc:"Times in which the transaction made no progress, each with its reason."`
 	Phases         Opt[Phases]       `json:"phases" doc:"Parts that the latency is made of; null without a latency."`
 	RDMAError      Opt[string]       `json:"rdma_error" doc:"Error code of an RDMA_ERROR, ERR_VERS or ERR_CHUNK; null if there was none."`
@@ -271,6 +274,7 @@ type WaitReason string
 const (
 	RetransmitTimeout WaitReason = "retransmit_timeout" // no progress until one side retransmitted after its timeout
 	RetransmitGap     WaitReason = "retransmit_gap"     // a packet was missing, and was retransmitted because later packets showed the gap
+	RetransmitUnknown WaitReason = "retransmit_unknown" // one side retransmitted, and the capture does not show why
 	RetransmitNak     WaitReason = "retransmit_nak"     // a packet was missing, and was retransmitted because of a NAK
 	RNRNak            WaitReason = "rnr_nak"            // the receiver was not ready, because no receive buffer was posted
 	HeadOfLine        WaitReason = "head_of_line"       // another transaction of the connection was being sent
@@ -279,7 +283,7 @@ const (
 
 // Values are all reasons.
 func (WaitReason) Values() []string {
-	return wordsOf(RetransmitTimeout, RetransmitGap, RetransmitNak, RNRNak, HeadOfLine, CreditLimit)
+	return wordsOf(RetransmitTimeout, RetransmitGap, RetransmitNak, RetransmitUnknown, RNRNak, HeadOfLine, CreditLimit)
 }
 
 // Wait is a time in which a transaction made no progress, for a reason that the capture
@@ -304,6 +308,22 @@ type VersionRange struct {
 	High uint32 `json:"high" doc:"Highest supported version."`
 }
 
+// Delivery is the evidence that a capture contains about the delivery of a message.
+type Delivery string
+
+// The kinds of delivery.
+const (
+	DeliveryCertain      Delivery = "certain"       // the copy that was accepted is known
+	DeliveryUncertain    Delivery = "uncertain"     // one of several copies was accepted
+	DeliveryUnknown      Delivery = "unknown"       // the capture shows no response
+	DeliveryNotDelivered Delivery = "not_delivered" // no copy was accepted before the connection ended
+)
+
+// Values returns all kinds of delivery.
+func (Delivery) Values() []string {
+	return wordsOf(DeliveryCertain, DeliveryUncertain, DeliveryUnknown, DeliveryNotDelivered)
+}
+
 // Message is the Call or the Reply of a transaction.
 type Message struct {
 	Time         Time       `json:"time" doc:"Time of the message's first packet." alias:"frame.time"`
@@ -317,6 +337,9 @@ type Message struct {
 	PayloadBytes Opt[int64] `json:"payload_bytes" doc:"Length of the complete, unreduced Payload stream, in bytes."`
 	MissingBytes Opt[int64] `json:"missing_bytes" doc:"Number of bytes of the Payload stream that are missing from the capture; null if payload_bytes is null."`
 	InvHandle    Opt[Hex32] `json:"inv_handle,omitzero" doc:"Handle that the Reply may invalidate (rdma_inv_handle of version two); 0x00000000 means none."`
+	Delivered    Opt[Time]  `json:"delivered" doc:"Time at which the receiver accepted the message; null if the capture does not show it."`
+	Delivery     Delivery   `json:"delivery" doc:"Whether the capture shows which copy of the message was accepted."`
+	FirstSent    Opt[Time]  `json:"first_sent,omitzero" doc:"Time of the first copy of a Reply; present only if a later copy was accepted."`
 	Form         Form       `json:"form" doc:"Form in which the Payload stream was transferred: in the Send (short), reduced by chunks (chunked), or in a chunk of its own (long)."`
 
 	LastTime Time `json:"-"` // time of the last packet

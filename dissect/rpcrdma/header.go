@@ -15,6 +15,12 @@ var (
 	ErrMalformed = errors.New("malformed")
 )
 
+// unknownError is the text of an error about an undefined value. It matches ErrMalformed.
+type unknownError string
+
+func (e unknownError) Error() string      { return string(e) }
+func (unknownError) Is(target error) bool { return target == ErrMalformed }
+
 var be = binary.BigEndian
 
 // Version is the version that this package decodes. Draft is version 2, which it
@@ -171,7 +177,7 @@ func (h *Header) Decode(data []byte) error {
 	proc, all := d.word()
 	h.Proc, h.Length = Proc(proc), d.at
 	if !all {
-		return fmt.Errorf("rpcrdma: fixed header needs %d bytes, %d left: %w", FixedLen, len(data), ErrTruncated)
+		return fmt.Errorf("RPC-over-RDMA header %w: %d of at least %d bytes", ErrTruncated, len(data), FixedLen)
 	}
 	defer func() { h.Length = d.at }()
 	switch h.Proc {
@@ -187,7 +193,7 @@ func (h *Header) Decode(data []byte) error {
 	case Done:
 	default:
 		if h.Vers == Version {
-			return fmt.Errorf("rpcrdma: rdma_proc %d at offset 12 is not defined in version 1: %w", proc, ErrMalformed)
+			return unknownError(fmt.Sprintf("unknown rdma_proc %d (version 1 defines 0 to 4)", proc))
 		}
 	}
 	return nil
@@ -208,7 +214,7 @@ func (h *Header) decodeError(d *decoder) error {
 		h.VersHigh, _ = d.word()
 	case ErrChunk:
 	default:
-		return fmt.Errorf("rpcrdma: rdma_err %d at offset %d is not defined in version 1: %w", code, d.at-4, ErrMalformed)
+		return unknownError(fmt.Sprintf("unknown rdma_err %d (version 1 defines 1 and 2)", code))
 	}
 	return nil
 }
@@ -296,7 +302,7 @@ func (d *decoder) word() (uint32, bool) {
 }
 
 func (d *decoder) short(what string, need int) error {
-	return fmt.Errorf("rpcrdma: %s needs %d bytes at offset %d, %d left: %w", what, need, d.at, len(d.data)-d.at, ErrTruncated)
+	return fmt.Errorf("%s %w: %d of %d bytes at offset %d", what, ErrTruncated, len(d.data)-d.at, need, d.at)
 }
 
 // flag reads the word that precedes XDR optional-data, and reports whether data follows.
@@ -307,7 +313,7 @@ func (d *decoder) flag(list string) (bool, error) {
 		return false, d.short("next word of the "+list, 4)
 	case v > 1:
 		d.at -= 4
-		return false, fmt.Errorf("rpcrdma: %s has 0x%08x at offset %d, want 0 or 1: %w", list, v, d.at, ErrMalformed)
+		return false, fmt.Errorf("%w %s: 0x%08x at offset %d is neither 0 nor 1", ErrMalformed, list, v, d.at)
 	}
 	return v == 1, nil
 }
@@ -328,7 +334,7 @@ func (d *decoder) chunk(to []Segment, what string) ([]Segment, error) {
 	at := d.at - 4
 	for i := range int(count) {
 		if len(d.data)-d.at < SegmentLen {
-			return to, fmt.Errorf("rpcrdma: %s at offset %d claims %d segments, but has bytes for %d: %w", what, at, count, i, ErrTruncated)
+			return to, fmt.Errorf("%s %w: %d of %d segments at offset %d", what, ErrTruncated, i, count, at)
 		}
 		to = append(to, d.segment())
 	}

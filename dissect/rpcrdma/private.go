@@ -50,11 +50,11 @@ func FindPrivateData(data []byte) (p PrivateData, found bool, err error) {
 		switch {
 		case len(b) < PrivateDataLen:
 			if err == nil {
-				err = fmt.Errorf("rpcrdma: private data needs %d bytes at offset %d, %d left: %w", PrivateDataLen, at, len(b), ErrTruncated)
+				err = fmt.Errorf("private data %w: %d of %d bytes at offset %d", ErrTruncated, len(b), PrivateDataLen, at)
 			}
 		case b[4] != 1:
 			if err == nil {
-				err = fmt.Errorf("rpcrdma: private data at offset %d has version %d, only version 1 is known: %w", at, b[4], ErrMalformed)
+				err = unknownError(fmt.Sprintf("private data has unknown version %d (version 1 is defined)", b[4]))
 			}
 		default:
 			return PrivateData{

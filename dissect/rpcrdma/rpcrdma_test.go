@@ -88,21 +88,21 @@ func TestBroken(t *testing.T) {
 		reads, writes   int
 		length          int
 	}{
-		{"nothing", "", "rpcrdma: fixed header needs 16 bytes, 0 left: truncated", rpcrdma.ErrTruncated, 0, 0, 0},
-		{"eight bytes", "4cc9dbf7 00000001", "rpcrdma: fixed header needs 16 bytes, 8 left: truncated", rpcrdma.ErrTruncated, 0, 0, 8},
-		{"no lists", fixed + "00000000", "rpcrdma: next word of the Read list needs 4 bytes at offset 16, 0 left: truncated", rpcrdma.ErrTruncated, 0, 0, 16},
+		{"nothing", "", "RPC-over-RDMA header truncated: 0 of at least 16 bytes", rpcrdma.ErrTruncated, 0, 0, 0},
+		{"eight bytes", "4cc9dbf7 00000001", "RPC-over-RDMA header truncated: 8 of at least 16 bytes", rpcrdma.ErrTruncated, 0, 0, 8},
+		{"no lists", fixed + "00000000", "next word of the Read list truncated: 0 of 4 bytes at offset 16", rpcrdma.ErrTruncated, 0, 0, 16},
 		{
 			"Read list cut", fixed + "00000000 00000001 00000028 00000001 00000002 0000000000000003 00000001 00000028 00000004",
-			"rpcrdma: Read list entry 1 needs 20 bytes at offset 44, 8 left: truncated", rpcrdma.ErrTruncated, 1, 0, 44,
+			"Read list entry 1 truncated: 8 of 20 bytes at offset 44", rpcrdma.ErrTruncated, 1, 0, 44,
 		},
-		{"a list that says 2", fixed + "00000000 00000002 00000028", "rpcrdma: Read list has 0x00000002 at offset 16, want 0 or 1: malformed", rpcrdma.ErrMalformed, 0, 0, 16},
+		{"a list that says 2", fixed + "00000000 00000002 00000028", "malformed Read list: 0x00000002 at offset 16 is neither 0 nor 1", rpcrdma.ErrMalformed, 0, 0, 16},
 		{
 			"segment count that lies", fixed + "00000000 00000000 00000001 ffffffff 00000001 00000002 0000000000000003 00000000",
-			"rpcrdma: Write chunk at offset 24 claims 4294967295 segments, but has bytes for 1: truncated", rpcrdma.ErrTruncated, 0, 1, 44,
+			"Write chunk truncated: 1 of 4294967295 segments at offset 24", rpcrdma.ErrTruncated, 0, 1, 44,
 		},
-		{"unknown procedure", fixed + "00000063", "rpcrdma: rdma_proc 99 at offset 12 is not defined in version 1: malformed", rpcrdma.ErrMalformed, 0, 0, 16},
-		{"unknown error", fixed + "00000004 00000009", "rpcrdma: rdma_err 9 at offset 16 is not defined in version 1: malformed", rpcrdma.ErrMalformed, 0, 0, 20},
-		{"ERR_VERS cut", fixed + "00000004 00000001 00000001", "rpcrdma: version range of ERR_VERS needs 8 bytes at offset 20, 4 left: truncated", rpcrdma.ErrTruncated, 0, 0, 20},
+		{"unknown procedure", fixed + "00000063", "unknown rdma_proc 99 (version 1 defines 0 to 4)", rpcrdma.ErrMalformed, 0, 0, 16},
+		{"unknown error", fixed + "00000004 00000009", "unknown rdma_err 9 (version 1 defines 1 and 2)", rpcrdma.ErrMalformed, 0, 0, 20},
+		{"ERR_VERS cut", fixed + "00000004 00000001 00000001", "version range of ERR_VERS truncated: 4 of 8 bytes at offset 20", rpcrdma.ErrTruncated, 0, 0, 20},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var h rpcrdma.Header
@@ -128,8 +128,8 @@ func TestPrivateData(t *testing.T) {
 		{"at the start", "f6ab0e18 01 01 03 07 000000", rpcrdma.PrivateData{Offset: 0, Version: 1, RemoteInvalidation: true, SendSize: 4096, ReceiveSize: 8192}, true, ""},
 		{"at an odd offset", "78797a f6ab0e18 01 01 00 ff", rpcrdma.PrivateData{Offset: 3, Version: 1, RemoteInvalidation: true, SendSize: 1024, ReceiveSize: 262144}, true, ""},
 		{"reserved bits change nothing", "f6ab0e18 01 fe 03 03", rpcrdma.PrivateData{Version: 1, Reserved: 0x7f, SendSize: 4096, ReceiveSize: 4096}, true, ""},
-		{"version 2", "f6ab0e18 02 01 03 03", rpcrdma.PrivateData{}, false, "rpcrdma: private data at offset 0 has version 2, only version 1 is known: malformed"},
-		{"cut", "0000 f6ab0e18 01 01 03", rpcrdma.PrivateData{}, false, "rpcrdma: private data needs 8 bytes at offset 2, 7 left: truncated"},
+		{"version 2", "f6ab0e18 02 01 03 03", rpcrdma.PrivateData{}, false, "private data has unknown version 2 (version 1 is defined)"},
+		{"cut", "0000 f6ab0e18 01 01 03", rpcrdma.PrivateData{}, false, "private data truncated: 7 of 8 bytes at offset 2"},
 		{"a second one is sound", "f6ab0e18 09 f6ab0e18 01 00 00 00", rpcrdma.PrivateData{Offset: 5, Version: 1, SendSize: 1024, ReceiveSize: 1024}, true, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

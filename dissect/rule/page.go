@@ -6,40 +6,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/docs/rules"
 )
 
-// Need is a set of properties that a capture needs before a rule is checked. Without
-// them, a violation would not be proved.
-type Need uint8
-
-// The properties.
-const (
-	Handshake Need = 1 << iota // the handshake of the connection was captured
-	Lossless                   // no earlier packet of the connection is missing
-	Uncut                      // the messages were captured completely
-)
-
-// needs maps the id of a rule to the properties that it needs. A rule without an entry
-// needs only the packets that the finding is about.
-var needs = map[string]Need{
-	"inline-threshold-exceeded": Handshake, "invalidation-not-negotiated": Handshake, "invalidated-handle-used": Handshake | Lossless | Uncut,
-	"credit-limit-exceeded": Lossless, "receive-not-posted": Handshake | Lossless, "receive-too-small": Handshake,
-	"invalidated-unexposed-handle": Uncut, "rdma-outside-exposed-memory": Handshake | Lossless | Uncut, "rdma-wrong-direction": Handshake | Lossless | Uncut,
-	"reply-before-reads-done": Handshake | Lossless, "returned-bytes-not-seen": Handshake | Lossless,
-	"header-truncated": Uncut, "rpc-header-malformed": Uncut, "read-position-invalid": Uncut, "long-call-position": Uncut, "chunk-length-mismatch": Uncut,
-	"reduced-pad-left": Uncut, "pad-written": Uncut, "write-chunk-unused": Uncut, "write-chunk-too-short": Uncut, "write-chunk-room-for-pad": Uncut,
-	"reply-chunk-missing": Handshake | Uncut, "reduced-ineligible-item": Uncut, "reduced-under-gss": Uncut,
-	"error-not-answered": Handshake | Lossless, "error-unknown-xid": Handshake | Lossless, "call-not-answered": Handshake | Lossless,
-	"reply-without-call": Handshake | Lossless, "xid-in-use": Lossless,
-	"backward-with-chunks": Handshake, "backward-not-msg": Handshake, "backward-unexpected": Handshake | Lossless | Uncut, "path-mtu-unused": Handshake,
-}
-
-// Needing returns the ids of the rules that need one of the properties of n, in the
-// order of the table.
-func Needing(n Need) (ids []string) {
+// Needing returns the ids of the rules whose findings one of these gaps prevents, in
+// the order of the table. Gaps are named as in summary.not_judged.
+func Needing(gaps ...string) (ids []string) {
 	for _, r := range All {
-		if needs[r.ID]&n != 0 {
+		n := r.Needs
+		all := n.Own | n.Other | n.Connection
+		if slices.ContainsFunc(gaps, func(name string) bool { return all&evidence.Named(name) != 0 }) {
 			ids = append(ids, r.ID)
 		}
 	}
@@ -103,22 +80,26 @@ func (r *Rule) generated() string {
 		fmt.Fprintf(&b, "- Severity in some cases: %s (source: %s)\n", v.Severity, v.Section)
 	}
 	b.WriteString("\n## Judged only if\n\n")
-	if needs[r.ID] == 0 {
-		b.WriteString("- the capture contains the packets that the finding is about; nothing else is needed\n")
+	clauses := r.Needs.Necessary("the side at fault", "the other side")
+	if r.Until == evidence.Delivered {
+		clauses = append(clauses, "the checksum of the Send that shows the violation is good, or the Send was acknowledged and never retransmitted")
 	}
-	for _, n := range []struct {
-		need Need
-		text string
-	}{
-		{Handshake, "the capture contains the handshake of the connection"},
-		{Lossless, "no earlier packet of the connection is missing from the capture"},
-		{Uncut, "the capture contains the messages completely, not truncated by a snapshot length"},
-	} {
-		if needs[r.ID]&n.need != 0 {
-			fmt.Fprintf(&b, "- %s\n", n.text)
-		}
+	if len(clauses) == 0 {
+		clauses = []string{"the capture contains the packets that the finding is about; nothing else is needed"}
+	}
+	for _, clause := range clauses {
+		fmt.Fprintf(&b, "- %s\n", clause)
+	}
+	if when := untilTexts[r.Until]; when != "" {
+		fmt.Fprintf(&b, "\n%s\n", when)
 	}
 	return b.String() + "\n" + endGenerated + "\n"
+}
+
+// untilTexts says when a finding is reported, if not at once.
+var untilTexts = map[evidence.Until]string{
+	evidence.Next: "The finding is reported after the next complete message of the other side, if nothing has excused it by then.",
+	evidence.End:  "The finding is reported when the connection is over.",
 }
 
 // withGenerated returns the page text with section in place of its generated section,

@@ -78,7 +78,7 @@ func TestMarkdown(t *testing.T) {
 			t.Errorf("%q is not in\n%s", part, text)
 		}
 	}
-	if strings.Contains(text, "<!--") || strings.Contains(text, "\n\n\n") || !strings.HasSuffix(text, "is missing from the capture\n") {
+	if strings.Contains(text, "<!--") || strings.Contains(text, "\n\n\n") || !strings.HasSuffix(text, "begun to close the connection\n") {
 		t.Errorf("the text has traces of the comments:\n%s", text)
 	}
 	if text := ErrorNotAnswered.Markdown(); !strings.Contains(text, "- Severity in some cases: warning (source: RFC 8166 s.4.6)\n") {

@@ -6,7 +6,10 @@
 // that checks it, and add a row to the table of test cases (package synth/cases).
 package rule
 
-import "github.com/rdmadump/rdmadump/dissect/record"
+import (
+	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
 
 // Rule is one requirement that traffic can violate. Its page in docs/rules explains it.
 type Rule struct {
@@ -15,10 +18,34 @@ type Rule struct {
 	Section  string  // section of the document with the requirement, such as "RFC 8166 s.3.3.1"
 	TCP      string  // section that applies to connections over TCP; empty if Section does
 	variants []*Rule // the same rule in cases with another severity or section
+
+	// Needs are the gaps of a capture that prevent a finding, and Until is how long
+	// a finding waits.
+	Needs evidence.Needs
+	Until evidence.Until
 }
 
 // All lists all rules in the order of the table.
 var All []*Rule
+
+// Sets of gaps that many rules have in common.
+const (
+	missing = evidence.Missing | evidence.Awaited | evidence.Evicted
+	unseen  = missing | evidence.Silent | evidence.Late | evidence.NoHandshake
+	terms   = evidence.NoHandshake | evidence.NoPrivateData
+)
+
+// needs sets the gaps that prevent a finding; see [evidence.Needs].
+func (r *Rule) needs(own, other, connection evidence.Gap) *Rule {
+	r.Needs = evidence.Needs{Own: own, Other: other, Connection: connection}
+	return r
+}
+
+// until sets how long a finding waits.
+func (r *Rule) until(u evidence.Until) *Rule {
+	r.Until = u
+	return r
+}
 
 // define adds a row to the table.
 func define(id string, severity record.Severity, section string) *Rule {
@@ -68,69 +95,69 @@ var Renamed = map[string]string{
 var (
 	PrivateDataUnusable        = define("private-data-unusable", record.Note, "RFC 8797 s.5.2")
 	PrivateDataReserved        = define("private-data-reserved-bits", record.Warning, "RFC 8797 s.4")
-	InlineThresholdExceeded    = define("inline-threshold-exceeded", record.Error, "RFC 8166 s.3.3.2")
-	InvalidationNegotiated     = define("invalidation-not-negotiated", record.Error, "RFC 8797 s.4.1")
-	InvalidatedUnexposedHandle = define("invalidated-unexposed-handle", record.Error, "RFC 8797 s.4.1")
-	InvalidationOnCall         = define("invalidation-on-call", record.Error, "RFC 8797 s.4.1")
-	InvalidatedHandleUsed      = define("invalidated-handle-used", record.Error, "draft-cel-nfsv4-reminv-design s.2.2")
+	InlineThresholdExceeded    = define("inline-threshold-exceeded", record.Error, "RFC 8166 s.3.3.2").needs(0, 0, terms).until(evidence.Delivered)
+	InvalidationNegotiated     = define("invalidation-not-negotiated", record.Error, "RFC 8797 s.4.1").needs(0, 0, terms).until(evidence.Delivered)
+	InvalidatedUnexposedHandle = define("invalidated-unexposed-handle", record.Error, "RFC 8797 s.4.1").needs(0, missing, evidence.XIDReused).until(evidence.Delivered)
+	InvalidationOnCall         = define("invalidation-on-call", record.Error, "RFC 8797 s.4.1").until(evidence.Delivered)
+	InvalidatedHandleUsed      = define("invalidated-handle-used", record.Error, "draft-cel-nfsv4-reminv-design s.2.2").needs(missing, unseen|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.TruncatedAgain|evidence.Closing).until(evidence.Next)
 
-	CreditLimitExceeded  = define("credit-limit-exceeded", record.Error, "RFC 8166 s.3.3.1")
-	CreditsGrantedZero   = define("credits-granted-zero", record.Error, "RFC 8166 s.3.3.1")
-	CreditsRequestedZero = define("credits-requested-zero", record.Warning, "RFC 8166 s.3.3.1")
-	ReceiveNotPosted     = define("receive-not-posted", record.Error, "RFC 8166 s.3.3.1")
-	ReceiveTooSmall      = define("receive-too-small", record.Error, "RFC 8166 s.3.3.3")
+	CreditLimitExceeded  = define("credit-limit-exceeded", record.Error, "RFC 8166 s.3.3.1").needs(evidence.HalfRead, unseen|evidence.HalfRead, evidence.Unordered|evidence.XIDReused|evidence.Closing|evidence.TruncatedAgain).until(evidence.Next)
+	CreditsGrantedZero   = define("credits-granted-zero", record.Error, "RFC 8166 s.3.3.1").until(evidence.Delivered)
+	CreditsRequestedZero = define("credits-requested-zero", record.Warning, "RFC 8166 s.3.3.1").until(evidence.Delivered)
+	ReceiveNotPosted     = define("receive-not-posted", record.Error, "RFC 8166 s.3.3.1").needs(unseen|evidence.HalfRead, unseen|evidence.HalfRead, evidence.Unordered|evidence.XIDReused|evidence.Closing)
+	ReceiveTooSmall      = define("receive-too-small", record.Error, "RFC 8166 s.3.3.3").needs(0, 0, terms)
 
-	HeaderTruncated    = define("header-truncated", record.Error, "RFC 8166 s.4.5.2")
-	HeaderMalformed    = define("header-malformed", record.Error, "RFC 8166 s.4.5.2")
-	RDMAVersion        = define("rdma-version", record.Error, "RFC 8166 s.4.2.2")
-	RDMAProcUnknown    = define("rdma-proc-unknown", record.Error, "RFC 8166 s.4.2.4")
-	RDMAMsgP           = define("rdma-msgp", record.Error, "RFC 8166 s.4.6.1")
-	RDMADone           = define("rdma-done", record.Error, "RFC 8166 s.4.6.2")
-	XIDMismatch        = define("xid-mismatch", record.Error, "RFC 8166 s.4.2.1")
-	RPCHeaderMalformed = define("rpc-header-malformed", record.Error, "RFC 5531 s.9")
-	NoMsgWithoutChunk  = define("nomsg-without-chunk", record.Error, "RFC 8166 s.4.2.4")
-	NoMsgWithPayload   = define("nomsg-with-payload", record.Error, "RFC 8166 s.4.2.4")
-	LongCallPosition   = define("long-call-position", record.Error, "RFC 8166 s.3.5.3")
+	HeaderTruncated    = define("header-truncated", record.Error, "RFC 8166 s.4.5.2").until(evidence.Delivered)
+	HeaderMalformed    = define("header-malformed", record.Error, "RFC 8166 s.4.5.2").until(evidence.Delivered)
+	RDMAVersion        = define("rdma-version", record.Error, "RFC 8166 s.4.2.2").until(evidence.Delivered)
+	RDMAProcUnknown    = define("rdma-proc-unknown", record.Error, "RFC 8166 s.4.2.4").until(evidence.Delivered)
+	RDMAMsgP           = define("rdma-msgp", record.Error, "RFC 8166 s.4.6.1").until(evidence.Delivered)
+	RDMADone           = define("rdma-done", record.Error, "RFC 8166 s.4.6.2").needs(0, 0, evidence.XIDReused).until(evidence.Delivered)
+	XIDMismatch        = define("xid-mismatch", record.Error, "RFC 8166 s.4.2.1").until(evidence.Delivered)
+	RPCHeaderMalformed = define("rpc-header-malformed", record.Error, "RFC 5531 s.9").until(evidence.Delivered)
+	NoMsgWithoutChunk  = define("nomsg-without-chunk", record.Error, "RFC 8166 s.4.2.4").until(evidence.Delivered)
+	NoMsgWithPayload   = define("nomsg-with-payload", record.Error, "RFC 8166 s.4.2.4").until(evidence.Delivered)
+	LongCallPosition   = define("long-call-position", record.Error, "RFC 8166 s.3.5.3").until(evidence.Delivered)
 
-	OutsideExposedMemory = define("rdma-outside-exposed-memory", record.Error, "RFC 8166 s.3.4.3")
-	WrongDirection       = define("rdma-wrong-direction", record.Error, "RFC 8166 s.3.4.5")
-	PositionUnaligned    = define("read-position-unaligned", record.Error, "RFC 8166 s.3.4.5")
-	PositionInvalid      = define("read-position-invalid", record.Error, "RFC 8166 s.3.4.5")
-	ChunkLengthMismatch  = define("chunk-length-mismatch", record.Error, "RFC 8166 s.3.4.4")
-	ReducedPadLeft       = define("reduced-pad-left", record.Error, "RFC 8166 s.3.4.5")
-	PadWritten           = define("pad-written", record.Error, "RFC 8166 s.3.4.6")
-	ReplyBeforeReads     = define("reply-before-reads-done", record.Error, "RFC 8166 s.3.4.5")
-	ReplyWithReadList    = define("reply-with-read-list", record.Error, "RFC 8166 s.4.3.1")
-	WriteListNotCopied   = define("write-list-not-copied", record.Error, "RFC 8166 s.4.3.2")
-	ReplyChunkNotCopied  = define("reply-chunk-not-copied", record.Error, "RFC 8166 s.4.3.3")
-	ReturnedTooLong      = define("returned-length-exceeds-chunk", record.Error, "RFC 8166 s.3.4.6")
-	ReturnedNotSeen      = define("returned-bytes-not-seen", record.Warning, "RFC 8166 s.3.4.6")
-	FilledOutOfOrder     = define("segments-filled-out-of-order", record.Error, "RFC 8166 s.3.4.6")
-	WriteChunkUnused     = define("write-chunk-unused", record.Error, "RFC 8166 s.4.3.2")
-	WriteChunkTooShort   = define("write-chunk-too-short", record.Warning, "RFC 8166 s.3.4.6")
-	WriteChunkRoomForPad = define("write-chunk-room-for-pad", record.Note, "RFC 8166 s.3.4.6")
-	ReplyChunkMissing    = define("reply-chunk-missing", record.Warning, "RFC 8166 s.4.3.3")
-	ReducedIneligible    = define("reduced-ineligible-item", record.Error, "RFC 8166 s.3.4.2")
-	ReducedUnderGSS      = define("reduced-under-gss", record.Error, "RFC 8166 s.8.2.2")
+	OutsideExposedMemory = define("rdma-outside-exposed-memory", record.Error, "RFC 8166 s.3.4.3").needs(missing, unseen|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.Closing|evidence.TruncatedAgain).until(evidence.Next)
+	WrongDirection       = define("rdma-wrong-direction", record.Error, "RFC 8166 s.3.4.5").needs(missing, unseen|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.Closing|evidence.TruncatedAgain).until(evidence.Next)
+	PositionUnaligned    = define("read-position-unaligned", record.Error, "RFC 8166 s.3.4.5").until(evidence.Delivered)
+	PositionInvalid      = define("read-position-invalid", record.Error, "RFC 8166 s.3.4.5").until(evidence.Delivered)
+	ChunkLengthMismatch  = define("chunk-length-mismatch", record.Error, "RFC 8166 s.3.4.4").until(evidence.Delivered)
+	ReducedPadLeft       = define("reduced-pad-left", record.Error, "RFC 8166 s.3.4.5").until(evidence.Delivered)
+	PadWritten           = define("pad-written", record.Error, "RFC 8166 s.3.4.6").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
+	ReplyBeforeReads     = define("reply-before-reads-done", record.Error, "RFC 8166 s.3.4.5").needs(missing, missing, evidence.Unordered|evidence.TruncatedAgain).until(evidence.Next)
+	ReplyWithReadList    = define("reply-with-read-list", record.Error, "RFC 8166 s.4.3.1").until(evidence.Delivered)
+	WriteListNotCopied   = define("write-list-not-copied", record.Error, "RFC 8166 s.4.3.2").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
+	ReplyChunkNotCopied  = define("reply-chunk-not-copied", record.Error, "RFC 8166 s.4.3.3").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
+	ReturnedTooLong      = define("returned-length-exceeds-chunk", record.Error, "RFC 8166 s.3.4.6").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
+	ReturnedNotSeen      = define("returned-bytes-not-seen", record.Warning, "RFC 8166 s.3.4.6").needs(unseen, 0, evidence.XIDReused)
+	FilledOutOfOrder     = define("segments-filled-out-of-order", record.Error, "RFC 8166 s.3.4.6").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
+	WriteChunkUnused     = define("write-chunk-unused", record.Error, "RFC 8166 s.4.3.2").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
+	WriteChunkTooShort   = define("write-chunk-too-short", record.Warning, "RFC 8166 s.3.4.6").until(evidence.Delivered)
+	WriteChunkRoomForPad = define("write-chunk-room-for-pad", record.Note, "RFC 8166 s.3.4.6").until(evidence.Delivered)
+	ReplyChunkMissing    = define("reply-chunk-missing", record.Warning, "RFC 8166 s.4.3.3").needs(0, 0, terms).until(evidence.Delivered)
+	ReducedIneligible    = define("reduced-ineligible-item", record.Error, "RFC 8166 s.3.4.2").until(evidence.Delivered)
+	ReducedUnderGSS      = define("reduced-under-gss", record.Error, "RFC 8166 s.8.2.2").until(evidence.Delivered)
 
-	RDMAError         = define("rdma-error", record.Error, "RFC 8166 s.4.5")
-	ErrorNotAnswered  = define("error-not-answered", record.Error, "RFC 8166 s.4.5")
-	ErrorWrongCode    = define("error-wrong-code", record.Error, "RFC 8166 s.4.5.1")
-	ErrorWrongVersion = define("error-wrong-version", record.Error, "RFC 8166 s.4.5")
-	ErrorUnknownXID   = define("error-unknown-xid", record.Warning, "RFC 8166 s.4.5")
-	ErrorAnswered     = define("error-answered", record.Error, "RFC 8166 s.4.5")
-	CallNotAnswered   = define("call-not-answered", record.Warning, "RFC 8166 s.4.5.4")
-	RPCRejected       = define("rpc-rejected", record.Warning, "RFC 8166 s.4.5.2")
-	ReplyWithoutCall  = define("reply-without-call", record.Note, "RFC 5531 s.9")
-	XIDInUse          = define("xid-in-use", record.Warning, "RFC 5531 s.9")
+	RDMAError         = define("rdma-error", record.Error, "RFC 8166 s.4.5").until(evidence.Delivered)
+	ErrorNotAnswered  = define("error-not-answered", record.Error, "RFC 8166 s.4.5").needs(0, missing, evidence.XIDReused).until(evidence.Delivered)
+	ErrorWrongCode    = define("error-wrong-code", record.Error, "RFC 8166 s.4.5.1").needs(0, missing, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
+	ErrorWrongVersion = define("error-wrong-version", record.Error, "RFC 8166 s.4.5").needs(0, missing, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
+	ErrorUnknownXID   = define("error-unknown-xid", record.Warning, "RFC 8166 s.4.5").needs(0, unseen|evidence.HalfRead, evidence.Unordered|evidence.XIDReused|evidence.Closing).until(evidence.Next)
+	ErrorAnswered     = define("error-answered", record.Error, "RFC 8166 s.4.5").needs(0, missing, evidence.Unordered).until(evidence.Delivered)
+	CallNotAnswered   = define("call-not-answered", record.Warning, "RFC 8166 s.4.5.4").needs(unseen, 0, evidence.XIDReused)
+	RPCRejected       = define("rpc-rejected", record.Warning, "RFC 8166 s.4.5.2").until(evidence.Delivered)
+	ReplyWithoutCall  = define("reply-without-call", record.Note, "RFC 5531 s.9").needs(0, unseen|evidence.HalfRead, evidence.Unordered|evidence.XIDReused|evidence.Closing).until(evidence.Next)
+	XIDInUse          = define("xid-in-use", record.Warning, "RFC 5531 s.9").needs(0, missing|evidence.Silent|evidence.HalfRead, evidence.Unordered).until(evidence.Next)
 
-	BackwardWithChunks = define("backward-with-chunks", record.Warning, "draft-cel-nfsv4-rpcrdma-bidirection s.2.4")
-	BackwardNotMsg     = define("backward-not-msg", record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.4")
-	BackwardUnexpected = define("backward-unexpected", record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.2.3")
+	BackwardWithChunks = define("backward-with-chunks", record.Warning, "draft-cel-nfsv4-rpcrdma-bidirection s.2.4").needs(0, 0, evidence.NoHandshake).until(evidence.Delivered)
+	BackwardNotMsg     = define("backward-not-msg", record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.4").needs(0, 0, evidence.NoHandshake).until(evidence.Delivered)
+	BackwardUnexpected = define("backward-unexpected", record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.2.3").needs(unseen, unseen|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.TruncatedAgain).until(evidence.Next)
 
-	InvHandleUnknown    = define("inv-handle-unknown", record.Error, "draft-cel-nfsv4-reminv-design s.5.3")
-	InvHandleNotCopied  = define("inv-handle-not-copied", record.Error, "draft-cel-nfsv4-reminv-design s.5.3")
-	InvHandleNotHonored = define("inv-handle-not-honored", record.Error, "draft-cel-nfsv4-reminv-design s.5.3")
+	InvHandleUnknown    = define("inv-handle-unknown", record.Error, "draft-cel-nfsv4-reminv-design s.5.3").until(evidence.Delivered)
+	InvHandleNotCopied  = define("inv-handle-not-copied", record.Error, "draft-cel-nfsv4-reminv-design s.5.3").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
+	InvHandleNotHonored = define("inv-handle-not-honored", record.Error, "draft-cel-nfsv4-reminv-design s.5.3").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
 
 	RemoteErrorNak        = define("remote-error-nak", record.Error, "IBTA vol. 1 s.9.7.5")
 	ReplyNotDelivered     = define("reply-not-delivered", record.Error, "IBTA vol. 1 s.9.9.3").overTCP("RFC 5040 s.4.8")
@@ -154,7 +181,7 @@ var (
 //   - ElementNotRefused: the message without RDMA_ERROR is an RDMA_MSGP or RDMA_DONE.
 //   - InvHandleUnused: the Reply invalidated nothing although its Call named a handle.
 var (
-	InvalidationUnannounced = InvalidationNegotiated.as(record.Warning, "RFC 8797 s.4.1")
+	InvalidationUnannounced = InvalidationNegotiated.as(record.Note, "RFC 8797 s.4.1")
 	BackwardRequestedZero   = CreditsRequestedZero.as(record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.1.2")
 	ElementNotRefused       = ErrorNotAnswered.as(record.Warning, "RFC 8166 s.4.6")
 	InvHandleUnused         = InvHandleNotHonored.as(record.Warning, "draft-cel-nfsv4-reminv-design s.5.3")

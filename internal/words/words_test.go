@@ -133,7 +133,6 @@ var pending = []string{
 	"dissect/internal/transaction",
 
 	// These are being rewritten at the moment.
-	"analyze/...",
 	"capture/...",
 	"cmd/rdmadump/export.go",
 	"cmd/rdmadump/extract.go",
@@ -147,7 +146,6 @@ var pending = []string{
 	"export/...",
 	"extract/...",
 	"link/...",
-	"render/...",
 	"rocev2/...",
 	"samples/...",
 }

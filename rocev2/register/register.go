@@ -1,11 +1,11 @@
-// Package register makes gopacket recognise RoCE: UDP port 4791 and EtherType
-// 0x8915 are decoded by the layers of package rocev2. It is imported for that
-// effect, by programs that decode whole frames with gopacket:
+// Package register makes gopacket recognise RoCE: gopacket then decodes UDP port 4791 and EtherType
+// 0x8915 with the layers of package rocev2. Programs that decode whole frames with gopacket import
+// it for this effect:
 //
 //	import _ "github.com/rdmadump/rdmadump/rocev2/register"
 //
-// It stands apart from rocev2 because gopacket/layers, which it takes, makes large
-// tables whenever a program starts.
+// The package is separate from rocev2 because it imports gopacket/layers, which builds large tables
+// at program start.
 package register
 
 import (

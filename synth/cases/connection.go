@@ -1,6 +1,8 @@
 package cases
 
 import (
+	"time"
+
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/synth"
 )
@@ -85,7 +87,7 @@ var private = []Case{
 		Broken: does(read(), readReply().Invalidating(0xa1)), Healthy: does(read(), readReply()),
 	},
 	{
-		Rule: "invalidation-not-negotiated", Name: "the server itself said no", AtFault: server, Severity: "warning", Options: privately(yes, no),
+		Rule: "invalidation-not-negotiated", Name: "the server itself said no", Severity: "note", Options: privately(yes, no),
 		Broken: does(read(), readReply().Invalidating(0xa1)), Healthy: does(read(), readReply()),
 	},
 
@@ -185,7 +187,12 @@ var credits = []Case{
 	},
 	{
 		Rule: "credit-limit-exceeded", Name: "a lower grant that has arrived", AtFault: client,
-		Broken: func(_ *wire, c *conn) { granted(c, 32, 8); granted(c, 32, 1); many(c, 2, 32) },
+		Broken: func(w *wire, c *conn) {
+			granted(c, 32, 8)
+			granted(c, 32, 1)
+			w.Advance(10 * time.Millisecond)
+			many(c, 2, 32)
+		},
 		Healthy: func(_ *wire, c *conn) { // the Calls were sent before the lower grant arrived
 			granted(c, 32, 8)
 			c.Client.Call(synth.Call{XID: 500})

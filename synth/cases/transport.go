@@ -50,7 +50,7 @@ var transport = []Case{
 	},
 	{Rule: "connection-rejected", Name: "by the server", Broken: func(_ *wire, c *conn) { c.Another(synth.Options{}).Reject() }, Healthy: rpc},
 	{
-		Rule: "connection-lost", Name: "a Call that was open", AtFault: server,
+		Rule: "connection-lost", Name: "a Call that was open",
 		Broken: func(_ *wire, c *conn) {
 			rpc(nil, c)
 			c.Client.Call(synth.Null())
@@ -96,7 +96,7 @@ var transport = []Case{
 		Broken:  func(_ *wire, c *conn) { c.Server.TOS = 3; c.RPC(read(), readReply()) },
 		Healthy: func(_ *wire, c *conn) { c.Server.TOS = 2; c.RPC(read(), readReply()) },
 	},
-	{Rule: "retransmission-timeout", Name: "a Call", Transport: RoCE, Broken: retransmits(500 * time.Millisecond), Healthy: retransmits(5 * time.Millisecond)},
+	{Rule: "retransmission-timeout", Name: "a Call", Transport: RoCE, Broken: retransmits(2500 * time.Millisecond), Healthy: retransmits(time.Second)},
 	{
 		Rule: "capture-lost-packets", Name: "a Call", Transport: RoCE,
 		Broken: func(w *wire, c *conn) { rpc(nil, c); w.Drop(c.Client.Call(synth.Null())...); c.Server.Ack() }, Healthy: rpc,

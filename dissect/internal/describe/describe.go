@@ -1,8 +1,9 @@
-// Package describe makes the record of a packet: a tree of its headers and their
-// fields, and a line that sums it up.
+// Package describe makes the record of a packet: a tree of the packet's headers with their fields,
+// and a one-line summary.
 package describe
 
 import (
+	"encoding/binary"
 	"math/bits"
 	"strconv"
 
@@ -18,82 +19,86 @@ import (
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
-// packet is a packet record that is being made, with as much as is wanted: what is
-// added to it passes by that here, so that who describes need not ask.
+// packet is a packet record that is being filled. Its methods add only the parts that wants
+// contains, so that callers need not check.
 type packet struct {
 	record.Packet
 	wants field.Set
 }
 
-// Describer describes packets, one after the other. The record that it hands out
-// is good until the next.
+// Describer describes packets one after the other. The record that Describe returns is valid until
+// the next call.
 type Describer struct {
-	Only field.Set // what of Nodes and Summary is wanted
+	Only field.Set // the parts of Nodes and Summary that are needed
 
 	packet packet
 	in     *Input
 	header rpcrdma.Header
 	rpc    oncrpc.Header
-	ops    nfs.Message // without values
-	names  []string    // of their operations
+	ops    nfs.Message // used without values
+	names  []string    // operation names of the COMPOUND in ops
 	holes  [8]nfs.Hole
 	mad    rocev2.MAD
 	req    rocev2.REQ
 	mpa    iwarp.MPA
-	pool   []*nfs.Message // of the packet's Messages
+	pool   []*nfs.Message // messages for Packet.Messages, reused for each packet
 }
 
-// Input is what is known of a frame.
+// Input is the information about a frame that Describe needs.
 type Input struct {
 	Frame     *capture.Frame
 	Link      *link.Decoder
-	Transport string         // empty when it carries no RDMA
-	Packet    *rocev2.Packet // InfiniBand's
-	Err       error          // of decoding that
+	Transport string         // empty if the frame carries no RDMA
+	Packet    *rocev2.Packet // the decoded InfiniBand packet
+	Err       error          // error of decoding Packet
 	ICRC      rocev2.ICRCResult
-	TCP       *link.TCP     // iWARP's
-	FPDUs     []iwarp.Noted // that it completes
-	RPC, NFS4 bool          // what its connection carries
-	Guarded   []Guarded     // what its Replies answer that are under RPCSEC_GSS, or to the server's Calls
+	TCP       *link.TCP     // the decoded segment of iWARP
+	FPDUs     []iwarp.Noted // FPDUs that the segment completes
+	RPC, NFS4 bool          // whether the connection carries RPC, and NFSv4
+	// Guarded lists the Calls of those Replies in the frame that are protected by RPCSEC_GSS or
+	// answer Calls of the server.
+	Guarded []Guarded
 
-	// Tree asks for credentials, arguments and results, too. Said are then the Sends
-	// that the frame ended, and Asked is what a Reply that is in none of them answers.
+	// Tree asks for credentials, arguments and results as well. If it is set, Said holds the Sends
+	// that the frame completed, and Asked returns the Call for a Reply that is not in Said.
 	Tree  bool
 	Said  []Said
 	Asked func(xid uint32) Asked
 }
 
-// Said is a Send that is whole; see package transaction.
+// Said is a complete Send (see package transaction), with the Call that it answers if it is a
+// Reply.
 type Said struct {
 	Data   []byte
 	Length int64
 	Asked  Asked
 }
 
-// Asked is what a Call asked for, as far as its Reply needs it to be read.
+// Asked describes a Call, as far as decoding its Reply requires.
 type Asked struct {
 	Known                       bool
 	Program, Version, Procedure uint32
 	Service                     oncrpc.Service
-	Control                     bool // RPCSEC_GSS makes or ends a context with it
+	Control                     bool // the Call establishes or destroys an RPCSEC_GSS context
 }
 
-// Guarded is what a Reply answers whose Call is under RPCSEC_GSS, or the server's.
+// Guarded is the Call that a Reply answers. It is given if the Call is protected by RPCSEC_GSS or
+// was sent by the server.
 type Guarded struct {
 	XID   uint32
 	Asked Asked
 }
 
-// Describe makes the packet record of a frame. What its connection tells is left
-// to whoever knows.
+// Describe returns the packet record of a frame. The caller fills in the connection, the operation
+// and the transaction.
 func (d *Describer) Describe(in *Input) *record.Packet {
 	d.in = in
 	l, f := in.Link, in.Frame
 	p := &d.packet
 	p.wants = d.Only
-	p.Number, p.Time, p.Length, p.Captured, p.Data = f.Number, record.Time(f.Time), f.Length, len(f.Data), f.Data
+	p.Number, p.Time, p.Length, p.Captured, p.Data = f.Number, record.Time(f.Time), l.WireLength, l.Captured, f.Data
 	p.Src, p.Dst, p.SrcLID, p.DstLID = l.Src, l.Dst, l.SrcLID, l.DstLID
-	p.Transport, p.ICRC = in.Transport, record.Check(in.ICRC.String())
+	p.Transport, p.ICRC, p.StoredICRC = in.Transport, record.Check(in.ICRC.String()), record.Opt[record.Hex32]{}
 	p.Summary, p.Nodes, p.Messages = p.Summary[:0], p.Nodes[:0], p.Messages[:0]
 	if p.wants.Has(forLinks) {
 		p.links(l.Headers(), f.Data)
@@ -101,6 +106,9 @@ func (d *Describer) Describe(in *Input) *record.Packet {
 	switch l.Carries {
 	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
 		d.describeTransport(p, in.Err)
+		if in.Err == nil && in.Packet.HasICRC {
+			p.StoredICRC = record.Some(record.Hex32(bits.ReverseBytes32(in.Packet.ICRC)))
+		}
 		if vcrc := l.CheckVCRC(); vcrc != rocev2.ICRCUnchecked {
 			p.text("vcrc", "VCRC", vcrc.String(), l.Offset+l.Length, rocev2.VCRCLen)
 		}
@@ -111,36 +119,40 @@ func (d *Describer) Describe(in *Input) *record.Packet {
 		}
 		fallthrough
 	default:
-		p.say(l.Protocol)
+		p.addSummary(l.Protocol)
+		if l.Paused != 0 {
+			p.addPriorities(l.Paused)
+		}
 		if l.SrcPort != 0 || l.DstPort != 0 {
-			p.say(" port ")
-			p.sayNumber(uint64(l.SrcPort))
-			p.say(" > ")
-			p.sayNumber(uint64(l.DstPort))
+			p.addSummary(" port ")
+			p.addSummaryNumber(uint64(l.SrcPort))
+			p.addSummary(" > ")
+			p.addSummaryNumber(uint64(l.DstPort))
 		}
 	case link.CarriesMalformed:
-		p.say("malformed headers")
+		p.addSummary("malformed headers")
 	case link.CarriesUnknownLink:
-		p.say("unknown link type ")
-		p.sayNumber(uint64(f.LinkType))
+		p.addSummary("unknown link type ")
+		p.addSummaryNumber(uint64(f.LinkType))
 	}
 	return &p.Packet
 }
 
-// linkTables has the tables of the headers that package link finds, by kind.
+// linkTables maps each kind of header that package link decodes to its table.
 var linkTables = [link.HeaderKinds]*field.Header{
 	link.HeaderEthernet: &header.Ethernet, link.HeaderVLAN: &header.VLAN, link.HeaderSLL: &header.SLL, link.HeaderSLL2: &header.SLL2,
 	link.HeaderERF: &header.ERF, link.HeaderIPv4: &header.IPv4, link.HeaderIPv6: &header.IPv6, link.HeaderUDP: &header.UDP,
 	link.HeaderLRH: &header.LRH, link.HeaderGRH: &header.GRH, link.HeaderVXLAN: &header.VXLAN, link.HeaderGRE: &header.GRE,
+	link.HeaderPFC: &header.PFC, link.HeaderPause: &header.Pause,
 }
 
-// links adds the headers that package link found.
+// links adds the headers that package link decoded.
 func (p *packet) links(headers []link.Header, data []byte) {
 	for i, h := range headers {
-		again := 1
+		count := 1
 		for _, outer := range headers[:i] {
 			if outer.Kind == h.Kind {
-				again++
+				count++
 			}
 		}
 		first := len(p.Nodes)
@@ -150,32 +162,44 @@ func (p *packet) links(headers []link.Header, data []byte) {
 			p.open(record.NodeObject, h.Kind.String(), h.Kind.String(), h.Offset, h.Length)
 			p.close()
 		}
-		if again > 1 && len(p.Nodes) > first { // tags and tunnels repeat: "vlan", "vlan_2"
-			p.Nodes[first].Name = h.Kind.String() + "_" + strconv.Itoa(again)
+		if count > 1 && len(p.Nodes) > first { // number nested tags and tunnels: "vlan", "vlan_2"
+			p.Nodes[first].Name = h.Kind.String() + "_" + strconv.Itoa(count)
 		}
 	}
 }
 
-// say adds to the summary.
-func (p *packet) say(s string) {
+// addSummary appends text to the summary.
+func (p *packet) addSummary(s string) {
 	if p.wants.Has(field.Summary) {
 		p.Summary = append(p.Summary, s...)
 	}
 }
 
-func (p *packet) sayNumber(v uint64) {
+func (p *packet) addSummaryNumber(v uint64) {
 	if p.wants.Has(field.Summary) {
 		p.Summary = strconv.AppendUint(p.Summary, v, 10)
 	}
 }
 
-func (p *packet) sayHex(v uint64, digits int) {
+func (p *packet) addSummaryHex(v uint64, digits int) {
 	if p.wants.Has(field.Summary) {
 		p.Summary = field.AppendHex(p.Summary, v, digits)
 	}
 }
 
-// add adds what is in no table.
+// addPriorities adds the paused priorities to the summary.
+func (p *packet) addPriorities(paused uint8) {
+	word := " of priority "
+	for priority := range 8 {
+		if paused>>priority&1 != 0 {
+			p.addSummary(word)
+			p.addSummaryNumber(uint64(priority))
+			word = ", "
+		}
+	}
+}
+
+// add appends a node that is in no table.
 func (p *packet) add(n record.Node) {
 	if p.wants.Has(field.Other) {
 		p.Nodes = append(p.Nodes, n)
@@ -202,19 +226,19 @@ func (p *packet) null(name, label string, offset, length int) {
 	p.add(record.Node{Kind: record.NodeNull, Name: name, Label: label, Offset: offset, Length: length})
 }
 
-// fields adds the fields of a table, those that are whole, to what is open.
+// fields appends a node for the complete fields of a table to the open object.
 func (p *packet) fields(table *field.Header, offset int, data []byte) {
 	if p.wants.Has(table.Member) {
 		p.Nodes = append(p.Nodes, record.Node{Kind: record.NodeFields, Offset: offset, Length: len(data), Table: table, Data: data})
 	}
 }
 
-// header adds a header of fixed layout.
+// header appends a header of fixed layout.
 func (p *packet) header(table *field.Header, offset int, data []byte) {
 	p.named(table.Name, table, offset, data)
 }
 
-// named is header with another name.
+// named appends a header under another name.
 func (p *packet) named(name string, table *field.Header, offset int, data []byte) {
 	if p.wants.Has(table.Member) {
 		p.Nodes = append(p.Nodes, record.Node{
@@ -223,18 +247,19 @@ func (p *packet) named(name string, table *field.Header, offset int, data []byte
 	}
 }
 
-// extendedTables has the tables of the extended headers, in wire order: that of the
-// bits of [rocev2.Headers].
+// extendedTables lists the tables of the extended headers in the order of the bits of
+// [rocev2.Headers].
 var extendedTables = [...]*field.Header{
 	&header.RDETH, &header.DETH, &header.XRCETH, &header.FETH, &header.RETH, &header.AtomicETH, &header.AETH, &header.AtomicAckETH, &header.ImmDt, &header.IETH,
 }
 
-// What each part of a description is for: without any of it, the part is left out.
+// The parts of a record for which each group of headers is decoded. If none of them is wanted, the
+// group is skipped.
 var (
 	forLinks   = members(linkTables[:]) | field.Other
 	forRPC     = header.RPC.Member | field.Summary
 	forRPCRDMA = header.RPCRDMA.Member | header.Segment.Member | forRPC
-	forMAD     = header.MAD.Member | header.CM[rocev2.CMReq].Member | header.IPCM.Member | header.PrivateData.Member | field.Summary
+	forMAD     = header.MAD(0).Member | header.CM[rocev2.CMReq].Member | header.IPCM.Member | header.PrivateData.Member | field.Summary
 )
 
 func members(tables []*field.Header) (set field.Set) {
@@ -246,7 +271,7 @@ func members(tables []*field.Header) (set field.Set) {
 	return set
 }
 
-// describeTransport adds BTH, extended headers and what the payload is.
+// describeTransport adds the BTH, the extended headers and the payload.
 func (d *Describer) describeTransport(p *packet, err error) {
 	t, l := d.in.Packet, d.in.Link
 	if len(l.Transport) >= rocev2.BTHLen {
@@ -259,43 +284,58 @@ func (d *Describer) describeTransport(p *packet, err error) {
 			at += table.Length
 		}
 		if p.wants.Has(field.Summary) {
-			p.sayTransport(t, err == nil)
+			p.addTransportSummary(t, err == nil)
 		}
 		if err == nil {
+			if t.StrayPad() {
+				p.text("note", "Note", strayPadNotes[t.PadCount], -1, 0)
+			}
 			d.describePayload(p, at)
 		}
 	}
 	if err != nil {
-		p.say(" malformed: ")
-		p.say(err.Error())
+		p.addSummary(" malformed: ")
+		p.addSummary(err.Error())
 		p.text("error", "Error", err.Error(), -1, 0)
 	}
 }
 
-// sayTransport adds what the headers say; extended ones only when they are whole.
-func (p *packet) sayTransport(t *rocev2.Packet, whole bool) {
-	p.say(t.Opcode.String())
-	p.say(" QPN ")
-	p.sayHex(uint64(t.DestQPN), 6)
-	p.say(" PSN ")
-	p.sayNumber(uint64(t.PSN))
+// strayPadNotes lists, by pad count, the notes on packets with a pad count but no payload.
+var strayPadNotes = [4]string{
+	1: "The pad count is 1, but this operation has no payload.",
+	2: "The pad count is 2, but this operation has no payload.",
+	3: "The pad count is 3, but this operation has no payload.",
+}
+
+// addTransportSummary summarizes the BTH and, if they are complete, the extended headers.
+func (p *packet) addTransportSummary(t *rocev2.Packet, whole bool) {
+	p.addSummary(t.Opcode.String())
+	p.addSummary(" QPN ")
+	p.addSummaryHex(uint64(t.DestQPN), 6)
+	p.addSummary(" PSN ")
+	p.addSummaryNumber(uint64(t.PSN))
 	if whole && t.Headers&rocev2.HasRETH != 0 {
-		p.say(" R_Key ")
-		p.sayHex(uint64(t.RETH.RKey), 8)
-		p.say(" length ")
-		p.sayNumber(uint64(t.RETH.DMALength))
+		p.addSummary(" R_Key ")
+		p.addSummaryHex(uint64(t.RETH.RKey), 8)
+		p.addSummary(" length ")
+		p.addSummaryNumber(uint64(t.RETH.DMALength))
 	}
 	if whole && t.Headers&rocev2.HasAETH != 0 && t.Opcode.Info().Kind == rocev2.KindAcknowledge {
-		p.say(" ")
+		p.addSummary(" ")
 		if s := t.AETH.Syndrome; s.IsAck() {
-			p.say("ACK")
+			p.addSummary("ACK")
 		} else {
-			p.say(s.String())
+			p.addSummary(s.String())
 		}
 	}
 	if whole && t.Headers&rocev2.HasIETH != 0 {
-		p.say(" invalidates ")
-		p.sayHex(uint64(t.IETH.RKey), 8)
+		p.addSummary(" invalidates ")
+		p.addSummaryHex(uint64(t.IETH.RKey), 8)
+	}
+	if whole && t.StrayPad() {
+		p.addSummary(", pad count ")
+		p.addSummaryNumber(uint64(t.PadCount))
+		p.addSummary(" without payload")
 	}
 }
 
@@ -303,20 +343,38 @@ func (d *Describer) describePayload(p *packet, at int) {
 	t := d.in.Packet
 	info := t.Opcode.Info()
 	switch {
-	case t.DestQPN == 1 && t.Opcode.Transport() == rocev2.UD:
+	case t.IsMAD():
 		if p.wants.Has(forMAD) {
 			d.describeMAD(p, at)
 		}
 		return
+	case isIPoIB(d.in.Link, t):
+		p.header(&header.IPoIB, at, t.Payload[:header.IPoIB.Length])
+		p.addSummary(" | IPoIB ")
+		p.addSummary(header.IPoIB.Fields[0].Names(uint64(binary.BigEndian.Uint16(t.Payload))))
 	case info.Kind == rocev2.KindSend && info.First && d.in.RPC && p.wants.Has(forRPCRDMA):
 		d.describeRPCRDMA(p, at, t.Payload, "")
 	}
 	if d.in.Tree && d.in.RPC && info.Kind == rocev2.KindSend {
-		d.describeSend(p, piece{data: t.Payload, at: at, size: t.PayloadLength, first: info.First, last: info.Last})
+		d.describeSend(p, sendPart{data: t.Payload, at: at, size: t.PayloadLength, first: info.First, last: info.Last})
 	}
 	if t.PayloadLength > 0 {
 		p.number("payload_bytes", "Payload bytes", int64(t.PayloadLength), at, len(t.Payload))
 	}
+}
+
+// isIPoIB reports whether a packet is a datagram of IP over InfiniBand (RFC 4391, section 6). The
+// queue pairs of IPoIB have no fixed numbers, so the function checks the IPoIB header: a type that
+// IPoIB carries, and two reserved bytes that are 0. Only native InfiniBand links carry IPoIB.
+func isIPoIB(l *link.Decoder, t *rocev2.Packet) bool {
+	if l.Carries != link.CarriesInfiniBand || t.Opcode.Transport() != rocev2.UD || t.DestQPN <= 1 || len(t.Payload) < header.IPoIB.Length {
+		return false
+	}
+	switch binary.BigEndian.Uint32(t.Payload) {
+	case 0x0800_0000, 0x0806_0000, 0x8035_0000, 0x86dd_0000: // IPv4, ARP, RARP, IPv6
+		return true
+	}
+	return false
 }
 
 // describeMAD adds a management datagram.
@@ -326,10 +384,11 @@ func (d *Describer) describeMAD(p *packet, at int) {
 	if m.DecodeFromBytes(data, noFeedback{}) != nil {
 		return
 	}
-	p.header(&header.MAD, at, m.Contents)
-	p.say(" MAD ")
+	p.header(header.MAD(m.Class), at, m.Contents)
+	p.addSummary(" MAD ")
 	table := header.CM[m.Attribute]
 	if m.Class != rocev2.ClassCM || table == nil {
+		p.addSummary(m.Name())
 		return
 	}
 	at += rocev2.MADLen
@@ -337,16 +396,25 @@ func (d *Describer) describeMAD(p *packet, at int) {
 	p.open(record.NodeObject, "cm", table.Label, at, len(body))
 	p.text("message", "Message", m.Attribute.String(), at, 0)
 	p.fields(table, at, body)
-	p.say("CM ")
-	p.say(m.Attribute.String())
+	p.addSummary("CM ")
+	p.addSummary(m.Attribute.String())
 	private := table.Field("private_data")
 	if private.Whole(body) {
 		raw, offset := private.Raw(body), at+private.Bit/8
 		if m.Attribute == rocev2.CMReq && d.req.DecodeFromBytes(body, noFeedback{}) == nil {
-			if id := d.req.ServiceID; id>>24 == 1 {
-				p.say(" port ")
-				p.sayNumber(id & 0xffff)
-				p.header(&header.IPCM, offset, raw[:rocev2.IPCMLen])
+			id := d.req.ServiceID
+			switch {
+			case rocev2.IsIPoIB(id):
+				p.addSummary(" IPoIB QPN ")
+				p.addSummaryHex(id&0xffffff, 6)
+			case id>>24 == 1:
+				p.addSummary(" port ")
+				p.addSummaryNumber(id & 0xffff)
+				table := &header.IPCM
+				if raw[1]>>4 == 4 { // the IP version
+					table = &header.IPCMv4
+				}
+				p.header(table, offset, raw[:rocev2.IPCMLen])
 				raw, offset = raw[rocev2.IPCMLen:], offset+rocev2.IPCMLen
 			}
 		}
@@ -359,24 +427,24 @@ func (d *Describer) describeMAD(p *packet, at int) {
 	p.close()
 }
 
-// describeRPCRDMA adds the RPC-over-RDMA header at the start of a Send, and the
-// RPC header behind it, as far as this packet has them.
+// describeRPCRDMA adds the RPC-over-RDMA header at the start of a Send and the RPC header after it,
+// as far as this packet contains them.
 func (d *Describer) describeRPCRDMA(p *packet, at int, data []byte, suffix string) {
 	h := &d.header
 	err := h.Decode(data)
 	p.open(record.NodeObject, "rpcrdma"+suffix, "RPC-over-RDMA", at, h.Length)
 	p.fields(&header.RPCRDMA, at, data[:min(len(data), rpcrdma.FixedLen)])
 	if h.Length >= rpcrdma.FixedLen {
-		p.say(" | ")
-		p.say(h.Proc.String())
-		p.say(" XID ")
-		p.sayHex(uint64(h.XID), 8)
-		p.say(" credits ")
-		p.sayNumber(uint64(h.Credits))
+		p.addSummary(" | ")
+		p.addSummary(h.Proc.String())
+		p.addSummary(" XID ")
+		p.addSummaryHex(uint64(h.XID), 8)
+		p.addSummary(" credits ")
+		p.addSummaryNumber(uint64(h.Credits))
 		switch h.Proc {
 		case rpcrdma.Error:
-			p.say(" ")
-			p.say(h.Err.String())
+			p.addSummary(" ")
+			p.addSummary(h.Err.String())
 			p.text("rdma_err", "Error", h.Err.String(), at+16, 4)
 			if h.Err == rpcrdma.ErrVers {
 				p.number("vers_low", "Lowest version", int64(h.VersLow), at+20, 4)
@@ -397,7 +465,7 @@ func (d *Describer) describeRPCRDMA(p *packet, at int, data []byte, suffix strin
 	}
 	if err != nil {
 		p.text("error", "Error", err.Error(), -1, 0)
-		p.say(" malformed")
+		p.addSummary(" malformed")
 	}
 	p.number("header_bytes", "Header bytes", int64(h.Length), at, h.Length)
 	p.close()
@@ -406,8 +474,8 @@ func (d *Describer) describeRPCRDMA(p *packet, at int, data []byte, suffix strin
 	}
 }
 
-// chunkLists adds the three chunk lists, which start at byte n of data; data
-// stands at offset base of the frame.
+// chunkLists adds the three chunk lists, which start at byte n of data. The offset of data in the
+// frame is base.
 func (p *packet) chunkLists(h *rpcrdma.Header, data []byte, n, base int) {
 	p.open(record.NodeList, "read_chunks", "Read list", base+n, 0)
 	for i, s := range h.Reads {
@@ -442,8 +510,8 @@ func (p *packet) chunkLists(h *rpcrdma.Header, data []byte, n, base int) {
 	p.chunk("reply_chunk", len(h.Reply), data, n, base)
 }
 
-// chunk adds a Write chunk or Reply chunk whose "present" word is byte n of
-// data, and returns the byte behind it.
+// chunk adds a Write chunk or Reply chunk whose "present" word is at byte n of data. It returns the
+// offset of the byte after the chunk.
 func (p *packet) chunk(name string, segments int, data []byte, n, base int) int {
 	label := "Write chunk"
 	if name != "" {
@@ -466,7 +534,7 @@ func (p *packet) segment(data []byte, n, base int) {
 	if n+rpcrdma.SegmentLen > len(data) {
 		return
 	}
-	p.named("", &header.Segment, base+n, data[n:n+rpcrdma.SegmentLen]) // in a list
+	p.named("", &header.Segment, base+n, data[n:n+rpcrdma.SegmentLen]) // members of a list have no name
 }
 
 // describeRPC adds an RPC header.
@@ -485,8 +553,8 @@ func (d *Describer) describeRPC(p *packet, at int, data []byte, suffix string) {
 		d.describeCall(p, at, data, err == nil)
 	case r.Type == oncrpc.Reply && err == nil:
 		p.text("rpc_status", "Status", r.Status(), at+8, r.Length-8)
-		p.say(" Reply ")
-		p.say(r.Status())
+		p.addSummary(" Reply ")
+		p.addSummary(r.Status())
 		d.describeReply(p, at, data)
 	}
 	if err != nil {
@@ -495,8 +563,8 @@ func (d *Describer) describeRPC(p *packet, at int, data []byte, suffix string) {
 	p.close()
 }
 
-// describeCall adds what a Call says; of one whose header is not whole, nobody knows
-// where the arguments begin.
+// describeCall adds the fields of a Call. If the header is not complete, the start of the arguments
+// is unknown, so the operations are not added.
 func (d *Describer) describeCall(p *packet, at int, data []byte, whole bool) {
 	r, h := &d.rpc, &d.header
 	p.number("rpc_vers", "RPC version", int64(r.RPCVersion), at+8, 4)
@@ -512,11 +580,11 @@ func (d *Describer) describeCall(p *packet, at int, data []byte, whole bool) {
 	if verifier := 32 + (len(r.Credential.Body)+3)&^3; r.Length > verifier {
 		p.text("verifier", "Verifier", r.Verifier.Flavor.String(), at+verifier, 8+len(r.Verifier.Body))
 	}
-	p.say(" Call ")
-	p.say(program)
-	p.sayNumber(uint64(r.Version))
-	p.say(" ")
-	p.say(procedure)
+	p.addSummary(" Call ")
+	p.addSummary(program)
+	p.addSummaryNumber(uint64(r.Version))
+	p.addSummary(" ")
+	p.addSummary(procedure)
 	if !whole || !nfs.IsCompound(r.Program, r.Version, r.Procedure) {
 		return
 	}
@@ -525,7 +593,7 @@ func (d *Describer) describeCall(p *packet, at int, data []byte, whole bool) {
 	if !ok {
 		return
 	}
-	// What a Read chunk took out matters to what stands behind it.
+	// A data item that was moved to a Read chunk shifts the data after it.
 	holes, n := &d.holes, 0
 	for i, s := range h.Reads {
 		position := int64(s.Position) - int64(len(data)-len(body))
@@ -561,13 +629,13 @@ func (d *Describer) describeReply(p *packet, at int, data []byte) {
 		return
 	}
 	p.text("nfs_status", "NFS status", nfs.StatusName(4, o.Status), at+len(data)-len(body), 4)
-	p.say(" ")
-	p.say(nfs.StatusName(4, o.Status))
+	p.addSummary(" ")
+	p.addSummary(nfs.StatusName(4, o.Status))
 	d.operations(p)
 }
 
-// results are the results of a COMPOUND in the body of a Reply, without what
-// RPCSEC_GSS puts around them, or those of a CB_COMPOUND: which only the Call tells.
+// results returns the results of a COMPOUND or CB_COMPOUND in the body of a Reply, without the
+// fields that RPCSEC_GSS adds. The program is known only from the Call.
 func (d *Describer) results(body []byte) (plain []byte, program uint32, readable bool) {
 	program = nfs.ProgramNFS
 	for i := range d.in.Guarded {
@@ -584,18 +652,18 @@ func (d *Describer) results(body []byte) (plain []byte, program uint32, readable
 	return body, program, d.rpc.Verifier.Flavor != oncrpc.AuthRPCSECGSS
 }
 
-// operations adds those of the COMPOUND that was walked last.
+// operations adds the operation names of the COMPOUND in d.ops.
 func (d *Describer) operations(p *packet) {
 	d.names = d.ops.AppendNames(d.names[:0])
 	p.open(record.NodeList, "operations", "Operations", -1, 0)
 	for i, name := range d.names {
 		p.text("", "Operation", name, -1, 0)
 		if i == 0 {
-			p.say(" ")
+			p.addSummary(" ")
 		} else {
-			p.say("+")
+			p.addSummary("+")
 		}
-		p.say(name)
+		p.addSummary(name)
 	}
 	p.closeList()
 }
@@ -608,21 +676,20 @@ func (p *packet) textOrNull(name, label, value string, at int) {
 	p.text(name, label, value, at, 4)
 }
 
-// describeTCP adds the TCP header of an iWARP segment, and the FPDUs that it
-// completes.
+// describeTCP adds the TCP header of an iWARP segment and the FPDUs that the segment completes.
 func (d *Describer) describeTCP(p *packet) {
 	s, l := d.in.TCP, d.in.Link
 	p.header(&header.TCP, l.Offset, s.Header)
-	p.say("TCP ")
-	p.sayNumber(uint64(l.SrcPort))
-	p.say(" > ")
-	p.sayNumber(uint64(l.DstPort))
+	p.addSummary("TCP ")
+	p.addSummaryNumber(uint64(l.SrcPort))
+	p.addSummary(" > ")
+	p.addSummaryNumber(uint64(l.DstPort))
 	for _, flag := range []struct {
 		bit  uint8
 		name string
 	}{{link.TCPSYN, " SYN"}, {link.TCPFIN, " FIN"}, {link.TCPRST, " RST"}} {
 		if s.Flags&flag.bit != 0 {
-			p.say(flag.name)
+			p.addSummary(flag.name)
 		}
 	}
 	if iwarp.IsMPA(s.Payload) && d.mpa.Decode(s.Payload) == nil {
@@ -633,7 +700,7 @@ func (d *Describer) describeTCP(p *packet) {
 		d.describeFPDU(p, i)
 	}
 	if len(d.in.FPDUs) == 0 && s.Length > 0 {
-		p.say(" data")
+		p.addSummary(" data")
 	}
 	if s.Length > 0 {
 		p.number("payload_bytes", "Payload bytes", int64(s.Length), s.Offset, len(s.Payload))
@@ -658,14 +725,14 @@ func (d *Describer) describeMPA(p *packet) {
 		p.header(&header.PrivateData, at+found.Offset, m.PrivateData[found.Offset:found.Offset+rpcrdma.PrivateDataLen])
 	}
 	p.close()
-	p.say(" MPA ")
-	p.say(word)
+	p.addSummary(" MPA ")
+	p.addSummary(word)
 	if m.Reject {
-		p.say(" rejected")
+		p.addSummary(" rejected")
 	}
 }
 
-// describeFPDU adds one FPDU: mpa, ddp, rdmap, and what a Send carries.
+// describeFPDU adds one FPDU: MPA, DDP, RDMAP, and the contents of a Send.
 func (d *Describer) describeFPDU(p *packet, index int) {
 	note := &d.in.FPDUs[index]
 	var s iwarp.Segment
@@ -706,25 +773,25 @@ func (d *Describer) describeFPDU(p *packet, index int) {
 		p.fields(&header.InvalidateSTag, at(4), head[2:6])
 	}
 	p.close()
-	p.say(" | ")
-	p.say(s.Opcode.String())
+	p.addSummary(" | ")
+	p.addSummary(s.Opcode.String())
 	if s.Tagged || s.Opcode.Invalidates() {
-		p.say(" STag ")
-		p.sayHex(uint64(s.STag), 8)
+		p.addSummary(" STag ")
+		p.addSummaryHex(uint64(s.STag), 8)
 	}
 	if s.Opcode.IsSend() && s.Offset == 0 && d.in.RPC && p.wants.Has(forRPCRDMA) {
 		d.describeRPCRDMA(p, at(body), s.Payload[:min(len(s.Payload), max(note.ULPDU-s.HeaderLength, 0))], suffix)
 	}
 	if d.in.Tree && d.in.RPC && s.Opcode.IsSend() && note.CRC != iwarp.CRCBad {
 		size := max(note.ULPDU-s.HeaderLength, 0)
-		d.describeSend(p, piece{
+		d.describeSend(p, sendPart{
 			data: s.Payload[:min(len(s.Payload), size)], at: at(body), before: int64(s.Offset), size: size, first: s.Offset == 0, last: s.Last, suffix: suffix,
 		})
 	}
 }
 
-// within is n bytes on from an offset in the frame, and -1 from -1: what does not
-// stand in the frame in one piece has no offset there.
+// within returns offset+n, or -1 if offset is -1, which means that the data is not contiguous in
+// the frame.
 func within(offset, n int) int {
 	if offset < 0 {
 		return -1
@@ -732,7 +799,7 @@ func within(offset, n int) int {
 	return offset + n
 }
 
-// noFeedback is for decoders whose error says it all.
+// noFeedback ignores the truncation flag of gopacket, because the decoders also return an error.
 type noFeedback struct{}
 
 func (noFeedback) SetTruncated() {}

@@ -15,50 +15,51 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 )
 
-// What a tree has below the RPC header when it is asked for: credentials,
-// arguments and results. A Send that takes several packets is described where it
-// begins, as far as its first packet goes, and where it ends, all of it.
+// This file adds the parts of a tree below the RPC header: credentials, arguments and results. A
+// Send of several packets is described twice: in its first packet, as far as that packet goes, and
+// completely in its last packet.
 
-// maxValues bounds the values of one message in a tree.
+// maxValues is the maximum number of values of one message in a tree.
 const maxValues = 1 << 14
 
-// piece is what a packet, or FPDU, has of a Send.
-type piece struct {
-	data        []byte // what is at hand of it
-	at          int    // where that stands in the frame, -1 for not in one piece
-	before      int64  // bytes of the Send before it; of InfiniBand only the end of the Send tells
-	size        int    // bytes that it had on the wire
+// sendPart is the part of a Send in one packet or FPDU.
+type sendPart struct {
+	data []byte // the captured bytes
+	at   int    // offset of data in the frame, -1 if data is not contiguous there
+	// bytes of the Send before this part; for InfiniBand it is known only when the Send is complete
+	before      int64
+	size        int // bytes on the wire
 	first, last bool
-	suffix      string // of the names of objects
+	suffix      string // suffix for the names of objects
 }
 
-// text is a message that is read: data, of which byte i stands at base+i of the
-// frame when it is not before from.
-type text struct {
+// rpcMessage is a message that is decoded. Byte i of data is at offset base+i of the frame, unless i is
+// less than from.
+type rpcMessage struct {
 	data       []byte
 	base, from int
-	why        string // why the message may not be whole; empty when it is
-	asked      Asked  // of a Reply
-	first      bool   // it is its beginning that the packet has
+	why        string // why the message may be incomplete; empty if it is complete
+	asked      Asked  // the Call that the message answers, if it is a Reply
+	first      bool   // the packet contains the first bytes of the message
 	suffix     string
 }
 
-// behind is the text without its first n bytes.
-func (t text) behind(n int) text {
+// after returns t without its first n bytes.
+func (t rpcMessage) after(n int) rpcMessage {
 	t.data, t.from, t.base = t.data[n:], t.from-n, t.base+n
 	return t
 }
 
-// offset is where byte i stands in the frame, -1 for nowhere.
-func (t *text) offset(i int) int {
+// offset returns the offset of byte i in the frame, -1 if the frame does not contain it.
+func (t *rpcMessage) offset(i int) int {
 	if i < t.from {
 		return -1
 	}
 	return t.base + i
 }
 
-// describeSend adds what a piece of a Send says.
-func (d *Describer) describeSend(p *packet, s piece) {
+// describeSend adds the RPC message of a Send.
+func (d *Describer) describeSend(p *packet, s sendPart) {
 	if s.last {
 		for i := range d.in.Said {
 			said := &d.in.Said[i]
@@ -66,41 +67,41 @@ func (d *Describer) describeSend(p *packet, s piece) {
 			if before < 0 || before > int64(len(said.Data)) || s.first != (before == 0) || !bytes.HasPrefix(said.Data[before:], s.data) {
 				continue
 			}
-			t := text{data: said.Data, base: s.at - int(before), from: int(before), asked: said.Asked, first: s.first, suffix: s.suffix}
+			t := rpcMessage{data: said.Data, base: s.at - int(before), from: int(before), asked: said.Asked, first: s.first, suffix: s.suffix}
 			if s.at < 0 {
 				t.base, t.from = 0, len(said.Data)
 			}
 			if int64(len(said.Data)) < said.Length {
-				t.why = "the capture does not have all of it"
+				t.why = "the capture does not contain the whole message"
 			}
-			said.Length = -1 // it is told
-			d.describeText(p, t)
+			said.Length = -1 // so that the Send is described once
+			d.describeMessage(p, t)
 			return
 		}
 	}
 	if !s.first {
 		return
 	}
-	t := text{data: s.data, base: s.at, first: true, suffix: s.suffix}
+	t := rpcMessage{data: s.data, base: s.at, first: true, suffix: s.suffix}
 	if s.at < 0 {
 		t.base, t.from = 0, len(s.data)
 	}
 	switch {
 	case !s.last:
-		t.why = "in the packets that follow"
+		t.why = "the message continues in the following packets"
 	case len(s.data) < s.size:
-		t.why = "the capture does not have all of it"
+		t.why = "the capture does not contain the whole message"
 	}
-	d.describeText(p, t)
+	d.describeMessage(p, t)
 }
 
-// describeText adds what the RPC message in a Send says.
-func (d *Describer) describeText(p *packet, t text) {
+// describeMessage adds the credential and the body of the RPC message in a Send.
+func (d *Describer) describeMessage(p *packet, t rpcMessage) {
 	h, r := &d.header, &d.rpc
 	if h.Decode(t.data) != nil || h.Vers != rpcrdma.Version || h.Proc != rpcrdma.Msg {
 		return
 	}
-	t = t.behind(h.Length)
+	t = t.after(h.Length)
 	if err := r.Decode(t.data); r.Type == oncrpc.Call && t.first {
 		d.describeCredential(p, t)
 		if err != nil {
@@ -121,17 +122,17 @@ func (d *Describer) describeText(p *packet, t text) {
 		return
 	}
 	head := r.Length
-	body := t.behind(head)
+	body := t.after(head)
 	if a.Service != 0 && !d.describeProtection(p, body, a.Service) {
 		return
 	}
-	behind := 0 // of the body, what RPCSEC_GSS put there
+	trailer := 0 // number of bytes at the end of the body that RPCSEC_GSS added
 	if protected, ok := a.Service.Protected(body.data); ok && protected.Checksum != nil {
-		behind = len(body.data) - 4 - int(protected.Length+3)&^3
+		trailer = len(body.data) - 4 - int(protected.Length+3)&^3
 	}
 	plain, _ := a.Service.Plain(body.data)
 	head += len(body.data) - len(plain)
-	body = t.behind(head)
+	body = t.after(head)
 	if len(d.pool) == len(p.Messages) {
 		d.pool = append(d.pool, &nfs.Message{Limit: maxValues})
 	}
@@ -150,20 +151,22 @@ func (d *Describer) describeText(p *packet, t text) {
 		m.Reply(a.Program, a.Version, a.Procedure, nfs.NewStream(plain, holes))
 	}
 	p.Messages = append(p.Messages, m)
-	b := tree{packet: p, m: m, t: body, reply: r.Type == oncrpc.Reply, behind: behind}
+	b := tree{packet: p, m: m, body: body, reply: r.Type == oncrpc.Reply, trailer: trailer}
 	for _, item := range m.Items {
 		if item.Reduced {
-			b.moved = append(b.moved, moved{item.Position, item.Position - b.out})
+			b.inChunks = append(b.inChunks, chunkItem{item.Position, item.Position - b.out})
 			b.out += (item.Length + 3) &^ 3
 		}
 	}
 	b.message()
 }
 
-// describeCredential adds the bodies of the credentials that are known.
-func (d *Describer) describeCredential(p *packet, t text) {
+// describeCredential adds the bodies of AUTH_SYS and RPCSEC_GSS credentials.
+func (d *Describer) describeCredential(p *packet, t rpcMessage) {
 	c := d.rpc.Credential
-	at := t.offset(32) // of the body: behind XID, type, version, program, version, procedure, flavor, length
+	// The body of the credential follows XID, type, RPC version, program, version, procedure,
+	// flavor and length.
+	at := t.offset(32)
 	word := func(n int) int { return within(at, n) }
 	if s, ok := c.Sys(); ok {
 		machine := 8 + (len(s.Machine)+3)&^3
@@ -192,12 +195,12 @@ func (d *Describer) describeCredential(p *packet, t text) {
 	}
 }
 
-// unreadable is why there is nothing below.
-const unreadable = "RPCSEC_GSS encrypts arguments and results: only the two ends have the key"
+// unreadable is the reason why encrypted arguments and results are not shown.
+const unreadable = "RPCSEC_GSS encrypts arguments and results, and only the two peers have the key"
 
-// describeProtection adds what RPCSEC_GSS puts around a body; false when the body
-// cannot be read.
-func (d *Describer) describeProtection(p *packet, body text, service oncrpc.Service) bool {
+// describeProtection adds the fields that RPCSEC_GSS adds to a body. It returns false if the body
+// cannot be decoded.
+func (d *Describer) describeProtection(p *packet, body rpcMessage, service oncrpc.Service) bool {
 	if service == oncrpc.ServiceNone {
 		return true
 	}
@@ -220,27 +223,27 @@ func (d *Describer) describeProtection(p *packet, body text, service oncrpc.Serv
 	return true
 }
 
-// tree is a message that becomes nodes.
+// tree adds a decoded message as nodes.
 type tree struct {
 	*packet
-	m      *nfs.Message
-	t      text // the body, reduced as it is
-	behind int  // bytes of it that are none of the message
-	reply  bool
-	moved  []moved     // what is not in t, in its order
-	out    int64       // bytes of that, rounded up
-	values []nfs.Value // of the operation at hand
-	at     int         // in values
+	m        *nfs.Message
+	body     rpcMessage // the body, without the data items in chunks
+	trailer  int        // number of bytes at the end of the body that are not part of the message
+	reply    bool
+	inChunks []chunkItem // data items that are in chunks, in the order of the message
+	out      int64       // total length of these items, rounded up to XDR words
+	values   []nfs.Value // values of the current operation
+	at       int         // index of the next value in values
 }
 
-// message adds all of it.
+// message adds the whole message.
 func (t *tree) message() {
 	m := t.m
-	t.open(record.NodeObject, "nfs"+t.t.suffix, messageLabel(m), t.t.offset(0), max(len(t.t.data)-t.behind, 0))
+	t.open(record.NodeObject, "nfs"+t.body.suffix, messageLabel(m), t.body.offset(0), max(len(t.body.data)-t.trailer, 0))
 	if t.reply && m.HasStatus && nfs.IsCompound(m.Program, m.Version, m.Procedure) {
-		t.text("status", "Status", nfs.StatusName(4, m.Status), t.t.offset(0), 4)
+		t.text("status", "Status", nfs.StatusName(4, m.Status), t.body.offset(0), 4)
 	}
-	before := len(m.Values) // of a COMPOUND itself
+	before := len(m.Values) // number of values of the COMPOUND itself, before its operations
 	if len(m.Ops) > 0 {
 		before = m.Ops[0].First
 	}
@@ -252,18 +255,18 @@ func (t *tree) message() {
 	}
 	t.closeList()
 	switch {
-	case m.Err != nil && t.t.why != "" && errors.Is(m.Err, nfs.ErrTruncated):
-		t.packet.text("continues", "Continues", t.t.why, -1, 0)
+	case m.Err != nil && t.body.why != "" && errors.Is(m.Err, nfs.ErrTruncated):
+		t.packet.text("continues", "Continues", t.body.why, -1, 0)
 	case m.Err != nil:
 		t.packet.text("error", "Error", m.Err.Error(), -1, 0)
 	}
 	if m.Dropped > 0 {
-		t.number("dropped", "Values that are not shown", int64(m.Dropped), -1, 0)
+		t.number("dropped", "Values not shown", int64(m.Dropped), -1, 0)
 	}
 	t.close()
 }
 
-// messageLabel is what a message is: "NFS4 COMPOUND arguments".
+// messageLabel returns a description of the message, such as "NFS4 COMPOUND arguments".
 func messageLabel(m *nfs.Message) string {
 	name := m.Name
 	if name == "" {
@@ -276,12 +279,12 @@ func messageLabel(m *nfs.Message) string {
 func (t *tree) operation(i int) {
 	o := &t.m.Ops[i]
 	from, to := t.place(o.At), t.place(o.End)
-	t.open(record.NodeObject, "", o.Name, t.t.offset(from), to-from)
+	t.open(record.NodeObject, "", o.Name, t.body.offset(from), to-from)
 	t.packet.text("name", "", o.Name, -1, 0)
 	compound := nfs.IsCompound(t.m.Program, t.m.Version, t.m.Procedure)
 	at := from
 	if compound {
-		t.number("opcode", "Number", int64(o.Number), t.t.offset(at), 4)
+		t.number("opcode", "Number", int64(o.Number), t.body.offset(at), 4)
 		at += 4
 	}
 	label := "Arguments"
@@ -289,48 +292,47 @@ func (t *tree) operation(i int) {
 		label = "Results"
 	}
 	if t.reply && o.HasStatus {
-		t.packet.text("status", "Status", t.m.StatusName(i), t.t.offset(at), 4)
+		t.packet.text("status", "Status", t.m.StatusName(i), t.body.offset(at), 4)
 		at += 4
 	}
 	t.values, t.at = t.m.In(i), 0
 	if len(t.values) == 0 {
 		label = ""
 	}
-	t.open(record.NodeObject, "fields", label, t.t.offset(at), to-at)
+	t.open(record.NodeObject, "fields", label, t.body.offset(at), to-at)
 	t.group(0)
 	t.close()
 	t.close()
 }
 
-// moved is a data item that travelled in a chunk: where it would stand in the
-// unreduced stream, and where that is in the reduced one.
-type moved struct{ from, to int64 }
+// chunkItem is a data item that was transferred in a chunk. The field from is its offset in the
+// unreduced stream, and to the offset in the reduced stream at which it is missing.
+type chunkItem struct{ from, to int64 }
 
-// place is where something stands in the reduced stream that stands at an offset
-// of the unreduced one.
+// place converts an offset of the unreduced stream to an offset of the reduced stream.
 func (t *tree) place(at int64) int {
-	n, _ := slices.BinarySearchFunc(t.moved, at, func(m moved, at int64) int { return cmp.Compare(m.from, at) })
+	n, _ := slices.BinarySearchFunc(t.inChunks, at, func(m chunkItem, at int64) int { return cmp.Compare(m.from, at) })
 	switch {
 	case n == 0:
 		return int(at)
-	case n == len(t.moved):
+	case n == len(t.inChunks):
 		return int(at - t.out)
 	}
-	return int(at - (t.moved[n].from - t.moved[n].to))
+	return int(at - (t.inChunks[n].from - t.inChunks[n].to))
 }
 
-// group adds the values of a depth, and what is in them.
+// group adds the values of a depth and the values nested in them.
 func (t *tree) group(depth uint8) {
 	for t.at < len(t.values) && t.values[t.at].Depth >= depth {
 		t.value(nfs.Key(t.values, t.at))
 	}
 }
 
-// value adds the value at hand, with all that is in it.
+// value adds the current value and the values nested in it.
 func (t *tree) value(key string) {
 	v := &t.values[t.at]
 	from, to := t.place(v.At), t.place(v.At+v.Len)
-	offset, length := t.t.offset(from), to-from
+	offset, length := t.body.offset(from), to-from
 	label := key
 	if key == "" {
 		label = v.Name
@@ -354,8 +356,8 @@ func (t *tree) value(key string) {
 	}
 }
 
-// valueText is a value for people: with its number where it has a name, and of
-// what travelled in a chunk, that it did.
+// valueText returns the text of a value. It appends the number to a name, and says if the value was
+// transferred in a chunk.
 func valueText(v *nfs.Value) string {
 	switch v.Kind {
 	case nfs.Enum:

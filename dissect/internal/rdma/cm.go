@@ -47,6 +47,7 @@ var cutCM = map[rocev2.CMAttribute]int{
 // Where in a message things stand that a cut one may lack, bytes.
 const (
 	startingPSNEnd = 47  // of a REQ's starting PSN
+	ackTimeoutEnd  = 96  // of a REQ's Local ACK Timeout
 	reqPrivate     = 140 // start of a REQ's private data
 )
 
@@ -182,6 +183,7 @@ func (t *Tracker) requested(r *rocev2.REQ, d *Datagram) *Conn {
 	c.client = 0
 	c.mtu = r.MTU()
 	c.asked = c.mtu
+	c.ackTimeout = record.SomeIf(r.Primary.LocalACKTimeout, t.cm.captured >= ackTimeoutEnd)
 	t.name(c, 0, id)
 	t.attach(c, 1, ends{t.hosts.get(&d.Dst), id.owner}, r.LocalQPN)
 	c.starting = record.SomeIf(r.StartingPSN, t.cm.captured >= startingPSNEnd)

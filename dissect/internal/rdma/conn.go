@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
+	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
@@ -36,17 +37,18 @@ type Conn struct {
 	waits     int          // queues that it stands in
 	last      record.Stamp // its last packet
 
-	service  record.Opt[uint16]
-	ports    [2]record.Opt[uint16] // by side
-	mtu      int                   // in use, bytes; 0 while it is unknown
-	asked    int                   // path MTU of the REQ, bytes
-	cnps     int64                 // congestion notification packets
-	marked   int64                 // packets that a switch marked
-	first    record.Stamp          // of both
-	learned  int                   // how often packets taught another
-	starting record.Opt[uint32]    // the PSN that the server starts with
-	ending   *Ending               // nil while it goes on
-	waiting  []*record.Finding     // of a connection without id
+	service    record.Opt[uint16]
+	ackTimeout record.Opt[uint8]     // Local ACK Timeout of the REQ, as on the wire
+	ports      [2]record.Opt[uint16] // by side
+	mtu        int                   // in use, bytes; 0 while it is unknown
+	asked      int                   // path MTU of the REQ, bytes
+	cnps       int64                 // congestion notification packets
+	marked     int64                 // packets that a switch marked
+	first      record.Stamp          // of both
+	learned    int                   // how often packets taught another
+	starting   record.Opt[uint32]    // the PSN that the server starts with
+	ending     *Ending               // nil while it goes on
+	waiting    []*record.Finding     // of a connection without id
 }
 
 // figures are what of a connection's record is gathered while it lasts; see
@@ -143,6 +145,9 @@ func (c *Conn) Closing() bool { return c.closing }
 // Service is the port that the client asked for.
 func (c *Conn) Service() (port uint16, known bool) { return c.service.Get() }
 
+// ServiceID returns the service ID in the client's REQ.
+func (c *Conn) ServiceID() record.Opt[record.Hex64] { return c.record.ServiceID }
+
 // Host is that of a side, nil where it is not known.
 func (c *Conn) Host(s Side) *Host {
 	if h := c.halves[s]; h != nil {
@@ -192,7 +197,7 @@ func (c *Conn) End(s Side) record.End {
 // congested reports what a connection met of congestion, once it is over.
 func (c *Conn) congested() {
 	if c.cnps+c.marked > 0 {
-		c.Report(rule.Congestion, Where{At: c.first}, "the network was congested: %d congestion notification packets, %d packets marked by a switch", c.cnps, c.marked)
+		c.Report(rule.Congestion, Where{At: c.first}, "the network was congested: receivers sent %d congestion notification packets, and switches marked %d packets", c.cnps, c.marked)
 	}
 	c.cnps, c.marked = 0, 0
 }
@@ -203,6 +208,12 @@ func (c *Conn) meets(n *int64, at record.Stamp) {
 		c.first = at
 	}
 	*n++
+}
+
+// NotJudged counts a violation that the capture does not prove; see
+// [Tracker.NotJudged].
+func (c *Conn) NotJudged(r *rule.Rule, gap evidence.Gap, at record.Stamp) {
+	c.tracker.notJudged(r.ID, gap.Name(), at)
 }
 
 // Report reports that a rule was broken. The message is only worded when somebody
@@ -258,13 +269,22 @@ const (
 type half struct {
 	conn     *Conn
 	src, dst *Host
-	side     Side       // of the sender
-	sendCut  bool       // buffer ends before the Send does
-	refusals int16      // fatal ones
-	qpn      uint32     // InfiniBand: of the queue pair that it goes to
-	route    *route     // InfiniBand: from src to dst
-	stream   *stream    // iWARP: the same, and where it stands
-	seq      uint64     // operations so far
+	side     Side        // of the sender
+	sendCut  bool        // buffer ends before the Send does
+	refusals int16       // fatal ones
+	qpn      uint32      // InfiniBand: of the queue pair that it goes to
+	route    *route      // InfiniBand: from src to dst
+	stream   *stream     // iWARP: the same, and where it stands
+	seq      uint64      // operations so far
+	seen     bool        // it has sent a packet
+	late     bool        // its first packets are not in the capture
+	missing  bool        // packets of it are missing from the capture
+	silent   bool        // it was not seen to answer requests that ask for it
+	asked    int16       // such requests of the peer since its last packet
+	receiver receiver    // InfiniBand: how far the other end has come with its requests
+	accepted record.Time // when the latest operation of which that is known was accepted
+	burst    burst
+	signals  signals
 	ops      ledger     // what its sequence numbers belong to
 	window   *window    // requests, or segments, that came early; nil before the first
 	send     *Operation // the Send that is being put together
@@ -274,18 +294,20 @@ type half struct {
 	lane     *lane // nil when nobody asks for places
 
 	// InfiniBand:
-	started   bool
-	announced bool   // the handshake told the PSN that it starts with
-	expect    uint32 // the PSN of the next request
-	loose     bool   // expect is a lower bound: a Read of unknown extent came last
-	acked     uint32 // the last PSN that the other end acknowledged
-	hasAck    bool
-	gapFrom   uint32 // PSNs that were given up as lost: [gapFrom, gapTo)
-	gapTo     uint32
-	acksSeen  bool // this end acknowledged something while the other direction was unknown
-	lastAck   uint32
-	orphans   int32 // responses to a request that was not seen, in one run
-	orphanPSN uint32
+	started    bool
+	announced  bool   // the handshake told the PSN that it starts with
+	expect     uint32 // the PSN of the next request
+	loose      bool   // expect is a lower bound: a Read of unknown extent came last
+	acked      uint32 // the last PSN that the other end acknowledged
+	hasAck     bool
+	ackedEarly bool   // something was acknowledged before the first request was captured
+	earlyAck   uint32 // the PSN of that
+	gapFrom    uint32 // PSNs that were given up as lost: [gapFrom, gapTo)
+	gapTo      uint32
+	acksSeen   bool // this end acknowledged something while the other direction was unknown
+	lastAck    uint32
+	orphans    int32 // responses to a request that was not seen, in one run
+	orphanPSN  uint32
 
 	search
 }
@@ -305,6 +327,49 @@ func (h *half) doubtful() bool {
 	}
 	return h.started && h.hasAck && psns.delta(h.acked, h.expect) >= 0
 }
+
+// heard notes a packet of a half; asks is set if its receiver has to respond.
+func (h *half) heard(asks bool) {
+	h.seen, h.asked = true, 0
+	if peer := h.peer(); asks && peer != nil {
+		if peer.asked++; peer.asked >= silentAfter {
+			peer.silent = true
+		}
+	}
+}
+
+// silentAfter is how many requests that ask for a response a side may leave
+// without any packet, before its packets are taken to be missing from the capture.
+const silentAfter = 16
+
+// Gaps returns what is missing of a side from the capture, as far as packets show
+// it, and what is missing of the connection and of the capture.
+func (c *Conn) Gaps(s Side) (g evidence.Gap) {
+	set := func(is bool, gap evidence.Gap) {
+		if is {
+			g |= gap
+		}
+	}
+	set(!c.handshake, evidence.NoHandshake)
+	set(c.poor, evidence.Evicted)
+	set(c.closing || c.fin.Known(), evidence.Closing)
+	set(c.tracker.unordered, evidence.Unordered)
+	set(c.tracker.unsure(), evidence.Awaited)
+	h := c.halves[s]
+	if h == nil {
+		return g | evidence.Late | evidence.Awaited
+	}
+	set(h.missing, evidence.Missing)
+	set(h.doubtful() || !h.seen, evidence.Awaited)
+	set(h.stream == nil && !h.announced && h.seq < 2, evidence.Awaited) // nothing shows yet what it sent besides
+	set(h.silent, evidence.Silent)
+	set(h.late || h.stream == nil && !h.announced, evidence.Late)
+	return g
+}
+
+// Disordered notes that the packets of the capture are not in the order in which
+// they were sent.
+func (c *Conn) Disordered() { c.tracker.unordered = true }
 
 // Ending is how a connection ended, as far as this room knows.
 type Ending struct {

@@ -134,10 +134,13 @@ func (t *Tracker) cutSegment(h *half, from, end uint32, at record.Stamp) {
 		ulpdu := int(be.Uint16(w.partial))
 		t.note(w.partial, ulpdu, -1, iwarp.CRCOff)
 		t.ddp(h, fragment{&s, max(ulpdu-s.HeaderLength, 0), run{w.from, w.from + uint32(size)}, true}, at)
+	} else {
+		h.missing = true // nobody knows what this FPDU was
 	}
 	w.position = (w.position + len(w.partial) + missing) % iwarp.MarkerEvery
 	w.partial = w.partial[:0]
 	w.skip, w.resync = max(behind, 0), size == 0 || behind < 0
+	h.missing = h.missing || behind < 0 // whole FPDUs are in the part that the capture lacks
 }
 
 // plausibleHeader is what can be said of an FPDU that was cut.
@@ -218,7 +221,7 @@ func (t *Tracker) handshake(h *half, data []byte, at record.Stamp) int {
 			peer.stream.markers = m.Markers
 		}
 		if m.Reject {
-			c.Report(rule.ConnectionRejected, Where{At: at}, "the connection was rejected in the MPA reply")
+			c.Report(rule.ConnectionRejected, Where{At: at}, "the MPA reply rejected the connection")
 			t.close(c, Ending{How: record.EndRejected, By: record.Some(h.side), At: at, Reason: "MPA reply"})
 		} else {
 			t.establish(c, at)
@@ -411,7 +414,7 @@ func (t *Tracker) terminate(h *half, payload []byte, at record.Stamp) {
 		t.mark(r.Op, 0)
 	}
 	if m.Swapped {
-		c.Report(rule.TerminateBitsReversed, Where{At: at, Blames: record.Some(h.side)}, "the Terminate's control word has the bits of each byte in reverse (Linux's siw writes it so); it is read as meant")
+		c.Report(rule.TerminateBitsReversed, Where{At: at, Blames: record.Some(h.side)}, "the control word of the Terminate has the bits of each byte in reverse order, as Linux's siw writes it; it was decoded in the intended order")
 	}
 	c.ends(Ending{How: record.EndTerminate, By: record.Some(h.side), At: at, Reason: r.Reason})
 	if asker == nil {

@@ -377,6 +377,11 @@ func (t *Tracker) join(across, h *half) {
 	t.unlink(old)
 	c.share.Charge(bytes)
 	h.conn, h.side = c, to
+	c.poor = c.poor || old.poor
+	c.marked, c.cnps = c.marked+old.marked, c.cnps+old.cnps
+	if old.hearsay[from] {
+		c.hearsay[to] = true
+	}
 	c.halves[to] = h
 	for i := h.ops.head; i < len(h.ops.entries); i++ {
 		h.ops.entries[i].op.Side, h.ops.entries[i].op.conn = to, c

@@ -109,8 +109,8 @@ func (t *Tracker) abandon(o *Operation) {
 	}
 	missing := int64(o.count) - o.seen.Total()
 	if c.follower.Abandoned(o) && missing > 0 {
-		t.lose(c, missing)
-		c.Report(ruleLost, Where{At: c.last}, "%d responses of the RDMA Read with PSN %d are not in the capture", missing, o.from)
+		t.lose(c, o.Side.Other(), missing)
+		c.Report(ruleLost, Where{At: c.last}, "%d response packets of the RDMA Read with PSN %d are not in the capture", missing, o.from)
 	}
 }
 
@@ -286,11 +286,11 @@ func (t *Tracker) acked(o *Operation, at record.Stamp, final bool) {
 }
 
 // repeated notes that a packet came again; o is nil when nobody knows of what.
-func (t *Tracker) repeated(h *half, o *Operation, at record.Stamp) {
+func (t *Tracker) repeated(h *half, o *Operation, at record.Stamp, b *Burst) {
 	c := h.conn
 	c.record.Retransmitted++
 	t.mark(o, record.Retransmitted)
-	if o == nil || !c.follower.Repeated(o, h.side, at) {
+	if o == nil || !c.follower.Repeated(o, h.side, at, b) {
 		c.record.RetransmittedOfNone++
 	}
 }
@@ -329,8 +329,11 @@ func (t *Tracker) refuse(asker *half, r *Refusal, c circle, seq uint32) {
 // maxRefusals bounds how many fatal refusals of one direction are told of.
 const maxRefusals = 16
 
-// lose counts packets that the capture has missed.
-func (t *Tracker) lose(c *Conn, n int64) {
+// lose counts packets of a side that are missing from the capture.
+func (t *Tracker) lose(c *Conn, s Side, n int64) {
+	if h := c.halves[s]; h != nil {
+		h.missing = true
+	}
 	c.record.Lost += n
 	t.Lost += n
 }

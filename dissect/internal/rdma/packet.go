@@ -18,22 +18,34 @@ const maxJump = 1 << 20
 
 // Datagram is a packet of InfiniBand's transport.
 type Datagram struct {
-	Packet    *rocev2.Packet
-	Raw       []byte // what was captured of it, BTH first
-	Length    int    // of it on the wire
-	Src, Dst  Address
-	Transport string
-	ICRC      rocev2.ICRCResult
-	Congested bool // a switch marked it
-	At        record.Stamp
-	recent    uint8 // where the tracker would have seen its like lately
+	Packet         *rocev2.Packet
+	Raw            []byte // what was captured of it, BTH first
+	Length         int    // of it on the wire
+	Src, Dst       Address
+	Transport      string
+	ICRC           rocev2.ICRCResult
+	Congested      bool   // a switch marked it
+	Identification uint16 // of the IPv4 header; 0 if there is none
+	At             record.Stamp
+	print          uint32 // its ICRC, which tells copies of a packet from others; 0 if it was not captured
+	recent         uint8  // where the tracker would have seen its like lately
 }
 
 // Ready fills in what follows from the addresses and the packet. A datagram may be
 // made anywhere; Tracker takes those that are ready.
 func (d *Datagram) Ready() {
 	qpn := d.Packet.DestQPN
+	d.print = printOf(d.Packet, d.Raw, d.Length)
 	d.recent = uint8(qpn^qpn>>4^uint32(d.Src.last())) & (recents - 1)
+}
+
+// printOf returns the ICRC of a packet, which tells copies of it from other
+// packets, or 0 if it was not captured.
+func printOf(p *rocev2.Packet, raw []byte, length int) uint32 {
+	if !p.HasICRC || length < rocev2.ICRCLen || length > len(raw) {
+		return 0
+	}
+	return be.Uint32(raw[length-rocev2.ICRCLen:])
 }
 
 // request takes a packet that its sender numbered itself: Send, Write, Read
@@ -42,8 +54,13 @@ func (t *Tracker) request(h *half, d *Datagram) {
 	p := d.Packet
 	if !h.started {
 		h.started = true
+		h.late = !h.announced || p.PSN != h.expect
 		if delta := psns.delta(p.PSN, h.expect); !h.announced || delta < 0 || delta > fitWindow {
 			h.expect = p.PSN
+		}
+		h.receiver = receiver{h.expect, true}
+		if h.ackedEarly && psns.delta(h.earlyAck, p.PSN) >= 0 && psns.delta(h.earlyAck, p.PSN) < maxJump {
+			t.unordered = true // its acknowledgement came first
 		}
 	}
 	delta := psns.delta(p.PSN, h.expect)
@@ -53,15 +70,32 @@ func (t *Tracker) request(h *half, d *Datagram) {
 	}
 	switch {
 	case delta == 0:
+		if h.hasAck && psns.delta(h.acked, p.PSN) >= 0 { // its acknowledgement came first
+			t.unordered = true
+		}
+		turn := h.receiver.arrives(p.PSN)
 		t.accept(h, p, d.At)
+		h.sentLast(p.PSN, turn, d.At, d.print)
+		if turn == inOrder {
+			h.receiver.next = h.expect
+		}
 		t.drain(h)
 	case delta < 0:
 		if o := h.ops.at(psns, p.PSN); o != nil && p.Headers&rocev2.HasRETH != 0 && o.Kind == Read {
 			o.Again = int64(p.RETH.DMALength)
 		}
-		t.passed(h, p.PSN, d.At)
+		t.passed(h, d)
 	default:
 		t.hold(h, d)
+	}
+	h.signals.requested, h.signals.sent = d.At.Time, copySignal{p.PSN, d.print, d.At.Time}
+}
+
+// sentLast notes a first copy of a packet on the operation that it ends, if it
+// ends one.
+func (h *half) sentLast(psn uint32, turn arrival, at record.Stamp, print uint32) {
+	if last := h.ops.last(); last != nil && last.op.Side == h.side && (last.op.Kind == Read && last.from == psn || psns.delta(last.to, psn) == 1) {
+		last.op.copies.note(turn, at, print)
 	}
 }
 
@@ -96,19 +130,51 @@ func (o *Operation) most(mtu int) uint32 {
 
 // passed takes a request whose PSN has passed: a retransmission, or one that was
 // given up as lost.
-func (t *Tracker) passed(h *half, psn uint32, at record.Stamp) {
+func (t *Tracker) passed(h *half, d *Datagram) {
+	psn, at := d.Packet.PSN, d.At
 	if h.gapFrom != h.gapTo && psns.delta(psn, h.gapFrom) >= 0 && psns.delta(psn, h.gapTo) < 0 {
 		h.conn.record.OutOfOrder++
+		t.unordered = true
 		t.mark(nil, record.Late)
 		return
 	}
 	h.stalls(psns, psn, !h.hasAck || psns.delta(psn, h.acked) > 0, at)
-	o := h.ops.at(psns, psn)
+	o, to := t.copyOf(h, d)
 	if o != nil && o.Kind == Write {
 		offset := int64(uint32(psns.delta(psn, o.from))) * int64(o.size)
 		t.moves(o, o.Offset+uint64(offset), min(int64(o.size), o.Length-offset))
 	}
-	t.repeated(h, o, at)
+	var b *Burst
+	if !h.signals.networkCopy(d) {
+		b = t.resends(h, psns, run{psn, to}, o, at)
+	}
+	t.repeated(h, o, at, b)
+}
+
+// copyOf notes a further copy of a request. It returns the operation that it
+// belongs to, nil if that is not known, and the PSN that follows it.
+func (t *Tracker) copyOf(h *half, d *Datagram) (o *Operation, to uint32) {
+	psn := d.Packet.PSN
+	to = psns.add(psn, 1)
+	turn := h.receiver.arrives(psn)
+	if i := h.ops.find(psns, psn); i >= 0 {
+		e := &h.ops.entries[i]
+		o = e.op
+		isRead := o.Kind == Read
+		if isRead {
+			to = e.to
+		}
+		if isRead || psns.delta(e.to, psn) == 1 {
+			if o.copies.networkCopy(d) {
+				return o, to
+			}
+			o.copies.note(turn, d.At, d.print)
+		}
+	}
+	if turn == inOrder {
+		h.receiver.next = to
+	}
+	return o, to
 }
 
 // hold keeps a copy of a request that came before one it has to wait for.
@@ -118,6 +184,9 @@ func (t *Tracker) hold(h *half, d *Datagram) {
 	i, found := h.held().find(psns, psn)
 	if found {
 		t.heldAgain(h, i, d.At)
+		if b := t.resends(h, psns, run{psn, psns.add(psn, 1)}, nil, d.At); b.At == d.At {
+			h.window.items[h.window.order[i].item].burst = *b
+		}
 		return
 	}
 	copied := held{stamp: d.At, data: t.buffers.add(nil, d.Raw), length: d.Length}
@@ -143,7 +212,15 @@ func (t *Tracker) heldAgain(h *half, i int, at record.Stamp) {
 func (t *Tracker) repeatsOf(h *half, o *Operation, item *held) {
 	marked := t.happened
 	for ; item.repeats > 0; item.repeats-- {
-		t.repeated(h, o, item.again)
+		if b := &item.burst; b.Number != 0 {
+			t.repeated(h, o, b.At, b)
+			b.Number = 0
+			continue
+		}
+		t.repeated(h, o, item.again, nil)
+	}
+	if item.again.Packet != 0 && o != nil {
+		o.copies.note(ahead, item.again, 0)
 	}
 	t.happened = marked // they are none of the packet at hand
 }
@@ -178,6 +255,7 @@ func (t *Tracker) acceptHeld(h *half) {
 			t.early = item.stamp
 			t.accept(h, &t.late, item.stamp)
 			t.early = record.Stamp{}
+			h.sentLast(psn, ahead, item.stamp, printOf(&t.late, item.data, item.length))
 		}
 		t.repeatsOf(h, h.ops.at(psns, psn), item)
 		if item.stamp != t.now {
@@ -215,7 +293,7 @@ func (t *Tracker) missed(h *half, psn uint32, at record.Stamp) {
 		n -= h.orphans - 1 // the PSNs of one RDMA Read Request, whose responses are there
 	}
 	h.orphans = 0
-	t.lose(c, int64(n))
+	t.lose(c, h.side, int64(n))
 	c.Report(ruleLost, Where{At: at}, "%d packets with PSN %d to %d are not in the capture", n, h.expect, (psn-1)&rocev2.PSNMask)
 	h.gapFrom, h.gapTo = h.expect, psn
 	h.expect = psn
@@ -269,7 +347,7 @@ func (t *Tracker) learnMTU(c *Conn, n int) {
 	}
 	if n < c.asked && !c.mtuTold {
 		c.mtuTold = true
-		c.Report(rule.PathMTUUnused, Where{At: t.now}, "full packets carry %d bytes, the path MTU that the REQ asked for is %d", n, c.asked)
+		c.Report(rule.PathMTUUnused, Where{At: t.now}, "full packets carry %d bytes, although the REQ asked for a path MTU of %d", n, c.asked)
 	}
 	c.mtu = n
 	c.learned++
@@ -359,6 +437,7 @@ func (t *Tracker) response(h *half, d *Datagram) {
 	syndrome := p.AETH.Syndrome
 	switch {
 	case info.Kind == rocev2.KindAtomicAck:
+		asker.signals.answered(p.PSN)
 		t.acknowledged(asker, p.PSN, d.At)
 		if o := asker.ops.at(psns, p.PSN); o != nil && o.Kind == Atomic && !o.done {
 			t.took(o, d.At)
@@ -373,36 +452,48 @@ func (t *Tracker) response(h *half, d *Datagram) {
 	case syndrome.IsRNR():
 		h.conn.record.RNRNaks++
 		t.acknowledged(asker, before, d.At)
-		t.nak(h, asker, p, d.At)
+		t.nak(h, asker, d)
 	case syndrome.IsNak():
 		h.conn.record.Naks++
 		t.acknowledged(asker, before, d.At)
-		t.nak(h, asker, p, d.At)
+		t.nak(h, asker, d)
 	}
 }
 
 // acknowledged notes that the other side has received everything up to psn.
 func (t *Tracker) acknowledged(h *half, psn uint32, at record.Stamp) {
+	if !h.started {
+		h.ackedEarly, h.earlyAck = true, psn
+	}
 	if !h.started || h.hasAck && psns.delta(psn, h.acked) <= 0 || psns.delta(psn, h.expect) > maxJump {
 		return
 	}
 	h.acked, h.hasAck = psn, true
 	h.stall = stall{}
+	h.signals.progress = at.Time
+	if h.receiver.known && psns.delta(psn, h.receiver.next) >= 0 {
+		h.receiver.next = psns.add(psn, 1)
+	}
 	if !h.window.empty() && psns.delta(psn, h.window.first()) >= -1 {
 		t.skipGap(h)
 	}
-	for l := &h.ops; l.unacked < len(l.entries); l.unacked++ {
-		e := &l.entries[l.unacked]
-		if psns.delta(psn, e.to) < -1 {
-			break
-		}
-		t.acked(e.op, at, true)
+	l, covered := &h.ops, h.ops.unacked
+	for covered < len(l.entries) && psns.delta(psn, l.entries[covered].to) >= -1 && l.entries[covered].op != h.send && l.entries[covered].op != h.write {
+		covered++
+	}
+	t.covers(h, l.unacked, covered, at)
+	for ; l.unacked < covered; l.unacked++ {
+		t.acked(l.entries[l.unacked].op, at, true)
 	}
 }
 
 // nak notes a NAK: what it refuses, and whether the connection survives it.
-func (t *Tracker) nak(h, asker *half, p *rocev2.Packet, at record.Stamp) {
+func (t *Tracker) nak(h, asker *half, d *Datagram) {
+	p, at := d.Packet, d.At
 	c, syndrome := h.conn, p.AETH.Syndrome
+	if old := asker.hasAck && psns.delta(p.PSN, asker.acked) <= 0; !old && asker.signals.refused(p.PSN, syndrome.IsRNR(), d) {
+		t.rollBack(asker, p.PSN)
+	}
 	r := Refusal{Op: asker.ops.at(psns, p.PSN), By: h.side, At: at, Reason: "RNR", NotReady: syndrome.IsRNR()}
 	t.mark(r.Op, record.Refused)
 	if o := r.Op; o != nil {
@@ -436,7 +527,7 @@ func (t *Tracker) readResponse(h, asker *half, p *rocev2.Packet, at record.Stamp
 	if o == nil || o.Kind != Read {
 		switch {
 		case asker.started && psns.delta(p.PSN, asker.expect) < 0:
-			t.repeated(h, nil, at)
+			t.repeated(h, nil, at, nil)
 		case asker.orphans > 0 && psns.delta(p.PSN, asker.orphanPSN) == asker.orphans:
 			asker.orphans++
 		default:
@@ -445,13 +536,14 @@ func (t *Tracker) readResponse(h, asker *half, p *rocev2.Packet, at record.Stamp
 		return
 	}
 	t.mark(o, 0)
+	asker.signals.answered(p.PSN)
 	index := int64(psns.delta(p.PSN, o.from))
 	if index > 0 && c.mtu == 0 {
 		return
 	}
 	t.moves(o, o.Offset+uint64(index*int64(c.mtu)), int64(p.PayloadLength))
 	if t.saw(o, index, index+1) == 0 {
-		t.repeated(h, o, at)
+		t.repeated(h, o, at, nil)
 		return
 	}
 	if index+1 < o.seen.Last().Hi {

@@ -76,6 +76,7 @@ type Operation struct {
 	count uint32 // PSNs that it takes; 0: a Read of unknown extent
 	msn   uint32 // iWARP Send: its message sequence number
 
+	copies    copies    // of the packet that ends it
 	*response           // of a Read; others may have none
 	disorder  *disorder // nil while all of it came in order
 }
@@ -166,9 +167,10 @@ type Follower interface {
 	// Acked tells that the other side has received o. What is not final may
 	// still be refused.
 	Acked(o *Operation, at record.Stamp, final bool)
-	// Repeated tells that a packet of o, or of its response, came again, and asks
-	// whether that belongs to something.
-	Repeated(o *Operation, by Side, at record.Stamp) (taken bool)
+	// Repeated reports that a packet of o, or of its response, was retransmitted,
+	// and returns whether o belongs to something. b is the burst that a
+	// retransmitted request belongs to, nil for a response.
+	Repeated(o *Operation, by Side, at record.Stamp, b *Burst) (taken bool)
 	// Refused tells of what is blamed, then of all that is Later, by Seq.
 	Refused(r *Refusal)
 	// Abandoned tells that a Read will never be Done, and asks whether what is

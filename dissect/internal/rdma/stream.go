@@ -104,6 +104,7 @@ func (t *Tracker) Segment(s *TCP) bool {
 		return false
 	}
 	t.belongs(h.conn, IWARP)
+	h.heard(s.Length > 0)
 	t.take(h, s)
 	return true
 }
@@ -239,6 +240,7 @@ func (t *Tracker) take(h *half, s *TCP) {
 	if s.Length > 0 {
 		t.happened.Place = h.lane.requests(octets, s.Seq)
 		t.takeData(h, s)
+		h.signals.requested = s.At.Time
 		if t.happened.Op == nil {
 			t.partOf(h)
 		}
@@ -290,18 +292,22 @@ func (t *Tracker) takeData(h *half, s *TCP) {
 	c, w := h.conn, h.stream
 	if !w.known {
 		w.known, w.next = true, s.Seq
+		h.late = !w.handshake
 	}
 	data, delta := s.Payload, octets.delta(s.Seq, w.next)
 	switch {
 	case delta <= -int32(s.Length): // all of it was seen
 		h.stalls(octets, s.Seq, w.acked && octets.delta(s.Seq, w.ackedTo) >= 0, s.At)
-		t.repeated(h, h.ops.at(octets, s.Seq), s.At)
+		t.resent(h, s)
 		return
 	case delta < 0: // it overlaps what was seen
-		t.repeated(h, h.ops.at(octets, s.Seq), s.At)
+		t.resent(h, s)
 		skip := min(int(-delta), len(data))
 		t.feed(h, data[skip:], s.Offset+skip, s.Length+int(delta), s.At)
 	case delta == 0:
+		if w.acked && octets.delta(w.ackedTo, s.Seq) > 0 { // its acknowledgement came first
+			t.unordered = true
+		}
 		if !h.window.empty() {
 			c.record.OutOfOrder++
 			t.mark(nil, record.OutOfOrder)
@@ -312,6 +318,16 @@ func (t *Tracker) takeData(h *half, s *TCP) {
 		return
 	}
 	t.drainSegments(h)
+}
+
+// resent notes a segment that was retransmitted, on the operations that end in it.
+func (t *Tracker) resent(h *half, s *TCP) {
+	end := octets.add(s.Seq, uint32(s.Length))
+	for i := h.ops.find(octets, s.Seq); i >= 0 && i < len(h.ops.entries) && octets.delta(h.ops.entries[i].to, end) <= 0; i++ {
+		h.ops.entries[i].op.copies.note(behind, s.At, 0)
+	}
+	o := h.ops.at(octets, s.Seq)
+	t.repeated(h, o, s.At, t.resends(h, octets, run{s.Seq, end}, o, s.At))
 }
 
 // holdSegment keeps a copy of a segment that came before one it has to wait for.
@@ -375,7 +391,7 @@ func (t *Tracker) skipSegments(h *half) {
 	w, at := h.stream, h.window.earliest().stamp
 	seq := h.window.first()
 	if missing := octets.delta(seq, w.next); missing > 0 {
-		t.lose(h.conn, 1)
+		t.lose(h.conn, h.side, 1)
 		h.conn.Report(ruleLost, Where{At: at}, "%d bytes of the TCP stream from sequence number %d are not in the capture", missing, w.next)
 		t.gap(h, seq, int(missing))
 	}
@@ -399,15 +415,21 @@ func (t *Tracker) gap(h *half, next uint32, missing int) {
 func (t *Tracker) acknowledgedTCP(h *half, ack uint32, at record.Stamp, alone bool) {
 	w := h.stream
 	if w.acked && octets.delta(ack, w.ackedTo) <= 0 {
+		if alone && ack == w.ackedTo {
+			h.signals.dupAcks++
+		}
 		return
 	}
 	w.acked, w.ackedTo = true, ack
 	h.stall = stall{}
-	for l := &h.ops; l.unacked < len(l.entries); l.unacked++ {
+	h.signals.progress, h.signals.dupAcks = at.Time, 0
+	l, covered := &h.ops, h.ops.unacked
+	for covered < len(l.entries) && octets.delta(ack, l.entries[covered].to) >= 0 && l.entries[covered].op != h.send && l.entries[covered].op != h.write {
+		covered++
+	}
+	t.covers(h, l.unacked, covered, at)
+	for ; l.unacked < covered; l.unacked++ {
 		e := &l.entries[l.unacked]
-		if octets.delta(ack, e.to) < 0 || e.op == h.send || e.op == h.write {
-			break
-		}
 		if e.op.Side == h.side {
 			if t.acked(e.op, at, false); alone {
 				t.mark(e.op, 0)

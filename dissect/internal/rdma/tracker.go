@@ -54,6 +54,9 @@ type Tracker struct {
 	// Carried, if not nil, is told what packets and FPDUs carry, and whose memory
 	// that is.
 	Carried func(c *record.Carried, of Tag)
+	// NotJudged counts violations that the capture does not prove, by rule and gap,
+	// in the order in which they showed first.
+	NotJudged []record.NotJudged
 	// KeepFPDUs keeps those that a segment completes, for [Tracker.FPDUs].
 	KeepFPDUs bool
 	// Clock is the time by which things wait, which never goes back. Whoever owns
@@ -78,22 +81,24 @@ type Tracker struct {
 	over      waiting
 	spare     spare
 
-	now      record.Stamp // of the packet at hand
-	early    record.Stamp // when a held packet that is taken now came; its number is 0 for one that was not held
-	happened Happened
-	late     rocev2.Packet // a held packet, decoded again
-	finished record.Connection
-	cm       cmMessages
-	iwarp    decoders
-	spoils   bool        // a packet could not be believed
-	spoiled  record.Time // on the clock: the last of them
-	anyGood  bool        // somebody has shown that ICRCs are filled in
-	free     []*Operation
-	buffers  buffers
-	carried  record.Carried // by the packet or FPDU at hand
-	owner    Tag            // of that
-	number   int64          // of the last operation
-	lanes    int64
+	now       record.Stamp // of the packet at hand
+	early     record.Stamp // when a held packet that is taken now came; its number is 0 for one that was not held
+	happened  Happened
+	late      rocev2.Packet // a held packet, decoded again
+	finished  record.Connection
+	cm        cmMessages
+	iwarp     decoders
+	spoils    bool        // a packet could not be believed
+	spoiled   record.Time // on the clock: the last of them
+	anyGood   bool        // somebody has shown that ICRCs are filled in
+	free      []*Operation
+	buffers   buffers
+	carried   record.Carried // by the packet or FPDU at hand
+	owner     Tag            // of that
+	number    int64          // of the last operation
+	bursts    int64          // so far
+	unordered bool           // the capture contradicts every order in which its packets can have been sent
+	lanes     int64
 }
 
 // New follows connections for an upper layer.
@@ -104,6 +109,17 @@ func New(upper UpperLayer, b *budget.Budget) *Tracker {
 	}
 	t.conns.prev, t.conns.next = &t.conns, &t.conns
 	return t
+}
+
+// notJudged counts a violation that the capture does not prove because of a gap.
+func (t *Tracker) notJudged(id, gap string, at record.Stamp) {
+	for i := range t.NotJudged {
+		if n := &t.NotJudged[i]; n.Rule == id && n.Gap == gap {
+			n.Count++
+			return
+		}
+	}
+	t.NotJudged = append(t.NotJudged, record.NotJudged{Rule: id, Gap: gap, Count: 1, Packet: record.SomeIf(at.Packet, at.Packet != 0)})
 }
 
 // Count counts a finding.
@@ -244,13 +260,14 @@ func (t *Tracker) Packet(d *Datagram) {
 		if h := known; h != nil { // dropped: it changes nothing but its own count
 			t.happened.Conn, t.happened.Place = h.conn, h.placed(p)
 			h.conn.record.Packets++
-			h.conn.Report(rule.ICRCBad, Where{At: d.At}, "packet with PSN %d has a bad ICRC: the receiver drops it", p.PSN)
+			h.conn.Report(rule.ICRCBad, Where{At: d.At}, "the packet with PSN %d has a bad ICRC, so its receiver drops it", p.PSN)
 		}
 		t.happened.Place.Dropped = true
 		return
 	}
 	h := t.half(known, d, &e)
 	c := h.conn
+	h.heard(info.Request && p.AckReq)
 	t.belongs(c, d.Transport)
 	if t.places() {
 		t.happened.Place = h.placed(p)

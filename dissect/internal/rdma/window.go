@@ -40,6 +40,7 @@ type held struct {
 	length  int    // on the wire
 	repeats int32  // how often it came again, meanwhile
 	again   record.Stamp
+	burst   Burst // that the first of these copies began; Number 0 for none
 }
 
 // window holds what came early, in order.

@@ -1,6 +1,7 @@
 package transaction
 
 import (
+	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -20,13 +21,15 @@ type checker struct { // small enough to be passed in registers
 }
 
 func (c checker) report(r *rule.Rule, format string, args ...any) {
-	call := c.x.judged.call
-	if r.Severity == record.Error && call != trusted && (c.f.unproven() || call == badCall && c.f.conn.Fills(c.x.side)) {
-		return
-	}
 	where := c.where()
 	where.Operation = c.x.operation()
-	c.f.say(r, c.x, where, format, args...)
+	if call := c.x.judged.call; r.Severity == record.Error && call != trusted {
+		if c.f.shaken || !c.f.conn.Complete() || call == badCall && c.f.conn.Fills(c.x.side) {
+			c.f.notJudged(r, evidence.TruncatedAgain, c.at)
+			return
+		}
+	}
+	c.f.report(violation{rule: r, x: c.x, where: where}, format, args...)
 }
 
 // state reports what a packet shows that is whole, whatever the Call said.
@@ -126,6 +129,7 @@ type judgement struct {
 	doneSent   bool               // the requester sent RDMA_DONE for it
 	notCall    bool               // an RDMA_DONE itself
 	late       bool               // Reads that were under way at its Reply were reported
+	exceeds    bool               // an operation that goes on behind its memory was reported
 	ineligible bool               // its Call holds what must not be reduced
 	overGrant  bool               // its Call was more than was granted, or nobody knows
 	longTold   bool               // its Long Call was judged
@@ -135,14 +139,6 @@ type judgement struct {
 	inv        record.Opt[uint32] // rdma_inv_handle of its Call
 	handles    handles
 }
-
-// sawAll is proves for what is asked when the connection is over.
-func (f *follower) sawAll() bool {
-	return f.conn.Whole() && f.negotiated() && !f.judged.reused
-}
-
-// proves says that the capture has all of the connection so far, both ways.
-func (f *follower) proves() bool { return f.conn.Proves() && f.negotiated() }
 
 // check holds what Calls and Replies have in common against the rules.
 func (f *follower) check(x *txn, m *message) {
@@ -186,7 +182,7 @@ func (f *follower) checkReply(x *txn, m *message, orphan bool) {
 	c := x.checks(m.Last).blaming(m.side)
 	f.checkRefusedEarly(c, m)
 	if h.Credits == 0 {
-		c.report(rule.CreditsGrantedZero, "the Reply grants 0 credits: the requester may send nothing any more")
+		c.report(rule.CreditsGrantedZero, "the Reply grants 0 credits, so the requester may not send another Call")
 	}
 	f.granting(m)
 	if len(h.Reads) > 0 && m.err == nil {
@@ -198,9 +194,7 @@ func (f *follower) checkReply(x *txn, m *message, orphan bool) {
 		return
 	}
 	if orphan {
-		if f.proves() {
-			c.report(rule.ReplyWithoutCall, "no Call with this XID is without a Reply")
-		}
+		c.report(rule.ReplyWithoutCall, "no outstanding Call has this XID")
 		return
 	}
 	f.answeredAt(x, m)

@@ -14,7 +14,7 @@ import (
 
 // recent remembers a few XIDs.
 type recent struct {
-	xids [32]uint32
+	xids [64]uint32
 	n    int
 }
 
@@ -60,22 +60,26 @@ func (f *follower) checkError(c checker, m *message, orphan bool) {
 	if orphan {
 		switch about := f.answeredBefore(m.side, h.XID); {
 		case answersError:
-			c.report(rule.ErrorAnswered, "an RDMA_ERROR answers an RDMA_ERROR: that must be discarded without a word")
+			c.report(rule.ErrorAnswered, "an RDMA_ERROR answers an RDMA_ERROR, which must be discarded without an answer")
 		case about:
-			c.nobody().report(rule.RDMAError, "the requester answers a Reply with %v", h.Err)
-		case f.proves():
-			c.report(rule.ErrorUnknownXID, "RDMA_ERROR %v for an XID that no open Call has", h.Err)
+			c.nobody().report(rule.RDMAError, "the requester rejected a Reply with %v", h.Err)
+		case f.proves(rule.ErrorUnknownXID, m.side):
+			c.report(rule.ErrorUnknownXID, "RDMA_ERROR %v has the XID of no outstanding Call", h.Err)
 		default:
-			c.nobody().report(rule.RDMAError, "%v", h.Err)
+			c.nobody().report(rule.RDMAError, "%v in an RDMA_ERROR whose Call is not in the capture", h.Err)
 		}
 		return
 	}
-	c.nobody().report(rule.RDMAError, "the responder answers %v%s", h.Err, x.why(h))
+	verb := "rejected the Call"
+	if x.judged.broken != nil {
+		verb = "correctly rejected the Call"
+	}
+	c.nobody().report(rule.RDMAError, "the responder %s with %v%s", verb, h.Err, x.why(h))
 	if x.rec.Call == nil || m.err != nil {
 		return
 	}
 	if vers := x.call.RDMAVers; h.Vers != vers && x.call.HeaderBytes.Known() || h.Vers != vers && x.judged.broken == rule.RDMAVersion {
-		c.report(rule.ErrorWrongVersion, "the RDMA_ERROR has rdma_vers %d, the Call that it answers %d", h.Vers, vers)
+		c.report(rule.ErrorWrongVersion, "the RDMA_ERROR has rdma_vers %d, but the Call that it answers has rdma_vers %d", h.Vers, vers)
 	}
 	f.checkCode(c, h)
 	f.checkFits(c, m)
@@ -86,14 +90,14 @@ func (f *follower) checkCode(c checker, h *rpcrdma.Header) {
 	vers, broken := c.x.call.RDMAVers, c.x.judged.broken
 	switch {
 	case h.Err == rpcrdma.ErrChunk && broken == rule.RDMAVersion:
-		c.report(rule.ErrorWrongCode, "ERR_CHUNK answers a Call of version %d: ERR_VERS says which versions are supported", vers)
+		c.report(rule.ErrorWrongCode, "ERR_CHUNK answers a Call of version %d, but only ERR_VERS tells the requester which versions are supported", vers)
 	case h.Err != rpcrdma.ErrVers:
 	case h.VersLow > h.VersHigh:
-		c.report(rule.ErrorWrongCode, "ERR_VERS gives the versions %d to %d, the lowest above the highest", h.VersLow, h.VersHigh)
+		c.report(rule.ErrorWrongCode, "ERR_VERS lists the versions %d to %d, but the lowest version is above the highest", h.VersLow, h.VersHigh)
 	case h.VersLow <= vers && vers <= h.VersHigh:
-		c.report(rule.ErrorWrongCode, "ERR_VERS refuses version %d, and says that versions %d to %d are supported", vers, h.VersLow, h.VersHigh)
+		c.report(rule.ErrorWrongCode, "ERR_VERS rejects version %d, although it lists versions %d to %d as supported", vers, h.VersLow, h.VersHigh)
 	case f.judged.first && vers == rpcrdma.Version:
-		c.report(rule.ErrorWrongCode, "ERR_VERS refuses version 1, which this responder answered before")
+		c.report(rule.ErrorWrongCode, "ERR_VERS rejects version 1, which this responder accepted before")
 	}
 }
 
@@ -101,15 +105,15 @@ func (f *follower) checkCode(c checker, h *rpcrdma.Header) {
 func (x *txn) why(h *rpcrdma.Header) string {
 	switch {
 	case x.judged.broken != nil:
-		return " to a Call that breaks " + x.judged.broken.ID
+		return ": see the finding " + x.judged.broken.ID
 	case len(x.rec.Findings) > 0:
-		return " to a Call that breaks " + x.rec.Findings[0]
+		return ": see the finding " + x.rec.Findings[0]
 	case h.Err == rpcrdma.ErrChunk && x.call.Form == record.Long:
-		return " to a Long Call in which nothing is wrong that shows"
+		return ": a Long Call in which the capture shows no error"
 	case h.Err == rpcrdma.ErrChunk && len(x.segments) > 0:
-		return " to a Call with chunks in which nothing is wrong that shows"
+		return ": a Call with chunks in which the capture shows no error"
 	case h.Err == rpcrdma.ErrChunk:
-		return " to a Call without chunks: its Reply may not fit"
+		return ": a Call without chunks, whose Reply may have been too long"
 	}
 	return ""
 }
@@ -140,14 +144,14 @@ func (f *follower) answeredAt(x *txn, m *message) {
 // one.
 func (f *follower) checkAnswered(c checker) {
 	if broken := c.x.judged.broken; broken != nil && c.x.rec.Call != nil {
-		c.report(notRefused(broken), "the responder answers a Call that breaks %s as if it were good, not by RDMA_ERROR", broken.ID)
+		c.report(notRefused(broken), "the responder answered a broken Call with a Reply instead of RDMA_ERROR: see the finding %s", broken.ID)
 	}
 	if status, known := c.x.rpcStatus.Get(); known && status != "SUCCESS" {
 		chunks := ""
 		if len(c.x.segments) > 0 && status == "GARBAGE_ARGS" {
-			chunks = ": its Call has chunks, so look at what was reduced, and how"
+			chunks = " (the Call has chunks: check the data items that were reduced)"
 		}
-		c.nobody().report(rule.RPCRejected, "the RPC is refused: %s%s", status, chunks)
+		c.nobody().report(rule.RPCRejected, "the responder rejected the RPC with %s%s", status, chunks)
 	}
 }
 
@@ -166,7 +170,7 @@ const patience = record.Time(1e9)
 // against what went on meanwhile.
 func (f *follower) unanswered(x *txn, end record.Stamp) {
 	j := &f.judged
-	if !f.sawAll() || x.rec.Call == nil || x.call.LastTime == 0 {
+	if x.rec.Call == nil || x.call.LastTime == 0 {
 		return
 	}
 	c := x.checks(record.Stamp{Time: x.call.Time, Packet: x.call.Packet}).blaming(x.side.Other())
@@ -179,14 +183,14 @@ func (f *follower) unanswered(x *txn, end record.Stamp) {
 		} else {
 			wentOn = wentOn || end.Time-since >= patience
 		}
-		if wentOn {
-			c.report(notRefused(broken), "a Call that breaks %s got no RDMA_ERROR, though the connection went on", broken.ID)
+		if wentOn && f.proves(rule.CallNotAnswered, x.side.Other()) {
+			c.report(notRefused(broken), "a broken Call got no RDMA_ERROR, although the connection stayed open: see the finding %s", broken.ID)
 		}
 		return
 	}
 	last, any := j.answered[x.side].Get()
 	if any && j.newest[x.side] > x.rec.ID && last-since >= f.table.options.Unanswered && !x.judged.notCall {
-		c.report(rule.CallNotAnswered, "later Calls were answered for %v, this one never", time.Duration(last-since).Round(time.Millisecond))
+		c.report(rule.CallNotAnswered, "this Call was not answered, although later Calls were answered for %v", time.Duration(last-since).Round(time.Millisecond))
 	}
 }
 
@@ -211,53 +215,57 @@ func (f *follower) checkLost() {
 		return
 	}
 	where := first.where(how.At)
-	where.Blames, where.Operation = how.By, first.operation()
-	more := ""
-	if n > 1 {
-		more = " and others"
-	}
-	f.conn.Report(rule.ConnectionLost, where, "the connection ended (%s) with %d Calls open: XID 0x%08x%s", how.How, n, uint32(first.rec.XID), more)
+	where.Operation = first.operation()
+	f.report(violation{rule: rule.ConnectionLost, where: where}, "%s; %s", f.endText(how), outstandingText(n, uint32(first.rec.XID)))
 }
 
 // checkReuse reports that the XID of an open Call is used again. Where a Reply may
 // have escaped the capture it proves nothing.
 func (f *follower) checkReuse(c checker) {
+	c.report(rule.XIDInUse, "another Call with this XID is outstanding")
 	f.judged.reused = true
-	if f.conn.Lost() > 0 || f.conn.Doubtful() {
-		return
-	}
-	c.report(rule.XIDInUse, "a Call with this XID is still without a Reply")
 }
 
 // tooShort says of a Send that has no XID what it may have been meant for.
 func (f *follower) tooShort(o *rdma.Operation) string {
 	what := fmt.Sprintf("a Send of %d bytes is too short for an RPC-over-RDMA header", o.Length)
 	if o.Length == 0 {
-		what = "a Send of 0 bytes: it carries no RPC-over-RDMA header and no RPC message"
+		what = "a Send of 0 bytes has no RPC-over-RDMA header and no RPC message"
 	}
 	if only := f.open[o.Side.Other()].only(); only != nil {
-		what += fmt.Sprintf("; the only Call that waits for a Reply has XID 0x%08x, and gets none by this", uint32(only.rec.XID))
+		what += fmt.Sprintf("; it cannot answer the only outstanding Call, which has XID 0x%08x", uint32(only.rec.XID))
 	}
 	return what
 }
 
-// delayedAck is how long a TCP may keep an acknowledgement back (RFC 1122
-// s.4.2.3.2 allows 500 ms, nobody takes more than this): what is sent again sooner
-// may only have been a probe for it.
-const delayedAck = record.Time(200e6)
-
-// checkWait reports a long wait that ended in a repeat without a NAK.
-func (f *follower) checkWait(x *txn, w *record.Wait, by rdma.Side, at record.Stamp) {
-	ns := record.Time(w.To - w.From)
-	if ns < f.table.options.Timeout || w.Reason != record.RetransmitTimeout && w.Reason != record.RetransmitGap {
+// checkBurst reports a burst of retransmissions that a timer caused, with its
+// first packet. x may be nil.
+func (f *follower) checkBurst(x *txn, o *rdma.Operation, by rdma.Side, at record.Stamp, b *rdma.Burst) {
+	if b == nil || b.Cause != record.RetransmitTimeout || b.At != at {
 		return
 	}
-	if f.conn.IsIWARP() && ns < delayedAck {
+	of := record.EventWrite
+	switch {
+	case x != nil:
+		_, part := f.table.tagged(o.Tag)
+		of = kindOf(o, part)
+	case o != nil && o.Kind == rdma.Read:
+		of = record.EventRead
+	}
+	text := fmt.Sprintf("no progress for %v until the %s retransmitted its %s (retransmission timeout", time.Duration(b.Idle).Round(time.Microsecond), f.conn.End(by), eventNames[of])
+	if timer, known := b.Timer.Get(); known && timer > 0 {
+		text += fmt.Sprintf("; the REQ announced %v", time.Duration(timer).Round(time.Millisecond))
+	}
+	text += ")"
+	if x != nil {
+		x.checks(at).report(rule.RetransmissionTimeout, "%s", text)
 		return
 	}
-	x.checks(at).report(rule.RetransmissionTimeout, "nothing moved for %v, until the %s retransmitted a packet of the %s (%s)", time.Duration(ns).Round(time.Microsecond), f.conn.End(by), eventNames[w.Event], w.Reason)
+	f.report(violation{rule: rule.RetransmissionTimeout, where: rdma.Where{At: at}}, "%s", text)
 }
 
 var eventNames = map[record.EventKind]string{
-	record.EventCall: "Call", record.EventReply: "Reply", record.EventRead: "RDMA Read Request", record.EventWrite: "RDMA Write", record.EventReadDone: "RDMA Read",
+	record.EventCall: "Call", record.EventReply: "Reply", record.EventRead: "RDMA Read request", record.EventWrite: "RDMA Write", record.EventReadDone: "RDMA Read response",
 }
+
+var waitNames = map[record.WaitReason]string{record.RetransmitTimeout: "retransmission timeout", record.RetransmitGap: "retransmission after a gap"}

@@ -33,7 +33,7 @@ func (f *follower) checkBackward(c checker, m *message) {
 		c.report(rule.BackwardWithChunks, "a message in the backward direction has chunks")
 	}
 	if h.Understood() && h.Proc != rpcrdma.Msg && h.Proc != rpcrdma.Error {
-		c.report(rule.BackwardNotMsg, "a message in the backward direction is %v: it has to be RDMA_MSG", h.Proc)
+		c.report(rule.BackwardNotMsg, "a message in the backward direction is %v, but it must be RDMA_MSG", h.Proc)
 	}
 }
 
@@ -45,12 +45,9 @@ func (f *follower) checkBackwardCall(c checker, m *message) {
 		f.asksForCalls(c.x, m)
 		return
 	}
-	if !f.proves() || j.reused {
-		return
-	}
 	switch j.leave {
 	case noLeave:
-		f.suspect(rule.BackwardUnexpected, c.x, m.side.Other(), c.where(), "%s", unexpected)
+		c.report(rule.BackwardUnexpected, "%s", unexpected)
 	case asked:
 		if s := f.rare(); len(s.early) < 16 {
 			s.early = append(s.early, c.where())
@@ -58,7 +55,7 @@ func (f *follower) checkBackwardCall(c checker, m *message) {
 	}
 }
 
-const unexpected = "the server calls on a connection that the client has not given to callbacks: no CREATE_SESSION with the backchannel flag granted, no BIND_CONN_TO_SESSION"
+const unexpected = "the server sent a Call although the client did not make this connection a backchannel: it was neither granted in CREATE_SESSION nor bound with BIND_CONN_TO_SESSION"
 
 // asksForCalls notes what a Call of the client gives leave for.
 func (f *follower) asksForCalls(x *txn, m *message) {
@@ -103,7 +100,7 @@ func (f *follower) grantsCalls(x *txn, body []byte) {
 	}
 	if j.leave == noLeave {
 		for _, b := range s.early {
-			f.conn.Report(rule.BackwardUnexpected, b, "%s", unexpected)
+			f.report(violation{rule: rule.BackwardUnexpected, where: b}, "%s", unexpected)
 		}
 	}
 	s.early = s.early[:0]

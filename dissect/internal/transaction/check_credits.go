@@ -15,6 +15,7 @@ type allowance struct {
 	grant  record.Opt[uint32] // in force
 	lower  record.Opt[uint32] // a lower grant, under way to the side
 	by     uint64             // which Send brings it
+	binds  record.Time        // when the side certainly knows of it; 0 while that is not known
 	noCall int                // open transactions that are RDMA_DONEs
 }
 
@@ -38,19 +39,19 @@ func (f *follower) checkCredits(c checker, m *message) {
 		a.noCall++
 		return
 	}
-	limit, known := a.limit(f.proves())
 	n := f.open[m.side].len() - a.noCall
-	sure := f.conn.Lost() == 0 && !f.judged.reused && !f.conn.Closing() && !f.conn.Doubtful()
-	c.x.judged.overGrant = !known || !f.proves() || !sure || uint32(n) > limit
-	if known && sure && uint32(n) > limit {
-		needs := m.side.Other()
+	a.learns(m.First.Time)
+	proves := f.proves(rule.CreditLimitExceeded, m.side)
+	limit, known := a.limit(f.conn.Handshake())
+	c.x.judged.overGrant = !known || !proves || uint32(n) > limit
+	if known && uint32(n) > limit {
 		switch grant, granted := a.grant.Get(); {
 		case !granted:
-			f.suspect(rule.CreditLimitExceeded, c.x, needs, c.where(), "%d Calls are in flight; before the first Reply there may be one", n)
+			c.report(rule.CreditLimitExceeded, "%d Calls are outstanding, but before the first Reply only one is allowed", n)
 		case grant > limit:
-			f.suspect(rule.CreditLimitExceeded, c.x, needs, c.where(), "%d Calls are in flight; %d credits are granted, and the requester asked for %d", n, grant, limit)
+			c.report(rule.CreditLimitExceeded, "%d Calls are outstanding, but %d credits are granted and the requester asked for only %d", n, grant, limit)
 		default:
-			f.suspect(rule.CreditLimitExceeded, c.x, needs, c.where(), "%d Calls are in flight, %d credits are granted", n, grant)
+			c.report(rule.CreditLimitExceeded, "%d Calls are outstanding, but only %d credits are granted", n, grant)
 		}
 	}
 	if asked := h.Credits; asked > 0 {
@@ -74,17 +75,31 @@ func (f *follower) granting(m *message) {
 	case !known || g >= now:
 		a.grant, a.lower = record.Some(g), record.Opt[uint32]{}
 	case a.lower != record.Some(g):
-		a.lower, a.by = record.Some(g), m.Seq
+		a.lower, a.by, a.binds = record.Some(g), m.Seq, 0
 	}
 }
 
-// arrived notes that a side's Send has reached the other.
-func (f *follower) arrived(o *rdma.Operation) {
-	a := &f.judged.credits[o.Side.Other()]
-	if lower, known := a.lower.Get(); known && o.Seq >= a.by {
+// learns decides, when a side sends a Call, whether the side knows of a lower
+// grant: it does one round trip after the grant was delivered. That its adapter or
+// its TCP has acknowledged the Reply says nothing of that.
+func (a *allowance) learns(at record.Time) {
+	if lower, known := a.lower.Get(); known && a.binds != 0 && at >= a.binds {
 		a.grant, a.lower = record.Some(lower), record.Opt[uint32]{}
 	}
 }
+
+// arrived notes that a side's Send was delivered to the other, at the latest at
+// this time.
+func (f *follower) arrived(o *rdma.Operation, at record.Stamp) {
+	a := &f.judged.credits[o.Side.Other()]
+	if a.lower.Known() && o.Seq >= a.by && a.binds == 0 {
+		a.binds = at.Time + max(at.Time-o.Last.Time, leastRoundTrip)
+	}
+}
+
+// leastRoundTrip is the shortest time that a requester has to have to learn of a
+// lower grant.
+const leastRoundTrip = record.Time(1e6)
 
 // checkNotReady holds a receiver that had no buffer against what it promised.
 func (f *follower) checkNotReady(r *rdma.Refusal, x *txn, part int) {
@@ -109,9 +124,9 @@ func (f *follower) notReady(x *txn, isCall bool, by rdma.Side, at record.Stamp) 
 	c := x.checks(at).blaming(by)
 	switch {
 	case isCall && !x.judged.overGrant:
-		c.report(rule.ReceiveNotPosted, "no receive buffer was posted for a Call within the credits that this side grants")
+		c.report(rule.ReceiveNotPosted, "this side had no receive buffer for a Call, although the Call is within the credits that it granted")
 	case !isCall && x.rec.Call != nil:
-		c.report(rule.ReceiveNotPosted, "no receive buffer was posted for the Reply to this side's own Call")
+		c.report(rule.ReceiveNotPosted, "this side had no receive buffer for the Reply to its own Call")
 	}
 }
 
@@ -145,16 +160,16 @@ func (f *follower) checkTooSmall(r *rdma.Refusal, x *txn) {
 	if o.Length > size {
 		return
 	}
-	how := "nothing was stated, so 1024 hold"
+	how := "the default, because it announced no size"
 	if stated {
-		how = "it stated that size"
+		how = "which it announced"
 	}
-	const text = "a Send of %d bytes is refused (%s), though its receiver takes %d: %s"
+	const text = "the receiver rejected a Send of %d bytes (%s), although it has to accept %d bytes, %s"
 	if x != nil {
 		x.checks(r.At).blaming(r.By).report(rule.ReceiveTooSmall, text, o.Length, r.Reason, size, how)
 		return
 	}
-	f.conn.Report(rule.ReceiveTooSmall, rdma.Where{At: r.At, Blames: record.Some(r.By)}, text, o.Length, r.Reason, size, how)
+	f.report(violation{rule: rule.ReceiveTooSmall, where: rdma.Where{At: r.At, Blames: record.Some(r.By)}}, text, o.Length, r.Reason, size, how)
 }
 
 // takes is how long a Send a side takes, and whether it said so itself.

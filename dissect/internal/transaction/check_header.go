@@ -29,21 +29,21 @@ func (f *follower) checkHeader(c checker, m *message) {
 	}
 	switch {
 	case !h.Understood() && h.Proc != rpcrdma.Error:
-		c.broken(rule.RDMAVersion, "rdma_vers is %d, only 1 is defined", h.Vers)
+		c.broken(rule.RDMAVersion, "rdma_vers is %d, but only version 1 is defined", h.Vers)
 	case h.Proc == rpcrdma.MsgP:
-		c.broken(rule.RDMAMsgP, "RDMA_MSGP must not be sent")
+		c.broken(rule.RDMAMsgP, "the message is RDMA_MSGP, which must not be sent")
 	case h.Proc == rpcrdma.Done:
-		c.broken(rule.RDMADone, "RDMA_DONE must not be sent")
+		c.broken(rule.RDMADone, "the message is RDMA_DONE, which must not be sent")
 	case h.Proc == rpcrdma.Msg && m.err == nil:
 		switch {
 		case m.rpc.Length >= 4 && m.rpc.XID != h.XID:
-			c.report(rule.XIDMismatch, "rdma_xid is 0x%08x, the RPC message's XID 0x%08x", h.XID, m.rpc.XID)
+			c.report(rule.XIDMismatch, "rdma_xid is 0x%08x, but the XID of the RPC message is 0x%08x", h.XID, m.rpc.XID)
 		case m.rpcErr != nil && m.captured() && !headerReduced(h):
 			c.report(rule.RPCHeaderMalformed, "%v", m.rpcErr)
 		}
 	}
 	if (h.Proc == rpcrdma.NoMsg && h.Understood() || h.Proc == rpcrdma.Error) && m.err == nil && m.whole && m.Length > int64(h.Length) {
-		c.report(rule.NoMsgWithPayload, "%d bytes follow the header of an %v, which carries no Payload stream", m.Length-int64(h.Length), h.Proc)
+		c.report(rule.NoMsgWithPayload, "%d bytes follow the header of an %v message, which must not contain a Payload stream", m.Length-int64(h.Length), h.Proc)
 	}
 	if h.Proc == rpcrdma.NoMsg && m.err == nil && h.Understood() {
 		c.checkNoMsg(m)
@@ -64,13 +64,13 @@ func (c checker) checkNoMsg(m *message) {
 	isCall := m.side == c.x.side
 	switch {
 	case !h.HasChunks():
-		c.broken(rule.NoMsgWithoutChunk, "RDMA_NOMSG without any chunk carries no RPC message")
+		c.broken(rule.NoMsgWithoutChunk, "an RDMA_NOMSG message without any chunk contains no RPC message")
 	case isCall && !positionZero(h):
-		c.broken(rule.NoMsgWithoutChunk, "a Call by RDMA_NOMSG has no Position Zero Read chunk: nothing holds its RPC message")
+		c.broken(rule.NoMsgWithoutChunk, "an RDMA_NOMSG Call has no Position Zero Read chunk for its RPC message")
 	case !isCall && !h.HasReply:
-		c.report(rule.NoMsgWithoutChunk, "a Reply by RDMA_NOMSG has no Reply chunk: nothing holds its RPC message")
+		c.report(rule.NoMsgWithoutChunk, "an RDMA_NOMSG Reply has no Reply chunk for its RPC message")
 	case !isCall && rpcrdma.Length(h.Reply) == 0:
-		c.report(rule.NoMsgWithoutChunk, "a Reply by RDMA_NOMSG returns an empty Reply chunk: nothing holds its RPC message")
+		c.report(rule.NoMsgWithoutChunk, "an RDMA_NOMSG Reply returns an empty Reply chunk, so it contains no RPC message")
 	}
 }
 
@@ -102,23 +102,23 @@ func (f *follower) checkCallHeader(c checker, m *message) {
 	h := m.header
 	if h.Credits == 0 && h.Proc != rpcrdma.Done {
 		if f.direction(m.side) == backward && f.conn.Handshake() {
-			c.report(rule.BackwardRequestedZero, "the Call asks for 0 credits, in the backward direction")
+			c.report(rule.BackwardRequestedZero, "a Call in the backward direction requests 0 credits")
 		} else {
-			c.report(rule.CreditsRequestedZero, "the Call asks for 0 credits")
+			c.report(rule.CreditsRequestedZero, "the Call requests 0 credits")
 		}
 	}
 	if m.Invalidates.Known() && f.surelyCall(m) {
-		c.report(rule.InvalidationOnCall, "a Call is sent With Invalidate, of handle 0x%08x: only Replies may be", m.Invalidates.Or(0))
+		c.report(rule.InvalidationOnCall, "a Call was sent with Send With Invalidate (handle 0x%08x), which only Replies may use", m.Invalidates.Or(0))
 		f.invalidated(c, m)
 	}
 	for _, r := range h.Reads {
 		if r.Position%4 != 0 {
-			c.report(rule.PositionUnaligned, "Read chunk at Position %d, which is no multiple of 4", r.Position)
+			c.report(rule.PositionUnaligned, "the Position of a Read chunk is %d, which is not a multiple of 4", r.Position)
 			break
 		}
 	}
 	if h.Proc == rpcrdma.Msg && m.err == nil && h.Understood() && positionZero(h) {
-		c.report(rule.LongCallPosition, "an RDMA_MSG has a Position Zero Read chunk: its RPC message stands in the Send already")
+		c.report(rule.LongCallPosition, "an RDMA_MSG message has a Position Zero Read chunk, although the Send contains its RPC message")
 	}
 }
 
@@ -132,8 +132,8 @@ func (f *follower) surelyCall(m *message) bool {
 func (f *follower) checkLong(c checker, rpc *oncrpc.Header, err error, whole bool) {
 	switch {
 	case rpc.Length >= 4 && rpc.XID != uint32(c.x.rec.XID):
-		c.report(rule.XIDMismatch, "rdma_xid is 0x%08x, the XID of the RPC message in the chunk 0x%08x", uint32(c.x.rec.XID), rpc.XID)
+		c.report(rule.XIDMismatch, "rdma_xid is 0x%08x, but the XID of the RPC message in the chunk is 0x%08x", uint32(c.x.rec.XID), rpc.XID)
 	case err != nil && whole:
-		c.report(rule.RPCHeaderMalformed, "in the chunk: %v", err)
+		c.report(rule.RPCHeaderMalformed, "the RPC message in the chunk is malformed: %v", err)
 	}
 }

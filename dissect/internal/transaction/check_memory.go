@@ -1,7 +1,6 @@
 package transaction
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
@@ -19,7 +18,7 @@ func (f *follower) checkChunks(c checker, h *rpcrdma.Header) {
 	copied := true
 	if len(h.WriteEnds) != x.writes {
 		copied = false
-		c.report(rule.WriteListNotCopied, "the Call offered %d Write chunks, the Reply returns %d", x.writes, len(h.WriteEnds))
+		c.report(rule.WriteListNotCopied, "the Call offered %d Write chunks, but the Reply returns %d", x.writes, len(h.WriteEnds))
 	} else {
 		for i := range h.WriteEnds {
 			if !c.checkCopied(rule.WriteListNotCopied, writeChunk, i, h.WriteChunk(i)) {
@@ -31,9 +30,9 @@ func (f *follower) checkChunks(c checker, h *rpcrdma.Header) {
 	if h.HasReply != x.hasReply {
 		copied = false
 		if x.hasReply {
-			c.report(rule.ReplyChunkNotCopied, "the Call offered a Reply chunk, the Reply returns none")
+			c.report(rule.ReplyChunkNotCopied, "the Call offered a Reply chunk, but the Reply returns none")
 		} else {
-			c.report(rule.ReplyChunkNotCopied, "the Reply returns a Reply chunk, the Call offered none")
+			c.report(rule.ReplyChunkNotCopied, "the Reply returns a Reply chunk, but the Call offered none")
 		}
 	} else if h.HasReply && !c.checkCopied(rule.ReplyChunkNotCopied, replyChunk, 0, h.Reply) {
 		copied = false
@@ -54,16 +53,16 @@ func (f *follower) checkChunks(c checker, h *rpcrdma.Header) {
 		}
 		if short != nil && returned > 0 && !outOfOrder {
 			outOfOrder = true
-			c.report(rule.FilledOutOfOrder, "segment 0x%08x returns %d bytes, while 0x%08x before it in its chunk came back with %d of %d", s.handle, returned, short.handle, short.returned.Or(0), short.length)
+			c.report(rule.FilledOutOfOrder, "segment 0x%08x returns %d bytes, although segment 0x%08x before it in the chunk was filled with only %d of %d bytes", s.handle, returned, short.handle, short.returned.Or(0), short.length)
 		}
 		if returned < s.length && short == nil {
 			short = s
 		}
 		if returned > s.length {
-			c.report(rule.ReturnedTooLong, "segment 0x%08x of %d bytes returned with %d", s.handle, s.length, returned)
+			c.report(rule.ReturnedTooLong, "segment 0x%08x has %d bytes, but the Reply returns %d", s.handle, s.length, returned)
 		}
-		if moved := s.went().moved.Total(); moved < int64(returned) && f.proves() && !f.judged.reused {
-			c.report(rule.ReturnedNotSeen, "segment 0x%08x returned with %d bytes, %d were seen to move", s.handle, returned, moved)
+		if moved := s.went().moved.Total(); moved < int64(returned) {
+			c.report(rule.ReturnedNotSeen, "the Reply returns %[2]d bytes in segment 0x%08[1]x, but the capture shows RDMA Writes of only %[3]d bytes there", s.handle, returned, moved)
 		}
 	}
 }
@@ -74,12 +73,12 @@ func (c checker) checkCopied(r *rule.Rule, kind chunkKind, chunk int, back []rpc
 	segments := c.x.chunk(kind, chunk)
 	for i := range min(len(segments), len(back)) {
 		if s, b := &segments[i], &back[i]; b.Handle != s.handle || b.Offset != s.offset {
-			c.report(r, "segment %d of %s is 0x%08x at 0x%016x in the Call, 0x%08x at 0x%016x in the Reply", i, chunkName(kind, chunk), s.handle, s.offset, b.Handle, b.Offset)
+			c.report(r, "segment %d of %s is 0x%08x at 0x%016x in the Call, but 0x%08x at 0x%016x in the Reply", i, chunkName(kind, chunk), s.handle, s.offset, b.Handle, b.Offset)
 			return false
 		}
 	}
 	if len(segments) != len(back) {
-		c.report(r, "%s has %d segments in the Call, %d in the Reply", chunkName(kind, chunk), len(segments), len(back))
+		c.report(r, "%s has %d segments in the Call, but %d in the Reply", chunkName(kind, chunk), len(segments), len(back))
 		return false
 	}
 	return true
@@ -107,10 +106,10 @@ func (f *follower) checkInvalidation(c checker, m *message, orphan bool) {
 		i, _ := x.invalidation.Get()
 		switch {
 		case !i.Chunk.Known() && x.rec.Call != nil:
-			c.report(rule.InvalidatedUnexposedHandle, "Send With Invalidate of 0x%08x, a handle that this Call did not expose", handle)
-		case f.proves() && !f.judged.reused:
+			c.report(rule.InvalidatedUnexposedHandle, "Send With Invalidate of handle 0x%08x, which this Call did not expose", handle)
+		case f.proves(rule.InvalidatedHandleUsed, m.side):
 			if other := f.alsoExposes(x, handle); other != nil {
-				c.report(rule.InvalidatedUnexposedHandle, "Send With Invalidate of 0x%08x, a handle that the Call with XID 0x%08x exposes as well, which has no Reply yet", handle, uint32(other.rec.XID))
+				c.report(rule.InvalidatedUnexposedHandle, "Send With Invalidate of handle 0x%08x, which the outstanding Call with XID 0x%08x also exposes", handle, uint32(other.rec.XID))
 			}
 		}
 	}
@@ -136,8 +135,8 @@ func (f *follower) invalidated(c checker, m *message) {
 	handle := m.Invalidates.Or(0)
 	owner := m.side.Other()
 	dead := f.judged.dead[owner]
-	if _, was := dead[handle]; was && f.proves() && f.unclear[owner] == 0 {
-		f.suspect(rule.InvalidatedHandleUsed, c.x, owner, c.where(), "Send With Invalidate of 0x%08x, which was invalidated before and not exposed again", handle)
+	if _, was := dead[handle]; was {
+		c.report(rule.InvalidatedHandleUsed, "Send With Invalidate of handle 0x%08x, which was already invalidated and has not been exposed since", handle)
 	}
 	if dead == nil {
 		dead = map[uint32]struct{}{}
@@ -169,10 +168,13 @@ func (f *follower) checkLeave(c checker, handle uint32) {
 	}
 	f.invalidateTold = true // once: who does it does it with every Reply
 	if f.invalidates(c.x.side) {
-		c.report(rule.InvalidationUnannounced, "Send With Invalidate of 0x%08x, though the responder itself did not set the R bit in its private data; the requester did (Linux servers do this)", handle)
+		if !f.table.unannounced {
+			f.table.unannounced = true
+			c.nobody().report(rule.InvalidationUnannounced, "Harmless, and usual for Linux servers: Send With Invalidate of 0x%08x, although only the requester set the R bit in its private data", handle)
+		}
 		return
 	}
-	c.report(rule.InvalidationNegotiated, "Send With Invalidate of 0x%08x, though the requester did not set the R bit in its private data: it need not take it", handle)
+	c.report(rule.InvalidationNegotiated, "Send With Invalidate of 0x%08x, although the requester did not set the R bit in its private data, and so need not support it", handle)
 }
 
 // checkTouch holds the beginning of an RDMA Read or Write against the memory that
@@ -180,26 +182,23 @@ func (f *follower) checkLeave(c checker, handle uint32) {
 // instead.
 func (f *follower) checkTouch(o *rdma.Operation, m target, s *segment, exact bool) *segment {
 	owner := o.Side.Other()
-	if !f.proves() || f.unclear[owner] > 0 || f.judged.reused {
-		return f.rightWay(o, m, s, exact)
-	}
 	where := rdma.Where{At: o.First, Blames: record.Some(o.Side)}
 	if s != nil {
 		where.XID = record.Some(uint32(s.txn.rec.XID))
 	}
 	if _, dead := f.judged.dead[owner][o.Handle]; dead {
-		f.suspectTouch(rule.InvalidatedHandleUsed, s.owner(), m, where, "%v of %d bytes at 0x%016x names handle 0x%08x, which was invalidated before and not exposed again", o.Kind, m.length, m.offset, m.handle)
+		f.report(violation{rule.InvalidatedHandleUsed, s.owner(), where, m}, "%v of %d bytes at 0x%016x uses handle 0x%08x, which was already invalidated and has not been exposed since", o.Kind, m.length, m.offset, m.handle)
 	}
 	switch {
 	case s == nil && !exact:
-		f.suspectTouch(rule.OutsideExposedMemory, nil, m, where, "%v of %d bytes at 0x%016x names handle 0x%08x, which no open Call exposes", o.Kind, m.length, m.offset, m.handle)
+		f.report(violation{rule.OutsideExposedMemory, nil, where, m}, "%v of %d bytes at 0x%016x uses handle 0x%08x, which no outstanding Call exposes", o.Kind, m.length, m.offset, m.handle)
 	case s != nil && !exact && !s.reaches(m):
-		f.suspectTouch(rule.OutsideExposedMemory, s.txn, m, where, "%v of %d bytes at 0x%016x exceeds handle 0x%08x, %d bytes at 0x%016x", o.Kind, m.length, m.offset, m.handle, s.length, s.offset)
+		f.report(violation{rule.OutsideExposedMemory, s.txn, where, m}, "%v of %d bytes at 0x%016x exceeds the memory of handle 0x%08x, which has %d bytes at 0x%016x", o.Kind, m.length, m.offset, m.handle, s.length, s.offset)
 	case s != nil:
 		if right := f.rightWay(o, m, s, exact); s.takes(o.Kind) || right != s {
 			return right
 		}
-		f.suspect(rule.WrongDirection, s.txn, owner, where, "%v of handle 0x%08x, which the Call offers in its %s", o.Kind, m.handle, listNames[s.kind])
+		f.report(violation{rule: rule.WrongDirection, x: s.txn, where: where}, "%v of handle 0x%08x, which the Call offers in its %s", o.Kind, m.handle, listNames[s.kind])
 	}
 	return s
 }
@@ -218,7 +217,7 @@ func (s *segment) owner() *txn {
 	return s.txn
 }
 
-var listNames = [...]string{"Read list: to be read alone", "Write list: to be written alone", "Reply chunk: to be written alone"}
+var listNames = [...]string{"Read list, only for RDMA Reads", "Write list, only for RDMA Writes", "Reply chunk, only for RDMA Writes"}
 
 // takes says whether an operation of a kind goes the way of the segment's list.
 func (s *segment) takes(k rdma.Kind) bool { return (k == rdma.Read) == (s.kind == readChunk) }
@@ -241,25 +240,25 @@ func (f *follower) rightWay(o *rdma.Operation, m target, s *segment, exact bool)
 // checkMoved holds data that comes after a Reply against it: the Read that brings
 // it was under way when that was sent.
 func (f *follower) checkMoved(o *rdma.Operation, x *txn) {
-	if o.Kind != rdma.Read || x.open || x.rec.Status != record.Complete || x.judged.late || o.Last.Time < x.answer.LastTime || !f.proves() {
+	if o.Kind != rdma.Read || x.open || x.rec.Status != record.Complete || x.judged.late || o.Last.Time < x.answer.LastTime {
 		return
 	}
 	x.judged.late = true
 	c := x.checks(record.Stamp{Time: x.answer.LastTime, Packet: x.answer.LastPacket}).blaming(x.side.Other())
-	c.report(rule.ReplyBeforeReads, "the Reply was sent while the RDMA Read of handle 0x%08x, begun in packet %d, was still under way: data of it came afterwards", o.Handle, o.First.Packet)
+	c.report(rule.ReplyBeforeReads, "the Reply was sent before the RDMA Read of handle 0x%08x, which packet %d began, had received all data", o.Handle, o.First.Packet)
 }
 
 // checkPrivate holds what a side says of itself against its form.
 func (f *follower) checkPrivate(s rdma.Side, p rpcrdma.PrivateData, at record.Stamp) {
 	if p.Reserved != 0 {
-		f.conn.Report(rule.PrivateDataReserved, rdma.Where{At: at, Blames: record.Some(s)}, "reserved bits 0x%02x of the private data are set", p.Reserved<<1)
+		f.report(violation{rule: rule.PrivateDataReserved, where: rdma.Where{At: at, Blames: record.Some(s)}}, "the reserved bits 0x%02x of the private data are set", p.Reserved<<1)
 	}
 }
 
 // checkSize holds a Send against the inline threshold.
 func (f *follower) checkSize(c checker, m *message) {
 	if limit := int64(f.limit(m.side)); f.negotiated() && m.whole && m.Length > limit {
-		c.report(rule.InlineThresholdExceeded, "Send of %d bytes, the inline threshold is %d", m.Length, limit)
+		c.report(rule.InlineThresholdExceeded, "a Send has %d bytes, but the inline threshold is %d", m.Length, limit)
 	}
 }
 
@@ -279,8 +278,9 @@ func (f *follower) limit(s rdma.Side) int {
 // exceeds reports, once, that an operation whose length nobody announced goes on
 // behind the end of the memory that it began in.
 func (f *follower) exceeds(x *txn, s *segment, o *rdma.Operation) {
-	if o.Announced || !x.open || !f.proves() || f.unclear[x.side] > 0 || f.judged.reused || slices.Contains(x.rec.Findings, rule.OutsideExposedMemory.ID) {
+	if o.Announced || !x.open || x.judged.exceeds {
 		return
 	}
-	x.checks(o.Last).blaming(o.Side).report(rule.OutsideExposedMemory, "%v from 0x%016x on exceeds handle 0x%08x, %d bytes at 0x%016x", o.Kind, o.Offset, s.handle, s.length, s.offset)
+	x.judged.exceeds = true
+	x.checks(o.Last).blaming(o.Side).report(rule.OutsideExposedMemory, "%v from 0x%016x on exceeds the memory of handle 0x%08x, which has %d bytes at 0x%016x", o.Kind, o.Offset, s.handle, s.length, s.offset)
 }

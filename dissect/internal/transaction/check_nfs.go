@@ -80,9 +80,9 @@ func (f *follower) checkArguments(c checker, rpc *oncrpc.Header, payload []byte)
 	total := int64(len(payload))
 	for i := range b.holes {
 		if position := b.holes[i].Position + b.at; position > total {
-			c.report(rule.PositionInvalid, "Read chunk at Position %d: the Payload stream has %d bytes up to there", position, total)
+			c.report(rule.PositionInvalid, "a Read chunk is at Position %d, but the Payload stream has only %d bytes before it", position, total)
 			if long {
-				c.report(rule.LongCallPosition, "segments at Position %d of a Long Call, where no data item begins", position)
+				c.report(rule.LongCallPosition, "a Long Call has segments at Position %d, where no data item begins", position)
 			}
 			return
 		}
@@ -96,10 +96,10 @@ func (f *follower) checkArguments(c checker, rpc *oncrpc.Header, payload []byte)
 			f.checkHeaderHoles(c, payload)
 			return
 		case isGSS && gss.Procedure != 0:
-			c.report(rule.ReducedUnderGSS, "a Read chunk at Position %d holds part of an RPCSEC_GSS control message", first)
+			c.report(rule.ReducedUnderGSS, "a Read chunk at Position %d contains part of an RPCSEC_GSS control message", first)
 			return
 		case isGSS && (gss.Service == oncrpc.ServiceIntegrity || gss.Service == oncrpc.ServicePrivacy):
-			c.report(rule.ReducedUnderGSS, "a Read chunk at Position %d of a Call that RPCSEC_GSS protects: nothing of it may be reduced", first)
+			c.report(rule.ReducedUnderGSS, "a Read chunk is at Position %d of a Call that RPCSEC_GSS protects, of which nothing may be reduced", first)
 			return
 		}
 	}
@@ -179,9 +179,9 @@ func (c checker) checkRoom() {
 			if count > 0 && !readPlus {
 				switch room := x.offered(writeChunk, chunk); {
 				case room < count:
-					c.report(rule.WriteChunkTooShort, "Write chunk %d has %d bytes, the %s asks for %d", chunk, room, o.Name, count)
+					c.report(rule.WriteChunkTooShort, "Write chunk %d has %d bytes, but the %s asks for %d", chunk, room, o.Name, count)
 				case count%4 != 0 && room == (count+3)&^3:
-					c.report(rule.WriteChunkRoomForPad, "Write chunk %d has %d bytes, room for the XDR pad of the %d that the %s asks for", chunk, room, count, o.Name)
+					c.report(rule.WriteChunkRoomForPad, "Write chunk %d has %d bytes, which includes an XDR pad after the %d bytes that the %s asks for", chunk, room, count, o.Name)
 				}
 			}
 			chunk++
@@ -218,7 +218,7 @@ func (c checker) checkReduced(long bool, rpc *oncrpc.Header) {
 		return
 	}
 	if b.padLeft(body, false, func(s nfs.Stream) { m.Call(rpc.Program, rpc.Version, rpc.Procedure, s) }) {
-		c.report(rule.ReducedPadLeft, "the XDR pad of what was reduced still stands in the Payload stream")
+		c.report(rule.ReducedPadLeft, "the Payload stream contains the XDR pad of a data item that was reduced")
 		c.checkItems(at, long)
 		return
 	}
@@ -232,7 +232,7 @@ func (c checker) checkReduced(long bool, rpc *oncrpc.Header) {
 	if m.Complete && m.Left == 0 && matched(m) == len(b.holes) {
 		for i := range b.holes {
 			if should := b.holes[i].Position; should != b.given[i] {
-				c.invalidPosition(b.given[i]+at, long, fmt.Sprintf("; one is missing at %d", should+at))
+				c.invalidPosition(b.given[i]+at, long, fmt.Sprintf("; a data item is missing at %d", should+at))
 				return
 			}
 		}
@@ -253,9 +253,9 @@ func (c checker) checkReduced(long bool, rpc *oncrpc.Header) {
 }
 
 func (c checker) invalidPosition(position int64, long bool, why string) {
-	c.report(rule.PositionInvalid, "Read chunk at Position %d, where no data item begins%s", position, why)
+	c.report(rule.PositionInvalid, "a Read chunk is at Position %d, where no data item begins%s", position, why)
 	if long {
-		c.report(rule.LongCallPosition, "segments at Position %d of a Long Call, where no data item begins that may be reduced%s", position, why)
+		c.report(rule.LongCallPosition, "a Long Call has segments at Position %d, where no data item begins that may be reduced%s", position, why)
 	}
 }
 
@@ -279,15 +279,15 @@ func (c checker) checkItems(at int64, long bool) {
 		if !item.Eligible && !item.ReadPlus {
 			wrong++
 			c.x.judged.ineligible = true
-			c.report(rule.ReducedIneligible, "a Read chunk at Position %d holds %s of %s, which may not be reduced", item.Position+at, item.Name, op)
+			c.report(rule.ReducedIneligible, "a Read chunk at Position %d contains %s of %s, which may not be reduced", item.Position+at, item.Name, op)
 			if long {
-				c.report(rule.LongCallPosition, "segments at Position %d of a Long Call, where no data item begins that may be reduced", item.Position+at)
+				c.report(rule.LongCallPosition, "a Long Call has segments at Position %d, where no data item begins that may be reduced", item.Position+at)
 			}
 			continue
 		}
 		if have := b.holes[item.Hole].Length; have != item.Length && have != (item.Length+3)&^3 {
 			wrong++
-			c.report(rule.ChunkLengthMismatch, "%s says that it has %d bytes of %s, its Read chunk has %d", op, item.Length, item.Name, have)
+			c.report(rule.ChunkLengthMismatch, "%s has %d bytes of %s, but its Read chunk has %d bytes", op, item.Length, item.Name, have)
 		}
 	}
 }
@@ -327,12 +327,12 @@ func (f *follower) checkHeaderHoles(c checker, payload []byte) {
 		switch gss := uint32(oncrpc.AuthRPCSECGSS); {
 		case h.Position >= end:
 		case inCredential && flavor == gss || inVerifier && verifierFlavor == gss:
-			c.report(rule.ReducedUnderGSS, "a Read chunk at Position %d, inside of RPCSEC_GSS material", h.Position)
+			c.report(rule.ReducedUnderGSS, "a Read chunk is at Position %d, inside an RPCSEC_GSS credential or verifier", h.Position)
 		case h.Position == 32 && size > 0 || h.Position == verifier+8 && inVerifier || h.Position == 40 && flavor == uint32(oncrpc.AuthSys):
 			x.judged.ineligible = true
-			c.report(rule.ReducedIneligible, "a Read chunk at Position %d holds part of the RPC header, which may not be reduced", h.Position)
+			c.report(rule.ReducedIneligible, "a Read chunk at Position %d contains part of the RPC header, which may not be reduced", h.Position)
 		default:
-			c.invalidPosition(h.Position, x.call.Form == record.Long, ": it lies inside of the RPC header")
+			c.invalidPosition(h.Position, x.call.Form == record.Long, ", inside the RPC header")
 		}
 	}
 }
@@ -344,7 +344,7 @@ func (f *follower) checkResults(c checker, m *message) {
 		return
 	}
 	if x.judged.ineligible && succeeded(x) {
-		c.report(rule.ReducedIneligible, "the responder answers a Call with success that reduces what may not be reduced")
+		c.report(rule.ReducedIneligible, "the responder answered with success, although the Call reduces a data item that may not be reduced")
 	}
 	if x.writes == 0 || len(m.header.WriteEnds) != x.writes {
 		return
@@ -357,12 +357,12 @@ func (f *follower) checkResults(c checker, m *message) {
 	}
 	if x.gss == oncrpc.ServiceIntegrity || x.gss == oncrpc.ServicePrivacy {
 		if len(b.holes) > 0 {
-			c.report(rule.ReducedUnderGSS, "a Write chunk returns %d bytes of a Reply that RPCSEC_GSS protects: nothing of it may be reduced", b.holes[0].Length)
+			c.report(rule.ReducedUnderGSS, "a Write chunk returns %d bytes of a Reply that RPCSEC_GSS protects, of which nothing may be reduced", b.holes[0].Length)
 		}
 		return
 	}
 	if len(b.holes) > 0 && x.judged.reducible == 0 {
-		c.report(rule.ReducedIneligible, "a Write chunk returns %d bytes, though nothing in the results of this Call may be reduced", b.holes[0].Length)
+		c.report(rule.ReducedIneligible, "a Write chunk returns %d bytes, although no result of this Call may be reduced", b.holes[0].Length)
 		return
 	}
 	p, body := &x.procedure, b.reply[b.rpc.Length:]
@@ -372,7 +372,7 @@ func (f *follower) checkResults(c checker, m *message) {
 		if len(b.holes) == 0 || !b.padLeft(body, true, func(s nfs.Stream) { r.Reply(p.program, p.version, p.procedure, s) }) {
 			return
 		}
-		c.report(rule.ReducedPadLeft, "the XDR pad of what was reduced still stands in the Payload stream")
+		c.report(rule.ReducedPadLeft, "the Payload stream contains the XDR pad of a data item that was reduced")
 	}
 	c.checkReturned()
 }
@@ -409,7 +409,7 @@ func (c checker) checkReturned() {
 			used++
 		case room > 0:
 			if unused++; chunk < last && unused > empty {
-				c.report(rule.WriteChunkUnused, "Write chunk %d comes back empty, though chunk %d holds a result: each goes to the first that is left", chunk, last)
+				c.report(rule.WriteChunkUnused, "Write chunk %d returns empty, although chunk %d contains a result, and results use Write chunks in order", chunk, last)
 				return
 			}
 		}
@@ -428,7 +428,7 @@ func (c checker) checkReturned() {
 		}
 		for chunk := last + 1; chunk < x.writes; chunk++ {
 			if room := x.offered(writeChunk, chunk); room >= item.Length {
-				c.report(rule.WriteChunkUnused, "%d bytes of %s are in the Send, though Write chunk %d, of %d bytes, is unused", item.Length, item.Name, chunk, room)
+				c.report(rule.WriteChunkUnused, "%d bytes of %s are in the Send, although Write chunk %d with %d bytes is unused", item.Length, item.Name, chunk, room)
 				return
 			}
 		}
@@ -443,11 +443,11 @@ func (c checker) checkResult(item *nfs.Item) {
 	written := x.extent(chunk)
 	switch {
 	case returned > item.Length && returned <= padded:
-		c.report(rule.PadWritten, "%s has %d bytes, Write chunk %d returns %d: with the XDR pad, which is not to be written", item.Name, item.Length, chunk, returned)
+		c.report(rule.PadWritten, "%s has %d bytes, but Write chunk %d returns %d, including the XDR pad, which must not be written", item.Name, item.Length, chunk, returned)
 	case returned != item.Length:
-		c.report(rule.ChunkLengthMismatch, "%s says that it has %d bytes, Write chunk %d returns %d", item.Name, item.Length, chunk, returned)
+		c.report(rule.ChunkLengthMismatch, "%s has %d bytes, but Write chunk %d returns %d", item.Name, item.Length, chunk, returned)
 	case written > item.Length && written <= padded:
-		c.report(rule.PadWritten, "%s has %d bytes, %d were written to Write chunk %d: with the XDR pad, which is not to be written", item.Name, item.Length, written, chunk)
+		c.report(rule.PadWritten, "%s has %d bytes, but %d were written to Write chunk %d, including the XDR pad, which must not be written", item.Name, item.Length, written, chunk)
 	}
 }
 
@@ -478,10 +478,10 @@ func (f *follower) checkFits(c checker, m *message) {
 	switch {
 	case m.header.Proc == rpcrdma.Error:
 		if m.header.Err == rpcrdma.ErrChunk && x.judged.broken == nil && x.judged.maxReply > limit && room < x.judged.maxReply {
-			requester.report(rule.ReplyChunkMissing, "the Reply may have %d bytes and more, the Call offers %d for it, and %d fit inline: it is answered by ERR_CHUNK", x.judged.maxReply, room, limit)
+			requester.report(rule.ReplyChunkMissing, "the responder answered ERR_CHUNK: the Reply may have at least %d bytes, but the Call offers a Reply chunk of %d bytes and the inline threshold is %d", x.judged.maxReply, room, limit)
 		}
 	case m.whole && m.Length > limit && m.header.Proc == rpcrdma.Msg && x.judged.maxReply > limit && room < m.Length-int64(m.header.Length):
-		requester.report(rule.ReplyChunkMissing, "the Reply has %d bytes, the Call offers %d for it, and %d fit inline", m.Length-int64(m.header.Length), room, limit)
+		requester.report(rule.ReplyChunkMissing, "the Reply has %d bytes, but the Call offers a Reply chunk of %d bytes and the inline threshold is %d", m.Length-int64(m.header.Length), room, limit)
 	}
 }
 

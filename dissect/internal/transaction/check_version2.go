@@ -22,7 +22,7 @@ func (f *follower) checkInvHandle(c checker, m *message) {
 	if h.InvHandle == 0 || slices.ContainsFunc(x.segments, func(s segment) bool { return s.handle == h.InvHandle }) {
 		return
 	}
-	c.report(rule.InvHandleUnknown, "rdma_inv_handle is 0x%08x, which is in none of the Call's chunk lists", h.InvHandle)
+	c.report(rule.InvHandleUnknown, "rdma_inv_handle is 0x%08x, which is not in the Call's chunk lists", h.InvHandle)
 }
 
 // checkInvReply holds a Reply against the rdma_inv_handle of its Call.
@@ -36,15 +36,15 @@ func (f *follower) checkInvReply(c checker, m *message) {
 		return
 	}
 	if h.IsDraft && h.InvHandle != said {
-		c.report(rule.InvHandleNotCopied, "rdma_inv_handle is 0x%08x, in the Call it is 0x%08x", h.InvHandle, said)
+		c.report(rule.InvHandleNotCopied, "rdma_inv_handle is 0x%08x, but in the Call it is 0x%08x", h.InvHandle, said)
 	}
 	switch handle, invalidates := m.Invalidates.Get(); {
 	case invalidates && said == 0:
-		c.report(rule.InvHandleNotHonored, "Send With Invalidate of 0x%08x, though rdma_inv_handle of the Call is 0: none may be", handle)
+		c.report(rule.InvHandleNotHonored, "Send With Invalidate of 0x%08x, although rdma_inv_handle of the Call is 0, which allows none", handle)
 	case invalidates && handle != said:
-		c.report(rule.InvHandleNotHonored, "Send With Invalidate of 0x%08x, though rdma_inv_handle of the Call is 0x%08x", handle, said)
+		c.report(rule.InvHandleNotHonored, "Send With Invalidate of 0x%08x, although rdma_inv_handle of the Call is 0x%08x", handle, said)
 	case !invalidates && said != 0:
-		c.report(rule.InvHandleUnused, "a plain Send, though rdma_inv_handle of the Call is 0x%08x: that one should be invalidated", said)
+		c.report(rule.InvHandleUnused, "the Reply invalidates no handle, although the Call asks for the invalidation of 0x%08x in rdma_inv_handle", said)
 	}
 }
 

@@ -58,21 +58,27 @@ func (f *follower) reordered(x *txn, o *rdma.Operation, of record.EventKind) {
 // Acked notes on its transaction that a Send was acknowledged.
 func (f *follower) Acked(o *rdma.Operation, at record.Stamp, _ bool) {
 	if trustIn(o) != trusted {
-		f.settleDoubts(o.Number, !o.Bad || !f.conn.Fills(o.Side))
+		f.decideSend(o.Number, !o.Bad || !f.conn.Fills(o.Side))
 	}
+	f.decide(o.Side.Other(), acknowledged)
 	x, part := f.table.tagged(o.Tag)
-	if x == nil || o.Kind != rdma.Send {
+	if x == nil {
 		return
 	}
-	f.arrived(o)
+	x.delivered(o, part)
+	if o.Kind != rdma.Send {
+		return
+	}
+	f.arrived(o, at)
 	x.active = at
 	x.event(at, record.EventAck, x.role(o.Side.Other())).Of = kindOf(o, part)
 }
 
 // Repeated notes on a transaction that a packet of it was sent again.
-func (f *follower) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp) bool {
+func (f *follower) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp, b *rdma.Burst) bool {
 	f.distrusts(o)
 	x, part := f.table.tagged(o.Tag)
+	f.checkBurst(x, o, by, at, b)
 	if x == nil || x.emitted {
 		return false
 	}
@@ -82,7 +88,7 @@ func (f *follower) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp) bo
 		of = record.EventReadDone
 	}
 	paused := at.Time-x.active.Time >= waitFrom
-	f.again(x, o, by, at, of)
+	f.again(x, o, retransmission{by, at, of, b})
 	from := x.role(by)
 	if n := len(x.rec.Timeline); n > 0 && !paused { // runs of them are one event
 		if last := &x.rec.Timeline[n-1]; last.Event == record.EventRetransmit && last.Of == of && last.From == from {
@@ -127,9 +133,6 @@ func (f *follower) Refused(r *rdma.Refusal) {
 		return
 	}
 	if !r.Fatal {
-		if x.refused = (&refusal{r.At, record.RetransmitNak}); r.Reason == "RNR" {
-			x.refused.reason = record.RNRNak
-		}
 		x.active = r.At
 		return
 	}
@@ -138,7 +141,7 @@ func (f *follower) Refused(r *rdma.Refusal) {
 	}
 	refusesReply := part == partReply || r.Op == nil && x.side == r.By // its memory, while its Reply came behind
 	if refusesReply && x.replied && !x.emitted && x.rec.Status != record.NoReply {
-		x.checks(r.At).state(rule.ReplyNotDelivered, "the Reply in packet %d was never received: it came with or behind what was refused (%s)", x.answer.LastPacket, r.Text)
+		x.checks(r.At).state(rule.ReplyNotDelivered, "the %s cannot have received the Reply in packet %d: it rejected that Reply or an earlier packet (%s), and discards everything from there on", f.conn.End(r.By), x.answer.LastPacket, r.Text)
 		x.takeBack()
 		f.table.remember(x)
 		f.dies(x)
@@ -160,7 +163,7 @@ func (f *follower) reportRefusal(r *rdma.Refusal, x *txn) {
 		x.checks(r.At).state(broken, "%s", r.Text)
 		return
 	}
-	f.conn.Report(broken, rdma.Where{At: r.At}, "%s", r.Text)
+	f.report(violation{rule: broken, where: rdma.Where{At: r.At}}, "%s", r.Text)
 }
 
 // blamed is the transaction that a refusal is about, nil when nobody knows.

@@ -38,6 +38,7 @@ func (t *Table) emit(x *txn) {
 	t.due = 0
 	f := x.follower
 	f.unlink(&f.settled, x)
+	x.settleDelivery()
 	x.missing()
 	t.Ended[slices.Index(record.Statuses[:], x.rec.Status)]++
 	t.items(x)
@@ -73,8 +74,9 @@ func (t *Table) makeRecord(x *txn) *record.Transaction {
 	r.Operations, r.Operation, r.RPCStatus, r.NFSStatus = k.Operations, named(nfs.Principal(k.Operations)), x.rpcStatus, x.nfsStatus
 	r.Call, r.Invalidation, r.Timeline, r.Waits, r.Findings = k.Call, x.invalidation, k.Timeline, k.Waits, k.Findings
 	r.LatencyNS, r.Phases, r.RDMAError, r.RDMAErrorRange = x.latency, x.phases(), x.rdmaError, x.rdmaErrorRange
+	r.LatencyMinNS, r.ReplyLost, r.HeldBackBy = x.latencyMin, x.lost, record.SomeIf(k.HeldBackBy, k.HeldBackBy != 0)
 	r.RetransmitOf, r.Retransmitted = record.SomeIf(k.RetransmitOf, k.RetransmitOf != 0), int(k.Retransmitted)
-	if x.replied {
+	if x.replied || x.lost {
 		r.Reply = &x.answer
 	}
 	x.procedure.fill(r)
@@ -84,11 +86,13 @@ func (t *Table) makeRecord(x *txn) *record.Transaction {
 	return r
 }
 
-// inOrder puts events in the order of their packets, in which most are.
+// inOrder sorts events by time, in which order most are already.
 func inOrder(events []record.Event) {
 	for i := 1; i < len(events); i++ {
-		if events[i].Packet < events[i-1].Packet {
-			slices.SortStableFunc(events, func(a, b record.Event) int { return cmp.Compare(a.Packet, b.Packet) })
+		if events[i].Time < events[i-1].Time || events[i].Time == events[i-1].Time && events[i].Packet < events[i-1].Packet {
+			slices.SortStableFunc(events, func(a, b record.Event) int {
+				return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Packet, b.Packet))
+			})
 			return
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/rocev2"
 )
 
 // serviceUpperLayers tells an upper layer by the TCP-space port of its service
@@ -47,9 +48,9 @@ type follower struct {
 	seldom       *seldom  // nil where there is nothing of that
 	transactions int64
 	judged       judged
-	suspicions   []suspicion
-	doubted      int64    // number of the Send at hand, if it cannot be trusted; else 0
-	suspected    [2]int32 // how many of them wait for a side
+	pending      []pending // findings that wait until they are proved
+	halfRead     [2]bool   // a message of a side was not captured up to its XID
+	doubted      int64     // number of the Send at hand, if it cannot be trusted; else 0
 	conn         *rdma.Conn
 }
 
@@ -76,7 +77,7 @@ type seldom struct {
 	refused   [2]uint64  // number of a Send that was refused before it was whole
 	refusedAt [2]record.Stamp
 	early     []rdma.Where // backward Calls that came before it was clear whether they might
-	doubts    []suspicion  // about Sends that may have been dropped
+	unmatched [2]*recent   // by side of the caller: XIDs of Replies whose Calls were not captured before them
 }
 
 // rare is its seldom, to be added to.
@@ -85,6 +86,15 @@ func (f *follower) rare() *seldom {
 		f.seldom = new(seldom)
 	}
 	return f.seldom
+}
+
+// replyFirst notes a Reply to a side whose Call was not captured before it.
+func (f *follower) replyFirst(side rdma.Side, xid uint32) {
+	s := f.rare()
+	if s.unmatched[side] == nil {
+		s.unmatched[side] = new(recent)
+	}
+	s.unmatched[side].add(xid)
 }
 
 // dies notes that a Call got no Reply for good, for the connection's record.
@@ -159,8 +169,12 @@ func (f *follower) is(upper string) {
 	f.conn.WantSends(f.isRPC || f.undecided)
 }
 
-// lookUpService decides the upper layer by the port, once that is known.
+// lookUpService decides the upper layer by the service ID: by its port, or as the connected mode of IP
+// over InfiniBand.
 func (f *follower) lookUpService() {
+	if id, known := f.conn.ServiceID().Get(); known && f.upper == "" && f.undecided && rocev2.IsIPoIB(uint64(id)) {
+		f.is("ipoib")
+	}
 	if port, known := f.conn.Service(); known && f.upper == "" && f.undecided {
 		if upper := serviceUpperLayers[port]; upper != "" {
 			f.is(upper)
@@ -183,7 +197,7 @@ func (f *follower) Private(s rdma.Side, data []byte, at record.Stamp) {
 			f.is(upperRPC)
 		}
 	case err != nil:
-		f.conn.Report(rule.PrivateDataUnusable, rdma.Where{At: at, Blames: record.Some(s)}, "%v; the defaults hold", err)
+		f.report(violation{rule: rule.PrivateDataUnusable, where: rdma.Where{At: at, Blames: record.Some(s)}}, "%v; the default inline thresholds apply", err)
 	}
 }
 
@@ -276,13 +290,12 @@ func (f *follower) Join(other rdma.Follower, from, to rdma.Side) {
 		f.unclear[at] += o.unclear[s]
 		f.requested[at], f.granted[at] = either(f.requested[at], o.requested[s]), either(f.granted[at], o.granted[s])
 		f.peak[at] = max(f.peak[at], o.peak[s])
-		f.told[at] = f.told[at] || o.told[s]
+		f.told[at], f.halfRead[at] = f.told[at] || o.told[s], f.halfRead[at] || o.halfRead[s]
 		f.private[at] = cmp.Or(f.private[at], o.private[s])
 	}
 	f.judged.join(&o.judged, moved)
 	if from := o.seldom; from != nil {
 		to := f.rare()
-		to.doubts = append(to.doubts, from.doubts...)
 		for ; from.keepers.Len() > 0; from.keepers.Pop() {
 			to.keepers.Push(from.keepers.First())
 		}
@@ -291,11 +304,14 @@ func (f *follower) Join(other rdma.Follower, from, to rdma.Side) {
 		}
 	}
 	f.transactions += o.transactions
-	for _, q := range o.suspicions {
-		q.missed = moved(q.missed)
-		f.suspicions = append(f.suspicions, q)
-		f.suspected[q.missed]++
+	for _, p := range o.pending {
+		p.next = moved(p.next)
+		if side, known := p.where.Blames.Get(); known {
+			p.where.Blames = record.Some(moved(side))
+		}
+		f.pending = append(f.pending, p)
 	}
+	f.shaken, f.invalidateTold = f.shaken || o.shaken, f.invalidateTold || o.invalidateTold
 	f.nfs4 = f.nfs4 || o.nfs4
 	f.strangers += o.strangers
 	if o.isRPC && !f.isRPC {
@@ -318,11 +334,16 @@ func (f *follower) Closing(record.Stamp) {
 	for x := f.calls.first; x != nil; x = x.next {
 		f.table.remember(x)
 	}
+	for x := f.settled.first; x != nil; x = x.next {
+		if x.awaits && f.conn.Acknowledges(x.side.Other()) { // its Reply may never arrive
+			f.table.remember(x)
+		}
+	}
 }
 
 // Closed ends all Calls that have no Reply, oldest first.
 func (f *follower) Closed(at record.Stamp) {
-	f.settleSuspicions(0, atEnd)
+	f.decide(0, atEnd)
 	f.checkLost()
 	for f.calls.first != nil {
 		f.dies(f.calls.first)

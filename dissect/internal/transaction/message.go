@@ -53,8 +53,8 @@ func (f *follower) Done(o *rdma.Operation) {
 // message takes a Send.
 func (f *follower) message(o *rdma.Operation) {
 	f.lookUpService()
-	f.settleSuspicions(o.Side, beforeMessage)
-	defer f.settleSuspicions(o.Side, behindMessage)
+	f.decide(o.Side, beforeMessage)
+	defer f.decide(o.Side, behindMessage)
 	t := f.table
 	m := message{Operation: o, side: o.Side, data: o.Payload, whole: !o.Broken, header: &t.header, rpc: &t.rpc}
 	if !f.isRPC && !f.undecided {
@@ -70,8 +70,9 @@ func (f *follower) message(o *rdma.Operation) {
 	if h.Length < 4 {
 		if !m.captured() {
 			f.judged.leave = hidden // who knows what it asked for
+			f.halfRead[m.side] = true
 		} else {
-			f.say(rule.HeaderTruncated, nil, rdma.Where{At: o.First, Blames: record.Some(m.side)}, "%s", f.tooShort(o))
+			f.report(violation{rule: rule.HeaderTruncated, where: rdma.Where{At: o.First, Blames: record.Some(m.side)}}, "%s", f.tooShort(o))
 		}
 		return
 	}
@@ -196,12 +197,15 @@ func (f *follower) call(m *message) {
 		c := old.checks(m.First).blaming(side)
 		if h.Proc == rpcrdma.Done && h.Vers == rpcrdma.Version {
 			old.judged.doneSent = true
-			c.report(rule.RDMADone, "RDMA_DONE must not be sent")
+			c.report(rule.RDMADone, "the message is RDMA_DONE, which must not be sent")
 			m.Tag = old.tag(partCall)
 			return
 		}
 		f.checkReuse(c)
 		t.end(old, record.NoReply)
+	}
+	if f.seldom != nil && f.seldom.unmatched[side].has(h.XID) { // its Reply came first
+		f.conn.Disordered()
 	}
 	x := t.begin(f, side, h.XID)
 	x.open, x.judged.call = true, trustIn(m.Operation)
@@ -210,7 +214,7 @@ func (f *follower) call(m *message) {
 	m.Tag = x.tag(partCall)
 	t.repeats(x)
 	m.fill(&x.call)
-	x.rec.Call = &x.call
+	x.rec.Call, x.callSeq = &x.call, m.Seq
 	if h.Length >= 12 {
 		f.requested[side] = record.Some(h.Credits)
 	}
@@ -221,6 +225,7 @@ func (f *follower) call(m *message) {
 	f.expose(x, h)
 	f.outOfCredits(x, m)
 	f.callSent(m)
+	x.rec.HeldBackBy = f.heldBackBy(side, m.First)
 	f.touch(x, side, m.Last)
 	f.reordered(x, m.Operation, record.EventCall)
 	e := x.event(m.First, record.EventCall, record.Requester)
@@ -280,6 +285,7 @@ func (m *message) fill(to *record.Message) {
 	h := m.header
 	*to = record.Message{} // in its place, and not made elsewhere and copied
 	to.Time, to.Packet, to.LastPacket, to.LastTime = m.First.Time, m.First.Packet, m.Last.Packet, m.Last.Time
+	to.Delivery = record.DeliveryUnknown
 	to.RDMAVers, to.RDMAProc, to.Credits = h.Vers, h.Proc.String(), h.Credits
 	to.HeaderBytes, to.SendBytes = record.SomeIf(h.Length, m.known()), record.SomeIf(int(m.Length), m.whole)
 }
@@ -293,6 +299,7 @@ func (f *follower) reply(m *message) {
 	x := f.open[side].get(h.XID)
 	orphan := x == nil
 	if orphan {
+		f.replyFirst(side, h.XID)
 		x = t.begin(f, side, h.XID)
 	} else {
 		t.longCall(x)
@@ -306,8 +313,11 @@ func (f *follower) reply(m *message) {
 	}
 	f.touch(x, m.side, m.Last)
 	f.reordered(x, m.Operation, record.EventReply)
-	x.answered, x.replied = t.answered(), true
+	x.answered, x.replied, x.awaits = t.answered(), true, true
 	m.fill(&x.answer)
+	if d, known := f.conn.Accepted(side, x.callSeq, m.First); known && !orphan {
+		accepted(&x.call, d)
+	}
 	if h.Length >= 12 {
 		f.granted[side] = record.Some(h.Credits)
 	}

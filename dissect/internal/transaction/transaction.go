@@ -43,8 +43,6 @@ type Options struct {
 	// Unanswered is how long later Calls have to be answered before one that
 	// is not is reported.
 	Unanswered record.Time
-	// Timeout is how long a wait for a repeat is reported.
-	Timeout record.Time
 }
 
 // Table has the transactions of all connections.
@@ -62,8 +60,13 @@ type Table struct {
 	// owns the table sets it, before the packet whose time it is.
 	Clock record.Time
 
-	options  Options
-	budget   *budget.Budget
+	options Options
+	budget  *budget.Budget
+
+	// unannounced is set once the finding InvalidationUnannounced was reported, because a
+	// capture gets it only once.
+	unannounced bool
+
 	slots    []*txn   // nil: free, and nothing kept for it
 	gens     []uint32 // how often each was used
 	free     []uint32 // slots
@@ -115,6 +118,7 @@ type facts struct {
 	Timeline      []record.Event
 	Waits         []record.Wait
 	Findings      []string
+	HeldBackBy    int64 // 0 for none
 }
 
 // txn is a transaction under way.
@@ -122,14 +126,17 @@ type txn struct {
 	rec      facts
 	follower *follower
 
-	side     rdma.Side // the caller's
-	open     bool
-	replied  bool // the Reply has come, and was not refused
-	emitted  bool
-	hasReply bool // a Reply chunk
-	cut      bool // the lists of the Call are not known to their end
-	control  bool // RPCSEC_GSS makes or ends a context with it
-	namedAll bool // of a COMPOUND Call: all its operations
+	side      rdma.Side // the caller's
+	open      bool
+	replied   bool // the Reply has come, and was not refused
+	emitted   bool
+	awaits    bool // it is not known yet whether the Reply was accepted
+	lost      bool // it was not
+	suspected int8 // findings about it that are pending
+	hasReply  bool // a Reply chunk
+	cut       bool // the lists of the Call are not known to their end
+	control   bool // RPCSEC_GSS makes or ends a context with it
+	namedAll  bool // of a COMPOUND Call: all its operations
 
 	prev, next *txn        // of the follower's open or settled ones, by age
 	ended      record.Time // on the table's clock
@@ -139,8 +146,8 @@ type txn struct {
 	charged  int64 // of the budget
 	writes   int   // Write chunks, segments or not
 
+	callSeq uint64       // of the Send that carried the Call
 	active  record.Stamp // its latest packet
-	refused *refusal     // the latest NAK, nil before the first and once it was repeated
 
 	call      record.Message
 	*answered // never nil
@@ -164,6 +171,7 @@ type answered struct {
 	rdmaErrorRange record.Opt[record.VersionRange]
 	invalidation   record.Opt[record.Invalidation]
 	latency        record.Opt[int64]
+	latencyMin     record.Opt[int64]
 }
 
 // noAnswer is that of transactions without Reply. Nobody writes to it.
@@ -438,7 +446,14 @@ func (t *Table) Expire() {
 	for t.settling.Len() > 0 {
 		x := t.settling.First()
 		if !x.emitted {
-			if t.Clock-x.ended <= t.options.Linger && t.settling.Len() < maxSettling {
+			wait := t.options.Linger
+			switch {
+			case x.suspected > 0:
+				wait = max(wait, pendingWait)
+			case x.awaits:
+				wait = max(wait, x.follower.conn.DecidesWithin())
+			}
+			if t.Clock-x.ended <= wait && t.settling.Len() < maxSettling {
 				t.due = x.ended + t.options.Linger
 				return
 			}
@@ -454,6 +469,10 @@ func (t *Table) Expire() {
 		t.release(x)
 	}
 }
+
+// pendingWait is how long the record of a transaction waits for findings about it
+// that are pending.
+const pendingWait = record.Time(4e9)
 
 // Drain hands out all that has ended, whatever may still happen to it.
 func (t *Table) Drain() {

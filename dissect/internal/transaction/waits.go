@@ -21,7 +21,8 @@ const maxWaits = 64
 type busy struct {
 	from, last record.Stamp
 	packets    int
-	txn        int64 // whose packet the last was
+	txn        int64        // whose packet the last was
+	repeated   record.Stamp // the latest retransmission
 }
 
 // noTxn is the id of none.
@@ -29,12 +30,6 @@ const noTxn = -1
 
 // busyFrom is how many packets keep the wire busy: fewer are no transfer.
 const busyFrom = 8
-
-// refusal is the latest NAK of a transaction that its requester recovers from.
-type refusal struct {
-	at     record.Stamp
-	reason record.WaitReason
-}
 
 // touch notes that a packet of a transaction was seen, which a side sent. Where the
 // transaction stood still while that side was at a transfer of another, and it
@@ -63,28 +58,30 @@ func (f *follower) sends(s rdma.Side, id int64, at record.Stamp) {
 	b.packets++
 }
 
-// timeout is the shortest pause that a retransmission timer explains: what is
-// repeated sooner was asked for.
-const timeout = record.Time(10e6)
+// retransmission is a packet of a transaction that was sent again.
+type retransmission struct {
+	by    rdma.Side
+	at    record.Stamp
+	of    record.EventKind
+	burst *rdma.Burst // nil for a response
+}
 
-// again notes that a packet of a transaction was repeated: where it stood still
-// before, that is what it waited for. A response that comes again was asked for
-// again, and waits for nothing.
-func (f *follower) again(x *txn, o *rdma.Operation, by rdma.Side, at record.Stamp, of record.EventKind) {
-	from, reason := x.active, record.RetransmitGap
-	if at.Time-from.Time >= timeout {
-		reason = record.RetransmitTimeout
-	}
-	shown := from.Packet // what it waited behind
-	asked := x.refused != nil && x.refused.at.Packet != 0 && x.refused.at.Packet >= from.Packet
-	if asked {
-		reason, shown = x.refused.reason, x.refused.at.Packet
-		x.refused = nil
-	}
-	if from.Packet != 0 && of != record.EventReadDone && at.Time-from.Time >= waitFrom {
+// again notes that a packet of a transaction was retransmitted: if the transaction
+// made no progress before, that is what it waited for. A response that comes again
+// was requested again, and waits for nothing.
+func (f *follower) again(x *txn, o *rdma.Operation, r retransmission) {
+	from, at := x.active, r.at
+	if r.burst != nil && from.Packet != 0 && r.of != record.EventReadDone && at.Time-from.Time >= waitFrom {
+		shown, asked := from.Packet, r.burst.Nak.Packet != 0
+		if asked {
+			shown = r.burst.Nak.Packet
+		}
 		w := record.Wait{
-			From: from.Time, To: at.Time, Reason: reason, Waiting: f.conn.End(by), Event: of, Bytes: record.SomeIf(o.Again, o.Again > 0),
+			From: from.Time, To: at.Time, Reason: r.burst.Cause, Waiting: f.conn.End(r.by), Event: r.of, Bytes: record.SomeIf(o.Again, o.Again > 0),
 			Packets: f.evidence(shown, at.Packet, 0),
+		}
+		if id, _, known := f.table.Of(r.burst.First); known && id != x.rec.ID {
+			w.BlockingTransaction = record.Some(id)
 		}
 		if early, filled := o.Disorder(); early.Packet != 0 && filled.Packet != 0 && !x.waitedFor(early.Packet) {
 			w.OutOfOrderPacket, w.GapFilledBy = record.Some(early.Packet), record.Some(filled.Packet)
@@ -93,9 +90,9 @@ func (f *follower) again(x *txn, o *rdma.Operation, by rdma.Side, at record.Stam
 			}
 		}
 		x.wait(w)
-		f.checkWait(x, &w, by, at)
 	}
-	f.sends(by, x.rec.ID, at)
+	f.sends(r.by, x.rec.ID, at)
+	f.onWire().busy[r.by].repeated = at
 	x.active = at
 }
 
@@ -103,6 +100,21 @@ func (f *follower) again(x *txn, o *rdma.Operation, by rdma.Side, at record.Stam
 // is for shows somewhere else.
 func (x *txn) waitedFor(early int64) bool {
 	return slices.ContainsFunc(x.rec.Waits, func(w record.Wait) bool { return w.OutOfOrderPacket.Or(0) == early })
+}
+
+// heldBackBy returns the id of the transaction whose packets kept a side busy until
+// it sent a Call, or 0: the Call follows a retransmission, or the end of a transfer,
+// within a time in which nothing else was decided. What the host had posted, and
+// when, the capture does not show.
+func (f *follower) heldBackBy(s rdma.Side, at record.Stamp) int64 {
+	b := &f.onWire().busy[s]
+	if b.txn == noTxn || at.Time-b.last.Time >= waitFrom {
+		return 0
+	}
+	if b.packets >= busyFrom || b.repeated.Packet != 0 && at.Time-b.repeated.Time < waitFrom {
+		return b.txn
+	}
+	return 0
 }
 
 // outOfCredits notes that a Call could not be sent before a Reply freed a credit:

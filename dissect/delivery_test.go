@@ -1,0 +1,169 @@
+package dissect_test
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit"
+)
+
+// kernelLatencies returns what the client's kernel measured of each RPC, by XID.
+func kernelLatencies(t *testing.T, name string) map[string]time.Duration {
+	t.Helper()
+	text, err := os.ReadFile(captures + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var truth struct {
+		Transactions []struct {
+			XID       string
+			Direction string
+			RTT       *int64 `json:"rtt_us"`
+		}
+	}
+	if err := json.Unmarshal(text, &truth); err != nil {
+		t.Fatal(err)
+	}
+	latencies := map[string]time.Duration{}
+	for _, x := range truth.Transactions {
+		if x.RTT != nil && x.Direction == "forward" {
+			latencies[x.XID] = time.Duration(*x.RTT) * time.Microsecond
+		}
+	}
+	return latencies
+}
+
+// TestLatencies compares latencies with what the client's kernel measured, at the
+// client's end of lossy wires. A Reply ends its RPC with the copy that the client
+// accepted, however often it was sent before.
+func TestLatencies(t *testing.T) {
+	for name, least := range map[string]int{"ends-stormall42-client": 218, "ends-twoclock42-client": 121} {
+		t.Run(name, func(t *testing.T) {
+			kernel := kernelLatencies(t, name+".truth.json")
+			transactions, _ := records(t, name+".pcap.zst")
+			compared := 0
+			for _, r := range transactions {
+				want, known := kernel[r.XID.String()]
+				if !known || r.Status != record.Complete {
+					continue
+				}
+				compared++
+				got := time.Duration(r.LatencyNS.Or(0))
+				if off := (got - want).Abs(); off > max(want*15/100, 130*time.Millisecond) {
+					t.Errorf("%v took %v, the kernel measured %v", r.XID, got, want)
+				}
+			}
+			if compared < least {
+				t.Errorf("%d latencies were compared, want %d", compared, least)
+			}
+		})
+	}
+}
+
+// TestLostReply: the Reply in packet 571 was dropped by the client, which missed
+// what came before it. The RPC ends with the copy that the client accepted.
+func TestLostReply(t *testing.T) {
+	transactions, _ := records(t, "ends-stormall42-client.pcap.zst")
+	for _, r := range transactions {
+		if r.XID != 0x3e2c34fc {
+			continue
+		}
+		if ms := r.LatencyNS.Or(0) / 1e6; ms < 700 || ms > 760 {
+			t.Errorf("it took %d ms, the kernel measured 728", ms)
+		}
+		first, known := r.Reply.FirstSent.Get()
+		if !known || first >= r.Reply.Time || r.Reply.Delivery != record.DeliveryCertain || r.Reply.Delivered.Or(0) != r.Reply.LastTime {
+			t.Errorf("first sent at %v, accepted at %v, %s", first, r.Reply.Delivered, r.Reply.Delivery)
+		}
+		return
+	}
+	t.Error("the RPC is not there")
+}
+
+// TestAcceptedCopies compares, at both ends of a lossy wire, which copy of a
+// message was accepted with the capture of the other end: the first copy that
+// arrived there undamaged and in order.
+func TestAcceptedCopies(t *testing.T) {
+	text, err := os.ReadFile(captures + "ends-stormall42.join.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type frame struct {
+		From string
+		Sent int64
+	}
+	var join struct{ Lost, Corrupted []frame }
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal(text, &raw); err != nil {
+		t.Fatal(err)
+	}
+	for key, to := range map[string]*[]frame{"lost": &join.Lost, "corrupted_between": &join.Corrupted} {
+		if err := json.Unmarshal(raw[key], to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, end := range []string{"client", "server"} {
+		t.Run(end, func(t *testing.T) {
+			dropped := map[int64]bool{} // frames that this end sent and the other did not get
+			for _, f := range append(join.Lost, join.Corrupted...) {
+				if f.From == end {
+					dropped[f.Sent] = true
+				}
+			}
+			transactions, _ := records(t, "ends-stormall42-"+end+".pcap.zst")
+			certain := 0
+			for _, r := range transactions {
+				sent := r.Call
+				if end == "server" {
+					sent = r.Reply
+				}
+				if sent == nil || sent.Delivery != record.DeliveryCertain || sent.Packet != sent.LastPacket {
+					continue
+				}
+				certain++
+				if end == "server" && dropped[sent.LastPacket] {
+					t.Errorf("%v: the Reply in packet %d never arrived, and is said to be accepted", r.XID, sent.LastPacket)
+				}
+			}
+			if certain < 150 {
+				t.Errorf("%d messages are certain", certain)
+			}
+		})
+	}
+}
+
+// TestBursts: a retransmission timeout is reported for each burst of
+// retransmissions that follows the idle time of a timer, once, and for no other.
+func TestBursts(t *testing.T) {
+	for name, want := range map[string]string{
+		"ends-stormall42-client.pcap.zst": "118 170 429 570 1163 1268",
+		"rocev2-loss42.pcap.zst":          "7291",
+		"rocev2-storm41.pcap.zst":         "2888 3208",
+		"rocev2-nfs41.pcap.zst":           "",
+		"lab-iwarploss41.pcap.zst":        "", // its TCP probes for lost tails, long before a timer expires
+	} {
+		t.Run(name, func(t *testing.T) {
+			frames, _ := testkit.Frames(t, captures+name)
+			var at []string
+			d := dissect.New(dissect.Handler{Finding: func(f *record.Finding) error {
+				if f.Rule == "retransmission-timeout" {
+					packet, _ := json.Marshal(f.Packet)
+					at = append(at, string(packet))
+				}
+				return nil
+			}}, dissect.Options{})
+			for i := range frames {
+				d.Frame(&frames[i])
+			}
+			d.Finish()
+			if got := strings.Join(at, " "); got != want {
+				t.Errorf("timeouts in packets %s, want %s", got, want)
+			}
+		})
+	}
+}

@@ -1,0 +1,143 @@
+// Package evidence says what a capture proves. What is missing from a capture is a
+// set of gaps; each rule declares which gaps prevent its findings, and how long a
+// finding has to wait until it is proved.
+//
+// To add a gap, add its constant and its row in the table, and set it where the
+// packets show it: in package rdma if it is about packets, in package transaction
+// if it is about messages.
+package evidence
+
+import (
+	"math/bits"
+	"strings"
+)
+
+// Gap is a set of reasons why a capture may not show everything that happened.
+type Gap uint16
+
+// The gaps. A lasting gap stays once it is there; a passing one may cease.
+const (
+	Missing        Gap = 1 << iota // of a side, lasting
+	Awaited                        // of a side, passing
+	Silent                         // of a side, lasting
+	Late                           // of a side, lasting
+	Evicted                        // of a connection, lasting
+	NoHandshake                    // of a connection, lasting
+	NoPrivateData                  // of a side, lasting
+	Unordered                      // of the capture, lasting
+	HalfRead                       // of a side: what was not read can never excuse a finding later, so it counts as lasting
+	TruncatedAgain                 // of a connection, lasting
+	XIDReused                      // of a side, lasting
+	Closing                        // of a connection, lasting
+)
+
+// Passing are the gaps that may cease.
+const Passing = Awaited
+
+// gaps describes each gap: its name in JSON, and what a capture needs so that a
+// rule is not kept from reporting by it. SIDE stands for the side it is about.
+var gaps = []struct {
+	gap       Gap
+	name      string
+	necessary string
+}{
+	{NoHandshake, "no_handshake", "the capture contains the handshake of the connection"},
+	{NoPrivateData, "no_private_data", "the capture contains the private data of SIDE"},
+	{Late, "late", "the capture contains the packets of SIDE from the first one on"},
+	{Silent, "silent", "the capture contains packets of SIDE throughout the connection"},
+	{Missing, "missing", "no packet of SIDE is missing from the capture"},
+	{Awaited, "awaited", "the capture contains everything of SIDE that was acknowledged so far"},
+	{HalfRead, "half_read", "the messages of SIDE that are outstanding were captured completely"},
+	{Evicted, "evicted", "no state of the connection was evicted at the memory limit"},
+	{TruncatedAgain, "truncated_again", "no truncated packet of the connection was retransmitted or refused"},
+	{XIDReused, "xid_reused", "no XID was used again while a Call with it was outstanding"},
+	{Unordered, "unordered", "the packets of the capture are in the order in which they were sent"},
+	{Closing, "closing", "neither side has begun to close the connection"},
+}
+
+// Name returns the name of the first gap in a set.
+func (g Gap) Name() string {
+	for _, row := range gaps {
+		if g&row.gap != 0 {
+			return row.name
+		}
+	}
+	return ""
+}
+
+// Named returns the gap with a name, or 0.
+func Named(name string) Gap {
+	for _, row := range gaps {
+		if row.name == name {
+			return row.gap
+		}
+	}
+	return 0
+}
+
+// Names returns the names of all gaps, in the order of the constants' table.
+func Names() (names []string) {
+	for _, row := range gaps {
+		names = append(names, row.name)
+	}
+	return names
+}
+
+// Lasting returns the gaps of a set that do not cease.
+func (g Gap) Lasting() Gap { return g &^ Passing }
+
+// Needs says which gaps prevent a finding. Own is the side that would be at fault,
+// Other the one whose unseen packet would excuse it.
+type Needs struct {
+	Own, Other, Connection Gap
+}
+
+// Sides are the gaps of a connection as a rule sees them.
+type Sides struct {
+	Own, Other Gap // gaps of the connection and of the capture are in both
+}
+
+// Blocks returns the gaps that prevent a finding.
+func (n Needs) Blocks(s Sides) Gap {
+	return n.Own&s.Own | n.Other&s.Other | n.Connection&(s.Own|s.Other)
+}
+
+// connection are the gaps that belong to no side.
+const connection = Evicted | NoHandshake | Unordered | TruncatedAgain | Closing
+
+// Necessary lists what a capture needs, a clause for each gap. Own and other are
+// what the two sides are called.
+func (n Needs) Necessary(own, other string) (clauses []string) {
+	for _, row := range gaps {
+		all := n.Own | n.Other | n.Connection
+		if row.gap&all == 0 {
+			continue
+		}
+		side := ""
+		switch here := n.Connection | n.Own&n.Other; {
+		case row.gap&connection != 0:
+		case row.gap&here != 0:
+			side = "both sides"
+		case row.gap&n.Own != 0:
+			side = own
+		default:
+			side = other
+		}
+		clauses = append(clauses, strings.ReplaceAll(row.necessary, "SIDE", side))
+	}
+	return clauses
+}
+
+// Count returns how many gaps are in a set.
+func (g Gap) Count() int { return bits.OnesCount16(uint16(g)) }
+
+// Until says how long a finding waits after its violation shows.
+type Until uint8
+
+// The moments at which a finding is decided.
+const (
+	Now       Until = iota // at once
+	Delivered              // when the Send that shows it was delivered, if its checksum cannot be verified; else at once
+	Next                   // after the next complete message of the other side
+	End                    // when the connection is over
+)

@@ -1,0 +1,60 @@
+package transaction
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// endText says how a connection ended, in words for the message of a finding.
+func (f *follower) endText(e rdma.Ending) string {
+	how := strings.ReplaceAll(string(e.How), "_", " ")
+	by, known := e.By.Get()
+	if !known {
+		switch e.How {
+		case record.EndSilence:
+			return fmt.Sprintf("%s until the end of the capture", retransmissions(e.Repeats))
+		case record.EndReused:
+			return "the queue pair was used for a new connection"
+		}
+		return "the connection ended (" + how + ")"
+	}
+	reason := ""
+	if e.Reason != "" {
+		reason = " (" + e.Reason + ")"
+	}
+	side := string(f.conn.End(by))
+	switch e.How {
+	case record.EndDisconnect:
+		return side + " disconnected"
+	case record.EndReset:
+		return side + " reset the connection"
+	case record.EndNak:
+		return side + " closed the connection with a NAK" + reason
+	case record.EndTerminate:
+		return side + " closed the connection with a Terminate" + reason
+	case record.EndRejected:
+		return side + " rejected the connection" + reason
+	case record.EndRetries:
+		return fmt.Sprintf("%s closed the connection after %s", side, retransmissions(e.Repeats))
+	}
+	return side + " ended the connection (" + how + ")" + reason
+}
+
+// retransmissions returns a number of retransmissions that were not acknowledged.
+func retransmissions(n int64) string {
+	if n == 1 {
+		return "1 unacknowledged retransmission"
+	}
+	return fmt.Sprintf("%d unacknowledged retransmissions", n)
+}
+
+// outstandingText returns a number of outstanding Calls, and the XID of the first one.
+func outstandingText(n int, first uint32) string {
+	if n == 1 {
+		return fmt.Sprintf("1 Call outstanding (0x%08x)", first)
+	}
+	return fmt.Sprintf("%d Calls outstanding (0x%08x, ...)", n, first)
+}

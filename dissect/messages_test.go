@@ -1,0 +1,59 @@
+package dissect_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// TestMessages: findings state what the capture shows in one sentence. They attribute nothing
+// to a side if the capture shows only which side noticed the problem.
+func TestMessages(t *testing.T) {
+	for name, want := range map[string][]string{
+		"rocev2-lostlink41.pcap.zst": {
+			"note invalidation-not-negotiated, at fault -: Harmless, and usual for Linux servers: Send With Invalidate of 0x00000ca1, although only the requester set the R bit in its private data",
+			"warning retransmission-timeout, at fault -: no progress for 546.999ms until the client retransmitted its Call (retransmission timeout; the REQ announced 537ms)",
+			"warning connection-lost, at fault -: client closed the connection after 6 unacknowledged retransmissions; 4 Calls outstanding (0x835d3053, ...)",
+			"warning connection-lost, at fault -: client disconnected; 1 Call outstanding (0x9d5d3053)",
+		},
+		"rocev2-errors.pcap": {
+			"error rdma-error, at fault -: the responder correctly rejected the Call with ERR_VERS: see the finding rdma-version",
+			"error rdma-proc-unknown, at fault client: unknown rdma_proc 99 (version 1 defines 0 to 4)",
+			"error header-truncated, at fault client: RPC-over-RDMA header truncated: 8 of at least 16 bytes",
+			"warning connection-lost, at fault -: client closed the connection with a NAK (remote access error); 1 Call outstanding (0xbad04567)",
+			"note private-data-unusable, at fault client: private data has unknown version 2 (version 1 is defined); the default inline thresholds apply",
+			"error reply-not-delivered, at fault -: the client cannot have received the Reply in packet 194: it rejected that Reply or an earlier packet (NAK of PSN 7674598: remote access error), and discards everything from there on",
+		},
+	} {
+		f, err := capture.Open("../samples/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		harmless := 0
+		d := dissect.New(dissect.Handler{Finding: func(r *record.Finding) error {
+			got = append(got, fmt.Sprintf("%s %s, at fault %s: %s", r.Severity, r.Rule, r.AtFault.Or("-"), r.Message))
+			if r.Rule == "invalidation-not-negotiated" {
+				harmless++
+			}
+			return nil
+		}}, dissect.Options{})
+		if _, err := d.Run(t.Context(), f); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		for _, line := range want {
+			if !slices.Contains(got, line) {
+				t.Errorf("%s: no finding\n%s\nin\n%s", name, line, strings.Join(got, "\n"))
+			}
+		}
+		if harmless > 1 {
+			t.Errorf("%s: %d notes about the server's private data, want one for each capture", name, harmless)
+		}
+	}
+}
