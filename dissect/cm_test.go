@@ -123,7 +123,7 @@ func TestReject(t *testing.T) {
 	w.cm(true, 2, rocev2.CMRej, &rocev2.REJ{LocalCommID: 0, RemoteCommID: 7, Reason: 28})
 	w.cm(true, 3, rocev2.CMRej, &rocev2.REJ{LocalCommID: 0, RemoteCommID: 7, Reason: 28}) // a retransmission
 	w.d.Finish()
-	expect(t, lines, "connection 0 seen established false, 0 transactions, rejected")
+	expect(t, lines, "connection 0 seen established false, 0 transactions, rejected: consumer reject")
 }
 
 // TestReuse: a queue pair number that is used again belongs to a new connection, and a Call that
