@@ -195,18 +195,29 @@ func (r *runner) finish(s *sink, summary *record.Summary, readErr error) error {
 	return nil
 }
 
-// damaged returns the error for an input that could not be read to its end.
+// damaged returns the error for inputs that could not be read to their ends.
 func damaged(err error) error {
+	return fmt.Errorf("%s; results cover the packets before that", describe(err))
+}
+
+// describe returns the message for an error of one input, or of several.
+func describe(err error) string {
+	if several, is := err.(interface{ Unwrap() []error }); is {
+		var texts []string
+		for _, one := range several.Unwrap() {
+			texts = append(texts, describe(one))
+		}
+		return strings.Join(texts, "; ")
+	}
 	broken := (*capture.BrokenError)(nil)
 	if !errors.As(err, &broken) {
-		return fmt.Errorf("%w; results cover the packets before that", err)
+		return err.Error()
 	}
 	what, reason := "cannot be read after", broken.Err.Error()
 	if errors.Is(broken.Err, io.ErrUnexpectedEOF) {
 		what, reason = "is truncated at", strings.TrimSuffix(reason, ": "+io.ErrUnexpectedEOF.Error())
 	}
-	return fmt.Errorf("%s %s byte %d, after %s (%s); results cover the packets before that",
-		broken.Name, what, broken.Offset, number(broken.Frames, "packet"), reason)
+	return fmt.Sprintf("%s %s byte %d, after %s (%s)", broken.Name, what, broken.Offset, number(broken.Frames, "packet"), reason)
 }
 
 // number returns a number with its noun, such as "1 packet" or "2 packets".
