@@ -25,8 +25,8 @@ demo: build ## build, and find out why an RPC was slow
 	@bin/rdmadump check -q samples/rocev2-errors.pcap | head -n 4
 	@echo; echo "== and why was the slowest slow? rdmadump --xid 0x4a5eb126 $(SLOW)"; bin/rdmadump -q --xid 0x4a5eb126 $(SLOW)
 
-test: lint ## everything that must pass; its end says what was skipped, and why
-	$(tool) gotestsum --format pkgname --hide-summary=output --raw-command -- ./scripts/test-json $(GO)
+test: lint ## run everything that must pass; the end lists failed and skipped tests with their output
+	$(tool) gotestsum --format pkgname --raw-command -- ./scripts/test-json $(GO)
 
 # The profile that releases are built by would make these compile everything twice.
 test lint fuzz hostile: export GOFLAGS += -pgo=off

@@ -122,7 +122,7 @@ type RuleCount struct {
 
 // EndCount counts the connections that the same side ended in the same way.
 type EndCount struct {
-	How              record.Ending          `json:"how" doc:"How the connections ended."`
+	How              record.Ending          `json:"how" doc:"Cause of the connections' ends."`
 	By               record.Opt[record.End] `json:"by" doc:"The side that ended the connections; null if the capture does not show it."`
 	Count            int64                  `json:"count" doc:"Number of connections that ended so."`
 	OutstandingCalls int64                  `json:"outstanding_calls" doc:"Number of Calls that were outstanding at the ends and never got a Reply." was:"died"`

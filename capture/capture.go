@@ -4,7 +4,7 @@
 //
 // Frames are returned in batches. The bytes of a batch are valid until the batch is released; a
 // caller that needs them longer must copy them. Several batches may be in use at the same time, so
-// that one goroutine can read while another decodes. Reading allocates nothing per batch.
+// a goroutine can read while another decodes. Reading allocates nothing per batch.
 //
 // The package has its own readers instead of pcapgo's, for three reasons: they report the offset
 // and the contents at which a damaged file becomes unreadable, they return frames without copying

@@ -52,7 +52,7 @@ func newPcapReader(s *stream) (*pcapReader, error) {
 	if major := r.order.Uint16(h[4:]); major != 2 {
 		return nil, fmt.Errorf("unsupported pcap version %d.%d, only version 2 is supported: %w", major, r.order.Uint16(h[6:]), ErrFormat)
 	}
-	// The upper half of the word says whether frames end with their FCS.
+	// The upper half of the word tells if frames end with their FCS.
 	r.link = LinkType(r.order.Uint32(h[20:]) & 0xffff)
 	r.origin = &Origin{LinkType: r.link, Snap: r.order.Uint32(h[16:]), Digits: 6}
 	if r.fraction == 1 || r.link == LinkERF {

@@ -16,47 +16,47 @@ import (
 	"github.com/rdmadump/rdmadump/link"
 )
 
-// Handlers may be most of the work. With [Options.Ahead] the dissector puts what it
-// would hand out into parcels, in order, and Run hands it out of these, while
-// the next batch is dissected.
+// Handlers may take most of the time. With [Options.Ahead] a goroutine of its own dissects
+// frames and collects the records in batches, in order, while Run passes the records of an
+// earlier batch to the handlers.
 
-// parcels is how many there are: one that is filled, one that waits, and one that
-// is handed out.
-const parcels = 3
+// recordBatches is the number of batches: one that is being filled, one that waits, and one
+// whose records the handlers get.
+const recordBatches = 3
 
-// A parcel is full when its records take so many bytes: little beside what the
-// budget may be, since parcels are none of it.
+// fullBytes is the size of the records, in bytes, with which a batch is full. It is small
+// compared with the memory limit, which does not include batches.
 const fullBytes = 1 << 18
 
-// parcel is records on their way to the handlers.
-type parcel struct {
-	order        []letter
-	sights       []sight
+// recordBatch is a batch of records for the handlers.
+type recordBatch struct {
+	order        []recordKind
+	packets      []packetRef
 	transactions []record.Transaction
 	connections  []*record.Connection
 	findings     []*record.Finding
 	began        record.Time
-	shelf        shelf
-	frames       *batch // that nobody needs any more when all is handed out
+	lists        arena  // contents of the lists in the records
+	frames       *batch // frames that are free when the handlers have all records
 
-	last     bool // nothing follows it
+	last     bool // no batch follows
 	panicked *capture.Panic
-	number   int64 // of the frame that panicked
+	number   int64 // number of the frame whose dissection panicked
 }
 
-// letter is one record of a parcel: the next of its kind.
-type letter uint8
+// recordKind is the kind of the next record of a batch.
+type recordKind uint8
 
 const (
-	toBegin letter = iota
-	toPacket
-	toTransaction
-	toConnection
-	toFinding
+	kindBegin recordKind = iota
+	kindPacket
+	kindTransaction
+	kindConnection
+	kindFinding
 )
 
-// shelf is what the lists of a parcel's records stand in.
-type shelf struct {
+// arena contains the elements of the lists in the records of a batch.
+type arena struct {
 	words     []string
 	messages  []record.Message
 	reads     []record.ReadChunk
@@ -70,11 +70,11 @@ type shelf struct {
 	guarded   []describe.Guarded
 	tcp       []link.TCP
 	bytes     []byte
-	size      int // bytes of all that, and of the records
+	size      int // size of all elements and of the records, in bytes
 }
 
-// place copies a list to where it stays.
-func place[T any](s *shelf, to *[]T, list []T) []T {
+// place copies a list into an arena and returns the copy.
+func place[T any](s *arena, to *[]T, list []T) []T {
 	if len(list) == 0 {
 		return list
 	}
@@ -84,8 +84,8 @@ func place[T any](s *shelf, to *[]T, list []T) []T {
 	return (*to)[n:len(*to):len(*to)]
 }
 
-// one is place of a single value.
-func one[T any](s *shelf, to *[]T, v *T) *T {
+// one copies a single value into an arena and returns a pointer to the copy.
+func one[T any](s *arena, to *[]T, v *T) *T {
 	if v == nil {
 		return nil
 	}
@@ -94,8 +94,8 @@ func one[T any](s *shelf, to *[]T, v *T) *T {
 	return &(*to)[len(*to)-1]
 }
 
-// transaction makes a copy of a transaction stand alone.
-func (s *shelf) transaction(r *record.Transaction) {
+// transaction copies everything that a transaction refers to into the arena.
+func (s *arena) transaction(r *record.Transaction) {
 	r.Operations, r.Findings = place(s, &s.words, r.Operations), place(s, &s.words, r.Findings)
 	r.Call, r.Reply = one(s, &s.messages, r.Call), one(s, &s.messages, r.Reply)
 	r.ReadChunks, r.WriteChunks = place(s, &s.reads, r.ReadChunks), place(s, &s.writes, r.WriteChunks)
@@ -113,12 +113,13 @@ func (s *shelf) transaction(r *record.Transaction) {
 	r.Timeline, r.Waits = place(s, &s.events, r.Timeline), place(s, &s.waits, r.Waits)
 }
 
-func (s *shelf) writeChunk(c *record.WriteChunk) {
+// writeChunk copies the segments of a chunk into the arena.
+func (s *arena) writeChunk(c *record.WriteChunk) {
 	c.Segments = place(s, &s.writeSegs, c.Segments)
 }
 
-// sight makes a copy of a sight stand alone; the frame stays where it is.
-func (s *shelf) sight(p *sight) {
+// packet copies everything that a packetRef refers to into the arena, except for the frame.
+func (s *arena) packet(p *packetRef) {
 	in := &p.input
 	if in.Transport == rdma.IWARP {
 		in.TCP = one(s, &s.tcp, in.TCP)
@@ -130,92 +131,94 @@ func (s *shelf) sight(p *sight) {
 	}
 }
 
-// clear empties a parcel, and lets go of room that is seldom needed.
-func (p *parcel) clear() {
-	s := p.shelf
-	*p = parcel{
-		order: p.order[:0], sights: p.sights[:0], transactions: p.transactions[:0], connections: p.connections[:0], findings: p.findings[:0],
+// clear empties a batch. It frees an arena that is much larger than usual.
+func (p *recordBatch) clear() {
+	s := p.lists
+	*p = recordBatch{
+		order: p.order[:0], packets: p.packets[:0], transactions: p.transactions[:0], connections: p.connections[:0], findings: p.findings[:0],
 	}
 	if s.size > 2*fullBytes {
 		return
 	}
-	p.shelf = shelf{
+	p.lists = arena{
 		words: s.words[:0], messages: s.messages[:0], reads: s.reads[:0], writes: s.writes[:0], readSegs: s.readSegs[:0], writeSegs: s.writeSegs[:0],
 		handles: s.handles[:0], events: s.events[:0], waits: s.waits[:0], fpdus: s.fpdus[:0], guarded: s.guarded[:0], tcp: s.tcp[:0], bytes: s.bytes[:0],
 	}
 }
 
-// ahead is what a dissector that goes ahead fills its parcels with.
+// ahead is the state that the dissecting goroutine and Run share.
 type ahead struct {
-	parcel      *parcel
-	ready, free chan *parcel
-	stop        chan struct{} // is closed when a handler has failed
-	done        chan struct{} // is closed when nothing is dissected any more
-	number      int64         // of the frame that is being dissected
+	current     *recordBatch // the batch that is being filled
+	ready, free chan *recordBatch
+	stop        chan struct{} // closed when a handler has failed
+	done        chan struct{} // closed when the dissecting goroutine has ended
+	number      int64         // number of the frame that is being dissected
 
 	summary *record.Summary
-	err     error // that ended reading
+	err     error // the error that ended reading
 }
 
-// errStopped is what a handler has failed, to the dissector.
+// errStopped ends the dissecting goroutine when a handler has failed.
 var errStopped = errors.New("stopped")
 
-// put adds a record to the parcel at hand; it copies what changes.
+// put adds a record to the current batch. It copies the parts of the record that the
+// dissector will change.
 func (a *ahead) put(r any) error {
-	p := a.parcel
+	p := a.current
 	switch r := r.(type) {
-	case *sight:
-		p.shelf.size += int(unsafe.Sizeof(*r))
-		p.sights = append(p.sights, *r)
-		p.shelf.sight(&p.sights[len(p.sights)-1])
-		p.order = append(p.order, toPacket)
+	case *packetRef:
+		p.lists.size += int(unsafe.Sizeof(*r))
+		p.packets = append(p.packets, *r)
+		p.lists.packet(&p.packets[len(p.packets)-1])
+		p.order = append(p.order, kindPacket)
 	case *record.Transaction:
-		p.shelf.size += int(unsafe.Sizeof(*r))
+		p.lists.size += int(unsafe.Sizeof(*r))
 		p.transactions = append(p.transactions, *r)
-		p.shelf.transaction(&p.transactions[len(p.transactions)-1])
-		p.order = append(p.order, toTransaction)
+		p.lists.transaction(&p.transactions[len(p.transactions)-1])
+		p.order = append(p.order, kindTransaction)
 	case *record.Connection:
-		p.shelf.size += int(unsafe.Sizeof(*r))
+		p.lists.size += int(unsafe.Sizeof(*r))
 		p.connections = append(p.connections, r.Clone())
-		p.order = append(p.order, toConnection)
+		p.order = append(p.order, kindConnection)
 	case *record.Finding:
-		p.shelf.size += int(unsafe.Sizeof(*r)) + len(r.Message)
+		p.lists.size += int(unsafe.Sizeof(*r)) + len(r.Message)
 		p.findings = append(p.findings, r)
-		p.order = append(p.order, toFinding)
+		p.order = append(p.order, kindFinding)
 	case record.Time:
 		p.began = r
-		p.order = append(p.order, toBegin)
+		p.order = append(p.order, kindBegin)
 	}
-	if p.shelf.size < fullBytes {
+	if p.lists.size < fullBytes {
 		return nil
 	}
 	return a.send(nil)
 }
 
-// send hands the parcel over, with the batch that is done, and takes an empty one.
+// send passes the current batch to Run, with a batch of frames that is dissected completely,
+// and takes an empty one.
 func (a *ahead) send(b *batch) error {
-	a.parcel.frames = b
+	a.current.frames = b
 	select {
-	case a.ready <- a.parcel:
+	case a.ready <- a.current:
 	case <-a.stop:
 		return errStopped
 	}
 	select {
-	case a.parcel = <-a.free:
+	case a.current = <-a.free:
 		return nil
 	case <-a.stop:
 		return errStopped
 	}
 }
 
-// runAhead is Run with a goroutine that dissects.
+// runAhead does the work of Run with a separate goroutine that dissects.
 func (d *Dissector) runAhead(ctx context.Context, r *reader, source capture.Source) (*record.Summary, error) {
 	a := &ahead{
-		parcel: new(parcel), ready: make(chan *parcel, parcels), free: make(chan *parcel, parcels),
+		current: new(recordBatch), ready: make(chan *recordBatch, recordBatches), free: make(chan *recordBatch, recordBatches),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
-	for range parcels - 1 {
-		a.free <- new(parcel)
+	for range recordBatches - 1 {
+		a.free <- new(recordBatch)
 	}
 	d.ahead = a
 	go func() {
@@ -226,7 +229,7 @@ func (d *Dissector) runAhead(ctx context.Context, r *reader, source capture.Sour
 		close(a.stop)
 		<-a.done
 	})
-	defer end() // also of a handler that panics
+	defer end() // also if a handler panics
 	failed := func(err error) (*record.Summary, error) {
 		end()
 		return d.Summary(), err
@@ -260,20 +263,20 @@ func (d *Dissector) runAhead(ctx context.Context, r *reader, source capture.Sour
 	}
 }
 
-// dissectAll fills parcels until the source ends, ctx does, or a handler fails.
+// dissectAll fills batches until the source or ctx ends, or a handler fails.
 func (d *Dissector) dissectAll(ctx context.Context, r *reader, source capture.Source) {
 	a := d.ahead
 	defer func() {
 		switch v := recover().(type) {
 		case nil:
 		case *capture.Panic:
-			a.parcel.panicked = v
+			a.current.panicked = v
 		default:
-			a.parcel.panicked = &capture.Panic{Value: v, Stack: debug.Stack()}
+			a.current.panicked = &capture.Panic{Value: v, Stack: debug.Stack()}
 		}
-		a.parcel.last, a.parcel.number = true, a.number
+		a.current.last, a.current.number = true, a.number
 		select {
-		case a.ready <- a.parcel:
+		case a.ready <- a.current:
 		case <-a.stop:
 		}
 	}()
@@ -303,29 +306,29 @@ func (d *Dissector) dissectAll(ctx context.Context, r *reader, source capture.So
 	}
 }
 
-// hand hands out what is in a parcel.
-func (d *Dissector) hand(p *parcel) (err error) {
-	sights, transactions, connections, findings := p.sights, p.transactions, p.connections, p.findings
-	for _, to := range p.order {
-		switch to {
-		case toBegin:
+// hand passes the records of a batch to the handlers.
+func (d *Dissector) hand(p *recordBatch) (err error) {
+	packets, transactions, connections, findings := p.packets, p.transactions, p.connections, p.findings
+	for _, kind := range p.order {
+		switch kind {
+		case kindBegin:
 			err = d.handler.Begin(p.began)
-		case toPacket:
-			s := &sights[0]
-			sights = sights[1:]
+		case kindPacket:
+			s := &packets[0]
+			packets = packets[1:]
 			d.number = s.input.Frame.Number
 			err = d.packet(s)
-		case toTransaction:
+		case kindTransaction:
 			r := &transactions[0]
 			transactions = transactions[1:]
 			d.number = r.Completed().Packet
 			err = d.handler.Transaction(r)
-		case toConnection:
+		case kindConnection:
 			r := connections[0]
 			connections = connections[1:]
 			d.number = r.Completed().Packet
 			err = d.handler.Connection(r)
-		case toFinding:
+		case kindFinding:
 			r := findings[0]
 			findings = findings[1:]
 			d.number = r.Completed().Packet

@@ -15,14 +15,14 @@ import (
 	"github.com/rdmadump/rdmadump/synth"
 )
 
-// cores makes sure that there are several.
+// cores makes sure that there are several cores.
 func cores(t *testing.T) {
 	before := runtime.GOMAXPROCS(4)
 	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
 }
 
-// TestAheadError: after a handler has returned an error, none is called, and
-// nothing runs any more.
+// TestAheadError: after a handler has returned an error, no handler is called and no goroutine
+// runs any more.
 func TestAheadError(t *testing.T) {
 	cores(t)
 	enough := errors.New("enough")
@@ -41,8 +41,7 @@ func TestAheadError(t *testing.T) {
 	}
 }
 
-// TestAheadPanic: a handler that panics takes its caller along, and leaves nothing
-// behind.
+// TestAheadPanic: the panic of a handler reaches the caller of Run, and no goroutine is left.
 func TestAheadPanic(t *testing.T) {
 	cores(t)
 	before := runtime.NumGoroutine()
@@ -65,7 +64,7 @@ func TestAheadPanic(t *testing.T) {
 			defer source.Close()
 			d.Run(t.Context(), source)
 		}()
-		d.Summary() // which nobody else reads or writes
+		d.Summary() // No other goroutine reads or writes it.
 	}
 	for wait := 0; runtime.NumGoroutine() > before && wait < 100; wait++ {
 		time.Sleep(10 * time.Millisecond)
@@ -75,8 +74,8 @@ func TestAheadPanic(t *testing.T) {
 	}
 }
 
-// TestAheadMemory: what is on its way to the handlers is little, whatever the
-// records are made of.
+// TestAheadMemory: the records on their way to the handlers take little memory, whatever they
+// contain.
 func TestAheadMemory(t *testing.T) {
 	cores(t)
 	for name, chunks := range map[string]func(int) [][]rpcrdma.Segment{
@@ -90,7 +89,7 @@ func TestAheadMemory(t *testing.T) {
 			reply := synth.NullReply()
 			reply.XID = uint32(i) + 1
 			c.Server.Reply(reply)
-			w.Advance(3 * time.Second) // so that its record goes out
+			w.Advance(3 * time.Second) // The record is complete after that.
 		}
 		source := testkit.Source(t, w)
 		n := 0

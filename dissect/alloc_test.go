@@ -13,8 +13,8 @@ import (
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
-// middle says whether a packet is in the middle of an RDMA Write or Read: such
-// packets are most of a busy capture.
+// middle reports whether a packet is in the middle of an RDMA Write or Read; most packets of a
+// busy capture are.
 func middle(l *link.Decoder, f *capture.Frame) bool {
 	if l.Decode(f) != link.CarriesRoCEv2 || len(l.Transport) < rocev2.BTHLen {
 		return false
@@ -22,10 +22,9 @@ func middle(l *link.Decoder, f *capture.Frame) bool {
 	return l.Transport[0] == 0x07 || l.Transport[0] == 0x0e // RDMA WRITE Middle, RDMA READ Response Middle
 }
 
-// TestAllocations: a data packet of a known connection allocates nothing, and
-// neither does describing it, all or some. The capture is one without loss, whose Replies
-// need no Reply chunk: a packet out of order, or data that is kept, may be the
-// first to need so large a buffer.
+// TestAllocations: a data packet of a known connection causes no allocation, and neither does its
+// description, complete or partial. The capture has no loss, and its Replies need no Reply chunk:
+// a packet out of order, or data that is kept, may need a larger buffer than before.
 func TestAllocations(t *testing.T) {
 	frames, _ := testkit.Frames(t, captures+"rocev2-nconnect41.pcapng.zst")
 	transactions, packets, fields := 0, 0, 0
@@ -59,9 +58,9 @@ func TestAllocations(t *testing.T) {
 					d.Frame(&frames[i])
 					continue
 				}
-				// One packet at a time: over many, a few allocations would be
-				// rounded down to none. AllocsPerRun runs it once before it
-				// counts, and a packet that comes again is another case.
+				// The test runs one packet at a time, because over many packets a few allocations
+				// would be rounded down to none. AllocsPerRun runs it once before it counts, and
+				// a packet that is repeated is another case.
 				warmed := false
 				n := testing.AllocsPerRun(1, func() {
 					if warmed {

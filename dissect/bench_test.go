@@ -13,12 +13,11 @@ import (
 	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
-// whole are the captures that benchmarks read: data in large packets, and many
-// small RPCs.
+// whole lists the captures that benchmarks read: data in large packets, and many small RPCs.
 var whole = []string{"rocev2-long42.pcap.zst", "rocev2-nfs41.pcap.zst", "rocev2-loss42.pcap.zst"}
 
-// overFrames measures what is done with frames that are already in memory:
-// packets and bytes a second, allocations.
+// overFrames measures a function over frames in memory: packets and bytes per second, and
+// allocations.
 func overFrames(b *testing.B, pass func(b *testing.B, frames []capture.Frame)) {
 	for _, name := range whole {
 		frames, size := testkit.Frames(b, captures+name)
@@ -33,7 +32,7 @@ func overFrames(b *testing.B, pass func(b *testing.B, frames []capture.Frame)) {
 	}
 }
 
-// BenchmarkDissector makes transactions of them.
+// BenchmarkDissector measures the dissection of frames into transactions.
 func BenchmarkDissector(b *testing.B) {
 	overFrames(b, func(b *testing.B, frames []capture.Frame) {
 		transactions := 0
@@ -51,7 +50,7 @@ func BenchmarkDissector(b *testing.B) {
 	})
 }
 
-// BenchmarkDescribe makes a record for each packet: all fields of all headers.
+// BenchmarkDescribe measures the complete description of each packet.
 func BenchmarkDescribe(b *testing.B) {
 	overFrames(b, func(b *testing.B, frames []capture.Frame) {
 		packets := 0
@@ -68,7 +67,7 @@ func BenchmarkDescribe(b *testing.B) {
 	})
 }
 
-// BenchmarkFile reads a whole file from memory, reader included.
+// BenchmarkFile measures reading and dissecting a whole file in memory.
 func BenchmarkFile(b *testing.B) {
 	for _, name := range whole {
 		raw := decompressed(b, name)
@@ -93,7 +92,7 @@ func BenchmarkFile(b *testing.B) {
 	}
 }
 
-// decompressed is the content of a capture of testdata.
+// decompressed returns the content of a capture of testdata.
 func decompressed(b testing.TB, name string) []byte {
 	b.Helper()
 	raw, err := os.ReadFile(captures + name)

@@ -19,7 +19,7 @@ func open(t testing.TB, name string) *capture.File {
 	return testkit.Open(t, captures+name)
 }
 
-// read runs a capture through a dissector.
+// read dissects a capture.
 func read(t testing.TB, name string, h dissect.Handler, o dissect.Options) *record.Summary {
 	t.Helper()
 	d := dissect.New(h, o)
@@ -30,7 +30,7 @@ func read(t testing.TB, name string, h dissect.Handler, o dissect.Options) *reco
 	return s
 }
 
-// glob lists the captures that match, by name.
+// glob returns the names of the captures that match.
 func glob(t testing.TB, pattern string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(captures + pattern)

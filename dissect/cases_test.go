@@ -15,7 +15,7 @@ import (
 	"github.com/rdmadump/rdmadump/synth/cases"
 )
 
-// findings are those of a made-up wire.
+// findings returns the findings of a synthetic wire.
 func findings(t testing.TB, w *synth.Wire) (all []record.Finding) {
 	d := dissect.New(dissect.Handler{Finding: func(f *record.Finding) error { all = append(all, *f); return nil }}, dissect.Options{})
 	for f := range testkit.Made(w.Frames) {
@@ -25,13 +25,13 @@ func findings(t testing.TB, w *synth.Wire) (all []record.Finding) {
 	return all
 }
 
-// untabled are the rules that no connection alone breaks, and the test that has
-// them instead.
+// untabled maps the rules that no single connection can violate to the test that covers them
+// instead.
 var untabled = map[string]string{
 	"memory-limit-reached": "TestMemoryLimitReached",
 }
 
-// caught says whether the findings are what a broken case has to have.
+// caught reports whether the findings are those that a broken case must have.
 func caught(c *cases.Case, all []record.Finding) bool {
 	return slices.ContainsFunc(all, func(f record.Finding) bool {
 		severity := string(f.Severity)
@@ -44,8 +44,8 @@ func caught(c *cases.Case, all []record.Finding) bool {
 	})
 }
 
-// TestCases: every rule finds what breaks it, in each way and over each transport,
-// blames who is to blame, and is silent about a twin that does not.
+// TestCases: each rule is reported for every case that violates it, over each transport, with the
+// right side at fault, and is not reported for the twin of the case that obeys it.
 func TestCases(t *testing.T) {
 	tabled := map[string]bool{}
 	for _, c := range cases.All() {
@@ -78,7 +78,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// TestMuted: without any one of the rules, a case is missed.
+// TestMuted: without any one of the rules, a case is not recognized.
 func TestMuted(t *testing.T) {
 	missed := map[string]bool{}
 	for _, c := range cases.All() {
@@ -109,8 +109,8 @@ func lines(all []record.Finding) string {
 	return b.String()
 }
 
-// TestMemoryLimitReached: when memory runs out, that is said, and nobody is accused for
-// what was given up; with enough of it nothing is said.
+// TestMemoryLimitReached: if the memory limit is reached, that is reported, and no side is
+// reported as at fault because of the evicted state. With enough memory, nothing is reported.
 func TestMemoryLimitReached(t *testing.T) {
 	for memory, want := range map[int64]bool{1 << 15: true, 1 << 28: false} {
 		w := synth.New()
@@ -141,7 +141,7 @@ func TestMemoryLimitReached(t *testing.T) {
 	}
 }
 
-// TestChunksAreNumbered: a finding names the chunk it is about, beyond the tenth too.
+// TestChunksAreNumbered: a finding names the chunk that it is about, also beyond the tenth.
 func TestChunksAreNumbered(t *testing.T) {
 	for name, open := range transports {
 		t.Run(name, func(t *testing.T) {

@@ -24,7 +24,7 @@ type wire struct {
 	number int64
 }
 
-// send sends a packet from the client, or the server, at a time in ms.
+// send sends a packet from the client or the server at a time in milliseconds.
 func (w *wire) send(fromServer bool, at int64, parts ...gopacket.SerializableLayer) {
 	w.t.Helper()
 	src, dst := net.IP{10, 0, 0, 1}, net.IP{10, 0, 0, 2}
@@ -57,7 +57,7 @@ func request(id, qpn, psn uint32) *rocev2.REQ {
 	return &rocev2.REQ{LocalCommID: id, ServiceID: 0x0000000001064e51, LocalQPN: qpn, StartingPSN: psn, PathMTU: 3}
 }
 
-// null is a NULL Call, or the Reply to it, inline.
+// null returns a NULL Call, or the Reply to it, without chunks.
 func null(xid uint32, reply bool) gopacket.Payload {
 	b := []byte{}
 	word := func(v ...uint32) {
@@ -74,18 +74,21 @@ func null(xid uint32, reply bool) gopacket.Payload {
 	return b
 }
 
-// message is a Call of the client, or a Reply of the server.
+// message sends a Call of the client or a Reply of the server.
 func (w *wire) message(fromServer bool, at int64, qpn, psn, xid uint32) {
 	w.t.Helper()
 	w.send(fromServer, at, &rocev2.BTH{Opcode: 0x04, DestQPN: qpn, PSN: psn, PKey: 0xffff}, null(xid, fromServer))
 }
 
-// newWire collects the connections and transactions that come out, a line each.
+// newWire returns a wire whose connections and transactions are collected as text, one per line.
 func newWire(t *testing.T) (*wire, *[]string) {
 	lines := &[]string{}
 	w := &wire{t: t, d: dissect.New(dissect.Handler{
 		Connection: func(c *record.Connection) error {
 			reason := c.State()
+			if end, _ := c.Ended.Get(); end.Reason.Known() {
+				reason += ": " + end.Reason.Or("")
+			}
 			*lines = append(*lines, fmt.Sprintf("connection %d %s established %t, %d transactions, %s", c.ID, c.Handshake, c.Established.Known(), c.Transactions, reason))
 
 			return nil
@@ -112,30 +115,30 @@ func expect(t *testing.T, got *[]string, want ...string) {
 	}
 }
 
-// TestReject: a connection that the server refuses.
+// TestReject: the server rejects a connection.
 func TestReject(t *testing.T) {
 	w, lines := newWire(t)
 	w.cm(false, 0, rocev2.CMReq, request(7, 17, 100))
 	w.cm(true, 1, rocev2.CMMra, &rocev2.MRA{LocalCommID: 9, RemoteCommID: 7})
 	w.cm(true, 2, rocev2.CMRej, &rocev2.REJ{LocalCommID: 0, RemoteCommID: 7, Reason: 28})
-	w.cm(true, 3, rocev2.CMRej, &rocev2.REJ{LocalCommID: 0, RemoteCommID: 7, Reason: 28}) // sent again
+	w.cm(true, 3, rocev2.CMRej, &rocev2.REJ{LocalCommID: 0, RemoteCommID: 7, Reason: 28}) // a retransmission
 	w.d.Finish()
-	expect(t, lines, "connection 0 seen established false, 0 transactions, rejected")
+	expect(t, lines, "connection 0 seen established false, 0 transactions, rejected: consumer reject")
 }
 
-// TestReuse: a queue pair's number that is used again is a new connection, and a
-// Call repeated on it is known.
+// TestReuse: a queue pair number that is used again belongs to a new connection, and a Call that
+// is retransmitted on it is recognized.
 func TestReuse(t *testing.T) {
 	w, lines := newWire(t)
-	for i, at := range []int64{0, 1000} { // both ends use the same numbers again
+	for i, at := range []int64{0, 1000} { // Both ends use the same numbers twice.
 		id := uint32(7 + i)
 		w.cm(false, at, rocev2.CMReq, request(id, 17, 500))
-		w.cm(false, at+1, rocev2.CMReq, request(id, 17, 500)) // sent again: no other connection
+		w.cm(false, at+1, rocev2.CMReq, request(id, 17, 500)) // This is a retransmission and not another connection.
 		w.cm(true, at+2, rocev2.CMRep, &rocev2.REP{LocalCommID: 90 + id, RemoteCommID: id, LocalQPN: 17, StartingPSN: 0xffffff})
 		w.cm(false, at+3, rocev2.CMRtu, &rocev2.RTU{LocalCommID: id, RemoteCommID: 90 + id})
-		w.message(false, at+4, 17, 0xffffff, 1) // the PSN that the server named; then it wraps
+		w.message(false, at+4, 17, 0xffffff, 1) // This is the PSN that the server announced; the next one wraps.
 		w.message(true, at+5, 17, 500, 1)
-		w.message(false, at+6, 17, 0, 2) // no Reply the first time
+		w.message(false, at+6, 17, 0, 2) // The first connection has no Reply to it.
 		if i == 1 {
 			w.message(true, at+7, 17, 501, 2)
 			w.cm(true, at+8, rocev2.CMDreq, &rocev2.DREQ{LocalCommID: 90 + id, RemoteCommID: id, RemoteQPN: 17})
@@ -150,8 +153,7 @@ func TestReuse(t *testing.T) {
 		"connection 1 seen established true, 2 transactions, disconnect")
 }
 
-// TestHalfHandshake: REQ or REP is not in the capture; the connection is found
-// all the same.
+// TestHalfHandshake: the connection is found although the REQ or the REP is not in the capture.
 func TestHalfHandshake(t *testing.T) {
 	for _, missing := range []string{"REQ", "REP"} {
 		t.Run(missing, func(t *testing.T) {
@@ -179,8 +181,8 @@ func TestHalfHandshake(t *testing.T) {
 	}
 }
 
-// TestCreditLimit: more Calls in flight than credits granted break a rule, and
-// granting none does.
+// TestCreditLimit: more outstanding Calls than granted credits violate a rule, and a grant of no
+// credits does.
 func TestCreditLimit(t *testing.T) {
 	var rules []string
 	w := &wire{t: t, d: dissect.New(dissect.Handler{Finding: func(f *record.Finding) error {
@@ -190,8 +192,8 @@ func TestCreditLimit(t *testing.T) {
 	w.cm(false, 0, rocev2.CMReq, request(7, 17, 500))
 	w.cm(true, 1, rocev2.CMRep, &rocev2.REP{LocalCommID: 97, RemoteCommID: 7, LocalQPN: 18, StartingPSN: 0})
 	w.message(false, 2, 18, 0, 1)
-	w.message(false, 3, 18, 1, 2)  // before the first Reply there is one credit
-	w.message(true, 4, 17, 500, 1) // grants 32
+	w.message(false, 3, 18, 1, 2)  // Before the first Reply there is one credit.
+	w.message(true, 4, 17, 500, 1) // This Reply grants 32 credits.
 	for i := range uint32(32) {
 		w.message(false, 5, 18, 2+i, 3+i)
 	}
@@ -205,8 +207,8 @@ func TestCreditLimit(t *testing.T) {
 	}
 }
 
-// TestHearsay: what a REQ says whose ICRC is bad is not what its sender said, once that
-// has shown that it fills ICRCs in; before, nobody can know.
+// TestHearsay: the private data in a REQ with a bad ICRC is ignored once its sender has shown
+// that it fills in ICRCs. Before that, the ICRC says nothing.
 func TestHearsay(t *testing.T) {
 	frames, _ := testkit.Frames(t, "../samples/rocev2-callback41.pcap")
 	broken := false
@@ -214,7 +216,7 @@ func TestHearsay(t *testing.T) {
 	for i := range frames {
 		if at := bytes.Index(frames[i].Data, []byte{0xf6, 0xab, 0x0e, 0x18}); at >= 0 && !broken {
 			frames[i].Data = bytes.Clone(frames[i].Data)
-			frames[i].Data[at+5] ^= 1 // the R bit of private data (RFC 8797 s.4)
+			frames[i].Data[at+5] ^= 1 // This flips the R bit of the private data (RFC 8797 s.4).
 			broken = true
 		}
 		d.Frame(&frames[i])

@@ -6,5 +6,6 @@ import "time"
 
 var started = time.Now()
 
-// cpu is how long the process runs: nothing better is known here.
+// cpu returns the time since the process started, because processor time is unknown on this
+// system.
 func cpu() time.Duration { return time.Since(started) }

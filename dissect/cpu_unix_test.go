@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// cpu is how much processor time the process has used: the machine may be busy
-// with something else.
+// cpu returns the processor time of the process, because other processes may use the machine,
+// too.
 func cpu() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

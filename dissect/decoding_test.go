@@ -24,7 +24,7 @@ func TestCounters(t *testing.T) {
 		name   string
 		kind   capture.LinkType
 		frame  string
-		want   record.Summary // Bytes, RDMA, Other, Malformed, Cut and PFCPauses
+		want   record.Summary // Bytes, RDMA, Other, Malformed, Truncated and PFCPauses
 		length int
 	}{
 		{"acknowledgement", capture.LinkIPv4, ip + "c000 12b7 001c 0000" + ack, record.Summary{Bytes: 48, RDMA: 1}, 48},

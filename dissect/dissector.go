@@ -1,10 +1,10 @@
-// Package dissect turns frames into records: connections, transactions,
-// findings, packets, and a summary. See [Dissector].
+// Package dissect turns frames into records: connections, transactions, findings, packets, and
+// a summary. See [Dissector].
 //
-// It joins the rooms below: link takes a frame apart, internal/rdma makes
-// operations of its packets, internal/transaction makes RPCs of those,
-// internal/describe shows a packet, internal/budget bounds what is kept. Package
-// record is what comes out, package rule what can be wrong.
+// It connects the packages that do the work: link removes the headers below the transport,
+// internal/rdma reconstructs RDMA operations, internal/transaction reconstructs RPCs,
+// internal/describe describes packets, and internal/budget limits the memory for analysis
+// state. Package record defines the records, and package rule the rules that findings refer to.
 package dissect
 
 import (
@@ -22,74 +22,75 @@ import (
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
-// Handler takes the records, in the order in which they are complete. Fields
-// may be nil; which are makes no difference to what the others get. A record is
-// good until the function returns; Clone keeps one. After a function has returned
-// an error, none is called any more.
+// Handler receives the records, in the order in which they become complete. Any field may be
+// nil; this does not change the records that the others get. A record is valid until the
+// function returns; Clone returns a copy that stays valid. After a function has returned an
+// error, no function is called any more.
 type Handler struct {
 	Packet      func(*record.Packet) error
 	Connection  func(*record.Connection) error
 	Transaction func(*record.Transaction) error
 	Finding     func(*record.Finding) error
-	// Payload gets the rebuilt Payload streams of a transaction, just before
-	// its record; either is nil when there is none, or when nobody can tell how
-	// long it is. Both are good until the function returns. It needs
-	// [Options.Rebuild] or [Options.RPC].
+	// Payload gets the rebuilt Payload streams of a transaction, just before its record.
+	// Each is nil if there is none, or if its length is unknown. Both are valid until the
+	// function returns. Payload requires [Options.Rebuild], [Options.Decode] or
+	// [Options.RPC].
 	Payload func(t *record.Transaction, call, reply *record.Payload) error
 
-	// Frame gets each frame with its description, just before Packet gets that.
+	// Frame gets each frame with its description, just before Packet gets the description.
 	Frame func(*capture.Frame, *record.Packet) error
 
-	// Carried is told what packets and FPDUs carry, Stream of the messages that
-	// Calls and Replies are, as they are read: for who rewrites packets.
+	// Carried gets a description of the payload of packets and FPDUs, and Stream the messages
+	// of Calls and Replies as they are decoded. They are for callers that rewrite packets.
 	Carried func(*record.Carried)
 	Stream  func(*record.Stream)
 
 	// Begin gets the time of the first frame, before all records.
 	Begin func(first record.Time) error
-	// Tick is called by [Dissector.Run] some forty times a second, between
-	// frames and while none comes: to flush what waits in buffers, or to say how
-	// far it is.
+	// Tick is called by [Dissector.Run] about forty times a second, between frames and while
+	// no frame arrives. It can flush buffers or show progress.
 	Tick func() error
 }
 
-// Options say what to keep.
+// Options select the work that a Dissector does, and its limits.
 type Options struct {
-	// Rebuild keeps all data that moves, to rebuild Calls and Replies whole.
+	// Rebuild keeps all data that moves, to rebuild the Payload streams of Calls and Replies.
 	Rebuild bool
-	// RPC fills in what Calls ask and Replies say, the RPC of [record.Transaction].
-	// It implies Decode.
+	// RPC fills in the field RPC of [record.Transaction], the JSON form of decoded arguments
+	// and results. It implies Decode.
 	RPC bool
-	// Decode fills in the Decoded of [record.Transaction]. It implies Rebuild.
+	// Decode fills in the field Decoded of [record.Transaction]. It implies Rebuild.
 	Decode bool
-	// XIDs are those of the transactions that Rebuild, Decode and RPC are about: of
-	// the others no data is kept, and Payload is not called. All when empty.
+	// XIDs limits Rebuild, Decode and RPC to transactions with these XIDs. For others, no
+	// data is kept and Payload is not called. If it is empty, there is no such limit.
 	XIDs []record.Hex32
-	// Tree makes the trees of packets go down to credentials, arguments and
-	// results: the Messages of [record.Packet].
+	// Tree extends the trees of packets to credentials, arguments and results, and fills in
+	// the field Messages of [record.Packet].
 	Tree bool
-	// Only says what the handlers look at of packets, beside their time, lengths,
-	// addresses, transport, ICRC and bytes: the rest may be left out. Where of package
-	// header says it of a field. It is all when 0, or where Tree is set.
+	// Only is the set of the parts of a packet's description that the handlers use, in
+	// addition to time, lengths, addresses, transport, ICRC and bytes. Other parts may be
+	// left out. The function Where of package header returns the part that contains a field.
+	// 0, or setting Tree, means all parts.
 	Only field.Set
-	// Linger is how long, in capture time, a transaction that has ended waits
-	// for what still belongs to it: an acknowledgement, a repeat, the NAK that
-	// takes it back; 0 is a second.
+	// Linger is the capture time, in nanoseconds, for which a transaction that has ended waits
+	// for packets that still belong to it: an acknowledgement, a retransmission, or a NAK
+	// that refuses its Reply. 0 means one second.
 	Linger record.Time
-	// Unanswered is how long, in capture time, later Calls of a connection have
-	// to be answered before one that is not is reported; 0 is 30 s.
+	// Unanswered is the capture time, in nanoseconds, after which a Call without a Reply is
+	// reported if later Calls of the connection are answered. 0 means 30 seconds.
 	Unanswered record.Time
-	// Memory is how many bytes all that is kept may take; 0 is 256 MiB. What is
-	// given up beyond it is counted in the summary.
+	// Memory is the memory limit for analysis state, in bytes; 0 means 256 MiB. The summary
+	// counts the state that was evicted because of the limit.
 	Memory int64
-	// Ahead lets [Dissector.Run] dissect some batches ahead of its handlers, in
-	// another goroutine, where there is more than one core. They get the same
-	// records in the same order; but after one has returned an error, the summary
-	// counts what was dissected by then. It is ignored where Live, Rebuild, Decode, RPC
-	// or Tree is set, or a handler is Carried or Stream.
+	// Ahead lets [Dissector.Run] dissect ahead of the handlers, in another goroutine, if there
+	// is more than one core. Handlers get the same records in the same order. But if a
+	// handler returns an error, the summary also counts the packets that were dissected
+	// ahead. Ahead is ignored if Live, Rebuild, Decode, RPC or Tree is set, or if the handler
+	// has Carried or Stream.
 	Ahead bool
-	// Live says that frames arrive as they happen: while none does, time goes on
-	// by this computer's clock, so that what lingers is handed out.
+	// Live means that frames arrive while they are captured. While no frame arrives, capture
+	// time advances with the clock of this computer, so that transactions that linger
+	// become complete.
 	Live bool
 }
 
@@ -100,32 +101,32 @@ const (
 	defaultMemory     = 256 << 20
 )
 
-// Dissector reads frames, one after the other, and hands out records. It is not
-// safe for concurrent use. What it keeps depends on what is open: connections,
-// transactions without Reply, gaps; all of it together is bounded.
+// Dissector reads frames in order and passes records to its handlers. It is not safe for
+// concurrent use. Its memory depends on the open connections, outstanding transactions and
+// sequence gaps, and has a limit.
 type Dissector struct {
 	handler Handler
 	options Options
 	summary record.Summary
-	number  int64        // of the frame that is being dissected
-	now     record.Stamp // of the frame at hand
-	err     error        // that a handler returned
+	number  int64        // number of the frame that is being dissected
+	now     record.Stamp // stamp of the current frame
+	err     error        // error that a handler returned
 
 	link     link.Decoder
-	layers   layers // of a frame that was not taken apart before
+	layers   layers // of a frame that was not decoded by the reader
 	tcp      rdma.TCP
 	budget   *budget.Budget
 	tracker  *rdma.Tracker
 	table    *transaction.Table
 	describe describe.Describer
-	sight    sight  // the frame at hand
-	ahead    *ahead // nil where handlers are called as records come
+	current  packetRef // the current frame
+	ahead    *ahead    // nil if handlers are called directly
 
 	clock clock
-	read  time.Time // when the last frames came
+	read  time.Time // time at which the last frames arrived
 }
 
-// New returns a Dissector that hands its records to h.
+// New returns a Dissector that passes its records to h.
 func New(h Handler, o Options) *Dissector {
 	if o.Linger == 0 {
 		o.Linger = defaultLinger
@@ -180,14 +181,15 @@ func New(h Handler, o Options) *Dissector {
 	return d
 }
 
-// released is a record that notes which event let it go.
-type released[T any] interface {
+// completed is the interface of records that store the packet with which they became
+// complete.
+type completed[T any] interface {
 	*T
 	Complete(at record.Stamp)
 }
 
-// handing is a handler without its error, which d keeps.
-func handing[T any, R released[T]](d *Dissector, handler func(*T) error) func(*T) {
+// handing returns a function that calls a handler and stores its error in d.
+func handing[T any, R completed[T]](d *Dissector, handler func(*T) error) func(*T) {
 	if handler == nil {
 		return nil
 	}
@@ -203,29 +205,30 @@ func handing[T any, R released[T]](d *Dissector, handler func(*T) error) func(*T
 	}
 }
 
-// limit reports that something was given up, once for each kind.
+// limit reports that state was evicted because of the memory limit, once for each kind.
 func (d *Dissector) limit(k budget.Kind) {
 	d.tracker.Count(rule.MemoryLimitReached)
 	if d.tracker.Finding != nil {
 		d.tracker.Finding(&record.Finding{
 			Type: "finding", Rule: rule.MemoryLimitReached.ID, Severity: rule.MemoryLimitReached.Severity, Section: rule.MemoryLimitReached.Section,
-			Message: "the memory that may be used is full: " + k.String() + " are given up, the longest unused first; the summary counts them",
+			Message: "the memory limit was reached, so state was evicted (" + k.String() + "), the least recently used first; the summary counts it",
 		})
 	}
 }
 
-// clock goes on with the capture's times, and never back: times that jump do not
-// make anything wait for ever, nor end before its time.
+// clock advances with the times of the capture, and never goes back. Jumps in these times
+// neither make anything wait forever nor end it too early.
 type clock struct {
 	last, now record.Time
-	idled     record.Time // how far it went on since last, while nothing came
+	idled     record.Time // time by which the clock advanced since last, while no frame arrived
 	started   bool
 }
 
-// maxStep is the longest that the clock goes on from one frame to the next.
+// maxStep is the longest time by which the clock advances from one frame to the next.
 const maxStep = record.Time(60e9)
 
-// at goes on to a time, and says by how much it lies before the one before it.
+// at advances the clock to a time. It returns by how much the time is earlier than the
+// previous one.
 func (c *clock) at(t record.Time) (back record.Time) {
 	if !c.started {
 		c.last, c.started = t, true
@@ -240,7 +243,7 @@ func (c *clock) at(t record.Time) (back record.Time) {
 		c.now += max(maxStep-idled, 0)
 	} else {
 		back = max(c.last-t, 0)
-		if c.last-t < 0 { // further than can be said
+		if c.last-t < 0 { // The difference overflows.
 			back = 1<<63 - 1
 		}
 	}
@@ -248,7 +251,7 @@ func (c *clock) at(t record.Time) (back record.Time) {
 	return back
 }
 
-// idle goes on to a time while nothing comes.
+// idle advances the clock to a time while no frame arrives.
 func (c *clock) idle(t record.Time) {
 	if step := t - c.last - c.idled; t > c.last && step > 0 {
 		c.now += step
@@ -256,15 +259,16 @@ func (c *clock) idle(t record.Time) {
 	}
 }
 
-// Frame takes the next frame, for those who read no [capture.Source]; see
-// [Dissector.Run]. It copies what it keeps. The error is a handler's.
+// Frame dissects the next frame. It is for callers that do not use a [capture.Source]; see
+// [Dissector.Run]. The frame may be changed after Frame has returned. The error is that of a
+// handler.
 func (d *Dissector) Frame(f *capture.Frame) error {
 	d.number = f.Number
 	d.layers.decode(f, &d.link)
 	return d.take(f, &d.layers)
 }
 
-// take takes the next frame, which was taken apart.
+// take dissects the next frame, whose headers are decoded already.
 func (d *Dissector) take(f *capture.Frame, l *layers) error {
 	if d.err != nil {
 		return d.err
@@ -297,7 +301,7 @@ func (d *Dissector) take(f *capture.Frame, l *layers) error {
 	return d.err
 }
 
-// begin hands out the time of the first frame.
+// begin passes the time of the first frame to the handler.
 func (d *Dissector) begin(first record.Time) {
 	switch {
 	case d.handler.Begin == nil:
@@ -308,20 +312,20 @@ func (d *Dissector) begin(first record.Time) {
 	}
 }
 
-// Number is that of the frame that is being dissected, or was last: 0 before the
-// first.
+// Number returns the number of the current or most recent frame, or 0 before the first.
 func (d *Dissector) Number() int64 { return d.number }
 
-// expire hands out what has waited long enough: transactions precede their
-// connection. It follows a frame, which may still be about what has waited.
+// expire completes the transactions and connections that have waited long enough. Transactions
+// precede their connection. It runs after each frame, because the frame may still belong to
+// one of them.
 func (d *Dissector) expire() {
 	d.table.Expire()
 	d.tracker.Tick()
 }
 
-// Idle hands out what has waited long enough when no frame comes; now is the
-// time on the clock that the capture uses. [Dissector.Run] does it of a live
-// source. The error is a handler's.
+// Idle completes the transactions and connections that have waited long enough while no frame
+// arrives. Now is the current time of the clock that the capture uses. [Dissector.Run] calls
+// it for a live source. The error is that of a handler.
 func (d *Dissector) Idle(now record.Time) error {
 	if d.err == nil {
 		d.clock.idle(now)
@@ -331,9 +335,9 @@ func (d *Dissector) Idle(now record.Time) error {
 	return d.err
 }
 
-// Finish hands out everything that is still open and returns the summary, behind
-// the last [Dissector.Frame]; Run does it itself. The Dissector is not to be used
-// any more. The error is a handler's.
+// Finish completes all open transactions and connections and returns the summary. Callers of
+// [Dissector.Frame] call it after the last frame; Run calls it itself. The Dissector must not
+// be used afterwards. The error is that of a handler.
 func (d *Dissector) Finish() (*record.Summary, error) {
 	if d.err == nil {
 		d.tracker.Close(d.table.Drain)
@@ -342,7 +346,7 @@ func (d *Dissector) Finish() (*record.Summary, error) {
 	return d.Summary(), d.err
 }
 
-// Summary is the summary so far.
+// Summary returns the summary of the frames so far. It is valid until the next frame.
 func (d *Dissector) Summary() *record.Summary {
 	s, t := &d.summary, d.tracker
 	s.Connections = t.Connections()
@@ -366,10 +370,10 @@ func (d *Dissector) Summary() *record.Summary {
 	return s
 }
 
-// frame takes one frame through link and transport.
+// frame passes one frame to the tracker of its transport.
 func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 	s := &d.summary
-	in := &d.sight.input
+	in := &d.current.input
 	shown := d.shown()
 	if shown {
 		*in = describe.Input{Frame: f, Link: l.link, Packet: &l.packet, TCP: &d.tcp.TCP, Guarded: in.Guarded[:0]}
@@ -417,10 +421,10 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 	}
 }
 
-// shown says that somebody is shown packets.
+// shown reports whether a handler gets packets.
 func (d *Dissector) shown() bool { return d.handler.Packet != nil || d.handler.Frame != nil }
 
-// transportName is what a frame's transport is called.
+// transportName returns the name of a frame's transport.
 func transportName(c link.Carries) string {
 	switch c {
 	case link.CarriesRoCEv1:
@@ -431,8 +435,9 @@ func transportName(c link.Carries) string {
 	return rdma.RoCEv2
 }
 
-// sight is a packet that is to be shown: what describes it, and what became of it.
-type sight struct {
+// packetRef is a packet for the handlers: the input of its description, and the transaction
+// that it belongs to.
+type packetRef struct {
 	input       describe.Input
 	marks       record.Marks
 	connection  record.Opt[int]
@@ -441,12 +446,13 @@ type sight struct {
 	xid         record.Opt[record.Hex32]
 	part        record.Part
 	place       record.Place
-	nobodys     record.UnassignedReason
+	unassigned  record.UnassignedReason
 }
 
-// show notes what became of the packet at hand, and hands out its record.
+// show passes the record of the current packet to the handlers. Taken reports whether the
+// tracker used the packet.
 func (d *Dissector) show(taken bool) {
-	s := &d.sight
+	s := &d.current
 	in := &s.input
 	var happened rdma.Happened
 	if taken {
@@ -462,7 +468,7 @@ func (d *Dissector) show(taken bool) {
 		d.tree(in, happened)
 	}
 	if d.describe.Only.Has(field.Context) {
-		d.whose(s, &happened, taken)
+		d.assign(s, &happened, taken)
 	}
 	switch {
 	case d.err != nil:
@@ -473,10 +479,10 @@ func (d *Dissector) show(taken bool) {
 	}
 }
 
-// whose notes what a packet belongs to.
-func (d *Dissector) whose(s *sight, happened *rdma.Happened, taken bool) {
+// assign determines the connection, operation and transaction that a packet belongs to.
+func (d *Dissector) assign(s *packetRef, happened *rdma.Happened, taken bool) {
 	s.connection, s.operation, s.transaction, s.xid = record.Opt[int]{}, "", record.Opt[int64]{}, record.Opt[record.Hex32]{}
-	s.part, s.nobodys = record.Part{}, ""
+	s.part, s.unassigned = record.Part{}, ""
 	s.marks, s.place = happened.Mark, happened.Place
 	c, o, in := happened.Conn, happened.Op, &s.input
 	if c != nil {
@@ -488,22 +494,22 @@ func (d *Dissector) whose(s *sight, happened *rdma.Happened, taken bool) {
 		if id, xid, known := d.table.Of(o.Tag); known {
 			s.transaction, s.xid = record.Some(id), record.Some(xid)
 			s.part = d.table.Part(o.Tag, happened.From, happened.To)
-		} else if word, known := o.Word.Get(); known && in.RPC && o.Tag == 0 { // a Send that is not whole yet
+		} else if word, known := o.Word.Get(); known && in.RPC && o.Tag == 0 { // a Send that is not complete yet
 			s.xid = record.Some(record.Hex32(word))
 		}
 	} else if id, xid, known := d.table.Of(happened.Tag); known {
 		s.transaction, s.xid = record.Some(id), record.Some(xid)
 	}
 	if !s.transaction.Known() {
-		s.nobodys = nobodys(taken, in, happened)
+		s.unassigned = unassignedReason(taken, in, happened)
 	}
 }
 
-// packet hands out the record of a packet.
-func (d *Dissector) packet(s *sight) (err error) {
+// packet describes a packet and passes its record to the handlers.
+func (d *Dissector) packet(s *packetRef) (err error) {
 	p := d.describe.Describe(&s.input)
 	p.Marks, p.Connection, p.RDMAOperation, p.Transaction, p.XID = s.marks, s.connection, s.operation, s.transaction, s.xid
-	p.Part, p.Place, p.NoTransactionReason = s.part, s.place, s.nobodys
+	p.Part, p.Place, p.NoTransactionReason = s.part, s.place, s.unassigned
 	if d.handler.Frame != nil {
 		err = d.handler.Frame(s.input.Frame, p)
 	}
@@ -513,7 +519,7 @@ func (d *Dissector) packet(s *sight) (err error) {
 	return err
 }
 
-// tree notes what it takes to describe arguments and results.
+// tree adds to the input what describing arguments and results needs.
 func (d *Dissector) tree(in *describe.Input, h rdma.Happened) {
 	in.Tree = true
 	for _, s := range d.table.Said() {
@@ -530,8 +536,8 @@ func (d *Dissector) tree(in *describe.Input, h rdma.Happened) {
 	}
 }
 
-// nobodys says why a packet belongs to no transaction.
-func nobodys(taken bool, in *describe.Input, h *rdma.Happened) record.UnassignedReason {
+// unassignedReason returns the reason why a packet belongs to no transaction.
+func unassignedReason(taken bool, in *describe.Input, h *rdma.Happened) record.UnassignedReason {
 	switch {
 	case !taken || h.Conn == nil && in.ICRC != rocev2.ICRCBad:
 		if taken && in.Transport != "" {

@@ -22,17 +22,17 @@ import (
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
-// TestErrors holds the 19 wrong messages of rocev2-errors.pcap against what
-// their sender saw come back (rocev2-errors.txt), case by case.
+// TestErrors compares the 19 wrong messages of rocev2-errors.pcap with the answers that their
+// sender saw (rocev2-errors.txt), case by case.
 func TestErrors(t *testing.T) {
 	t.Run("RoCEv2", func(t *testing.T) { errorCases(t, "rocev2-errors.pcap.zst", nil) })
-	t.Run("iWARP", func(t *testing.T) { // the same, but for how a refused operation is told
+	t.Run("iWARP", func(t *testing.T) { // Only the message about a refused operation differs.
 		errorCases(t, "lab-iwarperrors.pcap.zst", strings.NewReplacer("remote-error-nak", "terminate"))
 	})
 }
 
-// errorCases is what each case of the lab's badpeer gets: the status of its
-// transaction, the answer, and the rules that its messages break.
+// errorCases has, for each case of the lab's badpeer, the status of its transaction, the answer,
+// and the rules that its messages violate.
 var errorAnswers = []struct {
 	name, status, answer string
 	findings             []string
@@ -105,7 +105,8 @@ func errorCases(t *testing.T, name string, words *strings.Replacer) {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got[i], want)
 		}
 	}
-	// All have one XID: a Call without Reply is repeated by the next connection's.
+	// All have the same XID. A Call without a Reply is retransmitted by the Call of the next
+	// connection.
 	if want := (map[int]int64{4: 4, 8: 8, 10: 10, 11: 11}); !maps.Equal(repeats, want) {
 		t.Errorf("retransmissions by connection %v, want %v", repeats, want)
 	}
@@ -122,7 +123,7 @@ func errorCases(t *testing.T, name string, words *strings.Replacer) {
 	}
 }
 
-// TestMixed: only the NFS connection yields transactions.
+// TestMixed: only the NFS connection has transactions.
 func TestMixed(t *testing.T) {
 	layers, transactions := map[int]string{}, map[int]int{}
 	read(t, "rocev2-mixed.pcap.zst", dissect.Handler{
@@ -144,8 +145,9 @@ func TestMixed(t *testing.T) {
 	}
 }
 
-// TestLoss: a lossy client's side. What was lost before the capture point is
-// sent again, so that nothing is missing; what is seen twice counts once.
+// TestLoss: a capture at the client of a lossy network. Packets that were lost before the capture
+// point are retransmitted, so that none is missing, and a packet that was captured twice counts
+// once.
 func TestLoss(t *testing.T) {
 	var first record.Connection
 	moved := map[string]int64{}
@@ -185,14 +187,14 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-// TestRebuild puts Calls and Replies together again and holds the file data in
-// them against what the client wrote and read (rocev2-data42.md5).
+// TestRebuild rebuilds Calls and Replies, and compares the file data in them with the data that
+// the client wrote and read (rocev2-data42.md5).
 func TestRebuild(t *testing.T) {
 	sums, err := os.ReadFile(captures + "rocev2-data42.md5")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{} // sum to name
+	want := map[string]string{} // names by checksum
 	for line := range strings.Lines(string(sums)) {
 		f := strings.Fields(line)
 		want[f[0]] = f[1]
@@ -242,8 +244,7 @@ func place(files map[string][]byte, handle string, offset uint64, data []byte) {
 	copy(files[handle][offset:], data)
 }
 
-// xdr is a cursor for the two layouts that the test reads on its own, without
-// the code under test.
+// xdr reads the two layouts that the test needs, without the code under test.
 type xdr struct {
 	t    *testing.T
 	data []byte
@@ -269,8 +270,8 @@ func (x *xdr) opaque() []byte {
 
 func (x *xdr) long() uint64 { return uint64(x.word())<<32 | uint64(x.word()) }
 
-// callHead passes the RPC header, tag, minor version and count of a COMPOUND
-// that begins with SEQUENCE and PUTFH, and returns the file handle.
+// callHead skips the RPC header, tag, minor version and count of a COMPOUND that begins with
+// SEQUENCE and PUTFH, and returns the file handle.
 func callHead(t *testing.T, call []byte) (*xdr, string) {
 	x := &xdr{t, call}
 	x.skip(24)
@@ -339,7 +340,7 @@ func readResults(t *testing.T, r *record.Transaction, call, reply []byte) (strin
 	return handle, offset, data
 }
 
-// derived captures say the same as the one that they were made from.
+// The derived captures give the same transactions as the capture that they were made from.
 func TestDerived(t *testing.T) {
 	raw, want := transactions(t, "rocev2-callback41.pcap.zst", nil)
 	if len(raw) != 64 {
@@ -348,7 +349,7 @@ func TestDerived(t *testing.T) {
 	for _, name := range []string{"ib", "ib-erf", "qinq", "rocev1", "sll2", "snaplen128"} {
 		t.Run(name, func(t *testing.T) {
 			_, got := transactions(t, "derived-"+name+"-callback41.pcap.zst", nil)
-			if name == "snaplen128" { // what was cut off is not known
+			if name == "snaplen128" { // The contents of the truncated parts are unknown.
 				for i := range got {
 					got[i], want[i] = shared(got[i]), shared(want[i])
 				}
@@ -365,11 +366,12 @@ func TestDerived(t *testing.T) {
 	}
 }
 
-// shared is the part of a line that a capture cut to 128 bytes still tells.
+// shared matches the part of a line that a capture with a snapshot length of 128 bytes still
+// shows.
 func shared(line string) string { return line[:strings.Index(line, " | ")] }
 
-// transactions runs a capture, of which drop leaves frames out, and words each
-// transaction in a line.
+// transactions dissects a capture without the frames for which drop returns true, and returns
+// each transaction as a line.
 func transactions(t *testing.T, name string, drop func(*capture.Frame) bool) (ids []int64, lines []string) {
 	t.Helper()
 	d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
@@ -395,15 +397,15 @@ func describe(r *record.Transaction) string {
 		k.requested, k.granted, k.callForm, k.replyForm, k.payload, k.procedure, r.Operations, strings.Join(r.Findings, ","))
 }
 
-// TestNoHandshake: the same transactions where the handshake is not in the
-// capture, found from the traffic itself.
+// TestNoHandshake: if the handshake is not in the capture, the same transactions are found from
+// the other traffic.
 func TestNoHandshake(t *testing.T) {
 	for _, name := range []string{"rocev2-nconnect41.pcapng.zst", "rocev2-callback41.pcap.zst", "rocev2-loss42.pcap.zst", "rocev2-mixed.pcap.zst"} {
 		t.Run(name, func(t *testing.T) {
 			_, want := transactions(t, name, nil)
 			_, got := transactions(t, name, testkit.Handshake)
 			findings := func(lines []string) {
-				for i := range lines { // what only the handshake makes wrong
+				for i := range lines { // These violations are only known from the handshake.
 					lines[i] = strings.Replace(lines[i], "invalidation-not-negotiated", "", 1)
 				}
 				slices.Sort(lines)
@@ -426,8 +428,8 @@ func firstDifference(a, b []string) string {
 	return ""
 }
 
-// TestMiddle: a capture that starts in the middle of everything: Replies without
-// Call, no crash, the rest right.
+// TestMiddle: a capture that starts in the middle of the traffic has Replies without Calls, and
+// all other transactions are right.
 func TestMiddle(t *testing.T) {
 	_, want := transactions(t, "rocev2-nfs41.pcap.zst", nil)
 	skip := int64(1000)
@@ -443,12 +445,12 @@ func TestMiddle(t *testing.T) {
 	}
 }
 
-// TestHoles: packets that the capture missed leave holes that are reported, and
-// never invented.
+// TestHoles: packets that are missing from the capture leave holes that are reported, and the
+// missing bytes are not invented.
 func TestHoles(t *testing.T) {
 	frames, _ := testkit.Frames(t, captures+"rocev2-nfs41.pcap.zst")
 	var lost, complete, noReply, noCall int64
-	for start := 30; start < 2500; start += 13 { // one frame each time
+	for start := 30; start < 2500; start += 13 { // Each run drops one frame.
 		d := dissect.New(dissect.Handler{}, dissect.Options{})
 		for i := range frames {
 			if i != start {
@@ -472,8 +474,8 @@ func TestHoles(t *testing.T) {
 	}
 }
 
-// TestTwice: a capture that has every packet twice, as a mirror port that sees
-// both directions makes it, says the same; what is seen twice counts once.
+// TestTwice: a capture that contains every packet twice, such as that of a mirror port for both
+// directions, gives the same result, because each packet counts once.
 func TestTwice(t *testing.T) {
 	for _, name := range []string{"rocev2-nfs41.pcap.zst", "rocev2-callback41.pcap.zst", "rocev2-long42.pcap.zst", "iwarp-nfs41.pcap.zst"} {
 		frames, _ := testkit.Frames(t, captures+name)
@@ -493,7 +495,7 @@ func TestTwice(t *testing.T) {
 	}
 }
 
-// TestPSNWrap: the same transactions when PSNs wrap in their middle.
+// TestPSNWrap: the transactions are the same if PSNs wrap in the middle.
 func TestPSNWrap(t *testing.T) {
 	_, want := transactions(t, "rocev2-nfs41.pcap.zst", nil)
 	frames, _ := testkit.Frames(t, captures+"rocev2-nfs41.pcap.zst")
@@ -509,8 +511,8 @@ func TestPSNWrap(t *testing.T) {
 			d.Frame(&frames[i])
 			continue
 		}
-		// Requests of the client and responses of the server share PSNs, and the
-		// other way round: one shift for each.
+		// Requests of the client and responses of the server share PSNs, and so do requests of
+		// the server and responses of the client. Each pair has one shift.
 		request := f[42] < 0x0d || f[42] > 0x12
 		key := f[29]
 		if !request {
@@ -539,7 +541,7 @@ func TestPSNWrap(t *testing.T) {
 	}
 }
 
-// TestBackward: the server's calls are told from the client's.
+// TestBackward: Calls of the server are distinguished from Calls of the client.
 func TestBackward(t *testing.T) {
 	var got []string
 	read(t, "rocev2-callback41.pcap.zst", dissect.Handler{Transaction: func(r *record.Transaction) error {
@@ -558,8 +560,7 @@ func TestBackward(t *testing.T) {
 	}
 }
 
-// TestLongCall: what a Position Zero Read chunk carries is read like any other
-// Call.
+// TestLongCall: a Call in a Position Zero Read chunk is decoded like any other Call.
 func TestLongCall(t *testing.T) {
 	var ops []string
 	read(t, "rocev2-long42.pcap.zst", dissect.Handler{Transaction: func(r *record.Transaction) error {
@@ -574,8 +575,8 @@ func TestLongCall(t *testing.T) {
 	}
 }
 
-// FuzzDissector feeds frames of any content: no panic, and all JSON numbers of
-// packets add up.
+// FuzzDissector dissects frames with any content: nothing panics, and the packet counts of JSON
+// are consistent.
 func FuzzDissector(f *testing.F) {
 	for _, name := range []string{"rocev2-errors.pcap.zst", "rocev2-callback41.pcap.zst", "derived-ib-erf-callback41.pcap.zst", "lab-iwarperrors.pcap.zst"} {
 		frames, _ := testkit.Frames(f, captures+name)
@@ -588,7 +589,7 @@ func FuzzDissector(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, link uint16, stream []byte) {
 		packets := 0
-		// What comes out is drawn, too: whatever a capture says, it has to be drawn.
+		// The records are drawn, too, because any record must be drawable.
 		theme := render.NewTheme(io.Discard, false)
 		text, tree := render.NewText(io.Discard, theme, 80), render.NewPackets(io.Discard, theme, 80)
 		conns := render.NewText(io.Discard, theme, 80)

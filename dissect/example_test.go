@@ -11,7 +11,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// The RPCs of a capture that were answered, and how long they took.
+// This example prints the answered RPCs of a capture and their latency.
 func Example() {
 	source, err := capture.Open("../samples/rocev2-callback41.pcap")
 	if err != nil {
@@ -26,7 +26,7 @@ func Example() {
 				fmt.Println(r.XID, r.ProgramProcedure(), latency, "ns")
 			}
 			if n++; n == 3 {
-				return enough // ends Run
+				return enough // This ends Run.
 			}
 			return nil
 		},
@@ -40,7 +40,7 @@ func Example() {
 	// 0x3fa94e54 NFS4 COMPOUND 4937000 ns
 }
 
-// A program that has frames from elsewhere gives them one by one.
+// A program that gets frames from elsewhere passes them one by one.
 func ExampleDissector_Frame() {
 	source, err := capture.Open("../samples/rocev2-callback41.pcap")
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/rdmadump/rdmadump/synth"
 )
 
-// pours are handlers as views have them.
+// pours has handlers like those of the views.
 var pours = []dissect.Handler{
 	{Connection: func(*record.Connection) error { return nil }, Transaction: func(*record.Transaction) error { return nil }},
 	{Packet: func(*record.Packet) error { return nil }},
 }
 
-// pour runs frames through a dissector.
+// pour dissects frames.
 func pour(frames []*synth.Frame, h dissect.Handler, o dissect.Options) (s *record.Summary, took time.Duration) {
 	d := dissect.New(h, o)
 	began := cpu()
@@ -31,8 +31,8 @@ func pour(frames []*synth.Frame, h dissect.Handler, o dissect.Options) (s *recor
 	return s, cpu() - began
 }
 
-// TestFloods: none of them costs more than it may by far. What it costs exactly,
-// and that it does not grow, is for the benchmark to say, on an idle machine.
+// TestFloods: no flood costs much more than it should. The benchmark measures the exact cost, and
+// whether it grows, on an idle machine.
 func TestFloods(t *testing.T) {
 	for i := range floods.All {
 		t.Run(floods.All[i].Name, func(t *testing.T) {
@@ -48,9 +48,9 @@ func TestFloods(t *testing.T) {
 	}
 }
 
-// BenchmarkFloods says what a packet, or a segment of a chunk list, costs.
+// BenchmarkFloods reports the cost of a packet, or of a segment of a chunk list.
 func BenchmarkFloods(b *testing.B) {
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // as the program has it
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // This is the setting of the program.
 	for i := range floods.All {
 		for _, n := range []int{1000, 10000, 100000} {
 			b.Run(fmt.Sprintf("%s/%d", floods.All[i].Name, n), func(b *testing.B) {

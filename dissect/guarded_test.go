@@ -16,9 +16,8 @@ import (
 	"github.com/rdmadump/rdmadump/synth"
 )
 
-// told are what the packets of a wire are said to be, behind " | ", and the status
-// that their JSON has.
-func told(t *testing.T, w *synth.Wire, o dissect.Options) (said []string) {
+// labels returns the summaries of the Replies on a wire, each with the status in its JSON.
+func labels(t *testing.T, w *synth.Wire, o dissect.Options) (said []string) {
 	t.Helper()
 	d := dissect.New(dissect.Handler{Packet: func(p *record.Packet) error {
 		_, text, _ := strings.Cut(string(p.Summary), "| RDMA_MSG")
@@ -38,13 +37,12 @@ func told(t *testing.T, w *synth.Wire, o dissect.Options) (said []string) {
 	return said
 }
 
-// TestGuardedReplies: the status that a packet is said to have is that of the
-// COMPOUND, whatever RPCSEC_GSS puts before it; where nobody knows what it does,
-// there is none.
+// TestGuardedReplies: the status of a packet is that of the COMPOUND, whatever RPCSEC_GSS puts
+// before it. If the protection is unknown, there is no status.
 func TestGuardedReplies(t *testing.T) {
 	cores(t)
-	// Sequence numbers 5 to 8 could be the length of a tag of eight bytes, behind a
-	// status that is the length of the body.
+	// Sequence numbers 5 to 8 could be the length of a tag of eight bytes that follows a status,
+	// and the length of the body could be the status.
 	call := func(service oncrpc.Service, sequence uint32) synth.Call {
 		c := synth.Compound(synth.OpSequence(sequence), synth.OpLookup("name"))
 		c.Cred = synth.GSS(service, sequence)
@@ -97,14 +95,14 @@ func TestGuardedReplies(t *testing.T) {
 			w := synth.New()
 			c := floods.RoCE(w)
 			test.act(c, w)
-			if got := told(t, w, o); !slices.Equal(got, test.want) {
+			if got := labels(t, w, o); !slices.Equal(got, test.want) {
 				t.Errorf("%s, %+v: %q", name, o, got)
 			}
 		}
 	}
 }
 
-// TestGuardedFPDUs: of iWARP, where a segment may have several Replies.
+// TestGuardedFPDUs: the same for iWARP, where a segment may contain several Replies.
 func TestGuardedFPDUs(t *testing.T) {
 	cores(t)
 	call := synth.Compound(synth.OpSequence(5))
@@ -119,14 +117,14 @@ func TestGuardedFPDUs(t *testing.T) {
 	c.RPC(call, reply)
 	c.RPC(call, reply)
 	for _, ahead := range []bool{false, true} {
-		if got := told(t, w, dissect.Options{Ahead: ahead}); len(got) != 2 || got[0] != "SUCCESS NFS4_OK SEQUENCE / NFS4_OK" || got[1] != got[0] {
+		if got := labels(t, w, dissect.Options{Ahead: ahead}); len(got) != 2 || got[0] != "SUCCESS NFS4_OK SEQUENCE / NFS4_OK" || got[1] != got[0] {
 			t.Errorf("%q", got)
 		}
 	}
 }
 
-// TestCutCalls: of a Call that was cut in its credential there are no operations,
-// nor a credential where none was read.
+// TestCutCalls: a Call that is truncated in its credential has no operations, and no credential
+// unless it was decoded.
 func TestCutCalls(t *testing.T) {
 	w := synth.New()
 	c := floods.RoCE(w)

@@ -18,7 +18,7 @@ import (
 	"github.com/rdmadump/rdmadump/render"
 )
 
-// The kinds of record.
+// The record types.
 const (
 	packetRecords = iota
 	connectionRecords
@@ -27,8 +27,8 @@ const (
 	recordKinds
 )
 
-// wording is a handler of the kinds in a set of bits, which words the records of
-// each.
+// wording returns a handler for the record types in a set of bits, which stores the records as
+// text.
 func wording(kinds int, words *[recordKinds]strings.Builder) (h dissect.Handler) {
 	var b []byte
 	put := func(kind int, line []byte) error {
@@ -51,15 +51,14 @@ func wording(kinds int, words *[recordKinds]strings.Builder) (h dissect.Handler)
 	return h
 }
 
-// TestHandlersChangeNothing: no record, finding or id depends on which handlers
-// are set, on how many cores run, on whether it is read ahead of them, or on who
-// reads the source.
+// TestHandlersChangeNothing: no record, finding or id depends on which handlers are set, on the
+// number of cores, on Options.Ahead, or on the goroutine that reads the source.
 func TestHandlersChangeNothing(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	const all = 1<<recordKinds - 1
 	for _, name := range glob(t, "*.zst") {
 		if strings.Contains(name, "cut") {
-			continue // broken, which Frames does not take
+			continue // The capture is damaged, which Frames does not support.
 		}
 		frames, _ := testkit.Frames(t, captures+name)
 		var want [recordKinds]strings.Builder
@@ -87,7 +86,7 @@ func TestHandlersChangeNothing(t *testing.T) {
 						t.Errorf("%s, handlers %04b, %d cores: %d bytes of records of kind %d, want %d", name, kinds, cores, got[kind].Len(), kind, want[kind].Len())
 					}
 				}
-				s.CaptureDrops = 0 // a source tells it
+				s.CaptureDrops = 0 // Only a source knows it.
 				if a, b := render.AppendJSON(nil, s), render.AppendJSON(nil, summary); !bytes.Equal(a, b) {
 					t.Errorf("%s, handlers %04b, %d cores: %s, want %s", name, kinds, cores, a, b)
 				}
@@ -96,8 +95,8 @@ func TestHandlersChangeNothing(t *testing.T) {
 	}
 }
 
-// TestHandlerError: what a handler returns ends Run, as it is, on one core and on
-// more; nothing is handed out after it.
+// TestHandlerError: Run returns the error of a handler unchanged, on one core and on several, and
+// calls no handler after it.
 func TestHandlerError(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, cores := range []int{1, 4} {
@@ -136,8 +135,8 @@ func TestHandlerError(t *testing.T) {
 	}
 }
 
-// TestBrokenSource: everything before the damage is handed out, and the summary
-// says what broke.
+// TestBrokenSource: the records before the damage reach the handlers, and the summary has the
+// error.
 func TestBrokenSource(t *testing.T) {
 	n := 0
 	d := dissect.New(dissect.Handler{Packet: func(*record.Packet) error {
@@ -151,7 +150,7 @@ func TestBrokenSource(t *testing.T) {
 	}
 }
 
-// stalling hands out some frames, and then nothing until ctx ends.
+// stalling is a source that returns some frames and then waits until ctx ends.
 type stalling struct {
 	frames []capture.Frame
 	waits  chan bool
@@ -169,12 +168,11 @@ func (s *stalling) ReadBatch(ctx context.Context, b *capture.Batch) error {
 	return nil
 }
 
-// TestLiveSource: while a live source is silent, time goes on and hands out what
-// waits; Run ends with its context, with a handler's error, and without leaving a
-// goroutine behind.
+// TestLiveSource: while a live source is silent, time advances and waiting records become
+// complete. Run ends with its context or with the error of a handler, and no goroutine is left.
 func TestLiveSource(t *testing.T) {
 	frames, _ := testkit.Frames(t, captures+"rocev2-callback41.pcap.zst")
-	frames = frames[:28] // the last is a Reply that waits for its acknowledgement
+	frames = frames[:28] // The last frame is a Reply that waits for its acknowledgement.
 	before := runtime.NumGoroutine()
 	for _, how := range []string{"context", "error"} {
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -216,12 +214,12 @@ func TestLiveSource(t *testing.T) {
 	t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), before)
 }
 
-// faulty panics where it is read.
+// faulty is a source that panics when it is read.
 type faulty struct{ capture.Source }
 
 func (f faulty) ReadBatch(ctx context.Context, b *capture.Batch) error { panic("faulty") }
 
-// TestPanicOfTheReader: it comes out where Run was called.
+// TestPanicOfTheReader: a panic of the reading goroutine reaches the caller of Run.
 func TestPanicOfTheReader(t *testing.T) {
 	defer func() {
 		if p, ok := recover().(*capture.Panic); !ok || p.Value != "faulty" || !bytes.Contains(p.Stack, []byte("faulty")) {

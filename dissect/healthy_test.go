@@ -15,10 +15,10 @@ import (
 	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
-// broken are captures in which somebody did break a rule.
+// broken lists the captures in which a side violates a rule.
 var broken = []string{"errors", "iwarperrors", "chimera-noreplychunk3", "chimera-overrun42", "chimera-emptysend", "ganesha", "derived-cut"}
 
-// healthy lists the captures of two ends that keep to the rules.
+// healthy lists the captures in which both sides obey the rules.
 func healthy(t *testing.T) []string {
 	t.Helper()
 	var paths []string
@@ -41,9 +41,8 @@ func healthy(t *testing.T) []string {
 	return paths
 }
 
-// harms are what a capture, or the network, does to frames. None of them makes
-// anybody break a rule. Each changes a list that is its own, of frames whose bytes
-// are not.
+// harms lists the damage that a capture, or the network, may cause. None of it is a violation by
+// a side. Each function may change the list of frames, but not the bytes of a frame.
 var harms = []struct {
 	name string
 	do   harm
@@ -117,8 +116,8 @@ var harms = []struct {
 	}},
 }
 
-// noneOnTCP are harms that iWARP's receivers do not undo either: of several bits that
-// flip, TCP's checksum does not see all, and nothing is swapped behind it.
+// noneOnTCP lists the harms that a receiver of iWARP does not notice: several flipped bits may
+// pass the checksum of TCP, and packets are never swapped after TCP.
 var noneOnTCP = []string{"bits flipped in one frame of 5", "neighbours swapped"}
 
 type harm = func(r *rand.Rand, f []capture.Frame) []capture.Frame
@@ -142,8 +141,8 @@ func lost(one int) harm {
 	}
 }
 
-// without leaves out what comes from one of the two addresses, by the last byte of
-// IPv4's.
+// without drops the packets from one of the two addresses, which it identifies by the last byte
+// of the IPv4 address.
 func without(from byte) harm {
 	return func(_ *rand.Rand, f []capture.Frame) []capture.Frame {
 		return slices.DeleteFunc(f, func(f capture.Frame) bool { return len(f.Data) > 30 && f.Data[29] == from })
@@ -242,8 +241,8 @@ func doubled(which func(*rand.Rand) bool) harm {
 	}
 }
 
-// flipped turns up to so many bits of a frame, which its receiver is seen to drop by
-// its checksum.
+// flipped flips at most a number of bits of a frame. The receiver drops the frame because of its
+// checksum.
 func flipped(one, most int) harm {
 	return func(r *rand.Rand, frames []capture.Frame) []capture.Frame {
 		for i := range frames {
@@ -259,8 +258,8 @@ func flipped(one, most int) harm {
 	}
 }
 
-// corrupted has, before one Send of so many, a copy of which a bit is wrong: its
-// receiver drops it. Half a second later it is sent again.
+// corrupted inserts, before some of the Sends, a copy with a wrong bit, which the receiver drops.
+// The Send is retransmitted half a second later.
 func corrupted(one int) harm {
 	const bth = 14 + 20 + 8
 	return func(r *rand.Rand, frames []capture.Frame) (out []capture.Frame) {
@@ -268,7 +267,7 @@ func corrupted(one int) harm {
 		for _, f := range frames {
 			f.Time += late
 			if len(f.Data) > bth+20 && string(f.Data[12:14]) == "\x08\x00" && f.Data[23] == 17 && f.Data[36] == 4791>>8 && f.Data[37] == 4791&0xff &&
-				f.Data[bth] <= 4 && f.Data[bth+7] != 1 && r.IntN(one) == 0 { // of queue pair 1, it is a datagram
+				f.Data[bth] <= 4 && f.Data[bth+7] != 1 && r.IntN(one) == 0 { // A packet of queue pair 1 is a datagram.
 				first := f
 				first.Data = slices.Clone(f.Data)
 				first.Data[bth+12+r.IntN(min(len(f.Data)-4, bth+100)-bth-12)] ^= 1 << r.IntN(8)
@@ -282,17 +281,17 @@ func corrupted(one int) harm {
 	}
 }
 
-// excused are findings that cannot be told from right ones.
+// excused reports whether a finding cannot be distinguished from a right one.
 func excused(rule, path, harm string) bool {
 	switch rule {
 	case "pad-written":
-		return strings.Contains(path, "ganesha") // that server does
+		return strings.Contains(path, "ganesha") // That server violates the rule.
 	}
 	return false
 }
 
-// TestNobodyIsAccused: no capture of two ends that keep to the rules has a finding
-// of severity error, however the capture, or the network, treated it.
+// TestNobodyIsAccused: no capture of two sides that obey the rules has a finding of severity
+// error, whatever the capture or the network did to the frames.
 func TestNobodyIsAccused(t *testing.T) {
 	for _, path := range healthy(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {

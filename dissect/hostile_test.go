@@ -18,8 +18,8 @@ import (
 	"github.com/rdmadump/rdmadump/synth"
 )
 
-// sight is all that a dissector says of a wire, as text.
-type sight struct {
+// observed holds all records of a wire, as text.
+type observed struct {
 	connections  []*record.Connection
 	transactions []*record.Transaction
 	findings     []*record.Finding
@@ -27,9 +27,9 @@ type sight struct {
 	summary      *record.Summary
 }
 
-// collect keeps all records of what a dissector gets.
-func collect(o dissect.Options) (*sight, *dissect.Dissector) {
-	s := &sight{}
+// collect returns a dissector that stores all its records.
+func collect(o dissect.Options) (*observed, *dissect.Dissector) {
+	s := &observed{}
 	return s, dissect.New(dissect.Handler{
 		Connection: func(r *record.Connection) error {
 			s.connections = append(s.connections, r.Clone())
@@ -54,9 +54,9 @@ func collect(o dissect.Options) (*sight, *dissect.Dissector) {
 	}, o)
 }
 
-func look(w *synth.Wire) *sight { return lookWith(w, dissect.Options{}) }
+func look(w *synth.Wire) *observed { return lookWith(w, dissect.Options{}) }
 
-func lookWith(w *synth.Wire, o dissect.Options) *sight {
+func lookWith(w *synth.Wire, o dissect.Options) *observed {
 	s, d := collect(o)
 	for f := range testkit.Made(w.Frames) {
 		d.Frame(f)
@@ -65,8 +65,8 @@ func lookWith(w *synth.Wire, o dissect.Options) *sight {
 	return s
 }
 
-// rules are the findings' ids, in order.
-func (s *sight) rules() string {
+// rules returns the rule ids of the findings, in order.
+func (s *observed) rules() string {
 	var ids []string
 	for _, f := range s.findings {
 		ids = append(ids, f.Rule)
@@ -74,8 +74,8 @@ func (s *sight) rules() string {
 	return strings.Join(ids, " ")
 }
 
-// statuses are the transactions' XIDs and statuses, in order.
-func (s *sight) statuses() string {
+// statuses returns the XIDs and statuses of the transactions, in order.
+func (s *observed) statuses() string {
 	var all []string
 	for _, t := range s.transactions {
 		all = append(all, fmt.Sprintf("%x %s", uint32(t.XID), t.Status))
@@ -83,9 +83,9 @@ func (s *sight) statuses() string {
 	return strings.Join(all, ", ")
 }
 
-// dangling says which record names a connection of which there is none, or of
-// one that has no record.
-func (s *sight) dangling() string {
+// dangling returns a description of a record that names a connection without a record, or "" if
+// there is none.
+func (s *observed) dangling() string {
 	ids := map[int]bool{}
 	for _, c := range s.connections {
 		if ids[c.ID] {
@@ -114,7 +114,7 @@ func (s *sight) dangling() string {
 	return ""
 }
 
-// moved is what moved in the segments of a transaction, "reads/writes/reply".
+// moved returns the bytes that moved in the segments of a transaction, as "reads/writes/reply".
 func moved(t *record.Transaction) string {
 	var all []string
 	for chunk, s := range t.Segments() {
@@ -123,9 +123,9 @@ func moved(t *record.Transaction) string {
 	return strings.Join(all, ", ")
 }
 
-// expect holds findings, transactions and what moved in the first against what
-// is to be. Records never name a connection that has none.
-func (s *sight) expect(t *testing.T, rules, statuses string) {
+// expect compares the findings, the transactions, and the bytes that moved in the first one, with
+// the expected ones. No record may name a connection without a record.
+func (s *observed) expect(t *testing.T, rules, statuses string) {
 	t.Helper()
 	if got := s.rules(); got != rules {
 		t.Errorf("findings %q, want %q", got, rules)
@@ -143,7 +143,7 @@ func (s *sight) expect(t *testing.T, rules, statuses string) {
 
 var transports = map[string]func(*synth.Wire, synth.Options) *synth.Conn{"RoCE": (*synth.Wire).RoCE, "iWARP": (*synth.Wire).IWARP}
 
-// both runs a test on a connection of either transport.
+// both runs a test on a connection of each transport.
 func both(t *testing.T, o synth.Options, test func(t *testing.T, w *synth.Wire, c *synth.Conn)) {
 	for name, open := range transports {
 		t.Run(name, func(t *testing.T) {
@@ -153,8 +153,8 @@ func both(t *testing.T, o synth.Options, test func(t *testing.T, w *synth.Wire, 
 	}
 }
 
-// TestOneKeySpaceATransport: a queue pair's number and TCP's ports may be the
-// same number; nothing of one transport is taken for the other's.
+// TestOneKeySpaceATransport: a queue pair number and TCP ports may be the same number; traffic of
+// one transport is not taken for that of the other.
 func TestOneKeySpaceATransport(t *testing.T) {
 	const xid = 0x77
 	call := func() synth.Call { c := synth.Getattr3(); c.XID = xid; return c }
@@ -207,8 +207,8 @@ func TestOneKeySpaceATransport(t *testing.T) {
 	}
 }
 
-// TestMarkerInLength: MPA markers, and a gap that puts one where an FPDU's length
-// stands.
+// TestMarkerInLength: with MPA markers, a gap may put a marker in the place of the length of an
+// FPDU.
 func TestMarkerInLength(t *testing.T) {
 	for missing := range 600 {
 		w := synth.New()
@@ -236,8 +236,8 @@ func TestMarkerInLength(t *testing.T) {
 	}
 }
 
-// TestWriteOfSmallPackets: how much of a Write is where is told by its packets,
-// not by the path MTU of the handshake.
+// TestWriteOfSmallPackets: the place of data in a Write follows from its packets, and not from
+// the path MTU of the handshake.
 func TestWriteOfSmallPackets(t *testing.T) {
 	for _, size := range []int{256, 1024, 4096} {
 		both(t, synth.Options{MTU: 4096}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
@@ -261,11 +261,10 @@ func TestWriteOfSmallPackets(t *testing.T) {
 	}
 }
 
-// TestWriteOverSegments: one Write may cover segments that adjoin under one
-// handle.
+// TestWriteOverSegments: one Write may cover adjacent segments with the same handle.
 func TestWriteOverSegments(t *testing.T) {
-	for _, n := range []int{2, 3, 20, 40} { // more than lookAt share the handle
-		for _, at := range []int{0, 1, 4095} { // where a second Write of the same begins
+	for _, n := range []int{2, 3, 20, 40} { // These segments share the handle.
+		for _, at := range []int{0, 1, 4095} { // A second Write of the same data begins there.
 			both(t, synth.Options{MTU: 1024}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 				c.Connect()
 				var list []rpcrdma.Segment
@@ -291,8 +290,8 @@ func TestWriteOverSegments(t *testing.T) {
 	}
 }
 
-// TestResponsesOutOfOrder: an RDMA Read over several segments, whose responses
-// come in any order, fills all of them.
+// TestResponsesOutOfOrder: an RDMA Read over several segments fills all of them if its responses
+// arrive in any order.
 func TestResponsesOutOfOrder(t *testing.T) {
 	w := synth.New()
 	c := w.RoCE(synth.Options{MTU: 1024, ManualAck: true})
@@ -317,8 +316,8 @@ func TestResponsesOutOfOrder(t *testing.T) {
 	}
 }
 
-// TestUnreliable: of an unreliable connection (UC) nothing is repeated; what is
-// missing is lost, and what comes late is out of order.
+// TestUnreliable: on an unreliable connection (UC), nothing is retransmitted, missing packets are
+// lost, and late packets are out of order.
 func TestUnreliable(t *testing.T) {
 	w := synth.New()
 	c := w.RoCE(synth.Options{ManualAck: true})
@@ -336,8 +335,8 @@ func TestUnreliable(t *testing.T) {
 	}
 }
 
-// TestReorderedRequests: RoCE requests that come in another order are taken in
-// that of their PSNs, and nothing is lost.
+// TestReorderedRequests: RoCE requests that arrive out of order are processed in the order of
+// their PSNs, and none is lost.
 func TestReorderedRequests(t *testing.T) {
 	w := synth.New()
 	c := w.RoCE(synth.Options{ManualAck: true, MTU: 1024})
@@ -358,8 +357,7 @@ func TestReorderedRequests(t *testing.T) {
 	}
 }
 
-// TestReuseByPSN: a queue pair whose PSNs are suddenly elsewhere is another
-// connection's.
+// TestReuseByPSN: if the PSNs of a queue pair suddenly jump, it belongs to another connection.
 func TestReuseByPSN(t *testing.T) {
 	w := synth.New()
 	c := w.RoCE(synth.Options{})
@@ -378,14 +376,14 @@ func TestReuseByPSN(t *testing.T) {
 	}
 }
 
-// TestWritesAfterLoss: packets that are not in the capture accuse nobody.
+// TestWritesAfterLoss: packets that are missing from the capture cause no error against a side.
 func TestWritesAfterLoss(t *testing.T) {
 	both(t, synth.Options{MTU: 1024, ManualAck: true}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 		c.Connect()
 		call := synth.Read3(0, 8192).Offer(synth.Mem(0xa1, 8192))
 		missed := c.Client.Call(synth.Read3(0, 8192).Offer(synth.Mem(0xb1, 8192)))
 		c.Client.Call(call)
-		c.Server.Ack() // so it was there
+		c.Server.Ack() // The ACK shows that the packet was delivered.
 		writes := c.Server.Write(0xb1, synth.Mem(0xb1, 1).Offset, make([]byte, 8192))
 		c.Server.Write(0xa1, call.Writes[0][0].Offset, make([]byte, 8192))
 		c.Client.Ack()
@@ -405,8 +403,8 @@ func TestWritesAfterLoss(t *testing.T) {
 	})
 }
 
-// TestRefusedWrite: a Write that is refused has moved what came before the packet
-// that is, and the ladder of its transaction goes forward in time.
+// TestRefusedWrite: a refused Write has moved the data before the refused packet, and the ladder
+// of its transaction is in the order of time.
 func TestRefusedWrite(t *testing.T) {
 	w := synth.New()
 	c := w.RoCE(synth.Options{MTU: 1024, ManualAck: true})
@@ -444,8 +442,8 @@ func ordered(t *testing.T, x *record.Transaction) {
 	}
 }
 
-// lookAt reads a capture.
-func lookAt(t *testing.T, name string) *sight {
+// lookAt dissects a capture.
+func lookAt(t *testing.T, name string) *observed {
 	t.Helper()
 	s, d := collect(dissect.Options{})
 	var err error
@@ -455,8 +453,8 @@ func lookAt(t *testing.T, name string) *sight {
 	return s
 }
 
-// TestRetransmittedOnTheNextConnection: a Call whose Reply was refused comes
-// again on the next connection, and the next.
+// TestRetransmittedOnTheNextConnection: a Call whose Reply was refused is retransmitted on the
+// next connection, and on the one after it.
 func TestRetransmittedOnTheNextConnection(t *testing.T) {
 	both(t, synth.Options{ManualAck: true}, func(t *testing.T, w *synth.Wire, first *synth.Conn) {
 		o := first.Options
@@ -477,7 +475,7 @@ func TestRetransmittedOnTheNextConnection(t *testing.T) {
 			c.Server.Push(reply)
 			c.Client.Refuse()
 			c.Server.Reply(reply)
-			w.Swap(w.Frames[len(w.Frames)-1], w.Frames[len(w.Frames)-2]) // the Reply was on its way
+			w.Swap(w.Frames[len(w.Frames)-1], w.Frames[len(w.Frames)-2]) // The Reply was still on its way.
 			w.Advance(1e7)
 		}
 		s := look(w)
@@ -521,8 +519,8 @@ func TestRetransmittedOnTheNextConnection(t *testing.T) {
 	})
 }
 
-// TestReturnedLengthIsUnknown: of a Reply that carries no Reply chunk, its
-// length is unknown and not 0.
+// TestReturnedLengthIsUnknown: if a Reply contains no Reply chunk, the returned length is unknown
+// and not 0.
 func TestReturnedLengthIsUnknown(t *testing.T) {
 	both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 		c.Connect()
@@ -538,8 +536,8 @@ func TestReturnedLengthIsUnknown(t *testing.T) {
 	})
 }
 
-// TestRejected: who rejects cites its own transport's document, and nothing is
-// known to be agreed to.
+// TestRejected: a rejection cites the document of its transport, and no value counts as
+// negotiated.
 func TestRejected(t *testing.T) {
 	both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 		c.Reject()
@@ -557,7 +555,7 @@ func TestRejected(t *testing.T) {
 	})
 }
 
-// TestSections: a finding cites a document of its own transport.
+// TestSections: a finding cites a document of its transport.
 func TestSections(t *testing.T) {
 	want := map[string]string{
 		"RoCEv2": "retransmission-timeout: IBTA vol. 1 s.9.7.6.1.3, capture-lost-packets: IBTA vol. 1 s.9.7, " +
@@ -572,7 +570,7 @@ func TestSections(t *testing.T) {
 		c.Server.Reply(synth.Getattr3Reply())
 		kept := len(w.Frames)
 		c.Client.Call(synth.Null())
-		w.Frames = w.Frames[:kept] // the capture has missed it
+		w.Frames = w.Frames[:kept] // The packet is missing from the capture.
 		c.Server.Ack()
 		c.RPC(synth.Null(), synth.NullReply())
 		c.Client.Call(synth.Null())
@@ -591,8 +589,8 @@ func TestSections(t *testing.T) {
 	})
 }
 
-// TestMessageInDisorder: of a message whose packets the capture has in disorder, the
-// last is the one that made it whole.
+// TestMessageInDisorder: if the packets of a message are out of order in the capture, its last
+// packet is the one that completed it.
 func TestMessageInDisorder(t *testing.T) {
 	w := synth.New()
 	c := w.RoCE(synth.Options{MTU: 256})
@@ -604,7 +602,7 @@ func TestMessageInDisorder(t *testing.T) {
 	c.Server.Ack()
 	f := w.Frames[begin : begin+n]
 	slices.Reverse(f)
-	for i := range f[:n/2] { // the times stay in order
+	for i := range f[:n/2] { // The times stay in order.
 		f[i].Time, f[n-1-i].Time = f[n-1-i].Time, f[i].Time
 	}
 	s := look(w)
@@ -615,8 +613,8 @@ func TestMessageInDisorder(t *testing.T) {
 	}
 }
 
-// TestTouchBeforeCall: a Write that the capture has before the Call that exposes its
-// memory accuses nobody; one whose memory no Call exposes does.
+// TestTouchBeforeCall: a Write that is in the capture before the Call that exposes its memory
+// causes no error. A Write to memory that no Call exposes does.
 func TestTouchBeforeCall(t *testing.T) {
 	for handle, want := range map[uint32]string{0xa1: "", 0xa2: "rdma-outside-exposed-memory"} {
 		both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
@@ -637,11 +635,10 @@ func TestTouchBeforeCall(t *testing.T) {
 	}
 }
 
-// TestMarkersBehindLoss: where segments of a stream with markers are missing, or the
-// reply that would tell of them, where its FPDUs begin is a guess, which accuses
-// nobody.
+// TestMarkersBehindLoss: if segments of a stream with markers are missing, or the reply that
+// announces markers, the starts of FPDUs are a guess, which causes no error against a side.
 func TestMarkersBehindLoss(t *testing.T) {
-	for lost := 4; lost < 60; lost++ { // the request for markers is there
+	for lost := 4; lost < 60; lost++ { // The request for markers is in the capture.
 		w := synth.New()
 		c := w.IWARP(synth.Options{Markers: true, MTU: 300, ManualAck: true})
 		c.Connect()
@@ -660,8 +657,8 @@ func TestMarkersBehindLoss(t *testing.T) {
 	}
 }
 
-// TestServerAnswersAfterDREQ: what still comes belongs to the closing connection
-// and is nobody's fault.
+// TestServerAnswersAfterDREQ: packets after the DREQ belong to the closing connection and violate
+// no rule.
 func TestServerAnswersAfterDREQ(t *testing.T) {
 	both(t, synth.Options{ManualAck: true}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 		c.Connect()
@@ -669,7 +666,7 @@ func TestServerAnswersAfterDREQ(t *testing.T) {
 		for i := range 3 {
 			call := synth.Read3(0, 4096).Offer(synth.Mem(0xa1+uint32(i), 4096))
 			call.XID = uint32(i) + 1
-			if i > 0 { // the first Reply grants more than one credit
+			if i > 0 { // The first Reply grants more than one credit.
 				c.Client.Call(call)
 			} else {
 				c.RPC(call, synth.Read3Reply(make([]byte, 4096)).Invalidating(0xa1))
@@ -704,8 +701,8 @@ func TestServerAnswersAfterDREQ(t *testing.T) {
 	})
 }
 
-// TestRepeatedWrite: a repeat, or a NAK, of a Write that is not the latest is its
-// own transaction's.
+// TestRepeatedWrite: a retransmission or a NAK of a Write that is not the latest belongs to the
+// transaction of that Write.
 func TestRepeatedWrite(t *testing.T) {
 	w := synth.New()
 	c := w.RoCE(synth.Options{MTU: 1024, ManualAck: true})
@@ -746,8 +743,8 @@ func TestRepeatedWrite(t *testing.T) {
 	}
 }
 
-// TestBadICRC: what a receiver drops has not happened, once its sender has shown
-// that it fills ICRCs in.
+// TestBadICRC: a packet that its receiver drops has no effect, once its sender has shown that it
+// fills in ICRCs.
 func TestBadICRC(t *testing.T) {
 	rpc := func(c *synth.Conn) {
 		c.RPC(synth.Write3(0, make([]byte, 3000)).Reduce(0xa1), synth.Write3Reply(3000).Invalidating(0xa1))
@@ -803,11 +800,11 @@ func TestBadICRC(t *testing.T) {
 	}
 }
 
-// TestIDsNeverDangle: halves that are joined late leave no record that names the
-// one that is gone; and what was counted for it counts.
+// TestIDsNeverDangle: if two half connections are joined late, no record names the one that
+// disappears, and its counts are kept.
 func TestIDsNeverDangle(t *testing.T) {
 	for name, o := range map[string]dissect.Options{"": {}, "little memory": {Memory: 1 << 16}} {
-		for _, pause := range []int64{0, 3e9} { // joined before they are decided, or too late
+		for _, pause := range []int64{0, 3e9} { // The halves are joined before their ids are final, or too late.
 			both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 				var rest []*synth.Frame
 				for i := range 40 {
@@ -816,7 +813,7 @@ func TestIDsNeverDangle(t *testing.T) {
 				if c.Server.Conn == c && t.Name() == "" {
 					c.Server.Nak(rocev2.NakPSNSequenceError)
 				}
-				// one direction first, then the other
+				// One direction comes first, then the other.
 				for _, f := range w.Frames {
 					if f.From == c.Server {
 						f.Time += pause
@@ -841,8 +838,8 @@ func TestIDsNeverDangle(t *testing.T) {
 	}
 }
 
-// TestJoinedFigures: what was counted on a half before it was joined to one that has
-// an id is counted.
+// TestJoinedFigures: the counts of a half connection are kept when it is joined to one that has
+// an id.
 func TestJoinedFigures(t *testing.T) {
 	w := synth.New()
 	c := w.RoCE(synth.Options{ManualAck: true})
@@ -866,8 +863,8 @@ func TestJoinedFigures(t *testing.T) {
 	}
 }
 
-// TestHeldIsNotAtHand: what waited for a lost packet, and is taken because a response
-// shows that it is lost, is not what the response is.
+// TestHeldIsNotAtHand: a packet that waited for a lost one, and is processed because a response
+// shows the loss, does not determine what the response belongs to.
 func TestHeldIsNotAtHand(t *testing.T) {
 	w := synth.New()
 	c := w.RoCE(synth.Options{ManualAck: true})
@@ -875,7 +872,7 @@ func TestHeldIsNotAtHand(t *testing.T) {
 	first, second := synth.Getattr3(), synth.Write3(0, make([]byte, 100)).Reduce(0xa1)
 	c.Client.Call(first)
 	c.Client.Call(second)
-	c.Server.NextPSN++ // a packet that the capture does not have
+	c.Server.NextPSN++ // This packet is missing from the capture.
 	c.Server.Reply(synth.Getattr3Reply().To(first))
 	response := c.Server.ReadRequest(0xa1, second.Reads[0].Offset, 100).Respond(make([]byte, 100))
 	s := look(w)
@@ -886,8 +883,8 @@ func TestHeldIsNotAtHand(t *testing.T) {
 	}
 }
 
-// TestAfterAPause: what comes when nothing came for seconds waits as long as all
-// else: a Reply for its acknowledgement, a half for the other.
+// TestAfterAPause: records after a pause of several seconds wait as long as others: a Reply for
+// its acknowledgement, and a half connection for the other half.
 func TestAfterAPause(t *testing.T) {
 	both(t, synth.Options{ManualAck: true}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 		c.Connect()
@@ -908,7 +905,8 @@ func TestAfterAPause(t *testing.T) {
 	})
 }
 
-// TestTrailer: an Ethernet trailer or FCS is not payload (link tests have more).
+// TestTrailer: an Ethernet trailer or FCS is not payload. The tests of package link have more
+// cases.
 func TestTrailerIsNoPayload(t *testing.T) {
 	both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 		c.Connect()
@@ -926,7 +924,7 @@ func TestTrailerIsNoPayload(t *testing.T) {
 	})
 }
 
-// TestWraps: numbers near the end of their width are no short ones.
+// TestWraps: numbers near the end of their range wrap correctly.
 func TestWraps(t *testing.T) {
 	t.Run("an RDMA Read of 2^32-1 bytes", func(t *testing.T) {
 		w := synth.New()
@@ -949,7 +947,7 @@ func TestWraps(t *testing.T) {
 		call := synth.Read3(0, 4096).Offer(top)
 		c.Client.Call(call)
 		c.Server.Write(0xa1, top.Offset, make([]byte, 4096))
-		c.Server.Write(0xa1, math.MaxUint64-2047, make([]byte, 4096)) // past the end of all memory
+		c.Server.Write(0xa1, math.MaxUint64-2047, make([]byte, 4096)) // This is beyond the end of the address space.
 		c.Server.Write(0xa1, 0, make([]byte, 16))
 		s := look(w)
 		if got := moved(s.transactions[0]); got != "write 4096" {
@@ -961,8 +959,8 @@ func TestWraps(t *testing.T) {
 	})
 }
 
-// TestLimits: every limit is reached by something, in the same way each time, and
-// told once and in the summary. What is not given up is as it was.
+// TestLimits: every limit can be reached, always with the same result, and is reported once and
+// in the summary. State that is not evicted is unchanged.
 func TestLimits(t *testing.T) {
 	rows := []struct {
 		kind   string

@@ -11,8 +11,8 @@ import (
 	"github.com/rdmadump/rdmadump/synth"
 )
 
-// strangers are datagrams of so many hosts of which nothing else is seen.
-func strangers(w *synth.Wire, n int) {
+// unrelated sends a datagram from each of n hosts that send nothing else.
+func unrelated(w *synth.Wire, n int) {
 	for i := range n {
 		o := floods.Pair
 		o.Client.Addr = netip.AddrFrom4([4]byte{11, byte(i >> 16), byte(i >> 8), byte(i)})
@@ -20,9 +20,8 @@ func strangers(w *synth.Wire, n int) {
 	}
 }
 
-// TestManyHosts: of addresses no more than so many are remembered that nothing has;
-// whoever is just spoken of is not forgotten, and neither is who called and got no
-// Reply.
+// TestManyHosts: the number of remembered addresses without state is limited. A host in a current
+// packet is not forgotten, and neither is a host with a Call that has no Reply.
 func TestManyHosts(t *testing.T) {
 	const full = 1 << 14
 	run := func(w *synth.Wire) (transactions []*record.Transaction, s *record.Summary) {
@@ -55,10 +54,10 @@ func TestManyHosts(t *testing.T) {
 	for name, connect := range connections {
 		for n := full - 6; n <= full+2; n++ {
 			w := synth.New()
-			strangers(w, n)
+			unrelated(w, n)
 			from := len(w.Frames)
 			connect(w)
-			for _, f := range w.Frames[from:] { // without ICRC: nothing is known of who sends them
+			for _, f := range w.Frames[from:] { // Without an ICRC, nothing is known about their sender.
 				if name != "iWARP" {
 					f.Data = f.Data[:len(f.Data)-4]
 				}
@@ -79,7 +78,7 @@ func TestManyHosts(t *testing.T) {
 			c.Client.Call(call)
 			if c.Disconnect(c.Client); i == 0 {
 				w.Advance(10e9)
-				strangers(w, full+1000)
+				unrelated(w, full+1000)
 			}
 		}
 		transactions, _ := run(w)

@@ -13,7 +13,7 @@ import (
 	"github.com/rdmadump/rdmadump/synth"
 )
 
-// TestWrongItems: however many data items of a Call are wrong, some are reported.
+// TestWrongItems: if very many data items of a Call are wrong, only some are reported.
 func TestWrongItems(t *testing.T) {
 	for _, c := range []struct {
 		n, pad, more int
@@ -23,7 +23,7 @@ func TestWrongItems(t *testing.T) {
 		{3, 3, 0, "map[reduced-ineligible-item:3 reduced-pad-left:1]"},
 		{5000, 0, 0, "map[reduced-ineligible-item:16]"},
 		{5000, 0, 4, "map[reduced-ineligible-item:16]"},
-		{5000, 3, 0, "map[]"}, // nobody looks that often
+		{5000, 3, 0, "map[]"}, // The check stops earlier.
 	} {
 		w := synth.New()
 		conn := floods.RoCE(w)
@@ -41,8 +41,8 @@ func TestWrongItems(t *testing.T) {
 	}
 }
 
-// TestReadsGoOn: on iWARP, RDMA Reads are found however many operations came before,
-// and a packet belongs to what it carries, whatever else it acknowledges.
+// TestReadsGoOn: on iWARP, RDMA Reads are found after any number of operations, and a packet
+// belongs to the message that it carries, whatever else it acknowledges.
 func TestReadsGoOn(t *testing.T) {
 	w := synth.New()
 	c := w.IWARP(synth.Options{})
@@ -84,8 +84,8 @@ func TestReadsGoOn(t *testing.T) {
 	}
 }
 
-// TestHeaderHole: a Read chunk that begins inside of the RPC header takes nothing out
-// of the arguments.
+// TestHeaderHole: a Read chunk with a Position inside the RPC header removes no bytes from the
+// arguments.
 func TestHeaderHole(t *testing.T) {
 	w := synth.New()
 	c := floods.RoCE(w)
@@ -112,9 +112,8 @@ func TestHeaderHole(t *testing.T) {
 	}
 }
 
-// TestDoubt: what is wrong in a packet that the capture has cut may be the wire's doing.
-// It is its sender's when it is acknowledged as it stands, and nobody's when it is sent
-// again.
+// TestDoubt: an error in a truncated packet may have been caused by the network. It is reported
+// when the packet is acknowledged, and not if the packet is retransmitted.
 func TestDoubt(t *testing.T) {
 	for _, c := range []struct {
 		name  string

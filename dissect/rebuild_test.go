@@ -14,13 +14,13 @@ import (
 	"github.com/rdmadump/rdmadump/synth"
 )
 
-// rebuilt is what came out of one transaction.
+// rebuilt holds the rebuilt streams of one transaction.
 type rebuilt struct {
 	record      *record.Transaction
 	call, reply *record.Payload
 }
 
-// rebuild dissects made-up frames.
+// rebuild dissects synthetic frames.
 func rebuild(w *synth.Wire, o dissect.Options) (all []rebuilt) {
 	o.Rebuild = true
 	keep := func(p *record.Payload) *record.Payload {
@@ -41,7 +41,7 @@ func rebuild(w *synth.Wire, o dissect.Options) (all []rebuilt) {
 	return all
 }
 
-// pattern is file data in which no two places look alike.
+// pattern returns file data without repeated parts.
 func pattern(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -50,21 +50,21 @@ func pattern(n int) []byte {
 	return b
 }
 
-// TestRebuildHoles: what the capture does not have leaves holes, which are
-// counted, and everything else stands where it belongs.
+// TestRebuildHoles: bytes that are missing from the capture leave holes, which are counted, and
+// all other bytes are in their places.
 func TestRebuildHoles(t *testing.T) {
 	mem := synth.Mem(0xa1, 8192)
 	for name, test := range map[string]struct {
-		act            func(w *synth.Wire, c *synth.Conn) (call, reply []byte) // what was sent
+		act            func(w *synth.Wire, c *synth.Conn) (call, reply []byte) // returns the streams that were sent
 		call, reply    []record.Hole
-		lostCall, lost int64 // missing bytes, by the record
+		lostCall, lost int64 // missing bytes according to the record
 	}{
 		"whole": {act: func(_ *synth.Wire, c *synth.Conn) ([]byte, []byte) {
 			call, reply := synth.Read3(0, 5000).Offer(mem), synth.Read3Reply(pattern(5000))
 			c.RPC(call, reply)
 			return streams(call, reply)
 		}},
-		// The second READ came inline: its chunk says that it is not used.
+		// The second READ was answered inline, so its chunk is unused.
 		"unused chunk": {act: func(_ *synth.Wire, c *synth.Conn) ([]byte, []byte) {
 			call := synth.Compound(synth.OpPutFH(), synth.OpRead(0, 8), synth.OpRead(0, 4000), synth.OpGetAttr()).Offer(synth.Mem(0xb1, 8)).Offer(mem)
 			reply := synth.CompoundReply(synth.ResPutFH(), synth.ResRead([]byte("inline!!")), synth.ResRead(pattern(4000)), synth.ResGetAttr())
@@ -87,7 +87,8 @@ func TestRebuildHoles(t *testing.T) {
 			c.RPC(call, reply)
 			return streams(call, reply)
 		}},
-		// A Position Zero Read chunk and a Reply chunk, with integrity: nothing is reduced.
+		// There are a Position Zero Read chunk and a Reply chunk, with integrity, so nothing is
+		// reduced.
 		"RPCSEC_GSS integrity": {act: func(_ *synth.Wire, c *synth.Conn) ([]byte, []byte) {
 			call := synth.Compound(synth.OpPutFH(), synth.OpWrite(0, pattern(3000)))
 			call.Cred = synth.GSS(oncrpc.ServiceIntegrity, 9)
@@ -130,9 +131,9 @@ func TestRebuildHoles(t *testing.T) {
 		"RoCE cut": {act: func(w *synth.Wire, c *synth.Conn) ([]byte, []byte) {
 			call, reply := synth.Read3(0, 3000).Offer(mem), synth.Read3Reply(pattern(3000))
 			c.RPC(call, reply)
-			w.Truncate(220) // 42 bytes down to UDP, BTH 12, RETH 16, RPC-over-RDMA 48
+			w.Truncate(220) // 42 bytes up to UDP, 12 of BTH, 16 of RETH, 48 of RPC-over-RDMA
 			return streams(call, reply)
-		}, reply: []record.Hole{ // in a Write Only or First there is a RETH besides
+		}, reply: []record.Hole{ // A Write Only or First also has a RETH.
 			{From: readData + 150, To: readData + 1024, Item: true},
 			{From: readData + 1024 + 166, To: readData + 2048, Item: true},
 			{From: readData + 2048 + 166, To: readData + 3000, Item: true},
@@ -140,7 +141,7 @@ func TestRebuildHoles(t *testing.T) {
 		"RoCE Send cut": {act: func(w *synth.Wire, c *synth.Conn) ([]byte, []byte) {
 			call, reply := synth.Write3(0, pattern(500)), synth.Write3Reply(500)
 			c.RPC(call, reply)
-			w.Truncate(200) // down to 118 bytes of RPC
+			w.Truncate(200) // 118 bytes of RPC are left
 			return streams(call, reply)
 		}, call: []record.Hole{{From: 118, To: writeData + 500}}, lostCall: writeData + 500 - 118},
 	} {
@@ -168,21 +169,22 @@ func TestRebuildHoles(t *testing.T) {
 	}
 }
 
-// Where the data of READ3resok and WRITE3args begins in a Payload stream of synth.
+// These are the positions of the data of READ3resok and WRITE3args in a Payload stream of synth.
 const (
 	readData  = 24 + 20
 	writeData = 40 + 20 + 20
 )
 
-// inlineRead is a result of READ whose data cannot be taken out.
+// inlineRead is a result of READ whose data cannot be reduced.
 func inlineRead(data []byte) synth.XDR {
 	return synth.XDR{}.Word(25, 0).Bool(true).Opaque(data)
 }
 
-// plain is XDR without anything that can be taken out.
+// plain is XDR without items that can be reduced.
 func plain(x synth.XDR) synth.XDR { return synth.XDR{}.Fixed(x.Whole()) }
 
-// streams are the Payload streams of an RPC; the next XID is 1.
+// streams returns the Payload streams of a Call and its Reply. A Call without an XID gets the XID
+// 1.
 func streams(call synth.Call, reply synth.Reply) (made, got []byte) {
 	if call.XID == 0 {
 		call.XID = 1
@@ -191,7 +193,7 @@ func streams(call synth.Call, reply synth.Reply) (made, got []byte) {
 	return call.Message().Whole(), reply.Message().Whole()
 }
 
-// hold compares a stream with what was sent: zeros in its holes.
+// hold compares a stream, which has zeros in its holes, with the stream that was sent.
 func hold(t *testing.T, what string, got *record.Payload, sent []byte, holes []record.Hole) {
 	t.Helper()
 	if sent == nil {
@@ -213,15 +215,15 @@ func hold(t *testing.T, what string, got *record.Payload, sent []byte, holes []r
 	}
 }
 
-// TestRebuildBudget: what there is no room to keep is a hole, and nothing is
-// invented in its place.
+// TestRebuildBudget: data that is not kept because of the memory limit is a hole, and is not
+// invented.
 func TestRebuildBudget(t *testing.T) {
 	w := synth.New()
 	c := w.RoCE(synth.Options{})
 	c.Connect()
 	sent := map[record.Hex32][]byte{}
 	var replies []synth.Reply
-	for xid := uint32(1); xid <= 8; xid++ { // all at once, so that all has to be kept
+	for xid := uint32(1); xid <= 8; xid++ { // All are outstanding at once, so that all data has to be kept.
 		call := synth.Read3(0, 100000).Offer(synth.Mem(0xa0+xid, 100000))
 		reply := synth.Read3Reply(pattern(100000)).To(call)
 		call.XID, reply.XID = xid, xid

@@ -9,21 +9,21 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// rpcReader reads rebuilt Payload streams.
+// rpcReader decodes rebuilt Payload streams.
 type rpcReader struct {
 	header      oncrpc.Header
 	call, reply nfs.Message
 	buffer      []byte
 }
 
-// asked is what a Call asked, as far as its Reply needs it to be read.
+// asked holds the parts of a Call that are needed to decode its Reply.
 type asked struct {
 	program, version, procedure uint32
 	gss                         oncrpc.GSS
-	silent                      bool // its Reply has no results of the program, or none that can be told
+	silent                      bool // the Reply has no results of the program, or they cannot be decoded
 }
 
-// read reads both halves of a transaction.
+// read decodes the Call and the Reply of a transaction.
 func (r *rpcReader) read(t *record.Transaction, call, reply *record.Payload) {
 	t.Decoded = record.Decoded{}
 	a := r.askedBy(t, call, &t.Decoded.Call)
@@ -42,8 +42,8 @@ func (r *rpcReader) read(t *record.Transaction, call, reply *record.Payload) {
 	}
 }
 
-// askedBy reads a Call. Of one that cannot be rebuilt, what the transaction knows
-// of it is enough for its Reply, unless RPCSEC_GSS may stand around that.
+// askedBy decodes a Call and returns the parts that its Reply needs. If the Call cannot be
+// rebuilt, these come from the transaction, unless RPCSEC_GSS may protect the results.
 func (r *rpcReader) askedBy(t *record.Transaction, call *record.Payload, out *record.Half) (a asked) {
 	var readable []byte
 	if call != nil {
@@ -53,7 +53,7 @@ func (r *rpcReader) askedBy(t *record.Transaction, call *record.Payload, out *re
 		switch program, known := t.Program.Get(); {
 		case known && t.Credential.Or("") != oncrpc.AuthRPCSECGSS.String():
 			a.program, a.version, a.procedure = program, t.Version.Or(0), t.Procedure.Or(0)
-		case t.Call == nil && len(t.Operations) > 0: // its results read as those of a COMPOUND
+		case t.Call == nil && len(t.Operations) > 0: // The results were decoded as those of a COMPOUND.
 			a.program, a.version, a.procedure = nfs.ProgramNFS, 4, nfs.ProcedureCompound
 		}
 		a.silent = nfs.ProgramName(a.program) == ""
@@ -74,17 +74,17 @@ func (r *rpcReader) askedBy(t *record.Transaction, call *record.Payload, out *re
 	return a
 }
 
-// encrypted is why a body cannot be read.
+// encrypted returns the reason why a body cannot be decoded.
 func encrypted(g oncrpc.GSS) string {
 	return fmt.Sprintf("RPCSEC_GSS with privacy, sequence %d: encrypted", g.Sequence)
 }
 
-// record makes a record of what was read.
+// record returns the JSON form of decoded arguments and results.
 func (r *rpcReader) record(d *record.Decoded) *record.RPC {
 	return &record.RPC{Call: r.half(&d.Call, false), Reply: r.half(&d.Reply, true)}
 }
 
-// half is one half, nil when there is none.
+// half returns the JSON form of a Call or Reply, or nil if there is none.
 func (r *rpcReader) half(h *record.Half, results bool) *record.RPCMessage {
 	m := h.Message
 	if m == nil {
@@ -118,7 +118,7 @@ type fieldWriter struct {
 	out    []byte
 }
 
-// object writes the values of a depth, and what is in them.
+// object writes the values of a depth as an object, with the values inside them.
 func (w *fieldWriter) object(depth uint8) {
 	w.out = append(w.out, '{')
 	for first := true; w.at < len(w.values) && w.values[w.at].Depth >= depth; first = false {
@@ -131,7 +131,7 @@ func (w *fieldWriter) object(depth uint8) {
 	w.out = append(w.out, '}')
 }
 
-// value writes the value at hand, with all that is in it.
+// value writes the current value, with the values inside it.
 func (w *fieldWriter) value() {
 	v := &w.values[w.at]
 	w.at++

@@ -12,7 +12,8 @@ import (
 	"github.com/rdmadump/rdmadump/synth"
 )
 
-// TestRPC: arguments and results by name, whatever way they travelled.
+// TestRPC: arguments and results have the names of the protocol, in whatever form they were
+// transferred.
 func TestRPC(t *testing.T) {
 	mem := synth.Mem(0xa1, 8192)
 	gss := synth.Getattr3()
@@ -73,14 +74,14 @@ func TestRPC(t *testing.T) {
 }
 
 const (
-	fh3     = "612066696c6527732068616e646c652e" // a file's handle.
+	fh3     = "612066696c6527732068616e646c652e" // file handle
 	stateid = "1:6120737461746569642e2e2e"
 	listing = `{"cookieverf":"0x0000000000000001","entries":[{"cookie":"0x0000000000000003","name":"one","attributes":{"change":7,"size":8192}},` +
 		`{"cookie":"0x0000000000000004","name":"two","attributes":{"change":7,"size":8192}}],"eof":true}`
 )
 
-// TestCutCredential: of a Call whose credential was cut, no operation is read out
-// of what is there of it.
+// TestCutCredential: if the credential of a Call is truncated, no operation is decoded from the
+// rest of it.
 func TestCutCredential(t *testing.T) {
 	frames, _ := testkit.Frames(t, captures+"rocev2-callback41.pcap.zst")
 	for _, snap := range []int{130, 140, 146} {
@@ -105,8 +106,8 @@ func TestCutCredential(t *testing.T) {
 	}
 }
 
-// TestStranger: a Send that is no RPC-over-RDMA has no XID, also when its connection
-// turns out to carry that, and a packet of it comes again.
+// TestStranger: a Send that is not RPC-over-RDMA has no XID, also if its connection turns out to
+// carry RPC-over-RDMA, and one of its packets is retransmitted.
 func TestStranger(t *testing.T) {
 	w := synth.New()
 	c := w.RoCE(synth.Options{})

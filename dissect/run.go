@@ -15,22 +15,22 @@ import (
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
-// tickEvery is how often [Handler.Tick] is called.
+// tickEvery is the interval between two calls of [Handler.Tick].
 const tickEvery = 25 * time.Millisecond
 
-// Run reads a source until it ends or breaks, ctx ends, or a handler returns an
-// error. It hands out everything, also what is still open at the end, and returns
-// the summary; the Dissector is not to be used any more then.
+// Run reads a source until it ends or fails, ctx ends, or a handler returns an error. It passes
+// all records to the handlers, also those that are still incomplete at the end, and returns the
+// summary. The Dissector must not be used afterwards.
 //
-// The error is nil at the source's end. It is the source's own when that broke,
-// a [capture.BrokenError], and ctx's cause when that ended: what was read before
-// has been handed out all the same, and of a broken source the summary says so.
-// Any other is what a handler returned, as it is; nothing was handed out since,
-// and the summary is of what was read until then.
+// The error is nil at the end of the source. It is a [capture.BrokenError] if reading the
+// source failed, and the cause of ctx if ctx ended; in both cases the handlers have got all
+// records of the frames that were read, and the summary of a source that failed has the error.
+// Any other error is that of a handler, unchanged; no handler was called after it, and the
+// summary counts the frames that were read until then.
 //
-// Handlers are called by the goroutine that calls Run. The source is read, and its
-// frames are taken apart, by another one, and [Options.Ahead] allows for a third;
-// they have ended when Run returns.
+// Handlers are called by the goroutine that calls Run. Another goroutine reads the source and
+// decodes the headers of its frames, and [Options.Ahead] allows a third one. They have ended
+// when Run returns.
 func (d *Dissector) Run(ctx context.Context, source capture.Source) (*record.Summary, error) {
 	cores := runtime.GOMAXPROCS(0)
 	reading, cancel := context.WithCancel(ctx)
@@ -68,7 +68,7 @@ func (d *Dissector) Run(ctx context.Context, source capture.Source) (*record.Sum
 	}
 }
 
-// batch takes the frames of a batch; number is kept at that of the one at hand.
+// batch dissects the frames of a batch, and sets number to that of the current frame.
 func (d *Dissector) batch(b *batch, decoded bool, number *int64) error {
 	for i := range b.Frames {
 		l := &d.layers
@@ -76,7 +76,7 @@ func (d *Dissector) batch(b *batch, decoded bool, number *int64) error {
 		switch {
 		case !decoded:
 			l.decode(&b.Frames[i], &d.link)
-		case i == len(b.layers): // taking it apart failed
+		case i == len(b.layers): // Decoding this frame failed.
 			panic(b.panicked)
 		default:
 			l = &b.layers[i]
@@ -91,7 +91,8 @@ func (d *Dissector) batch(b *batch, decoded bool, number *int64) error {
 	return nil
 }
 
-// end hands out what is left when a source has ended for a reason.
+// end completes all open records after a source has ended. Reason is the error with which it
+// ended.
 func (d *Dissector) end(source capture.Source, reason error) (*record.Summary, error) {
 	s, err := d.Finish()
 	if err != nil {
@@ -109,8 +110,8 @@ func (d *Dissector) end(source capture.Source, reason error) (*record.Summary, e
 	return s, reason
 }
 
-// tick lets others do something, and on a live capture, of which nothing waits,
-// goes on with the time.
+// tick calls the handler's Tick. If the capture is live and idle, because no frames wait, it
+// advances the time.
 func (d *Dissector) tick(idle bool) error {
 	if d.options.Live && idle && d.summary.Last.Known() {
 		if err := d.Idle(d.clock.last + record.Time(time.Since(d.read))); err != nil {
@@ -123,18 +124,19 @@ func (d *Dissector) tick(idle bool) error {
 	return d.handler.Tick()
 }
 
-// layers is what a frame says without regard to others.
+// layers holds the decoded headers of a frame, which do not depend on other frames.
 type layers struct {
 	carries  link.Carries
-	offset   int           // of the transport in the frame
-	length   int           // bytes of the packet on the wire
+	offset   int           // offset of the transport header in the frame, in bytes
+	length   int           // length of the packet on the wire, in bytes
 	paused   uint8         // priorities that the frame pauses
-	err      error         // of decoding packet
-	datagram rdma.Datagram // what it is to the tracker; of TCP, where it goes and what was captured
-	packet   rocev2.Packet // of RoCE and InfiniBand
-	link     *link.Decoder // all of its headers, for who shows them; else that of some frame
+	err      error         // error of decoding packet
+	datagram rdma.Datagram // input of the tracker; for TCP, only the addresses and the captured bytes
+	packet   rocev2.Packet // for RoCE and InfiniBand
+	link     *link.Decoder // headers of this frame if packets are shown, else of any frame
 }
 
+// decode decodes the headers of a frame, with k for the headers below the transport.
 func (l *layers) decode(f *capture.Frame, k *link.Decoder) {
 	l.link, l.carries = k, k.Decode(f)
 	l.offset, l.length, l.paused = k.Offset, k.WireLength, k.Paused
@@ -152,7 +154,7 @@ func (l *layers) decode(f *capture.Frame, k *link.Decoder) {
 	}
 }
 
-// stamp is where a frame stands.
+// stamp returns the time and the number of a frame.
 func stamp(f *capture.Frame) record.Stamp {
 	return record.Stamp{Time: record.Time(f.Time), Packet: f.Number}
 }
@@ -160,14 +162,14 @@ func stamp(f *capture.Frame) record.Stamp {
 // batch is a batch of frames on its way from the reader.
 type batch struct {
 	capture.Batch
-	layers   []layers       // of the frames, where the reader decodes them
-	links    []link.Decoder // one for each that is shown, else one for all
+	layers   []layers       // headers of the frames, if the reader decodes them
+	links    []link.Decoder // one for each frame if packets are shown, else one for all
 	icrc     rocev2.ICRC
-	err      error // what came instead of frames
+	err      error // error with which reading frames ended
 	panicked *capture.Panic
 }
 
-// fill reads the next frames and, where the reader is to, takes them apart.
+// fill reads the next frames and decodes their headers, if the reader does that.
 func (b *batch) fill(ctx context.Context, source capture.Source, r *reader) {
 	defer func() {
 		switch v := recover().(type) {
@@ -198,18 +200,19 @@ func (b *batch) fill(ctx context.Context, source capture.Source, r *reader) {
 	}
 }
 
-// inFlight is how many batches there are: one that is read, one that waits, one
-// that is dissected, and as many of which the handlers are told.
-const inFlight = 3 + parcels
+// inFlight is the number of batches of frames: one that is being read, one that waits, one that
+// is being dissected, and those whose records are in batches for the handlers.
+const inFlight = 3 + recordBatches
 
 // reader fills batches in a goroutine of its own, until one holds an error.
 type reader struct {
 	ready, free chan *batch
 	done        chan struct{}
-	decodes     bool // it takes frames apart, too
-	shows       bool // somebody is shown all of their headers
+	decodes     bool // it decodes the headers of frames, too
+	shows       bool // a handler gets packets, so the headers of each frame are kept
 }
 
+// newReader starts to read a source.
 func newReader(ctx context.Context, source capture.Source, decodes, shows bool) *reader {
 	r := &reader{ready: make(chan *batch, inFlight), free: make(chan *batch, inFlight), done: make(chan struct{}), decodes: decodes, shows: shows}
 	for range inFlight {
@@ -233,5 +236,5 @@ func newReader(ctx context.Context, source capture.Source, decodes, shows bool) 
 	return r
 }
 
-// wait waits until the source is not read any more.
+// wait waits until the goroutine that reads the source has ended.
 func (r *reader) wait() { <-r.done }

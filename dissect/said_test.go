@@ -12,8 +12,8 @@ import (
 	"github.com/rdmadump/rdmadump/synth"
 )
 
-// ladders are what the ladders of a wire say of operations, and how wide a line of
-// them is at most.
+// ladders returns the lines about operations in the ladders of a wire, and the width of their
+// longest line.
 func ladders(t *testing.T, w *synth.Wire, width int, o dissect.Options) (said []string, widest int) {
 	t.Helper()
 	d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
@@ -24,7 +24,7 @@ func ladders(t *testing.T, w *synth.Wire, width int, o dissect.Options) (said []
 		for line := range strings.SplitSeq(b.String(), "\n") {
 			widest = max(widest, len(line))
 			if at := strings.Repeat(" ", 21); strings.HasPrefix(line, at) && !strings.Contains(line, "more of these") {
-				line, _, _ = strings.Cut(line[len(at):], "  ") // the bars
+				line, _, _ = strings.Cut(line[len(at):], "  ") // without the bars
 				said = append(said, strings.TrimSuffix(line, " |"))
 			}
 			for _, c := range line {
@@ -42,8 +42,9 @@ func ladders(t *testing.T, w *synth.Wire, width int, o dissect.Options) (said []
 	return said, widest
 }
 
-// TestLaddersSay: a ladder has a line an operation at the Call and at the Reply,
-// whatever way they travelled, safe to print, bounded, and cut to its width.
+// TestLaddersSay: a ladder has one line per operation at the Call and at the Reply, in whatever
+// form they were transferred. The lines are safe to print, limited in number, and shortened to
+// the width.
 func TestLaddersSay(t *testing.T) {
 	secret := synth.Getattr3()
 	secret.Cred = synth.GSS(oncrpc.ServicePrivacy, 9)
@@ -121,8 +122,8 @@ func TestLaddersSay(t *testing.T) {
 	}
 }
 
-// TestReplyAlone: what a Reply says whose Call is not in the capture, where its
-// results read as those of a COMPOUND.
+// TestReplyAlone: if the Call is not in the capture, the ladder shows the results of a Reply that
+// can be decoded as those of a COMPOUND.
 func TestReplyAlone(t *testing.T) {
 	w := synth.New()
 	c := w.RoCE(synth.Options{})

@@ -13,7 +13,7 @@ import (
 	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
-// dissectFrames words the transactions of frames.
+// dissectFrames returns the transactions of frames as text.
 func dissectFrames(frames []capture.Frame) (lines []string, summary *record.Summary) {
 	d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
 		lines = append(lines, describe(r))
@@ -35,18 +35,18 @@ func tcpPayload(f *capture.Frame) (payload []byte, headers int) {
 	return f.Data[headers : 14+total], headers
 }
 
-// withPayload is a copy of a TCP frame with another sequence number and payload.
+// withPayload returns a copy of a TCP frame with another sequence number and payload.
 func withPayload(f *capture.Frame, headers int, seq uint32, payload []byte) capture.Frame {
 	g := *f
 	g.Data = append(slices.Clone(f.Data[:headers]), payload...)
 	binary.BigEndian.PutUint16(g.Data[16:], uint16(len(g.Data)-14))
 	binary.BigEndian.PutUint32(g.Data[38:], seq)
-	binary.BigEndian.PutUint16(g.Data[50:], 0) // a checksum that the adapter is to fill in
+	binary.BigEndian.PutUint16(g.Data[50:], 0) // The adapter fills in the checksum.
 	g.Length = len(g.Data)
 	return g
 }
 
-// same holds sorted lines against each other.
+// same compares two lists of sorted lines.
 func same(t *testing.T, got, want []string) {
 	t.Helper()
 	got, want = slices.Clone(got), slices.Clone(want)
@@ -57,8 +57,8 @@ func same(t *testing.T, got, want []string) {
 	}
 }
 
-// TestStream: the same transactions from a TCP stream whose segments are cut
-// anew, repeated, overlapping, and out of order.
+// TestStream: the transactions are the same if the segments of a TCP stream are split
+// differently, repeated, overlapping, and out of order.
 func TestStream(t *testing.T) {
 	frames, _ := testkit.Frames(t, captures+"iwarp-nfs41.pcap.zst")
 	want, _ := dissectFrames(frames)
@@ -77,7 +77,7 @@ func TestStream(t *testing.T) {
 			seq := binary.BigEndian.Uint32(frames[i].Data[38:])
 			for at := 0; at < len(payload); {
 				n := min(1+random.Intn(700), len(payload)-at)
-				from := max(0, at-random.Intn(40)) // some of it again
+				from := max(0, at-random.Intn(40)) // Some bytes overlap with the previous segment.
 				out = append(out, withPayload(&frames[i], headers, seq+uint32(from), payload[from:at+n]))
 				at += n
 			}
@@ -90,7 +90,7 @@ func TestStream(t *testing.T) {
 	})
 	t.Run("out of order and repeated", func(t *testing.T) {
 		out := slices.Clone(frames)
-		for i := 40; i+4 < len(out); i += 4 { // only neighbours of one direction: acknowledgements stay behind what they acknowledge
+		for i := 40; i+4 < len(out); i += 4 { // Only neighbors of one direction are swapped, so that acknowledgements stay after the data that they acknowledge.
 			a, _ := tcpPayload(&out[i])
 			b, _ := tcpPayload(&out[i+1])
 			if len(a) > 0 && len(b) > 0 && out[i].Data[29] == out[i+1].Data[29] {
@@ -153,16 +153,15 @@ func s0(s *record.Summary) (n int) {
 	return n
 }
 
-// TestMarkers: the same transactions with markers in the streams and CRCs on
-// (RFC 5044 s.4.3, s.4.4), which no capture at hand has: the streams are framed
-// anew.
+// TestMarkers: the transactions are the same if the streams have markers and CRCs (RFC 5044
+// s.4.3, s.4.4). No recorded capture has them, so the test frames the streams again.
 func TestMarkers(t *testing.T) {
 	frames, _ := testkit.Frames(t, captures+"iwarp-nfs41.pcap.zst")
 	want, _ := dissectFrames(frames)
 	type stream struct {
-		seq, next uint32 // as sent anew; as expected of the original
+		seq, next uint32 // in the new stream; in the original stream
 		position  int
-		rest      []byte // of the original stream, an FPDU that is not whole yet
+		rest      []byte // an incomplete FPDU of the original stream
 	}
 	streams := map[uint16]*stream{}
 	var out []capture.Frame
@@ -176,16 +175,16 @@ func TestMarkers(t *testing.T) {
 		seq := binary.BigEndian.Uint32(frames[i].Data[38:])
 		if len(payload) >= 20 && string(payload[:3]) == "MPA" {
 			framed := slices.Clone(payload)
-			framed[16] |= 0xc0 // markers and CRC
+			framed[16] |= 0xc0 // This requests markers and CRCs.
 			streams[port] = &stream{seq: seq + uint32(len(payload)), next: seq + uint32(len(payload))}
 			out = append(out, withPayload(&frames[i], headers, seq, framed))
 			continue
 		}
 		s := streams[port]
-		if s == nil || len(payload) == 0 || seq != s.next { // what was sent twice is left out
+		if s == nil || len(payload) == 0 || seq != s.next { // Data that was sent twice is left out.
 			if len(payload) == 0 {
 				g := withPayload(&frames[i], headers, 0, nil)
-				g.Data[47] &^= 0x10 // without acknowledgements, whose numbers are of the original
+				g.Data[47] &^= 0x10 // Acknowledgements are removed, because their numbers are those of the original stream.
 				if s != nil {
 					binary.BigEndian.PutUint32(g.Data[38:], s.seq)
 				}
@@ -218,7 +217,7 @@ func TestMarkers(t *testing.T) {
 	}
 }
 
-// mark frames an FPDU, given without its CRC, with markers and a CRC.
+// mark adds markers and a CRC to an FPDU that has no CRC.
 func mark(fpdu []byte, position *int) []byte {
 	var out []byte
 	begin := 0
@@ -233,7 +232,7 @@ func mark(fpdu []byte, position *int) []byte {
 	for _, b := range fpdu {
 		put(b)
 	}
-	if *position == 0 { // a marker may stand before the CRC, which it covers
+	if *position == 0 { // A marker may precede the CRC, which covers it.
 		out = binary.BigEndian.AppendUint16(append(out, 0, 0), uint16(len(out)))
 		*position = 4
 	}

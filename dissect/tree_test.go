@@ -17,8 +17,7 @@ import (
 	"github.com/rdmadump/rdmadump/synth"
 )
 
-// trees are what the packets of a wire say below their RPC headers, as JSON, and
-// as people see it.
+// trees returns the parts of the packets of a wire below their RPC headers, as JSON and as text.
 func trees(t *testing.T, w *synth.Wire) (asJSON []string, text string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -41,7 +40,7 @@ func trees(t *testing.T, w *synth.Wire) (asJSON []string, text string) {
 			if n.Kind != record.NodeValue || n.Offset < 0 {
 				continue
 			}
-			// What a number says is what stands there.
+			// The value of a number is the bytes at its offset.
 			if n.Offset+n.Length > len(p.Data) {
 				t.Errorf("packet %d: %s at %d+%d of %d bytes", p.Number, n.Label, n.Offset, n.Length, len(p.Data))
 			} else if b := p.Data[n.Offset:]; n.Name == "offset" && string(n.Data) != fmt.Sprint(binary.BigEndian.Uint64(b)) || n.Name == "count" && string(n.Data) != fmt.Sprint(binary.BigEndian.Uint32(b)) {
@@ -67,8 +66,8 @@ const (
 	sequenced = `"sessionid":"` + session + `","sequenceid":`
 )
 
-// TestTrees: below the RPC headers stand credentials, arguments and results, in
-// every form that they can travel in.
+// TestTrees: the trees of packets show credentials, arguments and results below the RPC headers,
+// in every form in which they can be transferred.
 func TestTrees(t *testing.T) {
 	sys := synth.Getattr3()
 	sys.Cred = synth.AuthSys(7, 8)
@@ -208,8 +207,8 @@ func TestTrees(t *testing.T) {
 	}
 }
 
-// TestCallbackTrees: a CB_COMPOUND and its Reply, and both when they come again:
-// the Call is answered by then.
+// TestCallbackTrees: a CB_COMPOUND and its Reply, and both when they are retransmitted after the
+// Call was answered.
 func TestCallbackTrees(t *testing.T) {
 	w := synth.New()
 	c := w.RoCE(synth.Options{})
@@ -229,8 +228,8 @@ func TestCallbackTrees(t *testing.T) {
 	}
 }
 
-// TestPlaces: what does not stand in its frame in one piece has no offset there, and
-// the arguments that RPCSEC_GSS protects end before its checksum.
+// TestPlaces: a value that is not in one piece in its frame has no offset, and arguments that
+// RPCSEC_GSS protects end before the checksum.
 func TestPlaces(t *testing.T) {
 	var out strings.Builder
 	draw := render.NewPackets(&out, render.NewTheme(&out, false), 0)
@@ -264,7 +263,7 @@ func TestPlaces(t *testing.T) {
 	d.Finish()
 }
 
-// TestTreesChangeNothing: nobody sees a difference who does not ask.
+// TestTreesChangeNothing: without the option, the records are the same.
 func TestTreesChangeNothing(t *testing.T) {
 	w := synth.New()
 	c := w.RoCE(synth.Options{})

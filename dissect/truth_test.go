@@ -13,8 +13,8 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// The kernels' own account of a run (*.truth.json): what their tracepoints said
-// while the capture was recorded. No capture was read to make it.
+// The files *.truth.json contain the kernels' own account of a run: the output of their
+// tracepoints while the capture was recorded. No capture was read to make them.
 type truth struct {
 	Connections []struct {
 		Client         string
@@ -45,7 +45,7 @@ type truthTransaction struct {
 	Marshalled      *int
 	CallPayload     int64   `json:"call_payload_len"`
 	CallHeader      int     `json:"call_header_len"`
-	Procedure       *string // as Linux names it
+	Procedure       *string // name in Linux
 	ServerProcedure *string `json:"server_procedure"`
 	Program         *string
 	CallForm        *string  `json:"call_form"`
@@ -53,7 +53,7 @@ type truthTransaction struct {
 	RemotelyInvalid []string `json:"remotely_invalidated"`
 }
 
-// kept is what is kept of a transaction record, as text, to compare.
+// kept holds the fields of a transaction record that are compared, as text.
 type kept struct {
 	rdmaProc, read, write, reply, returned, invalidated, procedure string
 	status                                                         record.Status
@@ -116,7 +116,7 @@ func wantSegments(list []truthSegment, position bool) (s string) {
 	return s
 }
 
-// TestTruth holds every transaction against what two kernels said of it.
+// TestTruth compares every transaction with the account of two kernels.
 func TestTruth(t *testing.T) {
 	for _, name := range glob(t, "*.truth.json") {
 		base := strings.TrimSuffix(name, ".truth.json")
@@ -160,7 +160,7 @@ func holdAgainst(t *testing.T, truthFile, captureFile string) {
 	for _, w := range want.Transactions {
 		w.Direction = cmp.Or(w.Direction, record.Forward)
 		if w.Granted == nil || w.Marshalled == nil && w.Direction == record.Forward {
-			continue // the kernels did not trace enough of it
+			continue // The kernels did not trace enough of this RPC.
 		}
 		checked++
 		var done []kept
@@ -185,7 +185,7 @@ func holdAgainst(t *testing.T, truthFile, captureFile string) {
 	}
 }
 
-// forms says how the client's names for what it did read in records.
+// forms maps the names of the client for its transfers to the forms in records.
 var forms = map[string]record.Form{
 	"inline": record.Short, "pullup": record.Short, "mapped": record.Short, "read list": record.Chunked, "*read list": record.Long,
 	"read chunk": record.Chunked, "write list": record.Chunked, "reply chunk": record.Long,
@@ -234,8 +234,8 @@ func compare(t *testing.T, w *truthTransaction, r kept) {
 	if w.ReplyForm != nil && *w.ReplyForm == "reply chunk" {
 		check("form of the Reply", r.replyForm, record.Long)
 	}
-	// Of the NULL Calls that set up an RPCSEC_GSS context the server traces the
-	// procedure that its thread served before.
+	// For the NULL Calls that set up an RPCSEC_GSS context, the server traces the procedure that
+	// its thread served before.
 	if w.ServerProcedure != nil && !r.gss {
 		check("procedure", r.procedure, *w.ServerProcedure)
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
-// tsharkFields are the fields that tshark is asked for, and the field of ours
-// that each is held against.
+// tsharkFields maps the fields that tshark prints to the fields of rdmadump that they are
+// compared with.
 var tsharkFields = []struct{ tshark, header, name string }{
 	{"infiniband.bth.opcode", "bth", "opcode"},
 	{"infiniband.bth.destqp", "bth", "dest_qpn"},
@@ -45,8 +45,8 @@ var tsharkFields = []struct{ tshark, header, name string }{
 	{"rpcordma.position", "", "position"},
 }
 
-// tsharkWrong lists where tshark 4.0 is wrong, or looks elsewhere, and why. A
-// difference that is none of these fails.
+// tsharkWrong lists the places where tshark 4.0 is wrong, or decodes other bytes, with the
+// reason. Any other difference fails the test.
 var tsharkWrong = []struct {
 	field, why string
 	applies    func(name string, ours, theirs []uint64, p *seen) bool
@@ -69,16 +69,16 @@ var tsharkWrong = []struct {
 	},
 }
 
-// seen is one packet as rdmadump described it.
+// seen is the description of one packet by rdmadump.
 type seen struct {
 	values map[string][]uint64
 	number int64
 	opcode uint64
-	broken bool // its RPC-over-RDMA header or RPC header is not sound
+	broken bool // the RPC-over-RDMA header or the RPC header is malformed
 	text   string
 }
 
-// TestTshark holds every field of every RoCEv2 packet against tshark.
+// TestTshark compares every field of every RoCEv2 packet with tshark.
 func TestTshark(t *testing.T) {
 	tshark := testkit.Tshark(t)
 	for _, name := range glob(t, "rocev2-*.zst") {
@@ -111,7 +111,7 @@ func holdAgainstTshark(t *testing.T, tshark, plain, name string) {
 	}
 	compared, differ := 0, 0
 	read(t, name, dissect.Handler{Packet: func(p *record.Packet) error {
-		if p.Transport == "" || p.ICRC == record.Bad { // tshark does not check, and reads what is damaged
+		if p.Transport == "" || p.ICRC == record.Bad { // tshark does not verify the ICRC, and decodes damaged packets.
 			return nil
 		}
 		ours := values(p)
@@ -140,7 +140,7 @@ func holdAgainstTshark(t *testing.T, tshark, plain, name string) {
 	}
 }
 
-// known says whether tshark is known to be wrong there.
+// known reports whether tshark is known to be wrong in this place.
 func known(name, fieldName string, ours, theirs []uint64, p *seen) bool {
 	for _, w := range tsharkWrong {
 		if strings.HasPrefix(fieldName, w.field) && w.applies(name, ours, theirs, p) {
@@ -150,7 +150,7 @@ func known(name, fieldName string, ours, theirs []uint64, p *seen) bool {
 	return false
 }
 
-// numbers reads tshark's list of values.
+// numbers parses tshark's list of values.
 func numbers(t *testing.T, list string) (all []uint64) {
 	for s := range strings.SplitSeq(list, ",") {
 		if s == "" {
@@ -165,7 +165,7 @@ func numbers(t *testing.T, list string) (all []uint64) {
 	return all
 }
 
-// values collects the numbers of a packet's tree by header and name.
+// values returns the numbers of a packet's tree by header and name.
 func values(p *record.Packet) *seen {
 	s := &seen{values: map[string][]uint64{}, number: p.Number}
 	position, reading := uint64(0), false
@@ -176,7 +176,7 @@ func values(p *record.Packet) *seen {
 			position, reading = uint64(n.Number), true
 		case n.Name == "write_chunks":
 			reading = false
-		case n.Table == &header.Segment && reading: // tshark repeats it for each segment
+		case n.Table == &header.Segment && reading: // tshark repeats it for each segment.
 			s.values[".position"] = append(s.values[".position"], position)
 		case n.Kind == record.NodeText && n.Name == "message":
 			s.text = n.Text
@@ -200,8 +200,8 @@ func values(p *record.Packet) *seen {
 	return s
 }
 
-// TestTsharkCompounds holds the operations and the status of NFSv4 COMPOUNDs,
-// short, chunked and long, against tshark.
+// TestTsharkCompounds compares the operations and the status of NFSv4 COMPOUNDs, short, chunked
+// and long, with tshark.
 func TestTsharkCompounds(t *testing.T) {
 	tshark := testkit.Tshark(t)
 	for _, name := range []string{"rocev2-nfs41.pcap.zst", "rocev2-long42.pcap.zst", "rocev2-data42.pcap.zst", "lab-nfs40.pcap.zst"} {

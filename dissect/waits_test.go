@@ -11,7 +11,7 @@ import (
 	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
-// records dissects a capture of testdata and keeps its records.
+// records dissects a capture of testdata and returns its records.
 func records(t *testing.T, name string) (transactions []*record.Transaction, connections []*record.Connection) {
 	t.Helper()
 	frames, _ := testkit.Frames(t, captures+name)
@@ -32,8 +32,8 @@ func records(t *testing.T, name string) (transactions []*record.Transaction, con
 	return transactions, connections
 }
 
-// TestRepeatsBelong: every repeat is counted once, on the transaction that it
-// belongs to or on none, and together they are what the connections count.
+// TestRepeatsBelong: every retransmission is counted once, on the transaction that it belongs to
+// or on none, and the sum is the number that the connections count.
 func TestRepeatsBelong(t *testing.T) {
 	for name, want := range map[string]int64{
 		"rocev2-loss42.pcap.zst": 6052, "lab-loss3.pcap.zst": 12603, "rocev2-storm41.pcap.zst": 2058, "lab-iwarploss41.pcap.zst": 19,
@@ -59,8 +59,8 @@ func TestRepeatsBelong(t *testing.T) {
 	}
 }
 
-// TestPacketsBelong: the packets that are marked as repeats are as many as the
-// connections count, and name the transactions that count them.
+// TestPacketsBelong: the number of packets that are marked as retransmitted is the number that
+// the connections count, and these packets name the transactions that count them.
 func TestPacketsBelong(t *testing.T) {
 	for _, name := range []string{"rocev2-loss42.pcap.zst", "rocev2-storm41.pcap.zst", "lab-iwarploss41.pcap.zst"} {
 		t.Run(name, func(t *testing.T) {
@@ -98,14 +98,14 @@ func TestPacketsBelong(t *testing.T) {
 					differ += max(missing, -missing)
 				}
 			}
-			if differ > unnamed { // one that came before what it repeats was taken is not yet named
+			if differ > unnamed { // A retransmission that precedes the processing of the original has no transaction yet.
 				t.Errorf("%d repeats are of other transactions than their packets say, %d packets say none", differ, unnamed)
 			}
 		})
 	}
 }
 
-// waits sums up the waits of a capture, by reason.
+// waits returns the sums of the waits of a capture, by reason.
 func waits(transactions []*record.Transaction) map[record.WaitReason]int {
 	n := map[record.WaitReason]int{}
 	for _, r := range transactions {
@@ -116,13 +116,13 @@ func waits(transactions []*record.Transaction) map[record.WaitReason]int {
 	return n
 }
 
-// TestWaits tells retransmission timeouts, credit stalls and slow servers apart.
+// TestWaits: retransmission timeouts, credit stalls and slow servers are distinguished.
 func TestWaits(t *testing.T) {
 	repeats := []record.WaitReason{record.RetransmitTimeout, record.RetransmitGap, record.RetransmitNak, record.RNRNak}
 	for _, c := range []struct {
 		name string
-		some []record.WaitReason // that there are
-		none []record.WaitReason // that there are not
+		some []record.WaitReason // reasons that occur
+		none []record.WaitReason // reasons that do not occur
 	}{
 		{"rocev2-loss42.pcap.zst", []record.WaitReason{record.RetransmitTimeout, record.RetransmitGap}, []record.WaitReason{record.CreditLimit, record.RNRNak}},
 		{"rocev2-storm41.pcap.zst", []record.WaitReason{record.RetransmitTimeout, record.RetransmitNak}, nil},
@@ -147,7 +147,7 @@ func TestWaits(t *testing.T) {
 					t.Errorf("%d waits for %s", got[reason], reason)
 				}
 			}
-			for _, r := range transactions { // phases and waits are all of the latency
+			for _, r := range transactions { // The latency is the sum of phases and waits.
 				p, known := r.Phases.Get()
 				if !known {
 					continue
@@ -161,8 +161,8 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestSlowest: of the slowest RPC of a lossy capture, 560 of 612 ms passed before
-// the server asked again for 10 bytes, whose response had come out of order.
+// TestSlowest: in the slowest RPC of a lossy capture, 560 of 612 ms passed before the server
+// requested 10 bytes again, whose response had arrived out of order.
 func TestSlowest(t *testing.T) {
 	transactions, _ := records(t, "rocev2-loss42.pcap.zst")
 	slowest := slices.MaxFunc(transactions, func(a, b *record.Transaction) int { return int(a.LatencyNS.Or(0) - b.LatencyNS.Or(0)) })
@@ -176,8 +176,8 @@ func TestSlowest(t *testing.T) {
 	}
 }
 
-// TestWaitsOfNaks: what a wait for a NAK's repeat shows begins with the NAK, and only
-// one wait is put down to a packet that came early.
+// TestWaitsOfNaks: the packets of a wait for a retransmission after a NAK begin with the NAK, and
+// only one wait is attributed to a packet that arrived early.
 func TestWaitsOfNaks(t *testing.T) {
 	transactions, _ := records(t, "rocev2-storm41.pcap.zst")
 	frames, _ := testkit.Frames(t, captures+"rocev2-storm41.pcap.zst")
@@ -196,7 +196,7 @@ func TestWaitsOfNaks(t *testing.T) {
 			}
 			naks++
 			const bth = 14 + 20 + 8
-			if data := frames[w.Packets[0]-1].Data; data[bth] != 17 || data[bth+12]>>5 != 3 { // Acknowledge, NAK
+			if data := frames[w.Packets[0]-1].Data; data[bth] != 17 || data[bth+12]>>5 != 3 { // The packet is an Acknowledge with a NAK.
 				t.Errorf("%v: packet %d of %v is no NAK", r.XID, w.Packets[0], w.Packets)
 			}
 		}
@@ -206,7 +206,8 @@ func TestWaitsOfNaks(t *testing.T) {
 	}
 }
 
-// TestEnds: how connections end, by whom, in which packet, and what dies with them.
+// TestEnds: how connections end, by which side, in which packet, and with which outstanding
+// Calls.
 func TestEnds(t *testing.T) {
 	for name, want := range map[string][]string{
 		"lab-retries42.pcap.zst": {

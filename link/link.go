@@ -180,7 +180,7 @@ func (d *Decoder) link(t capture.LinkType, at, end int) Carries {
 }
 
 // erf decodes an Extensible Record Format header of 16 bytes and its extension headers of 8 bytes.
-// The top bit of the type, and of each extension header, says whether another extension header
+// The top bit of the type, and of each extension header, tells if another extension header
 // follows.
 func (d *Decoder) erf(at int) Carries {
 	if !d.add(HeaderERF, at, 16) {
@@ -472,7 +472,7 @@ func (d *Decoder) datagram(at, end int) Carries {
 	d.Protocol = "UDP"
 	size := int(be.Uint16(h[4:]))
 	// Some implementations reply from port 4791 to the port from which the request came. The source
-	// port alone proves nothing, because any program may send from it, so the BTH is checked as well.
+	// port by itself proves nothing, because any program may send from it, so the BTH is checked as well.
 	toRoCE := d.DstPort == rocev2.UDPPort
 	fromRoCE := d.SrcPort == rocev2.UDPPort && rocev2.Plausible(d.frame[at+8:], size-8)
 	switch {

@@ -13,39 +13,39 @@ import (
 	"time"
 )
 
-// comparisons are the operators that are compiled.
+// comparisons lists the operators that this package compiles itself.
 var comparisons = []string{"==", "!=", "<", "<=", ">", ">=", "matches", "contains", "startsWith", "endsWith", "in"}
 
-// orders are the operators that look at the order of two values.
+// orders maps the operators that depend on the order of two values to their meaning.
 var orders = map[string]func(order int) bool{
 	"==": func(o int) bool { return o == 0 },
-	"!=": func(o int) bool { return o == 0 }, // the test is negated as a whole
+	"!=": func(o int) bool { return o == 0 }, // test.negated negates the result
 	"<":  func(o int) bool { return o < 0 },
 	"<=": func(o int) bool { return o <= 0 },
 	">":  func(o int) bool { return o > 0 },
 	">=": func(o int) bool { return o >= 0 },
 }
 
-// textTests are the operators that look into text.
+// textTests maps the operators that search text to their meaning.
 var textTests = map[string]func(text, wanted string) bool{"contains": strings.Contains, "startsWith": strings.HasPrefix, "endsWith": strings.HasSuffix}
 
-// test is a comparison. One with a constant has it in accepts.
+// test is a comparison. If one side is a constant, accepts contains it.
 type test struct {
 	op       string
-	get      func(record any) any // of a field
-	accepts  func(value any) bool // one value, of a list each
+	get      func(record any) any // returns the value of the field
+	accepts  func(value any) bool // reports whether a single value passes
 	negated  bool
 	from, to int // in the source
 
-	notes  bool // whether near values are of interest
+	notes  bool // similar values are collected in near
 	path   string
 	wanted string
 	raw    func(record any) any
 	near   Near
 }
 
-// holds says whether a value passes: of a list any element. != is the opposite
-// of ==.
+// holds reports whether a value passes. A list passes if any element does; != is the
+// opposite of ==.
 func (t *test) holds(v any) bool {
 	if list, ok := v.([]any); ok {
 		return slices.ContainsFunc(list, t.accepts) != t.negated
@@ -53,7 +53,7 @@ func (t *test) holds(v any) bool {
 	return t.accepts(v) != t.negated
 }
 
-// value is a literal as expr and compareAny have it.
+// value returns the value of a literal, in a type of expr.
 func (l *literal) value() any {
 	switch l.kind {
 	case isNull:
@@ -76,7 +76,7 @@ func (l *literal) value() any {
 	return l.text
 }
 
-// compare compares two values that only the record shows.
+// compare compares two values whose types only the record shows.
 func (f *Filter) compare(t *test, a, b any) (bool, error) {
 	hit, err := compareAny(t.op, a, b, &f.patterns)
 	if err != nil {
@@ -85,9 +85,9 @@ func (f *Filter) compare(t *test, a, b any) (bool, error) {
 	return hit, err
 }
 
-// compareAny compares two values. Where one is a list, the comparison holds when
-// it holds for any element; != is the opposite of ==. Null equals null alone,
-// and is neither less nor more than anything.
+// compareAny compares two values. If one is a list, the comparison is true if it is true for
+// any element; != is the opposite of ==. Null equals only null, and is neither less nor
+// greater than any value.
 func compareAny(op string, a, b any, p *patterns) (bool, error) {
 	switch op {
 	case "!=":
@@ -96,7 +96,7 @@ func compareAny(op string, a, b any, p *patterns) (bool, error) {
 	case "in":
 		list, ok := b.([]any)
 		if !ok {
-			return false, fmt.Errorf("in wants a list behind it: name in [1, 2]")
+			return false, fmt.Errorf("in must be followed by a list: name in [1, 2]")
 		}
 		for _, element := range list {
 			if equal, err := compareAny("==", a, element, p); equal || err != nil {
@@ -129,7 +129,7 @@ func compareAny(op string, a, b any, p *patterns) (bool, error) {
 	return orders[op](order), nil
 }
 
-// orNull is null in the place of a list that is empty.
+// orNull returns null instead of an empty list.
 func orNull(v any) any {
 	if list, ok := v.([]any); ok && len(list) == 0 {
 		return nil
@@ -137,7 +137,7 @@ func orNull(v any) any {
 	return v
 }
 
-// IsObject says that a value has parts, and no text of its own but its JSON.
+// IsObject reports whether a value is a composite value, which is printed as JSON.
 func IsObject(v any) bool {
 	switch reflect.ValueOf(v).Kind() {
 	case reflect.Struct, reflect.Map, reflect.Pointer, reflect.Slice, reflect.Array:
@@ -146,7 +146,7 @@ func IsObject(v any) bool {
 	return false
 }
 
-// textOf is a value as JSON has it, without quotes.
+// textOf returns a value as JSON shows it, without quotes.
 func textOf(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -164,8 +164,9 @@ func textOf(v any) string {
 	return fmt.Sprint(v)
 }
 
-// Order orders two values of a field, to sort by: null comes last, of a list its
-// first element counts.
+// Order compares two values of a field for sorting. It returns a negative number if a comes
+// first, a positive number if b does, and 0 otherwise. Null comes last, and a list counts as
+// its first element.
 func Order(a, b any) int {
 	first := func(v any) any {
 		if list, ok := v.([]any); ok {
@@ -189,8 +190,8 @@ func Order(a, b any) int {
 	return order
 }
 
-// compareNumbers orders two numbers: ints, unsigned ones of 64 bits that no int
-// holds, and floats.
+// compareNumbers compares two numbers, of type int, uint64 (for values that exceed an int)
+// or float64. It returns false if one is not a number.
 func compareNumbers(a, b any) (int, bool) {
 	switch a := a.(type) {
 	case int:
@@ -226,13 +227,13 @@ func compareNumbers(a, b any) (int, bool) {
 	return 0, false
 }
 
-// compareOne orders two values of a kind.
+// compareOne compares two single values. It returns false if they cannot be compared.
 func compareOne(a, b any) (int, bool) {
 	if order, ok := compareNumbers(a, b); ok {
 		return order, true
 	}
 	switch a := a.(type) {
-	case int, uint64: // text that looks like a number
+	case int, uint64: // The other may be text that looks like a number.
 		if text, ok := b.(string); ok {
 			if n, ok := parseNumber(text); ok {
 				return compareNumbers(a, n)
@@ -269,20 +270,21 @@ func compareOne(a, b any) (int, bool) {
 	return 0, false
 }
 
-// maxPatterns bounds the regular expressions that are kept; those of constants
-// are compiled with the filter, only what comes out of records gets here.
+// maxPatterns is the number of regular expressions that are kept compiled. They come from
+// records; those that are constants are compiled with the filter.
 const maxPatterns = 64
 
-// patterns keeps compiled regular expressions.
+// patterns caches compiled regular expressions.
 type patterns map[string]*regexp.Regexp
 
+// compile returns the compiled form of a regular expression.
 func (p *patterns) compile(s string) (*regexp.Regexp, error) {
 	if known := (*p)[s]; known != nil {
 		return known, nil
 	}
 	compiled, err := regexp.Compile(s)
 	if err != nil {
-		return nil, fmt.Errorf("no regular expression: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		return nil, fmt.Errorf("invalid regular expression: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 	}
 	if *p == nil || len(*p) >= maxPatterns {
 		*p = patterns{}

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,30 +18,30 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/header"
 )
 
-// compiler turns what expr parsed into what expr runs: paths of names into look-ups,
-// comparisons into tests. Of several errors the first counts.
+// compiler converts the tree that expr parsed into the tree that expr runs: names become
+// look-ups of fields, and comparisons become tests. It reports only the first error.
 type compiler struct {
 	*lexed
 	fields Fields
 	filter *Filter
 	err    error
-	scopes []string // of the predicates around: the list that each runs over, empty where that is no field
-	locals []string // names of let
+	scopes []string // lists that the enclosing predicates run over; "" for a list that is not a field
+	locals []string // names that let defines
 }
 
 // operand is one side of a comparison.
 type operand struct {
-	node     ast.Node
-	path     string // of a field
-	field    *Field
-	element  bool // the field is of a list's element, which expr has in hand
-	loose    bool // named with other letters than the field has
-	lit      *literal
-	word     string // no field has this name
-	from, to int
+	node      ast.Node
+	path      string // of the field
+	field     *Field
+	element   bool // the field belongs to an element of a list, which expr passes
+	otherCase bool // upper and lower case of the name differ from the field
+	lit       *literal
+	word      string // the name as it was typed
+	from, to  int
 }
 
-// span is the part of the source that a node stands for.
+// span returns the part of the source that a node represents.
 func (c *compiler) span(n ast.Node) (from, to int) {
 	least, most := -1, 0
 	ast.Walk(&n, visitor(func(n *ast.Node) {
@@ -68,30 +69,31 @@ func (c *compiler) span(n ast.Node) (from, to int) {
 // visitor is a function that expr's walk calls.
 type visitor func(*ast.Node)
 
-// Visit calls it.
+// Visit calls the function.
 func (v visitor) Visit(n *ast.Node) { v(n) }
 
-// wrong notes an error at a part of the source.
+// wrong records an error at a part of the source.
 func (c *compiler) wrong(from, to int, format string, args ...any) {
 	if c.err == nil {
 		c.err = &Error{c.source, from, to, fmt.Sprintf(format, args...)}
 	}
 }
 
+// wrongAt records an error at the part of the source that a node represents.
 func (c *compiler) wrongAt(n ast.Node, format string, args ...any) {
 	from, to := c.span(n)
 	c.wrong(from, to, format, args...)
 }
 
-// invoke is a call of one of the functions of a filter.
+// invoke returns a call of one of the functions of a filter.
 func invoke(at file.Location, name string, index int, arguments ...ast.Node) ast.Node {
 	call := &ast.CallNode{Callee: &ast.IdentifierNode{Value: name}, Arguments: append([]ast.Node{&ast.IntegerNode{Value: index}}, arguments...)}
 	call.SetLocation(at)
 	return call
 }
 
-// pathOf is the path that a chain of names is, and whether it is one of an element
-// of the list that a predicate runs over.
+// pathOf returns the path that a chain of names represents. Element reports whether the path
+// belongs to an element of the list that a predicate runs over.
 func (c *compiler) pathOf(n ast.Node) (path string, element, ok bool) {
 	switch n := n.(type) {
 	case *ast.IdentifierNode:
@@ -113,7 +115,7 @@ func (c *compiler) pathOf(n ast.Node) (path string, element, ok bool) {
 	return "", false, false
 }
 
-// classify says what a side of a comparison is.
+// classify determines whether a side of a comparison is a field, a literal or neither.
 func (c *compiler) classify(n ast.Node) operand {
 	o := operand{node: n}
 	o.from, o.to = c.span(n)
@@ -126,7 +128,7 @@ func (c *compiler) classify(n ast.Node) operand {
 	}
 	if path, element, ok := c.pathOf(n); ok {
 		if real := find(path, c.fields); real != "" {
-			o.path, o.element, o.field, o.loose = real, element, c.fields.Field(real), !c.fields.Has(path) && c.fields.Alias(path) == ""
+			o.path, o.element, o.field, o.otherCase = real, element, c.fields.Field(real), !c.fields.Has(path) && c.fields.Alias(path) == ""
 			o.word = path
 		} else {
 			o.word = path
@@ -135,7 +137,7 @@ func (c *compiler) classify(n ast.Node) operand {
 	return o
 }
 
-// constant is the literal that a node is.
+// constant returns the literal that a node represents, and whether it is one.
 func (c *compiler) constant(n ast.Node) (literal, bool) {
 	from, to := 0, 0
 	switch n.(type) {
@@ -184,7 +186,7 @@ func (c *compiler) constant(n ast.Node) (literal, bool) {
 	return literal{}, false
 }
 
-// field is a look-up.
+// field returns a look-up of a field.
 func (c *compiler) field(o *operand) ast.Node {
 	if o.element {
 		if o.field.nfs != nil && o.path == o.field.Path {
@@ -201,15 +203,15 @@ func (c *compiler) field(o *operand) ast.Node {
 	return invoke(o.node.Location(), funcField, len(c.filter.getters)-1)
 }
 
-// invokePlain is an element of a field of the tables, as expr has values.
+// invokePlain returns a call that converts an element of an NFS field to a type of expr.
 func invokePlain(element ast.Node) ast.Node {
 	call := &ast.CallNode{Callee: &ast.IdentifierNode{Value: funcPlain}, Arguments: []ast.Node{element}}
 	call.SetLocation(element.Location())
 	return call
 }
 
-// elements compiles the list that a predicate runs over: of a field of the tables
-// its values as they are, for the comparisons in the predicate.
+// elements compiles the list that a predicate runs over. The elements of an NFS field are not
+// converted, because the comparisons in the predicate need their types.
 func (c *compiler) elements(n ast.Node) ast.Node {
 	o := c.classify(n)
 	if o.field == nil || o.field.nfs == nil || o.element {
@@ -220,8 +222,8 @@ func (c *compiler) elements(n ast.Node) ast.Node {
 	return invoke(n.Location(), funcField, len(c.filter.getters)-1)
 }
 
-// listed is a look-up that always finds a list, an empty one where there is nothing:
-// what len, any and their like run over.
+// listed returns a look-up that always returns a list, which is empty if there is no value.
+// Functions such as len and any need a list.
 func listed(get func(any) any) func(any) any {
 	return func(r any) any {
 		switch v := get(r).(type) {
@@ -235,8 +237,8 @@ func listed(get func(any) any) func(any) any {
 	}
 }
 
-// condition compiles a node that stands where a condition does: a bare field holds
-// when it is there, and not false, zero or empty.
+// condition compiles a node in the place of a condition. A field without a comparison is true
+// if it is present, and not false, zero or empty.
 func (c *compiler) condition(n ast.Node) ast.Node {
 	switch m := n.(type) {
 	case *ast.BoolNode:
@@ -253,18 +255,19 @@ func (c *compiler) condition(n ast.Node) ast.Node {
 	if o := c.classify(n); o.field == nil && o.word != "" {
 		c.unknown(&o)
 	} else if o.lit != nil {
-		c.wrong(o.from, o.to, "%s alone is no condition: compare it with a field", c.source[o.from:o.to])
+		c.wrong(o.from, o.to, "%s is not a condition; compare it with a field", c.source[o.from:o.to])
 	}
 	call := &ast.CallNode{Callee: &ast.IdentifierNode{Value: funcTruth}, Arguments: []ast.Node{c.value(n)}}
 	call.SetLocation(n.Location())
 	return call
 }
 
-// unknown says that a word is no field.
+// unknown records the error that a field does not exist.
 func (c *compiler) unknown(o *operand) {
 	c.wrong(o.from, o.to, "%s", unknown(o.word, c.fields))
 }
 
+// isLogic reports whether an operator combines conditions.
 func isLogic(operator string) bool {
 	return slices.Contains([]string{"and", "&&", "or", "||"}, operator)
 }
@@ -339,9 +342,9 @@ func (c *compiler) value(n ast.Node) ast.Node {
 		}
 	case *ast.CallNode:
 		if id, ok := n.Callee.(*ast.IdentifierNode); ok {
-			c.wrongAt(n.Callee, "there is no function %s", id.Value)
+			c.wrongAt(n.Callee, "unknown function %s", id.Value)
 		} else {
-			c.wrongAt(n, "only functions are called: len(...), any(...), all(...), none(...), count(...)")
+			c.wrongAt(n, "only functions can be called: len(...), any(...), all(...), none(...), count(...)")
 		}
 	case *ast.BuiltinNode:
 		c.builtin(n)
@@ -372,8 +375,8 @@ func (c *compiler) value(n ast.Node) ast.Node {
 	return n
 }
 
-// builtin compiles a call of one of expr's functions. In the predicate of any and
-// its like, .name is a field of the list's elements.
+// builtin compiles a call of one of expr's functions. In the predicate of a function such as
+// any, .name is a field of the elements of the list.
 func (c *compiler) builtin(n *ast.BuiltinNode) {
 	base := ""
 	for i, argument := range n.Arguments {
@@ -402,13 +405,19 @@ func (c *compiler) builtin(n *ast.BuiltinNode) {
 	}
 }
 
-// mirrored are the operators that order, as seen from the other side.
+// mirrored maps the operators to those with the same meaning if both sides are exchanged.
 var mirrored = map[string]string{"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
-// comparison compiles a comparison: of a field and a constant into a test that is
-// made for both, of anything else into one that looks at the values.
+// comparison compiles a comparison. If it compares a field with a constant, the test is made
+// for their types; any other test examines the types of the values in the record.
 func (c *compiler) comparison(n *ast.BinaryNode) ast.Node {
 	left, right := c.classify(n.Left), c.classify(n.Right)
+	for _, o := range []*operand{&left, &right} {
+		if o.field == nil && strings.Contains(o.word, ".") && c.fields.Renamed()[o.word] != "" {
+			c.unknown(o) // This is an old name, and not text.
+			return n
+		}
+	}
 	takeWord(&left, &right)
 	takeWord(&right, &left)
 	for _, o := range []*operand{&left, &right} {
@@ -427,14 +436,14 @@ func (c *compiler) comparison(n *ast.BinaryNode) ast.Node {
 		return c.test(n, &right, "==", left.lit)
 	case op == "in" && right.lit == nil && right.field == nil:
 	case op == "in" && (right.lit == nil || right.lit.kind != isList && right.lit.kind != isNet):
-		c.wrong(right.from, right.to, "in wants a list behind it, such as [1, 2], or a network, such as 192.168.77.0/24")
+		c.wrong(right.from, right.to, "in must be followed by a list, such as [1, 2], or a network, such as 192.168.77.0/24")
 		return n
 	case left.field != nil && right.lit != nil:
 		return c.test(n, &left, op, right.lit)
 	case right.field != nil && left.lit != nil && mirrored[op] != "":
 		return c.test(n, &right, mirrored[op], left.lit)
 	case right.lit != nil && right.lit.kind == isList && op != "in":
-		c.wrong(right.from, right.to, "a list goes with in, not with %s", op)
+		c.wrong(right.from, right.to, "a list can follow only in, not %s", op)
 		return n
 	}
 	if left.field != nil && right.field != nil && textual(left.field) != textual(right.field) && mirrored[op] != "" && op != "==" && op != "!=" {
@@ -445,25 +454,26 @@ func (c *compiler) comparison(n *ast.BinaryNode) ast.Node {
 	return invoke(n.Location(), funcCompare, len(c.filter.tests)-1, c.value(n.Left), c.value(n.Right))
 }
 
-// takeWord makes a word that stands opposite a field of text text: one that is no
-// field, or one that is a field only in other letters, or of another type.
+// takeWord turns a word on the opposite side of a text field into text if the word is not a
+// field, or if it is a field only in another case or of another type.
 func takeWord(o, opposite *operand) {
 	if o.word == "" || o.lit != nil || o.element {
 		return
 	}
 	text := opposite.field != nil && (textual(opposite.field) || opposite.field.shown != nil || len(opposite.field.Values) > 0 || opposite.field.Type == "bool")
 	other := opposite.field == nil && opposite.lit == nil && opposite.word == ""
-	if o.field == nil && (opposite.field != nil || other) || text && o.field != nil && !opposite.loose && (o.loose || !textual(o.field) && textual(opposite.field)) {
+	if o.field == nil && (opposite.field != nil || other) || text && o.field != nil && !opposite.otherCase && (o.otherCase || !textual(o.field) && textual(opposite.field)) {
 		o.lit = &literal{kind: isWord, text: o.word, from: o.from, to: o.to}
 		o.field, o.path = nil, ""
 	}
 }
 
+// textual reports whether the values of a field are text.
 func textual(f *Field) bool {
 	return f.Type == "text" || f.Type == "address" || f.Type == "bytes"
 }
 
-// article is the type of a field in a sentence.
+// article returns the type of a field with its article, for a sentence.
 func article(f *Field) string {
 	switch f.Type {
 	case "address", "object":
@@ -473,7 +483,7 @@ func article(f *Field) string {
 	case "bytes":
 		return "bytes in hex"
 	case "time":
-		return "a moment"
+		return "a time"
 	case "hex":
 		return "a number"
 	}
@@ -525,9 +535,9 @@ func (c *compiler) test(n *ast.BinaryNode, o *operand, op string, lit *literal) 
 	return invoke(n.Location(), funcTest, index)
 }
 
-// accepts is the test of a single value: what a field's value has to be for the
-// comparison to hold; of != what it must not be. Shown says that it is about what
-// tables show of the field.
+// accepts returns the test of a single value: it reports whether the comparison is true for
+// the value, or false in the case of !=. Shown reports whether the test is about the value
+// that tables show for the field.
 func (c *compiler) accepts(o *operand, op string, lit *literal) (accepts func(any) bool, shown bool) {
 	f := o.field
 	switch op {
@@ -537,7 +547,7 @@ func (c *compiler) accepts(o *operand, op string, lit *literal) (accepts func(an
 		}
 		var ones []func(any) bool
 		list := lit.list
-		if lit.text == ".." { // a range without braces
+		if lit.text == ".." { // This is a range without braces.
 			list = []literal{*lit}
 		}
 		for i := range list {
@@ -550,7 +560,7 @@ func (c *compiler) accepts(o *operand, op string, lit *literal) (accepts func(an
 			}
 			one, s := c.accepts(o, "==", element)
 			if s != shown && i > 0 {
-				c.wrong(element.from, element.to, "the values of a list are of one kind")
+				c.wrong(element.from, element.to, "the values of a list must have one type")
 			}
 			shown = s
 			ones = append(ones, one)
@@ -571,7 +581,7 @@ func (c *compiler) accepts(o *operand, op string, lit *literal) (accepts func(an
 	case "matches":
 		p, err := regexp.Compile(lit.text)
 		if err != nil {
-			c.wrong(lit.from, lit.to, "no regular expression: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+			c.wrong(lit.from, lit.to, "invalid regular expression: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 			return nil, false
 		}
 		return func(v any) bool { return v != nil && p.MatchString(textOf(v)) }, f.shown != nil && !textual(f) && f.Type != "hex"
@@ -580,12 +590,12 @@ func (c *compiler) accepts(o *operand, op string, lit *literal) (accepts func(an
 		return func(v any) bool { return v != nil && holds(textOf(v), wanted) }, f.shown != nil && !textual(f) && f.Type != "hex"
 	}
 	if lit.kind == isList {
-		c.wrong(lit.from, lit.to, "a list goes with in, not with %s", op)
+		c.wrong(lit.from, lit.to, "a list can follow only in, not %s", op)
 		return nil, false
 	}
 	if lit.kind == isNull {
 		if op != "==" && op != "!=" {
-			c.wrong(lit.from, lit.to, "null goes with == and != only")
+			c.wrong(lit.from, lit.to, "null can be compared only with == and !=")
 		}
 		return func(v any) bool { return v == nil }, false
 	}
@@ -607,7 +617,7 @@ func (c *compiler) accepts(o *operand, op string, lit *literal) (accepts func(an
 		case isNumber, isSize:
 			return asNumber(lit.number)
 		case isDuration:
-			c.wrong(lit.from, lit.to, "%s is a time, and %s is a number", typed, o.path)
+			c.wrong(lit.from, lit.to, "%s is a duration, but %s is a number", typed, o.path)
 			return nil, false
 		case isText, isWord:
 			if n, ok := parseNumber(lit.text); ok {
@@ -621,20 +631,20 @@ func (c *compiler) accepts(o *operand, op string, lit *literal) (accepts func(an
 		if f.Type == "hex" {
 			example = "0x4cc9dbf7"
 		}
-		c.wrong(lit.from, lit.to, "%s is a number, such as %s; %s is none", o.path, example, typed)
+		c.wrong(lit.from, lit.to, "%s is a number, such as %s; %s is not", o.path, example, typed)
 	case "duration":
 		switch {
 		case lit.kind == isDuration, lit.kind == isNumber && (lit.number == 0 || strings.HasSuffix(o.word, "_ns") || strings.HasSuffix(o.word, ".ns")):
 			return asNumber(lit.number)
 		case lit.kind == isNumber:
-			c.wrong(lit.from, lit.to, "%s what? %sms, %sus, %ss", typed, typed, typed, typed)
+			c.wrong(lit.from, lit.to, "%s has no unit; write %sms, %sus or %ss", typed, typed, typed, typed)
 			return nil, false
 		case lit.kind == isText:
 			if d, err := time.ParseDuration(lit.text); err == nil {
 				return asNumber(int(d))
 			}
 		}
-		c.wrong(lit.from, lit.to, "%s is a time such as 5ms, 20us or 1.5s; %s is none", o.path, typed)
+		c.wrong(lit.from, lit.to, "%s is a duration, such as 5ms, 20us or 1.5s; %s is not", o.path, typed)
 	case "time":
 		at, ok := lit.time, lit.kind == isTime
 		if !ok && lit.kind == isText {
@@ -649,7 +659,7 @@ func (c *compiler) accepts(o *operand, op string, lit *literal) (accepts func(an
 		if f.shown != nil && (lit.kind == isText || lit.kind == isWord) {
 			return c.asText(o, op, lit), true
 		}
-		c.wrong(lit.from, lit.to, "%s is a moment, such as 2026-11-21T05:20:00Z; --from and --to take seconds from the start", o.path)
+		c.wrong(lit.from, lit.to, "%s is a time, such as 2026-11-21T05:20:00Z; --from and --to also accept seconds since the start", o.path)
 	case "bool":
 		truths := map[string]bool{"true": true, "yes": true, "1": true, "false": false, "no": false, "0": false}
 		wanted, ok := truths[strings.ToLower(lit.text)]
@@ -660,7 +670,7 @@ func (c *compiler) accepts(o *operand, op string, lit *literal) (accepts func(an
 		return func(v any) bool { return v == wanted }, false
 	case "object":
 		if f.shown == nil {
-			c.wrong(o.from, o.to, "%s is an object: name one of its fields, such as %s", o.path, strings.Join(c.below(o.path), ", "))
+			c.wrong(o.from, o.to, "%s is an object; use one of its fields, such as %s", o.path, strings.Join(c.below(o.path), ", "))
 			return nil, false
 		}
 		if lit.kind == isNumber || lit.kind == isSize {
@@ -674,14 +684,14 @@ func (c *compiler) accepts(o *operand, op string, lit *literal) (accepts func(an
 	return nil, false
 }
 
-// byShown says whether a text is meant of what tables show: it is none of the
-// field's own values.
+// byShown reports whether a text is compared with the value that tables show for a field,
+// because it is not one of the field's own values.
 func (c *compiler) byShown(f *Field, lit *literal) bool {
 	return f.shown != nil && canonical(f, lit.text) == ""
 }
 
-// canonical is the value of a field of few values that a word stands for, empty
-// when it is none.
+// canonical returns the value of an enumeration that a word stands for, or "" if it stands
+// for none.
 func canonical(f *Field, word string) string {
 	if real := synonyms[f.Path+"="+strings.ToLower(word)]; real != "" && slices.Contains(f.Values, real) {
 		return real
@@ -694,7 +704,7 @@ func canonical(f *Field, word string) string {
 	return ""
 }
 
-// asText is the test of a field of text.
+// asText returns the test of a single value of a text field.
 func (c *compiler) asText(o *operand, op string, lit *literal) func(any) bool {
 	f, ordered := o.field, orders[op]
 	typed, wanted := c.source[lit.from:lit.to], lit.text
@@ -702,7 +712,7 @@ func (c *compiler) asText(o *operand, op string, lit *literal) func(any) bool {
 	case isNet, isAddress:
 		network := lit.net
 		if lit.kind == isAddress && op != "==" && op != "!=" || lit.kind == isNet && op != "==" && op != "!=" {
-			c.wrong(lit.from, lit.to, "addresses go with ==, != and in")
+			c.wrong(lit.from, lit.to, "addresses can be compared only with ==, != and in")
 			return nil
 		}
 		return func(v any) bool {
@@ -726,17 +736,21 @@ func (c *compiler) asText(o *operand, op string, lit *literal) func(any) bool {
 			wanted = hex.EncodeToString(b)
 		}
 	}
-	if f.shown == nil && len(f.Values) > 0 && (op == "==" || op == "!=") {
+	equality := op == "==" || op == "!="
+	if now := RenamedValue(o.path, lit.text); now != "" && equality && !slices.Contains(f.Values, lit.text) {
+		c.wrong(lit.from, lit.to, "%s is now called %q", typed, now)
+		return nil
+	}
+	if f.shown == nil && len(f.Values) > 0 && equality {
 		if wanted = canonical(f, lit.text); wanted == "" {
-			if now := renamedValue(o.path, lit.text); now != "" {
-				c.wrong(lit.from, lit.to, "%s is now called %q", typed, now)
-				return nil
-			}
-			c.wrong(lit.from, lit.to, "%s has no value %s; it is %s", o.path, typed, either(f.Values))
+			c.unknownValue(o, lit, f.Values)
 			return nil
 		}
 	} else if real := canonical(f, lit.text); real != "" {
 		wanted = real
+	} else if f.outcomes != nil && equality && !endsInDigit(wanted) && !slices.Contains(f.outcomes(), wanted) {
+		c.unknownValue(o, lit, f.outcomes())
+		return nil
 	}
 	return func(v any) bool {
 		text, ok := v.(string)
@@ -744,8 +758,37 @@ func (c *compiler) asText(o *operand, op string, lit *literal) func(any) bool {
 	}
 }
 
-// called is what a number is called in a text field that has numbers on the wire, as
-// Wireshark's filters have them; empty for any other.
+// unknownValue records the error that a field never has a value. It offers similar values, or
+// else all of them.
+func (c *compiler) unknownValue(o *operand, lit *literal, values []string) {
+	n := Near{Wanted: lit.text}
+	for _, v := range values {
+		n.See(v)
+	}
+	offers := n.Values()
+	switch {
+	case len(offers) > 0:
+		for i := range offers {
+			offers[i] = strconv.Quote(offers[i])
+		}
+		c.wrong(lit.from, lit.to, "unknown value %q for %s; did you mean %s?", lit.text, o.path, either(offers))
+	case len(values) <= maxListed:
+		c.wrong(lit.from, lit.to, "unknown value %q for %s (want %s)", lit.text, o.path, either(values))
+	default:
+		c.wrong(lit.from, lit.to, "unknown value %q for %s%s", lit.text, o.path, similar(near(lit.text, values)))
+	}
+}
+
+// endsInDigit reports whether a word ends in a digit, as names of unknown codes do.
+func endsInDigit(word string) bool {
+	return word != "" && word[len(word)-1] >= '0' && word[len(word)-1] <= '9'
+}
+
+// maxListed is the largest number of values that an error message lists.
+const maxListed = 20
+
+// called returns the name of a number in a text field that is a number on the wire, because
+// Wireshark's filters use the number. It returns "" for other fields.
 func called(f *Field, lit *literal) string {
 	n, whole := lit.number.(int)
 	if lit.kind != isNumber || !whole || n < 0 {
@@ -762,7 +805,7 @@ func called(f *Field, lit *literal) string {
 	return ""
 }
 
-// either is a list of words of which one holds.
+// either joins words with commas, and the last two with "or".
 func either(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
@@ -770,7 +813,7 @@ func either(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
 
-// below are some fields of an object.
+// below returns the first fields of an object.
 func (c *compiler) below(path string) (names []string) {
 	for _, name := range c.fields.Names() {
 		if strings.HasPrefix(name, path+".") && len(names) < 3 {

@@ -2,26 +2,31 @@ package query
 
 import (
 	"net"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
+	"github.com/rdmadump/rdmadump/dissect/nfs"
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// What tables show can be typed: headings are names of fields, and where a table
-// shows something else than the record has, that is a value, too.
+// Expressions can use what tables show: a heading is a name of a field, and if a table shows
+// something else than the value in the record, an expression can be compared with that, too.
 
-// drawnField is a field that a table shows. One with get is no other; one without
-// adds names to a field that there is, or what tables show of it.
+// drawnField is a field that a table shows. If get is set, it is a field of its own;
+// otherwise it adds names, or the values that tables show, to an existing field.
 type drawnField struct {
 	Field
 	get func(record any) any
 }
 
-// synonyms are what tables show of a field of few values.
+// synonyms maps the values that tables show for enumerations to those in the record.
 var synonyms = map[string]string{"direction=fwd": "forward", "direction=back": "backward"}
 
-// shown is a drawnField that only says what a table shows of a field.
+// shown returns a drawnField with the value that a table shows for a field, and other names
+// of the field.
 func shown[T any](path string, show func(T) any, aliases ...string) drawnField {
 	f := drawnField{Field: Field{Path: path, Aliases: aliases}}
 	if show != nil {
@@ -30,7 +35,7 @@ func shown[T any](path string, show func(T) any, aliases ...string) drawnField {
 	return f
 }
 
-// added is one that is no other.
+// added returns a drawnField that is a field of its own.
 func added[T any](path, kind, doc string, get func(T) any, aliases ...string) drawnField {
 	return drawnField{Field{Path: path, Type: kind, Doc: doc, Aliases: aliases}, func(r any) any { return get(r.(T)) }}
 }
@@ -45,7 +50,7 @@ var ofTransactions = []drawnField{
 	added("read", "number", "Number of bytes that RDMA Read moved out of the requester's memory.", func(r *record.Transaction) any { read, _ := Moved(r); return int(read) }),
 	added("write", "number", "Number of bytes that RDMA Write moved into the requester's memory.", func(r *record.Transaction) any { _, written := Moved(r); return int(written) }),
 	added("form", "text", "Forms of the Call and of the Reply, such as short>long.", func(r *record.Transaction) any { return FormOf(r.Call) + ">" + FormOf(r.Reply) }),
-	shown("status", func(r *record.Transaction) any { return Outcome(r) }),
+	shown("status", func(r *record.Transaction) any { return Outcome(r) }).among(outcomes),
 	shown("procedure", func(r *record.Transaction) any {
 		if !r.Program.Known() {
 			return nil
@@ -93,8 +98,35 @@ var ofConnections = []drawnField{
 	shown[*record.Connection]("not_captured", nil, "missed"),
 }
 
-// Outcome is how a transaction ended, as the STATUS of tables has it: the worst
-// that can be said of it, "ok" when nothing bad can.
+// among returns the drawnField with all values that a table may show for it.
+func (d drawnField) among(values func() []string) drawnField {
+	d.outcomes = values
+	return d
+}
+
+// outcomes returns all values of Outcome, except for numbers of unknown codes.
+var outcomes = sync.OnceValue(func() []string {
+	words := append([]string{"ok", "ERR_VERS", "ERR_CHUNK"}, record.Status("").Values()...)
+	const accepted, rejected, mismatch, auth = 0, 1, 0, 1 // reply and reject states of RFC 5531
+	for state := range uint32(16) {
+		for _, h := range []oncrpc.Header{
+			{ReplyState: accepted, AcceptState: state},
+			{ReplyState: rejected, RejectState: mismatch},
+			{ReplyState: rejected, RejectState: auth, AuthState: state},
+		} {
+			if name := h.Status(); !endsInDigit(name) && !slices.Contains(words, name) {
+				words = append(words, name)
+			}
+		}
+	}
+	for version := uint32(2); version <= 4; version++ {
+		words = append(words, nfs.StatusWords(version)...)
+	}
+	return append(words, nfs.MountStatusWords()...)
+})
+
+// Outcome returns how a transaction ended, as the column STATUS shows it: the outermost error,
+// or "ok" if there was none.
 func Outcome(r *record.Transaction) string {
 	switch {
 	case r.Status == record.RDMAError && r.RDMAError.Known():
@@ -109,7 +141,8 @@ func Outcome(r *record.Transaction) string {
 	return "ok"
 }
 
-// Moved is how much RDMA moved out of the requester's memory, and into it.
+// Moved returns the number of bytes that RDMA Reads moved out of the requester's memory, and
+// the number that RDMA Writes moved into it.
 func Moved(r *record.Transaction) (read, written int64) {
 	for chunk, s := range r.Segments() {
 		if chunk == record.ReadList {
@@ -121,7 +154,7 @@ func Moved(r *record.Transaction) (read, written int64) {
 	return read, written
 }
 
-// FormOf is how a message travelled, a dash when there is none.
+// FormOf returns the form of a message, or a dash if there is no message.
 func FormOf(m *record.Message) string {
 	if m == nil {
 		return "-"
@@ -129,7 +162,7 @@ func FormOf(m *record.Message) string {
 	return string(m.Form)
 }
 
-// payloadOf is the size of a message.
+// payloadOf returns the size of a message in bytes, or nil if it is unknown.
 func payloadOf(m *record.Message) any {
 	if m == nil {
 		return nil
@@ -140,8 +173,8 @@ func payloadOf(m *record.Message) any {
 	return nil
 }
 
-// endpointOf is what may be said to mean an end: its address, with and without
-// its port.
+// endpointOf returns the values that an end can be compared with: its address, with and
+// without its port.
 func endpointOf(e record.Endpoint) any {
 	address, known := e.Address.Get()
 	if !known {

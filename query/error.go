@@ -1,20 +1,22 @@
 package query
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 )
 
-// Error is what is wrong with an expression, and where: From and To are bytes of
-// Source, which is what the person typed.
+// Error describes an error in an expression. From and To are the bytes of Source, the
+// expression as it was typed, in which the error is.
 type Error struct {
 	Source   string
 	From, To int
 	Message  string
 }
 
-// Error says it, with the expression below and a mark under the place.
+// Error returns the message, with the expression and a mark under the place in the lines
+// below.
 func (e *Error) Error() string {
 	from := min(max(e.From, 0), len(e.Source))
 	to := min(max(e.To, from), len(e.Source))
@@ -23,7 +25,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("-Y: %s\n  %s\n  %s^%s", e.Message, line, strings.Repeat(" ", before), strings.Repeat("~", max(under-1, 0)))
 }
 
-// visible is text with one printable character for each of its own.
+// visible returns s with a printable character in place of each control character.
 func visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -36,44 +38,49 @@ func visible(s string) string {
 	}, s)
 }
 
-// near are the words nearest to one, the nearest first, at most three; those
-// that have it as a part count as near.
+// near returns at most three words that are similar to word, the most similar first. At most
+// half of the letters may differ; words that begin with word, or end with it after a dot,
+// are always similar.
 func near(word string, words []string) []string {
 	type ranked struct {
-		word     string
-		distance int
+		word            string
+		distance, whole int // to the beginning of the word, and to all of it
 	}
-	var all []ranked
+	var ranking []ranked
 	typed := strings.ToLower(word[:min(len(word), nearLongest)])
 	last := typed[strings.LastIndex(typed, ".")+1:]
 	for _, w := range words {
 		lower := strings.ToLower(w)
-		d := distance(typed, lower)
+		all := distances(typed, lower)
+		d := min(all[len(lower)], slices.Min(all)+1) // Units such as _ns are easily forgotten.
 		if strings.HasSuffix(lower, "."+last) || strings.HasSuffix(lower, "err_"+typed) || strings.HasPrefix(lower, typed) {
 			d = min(d, 2)
 		}
-		all = append(all, ranked{w, d})
+		if d <= max(2, len(typed)/2) {
+			ranking = append(ranking, ranked{w, d, all[len(lower)]})
+		}
 	}
-	slices.SortStableFunc(all, func(a, b ranked) int { return a.distance - b.distance })
+	slices.SortStableFunc(ranking, func(a, b ranked) int { return cmp.Or(a.distance-b.distance, a.whole-b.whole) })
 	offer := make([]string, 0, 3)
-	for _, n := range all[:min(3, len(all))] {
+	for _, n := range ranking[:min(3, len(ranking))] {
 		offer = append(offer, n.word)
 	}
 	return offer
 }
 
-// Unknown is the error of a field that does not exist, with the nearest that do.
+// Unknown returns the error for a field that does not exist, with the names of similar
+// fields.
 func Unknown(name string, fields Fields) error {
 	return fmt.Errorf("%s", unknown(name, fields))
 }
 
-// unknown says that a field does not exist here, which are near, and which
-// records have it.
+// unknown returns the message for a field that does not exist: its new name, if it was
+// renamed, or else similar fields and the records that have a field of this name.
 func unknown(name string, fields Fields) string {
 	if path := fields.Renamed()[name]; path != "" {
 		return fmt.Sprintf("%s is now called %s", visible(name), path)
 	}
-	message := fmt.Sprintf("unknown field %q; similar: %s", visible(name), strings.Join(near(name, fields.Names()), ", "))
+	message := fmt.Sprintf("unknown field %q", visible(name)) + similar(near(name, fields.Names()))
 	var have []string
 	for _, other := range []Fields{Transactions, Connections, Packets, Findings} {
 		if other.Of() != fields.Of() && find(name, other) != "" {
@@ -81,13 +88,24 @@ func unknown(name string, fields Fields) string {
 		}
 	}
 	if len(have) > 0 {
-		message += "; " + strings.Join(have, " and ") + " have it"
+		message += "; " + strings.Join(have, " and ") + " have this field"
 	}
 	return message
 }
 
-// distance is how many letters to insert, delete or replace.
-func distance(a, b string) int {
+// similar returns the end of a message that lists similar words, or "" if there are none.
+func similar(words []string) string {
+	if len(words) == 0 {
+		return ""
+	}
+	return "; similar: " + strings.Join(words, ", ")
+}
+
+// distance returns the number of bytes to insert, delete or replace to turn a into b.
+func distance(a, b string) int { return distances(a, b)[len(b)] }
+
+// distances returns the distances from a to the beginnings of b, by their lengths.
+func distances(a, b string) []int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
@@ -103,5 +121,5 @@ func distance(a, b string) int {
 			diagonal, row[j] = row[j], min(row[j]+1, row[j-1]+1, diagonal+cost)
 		}
 	}
-	return row[len(b)]
+	return row
 }

@@ -2,6 +2,7 @@ package query
 
 import (
 	"encoding"
+	"fmt"
 	"math"
 	"reflect"
 	"slices"
@@ -14,46 +15,47 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// Field is a field of a kind of record, for lists of them.
+// Field describes a field of a record type.
 type Field struct {
 	Path    string
-	Type    string   // in a word: number, text, time, duration, hex, bool, address, bytes, object
-	List    bool     // the path runs through a list: there may be several
-	Values  []string // all that it can be, where it is one of a few
+	Type    string   // one of number, text, time, duration, hex, bool, address, bytes, object
+	List    bool     // the path runs through a list, so there may be several values
+	Values  []string // all values of an enumeration, else nil
 	Doc     string
 	Aliases []string // other names that filters accept for it, Wireshark's among them
-	Drawn   bool     // it is of tables and filters, not of JSON
+	Drawn   bool     // tables and filters have the field, but JSON does not
 
-	was []string // paths that it had before the first release
+	was      []string        // paths that the field had before the first release
+	outcomes func() []string // all values that tables show, if they are known
 
-	shown func(record any) any // what tables show of it, where that is something else
-	nfs   *nfsField            // of the tables of package nfs
+	shown func(record any) any // returns what tables show for the field, if that differs from its value
+	nfs   *nfsField            // for fields of NFS arguments and results
 }
 
-// recordFields are those of a record that is a struct, by JSON name. They are
-// listed when somebody asks: most runs do not.
+// recordFields has the fields of a record that is a struct, by JSON name. They are listed
+// when they are first used, because most runs do not use them.
 type recordFields struct {
 	of      string
 	once    sync.Once
 	make    func()
 	byPath  map[string]*Field
 	own     map[string]func(record any) any // fields that no tag describes
-	paths   map[string][]int                // index of the field at each level; lists are passed through
+	paths   map[string][]int                // index of the field at each level; a list has no level of its own
 	list    []Field
 	names   []string
 	aliases map[string]string
 	renamed map[string]string // old paths and the paths that replace them
 }
 
-// Transactions, Connections and Findings are the fields of those records.
+// Transactions, Connections and Findings are the fields of these record types.
 var (
 	Transactions Fields = fieldsOf("transactions", reflect.TypeFor[record.Transaction](), func() []drawnField { return append(ofTransactions, ofTables()...) })
 	Connections  Fields = fieldsOf("connections", reflect.TypeFor[record.Connection](), func() []drawnField { return ofConnections })
 	Findings     Fields = fieldsOf("findings", reflect.TypeFor[record.Finding](), nil)
 )
 
-// New returns the fields of another kind of record, as its tags describe them; of
-// is its kind, in the plural. Headings are names that a table gives to fields.
+// New returns the fields of another record type, as its tags describe them; of is the name
+// of the type, in the plural. Headings are names that a table gives to fields.
 func New[T any](of string, headings ...Heading[*T]) Fields {
 	return fieldsOf(of, reflect.TypeFor[T](), func() (drawn []drawnField) {
 		for _, h := range headings {
@@ -84,9 +86,9 @@ func SortKey(fields Fields, record any, path string) any {
 // order, unless a table shows a number for it.
 func Sortable(f *Field) bool { return f.Type != "object" || f.shown != nil }
 
-// fieldsOf are the fields of a record, as its tags describe them, and those that
-// are drawn. Of several that have one alias, it is that of the outermost, and among
-// those of the first.
+// fieldsOf returns the fields of a record, as its tags describe them, and those that only
+// tables show. If several fields have the same alias, it stands for the outermost, and among
+// these for the first.
 func fieldsOf(of string, t reflect.Type, drawn func() []drawnField) *recordFields {
 	f := &recordFields{of: of}
 	f.make = func() {
@@ -101,13 +103,13 @@ func fieldsOf(of string, t reflect.Type, drawn func() []drawnField) *recordField
 	return f
 }
 
-// made are the fields, listed.
+// made returns f after its fields are listed.
 func (f *recordFields) made() *recordFields {
 	f.once.Do(f.make)
 	return f
 }
 
-// arrange puts what was added in order.
+// arrange sorts the fields, and resolves their aliases.
 func (f *recordFields) arrange() {
 	slices.SortStableFunc(f.list, func(a, b Field) int { return strings.Count(a.Path, ".") - strings.Count(b.Path, ".") })
 	for i := range f.list {
@@ -128,7 +130,10 @@ func (f *recordFields) arrange() {
 		}
 		field.Aliases = kept
 	}
-	for alias, path := range f.aliases { // those that were given from above
+	for alias, path := range f.aliases { // Some aliases are in the tag of an outer field.
+		if f.renamed[alias] != "" {
+			continue // Old names are accepted, but not listed.
+		}
 		if i := slices.IndexFunc(f.list, func(f Field) bool { return f.Path == path }); !slices.Contains(f.list[i].Aliases, alias) {
 			f.list[i].Aliases = append(f.list[i].Aliases, alias)
 		}
@@ -147,15 +152,15 @@ func (f *recordFields) arrange() {
 	}
 }
 
-// draw adds the fields that tables show and no tag describes, and what tables
-// show of the others. What a tag describes by now is the tag's.
+// draw adds the fields that tables show and no tag describes, and what tables show for the
+// others. A field that has a tag by now is not added.
 func (f *recordFields) draw(drawn []drawnField) {
 	for _, d := range drawn {
 		i := slices.IndexFunc(f.list, func(field Field) bool { return field.Path == d.Path })
 		switch {
 		case i >= 0:
 			f.list[i].Aliases = append(slices.Clone(f.list[i].Aliases), d.Aliases...)
-			f.list[i].shown = d.shown
+			f.list[i].shown, f.list[i].outcomes = d.shown, d.outcomes
 		case d.get != nil:
 			d.Drawn = true
 			f.own[d.Path] = d.get
@@ -165,8 +170,8 @@ func (f *recordFields) draw(drawn []drawnField) {
 	}
 }
 
-// add lists the fields of a struct type. The paths before are those that the
-// struct had before the first release.
+// add lists the fields of a struct type. Before has the paths that the struct had before the
+// first release.
 func (f *recordFields) add(t reflect.Type, prefix string, before []string, index []int, list bool) {
 	for _, field := range record.FieldsOf(t) {
 		path, inner, many := append(slices.Clone(index), field.Index), field.Type, list
@@ -184,7 +189,7 @@ func (f *recordFields) add(t reflect.Type, prefix string, before []string, index
 	}
 }
 
-// word is a type in a word.
+// word returns the name of a type for Field.Type.
 func word(t reflect.Type, name string) string {
 	switch {
 	case t == reflect.TypeFor[record.Time]():
@@ -207,8 +212,10 @@ func word(t reflect.Type, name string) string {
 	return "number"
 }
 
-// opt is what every record.Opt has.
+// opt is the interface of every record.Opt.
 type opt interface{ Pointer() any }
+
+// These methods implement Fields.
 
 func (f *recordFields) Of() string               { return f.of }
 func (f *recordFields) Has(path string) bool     { _, ok := f.made().paths[path]; return ok }
@@ -217,8 +224,10 @@ func (f *recordFields) List() []Field            { return f.made().list }
 func (f *recordFields) Field(path string) *Field { return f.made().byPath[path] }
 func (f *recordFields) Alias(name string) string { return f.made().aliases[name] }
 
+// Get returns the value of a field.
 func (f *recordFields) Get(record any, path string) any { return f.getter(path)(record) }
 
+// getter returns a function that does what Get does for one path.
 func (f *recordFields) getter(path string) func(any) any {
 	if own := f.made().own[path]; own != nil {
 		return own
@@ -227,6 +236,7 @@ func (f *recordFields) getter(path string) func(any) any {
 	return func(record any) any { return lookUp(reflect.ValueOf(record), index, plain) }
 }
 
+// Raw returns the value of a field in its own type.
 func (f *recordFields) Raw(record any, path string) any {
 	if n := f.made().byPath[path].nfs; n != nil {
 		return n.raw(record)
@@ -237,8 +247,8 @@ func (f *recordFields) Raw(record any, path string) any {
 	return lookUp(reflect.ValueOf(record), f.paths[path], reflect.Value.Interface)
 }
 
-// lookUp is what an index path leads to: a list when it runs through one, nil
-// when there is nothing.
+// lookUp returns the value at an index path: a list if the path runs through one, nil if
+// there is no value.
 func lookUp(v reflect.Value, index []int, value func(reflect.Value) any) any {
 	var found []any
 	list := false
@@ -252,8 +262,8 @@ func lookUp(v reflect.Value, index []int, value func(reflect.Value) any) any {
 	return found[0]
 }
 
-// collect follows an index path, through pointers, what may be unknown, and
-// lists. The record is a pointer, so that all of it has an address.
+// collect follows an index path through pointers, optional values and lists, and appends the
+// values to found. The record must be a pointer, so that its fields have addresses.
 func collect(v reflect.Value, index []int, value func(reflect.Value) any, found *[]any, list *bool) {
 	for {
 		if v.Kind() == reflect.Struct {
@@ -289,8 +299,7 @@ func collect(v reflect.Value, index []int, value func(reflect.Value) any, found 
 	collect(v.Field(index[0]), index[1:], value, found, list)
 }
 
-// plain turns a value into one of expr's kinds: numbers are ints, hex numbers
-// too.
+// plain converts a value to a type of expr: all numbers become ints, hex numbers too.
 func plain(v reflect.Value) any {
 	switch v.Kind() {
 	case reflect.Int, reflect.Int64:
@@ -310,7 +319,7 @@ func plain(v reflect.Value) any {
 			return string(text)
 		}
 	}
-	if v.Kind() == reflect.Struct { // an element of a list, for any(timeline, .event == "nak")
+	if v.Kind() == reflect.Struct { // This is an element of a list, for any(timeline, .event == "nak").
 		members := map[string]any{}
 		for _, f := range fieldsOfStruct(v.Type()) {
 			members[f.Name] = lookUp(v.Field(f.Index), nil, plain)
@@ -320,10 +329,10 @@ func plain(v reflect.Value) any {
 	return v.Interface()
 }
 
-// timeValue is a time as expr has them.
+// timeValue returns a time in the type of expr.
 func timeValue(t record.Time) time.Time { return time.Unix(0, int64(t)).UTC() }
 
-// integer is a number as expr has them: an int, unless that is too small.
+// integer returns a number in a type of expr: an int, or a uint64 if an int is too small.
 func integer(v uint64) any {
 	if v > math.MaxInt {
 		return v
@@ -331,9 +340,10 @@ func integer(v uint64) any {
 	return int(v)
 }
 
-// structs has the fields of the structs that were met, by type.
+// structs caches the fields of structs, by type.
 var structs sync.Map // of reflect.Type to []record.Field
 
+// fieldsOfStruct returns the fields of a struct type.
 func fieldsOfStruct(t reflect.Type) []record.Field {
 	if known, ok := structs.Load(t); ok {
 		return known.([]record.Field)
@@ -343,9 +353,9 @@ func fieldsOfStruct(t reflect.Type) []record.Field {
 	return fields
 }
 
-// packetFields are those of a packet record: its own, those of headers, and those of
-// the tables of package nfs. The last are many: they are listed when somebody asks for
-// one, or for all.
+// packetFields has the fields of packet records: the record's own, those of headers, and
+// those of NFS arguments and results. The last are many, so they are listed only when one of
+// them, or all, are needed.
 type packetFields struct {
 	once    sync.Once
 	own     map[string]func(*record.Packet) any
@@ -353,17 +363,17 @@ type packetFields struct {
 
 	rest  sync.Once
 	nfs   byName
-	list  []Field // both
+	list  []Field // of headers and nfs
 	names []string
 }
 
-// byName finds fields by their paths, and paths by other names.
+// byName maps paths to fields, and other names to paths.
 type byName struct {
 	fields  map[string]*Field
 	aliases map[string]string
 }
 
-// add adds a field; of several tables it is one.
+// add adds a field. A field that several tables have is added once.
 func (n *byName) add(field Field) {
 	field.Aliases = append(slices.Clone(field.Aliases), shortNames[field.Path]...)
 	for _, alias := range field.Aliases {
@@ -380,7 +390,7 @@ func (n *byName) add(field Field) {
 	n.fields[field.Path] = &field
 }
 
-// ownFields are those of a packet that are in no header.
+// ownFields lists the fields of packets that are not in a header.
 var ownFields = []struct {
 	Field
 	get func(*record.Packet) any
@@ -431,7 +441,7 @@ var ownFields = []struct {
 	{Field{Path: "summary", Type: "text", Doc: "Summary of the packet in one line.", Aliases: []string{"info"}}, func(p *record.Packet) any { return string(p.Summary) }},
 }
 
-// number is a number that may be unknown, as one of expr's.
+// number returns an optional number in a type of expr.
 func number[T ~int64 | ~uint32](v record.Opt[T]) any {
 	if n, known := v.Get(); known {
 		return int(n)
@@ -439,13 +449,13 @@ func number[T ~int64 | ~uint32](v record.Opt[T]) any {
 	return nil
 }
 
-// shortNames are names that say what they mean without their header.
+// shortNames maps fields to names that are clear without the name of the header.
 var shortNames = map[string][]string{"rpcrdma.credits": {"credits"}}
 
 // Packets are the fields of packet records.
 var Packets Fields = new(packetFields)
 
-// with are the fields among which one of that name is.
+// with returns the part of the fields that a field of this name belongs to.
 func (f *packetFields) with(name string) *byName {
 	if InTables(name) {
 		return &f.all().nfs
@@ -453,7 +463,7 @@ func (f *packetFields) with(name string) *byName {
 	return &f.made().headers
 }
 
-// all are the fields, listed.
+// all returns f after all of its fields are listed.
 func (f *packetFields) all() *packetFields {
 	f.rest.Do(func() {
 		f.nfs = byName{map[string]*Field{}, map[string]string{}}
@@ -472,12 +482,13 @@ func (f *packetFields) all() *packetFields {
 	return f
 }
 
-// made are the fields, but for those of the tables of package nfs.
+// made returns f after its fields are listed, except for those of NFS.
 func (f *packetFields) made() *packetFields {
 	f.once.Do(f.make)
 	return f
 }
 
+// make lists the fields, except for those of NFS.
 func (f *packetFields) make() {
 	f.own, f.headers = map[string]func(*record.Packet) any{}, byName{map[string]*Field{}, map[string]string{}}
 	add := f.headers.add
@@ -486,20 +497,20 @@ func (f *packetFields) make() {
 		add(own.Field)
 	}
 	for _, h := range header.All {
-		object := Field{Path: h.Name, Type: "object", Doc: h.Label}
+		object := Field{Path: h.Name, Type: "object", Doc: fmt.Sprintf("The fields of the header %s.", h.Label)}
 		if slices.Contains(wiresharkHeaders, h.Name) {
 			object.Aliases = []string{"infiniband." + h.Name}
 		}
 		add(object)
 		for i := range h.Fields {
 			row := &h.Fields[i]
-			name := Field{Path: h.Name + "." + row.Name, Type: formatWords[row.Format], Doc: row.Label}
+			name := Field{Path: h.Name + "." + row.Name, Type: formatWords[row.Format], Doc: fmt.Sprintf("%s in the header %s.", row.Label, h.Label)}
 			if row.Alias != "" && header.Wireshark[row.Alias] == nil {
 				name.Aliases = []string{row.Alias}
 			}
 			add(name)
 			if row.Names != nil && row.Format != field.Enum {
-				add(Field{Path: name.Path + "_name", Type: "text", Doc: row.Label + " by name"})
+				add(Field{Path: name.Path + "_name", Type: "text", Doc: fmt.Sprintf("%s in the header %s, by name.", row.Label, h.Label)})
 				f.headers.fields[name.Path].show(h.Name, row.Name)
 			}
 		}
@@ -523,7 +534,7 @@ func (f *packetFields) make() {
 	add(Field{Path: "rpcrdma.position", Type: "number", List: true, Doc: "Positions of the message's Read chunks in the Payload stream, in bytes.", Aliases: []string{"rpcordma.position"}})
 	for name, sources := range header.Wireshark {
 		first := sources[0]
-		add(Field{Path: name, Type: formatWords[first.Field.Format], Drawn: true, Doc: first.Table.Label + ": " + first.Field.Label, Aliases: []string{name}})
+		add(Field{Path: name, Type: formatWords[first.Field.Format], Drawn: true, Doc: fmt.Sprintf("%s in the header %s.", first.Field.Label, first.Table.Label), Aliases: []string{name}})
 		f.own[name] = func(p *record.Packet) any { return fromSources(p, sources) }
 	}
 }
@@ -560,15 +571,17 @@ func oneOrList(found []any) any {
 	return found
 }
 
-// show lets a number be compared with its name, too: bth.opcode == "RC SEND Only".
+// show allows a number to be compared with its name, too: bth.opcode == "RC SEND Only".
 func (f *Field) show(table, row string) {
 	f.shown = func(r any) any { return fromTree(r.(*record.Packet), table, row+"_name", true) }
 }
 
-// formatWords is what the formats of table fields are in a word.
+// formatWords maps the formats of header fields to the names of types.
 var formatWords = [...]string{
 	field.Dec: "number", field.Hex: "hex", field.Flag: "bool", field.IPv4: "address", field.IPv6: "address", field.MAC: "address", field.Enum: "text", field.Bytes: "bytes",
 }
+
+// These methods implement Fields.
 
 func (f *packetFields) Of() string               { return "packets" }
 func (f *packetFields) Has(path string) bool     { return f.Field(path) != nil }
@@ -577,6 +590,7 @@ func (f *packetFields) Names() []string          { return f.all().names }
 func (f *packetFields) List() []Field            { return f.all().list }
 func (f *packetFields) Alias(name string) string { return f.with(name).aliases[name] }
 
+// Raw returns the value of a field in its own type.
 func (f *packetFields) Raw(record any, path string) any {
 	if n := f.Field(path).nfs; n != nil {
 		return n.raw(record)
@@ -584,8 +598,10 @@ func (f *packetFields) Raw(record any, path string) any {
 	return f.Get(record, path)
 }
 
+// Get returns the value of a field.
 func (f *packetFields) Get(r any, path string) any { return f.getter(path)(r) }
 
+// getter returns a function that does what Get does for one path.
 func (f *packetFields) getter(path string) func(any) any {
 	if own := f.made().own[path]; own != nil {
 		return func(r any) any { return own(r.(*record.Packet)) }
@@ -597,7 +613,7 @@ func (f *packetFields) getter(path string) func(any) any {
 	return func(r any) any { return fromTree(r.(*record.Packet), object, name, nested) }
 }
 
-// textOrNil is text, nil where there is none.
+// textOrNil returns text, or nil if it is empty.
 func textOrNil(text []byte) any {
 	if len(text) == 0 {
 		return nil
@@ -605,8 +621,8 @@ func textOrNil(text []byte) any {
 	return string(text)
 }
 
-// fromTree looks a field up in the packet's tree: all that have its name, in a
-// list when there are several.
+// fromTree returns the value of a field in a packet's tree. If there are several fields with
+// this name, it returns a list of their values.
 func fromTree(p *record.Packet, object, name string, nested bool) any {
 	var found []any
 	inside, depth := 0, 0 // depth at which the wanted header was opened
@@ -649,6 +665,7 @@ func fromTree(p *record.Packet, object, name string, nested bool) any {
 	return oneOrList(found)
 }
 
+// appendField appends the value of a field of a node.
 func appendField(found []any, n *record.Node, name string) []any {
 	row := n.Table.Field(name)
 	if row == nil {
@@ -676,8 +693,8 @@ func appendValue(found []any, row *field.Field, data []byte) []any {
 	return append(found, string(row.AppendText(nil, data)))
 }
 
-// Wireshark is what Wireshark calls the field: those of its other names that have
-// a protocol before them.
+// Wireshark returns the names of the field in Wireshark: those of its aliases that begin with
+// a protocol.
 func (f *Field) Wireshark() (names []string) {
 	for _, alias := range f.Aliases {
 		if strings.Contains(alias, ".") {

@@ -20,7 +20,7 @@ import (
 // leaves names in their place, says what stands where, and makes "not" bind as in
 // Wireshark; expr parses the rest.
 
-// literalKind says what a literal was written as.
+// literalKind is the form in which a literal was written.
 type literalKind uint8
 
 const (
@@ -34,27 +34,27 @@ const (
 	isNet
 	isText  // quoted
 	isWord  // not quoted
-	isBytes // hex digits that are no number
+	isBytes // hex digits that are not a number
 	isList
 )
 
 // literal is a value as it was typed.
 type literal struct {
 	kind     literalKind
-	text     string // as typed; of quoted text what it says
-	number   any    // int, uint64 or float64, of numbers, durations (ns) and sizes
+	text     string // as typed; for quoted text, the content
+	number   any    // int, uint64 or float64; the value of numbers, durations (ns) and sizes
 	truth    bool
 	time     record.Time
-	net      netip.Prefix // of addresses, too
+	net      netip.Prefix // for networks and addresses
 	list     []literal
-	why      string // of bytes: what to say to who wanted a number
+	why      string // for bytes: the error if the field is a number
 	from, to int    // in the source
 }
 
 // token is a piece of the source.
 type token struct {
 	kind     tokenKind
-	text     string // as expr is to see it
+	text     string // as it is passed to expr
 	from, to int    // bytes of the source
 }
 
@@ -68,8 +68,8 @@ const (
 	tokenClose
 )
 
-// pattern is a regular expression, compiled when it is first asked for: most runs
-// have no filter.
+// pattern returns a function that returns a regular expression. It is compiled at the first
+// call, because most runs have no filter.
 func pattern(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }
@@ -90,30 +90,31 @@ var (
 	operator = pattern(`^(?:==|!=|<=|>=|&&|\|\||\?\?|\?\.|\.\.|\*\*|[-+*/%<>!?:|.,;~^=#&$@])`)
 )
 
-// scales of sizes: with an i, or as rdmadump prints them, powers of 1024.
+// scales maps the units of sizes to bytes. Units with an i, and the single letters that
+// rdmadump prints, are powers of 1024.
 var scales = map[string]float64{
 	"B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40,
 	"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40, "kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
 }
 
-// wordOperators are operators that are words; those of Wireshark stand for others.
+// wordOperators maps operators that are words to those of expr. Some are Wireshark's.
 var wordOperators = map[string]string{
 	"and": "and", "or": "or", "not": "not", "in": "in", "matches": "matches", "contains": "contains", "startsWith": "startsWith", "endsWith": "endsWith",
 	"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
 }
 
-// lexed is a source as expr gets it.
+// lexed is an expression in the form that expr can parse.
 type lexed struct {
 	source   string
 	expr     string
-	at       []int // of each rune of expr, the byte of the source that it stands for
+	at       []int // byte of the source for each rune of expr
 	literals []literal
 }
 
-// placeholder is the name that stands for a literal.
+// placeholder returns the name that replaces a literal.
 func placeholder(i int) string { return "__" + strconv.Itoa(i) }
 
-// literalOf is the literal that a name stands for.
+// literalOf returns the literal that a name replaces, and whether it replaces one.
 func (l *lexed) literalOf(name string) (literal, bool) {
 	digits, ok := strings.CutPrefix(name, "__")
 	i, err := strconv.Atoi(digits)
@@ -132,7 +133,7 @@ func lex(source string, fields Fields) (*lexed, *Error) {
 	}
 	for at := 0; at < len(source); {
 		rest := source[at:]
-		// infix: what stands before is an operand, so that an operator may follow
+		// Infix reports whether an operand comes before, so that an operator may follow.
 		infix := false
 		for i := len(tokens) - 1; i >= 0; i-- {
 			if tokens[i].kind != tokenSpace {
@@ -157,7 +158,7 @@ func lex(source string, fields Fields) (*lexed, *Error) {
 		case strings.ContainsRune("\"'`", rune(rest[0])):
 			m := quoted().FindString(rest)
 			if m == "" {
-				return nil, wrong(at, len(source), "the text that begins here has no end")
+				return nil, wrong(at, len(source), "the closing quote is missing")
 			}
 			text := m[1 : len(m)-1]
 			if rest[0] != '`' {
@@ -170,9 +171,9 @@ func lex(source string, fields Fields) (*lexed, *Error) {
 		case strings.ContainsRune(")]}", rune(rest[0])):
 			add(tokenClose, rest[:1], 1)
 		case digit && stateidForm().MatchString(rest):
-			lit(literal{kind: isBytes, why: "a stateid is no number"}, len(stateidForm().FindString(rest)))
+			lit(literal{kind: isBytes, why: "a stateid is not a number"}, len(stateidForm().FindString(rest)))
 		case !member && isBytePairs(rest):
-			lit(literal{kind: isBytes, why: "bytes in hex are no number"}, len(pairs().FindString(rest)))
+			lit(literal{kind: isBytes, why: "bytes in hex are not a number"}, len(pairs().FindString(rest)))
 		case !member && mac().MatchString(rest):
 			m := mac().FindString(rest)
 			lit(literal{kind: isText, text: strings.ToLower(m)}, len(m))
@@ -180,14 +181,14 @@ func lex(source string, fields Fields) (*lexed, *Error) {
 			m := instant().FindString(rest)
 			at64, ok := parseTime(m)
 			if !ok {
-				return nil, wrong(at, at+len(m), "%s is no time; one is 2026-11-21T05:20:00Z", m)
+				return nil, wrong(at, at+len(m), "%s is not a time; write 2026-11-21T05:20:00Z", m)
 			}
 			lit(literal{kind: isTime, time: at64}, len(m))
 		case digit && ipv4().MatchString(rest):
 			m := ipv4().FindString(rest)
 			v, err := parseNet(m)
 			if err != nil {
-				return nil, wrong(at, at+len(m), "%s is no address: an address is 192.168.77.1, a network 192.168.77.0/24", m)
+				return nil, wrong(at, at+len(m), "%s is not an address; write an address such as 192.168.77.1 or a network such as 192.168.77.0/24", m)
 			}
 			lit(v, len(m))
 		case !member && isIPv6(rest):
@@ -198,20 +199,20 @@ func lex(source string, fields Fields) (*lexed, *Error) {
 			m := duration().FindString(rest)
 			d, err := time.ParseDuration(m)
 			if err != nil {
-				return nil, wrong(at, at+len(m), "%s is too long a time", m)
+				return nil, wrong(at, at+len(m), "%s is too long for a duration", m)
 			}
 			lit(literal{kind: isDuration, number: int(d)}, len(m))
 		case digit && size().MatchString(rest):
 			m := size().FindStringSubmatch(rest)
 			v, _ := strconv.ParseFloat(m[1], 64)
 			if v *= scales[m[2]]; v >= 1<<63 {
-				return nil, wrong(at, at+len(m[0]), "%s is too large a size", m[0])
+				return nil, wrong(at, at+len(m[0]), "%s is too large for a size", m[0])
 			}
 			lit(literal{kind: isSize, number: int(v)}, len(m[0]))
 		case digit:
 			m := numeral().FindString(rest)
 			if whole := stray().FindString(rest); len(whole) > len(m) && whole[len(m)] != '.' {
-				why := fmt.Sprintf("%s is no number; units are ns, us, ms, s, m, h of time and B, KiB, MiB, GiB of size", whole)
+				why := fmt.Sprintf("%s is not a number; units are ns, us, ms, s, m and h for time, and B, KiB, MiB and GiB for sizes", whole)
 				if !hexWord().MatchString(whole) {
 					return nil, wrong(at, at+len(whole), "%s", why)
 				}
@@ -220,7 +221,7 @@ func lex(source string, fields Fields) (*lexed, *Error) {
 			}
 			v, ok := parseNumber(m)
 			if !ok {
-				why := fmt.Sprintf("%s is too large a number: they have 64 bits", m)
+				why := fmt.Sprintf("%s is too large; numbers have 64 bits", m)
 				if !hexWord().MatchString(m) {
 					return nil, wrong(at, at+len(m), "%s", why)
 				}
@@ -250,13 +251,13 @@ func lex(source string, fields Fields) (*lexed, *Error) {
 			}
 			if m != "not" && !infix {
 				if len(m) > 2 || m == "in" || m == "or" {
-					return nil, wrong(at, at+len(m), "%s wants something before it", m)
+					return nil, wrong(at, at+len(m), "an operand is missing before %s", m)
 				}
-				add(tokenOperand, m, len(m)) // eq and the like may be text
+				add(tokenOperand, m, len(m)) // Words such as eq may be text.
 				break
 			}
 			if m == "not" && infix {
-				op = "!in" // not in, not contains, ...: expr knows those
+				op = "!in" // expr has not in, not contains and so on.
 			}
 			add(tokenOperator, op, len(m))
 		case operator().MatchString(rest):
@@ -264,14 +265,14 @@ func lex(source string, fields Fields) (*lexed, *Error) {
 			switch {
 			case m == "=" || m == "==" && strings.HasPrefix(rest, "==="):
 				if m == "=" && strings.HasPrefix(rest, "=~") {
-					return nil, wrong(at, at+2, "did you mean matches? a regular expression follows it")
+					return nil, wrong(at, at+2, "did you mean matches? It is followed by a regular expression")
 				}
 				return nil, wrong(at, at+1, "did you mean ==?")
 			case (m == "<" && strings.HasPrefix(rest, "<>")):
 				return nil, wrong(at, at+2, "did you mean !=?")
 			case m == "&":
 				return nil, wrong(at, at+1, "did you mean and?")
-			case m == "#": // an element
+			case m == "#": // the current element
 				add(tokenOperand, m, 1)
 			case m == "~":
 				add(tokenOperator, " matches ", 1)
@@ -280,17 +281,17 @@ func lex(source string, fields Fields) (*lexed, *Error) {
 			}
 		default:
 			_, width := utf8.DecodeRuneInString(rest)
-			return nil, wrong(at, at+width, "%s means nothing here", visible(rest[:width]))
+			return nil, wrong(at, at+width, "unexpected character %s", visible(rest[:width]))
 		}
 	}
 	l.join(tokens)
 	return l, nil
 }
 
-// join writes the tokens for expr. What follows a "not" up to the next "and" or
-// "or" goes into parentheses; a set in braces becomes a list.
+// join writes the tokens for expr. It puts the term that follows "not", up to the next "and"
+// or "or", into parentheses, and turns a set in braces into a list.
 func (l *lexed) join(tokens []token) {
-	closes := map[int]int{} // token before which so many parentheses close
+	closes := map[int]int{} // number of parentheses to close before each token
 	var b strings.Builder
 	emit := func(text string, at int) {
 		b.WriteString(text)
@@ -328,7 +329,7 @@ func (l *lexed) join(tokens []token) {
 	l.expr = b.String()
 }
 
-// previous is the text of the last token before one that is no space.
+// previous returns the text of the token before i, ignoring spaces.
 func previous(tokens []token, i int) string {
 	for i--; i >= 0; i-- {
 		if tokens[i].kind != tokenSpace {
@@ -338,8 +339,8 @@ func previous(tokens []token, i int) string {
 	return ""
 }
 
-// endOfTerm is the token at which a term ends that begins at one: the next
-// operator that binds weaker than a comparison.
+// endOfTerm returns the token at which the term that begins at i ends: the next operator that
+// binds less tightly than a comparison.
 func endOfTerm(tokens []token, i int) int {
 	for depth := 0; i < len(tokens); i++ {
 		switch t := tokens[i]; t.kind {
@@ -360,13 +361,14 @@ func endOfTerm(tokens []token, i int) int {
 
 var pairs = pattern(`^[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){1,127}`)
 
-// isBytePairs says whether bytes in hex begin here, with colons between them. Six
-// are a MAC address as well and eight an IPv6 address, which they stay.
+// isBytePairs reports whether s begins with bytes in hex that are separated by colons. Six
+// bytes count as a MAC address instead, and eight as an IPv6 address.
 func isBytePairs(s string) bool {
 	n := (len(pairs().FindString(s)) + 1) / 3
 	return n != 6 && n != 8 && hexPairs().MatchString(s)
 }
 
+// isIPv6 reports whether s begins with an IPv6 address or network.
 func isIPv6(s string) bool {
 	m := ipv6().FindString(s)
 	if m == "" || strings.HasPrefix(m, ":") && !strings.HasPrefix(m, "::") {
@@ -376,7 +378,7 @@ func isIPv6(s string) bool {
 	return err == nil
 }
 
-// parseNet reads an address, or a network.
+// parseNet parses an address or a network.
 func parseNet(s string) (literal, error) {
 	if strings.Contains(s, "/") {
 		p, err := netip.ParsePrefix(s)
@@ -389,8 +391,7 @@ func parseNet(s string) (literal, error) {
 	return literal{kind: isAddress, text: a.String(), net: netip.PrefixFrom(a, a.BitLen())}, nil
 }
 
-// parseNumber reads a number: an int where it is one, uint64 where only that is
-// large enough, or float64.
+// parseNumber parses a number: an int if it fits, else a uint64, else a float64.
 func parseNumber(s string) (any, bool) {
 	s = strings.ReplaceAll(s, "_", "")
 	base := 10
@@ -410,12 +411,13 @@ func parseNumber(s string) (any, bool) {
 	return nil, false
 }
 
-// timeForms are those that a time may be written in; without zone it is UTC.
+// timeForms lists the forms of a time. A time without a zone is UTC.
 var timeForms = []string{
 	time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999",
 	"2006-01-02T15:04Z07:00", "2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02",
 }
 
+// parseTime parses a time in one of the forms.
 func parseTime(s string) (record.Time, bool) {
 	for _, form := range timeForms {
 		if t, err := time.Parse(form, s); err == nil {
@@ -425,7 +427,7 @@ func parseTime(s string) (record.Time, bool) {
 	return 0, false
 }
 
-// unquote is what text between quotes says.
+// unquote returns quoted text with its escapes resolved.
 func unquote(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
@@ -438,7 +440,7 @@ func unquote(s string) string {
 			continue
 		}
 		r, multibyte, rest, err := strconv.UnquoteChar(s, 0)
-		if err != nil { // \d of a regular expression
+		if err != nil { // This is an escape of a regular expression, such as \d.
 			b.WriteByte(s[0])
 			s = s[1:]
 			continue

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Near collects the values that are nearest to one that was asked for, until it
-// is found: what to say when nothing matches.
+// Near collects the values that are most similar to a wanted value, for a message if no
+// record has that value. It stops collecting when it sees the wanted value itself.
 type Near struct {
 	Wanted string
 	found  bool
@@ -16,9 +16,11 @@ type Near struct {
 	last   string
 }
 
+// nearMost is the number of similar values that Near keeps.
 const nearMost = 3
 
-// nearLongest is the longest text that is looked at; distances take time.
+// nearLongest is the length of the longest text that is compared, in bytes, because
+// computing distances takes time.
 const nearLongest = 64
 
 type candidate struct {
@@ -26,7 +28,7 @@ type candidate struct {
 	distance int
 }
 
-// See looks at a value.
+// See adds text to the candidates if it is similar to the wanted value.
 func (n *Near) See(text string) {
 	if n.found || len(text) > nearLongest || len(n.Wanted) > nearLongest || text == "" || text == n.last {
 		return
@@ -52,7 +54,8 @@ func (n *Near) See(text string) {
 	slices.SortStableFunc(n.best[:n.n], func(a, b candidate) int { return a.distance - b.distance })
 }
 
-// Values are the nearest values, the nearest first; none where it was found.
+// Values returns the most similar values, the most similar first. It returns none if the
+// wanted value was seen.
 func (n *Near) Values() (values []string) {
 	if n.found {
 		return nil
@@ -63,7 +66,8 @@ func (n *Near) Values() (values []string) {
 	return values
 }
 
-// noting is a look-up that shows the values which it finds to the test's Near.
+// noting returns a look-up that does what get does, and passes the values of the field to
+// the Near of the test.
 func (f *Filter) noting(index int, get func(any) any) func(any) any {
 	f.tests[index].near.Wanted = f.tests[index].wanted
 	return func(r any) any {
@@ -89,8 +93,8 @@ func (f *Filter) noting(index int, get func(any) any) func(any) any {
 	}
 }
 
-// typed is a value as it would be typed: a number in hex, where the one that was
-// asked for is.
+// typed returns a value as a person would type it: a number is in hex if the wanted value
+// is.
 func (t *test) typed(v any) string {
 	if strings.HasPrefix(t.wanted, "0x") {
 		switch v.(type) {
@@ -101,8 +105,8 @@ func (t *test) typed(v any) string {
 	return textOf(v)
 }
 
-// Near says, of each comparison that nothing met, which values came nearest: "xid
-// 0x4a5eb126 is not there; near it: 0x4a5eb127".
+// Near returns a message for each comparison that no record met, with similar values: "no
+// record has xid 0x4a5eb126; similar: 0x4a5eb127".
 func (f *Filter) Near() (hints []string) {
 	for i := range f.tests {
 		t := &f.tests[i]
@@ -110,7 +114,7 @@ func (f *Filter) Near() (hints []string) {
 			continue
 		}
 		if values := t.near.Values(); len(values) > 0 {
-			hints = append(hints, fmt.Sprintf("no %s is %s; near it: %s", t.path, visible(t.wanted), visible(strings.Join(values, ", "))))
+			hints = append(hints, fmt.Sprintf("no record has %s %s; similar: %s", t.path, visible(t.wanted), visible(strings.Join(values, ", "))))
 		}
 	}
 	return hints

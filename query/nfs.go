@@ -16,31 +16,32 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// What Calls ask and Replies say can be asked for by the names of the tables of
-// package nfs: nfs.offset is every value of that name, in any operation of the Call
-// or the Reply. Records have them only where they were decoded: [Decoded].
+// Expressions can name the arguments and results of NFS as package nfs does: nfs.offset
+// stands for every value with that name, in any operation of the Call or the Reply. Records
+// contain these values only if they were decoded; see [Decoded].
 
-// nfsField is how the values of a field are found, and what they can be.
+// nfsField describes how the values of a field are found, and which values it can have.
 type nfsField struct {
 	kinds []nfs.Kind
-	words []string // that an Enum or Flags is called
+	words []string // names of the values of an Enum or Flags
 	each  func(m *nfs.Message, found func(*nfs.Value))
-	none  func(r any, found func(*nfs.Value)) // what a record says where it has no message; nil for nothing
+	none  func(r any, found func(*nfs.Value)) // finds the values of records without a decoded message; nil for none
 }
 
+// nfsPrefix begins the paths of the fields of arguments and results.
 const nfsPrefix = "nfs."
 
-// Decoded says whether records have a field only where arguments, results and
-// credentials were decoded: the Decode and Tree of package dissect's Options.
+// Decoded reports whether records have a field only if arguments, results and credentials are
+// decoded, with the Decode or Tree of package dissect's Options.
 func Decoded(path string) bool {
 	return slices.ContainsFunc([]string{nfsPrefix, "auth_sys.", "rpcsec_gss.", "gss_body."}, func(p string) bool { return strings.HasPrefix(path, p) })
 }
 
-// InTables says whether a field is one of the tables of package nfs, which
-// transactions and packets have alike.
+// InTables reports whether a field is one of arguments and results, which both transactions
+// and packets have.
 func InTables(path string) bool { return strings.HasPrefix(path, nfsPrefix) }
 
-// wiresharkNFS is what Wireshark calls values of the tables.
+// wiresharkNFS maps names of arguments and results to those of Wireshark.
 var wiresharkNFS = map[string][]string{
 	"offset":                {"offset3", "offset4", "read.offset", "write.offset"},
 	"count":                 {"count3", "count4", "read.count", "io_count"},
@@ -78,24 +79,24 @@ var wiresharkNFS = map[string][]string{
 	"opcode":                {"main_opcode"},
 }
 
-// nfsSpecial are the fields that are no value's name, or more than one's.
+// nfsSpecial lists the fields that do not stand for the values of one name.
 var nfsSpecial = []struct {
 	name, doc string
 	nfsField
 }{
-	{"operation", "name of the operation of a COMPOUND, or of the procedure", nfsField{kinds: []nfs.Kind{nfs.String}, each: func(m *nfs.Message, found func(*nfs.Value)) {
+	{"operation", "Name of the operation of a COMPOUND, or of the procedure.", nfsField{kinds: []nfs.Kind{nfs.String}, each: func(m *nfs.Message, found func(*nfs.Value)) {
 		for i := range m.Ops {
 			found(textValue(m.Ops[i].Name))
 		}
 	}}},
-	{"opcode", "number of the operation of a COMPOUND", nfsField{kinds: []nfs.Kind{nfs.Enum}, each: func(m *nfs.Message, found func(*nfs.Value)) {
+	{"opcode", "Number of the operation of a COMPOUND.", nfsField{kinds: []nfs.Kind{nfs.Enum}, each: func(m *nfs.Message, found func(*nfs.Value)) {
 		for i := range m.Ops {
 			if nfs.IsCompound(m.Program, m.Version, m.Procedure) {
 				found(&nfs.Value{Kind: nfs.Enum, Uint: uint64(m.Ops[i].Number), Text: m.Ops[i].Name})
 			}
 		}
 	}}},
-	{"status", "of the results of an operation", nfsField{kinds: []nfs.Kind{nfs.Enum}, each: func(m *nfs.Message, found func(*nfs.Value)) {
+	{"status", "Status in the results of an operation.", nfsField{kinds: []nfs.Kind{nfs.Enum}, each: func(m *nfs.Message, found func(*nfs.Value)) {
 		for i := range m.Ops {
 			if m.Ops[i].HasStatus {
 				found(&nfs.Value{Kind: nfs.Enum, Uint: uint64(m.Ops[i].Status), Text: m.StatusName(i)})
@@ -103,24 +104,24 @@ var nfsSpecial = []struct {
 		}
 		named("status")(m, found)
 	}}},
-	{"name", "of a file or of what else an operation names; of RENAME both", nfsField{kinds: []nfs.Kind{nfs.String}, each: named("name", "to_name")}},
-	{"seqid", "of an owner, or of a slot: what nfs.sequenceid is alone", nfsField{kinds: []nfs.Kind{nfs.Uint}, each: named("seqid", "sequenceid", "open_seqid")}},
-	{"stateid", "any stateid, whatever it is called", nfsField{kinds: []nfs.Kind{nfs.Stateid}, each: ofKind(nfs.Stateid, func(v *nfs.Value) *nfs.Value { return v })}},
-	{"stateid.seqid", "its first word", nfsField{kinds: []nfs.Kind{nfs.Uint}, each: ofKind(nfs.Stateid, func(v *nfs.Value) *nfs.Value {
+	{"name", "Name of a file or other object that an operation names; both names for RENAME.", nfsField{kinds: []nfs.Kind{nfs.String}, each: named("name", "to_name")}},
+	{"seqid", "Sequence number of an owner or of a slot; nfs.sequenceid is only that of a slot.", nfsField{kinds: []nfs.Kind{nfs.Uint}, each: named("seqid", "sequenceid", "open_seqid")}},
+	{"stateid", "Every stateid, under any name.", nfsField{kinds: []nfs.Kind{nfs.Stateid}, each: ofKind(nfs.Stateid, func(v *nfs.Value) *nfs.Value { return v })}},
+	{"stateid.seqid", "Sequence number of a stateid, which is its first word.", nfsField{kinds: []nfs.Kind{nfs.Uint}, each: ofKind(nfs.Stateid, func(v *nfs.Value) *nfs.Value {
 		return &nfs.Value{Kind: nfs.Uint, Uint: v.Uint}
 	})}},
-	{"stateid.other", "the 12 bytes behind that", nfsField{kinds: []nfs.Kind{nfs.Opaque}, each: ofKind(nfs.Stateid, func(v *nfs.Value) *nfs.Value {
+	{"stateid.other", "The 12 bytes of a stateid that follow its sequence number.", nfsField{kinds: []nfs.Kind{nfs.Opaque}, each: ofKind(nfs.Stateid, func(v *nfs.Value) *nfs.Value {
 		return &nfs.Value{Kind: nfs.Opaque, Uint: uint64(len(v.Bytes[4:])), Bytes: v.Bytes[4:]}
 	})}},
-	{"fhandle", "any file handle, whatever it is called", nfsField{kinds: []nfs.Kind{nfs.Handle}, each: ofKind(nfs.Handle, func(v *nfs.Value) *nfs.Value { return v })}},
-	{"error", "why something could not be read", nfsField{kinds: []nfs.Kind{nfs.String}, each: func(m *nfs.Message, found func(*nfs.Value)) {
+	{"fhandle", "Every file handle, under any name.", nfsField{kinds: []nfs.Kind{nfs.Handle}, each: ofKind(nfs.Handle, func(v *nfs.Value) *nfs.Value { return v })}},
+	{"error", "Reason why an argument or result could not be decoded.", nfsField{kinds: []nfs.Kind{nfs.String}, each: func(m *nfs.Message, found func(*nfs.Value)) {
 		if m.Err != nil {
 			found(textValue(m.Err.Error()))
 		}
 	}, none: unread}},
 }
 
-// named finds the values of these names.
+// named returns a function that finds the values with these names.
 func named(names ...string) func(*nfs.Message, func(*nfs.Value)) {
 	return func(m *nfs.Message, found func(*nfs.Value)) {
 		for i := range m.Values {
@@ -131,7 +132,7 @@ func named(names ...string) func(*nfs.Message, func(*nfs.Value)) {
 	}
 }
 
-// ofKind finds what is made of the values of a kind.
+// ofKind returns a function that finds the values of a kind, converted by of.
 func ofKind(kind nfs.Kind, of func(*nfs.Value) *nfs.Value) func(*nfs.Message, func(*nfs.Value)) {
 	return func(m *nfs.Message, found func(*nfs.Value)) {
 		for i := range m.Values {
@@ -142,7 +143,7 @@ func ofKind(kind nfs.Kind, of func(*nfs.Value) *nfs.Value) func(*nfs.Message, fu
 	}
 }
 
-// nfsFields are the fields of the tables.
+// nfsFields returns the fields of arguments and results.
 var nfsFields = sync.OnceValue(func() (list []Field) {
 	add := func(name, doc string, n nfsField) {
 		f := Field{Path: nfsPrefix + name, List: true, Drawn: true, Doc: doc, nfs: &n}
@@ -150,7 +151,7 @@ var nfsFields = sync.OnceValue(func() (list []Field) {
 			f.Aliases = append(f.Aliases, nfsPrefix+alias)
 		}
 		f.Type = n.word()
-		if n.words != nil { // so that words can stand opposite
+		if n.words != nil { // This allows comparisons with words.
 			f.shown = func(any) any { return nil }
 		}
 		if len(n.words) <= 8 && f.Type == "number" && !slices.Contains(n.kinds, nfs.Flags) {
@@ -176,15 +177,15 @@ var nfsFields = sync.OnceValue(func() (list []Field) {
 		kinds := slices.DeleteFunc(slices.Clone(n.Kinds), func(k nfs.Kind) bool { return k == nfs.Group || k == nfs.List && len(n.Kinds) > 1 })
 		if len(kinds) == 0 {
 			if kinds = []nfs.Kind{nfs.List}; !slices.Contains(n.Kinds, nfs.List) {
-				continue // a group says nothing
+				continue // A group has no value.
 			}
 		}
 		if special[n.Name] {
 			continue
 		}
-		doc := "of " + n.String()
+		doc := fmt.Sprintf("Value %s of %v.", n.Name, n)
 		if kinds[0] == nfs.List {
-			doc = "how many there are, " + doc
+			doc = fmt.Sprintf("Number of elements in the list %s of %v.", n.Name, n)
 		}
 		each := named(n.Name)
 		add(n.Name, doc, nfsField{kinds: kinds, words: n.Words, each: func(m *nfs.Message, found func(*nfs.Value)) {
@@ -198,7 +199,7 @@ var nfsFields = sync.OnceValue(func() (list []Field) {
 	return list
 })
 
-// ofTables are the fields of the tables for records that tags describe.
+// ofTables returns the fields of arguments and results for transactions.
 func ofTables() (list []drawnField) {
 	for _, f := range nfsFields() {
 		f.Aliases = slices.Clone(f.Aliases)
@@ -207,8 +208,8 @@ func ofTables() (list []drawnField) {
 	return list
 }
 
-// word is what the values are, in a word: of several kinds, that of the one that
-// says most.
+// word returns the name of the type of the values, for Field.Type. If the values are of
+// several kinds, it is the type that can represent the most values.
 func (n *nfsField) word() string {
 	is := func(kinds ...nfs.Kind) bool {
 		return slices.ContainsFunc(kinds, func(k nfs.Kind) bool { return slices.Contains(n.kinds, k) })
@@ -228,7 +229,7 @@ func (n *nfsField) word() string {
 	return "bytes"
 }
 
-// eachMessage visits what was decoded of a record.
+// eachMessage calls visit for the decoded messages of a record.
 func eachMessage(r any, visit func(*nfs.Message)) {
 	switch r := r.(type) {
 	case *record.Transaction:
@@ -244,7 +245,7 @@ func eachMessage(r any, visit func(*nfs.Message)) {
 	}
 }
 
-// list is what to make of all values of a record, nil when there are none.
+// list returns all values of a record, converted by of, or nil if there are none.
 func (n *nfsField) list(r any, of func(*nfs.Value) any) any {
 	var all []any
 	eachMessage(r, func(m *nfs.Message) {
@@ -259,7 +260,7 @@ func (n *nfsField) list(r any, of func(*nfs.Value) any) any {
 	return all
 }
 
-// unread finds why messages cannot be read at all.
+// unread finds the reasons why messages could not be decoded at all.
 func unread(r any, found func(*nfs.Value)) {
 	switch r := r.(type) {
 	case *record.Transaction:
@@ -277,18 +278,17 @@ func unread(r any, found func(*nfs.Value)) {
 	}
 }
 
-// textValue is text as a value.
+// textValue returns text as a value.
 func textValue(s string) *nfs.Value {
 	return &nfs.Value{Kind: nfs.String, Bytes: []byte(s), Uint: uint64(len(s))}
 }
 
-// plain are the values of a record as expr has them, raw as they are printed, and
-// whole as they are.
+// plain returns the values of a record in types of expr.
 func (n *nfsField) plain(r any) any {
 	return n.list(r, func(v *nfs.Value) any { return plainNFS(v) })
 }
 
-// plainNFS is a value of the tables as expr has values; what is none stays as it is.
+// plainNFS returns an NFS value in a type of expr. It returns any other value unchanged.
 func plainNFS(value any) any {
 	v, ok := value.(*nfs.Value)
 	if !ok {
@@ -305,11 +305,13 @@ func plainNFS(value any) any {
 	return nfsText(v)
 }
 
+// raw returns the values of a record as text.
 func (n *nfsField) raw(r any) any { return n.list(r, func(v *nfs.Value) any { return nfsText(v) }) }
 
+// whole returns the values of a record unchanged.
 func (n *nfsField) whole(r any) any { return n.list(r, func(v *nfs.Value) any { return v }) }
 
-// nfsText is a value as text, of names and other strings what they say.
+// nfsText returns a value as text. A string is returned without quotes.
 func nfsText(v *nfs.Value) string {
 	if v.Kind == nfs.String {
 		return string(v.Bytes)
@@ -317,26 +319,26 @@ func nfsText(v *nfs.Value) string {
 	return v.String()
 }
 
-// wanted is a literal, as all that it can be.
+// wanted has all values that a literal can stand for.
 type wanted struct {
-	number, octal any // nil for none
+	number, octal any // nil if it is no number
 	text          string
-	bytes         []byte // nil for none
-	stateid       string // of the form 1:61207374..., empty for none
+	bytes         []byte // nil if it is not in hex
+	stateid       string // in the form 1:61207374..., or empty
 	at            record.Time
 	isTime        bool
 	truth, isBool bool
 }
 
 var (
-	hexPairs    = pattern(`^[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){2,127}(?:$|[^:\w])`) // as many as a file handle has at most
+	hexPairs    = pattern(`^[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){2,127}(?:$|[^:\w])`) // at most the length of a file handle
 	hexWord     = pattern(`^(?:0[xX])?(?:[0-9a-fA-F]{2})+$`)
 	stateidForm = pattern(`^\d{1,10}:[0-9a-fA-F]{24}\b`)
 	octalForm   = pattern(`^0[oO]?[0-7]+$`)
 )
 
-// parseHex reads bytes as people write them: with 0x or without, with colons
-// between them or without.
+// parseHex parses bytes in hex, with or without 0x, and with or without colons. It returns
+// nil if s is not in hex.
 func parseHex(s string) []byte {
 	s = strings.ReplaceAll(s, ":", "")
 	if !hexWord().MatchString(s) {
@@ -350,7 +352,8 @@ func parseHex(s string) []byte {
 	return b
 }
 
-// wantedOf is what a literal can be; typed is how it stands in the source.
+// wantedOf returns the values that a literal can stand for. Typed is the literal in the
+// source.
 func wantedOf(lit *literal, typed string) (w wanted) {
 	if lit.kind == isText {
 		typed = lit.text
@@ -388,12 +391,12 @@ func wantedOf(lit *literal, typed string) (w wanted) {
 	return w
 }
 
-// known says whether a word is one that values are called.
+// known reports whether a word is the name of a value.
 func (n *nfsField) known(word string) bool {
 	return slices.ContainsFunc(n.words, func(w string) bool { return strings.EqualFold(w, word) })
 }
 
-// can says whether a value of a kind can be what is wanted.
+// can reports whether values of a kind can be compared with the literal.
 func (w *wanted) can(k nfs.Kind, n *nfsField, op string) bool {
 	same := op == "==" || op == "!="
 	switch k {
@@ -417,7 +420,7 @@ func (w *wanted) can(k nfs.Kind, n *nfsField, op string) bool {
 	return same && w.bytes != nil
 }
 
-// holds says whether a value is in an order to what is wanted.
+// holds reports whether the order of a value and the literal meets the condition ordered.
 func (w *wanted) holds(v *nfs.Value, ordered func(int) bool) bool {
 	number := func(n any) bool {
 		order, ok := compareNumbers(integer(v.Uint), n)
@@ -450,7 +453,7 @@ func (w *wanted) holds(v *nfs.Value, ordered func(int) bool) bool {
 	return w.bytes != nil && v.Bytes != nil && bytes.Equal(v.Bytes, w.bytes)
 }
 
-// acceptsNFS is the test of a value of the tables.
+// acceptsNFS returns the test of a single NFS value.
 func (c *compiler) acceptsNFS(o *operand, op string, lit *literal) func(any) bool {
 	n := o.field.nfs
 	if holds := textTests[op]; holds != nil || op == "matches" {
@@ -461,14 +464,14 @@ func (c *compiler) acceptsNFS(o *operand, op string, lit *literal) func(any) boo
 		if op == "matches" {
 			p, err := regexp.Compile(lit.text)
 			if err != nil {
-				c.wrong(lit.from, lit.to, "no regular expression: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+				c.wrong(lit.from, lit.to, "invalid regular expression: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 				return nil
 			}
 			holds = func(of, _ string) bool { return p.MatchString(of) }
 		}
 		return func(v any) bool {
 			value, ok := v.(*nfs.Value)
-			return ok && (holds(nfsText(value), text) || value.Kind == nfs.Opaque && holds(string(value.Bytes), text)) // owners and tags mostly are text
+			return ok && (holds(nfsText(value), text) || value.Kind == nfs.Opaque && holds(string(value.Bytes), text)) // Owners and tags are usually text.
 		}
 	}
 	w := wantedOf(lit, c.source[lit.from:lit.to])
@@ -483,20 +486,20 @@ func (c *compiler) acceptsNFS(o *operand, op string, lit *literal) func(any) boo
 	}
 }
 
-// wrong says what a field is, to who compared it with something else.
+// wrong returns the message for a comparison of a field with a value that it cannot have.
 func (n *nfsField) wrong(path, word, op string) string {
 	is := map[string]string{
-		"number": "a number, such as 42 or 1GiB", "hex": "a number, such as 0x1f", "bytes": "bytes in hex, such as 0x8f3a2c", "time": "a moment, such as 2026-11-21T05:20:00Z",
+		"number": "a number, such as 42 or 1GiB", "hex": "a number, such as 0x1f", "bytes": "bytes in hex, such as 0x8f3a2c", "time": "a time, such as 2026-11-21T05:20:00Z",
 		"bool": "true or false", "text": "text",
 	}[n.word()]
 	switch {
 	case slices.Contains(n.kinds, nfs.Stateid):
-		is = "16 bytes in hex, or 12, or both parts as they are shown, such as 1:8f3a2c8f3a2c8f3a2c8f3a2c"
+		is = "16 bytes in hex, or the last 12 of them, or the form that rdmadump shows, such as 1:8f3a2c8f3a2c8f3a2c8f3a2c"
 	case n.words != nil && (op == "==" || op == "!="):
-		is = "a number or a name; near it: " + strings.Join(near(word, n.words), ", ")
+		is = "a number or a name" + similar(near(word, n.words))
 	}
 	if op != "==" && op != "!=" && n.word() == "bytes" {
-		return fmt.Sprintf("%s goes with ==, !=, in and what looks into text, not with %s", path, op)
+		return fmt.Sprintf("%s can be compared with ==, !=, in and the operators for text, not with %s", path, op)
 	}
-	return fmt.Sprintf("%s is never %s: it is %s", path, visible(word), is)
+	return fmt.Sprintf("%s cannot be %s: it is %s", path, visible(word), is)
 }

@@ -48,9 +48,9 @@ func decoded(t *testing.T, w *synth.Wire, source string, fields query.Fields) (n
 	return n
 }
 
-// TestNFS: what Calls ask and Replies say can be asked for, by the names of the
-// tables and by Wireshark's, in the forms in which people write values; of
-// transactions whatever way it travelled, of packets what their Sends have.
+// TestNFS: expressions can use arguments and results, by the names of package nfs and of
+// Wireshark, in the forms in which people write values. For transactions this includes data in
+// chunks; for packets it covers their Sends.
 func TestNFS(t *testing.T) {
 	const (
 		handle  = "612066696c6527732068616e646c652e"
@@ -77,9 +77,9 @@ func TestNFS(t *testing.T) {
 		{`nfs.offset3 in [8KiB, 16KiB]`, 1, 1},
 		{`nfs.offset in {8000..9000}`, 1, 1},
 		{`nfs.count == 5000`, 2, 3},
-		{`nfs.count4 > 4999 and nfs.eof`, 1, 0}, // packets have one half each
+		{`nfs.count4 > 4999 and nfs.eof`, 1, 0}, // Each packet has only the arguments or only the results.
 		{`nfs.data == 5000`, 2, 2},
-		{`nfs.name == "one"`, 1, 0}, // in a Reply chunk, which is no Send
+		{`nfs.name == "one"`, 1, 0}, // The value is in a Reply chunk and not in a Send.
 		{`nfs.name == one`, 1, 0},
 		{`nfs.readdir.entry3.name in [one, three]`, 1, 0},
 		{`nfs.name matches "^caf"`, 1, 1},
@@ -113,7 +113,7 @@ func TestNFS(t *testing.T) {
 		{`nfs.opcode == 25`, 1, 2},
 		{`nfs.opcode == READ`, 1, 2},
 		{`nfs.opcode in [9, 15]`, 1, 2},
-		{`nfs.opcode == GETATTR`, 1, 1}, // and not GETATTR of NFSv3
+		{`nfs.opcode == GETATTR`, 1, 1}, // The GETATTR of NFSv3 does not match.
 		{`nfs.operation == GETATTR`, 2, 3},
 		{`"WRITE" in nfs.operation`, 1, 2},
 		{`nfs.stable == FILE_SYNC`, 1, 1},
@@ -132,7 +132,7 @@ func TestNFS(t *testing.T) {
 		{`nfs.offset == null and nfs.count == null`, 3, -1},
 		{`len(nfs.operation) == 6`, 1, -1},
 		{`nfs.data and nfs.count == nfs.data`, 2, -1},
-		// Records that have none have an empty list of them.
+		// Records without these values have an empty list of them.
 		{`any(nfs.name, # == "one")`, 1, 0},
 		{`any(nfs.name, # startsWith "caf")`, 1, 1},
 		{`all(nfs.status, # == 0)`, 4, -1},
@@ -147,12 +147,12 @@ func TestNFS(t *testing.T) {
 		{`len(nfs.opcode[1:3]) == 2`, 2, 3},
 		{`nfs.name[0] matches "^caf"`, 1, 1},
 		{`len(operations) == 1`, 1, -1},
-		// What Wireshark calls a status is that of any operation, in every view.
+		// The status of any operation has the name that Wireshark uses, in every view.
 		{`nfs.nfsstat4 == 2`, 1, 1},
 		{`nfs.nfsstat3 == 2`, 1, 1},
 		{`nfs.nfsstat3 == NFS4ERR_NOENT`, 1, 1},
 		{`nfs.nfsstat4 == "NFS4ERR_NOENT"`, 1, 1},
-		{`nfs.nfsstat4 == 0`, 5, -1}, // PUTROOTFH's, too
+		{`nfs.nfsstat4 == 0`, 5, -1}, // This includes the status of PUTROOTFH.
 		{`nfs.nfsstat4 in [2, 13]`, 1, 1},
 	} {
 		if got := decoded(t, w, test.source, query.Transactions); got != test.transactions {
@@ -167,7 +167,7 @@ func TestNFS(t *testing.T) {
 	}
 }
 
-// TestRenamed: who asks for a name finds the RENAME that made it.
+// TestRenamed: a filter for a name finds the RENAME that created it.
 func TestRenamed(t *testing.T) {
 	w := synth.New()
 	c := w.RoCE(synth.Options{})
@@ -182,7 +182,7 @@ func TestRenamed(t *testing.T) {
 	}
 }
 
-// TestUnreadable: nfs.error says why what is encrypted cannot be read.
+// TestUnreadable: nfs.error gives the reason why encrypted data cannot be decoded.
 func TestUnreadable(t *testing.T) {
 	w := synth.New()
 	c := w.RoCE(synth.Options{})
@@ -200,8 +200,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestNFSFields: every name of the tables is a field, each says what it is of,
-// and every other name is not.
+// TestNFSFields: every name of package nfs is a field with a description, and no other name is.
 func TestNFSFields(t *testing.T) {
 	for _, fields := range []query.Fields{query.Transactions, query.Packets} {
 		n := 0
@@ -221,21 +220,21 @@ func TestNFSFields(t *testing.T) {
 	}
 	for _, c := range []struct{ source, message string }{
 		{`nfs.ofset > 5`, "unknown field \"nfs.ofset\"; similar: nfs.offset"},
-		{`nfs.offset == foo`, "nfs.offset is never foo: it is a number, such as 42 or 1GiB"},
-		{`nfs.offset > 5ms`, "nfs.offset is never 5ms: it is a number"},
-		{`nfs.stable == FILE_SINK`, "nfs.stable is never FILE_SINK: it is a number or a name; near it: FILE_SYNC"},
-		{`nfs.status == NFS4ERR_NOENTRY`, "near it: NFS4ERR_NOENT"},
-		{`nfs.status == NOENT`, "near it: NFSERR_NOENT, NFS3ERR_NOENT, NFS4ERR_NOENT"},
-		{`nfs.fh == 8f3`, "8f3 is no number"},
-		{`nfs.fh == xyz`, "nfs.fh is never xyz: it is bytes in hex, such as 0x8f3a2c"},
-		{`nfs.fh > 8f3a`, "nfs.fh goes with ==, !=, in and what looks into text, not with >"},
-		{`nfs.stateid == 8f3a`, "nfs.stateid is never 8f3a: it is 16 bytes in hex, or 12"},
-		{`nfs.mtime > 5s`, "nfs.mtime is never 5s: it is a moment"},
-		{`nfs.eof == maybe`, "nfs.eof is never maybe: it is true or false"},
-		{`nfs.name matches "("`, "no regular expression"},
-		{`xid == 8f3a2c`, "8f3a2c is no number"},
-		{`xid == 61:20:66`, "bytes in hex are no number"},
-		{`latency > 99999999999999999999`, "too large a number"},
+		{`nfs.offset == foo`, "nfs.offset cannot be foo: it is a number, such as 42 or 1GiB"},
+		{`nfs.offset > 5ms`, "nfs.offset cannot be 5ms: it is a number"},
+		{`nfs.stable == FILE_SINK`, "nfs.stable cannot be FILE_SINK: it is a number or a name; similar: FILE_SYNC"},
+		{`nfs.status == NFS4ERR_NOENTRY`, "similar: NFS4ERR_NOENT"},
+		{`nfs.status == NOENT`, "similar: NFSERR_NOENT, NFS3ERR_NOENT, NFS4ERR_NOENT"},
+		{`nfs.fh == 8f3`, "8f3 is not a number"},
+		{`nfs.fh == xyz`, "nfs.fh cannot be xyz: it is bytes in hex, such as 0x8f3a2c"},
+		{`nfs.fh > 8f3a`, "nfs.fh can be compared with ==, !=, in and the operators for text, not with >"},
+		{`nfs.stateid == 8f3a`, "nfs.stateid cannot be 8f3a: it is 16 bytes in hex, or the last 12 of them"},
+		{`nfs.mtime > 5s`, "nfs.mtime cannot be 5s: it is a time"},
+		{`nfs.eof == maybe`, "nfs.eof cannot be maybe: it is true or false"},
+		{`nfs.name matches "("`, "invalid regular expression"},
+		{`xid == 8f3a2c`, "8f3a2c is not a number"},
+		{`xid == 61:20:66`, "bytes in hex are not a number"},
+		{`latency > 99999999999999999999`, "is too large; numbers have 64 bits"},
 	} {
 		if _, err := query.Compile(c.source, query.Transactions); err == nil || !strings.Contains(err.Error(), c.message) {
 			t.Errorf("%s: %v", c.source, err)

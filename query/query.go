@@ -1,14 +1,13 @@
-// Package query keeps the records that an expression matches: comparison, set
-// membership, regular expressions, durations, sizes, addresses and networks over
-// every field of a record, by its JSON name, by Wireshark's, or by the heading
-// that tables show.
+// Package query selects the records that match an expression. Expressions have comparisons,
+// set membership, regular expressions, durations, sizes, addresses and networks, over every
+// field of a record. A field is named as in JSON, as in Wireshark, or by the heading of its
+// table column.
 //
-// The engine is expr-lang's (github.com/expr-lang/expr). Before it comes a pass
-// over the words (lex.go), for what expr's grammar does not have; behind its
-// parser each comparison is checked against the type of its field and compiled
-// (compile.go), so that what is wrong is said before the first record, with a
-// mark under what was typed. What expr runs, in the end, is and, or, not, the
-// predicates, and calls of compiled comparisons.
+// The engine is github.com/expr-lang/expr. Before expr parses an expression, lex.go replaces
+// the literals and operators that expr's grammar does not have. After parsing, compile.go
+// checks each comparison against the type of its field and compiles it, so that errors are
+// reported before the first record, with a mark under the place. In the end, expr evaluates
+// and, or, not, predicates such as any, and calls of compiled comparisons.
 package query
 
 import (
@@ -26,34 +25,34 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// Fields is what an expression can name: the fields of one kind of record.
+// Fields are the fields of one record type, which an expression can name.
 type Fields interface {
-	// Of is the kind of record, in the plural: "transactions".
+	// Of returns the name of the record type, in the plural: "transactions".
 	Of() string
-	// Has says whether there is a field of that path.
+	// Has reports whether there is a field with this path.
 	Has(path string) bool
-	// Names lists all paths, to offer near ones.
+	// Names returns the paths of all fields, sorted.
 	Names() []string
-	// List is all fields in the order of their paths, for those who show them.
+	// List returns all fields, sorted by path.
 	List() []Field
-	// Field is that of a path, nil when there is none.
+	// Field returns the field with this path, or nil if there is none.
 	Field(path string) *Field
-	// Alias is the path that another name stands for, empty for none.
+	// Alias returns the path that another name stands for, or "" if there is none.
 	Alias(name string) string
-	// Renamed has the names that fields had before the first release, and the
+	// Renamed returns the names that fields had before the first release, with the
 	// paths that replaced them.
 	Renamed() map[string]string
-	// Get reads a field of a record: nil when it is null, a slice when the path
-	// runs through a list.
+	// Get returns the value of a field of a record: nil if it is null, a slice if the
+	// path runs through a list.
 	Get(record any, path string) any
-	// Raw is Get with values that print themselves as the record does: hex
-	// numbers are not plain ints.
+	// Raw is like Get, but the values print as in the record: hex numbers keep their
+	// type.
 	Raw(record any, path string) any
-	// getter is Get of one path, with what can be done in advance done.
+	// getter returns a function that does what Get does for one path, but faster.
 	getter(path string) func(record any) any
 }
 
-// Filter is a compiled expression. It is for one goroutine.
+// Filter is a compiled expression. Only one goroutine may use it at a time.
 type Filter struct {
 	source   string
 	program  *vm.Program
@@ -61,22 +60,23 @@ type Filter struct {
 	record   any
 	getters  []func(any) any
 	tests    []test
-	paths    []string // of the fields that it looks at
-	failed   *Error   // of comparing what only the record shows
+	paths    []string // of the fields that it uses
+	failed   *Error   // error of a comparison whose types only the record shows
 	patterns patterns
 }
 
-// maxSource bounds the length of an expression: expr's parser recurses.
+// maxSource is the length of the longest expression, in bytes. It bounds the recursion of
+// expr's parser.
 const maxSource = 1 << 15
 
-// Compile compiles an expression over the fields of one kind of record. An error
-// is an [Error], which says where in the source it is.
+// Compile compiles an expression over the fields of one record type. The error is an
+// [Error], which has the place of the error in the source.
 func Compile(source string, fields Fields) (*Filter, error) {
 	if strings.TrimSpace(source) == "" {
 		return nil, &Error{source, 0, 0, "the expression is empty"}
 	}
 	if len(source) > maxSource {
-		return nil, &Error{source[:40], 0, 1, fmt.Sprintf("the expression has %d bytes, %d are the most", len(source), maxSource)}
+		return nil, &Error{source[:40], 0, 1, fmt.Sprintf("the expression has %d bytes; the limit is %d", len(source), maxSource)}
 	}
 	if !utf8.ValidString(source) {
 		return nil, &Error{strings.ToValidUTF8(source, "?"), 0, 1, "the expression is not UTF-8"}
@@ -116,20 +116,20 @@ func Compile(source string, fields Fields) (*Filter, error) {
 	return f, nil
 }
 
-// The names that compiled expressions use.
+// These functions and names are used by compiled expressions.
 const (
 	rootName    = "__root"
 	funcField   = "__field"   // the value of a field
 	funcTest    = "__test"    // a comparison of a field with a constant
-	funcHolds   = "__holds"   // of any value with a constant
-	funcCompare = "__compare" // of two values
+	funcHolds   = "__holds"   // a comparison of any value with a constant
+	funcCompare = "__compare" // a comparison of two values
 	funcTruth   = "__truth"
-	funcPlain   = "__plain" // an element of a field of the tables, as expr has values
+	funcPlain   = "__plain" // the value of an element of an NFS field, in a type of expr
 	funcAt      = "__at"    // an element of a list
 )
 
-// transplant puts a tree in the place of the root's name, which is how a tree
-// that was parsed and checked before gets into expr's compiler.
+// transplant replaces the name of the root by a tree. This passes a tree that is already
+// parsed and checked to expr's compiler.
 type transplant struct{ root ast.Node }
 
 // Visit replaces a node; expr calls it.
@@ -139,9 +139,9 @@ func (t transplant) Visit(node *ast.Node) {
 	}
 }
 
-// Match says whether a record matches: a pointer to one of the kind that the filter
-// was made for; of other kinds nothing is to be believed. An error is one of evaluating, such as a
-// comparison of things that cannot be compared.
+// Match reports whether a record matches. The record is a pointer to a record of the type
+// that the filter was compiled for; the result is undefined for other types. The error is
+// an evaluation error, such as a comparison of values that cannot be compared.
 func (f *Filter) Match(record any) (bool, error) {
 	f.record, f.failed = record, nil
 	out, err := f.machine.Run(f.program, nil)
@@ -159,11 +159,12 @@ func (f *Filter) Match(record any) (bool, error) {
 	return out.(bool), nil
 }
 
-// Paths are the fields that the expression looks at; one may stand there twice.
+// Paths returns the paths of the fields that the expression uses; it may contain a path
+// twice.
 func (f *Filter) Paths() []string { return f.paths }
 
-// find is the path of a field by any of its names, empty when there is none. Case
-// matters only where there is a field of just that name.
+// find returns the path of the field that has this name or alias, or "" if there is none.
+// Upper and lower case are the same unless a field has exactly this name.
 func find(name string, fields Fields) string {
 	if fields.Has(name) {
 		return name
@@ -181,7 +182,7 @@ func find(name string, fields Fields) string {
 	return fields.Alias(strings.ReplaceAll(lower, " ", "-")) // a heading of two words
 }
 
-// Resolve is the path of a field by its name, Wireshark's, or its heading.
+// Resolve returns the path of a field from its name in JSON or Wireshark, or its heading.
 func Resolve(name string, fields Fields) (string, error) {
 	if path := find(name, fields); path != "" {
 		return path, nil
@@ -189,13 +190,13 @@ func Resolve(name string, fields Fields) (string, error) {
 	return "", Unknown(name, fields)
 }
 
-// wordsOf expr's messages.
+// These translate the messages of expr's parser.
 var (
 	unexpected = pattern(`^unexpected token (\w+)(?:\("(.*)"\))?`)
-	leftBehind = map[string]string{"EOF": "something is missing at the end"}
+	instead    = map[string]string{"EOF": "something is missing at the end"}
 )
 
-// syntax is what expr's parser said, in words of what was typed.
+// syntax returns the error of expr's parser in terms of the expression as it was typed.
 func (l *lexed) syntax(err error) *Error {
 	var e *file.Error
 	if !errors.As(err, &e) {
@@ -205,7 +206,7 @@ func (l *lexed) syntax(err error) *Error {
 	to := l.at[min(max(e.To, 0), len(l.at)-1)]
 	message := e.Message
 	if m := unexpected().FindStringSubmatch(message); m != nil {
-		if message = leftBehind[m[1]]; message != "" {
+		if message = instead[m[1]]; message != "" {
 			from, to = len(l.source), len(l.source)
 		} else {
 			word := m[2]
@@ -213,17 +214,17 @@ func (l *lexed) syntax(err error) *Error {
 				from, to = lit.from, lit.to
 				word = l.source[from:to]
 			}
-			message = fmt.Sprintf("%s is not expected here", word)
+			message = fmt.Sprintf("unexpected %s", word)
 			if m[1] == "Identifier" || strings.HasPrefix(m[2], "__") {
-				message += "; and, or, or an operator such as == stands between two things"
+				message += "; and, or, or an operator such as == must separate two operands"
 			}
 		}
 	}
 	return &Error{l.source, from, max(to, from), message}
 }
 
-// at is an element of a list, counted from its end where the index is negative; nil
-// where it has none there.
+// at returns an element of a list, or nil if the list is too short. A negative index counts
+// from the end.
 func at(list, index any) (any, error) {
 	elements, isList := list.([]any)
 	i, isNumber := index.(int)
@@ -234,7 +235,7 @@ func at(list, index any) (any, error) {
 	case list == nil:
 		return nil, nil
 	case !isList || !isNumber:
-		return nil, fmt.Errorf("[%s] wants a list before it, and a number in it", visible(textOf(index)))
+		return nil, fmt.Errorf("[%s] must follow a list and contain a number", visible(textOf(index)))
 	case i < 0:
 		i += len(elements)
 	}
@@ -244,13 +245,13 @@ func at(list, index any) (any, error) {
 	return plainNFS(elements[i]), nil
 }
 
-// members says whether a value is an element that has fields.
+// members reports whether a value is an element that has fields.
 func members(v any) bool {
 	_, is := v.(map[string]any)
 	return is
 }
 
-// truth is whether a value counts as true: it is there, and not false, zero or
+// truth reports whether a value counts as true: it is present, and not false, zero or
 // empty.
 func truth(v any) bool {
 	switch v := v.(type) {
@@ -275,7 +276,7 @@ func truth(v any) bool {
 	return true
 }
 
-// timeOf is a value as a time, for those that are one.
+// timeOf returns a value as a time, and whether it is one.
 func timeOf(v any) (record.Time, bool) {
 	t, ok := v.(interface{ UnixNano() int64 })
 	if !ok {

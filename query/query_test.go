@@ -13,7 +13,7 @@ import (
 	"github.com/rdmadump/rdmadump/query"
 )
 
-// count counts the records of a capture that match, by kind.
+// count counts the matching records of a capture, by type.
 func count(t *testing.T, name, source string, fields query.Fields) int {
 	t.Helper()
 	filter, err := query.Compile(source, fields)
@@ -82,7 +82,7 @@ func TestFilter(t *testing.T) {
 		{callback, `any(timeline, .event == "invalidate")`, query.Transactions, 15},
 		{callback, `len(timeline) > 6`, query.Transactions, 15},
 		{callback, `call.time >= "2026-11-21T05:20:00Z"`, query.Transactions, 23},
-		{errors, `reply.credits > 0`, query.Transactions, 14}, // a Reply that is null is neither more nor less
+		{errors, `reply.credits > 0`, query.Transactions, 14}, // A Reply that is null is neither less nor greater.
 		{errors, `reply == null or rdma_error == "ERR_CHUNK"`, query.Transactions, 11},
 		{errors, `"xid-mismatch" in findings`, query.Transactions, 1},
 		{errors, `close_reason == nak`, query.Connections, 3},
@@ -110,8 +110,8 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// TestAliases: Wireshark's names and short ones stand for the fields that they
-// always stood for, and each is listed with its field.
+// TestAliases: Wireshark's names and short names stand for the same fields as before, and each is
+// listed with its field.
 func TestAliases(t *testing.T) {
 	for _, c := range []struct {
 		fields query.Fields
@@ -146,10 +146,9 @@ func TestAliases(t *testing.T) {
 	}
 }
 
-// TestEveryField: each field of each record can be read, for filters and as it
-// prints itself.
+// TestEveryField: each field of each record can be read, for filters and for printing.
 func TestEveryField(t *testing.T) {
-	known := map[string]bool{} // fields that some record has a value of
+	known := map[string]bool{} // fields that have a value in some record
 	read := func(fields query.Fields, kind string, r any) {
 		for _, name := range fields.Names() {
 			plain, raw := fields.Get(r, name), fields.Raw(r, name)
@@ -183,10 +182,10 @@ func TestEveryField(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	handle := record.Some(record.Hex32(1)) // nobody's traffic has this yet
+	handle := record.Some(record.Hex32(1)) // No capture has such a value.
 	read(query.Transactions, "transaction ", &record.Transaction{Call: &record.Message{InvHandle: handle, FirstSent: record.Some(record.Time(1))}, Reply: &record.Message{InvHandle: handle}})
 	for name, some := range known {
-		if !some && !query.Decoded(strings.TrimPrefix(name, "transaction ")) { // of what NFS can say, traffic has a part
+		if !some && !query.Decoded(strings.TrimPrefix(name, "transaction ")) { // The captures have only some of the values of NFS.
 			t.Errorf("no %s in any record", name)
 		}
 	}
@@ -196,7 +195,7 @@ func TestEveryField(t *testing.T) {
 	read(query.Packets, "", &record.Packet{})
 }
 
-// TestShown: what tables show can be typed, as they show it.
+// TestShown: values can be typed as tables show them.
 func TestShown(t *testing.T) {
 	const callback, errors, nfs = "rocev2-callback41.pcap.zst", "rocev2-errors.pcap.zst", "rocev2-nfs41.pcap.zst"
 	for _, c := range []struct {
@@ -263,7 +262,7 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// TestUnsigned: numbers have 64 bits, and text that looks like one stays text.
+// TestUnsigned: numbers have 64 bits, and text that looks like a number stays text.
 func TestUnsigned(t *testing.T) {
 	high := &record.Transaction{
 		Call:        &record.Message{},
@@ -307,46 +306,50 @@ func TestUnsigned(t *testing.T) {
 	}
 }
 
-// TestErrors: an error shows what was typed, a mark under the place, and what
-// would work.
+// TestErrors: an error shows the expression with a mark under the place, and suggests a
+// correction.
 func TestErrors(t *testing.T) {
 	for _, c := range []struct {
 		source, message, mark string
 		fields                query.Fields
 	}{
-		{`latncy_ns > 5`, "unknown field \"latncy_ns\"; similar: latency_ns, ", "^~~~~~~~~", query.Transactions},
-		{`xid and reply.credit > 5`, "unknown field \"reply.credit\"; similar: reply.credits, ", "        ^~~~~~~~~~~~", query.Transactions},
-		{`bth.psnn == 5`, "unknown field \"bth.psnn\"; similar: bth.psn, ", "^~~~~~~~", query.Packets},
+		{`latncy_ns > 5`, "unknown field \"latncy_ns\"; similar: latency_ns", "^~~~~~~~~", query.Transactions},
+		{`xid and reply.credit > 5`, "unknown field \"reply.credit\"; similar: reply.credits", "        ^~~~~~~~~~~~", query.Transactions},
+		{`bth.psnn == 5`, "unknown field \"bth.psnn\"; similar: bth.psn", "^~~~~~~~", query.Packets},
 		{`psn == 5`, "unknown field \"psn\"; similar: ", "^~~", query.Packets},
-		{`ip.src == 10.0.0.1`, "connections and packets have it", "^~~~~~", query.Transactions},
+		{`ip.src == 10.0.0.1`, "unknown field \"ip.src\"; connections and packets have this field", "^~~~~~", query.Transactions},
 		{`xid ==`, "something is missing at the end", "      ^", query.Transactions},
-		{`xid == 1 nonsense`, "nonsense is not expected here", "         ^~~~~~~~", query.Transactions},
+		{`xid == 1 nonsense`, "unexpected nonsense; and, or, or an operator", "         ^~~~~~~~", query.Transactions},
 		{`(xid == 1`, "something is missing at the end", "         ^", query.Transactions},
-		{`xid == 1)`, ") is not expected here", "        ^", query.Transactions},
+		{`xid == 1)`, "unexpected )", "        ^", query.Transactions},
 		{`latency = 5ms`, "did you mean ==?", "        ^", query.Transactions},
-		{`latency > 5`, "5 what? 5ms, 5us, 5s", "          ^", query.Transactions},
-		{`not latency > 5 and xid == 1`, "5 what? 5ms, 5us, 5s", "              ^", query.Transactions},
-		{`latency in [1ms, 5]`, "5 what? 5ms, 5us, 5s", "                 ^", query.Transactions},
-		{`latency > 1KiB`, "latency_ns is a time such as 5ms, 20us or 1.5s; 1KiB is none", "          ^~~~", query.Transactions},
-		{`reply.credits > 5ms`, "5ms is a time, and reply.credits is a number", "                ^~~", query.Transactions},
-		{`latency > 5sec`, "5sec is no number; units are ns, us, ms, s, m, h of time", "          ^~~~", query.Transactions},
-		{`xid == "no number"`, `xid is a number, such as 0x4cc9dbf7; "no number" is none`, "       ^~~~~~~~~~~", query.Transactions},
-		{`xid == FORD`, `xid is a number, such as 0x4cc9dbf7; FORD is none`, "       ^~~~", query.Transactions},
-		{`xid == 0x1ffffffffffffffff`, "is too large a number", "       ^~~~~~~~~~~~~~~~~~~", query.Transactions},
-		{`direction == sideways`, "direction has no value sideways; it is forward or backward", "             ^~~~~~~~", query.Transactions},
-		{`severity == fatal`, "severity has no value fatal; it is error, warning or note", "            ^~~~~", query.Findings},
-		{`operations matches "("`, "no regular expression: missing closing ): `(`", "                   ^~~", query.Transactions},
-		{`operation == "READ`, "the text that begins here has no end", "             ^~~~~", query.Transactions},
-		{`call.time > 5s`, "call.time is a moment, such as 2026-11-21T05:20:00Z", "            ^~", query.Transactions},
-		{`private_data == 1`, "private_data is an object: name one of its fields, such as private_data.client", "^~~~~~~~~~~~", query.Connections},
+		{`latency > 5`, "5 has no unit; write 5ms, 5us or 5s", "          ^", query.Transactions},
+		{`not latency > 5 and xid == 1`, "5 has no unit; write 5ms, 5us or 5s", "              ^", query.Transactions},
+		{`latency in [1ms, 5]`, "5 has no unit; write 5ms, 5us or 5s", "                 ^", query.Transactions},
+		{`latency > 1KiB`, "latency_ns is a duration, such as 5ms, 20us or 1.5s; 1KiB is not", "          ^~~~", query.Transactions},
+		{`reply.credits > 5ms`, "5ms is a duration, but reply.credits is a number", "                ^~~", query.Transactions},
+		{`latency > 5sec`, "5sec is not a number; units are ns, us, ms, s, m and h for time", "          ^~~~", query.Transactions},
+		{`xid == "no number"`, `xid is a number, such as 0x4cc9dbf7; "no number" is not`, "       ^~~~~~~~~~~", query.Transactions},
+		{`xid == FORD`, `xid is a number, such as 0x4cc9dbf7; FORD is not`, "       ^~~~", query.Transactions},
+		{`xid == 0x1ffffffffffffffff`, "is too large; numbers have 64 bits", "       ^~~~~~~~~~~~~~~~~~~", query.Transactions},
+		{`direction == sideways`, `unknown value "sideways" for direction (want forward or backward)`, "             ^~~~~~~~", query.Transactions},
+		{`severity == fatal`, `unknown value "fatal" for severity (want error, warning or note)`, "            ^~~~~", query.Findings},
+		{`status == okay`, `unknown value "okay" for status; did you mean "ok"?`, "          ^~~~", query.Transactions},
+		{`status != no_replay`, `unknown value "no_replay" for status; did you mean "no_reply"?`, "          ^~~~~~~~~", query.Transactions},
+		{`status == nfs4err_stale`, `unknown value "nfs4err_stale" for status; did you mean "NFS4ERR_STALE"`, "          ^~~~~~~~~~~~~", query.Transactions},
+		{`status in [ok, gone]`, `unknown value "gone" for status`, "               ^~~~", query.Transactions},
+		{`operations matches "("`, "invalid regular expression: missing closing ): `(`", "                   ^~~", query.Transactions},
+		{`operation == "READ`, "the closing quote is missing", "             ^~~~~", query.Transactions},
+		{`call.time > 5s`, "call.time is a time, such as 2026-11-21T05:20:00Z", "            ^~", query.Transactions},
+		{`private_data == 1`, "private_data is an object; use one of its fields, such as private_data.client", "^~~~~~~~~~~~", query.Connections},
 		{`operation == 5`, `operation is text: write "5"`, "             ^", query.Transactions},
-		{`src in 10.0.0.0/64`, "10.0.0.0/64 is no address", "       ^~~~~~~~~~~", query.Packets},
-		{`xid in 5`, "in wants a list behind it", "       ^", query.Transactions},
-		{`foo(xid) == 1`, "there is no function foo", "^~~", query.Transactions},
+		{`src in 10.0.0.0/64`, "10.0.0.0/64 is not an address", "       ^~~~~~~~~~~", query.Packets},
+		{`xid in 5`, "in must be followed by a list", "       ^", query.Transactions},
+		{`foo(xid) == 1`, "unknown function foo", "^~~", query.Transactions},
 		{`any(timeline, .evnt == "nak")`, "unknown field \"timeline.evnt\"; similar: timeline.event", "              ^~~~~", query.Transactions},
-		{`5ms`, "5ms alone is no condition", "^~~", query.Transactions},
+		{`5ms`, "5ms is not a condition", "^~~", query.Transactions},
 		{`"é" == operation and latncy`, "unknown field \"latncy\"", "                     ^~~~~~", query.Transactions},
-		{`xid == 1 § 2`, "§ means nothing here", "         ^", query.Transactions},
+		{`xid == 1 § 2`, "unexpected character §", "         ^", query.Transactions},
 		{``, "the expression is empty", "^", query.Transactions},
 	} {
 		_, err := query.Compile(c.source, c.fields)
@@ -369,17 +372,16 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestNear: when nothing matched, the values that came near are named.
+// TestNear: if nothing matched, similar values are suggested.
 func TestNear(t *testing.T) {
 	for _, c := range []struct {
 		source string
 		want   []string
 	}{
-		{`xid == 0x3da94e55`, []string{"no xid is 0x3da94e55; near it: 0x3da94e54, 0x3ea94e54, 0x3fa94e54"}},
-		{`operation == REDA`, []string{"no operation is REDA; near it: READ"}},
-		{`status == okay`, []string{"no status is okay; near it: ok"}},
+		{`xid == 0x3da94e55`, []string{"no record has xid 0x3da94e55; similar: 0x3da94e54, 0x3ea94e54, 0x3fa94e54"}},
+		{`operation == REDA`, []string{"no record has operation REDA; similar: READ"}},
 		{`operation == READ and conn == 9`, nil},
-		{`"CB_RECAL" in operations`, []string{"no operations is CB_RECAL; near it: CB_RECALL"}},
+		{`"CB_RECAL" in operations`, []string{"no record has operations CB_RECAL; similar: CB_RECALL"}},
 	} {
 		f, err := query.Compile(c.source, query.Transactions)
 		if err != nil {
@@ -408,7 +410,7 @@ func matchAll(t *testing.T, name string, h dissect.Handler) {
 	}
 }
 
-// BenchmarkMatch: a filter runs for each packet.
+// BenchmarkMatch measures a filter that runs for each packet.
 func BenchmarkMatch(b *testing.B) {
 	for _, source := range []string{`connection == 0 and length > 100`, `transport == "RoCEv2"`, `bth.opcode == 17`, `src in 192.168.77.0/24`, `rpcordma.xid == 0x3da94e54`} {
 		b.Run(source, func(b *testing.B) {
@@ -425,7 +427,7 @@ func BenchmarkMatch(b *testing.B) {
 	}
 }
 
-// FuzzCompile: no expression breaks the compiler.
+// FuzzCompile: no expression makes the compiler panic.
 func FuzzCompile(f *testing.F) {
 	f.Add(`xid == 0x3da94e54 and any(timeline, .event == "nak") or latency > 5ms`)
 	f.Add(`nfs.fh == 8f:3a:2c and nfs.offset >= 1GiB or nfs.stateid == 1:6120737461746569642e2e2e`)

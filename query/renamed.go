@@ -5,17 +5,21 @@ import (
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
-// Some fields and values had other names before the first release. Old names of
-// fields are accepted wherever names are, except the few that mean something else
-// now; old values, and old names in jq programs, are answered with the new ones.
+// Some fields and values had other names before the first release. Expressions accept the
+// old names of fields, except for the few names that mean something else now. An old value
+// is an error, and an old name or value in a jq program is a warning; both give the new
+// name.
 
-// renamedValues has the old and the new values of renamed enumerations, by the
-// last part of the field's path.
+// renamedValues maps the old values of fields to the new ones, by the last part of the
+// field's path.
 var renamedValues = map[string]map[string]string{
 	"marks":                 {"repeated": string(markRetransmitted)},
 	"no_transaction_reason": {"dropped": string(record.ReceiverDropped)},
+	"rule":                  rule.Renamed,
+	"findings":              rule.Renamed,
 	"reason": {
 		"repeat after timeout": string(record.RetransmitTimeout), "repeat after gap": string(record.RetransmitGap),
 		"repeat after NAK": string(record.RetransmitNak), "RNR": string(record.RNRNak),
@@ -23,11 +27,11 @@ var renamedValues = map[string]map[string]string{
 	},
 }
 
-// markRetransmitted is the mark's name.
+// markRetransmitted is the name of record.Retransmitted.
 const markRetransmitted = "retransmitted"
 
-// formerPaths returns the paths that a field had before the first release, and
-// notes which path replaces them.
+// formerPaths returns the paths that a field had before the first release, and records in
+// f.renamed the path that replaces each.
 func (f *recordFields) formerPaths(field *record.Field, prefix string, before []string) (former []string) {
 	for _, parent := range append([]string{strings.TrimSuffix(prefix, ".")}, before...) {
 		if parent != "" {
@@ -56,23 +60,30 @@ func (f *recordFields) formerPaths(field *record.Field, prefix string, before []
 	return former
 }
 
+// Renamed returns the old names and the paths that replaced them.
 func (f *recordFields) Renamed() map[string]string { return f.made().renamed }
+
+// Renamed returns the old names and the paths that replaced them.
 func (f *packetFields) Renamed() map[string]string { return renamedOfPackets }
 
-// renamedOfPackets has the old and the new names of a packet's own fields.
+// renamedOfPackets maps the old names of fields of packets to the new ones.
 var renamedOfPackets = map[string]string{"mark": "marks", "nobodys": "no_transaction_reason", "operation": "rdma_operation"}
 
-// renamedValue returns the new name of an old value, or "".
-func renamedValue(path, old string) string {
+// RenamedValues returns the old values of fields and the new ones, by the last part of the
+// field's path. The caller must not change the maps.
+func RenamedValues() map[string]map[string]string { return renamedValues }
+
+// RenamedValue returns the new name of an old value of a field, or "" if it is not an old
+// value.
+func RenamedValue(path, old string) string {
 	return renamedValues[path[strings.LastIndexByte(path, '.')+1:]][old]
 }
 
-// inProgram finds names and texts in a jq program.
+// inProgram matches the names and the strings in a jq program.
 var inProgram = pattern(`\.\s*"?([A-Za-z_][A-Za-z0-9_]*)|"((?:[^"\\]|\\.)*)"`)
 
-// RenamedIn lists the old names and values that a jq program uses for records of
-// this kind, each with the name that replaced it, such as "lost is now
-// not_captured".
+// RenamedIn returns a message for each old name and value in a jq program for records of
+// this type, such as "lost is now called not_captured".
 func RenamedIn(program string, fields Fields) (notes []string) {
 	last := func(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
 	now, current := map[string]string{}, map[string]bool{}
@@ -82,7 +93,7 @@ func RenamedIn(program string, fields Fields) (notes []string) {
 	for old, path := range fields.Renamed() {
 		if !current[last(old)] {
 			now[last(old)] = last(path)
-			if strings.HasPrefix(path, old) { // such as ended.how for close_reason
+			if strings.Count(path, ".") != strings.Count(old, ".") { // The field has moved, such as close_reason to ended.how.
 				now[last(old)] = path
 			}
 		}

@@ -430,7 +430,7 @@ func TestMADNames(t *testing.T) {
 	}
 }
 
-// TestGopacket checks that a program can decode a frame with gopacket alone.
+// TestGopacket checks that a program can decode a frame with only gopacket.
 func TestGopacket(t *testing.T) {
 	seen := map[gopacket.LayerType]int{}
 	eachPacket(t, func(name string, l *link.Decoder, f *capture.Frame) {

@@ -17,7 +17,7 @@ import (
 	"github.com/rdmadump/rdmadump/synth"
 )
 
-// benchedViews are command lines that people run on large captures.
+// benchedViews lists command lines that people run on large captures.
 var benchedViews = []struct{ name, args string }{
 	{"transactions", "transactions"},
 	{"transactions.json", "transactions -o json"},
@@ -28,9 +28,8 @@ var benchedViews = []struct{ name, args string }{
 	{"packets.fields", "packets -e bth.opcode -e bth.dest_qpn -e bth.psn -e reth.r_key -e aeth.syndrome -e rpcrdma.xid -e rpcrdma.credits -e rpcordma.rdma_handle"},
 }
 
-// BenchmarkViews runs whole views over captures that are long: each of some that the
-// tests have, again and again. Its profile is what builds of the program are
-// optimized by: make profile.
+// BenchmarkViews runs views over long captures: each consists of many copies of a capture of the
+// tests. Its profile is the one that builds are optimized with (make profile).
 func BenchmarkViews(b *testing.B) {
 	for _, name := range []string{"rocev2-nfs41.pcap", "iwarp-nfs41.pcap", "rocev2-loss42.pcap"} {
 		path := filepath.Join(b.TempDir(), name)
@@ -48,9 +47,9 @@ func BenchmarkViews(b *testing.B) {
 	}
 }
 
-// BenchmarkFloods runs the program over captures in which there is very much of
-// something, and says what a packet, or a segment of a chunk list, takes from its
-// start to its end in the quickest of the runs: the others share the machine.
+// BenchmarkFloods runs the program over captures with very many objects of one kind. It reports
+// the time for a packet, or for a segment of a chunk list, from start to end of the program, in
+// the fastest of the runs, because other processes slow down the others.
 func BenchmarkFloods(b *testing.B) {
 	dir := b.TempDir()
 	binary := filepath.Join(dir, "rdmadump")
@@ -61,7 +60,7 @@ func BenchmarkFloods(b *testing.B) {
 		b.Run(floods.All[i].Name, func(b *testing.B) {
 			frames, segments := floods.All[i].Frames(100_000)
 			n, unit := len(frames), "ns/packet"
-			if segments > 0 { // there are few packets, and starting takes as long
+			if segments > 0 { // There are few packets, and starting takes most of the time.
 				frames, n = floods.All[i].Frames(1_000_000)
 				unit = "ns/segment"
 			}
@@ -87,7 +86,7 @@ func BenchmarkFloods(b *testing.B) {
 	}
 }
 
-// long writes 20 copies of a capture, one after the other.
+// long writes 20 copies of a capture, one after another.
 func long(b *testing.B, from, to string) {
 	b.Helper()
 	frames, _ := testkit.Frames(b, from)

@@ -3,8 +3,10 @@ package main
 import (
 	"bufio"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -15,11 +17,11 @@ import (
 	"github.com/rdmadump/rdmadump/render"
 )
 
-// baseline are findings that are known: rule and operation, with a tab between
-// them. It is a file of such lines.
+// baseline is the set of findings that are not reported because they are known. Each is
+// the id of a rule and an operation, separated by a tab. A baseline file has one per line.
 type baseline map[string]bool
 
-// parseKnown reads what is not to be reported.
+// parseKnown parses --ignore and reads the file of --baseline.
 func (s *settings) parseKnown(f *flags) error {
 	s.ignored = map[string]bool{}
 	for _, id := range f.ignore {
@@ -33,7 +35,7 @@ func (s *settings) parseKnown(f *flags) error {
 	}
 	file, err := os.Open(f.baseline)
 	if err != nil {
-		return err
+		return fmt.Errorf("--baseline %s: %w", f.baseline, cause(err))
 	}
 	defer file.Close()
 	s.known = baseline{}
@@ -48,15 +50,42 @@ func (s *settings) parseKnown(f *flags) error {
 			return fmt.Errorf("--baseline %s: the rule %s is now called %s; change the name in the file, or write a new file with --write-baseline", f.baseline, id, now)
 		}
 		if rule.Find(id) == nil {
-			return fmt.Errorf("--baseline %s: there is no rule %.40s; --write-baseline writes such files, and rdmadump check --rules lists all rules", f.baseline, printable(id))
+			return fmt.Errorf("--baseline %s: unknown rule %.40q; --write-baseline writes such files, and rdmadump check --rules lists all rules", f.baseline, printable(id))
 		}
 		s.known[line] = true
 	}
-	return lines.Err()
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("--baseline %s: not a file that --write-baseline wrote (%w)", f.baseline, cause(err))
+	}
+	return nil
 }
 
-// findRule returns the rule with this id. The error for an old id of a renamed rule
-// gives the new one; flag is the flag that the id was given to.
+// cause returns an error of a file without the name of the system call and the path, which
+// messages give as they were typed.
+func cause(err error) error {
+	if e := (*fs.PathError)(nil); errors.As(err, &e) {
+		return e.Err
+	}
+	return err
+}
+
+// refuseInput returns an error if the file at path, the value of a flag, is one of the
+// captures that are read, because writing it would destroy the capture.
+func refuseInput(flag, path string, captures []string) error {
+	out, err := os.Stat(path)
+	if err != nil {
+		return nil // The file does not exist, so it is not a capture.
+	}
+	for _, name := range captures {
+		if in, err := os.Stat(name); err == nil && os.SameFile(in, out) {
+			return fmt.Errorf("%s %s: this file is one of the captures that are read; choose another name", flag, path)
+		}
+	}
+	return nil
+}
+
+// findRule returns the rule with this id. The error for an old id of a renamed rule gives
+// the new one; flag is the flag that the id was given to.
 func findRule(flag, id string) (*rule.Rule, error) {
 	if r := rule.Find(id); r != nil {
 		return r, nil
@@ -64,48 +93,33 @@ func findRule(flag, id string) (*rule.Rule, error) {
 	if now := rule.Renamed[id]; now != "" {
 		return nil, fmt.Errorf("%s %s: this rule is now called %s", flag, id, now)
 	}
-	return nil, fmt.Errorf("%s %s: there is no such rule; see rdmadump check --rules", flag, id)
+	return nil, fmt.Errorf("%s %s: unknown rule; see rdmadump check --rules", flag, id)
 }
 
-// oldRuleID returns an error if an expression about rules or findings contains the old
-// id of a renamed rule, because such an expression would match nothing. flag is the
-// flag that the expression was given to.
-func oldRuleID(flag, expression string) error {
-	if !strings.Contains(expression, "rule") && !strings.Contains(expression, "findings") {
-		return nil
-	}
-	words := strings.FieldsFunc(expression, func(r rune) bool { return r != '-' && (r < 'a' || r > 'z') })
-	for _, id := range words {
-		if now := rule.Renamed[id]; now != "" {
-			return fmt.Errorf("%s %s: the rule %s is now called %s", flag, expression, id, now)
-		}
-	}
-	return nil
-}
-
-// judge is what check keeps until all is read.
-type judge struct {
+// results collects the findings of check until the whole capture is read.
+type results struct {
 	groups      []*render.FindingGroup
 	byKey       map[groupKey]*render.FindingGroup
-	tally       map[string]*render.RuleCount
-	found       map[string]bool // for --write-baseline
-	missed      int             // connections whose handshake is not in the capture
-	lossy       int             // of which packets are missing
+	counts      map[string]*render.RuleCount // by rule and severity
+	reported    map[string]bool              // lines for --write-baseline
+	noHandshake int                          // connections whose handshake is not in the capture
+	incomplete  int                          // connections with packets missing from the capture
 	connections int
-	all         []*record.Finding // for a report
+	all         []*record.Finding // for -o sarif and -o junit
 }
 
-// groupKey is what findings have in common that are shown once.
+// groupKey identifies findings that text output shows as one.
 type groupKey struct {
 	rule     string
 	severity record.Severity
 	atFault  record.Opt[record.End]
 }
 
-// findings is a few lines for each thing that is wrong.
+// findings shows the findings: in text output a few lines for each group, at the end.
 func findings(s *sink) (dissect.Handler, func()) {
-	j := &judge{byKey: map[groupKey]*render.FindingGroup{}, tally: map[string]*render.RuleCount{}, found: map[string]bool{}}
-	grouped := !s.json && s.columns == nil && s.sorter == nil && s.count == 0 && !s.text.IsLive()
+	c := &results{byKey: map[groupKey]*render.FindingGroup{}, counts: map[string]*render.RuleCount{}, reported: map[string]bool{}}
+	s.found = map[record.Severity]int64{}
+	inGroups := !s.json && s.columns == nil && s.sorter == nil && s.count == 0 && !s.text.IsLive()
 	show := func(r any) error { return s.text.Finding(&render.FindingGroup{First: *r.(*record.Finding), Count: 1}) }
 	h := dissect.Handler{
 		Finding: func(r *record.Finding) error {
@@ -121,18 +135,19 @@ func findings(s *sink) (dissect.Handler, func()) {
 				if !s.matches(r) {
 					return s.status()
 				}
-				j.all = append(j.all, r.Clone())
-			case !grouped:
+				c.all = append(c.all, r.Clone())
+			case !inGroups:
 				if !s.take(r, show) {
 					return s.status()
 				}
 			case !s.matches(r):
 				return s.status()
 			default:
-				j.add(r)
+				c.add(r)
 			}
-			j.found[line] = true
-			j.count(r)
+			c.reported[line] = true
+			c.count(r)
+			s.found[r.Severity]++
 			if r.Severity.Rank() <= s.failOn.Rank() {
 				s.errors++
 			}
@@ -140,7 +155,7 @@ func findings(s *sink) (dissect.Handler, func()) {
 		},
 		Connection: func(r *record.Connection) error {
 			if s.wantsConnection(r.ID) {
-				j.saw(r)
+				c.connection(r)
 			}
 			return nil
 		},
@@ -148,46 +163,46 @@ func findings(s *sink) (dissect.Handler, func()) {
 	return h, func() {
 		switch {
 		case s.report == "sarif":
-			s.fail(j.sarif(s.w, s.shown))
+			s.fail(c.sarif(s.w, s.shown))
 		case s.report == "junit":
-			s.fail(j.junit(s.w, s.shown))
-		case grouped:
-			slices.SortStableFunc(j.groups, func(a, b *render.FindingGroup) int {
+			s.fail(c.junit(s.w, s.shown))
+		case inGroups:
+			slices.SortStableFunc(c.groups, func(a, b *render.FindingGroup) int {
 				return cmp.Compare(a.First.Packet.Or(0), b.First.Packet.Or(0))
 			})
-			for _, g := range j.groups {
+			for _, g := range c.groups {
 				s.written++
 				s.fail(s.text.Finding(g))
 			}
 			if !s.quiet {
-				s.fail(s.text.Verdict(j.counts(), j.unjudged(s.summary)))
+				s.fail(s.text.Verdict(c.byRule(), c.unchecked(s.summary)))
 			}
 		}
 		if s.accept != "" {
-			s.fail(j.writeBaseline(s.accept))
+			s.fail(c.writeBaseline(s.accept))
 		}
 	}
 }
 
-// add puts a finding with its like.
-func (j *judge) add(r *record.Finding) {
+// add adds a finding to its group.
+func (c *results) add(r *record.Finding) {
 	key := groupKey{r.Rule, r.Severity, r.AtFault}
-	g := j.byKey[key]
+	g := c.byKey[key]
 	if g == nil {
 		g = &render.FindingGroup{First: *r.Clone()}
-		j.byKey[key] = g
-		j.groups = append(j.groups, g)
+		c.byKey[key] = g
+		c.groups = append(c.groups, g)
 	}
 	g.Count++
 	g.LastPacket = r.Packet
 }
 
 // count counts a finding for the table of rules.
-func (j *judge) count(r *record.Finding) {
-	t := j.tally[r.Rule+string(r.Severity)]
+func (c *results) count(r *record.Finding) {
+	t := c.counts[r.Rule+string(r.Severity)]
 	if t == nil {
 		t = &render.RuleCount{Rule: r.Rule, Severity: r.Severity}
-		j.tally[r.Rule+string(r.Severity)] = t
+		c.counts[r.Rule+string(r.Severity)] = t
 	}
 	t.Count++
 	switch r.AtFault.Or("") {
@@ -198,8 +213,10 @@ func (j *judge) count(r *record.Finding) {
 	}
 }
 
-func (j *judge) counts() (all []render.RuleCount) {
-	for _, t := range j.tally {
+// byRule returns the rows of the table of rules: the most severe first, then the most
+// frequent.
+func (c *results) byRule() (all []render.RuleCount) {
+	for _, t := range c.counts {
 		all = append(all, *t)
 	}
 	slices.SortFunc(all, func(a, b render.RuleCount) int {
@@ -208,30 +225,32 @@ func (j *judge) counts() (all []render.RuleCount) {
 	return all
 }
 
-// saw notes what a connection's part of the capture cannot prove.
-func (j *judge) saw(r *record.Connection) {
+// connection notes whether the capture lacks a part of a connection, so that some rules
+// cannot be checked there.
+func (c *results) connection(r *record.Connection) {
 	if r.UpperLayer != "rpcrdma" {
 		return
 	}
-	j.connections++
+	c.connections++
 	if r.Handshake != "seen" {
-		j.missed++
+		c.noHandshake++
 	} else if r.NotCaptured > 0 {
-		j.lossy++
+		c.incomplete++
 	}
 }
 
-// unjudged says which rules could not be judged, and why.
-func (j *judge) unjudged(s *record.Summary) (lines []string) {
+// unchecked returns lines that name the rules that could not be checked everywhere, and
+// the reason.
+func (c *results) unchecked(s *record.Summary) (lines []string) {
 	needs := func(gaps ...string) string { return strings.Join(rule.Needing(gaps...), ", ") }
-	if j.missed > 0 {
-		lines = append(lines, fmt.Sprintf("not judged on %d of %d connections, because their handshake is not in the capture: %s", j.missed, j.connections, needs("no_handshake")))
+	if c.noHandshake > 0 {
+		lines = append(lines, fmt.Sprintf("not checked on %d of %d connections, because their handshakes are not in the capture: %s", c.noHandshake, c.connections, needs("no_handshake")))
 	}
-	if j.lossy > 0 {
-		lines = append(lines, fmt.Sprintf("not judged on %d of %d connections after the first packet that is missing from the capture: %s", j.lossy, j.connections, needs("missing")))
+	if c.incomplete > 0 {
+		lines = append(lines, fmt.Sprintf("not checked on %d of %d connections after the first packet that is missing from the capture: %s", c.incomplete, c.connections, needs("missing")))
 	}
 	if s != nil && s.Truncated > 0 {
-		lines = append(lines, fmt.Sprintf("%d packets are truncated; their missing contents are not judged", s.Truncated))
+		lines = append(lines, fmt.Sprintf("the missing contents of %s are not checked", number(s.Truncated, "truncated packet")))
 	}
 	if s != nil {
 		for _, n := range s.NotJudged {
@@ -241,22 +260,25 @@ func (j *judge) unjudged(s *record.Summary) (lines []string) {
 	return lines
 }
 
-// writeBaseline writes what was found.
-func (j *judge) writeBaseline(path string) error {
+// writeBaseline writes the reported findings to a baseline file.
+func (c *results) writeBaseline(path string) error {
 	var b strings.Builder
 	b.WriteString("# Findings that rdmadump check --baseline does not report: rule, operation.\n")
-	lines := make([]string, 0, len(j.found))
-	for line := range j.found {
+	lines := make([]string, 0, len(c.reported))
+	for line := range c.reported {
 		lines = append(lines, line)
 	}
 	slices.Sort(lines)
 	for _, line := range lines {
 		b.WriteString(line + "\n")
 	}
-	return os.WriteFile(path, []byte(b.String()), 0o666)
+	if err := os.WriteFile(path, []byte(b.String()), 0o666); err != nil {
+		return fmt.Errorf("--write-baseline %s: %w", path, cause(err))
+	}
+	return nil
 }
 
-// explains lists the rules, or says what one means.
+// explains lists the rules, or explains the rule of --explain.
 func (f *flags) explains(w io.Writer) error {
 	if f.explain == "" {
 		for _, r := range rule.All {

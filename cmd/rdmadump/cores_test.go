@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestCores: what is shown does not depend on how many cores do it. It is not
-// parallel, as it sets how many the whole process uses.
+// TestCores: the output does not depend on the number of cores. The test is not parallel, because
+// it sets the number of cores of the whole process.
 func TestCores(t *testing.T) {
 	paths, err := filepath.Glob("../../testdata/captures/*.zst")
 	if err != nil || len(paths) == 0 {

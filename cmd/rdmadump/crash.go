@@ -12,17 +12,17 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 )
 
-// blackBox is what is left to ask when rdmadump itself fails. A command that
-// reads packets fills in the box of its context.
+// blackBox gives access to the state of a command after rdmadump itself has failed. A command
+// that reads packets fills in the box of its context.
 type blackBox struct {
-	packet func() int64 // the number of the packet that is being dissected, 0 for none
-	flush  func() error // writes the records that are done
+	packet func() int64 // returns the number of the packet that is being dissected, or 0
+	flush  func() error // writes the records that are complete
 }
 
+// blackBoxKey is the key of the box in a context.
 type blackBoxKey struct{}
 
-// boxOf is the box of the command that runs in ctx; of none, it is one that nobody
-// opens.
+// boxOf returns the box of the command that runs in ctx, or an unused box if there is none.
 func boxOf(ctx context.Context) *blackBox {
 	if box, ok := ctx.Value(blackBoxKey{}).(*blackBox); ok {
 		return box
@@ -30,8 +30,8 @@ func boxOf(ctx context.Context) *blackBox {
 	return new(blackBox)
 }
 
-// report says what to report of a panic with value v, and is the exit status. The
-// panic of another goroutine is a *capture.Panic, from wherever it was caught.
+// report prints a message for a panic with the value v that says what to report, and returns the
+// exit status. The panic of another goroutine is a *capture.Panic with its value and stack.
 func (b *blackBox) report(w io.Writer, version string, v any, stack []byte) int {
 	var flushed string
 	if b.flush != nil {
@@ -54,16 +54,16 @@ func (b *blackBox) report(w io.Writer, version string, v any, stack []byte) int 
 		packets = fmt.Sprintf("the packets before it (editcap -r CAPTURE part.pcapng %d-%d)", max(number-1000, 1), number)
 	}
 	fmt.Fprintf(w, `rdmadump: failed%s: %s%s
-This is a bug of rdmadump, whatever the capture holds. Please report it at
-https://github.com/rdmadump/rdmadump/issues with the command line, these lines to
-their end and, if others may see them, %s.
+This is a bug in rdmadump, whatever the capture contains. Please report it at
+https://github.com/rdmadump/rdmadump/issues with the command line, all of these
+lines and, if you may share them, %s.
 
 rdmadump %s, %s, %s/%s
 %s`, where, printable(fmt.Sprint(v)), flushed, packets, version, runtime.Version(), runtime.GOOS, runtime.GOARCH, stack)
 	return exitFailed
 }
 
-// attempt calls what may panic once more.
+// attempt calls a function and returns a panic in it as an error.
 func (b *blackBox) attempt(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -73,7 +73,7 @@ func (b *blackBox) attempt(f func() error) (err error) {
 	return f()
 }
 
-// printable has no control characters, since a panic may quote what was in a
+// printable returns s without control characters, because a message may quote the contents of a
 // packet.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {

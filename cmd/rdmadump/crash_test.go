@@ -20,16 +20,14 @@ type explosive struct{}
 
 func (explosive) Read([]byte) (int, error) { panic("no more bytes") }
 
-// TestPanic: when rdmadump fails it says at which packet and what to report, has
-// shown what it had, and exits with a status that no capture and no typing error
-// leads to.
+// TestPanic: when rdmadump fails, it has shown all records so far, names the packet, says what to
+// report, and exits with a status that no capture and no wrong usage causes.
 func TestPanic(t *testing.T) {
 	sample, err := os.ReadFile("../../samples/rocev2-callback41.pcap")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// each reads a capture as the views do, and lets see do something with every
-	// packet.
+	// each reads a capture as the views do, and calls see for every packet.
 	each := func(ctx context.Context, r io.Reader, out io.Writer, see func(number int64)) error {
 		f, err := capture.NewFile("x", r)
 		if err != nil {
@@ -73,7 +71,7 @@ func TestPanic(t *testing.T) {
 		}, "packet 1\n", []string{"rdmadump: failed at packet 1: no more bytes\n", "explosive"}},
 		{"elsewhere, handed on as an error", func(context.Context, io.Writer) error {
 			return fmt.Errorf("drawing: %w", &capture.Panic{Value: "elsewhere", Stack: []byte("its stack\n")})
-		}, "", []string{"rdmadump: failed: elsewhere\n", "if others may see them, the capture.\n", "\nits stack\n"}},
+		}, "", []string{"rdmadump: failed: elsewhere\n", "if you may share them, the capture.\n", "\nits stack\n"}},
 		{"with what a packet says", func(context.Context, io.Writer) error { panic("\x1b[2J\n") }, "", []string{"rdmadump: failed: .[2J.\n"}},
 		{"again while flushing", func(ctx context.Context, _ io.Writer) error {
 			boxOf(ctx).flush = func() error { panic("twice") }
@@ -92,7 +90,7 @@ func TestPanic(t *testing.T) {
 			if stdout.String() != c.stdout {
 				t.Errorf("standard output %q, want %q", stdout.String(), c.stdout)
 			}
-			for _, want := range append(c.stderr, "This is a bug of rdmadump", "\nrdmadump "+version()+", go") {
+			for _, want := range append(c.stderr, "This is a bug in rdmadump", "\nrdmadump "+version()+", go") {
 				if !strings.Contains(stderr.String(), want) {
 					t.Errorf("no %q in\n%s", want, stderr.String())
 				}

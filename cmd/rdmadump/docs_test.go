@@ -14,22 +14,20 @@ import (
 	"testing"
 )
 
-// pages are what people are told to type.
+// pages lists the pages whose commands are tested.
 var pages = []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "samples/README.md", "docs/*.md", "docs/guides/*.md", "docs/rules/*.md", "packaging/*.md"}
 
-// needsInstalling are programs that a page may use and a machine may lack.
+// needsInstalling lists the programs that a page may use although they may not be installed.
 var needsInstalling = []string{"jq", "tshark", "md5sum"}
 
-// TestDocs runs what the pages say.
+// TestDocs runs the commands in the pages.
 //
-// In a block marked console, a line that begins with "$ " is a command, and what
-// follows is all that it prints; a line "..." stands for any lines. Make golden
-// writes what is printed anew, around the "...". Commands that the output itself
-// advises ("> rdmadump ...") have to work, too.
+// In a block marked console, a line that begins with "$ " is a command, and the lines after it
+// are its whole output; a line "..." stands for any lines. Make golden updates the output around
+// the "...". Commands that the output suggests ("> rdmadump ...") must work, too.
 //
-// Of everything else that is set as code, the commands of this program are run,
-// too, on a sample in place of nfs.pcap, and have to succeed; of those that
-// would capture, or name no file, the flags have to exist.
+// Commands of this program in any other code are also run, with a sample instead of nfs.pcap, and
+// must succeed. If a command would capture, or names no file, only its flags must exist.
 func TestDocs(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
@@ -64,7 +62,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// workplace is a folder with what the pages' commands are about.
+// workplace returns a folder with the files that the commands of the pages use.
 func workplace(t *testing.T, root string) string {
 	dir := t.TempDir()
 	if err := os.Symlink(filepath.Join(root, "samples"), filepath.Join(dir, "samples")); err != nil {
@@ -86,12 +84,12 @@ func workplace(t *testing.T, root string) string {
 	return dir
 }
 
-// page runs the commands of one.
+// page runs the commands of one page.
 type page struct {
 	sh, dir string
 }
 
-// run returns the lines as they ought to be.
+// run returns the lines that the page should have.
 func (p *page) run(t *testing.T, lines []string) (out []string) {
 	var fence, command string
 	var want []string
@@ -133,8 +131,8 @@ func (p *page) run(t *testing.T, lines []string) (out []string) {
 	return out
 }
 
-// console runs a command line, compares what it printed, and returns what ought
-// to stand in the page, the command included.
+// console runs a command line and compares its output with the page. It returns the lines that
+// the page should have, including the command.
 func (p *page) console(t *testing.T, command string, want []string) []string {
 	stay := append([]string{"$ " + command}, want...)
 	if lacking(t, command) {
@@ -162,8 +160,8 @@ func (p *page) console(t *testing.T, command string, want []string) []string {
 	return stay
 }
 
-// lacking says whether a command line uses a program that is not installed, and
-// skips it by name.
+// lacking reports whether a command line uses a program that is not installed. If so, it skips a
+// subtest with the name of the program.
 func lacking(t *testing.T, command string) bool {
 	for _, name := range needsInstalling {
 		if !regexp.MustCompile(`(^|[|;&] *)` + name + ` `).MatchString(command) {
@@ -177,7 +175,8 @@ func lacking(t *testing.T, command string) bool {
 	return false
 }
 
-// whole are lines of blocks marked sh that can be run as they stand.
+// whole matches the lines of blocks marked sh that can be run unchanged, and needsWorld those
+// that need more than files.
 var (
 	whole      = regexp.MustCompile(`^(rdmadump|tshark|md5sum|head) `)
 	needsWorld = regexp.MustCompile(`rdmadump live|wireshark|(^|[ =])[A-Z]{3,}( |$)`)
@@ -197,7 +196,7 @@ func (p *page) script(t *testing.T, number int, line string) {
 	}
 }
 
-// shell runs a line; what is printed to both outputs comes out together.
+// shell runs a line and returns its standard output and standard error together.
 func (p *page) shell(line string, stdin io.Reader) (printed string, code int, err error) {
 	cmd := exec.Command(p.sh, "-c", line)
 	cmd.Dir = p.dir
@@ -211,7 +210,8 @@ func (p *page) shell(line string, stdin io.Reader) (printed string, code int, er
 	return string(b), 0, err
 }
 
-// matches compares lines; "..." stands for any.
+// matches reports whether the lines got match the lines want, in which "..." stands for any
+// lines.
 func matches(got, want []string) bool {
 	if len(want) == 0 {
 		return len(got) == 0
@@ -227,8 +227,8 @@ func matches(got, want []string) bool {
 	return len(got) > 0 && got[0] == want[0] && matches(got[1:], want[1:])
 }
 
-// elide leaves out of what was printed what the page left out before: with one
-// "...", all between as many lines as stood before and after it.
+// elide replaces lines of the output by "..." as the page did before: with one "...", it keeps as
+// many lines before and after it as the page has.
 func elide(got, want []string) []string {
 	i := slices.Index(want, "...")
 	if i < 0 {
@@ -248,7 +248,7 @@ var (
 	named       = regexp.MustCompile(`\.pcap|rdmadump (version|schema|interfaces|help|completion)|(^| )-( |$)`)
 )
 
-// code looks for commands of ours in a line set as code.
+// code runs the commands of this program in a line of code.
 func (p *page) code(t *testing.T, number int, line string) {
 	line, _, _ = strings.Cut(line, " #")
 	var bars []int
@@ -283,7 +283,7 @@ func (p *page) code(t *testing.T, number int, line string) {
 	}
 }
 
-// parses says whether the command and its flags exist.
+// parses returns an error unless the command and its flags exist.
 func parses(args []string) error {
 	root := newRoot(io.Discard, io.Discard)
 	cmd, rest, err := root.Find(args)
@@ -294,7 +294,7 @@ func parses(args []string) error {
 		return fmt.Errorf("there is no command %s", rest[0])
 	}
 	if n := len(rest); n > 0 && len(rest[n-1]) == 2 && cmd.Flags().ShorthandLookup(rest[n-1][1:]) != nil {
-		return nil // -e, named and no more
+		return nil // The page only mentions a flag that needs a value, such as -e.
 	}
 	return cmd.ParseFlags(slices.DeleteFunc(rest, func(s string) bool { return s == "..." }))
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// full takes some bytes and then no more, as a pipe does whose reader has gone.
+// full accepts some bytes and then no more, as a pipe does after its reader has gone.
 type full struct{ left int }
 
 func (f *full) Write(b []byte) (int, error) {
@@ -18,8 +18,8 @@ func (f *full) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestEndlessJQ: a jq program whose results do not end stops when nobody reads them,
-// and one without results when the command is told to stop.
+// TestEndlessJQ: a jq program with endless results stops when their reader has gone, and one that
+// runs forever without results stops when the command is interrupted.
 func TestEndlessJQ(t *testing.T) {
 	const capture = "../../samples/rocev2-callback41.pcap"
 	for program, patience := range map[string]time.Duration{"repeat(1)": time.Minute, "def f: f; f": 50 * time.Millisecond} {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,8 +23,8 @@ import (
 // exporter writes one kind of file.
 type exporter struct {
 	format, description string
-	fields          query.Fields // the fields that -Y may use
-	run             func(*exportRun) (report string, err error)
+	fields              query.Fields // the fields that -Y may use
+	run                 func(*exportRun) (report string, err error)
 }
 
 var exporters = []exporter{
@@ -126,7 +127,7 @@ output.`,
 		},
 	}
 	x.define(cmd.Flags(), exportView(query.Transactions))
-	cmd.Flags().StringVar(&x.format, "format", "", "kind of output: "+listOf(exportNames()))
+	cmd.Flags().StringVar(&x.format, "format", "", "write this `format`: "+strings.Join(exportNames(), ", "))
 	cmd.Flags().StringVarP(&x.path, "write", "w", "", "write to this `file`; - is standard output")
 	cmd.RegisterFlagCompletionFunc("format", func(*cobra.Command, []string, string) (kinds []string, d cobra.ShellCompDirective) {
 		for i := range exporters {
@@ -137,19 +138,6 @@ output.`,
 	x.scrubbed.define(cmd)
 	cmd.MarkFlagRequired("write")
 	return cmd
-}
-
-// listOf returns the names separated by commas, the first in backquotes, because
-// the help of a flag shows the backquoted word as its value.
-func listOf(names []string) (s string) {
-	for i, name := range names {
-		if i == 0 {
-			s = "`" + name + "`"
-			continue
-		}
-		s += ", " + name
-	}
-	return s
 }
 
 // exportNames returns the names of all exporters.

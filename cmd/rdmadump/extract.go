@@ -40,7 +40,7 @@ transactions whose data is written.`,
 	}
 	f.define(cmd.Flags(), extractView)
 	cmd.Flags().StringVarP(&folder, "directory", "C", "", "write below this `folder`, which is created if it does not exist")
-	cmd.Flags().Var(&most, "max-size", "maximum `size` of a file; data, holes and sizes beyond it are left out")
+	cmd.Flags().Var(&most, "max-size", "write at most this `size` of each file, and leave out data, holes and sizes beyond it")
 	cmd.MarkFlagRequired("directory")
 	return cmd
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/cobra/doc"
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
@@ -18,24 +17,21 @@ import (
 	"github.com/rdmadump/rdmadump/render"
 )
 
-// newMan writes man pages out of the commands themselves.
+// newMan returns the command that writes the man pages, from the descriptions of the
+// commands.
 func newMan(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
-		Use: "man FOLDER", Short: "Write the man pages into a folder", Args: cobra.ExactArgs(1),
+		Use: "man FOLDER", Short: "Write the man pages to a folder", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return err
 			}
-			root.DisableAutoGenTag = true
-			if err := doc.GenManTree(root, &doc.GenManHeader{Title: "RDMADUMP", Section: "1", Source: "rdmadump", Manual: "User Commands"}, args[0]); err != nil {
-				return err
-			}
-			return writeFilterPage(args[0])
+			return writeManual(root, args[0])
 		},
 	}
 }
 
-// newSchema prints the JSON Schema of a record type.
+// newSchema returns the command that prints the JSON Schema of a record type.
 func newSchema(stdout io.Writer) *cobra.Command {
 	var types []string
 	if entries, err := render.Schemas.ReadDir("schema"); err == nil {
@@ -44,11 +40,13 @@ func newSchema(stdout io.Writer) *cobra.Command {
 		}
 	}
 	return &cobra.Command{
-		Use: "schema TYPE", Short: "Print the JSON Schema of a record: " + strings.Join(types, ", "), Args: cobra.ExactArgs(1), ValidArgs: types,
+		Use: "schema TYPE", Short: "Print the JSON Schema of a record type",
+		Long: "schema prints the JSON Schema of the records of a type. The types are\n" + strings.Join(types, ", ") + ".",
+		Args: cobra.ExactArgs(1), ValidArgs: types,
 		RunE: func(_ *cobra.Command, args []string) error {
 			b, err := render.Schemas.ReadFile("schema/" + args[0] + ".json")
 			if err != nil {
-				return fmt.Errorf("no record type %s; there are %s", args[0], strings.Join(types, ", "))
+				return fmt.Errorf("unknown record type %s (want %s)", args[0], list(types, "or"))
 			}
 			_, err = stdout.Write(b)
 			return err
@@ -56,14 +54,14 @@ func newSchema(stdout io.Writer) *cobra.Command {
 	}
 }
 
-// How long completion may look into a capture, and how much it offers.
+// The time for which completion may read a capture, and the number of values that it offers.
 const (
 	completionTime = time.Second
 	completionMost = 200
 )
 
-// completions completes a command's flags: XIDs and connections of the captures
-// named, and fields of its view.
+// completions registers the completion of a command's flags, such as the XIDs and
+// connections of the captures on the command line, and the fields of the view.
 func completions(cmd *cobra.Command) {
 	complete := func(flag string, f cobra.CompletionFunc) {
 		if cmd.Flags().Lookup(flag) != nil {
@@ -103,15 +101,15 @@ func completions(cmd *cobra.Command) {
 	words("ignore", ruleIDs()...)
 	words("explain", ruleIDs()...)
 	completeFilter(cmd, fields)
-	for _, flag := range []string{"sort", "field"} { // listed when somebody asks: they are many
+	for _, flag := range []string{"sort", "field"} { // The list is long, so it is made only when it is needed.
 		complete(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return fields.Names(), cobra.ShellCompDirectiveNoFileComp
 		})
 	}
 }
 
-// viewOf is the view that a command shows: the one that it is called, or that live
-// is told to show.
+// viewOf returns the view that a command shows: the view with the name of the command, or
+// the one that --view gives to live.
 func viewOf(cmd *cobra.Command) *view {
 	name := cmd.Name()
 	if chosen := cmd.Flags().Lookup("view"); chosen != nil {
@@ -123,6 +121,7 @@ func viewOf(cmd *cobra.Command) *view {
 	return views[0]
 }
 
+// ruleIDs returns the ids of all rules.
 func ruleIDs() (ids []string) {
 	for _, r := range rule.All {
 		ids = append(ids, r.ID)
@@ -130,7 +129,7 @@ func ruleIDs() (ids []string) {
 	return ids
 }
 
-// look reads captures for a moment, to offer what is in them.
+// look reads captures for a short time and returns the values that the handler offers.
 func look(ctx context.Context, paths []string, handler func(offer func(string) error) dissect.Handler) (offers []string) {
 	if len(paths) == 0 {
 		return nil

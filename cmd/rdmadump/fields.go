@@ -16,7 +16,7 @@ import (
 	"github.com/rdmadump/rdmadump/render"
 )
 
-// fieldLists are the fields of every kind of record, by the view that shows it.
+// fieldLists lists the fields of every record type, by the view that shows the records.
 var fieldLists = []struct {
 	view   string
 	fields query.Fields
@@ -31,7 +31,7 @@ var fieldLists = []struct {
 	{"handles", query.New[analyze.Handles]("handles")},
 }
 
-// fieldRecord is a field as JSON.
+// fieldRecord is the JSON record that describes a field.
 type fieldRecord struct {
 	Type      string   `json:"type"`
 	View      string   `json:"view"`
@@ -45,7 +45,7 @@ type fieldRecord struct {
 	InJSON    bool     `json:"in_json"`
 }
 
-// newFields lists the fields of records.
+// newFields returns the command that lists the fields of records.
 func newFields(stdout io.Writer) *cobra.Command {
 	var views []string
 	for _, l := range fieldLists {
@@ -53,12 +53,13 @@ func newFields(stdout io.Writer) *cobra.Command {
 	}
 	var output string
 	cmd := &cobra.Command{
-		Use: "fields [VIEW]", Short: "List every field: type, meaning, Wireshark's name; of one view: " + strings.Join(views, ", "),
-		Long: `fields lists what -Y, -e, --sort and --jq can name: every field of the records of
-a view, with its type, its meaning and what Wireshark calls it. Without a view it
-lists all.`,
-		Example: `  rdmadump fields                         every field of every view
-  rdmadump fields packets | grep psn      those of packets that are about PSNs
+		Use: "fields [VIEW]", Short: "List the fields that -Y, -e, --sort and --jq accept",
+		Long: `fields lists the field names that -Y, -e, --sort and --jq accept: every field of the
+records of a view, with its type, its meaning and its name in Wireshark. Without a
+view it lists the fields of all views. The views are
+` + strings.Join(views, ", ") + ".",
+		Example: `  rdmadump fields                         list every field of every view
+  rdmadump fields packets | grep psn      list the fields of packets about PSNs
   rdmadump fields transactions -o json | jq -r .name`,
 		Args: cobra.MaximumNArgs(1), ValidArgs: views,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -76,15 +77,16 @@ lists all.`,
 				}
 			}
 			if !found {
-				return fmt.Errorf("there is no view %s; there are %s", strconv.Quote(args[0]), strings.Join(views, ", "))
+				return fmt.Errorf("unknown view %s (want %s)", strconv.Quote(args[0]), list(views, "or"))
 			}
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "`text` or json (one field a line)")
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "write this `format`: text or json (one field per line)")
 	return cmd
 }
 
+// listFields writes the fields of one record type.
 func listFields(w io.Writer, view string, fields query.Fields, asJSON, titled bool) error {
 	if !asJSON {
 		width := terminalWidth(w)
@@ -111,6 +113,7 @@ func listFields(w io.Writer, view string, fields query.Fields, asJSON, titled bo
 	return nil
 }
 
+// nonNil returns list, or an empty list instead of nil, which JSON would show as null.
 func nonNil(list []string) []string {
 	if list == nil {
 		return []string{}

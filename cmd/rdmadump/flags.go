@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,9 +17,10 @@ import (
 	"github.com/rdmadump/rdmadump/render"
 )
 
-// flags are what was typed; [settings] are what it means.
+// flags holds the values of the flags of a view as they were typed. [settings] holds what
+// they mean to one view.
 type flags struct {
-	called map[string]string // captures that have other names in messages than their paths
+	called map[string]string // names that messages use for captures instead of their paths
 
 	output     string
 	filter     string
@@ -48,133 +50,160 @@ type flags struct {
 	look       appearance
 }
 
-// size is a flag of so many bytes.
+// size is a flag value: a number of bytes.
 type size int64
 
-// The least and the most that --memory takes, and what it is by default.
+// The smallest and the largest value of --memory, and its default.
 const (
 	leastMemory   size = 1 << 20
 	mostMemory    size = 1 << 50
 	defaultMemory size = 256 << 20
 )
 
+// String returns the size with its unit, such as 256MiB.
 func (s *size) String() string { return strings.ReplaceAll(humanize.IBytes(uint64(*s)), " ", "") }
 
+// Type returns the name of the type; pflag asks for it.
 func (s *size) Type() string { return "size" }
 
-// Set reads 64MiB, 1GiB, or plain bytes.
+// Set parses a size such as 64MiB or 1GiB, or a plain number of bytes.
 func (s *size) Set(text string) error {
 	n, err := humanize.ParseBytes(text)
 	if err != nil || n < uint64(leastMemory) || n > uint64(mostMemory) {
-		return fmt.Errorf("a size is a number with KiB, MiB or GiB, such as 64MiB, and 1MiB at least")
+		return fmt.Errorf("a size is a number with KiB, MiB or GiB, such as 64MiB, and must be at least 1MiB")
 	}
 	*s = size(n)
 	return nil
 }
 
-// flagTable has every flag of the views: how it is defined. Which views take it
-// is said by the views.
+// flagGroup is a heading below which help texts and man pages list flags.
+type flagGroup int
+
+// The groups, in the order in which they are listed.
+const (
+	ofCommand flagGroup = iota // flags that only this command has
+	ofView                     // flags that only some views support
+	selection
+	presentation
+	limiting
+	ofAll // flags that every command has
+)
+
+// groupTitles are the headings of the groups.
+var groupTitles = [...]string{
+	ofCommand: "Flags", ofView: "Flags of the view", selection: "Selection", presentation: "Output", limiting: "Limits", ofAll: "Other",
+}
+
+// flagTable lists every flag of the views with its group and its definition. The table
+// of the views says which view supports which flag.
 var flagTable = []struct {
 	name   string
+	group  flagGroup
 	define func(f *flags, s *pflag.FlagSet)
 }{
-	{"output", func(f *flags, s *pflag.FlagSet) {
-		s.StringVarP(&f.output, "output", "o", "text", "`text` or json (one record a line); of check also sarif, junit")
+	{"verbose", ofView, func(f *flags, s *pflag.FlagSet) {
+		s.BoolVarP(&f.tree, "verbose", "V", false, "show the tree of all fields, with their bits and offsets")
 	}},
-	{"filter", func(f *flags, s *pflag.FlagSet) {
-		s.StringVarP(&f.filter, "filter", "Y", "", "keep the records that match this `expression`")
+	{"hex", ofView, func(f *flags, s *pflag.FlagSet) {
+		s.BoolVarP(&f.bytes, "hex", "x", false, "show the bytes of each packet")
 	}},
-	{"jq", func(f *flags, s *pflag.FlagSet) {
-		s.StringVar(&f.jq, "jq", "", "run this jq `program` on each record's JSON")
-	}},
-	{"field", func(f *flags, s *pflag.FlagSet) {
-		s.StringSliceVarP(&f.fields, "field", "e", nil, "print only this `field` (repeat for more), tabs between them")
-	}},
-	{"xid", func(f *flags, s *pflag.FlagSet) {
-		s.StringSliceVar(&f.xids, "xid", nil, "only what belongs to the transactions with this `XID` (repeat for more)")
-	}},
-	{"conn", func(f *flags, s *pflag.FlagSet) {
-		s.IntSliceVar(&f.conns, "conn", nil, "only the connection with this `number` (repeat for more)")
-	}},
-	{"count", func(f *flags, s *pflag.FlagSet) { s.Int64VarP(&f.count, "count", "c", 0, "stop after `N` records") }},
-	{"sort", func(f *flags, s *pflag.FlagSet) {
-		s.StringVar(&f.sort, "sort", "", "sort by this `field`; -field for the largest first")
-	}},
-	{"top", func(f *flags, s *pflag.FlagSet) {
-		s.IntVar(&f.top, "top", 0, "only the first `N` in order; without --sort, of transactions the slowest")
-	}},
-	{"from", func(f *flags, s *pflag.FlagSet) {
-		s.StringVar(&f.from, "from", "", "only what is not before this `time`: RFC 3339, or seconds from the start such as 2.5 or 90s")
-	}},
-	{"to", func(f *flags, s *pflag.FlagSet) {
-		s.StringVar(&f.to, "to", "", "only what is not after this `time`")
-	}},
-	{"color", func(f *flags, s *pflag.FlagSet) {
-		s.StringVar(&f.color, "color", "auto", "colour: `auto`, always or never")
-	}},
-	{"width", func(f *flags, s *pflag.FlagSet) {
-		s.IntVar(&f.look.width, "width", 0, "tables and drawings take this `number` of columns; else $COLUMNS, or what the terminal has")
-	}},
-	{"wide", func(f *flags, s *pflag.FlagSet) {
-		s.BoolVar(&f.look.wide, "wide", false, "all columns of tables, and whole lines")
-	}},
-	{"columns", func(f *flags, s *pflag.FlagSet) {
-		s.StringSliceVar(&f.look.columns, "columns", nil, "the table's columns by their `headings`: CONN,LATENCY,STATUS")
-	}},
-	{"time", func(f *flags, s *pflag.FlagSet) {
-		s.StringVar(&f.look.time, "time", string(render.Relative), "times `relative` to the capture's start, delta to the line before, utc, local or epoch")
-	}},
-	{"ascii", func(f *flags, s *pflag.FlagSet) {
-		s.StringVar(&f.look.ascii, "ascii", "auto", "draw with ASCII: true or false; `auto` does so unless on a terminal with UTF-8")
-		s.Lookup("ascii").NoOptDefVal = "true"
-	}},
-	{"background", func(f *flags, s *pflag.FlagSet) {
-		s.StringVar(&f.look.background, "background", "auto", "colours for a dark or light background; `auto` reads $COLORFGBG")
-	}},
-	{"quiet", func(f *flags, s *pflag.FlagSet) {
-		s.BoolVarP(&f.quiet, "quiet", "q", false, "no summary and no progress on standard error")
-	}},
-	{"memory", func(f *flags, s *pflag.FlagSet) {
-		f.memory = defaultMemory
-		s.Var(&f.memory, "memory", "what is kept may take this `size`: KiB, MiB, GiB; the summary tells what was given up beyond it")
-	}},
-	{"verbose", func(f *flags, s *pflag.FlagSet) {
-		s.BoolVarP(&f.tree, "verbose", "V", false, "the tree of all fields, with bits and offsets")
-	}},
-	{"hex", func(f *flags, s *pflag.FlagSet) {
-		s.BoolVarP(&f.bytes, "hex", "x", false, "the bytes of each packet")
-	}},
-	{"timeline", func(f *flags, s *pflag.FlagSet) {
+	{"timeline", ofView, func(f *flags, s *pflag.FlagSet) {
 		s.BoolVar(&f.timeline, "timeline", false, "draw credits and exposed handles over time")
 	}},
-	{"rpc", func(f *flags, s *pflag.FlagSet) {
-		s.BoolVar(&f.rpc, "rpc", false, "in JSON: what each Call asks and its Reply says, by name; of packets, as far as they carry it")
+	{"by", ofView, func(f *flags, s *pflag.FlagSet) {
+		s.StringVar(&f.by, "by", analyze.ByOperation, "group transactions by this `kind`: program, procedure or operation")
 	}},
-	{"by", func(f *flags, s *pflag.FlagSet) {
-		s.StringVar(&f.by, "by", analyze.ByOperation, "sum up by program, procedure or `operation`")
+	{"rpc", ofView, func(f *flags, s *pflag.FlagSet) {
+		s.BoolVar(&f.rpc, "rpc", false, "add the decoded arguments and results of NFS to JSON records; a packet has those that its Send carries")
 	}},
-	{"fail-on", func(f *flags, s *pflag.FlagSet) {
-		s.StringVar(&f.failOn, "fail-on", "error", "exit status 1 from this `severity` on: error, warning or note")
+	{"fail-on", ofView, func(f *flags, s *pflag.FlagSet) {
+		s.StringVar(&f.failOn, "fail-on", "error", "exit with status 1 if there are findings of this `severity` or a worse one: error, warning or note")
 	}},
-	{"ignore", func(f *flags, s *pflag.FlagSet) {
-		s.StringSliceVar(&f.ignore, "ignore", nil, "no findings of this `rule` (repeat for more)")
+	{"ignore", ofView, func(f *flags, s *pflag.FlagSet) {
+		s.StringSliceVar(&f.ignore, "ignore", nil, "do not report findings of this `rule` (repeat the flag for more)")
 	}},
-	{"baseline", func(f *flags, s *pflag.FlagSet) {
-		s.StringVar(&f.baseline, "baseline", "", "no findings that this `file` knows, by rule and operation")
+	{"baseline", ofView, func(f *flags, s *pflag.FlagSet) {
+		s.StringVar(&f.baseline, "baseline", "", "do not report findings that are listed in this `file`, which --write-baseline wrote")
 	}},
-	{"write-baseline", func(f *flags, s *pflag.FlagSet) {
-		s.StringVar(&f.accept, "write-baseline", "", "write what was found to this `file`, for --baseline")
+	{"write-baseline", ofView, func(f *flags, s *pflag.FlagSet) {
+		s.StringVar(&f.accept, "write-baseline", "", "write the reported findings to this `file`, for use with --baseline")
 	}},
-	{"rules", func(f *flags, s *pflag.FlagSet) { s.BoolVar(&f.rules, "rules", false, "list the rules") }},
-	{"explain", func(f *flags, s *pflag.FlagSet) {
-		s.StringVar(&f.explain, "explain", "", "say what this `rule` means, what causes it, what to look at")
+	{"rules", ofView, func(f *flags, s *pflag.FlagSet) { s.BoolVar(&f.rules, "rules", false, "list all rules and exit") }},
+	{"explain", ofView, func(f *flags, s *pflag.FlagSet) {
+		s.StringVar(&f.explain, "explain", "", "explain this `rule`, its usual causes and what to check, and exit")
 	}},
-	{"unanswered-after", func(f *flags, s *pflag.FlagSet) {
-		s.DurationVar(&f.unanswered, "unanswered-after", 30*time.Second, "report a Call that got no Reply within this `duration` although later Calls did")
+	{"unanswered-after", ofView, func(f *flags, s *pflag.FlagSet) {
+		s.DurationVar(&f.unanswered, "unanswered-after", 30*time.Second, "report a Call if it gets no Reply within this `duration` although later Calls do")
+	}},
+
+	{"filter", selection, func(f *flags, s *pflag.FlagSet) {
+		s.StringVarP(&f.filter, "filter", "Y", "", "select records that match this `expression`; rdmadump help filter explains it")
+	}},
+	{"xid", selection, func(f *flags, s *pflag.FlagSet) {
+		s.StringSliceVar(&f.xids, "xid", nil, "select RPCs with this `XID` and their packets, connections and findings (repeat the flag for more)")
+	}},
+	{"conn", selection, func(f *flags, s *pflag.FlagSet) {
+		s.IntSliceVar(&f.conns, "conn", nil, "select the connection with this `number`, counted from 0 (repeat the flag for more)")
+	}},
+	{"from", selection, func(f *flags, s *pflag.FlagSet) {
+		s.StringVar(&f.from, "from", "", "select records at or after this `time`: RFC 3339, or seconds since the start of the capture such as 2.5 or 90s")
+	}},
+	{"to", selection, func(f *flags, s *pflag.FlagSet) {
+		s.StringVar(&f.to, "to", "", "select records at or before this `time`, which has the same forms")
+	}},
+
+	{"output", presentation, func(f *flags, s *pflag.FlagSet) {
+		s.StringVarP(&f.output, "output", "o", "text", "write records in this `format`: text or json (one record per line); check also supports sarif and junit")
+	}},
+	{"jq", presentation, func(f *flags, s *pflag.FlagSet) {
+		s.StringVar(&f.jq, "jq", "", "run this jq `program` on the JSON of each record and print its results")
+	}},
+	{"field", presentation, func(f *flags, s *pflag.FlagSet) {
+		s.StringSliceVarP(&f.fields, "field", "e", nil, "print only this `field`, with tabs between several (repeat the flag for more)")
+	}},
+	{"columns", presentation, func(f *flags, s *pflag.FlagSet) {
+		s.StringSliceVar(&f.look.columns, "columns", nil, "show the table columns with these `headings`, such as CONN,LATENCY,STATUS; rdmadump help columns explains them")
+	}},
+	{"sort", presentation, func(f *flags, s *pflag.FlagSet) {
+		s.StringVar(&f.sort, "sort", "", "sort by this `field`; -field puts the largest first")
+	}},
+	{"time", presentation, func(f *flags, s *pflag.FlagSet) {
+		s.StringVar(&f.look.time, "time", string(render.Relative), "show times in this `form`: relative to the start of the capture, delta to the previous line, utc, local or epoch")
+	}},
+	{"color", presentation, func(f *flags, s *pflag.FlagSet) {
+		s.StringVar(&f.color, "color", "auto", "say `when` to use colors: auto, always or never")
+	}},
+	{"background", presentation, func(f *flags, s *pflag.FlagSet) {
+		s.StringVar(&f.look.background, "background", "auto", "use colors for this `kind` of background: auto, dark or light; auto reads $COLORFGBG")
+	}},
+	{"ascii", presentation, func(f *flags, s *pflag.FlagSet) {
+		s.StringVar(&f.look.ascii, "ascii", "auto", "say `when` to draw with ASCII characters only: true, false, or auto, which does so unless the terminal uses UTF-8")
+		s.Lookup("ascii").NoOptDefVal = "true"
+	}},
+	{"width", presentation, func(f *flags, s *pflag.FlagSet) {
+		s.IntVar(&f.look.width, "width", 0, "fit tables and drawings into this `number` of columns; the default is $COLUMNS or the width of the terminal")
+	}},
+	{"wide", presentation, func(f *flags, s *pflag.FlagSet) {
+		s.BoolVar(&f.look.wide, "wide", false, "show all columns of tables, and do not shorten lines")
+	}},
+	{"quiet", presentation, func(f *flags, s *pflag.FlagSet) {
+		s.BoolVarP(&f.quiet, "quiet", "q", false, "print no summary, progress or hints on standard error")
+	}},
+
+	{"count", limiting, func(f *flags, s *pflag.FlagSet) {
+		s.Int64VarP(&f.count, "count", "c", 0, "stop after this `number` of records")
+	}},
+	{"top", limiting, func(f *flags, s *pflag.FlagSet) {
+		s.IntVar(&f.top, "top", 0, "show only the first `number` of records in order; without --sort, transactions are sorted by latency, slowest first")
+	}},
+	{"memory", limiting, func(f *flags, s *pflag.FlagSet) {
+		f.memory = defaultMemory
+		s.Var(&f.memory, "memory", "limit the memory for analysis state to this `size` (KiB, MiB, GiB); the summary lists evicted state")
 	}},
 }
 
-// choices are the flags that have a few values, each with those that a view takes.
+// choices lists the flags that accept only a few values, with the values that a view
+// accepts.
 var choices = []struct {
 	flag, as string
 	value    func(f *flags) string
@@ -189,7 +218,7 @@ var choices = []struct {
 	{"background", "--background", func(f *flags) string { return f.look.background }, fixed("auto", "dark", "light")},
 }
 
-// fixed are values that do not depend on the view.
+// fixed returns a function that returns the same values for every view.
 func fixed[T ~string](values ...T) func(*view) []string {
 	var words []string
 	for _, v := range values {
@@ -198,7 +227,7 @@ func fixed[T ~string](values ...T) func(*view) []string {
 	return func(*view) []string { return words }
 }
 
-// outputs are the values of -o that a view takes.
+// outputs returns the values of -o that a view accepts.
 func outputs(v *view) []string {
 	if v.takes("fail-on") {
 		return []string{"text", "json", "sarif", "junit"}
@@ -206,21 +235,22 @@ func outputs(v *view) []string {
 	return []string{"text", "json"}
 }
 
-// commonFlags are taken by every view.
+// commonFlags are supported by every view, except by those that list them in without.
 var commonFlags = []string{"output", "filter", "jq", "field", "xid", "conn", "count", "from", "to", "color", "quiet", "memory", "width", "wide", "time", "ascii", "background"}
 
-// takes says whether a view takes a flag.
+// takes reports whether a view supports a flag.
 func (v *view) takes(flag string) bool {
 	return slices.Contains(commonFlags, flag) && !slices.Contains(v.without, flag) || slices.Contains(v.flags, flag)
 }
 
-// isViewFlag says whether any view takes a flag.
+// isViewFlag reports whether any view supports a flag.
 func isViewFlag(flag string) bool {
 	return slices.ContainsFunc(views, func(v *view) bool { return v.takes(flag) })
 }
 
-// define defines the flags that any of these views takes.
+// define defines the flags that any of these views supports.
 func (f *flags) define(s *pflag.FlagSet, of ...*view) {
+	s.SortFlags = false // Help lists the flags in the order of the table.
 	for _, row := range flagTable {
 		if slices.ContainsFunc(of, func(v *view) bool { return v.takes(row.name) }) {
 			row.define(f, s)
@@ -228,7 +258,38 @@ func (f *flags) define(s *pflag.FlagSet, of ...*view) {
 	}
 }
 
-// refused is the error of a flag that a view does not take.
+// groupOf returns the group of a flag of any command.
+func groupOf(f *pflag.Flag) flagGroup {
+	for _, row := range flagTable {
+		if row.name == f.Name {
+			return row.group
+		}
+	}
+	if f.Name == "help" || f.Name == "version" {
+		return ofAll
+	}
+	return ofCommand
+}
+
+// grouped returns the flags of a command by group. They are in the order in which they
+// were defined.
+func grouped(cmd *cobra.Command) (groups [len(groupTitles)]*pflag.FlagSet) {
+	for i := range groups {
+		groups[i] = new(pflag.FlagSet)
+		groups[i].SortFlags = false
+	}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden && f.Deprecated == "" {
+			groups[groupOf(f)].AddFlag(f)
+		}
+	})
+	if !groups[ofCommand].HasFlags() { // A command that is a view does not need two groups.
+		groups[ofCommand], groups[ofView] = groups[ofView], groups[ofCommand]
+	}
+	return groups
+}
+
+// refused returns the error for a flag that a view does not support.
 func (v *view) refused(flag string) error {
 	if why := v.refuses[flag]; why != "" {
 		return errors.New(why)
@@ -239,10 +300,19 @@ func (v *view) refused(flag string) error {
 			takers = append(takers, other.name)
 		}
 	}
-	return fmt.Errorf("--%s goes with %s, not with %s", flag, list(takers, "and"), v.name)
+	return fmt.Errorf("%s does not support --%s; only %s", v.name, flag, supporters(takers))
 }
 
-// check says which of the flags that were given a view does not take.
+// supporters returns the end of a sentence about the views that support a flag.
+func supporters(views []string) string {
+	if len(views) == 1 {
+		return views[0] + " does"
+	}
+	return list(views, "and") + " do"
+}
+
+// check returns an error if a flag was given that a view does not support, or if two
+// flags were given that exclude each other.
 func (v *view) check(cmd *cobra.Command) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if err == nil && isViewFlag(f.Name) && !v.takes(f.Name) {
@@ -254,58 +324,111 @@ func (v *view) check(cmd *cobra.Command) (err error) {
 	}
 	for _, c := range conflicts {
 		if cmd.Flags().Changed(c.flag) && cmd.Flags().Changed(c.with) {
-			return fmt.Errorf("--%s does not go with --%s: %s", c.flag, c.with, c.why)
+			return fmt.Errorf("--%s cannot be combined with --%s: %s", c.flag, c.with, c.why)
 		}
 	}
 	return nil
 }
 
-// conflicts are flags of one view that exclude each other.
+// conflicts lists the flags of one view that exclude each other.
 var conflicts = []struct{ flag, with, why string }{
-	{"sort", "timeline", "drawings come as the connections end"},
-	{"top", "timeline", "drawings come as the connections end"},
-	{"field", "timeline", "it draws"},
-	{"field", "verbose", "one prints some fields, the other all"},
-	{"field", "hex", "fields are printed without the packets' bytes"},
-	{"columns", "verbose", "one is a row a packet, the other a tree"},
-	{"columns", "hex", "a row has no bytes of packets"},
-	{"jq", "hex", "JSON has no bytes of packets"},
-	{"field", "jq", "jq picks fields itself"},
+	{"sort", "timeline", "timelines are drawn in the order in which the connections end"},
+	{"top", "timeline", "timelines are drawn in the order in which the connections end"},
+	{"field", "timeline", "a timeline is a drawing"},
+	{"field", "verbose", "--field prints some fields, --verbose all of them"},
+	{"field", "hex", "fields are printed without the bytes of the packets"},
+	{"columns", "verbose", "--columns shows a table, --verbose a tree for each packet"},
+	{"columns", "hex", "a table does not contain the bytes of the packets"},
+	{"jq", "hex", "JSON does not contain the bytes of the packets"},
+	{"field", "jq", "the jq program selects the fields"},
 }
 
-// flagError words the error of a flag that the command does not know, but another
-// does.
+// oldFlags has the flags that had another name before the first release, or that are
+// gone, with what to write instead.
+var oldFlags = map[string]struct{ command, instead string }{
+	"anyway":     {"live", "it is now called --force"},
+	"unanswered": {"check", "it is now called --unanswered-after"},
+	"timeout":    {"check", "it is gone, because retransmission timeouts are recognized without it"},
+}
+
+// oldFormat returns an error if --to has a format of export, which it had before the first
+// release. It is called before export runs.
+func oldFormat(cmd *cobra.Command, _ []string) error {
+	if to := cmd.Flags().Lookup("to"); to != nil && slices.Contains(exportNames(), to.Value.String()) {
+		return fmt.Errorf("--to %s: the format is now selected with --format %s, and --to is the end of a range of time", to.Value, to.Value)
+	}
+	return nil
+}
+
+// flagError returns a clear error for a flag that could not be parsed: one that another
+// view supports, one that had another name, or a value that is not valid.
 func flagError(cmd *cobra.Command, err error) error {
-	if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) {
-		v := viewNamed(cmd.Name())
-		if cmd.Parent() == nil {
-			v = views[0]
+	unknown, invalid := (*pflag.NotExistError)(nil), (*pflag.InvalidValueError)(nil)
+	switch {
+	case errors.As(err, &unknown):
+		if err := unknownFlag(cmd, unknown.GetSpecifiedName()); err != nil {
+			return err
 		}
-		for _, row := range flagTable {
-			var all pflag.FlagSet
-			row.define(new(flags), &all)
-			f := all.Lookup(row.name)
-			if v != nil && (row.name == unknown.GetSpecifiedName() || f.Shorthand != "" && f.Shorthand == unknown.GetSpecifiedName()) {
-				return v.refused(row.name)
-			}
-		}
+	case errors.As(err, &invalid):
+		return invalidValue(invalid)
 	}
 	return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 }
 
-// list is words with commas, and one before the last.
-func list(words []string, before string) string {
+// unknownFlag returns the error for a flag that a command does not have, if there is more
+// to say than that.
+func unknownFlag(cmd *cobra.Command, name string) error {
+	if old, known := oldFlags[name]; known && (cmd.Name() == old.command || !cmd.HasParent()) {
+		return fmt.Errorf("unknown flag --%s: %s", name, old.instead)
+	}
+	v := viewNamed(cmd.Name())
+	if cmd.Parent() == nil {
+		v = views[0]
+	}
+	if v == nil {
+		return nil
+	}
+	for _, row := range flagTable {
+		var all pflag.FlagSet
+		row.define(new(flags), &all)
+		if f := all.Lookup(row.name); row.name == name || f.Shorthand != "" && f.Shorthand == name {
+			return v.refused(row.name)
+		}
+	}
+	return nil
+}
+
+// invalidValue returns the error for a value that a flag does not accept.
+func invalidValue(e *pflag.InvalidValueError) error {
+	f := e.GetFlag()
+	name := "--" + f.Name
+	if f.Shorthand != "" {
+		name = "-" + f.Shorthand
+	}
+	want := map[string]string{
+		"int": "a whole number", "int64": "a whole number", "intSlice": "a whole number", "uint64": "a whole number",
+		"bool": "true or false", "duration": "a duration, such as 30s or 5m",
+	}[f.Value.Type()]
+	if want == "" {
+		return fmt.Errorf("%s %s: %w", name, e.GetValue(), e.Unwrap())
+	}
+	return fmt.Errorf("%s %s: must be %s", name, e.GetValue(), want)
+}
+
+// list joins words with commas, and the last two with a conjunction.
+func list(words []string, conjunction string) string {
 	last := len(words) - 1
 	if last < 1 {
 		return strings.Join(words, "")
 	}
-	return strings.Join(words[:last], ", ") + " " + before + " " + words[last]
+	return strings.Join(words[:last], ", ") + " " + conjunction + " " + words[last]
 }
 
-// oneOf checks a flag that has a few values.
+// oneOf returns an error if the value of a flag is not one of a few.
 func oneOf(flag, value string, values ...string) error {
 	if slices.Contains(values, value) {
 		return nil
 	}
-	return fmt.Errorf("%s %s: it is %s", flag, value, list(values, "or"))
+	noun := map[string]string{"-o": "format", "--format": "format", "--view": "view", "--fail-on": "severity"}[flag]
+	return fmt.Errorf("%s %s: unknown %s (want %s)", flag, value, cmp.Or(noun, "value"), list(values, "or"))
 }

@@ -5,8 +5,7 @@ import (
 	"github.com/rdmadump/rdmadump/query"
 )
 
-// statsHeadings lets --sort, -Y and -e name the columns of the stats table as the
-// table does.
+// statsHeadings lets --sort, -Y and -e use the headings of the stats table.
 var statsHeadings = []query.Heading[*analyze.Stats]{
 	{Name: "err", Path: "errors"},
 	{Name: "retr", Path: "retransmitted"},

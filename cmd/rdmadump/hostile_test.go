@@ -23,8 +23,8 @@ var (
 	hostileSeed   = flag.Uint64("hostile.seed", 0, "only the copy of this `seed`, through every view")
 )
 
-// hostileViews are command lines. Each damaged copy goes through a few of them,
-// and all of them see many copies.
+// hostileViews lists command lines. Each damaged copy goes through a few of them, and each
+// command line gets many copies.
 var hostileViews = []string{
 	"transactions",
 	"transactions -o json",
@@ -49,11 +49,11 @@ var hostileViews = []string{
 	"transactions --from 0.001 --to 10 -e time -e xid -e latency_ns",
 }
 
-// patience is how long a view of a capture this small may take.
+// patience is the longest time that a view of such a small capture may take.
 const patience = 5 * time.Second
 
-// TestHostile holds damaged copies of every sample against every view: no panic,
-// no hang, whole JSON, no control characters. make hostile tries many more.
+// TestHostile runs every view on damaged copies of every sample: no view panics or hangs, JSON is
+// complete, and the output has no control characters. make hostile tries many more copies.
 func TestHostile(t *testing.T) {
 	paths, err := filepath.Glob("../../samples/*.pcap")
 	if err != nil || len(paths) == 0 {
@@ -74,7 +74,7 @@ func TestHostile(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%d", filepath.Base(path), n), func(t *testing.T) {
 				t.Parallel()
 				file := filepath.Join(t.TempDir(), "damaged.pcapng")
-				try := func(seed uint64, views ...string) { // shows one damaged copy
+				try := func(seed uint64, views ...string) { // runs views on one damaged copy
 					damaged, done := testkit.Damage(seed, samples[i], others)
 					if err := os.WriteFile(file, damaged, 0o600); err != nil {
 						t.Fatal(err)
@@ -99,15 +99,15 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// unharmed runs a view of a file and says what is wrong with what it shows;
-// empty when nothing is.
+// unharmed runs a view of a file. It returns a description of the error in its output, or "" if
+// there is none.
 func unharmed(view, file string) string {
 	line, filter, filtered := strings.Cut(view, "|")
 	args := strings.Fields(line)
 	if filtered {
 		args = append(args, filter)
 	}
-	if args[len(args)-1] == "XID" { // of some that are there
+	if args[len(args)-1] == "XID" { // This is replaced by XIDs of the capture.
 		args = args[:len(args)-1]
 		var out, errs bytes.Buffer
 		run(context.Background(), []string{"transactions", "-e", "xid", "-c", "5", "-q", file}, &out, &errs)
@@ -143,7 +143,8 @@ func unharmed(view, file string) string {
 	return ""
 }
 
-// TestCutCM: a CM message that is cut anywhere leaves whole JSON.
+// TestCutCM: a connection management message that is truncated anywhere still gives complete
+// JSON.
 func TestCutCM(t *testing.T) {
 	frames, _ := testkit.Frames(t, "../../samples/rocev2-callback41.pcap")
 	file := filepath.Join(t.TempDir(), "cut.pcapng")
@@ -163,7 +164,7 @@ func TestCutCM(t *testing.T) {
 	}
 }
 
-// FuzzFile puts whole capture files through every view.
+// FuzzFile runs every view on whole capture files.
 func FuzzFile(f *testing.F) {
 	for _, pattern := range []string{"../../samples/*.pcap", "../../testdata/captures/*.zst"} {
 		paths, _ := filepath.Glob(pattern)
@@ -183,7 +184,7 @@ func FuzzFile(f *testing.F) {
 			}
 			r.Close()
 			f.Add(testkit.Pcapng(frames, 9), uint8(i))
-			if len(frames) > 20 { // where calls and data are, not only handshakes
+			if len(frames) > 20 { // Later frames have Calls and data, not only handshakes.
 				f.Add(testkit.Pcapng(frames[20:], 6), uint8(i))
 			}
 		}

@@ -20,14 +20,14 @@ import (
 	"github.com/rdmadump/rdmadump/render"
 )
 
-// sysfs is where the kernel tells which RDMA devices are behind which interface.
+// sysfs is the folder in which the kernel lists the RDMA devices of each interface.
 const sysfs = "/sys"
 
-// liveLinger is how long a live transaction waits for the acknowledgement of its
-// Reply: short, since somebody is watching.
+// liveLinger is the time for which a live transaction waits for the acknowledgement of its
+// Reply. It is short because a person is watching.
 const liveLinger = record.Time(40 * time.Millisecond)
 
-// liveFlags are the flags of live.
+// liveFlags holds the values of the flags of live.
 type liveFlags struct {
 	flags
 	iface       string
@@ -43,35 +43,35 @@ func newLive(stdout, stderr io.Writer) *cobra.Command {
 	l := new(liveFlags)
 	cmd := &cobra.Command{
 		Use:   "live [-i IFACE | --follow FILE | -]",
-		Short: "The same views of live traffic",
-		Long: `live shows records as the packets that end them arrive: from a network interface
-(-i, Linux), from a file that is still being written (--follow), or from a pipe:
+		Short: "Capture live traffic and show it in any of the views",
+		Long: `live shows records while packets arrive: from a network interface (-i, Linux only),
+from a file that is still being written (--follow), or from a pipe:
 
   ibdump -d mlx5_0 -w - | rdmadump live -
   tcpdump -i mlx5_0 -w - | rdmadump live -
 
-The traffic of a hardware RDMA device does not pass its network interface: for
-that, use one of the pipes. Ctrl-C ends it with the summary.
+The traffic of a hardware RDMA device bypasses the network interface, so capture it
+with one of the pipes. Ctrl-C ends the capture and prints the summary.
 
-Of an interface or a pipe, no packet is read before root, groups and capabilities
-are given up: it goes on as the user who called sudo, or as nobody. To capture
-without root, once: setcap cap_net_raw+ep rdmadump.
+With an interface or a pipe, rdmadump drops root, groups and capabilities before it
+reads the first packet, and continues as the user who called sudo, or as nobody. To
+capture without root, run this once: setcap cap_net_raw+ep rdmadump
 
 ` + exitHelp,
-		Example: `  rdmadump live -i eth0 -w kept.pcapng -a duration:60
+		Example: `  rdmadump live -i eth0 -w saved.pcapng -a duration:60
   rdmadump live -i eth0 --view check
   rdmadump live --follow /var/tmp/ring.pcap -o json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return l.run(cmd, args, stdout, stderr) },
 	}
 	f := cmd.Flags()
-	f.StringVarP(&l.iface, "interface", "i", "", "capture on this `interface`")
-	f.StringVar(&l.view, "view", "transactions", "`view`: "+list(viewNames(), "or"))
-	f.StringVarP(&l.write, "write", "w", "", "keep the packets in this `file`, as pcapng; - is standard output, without records")
-	f.StringVar(&l.follow, "follow", "", "read this `file` as it is written, through rotation")
-	f.StringSliceVarP(&l.stop, "autostop", "a", nil, "stop after duration:SECONDS, filesize:KB or packets:`N`")
-	f.BoolVar(&l.promiscuous, "promiscuous", false, "take packets for others, too")
-	f.BoolVar(&l.force, "force", false, "capture though a hardware RDMA device is behind the interface")
+	f.StringVarP(&l.iface, "interface", "i", "", "capture packets on this `interface`")
+	f.StringVar(&l.view, "view", "transactions", "show this `view`: "+list(viewNames(), "or"))
+	f.StringVarP(&l.write, "write", "w", "", "save the packets to this pcapng `file`; with -, write them to standard output instead of records")
+	f.StringVar(&l.follow, "follow", "", "read this `file` while it is being written, also when it is rotated")
+	f.StringSliceVarP(&l.stop, "autostop", "a", nil, "stop at this `limit`: duration:SECONDS, filesize:KB or packets:NUMBER")
+	f.BoolVar(&l.promiscuous, "promiscuous", false, "capture packets for other hosts, too (promiscuous mode)")
+	f.BoolVar(&l.force, "force", false, "capture although the interface belongs to a hardware RDMA device")
 	l.define(f, views...)
 	cmd.RegisterFlagCompletionFunc("view", cobra.FixedCompletions(viewNames(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.RegisterFlagCompletionFunc("interface", func(*cobra.Command, []string, string) (names []string, d cobra.ShellCompDirective) {
@@ -84,23 +84,25 @@ without root, once: setcap cap_net_raw+ep rdmadump.
 	return cmd
 }
 
-// limits are what -a says.
+// limits holds the values of -a; 0 means no limit.
 type limits struct {
 	duration time.Duration
 	packets  int64
 	bytes    int64
 }
 
-// maxLimit is the largest number of -a: of seconds, more than a century.
+// maxLimit is the largest number that -a accepts. As seconds it is more than a century.
 const maxLimit = 1 << 32
 
+// limits parses -a.
 func (l *liveFlags) limits() (limits, error) {
 	var out limits
+	const forms = "must be duration:SECONDS, filesize:KB or packets:NUMBER"
 	for _, s := range l.stop {
 		what, value, _ := strings.Cut(s, ":")
 		v, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(v > 0 && v <= maxLimit) {
-			return out, fmt.Errorf("-a %s: it is duration:SECONDS, filesize:KB or packets:N", s)
+			return out, fmt.Errorf("-a %s: %s", s, forms)
 		}
 		switch what {
 		case "duration":
@@ -109,16 +111,17 @@ func (l *liveFlags) limits() (limits, error) {
 			out.packets = int64(math.Ceil(v))
 		case "filesize":
 			if l.write == "" {
-				return out, fmt.Errorf("-a %s: the size of which file? It goes with -w", s)
+				return out, fmt.Errorf("-a %s: requires -w, because it limits the size of that file", s)
 			}
 			out.bytes = int64(v * 1000)
 		default:
-			return out, fmt.Errorf("-a %s: it is duration:SECONDS, filesize:KB or packets:N", s)
+			return out, fmt.Errorf("-a %s: %s", s, forms)
 		}
 	}
 	return out, nil
 }
 
+// run captures and shows live traffic.
 func (l *liveFlags) run(cmd *cobra.Command, args []string, stdout, stderr io.Writer) error {
 	v := viewNamed(l.view)
 	if v == nil {
@@ -136,7 +139,7 @@ func (l *liveFlags) run(cmd *cobra.Command, args []string, stdout, stderr io.Wri
 		return err
 	}
 	r := &runner{settings: set, stdout: stdout, stderr: stderr, live: true}
-	kept, err := l.keeper(r)
+	saved, err := l.saver(r)
 	if err != nil {
 		return err
 	}
@@ -151,27 +154,27 @@ func (l *liveFlags) run(cmd *cobra.Command, args []string, stdout, stderr io.Wri
 		return err
 	}
 	defer source.Close()
-	if kept == nil {
+	if saved == nil {
 		return r.run(ctx, &limited{input: source, stop: stop})
 	}
-	r.tick, r.flush = kept.flush, kept.flush
-	err = r.run(ctx, &limited{input: source, stop: stop, kept: kept})
-	if failed := kept.finish(); err == nil {
+	r.tick, r.flush = saved.flush, saved.flush
+	err = r.run(ctx, &limited{input: source, stop: stop, saved: saved})
+	if failed := saved.finish(); err == nil {
 		err = failed
 	}
 	return err
 }
 
-// limited ends a source where -a says so, and keeps what it hands out.
+// limited is a source that ends at the limits of -a. It saves the packets that it returns.
 type limited struct {
 	input
 	stop    limits
-	kept    *keeper // nil for none
+	saved   *saver // nil if packets are not saved
 	packets int64
 	ended   bool
 }
 
-// ReadBatch hands out what is within the limits.
+// ReadBatch returns the next packets within the limits, and io.EOF at a limit.
 func (l *limited) ReadBatch(ctx context.Context, b *capture.Batch) error {
 	if l.ended {
 		b.Release()
@@ -183,8 +186,8 @@ func (l *limited) ReadBatch(ctx context.Context, b *capture.Batch) error {
 	for i := range b.Frames {
 		l.packets++
 		l.ended = l.stop.packets > 0 && l.packets >= l.stop.packets
-		if l.kept != nil {
-			size, err := l.kept.write(&b.Frames[i])
+		if l.saved != nil {
+			size, err := l.saved.write(&b.Frames[i])
 			if err != nil {
 				b.Release()
 				return err
@@ -199,28 +202,29 @@ func (l *limited) ReadBatch(ctx context.Context, b *capture.Batch) error {
 	return nil
 }
 
-// open opens what live traffic comes from.
+// open opens the source of the live traffic.
 func (l *liveFlags) open(ctx context.Context, args []string, stderr io.Writer) (input, error) {
-	ways := len(args)
+	sources := len(args)
 	for _, flag := range []string{l.iface, l.follow} {
 		if flag != "" {
-			ways++
+			sources++
 		}
 	}
-	if ways != 1 {
-		return nil, fmt.Errorf("where from? One of -i INTERFACE, --follow FILE, and - for a pipe; rdmadump interfaces lists the interfaces")
-	}
 	switch {
+	case sources > 1:
+		return nil, errors.New("more than one input: use only one of -i INTERFACE, --follow FILE, and - for a pipe")
+	case sources == 0:
+		return nil, errors.New("no input: use -i INTERFACE, --follow FILE, or - for a pipe; rdmadump interfaces lists the interfaces")
 	case l.follow != "":
-		l.sayWaiting(stderr)
+		l.reportMissing(stderr)
 		return capture.OpenFollow(l.follow)
 	case l.iface != "":
 		if device := capture.Bypass(sysfs, l.iface); device != "" && !l.force {
-			return nil, fmt.Errorf(`%s belongs to the hardware RDMA device %s, whose traffic bypasses the kernel: a socket on %s stays silent.
-What works, through libpcap's RDMA sniffer or ibdump:
+			return nil, fmt.Errorf(`%s belongs to the hardware RDMA device %s, whose traffic bypasses the kernel: a socket on %s receives none of it.
+Use libpcap's RDMA sniffer or ibdump instead:
   tcpdump -i %s -w - | rdmadump live -
   ibdump -d %s -w - | rdmadump live -
-(--force captures on %s all the same)`, l.iface, device, l.iface, device, device, l.iface)
+(--force captures on %s anyway)`, l.iface, device, l.iface, device, device, l.iface)
 		}
 		live, err := capture.OpenLive(l.iface, capture.LiveOptions{Promiscuous: l.promiscuous})
 		if err != nil {
@@ -232,7 +236,7 @@ What works, through libpcap's RDMA sniffer or ibdump:
 		}
 		return live, nil
 	case args[0] != "-":
-		return nil, fmt.Errorf("live %s: live reads a pipe with -, a growing file with --follow %s, and a finished one without live", args[0], args[0])
+		return nil, fmt.Errorf("live %s: live reads a pipe (-) or a growing file (--follow %s); to read a finished capture, leave out the word live", args[0], args[0])
 	}
 	if err := unprivileged(); err != nil && os.Geteuid() == 0 {
 		return nil, err
@@ -240,49 +244,48 @@ What works, through libpcap's RDMA sniffer or ibdump:
 	return capture.NewPipe(ctx, "standard input", os.Stdin)
 }
 
-// unprivileged gives up the privileges of rdmadump's own process; a test keeps
-// those of its.
+// unprivileged drops the privileges of the process. A test process keeps its own.
 func unprivileged() error {
 	if !ownProcess {
 		return nil
 	}
-	return giveUpPrivileges()
+	return dropPrivileges()
 }
 
-// sayWaiting says that the file to follow is not there yet: it may have been
-// mistyped.
-func (l *liveFlags) sayWaiting(stderr io.Writer) {
+// reportMissing prints a message if the file to follow does not exist yet, because its name
+// may have been mistyped.
+func (l *liveFlags) reportMissing(stderr io.Writer) {
 	if _, err := os.Stat(l.follow); !errors.Is(err, os.ErrNotExist) || l.quiet {
 		return
 	}
 	var more string
 	if folder := filepath.Dir(l.follow); folder != "." {
 		if _, err := os.Stat(folder); errors.Is(err, os.ErrNotExist) {
-			more = fmt.Sprintf("; there is no folder %s yet", folder)
+			more = fmt.Sprintf("; the folder %s does not exist yet", folder)
 		}
 	}
-	fmt.Fprintf(stderr, "rdmadump: waiting for %s%s\n", l.follow, more)
+	fmt.Fprintf(stderr, "rdmadump: waiting for %s to be created%s\n", l.follow, more)
 }
 
-// keeper keeps packets in a pcapng file: the goroutine that reads writes them,
-// the one that dissects flushes now and then.
-type keeper struct {
+// saver writes packets to a pcapng file. The reading goroutine writes packets, and the
+// dissecting goroutine flushes them now and then.
+type saver struct {
 	mu   sync.Mutex
 	w    *capture.Writer
 	file io.Closer
 }
 
-// keeper is what -w says, nil for nothing. Packets on standard output go there
-// alone.
-func (l *liveFlags) keeper(r *runner) (*keeper, error) {
+// saver returns the saver for -w, or nil if -w was not given. If it writes to standard
+// output, no records are written there.
+func (l *liveFlags) saver(r *runner) (*saver, error) {
 	switch l.write {
 	case "":
 		return nil, nil
 	case "-":
 		if terminalWidth(r.stdout) > 0 {
-			return nil, errors.New("-w -: packets are nothing for a terminal; give a file, or a pipe")
+			return nil, errors.New("-w -: packets cannot be written to a terminal; use a file or a pipe")
 		}
-		k := &keeper{w: capture.NewWriter(r.stdout), file: io.NopCloser(nil)}
+		k := &saver{w: capture.NewWriter(r.stdout), file: io.NopCloser(nil)}
 		r.stdout = io.Discard
 		return k, nil
 	}
@@ -290,31 +293,32 @@ func (l *liveFlags) keeper(r *runner) (*keeper, error) {
 	if err != nil {
 		return nil, fmt.Errorf("-w %s: %w", l.write, err)
 	}
-	return &keeper{w: capture.NewWriter(f), file: f}, nil
+	return &saver{w: capture.NewWriter(f), file: f}, nil
 }
 
-// write takes a frame, and tells the size so far.
-func (k *keeper) write(f *capture.Frame) (size int64, err error) {
+// write writes a frame and returns the size of the file so far, in bytes.
+func (k *saver) write(f *capture.Frame) (size int64, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	err = k.w.Write(f)
 	return k.w.Size(), err
 }
 
-func (k *keeper) flush() error {
+// flush writes buffered packets to the file.
+func (k *saver) flush() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.w.Flush()
 }
 
-// finish ends the file.
-func (k *keeper) finish() error { return errors.Join(k.w.Finish(), k.file.Close()) }
+// finish completes and closes the file.
+func (k *saver) finish() error { return errors.Join(k.w.Finish(), k.file.Close()) }
 
-// newInterfaces lists what can be captured on.
+// newInterfaces returns the command that lists network interfaces.
 func newInterfaces(stdout io.Writer) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
-		Use: "interfaces", Short: "List the interfaces that can be captured on, with the RDMA devices behind them", Args: cobra.NoArgs,
+		Use: "interfaces", Short: "List the network interfaces of this machine and their RDMA devices", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if err := oneOf("-o", output, "text", "json"); err != nil {
 				return err
@@ -334,10 +338,11 @@ func newInterfaces(stdout io.Writer) *cobra.Command {
 			return printInterfaces(stdout, list)
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "`text` or json (one record a line)")
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "write this `format`: text or json (one record per line)")
 	return cmd
 }
 
+// printInterfaces writes interfaces as text.
 func printInterfaces(w io.Writer, list []capture.Interface) error {
 	for _, i := range list {
 		state := "down"

@@ -14,7 +14,7 @@ import (
 	"github.com/rdmadump/rdmadump/render"
 )
 
-// appearance is how output is to look, as the flags have it.
+// appearance holds the flags about the layout of the output.
 type appearance struct {
 	width      int
 	wide       bool
@@ -24,23 +24,23 @@ type appearance struct {
 	background string
 }
 
-// narrowest is the least width, columns, that is drawn for.
+// narrowest is the smallest supported width, in columns.
 const narrowest = 20
 
-// check checks what is no matter of a few values.
+// check returns an error for a wrong width or an unknown column.
 func (l *appearance) check(v *view) error {
 	if err := render.CheckColumns(v.fields.Of(), l.columns); err != nil {
 		return fmt.Errorf("--columns: %w", err)
 	}
 	if l.width < 0 || l.width > 0 && l.width < narrowest {
-		return fmt.Errorf("--width %d: it is %d at least", l.width, narrowest)
+		return fmt.Errorf("--width %d: must be at least %d", l.width, narrowest)
 	}
 	return nil
 }
 
-// of is the theme, width and height of an output; width is 0 where lines are to
-// be whole.
-func (l *appearance) of(stdout, notes io.Writer, coloured bool) (theme *render.Theme, width, height int) {
+// of returns the theme, the width and the height of an output. The width is 0 if lines are
+// not shortened.
+func (l *appearance) of(stdout, notes io.Writer, colored bool) (theme *render.Theme, width, height int) {
 	width, height = terminalSize(stdout)
 	terminal := width > 0
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n >= narrowest {
@@ -49,22 +49,22 @@ func (l *appearance) of(stdout, notes io.Writer, coloured bool) (theme *render.T
 	if l.width > 0 {
 		width = l.width
 	}
-	if width > 0 { // a terminal can be narrower than anything can be drawn
+	if width > 0 { // A terminal may be too narrow to draw anything.
 		width = max(width, narrowest)
 	}
 	if l.wide {
 		width = 0
 	}
 	theme = render.NewLook(stdout, render.Look{
-		Colour: colours(coloured), Light: l.light(), Unicode: l.ascii == "false" || l.ascii == "auto" && terminal && utf8Terminal(),
+		Colour: colors(colored), Light: l.light(), Unicode: l.ascii == "false" || l.ascii == "auto" && terminal && utf8Terminal(),
 		Legend: terminal, Times: render.Times(l.time), Notes: notes, Columns: l.columns,
 	})
 	return theme, width, height
 }
 
-// colours is how many colours the terminal says it has. It is not asked, but its
-// names in the environment are read.
-func colours(wanted bool) render.Colour {
+// colors returns the number of colors that the environment variables promise for the
+// terminal. The terminal itself is not queried.
+func colors(wanted bool) render.Colour {
 	if !wanted {
 		return render.NoColour
 	}
@@ -74,8 +74,8 @@ func colours(wanted bool) render.Colour {
 	return render.Colours16
 }
 
-// light says whether the background is light, as far as can be known: terminals
-// that set COLORFGBG say which of the sixteen colours it is.
+// light reports whether the background is light. Terminals that set COLORFGBG give the
+// background as one of sixteen colors; without it, the background counts as dark.
 func (l *appearance) light() bool {
 	if l.background != "auto" {
 		return l.background == "light"
@@ -85,8 +85,8 @@ func (l *appearance) light() bool {
 	return err == nil && n >= 7 && n != 8
 }
 
-// utf8Terminal says whether the terminal draws block and braille characters: its
-// locale is UTF-8, and it is not the kernel's console.
+// utf8Terminal reports whether the terminal can draw block and braille characters: the
+// locale uses UTF-8, and the terminal is not the kernel's console.
 func utf8Terminal() bool {
 	for _, dull := range []string{"", "dumb", "linux", "vt100", "vt220"} {
 		if os.Getenv("TERM") == dull {
@@ -101,8 +101,8 @@ func utf8Terminal() bool {
 	return false
 }
 
-// noMatch says that no record matched -Y, and which values came near; nothing
-// where one did.
+// noMatch returns the message that no record matched -Y, with similar values, or "" if one
+// did.
 func (s *sink) noMatch() string {
 	f := s.filter
 	if f == nil {
@@ -111,27 +111,30 @@ func (s *sink) noMatch() string {
 	if f == nil || s.written > 0 || s.hits > 0 {
 		return ""
 	}
-	text := fmt.Sprintf("0 of %d match", s.seen)
+	text := fmt.Sprintf("0 of %s match", number(s.seen, "record"))
 	for _, hint := range f.Near() {
 		text += "; " + hint
 	}
 	return text
 }
 
-// nearXIDs are the XIDs nearest to those that were asked for, to end a sentence.
-func (s *sink) nearXIDs() string {
-	var values []string
+// noXID returns the message that no record has an XID of --xid, with similar XIDs.
+func (s *sink) noXID() string {
+	var wanted, values []string
+	for _, xid := range s.xids {
+		wanted = append(wanted, xid.String())
+	}
 	for i := range s.near {
 		values = append(values, s.near[i].Values()...)
 	}
-	if len(values) == 0 {
-		return ""
+	text := "no RPC with XID " + list(wanted, "or")
+	if len(values) > 0 {
+		text += "; similar XIDs: " + strings.Join(values, ", ")
 	}
-	return "; near it: " + strings.Join(values, ", ")
+	return text
 }
 
-// completeFilter completes the last word of an expression with the names of
-// fields.
+// completeFilter completes the last word of an expression of -Y with field names.
 func completeFilter(cmd *cobra.Command, fields query.Fields) {
 	if cmd.Flags().Lookup("filter") == nil {
 		return

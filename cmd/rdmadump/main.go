@@ -1,5 +1,5 @@
-// Command rdmadump reads what RDMA storage traffic left on the wire and says
-// what the two ends did to each other's memory.
+// Command rdmadump analyzes captures of NFS over RDMA: it reconstructs each RPC with the
+// memory that it exposed and the data that moved, and reports violations of the protocol.
 package main
 
 import (
@@ -21,28 +21,31 @@ import (
 const (
 	exitOK     = 0
 	exitFound  = 1  // check found an error
-	exitUsage  = 2  // wrong usage, or unreadable input
-	exitBroken = 3  // the input ended or broke before its end
-	exitFailed = 70 // rdmadump itself failed: a panic; EX_SOFTWARE of sysexits.h
+	exitUsage  = 2  // the usage is wrong, the input cannot be read, or check found no RDMA
+	exitBroken = 3  // the input is truncated or damaged
+	exitFailed = 70 // rdmadump itself failed with a panic; EX_SOFTWARE of sysexits.h
 )
 
-// exitHelp is what the help says of them.
-const exitHelp = `Exit status: 0 done; 1 check found an error; 2 wrong usage or unreadable input;
-3 the input ended or broke before its end; 70 rdmadump itself failed, and standard
-error says at which packet, and what to report.`
+// exitHelp describes the exit statuses in help texts.
+const exitHelp = `Exit status: 0 if the command succeeded; 1 if check found an error; 2 if the usage
+was wrong, the input could not be read, or check found no RDMA in it; 3 if the input
+was truncated or damaged, and results cover the packets before that; 70 if rdmadump
+itself failed, and standard error says what to report.`
 
 func main() { os.Exit(Main()) }
 
-// ownProcess says that the process runs this command and nothing else.
+// ownProcess reports whether the process runs this command and nothing else. In tests it
+// is false.
 var ownProcess bool
 
-// Main runs the command with the process's own arguments and files.
+// Main runs the command with the arguments and the standard files of the process, and
+// returns the exit status.
 func Main() int {
 	ownProcess = true
-	// A closed pipe is an error of the write, and a quiet end.
+	// Writing to a closed pipe then returns an error, and the command ends quietly.
 	signal.Ignore(syscall.SIGPIPE)
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
 		ends = append(ends, syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), ends...)
@@ -50,13 +53,14 @@ func Main() int {
 	return run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 }
 
-// status is an error that says how to exit. Without a message, what there was
-// to say has been said.
+// status is an error with an exit status. Its err is nil if the message has been printed
+// already.
 type status struct {
 	code int
 	err  error
 }
 
+// Error returns the message, or "" if it has been printed already.
 func (s *status) Error() string {
 	if s.err == nil {
 		return ""
@@ -64,17 +68,18 @@ func (s *status) Error() string {
 	return s.err.Error()
 }
 
+// Unwrap returns the cause.
 func (s *status) Unwrap() error { return s.err }
 
-// run runs one command line.
+// run runs one command line and returns the exit status.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	debug.SetGCPercent(garbage) // before anything is opened
+	debug.SetGCPercent(garbage) // before any capture is opened
 	root := newRoot(stdout, stderr)
 	root.SetArgs(args)
 	return execute(ctx, root, stderr)
 }
 
-// execute runs a command, says what went wrong, and works out the exit status.
+// execute runs a command, prints the error if it fails, and returns the exit status.
 func execute(ctx context.Context, root *cobra.Command, stderr io.Writer) (code int) {
 	box := new(blackBox)
 	defer func() {

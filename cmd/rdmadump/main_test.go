@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScript runs the command as its users do; see testdata/script.
+// TestScript runs the commands in testdata/script.
 func TestScript(t *testing.T) {
 	captures, err := filepath.Abs("../../testdata/captures")
 	if err != nil {
@@ -37,7 +37,7 @@ func TestScript(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("CAPTURES", captures)
 			e.Setenv("SAMPLES", samples)
-			namespace := fmt.Sprintf("rdmadump%d%s", os.Getpid(), filepath.Base(e.WorkDir)) // scripts run at the same time
+			namespace := fmt.Sprintf("rdmadump%d%s", os.Getpid(), filepath.Base(e.WorkDir)) // Scripts run in parallel.
 			e.Setenv("NS", namespace)
 			e.Defer(func() { exec.Command("ip", "netns", "del", namespace).Run() })
 			return nil
@@ -54,7 +54,7 @@ func TestScript(t *testing.T) {
 	})
 }
 
-// TestLivePipe: records come out of a pipe as packets arrive, while it is open.
+// TestLivePipe: records are written while packets arrive from a pipe that is still open.
 func TestLivePipe(t *testing.T) {
 	if _, err := exec.LookPath("rdmadump"); err == nil {
 		t.Log("rdmadump is installed; the one under test is used")
@@ -99,21 +99,21 @@ func TestLivePipe(t *testing.T) {
 			t.Fatalf("no record with %s while the pipe is open", want)
 		}
 	}
-	// The end of the frame that carries the Reply, and of the one that
-	// acknowledges it: frames 28 and 29.
+	// These are the ends of the frame with the Reply and of the frame with its acknowledgement,
+	// frames 28 and 29.
 	ends := recordEnds(sample)
 	feed.Write(sample[:ends[27]])
-	next(`"xid":"0x3da94e54"`) // without its acknowledgement: after a short wait
+	next(`"xid":"0x3da94e54"`) // The acknowledgement is missing, so the record comes after a short wait.
 	feed.Write(sample[ends[27]:ends[34]])
 	next(`"xid":"0x3ea94e54"`)
-	cancel() // Ctrl-C, with the pipe still open
+	cancel() // This has the effect of Ctrl-C while the pipe is open.
 	next(`"type":"summary"`)
 	if got := <-code; got != exitOK {
 		t.Errorf("exit status %d", got)
 	}
 }
 
-// recordEnds are the offsets at which the records of a pcap file end.
+// recordEnds returns the offsets at which the records of a pcap file end.
 func recordEnds(file []byte) (ends []int) {
 	for at := 24; at < len(file); {
 		at += 16 + int(binary.LittleEndian.Uint32(file[at+8:]))

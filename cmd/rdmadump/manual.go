@@ -2,43 +2,70 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/cpuguy83/go-md2man/v2/md2man"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/rdmadump/rdmadump/query"
+	"github.com/rdmadump/rdmadump/render"
 )
 
-// viewExamples are those of the commands' help and man pages.
+// viewExamples has the examples of the views, for help texts and man pages.
 var viewExamples = map[string]string{
-	"transactions": `  rdmadump transactions nfs.pcap --top 10 the ten slowest
+	"transactions": `  rdmadump transactions nfs.pcap --top 10 list the ten slowest RPCs
   rdmadump transactions nfs.pcap -Y 'latency > 5ms and READ in operations'
   rdmadump transactions nfs.pcap -Y 'status != ok'
   rdmadump transactions nfs.pcap --xid 0x4cc9dbf7 --time utc
-                                          one of them, drawn, with times of day`,
-	"connections": `  rdmadump connections nfs.pcap           a line each
+                                          draw one RPC, with times of day`,
+	"connections": `  rdmadump connections nfs.pcap           list connections, one per line
   rdmadump connections nfs.pcap -Y 'retr > 0 or nak > 0'
   rdmadump connections nfs.pcap --conn 0 --timeline
-                                          credits and handles over time
+                                          draw credits and handles over time
   rdmadump connections nfs.pcap --columns CONN,CLIENT,RETR,CLOSED`,
-	"packets": `  rdmadump packets nfs.pcap --xid 0x4cc9dbf7   those of one RPC
-  rdmadump packets -V nfs.pcap -c 1       every field of the first
+	"packets": `  rdmadump packets nfs.pcap --xid 0x4cc9dbf7   list the packets of one RPC
+  rdmadump packets -V nfs.pcap -c 1       decode every field of the first packet
   rdmadump packets nfs.pcap -Y 'ip.src in 192.168.77.0/24 and bth.opcode == 0x17'
   rdmadump packets nfs.pcap --columns TIME,XID,OPERATION,PSN,MARKS
   rdmadump packets nfs.pcap -e number -e bth.psn -e reth.r_key`,
-	"check": `  rdmadump check nfs.pcap                 what broke which rule
+	"overview": `  rdmadump overview nfs.pcap              summarize a capture
+  rdmadump overview nfs.pcap --from 10 --to 20s
+                                          summarize ten seconds of it`,
+	"check": `  rdmadump check nfs.pcap                 report violations of the protocol
   rdmadump check nfs.pcap -Y 'severity == error' --time local
+  rdmadump check --explain xid-mismatch   explain a rule
   rdmadump check nfs.pcap -o json --jq 'select(.rule == "xid-mismatch") | .packet'`,
-	"stats": `  rdmadump stats nfs.pcap                 per operation, what took most time first
+	"stats": `  rdmadump stats nfs.pcap                 sum up by operation, largest total latency first
   rdmadump stats nfs.pcap -Y 'latency > 1ms'
   rdmadump stats nfs.pcap --by procedure --top 5`,
 }
 
-// filterManual is the page on the filter language, in Markdown; the fields follow.
+// columnsManual is the beginning of the page on headings and symbols, in Markdown. The
+// explanations follow.
+const columnsManual = `rdmadump-columns 7 "" rdmadump "Headings and symbols of rdmadump"
+================================================================
+
+# NAME
+
+rdmadump-columns - the headings and symbols of tables, ladder diagrams and timelines
+
+# DESCRIPTION
+
+This page explains the headings and symbols of every view. **--columns** and **-Y**
+accept headings in upper or lower case. A narrow terminal hides some columns and says
+which; **--wide** shows all of them.
+`
+
+// filterManual is the page on the filter language, in Markdown. The fields follow.
 const filterManual = `rdmadump-filter 7 "" rdmadump "Filters of rdmadump"
 ==================================================
 
@@ -52,76 +79,76 @@ rdmadump-filter - the expressions of rdmadump -Y
 
 # DESCRIPTION
 
-**-Y** keeps the records of a view that match an expression over their fields. A
-field is named as JSON names it (**latency_ns**), as Wireshark does
-(**rpcordma.xid**), or as the heading of its column does (**LATENCY**).
-**rdmadump fields** *VIEW* lists them.
+**-Y** selects the records of a view that match an expression over their fields. A
+field is named as in JSON (**latency_ns**), as in Wireshark (**rpcordma.xid**), or by
+the heading of its column (**LATENCY**). The command **rdmadump fields** *VIEW* lists
+them.
 
 # COMPARISONS
 
 **==** **!=** **<** **<=** **>** **>=**, or **eq** **ne** **lt** **le** **gt**
-**ge**, compare. **contains**, **startsWith**, **endsWith** and **matches** (or
-**~**), with a regular expression behind it, look into text; of a number they look
-into what is shown of it. **in** takes a list, a range or a network.
+**ge**, compare two values. **contains**, **startsWith**, **endsWith** and **matches**
+(or **~**, followed by a regular expression) search text; for a number they search the
+text that JSON shows. **in** is followed by a list, a range or a network.
 
-**and**, **or**, **not** (or **&&**, **||**, **!**) join conditions; **not** is of
-the whole comparison behind it. A field alone is true when it is there, and not
-false, zero or empty.
+**and**, **or**, **not** (or **&&**, **||**, **!**) combine conditions; **not** applies
+to the whole comparison that follows it. A field without a comparison is true if it is
+present and is not false, zero or empty.
 
-Where a field is a list, or runs through one, a comparison holds when it holds for
-any element; **!=** is the opposite of **==**. **any(timeline, .event == nak and
-.packet > 100)** asks for one element that is all of that.
+If a field is a list, or its path runs through a list, a comparison is true if it is
+true for any element; **!=** is the opposite of **==**. **any(timeline, .event == nak
+and .packet > 100)** is true if one element meets both conditions.
 
-**null** is what is not known. It equals itself, and is neither more nor less than
-anything.
+**null** means unknown. It equals only itself, and is neither less nor greater than any
+value.
 
 # VALUES
 
 Numbers
 : *42*, *0x4cc9dbf7*, up to 64 bits.
 
-Times
-: *5ms*, *20us*, *1.5s*, *1m30s*. A number without a unit is asked for one.
+Durations
+: *5ms*, *20us*, *1.5s*, *1m30s*. A number without a unit is an error.
 
 Sizes
 : *4096*, *64KiB*, *1GiB*, *96K*.
 
-Moments
-: *2026-11-21T05:20:00Z*; without zone it is UTC. **--from** and **--to** take
-seconds from the start of the capture, too.
+Times
+: *2026-11-21T05:20:00Z*; a time without a zone is UTC. **--from** and **--to** also
+accept seconds since the start of the capture.
 
 Addresses
 : *192.168.77.1*, *192.168.77.0/24*, *fe80::1*, *52:54:00:77:00:01*.
 
 Bytes
 : *8f3a2c*, *0x8f3a2c*, *8f:3a:2c*, in hex: file handles, session IDs, owners. A
-stateid is 16 bytes, 12 without its first word, or as it is shown:
+stateid has 16 bytes, or 12 without its first word, or the form in which it is shown:
 *1:61207374617465696428*...
 
 Text
-: *"in quotes"*, or a word that is no field: *operation == READ*. Of a field of few
-values letters may be small or large.
+: *"in quotes"*, or a word that is not a field: *operation == READ*. For a field with
+few values, upper and lower case are the same.
 
-What tables show can be typed as they show it: *status == ok*, *dir == back*, *form
-== "short>long"*.
+Values can be typed as tables show them: *status == ok*, *dir == back*, *form ==
+"short>long"*.
 
-# WHAT CALLS ASK AND REPLIES SAY
+# ARGUMENTS AND RESULTS
 
-**nfs.offset**, **nfs.name**, **nfs.slotid** and so on are every value of that name
-in the arguments and results of NFS, its callbacks, MOUNT, NLM and NFSACL: in any
-operation, of the Call or of the Reply. A comparison holds when it holds for one of
-them. They are called what **--rpc** calls them, or what Wireshark does
-(**nfs.offset4**). **nfs.status** and other enumerations take names and numbers.
-Further there are **nfs.operation** and **nfs.opcode**, **nfs.stateid** and
-**nfs.fhandle**, which are all stateids and all file handles whatever they are
-called, and **nfs.error**.
+**nfs.offset**, **nfs.name**, **nfs.slotid** and so on stand for every value with that
+name in the arguments and results of NFS, its callbacks, MOUNT, NLM and NFSACL, in any
+operation, of the Call or of the Reply. A comparison is true if it is true for one of
+these values. The names are those of **--rpc**, or those of Wireshark
+(**nfs.offset4**). **nfs.status** and other enumerations accept names and numbers.
+**nfs.operation** and **nfs.opcode** stand for the operations, **nfs.stateid** and
+**nfs.fhandle** for all stateids and all file handles under any name, and
+**nfs.error** for the reason why something could not be decoded.
 
-Of transactions it is the whole Call and the whole Reply, also what travelled in
-chunks; an expression that names one of these fields makes rdmadump keep all data
-that moves, within **--memory**. Of packets it is what the Send says that begins or
-ends in the packet: of one that takes several packets the first has what is in it
-and the last has all. What travels in chunks is in no Send, and what is asked and
-what is answered are two packets.
+For a transaction, the values come from the whole Call and the whole Reply, including
+chunks. An expression that uses these fields makes rdmadump keep all data that moves,
+within **--memory**. For a packet, the values come from the Send that begins or ends in
+the packet: if a Send takes several packets, the first packet has the values that it
+contains, and the last packet has all values. Data in chunks is not part of a Send, and
+a Call and its Reply are different packets.
 
 # EXAMPLES
 
@@ -132,7 +159,7 @@ what is answered are two packets.
     rdmadump nfs.pcap -Y 'not status == ok'
     rdmadump nfs.pcap -Y 'xid in {0x4cc9dbf7, 0x4dc9dbf7}'
     rdmadump nfs.pcap -Y 'read_chunks.segments.length >= 1MiB'
-    rdmadump nfs.pcap -Y 'any(waits, .ns > 100ms and .reason contains repeat)'
+    rdmadump nfs.pcap -Y 'any(waits, .ns > 100ms and .reason contains retransmit)'
     rdmadump connections nfs.pcap -Y 'client in 192.168.77.0/24 and retr > 0'
     rdmadump packets nfs.pcap -Y 'ip.src == 192.168.77.1 and bth.ackreq'
     rdmadump packets nfs.pcap -Y 'marks == retransmitted'
@@ -140,23 +167,23 @@ what is answered are two packets.
 
 # ERRORS
 
-An expression that cannot be is refused before the capture is read, with a mark
-under the place:
+rdmadump checks an expression before it reads the capture, and marks the place of an
+error:
 
-    rdmadump: -Y: 5 what? 5ms, 5us, 5s
+    rdmadump: -Y: 5 has no unit; write 5ms, 5us or 5s
       latency > 5
                 ^
 
 `
 
-// filterPage is the man page on filters, with the fields of all views.
+// filterPage returns the man page on filters, with the fields of all views.
 func filterPage() []byte {
 	var b strings.Builder
 	b.WriteString(filterManual)
 	for _, l := range fieldLists[:5] {
 		fmt.Fprintf(&b, "# FIELDS OF %s\n\n", strings.ToUpper(l.view))
 		for _, f := range l.fields.List() {
-			if query.InTables(f.Path) { // once, below
+			if query.InTables(f.Path) { // They are listed once, below.
 				continue
 			}
 			fmt.Fprintf(&b, "**%s** (%s)\n: %s\n\n", escapeMarkdown(f.Path), kindOf(&f), escapeMarkdown(aboutField(&f)))
@@ -172,6 +199,7 @@ func filterPage() []byte {
 	return md2man.Render([]byte(b.String()))
 }
 
+// kindOf returns the type of a field in words.
 func kindOf(f *query.Field) string {
 	if f.List {
 		return f.Type + " list"
@@ -179,29 +207,110 @@ func kindOf(f *query.Field) string {
 	return f.Type
 }
 
-// aboutField is a field's meaning, values and other names.
+// aboutField returns the meaning of a field with its values and its other names.
 func aboutField(f *query.Field) string {
 	text := f.Doc
 	if f.Values != nil {
-		text += ": " + strings.Join(f.Values, ", ")
+		text += " Values: " + strings.Join(f.Values, ", ") + "."
 	}
 	if f.Aliases != nil {
-		text += ". Also " + strings.Join(f.Aliases, ", ")
+		text += " Other names: " + strings.Join(f.Aliases, ", ") + "."
 	}
-	return text + "."
+	return text
 }
 
+// escapeMarkdown returns text in which no character marks emphasis or a link.
 func escapeMarkdown(s string) string {
 	return strings.NewReplacer("_", `\_`, "*", `\*`, "<", `\<`).Replace(s)
 }
 
-// writeFilterPage writes the page on filters beside those of the commands.
-func writeFilterPage(folder string) error {
-	return os.WriteFile(filepath.Join(folder, "rdmadump-filter.7"), filterPage(), 0o644)
+// writeManual writes the man pages of root, of all commands below it, and of the help
+// topics to a folder.
+func writeManual(root *cobra.Command, folder string) (err error) {
+	date := time.Now()
+	if epoch, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
+		date = time.Unix(epoch, 0) // for builds that can be reproduced
+	}
+	write := func(name string, page []byte) {
+		if err == nil {
+			err = os.WriteFile(filepath.Join(folder, name), page, 0o644)
+		}
+	}
+	eachCommand(root, func(cmd *cobra.Command) {
+		if cmd.IsAvailableCommand() || cmd == root {
+			write(dashed(cmd)+".1", commandPage(cmd, date.UTC().Format("Jan 2006")))
+		}
+	})
+	write("rdmadump-filter.7", filterPage())
+	write("rdmadump-columns.7", md2man.Render([]byte(columnsPage(render.Explanations())+"# SEE ALSO\n\n**rdmadump(1)**\n")))
+	return err
 }
 
-// bareCompletion is what completes without the bash-completion package, instead
-// of an error at each TAB: cobra's script wants a function of that package.
+// dashed returns the name of a command's man page.
+func dashed(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
+
+// commandPage returns the man page of a command. Its flags have the same headings as in the
+// help text.
+func commandPage(cmd *cobra.Command, date string) []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%% \"RDMADUMP\" \"1\" \"%s\" \"rdmadump\" \"User Commands\"\n", date)
+	fmt.Fprintf(&b, "# NAME\n%s \\- %s\n\n# SYNOPSIS\n**%s**\n\n# DESCRIPTION\n%s\n\n", dashed(cmd), cmd.Short, cmd.UseLine(), escapeMarkdown(cmp.Or(cmd.Long, cmd.Short+".")))
+	b.WriteString("# OPTIONS\n")
+	for group, flags := range grouped(cmd) {
+		if flags.HasFlags() {
+			fmt.Fprintf(&b, "### %s\n", groupTitles[group])
+		}
+		flags.VisitAll(func(f *pflag.Flag) { fmt.Fprintf(&b, "%s\n: %s\n\n", flagName(f), escapeMarkdown(flagUsage(f))) })
+	}
+	if cmd.HasExample() {
+		fmt.Fprintf(&b, "# EXAMPLES\n```\n%s\n```\n", cmd.Example)
+	}
+	var also []string
+	if cmd.HasParent() {
+		also = append(also, dashed(cmd.Parent())+"(1)")
+	}
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			also = append(also, dashed(c)+"(1)")
+		}
+	}
+	for _, topic := range topics {
+		also = append(also, "rdmadump-"+topic.name+"(7)")
+	}
+	fmt.Fprintf(&b, "# SEE ALSO\n**%s**\n", strings.Join(also, "**, **"))
+	return md2man.Render([]byte(b.String()))
+}
+
+// flagName returns a flag with its short form and its placeholder, for a man page.
+func flagName(f *pflag.Flag) string {
+	name := "**--" + f.Name + "**"
+	if f.Shorthand != "" {
+		name = "**-" + f.Shorthand + "**, " + name
+	}
+	switch placeholder, _ := pflag.UnquoteUsage(f); {
+	case placeholder == "":
+	case f.NoOptDefVal != "":
+		name += "[=*" + placeholder + "*]"
+	default:
+		name += " *" + placeholder + "*"
+	}
+	return name
+}
+
+// flagUsage returns the description of a flag as a sentence, with its default.
+func flagUsage(f *pflag.Flag) string {
+	_, usage := pflag.UnquoteUsage(f)
+	first, size := utf8.DecodeRuneInString(usage)
+	usage = string(unicode.ToUpper(first)) + usage[size:] + "."
+	switch f.DefValue {
+	case "", "0", "false", "[]":
+		return usage
+	}
+	return usage + " The default is " + f.DefValue + "."
+}
+
+// bareCompletion replaces the call of a function of the bash-completion package in cobra's
+// script. Without that package, each TAB would print an error.
 const bareCompletion = `if declare -F _get_comp_words_by_ref >/dev/null 2>&1; then
         _get_comp_words_by_ref "$@" cur prev words cword
     else
@@ -211,7 +320,7 @@ const bareCompletion = `if declare -F _get_comp_words_by_ref >/dev/null 2>&1; th
         cword=$COMP_CWORD
     fi`
 
-// document gives the commands what their own files do not.
+// document sets the examples of the views and the completion script for bash.
 func document(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		if example := viewExamples[cmd.Name()]; example != "" {
@@ -221,7 +330,7 @@ func document(root *cobra.Command) {
 	bashCompletion(root)
 }
 
-// bashCompletion makes cobra's completion script for bash stand alone.
+// bashCompletion makes cobra's completion script for bash work without other packages.
 func bashCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	cmd, _, err := root.Find([]string{"completion", "bash"})

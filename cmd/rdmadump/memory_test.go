@@ -20,7 +20,8 @@ import (
 	"github.com/rdmadump/rdmadump/synth"
 )
 
-// hogs are captures of a few megabytes, compressed, that want all memory there is.
+// hogs lists captures of a few megabytes, compressed, whose state would take all memory without a
+// limit.
 var hogs = []struct {
 	name string
 	make func(w *synth.Wire)
@@ -35,7 +36,7 @@ var hogs = []struct {
 			}
 		}
 	}},
-	{"TCP flows behind holes", func(w *synth.Wire) {
+	{"TCP flows after holes", func(w *synth.Wire) {
 		for range 500 {
 			c := w.IWARP(synth.Options{ManualAck: true})
 			c.MPARequest()
@@ -154,7 +155,7 @@ func manySegments(n int) []rpcrdma.Segment {
 	return s
 }
 
-// writeHog writes a hog as a compressed pcapng file, without keeping it.
+// writeHog writes a capture as a compressed pcapng file without keeping it in memory.
 func writeHog(t *testing.T, file string, hog func(*synth.Wire)) {
 	t.Helper()
 	to, err := os.Create(file)
@@ -183,10 +184,11 @@ func writeHog(t *testing.T, file string, hog func(*synth.Wire)) {
 
 var withHogs = flag.Bool("hogs", false, "measure the memory that crafted captures take")
 
-// allowed is how much memory may be resident, over --memory: 256 MiB by default.
+// allowed is the limit of resident memory, which includes more than --memory (256 MiB by
+// default).
 const allowed = (256 + 150) << 20
 
-// TestMemory: whatever a capture holds, no view takes more memory than it may.
+// TestMemory: no view exceeds the limit of resident memory, for any capture.
 func TestMemory(t *testing.T) {
 	if !*withHogs {
 		t.Skip("it takes minutes: make hostile, or -hogs")
@@ -200,7 +202,8 @@ func TestMemory(t *testing.T) {
 	if views[0] == "" {
 		views = []string{"transactions", "connections --timeline", "packets -V", "check", "stats"}
 	}
-	// First: what the test itself holds counts for those that it starts.
+	// This comes first, because the memory of the test itself counts for the processes that it
+	// starts.
 	t.Run("honest", func(t *testing.T) {
 		file := "../../testdata/captures/rocev2-loss42.pcap.zst"
 		for _, view := range views {
@@ -227,8 +230,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// residentOf runs a command and says how much memory was resident at most, and
-// how much processor time it took.
+// residentOf runs a command and returns its maximum resident memory and its processor time.
 func residentOf(binary string, args []string) (bytesMost int64, seconds float64, status int, errs string) {
 	cmd := exec.Command(binary, args...)
 	var stderr bytes.Buffer

@@ -7,7 +7,7 @@ import (
 	"github.com/rdmadump/rdmadump/render"
 )
 
-// overview is a capture on one screen.
+// overview summarizes a capture on one screen.
 func overview(s *sink) (dissect.Handler, func()) {
 	c := analyze.NewCollector()
 	h := dissect.Handler{

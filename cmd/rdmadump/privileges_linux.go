@@ -14,34 +14,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nobody is the user and group of whom nothing belongs.
+// nobody is the ID of the user and the group nobody, which own no files.
 const nobody = 65534
 
-// identity is what the threads of a process may do, as the kernel words it in
-// /proc/PID/status.
+// identity holds the privileges of the threads of a process, in the form of /proc/PID/status.
 type identity struct {
 	uid, gid int
-	groups   string // supplementary groups; "" for none
-	bounded  bool   // nothing in the capability bounding set
+	groups   string // supplementary groups, or ""
+	bounded  bool   // the capability bounding set is empty
 }
 
-// giveUpPrivileges gives up, on all threads and for good, what root or a file
-// capability allows this process: it becomes the user who called sudo, or
-// nobody, without groups, capabilities, or a way to gain any by running another
-// program. It proves that by what the kernel says of every thread; with an error
-// there may be something left, and the process should not read what strangers
-// wrote. A user without any privilege keeps going as it is.
+// dropPrivileges drops, on all threads and permanently, the privileges that root or a file
+// capability gives to this process. The process continues as the user who called sudo, or as
+// nobody, without supplementary groups and capabilities, and cannot gain any by running another
+// program. dropPrivileges verifies this with the kernel's status of every thread. If it returns
+// an error, some privileges may be left, and the process should not read untrusted packets. A
+// process without privileges is not changed.
 //
-// A thread's credentials are its own in Linux. The runtime can make a system call
-// on all threads unless the program is linked with cgo; there, libc still changes
-// user and groups of all, which takes root's capabilities away from each, but a
-// file capability stays.
-func giveUpPrivileges() error {
+// In Linux, each thread has its own credentials. The Go runtime can make a system call on all
+// threads unless the program is linked with cgo. With cgo, libc still changes user and groups of
+// all threads, which removes the capabilities of root from each thread, but file capabilities
+// stay.
+func dropPrivileges() error {
 	ruid, euid, suid := unix.Getresuid()
 	root := ruid == 0 || euid == 0 || suid == 0
 	held, err := holdsCapabilities()
 	if err != nil {
-		return fmt.Errorf("giving up privileges: %w", err)
+		return fmt.Errorf("dropping privileges: %w", err)
 	}
 	if !root && !held {
 		return nil
@@ -53,23 +52,23 @@ func giveUpPrivileges() error {
 		want.groups, err = groupsOf("/proc/self/status")
 	}
 	if err != nil {
-		return fmt.Errorf("giving up privileges: %w", err)
+		return fmt.Errorf("dropping privileges: %w", err)
 	}
 	dropped := dropCapabilities()
 	err = errors.Join(forbidNewPrivileges(), want.check("/proc/self/task"))
 	switch {
 	case err != nil && errors.Is(dropped, syscall.ENOTSUP):
-		return fmt.Errorf("giving up privileges: %w; a program linked with cgo cannot take capabilities from all its threads: build rdmadump with CGO_ENABLED=0", err)
+		return fmt.Errorf("dropping privileges: %w; a program linked with cgo cannot drop the capabilities of all threads; build rdmadump with CGO_ENABLED=0", err)
 	case err != nil:
-		return fmt.Errorf("giving up privileges: %w", err)
-	case dropped != nil && !errors.Is(dropped, syscall.ENOTSUP): // with cgo, that there are none left is proven
-		return fmt.Errorf("giving up privileges: %w", dropped)
+		return fmt.Errorf("dropping privileges: %w", err)
+	case dropped != nil && !errors.Is(dropped, syscall.ENOTSUP): // With cgo, the check has proved that none are left.
+		return fmt.Errorf("dropping privileges: %w", dropped)
 	}
 	return nil
 }
 
-// becomeUser leaves root for the user who called: through sudo, or, of a program
-// that is set-user-ID, directly. When that is root as well, for nobody.
+// becomeUser changes from root to the user who called the program: through sudo or, for a
+// set-user-ID program, directly. If that user is root, too, it changes to nobody.
 func becomeUser(ruid int) (identity, error) {
 	want := identity{uid: sudoID("SUDO_UID"), gid: sudoID("SUDO_GID")}
 	if want.uid == nobody {
@@ -83,11 +82,11 @@ func becomeUser(ruid int) (identity, error) {
 		return want, err
 	}
 	if err := syscall.Setgroups(nil); err != nil {
-		// A user namespace may forbid it, so that nobody gets rid of a group that
-		// keeps him out. They are the groups of an ordinary user, then.
+		// A user namespace may forbid this, so that users cannot leave a group that denies them
+		// access. In such a namespace, the groups are those of an ordinary user.
 		deny, _ := os.ReadFile("/proc/self/setgroups")
 		if !errors.Is(err, syscall.EPERM) || strings.TrimSpace(string(deny)) != "deny" {
-			return want, fmt.Errorf("leaving all groups: %w", err)
+			return want, fmt.Errorf("dropping all groups: %w", err)
 		}
 		if want.groups, err = groupsOf("/proc/self/status"); err != nil {
 			return want, err
@@ -102,35 +101,34 @@ func becomeUser(ruid int) (identity, error) {
 	return want, nil
 }
 
-// sudoID reads the user or group who called sudo; root, and what is no id, is
-// nobody.
+// sudoID returns the ID of the user or group that called sudo, from an environment variable. It
+// returns nobody for root or an invalid ID.
 func sudoID(variable string) int {
 	id, err := strconv.ParseUint(os.Getenv(variable), 10, 32)
-	if err != nil || id == 0 || id == 1<<32-1 { // -1 is "as it is" to the kernel
+	if err != nil || id == 0 || id == 1<<32-1 { // The kernel reads -1 as no change.
 		return nobody
 	}
 	return int(id)
 }
 
-// holdsCapabilities says whether this thread, of a process whose threads are all
-// alike, may do or pass on anything.
+// holdsCapabilities reports whether this thread has any capability, or can pass one on. All
+// threads of the process are alike.
 func holdsCapabilities() (bool, error) {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	if err := unix.Capget(&header, &data[0]); err != nil {
-		return false, fmt.Errorf("asking for capabilities: %w", err)
+		return false, fmt.Errorf("reading capabilities: %w", err)
 	}
 	return data != [2]unix.CapUserData{}, nil
 }
 
-// dropBounding empties the capability bounding set of all threads, and says
-// whether it could: that needs a capability of its own, and without it
-// no_new_privs has to do.
+// dropBounding empties the capability bounding set of all threads. It returns false if it may
+// not, because that needs a capability of its own; no_new_privs is sufficient then.
 func dropBounding() (bool, error) {
 	for c := uintptr(0); c < 64; c++ {
 		in, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0)
 		if errors.Is(err, unix.EINVAL) {
-			return true, nil // the kernel knows no more
+			return true, nil // The kernel has no more capabilities.
 		}
 		if err != nil || in == 0 {
 			continue
@@ -140,14 +138,14 @@ func dropBounding() (bool, error) {
 		case syscall.EPERM, syscall.ENOTSUP:
 			return false, nil
 		default:
-			return false, fmt.Errorf("leaving the capability bounding set: %w", errno)
+			return false, fmt.Errorf("emptying the capability bounding set: %w", errno)
 		}
 	}
 	return true, nil
 }
 
-// dropCapabilities takes all capabilities from all threads. It is ENOTSUP in a
-// program linked with cgo, which cannot.
+// dropCapabilities drops all capabilities of all threads. It returns ENOTSUP in a program that is
+// linked with cgo.
 func dropCapabilities() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData
@@ -158,9 +156,9 @@ func dropCapabilities() error {
 	return nil
 }
 
-// forbidNewPrivileges sets no_new_privs on all threads: no program that one of
-// them might run is given anything. With cgo it is set on one thread and copied to
-// the others along with a system call filter that lets everything through.
+// forbidNewPrivileges sets no_new_privs on all threads, so that programs that they run gain no
+// privileges. With cgo it sets it on one thread and copies it to the others together with a
+// system call filter that allows everything.
 func forbidNewPrivileges() error {
 	_, _, errno := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0)
 	if errno == syscall.ENOTSUP {
@@ -172,6 +170,7 @@ func forbidNewPrivileges() error {
 	return nil
 }
 
+// forbidThroughFilter sets no_new_privs on all threads with a system call filter.
 func forbidThroughFilter() syscall.Errno {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -181,27 +180,27 @@ func forbidThroughFilter() syscall.Errno {
 	allow := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}
 	program := unix.SockFprog{Len: 1, Filter: &allow}
 	thread, _, errno := syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program)))
-	if errno == 0 && thread != 0 { // one that has another filter
+	if errno == 0 && thread != 0 { // This thread has another filter.
 		return syscall.EBUSY
 	}
 	return errno
 }
 
-// check proves that every thread in a task folder of /proc is what is wanted. A
-// thread that begins meanwhile is as the one that began it.
+// check verifies that every thread in a task folder of /proc has only the wanted privileges. A
+// thread that starts meanwhile has the privileges of the thread that started it.
 func (want identity) check(tasks string) error {
 	entries, err := os.ReadDir(tasks)
 	if err != nil {
-		return fmt.Errorf("no proof that they are gone: %w", err)
+		return fmt.Errorf("cannot verify that they are dropped: %w", err)
 	}
 	checked := 0
 	for _, e := range entries {
 		status, err := readStatus(filepath.Join(tasks, e.Name(), "status"))
 		switch {
-		case errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH): // the thread has ended
+		case errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH): // The thread has ended.
 			continue
 		case err != nil:
-			return fmt.Errorf("no proof that they are gone: %w", err)
+			return fmt.Errorf("cannot verify that they are dropped: %w", err)
 		}
 		if err := want.compare(status); err != nil {
 			return fmt.Errorf("thread %s still has %w", e.Name(), err)
@@ -209,18 +208,18 @@ func (want identity) check(tasks string) error {
 		checked++
 	}
 	if checked == 0 {
-		return fmt.Errorf("no proof that they are gone: no thread in %s", tasks)
+		return fmt.Errorf("cannot verify that they are dropped: no thread in %s", tasks)
 	}
 	return nil
 }
 
-// compare holds one thread's status against what is wanted.
+// compare compares the status of one thread with the wanted privileges.
 func (want identity) compare(status map[string]string) error {
-	all := func(id int) string { return strings.TrimSpace(strings.Repeat(" "+strconv.Itoa(id), 4)) } // real, effective, saved, of files
+	all := func(id int) string { return strings.TrimSpace(strings.Repeat(" "+strconv.Itoa(id), 4)) } // real, effective, saved and file system IDs
 	rows := []struct{ name, want string }{{"Uid", all(want.uid)}, {"Gid", all(want.gid)}, {"Groups", want.groups}}
 	for _, row := range rows {
-		if got, told := status[row.name]; !told || got != row.want {
-			return fmt.Errorf("%s %q and not %q", row.name, got, row.want)
+		if got, has := status[row.name]; !has || got != row.want {
+			return fmt.Errorf("%s %q instead of %q", row.name, got, row.want)
 		}
 	}
 	sets := []string{"CapInh", "CapPrm", "CapEff", "CapAmb"}
@@ -228,21 +227,21 @@ func (want identity) compare(status map[string]string) error {
 		sets = append(sets, "CapBnd")
 	}
 	for _, name := range sets {
-		got, told := status[name]
-		if !told && name == "CapAmb" { // before Linux 4.3
+		got, has := status[name]
+		if !has && name == "CapAmb" { // Linux before 4.3 does not have it.
 			continue
 		}
 		if set, err := strconv.ParseUint(got, 16, 64); err != nil || set != 0 {
 			return fmt.Errorf("%s %q", name, got)
 		}
 	}
-	if got, told := status["NoNewPrivs"]; told && got != "1" { // untold before Linux 4.10
+	if got, has := status["NoNewPrivs"]; has && got != "1" { // Linux before 4.10 does not show it.
 		return fmt.Errorf("NoNewPrivs %q", got)
 	}
 	return nil
 }
 
-// readStatus reads a status file of /proc: words by their key.
+// readStatus returns the values of a status file of /proc by their keys.
 func readStatus(path string) (map[string]string, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -256,6 +255,7 @@ func readStatus(path string) (map[string]string, error) {
 	return status, nil
 }
 
+// groupsOf returns the supplementary groups in a status file of /proc.
 func groupsOf(path string) (string, error) {
 	status, err := readStatus(path)
 	return status["Groups"], err

@@ -19,14 +19,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// builds are rdmadump without cgo, as it is released, and with it, as go install
-// makes it where there is a C compiler.
+// builds has rdmadump without cgo, as it is released, and with cgo, as go install builds it if
+// there is a C compiler.
 func builds(t *testing.T) map[string]string {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("capturing on an interface, and giving up the right to, needs root")
 	}
-	dir, err := os.MkdirTemp("", "rdmadump") // not t.TempDir, which other users may not enter
+	dir, err := os.MkdirTemp("", "rdmadump") // Other users may not enter t.TempDir.
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,8 +50,8 @@ func builds(t *testing.T) map[string]string {
 	return paths
 }
 
-// start runs a command until the test ends, and returns what it says on standard
-// output and how it ended.
+// start runs a command until the test ends. It returns the standard output of the command and the
+// error with which it ended.
 func start(t *testing.T, cmd *exec.Cmd) (lines chan string, ended chan string) {
 	t.Helper()
 	out, err := cmd.StdoutPipe()
@@ -60,7 +60,7 @@ func start(t *testing.T, cmd *exec.Cmd) (lines chan string, ended chan string) {
 	}
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	cmd.Env = append(cmd.Environ(), "GOMAXPROCS=8") // more threads
+	cmd.Env = append(cmd.Environ(), "GOMAXPROCS=8") // This makes the program use more threads.
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -82,8 +82,8 @@ func start(t *testing.T, cmd *exec.Cmd) (lines chan string, ended chan string) {
 	return lines, ended
 }
 
-// threadStatus is what the kernel says of each thread of a process, the lines
-// that matter here.
+// threadStatus returns the lines about privileges in the kernel's status of each thread of a
+// process.
 func threadStatus(t *testing.T, pid int) (list []map[string]string) {
 	t.Helper()
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
@@ -93,7 +93,7 @@ func threadStatus(t *testing.T, pid int) (list []map[string]string) {
 	for _, path := range threads {
 		content, err := os.ReadFile(path)
 		if err != nil {
-			continue // it has ended
+			continue // The thread has ended.
 		}
 		status := map[string]string{}
 		for line := range strings.Lines(string(content)) {
@@ -105,8 +105,7 @@ func threadStatus(t *testing.T, pid int) (list []map[string]string) {
 	return list
 }
 
-// traffic sends datagrams to the RoCEv2 port over the loopback until the test
-// ends.
+// traffic sends datagrams to the RoCEv2 port over the loopback interface until the test ends.
 func traffic(t *testing.T) {
 	t.Helper()
 	conn, err := net.Dial("udp", "127.0.0.1:4791")
@@ -132,8 +131,8 @@ const (
 	nobodyIDs      = "65534 65534 65534 65534"
 )
 
-// TestPrivileges: once live shows a packet, no thread of it has anything left of
-// what it was started with, whoever started it.
+// TestPrivileges: when live shows the first packet, no thread has any privilege left, whichever
+// user started it.
 func TestPrivileges(t *testing.T) {
 	paths := builds(t)
 	traffic(t)
@@ -184,7 +183,7 @@ func TestPrivileges(t *testing.T) {
 	}
 }
 
-// checkThreads holds the status of every thread against what it shall be.
+// checkThreads compares the status of every thread with the expected one.
 func checkThreads(t *testing.T, pid int, uid, gid string, bounding bool) {
 	t.Helper()
 	list := threadStatus(t, pid)
@@ -207,15 +206,14 @@ func checkThreads(t *testing.T, pid int, uid, gid string, bounding bool) {
 	}
 }
 
-// TestFileCapability: with setcap cap_net_raw+ep and without root, the
-// capability goes; where a build cannot take it from all threads, it says so and
-// captures nothing.
+// TestFileCapability: with setcap cap_net_raw+ep and without root, the capability is dropped. A
+// build that cannot drop it from all threads says so and captures nothing.
 func TestFileCapability(t *testing.T) {
 	paths := builds(t)
 	traffic(t)
 	for build, path := range paths {
 		t.Run(build, func(t *testing.T) {
-			// struct vfs_cap_data, revision 2, effective.
+			// This is a struct vfs_cap_data of revision 2, with the effective bit.
 			capability := binary.LittleEndian.AppendUint32(nil, 0x02000000|1)
 			capability = binary.LittleEndian.AppendUint32(capability, 1<<unix.CAP_NET_RAW)
 			capability = append(capability, make([]byte, 12)...)
@@ -244,8 +242,7 @@ func TestFileCapability(t *testing.T) {
 	}
 }
 
-// TestPrivilegesStay: root that may not become another user is told so, and
-// nothing is captured.
+// TestPrivilegesStay: if root may not become another user, rdmadump says so and captures nothing.
 func TestPrivilegesStay(t *testing.T) {
 	paths := builds(t)
 	traffic(t)
@@ -254,7 +251,7 @@ func TestPrivilegesStay(t *testing.T) {
 			cmd := exec.Command(path, "live", "--view", "packets", "-q", "-i", "lo")
 			var lines, ended chan string
 			done := make(chan bool)
-			go func() { // in a thread of its own, which ends with the goroutine
+			go func() { // The goroutine has its own thread, which ends with it.
 				defer close(done)
 				runtime.LockOSThread()
 				if err := unix.Prctl(unix.PR_CAPBSET_DROP, unix.CAP_SETUID, 0, 0, 0); err != nil {
@@ -276,19 +273,19 @@ func TestPrivilegesStay(t *testing.T) {
 	}
 }
 
-// TestPrivilegesCheck: one thread that has anything left is enough to say so.
+// TestPrivilegesCheck: one thread with a privilege is an error.
 func TestPrivilegesCheck(t *testing.T) {
 	const clean = "Name:\tx\nUid:\t7\t7\t7\t7\nGid:\t8\t8\t8\t8\nGroups:\t \n" +
 		"CapInh:\t0000000000000000\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\nCapBnd:\t0000000000000000\nCapAmb:\t0000000000000000\nNoNewPrivs:\t1\n"
 	want := identity{uid: 7, gid: 8, bounded: true}
 	for _, c := range []struct{ name, old, changed, want string }{
 		{"nothing", "", "", ""},
-		{"saved user", "7\t7\t7\t7", "7\t7\t0\t7", `thread 12 still has Uid "7 7 0 7" and not "7 7 7 7"`},
-		{"group", "8\t8\t8\t8", "8\t8\t8\t0", `thread 12 still has Gid "8 8 8 0" and not "8 8 8 8"`},
-		{"groups", "Groups:\t ", "Groups:\t4 27 ", `thread 12 still has Groups "4 27" and not ""`},
+		{"saved user", "7\t7\t7\t7", "7\t7\t0\t7", `thread 12 still has Uid "7 7 0 7" instead of "7 7 7 7"`},
+		{"group", "8\t8\t8\t8", "8\t8\t8\t0", `thread 12 still has Gid "8 8 8 0" instead of "8 8 8 8"`},
+		{"groups", "Groups:\t ", "Groups:\t4 27 ", `thread 12 still has Groups "4 27" instead of ""`},
 		{"effective", "CapEff:\t0000000000000000", "CapEff:\t0000000000002000", `thread 12 still has CapEff "0000000000002000"`},
 		{"bounding", "CapBnd:\t0000000000000000", "CapBnd:\t000001ffffffffff", `thread 12 still has CapBnd "000001ffffffffff"`},
-		{"permitted, untold", "CapPrm", "Other", `thread 12 still has CapPrm ""`},
+		{"permitted, missing", "CapPrm", "Other", `thread 12 still has CapPrm ""`},
 		{"ambient, untold", "CapAmb", "Other", ""},
 		{"no_new_privs", "Privs:\t1", "Privs:\t0", `thread 12 still has NoNewPrivs "0"`},
 		{"no_new_privs, untold", "NoNewPrivs", "Other", ""},
@@ -303,7 +300,7 @@ func TestPrivilegesCheck(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			os.Mkdir(filepath.Join(tasks, "13"), 0o755) // it has ended
+			os.Mkdir(filepath.Join(tasks, "13"), 0o755) // The thread has ended.
 			err := want.check(tasks)
 			if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
 				t.Errorf("%v, want %s", err, c.want)
@@ -311,7 +308,7 @@ func TestPrivilegesCheck(t *testing.T) {
 		})
 	}
 	for _, tasks := range []string{t.TempDir(), "/nonexistent"} {
-		if err := want.check(tasks); err == nil || !strings.HasPrefix(err.Error(), "no proof that they are gone: ") {
+		if err := want.check(tasks); err == nil || !strings.HasPrefix(err.Error(), "cannot verify that they are dropped: ") {
 			t.Errorf("of %s: %v", tasks, err)
 		}
 	}

@@ -2,5 +2,5 @@
 
 package main
 
-// giveUpPrivileges is for where an interface can be captured on.
-func giveUpPrivileges() error { return nil }
+// dropPrivileges does nothing, because capturing on an interface needs Linux.
+func dropPrivileges() error { return nil }

@@ -11,12 +11,13 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
-// Reports that other programs take: SARIF for code scanning, JUnit for CI.
+// This file writes findings for other programs: SARIF for code scanning, JUnit for CI.
 
+// levels are the names of the severities in SARIF.
 var levels = map[record.Severity]string{record.Error: "error", record.Warning: "warning", record.Note: "note"}
 
-// placed is a finding's message with where it is.
-func placed(r *record.Finding) string {
+// located returns the message of a finding with its packet, connection, XID and section.
+func located(r *record.Finding) string {
 	text := r.Message
 	if packet, known := r.Packet.Get(); known {
 		text += fmt.Sprintf("; packet %d", packet)
@@ -33,8 +34,9 @@ func placed(r *record.Finding) string {
 	return fmt.Sprintf("%s (%s)", text, r.Section)
 }
 
-// sarif writes the findings as SARIF 2.1.0; a packet's number stands for a line.
-func (j *judge) sarif(w io.Writer, shown string) error {
+// sarif writes the findings as SARIF 2.1.0. The number of a packet is the line number of
+// its finding.
+func (c *results) sarif(w io.Writer, shown string) error {
 	report, err := sarif.New(sarif.Version210)
 	if err != nil {
 		return err
@@ -43,28 +45,28 @@ func (j *judge) sarif(w io.Writer, shown string) error {
 	for _, r := range rule.All {
 		run.AddRule(r.ID).WithDescription(r.Title()).WithMarkdownHelp(r.Markdown())
 	}
-	for _, r := range j.all {
+	for _, r := range c.all {
 		place := sarif.NewPhysicalLocation().WithArtifactLocation(sarif.NewSimpleArtifactLocation(shown))
 		if packet, known := r.Packet.Get(); known {
 			place = place.WithRegion(sarif.NewRegion().WithStartLine(int(packet)))
 		}
-		run.CreateResultForRule(r.Rule).WithLevel(levels[r.Severity]).WithMessage(sarif.NewTextMessage(placed(r))).
+		run.CreateResultForRule(r.Rule).WithLevel(levels[r.Severity]).WithMessage(sarif.NewTextMessage(located(r))).
 			AddLocation(sarif.NewLocationWithPhysicalLocation(place))
 	}
 	report.AddRun(run)
 	return report.PrettyWrite(w)
 }
 
-// junit writes a test case for each rule, failed where something broke it.
-func (j *judge) junit(w io.Writer, shown string) error {
+// junit writes a test case for each rule. It is a failure if there are findings of the rule.
+func (c *results) junit(w io.Writer, shown string) error {
 	suite := junit.Testsuite{Name: "rdmadump check " + shown}
 	for _, r := range rule.All {
 		test := junit.Testcase{Name: r.ID, Classname: "rdmadump", Time: "0"}
 		n, data := 0, ""
-		for _, f := range j.all {
+		for _, f := range c.all {
 			if f.Rule == r.ID {
 				n++
-				data += fmt.Sprintf("%s: %s\n", f.Severity, placed(f))
+				data += fmt.Sprintf("%s: %s\n", f.Severity, located(f))
 			}
 		}
 		if n > 0 {

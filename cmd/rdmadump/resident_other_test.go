@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// residentMost is unknown here.
+// residentMost returns 0, because the resident memory is unknown on this system.
 func residentMost(*os.ProcessState) int64 { return 0 }

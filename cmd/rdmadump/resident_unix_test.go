@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// residentMost is how many bytes of memory a process had at most.
+// residentMost returns the maximum resident memory of a process, in bytes.
 func residentMost(p *os.ProcessState) int64 {
 	usage, _ := p.SysUsage().(*syscall.Rusage)
 	if runtime.GOOS == "darwin" {
-		return int64(usage.Maxrss) // bytes there, KiB elsewhere
+		return int64(usage.Maxrss) // Darwin counts bytes, other systems KiB.
 	}
 	return int64(usage.Maxrss) << 10
 }

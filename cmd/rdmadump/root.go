@@ -14,41 +14,40 @@ import (
 	"github.com/rdmadump/rdmadump/render"
 )
 
-const example = `  rdmadump nfs.pcap                       the RPC transactions of a capture
-  rdmadump nfs.pcap --xid 0x4cc9dbf7      the ladder of one of them
-  rdmadump connections nfs.pcap --conn 0 --timeline
-                                          credits and handles over time
-  rdmadump stats nfs.pcap                 counts, latency and bytes per operation
-  rdmadump packets -V nfs.pcap            every field of every header
-  rdmadump check nfs.pcap                 what broke which rule
+const example = `  rdmadump overview nfs.pcap              summarize a capture on one screen
+  rdmadump nfs.pcap                       list its RPCs
+  rdmadump nfs.pcap --top 10              list the ten slowest RPCs
+  rdmadump nfs.pcap --xid 0x4cc9dbf7      draw one RPC as a ladder diagram
   rdmadump nfs.pcap -Y 'latency > 5ms and "READ" in operations'
-  rdmadump nfs.pcap --top 10              the ten slowest
-  rdmadump -o json nfs.pcap | jq 'select(.status == "no_reply")'
+                                          list RPCs that match an expression
+  rdmadump connections nfs.pcap --conn 0 --timeline
+                                          draw credits and handles over time
+  rdmadump stats nfs.pcap                 sum up counts, bytes and latency per operation
+  rdmadump packets -V nfs.pcap            decode every field of every header
   rdmadump packets nfs.pcap -e number -e bth.psn -e reth.r_key
-  ssh host cat nfs.pcap.zst | rdmadump -  a capture from standard input
-  rdmadump live -i eth0                   live, on Linux
-  ibdump -d mlx5_0 -w - | rdmadump live - live, of a hardware RDMA device`
+                                          print some fields of each packet
+  rdmadump check nfs.pcap                 report violations of the protocol
+  rdmadump -o json nfs.pcap | jq 'select(.status == "no_reply")'
+  ssh host cat nfs.pcap.zst | rdmadump -  read a capture from standard input
+  rdmadump live -i eth0                   capture on an interface (Linux)
+  ibdump -d mlx5_0 -w - | rdmadump live - capture on a hardware RDMA device`
 
 func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	root := viewCommand(views[0], stdout, stderr)
-	root.Use, root.Short = "rdmadump [flags] FILE...", "Say what two ends of RDMA storage traffic did to each other's memory"
-	root.Long = `rdmadump reads captures of NFS over RDMA and says what the two ends did to each
-other: which RPC ran, which memory was exposed for it, who read or wrote that
-memory, who held how many credits, which handle was invalidated and by whom.
+	root.Use, root.Short = "rdmadump [flags] FILE...", "Analyze captures of NFS over RDMA"
+	root.Long = `rdmadump is a command-line analyzer for captures of NFS over RDMA. It reconstructs
+each RPC: the memory that the RPC exposed, which side read or wrote that memory,
+the credits that were in use, and the handle that was invalidated. It also reports
+violations of the protocol.
 
-FILE is a pcap or pcapng capture, plain, gzip or zstd; - is standard input.
-Several files are one capture, merged by time. Without a command, the
-transactions are shown.
-
--Y keeps the records that match an expression over their fields, by their JSON
-names or Wireshark's: comparison, in [...], matches "regexp", contains, and
-durations such as 5ms. --jq runs a jq program on each record.
+FILE is a pcap or pcapng capture, uncompressed or compressed with gzip or zstd;
+- is standard input. Several files are merged by time and treated as one capture.
+Without a command, rdmadump lists the RPC transactions.
 
 ` + exitHelp
 	root.Example = example
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.Version = version()
-	root.SuggestionsMinimumDistance = 3
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetVersionTemplate("rdmadump {{.Version}}\n")
@@ -58,19 +57,23 @@ durations such as 5ms. --jq runs a jq program on each record.
 	}
 	root.AddCommand(newLive(stdout, stderr), newInterfaces(stdout), newMan(root), newSchema(stdout), newExport(stdout, stderr), newExtract(stdout, stderr), newFields(stdout), newVersion(stdout))
 	root.InitDefaultHelpCmd()
+	document(root)
+	addHelp(root, stdout)
 	for _, cmd := range append(root.Commands(), root) {
 		completions(cmd)
-		if cmd.Name() == "help" {
+		switch {
+		case cmd.Name() == "export":
+			cmd.PreRunE = oldFormat
+		case cmd.Name() == "help":
 			cmd.Args = known
-		} else if cmd.Args != nil {
-			cmd.Args = shown(cmd.Args)
+		case cmd.Args != nil:
+			cmd.Args = counted(cmd.Args)
 		}
 	}
-	document(root)
 	return root
 }
 
-// viewCommand is the command of a view.
+// viewCommand returns the command of a view.
 func viewCommand(v *view, stdout, stderr io.Writer) *cobra.Command {
 	f := new(flags)
 	cmd := &cobra.Command{
@@ -93,6 +96,11 @@ func (f *flags) show(cmd *cobra.Command, v *view, paths []string, stdout, stderr
 	if f.rules || f.explain != "" {
 		return f.explains(stdout)
 	}
+	if f.accept != "" {
+		if err := refuseInput("--write-baseline", f.accept, paths); err != nil {
+			return err
+		}
+	}
 	source, openErr, err := f.openNamed(cmd, paths, stderr)
 	if err != nil {
 		return err
@@ -109,27 +117,28 @@ func (f *flags) show(cmd *cobra.Command, v *view, paths []string, stdout, stderr
 	return r.run(cmd.Context(), source)
 }
 
-// openNamed opens the captures that the command line names. What of them could not
-// be opened while others could is told, and is left: it is for the exit status.
-func (f *flags) openNamed(cmd *cobra.Command, paths []string, stderr io.Writer) (source *capture.Merged, left, err error) {
+// openNamed opens the captures that the command line names. If some cannot be opened, it
+// reports them on standard error, opens the others, and returns the error as failed, from
+// which the caller determines the exit status.
+func (f *flags) openNamed(cmd *cobra.Command, paths []string, stderr io.Writer) (source *capture.Merged, failed, err error) {
 	if len(paths) == 0 {
-		return nil, nil, fmt.Errorf("no capture named: give a FILE, or - for standard input; see %s --help", cmd.CommandPath())
+		return nil, nil, fmt.Errorf("no input: name a FILE, or use - for standard input; see %s --help", cmd.CommandPath())
 	}
 	if err := mistyped(cmd, paths[0]); err != nil {
 		return nil, nil, err
 	}
-	if source, left = openUntil(cmd.Context(), paths, f.called); source == nil {
-		return nil, nil, left
+	if source, failed = openUntil(cmd.Context(), paths, f.called); source == nil {
+		return nil, nil, failed
 	}
-	if left != nil {
-		fmt.Fprintf(stderr, "rdmadump: %v; the other files are read\n", left)
+	if failed != nil {
+		fmt.Fprintf(stderr, "rdmadump: %v; rdmadump reads the other files\n", failed)
 	}
 	for _, path := range source.Repeated() {
 		if !f.quiet {
-			fmt.Fprintf(stderr, "rdmadump: %s is named twice, and read once\n", printable(path))
+			fmt.Fprintf(stderr, "rdmadump: %s is named twice and is read only once\n", printable(path))
 		}
 	}
-	return source, left, nil
+	return source, failed, nil
 }
 
 // openUntil opens captures, and returns an error if ctx ends first: to open a FIFO that
@@ -150,17 +159,18 @@ func openUntil(ctx context.Context, paths []string, names map[string]string) (*c
 	}
 }
 
-// shown adds to what is wrong with a command's arguments what it takes.
-func shown(check cobra.PositionalArgs) cobra.PositionalArgs {
+// counted returns a check of a command's arguments whose error gives the usage of the
+// command.
+func counted(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return fmt.Errorf("%w; usage: %s", err, cmd.UseLine())
+			return fmt.Errorf("wrong number of arguments (%d); usage: %s", len(args), cmd.UseLine())
 		}
 		return nil
 	}
 }
 
-// known refuses the help of a command that there is not.
+// known returns an error if help was asked for a command or topic that does not exist.
 func known(cmd *cobra.Command, args []string) error {
 	found, rest, err := cmd.Root().Find(args)
 	switch {
@@ -169,14 +179,14 @@ func known(cmd *cobra.Command, args []string) error {
 	case len(rest) == 0:
 		return nil
 	}
-	if near := found.SuggestionsFor(rest[0]); len(near) > 0 {
+	if near := similar(found, rest[0]); len(near) > 0 {
 		return fmt.Errorf("no command %s; did you mean %s?", rest[0], list(near, "or"))
 	}
 	return fmt.Errorf("no command %s; see %s --help", rest[0], found.CommandPath())
 }
 
-// mistyped says that the first argument is neither a file nor a command, but
-// nearly a command.
+// mistyped returns an error if the first argument is neither a file nor a command, but is
+// similar to the name of a command.
 func mistyped(cmd *cobra.Command, name string) error {
 	if cmd.HasParent() || name == "-" {
 		return nil
@@ -184,8 +194,15 @@ func mistyped(cmd *cobra.Command, name string) error {
 	if _, err := os.Stat(name); !errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+	if near := similar(cmd, name); len(near) > 0 {
 		return fmt.Errorf("no command or file %s; did you mean %s?", name, list(near, "or"))
 	}
 	return nil
+}
+
+// similar returns the commands below cmd whose names begin with name, or differ from it in
+// at most a third of its letters.
+func similar(cmd *cobra.Command, name string) []string {
+	cmd.SuggestionsMinimumDistance = len(name) / 3
+	return cmd.SuggestionsFor(name)
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -22,7 +23,7 @@ import (
 	"github.com/rdmadump/rdmadump/render"
 )
 
-// input is where frames come from.
+// input is a source of frames.
 type input interface {
 	capture.Source
 	Progress() (read, total int64)
@@ -34,24 +35,24 @@ type input interface {
 type runner struct {
 	*settings
 	stdout, stderr io.Writer
-	shown          string       // the inputs, as they were named
-	typed          string       // and as a shell takes them
-	openErr        error        // of inputs that are left out
-	tick           func() error // beside what every runner does now and then
-	flush          func() error // when rdmadump fails
+	shown          string       // names of the captures
+	typed          string       // names of the captures, quoted for a shell
+	openErr        error        // of captures that could not be opened; the others are read
+	tick           func() error // called now and then; nil for none
+	flush          func() error // called after a panic; nil for none
 	live           bool
 }
 
-// otherMemory is what everything may take beside what the dissector keeps: above
-// it, the garbage collector works harder.
+// otherMemory is the number of bytes that the program may use in addition to the state of
+// the dissector before the garbage collector works harder.
 const otherMemory = 100 << 20
 
-// garbage is by how many percent the heap may grow before it is collected: what is
-// live is little, and a collection for every few megabytes costs a tenth of the time.
+// garbage is the percentage by which the heap may grow before it is collected. Live state
+// is small, and a collection every few megabytes would take a tenth of the time.
 const garbage = 400
 
-// dissection is what a dissector is told by the flags; it makes the garbage
-// collector keep to --memory as well.
+// dissection returns the options of the dissector. It also makes the garbage collector
+// observe --memory.
 func (s *settings) dissection() dissect.Options {
 	debug.SetMemoryLimit(s.memory + otherMemory)
 	ofPackets := s.view.fields == query.Packets
@@ -61,7 +62,7 @@ func (s *settings) dissection() dissect.Options {
 	}
 }
 
-// only says what is looked at of packets.
+// only sets which parts of packets have to be described.
 func (s *settings) only(o *dissect.Options) {
 	switch {
 	case s.view.fields != query.Packets || s.tree:
@@ -85,7 +86,7 @@ func (s *settings) only(o *dissect.Options) {
 	}
 }
 
-// run shows the view of a source, and works out how to exit.
+// run shows the view of a source. Its error determines the exit status.
 func (r *runner) run(ctx context.Context, source input) error {
 	s := newSink(r.settings, r.stdout, r.stderr, r.shown)
 	s.typed, s.ctx = r.typed, ctx
@@ -115,7 +116,7 @@ func (r *runner) run(ctx context.Context, source input) error {
 	o.XIDs = r.xids
 	r.only(&o)
 	filtered := r.filter != nil || r.summed != nil
-	o.Ahead = (filtered || !r.view.light) && r.count == 0 // of some records, the summary says how far it went for them
+	o.Ahead = (filtered || !r.view.light) && r.count == 0 // With -c, the summary counts only the packets that were needed.
 	if r.live {
 		o.Live, o.Linger = true, liveLinger
 	}
@@ -132,7 +133,7 @@ func (r *runner) run(ctx context.Context, source input) error {
 	p.finish()
 	switch {
 	case err == errEnough || err != nil && err == s.err:
-		err = nil // s knows it
+		err = nil // The sink has it.
 	case err != nil && ctx.Err() != nil:
 		if err = nil; !r.live {
 			err = errors.New("interrupted")
@@ -147,11 +148,11 @@ func (r *runner) run(ctx context.Context, source input) error {
 	return r.finish(s, summary, err)
 }
 
-// finish writes the summary and works out the exit status; readErr is what ended
-// reading before its end.
+// finish writes the summary and returns the error that determines the exit status. readErr
+// is the error that ended reading early, or nil.
 func (r *runner) finish(s *sink, summary *record.Summary, readErr error) error {
 	switch {
-	case s.jq != nil: // it is for the view's own records
+	case s.jq != nil: // The program is for the view's own records.
 	case s.json:
 		s.record(summary)
 	default:
@@ -162,34 +163,90 @@ func (r *runner) finish(s *sink, summary *record.Summary, readErr error) error {
 		return s.err
 	}
 	if !s.json && !s.quiet {
-		render.NewText(r.stderr, render.NewTheme(r.stderr, coloured(s.color, r.stderr)), 0).Summary(summary)
+		shown := *summary
+		if s.found != nil {
+			shown.Findings = s.found // without those that --ignore, --baseline or a filter left out
+		}
+		render.NewText(r.stderr, render.NewTheme(r.stderr, colored(s.color, r.stderr)), 0).Summary(&shown)
 		if s.shown != "" && s.view != nil && s.view.name != "overview" {
-			fmt.Fprintf(r.stderr, "what was slow, and why: rdmadump overview %s\n", s.typed)
+			fmt.Fprintf(r.stderr, "to see which RPCs were slow and why: rdmadump overview %s\n", s.typed)
 		}
 	}
 	if text := s.noMatch(); text != "" && !s.quiet {
 		fmt.Fprintf(r.stderr, "rdmadump: %s\n", text)
 	}
 	if s.written == 0 && len(s.xids) > 0 && !s.quiet {
-		fmt.Fprintf(r.stderr, "rdmadump: nothing with XID %v%s\n", s.xids, s.nearXIDs())
+		fmt.Fprintf(r.stderr, "rdmadump: %s\n", s.noXID())
 	} else if s.written == 0 && len(s.conns) > 0 && slices.Min(s.conns) >= summary.Connections && !s.quiet {
-		fmt.Fprintf(r.stderr, "rdmadump: nothing of connection %v; the input has %d of them, counted from 0\n", s.conns, summary.Connections)
+		fmt.Fprintf(r.stderr, "rdmadump: %s\n", noConnection(s.conns, summary.Connections))
 	}
 	switch {
 	case readErr != nil:
-		return &status{exitBroken, fmt.Errorf("%w; what was read before is shown", readErr)}
+		return &status{exitBroken, damaged(readErr)}
 	case summary.Packets > 0 && summary.UnknownLink == summary.Packets:
-		return &status{exitUsage, errors.New("no frame is of a link type that rdmadump reads: Ethernet, Linux cooked, raw IP, ERF or InfiniBand")}
+		return &status{exitUsage, errors.New("no frame has a supported link type (Ethernet, Linux cooked, raw IP, ERF or InfiniBand)")}
 	case r.openErr != nil:
 		return &status{code: exitUsage}
+	case s.found != nil && summary.RDMA == 0:
+		return &status{exitUsage, errors.New("the capture contains no RDMA, so nothing was checked")}
 	case s.errors > 0:
 		return &status{code: exitFound}
 	}
 	return nil
 }
 
-// progress draws how far reading has come, on standard error, when that is a
-// terminal and the records go elsewhere.
+// damaged returns the error for inputs that could not be read to their ends.
+func damaged(err error) error {
+	return fmt.Errorf("%s; results cover the packets before that", describe(err))
+}
+
+// describe returns the message for an error of one input, or of several.
+func describe(err error) string {
+	if several, is := err.(interface{ Unwrap() []error }); is {
+		var texts []string
+		for _, one := range several.Unwrap() {
+			texts = append(texts, describe(one))
+		}
+		return strings.Join(texts, "; ")
+	}
+	broken := (*capture.BrokenError)(nil)
+	if !errors.As(err, &broken) {
+		return err.Error()
+	}
+	what, reason := "cannot be read after", broken.Err.Error()
+	if errors.Is(broken.Err, io.ErrUnexpectedEOF) {
+		what, reason = "is truncated at", strings.TrimSuffix(reason, ": "+io.ErrUnexpectedEOF.Error())
+	}
+	return fmt.Sprintf("%s %s byte %d, after %s (%s)", broken.Name, what, broken.Offset, number(broken.Frames, "packet"), reason)
+}
+
+// number returns a number with its noun, such as "1 packet" or "2 packets".
+func number[T int | int64](n T, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
+// noConnection returns the message for connections that a capture with n connections does
+// not have.
+func noConnection(ids []int, n int) string {
+	var words []string
+	for _, id := range ids {
+		words = append(words, fmt.Sprint(id))
+	}
+	has := fmt.Sprintf("the capture has %d connections, numbers 0 to %d", n, n-1)
+	switch n {
+	case 0:
+		has = "the capture has no connections"
+	case 1:
+		has = "the capture has one connection, number 0"
+	}
+	return fmt.Sprintf("no connection %s (%s)", list(words, "or"), has)
+}
+
+// progress draws a progress bar on standard error, if that is a terminal and the records
+// go elsewhere.
 type progress struct {
 	bar    *progressbar.ProgressBar
 	source input
@@ -198,6 +255,7 @@ type progress struct {
 	total  int64
 }
 
+// newProgress returns the progress of a source; it draws nothing if it is not wanted.
 func newProgress(source input, w io.Writer, wanted bool) *progress {
 	_, total := source.Progress()
 	if !wanted || total == 0 || terminalWidth(w) == 0 {
@@ -206,7 +264,7 @@ func newProgress(source input, w io.Writer, wanted bool) *progress {
 	return &progress{source: source, began: time.Now(), w: w, total: total}
 }
 
-// update draws, once reading has taken a second.
+// update draws the progress bar if reading has taken a second.
 func (p *progress) update() {
 	if p.source == nil || time.Since(p.began) < time.Second {
 		return
@@ -220,13 +278,15 @@ func (p *progress) update() {
 	p.bar.Set64(read)
 }
 
+// finish removes the progress bar.
 func (p *progress) finish() {
 	if p.bar != nil {
 		p.bar.Finish()
 	}
 }
 
-// terminalSize is that of w, 0 when w is no terminal.
+// terminalSize returns the width and height of w in columns and lines, or 0 if w is not a
+// terminal.
 func terminalSize(w io.Writer) (width, height int) {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -239,13 +299,14 @@ func terminalSize(w io.Writer) (width, height int) {
 	return width, height
 }
 
+// terminalWidth returns the width of w in columns, or 0 if w is not a terminal.
 func terminalWidth(w io.Writer) int {
 	width, _ := terminalSize(w)
 	return width
 }
 
-// coloured says whether to write colours to w, as --color has it.
-func coloured(color string, w io.Writer) bool {
+// colored reports whether to write colors to w, according to --color.
+func colored(color string, w io.Writer) bool {
 	switch color {
 	case "always":
 		return true

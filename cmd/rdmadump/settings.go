@@ -1,8 +1,9 @@
 package main
 
 import (
-	"cmp"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,17 +16,17 @@ import (
 	"github.com/rdmadump/rdmadump/render"
 )
 
-// settings are what the flags mean to one view. They do not change.
+// settings holds what the flags mean to one view. It does not change after it is made.
 type settings struct {
 	view       *view
 	json       bool
-	report     string // sarif, junit; empty for none
+	report     string // sarif or junit; empty for neither
 	quiet      bool
 	color      string
-	filter     *query.Filter // of the view's records, nil for none
-	summed     *query.Filter // of the transactions that stats sums up, nil for none
+	filter     *query.Filter // for the view's records; nil for none
+	summed     *query.Filter // for the transactions that stats sums up; nil for none
 	jq         *gojq.Code
-	program    string // of jq
+	program    string // source of jq
 	columns    *render.Columns
 	order      order
 	count      int64
@@ -40,24 +41,24 @@ type settings struct {
 	failOn     record.Severity
 	ignored    map[string]bool
 	known      baseline
-	accept     string
+	accept     string // file of --write-baseline
 	unanswered time.Duration
-	rpc        bool // what Calls ask and Replies say is wanted
-	decode     bool // also by value: for packets, and for what -Y asks
-	ladder     bool // transactions are drawn
+	rpc        bool // records contain decoded arguments and results
+	decode     bool // arguments and results are decoded, for rpc, for packet trees or for a filter
+	ladder     bool // transactions are drawn as ladder diagrams
 	look       appearance
-	notes      []string // about the flags, to be printed on standard error
+	notes      []string // messages about the flags for standard error
 }
 
-// order is what records are put in order by.
+// order is the order in which records are shown.
 type order struct {
-	path       string // of a field; empty for as they come
+	path       string // field to sort by; empty for the order in which records come
 	descending bool
-	top        int // how many are kept, 0 for all
+	top        int // number of records to keep; 0 keeps all
 }
 
-// parse turns flags into what they mean to a view; whole says that there is an
-// end, at which records can be put in order.
+// parse converts the flags for a view. Whole reports whether the input has an end, at which
+// records can be sorted.
 func (f *flags) parse(v *view, whole bool) (*settings, error) {
 	s := &settings{
 		view: v, json: f.output == "json", quiet: f.quiet, color: f.color, program: f.jq, count: f.count, conns: f.conns,
@@ -84,13 +85,21 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 	if f.output == "sarif" || f.output == "junit" {
 		s.report = f.output
 	}
-	if f.count < 0 || f.top < 0 {
-		return nil, fmt.Errorf("-c %d, --top %d: a number of records is not negative", f.count, f.top)
+	if f.count < 0 {
+		return nil, fmt.Errorf("-c %d: must not be negative", f.count)
+	}
+	if f.top < 0 {
+		return nil, fmt.Errorf("--top %d: must not be negative", f.top)
+	}
+	for _, conn := range f.conns {
+		if conn < 0 {
+			return nil, fmt.Errorf("--conn %d: must not be negative; connections are counted from 0", conn)
+		}
 	}
 	for _, word := range f.xids {
 		xid, err := record.ParseHex32(strings.TrimSpace(word))
 		if err != nil {
-			return nil, fmt.Errorf("--xid %s: an XID is a number of 32 bits, such as 0x4cc9dbf7", word)
+			return nil, fmt.Errorf("--xid %s: must be a 32-bit number, such as 0x4cc9dbf7", word)
 		}
 		s.xids = append(s.xids, xid)
 	}
@@ -100,11 +109,8 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 	}{{"--from", f.from, &s.from}, {"--to", f.to, &s.to}} {
 		var err error
 		if *limit.to, err = parseMoment(limit.value); err != nil {
-			return nil, fmt.Errorf("%s %s: a time is RFC 3339, such as 2026-11-21T04:55:00Z, or seconds from the start, such as 2.5 or 90s", limit.flag, limit.value)
+			return nil, fmt.Errorf("%s %s: must be a time as in RFC 3339, such as 2026-11-21T04:55:00Z, or seconds since the start of the capture, such as 2.5 or 90s", limit.flag, limit.value)
 		}
-	}
-	if err := cmp.Or(oldRuleID("-Y", f.filter), oldRuleID("--jq", f.jq)); err != nil {
-		return nil, err
 	}
 	if err := s.parseFilter(f.filter); err != nil {
 		return nil, err
@@ -122,7 +128,7 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 	}
 	if len(f.fields) > 0 {
 		if s.json {
-			return nil, fmt.Errorf("-e goes with text; of JSON, --jq picks fields")
+			return nil, fmt.Errorf("-e only applies to text output; use --jq with -o json")
 		}
 		var err error
 		if s.columns, err = render.NewColumns(f.fields, v.fields); err != nil {
@@ -130,7 +136,7 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 		}
 	}
 	if s.bytes && s.json {
-		return nil, fmt.Errorf("-x goes with text: JSON has no bytes of packets")
+		return nil, fmt.Errorf("-x only applies to text output, because JSON does not contain the bytes of packets")
 	}
 	if err := s.parseOrder(f, whole); err != nil {
 		return nil, err
@@ -140,7 +146,7 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 	return s, nil
 }
 
-// paths are the fields of records that are looked at, whatever for.
+// paths returns the fields that filters, columns or the order use.
 func (s *settings) paths(f *flags) (paths []string) {
 	for _, filter := range []*query.Filter{s.filter, s.summed} {
 		if filter != nil {
@@ -155,14 +161,14 @@ func (s *settings) paths(f *flags) (paths []string) {
 	return append(paths, s.order.path)
 }
 
-// namesRPC says whether an expression or field is about what Calls ask and Replies
-// say.
+// namesRPC reports whether an expression or a field name refers to decoded arguments or
+// results.
 func namesRPC(s string) bool {
 	return strings.Contains(s, "rpc.call.") || strings.Contains(s, "rpc.reply.")
 }
 
-// parseFilter compiles -Y. That of stats is about the transactions that are
-// summed up; one that names fields that only rows have is about the rows.
+// parseFilter compiles -Y. With stats it selects the transactions that are summed up, or
+// the rows of the table if it uses fields that only these have.
 func (s *settings) parseFilter(source string) error {
 	if source == "" {
 		return nil
@@ -181,10 +187,10 @@ func (s *settings) parseFilter(source string) error {
 	if s.filter, rows = query.Compile(source, s.view.fields); rows == nil {
 		return nil
 	}
-	return fmt.Errorf("of stats, an expression picks the transactions to sum up, or the rows, not both: %w", err)
+	return fmt.Errorf("with stats, a filter may use transaction fields or stats fields, but not both: %w", err)
 }
 
-// parseOrder works out what to sort by.
+// parseOrder determines the field to sort by, if any.
 func (s *settings) parseOrder(f *flags, whole bool) error {
 	by := f.sort
 	switch {
@@ -203,13 +209,13 @@ func (s *settings) parseOrder(f *flags, whole bool) error {
 		return fmt.Errorf("--sort %s: %w", by, err)
 	}
 	if !query.Sortable(s.view.fields.Field(path)) {
-		return fmt.Errorf("--sort %s: %s is an object, which has no order; sort by one of its fields (rdmadump fields %s lists them)", by, path, s.view.name)
+		return fmt.Errorf("--sort %s: %s is an object and cannot be sorted; use one of its fields, which rdmadump fields %s lists", by, path, s.view.name)
 	}
 	s.order = order{path, descending, f.top}
 	return nil
 }
 
-// wants says whether --conn and --xid let a record pass.
+// wants reports whether --conn and --xid select a record.
 func (s *settings) wants(conn record.Opt[int], xid record.Opt[record.Hex32]) bool {
 	if id, known := conn.Get(); len(s.conns) > 0 && !(known && s.wantsConnection(id)) {
 		return false
@@ -218,63 +224,80 @@ func (s *settings) wants(conn record.Opt[int], xid record.Opt[record.Hex32]) boo
 	return len(s.xids) == 0 || known && slices.Contains(s.xids, id)
 }
 
-// wantsConnection says whether --conn lets a connection pass.
+// wantsConnection reports whether --conn selects a connection.
 func (s *settings) wantsConnection(id int) bool {
 	return len(s.conns) == 0 || slices.Contains(s.conns, id)
 }
 
-// moment is a time of --from or --to.
+// moment is the time of --from or --to.
 type moment struct {
 	set      bool
-	relative bool // to the start of the capture
+	relative bool // at counts from the start of the capture
 	at       record.Time
 }
 
+// errRange is the error for a time that nanoseconds since 1970 cannot represent.
+var errRange = errors.New("out of range")
+
+// parseMoment parses a time of --from or --to: seconds, a duration, or RFC 3339.
 func parseMoment(s string) (moment, error) {
 	if s == "" {
 		return moment{}, nil
 	}
-	if v, err := strconv.ParseFloat(s, 64); err == nil {
+	if v, err := strconv.ParseFloat(s, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		if !(math.Abs(v*1e9) < math.MaxInt64) { // Not a number is not smaller either.
+			return moment{}, errRange
+		}
 		return moment{true, true, record.Time(v * 1e9)}, nil
 	}
 	if d, err := time.ParseDuration(s); err == nil {
 		return moment{true, true, record.Time(d)}, nil
 	}
 	t, err := time.Parse(time.RFC3339Nano, s)
+	if at := time.Unix(0, t.UnixNano()); err == nil && !at.Equal(t) {
+		return moment{}, errRange
+	}
 	return moment{true, false, record.Time(t.UnixNano())}, err
 }
 
-// of is the time that it is in a capture that starts then.
+// of returns the absolute time of m in a capture that starts at start.
 func (m moment) of(start record.Time) record.Time {
-	if m.relative {
-		return start + m.at
+	if !m.relative {
+		return m.at
 	}
-	return m.at
+	at := start + m.at
+	switch {
+	case m.at > 0 && at < start:
+		return math.MaxInt64
+	case m.at < 0 && at > start:
+		return math.MinInt64
+	}
+	return at
 }
 
-// times is what --from and --to leave of a capture, once its first frame is here.
+// times holds --from and --to as times of a capture, once its first frame is known.
 type times struct {
 	*settings
 	start        record.Time // of the capture
 	since, until record.Time
 }
 
-// begin takes the time of the first frame.
+// begin sets the time of the first frame.
 func (t *times) begin(first record.Time) error {
 	t.start, t.since, t.until = first, t.from.of(first), t.to.of(first)
 	return nil
 }
 
-// overlaps says whether --from and --to leave anything of a span of time.
+// overlaps reports whether --from and --to select any part of a span of time.
 func (t *times) overlaps(first, last record.Time) bool {
 	return (!t.from.set || last >= t.since) && (!t.to.set || first <= t.until)
 }
 
-// wantsFinding says whether --conn, --xid, --from and --to let a finding pass.
+// wantsFinding reports whether --conn, --xid, --from and --to select a finding.
 func (t *times) wantsFinding(r *record.Finding) bool {
 	at, known := r.Time.Get()
 	return t.wants(r.Connection, r.XID) && (!known || t.within(at))
 }
 
-// within says whether --from and --to let a time pass.
+// within reports whether --from and --to select a time.
 func (t *times) within(at record.Time) bool { return t.overlaps(at, at) }

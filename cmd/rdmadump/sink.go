@@ -17,37 +17,39 @@ import (
 	"github.com/rdmadump/rdmadump/render"
 )
 
-// sink is where the records of one run go: through the filter, the order and the
-// jq program, to standard output.
+// sink receives the records of one run. It passes them through the filter, the sorter and
+// the jq program, and writes them to standard output.
 type sink struct {
 	times
 	w             *bufio.Writer
 	theme         *render.Theme
-	width, height int // of the terminal, 0 for none
+	width, height int // of the terminal; 0 if there is none
 	text          *render.Text
 	packets       *render.Packets
-	sorter        *sorter // nil for records as they come
+	sorter        *sorter // nil if records are not sorted
 	show          func(any) error
-	kind          reflect.Type // of the records that wait in sorter
+	kind          reflect.Type // of the records in sorter
 	buffer        []byte
 	written       int64
-	seen, hits    int64           // records that -Y looked at, transactions that stats sums up
-	near          []query.Near    // to the XIDs of --xid
-	summary       *record.Summary // once all is read
-	shown         string          // the inputs, as they were named
-	typed         string          // and as a shell takes them
-	nodes         []record.Node   // of a packet, without what was decoded for -Y
-	errors        int64           // findings that are errors
-	err           error           // of writing, filtering, jq
-	ctx           context.Context // of the run
+	seen, hits    int64                     // records that -Y was applied to; transactions that stats sums up
+	near          []query.Near              // XIDs similar to those of --xid
+	summary       *record.Summary           // nil until the whole capture is read
+	shown         string                    // names of the captures
+	typed         string                    // names of the captures, quoted for a shell
+	nodes         []record.Node             // of a packet, without those that were decoded only for -Y
+	found         map[record.Severity]int64 // findings that check reports; nil in other views
+	errors        int64                     // findings that --fail-on counts
+	err           error                     // first error of writing, filtering or jq
+	ctx           context.Context           // of the run
 }
 
-// errEnough ends reading when no more records are wanted.
+// errEnough ends reading when -c or --top has enough records.
 var errEnough = errors.New("enough")
 
+// newSink returns a sink that writes to stdout; messages about the layout go to notes.
 func newSink(set *settings, stdout, notes io.Writer, shown string) *sink {
 	s := &sink{times: times{settings: set}, shown: shown, w: bufio.NewWriterSize(stdout, 1<<16)}
-	s.theme, s.width, s.height = set.look.of(stdout, notes, coloured(set.color, stdout))
+	s.theme, s.width, s.height = set.look.of(stdout, notes, colored(set.color, stdout))
 	s.text = render.NewText(s.w, s.theme, s.width)
 	s.packets = render.NewPackets(s.w, s.theme, s.width)
 	s.packets.Tree, s.packets.Bytes = set.tree, set.bytes
@@ -60,14 +62,14 @@ func newSink(set *settings, stdout, notes io.Writer, shown string) *sink {
 	return s
 }
 
-// begin notes the time of the capture's first packet.
+// begin sets the time of the capture's first packet.
 func (s *sink) begin(at record.Time) error {
 	s.text.Start(at)
 	s.packets.Start(at)
 	return s.times.begin(at)
 }
 
-// asked says whether --conn, --xid, --from and --to let a transaction pass.
+// asked reports whether --conn, --xid, --from and --to select a transaction.
 func (s *sink) asked(r *record.Transaction) bool {
 	for i := range s.near {
 		s.near[i].See(r.XID.String())
@@ -75,7 +77,7 @@ func (s *sink) asked(r *record.Transaction) bool {
 	return s.wants(record.Some(r.Connection), record.Some(r.XID)) && s.within(r.Start())
 }
 
-// sums says whether -Y lets a transaction be summed up.
+// sums reports whether -Y selects a transaction to be summed up.
 func (s *sink) sums(r *record.Transaction) bool {
 	if s.summed == nil {
 		return true
@@ -87,9 +89,10 @@ func (s *sink) sums(r *record.Transaction) bool {
 	return hit
 }
 
-// matches says whether -Y lets a record of the view pass.
+// matches reports whether -Y selects a record of the view.
 func (s *sink) matches(record any) bool { return s.filter == nil || s.match(s.filter, record) }
 
+// match reports whether a filter selects a record.
 func (s *sink) match(f *query.Filter, record any) bool {
 	s.seen++
 	hit, err := f.Match(record)
@@ -97,8 +100,8 @@ func (s *sink) match(f *query.Filter, record any) bool {
 	return hit
 }
 
-// take shows a record through text, or holds it to be put in order; false when
-// the filter does not let it pass.
+// take shows a record, as text with the function text, or keeps it to be sorted. It returns
+// false if the filter does not select the record.
 func (s *sink) take(record any, text func(any) error) bool {
 	if s.done() || !s.matches(record) {
 		return false
@@ -114,9 +117,9 @@ func (s *sink) take(record any, text func(any) error) bool {
 	switch {
 	case s.columns != nil:
 		s.buffer = s.columns.Append(s.buffer[:0], record)
-	case s.ladder: // what it draws is gone with the record
+	case s.ladder: // Decoded arguments are good only until the handler returns.
 		s.buffer = s.drawLadder(record)
-	default: // tables are drawn of the records, once they are in order
+	default: // The columns of a table depend on all records, so tables are drawn after sorting.
 		s.show, s.kind = text, reflect.TypeOf(record).Elem()
 		if kept, bytes := cloned(record); kept != nil && !s.json {
 			s.fail(s.sorter.keep(key, kept, bytes))
@@ -128,8 +131,8 @@ func (s *sink) take(record any, text func(any) error) bool {
 	return true
 }
 
-// cloned is a copy of a record that has one, nil of others, and how many bytes that
-// takes.
+// cloned returns a copy of a record and the number of bytes of the copy. It returns nil for
+// records that cannot be copied completely.
 func cloned(r any) (kept any, bytes int) {
 	switch r := r.(type) {
 	case *record.Connection:
@@ -142,21 +145,21 @@ func cloned(r any) (kept any, bytes int) {
 	return nil, 0
 }
 
-// drawLadder is the ladder of a transaction.
+// drawLadder returns the ladder diagram of a transaction.
 func (s *sink) drawLadder(r any) []byte {
 	var b bytes.Buffer
 	s.fail(render.Ladder(&b, s.theme, s.width, r.(*record.Transaction)))
 	return b.Bytes()
 }
 
-// emit writes a record.
+// emit writes a record in the format of the output.
 func (s *sink) emit(record any, text func(any) error) {
 	s.written++
 	switch {
 	case s.json:
 		s.record(record)
 	case s.columns != nil:
-		_, err := s.w.Write(s.columns.Append(s.room(), record))
+		_, err := s.w.Write(s.columns.Append(s.space(), record))
 		s.fail(err)
 	default:
 		s.fail(text(record))
@@ -171,24 +174,25 @@ func (s *sink) record(r any) {
 			p.Nodes, s.nodes = s.nodes, p.Nodes
 			defer func() { p.Nodes, s.nodes = s.nodes, p.Nodes }()
 		}
-		s.line(render.AppendPacketJSON(s.room(), p, s.tree))
+		s.line(render.AppendPacketJSON(s.space(), p, s.tree))
 	} else {
-		s.line(render.AppendJSON(s.room(), r))
+		s.line(render.AppendJSON(s.space(), r))
 	}
 }
 
-// lineRoom is more than most lines take.
-const lineRoom = 4 << 10
+// lineBytes is longer than most lines.
+const lineBytes = 4 << 10
 
-// room is where a line can be put together, so that writing it need not copy it.
-func (s *sink) room() []byte {
-	if s.w.Available() < lineRoom {
+// space returns an empty slice in the buffer of the output. A line that is appended to it
+// is written without being copied.
+func (s *sink) space() []byte {
+	if s.w.Available() < lineBytes {
 		s.fail(s.w.Flush())
 	}
 	return s.w.AvailableBuffer()
 }
 
-// line writes a line of JSON, or what the jq program makes of it.
+// line writes a line of JSON, or the results of the jq program for it.
 func (s *sink) line(line []byte) {
 	if s.jq == nil {
 		_, err := s.w.Write(line)
@@ -201,7 +205,7 @@ func (s *sink) line(line []byte) {
 		return
 	}
 	results := s.jq.RunWithContext(s.ctx, input)
-	for s.err == nil { // a program may have results without end
+	for s.err == nil { // A program may return results forever.
 		v, more := results.Next()
 		if !more || s.ctx.Err() != nil {
 			return
@@ -217,7 +221,7 @@ func (s *sink) line(line []byte) {
 	}
 }
 
-// release shows what was held, in order.
+// release shows the sorted records.
 func (s *sink) release() {
 	if s.sorter == nil {
 		return
@@ -249,18 +253,20 @@ func (s *sink) release() {
 	}
 }
 
+// fail keeps the first error.
 func (s *sink) fail(err error) {
 	if s.err == nil {
 		s.err = err
 	}
 }
 
-// done says that no more records are wanted.
+// done reports whether no more records are to be shown.
 func (s *sink) done() bool {
 	return s.err != nil || s.count > 0 && s.written >= s.count
 }
 
-// status is what a handler returns: what failed, or that it is enough.
+// status returns the error that a handler returns: the first error, or errEnough if no more
+// records are to be shown.
 func (s *sink) status() error {
 	if s.err == nil && s.done() {
 		return errEnough
@@ -268,7 +274,7 @@ func (s *sink) status() error {
 	return s.err
 }
 
-// flush lets out what waits in buffers: somebody is watching.
+// flush writes buffered output, because a person is watching live traffic.
 func (s *sink) flush() error {
 	s.fail(s.text.Flush())
 	s.fail(s.w.Flush())

@@ -16,49 +16,49 @@ import (
 	"github.com/rdmadump/rdmadump/render"
 )
 
-// sorter puts lines in the order of their keys; those that are alike stay as they
-// came. It holds no more than so many bytes of them: what is more lies in order in
-// runs of a temporary file, which are merged at the end.
+// sorter sorts lines by their keys; lines with equal keys keep their order. It holds a limited
+// number of bytes. Beyond the limit it writes sorted runs to a temporary file, which it merges at
+// the end.
 //
-// It is the project's own and not a library's (lanrat/extsort), since those bound
-// how many records are held and not their bytes, and one hostile record may have
-// megabytes.
+// It is not a library such as lanrat/extsort, because these limit the number of records in memory
+// and not their bytes, and one hostile record may have megabytes.
 type sorter struct {
 	order
-	limit int // bytes that may be held
-	worst any // with top, the key of the last of the top ones so far
-	full  bool
+	limit int  // number of bytes to hold
+	worst any  // key of the last record among the top ones so far
+	full  bool // worst is set
 	held  []line
 	bytes int
 	runs  []sorted
 	file  *os.File
-	size  int64 // of file
+	size  int64 // size of file, in bytes
 }
 
-// line is a line that waits for its place.
+// line is a line with its key.
 type line struct {
 	key    any // nil, int, uint64, float64, string, bool or time.Time
 	text   []byte
-	record any // that the line is of, instead of text: while it need not be written anywhere
-	bytes  int // of text, or of what record takes
+	record any // the record, instead of text, unless the line has to be written to the file
+	bytes  int // size of text or record
 }
 
-// sorted is a part of the file, in order.
+// sorted is a sorted run in the file.
 type sorted struct{ offset, length int64 }
 
-// sortMemory is how many bytes a sorter holds: little beside what dissecting may
-// keep.
+// sortMemory is the number of bytes that a sorter holds. It is small compared with the memory
+// limit of the dissector.
 const sortMemory = 96 << 20
 
-// The cost of a line beside its bytes, and what is asked of the file at once.
+// lineCost is the memory for a line in addition to its bytes, and mergeBytes the size of the
+// buffers for reading all runs together.
 const (
 	lineCost   = 96
-	mergeBytes = 8 << 20 // by all runs together
+	mergeBytes = 8 << 20
 )
 
 func newSorter(o order) *sorter { return &sorter{order: o, limit: sortMemory} }
 
-// compare orders two keys; null comes last either way.
+// compare compares two keys; null comes last in either order.
 func (s *sorter) compare(a, b any) int {
 	if s.descending && a != nil && b != nil {
 		return query.Order(b, a)
@@ -66,17 +66,17 @@ func (s *sorter) compare(a, b any) int {
 	return query.Order(a, b)
 }
 
-// hopeless says that a line with this key would not be among the top ones.
+// hopeless reports whether a line with this key cannot be among the top ones.
 func (s *sorter) hopeless(key any) bool {
 	return s.full && s.compare(s.worst, sortKey(key)) <= 0
 }
 
-// add takes a line; text is copied.
+// add adds a line; it copies text.
 func (s *sorter) add(key any, text []byte) error {
 	return s.take(line{key: sortKey(key), text: slices.Clone(text), bytes: len(text)})
 }
 
-// keep takes a record, which is the sorter's from now on, and takes so many bytes.
+// keep adds a record of this size in bytes. The caller must not use the record afterwards.
 func (s *sorter) keep(key any, record any, bytes int) error {
 	return s.take(line{key: sortKey(key), record: record, bytes: bytes})
 }
@@ -84,8 +84,8 @@ func (s *sorter) keep(key any, record any, bytes int) error {
 func (s *sorter) take(l line) error {
 	s.held = append(s.held, l)
 	s.bytes += l.cost()
-	if s.top > 0 && len(s.held)-s.top >= s.top { // now and then, let go of those that have no chance
-		s.cut()
+	if s.top > 0 && len(s.held)-s.top >= s.top { // From time to time, this drops records that cannot be among the top ones.
+		s.trim()
 	}
 	if s.bytes > s.limit {
 		return s.spill()
@@ -101,8 +101,8 @@ func (l *line) cost() int {
 	return n
 }
 
-// sortKey is a value as it is compared: of a list its first element, and nothing
-// of what has no order.
+// sortKey returns a value in a form that can be compared: the first element of a list, and nil
+// for a value without an order.
 func sortKey(v any) any {
 	switch v := v.(type) {
 	case []any:
@@ -115,8 +115,8 @@ func sortKey(v any) any {
 	return nil
 }
 
-// cut puts what is held in order, and keeps the top ones.
-func (s *sorter) cut() {
+// trim sorts the lines in memory and drops those that are not among the top ones.
+func (s *sorter) trim() {
 	slices.SortStableFunc(s.held, func(a, b line) int { return s.compare(a.key, b.key) })
 	if s.top == 0 || len(s.held) < s.top {
 		return
@@ -129,9 +129,9 @@ func (s *sorter) cut() {
 	s.held = s.held[:s.top]
 }
 
-// spill writes what is held to the file.
+// spill writes the lines in memory to the file as a sorted run.
 func (s *sorter) spill() error {
-	s.cut()
+	s.trim()
 	if s.top > 0 && s.bytes <= s.limit/2 {
 		return nil
 	}
@@ -141,7 +141,7 @@ func (s *sorter) spill() error {
 			return fmt.Errorf("sorting: %w", err)
 		}
 		s.file = file
-		os.Remove(file.Name()) // where a file in use can be removed, it goes with the process
+		os.Remove(file.Name()) // Where an open file can be removed, it disappears with the process.
 	}
 	w := bufio.NewWriterSize(s.file, 1<<16)
 	r := sorted{offset: s.size}
@@ -166,11 +166,11 @@ func (s *sorter) spill() error {
 	return nil
 }
 
-// each hands out the lines in order, until one is not taken: the record, where that
-// is still there, or the text, which is good until then.
+// each passes the lines to take in order, until take returns an error. It passes the record if it
+// is still in memory, or else the text, which is valid until take returns.
 func (s *sorter) each(take func(text []byte, record any) error) error {
 	if len(s.runs) == 0 {
-		s.cut()
+		s.trim()
 		for i := range s.held {
 			if err := take(s.held[i].text, s.held[i].record); err != nil {
 				return err
@@ -182,7 +182,7 @@ func (s *sorter) each(take func(text []byte, record any) error) error {
 	if err := s.spill(); err != nil {
 		return err
 	}
-	if len(s.held) > 0 { // the top ones, which took no room
+	if len(s.held) > 0 { // The top lines did not need the file so far.
 		s.limit = 0
 		if err := s.spill(); err != nil {
 			return err
@@ -191,7 +191,7 @@ func (s *sorter) each(take func(text []byte, record any) error) error {
 	return s.merge(take)
 }
 
-// merge merges the runs, of which the earlier goes first where keys are alike.
+// merge merges the runs. If keys are equal, the line of the earlier run comes first.
 func (s *sorter) merge(take func(text []byte, record any) error) error {
 	buffer := min(max(mergeBytes/len(s.runs), 4<<10), 64<<10)
 	var heads []*head
@@ -240,7 +240,7 @@ func (s *sorter) merge(take func(text []byte, record any) error) error {
 	return nil
 }
 
-// close gives the file back.
+// close removes the file.
 func (s *sorter) close() {
 	if s.file != nil {
 		s.file.Close()
@@ -255,7 +255,7 @@ type head struct {
 	r   *bufio.Reader
 }
 
-// next reads the next line; io.EOF at the end.
+// next reads the next line. It returns io.EOF at the end of the run.
 func (h *head) next() (err error) {
 	if h.key, err = readKey(h.r); err != nil {
 		return err
@@ -271,7 +271,7 @@ func (h *head) next() (err error) {
 	return nil
 }
 
-// The kinds of key in the file.
+// The types of keys in the file.
 const (
 	keyNull byte = iota
 	keyInt
@@ -283,6 +283,7 @@ const (
 	keyUint
 )
 
+// appendKey appends the encoding of a key.
 func appendKey(b []byte, key any) []byte {
 	switch v := key.(type) {
 	case int:
@@ -304,6 +305,7 @@ func appendKey(b []byte, key any) []byte {
 	return append(b, keyNull)
 }
 
+// readKey reads a key that appendKey encoded.
 func readKey(r *bufio.Reader) (any, error) {
 	kind, err := r.ReadByte()
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/rdmadump/rdmadump/query"
 )
 
-// TestSorter: what does not fit in memory comes back in the same order as what
-// does, with keys of every kind, those that are alike as they came, and null last.
+// TestSorter: records that do not fit in memory come back in the same order as those that do,
+// with keys of every type; equal keys keep their order, and null comes last.
 func TestSorter(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	random := rand.New(rand.NewPCG(1, 2))
@@ -23,7 +23,7 @@ func TestSorter(t *testing.T) {
 		"int":   func() any { return random.IntN(500) - 250 },
 		"float": func() any { return random.NormFloat64() },
 		"uint":  func() any { return random.Uint64() | 1<<63 },
-		"both": func() any { // as a field is, whose values an int does not always hold
+		"both": func() any { // This is a field whose values do not all fit in an int.
 			if v := random.Uint64(); v > math.MaxInt64 {
 				return v
 			}
@@ -99,7 +99,7 @@ func TestSorter(t *testing.T) {
 	}
 }
 
-// TestSortedRecords: records that waited look as those that did not.
+// TestSortedRecords: sorted records look like those that are shown directly.
 func TestSortedRecords(t *testing.T) {
 	paths, err := filepath.Glob("../../testdata/captures/*.zst")
 	if err != nil || len(paths) == 0 {

@@ -10,18 +10,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// build is what a binary knows of its own making.
+// build describes how a binary was built.
 type build struct {
-	Type     string `json:"type"`     // version
-	Version  string `json:"version"`  // of the module: a tag, or what Go makes of a commit between tags
-	Commit   string `json:"commit"`   // empty when it was not built in a git repository
-	Time     string `json:"time"`     // of the commit
-	Modified bool   `json:"modified"` // the tree had changes that were not committed
+	Type     string `json:"type"`     // always "version"
+	Version  string `json:"version"`  // version of the module: a tag, or a pseudo-version for a commit between tags
+	Commit   string `json:"commit"`   // empty if it was not built in a git repository
+	Time     string `json:"time"`     // time of the commit
+	Modified bool   `json:"modified"` // the source tree had uncommitted changes
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
 
-// thisBuild reads what Go's linker noted.
+// thisBuild returns the description that Go's linker recorded in this binary.
 func thisBuild() build {
 	b := build{Type: "version", Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -30,6 +30,7 @@ func thisBuild() build {
 	return b
 }
 
+// read fills in the description from build information.
 func (b *build) read(info *debug.BuildInfo) {
 	if info.Main.Version != "" {
 		b.Version = info.Main.Version
@@ -46,6 +47,7 @@ func (b *build) read(info *debug.BuildInfo) {
 	}
 }
 
+// String returns the description as text for people.
 func (b build) String() string {
 	s := "rdmadump " + b.Version
 	if b.Commit != "" {
@@ -54,18 +56,20 @@ func (b build) String() string {
 			s += " of " + b.Time
 		}
 		if b.Modified {
-			s += ", with changes that are in no commit"
+			s += ", with uncommitted changes"
 		}
 	}
 	return s + "\n" + b.Go + " " + b.Platform
 }
 
+// version returns the version of this binary.
 func version() string { return thisBuild().Version }
 
+// newVersion returns the command that prints the version.
 func newVersion(stdout io.Writer) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
-		Use: "version", Short: "Which rdmadump this is: version, commit, Go", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version, the commit and the Go version", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if err := oneOf("-o", output, "text", "json"); err != nil {
 				return err
@@ -78,6 +82,6 @@ func newVersion(stdout io.Writer) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "`text` or json")
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "write this `format`: text or json")
 	return cmd
 }

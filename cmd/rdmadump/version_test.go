@@ -21,12 +21,12 @@ func TestVersion(t *testing.T) {
 			{Key: "vcs.modified", Value: "true"},
 		},
 	})
-	want := "rdmadump v1.2.3\ncommit 0123456789abcdef of 2026-11-21T14:00:00Z, with changes that are in no commit\ngo1.26.8 linux/amd64"
+	want := "rdmadump v1.2.3\ncommit 0123456789abcdef of 2026-11-21T14:00:00Z, with uncommitted changes\ngo1.26.8 linux/amd64"
 	if got := b.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	b = build{Version: "(devel)", Go: "go1.26.8", Platform: "linux/amd64"}
-	b.read(&debug.BuildInfo{}) // a build that notes nothing
+	b.read(&debug.BuildInfo{}) // This is a build without version information.
 	if got, want := b.String(), "rdmadump (devel)\ngo1.26.8 linux/amd64"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

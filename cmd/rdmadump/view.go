@@ -10,53 +10,55 @@ import (
 	"github.com/rdmadump/rdmadump/render"
 )
 
-// view is what a command shows. To add one: a row here, and its handlers.
+// view describes what a command shows. To add a view, add a row to the table and write its
+// function open.
 type view struct {
 	name, short string
-	fields      query.Fields      // of its records
-	summed      query.Fields      // of the records that its own are made of, for -Y; nil for none
-	flags       []string          // that it takes beside commonFlags
-	without     []string          // those of commonFlags that it does not take
-	refuses     map[string]string // what to say to some of the others
-	top         string            // what --top sorts by when --sort does not say
-	order       string            // what to sort by otherwise, once all is read; empty for as they come
-	light       bool              // its handlers do so little that handing records to another goroutine is more work
-	// open says who takes the records as they come, and finish, unless nil, what
-	// is to be done when there are no more.
+	fields      query.Fields      // fields of its records
+	summed      query.Fields      // fields of the transactions that it sums up, for -Y; nil if it sums up none
+	flags       []string          // flags that it supports in addition to commonFlags
+	without     []string          // flags of commonFlags that it does not support
+	refuses     map[string]string // messages for flags that it does not support; others have a general message
+	top         string            // order of --top without --sort
+	order       string            // order without both; empty for the order in which records come
+	light       bool              // its handlers take less time than passing records to another goroutine
+	// open returns the handler of the records and, unless it is nil, a function that is called
+	// after the last record.
 	open func(s *sink) (h dissect.Handler, finish func())
 }
 
-const packetsStay = "--sort and --top do not go with packets, which stay in the order of the capture"
+// packetsStay is the message for flags that would sort packets.
+const packetsStay = "packets does not support --sort and --top: packets stay in the order of the capture"
 
-// views are the views, by what they show most.
+// views lists the views. The first is the default.
 var views = []*view{
 	{
-		name: "transactions", short: "A line an RPC; --xid draws its ladder",
+		name: "transactions", short: "List RPC transactions; --xid draws one as a ladder diagram",
 		fields: query.Transactions, flags: []string{"columns", "sort", "top", "rpc"}, top: "-latency_ns", open: transactions,
 	},
 	{
-		name: "connections", short: "Handshake, private data, what was negotiated, health; --timeline draws credits and handles",
+		name: "connections", short: "List connections: handshake, negotiated values, health; --timeline draws credits and handles",
 		fields: query.Connections, flags: []string{"columns", "sort", "top", "timeline"}, top: "-packets", order: "id", open: connections, light: true,
 	},
 	{
-		name: "packets", short: "A line a packet; -V for every field, -x for bytes",
+		name: "packets", short: "List packets; -V decodes every field, -x shows bytes",
 		fields: query.Packets, flags: []string{"columns", "verbose", "hex", "rpc"}, refuses: map[string]string{"sort": packetsStay, "top": packetsStay}, open: packets,
 	},
 	{
-		name: "check", short: "What broke which rule, with packet and section; exit status 1 when there are errors",
+		name: "check", short: "Report violations of the protocol; exit with status 1 if there are errors",
 		fields: query.Findings, flags: []string{"sort", "top", "fail-on", "ignore", "baseline", "write-baseline", "rules", "explain", "unanswered-after"}, top: "time", open: findings, light: true,
 	},
 	{
-		name: "overview", short: "One screen: who, how healthy, what was slow and why, what to look at next",
+		name: "overview", short: "Summarize a capture on one screen and suggest the next commands",
 		fields: query.Transactions, without: []string{"field", "count"}, open: overview, light: true,
 	},
 	{
-		name: "stats", short: "Per operation: counts, bytes, latency, where the time went",
+		name: "stats", short: "Sum up transactions by operation, procedure or program: counts, bytes, latency",
 		fields: query.New[analyze.Stats]("stats", statsHeadings...), summed: query.Transactions, flags: []string{"columns", "sort", "top", "by"}, top: "-total_ns", open: stats, light: true,
 	},
 }
 
-// viewNamed is the view of a name, nil when there is none.
+// viewNamed returns the view with a name, or nil if there is none.
 func viewNamed(name string) *view {
 	if i := slices.IndexFunc(views, func(v *view) bool { return v.name == name }); i >= 0 {
 		return views[i]
@@ -64,7 +66,7 @@ func viewNamed(name string) *view {
 	return nil
 }
 
-// viewNames are the names of all.
+// viewNames returns the names of all views.
 func viewNames() (names []string) {
 	for _, v := range views {
 		names = append(names, v.name)
@@ -72,7 +74,7 @@ func viewNames() (names []string) {
 	return names
 }
 
-// transactions is a row a transaction, or with --xid its ladder.
+// transactions shows a row for each transaction, or ladder diagrams with --xid.
 func transactions(s *sink) (dissect.Handler, func()) {
 	show := func(r any) error {
 		if s.ladder {
@@ -88,8 +90,8 @@ func transactions(s *sink) (dissect.Handler, func()) {
 	}}, nil
 }
 
-// connections is a row a connection, or with --timeline its charts. With --xid it
-// is those that a transaction with it was on.
+// connections shows a row for each connection, or charts with --timeline. With --xid it shows the
+// connections that carried a transaction with this XID.
 func connections(s *sink) (dissect.Handler, func()) {
 	lines := map[int]*timelines{}
 	carried := map[int]bool{}
@@ -131,12 +133,13 @@ func connections(s *sink) (dissect.Handler, func()) {
 	return h, nil
 }
 
-// timelines is what a connection's transactions are collected in.
+// timelines collects the transactions of a connection.
 type timelines struct {
 	forward, backward analyze.CreditTimeline
 	handles           analyze.HandleTimeline
 }
 
+// add adds a transaction.
 func (t *timelines) add(r *record.Transaction) {
 	if r.Direction == record.Backward {
 		t.backward.Add(r)
@@ -164,8 +167,8 @@ func (s *sink) timelines(t *timelines, c *record.Connection) {
 	})
 }
 
-// packets is a line a packet, or its tree, or its bytes; a row where columns are
-// chosen.
+// packets shows a line for each packet, or its tree or its bytes, or a row if columns are
+// selected.
 func packets(s *sink) (dissect.Handler, func()) {
 	show := func(r any) error { return s.packets.Packet(r.(*record.Packet)) }
 	if len(s.look.columns) > 0 {
@@ -179,7 +182,7 @@ func packets(s *sink) (dissect.Handler, func()) {
 	}}, nil
 }
 
-// stats is a table of sums, at the end.
+// stats shows a table of sums after the last record.
 func stats(s *sink) (dissect.Handler, func()) {
 	table := analyze.NewTable(s.by)
 	h := dissect.Handler{Transaction: func(r *record.Transaction) error {

@@ -9,7 +9,8 @@ type Endpoint struct {
 	QPN     Opt[Hex24]  `json:"qpn" doc:"Queue pair number of this end; null for iWARP, which has none."`
 }
 
-// Connection is a queue pair's, or a TCP stream's, life.
+// Connection is a connection: a pair of queue pairs, or a TCP stream, from its first to its
+// last packet.
 type Connection struct {
 	CompletedAt             `json:"-"`
 	Type                    string              `json:"type" doc:"The record's type, always \"connection\"." values:"connection"`
@@ -19,7 +20,7 @@ type Connection struct {
 	Server                  Endpoint            `json:"server" doc:"The end that accepted the connection." alias:"ip.dst=address"`
 	Established             Opt[Time]           `json:"established" doc:"Time at which the handshake was complete; null if the handshake is not in the capture."`
 	Closed                  Opt[Time]           `json:"closed" doc:"Time at which the connection began to close; null if it was not seen to close."`
-	Ended                   Opt[Ended]          `json:"ended" doc:"How, and by which side, the connection ended; null if it had not ended." was:"close_reason=how"`
+	Ended                   Opt[Ended]          `json:"ended" doc:"End of the connection, with its cause and the side that ended it; null if the connection had not ended." was:"close_reason=how"`
 	Handshake               string              `json:"handshake" doc:"Whether the capture contains the handshake that opened the connection." values:"seen,missed"`
 	ServiceID               Opt[Hex64]          `json:"service_id" doc:"Service ID that the client asked for in its connection request." alias:"infiniband.cm.req.serviceid"`
 	PrivateData             PrivateDataPair     `json:"private_data" doc:"RPC-over-RDMA private data that each side sent in the handshake (RFC 8797)."`
@@ -29,7 +30,7 @@ type Connection struct {
 	UpperLayer              string              `json:"upper_layer" doc:"Upper-layer protocol that the connection carries." values:"rpcrdma,nvme,iser,smbdirect,ipoib,unknown"`
 	Transactions            int64               `json:"transactions" doc:"Number of RPC transactions on the connection." alias:"rpcs"`
 	Credits                 CreditPair          `json:"credits" doc:"RPC-over-RDMA credits in both directions."`
-	Invalidation            InvalidationFigures `json:"invalidation" doc:"How the connection's Replies invalidate handles."`
+	Invalidation            InvalidationFigures `json:"invalidation" doc:"Numbers about the handles that the connection's Replies invalidate."`
 	Packets                 int64               `json:"packets" doc:"Number of packets that belong to the connection."`
 	Retransmitted           int64               `json:"retransmitted" doc:"Number of retransmitted packets."`
 	RetransmittedUnassigned int64               `json:"retransmitted_unassigned" doc:"Number of retransmitted packets that belong to no transaction." was:"retransmitted_of_none"`
@@ -41,22 +42,22 @@ type Connection struct {
 	Last                    Time                `json:"last" doc:"Time of the connection's last packet."`
 }
 
-// Ending is how a connection ended.
+// Ending is the cause of the end of a connection.
 type Ending string
 
-// The ways to end.
+// The causes.
 const (
-	EndDisconnect Ending = "disconnect"        // DREQ, or FIN of both sides
-	EndReset      Ending = "reset"             // RST
-	EndNak        Ending = "nak"               // a NAK that no connection survives
+	EndDisconnect Ending = "disconnect"        // a DREQ, or a FIN from both sides
+	EndReset      Ending = "reset"             // an RST
+	EndNak        Ending = "nak"               // a NAK that ends the connection
 	EndTerminate  Ending = "terminate"         // a Terminate
-	EndRejected   Ending = "rejected"          // REJ, or an MPA reply that refuses
-	EndRetries    Ending = "retries_exhausted" // what one side repeated was never acknowledged, and it gave up
-	EndReused     Ending = "queue_pair_reused" // its queue pair was used for another
-	EndSilence    Ending = "silence"           // what one side repeated was never acknowledged, up to the end of the capture
+	EndRejected   Ending = "rejected"          // a REJ, or an MPA reply that rejects the connection
+	EndRetries    Ending = "retries_exhausted" // one side closed the connection after retransmissions that were never acknowledged
+	EndReused     Ending = "queue_pair_reused" // the queue pair was used for another connection
+	EndSilence    Ending = "silence"           // retransmissions were never acknowledged, up to the end of the capture
 )
 
-// Values are all ways.
+// Values returns all causes.
 func (Ending) Values() []string {
 	return wordsOf(EndDisconnect, EndReset, EndNak, EndTerminate, EndRejected, EndRetries, EndReused, EndSilence)
 }
@@ -70,10 +71,10 @@ func (c *Connection) State() string {
 	return "open"
 }
 
-// Ended says which side ended a connection, how, and in which packet.
+// Ended describes the end of a connection: the side that ended it, the cause, and the packet.
 type Ended struct {
 	By               Opt[End]    `json:"by" doc:"The side that ended the connection; null if the capture does not show it."`
-	How              Ending      `json:"how" doc:"How the connection ended."`
+	How              Ending      `json:"how" doc:"Cause of the connection's end."`
 	Packet           Opt[int64]  `json:"packet" doc:"Number of the packet that shows the end."`
 	Reason           Opt[string] `json:"reason" doc:"Reason that a NAK, Terminate or rejection states."`
 	Retransmissions  Opt[int64]  `json:"retransmissions" doc:"Number of retransmissions of the request that was never acknowledged." was:"repeats"`
@@ -81,26 +82,26 @@ type Ended struct {
 	XIDs             []Hex32     `json:"xids" doc:"XIDs of the first few outstanding Calls; null if there were none."`
 }
 
-// Clone is a copy that stays good when the handler has returned.
+// Clone returns a copy that stays valid after the handler has returned.
 func (r *Connection) Clone() *Connection {
 	c := *r
 	c.PrivateData = PrivateDataPair{clonePointer(r.PrivateData.Client), clonePointer(r.PrivateData.Server)}
 	return &c
 }
 
-// Bytes is how much memory a Clone takes.
+// Bytes returns the number of bytes of memory that a Clone takes.
 func (r *Connection) Bytes() int {
 	end, _ := r.Ended.Get()
 	return int(unsafe.Sizeof(*r)+2*unsafe.Sizeof(PrivateData{})) + 4*len(end.XIDs)
 }
 
-// PrivateDataPair is what both sides said (RFC 8797).
+// PrivateDataPair is the private data of both sides (RFC 8797).
 type PrivateDataPair struct {
 	Client *PrivateData `json:"client" doc:"Private data that the client sent; null if it sent none that is usable."`
 	Server *PrivateData `json:"server" doc:"Private data that the server sent; null if it sent none that is usable."`
 }
 
-// PrivateData is one side's.
+// PrivateData is the RPC-over-RDMA private data of one side (RFC 8797 s.4).
 type PrivateData struct {
 	Offset             int   `json:"offset" doc:"Position of the RFC 8797 message in the consumer's private data, in bytes."`
 	Version            uint8 `json:"version" doc:"Version of the private data format."`
@@ -109,27 +110,27 @@ type PrivateData struct {
 	ReceiveSize        int   `json:"receive_size" doc:"Longest Send that this side can receive, in bytes."`
 }
 
-// InlineThresholds are those in force.
+// InlineThresholds are the inline thresholds that apply to the connection.
 type InlineThresholds struct {
 	ClientToServer int    `json:"client_to_server" doc:"Longest Send from the client to the server, in bytes."`
 	ServerToClient int    `json:"server_to_client" doc:"Longest Send from the server to the client, in bytes."`
 	Source         string `json:"source" doc:"Whether the thresholds come from private data or are the defaults." values:"private_data,default"`
 }
 
-// CreditPair is the credits of both directions.
+// CreditPair holds the credits of both directions.
 type CreditPair struct {
 	Forward  Credits `json:"forward" doc:"Credits for the client's Calls."`
 	Backward Credits `json:"backward" doc:"Credits for the server's Calls (backward direction)."`
 }
 
-// Credits of one direction.
+// Credits holds the credits of one direction.
 type Credits struct {
 	Requested    Opt[uint32] `json:"requested" doc:"Number of credits that the latest Call requested."`
 	Granted      Opt[uint32] `json:"granted" doc:"Number of credits that the latest Reply granted."`
 	PeakInFlight int         `json:"peak_in_flight" doc:"Largest number of Calls that were outstanding at once."`
 }
 
-// InvalidationStyle is who chooses what a Reply invalidates
+// InvalidationStyle is the side that chooses which handle a Reply invalidates
 // (draft-cel-nfsv4-reminv-design s.2.3).
 type InvalidationStyle string
 
@@ -140,34 +141,34 @@ const (
 	RequestersChoice InvalidationStyle = "requester"
 )
 
-// Values are all styles.
+// Values returns all styles.
 func (InvalidationStyle) Values() []string {
 	return wordsOf(InvalidationNone, RespondersChoice, RequestersChoice)
 }
 
-// InvalidationHabit is which of a Call's handles a responder chooses.
+// HandleChoice is the handle of a Call that a responder chooses to invalidate.
 type HandleChoice string
 
-// The habits.
+// The choices.
 const (
-	ChoiceOnly    HandleChoice = "only"    // no Call had more than one
-	ChoiceSingle  HandleChoice = "single"  // only when the Call has one handle
-	ChoiceFirst   HandleChoice = "first"   // in the order of the chunk lists
-	ChoiceLast    HandleChoice = "last"    //
-	ChoiceLargest HandleChoice = "largest" // of the most bytes
-	ChoiceMixed   HandleChoice = "mixed"   // none of these
+	ChoiceOnly    HandleChoice = "only"    // no Call had more than one handle
+	ChoiceSingle  HandleChoice = "single"  // the responder invalidates only if the Call has one handle
+	ChoiceFirst   HandleChoice = "first"   // the first in the order of the chunk lists
+	ChoiceLast    HandleChoice = "last"    // the last in the order of the chunk lists
+	ChoiceLargest HandleChoice = "largest" // the handle of the segment with the most bytes
+	ChoiceMixed   HandleChoice = "mixed"   // no choice fits all Replies
 )
 
-// Values are all habits.
+// Values returns all choices.
 func (HandleChoice) Values() []string {
 	return wordsOf(ChoiceOnly, ChoiceSingle, ChoiceFirst, ChoiceLast, ChoiceLargest, ChoiceMixed)
 }
 
-// InvalidationFigures say how the Replies of a connection invalidate handles, of
-// both directions.
+// InvalidationFigures counts how the Replies of a connection invalidate handles, in both
+// directions.
 type InvalidationFigures struct {
 	Style                   InvalidationStyle `json:"style" doc:"The side that chooses which handle a Reply invalidates."`
-	HandleChoice            Opt[HandleChoice] `json:"handle_choice" doc:"Which of a Call's handles the responder chooses to invalidate; null if the responder does not choose." was:"habit"`
+	HandleChoice            Opt[HandleChoice] `json:"handle_choice" doc:"The handle of a Call that the responder chooses to invalidate; null if the responder does not choose." was:"habit"`
 	ChunkReplies            int64             `json:"chunk_replies" doc:"Number of Replies to Calls that exposed handles."`
 	InvalidatingReplies     int64             `json:"invalidating_replies" doc:"Number of those Replies that were sent With Invalidate."`
 	ForeignReadChunkHandles int64             `json:"foreign_read_chunk_handles" doc:"Number of those Replies that invalidated a handle from another RPC's Read chunk." was:"of_another_read_chunk"`

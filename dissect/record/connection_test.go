@@ -6,7 +6,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// TestState: a connection that has ended is not open, though nothing closed it.
+// TestState: a connection that ended is not open, even if no packet closed it.
 func TestState(t *testing.T) {
 	for want, c := range map[string]record.Connection{
 		"open":       {},

@@ -5,33 +5,33 @@ import (
 	"strings"
 )
 
-// Field is a field of a record, as its tags describe it.
+// Field describes a field of a record. It comes from the tags of the field.
 type Field struct {
 	Name     string       // in JSON
-	Doc      string       // what it means
-	Aliases  []string     // other names for it; "name=path" stands for a path below it
-	Was      []string     // names that it had before the first release; "name=path" likewise
-	Reused   string       // such a name that means something else now
-	Values   []string     // all that it can be, where it is one of a few
-	OmitZero bool         // not there when it has its zero value
-	Opt      bool         // it may be unknown
-	Type     reflect.Type // of its value, when that is known
-	Index    int          // in the struct
+	Doc      string       // meaning
+	Aliases  []string     // other names; "name=path" is a name for a path below the field
+	Was      []string     // names before the first release, in the same form
+	Reused   string       // a name before the first release that means something else now
+	Values   []string     // all values of an enumeration, else nil
+	OmitZero bool         // JSON omits the field if it has its zero value
+	Opt      bool         // the value may be unknown
+	Type     reflect.Type // type of the value, without Opt
+	Index    int          // index in the struct
 }
 
-// Nullable says whether the field may be null: an Opt, a pointer, or a list whose
-// description says so.
+// Nullable reports whether the field may be null: it is an Opt, a pointer, or a list whose
+// description mentions null.
 func (f *Field) Nullable() bool {
 	return f.Opt && !f.OmitZero || f.Type.Kind() == reflect.Pointer || f.Type.Kind() == reflect.Slice && strings.Contains(f.Doc, "null")
 }
 
-// Enum is a type of few values.
+// Enum is an enumeration.
 type Enum interface {
-	// Values are all of them.
+	// Values returns all values.
 	Values() []string
 }
 
-// wordsOf are the values of a type of few, as words.
+// wordsOf returns values as strings.
 func wordsOf[T ~string](values ...T) []string {
 	words := make([]string, len(values))
 	for i, v := range values {
@@ -40,33 +40,33 @@ func wordsOf[T ~string](values ...T) []string {
 	return words
 }
 
-// Values are all severities, the worst first.
+// Values returns all severities, the most severe first.
 func (Severity) Values() []string { return wordsOf(Severities[:]...) }
 
-// Values are both directions.
+// Values returns both directions.
 func (Direction) Values() []string { return wordsOf(Forward, Backward) }
 
-// Values are all states.
+// Values returns all states.
 func (Status) Values() []string { return wordsOf(Statuses[:]...) }
 
-// Values are all forms.
+// Values returns all forms.
 func (Form) Values() []string { return wordsOf(Short, Chunked, Long) }
 
-// Values are both roles.
+// Values returns both roles.
 func (Role) Values() []string { return wordsOf(Requester, Responder) }
 
-// Values are the three lists.
+// Values returns the three lists.
 func (Chunk) Values() []string { return wordsOf(ReadList, WriteList, ReplyList) }
 
-// Values are all events, and what else a NAK or a repeat may be of.
+// Values returns all events, and EventWrite, which a NAK or a retransmission can refer to.
 func (EventKind) Values() []string {
 	return wordsOf(EventCall, EventRead, EventReadDone, EventWriteFirst, EventWriteLast, EventReply, EventInvalidate, EventAck, EventNak, EventRetransmit, EventOutOfOrder, EventWrite)
 }
 
-// Values are all results.
+// Values returns all results.
 func (Check) Values() []string { return wordsOf(Good, Bad, Unchecked) }
 
-// ValuesOf are those of a type of few values, nil for any other.
+// ValuesOf returns the values of an enumeration type, or nil for any other type.
 func ValuesOf(t reflect.Type) []string {
 	if e, ok := reflect.Zero(t).Interface().(Enum); ok {
 		return e.Values()
@@ -74,8 +74,8 @@ func ValuesOf(t reflect.Type) []string {
 	return nil
 }
 
-// OptOf is the type of which an [Opt] type may hold a value; false when the type
-// is none.
+// OptOf returns the type of the values of an [Opt] type. It returns false if t is not an Opt
+// type.
 func OptOf(t reflect.Type) (reflect.Type, bool) {
 	if t.Kind() != reflect.Struct {
 		return nil, false
@@ -90,7 +90,7 @@ func OptOf(t reflect.Type) (reflect.Type, bool) {
 	return o.Elem(), true
 }
 
-// FieldsOf are the fields of a record, or of a struct in one, that are in JSON.
+// FieldsOf returns the fields of a record, or of a struct in a record, that JSON contains.
 func FieldsOf(t reflect.Type) (fields []Field) {
 	for i := range t.NumField() {
 		s := t.Field(i)

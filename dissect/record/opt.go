@@ -5,17 +5,17 @@ import (
 	"reflect"
 )
 
-// Opt is a value that may be unknown; its zero value is. In JSON it is null when
-// unknown, or left out where the field's tag says omitzero.
+// Opt is a value that may be unknown. The zero Opt is unknown. In JSON an unknown value is
+// null, or left out if the tag of the field contains omitzero.
 type Opt[T any] struct {
 	value T
 	known bool
 }
 
-// Some is a value that is known.
+// Some returns an Opt that holds v.
 func Some[T any](v T) Opt[T] { return Opt[T]{v, true} }
 
-// SomeIf is v where known is set, and unknown else.
+// SomeIf returns an Opt that holds v if known is true, and an unknown Opt otherwise.
 func SomeIf[T any](v T, known bool) Opt[T] {
 	if !known {
 		return Opt[T]{}
@@ -23,13 +23,13 @@ func SomeIf[T any](v T, known bool) Opt[T] {
 	return Opt[T]{v, true}
 }
 
-// Get is the value, and whether it is known.
+// Get returns the value, and whether it is known.
 func (o Opt[T]) Get() (v T, known bool) { return o.value, o.known }
 
-// Known says whether there is a value.
+// Known reports whether the value is known.
 func (o Opt[T]) Known() bool { return o.known }
 
-// Or is the value, or v where it is unknown.
+// Or returns the value, or v if it is unknown.
 func (o Opt[T]) Or(v T) T {
 	if o.known {
 		return o.value
@@ -37,11 +37,11 @@ func (o Opt[T]) Or(v T) T {
 	return v
 }
 
-// IsZero says that the value is unknown; omitzero asks it.
+// IsZero reports whether the value is unknown. The tag omitzero uses it.
 func (o Opt[T]) IsZero() bool { return !o.known }
 
-// MarshalJSON is for programs that use encoding/json; rdmadump's own encoder does
-// not come here.
+// MarshalJSON returns the value as JSON, or null. It is for programs that use encoding/json;
+// the encoder of rdmadump does not call it.
 func (o Opt[T]) MarshalJSON() ([]byte, error) {
 	if !o.known {
 		return []byte("null"), nil
@@ -49,7 +49,7 @@ func (o Opt[T]) MarshalJSON() ([]byte, error) {
 	return json.Marshal(o.value)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON parses the output of MarshalJSON.
 func (o *Opt[T]) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		*o = Opt[T]{}
@@ -59,8 +59,8 @@ func (o *Opt[T]) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &o.value)
 }
 
-// Pointer is a pointer to the value, a *T, nil where it is unknown. With Elem it
-// is for code that walks records by reflection; it copies nothing.
+// Pointer returns a pointer to the value, of type *T, or nil if it is unknown. Code that walks
+// records by reflection uses it with Elem. It copies nothing.
 func (o *Opt[T]) Pointer() any {
 	if !o.known {
 		return nil
@@ -68,11 +68,11 @@ func (o *Opt[T]) Pointer() any {
 	return &o.value
 }
 
-// Elem is the type of the value.
+// Elem returns the type of the value.
 func (*Opt[T]) Elem() reflect.Type { return reflect.TypeFor[T]() }
 
-// Any is the value as an any, nil where it is unknown: for code that walks
-// records by reflection.
+// Any returns the value, or nil if it is unknown. It is for code that walks records by
+// reflection.
 func (o Opt[T]) Any() any {
 	if !o.known {
 		return nil

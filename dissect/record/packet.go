@@ -10,51 +10,51 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 )
 
-// Check says what came of holding a packet against its checksum.
+// Check is the result of verifying a checksum.
 type Check string
 
 // The results.
 const (
-	Unchecked Check = "unchecked" // cut, or of a kind that has none
+	Unchecked Check = "unchecked" // the packet is truncated, or has no such checksum
 	Good      Check = "ok"
 	Bad       Check = "bad"
 )
 
-// Packet is one frame, described. Its nodes alias the frame.
+// Packet is the description of one frame. Its nodes refer to the bytes of the frame.
 type Packet struct {
 	Number     int64
 	Time       Time
-	Length     int // bytes on the wire
-	Captured   int // bytes in the capture
+	Length     int // on the wire, in bytes
+	Captured   int // in the capture, in bytes
 	Src, Dst   netip.Addr
-	SrcLID     uint16 // native InfiniBand
+	SrcLID     uint16 // only on native InfiniBand
 	DstLID     uint16
-	Transport  string   // empty when the packet carries no RDMA
-	Connection Opt[int] // null also of one that is not yet known to be one connection
+	Transport  string   // empty if the packet carries no RDMA
+	Connection Opt[int] // also unknown if the two directions are not yet known to be one connection
 	ICRC       Check
 	StoredICRC Opt[Hex32] // the invariant CRC in the packet, as a big-endian number; null if it was not captured
 
-	// Whose the packet is: what the RDMA layer did with it, and the RPC that
-	// was for. Operation is empty and Transaction unknown where it is nobody's;
-	// Nobodys says why.
+	// These are the RDMA operation that the packet is part of, and the RPC that the
+	// operation belongs to. If the packet belongs to no RPC, Transaction is unknown and
+	// NoTransactionReason gives the reason.
 	RDMAOperation       string // "Send", "RDMA Read"
 	Transaction         Opt[int64]
 	XID                 Opt[Hex32]
 	Part                Part // of the RPC
 	Marks               Marks
-	Place               Place // of its payload
+	Place               Place // of the payload
 	NoTransactionReason UnassignedReason
 
 	Summary []byte
 	Data    []byte // the frame
 	Nodes   []Node // headers and their fields, in wire order; see [Node]
 
-	// Messages are the arguments and results that it has, where they were asked
-	// for; what is reduced is not in them. They are good until the handler returns.
+	// Messages are the arguments and results in the packet, if they were asked for,
+	// without reduced data items. They are valid until the handler returns.
 	Messages []*nfs.Message
 }
 
-// Clone is a copy, without Messages, that stays good when the handler has returned.
+// Clone returns a copy without Messages that stays valid after the handler has returned.
 func (p *Packet) Clone() *Packet {
 	c := *p
 	c.Summary = slices.Clone(p.Summary)
@@ -67,12 +67,15 @@ func (p *Packet) Clone() *Packet {
 	return &c
 }
 
-// AppendSource and AppendDestination append an end's address, "LID 2" on an
-// InfiniBand link without one; nothing when it has none.
-func (p *Packet) AppendSource(b []byte) []byte      { return AppendAddress(b, p.Src, p.SrcLID) }
+// AppendSource appends the source address, or a LID such as "LID 2" on an InfiniBand link
+// without addresses. It appends nothing if the packet has neither.
+func (p *Packet) AppendSource(b []byte) []byte { return AppendAddress(b, p.Src, p.SrcLID) }
+
+// AppendDestination appends the destination address or LID, as AppendSource does for the
+// source.
 func (p *Packet) AppendDestination(b []byte) []byte { return AppendAddress(b, p.Dst, p.DstLID) }
 
-// AppendAddress appends an IP address, or a LID where there is none.
+// AppendAddress appends an IP address, or the LID if there is no IP address.
 func AppendAddress(b []byte, ip netip.Addr, lid uint16) []byte {
 	switch {
 	case ip.IsValid():
@@ -83,65 +86,65 @@ func AppendAddress(b []byte, ip netip.Addr, lid uint16) []byte {
 	return b
 }
 
-// NodeKind says what a node of a packet's tree is.
+// NodeKind is the kind of a node of a packet's tree.
 type NodeKind uint8
 
-// The kinds of node: objects and lists enclose what follows, up to their end.
+// The kinds of nodes. Objects and lists contain the nodes that follow, up to their end.
 const (
 	NodeObject NodeKind = iota
 	NodeList
 	NodeEndObject
 	NodeEndList
-	NodeHeader // an object whose fields are a table's: Table and Data say all
-	NodeFields // the fields of a table, in the object that is open
-	NodeText   // Text
-	NodeNumber // Number
+	NodeHeader // an object with the fields of Table; Data has their bytes
+	NodeFields // the fields of Table in the enclosing object; Data has their bytes
+	NodeText   // a text, in Text
+	NodeNumber // a number, in Number
 	NodeNull
-	NodeValue // Text for people, Data as JSON
+	NodeValue // a value, as Text for people and in Data as JSON
 )
 
-// Node is an element of a packet's tree, in the order of a walk through it.
+// Node is an element of a packet's tree. The nodes are in depth-first order.
 type Node struct {
 	Kind   NodeKind
-	Name   string // JSON key; empty in a list
-	Label  string // for people; empty when it is not for them
-	Offset int    // in the frame, bytes; -1 when the node is none of its bytes
-	Length int    // bytes
+	Name   string // JSON key; empty for an element of a list
+	Label  string // name for people; empty if the node is only in JSON
+	Offset int    // in the frame, in bytes; -1 if the node has no place in the frame
+	Length int    // in bytes
 	Table  *field.Header
-	Data   []byte // the bytes of the table; of a NodeValue, JSON
+	Data   []byte // bytes of the fields; JSON for a NodeValue
 	Text   string
 	Number int64
 }
 
-// Part says what of an RPC a packet carries, asks for or acknowledges.
+// Part is the part of an RPC that a packet carries, requests or acknowledges.
 type Part struct {
-	Message EventKind // call or reply, of a Send; else it is of a chunk
-	Chunk   Chunk     // the list; empty when it is not known
-	Index   int       // of the chunk in its list
-	Segment int       // in its chunk
+	Message EventKind // call or reply for a Send, empty for a chunk
+	Chunk   Chunk     // list that contains the chunk; empty if it is unknown
+	Index   int       // index of the chunk in its list
+	Segment int       // index of the segment in its chunk
 
-	// Bytes [From, To) of the chunk, of Length that it has; empty where the packet
-	// says nothing of them.
+	// The part is the bytes [From, To) of the chunk, which has Length bytes. From and To
+	// are equal if the packet does not show which bytes.
 	From, To, Length int64
 }
 
-// Marks say what is odd about a packet: a set.
+// Marks is a set of unusual properties of a packet.
 type Marks uint16
 
 // The marks.
 const (
-	Retransmitted Marks = 1 << iota // it, or what it carries, was sent before
-	OutOfOrder                      // it came after a later one
-	AfterGap                        // one before it was missing: a receiver that keeps order drops it
-	Refused                         // it is a NAK or Terminate
-	BadICRC                         // its ICRC, or the CRC of an FPDU in it, is bad
-	BadChecksum                     // its TCP checksum is bad
-	Late                            // what it carries was given up as lost
+	Retransmitted Marks = 1 << iota // the packet, or its payload, was sent before
+	OutOfOrder                      // the packet was captured after a later one
+	AfterGap                        // an earlier packet was missing; a receiver that requires order drops the packet
+	Refused                         // the packet is a NAK or Terminate
+	BadICRC                         // the ICRC, or the CRC of an FPDU in the packet, is bad
+	BadChecksum                     // the TCP checksum is bad
+	Late                            // the payload had been counted as missing from the capture
 )
 
 var markNames = [...]string{"retransmitted", "out_of_order", "after_gap", "refused", "bad_icrc", "bad_checksum", "late"}
 
-// Names are the marks in the set.
+// Names returns the names of the marks in the set.
 func (m Marks) Names() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i, name := range markNames {
@@ -152,24 +155,24 @@ func (m Marks) Names() iter.Seq[string] {
 	}
 }
 
-// Values are all marks.
+// Values returns the names of all marks.
 func (Marks) Values() []string { return markNames[:] }
 
-// Nobodys says why a packet belongs to no transaction.
+// UnassignedReason is the reason why a packet belongs to no transaction.
 type UnassignedReason string
 
 // The reasons.
 const (
-	NotRDMA             UnassignedReason = "not_rdma"          // it carries no RDMA, or no sense
-	Handshake           UnassignedReason = "handshake"         // connection management, or a bare acknowledgement of TCP
-	ReceiverDropped     UnassignedReason = "receiver_dropped"  // its receiver dropped it
-	OtherUpperLayer     UnassignedReason = "other_upper_layer" // its connection carries no RPC-over-RDMA
-	UnknownOperation    UnassignedReason = "unknown_operation" // what it is part of is not in the capture, or not any more
-	NoTransaction       UnassignedReason = "no_transaction"    // what it is part of is for no RPC that is known
-	FinishedTransaction UnassignedReason = "finished"          // the record of its RPC has gone out
+	NotRDMA             UnassignedReason = "not_rdma"          // the packet carries no RDMA, or is malformed
+	Handshake           UnassignedReason = "handshake"         // connection management, or a TCP segment without data
+	ReceiverDropped     UnassignedReason = "receiver_dropped"  // the receiver dropped the packet
+	OtherUpperLayer     UnassignedReason = "other_upper_layer" // the connection does not carry RPC-over-RDMA
+	UnknownOperation    UnassignedReason = "unknown_operation" // the RDMA operation is not in the capture, or its state was evicted
+	NoTransaction       UnassignedReason = "no_transaction"    // the RDMA operation belongs to no known RPC
+	FinishedTransaction UnassignedReason = "finished"          // the record of the RPC was already complete
 )
 
-// Values are all reasons.
+// Values returns all reasons.
 func (UnassignedReason) Values() []string {
 	return wordsOf(NotRDMA, Handshake, ReceiverDropped, OtherUpperLayer, UnknownOperation, NoTransaction, FinishedTransaction)
 }

@@ -1,20 +1,20 @@
 package record
 
-// Payload is the Payload stream of a Call or Reply, rebuilt: what was reduced is
-// back where it was taken out, with XDR's round-up.
+// Payload is the rebuilt Payload stream of a Call or Reply. Reduced data items are back in
+// their places, with XDR padding.
 type Payload struct {
-	Data  []byte // with zeros where something is missing
-	Holes []Hole // what is missing, in order
+	Data  []byte // missing bytes are zero
+	Holes []Hole // ranges of missing bytes, in order
 }
 
-// Hole is a range of a Payload stream that is not there: the capture does not
-// have it, or there was no room to keep it.
+// Hole is a range of missing bytes in a Payload stream. The capture does not contain them, or
+// they were not kept because of the memory limit.
 type Hole struct {
-	From, To int64 // bytes from the start of the stream
-	Item     bool  // it lies in a reduced data item: where everything else stands is known
+	From, To int64 // from the start of the stream, in bytes
+	Item     bool  // the hole is in a reduced data item, so the places of all other bytes are known
 }
 
-// Missing is how many bytes are not there.
+// Missing returns the number of missing bytes.
 func (p *Payload) Missing() (n int64) {
 	for _, h := range p.Holes {
 		n += h.To - h.From
@@ -22,8 +22,8 @@ func (p *Payload) Missing() (n int64) {
 	return n
 }
 
-// Readable is the length of what stands before the first hole that is in no data
-// item: what comes behind cannot be read as XDR.
+// Readable returns the number of bytes before the first hole that is not in a data item. The
+// bytes after it cannot be decoded as XDR.
 func (p *Payload) Readable() int64 {
 	for _, h := range p.Holes {
 		if !h.Item {

@@ -1,47 +1,50 @@
-// Package record is what comes out of a dissection: packets, connections,
-// transactions, findings, and a summary. They are everything that rdmadump ever
-// prints.
+// Package record defines the results of a dissection: packets, connections, transactions,
+// findings and a summary. Everything that rdmadump prints is one of these records, or a sum
+// of them.
 //
-// Records are plain values; what may be unknown is an [Opt]. A record that a
-// handler gets is good until the handler returns, since its slices are used
-// again: Clone keeps one.
+// Records are plain values; a value that may be unknown is an [Opt]. A record is valid until
+// the handler that gets it returns, because its slices are used again. Clone returns a copy
+// that stays valid.
 //
-// A field's tags are the one place where it is described: json has its name,
-// doc what it means, alias the other names that filters accept for it,
-// Wireshark's among them. JSON names are a contract: new ones may be added, none
-// renamed. Schemas and lists of fields are made from these tags.
+// The tags of a field are the only place that describes it: json is its name, doc its
+// meaning, and alias the other names that filters accept, such as Wireshark's. The tag was has
+// the names that the field had before the first release, and the tag reused has such a name if
+// it means something else now. JSON names are a contract: names may be added, but not changed. Schemas
+// and lists of fields are made from these tags.
 package record
 
 import "slices"
 
-// Severity says how bad a finding is.
+// Severity is the severity of a finding.
 type Severity string
 
 // The severities.
 const (
-	Error   Severity = "error"   // a MUST was broken
-	Warning Severity = "warning" // a SHOULD, or a risk
-	Note    Severity = "note"
+	Error   Severity = "error"   // a MUST of a document was violated
+	Warning Severity = "warning" // a SHOULD was violated, or there is a risk
+	Note    Severity = "note"    // information
 )
 
-// Severities are all of them, the worst first.
+// Severities lists all severities, the most severe first.
 var Severities = [...]Severity{Error, Warning, Note}
 
-// Rank is 0 for the worst, and higher for what is less bad; -1 for what is none.
+// Rank returns 0 for the most severe severity, a higher number for a less severe one, and -1
+// for an unknown one.
 func (s Severity) Rank() int { return slices.Index(Severities[:], s) }
 
-// Released is the packet that let a record go out: the one with which, or after
-// which, nothing could happen to it any more. Records of one dissection can be put
-// in order by it, whoever dissected which connection.
+// CompletedAt holds the packet with which a record became complete, so that nothing later
+// could change it. The records of one capture can be sorted by it, even if several
+// dissectors read its connections.
 type CompletedAt struct{ at Stamp }
 
-// Release notes that packet.
+// Complete sets the packet with which the record became complete.
 func (r *CompletedAt) Complete(at Stamp) { r.at = at }
 
-// ReleasedAt is that packet; its number is 0 for records that nobody released.
+// Completed returns the packet with which the record became complete. Its number is 0 if the
+// record is not complete.
 func (r *CompletedAt) Completed() Stamp { return r.at }
 
-// Finding is a rule that was broken.
+// Finding is the violation of a rule.
 type Finding struct {
 	CompletedAt `json:"-"`
 	Type        string      `json:"type" doc:"The record's type, always \"finding\"." values:"finding"`
@@ -57,10 +60,11 @@ type Finding struct {
 	Time        Opt[Time]   `json:"time" doc:"Time of the packet that shows the finding." alias:"frame.time"`
 }
 
-// Clone is a copy that stays good when the handler has returned.
+// Clone returns a copy that stays valid after the handler has returned.
 func (r *Finding) Clone() *Finding { c := *r; return &c }
 
-// Summary is the last record: what there was, and what could not be read.
+// Summary is the last record. It counts the packets and records of the capture, and the
+// packets that could not be read.
 type Summary struct {
 	Type                string             `json:"type" doc:"The record's type, always \"summary\"." values:"summary"`
 	Packets             int64              `json:"packets" doc:"Number of frames read."`

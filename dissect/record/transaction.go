@@ -9,49 +9,49 @@ import (
 	"unsafe"
 )
 
-// Direction is that of a transaction (RFC 8167): who calls.
+// Direction is the direction of a transaction (RFC 8167).
 type Direction string
 
 // The directions.
 const (
-	Forward  Direction = "forward"  // the client calls
-	Backward Direction = "backward" // the server does
+	Forward  Direction = "forward"  // the client sends the Call
+	Backward Direction = "backward" // the server sends the Call
 )
 
-// Status is how a transaction ended.
+// Status is the outcome of a transaction.
 type Status string
 
-// The states in which a transaction ends.
+// The outcomes.
 const (
-	Complete  Status = "complete"
-	NoReply   Status = "no_reply"
-	NoCall    Status = "no_call"
-	RDMAError Status = "rdma_error"
+	Complete  Status = "complete"   // the capture contains the Call and the Reply
+	NoReply   Status = "no_reply"   // the capture does not contain the Reply
+	NoCall    Status = "no_call"    // the capture does not contain the Call
+	RDMAError Status = "rdma_error" // the responder answered with an RDMA_ERROR message
 )
 
-// Statuses are all of them, in the order in which summaries show them.
+// Statuses lists all outcomes, in the order in which summaries show them.
 var Statuses = [...]Status{Complete, NoReply, NoCall, RDMAError}
 
-// Form is how a Payload stream travelled.
+// Form is the form in which a Payload stream was transferred.
 type Form string
 
 // The forms (RFC 8166 s.3.5).
 const (
-	Short   Form = "short"   // all of it in the Send
-	Chunked Form = "chunked" // reduced: data items in chunks of their own
-	Long    Form = "long"    // in a Position Zero Read chunk, or the Reply chunk
+	Short   Form = "short"   // completely in the Send
+	Chunked Form = "chunked" // reduced: data items are in Read or Write chunks
+	Long    Form = "long"    // completely in a Position Zero Read chunk, or the Reply chunk
 )
 
-// Role is one end of a transaction.
+// Role is the role of a side in a transaction (RFC 8166 s.2).
 type Role string
 
 // The roles.
 const (
-	Requester Role = "requester" // who calls
-	Responder Role = "responder"
+	Requester Role = "requester" // sends the Call
+	Responder Role = "responder" // sends the Reply
 )
 
-// Chunk is one of the three lists of chunks.
+// Chunk is one of the three chunk lists of an RPC-over-RDMA header.
 type Chunk string
 
 // The lists.
@@ -61,7 +61,8 @@ const (
 	ReplyList Chunk = "reply"
 )
 
-// Transaction is one RPC: a Call, what it exposed, what moved, its Reply.
+// Transaction is one RPC: the Call, the memory that it exposed, the data that moved, and the
+// Reply.
 type Transaction struct {
 	CompletedAt    `json:"-"`
 	Type           string            `json:"type" doc:"The record's type, always \"transaction\"." values:"transaction"`
@@ -69,7 +70,7 @@ type Transaction struct {
 	Connection     int               `json:"connection" doc:"Number of the connection that carried the transaction." alias:"conn"`
 	XID            Hex32             `json:"xid" doc:"Transaction ID (XID) of the RPC." alias:"rpcordma.xid,rpc.xid"`
 	Direction      Direction         `json:"direction" doc:"Direction of the Call: forward from client to server, backward from server to client." alias:"dir"`
-	Status         Status            `json:"status" doc:"How the transaction ended."`
+	Status         Status            `json:"status" doc:"Outcome of the transaction."`
 	Program        Opt[uint32]       `json:"program" doc:"RPC program number." alias:"rpc.program"`
 	ProgramName    Opt[string]       `json:"program_name" doc:"Name of the RPC program, such as NFS, MOUNT or NFS_CB."`
 	Version        Opt[uint32]       `json:"version" doc:"Version of the RPC program." alias:"rpc.programversion"`
@@ -100,14 +101,15 @@ type Transaction struct {
 	Retransmitted  int               `json:"retransmitted" doc:"Number of the transaction's packets that were retransmitted." alias:"retr"`
 	Findings       []string          `json:"findings" doc:"Ids of the rules that the transaction broke, each once."`
 
-	// Decoded is that by value, where it was asked for.
+	// Decoded holds the decoded arguments and results. It is filled in only with the option
+	// Decode of package dissect.
 	Decoded Decoded `json:"-"`
 
 	RPC *RPC `json:"rpc,omitzero" doc:"Decoded arguments and results; present only if they were asked for."`
 }
 
-// Start is when the transaction was first seen: the Call, or the Reply of one
-// without Call.
+// Start returns the time of the Call, or of the Reply if the capture does not contain the
+// Call.
 func (r *Transaction) Start() Time {
 	if r.Call != nil {
 		return r.Call.Time
@@ -115,9 +117,9 @@ func (r *Transaction) Start() Time {
 	return r.Reply.Time
 }
 
-// Waited is how much of one of its waits, ns, is of its latency, or of the time before
-// the Call: what came when the Reply was there kept nobody waiting for that. Without a
-// Reply it is all of it.
+// Waited returns the part of a wait, in nanoseconds, that delayed the Reply: it excludes the
+// time after the Reply had arrived. If there is no Reply, or the wait precedes the Call, it
+// returns the whole length.
 func (r *Transaction) Waited(w *Wait) (ns int64) {
 	latency, known := r.LatencyNS.Get()
 	if !known || r.Call == nil || w.Reason == CreditLimit {
@@ -126,8 +128,8 @@ func (r *Transaction) Waited(w *Wait) (ns int64) {
 	return max(0, min(w.NS, latency-int64(w.From-r.Call.Time)))
 }
 
-// ProgramVersion is the program with its version: "NFS4", "program 99 v1". The
-// program has to be known.
+// ProgramVersion returns the program with its version, such as "NFS4" or "program 99 v1". The
+// program must be known.
 func (r *Transaction) ProgramVersion() string {
 	version, _ := r.Version.Get()
 	if name, known := r.ProgramName.Get(); known {
@@ -136,7 +138,8 @@ func (r *Transaction) ProgramVersion() string {
 	return fmt.Sprintf("program %d v%d", r.Program.Or(0), version)
 }
 
-// ProgramProcedure is that and the procedure: "NFS4 COMPOUND".
+// ProgramProcedure returns the program, its version and the procedure, such as
+// "NFS4 COMPOUND". The program must be known.
 func (r *Transaction) ProgramProcedure() string {
 	if name, known := r.ProcedureName.Get(); known {
 		return r.ProgramVersion() + " " + name
@@ -144,18 +147,18 @@ func (r *Transaction) ProgramProcedure() string {
 	return fmt.Sprintf("%s procedure %d", r.ProgramVersion(), r.Procedure.Or(0))
 }
 
-// RPCFailed says whether the Reply is one of an RPC that was not executed.
+// RPCFailed reports whether the Reply says that the RPC was not executed.
 func (r *Transaction) RPCFailed() bool { return r.RPCStatus.Or("SUCCESS") != "SUCCESS" }
 
-// NFSFailed says whether the results begin with a status of error.
+// NFSFailed reports whether the results begin with an error status.
 func (r *Transaction) NFSFailed() bool { return !strings.HasSuffix(r.NFSStatus.Or("_OK"), "_OK") }
 
-// Failed says whether it did not go well: there are not both a Call and a Reply, or
-// the Reply has a status of error.
+// Failed reports whether the transaction failed: the Call or the Reply is missing, or the
+// Reply has an error status.
 func (r *Transaction) Failed() bool { return r.Status != Complete || r.RPCFailed() || r.NFSFailed() }
 
-// Segments are the segments that the Call exposed, in the order of its chunk
-// lists, each with the name of its list.
+// Segments returns the segments that the Call exposed, in the order of its chunk lists, each
+// with the name of its list.
 func (r *Transaction) Segments() iter.Seq2[Chunk, Segment] {
 	return func(yield func(Chunk, Segment) bool) {
 		for _, c := range r.ReadChunks {
@@ -183,7 +186,7 @@ func (r *Transaction) Segments() iter.Seq2[Chunk, Segment] {
 	}
 }
 
-// Clone is a copy, without Decoded, that stays good when the handler has returned.
+// Clone returns a copy without Decoded that stays valid after the handler has returned.
 func (r *Transaction) Clone() *Transaction {
 	c := *r
 	c.Operations = slices.Clone(r.Operations)
@@ -207,7 +210,7 @@ func (r *Transaction) Clone() *Transaction {
 	return &c
 }
 
-// Bytes is how much memory a Clone takes.
+// Bytes returns the number of bytes of memory that a Clone takes.
 func (r *Transaction) Bytes() int {
 	n := unsafe.Sizeof(*r) + 2*unsafe.Sizeof(Message{}) + listBytes(r.Operations) + listBytes(r.ReadChunks) + listBytes(r.WriteChunks) +
 		listBytes(r.NotInvalidated) + listBytes(r.Timeline) + listBytes(r.Waits) + listBytes(r.Findings)
@@ -226,11 +229,13 @@ func (r *Transaction) Bytes() int {
 	return int(n)
 }
 
+// listBytes returns the number of bytes of a list, without the lists in its elements.
 func listBytes[T any](list []T) uintptr {
 	var one T
 	return uintptr(len(list)) * unsafe.Sizeof(one)
 }
 
+// clonePointer returns a pointer to a copy of *p, or nil if p is nil.
 func clonePointer[T any](p *T) *T {
 	if p == nil {
 		return nil
@@ -239,8 +244,8 @@ func clonePointer[T any](p *T) *T {
 	return &c
 }
 
-// Phases split the latency into what the wire shows; together they are all of it.
-// A phase that did not happen is null.
+// Phases divides the latency into the parts that the packets show. Their sum is the latency.
+// A phase that did not occur is null.
 type Phases struct {
 	ToReadNS  Opt[int64] `json:"to_read_ns" doc:"Time from the Call to the first RDMA Read, in nanoseconds."`
 	ReadNS    Opt[int64] `json:"read_ns" doc:"Time from the first RDMA Read to the last Read response, in nanoseconds."`
@@ -259,21 +264,21 @@ const (
 	Server End = "server"
 )
 
-// Values are both ends.
+// Values returns both ends.
 func (End) Values() []string { return wordsOf(Client, Server) }
 
-// WaitReason says what a transaction waited for.
+// WaitReason is the reason for which a transaction waited.
 type WaitReason string
 
 // The reasons.
 const (
-	RetransmitTimeout WaitReason = "retransmit_timeout" // nothing came, until one side repeated something
-	RetransmitGap     WaitReason = "retransmit_gap"     // what followed showed that something was missing
-	RetransmitUnknown WaitReason = "retransmit_unknown" // the capture does not show why
-	RetransmitNak     WaitReason = "retransmit_nak"     // a packet was missing, and asked for
-	RNRNak            WaitReason = "rnr_nak"            // no receive buffer was posted
-	HeadOfLine        WaitReason = "head_of_line"
-	CreditLimit       WaitReason = "credit_limit" // before the Call was sent: not part of the latency
+	RetransmitTimeout WaitReason = "retransmit_timeout" // no progress until one side retransmitted after its timeout
+	RetransmitGap     WaitReason = "retransmit_gap"     // a packet was missing, and was retransmitted because later packets showed the gap
+	RetransmitUnknown WaitReason = "retransmit_unknown" // one side retransmitted, and the capture does not show why
+	RetransmitNak     WaitReason = "retransmit_nak"     // a packet was missing, and was retransmitted because of a NAK
+	RNRNak            WaitReason = "rnr_nak"            // the receiver was not ready, because no receive buffer was posted
+	HeadOfLine        WaitReason = "head_of_line"       // another transaction of the connection was being sent
+	CreditLimit       WaitReason = "credit_limit"       // all credits were in use before the Call was sent; not part of the latency
 )
 
 // Values are all reasons.
@@ -281,7 +286,7 @@ func (WaitReason) Values() []string {
 	return wordsOf(RetransmitTimeout, RetransmitGap, RetransmitNak, RetransmitUnknown, RNRNak, HeadOfLine, CreditLimit)
 }
 
-// Wait is a time in which a transaction stood still, for a reason that the capture
+// Wait is a time in which a transaction made no progress, for a reason that the capture
 // shows.
 type Wait struct {
 	From                Time       `json:"from" doc:"Time of the last packet before the wait."`
@@ -297,13 +302,13 @@ type Wait struct {
 	BlockingTransaction Opt[int64] `json:"blocking_transaction,omitzero" doc:"Number (id) of the transaction that kept the wire busy." was:"behind"`
 }
 
-// VersionRange is what an ERR_VERS says.
+// VersionRange is the range of versions in an ERR_VERS.
 type VersionRange struct {
 	Low  uint32 `json:"low" doc:"Lowest supported version."`
 	High uint32 `json:"high" doc:"Highest supported version."`
 }
 
-// Delivery says what a capture shows of the delivery of a message.
+// Delivery is the evidence that a capture contains about the delivery of a message.
 type Delivery string
 
 // The kinds of delivery.
@@ -319,7 +324,7 @@ func (Delivery) Values() []string {
 	return wordsOf(DeliveryCertain, DeliveryUncertain, DeliveryUnknown, DeliveryNotDelivered)
 }
 
-// Message is one side of a transaction, as the Send carried it.
+// Message is the Call or the Reply of a transaction.
 type Message struct {
 	Time         Time       `json:"time" doc:"Time of the message's first packet." alias:"frame.time"`
 	Packet       int64      `json:"packet" doc:"Number of the message's first packet." alias:"frame.number"`
@@ -335,12 +340,12 @@ type Message struct {
 	Delivered    Opt[Time]  `json:"delivered" doc:"Time at which the receiver accepted the message; null if the capture does not show it."`
 	Delivery     Delivery   `json:"delivery" doc:"Whether the capture shows which copy of the message was accepted."`
 	FirstSent    Opt[Time]  `json:"first_sent,omitzero" doc:"Time of the first copy of a Reply; present only if a later copy was accepted."`
-	Form         Form       `json:"form" doc:"How the Payload stream was transferred: in the Send (short), reduced by chunks (chunked), or in a chunk of its own (long)."`
+	Form         Form       `json:"form" doc:"Form in which the Payload stream was transferred: in the Send (short), reduced by chunks (chunked), or in a chunk of its own (long)."`
 
-	LastTime Time `json:"-"` // of its last packet
+	LastTime Time `json:"-"` // time of the last packet
 }
 
-// Segment is a piece of memory that a Call exposed for reading.
+// Segment is a segment of memory that a Call exposed for reading.
 type Segment struct {
 	Handle     Hex32  `json:"handle" doc:"Handle (STag or R_key) of the segment."`
 	Length     uint32 `json:"length" doc:"Length of the segment as the Call offered it, in bytes." alias:"rpcordma.rdma_length"`
@@ -348,7 +353,7 @@ type Segment struct {
 	MovedBytes int64  `json:"moved_bytes" doc:"Number of bytes of the segment that the capture shows being transferred."`
 }
 
-// ReadChunk is the segments of one Position.
+// ReadChunk is a Read chunk: the segments with one Position.
 type ReadChunk struct {
 	Position uint32    `json:"position" doc:"Position of the chunk in the Payload stream, in bytes." alias:"rpcordma.position"`
 	Segments []Segment `json:"segments" doc:"Segments of the Read chunk, in order."`
@@ -359,7 +364,7 @@ type WriteChunk struct {
 	Segments []WriteSegment `json:"segments" doc:"Segments of the Write chunk or Reply chunk, in order."`
 }
 
-// WriteSegment is a segment that the responder fills.
+// WriteSegment is a segment of memory that a Call exposed for writing.
 type WriteSegment struct {
 	Handle         Hex32       `json:"handle" doc:"Handle (STag or R_key) of the segment."`
 	Length         uint32      `json:"length" doc:"Length of the segment as the Call offered it, in bytes."`
@@ -368,13 +373,13 @@ type WriteSegment struct {
 	MovedBytes     int64       `json:"moved_bytes" doc:"Number of bytes of the segment that the capture shows being transferred."`
 }
 
-// segment is it without what only a Reply tells.
+// segment returns the segment without the length that the Reply returned.
 func (s WriteSegment) segment() Segment {
 	return Segment{s.Handle, s.Length, s.Offset, s.MovedBytes}
 }
 
-// Invalidation is what a Send With Invalidate did. Chunk, Index and Segment are
-// null when the handle is none that the Call exposed.
+// Invalidation is the effect of a Send With Invalidate. Chunk, Index and Segment are null if
+// the Call did not expose the handle.
 type Invalidation struct {
 	Handle  Hex32      `json:"handle" doc:"Handle that the Send With Invalidate named." alias:"infiniband.ieth"`
 	Packet  int64      `json:"packet" doc:"Number of the packet that carried the invalidation."`
@@ -383,7 +388,7 @@ type Invalidation struct {
 	Segment Opt[int]   `json:"segment" doc:"Index of the handle's segment in its chunk, counted from 0; null if the Call did not expose the handle."`
 }
 
-// EventKind says what happened.
+// EventKind is the kind of an event.
 type EventKind string
 
 // The events of a timeline.
@@ -398,14 +403,15 @@ const (
 	EventAck        EventKind = "ack"
 	EventNak        EventKind = "nak"
 	EventRetransmit EventKind = "retransmit"
-	EventOutOfOrder EventKind = "out_of_order" // a packet came before one that it had to follow
+	EventOutOfOrder EventKind = "out_of_order" // a packet came before a packet that it had to follow
 )
 
-// EventWrite is what a NAK or a repeat is of, where it is of an RDMA Write.
+// EventWrite is the kind of operation that a NAK or retransmission refers to if it is an RDMA
+// Write.
 const EventWrite EventKind = "write"
 
-// Event is a step of a timeline. Which of the optional fields are there depends
-// on the event.
+// Event is a step of a timeline. The kind of the event determines which optional fields are
+// present.
 type Event struct {
 	Time       Time       `json:"time" doc:"Time of the event."`
 	Packet     int64      `json:"packet" doc:"Number of the packet that shows the event."`

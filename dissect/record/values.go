@@ -8,11 +8,12 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/field"
 )
 
-// Time is nanoseconds since 1970 UTC; in JSON it is RFC 3339 with nanoseconds.
+// Time is a time in nanoseconds since 1970 UTC. In JSON it has the form of RFC 3339 with
+// nanoseconds.
 type Time int64
 
-// Sub is t less u in nanoseconds, as much as can be said of times that are more
-// than 292 years apart.
+// Sub returns t-u in nanoseconds. If the times are more than 292 years apart, it returns the
+// largest or the smallest int64.
 func (t Time) Sub(u Time) int64 {
 	d := int64(t - u)
 	switch {
@@ -24,16 +25,16 @@ func (t Time) Sub(u Time) int64 {
 	return d
 }
 
-// Stamp says when and where something was seen: the time of a packet and its
-// number, which counts from 1; 0 is none.
+// Stamp is the time of a packet and its number. Packets are counted from 1; 0 means no
+// packet.
 type Stamp struct {
 	Time   Time
 	Packet int64
 }
 
-// AppendText is the RFC 3339 form, always with nine digits, so that times sort
-// as strings. It does what time.Time.AppendFormat does in a fifth of the time:
-// there is one for each packet.
+// AppendText appends the time in the form of RFC 3339, always with nine digits, so that times
+// sort as strings. It takes a fifth of the time of time.Time.AppendFormat, which matters
+// because it is called for each packet.
 func (t Time) AppendText(b []byte) ([]byte, error) {
 	day, rest := int64(t)/864e11, int64(t)%864e11
 	if rest < 0 {
@@ -51,7 +52,7 @@ func (t Time) AppendText(b []byte) ([]byte, error) {
 	return append(b, 'Z'), nil
 }
 
-// appendDigits appends v with leading zeros.
+// appendDigits appends v with leading zeros, up to the given number of digits.
 func appendDigits(b []byte, v int64, digits int) []byte {
 	b = append(b, "000000000"[:digits]...)
 	for i := len(b) - 1; v > 0 && digits > 0; i, digits = i-1, digits-1 {
@@ -61,20 +62,20 @@ func appendDigits(b []byte, v int64, digits int) []byte {
 	return b
 }
 
-// MarshalText is the RFC 3339 form.
+// MarshalText returns the time in the form of RFC 3339.
 func (t Time) MarshalText() ([]byte, error) { return t.AppendText(nil) }
 
-// String is the RFC 3339 form.
+// String returns the time in the form of RFC 3339.
 func (t Time) String() string { b, _ := t.AppendText(nil); return string(b) }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText parses the output of MarshalText.
 func (t *Time) UnmarshalText(text []byte) error {
 	v, err := time.Parse(time.RFC3339Nano, string(text))
 	*t = Time(v.UnixNano())
 	return err
 }
 
-// Hex8 to Hex64 are numbers that print as hex strings of a fixed width.
+// Hex8, Hex24, Hex32 and Hex64 are numbers that print as hex strings of a fixed width.
 type (
 	Hex8  uint8
 	Hex24 uint32
@@ -82,59 +83,59 @@ type (
 	Hex64 uint64
 )
 
-// AppendText is 0x and two digits.
+// AppendText appends 0x and two digits.
 func (h Hex8) AppendText(b []byte) ([]byte, error) { return field.AppendHex(b, uint64(h), 2), nil }
 
-// AppendText is 0x and six digits.
+// AppendText appends 0x and six digits.
 func (h Hex24) AppendText(b []byte) ([]byte, error) { return field.AppendHex(b, uint64(h), 6), nil }
 
-// AppendText is 0x and eight digits.
+// AppendText appends 0x and eight digits.
 func (h Hex32) AppendText(b []byte) ([]byte, error) { return field.AppendHex(b, uint64(h), 8), nil }
 
-// AppendText is 0x and sixteen digits.
+// AppendText appends 0x and sixteen digits.
 func (h Hex64) AppendText(b []byte) ([]byte, error) { return field.AppendHex(b, uint64(h), 16), nil }
 
-// MarshalText is 0x and two digits.
+// MarshalText returns 0x and two digits.
 func (h Hex8) MarshalText() ([]byte, error) { return h.AppendText(nil) }
 
-// MarshalText is 0x and six digits.
+// MarshalText returns 0x and six digits.
 func (h Hex24) MarshalText() ([]byte, error) { return h.AppendText(nil) }
 
-// MarshalText is 0x and eight digits.
+// MarshalText returns 0x and eight digits.
 func (h Hex32) MarshalText() ([]byte, error) { return h.AppendText(nil) }
 
-// MarshalText is 0x and sixteen digits.
+// MarshalText returns 0x and sixteen digits.
 func (h Hex64) MarshalText() ([]byte, error) { return h.AppendText(nil) }
 
-// String is 0x and two digits.
+// String returns 0x and two digits.
 func (h Hex8) String() string { return string(field.AppendHex(nil, uint64(h), 2)) }
 
-// String is 0x and six digits.
+// String returns 0x and six digits.
 func (h Hex24) String() string { return string(field.AppendHex(nil, uint64(h), 6)) }
 
-// String is 0x and eight digits.
+// String returns 0x and eight digits.
 func (h Hex32) String() string { return string(field.AppendHex(nil, uint64(h), 8)) }
 
-// String is 0x and sixteen digits.
+// String returns 0x and sixteen digits.
 func (h Hex64) String() string { return string(field.AppendHex(nil, uint64(h), 16)) }
 
-// parseHex reads what MarshalText wrote.
+// parseHex parses a number with this many bits.
 func parseHex[T ~uint32 | ~uint64](to *T, text []byte, bits int) error {
 	v, err := strconv.ParseUint(string(text), 0, bits)
 	*to = T(v)
 	return err
 }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText parses the output of MarshalText.
 func (h *Hex24) UnmarshalText(text []byte) error { return parseHex(h, text, 24) }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText parses the output of MarshalText.
 func (h *Hex32) UnmarshalText(text []byte) error { return parseHex(h, text, 32) }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText parses the output of MarshalText.
 func (h *Hex64) UnmarshalText(text []byte) error { return parseHex(h, text, 64) }
 
-// ParseHex32 reads what Hex32 prints, or any other form of a 32-bit number.
+// ParseHex32 parses a 32-bit number in any form of a Go literal, such as 0x4cc9dbf7.
 func ParseHex32(s string) (h Hex32, err error) {
 	err = parseHex(&h, []byte(s), 32)
 	return h, err

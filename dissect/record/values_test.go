@@ -9,7 +9,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// TestSub: two times may be further apart than a duration can say.
+// TestSub: two times may be further apart than a duration can represent.
 func TestSub(t *testing.T) {
 	const first, last = record.Time(math.MinInt64), record.Time(math.MaxInt64)
 	for _, c := range []struct {
@@ -43,7 +43,7 @@ func TestTimeText(t *testing.T) {
 	}
 }
 
-// TestBytes: what a record takes counts with its lists.
+// TestBytes: the size of a record includes its lists.
 func TestBytes(t *testing.T) {
 	bare := (&record.Transaction{}).Bytes()
 	full := (&record.Transaction{

@@ -19,7 +19,7 @@ type Rule struct {
 	TCP      string  // section that applies to connections over TCP; empty if Section does
 	variants []*Rule // the same rule in cases with another severity or section
 
-	// Needs are the gaps of a capture that prevent a finding, and Until is how long
+	// Needs names the gaps of a capture that prevent a finding; Until is the time for which
 	// a finding waits.
 	Needs evidence.Needs
 	Until evidence.Until

@@ -52,7 +52,7 @@ var words = []banned{
 	{`keepers?`, ``, "a transaction that holds data"},
 	{`seldom`, ``, "rarely; allocated on first use"},
 	{`alone`, `stand-alone`, "only, by itself"},
-	{`judge[sd]?|judging|judge?ments?`, ``, "check, checked"},
+	{`judge[sd]?|judging|judge?ments?`, `judged only if|not_judged`, "check, checked"},
 	{`(?:a|an|the|its|their|no|with|without|by) leave`, ``, "permission, grant"},
 	{`habits?`, ``, "policy, usual behavior"},
 
@@ -113,9 +113,9 @@ type exception struct {
 // exceptions are the legitimate uses that no rule of the table covers. The test fails if an
 // exception is no longer needed.
 var exceptions = []exception{
-	{"analyze/overview.go", `was:"died`, "the old JSON name of outstanding_calls"},
-	{"internal/testkit/floods/floods.go", "TCP flows behind holes", "docs/hostile.md has the measurements of the flood under this name"},
-	{"internal/testkit/floods/floods.go", "that nobody asked for", "docs/hostile.md has the measurements of the flood under this name"},
+	{"dissect/record/connection.go", "so that one invalidation", "the words belong to two clauses"},
+	{"dissect/record/place.go", "Lane is the number", "the exported field keeps its name until the package that uses it is rewritten"},
+	{"query/renamed.go", "behind another transaction", "an old value, which has to be recognized"},
 	{"synth/synth.go", "until it is told otherwise", "the package comment of synth stays as it is"},
 	{"synth/synth.go", "anything can be told otherwise", "the package comment of synth stays as it is"},
 	{"synth/synth.go", "whoever writes a tool", "the package comment of synth stays as it is"},
@@ -129,24 +129,6 @@ var pending = []string{
 	// structure.
 	"dissect/internal/rdma",
 	"dissect/internal/transaction",
-
-	// These are being rewritten at the moment.
-	".",
-	"capture/...",
-	"cmd/...",
-	"dissect",
-	"dissect/header",
-	"dissect/internal/describe",
-	"dissect/iwarp",
-	"dissect/record",
-	"dissect/rule",
-	"docs/...",
-	"export/...",
-	"extract/...",
-	"link/...",
-	"query/...",
-	"rocev2/...",
-	"samples/...",
 }
 
 // isPending reports whether a file does not follow the style rule yet.
@@ -319,6 +301,9 @@ func eachPassage(t *testing.T, visit func(passage)) {
 	}
 }
 
+// oldNames matches the tags with the names that fields had before the first release.
+var oldNames = regexp.MustCompile(`(?:was|reused):"[^"]*"`)
+
 // eachInGo calls visit for the comments of a Go file and, except in tests, for its strings.
 func eachInGo(file, name string, visit func(passage)) error {
 	set := token.NewFileSet()
@@ -355,6 +340,7 @@ func eachInGo(file, name string, visit func(passage)) error {
 		if err != nil {
 			failed = fmt.Errorf("%s: %w", set.Position(literal.Pos()), err)
 		}
+		text = oldNames.ReplaceAllString(text, "")
 		// Only prose matters: help texts, messages, the documentation in tags.
 		if strings.Count(text, " ") >= 2 {
 			if !strings.HasPrefix(literal.Value, "`") {

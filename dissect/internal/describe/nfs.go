@@ -356,7 +356,7 @@ func (t *tree) value(key string) {
 	}
 }
 
-// valueText returns the text of a value. It appends the number to a name, and says if the value was
+// valueText returns the text of a value. It appends the number to a name, and tells if the value was
 // transferred in a chunk.
 func valueText(v *nfs.Value) string {
 	switch v.Kind {

@@ -317,7 +317,7 @@ var All = []Flood{
 		}
 		return 0
 	}},
-	{"TCP flows behind holes", func(w *synth.Wire, n int) int {
+	{"TCP flows after holes", func(w *synth.Wire, n int) int {
 		for range max(n/20, 1) {
 			c := w.IWARP(synth.Options{ManualAck: true})
 			c.MPARequest()
@@ -445,7 +445,7 @@ var All = []Flood{
 		}
 		return 0
 	}},
-	{"Read responses that nobody asked for", func(w *synth.Wire, n int) int {
+	{"Read responses without a request", func(w *synth.Wire, n int) int {
 		c := RoCE(w)
 		r := c.Server.ReadRequest(0xa1, 0, 1<<20)
 		data := make([]byte, 1<<20)

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"io/fs"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/rdmadump/rdmadump/analyze"
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect/header"
+	"github.com/rdmadump/rdmadump/query"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// documented returns the fields of every record type, by the view or the name of the type.
+func documented() map[string][]query.Field {
+	all := map[string][]query.Field{
+		"overview":   query.New[analyze.Overview]("overviews").List(),
+		"interfaces": query.New[capture.Interface]("interfaces").List(),
+	}
+	for _, l := range fieldLists {
+		all[l.view] = l.fields.List()
+	}
+	return all
+}
+
+// byteCount matches the names of fields that count bytes.
+var byteCount = regexp.MustCompile(`^captured$|(^|[._])(bytes|length|size)$`)
+
+// TestFieldDocs: the description of every field makes sense without its name. It is a
+// sentence that ends with a period, does not begin with a pronoun or preposition, and gives
+// the unit of a duration or a number of bytes.
+func TestFieldDocs(t *testing.T) {
+	inHeader := map[string]bool{} // Package header describes these itself.
+	for _, x := range header.Extras {
+		inHeader[strings.TrimPrefix(x.Object+"."+x.Name, ".")] = true
+	}
+	n := 0
+	for view, list := range documented() {
+		for i := range list {
+			f := &list[i]
+			if view == "packets" && inHeader[f.Path] {
+				continue
+			}
+			n++
+			name := view + " " + f.Path
+			first, _ := utf8.DecodeRuneInString(f.Doc)
+			word, _, _ := strings.Cut(f.Doc, " ")
+			switch {
+			case !unicode.IsUpper(first) && !unicode.IsDigit(first):
+				t.Errorf("%s: %q does not begin with a capital", name, f.Doc)
+			case !strings.HasSuffix(f.Doc, "."):
+				t.Errorf("%s: %q does not end with a period", name, f.Doc)
+			case len(strings.Fields(f.Doc)) < 3:
+				t.Errorf("%s: %q is too short", name, f.Doc)
+			case regexp.MustCompile(`^(?:Of|That|Which|Who|How),?$`).MatchString(word):
+				t.Errorf("%s: %q begins with %q", name, f.Doc, word)
+			case f.Type == "duration" && !strings.Contains(f.Doc, "nanoseconds"):
+				t.Errorf("%s: %q does not say that the unit is nanoseconds", name, f.Doc)
+			case f.Type == "number" && !strings.Contains(f.Doc, " in the header ") && !query.InTables(f.Path) && byteCount.MatchString(f.Path) && !regexp.MustCompile(`\bbytes?\b`).MatchString(f.Doc):
+				t.Errorf("%s: %q does not say that the unit is bytes", name, f.Doc)
+			}
+		}
+	}
+	if n < 1000 {
+		t.Errorf("only %d fields", n)
+	}
+}
+
+// TestFieldDocsEverywhere: schemas, man pages and completion give the same descriptions as
+// rdmadump fields.
+func TestFieldDocsEverywhere(t *testing.T) {
+	schemas := map[string]string{}
+	for view, kind := range map[string]string{
+		"transactions": "transaction", "connections": "connection", "check": "finding", "stats": "stats", "summary": "summary", "credits": "credits", "handles": "handles", "interfaces": "interface",
+	} {
+		text, err := fs.ReadFile(render.Schemas, "schema/"+kind+".json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		schemas[view] = string(text)
+	}
+	page := strings.NewReplacer(`\-`, "-", `\&`, "", `\(aq`, "'").Replace(string(filterPage()))
+	for view, list := range documented() {
+		for i := range list {
+			f := &list[i]
+			if schema := schemas[view]; schema != "" && !f.Drawn && f.Path != "type" && !strings.Contains(schema, strings.ReplaceAll(f.Doc, `"`, `\"`)) {
+				t.Errorf("the schema of %s does not say %q (%s)", view, f.Doc, f.Path)
+			}
+			if view == "transactions" && !strings.Contains(page, f.Doc) {
+				t.Errorf("rdmadump-filter(7) does not say %q (%s)", f.Doc, f.Path)
+			}
+		}
+	}
+}

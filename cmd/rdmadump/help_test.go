@@ -1,0 +1,156 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// verbs are the words that descriptions of commands and flags begin with, in the imperative.
+// To use another verb, add it.
+var verbs = []string{
+	"add", "analyze", "capture", "convert", "derive", "do", "draw", "exit", "explain", "fit", "generate", "group", "hand", "limit", "list", "print", "read", "report", "run", "save",
+	"say", "select", "show", "sort", "stop", "sum", "summarize", "take", "use", "write",
+}
+
+// TestHelp: every command has a description that begins with a verb, and is in one group of
+// commands.
+func TestHelp(t *testing.T) {
+	root := newRoot(io.Discard, io.Discard)
+	var listed []string
+	for _, group := range commandGroups {
+		listed = append(listed, group.commands...)
+	}
+	for _, topic := range topics {
+		listed = append(listed, topic.name)
+	}
+	var names []string
+	for _, cmd := range root.Commands() {
+		names = append(names, cmd.Name())
+	}
+	slices.Sort(listed)
+	slices.Sort(names)
+	if !slices.Equal(listed, names) {
+		t.Errorf("help lists %q, but the commands are %q", listed, names)
+	}
+	eachCommand(root, func(cmd *cobra.Command) {
+		first, size := utf8.DecodeRuneInString(cmd.Short)
+		if !unicode.IsUpper(first) || !beginsWithVerb(string(unicode.ToLower(first))+cmd.Short[min(size, len(cmd.Short)):]) || strings.HasSuffix(cmd.Short, ".") {
+			t.Errorf("%s: %q is not an imperative sentence without a period", cmd.CommandPath(), cmd.Short)
+		}
+		if !strings.Contains(string(usage(cmd, 0)), "  -h, --help") && cmd.Runnable() {
+			t.Errorf("the help of %s does not list its flags", cmd.CommandPath())
+		}
+	})
+}
+
+// TestFlagUsage: the description of every flag begins with a verb, and its placeholder is a
+// noun.
+func TestFlagUsage(t *testing.T) {
+	// The flags of completion are cobra's.
+	eachCommand(newRoot(io.Discard, io.Discard), func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			placeholder, usage := pflag.UnquoteUsage(f)
+			name := cmd.CommandPath() + " --" + f.Name
+			switch {
+			case f.Name == "no-descriptions":
+				return
+			case !beginsWithVerb(strings.TrimPrefix(usage, "with --scrub: ")) || strings.HasSuffix(usage, "."):
+				t.Errorf("%s: %q is not an imperative sentence without a period", name, usage)
+			case f.Value.Type() == "bool":
+			case !strings.Contains(f.Usage, "`"):
+				t.Errorf("%s: %q has no placeholder in back quotes", name, f.Usage)
+			case placeholder == f.DefValue || slices.Contains([]string{"N", "string", "int", "long"}, placeholder):
+				t.Errorf("%s: the placeholder %q is not a noun that says what the value is", name, placeholder)
+			}
+		})
+	})
+}
+
+func beginsWithVerb(text string) bool {
+	word, _, _ := strings.Cut(text, " ")
+	return slices.Contains(verbs, word)
+}
+
+// TestFlagTable: each flag of the views is in the table once, and some view supports it.
+func TestFlagTable(t *testing.T) {
+	seen := map[string]bool{}
+	for _, row := range flagTable {
+		if seen[row.name] || !isViewFlag(row.name) {
+			t.Errorf("--%s is in the table twice, or no view supports it", row.name)
+		}
+		seen[row.name] = true
+	}
+	for _, v := range views {
+		for _, name := range slices.Concat(v.flags, v.without, commonFlags) {
+			if !seen[name] {
+				t.Errorf("%s: --%s is not in the table", v.name, name)
+			}
+		}
+	}
+}
+
+// TestManual: each command has a man page with its flags below the headings that its help
+// has.
+func TestManual(t *testing.T) {
+	root, folder := newRoot(io.Discard, io.Discard), t.TempDir()
+	t.Setenv("SOURCE_DATE_EPOCH", "1767225600")
+	if err := writeManual(root, folder); err != nil {
+		t.Fatal(err)
+	}
+	pages := 0
+	eachCommand(root, func(cmd *cobra.Command) {
+		if !cmd.IsAvailableCommand() && cmd != root {
+			return
+		}
+		pages++
+		text, err := os.ReadFile(filepath.Join(folder, dashed(cmd)+".1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		page := strings.NewReplacer(`\-`, "-", `\fB`, "", `\fP`, "", `\fI`, "").Replace(string(text))
+		for group, flags := range grouped(cmd) {
+			if flags.HasFlags() != strings.Contains(page, ".SS "+groupTitles[group]+"\n") {
+				t.Errorf("%s: heading %s", dashed(cmd), groupTitles[group])
+			}
+			flags.VisitAll(func(f *pflag.Flag) {
+				if !strings.Contains(page, "--"+f.Name) {
+					t.Errorf("%s: --%s is missing", dashed(cmd), f.Name)
+				}
+			})
+		}
+		if !strings.Contains(page, "Jan 2026") {
+			t.Errorf("%s has no date", dashed(cmd))
+		}
+	})
+	if pages < 15 {
+		t.Errorf("only %d pages", pages)
+	}
+}
+
+// TestPageText: help topics are laid out for a width.
+func TestPageText(t *testing.T) {
+	page := "x 7\n===\n\n# NAME\n\nx\n\n# DESCRIPTION\n\n**one** two three four\nfive six.\n\nmore\n\nWord\n: *meaning* of it\nin two lines\n\n    code  here\n\n# NEXT\n\n\\_a\\*\n"
+	want := "DESCRIPTION\n  one two three four\n  five six.\n\n  more\n\n  Word\n      meaning of it in\n      two lines\n    code  here\n\nNEXT\n  _a*\n"
+	if got := pageText(page, 22); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	for _, topic := range topics {
+		for line := range strings.Lines(pageText(topic.page(), 60)) {
+			if len(line) > 61 && !strings.HasPrefix(line, "    ") {
+				t.Errorf("%s: %q is longer than 60 columns", topic.name, line)
+			}
+			if strings.Contains(line, "**") || strings.Contains(line, `\`) {
+				t.Errorf("%s: %q has marks of Markdown", topic.name, line)
+			}
+		}
+	}
+}
