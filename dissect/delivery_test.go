@@ -10,6 +10,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/synth"
 )
 
 // kernelLatencies returns what the client's kernel measured of each RPC, by XID.
@@ -143,7 +144,7 @@ func TestBursts(t *testing.T) {
 	for name, want := range map[string]string{
 		"ends-stormall42-client.pcap.zst": "118 170 429 570 1163 1268",
 		"rocev2-loss42.pcap.zst":          "7291",
-		"rocev2-storm41.pcap.zst":         "2888 3208",
+		"rocev2-storm41.pcap.zst":         "2888 3202 3208",
 		"rocev2-nfs41.pcap.zst":           "",
 		"lab-iwarploss41.pcap.zst":        "", // its TCP probes for lost tails, long before a timer expires
 	} {
@@ -189,5 +190,82 @@ func TestRefusedWrites(t *testing.T) {
 	}
 	if refused != 11 {
 		t.Errorf("%d RDMA Writes were refused", refused)
+	}
+}
+
+// TestReplyLost: a Reply that nothing acknowledged was lost if its Call is sent again
+// on the next connection. A missing acknowledgement by itself proves nothing.
+func TestReplyLost(t *testing.T) {
+	for _, again := range []bool{true, false} {
+		w := synth.New()
+		c := w.RoCE(synth.Options{ManualAck: true})
+		c.Connect()
+		c.Client.Call(synth.Call{XID: 4})
+		c.Server.Ack()
+		c.Server.Reply(synth.Reply{XID: 4})
+		c.Client.Ack()
+		c.Client.Call(synth.Call{XID: 5})
+		c.Server.Ack()
+		c.Server.Reply(synth.Reply{XID: 5})
+		c.Disconnect(c.Client)
+		next := c.Another(synth.Options{})
+		next.Connect()
+		if again {
+			next.RPC(synth.Call{XID: 5}, synth.NullReply())
+		}
+		next.RPC(synth.Call{XID: 6}, synth.NullReply())
+		w.Advance(20 * time.Second)
+		next.RPC(synth.Call{XID: 7}, synth.NullReply())
+		complete := 0
+		for _, r := range look(w).transactions {
+			if r.XID != 5 {
+				continue
+			}
+			if r.Status == record.Complete {
+				complete++
+			}
+			if r.Connection == 0 && r.ReplyLost != again {
+				t.Errorf("sent again: %t, reply_lost: %t, %s", again, r.ReplyLost, r.Status)
+			}
+		}
+		if complete != 1 {
+			t.Errorf("sent again: %t; %d transactions are complete", again, complete)
+		}
+	}
+}
+
+// TestClockSteps: a clock that is set back does not change what comes after the step.
+func TestClockSteps(t *testing.T) {
+	frames, _ := testkit.Frames(t, captures+"rocev2-nfs41.pcap.zst")
+	latencies := func(step int64) map[record.Hex32]int64 {
+		found := map[record.Hex32]int64{}
+		d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
+			found[r.XID] = r.LatencyNS.Or(-1)
+			return nil
+		}}, dissect.Options{})
+		for i := range frames {
+			f := frames[i]
+			if i > len(frames)/2 {
+				f.Time += step
+			}
+			d.Frame(&f)
+		}
+		d.Finish()
+		return found
+	}
+	want := latencies(0)
+	for _, step := range []int64{-1e9, -3600e9} {
+		changed := 0
+		for xid, ns := range latencies(step) {
+			if ns != want[xid] {
+				changed++
+			}
+			if ns < -1 {
+				t.Errorf("%v took %d ns", xid, ns)
+			}
+		}
+		if changed > 2 { // the RPCs during which the clock was set back
+			t.Errorf("a step of %d s changes %d latencies", step/1e9, changed)
+		}
 	}
 }

@@ -98,14 +98,16 @@ func (t *Tracker) resends(h *half, c circle, r run, o *Operation, at record.Stam
 	b, s := &h.burst, &h.signals
 	idle := at.Time - max(s.requested, s.progress)
 	gap := c.delta(seq, b.next)
-	if goesOn := b.Number != 0 && (gap == 0 || gap > 0 && idle < continuesSoon && !s.nak.open); goesOn {
+	timer, announced := h.conn.timer()
+	expired := h.stream != nil && idle >= timerTCP || h.stream == nil && announced && timer > 0 && float64(idle) >= timerShare*float64(timer) ||
+		h.stream == nil && !announced && idle >= timerUnknown
+	if goesOn := b.Number != 0 && !expired && (gap == 0 || gap > 0 && idle < continuesSoon && !s.nak.open); goesOn {
 		b.next = to
 		return &b.Burst
 	}
 	t.bursts++
 	b.Burst = Burst{Number: t.bursts, Idle: idle, At: at}
 	b.next = to
-	timer, announced := h.conn.timer()
 	if announced {
 		b.Timer = record.Some(int64(timer))
 	}
@@ -116,7 +118,7 @@ func (t *Tracker) resends(h *half, c circle, r run, o *Operation, at record.Stam
 	switch {
 	case asked && s.nak.rnr && s.nak.psn == seq:
 		b.Cause, b.Nak = record.RNRNak, s.nak.at
-	case h.stream != nil && idle >= timerTCP, h.stream == nil && announced && timer > 0 && float64(idle) >= timerShare*float64(timer), h.stream == nil && !announced && idle >= timerUnknown:
+	case expired:
 		b.Cause = record.RetransmitTimeout
 	case asked && c.delta(seq, s.nak.psn) >= 0:
 		b.Cause, b.Nak = record.RetransmitNak, s.nak.at

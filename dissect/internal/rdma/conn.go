@@ -269,21 +269,22 @@ const (
 type half struct {
 	conn     *Conn
 	src, dst *Host
-	side     Side        // of the sender
-	sendCut  bool        // buffer ends before the Send does
-	refusals int16       // fatal ones
-	refused  *Refusal    // the first fatal one: nothing that comes later is accepted; nil if there was none
-	qpn      uint32      // InfiniBand: of the queue pair that it goes to
-	route    *route      // InfiniBand: from src to dst
-	stream   *stream     // iWARP: the same, and where it stands
-	seq      uint64      // operations so far
-	seen     bool        // it has sent a packet
-	late     bool        // its first packets are not in the capture
-	missing  bool        // packets of it are missing from the capture
-	silent   bool        // it was not seen to answer requests that ask for it
-	asked    int16       // such requests of the peer since its last packet
-	receiver receiver    // InfiniBand: how far the other end has come with its requests
-	accepted record.Time // when the latest operation of which that is known was accepted
+	side     Side         // of the sender
+	sendCut  bool         // buffer ends before the Send does
+	refusals int16        // fatal ones
+	refused  *Refusal     // the first fatal one: nothing that comes later is accepted; nil if there was none
+	qpn      uint32       // InfiniBand: of the queue pair that it goes to
+	route    *route       // InfiniBand: from src to dst
+	stream   *stream      // iWARP: the same, and where it stands
+	seq      uint64       // operations so far
+	seen     bool         // it has sent a packet
+	late     bool         // its first packets are not in the capture
+	missing  bool         // packets of it are missing from the capture
+	silent   bool         // it was not seen to answer requests that ask for it
+	asked    int16        // such requests of the peer since its last packet
+	copied   int64        // second copies of its packets that no sender made
+	receiver receiver     // InfiniBand: how far the other end has come with its requests
+	accepted record.Stamp // when the latest operation of which that is known was accepted
 	burst    burst
 	signals  signals
 	ops      ledger     // what its sequence numbers belong to

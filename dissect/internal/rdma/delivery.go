@@ -132,10 +132,11 @@ func (t *Tracker) covers(h *half, lo, hi int, at record.Stamp) {
 		if o.Side != h.side || !c.decided || c.delivered.At.Packet == 0 {
 			continue
 		}
-		if c.delivered.At.Time < h.accepted { // it reached its owner only when those before it had
-			c.delivered.At.Time = h.accepted
+		if c.delivered.At.Packet < h.accepted.Packet { // it reached its owner only when those before it had
+			c.delivered.At.Time = h.accepted.Time
+			continue
 		}
-		h.accepted = c.delivered.At.Time
+		h.accepted = c.delivered.At
 	}
 }
 

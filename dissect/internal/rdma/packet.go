@@ -166,6 +166,7 @@ func (t *Tracker) copyOf(h *half, d *Datagram) (o *Operation, to uint32) {
 		}
 		if isRead || psns.delta(e.to, psn) == 1 {
 			if o.copies.networkCopy(d) {
+				t.copied(h)
 				return o, to
 			}
 			o.copies.note(turn, d.At, d.print)
@@ -176,6 +177,18 @@ func (t *Tracker) copyOf(h *half, d *Datagram) (o *Operation, to uint32) {
 	}
 	return o, to
 }
+
+// copied notes a second copy of a packet that no sender retransmitted. If the
+// capture has many of them, it shows packets at more than one point, and their order
+// proves nothing.
+func (t *Tracker) copied(h *half) {
+	if h.copied++; h.copied >= manyCopies && uint64(h.copied)*4 >= h.seq {
+		t.unordered = true
+	}
+}
+
+// manyCopies is how many second copies a network does not make.
+const manyCopies = 16
 
 // hold keeps a copy of a request that came before one it has to wait for.
 func (t *Tracker) hold(h *half, d *Datagram) {

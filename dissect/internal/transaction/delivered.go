@@ -1,6 +1,7 @@
 package transaction
 
 import (
+	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
@@ -23,6 +24,7 @@ func (x *txn) delivered(o *rdma.Operation, part int) {
 		return
 	}
 	switch {
+	case part == partCall && x.replied && d.At.Packet > x.answer.LastPacket: // a later copy: the Reply shows that it had arrived
 	case part == partCall:
 		accepted(&x.call, d)
 	case part == partReply:
@@ -54,9 +56,17 @@ func (x *txn) answerDelivered(o *rdma.Operation, d rdma.Delivery) {
 	}
 	a.LastTime = d.At.Time
 	if x.latency.Known() {
-		x.latency = record.Some(int64(d.At.Time - x.call.Time))
-		x.latencyMin = record.SomeIf(int64(d.Earliest.Time-x.call.Time), !d.Certain)
+		x.latency = since(x.call.Time, d.At.Time)
+		least := since(x.call.Time, d.Earliest.Time)
+		x.latencyMin = record.SomeIf(least.Or(0), x.latency.Known() && least.Known() && d.Earliest != d.At)
 	}
+}
+
+// since returns the time between two packets, the later one in the capture last. It
+// is unknown if the clock of the capture was set back between them.
+func since(from, to record.Time) record.Opt[int64] {
+	ns := to.Sub(from)
+	return record.SomeIf(ns, ns >= 0)
 }
 
 // moveEvents moves events of a packet to the copy of it that was accepted.
@@ -72,8 +82,10 @@ func (x *txn) moveEvents(from int64, to record.Stamp, kinds ...record.EventKind)
 }
 
 // settleDelivery decides about a Reply that nothing acknowledged while its
-// transaction waited. If the connection ended, and the capture has all of it, the
-// Reply was not delivered.
+// transaction waited. The Reply was not delivered if the requester sent its Call
+// again on another connection, or if the Reply was retransmitted until the
+// connection ended. A missing acknowledgement by itself proves nothing: the capture
+// may lack it.
 func (x *txn) settleDelivery() {
 	if !x.awaits || !x.replied {
 		return
@@ -81,7 +93,8 @@ func (x *txn) settleDelivery() {
 	x.awaits = false
 	f := x.follower
 	waited := f.table.Clock-x.ended > f.table.options.Linger
-	if !waited || !f.conn.Closing() || !f.conn.Complete() || !f.conn.Acknowledges(x.side.Other()) || x.rec.Call == nil {
+	given := x.repeatedElsewhere || waited && x.replyAgain && f.conn.Closing()
+	if !given || f.gaps(x.side)&(evidence.Missing|evidence.Awaited|evidence.Unordered|evidence.Silent) != 0 || !f.conn.Acknowledges(x.side.Other()) || x.rec.Call == nil {
 		return
 	}
 	answer := x.answer

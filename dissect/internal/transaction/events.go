@@ -83,6 +83,7 @@ func (f *follower) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp, b 
 		return false
 	}
 	x.rec.Retransmitted++
+	x.replyAgain = x.replyAgain || part == partReply
 	of := kindOf(o, part)
 	if o.Kind == rdma.Read && by != o.Side {
 		of = record.EventReadDone
@@ -229,7 +230,7 @@ func (x *txn) takeBack() {
 		r.Status = record.NoCall
 		return
 	}
-	x.replied, x.invalidation, x.latency = false, record.Opt[record.Invalidation]{}, record.Opt[int64]{}
+	x.replied, x.invalidation, x.latency, x.latencyMin = false, record.Opt[record.Invalidation]{}, record.Opt[int64]{}, record.Opt[int64]{}
 	x.rpcStatus, x.nfsStatus, x.rdmaError = record.Opt[string]{}, record.Opt[string]{}, record.Opt[string]{}
 	x.rdmaErrorRange = record.Opt[record.VersionRange]{}
 }

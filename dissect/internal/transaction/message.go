@@ -339,7 +339,7 @@ func (f *follower) reply(m *message) {
 	if orphan {
 		status = record.NoCall
 	} else {
-		x.latency = record.Some(int64(m.Last.Time - x.call.Time))
+		x.latency = since(x.call.Time, m.Last.Time)
 	}
 	x.invalidate(m)
 	f.checkReply(x, m, orphan)

@@ -74,7 +74,7 @@ type Table struct {
 	due      record.Time // nothing of settling is to be looked at up to then
 	last     int64       // id
 
-	unanswered map[repeatKey]int64
+	unanswered map[repeatKey]unanswered
 	sieve      [1 << 12]uint64 // bits of XIDs that may be in it: most are not
 
 	header   rpcrdma.Header // of the Send at hand
@@ -98,7 +98,7 @@ type Table struct {
 
 // NewTable makes a table that keeps to a budget.
 func NewTable(o Options, b *budget.Budget) *Table {
-	return &Table{options: o, budget: b, unanswered: map[repeatKey]int64{}, storage: newStorage(), binding: newBinding()}
+	return &Table{options: o, budget: b, unanswered: map[repeatKey]unanswered{}, storage: newStorage(), binding: newBinding()}
 }
 
 // maxSettling bounds how many transactions wait at once for what may still
@@ -126,17 +126,19 @@ type txn struct {
 	rec      facts
 	follower *follower
 
-	side      rdma.Side // the caller's
-	open      bool
-	replied   bool // the Reply has come, and was not refused
-	emitted   bool
-	awaits    bool // it is not known yet whether the Reply was accepted
-	lost      bool // it was not
-	suspected int8 // findings about it that are pending
-	hasReply  bool // a Reply chunk
-	cut       bool // the lists of the Call are not known to their end
-	control   bool // RPCSEC_GSS makes or ends a context with it
-	namedAll  bool // of a COMPOUND Call: all its operations
+	side              rdma.Side // the caller's
+	open              bool
+	replied           bool // the Reply has come, and was not refused
+	emitted           bool
+	awaits            bool // it is not known yet whether the Reply was accepted
+	lost              bool // it was not
+	replyAgain        bool // the Reply was retransmitted
+	repeatedElsewhere bool // the requester sent the Call again on another connection
+	suspected         int8 // findings about it that are pending
+	hasReply          bool // a Reply chunk
+	cut               bool // the lists of the Call are not known to their end
+	control           bool // RPCSEC_GSS makes or ends a context with it
+	namedAll          bool // of a COMPOUND Call: all its operations
 
 	prev, next *txn        // of the follower's open or settled ones, by age
 	ended      record.Time // on the table's clock
@@ -502,6 +504,13 @@ func (k repeatKey) letGo() {
 	k.responder.LetGo()
 }
 
+// unanswered is a Call that got no Reply, or whose Reply nothing has acknowledged.
+type unanswered struct {
+	id         int64
+	connection int
+	tag        rdma.Tag
+}
+
 // maxUnanswered bounds how many Calls without Reply are remembered.
 const maxUnanswered = 1 << 14
 
@@ -525,7 +534,8 @@ func (t *Table) remember(x *txn) {
 	}
 	k := x.repeatKey()
 	before := len(t.unanswered)
-	t.unanswered[k] = x.rec.ID
+	id, _ := x.follower.conn.ID()
+	t.unanswered[k] = unanswered{x.rec.ID, id, x.tag(partReply)}
 	if len(t.unanswered) > before {
 		k.hold()
 	}
@@ -548,9 +558,15 @@ func (t *Table) repeats(x *txn) {
 		return
 	}
 	k := x.repeatKey()
-	if id, known := t.unanswered[k]; known {
+	if before, known := t.unanswered[k]; known {
+		if id, _ := x.follower.conn.ID(); id == before.connection {
+			return
+		}
 		delete(t.unanswered, k)
 		k.letGo()
-		x.rec.RetransmitOf = id
+		x.rec.RetransmitOf = before.id
+		if old, _ := t.tagged(before.tag); old != nil && !old.emitted {
+			old.repeatedElsewhere = true
+		}
 	}
 }
