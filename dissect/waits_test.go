@@ -201,7 +201,7 @@ func TestWaitsOfNaks(t *testing.T) {
 			}
 		}
 	}
-	if naks != 61 {
+	if naks != 58 {
 		t.Errorf("%d waits for what a NAK asked for", naks)
 	}
 }
