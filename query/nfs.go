@@ -154,7 +154,7 @@ var nfsFields = sync.OnceValue(func() (list []Field) {
 		if n.words != nil { // This allows comparisons with words.
 			f.shown = func(any) any { return nil }
 		}
-		if len(n.words) <= 8 && f.Type == "number" && !slices.Contains(n.kinds, nfs.Flags) {
+		if len(n.words) <= 8 && !slices.ContainsFunc(n.kinds, func(k nfs.Kind) bool { return k != nfs.Enum }) {
 			f.Values = n.words
 		} else {
 			f.Doc += valueNames(n.words)
@@ -233,7 +233,7 @@ func valueNames(words []string) string {
 	case len(words) == 0:
 		return ""
 	case len(words) > 16:
-		return fmt.Sprintf(" %d values have names, such as %s.", len(words), strings.Join(words[:3], ", "))
+		return fmt.Sprintf(" Values have %d names, such as %s.", len(words), strings.Join(words[:3], ", "))
 	}
 	return " Names of values: " + strings.Join(words, ", ") + "."
 }
