@@ -7,7 +7,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// These values say which side ended the exposure of a handle.
+// These values name the side that ended the exposure of a handle.
 const (
 	ByResponder = "responder" // by remote invalidation: Send With Invalidate
 	ByRequester = "requester" // by local invalidation, after the Reply
@@ -24,8 +24,8 @@ type Handles struct {
 	Exposure            Quantiles           `json:"exposure" doc:"Distribution of the time that handles were exposed." was:"exposed"`
 	RemoteShare         record.Opt[float64] `json:"remote_share" doc:"Share of the exposures that the responder ended by remote invalidation, from 0 to 1."`
 	ChunkReplies        int                 `json:"chunk_replies" doc:"Number of Replies to Calls with chunks."`
-	InvalidatingReplies int                 `json:"invalidating_replies" doc:"Number of those Replies that invalidated a handle."`
-	InvalidatingShare   record.Opt[float64] `json:"invalidating_share" doc:"Share of those Replies that invalidated a handle, from 0 to 1."`
+	InvalidatingReplies int                 `json:"invalidating_replies" doc:"Number of Replies that answered a Call with chunks and invalidated a handle."`
+	InvalidatingShare   record.Opt[float64] `json:"invalidating_share" doc:"Value of invalidating_replies divided by chunk_replies, from 0 to 1."`
 	LocalInvExtra       int                 `json:"local_inv_extra" doc:"Number of handles that the requester had to invalidate because their Reply could invalidate only one." was:"left_over"`
 	LocalInvNoRemote    int                 `json:"local_inv_no_remote" doc:"Number of handles that the requester had to invalidate because their Reply invalidated none." was:"left_all"`
 	Reused              int                 `json:"reused" doc:"Number of exposures of a handle that had been exposed before."`
@@ -43,7 +43,7 @@ type Exposure struct {
 	Chunk       record.Chunk            `json:"chunk" doc:"Chunk list that contains the handle."`
 	From        record.Time             `json:"from" doc:"Time of the Call that exposed the handle."`
 	To          record.Time             `json:"to" doc:"Time of the Reply, or of the connection's end."`
-	EndedBy     string                  `json:"ended_by" doc:"The side that ended the exposure: the responder by remote invalidation, the requester after the Reply, or nobody without a Reply." values:"responder,requester,nobody"`
+	EndedBy     string                  `json:"ended_by" doc:"The side that ended the exposure: responder (remote invalidation by the Reply), requester (local invalidation after the Reply), or nobody (there was no Reply)." values:"responder,requester,nobody"`
 	MovedBytes  int64                   `json:"moved_bytes" doc:"Number of bytes that the capture shows being transferred."`
 	MovedFrom   record.Opt[record.Time] `json:"moved_from" doc:"Time of the first data transfer; null if there was none."`
 	MovedTo     record.Opt[record.Time] `json:"moved_to" doc:"Time of the last data transfer; null if there was none."`

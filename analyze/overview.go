@@ -71,9 +71,9 @@ type Where struct {
 // Unanswered sums up the RPCs that got no Reply.
 type Unanswered struct {
 	RPCs      int64                  `json:"rpcs" doc:"Number of RPCs that got no Reply."`
-	Stalled   int64                  `json:"stalled" doc:"Number of those RPCs that waited at least once."`
-	StalledNS int64                  `json:"stalled_ns" doc:"Time in which at least one of those RPCs waited, in nanoseconds; waits that overlap count once."`
-	Waits     []WaitCount            `json:"waits" doc:"Waits of those RPCs by reason, the longest first."`
+	Stalled   int64                  `json:"stalled" doc:"Number of RPCs without a Reply that waited at least once."`
+	StalledNS int64                  `json:"stalled_ns" doc:"Time in which at least one RPC without a Reply waited, in nanoseconds; waits that overlap count once."`
+	Waits     []WaitCount            `json:"waits" doc:"Waits of RPCs without a Reply by reason, the longest first."`
 	GaveUp    record.Opt[record.End] `json:"gave_up" doc:"The side that stopped retransmitting on all connections with such waits; null if not all of them ended so."`
 }
 
@@ -101,8 +101,8 @@ type CreditUse struct {
 // invalidate them.
 type Invalidations struct {
 	Exposed            int64               `json:"exposed" doc:"Number of handles that answered Calls exposed."`
-	ByServer           int64               `json:"by_responder" doc:"Number of those handles that the responder invalidated remotely."`
-	LocalInvalidations int64               `json:"local_invalidations" doc:"Number of those handles that the requester has to invalidate itself." was:"left"`
+	ByServer           int64               `json:"by_responder" doc:"Number of handles of answered Calls that the responder invalidated remotely."`
+	LocalInvalidations int64               `json:"local_invalidations" doc:"Number of handles of answered Calls that the requester has to invalidate itself." was:"left"`
 	Negotiated         record.Opt[bool]    `json:"negotiated" doc:"Whether remote invalidation was negotiated on all connections whose handshake is in the capture; null without any."`
 	Share              record.Opt[float64] `json:"share" doc:"Share of the exposed handles that the responder invalidated remotely, from 0 to 1."`
 
@@ -122,7 +122,7 @@ type RuleCount struct {
 
 // EndCount counts the connections that the same side ended in the same way.
 type EndCount struct {
-	How              record.Ending          `json:"how" doc:"Cause of the connections' ends."`
+	How              record.Ending          `json:"how" doc:"Cause of the connections' ends, as in the field ended.how of connections."`
 	By               record.Opt[record.End] `json:"by" doc:"The side that ended the connections; null if the capture does not show it."`
 	Count            int64                  `json:"count" doc:"Number of connections that ended so."`
 	OutstandingCalls int64                  `json:"outstanding_calls" doc:"Number of Calls that were outstanding at the ends and never got a Reply." was:"died"`

@@ -17,11 +17,11 @@ type Stats struct {
 	Name          string         `json:"name" doc:"Name of the program, procedure or operation; \"others\" sums up everything after the first 1024 names."`
 	Count         int            `json:"count" doc:"Number of transactions."`
 	Complete      int            `json:"complete" doc:"Number of transactions with both a Call and a Reply."`
-	Errors        int            `json:"errors" doc:"Number of transactions without a Reply, rejected by RPC, or with an NFS error status."`
+	Errors        int            `json:"errors" doc:"Number of transactions that failed: the capture contains no Call or no Reply, the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status."`
 	Retransmitted int            `json:"retransmitted" doc:"Number of retransmitted packets."`
 	CallBytes     Forms          `json:"call_bytes" doc:"Bytes in the Payload streams of Calls, by form."`
 	ReplyBytes    Forms          `json:"reply_bytes" doc:"Bytes in the Payload streams of Replies, by form."`
-	Latency       Quantiles      `json:"latency" doc:"Distribution of the time from the first packet of the Call to the last packet of the Reply."`
+	Latency       Quantiles      `json:"latency" doc:"Distribution of the time from the first packet of the Call to the packet with which the Reply was accepted."`
 	TotalNS       int64          `json:"total_ns" doc:"Sum of all latencies, in nanoseconds."`
 	Phases        PhaseSums      `json:"phases" doc:"Parts that the sum of all latencies is made of."`
 	ExplicitRDMA  int            `json:"explicit_rdma" doc:"Number of RPCs that used chunks."`

@@ -154,8 +154,10 @@ var nfsFields = sync.OnceValue(func() (list []Field) {
 		if n.words != nil { // This allows comparisons with words.
 			f.shown = func(any) any { return nil }
 		}
-		if len(n.words) <= 8 && f.Type == "number" && !slices.Contains(n.kinds, nfs.Flags) {
+		if len(n.words) <= 8 && !slices.ContainsFunc(n.kinds, func(k nfs.Kind) bool { return k != nfs.Enum }) {
 			f.Values = n.words
+		} else {
+			f.Doc += valueNames(n.words)
 		}
 		list = append(list, f)
 	}
@@ -183,9 +185,9 @@ var nfsFields = sync.OnceValue(func() (list []Field) {
 		if special[n.Name] {
 			continue
 		}
-		doc := fmt.Sprintf("Value %s of %v.", n.Name, n)
+		doc := fmt.Sprintf("Value of %s in %s.", n.Name, inWords(n.Of))
 		if kinds[0] == nfs.List {
-			doc = fmt.Sprintf("Number of elements in the list %s of %v.", n.Name, n)
+			doc = fmt.Sprintf("Number of elements in the list %s in %s.", n.Name, inWords(n.Of))
 		}
 		each := named(n.Name)
 		add(n.Name, doc, nfsField{kinds: kinds, words: n.Words, each: func(m *nfs.Message, found func(*nfs.Value)) {
@@ -198,6 +200,43 @@ var nfsFields = sync.OnceValue(func() (list []Field) {
 	}
 	return list
 })
+
+// maxNamed limits the operations that the description of a field names.
+const maxNamed = 8
+
+// inWords returns the operations and procedures that have a value, for the description of a
+// field. If there are many, it names the first ones and counts the others.
+func inWords(of []string) string {
+	names := slices.DeleteFunc(slices.Clone(of), func(name string) bool { return name == "attributes" })
+	others := ""
+	if len(names) > maxNamed {
+		others = fmt.Sprintf("%d other operations", len(names)-maxNamed+1)
+		names = names[:maxNamed-1]
+	}
+	if others != "" {
+		names = append(names, others)
+	}
+	if slices.Contains(of, "attributes") {
+		names = append(names, "the attributes of NFSv4")
+	}
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
+
+// valueNames returns a sentence with the names of the values of an Enum or Flags, after a
+// space, or "" if the values have no names. If there are many, the sentence has only the first
+// three.
+func valueNames(words []string) string {
+	switch {
+	case len(words) == 0:
+		return ""
+	case len(words) > 16:
+		return fmt.Sprintf(" Values have %d names, such as %s.", len(words), strings.Join(words[:3], ", "))
+	}
+	return " Names of values: " + strings.Join(words, ", ") + "."
+}
 
 // ofTables returns the fields of arguments and results for transactions.
 func ofTables() (list []drawnField) {

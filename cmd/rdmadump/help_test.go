@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/rdmadump/rdmadump/query"
 )
 
 // verbs are the words that descriptions of commands and flags begin with, in the imperative.
@@ -133,6 +137,32 @@ func TestManual(t *testing.T) {
 	})
 	if pages < 15 {
 		t.Errorf("only %d pages", pages)
+	}
+}
+
+// TestFilterExamples: every example of the help on filters compiles with the fields of its view.
+func TestFilterExamples(t *testing.T) {
+	_, examples, _ := strings.Cut(filterManual, "\n# EXAMPLES\n")
+	examples, _, _ = strings.Cut(examples, "\n# ")
+	found := regexp.MustCompile(`(?m)^    rdmadump (?:([a-z]+) )?nfs\.pcap -Y '([^']+)'$`).FindAllStringSubmatch(examples, -1)
+	if lines := strings.Count(examples, "    rdmadump "); len(found) != lines || lines == 0 {
+		t.Fatalf("%d of %d examples have the form of a command with -Y", len(found), lines)
+	}
+	for _, example := range found {
+		view := cmp.Or(example[1], "transactions")
+		compiled := false
+		for _, l := range fieldLists {
+			if l.view != view {
+				continue
+			}
+			compiled = true
+			if _, err := query.Compile(example[2], l.fields); err != nil {
+				t.Errorf("%s, %s: %v", view, example[2], err)
+			}
+		}
+		if !compiled {
+			t.Errorf("there are no fields of %s", view)
+		}
 	}
 }
 

@@ -161,7 +161,7 @@ a Call and its Reply are different packets.
     rdmadump nfs.pcap -Y 'read_chunks.segments.length >= 1MiB'
     rdmadump nfs.pcap -Y 'any(waits, .ns > 100ms and .reason contains retransmit)'
     rdmadump connections nfs.pcap -Y 'client in 192.168.77.0/24 and retr > 0'
-    rdmadump packets nfs.pcap -Y 'ip.src == 192.168.77.1 and bth.ackreq'
+    rdmadump packets nfs.pcap -Y 'ip.src == 192.168.77.1 and bth.ack_req'
     rdmadump packets nfs.pcap -Y 'marks == retransmitted'
     rdmadump check nfs.pcap -Y 'rule == xid-mismatch'
 

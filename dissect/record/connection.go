@@ -21,7 +21,7 @@ type Connection struct {
 	Established             Opt[Time]           `json:"established" doc:"Time at which the handshake was complete; null if the handshake is not in the capture."`
 	Closed                  Opt[Time]           `json:"closed" doc:"Time at which the connection began to close; null if it was not seen to close."`
 	Ended                   Opt[Ended]          `json:"ended" doc:"End of the connection, with its cause and the side that ended it; null if the connection had not ended." was:"close_reason=how"`
-	Handshake               string              `json:"handshake" doc:"Whether the capture contains the handshake that opened the connection." values:"seen,missed"`
+	Handshake               string              `json:"handshake" doc:"Whether the capture contains the handshake that opened the connection: seen if it does, missed if not." values:"seen,missed"`
 	ServiceID               Opt[Hex64]          `json:"service_id" doc:"Service ID that the client asked for in its connection request." alias:"infiniband.cm.req.serviceid"`
 	PrivateData             PrivateDataPair     `json:"private_data" doc:"RPC-over-RDMA private data that each side sent in the handshake (RFC 8797)."`
 	InlineThreshold         InlineThresholds    `json:"inline_threshold" doc:"Longest Send that each side may transmit, in bytes."`
@@ -74,7 +74,7 @@ func (c *Connection) State() string {
 // Ended describes the end of a connection: the side that ended it, the cause, and the packet.
 type Ended struct {
 	By               Opt[End]    `json:"by" doc:"The side that ended the connection; null if the capture does not show it."`
-	How              Ending      `json:"how" doc:"Cause of the connection's end."`
+	How              Ending      `json:"how" doc:"Cause of the connection's end: disconnect (a DREQ, or a FIN from both sides), reset (an RST), nak (a NAK that ends the connection), terminate (a Terminate), rejected (a REJ, or an MPA reply that rejects the connection), retries_exhausted (one side closed the connection after retransmissions that were never acknowledged), queue_pair_reused (the queue pair was used for another connection), silence (retransmissions were never acknowledged, up to the end of the capture)."`
 	Packet           Opt[int64]  `json:"packet" doc:"Number of the packet that shows the end."`
 	Reason           Opt[string] `json:"reason" doc:"Reason that a NAK, Terminate or rejection states."`
 	Retransmissions  Opt[int64]  `json:"retransmissions" doc:"Number of retransmissions of the request that was never acknowledged." was:"repeats"`
@@ -168,11 +168,11 @@ func (HandleChoice) Values() []string {
 // directions.
 type InvalidationFigures struct {
 	Style                   InvalidationStyle `json:"style" doc:"The side that chooses which handle a Reply invalidates."`
-	HandleChoice            Opt[HandleChoice] `json:"handle_choice" doc:"The handle of a Call that the responder chooses to invalidate; null if the responder does not choose." was:"habit"`
+	HandleChoice            Opt[HandleChoice] `json:"handle_choice" doc:"Handle of a Call that the responder chooses to invalidate: only (no Call had more than one handle), single (the responder invalidates only if the Call has one handle), first or last (in the order of the chunk lists), largest (the handle of the segment with the most bytes), mixed (no choice fits all Replies); null if the responder does not choose." was:"habit"`
 	ChunkReplies            int64             `json:"chunk_replies" doc:"Number of Replies to Calls that exposed handles."`
-	InvalidatingReplies     int64             `json:"invalidating_replies" doc:"Number of those Replies that were sent With Invalidate."`
-	ForeignReadChunkHandles int64             `json:"foreign_read_chunk_handles" doc:"Number of those Replies that invalidated a handle from another RPC's Read chunk." was:"of_another_read_chunk"`
-	LocalInvalidations      int64             `json:"local_invalidations" doc:"Number of handles that the requester has to invalidate itself after these Replies." was:"left_handles"`
+	InvalidatingReplies     int64             `json:"invalidating_replies" doc:"Number of Replies that answered a Call with exposed handles and were sent With Invalidate."`
+	ForeignReadChunkHandles int64             `json:"foreign_read_chunk_handles" doc:"Number of Replies that invalidated a handle from another RPC's Read chunk." was:"of_another_read_chunk"`
+	LocalInvalidations      int64             `json:"local_invalidations" doc:"Number of handles that the requester has to invalidate itself, because the Reply to the Call that exposed them did not." was:"left_handles"`
 	MultiHandleReplies      int64             `json:"multi_handle_replies" doc:"Number of Replies whose Calls exposed more than one handle, so that one invalidation was not enough." was:"need_more"`
 	MixedDirectionCalls     int64             `json:"mixed_direction_calls" doc:"Number of Calls that exposed handles both for reading and for writing." was:"mixed_calls"`
 }

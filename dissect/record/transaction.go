@@ -99,7 +99,7 @@ type Transaction struct {
 	RDMAErrorRange Opt[VersionRange] `json:"rdma_error_versions" doc:"Versions that an ERR_VERS says are supported."`
 	RetransmitOf   Opt[int64]        `json:"retransmit_of" doc:"Number (id) of the transaction on an earlier connection that this transaction retransmits."`
 	Retransmitted  int               `json:"retransmitted" doc:"Number of the transaction's packets that were retransmitted." alias:"retr"`
-	Findings       []string          `json:"findings" doc:"Ids of the rules that the transaction broke, each once."`
+	Findings       []string          `json:"findings" doc:"Ids of the rules of all findings about the transaction, each once."`
 
 	// Decoded holds the decoded arguments and results. It is filled in only with the option
 	// Decode of package dissect.
@@ -252,7 +252,7 @@ type Phases struct {
 	ToWriteNS Opt[int64] `json:"to_write_ns" doc:"Time from the Call, or from the last Read response, to the first RDMA Write, in nanoseconds."`
 	WriteNS   Opt[int64] `json:"write_ns" doc:"Time from the first RDMA Write to the last packet of the last RDMA Write, in nanoseconds."`
 	WaitNS    int64      `json:"wait_ns" doc:"Part of the latency that the transaction spent in waits, in nanoseconds; no other phase includes it."`
-	ToReplyNS Opt[int64] `json:"to_reply_ns" doc:"Time from the previous phase, or from the Call, to the last packet of the Reply, in nanoseconds."`
+	ToReplyNS Opt[int64] `json:"to_reply_ns" doc:"Time from the previous phase, or from the Call, to the packet with which the Reply was accepted, in nanoseconds."`
 }
 
 // End is one end of a connection.
@@ -331,15 +331,15 @@ type Message struct {
 	LastPacket   int64      `json:"last_packet" doc:"Number of the message's last packet."`
 	RDMAVers     uint32     `json:"rdma_vers" doc:"Version in the RPC-over-RDMA header." alias:"rpcordma.version"`
 	RDMAProc     string     `json:"rdma_proc" doc:"Procedure in the RPC-over-RDMA header, such as RDMA_MSG or RDMA_NOMSG." alias:"rpcordma.msg_type"`
-	Credits      uint32     `json:"credits" doc:"Number of credits that a Call requests or a Reply grants." alias:"rpcordma.flow_control"`
+	Credits      uint32     `json:"credits" doc:"Number of credits: in a Call, the number that the requester asks for; in a Reply, the number that the responder grants." alias:"rpcordma.flow_control"`
 	HeaderBytes  Opt[int]   `json:"header_bytes" doc:"Length of the RPC-over-RDMA header, in bytes."`
 	SendBytes    Opt[int]   `json:"send_bytes" doc:"Length of the Send's payload, in bytes."`
 	PayloadBytes Opt[int64] `json:"payload_bytes" doc:"Length of the complete, unreduced Payload stream, in bytes."`
 	MissingBytes Opt[int64] `json:"missing_bytes" doc:"Number of bytes of the Payload stream that are missing from the capture; null if payload_bytes is null."`
-	InvHandle    Opt[Hex32] `json:"inv_handle,omitzero" doc:"Handle that the Reply may invalidate (rdma_inv_handle of version two); 0x00000000 means none."`
+	InvHandle    Opt[Hex32] `json:"inv_handle,omitzero" doc:"Handle that the Call allows the Reply to invalidate, as rdma_inv_handle in the header says (draft-cel-nfsv4-reminv-design; the header of RFC 8166 has no such field); 0x00000000 means none."`
 	Delivered    Opt[Time]  `json:"delivered" doc:"Time at which the receiver accepted the message; null if the capture does not show it."`
 	Delivery     Delivery   `json:"delivery" doc:"Whether the capture shows which copy of the message was accepted."`
-	FirstSent    Opt[Time]  `json:"first_sent,omitzero" doc:"Time of the first copy of a Reply; present only if a later copy was accepted."`
+	FirstSent    Opt[Time]  `json:"first_sent,omitzero" doc:"Time of the first copy of the message; present only in a Reply, and only if a later copy was accepted."`
 	Form         Form       `json:"form" doc:"Form in which the Payload stream was transferred: in the Send (short), reduced by chunks (chunked), or in a chunk of its own (long)."`
 
 	LastTime Time `json:"-"` // time of the last packet
@@ -422,6 +422,6 @@ type Event struct {
 	Bytes      Opt[int64] `json:"bytes,omitzero" doc:"Number of bytes that the event moved or requested."`
 	Packets    Opt[int64] `json:"packets,omitzero" doc:"Number of packets that the event took."`
 	LastPacket Opt[int64] `json:"last_packet,omitzero" doc:"Number of the event's last packet."`
-	Of         EventKind  `json:"of,omitzero" doc:"The kind of operation that was acknowledged, refused, retransmitted or out of order."`
+	Of         EventKind  `json:"of,omitzero" doc:"The kind of operation that was acknowledged, rejected, retransmitted or out of order."`
 	Reason     string     `json:"reason,omitzero" doc:"Reason that a NAK states."`
 }

@@ -80,12 +80,12 @@ func (r *Rule) generated() string {
 		fmt.Fprintf(&b, "- Severity in some cases: %s (source: %s)\n", v.Severity, v.Section)
 	}
 	b.WriteString("\n## Judged only if\n\n")
-	clauses := r.Needs.Necessary("the side at fault", "the other side")
+	clauses := r.Needs.Necessary("the side at fault", "the peer of the side at fault")
 	if r.Until == evidence.Delivered {
 		clauses = append(clauses, "the checksum of the Send that shows the violation is good, or the Send was acknowledged and never retransmitted")
 	}
 	if len(clauses) == 0 {
-		clauses = []string{"the capture contains the packets that the finding is about; nothing else is needed"}
+		clauses = []string{"the capture contains the packets that the finding names; there is no other condition"}
 	}
 	for _, clause := range clauses {
 		fmt.Fprintf(&b, "- %s\n", clause)
@@ -98,7 +98,7 @@ func (r *Rule) generated() string {
 
 // untilTexts says when a finding is reported, if not at once.
 var untilTexts = map[evidence.Until]string{
-	evidence.Next: "The finding is reported after the next complete message of the other side, if nothing has excused it by then.",
+	evidence.Next: "The finding is reported after the next complete message from the peer of the side at fault, unless a packet has shown by then that the rule was not violated.",
 	evidence.End:  "The finding is reported when the connection is over.",
 }
 
