@@ -193,7 +193,7 @@ func TestRefusedWrites(t *testing.T) {
 	}
 }
 
-// TestReplyLost: a Reply that nothing acknowledged was lost if its Call is sent again
+// TestReplyLost: a Reply that nothing acknowledged was lost if its Call is retransmitted
 // on the next connection. A missing acknowledgement by itself proves nothing.
 func TestReplyLost(t *testing.T) {
 	for _, again := range []bool{true, false} {
@@ -225,11 +225,11 @@ func TestReplyLost(t *testing.T) {
 				complete++
 			}
 			if r.Connection == 0 && r.ReplyLost != again {
-				t.Errorf("sent again: %t, reply_lost: %t, %s", again, r.ReplyLost, r.Status)
+				t.Errorf("retransmitted: %t, reply_lost: %t, %s", again, r.ReplyLost, r.Status)
 			}
 		}
 		if complete != 1 {
-			t.Errorf("sent again: %t; %d transactions are complete", again, complete)
+			t.Errorf("retransmitted: %t; %d transactions are complete", again, complete)
 		}
 	}
 }
