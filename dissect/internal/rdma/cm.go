@@ -14,14 +14,6 @@ type commID struct {
 	id    uint32
 }
 
-// key is what it is found by, of an owner or of none.
-func (i commID) key() uint64 {
-	if i.owner == nil {
-		return uint64(i.id)
-	}
-	return uint64(i.owner.number)<<32 | uint64(i.id)
-}
-
 // cmMessages is the decoded form of each message, kept so that decoding
 // allocates nothing.
 type cmMessages struct {
@@ -142,13 +134,13 @@ func (c *Conn) sideOf(a *Host, id uint32) record.Opt[Side] {
 
 // byID finds a connection by either end's communication ID.
 func (t *Tracker) byID(d *Datagram, local, remote uint32) *Conn {
-	if c := t.comms.find(commID{t.hosts.find(&d.Src), local}.key()); c != nil {
+	if c := t.comms[commID{t.hosts.find(&d.Src), local}]; c != nil {
 		return c
 	}
 	if remote == 0 {
 		return nil
 	}
-	return t.comms.find(commID{t.hosts.find(&d.Dst), remote}.key())
+	return t.comms[commID{t.hosts.find(&d.Dst), remote}]
 }
 
 // name notes under which ID a side goes; one that it had before is forgotten.
@@ -158,7 +150,7 @@ func (t *Tracker) name(c *Conn, s Side, id commID) {
 		id.owner.Hold()
 	}
 	c.comms[s] = id
-	t.comms.put(id.key(), c)
+	t.comms[id] = c
 }
 
 // unname forgets under which ID a side goes, if it goes under one.
@@ -167,14 +159,16 @@ func (t *Tracker) unname(c *Conn, s Side) {
 	if id.owner == nil {
 		return
 	}
-	t.comms.remove(id.key(), c)
+	if t.comms[id] == c {
+		delete(t.comms, id)
+	}
 	id.owner.LetGo()
 }
 
 // requested takes a REQ: a connection begins.
 func (t *Tracker) requested(r *rocev2.REQ, d *Datagram) *Conn {
 	id := commID{t.hosts.get(&d.Src), r.LocalCommID}
-	if old := t.comms.find(id.key()); old != nil {
+	if old := t.comms[id]; old != nil {
 		if h := old.halves[1]; !old.closing && h != nil && h.qpn == r.LocalQPN {
 			return old // sent again
 		}
@@ -215,10 +209,10 @@ func (t *Tracker) private(c *Conn, s Side, data []byte, d *Datagram) {
 func (t *Tracker) accepted(r *rocev2.REP, d *Datagram) *Conn {
 	e := t.hosts.ends(&d.Src, &d.Dst)
 	from, to := e.src, e.dst
-	c := t.comms.find(commID{to, r.RemoteCommID}.key())
+	c := t.comms[commID{to, r.RemoteCommID}]
 	if c == nil || c.closing || c.halves[1] == nil || c.halves[1].src != from {
 		// The REQ is not in the capture.
-		if known := t.comms.find(commID{from, r.LocalCommID}.key()); known != nil && !known.closing {
+		if known := t.comms[commID{from, r.LocalCommID}]; known != nil && !known.closing {
 			return known
 		}
 		c = t.announced()

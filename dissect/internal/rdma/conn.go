@@ -34,7 +34,6 @@ type Conn struct {
 	since     record.Time      // on the tracker's clock: first seen; then, since when it is closing
 	touched   record.Time
 	overAt    record.Time  // on the tracker's clock: when both sides had ended it
-	waits     int          // queues that it stands in
 	last      record.Stamp // its last packet
 
 	service    record.Opt[uint16]

@@ -6,9 +6,8 @@ package rdma
 // Host is an address that packets come from or go to.
 type Host struct {
 	Address
-	number uint32 // counts them, from 1
-	name   string // how it is written, once that was asked for
-	uses   int    // halves, communication IDs, and whoever holds it
+	name string // how it is written, once that was asked for
+	uses int    // halves, communication IDs, and whoever holds it
 
 	judged          bool  // a packet that is good has said something of it
 	good            bool  // it has sent a packet with a good ICRC
@@ -47,7 +46,6 @@ type hosts struct {
 	all  map[Address]*Host
 	late [8]*Host // seen lately, by the end of the address
 	full int      // when there are so many, look for those that nothing has
-	last uint32   // number
 }
 
 func newHosts() hosts { return hosts{all: map[Address]*Host{}, full: maxHosts} }
@@ -91,8 +89,7 @@ func (s *hosts) get(a *Address) *Host {
 		clear(s.late[:])
 		s.full = max(maxHosts, 2*len(s.all))
 	}
-	s.last++
-	h := &Host{Address: *a, number: s.last}
+	h := &Host{Address: *a}
 	s.all[*a] = h
 	*s.slot(a) = h
 	return h
@@ -103,14 +100,16 @@ func (s *hosts) get(a *Address) *Host {
 type route struct {
 	src, dst *Host
 	back     *route // the other way, nil while nothing goes it
-	id       uint64 // counts them
 	uses     int    // halves
 	alone
 }
 
-// queueKey names one direction of an InfiniBand connection: its route, and the
-// queue pair that it goes to.
-func (r *route) queueKey(qpn uint32) uint64 { return r.id<<24 | uint64(qpn) }
+// queueKey identifies one direction of an InfiniBand connection: its route, and the
+// queue pair that its packets go to.
+type queueKey struct {
+	route *route
+	qpn   uint32
+}
 
 // ends are those of a route.
 type ends struct{ src, dst *Host }
@@ -119,7 +118,6 @@ type ends struct{ src, dst *Host }
 type routes struct {
 	all  map[ends]*route
 	late *route // looked for last
-	last uint64 // id
 }
 
 // find is the route between two hosts, nil where nothing goes it.
@@ -138,8 +136,7 @@ func (s *routes) find(e ends) *route {
 func (s *routes) take(e ends) *route {
 	r := s.find(e)
 	if r == nil {
-		s.last++
-		r = &route{src: e.src, dst: e.dst, id: s.last, back: s.all[ends{e.dst, e.src}]}
+		r = &route{src: e.src, dst: e.dst, back: s.all[ends{e.dst, e.src}]}
 		if e.src == e.dst {
 			r.back = r
 		} else if r.back != nil {

@@ -50,8 +50,8 @@ const lookAt = 8
 // over.
 func (t *Tracker) attach(c *Conn, side Side, e ends, qpn uint32) *half {
 	r := t.routes.take(e)
-	key := r.queueKey(qpn)
-	if old := t.queues.find(key); old != nil && old.conn != c {
+	key := queueKey{r, qpn}
+	if old := t.queues[key]; old != nil && old.conn != c {
 		t.replace(old.conn)
 	} else if old != nil {
 		t.drop(old)
@@ -59,13 +59,12 @@ func (t *Tracker) attach(c *Conn, side Side, e ends, qpn uint32) *half {
 	if old := c.halves[side]; old != nil { // it names another queue pair now
 		t.drop(old)
 	}
-	h := t.spare.half(c)
-	h.side, h.src, h.dst, h.route, h.qpn, h.lane = side, e.src, e.dst, r, qpn, t.newLane()
+	h := &half{conn: c, side: side, src: e.src, dst: e.dst, route: r, qpn: qpn, lane: t.newLane()}
 	e.src.Hold()
 	e.dst.Hold()
 	c.halves[side] = h
 	c.share.Charge(halfCost)
-	t.queues.put(key, h)
+	t.queues[key] = h
 	t.pair(c)
 	return h
 }
@@ -122,8 +121,8 @@ func (t *Tracker) detach(h *half) {
 		if t.streams[h.stream.key] == h {
 			delete(t.streams, h.stream.key)
 		}
-	} else {
-		t.queues.remove(h.route.queueKey(h.qpn), h)
+	} else if key := (queueKey{h.route, h.qpn}); t.queues[key] == h {
+		delete(t.queues, key)
 	}
 	for i := range t.recent {
 		if t.recent[i] == h {
@@ -220,7 +219,7 @@ func (t *Tracker) toward(d *Datagram, qpn uint32, e *ends) *half {
 		return nil
 	}
 	if r := t.routes.find(*e); r != nil {
-		return t.queues.find(r.queueKey(qpn))
+		return t.queues[queueKey{r, qpn}]
 	}
 	return nil
 }
@@ -256,7 +255,7 @@ func (t *Tracker) begin(d *Datagram, e *ends) *half {
 	}
 	c := t.connect()
 	h := t.attach(c, 0, *e, d.Packet.DestQPN)
-	t.undecided.push(c)
+	t.undecided.Push(c)
 	return h
 }
 

@@ -22,7 +22,7 @@ func (t *Tracker) operate(h *half, kind Kind, r run, at record.Stamp) *Operation
 		*o = Operation{} // in its place, and not made elsewhere and copied
 		o.response = response
 	} else {
-		o = &Operation{conn: h.conn} // written to before it is read; see spare.go
+		o = &Operation{}
 	}
 	h.seq++
 	t.number++

@@ -142,9 +142,7 @@ type Refusal struct {
 
 // UpperLayer is what operations are for.
 type UpperLayer interface {
-	// Follow is asked for every connection, half-seen ones too. It is never nil. A
-	// Follower that the Conn has already is of another connection, which is over: it
-	// may be used again.
+	// Follow is asked for every connection, half-seen ones too. It is never nil.
 	Follow(c *Conn) Follower
 	// ServerPort is a guess at who serves, where the handshake is missing.
 	ServerPort(port uint16) bool

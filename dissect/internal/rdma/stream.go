@@ -137,7 +137,7 @@ func (t *Tracker) attachStream(c *Conn, side Side, key streamKey) *half {
 	} else if old != nil {
 		t.drop(old)
 	}
-	h := t.spare.half(c)
+	h := &half{conn: c}
 	e := t.hosts.ends(&Address{IP: key.src}, &Address{IP: key.dst})
 	h.side, h.src, h.dst, h.lane = side, e.src, e.dst, t.newLane()
 	e.src.Hold()
@@ -182,7 +182,7 @@ func (t *Tracker) guess(key streamKey, s *TCP) *half {
 		return nil
 	}
 	c := t.connect()
-	t.undecided.push(c)
+	t.undecided.Push(c)
 	side := Side(0)
 	asks := key
 	serves := t.upper.ServerPort

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
+	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/internal/span"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
@@ -35,6 +36,9 @@ const (
 	decideAfter  = record.Time(1e9)   // for the other direction of a half-seen one
 	decideAtMost = 256                // packets, likewise
 )
+
+// timerQueue is connections that wait for a time on the tracker's clock, earliest first.
+type timerQueue = queue.Queue[*Conn]
 
 // Tracker takes packets and TCP segments, one after the other, and follows their
 // connections. It is not safe for concurrent use.
@@ -67,19 +71,18 @@ type Tracker struct {
 	budget  *budget.Budget
 	hosts   hosts
 	routes  routes
-	queues  table[half] // by queueKey
+	queues  map[queueKey]*half
 	streams map[streamKey]*half
 	recent  [recents]*half // by hash of the key: spares most look-ups
-	comms   table[Conn]    // by commID.key
+	comms   map[commID]*Conn
 
 	conns     Conn // head of the list of all, by age
 	ids       int
 	retired   int
 	live      int
-	undecided waiting
-	closing   waiting
-	over      waiting
-	spare     spare
+	undecided timerQueue
+	closing   timerQueue
+	over      timerQueue
 
 	now       record.Stamp // of the packet at hand
 	early     record.Stamp // when a held packet that is taken now came; its number is 0 for one that was not held
@@ -105,7 +108,7 @@ type Tracker struct {
 func New(upper UpperLayer, b *budget.Budget) *Tracker {
 	t := &Tracker{
 		upper: upper, budget: b, hosts: newHosts(), routes: routes{all: map[ends]*route{}},
-		streams: map[streamKey]*half{},
+		queues: map[queueKey]*half{}, streams: map[streamKey]*half{}, comms: map[commID]*Conn{},
 	}
 	t.conns.prev, t.conns.next = &t.conns, &t.conns
 	return t
@@ -152,25 +155,22 @@ func (t *Tracker) Happened() Happened { return t.happened }
 
 // Tick lets go of what has waited long enough.
 func (t *Tracker) Tick() {
-	if len(t.spare.retired) > 0 {
-		t.spare.tick()
-	}
 	clock := t.Clock
 	for t.undecided.Len() > 0 {
 		c := t.undecided.First()
 		if !c.decided && !c.retired && clock-c.since < decideAfter {
 			break
 		}
-		t.undecided.pop(&t.spare)
+		t.undecided.Pop()
 		t.decide(c)
 	}
 	for t.closing.Len() > 0 && (t.closing.First().retired || clock-t.closing.First().since > lingerClose) {
 		t.retire(t.closing.First())
-		t.closing.pop(&t.spare)
+		t.closing.Pop()
 	}
 	for t.over.Len() > 0 && (t.over.First().retired || clock-t.over.First().overAt > lingerOver) {
 		t.retire(t.over.First())
-		t.over.pop(&t.spare)
+		t.over.Pop()
 	}
 }
 
@@ -327,8 +327,7 @@ func (t *Tracker) unreliable(h *half, p *rocev2.Packet, at record.Stamp) {
 
 // connect starts a connection.
 func (t *Tracker) connect() *Conn {
-	c := t.spare.conn()
-	c.tracker, c.wantSends, c.since = t, true, t.Clock
+	c := &Conn{tracker: t, wantSends: true, since: t.Clock, client: -1}
 	c.record.First, c.record.Last = t.now.Time, t.now.Time
 	c.prev, c.next = t.conns.prev, &t.conns
 	c.prev.next, c.next.prev = c, c
@@ -414,7 +413,6 @@ func (t *Tracker) retire(c *Conn) {
 			h.stream.partial = nil
 		}
 	}
-	t.spare.retire(c)
 }
 
 // flush ends what a connection has under way: nothing more will come.
@@ -473,14 +471,14 @@ func (t *Tracker) close(c *Conn, e Ending) {
 	c.closing, c.since = true, t.Clock
 	c.record.Closed = record.Some(at.Time)
 	c.follower.Closing(at)
-	t.closing.push(c)
+	t.closing.Push(c)
 }
 
 // isOver notes that both sides of a connection have ended it.
 func (t *Tracker) isOver(c *Conn) {
 	if c.overAt == 0 {
 		c.overAt = t.Clock
-		t.over.push(c)
+		t.over.Push(c)
 	}
 }
 
