@@ -44,25 +44,14 @@ const maxHosts = 1 << 14
 // hosts is those that are remembered.
 type hosts struct {
 	all  map[Address]*Host
-	late [8]*Host // seen lately, by the end of the address
-	full int      // when there are so many, look for those that nothing has
+	full int // when there are so many, look for those that nothing has
 }
 
 func newHosts() hosts { return hosts{all: map[Address]*Host{}, full: maxHosts} }
 
-func (s *hosts) slot(a *Address) **Host { return &s.late[a.last()&7] }
-
 // find is the host of an address, nil for one that is not remembered.
 func (s *hosts) find(a *Address) *Host {
-	slot := s.slot(a)
-	if h := *slot; h != nil && h.Address == *a {
-		return h
-	}
-	h := s.all[*a]
-	if h != nil {
-		*slot = h
-	}
-	return h
+	return s.all[*a]
 }
 
 // ends are the hosts of two addresses.
@@ -86,12 +75,10 @@ func (s *hosts) get(a *Address) *Host {
 				delete(s.all, a)
 			}
 		}
-		clear(s.late[:])
 		s.full = max(maxHosts, 2*len(s.all))
 	}
 	h := &Host{Address: *a}
 	s.all[*a] = h
-	*s.slot(a) = h
 	return h
 }
 
@@ -116,20 +103,12 @@ type ends struct{ src, dst *Host }
 
 // routes is the routes that are gone.
 type routes struct {
-	all  map[ends]*route
-	late *route // looked for last
+	all map[ends]*route
 }
 
 // find is the route between two hosts, nil where nothing goes it.
 func (s *routes) find(e ends) *route {
-	if r := s.late; r != nil && r.src == e.src && r.dst == e.dst {
-		return r
-	}
-	r := s.all[e]
-	if r != nil {
-		s.late = r
-	}
-	return r
+	return s.all[e]
 }
 
 // take is find for a half that goes the route.
@@ -143,7 +122,6 @@ func (s *routes) take(e ends) *route {
 			r.back.back = r
 		}
 		s.all[e] = r
-		s.late = r
 	}
 	r.uses++
 	return r
@@ -157,9 +135,6 @@ func (s *routes) leave(r *route) {
 	delete(s.all, ends{r.src, r.dst})
 	if r.back != nil {
 		r.back.back = nil
-	}
-	if s.late == r {
-		s.late = nil
 	}
 }
 

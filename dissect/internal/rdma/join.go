@@ -10,10 +10,6 @@ import (
 // half that nobody announced begins a connection of its own, without an id, until
 // the other half is found or it is clear that there will be none.
 
-// recents is how many halves that packets went lately are remembered, by where from
-// and to which queue pair: both ends often give theirs the same number.
-const recents = 16
-
 // alone is the halves of one route that have no other direction, and how to find
 // the one that a packet fits without a look at all of them.
 type alone struct {
@@ -124,11 +120,6 @@ func (t *Tracker) detach(h *half) {
 	} else if key := (queueKey{h.route, h.qpn}); t.queues[key] == h {
 		delete(t.queues, key)
 	}
-	for i := range t.recent {
-		if t.recent[i] == h {
-			t.recent[i] = nil
-		}
-	}
 	t.unlist(h)
 	h.src.LetGo()
 	h.dst.LetGo()
@@ -194,21 +185,6 @@ func (t *Tracker) seek(h *half) {
 		h.next, head.prev = head, h
 	}
 	a.byPSN[place] = h
-}
-
-// known is the half that a packet belongs to, nil for one that was not seen
-// before; e gets the packet's ends, where they were looked for and found.
-func (t *Tracker) known(d *Datagram, e *ends) *half {
-	qpn := d.Packet.DestQPN
-	slot := &t.recent[d.recent&(recents-1)]
-	if h := *slot; h != nil && h.stream == nil && h.qpn == qpn && h.src.Address == d.Src && h.dst.Address == d.Dst {
-		return h
-	}
-	h := t.toward(d, qpn, e)
-	if h != nil {
-		*slot = h
-	}
-	return h
 }
 
 // toward is the half that goes a datagram's way to a queue pair, nil for none; e gets

@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
-	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -16,18 +15,9 @@ const maxSend = 1 << 20
 
 // operate starts an operation of a half, that takes sequence numbers [from, to).
 func (t *Tracker) operate(h *half, kind Kind, r run, at record.Stamp) *Operation {
-	o := queue.Last(&t.free)
-	if o != nil {
-		response := o.response
-		*o = Operation{} // in its place, and not made elsewhere and copied
-		o.response = response
-	} else {
-		o = &Operation{}
-	}
 	h.seq++
 	t.number++
-	o.Number = t.number
-	o.Seq, o.Side, o.Kind, o.conn, o.First, o.Last, o.from = h.seq, h.side, kind, h.conn, at, at, r.from
+	o := &Operation{Number: t.number, Seq: h.seq, Side: h.side, Kind: kind, First: at, Last: at, conn: h.conn, from: r.from}
 	h.conn.share.Charge(opCost)
 	t.enter(h, r, o)
 	return o
@@ -85,17 +75,6 @@ func (t *Tracker) release(o *Operation) {
 	c.share.Charge(-opCost)
 	if o.Kind == Read {
 		c.share.Charge(-spanCost * int64(o.spans))
-	}
-	t.reuse(o)
-}
-
-// maxFree is how many operations are kept for the next.
-const maxFree = 1 << 12
-
-// reuse keeps an operation that is nobody's any more, unless it is large.
-func (t *Tracker) reuse(o *Operation) {
-	if len(t.free) < maxFree && o.small() {
-		t.free = append(t.free, o)
 	}
 }
 
@@ -259,7 +238,8 @@ func (t *Tracker) writePart(h *half, offset uint64, data []byte, size int, last 
 func (t *Tracker) readBegins(h *half, m target, r run, at record.Stamp) *Operation {
 	t.breakWrite(h)
 	o := t.operate(h, Read, r, at)
-	o.expects()
+	o.response = new(response)
+	o.seen = o.room[:0]
 	o.Handle, o.Offset, o.Length, o.Announced = m.handle, m.offset, int64(m.length), true
 	h.conn.follower.Began(o)
 	return o

@@ -28,15 +28,12 @@ type Datagram struct {
 	Identification uint16 // of the IPv4 header; 0 if there is none
 	At             record.Stamp
 	print          uint32 // its ICRC, which tells copies of a packet from others; 0 if it was not captured
-	recent         uint8  // where the tracker would have seen its like lately
 }
 
 // Ready fills in what follows from the addresses and the packet. A datagram may be
 // made anywhere; Tracker takes those that are ready.
 func (d *Datagram) Ready() {
-	qpn := d.Packet.DestQPN
 	d.print = printOf(d.Packet, d.Raw, d.Length)
-	d.recent = uint8(qpn^qpn>>4^uint32(d.Src.last())) & (recents - 1)
 }
 
 // printOf returns the ICRC of a packet, which tells copies of it from other

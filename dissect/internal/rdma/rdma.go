@@ -105,18 +105,6 @@ type response struct {
 	spans  int32 // that were charged
 }
 
-// expects makes it ready for a response.
-func (o *Operation) expects() {
-	if o.response == nil {
-		o.response = new(response)
-		o.seen = o.room[:0]
-	}
-	*o.response = response{seen: o.seen[:0]}
-}
-
-// small says that it may be kept for the next.
-func (o *Operation) small() bool { return o.response == nil || cap(o.seen) <= 16 }
-
 // Whole says that all of a Send has come.
 func (o *Operation) Whole() bool { return o.done && !o.Broken }
 
@@ -205,12 +193,6 @@ type Address struct {
 
 // String is the IP address, or the LID.
 func (a Address) String() string { return string(record.AppendAddress(nil, a.IP, a.LID)) }
-
-// last is its last byte, in which addresses of one network differ.
-func (a *Address) last() byte {
-	ip := a.IP.As16()
-	return ip[15] ^ byte(a.LID)
-}
 
 // Happened says what the packet at hand was.
 type Happened struct {

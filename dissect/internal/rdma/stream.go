@@ -61,13 +61,7 @@ func (t *Tracker) Segment(s *TCP) bool {
 	t.now, t.happened = s.At, Happened{}
 	t.iwarp.fpdus = t.iwarp.fpdus[:0]
 	key := streamKey{s.Src, s.Dst, s.SrcPort, s.DstPort}
-	slot := &t.recent[int(s.SrcPort^s.DstPort*3)&(recents-1)]
-	h := *slot
-	if h == nil || h.stream == nil || h.stream.key != key {
-		if h = t.streams[key]; h != nil {
-			*slot = h
-		}
-	}
+	h := t.streams[key]
 	isMPA := iwarp.IsMPA(s.Payload)
 	if h == nil && !isMPA && !t.mayBegin(key, s) {
 		return false

@@ -73,7 +73,6 @@ type Tracker struct {
 	routes  routes
 	queues  map[queueKey]*half
 	streams map[streamKey]*half
-	recent  [recents]*half // by hash of the key: spares most look-ups
 	comms   map[commID]*Conn
 
 	conns     Conn // head of the list of all, by age
@@ -94,7 +93,6 @@ type Tracker struct {
 	spoils    bool        // a packet could not be believed
 	spoiled   record.Time // on the clock: the last of them
 	anyGood   bool        // somebody has shown that ICRCs are filled in
-	free      []*Operation
 	buffers   buffers
 	carried   record.Carried // by the packet or FPDU at hand
 	owner     Tag            // of that
@@ -255,7 +253,7 @@ func (t *Tracker) Packet(d *Datagram) {
 	if !info.Known || service == rocev2.RD {
 		return
 	}
-	known := t.known(d, &e)
+	known := t.toward(d, p.DestQPN, &e)
 	if vouched := d.ICRC == rocev2.ICRCOk && known != nil && known.src.good && known.dst.judged; !vouched && !t.believe(d, &e) {
 		if h := known; h != nil { // dropped: it changes nothing but its own count
 			t.happened.Conn, t.happened.Place = h.conn, h.placed(p)
@@ -401,11 +399,7 @@ func (t *Tracker) retire(c *Conn) {
 		if h == nil {
 			continue
 		}
-		for h.ops.len() > 0 {
-			if o := h.ops.pop(); o.refs == 0 {
-				t.reuse(o)
-			}
-		}
+		h.ops, h.window = ledger{}, nil // a queue may keep the connection for a while
 		t.buffers.back(h.buffer)
 		h.buffer = nil
 		if h.stream != nil {
