@@ -93,9 +93,9 @@ func (c *Conn) RetransmitTimer() (t record.Time, known bool) { return c.timer() 
 
 // resends returns the burst that a retransmitted request belongs to; r are its
 // sequence numbers.
-func (t *Tracker) resends(h *half, c circle, r run, o *Operation, at record.Stamp) *Burst {
+func (t *Tracker) burstOf(f *flow, c circle, r run, o *Operation, at record.Stamp) *Burst {
 	seq, to := r.from, r.to
-	b, s := &h.burst, &h.signals
+	b, s := &f.burst, &f.signals
 	idle := at.Time - max(s.requested, s.progress)
 	gap := c.delta(seq, b.next)
 	if goesOn := b.Number != 0 && (gap == 0 || gap > 0 && idle < continuesSoon && !s.nak.open); goesOn {
@@ -105,7 +105,7 @@ func (t *Tracker) resends(h *half, c circle, r run, o *Operation, at record.Stam
 	t.bursts++
 	b.Burst = Burst{Number: t.bursts, Idle: idle, At: at}
 	b.next = to
-	timer, announced := h.conn.timer()
+	timer, announced := f.conn.timer()
 	if announced {
 		b.Timer = record.Some(int64(timer))
 	}
@@ -116,11 +116,11 @@ func (t *Tracker) resends(h *half, c circle, r run, o *Operation, at record.Stam
 	switch {
 	case asked && s.nak.rnr && s.nak.psn == seq:
 		b.Cause, b.Nak = record.RNRNak, s.nak.at
-	case h.stream != nil && idle >= timerTCP, h.stream == nil && announced && timer > 0 && float64(idle) >= timerShare*float64(timer), h.stream == nil && !announced && idle >= timerUnknown:
+	case f.stream != nil && idle >= timerTCP, f.stream == nil && announced && timer > 0 && float64(idle) >= timerShare*float64(timer), f.stream == nil && !announced && idle >= timerUnknown:
 		b.Cause = record.RetransmitTimeout
 	case asked && c.delta(seq, s.nak.psn) >= 0:
 		b.Cause, b.Nak = record.RetransmitNak, s.nak.at
-	case h.stream != nil && s.dupAcks > 0, h.stream == nil && h.answeredBeyond(seq) && h.readOpenAt(seq):
+	case f.stream != nil && s.dupAcks > 0, f.stream == nil && f.answeredBeyond(seq) && f.readOpenAt(seq):
 		b.Cause = record.RetransmitGap
 	default:
 		b.Cause = record.RetransmitUnknown
@@ -131,16 +131,16 @@ func (t *Tracker) resends(h *half, c circle, r run, o *Operation, at record.Stam
 
 // answeredBeyond reports whether there was a response to a later request than the
 // one with this PSN.
-func (h *half) answeredBeyond(psn uint32) bool {
-	return h.hasAck && psns.delta(h.acked, psn) > 0 || h.signals.responded && psns.delta(h.signals.farthest, psn) > 0
+func (f *flow) answeredBeyond(psn uint32) bool {
+	return f.hasAck && psns.delta(f.acked, psn) > 0 || f.signals.responded && psns.delta(f.signals.farthest, psn) > 0
 }
 
 // readOpenAt reports whether a Read or Atomic at or before a PSN lacks a part of
 // its response.
-func (h *half) readOpenAt(psn uint32) bool {
-	i := h.ops.find(psns, psn)
-	for n := 0; i >= h.ops.head && n < 16; i, n = i-1, n+1 {
-		if o := h.ops.entries[i].op; o.Side == h.side && (o.Kind == Read && o.taken < int64(max(o.count, 1)) || o.Kind == Atomic && !o.done) {
+func (f *flow) readOpenAt(psn uint32) bool {
+	i := f.ops.find(psns, psn)
+	for n := 0; i >= f.ops.head && n < 16; i, n = i-1, n+1 {
+		if o := f.ops.entries[i].op; o.Side == f.side && (o.Kind == Read && o.taken < int64(max(o.count, 1)) || o.Kind == Atomic && !o.done) {
 			return true
 		}
 	}

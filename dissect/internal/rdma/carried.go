@@ -13,7 +13,7 @@ import (
 // share.
 
 // lane is where a half stands, in sequence numbers that do not wrap.
-type lane struct {
+type placement struct {
 	id    int64
 	ref   uint32 // a sequence number, and its place: what is near counts from it
 	at    int64
@@ -22,19 +22,19 @@ type lane struct {
 
 // newLane makes a lane, nil when nobody asks for places. A half has two ids: of its
 // requests, and of the responses to them.
-func (t *Tracker) newLane() *lane {
-	if !t.places() {
+func (t *Tracker) newPlacement() *placement {
+	if !t.wantsPlaces() {
 		return nil
 	}
-	t.lanes += 2
-	return &lane{id: t.lanes - 1}
+	t.streamIDs += 2
+	return &placement{id: t.streamIDs - 1}
 }
 
 // places says that somebody is shown packets, or told what they carry.
-func (t *Tracker) places() bool { return t.KeepFPDUs || t.Carried != nil }
+func (t *Tracker) wantsPlaces() bool { return t.KeepFPDUs || t.Carried != nil }
 
 // requests is the place of a request of the half, or of a byte of its stream.
-func (l *lane) requests(c circle, seq uint32) record.Place {
+func (l *placement) requests(c circle, seq uint32) record.Place {
 	if l == nil {
 		return record.Place{}
 	}
@@ -45,7 +45,7 @@ func (l *lane) requests(c circle, seq uint32) record.Place {
 }
 
 // responses is the place of a response to a request of the half.
-func (l *lane) responses(psn uint32) record.Place {
+func (l *placement) responses(psn uint32) record.Place {
 	p := l.requests(psns, psn)
 	if l != nil {
 		p.Lane++
@@ -54,7 +54,7 @@ func (l *lane) responses(psn uint32) record.Place {
 }
 
 // advance notes how far the half has got.
-func (l *lane) advance(c circle, seq uint32) {
+func (l *placement) advance(c circle, seq uint32) {
 	if l == nil {
 		return
 	}
@@ -62,25 +62,25 @@ func (l *lane) advance(c circle, seq uint32) {
 }
 
 // placed is the place of a packet that a half sent.
-func (h *half) placed(p *rocev2.Packet) (place record.Place) {
+func (f *flow) placed(p *rocev2.Packet) (place record.Place) {
 	if p.Opcode.Info().Request || p.Opcode.Transport() == rocev2.UC {
-		return h.lane.requests(psns, p.PSN)
+		return f.placement.requests(psns, p.PSN)
 	}
-	if asker := h.peer(); asker != nil {
-		place = asker.lane.responses(p.PSN)
+	if asker := f.peer(); asker != nil {
+		place = asker.placement.responses(p.PSN)
 	}
 	return place
 }
 
-// carriesPacket begins to tell of a packet of InfiniBand's transport.
-func (t *Tracker) carriesPacket(at record.Place) {
+// beginCarriedPacket begins to tell of a packet of InfiniBand's transport.
+func (t *Tracker) beginCarriedPacket(at record.Place) {
 	if t.Carried != nil {
 		t.carried, t.owner = record.Carried{Place: at, Count: 1}, 0
 	}
 }
 
 // carries says what the packet or FPDU that is told of carries.
-func (t *Tracker) carries(o *Operation, offset uint64, size int) {
+func (t *Tracker) noteCarried(o *Operation, offset uint64, size int) {
 	c := &t.carried
 	if c.Lane == 0 {
 		return
@@ -94,7 +94,7 @@ func (t *Tracker) carries(o *Operation, offset uint64, size int) {
 }
 
 // carriesNoMore tells of the packet or FPDU at hand.
-func (t *Tracker) carriesNoMore() {
+func (t *Tracker) reportCarried() {
 	c := &t.carried
 	if c.Lane != 0 && (c.Send != 0 || t.owner != 0 || c.Frame != nil) {
 		t.Carried(c, t.owner)
@@ -102,24 +102,24 @@ func (t *Tracker) carriesNoMore() {
 	c.Lane = 0
 }
 
-// carriesFPDU begins to tell of a whole FPDU, whose sequence number is from.
-func (t *Tracker) carriesFPDU(h *half, raw, plain []byte, from uint32) {
-	h.lane.advance(octets, from)
+// beginCarriedFPDU begins to tell of a whole FPDU, whose sequence number is from.
+func (t *Tracker) beginCarriedFPDU(f *flow, raw, plain []byte, from uint32) {
+	f.placement.advance(octets, from)
 	if t.Carried == nil {
 		return
 	}
-	w, at := h.stream, len(raw)-iwarp.CRCLen
-	t.carried = record.Carried{Place: h.lane.requests(octets, from), Count: int64(len(raw)), Frame: plain, Markers: w.markers, Position: w.position}
+	w, at := f.stream, len(raw)-iwarp.CRCLen
+	t.carried = record.Carried{Place: f.placement.requests(octets, from), Count: int64(len(raw)), Frame: plain, Markers: w.markers, Position: w.position}
 	t.owner = 0
 	if stored := le.Uint32(raw[at:]); stored != 0 {
 		t.carried.HasCRC, t.carried.WrongCRC = true, stored^crc32.Checksum(raw[:at], iwarp.Castagnoli)
 	}
 }
 
-// carriesPartial tells of an FPDU that is not all there, of which size bytes are
+// beginCarriedPartial tells of an FPDU that is not all there, of which size bytes are
 // known of. Who knows more of it may say so before carriesNoMore.
-func (t *Tracker) carriesPartial(h *half, size int) {
-	w := h.stream
+func (t *Tracker) beginCarriedPartial(f *flow, size int) {
+	w := f.stream
 	if t.Carried == nil || len(w.partial) == 0 || iwarp.IsMPA(w.partial) {
 		return
 	}
@@ -128,13 +128,13 @@ func (t *Tracker) carriesPartial(h *half, size int) {
 		t.iwarp.unmarked = withoutMarkers(t.iwarp.unmarked[:0], w.partial, w.position)
 		plain = t.iwarp.unmarked
 	}
-	t.carried = record.Carried{Place: h.lane.requests(octets, w.from), Count: int64(size), Frame: plain, Markers: w.markers, Position: w.position}
+	t.carried = record.Carried{Place: f.placement.requests(octets, w.from), Count: int64(size), Frame: plain, Markers: w.markers, Position: w.position}
 	t.owner = 0
 }
 
-// carriesMPA tells of an MPA request or reply, whose sequence number is from.
-func (t *Tracker) carriesMPA(h *half, frame []byte, from uint32) {
+// reportCarriedMPA tells of an MPA request or reply, whose sequence number is from.
+func (t *Tracker) reportCarriedMPA(f *flow, frame []byte, from uint32) {
 	if t.Carried != nil {
-		t.Carried(&record.Carried{Place: h.lane.requests(octets, from), Count: int64(len(frame)), Frame: frame, MPA: true}, 0)
+		t.Carried(&record.Carried{Place: f.placement.requests(octets, from), Count: int64(len(frame)), Frame: frame, MPA: true}, 0)
 	}
 }

@@ -32,7 +32,7 @@ type cmMessages struct {
 
 // cutCM is how much of a message that the capture cut has to be there to make
 // sense of it: its communication IDs and queue pair.
-var cutCM = map[rocev2.CMAttribute]int{
+var minCMLength = map[rocev2.CMAttribute]int{
 	rocev2.CMReq: 35, rocev2.CMRep: 24, rocev2.CMRtu: 8, rocev2.CMRej: 12, rocev2.CMDreq: 11, rocev2.CMDrep: 8,
 }
 
@@ -50,14 +50,14 @@ func (noFeedback) SetTruncated() {}
 
 // manage takes a management datagram and returns the connection that it
 // concerns, nil when there is none.
-func (t *Tracker) manage(d *Datagram) *Conn {
+func (t *Tracker) handleMAD(d *Datagram) *Conn {
 	m := &t.cm
 	if m.mad.DecodeFromBytes(d.Packet.Payload, noFeedback{}) != nil || m.mad.Class != rocev2.ClassCM {
 		return nil
 	}
 	body := m.mad.Payload
 	if m.captured = min(len(body), rocev2.CMSize); m.captured < rocev2.CMSize { // cut: what is not there reads as zero
-		if m.captured < cutCM[m.mad.Attribute] || cutCM[m.mad.Attribute] == 0 {
+		if m.captured < minCMLength[m.mad.Attribute] || minCMLength[m.mad.Attribute] == 0 {
 			return nil
 		}
 		m.padded = [rocev2.CMSize]byte{}
@@ -67,29 +67,29 @@ func (t *Tracker) manage(d *Datagram) *Conn {
 	switch m.mad.Attribute {
 	case rocev2.CMReq:
 		if m.req.DecodeFromBytes(body, noFeedback{}) == nil {
-			return t.requested(&m.req, d)
+			return t.handleREQ(&m.req, d)
 		}
 	case rocev2.CMRep:
 		if m.rep.DecodeFromBytes(body, noFeedback{}) == nil {
-			return t.accepted(&m.rep, d)
+			return t.handleREP(&m.rep, d)
 		}
 	case rocev2.CMRtu:
 		if m.rtu.DecodeFromBytes(body, noFeedback{}) == nil {
-			if c := t.byID(d, m.rtu.LocalCommID, m.rtu.RemoteCommID); c != nil {
+			if c := t.findByCommID(d, m.rtu.LocalCommID, m.rtu.RemoteCommID); c != nil {
 				t.establish(c, d.At)
 				return c
 			}
 		}
 	case rocev2.CMRej:
 		if m.rej.DecodeFromBytes(body, noFeedback{}) == nil {
-			return t.rejected(&m.rej, d)
+			return t.handleREJ(&m.rej, d)
 		}
 	case rocev2.CMDreq:
 		if m.dreq.DecodeFromBytes(body, noFeedback{}) == nil {
-			c := t.byID(d, m.dreq.LocalCommID, m.dreq.RemoteCommID)
+			c := t.findByCommID(d, m.dreq.LocalCommID, m.dreq.RemoteCommID)
 			var e ends
-			if h := t.toward(d, m.dreq.RemoteQPN, &e); c == nil && h != nil {
-				c = h.conn
+			if f := t.toward(d, m.dreq.RemoteQPN, &e); c == nil && f != nil {
+				c = f.conn
 			}
 			if c != nil {
 				t.close(c, Ending{How: record.EndDisconnect, By: c.sideOf(t.hosts.find(&d.Src), m.dreq.LocalCommID), At: d.At})
@@ -98,14 +98,14 @@ func (t *Tracker) manage(d *Datagram) *Conn {
 		}
 	case rocev2.CMDrep:
 		if m.drep.DecodeFromBytes(body, noFeedback{}) == nil {
-			c := t.byID(d, m.drep.LocalCommID, m.drep.RemoteCommID)
+			c := t.findByCommID(d, m.drep.LocalCommID, m.drep.RemoteCommID)
 			if c != nil { // it answers the other side
 				by := c.sideOf(t.hosts.find(&d.Src), m.drep.LocalCommID)
 				if s, known := by.Get(); known {
 					by = record.Some(s.Other())
 				}
 				t.close(c, Ending{How: record.EndDisconnect, By: by, At: d.At})
-				t.isOver(c)
+				t.markClosed(c)
 			}
 			return c
 		}
@@ -133,7 +133,7 @@ func (c *Conn) sideOf(a *Host, id uint32) record.Opt[Side] {
 }
 
 // byID finds a connection by either end's communication ID.
-func (t *Tracker) byID(d *Datagram, local, remote uint32) *Conn {
+func (t *Tracker) findByCommID(d *Datagram, local, remote uint32) *Conn {
 	if c := t.comms[commID{t.hosts.find(&d.Src), local}]; c != nil {
 		return c
 	}
@@ -144,9 +144,9 @@ func (t *Tracker) byID(d *Datagram, local, remote uint32) *Conn {
 }
 
 // name notes under which ID a side goes; one that it had before is forgotten.
-func (t *Tracker) name(c *Conn, s Side, id commID) {
+func (t *Tracker) setCommID(c *Conn, s Side, id commID) {
 	if c.comms[s] != id {
-		t.unname(c, s)
+		t.removeCommID(c, s)
 		id.owner.Hold()
 	}
 	c.comms[s] = id
@@ -154,7 +154,7 @@ func (t *Tracker) name(c *Conn, s Side, id commID) {
 }
 
 // unname forgets under which ID a side goes, if it goes under one.
-func (t *Tracker) unname(c *Conn, s Side) {
+func (t *Tracker) removeCommID(c *Conn, s Side) {
 	id := c.comms[s]
 	if id.owner == nil {
 		return
@@ -166,19 +166,19 @@ func (t *Tracker) unname(c *Conn, s Side) {
 }
 
 // requested takes a REQ: a connection begins.
-func (t *Tracker) requested(r *rocev2.REQ, d *Datagram) *Conn {
+func (t *Tracker) handleREQ(r *rocev2.REQ, d *Datagram) *Conn {
 	id := commID{t.hosts.get(&d.Src), r.LocalCommID}
 	if old := t.comms[id]; old != nil {
-		if h := old.halves[1]; !old.closing && h != nil && h.qpn == r.LocalQPN {
+		if f := old.flows[1]; !old.closing && f != nil && f.qpn == r.LocalQPN {
 			return old // sent again
 		}
 	}
-	c := t.announced()
+	c := t.newAnnouncedConn()
 	c.client = 0
 	c.mtu = r.MTU()
 	c.asked = c.mtu
 	c.ackTimeout = record.SomeIf(r.Primary.LocalACKTimeout, t.cm.captured >= ackTimeoutEnd)
-	t.name(c, 0, id)
+	t.setCommID(c, 0, id)
 	t.attach(c, 1, ends{t.hosts.get(&d.Dst), id.owner}, r.LocalQPN)
 	c.starting = record.SomeIf(r.StartingPSN, t.cm.captured >= startingPSNEnd)
 	c.record.ServiceID = record.Some(record.Hex64(r.ServiceID))
@@ -192,55 +192,55 @@ func (t *Tracker) requested(r *rocev2.REQ, d *Datagram) *Conn {
 			private = t.cm.ipcm.Payload
 		}
 	}
-	t.private(c, 0, private, d)
+	t.reportPrivateData(c, 0, private, d)
 	return c
 }
 
 // private tells of the private data of a REQ or REP, when the capture has all of
 // it.
-func (t *Tracker) private(c *Conn, s Side, data []byte, d *Datagram) {
-	c.hearsay[s] = d.ICRC == rocev2.ICRCBad
+func (t *Tracker) reportPrivateData(c *Conn, s Side, data []byte, d *Datagram) {
+	c.privateDataBadICRC[s] = d.ICRC == rocev2.ICRCBad
 	if t.cm.captured == rocev2.CMSize {
 		c.follower.Private(s, data, d.At)
 	}
 }
 
 // accepted takes a REP: both queue pairs are known.
-func (t *Tracker) accepted(r *rocev2.REP, d *Datagram) *Conn {
+func (t *Tracker) handleREP(r *rocev2.REP, d *Datagram) *Conn {
 	e := t.hosts.ends(&d.Src, &d.Dst)
 	from, to := e.src, e.dst
 	c := t.comms[commID{to, r.RemoteCommID}]
-	if c == nil || c.closing || c.halves[1] == nil || c.halves[1].src != from {
+	if c == nil || c.closing || c.flows[1] == nil || c.flows[1].src != from {
 		// The REQ is not in the capture.
 		if known := t.comms[commID{from, r.LocalCommID}]; known != nil && !known.closing {
 			return known
 		}
-		c = t.announced()
+		c = t.newAnnouncedConn()
 		c.client = 0
-		t.name(c, 0, commID{to, r.RemoteCommID})
-	} else if h := c.halves[0]; h != nil && h.qpn == r.LocalQPN {
+		t.setCommID(c, 0, commID{to, r.RemoteCommID})
+	} else if f := c.flows[0]; f != nil && f.qpn == r.LocalQPN {
 		return c // sent again
 	}
-	t.name(c, 1, commID{from, r.LocalCommID})
-	h := t.attach(c, 0, ends{to, from}, r.LocalQPN)
+	t.setCommID(c, 1, commID{from, r.LocalCommID})
+	f := t.attach(c, 0, ends{to, from}, r.LocalQPN)
 	// The PSN that each side names is the one that the other starts with (IBTA
 	// volume 1, section 12.7.31).
-	h.announced, h.expect = true, r.StartingPSN
-	if starting, known := c.starting.Get(); known && c.halves[1] != nil {
-		c.halves[1].announced, c.halves[1].expect = true, starting
+	f.announced, f.expect = true, r.StartingPSN
+	if starting, known := c.starting.Get(); known && c.flows[1] != nil {
+		c.flows[1].announced, c.flows[1].expect = true, starting
 	}
-	t.private(c, 1, r.PrivateData, d)
+	t.reportPrivateData(c, 1, r.PrivateData, d)
 	return c
 }
 
 // rejected takes a REJ.
-func (t *Tracker) rejected(r *rocev2.REJ, d *Datagram) *Conn {
-	c := t.byID(d, r.LocalCommID, r.RemoteCommID)
+func (t *Tracker) handleREJ(r *rocev2.REJ, d *Datagram) *Conn {
+	c := t.findByCommID(d, r.LocalCommID, r.RemoteCommID)
 	if c == nil || c.closing {
 		return c
 	}
 	c.Report(rule.ConnectionRejected, Where{At: d.At}, "the connection was rejected: %v", r.Reason)
 	t.close(c, Ending{How: record.EndRejected, By: c.sideOf(t.hosts.find(&d.Src), r.LocalCommID), At: d.At, Reason: r.Reason.String()})
-	t.isOver(c)
+	t.markClosed(c)
 	return c
 }

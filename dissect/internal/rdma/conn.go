@@ -17,24 +17,24 @@ type Conn struct {
 	record   figures
 
 	prev, next *Conn // of the tracker's list, by age
-	halves     [2]*half
+	flows      [2]*flow
 	comms      [2]commID // under which the connection manager knows it, by side
 	client     int8      // which side is the client, -1 when nobody knows yet
 
-	decided   bool // it has an id
-	handshake bool
-	wantSends bool
-	closing   bool
-	retired   bool
-	mtuTold   bool             // that the path MTU is not used up
-	poor      bool             // of what it held, some was given up for want of memory
-	hearsay   [2]bool          // what a side said in the handshake came with a bad ICRC
-	markers   bool             // iWARP: the client wants markers
-	fin       record.Opt[Side] // iWARP: who ended its stream first
-	since     record.Time      // on the tracker's clock: first seen; then, since when it is closing
-	touched   record.Time
-	overAt    record.Time  // on the tracker's clock: when both sides had ended it
-	last      record.Stamp // its last packet
+	decided            bool // it has an id
+	handshake          bool
+	wantSends          bool
+	closing            bool
+	retired            bool
+	mtuReported        bool             // that the path MTU is not used up
+	evicted            bool             // of what it held, some was given up for want of memory
+	privateDataBadICRC [2]bool          // what a side said in the handshake came with a bad ICRC
+	markers            bool             // iWARP: the client wants markers
+	fin                record.Opt[Side] // iWARP: who ended its stream first
+	since              record.Time      // on the tracker's clock: first seen; then, since when it is closing
+	touched            record.Time
+	closedAt           record.Time  // on the tracker's clock: when both sides had ended it
+	last               record.Stamp // its last packet
 
 	service    record.Opt[uint16]
 	ackTimeout record.Opt[uint8]     // Local ACK Timeout of the REQ, as on the wire
@@ -77,14 +77,14 @@ func (c *Conn) Wanted() bool { return c.tracker.Connection != nil }
 // its receiver drops: its ICRC is bad, and the side has shown since then that it fills
 // ICRCs in.
 func (c *Conn) Hearsay(s Side) bool {
-	return c.hearsay[s] && c.Fills(s)
+	return c.privateDataBadICRC[s] && c.Fills(s)
 }
 
 // Fills says that a side has shown that it fills ICRCs in: its receiver drops what has a
 // bad one.
 func (c *Conn) Fills(s Side) bool {
-	h := c.Host(s)
-	return h != nil && h.good
+	f := c.Host(s)
+	return f != nil && f.good
 }
 
 // Handshake says that the beginning of the connection is in the capture.
@@ -100,8 +100,8 @@ func (c *Conn) Proves() bool { return !c.closing && !c.fin.Known() && c.Whole() 
 
 // Whole is Proves of a connection that may have ended.
 func (c *Conn) Whole() bool {
-	for _, h := range c.halves {
-		if h == nil || h.stream == nil && !h.announced {
+	for _, f := range c.flows {
+		if f == nil || f.stream == nil && !f.announced {
 			return false
 		}
 	}
@@ -111,19 +111,19 @@ func (c *Conn) Whole() bool {
 // Complete says that no packet is known to be missing from the capture, on either
 // half, since it was first seen, and that nothing was given up.
 func (c *Conn) Complete() bool {
-	return c.record.Lost == 0 && !c.poor && !c.tracker.unsure() && !c.Doubtful()
+	return c.record.Lost == 0 && !c.evicted && !c.tracker.recentBadICRC() && !c.Doubtful()
 }
 
 // unsure says that a packet was dropped for its ICRC a moment ago: what it was,
 // and of which connection, nobody knows. If its receiver has taken it after all,
 // an acknowledgement will show that.
-func (t *Tracker) unsure() bool { return t.spoils && t.Clock-t.spoiled < lingerClose }
+func (t *Tracker) recentBadICRC() bool { return t.sawBadICRC && t.Clock-t.lastBadICRC < lingerClose }
 
 // Doubtful says that something was acknowledged that the capture does not have
 // yet.
 func (c *Conn) Doubtful() bool {
-	for _, h := range c.halves {
-		if h != nil && h.doubtful() {
+	for _, f := range c.flows {
+		if f != nil && f.awaited() {
 			return true
 		}
 	}
@@ -149,11 +149,11 @@ func (c *Conn) ServiceID() record.Opt[record.Hex64] { return c.record.ServiceID 
 
 // Host is that of a side, nil where it is not known.
 func (c *Conn) Host(s Side) *Host {
-	if h := c.halves[s]; h != nil {
-		return h.src
+	if f := c.flows[s]; f != nil {
+		return f.src
 	}
-	if h := c.halves[s.Other()]; h != nil {
-		return h.dst
+	if f := c.flows[s.Other()]; f != nil {
+		return f.dst
 	}
 	return nil
 }
@@ -194,7 +194,7 @@ func (c *Conn) End(s Side) record.End {
 }
 
 // congested reports what a connection met of congestion, once it is over.
-func (c *Conn) congested() {
+func (c *Conn) reportCongestion() {
 	if c.cnps+c.marked > 0 {
 		c.Report(rule.Congestion, Where{At: c.first}, "the network was congested: receivers sent %d congestion notification packets, and switches marked %d packets", c.cnps, c.marked)
 	}
@@ -202,7 +202,7 @@ func (c *Conn) congested() {
 }
 
 // meets counts a packet that tells of congestion.
-func (c *Conn) meets(n *int64, at record.Stamp) {
+func (c *Conn) countCongestion(n *int64, at record.Stamp) {
 	if c.cnps+c.marked == 0 {
 		c.first = at
 	}
@@ -212,7 +212,7 @@ func (c *Conn) meets(n *int64, at record.Stamp) {
 // NotJudged counts a violation that the capture does not prove; see
 // [Tracker.NotJudged].
 func (c *Conn) NotJudged(r *rule.Rule, gap evidence.Gap, at record.Stamp) {
-	c.tracker.notJudged(r.ID, gap.Name(), at)
+	c.tracker.countNotJudged(r.ID, gap.Name(), at)
 }
 
 // Report reports that a rule was broken. The message is only worded when somebody
@@ -254,7 +254,7 @@ const maxWaiting = 1024
 // share of maps and pools.
 const (
 	connCost    = 4096
-	halfCost    = 1024
+	flowCost    = 1024
 	findingCost = 512
 	opCost      = 360
 	entryCost   = 40
@@ -265,73 +265,73 @@ const (
 // half is one direction of a connection: the packets that one end sends. Its
 // requests (Sends, Writes, Read Requests) have sequence numbers of their own; on
 // InfiniBand its responses carry the PSNs of the other direction's requests.
-type half struct {
-	conn     *Conn
-	src, dst *Host
-	side     Side        // of the sender
-	sendCut  bool        // buffer ends before the Send does
-	refusals int16       // fatal ones
-	refused  *Refusal    // the first fatal one: nothing that comes later is accepted; nil if there was none
-	qpn      uint32      // InfiniBand: of the queue pair that it goes to
-	route    *route      // InfiniBand: from src to dst
-	stream   *stream     // iWARP: the same, and where it stands
-	seq      uint64      // operations so far
-	seen     bool        // it has sent a packet
-	late     bool        // its first packets are not in the capture
-	missing  bool        // packets of it are missing from the capture
-	silent   bool        // it was not seen to answer requests that ask for it
-	asked    int16       // such requests of the peer since its last packet
-	receiver receiver    // InfiniBand: how far the other end has come with its requests
-	accepted record.Time // when the latest operation of which that is known was accepted
-	burst    burst
-	signals  signals
-	ops      ledger     // what its sequence numbers belong to
-	window   *window    // requests, or segments, that came early; nil before the first
-	send     *Operation // the Send that is being put together
-	buffer   []byte     // what was captured of that, from its start
-	write    *Operation // the RDMA Write that is going on
-	stall    stall
-	lane     *lane // nil when nobody asks for places
+type flow struct {
+	conn          *Conn
+	src, dst      *Host
+	side          Side        // of the sender
+	sendTruncated bool        // buffer ends before the Send does
+	refusals      int16       // fatal ones
+	refused       *Refusal    // the first fatal one: nothing that comes later is accepted; nil if there was none
+	qpn           uint32      // InfiniBand: of the queue pair that it goes to
+	route         *route      // InfiniBand: from src to dst
+	stream        *stream     // iWARP: the same, and where it stands
+	seq           uint64      // operations so far
+	seen          bool        // it has sent a packet
+	lateStart     bool        // its first packets are not in the capture
+	missing       bool        // packets of it are missing from the capture
+	silent        bool        // it was not seen to answer requests that ask for it
+	asked         int16       // such requests of the peer since its last packet
+	receiver      receiver    // InfiniBand: how far the other end has come with its requests
+	accepted      record.Time // when the latest operation of which that is known was accepted
+	burst         burst
+	signals       signals
+	ops           ledger     // what its sequence numbers belong to
+	window        *window    // requests, or segments, that came early; nil before the first
+	send          *Operation // the Send that is being put together
+	buffer        []byte     // what was captured of that, from its start
+	write         *Operation // the RDMA Write that is going on
+	retries       retries
+	placement     *placement // nil when nobody asks for places
 
 	// InfiniBand:
-	started    bool
-	announced  bool   // the handshake told the PSN that it starts with
-	expect     uint32 // the PSN of the next request
-	loose      bool   // expect is a lower bound: a Read of unknown extent came last
-	acked      uint32 // the last PSN that the other end acknowledged
-	hasAck     bool
-	ackedEarly bool   // something was acknowledged before the first request was captured
-	earlyAck   uint32 // the PSN of that
-	gapFrom    uint32 // PSNs that were given up as lost: [gapFrom, gapTo)
-	gapTo      uint32
-	acksSeen   bool // this end acknowledged something while the other direction was unknown
-	lastAck    uint32
-	orphans    int32 // responses to a request that was not seen, in one run
-	orphanPSN  uint32
+	started            bool
+	announced          bool   // the handshake told the PSN that it starts with
+	expect             uint32 // the PSN of the next request
+	psnLowerBound      bool   // expect is a lower bound: a Read of unknown extent came last
+	acked              uint32 // the last PSN that the other end acknowledged
+	hasAck             bool
+	ackedEarly         bool   // something was acknowledged before the first request was captured
+	earlyAck           uint32 // the PSN of that
+	gapFrom            uint32 // PSNs that were given up as lost: [gapFrom, gapTo)
+	gapTo              uint32
+	acksSeen           bool // this end acknowledged something while the other direction was unknown
+	lastAck            uint32
+	unmatchedResponses int32 // responses to a request that was not seen, in one run
+	unmatchedPSN       uint32
 
 	search
 }
 
 // peer is the half in the other direction, nil when it was never seen.
-func (h *half) peer() *half { return h.conn.halves[h.side.Other()] }
+func (f *flow) peer() *flow { return f.conn.flows[f.side.Other()] }
 
 // doubtful says that something was acknowledged that the capture does not have
 // yet.
-func (h *half) doubtful() bool {
-	if w := h.stream; w != nil {
+func (f *flow) awaited() bool {
+	if w := f.stream; w != nil {
 		fin := int32(0)
 		if w.fin { // it takes a sequence number
 			fin = 1
 		}
 		return w.known && w.acked && octets.delta(w.ackedTo, w.next) > fin
 	}
-	return h.started && h.hasAck && psns.delta(h.acked, h.expect) >= 0
+	return f.started && f.hasAck && psns.delta(f.acked, f.expect) >= 0
 }
 
 // heard notes a packet of a half; asks is set if its receiver has to respond.
-func (h *half) heard(asks bool) {
-	h.seen, h.asked = true, 0
-	if peer := h.peer(); asks && peer != nil {
+func (f *flow) notePacket(asks bool) {
+	f.seen, f.asked = true, 0
+	if peer := f.peer(); asks && peer != nil {
 		if peer.asked++; peer.asked >= silentAfter {
 			peer.silent = true
 		}
@@ -351,19 +351,19 @@ func (c *Conn) Gaps(s Side) (g evidence.Gap) {
 		}
 	}
 	set(!c.handshake, evidence.NoHandshake)
-	set(c.poor, evidence.Evicted)
+	set(c.evicted, evidence.Evicted)
 	set(c.closing || c.fin.Known(), evidence.Closing)
 	set(c.tracker.unordered, evidence.Unordered)
-	set(c.tracker.unsure(), evidence.Awaited)
-	h := c.halves[s]
-	if h == nil {
+	set(c.tracker.recentBadICRC(), evidence.Awaited)
+	f := c.flows[s]
+	if f == nil {
 		return g | evidence.Late | evidence.Awaited
 	}
-	set(h.missing, evidence.Missing)
-	set(h.doubtful() || !h.seen, evidence.Awaited)
-	set(h.stream == nil && !h.announced && h.seq < 2, evidence.Awaited) // nothing shows yet what it sent besides
-	set(h.silent, evidence.Silent)
-	set(h.late || h.stream == nil && !h.announced, evidence.Late)
+	set(f.missing, evidence.Missing)
+	set(f.awaited() || !f.seen, evidence.Awaited)
+	set(f.stream == nil && !f.announced && f.seq < 2, evidence.Awaited) // nothing shows yet what it sent besides
+	set(f.silent, evidence.Silent)
+	set(f.lateStart || f.stream == nil && !f.announced, evidence.Late)
 	return g
 }
 
@@ -381,17 +381,17 @@ type Ending struct {
 }
 
 // stall is what a half repeats without ever being acknowledged.
-type stall struct {
+type retries struct {
 	seq     uint32
 	repeats uint32
 	at      record.Stamp
 }
 
 // gaveUp is the half that repeated something in vain, nil when none did.
-func (c *Conn) gaveUp() *half {
-	for _, h := range c.halves {
-		if h != nil && h.stall.repeats >= inVain {
-			return h
+func (c *Conn) exhausted() *flow {
+	for _, f := range c.flows {
+		if f != nil && f.retries.repeats >= exhaustedAfter {
+			return f
 		}
 	}
 	return nil
@@ -399,12 +399,12 @@ func (c *Conn) gaveUp() *half {
 
 // stalls counts a repeat of what was not acknowledged yet: the same, again and
 // again.
-func (h *half) stalls(c circle, seq uint32, unacked bool, at record.Stamp) {
-	switch s := &h.stall; {
+func (f *flow) noteRetry(c circle, seq uint32, unacked bool, at record.Stamp) {
+	switch s := &f.retries; {
 	case !unacked:
-		*s = stall{}
+		*s = retries{}
 	case s.repeats == 0 || c.delta(seq, s.seq) < 0:
-		*s = stall{seq, 1, at}
+		*s = retries{seq, 1, at}
 	case seq == s.seq:
 		s.repeats = max(s.repeats+1, s.repeats) // as many as can be counted
 		s.at = at
@@ -413,15 +413,15 @@ func (h *half) stalls(c circle, seq uint32, unacked bool, at record.Stamp) {
 
 // inVain is how many repeats in a row, none acknowledged, are a side that got no
 // answer any more.
-const inVain = 3
+const exhaustedAfter = 3
 
 // ends notes what ends a connection; the first reason stays.
 func (c *Conn) ends(e Ending) {
 	if c.ending != nil {
 		return
 	}
-	if h := c.gaveUp(); h != nil && (e.How == record.EndDisconnect || e.How == record.EndReset || e.How == record.EndReused) {
-		e = Ending{How: record.EndRetries, By: record.Some(h.side), At: h.stall.at, Repeats: int64(h.stall.repeats)}
+	if f := c.exhausted(); f != nil && (e.How == record.EndDisconnect || e.How == record.EndReset || e.How == record.EndReused) {
+		e = Ending{How: record.EndRetries, By: record.Some(f.side), At: f.retries.at, Repeats: int64(f.retries.repeats)}
 	}
 	ending := e
 	c.ending = &ending
@@ -431,11 +431,11 @@ func (c *Conn) ends(e Ending) {
 func (c *Conn) ended() (r record.Opt[record.Ended]) {
 	e, known := c.Ended()
 	if !known {
-		h := c.gaveUp()
-		if h == nil {
+		f := c.exhausted()
+		if f == nil {
 			return r
 		}
-		e = Ending{How: record.EndSilence, At: h.stall.at, Repeats: int64(h.stall.repeats)}
+		e = Ending{How: record.EndSilence, At: f.retries.at, Repeats: int64(f.retries.repeats)}
 	}
 	end := record.Ended{
 		How: e.How, Packet: record.SomeIf(e.At.Packet, e.At.Packet != 0), Reason: record.SomeIf(e.Reason, e.Reason != ""),
@@ -470,8 +470,8 @@ func (c *Conn) endpoint(s Side) (e record.Endpoint) {
 		e.Address = record.Some(a.String())
 	}
 	e.Port = c.ports[s]
-	if h := c.halves[s.Other()]; h != nil && h.stream == nil { // the packets to it name its queue pair
-		e.QPN = record.Some(record.Hex24(h.qpn))
+	if f := c.flows[s.Other()]; f != nil && f.stream == nil { // the packets to it name its queue pair
+		e.QPN = record.Some(record.Hex24(f.qpn))
 	}
 	return e
 }

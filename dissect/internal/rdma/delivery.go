@@ -90,17 +90,17 @@ const copyWithin = record.Time(5e6)
 
 // rollBack notes that the receiver refused what it got from a PSN on: it expects
 // that PSN again.
-func (t *Tracker) rollBack(h *half, psn uint32) {
-	if !h.receiver.known {
+func (t *Tracker) rollBack(f *flow, psn uint32) {
+	if !f.receiver.known {
 		return
 	}
-	if psns.delta(psn, h.receiver.next) < 0 {
-		for i := len(h.ops.entries) - 1; i >= h.ops.head; i-- {
-			e := &h.ops.entries[i]
+	if psns.delta(psn, f.receiver.next) < 0 {
+		for i := len(f.ops.entries) - 1; i >= f.ops.head; i-- {
+			e := &f.ops.entries[i]
 			if psns.delta(psns.add(e.to, psns.add(0, rocev2.PSNMask)), psn) < 0 { // its last PSN
 				break
 			}
-			if c := &e.op.copies; e.op.Side == h.side && !c.decided {
+			if c := &e.op.copies; e.op.Side == f.side && !c.decided {
 				if c.accepted.Packet != 0 {
 					c.early = c.accepted
 				}
@@ -108,18 +108,18 @@ func (t *Tracker) rollBack(h *half, psn uint32) {
 			}
 		}
 	}
-	h.receiver.next = psn
+	f.receiver.next = psn
 }
 
 // covers decides which copies of the entries [lo, hi) of a half's ledger were
 // accepted: all of them were before a response that was sent at that time. It goes
 // from the newest back, because each was accepted before the next.
-func (t *Tracker) covers(h *half, lo, hi int, at record.Stamp) {
+func (t *Tracker) decideCopies(f *flow, lo, hi int, at record.Stamp) {
 	bound := at
 	for i := hi - 1; i >= lo; i-- {
-		o := h.ops.entries[i].op
-		if c := &o.copies; o.Side == h.side && !c.decided {
-			if h.stream != nil && c.accepted.Packet == 0 { // TCP delivers in order: with this packet the operation was whole
+		o := f.ops.entries[i].op
+		if c := &o.copies; o.Side == f.side && !c.decided {
+			if f.stream != nil && c.accepted.Packet == 0 { // TCP delivers in order: with this packet the operation was whole
 				c.accepted = o.Last
 			}
 			c.decide(o.Last, bound)
@@ -127,15 +127,15 @@ func (t *Tracker) covers(h *half, lo, hi int, at record.Stamp) {
 		}
 	}
 	for i := lo; i < hi; i++ {
-		o := h.ops.entries[i].op
+		o := f.ops.entries[i].op
 		c := &o.copies
-		if o.Side != h.side || !c.decided || c.delivered.At.Packet == 0 {
+		if o.Side != f.side || !c.decided || c.delivered.At.Packet == 0 {
 			continue
 		}
-		if c.delivered.At.Time < h.accepted { // it reached its owner only when those before it had
-			c.delivered.At.Time = h.accepted
+		if c.delivered.At.Time < f.accepted { // it reached its owner only when those before it had
+			c.delivered.At.Time = f.accepted
 		}
-		h.accepted = c.delivered.At.Time
+		f.accepted = c.delivered.At.Time
 	}
 }
 
@@ -167,16 +167,16 @@ func (c *copies) decide(last, bound record.Stamp) {
 // memory that the operation exposed.
 // It returns when that operation was accepted, and whether the capture tells.
 func (c *Conn) Accepted(s Side, seq uint64, at record.Stamp) (d Delivery, known bool) {
-	h := c.halves[s]
-	if h == nil {
+	f := c.flows[s]
+	if f == nil {
 		return d, false
 	}
-	l := &h.ops
+	l := &f.ops
 	hi := l.unacked
 	for hi < len(l.entries) && l.entries[hi].op.Seq <= seq {
 		hi++
 	}
-	c.tracker.covers(h, l.unacked, hi, at)
+	c.tracker.decideCopies(f, l.unacked, hi, at)
 	if hi == l.unacked || l.entries[hi-1].op.Seq != seq {
 		return d, false
 	}
@@ -196,6 +196,6 @@ func (c *Conn) DecidesWithin() record.Time {
 // Acknowledges reports whether the capture has acknowledgements of what a side
 // sent.
 func (c *Conn) Acknowledges(s Side) bool {
-	h := c.halves[s]
-	return h != nil && (h.hasAck || h.stream != nil && h.stream.acked)
+	f := c.flows[s]
+	return f != nil && (f.hasAck || f.stream != nil && f.stream.acked)
 }

@@ -17,7 +17,7 @@ const fpduHead = 512
 func (t *Tracker) FPDUs() []iwarp.Noted { return t.iwarp.fpdus }
 
 // note remembers an FPDU of the segment at hand, when somebody wants to show it.
-func (t *Tracker) note(plain []byte, ulpdu, offset int, crc iwarp.CRCResult) {
+func (t *Tracker) noteFPDU(plain []byte, ulpdu, offset int, crc iwarp.CRCResult) {
 	if !t.KeepFPDUs {
 		return
 	}
@@ -44,16 +44,16 @@ func within(offset, n int) int {
 
 // feed takes the next bytes of a stream, of which data was captured and length
 // were sent; offset is where they stand in the frame, -1 when they do not.
-func (t *Tracker) feed(h *half, data []byte, offset, length int, at record.Stamp) {
-	w := h.stream
+func (t *Tracker) feed(f *flow, data []byte, offset, length int, at record.Stamp) {
+	w := f.stream
 	end := w.next + uint32(length)
 	if w.handshake {
-		n := t.handshake(h, data, at)
+		n := t.handshake(f, data, at)
 		if n < 0 { // more is needed
 			w.next = end
 			if len(data) < length {
 				w.handshake = false
-				t.gap(h, end, 0)
+				t.skipBytes(f, end, 0)
 			}
 			return
 		}
@@ -88,7 +88,7 @@ func (t *Tracker) feed(h *half, data []byte, offset, length int, at record.Stamp
 		if len(w.partial) == 0 {
 			size := fpduSize(data, w.markers, w.position)
 			if size > 0 && size <= len(data) { // whole in this segment: no copy
-				t.fpdu(h, data[:size], offset, start, at)
+				t.fpdu(f, data[:size], offset, start, at)
 				data, start = data[size:], start+uint32(size)
 				offset = within(offset, size)
 				w.position = (w.position + size) % iwarp.MarkerEvery
@@ -104,43 +104,43 @@ func (t *Tracker) feed(h *half, data []byte, offset, length int, at record.Stamp
 		} else { // its length is not known yet: byte by byte until it is
 			take = 1
 		}
-		t.keepPartial(h, data[:take])
+		t.keepPartial(f, data[:take])
 		data, start = data[take:], start+uint32(take)
 		offset = within(offset, take)
 		if size = fpduSize(w.partial, w.markers, w.position); size > 0 && len(w.partial) >= size {
-			t.fpdu(h, w.partial[:size], -1, w.from, at)
+			t.fpdu(f, w.partial[:size], -1, w.from, at)
 			w.position = (w.position + size) % iwarp.MarkerEvery
 			w.partial = w.partial[:0]
 		}
 	}
 	w.next = end
 	if missing := int(octets.delta(end, start)); missing > 0 {
-		t.cutSegment(h, start, end, at)
+		t.truncatedSegment(f, start, end, at)
 	}
 }
 
 // cutSegment copes with a segment of which the capture has only the beginning,
 // up to from: an FPDU that it starts is read as far as it goes, and the stream
 // taken up again behind it.
-func (t *Tracker) cutSegment(h *half, from, end uint32, at record.Stamp) {
-	w := h.stream
+func (t *Tracker) truncatedSegment(f *flow, from, end uint32, at record.Stamp) {
+	w := f.stream
 	missing := int(octets.delta(end, from))
 	size := fpduSize(w.partial, w.markers, w.position)
 	behind := size - len(w.partial) - missing // bytes of the FPDU in further segments
-	t.carriesPartial(h, max(size, len(w.partial)))
-	defer t.carriesNoMore()
+	t.beginCarriedPartial(f, max(size, len(w.partial)))
+	defer t.reportCarried()
 	var s iwarp.Segment
 	if size > 0 && !w.markers && s.Decode(w.partial[iwarp.LengthLen:]) == nil && s.Plausible() {
 		ulpdu := int(be.Uint16(w.partial))
-		t.note(w.partial, ulpdu, -1, iwarp.CRCOff)
-		t.ddp(h, fragment{&s, max(ulpdu-s.HeaderLength, 0), run{w.from, w.from + uint32(size)}, true}, at)
+		t.noteFPDU(w.partial, ulpdu, -1, iwarp.CRCOff)
+		t.ddp(f, fragment{&s, max(ulpdu-s.HeaderLength, 0), run{w.from, w.from + uint32(size)}, true}, at)
 	} else {
-		h.missing = true // nobody knows what this FPDU was
+		f.missing = true // nobody knows what this FPDU was
 	}
 	w.position = (w.position + len(w.partial) + missing) % iwarp.MarkerEvery
 	w.partial = w.partial[:0]
 	w.skip, w.resync = max(behind, 0), size == 0 || behind < 0
-	h.missing = h.missing || behind < 0 // whole FPDUs are in the part that the capture lacks
+	f.missing = f.missing || behind < 0 // whole FPDUs are in the part that the capture lacks
 }
 
 // plausibleHeader is what can be said of an FPDU that was cut.
@@ -189,18 +189,18 @@ func withoutMarkers(to, raw []byte, position int) []byte {
 
 // handshake reads an MPA request or reply at the start of a stream. It returns
 // how many bytes of data that took, or -1 when more are needed.
-func (t *Tracker) handshake(h *half, data []byte, at record.Stamp) int {
-	c, w := h.conn, h.stream
+func (t *Tracker) handshake(f *flow, data []byte, at record.Stamp) int {
+	c, w := f.conn, f.stream
 	before := len(w.partial)
 	if before > 0 {
-		t.keepPartial(h, data)
+		t.keepPartial(f, data)
 		data = w.partial
 	}
 	m := &t.iwarp.mpa
 	if err := m.Decode(data); err != nil {
 		if len(data) < iwarp.MPALen+512 && iwarp.IsMPA(data) {
 			if before == 0 {
-				t.keepPartial(h, data)
+				t.keepPartial(f, data)
 			}
 			return -1
 		}
@@ -209,20 +209,20 @@ func (t *Tracker) handshake(h *half, data []byte, at record.Stamp) int {
 		return 0
 	}
 	w.handshake = false
-	t.carriesMPA(h, data[:m.Length], w.next-uint32(before))
-	if h.side == 0 || !m.Reject { // who rejects agrees to nothing
-		c.follower.Private(h.side, m.PrivateData, at)
+	t.reportCarriedMPA(f, data[:m.Length], w.next-uint32(before))
+	if f.side == 0 || !m.Reject { // who rejects agrees to nothing
+		c.follower.Private(f.side, m.PrivateData, at)
 	}
-	if h.side == 0 {
+	if f.side == 0 {
 		c.markers = m.Markers
 	} else {
 		w.markers = c.markers // whoever asked for markers gets them
-		if peer := h.peer(); peer != nil {
+		if peer := f.peer(); peer != nil {
 			peer.stream.markers = m.Markers
 		}
 		if m.Reject {
 			c.Report(rule.ConnectionRejected, Where{At: at}, "the MPA reply rejected the connection")
-			t.close(c, Ending{How: record.EndRejected, By: record.Some(h.side), At: at, Reason: "MPA reply"})
+			t.close(c, Ending{How: record.EndRejected, By: record.Some(f.side), At: at, Reason: "MPA reply"})
 		} else {
 			t.establish(c, at)
 		}
@@ -234,45 +234,45 @@ func (t *Tracker) handshake(h *half, data []byte, at record.Stamp) int {
 // misframed reports an FPDU that is none, unless the capture may have made it so: behind
 // segments that it has missed of a stream with markers, or of one whose handshake does
 // not tell whether it has any, where an FPDU begins is a guess, and is to be found again.
-func (t *Tracker) misframed(h *half, r *rule.Rule, at record.Stamp, format string, args ...any) {
-	if c := h.conn; h.stream.markers && c.record.Lost > 0 || c.handshake && !c.record.Established.Known() {
-		h.stream.resync = true
+func (t *Tracker) reportMisframed(f *flow, r *rule.Rule, at record.Stamp, format string, args ...any) {
+	if c := f.conn; f.stream.markers && c.record.Lost > 0 || c.handshake && !c.record.Established.Known() {
+		f.stream.resync = true
 		return
 	}
-	h.conn.Report(r, Where{At: at}, format, args...)
+	f.conn.Report(r, Where{At: at}, format, args...)
 }
 
 // fpdu takes one whole FPDU, raw; from is its sequence number.
-func (t *Tracker) fpdu(h *half, raw []byte, offset int, from uint32, at record.Stamp) {
-	w := h.stream
+func (t *Tracker) fpdu(f *flow, raw []byte, offset int, from uint32, at record.Stamp) {
+	w := f.stream
 	plain := raw
 	if w.markers {
 		t.iwarp.unmarked = withoutMarkers(t.iwarp.unmarked[:0], raw, w.position)
 		plain, offset = t.iwarp.unmarked, -1
 	}
 	crc := iwarp.CheckCRC(raw)
-	t.carriesFPDU(h, raw, plain, from)
-	defer t.carriesNoMore()
+	t.beginCarriedFPDU(f, raw, plain, from)
+	defer t.reportCarried()
 	size := int(be.Uint16(plain))
 	if iwarp.LengthLen+size > len(plain) { // a marker stands in its length: bytes are missing
-		t.misframed(h, rule.MPAFraming, at, "FPDU of %d bytes in %d", size, len(plain))
+		t.reportMisframed(f, rule.MPAFraming, at, "FPDU of %d bytes in %d", size, len(plain))
 		w.resync = true
 		return
 	}
 	ulpdu := plain[iwarp.LengthLen : iwarp.LengthLen+size]
-	t.note(plain, len(ulpdu), offset, crc)
+	t.noteFPDU(plain, len(ulpdu), offset, crc)
 	if crc == iwarp.CRCBad {
 		t.BadCRC++
 		t.mark(nil, record.BadICRC)
-		t.misframed(h, rule.MPACRCBad, at, "FPDU of %d bytes has a bad CRC", len(raw))
+		t.reportMisframed(f, rule.MPACRCBad, at, "FPDU of %d bytes has a bad CRC", len(raw))
 		return
 	}
 	s := &t.iwarp.segment
 	if err := s.Decode(ulpdu); err != nil {
-		t.misframed(h, rule.MPAFraming, at, "%v", err)
+		t.reportMisframed(f, rule.MPAFraming, at, "%v", err)
 		return
 	}
-	t.ddp(h, fragment{s, len(s.Payload), run{from, from + uint32(len(raw))}, false}, at)
+	t.ddp(f, fragment{s, len(s.Payload), run{from, from + uint32(len(raw))}, false}, at)
 }
 
 // fragment is a DDP segment in its place.
@@ -284,38 +284,38 @@ type fragment struct {
 }
 
 // ddp makes operations of a DDP segment.
-func (t *Tracker) ddp(h *half, s fragment, at record.Stamp) {
+func (t *Tracker) ddp(f *flow, s fragment, at record.Stamp) {
 	switch {
 	case s.Tagged && s.Opcode == iwarp.Write:
-		t.taggedWrite(h, s, at)
+		t.taggedWrite(f, s, at)
 	case s.Tagged && s.Opcode == iwarp.ReadResponse:
-		t.taggedResponse(h, s, at)
+		t.taggedResponse(f, s, at)
 	case s.Opcode.IsSend():
-		t.untaggedSend(h, s, at)
+		t.untaggedSend(f, s, at)
 	case s.Opcode == iwarp.ReadRequest:
 		var r iwarp.ReadRequestHeader
 		if r.Decode(s.Payload) == nil {
-			o := t.readBegins(h, target{r.SourceSTag, r.SourceOffset, r.Size}, s.run, at)
+			o := t.readBegins(f, target{r.SourceSTag, r.SourceOffset, r.Size}, s.run, at)
 			o.sink, o.sinkAt = r.SinkSTag, r.SinkOffset
 			t.mark(o, 0)
-			t.moves(o, o.Offset, o.Length)
+			t.noteBytes(o, o.Offset, o.Length)
 		}
 	case s.Opcode == iwarp.Terminate:
-		t.terminate(h, s.Payload, at)
+		t.terminate(f, s.Payload, at)
 	}
 }
 
 // untaggedSend takes a DDP segment of a Send.
-func (t *Tracker) untaggedSend(h *half, s fragment, at record.Stamp) {
-	if s.Offset != 0 && (h.send == nil || s.Offset != uint64(h.send.Length)) {
+func (t *Tracker) untaggedSend(f *flow, s fragment, at record.Stamp) {
+	if s.Offset != 0 && (f.send == nil || s.Offset != uint64(f.send.Length)) {
 		return // its beginning is lost
 	}
 	p := part{first: s.Offset == 0, last: s.Last, data: s.Payload, size: s.size, cut: s.cut, run: s.run}
 	if s.Opcode.Invalidates() {
 		p.invalidates = record.Some(s.STag)
 	}
-	t.sendPart(h, p, at)
-	if e := h.ops.last(); e != nil {
+	t.sendPart(f, p, at)
+	if e := f.ops.last(); e != nil {
 		if e.op.Kind == Send {
 			e.op.msn = s.Sequence
 		}
@@ -324,34 +324,34 @@ func (t *Tracker) untaggedSend(h *half, s fragment, at record.Stamp) {
 }
 
 // taggedWrite follows an RDMA Write: segments to one STag, up to the last.
-func (t *Tracker) taggedWrite(h *half, s fragment, at record.Stamp) {
-	if h.write == nil || h.write.Handle != s.STag {
-		t.writeBegins(h, target{s.STag, s.Offset, uint32(s.size)}, false, s.run, at)
+func (t *Tracker) taggedWrite(f *flow, s fragment, at record.Stamp) {
+	if f.write == nil || f.write.Handle != s.STag {
+		t.writeBegins(f, target{s.STag, s.Offset, uint32(s.size)}, false, s.run, at)
 	} else {
-		t.enter(h, s.run, h.write)
+		t.enter(f, s.run, f.write)
 	}
-	t.mark(h.write, 0)
-	t.took(h.write, at)
-	h.write.Cut = h.write.Cut || s.cut
-	t.writePart(h, s.Offset, s.Payload, s.size, s.Last)
+	t.mark(f.write, 0)
+	t.countPacket(f.write, at)
+	f.write.Cut = f.write.Cut || s.cut
+	t.writePart(f, s.Offset, s.Payload, s.size, s.Last)
 }
 
 // taggedResponse takes data that a Read asked for: it goes to the sink that the
 // request named.
-func (t *Tracker) taggedResponse(h *half, s fragment, at record.Stamp) {
-	asker := h.peer()
+func (t *Tracker) taggedResponse(f *flow, s fragment, at record.Stamp) {
+	asker := f.peer()
 	if asker == nil {
 		return
 	}
-	o := asker.sinks(s)
+	o := asker.readOfSink(s)
 	if o == nil {
 		return
 	}
-	t.enter(h, s.run, o)
+	t.enter(f, s.run, o)
 	t.mark(o, 0)
-	t.took(o, at)
+	t.countPacket(o, at)
 	offset := int64(s.Offset - o.sinkAt)
-	fresh := t.saw(o, offset, offset+int64(s.size))
+	fresh := t.markSeen(o, offset, offset+int64(s.size))
 	if fresh == int64(s.size) || fresh > 0 {
 		o.Bytes += fresh - int64(s.size) // what readPart counts is all of it
 		t.readPart(o, offset, s.Payload, s.size, at)
@@ -360,11 +360,11 @@ func (t *Tracker) taggedResponse(h *half, s fragment, at record.Stamp) {
 
 // sinks is the Read under way that a response is for, nil for none. They are
 // answered in order, so that it is one of the oldest.
-func (h *half) sinks(s fragment) *Operation {
-	l := &h.ops
+func (f *flow) readOfSink(s fragment) *Operation {
+	l := &f.ops
 	for n, i := 0, max(l.head, l.reads); i < len(l.entries) && n < maxReadsAtOnce; i++ {
 		o := l.entries[i].op
-		if o.Kind != Read || o.done || o.Side != h.side {
+		if o.Kind != Read || o.done || o.Side != f.side {
 			if n == 0 {
 				l.reads = i + 1 // all before are over
 			}
@@ -383,13 +383,13 @@ const maxReadsAtOnce = 128
 
 // terminate takes a Terminate: the connection is over, and what it blames was
 // never done.
-func (t *Tracker) terminate(h *half, payload []byte, at record.Stamp) {
-	c := h.conn
+func (t *Tracker) terminate(f *flow, payload []byte, at record.Stamp) {
+	c := f.conn
 	var m iwarp.TerminateHeader
 	if m.Decode(payload) != nil {
 		return
 	}
-	r := Refusal{By: h.side, At: at, Fatal: true, Reason: m.String(), Kind: Write, Text: "Terminate: " + m.String()}
+	r := Refusal{By: f.side, At: at, Fatal: true, Reason: m.String(), Kind: Write, Text: "Terminate: " + m.String()}
 	if m.HasDDP {
 		switch {
 		case m.HasRDMAP:
@@ -405,18 +405,18 @@ func (t *Tracker) terminate(h *half, payload []byte, at record.Stamp) {
 		r.NotReady, r.TooLong = m.Code == 2, m.Code == 5
 	}
 	t.mark(nil, record.Refused)
-	asker := h.peer()
+	asker := f.peer()
 	if asker != nil {
-		r.Op = asker.blamed(&r)
+		r.Op = asker.operationNamed(&r)
 		if m.HasDDP && r.Kind == Send && m.DDP.Opcode.IsSend() {
-			r.Op = asker.numbered(m.DDP.Sequence)
+			r.Op = asker.sendNumbered(m.DDP.Sequence)
 		}
 		t.mark(r.Op, 0)
 	}
 	if m.Swapped {
-		c.Report(rule.TerminateBitsReversed, Where{At: at, Blames: record.Some(h.side)}, "the control word of the Terminate has the bits of each byte in reverse order, as Linux's siw writes it; it was decoded in the intended order")
+		c.Report(rule.TerminateBitsReversed, Where{At: at, Blames: record.Some(f.side)}, "the control word of the Terminate has the bits of each byte in reverse order, as Linux's siw writes it; it was decoded in the intended order")
 	}
-	c.ends(Ending{How: record.EndTerminate, By: record.Some(h.side), At: at, Reason: r.Reason})
+	c.ends(Ending{How: record.EndTerminate, By: record.Some(f.side), At: at, Reason: r.Reason})
 	if asker == nil {
 		c.follower.Refused(&r)
 		return
@@ -430,14 +430,14 @@ func (t *Tracker) terminate(h *half, payload []byte, at record.Stamp) {
 
 // blamed is the operation of a half that a Terminate names, nil when it is not
 // known any more.
-func (h *half) blamed(r *Refusal) *Operation {
+func (f *flow) operationNamed(r *Refusal) *Operation {
 	handle, known := r.Handle.Get()
-	if !known || h.refusals >= maxRefusals {
+	if !known || f.refusals >= maxRefusals {
 		return nil
 	}
-	for i := len(h.ops.entries) - 1; i >= h.ops.head; i-- {
-		o := h.ops.entries[i].op
-		if o.Side == h.side && o.Kind == r.Kind && o.Handle == handle && r.Offset-o.Offset <= uint64(o.Length) {
+	for i := len(f.ops.entries) - 1; i >= f.ops.head; i-- {
+		o := f.ops.entries[i].op
+		if o.Side == f.side && o.Kind == r.Kind && o.Handle == handle && r.Offset-o.Offset <= uint64(o.Length) {
 			return o
 		}
 	}
@@ -446,9 +446,9 @@ func (h *half) blamed(r *Refusal) *Operation {
 
 // numbered is the Send of a half with that message sequence number, nil when it is
 // not known any more.
-func (h *half) numbered(msn uint32) *Operation {
-	for i := len(h.ops.entries) - 1; i >= h.ops.head; i-- {
-		if o := h.ops.entries[i].op; o.Side == h.side && o.Kind == Send && o.msn == msn {
+func (f *flow) sendNumbered(msn uint32) *Operation {
+	for i := len(f.ops.entries) - 1; i >= f.ops.head; i-- {
+		if o := f.ops.entries[i].op; o.Side == f.side && o.Kind == Send && o.msn == msn {
 			return o
 		}
 	}

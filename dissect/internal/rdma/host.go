@@ -9,7 +9,7 @@ type Host struct {
 	name string // how it is written, once that was asked for
 	uses int    // halves, communication IDs, and whoever holds it
 
-	judged          bool  // a packet that is good has said something of it
+	known           bool  // a packet that is good has said something of it
 	good            bool  // it has sent a packet with a good ICRC
 	tcpGood, tcpBad int64 // TCP segments with data and a good checksum; those with one that is wrong, and finished
 }
@@ -88,7 +88,7 @@ type route struct {
 	src, dst *Host
 	back     *route // the other way, nil while nothing goes it
 	uses     int    // halves
-	alone
+	unpaired
 }
 
 // queueKey identifies one direction of an InfiniBand connection: its route, and the
@@ -139,7 +139,7 @@ func (s *routes) leave(r *route) {
 }
 
 // across is the route the other way, nil where nothing goes it.
-func (s *routes) across(e ends) *route {
+func (s *routes) reverse(e ends) *route {
 	if r := s.find(e); r != nil {
 		return r.back
 	}

@@ -12,18 +12,18 @@ import (
 
 // alone is the halves of one route that have no other direction, and how to find
 // the one that a packet fits without a look at all of them.
-type alone struct {
-	halves []*half
-	byPSN  map[uint32]*half // chains, by neighbourhood; nil while there are few
+type unpaired struct {
+	flows  []*flow
+	byPSN  map[uint32]*flow // chains, by neighbourhood; nil while there are few
 	cursor int
 }
 
 // search is what a half that is alone is listed under.
 type search struct {
-	alone      *alone // nil once it is not
-	prev, next *half  // of the chain in alone.byPSN
-	place      uint32 // there
-	index      int32  // in alone.halves
+	unpaired   *unpaired // nil once it is not
+	prev, next *flow     // of the chain in alone.byPSN
+	place      uint32    // there
+	index      int32     // in alone.halves
 	tries      int32
 	listed     bool // in a chain
 }
@@ -44,152 +44,152 @@ const lookAt = 8
 
 // attach makes a direction of a connection. One that used the same key before is
 // over.
-func (t *Tracker) attach(c *Conn, side Side, e ends, qpn uint32) *half {
+func (t *Tracker) attach(c *Conn, side Side, e ends, qpn uint32) *flow {
 	r := t.routes.take(e)
 	key := queueKey{r, qpn}
 	if old := t.queues[key]; old != nil && old.conn != c {
-		t.replace(old.conn)
+		t.endReused(old.conn)
 	} else if old != nil {
 		t.drop(old)
 	}
-	if old := c.halves[side]; old != nil { // it names another queue pair now
+	if old := c.flows[side]; old != nil { // it names another queue pair now
 		t.drop(old)
 	}
-	h := &half{conn: c, side: side, src: e.src, dst: e.dst, route: r, qpn: qpn, lane: t.newLane()}
+	f := &flow{conn: c, side: side, src: e.src, dst: e.dst, route: r, qpn: qpn, placement: t.newPlacement()}
 	e.src.Hold()
 	e.dst.Hold()
-	c.halves[side] = h
-	c.share.Charge(halfCost)
-	t.queues[key] = h
-	t.pair(c)
-	return h
+	c.flows[side] = f
+	c.share.Charge(flowCost)
+	t.queues[key] = f
+	t.updatePairing(c)
+	return f
 }
 
 // drop forgets a half of a connection that goes on without it.
-func (t *Tracker) drop(h *half) {
-	t.detach(h)
-	for h.ops.len() > 0 {
-		t.forget(h)
+func (t *Tracker) drop(f *flow) {
+	t.removeFlow(f)
+	for f.ops.len() > 0 {
+		t.forgetOldest(f)
 	}
-	for !h.window.empty() {
-		t.unhold(h, h.window.earliest())
-		h.window.remove(1)
+	for !f.window.empty() {
+		t.unhold(f, f.window.earliest())
+		f.window.remove(1)
 	}
-	t.dropBuffer(h)
-	h.conn.share.Charge(-halfCost)
-	h.conn.halves[h.side] = nil
+	t.dropBuffer(f)
+	f.conn.share.Charge(-flowCost)
+	f.conn.flows[f.side] = nil
 }
 
 // replace ends a connection whose queue pair is used again.
-func (t *Tracker) replace(c *Conn) {
+func (t *Tracker) endReused(c *Conn) {
 	t.close(c, Ending{How: record.EndReused, At: t.now})
-	t.retire(c)
+	t.finish(c)
 }
 
 // pair lists the half of a connection that is alone, or decides one that has both.
-func (t *Tracker) pair(c *Conn) {
-	for side, h := range c.halves {
-		if h == nil {
+func (t *Tracker) updatePairing(c *Conn) {
+	for side, f := range c.flows {
+		if f == nil {
 			continue
 		}
-		if c.halves[1-side] != nil {
-			t.unlist(h)
-		} else if h.alone == nil {
-			a := &h.route.alone
-			h.alone, h.index = a, int32(len(a.halves))
-			a.halves = append(a.halves, h)
-			if len(a.halves) > lookAt && a.byPSN == nil { // no more can all be looked at
-				a.byPSN = map[uint32]*half{}
-				for _, h := range a.halves {
-					t.seek(h)
+		if c.flows[1-side] != nil {
+			t.removeUnpaired(f)
+		} else if f.unpaired == nil {
+			a := &f.route.unpaired
+			f.unpaired, f.index = a, int32(len(a.flows))
+			a.flows = append(a.flows, f)
+			if len(a.flows) > lookAt && a.byPSN == nil { // no more can all be looked at
+				a.byPSN = map[uint32]*flow{}
+				for _, f := range a.flows {
+					t.indexUnpaired(f)
 				}
 			}
 		}
 	}
-	if c.halves[0] != nil && c.halves[1] != nil {
-		t.decide(c)
+	if c.flows[0] != nil && c.flows[1] != nil {
+		t.assignID(c)
 	}
 }
 
 // detach takes a half out of the look-up tables.
-func (t *Tracker) detach(h *half) {
-	if h.stream != nil {
-		if t.streams[h.stream.key] == h {
-			delete(t.streams, h.stream.key)
+func (t *Tracker) removeFlow(f *flow) {
+	if f.stream != nil {
+		if t.streams[f.stream.key] == f {
+			delete(t.streams, f.stream.key)
 		}
-	} else if key := (queueKey{h.route, h.qpn}); t.queues[key] == h {
+	} else if key := (queueKey{f.route, f.qpn}); t.queues[key] == f {
 		delete(t.queues, key)
 	}
-	t.unlist(h)
-	h.src.LetGo()
-	h.dst.LetGo()
-	if h.route != nil {
-		t.routes.leave(h.route)
+	t.removeUnpaired(f)
+	f.src.LetGo()
+	f.dst.LetGo()
+	if f.route != nil {
+		t.routes.leave(f.route)
 	}
 }
 
 // unlist takes a half out of the list of those that are alone.
-func (t *Tracker) unlist(h *half) {
-	a := h.alone
+func (t *Tracker) removeUnpaired(f *flow) {
+	a := f.unpaired
 	if a == nil {
 		return
 	}
-	a.unchain(h)
-	last := a.halves[len(a.halves)-1]
-	a.halves[h.index], last.index = last, h.index
-	a.halves[len(a.halves)-1] = nil
-	if a.halves = a.halves[:len(a.halves)-1]; len(a.halves) == 0 {
-		*a = alone{halves: a.halves}
+	a.removeFromChain(f)
+	last := a.flows[len(a.flows)-1]
+	a.flows[f.index], last.index = last, f.index
+	a.flows[len(a.flows)-1] = nil
+	if a.flows = a.flows[:len(a.flows)-1]; len(a.flows) == 0 {
+		*a = unpaired{flows: a.flows}
 	}
-	h.search = search{}
+	f.search = search{}
 }
 
-func (a *alone) unchain(h *half) {
-	if !h.listed {
+func (a *unpaired) removeFromChain(f *flow) {
+	if !f.listed {
 		return
 	}
-	if h.prev != nil {
-		h.prev.next = h.next
-	} else if h.next != nil {
-		a.byPSN[h.place] = h.next
+	if f.prev != nil {
+		f.prev.next = f.next
+	} else if f.next != nil {
+		a.byPSN[f.place] = f.next
 	} else {
-		delete(a.byPSN, h.place)
+		delete(a.byPSN, f.place)
 	}
-	if h.next != nil {
-		h.next.prev = h.prev
+	if f.next != nil {
+		f.next.prev = f.prev
 	}
-	h.prev, h.next, h.listed = nil, nil, false
+	f.prev, f.next, f.listed = nil, nil, false
 }
 
 // seek keeps a half that is alone where it can be found.
-func (t *Tracker) seek(h *half) {
-	a := h.alone
+func (t *Tracker) indexUnpaired(f *flow) {
+	a := f.unpaired
 	if a == nil || a.byPSN == nil {
 		return
 	}
 	var place uint32
 	switch {
-	case h.started:
-		place = h.expect >> fitShift
-	case h.acksSeen:
-		place = h.lastAck>>fitShift | onlyAcks
+	case f.started:
+		place = f.expect >> fitShift
+	case f.acksSeen:
+		place = f.lastAck>>fitShift | onlyAcks
 	default:
 		return
 	}
-	if h.listed && h.place == place {
+	if f.listed && f.place == place {
 		return
 	}
-	a.unchain(h)
-	h.place, h.listed = place, true
+	a.removeFromChain(f)
+	f.place, f.listed = place, true
 	if head := a.byPSN[place]; head != nil {
-		h.next, head.prev = head, h
+		f.next, head.prev = head, f
 	}
-	a.byPSN[place] = h
+	a.byPSN[place] = f
 }
 
 // toward is the half that goes a datagram's way to a queue pair, nil for none; e gets
 // the datagram's ends, as far as they are remembered.
-func (t *Tracker) toward(d *Datagram, qpn uint32, e *ends) *half {
+func (t *Tracker) toward(d *Datagram, qpn uint32, e *ends) *flow {
 	*e = ends{t.hosts.find(&d.Src), t.hosts.find(&d.Dst)}
 	if e.src == nil || e.dst == nil {
 		return nil
@@ -203,43 +203,43 @@ func (t *Tracker) toward(d *Datagram, qpn uint32, e *ends) *half {
 // half finds the direction that a packet belongs to, h when that is known. One
 // that nobody announced starts a connection, or joins one that was seen in the
 // other direction. e are the packet's ends, as far as they are known.
-func (t *Tracker) half(h *half, d *Datagram, e *ends) *half {
-	if h == nil {
-		return t.begin(d, e)
+func (t *Tracker) flowOf(f *flow, d *Datagram, e *ends) *flow {
+	if f == nil {
+		return t.startFlow(d, e)
 	}
-	if h.started && d.Packet.Opcode.Info().Request && h.reused(d.Packet.PSN) {
-		t.replace(h.conn)
-		return t.begin(d, e)
+	if f.started && d.Packet.Opcode.Info().Request && f.isReused(d.Packet.PSN) {
+		t.endReused(f.conn)
+		return t.startFlow(d, e)
 	}
-	if h.alone == nil {
-		return h
+	if f.unpaired == nil {
+		return f
 	}
-	if h.tries++; h.tries > decideAtMost && h.tries&63 != 0 {
-		return h
+	if f.tries++; f.tries > decideAtMost && f.tries&63 != 0 {
+		return f
 	}
-	if across := t.across(h.route.back, h, d); across != nil && !(across.conn.decided && h.conn.decided) {
-		t.join(across, h)
+	if other := t.peerOf(f.route.back, f, d); other != nil && !(other.conn.decided && f.conn.decided) {
+		t.join(other, f)
 	}
-	return h
+	return f
 }
 
 // begin makes the half of a packet that belongs to none.
-func (t *Tracker) begin(d *Datagram, e *ends) *half {
+func (t *Tracker) startFlow(d *Datagram, e *ends) *flow {
 	t.endsOf(d, e)
-	if across := t.across(t.routes.across(*e), nil, d); across != nil {
-		return t.attach(across.conn, across.side.Other(), *e, d.Packet.DestQPN)
+	if other := t.peerOf(t.routes.reverse(*e), nil, d); other != nil {
+		return t.attach(other.conn, other.side.Other(), *e, d.Packet.DestQPN)
 	}
-	c := t.connect()
-	h := t.attach(c, 0, *e, d.Packet.DestQPN)
+	c := t.newConn()
+	f := t.attach(c, 0, *e, d.Packet.DestQPN)
 	t.undecided.Push(c)
-	return h
+	return f
 }
 
 // reused says that a request cannot belong to the connection that its queue
 // pair's number stood for.
-func (h *half) reused(psn uint32) bool {
-	delta := psns.delta(psn, h.expect)
-	if h.conn.closing {
+func (f *flow) isReused(psn uint32) bool {
+	delta := psns.delta(psn, f.expect)
+	if f.conn.closing {
 		return delta > 64 || delta < -1<<16
 	}
 	return delta > maxJump || delta < -maxJump
@@ -249,11 +249,11 @@ func (h *half) reused(psn uint32) bool {
 // halves between the same two ends that are alone as well, the one whose PSNs,
 // XIDs or handles fit. What it costs does not depend on how many there are. back is
 // the packet's route the other way, nil when nothing goes that.
-func (t *Tracker) across(back *route, h *half, d *Datagram) *half {
-	if back == nil || len(back.halves) == 0 {
+func (t *Tracker) peerOf(back *route, f *flow, d *Datagram) *flow {
+	if back == nil || len(back.flows) == 0 {
 		return nil
 	}
-	a := &back.alone
+	a := &back.unpaired
 	p := d.Packet
 	info := p.Opcode.Info()
 	near := p.PSN >> fitShift
@@ -264,17 +264,17 @@ func (t *Tracker) across(back *route, h *half, d *Datagram) *half {
 	}
 	for _, place := range chains {
 		n := 0
-		for across := a.byPSN[place]; across != nil && n < lookAt; across, n = across.next, n+1 {
-			if across != h && t.fits(across, p, info) {
-				return across
+		for other := a.byPSN[place]; other != nil && n < lookAt; other, n = other.next, n+1 {
+			if other != f && t.fits(other, p, info) {
+				return other
 			}
 		}
 	}
-	for range min(lookAt, len(a.halves)) {
+	for range min(lookAt, len(a.flows)) {
 		a.cursor++
-		across := a.halves[a.cursor%len(a.halves)]
-		if across != h && t.fits(across, p, info) {
-			return across
+		other := a.flows[a.cursor%len(a.flows)]
+		if other != f && t.fits(other, p, info) {
+			return other
 		}
 	}
 	return nil
@@ -282,22 +282,22 @@ func (t *Tracker) across(back *route, h *half, d *Datagram) *half {
 
 // fits says whether a packet that goes one way shows that it belongs with the
 // half that goes the other way.
-func (t *Tracker) fits(across *half, p *rocev2.Packet, info *rocev2.OpcodeInfo) bool {
-	c := across.conn
+func (t *Tracker) fits(other *flow, p *rocev2.Packet, info *rocev2.OpcodeInfo) bool {
+	c := other.conn
 	if c.closing {
 		return false
 	}
 	switch info.Kind {
 	case rocev2.KindAcknowledge, rocev2.KindReadResponse, rocev2.KindAtomicAck:
-		if !across.started {
+		if !other.started {
 			return false
 		}
-		if delta := psns.delta(p.PSN, across.expect); delta < 0 && delta > -fitWindow {
+		if delta := psns.delta(p.PSN, other.expect); delta < 0 && delta > -fitWindow {
 			return true
 		}
-		return info.Kind == rocev2.KindReadResponse && across.ops.at(psns, p.PSN) != nil
+		return info.Kind == rocev2.KindReadResponse && other.ops.at(psns, p.PSN) != nil
 	case rocev2.KindSend:
-		if info.First && len(p.Payload) >= 4 && c.follower.Knows(across.side, Send, be.Uint32(p.Payload), 0, 0) {
+		if info.First && len(p.Payload) >= 4 && c.follower.Knows(other.side, Send, be.Uint32(p.Payload), 0, 0) {
 			return true
 		}
 	case rocev2.KindReadRequest, rocev2.KindWrite:
@@ -305,26 +305,26 @@ func (t *Tracker) fits(across *half, p *rocev2.Packet, info *rocev2.OpcodeInfo) 
 		if info.Kind == rocev2.KindReadRequest {
 			kind = Read
 		}
-		if p.Headers&rocev2.HasRETH != 0 && c.follower.Knows(across.side, kind, p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength) {
+		if p.Headers&rocev2.HasRETH != 0 && c.follower.Knows(other.side, kind, p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength) {
 			return true
 		}
 	}
 	// Acknowledgements that came before the first request did.
-	if !across.acksSeen {
+	if !other.acksSeen {
 		return false
 	}
-	delta := psns.delta(p.PSN, across.lastAck)
+	delta := psns.delta(p.PSN, other.lastAck)
 	return delta > 0 && delta < fitWindow
 }
 
 // join makes one connection of two halves.
-func (t *Tracker) join(across, h *half) {
-	c, old := across.conn, h.conn
+func (t *Tracker) join(other, f *flow) {
+	c, old := other.conn, f.conn
 	if old.decided || old.handshake && !c.handshake { // the one that has an id, or says more, stays
-		across, h = h, across
+		other, f = f, other
 		c, old = old, c
 	}
-	from, to := h.side, across.side.Other()
+	from, to := f.side, other.side.Other()
 	r, o := &c.record, &old.record
 	r.Packets += o.Packets
 	r.Retransmitted += o.Retransmitted
@@ -346,23 +346,23 @@ func (t *Tracker) join(across, h *half) {
 	c.wantSends = c.wantSends || old.wantSends
 	c.waiting = append(c.waiting, old.waiting...)
 	c.follower.Join(old.follower, from, to)
-	old.halves[from] = nil
+	old.flows[from] = nil
 	bytes := old.share.Bytes() - connCost
-	t.unlist(h)
+	t.removeUnpaired(f)
 	t.unlink(old)
 	c.share.Charge(bytes)
-	h.conn, h.side = c, to
-	c.poor = c.poor || old.poor
+	f.conn, f.side = c, to
+	c.evicted = c.evicted || old.evicted
 	c.marked, c.cnps = c.marked+old.marked, c.cnps+old.cnps
-	if old.hearsay[from] {
-		c.hearsay[to] = true
+	if old.privateDataBadICRC[from] {
+		c.privateDataBadICRC[to] = true
 	}
-	c.halves[to] = h
-	for i := h.ops.head; i < len(h.ops.entries); i++ {
-		h.ops.entries[i].op.Side, h.ops.entries[i].op.conn = to, c
+	c.flows[to] = f
+	for i := f.ops.head; i < len(f.ops.entries); i++ {
+		f.ops.entries[i].op.Side, f.ops.entries[i].op.conn = to, c
 	}
-	if t.happened.Conn == old {
-		t.happened.Conn = c
+	if t.verdict.Conn == old {
+		t.verdict.Conn = c
 	}
-	t.pair(c)
+	t.updatePairing(c)
 }

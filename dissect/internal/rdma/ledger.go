@@ -21,8 +21,8 @@ type entry struct {
 }
 
 const (
-	keepOver   = 128  // entries that are over
-	maxEntries = 4096 // entries in all
+	keepFinished = 128  // entries that are over
+	maxEntries   = 4096 // entries in all
 )
 
 func (l *ledger) len() int { return len(l.entries) - l.head }
@@ -45,7 +45,7 @@ func (l *ledger) add(e entry) {
 		l.head = 0
 	}
 	l.entries = append(l.entries, e)
-	e.op.refs++
+	e.op.ledgers++
 }
 
 // pop takes the oldest entry out.
@@ -56,7 +56,7 @@ func (l *ledger) pop() *Operation {
 		l.entries, l.head, l.unacked, l.reads = l.entries[:0], 0, 0, 0
 	}
 	l.unacked = max(l.unacked, l.head)
-	op.refs--
+	op.ledgers--
 	return op
 }
 

@@ -14,62 +14,62 @@ import (
 const maxSend = 1 << 20
 
 // operate starts an operation of a half, that takes sequence numbers [from, to).
-func (t *Tracker) operate(h *half, kind Kind, r run, at record.Stamp) *Operation {
-	h.seq++
+func (t *Tracker) operate(f *flow, kind Kind, r run, at record.Stamp) *Operation {
+	f.seq++
 	t.number++
-	o := &Operation{Number: t.number, Seq: h.seq, Side: h.side, Kind: kind, First: at, Last: at, conn: h.conn, from: r.from}
-	h.conn.share.Charge(opCost)
-	t.enter(h, r, o)
+	o := &Operation{Number: t.number, Seq: f.seq, Side: f.side, Kind: kind, First: at, Last: at, conn: f.conn, from: r.from}
+	f.conn.share.Charge(opCost)
+	t.enter(f, r, o)
 	return o
 }
 
 // enter notes that sequence numbers of a half belong to an operation, and lets go
 // of what is long over.
-func (t *Tracker) enter(h *half, r run, o *Operation) {
-	if last := h.ops.last(); last != nil && last.op == o && last.to == r.from {
+func (t *Tracker) enter(f *flow, r run, o *Operation) {
+	if last := f.ops.last(); last != nil && last.op == o && last.to == r.from {
 		last.to = r.to
 		return
 	}
-	h.ops.add(entry{r, o})
-	h.conn.share.Charge(entryCost)
-	for n := h.ops.len(); n > keepOver && (n > maxEntries || h.ops.entries[h.ops.head].op.over(h.side)); n-- {
+	f.ops.add(entry{r, o})
+	f.conn.share.Charge(entryCost)
+	for n := f.ops.len(); n > keepFinished && (n > maxEntries || f.ops.entries[f.ops.head].op.finished(f.side)); n-- {
 		if n > maxEntries {
 			t.budget.Note(budget.Operations)
 		}
-		t.forget(h)
+		t.forgetOldest(f)
 	}
 }
 
 // over says that nothing more is expected of an operation on the half of a side.
-func (o *Operation) over(s Side) bool {
+func (o *Operation) finished(s Side) bool {
 	return o.done && (o.acked || o.Kind == Read || o.Side != s)
 }
 
 // forget lets go of the oldest entry of a half.
-func (t *Tracker) forget(h *half) {
-	o := h.ops.pop()
-	h.conn.share.Charge(-entryCost)
-	if o.refs > 0 {
+func (t *Tracker) forgetOldest(f *flow) {
+	o := f.ops.pop()
+	f.conn.share.Charge(-entryCost)
+	if o.ledgers > 0 {
 		return
 	}
 	if !o.done && o.Kind == Read {
 		t.abandon(o)
 	}
-	t.release(o)
+	t.releaseOperation(o)
 }
 
 // release lets go of an operation that stands in no ledger.
-func (t *Tracker) release(o *Operation) {
+func (t *Tracker) releaseOperation(o *Operation) {
 	c := o.conn
-	for _, h := range c.halves {
-		if h == nil {
+	for _, f := range c.flows {
+		if f == nil {
 			continue
 		}
-		if h.send == o {
-			h.send = nil
+		if f.send == o {
+			f.send = nil
 		}
-		if h.write == o {
-			h.write = nil
+		if f.write == o {
+			f.write = nil
 		}
 	}
 	c.share.Charge(-opCost)
@@ -88,7 +88,7 @@ func (t *Tracker) abandon(o *Operation) {
 	}
 	missing := int64(o.count) - o.seen.Total()
 	if c.follower.Abandoned(o) && missing > 0 {
-		t.lose(c, o.Side.Other(), missing)
+		t.countMissing(c, o.Side.Other(), missing)
 		c.Report(ruleLost, Where{At: c.last}, "%d response packets of the RDMA Read with PSN %d are not in the capture", missing, o.from)
 	}
 }
@@ -105,89 +105,89 @@ type part struct {
 }
 
 // sendPart puts a Send together.
-func (t *Tracker) sendPart(h *half, p part, at record.Stamp) {
+func (t *Tracker) sendPart(f *flow, p part, at record.Stamp) {
 	if p.first {
-		t.breakSend(h)
-		h.send = t.operate(h, Send, p.run, at)
-		h.buffer, h.sendCut = h.buffer[:0], false
+		t.breakSend(f)
+		f.send = t.operate(f, Send, p.run, at)
+		f.buffer, f.sendTruncated = f.buffer[:0], false
 		if len(p.data) >= 4 {
-			h.send.Word = record.Some(be.Uint32(p.data))
+			f.send.Word = record.Some(be.Uint32(p.data))
 		}
 	}
-	o := h.send
+	o := f.send
 	if o == nil {
 		return // its beginning is lost
 	}
-	t.took(o, at)
+	t.countPacket(o, at)
 	if !p.first {
-		t.enter(h, p.run, o)
+		t.enter(f, p.run, o)
 	}
 	data := p.data
 	if !(p.first && p.last) { // no copy of what is whole in one packet
-		if !h.sendCut {
-			if len(h.buffer)+len(data) > maxSend || !h.conn.wantSends {
-				h.sendCut = true
+		if !f.sendTruncated {
+			if len(f.buffer)+len(data) > maxSend || !f.conn.wantSends {
+				f.sendTruncated = true
 			} else {
-				had := cap(h.buffer)
-				h.buffer = t.buffers.add(h.buffer, data)
-				h.conn.share.Charge(int64(cap(h.buffer) - had))
-				h.sendCut = len(data) < p.size
+				had := cap(f.buffer)
+				f.buffer = t.buffers.add(f.buffer, data)
+				f.conn.share.Charge(int64(cap(f.buffer) - had))
+				f.sendTruncated = len(data) < p.size
 			}
 		}
-		data = h.buffer
+		data = f.buffer
 	}
-	t.carries(o, uint64(o.Length), p.size)
+	t.noteCarried(o, uint64(o.Length), p.size)
 	o.Length += int64(p.size)
 	o.Bytes += int64(p.size)
 	o.Cut, o.Bad = o.Cut || p.cut || len(p.data) < p.size, o.Bad || p.bad
 	if p.last {
 		o.Invalidates = p.invalidates
-		t.sent(h, data)
+		t.endSend(f, data)
 	}
 }
 
 // sent ends the Send that is being put together.
-func (t *Tracker) sent(h *half, data []byte) {
-	o := h.send
-	h.send = nil
+func (t *Tracker) endSend(f *flow, data []byte) {
+	o := f.send
+	f.send = nil
 	o.done, o.Payload = true, data
-	h.conn.follower.Done(o)
+	f.conn.follower.Done(o)
 	o.Payload = nil
-	if h.refused != nil && o.Tag != 0 { // sent before the sender knew
-		h.refused.Op = o
-		h.conn.follower.Refused(h.refused)
-		h.refused.Op = nil
+	if f.refused != nil && o.Tag != 0 { // sent before the sender knew
+		f.refused.Op = o
+		f.conn.follower.Refused(f.refused)
+		f.refused.Op = nil
 	}
-	if cap(h.buffer) > keepBuffer {
-		t.dropBuffer(h)
+	if cap(f.buffer) > keepBuffer {
+		t.dropBuffer(f)
 	}
 }
 
 // keepBuffer is how many bytes of buffer a half keeps for its next Send.
 const keepBuffer = 1 << 14
 
-func (t *Tracker) dropBuffer(h *half) {
-	h.conn.share.Charge(-int64(cap(h.buffer)))
-	t.buffers.back(h.buffer)
-	h.buffer = nil
+func (t *Tracker) dropBuffer(f *flow) {
+	f.conn.share.Charge(-int64(cap(f.buffer)))
+	t.buffers.back(f.buffer)
+	f.buffer = nil
 }
 
 // breakSend ends a Send whose rest is lost: what is there of it is read.
-func (t *Tracker) breakSend(h *half) {
-	if h.send != nil {
-		h.send.Broken = true
-		t.sent(h, h.buffer)
+func (t *Tracker) breakSend(f *flow) {
+	if f.send != nil {
+		f.send.Broken = true
+		t.endSend(f, f.buffer)
 	}
 }
 
 // took counts a packet of an operation.
-func (t *Tracker) took(o *Operation, at record.Stamp) {
+func (t *Tracker) countPacket(o *Operation, at record.Stamp) {
 	o.Packets++
 	if o.Kind != Send || at.Packet > o.Last.Packet { // of a message, the last is the one that it had to wait for
 		o.Last = at
 	}
-	if t.early.Packet != 0 && o.disorder == nil {
-		o.disorder = &disorder{t.early, t.now}
+	if t.heldStamp.Packet != 0 && o.disorder == nil {
+		o.disorder = &disorder{t.heldStamp, t.now}
 	}
 }
 
@@ -199,56 +199,56 @@ type target struct {
 }
 
 // writeBegins starts an RDMA Write, of which length bytes are known of.
-func (t *Tracker) writeBegins(h *half, m target, announced bool, r run, at record.Stamp) {
-	t.breakWrite(h)
-	o := t.operate(h, Write, r, at)
+func (t *Tracker) writeBegins(f *flow, m target, announced bool, r run, at record.Stamp) {
+	t.breakWrite(f)
+	o := t.operate(f, Write, r, at)
 	o.Handle, o.Offset, o.Length, o.Announced = m.handle, m.offset, int64(m.length), announced
-	h.write = o
-	h.conn.follower.Began(o)
+	f.write = o
+	f.conn.follower.Began(o)
 }
 
 // breakWrite ends an RDMA Write whose rest is lost.
-func (t *Tracker) breakWrite(h *half) {
-	if h.write != nil {
-		h.write.Broken, h.write.done = true, true
-		h.write = nil
+func (t *Tracker) breakWrite(f *flow) {
+	if f.write != nil {
+		f.write.Broken, f.write.done = true, true
+		f.write = nil
 	}
 }
 
 // writePart takes a packet, or DDP segment, of the RDMA Write that is going on;
 // size is how many bytes data had on the wire.
-func (t *Tracker) writePart(h *half, offset uint64, data []byte, size int, last bool) {
-	o := h.write
-	t.carries(o, offset, size)
-	t.moves(o, offset, int64(size))
+func (t *Tracker) writePart(f *flow, offset uint64, data []byte, size int, last bool) {
+	o := f.write
+	t.noteCarried(o, offset, size)
+	t.noteBytes(o, offset, int64(size))
 	o.Bytes += int64(size)
 	if !o.Announced {
 		o.Length = max(o.Length, o.Bytes)
 	}
-	if o.Tag != 0 && h.refused == nil {
-		h.conn.follower.Moved(o, offset, data, size)
+	if o.Tag != 0 && f.refused == nil {
+		f.conn.follower.Moved(o, offset, data, size)
 	}
 	if last {
-		h.write, o.done = nil, true
-		h.conn.follower.Done(o)
+		f.write, o.done = nil, true
+		f.conn.follower.Done(o)
 	}
 }
 
 // readBegins starts an RDMA Read that a half asks for.
-func (t *Tracker) readBegins(h *half, m target, r run, at record.Stamp) *Operation {
-	t.breakWrite(h)
-	o := t.operate(h, Read, r, at)
+func (t *Tracker) readBegins(f *flow, m target, r run, at record.Stamp) *Operation {
+	t.breakWrite(f)
+	o := t.operate(f, Read, r, at)
 	o.response = new(response)
 	o.seen = o.room[:0]
 	o.Handle, o.Offset, o.Length, o.Announced = m.handle, m.offset, int64(m.length), true
-	h.conn.follower.Began(o)
+	f.conn.follower.Began(o)
 	return o
 }
 
 // readPart takes new data that a Read asked for, from an offset in it.
 func (t *Tracker) readPart(o *Operation, offset int64, data []byte, size int, at record.Stamp) {
-	t.carries(o, o.Offset+uint64(offset), size)
-	t.moves(o, o.Offset+uint64(offset), int64(size))
+	t.noteCarried(o, o.Offset+uint64(offset), size)
+	t.noteBytes(o, o.Offset+uint64(offset), int64(size))
 	o.Bytes += int64(size)
 	if o.Tag != 0 {
 		o.conn.follower.Moved(o, o.Offset+uint64(offset), data, size)
@@ -260,7 +260,7 @@ func (t *Tracker) readPart(o *Operation, offset int64, data []byte, size int, at
 }
 
 // acked notes that the other side has received an operation.
-func (t *Tracker) acked(o *Operation, at record.Stamp, final bool) {
+func (t *Tracker) reportAcked(o *Operation, at record.Stamp, final bool) {
 	if o.acked {
 		return
 	}
@@ -271,11 +271,11 @@ func (t *Tracker) acked(o *Operation, at record.Stamp, final bool) {
 }
 
 // repeated notes that a packet came again; o is nil when nobody knows of what.
-func (t *Tracker) repeated(h *half, o *Operation, at record.Stamp, b *Burst) {
-	c := h.conn
+func (t *Tracker) retransmitted(f *flow, o *Operation, at record.Stamp, b *Burst) {
+	c := f.conn
 	c.record.Retransmitted++
 	t.mark(o, record.Retransmitted)
-	if o == nil || !c.follower.Repeated(o, h.side, at, b) {
+	if o == nil || !c.follower.Repeated(o, f.side, at, b) {
 		c.record.RetransmittedOfNone++
 	}
 }
@@ -286,7 +286,7 @@ func (t *Tracker) repeated(h *half, o *Operation, at record.Stamp, b *Burst) {
 //
 // The first fatal one ends the connection; what looks at operations is not done
 // for a flood of them.
-func (t *Tracker) refuse(asker *half, r *Refusal, c circle, seq uint32) {
+func (t *Tracker) refuse(asker *flow, r *Refusal, c circle, seq uint32) {
 	follower := asker.conn.follower
 	if !r.Fatal {
 		follower.Refused(r)
@@ -315,9 +315,9 @@ func (t *Tracker) refuse(asker *half, r *Refusal, c circle, seq uint32) {
 const maxRefusals = 16
 
 // lose counts packets of a side that are missing from the capture.
-func (t *Tracker) lose(c *Conn, s Side, n int64) {
-	if h := c.halves[s]; h != nil {
-		h.missing = true
+func (t *Tracker) countMissing(c *Conn, s Side, n int64) {
+	if f := c.flows[s]; f != nil {
+		f.missing = true
 	}
 	c.record.Lost += n
 	t.Lost += n

@@ -57,7 +57,7 @@ type Operation struct {
 	Cut         bool               // Send, Write: the capture has cut packets of it, so that nobody can tell whether their checksums were good
 	Announced   bool               // the wire told Length when it began
 	done, acked bool               // nothing more of it is expected; the other end has it
-	refs        int8               // how many ledgers it stands in
+	ledgers     int8               // how many ledgers it stands in
 	Handle      uint32             // Read, Write, Atomic: of the other side's memory
 	from        uint32             // InfiniBand: PSN of its first packet
 	Offset      uint64             // Read, Write, Atomic: in that memory
@@ -195,7 +195,7 @@ type Address struct {
 func (a Address) String() string { return string(record.AppendAddress(nil, a.IP, a.LID)) }
 
 // Happened says what the packet at hand was.
-type Happened struct {
+type PacketVerdict struct {
 	Conn *Conn      // nil for none
 	Op   *Operation // nil for none
 	Tag  Tag        // what it is for, where there is no Op yet

@@ -32,7 +32,7 @@ const (
 // How long, on the tracker's clock, things wait for what may still decide.
 const (
 	lingerClose  = record.Time(5e9)   // for stragglers of a closing connection
-	lingerOver   = record.Time(200e6) // likewise, once both sides have said that it is over
+	lingerClosed = record.Time(200e6) // likewise, once both sides have said that it is over
 	decideAfter  = record.Time(1e9)   // for the other direction of a half-seen one
 	decideAtMost = 256                // packets, likewise
 )
@@ -71,8 +71,8 @@ type Tracker struct {
 	budget  *budget.Budget
 	hosts   hosts
 	routes  routes
-	queues  map[queueKey]*half
-	streams map[streamKey]*half
+	queues  map[queueKey]*flow
+	streams map[streamKey]*flow
 	comms   map[commID]*Conn
 
 	conns     Conn // head of the list of all, by age
@@ -81,39 +81,39 @@ type Tracker struct {
 	live      int
 	undecided timerQueue
 	closing   timerQueue
-	over      timerQueue
+	closed    timerQueue
 
-	now       record.Stamp // of the packet at hand
-	early     record.Stamp // when a held packet that is taken now came; its number is 0 for one that was not held
-	happened  Happened
-	late      rocev2.Packet // a held packet, decoded again
-	finished  record.Connection
-	cm        cmMessages
-	iwarp     decoders
-	spoils    bool        // a packet could not be believed
-	spoiled   record.Time // on the clock: the last of them
-	anyGood   bool        // somebody has shown that ICRCs are filled in
-	buffers   buffers
-	carried   record.Carried // by the packet or FPDU at hand
-	owner     Tag            // of that
-	number    int64          // of the last operation
-	bursts    int64          // so far
-	unordered bool           // the capture contradicts every order in which its packets can have been sent
-	lanes     int64
+	now         record.Stamp // of the packet at hand
+	heldStamp   record.Stamp // when a held packet that is taken now came; its number is 0 for one that was not held
+	verdict     PacketVerdict
+	held        rocev2.Packet // a held packet, decoded again
+	finished    record.Connection
+	cm          cmMessages
+	iwarp       decoders
+	sawBadICRC  bool        // a packet could not be believed
+	lastBadICRC record.Time // on the clock: the last of them
+	sawGoodICRC bool        // somebody has shown that ICRCs are filled in
+	buffers     buffers
+	carried     record.Carried // by the packet or FPDU at hand
+	owner       Tag            // of that
+	number      int64          // of the last operation
+	bursts      int64          // so far
+	unordered   bool           // the capture contradicts every order in which its packets can have been sent
+	streamIDs   int64
 }
 
 // New follows connections for an upper layer.
 func New(upper UpperLayer, b *budget.Budget) *Tracker {
 	t := &Tracker{
 		upper: upper, budget: b, hosts: newHosts(), routes: routes{all: map[ends]*route{}},
-		queues: map[queueKey]*half{}, streams: map[streamKey]*half{}, comms: map[commID]*Conn{},
+		queues: map[queueKey]*flow{}, streams: map[streamKey]*flow{}, comms: map[commID]*Conn{},
 	}
 	t.conns.prev, t.conns.next = &t.conns, &t.conns
 	return t
 }
 
 // notJudged counts a violation that the capture does not prove because of a gap.
-func (t *Tracker) notJudged(id, gap string, at record.Stamp) {
+func (t *Tracker) countNotJudged(id, gap string, at record.Stamp) {
 	for i := range t.NotJudged {
 		if n := &t.NotJudged[i]; n.Rule == id && n.Gap == gap {
 			n.Count++
@@ -128,16 +128,16 @@ func (t *Tracker) Count(r *rule.Rule) { t.Findings[slices.Index(record.Severitie
 
 // mark says what the packet at hand is; the first operation that is named stays.
 func (t *Tracker) mark(o *Operation, m record.Marks) {
-	if t.happened.Op == nil {
-		t.happened.Op = o
+	if t.verdict.Op == nil {
+		t.verdict.Op = o
 	}
-	t.happened.Mark |= m
+	t.verdict.Mark |= m
 }
 
 // moves says which bytes of the operation's memory the packet at hand is about.
 // Where there are several in it, they are one range, or the first counts.
-func (t *Tracker) moves(o *Operation, from uint64, n int64) {
-	p := &t.happened
+func (t *Tracker) noteBytes(o *Operation, from uint64, n int64) {
+	p := &t.verdict
 	switch {
 	case p.Op != nil && p.Op != o || n <= 0:
 	case p.From == p.To:
@@ -149,7 +149,7 @@ func (t *Tracker) moves(o *Operation, from uint64, n int64) {
 
 // Happened says what the packet that was taken last was. It is good until the
 // next one.
-func (t *Tracker) Happened() Happened { return t.happened }
+func (t *Tracker) Verdict() PacketVerdict { return t.verdict }
 
 // Tick lets go of what has waited long enough.
 func (t *Tracker) Tick() {
@@ -160,15 +160,15 @@ func (t *Tracker) Tick() {
 			break
 		}
 		t.undecided.Pop()
-		t.decide(c)
+		t.assignID(c)
 	}
 	for t.closing.Len() > 0 && (t.closing.First().retired || clock-t.closing.First().since > lingerClose) {
-		t.retire(t.closing.First())
+		t.finish(t.closing.First())
 		t.closing.Pop()
 	}
-	for t.over.Len() > 0 && (t.over.First().retired || clock-t.over.First().overAt > lingerOver) {
-		t.retire(t.over.First())
-		t.over.Pop()
+	for t.closed.Len() > 0 && (t.closed.First().retired || clock-t.closed.First().closedAt > lingerClosed) {
+		t.finish(t.closed.First())
+		t.closed.Pop()
 	}
 }
 
@@ -179,7 +179,7 @@ func (t *Tracker) Connections() int { return t.retired + t.live }
 // after each; their records follow with [Tracker.Finish].
 func (t *Tracker) Close(ended func()) {
 	for c := t.conns.next; c != &t.conns; c = c.next {
-		t.decide(c)
+		t.assignID(c)
 		t.flush(c)
 		ended()
 	}
@@ -188,7 +188,7 @@ func (t *Tracker) Close(ended func()) {
 // Finish hands out the records of all connections, oldest first.
 func (t *Tracker) Finish() {
 	for t.conns.next != &t.conns {
-		t.retire(t.conns.next)
+		t.finish(t.conns.next)
 	}
 }
 
@@ -197,30 +197,30 @@ func (t *Tracker) Finish() {
 // taken before the adapter does. Of a sender that was not seen before, it is
 // believed only while nobody has shown it, or when somebody who has sends to it:
 // a corrupt address is nobody. e are the packet's ends, as far as they are known.
-func (t *Tracker) believe(d *Datagram, e *ends) bool {
+func (t *Tracker) accepts(d *Datagram, e *ends) bool {
 	switch d.ICRC {
 	case rocev2.ICRCUnchecked:
 		return true
 	case rocev2.ICRCOk:
 		t.endsOf(d, e)
-		e.src.good, e.src.judged, e.dst.judged = true, true, true
-		t.anyGood = true
+		e.src.good, e.src.known, e.dst.known = true, true, true
+		t.sawGoodICRC = true
 		return true
 	}
 	t.mark(nil, record.BadICRC)
-	t.spoiled, t.spoils = t.Clock, true
+	t.lastBadICRC, t.sawBadICRC = t.Clock, true
 	from := e.src
 	if from == nil {
 		from = t.hosts.find(&d.Src)
 	}
-	if from == nil || !from.judged {
-		return !t.anyGood
+	if from == nil || !from.known {
+		return !t.sawGoodICRC
 	}
 	return !from.good
 }
 
 // believed says that the packet at hand has a bad ICRC and was taken all the same.
-func (t *Tracker) believed() bool { return t.happened.Mark&record.BadICRC != 0 }
+func (t *Tracker) acceptedBadICRC() bool { return t.verdict.Mark&record.BadICRC != 0 }
 
 // endsOf completes the ends of a datagram: what is missing is remembered from now on.
 func (t *Tracker) endsOf(d *Datagram, e *ends) {
@@ -231,7 +231,7 @@ func (t *Tracker) endsOf(d *Datagram, e *ends) {
 
 // Packet takes a packet of InfiniBand's transport.
 func (t *Tracker) Packet(d *Datagram) {
-	t.now, t.happened = d.At, Happened{}
+	t.now, t.verdict = d.At, PacketVerdict{}
 	p := d.Packet
 	service := p.Opcode.Transport()
 	var e ends // of the packet, as far as they were looked up
@@ -240,12 +240,12 @@ func (t *Tracker) Packet(d *Datagram) {
 			return // datagrams of others, multicast
 		}
 		t.CM++
-		if t.believe(d, &e) {
-			if c := t.manage(d); c != nil {
-				t.belongs(c, d.Transport)
+		if t.accepts(d, &e) {
+			if c := t.handleMAD(d); c != nil {
+				t.countFor(c, d.Transport)
 			}
 		} else {
-			t.happened.Place.Dropped = true
+			t.verdict.Place.Dropped = true
 		}
 		return
 	}
@@ -254,44 +254,44 @@ func (t *Tracker) Packet(d *Datagram) {
 		return
 	}
 	known := t.toward(d, p.DestQPN, &e)
-	if vouched := d.ICRC == rocev2.ICRCOk && known != nil && known.src.good && known.dst.judged; !vouched && !t.believe(d, &e) {
-		if h := known; h != nil { // dropped: it changes nothing but its own count
-			t.happened.Conn, t.happened.Place = h.conn, h.placed(p)
-			h.conn.record.Packets++
-			h.conn.Report(rule.ICRCBad, Where{At: d.At}, "the packet with PSN %d has a bad ICRC, so its receiver drops it", p.PSN)
+	if vouched := d.ICRC == rocev2.ICRCOk && known != nil && known.src.good && known.dst.known; !vouched && !t.accepts(d, &e) {
+		if f := known; f != nil { // dropped: it changes nothing but its own count
+			t.verdict.Conn, t.verdict.Place = f.conn, f.placed(p)
+			f.conn.record.Packets++
+			f.conn.Report(rule.ICRCBad, Where{At: d.At}, "the packet with PSN %d has a bad ICRC, so its receiver drops it", p.PSN)
 		}
-		t.happened.Place.Dropped = true
+		t.verdict.Place.Dropped = true
 		return
 	}
-	h := t.half(known, d, &e)
-	c := h.conn
-	h.heard(info.Request && p.AckReq)
-	t.belongs(c, d.Transport)
-	if t.places() {
-		t.happened.Place = h.placed(p)
+	f := t.flowOf(known, d, &e)
+	c := f.conn
+	f.notePacket(info.Request && p.AckReq)
+	t.countFor(c, d.Transport)
+	if t.wantsPlaces() {
+		t.verdict.Place = f.placed(p)
 	}
 	if d.Congested || p.BTH.FECN {
-		c.meets(&c.marked, d.At)
+		c.countCongestion(&c.marked, d.At)
 	}
 	switch {
 	case info.Kind == rocev2.KindCongestion:
-		c.meets(&c.cnps, d.At)
+		c.countCongestion(&c.cnps, d.At)
 	case service == rocev2.UC:
-		t.unreliable(h, p, d.At)
+		t.unreliable(f, p, d.At)
 	case info.Request:
-		if c.handshake && !c.record.Established.Known() && h.side == 0 {
+		if c.handshake && !c.record.Established.Known() && f.side == 0 {
 			t.establish(c, d.At)
 		}
-		t.request(h, d)
+		t.request(f, d)
 	default:
-		t.response(h, d)
+		t.response(f, d)
 	}
-	t.seek(h)
+	t.indexUnpaired(f)
 }
 
 // belongs counts the packet at hand for its connection.
-func (t *Tracker) belongs(c *Conn, transport string) {
-	t.happened.Conn = c
+func (t *Tracker) countFor(c *Conn, transport string) {
+	t.verdict.Conn = c
 	c.record.Transport = transport
 	c.record.Packets++
 	c.record.Last, c.last = t.now.Time, t.now
@@ -300,7 +300,7 @@ func (t *Tracker) belongs(c *Conn, transport string) {
 		t.budget.Touch(&c.share)
 	}
 	if !c.decided && c.record.Packets >= decideAtMost {
-		t.decide(c)
+		t.assignID(c)
 	}
 }
 
@@ -310,21 +310,21 @@ const touchEvery = record.Time(10e6)
 
 // unreliable takes a packet of an unreliable connection: nothing is repeated,
 // what is missing is lost.
-func (t *Tracker) unreliable(h *half, p *rocev2.Packet, at record.Stamp) {
-	if h.started && psns.delta(p.PSN, h.expect) < 0 {
-		h.conn.record.OutOfOrder++
+func (t *Tracker) unreliable(f *flow, p *rocev2.Packet, at record.Stamp) {
+	if f.started && psns.delta(p.PSN, f.expect) < 0 {
+		f.conn.record.OutOfOrder++
 		t.mark(nil, record.OutOfOrder)
 		return
 	}
-	if h.started {
-		t.missed(h, p.PSN, at)
+	if f.started {
+		t.skipTo(f, p.PSN, at)
 	}
-	h.started = true
-	t.accept(h, p, at)
+	f.started = true
+	t.accept(f, p, at)
 }
 
 // connect starts a connection.
-func (t *Tracker) connect() *Conn {
+func (t *Tracker) newConn() *Conn {
 	c := &Conn{tracker: t, wantSends: true, since: t.Clock, client: -1}
 	c.record.First, c.record.Last = t.now.Time, t.now.Time
 	c.prev, c.next = t.conns.prev, &t.conns
@@ -337,15 +337,15 @@ func (t *Tracker) connect() *Conn {
 }
 
 // announced starts a connection that is one by its handshake.
-func (t *Tracker) announced() *Conn {
-	c := t.connect()
+func (t *Tracker) newAnnouncedConn() *Conn {
+	c := t.newConn()
 	c.handshake = true
-	t.decide(c)
+	t.assignID(c)
 	return c
 }
 
 // decide gives a connection its id, and lets out what waited for that.
-func (t *Tracker) decide(c *Conn) {
+func (t *Tracker) assignID(c *Conn) {
 	if c.decided || c.retired {
 		return
 	}
@@ -367,23 +367,23 @@ func (t *Tracker) unlink(c *Conn) {
 	c.retired = true
 	c.prev.next, c.next.prev = c.next, c.prev
 	t.live--
-	for _, h := range c.halves {
-		if h != nil {
-			t.detach(h)
+	for _, f := range c.flows {
+		if f != nil {
+			t.removeFlow(f)
 		}
 	}
 	for s := range Side(2) {
-		t.unname(c, s)
+		t.removeCommID(c, s)
 	}
 	t.budget.Close(&c.share)
 }
 
 // retire hands out the record of a connection and forgets it.
-func (t *Tracker) retire(c *Conn) {
+func (t *Tracker) finish(c *Conn) {
 	if c.retired {
 		return
 	}
-	t.decide(c)
+	t.assignID(c)
 	t.flush(c)
 	var r *record.Connection // nil when nobody wants it
 	if t.Connection != nil {
@@ -395,55 +395,55 @@ func (t *Tracker) retire(c *Conn) {
 	if r != nil {
 		t.Connection(r)
 	}
-	for _, h := range c.halves {
-		if h == nil {
+	for _, f := range c.flows {
+		if f == nil {
 			continue
 		}
-		h.ops, h.window = ledger{}, nil // a queue may keep the connection for a while
-		t.buffers.back(h.buffer)
-		h.buffer = nil
-		if h.stream != nil {
-			t.buffers.back(h.stream.partial)
-			h.stream.partial = nil
+		f.ops, f.window = ledger{}, nil // a queue may keep the connection for a while
+		t.buffers.back(f.buffer)
+		f.buffer = nil
+		if f.stream != nil {
+			t.buffers.back(f.stream.partial)
+			f.stream.partial = nil
 		}
 	}
 }
 
 // flush ends what a connection has under way: nothing more will come.
 func (t *Tracker) flush(c *Conn) {
-	for _, h := range c.halves {
-		if h == nil {
+	for _, f := range c.flows {
+		if f == nil {
 			continue
 		}
-		for !h.window.empty() {
-			t.skip(h)
+		for !f.window.empty() {
+			t.skip(f)
 		}
-		if h.started && h.hasAck {
-			t.missed(h, psns.add(h.acked, 1), c.last)
+		if f.started && f.hasAck {
+			t.skipTo(f, psns.add(f.acked, 1), c.last)
 		}
-		if h.stream != nil {
-			t.carriesPartial(h, len(h.stream.partial))
-			t.carriesNoMore()
+		if f.stream != nil {
+			t.beginCarriedPartial(f, len(f.stream.partial))
+			t.reportCarried()
 		}
-		t.breakSend(h)
+		t.breakSend(f)
 	}
-	for _, h := range c.halves {
-		for i := 0; h != nil && i < h.ops.len(); i++ {
-			if o := h.ops.entries[h.ops.head+i].op; o.Kind == Read && !o.done && o.Side == h.side {
+	for _, f := range c.flows {
+		for i := 0; f != nil && i < f.ops.len(); i++ {
+			if o := f.ops.entries[f.ops.head+i].op; o.Kind == Read && !o.done && o.Side == f.side {
 				t.abandon(o)
 			}
 		}
 	}
 	c.follower.Closed(c.last)
-	c.congested()
+	c.reportCongestion()
 }
 
 // skip gives up on what comes before the first that a half holds.
-func (t *Tracker) skip(h *half) {
-	if h.stream != nil {
-		t.skipSegments(h)
+func (t *Tracker) skip(f *flow) {
+	if f.stream != nil {
+		t.skipSegments(f)
 	} else {
-		t.skipGap(h)
+		t.skipGap(f)
 	}
 }
 
@@ -469,16 +469,16 @@ func (t *Tracker) close(c *Conn, e Ending) {
 }
 
 // isOver notes that both sides of a connection have ended it.
-func (t *Tracker) isOver(c *Conn) {
-	if c.overAt == 0 {
-		c.overAt = t.Clock
-		t.over.Push(c)
+func (t *Tracker) markClosed(c *Conn) {
+	if c.closedAt == 0 {
+		c.closedAt = t.Clock
+		t.closed.Push(c)
 	}
 }
 
 // saw notes what of a Read's response was seen, from lo to hi, and says how much of
 // that is new. What a set of ranges cannot remember is counted.
-func (t *Tracker) saw(o *Operation, lo, hi int64) (fresh int64) {
+func (t *Tracker) markSeen(o *Operation, lo, hi int64) (fresh int64) {
 	had := len(o.seen)
 	if fresh = o.seen.Add(lo, hi); fresh == 0 && had >= maxSpans {
 		t.budget.Note(budget.Spans)
@@ -494,33 +494,33 @@ func (t *Tracker) saw(o *Operation, lo, hi int64) (fresh int64) {
 // [budget.Owner].
 func (c *Conn) Evict() (budget.Kind, bool) {
 	t := c.tracker
-	c.poor = true
+	c.evicted = true
 	if c.follower.Evict(budget.ChunkData) {
 		return budget.ChunkData, true
 	}
-	for _, h := range c.halves {
-		if h != nil && !h.window.empty() {
-			t.skip(h)
+	for _, f := range c.flows {
+		if f != nil && !f.window.empty() {
+			t.skip(f)
 			return budget.HeldPackets, true
 		}
 	}
-	for _, h := range c.halves {
-		if h == nil {
+	for _, f := range c.flows {
+		if f == nil {
 			continue
 		}
-		if cap(h.buffer) > 0 {
-			h.sendCut = true
-			t.dropBuffer(h)
+		if cap(f.buffer) > 0 {
+			f.sendTruncated = true
+			t.dropBuffer(f)
 			return budget.SendData, true
 		}
-		if h.stream != nil && cap(h.stream.partial) > 0 {
-			t.dropPartial(h)
+		if f.stream != nil && cap(f.stream.partial) > 0 {
+			t.dropPartial(f)
 			return budget.SendData, true
 		}
 	}
-	for _, h := range c.halves {
-		if h != nil && h.ops.len() > 16 {
-			t.forget(h)
+	for _, f := range c.flows {
+		if f != nil && f.ops.len() > 16 {
+			t.forgetOldest(f)
 			return budget.Operations, true
 		}
 	}
@@ -530,9 +530,9 @@ func (c *Conn) Evict() (budget.Kind, bool) {
 	if c.retired {
 		return 0, false
 	}
-	t.retire(c)
+	t.finish(c)
 	return budget.Connections, true
 }
 
 // Decide gives the connection its id, before it is clear that it is one.
-func (c *Conn) Decide() { c.tracker.decide(c) }
+func (c *Conn) Decide() { c.tracker.assignID(c) }

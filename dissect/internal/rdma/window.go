@@ -60,11 +60,11 @@ type place struct {
 func (w *window) empty() bool { return w == nil || len(w.order) == 0 }
 
 // held is the window of a half, to be added to.
-func (h *half) held() *window {
-	if h.window == nil {
-		h.window = new(window)
+func (f *flow) held() *window {
+	if f.window == nil {
+		f.window = new(window)
 	}
-	return h.window
+	return f.window
 }
 
 // first is the sequence number of the earliest item.
