@@ -8,20 +8,20 @@ import (
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
-// Where everything stands, for who rewrites packets: each packet or FPDU that is
-// taken is told of once, with its place in its direction, which repeats of it
-// share.
+// Positions and contents of packets, for programs that rewrite captures. The content of
+// each packet or FPDU is reported once, with its position in its direction;
+// retransmissions have the same position.
 
-// lane is where a half stands, in sequence numbers that do not wrap.
+// placement converts sequence numbers of a flow to positions that do not wrap.
 type placement struct {
 	id    int64
-	ref   uint32 // a sequence number, and its place: what is near counts from it
+	ref   uint32 // a sequence number; at is its position, from which nearby positions are computed
 	at    int64
 	known bool
 }
 
-// newLane makes a lane, nil when nobody asks for places. A half has two ids: of its
-// requests, and of the responses to them.
+// newPlacement returns the placement of a new flow, nil if no positions are wanted. A
+// flow has two IDs: one for its requests, and one for the responses to them.
 func (t *Tracker) newPlacement() *placement {
 	if !t.wantsPlaces() {
 		return nil
@@ -30,10 +30,11 @@ func (t *Tracker) newPlacement() *placement {
 	return &placement{id: t.streamIDs - 1}
 }
 
-// places says that somebody is shown packets, or told what they carry.
+// wantsPlaces reports whether positions are used, by the FPDUs that are kept or by
+// Carried.
 func (t *Tracker) wantsPlaces() bool { return t.KeepFPDUs || t.Carried != nil }
 
-// requests is the place of a request of the half, or of a byte of its stream.
+// requests returns the position of a request of the flow, or of a byte of its stream.
 func (l *placement) requests(c circle, seq uint32) record.Place {
 	if l == nil {
 		return record.Place{}
@@ -44,7 +45,7 @@ func (l *placement) requests(c circle, seq uint32) record.Place {
 	return record.Place{Lane: l.id, At: l.at + int64(c.delta(seq, l.ref))}
 }
 
-// responses is the place of a response to a request of the half.
+// responses returns the position of a response to a request of the flow.
 func (l *placement) responses(psn uint32) record.Place {
 	p := l.requests(psns, psn)
 	if l != nil {
@@ -53,7 +54,7 @@ func (l *placement) responses(psn uint32) record.Place {
 	return p
 }
 
-// advance notes how far the half has got.
+// advance notes the latest sequence number of the flow.
 func (l *placement) advance(c circle, seq uint32) {
 	if l == nil {
 		return
@@ -61,7 +62,7 @@ func (l *placement) advance(c circle, seq uint32) {
 	l.at, l.ref = l.requests(c, seq).At, seq
 }
 
-// placed is the place of a packet that a half sent.
+// placed returns the position of a packet of the flow.
 func (f *flow) placed(p *rocev2.Packet) (place record.Place) {
 	if p.Opcode.Info().Request || p.Opcode.Transport() == rocev2.UC {
 		return f.placement.requests(psns, p.PSN)
@@ -72,14 +73,14 @@ func (f *flow) placed(p *rocev2.Packet) (place record.Place) {
 	return place
 }
 
-// beginCarriedPacket begins to tell of a packet of InfiniBand's transport.
+// beginCarriedPacket starts the content report of a packet of InfiniBand's transport.
 func (t *Tracker) beginCarriedPacket(at record.Place) {
 	if t.Carried != nil {
 		t.carried, t.owner = record.Carried{Place: at, Count: 1}, 0
 	}
 }
 
-// carries says what the packet or FPDU that is told of carries.
+// noteCarried sets which bytes of which operation the packet or FPDU carries.
 func (t *Tracker) noteCarried(o *Operation, offset uint64, size int) {
 	c := &t.carried
 	if c.Lane == 0 {
@@ -93,7 +94,7 @@ func (t *Tracker) noteCarried(o *Operation, offset uint64, size int) {
 	}
 }
 
-// carriesNoMore tells of the packet or FPDU at hand.
+// reportCarried ends and passes the content report of the current packet or FPDU.
 func (t *Tracker) reportCarried() {
 	c := &t.carried
 	if c.Lane != 0 && (c.Send != 0 || t.owner != 0 || c.Frame != nil) {
@@ -102,7 +103,8 @@ func (t *Tracker) reportCarried() {
 	c.Lane = 0
 }
 
-// beginCarriedFPDU begins to tell of a whole FPDU, whose sequence number is from.
+// beginCarriedFPDU starts the content report of a complete FPDU, whose sequence number
+// is from.
 func (t *Tracker) beginCarriedFPDU(f *flow, raw, plain []byte, from uint32) {
 	f.placement.advance(octets, from)
 	if t.Carried == nil {
@@ -116,8 +118,8 @@ func (t *Tracker) beginCarriedFPDU(f *flow, raw, plain []byte, from uint32) {
 	}
 }
 
-// beginCarriedPartial tells of an FPDU that is not all there, of which size bytes are
-// known of. Who knows more of it may say so before carriesNoMore.
+// beginCarriedPartial starts the content report of an incomplete FPDU of size bytes.
+// The caller may add its operation before it calls reportCarried.
 func (t *Tracker) beginCarriedPartial(f *flow, size int) {
 	w := f.stream
 	if t.Carried == nil || len(w.partial) == 0 || iwarp.IsMPA(w.partial) {
@@ -132,7 +134,7 @@ func (t *Tracker) beginCarriedPartial(f *flow, size int) {
 	t.owner = 0
 }
 
-// reportCarriedMPA tells of an MPA request or reply, whose sequence number is from.
+// reportCarriedMPA reports an MPA request or reply, whose sequence number is from.
 func (t *Tracker) reportCarriedMPA(f *flow, frame []byte, from uint32) {
 	if t.Carried != nil {
 		t.Carried(&record.Carried{Place: f.placement.requests(octets, from), Count: int64(len(frame)), Frame: frame, MPA: true}, 0)

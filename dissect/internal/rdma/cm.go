@@ -8,14 +8,14 @@ import (
 
 // The connection manager's handshake: datagrams to queue pair 1.
 
-// commID names one end's view of a connection, to the connection manager.
+// commID identifies one side's end of a connection in the connection manager's
+// messages.
 type commID struct {
 	owner *Host
 	id    uint32
 }
 
-// cmMessages is the decoded form of each message, kept so that decoding
-// allocates nothing.
+// cmMessages contains a decoder for each message, so that decoding does not allocate.
 type cmMessages struct {
 	mad  rocev2.MAD
 	req  rocev2.REQ
@@ -26,37 +26,38 @@ type cmMessages struct {
 	dreq rocev2.DREQ
 	drep rocev2.DREP
 
-	captured int // bytes of the message
+	captured int // captured bytes of the message
 	padded   [rocev2.CMSize]byte
 }
 
-// cutCM is how much of a message that the capture cut has to be there to make
-// sense of it: its communication IDs and queue pair.
+// minCMLength is the number of bytes of a truncated message that are needed: its
+// communication IDs and queue pair.
 var minCMLength = map[rocev2.CMAttribute]int{
 	rocev2.CMReq: 35, rocev2.CMRep: 24, rocev2.CMRtu: 8, rocev2.CMRej: 12, rocev2.CMDreq: 11, rocev2.CMDrep: 8,
 }
 
-// Where in a message things stand that a cut one may lack, bytes.
+// Offsets in messages that may be truncated, in bytes.
 const (
-	startingPSNEnd = 47  // of a REQ's starting PSN
-	ackTimeoutEnd  = 96  // of a REQ's Local ACK Timeout
+	startingPSNEnd = 47  // end of a REQ's starting PSN
+	ackTimeoutEnd  = 96  // end of a REQ's Local ACK Timeout
 	reqPrivate     = 140 // start of a REQ's private data
 )
 
-// noFeedback is for decoders whose error says it all.
+// noFeedback ignores that a packet is truncated, because the decoder's error reports
+// it.
 type noFeedback struct{}
 
 func (noFeedback) SetTruncated() {}
 
-// manage takes a management datagram and returns the connection that it
-// concerns, nil when there is none.
+// handleMAD takes a management datagram and returns its connection, nil if there is
+// none.
 func (t *Tracker) handleMAD(d *Datagram) *Conn {
 	m := &t.cm
 	if m.mad.DecodeFromBytes(d.Packet.Payload, noFeedback{}) != nil || m.mad.Class != rocev2.ClassCM {
 		return nil
 	}
 	body := m.mad.Payload
-	if m.captured = min(len(body), rocev2.CMSize); m.captured < rocev2.CMSize { // cut: what is not there reads as zero
+	if m.captured = min(len(body), rocev2.CMSize); m.captured < rocev2.CMSize { // truncated: the missing bytes read as zero
 		if m.captured < minCMLength[m.mad.Attribute] || minCMLength[m.mad.Attribute] == 0 {
 			return nil
 		}
@@ -99,7 +100,7 @@ func (t *Tracker) handleMAD(d *Datagram) *Conn {
 	case rocev2.CMDrep:
 		if m.drep.DecodeFromBytes(body, noFeedback{}) == nil {
 			c := t.findByCommID(d, m.drep.LocalCommID, m.drep.RemoteCommID)
-			if c != nil { // it answers the other side
+			if c != nil { // a DREP answers the other side's DREQ
 				by := c.sideOf(t.hosts.find(&d.Src), m.drep.LocalCommID)
 				if s, known := by.Get(); known {
 					by = record.Some(s.Other())
@@ -113,8 +114,8 @@ func (t *Tracker) handleMAD(d *Datagram) *Conn {
 	return nil
 }
 
-// sideOf is which side a host, nil for one that is not known, and communication ID
-// are.
+// sideOf returns the side with a host and a communication ID. The host is nil if it is
+// not known.
 func (c *Conn) sideOf(a *Host, id uint32) record.Opt[Side] {
 	if a == nil {
 		return record.Opt[Side]{}
@@ -132,7 +133,7 @@ func (c *Conn) sideOf(a *Host, id uint32) record.Opt[Side] {
 	return record.Opt[Side]{}
 }
 
-// byID finds a connection by either end's communication ID.
+// findByCommID returns the connection with the communication ID of either end.
 func (t *Tracker) findByCommID(d *Datagram, local, remote uint32) *Conn {
 	if c := t.comms[commID{t.hosts.find(&d.Src), local}]; c != nil {
 		return c
@@ -143,7 +144,7 @@ func (t *Tracker) findByCommID(d *Datagram, local, remote uint32) *Conn {
 	return t.comms[commID{t.hosts.find(&d.Dst), remote}]
 }
 
-// name notes under which ID a side goes; one that it had before is forgotten.
+// setCommID sets the communication ID of a side, in place of an earlier one.
 func (t *Tracker) setCommID(c *Conn, s Side, id commID) {
 	if c.comms[s] != id {
 		t.removeCommID(c, s)
@@ -153,7 +154,7 @@ func (t *Tracker) setCommID(c *Conn, s Side, id commID) {
 	t.comms[id] = c
 }
 
-// unname forgets under which ID a side goes, if it goes under one.
+// removeCommID removes the communication ID of a side, if it has one.
 func (t *Tracker) removeCommID(c *Conn, s Side) {
 	id := c.comms[s]
 	if id.owner == nil {
@@ -165,12 +166,12 @@ func (t *Tracker) removeCommID(c *Conn, s Side) {
 	id.owner.LetGo()
 }
 
-// requested takes a REQ: a connection begins.
+// handleREQ takes a REQ, which begins a connection.
 func (t *Tracker) handleREQ(r *rocev2.REQ, d *Datagram) *Conn {
 	id := commID{t.hosts.get(&d.Src), r.LocalCommID}
 	if old := t.comms[id]; old != nil {
 		if f := old.flows[1]; !old.closing && f != nil && f.qpn == r.LocalQPN {
-			return old // sent again
+			return old // a retransmission
 		}
 	}
 	c := t.newAnnouncedConn()
@@ -196,8 +197,8 @@ func (t *Tracker) handleREQ(r *rocev2.REQ, d *Datagram) *Conn {
 	return c
 }
 
-// private tells of the private data of a REQ or REP, when the capture has all of
-// it.
+// reportPrivateData reports the private data of a REQ or REP if the message was
+// captured completely.
 func (t *Tracker) reportPrivateData(c *Conn, s Side, data []byte, d *Datagram) {
 	c.privateDataBadICRC[s] = d.ICRC == rocev2.ICRCBad
 	if t.cm.captured == rocev2.CMSize {
@@ -205,13 +206,13 @@ func (t *Tracker) reportPrivateData(c *Conn, s Side, data []byte, d *Datagram) {
 	}
 }
 
-// accepted takes a REP: both queue pairs are known.
+// handleREP takes a REP. Both queue pairs are then known.
 func (t *Tracker) handleREP(r *rocev2.REP, d *Datagram) *Conn {
 	e := t.hosts.ends(&d.Src, &d.Dst)
 	from, to := e.src, e.dst
 	c := t.comms[commID{to, r.RemoteCommID}]
 	if c == nil || c.closing || c.flows[1] == nil || c.flows[1].src != from {
-		// The REQ is not in the capture.
+		// The REQ was not captured.
 		if known := t.comms[commID{from, r.LocalCommID}]; known != nil && !known.closing {
 			return known
 		}
@@ -219,12 +220,12 @@ func (t *Tracker) handleREP(r *rocev2.REP, d *Datagram) *Conn {
 		c.client = 0
 		t.setCommID(c, 0, commID{to, r.RemoteCommID})
 	} else if f := c.flows[0]; f != nil && f.qpn == r.LocalQPN {
-		return c // sent again
+		return c // a retransmission
 	}
 	t.setCommID(c, 1, commID{from, r.LocalCommID})
 	f := t.attach(c, 0, ends{to, from}, r.LocalQPN)
-	// The PSN that each side names is the one that the other starts with (IBTA
-	// volume 1, section 12.7.31).
+	// The PSN in the message of a side is the first PSN of the other side (IBTA volume
+	// 1, section 12.7.31).
 	f.announced, f.expect = true, r.StartingPSN
 	if starting, known := c.starting.Get(); known && c.flows[1] != nil {
 		c.flows[1].announced, c.flows[1].expect = true, starting
@@ -233,7 +234,7 @@ func (t *Tracker) handleREP(r *rocev2.REP, d *Datagram) *Conn {
 	return c
 }
 
-// rejected takes a REJ.
+// handleREJ takes a REJ.
 func (t *Tracker) handleREJ(r *rocev2.REJ, d *Datagram) *Conn {
 	c := t.findByCommID(d, r.LocalCommID, r.RemoteCommID)
 	if c == nil || c.closing {

@@ -6,17 +6,18 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
-// iWARP: MPA frames and FPDUs out of a TCP stream, and the operations that their
-// DDP segments make.
+// iWARP: MPA frames and FPDUs in a TCP stream, and the operations that their DDP
+// segments make.
 
-// fpduHead is how much of an FPDU is copied: headers, and RPC-over-RDMA and RPC
-// headers of common length.
+// fpduHead is the number of bytes that are copied of an FPDU: its headers, and
+// RPC-over-RDMA and RPC headers of common length.
 const fpduHead = 512
 
-// FPDUs are those that the segment that was taken last completed.
+// FPDUs returns the FPDUs that the last segment completed. They are valid until the
+// next segment.
 func (t *Tracker) FPDUs() []iwarp.Noted { return t.iwarp.fpdus }
 
-// note remembers an FPDU of the segment at hand, when somebody wants to show it.
+// noteFPDU keeps an FPDU of the current segment if KeepFPDUs is set.
 func (t *Tracker) noteFPDU(plain []byte, ulpdu, offset int, crc iwarp.CRCResult) {
 	if !t.KeepFPDUs {
 		return
@@ -33,8 +34,8 @@ func (t *Tracker) noteFPDU(plain []byte, ulpdu, offset int, crc iwarp.CRCResult)
 	t.iwarp.fpdus = n
 }
 
-// within is n bytes on from an offset in the frame, and -1 from -1: what does not
-// stand in the frame in one piece has no offset there.
+// within returns the offset n bytes after an offset in the frame, and -1 for -1. Data
+// that is not contiguous in the frame has the offset -1.
 func within(offset, n int) int {
 	if offset < 0 {
 		return -1
@@ -42,14 +43,14 @@ func within(offset, n int) int {
 	return offset + n
 }
 
-// feed takes the next bytes of a stream, of which data was captured and length
-// were sent; offset is where they stand in the frame, -1 when they do not.
+// feed takes the next bytes of a stream: length bytes were sent, and data was captured
+// of them. offset is their position in the frame, or -1.
 func (t *Tracker) feed(f *flow, data []byte, offset, length int, at record.Stamp) {
 	w := f.stream
 	end := w.next + uint32(length)
 	if w.handshake {
 		n := t.handshake(f, data, at)
-		if n < 0 { // more is needed
+		if n < 0 { // the MPA frame is not complete
 			w.next = end
 			if len(data) < length {
 				w.handshake = false
@@ -67,7 +68,7 @@ func (t *Tracker) feed(f *flow, data []byte, offset, length int, at record.Stamp
 		}
 	}
 	start := w.next + uint32(w.skip) // the sequence number of data[0]
-	if w.skip > 0 {                  // the rest of an FPDU that was cut
+	if w.skip > 0 {                  // the rest of an FPDU that was truncated
 		n := min(w.skip, length)
 		w.skip -= n
 		data = data[min(n, len(data)):]
@@ -87,7 +88,7 @@ func (t *Tracker) feed(f *flow, data []byte, offset, length int, at record.Stamp
 	for len(data) > 0 {
 		if len(w.partial) == 0 {
 			size := fpduSize(data, w.markers, w.position)
-			if size > 0 && size <= len(data) { // whole in this segment: no copy
+			if size > 0 && size <= len(data) { // complete in this segment: not copied
 				t.fpdu(f, data[:size], offset, start, at)
 				data, start = data[size:], start+uint32(size)
 				offset = within(offset, size)
@@ -96,12 +97,12 @@ func (t *Tracker) feed(f *flow, data []byte, offset, length int, at record.Stamp
 			}
 			w.from = start
 		}
-		// An FPDU that spans segments is put together.
+		// An FPDU that spans segments is reassembled.
 		size := fpduSize(w.partial, w.markers, w.position)
 		take := len(data)
 		if size > 0 {
 			take = min(take, size-len(w.partial))
-		} else { // its length is not known yet: byte by byte until it is
+		} else { // byte by byte until its length is known
 			take = 1
 		}
 		t.keepPartial(f, data[:take])
@@ -119,9 +120,9 @@ func (t *Tracker) feed(f *flow, data []byte, offset, length int, at record.Stamp
 	}
 }
 
-// cutSegment copes with a segment of which the capture has only the beginning,
-// up to from: an FPDU that it starts is read as far as it goes, and the stream
-// taken up again behind it.
+// truncatedSegment handles a segment of which the capture has only the beginning, up to
+// from. It decodes the captured part of an FPDU that begins in the segment, and
+// continues the stream after that FPDU.
 func (t *Tracker) truncatedSegment(f *flow, from, end uint32, at record.Stamp) {
 	w := f.stream
 	missing := int(octets.delta(end, from))
@@ -135,23 +136,24 @@ func (t *Tracker) truncatedSegment(f *flow, from, end uint32, at record.Stamp) {
 		t.noteFPDU(w.partial, ulpdu, -1, iwarp.CRCOff)
 		t.ddp(f, fragment{&s, max(ulpdu-s.HeaderLength, 0), run{w.from, w.from + uint32(size)}, true}, at)
 	} else {
-		f.missing = true // nobody knows what this FPDU was
+		f.missing = true // the contents of this FPDU are unknown
 	}
 	w.position = (w.position + len(w.partial) + missing) % iwarp.MarkerEvery
 	w.partial = w.partial[:0]
 	w.skip, w.resync = max(behind, 0), size == 0 || behind < 0
-	f.missing = f.missing || behind < 0 // whole FPDUs are in the part that the capture lacks
+	f.missing = f.missing || behind < 0 // the missing part contains whole FPDUs
 }
 
-// plausibleHeader is what can be said of an FPDU that was cut.
+// plausibleHeader reports whether data begins with the headers of an FPDU that was
+// truncated.
 func plausibleHeader(data []byte) bool {
 	var s iwarp.Segment
 	return len(data) > iwarp.LengthLen && s.Decode(data[iwarp.LengthLen:]) == nil && s.Plausible() && int(be.Uint16(data)) >= s.HeaderLength
 }
 
-// fpduSize is how many bytes the FPDU at the start of data takes in the stream,
-// markers and all; 0 when its length is not there yet. Position is where it
-// starts, modulo the distance of markers.
+// fpduSize returns the number of bytes that the FPDU at the start of data takes in the
+// stream, with its markers, or 0 if its length field is incomplete. position is the
+// offset of the FPDU, modulo the distance of markers.
 func fpduSize(data []byte, markers bool, position int) int {
 	head := 0
 	if markers && position == 0 {
@@ -172,7 +174,7 @@ func fpduSize(data []byte, markers bool, position int) int {
 	return at + size
 }
 
-// withoutMarkers takes the markers out of a raw FPDU.
+// withoutMarkers appends a raw FPDU without its markers to to.
 func withoutMarkers(to, raw []byte, position int) []byte {
 	for len(raw) > 0 {
 		if position == 0 {
@@ -187,8 +189,8 @@ func withoutMarkers(to, raw []byte, position int) []byte {
 	return to
 }
 
-// handshake reads an MPA request or reply at the start of a stream. It returns
-// how many bytes of data that took, or -1 when more are needed.
+// handshake decodes an MPA request or reply at the start of a stream. It returns the
+// number of bytes of data that it used, or -1 if the frame is incomplete.
 func (t *Tracker) handshake(f *flow, data []byte, at record.Stamp) int {
 	c, w := f.conn, f.stream
 	before := len(w.partial)
@@ -205,18 +207,18 @@ func (t *Tracker) handshake(f *flow, data []byte, at record.Stamp) int {
 			return -1
 		}
 		w.handshake, w.partial = false, w.partial[:0]
-		w.resync = before > 0 // what was put aside is gone
+		w.resync = before > 0 // the earlier bytes were discarded
 		return 0
 	}
 	w.handshake = false
 	t.reportCarriedMPA(f, data[:m.Length], w.next-uint32(before))
-	if f.side == 0 || !m.Reject { // who rejects agrees to nothing
+	if f.side == 0 || !m.Reject { // a side that rejects agrees to nothing
 		c.follower.Private(f.side, m.PrivateData, at)
 	}
 	if f.side == 0 {
 		c.markers = m.Markers
 	} else {
-		w.markers = c.markers // whoever asked for markers gets them
+		w.markers = c.markers // a side that requests markers gets them
 		if peer := f.peer(); peer != nil {
 			peer.stream.markers = m.Markers
 		}
@@ -231,9 +233,10 @@ func (t *Tracker) handshake(f *flow, data []byte, at record.Stamp) int {
 	return max(m.Length-before, 0)
 }
 
-// misframed reports an FPDU that is none, unless the capture may have made it so: behind
-// segments that it has missed of a stream with markers, or of one whose handshake does
-// not tell whether it has any, where an FPDU begins is a guess, and is to be found again.
+// reportMisframed reports invalid framing, unless the capture may have caused it. The
+// start of an FPDU is uncertain after missing segments of a stream with markers, and in
+// a stream whose handshake does not show whether it has markers. In these cases, the
+// next start of an FPDU has to be found.
 func (t *Tracker) reportMisframed(f *flow, r *rule.Rule, at record.Stamp, format string, args ...any) {
 	if c := f.conn; f.stream.markers && c.record.Lost > 0 || c.handshake && !c.record.Established.Known() {
 		f.stream.resync = true
@@ -242,7 +245,7 @@ func (t *Tracker) reportMisframed(f *flow, r *rule.Rule, at record.Stamp, format
 	f.conn.Report(r, Where{At: at}, format, args...)
 }
 
-// fpdu takes one whole FPDU, raw; from is its sequence number.
+// fpdu takes one complete FPDU, with its markers; from is its sequence number.
 func (t *Tracker) fpdu(f *flow, raw []byte, offset int, from uint32, at record.Stamp) {
 	w := f.stream
 	plain := raw
@@ -254,7 +257,7 @@ func (t *Tracker) fpdu(f *flow, raw []byte, offset int, from uint32, at record.S
 	t.beginCarriedFPDU(f, raw, plain, from)
 	defer t.reportCarried()
 	size := int(be.Uint16(plain))
-	if iwarp.LengthLen+size > len(plain) { // a marker stands in its length: bytes are missing
+	if iwarp.LengthLen+size > len(plain) { // a marker is in place of its length, because bytes are missing
 		t.reportMisframed(f, rule.MPAFraming, at, "FPDU of %d bytes in %d", size, len(plain))
 		w.resync = true
 		return
@@ -275,15 +278,15 @@ func (t *Tracker) fpdu(f *flow, raw []byte, offset int, from uint32, at record.S
 	t.ddp(f, fragment{s, len(s.Payload), run{from, from + uint32(len(raw))}, false}, at)
 }
 
-// fragment is a DDP segment in its place.
+// fragment is a DDP segment and its position in the stream.
 type fragment struct {
 	*iwarp.Segment
-	size int  // of its payload on the wire, bytes
+	size int  // bytes of its payload on the wire
 	run       // sequence numbers of its FPDU
-	cut  bool // the capture has not all of it, if only its CRC
+	cut  bool // the capture has only a part of it, or lacks its CRC
 }
 
-// ddp makes operations of a DDP segment.
+// ddp adds a DDP segment to its operation.
 func (t *Tracker) ddp(f *flow, s fragment, at record.Stamp) {
 	switch {
 	case s.Tagged && s.Opcode == iwarp.Write:
@@ -308,7 +311,7 @@ func (t *Tracker) ddp(f *flow, s fragment, at record.Stamp) {
 // untaggedSend takes a DDP segment of a Send.
 func (t *Tracker) untaggedSend(f *flow, s fragment, at record.Stamp) {
 	if s.Offset != 0 && (f.send == nil || s.Offset != uint64(f.send.Length)) {
-		return // its beginning is lost
+		return // its beginning was not captured
 	}
 	p := part{first: s.Offset == 0, last: s.Last, data: s.Payload, size: s.size, cut: s.cut, run: s.run}
 	if s.Opcode.Invalidates() {
@@ -323,7 +326,8 @@ func (t *Tracker) untaggedSend(f *flow, s fragment, at record.Stamp) {
 	}
 }
 
-// taggedWrite follows an RDMA Write: segments to one STag, up to the last.
+// taggedWrite takes a DDP segment of an RDMA Write: successive segments with the same
+// STag, up to the last one.
 func (t *Tracker) taggedWrite(f *flow, s fragment, at record.Stamp) {
 	if f.write == nil || f.write.Handle != s.STag {
 		t.writeBegins(f, target{s.STag, s.Offset, uint32(s.size)}, false, s.run, at)
@@ -336,8 +340,8 @@ func (t *Tracker) taggedWrite(f *flow, s fragment, at record.Stamp) {
 	t.writePart(f, s.Offset, s.Payload, s.size, s.Last)
 }
 
-// taggedResponse takes data that a Read asked for: it goes to the sink that the
-// request named.
+// taggedResponse takes a DDP segment with data of a Read. Its destination is the sink
+// that the Read Request named.
 func (t *Tracker) taggedResponse(f *flow, s fragment, at record.Stamp) {
 	asker := f.peer()
 	if asker == nil {
@@ -353,20 +357,20 @@ func (t *Tracker) taggedResponse(f *flow, s fragment, at record.Stamp) {
 	offset := int64(s.Offset - o.sinkAt)
 	fresh := t.markSeen(o, offset, offset+int64(s.size))
 	if fresh == int64(s.size) || fresh > 0 {
-		o.Bytes += fresh - int64(s.size) // what readPart counts is all of it
+		o.Bytes += fresh - int64(s.size) // readPart counts all of its bytes
 		t.readPart(o, offset, s.Payload, s.size, at)
 	}
 }
 
-// sinks is the Read under way that a response is for, nil for none. They are
-// answered in order, so that it is one of the oldest.
+// readOfSink returns the outstanding Read that a response belongs to, nil if there is
+// none. Reads are answered in order, so it is one of the oldest.
 func (f *flow) readOfSink(s fragment) *Operation {
 	l := &f.ops
 	for n, i := 0, max(l.head, l.reads); i < len(l.entries) && n < maxReadsAtOnce; i++ {
 		o := l.entries[i].op
 		if o.Kind != Read || o.done || o.Side != f.side {
 			if n == 0 {
-				l.reads = i + 1 // all before are over
+				l.reads = i + 1 // all earlier Reads are finished
 			}
 			continue
 		}
@@ -378,11 +382,11 @@ func (f *flow) readOfSink(s fragment) *Operation {
 	return nil
 }
 
-// maxReadsAtOnce bounds how many Reads are looked at for one response.
+// maxReadsAtOnce is the maximum number of Reads that are compared with one response.
 const maxReadsAtOnce = 128
 
-// terminate takes a Terminate: the connection is over, and what it blames was
-// never done.
+// terminate takes a Terminate: the connection has ended, and the operation that it
+// names was not executed.
 func (t *Tracker) terminate(f *flow, payload []byte, at record.Stamp) {
 	c := f.conn
 	var m iwarp.TerminateHeader
@@ -428,8 +432,8 @@ func (t *Tracker) terminate(f *flow, payload []byte, at record.Stamp) {
 	t.refuse(asker, &r, octets, from)
 }
 
-// blamed is the operation of a half that a Terminate names, nil when it is not
-// known any more.
+// operationNamed returns the operation of the flow that a Terminate names, nil if it is
+// not known.
 func (f *flow) operationNamed(r *Refusal) *Operation {
 	handle, known := r.Handle.Get()
 	if !known || f.refusals >= maxRefusals {
@@ -444,8 +448,8 @@ func (f *flow) operationNamed(r *Refusal) *Operation {
 	return nil
 }
 
-// numbered is the Send of a half with that message sequence number, nil when it is
-// not known any more.
+// sendNumbered returns the Send of the flow with a message sequence number, nil if it
+// is not known.
 func (f *flow) sendNumbered(msn uint32) *Operation {
 	for i := len(f.ops.entries) - 1; i >= f.ops.head; i-- {
 		if o := f.ops.entries[i].op; o.Side == f.side && o.Kind == Send && o.msn == msn {

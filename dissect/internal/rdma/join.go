@@ -5,45 +5,46 @@ import (
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
-// Which connection a packet belongs to. A packet says only which queue pair it
-// goes to: the sender's is known from the handshake, or by watching both ways. A
-// half that nobody announced begins a connection of its own, without an id, until
-// the other half is found or it is clear that there will be none.
+// The connection of a packet. A packet contains only its destination queue pair: the
+// sender's is known from the handshake, or by watching both directions. A flow without
+// a handshake starts a connection of its own, without an ID, until the other direction
+// is found or the time to wait for it is over.
 
-// alone is the halves of one route that have no other direction, and how to find
-// the one that a packet fits without a look at all of them.
+// unpaired contains the flows of one route whose other direction is not known, and an
+// index to find the flow that a packet fits without comparing all of them.
 type unpaired struct {
 	flows  []*flow
-	byPSN  map[uint32]*flow // chains, by neighbourhood; nil while there are few
+	byPSN  map[uint32]*flow // chains by range of PSNs; nil while there are few flows
 	cursor int
 }
 
-// search is what a half that is alone is listed under.
+// search is the position of an unpaired flow in the index.
 type search struct {
-	unpaired   *unpaired // nil once it is not
-	prev, next *flow     // of the chain in alone.byPSN
-	place      uint32    // there
-	index      int32     // in alone.halves
+	unpaired   *unpaired // nil if the flow is not unpaired
+	prev, next *flow     // neighbors in the chain of unpaired.byPSN
+	place      uint32    // key of that chain
+	index      int32     // in unpaired.flows
 	tries      int32
-	listed     bool // in a chain
+	listed     bool // it is in a chain
 }
 
-// fitWindow is how far apart PSNs may be to belong together: small enough that
-// two connections between the same ends, which start at random, are told apart.
+// fitWindow is the maximum distance of PSNs that belong together. It is small enough to
+// distinguish two connections between the same ends, because initial PSNs are random.
 const (
 	fitShift  = 12
 	fitWindow = 1 << fitShift
 )
 
-// The places of chains: a half is listed where its next request is expected, or,
-// when only acknowledgements of it were seen, where those are.
+// onlyAcks marks the keys of chains of flows of which only acknowledgements were
+// captured. Such a flow is listed by its latest acknowledged PSN, other flows by their
+// expected PSN.
 const onlyAcks = 1 << 31
 
-// lookAt bounds how many halves are looked at for one packet.
+// lookAt is the maximum number of flows that are compared with one packet.
 const lookAt = 8
 
-// attach makes a direction of a connection. One that used the same key before is
-// over.
+// attach adds a flow to a connection. An older connection with the same queue pair
+// ends.
 func (t *Tracker) attach(c *Conn, side Side, e ends, qpn uint32) *flow {
 	r := t.routes.take(e)
 	key := queueKey{r, qpn}
@@ -52,7 +53,7 @@ func (t *Tracker) attach(c *Conn, side Side, e ends, qpn uint32) *flow {
 	} else if old != nil {
 		t.drop(old)
 	}
-	if old := c.flows[side]; old != nil { // it names another queue pair now
+	if old := c.flows[side]; old != nil { // the side uses another queue pair now
 		t.drop(old)
 	}
 	f := &flow{conn: c, side: side, src: e.src, dst: e.dst, route: r, qpn: qpn, placement: t.newPlacement()}
@@ -65,7 +66,7 @@ func (t *Tracker) attach(c *Conn, side Side, e ends, qpn uint32) *flow {
 	return f
 }
 
-// drop forgets a half of a connection that goes on without it.
+// drop forgets a flow of a connection that continues without it.
 func (t *Tracker) drop(f *flow) {
 	t.removeFlow(f)
 	for f.ops.len() > 0 {
@@ -80,13 +81,14 @@ func (t *Tracker) drop(f *flow) {
 	f.conn.flows[f.side] = nil
 }
 
-// replace ends a connection whose queue pair is used again.
+// endReused ends a connection whose queue pair or port is reused.
 func (t *Tracker) endReused(c *Conn) {
 	t.close(c, Ending{How: record.EndReused, At: t.now})
 	t.finish(c)
 }
 
-// pair lists the half of a connection that is alone, or decides one that has both.
+// updatePairing lists the flow of a connection that has only one, or assigns an ID to a
+// connection that has both.
 func (t *Tracker) updatePairing(c *Conn) {
 	for side, f := range c.flows {
 		if f == nil {
@@ -98,7 +100,7 @@ func (t *Tracker) updatePairing(c *Conn) {
 			a := &f.route.unpaired
 			f.unpaired, f.index = a, int32(len(a.flows))
 			a.flows = append(a.flows, f)
-			if len(a.flows) > lookAt && a.byPSN == nil { // no more can all be looked at
+			if len(a.flows) > lookAt && a.byPSN == nil { // too many to compare all of them
 				a.byPSN = map[uint32]*flow{}
 				for _, f := range a.flows {
 					t.indexUnpaired(f)
@@ -111,7 +113,7 @@ func (t *Tracker) updatePairing(c *Conn) {
 	}
 }
 
-// detach takes a half out of the look-up tables.
+// removeFlow removes a flow from the tables.
 func (t *Tracker) removeFlow(f *flow) {
 	if f.stream != nil {
 		if t.streams[f.stream.key] == f {
@@ -128,7 +130,7 @@ func (t *Tracker) removeFlow(f *flow) {
 	}
 }
 
-// unlist takes a half out of the list of those that are alone.
+// removeUnpaired removes a flow from the unpaired flows of its route.
 func (t *Tracker) removeUnpaired(f *flow) {
 	a := f.unpaired
 	if a == nil {
@@ -161,7 +163,7 @@ func (a *unpaired) removeFromChain(f *flow) {
 	f.prev, f.next, f.listed = nil, nil, false
 }
 
-// seek keeps a half that is alone where it can be found.
+// indexUnpaired updates the position of an unpaired flow in the index.
 func (t *Tracker) indexUnpaired(f *flow) {
 	a := f.unpaired
 	if a == nil || a.byPSN == nil {
@@ -187,8 +189,8 @@ func (t *Tracker) indexUnpaired(f *flow) {
 	a.byPSN[place] = f
 }
 
-// toward is the half that goes a datagram's way to a queue pair, nil for none; e gets
-// the datagram's ends, as far as they are remembered.
+// toward returns the flow from a datagram's source to a queue pair, nil if there is
+// none. It sets e to the known ends of the datagram.
 func (t *Tracker) toward(d *Datagram, qpn uint32, e *ends) *flow {
 	*e = ends{t.hosts.find(&d.Src), t.hosts.find(&d.Dst)}
 	if e.src == nil || e.dst == nil {
@@ -200,9 +202,9 @@ func (t *Tracker) toward(d *Datagram, qpn uint32, e *ends) *flow {
 	return nil
 }
 
-// half finds the direction that a packet belongs to, h when that is known. One
-// that nobody announced starts a connection, or joins one that was seen in the
-// other direction. e are the packet's ends, as far as they are known.
+// flowOf returns the flow that a packet belongs to; f is the known flow of its queue
+// pair, or nil. A packet without a flow starts a connection, or joins one whose other
+// direction is known. e contains the known ends of the packet.
 func (t *Tracker) flowOf(f *flow, d *Datagram, e *ends) *flow {
 	if f == nil {
 		return t.startFlow(d, e)
@@ -223,7 +225,7 @@ func (t *Tracker) flowOf(f *flow, d *Datagram, e *ends) *flow {
 	return f
 }
 
-// begin makes the half of a packet that belongs to none.
+// startFlow creates the flow of a packet that belongs to none.
 func (t *Tracker) startFlow(d *Datagram, e *ends) *flow {
 	t.endsOf(d, e)
 	if other := t.peerOf(t.routes.reverse(*e), nil, d); other != nil {
@@ -235,8 +237,8 @@ func (t *Tracker) startFlow(d *Datagram, e *ends) *flow {
 	return f
 }
 
-// reused says that a request cannot belong to the connection that its queue
-// pair's number stood for.
+// isReused reports whether a request cannot belong to the connection, because its PSN
+// is too far away: another connection reuses the queue pair.
 func (f *flow) isReused(psn uint32) bool {
 	delta := psns.delta(psn, f.expect)
 	if f.conn.closing {
@@ -245,10 +247,10 @@ func (f *flow) isReused(psn uint32) bool {
 	return delta > maxJump || delta < -maxJump
 }
 
-// across finds the other direction of a packet whose own has none: among the
-// halves between the same two ends that are alone as well, the one whose PSNs,
-// XIDs or handles fit. What it costs does not depend on how many there are. back is
-// the packet's route the other way, nil when nothing goes that.
+// peerOf finds the other direction of a packet whose flow has none: an unpaired flow
+// between the same two ends whose PSNs, XIDs or handles fit. The cost does not depend
+// on the number of flows. back is the route in the opposite direction, nil if it has no
+// flows.
 func (t *Tracker) peerOf(back *route, f *flow, d *Datagram) *flow {
 	if back == nil || len(back.flows) == 0 {
 		return nil
@@ -258,7 +260,7 @@ func (t *Tracker) peerOf(back *route, f *flow, d *Datagram) *flow {
 	info := p.Opcode.Info()
 	near := p.PSN >> fitShift
 	const places = 1<<24>>fitShift - 1
-	chains := [2]uint32{near, (near + 1) & places} // the next request is expected behind what is acknowledged
+	chains := [2]uint32{near, (near + 1) & places} // the expected PSN follows the acknowledged one
 	if info.Request {
 		chains = [2]uint32{near | onlyAcks, (near-1)&places | onlyAcks}
 	}
@@ -280,8 +282,8 @@ func (t *Tracker) peerOf(back *route, f *flow, d *Datagram) *flow {
 	return nil
 }
 
-// fits says whether a packet that goes one way shows that it belongs with the
-// half that goes the other way.
+// fits reports whether a packet shows that it belongs to the same connection as a flow
+// in the opposite direction.
 func (t *Tracker) fits(other *flow, p *rocev2.Packet, info *rocev2.OpcodeInfo) bool {
 	c := other.conn
 	if c.closing {
@@ -309,7 +311,7 @@ func (t *Tracker) fits(other *flow, p *rocev2.Packet, info *rocev2.OpcodeInfo) b
 			return true
 		}
 	}
-	// Acknowledgements that came before the first request did.
+	// Acknowledgements that were captured before the first request.
 	if !other.acksSeen {
 		return false
 	}
@@ -317,10 +319,10 @@ func (t *Tracker) fits(other *flow, p *rocev2.Packet, info *rocev2.OpcodeInfo) b
 	return delta > 0 && delta < fitWindow
 }
 
-// join makes one connection of two halves.
+// join makes one connection of two that have one flow each.
 func (t *Tracker) join(other, f *flow) {
 	c, old := other.conn, f.conn
-	if old.decided || old.handshake && !c.handshake { // the one that has an id, or says more, stays
+	if old.decided || old.handshake && !c.handshake { // the connection with an ID or a handshake stays
 		other, f = f, other
 		c, old = old, c
 	}

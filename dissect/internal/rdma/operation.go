@@ -7,13 +7,13 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// What becomes of operations, on either transport.
+// The life of an operation, on either transport.
 
-// maxSend bounds what is put together of one Send; longer ones are counted, not
-// kept.
+// maxSend is the maximum number of bytes that are kept of one Send. Further bytes are
+// only counted.
 const maxSend = 1 << 20
 
-// operate starts an operation of a half, that takes sequence numbers [from, to).
+// operate starts an operation of a flow, with the sequence numbers r.
 func (t *Tracker) operate(f *flow, kind Kind, r run, at record.Stamp) *Operation {
 	f.seq++
 	t.number++
@@ -23,8 +23,8 @@ func (t *Tracker) operate(f *flow, kind Kind, r run, at record.Stamp) *Operation
 	return o
 }
 
-// enter notes that sequence numbers of a half belong to an operation, and lets go
-// of what is long over.
+// enter assigns sequence numbers of a flow to an operation, and forgets the oldest
+// finished operations.
 func (t *Tracker) enter(f *flow, r run, o *Operation) {
 	if last := f.ops.last(); last != nil && last.op == o && last.to == r.from {
 		last.to = r.to
@@ -40,12 +40,13 @@ func (t *Tracker) enter(f *flow, r run, o *Operation) {
 	}
 }
 
-// over says that nothing more is expected of an operation on the half of a side.
+// finished reports whether nothing more is expected of an operation on the flow of a
+// side.
 func (o *Operation) finished(s Side) bool {
 	return o.done && (o.acked || o.Kind == Read || o.Side != s)
 }
 
-// forget lets go of the oldest entry of a half.
+// forgetOldest removes the oldest entry of a flow's ledger.
 func (t *Tracker) forgetOldest(f *flow) {
 	o := f.ops.pop()
 	f.conn.share.Charge(-entryCost)
@@ -58,7 +59,7 @@ func (t *Tracker) forgetOldest(f *flow) {
 	t.releaseOperation(o)
 }
 
-// release lets go of an operation that stands in no ledger.
+// releaseOperation frees an operation that is in no ledger.
 func (t *Tracker) releaseOperation(o *Operation) {
 	c := o.conn
 	for _, f := range c.flows {
@@ -78,7 +79,7 @@ func (t *Tracker) releaseOperation(o *Operation) {
 	}
 }
 
-// abandon ends a Read whose response was not seen to its end.
+// abandon ends a Read whose response was not captured to its end.
 func (t *Tracker) abandon(o *Operation) {
 	o.done = true
 	c := o.conn
@@ -93,18 +94,18 @@ func (t *Tracker) abandon(o *Operation) {
 	}
 }
 
-// part is what a packet, or DDP segment, brings of a Send.
+// part is the part of a Send in a packet or DDP segment.
 type part struct {
 	first, last bool
-	data        []byte // what was captured
-	size        int    // on the wire
-	cut         bool   // the capture has cut the packet, if only its checksum
-	bad         bool   // its ICRC is bad, and it was believed
+	data        []byte // captured bytes
+	size        int    // bytes on the wire
+	cut         bool   // the capture truncated the packet, or lacks its checksum
+	bad         bool   // its ICRC is bad, and it was accepted
 	invalidates record.Opt[uint32]
 	run         // its sequence numbers
 }
 
-// sendPart puts a Send together.
+// sendPart adds a part to a Send.
 func (t *Tracker) sendPart(f *flow, p part, at record.Stamp) {
 	if p.first {
 		t.breakSend(f)
@@ -116,14 +117,14 @@ func (t *Tracker) sendPart(f *flow, p part, at record.Stamp) {
 	}
 	o := f.send
 	if o == nil {
-		return // its beginning is lost
+		return // its beginning was not captured
 	}
 	t.countPacket(o, at)
 	if !p.first {
 		t.enter(f, p.run, o)
 	}
 	data := p.data
-	if !(p.first && p.last) { // no copy of what is whole in one packet
+	if !(p.first && p.last) { // a Send in one packet is not copied
 		if !f.sendTruncated {
 			if len(f.buffer)+len(data) > maxSend || !f.conn.wantSends {
 				f.sendTruncated = true
@@ -146,14 +147,14 @@ func (t *Tracker) sendPart(f *flow, p part, at record.Stamp) {
 	}
 }
 
-// sent ends the Send that is being put together.
+// endSend ends the Send that is being reassembled.
 func (t *Tracker) endSend(f *flow, data []byte) {
 	o := f.send
 	f.send = nil
 	o.done, o.Payload = true, data
 	f.conn.follower.Done(o)
 	o.Payload = nil
-	if f.refused != nil && o.Tag != 0 { // sent before the sender knew
+	if f.refused != nil && o.Tag != 0 { // sent before the sender received the refusal
 		f.refused.Op = o
 		f.conn.follower.Refused(f.refused)
 		f.refused.Op = nil
@@ -163,7 +164,7 @@ func (t *Tracker) endSend(f *flow, data []byte) {
 	}
 }
 
-// keepBuffer is how many bytes of buffer a half keeps for its next Send.
+// keepBuffer is the number of bytes of its buffer that a flow keeps for its next Send.
 const keepBuffer = 1 << 14
 
 func (t *Tracker) dropBuffer(f *flow) {
@@ -172,7 +173,7 @@ func (t *Tracker) dropBuffer(f *flow) {
 	f.buffer = nil
 }
 
-// breakSend ends a Send whose rest is lost: what is there of it is read.
+// breakSend ends a Send whose rest is missing. Its captured beginning is decoded.
 func (t *Tracker) breakSend(f *flow) {
 	if f.send != nil {
 		f.send.Broken = true
@@ -180,10 +181,10 @@ func (t *Tracker) breakSend(f *flow) {
 	}
 }
 
-// took counts a packet of an operation.
+// countPacket counts a packet of an operation.
 func (t *Tracker) countPacket(o *Operation, at record.Stamp) {
 	o.Packets++
-	if o.Kind != Send || at.Packet > o.Last.Packet { // of a message, the last is the one that it had to wait for
+	if o.Kind != Send || at.Packet > o.Last.Packet { // the last packet of a Send is the one that completed it
 		o.Last = at
 	}
 	if t.heldStamp.Packet != 0 && o.disorder == nil {
@@ -198,7 +199,8 @@ type target struct {
 	length uint32
 }
 
-// writeBegins starts an RDMA Write, of which length bytes are known of.
+// writeBegins starts an RDMA Write. If announced is false, the length of the memory is
+// only that of the first segment.
 func (t *Tracker) writeBegins(f *flow, m target, announced bool, r run, at record.Stamp) {
 	t.breakWrite(f)
 	o := t.operate(f, Write, r, at)
@@ -207,7 +209,7 @@ func (t *Tracker) writeBegins(f *flow, m target, announced bool, r run, at recor
 	f.conn.follower.Began(o)
 }
 
-// breakWrite ends an RDMA Write whose rest is lost.
+// breakWrite ends an RDMA Write whose rest is missing.
 func (t *Tracker) breakWrite(f *flow) {
 	if f.write != nil {
 		f.write.Broken, f.write.done = true, true
@@ -215,8 +217,8 @@ func (t *Tracker) breakWrite(f *flow) {
 	}
 }
 
-// writePart takes a packet, or DDP segment, of the RDMA Write that is going on;
-// size is how many bytes data had on the wire.
+// writePart adds a packet or DDP segment to the RDMA Write in progress; size is the
+// number of bytes that data had on the wire.
 func (t *Tracker) writePart(f *flow, offset uint64, data []byte, size int, last bool) {
 	o := f.write
 	t.noteCarried(o, offset, size)
@@ -234,7 +236,7 @@ func (t *Tracker) writePart(f *flow, offset uint64, data []byte, size int, last 
 	}
 }
 
-// readBegins starts an RDMA Read that a half asks for.
+// readBegins starts an RDMA Read that a flow requests.
 func (t *Tracker) readBegins(f *flow, m target, r run, at record.Stamp) *Operation {
 	t.breakWrite(f)
 	o := t.operate(f, Read, r, at)
@@ -245,7 +247,7 @@ func (t *Tracker) readBegins(f *flow, m target, r run, at record.Stamp) *Operati
 	return o
 }
 
-// readPart takes new data that a Read asked for, from an offset in it.
+// readPart adds new data to a Read, at an offset in the Read.
 func (t *Tracker) readPart(o *Operation, offset int64, data []byte, size int, at record.Stamp) {
 	t.noteCarried(o, o.Offset+uint64(offset), size)
 	t.noteBytes(o, o.Offset+uint64(offset), int64(size))
@@ -259,7 +261,7 @@ func (t *Tracker) readPart(o *Operation, offset int64, data []byte, size int, at
 	}
 }
 
-// acked notes that the other side has received an operation.
+// reportAcked reports that the other side has received an operation.
 func (t *Tracker) reportAcked(o *Operation, at record.Stamp, final bool) {
 	if o.acked {
 		return
@@ -270,7 +272,8 @@ func (t *Tracker) reportAcked(o *Operation, at record.Stamp, final bool) {
 	}
 }
 
-// repeated notes that a packet came again; o is nil when nobody knows of what.
+// retransmitted counts and reports a retransmitted packet; o is nil if its operation is
+// not known.
 func (t *Tracker) retransmitted(f *flow, o *Operation, at record.Stamp, b *Burst) {
 	c := f.conn
 	c.record.Retransmitted++
@@ -280,12 +283,12 @@ func (t *Tracker) retransmitted(f *flow, o *Operation, at record.Stamp, b *Burst
 	}
 }
 
-// refuse tells of a refusal, and then of all operations of the half that came
-// behind the one that is refused: a receiver that refuses a request takes none
-// after it (IBTA volume 1, section 9.9.3).
+// refuse reports a refusal, and then all operations of the flow after the refused one:
+// a receiver that refuses a request accepts no request after it (IBTA volume 1, section
+// 9.9.3).
 //
-// The first fatal one ends the connection; what looks at operations is not done
-// for a flood of them.
+// The first fatal refusal ends the connection. After maxRefusals of them, operations
+// are not searched any more.
 func (t *Tracker) refuse(asker *flow, r *Refusal, c circle, seq uint32) {
 	follower := asker.conn.follower
 	if !r.Fatal {
@@ -298,7 +301,7 @@ func (t *Tracker) refuse(asker *flow, r *Refusal, c circle, seq uint32) {
 	asker.refusals++
 	follower.Refused(r)
 	if r.Op == nil && asker.stream != nil {
-		return // nobody knows what came behind it
+		return // the operations after it are not known
 	}
 	behind := Refusal{Later: true, Fatal: true, By: r.By, At: r.At, Reason: r.Reason, Text: r.Text}
 	for i := asker.ops.head; i < len(asker.ops.entries); i++ {
@@ -311,10 +314,11 @@ func (t *Tracker) refuse(asker *flow, r *Refusal, c circle, seq uint32) {
 	}
 }
 
-// maxRefusals bounds how many fatal refusals of one direction are told of.
+// maxRefusals is the maximum number of fatal refusals of one direction that are
+// reported.
 const maxRefusals = 16
 
-// lose counts packets of a side that are missing from the capture.
+// countMissing counts packets of a side that are missing from the capture.
 func (t *Tracker) countMissing(c *Conn, s Side, n int64) {
 	if f := c.flows[s]; f != nil {
 		f.missing = true
@@ -323,7 +327,7 @@ func (t *Tracker) countMissing(c *Conn, s Side, n int64) {
 	t.Lost += n
 }
 
-// packetsFor is how many packets carry n bytes: at least one.
+// packetsFor returns the number of packets that carry n bytes, at least one.
 func packetsFor(n uint32, mtu int) uint32 {
 	return uint32(min(max(1, (uint64(n)+uint64(mtu)-1)/uint64(mtu)), math.MaxInt32))
 }

@@ -8,35 +8,34 @@ import (
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
-// InfiniBand's transport: PSNs, retransmission, loss. What a receiver accepts is
-// requests in the order of their PSNs, each once; what it makes of them are
-// operations.
+// InfiniBand's transport: PSNs, retransmission, loss. A receiver accepts requests in
+// the order of their PSNs, each once, and makes operations of them.
 
-// maxJump is how far PSNs of one connection can be apart: what is farther away
-// belongs to another, which uses the queue pair's number again.
+// maxJump is the maximum distance of the PSNs of one connection. A PSN farther away
+// belongs to another connection that reuses the number of the queue pair.
 const maxJump = 1 << 20
 
 // Datagram is a packet of InfiniBand's transport.
 type Datagram struct {
 	Packet         *rocev2.Packet
-	Raw            []byte // what was captured of it, BTH first
-	Length         int    // of it on the wire
+	Raw            []byte // captured bytes, from the BTH on
+	Length         int    // on the wire
 	Src, Dst       Address
 	Transport      string
 	ICRC           rocev2.ICRCResult
-	Congested      bool   // a switch marked it
+	Congested      bool   // a switch set a congestion mark
 	Identification uint16 // of the IPv4 header; 0 if there is none
 	At             record.Stamp
-	print          uint32 // its ICRC, which tells copies of a packet from others; 0 if it was not captured
+	print          uint32 // its ICRC, which distinguishes packets with equal PSNs; 0 if it was not captured
 }
 
-// Ready fills in what follows from the addresses and the packet. A datagram may be
-// made anywhere; Tracker takes those that are ready.
+// Ready computes the fields that depend on the packet only. Any goroutine may call it,
+// before the datagram is passed to the tracker.
 func (d *Datagram) Ready() {
 	d.print = printOf(d.Packet, d.Raw, d.Length)
 }
 
-// printOf returns the ICRC of a packet, which tells copies of it from other
+// printOf returns the ICRC of a packet, which distinguishes copies of it from other
 // packets, or 0 if it was not captured.
 func printOf(p *rocev2.Packet, raw []byte, length int) uint32 {
 	if !p.HasICRC || length < rocev2.ICRCLen || length > len(raw) {
@@ -45,8 +44,8 @@ func printOf(p *rocev2.Packet, raw []byte, length int) uint32 {
 	return be.Uint32(raw[length-rocev2.ICRCLen:])
 }
 
-// request takes a packet that its sender numbered itself: Send, Write, Read
-// Request, Atomic.
+// request takes a packet that its sender numbered itself: Send, Write, Read Request,
+// Atomic.
 func (t *Tracker) request(f *flow, d *Datagram) {
 	p := d.Packet
 	if !f.started {
@@ -57,7 +56,7 @@ func (t *Tracker) request(f *flow, d *Datagram) {
 		}
 		f.receiver = receiver{f.expect, true}
 		if f.ackedEarly && psns.delta(f.earlyAck, p.PSN) >= 0 && psns.delta(f.earlyAck, p.PSN) < maxJump {
-			t.unordered = true // its acknowledgement came first
+			t.unordered = true // the acknowledgement came first
 		}
 	}
 	delta := psns.delta(p.PSN, f.expect)
@@ -67,7 +66,7 @@ func (t *Tracker) request(f *flow, d *Datagram) {
 	}
 	switch {
 	case delta == 0:
-		if f.hasAck && psns.delta(f.acked, p.PSN) >= 0 { // its acknowledgement came first
+		if f.hasAck && psns.delta(f.acked, p.PSN) >= 0 { // the acknowledgement came first
 			t.unordered = true
 		}
 		turn := f.receiver.arrives(p.PSN)
@@ -88,16 +87,17 @@ func (t *Tracker) request(f *flow, d *Datagram) {
 	f.signals.requested, f.signals.sent = d.At.Time, copySignal{p.PSN, d.print, d.At.Time}
 }
 
-// sentLast notes a first copy of a packet on the operation that it ends, if it
-// ends one.
+// sentLast notes the first copy of a packet for the operation that it ends, if it ends
+// one.
 func (f *flow) sentLast(psn uint32, turn arrival, at record.Stamp, print uint32) {
 	if last := f.ops.last(); last != nil && last.op.Side == f.side && (last.op.Kind == Read && last.from == psn || psns.delta(last.to, psn) == 1) {
 		last.op.copies.note(turn, at, print)
 	}
 }
 
-// settle finds the expected PSN after an RDMA Read whose responses could not be
-// counted, the path MTU being unknown: the next request tells.
+// learnPSN sets the expected PSN after an RDMA Read with an unknown number of
+// responses, because the path MTU was not known. The PSN of the next request shows the
+// number.
 func (t *Tracker) learnPSN(f *flow, psn uint32) {
 	f.psnLowerBound = false
 	last := f.ops.last()
@@ -106,7 +106,7 @@ func (t *Tracker) learnPSN(f *flow, psn uint32) {
 	}
 }
 
-// extend notes how many PSNs the Read that came last takes.
+// extend sets the number of PSNs of the latest operation, a Read.
 func (f *flow) extend(last *entry, n uint32) {
 	last.op.count = n
 	last.to = psns.add(last.from, n)
@@ -114,7 +114,7 @@ func (f *flow) extend(last *entry, n uint32) {
 	f.psnLowerBound = false
 }
 
-// most is how many PSNs a Read can take.
+// most returns the maximum number of PSNs of a Read.
 func (o *Operation) most(mtu int) uint32 {
 	if o.count != 0 {
 		return o.count
@@ -125,8 +125,8 @@ func (o *Operation) most(mtu int) uint32 {
 	return min(packetsFor(uint32(o.Length), mtu), maxJump)
 }
 
-// passed takes a request whose PSN has passed: a retransmission, or one that was
-// given up as lost.
+// takeOldRequest takes a request with a PSN below the expected one: it is a
+// retransmission, or was counted as not captured before.
 func (t *Tracker) takeOldRequest(f *flow, d *Datagram) {
 	psn, at := d.Packet.PSN, d.At
 	if f.gapFrom != f.gapTo && psns.delta(psn, f.gapFrom) >= 0 && psns.delta(psn, f.gapTo) < 0 {
@@ -148,8 +148,8 @@ func (t *Tracker) takeOldRequest(f *flow, d *Datagram) {
 	t.retransmitted(f, o, at, b)
 }
 
-// copyOf notes a further copy of a request. It returns the operation that it
-// belongs to, nil if that is not known, and the PSN that follows it.
+// copyOf notes a further copy of a request. It returns the operation that the copy
+// belongs to, nil if the operation is not known, and the PSN that follows the request.
 func (t *Tracker) copyOf(f *flow, d *Datagram) (o *Operation, to uint32) {
 	psn := d.Packet.PSN
 	to = psns.add(psn, 1)
@@ -174,7 +174,7 @@ func (t *Tracker) copyOf(f *flow, d *Datagram) (o *Operation, to uint32) {
 	return o, to
 }
 
-// hold keeps a copy of a request that came before one it has to wait for.
+// holdRequest keeps a copy of a request that came before one that it has to follow.
 func (t *Tracker) holdRequest(f *flow, d *Datagram) {
 	psn := d.Packet.PSN
 	t.mark(f.ops.at(psns, psn), record.AfterGap)
@@ -197,7 +197,8 @@ func (t *Tracker) holdRequest(f *flow, d *Datagram) {
 	}
 }
 
-// heldAgain counts a repeat of what is held: whose it is shows later.
+// noteHeldRetransmission counts a retransmission of a request or segment that is held.
+// Its operation is not known before it is accepted.
 func (t *Tracker) noteHeldRetransmission(f *flow, i int, at record.Stamp) {
 	again := &f.window.items[f.window.order[i].item]
 	again.repeats++
@@ -205,7 +206,8 @@ func (t *Tracker) noteHeldRetransmission(f *flow, i int, at record.Stamp) {
 	t.mark(nil, record.Retransmitted)
 }
 
-// repeatsOf books the repeats of what was held.
+// reportHeldRetransmissions reports the retransmissions of a request or segment that
+// was held until now.
 func (t *Tracker) reportHeldRetransmissions(f *flow, o *Operation, item *held) {
 	marked := t.verdict
 	for ; item.repeats > 0; item.repeats-- {
@@ -219,21 +221,21 @@ func (t *Tracker) reportHeldRetransmissions(f *flow, o *Operation, item *held) {
 	if item.again.Packet != 0 && o != nil {
 		o.copies.note(ahead, item.again, 0)
 	}
-	t.verdict = marked // they are none of the packet at hand
+	t.verdict = marked // the retransmissions are not the current packet
 }
 
-// drain accepts held requests whose turn has come.
+// drain accepts held requests that are now in order.
 func (t *Tracker) drain(f *flow) {
 	if f.window.empty() {
 		return
 	}
-	f.conn.record.OutOfOrder++ // what filled the gap came after what was held
+	f.conn.record.OutOfOrder++ // the current packet came after the held ones
 	t.mark(nil, record.OutOfOrder)
 	t.acceptHeld(f)
 }
 
-// acceptHeld accepts held requests, up to the first that has to wait. What they
-// are is not what the packet at hand is, unless it is one of them.
+// acceptHeld accepts held requests up to the next gap. The verdict on the current
+// packet stays unchanged, unless the current packet is one of them.
 func (t *Tracker) acceptHeld(f *flow) {
 	if f.window.empty() {
 		return
@@ -263,14 +265,14 @@ func (t *Tracker) acceptHeld(f *flow) {
 	f.window.remove(taken)
 }
 
-// unhold gives back what one held item costs.
+// unhold releases the buffer of a held item, and its share of the budget.
 func (t *Tracker) unhold(f *flow, item *held) {
 	f.conn.share.Charge(-int64(len(item.data)) - heldCost)
 	t.buffers.back(item.data)
 }
 
-// skipGap gives up on the requests before the first that is held: the capture
-// has missed them.
+// skipGap counts the requests before the first held request as not captured, and
+// accepts the held ones.
 func (t *Tracker) skipGap(f *flow) {
 	if f.window.empty() {
 		return
@@ -279,7 +281,7 @@ func (t *Tracker) skipGap(f *flow) {
 	t.acceptHeld(f)
 }
 
-// missed moves the expected PSN forward over packets that nobody saw.
+// skipTo moves the expected PSN forward over packets that were not captured.
 func (t *Tracker) skipTo(f *flow, psn uint32, at record.Stamp) {
 	c := f.conn
 	n := psns.delta(psn, f.expect)
@@ -287,7 +289,7 @@ func (t *Tracker) skipTo(f *flow, psn uint32, at record.Stamp) {
 		return
 	}
 	if first := psns.delta(f.unmatchedPSN, f.expect); f.unmatchedResponses > 0 && first >= 0 && first+f.unmatchedResponses <= n {
-		n -= f.unmatchedResponses - 1 // the PSNs of one RDMA Read Request, whose responses are there
+		n -= f.unmatchedResponses - 1 // the PSNs of one RDMA Read Request whose responses were captured
 	}
 	f.unmatchedResponses = 0
 	t.countMissing(c, f.side, int64(n))
@@ -298,7 +300,7 @@ func (t *Tracker) skipTo(f *flow, psn uint32, at record.Stamp) {
 	t.breakSend(f)
 }
 
-// accept takes the request that is next.
+// accept takes the request that is next in order.
 func (t *Tracker) accept(f *flow, p *rocev2.Packet, at record.Stamp) {
 	info := p.Opcode.Info()
 	f.expect = psns.add(p.PSN, 1)
@@ -333,11 +335,11 @@ func (t *Tracker) accept(f *flow, p *rocev2.Packet, at record.Stamp) {
 	t.reportCarried()
 }
 
-// maxLearned bounds how often packets can teach another path MTU.
+// maxLearned is the maximum number of times that packets change the path MTU.
 const maxLearned = 8
 
-// learnMTU takes the path MTU from a packet that is no last one: it is full. What
-// the handshake says is only the most that it can be.
+// learnMTU derives the path MTU from a packet that is not the last of its message, and
+// therefore full. The path MTU of the handshake is only an upper limit.
 func (t *Tracker) learnMTU(c *Conn, n int) {
 	if n == c.mtu || n < 256 || n > 4096 || n&(n-1) != 0 || c.learned == maxLearned {
 		return
@@ -348,7 +350,7 @@ func (t *Tracker) learnMTU(c *Conn, n int) {
 	}
 	c.mtu = n
 	c.learned++
-	for _, f := range c.flows { // reads can now be counted, or counted right
+	for _, f := range c.flows { // the PSNs of Reads can now be counted
 		if f == nil || f.stream != nil {
 			continue
 		}
@@ -367,10 +369,10 @@ func (t *Tracker) learnMTU(c *Conn, n int) {
 	}
 }
 
-// writePacket follows an RDMA Write. A packet that is not the first belongs to
-// the current Write when its PSN lies within that: packets lost before it do not
-// matter. Where it belongs is told by the size of the Write's own packets, which
-// may be smaller than the path MTU of the handshake.
+// writePacket takes a packet of an RDMA Write. A packet that is not the first belongs
+// to the current Write if its PSN is within that Write; packets lost before it do not
+// matter. Its offset follows from the size of the Write's own packets, which may be
+// smaller than the path MTU of the handshake.
 func (t *Tracker) writePacket(f *flow, p *rocev2.Packet, at record.Stamp) {
 	info := p.Opcode.Info()
 	if info.First {
@@ -383,7 +385,7 @@ func (t *Tracker) writePacket(f *flow, p *rocev2.Packet, at record.Stamp) {
 	}
 	offset := int64(uint32(psns.delta(p.PSN, o.from))) * int64(o.size)
 	if offset > 0 && offset+int64(p.PayloadLength) > o.Length {
-		t.breakWrite(f) // of another Write, whose beginning is lost
+		t.breakWrite(f) // it belongs to another Write, whose first packet was not captured
 		return
 	}
 	t.countPacket(o, at)
@@ -413,8 +415,8 @@ func (t *Tracker) readRequest(f *flow, p *rocev2.Packet, at record.Stamp) {
 	t.noteBytes(o, o.Offset, o.Length)
 }
 
-// response takes a packet that carries the PSN of a request of the other side:
-// an acknowledgement or a response.
+// response takes a packet that carries the PSN of a request of the other side: an
+// acknowledgement or a response.
 func (t *Tracker) response(f *flow, d *Datagram) {
 	p, info := d.Packet, d.Packet.Opcode.Info()
 	asker := f.peer()
@@ -445,7 +447,7 @@ func (t *Tracker) response(f *flow, d *Datagram) {
 	case syndrome.IsAck():
 		t.mark(asker.ops.at(psns, p.PSN), 0)
 		t.acknowledged(asker, p.PSN, d.At)
-		t.mark(asker.ops.at(psns, p.PSN), 0) // it may have been held until now
+		t.mark(asker.ops.at(psns, p.PSN), 0) // the request may have been held until now
 	case syndrome.IsRNR():
 		f.conn.record.RNRNaks++
 		t.acknowledged(asker, before, d.At)
@@ -457,7 +459,8 @@ func (t *Tracker) response(f *flow, d *Datagram) {
 	}
 }
 
-// acknowledged notes that the other side has received everything up to psn.
+// acknowledged notes that the receiver of the flow's requests accepted every PSN up to
+// psn.
 func (t *Tracker) acknowledged(f *flow, psn uint32, at record.Stamp) {
 	if !f.started {
 		f.ackedEarly, f.earlyAck = true, psn
@@ -484,7 +487,8 @@ func (t *Tracker) acknowledged(f *flow, psn uint32, at record.Stamp) {
 	}
 }
 
-// nak notes a NAK: what it refuses, and whether the connection survives it.
+// nak takes a NAK: it finds the refused operation, and ends the connection if the NAK
+// is fatal.
 func (t *Tracker) nak(f, asker *flow, d *Datagram) {
 	p, at := d.Packet, d.At
 	c, syndrome := f.conn, p.AETH.Syndrome
@@ -512,12 +516,11 @@ func (t *Tracker) nak(f, asker *flow, d *Datagram) {
 	}
 }
 
-// readResponse takes one packet of the data that a Read of the other side asked
-// for.
+// readResponse takes a packet of the response to a Read of the other side.
 func (t *Tracker) readResponse(f, asker *flow, p *rocev2.Packet, at record.Stamp) {
 	c := f.conn
 	o := asker.ops.at(psns, p.PSN)
-	if o == nil && asker.psnLowerBound { // its extent is not known yet
+	if o == nil && asker.psnLowerBound { // its number of PSNs is not known yet
 		if last := asker.ops.last(); last.op.Kind == Read {
 			if n := psns.delta(p.PSN, last.from); n >= 0 && uint32(n) < last.op.most(c.mtu) {
 				o = last.op
@@ -563,12 +566,12 @@ func (t *Tracker) readResponse(f, asker *flow, p *rocev2.Packet, at record.Stamp
 	t.countPacket(o, at)
 	offset := index * int64(c.mtu)
 	if offset+int64(p.PayloadLength) > o.Length || o.done {
-		return // more than was asked for
+		return // more than the request asked for
 	}
 	t.beginCarriedPacket(asker.placement.responses(p.PSN))
 	t.readPart(o, offset, p.Payload, p.PayloadLength, at)
 	t.reportCarried()
-	if last := asker.ops.last(); o.done && asker.psnLowerBound && o == last.op { // now its extent is known
+	if last := asker.ops.last(); o.done && asker.psnLowerBound && o == last.op { // the number of its PSNs is now known
 		asker.extend(last, uint32(o.Packets))
 	}
 }

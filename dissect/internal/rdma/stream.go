@@ -8,18 +8,18 @@ import (
 	"github.com/rdmadump/rdmadump/link"
 )
 
-// TCP, as far as it carries iWARP. A connection is followed from its MPA request
-// or reply on; without those, from the first segment whose bytes read as FPDUs
-// with a right CRC. Other TCP traffic costs a look at a few bytes of each
-// segment, and no memory.
+// TCP streams that carry iWARP. A connection is followed from its MPA request or reply
+// on, or, without these, from the first segment that consists of FPDUs with a correct
+// CRC. For other TCP traffic, a few bytes of each segment are inspected, and no memory
+// is used.
 
-// TCP is a segment, and when it was seen.
+// TCP is a segment and its time.
 type TCP struct {
 	link.TCP
 	At record.Stamp
 }
 
-// streamKey names one direction of a TCP connection.
+// streamKey identifies one direction of a TCP connection.
 type streamKey struct {
 	src, dst         netip.Addr
 	srcPort, dstPort uint16
@@ -31,20 +31,20 @@ func (k streamKey) reversed() streamKey { return streamKey{k.dst, k.src, k.dstPo
 type stream struct {
 	key       streamKey
 	next      uint32 // the sequence number of the next byte
-	known     bool   // next is
-	ackedTo   uint32 // the other end has received everything before it
+	known     bool   // next is known
+	ackedTo   uint32 // the other side has received all bytes before it
 	acked     bool
-	handshake bool   // its MPA frame is yet to come, or incomplete
-	markers   bool   // in what this side sends
-	resync    bool   // bytes are missing: look for the start of an FPDU
-	skip      int    // bytes of an FPDU that was cut are still to come
+	handshake bool   // the MPA frame is not complete yet
+	markers   bool   // this side sends markers
+	resync    bool   // bytes are missing, so the start of an FPDU has to be found
+	skip      int    // remaining bytes of an FPDU that was truncated
 	position  int    // bytes since the FPDUs began, modulo MarkerEvery
-	partial   []byte // an FPDU, or MPA frame, as far as it is there
+	partial   []byte // the bytes so far of an incomplete FPDU or MPA frame
 	from      uint32 // sequence number of partial
 	fin       bool
 }
 
-// decoders is what streams are taken apart with, used again for each.
+// decoders are the decoders and buffers that all streams share.
 type decoders struct {
 	mpa      iwarp.MPA
 	segment  iwarp.Segment
@@ -52,11 +52,12 @@ type decoders struct {
 	fpdus    []iwarp.Noted
 }
 
-// oddSums is how many wrong checksums of a sender are taken for damage: where more
-// of them are wrong than right, something on the way to the capture does that.
+// maxBadChecksums is the number of wrong checksums of a sender that are taken for
+// damage. If it is exceeded, and more checksums are wrong than right, the capture is
+// taken to contain checksums that the adapter had not filled in.
 const maxBadChecksums = 8
 
-// Segment takes a TCP segment. It is false when that carries no iWARP.
+// Segment takes a TCP segment. It returns false if the segment carries no iWARP.
 func (t *Tracker) Segment(s *TCP) bool {
 	t.now, t.verdict = s.At, PacketVerdict{}
 	t.iwarp.fpdus = t.iwarp.fpdus[:0]
@@ -74,13 +75,13 @@ func (t *Tracker) Segment(s *TCP) bool {
 			from = t.hosts.get(&Address{IP: s.Src})
 		}
 		from.known = true
-		bad := !right && !s.Unfinished() // unless it was captured before it was summed up
+		bad := !right && !s.Unfinished() // an unfinished checksum is filled in after the capture point
 		if right && s.Length > 0 {
 			from.tcpGood++
 		} else if bad {
 			from.tcpBad++
 		}
-		if bad && (from.tcpBad <= maxBadChecksums || from.tcpGood >= from.tcpBad) { // the receiver drops it
+		if bad && (from.tcpBad <= maxBadChecksums || from.tcpGood >= from.tcpBad) { // the receiver drops the segment
 			if t.mark(nil, record.BadChecksum); f != nil {
 				f.conn.record.Packets++
 				t.verdict.Conn = f.conn
@@ -103,8 +104,8 @@ func (t *Tracker) Segment(s *TCP) bool {
 	return true
 }
 
-// opens starts a connection, or completes it with its other direction, from an
-// MPA frame.
+// openStream starts a connection with an MPA frame, or completes the connection of the
+// other direction.
 func (t *Tracker) openStream(key streamKey, s *TCP) *flow {
 	if string(s.Payload[:len(iwarp.ReplyKey)]) == iwarp.ReplyKey {
 		if back := t.streams[key.reversed()]; back != nil && !back.conn.closing && back.conn.flows[1] == nil {
@@ -115,8 +116,8 @@ func (t *Tracker) openStream(key streamKey, s *TCP) *flow {
 	return t.attachStream(t.setPorts(t.newAnnouncedConn(), key), 0, key)
 }
 
-// serves notes which ports a connection's sides have; key is the direction that
-// the client sends in.
+// setPorts sets the ports of a connection's sides; key is the direction in which the
+// client sends.
 func (t *Tracker) setPorts(c *Conn, key streamKey) *Conn {
 	c.client = 0
 	c.ports[0], c.ports[1] = record.Some(key.srcPort), record.Some(key.dstPort)
@@ -146,8 +147,8 @@ func (t *Tracker) attachStream(c *Conn, side Side, key streamKey) *flow {
 	return f
 }
 
-// mayBegin is a first look at a segment of a stream that is not known: most are of
-// other protocols.
+// mayStartStream reports whether a segment of an unknown stream may carry iWARP. It
+// rejects most segments of other protocols quickly.
 func (t *Tracker) mayStartStream(key streamKey, s *TCP) bool {
 	if len(s.Payload) < iwarp.FPDULen(iwarp.TaggedLen) || len(s.Payload) < s.Length {
 		return false
@@ -158,10 +159,10 @@ func (t *Tracker) mayStartStream(key streamKey, s *TCP) bool {
 	return plausibleFPDU(s.Payload, false)
 }
 
-// guess recognises a stream whose handshake was missed by its framing: the
-// segment has to be made of FPDUs, with a CRC that is right. The side that calls
-// is found out later; the server is first taken to be the one with the port that
-// is known, or the lower.
+// recognizeStream recognizes a stream without a captured handshake by its framing: the
+// segment has to consist of FPDUs with a correct CRC. Which side is the client is
+// decided later; until then, the server is the side with a known port, or with the
+// lower one.
 func (t *Tracker) recognizeStream(key streamKey, s *TCP) *flow {
 	if back := t.streams[key.reversed()]; back != nil && !back.conn.closing {
 		side := back.side.Other()
@@ -190,10 +191,10 @@ func (t *Tracker) recognizeStream(key streamKey, s *TCP) *flow {
 	return t.attachStream(c, side, key)
 }
 
-// plausibleFPDU says whether data starts with a whole FPDU whose CRC is right.
-// Where CRCs are off, their field is zero: the data has then to be made of such
-// FPDUs from end to end, and, of a connection that is not known to be iWARP, to
-// begin with an untagged one, which has more bits that can be wrong.
+// plausibleFPDU reports whether data begins with a complete FPDU that has a correct
+// CRC. If CRCs are off, their field is zero; then all of data has to consist of such
+// FPDUs. If the connection is not known to be iWARP, the first of them has to be
+// untagged, because an untagged header has more bits that can be checked.
 func plausibleFPDU(data []byte, known bool) bool {
 	for first := true; len(data) > 0; first = false {
 		if len(data) < iwarp.FPDULen(iwarp.TaggedLen) {
@@ -219,14 +220,14 @@ func plausibleFPDU(data []byte, known bool) bool {
 	return true
 }
 
-// take puts a segment in its place in the stream.
+// takeSegment processes a segment of a known stream.
 func (t *Tracker) takeSegment(f *flow, s *TCP) {
 	c, w := f.conn, f.stream
 	if s.Flags&link.TCPACK != 0 {
 		if peer := f.peer(); peer != nil && peer.stream.known {
-			unpaired := s.Length == 0 // it says nothing else
-			t.acknowledgedTCP(peer, s.Ack, s.At, unpaired)
-			if unpaired {
+			pureACK := s.Length == 0 // it has no other purpose
+			t.acknowledgedTCP(peer, s.Ack, s.At, pureACK)
+			if pureACK {
 				t.mark(peer.ops.at(octets, s.Ack-1), 0)
 			}
 		}
@@ -254,7 +255,8 @@ func (t *Tracker) takeSegment(f *flow, s *TCP) {
 	}
 }
 
-// partOf says whose the FPDU is that a segment brought a part of.
+// attributePartial finds the operation of an FPDU of which a segment brought only a
+// part.
 func (t *Tracker) attributePartial(f *flow) {
 	w, s := f.stream, &t.iwarp.segment
 	if w.markers || len(w.partial) < iwarp.LengthLen || s.Decode(w.partial[iwarp.LengthLen:]) != nil {
@@ -274,7 +276,8 @@ func (t *Tracker) attributePartial(f *flow) {
 	}
 }
 
-// finished is the side that ended its stream first; h is the one that did last.
+// firstFin returns the side that ended its stream first; f is the flow with the latest
+// FIN.
 func (c *Conn) firstFin(f *flow) record.Opt[Side] {
 	if c.fin.Known() {
 		return c.fin
@@ -290,16 +293,16 @@ func (t *Tracker) takeData(f *flow, s *TCP) {
 	}
 	data, delta := s.Payload, octets.delta(s.Seq, w.next)
 	switch {
-	case delta <= -int32(s.Length): // all of it was seen
+	case delta <= -int32(s.Length): // all of it was captured before
 		f.noteRetry(octets, s.Seq, w.acked && octets.delta(s.Seq, w.ackedTo) >= 0, s.At)
 		t.noteResentSegment(f, s)
 		return
-	case delta < 0: // it overlaps what was seen
+	case delta < 0: // a part of it was captured before
 		t.noteResentSegment(f, s)
 		skip := min(int(-delta), len(data))
 		t.feed(f, data[skip:], s.Offset+skip, s.Length+int(delta), s.At)
 	case delta == 0:
-		if w.acked && octets.delta(w.ackedTo, s.Seq) > 0 { // its acknowledgement came first
+		if w.acked && octets.delta(w.ackedTo, s.Seq) > 0 { // the acknowledgement came first
 			t.unordered = true
 		}
 		if !f.window.empty() {
@@ -314,7 +317,7 @@ func (t *Tracker) takeData(f *flow, s *TCP) {
 	t.drainSegments(f)
 }
 
-// resent notes a segment that was retransmitted, on the operations that end in it.
+// noteResentSegment notes a retransmitted segment for the operations that end in it.
 func (t *Tracker) noteResentSegment(f *flow, s *TCP) {
 	end := octets.add(s.Seq, uint32(s.Length))
 	for i := f.ops.find(octets, s.Seq); i >= 0 && i < len(f.ops.entries) && octets.delta(f.ops.entries[i].to, end) <= 0; i++ {
@@ -324,14 +327,14 @@ func (t *Tracker) noteResentSegment(f *flow, s *TCP) {
 	t.retransmitted(f, o, s.At, t.burstOf(f, octets, run{s.Seq, end}, o, s.At))
 }
 
-// holdSegment keeps a copy of a segment that came before one it has to wait for.
+// holdSegment keeps a copy of a segment that came before one that it has to follow.
 func (t *Tracker) holdSegment(f *flow, s *TCP) {
 	t.mark(nil, record.AfterGap)
 	i, found := f.held().find(octets, s.Seq)
 	if found {
 		t.noteHeldRetransmission(f, i, s.At)
 		item := &f.window.items[f.window.order[i].item]
-		if len(s.Payload) > len(item.data) { // the longer copy wins
+		if len(s.Payload) > len(item.data) { // the longer copy is kept
 			grown := int64(len(s.Payload) - len(item.data))
 			f.window.bytes += int(grown)
 			f.conn.share.Charge(grown)
@@ -348,8 +351,8 @@ func (t *Tracker) holdSegment(f *flow, s *TCP) {
 	}
 }
 
-// drainSegments takes held segments whose turn has come. What they are is not what
-// the packet at hand is, unless it is one of them.
+// drainSegments takes held segments that are now in order. The verdict on the current
+// packet stays unchanged, unless the current packet is one of them.
 func (t *Tracker) drainSegments(f *flow) {
 	if f.window.empty() {
 		return
@@ -376,8 +379,8 @@ func (t *Tracker) drainSegments(f *flow) {
 	f.window.remove(taken)
 }
 
-// skipSegments gives up on the bytes before the first segment that is held: the
-// capture has missed them.
+// skipSegments counts the bytes before the first held segment as not captured, and
+// takes the held segments.
 func (t *Tracker) skipSegments(f *flow) {
 	if f.window.empty() {
 		return
@@ -392,7 +395,7 @@ func (t *Tracker) skipSegments(f *flow) {
 	t.drainSegments(f)
 }
 
-// gap moves over bytes that are missing.
+// skipBytes moves the stream past missing bytes.
 func (t *Tracker) skipBytes(f *flow, next uint32, missing int) {
 	w := f.stream
 	t.beginCarriedPartial(f, len(w.partial))
@@ -403,13 +406,14 @@ func (t *Tracker) skipBytes(f *flow, next uint32, missing int) {
 	t.breakWrite(f)
 }
 
-// acknowledgedTCP notes that the other side's TCP has received everything before
-// ack. That does not mean that its RDMAP has: a Reply may still be refused by a
-// Terminate. A segment that is about that alone is a packet of what it acknowledges.
-func (t *Tracker) acknowledgedTCP(f *flow, ack uint32, at record.Stamp, unpaired bool) {
+// acknowledgedTCP notes that the receiver's TCP has received all bytes before ack. Its
+// RDMAP may still refuse them with a Terminate, for example a Reply. If pureACK is
+// true, the segment has no other purpose, and is a packet of the operations that it
+// acknowledges.
+func (t *Tracker) acknowledgedTCP(f *flow, ack uint32, at record.Stamp, pureACK bool) {
 	w := f.stream
 	if w.acked && octets.delta(ack, w.ackedTo) <= 0 {
-		if unpaired && ack == w.ackedTo {
+		if pureACK && ack == w.ackedTo {
 			f.signals.dupAcks++
 		}
 		return
@@ -425,7 +429,7 @@ func (t *Tracker) acknowledgedTCP(f *flow, ack uint32, at record.Stamp, unpaired
 	for ; l.unacked < covered; l.unacked++ {
 		e := &l.entries[l.unacked]
 		if e.op.Side == f.side {
-			if t.reportAcked(e.op, at, false); unpaired {
+			if t.reportAcked(e.op, at, false); pureACK {
 				t.mark(e.op, 0)
 			}
 		}
@@ -435,7 +439,7 @@ func (t *Tracker) acknowledgedTCP(f *flow, ack uint32, at record.Stamp, unpaired
 	}
 }
 
-// keepPartial appends to the FPDU that is put together.
+// keepPartial appends bytes to the incomplete FPDU.
 func (t *Tracker) keepPartial(f *flow, data []byte) {
 	w := f.stream
 	had := cap(w.partial)
@@ -443,7 +447,7 @@ func (t *Tracker) keepPartial(f *flow, data []byte) {
 	f.conn.share.Charge(int64(cap(w.partial) - had))
 }
 
-// dropPartial forgets the FPDU that is put together.
+// dropPartial frees the incomplete FPDU.
 func (t *Tracker) dropPartial(f *flow) {
 	w := f.stream
 	f.conn.share.Charge(-int64(cap(w.partial)))

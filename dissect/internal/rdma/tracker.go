@@ -29,42 +29,46 @@ const (
 	IWARP      = "iWARP"
 )
 
-// How long, on the tracker's clock, things wait for what may still decide.
+// Times on the tracker's clock for which connections wait.
 const (
-	lingerClose  = record.Time(5e9)   // for stragglers of a closing connection
-	lingerClosed = record.Time(200e6) // likewise, once both sides have said that it is over
-	decideAfter  = record.Time(1e9)   // for the other direction of a half-seen one
-	decideAtMost = 256                // packets, likewise
+	lingerClose  = record.Time(5e9)   // a closing connection waits for late packets
+	lingerClosed = record.Time(200e6) // a connection that both sides have closed waits for late packets
+	decideAfter  = record.Time(1e9)   // a connection without an ID waits for its other direction
+	decideAtMost = 256                // number of packets after which it waits no longer
 )
 
-// timerQueue is connections that wait for a time on the tracker's clock, earliest first.
+// timerQueue is a queue of connections that wait for a time on the tracker's clock, the
+// earliest first.
 type timerQueue = queue.Queue[*Conn]
 
-// Tracker takes packets and TCP segments, one after the other, and follows their
+// Tracker takes packets and TCP segments one after the other, and follows their
 // connections. It is not safe for concurrent use.
 type Tracker struct {
-	// Connection gets each connection's record when nothing can happen to it
-	// any more. Finding gets findings; nil when nobody listens.
+	// Connection, if not nil, receives the record of each connection when it is
+	// finished. Finding, if not nil, receives the findings.
 	Connection func(*record.Connection)
 	Finding    func(*record.Finding)
-	// Findings counts them by severity, in the order of [record.Severities]; CM management datagrams, Lost what
-	// the capture has missed, BadCRC FPDUs with a bad CRC.
+	// Findings counts the findings by severity, in the order of [record.Severities]. CM
+	// counts management datagrams, Lost the packets that are missing from the capture,
+	// and BadCRC the FPDUs with a bad CRC.
 	Findings [len(record.Severities)]int64
 	CM       int64
 	Lost     int64
 	BadCRC   int64
-	// BadChecksum counts TCP segments of iWARP that their receiver drops.
+	// BadChecksum counts TCP segments of iWARP that their receiver drops because of
+	// their checksum.
 	BadChecksum int64
-	// Carried, if not nil, is told what packets and FPDUs carry, and whose memory
-	// that is.
+	// Carried, if not nil, receives the content of each packet and FPDU, and the tag of
+	// the memory that it belongs to.
 	Carried func(c *record.Carried, of Tag)
-	// NotJudged counts violations that the capture does not prove, by rule and gap,
-	// in the order in which they showed first.
+	// NotJudged counts violations that the capture does not prove, by rule and gap, in
+	// the order in which they first occurred.
 	NotJudged []record.NotJudged
-	// KeepFPDUs keeps those that a segment completes, for [Tracker.FPDUs].
+	// KeepFPDUs makes the tracker keep the FPDUs that a segment completes, for
+	// [Tracker.FPDUs].
 	KeepFPDUs bool
-	// Clock is the time by which things wait, which never goes back. Whoever owns
-	// the tracker sets it, before the packet whose time it is.
+	// Clock is the time that timers use. It never goes back. The caller sets it to the
+	// time of a packet before it passes the packet.
 	Clock record.Time
 
 	upper   UpperLayer
@@ -75,7 +79,7 @@ type Tracker struct {
 	streams map[streamKey]*flow
 	comms   map[commID]*Conn
 
-	conns     Conn // head of the list of all, by age
+	conns     Conn // head of the list of all connections, by age
 	ids       int
 	retired   int
 	live      int
@@ -83,26 +87,26 @@ type Tracker struct {
 	closing   timerQueue
 	closed    timerQueue
 
-	now         record.Stamp // of the packet at hand
-	heldStamp   record.Stamp // when a held packet that is taken now came; its number is 0 for one that was not held
+	now         record.Stamp // of the current packet
+	heldStamp   record.Stamp // when the held packet that is now accepted was captured; packet number 0 if the current one was not held
 	verdict     PacketVerdict
 	held        rocev2.Packet // a held packet, decoded again
 	finished    record.Connection
 	cm          cmMessages
 	iwarp       decoders
-	sawBadICRC  bool        // a packet could not be believed
-	lastBadICRC record.Time // on the clock: the last of them
-	sawGoodICRC bool        // somebody has shown that ICRCs are filled in
+	sawBadICRC  bool        // a packet had a bad ICRC
+	lastBadICRC record.Time // on the clock: the latest packet with a bad ICRC
+	sawGoodICRC bool        // some sender has shown that it fills ICRCs in
 	buffers     buffers
-	carried     record.Carried // by the packet or FPDU at hand
-	owner       Tag            // of that
-	number      int64          // of the last operation
-	bursts      int64          // so far
-	unordered   bool           // the capture contradicts every order in which its packets can have been sent
+	carried     record.Carried // content of the current packet or FPDU
+	owner       Tag            // tag of that content
+	number      int64          // of the latest operation
+	bursts      int64          // number of bursts so far
+	unordered   bool           // the order of the packets in the capture contradicts every order in which they can have been sent
 	streamIDs   int64
 }
 
-// New follows connections for an upper layer.
+// New returns a tracker that reports to an upper layer.
 func New(upper UpperLayer, b *budget.Budget) *Tracker {
 	t := &Tracker{
 		upper: upper, budget: b, hosts: newHosts(), routes: routes{all: map[ends]*route{}},
@@ -112,7 +116,7 @@ func New(upper UpperLayer, b *budget.Budget) *Tracker {
 	return t
 }
 
-// notJudged counts a violation that the capture does not prove because of a gap.
+// countNotJudged counts a violation that the capture does not prove because of a gap.
 func (t *Tracker) countNotJudged(id, gap string, at record.Stamp) {
 	for i := range t.NotJudged {
 		if n := &t.NotJudged[i]; n.Rule == id && n.Gap == gap {
@@ -123,10 +127,11 @@ func (t *Tracker) countNotJudged(id, gap string, at record.Stamp) {
 	t.NotJudged = append(t.NotJudged, record.NotJudged{Rule: id, Gap: gap, Count: 1, Packet: record.SomeIf(at.Packet, at.Packet != 0)})
 }
 
-// Count counts a finding.
+// Count counts a finding by its severity.
 func (t *Tracker) Count(r *rule.Rule) { t.Findings[slices.Index(record.Severities[:], r.Severity)]++ }
 
-// mark says what the packet at hand is; the first operation that is named stays.
+// mark adds marks to the verdict on the current packet. The first operation that is
+// named stays.
 func (t *Tracker) mark(o *Operation, m record.Marks) {
 	if t.verdict.Op == nil {
 		t.verdict.Op = o
@@ -134,8 +139,8 @@ func (t *Tracker) mark(o *Operation, m record.Marks) {
 	t.verdict.Mark |= m
 }
 
-// moves says which bytes of the operation's memory the packet at hand is about.
-// Where there are several in it, they are one range, or the first counts.
+// noteBytes notes the bytes of the operation's memory that the current packet moves or
+// requests. Several adjacent ranges become one; otherwise the first counts.
 func (t *Tracker) noteBytes(o *Operation, from uint64, n int64) {
 	p := &t.verdict
 	switch {
@@ -147,11 +152,11 @@ func (t *Tracker) noteBytes(o *Operation, from uint64, n int64) {
 	}
 }
 
-// Happened says what the packet that was taken last was. It is good until the
+// Verdict returns the result of the last packet that was taken. It is valid until the
 // next one.
 func (t *Tracker) Verdict() PacketVerdict { return t.verdict }
 
-// Tick lets go of what has waited long enough.
+// Tick finishes the connections, and assigns the IDs, whose waiting time is over.
 func (t *Tracker) Tick() {
 	clock := t.Clock
 	for t.undecided.Len() > 0 {
@@ -172,11 +177,12 @@ func (t *Tracker) Tick() {
 	}
 }
 
-// Connections is how many records there are, those to come included.
+// Connections returns the number of records, including those to come.
 func (t *Tracker) Connections() int { return t.retired + t.live }
 
-// Close ends what is under way on all connections, oldest first, and calls ended
-// after each; their records follow with [Tracker.Finish].
+// Close ends the operations in progress on all connections, oldest connection first,
+// and calls ended after each connection. [Tracker.Finish] passes the records
+// afterwards.
 func (t *Tracker) Close(ended func()) {
 	for c := t.conns.next; c != &t.conns; c = c.next {
 		t.assignID(c)
@@ -185,18 +191,18 @@ func (t *Tracker) Close(ended func()) {
 	}
 }
 
-// Finish hands out the records of all connections, oldest first.
+// Finish passes the records of all connections to Connection, oldest first.
 func (t *Tracker) Finish() {
 	for t.conns.next != &t.conns {
 		t.finish(t.conns.next)
 	}
 }
 
-// believe says whether a packet is one that a receiver takes. One with a bad ICRC
-// is dropped, once its sender has shown that it fills ICRCs in: some captures are
-// taken before the adapter does. Of a sender that was not seen before, it is
-// believed only while nobody has shown it, or when somebody who has sends to it:
-// a corrupt address is nobody. e are the packet's ends, as far as they are known.
+// accepts reports whether the receiver accepts a packet, according to its ICRC. A packet
+// with a bad ICRC is dropped if its sender has shown that it fills ICRCs in; some
+// captures are taken before the adapter fills them in. A packet of an unknown sender
+// with a bad ICRC is accepted only until some sender has shown it, because its address
+// may be damaged, too. e contains the known ends of the packet.
 func (t *Tracker) accepts(d *Datagram, e *ends) bool {
 	switch d.ICRC {
 	case rocev2.ICRCUnchecked:
@@ -219,10 +225,11 @@ func (t *Tracker) accepts(d *Datagram, e *ends) bool {
 	return !from.good
 }
 
-// believed says that the packet at hand has a bad ICRC and was taken all the same.
+// acceptedBadICRC reports whether the current packet has a bad ICRC and was accepted
+// nevertheless.
 func (t *Tracker) acceptedBadICRC() bool { return t.verdict.Mark&record.BadICRC != 0 }
 
-// endsOf completes the ends of a datagram: what is missing is remembered from now on.
+// endsOf completes the ends of a datagram, and remembers those that are new.
 func (t *Tracker) endsOf(d *Datagram, e *ends) {
 	if e.src == nil || e.dst == nil {
 		*e = t.hosts.ends(&d.Src, &d.Dst)
@@ -234,10 +241,10 @@ func (t *Tracker) Packet(d *Datagram) {
 	t.now, t.verdict = d.At, PacketVerdict{}
 	p := d.Packet
 	service := p.Opcode.Transport()
-	var e ends // of the packet, as far as they were looked up
+	var e ends // the known ends of the packet
 	if service == rocev2.UD {
 		if p.DestQPN != 1 {
-			return // datagrams of others, multicast
+			return // datagrams of other services, multicast
 		}
 		t.CM++
 		if t.accepts(d, &e) {
@@ -255,7 +262,7 @@ func (t *Tracker) Packet(d *Datagram) {
 	}
 	known := t.toward(d, p.DestQPN, &e)
 	if vouched := d.ICRC == rocev2.ICRCOk && known != nil && known.src.good && known.dst.known; !vouched && !t.accepts(d, &e) {
-		if f := known; f != nil { // dropped: it changes nothing but its own count
+		if f := known; f != nil { // dropped: only the packet count changes
 			t.verdict.Conn, t.verdict.Place = f.conn, f.placed(p)
 			f.conn.record.Packets++
 			f.conn.Report(rule.ICRCBad, Where{At: d.At}, "the packet with PSN %d has a bad ICRC, so its receiver drops it", p.PSN)
@@ -289,7 +296,7 @@ func (t *Tracker) Packet(d *Datagram) {
 	t.indexUnpaired(f)
 }
 
-// belongs counts the packet at hand for its connection.
+// countFor counts the current packet for its connection.
 func (t *Tracker) countFor(c *Conn, transport string) {
 	t.verdict.Conn = c
 	c.record.Transport = transport
@@ -304,12 +311,12 @@ func (t *Tracker) countFor(c *Conn, transport string) {
 	}
 }
 
-// touchEvery is how exact the order of last use is: two connections that take
-// turns shall not move about the list for every packet.
+// touchEvery is the resolution of the order of last use. It prevents two connections
+// that take turns from being moved in the list for every packet.
 const touchEvery = record.Time(10e6)
 
-// unreliable takes a packet of an unreliable connection: nothing is repeated,
-// what is missing is lost.
+// unreliable takes a packet of an unreliable connection: it has no retransmissions, and
+// missing packets are not captured or lost.
 func (t *Tracker) unreliable(f *flow, p *rocev2.Packet, at record.Stamp) {
 	if f.started && psns.delta(p.PSN, f.expect) < 0 {
 		f.conn.record.OutOfOrder++
@@ -323,7 +330,7 @@ func (t *Tracker) unreliable(f *flow, p *rocev2.Packet, at record.Stamp) {
 	t.accept(f, p, at)
 }
 
-// connect starts a connection.
+// newConn starts a connection.
 func (t *Tracker) newConn() *Conn {
 	c := &Conn{tracker: t, wantSends: true, since: t.Clock, client: -1}
 	c.record.First, c.record.Last = t.now.Time, t.now.Time
@@ -336,7 +343,7 @@ func (t *Tracker) newConn() *Conn {
 	return c
 }
 
-// announced starts a connection that is one by its handshake.
+// newAnnouncedConn starts a connection whose handshake was captured.
 func (t *Tracker) newAnnouncedConn() *Conn {
 	c := t.newConn()
 	c.handshake = true
@@ -344,7 +351,7 @@ func (t *Tracker) newAnnouncedConn() *Conn {
 	return c
 }
 
-// decide gives a connection its id, and lets out what waited for that.
+// assignID assigns a connection its ID, and reports the findings that waited for it.
 func (t *Tracker) assignID(c *Conn) {
 	if c.decided || c.retired {
 		return
@@ -362,7 +369,7 @@ func (t *Tracker) assignID(c *Conn) {
 	c.waiting = nil
 }
 
-// unlink takes a connection out of all tables.
+// unlink removes a connection from all tables.
 func (t *Tracker) unlink(c *Conn) {
 	c.retired = true
 	c.prev.next, c.next.prev = c.next, c.prev
@@ -378,14 +385,16 @@ func (t *Tracker) unlink(c *Conn) {
 	t.budget.Close(&c.share)
 }
 
-// retire hands out the record of a connection and forgets it.
+// finish passes the record of a connection to Connection, and forgets the connection. A
+// connection is finished a while after it was closed (see Tick), when its queue pair or
+// port is reused, when it is evicted, and at the end of the capture.
 func (t *Tracker) finish(c *Conn) {
 	if c.retired {
 		return
 	}
 	t.assignID(c)
 	t.flush(c)
-	var r *record.Connection // nil when nobody wants it
+	var r *record.Connection // nil if no record is wanted
 	if t.Connection != nil {
 		r = c.makeRecord()
 	}
@@ -399,7 +408,7 @@ func (t *Tracker) finish(c *Conn) {
 		if f == nil {
 			continue
 		}
-		f.ops, f.window = ledger{}, nil // a queue may keep the connection for a while
+		f.ops, f.window = ledger{}, nil // a timer queue may keep the connection for a while
 		t.buffers.back(f.buffer)
 		f.buffer = nil
 		if f.stream != nil {
@@ -409,7 +418,7 @@ func (t *Tracker) finish(c *Conn) {
 	}
 }
 
-// flush ends what a connection has under way: nothing more will come.
+// flush ends the operations in progress on a connection: no packets follow.
 func (t *Tracker) flush(c *Conn) {
 	for _, f := range c.flows {
 		if f == nil {
@@ -438,7 +447,8 @@ func (t *Tracker) flush(c *Conn) {
 	c.reportCongestion()
 }
 
-// skip gives up on what comes before the first that a half holds.
+// skip moves past the packets that are missing before the first packet that a flow
+// holds.
 func (t *Tracker) skip(f *flow) {
 	if f.stream != nil {
 		t.skipSegments(f)
@@ -447,15 +457,15 @@ func (t *Tracker) skip(f *flow) {
 	}
 }
 
-// establish notes when a connection came up.
+// establish notes when a connection was established.
 func (t *Tracker) establish(c *Conn, at record.Stamp) {
 	if !c.record.Established.Known() && !c.closing {
 		c.record.Established = record.Some(at.Time)
 	}
 }
 
-// close notes that a connection ends. What still comes belongs to it; its record
-// goes out a little later.
+// close notes that a connection ends. Later packets still belong to it, and its record
+// follows later.
 func (t *Tracker) close(c *Conn, e Ending) {
 	if c.closing {
 		return
@@ -468,7 +478,7 @@ func (t *Tracker) close(c *Conn, e Ending) {
 	t.closing.Push(c)
 }
 
-// isOver notes that both sides of a connection have ended it.
+// markClosed notes that both sides of a connection have ended it.
 func (t *Tracker) markClosed(c *Conn) {
 	if c.closedAt == 0 {
 		c.closedAt = t.Clock
@@ -476,8 +486,9 @@ func (t *Tracker) markClosed(c *Conn) {
 	}
 }
 
-// saw notes what of a Read's response was seen, from lo to hi, and says how much of
-// that is new. What a set of ranges cannot remember is counted.
+// markSeen adds the range from lo to hi to the captured part of a Read's response, and
+// returns the number of new packets or bytes. The budget counts ranges that the set
+// cannot remember.
 func (t *Tracker) markSeen(o *Operation, lo, hi int64) (fresh int64) {
 	had := len(o.seen)
 	if fresh = o.seen.Add(lo, hi); fresh == 0 && had >= maxSpans {
@@ -490,8 +501,7 @@ func (t *Tracker) markSeen(o *Operation, lo, hi int64) (fresh int64) {
 	return fresh
 }
 
-// Evict lets go of the cheapest that the connection holds; see
-// [budget.Owner].
+// Evict frees the state of the connection that costs least; see [budget.Owner].
 func (c *Conn) Evict() (budget.Kind, bool) {
 	t := c.tracker
 	c.evicted = true
@@ -534,5 +544,5 @@ func (c *Conn) Evict() (budget.Kind, bool) {
 	return budget.Connections, true
 }
 
-// Decide gives the connection its id, before it is clear that it is one.
+// Decide assigns the connection its ID before the usual time.
 func (c *Conn) Decide() { c.tracker.assignID(c) }
