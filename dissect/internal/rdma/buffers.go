@@ -1,6 +1,8 @@
 package rdma
 
-import "math/bits"
+import (
+	"math/bits"
+)
 
 // buffers is a pool of byte slices for Sends that are reassembled and for held packets.
 // It has four sizes for each power of two.

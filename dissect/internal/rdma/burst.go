@@ -87,17 +87,13 @@ func (c *Conn) timer() (t record.Time, known bool) {
 	return record.Time(4096) << n, true
 }
 
-// RetransmitTimer returns how long a side waits for an acknowledgement before it
-// retransmits, and whether the handshake shows it.
-func (c *Conn) RetransmitTimer() (t record.Time, known bool) { return c.timer() }
-
 // burstOf returns the burst that a retransmitted request belongs to; r are its sequence
 // numbers. A request that does not continue the latest burst begins a new one, whose
 // cause is the first of these that applies: an RNR NAK of this PSN; a timeout, if the
 // sender was idle as long as its timer; another NAK of this PSN or an earlier one; a
 // gap, if a later request was answered while a Read is incomplete (TCP: duplicate
 // acknowledgements). Otherwise, the cause is unknown.
-func (t *Tracker) burstOf(f *flow, c circle, r run, o *Operation, at record.Stamp) *Burst {
+func (ops *operations) burstOf(f *flow, c circle, r run, o *Operation, at record.Stamp) *Burst {
 	seq, to := r.from, r.to
 	b, s := &f.burst, &f.signals
 	idle := at.Time - max(s.requested, s.progress)
@@ -106,8 +102,8 @@ func (t *Tracker) burstOf(f *flow, c circle, r run, o *Operation, at record.Stam
 		b.next = to
 		return &b.Burst
 	}
-	t.bursts++
-	b.Burst = Burst{Number: t.bursts, Idle: idle, At: at}
+	ops.bursts++
+	b.Burst = Burst{Number: ops.bursts, Idle: idle, At: at}
 	b.next = to
 	timer, announced := f.conn.timer()
 	if announced {

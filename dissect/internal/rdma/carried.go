@@ -12,6 +12,16 @@ import (
 // each packet or FPDU is reported once, with its position in its direction;
 // retransmissions have the same position.
 
+// contents reports the positions and the contents of packets and FPDUs.
+type contents struct {
+	tracker *Tracker
+
+	carried   record.Carried // content of the current packet or FPDU
+	owner     Tag            // tag of that content
+	streamIDs int64
+	unmarked  []byte // an incomplete FPDU without its markers
+}
+
 // placement converts sequence numbers of a flow to positions that do not wrap.
 type placement struct {
 	id    int64
@@ -22,17 +32,17 @@ type placement struct {
 
 // newPlacement returns the placement of a new flow, nil if no positions are wanted. A
 // flow has two IDs: one for its requests, and one for the responses to them.
-func (t *Tracker) newPlacement() *placement {
-	if !t.wantsPlaces() {
+func (ct *contents) newPlacement() *placement {
+	if !ct.wantsPlaces() {
 		return nil
 	}
-	t.streamIDs += 2
-	return &placement{id: t.streamIDs - 1}
+	ct.streamIDs += 2
+	return &placement{id: ct.streamIDs - 1}
 }
 
 // wantsPlaces reports whether positions are used, by the FPDUs that are kept or by
 // Carried.
-func (t *Tracker) wantsPlaces() bool { return t.KeepFPDUs || t.Carried != nil }
+func (ct *contents) wantsPlaces() bool { return ct.tracker.KeepFPDUs || ct.tracker.Carried != nil }
 
 // requests returns the position of a request of the flow, or of a byte of its stream.
 func (l *placement) requests(c circle, seq uint32) record.Place {
@@ -74,15 +84,15 @@ func (f *flow) placed(p *rocev2.Packet) (place record.Place) {
 }
 
 // beginCarriedPacket starts the content report of a packet of InfiniBand's transport.
-func (t *Tracker) beginCarriedPacket(at record.Place) {
-	if t.Carried != nil {
-		t.carried, t.owner = record.Carried{Place: at, Count: 1}, 0
+func (ct *contents) beginCarriedPacket(at record.Place) {
+	if ct.tracker.Carried != nil {
+		ct.carried, ct.owner = record.Carried{Place: at, Count: 1}, 0
 	}
 }
 
 // noteCarried sets which bytes of which operation the packet or FPDU carries.
-func (t *Tracker) noteCarried(o *Operation, offset uint64, size int) {
-	c := &t.carried
+func (ct *contents) noteCarried(o *Operation, offset uint64, size int) {
+	c := &ct.carried
 	if c.Lane == 0 {
 		return
 	}
@@ -90,53 +100,53 @@ func (t *Tracker) noteCarried(o *Operation, offset uint64, size int) {
 	if o.Kind == Send {
 		c.Send = o.Number
 	} else {
-		c.Handle, t.owner = o.Handle, o.Tag
+		c.Handle, ct.owner = o.Handle, o.Tag
 	}
 }
 
 // reportCarried ends and passes the content report of the current packet or FPDU.
-func (t *Tracker) reportCarried() {
-	c := &t.carried
-	if c.Lane != 0 && (c.Send != 0 || t.owner != 0 || c.Frame != nil) {
-		t.Carried(c, t.owner)
+func (ct *contents) reportCarried() {
+	c := &ct.carried
+	if c.Lane != 0 && (c.Send != 0 || ct.owner != 0 || c.Frame != nil) {
+		ct.tracker.Carried(c, ct.owner)
 	}
 	c.Lane = 0
 }
 
 // beginCarriedFPDU starts the content report of a complete FPDU, whose sequence number
 // is from.
-func (t *Tracker) beginCarriedFPDU(f *flow, raw, plain []byte, from uint32) {
+func (ct *contents) beginCarriedFPDU(f *flow, raw, plain []byte, from uint32) {
 	f.placement.advance(octets, from)
-	if t.Carried == nil {
+	if ct.tracker.Carried == nil {
 		return
 	}
 	w, at := f.stream, len(raw)-iwarp.CRCLen
-	t.carried = record.Carried{Place: f.placement.requests(octets, from), Count: int64(len(raw)), Frame: plain, Markers: w.markers, Position: w.position}
-	t.owner = 0
+	ct.carried = record.Carried{Place: f.placement.requests(octets, from), Count: int64(len(raw)), Frame: plain, Markers: w.markers, Position: w.position}
+	ct.owner = 0
 	if stored := le.Uint32(raw[at:]); stored != 0 {
-		t.carried.HasCRC, t.carried.WrongCRC = true, stored^crc32.Checksum(raw[:at], iwarp.Castagnoli)
+		ct.carried.HasCRC, ct.carried.WrongCRC = true, stored^crc32.Checksum(raw[:at], iwarp.Castagnoli)
 	}
 }
 
 // beginCarriedPartial starts the content report of an incomplete FPDU of size bytes.
 // The caller may add its operation before it calls reportCarried.
-func (t *Tracker) beginCarriedPartial(f *flow, size int) {
+func (ct *contents) beginCarriedPartial(f *flow, size int) {
 	w := f.stream
-	if t.Carried == nil || len(w.partial) == 0 || iwarp.IsMPA(w.partial) {
+	if ct.tracker.Carried == nil || len(w.partial) == 0 || iwarp.IsMPA(w.partial) {
 		return
 	}
 	plain := w.partial
 	if w.markers {
-		t.iwarp.unmarked = withoutMarkers(t.iwarp.unmarked[:0], w.partial, w.position)
-		plain = t.iwarp.unmarked
+		ct.unmarked = withoutMarkers(ct.unmarked[:0], w.partial, w.position)
+		plain = ct.unmarked
 	}
-	t.carried = record.Carried{Place: f.placement.requests(octets, w.from), Count: int64(size), Frame: plain, Markers: w.markers, Position: w.position}
-	t.owner = 0
+	ct.carried = record.Carried{Place: f.placement.requests(octets, w.from), Count: int64(size), Frame: plain, Markers: w.markers, Position: w.position}
+	ct.owner = 0
 }
 
 // reportCarriedMPA reports an MPA request or reply, whose sequence number is from.
-func (t *Tracker) reportCarriedMPA(f *flow, frame []byte, from uint32) {
-	if t.Carried != nil {
-		t.Carried(&record.Carried{Place: f.placement.requests(octets, from), Count: int64(len(frame)), Frame: frame, MPA: true}, 0)
+func (ct *contents) reportCarriedMPA(f *flow, frame []byte, from uint32) {
+	if ct.tracker.Carried != nil {
+		ct.tracker.Carried(&record.Carried{Place: f.placement.requests(octets, from), Count: int64(len(frame)), Frame: frame, MPA: true}, 0)
 	}
 }

@@ -49,10 +49,18 @@ type noFeedback struct{}
 
 func (noFeedback) SetTruncated() {}
 
+// handshakes takes the messages of the connection manager.
+type handshakes struct {
+	connections *connections
+
+	comms map[commID]*Conn
+	cm    cmMessages
+}
+
 // handleMAD takes a management datagram and returns its connection, nil if there is
 // none.
-func (t *Tracker) handleMAD(d *Datagram) *Conn {
-	m := &t.cm
+func (hs *handshakes) handleMAD(d *Datagram) *Conn {
+	m := &hs.cm
 	if m.mad.DecodeFromBytes(d.Packet.Payload, noFeedback{}) != nil || m.mad.Class != rocev2.ClassCM {
 		return nil
 	}
@@ -68,45 +76,45 @@ func (t *Tracker) handleMAD(d *Datagram) *Conn {
 	switch m.mad.Attribute {
 	case rocev2.CMReq:
 		if m.req.DecodeFromBytes(body, noFeedback{}) == nil {
-			return t.handleREQ(&m.req, d)
+			return hs.handleREQ(&m.req, d)
 		}
 	case rocev2.CMRep:
 		if m.rep.DecodeFromBytes(body, noFeedback{}) == nil {
-			return t.handleREP(&m.rep, d)
+			return hs.handleREP(&m.rep, d)
 		}
 	case rocev2.CMRtu:
 		if m.rtu.DecodeFromBytes(body, noFeedback{}) == nil {
-			if c := t.findByCommID(d, m.rtu.LocalCommID, m.rtu.RemoteCommID); c != nil {
-				t.establish(c, d.At)
+			if c := hs.findByCommID(d, m.rtu.LocalCommID, m.rtu.RemoteCommID); c != nil {
+				hs.connections.establish(c, d.At)
 				return c
 			}
 		}
 	case rocev2.CMRej:
 		if m.rej.DecodeFromBytes(body, noFeedback{}) == nil {
-			return t.handleREJ(&m.rej, d)
+			return hs.handleREJ(&m.rej, d)
 		}
 	case rocev2.CMDreq:
 		if m.dreq.DecodeFromBytes(body, noFeedback{}) == nil {
-			c := t.findByCommID(d, m.dreq.LocalCommID, m.dreq.RemoteCommID)
+			c := hs.findByCommID(d, m.dreq.LocalCommID, m.dreq.RemoteCommID)
 			var e ends
-			if f := t.toward(d, m.dreq.RemoteQPN, &e); c == nil && f != nil {
+			if f := hs.connections.toward(d, m.dreq.RemoteQPN, &e); c == nil && f != nil {
 				c = f.conn
 			}
 			if c != nil {
-				t.close(c, Ending{How: record.EndDisconnect, By: c.sideOf(t.hosts.find(&d.Src), m.dreq.LocalCommID), At: d.At})
+				hs.connections.close(c, Ending{How: record.EndDisconnect, By: c.sideOf(hs.connections.hosts.find(&d.Src), m.dreq.LocalCommID), At: d.At})
 			}
 			return c
 		}
 	case rocev2.CMDrep:
 		if m.drep.DecodeFromBytes(body, noFeedback{}) == nil {
-			c := t.findByCommID(d, m.drep.LocalCommID, m.drep.RemoteCommID)
+			c := hs.findByCommID(d, m.drep.LocalCommID, m.drep.RemoteCommID)
 			if c != nil { // a DREP answers the other side's DREQ
-				by := c.sideOf(t.hosts.find(&d.Src), m.drep.LocalCommID)
+				by := c.sideOf(hs.connections.hosts.find(&d.Src), m.drep.LocalCommID)
 				if s, known := by.Get(); known {
 					by = record.Some(s.Other())
 				}
-				t.close(c, Ending{How: record.EndDisconnect, By: by, At: d.At})
-				t.markClosed(c)
+				hs.connections.close(c, Ending{How: record.EndDisconnect, By: by, At: d.At})
+				hs.connections.markClosed(c)
 			}
 			return c
 		}
@@ -134,114 +142,114 @@ func (c *Conn) sideOf(a *Host, id uint32) record.Opt[Side] {
 }
 
 // findByCommID returns the connection with the communication ID of either end.
-func (t *Tracker) findByCommID(d *Datagram, local, remote uint32) *Conn {
-	if c := t.comms[commID{t.hosts.find(&d.Src), local}]; c != nil {
+func (hs *handshakes) findByCommID(d *Datagram, local, remote uint32) *Conn {
+	if c := hs.comms[commID{hs.connections.hosts.find(&d.Src), local}]; c != nil {
 		return c
 	}
 	if remote == 0 {
 		return nil
 	}
-	return t.comms[commID{t.hosts.find(&d.Dst), remote}]
+	return hs.comms[commID{hs.connections.hosts.find(&d.Dst), remote}]
 }
 
 // setCommID sets the communication ID of a side, in place of an earlier one.
-func (t *Tracker) setCommID(c *Conn, s Side, id commID) {
+func (hs *handshakes) setCommID(c *Conn, s Side, id commID) {
 	if c.comms[s] != id {
-		t.removeCommID(c, s)
+		hs.removeCommID(c, s)
 		id.owner.Hold()
 	}
 	c.comms[s] = id
-	t.comms[id] = c
+	hs.comms[id] = c
 }
 
 // removeCommID removes the communication ID of a side, if it has one.
-func (t *Tracker) removeCommID(c *Conn, s Side) {
+func (hs *handshakes) removeCommID(c *Conn, s Side) {
 	id := c.comms[s]
 	if id.owner == nil {
 		return
 	}
-	if t.comms[id] == c {
-		delete(t.comms, id)
+	if hs.comms[id] == c {
+		delete(hs.comms, id)
 	}
 	id.owner.LetGo()
 }
 
 // handleREQ takes a REQ, which begins a connection.
-func (t *Tracker) handleREQ(r *rocev2.REQ, d *Datagram) *Conn {
-	id := commID{t.hosts.get(&d.Src), r.LocalCommID}
-	if old := t.comms[id]; old != nil {
+func (hs *handshakes) handleREQ(r *rocev2.REQ, d *Datagram) *Conn {
+	id := commID{hs.connections.hosts.get(&d.Src), r.LocalCommID}
+	if old := hs.comms[id]; old != nil {
 		if f := old.flows[1]; !old.closing && f != nil && f.qpn == r.LocalQPN {
 			return old // a retransmission
 		}
 	}
-	c := t.newAnnouncedConn()
+	c := hs.connections.newAnnouncedConn()
 	c.client = 0
 	c.mtu = r.MTU()
 	c.asked = c.mtu
-	c.ackTimeout = record.SomeIf(r.Primary.LocalACKTimeout, t.cm.captured >= ackTimeoutEnd)
-	t.setCommID(c, 0, id)
-	t.attach(c, 1, ends{t.hosts.get(&d.Dst), id.owner}, r.LocalQPN)
-	c.starting = record.SomeIf(r.StartingPSN, t.cm.captured >= startingPSNEnd)
+	c.ackTimeout = record.SomeIf(r.Primary.LocalACKTimeout, hs.cm.captured >= ackTimeoutEnd)
+	hs.setCommID(c, 0, id)
+	hs.connections.attach(c, 1, ends{hs.connections.hosts.get(&d.Dst), id.owner}, r.LocalQPN)
+	c.starting = record.SomeIf(r.StartingPSN, hs.cm.captured >= startingPSNEnd)
 	c.record.ServiceID = record.Some(record.Hex64(r.ServiceID))
 
 	private := r.PrivateData
 	if r.ServiceID>>24 == 1 { // the RDMA IP CM service (IBTA annex A11)
 		c.service = record.Some(uint16(r.ServiceID))
 		c.ports[1] = c.service
-		if t.cm.captured >= reqPrivate+rocev2.IPCMLen && t.cm.ipcm.DecodeFromBytes(private, noFeedback{}) == nil {
-			c.ports[0] = record.Some(t.cm.ipcm.SourcePort)
-			private = t.cm.ipcm.Payload
+		if hs.cm.captured >= reqPrivate+rocev2.IPCMLen && hs.cm.ipcm.DecodeFromBytes(private, noFeedback{}) == nil {
+			c.ports[0] = record.Some(hs.cm.ipcm.SourcePort)
+			private = hs.cm.ipcm.Payload
 		}
 	}
-	t.reportPrivateData(c, 0, private, d)
+	hs.reportPrivateData(c, 0, private, d)
 	return c
 }
 
 // reportPrivateData reports the private data of a REQ or REP if the message was
 // captured completely.
-func (t *Tracker) reportPrivateData(c *Conn, s Side, data []byte, d *Datagram) {
+func (hs *handshakes) reportPrivateData(c *Conn, s Side, data []byte, d *Datagram) {
 	c.privateDataBadICRC[s] = d.ICRC == rocev2.ICRCBad
-	if t.cm.captured == rocev2.CMSize {
+	if hs.cm.captured == rocev2.CMSize {
 		c.follower.Private(s, data, d.At)
 	}
 }
 
 // handleREP takes a REP. Both queue pairs are then known.
-func (t *Tracker) handleREP(r *rocev2.REP, d *Datagram) *Conn {
-	e := t.hosts.ends(&d.Src, &d.Dst)
+func (hs *handshakes) handleREP(r *rocev2.REP, d *Datagram) *Conn {
+	e := hs.connections.hosts.ends(&d.Src, &d.Dst)
 	from, to := e.src, e.dst
-	c := t.comms[commID{to, r.RemoteCommID}]
+	c := hs.comms[commID{to, r.RemoteCommID}]
 	if c == nil || c.closing || c.flows[1] == nil || c.flows[1].src != from {
 		// The REQ was not captured.
-		if known := t.comms[commID{from, r.LocalCommID}]; known != nil && !known.closing {
+		if known := hs.comms[commID{from, r.LocalCommID}]; known != nil && !known.closing {
 			return known
 		}
-		c = t.newAnnouncedConn()
+		c = hs.connections.newAnnouncedConn()
 		c.client = 0
-		t.setCommID(c, 0, commID{to, r.RemoteCommID})
+		hs.setCommID(c, 0, commID{to, r.RemoteCommID})
 	} else if f := c.flows[0]; f != nil && f.qpn == r.LocalQPN {
 		return c // a retransmission
 	}
-	t.setCommID(c, 1, commID{from, r.LocalCommID})
-	f := t.attach(c, 0, ends{to, from}, r.LocalQPN)
+	hs.setCommID(c, 1, commID{from, r.LocalCommID})
+	f := hs.connections.attach(c, 0, ends{to, from}, r.LocalQPN)
 	// The PSN in the message of a side is the first PSN of the other side (IBTA volume
 	// 1, section 12.7.31).
 	f.announced, f.expect = true, r.StartingPSN
 	if starting, known := c.starting.Get(); known && c.flows[1] != nil {
 		c.flows[1].announced, c.flows[1].expect = true, starting
 	}
-	t.reportPrivateData(c, 1, r.PrivateData, d)
+	hs.reportPrivateData(c, 1, r.PrivateData, d)
 	return c
 }
 
 // handleREJ takes a REJ.
-func (t *Tracker) handleREJ(r *rocev2.REJ, d *Datagram) *Conn {
-	c := t.findByCommID(d, r.LocalCommID, r.RemoteCommID)
+func (hs *handshakes) handleREJ(r *rocev2.REJ, d *Datagram) *Conn {
+	c := hs.findByCommID(d, r.LocalCommID, r.RemoteCommID)
 	if c == nil || c.closing {
 		return c
 	}
 	c.Report(rule.ConnectionRejected, Where{At: d.At}, "the connection was rejected: %v", r.Reason)
-	t.close(c, Ending{How: record.EndRejected, By: c.sideOf(t.hosts.find(&d.Src), r.LocalCommID), At: d.At, Reason: r.Reason.String()})
-	t.markClosed(c)
+	hs.connections.close(c, Ending{How: record.EndRejected, By: c.sideOf(hs.connections.hosts.find(&d.Src), r.LocalCommID), At: d.At, Reason: r.Reason.String()})
+	hs.connections.markClosed(c)
 	return c
 }

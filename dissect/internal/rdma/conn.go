@@ -93,38 +93,14 @@ func (c *Conn) Fills(s Side) bool {
 // Handshake reports whether the handshake of the connection was captured.
 func (c *Conn) Handshake() bool { return c.handshake }
 
-// Lost returns the number of packets that are known to be missing from the capture.
-func (c *Conn) Lost() int64 { return c.record.Lost }
-
-// Proves reports whether the capture has all of the connection so far: its handshake
-// and every acknowledged packet, and whether neither side has begun to end it. Only
-// then does the absence of a packet prove anything.
-func (c *Conn) Proves() bool { return !c.closing && !c.fin.Known() && c.Whole() }
-
-// Whole reports the same as Proves, also for a connection that is being closed.
-func (c *Conn) Whole() bool {
-	for _, f := range c.flows {
-		if f == nil || f.stream == nil && !f.announced {
-			return false
-		}
-	}
-	return c.handshake && c.Complete()
-}
-
 // Complete reports whether the capture has every packet that is known to have been sent
 // since the first packet of each flow, and no state was evicted.
 func (c *Conn) Complete() bool {
-	return c.record.Lost == 0 && !c.evicted && !c.tracker.recentBadICRC() && !c.Doubtful()
+	return c.record.Lost == 0 && !c.evicted && !c.tracker.icrcs.recentBadICRC() && !c.awaited()
 }
 
-// recentBadICRC reports whether a packet with a bad ICRC was captured within the last 5 s.
-// Its contents, and so its connection, are unknown. If its receiver did accept it, an
-// acknowledgement will show that.
-func (t *Tracker) recentBadICRC() bool { return t.sawBadICRC && t.Clock-t.lastBadICRC < lingerClose }
-
-// Doubtful reports whether a packet or a byte was acknowledged that was not captured
-// yet.
-func (c *Conn) Doubtful() bool {
+// awaited reports whether a packet or a byte was acknowledged that was not captured yet.
+func (c *Conn) awaited() bool {
 	for _, f := range c.flows {
 		if f != nil && f.awaited() {
 			return true
@@ -358,7 +334,7 @@ func (c *Conn) Gaps(s Side) (g evidence.Gap) {
 	set(c.evicted, evidence.Evicted)
 	set(c.closing || c.fin.Known(), evidence.Closing)
 	set(c.tracker.unordered, evidence.Unordered)
-	set(c.tracker.recentBadICRC(), evidence.Awaited)
+	set(c.tracker.icrcs.recentBadICRC(), evidence.Awaited)
 	f := c.flows[s]
 	if f == nil {
 		return g | evidence.Late | evidence.Awaited
@@ -455,7 +431,7 @@ func (c *Conn) ended() (r record.Opt[record.Ended]) {
 // makeRecord makes the connection's record except for the follower's part. The record
 // is valid until the next call.
 func (c *Conn) makeRecord() *record.Connection {
-	r, f := &c.tracker.finished, &c.record
+	r, f := &c.tracker.connections.finished, &c.record
 	client, _ := c.Client()
 	*r = record.Connection{
 		Type: "connection", ID: f.ID, Transport: f.Transport, Client: c.endpoint(client), Server: c.endpoint(client.Other()),

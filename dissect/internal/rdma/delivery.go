@@ -93,7 +93,7 @@ const copyWithin = record.Time(5e6)
 
 // rollBack notes that the receiver refused the requests from a PSN on, and expects that
 // PSN.
-func (t *Tracker) rollBack(f *flow, psn uint32) {
+func (ib *infiniband) rollBack(f *flow, psn uint32) {
 	if !f.receiver.known {
 		return
 	}
@@ -117,7 +117,7 @@ func (t *Tracker) rollBack(f *flow, psn uint32) {
 // decideCopies decides which copies of the entries [lo, hi) of a flow's ledger were
 // accepted. All of them were accepted before a response that was sent at that time. It
 // begins with the newest, because each operation was accepted before the next one.
-func (t *Tracker) decideCopies(f *flow, lo, hi int, at record.Stamp) {
+func (ops *operations) decideCopies(f *flow, lo, hi int, at record.Stamp) {
 	bound := at
 	for i := hi - 1; i >= lo; i-- {
 		o := f.ops.entries[i].op
@@ -179,7 +179,7 @@ func (c *Conn) Accepted(s Side, seq uint64, at record.Stamp) (d Delivery, known 
 	for hi < len(l.entries) && l.entries[hi].op.Seq <= seq {
 		hi++
 	}
-	c.tracker.decideCopies(f, l.unacked, hi, at)
+	c.tracker.operations.decideCopies(f, l.unacked, hi, at)
 	if hi == l.unacked || l.entries[hi-1].op.Seq != seq {
 		return d, false
 	}

@@ -15,14 +15,14 @@ const fpduHead = 512
 
 // FPDUs returns the FPDUs that the last segment completed. They are valid until the
 // next segment.
-func (t *Tracker) FPDUs() []iwarp.Noted { return t.iwarp.fpdus }
+func (t *Tracker) FPDUs() []iwarp.Noted { return t.tcp.iwarp.fpdus }
 
 // noteFPDU keeps an FPDU of the current segment if KeepFPDUs is set.
-func (t *Tracker) noteFPDU(plain []byte, ulpdu, offset int, crc iwarp.CRCResult) {
-	if !t.KeepFPDUs {
+func (ts *tcpStreams) noteFPDU(plain []byte, ulpdu, offset int, crc iwarp.CRCResult) {
+	if !ts.tracker.KeepFPDUs {
 		return
 	}
-	n := t.iwarp.fpdus
+	n := ts.iwarp.fpdus
 	if len(n) < cap(n) {
 		n = n[:len(n)+1]
 	} else {
@@ -31,7 +31,7 @@ func (t *Tracker) noteFPDU(plain []byte, ulpdu, offset int, crc iwarp.CRCResult)
 	last := &n[len(n)-1]
 	last.Head = append(last.Head[:0], plain[:min(len(plain), fpduHead)]...)
 	last.Offset, last.ULPDU, last.CRC = offset, ulpdu, crc
-	t.iwarp.fpdus = n
+	ts.iwarp.fpdus = n
 }
 
 // within returns the offset n bytes after an offset in the frame, and -1 for -1. Data
@@ -45,16 +45,16 @@ func within(offset, n int) int {
 
 // feed takes the next bytes of a stream: length bytes were sent, and data was captured
 // of them. offset is their position in the frame, or -1.
-func (t *Tracker) feed(f *flow, data []byte, offset, length int, at record.Stamp) {
+func (ts *tcpStreams) feed(f *flow, data []byte, offset, length int, at record.Stamp) {
 	w := f.stream
 	end := w.next + uint32(length)
 	if w.handshake {
-		n := t.handshake(f, data, at)
+		n := ts.handshake(f, data, at)
 		if n < 0 { // the MPA frame is not complete
 			w.next = end
 			if len(data) < length {
 				w.handshake = false
-				t.skipBytes(f, end, 0)
+				ts.skipBytes(f, end, 0)
 			}
 			return
 		}
@@ -89,7 +89,7 @@ func (t *Tracker) feed(f *flow, data []byte, offset, length int, at record.Stamp
 		if len(w.partial) == 0 {
 			size := fpduSize(data, w.markers, w.position)
 			if size > 0 && size <= len(data) { // complete in this segment: not copied
-				t.fpdu(f, data[:size], offset, start, at)
+				ts.fpdu(f, data[:size], offset, start, at)
 				data, start = data[size:], start+uint32(size)
 				offset = within(offset, size)
 				w.position = (w.position + size) % iwarp.MarkerEvery
@@ -105,36 +105,36 @@ func (t *Tracker) feed(f *flow, data []byte, offset, length int, at record.Stamp
 		} else { // byte by byte until its length is known
 			take = 1
 		}
-		t.keepPartial(f, data[:take])
+		ts.keepPartial(f, data[:take])
 		data, start = data[take:], start+uint32(take)
 		offset = within(offset, take)
 		if size = fpduSize(w.partial, w.markers, w.position); size > 0 && len(w.partial) >= size {
-			t.fpdu(f, w.partial[:size], -1, w.from, at)
+			ts.fpdu(f, w.partial[:size], -1, w.from, at)
 			w.position = (w.position + size) % iwarp.MarkerEvery
 			w.partial = w.partial[:0]
 		}
 	}
 	w.next = end
 	if missing := int(octets.delta(end, start)); missing > 0 {
-		t.truncatedSegment(f, start, end, at)
+		ts.truncatedSegment(f, start, end, at)
 	}
 }
 
 // truncatedSegment handles a segment of which the capture has only the beginning, up to
 // from. It decodes the captured part of an FPDU that begins in the segment, and
 // continues the stream after that FPDU.
-func (t *Tracker) truncatedSegment(f *flow, from, end uint32, at record.Stamp) {
+func (ts *tcpStreams) truncatedSegment(f *flow, from, end uint32, at record.Stamp) {
 	w := f.stream
 	missing := int(octets.delta(end, from))
 	size := fpduSize(w.partial, w.markers, w.position)
 	behind := size - len(w.partial) - missing // bytes of the FPDU in further segments
-	t.beginCarriedPartial(f, max(size, len(w.partial)))
-	defer t.reportCarried()
+	ts.contents.beginCarriedPartial(f, max(size, len(w.partial)))
+	defer ts.contents.reportCarried()
 	var s iwarp.Segment
 	if size > 0 && !w.markers && s.Decode(w.partial[iwarp.LengthLen:]) == nil && s.Plausible() {
 		ulpdu := int(be.Uint16(w.partial))
-		t.noteFPDU(w.partial, ulpdu, -1, iwarp.CRCOff)
-		t.ddp(f, fragment{&s, max(ulpdu-s.HeaderLength, 0), run{w.from, w.from + uint32(size)}, true}, at)
+		ts.noteFPDU(w.partial, ulpdu, -1, iwarp.CRCOff)
+		ts.ddp(f, fragment{&s, max(ulpdu-s.HeaderLength, 0), run{w.from, w.from + uint32(size)}, true}, at)
 	} else {
 		f.missing = true // the contents of this FPDU are unknown
 	}
@@ -191,18 +191,18 @@ func withoutMarkers(to, raw []byte, position int) []byte {
 
 // handshake decodes an MPA request or reply at the start of a stream. It returns the
 // number of bytes of data that it used, or -1 if the frame is incomplete.
-func (t *Tracker) handshake(f *flow, data []byte, at record.Stamp) int {
+func (ts *tcpStreams) handshake(f *flow, data []byte, at record.Stamp) int {
 	c, w := f.conn, f.stream
 	before := len(w.partial)
 	if before > 0 {
-		t.keepPartial(f, data)
+		ts.keepPartial(f, data)
 		data = w.partial
 	}
-	m := &t.iwarp.mpa
+	m := &ts.iwarp.mpa
 	if err := m.Decode(data); err != nil {
 		if len(data) < iwarp.MPALen+512 && iwarp.IsMPA(data) {
 			if before == 0 {
-				t.keepPartial(f, data)
+				ts.keepPartial(f, data)
 			}
 			return -1
 		}
@@ -211,7 +211,7 @@ func (t *Tracker) handshake(f *flow, data []byte, at record.Stamp) int {
 		return 0
 	}
 	w.handshake = false
-	t.reportCarriedMPA(f, data[:m.Length], w.next-uint32(before))
+	ts.contents.reportCarriedMPA(f, data[:m.Length], w.next-uint32(before))
 	if f.side == 0 || !m.Reject { // a side that rejects agrees to nothing
 		c.follower.Private(f.side, m.PrivateData, at)
 	}
@@ -224,9 +224,9 @@ func (t *Tracker) handshake(f *flow, data []byte, at record.Stamp) int {
 		}
 		if m.Reject {
 			c.Report(rule.ConnectionRejected, Where{At: at}, "the MPA reply rejected the connection")
-			t.close(c, Ending{How: record.EndRejected, By: record.Some(f.side), At: at, Reason: "MPA reply"})
+			ts.connections.close(c, Ending{How: record.EndRejected, By: record.Some(f.side), At: at, Reason: "MPA reply"})
 		} else {
-			t.establish(c, at)
+			ts.connections.establish(c, at)
 		}
 	}
 	w.partial = w.partial[:0]
@@ -237,7 +237,7 @@ func (t *Tracker) handshake(f *flow, data []byte, at record.Stamp) int {
 // start of an FPDU is uncertain after missing segments of a stream with markers, and in
 // a stream whose handshake does not show whether it has markers. In these cases, the
 // next start of an FPDU has to be found.
-func (t *Tracker) reportMisframed(f *flow, r *rule.Rule, at record.Stamp, format string, args ...any) {
+func (ts *tcpStreams) reportMisframed(f *flow, r *rule.Rule, at record.Stamp, format string, args ...any) {
 	if c := f.conn; f.stream.markers && c.record.Lost > 0 || c.handshake && !c.record.Established.Known() {
 		f.stream.resync = true
 		return
@@ -246,36 +246,36 @@ func (t *Tracker) reportMisframed(f *flow, r *rule.Rule, at record.Stamp, format
 }
 
 // fpdu takes one complete FPDU, with its markers; from is its sequence number.
-func (t *Tracker) fpdu(f *flow, raw []byte, offset int, from uint32, at record.Stamp) {
+func (ts *tcpStreams) fpdu(f *flow, raw []byte, offset int, from uint32, at record.Stamp) {
 	w := f.stream
 	plain := raw
 	if w.markers {
-		t.iwarp.unmarked = withoutMarkers(t.iwarp.unmarked[:0], raw, w.position)
-		plain, offset = t.iwarp.unmarked, -1
+		ts.iwarp.unmarked = withoutMarkers(ts.iwarp.unmarked[:0], raw, w.position)
+		plain, offset = ts.iwarp.unmarked, -1
 	}
 	crc := iwarp.CheckCRC(raw)
-	t.beginCarriedFPDU(f, raw, plain, from)
-	defer t.reportCarried()
+	ts.contents.beginCarriedFPDU(f, raw, plain, from)
+	defer ts.contents.reportCarried()
 	size := int(be.Uint16(plain))
 	if iwarp.LengthLen+size > len(plain) { // a marker is in place of its length, because bytes are missing
-		t.reportMisframed(f, rule.MPAFraming, at, "FPDU of %d bytes in %d", size, len(plain))
+		ts.reportMisframed(f, rule.MPAFraming, at, "FPDU of %d bytes in %d", size, len(plain))
 		w.resync = true
 		return
 	}
 	ulpdu := plain[iwarp.LengthLen : iwarp.LengthLen+size]
-	t.noteFPDU(plain, len(ulpdu), offset, crc)
+	ts.noteFPDU(plain, len(ulpdu), offset, crc)
 	if crc == iwarp.CRCBad {
-		t.BadCRC++
-		t.mark(nil, record.BadICRC)
-		t.reportMisframed(f, rule.MPACRCBad, at, "FPDU of %d bytes has a bad CRC", len(raw))
+		ts.tracker.BadCRC++
+		ts.current.mark(nil, record.BadICRC)
+		ts.reportMisframed(f, rule.MPACRCBad, at, "FPDU of %d bytes has a bad CRC", len(raw))
 		return
 	}
-	s := &t.iwarp.segment
+	s := &ts.iwarp.segment
 	if err := s.Decode(ulpdu); err != nil {
-		t.reportMisframed(f, rule.MPAFraming, at, "%v", err)
+		ts.reportMisframed(f, rule.MPAFraming, at, "%v", err)
 		return
 	}
-	t.ddp(f, fragment{s, len(s.Payload), run{from, from + uint32(len(raw))}, false}, at)
+	ts.ddp(f, fragment{s, len(s.Payload), run{from, from + uint32(len(raw))}, false}, at)
 }
 
 // fragment is a DDP segment and its position in the stream.
@@ -287,29 +287,29 @@ type fragment struct {
 }
 
 // ddp adds a DDP segment to its operation.
-func (t *Tracker) ddp(f *flow, s fragment, at record.Stamp) {
+func (ts *tcpStreams) ddp(f *flow, s fragment, at record.Stamp) {
 	switch {
 	case s.Tagged && s.Opcode == iwarp.Write:
-		t.taggedWrite(f, s, at)
+		ts.taggedWrite(f, s, at)
 	case s.Tagged && s.Opcode == iwarp.ReadResponse:
-		t.taggedResponse(f, s, at)
+		ts.taggedResponse(f, s, at)
 	case s.Opcode.IsSend():
-		t.untaggedSend(f, s, at)
+		ts.untaggedSend(f, s, at)
 	case s.Opcode == iwarp.ReadRequest:
 		var r iwarp.ReadRequestHeader
 		if r.Decode(s.Payload) == nil {
-			o := t.readBegins(f, target{r.SourceSTag, r.SourceOffset, r.Size}, s.run, at)
+			o := ts.operations.readBegins(f, target{r.SourceSTag, r.SourceOffset, r.Size}, s.run, at)
 			o.sink, o.sinkAt = r.SinkSTag, r.SinkOffset
-			t.mark(o, 0)
-			t.noteBytes(o, o.Offset, o.Length)
+			ts.current.mark(o, 0)
+			ts.current.noteBytes(o, o.Offset, o.Length)
 		}
 	case s.Opcode == iwarp.Terminate:
-		t.terminate(f, s.Payload, at)
+		ts.terminate(f, s.Payload, at)
 	}
 }
 
 // untaggedSend takes a DDP segment of a Send.
-func (t *Tracker) untaggedSend(f *flow, s fragment, at record.Stamp) {
+func (ts *tcpStreams) untaggedSend(f *flow, s fragment, at record.Stamp) {
 	if s.Offset != 0 && (f.send == nil || s.Offset != uint64(f.send.Length)) {
 		return // its beginning was not captured
 	}
@@ -317,32 +317,32 @@ func (t *Tracker) untaggedSend(f *flow, s fragment, at record.Stamp) {
 	if s.Opcode.Invalidates() {
 		p.invalidates = record.Some(s.STag)
 	}
-	t.sendPart(f, p, at)
+	ts.operations.sendPart(f, p, at)
 	if e := f.ops.last(); e != nil {
 		if e.op.Kind == Send {
 			e.op.msn = s.Sequence
 		}
-		t.mark(e.op, 0)
+		ts.current.mark(e.op, 0)
 	}
 }
 
 // taggedWrite takes a DDP segment of an RDMA Write: successive segments with the same
 // STag, up to the last one.
-func (t *Tracker) taggedWrite(f *flow, s fragment, at record.Stamp) {
+func (ts *tcpStreams) taggedWrite(f *flow, s fragment, at record.Stamp) {
 	if f.write == nil || f.write.Handle != s.STag {
-		t.writeBegins(f, target{s.STag, s.Offset, uint32(s.size)}, false, s.run, at)
+		ts.operations.writeBegins(f, target{s.STag, s.Offset, uint32(s.size)}, false, s.run, at)
 	} else {
-		t.enter(f, s.run, f.write)
+		ts.operations.enter(f, s.run, f.write)
 	}
-	t.mark(f.write, 0)
-	t.countPacket(f.write, at)
+	ts.current.mark(f.write, 0)
+	ts.operations.countPacket(f.write, at)
 	f.write.Cut = f.write.Cut || s.cut
-	t.writePart(f, s.Offset, s.Payload, s.size, s.Last)
+	ts.operations.writePart(f, s.Offset, s.Payload, s.size, s.Last)
 }
 
 // taggedResponse takes a DDP segment with data of a Read. Its destination is the sink
 // that the Read Request named.
-func (t *Tracker) taggedResponse(f *flow, s fragment, at record.Stamp) {
+func (ts *tcpStreams) taggedResponse(f *flow, s fragment, at record.Stamp) {
 	asker := f.peer()
 	if asker == nil {
 		return
@@ -351,14 +351,14 @@ func (t *Tracker) taggedResponse(f *flow, s fragment, at record.Stamp) {
 	if o == nil {
 		return
 	}
-	t.enter(f, s.run, o)
-	t.mark(o, 0)
-	t.countPacket(o, at)
+	ts.operations.enter(f, s.run, o)
+	ts.current.mark(o, 0)
+	ts.operations.countPacket(o, at)
 	offset := int64(s.Offset - o.sinkAt)
-	fresh := t.markSeen(o, offset, offset+int64(s.size))
+	fresh := ts.operations.markSeen(o, offset, offset+int64(s.size))
 	if fresh == int64(s.size) || fresh > 0 {
 		o.Bytes += fresh - int64(s.size) // readPart counts all of its bytes
-		t.readPart(o, offset, s.Payload, s.size, at)
+		ts.operations.readPart(o, offset, s.Payload, s.size, at)
 	}
 }
 
@@ -387,7 +387,7 @@ const maxReadsAtOnce = 128
 
 // terminate takes a Terminate: the connection has ended, and the operation that it
 // names was not executed.
-func (t *Tracker) terminate(f *flow, payload []byte, at record.Stamp) {
+func (ts *tcpStreams) terminate(f *flow, payload []byte, at record.Stamp) {
 	c := f.conn
 	var m iwarp.TerminateHeader
 	if m.Decode(payload) != nil {
@@ -408,14 +408,14 @@ func (t *Tracker) terminate(f *flow, payload []byte, at record.Stamp) {
 		r.Kind = Send
 		r.NotReady, r.TooLong = m.Code == 2, m.Code == 5
 	}
-	t.mark(nil, record.Refused)
+	ts.current.mark(nil, record.Refused)
 	asker := f.peer()
 	if asker != nil {
 		r.Op = asker.operationNamed(&r)
 		if m.HasDDP && r.Kind == Send && m.DDP.Opcode.IsSend() {
 			r.Op = asker.sendNumbered(m.DDP.Sequence)
 		}
-		t.mark(r.Op, 0)
+		ts.current.mark(r.Op, 0)
 	}
 	if m.Swapped {
 		c.Report(rule.TerminateBitsReversed, Where{At: at, Blames: record.Some(f.side)}, "the control word of the Terminate has the bits of each byte in reverse order, as Linux's siw writes it; it was decoded in the intended order")
@@ -429,7 +429,7 @@ func (t *Tracker) terminate(f *flow, payload []byte, at record.Stamp) {
 	if r.Op != nil {
 		from = r.Op.from
 	}
-	t.refuse(asker, &r, octets, from)
+	ts.operations.refuse(asker, &r, octets, from)
 }
 
 // operationNamed returns the operation of the flow that a Terminate names, nil if it is

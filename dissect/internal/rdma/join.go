@@ -45,57 +45,57 @@ const lookAt = 8
 
 // attach adds a flow to a connection. An older connection with the same queue pair
 // ends.
-func (t *Tracker) attach(c *Conn, side Side, e ends, qpn uint32) *flow {
-	r := t.routes.take(e)
+func (cs *connections) attach(c *Conn, side Side, e ends, qpn uint32) *flow {
+	r := cs.routes.take(e)
 	key := queueKey{r, qpn}
-	if old := t.queues[key]; old != nil && old.conn != c {
-		t.endReused(old.conn)
+	if old := cs.queues[key]; old != nil && old.conn != c {
+		cs.endReused(old.conn)
 	} else if old != nil {
-		t.drop(old)
+		cs.drop(old)
 	}
 	if old := c.flows[side]; old != nil { // the side uses another queue pair now
-		t.drop(old)
+		cs.drop(old)
 	}
-	f := &flow{conn: c, side: side, src: e.src, dst: e.dst, route: r, qpn: qpn, placement: t.newPlacement()}
+	f := &flow{conn: c, side: side, src: e.src, dst: e.dst, route: r, qpn: qpn, placement: cs.contents.newPlacement()}
 	e.src.Hold()
 	e.dst.Hold()
 	c.flows[side] = f
 	c.share.Charge(flowCost)
-	t.queues[key] = f
-	t.updatePairing(c)
+	cs.queues[key] = f
+	cs.updatePairing(c)
 	return f
 }
 
 // drop forgets a flow of a connection that continues without it.
-func (t *Tracker) drop(f *flow) {
-	t.removeFlow(f)
+func (cs *connections) drop(f *flow) {
+	cs.removeFlow(f)
 	for f.ops.len() > 0 {
-		t.forgetOldest(f)
+		cs.operations.forgetOldest(f)
 	}
 	for !f.window.empty() {
-		t.unhold(f, f.window.earliest())
+		cs.operations.unhold(f, f.window.earliest())
 		f.window.remove(1)
 	}
-	t.dropBuffer(f)
+	cs.operations.dropBuffer(f)
 	f.conn.share.Charge(-flowCost)
 	f.conn.flows[f.side] = nil
 }
 
 // endReused ends a connection whose queue pair or port is reused.
-func (t *Tracker) endReused(c *Conn) {
-	t.close(c, Ending{How: record.EndReused, At: t.now})
-	t.finish(c)
+func (cs *connections) endReused(c *Conn) {
+	cs.close(c, Ending{How: record.EndReused, At: cs.current.now})
+	cs.finish(c)
 }
 
 // updatePairing lists the flow of a connection that has only one, or assigns an ID to a
 // connection that has both.
-func (t *Tracker) updatePairing(c *Conn) {
+func (cs *connections) updatePairing(c *Conn) {
 	for side, f := range c.flows {
 		if f == nil {
 			continue
 		}
 		if c.flows[1-side] != nil {
-			t.removeUnpaired(f)
+			cs.removeUnpaired(f)
 		} else if f.unpaired == nil {
 			a := &f.route.unpaired
 			f.unpaired, f.index = a, int32(len(a.flows))
@@ -103,35 +103,35 @@ func (t *Tracker) updatePairing(c *Conn) {
 			if len(a.flows) > lookAt && a.byPSN == nil { // too many to compare all of them
 				a.byPSN = map[uint32]*flow{}
 				for _, f := range a.flows {
-					t.indexUnpaired(f)
+					cs.indexUnpaired(f)
 				}
 			}
 		}
 	}
 	if c.flows[0] != nil && c.flows[1] != nil {
-		t.assignID(c)
+		cs.assignID(c)
 	}
 }
 
 // removeFlow removes a flow from the tables.
-func (t *Tracker) removeFlow(f *flow) {
+func (cs *connections) removeFlow(f *flow) {
 	if f.stream != nil {
-		if t.streams[f.stream.key] == f {
-			delete(t.streams, f.stream.key)
+		if cs.tcp.streams[f.stream.key] == f {
+			delete(cs.tcp.streams, f.stream.key)
 		}
-	} else if key := (queueKey{f.route, f.qpn}); t.queues[key] == f {
-		delete(t.queues, key)
+	} else if key := (queueKey{f.route, f.qpn}); cs.queues[key] == f {
+		delete(cs.queues, key)
 	}
-	t.removeUnpaired(f)
+	cs.removeUnpaired(f)
 	f.src.LetGo()
 	f.dst.LetGo()
 	if f.route != nil {
-		t.routes.leave(f.route)
+		cs.routes.leave(f.route)
 	}
 }
 
 // removeUnpaired removes a flow from the unpaired flows of its route.
-func (t *Tracker) removeUnpaired(f *flow) {
+func (cs *connections) removeUnpaired(f *flow) {
 	a := f.unpaired
 	if a == nil {
 		return
@@ -164,7 +164,7 @@ func (a *unpaired) removeFromChain(f *flow) {
 }
 
 // indexUnpaired updates the position of an unpaired flow in the index.
-func (t *Tracker) indexUnpaired(f *flow) {
+func (cs *connections) indexUnpaired(f *flow) {
 	a := f.unpaired
 	if a == nil || a.byPSN == nil {
 		return
@@ -191,13 +191,13 @@ func (t *Tracker) indexUnpaired(f *flow) {
 
 // toward returns the flow from a datagram's source to a queue pair, nil if there is
 // none. It sets e to the known ends of the datagram.
-func (t *Tracker) toward(d *Datagram, qpn uint32, e *ends) *flow {
-	*e = ends{t.hosts.find(&d.Src), t.hosts.find(&d.Dst)}
+func (cs *connections) toward(d *Datagram, qpn uint32, e *ends) *flow {
+	*e = ends{cs.hosts.find(&d.Src), cs.hosts.find(&d.Dst)}
 	if e.src == nil || e.dst == nil {
 		return nil
 	}
-	if r := t.routes.find(*e); r != nil {
-		return t.queues[queueKey{r, qpn}]
+	if r := cs.routes.find(*e); r != nil {
+		return cs.queues[queueKey{r, qpn}]
 	}
 	return nil
 }
@@ -205,13 +205,13 @@ func (t *Tracker) toward(d *Datagram, qpn uint32, e *ends) *flow {
 // flowOf returns the flow that a packet belongs to; f is the known flow of its queue
 // pair, or nil. A packet without a flow starts a connection, or joins one whose other
 // direction is known. e contains the known ends of the packet.
-func (t *Tracker) flowOf(f *flow, d *Datagram, e *ends) *flow {
+func (cs *connections) flowOf(f *flow, d *Datagram, e *ends) *flow {
 	if f == nil {
-		return t.startFlow(d, e)
+		return cs.startFlow(d, e)
 	}
 	if f.started && d.Packet.Opcode.Info().Request && f.isReused(d.Packet.PSN) {
-		t.endReused(f.conn)
-		return t.startFlow(d, e)
+		cs.endReused(f.conn)
+		return cs.startFlow(d, e)
 	}
 	if f.unpaired == nil {
 		return f
@@ -219,21 +219,21 @@ func (t *Tracker) flowOf(f *flow, d *Datagram, e *ends) *flow {
 	if f.tries++; f.tries > decideAtMost && f.tries&63 != 0 {
 		return f
 	}
-	if other := t.peerOf(f.route.back, f, d); other != nil && !(other.conn.decided && f.conn.decided) {
-		t.join(other, f)
+	if other := cs.peerOf(f.route.back, f, d); other != nil && !(other.conn.decided && f.conn.decided) {
+		cs.join(other, f)
 	}
 	return f
 }
 
 // startFlow creates the flow of a packet that belongs to none.
-func (t *Tracker) startFlow(d *Datagram, e *ends) *flow {
-	t.endsOf(d, e)
-	if other := t.peerOf(t.routes.reverse(*e), nil, d); other != nil {
-		return t.attach(other.conn, other.side.Other(), *e, d.Packet.DestQPN)
+func (cs *connections) startFlow(d *Datagram, e *ends) *flow {
+	cs.endsOf(d, e)
+	if other := cs.peerOf(cs.routes.reverse(*e), nil, d); other != nil {
+		return cs.attach(other.conn, other.side.Other(), *e, d.Packet.DestQPN)
 	}
-	c := t.newConn()
-	f := t.attach(c, 0, *e, d.Packet.DestQPN)
-	t.undecided.Push(c)
+	c := cs.newConn()
+	f := cs.attach(c, 0, *e, d.Packet.DestQPN)
+	cs.undecided.Push(c)
 	return f
 }
 
@@ -251,7 +251,7 @@ func (f *flow) isReused(psn uint32) bool {
 // between the same two ends whose PSNs, XIDs or handles fit. The cost does not depend
 // on the number of flows. back is the route in the opposite direction, nil if it has no
 // flows.
-func (t *Tracker) peerOf(back *route, f *flow, d *Datagram) *flow {
+func (cs *connections) peerOf(back *route, f *flow, d *Datagram) *flow {
 	if back == nil || len(back.flows) == 0 {
 		return nil
 	}
@@ -267,7 +267,7 @@ func (t *Tracker) peerOf(back *route, f *flow, d *Datagram) *flow {
 	for _, place := range chains {
 		n := 0
 		for other := a.byPSN[place]; other != nil && n < lookAt; other, n = other.next, n+1 {
-			if other != f && t.fits(other, p, info) {
+			if other != f && cs.fits(other, p, info) {
 				return other
 			}
 		}
@@ -275,7 +275,7 @@ func (t *Tracker) peerOf(back *route, f *flow, d *Datagram) *flow {
 	for range min(lookAt, len(a.flows)) {
 		a.cursor++
 		other := a.flows[a.cursor%len(a.flows)]
-		if other != f && t.fits(other, p, info) {
+		if other != f && cs.fits(other, p, info) {
 			return other
 		}
 	}
@@ -284,7 +284,7 @@ func (t *Tracker) peerOf(back *route, f *flow, d *Datagram) *flow {
 
 // fits reports whether a packet shows that it belongs to the same connection as a flow
 // in the opposite direction.
-func (t *Tracker) fits(other *flow, p *rocev2.Packet, info *rocev2.OpcodeInfo) bool {
+func (cs *connections) fits(other *flow, p *rocev2.Packet, info *rocev2.OpcodeInfo) bool {
 	c := other.conn
 	if c.closing {
 		return false
@@ -320,7 +320,7 @@ func (t *Tracker) fits(other *flow, p *rocev2.Packet, info *rocev2.OpcodeInfo) b
 }
 
 // join makes one connection of two that have one flow each.
-func (t *Tracker) join(other, f *flow) {
+func (cs *connections) join(other, f *flow) {
 	c, old := other.conn, f.conn
 	if old.decided || old.handshake && !c.handshake { // the connection with an ID or a handshake stays
 		other, f = f, other
@@ -350,8 +350,8 @@ func (t *Tracker) join(other, f *flow) {
 	c.follower.Join(old.follower, from, to)
 	old.flows[from] = nil
 	bytes := old.share.Bytes() - connCost
-	t.removeUnpaired(f)
-	t.unlink(old)
+	cs.removeUnpaired(f)
+	cs.unlink(old)
 	c.share.Charge(bytes)
 	f.conn, f.side = c, to
 	c.evicted = c.evicted || old.evicted
@@ -363,8 +363,8 @@ func (t *Tracker) join(other, f *flow) {
 	for i := f.ops.head; i < len(f.ops.entries); i++ {
 		f.ops.entries[i].op.Side, f.ops.entries[i].op.conn = to, c
 	}
-	if t.verdict.Conn == old {
-		t.verdict.Conn = c
+	if cs.current.verdict.Conn == old {
+		cs.current.verdict.Conn = c
 	}
-	t.updatePairing(c)
+	cs.updatePairing(c)
 }

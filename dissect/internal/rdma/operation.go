@@ -13,19 +13,30 @@ import (
 // only counted.
 const maxSend = 1 << 20
 
+// operations makes operations of requests and responses, and reports their events.
+type operations struct {
+	tracker  *Tracker
+	current  *currentPacket
+	contents *contents
+
+	buffers buffers
+	number  int64 // of the latest operation
+	bursts  int64 // number of bursts so far
+}
+
 // operate starts an operation of a flow, with the sequence numbers r.
-func (t *Tracker) operate(f *flow, kind Kind, r run, at record.Stamp) *Operation {
+func (ops *operations) operate(f *flow, kind Kind, r run, at record.Stamp) *Operation {
 	f.seq++
-	t.number++
-	o := &Operation{Number: t.number, Seq: f.seq, Side: f.side, Kind: kind, First: at, Last: at, conn: f.conn, from: r.from}
+	ops.number++
+	o := &Operation{Number: ops.number, Seq: f.seq, Side: f.side, Kind: kind, First: at, Last: at, conn: f.conn, from: r.from}
 	f.conn.share.Charge(opCost)
-	t.enter(f, r, o)
+	ops.enter(f, r, o)
 	return o
 }
 
 // enter assigns sequence numbers of a flow to an operation, and forgets the oldest
 // finished operations.
-func (t *Tracker) enter(f *flow, r run, o *Operation) {
+func (ops *operations) enter(f *flow, r run, o *Operation) {
 	if last := f.ops.last(); last != nil && last.op == o && last.to == r.from {
 		last.to = r.to
 		return
@@ -34,9 +45,9 @@ func (t *Tracker) enter(f *flow, r run, o *Operation) {
 	f.conn.share.Charge(entryCost)
 	for n := f.ops.len(); n > keepFinished && (n > maxEntries || f.ops.entries[f.ops.head].op.finished(f.side)); n-- {
 		if n > maxEntries {
-			t.budget.Note(budget.Operations)
+			ops.tracker.budget.Note(budget.Operations)
 		}
-		t.forgetOldest(f)
+		ops.forgetOldest(f)
 	}
 }
 
@@ -47,20 +58,20 @@ func (o *Operation) finished(s Side) bool {
 }
 
 // forgetOldest removes the oldest entry of a flow's ledger.
-func (t *Tracker) forgetOldest(f *flow) {
+func (ops *operations) forgetOldest(f *flow) {
 	o := f.ops.pop()
 	f.conn.share.Charge(-entryCost)
 	if o.ledgers > 0 {
 		return
 	}
 	if !o.done && o.Kind == Read {
-		t.abandon(o)
+		ops.abandon(o)
 	}
-	t.releaseOperation(o)
+	ops.releaseOperation(o)
 }
 
 // releaseOperation frees an operation that is in no ledger.
-func (t *Tracker) releaseOperation(o *Operation) {
+func (ops *operations) releaseOperation(o *Operation) {
 	c := o.conn
 	for _, f := range c.flows {
 		if f == nil {
@@ -80,7 +91,7 @@ func (t *Tracker) releaseOperation(o *Operation) {
 }
 
 // abandon ends a Read whose response was not captured to its end.
-func (t *Tracker) abandon(o *Operation) {
+func (ops *operations) abandon(o *Operation) {
 	o.done = true
 	c := o.conn
 	if o.count == 0 || len(o.seen) == 0 || c.IsIWARP() {
@@ -89,7 +100,7 @@ func (t *Tracker) abandon(o *Operation) {
 	}
 	missing := int64(o.count) - o.seen.Total()
 	if c.follower.Abandoned(o) && missing > 0 {
-		t.countMissing(c, o.Side.Other(), missing)
+		ops.countMissing(c, o.Side.Other(), missing)
 		c.Report(ruleLost, Where{At: c.last}, "%d response packets of the RDMA Read with PSN %d are not in the capture", missing, o.from)
 	}
 }
@@ -106,10 +117,10 @@ type part struct {
 }
 
 // sendPart adds a part to a Send.
-func (t *Tracker) sendPart(f *flow, p part, at record.Stamp) {
+func (ops *operations) sendPart(f *flow, p part, at record.Stamp) {
 	if p.first {
-		t.breakSend(f)
-		f.send = t.operate(f, Send, p.run, at)
+		ops.breakSend(f)
+		f.send = ops.operate(f, Send, p.run, at)
 		f.buffer, f.sendTruncated = f.buffer[:0], false
 		if len(p.data) >= 4 {
 			f.send.Word = record.Some(be.Uint32(p.data))
@@ -119,9 +130,9 @@ func (t *Tracker) sendPart(f *flow, p part, at record.Stamp) {
 	if o == nil {
 		return // its beginning was not captured
 	}
-	t.countPacket(o, at)
+	ops.countPacket(o, at)
 	if !p.first {
-		t.enter(f, p.run, o)
+		ops.enter(f, p.run, o)
 	}
 	data := p.data
 	if !(p.first && p.last) { // a Send in one packet is not copied
@@ -130,25 +141,25 @@ func (t *Tracker) sendPart(f *flow, p part, at record.Stamp) {
 				f.sendTruncated = true
 			} else {
 				had := cap(f.buffer)
-				f.buffer = t.buffers.add(f.buffer, data)
+				f.buffer = ops.buffers.add(f.buffer, data)
 				f.conn.share.Charge(int64(cap(f.buffer) - had))
 				f.sendTruncated = len(data) < p.size
 			}
 		}
 		data = f.buffer
 	}
-	t.noteCarried(o, uint64(o.Length), p.size)
+	ops.contents.noteCarried(o, uint64(o.Length), p.size)
 	o.Length += int64(p.size)
 	o.Bytes += int64(p.size)
 	o.Cut, o.Bad = o.Cut || p.cut || len(p.data) < p.size, o.Bad || p.bad
 	if p.last {
 		o.Invalidates = p.invalidates
-		t.endSend(f, data)
+		ops.endSend(f, data)
 	}
 }
 
 // endSend ends the Send that is being reassembled.
-func (t *Tracker) endSend(f *flow, data []byte) {
+func (ops *operations) endSend(f *flow, data []byte) {
 	o := f.send
 	f.send = nil
 	o.done, o.Payload = true, data
@@ -160,35 +171,35 @@ func (t *Tracker) endSend(f *flow, data []byte) {
 		f.refused.Op = nil
 	}
 	if cap(f.buffer) > keepBuffer {
-		t.dropBuffer(f)
+		ops.dropBuffer(f)
 	}
 }
 
 // keepBuffer is the number of bytes of its buffer that a flow keeps for its next Send.
 const keepBuffer = 1 << 14
 
-func (t *Tracker) dropBuffer(f *flow) {
+func (ops *operations) dropBuffer(f *flow) {
 	f.conn.share.Charge(-int64(cap(f.buffer)))
-	t.buffers.back(f.buffer)
+	ops.buffers.back(f.buffer)
 	f.buffer = nil
 }
 
 // breakSend ends a Send whose rest is missing. Its captured beginning is decoded.
-func (t *Tracker) breakSend(f *flow) {
+func (ops *operations) breakSend(f *flow) {
 	if f.send != nil {
 		f.send.Broken = true
-		t.endSend(f, f.buffer)
+		ops.endSend(f, f.buffer)
 	}
 }
 
 // countPacket counts a packet of an operation.
-func (t *Tracker) countPacket(o *Operation, at record.Stamp) {
+func (ops *operations) countPacket(o *Operation, at record.Stamp) {
 	o.Packets++
 	if o.Kind != Send || at.Packet > o.Last.Packet { // the last packet of a Send is the one that completed it
 		o.Last = at
 	}
-	if t.heldStamp.Packet != 0 && o.disorder == nil {
-		o.disorder = &disorder{t.heldStamp, t.now}
+	if ops.current.heldStamp.Packet != 0 && o.disorder == nil {
+		o.disorder = &disorder{ops.current.heldStamp, ops.current.now}
 	}
 }
 
@@ -201,16 +212,16 @@ type target struct {
 
 // writeBegins starts an RDMA Write. If announced is false, the length of the memory is
 // only that of the first segment.
-func (t *Tracker) writeBegins(f *flow, m target, announced bool, r run, at record.Stamp) {
-	t.breakWrite(f)
-	o := t.operate(f, Write, r, at)
+func (ops *operations) writeBegins(f *flow, m target, announced bool, r run, at record.Stamp) {
+	ops.breakWrite(f)
+	o := ops.operate(f, Write, r, at)
 	o.Handle, o.Offset, o.Length, o.Announced = m.handle, m.offset, int64(m.length), announced
 	f.write = o
 	f.conn.follower.Began(o)
 }
 
 // breakWrite ends an RDMA Write whose rest is missing.
-func (t *Tracker) breakWrite(f *flow) {
+func (ops *operations) breakWrite(f *flow) {
 	if f.write != nil {
 		f.write.Broken, f.write.done = true, true
 		f.write = nil
@@ -219,10 +230,10 @@ func (t *Tracker) breakWrite(f *flow) {
 
 // writePart adds a packet or DDP segment to the RDMA Write in progress; size is the
 // number of bytes that data had on the wire.
-func (t *Tracker) writePart(f *flow, offset uint64, data []byte, size int, last bool) {
+func (ops *operations) writePart(f *flow, offset uint64, data []byte, size int, last bool) {
 	o := f.write
-	t.noteCarried(o, offset, size)
-	t.noteBytes(o, offset, int64(size))
+	ops.contents.noteCarried(o, offset, size)
+	ops.current.noteBytes(o, offset, int64(size))
 	o.Bytes += int64(size)
 	if !o.Announced {
 		o.Length = max(o.Length, o.Bytes)
@@ -237,9 +248,9 @@ func (t *Tracker) writePart(f *flow, offset uint64, data []byte, size int, last 
 }
 
 // readBegins starts an RDMA Read that a flow requests.
-func (t *Tracker) readBegins(f *flow, m target, r run, at record.Stamp) *Operation {
-	t.breakWrite(f)
-	o := t.operate(f, Read, r, at)
+func (ops *operations) readBegins(f *flow, m target, r run, at record.Stamp) *Operation {
+	ops.breakWrite(f)
+	o := ops.operate(f, Read, r, at)
 	o.response = new(response)
 	o.seen = o.room[:0]
 	o.Handle, o.Offset, o.Length, o.Announced = m.handle, m.offset, int64(m.length), true
@@ -248,9 +259,9 @@ func (t *Tracker) readBegins(f *flow, m target, r run, at record.Stamp) *Operati
 }
 
 // readPart adds new data to a Read, at an offset in the Read.
-func (t *Tracker) readPart(o *Operation, offset int64, data []byte, size int, at record.Stamp) {
-	t.noteCarried(o, o.Offset+uint64(offset), size)
-	t.noteBytes(o, o.Offset+uint64(offset), int64(size))
+func (ops *operations) readPart(o *Operation, offset int64, data []byte, size int, at record.Stamp) {
+	ops.contents.noteCarried(o, o.Offset+uint64(offset), size)
+	ops.current.noteBytes(o, o.Offset+uint64(offset), int64(size))
 	o.Bytes += int64(size)
 	if o.Tag != 0 {
 		o.conn.follower.Moved(o, o.Offset+uint64(offset), data, size)
@@ -262,7 +273,7 @@ func (t *Tracker) readPart(o *Operation, offset int64, data []byte, size int, at
 }
 
 // reportAcked reports that the other side has received an operation.
-func (t *Tracker) reportAcked(o *Operation, at record.Stamp, final bool) {
+func (ops *operations) reportAcked(o *Operation, at record.Stamp, final bool) {
 	if o.acked {
 		return
 	}
@@ -274,10 +285,10 @@ func (t *Tracker) reportAcked(o *Operation, at record.Stamp, final bool) {
 
 // retransmitted counts and reports a retransmitted packet; o is nil if its operation is
 // not known.
-func (t *Tracker) retransmitted(f *flow, o *Operation, at record.Stamp, b *Burst) {
+func (ops *operations) retransmitted(f *flow, o *Operation, at record.Stamp, b *Burst) {
 	c := f.conn
 	c.record.Retransmitted++
-	t.mark(o, record.Retransmitted)
+	ops.current.mark(o, record.Retransmitted)
 	if o == nil || !c.follower.Repeated(o, f.side, at, b) {
 		c.record.RetransmittedOfNone++
 	}
@@ -289,7 +300,7 @@ func (t *Tracker) retransmitted(f *flow, o *Operation, at record.Stamp, b *Burst
 //
 // The first fatal refusal ends the connection. After maxRefusals of them, operations
 // are not searched any more.
-func (t *Tracker) refuse(asker *flow, r *Refusal, c circle, seq uint32) {
+func (ops *operations) refuse(asker *flow, r *Refusal, c circle, seq uint32) {
 	follower := asker.conn.follower
 	if !r.Fatal {
 		follower.Refused(r)
@@ -319,15 +330,30 @@ func (t *Tracker) refuse(asker *flow, r *Refusal, c circle, seq uint32) {
 const maxRefusals = 16
 
 // countMissing counts packets of a side that are missing from the capture.
-func (t *Tracker) countMissing(c *Conn, s Side, n int64) {
+func (ops *operations) countMissing(c *Conn, s Side, n int64) {
 	if f := c.flows[s]; f != nil {
 		f.missing = true
 	}
 	c.record.Lost += n
-	t.Lost += n
+	ops.tracker.Lost += n
 }
 
 // packetsFor returns the number of packets that carry n bytes, at least one.
 func packetsFor(n uint32, mtu int) uint32 {
 	return uint32(min(max(1, (uint64(n)+uint64(mtu)-1)/uint64(mtu)), math.MaxInt32))
+}
+
+// markSeen adds the range from lo to hi to the captured part of a Read's response, and
+// returns the number of new packets or bytes. The budget counts ranges that the set
+// cannot remember.
+func (ops *operations) markSeen(o *Operation, lo, hi int64) (fresh int64) {
+	had := len(o.seen)
+	if fresh = o.seen.Add(lo, hi); fresh == 0 && had >= maxSpans {
+		ops.tracker.budget.Note(budget.Spans)
+	}
+	if more := len(o.seen) - max(had, len(o.room)); more > 0 {
+		o.conn.share.Charge(spanCost * int64(more))
+		o.spans += int32(more)
+	}
+	return fresh
 }

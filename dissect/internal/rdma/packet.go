@@ -15,6 +15,16 @@ import (
 // belongs to another connection that reuses the number of the queue pair.
 const maxJump = 1 << 20
 
+// infiniband takes the packets of InfiniBand's transport, in the order of their PSNs.
+type infiniband struct {
+	tracker    *Tracker
+	current    *currentPacket
+	operations *operations
+	contents   *contents
+
+	held rocev2.Packet // a held packet, decoded again
+}
+
 // Datagram is a packet of InfiniBand's transport.
 type Datagram struct {
 	Packet         *rocev2.Packet
@@ -46,7 +56,7 @@ func printOf(p *rocev2.Packet, raw []byte, length int) uint32 {
 
 // request takes a packet that its sender numbered itself: Send, Write, Read Request,
 // Atomic.
-func (t *Tracker) request(f *flow, d *Datagram) {
+func (ib *infiniband) request(f *flow, d *Datagram) {
 	p := d.Packet
 	if !f.started {
 		f.started = true
@@ -56,33 +66,33 @@ func (t *Tracker) request(f *flow, d *Datagram) {
 		}
 		f.receiver = receiver{f.expect, true}
 		if f.ackedEarly && psns.delta(f.earlyAck, p.PSN) >= 0 && psns.delta(f.earlyAck, p.PSN) < maxJump {
-			t.unordered = true // the acknowledgement came first
+			ib.tracker.unordered = true // the acknowledgement came first
 		}
 	}
 	delta := psns.delta(p.PSN, f.expect)
 	if f.psnLowerBound && delta > 0 {
-		t.learnPSN(f, p.PSN)
+		ib.learnPSN(f, p.PSN)
 		delta = psns.delta(p.PSN, f.expect)
 	}
 	switch {
 	case delta == 0:
 		if f.hasAck && psns.delta(f.acked, p.PSN) >= 0 { // the acknowledgement came first
-			t.unordered = true
+			ib.tracker.unordered = true
 		}
 		turn := f.receiver.arrives(p.PSN)
-		t.accept(f, p, d.At)
+		ib.accept(f, p, d.At)
 		f.sentLast(p.PSN, turn, d.At, d.print)
 		if turn == inOrder {
 			f.receiver.next = f.expect
 		}
-		t.drain(f)
+		ib.drain(f)
 	case delta < 0:
 		if o := f.ops.at(psns, p.PSN); o != nil && p.Headers&rocev2.HasRETH != 0 && o.Kind == Read {
 			o.Again = int64(p.RETH.DMALength)
 		}
-		t.takeOldRequest(f, d)
+		ib.takeOldRequest(f, d)
 	default:
-		t.holdRequest(f, d)
+		ib.holdRequest(f, d)
 	}
 	f.signals.requested, f.signals.sent = d.At.Time, copySignal{p.PSN, d.print, d.At.Time}
 }
@@ -98,7 +108,7 @@ func (f *flow) sentLast(psn uint32, turn arrival, at record.Stamp, print uint32)
 // learnPSN sets the expected PSN after an RDMA Read with an unknown number of
 // responses, because the path MTU was not known. The PSN of the next request shows the
 // number.
-func (t *Tracker) learnPSN(f *flow, psn uint32) {
+func (ib *infiniband) learnPSN(f *flow, psn uint32) {
 	f.psnLowerBound = false
 	last := f.ops.last()
 	if n := psns.delta(psn, last.op.from); n > 0 && uint32(n) <= last.op.most(f.conn.mtu) {
@@ -127,30 +137,30 @@ func (o *Operation) most(mtu int) uint32 {
 
 // takeOldRequest takes a request with a PSN below the expected one: it is a
 // retransmission, or was counted as not captured before.
-func (t *Tracker) takeOldRequest(f *flow, d *Datagram) {
+func (ib *infiniband) takeOldRequest(f *flow, d *Datagram) {
 	psn, at := d.Packet.PSN, d.At
 	if f.gapFrom != f.gapTo && psns.delta(psn, f.gapFrom) >= 0 && psns.delta(psn, f.gapTo) < 0 {
 		f.conn.record.OutOfOrder++
-		t.unordered = true
-		t.mark(nil, record.Late)
+		ib.tracker.unordered = true
+		ib.current.mark(nil, record.Late)
 		return
 	}
 	f.noteRetry(psns, psn, !f.hasAck || psns.delta(psn, f.acked) > 0, at)
-	o, to := t.copyOf(f, d)
+	o, to := ib.copyOf(f, d)
 	if o != nil && o.Kind == Write {
 		offset := int64(uint32(psns.delta(psn, o.from))) * int64(o.size)
-		t.noteBytes(o, o.Offset+uint64(offset), min(int64(o.size), o.Length-offset))
+		ib.current.noteBytes(o, o.Offset+uint64(offset), min(int64(o.size), o.Length-offset))
 	}
 	var b *Burst
 	if !f.signals.networkCopy(d) {
-		b = t.burstOf(f, psns, run{psn, to}, o, at)
+		b = ib.operations.burstOf(f, psns, run{psn, to}, o, at)
 	}
-	t.retransmitted(f, o, at, b)
+	ib.operations.retransmitted(f, o, at, b)
 }
 
 // copyOf notes a further copy of a request. It returns the operation that the copy
 // belongs to, nil if the operation is not known, and the PSN that follows the request.
-func (t *Tracker) copyOf(f *flow, d *Datagram) (o *Operation, to uint32) {
+func (ib *infiniband) copyOf(f *flow, d *Datagram) (o *Operation, to uint32) {
 	psn := d.Packet.PSN
 	to = psns.add(psn, 1)
 	turn := f.receiver.arrives(psn)
@@ -175,68 +185,41 @@ func (t *Tracker) copyOf(f *flow, d *Datagram) (o *Operation, to uint32) {
 }
 
 // holdRequest keeps a copy of a request that came before one that it has to follow.
-func (t *Tracker) holdRequest(f *flow, d *Datagram) {
+func (ib *infiniband) holdRequest(f *flow, d *Datagram) {
 	psn := d.Packet.PSN
-	t.mark(f.ops.at(psns, psn), record.AfterGap)
+	ib.current.mark(f.ops.at(psns, psn), record.AfterGap)
 	i, found := f.held().find(psns, psn)
 	if found {
-		t.noteHeldRetransmission(f, i, d.At)
-		if b := t.burstOf(f, psns, run{psn, psns.add(psn, 1)}, nil, d.At); b.At == d.At {
+		ib.operations.noteHeldRetransmission(f, i, d.At)
+		if b := ib.operations.burstOf(f, psns, run{psn, psns.add(psn, 1)}, nil, d.At); b.At == d.At {
 			f.window.items[f.window.order[i].item].burst = *b
 		}
 		return
 	}
-	copied := held{stamp: d.At, data: t.buffers.add(nil, d.Raw), length: d.Length}
+	copied := held{stamp: d.At, data: ib.operations.buffers.add(nil, d.Raw), length: d.Length}
 	f.window.insert(i, psn, copied)
 	f.conn.share.Charge(int64(len(copied.data)) + heldCost)
 	if f.hasAck && psns.delta(f.acked, f.window.first()) >= -1 {
-		t.skipGap(f)
+		ib.skipGap(f)
 	}
 	for f.window.full() {
-		t.skipGap(f)
+		ib.skipGap(f)
 	}
-}
-
-// noteHeldRetransmission counts a retransmission of a request or segment that is held.
-// Its operation is not known before it is accepted.
-func (t *Tracker) noteHeldRetransmission(f *flow, i int, at record.Stamp) {
-	again := &f.window.items[f.window.order[i].item]
-	again.repeats++
-	again.again = at
-	t.mark(nil, record.Retransmitted)
-}
-
-// reportHeldRetransmissions reports the retransmissions of a request or segment that
-// was held until now.
-func (t *Tracker) reportHeldRetransmissions(f *flow, o *Operation, item *held) {
-	marked := t.verdict
-	for ; item.repeats > 0; item.repeats-- {
-		if b := &item.burst; b.Number != 0 {
-			t.retransmitted(f, o, b.At, b)
-			b.Number = 0
-			continue
-		}
-		t.retransmitted(f, o, item.again, nil)
-	}
-	if item.again.Packet != 0 && o != nil {
-		o.copies.note(ahead, item.again, 0)
-	}
-	t.verdict = marked // the retransmissions are not the current packet
 }
 
 // drain accepts held requests that are now in order.
-func (t *Tracker) drain(f *flow) {
+func (ib *infiniband) drain(f *flow) {
 	if f.window.empty() {
 		return
 	}
 	f.conn.record.OutOfOrder++ // the current packet came after the held ones
-	t.mark(nil, record.OutOfOrder)
-	t.acceptHeld(f)
+	ib.current.mark(nil, record.OutOfOrder)
+	ib.acceptHeld(f)
 }
 
 // acceptHeld accepts held requests up to the next gap. The verdict on the current
 // packet stays unchanged, unless the current packet is one of them.
-func (t *Tracker) acceptHeld(f *flow) {
+func (ib *infiniband) acceptHeld(f *flow) {
 	if f.window.empty() {
 		return
 	}
@@ -244,45 +227,39 @@ func (t *Tracker) acceptHeld(f *flow) {
 	for ; taken < len(f.window.order); taken++ {
 		psn := f.window.order[taken].seq
 		item := &f.window.items[f.window.order[taken].item]
-		marked := t.verdict
+		marked := ib.current.verdict
 		if delta := psns.delta(psn, f.expect); delta > 0 && !f.psnLowerBound {
 			break
-		} else if delta >= 0 && t.held.Decode(item.data, item.length) == nil {
+		} else if delta >= 0 && ib.held.Decode(item.data, item.length) == nil {
 			if f.psnLowerBound {
-				t.learnPSN(f, psn)
+				ib.learnPSN(f, psn)
 			}
-			t.heldStamp = item.stamp
-			t.accept(f, &t.held, item.stamp)
-			t.heldStamp = record.Stamp{}
-			f.sentLast(psn, ahead, item.stamp, printOf(&t.held, item.data, item.length))
+			ib.current.heldStamp = item.stamp
+			ib.accept(f, &ib.held, item.stamp)
+			ib.current.heldStamp = record.Stamp{}
+			f.sentLast(psn, ahead, item.stamp, printOf(&ib.held, item.data, item.length))
 		}
-		t.reportHeldRetransmissions(f, f.ops.at(psns, psn), item)
-		if item.stamp != t.now {
-			t.verdict = marked
+		ib.operations.reportHeldRetransmissions(f, f.ops.at(psns, psn), item)
+		if item.stamp != ib.current.now {
+			ib.current.verdict = marked
 		}
-		t.unhold(f, item)
+		ib.operations.unhold(f, item)
 	}
 	f.window.remove(taken)
 }
 
-// unhold releases the buffer of a held item, and its share of the budget.
-func (t *Tracker) unhold(f *flow, item *held) {
-	f.conn.share.Charge(-int64(len(item.data)) - heldCost)
-	t.buffers.back(item.data)
-}
-
 // skipGap counts the requests before the first held request as not captured, and
 // accepts the held ones.
-func (t *Tracker) skipGap(f *flow) {
+func (ib *infiniband) skipGap(f *flow) {
 	if f.window.empty() {
 		return
 	}
-	t.skipTo(f, f.window.first(), f.window.earliest().stamp)
-	t.acceptHeld(f)
+	ib.skipTo(f, f.window.first(), f.window.earliest().stamp)
+	ib.acceptHeld(f)
 }
 
 // skipTo moves the expected PSN forward over packets that were not captured.
-func (t *Tracker) skipTo(f *flow, psn uint32, at record.Stamp) {
+func (ib *infiniband) skipTo(f *flow, psn uint32, at record.Stamp) {
 	c := f.conn
 	n := psns.delta(psn, f.expect)
 	if n <= 0 {
@@ -292,47 +269,47 @@ func (t *Tracker) skipTo(f *flow, psn uint32, at record.Stamp) {
 		n -= f.unmatchedResponses - 1 // the PSNs of one RDMA Read Request whose responses were captured
 	}
 	f.unmatchedResponses = 0
-	t.countMissing(c, f.side, int64(n))
+	ib.operations.countMissing(c, f.side, int64(n))
 	c.Report(ruleLost, Where{At: at}, "%d packets with PSN %d to %d are not in the capture", n, f.expect, (psn-1)&rocev2.PSNMask)
 	f.gapFrom, f.gapTo = f.expect, psn
 	f.expect = psn
 	f.psnLowerBound = false
-	t.breakSend(f)
+	ib.operations.breakSend(f)
 }
 
 // accept takes the request that is next in order.
-func (t *Tracker) accept(f *flow, p *rocev2.Packet, at record.Stamp) {
+func (ib *infiniband) accept(f *flow, p *rocev2.Packet, at record.Stamp) {
 	info := p.Opcode.Info()
 	f.expect = psns.add(p.PSN, 1)
 	if !info.Last && p.PayloadLength > 0 {
-		t.learnMTU(f.conn, p.PayloadLength)
+		ib.learnMTU(f.conn, p.PayloadLength)
 	}
 	if f.placement != nil {
 		f.placement.advance(psns, p.PSN)
-		t.beginCarriedPacket(f.placement.requests(psns, p.PSN))
+		ib.contents.beginCarriedPacket(f.placement.requests(psns, p.PSN))
 	}
 	switch info.Kind {
 	case rocev2.KindSend:
-		whole := part{first: info.First, last: info.Last, data: p.Payload, size: p.PayloadLength, cut: !p.HasICRC, bad: t.acceptedBadICRC(), run: run{p.PSN, f.expect}}
+		whole := part{first: info.First, last: info.Last, data: p.Payload, size: p.PayloadLength, cut: !p.HasICRC, bad: ib.current.acceptedBadICRC(), run: run{p.PSN, f.expect}}
 		if p.Headers&rocev2.HasIETH != 0 {
 			whole.invalidates = record.Some(p.IETH.RKey)
 		}
-		t.sendPart(f, whole, at)
+		ib.operations.sendPart(f, whole, at)
 		if last := f.ops.last(); last != nil && last.op.Kind == Send {
-			t.mark(last.op, 0)
+			ib.current.mark(last.op, 0)
 		}
 	case rocev2.KindWrite:
-		t.writePacket(f, p, at)
+		ib.writePacket(f, p, at)
 	case rocev2.KindReadRequest:
-		t.readRequest(f, p, at)
+		ib.readRequest(f, p, at)
 	case rocev2.KindAtomic:
-		t.breakWrite(f)
-		o := t.operate(f, Atomic, run{p.PSN, f.expect}, at)
+		ib.operations.breakWrite(f)
+		o := ib.operations.operate(f, Atomic, run{p.PSN, f.expect}, at)
 		o.Handle, o.Offset, o.Length, o.Announced, o.Packets, o.count = p.AtomicETH.RKey, p.AtomicETH.VirtualAddress, 8, true, 1, 1
 		f.conn.follower.Began(o)
-		t.mark(o, 0)
+		ib.current.mark(o, 0)
 	}
-	t.reportCarried()
+	ib.contents.reportCarried()
 }
 
 // maxLearned is the maximum number of times that packets change the path MTU.
@@ -340,13 +317,13 @@ const maxLearned = 8
 
 // learnMTU derives the path MTU from a packet that is not the last of its message, and
 // therefore full. The path MTU of the handshake is only an upper limit.
-func (t *Tracker) learnMTU(c *Conn, n int) {
+func (ib *infiniband) learnMTU(c *Conn, n int) {
 	if n == c.mtu || n < 256 || n > 4096 || n&(n-1) != 0 || c.learned == maxLearned {
 		return
 	}
 	if n < c.asked && !c.mtuReported {
 		c.mtuReported = true
-		c.Report(rule.PathMTUUnused, Where{At: t.now}, "full packets carry %d bytes, although the REQ asked for a path MTU of %d", n, c.asked)
+		c.Report(rule.PathMTUUnused, Where{At: ib.current.now}, "full packets carry %d bytes, although the REQ asked for a path MTU of %d", n, c.asked)
 	}
 	c.mtu = n
 	c.learned++
@@ -363,7 +340,7 @@ func (t *Tracker) learnMTU(c *Conn, n int) {
 		if last := f.ops.last(); last != nil && last.op.Kind == Read && !last.op.done {
 			if after := psns.add(last.from, max(last.op.count, 1)); f.psnLowerBound || after == f.expect {
 				f.extend(last, packetsFor(uint32(last.op.Length), n))
-				t.acceptHeld(f)
+				ib.acceptHeld(f)
 			}
 		}
 	}
@@ -373,10 +350,10 @@ func (t *Tracker) learnMTU(c *Conn, n int) {
 // to the current Write if its PSN is within that Write; packets lost before it do not
 // matter. Its offset follows from the size of the Write's own packets, which may be
 // smaller than the path MTU of the handshake.
-func (t *Tracker) writePacket(f *flow, p *rocev2.Packet, at record.Stamp) {
+func (ib *infiniband) writePacket(f *flow, p *rocev2.Packet, at record.Stamp) {
 	info := p.Opcode.Info()
 	if info.First {
-		t.writeBegins(f, target{p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}, true, run{p.PSN, f.expect}, at)
+		ib.operations.writeBegins(f, target{p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}, true, run{p.PSN, f.expect}, at)
 		f.write.size = int32(p.PayloadLength)
 	}
 	o := f.write
@@ -385,20 +362,20 @@ func (t *Tracker) writePacket(f *flow, p *rocev2.Packet, at record.Stamp) {
 	}
 	offset := int64(uint32(psns.delta(p.PSN, o.from))) * int64(o.size)
 	if offset > 0 && offset+int64(p.PayloadLength) > o.Length {
-		t.breakWrite(f) // it belongs to another Write, whose first packet was not captured
+		ib.operations.breakWrite(f) // it belongs to another Write, whose first packet was not captured
 		return
 	}
-	t.countPacket(o, at)
+	ib.operations.countPacket(o, at)
 	o.Cut = o.Cut || !p.HasICRC
 	if !info.First {
-		t.enter(f, run{p.PSN, f.expect}, o)
+		ib.operations.enter(f, run{p.PSN, f.expect}, o)
 	}
-	t.mark(o, 0)
-	t.writePart(f, o.Offset+uint64(offset), p.Payload, p.PayloadLength, info.Last)
+	ib.current.mark(o, 0)
+	ib.operations.writePart(f, o.Offset+uint64(offset), p.Payload, p.PayloadLength, info.Last)
 }
 
 // readRequest takes an RDMA Read Request.
-func (t *Tracker) readRequest(f *flow, p *rocev2.Packet, at record.Stamp) {
+func (ib *infiniband) readRequest(f *flow, p *rocev2.Packet, at record.Stamp) {
 	count := uint32(0)
 	switch {
 	case p.RETH.DMALength <= 256:
@@ -407,17 +384,17 @@ func (t *Tracker) readRequest(f *flow, p *rocev2.Packet, at record.Stamp) {
 		count = min(packetsFor(p.RETH.DMALength, f.conn.mtu), maxJump)
 	}
 	to := psns.add(p.PSN, max(count, 1))
-	o := t.readBegins(f, target{p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}, run{p.PSN, to}, at)
+	o := ib.operations.readBegins(f, target{p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}, run{p.PSN, to}, at)
 	o.count = count
 	f.psnLowerBound = count == 0
 	f.expect = to
-	t.mark(o, 0)
-	t.noteBytes(o, o.Offset, o.Length)
+	ib.current.mark(o, 0)
+	ib.current.noteBytes(o, o.Offset, o.Length)
 }
 
 // response takes a packet that carries the PSN of a request of the other side: an
 // acknowledgement or a response.
-func (t *Tracker) response(f *flow, d *Datagram) {
+func (ib *infiniband) response(f *flow, d *Datagram) {
 	p, info := d.Packet, d.Packet.Opcode.Info()
 	asker := f.peer()
 	if asker == nil {
@@ -427,41 +404,41 @@ func (t *Tracker) response(f *flow, d *Datagram) {
 	before := (p.PSN - 1) & rocev2.PSNMask
 	if info.Kind == rocev2.KindReadResponse {
 		if !info.Last && p.PayloadLength > 0 {
-			t.learnMTU(f.conn, p.PayloadLength)
+			ib.learnMTU(f.conn, p.PayloadLength)
 		}
-		t.acknowledged(asker, before, d.At)
-		t.readResponse(f, asker, p, d.At)
+		ib.acknowledged(asker, before, d.At)
+		ib.readResponse(f, asker, p, d.At)
 		return
 	}
 	syndrome := p.AETH.Syndrome
 	switch {
 	case info.Kind == rocev2.KindAtomicAck:
 		asker.signals.answered(p.PSN)
-		t.acknowledged(asker, p.PSN, d.At)
+		ib.acknowledged(asker, p.PSN, d.At)
 		if o := asker.ops.at(psns, p.PSN); o != nil && o.Kind == Atomic && !o.done {
-			t.countPacket(o, d.At)
+			ib.operations.countPacket(o, d.At)
 			o.done, o.Bytes = true, o.Length
 			f.conn.follower.Done(o)
-			t.mark(o, 0)
+			ib.current.mark(o, 0)
 		}
 	case syndrome.IsAck():
-		t.mark(asker.ops.at(psns, p.PSN), 0)
-		t.acknowledged(asker, p.PSN, d.At)
-		t.mark(asker.ops.at(psns, p.PSN), 0) // the request may have been held until now
+		ib.current.mark(asker.ops.at(psns, p.PSN), 0)
+		ib.acknowledged(asker, p.PSN, d.At)
+		ib.current.mark(asker.ops.at(psns, p.PSN), 0) // the request may have been held until now
 	case syndrome.IsRNR():
 		f.conn.record.RNRNaks++
-		t.acknowledged(asker, before, d.At)
-		t.nak(f, asker, d)
+		ib.acknowledged(asker, before, d.At)
+		ib.nak(f, asker, d)
 	case syndrome.IsNak():
 		f.conn.record.Naks++
-		t.acknowledged(asker, before, d.At)
-		t.nak(f, asker, d)
+		ib.acknowledged(asker, before, d.At)
+		ib.nak(f, asker, d)
 	}
 }
 
 // acknowledged notes that the receiver of the flow's requests accepted every PSN up to
 // psn.
-func (t *Tracker) acknowledged(f *flow, psn uint32, at record.Stamp) {
+func (ib *infiniband) acknowledged(f *flow, psn uint32, at record.Stamp) {
 	if !f.started {
 		f.ackedEarly, f.earlyAck = true, psn
 	}
@@ -475,28 +452,28 @@ func (t *Tracker) acknowledged(f *flow, psn uint32, at record.Stamp) {
 		f.receiver.next = psns.add(psn, 1)
 	}
 	if !f.window.empty() && psns.delta(psn, f.window.first()) >= -1 {
-		t.skipGap(f)
+		ib.skipGap(f)
 	}
 	l, covered := &f.ops, f.ops.unacked
 	for covered < len(l.entries) && psns.delta(psn, l.entries[covered].to) >= -1 && l.entries[covered].op != f.send && l.entries[covered].op != f.write {
 		covered++
 	}
-	t.decideCopies(f, l.unacked, covered, at)
+	ib.operations.decideCopies(f, l.unacked, covered, at)
 	for ; l.unacked < covered; l.unacked++ {
-		t.reportAcked(l.entries[l.unacked].op, at, true)
+		ib.operations.reportAcked(l.entries[l.unacked].op, at, true)
 	}
 }
 
 // nak takes a NAK: it finds the refused operation, and ends the connection if the NAK
 // is fatal.
-func (t *Tracker) nak(f, asker *flow, d *Datagram) {
+func (ib *infiniband) nak(f, asker *flow, d *Datagram) {
 	p, at := d.Packet, d.At
 	c, syndrome := f.conn, p.AETH.Syndrome
 	if old := asker.hasAck && psns.delta(p.PSN, asker.acked) <= 0; !old && asker.signals.refused(p.PSN, syndrome.IsRNR(), d) {
-		t.rollBack(asker, p.PSN)
+		ib.rollBack(asker, p.PSN)
 	}
 	r := Refusal{Op: asker.ops.at(psns, p.PSN), By: f.side, At: at, Reason: "RNR", NotReady: syndrome.IsRNR()}
-	t.mark(r.Op, record.Refused)
+	ib.current.mark(r.Op, record.Refused)
 	if o := r.Op; o != nil {
 		r.Kind, r.Handle, r.Offset, r.Length = o.Kind, record.SomeIf(o.Handle, o.Kind != Send), o.Offset, uint32(o.Length)
 		r.Taken = int64(uint32(psns.delta(p.PSN, o.from))) * int64(o.size)
@@ -510,14 +487,14 @@ func (t *Tracker) nak(f, asker *flow, d *Datagram) {
 		r.Text = fmt.Sprintf("NAK of PSN %d: %s", p.PSN, r.Reason)
 		c.ends(Ending{How: record.EndNak, By: record.Some(f.side), At: at, Reason: r.Reason})
 	}
-	t.refuse(asker, &r, psns, p.PSN)
+	ib.operations.refuse(asker, &r, psns, p.PSN)
 	if r.Fatal && asker.refused == nil {
 		asker.refused = &Refusal{Later: true, Fatal: true, By: r.By, At: at, Reason: r.Reason, Text: r.Text}
 	}
 }
 
 // readResponse takes a packet of the response to a Read of the other side.
-func (t *Tracker) readResponse(f, asker *flow, p *rocev2.Packet, at record.Stamp) {
+func (ib *infiniband) readResponse(f, asker *flow, p *rocev2.Packet, at record.Stamp) {
 	c := f.conn
 	o := asker.ops.at(psns, p.PSN)
 	if o == nil && asker.psnLowerBound { // its number of PSNs is not known yet
@@ -530,7 +507,7 @@ func (t *Tracker) readResponse(f, asker *flow, p *rocev2.Packet, at record.Stamp
 	if o == nil || o.Kind != Read {
 		switch {
 		case asker.started && psns.delta(p.PSN, asker.expect) < 0:
-			t.retransmitted(f, nil, at, nil)
+			ib.operations.retransmitted(f, nil, at, nil)
 		case asker.unmatchedResponses > 0 && psns.delta(p.PSN, asker.unmatchedPSN) == asker.unmatchedResponses:
 			asker.unmatchedResponses++
 		default:
@@ -538,20 +515,20 @@ func (t *Tracker) readResponse(f, asker *flow, p *rocev2.Packet, at record.Stamp
 		}
 		return
 	}
-	t.mark(o, 0)
+	ib.current.mark(o, 0)
 	asker.signals.answered(p.PSN)
 	index := int64(psns.delta(p.PSN, o.from))
 	if index > 0 && c.mtu == 0 {
 		return
 	}
-	t.noteBytes(o, o.Offset+uint64(index*int64(c.mtu)), int64(p.PayloadLength))
-	if t.markSeen(o, index, index+1) == 0 {
-		t.retransmitted(f, o, at, nil)
+	ib.current.noteBytes(o, o.Offset+uint64(index*int64(c.mtu)), int64(p.PayloadLength))
+	if ib.operations.markSeen(o, index, index+1) == 0 {
+		ib.operations.retransmitted(f, o, at, nil)
 		return
 	}
 	if index+1 < o.seen.Last().Hi {
 		c.record.OutOfOrder++
-		t.mark(o, record.OutOfOrder)
+		ib.current.mark(o, record.OutOfOrder)
 	}
 	switch {
 	case index == o.taken:
@@ -559,19 +536,34 @@ func (t *Tracker) readResponse(f, asker *flow, p *rocev2.Packet, at record.Stamp
 			o.disorder.filled = at
 		}
 	case index > o.taken:
-		if t.mark(o, record.AfterGap); o.disorder == nil {
+		if ib.current.mark(o, record.AfterGap); o.disorder == nil {
 			o.disorder = &disorder{early: at}
 		}
 	}
-	t.countPacket(o, at)
+	ib.operations.countPacket(o, at)
 	offset := index * int64(c.mtu)
 	if offset+int64(p.PayloadLength) > o.Length || o.done {
 		return // more than the request asked for
 	}
-	t.beginCarriedPacket(asker.placement.responses(p.PSN))
-	t.readPart(o, offset, p.Payload, p.PayloadLength, at)
-	t.reportCarried()
+	ib.contents.beginCarriedPacket(asker.placement.responses(p.PSN))
+	ib.operations.readPart(o, offset, p.Payload, p.PayloadLength, at)
+	ib.contents.reportCarried()
 	if last := asker.ops.last(); o.done && asker.psnLowerBound && o == last.op { // the number of its PSNs is now known
 		asker.extend(last, uint32(o.Packets))
 	}
+}
+
+// unreliable takes a packet of an unreliable connection: it has no retransmissions, and
+// missing packets are not captured or lost.
+func (ib *infiniband) unreliable(f *flow, p *rocev2.Packet, at record.Stamp) {
+	if f.started && psns.delta(p.PSN, f.expect) < 0 {
+		f.conn.record.OutOfOrder++
+		ib.current.mark(nil, record.OutOfOrder)
+		return
+	}
+	if f.started {
+		ib.skipTo(f, p.PSN, at)
+	}
+	f.started = true
+	ib.accept(f, p, at)
 }

@@ -3,10 +3,12 @@
 // iWARP alike. PSNs, TCP and FPDUs do not leave this package, and it knows nothing
 // about RPC.
 //
-// A [Tracker] takes packets and TCP segments. join.go finds the connection of each,
-// cm.go and fpdu.go follow the handshakes. packet.go (InfiniBand), stream.go and
-// fpdu.go (iWARP) use window.go to put requests into the order in which the receiver
-// accepts them, and use operation.go to make operations of them. delivery.go decides
+// A [Tracker] takes packets and TCP segments. connections (connections.go, join.go)
+// finds the connection of each and forgets connections that have ended, handshakes
+// (cm.go) follows the connection manager, and icrcTrust (icrc.go) decides which packets
+// with a bad ICRC are dropped. infiniband (packet.go) and tcpStreams (stream.go,
+// fpdu.go) use window.go to put requests into the order in which the receiver accepts
+// them, and operations (operation.go) makes operations of them. delivery.go decides
 // which captured copy of a request was accepted, and burst.go decides why a request was
 // retransmitted. Each connection reports its events to a [Follower].
 package rdma

@@ -13,6 +13,22 @@ import (
 // CRC. For other TCP traffic, a few bytes of each segment are inspected, and no memory
 // is used.
 
+// tcpStreams takes the segments of TCP streams that carry iWARP, in the order of their
+// bytes. fpdu.go has the part that decodes FPDUs.
+type tcpStreams struct {
+	tracker     *Tracker
+	current     *currentPacket
+	connections *connections
+	operations  *operations
+	contents    *contents
+
+	streams map[streamKey]*flow
+	iwarp   decoders
+}
+
+// Segment takes a TCP segment. It returns false if the segment carries no iWARP.
+func (t *Tracker) Segment(s *TCP) bool { return t.tcp.segment(s) }
+
 // TCP is a segment and its time.
 type TCP struct {
 	link.TCP
@@ -57,14 +73,14 @@ type decoders struct {
 // taken to contain checksums that the adapter had not filled in.
 const maxBadChecksums = 8
 
-// Segment takes a TCP segment. It returns false if the segment carries no iWARP.
-func (t *Tracker) Segment(s *TCP) bool {
-	t.now, t.verdict = s.At, PacketVerdict{}
-	t.iwarp.fpdus = t.iwarp.fpdus[:0]
+// segment takes a TCP segment. It returns false if the segment carries no iWARP.
+func (ts *tcpStreams) segment(s *TCP) bool {
+	ts.current.now, ts.current.verdict = s.At, PacketVerdict{}
+	ts.iwarp.fpdus = ts.iwarp.fpdus[:0]
 	key := streamKey{s.Src, s.Dst, s.SrcPort, s.DstPort}
-	f := t.streams[key]
+	f := ts.streams[key]
 	isMPA := iwarp.IsMPA(s.Payload)
-	if f == nil && !isMPA && !t.mayStartStream(key, s) {
+	if f == nil && !isMPA && !ts.mayStartStream(key, s) {
 		return false
 	}
 	if right, known := s.Checksum(); known {
@@ -72,7 +88,7 @@ func (t *Tracker) Segment(s *TCP) bool {
 		if f != nil {
 			from = f.src
 		} else {
-			from = t.hosts.get(&Address{IP: s.Src})
+			from = ts.connections.hosts.get(&Address{IP: s.Src})
 		}
 		from.known = true
 		bad := !right && !s.Unfinished() // an unfinished checksum is filled in after the capture point
@@ -82,43 +98,43 @@ func (t *Tracker) Segment(s *TCP) bool {
 			from.tcpBad++
 		}
 		if bad && (from.tcpBad <= maxBadChecksums || from.tcpGood >= from.tcpBad) { // the receiver drops the segment
-			if t.mark(nil, record.BadChecksum); f != nil {
+			if ts.current.mark(nil, record.BadChecksum); f != nil {
 				f.conn.record.Packets++
-				t.verdict.Conn = f.conn
+				ts.current.verdict.Conn = f.conn
 			}
-			t.BadChecksum++
+			ts.tracker.BadChecksum++
 			return f != nil
 		}
 	}
 	if isMPA && (f == nil || f.conn.closing || f.stream.known && !f.stream.handshake && octets.delta(s.Seq, f.stream.next) > 0) {
-		f = t.openStream(key, s)
+		f = ts.openStream(key, s)
 	} else if f == nil {
-		f = t.recognizeStream(key, s)
+		f = ts.recognizeStream(key, s)
 	}
 	if f == nil {
 		return false
 	}
-	t.countFor(f.conn, IWARP)
+	ts.connections.countFor(f.conn, IWARP)
 	f.notePacket(s.Length > 0)
-	t.takeSegment(f, s)
+	ts.takeSegment(f, s)
 	return true
 }
 
 // openStream starts a connection with an MPA frame, or completes the connection of the
 // other direction.
-func (t *Tracker) openStream(key streamKey, s *TCP) *flow {
+func (ts *tcpStreams) openStream(key streamKey, s *TCP) *flow {
 	if string(s.Payload[:len(iwarp.ReplyKey)]) == iwarp.ReplyKey {
-		if back := t.streams[key.reversed()]; back != nil && !back.conn.closing && back.conn.flows[1] == nil {
-			return t.attachStream(back.conn, 1, key)
+		if back := ts.streams[key.reversed()]; back != nil && !back.conn.closing && back.conn.flows[1] == nil {
+			return ts.attachStream(back.conn, 1, key)
 		}
-		return t.attachStream(t.setPorts(t.newAnnouncedConn(), key.reversed()), 1, key)
+		return ts.attachStream(ts.setPorts(ts.connections.newAnnouncedConn(), key.reversed()), 1, key)
 	}
-	return t.attachStream(t.setPorts(t.newAnnouncedConn(), key), 0, key)
+	return ts.attachStream(ts.setPorts(ts.connections.newAnnouncedConn(), key), 0, key)
 }
 
 // setPorts sets the ports of a connection's sides; key is the direction in which the
 // client sends.
-func (t *Tracker) setPorts(c *Conn, key streamKey) *Conn {
+func (ts *tcpStreams) setPorts(c *Conn, key streamKey) *Conn {
 	c.client = 0
 	c.ports[0], c.ports[1] = record.Some(key.srcPort), record.Some(key.dstPort)
 	c.service = c.ports[1]
@@ -126,34 +142,34 @@ func (t *Tracker) setPorts(c *Conn, key streamKey) *Conn {
 	return c
 }
 
-func (t *Tracker) attachStream(c *Conn, side Side, key streamKey) *flow {
-	if old := t.streams[key]; old != nil && old.conn != c {
-		t.endReused(old.conn)
+func (ts *tcpStreams) attachStream(c *Conn, side Side, key streamKey) *flow {
+	if old := ts.streams[key]; old != nil && old.conn != c {
+		ts.connections.endReused(old.conn)
 	} else if old != nil {
-		t.drop(old)
+		ts.connections.drop(old)
 	}
 	f := &flow{conn: c}
-	e := t.hosts.ends(&Address{IP: key.src}, &Address{IP: key.dst})
-	f.side, f.src, f.dst, f.placement = side, e.src, e.dst, t.newPlacement()
+	e := ts.connections.hosts.ends(&Address{IP: key.src}, &Address{IP: key.dst})
+	f.side, f.src, f.dst, f.placement = side, e.src, e.dst, ts.contents.newPlacement()
 	e.src.Hold()
 	e.dst.Hold()
 	f.stream = &stream{key: key, handshake: c.handshake}
 	c.flows[side] = f
 	c.share.Charge(flowCost)
-	t.streams[key] = f
+	ts.streams[key] = f
 	if c.flows[side.Other()] != nil {
-		t.assignID(c)
+		ts.connections.assignID(c)
 	}
 	return f
 }
 
 // mayStartStream reports whether a segment of an unknown stream may carry iWARP. It
 // rejects most segments of other protocols quickly.
-func (t *Tracker) mayStartStream(key streamKey, s *TCP) bool {
+func (ts *tcpStreams) mayStartStream(key streamKey, s *TCP) bool {
 	if len(s.Payload) < iwarp.FPDULen(iwarp.TaggedLen) || len(s.Payload) < s.Length {
 		return false
 	}
-	if back := t.streams[key.reversed()]; back != nil {
+	if back := ts.streams[key.reversed()]; back != nil {
 		return true
 	}
 	return plausibleFPDU(s.Payload, false)
@@ -163,11 +179,11 @@ func (t *Tracker) mayStartStream(key streamKey, s *TCP) bool {
 // segment has to consist of FPDUs with a correct CRC. Which side is the client is
 // decided later; until then, the server is the side with a known port, or with the
 // lower one.
-func (t *Tracker) recognizeStream(key streamKey, s *TCP) *flow {
-	if back := t.streams[key.reversed()]; back != nil && !back.conn.closing {
+func (ts *tcpStreams) recognizeStream(key streamKey, s *TCP) *flow {
+	if back := ts.streams[key.reversed()]; back != nil && !back.conn.closing {
 		side := back.side.Other()
 		if back.conn.flows[side] == nil && plausibleFPDU(s.Payload, true) {
-			f := t.attachStream(back.conn, side, key)
+			f := ts.attachStream(back.conn, side, key)
 			f.stream.handshake = false
 			return f
 		}
@@ -176,19 +192,19 @@ func (t *Tracker) recognizeStream(key streamKey, s *TCP) *flow {
 	if !plausibleFPDU(s.Payload, false) {
 		return nil
 	}
-	c := t.newConn()
-	t.undecided.Push(c)
+	c := ts.connections.newConn()
+	ts.connections.undecided.Push(c)
 	side := Side(0)
 	asks := key
-	setPorts := t.upper.ServerPort
+	setPorts := ts.tracker.upper.ServerPort
 	if setPorts(key.srcPort) || key.srcPort < key.dstPort && !setPorts(key.dstPort) {
 		side, asks = 1, key.reversed()
 	}
-	t.setPorts(c, asks)
+	ts.setPorts(c, asks)
 	if !setPorts(asks.dstPort) {
 		c.client = -1
 	}
-	return t.attachStream(c, side, key)
+	return ts.attachStream(c, side, key)
 }
 
 // plausibleFPDU reports whether data begins with a complete FPDU that has a correct
@@ -221,34 +237,34 @@ func plausibleFPDU(data []byte, known bool) bool {
 }
 
 // takeSegment processes a segment of a known stream.
-func (t *Tracker) takeSegment(f *flow, s *TCP) {
+func (ts *tcpStreams) takeSegment(f *flow, s *TCP) {
 	c, w := f.conn, f.stream
 	if s.Flags&link.TCPACK != 0 {
 		if peer := f.peer(); peer != nil && peer.stream.known {
 			pureACK := s.Length == 0 // it has no other purpose
-			t.acknowledgedTCP(peer, s.Ack, s.At, pureACK)
+			ts.acknowledgedTCP(peer, s.Ack, s.At, pureACK)
 			if pureACK {
-				t.mark(peer.ops.at(octets, s.Ack-1), 0)
+				ts.current.mark(peer.ops.at(octets, s.Ack-1), 0)
 			}
 		}
 	}
 	if s.Length > 0 {
-		t.verdict.Place = f.placement.requests(octets, s.Seq)
-		t.takeData(f, s)
+		ts.current.verdict.Place = f.placement.requests(octets, s.Seq)
+		ts.takeData(f, s)
 		f.signals.requested = s.At.Time
-		if t.verdict.Op == nil {
-			t.attributePartial(f)
+		if ts.current.verdict.Op == nil {
+			ts.attributePartial(f)
 		}
 	}
 	switch {
 	case s.Flags&link.TCPRST != 0:
-		t.close(c, Ending{How: record.EndReset, By: record.Some(f.side), At: s.At})
-		t.markClosed(c)
+		ts.connections.close(c, Ending{How: record.EndReset, By: record.Some(f.side), At: s.At})
+		ts.connections.markClosed(c)
 	case s.Flags&link.TCPFIN != 0:
 		w.fin = true
 		if peer := f.peer(); peer == nil || peer.stream.fin {
-			t.close(c, Ending{How: record.EndDisconnect, By: c.firstFin(f), At: s.At})
-			t.markClosed(c)
+			ts.connections.close(c, Ending{How: record.EndDisconnect, By: c.firstFin(f), At: s.At})
+			ts.connections.markClosed(c)
 		} else if !c.fin.Known() {
 			c.fin = record.Some(f.side)
 		}
@@ -257,22 +273,22 @@ func (t *Tracker) takeSegment(f *flow, s *TCP) {
 
 // attributePartial finds the operation of an FPDU of which a segment brought only a
 // part.
-func (t *Tracker) attributePartial(f *flow) {
-	w, s := f.stream, &t.iwarp.segment
+func (ts *tcpStreams) attributePartial(f *flow) {
+	w, s := f.stream, &ts.iwarp.segment
 	if w.markers || len(w.partial) < iwarp.LengthLen || s.Decode(w.partial[iwarp.LengthLen:]) != nil {
 		return
 	}
 	switch {
 	case s.Tagged && s.Opcode == iwarp.Write && f.write != nil && f.write.Handle == s.STag:
-		t.mark(f.write, 0)
+		ts.current.mark(f.write, 0)
 	case s.Tagged && s.Opcode == iwarp.Write:
-		t.verdict.Tag = f.conn.follower.Whose(f.side.Other(), s.STag, s.Offset)
+		ts.current.verdict.Tag = f.conn.follower.Whose(f.side.Other(), s.STag, s.Offset)
 	case s.Tagged && s.Opcode == iwarp.ReadResponse:
 		if peer := f.peer(); peer != nil {
-			t.mark(peer.readOfSink(fragment{Segment: s}), 0)
+			ts.current.mark(peer.readOfSink(fragment{Segment: s}), 0)
 		}
 	case s.Opcode.IsSend() && s.Offset > 0:
-		t.mark(f.send, 0)
+		ts.current.mark(f.send, 0)
 	}
 }
 
@@ -285,7 +301,7 @@ func (c *Conn) firstFin(f *flow) record.Opt[Side] {
 	return record.Some(f.side)
 }
 
-func (t *Tracker) takeData(f *flow, s *TCP) {
+func (ts *tcpStreams) takeData(f *flow, s *TCP) {
 	c, w := f.conn, f.stream
 	if !w.known {
 		w.known, w.next = true, s.Seq
@@ -295,65 +311,65 @@ func (t *Tracker) takeData(f *flow, s *TCP) {
 	switch {
 	case delta <= -int32(s.Length): // all of it was captured before
 		f.noteRetry(octets, s.Seq, w.acked && octets.delta(s.Seq, w.ackedTo) >= 0, s.At)
-		t.noteResentSegment(f, s)
+		ts.noteResentSegment(f, s)
 		return
 	case delta < 0: // a part of it was captured before
-		t.noteResentSegment(f, s)
+		ts.noteResentSegment(f, s)
 		skip := min(int(-delta), len(data))
-		t.feed(f, data[skip:], s.Offset+skip, s.Length+int(delta), s.At)
+		ts.feed(f, data[skip:], s.Offset+skip, s.Length+int(delta), s.At)
 	case delta == 0:
 		if w.acked && octets.delta(w.ackedTo, s.Seq) > 0 { // the acknowledgement came first
-			t.unordered = true
+			ts.tracker.unordered = true
 		}
 		if !f.window.empty() {
 			c.record.OutOfOrder++
-			t.mark(nil, record.OutOfOrder)
+			ts.current.mark(nil, record.OutOfOrder)
 		}
-		t.feed(f, data, s.Offset, s.Length, s.At)
+		ts.feed(f, data, s.Offset, s.Length, s.At)
 	default:
-		t.holdSegment(f, s)
+		ts.holdSegment(f, s)
 		return
 	}
-	t.drainSegments(f)
+	ts.drainSegments(f)
 }
 
 // noteResentSegment notes a retransmitted segment for the operations that end in it.
-func (t *Tracker) noteResentSegment(f *flow, s *TCP) {
+func (ts *tcpStreams) noteResentSegment(f *flow, s *TCP) {
 	end := octets.add(s.Seq, uint32(s.Length))
 	for i := f.ops.find(octets, s.Seq); i >= 0 && i < len(f.ops.entries) && octets.delta(f.ops.entries[i].to, end) <= 0; i++ {
 		f.ops.entries[i].op.copies.note(behind, s.At, 0)
 	}
 	o := f.ops.at(octets, s.Seq)
-	t.retransmitted(f, o, s.At, t.burstOf(f, octets, run{s.Seq, end}, o, s.At))
+	ts.operations.retransmitted(f, o, s.At, ts.operations.burstOf(f, octets, run{s.Seq, end}, o, s.At))
 }
 
 // holdSegment keeps a copy of a segment that came before one that it has to follow.
-func (t *Tracker) holdSegment(f *flow, s *TCP) {
-	t.mark(nil, record.AfterGap)
+func (ts *tcpStreams) holdSegment(f *flow, s *TCP) {
+	ts.current.mark(nil, record.AfterGap)
 	i, found := f.held().find(octets, s.Seq)
 	if found {
-		t.noteHeldRetransmission(f, i, s.At)
+		ts.operations.noteHeldRetransmission(f, i, s.At)
 		item := &f.window.items[f.window.order[i].item]
 		if len(s.Payload) > len(item.data) { // the longer copy is kept
 			grown := int64(len(s.Payload) - len(item.data))
 			f.window.bytes += int(grown)
 			f.conn.share.Charge(grown)
-			item.data, item.length = t.buffers.add(item.data[:0], s.Payload), s.Length
+			item.data, item.length = ts.operations.buffers.add(item.data[:0], s.Payload), s.Length
 		}
 	} else {
-		copied := held{stamp: s.At, data: t.buffers.add(nil, s.Payload), length: s.Length}
+		copied := held{stamp: s.At, data: ts.operations.buffers.add(nil, s.Payload), length: s.Length}
 		f.window.insert(i, s.Seq, copied)
 		f.conn.share.Charge(int64(len(copied.data)) + heldCost)
 	}
 	w := f.stream
 	for !f.window.empty() && (f.window.full() || w.acked && octets.delta(w.ackedTo, f.window.first()) > 0) {
-		t.skipSegments(f)
+		ts.skipSegments(f)
 	}
 }
 
 // drainSegments takes held segments that are now in order. The verdict on the current
 // packet stays unchanged, unless the current packet is one of them.
-func (t *Tracker) drainSegments(f *flow) {
+func (ts *tcpStreams) drainSegments(f *flow) {
 	if f.window.empty() {
 		return
 	}
@@ -366,51 +382,51 @@ func (t *Tracker) drainSegments(f *flow) {
 		if delta > 0 {
 			break
 		}
-		marked := t.verdict
+		marked := ts.current.verdict
 		if skip := int(-delta); skip < item.length {
-			t.feed(f, item.data[min(skip, len(item.data)):], -1, item.length-skip, item.stamp)
+			ts.feed(f, item.data[min(skip, len(item.data)):], -1, item.length-skip, item.stamp)
 		}
-		t.reportHeldRetransmissions(f, f.ops.at(octets, seq), item)
-		if item.stamp != t.now {
-			t.verdict = marked
+		ts.operations.reportHeldRetransmissions(f, f.ops.at(octets, seq), item)
+		if item.stamp != ts.current.now {
+			ts.current.verdict = marked
 		}
-		t.unhold(f, item)
+		ts.operations.unhold(f, item)
 	}
 	f.window.remove(taken)
 }
 
 // skipSegments counts the bytes before the first held segment as not captured, and
 // takes the held segments.
-func (t *Tracker) skipSegments(f *flow) {
+func (ts *tcpStreams) skipSegments(f *flow) {
 	if f.window.empty() {
 		return
 	}
 	w, at := f.stream, f.window.earliest().stamp
 	seq := f.window.first()
 	if missing := octets.delta(seq, w.next); missing > 0 {
-		t.countMissing(f.conn, f.side, 1)
+		ts.operations.countMissing(f.conn, f.side, 1)
 		f.conn.Report(ruleLost, Where{At: at}, "%d bytes of the TCP stream from sequence number %d are not in the capture", missing, w.next)
-		t.skipBytes(f, seq, int(missing))
+		ts.skipBytes(f, seq, int(missing))
 	}
-	t.drainSegments(f)
+	ts.drainSegments(f)
 }
 
 // skipBytes moves the stream past missing bytes.
-func (t *Tracker) skipBytes(f *flow, next uint32, missing int) {
+func (ts *tcpStreams) skipBytes(f *flow, next uint32, missing int) {
 	w := f.stream
-	t.beginCarriedPartial(f, len(w.partial))
-	t.reportCarried()
+	ts.contents.beginCarriedPartial(f, len(w.partial))
+	ts.contents.reportCarried()
 	w.next, w.resync, w.skip, w.partial = next, true, 0, w.partial[:0]
 	w.position = (w.position + missing) % iwarp.MarkerEvery
-	t.breakSend(f)
-	t.breakWrite(f)
+	ts.operations.breakSend(f)
+	ts.operations.breakWrite(f)
 }
 
 // acknowledgedTCP notes that the receiver's TCP has received all bytes before ack. Its
 // RDMAP may still refuse them with a Terminate, for example a Reply. If pureACK is
 // true, the segment has no other purpose, and is a packet of the operations that it
 // acknowledges.
-func (t *Tracker) acknowledgedTCP(f *flow, ack uint32, at record.Stamp, pureACK bool) {
+func (ts *tcpStreams) acknowledgedTCP(f *flow, ack uint32, at record.Stamp, pureACK bool) {
 	w := f.stream
 	if w.acked && octets.delta(ack, w.ackedTo) <= 0 {
 		if pureACK && ack == w.ackedTo {
@@ -425,38 +441,38 @@ func (t *Tracker) acknowledgedTCP(f *flow, ack uint32, at record.Stamp, pureACK 
 	for covered < len(l.entries) && octets.delta(ack, l.entries[covered].to) >= 0 && l.entries[covered].op != f.send && l.entries[covered].op != f.write {
 		covered++
 	}
-	t.decideCopies(f, l.unacked, covered, at)
+	ts.operations.decideCopies(f, l.unacked, covered, at)
 	for ; l.unacked < covered; l.unacked++ {
 		e := &l.entries[l.unacked]
 		if e.op.Side == f.side {
-			if t.reportAcked(e.op, at, false); pureACK {
-				t.mark(e.op, 0)
+			if ts.operations.reportAcked(e.op, at, false); pureACK {
+				ts.current.mark(e.op, 0)
 			}
 		}
 	}
 	if !f.window.empty() && octets.delta(ack, f.window.first()) > 0 {
-		t.skipSegments(f)
+		ts.skipSegments(f)
 	}
 }
 
 // keepPartial appends bytes to the incomplete FPDU.
-func (t *Tracker) keepPartial(f *flow, data []byte) {
+func (ts *tcpStreams) keepPartial(f *flow, data []byte) {
 	w := f.stream
 	had := cap(w.partial)
-	w.partial = t.buffers.add(w.partial, data)
+	w.partial = ts.operations.buffers.add(w.partial, data)
 	f.conn.share.Charge(int64(cap(w.partial) - had))
 }
 
 // dropPartial frees the incomplete FPDU.
-func (t *Tracker) dropPartial(f *flow) {
+func (ts *tcpStreams) dropPartial(f *flow) {
 	w := f.stream
 	f.conn.share.Charge(-int64(cap(w.partial)))
 	if len(w.partial) > 0 {
-		t.beginCarriedPartial(f, len(w.partial))
-		t.reportCarried()
+		ts.contents.beginCarriedPartial(f, len(w.partial))
+		ts.contents.reportCarried()
 		w.resync = true
 		w.position = (w.position + len(w.partial)) % iwarp.MarkerEvery
 	}
-	t.buffers.back(w.partial)
+	ts.operations.buffers.back(w.partial)
 	w.partial = nil
 }

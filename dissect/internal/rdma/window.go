@@ -114,3 +114,36 @@ func (w *window) remove(n int) {
 
 // full reports whether the window has exceeded its limits.
 func (w *window) full() bool { return len(w.order) > maxHeld || w.bytes > maxHeldBytes }
+
+// noteHeldRetransmission counts a retransmission of a request or segment that is held.
+// Its operation is not known before it is accepted.
+func (ops *operations) noteHeldRetransmission(f *flow, i int, at record.Stamp) {
+	again := &f.window.items[f.window.order[i].item]
+	again.repeats++
+	again.again = at
+	ops.current.mark(nil, record.Retransmitted)
+}
+
+// reportHeldRetransmissions reports the retransmissions of a request or segment that
+// was held until now.
+func (ops *operations) reportHeldRetransmissions(f *flow, o *Operation, item *held) {
+	marked := ops.current.verdict
+	for ; item.repeats > 0; item.repeats-- {
+		if b := &item.burst; b.Number != 0 {
+			ops.retransmitted(f, o, b.At, b)
+			b.Number = 0
+			continue
+		}
+		ops.retransmitted(f, o, item.again, nil)
+	}
+	if item.again.Packet != 0 && o != nil {
+		o.copies.note(ahead, item.again, 0)
+	}
+	ops.current.verdict = marked // the retransmissions are not the current packet
+}
+
+// unhold releases the buffer of a held item, and its share of the budget.
+func (ops *operations) unhold(f *flow, item *held) {
+	f.conn.share.Charge(-int64(len(item.data)) - heldCost)
+	ops.buffers.back(item.data)
+}
