@@ -127,7 +127,7 @@ func (ts *tcpStreams) truncatedSegment(f *flow, from, end uint32, at record.Stam
 	w := f.stream
 	missing := int(octets.delta(end, from))
 	size := fpduSize(w.partial, w.markers, w.position)
-	behind := size - len(w.partial) - missing // bytes of the FPDU in further segments
+	rest := size - len(w.partial) - missing // bytes of the FPDU in further segments
 	ts.contents.beginCarriedPartial(f, max(size, len(w.partial)))
 	defer ts.contents.reportCarried()
 	var s iwarp.Segment
@@ -140,8 +140,8 @@ func (ts *tcpStreams) truncatedSegment(f *flow, from, end uint32, at record.Stam
 	}
 	w.position = (w.position + len(w.partial) + missing) % iwarp.MarkerEvery
 	w.partial = w.partial[:0]
-	w.skip, w.resync = max(behind, 0), size == 0 || behind < 0
-	f.missing = f.missing || behind < 0 // the missing part contains whole FPDUs
+	w.skip, w.resync = max(rest, 0), size == 0 || rest < 0
+	f.missing = f.missing || rest < 0 // the missing part contains whole FPDUs
 }
 
 // plausibleHeader reports whether data begins with the headers of an FPDU that was

@@ -314,14 +314,14 @@ func (ops *operations) refuse(asker *flow, r *Refusal, c circle, seq uint32) {
 	if r.Op == nil && asker.stream != nil {
 		return // the operations after it are not known
 	}
-	behind := Refusal{Later: true, Fatal: true, By: r.By, At: r.At, Reason: r.Reason, Text: r.Text}
+	later := Refusal{Later: true, Fatal: true, By: r.By, At: r.At, Reason: r.Reason, Text: r.Text}
 	for i := asker.ops.head; i < len(asker.ops.entries); i++ {
 		e := &asker.ops.entries[i]
 		if e.op == r.Op || e.op.Tag == 0 || c.delta(e.from, seq) < 0 && c.delta(e.to, seq) <= 0 || e.op.Side != asker.side {
 			continue
 		}
-		behind.Op = e.op
-		follower.Refused(&behind)
+		later.Op = e.op
+		follower.Refused(&later)
 	}
 }
 
