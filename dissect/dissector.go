@@ -454,21 +454,21 @@ type packetRef struct {
 func (d *Dissector) show(taken bool) {
 	s := &d.current
 	in := &s.input
-	var happened rdma.Happened
+	var verdict rdma.PacketVerdict
 	if taken {
-		happened = d.tracker.Happened()
+		verdict = d.tracker.Verdict()
 	}
-	if happened.Conn != nil {
-		in.RPC, in.NFS4 = transaction.Speaks(happened.Conn)
+	if verdict.Conn != nil {
+		in.RPC, in.NFS4 = transaction.Speaks(verdict.Conn)
 	}
-	for _, g := range d.table.Guarded(happened.Op) {
+	for _, g := range d.table.Guarded(verdict.Op) {
 		in.Guarded = append(in.Guarded, describe.Guarded{XID: g.XID, Asked: describe.Asked(g.Asked)})
 	}
 	if d.options.Tree {
-		d.tree(in, happened)
+		d.tree(in, verdict)
 	}
 	if d.describe.Only.Has(field.Context) {
-		d.assign(s, &happened, taken)
+		d.assign(s, &verdict, taken)
 	}
 	switch {
 	case d.err != nil:
@@ -480,11 +480,11 @@ func (d *Dissector) show(taken bool) {
 }
 
 // assign determines the connection, operation and transaction that a packet belongs to.
-func (d *Dissector) assign(s *packetRef, happened *rdma.Happened, taken bool) {
+func (d *Dissector) assign(s *packetRef, verdict *rdma.PacketVerdict, taken bool) {
 	s.connection, s.operation, s.transaction, s.xid = record.Opt[int]{}, "", record.Opt[int64]{}, record.Opt[record.Hex32]{}
 	s.part, s.unassigned = record.Part{}, ""
-	s.marks, s.place = happened.Mark, happened.Place
-	c, o, in := happened.Conn, happened.Op, &s.input
+	s.marks, s.place = verdict.Mark, verdict.Place
+	c, o, in := verdict.Conn, verdict.Op, &s.input
 	if c != nil {
 		id, decided := c.ID()
 		s.connection = record.SomeIf(id, decided)
@@ -493,15 +493,15 @@ func (d *Dissector) assign(s *packetRef, happened *rdma.Happened, taken bool) {
 		s.operation = o.Kind.String()
 		if id, xid, known := d.table.Of(o.Tag); known {
 			s.transaction, s.xid = record.Some(id), record.Some(xid)
-			s.part = d.table.Part(o.Tag, happened.From, happened.To)
+			s.part = d.table.Part(o.Tag, verdict.From, verdict.To)
 		} else if word, known := o.Word.Get(); known && in.RPC && o.Tag == 0 { // a Send that is not complete yet
 			s.xid = record.Some(record.Hex32(word))
 		}
-	} else if id, xid, known := d.table.Of(happened.Tag); known {
+	} else if id, xid, known := d.table.Of(verdict.Tag); known {
 		s.transaction, s.xid = record.Some(id), record.Some(xid)
 	}
 	if !s.transaction.Known() {
-		s.unassigned = unassignedReason(taken, in, happened)
+		s.unassigned = unassignedReason(taken, in, verdict)
 	}
 }
 
@@ -520,7 +520,7 @@ func (d *Dissector) packet(s *packetRef) (err error) {
 }
 
 // tree adds to the input what describing arguments and results needs.
-func (d *Dissector) tree(in *describe.Input, h rdma.Happened) {
+func (d *Dissector) tree(in *describe.Input, h rdma.PacketVerdict) {
 	in.Tree = true
 	for _, s := range d.table.Said() {
 		in.Said = append(in.Said, describe.Said{Data: s.Data, Length: s.Length, Asked: describe.Asked(s.Asked)})
@@ -537,7 +537,7 @@ func (d *Dissector) tree(in *describe.Input, h rdma.Happened) {
 }
 
 // unassignedReason returns the reason why a packet belongs to no transaction.
-func unassignedReason(taken bool, in *describe.Input, h *rdma.Happened) record.UnassignedReason {
+func unassignedReason(taken bool, in *describe.Input, h *rdma.PacketVerdict) record.UnassignedReason {
 	switch {
 	case !taken || h.Conn == nil && in.ICRC != rocev2.ICRCBad:
 		if taken && in.Transport != "" {

@@ -16,7 +16,6 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/export"
 	"github.com/rdmadump/rdmadump/export/parquet"
-	"github.com/rdmadump/rdmadump/internal/hugepages"
 	"github.com/rdmadump/rdmadump/query"
 )
 
@@ -252,7 +251,6 @@ func (r *exportRun) feed(h dissect.Handler, rebuild bool) error {
 	h.Begin = r.begin
 	h.Tick = func() error {
 		p.update()
-		hugepages.Look(r.memory)
 		return nil
 	}
 	o := r.dissection()

@@ -18,7 +18,6 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/header"
 	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/internal/hugepages"
 	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/render"
 )
@@ -103,7 +102,6 @@ func (r *runner) run(ctx context.Context, source input) error {
 	p := newProgress(source, r.stderr, !r.quiet && terminalWidth(r.stdout) == 0)
 	h.Tick = func() error {
 		p.update()
-		hugepages.Look(r.memory)
 		if r.tick != nil {
 			s.fail(r.tick())
 		}

@@ -57,6 +57,64 @@ func TestParameters(t *testing.T) {
 	}
 }
 
+// maxMethods is the maximum number of methods of a type. A type with more of them has more
+// than one responsibility.
+const maxMethods = 40
+
+// manyMethods are the types that may have more methods, and how many. Remove the row of a type
+// when it is split.
+var manyMethods = map[string]int{
+	"dissect/internal/transaction.follower": 117,
+	"dissect/internal/transaction.txn":      41,
+	"synth.Side":                            52, // one method for each thing that a test can send
+}
+
+// TestMethods: no type has more than maxMethods methods.
+func TestMethods(t *testing.T) {
+	methods := map[string]int{}
+	eachFile(t, func(path string, separate bool) {
+		if separate || strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		folder, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv != nil {
+				methods[filepath.ToSlash(folder)+"."+receiver(f.Recv.List[0].Type)]++
+			}
+		}
+	})
+	for name, n := range methods {
+		if most := max(maxMethods, manyMethods[name]); n > most {
+			t.Errorf("%s has %d methods, which is more than %d: split it by responsibility", name, n, most)
+		}
+	}
+	if len(methods) < 100 {
+		t.Errorf("only %d types with methods were found", len(methods))
+	}
+}
+
+// receiver returns the name of the type of a receiver.
+func receiver(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return receiver(e.X)
+	case *ast.IndexExpr:
+		return receiver(e.X)
+	case *ast.IndexListExpr:
+		return receiver(e.X)
+	case *ast.Ident:
+		return e.Name
+	}
+	return ""
+}
+
 // eachFile calls visit for the Go files of this module, and of the separate modules in its
 // folders.
 func eachFile(t *testing.T, visit func(path string, separate bool)) {

@@ -1,21 +1,23 @@
 package rdma
 
-import "math/bits"
+import (
+	"math/bits"
+)
 
-// buffers lends byte slices out, and takes them back for the next: who puts a Send
-// together, or holds packets, needs many of them, one after the other. They come in
-// sizes, four for each power of two.
+// buffers is a pool of byte slices for Sends that are reassembled and for held packets.
+// It has four sizes for each power of two.
 type buffers struct{ free [sizes][][]byte }
 
 const (
 	minBits = 6  // of the smallest size, 64 bytes
-	maxBits = 20 // of the largest, maxSend
+	maxBits = 20 // of the largest size, maxSend
 	sizes   = 4*(maxBits-minBits) + 1
 
-	keepOfSize = 1 << 17 // bytes of buffers of one size that are kept, or one that is larger
+	keepOfSize = 1 << 17 // maximum number of bytes of free buffers of one size, unless one buffer is larger
 )
 
-// sizeOf is the smallest size that n bytes fit in, sizes or more when none is.
+// sizeOf returns the index of the smallest size that n bytes fit in. The result is at
+// least sizes if n is larger than the largest size.
 func sizeOf(n int) int {
 	if n <= 1<<minBits {
 		return 0
@@ -24,7 +26,7 @@ func sizeOf(n int) int {
 	return 4*(high-minBits) + (n-1)>>(high-2) - 3
 }
 
-// bytesOf is how many bytes a size has.
+// bytesOf returns the number of bytes of a size.
 func bytesOf(size int) int {
 	if size == 0 {
 		return 1 << minBits
@@ -32,7 +34,7 @@ func bytesOf(size int) int {
 	return (5 + (size-1)%4) << ((size-1)/4 + minBits - 2)
 }
 
-// take is an empty buffer for n bytes.
+// take returns an empty buffer with a capacity of at least n bytes.
 func (b *buffers) take(n int) []byte {
 	size := sizeOf(n)
 	if size >= sizes {
@@ -47,7 +49,7 @@ func (b *buffers) take(n int) []byte {
 	return buf
 }
 
-// back takes a buffer that nobody needs any more.
+// back returns a buffer to the pool. The caller must not use it afterwards.
 func (b *buffers) back(buf []byte) {
 	size := sizeOf(cap(buf))
 	if size < sizes && cap(buf) == bytesOf(size) && len(b.free[size]) < max(keepOfSize/cap(buf), 1) {
@@ -55,7 +57,7 @@ func (b *buffers) back(buf []byte) {
 	}
 }
 
-// add appends to a buffer, or to a larger one that takes its place.
+// add appends data to a buffer, and replaces the buffer by a larger one if necessary.
 func (b *buffers) add(buf, data []byte) []byte {
 	if n := len(buf) + len(data); n > cap(buf) {
 		larger := append(b.take(max(n, min(cap(buf)+cap(buf)/2, 1<<maxBits))), buf...)

@@ -24,8 +24,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestBuffers: what was added is there, in buffers that are used again, each by one at
-// a time, and no more of them are kept than are to be.
+// TestBuffers: a buffer contains the bytes that were added, no two users share a
+// buffer, and the pool keeps no more free buffers than its limit.
 func TestBuffers(t *testing.T) {
 	var b buffers
 	var want []byte

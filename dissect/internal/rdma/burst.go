@@ -4,47 +4,47 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// Why a packet was retransmitted. The cause belongs to a burst: a sender goes back
-// to one packet, and sends from there on again.
+// Why a packet was retransmitted. The cause belongs to a burst: a sender goes back to
+// one packet, and retransmits all packets from there on.
 
-// A Burst is a run of retransmitted requests of one side.
+// A Burst is a sequence of retransmitted requests of one side.
 type Burst struct {
-	Number int64 // counts the bursts of all connections, from 1; 0 for none
+	Number int64 // position among the bursts of all connections, from 1; 0 for none
 	Cause  record.WaitReason
-	Idle   record.Time       // how long the sender had neither sent a request nor got a new acknowledgement
-	Timer  record.Opt[int64] // nanoseconds of the timer that the handshake announced
-	First  Tag               // what the first packet of the burst is for; 0 for nobody's
+	Idle   record.Time       // time since the sender's latest request and the latest new acknowledgement, whichever is later
+	Timer  record.Opt[int64] // nanoseconds of the timer in the handshake
+	First  Tag               // tag of the first retransmitted operation; 0 if it is not known
 	At     record.Stamp      // its first packet
-	Nak    record.Stamp      // the NAK that asked for it; no packet number: none did
+	Nak    record.Stamp      // the NAK that caused it; its packet number is 0 if there was none
 }
 
-// burst is the latest burst of a half, and what tells where one ends.
+// burst is the latest burst of a flow, and the sequence number that continues it.
 type burst struct {
 	Burst
-	next uint32 // the sequence number that goes on with it
+	next uint32 // the sequence number that continues the burst
 }
 
-// signals is what a sender has to go by: what its requests and the responses to
-// them tell of losses.
+// signals are the events that make a sender retransmit, or that show why it did: its
+// requests, and the responses to them.
 type signals struct {
 	requested record.Time // its latest request
 	progress  record.Time // the latest response that acknowledged something new
 	nak       nakSignal   // the latest NAK
 	farthest  uint32      // the highest PSN of a Read or Atomic response
-	responded bool        // there was one
+	responded bool        // there was such a response
 	sent      copySignal  // the latest request
-	dupAcks   int         // iWARP: acknowledgements that acknowledged nothing new, in a row
+	dupAcks   int         // iWARP: consecutive acknowledgements that acknowledged nothing new
 }
 
-// copySignal is a packet, as far as is needed to recognize a copy that the network
-// made of it.
+// copySignal contains the properties of a packet by which a network duplicate of it is
+// recognized.
 type copySignal struct {
 	seq, print uint32
 	at         record.Time
 }
 
-// networkCopy reports whether a request is such a copy of the one before it: no
-// sender retransmits a single packet at once.
+// networkCopy reports whether a request is a duplicate that the network made of the
+// request before it: no sender retransmits a single packet at once.
 func (s *signals) networkCopy(d *Datagram) bool {
 	c := &s.sent
 	return d.print != 0 && c.print == d.print && c.seq == d.Packet.PSN && (d.Identification != 0 || d.At.Time-c.at <= copyWithin)
@@ -57,25 +57,25 @@ func (s *signals) answered(psn uint32) {
 	}
 }
 
-// nakSignal is a NAK that asks for a PSN again.
+// nakSignal is a NAK that requests a PSN again.
 type nakSignal struct {
 	psn   uint32
 	at    record.Stamp
 	rnr   bool
-	open  bool   // no burst has answered it yet
-	print uint32 // ICRC, to tell copies that the network made
+	open  bool   // no burst has followed it yet
+	print uint32 // ICRC, by which network duplicates are recognized
 }
 
-// How long a sender has to be idle before a retransmission was its timer's doing.
+// Idle times of a sender from which on its timer caused a retransmission.
 const (
-	timerShare    = 0.97               // of the timer that the handshake announced
-	timerUnknown  = record.Time(100e6) // if the handshake is not in the capture
-	timerTCP      = record.Time(195e6) // the shortest that a TCP uses (Linux; RFC 6298 says 1 s)
-	continuesSoon = record.Time(10e6)  // a burst whose packets are missing goes on within this time
+	timerShare    = 0.97               // share of the timer in the handshake
+	timerUnknown  = record.Time(100e6) // if the handshake was not captured
+	timerTCP      = record.Time(195e6) // the shortest timeout of a TCP (Linux; RFC 6298 requires 1 s)
+	continuesSoon = record.Time(10e6)  // a burst with missing packets continues within this time
 )
 
-// timer returns the Local ACK Timeout that the handshake announced, in
-// nanoseconds (IBTA volume 1, section 9.7.6.1.3: 4.096 us * 2^n; n = 0 is none).
+// timer returns the Local ACK Timeout in the handshake, in nanoseconds (IBTA volume 1,
+// section 9.7.6.1.3: 4.096 us * 2^n; n = 0 is none).
 func (c *Conn) timer() (t record.Time, known bool) {
 	n, known := c.ackTimeout.Get()
 	if !known {
@@ -87,26 +87,26 @@ func (c *Conn) timer() (t record.Time, known bool) {
 	return record.Time(4096) << n, true
 }
 
-// RetransmitTimer returns how long a side waits for an acknowledgement before it
-// retransmits, and whether the handshake told.
-func (c *Conn) RetransmitTimer() (t record.Time, known bool) { return c.timer() }
-
-// resends returns the burst that a retransmitted request belongs to; r are its
-// sequence numbers.
-func (t *Tracker) resends(h *half, c circle, r run, o *Operation, at record.Stamp) *Burst {
+// burstOf returns the burst that a retransmitted request belongs to; r are its sequence
+// numbers. A request that does not continue the latest burst begins a new one, whose
+// cause is the first of these that applies: an RNR NAK of this PSN; a timeout, if the
+// sender was idle as long as its timer; another NAK of this PSN or an earlier one; a
+// gap, if a later request was answered while a Read is incomplete (TCP: duplicate
+// acknowledgements). Otherwise, the cause is unknown.
+func (ops *operations) burstOf(f *flow, c circle, r run, o *Operation, at record.Stamp) *Burst {
 	seq, to := r.from, r.to
-	b, s := &h.burst, &h.signals
+	b, s := &f.burst, &f.signals
 	idle := at.Time - max(s.requested, s.progress)
 	gap := c.delta(seq, b.next)
-	timer, announced := h.conn.timer()
-	expired := h.stream != nil && idle >= timerTCP || h.stream == nil && announced && timer > 0 && float64(idle) >= timerShare*float64(timer) ||
-		h.stream == nil && !announced && idle >= timerUnknown
+	timer, announced := f.conn.timer()
+	expired := f.stream != nil && idle >= timerTCP || f.stream == nil && announced && timer > 0 && float64(idle) >= timerShare*float64(timer) ||
+		f.stream == nil && !announced && idle >= timerUnknown
 	if goesOn := b.Number != 0 && !expired && (gap == 0 || gap > 0 && idle < continuesSoon && !s.nak.open); goesOn {
 		b.next = to
 		return &b.Burst
 	}
-	t.bursts++
-	b.Burst = Burst{Number: t.bursts, Idle: idle, At: at}
+	ops.bursts++
+	b.Burst = Burst{Number: ops.bursts, Idle: idle, At: at}
 	b.next = to
 	if announced {
 		b.Timer = record.Some(int64(timer))
@@ -122,7 +122,7 @@ func (t *Tracker) resends(h *half, c circle, r run, o *Operation, at record.Stam
 		b.Cause = record.RetransmitTimeout
 	case asked && c.delta(seq, s.nak.psn) >= 0:
 		b.Cause, b.Nak = record.RetransmitNak, s.nak.at
-	case h.stream != nil && s.dupAcks > 0, h.stream == nil && h.answeredBeyond(seq) && h.readOpenAt(seq):
+	case f.stream != nil && s.dupAcks > 0, f.stream == nil && f.answeredBeyond(seq) && f.readOpenAt(seq):
 		b.Cause = record.RetransmitGap
 	default:
 		b.Cause = record.RetransmitUnknown
@@ -131,26 +131,26 @@ func (t *Tracker) resends(h *half, c circle, r run, o *Operation, at record.Stam
 	return &b.Burst
 }
 
-// answeredBeyond reports whether there was a response to a later request than the
-// one with this PSN.
-func (h *half) answeredBeyond(psn uint32) bool {
-	return h.hasAck && psns.delta(h.acked, psn) > 0 || h.signals.responded && psns.delta(h.signals.farthest, psn) > 0
+// answeredBeyond reports whether there was a response to a later request than the one
+// with this PSN.
+func (f *flow) answeredBeyond(psn uint32) bool {
+	return f.hasAck && psns.delta(f.acked, psn) > 0 || f.signals.responded && psns.delta(f.signals.farthest, psn) > 0
 }
 
-// readOpenAt reports whether a Read or Atomic at or before a PSN lacks a part of
-// its response.
-func (h *half) readOpenAt(psn uint32) bool {
-	i := h.ops.find(psns, psn)
-	for n := 0; i >= h.ops.head && n < 16; i, n = i-1, n+1 {
-		if o := h.ops.entries[i].op; o.Side == h.side && (o.Kind == Read && o.taken < int64(max(o.count, 1)) || o.Kind == Atomic && !o.done) {
+// readOpenAt reports whether the response to a Read or Atomic at or before a PSN is
+// incomplete.
+func (f *flow) readOpenAt(psn uint32) bool {
+	i := f.ops.find(psns, psn)
+	for n := 0; i >= f.ops.head && n < 16; i, n = i-1, n+1 {
+		if o := f.ops.entries[i].op; o.Side == f.side && (o.Kind == Read && o.taken < int64(max(o.count, 1)) || o.Kind == Atomic && !o.done) {
 			return true
 		}
 	}
 	return false
 }
 
-// refused notes a NAK that asks for a PSN again. It reports false for a copy that
-// the network made of the one before.
+// refused notes a NAK that requests a PSN again. It returns false if the NAK is a
+// network duplicate of the one before it.
 func (s *signals) refused(psn uint32, rnr bool, d *Datagram) bool {
 	if n := &s.nak; d.print != 0 && n.print == d.print && n.psn == psn && (d.Identification != 0 || d.At.Time-n.at.Time <= copyWithin) {
 		return false

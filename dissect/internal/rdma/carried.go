@@ -8,33 +8,44 @@ import (
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
-// Where everything stands, for who rewrites packets: each packet or FPDU that is
-// taken is told of once, with its place in its direction, which repeats of it
-// share.
+// Positions and contents of packets, for programs that rewrite captures. The content of
+// each packet or FPDU is reported once, with its position in its direction;
+// retransmissions have the same position.
 
-// lane is where a half stands, in sequence numbers that do not wrap.
-type lane struct {
+// contents reports the positions and the contents of packets and FPDUs.
+type contents struct {
+	tracker *Tracker
+
+	carried   record.Carried // content of the current packet or FPDU
+	owner     Tag            // tag of that content
+	streamIDs int64
+	unmarked  []byte // an incomplete FPDU without its markers
+}
+
+// placement converts sequence numbers of a flow to positions that do not wrap.
+type placement struct {
 	id    int64
-	ref   uint32 // a sequence number, and its place: what is near counts from it
+	ref   uint32 // a sequence number; at is its position, from which nearby positions are computed
 	at    int64
 	known bool
 }
 
-// newLane makes a lane, nil when nobody asks for places. A half has two ids: of its
-// requests, and of the responses to them.
-func (t *Tracker) newLane() *lane {
-	if !t.places() {
+// newPlacement returns the placement of a new flow, nil if no positions are wanted. A
+// flow has two IDs: one for its requests, and one for the responses to them.
+func (ct *contents) newPlacement() *placement {
+	if !ct.wantsPlaces() {
 		return nil
 	}
-	t.lanes += 2
-	return &lane{id: t.lanes - 1}
+	ct.streamIDs += 2
+	return &placement{id: ct.streamIDs - 1}
 }
 
-// places says that somebody is shown packets, or told what they carry.
-func (t *Tracker) places() bool { return t.KeepFPDUs || t.Carried != nil }
+// wantsPlaces reports whether positions are used, by the FPDUs that are kept or by
+// Carried.
+func (ct *contents) wantsPlaces() bool { return ct.tracker.KeepFPDUs || ct.tracker.Carried != nil }
 
-// requests is the place of a request of the half, or of a byte of its stream.
-func (l *lane) requests(c circle, seq uint32) record.Place {
+// requests returns the position of a request of the flow, or of a byte of its stream.
+func (l *placement) requests(c circle, seq uint32) record.Place {
 	if l == nil {
 		return record.Place{}
 	}
@@ -44,8 +55,8 @@ func (l *lane) requests(c circle, seq uint32) record.Place {
 	return record.Place{Lane: l.id, At: l.at + int64(c.delta(seq, l.ref))}
 }
 
-// responses is the place of a response to a request of the half.
-func (l *lane) responses(psn uint32) record.Place {
+// responses returns the position of a response to a request of the flow.
+func (l *placement) responses(psn uint32) record.Place {
 	p := l.requests(psns, psn)
 	if l != nil {
 		p.Lane++
@@ -53,35 +64,35 @@ func (l *lane) responses(psn uint32) record.Place {
 	return p
 }
 
-// advance notes how far the half has got.
-func (l *lane) advance(c circle, seq uint32) {
+// advance notes the latest sequence number of the flow.
+func (l *placement) advance(c circle, seq uint32) {
 	if l == nil {
 		return
 	}
 	l.at, l.ref = l.requests(c, seq).At, seq
 }
 
-// placed is the place of a packet that a half sent.
-func (h *half) placed(p *rocev2.Packet) (place record.Place) {
+// placed returns the position of a packet of the flow.
+func (f *flow) placed(p *rocev2.Packet) (place record.Place) {
 	if p.Opcode.Info().Request || p.Opcode.Transport() == rocev2.UC {
-		return h.lane.requests(psns, p.PSN)
+		return f.placement.requests(psns, p.PSN)
 	}
-	if asker := h.peer(); asker != nil {
-		place = asker.lane.responses(p.PSN)
+	if asker := f.peer(); asker != nil {
+		place = asker.placement.responses(p.PSN)
 	}
 	return place
 }
 
-// carriesPacket begins to tell of a packet of InfiniBand's transport.
-func (t *Tracker) carriesPacket(at record.Place) {
-	if t.Carried != nil {
-		t.carried, t.owner = record.Carried{Place: at, Count: 1}, 0
+// beginCarriedPacket starts the content report of a packet of InfiniBand's transport.
+func (ct *contents) beginCarriedPacket(at record.Place) {
+	if ct.tracker.Carried != nil {
+		ct.carried, ct.owner = record.Carried{Place: at, Count: 1}, 0
 	}
 }
 
-// carries says what the packet or FPDU that is told of carries.
-func (t *Tracker) carries(o *Operation, offset uint64, size int) {
-	c := &t.carried
+// noteCarried sets which bytes of which operation the packet or FPDU carries.
+func (ct *contents) noteCarried(o *Operation, offset uint64, size int) {
+	c := &ct.carried
 	if c.Lane == 0 {
 		return
 	}
@@ -89,52 +100,53 @@ func (t *Tracker) carries(o *Operation, offset uint64, size int) {
 	if o.Kind == Send {
 		c.Send = o.Number
 	} else {
-		c.Handle, t.owner = o.Handle, o.Tag
+		c.Handle, ct.owner = o.Handle, o.Tag
 	}
 }
 
-// carriesNoMore tells of the packet or FPDU at hand.
-func (t *Tracker) carriesNoMore() {
-	c := &t.carried
-	if c.Lane != 0 && (c.Send != 0 || t.owner != 0 || c.Frame != nil) {
-		t.Carried(c, t.owner)
+// reportCarried ends and passes the content report of the current packet or FPDU.
+func (ct *contents) reportCarried() {
+	c := &ct.carried
+	if c.Lane != 0 && (c.Send != 0 || ct.owner != 0 || c.Frame != nil) {
+		ct.tracker.Carried(c, ct.owner)
 	}
 	c.Lane = 0
 }
 
-// carriesFPDU begins to tell of a whole FPDU, whose sequence number is from.
-func (t *Tracker) carriesFPDU(h *half, raw, plain []byte, from uint32) {
-	h.lane.advance(octets, from)
-	if t.Carried == nil {
+// beginCarriedFPDU starts the content report of a complete FPDU, whose sequence number
+// is from.
+func (ct *contents) beginCarriedFPDU(f *flow, raw, plain []byte, from uint32) {
+	f.placement.advance(octets, from)
+	if ct.tracker.Carried == nil {
 		return
 	}
-	w, at := h.stream, len(raw)-iwarp.CRCLen
-	t.carried = record.Carried{Place: h.lane.requests(octets, from), Count: int64(len(raw)), Frame: plain, Markers: w.markers, Position: w.position}
-	t.owner = 0
+	w, at := f.stream, len(raw)-iwarp.CRCLen
+	ct.carried = record.Carried{Place: f.placement.requests(octets, from), Count: int64(len(raw)), Frame: plain, Markers: w.markers, Position: w.position}
+	ct.owner = 0
 	if stored := le.Uint32(raw[at:]); stored != 0 {
-		t.carried.HasCRC, t.carried.WrongCRC = true, stored^crc32.Checksum(raw[:at], iwarp.Castagnoli)
+		ct.carried.HasCRC, ct.carried.WrongCRC = true, stored^crc32.Checksum(raw[:at], iwarp.Castagnoli)
 	}
 }
 
-// carriesPartial tells of an FPDU that is not all there, of which size bytes are
-// known of. Who knows more of it may say so before carriesNoMore.
-func (t *Tracker) carriesPartial(h *half, size int) {
-	w := h.stream
-	if t.Carried == nil || len(w.partial) == 0 || iwarp.IsMPA(w.partial) {
+// beginCarriedPartial starts the content report of an incomplete FPDU of size bytes.
+// The caller may add its operation before it calls reportCarried.
+func (ct *contents) beginCarriedPartial(f *flow, size int) {
+	w := f.stream
+	if ct.tracker.Carried == nil || len(w.partial) == 0 || iwarp.IsMPA(w.partial) {
 		return
 	}
 	plain := w.partial
 	if w.markers {
-		t.iwarp.unmarked = withoutMarkers(t.iwarp.unmarked[:0], w.partial, w.position)
-		plain = t.iwarp.unmarked
+		ct.unmarked = withoutMarkers(ct.unmarked[:0], w.partial, w.position)
+		plain = ct.unmarked
 	}
-	t.carried = record.Carried{Place: h.lane.requests(octets, w.from), Count: int64(size), Frame: plain, Markers: w.markers, Position: w.position}
-	t.owner = 0
+	ct.carried = record.Carried{Place: f.placement.requests(octets, w.from), Count: int64(size), Frame: plain, Markers: w.markers, Position: w.position}
+	ct.owner = 0
 }
 
-// carriesMPA tells of an MPA request or reply, whose sequence number is from.
-func (t *Tracker) carriesMPA(h *half, frame []byte, from uint32) {
-	if t.Carried != nil {
-		t.Carried(&record.Carried{Place: h.lane.requests(octets, from), Count: int64(len(frame)), Frame: frame, MPA: true}, 0)
+// reportCarriedMPA reports an MPA request or reply, whose sequence number is from.
+func (ct *contents) reportCarriedMPA(f *flow, frame []byte, from uint32) {
+	if ct.tracker.Carried != nil {
+		ct.tracker.Carried(&record.Carried{Place: f.placement.requests(octets, from), Count: int64(len(frame)), Frame: frame, MPA: true}, 0)
 	}
 }

@@ -8,22 +8,14 @@ import (
 
 // The connection manager's handshake: datagrams to queue pair 1.
 
-// commID names one end's view of a connection, to the connection manager.
+// commID identifies one side's end of a connection in the connection manager's
+// messages.
 type commID struct {
 	owner *Host
 	id    uint32
 }
 
-// key is what it is found by, of an owner or of none.
-func (i commID) key() uint64 {
-	if i.owner == nil {
-		return uint64(i.id)
-	}
-	return uint64(i.owner.number)<<32 | uint64(i.id)
-}
-
-// cmMessages is the decoded form of each message, kept so that decoding
-// allocates nothing.
+// cmMessages contains a decoder for each message, so that decoding does not allocate.
 type cmMessages struct {
 	mad  rocev2.MAD
 	req  rocev2.REQ
@@ -34,38 +26,47 @@ type cmMessages struct {
 	dreq rocev2.DREQ
 	drep rocev2.DREP
 
-	captured int // bytes of the message
+	captured int // captured bytes of the message
 	padded   [rocev2.CMSize]byte
 }
 
-// cutCM is how much of a message that the capture cut has to be there to make
-// sense of it: its communication IDs and queue pair.
-var cutCM = map[rocev2.CMAttribute]int{
+// minCMLength is the number of bytes of a truncated message that are needed: its
+// communication IDs and queue pair.
+var minCMLength = map[rocev2.CMAttribute]int{
 	rocev2.CMReq: 35, rocev2.CMRep: 24, rocev2.CMRtu: 8, rocev2.CMRej: 12, rocev2.CMDreq: 11, rocev2.CMDrep: 8,
 }
 
-// Where in a message things stand that a cut one may lack, bytes.
+// Offsets in messages that may be truncated, in bytes.
 const (
-	startingPSNEnd = 47  // of a REQ's starting PSN
-	ackTimeoutEnd  = 96  // of a REQ's Local ACK Timeout
+	startingPSNEnd = 47  // end of a REQ's starting PSN
+	ackTimeoutEnd  = 96  // end of a REQ's Local ACK Timeout
 	reqPrivate     = 140 // start of a REQ's private data
 )
 
-// noFeedback is for decoders whose error says it all.
+// noFeedback ignores that a packet is truncated, because the decoder's error reports
+// it.
 type noFeedback struct{}
 
 func (noFeedback) SetTruncated() {}
 
-// manage takes a management datagram and returns the connection that it
-// concerns, nil when there is none.
-func (t *Tracker) manage(d *Datagram) *Conn {
-	m := &t.cm
+// handshakes takes the messages of the connection manager.
+type handshakes struct {
+	connections *connections
+
+	comms map[commID]*Conn
+	cm    cmMessages
+}
+
+// handleMAD takes a management datagram and returns its connection, nil if there is
+// none.
+func (hs *handshakes) handleMAD(d *Datagram) *Conn {
+	m := &hs.cm
 	if m.mad.DecodeFromBytes(d.Packet.Payload, noFeedback{}) != nil || m.mad.Class != rocev2.ClassCM {
 		return nil
 	}
 	body := m.mad.Payload
-	if m.captured = min(len(body), rocev2.CMSize); m.captured < rocev2.CMSize { // cut: what is not there reads as zero
-		if m.captured < cutCM[m.mad.Attribute] || cutCM[m.mad.Attribute] == 0 {
+	if m.captured = min(len(body), rocev2.CMSize); m.captured < rocev2.CMSize { // truncated: the missing bytes read as zero
+		if m.captured < minCMLength[m.mad.Attribute] || minCMLength[m.mad.Attribute] == 0 {
 			return nil
 		}
 		m.padded = [rocev2.CMSize]byte{}
@@ -75,45 +76,45 @@ func (t *Tracker) manage(d *Datagram) *Conn {
 	switch m.mad.Attribute {
 	case rocev2.CMReq:
 		if m.req.DecodeFromBytes(body, noFeedback{}) == nil {
-			return t.requested(&m.req, d)
+			return hs.handleREQ(&m.req, d)
 		}
 	case rocev2.CMRep:
 		if m.rep.DecodeFromBytes(body, noFeedback{}) == nil {
-			return t.accepted(&m.rep, d)
+			return hs.handleREP(&m.rep, d)
 		}
 	case rocev2.CMRtu:
 		if m.rtu.DecodeFromBytes(body, noFeedback{}) == nil {
-			if c := t.byID(d, m.rtu.LocalCommID, m.rtu.RemoteCommID); c != nil {
-				t.establish(c, d.At)
+			if c := hs.findByCommID(d, m.rtu.LocalCommID, m.rtu.RemoteCommID); c != nil {
+				hs.connections.establish(c, d.At)
 				return c
 			}
 		}
 	case rocev2.CMRej:
 		if m.rej.DecodeFromBytes(body, noFeedback{}) == nil {
-			return t.rejected(&m.rej, d)
+			return hs.handleREJ(&m.rej, d)
 		}
 	case rocev2.CMDreq:
 		if m.dreq.DecodeFromBytes(body, noFeedback{}) == nil {
-			c := t.byID(d, m.dreq.LocalCommID, m.dreq.RemoteCommID)
+			c := hs.findByCommID(d, m.dreq.LocalCommID, m.dreq.RemoteCommID)
 			var e ends
-			if h := t.toward(d, m.dreq.RemoteQPN, &e); c == nil && h != nil {
-				c = h.conn
+			if f := hs.connections.toward(d, m.dreq.RemoteQPN, &e); c == nil && f != nil {
+				c = f.conn
 			}
 			if c != nil {
-				t.close(c, Ending{How: record.EndDisconnect, By: c.sideOf(t.hosts.find(&d.Src), m.dreq.LocalCommID), At: d.At})
+				hs.connections.close(c, Ending{How: record.EndDisconnect, By: c.sideOf(hs.connections.hosts.find(&d.Src), m.dreq.LocalCommID), At: d.At})
 			}
 			return c
 		}
 	case rocev2.CMDrep:
 		if m.drep.DecodeFromBytes(body, noFeedback{}) == nil {
-			c := t.byID(d, m.drep.LocalCommID, m.drep.RemoteCommID)
-			if c != nil { // it answers the other side
-				by := c.sideOf(t.hosts.find(&d.Src), m.drep.LocalCommID)
+			c := hs.findByCommID(d, m.drep.LocalCommID, m.drep.RemoteCommID)
+			if c != nil { // a DREP answers the other side's DREQ
+				by := c.sideOf(hs.connections.hosts.find(&d.Src), m.drep.LocalCommID)
 				if s, known := by.Get(); known {
 					by = record.Some(s.Other())
 				}
-				t.close(c, Ending{How: record.EndDisconnect, By: by, At: d.At})
-				t.isOver(c)
+				hs.connections.close(c, Ending{How: record.EndDisconnect, By: by, At: d.At})
+				hs.connections.markClosed(c)
 			}
 			return c
 		}
@@ -121,8 +122,8 @@ func (t *Tracker) manage(d *Datagram) *Conn {
 	return nil
 }
 
-// sideOf is which side a host, nil for one that is not known, and communication ID
-// are.
+// sideOf returns the side with a host and a communication ID. The host is nil if it is
+// not known.
 func (c *Conn) sideOf(a *Host, id uint32) record.Opt[Side] {
 	if a == nil {
 		return record.Opt[Side]{}
@@ -140,113 +141,115 @@ func (c *Conn) sideOf(a *Host, id uint32) record.Opt[Side] {
 	return record.Opt[Side]{}
 }
 
-// byID finds a connection by either end's communication ID.
-func (t *Tracker) byID(d *Datagram, local, remote uint32) *Conn {
-	if c := t.comms.find(commID{t.hosts.find(&d.Src), local}.key()); c != nil {
+// findByCommID returns the connection with the communication ID of either end.
+func (hs *handshakes) findByCommID(d *Datagram, local, remote uint32) *Conn {
+	if c := hs.comms[commID{hs.connections.hosts.find(&d.Src), local}]; c != nil {
 		return c
 	}
 	if remote == 0 {
 		return nil
 	}
-	return t.comms.find(commID{t.hosts.find(&d.Dst), remote}.key())
+	return hs.comms[commID{hs.connections.hosts.find(&d.Dst), remote}]
 }
 
-// name notes under which ID a side goes; one that it had before is forgotten.
-func (t *Tracker) name(c *Conn, s Side, id commID) {
+// setCommID sets the communication ID of a side, in place of an earlier one.
+func (hs *handshakes) setCommID(c *Conn, s Side, id commID) {
 	if c.comms[s] != id {
-		t.unname(c, s)
+		hs.removeCommID(c, s)
 		id.owner.Hold()
 	}
 	c.comms[s] = id
-	t.comms.put(id.key(), c)
+	hs.comms[id] = c
 }
 
-// unname forgets under which ID a side goes, if it goes under one.
-func (t *Tracker) unname(c *Conn, s Side) {
+// removeCommID removes the communication ID of a side, if it has one.
+func (hs *handshakes) removeCommID(c *Conn, s Side) {
 	id := c.comms[s]
 	if id.owner == nil {
 		return
 	}
-	t.comms.remove(id.key(), c)
+	if hs.comms[id] == c {
+		delete(hs.comms, id)
+	}
 	id.owner.LetGo()
 }
 
-// requested takes a REQ: a connection begins.
-func (t *Tracker) requested(r *rocev2.REQ, d *Datagram) *Conn {
-	id := commID{t.hosts.get(&d.Src), r.LocalCommID}
-	if old := t.comms.find(id.key()); old != nil {
-		if h := old.halves[1]; !old.closing && h != nil && h.qpn == r.LocalQPN {
-			return old // sent again
+// handleREQ takes a REQ, which begins a connection.
+func (hs *handshakes) handleREQ(r *rocev2.REQ, d *Datagram) *Conn {
+	id := commID{hs.connections.hosts.get(&d.Src), r.LocalCommID}
+	if old := hs.comms[id]; old != nil {
+		if f := old.flows[1]; !old.closing && f != nil && f.qpn == r.LocalQPN {
+			return old // a retransmission
 		}
 	}
-	c := t.announced()
+	c := hs.connections.newAnnouncedConn()
 	c.client = 0
 	c.mtu = r.MTU()
 	c.asked = c.mtu
-	c.ackTimeout = record.SomeIf(r.Primary.LocalACKTimeout, t.cm.captured >= ackTimeoutEnd)
-	t.name(c, 0, id)
-	t.attach(c, 1, ends{t.hosts.get(&d.Dst), id.owner}, r.LocalQPN)
-	c.starting = record.SomeIf(r.StartingPSN, t.cm.captured >= startingPSNEnd)
+	c.ackTimeout = record.SomeIf(r.Primary.LocalACKTimeout, hs.cm.captured >= ackTimeoutEnd)
+	hs.setCommID(c, 0, id)
+	hs.connections.attach(c, 1, ends{hs.connections.hosts.get(&d.Dst), id.owner}, r.LocalQPN)
+	c.starting = record.SomeIf(r.StartingPSN, hs.cm.captured >= startingPSNEnd)
 	c.record.ServiceID = record.Some(record.Hex64(r.ServiceID))
 
 	private := r.PrivateData
 	if r.ServiceID>>24 == 1 { // the RDMA IP CM service (IBTA annex A11)
 		c.service = record.Some(uint16(r.ServiceID))
 		c.ports[1] = c.service
-		if t.cm.captured >= reqPrivate+rocev2.IPCMLen && t.cm.ipcm.DecodeFromBytes(private, noFeedback{}) == nil {
-			c.ports[0] = record.Some(t.cm.ipcm.SourcePort)
-			private = t.cm.ipcm.Payload
+		if hs.cm.captured >= reqPrivate+rocev2.IPCMLen && hs.cm.ipcm.DecodeFromBytes(private, noFeedback{}) == nil {
+			c.ports[0] = record.Some(hs.cm.ipcm.SourcePort)
+			private = hs.cm.ipcm.Payload
 		}
 	}
-	t.private(c, 0, private, d)
+	hs.reportPrivateData(c, 0, private, d)
 	return c
 }
 
-// private tells of the private data of a REQ or REP, when the capture has all of
-// it.
-func (t *Tracker) private(c *Conn, s Side, data []byte, d *Datagram) {
-	c.hearsay[s] = d.ICRC == rocev2.ICRCBad
-	if t.cm.captured == rocev2.CMSize {
+// reportPrivateData reports the private data of a REQ or REP if the message was
+// captured completely.
+func (hs *handshakes) reportPrivateData(c *Conn, s Side, data []byte, d *Datagram) {
+	c.privateDataBadICRC[s] = d.ICRC == rocev2.ICRCBad
+	if hs.cm.captured == rocev2.CMSize {
 		c.follower.Private(s, data, d.At)
 	}
 }
 
-// accepted takes a REP: both queue pairs are known.
-func (t *Tracker) accepted(r *rocev2.REP, d *Datagram) *Conn {
-	e := t.hosts.ends(&d.Src, &d.Dst)
+// handleREP takes a REP. Both queue pairs are then known.
+func (hs *handshakes) handleREP(r *rocev2.REP, d *Datagram) *Conn {
+	e := hs.connections.hosts.ends(&d.Src, &d.Dst)
 	from, to := e.src, e.dst
-	c := t.comms.find(commID{to, r.RemoteCommID}.key())
-	if c == nil || c.closing || c.halves[1] == nil || c.halves[1].src != from {
-		// The REQ is not in the capture.
-		if known := t.comms.find(commID{from, r.LocalCommID}.key()); known != nil && !known.closing {
+	c := hs.comms[commID{to, r.RemoteCommID}]
+	if c == nil || c.closing || c.flows[1] == nil || c.flows[1].src != from {
+		// The REQ was not captured.
+		if known := hs.comms[commID{from, r.LocalCommID}]; known != nil && !known.closing {
 			return known
 		}
-		c = t.announced()
+		c = hs.connections.newAnnouncedConn()
 		c.client = 0
-		t.name(c, 0, commID{to, r.RemoteCommID})
-	} else if h := c.halves[0]; h != nil && h.qpn == r.LocalQPN {
-		return c // sent again
+		hs.setCommID(c, 0, commID{to, r.RemoteCommID})
+	} else if f := c.flows[0]; f != nil && f.qpn == r.LocalQPN {
+		return c // a retransmission
 	}
-	t.name(c, 1, commID{from, r.LocalCommID})
-	h := t.attach(c, 0, ends{to, from}, r.LocalQPN)
-	// The PSN that each side names is the one that the other starts with (IBTA
-	// volume 1, section 12.7.31).
-	h.announced, h.expect = true, r.StartingPSN
-	if starting, known := c.starting.Get(); known && c.halves[1] != nil {
-		c.halves[1].announced, c.halves[1].expect = true, starting
+	hs.setCommID(c, 1, commID{from, r.LocalCommID})
+	f := hs.connections.attach(c, 0, ends{to, from}, r.LocalQPN)
+	// The PSN in the message of a side is the first PSN of the other side (IBTA volume
+	// 1, section 12.7.31).
+	f.announced, f.expect = true, r.StartingPSN
+	if starting, known := c.starting.Get(); known && c.flows[1] != nil {
+		c.flows[1].announced, c.flows[1].expect = true, starting
 	}
-	t.private(c, 1, r.PrivateData, d)
+	hs.reportPrivateData(c, 1, r.PrivateData, d)
 	return c
 }
 
-// rejected takes a REJ.
-func (t *Tracker) rejected(r *rocev2.REJ, d *Datagram) *Conn {
-	c := t.byID(d, r.LocalCommID, r.RemoteCommID)
+// handleREJ takes a REJ.
+func (hs *handshakes) handleREJ(r *rocev2.REJ, d *Datagram) *Conn {
+	c := hs.findByCommID(d, r.LocalCommID, r.RemoteCommID)
 	if c == nil || c.closing {
 		return c
 	}
 	c.Report(rule.ConnectionRejected, Where{At: d.At}, "the connection was rejected: %v", r.Reason)
-	t.close(c, Ending{How: record.EndRejected, By: c.sideOf(t.hosts.find(&d.Src), r.LocalCommID), At: d.At, Reason: r.Reason.String()})
-	t.isOver(c)
+	hs.connections.close(c, Ending{How: record.EndRejected, By: c.sideOf(hs.connections.hosts.find(&d.Src), r.LocalCommID), At: d.At, Reason: r.Reason.String()})
+	hs.connections.markClosed(c)
 	return c
 }

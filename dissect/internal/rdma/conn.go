@@ -9,49 +9,48 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
-// Conn is a connection: two halves and what goes on between them.
+// Conn is a connection: its two flows, and what they have in common.
 type Conn struct {
 	tracker  *Tracker
 	follower Follower
 	share    budget.Share
 	record   figures
 
-	prev, next *Conn // of the tracker's list, by age
-	halves     [2]*half
-	comms      [2]commID // under which the connection manager knows it, by side
-	client     int8      // which side is the client, -1 when nobody knows yet
+	prev, next *Conn // the tracker's list, by age
+	flows      [2]*flow
+	comms      [2]commID // communication IDs of the connection manager, by side
+	client     int8      // side of the client, -1 if it is not known yet
 
-	decided   bool // it has an id
-	handshake bool
-	wantSends bool
-	closing   bool
-	retired   bool
-	mtuTold   bool             // that the path MTU is not used up
-	poor      bool             // of what it held, some was given up for want of memory
-	hearsay   [2]bool          // what a side said in the handshake came with a bad ICRC
-	markers   bool             // iWARP: the client wants markers
-	fin       record.Opt[Side] // iWARP: who ended its stream first
-	since     record.Time      // on the tracker's clock: first seen; then, since when it is closing
-	touched   record.Time
-	overAt    record.Time  // on the tracker's clock: when both sides had ended it
-	waits     int          // queues that it stands in
-	last      record.Stamp // its last packet
+	decided            bool // it has an ID
+	handshake          bool
+	wantSends          bool
+	closing            bool
+	retired            bool
+	mtuReported        bool             // the finding about an unused path MTU was reported
+	evicted            bool             // state of it was evicted because the memory limit was reached
+	privateDataBadICRC [2]bool          // by side: the packet with the private data had a bad ICRC
+	markers            bool             // iWARP: the client requested markers
+	fin                record.Opt[Side] // iWARP: the side that ended its stream first
+	since              record.Time      // on the tracker's clock: when it was first seen, or, if it is closing, when it began to close
+	touched            record.Time
+	closedAt           record.Time  // on the tracker's clock: when both sides had ended it
+	last               record.Stamp // its last packet
 
 	service    record.Opt[uint16]
 	ackTimeout record.Opt[uint8]     // Local ACK Timeout of the REQ, as on the wire
-	ports      [2]record.Opt[uint16] // by side
-	mtu        int                   // in use, bytes; 0 while it is unknown
-	asked      int                   // path MTU of the REQ, bytes
+	ports      [2]record.Opt[uint16] // TCP or UDP ports, by side
+	mtu        int                   // path MTU in use, bytes; 0 if it is not known
+	asked      int                   // path MTU in the REQ, bytes
 	cnps       int64                 // congestion notification packets
-	marked     int64                 // packets that a switch marked
-	first      record.Stamp          // of both
-	learned    int                   // how often packets taught another
+	marked     int64                 // packets with a congestion mark of a switch
+	first      record.Stamp          // the first packet counted in cnps or marked
+	learned    int                   // number of path MTUs that were derived from packets
 	starting   record.Opt[uint32]    // the PSN that the server starts with
-	ending     *Ending               // nil while it goes on
-	waiting    []*record.Finding     // of a connection without id
+	ending     *Ending               // nil until the connection ends
+	waiting    []*record.Finding     // findings that wait until the connection has an ID
 }
 
-// figures are what of a connection's record is gathered while it lasts; see
+// figures are the counters and times of a connection that its record reports; see
 // [record.Connection].
 type figures struct {
 	ID                  int
@@ -68,70 +67,49 @@ type figures struct {
 	First, Last         record.Time
 }
 
-// ID is the connection's number; of one that is not decided, records wait.
+// ID returns the number of the connection, and whether it is assigned already.
 func (c *Conn) ID() (id int, decided bool) { return c.record.ID, c.decided }
 
-// Wanted says that somebody will get its record.
+// Wanted reports whether the record of the connection will be used.
 func (c *Conn) Wanted() bool { return c.tracker.Connection != nil }
 
-// Hearsay says that what a side said of itself in the handshake came in a packet that
-// its receiver drops: its ICRC is bad, and the side has shown since then that it fills
-// ICRCs in.
-func (c *Conn) Hearsay(s Side) bool {
-	return c.hearsay[s] && c.Fills(s)
+// PrivateDataBadICRC reports whether the private data of a side's handshake message cannot be
+// relied on: its ICRC is bad, and the side has since shown that it fills ICRCs in, so
+// the receiver dropped the message.
+func (c *Conn) PrivateDataBadICRC(s Side) bool {
+	return c.privateDataBadICRC[s] && c.Fills(s)
 }
 
-// Fills says that a side has shown that it fills ICRCs in: its receiver drops what has a
-// bad one.
+// The package transaction still uses this name of PrivateDataBadICRC.
+func (c *Conn) Hearsay(s Side) bool { return c.PrivateDataBadICRC(s) }
+
+// Fills reports whether a side has shown that it fills ICRCs in, so that its receiver
+// drops packets with a bad ICRC.
 func (c *Conn) Fills(s Side) bool {
-	h := c.Host(s)
-	return h != nil && h.good
+	f := c.Host(s)
+	return f != nil && f.good
 }
 
-// Handshake says that the beginning of the connection is in the capture.
+// Handshake reports whether the handshake of the connection was captured.
 func (c *Conn) Handshake() bool { return c.handshake }
 
-// Lost is how many of its packets the capture has missed, as far as is known.
-func (c *Conn) Lost() int64 { return c.record.Lost }
-
-// Proves says that the capture has all of the connection so far: its handshake,
-// and every packet that was acknowledged, and that nobody has begun to end it. Only then does something that is
-// missing prove anything.
-func (c *Conn) Proves() bool { return !c.closing && !c.fin.Known() && c.Whole() }
-
-// Whole is Proves of a connection that may have ended.
-func (c *Conn) Whole() bool {
-	for _, h := range c.halves {
-		if h == nil || h.stream == nil && !h.announced {
-			return false
-		}
-	}
-	return c.handshake && c.Complete()
-}
-
-// Complete says that no packet is known to be missing from the capture, on either
-// half, since it was first seen, and that nothing was given up.
+// Complete reports whether the capture has every packet that is known to have been sent
+// since the first packet of each flow, and no state was evicted.
 func (c *Conn) Complete() bool {
-	return c.record.Lost == 0 && !c.poor && !c.tracker.unsure() && !c.Doubtful()
+	return c.record.Lost == 0 && !c.evicted && !c.tracker.icrcs.recentBadICRC() && !c.awaited()
 }
 
-// unsure says that a packet was dropped for its ICRC a moment ago: what it was,
-// and of which connection, nobody knows. If its receiver has taken it after all,
-// an acknowledgement will show that.
-func (t *Tracker) unsure() bool { return t.spoils && t.Clock-t.spoiled < lingerClose }
-
-// Doubtful says that something was acknowledged that the capture does not have
-// yet.
-func (c *Conn) Doubtful() bool {
-	for _, h := range c.halves {
-		if h != nil && h.doubtful() {
+// awaited reports whether a packet or a byte was acknowledged that was not captured yet.
+func (c *Conn) awaited() bool {
+	for _, f := range c.flows {
+		if f != nil && f.awaited() {
 			return true
 		}
 	}
 	return false
 }
 
-// Ended says how the connection ended, if it did, or what was the end of it.
+// Ended returns how the connection ended, or the event that began its end.
 func (c *Conn) Ended() (e Ending, ended bool) {
 	if c.ending == nil {
 		return e, false
@@ -139,54 +117,55 @@ func (c *Conn) Ended() (e Ending, ended bool) {
 	return *c.ending, true
 }
 
-// Closing says that its end has begun.
+// Closing reports whether a side has begun to end the connection.
 func (c *Conn) Closing() bool { return c.closing }
 
-// Service is the port that the client asked for.
+// Service returns the port that the client connected to.
 func (c *Conn) Service() (port uint16, known bool) { return c.service.Get() }
 
 // ServiceID returns the service ID in the client's REQ.
 func (c *Conn) ServiceID() record.Opt[record.Hex64] { return c.record.ServiceID }
 
-// Host is that of a side, nil where it is not known.
+// Host returns the host of a side, nil if it is not known.
 func (c *Conn) Host(s Side) *Host {
-	if h := c.halves[s]; h != nil {
-		return h.src
+	if f := c.flows[s]; f != nil {
+		return f.src
 	}
-	if h := c.halves[s.Other()]; h != nil {
-		return h.dst
+	if f := c.flows[s.Other()]; f != nil {
+		return f.dst
 	}
 	return nil
 }
 
-// Client is the side that opened the connection.
+// Client returns the side that opened the connection.
 func (c *Conn) Client() (s Side, known bool) { return Side(max(c.client, 0)), c.client >= 0 }
 
-// SetClient says which side that is, where the handshake did not tell.
+// SetClient sets the side that opened the connection, if the handshake was not
+// captured.
 func (c *Conn) SetClient(s Side) { c.client = int8(s) }
 
-// WantSends says whether the bytes of Sends are wanted.
+// WantSends sets whether the bytes of Sends are collected.
 func (c *Conn) WantSends(yes bool) { c.wantSends = yes }
 
-// IsIWARP says which transport it is.
+// IsIWARP reports whether the transport is iWARP.
 func (c *Conn) IsIWARP() bool { return c.record.Transport == IWARP }
 
-// Share is what the connection holds of the budget.
+// Share returns the connection's share of the memory budget.
 func (c *Conn) Share() *budget.Share { return &c.share }
 
-// Follower is who is told what happens.
+// Follower returns the receiver of the connection's events.
 func (c *Conn) Follower() Follower { return c.follower }
 
-// Where says what a finding is about.
+// Where is the subject of a finding.
 type Where struct {
 	XID       record.Opt[uint32]
 	At        record.Stamp
 	Blames    record.Opt[Side]
-	Operation string // what the RPC was; empty while that is not known
+	Operation string // name of the RPC's operation; empty if it is not known
 }
 
-// End is what a side is called; where nobody knows, the one that was seen first is
-// taken for the client.
+// End returns whether a side is the client or the server. If the client is not known,
+// side 0 is taken to be the client.
 func (c *Conn) End(s Side) record.End {
 	if client, _ := c.Client(); s == client {
 		return record.Client
@@ -194,16 +173,16 @@ func (c *Conn) End(s Side) record.End {
 	return record.Server
 }
 
-// congested reports what a connection met of congestion, once it is over.
-func (c *Conn) congested() {
+// reportCongestion reports the congestion signals of a connection when it ends.
+func (c *Conn) reportCongestion() {
 	if c.cnps+c.marked > 0 {
 		c.Report(rule.Congestion, Where{At: c.first}, "the network was congested: receivers sent %d congestion notification packets, and switches marked %d packets", c.cnps, c.marked)
 	}
 	c.cnps, c.marked = 0, 0
 }
 
-// meets counts a packet that tells of congestion.
-func (c *Conn) meets(n *int64, at record.Stamp) {
+// countCongestion counts a packet that signals congestion.
+func (c *Conn) countCongestion(n *int64, at record.Stamp) {
 	if c.cnps+c.marked == 0 {
 		c.first = at
 	}
@@ -213,11 +192,11 @@ func (c *Conn) meets(n *int64, at record.Stamp) {
 // NotJudged counts a violation that the capture does not prove; see
 // [Tracker.NotJudged].
 func (c *Conn) NotJudged(r *rule.Rule, gap evidence.Gap, at record.Stamp) {
-	c.tracker.notJudged(r.ID, gap.Name(), at)
+	c.tracker.countNotJudged(r.ID, gap.Name(), at)
 }
 
-// Report reports that a rule was broken. The message is only worded when somebody
-// listens.
+// Report reports the violation of a rule. The message is formatted only if findings are
+// wanted.
 func (c *Conn) Report(r *rule.Rule, where Where, format string, args ...any) {
 	c.tracker.Count(r)
 	if c.tracker.Finding == nil {
@@ -248,14 +227,13 @@ func (c *Conn) Report(r *rule.Rule, where Where, format string, args ...any) {
 	c.tracker.Finding(f)
 }
 
-// A connection without id has at most so many findings to its name.
+// maxWaiting is the maximum number of findings that a connection without an ID keeps.
 const maxWaiting = 1024
 
-// What things cost, in bytes of the budget: what they take in memory, and their
-// share of maps and pools.
+// Costs of objects in bytes of the budget: their memory, and their share of maps.
 const (
 	connCost    = 4096
-	halfCost    = 1024
+	flowCost    = 1024
 	findingCost = 512
 	opCost      = 360
 	entryCost   = 40
@@ -263,89 +241,90 @@ const (
 	spanCost    = 16
 )
 
-// half is one direction of a connection: the packets that one end sends. Its
-// requests (Sends, Writes, Read Requests) have sequence numbers of their own; on
-// InfiniBand its responses carry the PSNs of the other direction's requests.
-type half struct {
-	conn     *Conn
-	src, dst *Host
-	side     Side         // of the sender
-	sendCut  bool         // buffer ends before the Send does
-	refusals int16        // fatal ones
-	refused  *Refusal     // the first fatal one: nothing that comes later is accepted; nil if there was none
-	qpn      uint32       // InfiniBand: of the queue pair that it goes to
-	route    *route       // InfiniBand: from src to dst
-	stream   *stream      // iWARP: the same, and where it stands
-	seq      uint64       // operations so far
-	seen     bool         // it has sent a packet
-	late     bool         // its first packets are not in the capture
-	missing  bool         // packets of it are missing from the capture
-	silent   bool         // it was not seen to answer requests that ask for it
-	asked    int16        // such requests of the peer since its last packet
-	copied   int64        // second copies of its packets that no sender made
-	receiver receiver     // InfiniBand: how far the other end has come with its requests
-	accepted record.Stamp // when the latest operation of which that is known was accepted
-	burst    burst
-	signals  signals
-	ops      ledger     // what its sequence numbers belong to
-	window   *window    // requests, or segments, that came early; nil before the first
-	send     *Operation // the Send that is being put together
-	buffer   []byte     // what was captured of that, from its start
-	write    *Operation // the RDMA Write that is going on
-	stall    stall
-	lane     *lane // nil when nobody asks for places
+// flow is one direction of a connection: the packets of one sender. Its requests
+// (Sends, Writes, Read Requests) have their own sequence numbers. On InfiniBand, its
+// responses carry the PSNs of the requests of the other direction.
+type flow struct {
+	conn          *Conn
+	src, dst      *Host
+	side          Side         // side of the sender
+	sendTruncated bool         // buffer ends before the Send does
+	refusals      int16        // number of fatal refusals
+	refused       *Refusal     // first fatal refusal, after which nothing is accepted; nil if there was none
+	qpn           uint32       // InfiniBand: number of the destination queue pair
+	route         *route       // InfiniBand: from src to dst
+	stream        *stream      // iWARP: state of the TCP stream
+	seq           uint64       // number of operations so far
+	seen          bool         // a packet of it was captured
+	lateStart     bool         // its first packets were not captured
+	missing       bool         // packets of it are missing from the capture
+	silent        bool         // it did not answer silentAfter requests that ask for a response
+	asked         int16        // number of such requests of the peer since the last packet of this flow
+	receiver      receiver     // InfiniBand: progress of the receiver of its requests
+	copied        int64        // number of second copies of its packets that no sender made
+	accepted      record.Stamp // the packet with which the latest delivered operation was accepted
+	burst         burst
+	signals       signals
+	ops           ledger     // operations, by sequence number
+	window        *window    // requests or segments that came early; nil before the first
+	send          *Operation // the Send that is being reassembled
+	buffer        []byte     // captured bytes of that Send, from its start
+	write         *Operation // the RDMA Write in progress
+	retries       retries
+	placement     *placement // nil if no positions are wanted
 
-	// InfiniBand:
-	started    bool
-	announced  bool   // the handshake told the PSN that it starts with
-	expect     uint32 // the PSN of the next request
-	loose      bool   // expect is a lower bound: a Read of unknown extent came last
-	acked      uint32 // the last PSN that the other end acknowledged
-	hasAck     bool
-	ackedEarly bool   // something was acknowledged before the first request was captured
-	earlyAck   uint32 // the PSN of that
-	gapFrom    uint32 // PSNs that were given up as lost: [gapFrom, gapTo)
-	gapTo      uint32
-	acksSeen   bool // this end acknowledged something while the other direction was unknown
-	lastAck    uint32
-	orphans    int32 // responses to a request that was not seen, in one run
-	orphanPSN  uint32
+	// Only used by InfiniBand:
+	started            bool
+	announced          bool   // the handshake contained the PSN of its first request
+	expect             uint32 // the PSN of the next request
+	psnLowerBound      bool   // expect is a lower bound, because the latest request is a Read of unknown extent
+	acked              uint32 // the highest PSN that the other side acknowledged
+	hasAck             bool
+	ackedEarly         bool   // a PSN was acknowledged before the first request was captured
+	earlyAck           uint32 // that PSN
+	gapFrom            uint32 // PSNs that were counted as not captured: [gapFrom, gapTo)
+	gapTo              uint32
+	acksSeen           bool // this side acknowledged a PSN before the other direction was known
+	lastAck            uint32
+	unmatchedResponses int32 // consecutive responses to a request that was not captured
+	unmatchedPSN       uint32
 
 	search
 }
 
-// peer is the half in the other direction, nil when it was never seen.
-func (h *half) peer() *half { return h.conn.halves[h.side.Other()] }
+// peer returns the flow in the other direction, nil if no packet of it was captured.
+func (f *flow) peer() *flow { return f.conn.flows[f.side.Other()] }
 
-// doubtful says that something was acknowledged that the capture does not have
+// awaited reports whether a packet or a byte was acknowledged that was not captured
 // yet.
-func (h *half) doubtful() bool {
-	if w := h.stream; w != nil {
+func (f *flow) awaited() bool {
+	if w := f.stream; w != nil {
 		fin := int32(0)
-		if w.fin { // it takes a sequence number
+		if w.fin { // a FIN takes a sequence number
 			fin = 1
 		}
 		return w.known && w.acked && octets.delta(w.ackedTo, w.next) > fin
 	}
-	return h.started && h.hasAck && psns.delta(h.acked, h.expect) >= 0
+	return f.started && f.hasAck && psns.delta(f.acked, f.expect) >= 0
 }
 
-// heard notes a packet of a half; asks is set if its receiver has to respond.
-func (h *half) heard(asks bool) {
-	h.seen, h.asked = true, 0
-	if peer := h.peer(); asks && peer != nil {
+// notePacket notes a packet of the flow. asks is set if its receiver has to respond.
+func (f *flow) notePacket(asks bool) {
+	f.seen, f.asked = true, 0
+	if peer := f.peer(); asks && peer != nil {
 		if peer.asked++; peer.asked >= silentAfter {
 			peer.silent = true
 		}
 	}
 }
 
-// silentAfter is how many requests that ask for a response a side may leave
-// without any packet, before its packets are taken to be missing from the capture.
+// silentAfter is the number of requests that ask for a response. If a side sends no
+// packet while the other side sends that many, the packets of the side are taken to be
+// missing from the capture.
 const silentAfter = 16
 
-// Gaps returns what is missing of a side from the capture, as far as packets show
-// it, and what is missing of the connection and of the capture.
+// Gaps returns which packets of a side are known to be missing from the capture, and
+// what is missing of the connection and of the capture as a whole.
 func (c *Conn) Gaps(s Side) (g evidence.Gap) {
 	set := func(is bool, gap evidence.Gap) {
 		if is {
@@ -353,27 +332,27 @@ func (c *Conn) Gaps(s Side) (g evidence.Gap) {
 		}
 	}
 	set(!c.handshake, evidence.NoHandshake)
-	set(c.poor, evidence.Evicted)
+	set(c.evicted, evidence.Evicted)
 	set(c.closing || c.fin.Known(), evidence.Closing)
 	set(c.tracker.unordered, evidence.Unordered)
-	set(c.tracker.unsure(), evidence.Awaited)
-	h := c.halves[s]
-	if h == nil {
+	set(c.tracker.icrcs.recentBadICRC(), evidence.Awaited)
+	f := c.flows[s]
+	if f == nil {
 		return g | evidence.Late | evidence.Awaited
 	}
-	set(h.missing, evidence.Missing)
-	set(h.doubtful() || !h.seen, evidence.Awaited)
-	set(h.stream == nil && !h.announced && h.seq < 2, evidence.Awaited) // nothing shows yet what it sent besides
-	set(h.silent, evidence.Silent)
-	set(h.late || h.stream == nil && !h.announced, evidence.Late)
+	set(f.missing, evidence.Missing)
+	set(f.awaited() || !f.seen, evidence.Awaited)
+	set(f.stream == nil && !f.announced && f.seq < 2, evidence.Awaited) // one request does not show whether others came before it
+	set(f.silent, evidence.Silent)
+	set(f.lateStart || f.stream == nil && !f.announced, evidence.Late)
 	return g
 }
 
-// Disordered notes that the packets of the capture are not in the order in which
-// they were sent.
+// Disordered notes that the packets of the capture are not in the order in which they
+// were sent.
 func (c *Conn) Disordered() { c.tracker.unordered = true }
 
-// Ending is how a connection ended, as far as this room knows.
+// Ending is how a connection ended, as far as the transport shows it.
 type Ending struct {
 	How     record.Ending
 	By      record.Opt[Side]
@@ -382,62 +361,63 @@ type Ending struct {
 	Repeats int64
 }
 
-// stall is what a half repeats without ever being acknowledged.
-type stall struct {
+// retries counts the retransmissions of one request that was never acknowledged.
+type retries struct {
 	seq     uint32
 	repeats uint32
 	at      record.Stamp
 }
 
-// gaveUp is the half that repeated something in vain, nil when none did.
-func (c *Conn) gaveUp() *half {
-	for _, h := range c.halves {
-		if h != nil && h.stall.repeats >= inVain {
-			return h
+// exhausted returns a flow whose sender retransmitted at least exhaustedAfter times
+// without an acknowledgement, nil if there is none.
+func (c *Conn) exhausted() *flow {
+	for _, f := range c.flows {
+		if f != nil && f.retries.repeats >= exhaustedAfter {
+			return f
 		}
 	}
 	return nil
 }
 
-// stalls counts a repeat of what was not acknowledged yet: the same, again and
-// again.
-func (h *half) stalls(c circle, seq uint32, unacked bool, at record.Stamp) {
-	switch s := &h.stall; {
+// noteRetry counts a retransmission of a request that is not acknowledged yet.
+// Retransmissions of the oldest such request count.
+func (f *flow) noteRetry(c circle, seq uint32, unacked bool, at record.Stamp) {
+	switch s := &f.retries; {
 	case !unacked:
-		*s = stall{}
+		*s = retries{}
 	case s.repeats == 0 || c.delta(seq, s.seq) < 0:
-		*s = stall{seq, 1, at}
+		*s = retries{seq, 1, at}
 	case seq == s.seq:
-		s.repeats = max(s.repeats+1, s.repeats) // as many as can be counted
+		s.repeats = max(s.repeats+1, s.repeats) // does not overflow
 		s.at = at
 	}
 }
 
-// inVain is how many repeats in a row, none acknowledged, are a side that got no
-// answer any more.
-const inVain = 3
+// exhaustedAfter is the number of consecutive retransmissions of one request, none of
+// them acknowledged, after which the sender is taken to have got no more answers.
+const exhaustedAfter = 3
 
-// ends notes what ends a connection; the first reason stays.
+// ends sets how the connection ended; the first call counts.
 func (c *Conn) ends(e Ending) {
 	if c.ending != nil {
 		return
 	}
-	if h := c.gaveUp(); h != nil && (e.How == record.EndDisconnect || e.How == record.EndReset || e.How == record.EndReused) {
-		e = Ending{How: record.EndRetries, By: record.Some(h.side), At: h.stall.at, Repeats: int64(h.stall.repeats)}
+	if f := c.exhausted(); f != nil && (e.How == record.EndDisconnect || e.How == record.EndReset || e.How == record.EndReused) {
+		e = Ending{How: record.EndRetries, By: record.Some(f.side), At: f.retries.at, Repeats: int64(f.retries.repeats)}
 	}
 	ending := e
 	c.ending = &ending
 }
 
-// ended is the record of that.
+// ended returns how the connection ended, in the form of its record.
 func (c *Conn) ended() (r record.Opt[record.Ended]) {
 	e, known := c.Ended()
 	if !known {
-		h := c.gaveUp()
-		if h == nil {
+		f := c.exhausted()
+		if f == nil {
 			return r
 		}
-		e = Ending{How: record.EndSilence, At: h.stall.at, Repeats: int64(h.stall.repeats)}
+		e = Ending{How: record.EndSilence, At: f.retries.at, Repeats: int64(f.retries.repeats)}
 	}
 	end := record.Ended{
 		How: e.How, Packet: record.SomeIf(e.At.Packet, e.At.Packet != 0), Reason: record.SomeIf(e.Reason, e.Reason != ""),
@@ -449,9 +429,10 @@ func (c *Conn) ended() (r record.Opt[record.Ended]) {
 	return record.Some(end)
 }
 
-// makeRecord makes the record but for the follower's part. It is good until the next.
+// makeRecord makes the connection's record except for the follower's part. The record
+// is valid until the next call.
 func (c *Conn) makeRecord() *record.Connection {
-	r, f := &c.tracker.finished, &c.record
+	r, f := &c.tracker.connections.finished, &c.record
 	client, _ := c.Client()
 	*r = record.Connection{
 		Type: "connection", ID: f.ID, Transport: f.Transport, Client: c.endpoint(client), Server: c.endpoint(client.Other()),
@@ -466,14 +447,14 @@ func (c *Conn) makeRecord() *record.Connection {
 	return r
 }
 
-// endpoint is what is known of one side.
+// endpoint returns the known properties of one side.
 func (c *Conn) endpoint(s Side) (e record.Endpoint) {
 	if a := c.Host(s); a != nil && a.Address != (Address{}) {
 		e.Address = record.Some(a.String())
 	}
 	e.Port = c.ports[s]
-	if h := c.halves[s.Other()]; h != nil && h.stream == nil { // the packets to it name its queue pair
-		e.QPN = record.Some(record.Hex24(h.qpn))
+	if f := c.flows[s.Other()]; f != nil && f.stream == nil { // packets to a side name its queue pair
+		e.QPN = record.Some(record.Hex24(f.qpn))
 	}
 	return e
 }

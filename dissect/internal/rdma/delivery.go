@@ -7,26 +7,27 @@ import (
 
 // Delivery: which captured copy of a request its receiver accepted.
 //
-// A capture holds what was sent past the capture point. A receiver of a reliable
-// connection accepts requests in the order of their sequence numbers, each once;
-// a copy that came out of order, or with a bad checksum, it drops. Responses tell
-// how far it had come when it sent them. From both follows, once a response covers
-// an operation, which copy of the operation's last packet was accepted.
+// A capture contains the packets that passed the capture point. A receiver of a
+// reliable connection accepts requests in the order of their sequence numbers, each
+// once. It drops a copy that comes out of order or has a bad checksum. Each response
+// shows which requests the receiver had accepted when it sent the response. When a
+// response covers an operation, both facts together show which copy of the operation's
+// last packet was accepted.
 
-// receiver is how far the receiver of a half's requests has come, as far as the
-// capture shows.
+// receiver is the progress of the receiver of a flow's requests, as far as the capture
+// shows it.
 type receiver struct {
-	next  uint32 // the PSN that it expects next
+	next  uint32 // the PSN that the receiver expects next
 	known bool
 }
 
-// arrival says what the receiver does with a copy of a request.
+// arrival is what the receiver does with a copy of a request.
 type arrival uint8
 
 const (
-	inOrder arrival = iota // it is the one that the receiver expects
-	ahead                  // an earlier request is still missing at the receiver
-	behind                 // the receiver has it already: a retransmission
+	inOrder arrival = iota // accepts it: the receiver expects this PSN
+	ahead                  // drops it: an earlier request is missing
+	behind                 // drops it as a retransmission: the receiver has accepted this PSN already
 )
 
 // arrives returns what the receiver does with a request.
@@ -40,32 +41,33 @@ func (r *receiver) arrives(psn uint32) arrival {
 	return behind
 }
 
-// copies are the captured copies of the packet that ends an operation. A stamp
-// without a packet number means that there was none.
+// copies are the captured copies of the packet that ends an operation. A stamp without
+// a packet number means that there was no such copy.
 type copies struct {
-	accepted  record.Stamp // it came in order
-	early     record.Stamp // the latest that came ahead of its turn
-	again     record.Stamp // the latest that came after one in order
-	newest    record.Stamp // the latest of all
-	print     uint32       // ICRC of the latest
+	accepted  record.Stamp // the copy that came in order
+	early     record.Stamp // the latest copy that came before an earlier request
+	again     record.Stamp // the latest copy that came after the one in order
+	newest    record.Stamp // the latest copy
+	print     uint32       // ICRC of the latest copy
 	decided   bool
 	delivered Delivery
 }
 
-// Delivery says when an operation's last packet was accepted by its receiver.
+// Delivery is the time at which an operation's last packet was accepted by its
+// receiver.
 type Delivery struct {
 	At       record.Stamp // the copy that was accepted
-	Earliest record.Stamp // the first copy that may have been accepted; At, if there is no doubt
-	Certain  bool         // it is known which copy it was
+	Earliest record.Stamp // the first copy that may have been accepted; equal to At if it is certain
+	Certain  bool         // it is known which copy was accepted
 }
 
-// Delivered returns when the operation was accepted by its receiver, and whether
-// the capture tells.
+// Delivered returns when the operation was accepted by its receiver, and whether the
+// capture shows it.
 func (o *Operation) Delivered() (d Delivery, known bool) {
 	return o.copies.delivered, o.copies.decided
 }
 
-// note notes a copy of the packet that ends an operation.
+// note adds a copy of the packet that ends an operation.
 func (c *copies) note(a arrival, at record.Stamp, print uint32) {
 	switch a {
 	case inOrder:
@@ -78,29 +80,30 @@ func (c *copies) note(a arrival, at record.Stamp, print uint32) {
 	c.newest, c.print = at, print
 }
 
-// networkCopy reports whether a packet is a copy of the one before that the
-// network made: the same bytes, with the same IP identification, or, if there is
-// none, so soon that no sender retransmits.
+// networkCopy reports whether a packet is a duplicate that the network made of the
+// latest copy: it has the same bytes and the same IP identification, or, without an
+// identification, comes sooner than any sender retransmits.
 func (c *copies) networkCopy(d *Datagram) bool {
 	return c.newest.Packet != 0 && d.print != 0 && c.print == d.print && (d.Identification != 0 || d.At.Time-c.newest.Time <= copyWithin)
 }
 
-// copyWithin is how soon after a packet the network delivers its second copy.
+// copyWithin is the maximum time between a packet and a duplicate that the network made
+// of it.
 const copyWithin = record.Time(5e6)
 
-// rollBack notes that the receiver refused what it got from a PSN on: it expects
-// that PSN again.
-func (t *Tracker) rollBack(h *half, psn uint32) {
-	if !h.receiver.known {
+// rollBack notes that the receiver refused the requests from a PSN on, and expects that
+// PSN.
+func (ib *infiniband) rollBack(f *flow, psn uint32) {
+	if !f.receiver.known {
 		return
 	}
-	if psns.delta(psn, h.receiver.next) < 0 {
-		for i := len(h.ops.entries) - 1; i >= h.ops.head; i-- {
-			e := &h.ops.entries[i]
+	if psns.delta(psn, f.receiver.next) < 0 {
+		for i := len(f.ops.entries) - 1; i >= f.ops.head; i-- {
+			e := &f.ops.entries[i]
 			if psns.delta(psns.add(e.to, psns.add(0, rocev2.PSNMask)), psn) < 0 { // its last PSN
 				break
 			}
-			if c := &e.op.copies; e.op.Side == h.side && !c.decided {
+			if c := &e.op.copies; e.op.Side == f.side && !c.decided {
 				if c.accepted.Packet != 0 {
 					c.early = c.accepted
 				}
@@ -108,18 +111,18 @@ func (t *Tracker) rollBack(h *half, psn uint32) {
 			}
 		}
 	}
-	h.receiver.next = psn
+	f.receiver.next = psn
 }
 
-// covers decides which copies of the entries [lo, hi) of a half's ledger were
-// accepted: all of them were before a response that was sent at that time. It goes
-// from the newest back, because each was accepted before the next.
-func (t *Tracker) covers(h *half, lo, hi int, at record.Stamp) {
+// decideCopies decides which copies of the entries [lo, hi) of a flow's ledger were
+// accepted. All of them were accepted before a response that was sent at that time. It
+// begins with the newest, because each operation was accepted before the next one.
+func (ops *operations) decideCopies(f *flow, lo, hi int, at record.Stamp) {
 	bound := at
 	for i := hi - 1; i >= lo; i-- {
-		o := h.ops.entries[i].op
-		if c := &o.copies; o.Side == h.side && !c.decided {
-			if h.stream != nil && c.accepted.Packet == 0 { // TCP delivers in order: with this packet the operation was whole
+		o := f.ops.entries[i].op
+		if c := &o.copies; o.Side == f.side && !c.decided {
+			if f.stream != nil && c.accepted.Packet == 0 { // TCP delivers in order: this packet completed the operation
 				c.accepted = o.Last
 			}
 			c.decide(o.Last, bound)
@@ -127,20 +130,20 @@ func (t *Tracker) covers(h *half, lo, hi int, at record.Stamp) {
 		}
 	}
 	for i := lo; i < hi; i++ {
-		o := h.ops.entries[i].op
+		o := f.ops.entries[i].op
 		c := &o.copies
-		if o.Side != h.side || !c.decided || c.delivered.At.Packet == 0 {
+		if o.Side != f.side || !c.decided || c.delivered.At.Packet == 0 {
 			continue
 		}
-		if c.delivered.At.Packet < h.accepted.Packet { // it reached its owner only when those before it had
-			c.delivered.At.Time = h.accepted.Time
+		if c.delivered.At.Packet < f.accepted.Packet { // it was delivered only after the operations before it
+			c.delivered.At.Time = f.accepted.Time
 			continue
 		}
-		h.accepted = c.delivered.At
+		f.accepted = c.delivered.At
 	}
 }
 
-// decide picks the copy that was accepted, of those before a bound; last is the
+// decide selects the copy that was accepted, from the copies before bound. last is the
 // packet with which the capture completed the operation.
 func (c *copies) decide(last, bound record.Stamp) {
 	first := c.accepted
@@ -163,29 +166,29 @@ func (c *copies) decide(last, bound record.Stamp) {
 	c.delivered, c.decided = d, true
 }
 
-// Accepted notes that the upper layer of a side has shown that it has received
-// the operation with this Seq, and so all before it: it answered, or used the
-// memory that the operation exposed.
-// It returns when that operation was accepted, and whether the capture tells.
+// Accepted notes that the upper layer of a side has shown that it received the
+// operation with this Seq, and so all earlier ones: it answered, or used the memory
+// that the operation exposed. Accepted returns when the operation was accepted, and
+// whether the capture shows it.
 func (c *Conn) Accepted(s Side, seq uint64, at record.Stamp) (d Delivery, known bool) {
-	h := c.halves[s]
-	if h == nil {
+	f := c.flows[s]
+	if f == nil {
 		return d, false
 	}
-	l := &h.ops
+	l := &f.ops
 	hi := l.unacked
 	for hi < len(l.entries) && l.entries[hi].op.Seq <= seq {
 		hi++
 	}
-	c.tracker.covers(h, l.unacked, hi, at)
+	c.tracker.operations.decideCopies(f, l.unacked, hi, at)
 	if hi == l.unacked || l.entries[hi-1].op.Seq != seq {
 		return d, false
 	}
 	return l.entries[hi-1].op.Delivered()
 }
 
-// DecidesWithin returns how long after an operation a response to it can still
-// come, on the clock of the capture.
+// DecidesWithin returns how long after an operation a response to it can still come, on
+// the clock of the capture.
 func (c *Conn) DecidesWithin() record.Time {
 	const longest = record.Time(4e9)
 	if t, known := c.timer(); known && t > 0 {
@@ -194,9 +197,9 @@ func (c *Conn) DecidesWithin() record.Time {
 	return longest
 }
 
-// Acknowledges reports whether the capture has acknowledgements of what a side
-// sent.
+// Acknowledges reports whether the capture contains acknowledgements of the requests of
+// a side.
 func (c *Conn) Acknowledges(s Side) bool {
-	h := c.halves[s]
-	return h != nil && (h.hasAck || h.stream != nil && h.stream.acked)
+	f := c.flows[s]
+	return f != nil && (f.hasAck || f.stream != nil && f.stream.acked)
 }

@@ -6,22 +6,23 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
-// iWARP: MPA frames and FPDUs out of a TCP stream, and the operations that their
-// DDP segments make.
+// iWARP: MPA frames and FPDUs in a TCP stream, and the operations that their DDP
+// segments make.
 
-// fpduHead is how much of an FPDU is copied: headers, and RPC-over-RDMA and RPC
-// headers of common length.
+// fpduHead is the number of bytes that are copied of an FPDU: its headers, and
+// RPC-over-RDMA and RPC headers of common length.
 const fpduHead = 512
 
-// FPDUs are those that the segment that was taken last completed.
-func (t *Tracker) FPDUs() []iwarp.Noted { return t.iwarp.fpdus }
+// FPDUs returns the FPDUs that the last segment completed. They are valid until the
+// next segment.
+func (t *Tracker) FPDUs() []iwarp.Noted { return t.tcp.iwarp.fpdus }
 
-// note remembers an FPDU of the segment at hand, when somebody wants to show it.
-func (t *Tracker) note(plain []byte, ulpdu, offset int, crc iwarp.CRCResult) {
-	if !t.KeepFPDUs {
+// noteFPDU keeps an FPDU of the current segment if KeepFPDUs is set.
+func (ts *tcpStreams) noteFPDU(plain []byte, ulpdu, offset int, crc iwarp.CRCResult) {
+	if !ts.tracker.KeepFPDUs {
 		return
 	}
-	n := t.iwarp.fpdus
+	n := ts.iwarp.fpdus
 	if len(n) < cap(n) {
 		n = n[:len(n)+1]
 	} else {
@@ -30,11 +31,11 @@ func (t *Tracker) note(plain []byte, ulpdu, offset int, crc iwarp.CRCResult) {
 	last := &n[len(n)-1]
 	last.Head = append(last.Head[:0], plain[:min(len(plain), fpduHead)]...)
 	last.Offset, last.ULPDU, last.CRC = offset, ulpdu, crc
-	t.iwarp.fpdus = n
+	ts.iwarp.fpdus = n
 }
 
-// within is n bytes on from an offset in the frame, and -1 from -1: what does not
-// stand in the frame in one piece has no offset there.
+// within returns the offset n bytes after an offset in the frame, and -1 for -1. Data
+// that is not contiguous in the frame has the offset -1.
 func within(offset, n int) int {
 	if offset < 0 {
 		return -1
@@ -42,18 +43,18 @@ func within(offset, n int) int {
 	return offset + n
 }
 
-// feed takes the next bytes of a stream, of which data was captured and length
-// were sent; offset is where they stand in the frame, -1 when they do not.
-func (t *Tracker) feed(h *half, data []byte, offset, length int, at record.Stamp) {
-	w := h.stream
+// feed takes the next bytes of a stream: length bytes were sent, and data was captured
+// of them. offset is their position in the frame, or -1.
+func (ts *tcpStreams) feed(f *flow, data []byte, offset, length int, at record.Stamp) {
+	w := f.stream
 	end := w.next + uint32(length)
 	if w.handshake {
-		n := t.handshake(h, data, at)
-		if n < 0 { // more is needed
+		n := ts.handshake(f, data, at)
+		if n < 0 { // the MPA frame is not complete
 			w.next = end
 			if len(data) < length {
 				w.handshake = false
-				t.gap(h, end, 0)
+				ts.skipBytes(f, end, 0)
 			}
 			return
 		}
@@ -67,7 +68,7 @@ func (t *Tracker) feed(h *half, data []byte, offset, length int, at record.Stamp
 		}
 	}
 	start := w.next + uint32(w.skip) // the sequence number of data[0]
-	if w.skip > 0 {                  // the rest of an FPDU that was cut
+	if w.skip > 0 {                  // the rest of an FPDU that was truncated
 		n := min(w.skip, length)
 		w.skip -= n
 		data = data[min(n, len(data)):]
@@ -87,8 +88,8 @@ func (t *Tracker) feed(h *half, data []byte, offset, length int, at record.Stamp
 	for len(data) > 0 {
 		if len(w.partial) == 0 {
 			size := fpduSize(data, w.markers, w.position)
-			if size > 0 && size <= len(data) { // whole in this segment: no copy
-				t.fpdu(h, data[:size], offset, start, at)
+			if size > 0 && size <= len(data) { // complete in this segment: not copied
+				ts.fpdu(f, data[:size], offset, start, at)
 				data, start = data[size:], start+uint32(size)
 				offset = within(offset, size)
 				w.position = (w.position + size) % iwarp.MarkerEvery
@@ -96,62 +97,63 @@ func (t *Tracker) feed(h *half, data []byte, offset, length int, at record.Stamp
 			}
 			w.from = start
 		}
-		// An FPDU that spans segments is put together.
+		// An FPDU that spans segments is reassembled.
 		size := fpduSize(w.partial, w.markers, w.position)
 		take := len(data)
 		if size > 0 {
 			take = min(take, size-len(w.partial))
-		} else { // its length is not known yet: byte by byte until it is
+		} else { // byte by byte until its length is known
 			take = 1
 		}
-		t.keepPartial(h, data[:take])
+		ts.keepPartial(f, data[:take])
 		data, start = data[take:], start+uint32(take)
 		offset = within(offset, take)
 		if size = fpduSize(w.partial, w.markers, w.position); size > 0 && len(w.partial) >= size {
-			t.fpdu(h, w.partial[:size], -1, w.from, at)
+			ts.fpdu(f, w.partial[:size], -1, w.from, at)
 			w.position = (w.position + size) % iwarp.MarkerEvery
 			w.partial = w.partial[:0]
 		}
 	}
 	w.next = end
 	if missing := int(octets.delta(end, start)); missing > 0 {
-		t.cutSegment(h, start, end, at)
+		ts.truncatedSegment(f, start, end, at)
 	}
 }
 
-// cutSegment copes with a segment of which the capture has only the beginning,
-// up to from: an FPDU that it starts is read as far as it goes, and the stream
-// taken up again behind it.
-func (t *Tracker) cutSegment(h *half, from, end uint32, at record.Stamp) {
-	w := h.stream
+// truncatedSegment handles a segment of which the capture has only the beginning, up to
+// from. It decodes the captured part of an FPDU that begins in the segment, and
+// continues the stream after that FPDU.
+func (ts *tcpStreams) truncatedSegment(f *flow, from, end uint32, at record.Stamp) {
+	w := f.stream
 	missing := int(octets.delta(end, from))
 	size := fpduSize(w.partial, w.markers, w.position)
-	behind := size - len(w.partial) - missing // bytes of the FPDU in further segments
-	t.carriesPartial(h, max(size, len(w.partial)))
-	defer t.carriesNoMore()
+	rest := size - len(w.partial) - missing // bytes of the FPDU in further segments
+	ts.contents.beginCarriedPartial(f, max(size, len(w.partial)))
+	defer ts.contents.reportCarried()
 	var s iwarp.Segment
 	if size > 0 && !w.markers && s.Decode(w.partial[iwarp.LengthLen:]) == nil && s.Plausible() {
 		ulpdu := int(be.Uint16(w.partial))
-		t.note(w.partial, ulpdu, -1, iwarp.CRCOff)
-		t.ddp(h, fragment{&s, max(ulpdu-s.HeaderLength, 0), run{w.from, w.from + uint32(size)}, true}, at)
+		ts.noteFPDU(w.partial, ulpdu, -1, iwarp.CRCOff)
+		ts.ddp(f, fragment{&s, max(ulpdu-s.HeaderLength, 0), run{w.from, w.from + uint32(size)}, true}, at)
 	} else {
-		h.missing = true // nobody knows what this FPDU was
+		f.missing = true // the contents of this FPDU are unknown
 	}
 	w.position = (w.position + len(w.partial) + missing) % iwarp.MarkerEvery
 	w.partial = w.partial[:0]
-	w.skip, w.resync = max(behind, 0), size == 0 || behind < 0
-	h.missing = h.missing || behind < 0 // whole FPDUs are in the part that the capture lacks
+	w.skip, w.resync = max(rest, 0), size == 0 || rest < 0
+	f.missing = f.missing || rest < 0 // the missing part contains whole FPDUs
 }
 
-// plausibleHeader is what can be said of an FPDU that was cut.
+// plausibleHeader reports whether data begins with the headers of an FPDU that was
+// truncated.
 func plausibleHeader(data []byte) bool {
 	var s iwarp.Segment
 	return len(data) > iwarp.LengthLen && s.Decode(data[iwarp.LengthLen:]) == nil && s.Plausible() && int(be.Uint16(data)) >= s.HeaderLength
 }
 
-// fpduSize is how many bytes the FPDU at the start of data takes in the stream,
-// markers and all; 0 when its length is not there yet. Position is where it
-// starts, modulo the distance of markers.
+// fpduSize returns the number of bytes that the FPDU at the start of data takes in the
+// stream, with its markers, or 0 if its length field is incomplete. position is the
+// offset of the FPDU, modulo the distance of markers.
 func fpduSize(data []byte, markers bool, position int) int {
 	head := 0
 	if markers && position == 0 {
@@ -172,7 +174,7 @@ func fpduSize(data []byte, markers bool, position int) int {
 	return at + size
 }
 
-// withoutMarkers takes the markers out of a raw FPDU.
+// withoutMarkers appends a raw FPDU without its markers to to.
 func withoutMarkers(to, raw []byte, position int) []byte {
 	for len(raw) > 0 {
 		if position == 0 {
@@ -187,186 +189,188 @@ func withoutMarkers(to, raw []byte, position int) []byte {
 	return to
 }
 
-// handshake reads an MPA request or reply at the start of a stream. It returns
-// how many bytes of data that took, or -1 when more are needed.
-func (t *Tracker) handshake(h *half, data []byte, at record.Stamp) int {
-	c, w := h.conn, h.stream
+// handshake decodes an MPA request or reply at the start of a stream. It returns the
+// number of bytes of data that it used, or -1 if the frame is incomplete.
+func (ts *tcpStreams) handshake(f *flow, data []byte, at record.Stamp) int {
+	c, w := f.conn, f.stream
 	before := len(w.partial)
 	if before > 0 {
-		t.keepPartial(h, data)
+		ts.keepPartial(f, data)
 		data = w.partial
 	}
-	m := &t.iwarp.mpa
+	m := &ts.iwarp.mpa
 	if err := m.Decode(data); err != nil {
 		if len(data) < iwarp.MPALen+512 && iwarp.IsMPA(data) {
 			if before == 0 {
-				t.keepPartial(h, data)
+				ts.keepPartial(f, data)
 			}
 			return -1
 		}
 		w.handshake, w.partial = false, w.partial[:0]
-		w.resync = before > 0 // what was put aside is gone
+		w.resync = before > 0 // the earlier bytes were discarded
 		return 0
 	}
 	w.handshake = false
-	t.carriesMPA(h, data[:m.Length], w.next-uint32(before))
-	if h.side == 0 || !m.Reject { // who rejects agrees to nothing
-		c.follower.Private(h.side, m.PrivateData, at)
+	ts.contents.reportCarriedMPA(f, data[:m.Length], w.next-uint32(before))
+	if f.side == 0 || !m.Reject { // a side that rejects agrees to nothing
+		c.follower.Private(f.side, m.PrivateData, at)
 	}
-	if h.side == 0 {
+	if f.side == 0 {
 		c.markers = m.Markers
 	} else {
-		w.markers = c.markers // whoever asked for markers gets them
-		if peer := h.peer(); peer != nil {
+		w.markers = c.markers // a side that requests markers gets them
+		if peer := f.peer(); peer != nil {
 			peer.stream.markers = m.Markers
 		}
 		if m.Reject {
 			c.Report(rule.ConnectionRejected, Where{At: at}, "the MPA reply rejected the connection")
-			t.close(c, Ending{How: record.EndRejected, By: record.Some(h.side), At: at, Reason: "MPA reply"})
+			ts.connections.close(c, Ending{How: record.EndRejected, By: record.Some(f.side), At: at, Reason: "MPA reply"})
 		} else {
-			t.establish(c, at)
+			ts.connections.establish(c, at)
 		}
 	}
 	w.partial = w.partial[:0]
 	return max(m.Length-before, 0)
 }
 
-// misframed reports an FPDU that is none, unless the capture may have made it so: behind
-// segments that it has missed of a stream with markers, or of one whose handshake does
-// not tell whether it has any, where an FPDU begins is a guess, and is to be found again.
-func (t *Tracker) misframed(h *half, r *rule.Rule, at record.Stamp, format string, args ...any) {
-	if c := h.conn; h.stream.markers && c.record.Lost > 0 || c.handshake && !c.record.Established.Known() {
-		h.stream.resync = true
+// reportMisframed reports invalid framing, unless the capture may have caused it. The
+// start of an FPDU is uncertain after missing segments of a stream with markers, and in
+// a stream whose handshake does not show whether it has markers. In these cases, the
+// next start of an FPDU has to be found.
+func (ts *tcpStreams) reportMisframed(f *flow, r *rule.Rule, at record.Stamp, format string, args ...any) {
+	if c := f.conn; f.stream.markers && c.record.Lost > 0 || c.handshake && !c.record.Established.Known() {
+		f.stream.resync = true
 		return
 	}
-	h.conn.Report(r, Where{At: at}, format, args...)
+	f.conn.Report(r, Where{At: at}, format, args...)
 }
 
-// fpdu takes one whole FPDU, raw; from is its sequence number.
-func (t *Tracker) fpdu(h *half, raw []byte, offset int, from uint32, at record.Stamp) {
-	w := h.stream
+// fpdu takes one complete FPDU, with its markers; from is its sequence number.
+func (ts *tcpStreams) fpdu(f *flow, raw []byte, offset int, from uint32, at record.Stamp) {
+	w := f.stream
 	plain := raw
 	if w.markers {
-		t.iwarp.unmarked = withoutMarkers(t.iwarp.unmarked[:0], raw, w.position)
-		plain, offset = t.iwarp.unmarked, -1
+		ts.iwarp.unmarked = withoutMarkers(ts.iwarp.unmarked[:0], raw, w.position)
+		plain, offset = ts.iwarp.unmarked, -1
 	}
 	crc := iwarp.CheckCRC(raw)
-	t.carriesFPDU(h, raw, plain, from)
-	defer t.carriesNoMore()
+	ts.contents.beginCarriedFPDU(f, raw, plain, from)
+	defer ts.contents.reportCarried()
 	size := int(be.Uint16(plain))
-	if iwarp.LengthLen+size > len(plain) { // a marker stands in its length: bytes are missing
-		t.misframed(h, rule.MPAFraming, at, "FPDU of %d bytes in %d", size, len(plain))
+	if iwarp.LengthLen+size > len(plain) { // a marker is in place of its length, because bytes are missing
+		ts.reportMisframed(f, rule.MPAFraming, at, "FPDU of %d bytes in %d", size, len(plain))
 		w.resync = true
 		return
 	}
 	ulpdu := plain[iwarp.LengthLen : iwarp.LengthLen+size]
-	t.note(plain, len(ulpdu), offset, crc)
+	ts.noteFPDU(plain, len(ulpdu), offset, crc)
 	if crc == iwarp.CRCBad {
-		t.BadCRC++
-		t.mark(nil, record.BadICRC)
-		t.misframed(h, rule.MPACRCBad, at, "FPDU of %d bytes has a bad CRC", len(raw))
+		ts.tracker.BadCRC++
+		ts.current.mark(nil, record.BadICRC)
+		ts.reportMisframed(f, rule.MPACRCBad, at, "FPDU of %d bytes has a bad CRC", len(raw))
 		return
 	}
-	s := &t.iwarp.segment
+	s := &ts.iwarp.segment
 	if err := s.Decode(ulpdu); err != nil {
-		t.misframed(h, rule.MPAFraming, at, "%v", err)
+		ts.reportMisframed(f, rule.MPAFraming, at, "%v", err)
 		return
 	}
-	t.ddp(h, fragment{s, len(s.Payload), run{from, from + uint32(len(raw))}, false}, at)
+	ts.ddp(f, fragment{s, len(s.Payload), run{from, from + uint32(len(raw))}, false}, at)
 }
 
-// fragment is a DDP segment in its place.
+// fragment is a DDP segment and its position in the stream.
 type fragment struct {
 	*iwarp.Segment
-	size int  // of its payload on the wire, bytes
+	size int  // bytes of its payload on the wire
 	run       // sequence numbers of its FPDU
-	cut  bool // the capture has not all of it, if only its CRC
+	cut  bool // the capture has only a part of it, or lacks its CRC
 }
 
-// ddp makes operations of a DDP segment.
-func (t *Tracker) ddp(h *half, s fragment, at record.Stamp) {
+// ddp adds a DDP segment to its operation.
+func (ts *tcpStreams) ddp(f *flow, s fragment, at record.Stamp) {
 	switch {
 	case s.Tagged && s.Opcode == iwarp.Write:
-		t.taggedWrite(h, s, at)
+		ts.taggedWrite(f, s, at)
 	case s.Tagged && s.Opcode == iwarp.ReadResponse:
-		t.taggedResponse(h, s, at)
+		ts.taggedResponse(f, s, at)
 	case s.Opcode.IsSend():
-		t.untaggedSend(h, s, at)
+		ts.untaggedSend(f, s, at)
 	case s.Opcode == iwarp.ReadRequest:
 		var r iwarp.ReadRequestHeader
 		if r.Decode(s.Payload) == nil {
-			o := t.readBegins(h, target{r.SourceSTag, r.SourceOffset, r.Size}, s.run, at)
+			o := ts.operations.readBegins(f, target{r.SourceSTag, r.SourceOffset, r.Size}, s.run, at)
 			o.sink, o.sinkAt = r.SinkSTag, r.SinkOffset
-			t.mark(o, 0)
-			t.moves(o, o.Offset, o.Length)
+			ts.current.mark(o, 0)
+			ts.current.noteBytes(o, o.Offset, o.Length)
 		}
 	case s.Opcode == iwarp.Terminate:
-		t.terminate(h, s.Payload, at)
+		ts.terminate(f, s.Payload, at)
 	}
 }
 
 // untaggedSend takes a DDP segment of a Send.
-func (t *Tracker) untaggedSend(h *half, s fragment, at record.Stamp) {
-	if s.Offset != 0 && (h.send == nil || s.Offset != uint64(h.send.Length)) {
-		return // its beginning is lost
+func (ts *tcpStreams) untaggedSend(f *flow, s fragment, at record.Stamp) {
+	if s.Offset != 0 && (f.send == nil || s.Offset != uint64(f.send.Length)) {
+		return // its beginning was not captured
 	}
 	p := part{first: s.Offset == 0, last: s.Last, data: s.Payload, size: s.size, cut: s.cut, run: s.run}
 	if s.Opcode.Invalidates() {
 		p.invalidates = record.Some(s.STag)
 	}
-	t.sendPart(h, p, at)
-	if e := h.ops.last(); e != nil {
+	ts.operations.sendPart(f, p, at)
+	if e := f.ops.last(); e != nil {
 		if e.op.Kind == Send {
 			e.op.msn = s.Sequence
 		}
-		t.mark(e.op, 0)
+		ts.current.mark(e.op, 0)
 	}
 }
 
-// taggedWrite follows an RDMA Write: segments to one STag, up to the last.
-func (t *Tracker) taggedWrite(h *half, s fragment, at record.Stamp) {
-	if h.write == nil || h.write.Handle != s.STag {
-		t.writeBegins(h, target{s.STag, s.Offset, uint32(s.size)}, false, s.run, at)
+// taggedWrite takes a DDP segment of an RDMA Write: successive segments with the same
+// STag, up to the last one.
+func (ts *tcpStreams) taggedWrite(f *flow, s fragment, at record.Stamp) {
+	if f.write == nil || f.write.Handle != s.STag {
+		ts.operations.writeBegins(f, target{s.STag, s.Offset, uint32(s.size)}, false, s.run, at)
 	} else {
-		t.enter(h, s.run, h.write)
+		ts.operations.enter(f, s.run, f.write)
 	}
-	t.mark(h.write, 0)
-	t.took(h.write, at)
-	h.write.Cut = h.write.Cut || s.cut
-	t.writePart(h, s.Offset, s.Payload, s.size, s.Last)
+	ts.current.mark(f.write, 0)
+	ts.operations.countPacket(f.write, at)
+	f.write.Cut = f.write.Cut || s.cut
+	ts.operations.writePart(f, s.Offset, s.Payload, s.size, s.Last)
 }
 
-// taggedResponse takes data that a Read asked for: it goes to the sink that the
-// request named.
-func (t *Tracker) taggedResponse(h *half, s fragment, at record.Stamp) {
-	asker := h.peer()
+// taggedResponse takes a DDP segment with data of a Read. Its destination is the sink
+// that the Read Request named.
+func (ts *tcpStreams) taggedResponse(f *flow, s fragment, at record.Stamp) {
+	asker := f.peer()
 	if asker == nil {
 		return
 	}
-	o := asker.sinks(s)
+	o := asker.readOfSink(s)
 	if o == nil {
 		return
 	}
-	t.enter(h, s.run, o)
-	t.mark(o, 0)
-	t.took(o, at)
+	ts.operations.enter(f, s.run, o)
+	ts.current.mark(o, 0)
+	ts.operations.countPacket(o, at)
 	offset := int64(s.Offset - o.sinkAt)
-	fresh := t.saw(o, offset, offset+int64(s.size))
+	fresh := ts.operations.markSeen(o, offset, offset+int64(s.size))
 	if fresh == int64(s.size) || fresh > 0 {
-		o.Bytes += fresh - int64(s.size) // what readPart counts is all of it
-		t.readPart(o, offset, s.Payload, s.size, at)
+		o.Bytes += fresh - int64(s.size) // readPart counts all of its bytes
+		ts.operations.readPart(o, offset, s.Payload, s.size, at)
 	}
 }
 
-// sinks is the Read under way that a response is for, nil for none. They are
-// answered in order, so that it is one of the oldest.
-func (h *half) sinks(s fragment) *Operation {
-	l := &h.ops
+// readOfSink returns the outstanding Read that a response belongs to, nil if there is
+// none. Reads are answered in order, so it is one of the oldest.
+func (f *flow) readOfSink(s fragment) *Operation {
+	l := &f.ops
 	for n, i := 0, max(l.head, l.reads); i < len(l.entries) && n < maxReadsAtOnce; i++ {
 		o := l.entries[i].op
-		if o.Kind != Read || o.done || o.Side != h.side {
+		if o.Kind != Read || o.done || o.Side != f.side {
 			if n == 0 {
-				l.reads = i + 1 // all before are over
+				l.reads = i + 1 // all earlier Reads are finished
 			}
 			continue
 		}
@@ -378,18 +382,18 @@ func (h *half) sinks(s fragment) *Operation {
 	return nil
 }
 
-// maxReadsAtOnce bounds how many Reads are looked at for one response.
+// maxReadsAtOnce is the maximum number of Reads that are compared with one response.
 const maxReadsAtOnce = 128
 
-// terminate takes a Terminate: the connection is over, and what it blames was
-// never done.
-func (t *Tracker) terminate(h *half, payload []byte, at record.Stamp) {
-	c := h.conn
+// terminate takes a Terminate: the connection has ended, and the operation that it
+// names was not executed.
+func (ts *tcpStreams) terminate(f *flow, payload []byte, at record.Stamp) {
+	c := f.conn
 	var m iwarp.TerminateHeader
 	if m.Decode(payload) != nil {
 		return
 	}
-	r := Refusal{By: h.side, At: at, Fatal: true, Reason: m.String(), Kind: Write, Text: "Terminate: " + m.String()}
+	r := Refusal{By: f.side, At: at, Fatal: true, Reason: m.String(), Kind: Write, Text: "Terminate: " + m.String()}
 	if m.HasDDP {
 		switch {
 		case m.HasRDMAP:
@@ -404,19 +408,19 @@ func (t *Tracker) terminate(h *half, payload []byte, at record.Stamp) {
 		r.Kind = Send
 		r.NotReady, r.TooLong = m.Code == 2, m.Code == 5
 	}
-	t.mark(nil, record.Refused)
-	asker := h.peer()
+	ts.current.mark(nil, record.Refused)
+	asker := f.peer()
 	if asker != nil {
-		r.Op = asker.blamed(&r)
+		r.Op = asker.operationNamed(&r)
 		if m.HasDDP && r.Kind == Send && m.DDP.Opcode.IsSend() {
-			r.Op = asker.numbered(m.DDP.Sequence)
+			r.Op = asker.sendNumbered(m.DDP.Sequence)
 		}
-		t.mark(r.Op, 0)
+		ts.current.mark(r.Op, 0)
 	}
 	if m.Swapped {
-		c.Report(rule.TerminateBitsReversed, Where{At: at, Blames: record.Some(h.side)}, "the control word of the Terminate has the bits of each byte in reverse order, as Linux's siw writes it; it was decoded in the intended order")
+		c.Report(rule.TerminateBitsReversed, Where{At: at, Blames: record.Some(f.side)}, "the control word of the Terminate has the bits of each byte in reverse order, as Linux's siw writes it; it was decoded in the intended order")
 	}
-	c.ends(Ending{How: record.EndTerminate, By: record.Some(h.side), At: at, Reason: r.Reason})
+	c.ends(Ending{How: record.EndTerminate, By: record.Some(f.side), At: at, Reason: r.Reason})
 	if asker == nil {
 		c.follower.Refused(&r)
 		return
@@ -425,30 +429,30 @@ func (t *Tracker) terminate(h *half, payload []byte, at record.Stamp) {
 	if r.Op != nil {
 		from = r.Op.from
 	}
-	t.refuse(asker, &r, octets, from)
+	ts.operations.refuse(asker, &r, octets, from)
 }
 
-// blamed is the operation of a half that a Terminate names, nil when it is not
-// known any more.
-func (h *half) blamed(r *Refusal) *Operation {
+// operationNamed returns the operation of the flow that a Terminate names, nil if it is
+// not known.
+func (f *flow) operationNamed(r *Refusal) *Operation {
 	handle, known := r.Handle.Get()
-	if !known || h.refusals >= maxRefusals {
+	if !known || f.refusals >= maxRefusals {
 		return nil
 	}
-	for i := len(h.ops.entries) - 1; i >= h.ops.head; i-- {
-		o := h.ops.entries[i].op
-		if o.Side == h.side && o.Kind == r.Kind && o.Handle == handle && r.Offset-o.Offset <= uint64(o.Length) {
+	for i := len(f.ops.entries) - 1; i >= f.ops.head; i-- {
+		o := f.ops.entries[i].op
+		if o.Side == f.side && o.Kind == r.Kind && o.Handle == handle && r.Offset-o.Offset <= uint64(o.Length) {
 			return o
 		}
 	}
 	return nil
 }
 
-// numbered is the Send of a half with that message sequence number, nil when it is
-// not known any more.
-func (h *half) numbered(msn uint32) *Operation {
-	for i := len(h.ops.entries) - 1; i >= h.ops.head; i-- {
-		if o := h.ops.entries[i].op; o.Side == h.side && o.Kind == Send && o.msn == msn {
+// sendNumbered returns the Send of the flow with a message sequence number, nil if it
+// is not known.
+func (f *flow) sendNumbered(msn uint32) *Operation {
+	for i := len(f.ops.entries) - 1; i >= f.ops.head; i-- {
+		if o := f.ops.entries[i].op; o.Side == f.side && o.Kind == Send && o.msn == msn {
 			return o
 		}
 	}

@@ -1,21 +1,20 @@
 package rdma
 
-// Addresses and ways between them are looked up for every packet whose queue pair
-// was not seen lately: each stands here once, and is told by its pointer.
+// Hosts and the routes between them. Each is one object, so that pointers to it can be
+// compared.
 
 // Host is an address that packets come from or go to.
 type Host struct {
 	Address
-	number uint32 // counts them, from 1
-	name   string // how it is written, once that was asked for
-	uses   int    // halves, communication IDs, and whoever holds it
+	name string // written form, computed on first use
+	uses int    // number of flows, communication IDs and other holders
 
-	judged          bool  // a packet that is good has said something of it
+	known           bool  // it sent or received a packet with a good checksum
 	good            bool  // it has sent a packet with a good ICRC
-	tcpGood, tcpBad int64 // TCP segments with data and a good checksum; those with one that is wrong, and finished
+	tcpGood, tcpBad int64 // TCP segments with data and a good checksum; complete segments with a wrong one
 }
 
-// String is the IP address, or the LID.
+// String returns the IP address, or the LID if there is no IP address.
 func (h *Host) String() string {
 	if h.name == "" {
 		h.name = h.Address.String()
@@ -23,61 +22,49 @@ func (h *Host) String() string {
 	return h.name
 }
 
-// Hold keeps it from being forgotten, until as many times as that it was let go:
-// others could not tell it by its pointer. It may be nil.
+// Hold prevents the host from being forgotten until LetGo was called as often as Hold,
+// so that pointers to it stay comparable. The host may be nil.
 func (h *Host) Hold() {
 	if h != nil {
 		h.uses++
 	}
 }
 
-// LetGo is the end of a Hold.
+// LetGo reverts one call of Hold.
 func (h *Host) LetGo() {
 	if h != nil {
 		h.uses--
 	}
 }
 
-// maxHosts bounds how many are remembered that nothing has. Beyond it they have to
-// prove themselves anew.
+// maxHosts is the number of hosts above which hosts without holders are forgotten. A
+// host that is forgotten has to show again that it fills ICRCs in.
 const maxHosts = 1 << 14
 
-// hosts is those that are remembered.
+// hosts contains the hosts that are remembered.
 type hosts struct {
 	all  map[Address]*Host
-	late [8]*Host // seen lately, by the end of the address
-	full int      // when there are so many, look for those that nothing has
-	last uint32   // number
+	full int // number of hosts at which those without holders are forgotten
 }
 
 func newHosts() hosts { return hosts{all: map[Address]*Host{}, full: maxHosts} }
 
-func (s *hosts) slot(a *Address) **Host { return &s.late[a.last()&7] }
-
-// find is the host of an address, nil for one that is not remembered.
+// find returns the host of an address, nil if it is not remembered.
 func (s *hosts) find(a *Address) *Host {
-	slot := s.slot(a)
-	if h := *slot; h != nil && h.Address == *a {
-		return h
-	}
-	h := s.all[*a]
-	if h != nil {
-		*slot = h
-	}
-	return h
+	return s.all[*a]
 }
 
-// ends are the hosts of two addresses.
+// ends returns the hosts of two addresses.
 func (s *hosts) ends(src, dst *Address) ends {
 	from := s.get(src)
-	from.Hold() // the other may push it out
+	from.Hold() // so that get does not forget it
 	e := ends{from, s.get(dst)}
 	from.LetGo()
 	return e
 }
 
-// get is find that remembers an address. What it returns may be forgotten with the
-// next.
+// get returns the host of an address, and remembers it if it is new. The next call of
+// get may forget it if it has no holder.
 func (s *hosts) get(a *Address) *Host {
 	if h := s.find(a); h != nil {
 		return h
@@ -88,71 +75,59 @@ func (s *hosts) get(a *Address) *Host {
 				delete(s.all, a)
 			}
 		}
-		clear(s.late[:])
 		s.full = max(maxHosts, 2*len(s.all))
 	}
-	s.last++
-	h := &Host{Address: *a, number: s.last}
+	h := &Host{Address: *a}
 	s.all[*a] = h
-	*s.slot(a) = h
 	return h
 }
 
-// route is the way from one host to another, as long as halves go it, and those
-// of them that have no other direction.
+// route is the path from one host to another. It exists while flows use it, and lists
+// those without another direction.
 type route struct {
 	src, dst *Host
-	back     *route // the other way, nil while nothing goes it
-	id       uint64 // counts them
-	uses     int    // halves
-	alone
+	back     *route // the opposite route, nil if it has no flows
+	uses     int    // number of flows
+	unpaired
 }
 
-// queueKey names one direction of an InfiniBand connection: its route, and the
-// queue pair that it goes to.
-func (r *route) queueKey(qpn uint32) uint64 { return r.id<<24 | uint64(qpn) }
+// queueKey identifies one direction of an InfiniBand connection: its route, and the
+// queue pair that its packets go to.
+type queueKey struct {
+	route *route
+	qpn   uint32
+}
 
-// ends are those of a route.
+// ends are the hosts at both ends of a route.
 type ends struct{ src, dst *Host }
 
-// routes is the routes that are gone.
+// routes contains the routes with flows.
 type routes struct {
-	all  map[ends]*route
-	late *route // looked for last
-	last uint64 // id
+	all map[ends]*route
 }
 
-// find is the route between two hosts, nil where nothing goes it.
+// find returns the route between two hosts, nil if it has no flows.
 func (s *routes) find(e ends) *route {
-	if r := s.late; r != nil && r.src == e.src && r.dst == e.dst {
-		return r
-	}
-	r := s.all[e]
-	if r != nil {
-		s.late = r
-	}
-	return r
+	return s.all[e]
 }
 
-// take is find for a half that goes the route.
+// take returns the route of a new flow, and counts the flow.
 func (s *routes) take(e ends) *route {
 	r := s.find(e)
 	if r == nil {
-		s.last++
-		r = &route{src: e.src, dst: e.dst, id: s.last, back: s.all[ends{e.dst, e.src}]}
+		r = &route{src: e.src, dst: e.dst, back: s.all[ends{e.dst, e.src}]}
 		if e.src == e.dst {
 			r.back = r
 		} else if r.back != nil {
 			r.back.back = r
 		}
 		s.all[e] = r
-		s.late = r
 	}
 	r.uses++
 	return r
 }
 
-// leave tells that a half goes it no more.
+// leave notes that a flow of the route ended.
 func (s *routes) leave(r *route) {
 	if r.uses--; r.uses > 0 {
 		return
@@ -161,13 +136,10 @@ func (s *routes) leave(r *route) {
 	if r.back != nil {
 		r.back.back = nil
 	}
-	if s.late == r {
-		s.late = nil
-	}
 }
 
-// across is the route the other way, nil where nothing goes it.
-func (s *routes) across(e ends) *route {
+// reverse returns the route in the opposite direction, nil if it has no flows.
+func (s *routes) reverse(e ends) *route {
 	if r := s.find(e); r != nil {
 		return r.back
 	}

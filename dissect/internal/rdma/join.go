@@ -5,324 +5,301 @@ import (
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
-// Which connection a packet belongs to. A packet says only which queue pair it
-// goes to: the sender's is known from the handshake, or by watching both ways. A
-// half that nobody announced begins a connection of its own, without an id, until
-// the other half is found or it is clear that there will be none.
+// The connection of a packet. A packet contains only its destination queue pair: the
+// sender's is known from the handshake, or by watching both directions. A flow without
+// a handshake starts a connection of its own, without an ID, until the other direction
+// is found or the time to wait for it is over.
 
-// recents is how many halves that packets went lately are remembered, by where from
-// and to which queue pair: both ends often give theirs the same number.
-const recents = 16
-
-// alone is the halves of one route that have no other direction, and how to find
-// the one that a packet fits without a look at all of them.
-type alone struct {
-	halves []*half
-	byPSN  map[uint32]*half // chains, by neighbourhood; nil while there are few
+// unpaired contains the flows of one route whose other direction is not known, and an
+// index to find the flow that a packet fits without comparing all of them.
+type unpaired struct {
+	flows  []*flow
+	byPSN  map[uint32]*flow // chains by range of PSNs; nil while there are few flows
 	cursor int
 }
 
-// search is what a half that is alone is listed under.
+// search is the position of an unpaired flow in the index.
 type search struct {
-	alone      *alone // nil once it is not
-	prev, next *half  // of the chain in alone.byPSN
-	place      uint32 // there
-	index      int32  // in alone.halves
+	unpaired   *unpaired // nil if the flow is not unpaired
+	prev, next *flow     // neighbors in the chain of unpaired.byPSN
+	place      uint32    // key of that chain
+	index      int32     // in unpaired.flows
 	tries      int32
-	listed     bool // in a chain
+	listed     bool // it is in a chain
 }
 
-// fitWindow is how far apart PSNs may be to belong together: small enough that
-// two connections between the same ends, which start at random, are told apart.
+// fitWindow is the maximum distance of PSNs that belong together. It is small enough to
+// distinguish two connections between the same ends, because initial PSNs are random.
 const (
 	fitShift  = 12
 	fitWindow = 1 << fitShift
 )
 
-// The places of chains: a half is listed where its next request is expected, or,
-// when only acknowledgements of it were seen, where those are.
+// onlyAcks marks the keys of chains of flows of which only acknowledgements were
+// captured. Such a flow is listed by its latest acknowledged PSN, other flows by their
+// expected PSN.
 const onlyAcks = 1 << 31
 
-// lookAt bounds how many halves are looked at for one packet.
+// lookAt is the maximum number of flows that are compared with one packet.
 const lookAt = 8
 
-// attach makes a direction of a connection. One that used the same key before is
-// over.
-func (t *Tracker) attach(c *Conn, side Side, e ends, qpn uint32) *half {
-	r := t.routes.take(e)
-	key := r.queueKey(qpn)
-	if old := t.queues.find(key); old != nil && old.conn != c {
-		t.replace(old.conn)
+// attach adds a flow to a connection. An older connection with the same queue pair
+// ends.
+func (cs *connections) attach(c *Conn, side Side, e ends, qpn uint32) *flow {
+	r := cs.routes.take(e)
+	key := queueKey{r, qpn}
+	if old := cs.queues[key]; old != nil && old.conn != c {
+		cs.endReused(old.conn)
 	} else if old != nil {
-		t.drop(old)
+		cs.drop(old)
 	}
-	if old := c.halves[side]; old != nil { // it names another queue pair now
-		t.drop(old)
+	if old := c.flows[side]; old != nil { // the side uses another queue pair now
+		cs.drop(old)
 	}
-	h := t.spare.half(c)
-	h.side, h.src, h.dst, h.route, h.qpn, h.lane = side, e.src, e.dst, r, qpn, t.newLane()
+	f := &flow{conn: c, side: side, src: e.src, dst: e.dst, route: r, qpn: qpn, placement: cs.contents.newPlacement()}
 	e.src.Hold()
 	e.dst.Hold()
-	c.halves[side] = h
-	c.share.Charge(halfCost)
-	t.queues.put(key, h)
-	t.pair(c)
-	return h
+	c.flows[side] = f
+	c.share.Charge(flowCost)
+	cs.queues[key] = f
+	cs.updatePairing(c)
+	return f
 }
 
-// drop forgets a half of a connection that goes on without it.
-func (t *Tracker) drop(h *half) {
-	t.detach(h)
-	for h.ops.len() > 0 {
-		t.forget(h)
+// drop forgets a flow of a connection that continues without it.
+func (cs *connections) drop(f *flow) {
+	cs.removeFlow(f)
+	for f.ops.len() > 0 {
+		cs.operations.forgetOldest(f)
 	}
-	for !h.window.empty() {
-		t.unhold(h, h.window.earliest())
-		h.window.remove(1)
+	for !f.window.empty() {
+		cs.operations.unhold(f, f.window.earliest())
+		f.window.remove(1)
 	}
-	t.dropBuffer(h)
-	h.conn.share.Charge(-halfCost)
-	h.conn.halves[h.side] = nil
+	cs.operations.dropBuffer(f)
+	f.conn.share.Charge(-flowCost)
+	f.conn.flows[f.side] = nil
 }
 
-// replace ends a connection whose queue pair is used again.
-func (t *Tracker) replace(c *Conn) {
-	t.close(c, Ending{How: record.EndReused, At: t.now})
-	t.retire(c)
+// endReused ends a connection whose queue pair or port is reused.
+func (cs *connections) endReused(c *Conn) {
+	cs.close(c, Ending{How: record.EndReused, At: cs.current.now})
+	cs.finish(c)
 }
 
-// pair lists the half of a connection that is alone, or decides one that has both.
-func (t *Tracker) pair(c *Conn) {
-	for side, h := range c.halves {
-		if h == nil {
+// updatePairing lists the flow of a connection that has only one, or assigns an ID to a
+// connection that has both.
+func (cs *connections) updatePairing(c *Conn) {
+	for side, f := range c.flows {
+		if f == nil {
 			continue
 		}
-		if c.halves[1-side] != nil {
-			t.unlist(h)
-		} else if h.alone == nil {
-			a := &h.route.alone
-			h.alone, h.index = a, int32(len(a.halves))
-			a.halves = append(a.halves, h)
-			if len(a.halves) > lookAt && a.byPSN == nil { // no more can all be looked at
-				a.byPSN = map[uint32]*half{}
-				for _, h := range a.halves {
-					t.seek(h)
+		if c.flows[1-side] != nil {
+			cs.removeUnpaired(f)
+		} else if f.unpaired == nil {
+			a := &f.route.unpaired
+			f.unpaired, f.index = a, int32(len(a.flows))
+			a.flows = append(a.flows, f)
+			if len(a.flows) > lookAt && a.byPSN == nil { // too many to compare all of them
+				a.byPSN = map[uint32]*flow{}
+				for _, f := range a.flows {
+					cs.indexUnpaired(f)
 				}
 			}
 		}
 	}
-	if c.halves[0] != nil && c.halves[1] != nil {
-		t.decide(c)
+	if c.flows[0] != nil && c.flows[1] != nil {
+		cs.assignID(c)
 	}
 }
 
-// detach takes a half out of the look-up tables.
-func (t *Tracker) detach(h *half) {
-	if h.stream != nil {
-		if t.streams[h.stream.key] == h {
-			delete(t.streams, h.stream.key)
+// removeFlow removes a flow from the tables.
+func (cs *connections) removeFlow(f *flow) {
+	if f.stream != nil {
+		if cs.tcp.streams[f.stream.key] == f {
+			delete(cs.tcp.streams, f.stream.key)
 		}
-	} else {
-		t.queues.remove(h.route.queueKey(h.qpn), h)
+	} else if key := (queueKey{f.route, f.qpn}); cs.queues[key] == f {
+		delete(cs.queues, key)
 	}
-	for i := range t.recent {
-		if t.recent[i] == h {
-			t.recent[i] = nil
-		}
-	}
-	t.unlist(h)
-	h.src.LetGo()
-	h.dst.LetGo()
-	if h.route != nil {
-		t.routes.leave(h.route)
+	cs.removeUnpaired(f)
+	f.src.LetGo()
+	f.dst.LetGo()
+	if f.route != nil {
+		cs.routes.leave(f.route)
 	}
 }
 
-// unlist takes a half out of the list of those that are alone.
-func (t *Tracker) unlist(h *half) {
-	a := h.alone
+// removeUnpaired removes a flow from the unpaired flows of its route.
+func (cs *connections) removeUnpaired(f *flow) {
+	a := f.unpaired
 	if a == nil {
 		return
 	}
-	a.unchain(h)
-	last := a.halves[len(a.halves)-1]
-	a.halves[h.index], last.index = last, h.index
-	a.halves[len(a.halves)-1] = nil
-	if a.halves = a.halves[:len(a.halves)-1]; len(a.halves) == 0 {
-		*a = alone{halves: a.halves}
+	a.removeFromChain(f)
+	last := a.flows[len(a.flows)-1]
+	a.flows[f.index], last.index = last, f.index
+	a.flows[len(a.flows)-1] = nil
+	if a.flows = a.flows[:len(a.flows)-1]; len(a.flows) == 0 {
+		*a = unpaired{flows: a.flows}
 	}
-	h.search = search{}
+	f.search = search{}
 }
 
-func (a *alone) unchain(h *half) {
-	if !h.listed {
+func (a *unpaired) removeFromChain(f *flow) {
+	if !f.listed {
 		return
 	}
-	if h.prev != nil {
-		h.prev.next = h.next
-	} else if h.next != nil {
-		a.byPSN[h.place] = h.next
+	if f.prev != nil {
+		f.prev.next = f.next
+	} else if f.next != nil {
+		a.byPSN[f.place] = f.next
 	} else {
-		delete(a.byPSN, h.place)
+		delete(a.byPSN, f.place)
 	}
-	if h.next != nil {
-		h.next.prev = h.prev
+	if f.next != nil {
+		f.next.prev = f.prev
 	}
-	h.prev, h.next, h.listed = nil, nil, false
+	f.prev, f.next, f.listed = nil, nil, false
 }
 
-// seek keeps a half that is alone where it can be found.
-func (t *Tracker) seek(h *half) {
-	a := h.alone
+// indexUnpaired updates the position of an unpaired flow in the index.
+func (cs *connections) indexUnpaired(f *flow) {
+	a := f.unpaired
 	if a == nil || a.byPSN == nil {
 		return
 	}
 	var place uint32
 	switch {
-	case h.started:
-		place = h.expect >> fitShift
-	case h.acksSeen:
-		place = h.lastAck>>fitShift | onlyAcks
+	case f.started:
+		place = f.expect >> fitShift
+	case f.acksSeen:
+		place = f.lastAck>>fitShift | onlyAcks
 	default:
 		return
 	}
-	if h.listed && h.place == place {
+	if f.listed && f.place == place {
 		return
 	}
-	a.unchain(h)
-	h.place, h.listed = place, true
+	a.removeFromChain(f)
+	f.place, f.listed = place, true
 	if head := a.byPSN[place]; head != nil {
-		h.next, head.prev = head, h
+		f.next, head.prev = head, f
 	}
-	a.byPSN[place] = h
+	a.byPSN[place] = f
 }
 
-// known is the half that a packet belongs to, nil for one that was not seen
-// before; e gets the packet's ends, where they were looked for and found.
-func (t *Tracker) known(d *Datagram, e *ends) *half {
-	qpn := d.Packet.DestQPN
-	slot := &t.recent[d.recent&(recents-1)]
-	if h := *slot; h != nil && h.stream == nil && h.qpn == qpn && h.src.Address == d.Src && h.dst.Address == d.Dst {
-		return h
-	}
-	h := t.toward(d, qpn, e)
-	if h != nil {
-		*slot = h
-	}
-	return h
-}
-
-// toward is the half that goes a datagram's way to a queue pair, nil for none; e gets
-// the datagram's ends, as far as they are remembered.
-func (t *Tracker) toward(d *Datagram, qpn uint32, e *ends) *half {
-	*e = ends{t.hosts.find(&d.Src), t.hosts.find(&d.Dst)}
+// toward returns the flow from a datagram's source to a queue pair, nil if there is
+// none. It sets e to the known ends of the datagram.
+func (cs *connections) toward(d *Datagram, qpn uint32, e *ends) *flow {
+	*e = ends{cs.hosts.find(&d.Src), cs.hosts.find(&d.Dst)}
 	if e.src == nil || e.dst == nil {
 		return nil
 	}
-	if r := t.routes.find(*e); r != nil {
-		return t.queues.find(r.queueKey(qpn))
+	if r := cs.routes.find(*e); r != nil {
+		return cs.queues[queueKey{r, qpn}]
 	}
 	return nil
 }
 
-// half finds the direction that a packet belongs to, h when that is known. One
-// that nobody announced starts a connection, or joins one that was seen in the
-// other direction. e are the packet's ends, as far as they are known.
-func (t *Tracker) half(h *half, d *Datagram, e *ends) *half {
-	if h == nil {
-		return t.begin(d, e)
+// flowOf returns the flow that a packet belongs to; f is the known flow of its queue
+// pair, or nil. A packet without a flow starts a connection, or joins one whose other
+// direction is known. e contains the known ends of the packet.
+func (cs *connections) flowOf(f *flow, d *Datagram, e *ends) *flow {
+	if f == nil {
+		return cs.startFlow(d, e)
 	}
-	if h.started && d.Packet.Opcode.Info().Request && h.reused(d.Packet.PSN) {
-		t.replace(h.conn)
-		return t.begin(d, e)
+	if f.started && d.Packet.Opcode.Info().Request && f.isReused(d.Packet.PSN) {
+		cs.endReused(f.conn)
+		return cs.startFlow(d, e)
 	}
-	if h.alone == nil {
-		return h
+	if f.unpaired == nil {
+		return f
 	}
-	if h.tries++; h.tries > decideAtMost && h.tries&63 != 0 {
-		return h
+	if f.tries++; f.tries > decideAtMost && f.tries&63 != 0 {
+		return f
 	}
-	if across := t.across(h.route.back, h, d); across != nil && !(across.conn.decided && h.conn.decided) {
-		t.join(across, h)
+	if other := cs.peerOf(f.route.back, f, d); other != nil && !(other.conn.decided && f.conn.decided) {
+		cs.join(other, f)
 	}
-	return h
+	return f
 }
 
-// begin makes the half of a packet that belongs to none.
-func (t *Tracker) begin(d *Datagram, e *ends) *half {
-	t.endsOf(d, e)
-	if across := t.across(t.routes.across(*e), nil, d); across != nil {
-		return t.attach(across.conn, across.side.Other(), *e, d.Packet.DestQPN)
+// startFlow creates the flow of a packet that belongs to none.
+func (cs *connections) startFlow(d *Datagram, e *ends) *flow {
+	cs.endsOf(d, e)
+	if other := cs.peerOf(cs.routes.reverse(*e), nil, d); other != nil {
+		return cs.attach(other.conn, other.side.Other(), *e, d.Packet.DestQPN)
 	}
-	c := t.connect()
-	h := t.attach(c, 0, *e, d.Packet.DestQPN)
-	t.undecided.push(c)
-	return h
+	c := cs.newConn()
+	f := cs.attach(c, 0, *e, d.Packet.DestQPN)
+	cs.undecided.Push(c)
+	return f
 }
 
-// reused says that a request cannot belong to the connection that its queue
-// pair's number stood for.
-func (h *half) reused(psn uint32) bool {
-	delta := psns.delta(psn, h.expect)
-	if h.conn.closing {
+// isReused reports whether a request cannot belong to the connection, because its PSN
+// is too far away: another connection reuses the queue pair.
+func (f *flow) isReused(psn uint32) bool {
+	delta := psns.delta(psn, f.expect)
+	if f.conn.closing {
 		return delta > 64 || delta < -1<<16
 	}
 	return delta > maxJump || delta < -maxJump
 }
 
-// across finds the other direction of a packet whose own has none: among the
-// halves between the same two ends that are alone as well, the one whose PSNs,
-// XIDs or handles fit. What it costs does not depend on how many there are. back is
-// the packet's route the other way, nil when nothing goes that.
-func (t *Tracker) across(back *route, h *half, d *Datagram) *half {
-	if back == nil || len(back.halves) == 0 {
+// peerOf finds the other direction of a packet whose flow has none: an unpaired flow
+// between the same two ends whose PSNs, XIDs or handles fit. The cost does not depend
+// on the number of flows. back is the route in the opposite direction, nil if it has no
+// flows.
+func (cs *connections) peerOf(back *route, f *flow, d *Datagram) *flow {
+	if back == nil || len(back.flows) == 0 {
 		return nil
 	}
-	a := &back.alone
+	a := &back.unpaired
 	p := d.Packet
 	info := p.Opcode.Info()
 	near := p.PSN >> fitShift
 	const places = 1<<24>>fitShift - 1
-	chains := [2]uint32{near, (near + 1) & places} // the next request is expected behind what is acknowledged
+	chains := [2]uint32{near, (near + 1) & places} // the expected PSN follows the acknowledged one
 	if info.Request {
 		chains = [2]uint32{near | onlyAcks, (near-1)&places | onlyAcks}
 	}
 	for _, place := range chains {
 		n := 0
-		for across := a.byPSN[place]; across != nil && n < lookAt; across, n = across.next, n+1 {
-			if across != h && t.fits(across, p, info) {
-				return across
+		for other := a.byPSN[place]; other != nil && n < lookAt; other, n = other.next, n+1 {
+			if other != f && cs.fits(other, p, info) {
+				return other
 			}
 		}
 	}
-	for range min(lookAt, len(a.halves)) {
+	for range min(lookAt, len(a.flows)) {
 		a.cursor++
-		across := a.halves[a.cursor%len(a.halves)]
-		if across != h && t.fits(across, p, info) {
-			return across
+		other := a.flows[a.cursor%len(a.flows)]
+		if other != f && cs.fits(other, p, info) {
+			return other
 		}
 	}
 	return nil
 }
 
-// fits says whether a packet that goes one way shows that it belongs with the
-// half that goes the other way.
-func (t *Tracker) fits(across *half, p *rocev2.Packet, info *rocev2.OpcodeInfo) bool {
-	c := across.conn
+// fits reports whether a packet shows that it belongs to the same connection as a flow
+// in the opposite direction.
+func (cs *connections) fits(other *flow, p *rocev2.Packet, info *rocev2.OpcodeInfo) bool {
+	c := other.conn
 	if c.closing {
 		return false
 	}
 	switch info.Kind {
 	case rocev2.KindAcknowledge, rocev2.KindReadResponse, rocev2.KindAtomicAck:
-		if !across.started {
+		if !other.started {
 			return false
 		}
-		if delta := psns.delta(p.PSN, across.expect); delta < 0 && delta > -fitWindow {
+		if delta := psns.delta(p.PSN, other.expect); delta < 0 && delta > -fitWindow {
 			return true
 		}
-		return info.Kind == rocev2.KindReadResponse && across.ops.at(psns, p.PSN) != nil
+		return info.Kind == rocev2.KindReadResponse && other.ops.at(psns, p.PSN) != nil
 	case rocev2.KindSend:
-		if info.First && len(p.Payload) >= 4 && c.follower.Knows(across.side, Send, be.Uint32(p.Payload), 0, 0) {
+		if info.First && len(p.Payload) >= 4 && c.follower.Knows(other.side, Send, be.Uint32(p.Payload), 0, 0) {
 			return true
 		}
 	case rocev2.KindReadRequest, rocev2.KindWrite:
@@ -330,26 +307,26 @@ func (t *Tracker) fits(across *half, p *rocev2.Packet, info *rocev2.OpcodeInfo) 
 		if info.Kind == rocev2.KindReadRequest {
 			kind = Read
 		}
-		if p.Headers&rocev2.HasRETH != 0 && c.follower.Knows(across.side, kind, p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength) {
+		if p.Headers&rocev2.HasRETH != 0 && c.follower.Knows(other.side, kind, p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength) {
 			return true
 		}
 	}
-	// Acknowledgements that came before the first request did.
-	if !across.acksSeen {
+	// Acknowledgements that were captured before the first request.
+	if !other.acksSeen {
 		return false
 	}
-	delta := psns.delta(p.PSN, across.lastAck)
+	delta := psns.delta(p.PSN, other.lastAck)
 	return delta > 0 && delta < fitWindow
 }
 
-// join makes one connection of two halves.
-func (t *Tracker) join(across, h *half) {
-	c, old := across.conn, h.conn
-	if old.decided || old.handshake && !c.handshake { // the one that has an id, or says more, stays
-		across, h = h, across
+// join makes one connection of two that have one flow each.
+func (cs *connections) join(other, f *flow) {
+	c, old := other.conn, f.conn
+	if old.decided || old.handshake && !c.handshake { // the connection with an ID or a handshake stays
+		other, f = f, other
 		c, old = old, c
 	}
-	from, to := h.side, across.side.Other()
+	from, to := f.side, other.side.Other()
 	r, o := &c.record, &old.record
 	r.Packets += o.Packets
 	r.Retransmitted += o.Retransmitted
@@ -371,23 +348,23 @@ func (t *Tracker) join(across, h *half) {
 	c.wantSends = c.wantSends || old.wantSends
 	c.waiting = append(c.waiting, old.waiting...)
 	c.follower.Join(old.follower, from, to)
-	old.halves[from] = nil
+	old.flows[from] = nil
 	bytes := old.share.Bytes() - connCost
-	t.unlist(h)
-	t.unlink(old)
+	cs.removeUnpaired(f)
+	cs.unlink(old)
 	c.share.Charge(bytes)
-	h.conn, h.side = c, to
-	c.poor = c.poor || old.poor
+	f.conn, f.side = c, to
+	c.evicted = c.evicted || old.evicted
 	c.marked, c.cnps = c.marked+old.marked, c.cnps+old.cnps
-	if old.hearsay[from] {
-		c.hearsay[to] = true
+	if old.privateDataBadICRC[from] {
+		c.privateDataBadICRC[to] = true
 	}
-	c.halves[to] = h
-	for i := h.ops.head; i < len(h.ops.entries); i++ {
-		h.ops.entries[i].op.Side, h.ops.entries[i].op.conn = to, c
+	c.flows[to] = f
+	for i := f.ops.head; i < len(f.ops.entries); i++ {
+		f.ops.entries[i].op.Side, f.ops.entries[i].op.conn = to, c
 	}
-	if t.happened.Conn == old {
-		t.happened.Conn = c
+	if cs.current.verdict.Conn == old {
+		cs.current.verdict.Conn = c
 	}
-	t.pair(c)
+	cs.updatePairing(c)
 }

@@ -1,33 +1,33 @@
 package rdma
 
-// ledger remembers which operation each sequence number of a direction belongs
-// to: those under way, and for a while those that are over, so that a late repeat
-// or NAK finds them.
+// ledger assigns the sequence numbers of a direction to operations: to those in
+// progress, and to the latest finished ones, so that a late retransmission or NAK finds
+// its operation.
 type ledger struct {
-	entries []entry // in the order of their sequence numbers
-	head    int     // the first that is in use
-	unacked int     // the first that the other end has not acknowledged
-	reads   int     // iWARP: no Read before it is under way
+	entries []entry // by sequence number
+	head    int     // the first entry in use
+	unacked int     // the first entry that the other side has not acknowledged
+	reads   int     // iWARP: no entry before it is an outstanding Read
 }
 
-// run is sequence numbers, [from, to).
+// run is a range of sequence numbers, [from, to).
 type run struct{ from, to uint32 }
 
-// entry is a run that is one operation's. On an iWARP stream that may be a Read of
-// the other side, to which these are responses.
+// entry assigns a run to an operation. On an iWARP stream, the run may be a response to
+// a Read of the other side.
 type entry struct {
 	run
 	op *Operation
 }
 
 const (
-	keepOver   = 128  // entries that are over
-	maxEntries = 4096 // entries in all
+	keepFinished = 128  // finished entries
+	maxEntries   = 4096 // all entries
 )
 
 func (l *ledger) len() int { return len(l.entries) - l.head }
 
-// last is the newest entry, nil when there is none.
+// last returns the newest entry, nil if there is none.
 func (l *ledger) last() *entry {
 	if l.len() == 0 {
 		return nil
@@ -35,7 +35,7 @@ func (l *ledger) last() *entry {
 	return &l.entries[len(l.entries)-1]
 }
 
-// add appends an entry; what it displaces is returned, to be let go.
+// add appends an entry.
 func (l *ledger) add(e entry) {
 	if l.head > 0 && len(l.entries) == cap(l.entries) {
 		n := copy(l.entries, l.entries[l.head:])
@@ -45,10 +45,10 @@ func (l *ledger) add(e entry) {
 		l.head = 0
 	}
 	l.entries = append(l.entries, e)
-	e.op.refs++
+	e.op.ledgers++
 }
 
-// pop takes the oldest entry out.
+// pop removes the oldest entry, and returns its operation.
 func (l *ledger) pop() *Operation {
 	op := l.entries[l.head].op
 	l.entries[l.head] = entry{}
@@ -56,14 +56,15 @@ func (l *ledger) pop() *Operation {
 		l.entries, l.head, l.unacked, l.reads = l.entries[:0], 0, 0, 0
 	}
 	l.unacked = max(l.unacked, l.head)
-	op.refs--
+	op.ledgers--
 	return op
 }
 
-// find is the index of the entry that a sequence number belongs to, -1 for none.
+// find returns the index of the entry that contains a sequence number, -1 if there is
+// none.
 func (l *ledger) find(c circle, seq uint32) int {
 	lo, hi := l.head, len(l.entries)
-	for hi > lo { // most are of the newest
+	for hi > lo { // most packets belong to the newest entries
 		e := &l.entries[hi-1]
 		if c.delta(seq, e.from) >= 0 {
 			if c.delta(seq, e.to) < 0 {
@@ -75,7 +76,7 @@ func (l *ledger) find(c circle, seq uint32) int {
 			break
 		}
 	}
-	for lo < hi { // the last that does not begin behind seq
+	for lo < hi { // finds the last entry that does not begin after seq
 		mid := (lo + hi) / 2
 		if c.delta(seq, l.entries[mid].from) >= 0 {
 			lo = mid + 1
@@ -89,7 +90,7 @@ func (l *ledger) find(c circle, seq uint32) int {
 	return -1
 }
 
-// at is the operation that a sequence number belongs to, nil for none.
+// at returns the operation of a sequence number, nil if there is none.
 func (l *ledger) at(c circle, seq uint32) *Operation {
 	if i := l.find(c, seq); i >= 0 {
 		return l.entries[i].op

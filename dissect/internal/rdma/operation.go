@@ -4,103 +4,94 @@ import (
 	"math"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
-	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// What becomes of operations, on either transport.
+// The life of an operation, on either transport.
 
-// maxSend bounds what is put together of one Send; longer ones are counted, not
-// kept.
+// maxSend is the maximum number of bytes that are kept of one Send. Further bytes are
+// only counted.
 const maxSend = 1 << 20
 
-// operate starts an operation of a half, that takes sequence numbers [from, to).
-func (t *Tracker) operate(h *half, kind Kind, r run, at record.Stamp) *Operation {
-	o := queue.Last(&t.free)
-	if o != nil {
-		response := o.response
-		*o = Operation{} // in its place, and not made elsewhere and copied
-		o.response = response
-	} else {
-		o = &Operation{conn: h.conn} // written to before it is read; see spare.go
-	}
-	h.seq++
-	t.number++
-	o.Number = t.number
-	o.Seq, o.Side, o.Kind, o.conn, o.First, o.Last, o.from = h.seq, h.side, kind, h.conn, at, at, r.from
-	h.conn.share.Charge(opCost)
-	t.enter(h, r, o)
+// operations makes operations of requests and responses, and reports their events.
+type operations struct {
+	tracker  *Tracker
+	current  *currentPacket
+	contents *contents
+
+	buffers buffers
+	number  int64 // of the latest operation
+	bursts  int64 // number of bursts so far
+}
+
+// operate starts an operation of a flow, with the sequence numbers r.
+func (ops *operations) operate(f *flow, kind Kind, r run, at record.Stamp) *Operation {
+	f.seq++
+	ops.number++
+	o := &Operation{Number: ops.number, Seq: f.seq, Side: f.side, Kind: kind, First: at, Last: at, conn: f.conn, from: r.from}
+	f.conn.share.Charge(opCost)
+	ops.enter(f, r, o)
 	return o
 }
 
-// enter notes that sequence numbers of a half belong to an operation, and lets go
-// of what is long over.
-func (t *Tracker) enter(h *half, r run, o *Operation) {
-	if last := h.ops.last(); last != nil && last.op == o && last.to == r.from {
+// enter assigns sequence numbers of a flow to an operation, and forgets the oldest
+// finished operations.
+func (ops *operations) enter(f *flow, r run, o *Operation) {
+	if last := f.ops.last(); last != nil && last.op == o && last.to == r.from {
 		last.to = r.to
 		return
 	}
-	h.ops.add(entry{r, o})
-	h.conn.share.Charge(entryCost)
-	for n := h.ops.len(); n > keepOver && (n > maxEntries || h.ops.entries[h.ops.head].op.over(h.side)); n-- {
+	f.ops.add(entry{r, o})
+	f.conn.share.Charge(entryCost)
+	for n := f.ops.len(); n > keepFinished && (n > maxEntries || f.ops.entries[f.ops.head].op.finished(f.side)); n-- {
 		if n > maxEntries {
-			t.budget.Note(budget.Operations)
+			ops.tracker.budget.Note(budget.Operations)
 		}
-		t.forget(h)
+		ops.forgetOldest(f)
 	}
 }
 
-// over says that nothing more is expected of an operation on the half of a side.
-func (o *Operation) over(s Side) bool {
+// finished reports whether nothing more is expected of an operation on the flow of a
+// side.
+func (o *Operation) finished(s Side) bool {
 	return o.done && (o.acked || o.Kind == Read || o.Side != s)
 }
 
-// forget lets go of the oldest entry of a half.
-func (t *Tracker) forget(h *half) {
-	o := h.ops.pop()
-	h.conn.share.Charge(-entryCost)
-	if o.refs > 0 {
+// forgetOldest removes the oldest entry of a flow's ledger.
+func (ops *operations) forgetOldest(f *flow) {
+	o := f.ops.pop()
+	f.conn.share.Charge(-entryCost)
+	if o.ledgers > 0 {
 		return
 	}
 	if !o.done && o.Kind == Read {
-		t.abandon(o)
+		ops.abandon(o)
 	}
-	t.release(o)
+	ops.releaseOperation(o)
 }
 
-// release lets go of an operation that stands in no ledger.
-func (t *Tracker) release(o *Operation) {
+// releaseOperation frees an operation that is in no ledger.
+func (ops *operations) releaseOperation(o *Operation) {
 	c := o.conn
-	for _, h := range c.halves {
-		if h == nil {
+	for _, f := range c.flows {
+		if f == nil {
 			continue
 		}
-		if h.send == o {
-			h.send = nil
+		if f.send == o {
+			f.send = nil
 		}
-		if h.write == o {
-			h.write = nil
+		if f.write == o {
+			f.write = nil
 		}
 	}
 	c.share.Charge(-opCost)
 	if o.Kind == Read {
 		c.share.Charge(-spanCost * int64(o.spans))
 	}
-	t.reuse(o)
 }
 
-// maxFree is how many operations are kept for the next.
-const maxFree = 1 << 12
-
-// reuse keeps an operation that is nobody's any more, unless it is large.
-func (t *Tracker) reuse(o *Operation) {
-	if len(t.free) < maxFree && o.small() {
-		t.free = append(t.free, o)
-	}
-}
-
-// abandon ends a Read whose response was not seen to its end.
-func (t *Tracker) abandon(o *Operation) {
+// abandon ends a Read whose response was not captured to its end.
+func (ops *operations) abandon(o *Operation) {
 	o.done = true
 	c := o.conn
 	if o.count == 0 || len(o.seen) == 0 || c.IsIWARP() {
@@ -109,106 +100,106 @@ func (t *Tracker) abandon(o *Operation) {
 	}
 	missing := int64(o.count) - o.seen.Total()
 	if c.follower.Abandoned(o) && missing > 0 {
-		t.lose(c, o.Side.Other(), missing)
+		ops.countMissing(c, o.Side.Other(), missing)
 		c.Report(ruleLost, Where{At: c.last}, "%d response packets of the RDMA Read with PSN %d are not in the capture", missing, o.from)
 	}
 }
 
-// part is what a packet, or DDP segment, brings of a Send.
+// part is the part of a Send in a packet or DDP segment.
 type part struct {
 	first, last bool
-	data        []byte // what was captured
-	size        int    // on the wire
-	cut         bool   // the capture has cut the packet, if only its checksum
-	bad         bool   // its ICRC is bad, and it was believed
+	data        []byte // captured bytes
+	size        int    // bytes on the wire
+	cut         bool   // the capture truncated the packet, or lacks its checksum
+	bad         bool   // its ICRC is bad, and it was accepted
 	invalidates record.Opt[uint32]
 	run         // its sequence numbers
 }
 
-// sendPart puts a Send together.
-func (t *Tracker) sendPart(h *half, p part, at record.Stamp) {
+// sendPart adds a part to a Send.
+func (ops *operations) sendPart(f *flow, p part, at record.Stamp) {
 	if p.first {
-		t.breakSend(h)
-		h.send = t.operate(h, Send, p.run, at)
-		h.buffer, h.sendCut = h.buffer[:0], false
+		ops.breakSend(f)
+		f.send = ops.operate(f, Send, p.run, at)
+		f.buffer, f.sendTruncated = f.buffer[:0], false
 		if len(p.data) >= 4 {
-			h.send.Word = record.Some(be.Uint32(p.data))
+			f.send.Word = record.Some(be.Uint32(p.data))
 		}
 	}
-	o := h.send
+	o := f.send
 	if o == nil {
-		return // its beginning is lost
+		return // its beginning was not captured
 	}
-	t.took(o, at)
+	ops.countPacket(o, at)
 	if !p.first {
-		t.enter(h, p.run, o)
+		ops.enter(f, p.run, o)
 	}
 	data := p.data
-	if !(p.first && p.last) { // no copy of what is whole in one packet
-		if !h.sendCut {
-			if len(h.buffer)+len(data) > maxSend || !h.conn.wantSends {
-				h.sendCut = true
+	if !(p.first && p.last) { // a Send in one packet is not copied
+		if !f.sendTruncated {
+			if len(f.buffer)+len(data) > maxSend || !f.conn.wantSends {
+				f.sendTruncated = true
 			} else {
-				had := cap(h.buffer)
-				h.buffer = t.buffers.add(h.buffer, data)
-				h.conn.share.Charge(int64(cap(h.buffer) - had))
-				h.sendCut = len(data) < p.size
+				had := cap(f.buffer)
+				f.buffer = ops.buffers.add(f.buffer, data)
+				f.conn.share.Charge(int64(cap(f.buffer) - had))
+				f.sendTruncated = len(data) < p.size
 			}
 		}
-		data = h.buffer
+		data = f.buffer
 	}
-	t.carries(o, uint64(o.Length), p.size)
+	ops.contents.noteCarried(o, uint64(o.Length), p.size)
 	o.Length += int64(p.size)
 	o.Bytes += int64(p.size)
 	o.Cut, o.Bad = o.Cut || p.cut || len(p.data) < p.size, o.Bad || p.bad
 	if p.last {
 		o.Invalidates = p.invalidates
-		t.sent(h, data)
+		ops.endSend(f, data)
 	}
 }
 
-// sent ends the Send that is being put together.
-func (t *Tracker) sent(h *half, data []byte) {
-	o := h.send
-	h.send = nil
+// endSend ends the Send that is being reassembled.
+func (ops *operations) endSend(f *flow, data []byte) {
+	o := f.send
+	f.send = nil
 	o.done, o.Payload = true, data
-	h.conn.follower.Done(o)
+	f.conn.follower.Done(o)
 	o.Payload = nil
-	if h.refused != nil && o.Tag != 0 { // sent before the sender knew
-		h.refused.Op = o
-		h.conn.follower.Refused(h.refused)
-		h.refused.Op = nil
+	if f.refused != nil && o.Tag != 0 { // sent before the sender received the refusal
+		f.refused.Op = o
+		f.conn.follower.Refused(f.refused)
+		f.refused.Op = nil
 	}
-	if cap(h.buffer) > keepBuffer {
-		t.dropBuffer(h)
+	if cap(f.buffer) > keepBuffer {
+		ops.dropBuffer(f)
 	}
 }
 
-// keepBuffer is how many bytes of buffer a half keeps for its next Send.
+// keepBuffer is the number of bytes of its buffer that a flow keeps for its next Send.
 const keepBuffer = 1 << 14
 
-func (t *Tracker) dropBuffer(h *half) {
-	h.conn.share.Charge(-int64(cap(h.buffer)))
-	t.buffers.back(h.buffer)
-	h.buffer = nil
+func (ops *operations) dropBuffer(f *flow) {
+	f.conn.share.Charge(-int64(cap(f.buffer)))
+	ops.buffers.back(f.buffer)
+	f.buffer = nil
 }
 
-// breakSend ends a Send whose rest is lost: what is there of it is read.
-func (t *Tracker) breakSend(h *half) {
-	if h.send != nil {
-		h.send.Broken = true
-		t.sent(h, h.buffer)
+// breakSend ends a Send whose rest is missing. Its captured beginning is decoded.
+func (ops *operations) breakSend(f *flow) {
+	if f.send != nil {
+		f.send.Broken = true
+		ops.endSend(f, f.buffer)
 	}
 }
 
-// took counts a packet of an operation.
-func (t *Tracker) took(o *Operation, at record.Stamp) {
+// countPacket counts a packet of an operation.
+func (ops *operations) countPacket(o *Operation, at record.Stamp) {
 	o.Packets++
-	if o.Kind != Send || at.Packet > o.Last.Packet { // of a message, the last is the one that it had to wait for
+	if o.Kind != Send || at.Packet > o.Last.Packet { // the last packet of a Send is the one that completed it
 		o.Last = at
 	}
-	if t.early.Packet != 0 && o.disorder == nil {
-		o.disorder = &disorder{t.early, t.now}
+	if ops.current.heldStamp.Packet != 0 && o.disorder == nil {
+		o.disorder = &disorder{ops.current.heldStamp, ops.current.now}
 	}
 }
 
@@ -219,56 +210,58 @@ type target struct {
 	length uint32
 }
 
-// writeBegins starts an RDMA Write, of which length bytes are known of.
-func (t *Tracker) writeBegins(h *half, m target, announced bool, r run, at record.Stamp) {
-	t.breakWrite(h)
-	o := t.operate(h, Write, r, at)
+// writeBegins starts an RDMA Write. If announced is false, the length of the memory is
+// only that of the first segment.
+func (ops *operations) writeBegins(f *flow, m target, announced bool, r run, at record.Stamp) {
+	ops.breakWrite(f)
+	o := ops.operate(f, Write, r, at)
 	o.Handle, o.Offset, o.Length, o.Announced = m.handle, m.offset, int64(m.length), announced
-	h.write = o
-	h.conn.follower.Began(o)
+	f.write = o
+	f.conn.follower.Began(o)
 }
 
-// breakWrite ends an RDMA Write whose rest is lost.
-func (t *Tracker) breakWrite(h *half) {
-	if h.write != nil {
-		h.write.Broken, h.write.done = true, true
-		h.write = nil
+// breakWrite ends an RDMA Write whose rest is missing.
+func (ops *operations) breakWrite(f *flow) {
+	if f.write != nil {
+		f.write.Broken, f.write.done = true, true
+		f.write = nil
 	}
 }
 
-// writePart takes a packet, or DDP segment, of the RDMA Write that is going on;
-// size is how many bytes data had on the wire.
-func (t *Tracker) writePart(h *half, offset uint64, data []byte, size int, last bool) {
-	o := h.write
-	t.carries(o, offset, size)
-	t.moves(o, offset, int64(size))
+// writePart adds a packet or DDP segment to the RDMA Write in progress; size is the
+// number of bytes that data had on the wire.
+func (ops *operations) writePart(f *flow, offset uint64, data []byte, size int, last bool) {
+	o := f.write
+	ops.contents.noteCarried(o, offset, size)
+	ops.current.noteBytes(o, offset, int64(size))
 	o.Bytes += int64(size)
 	if !o.Announced {
 		o.Length = max(o.Length, o.Bytes)
 	}
-	if o.Tag != 0 && h.refused == nil {
-		h.conn.follower.Moved(o, offset, data, size)
+	if o.Tag != 0 && f.refused == nil {
+		f.conn.follower.Moved(o, offset, data, size)
 	}
 	if last {
-		h.write, o.done = nil, true
-		h.conn.follower.Done(o)
+		f.write, o.done = nil, true
+		f.conn.follower.Done(o)
 	}
 }
 
-// readBegins starts an RDMA Read that a half asks for.
-func (t *Tracker) readBegins(h *half, m target, r run, at record.Stamp) *Operation {
-	t.breakWrite(h)
-	o := t.operate(h, Read, r, at)
-	o.expects()
+// readBegins starts an RDMA Read that a flow requests.
+func (ops *operations) readBegins(f *flow, m target, r run, at record.Stamp) *Operation {
+	ops.breakWrite(f)
+	o := ops.operate(f, Read, r, at)
+	o.response = new(response)
+	o.seen = o.room[:0]
 	o.Handle, o.Offset, o.Length, o.Announced = m.handle, m.offset, int64(m.length), true
-	h.conn.follower.Began(o)
+	f.conn.follower.Began(o)
 	return o
 }
 
-// readPart takes new data that a Read asked for, from an offset in it.
-func (t *Tracker) readPart(o *Operation, offset int64, data []byte, size int, at record.Stamp) {
-	t.carries(o, o.Offset+uint64(offset), size)
-	t.moves(o, o.Offset+uint64(offset), int64(size))
+// readPart adds new data to a Read, at an offset in the Read.
+func (ops *operations) readPart(o *Operation, offset int64, data []byte, size int, at record.Stamp) {
+	ops.contents.noteCarried(o, o.Offset+uint64(offset), size)
+	ops.current.noteBytes(o, o.Offset+uint64(offset), int64(size))
 	o.Bytes += int64(size)
 	if o.Tag != 0 {
 		o.conn.follower.Moved(o, o.Offset+uint64(offset), data, size)
@@ -279,8 +272,8 @@ func (t *Tracker) readPart(o *Operation, offset int64, data []byte, size int, at
 	}
 }
 
-// acked notes that the other side has received an operation.
-func (t *Tracker) acked(o *Operation, at record.Stamp, final bool) {
+// reportAcked reports that the other side has received an operation.
+func (ops *operations) reportAcked(o *Operation, at record.Stamp, final bool) {
 	if o.acked {
 		return
 	}
@@ -290,23 +283,24 @@ func (t *Tracker) acked(o *Operation, at record.Stamp, final bool) {
 	}
 }
 
-// repeated notes that a packet came again; o is nil when nobody knows of what.
-func (t *Tracker) repeated(h *half, o *Operation, at record.Stamp, b *Burst) {
-	c := h.conn
+// retransmitted counts and reports a retransmitted packet; o is nil if its operation is
+// not known.
+func (ops *operations) retransmitted(f *flow, o *Operation, at record.Stamp, b *Burst) {
+	c := f.conn
 	c.record.Retransmitted++
-	t.mark(o, record.Retransmitted)
-	if o == nil || !c.follower.Repeated(o, h.side, at, b) {
+	ops.current.mark(o, record.Retransmitted)
+	if o == nil || !c.follower.Repeated(o, f.side, at, b) {
 		c.record.RetransmittedOfNone++
 	}
 }
 
-// refuse tells of a refusal, and then of all operations of the half that came
-// behind the one that is refused: a receiver that refuses a request takes none
-// after it (IBTA volume 1, section 9.9.3).
+// refuse reports a refusal, and then all operations of the flow after the refused one:
+// a receiver that refuses a request accepts no request after it (IBTA volume 1, section
+// 9.9.3).
 //
-// The first fatal one ends the connection; what looks at operations is not done
-// for a flood of them.
-func (t *Tracker) refuse(asker *half, r *Refusal, c circle, seq uint32) {
+// The first fatal refusal ends the connection. After maxRefusals of them, operations
+// are not searched any more.
+func (ops *operations) refuse(asker *flow, r *Refusal, c circle, seq uint32) {
 	follower := asker.conn.follower
 	if !r.Fatal {
 		follower.Refused(r)
@@ -318,32 +312,48 @@ func (t *Tracker) refuse(asker *half, r *Refusal, c circle, seq uint32) {
 	asker.refusals++
 	follower.Refused(r)
 	if r.Op == nil && asker.stream != nil {
-		return // nobody knows what came behind it
+		return // the operations after it are not known
 	}
-	behind := Refusal{Later: true, Fatal: true, By: r.By, At: r.At, Reason: r.Reason, Text: r.Text}
+	later := Refusal{Later: true, Fatal: true, By: r.By, At: r.At, Reason: r.Reason, Text: r.Text}
 	for i := asker.ops.head; i < len(asker.ops.entries); i++ {
 		e := &asker.ops.entries[i]
 		if e.op == r.Op || e.op.Tag == 0 || c.delta(e.from, seq) < 0 && c.delta(e.to, seq) <= 0 || e.op.Side != asker.side {
 			continue
 		}
-		behind.Op = e.op
-		follower.Refused(&behind)
+		later.Op = e.op
+		follower.Refused(&later)
 	}
 }
 
-// maxRefusals bounds how many fatal refusals of one direction are told of.
+// maxRefusals is the maximum number of fatal refusals of one direction that are
+// reported.
 const maxRefusals = 16
 
-// lose counts packets of a side that are missing from the capture.
-func (t *Tracker) lose(c *Conn, s Side, n int64) {
-	if h := c.halves[s]; h != nil {
-		h.missing = true
+// countMissing counts packets of a side that are missing from the capture.
+func (ops *operations) countMissing(c *Conn, s Side, n int64) {
+	if f := c.flows[s]; f != nil {
+		f.missing = true
 	}
 	c.record.Lost += n
-	t.Lost += n
+	ops.tracker.Lost += n
 }
 
-// packetsFor is how many packets carry n bytes: at least one.
+// packetsFor returns the number of packets that carry n bytes, at least one.
 func packetsFor(n uint32, mtu int) uint32 {
 	return uint32(min(max(1, (uint64(n)+uint64(mtu)-1)/uint64(mtu)), math.MaxInt32))
+}
+
+// markSeen adds the range from lo to hi to the captured part of a Read's response, and
+// returns the number of new packets or bytes. The budget counts ranges that the set
+// cannot remember.
+func (ops *operations) markSeen(o *Operation, lo, hi int64) (fresh int64) {
+	had := len(o.seen)
+	if fresh = o.seen.Add(lo, hi); fresh == 0 && had >= maxSpans {
+		ops.tracker.budget.Note(budget.Spans)
+	}
+	if more := len(o.seen) - max(had, len(o.room)); more > 0 {
+		o.conn.share.Charge(spanCost * int64(more))
+		o.spans += int32(more)
+	}
+	return fresh
 }

@@ -1,12 +1,16 @@
-// Package rdma says what the RDMA layer did: connections and their handshakes,
-// packets made into operations, for InfiniBand's transport (RoCE, native) and for
-// iWARP alike. PSNs, TCP and FPDUs stay in here; it knows nothing of RPC.
+// Package rdma follows RDMA connections: their handshakes, and the operations that
+// their packets make, for InfiniBand's transport (RoCE and native InfiniBand) and for
+// iWARP alike. PSNs, TCP and FPDUs do not leave this package, and it knows nothing
+// about RPC.
 //
-// The way through it: a [Tracker] takes packets and TCP segments. join.go finds
-// the connection of each, cm.go and mpa.go follow the handshakes. packet.go
-// (InfiniBand) and stream.go, fpdu.go (iWARP) put them in the order in which the
-// receiver takes them, with window.go, and make operations of them in
-// operation.go. What happened is told to a [Follower], one per connection.
+// A [Tracker] takes packets and TCP segments. connections (connections.go, join.go)
+// finds the connection of each and forgets connections that have ended, handshakes
+// (cm.go) follows the connection manager, and icrcTrust (icrc.go) decides which packets
+// with a bad ICRC are dropped. infiniband (packet.go) and tcpStreams (stream.go,
+// fpdu.go) use window.go to put requests into the order in which the receiver accepts
+// them, and operations (operation.go) makes operations of them. delivery.go decides
+// which captured copy of a request was accepted, and burst.go decides why a request was
+// retransmitted. Each connection reports its events to a [Follower].
 package rdma
 
 import (
@@ -17,17 +21,17 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// Side is one end of a connection: 0 or 1, as they were found. Where the
-// handshake is known, 0 is the client.
+// Side is one end of a connection: 0 or 1, in the order in which they were found. If
+// the handshake was captured, 0 is the client.
 type Side uint8
 
-// Other is the end across.
+// Other returns the opposite side.
 func (s Side) Other() Side { return 1 - s }
 
-// Kind is what an operation does.
+// Kind is the kind of an operation.
 type Kind uint8
 
-// The kinds of operation.
+// The kinds of operations.
 const (
 	Send Kind = iota
 	Write
@@ -37,57 +41,59 @@ const (
 
 var kindNames = [...]string{"Send", "RDMA Write", "RDMA Read", "Atomic"}
 
-// String is the name of the kind, "RDMA Write".
+// String returns the name of the kind, such as "RDMA Write".
 func (k Kind) String() string { return kindNames[k] }
 
-// Tag is the note of whoever is above: opaque here, 0 for nobody's. It is no
-// pointer, since what it names may be gone first.
+// Tag identifies the upper-layer object that an operation belongs to. This package does
+// not interpret it; 0 means none. It is not a pointer, because the object may be freed
+// before the operation is.
 type Tag uint64
 
-// Operation is a requester's work request. Acknowledgements, refusals and repeats
-// are events of it. It is used again when nothing can happen to it any more; a
-// pointer to it is good until the method that gets it returns.
+// Operation is a work request of a requester. Acknowledgements, refusals and
+// retransmissions are events of it. An upper layer keeps no pointer to it after the
+// method that received the pointer returns.
 type Operation struct {
-	Tag         Tag                // set by whoever is above
-	Number      int64              // counts the operations of all connections, from 1
-	Seq         uint64             // counts the requests of Side, from 1
-	Side        Side               // the requester
-	Kind        Kind               //
-	Broken      bool               // part of it is not in the capture
-	Cut         bool               // Send, Write: the capture has cut packets of it, so that nobody can tell whether their checksums were good
-	Announced   bool               // the wire told Length when it began
-	done, acked bool               // nothing more of it is expected; the other end has it
-	refs        int8               // how many ledgers it stands in
-	Handle      uint32             // Read, Write, Atomic: of the other side's memory
+	Tag         Tag    // set by the upper layer
+	Number      int64  // position among the operations of all connections, from 1
+	Seq         uint64 // position among the requests of Side, from 1
+	Side        Side   // the requester
+	Kind        Kind
+	Broken      bool               // a part of it was not captured
+	Cut         bool               // Send, Write: a packet of it was truncated in the capture, so that its checksum cannot be verified
+	Announced   bool               // the first packet contained Length
+	done, acked bool               // done: no more packets of it are expected; acked: the other side received it
+	ledgers     int8               // number of ledgers that contain it
+	Handle      uint32             // Read, Write, Atomic: handle of the other side's memory
 	from        uint32             // InfiniBand: PSN of its first packet
-	Offset      uint64             // Read, Write, Atomic: in that memory
-	Length      int64              // bytes: announced; of a Send or an iWARP Write what was seen so far
+	Offset      uint64             // Read, Write, Atomic: offset in that memory
+	Length      int64              // bytes: announced; of a Send or an iWARP Write, the bytes captured so far
 	Invalidates record.Opt[uint32] // Send With Invalidate
-	Payload     []byte             // Send: what was captured of it; good in Done only
+	Payload     []byte             // Send: its captured bytes, valid only during Done
 	Word        record.Opt[uint32] // Send: its first four bytes, big-endian
-	Bytes       int64              // moved, each once
-	Packets     int64              // that carried it or its response, each once
-	First, Last record.Stamp       // of those packets
-	Again       int64              // Read: bytes that the latest repeat asks for
+	Bytes       int64              // bytes that were moved, each counted once
+	Packets     int64              // packets that carried it or its response, each counted once
+	First, Last record.Stamp       // the first and the last of these packets
+	Again       int64              // Read: bytes that its latest retransmission requests
 
 	conn  *Conn
 	size  int32  // InfiniBand Write: bytes of each packet but the last
-	Bad   bool   // Send: a packet's ICRC was bad, of a sender of whom nobody knew yet whether he fills them in
-	count uint32 // PSNs that it takes; 0: a Read of unknown extent
+	Bad   bool   // Send: a packet had a bad ICRC, and was accepted because its sender was not yet known to fill ICRCs in
+	count uint32 // number of its PSNs; 0 for a Read of unknown extent
 	msn   uint32 // iWARP Send: its message sequence number
 
-	copies    copies    // of the packet that ends it
-	*response           // of a Read; others may have none
-	disorder  *disorder // nil while all of it came in order
+	copies    copies    // copies of the packet that ends the operation
+	*response           // for a Read; may be nil for other operations
+	disorder  *disorder // nil if all packets came in order
 }
 
-// disorder is a packet that came before one that it had to follow, which a receiver
-// that keeps order drops, and that one.
+// disorder is the first packet of an operation that came before a packet that it had to
+// follow, and the packet that filled the gap. A receiver that requires order drops the
+// first one.
 type disorder struct{ early, filled record.Stamp }
 
-// Disorder is a packet of an operation that came before one that it had to follow: a
-// receiver that keeps order drops it; and that one. They have no number where there
-// was none.
+// Disorder returns the first packet of the operation that came before a packet that it
+// had to follow, and the packet that filled the gap. A receiver that requires order
+// drops the early packet. The packet numbers are 0 if all packets came in order.
 func (o *Operation) Disorder() (early, filled record.Stamp) {
 	if o.disorder != nil {
 		early, filled = o.disorder.early, o.disorder.filled
@@ -95,135 +101,121 @@ func (o *Operation) Disorder() (early, filled record.Stamp) {
 	return early, filled
 }
 
-// response is what a Read's response is held against.
+// response is the captured part of a Read's response.
 type response struct {
-	seen   span.Set     // packets (InfiniBand) or bytes (iWARP) of it
-	room   [2]span.Span // what seen begins in
-	taken  int64        // packets from the first on without a gap
-	sinkAt uint64       // iWARP: STag and offset of the requester's own memory
+	seen   span.Set     // packets (InfiniBand) or bytes (iWARP) that were captured
+	room   [2]span.Span // initial storage of seen
+	taken  int64        // packets at the beginning of the response, up to the first gap
+	sinkAt uint64       // iWARP: offset of the requester's own memory; sink is its STag
 	sink   uint32
-	spans  int32 // that were charged
+	spans  int32 // spans that were charged to the budget
 }
 
-// expects makes it ready for a response.
-func (o *Operation) expects() {
-	if o.response == nil {
-		o.response = new(response)
-		o.seen = o.room[:0]
-	}
-	*o.response = response{seen: o.seen[:0]}
-}
-
-// small says that it may be kept for the next.
-func (o *Operation) small() bool { return o.response == nil || cap(o.seen) <= 16 }
-
-// Whole says that all of a Send has come.
+// Whole reports whether a Send was captured from its first packet to its last.
 func (o *Operation) Whole() bool { return o.done && !o.Broken }
 
-// Refusal is a NAK or a Terminate. Op is nil when the operation is not known (any
-// more): Kind, Handle, Offset, Length are then what the wire says of it.
+// Refusal is a NAK or a Terminate. Op is nil if the operation is not known; Kind,
+// Handle, Offset and Length are then the values in the refusing packet.
 type Refusal struct {
 	Op     *Operation
-	Later  bool               // not blamed: it came behind what is, so nobody took it
-	Fatal  bool               // the connection does not survive it
-	Taken  int64              // bytes of Op's that came before the packet that is refused
-	By     Side               // who refuses
-	Kind   Kind               // what it refuses
-	Handle record.Opt[uint32] // unknown of a Send
+	Later  bool               // Op was not refused itself, but follows the refused operation, so it was not accepted
+	Fatal  bool               // the connection ends with it
+	Taken  int64              // bytes of Op before the refused packet
+	By     Side               // the side that refuses
+	Kind   Kind               // kind of the refused operation
+	Handle record.Opt[uint32] // unknown for a Send
 	Offset uint64
 	Length uint32
 	At     record.Stamp
 	Reason string // "RNR", "remote access error"
-	Text   string // what a finding says of it; empty when no rule is broken
+	Text   string // text of the finding; empty if no rule is violated
 
 	NotReady bool // no receive buffer was posted
-	TooLong  bool // what is refused may be longer than its receive buffer
+	TooLong  bool // the refused Send may be longer than its receive buffer
 }
 
-// UpperLayer is what operations are for.
+// UpperLayer is the protocol that uses the operations.
 type UpperLayer interface {
-	// Follow is asked for every connection, half-seen ones too. It is never nil. A
-	// Follower that the Conn has already is of another connection, which is over: it
-	// may be used again.
+	// Follow returns the follower of a new connection, never nil. It is also called for
+	// connections of which only one direction was captured.
 	Follow(c *Conn) Follower
-	// ServerPort is a guess at who serves, where the handshake is missing.
+	// ServerPort reports whether a port is likely to be a server's. It is used if the
+	// handshake was not captured.
 	ServerPort(port uint16) bool
 }
 
-// Follower is told what happens on one connection, in the order in which the
-// receiver takes it, each thing once. All state of it is that connection's. It
-// keeps no pointer and no slice that it gets.
+// Follower receives the events of one connection, each once, in the order in which the
+// receiver accepts the operations. Its state belongs to this connection only. It keeps
+// no pointer and no slice that it receives.
 type Follower interface {
-	// Private is what a side said of itself as the connection was made, whole.
-	// It is not called when that is not in the capture.
+	// Private passes the complete private data of a side's handshake message. It is not
+	// called if the capture does not have all of it.
 	Private(s Side, data []byte, at record.Stamp)
-	// Began tells of a Read, Write or Atomic. It may set o.Tag.
+	// Began reports the first packet of a Read, Write or Atomic. It may set o.Tag.
 	Began(o *Operation)
-	// Moved tells of n bytes, of which data was captured, at an offset of the
-	// memory that o names. It is called only for an o with a Tag.
+	// Moved reports n bytes, of which data was captured, at an offset of the memory
+	// that o names. It is called only if o has a Tag.
 	Moved(o *Operation, offset uint64, data []byte, n int)
-	// Done tells that o is whole, or Broken. It may set o.Tag.
+	// Done reports that o is complete, or Broken. It may set o.Tag.
 	Done(o *Operation)
-	// Acked tells that the other side has received o. What is not final may
-	// still be refused.
+	// Acked reports that the other side received o. If final is false, o may still be
+	// refused.
 	Acked(o *Operation, at record.Stamp, final bool)
 	// Repeated reports that a packet of o, or of its response, was retransmitted,
 	// and returns whether o belongs to something. b is the burst that a
 	// retransmitted request belongs to, nil for a response.
 	Repeated(o *Operation, by Side, at record.Stamp, b *Burst) (taken bool)
-	// Refused tells of what is blamed, then of all that is Later, by Seq.
+	// Refused reports the refused operation, and then all Later operations in the order
+	// of their Seq.
 	Refused(r *Refusal)
-	// Abandoned tells that a Read will never be Done, and asks whether what is
-	// missing of its response is lost from the capture.
+	// Abandoned reports that a Read will never be Done. It returns whether the missing
+	// packets of the response were sent and not captured.
 	Abandoned(o *Operation) (lost bool)
 
-	// Knows says whether a Call of s with this XID is open (Send), or this is
-	// memory of s, all of it.
+	// Knows reports whether a Call of s with this XID is outstanding (Send), or whether
+	// all of this range is memory of s that is exposed for operations of this kind.
 	Knows(s Side, k Kind, xidOrHandle uint32, offset uint64, length uint32) bool
-	// Whose is the tag of what exposes memory of s at an offset; 0 for none.
+	// Whose returns the tag of the object that exposes memory of s at an offset, 0 for
+	// none.
 	Whose(s Side, handle uint32, offset uint64) Tag
-	// Join takes over what f, of an undecided connection, had. Its side from is
-	// now to.
+	// Join takes over the state of f, the follower of a connection without an ID. The
+	// side from of f is the side to of this connection.
 	Join(f Follower, from, to Side)
 
-	// Closing tells that a side, or nobody known, has begun to end the
-	// connection. What still comes belongs to it.
+	// Closing reports that a side, or an unknown one, began to end the connection.
+	// Later packets still belong to it.
 	Closing(at record.Stamp)
-	// Closed tells that nothing will come any more.
+	// Closed reports that no more events follow.
 	Closed(at record.Stamp)
-	// Finish fills in the follower's part of the record, nil when nobody wants it. It
-	// is the last call.
+	// Finish fills in the follower's part of the record, which is nil if no record is
+	// wanted. It is the last call.
 	Finish(r *record.Connection)
-	// Evict lets go of the oldest of a kind, and says whether there was one.
+	// Evict frees the oldest object of a kind, and reports whether there was one.
 	Evict(k budget.Kind) bool
 }
 
-// Address is one end of a link: an IP address or GID, or on native InfiniBand a
-// LID, or both.
+// Address is one end of a link: an IP address or GID, on native InfiniBand a LID, or
+// both.
 type Address struct {
 	IP  netip.Addr
 	LID uint16
 }
 
-// String is the IP address, or the LID.
+// String returns the IP address, or the LID if there is no IP address.
 func (a Address) String() string { return string(record.AppendAddress(nil, a.IP, a.LID)) }
 
-// last is its last byte, in which addresses of one network differ.
-func (a *Address) last() byte {
-	ip := a.IP.As16()
-	return ip[15] ^ byte(a.LID)
-}
-
-// Happened says what the packet at hand was.
-type Happened struct {
-	Conn *Conn      // nil for none
-	Op   *Operation // nil for none
-	Tag  Tag        // what it is for, where there is no Op yet
+// PacketVerdict is the result of taking a packet: its connection, its operation, and
+// how the receiver treated it.
+type PacketVerdict struct {
+	Conn *Conn      // nil if the packet belongs to no connection
+	Op   *Operation // nil if the packet belongs to no known operation
+	Tag  Tag        // the tag of the packet's memory, if Op is nil
 	Mark record.Marks
 
-	// What it moves, or asks to be moved, of the memory that Op names: bytes
-	// [From, To), empty where that is not known, or nothing.
+	// From and To are the range [From, To) of the memory that Op names, which the
+	// packet moves or requests. The range is empty if it is not known, or if the packet
+	// moves nothing.
 	From, To uint64
 
-	Place record.Place // of its payload
+	Place record.Place // position of its payload
 }

@@ -8,18 +8,34 @@ import (
 	"github.com/rdmadump/rdmadump/link"
 )
 
-// TCP, as far as it carries iWARP. A connection is followed from its MPA request
-// or reply on; without those, from the first segment whose bytes read as FPDUs
-// with a right CRC. Other TCP traffic costs a look at a few bytes of each
-// segment, and no memory.
+// TCP streams that carry iWARP. A connection is followed from its MPA request or reply
+// on, or, without these, from the first segment that consists of FPDUs with a correct
+// CRC. For other TCP traffic, a few bytes of each segment are inspected, and no memory
+// is used.
 
-// TCP is a segment, and when it was seen.
+// tcpStreams takes the segments of TCP streams that carry iWARP, in the order of their
+// bytes. fpdu.go has the part that decodes FPDUs.
+type tcpStreams struct {
+	tracker     *Tracker
+	current     *currentPacket
+	connections *connections
+	operations  *operations
+	contents    *contents
+
+	streams map[streamKey]*flow
+	iwarp   decoders
+}
+
+// Segment takes a TCP segment. It returns false if the segment carries no iWARP.
+func (t *Tracker) Segment(s *TCP) bool { return t.tcp.segment(s) }
+
+// TCP is a segment and its time.
 type TCP struct {
 	link.TCP
 	At record.Stamp
 }
 
-// streamKey names one direction of a TCP connection.
+// streamKey identifies one direction of a TCP connection.
 type streamKey struct {
 	src, dst         netip.Addr
 	srcPort, dstPort uint16
@@ -31,20 +47,20 @@ func (k streamKey) reversed() streamKey { return streamKey{k.dst, k.src, k.dstPo
 type stream struct {
 	key       streamKey
 	next      uint32 // the sequence number of the next byte
-	known     bool   // next is
-	ackedTo   uint32 // the other end has received everything before it
+	known     bool   // next is known
+	ackedTo   uint32 // the other side has received all bytes before it
 	acked     bool
-	handshake bool   // its MPA frame is yet to come, or incomplete
-	markers   bool   // in what this side sends
-	resync    bool   // bytes are missing: look for the start of an FPDU
-	skip      int    // bytes of an FPDU that was cut are still to come
+	handshake bool   // the MPA frame is not complete yet
+	markers   bool   // this side sends markers
+	resync    bool   // bytes are missing, so the start of an FPDU has to be found
+	skip      int    // remaining bytes of an FPDU that was truncated
 	position  int    // bytes since the FPDUs began, modulo MarkerEvery
-	partial   []byte // an FPDU, or MPA frame, as far as it is there
+	partial   []byte // the bytes so far of an incomplete FPDU or MPA frame
 	from      uint32 // sequence number of partial
 	fin       bool
 }
 
-// decoders is what streams are taken apart with, used again for each.
+// decoders are the decoders and buffers that all streams share.
 type decoders struct {
 	mpa      iwarp.MPA
 	segment  iwarp.Segment
@@ -52,78 +68,73 @@ type decoders struct {
 	fpdus    []iwarp.Noted
 }
 
-// oddSums is how many wrong checksums of a sender are taken for damage: where more
-// of them are wrong than right, something on the way to the capture does that.
-const oddSums = 8
+// maxBadChecksums is the number of wrong checksums of a sender that are taken for
+// damage. If it is exceeded, and more checksums are wrong than right, the capture is
+// taken to contain checksums that the adapter had not filled in.
+const maxBadChecksums = 8
 
-// Segment takes a TCP segment. It is false when that carries no iWARP.
-func (t *Tracker) Segment(s *TCP) bool {
-	t.now, t.happened = s.At, Happened{}
-	t.iwarp.fpdus = t.iwarp.fpdus[:0]
+// segment takes a TCP segment. It returns false if the segment carries no iWARP.
+func (ts *tcpStreams) segment(s *TCP) bool {
+	ts.current.now, ts.current.verdict = s.At, PacketVerdict{}
+	ts.iwarp.fpdus = ts.iwarp.fpdus[:0]
 	key := streamKey{s.Src, s.Dst, s.SrcPort, s.DstPort}
-	slot := &t.recent[int(s.SrcPort^s.DstPort*3)&(recents-1)]
-	h := *slot
-	if h == nil || h.stream == nil || h.stream.key != key {
-		if h = t.streams[key]; h != nil {
-			*slot = h
-		}
-	}
+	f := ts.streams[key]
 	isMPA := iwarp.IsMPA(s.Payload)
-	if h == nil && !isMPA && !t.mayBegin(key, s) {
+	if f == nil && !isMPA && !ts.mayStartStream(key, s) {
 		return false
 	}
 	if right, known := s.Checksum(); known {
 		var from *Host
-		if h != nil {
-			from = h.src
+		if f != nil {
+			from = f.src
 		} else {
-			from = t.hosts.get(&Address{IP: s.Src})
+			from = ts.connections.hosts.get(&Address{IP: s.Src})
 		}
-		from.judged = true
-		bad := !right && !s.Unfinished() // unless it was captured before it was summed up
+		from.known = true
+		bad := !right && !s.Unfinished() // an unfinished checksum is filled in after the capture point
 		if right && s.Length > 0 {
 			from.tcpGood++
 		} else if bad {
 			from.tcpBad++
 		}
-		if bad && (from.tcpBad <= oddSums || from.tcpGood >= from.tcpBad) { // the receiver drops it
-			if t.mark(nil, record.BadChecksum); h != nil {
-				h.conn.record.Packets++
-				t.happened.Conn = h.conn
+		if bad && (from.tcpBad <= maxBadChecksums || from.tcpGood >= from.tcpBad) { // the receiver drops the segment
+			if ts.current.mark(nil, record.BadChecksum); f != nil {
+				f.conn.record.Packets++
+				ts.current.verdict.Conn = f.conn
 			}
-			t.BadChecksum++
-			return h != nil
+			ts.tracker.BadChecksum++
+			return f != nil
 		}
 	}
-	if isMPA && (h == nil || h.conn.closing || h.stream.known && !h.stream.handshake && octets.delta(s.Seq, h.stream.next) > 0) {
-		h = t.opens(key, s)
-	} else if h == nil {
-		h = t.guess(key, s)
+	if isMPA && (f == nil || f.conn.closing || f.stream.known && !f.stream.handshake && octets.delta(s.Seq, f.stream.next) > 0) {
+		f = ts.openStream(key, s)
+	} else if f == nil {
+		f = ts.recognizeStream(key, s)
 	}
-	if h == nil {
+	if f == nil {
 		return false
 	}
-	t.belongs(h.conn, IWARP)
-	h.heard(s.Length > 0)
-	t.take(h, s)
+	ts.connections.countFor(f.conn, IWARP)
+	f.notePacket(s.Length > 0)
+	ts.takeSegment(f, s)
 	return true
 }
 
-// opens starts a connection, or completes it with its other direction, from an
-// MPA frame.
-func (t *Tracker) opens(key streamKey, s *TCP) *half {
+// openStream starts a connection with an MPA frame, or completes the connection of the
+// other direction.
+func (ts *tcpStreams) openStream(key streamKey, s *TCP) *flow {
 	if string(s.Payload[:len(iwarp.ReplyKey)]) == iwarp.ReplyKey {
-		if back := t.streams[key.reversed()]; back != nil && !back.conn.closing && back.conn.halves[1] == nil {
-			return t.attachStream(back.conn, 1, key)
+		if back := ts.streams[key.reversed()]; back != nil && !back.conn.closing && back.conn.flows[1] == nil {
+			return ts.attachStream(back.conn, 1, key)
 		}
-		return t.attachStream(t.serves(t.announced(), key.reversed()), 1, key)
+		return ts.attachStream(ts.setPorts(ts.connections.newAnnouncedConn(), key.reversed()), 1, key)
 	}
-	return t.attachStream(t.serves(t.announced(), key), 0, key)
+	return ts.attachStream(ts.setPorts(ts.connections.newAnnouncedConn(), key), 0, key)
 }
 
-// serves notes which ports a connection's sides have; key is the direction that
-// the client sends in.
-func (t *Tracker) serves(c *Conn, key streamKey) *Conn {
+// setPorts sets the ports of a connection's sides; key is the direction in which the
+// client sends.
+func (ts *tcpStreams) setPorts(c *Conn, key streamKey) *Conn {
 	c.client = 0
 	c.ports[0], c.ports[1] = record.Some(key.srcPort), record.Some(key.dstPort)
 	c.service = c.ports[1]
@@ -131,75 +142,75 @@ func (t *Tracker) serves(c *Conn, key streamKey) *Conn {
 	return c
 }
 
-func (t *Tracker) attachStream(c *Conn, side Side, key streamKey) *half {
-	if old := t.streams[key]; old != nil && old.conn != c {
-		t.replace(old.conn)
+func (ts *tcpStreams) attachStream(c *Conn, side Side, key streamKey) *flow {
+	if old := ts.streams[key]; old != nil && old.conn != c {
+		ts.connections.endReused(old.conn)
 	} else if old != nil {
-		t.drop(old)
+		ts.connections.drop(old)
 	}
-	h := t.spare.half(c)
-	e := t.hosts.ends(&Address{IP: key.src}, &Address{IP: key.dst})
-	h.side, h.src, h.dst, h.lane = side, e.src, e.dst, t.newLane()
+	f := &flow{conn: c}
+	e := ts.connections.hosts.ends(&Address{IP: key.src}, &Address{IP: key.dst})
+	f.side, f.src, f.dst, f.placement = side, e.src, e.dst, ts.contents.newPlacement()
 	e.src.Hold()
 	e.dst.Hold()
-	h.stream = &stream{key: key, handshake: c.handshake}
-	c.halves[side] = h
-	c.share.Charge(halfCost)
-	t.streams[key] = h
-	if c.halves[side.Other()] != nil {
-		t.decide(c)
+	f.stream = &stream{key: key, handshake: c.handshake}
+	c.flows[side] = f
+	c.share.Charge(flowCost)
+	ts.streams[key] = f
+	if c.flows[side.Other()] != nil {
+		ts.connections.assignID(c)
 	}
-	return h
+	return f
 }
 
-// mayBegin is a first look at a segment of a stream that is not known: most are of
-// other protocols.
-func (t *Tracker) mayBegin(key streamKey, s *TCP) bool {
+// mayStartStream reports whether a segment of an unknown stream may carry iWARP. It
+// rejects most segments of other protocols quickly.
+func (ts *tcpStreams) mayStartStream(key streamKey, s *TCP) bool {
 	if len(s.Payload) < iwarp.FPDULen(iwarp.TaggedLen) || len(s.Payload) < s.Length {
 		return false
 	}
-	if back := t.streams[key.reversed()]; back != nil {
+	if back := ts.streams[key.reversed()]; back != nil {
 		return true
 	}
 	return plausibleFPDU(s.Payload, false)
 }
 
-// guess recognises a stream whose handshake was missed by its framing: the
-// segment has to be made of FPDUs, with a CRC that is right. The side that calls
-// is found out later; the server is first taken to be the one with the port that
-// is known, or the lower.
-func (t *Tracker) guess(key streamKey, s *TCP) *half {
-	if back := t.streams[key.reversed()]; back != nil && !back.conn.closing {
+// recognizeStream recognizes a stream without a captured handshake by its framing: the
+// segment has to consist of FPDUs with a correct CRC. Which side is the client is
+// decided later; until then, the server is the side with a known port, or with the
+// lower one.
+func (ts *tcpStreams) recognizeStream(key streamKey, s *TCP) *flow {
+	if back := ts.streams[key.reversed()]; back != nil && !back.conn.closing {
 		side := back.side.Other()
-		if back.conn.halves[side] == nil && plausibleFPDU(s.Payload, true) {
-			h := t.attachStream(back.conn, side, key)
-			h.stream.handshake = false
-			return h
+		if back.conn.flows[side] == nil && plausibleFPDU(s.Payload, true) {
+			f := ts.attachStream(back.conn, side, key)
+			f.stream.handshake = false
+			return f
 		}
 		return nil
 	}
 	if !plausibleFPDU(s.Payload, false) {
 		return nil
 	}
-	c := t.connect()
-	t.undecided.push(c)
+	c := ts.connections.newConn()
+	ts.connections.undecided.Push(c)
 	side := Side(0)
 	asks := key
-	serves := t.upper.ServerPort
-	if serves(key.srcPort) || key.srcPort < key.dstPort && !serves(key.dstPort) {
+	setPorts := ts.tracker.upper.ServerPort
+	if setPorts(key.srcPort) || key.srcPort < key.dstPort && !setPorts(key.dstPort) {
 		side, asks = 1, key.reversed()
 	}
-	t.serves(c, asks)
-	if !serves(asks.dstPort) {
+	ts.setPorts(c, asks)
+	if !setPorts(asks.dstPort) {
 		c.client = -1
 	}
-	return t.attachStream(c, side, key)
+	return ts.attachStream(c, side, key)
 }
 
-// plausibleFPDU says whether data starts with a whole FPDU whose CRC is right.
-// Where CRCs are off, their field is zero: the data has then to be made of such
-// FPDUs from end to end, and, of a connection that is not known to be iWARP, to
-// begin with an untagged one, which has more bits that can be wrong.
+// plausibleFPDU reports whether data begins with a complete FPDU that has a correct
+// CRC. If CRCs are off, their field is zero; then all of data has to consist of such
+// FPDUs. If the connection is not known to be iWARP, the first of them has to be
+// untagged, because an untagged header has more bits that can be checked.
 func plausibleFPDU(data []byte, known bool) bool {
 	for first := true; len(data) > 0; first = false {
 		if len(data) < iwarp.FPDULen(iwarp.TaggedLen) {
@@ -225,240 +236,243 @@ func plausibleFPDU(data []byte, known bool) bool {
 	return true
 }
 
-// take puts a segment in its place in the stream.
-func (t *Tracker) take(h *half, s *TCP) {
-	c, w := h.conn, h.stream
+// takeSegment processes a segment of a known stream.
+func (ts *tcpStreams) takeSegment(f *flow, s *TCP) {
+	c, w := f.conn, f.stream
 	if s.Flags&link.TCPACK != 0 {
-		if peer := h.peer(); peer != nil && peer.stream.known {
-			alone := s.Length == 0 // it says nothing else
-			t.acknowledgedTCP(peer, s.Ack, s.At, alone)
-			if alone {
-				t.mark(peer.ops.at(octets, s.Ack-1), 0)
+		if peer := f.peer(); peer != nil && peer.stream.known {
+			pureACK := s.Length == 0 // it has no other purpose
+			ts.acknowledgedTCP(peer, s.Ack, s.At, pureACK)
+			if pureACK {
+				ts.current.mark(peer.ops.at(octets, s.Ack-1), 0)
 			}
 		}
 	}
 	if s.Length > 0 {
-		t.happened.Place = h.lane.requests(octets, s.Seq)
-		t.takeData(h, s)
-		h.signals.requested = s.At.Time
-		if t.happened.Op == nil {
-			t.partOf(h)
+		ts.current.verdict.Place = f.placement.requests(octets, s.Seq)
+		ts.takeData(f, s)
+		f.signals.requested = s.At.Time
+		if ts.current.verdict.Op == nil {
+			ts.attributePartial(f)
 		}
 	}
 	switch {
 	case s.Flags&link.TCPRST != 0:
-		t.close(c, Ending{How: record.EndReset, By: record.Some(h.side), At: s.At})
-		t.isOver(c)
+		ts.connections.close(c, Ending{How: record.EndReset, By: record.Some(f.side), At: s.At})
+		ts.connections.markClosed(c)
 	case s.Flags&link.TCPFIN != 0:
 		w.fin = true
-		if peer := h.peer(); peer == nil || peer.stream.fin {
-			t.close(c, Ending{How: record.EndDisconnect, By: c.finished(h), At: s.At})
-			t.isOver(c)
+		if peer := f.peer(); peer == nil || peer.stream.fin {
+			ts.connections.close(c, Ending{How: record.EndDisconnect, By: c.firstFin(f), At: s.At})
+			ts.connections.markClosed(c)
 		} else if !c.fin.Known() {
-			c.fin = record.Some(h.side)
+			c.fin = record.Some(f.side)
 		}
 	}
 }
 
-// partOf says whose the FPDU is that a segment brought a part of.
-func (t *Tracker) partOf(h *half) {
-	w, s := h.stream, &t.iwarp.segment
+// attributePartial finds the operation of an FPDU of which a segment brought only a
+// part.
+func (ts *tcpStreams) attributePartial(f *flow) {
+	w, s := f.stream, &ts.iwarp.segment
 	if w.markers || len(w.partial) < iwarp.LengthLen || s.Decode(w.partial[iwarp.LengthLen:]) != nil {
 		return
 	}
 	switch {
-	case s.Tagged && s.Opcode == iwarp.Write && h.write != nil && h.write.Handle == s.STag:
-		t.mark(h.write, 0)
+	case s.Tagged && s.Opcode == iwarp.Write && f.write != nil && f.write.Handle == s.STag:
+		ts.current.mark(f.write, 0)
 	case s.Tagged && s.Opcode == iwarp.Write:
-		t.happened.Tag = h.conn.follower.Whose(h.side.Other(), s.STag, s.Offset)
+		ts.current.verdict.Tag = f.conn.follower.Whose(f.side.Other(), s.STag, s.Offset)
 	case s.Tagged && s.Opcode == iwarp.ReadResponse:
-		if peer := h.peer(); peer != nil {
-			t.mark(peer.sinks(fragment{Segment: s}), 0)
+		if peer := f.peer(); peer != nil {
+			ts.current.mark(peer.readOfSink(fragment{Segment: s}), 0)
 		}
 	case s.Opcode.IsSend() && s.Offset > 0:
-		t.mark(h.send, 0)
+		ts.current.mark(f.send, 0)
 	}
 }
 
-// finished is the side that ended its stream first; h is the one that did last.
-func (c *Conn) finished(h *half) record.Opt[Side] {
+// firstFin returns the side that ended its stream first; f is the flow with the latest
+// FIN.
+func (c *Conn) firstFin(f *flow) record.Opt[Side] {
 	if c.fin.Known() {
 		return c.fin
 	}
-	return record.Some(h.side)
+	return record.Some(f.side)
 }
 
-func (t *Tracker) takeData(h *half, s *TCP) {
-	c, w := h.conn, h.stream
+func (ts *tcpStreams) takeData(f *flow, s *TCP) {
+	c, w := f.conn, f.stream
 	if !w.known {
 		w.known, w.next = true, s.Seq
-		h.late = !w.handshake
+		f.lateStart = !w.handshake
 	}
 	data, delta := s.Payload, octets.delta(s.Seq, w.next)
 	switch {
-	case delta <= -int32(s.Length): // all of it was seen
-		h.stalls(octets, s.Seq, w.acked && octets.delta(s.Seq, w.ackedTo) >= 0, s.At)
-		t.resent(h, s)
+	case delta <= -int32(s.Length): // all of it was captured before
+		f.noteRetry(octets, s.Seq, w.acked && octets.delta(s.Seq, w.ackedTo) >= 0, s.At)
+		ts.noteResentSegment(f, s)
 		return
-	case delta < 0: // it overlaps what was seen
-		t.resent(h, s)
+	case delta < 0: // a part of it was captured before
+		ts.noteResentSegment(f, s)
 		skip := min(int(-delta), len(data))
-		t.feed(h, data[skip:], s.Offset+skip, s.Length+int(delta), s.At)
+		ts.feed(f, data[skip:], s.Offset+skip, s.Length+int(delta), s.At)
 	case delta == 0:
-		if w.acked && octets.delta(w.ackedTo, s.Seq) > 0 { // its acknowledgement came first
-			t.unordered = true
+		if w.acked && octets.delta(w.ackedTo, s.Seq) > 0 { // the acknowledgement came first
+			ts.tracker.unordered = true
 		}
-		if !h.window.empty() {
+		if !f.window.empty() {
 			c.record.OutOfOrder++
-			t.mark(nil, record.OutOfOrder)
+			ts.current.mark(nil, record.OutOfOrder)
 		}
-		t.feed(h, data, s.Offset, s.Length, s.At)
+		ts.feed(f, data, s.Offset, s.Length, s.At)
 	default:
-		t.holdSegment(h, s)
+		ts.holdSegment(f, s)
 		return
 	}
-	t.drainSegments(h)
+	ts.drainSegments(f)
 }
 
-// resent notes a segment that was retransmitted, on the operations that end in it.
-func (t *Tracker) resent(h *half, s *TCP) {
+// noteResentSegment notes a retransmitted segment for the operations that end in it.
+func (ts *tcpStreams) noteResentSegment(f *flow, s *TCP) {
 	end := octets.add(s.Seq, uint32(s.Length))
-	for i := h.ops.find(octets, s.Seq); i >= 0 && i < len(h.ops.entries) && octets.delta(h.ops.entries[i].to, end) <= 0; i++ {
-		h.ops.entries[i].op.copies.note(behind, s.At, 0)
+	for i := f.ops.find(octets, s.Seq); i >= 0 && i < len(f.ops.entries) && octets.delta(f.ops.entries[i].to, end) <= 0; i++ {
+		f.ops.entries[i].op.copies.note(behind, s.At, 0)
 	}
-	o := h.ops.at(octets, s.Seq)
-	t.repeated(h, o, s.At, t.resends(h, octets, run{s.Seq, end}, o, s.At))
+	o := f.ops.at(octets, s.Seq)
+	ts.operations.retransmitted(f, o, s.At, ts.operations.burstOf(f, octets, run{s.Seq, end}, o, s.At))
 }
 
-// holdSegment keeps a copy of a segment that came before one it has to wait for.
-func (t *Tracker) holdSegment(h *half, s *TCP) {
-	t.mark(nil, record.AfterGap)
-	i, found := h.held().find(octets, s.Seq)
+// holdSegment keeps a copy of a segment that came before one that it has to follow.
+func (ts *tcpStreams) holdSegment(f *flow, s *TCP) {
+	ts.current.mark(nil, record.AfterGap)
+	i, found := f.held().find(octets, s.Seq)
 	if found {
-		t.heldAgain(h, i, s.At)
-		item := &h.window.items[h.window.order[i].item]
-		if len(s.Payload) > len(item.data) { // the longer copy wins
+		ts.operations.noteHeldRetransmission(f, i, s.At)
+		item := &f.window.items[f.window.order[i].item]
+		if len(s.Payload) > len(item.data) { // the longer copy is kept
 			grown := int64(len(s.Payload) - len(item.data))
-			h.window.bytes += int(grown)
-			h.conn.share.Charge(grown)
-			item.data, item.length = t.buffers.add(item.data[:0], s.Payload), s.Length
+			f.window.bytes += int(grown)
+			f.conn.share.Charge(grown)
+			item.data, item.length = ts.operations.buffers.add(item.data[:0], s.Payload), s.Length
 		}
 	} else {
-		copied := held{stamp: s.At, data: t.buffers.add(nil, s.Payload), length: s.Length}
-		h.window.insert(i, s.Seq, copied)
-		h.conn.share.Charge(int64(len(copied.data)) + heldCost)
+		copied := held{stamp: s.At, data: ts.operations.buffers.add(nil, s.Payload), length: s.Length}
+		f.window.insert(i, s.Seq, copied)
+		f.conn.share.Charge(int64(len(copied.data)) + heldCost)
 	}
-	w := h.stream
-	for !h.window.empty() && (h.window.full() || w.acked && octets.delta(w.ackedTo, h.window.first()) > 0) {
-		t.skipSegments(h)
+	w := f.stream
+	for !f.window.empty() && (f.window.full() || w.acked && octets.delta(w.ackedTo, f.window.first()) > 0) {
+		ts.skipSegments(f)
 	}
 }
 
-// drainSegments takes held segments whose turn has come. What they are is not what
-// the packet at hand is, unless it is one of them.
-func (t *Tracker) drainSegments(h *half) {
-	if h.window.empty() {
+// drainSegments takes held segments that are now in order. The verdict on the current
+// packet stays unchanged, unless the current packet is one of them.
+func (ts *tcpStreams) drainSegments(f *flow) {
+	if f.window.empty() {
 		return
 	}
-	w := h.stream
+	w := f.stream
 	taken := 0
-	for ; taken < len(h.window.order); taken++ {
-		seq := h.window.order[taken].seq
-		item := &h.window.items[h.window.order[taken].item]
+	for ; taken < len(f.window.order); taken++ {
+		seq := f.window.order[taken].seq
+		item := &f.window.items[f.window.order[taken].item]
 		delta := octets.delta(seq, w.next)
 		if delta > 0 {
 			break
 		}
-		marked := t.happened
+		marked := ts.current.verdict
 		if skip := int(-delta); skip < item.length {
-			t.feed(h, item.data[min(skip, len(item.data)):], -1, item.length-skip, item.stamp)
+			ts.feed(f, item.data[min(skip, len(item.data)):], -1, item.length-skip, item.stamp)
 		}
-		t.repeatsOf(h, h.ops.at(octets, seq), item)
-		if item.stamp != t.now {
-			t.happened = marked
+		ts.operations.reportHeldRetransmissions(f, f.ops.at(octets, seq), item)
+		if item.stamp != ts.current.now {
+			ts.current.verdict = marked
 		}
-		t.unhold(h, item)
+		ts.operations.unhold(f, item)
 	}
-	h.window.remove(taken)
+	f.window.remove(taken)
 }
 
-// skipSegments gives up on the bytes before the first segment that is held: the
-// capture has missed them.
-func (t *Tracker) skipSegments(h *half) {
-	if h.window.empty() {
+// skipSegments counts the bytes before the first held segment as not captured, and
+// takes the held segments.
+func (ts *tcpStreams) skipSegments(f *flow) {
+	if f.window.empty() {
 		return
 	}
-	w, at := h.stream, h.window.earliest().stamp
-	seq := h.window.first()
+	w, at := f.stream, f.window.earliest().stamp
+	seq := f.window.first()
 	if missing := octets.delta(seq, w.next); missing > 0 {
-		t.lose(h.conn, h.side, 1)
-		h.conn.Report(ruleLost, Where{At: at}, "%d bytes of the TCP stream from sequence number %d are not in the capture", missing, w.next)
-		t.gap(h, seq, int(missing))
+		ts.operations.countMissing(f.conn, f.side, 1)
+		f.conn.Report(ruleLost, Where{At: at}, "%d bytes of the TCP stream from sequence number %d are not in the capture", missing, w.next)
+		ts.skipBytes(f, seq, int(missing))
 	}
-	t.drainSegments(h)
+	ts.drainSegments(f)
 }
 
-// gap moves over bytes that are missing.
-func (t *Tracker) gap(h *half, next uint32, missing int) {
-	w := h.stream
-	t.carriesPartial(h, len(w.partial))
-	t.carriesNoMore()
+// skipBytes moves the stream past missing bytes.
+func (ts *tcpStreams) skipBytes(f *flow, next uint32, missing int) {
+	w := f.stream
+	ts.contents.beginCarriedPartial(f, len(w.partial))
+	ts.contents.reportCarried()
 	w.next, w.resync, w.skip, w.partial = next, true, 0, w.partial[:0]
 	w.position = (w.position + missing) % iwarp.MarkerEvery
-	t.breakSend(h)
-	t.breakWrite(h)
+	ts.operations.breakSend(f)
+	ts.operations.breakWrite(f)
 }
 
-// acknowledgedTCP notes that the other side's TCP has received everything before
-// ack. That does not mean that its RDMAP has: a Reply may still be refused by a
-// Terminate. A segment that is about that alone is a packet of what it acknowledges.
-func (t *Tracker) acknowledgedTCP(h *half, ack uint32, at record.Stamp, alone bool) {
-	w := h.stream
+// acknowledgedTCP notes that the receiver's TCP has received all bytes before ack. Its
+// RDMAP may still refuse them with a Terminate, for example a Reply. If pureACK is
+// true, the segment has no other purpose, and is a packet of the operations that it
+// acknowledges.
+func (ts *tcpStreams) acknowledgedTCP(f *flow, ack uint32, at record.Stamp, pureACK bool) {
+	w := f.stream
 	if w.acked && octets.delta(ack, w.ackedTo) <= 0 {
-		if alone && ack == w.ackedTo {
-			h.signals.dupAcks++
+		if pureACK && ack == w.ackedTo {
+			f.signals.dupAcks++
 		}
 		return
 	}
 	w.acked, w.ackedTo = true, ack
-	h.stall = stall{}
-	h.signals.progress, h.signals.dupAcks = at.Time, 0
-	l, covered := &h.ops, h.ops.unacked
-	for covered < len(l.entries) && octets.delta(ack, l.entries[covered].to) >= 0 && l.entries[covered].op != h.send && l.entries[covered].op != h.write {
+	f.retries = retries{}
+	f.signals.progress, f.signals.dupAcks = at.Time, 0
+	l, covered := &f.ops, f.ops.unacked
+	for covered < len(l.entries) && octets.delta(ack, l.entries[covered].to) >= 0 && l.entries[covered].op != f.send && l.entries[covered].op != f.write {
 		covered++
 	}
-	t.covers(h, l.unacked, covered, at)
+	ts.operations.decideCopies(f, l.unacked, covered, at)
 	for ; l.unacked < covered; l.unacked++ {
 		e := &l.entries[l.unacked]
-		if e.op.Side == h.side {
-			if t.acked(e.op, at, false); alone {
-				t.mark(e.op, 0)
+		if e.op.Side == f.side {
+			if ts.operations.reportAcked(e.op, at, false); pureACK {
+				ts.current.mark(e.op, 0)
 			}
 		}
 	}
-	if !h.window.empty() && octets.delta(ack, h.window.first()) > 0 {
-		t.skipSegments(h)
+	if !f.window.empty() && octets.delta(ack, f.window.first()) > 0 {
+		ts.skipSegments(f)
 	}
 }
 
-// keepPartial appends to the FPDU that is put together.
-func (t *Tracker) keepPartial(h *half, data []byte) {
-	w := h.stream
+// keepPartial appends bytes to the incomplete FPDU.
+func (ts *tcpStreams) keepPartial(f *flow, data []byte) {
+	w := f.stream
 	had := cap(w.partial)
-	w.partial = t.buffers.add(w.partial, data)
-	h.conn.share.Charge(int64(cap(w.partial) - had))
+	w.partial = ts.operations.buffers.add(w.partial, data)
+	f.conn.share.Charge(int64(cap(w.partial) - had))
 }
 
-// dropPartial forgets the FPDU that is put together.
-func (t *Tracker) dropPartial(h *half) {
-	w := h.stream
-	h.conn.share.Charge(-int64(cap(w.partial)))
+// dropPartial frees the incomplete FPDU.
+func (ts *tcpStreams) dropPartial(f *flow) {
+	w := f.stream
+	f.conn.share.Charge(-int64(cap(w.partial)))
 	if len(w.partial) > 0 {
-		t.carriesPartial(h, len(w.partial))
-		t.carriesNoMore()
+		ts.contents.beginCarriedPartial(f, len(w.partial))
+		ts.contents.reportCarried()
 		w.resync = true
 		w.position = (w.position + len(w.partial)) % iwarp.MarkerEvery
 	}
-	t.buffers.back(w.partial)
+	ts.operations.buffers.back(w.partial)
 	w.partial = nil
 }

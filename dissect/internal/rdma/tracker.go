@@ -28,91 +28,73 @@ const (
 	IWARP      = "iWARP"
 )
 
-// How long, on the tracker's clock, things wait for what may still decide.
-const (
-	lingerClose  = record.Time(5e9)   // for stragglers of a closing connection
-	lingerOver   = record.Time(200e6) // likewise, once both sides have said that it is over
-	decideAfter  = record.Time(1e9)   // for the other direction of a half-seen one
-	decideAtMost = 256                // packets, likewise
-)
-
-// Tracker takes packets and TCP segments, one after the other, and follows their
+// Tracker takes packets and TCP segments one after the other, and follows their
 // connections. It is not safe for concurrent use.
 type Tracker struct {
-	// Connection gets each connection's record when nothing can happen to it
-	// any more. Finding gets findings; nil when nobody listens.
+	// Connection, if not nil, receives the record of each connection when it is
+	// finished. Finding, if not nil, receives the findings.
 	Connection func(*record.Connection)
 	Finding    func(*record.Finding)
-	// Findings counts them by severity, in the order of [record.Severities]; CM management datagrams, Lost what
-	// the capture has missed, BadCRC FPDUs with a bad CRC.
+	// Findings counts the findings by severity, in the order of [record.Severities]. CM
+	// counts management datagrams, Lost the packets that are missing from the capture,
+	// and BadCRC the FPDUs with a bad CRC.
 	Findings [len(record.Severities)]int64
 	CM       int64
 	Lost     int64
 	BadCRC   int64
-	// BadChecksum counts TCP segments of iWARP that their receiver drops.
+	// BadChecksum counts TCP segments of iWARP that their receiver drops because of
+	// their checksum.
 	BadChecksum int64
-	// Carried, if not nil, is told what packets and FPDUs carry, and whose memory
-	// that is.
+	// Carried, if not nil, receives the content of each packet and FPDU, and the tag of
+	// the memory that it belongs to.
 	Carried func(c *record.Carried, of Tag)
-	// NotJudged counts violations that the capture does not prove, by rule and gap,
-	// in the order in which they showed first.
+	// NotJudged counts violations that the capture does not prove, by rule and gap, in
+	// the order in which they first occurred.
 	NotJudged []record.NotJudged
-	// KeepFPDUs keeps those that a segment completes, for [Tracker.FPDUs].
+	// KeepFPDUs makes the tracker keep the FPDUs that a segment completes, for
+	// [Tracker.FPDUs].
 	KeepFPDUs bool
-	// Clock is the time by which things wait, which never goes back. Whoever owns
-	// the tracker sets it, before the packet whose time it is.
+	// Clock is the time that timers use. It never goes back. The caller sets it to the
+	// time of a packet before it passes the packet.
 	Clock record.Time
 
-	upper   UpperLayer
-	budget  *budget.Budget
-	hosts   hosts
-	routes  routes
-	queues  table[half] // by queueKey
-	streams map[streamKey]*half
-	recent  [recents]*half // by hash of the key: spares most look-ups
-	comms   table[Conn]    // by commID.key
+	upper     UpperLayer
+	budget    *budget.Budget
+	unordered bool // the order of the packets in the capture contradicts every order in which they can have been sent
 
-	conns     Conn // head of the list of all, by age
-	ids       int
-	retired   int
-	live      int
-	undecided waiting
-	closing   waiting
-	over      waiting
-	spare     spare
-
-	now       record.Stamp // of the packet at hand
-	early     record.Stamp // when a held packet that is taken now came; its number is 0 for one that was not held
-	happened  Happened
-	late      rocev2.Packet // a held packet, decoded again
-	finished  record.Connection
-	cm        cmMessages
-	iwarp     decoders
-	spoils    bool        // a packet could not be believed
-	spoiled   record.Time // on the clock: the last of them
-	anyGood   bool        // somebody has shown that ICRCs are filled in
-	free      []*Operation
-	buffers   buffers
-	carried   record.Carried // by the packet or FPDU at hand
-	owner     Tag            // of that
-	number    int64          // of the last operation
-	bursts    int64          // so far
-	unordered bool           // the capture contradicts every order in which its packets can have been sent
-	lanes     int64
+	current     *currentPacket
+	icrcs       *icrcTrust
+	connections *connections
+	handshakes  *handshakes
+	infiniband  *infiniband
+	tcp         *tcpStreams
+	operations  *operations
+	contents    *contents
 }
 
-// New follows connections for an upper layer.
+// New returns a tracker that reports to an upper layer.
 func New(upper UpperLayer, b *budget.Budget) *Tracker {
-	t := &Tracker{
-		upper: upper, budget: b, hosts: newHosts(), routes: routes{all: map[ends]*route{}},
-		streams: map[streamKey]*half{},
+	t := &Tracker{upper: upper, budget: b, current: new(currentPacket)}
+	t.contents = &contents{tracker: t}
+	t.operations = &operations{tracker: t, current: t.current, contents: t.contents}
+	t.infiniband = &infiniband{tracker: t, current: t.current, operations: t.operations, contents: t.contents}
+	t.connections = &connections{
+		tracker: t, current: t.current, infiniband: t.infiniband, operations: t.operations, contents: t.contents,
+		hosts: newHosts(), routes: routes{all: map[ends]*route{}}, queues: map[queueKey]*flow{},
 	}
-	t.conns.prev, t.conns.next = &t.conns, &t.conns
+	t.connections.conns.prev, t.connections.conns.next = &t.connections.conns, &t.connections.conns
+	t.handshakes = &handshakes{connections: t.connections, comms: map[commID]*Conn{}}
+	t.tcp = &tcpStreams{
+		tracker: t, current: t.current, connections: t.connections, operations: t.operations, contents: t.contents,
+		streams: map[streamKey]*flow{},
+	}
+	t.connections.handshakes, t.connections.tcp = t.handshakes, t.tcp
+	t.icrcs = &icrcTrust{tracker: t, current: t.current, connections: t.connections}
 	return t
 }
 
-// notJudged counts a violation that the capture does not prove because of a gap.
-func (t *Tracker) notJudged(id, gap string, at record.Stamp) {
+// countNotJudged counts a violation that the capture does not prove because of a gap.
+func (t *Tracker) countNotJudged(id, gap string, at record.Stamp) {
 	for i := range t.NotJudged {
 		if n := &t.NotJudged[i]; n.Rule == id && n.Gap == gap {
 			n.Count++
@@ -122,132 +104,54 @@ func (t *Tracker) notJudged(id, gap string, at record.Stamp) {
 	t.NotJudged = append(t.NotJudged, record.NotJudged{Rule: id, Gap: gap, Count: 1, Packet: record.SomeIf(at.Packet, at.Packet != 0)})
 }
 
-// Count counts a finding.
+// Count counts a finding by its severity.
 func (t *Tracker) Count(r *rule.Rule) { t.Findings[slices.Index(record.Severities[:], r.Severity)]++ }
 
-// mark says what the packet at hand is; the first operation that is named stays.
-func (t *Tracker) mark(o *Operation, m record.Marks) {
-	if t.happened.Op == nil {
-		t.happened.Op = o
-	}
-	t.happened.Mark |= m
-}
-
-// moves says which bytes of the operation's memory the packet at hand is about.
-// Where there are several in it, they are one range, or the first counts.
-func (t *Tracker) moves(o *Operation, from uint64, n int64) {
-	p := &t.happened
-	switch {
-	case p.Op != nil && p.Op != o || n <= 0:
-	case p.From == p.To:
-		p.From, p.To = from, from+uint64(n)
-	case p.To == from:
-		p.To += uint64(n)
-	}
-}
-
-// Happened says what the packet that was taken last was. It is good until the
+// Verdict returns the result of the last packet that was taken. It is valid until the
 // next one.
-func (t *Tracker) Happened() Happened { return t.happened }
+func (t *Tracker) Verdict() PacketVerdict { return t.current.verdict }
 
-// Tick lets go of what has waited long enough.
-func (t *Tracker) Tick() {
-	if len(t.spare.retired) > 0 {
-		t.spare.tick()
-	}
-	clock := t.Clock
-	for t.undecided.Len() > 0 {
-		c := t.undecided.First()
-		if !c.decided && !c.retired && clock-c.since < decideAfter {
-			break
-		}
-		t.undecided.pop(&t.spare)
-		t.decide(c)
-	}
-	for t.closing.Len() > 0 && (t.closing.First().retired || clock-t.closing.First().since > lingerClose) {
-		t.retire(t.closing.First())
-		t.closing.pop(&t.spare)
-	}
-	for t.over.Len() > 0 && (t.over.First().retired || clock-t.over.First().overAt > lingerOver) {
-		t.retire(t.over.First())
-		t.over.pop(&t.spare)
-	}
-}
+// Tick finishes the connections, and assigns the IDs, whose waiting time is over.
+func (t *Tracker) Tick() { t.connections.expire() }
 
-// Connections is how many records there are, those to come included.
-func (t *Tracker) Connections() int { return t.retired + t.live }
+// Connections returns the number of records, including those to come.
+func (t *Tracker) Connections() int { return t.connections.retired + t.connections.live }
 
-// Close ends what is under way on all connections, oldest first, and calls ended
-// after each; their records follow with [Tracker.Finish].
+// Close ends the operations in progress on all connections, oldest connection first,
+// and calls ended after each connection. [Tracker.Finish] passes the records
+// afterwards.
 func (t *Tracker) Close(ended func()) {
-	for c := t.conns.next; c != &t.conns; c = c.next {
-		t.decide(c)
-		t.flush(c)
+	for c := t.connections.conns.next; c != &t.connections.conns; c = c.next {
+		t.connections.assignID(c)
+		t.connections.flush(c)
 		ended()
 	}
 }
 
-// Finish hands out the records of all connections, oldest first.
+// Finish passes the records of all connections to Connection, oldest first.
 func (t *Tracker) Finish() {
-	for t.conns.next != &t.conns {
-		t.retire(t.conns.next)
-	}
-}
-
-// believe says whether a packet is one that a receiver takes. One with a bad ICRC
-// is dropped, once its sender has shown that it fills ICRCs in: some captures are
-// taken before the adapter does. Of a sender that was not seen before, it is
-// believed only while nobody has shown it, or when somebody who has sends to it:
-// a corrupt address is nobody. e are the packet's ends, as far as they are known.
-func (t *Tracker) believe(d *Datagram, e *ends) bool {
-	switch d.ICRC {
-	case rocev2.ICRCUnchecked:
-		return true
-	case rocev2.ICRCOk:
-		t.endsOf(d, e)
-		e.src.good, e.src.judged, e.dst.judged = true, true, true
-		t.anyGood = true
-		return true
-	}
-	t.mark(nil, record.BadICRC)
-	t.spoiled, t.spoils = t.Clock, true
-	from := e.src
-	if from == nil {
-		from = t.hosts.find(&d.Src)
-	}
-	if from == nil || !from.judged {
-		return !t.anyGood
-	}
-	return !from.good
-}
-
-// believed says that the packet at hand has a bad ICRC and was taken all the same.
-func (t *Tracker) believed() bool { return t.happened.Mark&record.BadICRC != 0 }
-
-// endsOf completes the ends of a datagram: what is missing is remembered from now on.
-func (t *Tracker) endsOf(d *Datagram, e *ends) {
-	if e.src == nil || e.dst == nil {
-		*e = t.hosts.ends(&d.Src, &d.Dst)
+	for t.connections.conns.next != &t.connections.conns {
+		t.connections.finish(t.connections.conns.next)
 	}
 }
 
 // Packet takes a packet of InfiniBand's transport.
 func (t *Tracker) Packet(d *Datagram) {
-	t.now, t.happened = d.At, Happened{}
+	t.current.now, t.current.verdict = d.At, PacketVerdict{}
 	p := d.Packet
 	service := p.Opcode.Transport()
-	var e ends // of the packet, as far as they were looked up
+	var e ends // the known ends of the packet
 	if service == rocev2.UD {
 		if p.DestQPN != 1 {
-			return // datagrams of others, multicast
+			return // datagrams of other services, multicast
 		}
 		t.CM++
-		if t.believe(d, &e) {
-			if c := t.manage(d); c != nil {
-				t.belongs(c, d.Transport)
+		if t.icrcs.accepts(d, &e) {
+			if c := t.handshakes.handleMAD(d); c != nil {
+				t.connections.countFor(c, d.Transport)
 			}
 		} else {
-			t.happened.Place.Dropped = true
+			t.current.verdict.Place.Dropped = true
 		}
 		return
 	}
@@ -255,292 +159,38 @@ func (t *Tracker) Packet(d *Datagram) {
 	if !info.Known || service == rocev2.RD {
 		return
 	}
-	known := t.known(d, &e)
-	if vouched := d.ICRC == rocev2.ICRCOk && known != nil && known.src.good && known.dst.judged; !vouched && !t.believe(d, &e) {
-		if h := known; h != nil { // dropped: it changes nothing but its own count
-			t.happened.Conn, t.happened.Place = h.conn, h.placed(p)
-			h.conn.record.Packets++
-			h.conn.Report(rule.ICRCBad, Where{At: d.At}, "the packet with PSN %d has a bad ICRC, so its receiver drops it", p.PSN)
+	known := t.connections.toward(d, p.DestQPN, &e)
+	if vouched := d.ICRC == rocev2.ICRCOk && known != nil && known.src.good && known.dst.known; !vouched && !t.icrcs.accepts(d, &e) {
+		if f := known; f != nil { // dropped: only the packet count changes
+			t.current.verdict.Conn, t.current.verdict.Place = f.conn, f.placed(p)
+			f.conn.record.Packets++
+			f.conn.Report(rule.ICRCBad, Where{At: d.At}, "the packet with PSN %d has a bad ICRC, so its receiver drops it", p.PSN)
 		}
-		t.happened.Place.Dropped = true
+		t.current.verdict.Place.Dropped = true
 		return
 	}
-	h := t.half(known, d, &e)
-	c := h.conn
-	h.heard(info.Request && p.AckReq)
-	t.belongs(c, d.Transport)
-	if t.places() {
-		t.happened.Place = h.placed(p)
+	f := t.connections.flowOf(known, d, &e)
+	c := f.conn
+	f.notePacket(info.Request && p.AckReq)
+	t.connections.countFor(c, d.Transport)
+	if t.contents.wantsPlaces() {
+		t.current.verdict.Place = f.placed(p)
 	}
 	if d.Congested || p.BTH.FECN {
-		c.meets(&c.marked, d.At)
+		c.countCongestion(&c.marked, d.At)
 	}
 	switch {
 	case info.Kind == rocev2.KindCongestion:
-		c.meets(&c.cnps, d.At)
+		c.countCongestion(&c.cnps, d.At)
 	case service == rocev2.UC:
-		t.unreliable(h, p, d.At)
+		t.infiniband.unreliable(f, p, d.At)
 	case info.Request:
-		if c.handshake && !c.record.Established.Known() && h.side == 0 {
-			t.establish(c, d.At)
+		if c.handshake && !c.record.Established.Known() && f.side == 0 {
+			t.connections.establish(c, d.At)
 		}
-		t.request(h, d)
+		t.infiniband.request(f, d)
 	default:
-		t.response(h, d)
+		t.infiniband.response(f, d)
 	}
-	t.seek(h)
+	t.connections.indexUnpaired(f)
 }
-
-// belongs counts the packet at hand for its connection.
-func (t *Tracker) belongs(c *Conn, transport string) {
-	t.happened.Conn = c
-	c.record.Transport = transport
-	c.record.Packets++
-	c.record.Last, c.last = t.now.Time, t.now
-	if t.Clock-c.touched > touchEvery || c.touched == 0 {
-		c.touched = t.Clock
-		t.budget.Touch(&c.share)
-	}
-	if !c.decided && c.record.Packets >= decideAtMost {
-		t.decide(c)
-	}
-}
-
-// touchEvery is how exact the order of last use is: two connections that take
-// turns shall not move about the list for every packet.
-const touchEvery = record.Time(10e6)
-
-// unreliable takes a packet of an unreliable connection: nothing is repeated,
-// what is missing is lost.
-func (t *Tracker) unreliable(h *half, p *rocev2.Packet, at record.Stamp) {
-	if h.started && psns.delta(p.PSN, h.expect) < 0 {
-		h.conn.record.OutOfOrder++
-		t.mark(nil, record.OutOfOrder)
-		return
-	}
-	if h.started {
-		t.missed(h, p.PSN, at)
-	}
-	h.started = true
-	t.accept(h, p, at)
-}
-
-// connect starts a connection.
-func (t *Tracker) connect() *Conn {
-	c := t.spare.conn()
-	c.tracker, c.wantSends, c.since = t, true, t.Clock
-	c.record.First, c.record.Last = t.now.Time, t.now.Time
-	c.prev, c.next = t.conns.prev, &t.conns
-	c.prev.next, c.next.prev = c, c
-	t.live++
-	t.budget.Open(&c.share, c)
-	c.share.Charge(connCost)
-	c.follower = t.upper.Follow(c)
-	return c
-}
-
-// announced starts a connection that is one by its handshake.
-func (t *Tracker) announced() *Conn {
-	c := t.connect()
-	c.handshake = true
-	t.decide(c)
-	return c
-}
-
-// decide gives a connection its id, and lets out what waited for that.
-func (t *Tracker) decide(c *Conn) {
-	if c.decided || c.retired {
-		return
-	}
-	c.decided = true
-	c.record.ID = t.ids
-	t.ids++
-	if t.Finding != nil {
-		for _, f := range c.waiting {
-			f.Connection = record.Some(c.record.ID)
-			t.Finding(f)
-		}
-	}
-	c.share.Charge(-findingCost * int64(len(c.waiting)))
-	c.waiting = nil
-}
-
-// unlink takes a connection out of all tables.
-func (t *Tracker) unlink(c *Conn) {
-	c.retired = true
-	c.prev.next, c.next.prev = c.next, c.prev
-	t.live--
-	for _, h := range c.halves {
-		if h != nil {
-			t.detach(h)
-		}
-	}
-	for s := range Side(2) {
-		t.unname(c, s)
-	}
-	t.budget.Close(&c.share)
-}
-
-// retire hands out the record of a connection and forgets it.
-func (t *Tracker) retire(c *Conn) {
-	if c.retired {
-		return
-	}
-	t.decide(c)
-	t.flush(c)
-	var r *record.Connection // nil when nobody wants it
-	if t.Connection != nil {
-		r = c.makeRecord()
-	}
-	c.follower.Finish(r)
-	t.unlink(c)
-	t.retired++
-	if r != nil {
-		t.Connection(r)
-	}
-	for _, h := range c.halves {
-		if h == nil {
-			continue
-		}
-		for h.ops.len() > 0 {
-			if o := h.ops.pop(); o.refs == 0 {
-				t.reuse(o)
-			}
-		}
-		t.buffers.back(h.buffer)
-		h.buffer = nil
-		if h.stream != nil {
-			t.buffers.back(h.stream.partial)
-			h.stream.partial = nil
-		}
-	}
-	t.spare.retire(c)
-}
-
-// flush ends what a connection has under way: nothing more will come.
-func (t *Tracker) flush(c *Conn) {
-	for _, h := range c.halves {
-		if h == nil {
-			continue
-		}
-		for !h.window.empty() {
-			t.skip(h)
-		}
-		if h.started && h.hasAck {
-			t.missed(h, psns.add(h.acked, 1), c.last)
-		}
-		if h.stream != nil {
-			t.carriesPartial(h, len(h.stream.partial))
-			t.carriesNoMore()
-		}
-		t.breakSend(h)
-	}
-	for _, h := range c.halves {
-		for i := 0; h != nil && i < h.ops.len(); i++ {
-			if o := h.ops.entries[h.ops.head+i].op; o.Kind == Read && !o.done && o.Side == h.side {
-				t.abandon(o)
-			}
-		}
-	}
-	c.follower.Closed(c.last)
-	c.congested()
-}
-
-// skip gives up on what comes before the first that a half holds.
-func (t *Tracker) skip(h *half) {
-	if h.stream != nil {
-		t.skipSegments(h)
-	} else {
-		t.skipGap(h)
-	}
-}
-
-// establish notes when a connection came up.
-func (t *Tracker) establish(c *Conn, at record.Stamp) {
-	if !c.record.Established.Known() && !c.closing {
-		c.record.Established = record.Some(at.Time)
-	}
-}
-
-// close notes that a connection ends. What still comes belongs to it; its record
-// goes out a little later.
-func (t *Tracker) close(c *Conn, e Ending) {
-	if c.closing {
-		return
-	}
-	at := e.At
-	c.ends(e)
-	c.closing, c.since = true, t.Clock
-	c.record.Closed = record.Some(at.Time)
-	c.follower.Closing(at)
-	t.closing.push(c)
-}
-
-// isOver notes that both sides of a connection have ended it.
-func (t *Tracker) isOver(c *Conn) {
-	if c.overAt == 0 {
-		c.overAt = t.Clock
-		t.over.push(c)
-	}
-}
-
-// saw notes what of a Read's response was seen, from lo to hi, and says how much of
-// that is new. What a set of ranges cannot remember is counted.
-func (t *Tracker) saw(o *Operation, lo, hi int64) (fresh int64) {
-	had := len(o.seen)
-	if fresh = o.seen.Add(lo, hi); fresh == 0 && had >= maxSpans {
-		t.budget.Note(budget.Spans)
-	}
-	if more := len(o.seen) - max(had, len(o.room)); more > 0 {
-		o.conn.share.Charge(spanCost * int64(more))
-		o.spans += int32(more)
-	}
-	return fresh
-}
-
-// Evict lets go of the cheapest that the connection holds; see
-// [budget.Owner].
-func (c *Conn) Evict() (budget.Kind, bool) {
-	t := c.tracker
-	c.poor = true
-	if c.follower.Evict(budget.ChunkData) {
-		return budget.ChunkData, true
-	}
-	for _, h := range c.halves {
-		if h != nil && !h.window.empty() {
-			t.skip(h)
-			return budget.HeldPackets, true
-		}
-	}
-	for _, h := range c.halves {
-		if h == nil {
-			continue
-		}
-		if cap(h.buffer) > 0 {
-			h.sendCut = true
-			t.dropBuffer(h)
-			return budget.SendData, true
-		}
-		if h.stream != nil && cap(h.stream.partial) > 0 {
-			t.dropPartial(h)
-			return budget.SendData, true
-		}
-	}
-	for _, h := range c.halves {
-		if h != nil && h.ops.len() > 16 {
-			t.forget(h)
-			return budget.Operations, true
-		}
-	}
-	if c.follower.Evict(budget.Calls) {
-		return budget.Calls, true
-	}
-	if c.retired {
-		return 0, false
-	}
-	t.retire(c)
-	return budget.Connections, true
-}
-
-// Decide gives the connection its id, before it is clear that it is one.
-func (c *Conn) Decide() { c.tracker.decide(c) }

@@ -6,11 +6,11 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// Both transports number what they send on a circle, of 24 bits (PSNs) or of 32
-// (TCP's bytes). A packet is an item of length 1 on the first, a segment one of
-// its length on the second.
+// Both transports number their data on a circle, of 24 bits (PSNs) or of 32 bits (bytes
+// of TCP). A packet is an item of length 1 on the first circle, and a segment is an
+// item of its own length on the second.
 
-// circle is how many bits a sequence number has.
+// circle is the number of bits of a sequence number.
 type circle uint8
 
 const (
@@ -18,35 +18,35 @@ const (
 	octets circle = 32
 )
 
-// delta is how far a is ahead of b, negative when it is behind.
+// delta returns how far a is ahead of b. The result is negative if a is before b.
 func (c circle) delta(a, b uint32) int32 {
 	return int32((a-b)<<(32-c)) >> (32 - c)
 }
 
-// add is n further.
+// add returns a + n on the circle.
 func (c circle) add(a, n uint32) uint32 { return (a + n) << (32 - c) >> (32 - c) }
 
-// The limits of what one direction may hold. They also bound what it costs to put
-// an item in its place.
+// Limits of the items in a window. They also limit the cost of
+// inserting an item.
 const (
 	maxHeld      = 1024
 	maxHeldBytes = 4 << 20
 )
 
-// held is a copy of an item that waits for those before it.
+// held is a copy of an item that waits for earlier ones.
 type held struct {
 	stamp   record.Stamp
-	data    []byte // what was captured
-	length  int    // on the wire
-	repeats int32  // how often it came again, meanwhile
+	data    []byte // captured bytes
+	length  int    // bytes on the wire
+	repeats int32  // number of retransmissions while it was held
 	again   record.Stamp
-	burst   Burst // that the first of these copies began; Number 0 for none
+	burst   Burst // the burst that its first retransmission began; Number 0 for none
 }
 
-// window holds what came early, in order.
+// window holds items that came early, in order.
 type window struct {
 	order []place // by sequence number
-	items []held  // at the places
+	items []held  // at the indexes in order
 	free  []int32
 	bytes int
 }
@@ -56,24 +56,24 @@ type place struct {
 	item int32
 }
 
-// empty says that nothing is held; so does a window that was never made.
+// empty reports whether no item is held. The window may be nil.
 func (w *window) empty() bool { return w == nil || len(w.order) == 0 }
 
-// held is the window of a half, to be added to.
-func (h *half) held() *window {
-	if h.window == nil {
-		h.window = new(window)
+// held returns the window of a flow, and creates it if necessary.
+func (f *flow) held() *window {
+	if f.window == nil {
+		f.window = new(window)
 	}
-	return h.window
+	return f.window
 }
 
-// first is the sequence number of the earliest item.
+// first returns the sequence number of the earliest item.
 func (w *window) first() uint32 { return w.order[0].seq }
 
-// earliest is that item.
+// earliest returns the earliest item.
 func (w *window) earliest() *held { return &w.items[w.order[0].item] }
 
-// find is where an item is, or would be.
+// find returns the index of an item, or the index at which it would be inserted.
 func (w *window) find(c circle, seq uint32) (i int, found bool) {
 	if n := len(w.order); n > 0 && c.delta(seq, w.order[n-1].seq) > 0 {
 		return n, false
@@ -81,7 +81,7 @@ func (w *window) find(c circle, seq uint32) (i int, found bool) {
 	return slices.BinarySearchFunc(w.order, seq, func(p place, seq uint32) int { return int(c.delta(p.seq, seq)) })
 }
 
-// insert puts a copy of an item at place i, in a buffer that is given.
+// insert adds an item at index i. The window owns the data of the item.
 func (w *window) insert(i int, seq uint32, h held) {
 	var n int32
 	if last := len(w.free); last > 0 {
@@ -95,7 +95,7 @@ func (w *window) insert(i int, seq uint32, h held) {
 	w.bytes += len(h.data)
 }
 
-// remove takes the earliest n items out. Their buffers are the caller's.
+// remove removes the earliest n items. The caller then owns their data.
 func (w *window) remove(n int) {
 	for _, p := range w.order[:n] {
 		w.bytes -= len(w.items[p.item].data)
@@ -103,7 +103,7 @@ func (w *window) remove(n int) {
 		w.free = append(w.free, p.item)
 	}
 	w.order = slices.Delete(w.order, 0, n)
-	if cap(w.items) > 64 && len(w.order)*8 < cap(w.items) { // do not hoard what one burst needed
+	if cap(w.items) > 64 && len(w.order)*8 < cap(w.items) { // free the memory that a burst needed
 		kept := window{bytes: w.bytes}
 		for i, p := range w.order {
 			kept.order, kept.items = append(kept.order, place{p.seq, int32(i)}), append(kept.items, w.items[p.item])
@@ -112,5 +112,38 @@ func (w *window) remove(n int) {
 	}
 }
 
-// full says that it holds as much as it may.
+// full reports whether the window has exceeded its limits.
 func (w *window) full() bool { return len(w.order) > maxHeld || w.bytes > maxHeldBytes }
+
+// noteHeldRetransmission counts a retransmission of a request or segment that is held.
+// Its operation is not known before it is accepted.
+func (ops *operations) noteHeldRetransmission(f *flow, i int, at record.Stamp) {
+	again := &f.window.items[f.window.order[i].item]
+	again.repeats++
+	again.again = at
+	ops.current.mark(nil, record.Retransmitted)
+}
+
+// reportHeldRetransmissions reports the retransmissions of a request or segment that
+// was held until now.
+func (ops *operations) reportHeldRetransmissions(f *flow, o *Operation, item *held) {
+	marked := ops.current.verdict
+	for ; item.repeats > 0; item.repeats-- {
+		if b := &item.burst; b.Number != 0 {
+			ops.retransmitted(f, o, b.At, b)
+			b.Number = 0
+			continue
+		}
+		ops.retransmitted(f, o, item.again, nil)
+	}
+	if item.again.Packet != 0 && o != nil {
+		o.copies.note(ahead, item.again, 0)
+	}
+	ops.current.verdict = marked // the retransmissions are not the current packet
+}
+
+// unhold releases the buffer of a held item, and its share of the budget.
+func (ops *operations) unhold(f *flow, item *held) {
+	f.conn.share.Charge(-int64(len(item.data)) - heldCost)
+	ops.buffers.back(item.data)
+}

@@ -138,25 +138,9 @@ func (f *follower) unlink(l *list, x *txn) {
 	x.prev, x.next = nil, nil
 }
 
-// Follow is asked for every connection. It uses a follower again that the place of
-// the connection had.
+// Follow returns the follower of a new connection.
 func (t *Table) Follow(c *rdma.Conn) rdma.Follower {
-	f, used := c.Follower().(*follower)
-	if !used {
-		return &follower{table: t, conn: c, undecided: true}
-	}
-	open, exposed, traffic := f.open, f.exposed, f.traffic
-	for s := range open {
-		open[s].clear(f.peak[s])
-		exposed[s].clear()
-	}
-	if traffic != nil {
-		clear(traffic.busy[:])
-		clear(traffic.credit[:])
-	}
-	*f = follower{} // in its place, and not made elsewhere and copied
-	f.table, f.conn, f.undecided, f.open, f.exposed, f.traffic = t, c, true, open, exposed, traffic
-	return f
+	return &follower{table: t, conn: c, undecided: true}
 }
 
 // ServerPort says whether a port is one that is served.
