@@ -568,8 +568,11 @@ func ConnectionDetail(w io.Writer, theme *Theme, c *record.Connection, start rec
 			row(side.name, "no RPC-over-RDMA private data")
 			continue
 		}
-		row(side.name, "v%d, send %d, receive %d, invalidation %s, offset %d",
-			side.p.Version, side.p.SendSize, side.p.ReceiveSize, yesNo(side.p.RemoteInvalidation), side.p.Offset)
+		at := ""
+		if side.p.Offset > 0 {
+			at = fmt.Sprintf(", at byte %d", side.p.Offset)
+		}
+		row(side.name, "version %d, send %d B, receive %d B, invalidation %s%s", side.p.Version, side.p.SendSize, side.p.ReceiveSize, yesNo(side.p.RemoteInvalidation), at)
 	}
 	row("inline thresholds", "%d to the server, %d to the client (%s)", c.InlineThreshold.ClientToServer, c.InlineThreshold.ServerToClient,
 		strings.ReplaceAll(c.InlineThreshold.Source, "_", " "))
