@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -224,6 +225,33 @@ func TestWaits(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, c.want)
 		}
+	}
+}
+
+// TestWaitSums: the sums of all reasons add up to the time that RPCs spent in waits.
+func TestWaitSums(t *testing.T) {
+	wait := func(from, to int64, reason record.WaitReason) record.Wait {
+		return record.Wait{From: record.Time(from * 1e6), To: record.Time(to * 1e6), NS: (to - from) * 1e6, Reason: reason}
+	}
+	collector := NewCollector()
+	for range 2 {
+		collector.Transaction(transaction(0, 20, 1, func(r *record.Transaction) {
+			r.Waits = []record.Wait{
+				wait(4, 9, record.RetransmitGap), wait(2, 6, record.RetransmitNak), wait(3, 5, record.RetransmitGap), wait(15, 30, record.RetransmitUnknown),
+			}
+			r.Phases = record.Some(record.Phases{WaitNS: 12e6})
+		}))
+	}
+	collector.Transaction(transaction(0, 20, 1, nil))
+	at := collector.Finish().Time
+	sums, total := map[record.WaitReason]int64{}, int64(0)
+	for _, w := range at.Waits {
+		sums[w.Reason] = w.TotalNS / 1e6
+		total += w.TotalNS
+	}
+	want := map[record.WaitReason]int64{record.RetransmitNak: 8, record.RetransmitGap: 6, record.RetransmitUnknown: 10}
+	if !maps.Equal(sums, want) || total != at.Phases.WaitNS || at.Stalled != 2 {
+		t.Errorf("got %v ms, %d in total, %d RPCs; want %v, %d in total, 2 RPCs", sums, total, at.Stalled, want, at.Phases.WaitNS)
 	}
 }
 

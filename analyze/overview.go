@@ -66,6 +66,9 @@ type Where struct {
 	Waits      []WaitCount `json:"waits" doc:"Waits of answered RPCs by reason, the longest first."`
 	CreditsNS  int64       `json:"credits_ns" doc:"Time in which at least one Call of an answered RPC waited for a credit before it was sent, in nanoseconds."`
 	Unanswered Unanswered  `json:"unanswered" doc:"RPCs that got no Reply, and how long they made no progress."`
+
+	// Stalled is the number of answered RPCs that waited within their latency.
+	Stalled int64 `json:"-"`
 }
 
 // Unanswered sums up the RPCs that got no Reply.
@@ -79,10 +82,11 @@ type Unanswered struct {
 
 // WaitCount sums up the waits with one reason.
 type WaitCount struct {
-	Reason record.WaitReason `json:"reason" doc:"Reason for the waits."`
-	RPCs   int64             `json:"rpcs" doc:"Number of RPCs that waited for this reason."`
-	Count  int64             `json:"count" doc:"Number of waits with this reason."`
-	NS     int64             `json:"ns" doc:"Time in which at least one RPC waited for this reason, in nanoseconds; waits that overlap count once."`
+	Reason  record.WaitReason `json:"reason" doc:"Reason for the waits."`
+	RPCs    int64             `json:"rpcs" doc:"Number of RPCs that waited for this reason."`
+	Count   int64             `json:"count" doc:"Number of waits with this reason."`
+	TotalNS int64             `json:"total_ns" doc:"Sum of these waits over all RPCs, in nanoseconds; waits of one RPC that overlap count once."`
+	NS      int64             `json:"ns" doc:"Time in which at least one RPC waited for this reason, in nanoseconds; waits that overlap count once."`
 }
 
 // Slow is one of the transactions with the longest latency.
@@ -181,7 +185,7 @@ func (c *Collector) Transaction(r *record.Transaction) {
 	if r.RPCFailed() || r.NFSFailed() {
 		o.RPCs.Failed++
 	}
-	if r.Direction == record.Backward {
+	if r.Direction == record.Backward && r.Status != record.NoCall { // a Reply does not prove that the server sent a Call
 		o.RPCs.Backward++
 	}
 	if r.RetransmitOf.Known() {
@@ -211,6 +215,9 @@ func (c *Collector) Transaction(r *record.Transaction) {
 func (c *Collector) waits(r *record.Transaction) {
 	if r.LatencyNS.Known() {
 		c.answered.add(r)
+		if r.Phases.Or(record.Phases{}).WaitNS > 0 {
+			c.o.Time.Stalled++
+		}
 		return
 	}
 	if r.Status != record.NoReply {

@@ -146,12 +146,19 @@ func (t *Table) latency(s *Stats, ns int64) {
 	most.latencies.coarsen()
 }
 
-// Name returns the name of the row for a transaction.
+// NotDecoded is the name of the row for Calls that could not be decoded or are not in the
+// capture.
+const NotDecoded = "(not decoded)"
+
+// Name returns the name of the row for a transaction. If the Call is not in the capture, only
+// a COMPOUND has operations, because its Reply names them.
 func Name(r *record.Transaction, by string) string {
 	operation, known := r.Operation.Get()
 	switch {
+	case !r.Program.Known() && by == ByOperation && known && r.Direction == record.Forward:
+		return "NFS4 " + operation
 	case !r.Program.Known():
-		return "unknown"
+		return NotDecoded
 	case by == ByProgram:
 		return r.ProgramVersion()
 	case by == ByOperation && known:
@@ -170,6 +177,7 @@ type recentRow struct {
 type kind struct {
 	program, version, procedure           record.Opt[uint32]
 	programName, procedureName, operation record.Opt[string]
+	direction                             record.Direction
 }
 
 // find returns the row for a transaction. It caches rows, because most transactions are of
@@ -179,7 +187,7 @@ func (t *Table) find(r *record.Transaction) *Stats {
 	if operation := r.Operation.Or(""); operation != "" {
 		slot += uint32(len(operation)) + 3*uint32(operation[0])
 	}
-	k, l := kind{r.Program, r.Version, r.Procedure, r.ProgramName, r.ProcedureName, r.Operation}, &t.recent[slot%uint32(len(t.recent))]
+	k, l := kind{r.Program, r.Version, r.Procedure, r.ProgramName, r.ProcedureName, r.Operation, r.Direction}, &t.recent[slot%uint32(len(t.recent))]
 	if l.row == nil || l.kind != k {
 		*l = recentRow{t.row(Name(r, t.by)), k}
 	}

@@ -13,17 +13,32 @@ type waitTable map[record.WaitReason]*waitSum
 // waitSum sums up the waits with one reason.
 type waitSum struct {
 	rpcs, count int64
+	ns          int64 // sum over all RPCs
 	outages     outages
 }
 
-// add adds the waits of a transaction, and reports whether there are any.
+// add adds the waits of a transaction, and reports whether there are any. If waits of the
+// transaction overlap, the sums count the time of the overlap once, for the wait that began
+// first; so the sums of all reasons add up to the time that transactions spent in waits.
 func (t waitTable) add(r *record.Transaction) (waited bool) {
-	for i := range r.Waits {
-		w := &r.Waits[i]
+	waits := r.Waits
+	byBegin := func(a, b record.Wait) int { return cmp.Compare(a.From, b.From) }
+	if !slices.IsSortedFunc(waits, byBegin) {
+		waits = slices.Clone(waits)
+		slices.SortStableFunc(waits, byBegin)
+	}
+	var counted record.Time // end of the time that the sums include
+	for i := range waits {
+		w := &waits[i]
 		ns := r.Waited(w)
 		if ns == 0 {
 			continue
 		}
+		from, to := w.From, w.From+record.Time(ns)
+		if waited {
+			from = max(from, counted)
+		}
+		counted = max(to, from)
 		waited = true
 		sum := t[w.Reason]
 		if sum == nil {
@@ -31,9 +46,10 @@ func (t waitTable) add(r *record.Transaction) (waited bool) {
 			t[w.Reason] = sum
 		}
 		sum.count++
-		sum.outages.add(w.From, w.From+record.Time(ns))
+		sum.ns += max(to.Sub(from), 0)
+		sum.outages.add(w.From, to)
 		sameReason := func(x record.Wait) bool { return x.Reason == w.Reason && r.Waited(&x) > 0 }
-		if slices.IndexFunc(r.Waits, sameReason) == i { // the first wait of this RPC with this reason
+		if slices.IndexFunc(waits, sameReason) == i { // the first wait of this RPC with this reason
 			sum.rpcs++
 		}
 	}
@@ -43,9 +59,11 @@ func (t waitTable) add(r *record.Transaction) (waited bool) {
 // counts returns the sums, the longest first.
 func (t waitTable) counts() (list []WaitCount) {
 	for reason, sum := range t {
-		list = append(list, WaitCount{Reason: reason, RPCs: sum.rpcs, Count: sum.count, NS: sum.outages.total()})
+		list = append(list, WaitCount{Reason: reason, RPCs: sum.rpcs, Count: sum.count, TotalNS: sum.ns, NS: sum.outages.total()})
 	}
-	slices.SortFunc(list, func(a, b WaitCount) int { return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Reason, b.Reason)) })
+	slices.SortFunc(list, func(a, b WaitCount) int {
+		return cmp.Or(cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(a.Reason, b.Reason))
+	})
 	return list
 }
 

@@ -283,7 +283,7 @@ func HandleChart(on Screen, h *analyze.Handles, axis Axis) error {
 	w, theme := on.Out, on.Theme
 	width, height := chartSize(on.Width, on.Height)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%shandles%s: %s of %s\n", theme.key.before, theme.key.after, plural(int64(h.ExposureCount), "exposure"), plural(int64(h.Distinct), "handle"))
+	fmt.Fprintf(&b, "%shandles%s: %s of %s (xN: exposed N times)\n", theme.key.before, theme.key.after, plural(int64(h.ExposureCount), "exposure"), plural(int64(h.Distinct), "handle"))
 	if len(h.Exposures) == 0 {
 		_, err := fmt.Fprintf(w, "%s\n", b.String())
 		return err
@@ -394,12 +394,12 @@ func (l *bar) draw(theme *Theme) string {
 
 // figures writes the figures of a connection's handles.
 func figures(b *strings.Builder, h *analyze.Handles) {
-	row := func(name, value string) { fmt.Fprintf(b, "  %-46s %s\n", name, value) }
+	row := func(name, value string) { fmt.Fprintf(b, "  %-50s %s\n", name, value) }
 	row("exposed for (p50, p99, longest)", fmt.Sprintf("%s, %s, %s", quantile(h.Exposure.P50), quantile(h.Exposure.P99), quantile(h.Exposure.Max)))
 	row("invalidated remotely", percent(h.RemoteShare)+" of exposures")
-	row("Replies with chunks that invalidated a handle", fmt.Sprintf("%d of %d (%s)", h.InvalidatingReplies, h.ChunkReplies, percent(h.InvalidatingShare)))
-	row("local invalidation: Reply invalidated another", fmt.Sprint(h.LocalInvExtra))
-	row("local invalidation: Reply invalidated none", fmt.Sprint(h.LocalInvNoRemote))
+	row("Replies to Calls with chunks that invalidated one", fmt.Sprintf("%d of %d (%s)", h.InvalidatingReplies, h.ChunkReplies, percent(h.InvalidatingShare)))
+	row("need local invalidation: Reply invalidated another", fmt.Sprint(h.LocalInvExtra))
+	row("need local invalidation: Reply invalidated none", fmt.Sprint(h.LocalInvNoRemote))
 	reused := fmt.Sprint(h.Reused)
 	if h.Reused > 0 {
 		reused += fmt.Sprintf(", after %s (p50)", quantile(h.ReuseInterval.P50))
@@ -430,9 +430,9 @@ var statsColumns = []column{
 	{name: "ERR", right: true},
 	{name: "RETR", right: true, rank: 6},
 	{name: "CALL BYTES", right: true, rank: 1},
-	{name: "SHORT/CHUNKED/LONG", rank: 9},
+	{name: "CALL S/C/L", rank: 9},
 	{name: "REPLY BYTES", right: true, rank: 1},
-	{name: "SHORT/CHUNKED/LONG", rank: 9},
+	{name: "REPLY S/C/L", rank: 9},
 	{name: "P50", right: true},
 	{name: "P90", right: true, rank: 4},
 	{name: "P99", right: true},
@@ -568,8 +568,11 @@ func ConnectionDetail(w io.Writer, theme *Theme, c *record.Connection, start rec
 			row(side.name, "no RPC-over-RDMA private data")
 			continue
 		}
-		row(side.name, "v%d, send %d, receive %d, invalidation %s, offset %d",
-			side.p.Version, side.p.SendSize, side.p.ReceiveSize, yesNo(side.p.RemoteInvalidation), side.p.Offset)
+		at := ""
+		if side.p.Offset > 0 {
+			at = fmt.Sprintf(", at byte %d", side.p.Offset)
+		}
+		row(side.name, "version %d, send %d B, receive %d B, invalidation %s%s", side.p.Version, side.p.SendSize, side.p.ReceiveSize, yesNo(side.p.RemoteInvalidation), at)
 	}
 	row("inline thresholds", "%d to the server, %d to the client (%s)", c.InlineThreshold.ClientToServer, c.InlineThreshold.ServerToClient,
 		strings.ReplaceAll(c.InlineThreshold.Source, "_", " "))

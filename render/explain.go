@@ -21,14 +21,14 @@ func Explain(r *record.Transaction) []string {
 		if r.Status == record.NoReply && len(r.Waits) > 0 {
 			w := longest(r, false)
 			if w != nil {
-				sentences = append(sentences, "It has no Reply; "+waitSentence(w, Duration(w.NS)+" passed before "))
+				sentences = append(sentences, "It has no Reply; "+waitSentence(r, w, Duration(w.NS)+" passed before "))
 			}
 		}
 		return sentences
 	}
 	total := Duration(latency)
 	if w := longest(r, false); w != nil && r.Waited(w) >= latency/5 {
-		sentences = append(sentences, waitSentence(w, Duration(r.Waited(w))+" of "+total+" passed before "))
+		sentences = append(sentences, waitSentence(r, w, Duration(r.Waited(w))+" of "+total+" passed before "))
 		if n, ns := waits(r); n > 1 {
 			sentences[len(sentences)-1] += fmt.Sprintf(" %s in all: %s.", plural(int64(n), "wait"), Duration(ns))
 		}
@@ -36,7 +36,7 @@ func Explain(r *record.Transaction) []string {
 	}
 	if n, ns := waits(r); n > 1 && ns >= latency/5 {
 		w := longest(r, false)
-		return append(sentences, fmt.Sprintf("%s of %s passed in %d waits. In the longest, %s", Duration(ns), total, n, waitSentence(w, Duration(r.Waited(w))+" passed before ")))
+		return append(sentences, fmt.Sprintf("%s of %s passed in %d waits. In the longest, %s", Duration(ns), total, n, waitSentence(r, w, Duration(r.Waited(w))+" passed before ")))
 	}
 	if s := atWork(r, latency); s != "" {
 		sentences = append(sentences, s)
@@ -95,8 +95,9 @@ func retransmitted(w *record.Wait) string {
 	return "retransmitted a packet"
 }
 
-// waitSentence says what ended a wait; opening ends in "before ".
-func waitSentence(w *record.Wait, opening string) string {
+// waitSentence says what ended a wait, and the same reason as waitText; opening ends in
+// "before ".
+func waitSentence(r *record.Transaction, w *record.Wait, opening string) string {
 	side := "the " + string(w.Waiting) + " "
 	switch w.Reason {
 	case record.HeadOfLine:
@@ -104,9 +105,16 @@ func waitSentence(w *record.Wait, opening string) string {
 	case record.RNRNak:
 		return fmt.Sprintf("%s%s%s, in packet %s: the other side had no receive buffer (RNR NAK in packet %s).", opening, side, retransmitted(w), last(w), first(w))
 	case record.RetransmitNak:
-		return fmt.Sprintf("%s%s%s, in packet %s, because the NAK in packet %s asked for it.", opening, side, retransmitted(w), last(w), first(w))
+		reason := "because the NAK in packet %s asked for it"
+		if w.BlockingTransaction.Known() || len(w.Packets) > 0 && r.Call != nil && w.Packets[0] < r.Call.Packet {
+			reason = "because an earlier packet had been rejected (NAK in packet %s)"
+		}
+		return fmt.Sprintf("%s%s%s, in packet %s, "+reason+".", opening, side, retransmitted(w), last(w), first(w))
 	}
 	s := fmt.Sprintf("%s%s%s, in packet %s", opening, side, retransmitted(w), last(w))
+	if w.Reason == record.RetransmitUnknown {
+		s += ", for a reason that the capture does not show"
+	}
 	early, known := w.OutOfOrderPacket.Get()
 	filled, _ := w.GapFilledBy.Get()
 	switch {
@@ -116,8 +124,10 @@ func waitSentence(w *record.Wait, opening string) string {
 		return fmt.Sprintf("%s: packet %d had arrived before packet %d, out of order.", s, early, filled)
 	case w.Reason == record.RetransmitTimeout:
 		return fmt.Sprintf("%s: no packet of this RPC followed packet %s until then, as in a retransmission timeout.", s, first(w))
+	case w.Reason == record.RetransmitGap:
+		return s + ": later packets had shown that an earlier packet had not been accepted."
 	}
-	return s + ": an earlier packet was missing."
+	return s + "."
 }
 
 // pauseText returns the text of a wait in the ladder, and a shorter text.
@@ -145,18 +155,22 @@ func atWork(r *record.Transaction, latency int64) string {
 		ns   record.Opt[int64]
 		text string
 	}{
-		{p.ToReadNS, "before the " + server + " asked for the first data"},
-		{p.ReadNS, "while the " + server + " read the " + client + "'s memory"},
-		{p.ToWriteNS, "before the " + server + " wrote the first data"},
-		{p.WriteNS, "while the " + server + " wrote the " + client + "'s memory"},
-		{p.ToReplyNS, "before the " + server + " sent its Reply"},
+		{p.ToReadNS, "The " + server + " took %s to request the first data"},
+		{p.ReadNS, "The RDMA Reads of the " + client + "'s memory took %s"},
+		{p.ToWriteNS, "The " + server + " took %s to write the first data"},
+		{p.WriteNS, "The RDMA Writes to the " + client + "'s memory took %s"},
+		{p.ToReplyNS, "The " + server + " took %s to send its Reply"},
 	} {
 		if ns, happened := phase.ns.Get(); happened && ns*2 > latency && ns >= 1e6 {
 			cause := "the capture shows no retransmission, NAK or loss in that time"
 			if r.Retransmitted > 0 {
 				cause = fmt.Sprintf("%s of this RPC %s retransmitted", plural(int64(r.Retransmitted), "packet"), wasWere(r.Retransmitted))
 			}
-			return fmt.Sprintf("%s of %s passed %s; %s.", Duration(ns), Duration(latency), phase.text, cause)
+			took := Duration(ns)
+			if whole := Duration(latency); took != whole {
+				took += " of " + whole
+			}
+			return fmt.Sprintf(phase.text+"; %s.", took, cause)
 		}
 	}
 	return ""

@@ -99,7 +99,7 @@ func TestOverviewOfPauses(t *testing.T) {
 	}{
 		{record.Summary{Packets: 7, RDMA: 7}, "health    every packet once, in order; no NAK, no loss"},
 		{record.Summary{Packets: 8, RDMA: 7, PFCPauses: 1}, "health    every packet once, in order; no NAK, no loss; 1 PFC pause"},
-		{record.Summary{Packets: 9, RDMA: 7, CaptureDrops: 3, PFCPauses: 2}, "health    0 packets: no retransmission and no NAK in them; 2 PFC pauses"},
+		{record.Summary{Packets: 9, RDMA: 7, CaptureDrops: 3, PFCPauses: 2}, "health    0 packets on connections: no retransmission and no NAK in them; 2 PFC pauses"},
 	} {
 		var b bytes.Buffer
 		screen := render.Screen{Out: &b, Theme: render.NewLook(&b, render.Look{Colour: render.NoColour}), Width: 100}

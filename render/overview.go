@@ -177,13 +177,20 @@ func counted(total int64, counts []count) string {
 func (v *overview) health() {
 	h := &v.o.Health
 	trouble := counted(h.Packets, []count{
-		{h.Retransmitted, "retransmitted"}, {h.OutOfOrder, "out of order"}, {h.Naks, nounFor(h.Naks, "NAK")}, {h.RNRNaks, nounFor(h.RNRNaks, "RNR NAK")}, {v.s.ICRCBad, "with a bad checksum"},
+		{h.Retransmitted, "retransmitted"}, {h.OutOfOrder, "out of order"}, {h.Naks, nounFor(h.Naks, "NAK")}, {h.RNRNaks, nounFor(h.RNRNaks, "RNR NAK")},
 	})
+	if v.s.ICRCBad > 0 {
+		if trouble != "" {
+			trouble += "; "
+		}
+		trouble += v.badICRCs()
+	}
 	missing := counted(h.Packets, []count{
 		{h.NotCaptured, nounFor(h.NotCaptured, "packet") + " not captured"},
 		{int64(v.s.CaptureDrops), nounFor(int64(v.s.CaptureDrops), "packet") + " dropped by the capture tool"},
 		{v.s.Truncated, nounFor(v.s.Truncated, "packet") + " truncated"},
 	})
+	packets := plural(h.Packets, "packet") + " on connections"
 	pauses := "" // which are not among the packets of connections
 	if v.s.PFCPauses > 0 {
 		pauses = "; " + plural(v.s.PFCPauses, "PFC pause")
@@ -192,12 +199,14 @@ func (v *overview) health() {
 	case v.s.RDMA == 0:
 		v.line("health", "no RDMA in the capture: neither RoCE, nor iWARP, nor native InfiniBand", v.theme.warn)
 	case trouble != "":
-		v.line("health", plural(h.Packets, "packet")+": "+trouble+pauses, v.theme.warn)
-		if h.Retransmitted > 0 {
-			v.suggest("packets FILE -Y 'marks == \"retransmitted\"'")
+		v.line("health", packets+": "+trouble+pauses, v.theme.warn)
+		if marks := v.marks(); len(marks) == 1 {
+			v.suggest("packets FILE -Y 'marks == " + marks[0] + "'")
+		} else if len(marks) > 1 {
+			v.suggest("packets FILE -Y 'marks in {" + strings.Join(marks, ", ") + "}'")
 		}
 	case missing != "":
-		v.line("health", plural(h.Packets, "packet")+": no retransmission and no NAK in them"+pauses, v.theme.good)
+		v.line("health", packets+": no retransmission and no NAK in them"+pauses, v.theme.good)
 	case pauses != "":
 		v.line("health", "every packet once, in order; no NAK, no loss"+pauses, v.theme.warn)
 	default:
@@ -218,8 +227,43 @@ func (v *overview) health() {
 			}
 		}
 		v.row("", part{text, v.theme.bad})
-		v.suggest(fmt.Sprintf("connections FILE --conn %d", e.First))
+		if e.Count == 1 {
+			v.suggest(fmt.Sprintf("connections FILE --conn %d", e.First))
+			continue
+		}
+		filter := "ended.how == " + string(e.How)
+		if side, known := e.By.Get(); known {
+			filter += " and ended.by == " + string(side)
+		}
+		if e.How == record.EndDisconnect { // an orderly disconnect without outstanding Calls is not counted
+			filter += " and ended.outstanding_calls > 0"
+		}
+		v.suggest("connections FILE -Y '" + filter + "'")
 	}
+}
+
+// badICRCs returns the number of packets with a bad checksum. It is about all packets of the
+// capture, because a packet with a bad checksum need not belong to a connection.
+func (v *overview) badICRCs() string {
+	noun := "ICRC"
+	if !slices.ContainsFunc(v.o.Groups, func(g analyze.Group) bool { return g.Transport != "iWARP" }) && len(v.o.Groups) > 0 {
+		noun = "CRC"
+	}
+	return fmt.Sprintf("%s with a bad %s in the capture", plural(v.s.ICRCBad, "packet"), noun)
+}
+
+// marks returns the marks of the packets that health is about.
+func (v *overview) marks() (marks []string) {
+	h := &v.o.Health
+	for _, x := range []struct {
+		n    int64
+		mark string
+	}{{h.Retransmitted, "retransmitted"}, {h.OutOfOrder, "out_of_order"}, {h.Naks + h.RNRNaks, "refused"}, {v.s.ICRCBad, "bad_icrc"}} {
+		if x.n > 0 {
+			marks = append(marks, x.mark)
+		}
+	}
+	return marks
 }
 
 // rpcs writes the outcomes of the transactions.
@@ -241,7 +285,7 @@ func (v *overview) rpcs() {
 	}{
 		{r.NoReply, "without Reply", true},
 		{r.RDMAError, "answered by RDMA_ERROR", true},
-		{r.NoCall, "whose Call is not in the capture", false},
+		{r.NoCall, map[bool]string{true: "Reply", false: "Replies"}[r.NoCall == 1] + " without a Call in the capture", false},
 		{r.Failed, "with an error status", false},
 		{r.RetransmittedOnNewConnection, "retransmitted on a new connection", true},
 		{r.Backward, "called by the server", false},
@@ -254,11 +298,11 @@ func (v *overview) rpcs() {
 		}
 	}
 	v.line("RPCs", text, shade)
-	switch {
-	case r.NoReply > 0:
+	switch others := r.RDMAError + r.Failed; {
+	case r.NoReply > 0 && others == 0:
 		v.suggest("FILE -Y 'status == no_reply'")
-	case r.RDMAError > 0:
-		v.suggest("FILE -Y 'status == rdma_error'")
+	case r.NoReply+others > 0:
+		v.suggest("FILE -Y 'status != ok'")
 	}
 }
 
@@ -309,11 +353,20 @@ func (v *overview) answered(label string) {
 		{phase{untilReply, t.Phases.ToReplyNS}, v.theme.good},
 	}
 	slices.SortStableFunc(phases, func(a, b inkedPhase) int { return cmp.Compare(b.ns, a.ns) })
+	other := t.TotalNS
+	for _, x := range phases {
+		other -= x.ns
+	}
+	phases = append(phases, inkedPhase{phase{"other", max(other, 0)}, v.theme.dim})
+	var sums []int64
+	for _, x := range phases {
+		sums = append(sums, x.ns)
+	}
 	var words []string
 	var bar inked
 	passed, drawn := int64(0), 0
-	for i, x := range phases {
-		percent := x.ns * 100 / t.TotalNS
+	for i, percent := range percents(sums) {
+		x := &phases[i]
 		if percent > 0 {
 			words = append(words, fmt.Sprintf("%d%% %s", percent, x.name))
 		}
@@ -328,16 +381,53 @@ func (v *overview) answered(label string) {
 		v.margin("")
 		v.b.WriteString(bar.String() + "\n")
 	}
+	rpcs := int64(0) // counted once for each reason
 	for i, w := range t.Waits {
-		if i == 4 {
-			break
+		if w.Reason != record.CreditLimit {
+			rpcs += w.RPCs
 		}
-		text := fmt.Sprintf("%d of them stalled for %s: %s", w.RPCs, Duration(w.NS), waitText(w.Reason))
+		if i >= 4 {
+			continue
+		}
+		took := Duration(w.TotalNS)
+		if w.Count > 1 {
+			took += " in total"
+		}
+		text := fmt.Sprintf("%s stalled for %s: %s", plural(w.RPCs, "RPC"), took, waitText(w.Reason))
 		if w.Reason == record.CreditLimit { // before the Call: not part of the latency
-			text = fmt.Sprintf("%s waited for credits before they were sent: %s", plural(w.RPCs, "Call"), Duration(w.NS))
+			text = fmt.Sprintf("%s waited for credits for %s before they were sent", plural(w.RPCs, "Call"), took)
 		}
 		v.line("", text, v.theme.warn)
 	}
+	if rpcs > t.Stalled {
+		v.line("", fmt.Sprintf("%s stalled, some for several reasons", plural(t.Stalled, "RPC")), v.theme.dim)
+	}
+}
+
+// percents returns the shares of a sum, in percent. They add up to 100: those with the largest
+// remainders are rounded up.
+func percents(parts []int64) []int64 {
+	total := int64(0)
+	for _, n := range parts {
+		total += n
+	}
+	shares := make([]int64, len(parts))
+	if total <= 0 {
+		return shares
+	}
+	left := int64(100)
+	order := make([]int, len(parts))
+	remainder := func(i int) float64 { return float64(parts[i])*100/float64(total) - float64(shares[i]) }
+	for i, n := range parts {
+		order[i] = i
+		shares[i] = int64(float64(n) * 100 / float64(total))
+		left -= shares[i]
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(remainder(b), remainder(a)) })
+	for i := int64(0); i < left && i < int64(len(order)); i++ {
+		shares[order[i]]++
+	}
+	return shares
 }
 
 // slowest writes the RPCs with the longest latency, and the cause of each.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rdmadump/rdmadump/analyze"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/query"
 )
@@ -169,9 +170,6 @@ func (t *Text) row(columns []column) error {
 	return t.table.row(t.cells)
 }
 
-// notDecoded stands for the procedure of a Call that could not be decoded.
-const notDecoded = "(not decoded)"
-
 // Procedure returns the program, version and procedure of a transaction, and the operations
 // of a COMPOUND.
 func Procedure(r *record.Transaction) string {
@@ -179,7 +177,7 @@ func Procedure(r *record.Transaction) string {
 		if len(r.Operations) > 0 {
 			return strings.Join(r.Operations, " ")
 		}
-		return notDecoded
+		return analyze.NotDecoded
 	}
 	if len(r.Operations) > 0 {
 		return r.ProgramVersion() + " " + strings.Join(r.Operations, " ")
@@ -324,7 +322,9 @@ func (t *Text) Connection(r *record.Connection) error {
 	}
 	closed := cell{text: closedText(r), ink: t.theme.dim}
 	if end, ended := r.Ended.Get(); ended {
-		closed.short = endingText(end.How, record.Opt[record.End]{})
+		if closed.short = endingText(end.How, record.Opt[record.End]{}); end.By.Known() {
+			closed.short += t.theme.glyphs.shortened
+		}
 		if end.How != record.EndDisconnect {
 			closed.ink = t.theme.bad
 		}
@@ -469,10 +469,10 @@ func (t *Text) Finding(g *FindingGroup) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s%-7s%s %s%s%s  %s\n", shade.before, r.Severity, shade.after, t.theme.key.before, r.Rule, t.theme.key.after, strings.Join(where, ", "))
 	text := fmt.Sprintf("%s (%s)", clean(r.Message), r.Section)
-	if g.Count > 1 {
-		text += fmt.Sprintf("; x %d", g.Count)
+	if more := g.Count - 1; more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
 		if packet, known := g.LastPacket.Get(); known {
-			text += fmt.Sprintf(", last in packet %d", packet)
+			text += map[bool]string{true: ", in packet ", false: ", the last in packet "}[more == 1] + strconv.FormatInt(packet, 10)
 		}
 	}
 	for _, line := range wrapped(text, t.width-8) {

@@ -36,7 +36,7 @@ func stalledUntil(w *record.Wait) string {
 	case record.RetransmitTimeout:
 		return "until its retransmission timeout"
 	case record.RetransmitUnknown:
-		return "until it retransmitted"
+		return "until it retransmitted (reason not in the capture)"
 	case record.RetransmitGap:
 		return "until its retransmission after a gap"
 	case record.RetransmitNak:

@@ -254,7 +254,7 @@ func (c *results) unchecked(s *record.Summary) (lines []string) {
 	}
 	if s != nil {
 		for _, n := range s.NotJudged {
-			lines = append(lines, fmt.Sprintf("%s was not reported %s, because the capture does not prove it (%s)", n.Rule, howOften(n.Count), n.Gap))
+			lines = append(lines, notReported(n))
 		}
 	}
 	return lines
@@ -278,11 +278,20 @@ func (c *results) writeBaseline(path string) error {
 	return nil
 }
 
+// severities lists the severities that findings of a rule can have.
+func severities(r *rule.Rule) string {
+	var words []string
+	for _, s := range r.Severities() {
+		words = append(words, string(s))
+	}
+	return strings.Join(words, ", ")
+}
+
 // explains lists the rules, or explains the rule of --explain.
 func (f *flags) explains(w io.Writer) error {
 	if f.explain == "" {
 		for _, r := range rule.All {
-			if _, err := fmt.Fprintf(w, "%-30s %-8s %s\n", r.ID, r.Severity, r.Title()); err != nil {
+			if _, err := fmt.Fprintf(w, "%-30s %-14s %s\n", r.ID, severities(r), r.Title()); err != nil {
 				return err
 			}
 		}
@@ -296,13 +305,32 @@ func (f *flags) explains(w io.Writer) error {
 	return err
 }
 
-// howOften returns how often something happened, in words.
-func howOften(n int64) string {
-	switch n {
-	case 1:
-		return "once"
-	case 2:
-		return "twice"
+// gapReasons gives the reasons why the capture does not prove a violation, by the name of the
+// gap.
+var gapReasons = map[string]string{
+	"no_handshake":    "the handshake of the connection is not in the capture",
+	"no_private_data": "the private data of the handshake is not in the capture",
+	"late":            "the capture began after the connection",
+	"silent":          "the capture contains the packets of only one side",
+	"missing":         "packets are missing from the capture",
+	"awaited":         "packets that were acknowledged are not in the capture",
+	"half_read":       "an outstanding message was not captured completely",
+	"evicted":         "state of the connection was evicted, because the memory limit was reached",
+	"truncated_again": "a truncated packet was retransmitted or rejected",
+	"xid_reused":      "an XID was reused while a Call with it was outstanding",
+	"unordered":       "the packets of the capture are not in the order in which they were sent",
+	"closing":         "the connection was being closed",
+}
+
+// notReported says how many violations of a rule were not reported, and why.
+func notReported(n record.NotJudged) string {
+	reason := gapReasons[n.Gap]
+	if reason == "" {
+		reason = "the capture does not prove it (" + n.Gap + ")"
 	}
-	return fmt.Sprintf("%d times", n)
+	verb := "are"
+	if n.Count == 1 {
+		verb = "is"
+	}
+	return fmt.Sprintf("%d possible %s %s not reported: %s", n.Count, n.Rule, verb, reason)
 }

@@ -194,7 +194,7 @@ var flagTable = []struct {
 		s.Int64VarP(&f.count, "count", "c", 0, "stop after this `number` of records")
 	}},
 	{"top", limiting, func(f *flags, s *pflag.FlagSet) {
-		s.IntVar(&f.top, "top", 0, "show only the first `number` of records in order; without --sort, transactions are sorted by latency, slowest first")
+		s.IntVar(&f.top, "top", 0, "show only the first `number` of records in order")
 	}},
 	{"memory", limiting, func(f *flags, s *pflag.FlagSet) {
 		f.memory = defaultMemory
@@ -254,6 +254,13 @@ func (f *flags) define(s *pflag.FlagSet, of ...*view) {
 	for _, row := range flagTable {
 		if slices.ContainsFunc(of, func(v *view) bool { return v.takes(row.name) }) {
 			row.define(f, s)
+		}
+	}
+	if top := s.Lookup("top"); top != nil && len(of) == 1 {
+		field, largest := strings.CutPrefix(of[0].top, "-")
+		top.Usage += "; without --sort, they are sorted by " + field
+		if largest {
+			top.Usage += ", the largest first"
 		}
 	}
 }
@@ -366,9 +373,19 @@ func flagError(cmd *cobra.Command, err error) error {
 	unknown, invalid := (*pflag.NotExistError)(nil), (*pflag.InvalidValueError)(nil)
 	switch {
 	case errors.As(err, &unknown):
-		if err := unknownFlag(cmd, unknown.GetSpecifiedName()); err != nil {
+		name := unknown.GetSpecifiedName()
+		if err := unknownFlag(cmd, name); err != nil {
 			return err
 		}
+		switch {
+		case unknown.GetSpecifiedShortnames() == "":
+			name = "--" + name
+		case name == "r":
+			return errors.New("there is no flag -r; name the capture without a flag, such as rdmadump FILE")
+		default:
+			name = "-" + name
+		}
+		return fmt.Errorf("unknown flag %s; see %s --help", name, cmd.CommandPath())
 	case errors.As(err, &invalid):
 		return invalidValue(invalid)
 	}

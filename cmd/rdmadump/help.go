@@ -112,10 +112,16 @@ func usage(cmd *cobra.Command, width int) []byte {
 	names("Help topics (rdmadump help TOPIC)", slices.DeleteFunc(slices.Clone(cmd.Commands()), func(c *cobra.Command) bool { return !c.IsAdditionalHelpTopicCommand() }))
 	for group, flags := range grouped(cmd) {
 		if flags.HasFlags() {
-			fmt.Fprintf(&b, "\n%s:\n%s", groupTitles[group], flags.FlagUsagesWrapped(width))
+			fmt.Fprintf(&b, "\n%s:\n%s", groupTitles[group], optional(flags.FlagUsagesWrapped(width)))
 		}
 	}
 	return b.Bytes()
+}
+
+// optional writes the flag --ascii, whose value is optional, as the help texts of other programs
+// do. The columns stay aligned.
+func optional(usages string) string {
+	return strings.Replace(usages, `--ascii when[="true"]`, `--ascii[=when]       `, 1)
 }
 
 // commandsNamed returns the commands of root with these names, in the order of the names.

@@ -63,7 +63,14 @@ Without a command, rdmadump lists the RPC transactions.
 		completions(cmd)
 		switch {
 		case cmd.Name() == "export":
-			cmd.PreRunE = oldFormat
+			cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+				if err := oldFormat(cmd, args); err != nil {
+					return err
+				}
+				return required(cmd, args)
+			}
+		case cmd.Name() == "extract":
+			cmd.PreRunE = required
 		case cmd.Name() == "help":
 			cmd.Args = known
 		case cmd.Args != nil:
@@ -170,6 +177,23 @@ func counted(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
+// outputFlags gives the messages about flags that name the output of a command.
+var outputFlags = map[string]string{
+	"write":     "-w OUT is missing: name the file to write, or - for standard output",
+	"directory": "-C DIR is missing: name the folder to write to",
+}
+
+// required returns an error if the flag that names the output is missing. It is called before
+// cobra looks for required flags.
+func required(cmd *cobra.Command, _ []string) error {
+	for name, message := range outputFlags {
+		if f := cmd.Flags().Lookup(name); f != nil && !f.Changed {
+			return fmt.Errorf("%s; see %s --help", message, cmd.CommandPath())
+		}
+	}
+	return nil
+}
+
 // known returns an error if help was asked for a command or topic that does not exist.
 func known(cmd *cobra.Command, args []string) error {
 	found, rest, err := cmd.Root().Find(args)
@@ -180,9 +204,9 @@ func known(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	if near := similar(found, rest[0]); len(near) > 0 {
-		return fmt.Errorf("no command %s; did you mean %s?", rest[0], list(near, "or"))
+		return fmt.Errorf("no command or help topic %s; did you mean %s?", rest[0], list(near, "or"))
 	}
-	return fmt.Errorf("no command %s; see %s --help", rest[0], found.CommandPath())
+	return fmt.Errorf("no command or help topic %s; see %s --help", rest[0], found.CommandPath())
 }
 
 // mistyped returns an error if the first argument is neither a file nor a command, but is

@@ -166,14 +166,16 @@ func (r *runner) finish(s *sink, summary *record.Summary, readErr error) error {
 			shown.Findings = s.found // without those that --ignore, --baseline or a filter left out
 		}
 		render.NewText(r.stderr, render.NewTheme(r.stderr, colored(s.color, r.stderr)), 0).Summary(&shown)
-		if s.shown != "" && s.view != nil && s.view.name != "overview" {
+		if s.shown != "" && s.view != nil && s.view.name != "overview" && hasRPCs(summary) {
 			fmt.Fprintf(r.stderr, "to see which RPCs were slow and why: rdmadump overview %s\n", s.typed)
 		}
 	}
 	if text := s.noMatch(); text != "" && !s.quiet {
 		fmt.Fprintf(r.stderr, "rdmadump: %s\n", text)
 	}
-	if s.written == 0 && len(s.xids) > 0 && !s.quiet {
+	if text := s.afterEnd(summary); text != "" && !s.quiet {
+		fmt.Fprintf(r.stderr, "rdmadump: %s\n", text)
+	} else if s.written == 0 && len(s.xids) > 0 && !s.quiet {
 		fmt.Fprintf(r.stderr, "rdmadump: %s\n", s.noXID())
 	} else if s.written == 0 && len(s.conns) > 0 && slices.Min(s.conns) >= summary.Connections && !s.quiet {
 		fmt.Fprintf(r.stderr, "rdmadump: %s\n", noConnection(s.conns, summary.Connections))
@@ -191,6 +193,27 @@ func (r *runner) finish(s *sink, summary *record.Summary, readErr error) error {
 		return &status{code: exitFound}
 	}
 	return nil
+}
+
+// hasRPCs reports whether the capture contains RPCs.
+func hasRPCs(s *record.Summary) bool {
+	for _, n := range s.Transactions {
+		if n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// afterEnd returns the message for a time of --from that is after the last packet. It returns
+// nothing for other times.
+func (s *sink) afterEnd(summary *record.Summary) string {
+	first, known := summary.First.Get()
+	last := summary.Last.Or(first)
+	if !s.from.set || !known || s.count > 0 || last >= s.since {
+		return ""
+	}
+	return fmt.Sprintf("no packet is at or after --from; the capture ends at %s, after %.3fs", last, float64(last.Sub(first))/1e9)
 }
 
 // damaged returns the error for inputs that could not be read to their ends.

@@ -39,7 +39,7 @@ func (s *scrubbed) kind(to string, keyed bool) (*exporter, error) {
 	case !s.enabled && keyed:
 		return nil, errors.New("--key can only be used with --scrub")
 	case !s.enabled && to == "":
-		return nil, errors.New(`required flag(s) "format" not set, nor --scrub`)
+		return nil, errors.New("say what to write: --format FORMAT or --scrub; see rdmadump export --help")
 	case !s.enabled:
 		return nil, nil
 	case to != "" && to != "pcapng":

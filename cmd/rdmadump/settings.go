@@ -121,7 +121,9 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 		if err == nil {
 			s.jq, err = gojq.Compile(program)
 		}
-		if err != nil {
+		if end := (*gojq.ParseError)(nil); errors.As(err, &end) && end.Token == "" && end.Offset >= len(f.jq) {
+			return nil, fmt.Errorf("--jq %s: the jq program is incomplete", f.jq)
+		} else if err != nil {
 			return nil, fmt.Errorf("--jq %s: %w", f.jq, err)
 		}
 		s.notes = append(s.notes, query.RenamedIn(f.jq, v.fields)...)

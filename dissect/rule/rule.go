@@ -7,6 +7,8 @@
 package rule
 
 import (
+	"slices"
+
 	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
@@ -66,6 +68,18 @@ func (r *Rule) as(severity record.Severity, section string) *Rule {
 	v.Severity, v.Section, v.variants = severity, section, nil
 	r.variants = append(r.variants, &v)
 	return &v
+}
+
+// Severities returns the severities that findings of the rule can have, without repetition. The
+// first is the rule's own.
+func (r *Rule) Severities() []record.Severity {
+	list := []record.Severity{r.Severity}
+	for _, v := range r.variants {
+		if !slices.Contains(list, v.Severity) {
+			list = append(list, v.Severity)
+		}
+	}
+	return list
 }
 
 // Find returns the rule with this id, or nil if there is none.
