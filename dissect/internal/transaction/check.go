@@ -126,6 +126,7 @@ func trustIn(o *rdma.Operation) trust {
 // judgement is what the rules know of a transaction.
 type judgement struct {
 	broken     *rule.Rule         // what makes the responder answer RDMA_ERROR
+	callBroke  *rule.Rule         // first rule that the requester broke before the Reply
 	doneSent   bool               // the requester sent RDMA_DONE for it
 	notCall    bool               // an RDMA_DONE itself
 	late       bool               // Reads that were under way at its Reply were reported

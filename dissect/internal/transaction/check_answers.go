@@ -48,6 +48,19 @@ func (f *follower) answersDone(m *message) bool {
 	return true
 }
 
+// discardsError takes an RDMA_ERROR that cannot be decoded although all of it was
+// captured. The requester discards it and still waits for the Reply.
+func (f *follower) discardsError(m *message) bool {
+	h := m.header
+	x := f.open[m.side.Other()].get(h.XID)
+	if x == nil || m.err == nil || !m.captured() || h.Length < rpcrdma.FixedLen || h.Proc != rpcrdma.Error {
+		return false
+	}
+	m.Tag = x.tag(partReply)
+	f.check(x, m)
+	return true
+}
+
 // checkError holds an RDMA_ERROR against what it answers.
 func (f *follower) checkError(c checker, m *message, orphan bool) {
 	h, x := m.header, c.x
@@ -106,8 +119,8 @@ func (x *txn) why(h *rpcrdma.Header) string {
 	switch {
 	case x.judged.broken != nil:
 		return ": see the finding " + x.judged.broken.ID
-	case len(x.rec.Findings) > 0:
-		return ": see the finding " + x.rec.Findings[0]
+	case x.judged.callBroke != nil:
+		return ": see the finding " + x.judged.callBroke.ID
 	case h.Err == rpcrdma.ErrChunk && x.call.Form == record.Long:
 		return ": a Long Call in which the capture shows no error"
 	case h.Err == rpcrdma.ErrChunk && len(x.segments) > 0:

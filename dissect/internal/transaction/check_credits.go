@@ -157,8 +157,8 @@ func (f *follower) checkTooSmall(r *rdma.Refusal, x *txn) {
 		return
 	}
 	size, stated := f.takes(r.By)
-	if o.Length > size {
-		return
+	if o.Length > size || o.Length > int64(f.limit(o.Side)) {
+		return // the sender exceeded the inline threshold: see checkSize
 	}
 	how := "the default, because it announced no size"
 	if stated {

@@ -34,11 +34,11 @@ func (x *txn) delivered(o *rdma.Operation, part int) {
 
 // answerDelivered ends a transaction at the copy of its Reply that was accepted.
 func (x *txn) answerDelivered(o *rdma.Operation, d rdma.Delivery) {
-	if !x.replied || !x.awaits {
+	a := &x.answer
+	if !x.replied || !x.awaits || o.Last.Packet != a.LastPacket { // of another packet: an RDMA_ERROR that was discarded
 		return
 	}
 	x.awaits = false
-	a := &x.answer
 	accepted(a, d)
 	if first := a.LastPacket; d.At.Packet != first {
 		a.FirstSent = record.Some(a.Time)

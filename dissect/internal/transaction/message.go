@@ -179,6 +179,11 @@ func (f *follower) isCall(m *message) bool {
 	if h.IsDraft {
 		return h.Direction == 0
 	}
+	if !h.Understood() {
+		if call, found := m.findRPC(); found {
+			return call
+		}
+	}
 	client, known := f.conn.Client()
 	answers := f.open[m.side.Other()].get(h.XID) != nil
 	if m.err == nil && h.Proc == rpcrdma.NoMsg && len(h.Reads) > 0 && (!answers || m.side == client && known && positionZero(h)) {
@@ -188,6 +193,28 @@ func (f *follower) isCall(m *message) bool {
 		return false
 	}
 	return m.side == client || !known
+}
+
+// maxUnknownHeader is the number of bytes in which findRPC looks for the RPC message.
+const maxUnknownHeader = 1 << 10
+
+// findRPC looks for the RPC message that follows a header of an unknown version. The
+// RPC message begins with the XID of the header, and then is a Call or a Reply.
+func (m *message) findRPC() (call, found bool) {
+	data := m.data[:min(len(m.data), maxUnknownHeader)]
+	for at := rpcrdma.FixedLen; at+12 <= len(data); at += 4 {
+		words := data[at:]
+		if be.Uint32(words) != m.header.XID {
+			continue
+		}
+		switch kind, next := oncrpc.MessageType(be.Uint32(words[4:])), be.Uint32(words[8:]); {
+		case kind == oncrpc.Call && next == 2: // the RPC version
+			return true, true
+		case kind == oncrpc.Reply && next <= 1: // accepted or denied
+			return false, true
+		}
+	}
+	return false, false
 }
 
 // call starts a transaction.
@@ -292,7 +319,7 @@ func (m *message) fill(to *record.Message) {
 
 // reply completes a transaction.
 func (f *follower) reply(m *message) {
-	if f.answersDone(m) {
+	if f.answersDone(m) || f.discardsError(m) {
 		return
 	}
 	t, h, side := f.table, m.header, m.side.Other()

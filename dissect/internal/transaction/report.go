@@ -215,6 +215,9 @@ func (f *follower) settle(ask func(*pending) (verdict, evidence.Gap)) {
 func (f *follower) tell(r *rule.Rule, x *txn, where rdma.Where, format string, args ...any) {
 	if x != nil {
 		x.found(r)
+		if x.judged.callBroke == nil && !x.replied && where.Blames == record.Some(x.side) {
+			x.judged.callBroke = r
+		}
 	}
 	f.conn.Report(r, where, format, args...)
 }
