@@ -39,7 +39,7 @@ func (r *recent) has(xid uint32) bool {
 // still open: it does not answer the Call.
 func (f *follower) answersDone(m *message) bool {
 	h := m.header
-	x := f.open[m.side.Other()].get(h.XID)
+	x := f.open[m.side.Other()][h.XID]
 	if x == nil || !x.judged.doneSent || h.Length < rpcrdma.FixedLen || h.Proc != rpcrdma.Error || h.Err != rpcrdma.ErrChunk {
 		return false
 	}
@@ -52,7 +52,7 @@ func (f *follower) answersDone(m *message) bool {
 // captured. The requester discards it and still waits for the Reply.
 func (f *follower) discardsError(m *message) bool {
 	h := m.header
-	x := f.open[m.side.Other()].get(h.XID)
+	x := f.open[m.side.Other()][h.XID]
 	if x == nil || m.err == nil || !m.captured() || h.Length < rpcrdma.FixedLen || h.Proc != rpcrdma.Error {
 		return false
 	}

@@ -39,7 +39,7 @@ func (f *follower) checkCredits(c checker, m *message) {
 		a.noCall++
 		return
 	}
-	n := f.open[m.side].len() - a.noCall
+	n := len(f.open[m.side]) - a.noCall
 	a.learns(m.First.Time)
 	proves := f.proves(rule.CreditLimitExceeded, m.side)
 	limit, known := a.limit(f.conn.Handshake())

@@ -138,25 +138,9 @@ func (f *follower) unlink(l *list, x *txn) {
 	x.prev, x.next = nil, nil
 }
 
-// Follow is asked for every connection. It uses a follower again that the place of
-// the connection had.
+// Follow returns the state of a new connection.
 func (t *Table) Follow(c *rdma.Conn) rdma.Follower {
-	f, used := c.Follower().(*follower)
-	if !used {
-		return &follower{table: t, conn: c, undecided: true}
-	}
-	open, exposed, traffic := f.open, f.exposed, f.traffic
-	for s := range open {
-		open[s].clear(f.peak[s])
-		exposed[s].clear()
-	}
-	if traffic != nil {
-		clear(traffic.busy[:])
-		clear(traffic.credit[:])
-	}
-	*f = follower{} // in its place, and not made elsewhere and copied
-	f.table, f.conn, f.undecided, f.open, f.exposed, f.traffic = t, c, true, open, exposed, traffic
-	return f
+	return &follower{table: t, conn: c, undecided: true}
 }
 
 // ServerPort says whether a port is one that is served.
@@ -250,7 +234,7 @@ func (f *follower) invalidates(s rdma.Side) bool {
 // Knows says whether a Call with this XID is open, or this is exposed memory.
 func (f *follower) Knows(s rdma.Side, k rdma.Kind, xidOrHandle uint32, offset uint64, length uint32) bool {
 	if k == rdma.Send {
-		return f.isRPC && f.open[s].get(xidOrHandle) != nil
+		return f.isRPC && f.open[s][xidOrHandle] != nil
 	}
 	x, exact := f.exposed[s].find(target{xidOrHandle, offset, length})
 	return x != nil && exact
@@ -283,7 +267,7 @@ func (f *follower) Join(other rdma.Follower, from, to rdma.Side) {
 	}
 	for s := range rdma.Side(2) {
 		at := moved(s)
-		for x := range o.open[s].all() {
+		for _, x := range o.open[s] {
 			f.open[at].add(x)
 		}
 		f.exposed[at].join(&o.exposed[s])

@@ -76,7 +76,7 @@ const lookAt = 16
 
 // expect makes room for n segments more, where that is worth it.
 func (e *exposure) expect(n int) {
-	if n > fewHandles && len(e.byHandle) == 0 && n > e.most {
+	if n > 8 && len(e.byHandle) == 0 && n > e.most {
 		e.byHandle = make(map[uint32]*segment, n)
 	}
 }
@@ -165,17 +165,6 @@ func (e *exposure) remove(s *segment) {
 		*e = exposure{}
 	}
 }
-
-// clear makes it ready for another connection.
-func (e *exposure) clear() {
-	if clear(e.byHandle); e.most > fewHandles {
-		e.byHandle = nil // maps do not shrink
-	}
-	*e = exposure{byHandle: e.byHandle}
-}
-
-// fewHandles is how many handles a map is kept for that had no more.
-const fewHandles = 8
 
 // join takes over what another exposes.
 func (e *exposure) join(o *exposure) {

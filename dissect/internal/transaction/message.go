@@ -185,7 +185,7 @@ func (f *follower) isCall(m *message) bool {
 		}
 	}
 	client, known := f.conn.Client()
-	answers := f.open[m.side.Other()].get(h.XID) != nil
+	answers := f.open[m.side.Other()][h.XID] != nil
 	if m.err == nil && h.Proc == rpcrdma.NoMsg && len(h.Reads) > 0 && (!answers || m.side == client && known && positionZero(h)) {
 		return true
 	}
@@ -220,7 +220,7 @@ func (m *message) findRPC() (call, found bool) {
 // call starts a transaction.
 func (f *follower) call(m *message) {
 	t, h, side := f.table, m.header, m.side
-	if old := f.open[side].get(h.XID); old != nil {
+	if old := f.open[side][h.XID]; old != nil {
 		c := old.checks(m.First).blaming(side)
 		if h.Proc == rpcrdma.Done && h.Vers == rpcrdma.Version {
 			old.judged.doneSent = true
@@ -245,7 +245,7 @@ func (f *follower) call(m *message) {
 	if h.Length >= 12 {
 		f.requested[side] = record.Some(h.Credits)
 	}
-	f.peak[side] = max(f.peak[side], int32(f.open[side].len()))
+	f.peak[side] = max(f.peak[side], int32(len(f.open[side])))
 	if x.cut = !m.known(); x.cut {
 		f.unclear[side]++
 	}
@@ -323,7 +323,7 @@ func (f *follower) reply(m *message) {
 		return
 	}
 	t, h, side := f.table, m.header, m.side.Other()
-	x := f.open[side].get(h.XID)
+	x := f.open[side][h.XID]
 	orphan := x == nil
 	if orphan {
 		f.replyFirst(side, h.XID)

@@ -70,7 +70,7 @@ func Open(c *rdma.Conn, xid uint32) (a Asked) {
 	if !ok {
 		return a
 	}
-	x, other := f.open[0].get(xid), f.open[1].get(xid)
+	x, other := f.open[0][xid], f.open[1][xid]
 	if x == nil {
 		x, other = other, nil
 	}

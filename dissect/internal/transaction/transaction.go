@@ -75,7 +75,6 @@ type Table struct {
 	last     int64       // id
 
 	unanswered map[repeatKey]int64
-	sieve      [1 << 12]uint64 // bits of XIDs that may be in it: most are not
 
 	header   rpcrdma.Header // of the Send at hand
 	rpc      oncrpc.Header
@@ -521,7 +520,6 @@ func (t *Table) remember(x *txn) {
 			k.letGo()
 		}
 		clear(t.unanswered)
-		clear(t.sieve[:])
 	}
 	k := x.repeatKey()
 	before := len(t.unanswered)
@@ -529,22 +527,11 @@ func (t *Table) remember(x *txn) {
 	if len(t.unanswered) > before {
 		k.hold()
 	}
-	word, bit := t.sifted(k.xid)
-	*word |= bit
-}
-
-// sifted is the bit of an XID in the sieve.
-func (t *Table) sifted(xid uint32) (word *uint64, bit uint64) {
-	at := xid * 0x9e3779b1 >> 14 // Fibonacci hashing
-	return &t.sieve[at>>6], 1 << (at & 63)
 }
 
 // repeats notes which transaction a new Call retransmits, if any.
 func (t *Table) repeats(x *txn) {
 	if len(t.unanswered) == 0 {
-		return
-	}
-	if word, bit := t.sifted(uint32(x.rec.XID)); *word&bit == 0 {
 		return
 	}
 	k := x.repeatKey()

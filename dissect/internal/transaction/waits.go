@@ -145,7 +145,7 @@ type credit struct{ full, freed record.Stamp }
 func (f *follower) callSent(m *message) {
 	c := &f.onWire().credit[m.side]
 	c.freed = record.Stamp{}
-	if limit, known := f.granted[m.side].Get(); known && limit > 1 && f.open[m.side].len() >= int(limit) {
+	if limit, known := f.granted[m.side].Get(); known && limit > 1 && len(f.open[m.side]) >= int(limit) {
 		c.full = m.First
 	} else {
 		c.full = record.Stamp{}
