@@ -52,7 +52,9 @@ func (t *Table) emit(x *txn) {
 			t.Transaction(r)
 		}
 	}
-	t.motions.release(x)
+	for i := range x.segments {
+		x.segments[i].motion = nil
+	}
 	x.charge(-x.charged)
 	x.kept, x.emitted = 0, true
 	x.shed()

@@ -340,7 +340,7 @@ func (f *follower) reply(m *message) {
 	}
 	f.touch(x, m.side, m.Last)
 	f.reordered(x, m.Operation, record.EventReply)
-	x.answered, x.replied, x.awaits = t.answered(), true, true
+	x.answered, x.replied, x.awaits = new(answered), true, true
 	m.fill(&x.answer)
 	if d, known := f.conn.Accepted(side, x.callSeq, m.First); known && !orphan {
 		accepted(&x.call, d)

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
-	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/internal/span"
 )
 
@@ -37,66 +36,20 @@ func (s *segment) went() *motion {
 	return s.motion
 }
 
-// motions is those that no segment has any more.
-type motions struct {
-	free  []*motion
-	bytes int // of their data
-}
-
-// maxFreeData bounds their data, in bytes, all of it together. Who gets more than
-// smallData pays for it, and has to be a segment that may need a quarter of that.
-const (
-	maxFreeData = 1 << 20
-	smallData   = 1 << 12
-)
-
-// of is what moved in a segment, to be added to.
-func (p *motions) of(s *segment) *motion {
-	if s.motion != nil {
-		return s.motion
-	}
-	if s.motion = queue.Last(&p.free); s.motion != nil {
-		room := cap(s.motion.data)
-		if p.bytes -= room; room > smallData && int64(room) > 4*int64(s.length) {
-			s.motion.data = nil
-		}
-	} else {
+// ensure returns the transfer state of a segment, allocating it if needed.
+func (s *segment) ensure() *motion {
+	if s.motion == nil {
 		s.motion = new(motion)
-	}
-	if s.motion.moved == nil {
 		s.motion.moved = s.motion.room[:0]
 	}
 	return s.motion
-}
-
-// release takes back what moved in a transaction that is over, for the next.
-func (p *motions) release(x *txn) {
-	for i := range x.segments {
-		m := x.segments[i].motion
-		if m == nil {
-			continue
-		}
-		x.segments[i].motion = nil
-		if len(p.free) >= maxWarm || cap(m.moved) > 8 {
-			continue
-		}
-		*m = motion{moved: m.moved[:0], lacks: m.lacks[:0], data: m.data[:0]}
-		if cap(m.lacks) > 8 {
-			m.lacks = nil
-		}
-		if p.bytes+cap(m.data) > maxFreeData {
-			m.data = nil
-		}
-		p.bytes += cap(m.data)
-		p.free = append(p.free, m)
-	}
 }
 
 // movedIn notes what moved in one segment, which has room for it.
 func (f *follower) movedIn(s *segment, offset uint64, data []byte, n int) {
 	at := int64(offset - s.offset)
 	end := at + int64(n)
-	m := f.table.motions.of(s)
+	m := s.ensure()
 	had := len(m.moved)
 	fresh := m.moved.Add(at, end)
 	m.cut += max(fresh-int64(len(data)), 0)
@@ -125,9 +78,6 @@ func (f *follower) movedIn(s *segment, offset uint64, data []byte, n int) {
 			f.rare().keepers.Push(s.txn.tag(0))
 		}
 		was, had := len(m.data), cap(m.data)
-		if was == 0 { // room that another had
-			had = 0
-		}
 		m.data = slices.Grow(m.data, int(need))[:end]
 		if at > int64(was) {
 			clear(m.data[was:at])

@@ -81,9 +81,7 @@ type Table struct {
 	longRPC  oncrpc.Header // of a Long Call
 	session  nfs.Message   // Reply to a CREATE_SESSION
 	scratch  []byte
-	answers  []*answered // that are over, for the next
 	binding  binding
-	motions  motions
 	record   record.Transaction // that is handed out
 	unkept   record.Event       // of a timeline that has too many
 	storage  storage            // of that
@@ -175,18 +173,6 @@ type answered struct {
 
 // noAnswer is that of transactions without Reply. Nobody writes to it.
 var noAnswer answered
-
-// answered is an empty one, for a transaction that has its Reply.
-func (t *Table) answered() *answered {
-	a := queue.Last(&t.answers)
-	if a == nil {
-		return new(answered)
-	}
-	sizes, data := a.sizes[:0], a.inReply.data[:0]
-	*a = answered{}
-	a.sizes, a.inReply.data = sizes, data
-	return a
-}
 
 // procedure is which RPC it is.
 type procedure struct {
@@ -355,9 +341,6 @@ func (x *txn) shed() {
 	if cap(x.inCall.data) > 1<<14 {
 		x.inCall.data = nil
 	}
-	if a := x.answered; cap(a.inReply.data)+cap(a.sizes) > 1<<14 {
-		a.inReply.data, a.sizes = nil, nil
-	}
 }
 
 // little says that a transaction has no more storage than one of a few operations.
@@ -369,11 +352,7 @@ func (x *txn) little() bool {
 func (t *Table) release(x *txn) {
 	t.gens[x.slot] = (x.gen + 1) & (1<<genBits - 1)
 	x.follower = nil
-	if a := x.answered; a != &noAnswer {
-		if x.answered = &noAnswer; len(t.answers) < maxWarm {
-			t.answers = append(t.answers, a)
-		}
-	}
+	x.answered = &noAnswer
 	if n := len(t.free); n >= maxSpare || n >= maxWarm && !x.little() {
 		t.slots[x.slot] = nil
 	}
