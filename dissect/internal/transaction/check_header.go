@@ -11,7 +11,7 @@ import (
 // Headers: RPC-over-RDMA's (RFC 8166 s.4) and RPC's.
 
 // checkHeader holds the header of a message against the rules.
-func (f *follower) checkHeader(c checker, m *message) {
+func checkHeader(c checker, m *message) {
 	h := m.header
 	switch {
 	case m.err == nil:
@@ -53,8 +53,8 @@ func (f *follower) checkHeader(c checker, m *message) {
 // broken reports what makes a receiver answer RDMA_ERROR.
 func (c checker) broken(r *rule.Rule, format string, args ...any) {
 	c.report(r, format, args...)
-	if side, known := c.blames.Get(); known && side == c.x.side && c.x.judged.broken == nil {
-		c.x.judged.broken = r
+	if side, known := c.atFault.Get(); known && side == c.x.side && c.x.checks.broken == nil {
+		c.x.checks.broken = r
 	}
 }
 
@@ -98,18 +98,18 @@ func headerReduced(h *rpcrdma.Header) bool {
 }
 
 // checkCallHeader holds the lists of a Call against the rules.
-func (f *follower) checkCallHeader(c checker, m *message) {
+func checkCallHeader(c checker, m *message) {
 	h := m.header
 	if h.Credits == 0 && h.Proc != rpcrdma.Done {
-		if f.direction(m.side) == backward && f.conn.Handshake() {
+		if c.cs.direction(m.side) == backward && c.cs.conn.Handshake() {
 			c.report(rule.BackwardRequestedZero, "a Call in the backward direction requests 0 credits")
 		} else {
 			c.report(rule.CreditsRequestedZero, "the Call requests 0 credits")
 		}
 	}
-	if m.Invalidates.Known() && f.surelyCall(m) {
+	if m.Invalidates.Known() && isSurelyCall(c.cs, m) {
 		c.report(rule.InvalidationOnCall, "a Call was sent with Send With Invalidate (handle 0x%08x), which only Replies may use", m.Invalidates.Or(0))
-		f.invalidated(c, m)
+		noteInvalidated(c, m)
 	}
 	for _, r := range h.Reads {
 		if r.Position%4 != 0 {
@@ -123,13 +123,13 @@ func (f *follower) checkCallHeader(c checker, m *message) {
 }
 
 // surelyCall says that a message is a Call, by more than its sender.
-func (f *follower) surelyCall(m *message) bool {
+func isSurelyCall(cs *connState, m *message) bool {
 	h := m.header
 	return m.inline && m.rpc.Length >= 8 && m.rpc.Type == oncrpc.Call || h.IsDraft && h.Direction == 0 || h.Proc == rpcrdma.NoMsg && positionZero(h)
 }
 
 // checkLong holds the RPC header that travelled in a chunk against the rules.
-func (f *follower) checkLong(c checker, rpc *oncrpc.Header, err error, whole bool) {
+func checkLong(c checker, rpc *oncrpc.Header, err error, whole bool) {
 	switch {
 	case rpc.Length >= 4 && rpc.XID != uint32(c.x.rec.XID):
 		c.report(rule.XIDMismatch, "rdma_xid is 0x%08x, but the XID of the RPC message in the chunk is 0x%08x", uint32(c.x.rec.XID), rpc.XID)

@@ -13,7 +13,7 @@ import (
 // s.4.1).
 
 // checkChunks holds the chunk lists of a Reply against those of its Call.
-func (f *follower) checkChunks(c checker, h *rpcrdma.Header) {
+func checkChunks(c checker, h *rpcrdma.Header) {
 	x := c.x
 	copied := true
 	if len(h.WriteEnds) != x.writes {
@@ -61,7 +61,7 @@ func (f *follower) checkChunks(c checker, h *rpcrdma.Header) {
 		if returned > s.length {
 			c.report(rule.ReturnedTooLong, "segment 0x%08x has %d bytes, but the Reply returns %d", s.handle, s.length, returned)
 		}
-		if moved := s.went().moved.Total(); moved < int64(returned) {
+		if moved := s.transferred().moved.Total(); moved < int64(returned) {
 			c.report(rule.ReturnedNotSeen, "the Reply returns %[2]d bytes in segment 0x%08[1]x, but the capture shows RDMA Writes of only %[3]d bytes there", s.handle, returned, moved)
 		}
 	}
@@ -93,33 +93,33 @@ func chunkName(kind chunkKind, chunk int) string {
 }
 
 // checkInvalidation holds a Send With Invalidate against leave and handles.
-func (f *follower) checkInvalidation(c checker, m *message, orphan bool) {
+func checkInvalidation(c checker, m *message, orphan bool) {
 	handle, invalidates := m.Invalidates.Get()
 	if !invalidates {
 		return
 	}
 	x := c.x
 	if !m.header.IsDraft {
-		f.checkLeave(c, handle)
+		checkNegotiated(c, handle)
 	}
-	if !orphan && !x.cut {
+	if !orphan && !x.listsIncomplete {
 		i, _ := x.invalidation.Get()
 		switch {
 		case !i.Chunk.Known() && x.rec.Call != nil:
 			c.report(rule.InvalidatedUnexposedHandle, "Send With Invalidate of handle 0x%08x, which this Call did not expose", handle)
-		case f.proves(rule.InvalidatedHandleUsed, m.side):
-			if other := f.alsoExposes(x, handle); other != nil {
+		case c.cs.proves(rule.InvalidatedHandleUsed, m.side):
+			if other := otherOwner(c.cs, x, handle); other != nil {
 				c.report(rule.InvalidatedUnexposedHandle, "Send With Invalidate of handle 0x%08x, which the outstanding Call with XID 0x%08x also exposes", handle, uint32(other.rec.XID))
 			}
 		}
 	}
-	f.invalidated(c, m)
+	noteInvalidated(c, m)
 }
 
 // alsoExposes is another open Call that exposes a handle, nil for none.
-func (f *follower) alsoExposes(x *txn, handle uint32) *txn {
+func otherOwner(cs *connState, x *txn, handle uint32) *txn {
 	n := 0
-	for s := f.exposed[x.side].byHandle[handle]; s != nil && n < lookAt; s, n = s.next, n+1 {
+	for s := cs.exposed[x.side].byHandle[handle]; s != nil && n < lookAt; s, n = s.next, n+1 {
 		if s.txn != x && s.txn.open {
 			return s.txn
 		}
@@ -128,29 +128,29 @@ func (f *follower) alsoExposes(x *txn, handle uint32) *txn {
 }
 
 // maxDead bounds how many handles are remembered as dead.
-const maxDead = 1 << 14
+const maxInvalidatedHandles = 1 << 14
 
 // invalidated notes that a Send kills a handle, and reports one that is dead.
-func (f *follower) invalidated(c checker, m *message) {
+func noteInvalidated(c checker, m *message) {
 	handle := m.Invalidates.Or(0)
 	owner := m.side.Other()
-	dead := f.judged.dead[owner]
+	dead := c.cs.checks.invalidatedHandles[owner]
 	if _, was := dead[handle]; was {
 		c.report(rule.InvalidatedHandleUsed, "Send With Invalidate of handle 0x%08x, which was already invalidated and has not been exposed since", handle)
 	}
 	if dead == nil {
 		dead = map[uint32]struct{}{}
-		f.judged.dead[owner] = dead
+		c.cs.checks.invalidatedHandles[owner] = dead
 	}
-	if len(dead) >= maxDead {
+	if len(dead) >= maxInvalidatedHandles {
 		clear(dead)
 	}
 	dead[handle] = struct{}{}
 }
 
 // alive notes that handles are exposed, and so alive again.
-func (f *follower) alive(x *txn) {
-	dead := f.judged.dead[x.side]
+func noteExposed(cs *connState, x *txn) {
+	dead := cs.checks.invalidatedHandles[x.side]
 	if len(dead) == 0 {
 		return
 	}
@@ -162,15 +162,15 @@ func (f *follower) alive(x *txn) {
 // checkLeave holds a Send With Invalidate against what both sides said that they
 // support. A requester that takes it is in no danger, though the responder did
 // not say that it does it: that is a warning.
-func (f *follower) checkLeave(c checker, handle uint32) {
-	if f.remoteInvalidation().Or(true) || f.invalidateTold {
+func checkNegotiated(c checker, handle uint32) {
+	if remoteInvalidation(c.cs).Or(true) || c.cs.invalidationReported {
 		return
 	}
-	f.invalidateTold = true // once: who does it does it with every Reply
-	if f.invalidates(c.x.side) {
-		if !f.table.unannounced {
-			f.table.unannounced = true
-			c.nobody().report(rule.InvalidationUnannounced, "Harmless, and usual for Linux servers: Send With Invalidate of 0x%08x, although only the requester set the R bit in its private data", handle)
+	c.cs.invalidationReported = true // once: who does it does it with every Reply
+	if supportsInvalidation(c.cs, c.x.side) {
+		if !c.cs.table.unannounced {
+			c.cs.table.unannounced = true
+			c.unattributed().report(rule.InvalidationUnannounced, "Harmless, and usual for Linux servers: Send With Invalidate of 0x%08x, although only the requester set the R bit in its private data", handle)
 		}
 		return
 	}
@@ -180,32 +180,32 @@ func (f *follower) checkLeave(c checker, handle uint32) {
 // checkTouch holds the beginning of an RDMA Read or Write against the memory that
 // is exposed. s is what it names, nil for none; it gives what it may be meant for
 // instead.
-func (f *follower) checkTouch(o *rdma.Operation, m target, s *segment, exact bool) *segment {
+func checkTarget(cs *connState, o *rdma.Operation, m target, s *segment, exact bool) *segment {
 	owner := o.Side.Other()
 	where := rdma.Where{At: o.First, Blames: record.Some(o.Side)}
 	if s != nil {
 		where.XID = record.Some(uint32(s.txn.rec.XID))
 	}
-	if _, dead := f.judged.dead[owner][o.Handle]; dead {
-		f.report(violation{rule.InvalidatedHandleUsed, s.owner(), where, m}, "%v of %d bytes at 0x%016x uses handle 0x%08x, which was already invalidated and has not been exposed since", o.Kind, m.length, m.offset, m.handle)
+	if _, dead := cs.checks.invalidatedHandles[owner][o.Handle]; dead {
+		cs.report(violation{rule.InvalidatedHandleUsed, s.owner(), where, m}, "%v of %d bytes at 0x%016x uses handle 0x%08x, which was already invalidated and has not been exposed since", o.Kind, m.length, m.offset, m.handle)
 	}
 	switch {
 	case s == nil && !exact:
-		f.report(violation{rule.OutsideExposedMemory, nil, where, m}, "%v of %d bytes at 0x%016x uses handle 0x%08x, which no outstanding Call exposes", o.Kind, m.length, m.offset, m.handle)
+		cs.report(violation{rule.OutsideExposedMemory, nil, where, m}, "%v of %d bytes at 0x%016x uses handle 0x%08x, which no outstanding Call exposes", o.Kind, m.length, m.offset, m.handle)
 	case s != nil && !exact && !s.reaches(m):
-		f.report(violation{rule.OutsideExposedMemory, s.txn, where, m}, "%v of %d bytes at 0x%016x exceeds the memory of handle 0x%08x, which has %d bytes at 0x%016x", o.Kind, m.length, m.offset, m.handle, s.length, s.offset)
+		cs.report(violation{rule.OutsideExposedMemory, s.txn, where, m}, "%v of %d bytes at 0x%016x exceeds the memory of handle 0x%08x, which has %d bytes at 0x%016x", o.Kind, m.length, m.offset, m.handle, s.length, s.offset)
 	case s != nil:
-		if right := f.rightWay(o, m, s, exact); s.takes(o.Kind) || right != s {
+		if right := matchingSegment(cs, o, m, s, exact); s.takes(o.Kind) || right != s {
 			return right
 		}
-		f.report(violation{rule: rule.WrongDirection, x: s.txn, where: where}, "%v of handle 0x%08x, which the Call offers in its %s", o.Kind, m.handle, listNames[s.kind])
+		cs.report(violation{rule: rule.WrongDirection, x: s.txn, where: where}, "%v of handle 0x%08x, which the Call offers in its %s", o.Kind, m.handle, listNames[s.kind])
 	}
 	return s
 }
 
 // exposes says that a side's memory is exposed, all of a range.
-func (f *follower) exposes(s rdma.Side, m target) bool {
-	_, exact := f.exposed[s].find(m)
+func exposesAll(cs *connState, s rdma.Side, m target) bool {
+	_, exact := cs.exposed[s].find(m)
 	return exact
 }
 
@@ -224,12 +224,12 @@ func (s *segment) takes(k rdma.Kind) bool { return (k == rdma.Read) == (s.kind =
 
 // rightWay is the segment that an operation is for, of those that share a handle
 // and memory: one that is offered for what it does.
-func (f *follower) rightWay(o *rdma.Operation, m target, s *segment, exact bool) *segment {
+func matchingSegment(cs *connState, o *rdma.Operation, m target, s *segment, exact bool) *segment {
 	if s == nil || !exact || s.takes(o.Kind) {
 		return s
 	}
 	n := 0
-	for other := f.exposed[o.Side.Other()].byHandle[m.handle]; other != nil && n < lookAt; other, n = other.next, n+1 {
+	for other := cs.exposed[o.Side.Other()].byHandle[m.handle]; other != nil && n < lookAt; other, n = other.next, n+1 {
 		if other.takes(o.Kind) && other.holds(m) {
 			return other
 		}
@@ -239,37 +239,37 @@ func (f *follower) rightWay(o *rdma.Operation, m target, s *segment, exact bool)
 
 // checkMoved holds data that comes after a Reply against it: the Read that brings
 // it was under way when that was sent.
-func (f *follower) checkMoved(o *rdma.Operation, x *txn) {
-	if o.Kind != rdma.Read || x.open || x.rec.Status != record.Complete || x.judged.late || o.Last.Time < x.answer.LastTime {
+func checkLateRead(cs *connState, o *rdma.Operation, x *txn) {
+	if o.Kind != rdma.Read || x.open || x.rec.Status != record.Complete || x.checks.lateReadReported || o.Last.Time < x.answer.LastTime {
 		return
 	}
-	x.judged.late = true
-	c := x.checks(record.Stamp{Time: x.answer.LastTime, Packet: x.answer.LastPacket}).blaming(x.side.Other())
+	x.checks.lateReadReported = true
+	c := x.checker(record.Stamp{Time: x.answer.LastTime, Packet: x.answer.LastPacket}).attributedTo(x.side.Other())
 	c.report(rule.ReplyBeforeReads, "the Reply was sent before the RDMA Read of handle 0x%08x, which packet %d began, had received all data", o.Handle, o.First.Packet)
 }
 
 // checkPrivate holds what a side says of itself against its form.
-func (f *follower) checkPrivate(s rdma.Side, p rpcrdma.PrivateData, at record.Stamp) {
+func checkPrivate(cs *connState, s rdma.Side, p rpcrdma.PrivateData, at record.Stamp) {
 	if p.Reserved != 0 {
-		f.report(violation{rule: rule.PrivateDataReserved, where: rdma.Where{At: at, Blames: record.Some(s)}}, "the reserved bits 0x%02x of the private data are set", p.Reserved<<1)
+		cs.report(violation{rule: rule.PrivateDataReserved, where: rdma.Where{At: at, Blames: record.Some(s)}}, "the reserved bits 0x%02x of the private data are set", p.Reserved<<1)
 	}
 }
 
 // checkSize holds a Send against the inline threshold.
-func (f *follower) checkSize(c checker, m *message) {
-	if limit := int64(f.limit(m.side)); f.negotiated() && m.whole && m.Length > limit {
+func checkSize(c checker, m *message) {
+	if limit := int64(inlineThreshold(c.cs, m.side)); c.cs.negotiated() && m.whole && m.Length > limit {
 		c.report(rule.InlineThresholdExceeded, "a Send has %d bytes, but the inline threshold is %d", m.Length, limit)
 	}
 }
 
 // limit is the inline threshold of what a side sends, bytes (RFC 8797 s.4.2, s.5.1):
 // who says nothing counts as one that says 1024 twice.
-func (f *follower) limit(s rdma.Side) int {
+func inlineThreshold(cs *connState, s rdma.Side) int {
 	sends, takes := rpcrdma.DefaultInline, rpcrdma.DefaultInline
-	if p := f.stated(s); p != nil {
+	if p := cs.stated(s); p != nil {
 		sends = p.SendSize
 	}
-	if p := f.stated(s.Other()); p != nil {
+	if p := cs.stated(s.Other()); p != nil {
 		takes = p.ReceiveSize
 	}
 	return min(sends, takes)
@@ -277,10 +277,10 @@ func (f *follower) limit(s rdma.Side) int {
 
 // exceeds reports, once, that an operation whose length nobody announced goes on
 // behind the end of the memory that it began in.
-func (f *follower) exceeds(x *txn, s *segment, o *rdma.Operation) {
-	if o.Announced || !x.open || x.judged.exceeds {
+func checkExceeds(cs *connState, x *txn, s *segment, o *rdma.Operation) {
+	if o.Announced || !x.open || x.checks.exceedsReported {
 		return
 	}
-	x.judged.exceeds = true
-	x.checks(o.Last).blaming(o.Side).report(rule.OutsideExposedMemory, "%v from 0x%016x on exceeds the memory of handle 0x%08x, which has %d bytes at 0x%016x", o.Kind, o.Offset, s.handle, s.length, s.offset)
+	x.checks.exceedsReported = true
+	x.checker(o.Last).attributedTo(o.Side).report(rule.OutsideExposedMemory, "%v from 0x%016x on exceeds the memory of handle 0x%08x, which has %d bytes at 0x%016x", o.Kind, o.Offset, s.handle, s.length, s.offset)
 }

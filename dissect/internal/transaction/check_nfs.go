@@ -68,9 +68,9 @@ func (b *binding) readReply(h *rpcrdma.Header, body []byte) *nfs.Message {
 
 // checkArguments holds a Call's Read and Write lists against its arguments;
 // payload is the Payload stream, all of what is not reduced.
-func (f *follower) checkArguments(c checker, rpc *oncrpc.Header, payload []byte) {
-	x, b := c.x, &f.table.binding
-	if len(x.segments) == 0 && !x.mayBeLarge() {
+func checkArguments(c checker, rpc *oncrpc.Header, payload []byte) {
+	x, b := c.x, &c.cs.table.binding
+	if len(x.segments) == 0 && !mayBeLarge(x) {
 		return
 	}
 	if b.of != x {
@@ -93,7 +93,7 @@ func (f *follower) checkArguments(c checker, rpc *oncrpc.Header, payload []byte)
 		first := b.holes[0].Position + b.at
 		switch {
 		case first < int64(rpc.Length):
-			f.checkHeaderHoles(c, payload)
+			checkHeaderHoles(c, payload)
 			return
 		case isGSS && gss.Procedure != 0:
 			c.report(rule.ReducedUnderGSS, "a Read chunk at Position %d contains part of an RPCSEC_GSS control message", first)
@@ -108,10 +108,10 @@ func (f *follower) checkArguments(c checker, rpc *oncrpc.Header, payload []byte)
 	}
 	m := &b.message
 	if m.Complete {
-		x.judged.reducible = 0
+		x.checks.reducible = 0
 		for i := range m.Ops {
 			if m.Ops[i].ReducibleResult || m.Ops[i].Name == "READ_PLUS" {
-				x.judged.reducible++
+				x.checks.reducible++
 			}
 		}
 		c.checkRoom()
@@ -150,7 +150,7 @@ func largeResult(name string) bool {
 }
 
 // mayBeLarge says that a Call without chunks may have a large Reply.
-func (x *txn) mayBeLarge() bool {
+func mayBeLarge(x *txn) bool {
 	p := &x.procedure
 	if !p.known || p.program != nfs.ProgramNFS {
 		return false
@@ -169,7 +169,7 @@ func (x *txn) mayBeLarge() bool {
 // checkRoom holds what a Call offers for its results against the most that they
 // can be.
 func (c checker) checkRoom() {
-	x, m := c.x, &c.f.table.binding.message
+	x, m := c.x, &c.cs.table.binding.message
 	chunk, large := 0, int64(0)
 	readPlus := slices.ContainsFunc(m.Ops, func(o nfs.Op) bool { return o.Name == "READ_PLUS" })
 	for i := range m.Ops {
@@ -196,7 +196,7 @@ func (c checker) checkRoom() {
 			large += count
 		}
 	}
-	x.judged.maxReply = large
+	x.checks.maxReply = large
 }
 
 // offered is how many bytes a chunk has in the Call.
@@ -211,7 +211,7 @@ func (x *txn) offered(kind chunkKind, chunk int) (n int64) {
 // checkReduced holds what a Call's Read chunks hold against what stands there; the
 // message was decoded once.
 func (c checker) checkReduced(long bool, rpc *oncrpc.Header) {
-	b := &c.f.table.binding
+	b := &c.cs.table.binding
 	m, body, at := &b.message, b.body, b.at
 	if m.Complete && m.Left == 0 && matched(m) == len(b.holes) {
 		c.checkItems(at, long)
@@ -264,7 +264,7 @@ const maxWrongItems = 16
 
 // checkItems holds each data item that was reduced against its chunk.
 func (c checker) checkItems(at int64, long bool) {
-	b := &c.f.table.binding
+	b := &c.cs.table.binding
 	m := &b.message
 	wrong := 0
 	for i := range m.Items {
@@ -278,7 +278,7 @@ func (c checker) checkItems(at int64, long bool) {
 		op := m.Whose(item)
 		if !item.Eligible && !item.ReadPlus {
 			wrong++
-			c.x.judged.ineligible = true
+			c.x.checks.ineligible = true
 			c.report(rule.ReducedIneligible, "a Read chunk at Position %d contains %s of %s, which may not be reduced", item.Position+at, item.Name, op)
 			if long {
 				c.report(rule.LongCallPosition, "a Long Call has segments at Position %d, where no data item begins that may be reduced", item.Position+at)
@@ -294,8 +294,8 @@ func (c checker) checkItems(at int64, long bool) {
 
 // checkHeaderHoles holds Read chunks that begin inside of the RPC header against
 // what stands there.
-func (f *follower) checkHeaderHoles(c checker, payload []byte) {
-	x, b := c.x, &f.table.binding
+func checkHeaderHoles(c checker, payload []byte) {
+	x, b := c.x, &c.cs.table.binding
 	b.of, b.holes = nil, x.readHoles(b.holes[:0])
 	if len(b.holes) == 0 || len(payload) < 32 {
 		return
@@ -329,7 +329,7 @@ func (f *follower) checkHeaderHoles(c checker, payload []byte) {
 		case inCredential && flavor == gss || inVerifier && verifierFlavor == gss:
 			c.report(rule.ReducedUnderGSS, "a Read chunk is at Position %d, inside an RPCSEC_GSS credential or verifier", h.Position)
 		case h.Position == 32 && size > 0 || h.Position == verifier+8 && inVerifier || h.Position == 40 && flavor == uint32(oncrpc.AuthSys):
-			x.judged.ineligible = true
+			x.checks.ineligible = true
 			c.report(rule.ReducedIneligible, "a Read chunk at Position %d contains part of the RPC header, which may not be reduced", h.Position)
 		default:
 			c.invalidPosition(h.Position, x.call.Form == record.Long, ", inside the RPC header")
@@ -338,12 +338,12 @@ func (f *follower) checkHeaderHoles(c checker, payload []byte) {
 }
 
 // checkResults holds what a Reply returns in Write chunks against its results.
-func (f *follower) checkResults(c checker, m *message) {
-	x, b := c.x, &f.table.binding
+func checkResults(c checker, m *message) {
+	x, b := c.x, &c.cs.table.binding
 	if !b.whole || b.rpc == nil || !b.rpc.Succeeded() || x.rec.Call == nil || !x.procedure.known {
 		return
 	}
-	if x.judged.ineligible && succeeded(x) {
+	if x.checks.ineligible && succeeded(x) {
 		c.report(rule.ReducedIneligible, "the responder answered with success, although the Call reduces a data item that may not be reduced")
 	}
 	if x.writes == 0 || len(m.header.WriteEnds) != x.writes {
@@ -361,7 +361,7 @@ func (f *follower) checkResults(c checker, m *message) {
 		}
 		return
 	}
-	if len(b.holes) > 0 && x.judged.reducible == 0 {
+	if len(b.holes) > 0 && x.checks.reducible == 0 {
 		c.report(rule.ReducedIneligible, "a Write chunk returns %d bytes, although no result of this Call may be reduced", b.holes[0].Length)
 		return
 	}
@@ -385,7 +385,7 @@ func succeeded(x *txn) bool {
 
 // checkReturned holds the results of a Reply, decoded, against its Write chunks.
 func (c checker) checkReturned() {
-	x, b := c.x, &c.f.table.binding
+	x, b := c.x, &c.cs.table.binding
 	m := &b.message
 	empty := 0 // results of no bytes, which may have used a chunk up
 	for i := range m.Items {
@@ -437,10 +437,10 @@ func (c checker) checkReturned() {
 
 // checkResult holds one result against the chunk that carries it.
 func (c checker) checkResult(item *nfs.Item) {
-	x, b := c.x, &c.f.table.binding
+	x, b := c.x, &c.cs.table.binding
 	chunk, returned := b.chunks[item.Hole], b.holes[item.Hole].Length
 	padded := (item.Length + 3) &^ 3
-	written := x.extent(chunk)
+	written := writtenExtent(x, chunk)
 	switch {
 	case returned > item.Length && returned <= padded:
 		c.report(rule.PadWritten, "%s has %d bytes, but Write chunk %d returns %d, including the XDR pad, which must not be written", item.Name, item.Length, chunk, returned)
@@ -453,12 +453,12 @@ func (c checker) checkResult(item *nfs.Item) {
 
 // extent is where in a Write chunk the last byte was written, as far as its
 // segments were filled one after the other.
-func (x *txn) extent(chunk int) (end int64) {
+func writtenExtent(x *txn, chunk int) (end int64) {
 	at := int64(0)
 	segments := x.chunk(writeChunk, chunk)
 	for i := range segments {
 		s := &segments[i]
-		if moved := s.went().moved; len(moved) > 0 {
+		if moved := s.transferred().moved; len(moved) > 0 {
 			end = at + moved.Last().Hi
 		}
 		at += int64(s.length)
@@ -467,20 +467,20 @@ func (x *txn) extent(chunk int) (end int64) {
 }
 
 // checkFits says that a Reply did not fit where its requester could have known.
-func (f *follower) checkFits(c checker, m *message) {
+func checkFits(c checker, m *message) {
 	x := c.x
-	if !f.negotiated() || x.rec.Call == nil || x.cut {
+	if !c.cs.negotiated() || x.rec.Call == nil || x.listsIncomplete {
 		return
 	}
-	limit := int64(f.limit(m.side))
+	limit := int64(inlineThreshold(c.cs, m.side))
 	room := x.offered(replyChunk, 0)
-	requester := c.blaming(x.side)
+	requester := c.attributedTo(x.side)
 	switch {
 	case m.header.Proc == rpcrdma.Error:
-		if m.header.Err == rpcrdma.ErrChunk && x.judged.broken == nil && x.judged.maxReply > limit && room < x.judged.maxReply {
-			requester.report(rule.ReplyChunkMissing, "the responder answered ERR_CHUNK: the Reply may have at least %d bytes, but the Call offers a Reply chunk of %d bytes and the inline threshold is %d", x.judged.maxReply, room, limit)
+		if m.header.Err == rpcrdma.ErrChunk && x.checks.broken == nil && x.checks.maxReply > limit && room < x.checks.maxReply {
+			requester.report(rule.ReplyChunkMissing, "the responder answered ERR_CHUNK: the Reply may have at least %d bytes, but the Call offers a Reply chunk of %d bytes and the inline threshold is %d", x.checks.maxReply, room, limit)
 		}
-	case m.whole && m.Length > limit && m.header.Proc == rpcrdma.Msg && x.judged.maxReply > limit && room < m.Length-int64(m.header.Length):
+	case m.whole && m.Length > limit && m.header.Proc == rpcrdma.Msg && x.checks.maxReply > limit && room < m.Length-int64(m.header.Length):
 		requester.report(rule.ReplyChunkMissing, "the Reply has %d bytes, but the Call offers a Reply chunk of %d bytes and the inline threshold is %d", m.Length-int64(m.header.Length), room, limit)
 	}
 }
@@ -560,26 +560,26 @@ func firstUnmatched(m *nfs.Message) (hole int) {
 
 // checkLongCall holds the RPC message of a Long Call against the rules, once all
 // of it has moved; err is that of its header.
-func (f *follower) checkLongCall(x *txn, rpc *oncrpc.Header, err error, payload []byte) {
-	if x.judged.longTold || int64(len(payload)) != x.offered(readChunk, 0) || len(payload) == 0 || x.segments[0].position != 0 {
+func checkLongCall(cs *connState, x *txn, rpc *oncrpc.Header, err error, payload []byte) {
+	if x.checks.longReported || int64(len(payload)) != x.offered(readChunk, 0) || len(payload) == 0 || x.segments[0].position != 0 {
 		return
 	}
-	x.judged.longTold = true
-	c := x.checks(record.Stamp{Time: x.call.Time, Packet: x.call.Packet}).blaming(x.side)
-	f.checkLong(c, rpc, err, true)
-	if err == nil && rpc.Type == oncrpc.Call && !x.cut {
-		f.checkArguments(c, rpc, payload)
+	x.checks.longReported = true
+	c := x.checker(record.Stamp{Time: x.call.Time, Packet: x.call.Packet}).attributedTo(x.side)
+	checkLong(c, rpc, err, true)
+	if err == nil && rpc.Type == oncrpc.Call && !x.listsIncomplete {
+		checkArguments(c, rpc, payload)
 	}
 }
 
 // resultsAre notes the Payload stream of a Reply, for the checks to come.
-func (f *follower) resultsAre(x *txn, m *message, rpc *oncrpc.Header, err error, payload []byte) {
-	b := &f.table.binding
+func noteResults(cs *connState, x *txn, m *message, rpc *oncrpc.Header, err error, payload []byte) {
+	b := &cs.table.binding
 	b.reply, b.rpc, b.whole = payload, rpc, m.captured()
 	if m.header.Proc == rpcrdma.NoMsg {
 		b.whole = len(payload) > 0 && int64(len(payload)) == rpcrdma.Length(m.header.Reply)
-		c := x.checks(m.Last).blaming(m.side)
-		f.checkLong(c, rpc, err, b.whole)
+		c := x.checker(m.Last).attributedTo(m.side)
+		checkLong(c, rpc, err, b.whole)
 	}
 	if err != nil {
 		b.rpc = nil

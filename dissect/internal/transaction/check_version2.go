@@ -12,12 +12,12 @@ import (
 // tells apart.
 
 // checkInvHandle holds the rdma_inv_handle of a Call against its lists.
-func (f *follower) checkInvHandle(c checker, m *message) {
+func checkInvHandle(c checker, m *message) {
 	h, x := m.header, c.x
 	if !h.IsDraft {
 		return
 	}
-	x.judged.inv = record.Some(h.InvHandle)
+	x.checks.inv = record.Some(h.InvHandle)
 	x.call.InvHandle = record.Some(record.Hex32(h.InvHandle))
 	if h.InvHandle == 0 || slices.ContainsFunc(x.segments, func(s segment) bool { return s.handle == h.InvHandle }) {
 		return
@@ -26,12 +26,12 @@ func (f *follower) checkInvHandle(c checker, m *message) {
 }
 
 // checkInvReply holds a Reply against the rdma_inv_handle of its Call.
-func (f *follower) checkInvReply(c checker, m *message) {
+func checkInvReply(c checker, m *message) {
 	h, x := m.header, c.x
 	if h.IsDraft {
 		x.answer.InvHandle = record.Some(record.Hex32(h.InvHandle))
 	}
-	said, known := x.judged.inv.Get()
+	said, known := x.checks.inv.Get()
 	if !known {
 		return
 	}
@@ -56,26 +56,26 @@ type handles struct {
 }
 
 // styles count how Replies invalidate.
-type styles struct {
+type invalidationStats struct {
 	figures              record.InvalidationFigures
 	choices              int64 // Replies that invalidate one of several handles
 	first, last, largest int64 // of them
 	singleAll            int64 // to Calls that have only one
-	told, obeyed         int64 // version two: Calls that named one; Replies that invalidate that
+	named, honored       int64 // version two: Calls that named one; Replies that invalidate that
 }
 
 // styleOfCall notes which handles a Call exposes.
-func (f *follower) styleOfCall(x *txn) {
-	if len(x.segments) == 0 || x.cut {
+func countHandles(cs *connState, x *txn) {
+	if len(x.segments) == 0 || x.listsIncomplete {
 		return
 	}
-	v := &x.judged.handles
+	v := &x.checks.handles
 	most := int64(0)
 	reads, writes := false, false
 	for i := range x.segments {
 		s := &x.segments[i]
 		reads, writes = reads || s.kind == readChunk, writes || s.kind != readChunk
-		if s.total = int64(s.length); s.again {
+		if s.total = int64(s.length); s.handleSeen {
 			s.total += s.next.total
 		} else {
 			v.count++
@@ -84,18 +84,18 @@ func (f *follower) styleOfCall(x *txn) {
 			v.largest, most = s.handle, s.total
 		}
 	}
-	if f.judged.style == nil {
-		f.judged.style = new(styles)
+	if cs.checks.invalidation == nil {
+		cs.checks.invalidation = new(invalidationStats)
 	}
 	v.first, v.last, v.mixed = x.segments[0].handle, x.segments[len(x.segments)-1].handle, reads && writes
 	if v.mixed {
-		f.judged.style.figures.MixedDirectionCalls++
+		cs.checks.invalidation.figures.MixedDirectionCalls++
 	}
 }
 
 // styleOfReply counts how a Reply invalidates.
-func (f *follower) styleOfReply(x *txn, m *message) {
-	v, st := &x.judged.handles, f.judged.style
+func countInvalidation(cs *connState, x *txn, m *message) {
+	v, st := &x.checks.handles, cs.checks.invalidation
 	if v.count == 0 || x.rec.Call == nil {
 		return
 	}
@@ -110,14 +110,14 @@ func (f *follower) styleOfReply(x *txn, m *message) {
 	if invalidates {
 		g.InvalidatingReplies++
 	}
-	if said, known := x.judged.inv.Get(); known && said != 0 {
-		if st.told++; invalidates && handle == said {
-			st.obeyed++
+	if said, known := x.checks.inv.Get(); known && said != 0 {
+		if st.named++; invalidates && handle == said {
+			st.honored++
 		}
 	}
 	switch {
 	case invalidates && !mine:
-		if s := f.exposed[x.side].byHandle[handle]; s != nil && s.kind == readChunk {
+		if s := cs.exposed[x.side].byHandle[handle]; s != nil && s.kind == readChunk {
 			g.ForeignReadChunkHandles++
 		}
 	case mine && v.count == 1:
@@ -142,14 +142,14 @@ func (f *follower) styleOfReply(x *txn, m *message) {
 }
 
 // result is the record.
-func (st *styles) result() record.InvalidationFigures {
+func (st *invalidationStats) result() record.InvalidationFigures {
 	if st == nil {
 		return record.InvalidationFigures{Style: record.InvalidationNone}
 	}
 	g := st.figures
 	g.Style = record.InvalidationNone
 	switch {
-	case st.told > 0 && g.InvalidatingReplies > 0 && st.obeyed == g.InvalidatingReplies:
+	case st.named > 0 && g.InvalidatingReplies > 0 && st.honored == g.InvalidatingReplies:
 		g.Style = record.RequestersChoice
 	case g.InvalidatingReplies > 0:
 		g.Style = record.RespondersChoice

@@ -35,10 +35,10 @@ func (x *txn) delivered(o *rdma.Operation, part int) {
 // answerDelivered ends a transaction at the copy of its Reply that was accepted.
 func (x *txn) answerDelivered(o *rdma.Operation, d rdma.Delivery) {
 	a := &x.answer
-	if !x.replied || !x.awaits || o.Last.Packet != a.LastPacket { // of another packet: an RDMA_ERROR that was discarded
+	if !x.replied || !x.awaitsDelivery || o.Last.Packet != a.LastPacket { // of another packet: an RDMA_ERROR that was discarded
 		return
 	}
-	x.awaits = false
+	x.awaitsDelivery = false
 	accepted(a, d)
 	if first := a.LastPacket; d.At.Packet != first {
 		a.FirstSent = record.Some(a.Time)
@@ -75,18 +75,18 @@ func (x *txn) moveEvents(from int64, to record.Stamp, kinds ...record.EventKind)
 // transaction waited. If the connection ended, and the capture has all of it, the
 // Reply was not delivered.
 func (x *txn) settleDelivery() {
-	if !x.awaits || !x.replied {
+	if !x.awaitsDelivery || !x.replied {
 		return
 	}
-	x.awaits = false
-	f := x.follower
-	waited := f.table.Clock-x.ended > f.table.options.Linger
-	if !waited || !f.conn.Closing() || !f.conn.Complete() || !f.conn.Acknowledges(x.side.Other()) || x.rec.Call == nil {
+	x.awaitsDelivery = false
+	cs := x.cs
+	waited := cs.table.Clock-x.ended > cs.table.options.Linger
+	if !waited || !cs.conn.Closing() || !cs.conn.Complete() || !cs.conn.Acknowledges(x.side.Other()) || x.rec.Call == nil {
 		return
 	}
 	answer := x.answer
-	x.takeBack()
-	x.lost, x.answer = true, answer
+	x.retractReply()
+	x.notDelivered, x.answer = true, answer
 	x.answer.Delivery = record.DeliveryNotDelivered
-	f.dies(x)
+	cs.noteLostCall(x)
 }

@@ -22,14 +22,14 @@ func kindOf(o *rdma.Operation, part int) record.EventKind {
 }
 
 // moved notes the end of an RDMA Read or Write.
-func (f *follower) moved(o *rdma.Operation) {
-	x, part := f.table.tagged(o.Tag)
+func (cs *connState) moved(o *rdma.Operation) {
+	x, part := cs.table.tagged(o.Tag)
 	if x == nil || o.Kind == rdma.Atomic {
 		return
 	}
-	f.reordered(x, o, record.EventWrite)
+	noteReordered(cs, x, o, record.EventWrite)
 	if part < len(x.segments) {
-		f.exposed[x.side].reaches(&x.segments[part], o.Offset+uint64(o.Length))
+		cs.exposed[x.side].reaches(&x.segments[part], o.Offset+uint64(o.Length))
 	}
 	what, from := record.EventWriteLast, o.Side
 	if o.Kind == rdma.Read {
@@ -42,7 +42,7 @@ func (f *follower) moved(o *rdma.Operation) {
 
 // reordered notes a packet of an operation that came before one that it had to
 // follow.
-func (f *follower) reordered(x *txn, o *rdma.Operation, of record.EventKind) {
+func noteReordered(cs *connState, x *txn, o *rdma.Operation, of record.EventKind) {
 	early, filled := o.Disorder()
 	if early.Packet == 0 {
 		return
@@ -56,12 +56,12 @@ func (f *follower) reordered(x *txn, o *rdma.Operation, of record.EventKind) {
 }
 
 // Acked notes on its transaction that a Send was acknowledged.
-func (f *follower) Acked(o *rdma.Operation, at record.Stamp, _ bool) {
+func (cs *connState) Acked(o *rdma.Operation, at record.Stamp, _ bool) {
 	if trustIn(o) != trusted {
-		f.decideSend(o.Number, !o.Bad || !f.conn.Fills(o.Side))
+		cs.decideSend(o.Number, !o.Bad || !cs.conn.Fills(o.Side))
 	}
-	f.decide(o.Side.Other(), acknowledged)
-	x, part := f.table.tagged(o.Tag)
+	cs.decide(o.Side.Other(), acknowledged)
+	x, part := cs.table.tagged(o.Tag)
 	if x == nil {
 		return
 	}
@@ -69,16 +69,16 @@ func (f *follower) Acked(o *rdma.Operation, at record.Stamp, _ bool) {
 	if o.Kind != rdma.Send {
 		return
 	}
-	f.arrived(o, at)
+	noteGrantDelivered(cs, o, at)
 	x.active = at
 	x.event(at, record.EventAck, x.role(o.Side.Other())).Of = kindOf(o, part)
 }
 
 // Repeated notes on a transaction that a packet of it was sent again.
-func (f *follower) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp, b *rdma.Burst) bool {
-	f.distrusts(o)
-	x, part := f.table.tagged(o.Tag)
-	f.checkBurst(x, o, by, at, b)
+func (cs *connState) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp, b *rdma.Burst) bool {
+	cs.noteCopyInDoubt(o)
+	x, part := cs.table.tagged(o.Tag)
+	checkBurst(cs, x, o, by, at, b)
 	if x == nil || x.emitted {
 		return false
 	}
@@ -88,7 +88,7 @@ func (f *follower) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp, b 
 		of = record.EventReadDone
 	}
 	paused := at.Time-x.active.Time >= waitFrom
-	f.again(x, o, retransmission{by, at, of, b})
+	noteRetransmit(cs, x, o, retransmission{by, at, of, b})
 	from := x.role(by)
 	if n := len(x.rec.Timeline); n > 0 && !paused { // runs of them are one event
 		if last := &x.rec.Timeline[n-1]; last.Event == record.EventRetransmit && last.Of == of && last.From == from {
@@ -104,13 +104,13 @@ func (f *follower) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp, b 
 
 // Refused notes a NAK or Terminate: what it refuses was never done, and nothing
 // that came behind it.
-func (f *follower) Refused(r *rdma.Refusal) {
+func (cs *connState) Refused(r *rdma.Refusal) {
 	if r.Op != nil {
-		f.distrusts(r.Op)
+		cs.noteCopyInDoubt(r.Op)
 	}
-	x, part := f.blamed(r)
-	f.checkNotReady(r, x, part)
-	f.checkTooSmall(r, x)
+	x, part := cs.refusedTxn(r)
+	checkNotReady(cs, r, x, part)
+	checkTooSmall(cs, r, x)
 	of := record.EventWrite
 	switch {
 	case r.Op != nil:
@@ -122,7 +122,7 @@ func (f *follower) Refused(r *rdma.Refusal) {
 	}
 	if !r.Later {
 		if r.Text != "" {
-			f.reportRefusal(r, x)
+			reportRefusal(cs, r, x)
 		}
 		if x != nil {
 			e := x.event(r.At, record.EventNak, x.role(r.By))
@@ -141,10 +141,10 @@ func (f *follower) Refused(r *rdma.Refusal) {
 	}
 	refusesReply := part == partReply || r.Op == nil && x.side == r.By // its memory, while its Reply came behind
 	if refusesReply && x.replied && !x.emitted && x.rec.Status != record.NoReply {
-		x.checks(r.At).state(rule.ReplyNotDelivered, "the %s cannot have received the Reply in packet %d: it rejected that Reply or an earlier packet (%s), and discards everything from there on", f.conn.End(r.By), x.answer.LastPacket, r.Text)
-		x.takeBack()
-		f.table.remember(x)
-		f.dies(x)
+		x.checker(r.At).reportUnconditionally(rule.ReplyNotDelivered, "the %s cannot have received the Reply in packet %d: it rejected that Reply or an earlier packet (%s), and discards everything from there on", cs.conn.End(r.By), x.answer.LastPacket, r.Text)
+		x.retractReply()
+		cs.table.rememberUnanswered(x)
+		cs.noteLostCall(x)
 	}
 }
 
@@ -154,39 +154,39 @@ func (x *txn) where(at record.Stamp) rdma.Where {
 }
 
 // reportRefusal reports a refusal that breaks a rule.
-func (f *follower) reportRefusal(r *rdma.Refusal, x *txn) {
+func reportRefusal(cs *connState, r *rdma.Refusal, x *txn) {
 	broken := rule.RemoteErrorNak
-	if f.conn.IsIWARP() {
+	if cs.conn.IsIWARP() {
 		broken = rule.Terminate
 	}
 	if x != nil {
-		x.checks(r.At).state(broken, "%s", r.Text)
+		x.checker(r.At).reportUnconditionally(broken, "%s", r.Text)
 		return
 	}
-	f.report(violation{rule: broken, where: rdma.Where{At: r.At}}, "%s", r.Text)
+	cs.report(violation{rule: broken, where: rdma.Where{At: r.At}}, "%s", r.Text)
 }
 
 // blamed is the transaction that a refusal is about, nil when nobody knows.
-func (f *follower) blamed(r *rdma.Refusal) (x *txn, part int) {
+func (cs *connState) refusedTxn(r *rdma.Refusal) (x *txn, part int) {
 	if r.Op != nil {
-		if x, part = f.table.tagged(r.Op.Tag); x != nil || !f.conn.IsIWARP() {
+		if x, part = cs.table.tagged(r.Op.Tag); x != nil || !cs.conn.IsIWARP() {
 			return x, part
 		}
 	}
 	handle, named := r.Handle.Get()
 	if named {
-		if s, _ := f.exposed[r.By].find(target{handle, r.Offset, r.Length}); s != nil {
+		if s, _ := cs.exposed[r.By].find(target{handle, r.Offset, r.Length}); s != nil {
 			return s.txn, int(s.number)
 		}
 		// The memory of a transaction that has its Reply is exposed no more.
 		n := 0
-		for x := f.settled.last; x != nil && n < lookAt; x, n = x.prev, n+1 {
+		for x := cs.finished.last; x != nil && n < lookAt; x, n = x.prev, n+1 {
 			if x.side == r.By && x.exposes(handle) {
 				return x, partRecent
 			}
 		}
 	}
-	if only := f.open[r.By.Other()].only(); r.Kind == rdma.Send && only != nil {
+	if only := cs.open[r.By.Other()].only(); r.Kind == rdma.Send && only != nil {
 		return only, partCall
 	}
 	return nil, 0
@@ -214,16 +214,16 @@ func (x *txn) unwrite(r *rdma.Refusal) {
 	from, end := r.Op.Offset+uint64(taken), r.Op.Offset+uint64(r.Op.Length)
 	for i := range x.segments {
 		s := &x.segments[i]
-		if s.motion == nil || s.handle != r.Op.Handle || s.kind == readChunk || end <= s.offset || from >= s.offset+uint64(s.length) || end < from {
+		if s.transfer == nil || s.handle != r.Op.Handle || s.kind == readChunk || end <= s.offset || from >= s.offset+uint64(s.length) || end < from {
 			continue
 		}
-		s.motion.moved.Remove(int64(max(from, s.offset)-s.offset), int64(min(end-s.offset, uint64(s.length))))
+		s.transfer.moved.Remove(int64(max(from, s.offset)-s.offset), int64(min(end-s.offset, uint64(s.length))))
 	}
 }
 
 // takeBack makes a transaction one whose Reply did not arrive. The timeline keeps
 // what was sent.
-func (x *txn) takeBack() {
+func (x *txn) retractReply() {
 	r := &x.rec
 	if r.Status = record.NoReply; r.Call == nil {
 		r.Status = record.NoCall
@@ -237,7 +237,7 @@ func (x *txn) takeBack() {
 // Abandoned says whether what is missing of a Read's response is lost from the
 // capture: it is when the transaction went on without it. Had the requester
 // missed it too, it would have asked again.
-func (f *follower) Abandoned(o *rdma.Operation) (lost bool) {
-	x, _ := f.table.tagged(o.Tag)
+func (cs *connState) Abandoned(o *rdma.Operation) (lost bool) {
+	x, _ := cs.table.tagged(o.Tag)
 	return x == nil || !x.open
 }

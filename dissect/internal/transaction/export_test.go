@@ -4,5 +4,5 @@ package transaction
 // writes to.
 var (
 	NoAnswer = &noAnswer
-	Still    = &still
+	Still    = &noTransfer
 )

@@ -36,15 +36,15 @@ func (t *Table) emit(x *txn) {
 		return
 	}
 	t.due = 0
-	f := x.follower
-	f.unlink(&f.settled, x)
+	cs := x.cs
+	unlinkTxn(cs, &cs.finished, x)
 	x.settleDelivery()
-	x.missing()
+	x.countMissing()
 	t.Ended[slices.Index(record.Statuses[:], x.rec.Status)]++
-	t.items(x)
+	t.reportItems(x)
 	if t.Transaction != nil || t.Payload != nil {
 		r := t.makeRecord(x)
-		if t.Payload != nil && x.rebuilds() {
+		if t.Payload != nil && x.isRebuilt() {
 			t.Payload(r, t.rebuild.call(x), t.rebuild.reply(x))
 			t.rebuild.trim()
 		}
@@ -53,11 +53,11 @@ func (t *Table) emit(x *txn) {
 		}
 	}
 	for i := range x.segments {
-		x.segments[i].motion = nil
+		x.segments[i].transfer = nil
 	}
 	x.charge(-x.charged)
 	x.kept, x.emitted = 0, true
-	x.shed()
+	x.trim()
 	if cap(t.scratch) > 1<<20 { // do not hoard what one large chunk needed
 		t.scratch = nil
 	}
@@ -68,17 +68,17 @@ func (t *Table) emit(x *txn) {
 
 // makeRecord makes the record, which is good until the next.
 func (t *Table) makeRecord(x *txn) *record.Transaction {
-	f, k, r := x.follower, &x.rec, &t.record
+	cs, k, r := x.cs, &x.rec, &t.record
 	inOrder(k.Timeline)
-	connection, _ := f.conn.ID()
+	connection, _ := cs.conn.ID()
 	*r = record.Transaction{} // in its place, and not made elsewhere and copied
-	r.Type, r.ID, r.Connection, r.XID, r.Direction, r.Status = "transaction", k.ID, connection, k.XID, f.direction(x.side), k.Status
+	r.Type, r.ID, r.Connection, r.XID, r.Direction, r.Status = "transaction", k.ID, connection, k.XID, cs.direction(x.side), k.Status
 	r.Operations, r.Operation, r.RPCStatus, r.NFSStatus = k.Operations, named(nfs.Principal(k.Operations)), x.rpcStatus, x.nfsStatus
 	r.Call, r.Invalidation, r.Timeline, r.Waits, r.Findings = k.Call, x.invalidation, k.Timeline, k.Waits, k.Findings
 	r.LatencyNS, r.Phases, r.RDMAError, r.RDMAErrorRange = x.latency, x.phases(), x.rdmaError, x.rdmaErrorRange
-	r.LatencyMinNS, r.ReplyLost, r.HeldBackBy = x.latencyMin, x.lost, record.SomeIf(k.HeldBackBy, k.HeldBackBy != 0)
+	r.LatencyMinNS, r.ReplyLost, r.HeldBackBy = x.latencyMin, x.notDelivered, record.SomeIf(k.HeldBackBy, k.HeldBackBy != 0)
 	r.RetransmitOf, r.Retransmitted = record.SomeIf(k.RetransmitOf, k.RetransmitOf != 0), int(k.Retransmitted)
-	if x.replied || x.lost {
+	if x.replied || x.notDelivered {
 		r.Reply = &x.answer
 	}
 	x.procedure.fill(r)
@@ -121,7 +121,7 @@ func (t *Table) chunks(x *txn) {
 	for i := range x.segments {
 		s := &x.segments[i]
 		if s.kind == readChunk {
-			to.readSegs = append(to.readSegs, record.Segment{Handle: record.Hex32(s.handle), Length: s.length, Offset: record.Hex64(s.offset), MovedBytes: s.went().moved.Total()})
+			to.readSegs = append(to.readSegs, record.Segment{Handle: record.Hex32(s.handle), Length: s.length, Offset: record.Hex64(s.offset), MovedBytes: s.transferred().moved.Total()})
 			n := len(to.readSegs)
 			if s.index == 0 {
 				to.reads = append(to.reads, record.ReadChunk{Position: s.position, Segments: to.readSegs[n-1:]})
@@ -131,7 +131,7 @@ func (t *Table) chunks(x *txn) {
 			continue
 		}
 		to.segs = append(to.segs, record.WriteSegment{
-			Handle: record.Hex32(s.handle), Length: s.length, Offset: record.Hex64(s.offset), MovedBytes: s.went().moved.Total(),
+			Handle: record.Hex32(s.handle), Length: s.length, Offset: record.Hex64(s.offset), MovedBytes: s.transferred().moved.Total(),
 			ReturnedLength: record.SomeIf(s.returned.Or(0), s.returned.Known() && r.Status == record.Complete),
 		})
 		n := len(to.segs)
@@ -168,7 +168,7 @@ func (t *Table) leftOver(x *txn) {
 	r := &t.record
 	for i := range x.segments {
 		s := &x.segments[i]
-		if s.again || any && uint32(killed.Handle) == s.handle {
+		if s.handleSeen || any && uint32(killed.Handle) == s.handle {
 			continue
 		}
 		to.handles = append(to.handles, record.Hex32(s.handle))

@@ -26,11 +26,11 @@ var chunkNames = [...]record.Chunk{record.ReadList, record.WriteList, record.Rep
 // may have very many, of which little moves: they are kept small.
 type segment struct {
 	txn          *txn
-	prev, next   *segment // exposed under the same handle, later and earlier
-	motion       *motion  // what moved, nil for nothing; see [segment.went]
-	total        int64    // bytes that the Call exposes under the handle, up to this one
-	reached      uint64   // where what moved last ended
-	at           int64    // where in its chunk it begins, bytes
+	prev, next   *segment       // exposed under the same handle, later and earlier
+	transfer     *transferState // what moved, nil for nothing; see [segment.went]
+	total        int64          // bytes that the Call exposes under the handle, up to this one
+	reached      uint64         // where what moved last ended
+	at           int64          // where in its chunk it begins, bytes
 	offset       uint64
 	handle       uint32
 	length       uint32
@@ -39,7 +39,7 @@ type segment struct {
 	position     uint32 // Read chunks
 	returned     record.Opt[uint32]
 	kind         chunkKind
-	again        bool // the Call has the handle in a segment before this
+	handleSeen   bool // the Call has the handle in a segment before this
 	listed       bool // in byStart
 	keep         bool // somebody wants what moves
 }
@@ -202,7 +202,7 @@ func (e *exposure) find(m target) (found *segment, exact bool) {
 }
 
 // expose notes the memory that a Call exposes.
-func (f *follower) expose(x *txn, h *rpcrdma.Header) {
+func (cs *connState) expose(x *txn, h *rpcrdma.Header) {
 	total := len(h.Reads) + len(h.Writes) + len(h.Reply)
 	x.segments = slices.Grow(x.segments[:0], total)
 	chunk, index := int32(-1), int32(0)
@@ -225,14 +225,14 @@ func (f *follower) expose(x *txn, h *rpcrdma.Header) {
 	if total > 0 {
 		x.charge(segmentCost * int64(total))
 	}
-	f.alive(x)
-	f.exposed[x.side].expect(total)
-	keep := x.rebuilds()
+	noteExposed(cs, x)
+	cs.exposed[x.side].expect(total)
+	keep := x.isRebuilt()
 	for i := range x.segments {
 		s := &x.segments[i]
 		s.keep = keep || s.kind == replyChunk || s.kind == readChunk && s.position == 0
-		f.exposed[x.side].add(s)
-		s.again = s.next != nil && s.next.txn == x
+		cs.exposed[x.side].add(s)
+		s.handleSeen = s.next != nil && s.next.txn == x
 	}
 }
 
@@ -284,26 +284,26 @@ func (s *segment) carries() int64 {
 }
 
 // unexpose forgets the memory that a Call exposed.
-func (f *follower) unexpose(x *txn) {
+func unexpose(cs *connState, x *txn) {
 	for i := range x.segments {
-		f.exposed[x.side].remove(&x.segments[i])
+		cs.exposed[x.side].remove(&x.segments[i])
 	}
 }
 
 // Began finds the memory that an RDMA operation names.
-func (f *follower) Began(o *rdma.Operation) {
-	if !f.isRPC || o.Length == 0 || o.Kind == rdma.Atomic {
+func (cs *connState) Began(o *rdma.Operation) {
+	if !cs.isRPC || o.Length == 0 || o.Kind == rdma.Atomic {
 		return
 	}
 	owner := o.Side.Other()
 	m := target{o.Handle, o.Offset, uint32(o.Length)}
-	s, exact := f.exposed[owner].find(m)
-	if s = f.checkTouch(o, m, s, exact); s == nil {
+	s, exact := cs.exposed[owner].find(m)
+	if s = checkTarget(cs, o, m, s, exact); s == nil {
 		return
 	}
 	x := s.txn
 	o.Tag = x.tag(int(s.number))
-	f.touch(x, o.Side, o.First)
+	noteActivity(cs, x, o.Side, o.First)
 	what := record.EventWriteFirst
 	if o.Kind == rdma.Read {
 		what = record.EventRead
@@ -354,8 +354,8 @@ func (s *segment) reaches(m target) bool {
 
 // Moved notes that n bytes, of which data was captured, went to or came from
 // exposed memory.
-func (f *follower) Moved(o *rdma.Operation, offset uint64, data []byte, n int) {
-	x, part := f.table.tagged(o.Tag)
+func (cs *connState) Moved(o *rdma.Operation, offset uint64, data []byte, n int) {
+	x, part := cs.table.tagged(o.Tag)
 	if x == nil || part >= len(x.segments) {
 		return
 	}
@@ -363,11 +363,11 @@ func (f *follower) Moved(o *rdma.Operation, offset uint64, data []byte, n int) {
 	if o.Kind == rdma.Read {
 		from = from.Other()
 	}
-	f.touch(x, from, o.Last)
+	noteActivity(cs, x, from, o.Last)
 	if o.Kind == rdma.Read { // its requester can hardly do anything else meanwhile
-		f.sends(o.Side, x.rec.ID, o.Last)
+		noteSend(cs, o.Side, x.rec.ID, o.Last)
 	}
-	f.checkMoved(o, x)
+	checkLateRead(cs, o, x)
 	s := &x.segments[part]
 	for range lookAt { // a response may come after one to a later segment
 		before := s.before()
@@ -379,13 +379,13 @@ func (f *follower) Moved(o *rdma.Operation, offset uint64, data []byte, n int) {
 	for n > 0 {
 		at := offset - s.offset
 		if offset < s.offset { // beyond the end of all memory
-			f.exceeds(x, s, o)
+			checkExceeds(cs, x, s, o)
 			return
 		}
 		if at >= uint64(s.length) {
 			next := s.after()
 			if next == nil {
-				f.exceeds(x, s, o)
+				checkExceeds(cs, x, s, o)
 				return
 			}
 			s = next
@@ -393,7 +393,7 @@ func (f *follower) Moved(o *rdma.Operation, offset uint64, data []byte, n int) {
 			continue
 		}
 		room := int(min(uint64(n), uint64(s.length)-at))
-		f.movedIn(s, offset, data[:min(len(data), room)], room)
+		noteTransfer(cs, s, offset, data[:min(len(data), room)], room)
 		offset, n, data = offset+uint64(room), n-room, data[min(len(data), room):]
 	}
 }

@@ -37,57 +37,57 @@ func (m *message) known() bool {
 
 // Done takes a Send, an RPC-over-RDMA message or somebody else's business, and
 // the end of an RDMA operation.
-func (f *follower) Done(o *rdma.Operation) {
+func (cs *connState) Done(o *rdma.Operation) {
 	switch {
 	case o.Kind != rdma.Send:
-		f.moved(o)
+		cs.moved(o)
 	case trustIn(o) != trusted:
-		f.doubted = o.Number
-		f.message(o)
-		f.doubted = 0
+		cs.unverifiedSend = o.Number
+		cs.message(o)
+		cs.unverifiedSend = 0
 	default:
-		f.message(o)
+		cs.message(o)
 	}
 }
 
 // message takes a Send.
-func (f *follower) message(o *rdma.Operation) {
-	f.lookUpService()
-	f.decide(o.Side, beforeMessage)
-	defer f.decide(o.Side, behindMessage)
-	t := f.table
+func (cs *connState) message(o *rdma.Operation) {
+	cs.lookUpService()
+	cs.decide(o.Side, beforeMessage)
+	defer cs.decide(o.Side, afterMessage)
+	t := cs.table
 	m := message{Operation: o, side: o.Side, data: o.Payload, whole: !o.Broken, header: &t.header, rpc: &t.rpc}
-	if !f.isRPC && !f.undecided {
+	if !cs.isRPC && !cs.undecided {
 		o.Word = record.Opt[uint32]{} // which is no XID
 		return
 	}
 	m.decode()
-	if !f.isRPC && !f.recognise(&m) {
+	if !cs.isRPC && !recognize(cs, &m) {
 		o.Word = record.Opt[uint32]{}
 		return
 	}
 	h := m.header
 	if h.Length < 4 {
 		if !m.captured() {
-			f.judged.leave = hidden // who knows what it asked for
-			f.halfRead[m.side] = true
+			cs.checks.backchannel = backchannelUnreadable // who knows what it asked for
+			cs.halfRead[m.side] = true
 		} else {
-			f.report(violation{rule: rule.HeaderTruncated, where: rdma.Where{At: o.First, Blames: record.Some(m.side)}}, "%s", f.tooShort(o))
+			cs.report(violation{rule: rule.HeaderTruncated, where: rdma.Where{At: o.First, Blames: record.Some(m.side)}}, "%s", tooShortText(cs, o))
 		}
 		return
 	}
-	if _, known := f.conn.Client(); !known {
-		f.guessClient(&m)
+	if _, known := cs.conn.Client(); !known {
+		guessClient(cs, &m)
 	}
-	if f.isCall(&m) {
-		f.call(&m)
+	if isCall(cs, &m) {
+		cs.call(&m)
 	} else {
-		f.reply(&m)
+		cs.reply(&m)
 	}
 	if t.options.Tree && m.whole {
-		t.say(&m)
+		t.keepSend(&m)
 	}
-	t.sent(&m)
+	t.reportStream(&m)
 }
 
 // decode reads the headers.
@@ -106,18 +106,18 @@ func (m *message) decode() {
 
 // maxStrangers is how many Sends may be no RPC-over-RDMA before nobody looks any
 // more.
-const maxStrangers = 64
+const maxNonRPCSends = 64
 
 // recognise decides whether the Sends of a connection are RPC-over-RDMA: when
 // neither service ID nor private data told.
-func (f *follower) recognise(m *message) bool {
+func recognize(cs *connState, m *message) bool {
 	if looksLikeRPC(m) {
-		f.is(upperRPC)
+		cs.setUpperLayer(upperRPC)
 		return true
 	}
-	if f.strangers++; f.strangers >= maxStrangers {
-		f.undecided = false
-		f.conn.WantSends(false)
+	if cs.nonRPCSends++; cs.nonRPCSends >= maxNonRPCSends {
+		cs.undecided = false
+		cs.conn.WantSends(false)
 	}
 	return false
 }
@@ -145,30 +145,30 @@ func looksLikeRPC(m *message) bool {
 
 // guessClient says which side is the client when the handshake was missed: the
 // one whose Calls are not to a callback program, and who exposes memory.
-func (f *follower) guessClient(m *message) {
+func guessClient(cs *connState, m *message) {
 	h, rpc := m.header, m.rpc
 	switch {
 	case !m.inline:
 		if len(h.Reads) > 0 {
-			f.conn.SetClient(m.side)
+			cs.conn.SetClient(m.side)
 		} else if h.Proc == rpcrdma.NoMsg && h.HasReply {
-			f.conn.SetClient(m.side.Other())
+			cs.conn.SetClient(m.side.Other())
 		}
 	case rpc.Type == oncrpc.Call && rpc.Length >= 16:
 		if nfs.IsCallback(rpc.Program) {
-			f.conn.SetClient(m.side.Other())
+			cs.conn.SetClient(m.side.Other())
 		} else {
-			f.conn.SetClient(m.side)
+			cs.conn.SetClient(m.side)
 		}
 	case rpc.Type == oncrpc.Reply && h.HasChunks():
-		f.conn.SetClient(m.side.Other())
+		cs.conn.SetClient(m.side.Other())
 	}
 }
 
 // isCall says whether a message is a Call. The RPC header tells; where there is
 // none, an open Call of the other side with this XID makes it a Reply; and else
 // the client calls.
-func (f *follower) isCall(m *message) bool {
+func isCall(cs *connState, m *message) bool {
 	h := m.header
 	if m.inline && m.rpc.Length >= 8 {
 		return m.rpc.Type == oncrpc.Call
@@ -184,8 +184,8 @@ func (f *follower) isCall(m *message) bool {
 			return call
 		}
 	}
-	client, known := f.conn.Client()
-	answers := f.open[m.side.Other()][h.XID] != nil
+	client, known := cs.conn.Client()
+	answers := cs.open[m.side.Other()][h.XID] != nil
 	if m.err == nil && h.Proc == rpcrdma.NoMsg && len(h.Reads) > 0 && (!answers || m.side == client && known && positionZero(h)) {
 		return true
 	}
@@ -218,43 +218,43 @@ func (m *message) findRPC() (call, found bool) {
 }
 
 // call starts a transaction.
-func (f *follower) call(m *message) {
-	t, h, side := f.table, m.header, m.side
-	if old := f.open[side][h.XID]; old != nil {
-		c := old.checks(m.First).blaming(side)
+func (cs *connState) call(m *message) {
+	t, h, side := cs.table, m.header, m.side
+	if old := cs.open[side][h.XID]; old != nil {
+		c := old.checker(m.First).attributedTo(side)
 		if h.Proc == rpcrdma.Done && h.Vers == rpcrdma.Version {
-			old.judged.doneSent = true
+			old.checks.doneSent = true
 			c.report(rule.RDMADone, "the message is RDMA_DONE, which must not be sent")
 			m.Tag = old.tag(partCall)
 			return
 		}
-		f.checkReuse(c)
+		checkReuse(c)
 		t.end(old, record.NoReply)
 	}
-	if f.seldom != nil && f.seldom.unmatched[side].has(h.XID) { // its Reply came first
-		f.conn.Disordered()
+	if cs.rareState != nil && cs.rareState.unmatched[side].has(h.XID) { // its Reply came first
+		cs.conn.Disordered()
 	}
-	x := t.begin(f, side, h.XID)
-	x.open, x.judged.call = true, trustIn(m.Operation)
-	f.open[side].add(x)
-	f.link(&f.calls, x)
+	x := t.begin(cs, side, h.XID)
+	x.open, x.checks.callTrust = true, trustIn(m.Operation)
+	cs.open[side].add(x)
+	linkTxn(cs, &cs.calls, x)
 	m.Tag = x.tag(partCall)
-	t.repeats(x)
+	t.findRetransmitted(x)
 	m.fill(&x.call)
 	x.rec.Call, x.callSeq = &x.call, m.Seq
 	if h.Length >= 12 {
-		f.requested[side] = record.Some(h.Credits)
+		cs.requested[side] = record.Some(h.Credits)
 	}
-	f.peak[side] = max(f.peak[side], int32(len(f.open[side])))
-	if x.cut = !m.known(); x.cut {
-		f.unclear[side]++
+	cs.peak[side] = max(cs.peak[side], int32(len(cs.open[side])))
+	if x.listsIncomplete = !m.known(); x.listsIncomplete {
+		cs.incompleteLists[side]++
 	}
-	f.expose(x, h)
-	f.outOfCredits(x, m)
-	f.callSent(m)
-	x.rec.HeldBackBy = f.heldBackBy(side, m.First)
-	f.touch(x, side, m.Last)
-	f.reordered(x, m.Operation, record.EventCall)
+	cs.expose(x, h)
+	noteCreditWait(cs, x, m)
+	noteCallSent(cs, m)
+	x.rec.HeldBackBy = heldBackBy(cs, side, m.First)
+	noteActivity(cs, x, side, m.Last)
+	noteReordered(cs, x, m.Operation, record.EventCall)
 	e := x.event(m.First, record.EventCall, record.Requester)
 	e.Bytes, e.LastPacket = record.Some(m.Length), record.Some(m.Last.Packet)
 	x.call.Form = record.Short
@@ -278,7 +278,7 @@ func (f *follower) call(m *message) {
 		}
 		t.keepNames(x)
 	}
-	f.checkCall(x, m)
+	checkCall(cs, x, m)
 }
 
 // readChunkBytes is how much of the Payload stream travels in Read chunks, with
@@ -318,35 +318,35 @@ func (m *message) fill(to *record.Message) {
 }
 
 // reply completes a transaction.
-func (f *follower) reply(m *message) {
-	if f.answersDone(m) || f.discardsError(m) {
+func (cs *connState) reply(m *message) {
+	if answersDone(cs, m) || discardsError(cs, m) {
 		return
 	}
-	t, h, side := f.table, m.header, m.side.Other()
-	x := f.open[side][h.XID]
+	t, h, side := cs.table, m.header, m.side.Other()
+	x := cs.open[side][h.XID]
 	orphan := x == nil
 	if orphan {
-		f.replyFirst(side, h.XID)
-		x = t.begin(f, side, h.XID)
+		noteReplyBeforeCall(cs, side, h.XID)
+		x = t.begin(cs, side, h.XID)
 	} else {
 		t.longCall(x)
 	}
 	m.Tag = x.tag(partReply)
 	if t.options.Shown {
-		t.guards(x)
+		t.noteGuarded(x)
 	}
 	if !orphan {
-		f.replySeen(side, m.Last)
+		noteCreditFreed(cs, side, m.Last)
 	}
-	f.touch(x, m.side, m.Last)
-	f.reordered(x, m.Operation, record.EventReply)
-	x.answered, x.replied, x.awaits = new(answered), true, true
+	noteActivity(cs, x, m.side, m.Last)
+	noteReordered(cs, x, m.Operation, record.EventReply)
+	x.answered, x.replied, x.awaitsDelivery = new(answered), true, true
 	m.fill(&x.answer)
-	if d, known := f.conn.Accepted(side, x.callSeq, m.First); known && !orphan {
+	if d, known := cs.conn.Accepted(side, x.callSeq, m.First); known && !orphan {
 		accepted(&x.call, d)
 	}
 	if h.Length >= 12 {
-		f.granted[side] = record.Some(h.Credits)
+		cs.granted[side] = record.Some(h.Credits)
 	}
 	x.event(m.Last, record.EventReply, record.Responder).Bytes = record.Some(m.Length)
 	status := record.Complete
@@ -369,7 +369,7 @@ func (f *follower) reply(m *message) {
 		x.latency = record.Some(int64(m.Last.Time - x.call.Time))
 	}
 	x.invalidate(m)
-	f.checkReply(x, m, orphan)
+	checkReply(cs, x, m, orphan)
 	t.end(x, status)
 }
 

@@ -20,7 +20,7 @@ func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) {
 	if b.of = nil; !x.isCompound() {
 		return
 	}
-	x.follower.nfs4 = true
+	x.cs.nfs4 = true
 	if !b.readCall(x, rpc, payload) {
 		return
 	}
@@ -48,11 +48,11 @@ func (t *Table) longCall(x *txn) {
 	t.scratch = gather(t.scratch[:0], x.chunk(readChunk, 0))
 	rpc := &t.longRPC // t.rpc may be the Reply's
 	err := rpc.Decode(t.scratch)
-	defer t.cameIn(x, readChunk)
+	defer t.reportLong(x, readChunk)
 	if err == nil && rpc.Type == oncrpc.Call {
 		t.callRPC(x, rpc, t.scratch)
 	}
-	x.follower.checkLongCall(x, rpc, err, t.scratch)
+	checkLongCall(x.cs, x, rpc, err, t.scratch)
 }
 
 // replyRPC notes what the RPC header of a Reply says.
@@ -62,9 +62,9 @@ func (t *Table) replyRPC(x *txn, m *message) {
 		t.scratch = gather(t.scratch[:0], x.chunk(replyChunk, 0))
 		payload = t.scratch
 		err = rpc.Decode(payload)
-		t.cameIn(x, replyChunk)
+		t.reportLong(x, replyChunk)
 	}
-	x.follower.resultsAre(x, m, rpc, err, payload)
+	noteResults(x.cs, x, m, rpc, err, payload)
 	if err != nil || rpc.Type != oncrpc.Reply {
 		return
 	}
@@ -78,9 +78,9 @@ func (t *Table) replyRPC(x *txn, m *message) {
 	}
 	p := &x.procedure
 	switch {
-	case x.isCompound() || !p.known && x.follower.nfs4:
+	case x.isCompound() || !p.known && x.cs.nfs4:
 		t.compoundReply(x, m.header, body)
-		x.follower.grantsCalls(x, body)
+		noteBackchannelReply(x.cs, x, body)
 	case (p.program == nfs.ProgramNFS && p.version < 4 || p.program == nfs.ProgramNFSACL) && p.procedure != 0 && len(body) >= 4:
 		x.setStatus(p.version, be.Uint32(body))
 	}

@@ -20,13 +20,13 @@ import (
 const maxStream = 64 << 20
 
 // rebuilds says whether the streams of a transaction are to be rebuilt.
-func (x *txn) rebuilds() bool {
-	o := &x.follower.table.options
+func (x *txn) isRebuilt() bool {
+	o := &x.cs.table.options
 	return o.Rebuild && (len(o.XIDs) == 0 || slices.Contains(o.XIDs, x.rec.XID))
 }
 
 // inline is what a Send had of a Payload stream.
-type inline struct {
+type inlineStream struct {
 	proc  rpcrdma.Proc
 	known bool   // header and length are
 	size  int64  // bytes that were sent
@@ -35,29 +35,29 @@ type inline struct {
 }
 
 // keepInline notes what a Send has of a Payload stream.
-func (x *txn) keepInline(to *inline, m *message) {
+func (x *txn) keepInline(to *inlineStream, m *message) {
 	h := m.header
 	to.proc, to.known = h.Proc, m.whole && m.known() && (h.Proc == rpcrdma.Msg || h.Proc == rpcrdma.NoMsg)
 	if !to.known || h.Proc == rpcrdma.NoMsg {
 		return
 	}
 	to.size, to.have = m.Length-int64(h.Length), int64(len(m.payload))
-	if x.rebuilds() {
+	if x.isRebuilt() {
 		to.data = append(to.data, m.payload...)
 		x.charge(to.have)
 	}
 }
 
 // missing counts what the capture does not have of the Payload streams.
-func (x *txn) missing() {
+func (x *txn) countMissing() {
 	var call, reply int64
 	for i := range x.segments {
 		s := &x.segments[i]
-		m := s.went()
+		m := s.transferred()
 		if s.kind == readChunk {
-			call += int64(s.length) - m.moved.Total() + m.cut
+			call += int64(s.length) - m.moved.Total() + m.truncated
 		} else {
-			reply += max(s.carries()-m.moved.Total()+m.cut, 0)
+			reply += max(s.carries()-m.moved.Total()+m.truncated, 0)
 		}
 	}
 	if x.rec.Call == nil { // what was written went to memory that nobody knows
@@ -102,7 +102,7 @@ func (b *rebuilder) trim() {
 
 // call rebuilds a Call, nil when that is not possible.
 func (b *rebuilder) call(x *txn) *record.Payload {
-	if x.rec.Call == nil || !x.inCall.known || x.cut {
+	if x.rec.Call == nil || !x.inCall.known || x.listsIncomplete {
 		return nil
 	}
 	b.begin(&x.inCall)
@@ -147,7 +147,7 @@ func (b *rebuilder) reply(x *txn) *record.Payload {
 }
 
 // begin starts a stream with what its Send had.
-func (b *rebuilder) begin(in *inline) {
+func (b *rebuilder) begin(in *inlineStream) {
 	b.base.Data, b.base.Holes = append(b.base.Data[:0], in.data...), b.base.Holes[:0]
 	b.moved, b.unseen = in.size, 0
 	b.hole(&b.base, in.size-int64(len(in.data)), false)
@@ -191,7 +191,7 @@ func (b *rebuilder) chunk(to *record.Payload, segments []segment, size int64, it
 			want = min(want, left)
 			left -= want
 		}
-		if int64(len(to.Data))+want > maxStream || !b.counts(want, s.went().moved.Total()) {
+		if int64(len(to.Data))+want > maxStream || !b.counts(want, s.transferred().moved.Total()) {
 			return false
 		}
 		b.segment(to, s, want, item)
@@ -207,9 +207,9 @@ func (b *rebuilder) chunk(to *record.Payload, segments []segment, size int64, it
 
 // segment appends the first n bytes of a segment.
 func (b *rebuilder) segment(to *record.Payload, s *segment, n int64, item bool) {
-	m := s.went()
+	m := s.transferred()
 	b.spans = append(b.spans[:0], m.moved...)
-	for _, l := range m.lacks {
+	for _, l := range m.missing {
 		b.spans.Remove(l.Lo, l.Hi)
 	}
 	at := int64(0)
@@ -247,7 +247,7 @@ func (b *rebuilder) place(x *txn) bool {
 	if b.rpc.Decode(readable) == nil && b.rpc.Succeeded() {
 		if body, plain := x.gss.Plain(readable[b.rpc.Length:]); plain {
 			p := x.procedure
-			if !p.known && x.follower.nfs4 {
+			if !p.known && x.cs.nfs4 {
 				p = procedure{known: true, program: nfs.ProgramNFS, version: 4, procedure: nfs.ProcedureCompound}
 			}
 			b.message.Reply(p.program, p.version, p.procedure, nfs.NewStream(body, b.holes))

@@ -11,7 +11,7 @@ import (
 // Messages as they are read, for who rewrites packets.
 
 // sent tells of a Send that was read.
-func (t *Table) sent(m *message) {
+func (t *Table) reportStream(m *message) {
 	if t.Stream == nil {
 		return
 	}
@@ -21,17 +21,17 @@ func (t *Table) sent(m *message) {
 	if m.err != nil {
 		end += 4 // findings quote the word that is wrong
 	}
-	end, found := m.swallowed(min(end, len(m.data)))
+	end, found := m.findPayload(min(end, len(m.data)))
 	s.Header, s.Payload, s.RPC = m.data[:end], m.data[end:], found || m.inline && h.Proc == rpcrdma.Msg
 	x, part := t.tagged(m.Tag)
 	s.Reply = part == partReply
-	t.reads(x, s)
+	t.fillStream(x, s)
 }
 
 // swallowed finds the RPC message in what was taken for the lists of a header that
 // claims more than it has, n bytes of it: it begins with the XID again, and with
 // what only it has there.
-func (m *message) swallowed(n int) (at int, found bool) {
+func (m *message) findPayload(n int) (at int, found bool) {
 	if m.err == nil && (m.rpcErr == nil || m.header.Proc != rpcrdma.Msg) || m.header.Proc > rpcrdma.MsgP {
 		return n, false
 	}
@@ -68,19 +68,19 @@ func (m *message) overclaimed(n int) int {
 }
 
 // cameIn tells of a Long message, which is in t.scratch.
-func (t *Table) cameIn(x *txn, kind chunkKind) {
+func (t *Table) reportLong(x *txn, kind chunkKind) {
 	if t.Stream == nil {
 		return
 	}
 	s := &t.stream
 	*s = record.Stream{Payload: t.scratch, RPC: true, Reply: kind == replyChunk, Holes: s.Holes[:0], Segments: s.Segments[:0]}
-	came(s, x.chunk(kind, 0))
-	t.reads(x, s)
+	fillSegments(s, x.chunk(kind, 0))
+	t.fillStream(x, s)
 }
 
 // came fills in the memory that a stream came through, of a chunk; whole says that
 // the stream is all that there is to it.
-func came(s *record.Stream, segments []segment) (whole bool) {
+func fillSegments(s *record.Stream, segments []segment) (whole bool) {
 	left, missing := int64(len(s.Payload)), int64(0)
 	for i := range segments {
 		p := &segments[i]
@@ -115,7 +115,7 @@ func (t *Table) keepNames(x *txn) {
 
 // items tells of names that moved in chunks of their own, all of whose bytes are
 // there.
-func (t *Table) items(x *txn) {
+func (t *Table) reportItems(x *txn) {
 	if t.Stream == nil {
 		return
 	}
@@ -130,17 +130,17 @@ func (t *Table) items(x *txn) {
 			Item: true, Reply: p.kind == writeChunk, Transaction: record.Some(x.rec.ID), Payload: t.scratch, Position: int64(p.position), Hole: int(p.chunk),
 			Holes: s.Holes[:0], Segments: s.Segments[:0],
 		}
-		if came(s, segments) && len(t.scratch) > 0 {
+		if fillSegments(s, segments) && len(t.scratch) > 0 {
 			t.Stream(s)
 		}
 	}
 }
 
 // reads fills in what is known of a message, and tells of it.
-func (t *Table) reads(x *txn, s *record.Stream) {
+func (t *Table) fillStream(x *txn, s *record.Stream) {
 	if x != nil {
 		p := &x.procedure
-		s.Transaction, s.NFS4 = record.Some(x.rec.ID), x.follower.nfs4
+		s.Transaction, s.NFS4 = record.Some(x.rec.ID), x.cs.nfs4
 		s.Known, s.Program, s.Version, s.Procedure, s.Service = p.known, p.program, p.version, p.procedure, uint32(x.gss)
 		if !s.Reply {
 			s.Holes = x.readHoles(s.Holes)

@@ -74,28 +74,28 @@ type Table struct {
 	due      record.Time // nothing of settling is to be looked at up to then
 	last     int64       // id
 
-	unanswered map[repeatKey]int64
+	unanswered map[callKey]int64
 
-	header   rpcrdma.Header // of the Send at hand
-	rpc      oncrpc.Header
-	longRPC  oncrpc.Header // of a Long Call
-	session  nfs.Message   // Reply to a CREATE_SESSION
-	scratch  []byte
-	binding  binding
-	record   record.Transaction // that is handed out
-	unkept   record.Event       // of a timeline that has too many
-	storage  storage            // of that
-	evidence []int64            // what the packets of waits stand in
-	rebuild  rebuilder
-	said     []Said
-	guarded  []Guarded
-	words    []byte // of said
-	stream   record.Stream
+	header        rpcrdma.Header // of the Send at hand
+	rpc           oncrpc.Header
+	longRPC       oncrpc.Header // of a Long Call
+	session       nfs.Message   // Reply to a CREATE_SESSION
+	scratch       []byte
+	binding       binding
+	record        record.Transaction // that is handed out
+	unkept        record.Event       // of a timeline that has too many
+	storage       storage            // of that
+	evidence      []int64            // what the packets of waits stand in
+	rebuild       rebuilder
+	completed     []CompletedSend
+	guarded       []Guarded
+	completedData []byte // of said
+	stream        record.Stream
 }
 
 // NewTable makes a table that keeps to a budget.
 func NewTable(o Options, b *budget.Budget) *Table {
-	return &Table{options: o, budget: b, unanswered: map[repeatKey]int64{}, storage: newStorage(), binding: newBinding()}
+	return &Table{options: o, budget: b, unanswered: map[callKey]int64{}, storage: newStorage(), binding: newBinding()}
 }
 
 // maxSettling bounds how many transactions wait at once for what may still
@@ -120,20 +120,20 @@ type facts struct {
 
 // txn is a transaction under way.
 type txn struct {
-	rec      facts
-	follower *follower
+	rec facts
+	cs  *connState
 
-	side      rdma.Side // the caller's
-	open      bool
-	replied   bool // the Reply has come, and was not refused
-	emitted   bool
-	awaits    bool // it is not known yet whether the Reply was accepted
-	lost      bool // it was not
-	suspected int8 // findings about it that are pending
-	hasReply  bool // a Reply chunk
-	cut       bool // the lists of the Call are not known to their end
-	control   bool // RPCSEC_GSS makes or ends a context with it
-	namedAll  bool // of a COMPOUND Call: all its operations
+	side            rdma.Side // the caller's
+	open            bool
+	replied         bool // the Reply has come, and was not refused
+	emitted         bool
+	awaitsDelivery  bool // it is not known yet whether the Reply was accepted
+	notDelivered    bool // it was not
+	pendingFindings int8 // findings about it that are pending
+	hasReply        bool // a Reply chunk
+	listsIncomplete bool // the lists of the Call are not known to their end
+	control         bool // RPCSEC_GSS makes or ends a context with it
+	namedAll        bool // of a COMPOUND Call: all its operations
 
 	prev, next *txn        // of the follower's open or settled ones, by age
 	ended      record.Time // on the table's clock
@@ -148,10 +148,10 @@ type txn struct {
 
 	call      record.Message
 	*answered // never nil
-	judged    judgement
+	checks    txnChecks
 	procedure procedure
 	gss       oncrpc.Service
-	inCall    inline
+	inCall    inlineStream
 	named     []string // what rec.Operations stands in
 	slot      uint32
 	gen       uint32 // counts the uses of the slot
@@ -160,7 +160,7 @@ type txn struct {
 // answered is what a Reply adds to a transaction.
 type answered struct {
 	answer         record.Message
-	inReply        inline
+	inReply        inlineStream
 	sizes          []int64 // bytes in each Write chunk, by the Reply
 	rpcStatus      record.Opt[string]
 	nfsStatus      record.Opt[string]
@@ -235,7 +235,7 @@ func (t *Table) tagged(tag rdma.Tag) (x *txn, part int) {
 		return nil, 0
 	}
 	x = t.slots[slot-1]
-	if x == nil || uint64(x.gen) != uint64(tag)>>(slotBits+partBits) || x.follower == nil {
+	if x == nil || uint64(x.gen) != uint64(tag)>>(slotBits+partBits) || x.cs == nil {
 		return nil, 0
 	}
 	return x, int(uint64(tag)>>slotBits) & (1<<partBits - 1)
@@ -279,7 +279,7 @@ func (t *Table) Part(tag rdma.Tag, from, to uint64) (p record.Part) {
 }
 
 // begin starts a transaction that a side calls.
-func (t *Table) begin(f *follower, side rdma.Side, xid uint32) *txn {
+func (t *Table) begin(cs *connState, side rdma.Side, xid uint32) *txn {
 	var x *txn
 	slot := uint32(len(t.slots))
 	if n := len(t.free); n > 0 {
@@ -295,10 +295,10 @@ func (t *Table) begin(f *follower, side rdma.Side, xid uint32) *txn {
 	} else {
 		x.reset()
 	}
-	x.rec.XID, x.follower, x.side, x.slot, x.gen = record.Hex32(xid), f, side, slot, t.gens[slot]
+	x.rec.XID, x.cs, x.side, x.slot, x.gen = record.Hex32(xid), cs, side, slot, t.gens[slot]
 	t.last++
 	x.rec.ID = t.last
-	f.transactions++
+	cs.transactions++
 	x.charge(txnCost)
 	return x
 }
@@ -319,16 +319,16 @@ func (x *txn) charge(bytes int64) {
 		return // all of it was given back
 	}
 	x.charged += bytes
-	x.follower.conn.Share().Charge(bytes)
+	x.cs.conn.Share().Charge(bytes)
 }
 
 const (
-	maxWarm  = 256     // free transactions that keep their storage for the next
-	maxSpare = 1 << 12 // those that have little: Calls are given up in waves, connection after connection
+	maxWarm = 256     // free transactions that keep their storage for the next
+	maxFree = 1 << 12 // those that have little: Calls are given up in waves, connection after connection
 )
 
 // shed lets go of storage that only a large transaction needed.
-func (x *txn) shed() {
+func (x *txn) trim() {
 	if cap(x.rec.Timeline) > 64 {
 		x.rec.Timeline = nil
 	}
@@ -344,16 +344,16 @@ func (x *txn) shed() {
 }
 
 // little says that a transaction has no more storage than one of a few operations.
-func (x *txn) little() bool {
+func (x *txn) isSmall() bool {
 	return cap(x.rec.Timeline) <= 4 && cap(x.named) <= 4 && cap(x.segments) <= 2 && cap(x.inCall.data) <= 256
 }
 
 // release gives a transaction that was emitted back.
 func (t *Table) release(x *txn) {
 	t.gens[x.slot] = (x.gen + 1) & (1<<genBits - 1)
-	x.follower = nil
+	x.cs = nil
 	x.answered = &noAnswer
-	if n := len(t.free); n >= maxSpare || n >= maxWarm && !x.little() {
+	if n := len(t.free); n >= maxFree || n >= maxWarm && !x.isSmall() {
 		t.slots[x.slot] = nil
 	}
 	t.free = append(t.free, x.slot)
@@ -362,7 +362,7 @@ func (t *Table) release(x *txn) {
 // event appends a step to the timeline, which the caller fills in with what else is
 // known of it.
 func (x *txn) event(at record.Stamp, what record.EventKind, from record.Role) *record.Event {
-	t := x.follower.table
+	t := x.cs.table
 	e := &t.unkept
 	if n := len(x.rec.Timeline); n < maxEvents {
 		x.rec.Timeline = append(x.rec.Timeline, record.Event{})
@@ -393,26 +393,26 @@ func (x *txn) role(s rdma.Side) record.Role {
 // end takes a transaction off the books. Its record goes out when nothing can
 // happen to it any more.
 func (t *Table) end(x *txn, status record.Status) {
-	f := x.follower
+	cs := x.cs
 	x.rec.Status = status
 	if x.open {
-		f.open[x.side].remove(x)
-		f.unlink(&f.calls, x)
+		cs.open[x.side].remove(x)
+		unlinkTxn(cs, &cs.calls, x)
 		x.open = false
-		if x.judged.notCall {
-			f.judged.credits[x.side].noCall--
+		if x.checks.isDone {
+			cs.checks.credits[x.side].dones--
 		}
-		if x.cut {
-			f.unclear[x.side]--
+		if x.listsIncomplete {
+			cs.incompleteLists[x.side]--
 		}
 	}
 	t.longCall(x)
-	f.unexpose(x)
+	unexpose(cs, x)
 	x.ended = t.Clock
-	if status == record.NoReply && !f.conn.Closing() { // of one that is, they are remembered already
-		t.remember(x)
+	if status == record.NoReply && !cs.conn.Closing() { // of one that is, they are remembered already
+		t.rememberUnanswered(x)
 	}
-	f.link(&f.settled, x)
+	linkTxn(cs, &cs.finished, x)
 	t.settling.Push(x)
 }
 
@@ -426,20 +426,20 @@ func (t *Table) Expire() {
 		if !x.emitted {
 			wait := t.options.Linger
 			switch {
-			case x.suspected > 0:
+			case x.pendingFindings > 0:
 				wait = max(wait, pendingWait)
-			case x.awaits:
-				wait = max(wait, x.follower.conn.DecidesWithin())
+			case x.awaitsDelivery:
+				wait = max(wait, x.cs.conn.DecidesWithin())
 			}
 			if t.Clock-x.ended <= wait && t.settling.Len() < maxSettling {
 				t.due = x.ended + t.options.Linger
 				return
 			}
-			if _, decided := x.follower.conn.ID(); !decided {
+			if _, decided := x.cs.conn.ID(); !decided {
 				if t.settling.Len() < maxSettling {
 					return
 				}
-				x.follower.conn.Decide()
+				x.cs.conn.Decide()
 			}
 			t.emit(x)
 		}
@@ -457,7 +457,7 @@ func (t *Table) Drain() {
 	for ; t.settling.Len() > 0; t.settling.Pop() {
 		x := t.settling.First()
 		if !x.emitted {
-			x.follower.conn.Decide()
+			x.cs.conn.Decide()
 			t.emit(x)
 		}
 		t.release(x)
@@ -465,17 +465,17 @@ func (t *Table) Drain() {
 }
 
 // repeatKey names a Call across connections.
-type repeatKey struct {
+type callKey struct {
 	caller, responder *rdma.Host
 	xid               uint32
 }
 
-func (k repeatKey) hold() {
+func (k callKey) hold() {
 	k.caller.Hold()
 	k.responder.Hold()
 }
 
-func (k repeatKey) letGo() {
+func (k callKey) release() {
 	k.caller.LetGo()
 	k.responder.LetGo()
 }
@@ -483,24 +483,24 @@ func (k repeatKey) letGo() {
 // maxUnanswered bounds how many Calls without Reply are remembered.
 const maxUnanswered = 1 << 14
 
-func (x *txn) repeatKey() repeatKey {
-	c := x.follower.conn
-	return repeatKey{c.Host(x.side), c.Host(x.side.Other()), uint32(x.rec.XID)}
+func (x *txn) callKey() callKey {
+	c := x.cs.conn
+	return callKey{c.Host(x.side), c.Host(x.side.Other()), uint32(x.rec.XID)}
 }
 
 // remember keeps the XID of a Call that got no Reply, to know its retransmission
 // on another connection.
-func (t *Table) remember(x *txn) {
+func (t *Table) rememberUnanswered(x *txn) {
 	if x.rec.Call == nil {
 		return
 	}
 	if len(t.unanswered) >= maxUnanswered {
 		for k := range t.unanswered {
-			k.letGo()
+			k.release()
 		}
 		clear(t.unanswered)
 	}
-	k := x.repeatKey()
+	k := x.callKey()
 	before := len(t.unanswered)
 	t.unanswered[k] = x.rec.ID
 	if len(t.unanswered) > before {
@@ -509,14 +509,14 @@ func (t *Table) remember(x *txn) {
 }
 
 // repeats notes which transaction a new Call retransmits, if any.
-func (t *Table) repeats(x *txn) {
+func (t *Table) findRetransmitted(x *txn) {
 	if len(t.unanswered) == 0 {
 		return
 	}
-	k := x.repeatKey()
+	k := x.callKey()
 	if id, known := t.unanswered[k]; known {
 		delete(t.unanswered, k)
-		k.letGo()
+		k.release()
 		x.rec.RetransmitOf = id
 	}
 }

@@ -34,23 +34,23 @@ const busyFrom = 8
 // touch notes that a packet of a transaction was seen, which a side sent. Where the
 // transaction stood still while that side was at a transfer of another, and it
 // went on right behind that, it waited for it.
-func (f *follower) touch(x *txn, s rdma.Side, at record.Stamp) {
-	b := &f.onWire().busy[s]
+func noteActivity(cs *connState, x *txn, s rdma.Side, at record.Stamp) {
+	b := &cs.wireActivity().busy[s]
 	if x.active.Packet != 0 && at.Time-x.active.Time >= waitFrom && b.txn != x.rec.ID && b.packets >= busyFrom && at.Time-b.last.Time < waitFrom {
 		if from := max(b.from.Time, x.active.Time); b.last.Time-from >= waitFrom {
 			x.wait(record.Wait{
-				From: from, To: at.Time, Reason: record.HeadOfLine, Waiting: f.conn.End(s), BlockingTransaction: record.Some(b.txn),
-				Packets: f.evidence(x.active.Packet, b.last.Packet, at.Packet),
+				From: from, To: at.Time, Reason: record.HeadOfLine, Waiting: cs.conn.End(s), BlockingTransaction: record.Some(b.txn),
+				Packets: packetList(cs, x.active.Packet, b.last.Packet, at.Packet),
 			})
 		}
 	}
-	f.sends(s, x.rec.ID, at)
+	noteSend(cs, s, x.rec.ID, at)
 	x.active = at
 }
 
 // sends notes that a side sent a packet of a transaction.
-func (f *follower) sends(s rdma.Side, id int64, at record.Stamp) {
-	b := &f.onWire().busy[s]
+func noteSend(cs *connState, s rdma.Side, id int64, at record.Stamp) {
+	b := &cs.wireActivity().busy[s]
 	if b.txn != id && (b.packets < busyFrom || at.Time-b.last.Time >= waitFrom) || at.Time < b.last.Time {
 		b.from, b.packets = at, 0
 	}
@@ -69,7 +69,7 @@ type retransmission struct {
 // again notes that a packet of a transaction was retransmitted: if the transaction
 // made no progress before, that is what it waited for. A response that comes again
 // was requested again, and waits for nothing.
-func (f *follower) again(x *txn, o *rdma.Operation, r retransmission) {
+func noteRetransmit(cs *connState, x *txn, o *rdma.Operation, r retransmission) {
 	from, at := x.active, r.at
 	if r.burst != nil && from.Packet != 0 && r.of != record.EventReadDone && at.Time-from.Time >= waitFrom {
 		shown, asked := from.Packet, r.burst.Nak.Packet != 0
@@ -77,25 +77,25 @@ func (f *follower) again(x *txn, o *rdma.Operation, r retransmission) {
 			shown = r.burst.Nak.Packet
 		}
 		w := record.Wait{
-			From: from.Time, To: at.Time, Reason: r.burst.Cause, Waiting: f.conn.End(r.by), Event: r.of, Bytes: record.SomeIf(o.Again, o.Again > 0),
-			Packets: f.evidence(shown, at.Packet, 0),
+			From: from.Time, To: at.Time, Reason: r.burst.Cause, Waiting: cs.conn.End(r.by), Event: r.of, Bytes: record.SomeIf(o.Again, o.Again > 0),
+			Packets: packetList(cs, shown, at.Packet, 0),
 		}
-		if id, _, known := f.table.Of(r.burst.First); known && id != x.rec.ID {
+		if id, _, known := cs.table.Of(r.burst.First); known && id != x.rec.ID {
 			w.BlockingTransaction = record.Some(id)
 		}
 		if early, filled := o.Disorder(); early.Packet != 0 && filled.Packet != 0 && !x.waitedFor(early.Packet) {
 			w.OutOfOrderPacket, w.GapFilledBy = record.Some(early.Packet), record.Some(filled.Packet)
 			if !asked { // else the NAK shows it
-				w.Packets = f.evidence(early.Packet, filled.Packet, at.Packet)
+				w.Packets = packetList(cs, early.Packet, filled.Packet, at.Packet)
 			}
 		}
 		x.wait(w)
 	}
-	f.sends(r.by, x.rec.ID, at)
+	noteSend(cs, r.by, x.rec.ID, at)
 	if o.Side != r.by { // a response: its requester is busy with the retransmissions, too
-		f.sends(o.Side, x.rec.ID, at)
+		noteSend(cs, o.Side, x.rec.ID, at)
 	}
-	f.onWire().busy[r.by].repeated = at
+	cs.wireActivity().busy[r.by].repeated = at
 	x.active = at
 }
 
@@ -109,8 +109,8 @@ func (x *txn) waitedFor(early int64) bool {
 // it sent a Call, or 0: the Call follows a retransmission, or the end of a transfer,
 // within a time in which nothing else was decided. What the host had posted, and
 // when, the capture does not show.
-func (f *follower) heldBackBy(s rdma.Side, at record.Stamp) int64 {
-	b := &f.onWire().busy[s]
+func heldBackBy(cs *connState, s rdma.Side, at record.Stamp) int64 {
+	b := &cs.wireActivity().busy[s]
 	if b.txn == noTxn || at.Time-b.last.Time >= waitFrom {
 		return 0
 	}
@@ -122,14 +122,14 @@ func (f *follower) heldBackBy(s rdma.Side, at record.Stamp) int64 {
 
 // outOfCredits notes that a Call could not be sent before a Reply freed a credit:
 // all were in use, and it is the first after that.
-func (f *follower) outOfCredits(x *txn, m *message) {
-	c := &f.onWire().credit[m.side]
+func noteCreditWait(cs *connState, x *txn, m *message) {
+	c := &cs.wireActivity().credit[m.side]
 	if c.freed.Packet == 0 || m.First.Time-c.freed.Time >= creditLag || c.freed.Time-c.full.Time < waitFrom {
 		return
 	}
 	x.wait(record.Wait{
-		From: c.full.Time, To: c.freed.Time, Reason: record.CreditLimit, Waiting: f.conn.End(m.side),
-		Packets: f.evidence(c.full.Packet, c.freed.Packet, m.First.Packet),
+		From: c.full.Time, To: c.freed.Time, Reason: record.CreditLimit, Waiting: cs.conn.End(m.side),
+		Packets: packetList(cs, c.full.Packet, c.freed.Packet, m.First.Packet),
 	})
 }
 
@@ -142,10 +142,10 @@ const creditLag = record.Time(100e6)
 type credit struct{ full, freed record.Stamp }
 
 // calls notes that a Call of a side is in flight.
-func (f *follower) callSent(m *message) {
-	c := &f.onWire().credit[m.side]
+func noteCallSent(cs *connState, m *message) {
+	c := &cs.wireActivity().credit[m.side]
 	c.freed = record.Stamp{}
-	if limit, known := f.granted[m.side].Get(); known && limit > 1 && len(f.open[m.side]) >= int(limit) {
+	if limit, known := cs.granted[m.side].Get(); known && limit > 1 && len(cs.open[m.side]) >= int(limit) {
 		c.full = m.First
 	} else {
 		c.full = record.Stamp{}
@@ -153,8 +153,8 @@ func (f *follower) callSent(m *message) {
 }
 
 // replySeen notes that a Reply to a side has freed a credit.
-func (f *follower) replySeen(s rdma.Side, at record.Stamp) {
-	if c := &f.onWire().credit[s]; c.full.Packet != 0 && c.freed.Packet == 0 {
+func noteCreditFreed(cs *connState, s rdma.Side, at record.Stamp) {
+	if c := &cs.wireActivity().credit[s]; c.full.Packet != 0 && c.freed.Packet == 0 {
 		c.freed = at
 	}
 }
@@ -169,8 +169,8 @@ func (x *txn) wait(w record.Wait) {
 }
 
 // evidence lists the packets that show a wait, each once.
-func (f *follower) evidence(numbers ...int64) []int64 {
-	t := f.table
+func packetList(cs *connState, numbers ...int64) []int64 {
+	t := cs.table
 	if len(t.evidence)+len(numbers) > cap(t.evidence) { // lists that were handed out stay as they are
 		t.evidence = make([]int64, 0, evidenceBlock)
 	}

@@ -17,44 +17,44 @@ const (
 )
 
 // motion is what moved in one segment.
-type motion struct {
-	moved span.Set
-	room  [1]span.Span // what moved begins in
-	data  []byte       // what moved, when somebody wants it
-	lacks span.Set     // of what moved, that which data does not have
-	cut   int64        // bytes that moved in packets that were cut
+type transferState struct {
+	moved     span.Set
+	firstSpan [1]span.Span // what moved begins in
+	data      []byte       // what moved, when somebody wants it
+	missing   span.Set     // of what moved, that which data does not have
+	truncated int64        // bytes that moved in packets that were cut
 }
 
 // still is that of segments in which nothing moved. Nobody writes to it.
-var still motion
+var noTransfer transferState
 
 // went is what moved in a segment, to be read.
-func (s *segment) went() *motion {
-	if s.motion == nil {
-		return &still
+func (s *segment) transferred() *transferState {
+	if s.transfer == nil {
+		return &noTransfer
 	}
-	return s.motion
+	return s.transfer
 }
 
 // ensure returns the transfer state of a segment, allocating it if needed.
-func (s *segment) ensure() *motion {
-	if s.motion == nil {
-		s.motion = new(motion)
-		s.motion.moved = s.motion.room[:0]
+func (s *segment) ensure() *transferState {
+	if s.transfer == nil {
+		s.transfer = new(transferState)
+		s.transfer.moved = s.transfer.firstSpan[:0]
 	}
-	return s.motion
+	return s.transfer
 }
 
 // movedIn notes what moved in one segment, which has room for it.
-func (f *follower) movedIn(s *segment, offset uint64, data []byte, n int) {
+func noteTransfer(cs *connState, s *segment, offset uint64, data []byte, n int) {
 	at := int64(offset - s.offset)
 	end := at + int64(n)
 	m := s.ensure()
 	had := len(m.moved)
 	fresh := m.moved.Add(at, end)
-	m.cut += max(fresh-int64(len(data)), 0)
+	m.truncated += max(fresh-int64(len(data)), 0)
 	if fresh == 0 && had >= span.Max {
-		f.table.budget.Note(budget.Spans)
+		cs.table.budget.Note(budget.Spans)
 	}
 	if more := len(m.moved) - had; more > 0 && had > 0 {
 		s.txn.charge(spanCost * int64(more))
@@ -63,19 +63,19 @@ func (f *follower) movedIn(s *segment, offset uint64, data []byte, n int) {
 		return
 	}
 	limit := int64(maxLong)
-	if s.txn.rebuilds() {
+	if s.txn.isRebuilt() {
 		limit = maxItem
 	}
 	if end = at + int64(len(data)); end > limit {
 		end = at
 	}
-	s.lack(end, at+int64(n))
+	s.noteMissing(end, at+int64(n))
 	if end == at {
 		return
 	}
 	if need := end - int64(len(m.data)); need > 0 {
 		if s.txn.kept == 0 {
-			f.rare().keepers.Push(s.txn.tag(0))
+			cs.rare().txnsWithChunkData.Push(s.txn.tag(0))
 		}
 		was, had := len(m.data), cap(m.data)
 		m.data = slices.Grow(m.data, int(need))[:end]
@@ -86,23 +86,23 @@ func (f *follower) movedIn(s *segment, offset uint64, data []byte, n int) {
 		s.txn.charge(int64(cap(m.data) - had))
 	}
 	copy(m.data[at:end], data)
-	if len(m.lacks) > 0 {
-		m.lacks.Remove(at, end)
+	if len(m.missing) > 0 {
+		m.missing.Remove(at, end)
 	}
 }
 
 // lack notes a range that moved and whose bytes are not in data.
-func (s *segment) lack(lo, hi int64) {
+func (s *segment) noteMissing(lo, hi int64) {
 	if lo == hi {
 		return
 	}
-	m := s.motion
-	had := len(m.lacks)
-	m.lacks.Add(lo, hi)
-	if more := len(m.lacks) - had; more > 0 {
+	m := s.transfer
+	had := len(m.missing)
+	m.missing.Add(lo, hi)
+	if more := len(m.missing) - had; more > 0 {
 		s.txn.charge(spanCost * int64(more))
 	}
-	if len(m.lacks) == span.Max { // more than can be remembered: nothing is held for certain
+	if len(m.missing) == span.Max { // more than can be remembered: nothing is held for certain
 		s.keep, m.data = false, nil
 	}
 }
@@ -111,8 +111,8 @@ func (s *segment) lack(lo, hi int64) {
 func (x *txn) dropData() {
 	for i := range x.segments {
 		s := &x.segments[i]
-		if s.keep = false; s.motion != nil {
-			s.motion.data = nil
+		if s.keep = false; s.transfer != nil {
+			s.transfer.data = nil
 		}
 	}
 	x.charge(-x.kept)
@@ -123,10 +123,10 @@ func (x *txn) dropData() {
 func gather(to []byte, segments []segment) []byte {
 	for i := range segments {
 		s := &segments[i]
-		want, m := s.carries(), s.went()
+		want, m := s.carries(), s.transferred()
 		have := min(want, m.moved.Prefix(), int64(len(m.data)))
-		if len(m.lacks) > 0 {
-			have = min(have, m.lacks[0].Lo)
+		if len(m.missing) > 0 {
+			have = min(have, m.missing[0].Lo)
 		}
 		to = append(to, m.data[:have]...)
 		if have < want {

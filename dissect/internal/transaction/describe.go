@@ -24,7 +24,7 @@ type Guarded struct {
 }
 
 // Said is a Send that is whole.
-type Said struct {
+type CompletedSend struct {
 	Data   []byte // what was captured of it, from its start
 	Length int64  // bytes that it had
 	Asked  Asked  // of a Reply: its Call
@@ -41,24 +41,24 @@ func (x *txn) asked() Asked {
 }
 
 // say keeps a Send that is whole until the packet at hand has been described.
-func (t *Table) say(m *message) {
-	s := Said{Length: m.Length}
+func (t *Table) keepSend(m *message) {
+	s := CompletedSend{Length: m.Length}
 	if x, _ := t.tagged(m.Tag); x != nil {
 		s.Asked = x.asked()
 	}
-	at := len(t.words)
-	t.words = append(t.words, m.data...)
-	s.Data = t.words[at:len(t.words):len(t.words)] // stays where it is when words moves on
-	t.said = append(t.said, s)
+	at := len(t.completedData)
+	t.completedData = append(t.completedData, m.data...)
+	s.Data = t.completedData[at:len(t.completedData):len(t.completedData)] // stays where it is when words moves on
+	t.completed = append(t.completed, s)
 }
 
 // Said are the Sends that became whole since it was asked last, in order, where
 // Options want them. They are good until the next packet.
-func (t *Table) Said() []Said {
-	said := t.said
-	t.said, t.words = t.said[:0], t.words[:0]
-	if cap(t.words) > 1<<20 { // what is handed out stays its own
-		t.words = nil
+func (t *Table) CompletedSends() []CompletedSend {
+	said := t.completed
+	t.completed, t.completedData = t.completed[:0], t.completedData[:0]
+	if cap(t.completedData) > 1<<20 { // what is handed out stays its own
+		t.completedData = nil
 	}
 	return said
 }
@@ -66,11 +66,11 @@ func (t *Table) Said() []Said {
 // Open is what the Call of a connection asked that has this XID and no Reply yet.
 // It is not known when both sides have one.
 func Open(c *rdma.Conn, xid uint32) (a Asked) {
-	f, ok := c.Follower().(*follower)
+	cs, ok := c.Follower().(*connState)
 	if !ok {
 		return a
 	}
-	x, other := f.open[0][xid], f.open[1][xid]
+	x, other := cs.open[0][xid], cs.open[1][xid]
 	if x == nil {
 		x, other = other, nil
 	}
@@ -90,7 +90,7 @@ func (t *Table) AskedBy(tag rdma.Tag) (a Asked) {
 
 // guards notes that a Reply has come that is not to be read as results of NFSv4
 // in plain: its Call is under RPCSEC_GSS, or the server's.
-func (t *Table) guards(x *txn) {
+func (t *Table) noteGuarded(x *txn) {
 	if x.gss != 0 || x.procedure.known && nfs.IsCallback(x.procedure.program) {
 		t.guarded = append(t.guarded, Guarded{uint32(x.rec.XID), x.asked()})
 	}
@@ -102,7 +102,7 @@ func (t *Table) guards(x *txn) {
 func (t *Table) Guarded(o *rdma.Operation) []Guarded {
 	if len(t.guarded) == 0 && o != nil && o.Kind == rdma.Send && o.Tag != 0 {
 		if x, _ := t.tagged(o.Tag); x != nil {
-			t.guards(x)
+			t.noteGuarded(x)
 		}
 	}
 	guarded := t.guarded
