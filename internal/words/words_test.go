@@ -128,7 +128,6 @@ var pending = []string{
 	// These two are rewritten last, because their comments change together with their
 	// structure.
 	"dissect/internal/rdma",
-	"dissect/internal/transaction",
 }
 
 // isPending reports whether a file does not follow the style rule yet.

@@ -9,10 +9,10 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
-// The rules: each group of them has a file, check_*.go. A rule only speaks when
-// the capture proves it.
+// The rules: each group of rules has a file, check_*.go. A rule reports a finding only if the
+// capture proves it.
 
-// checker reports what a message of a transaction breaks.
+// checker reports the rules that a message of a transaction breaks.
 type checker struct { // small enough to be passed in registers
 	cs      *connState
 	x       *txn
@@ -32,24 +32,25 @@ func (c checker) report(r *rule.Rule, format string, args ...any) {
 	c.cs.report(violation{rule: r, x: c.x, where: where}, format, args...)
 }
 
-// state reports what a packet shows that is whole, whatever the Call said.
+// reportUnconditionally reports a finding that a packet proves by itself, even if the Call cannot
+// be trusted.
 func (c checker) reportUnconditionally(r *rule.Rule, format string, args ...any) {
 	where := c.where()
 	where.Operation = c.x.operation()
 	c.cs.addFinding(r, c.x, where, format, args...)
 }
 
-// checks is the checker of a transaction, with nobody to blame.
+// checker returns a checker for the transaction that attributes findings to neither side.
 func (x *txn) checker(at record.Stamp) checker { return checker{cs: x.cs, x: x, at: at} }
 
-// where is what a finding says of it.
+// where returns the packet, the transaction and the side at fault for a finding.
 func (c checker) where() rdma.Where {
 	where := c.x.where(c.at)
 	where.Blames = c.atFault
 	return where
 }
 
-// operation is what the RPC is, as far as that is known: "NFS4 READ".
+// operation returns the name of the RPC, such as "NFS4 READ", or "" if the procedure is unknown.
 func (x *txn) operation() string {
 	if !x.procedure.known {
 		return ""
@@ -62,31 +63,32 @@ func (x *txn) operation() string {
 	return r.ProgramProcedure()
 }
 
-// nobody is the checker with nobody to blame.
+// unattributed returns a checker that attributes findings to neither side.
 func (c checker) unattributed() checker {
 	c.atFault = record.Opt[rdma.Side]{}
 	return c
 }
 
-// blaming is the checker with that side to blame.
+// attributedTo returns a checker that attributes findings to a side.
 func (c checker) attributedTo(s rdma.Side) checker {
 	c.atFault = record.Some(s)
 	return c
 }
 
-// judged is what the rules know of a connection.
+// connChecks is the state that the rules keep for a connection.
 type connChecks struct {
 	credits            [2]allowance // by side of the caller
 	invalidatedHandles [2]map[uint32]struct{}
-	backchannel        backchannelGrant           // of the server, to call
-	version1Answered   bool                       // version 1 was answered on it
-	xidReused          bool                       // an XID was used again while it was in flight: what is open, and exposed, is not known
-	answered           [2]record.Opt[record.Time] // last Reply to a side
+	backchannel        backchannelGrant           // whether the server may send Calls
+	version1Answered   bool                       // the responder answered a Call of version 1
+	xidReused          bool                       // an XID was reused while a Call with it was outstanding, so it is unknown which Calls and memory are current
+	answered           [2]record.Opt[record.Time] // time of the last Reply to a side
 	newestAnswered     [2]int64                   // id of the latest transaction of a side that was answered
-	invalidation       *invalidationStats         // nil before a Call exposes anything
+	invalidation       *invalidationStats         // nil before a Call exposes memory
 }
 
-// join takes over what was known of another connection, whose sides are moved.
+// join merges the state of another connection; moved maps its sides to the sides of this
+// connection.
 func (j *connChecks) join(o *connChecks, moved func(rdma.Side) rdma.Side) {
 	j.xidReused, j.version1Answered = j.xidReused || o.xidReused, j.version1Answered || o.version1Answered
 	for s := range rdma.Side(2) {
@@ -103,16 +105,16 @@ func (j *connChecks) join(o *connChecks, moved func(rdma.Side) rdma.Side) {
 	}
 }
 
-// trust is what can be told of whether a Call has come as it stands in the capture.
+// trust is the degree of certainty that the captured copy of a Call is the copy that was delivered.
 type trust uint8
 
 const (
 	trusted       trust = iota
-	truncatedCopy       // the capture has cut it: the wire may have corrupted it
-	badICRC             // its ICRC is bad: its receiver drops it, if its sender fills them in
+	truncatedCopy       // the capture truncated it, so its checksum cannot be verified
+	badICRC             // its ICRC is bad: the receiver drops it, unless the sender does not compute ICRCs
 )
 
-// trustIn is what can be told of a Send.
+// trustIn returns how far the captured copy of a Send can be trusted.
 func trustIn(o *rdma.Operation) trust {
 	switch {
 	case o.Bad:
@@ -123,25 +125,25 @@ func trustIn(o *rdma.Operation) trust {
 	return trusted
 }
 
-// judgement is what the rules know of a transaction.
+// txnChecks is the state that the rules keep for a transaction.
 type txnChecks struct {
-	broken           *rule.Rule         // what makes the responder answer RDMA_ERROR
+	broken           *rule.Rule         // first rule that obliges the responder to answer with RDMA_ERROR
 	callBroke        *rule.Rule         // first rule that the requester broke before the Reply
 	doneSent         bool               // the requester sent RDMA_DONE for it
-	isDone           bool               // an RDMA_DONE itself
-	lateReadReported bool               // Reads that were under way at its Reply were reported
-	exceedsReported  bool               // an operation that goes on behind its memory was reported
-	ineligible       bool               // its Call holds what must not be reduced
-	overGrant        bool               // its Call was more than was granted, or nobody knows
-	longReported     bool               // its Long Call was judged
-	callTrust        trust              // in its Call
-	reducible        int8               // results that may be reduced; -1 when that is not known
-	maxReply         int64              // the most that the Reply's inline part can be, 0 when that is not known
+	isDone           bool               // the message is itself an RDMA_DONE
+	lateReadReported bool               // it was reported that Reads were incomplete at its Reply
+	exceedsReported  bool               // it was reported that an operation exceeds its memory
+	ineligible       bool               // its Call reduces a data item that may not be reduced
+	overGrant        bool               // its Call may have exceeded the granted credits
+	longReported     bool               // its Long Call was checked
+	callTrust        trust              // whether its Call can be trusted
+	reducible        int8               // number of results that may be reduced; -1 if unknown
+	maxReply         int64              // maximum size of the inline part of the Reply in bytes; 0 if unknown
 	inv              record.Opt[uint32] // rdma_inv_handle of its Call
 	handles          handles
 }
 
-// check holds what Calls and Replies have in common against the rules.
+// checkMessage checks the rules that apply to Calls and Replies.
 func checkMessage(cs *connState, x *txn, m *message) {
 	c := x.checker(m.First).attributedTo(m.side)
 	checkHeader(c, m)
@@ -152,7 +154,7 @@ func checkMessage(cs *connState, x *txn, m *message) {
 	checkBackward(c, m)
 }
 
-// checkCall holds a Call against the rules.
+// checkCall checks a Call.
 func checkCall(cs *connState, x *txn, m *message) {
 	checkMessage(cs, x, m)
 	if m.header.Length < rpcrdma.FixedLen {
@@ -173,7 +175,7 @@ func checkCall(cs *connState, x *txn, m *message) {
 	}
 }
 
-// checkReply holds a Reply against the rules, and against its Call.
+// checkReply checks a Reply and compares it with its Call.
 func checkReply(cs *connState, x *txn, m *message, orphan bool) {
 	checkMessage(cs, x, m)
 	h := m.header

@@ -10,9 +10,9 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
-// Answers: RDMA_ERROR where it is due, and nowhere else (RFC 8166 s.4.5).
+// Answers: the rules about RDMA_ERROR and about Replies to broken Calls (RFC 8166 s.4.5).
 
-// recent remembers a few XIDs.
+// recent remembers the last 64 XIDs.
 type recent struct {
 	xids [64]uint32
 	n    int
@@ -35,8 +35,8 @@ func (r *recent) has(xid uint32) bool {
 	return false
 }
 
-// answersDone takes an RDMA_ERROR that answers an RDMA_DONE for a Call that is
-// still open: it does not answer the Call.
+// answersDone reports whether m is an RDMA_ERROR that answers an RDMA_DONE for an outstanding Call.
+// Such an RDMA_ERROR does not answer the Call.
 func answersDone(cs *connState, m *message) bool {
 	h := m.header
 	x := cs.open[m.side.Other()][h.XID]
@@ -48,8 +48,8 @@ func answersDone(cs *connState, m *message) bool {
 	return true
 }
 
-// discardsError takes an RDMA_ERROR that cannot be decoded although all of it was
-// captured. The requester discards it and still waits for the Reply.
+// discardsError reports whether m is an RDMA_ERROR that the requester discards, because it cannot
+// be decoded although all of it was captured. The requester still waits for the Reply.
 func discardsError(cs *connState, m *message) bool {
 	h := m.header
 	x := cs.open[m.side.Other()][h.XID]
@@ -61,7 +61,7 @@ func discardsError(cs *connState, m *message) bool {
 	return true
 }
 
-// checkError holds an RDMA_ERROR against what it answers.
+// checkError compares an RDMA_ERROR with the Call that it answers.
 func checkError(c checker, m *message, orphan bool) {
 	h, x := m.header, c.x
 	errors := &c.cs.rare().errors
@@ -98,7 +98,7 @@ func checkError(c checker, m *message, orphan bool) {
 	checkFits(c, m)
 }
 
-// checkCode holds the code of an RDMA_ERROR against what was wrong.
+// checkCode compares the code of an RDMA_ERROR with the error in the Call.
 func checkCode(c checker, h *rpcrdma.Header) {
 	vers, broken := c.x.call.RDMAVers, c.x.checks.broken
 	switch {
@@ -114,7 +114,8 @@ func checkCode(c checker, h *rpcrdma.Header) {
 	}
 }
 
-// why says what of a Call an RDMA_ERROR may refuse, as far as it shows.
+// rejectionText returns the reason why an RDMA_ERROR may have rejected the Call, as far as the
+// capture shows it.
 func rejectionText(x *txn, h *rpcrdma.Header) string {
 	switch {
 	case x.checks.broken != nil:
@@ -131,7 +132,7 @@ func rejectionText(x *txn, h *rpcrdma.Header) string {
 	return ""
 }
 
-// answeredBefore says whether a side's own Call with this XID has a Reply.
+// answeredBefore reports whether a side's own Call with this XID has a Reply.
 func answeredBefore(cs *connState, s rdma.Side, xid uint32) bool {
 	n := 0
 	for x := cs.finished.last; x != nil && n < 1024; x, n = x.prev, n+1 {
@@ -142,8 +143,8 @@ func answeredBefore(cs *connState, s rdma.Side, xid uint32) bool {
 	return false
 }
 
-// answeredAt notes that a Call was answered, and holds the broken Calls before it
-// against that: the connection went on.
+// noteAnswered records that a Call was answered: the responder did not close the connection because
+// of an earlier broken Call.
 func noteAnswered(cs *connState, x *txn, m *message) {
 	j := &cs.checks
 	j.answered[x.side] = record.Some(m.Last.Time)
@@ -153,8 +154,8 @@ func noteAnswered(cs *connState, x *txn, m *message) {
 	}
 }
 
-// checkAnswered holds a Reply that is no RDMA_ERROR against a Call that deserved
-// one.
+// checkAnswered reports a Reply to a Call that had to be rejected with RDMA_ERROR, and a Call that
+// the RPC layer rejected.
 func checkAnswered(c checker) {
 	if broken := c.x.checks.broken; broken != nil && c.x.rec.Call != nil {
 		c.report(notRefused(broken), "the responder answered a broken Call with a Reply instead of RDMA_ERROR: see the finding %s", broken.ID)
@@ -168,7 +169,7 @@ func checkAnswered(c checker) {
 	}
 }
 
-// notRefused is the rule for who does not refuse what breaks another.
+// notRefused returns the rule for a responder that does not reject a Call that breaks a rule.
 func notRefused(broken *rule.Rule) *rule.Rule {
 	if broken == rule.RDMAMsgP || broken == rule.RDMADone {
 		return rule.ElementNotRefused
@@ -176,11 +177,10 @@ func notRefused(broken *rule.Rule) *rule.Rule {
 	return rule.ErrorNotAnswered
 }
 
-// patience is how long a broken Call may go without its RDMA_ERROR.
+// patience is the time within which a broken Call has to be rejected.
 const patience = record.Time(1e9)
 
-// unanswered holds a Call that ends with its connection, or with the capture,
-// against what went on meanwhile.
+// checkUnanswered checks a Call that is still outstanding when its connection or the capture ends.
 func checkUnanswered(cs *connState, x *txn, end record.Stamp) {
 	j := &cs.checks
 	if x.rec.Call == nil || x.call.LastTime == 0 {
@@ -207,7 +207,7 @@ func checkUnanswered(cs *connState, x *txn, end record.Stamp) {
 	}
 }
 
-// checkLost reports the Calls that were open when the connection ended.
+// checkLost reports the Calls that were outstanding when the connection ended.
 func checkLost(cs *connState) {
 	how, ended := cs.conn.Ended()
 	if !ended || !cs.isRPC {
@@ -232,14 +232,14 @@ func checkLost(cs *connState) {
 	cs.report(violation{rule: rule.ConnectionLost, where: where}, "%s; %s", endText(cs, how), outstandingText(n, uint32(first.rec.XID)))
 }
 
-// checkReuse reports that the XID of an open Call is used again. Where a Reply may
-// have escaped the capture it proves nothing.
+// checkReuse reports that the XID of an outstanding Call is reused. It proves nothing if the
+// capture may lack the Reply.
 func checkReuse(c checker) {
 	c.report(rule.XIDInUse, "another Call with this XID is outstanding")
 	c.cs.checks.xidReused = true
 }
 
-// tooShort says of a Send that has no XID what it may have been meant for.
+// tooShortText returns the message for a Send that is too short to have an XID.
 func tooShortText(cs *connState, o *rdma.Operation) string {
 	what := fmt.Sprintf("a Send of %d bytes is too short for an RPC-over-RDMA header", o.Length)
 	if o.Length == 0 {
@@ -251,8 +251,8 @@ func tooShortText(cs *connState, o *rdma.Operation) string {
 	return what
 }
 
-// checkBurst reports a burst of retransmissions that a timer caused, with its
-// first packet. x may be nil.
+// checkBurst reports a burst of retransmissions that a timer caused, when its first packet is
+// captured. x may be nil.
 func checkBurst(cs *connState, x *txn, o *rdma.Operation, by rdma.Side, at record.Stamp, b *rdma.Burst) {
 	if b == nil || b.Cause != record.RetransmitTimeout || b.At != at {
 		return

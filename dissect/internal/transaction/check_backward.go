@@ -13,17 +13,18 @@ import (
 
 const backward = record.Backward
 
-// leave is what the client has said of Calls by the server.
+// backchannelGrant is the state of the client's permission for Calls of the server: whether it has
+// made the connection a backchannel.
 type backchannelGrant uint8
 
 const (
 	noBackchannel        backchannelGrant = iota
-	backchannelRequested                  // a CREATE_SESSION is under way that may give it
+	backchannelRequested                  // a CREATE_SESSION that may grant it is outstanding
 	backchannelGranted
-	backchannelUnreadable // what the client said cannot be read
+	backchannelUnreadable // a Call that may have granted it could not be read
 )
 
-// checkBackward holds a message of the backward direction against its form.
+// checkBackward checks the form of a message in the backward direction.
 func checkBackward(c checker, m *message) {
 	h := m.header
 	if c.cs.direction(c.x.side) != backward || !c.cs.conn.Handshake() {
@@ -37,8 +38,8 @@ func checkBackward(c checker, m *message) {
 	}
 }
 
-// checkBackwardCall holds a Call of the server against what the client has agreed
-// to, and notes what a Call of the client asks for.
+// checkBackwardCall checks whether the client allowed a Call of the server, and records which
+// permission a Call of the client requests.
 func checkBackwardCall(c checker, m *message) {
 	j := &c.cs.checks
 	if c.cs.direction(m.side) != backward {
@@ -57,7 +58,8 @@ func checkBackwardCall(c checker, m *message) {
 
 const unexpected = "the server sent a Call although the client did not make this connection a backchannel: it was neither granted in CREATE_SESSION nor bound with BIND_CONN_TO_SESSION"
 
-// asksForCalls notes what a Call of the client gives leave for.
+// noteBackchannelRequest records that a Call of the client makes the connection a backchannel, or
+// asks for that.
 func noteBackchannelRequest(cs *connState, x *txn, m *message) {
 	j := &cs.checks
 	if j.backchannel == backchannelGranted || j.backchannel == backchannelUnreadable {
@@ -73,8 +75,8 @@ func noteBackchannelRequest(cs *connState, x *txn, m *message) {
 	}
 }
 
-// grantsCalls notes what the server answers to a CREATE_SESSION; body is its
-// results.
+// noteBackchannelReply records whether the server's Reply to CREATE_SESSION grants the backchannel.
+// body contains the results.
 func noteBackchannelReply(cs *connState, x *txn, body []byte) {
 	j := &cs.checks
 	if j.backchannel != backchannelRequested || !slices.Contains(x.rec.Operations, "CREATE_SESSION") {

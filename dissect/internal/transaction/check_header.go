@@ -8,9 +8,9 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
-// Headers: RPC-over-RDMA's (RFC 8166 s.4) and RPC's.
+// Headers: the RPC-over-RDMA header (RFC 8166 s.4) and the RPC header.
 
-// checkHeader holds the header of a message against the rules.
+// checkHeader checks the header of a message.
 func checkHeader(c checker, m *message) {
 	h := m.header
 	switch {
@@ -50,7 +50,7 @@ func checkHeader(c checker, m *message) {
 	}
 }
 
-// broken reports what makes a receiver answer RDMA_ERROR.
+// broken reports an error that the receiver has to answer with RDMA_ERROR.
 func (c checker) broken(r *rule.Rule, format string, args ...any) {
 	c.report(r, format, args...)
 	if side, known := c.atFault.Get(); known && side == c.x.side && c.x.checks.broken == nil {
@@ -58,7 +58,8 @@ func (c checker) broken(r *rule.Rule, format string, args ...any) {
 	}
 }
 
-// checkNoMsg says whether the list is there that has to hold the Payload stream.
+// checkNoMsg reports an RDMA_NOMSG message without the chunk that has to contain its Payload
+// stream.
 func (c checker) checkNoMsg(m *message) {
 	h := m.header
 	isCall := m.side == c.x.side
@@ -74,7 +75,7 @@ func (c checker) checkNoMsg(m *message) {
 	}
 }
 
-// positionZero says whether there is a Position Zero Read chunk.
+// positionZero reports whether the header has a Position Zero Read chunk.
 func positionZero(h *rpcrdma.Header) bool {
 	for i := range h.Reads {
 		if h.Reads[i].Position == 0 {
@@ -84,10 +85,10 @@ func positionZero(h *rpcrdma.Header) bool {
 	return false
 }
 
-// maxRPCHeader is how long an RPC header can be, bytes.
+// maxRPCHeader is the maximum length of an RPC header in bytes.
 const maxRPCHeader = 32 + 400 + 8 + 400
 
-// headerReduced says whether a Read chunk may hold part of the RPC header.
+// headerReduced reports whether a Read chunk may contain part of the RPC header.
 func headerReduced(h *rpcrdma.Header) bool {
 	for i := range h.Reads {
 		if p := h.Reads[i].Position; p != 0 && p < maxRPCHeader {
@@ -97,7 +98,7 @@ func headerReduced(h *rpcrdma.Header) bool {
 	return false
 }
 
-// checkCallHeader holds the lists of a Call against the rules.
+// checkCallHeader checks the credits and the lists of a Call.
 func checkCallHeader(c checker, m *message) {
 	h := m.header
 	if h.Credits == 0 && h.Proc != rpcrdma.Done {
@@ -122,13 +123,14 @@ func checkCallHeader(c checker, m *message) {
 	}
 }
 
-// surelyCall says that a message is a Call, by more than its sender.
+// isSurelyCall reports whether the contents of a message show that it is a Call, and not only its
+// sender.
 func isSurelyCall(cs *connState, m *message) bool {
 	h := m.header
 	return m.inline && m.rpc.Length >= 8 && m.rpc.Type == oncrpc.Call || h.IsDraft && h.Direction == 0 || h.Proc == rpcrdma.NoMsg && positionZero(h)
 }
 
-// checkLong holds the RPC header that travelled in a chunk against the rules.
+// checkLong checks the RPC header of a message that was transferred in a chunk.
 func checkLong(c checker, rpc *oncrpc.Header, err error, whole bool) {
 	switch {
 	case rpc.Length >= 4 && rpc.XID != uint32(c.x.rec.XID):

@@ -9,10 +9,9 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
-// Chunks, the memory they expose, and its invalidation (RFC 8166 s.3.4, RFC 8797
-// s.4.1).
+// Chunks, the memory that they expose, and its invalidation (RFC 8166 s.3.4, RFC 8797 s.4.1).
 
-// checkChunks holds the chunk lists of a Reply against those of its Call.
+// checkChunks compares the chunk lists of a Reply with those of its Call.
 func checkChunks(c checker, h *rpcrdma.Header) {
 	x := c.x
 	copied := true
@@ -40,7 +39,7 @@ func checkChunks(c checker, h *rpcrdma.Header) {
 	if !copied {
 		return
 	}
-	short := (*segment)(nil) // of the chunk at hand, one that came back with less than it had
+	short := (*segment)(nil) // first segment of the current chunk that returns fewer bytes than it has
 	outOfOrder := false
 	for i := range x.segments {
 		s := &x.segments[i]
@@ -67,8 +66,8 @@ func checkChunks(c checker, h *rpcrdma.Header) {
 	}
 }
 
-// checkCopied says whether a chunk of a Reply is that of the Call but for its
-// lengths, and reports where it is not.
+// checkCopied reports whether a chunk of a Reply equals that of the Call except for its lengths. If
+// it does not, checkCopied adds a finding.
 func (c checker) checkCopied(r *rule.Rule, kind chunkKind, chunk int, back []rpcrdma.Segment) bool {
 	segments := c.x.chunk(kind, chunk)
 	for i := range min(len(segments), len(back)) {
@@ -84,7 +83,7 @@ func (c checker) checkCopied(r *rule.Rule, kind chunkKind, chunk int, back []rpc
 	return true
 }
 
-// chunkName is what a chunk that is written to is called.
+// chunkName returns the name of a Write chunk or of the Reply chunk.
 func chunkName(kind chunkKind, chunk int) string {
 	if kind == replyChunk {
 		return "the Reply chunk"
@@ -92,7 +91,8 @@ func chunkName(kind chunkKind, chunk int) string {
 	return "Write chunk " + strconv.Itoa(chunk)
 }
 
-// checkInvalidation holds a Send With Invalidate against leave and handles.
+// checkInvalidation checks a Send With Invalidate: whether it was negotiated, and whether the Call
+// exposed the handle.
 func checkInvalidation(c checker, m *message, orphan bool) {
 	handle, invalidates := m.Invalidates.Get()
 	if !invalidates {
@@ -116,7 +116,7 @@ func checkInvalidation(c checker, m *message, orphan bool) {
 	noteInvalidated(c, m)
 }
 
-// alsoExposes is another open Call that exposes a handle, nil for none.
+// otherOwner returns another outstanding Call that exposes a handle, or nil.
 func otherOwner(cs *connState, x *txn, handle uint32) *txn {
 	n := 0
 	for s := cs.exposed[x.side].byHandle[handle]; s != nil && n < lookAt; s, n = s.next, n+1 {
@@ -127,10 +127,12 @@ func otherOwner(cs *connState, x *txn, handle uint32) *txn {
 	return nil
 }
 
-// maxDead bounds how many handles are remembered as dead.
+// maxInvalidatedHandles is the maximum number of invalidated handles that are remembered for a
+// side.
 const maxInvalidatedHandles = 1 << 14
 
-// invalidated notes that a Send kills a handle, and reports one that is dead.
+// noteInvalidated records that a Send invalidates a handle, and reports a handle that is invalid
+// already.
 func noteInvalidated(c checker, m *message) {
 	handle := m.Invalidates.Or(0)
 	owner := m.side.Other()
@@ -148,7 +150,7 @@ func noteInvalidated(c checker, m *message) {
 	dead[handle] = struct{}{}
 }
 
-// alive notes that handles are exposed, and so alive again.
+// noteExposed records that the handles of a Call are exposed, and so are valid again.
 func noteExposed(cs *connState, x *txn) {
 	dead := cs.checks.invalidatedHandles[x.side]
 	if len(dead) == 0 {
@@ -159,14 +161,13 @@ func noteExposed(cs *connState, x *txn) {
 	}
 }
 
-// checkLeave holds a Send With Invalidate against what both sides said that they
-// support. A requester that takes it is in no danger, though the responder did
-// not say that it does it: that is a warning.
+// checkNegotiated checks whether both sides announced support for remote invalidation. If only the
+// requester did, nothing can fail, so the finding is only a note.
 func checkNegotiated(c checker, handle uint32) {
 	if remoteInvalidation(c.cs).Or(true) || c.cs.invalidationReported {
 		return
 	}
-	c.cs.invalidationReported = true // once: who does it does it with every Reply
+	c.cs.invalidationReported = true // once, because a responder does it in every Reply
 	if supportsInvalidation(c.cs, c.x.side) {
 		if !c.cs.table.unannounced {
 			c.cs.table.unannounced = true
@@ -177,9 +178,8 @@ func checkNegotiated(c checker, handle uint32) {
 	c.report(rule.InvalidationNegotiated, "Send With Invalidate of 0x%08x, although the requester did not set the R bit in its private data, and so need not support it", handle)
 }
 
-// checkTouch holds the beginning of an RDMA Read or Write against the memory that
-// is exposed. s is what it names, nil for none; it gives what it may be meant for
-// instead.
+// checkTarget compares the first packet of an RDMA Read or Write with the exposed memory. s is the
+// segment that it names, or nil. checkTarget returns the segment that the operation is meant for.
 func checkTarget(cs *connState, o *rdma.Operation, m target, s *segment, exact bool) *segment {
 	owner := o.Side.Other()
 	where := rdma.Where{At: o.First, Blames: record.Some(o.Side)}
@@ -203,13 +203,13 @@ func checkTarget(cs *connState, o *rdma.Operation, m target, s *segment, exact b
 	return s
 }
 
-// exposes says that a side's memory is exposed, all of a range.
+// exposesAll reports whether a side exposes a whole range of memory.
 func exposesAll(cs *connState, s rdma.Side, m target) bool {
 	_, exact := cs.exposed[s].find(m)
 	return exact
 }
 
-// owner is the transaction of a segment, nil for none.
+// owner returns the transaction of a segment, or nil if s is nil.
 func (s *segment) owner() *txn {
 	if s == nil {
 		return nil
@@ -219,11 +219,11 @@ func (s *segment) owner() *txn {
 
 var listNames = [...]string{"Read list, only for RDMA Reads", "Write list, only for RDMA Writes", "Reply chunk, only for RDMA Writes"}
 
-// takes says whether an operation of a kind goes the way of the segment's list.
+// takes reports whether operations of a kind may access the list of the segment.
 func (s *segment) takes(k rdma.Kind) bool { return (k == rdma.Read) == (s.kind == readChunk) }
 
-// rightWay is the segment that an operation is for, of those that share a handle
-// and memory: one that is offered for what it does.
+// matchingSegment returns the segment that an operation is meant for if several segments share a
+// handle and memory: the one that is offered for this kind of operation.
 func matchingSegment(cs *connState, o *rdma.Operation, m target, s *segment, exact bool) *segment {
 	if s == nil || !exact || s.takes(o.Kind) {
 		return s
@@ -237,8 +237,7 @@ func matchingSegment(cs *connState, o *rdma.Operation, m target, s *segment, exa
 	return s
 }
 
-// checkMoved holds data that comes after a Reply against it: the Read that brings
-// it was under way when that was sent.
+// checkLateRead reports a Reply that was sent before an RDMA Read of its Call was complete.
 func checkLateRead(cs *connState, o *rdma.Operation, x *txn) {
 	if o.Kind != rdma.Read || x.open || x.rec.Status != record.Complete || x.checks.lateReadReported || o.Last.Time < x.answer.LastTime {
 		return
@@ -248,22 +247,22 @@ func checkLateRead(cs *connState, o *rdma.Operation, x *txn) {
 	c.report(rule.ReplyBeforeReads, "the Reply was sent before the RDMA Read of handle 0x%08x, which packet %d began, had received all data", o.Handle, o.First.Packet)
 }
 
-// checkPrivate holds what a side says of itself against its form.
+// checkPrivate checks the private data of a side.
 func checkPrivate(cs *connState, s rdma.Side, p rpcrdma.PrivateData, at record.Stamp) {
 	if p.Reserved != 0 {
 		cs.report(violation{rule: rule.PrivateDataReserved, where: rdma.Where{At: at, Blames: record.Some(s)}}, "the reserved bits 0x%02x of the private data are set", p.Reserved<<1)
 	}
 }
 
-// checkSize holds a Send against the inline threshold.
+// checkSize compares the length of a Send with the inline threshold.
 func checkSize(c checker, m *message) {
 	if limit := int64(inlineThreshold(c.cs, m.side)); c.cs.negotiated() && m.whole && m.Length > limit {
 		c.report(rule.InlineThresholdExceeded, "a Send has %d bytes, but the inline threshold is %d", m.Length, limit)
 	}
 }
 
-// limit is the inline threshold of what a side sends, bytes (RFC 8797 s.4.2, s.5.1):
-// who says nothing counts as one that says 1024 twice.
+// inlineThreshold returns the inline threshold in bytes for messages that a side sends (RFC 8797
+// s.4.2, s.5.1). A side without private data counts as one that announces 1024 twice.
 func inlineThreshold(cs *connState, s rdma.Side) int {
 	sends, takes := rpcrdma.DefaultInline, rpcrdma.DefaultInline
 	if p := cs.stated(s); p != nil {
@@ -275,8 +274,8 @@ func inlineThreshold(cs *connState, s rdma.Side) int {
 	return min(sends, takes)
 }
 
-// exceeds reports, once, that an operation whose length nobody announced goes on
-// behind the end of the memory that it began in.
+// checkExceeds reports, once, that an operation without an announced length continues after the end
+// of the memory in which it began.
 func checkExceeds(cs *connState, x *txn, s *segment, o *rdma.Operation) {
 	if o.Announced || !x.open || x.checks.exceedsReported {
 		return

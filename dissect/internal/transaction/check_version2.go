@@ -7,11 +7,10 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
-// Version two as the remote invalidation draft sketches it
-// (draft-cel-nfsv4-reminv-design s.5.3), and the styles of invalidation that it
-// tells apart.
+// Version 2 of the remote invalidation draft (draft-cel-nfsv4-reminv-design s.5.3), and the styles
+// of invalidation that the draft distinguishes.
 
-// checkInvHandle holds the rdma_inv_handle of a Call against its lists.
+// checkInvHandle compares the rdma_inv_handle of a Call with its chunk lists.
 func checkInvHandle(c checker, m *message) {
 	h, x := m.header, c.x
 	if !h.IsDraft {
@@ -25,7 +24,7 @@ func checkInvHandle(c checker, m *message) {
 	c.report(rule.InvHandleUnknown, "rdma_inv_handle is 0x%08x, which is not in the Call's chunk lists", h.InvHandle)
 }
 
-// checkInvReply holds a Reply against the rdma_inv_handle of its Call.
+// checkInvReply compares a Reply with the rdma_inv_handle of its Call.
 func checkInvReply(c checker, m *message) {
 	h, x := m.header, c.x
 	if h.IsDraft {
@@ -48,23 +47,23 @@ func checkInvReply(c checker, m *message) {
 	}
 }
 
-// handles are what a Call exposes, as far as invalidation goes.
+// handles describes the handles that a Call exposes, as far as invalidation needs it.
 type handles struct {
-	count                int // different ones
+	count                int // number of different handles
 	first, last, largest uint32
-	mixed                bool // Read and Write handles
+	mixed                bool // there are Read and Write handles
 }
 
-// styles count how Replies invalidate.
+// invalidationStats counts how Replies invalidate handles.
 type invalidationStats struct {
 	figures              record.InvalidationFigures
 	choices              int64 // Replies that invalidate one of several handles
-	first, last, largest int64 // of them
-	singleAll            int64 // to Calls that have only one
-	named, honored       int64 // version two: Calls that named one; Replies that invalidate that
+	first, last, largest int64 // of these Replies, the handle that they invalidate
+	singleAll            int64 // Replies to Calls with one handle only
+	named, honored       int64 // version 2: Calls with an rdma_inv_handle; Replies that invalidate that handle
 }
 
-// styleOfCall notes which handles a Call exposes.
+// countHandles records which handles a Call exposes.
 func countHandles(cs *connState, x *txn) {
 	if len(x.segments) == 0 || x.listsIncomplete {
 		return
@@ -93,7 +92,7 @@ func countHandles(cs *connState, x *txn) {
 	}
 }
 
-// styleOfReply counts how a Reply invalidates.
+// countInvalidation counts how a Reply invalidates.
 func countInvalidation(cs *connState, x *txn, m *message) {
 	v, st := &x.checks.handles, cs.checks.invalidation
 	if v.count == 0 || x.rec.Call == nil {
@@ -141,7 +140,7 @@ func countInvalidation(cs *connState, x *txn, m *message) {
 	}
 }
 
-// result is the record.
+// result returns the figures for the record of the connection.
 func (st *invalidationStats) result() record.InvalidationFigures {
 	if st == nil {
 		return record.InvalidationFigures{Style: record.InvalidationNone}

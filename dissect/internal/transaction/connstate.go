@@ -12,8 +12,8 @@ import (
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
-// serviceUpperLayers tells an upper layer by the TCP-space port of its service
-// ID (IANA's service names).
+// serviceUpperLayers maps the TCP-space port of a service ID to the upper layer (IANA's service
+// names).
 var serviceUpperLayers = map[uint16]string{20049: upperRPC, 4420: "nvme", 3260: "iser", 5445: "smbdirect", 445: "smbdirect"}
 
 const (
@@ -21,66 +21,67 @@ const (
 	upperUnknown = "unknown"
 )
 
-// follower is what RPC made of one connection.
+// connState is the RPC state of one connection. It implements rdma.Follower.
 type connState struct {
 	table *Table
 
-	upper               string // "" while nobody knows
-	undecided           bool   // the upper layer is to be found out from the Sends
+	upper               string // "" while it is unknown
+	undecided           bool   // the upper layer is still to be determined from the Sends
 	isRPC               bool
 	nfs4                bool  // NFSv4 was seen on it
-	truncatedRetransmit bool  // something was sent again, or refused, that the capture has cut
-	nonRPCSends         int32 // Sends that were no RPC-over-RDMA, while undecided
+	truncatedRetransmit bool  // a truncated packet was retransmitted or refused, so the captured copy may not be the one that was delivered
+	nonRPCSends         int32 // number of Sends that were not RPC-over-RDMA, while undecided
 
-	private              [2]*record.PrivateData // by side; nil for nothing usable
-	privateDataSeen      [2]bool                // it is in the capture, whole
-	invalidationReported bool                   // that it invalidates without leave was reported
+	private              [2]*record.PrivateData // by side; nil if it is unusable
+	privateDataSeen      [2]bool                // the private data was captured completely
+	invalidationReported bool                   // remote invalidation without negotiation was reported
 
 	open            [2]openCalls          // by side of the caller
-	calls           list                  // the same, by age
-	finished        list                  // those that have ended, and may still change
-	incompleteLists [2]int32              // open Calls whose lists are not known to their end
+	calls           list                  // the same Calls by age
+	finished        list                  // ended transactions that may still receive an ACK, a NAK or a retransmission
+	incompleteLists [2]int32              // number of open Calls whose chunk lists are not completely known
 	exposed         [2]exposure           // memory, by side of its owner
 	requested       [2]record.Opt[uint32] // credits, by side of the caller
 	granted         [2]record.Opt[uint32]
 	peak            [2]int32
 	wire            *wireActivity // nil before its first RPC
-	rareState       *rareState    // nil where there is nothing of that
+	rareState       *rareState    // nil until it is needed
 	transactions    int64
 	checks          connChecks
-	pending         []pending // findings that wait until they are proved
-	halfRead        [2]bool   // a message of a side was not captured up to its XID
-	unverifiedSend  int64     // number of the Send at hand, if it cannot be trusted; else 0
+	pending         []pending // findings that wait until the capture proves them
+	halfRead        [2]bool   // a message of a side was captured without its XID
+	unverifiedSend  int64     // number of the current Send if it cannot be verified, else 0
 	conn            *rdma.Conn
 }
 
-// traffic is who is at what, as far as others may have to wait for it.
+// wireActivity records which transaction each side is transmitting, to attribute head-of-line
+// waiting.
 type wireActivity struct {
-	busy   [2]busy   // what each side is sending
+	busy   [2]busy   // by sending side
 	credit [2]credit // by side of the caller
 }
 
-// onWire is its traffic.
+// wireActivity returns the activity of the connection, allocating it if needed.
 func (cs *connState) wireActivity() *wireActivity {
-	if cs.wire == nil { // written to before it is read, as all that floods make
+	if cs.wire == nil { // the first access is a write, so that floods of connections do not fault each page twice
 		cs.wire = &wireActivity{busy: [2]busy{{txn: noTxn}, {txn: noTxn}}}
 	}
 	return cs.wire
 }
 
-// seldom is what few connections have.
+// rareState is allocated on first use, because most connections never need it.
 type rareState struct {
 	txnsWithChunkData    queue.Queue[rdma.Tag] // transactions that hold chunk data
-	lostCalls            int64                 // Calls that had no Reply when it ended
+	lostCalls            int64                 // Calls that were never answered
 	lostXIDs             []record.Hex32
-	errors               [2]*recent // XIDs of the RDMA_ERRORs that a side sent, nil when it sent none
-	refused              [2]uint64  // number of a Send that was refused before it was whole
+	errors               [2]*recent // XIDs of the RDMA_ERRORs that a side sent; nil if it sent none
+	refused              [2]uint64  // Seq of a Send that was refused before it was complete
 	refusedAt            [2]record.Stamp
-	pendingBackwardCalls []rdma.Where // backward Calls that came before it was clear whether they might
+	pendingBackwardCalls []rdma.Where // Calls of the server that wait for the Reply to CREATE_SESSION
 	unmatched            [2]*recent   // by side of the caller: XIDs of Replies whose Calls were not captured before them
 }
 
-// rare is its seldom, to be added to.
+// rare returns the rare state of the connection, allocating it if needed.
 func (cs *connState) rare() *rareState {
 	if cs.rareState == nil {
 		cs.rareState = new(rareState)
@@ -88,7 +89,7 @@ func (cs *connState) rare() *rareState {
 	return cs.rareState
 }
 
-// replyFirst notes a Reply to a side whose Call was not captured before it.
+// noteReplyBeforeCall records a Reply to a side whose Call was not captured before it.
 func noteReplyBeforeCall(cs *connState, side rdma.Side, xid uint32) {
 	s := cs.rare()
 	if s.unmatched[side] == nil {
@@ -97,7 +98,7 @@ func noteReplyBeforeCall(cs *connState, side rdma.Side, xid uint32) {
 	s.unmatched[side].add(xid)
 }
 
-// dies notes that a Call got no Reply for good, for the connection's record.
+// noteLostCall records in the connection's record that a Call was never answered.
 func (cs *connState) noteLostCall(x *txn) {
 	if !cs.conn.Wanted() {
 		return
@@ -108,10 +109,10 @@ func (cs *connState) noteLostCall(x *txn) {
 	}
 }
 
-// maxDied bounds how many XIDs are listed of Calls that died with a connection.
+// maxLostXIDs is the maximum number of XIDs that are listed for a connection.
 const maxLostXIDs = 32
 
-// list is transactions by age.
+// list is a list of transactions by age.
 type list struct{ first, last *txn }
 
 func linkTxn(cs *connState, l *list, x *txn) {
@@ -143,18 +144,18 @@ func (t *Table) Follow(c *rdma.Conn) rdma.Follower {
 	return &connState{table: t, conn: c, undecided: true}
 }
 
-// ServerPort says whether a port is one that is served.
+// ServerPort reports whether a port belongs to a known upper layer.
 func (t *Table) ServerPort(port uint16) bool { return serviceUpperLayers[port] != "" }
 
-// is settles which upper layer a connection carries.
+// setUpperLayer sets the upper layer of a connection.
 func (cs *connState) setUpperLayer(upper string) {
 	cs.upper = upper
 	cs.isRPC, cs.undecided = upper == upperRPC, upper == ""
 	cs.conn.WantSends(cs.isRPC || cs.undecided)
 }
 
-// lookUpService decides the upper layer by the service ID: by its port, or as the connected mode of IP
-// over InfiniBand.
+// lookUpService determines the upper layer from the service ID: from its port, or because it is the
+// connected mode of IP over InfiniBand.
 func (cs *connState) lookUpService() {
 	if id, known := cs.conn.ServiceID().Get(); known && cs.upper == "" && cs.undecided && rocev2.IsIPoIB(uint64(id)) {
 		cs.setUpperLayer("ipoib")
@@ -166,7 +167,7 @@ func (cs *connState) lookUpService() {
 	}
 }
 
-// Private notes what a side says of itself (RFC 8797).
+// Private decodes the private data of a side (RFC 8797).
 func (cs *connState) Private(s rdma.Side, data []byte, at record.Stamp) {
 	cs.lookUpService()
 	cs.privateDataSeen[s] = true
@@ -185,7 +186,7 @@ func (cs *connState) Private(s rdma.Side, data []byte, at record.Stamp) {
 	}
 }
 
-// direction is that of Calls sent by a side.
+// direction returns the direction of the Calls of a side.
 func (cs *connState) direction(s rdma.Side) record.Direction {
 	if client, known := cs.conn.Client(); known && s != client {
 		return record.Backward
@@ -193,7 +194,7 @@ func (cs *connState) direction(s rdma.Side) record.Direction {
 	return record.Forward
 }
 
-// thresholds are the inline thresholds in force.
+// thresholds returns the inline thresholds of the connection.
 func thresholds(cs *connState) record.InlineThresholds {
 	client, _ := cs.conn.Client()
 	t := record.InlineThresholds{ClientToServer: inlineThreshold(cs, client), ServerToClient: inlineThreshold(cs, client.Other()), Source: "private_data"}
@@ -203,13 +204,13 @@ func thresholds(cs *connState) record.InlineThresholds {
 	return t
 }
 
-// negotiated says that the handshake is in the capture, private data and all:
-// only then is it known what was agreed to.
+// negotiated reports whether the handshake and both sides' private data were captured. Only then is
+// it known what the sides agreed on.
 func (cs *connState) negotiated() bool {
 	return cs.conn.Handshake() && cs.privateDataSeen[0] && cs.privateDataSeen[1] && !cs.conn.Hearsay(0) && !cs.conn.Hearsay(1)
 }
 
-// stated is what a side said of itself, nil where nobody knows of anything.
+// stated returns the private data of a side, or nil if it is unknown or came with a bad ICRC.
 func (cs *connState) stated(s rdma.Side) *record.PrivateData {
 	if cs.conn.Hearsay(s) {
 		return nil
@@ -217,7 +218,7 @@ func (cs *connState) stated(s rdma.Side) *record.PrivateData {
 	return cs.private[s]
 }
 
-// remoteInvalidation says whether both sides agreed to it.
+// remoteInvalidation returns whether both sides support remote invalidation, if that is known.
 func remoteInvalidation(cs *connState) record.Opt[bool] {
 	if !cs.negotiated() {
 		return record.Opt[bool]{}
@@ -225,13 +226,13 @@ func remoteInvalidation(cs *connState) record.Opt[bool] {
 	return record.Some(supportsInvalidation(cs, 0) && supportsInvalidation(cs, 1))
 }
 
-// invalidates says whether a side stated that it supports remote invalidation.
+// supportsInvalidation reports whether a side announced support for remote invalidation.
 func supportsInvalidation(cs *connState, s rdma.Side) bool {
 	p := cs.stated(s)
 	return p != nil && p.RemoteInvalidation
 }
 
-// Knows says whether a Call with this XID is open, or this is exposed memory.
+// Knows reports whether a Call with this XID is outstanding, or whether this memory is exposed.
 func (cs *connState) Knows(s rdma.Side, k rdma.Kind, xidOrHandle uint32, offset uint64, length uint32) bool {
 	if k == rdma.Send {
 		return cs.isRPC && cs.open[s][xidOrHandle] != nil
@@ -240,7 +241,7 @@ func (cs *connState) Knows(s rdma.Side, k rdma.Kind, xidOrHandle uint32, offset 
 	return x != nil && exact
 }
 
-// Whose is the tag of what exposes memory.
+// Whose returns the tag of the segment that exposes memory, or 0.
 func (cs *connState) Whose(s rdma.Side, handle uint32, offset uint64) rdma.Tag {
 	if x, exact := cs.exposed[s].find(target{handle, offset, 0}); x != nil && exact {
 		return x.txn.tag(int(x.number))
@@ -248,7 +249,7 @@ func (cs *connState) Whose(s rdma.Side, handle uint32, offset uint64) rdma.Tag {
 	return 0
 }
 
-// Join takes over what another follower had, whose side from is now to.
+// Join merges the state of another connection, whose side from becomes side to.
 func (cs *connState) Join(other rdma.Follower, from, to rdma.Side) {
 	o := other.(*connState)
 	moved := func(s rdma.Side) rdma.Side {
@@ -312,8 +313,8 @@ func either[T any](a, b record.Opt[T]) record.Opt[T] {
 	return b
 }
 
-// Closing remembers open Calls: they may be repeated on another connection before
-// this one has come to its end.
+// Closing remembers the outstanding Calls, because they may be retransmitted on another connection
+// before this connection has ended.
 func (cs *connState) Closing(record.Stamp) {
 	for x := cs.calls.first; x != nil; x = x.next {
 		cs.table.rememberUnanswered(x)
@@ -325,7 +326,7 @@ func (cs *connState) Closing(record.Stamp) {
 	}
 }
 
-// Closed ends all Calls that have no Reply, oldest first.
+// Closed ends all Calls without Reply, oldest first.
 func (cs *connState) Closed(at record.Stamp) {
 	cs.decide(0, atEnd)
 	checkLost(cs)
@@ -336,8 +337,7 @@ func (cs *connState) Closed(at record.Stamp) {
 	}
 }
 
-// Finish hands out the transactions of the connection, and fills in what the
-// record says of RPC.
+// Finish hands out the transactions of the connection, and fills in the RPC part of its record.
 func (cs *connState) Finish(r *record.Connection) {
 	for cs.finished.first != nil {
 		cs.table.emit(cs.finished.first)
@@ -360,12 +360,12 @@ func (cs *connState) Finish(r *record.Connection) {
 	r.Credits = record.CreditPair{Forward: creditsOf(cs, side), Backward: creditsOf(cs, side.Other())}
 }
 
-// credits are those of a side's Calls.
+// creditsOf returns the credits of a side's Calls.
 func creditsOf(cs *connState, s rdma.Side) record.Credits {
 	return record.Credits{Requested: cs.requested[s], Granted: cs.granted[s], PeakInFlight: int(cs.peak[s])}
 }
 
-// Evict lets go of the oldest of a kind.
+// Evict frees the oldest state of a kind, and reports whether there was any.
 func (cs *connState) Evict(k budget.Kind) bool {
 	switch k {
 	case budget.ChunkData:
@@ -390,7 +390,7 @@ func (cs *connState) Evict(k budget.Kind) bool {
 	return false
 }
 
-// Speaks says what a connection carries, for who describes packets.
+// CarriesRPC reports whether a connection carries RPC-over-RDMA, and whether it carries NFSv4.
 func CarriesRPC(c *rdma.Conn) (rpc, nfs4 bool) {
 	cs, ok := c.Follower().(*connState)
 	if !ok {

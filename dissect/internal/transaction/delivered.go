@@ -5,10 +5,10 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// When a message was delivered: a transaction ends with the copy of the Reply that
-// the requester accepted, which may not be the first.
+// Delivery: a transaction ends with the copy of the Reply that the requester accepted, which need
+// not be the first copy.
 
-// accepted notes on a message when its receiver accepted it.
+// accepted records in a message when its receiver accepted it.
 func accepted(m *record.Message, d rdma.Delivery) {
 	m.Delivered, m.Delivery = record.Some(d.At.Time), record.DeliveryUncertain
 	if d.Certain {
@@ -16,7 +16,7 @@ func accepted(m *record.Message, d rdma.Delivery) {
 	}
 }
 
-// delivered notes that it is known when an operation was accepted.
+// delivered records that the delivery of an operation is known.
 func (x *txn) delivered(o *rdma.Operation, part int) {
 	d, known := o.Delivered()
 	if !known || x.emitted {
@@ -35,7 +35,7 @@ func (x *txn) delivered(o *rdma.Operation, part int) {
 // answerDelivered ends a transaction at the copy of its Reply that was accepted.
 func (x *txn) answerDelivered(o *rdma.Operation, d rdma.Delivery) {
 	a := &x.answer
-	if !x.replied || !x.awaitsDelivery || o.Last.Packet != a.LastPacket { // of another packet: an RDMA_ERROR that was discarded
+	if !x.replied || !x.awaitsDelivery || o.Last.Packet != a.LastPacket { // an RDMA_ERROR that was discarded
 		return
 	}
 	x.awaitsDelivery = false
@@ -71,9 +71,8 @@ func (x *txn) moveEvents(from int64, to record.Stamp, kinds ...record.EventKind)
 	}
 }
 
-// settleDelivery decides about a Reply that nothing acknowledged while its
-// transaction waited. If the connection ended, and the capture has all of it, the
-// Reply was not delivered.
+// settleDelivery decides about a Reply that was not acknowledged while its transaction waited. If
+// the connection ended, and the capture is complete, the Reply was not delivered.
 func (x *txn) settleDelivery() {
 	if !x.awaitsDelivery || !x.replied {
 		return

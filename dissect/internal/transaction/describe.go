@@ -6,32 +6,32 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 )
 
-// For who describes packets: which procedure a Reply answers, and the Sends that
-// the packet at hand ended.
+// Functions for the description of packets: which procedure a Reply answers, and which Sends the
+// current packet completed.
 
-// Asked is what a Call asked for, as far as its Reply needs it to be read.
+// Asked identifies the procedure of a Call, as far as its Reply needs it to be decoded.
 type Asked struct {
 	Known                       bool
 	Program, Version, Procedure uint32
 	Service                     oncrpc.Service
-	Control                     bool // RPCSEC_GSS makes or ends a context with it
+	Control                     bool // the Call creates or destroys an RPCSEC_GSS context
 }
 
-// Guarded is what a Reply answers whose Call is under RPCSEC_GSS, or the server's.
+// Guarded is a Reply whose Call is under RPCSEC_GSS, or is a Call of the server.
 type Guarded struct {
 	XID   uint32
 	Asked Asked
 }
 
-// Said is a Send that is whole.
+// CompletedSend is a complete Send.
 type CompletedSend struct {
-	Data   []byte // what was captured of it, from its start
-	Length int64  // bytes that it had
-	Asked  Asked  // of a Reply: its Call
+	Data   []byte // its captured bytes, from the first on
+	Length int64  // its length in bytes
+	Asked  Asked  // the Call, if this is a Reply
 }
 
-// asked is what a transaction is about. A Reply without Call whose results read as
-// those of a COMPOUND is taken as one.
+// asked returns the procedure of a transaction. A Reply without Call whose results can be decoded
+// as those of a COMPOUND is taken for one.
 func (x *txn) asked() Asked {
 	p := x.procedure
 	if !p.known && x.rec.Call == nil && len(x.rec.Operations) > 0 {
@@ -40,7 +40,7 @@ func (x *txn) asked() Asked {
 	return Asked{p.known, p.program, p.version, p.procedure, x.gss, x.control}
 }
 
-// say keeps a Send that is whole until the packet at hand has been described.
+// keepSend keeps a complete Send until the current packet has been described.
 func (t *Table) keepSend(m *message) {
 	s := CompletedSend{Length: m.Length}
 	if x, _ := t.tagged(m.Tag); x != nil {
@@ -48,23 +48,23 @@ func (t *Table) keepSend(m *message) {
 	}
 	at := len(t.completedData)
 	t.completedData = append(t.completedData, m.data...)
-	s.Data = t.completedData[at:len(t.completedData):len(t.completedData)] // stays where it is when words moves on
+	s.Data = t.completedData[at:len(t.completedData):len(t.completedData)] // stays valid when completedData grows
 	t.completed = append(t.completed, s)
 }
 
-// Said are the Sends that became whole since it was asked last, in order, where
-// Options want them. They are good until the next packet.
+// CompletedSends returns the Sends that were completed since the last call, in order, if Options
+// ask for them. They are valid until the next packet.
 func (t *Table) CompletedSends() []CompletedSend {
 	said := t.completed
 	t.completed, t.completedData = t.completed[:0], t.completedData[:0]
-	if cap(t.completedData) > 1<<20 { // what is handed out stays its own
+	if cap(t.completedData) > 1<<20 { // the caller keeps the old array
 		t.completedData = nil
 	}
 	return said
 }
 
-// Open is what the Call of a connection asked that has this XID and no Reply yet.
-// It is not known when both sides have one.
+// Open returns the procedure of the outstanding Call with this XID. It is unknown if both sides
+// have such a Call.
 func Open(c *rdma.Conn, xid uint32) (a Asked) {
 	cs, ok := c.Follower().(*connState)
 	if !ok {
@@ -80,7 +80,7 @@ func Open(c *rdma.Conn, xid uint32) (a Asked) {
 	return x.asked()
 }
 
-// AskedBy is what the Call asked that a tag belongs to.
+// AskedBy returns the procedure of the transaction that a tag belongs to.
 func (t *Table) AskedBy(tag rdma.Tag) (a Asked) {
 	if x, _ := t.tagged(tag); x != nil {
 		a = x.asked()
@@ -88,16 +88,16 @@ func (t *Table) AskedBy(tag rdma.Tag) (a Asked) {
 	return a
 }
 
-// guards notes that a Reply has come that is not to be read as results of NFSv4
-// in plain: its Call is under RPCSEC_GSS, or the server's.
+// noteGuarded records a Reply that must not be decoded as NFSv4 results in plain text, because its
+// Call is under RPCSEC_GSS or comes from the server.
 func (t *Table) noteGuarded(x *txn) {
 	if x.gss != 0 || x.procedure.known && nfs.IsCallback(x.procedure.program) {
 		t.guarded = append(t.guarded, Guarded{uint32(x.rec.XID), x.asked()})
 	}
 }
 
-// Guarded are the Replies under RPCSEC_GSS, and to the server's Calls, that came since it was asked last, where
-// Options want them, and that of o, which may be one that comes again. They are good
+// Guarded returns the Replies under RPCSEC_GSS and to the server's Calls since the last call, if
+// Options ask for them, and otherwise the one in o, which may be a retransmission. They are valid
 // until the next packet.
 func (t *Table) Guarded(o *rdma.Operation) []Guarded {
 	if len(t.guarded) == 0 && o != nil && o.Kind == rdma.Send && o.Tag != 0 {

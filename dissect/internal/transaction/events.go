@@ -6,9 +6,9 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
-// What else becomes of operations: they end, are acknowledged, repeated, refused.
+// Events of operations: their end, acknowledgement, retransmission and refusal.
 
-// kindOf is what a timeline calls an operation of a transaction.
+// kindOf returns the kind of timeline event for an operation of a transaction.
 func kindOf(o *rdma.Operation, part int) record.EventKind {
 	switch {
 	case part == partCall:
@@ -21,7 +21,7 @@ func kindOf(o *rdma.Operation, part int) record.EventKind {
 	return record.EventWrite
 }
 
-// moved notes the end of an RDMA Read or Write.
+// moved records the end of an RDMA Read or Write.
 func (cs *connState) moved(o *rdma.Operation) {
 	x, part := cs.table.tagged(o.Tag)
 	if x == nil || o.Kind == rdma.Atomic {
@@ -40,7 +40,7 @@ func (cs *connState) moved(o *rdma.Operation) {
 	e.Bytes, e.Packets = record.Some(o.Bytes), record.SomeIf(o.Packets, o.Packets > 0)
 }
 
-// reordered notes a packet of an operation that came before one that it had to
+// noteReordered records a packet of an operation that was captured before a packet that it has to
 // follow.
 func noteReordered(cs *connState, x *txn, o *rdma.Operation, of record.EventKind) {
 	early, filled := o.Disorder()
@@ -48,14 +48,14 @@ func noteReordered(cs *connState, x *txn, o *rdma.Operation, of record.EventKind
 		return
 	}
 	from := x.role(o.Side)
-	if o.Kind == rdma.Read { // its response
+	if o.Kind == rdma.Read { // the packet belongs to the response
 		of, from = record.EventReadDone, x.role(o.Side.Other())
 	}
 	e := x.event(early, record.EventOutOfOrder, from)
 	e.Of, e.LastPacket = of, record.SomeIf(filled.Packet, filled.Packet != 0)
 }
 
-// Acked notes on its transaction that a Send was acknowledged.
+// Acked records on its transaction that a Send was acknowledged.
 func (cs *connState) Acked(o *rdma.Operation, at record.Stamp, _ bool) {
 	if trustIn(o) != trusted {
 		cs.decideSend(o.Number, !o.Bad || !cs.conn.Fills(o.Side))
@@ -74,7 +74,7 @@ func (cs *connState) Acked(o *rdma.Operation, at record.Stamp, _ bool) {
 	x.event(at, record.EventAck, x.role(o.Side.Other())).Of = kindOf(o, part)
 }
 
-// Repeated notes on a transaction that a packet of it was sent again.
+// Repeated records on a transaction that a packet of it was retransmitted.
 func (cs *connState) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp, b *rdma.Burst) bool {
 	cs.noteCopyInDoubt(o)
 	x, part := cs.table.tagged(o.Tag)
@@ -90,7 +90,7 @@ func (cs *connState) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp, 
 	paused := at.Time-x.active.Time >= waitFrom
 	noteRetransmit(cs, x, o, retransmission{by, at, of, b})
 	from := x.role(by)
-	if n := len(x.rec.Timeline); n > 0 && !paused { // runs of them are one event
+	if n := len(x.rec.Timeline); n > 0 && !paused { // successive retransmissions are one event
 		if last := &x.rec.Timeline[n-1]; last.Event == record.EventRetransmit && last.Of == of && last.From == from {
 			last.Packets = record.Some(last.Packets.Or(0) + 1)
 			last.LastPacket = record.Some(at.Packet)
@@ -102,8 +102,8 @@ func (cs *connState) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp, 
 	return true
 }
 
-// Refused notes a NAK or Terminate: what it refuses was never done, and nothing
-// that came behind it.
+// Refused records a NAK or Terminate: the refused operation was not executed, and neither were the
+// operations after it.
 func (cs *connState) Refused(r *rdma.Refusal) {
 	if r.Op != nil {
 		cs.noteCopyInDoubt(r.Op)
@@ -139,7 +139,7 @@ func (cs *connState) Refused(r *rdma.Refusal) {
 	if r.Op != nil && r.Op.Kind == rdma.Write && part < len(x.segments) {
 		x.unwrite(r)
 	}
-	refusesReply := part == partReply || r.Op == nil && x.side == r.By // its memory, while its Reply came behind
+	refusesReply := part == partReply || r.Op == nil && x.side == r.By // its memory was refused, and its Reply came afterwards
 	if refusesReply && x.replied && !x.emitted && x.rec.Status != record.NoReply {
 		x.checker(r.At).reportUnconditionally(rule.ReplyNotDelivered, "the %s cannot have received the Reply in packet %d: it rejected that Reply or an earlier packet (%s), and discards everything from there on", cs.conn.End(r.By), x.answer.LastPacket, r.Text)
 		x.retractReply()
@@ -148,12 +148,12 @@ func (cs *connState) Refused(r *rdma.Refusal) {
 	}
 }
 
-// where is what a finding about a transaction says of it.
+// where returns the packet and the XID for a finding about a transaction.
 func (x *txn) where(at record.Stamp) rdma.Where {
 	return rdma.Where{At: at, XID: record.Some(uint32(x.rec.XID))}
 }
 
-// reportRefusal reports a refusal that breaks a rule.
+// reportRefusal reports a NAK or Terminate.
 func reportRefusal(cs *connState, r *rdma.Refusal, x *txn) {
 	broken := rule.RemoteErrorNak
 	if cs.conn.IsIWARP() {
@@ -166,7 +166,7 @@ func reportRefusal(cs *connState, r *rdma.Refusal, x *txn) {
 	cs.report(violation{rule: broken, where: rdma.Where{At: r.At}}, "%s", r.Text)
 }
 
-// blamed is the transaction that a refusal is about, nil when nobody knows.
+// refusedTxn returns the transaction that a refusal is about, or nil if it is unknown.
 func (cs *connState) refusedTxn(r *rdma.Refusal) (x *txn, part int) {
 	if r.Op != nil {
 		if x, part = cs.table.tagged(r.Op.Tag); x != nil || !cs.conn.IsIWARP() {
@@ -178,7 +178,7 @@ func (cs *connState) refusedTxn(r *rdma.Refusal) (x *txn, part int) {
 		if s, _ := cs.exposed[r.By].find(target{handle, r.Offset, r.Length}); s != nil {
 			return s.txn, int(s.number)
 		}
-		// The memory of a transaction that has its Reply is exposed no more.
+		// The memory of a transaction is no longer exposed after its Reply.
 		n := 0
 		for x := cs.finished.last; x != nil && n < lookAt; x, n = x.prev, n+1 {
 			if x.side == r.By && x.exposes(handle) {
@@ -192,10 +192,10 @@ func (cs *connState) refusedTxn(r *rdma.Refusal) (x *txn, part int) {
 	return nil, 0
 }
 
-// partRecent stands for some segment of a transaction that has its Reply.
+// partRecent is some segment of a transaction that has its Reply.
 const partRecent = 1<<partBits - 3
 
-// exposes says whether a handle is one of the first that a Call exposed.
+// exposes reports whether a handle is among the first 64 that a Call exposed.
 func (x *txn) exposes(handle uint32) bool {
 	for i := range x.segments[:min(len(x.segments), 64)] {
 		if x.segments[i].handle == handle {
@@ -205,7 +205,7 @@ func (x *txn) exposes(handle uint32) bool {
 	return false
 }
 
-// unwrite takes back what a Write that was refused did not move.
+// unwrite removes the bytes of a refused Write from the bytes that moved.
 func (x *txn) unwrite(r *rdma.Refusal) {
 	taken := int64(0)
 	if !r.Later {
@@ -221,8 +221,7 @@ func (x *txn) unwrite(r *rdma.Refusal) {
 	}
 }
 
-// takeBack makes a transaction one whose Reply did not arrive. The timeline keeps
-// what was sent.
+// retractReply makes x a transaction whose Reply was not delivered. The timeline keeps the Reply.
 func (x *txn) retractReply() {
 	r := &x.rec
 	if r.Status = record.NoReply; r.Call == nil {
@@ -234,9 +233,9 @@ func (x *txn) retractReply() {
 	x.rdmaErrorRange = record.Opt[record.VersionRange]{}
 }
 
-// Abandoned says whether what is missing of a Read's response is lost from the
-// capture: it is when the transaction went on without it. Had the requester
-// missed it too, it would have asked again.
+// Abandoned reports whether the missing part of a Read's response is missing from the capture only.
+// That is so if the transaction continued without it: otherwise the requester would have requested
+// it once more.
 func (cs *connState) Abandoned(o *rdma.Operation) (lost bool) {
 	x, _ := cs.table.tagged(o.Tag)
 	return x == nil || !x.open

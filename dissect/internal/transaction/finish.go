@@ -8,10 +8,9 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// What becomes of a transaction at its end: its record.
+// The record of a transaction.
 
-// storage is what the lists of the record that is handed out stand in: there is
-// one at a time.
+// storage holds the lists of the record that is being handed out.
 type storage struct {
 	reads    []record.ReadChunk
 	writes   []record.WriteChunk
@@ -21,7 +20,7 @@ type storage struct {
 	reply    record.WriteChunk
 }
 
-// newStorage has room for the usual record.
+// newStorage returns storage for a typical record.
 func newStorage() storage {
 	const usual = 64
 	return storage{
@@ -30,7 +29,7 @@ func newStorage() storage {
 	}
 }
 
-// emit hands a transaction out.
+// emit hands out a transaction.
 func (t *Table) emit(x *txn) {
 	if x.emitted {
 		return
@@ -58,7 +57,7 @@ func (t *Table) emit(x *txn) {
 	x.charge(-x.charged)
 	x.kept, x.emitted = 0, true
 	x.trim()
-	if cap(t.scratch) > 1<<20 { // do not hoard what one large chunk needed
+	if cap(t.scratch) > 1<<20 { // free memory that a large chunk needed
 		t.scratch = nil
 	}
 	if b := &t.binding; cap(b.holes) > 1<<12 {
@@ -66,12 +65,12 @@ func (t *Table) emit(x *txn) {
 	}
 }
 
-// makeRecord makes the record, which is good until the next.
+// makeRecord returns the record of x, which is valid until the next call.
 func (t *Table) makeRecord(x *txn) *record.Transaction {
 	cs, k, r := x.cs, &x.rec, &t.record
 	inOrder(k.Timeline)
 	connection, _ := cs.conn.ID()
-	*r = record.Transaction{} // in its place, and not made elsewhere and copied
+	*r = record.Transaction{} // a statement of its own, so that the compiler clears it in place
 	r.Type, r.ID, r.Connection, r.XID, r.Direction, r.Status = "transaction", k.ID, connection, k.XID, cs.direction(x.side), k.Status
 	r.Operations, r.Operation, r.RPCStatus, r.NFSStatus = k.Operations, named(nfs.Principal(k.Operations)), x.rpcStatus, x.nfsStatus
 	r.Call, r.Invalidation, r.Timeline, r.Waits, r.Findings = k.Call, x.invalidation, k.Timeline, k.Waits, k.Findings
@@ -88,7 +87,7 @@ func (t *Table) makeRecord(x *txn) *record.Transaction {
 	return r
 }
 
-// inOrder sorts events by time, in which order most are already.
+// inOrder sorts events by time. Most are sorted already.
 func inOrder(events []record.Event) {
 	for i := 1; i < len(events); i++ {
 		if events[i].Time < events[i-1].Time || events[i].Time == events[i-1].Time && events[i].Packet < events[i-1].Packet {
@@ -100,7 +99,7 @@ func inOrder(events []record.Event) {
 	}
 }
 
-// chunks fills in the chunk lists and what was left to invalidate.
+// chunks fills in the chunk lists and the handles that were not invalidated.
 func (t *Table) chunks(x *txn) {
 	r, to := &t.record, &t.storage
 	reads, writes := 0, 0
@@ -155,7 +154,7 @@ func (t *Table) chunks(x *txn) {
 		to.reply.Segments = to.segs[min(reply, len(to.segs)):]
 		r.ReplyChunk = &to.reply
 	}
-	if cap(to.segs)+cap(to.readSegs) > 1<<12 { // do not hoard what one large Call needed
+	if cap(to.segs)+cap(to.readSegs) > 1<<12 { // free memory that a large Call needed
 		t.storage = newStorage()
 	}
 }
@@ -178,8 +177,8 @@ func (t *Table) leftOver(x *txn) {
 	}
 }
 
-// phases splits the latency by the timeline. Each phase begins where the one
-// before it ended, so that they add up even where Reads and Writes overlap.
+// phases divides the latency by the events of the timeline. Each phase begins when the one before
+// it ended, so their sum is the latency even if Reads and Writes overlap.
 func (x *txn) phases() (p record.Opt[record.Phases]) {
 	r := &x.rec
 	if !x.latency.Known() {
@@ -189,7 +188,7 @@ func (x *txn) phases() (p record.Opt[record.Phases]) {
 	for i := range r.Timeline {
 		e := &r.Timeline[i]
 		kind := 0
-		if e.Time > x.answer.LastTime { // none of the latency
+		if e.Time > x.answer.LastTime { // not part of the latency
 			continue
 		}
 		switch e.Event {

@@ -11,32 +11,31 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
-// message is a Send, taken apart.
+// message is a decoded Send.
 type message struct {
 	*rdma.Operation
-	side    rdma.Side // who sent it
-	data    []byte    // what was captured, from its start
-	whole   bool      // no packet of it was lost
+	side    rdma.Side // the sender
+	data    []byte    // its captured bytes, from the first on
+	whole   bool      // no packet of it is missing
 	header  *rpcrdma.Header
-	err     error // of the header
+	err     error // error of the RPC-over-RDMA header
 	rpc     *oncrpc.Header
 	rpcErr  error
-	inline  bool   // an RPC message stands behind the header
-	payload []byte // that
+	inline  bool   // an RPC message follows the header
+	payload []byte // the RPC message that follows the header
 }
 
-// captured says that all of the Send is in the capture.
+// captured reports whether the whole Send was captured.
 func (m *message) captured() bool { return m.whole && int64(len(m.data)) == m.Length }
 
-// known says whether the end of the header is known: of other versions only the
-// fixed words are, and errors.
+// known reports whether the end of the header is known. In other versions, only the four fixed
+// words and RDMA_ERROR are known.
 func (m *message) known() bool {
 	h := m.header
 	return m.err == nil && h.Length >= rpcrdma.FixedLen && (h.Understood() || h.Proc == rpcrdma.Error)
 }
 
-// Done takes a Send, an RPC-over-RDMA message or somebody else's business, and
-// the end of an RDMA operation.
+// Done takes a complete Send, or the end of an RDMA operation.
 func (cs *connState) Done(o *rdma.Operation) {
 	switch {
 	case o.Kind != rdma.Send:
@@ -50,7 +49,7 @@ func (cs *connState) Done(o *rdma.Operation) {
 	}
 }
 
-// message takes a Send.
+// message takes a Send, which may be an RPC-over-RDMA message.
 func (cs *connState) message(o *rdma.Operation) {
 	cs.lookUpService()
 	cs.decide(o.Side, beforeMessage)
@@ -58,7 +57,7 @@ func (cs *connState) message(o *rdma.Operation) {
 	t := cs.table
 	m := message{Operation: o, side: o.Side, data: o.Payload, whole: !o.Broken, header: &t.header, rpc: &t.rpc}
 	if !cs.isRPC && !cs.undecided {
-		o.Word = record.Opt[uint32]{} // which is no XID
+		o.Word = record.Opt[uint32]{} // it is not an XID
 		return
 	}
 	m.decode()
@@ -69,7 +68,7 @@ func (cs *connState) message(o *rdma.Operation) {
 	h := m.header
 	if h.Length < 4 {
 		if !m.captured() {
-			cs.checks.backchannel = backchannelUnreadable // who knows what it asked for
+			cs.checks.backchannel = backchannelUnreadable // the message may have asked for a backchannel
 			cs.halfRead[m.side] = true
 		} else {
 			cs.report(violation{rule: rule.HeaderTruncated, where: rdma.Where{At: o.First, Blames: record.Some(m.side)}}, "%s", tooShortText(cs, o))
@@ -90,7 +89,7 @@ func (cs *connState) message(o *rdma.Operation) {
 	t.reportStream(&m)
 }
 
-// decode reads the headers.
+// decode decodes the RPC-over-RDMA header and the RPC header.
 func (m *message) decode() {
 	h := m.header
 	m.err = h.Decode(m.data)
@@ -104,12 +103,12 @@ func (m *message) decode() {
 	}
 }
 
-// maxStrangers is how many Sends may be no RPC-over-RDMA before nobody looks any
-// more.
+// maxNonRPCSends is the number of Sends without RPC-over-RDMA after which a connection is no longer
+// examined.
 const maxNonRPCSends = 64
 
-// recognise decides whether the Sends of a connection are RPC-over-RDMA: when
-// neither service ID nor private data told.
+// recognize decides whether the Sends of a connection are RPC-over-RDMA, if neither service ID nor
+// private data showed it.
 func recognize(cs *connState, m *message) bool {
 	if looksLikeRPC(m) {
 		cs.setUpperLayer(upperRPC)
@@ -122,7 +121,8 @@ func recognize(cs *connState, m *message) bool {
 	return false
 }
 
-// looksLikeRPC is strict: every word that can be wrong has to be right.
+// looksLikeRPC reports whether a Send is an RPC-over-RDMA message. It is strict: it checks every
+// word that can be wrong.
 func looksLikeRPC(m *message) bool {
 	h, rpc := m.header, m.rpc
 	if m.err != nil || h.Vers != rpcrdma.Version || h.XID == 0 || h.Credits > 1<<16 {
@@ -143,8 +143,8 @@ func looksLikeRPC(m *message) bool {
 	return false
 }
 
-// guessClient says which side is the client when the handshake was missed: the
-// one whose Calls are not to a callback program, and who exposes memory.
+// guessClient determines which side is the client if the handshake was not captured: the side that
+// exposes memory and sends Calls to other programs than callback programs.
 func guessClient(cs *connState, m *message) {
 	h, rpc := m.header, m.rpc
 	switch {
@@ -165,9 +165,9 @@ func guessClient(cs *connState, m *message) {
 	}
 }
 
-// isCall says whether a message is a Call. The RPC header tells; where there is
-// none, an open Call of the other side with this XID makes it a Reply; and else
-// the client calls.
+// isCall reports whether a message is a Call. The type in the RPC header decides. Without an RPC
+// header, a message is a Reply if the other side has an outstanding Call with its XID, and
+// otherwise a Call if the client sent it.
 func isCall(cs *connState, m *message) bool {
 	h := m.header
 	if m.inline && m.rpc.Length >= 8 {
@@ -198,8 +198,8 @@ func isCall(cs *connState, m *message) bool {
 // maxUnknownHeader is the number of bytes in which findRPC looks for the RPC message.
 const maxUnknownHeader = 1 << 10
 
-// findRPC looks for the RPC message that follows a header of an unknown version. The
-// RPC message begins with the XID of the header, and then is a Call or a Reply.
+// findRPC looks for the RPC message that follows a header of an unknown version. The RPC message
+// begins with the XID of the header, and then is a Call or a Reply.
 func (m *message) findRPC() (call, found bool) {
 	data := m.data[:min(len(m.data), maxUnknownHeader)]
 	for at := rpcrdma.FixedLen; at+12 <= len(data); at += 4 {
@@ -231,7 +231,7 @@ func (cs *connState) call(m *message) {
 		checkReuse(c)
 		t.end(old, record.NoReply)
 	}
-	if cs.rareState != nil && cs.rareState.unmatched[side].has(h.XID) { // its Reply came first
+	if cs.rareState != nil && cs.rareState.unmatched[side].has(h.XID) { // its Reply was captured first
 		cs.conn.Disordered()
 	}
 	x := t.begin(cs, side, h.XID)
@@ -270,7 +270,7 @@ func (cs *connState) call(m *message) {
 	x.keepInline(&x.inCall, m)
 	if m.payload != nil {
 		readable := m.payload
-		if m.rpcErr != nil { // nobody knows where the arguments begin
+		if m.rpcErr != nil { // the offset of the arguments is unknown
 			readable = readable[:m.rpc.Length]
 		}
 		if m.rpcErr == nil || m.rpc.Length >= 24 {
@@ -281,8 +281,8 @@ func (cs *connState) call(m *message) {
 	checkCall(cs, x, m)
 }
 
-// readChunkBytes is how much of the Payload stream travels in Read chunks, with
-// the round-up of reduced items.
+// readChunkBytes returns the number of bytes of the Payload stream in Read chunks, including the
+// XDR pads of reduced items.
 func (x *txn) readChunkBytes() (total int64) {
 	size, chunk := int64(0), int32(-1)
 	position := uint32(0)
@@ -307,10 +307,10 @@ func (x *txn) readChunkBytes() (total int64) {
 	return total
 }
 
-// fill fills in one side of the record.
+// fill fills in the Call or the Reply of a record.
 func (m *message) fill(to *record.Message) {
 	h := m.header
-	*to = record.Message{} // in its place, and not made elsewhere and copied
+	*to = record.Message{} // a statement of its own, so that the compiler clears it in place
 	to.Time, to.Packet, to.LastPacket, to.LastTime = m.First.Time, m.First.Packet, m.Last.Packet, m.Last.Time
 	to.Delivery = record.DeliveryUnknown
 	to.RDMAVers, to.RDMAProc, to.Credits = h.Vers, h.Proc.String(), h.Credits
@@ -373,10 +373,10 @@ func (cs *connState) reply(m *message) {
 	t.end(x, status)
 }
 
-// returned notes the lengths that a Reply reports, and works out its form.
+// returned records the lengths that a Reply returns, and determines its form.
 func (x *txn) returned(m *message) {
 	h := m.header
-	sizes := int64(0) // of the Write chunks, rounded up
+	sizes := int64(0) // of the Write chunks, with XDR pads
 	for i := range h.WriteEnds {
 		size := rpcrdma.Length(h.WriteChunk(i))
 		sizes += (size + 3) &^ 3
@@ -410,7 +410,7 @@ func (x *txn) returned(m *message) {
 	x.answer.PayloadBytes = record.SomeIf(bytes, m.whole)
 }
 
-// invalidate notes what a Send With Invalidate kills.
+// invalidate records the handle that a Send With Invalidate invalidates.
 func (x *txn) invalidate(m *message) {
 	handle, does := m.Invalidates.Get()
 	if !does {

@@ -7,10 +7,9 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 )
 
-// Payload streams: what the RPC header says, and of NFSv4 the operations.
+// Payload streams: the RPC header, and the operations of NFSv4.
 
-// callRPC notes what the RPC header of a Call says; payload is the Payload
-// stream as far as it is in one piece.
+// callRPC records the RPC header of a Call. payload is the inline part of its Payload stream.
 func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) {
 	r, p := &x.rec, &x.procedure
 	*p = procedure{true, rpc.Credential.Flavor, rpc.Program, rpc.Version, rpc.Procedure}
@@ -30,23 +29,22 @@ func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) {
 	r.Operations = x.named
 }
 
-// named is a name, unknown when it is empty.
+// named returns a name, or unknown if it is empty.
 func named(s string) record.Opt[string] { return record.SomeIf(s, s != "") }
 
-// isCompound says whether the procedure is a COMPOUND.
+// isCompound reports whether the procedure is a COMPOUND.
 func (x *txn) isCompound() bool {
 	p := &x.procedure
 	return p.known && nfs.IsCompound(p.program, p.version, p.procedure)
 }
 
-// longCall reads the RPC header out of a Position Zero Read chunk, once that has
-// moved.
+// longCall decodes the RPC header in a Position Zero Read chunk after that has moved.
 func (t *Table) longCall(x *txn) {
 	if x.procedure.known || x.call.Form != record.Long || x.rec.Call == nil {
 		return
 	}
 	t.scratch = gather(t.scratch[:0], x.chunk(readChunk, 0))
-	rpc := &t.longRPC // t.rpc may be the Reply's
+	rpc := &t.longRPC // t.rpc may contain the header of the Reply
 	err := rpc.Decode(t.scratch)
 	defer t.reportLong(x, readChunk)
 	if err == nil && rpc.Type == oncrpc.Call {
@@ -55,7 +53,7 @@ func (t *Table) longCall(x *txn) {
 	checkLongCall(x.cs, x, rpc, err, t.scratch)
 }
 
-// replyRPC notes what the RPC header of a Reply says.
+// replyRPC records the RPC header of a Reply.
 func (t *Table) replyRPC(x *txn, m *message) {
 	payload, rpc, err := m.payload, m.rpc, m.rpcErr
 	if m.header.Proc == rpcrdma.NoMsg {
@@ -86,8 +84,8 @@ func (t *Table) replyRPC(x *txn, m *message) {
 	}
 }
 
-// compoundReply notes what the results of a COMPOUND say. What was done is known from
-// the Call; without it, a Reply may read as one.
+// compoundReply records the results of a COMPOUND. The operations are known from the Call. Without
+// a Call, the Reply is decoded as a COMPOUND if possible.
 func (t *Table) compoundReply(x *txn, h *rpcrdma.Header, body []byte) {
 	if x.procedure.known {
 		if len(body) >= 4 {

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// endText says how a connection ended, in words for the message of a finding.
+// endText returns the sentence that says how a connection ended.
 func endText(cs *connState, e rdma.Ending) string {
 	how := strings.ReplaceAll(string(e.How), "_", " ")
 	by, known := e.By.Get()

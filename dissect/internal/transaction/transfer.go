@@ -7,28 +7,28 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/internal/span"
 )
 
-// What moved to and from the memory that Calls expose.
+// The bytes that move into and out of the memory that Calls expose.
 
-// maxLong bounds what is kept of one segment, in bytes: enough for any RPC's
-// header and what goes with it. Where all is to be rebuilt, it is maxItem.
+// maxLong is the maximum number of bytes of one segment that are kept: enough for an RPC message
+// without data. For Rebuild, the maximum is maxItem.
 const (
 	maxLong = 1 << 20
 	maxItem = 16 << 20
 )
 
-// motion is what moved in one segment.
+// transferState records the bytes that moved in one segment.
 type transferState struct {
 	moved     span.Set
-	firstSpan [1]span.Span // what moved begins in
-	data      []byte       // what moved, when somebody wants it
-	missing   span.Set     // of what moved, that which data does not have
-	truncated int64        // bytes that moved in packets that were cut
+	firstSpan [1]span.Span // initial storage of moved
+	data      []byte       // the bytes that moved, if they are kept
+	missing   span.Set     // ranges that moved, but are not in data
+	truncated int64        // number of bytes that moved in truncated packets
 }
 
-// still is that of segments in which nothing moved. Nobody writes to it.
+// noTransfer is shared by all segments in which nothing moved. It is never written to.
 var noTransfer transferState
 
-// went is what moved in a segment, to be read.
+// transferred returns the transfer state of a segment for reading.
 func (s *segment) transferred() *transferState {
 	if s.transfer == nil {
 		return &noTransfer
@@ -45,7 +45,7 @@ func (s *segment) ensure() *transferState {
 	return s.transfer
 }
 
-// movedIn notes what moved in one segment, which has room for it.
+// noteTransfer records n bytes that moved in one segment.
 func noteTransfer(cs *connState, s *segment, offset uint64, data []byte, n int) {
 	at := int64(offset - s.offset)
 	end := at + int64(n)
@@ -91,7 +91,7 @@ func noteTransfer(cs *connState, s *segment, offset uint64, data []byte, n int) 
 	}
 }
 
-// lack notes a range that moved and whose bytes are not in data.
+// noteMissing records a range that moved, but whose bytes are not in data.
 func (s *segment) noteMissing(lo, hi int64) {
 	if lo == hi {
 		return
@@ -102,12 +102,12 @@ func (s *segment) noteMissing(lo, hi int64) {
 	if more := len(m.missing) - had; more > 0 {
 		s.txn.charge(spanCost * int64(more))
 	}
-	if len(m.missing) == span.Max { // more than can be remembered: nothing is held for certain
+	if len(m.missing) == span.Max { // more ranges than can be remembered, so data is not reliable
 		s.keep, m.data = false, nil
 	}
 }
 
-// dropData gives up the chunk data of a transaction.
+// dropData frees the chunk data of a transaction.
 func (x *txn) dropData() {
 	for i := range x.segments {
 		s := &x.segments[i]
@@ -119,7 +119,7 @@ func (x *txn) dropData() {
 	x.kept = 0
 }
 
-// gather appends the data of a chunk, as far as it is there without a hole.
+// gather appends the data of a chunk up to its first hole.
 func gather(to []byte, segments []segment) []byte {
 	for i := range segments {
 		s := &segments[i]
