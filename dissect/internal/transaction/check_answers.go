@@ -136,7 +136,7 @@ func rejectionText(x *txn, h *rpcrdma.Header) string {
 func answeredBefore(cs *connState, s rdma.Side, xid uint32) bool {
 	n := 0
 	for x := cs.finished.last; x != nil && n < 1024; x, n = x.prev, n+1 {
-		if x.side == s && uint32(x.rec.XID) == xid && x.replied {
+		if x.side == s && uint32(x.rec.XID) == xid && x.hasReply() {
 			return true
 		}
 	}

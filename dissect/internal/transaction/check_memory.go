@@ -26,9 +26,9 @@ func checkChunks(c checker, h *rpcrdma.Header) {
 			}
 		}
 	}
-	if h.HasReply != x.hasReply {
+	if h.HasReply != x.offersReplyChunk {
 		copied = false
-		if x.hasReply {
+		if x.offersReplyChunk {
 			c.report(rule.ReplyChunkNotCopied, "the Call offered a Reply chunk, but the Reply returns none")
 		} else {
 			c.report(rule.ReplyChunkNotCopied, "the Reply returns a Reply chunk, but the Call offered none")
@@ -120,7 +120,7 @@ func checkInvalidation(c checker, m *message, orphan bool) {
 func otherOwner(cs *connState, x *txn, handle uint32) *txn {
 	n := 0
 	for s := cs.exposed[x.side].byHandle[handle]; s != nil && n < lookAt; s, n = s.next, n+1 {
-		if s.txn != x && s.txn.open {
+		if s.txn != x && s.txn.state == outstanding {
 			return s.txn
 		}
 	}
@@ -239,7 +239,7 @@ func matchingSegment(cs *connState, o *rdma.Operation, m target, s *segment, exa
 
 // checkLateRead reports a Reply that was sent before an RDMA Read of its Call was complete.
 func checkLateRead(cs *connState, o *rdma.Operation, x *txn) {
-	if o.Kind != rdma.Read || x.open || x.rec.Status != record.Complete || x.checks.lateReadReported || o.Last.Time < x.answer.LastTime {
+	if o.Kind != rdma.Read || x.state == outstanding || x.rec.Status != record.Complete || x.checks.lateReadReported || o.Last.Time < x.answer.LastTime {
 		return
 	}
 	x.checks.lateReadReported = true
@@ -277,7 +277,7 @@ func inlineThreshold(cs *connState, s rdma.Side) int {
 // checkExceeds reports, once, that an operation without an announced length continues after the end
 // of the memory in which it began.
 func checkExceeds(cs *connState, x *txn, s *segment, o *rdma.Operation) {
-	if o.Announced || !x.open || x.checks.exceedsReported {
+	if o.Announced || x.state != outstanding || x.checks.exceedsReported {
 		return
 	}
 	x.checks.exceedsReported = true

@@ -320,7 +320,7 @@ func (cs *connState) Closing(record.Stamp) {
 		cs.table.rememberUnanswered(x)
 	}
 	for x := cs.finished.first; x != nil; x = x.next {
-		if x.awaitsDelivery && cs.conn.Acknowledges(x.side.Other()) { // its Reply may never arrive
+		if x.mayBeRetransmitted() && cs.conn.Acknowledges(x.side.Other()) { // its Reply may never arrive
 			cs.table.rememberUnanswered(x)
 		}
 	}

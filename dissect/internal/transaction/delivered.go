@@ -9,7 +9,7 @@ import (
 // not be the first copy.
 
 // accepted records in a message when its receiver accepted it.
-func accepted(m *record.Message, d rdma.Delivery) {
+func noteAccepted(m *record.Message, d rdma.Delivery) {
 	m.Delivered, m.Delivery = record.Some(d.At.Time), record.DeliveryUncertain
 	if d.Certain {
 		m.Delivery = record.DeliveryCertain
@@ -19,12 +19,12 @@ func accepted(m *record.Message, d rdma.Delivery) {
 // delivered records that the delivery of an operation is known.
 func (x *txn) delivered(o *rdma.Operation, part int) {
 	d, known := o.Delivered()
-	if !known || x.emitted {
+	if !known || x.state == emitted {
 		return
 	}
 	switch {
 	case part == partCall:
-		accepted(&x.call, d)
+		noteAccepted(&x.call, d)
 	case part == partReply:
 		x.answerDelivered(o, d)
 	case o.Kind == rdma.Write && d.At.Packet != o.Last.Packet:
@@ -35,11 +35,11 @@ func (x *txn) delivered(o *rdma.Operation, part int) {
 // answerDelivered ends a transaction at the copy of its Reply that was accepted.
 func (x *txn) answerDelivered(o *rdma.Operation, d rdma.Delivery) {
 	a := &x.answer
-	if !x.replied || !x.awaitsDelivery || o.Last.Packet != a.LastPacket { // an RDMA_ERROR that was discarded
+	if x.state != awaitingDelivery || o.Last.Packet != a.LastPacket { // an RDMA_ERROR that was discarded
 		return
 	}
-	x.awaitsDelivery = false
-	accepted(a, d)
+	x.enter(accepted)
+	noteAccepted(a, d)
 	if first := a.LastPacket; d.At.Packet != first {
 		a.FirstSent = record.Some(a.Time)
 		if a.Packet == first {
@@ -74,18 +74,18 @@ func (x *txn) moveEvents(from int64, to record.Stamp, kinds ...record.EventKind)
 // settleDelivery decides about a Reply that was not acknowledged while its transaction waited. If
 // the connection ended, and the capture is complete, the Reply was not delivered.
 func (x *txn) settleDelivery() {
-	if !x.awaitsDelivery || !x.replied {
+	if x.state != awaitingDelivery {
 		return
 	}
-	x.awaitsDelivery = false
+	x.enter(accepted)
 	cs := x.cs
 	waited := cs.table.Clock-x.ended > cs.table.options.Linger
 	if !waited || !cs.conn.Closing() || !cs.conn.Complete() || !cs.conn.Acknowledges(x.side.Other()) || x.rec.Call == nil {
 		return
 	}
 	answer := x.answer
-	x.retractReply()
-	x.notDelivered, x.answer = true, answer
+	x.retractReply(lost)
+	x.answer = answer
 	x.answer.Delivery = record.DeliveryNotDelivered
 	cs.noteLostCall(x)
 }

@@ -79,7 +79,7 @@ func (cs *connState) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp, 
 	cs.noteCopyInDoubt(o)
 	x, part := cs.table.tagged(o.Tag)
 	checkBurst(cs, x, o, by, at, b)
-	if x == nil || x.emitted {
+	if x == nil || x.state == emitted {
 		return false
 	}
 	x.rec.Retransmitted++
@@ -140,9 +140,9 @@ func (cs *connState) Refused(r *rdma.Refusal) {
 		x.unwrite(r)
 	}
 	refusesReply := part == partReply || r.Op == nil && x.side == r.By // its memory was refused, and its Reply came afterwards
-	if refusesReply && x.replied && !x.emitted && x.rec.Status != record.NoReply {
+	if refusesReply && x.hasReply() && x.rec.Status != record.NoReply {
 		x.checker(r.At).reportUnconditionally(rule.ReplyNotDelivered, "the %s cannot have received the Reply in packet %d: it rejected that Reply or an earlier packet (%s), and discards everything from there on", cs.conn.End(r.By), x.answer.LastPacket, r.Text)
-		x.retractReply()
+		x.retractReply(retracted)
 		cs.table.rememberUnanswered(x)
 		cs.noteLostCall(x)
 	}
@@ -222,13 +222,14 @@ func (x *txn) unwrite(r *rdma.Refusal) {
 }
 
 // retractReply makes x a transaction whose Reply was not delivered. The timeline keeps the Reply.
-func (x *txn) retractReply() {
+func (x *txn) retractReply(to state) {
 	r := &x.rec
 	if r.Status = record.NoReply; r.Call == nil {
 		r.Status = record.NoCall
 		return
 	}
-	x.replied, x.invalidation, x.latency = false, record.Opt[record.Invalidation]{}, record.Opt[int64]{}
+	x.enter(to)
+	x.invalidation, x.latency = record.Opt[record.Invalidation]{}, record.Opt[int64]{}
 	x.rpcStatus, x.nfsStatus, x.rdmaError = record.Opt[string]{}, record.Opt[string]{}, record.Opt[string]{}
 	x.rdmaErrorRange = record.Opt[record.VersionRange]{}
 }
@@ -238,5 +239,5 @@ func (x *txn) retractReply() {
 // it once more.
 func (cs *connState) Abandoned(o *rdma.Operation) (lost bool) {
 	x, _ := cs.table.tagged(o.Tag)
-	return x == nil || !x.open
+	return x == nil || x.state != outstanding
 }

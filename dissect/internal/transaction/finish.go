@@ -31,7 +31,7 @@ func newStorage() storage {
 
 // emit hands out a transaction.
 func (t *Table) emit(x *txn) {
-	if x.emitted {
+	if x.state == emitted {
 		return
 	}
 	t.due = 0
@@ -55,7 +55,8 @@ func (t *Table) emit(x *txn) {
 		x.segments[i].transfer = nil
 	}
 	x.charge(-x.charged)
-	x.kept, x.emitted = 0, true
+	x.kept = 0
+	x.enter(emitted)
 	x.trim()
 	if cap(t.scratch) > 1<<20 { // free memory that a large chunk needed
 		t.scratch = nil
@@ -75,9 +76,9 @@ func (t *Table) makeRecord(x *txn) *record.Transaction {
 	r.Operations, r.Operation, r.RPCStatus, r.NFSStatus = k.Operations, named(nfs.Principal(k.Operations)), x.rpcStatus, x.nfsStatus
 	r.Call, r.Invalidation, r.Timeline, r.Waits, r.Findings = k.Call, x.invalidation, k.Timeline, k.Waits, k.Findings
 	r.LatencyNS, r.Phases, r.RDMAError, r.RDMAErrorRange = x.latency, x.phases(), x.rdmaError, x.rdmaErrorRange
-	r.LatencyMinNS, r.ReplyLost, r.HeldBackBy = x.latencyMin, x.notDelivered, record.SomeIf(k.HeldBackBy, k.HeldBackBy != 0)
+	r.LatencyMinNS, r.ReplyLost, r.HeldBackBy = x.latencyMin, x.state == lost, record.SomeIf(k.HeldBackBy, k.HeldBackBy != 0)
 	r.RetransmitOf, r.Retransmitted = record.SomeIf(k.RetransmitOf, k.RetransmitOf != 0), int(k.Retransmitted)
-	if x.replied || x.notDelivered {
+	if x.hasReply() || x.state == lost {
 		r.Reply = &x.answer
 	}
 	x.procedure.fill(r)
@@ -150,7 +151,7 @@ func (t *Table) chunks(x *txn) {
 	if r.WriteChunks = to.writes; r.WriteChunks == nil {
 		r.WriteChunks = []record.WriteChunk{}
 	}
-	if x.hasReply {
+	if x.offersReplyChunk {
 		to.reply.Segments = to.segs[min(reply, len(to.segs)):]
 		r.ReplyChunk = &to.reply
 	}

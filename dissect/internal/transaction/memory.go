@@ -218,7 +218,7 @@ func (cs *connState) expose(x *txn, h *rpcrdma.Header) {
 	for j, s := range h.Reply {
 		x.addSegment(replyChunk, 0, int32(j), s)
 	}
-	x.writes, x.hasReply = len(h.WriteEnds), h.HasReply
+	x.writes, x.offersReplyChunk = len(h.WriteEnds), h.HasReply
 	if total > 0 {
 		x.charge(segmentCost * int64(total))
 	}

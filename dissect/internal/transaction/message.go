@@ -235,7 +235,8 @@ func (cs *connState) call(m *message) {
 		cs.conn.Disordered()
 	}
 	x := t.begin(cs, side, h.XID)
-	x.open, x.checks.callTrust = true, trustIn(m.Operation)
+	x.enter(outstanding)
+	x.checks.callTrust = trustIn(m.Operation)
 	cs.open[side].add(x)
 	linkTxn(cs, &cs.calls, x)
 	m.Tag = x.tag(partCall)
@@ -340,10 +341,10 @@ func (cs *connState) reply(m *message) {
 	}
 	noteActivity(cs, x, m.side, m.Last)
 	noteReordered(cs, x, m.Operation, record.EventReply)
-	x.answered, x.replied, x.awaitsDelivery = new(answered), true, true
+	x.answered = new(answered)
 	m.fill(&x.answer)
 	if d, known := cs.conn.Accepted(side, x.callSeq, m.First); known && !orphan {
-		accepted(&x.call, d)
+		noteAccepted(&x.call, d)
 	}
 	if h.Length >= 12 {
 		cs.granted[side] = record.Some(h.Credits)

@@ -67,7 +67,7 @@ func (x *txn) countMissing() {
 	if c := x.rec.Call; c != nil {
 		c.MissingBytes = record.SomeIf(call+x.inCall.size-x.inCall.have, c.PayloadBytes.Known())
 	}
-	if x.replied {
+	if x.hasReply() {
 		x.answer.MissingBytes = record.SomeIf(reply+x.inReply.size-x.inReply.have, x.answer.PayloadBytes.Known())
 	}
 }
@@ -131,12 +131,12 @@ func (b *rebuilder) call(x *txn) *record.Payload {
 
 // reply returns the rebuilt Reply, or nil if it cannot be rebuilt.
 func (b *rebuilder) reply(x *txn) *record.Payload {
-	if !x.replied || !x.inReply.known {
+	if !x.hasReply() || !x.inReply.known {
 		return nil
 	}
 	b.begin(&x.inReply)
 	if x.inReply.proc == rpcrdma.NoMsg {
-		if !x.hasReply || !b.chunk(&b.base, x.chunk(replyChunk, 0), -1, false) {
+		if !x.offersReplyChunk || !b.chunk(&b.base, x.chunk(replyChunk, 0), -1, false) {
 			return nil
 		}
 	}

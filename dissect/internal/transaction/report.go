@@ -214,7 +214,7 @@ func (cs *connState) settle(ask func(*pending) (verdict, evidence.Gap)) {
 func (cs *connState) addFinding(r *rule.Rule, x *txn, where rdma.Where, format string, args ...any) {
 	if x != nil {
 		x.found(r)
-		if x.checks.callBroke == nil && !x.replied && where.Blames == record.Some(x.side) {
+		if x.checks.callBroke == nil && x.answered == &noAnswer && where.Blames == record.Some(x.side) {
 			x.checks.callBroke = r
 		}
 	}

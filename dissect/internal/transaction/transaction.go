@@ -119,17 +119,13 @@ type txn struct {
 	rec facts
 	cs  *connState
 
-	side            rdma.Side // the caller
-	open            bool
-	replied         bool // the Reply was captured, and was not refused
-	emitted         bool
-	awaitsDelivery  bool // it is not known yet whether the Reply was accepted
-	notDelivered    bool // the Reply was not accepted
-	pendingFindings int8 // number of pending findings about it
-	hasReply        bool // the Call offers a Reply chunk
-	listsIncomplete bool // the chunk lists of the Call are not completely known
-	control         bool // the Call creates or destroys an RPCSEC_GSS context
-	namedAll        bool // all operations of a COMPOUND Call are known
+	side             rdma.Side // the caller
+	state            state
+	pendingFindings  int8 // number of pending findings about it
+	offersReplyChunk bool // the Call offers a Reply chunk
+	listsIncomplete  bool // the chunk lists of the Call are not completely known
+	control          bool // the Call creates or destroys an RPCSEC_GSS context
+	namedAll         bool // all operations of a COMPOUND Call are known
 
 	prev, next *txn        // of the connection's open or finished transactions, by age
 	ended      record.Time // on the table's clock
@@ -310,7 +306,7 @@ func (x *txn) reset() {
 
 // charge adds bytes to the budget that a transaction uses.
 func (x *txn) charge(bytes int64) {
-	if x.emitted {
+	if x.state == emitted {
 		return // its whole charge was returned
 	}
 	x.charged += bytes
@@ -388,16 +384,20 @@ func (x *txn) role(s rdma.Side) record.Role {
 func (t *Table) end(x *txn, status record.Status) {
 	cs := x.cs
 	x.rec.Status = status
-	if x.open {
+	if x.state == outstanding {
 		cs.open[x.side].remove(x)
 		unlinkTxn(cs, &cs.calls, x)
-		x.open = false
 		if x.checks.isDone {
 			cs.checks.credits[x.side].dones--
 		}
 		if x.listsIncomplete {
 			cs.incompleteLists[x.side]--
 		}
+	}
+	if x.answered != &noAnswer {
+		x.enter(awaitingDelivery)
+	} else {
+		x.enter(unanswered)
 	}
 	t.longCall(x)
 	unexpose(cs, x)
@@ -416,12 +416,12 @@ func (t *Table) Expire() {
 	}
 	for t.settling.Len() > 0 {
 		x := t.settling.First()
-		if !x.emitted {
+		if x.state != emitted {
 			wait := t.options.Linger
 			switch {
 			case x.pendingFindings > 0:
 				wait = max(wait, pendingWait)
-			case x.awaitsDelivery:
+			case x.mayBeRetransmitted():
 				wait = max(wait, x.cs.conn.DecidesWithin())
 			}
 			if t.Clock-x.ended <= wait && t.settling.Len() < maxSettling {
@@ -449,7 +449,7 @@ const pendingWait = record.Time(4e9)
 func (t *Table) Drain() {
 	for ; t.settling.Len() > 0; t.settling.Pop() {
 		x := t.settling.First()
-		if !x.emitted {
+		if x.state != emitted {
 			x.cs.conn.Decide()
 			t.emit(x)
 		}
