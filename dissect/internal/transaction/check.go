@@ -176,7 +176,7 @@ func checkCall(cs *connState, x *txn, m *message) {
 }
 
 // checkReply checks a Reply and compares it with its Call.
-func checkReply(cs *connState, x *txn, m *message, orphan bool) {
+func checkReply(cs *connState, x *txn, m *message, withoutCall bool) {
 	checkMessage(cs, x, m)
 	h := m.header
 	if h.Length < rpcrdma.FixedLen {
@@ -191,12 +191,12 @@ func checkReply(cs *connState, x *txn, m *message, orphan bool) {
 	if len(h.Reads) > 0 && m.err == nil {
 		c.report(rule.ReplyWithReadList, "the Reply has a Read list of %d segments", len(h.Reads))
 	}
-	checkInvalidation(c, m, orphan)
+	checkInvalidation(c, m, withoutCall)
 	if h.Proc == rpcrdma.Error {
-		checkError(c, m, orphan)
+		checkError(c, m, withoutCall)
 		return
 	}
-	if orphan {
+	if withoutCall {
 		c.report(rule.ReplyWithoutCall, "no outstanding Call has this XID")
 		return
 	}

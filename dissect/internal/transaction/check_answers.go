@@ -62,7 +62,7 @@ func discardsError(cs *connState, m *message) bool {
 }
 
 // checkError compares an RDMA_ERROR with the Call that it answers.
-func checkError(c checker, m *message, orphan bool) {
+func checkError(c checker, m *message, withoutCall bool) {
 	h, x := m.header, c.x
 	errors := &c.cs.rare().errors
 	answersError := errors[m.side.Other()].has(h.XID)
@@ -70,7 +70,7 @@ func checkError(c checker, m *message, orphan bool) {
 		errors[m.side] = new(recent)
 	}
 	errors[m.side].add(h.XID)
-	if orphan {
+	if withoutCall {
 		switch about := answeredBefore(c.cs, m.side, h.XID); {
 		case answersError:
 			c.report(rule.ErrorAnswered, "an RDMA_ERROR answers an RDMA_ERROR, which must be discarded without an answer")
@@ -136,7 +136,7 @@ func rejectionText(x *txn, h *rpcrdma.Header) string {
 func answeredBefore(cs *connState, s rdma.Side, xid uint32) bool {
 	n := 0
 	for x := cs.finished.last; x != nil && n < 1024; x, n = x.prev, n+1 {
-		if x.side == s && uint32(x.rec.XID) == xid && x.hasReply() {
+		if x.side == s && uint32(x.rec.XID) == xid && x.state.hasReply() {
 			return true
 		}
 	}

@@ -93,7 +93,7 @@ func chunkName(kind chunkKind, chunk int) string {
 
 // checkInvalidation checks a Send With Invalidate: whether it was negotiated, and whether the Call
 // exposed the handle.
-func checkInvalidation(c checker, m *message, orphan bool) {
+func checkInvalidation(c checker, m *message, withoutCall bool) {
 	handle, invalidates := m.Invalidates.Get()
 	if !invalidates {
 		return
@@ -102,7 +102,7 @@ func checkInvalidation(c checker, m *message, orphan bool) {
 	if !m.header.IsDraft {
 		checkNegotiated(c, handle)
 	}
-	if !orphan && !x.listsIncomplete {
+	if !withoutCall && !x.listsIncomplete {
 		i, _ := x.invalidation.Get()
 		switch {
 		case !i.Chunk.Known() && x.rec.Call != nil:
@@ -136,28 +136,28 @@ const maxInvalidatedHandles = 1 << 14
 func noteInvalidated(c checker, m *message) {
 	handle := m.Invalidates.Or(0)
 	owner := m.side.Other()
-	dead := c.cs.checks.invalidatedHandles[owner]
-	if _, was := dead[handle]; was {
+	invalid := c.cs.checks.invalidatedHandles[owner]
+	if _, was := invalid[handle]; was {
 		c.report(rule.InvalidatedHandleUsed, "Send With Invalidate of handle 0x%08x, which was already invalidated and has not been exposed since", handle)
 	}
-	if dead == nil {
-		dead = map[uint32]struct{}{}
-		c.cs.checks.invalidatedHandles[owner] = dead
+	if invalid == nil {
+		invalid = map[uint32]struct{}{}
+		c.cs.checks.invalidatedHandles[owner] = invalid
 	}
-	if len(dead) >= maxInvalidatedHandles {
-		clear(dead)
+	if len(invalid) >= maxInvalidatedHandles {
+		clear(invalid)
 	}
-	dead[handle] = struct{}{}
+	invalid[handle] = struct{}{}
 }
 
 // noteExposed records that the handles of a Call are exposed, and so are valid again.
 func noteExposed(cs *connState, x *txn) {
-	dead := cs.checks.invalidatedHandles[x.side]
-	if len(dead) == 0 {
+	invalid := cs.checks.invalidatedHandles[x.side]
+	if len(invalid) == 0 {
 		return
 	}
 	for i := range x.segments {
-		delete(dead, x.segments[i].handle)
+		delete(invalid, x.segments[i].handle)
 	}
 }
 
@@ -186,7 +186,7 @@ func checkTarget(cs *connState, o *rdma.Operation, m target, s *segment, exact b
 	if s != nil {
 		where.XID = record.Some(uint32(s.txn.rec.XID))
 	}
-	if _, dead := cs.checks.invalidatedHandles[owner][o.Handle]; dead {
+	if _, invalid := cs.checks.invalidatedHandles[owner][o.Handle]; invalid {
 		cs.report(violation{rule.InvalidatedHandleUsed, s.owner(), where, m}, "%v of %d bytes at 0x%016x uses handle 0x%08x, which was already invalidated and has not been exposed since", o.Kind, m.length, m.offset, m.handle)
 	}
 	switch {

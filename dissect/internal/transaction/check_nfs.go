@@ -114,7 +114,7 @@ func checkArguments(c checker, rpc *oncrpc.Header, payload []byte) {
 				x.checks.reducible++
 			}
 		}
-		c.checkRoom()
+		c.checkOffered()
 	}
 	if len(b.holes) > 0 {
 		c.checkReduced(long, rpc)
@@ -165,8 +165,8 @@ func mayBeLarge(x *txn) bool {
 	return false
 }
 
-// checkRoom compares the chunks that a Call offers with the maximum size of its results.
-func (c checker) checkRoom() {
+// checkOffered compares the chunks that a Call offers with the maximum size of its results.
+func (c checker) checkOffered() {
 	x, m := c.x, &c.cs.table.binding.message
 	chunk, large := 0, int64(0)
 	readPlus := slices.ContainsFunc(m.Ops, func(o nfs.Op) bool { return o.Name == "READ_PLUS" })
@@ -175,11 +175,11 @@ func (c checker) checkRoom() {
 		count := o.MaxResult
 		if o.ReducibleResult && chunk < x.writes {
 			if count > 0 && !readPlus {
-				switch room := x.offered(writeChunk, chunk); {
-				case room < count:
-					c.report(rule.WriteChunkTooShort, "Write chunk %d has %d bytes, but the %s asks for %d", chunk, room, o.Name, count)
-				case count%4 != 0 && room == (count+3)&^3:
-					c.report(rule.WriteChunkRoomForPad, "Write chunk %d has %d bytes, which includes an XDR pad after the %d bytes that the %s asks for", chunk, room, count, o.Name)
+				switch offered := x.offered(writeChunk, chunk); {
+				case offered < count:
+					c.report(rule.WriteChunkTooShort, "Write chunk %d has %d bytes, but the %s asks for %d", chunk, offered, o.Name, count)
+				case count%4 != 0 && offered == (count+3)&^3:
+					c.report(rule.WriteChunkRoomForPad, "Write chunk %d has %d bytes, which includes an XDR pad after the %d bytes that the %s asks for", chunk, offered, count, o.Name)
 				}
 			}
 			chunk++
@@ -401,10 +401,10 @@ func (c checker) checkReturned() {
 	}
 	unused, used := 0, 0
 	for chunk := range x.writes {
-		switch room := x.offered(writeChunk, chunk); {
+		switch offered := x.offered(writeChunk, chunk); {
 		case used < len(b.chunks) && b.chunks[used] == chunk:
 			used++
-		case room > 0:
+		case offered > 0:
 			if unused++; chunk < last && unused > empty {
 				c.report(rule.WriteChunkUnused, "Write chunk %d returns empty, although chunk %d contains a result, and results use Write chunks in order", chunk, last)
 				return
@@ -424,8 +424,8 @@ func (c checker) checkReturned() {
 			continue
 		}
 		for chunk := last + 1; chunk < x.writes; chunk++ {
-			if room := x.offered(writeChunk, chunk); room >= item.Length {
-				c.report(rule.WriteChunkUnused, "%d bytes of %s are in the Send, although Write chunk %d with %d bytes is unused", item.Length, item.Name, chunk, room)
+			if offered := x.offered(writeChunk, chunk); offered >= item.Length {
+				c.report(rule.WriteChunkUnused, "%d bytes of %s are in the Send, although Write chunk %d with %d bytes is unused", item.Length, item.Name, chunk, offered)
 				return
 			}
 		}
@@ -470,15 +470,15 @@ func checkFits(c checker, m *message) {
 		return
 	}
 	limit := int64(inlineThreshold(c.cs, m.side))
-	room := x.offered(replyChunk, 0)
+	offered := x.offered(replyChunk, 0)
 	requester := c.attributedTo(x.side)
 	switch {
 	case m.header.Proc == rpcrdma.Error:
-		if m.header.Err == rpcrdma.ErrChunk && x.checks.broken == nil && x.checks.maxReply > limit && room < x.checks.maxReply {
-			requester.report(rule.ReplyChunkMissing, "the responder answered ERR_CHUNK: the Reply may have at least %d bytes, but the Call offers a Reply chunk of %d bytes and the inline threshold is %d", x.checks.maxReply, room, limit)
+		if m.header.Err == rpcrdma.ErrChunk && x.checks.broken == nil && x.checks.maxReply > limit && offered < x.checks.maxReply {
+			requester.report(rule.ReplyChunkMissing, "the responder answered ERR_CHUNK: the Reply may have at least %d bytes, but the Call offers a Reply chunk of %d bytes and the inline threshold is %d", x.checks.maxReply, offered, limit)
 		}
-	case m.whole && m.Length > limit && m.header.Proc == rpcrdma.Msg && x.checks.maxReply > limit && room < m.Length-int64(m.header.Length):
-		requester.report(rule.ReplyChunkMissing, "the Reply has %d bytes, but the Call offers a Reply chunk of %d bytes and the inline threshold is %d", m.Length-int64(m.header.Length), room, limit)
+	case m.whole && m.Length > limit && m.header.Proc == rpcrdma.Msg && x.checks.maxReply > limit && offered < m.Length-int64(m.header.Length):
+		requester.report(rule.ReplyChunkMissing, "the Reply has %d bytes, but the Call offers a Reply chunk of %d bytes and the inline threshold is %d", m.Length-int64(m.header.Length), offered, limit)
 	}
 }
 

@@ -30,20 +30,20 @@ func checkInvReply(c checker, m *message) {
 	if h.IsDraft {
 		x.answer.InvHandle = record.Some(record.Hex32(h.InvHandle))
 	}
-	said, known := x.checks.inv.Get()
+	wanted, known := x.checks.inv.Get()
 	if !known {
 		return
 	}
-	if h.IsDraft && h.InvHandle != said {
-		c.report(rule.InvHandleNotCopied, "rdma_inv_handle is 0x%08x, but in the Call it is 0x%08x", h.InvHandle, said)
+	if h.IsDraft && h.InvHandle != wanted {
+		c.report(rule.InvHandleNotCopied, "rdma_inv_handle is 0x%08x, but in the Call it is 0x%08x", h.InvHandle, wanted)
 	}
 	switch handle, invalidates := m.Invalidates.Get(); {
-	case invalidates && said == 0:
+	case invalidates && wanted == 0:
 		c.report(rule.InvHandleNotHonored, "Send With Invalidate of 0x%08x, although rdma_inv_handle of the Call is 0, which allows none", handle)
-	case invalidates && handle != said:
-		c.report(rule.InvHandleNotHonored, "Send With Invalidate of 0x%08x, although rdma_inv_handle of the Call is 0x%08x", handle, said)
-	case !invalidates && said != 0:
-		c.report(rule.InvHandleUnused, "the Reply invalidates no handle, although the Call asks for the invalidation of 0x%08x in rdma_inv_handle", said)
+	case invalidates && handle != wanted:
+		c.report(rule.InvHandleNotHonored, "Send With Invalidate of 0x%08x, although rdma_inv_handle of the Call is 0x%08x", handle, wanted)
+	case !invalidates && wanted != 0:
+		c.report(rule.InvHandleUnused, "the Reply invalidates no handle, although the Call asks for the invalidation of 0x%08x in rdma_inv_handle", wanted)
 	}
 }
 
@@ -102,25 +102,25 @@ func countInvalidation(cs *connState, x *txn, m *message) {
 	g.ChunkReplies++
 	left := v.count
 	handle, invalidates := m.Invalidates.Get()
-	mine := invalidates && x.exposes(handle)
+	own := invalidates && x.exposes(handle)
 	if v.count == 1 {
 		st.singleAll++
 	}
 	if invalidates {
 		g.InvalidatingReplies++
 	}
-	if said, known := x.checks.inv.Get(); known && said != 0 {
-		if st.named++; invalidates && handle == said {
+	if wanted, known := x.checks.inv.Get(); known && wanted != 0 {
+		if st.named++; invalidates && handle == wanted {
 			st.honored++
 		}
 	}
 	switch {
-	case invalidates && !mine:
+	case invalidates && !own:
 		if s := cs.exposed[x.side].byHandle[handle]; s != nil && s.kind == readChunk {
 			g.ForeignReadChunkHandles++
 		}
-	case mine && v.count == 1:
-	case mine:
+	case own && v.count == 1:
+	case own:
 		st.choices++
 		for _, is := range []struct {
 			n    *int64
@@ -131,7 +131,7 @@ func countInvalidation(cs *connState, x *txn, m *message) {
 			}
 		}
 	}
-	if mine {
+	if own {
 		left--
 	}
 	g.LocalInvalidations += int64(left)

@@ -115,7 +115,8 @@ const maxLostXIDs = 32
 // list is a list of transactions by age.
 type list struct{ first, last *txn }
 
-func linkTxn(cs *connState, l *list, x *txn) {
+// add appends the youngest transaction.
+func (l *list) add(x *txn) {
 	x.prev, x.next = l.last, nil
 	if l.last != nil {
 		l.last.next = x
@@ -125,7 +126,8 @@ func linkTxn(cs *connState, l *list, x *txn) {
 	l.last = x
 }
 
-func unlinkTxn(cs *connState, l *list, x *txn) {
+// remove removes a transaction of the list.
+func (l *list) remove(x *txn) {
 	if x.prev != nil {
 		x.prev.next = x.next
 	} else {
@@ -262,7 +264,7 @@ func (cs *connState) Join(other rdma.Follower, from, to rdma.Side) {
 		for x := l.from.first; x != nil; {
 			next := x.next
 			x.cs, x.side = cs, moved(x.side)
-			linkTxn(cs, l.to, x)
+			l.to.add(x)
 			x = next
 		}
 	}
@@ -320,7 +322,7 @@ func (cs *connState) Closing(record.Stamp) {
 		cs.table.rememberUnanswered(x)
 	}
 	for x := cs.finished.first; x != nil; x = x.next {
-		if x.mayBeRetransmitted() && cs.conn.Acknowledges(x.side.Other()) { // its Reply may never arrive
+		if x.state.mayBeRetransmitted() && cs.conn.Acknowledges(x.side.Other()) { // its Reply may never arrive
 			cs.table.rememberUnanswered(x)
 		}
 	}

@@ -55,12 +55,12 @@ func (t *Table) keepSend(m *message) {
 // CompletedSends returns the Sends that were completed since the last call, in order, if Options
 // ask for them. They are valid until the next packet.
 func (t *Table) CompletedSends() []CompletedSend {
-	said := t.completed
+	sends := t.completed
 	t.completed, t.completedData = t.completed[:0], t.completedData[:0]
 	if cap(t.completedData) > 1<<20 { // the caller keeps the old array
 		t.completedData = nil
 	}
-	return said
+	return sends
 }
 
 // Open returns the procedure of the outstanding Call with this XID. It is unknown if both sides

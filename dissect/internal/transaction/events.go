@@ -140,7 +140,7 @@ func (cs *connState) Refused(r *rdma.Refusal) {
 		x.unwrite(r)
 	}
 	refusesReply := part == partReply || r.Op == nil && x.side == r.By // its memory was refused, and its Reply came afterwards
-	if refusesReply && x.hasReply() && x.rec.Status != record.NoReply {
+	if refusesReply && x.state.hasReply() && x.rec.Status != record.NoReply {
 		x.checker(r.At).reportUnconditionally(rule.ReplyNotDelivered, "the %s cannot have received the Reply in packet %d: it rejected that Reply or an earlier packet (%s), and discards everything from there on", cs.conn.End(r.By), x.answer.LastPacket, r.Text)
 		x.retractReply(retracted)
 		cs.table.rememberUnanswered(x)

@@ -36,7 +36,7 @@ func (t *Table) emit(x *txn) {
 	}
 	t.due = 0
 	cs := x.cs
-	unlinkTxn(cs, &cs.finished, x)
+	cs.finished.remove(x)
 	x.settleDelivery()
 	x.countMissing()
 	t.Ended[slices.Index(record.Statuses[:], x.rec.Status)]++
@@ -78,7 +78,7 @@ func (t *Table) makeRecord(x *txn) *record.Transaction {
 	r.LatencyNS, r.Phases, r.RDMAError, r.RDMAErrorRange = x.latency, x.phases(), x.rdmaError, x.rdmaErrorRange
 	r.LatencyMinNS, r.ReplyLost, r.HeldBackBy = x.latencyMin, x.state == lost, record.SomeIf(k.HeldBackBy, k.HeldBackBy != 0)
 	r.RetransmitOf, r.Retransmitted = record.SomeIf(k.RetransmitOf, k.RetransmitOf != 0), int(k.Retransmitted)
-	if x.hasReply() || x.state == lost {
+	if x.state.hasReply() || x.state == lost {
 		r.Reply = &x.answer
 	}
 	x.procedure.fill(r)
@@ -164,11 +164,11 @@ func (t *Table) chunks(x *txn) {
 func (t *Table) leftOver(x *txn) {
 	to := &t.storage
 	to.handles = to.handles[:0]
-	killed, any := x.invalidation.Get()
+	invalidated, any := x.invalidation.Get()
 	r := &t.record
 	for i := range x.segments {
 		s := &x.segments[i]
-		if s.handleSeen || any && uint32(killed.Handle) == s.handle {
+		if s.handleSeen || any && uint32(invalidated.Handle) == s.handle {
 			continue
 		}
 		to.handles = append(to.handles, record.Hex32(s.handle))

@@ -262,8 +262,8 @@ func (x *txn) chunk(kind chunkKind, chunk int) []segment {
 
 // last returns the last segment of the chunk that contains s.
 func (x *txn) last(s *segment) *segment {
-	behind := x.segments[s.number+1:]
-	n := sort.Search(len(behind), func(i int) bool { return behind[i].kind != s.kind || behind[i].chunk != s.chunk })
+	rest := x.segments[s.number+1:]
+	n := sort.Search(len(rest), func(i int) bool { return rest[i].kind != s.kind || rest[i].chunk != s.chunk })
 	return &x.segments[int(s.number)+n]
 }
 
@@ -386,8 +386,8 @@ func (cs *connState) Moved(o *rdma.Operation, offset uint64, data []byte, n int)
 			o.Tag = x.tag(int(s.number))
 			continue
 		}
-		room := int(min(uint64(n), uint64(s.length)-at))
-		noteTransfer(cs, s, offset, data[:min(len(data), room)], room)
-		offset, n, data = offset+uint64(room), n-room, data[min(len(data), room):]
+		fit := int(min(uint64(n), uint64(s.length)-at))
+		noteTransfer(cs, s, offset, data[:min(len(data), fit)], fit)
+		offset, n, data = offset+uint64(fit), n-fit, data[min(len(data), fit):]
 	}
 }

@@ -238,7 +238,7 @@ func (cs *connState) call(m *message) {
 	x.enter(outstanding)
 	x.checks.callTrust = trustIn(m.Operation)
 	cs.open[side].add(x)
-	linkTxn(cs, &cs.calls, x)
+	cs.calls.add(x)
 	m.Tag = x.tag(partCall)
 	t.findRetransmitted(x)
 	m.fill(&x.call)
@@ -325,8 +325,8 @@ func (cs *connState) reply(m *message) {
 	}
 	t, h, side := cs.table, m.header, m.side.Other()
 	x := cs.open[side][h.XID]
-	orphan := x == nil
-	if orphan {
+	withoutCall := x == nil
+	if withoutCall {
 		noteReplyBeforeCall(cs, side, h.XID)
 		x = t.begin(cs, side, h.XID)
 	} else {
@@ -336,14 +336,14 @@ func (cs *connState) reply(m *message) {
 	if t.options.Shown {
 		t.noteGuarded(x)
 	}
-	if !orphan {
+	if !withoutCall {
 		noteCreditFreed(cs, side, m.Last)
 	}
 	noteActivity(cs, x, m.side, m.Last)
 	noteReordered(cs, x, m.Operation, record.EventReply)
 	x.answered = new(answered)
 	m.fill(&x.answer)
-	if d, known := cs.conn.Accepted(side, x.callSeq, m.First); known && !orphan {
+	if d, known := cs.conn.Accepted(side, x.callSeq, m.First); known && !withoutCall {
 		noteAccepted(&x.call, d)
 	}
 	if h.Length >= 12 {
@@ -364,13 +364,13 @@ func (cs *connState) reply(m *message) {
 		x.keepInline(&x.inReply, m)
 		t.replyRPC(x, m)
 	}
-	if orphan {
+	if withoutCall {
 		status = record.NoCall
 	} else {
 		x.latency = record.Some(int64(m.Last.Time - x.call.Time))
 	}
 	x.invalidate(m)
-	checkReply(cs, x, m, orphan)
+	checkReply(cs, x, m, withoutCall)
 	t.end(x, status)
 }
 

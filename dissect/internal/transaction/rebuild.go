@@ -67,7 +67,7 @@ func (x *txn) countMissing() {
 	if c := x.rec.Call; c != nil {
 		c.MissingBytes = record.SomeIf(call+x.inCall.size-x.inCall.have, c.PayloadBytes.Known())
 	}
-	if x.hasReply() {
+	if x.state.hasReply() {
 		x.answer.MissingBytes = record.SomeIf(reply+x.inReply.size-x.inReply.have, x.answer.PayloadBytes.Known())
 	}
 }
@@ -131,7 +131,7 @@ func (b *rebuilder) call(x *txn) *record.Payload {
 
 // reply returns the rebuilt Reply, or nil if it cannot be rebuilt.
 func (b *rebuilder) reply(x *txn) *record.Payload {
-	if !x.hasReply() || !x.inReply.known {
+	if !x.state.hasReply() || !x.inReply.known {
 		return nil
 	}
 	b.begin(&x.inReply)
@@ -299,10 +299,10 @@ func (b *rebuilder) join(to *record.Payload, x *txn, kind chunkKind) *record.Pay
 			if h.From >= at {
 				break
 			}
-			cut := min(h.To, at)
-			to.Holes = append(to.Holes, record.Hole{From: h.From + shift, To: cut + shift, Item: h.Item})
-			if cut < h.To {
-				b.base.Holes[hole].From = cut
+			end := min(h.To, at)
+			to.Holes = append(to.Holes, record.Hole{From: h.From + shift, To: end + shift, Item: h.Item})
+			if end < h.To {
+				b.base.Holes[hole].From = end
 				break
 			}
 		}

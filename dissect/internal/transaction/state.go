@@ -39,10 +39,10 @@ func (x *txn) enter(next state) {
 }
 
 // hasReply reports whether the transaction has a Reply that was not refused.
-func (x *txn) hasReply() bool { return x.state == awaitingDelivery || x.state == accepted }
+func (s state) hasReply() bool { return s == awaitingDelivery || s == accepted }
 
 // mayBeRetransmitted reports whether the requester may not have the Reply of an ended
 // transaction, and so may retransmit its Call.
-func (x *txn) mayBeRetransmitted() bool {
-	return x.state == awaitingDelivery || x.state == retracted
+func (s state) mayBeRetransmitted() bool {
+	return s == awaitingDelivery || s == retracted
 }

@@ -64,7 +64,7 @@ type Table struct {
 	// gets it only once.
 	unannounced bool
 
-	slots    []*txn   // nil if the slot is free and its storage was freed
+	slots    []*txn   // nil if the slot is free
 	gens     []uint32 // number of times that each slot was used
 	free     []uint32 // free slots
 	settling queue.Queue[*txn]
@@ -227,7 +227,7 @@ func (t *Table) tagged(tag rdma.Tag) (x *txn, part int) {
 		return nil, 0
 	}
 	x = t.slots[slot-1]
-	if x == nil || uint64(x.gen) != uint64(tag)>>(slotBits+partBits) || x.cs == nil {
+	if x == nil || uint64(x.gen) != uint64(tag)>>(slotBits+partBits) {
 		return nil, 0
 	}
 	return x, int(uint64(tag)>>slotBits) & (1<<partBits - 1)
@@ -271,37 +271,21 @@ func (t *Table) Part(tag rdma.Tag, from, to uint64) (p record.Part) {
 
 // begin starts a transaction of a Call by a side.
 func (t *Table) begin(cs *connState, side rdma.Side, xid uint32) *txn {
-	var x *txn
 	slot := uint32(len(t.slots))
 	if n := len(t.free); n > 0 {
 		slot, t.free = t.free[n-1], t.free[:n-1]
-		x = t.slots[slot]
 	} else {
 		t.slots, t.gens = append(t.slots, nil), append(t.gens, 0)
 		t.free = slices.Grow(t.free, len(t.slots)) // a data packet must not allocate when it releases slots
 	}
-	if x == nil { // the first access is a write, so that the kernel does not fault each page twice
-		x = &txn{rec: facts{Findings: []string{}, Waits: []record.Wait{}}, answered: &noAnswer}
-		t.slots[slot] = x
-	} else {
-		x.reset()
-	}
-	x.rec.XID, x.cs, x.side, x.slot, x.gen = record.Hex32(xid), cs, side, slot, t.gens[slot]
+	x := &txn{cs: cs, side: side, slot: slot, gen: t.gens[slot], answered: &noAnswer}
+	x.rec = facts{XID: record.Hex32(xid), Findings: []string{}, Waits: []record.Wait{}}
+	t.slots[slot] = x
 	t.last++
 	x.rec.ID = t.last
 	cs.transactions++
 	x.charge(txnCost)
 	return x
-}
-
-// reset clears a transaction for reuse, but keeps its storage.
-func (x *txn) reset() {
-	r := &x.rec
-	timeline, findings, waits := r.Timeline[:0], r.Findings[:0], r.Waits[:0]
-	segments, names, call := x.segments[:0], x.named[:0], x.inCall.data[:0]
-	*x = txn{} // a statement of its own, so that the compiler clears it in place
-	r.Timeline, r.Findings, r.Waits = timeline, findings, waits
-	x.segments, x.named, x.inCall.data, x.answered = segments, names, call, &noAnswer
 }
 
 // charge adds bytes to the budget that a transaction uses.
@@ -313,12 +297,7 @@ func (x *txn) charge(bytes int64) {
 	x.cs.conn.Share().Charge(bytes)
 }
 
-const (
-	maxWarm = 256     // number of free transactions that keep their storage
-	maxFree = 1 << 12 // number of free transactions with little storage: Calls are evicted in bursts
-)
-
-// trim frees storage that only a large transaction needs.
+// trim frees the storage of an emitted transaction that only a large transaction needs.
 func (x *txn) trim() {
 	if cap(x.rec.Timeline) > 64 {
 		x.rec.Timeline = nil
@@ -329,24 +308,16 @@ func (x *txn) trim() {
 	if cap(x.segments) > 16 {
 		x.segments = nil
 	}
-	if cap(x.inCall.data) > 1<<14 {
-		x.inCall.data = nil
+	x.inCall.data = nil
+	if x.answered != &noAnswer {
+		x.inReply.data = nil
 	}
 }
 
-// isSmall reports whether a transaction has no more storage than a few operations need.
-func (x *txn) isSmall() bool {
-	return cap(x.rec.Timeline) <= 4 && cap(x.named) <= 4 && cap(x.segments) <= 2 && cap(x.inCall.data) <= 256
-}
-
-// release makes the slot of an emitted transaction free.
+// release frees the slot of an emitted transaction.
 func (t *Table) release(x *txn) {
 	t.gens[x.slot] = (x.gen + 1) & (1<<genBits - 1)
-	x.cs = nil
-	x.answered = &noAnswer
-	if n := len(t.free); n >= maxFree || n >= maxWarm && !x.isSmall() {
-		t.slots[x.slot] = nil
-	}
+	t.slots[x.slot] = nil
 	t.free = append(t.free, x.slot)
 }
 
@@ -386,7 +357,7 @@ func (t *Table) end(x *txn, status record.Status) {
 	x.rec.Status = status
 	if x.state == outstanding {
 		cs.open[x.side].remove(x)
-		unlinkTxn(cs, &cs.calls, x)
+		cs.calls.remove(x)
 		if x.checks.isDone {
 			cs.checks.credits[x.side].dones--
 		}
@@ -405,7 +376,7 @@ func (t *Table) end(x *txn, status record.Status) {
 	if status == record.NoReply && !cs.conn.Closing() { // the Calls of a closing connection were remembered before
 		t.rememberUnanswered(x)
 	}
-	linkTxn(cs, &cs.finished, x)
+	cs.finished.add(x)
 	t.settling.Push(x)
 }
 
@@ -421,7 +392,7 @@ func (t *Table) Expire() {
 			switch {
 			case x.pendingFindings > 0:
 				wait = max(wait, pendingWait)
-			case x.mayBeRetransmitted():
+			case x.state.mayBeRetransmitted():
 				wait = max(wait, x.cs.conn.DecidesWithin())
 			}
 			if t.Clock-x.ended <= wait && t.settling.Len() < maxSettling {
