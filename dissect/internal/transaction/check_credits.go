@@ -170,12 +170,3 @@ func checkTooSmall(cs *connState, r *rdma.Refusal, x *txn) {
 	}
 	cs.report(violation{rule: rule.ReceiveTooSmall, where: rdma.Where{At: r.At, Blames: record.Some(r.By)}}, text, o.Length, r.Reason, size, how)
 }
-
-// receiveSize returns the length in bytes of the longest Send that a side accepts, and whether the
-// side announced it.
-func receiveSize(cs *connState, s rdma.Side) (size int64, stated bool) {
-	if p := cs.stated(s); p != nil {
-		return int64(p.ReceiveSize), true
-	}
-	return rpcrdma.DefaultInline, false
-}

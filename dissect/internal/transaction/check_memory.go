@@ -261,19 +261,6 @@ func checkSize(c checker, m *message) {
 	}
 }
 
-// inlineThreshold returns the inline threshold in bytes for messages that a side sends (RFC 8797
-// s.4.2, s.5.1). A side without private data counts as one that announces 1024 twice.
-func inlineThreshold(cs *connState, s rdma.Side) int {
-	sends, takes := rpcrdma.DefaultInline, rpcrdma.DefaultInline
-	if p := cs.stated(s); p != nil {
-		sends = p.SendSize
-	}
-	if p := cs.stated(s.Other()); p != nil {
-		takes = p.ReceiveSize
-	}
-	return min(sends, takes)
-}
-
 // checkExceeds reports, once, that an operation without an announced length continues after the end
 // of the memory in which it began.
 func checkExceeds(cs *connState, x *txn, s *segment, o *rdma.Operation) {

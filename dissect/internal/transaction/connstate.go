@@ -7,8 +7,6 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
-	"github.com/rdmadump/rdmadump/dissect/rule"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
@@ -169,69 +167,12 @@ func (cs *connState) lookUpService() {
 	}
 }
 
-// Private decodes the private data of a side (RFC 8797).
-func (cs *connState) Private(s rdma.Side, data []byte, at record.Stamp) {
-	cs.lookUpService()
-	cs.privateDataSeen[s] = true
-	found, ok, err := rpcrdma.FindPrivateData(data)
-	switch {
-	case ok:
-		cs.private[s] = &record.PrivateData{
-			Offset: found.Offset, Version: found.Version, RemoteInvalidation: found.RemoteInvalidation, SendSize: found.SendSize, ReceiveSize: found.ReceiveSize,
-		}
-		checkPrivate(cs, s, found, at)
-		if cs.upper == "" {
-			cs.setUpperLayer(upperRPC)
-		}
-	case err != nil:
-		cs.report(violation{rule: rule.PrivateDataUnusable, where: rdma.Where{At: at, Blames: record.Some(s)}}, "%v; the default inline thresholds apply", err)
-	}
-}
-
 // direction returns the direction of the Calls of a side.
 func (cs *connState) direction(s rdma.Side) record.Direction {
 	if client, known := cs.conn.Client(); known && s != client {
 		return record.Backward
 	}
 	return record.Forward
-}
-
-// thresholds returns the inline thresholds of the connection.
-func thresholds(cs *connState) record.InlineThresholds {
-	client, _ := cs.conn.Client()
-	t := record.InlineThresholds{ClientToServer: inlineThreshold(cs, client), ServerToClient: inlineThreshold(cs, client.Other()), Source: "private_data"}
-	if cs.stated(0) == nil || cs.stated(1) == nil {
-		t.Source = "default"
-	}
-	return t
-}
-
-// negotiated reports whether the handshake and both sides' private data were captured. Only then is
-// it known what the sides agreed on.
-func (cs *connState) negotiated() bool {
-	return cs.conn.Handshake() && cs.privateDataSeen[0] && cs.privateDataSeen[1] && !cs.conn.Hearsay(0) && !cs.conn.Hearsay(1)
-}
-
-// stated returns the private data of a side, or nil if it is unknown or came with a bad ICRC.
-func (cs *connState) stated(s rdma.Side) *record.PrivateData {
-	if cs.conn.Hearsay(s) {
-		return nil
-	}
-	return cs.private[s]
-}
-
-// remoteInvalidation returns whether both sides support remote invalidation, if that is known.
-func remoteInvalidation(cs *connState) record.Opt[bool] {
-	if !cs.negotiated() {
-		return record.Opt[bool]{}
-	}
-	return record.Some(supportsInvalidation(cs, 0) && supportsInvalidation(cs, 1))
-}
-
-// supportsInvalidation reports whether a side announced support for remote invalidation.
-func supportsInvalidation(cs *connState, s rdma.Side) bool {
-	p := cs.stated(s)
-	return p != nil && p.RemoteInvalidation
 }
 
 // Knows reports whether a Call with this XID is outstanding, or whether this memory is exposed.

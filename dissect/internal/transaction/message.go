@@ -253,7 +253,7 @@ func (cs *connState) call(m *message) {
 	cs.expose(x, h)
 	noteCreditWait(cs, x, m)
 	noteCallSent(cs, m)
-	x.rec.HeldBackBy = heldBackBy(cs, side, m.First)
+	x.rec.HeldBackBy = cs.wireActivity().heldBackBy(side, m.First)
 	noteActivity(cs, x, side, m.Last)
 	noteReordered(cs, x, m.Operation, record.EventCall)
 	e := x.event(m.First, record.EventCall, record.Requester)
@@ -337,7 +337,7 @@ func (cs *connState) reply(m *message) {
 		t.noteGuarded(x)
 	}
 	if !withoutCall {
-		noteCreditFreed(cs, side, m.Last)
+		cs.wireActivity().noteCreditFreed(side, m.Last)
 	}
 	noteActivity(cs, x, m.side, m.Last)
 	noteReordered(cs, x, m.Operation, record.EventReply)

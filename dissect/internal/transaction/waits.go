@@ -44,13 +44,13 @@ func noteActivity(cs *connState, x *txn, s rdma.Side, at record.Stamp) {
 			})
 		}
 	}
-	noteSend(cs, s, x.rec.ID, at)
+	cs.wireActivity().noteSend(s, x.rec.ID, at)
 	x.active = at
 }
 
 // noteSend records that a side sent a packet of a transaction.
-func noteSend(cs *connState, s rdma.Side, id int64, at record.Stamp) {
-	b := &cs.wireActivity().busy[s]
+func (w *wireActivity) noteSend(s rdma.Side, id int64, at record.Stamp) {
+	b := &w.busy[s]
 	if b.txn != id && (b.packets < busyFrom || at.Time-b.last.Time >= waitFrom) || at.Time < b.last.Time {
 		b.from, b.packets = at, 0
 	}
@@ -91,9 +91,9 @@ func noteRetransmit(cs *connState, x *txn, o *rdma.Operation, r retransmission) 
 		}
 		x.wait(w)
 	}
-	noteSend(cs, r.by, x.rec.ID, at)
+	cs.wireActivity().noteSend(r.by, x.rec.ID, at)
 	if o.Side != r.by { // a response: its requester is busy with the retransmissions, too
-		noteSend(cs, o.Side, x.rec.ID, at)
+		cs.wireActivity().noteSend(o.Side, x.rec.ID, at)
 	}
 	cs.wireActivity().busy[r.by].repeated = at
 	x.active = at
@@ -108,8 +108,8 @@ func (x *txn) waitedFor(early int64) bool {
 // heldBackBy returns the id of the transaction whose packets kept a side busy until it sent a Call,
 // or 0. The Call follows a retransmission, or the end of a transfer, within waitFrom. The capture
 // does not show when the host posted it.
-func heldBackBy(cs *connState, s rdma.Side, at record.Stamp) int64 {
-	b := &cs.wireActivity().busy[s]
+func (w *wireActivity) heldBackBy(s rdma.Side, at record.Stamp) int64 {
+	b := &w.busy[s]
 	if b.txn == noTxn || at.Time-b.last.Time >= waitFrom {
 		return 0
 	}
@@ -150,8 +150,8 @@ func noteCallSent(cs *connState, m *message) {
 }
 
 // noteCreditFreed records that a Reply to a side has freed a credit.
-func noteCreditFreed(cs *connState, s rdma.Side, at record.Stamp) {
-	if c := &cs.wireActivity().credit[s]; c.full.Packet != 0 && c.freed.Packet == 0 {
+func (w *wireActivity) noteCreditFreed(s rdma.Side, at record.Stamp) {
+	if c := &w.credit[s]; c.full.Packet != 0 && c.freed.Packet == 0 {
 		c.freed = at
 	}
 }
