@@ -253,7 +253,7 @@ func tooShortText(cs *connState, o *rdma.Operation) string {
 
 // checkBurst reports a burst of retransmissions that a timer caused, when its first packet is
 // captured. x may be nil.
-func checkBurst(cs *connState, x *txn, o *rdma.Operation, by rdma.Side, at record.Stamp, b *rdma.Burst) {
+func (cs *connState) checkBurst(x *txn, o *rdma.Operation, by rdma.Side, at record.Stamp, b *rdma.Burst) {
 	if b == nil || b.Cause != record.RetransmitTimeout || b.At != at {
 		return
 	}

@@ -569,8 +569,8 @@ func checkLongCall(cs *connState, x *txn, rpc *oncrpc.Header, err error, payload
 }
 
 // noteResults stores the Payload stream of a Reply for the checks.
-func noteResults(cs *connState, x *txn, m *message, rpc *oncrpc.Header, err error, payload []byte) {
-	b := &cs.table.binding
+func noteResults(x *txn, m *message, rpc *oncrpc.Header, err error, payload []byte) {
+	b := &x.cs.table.binding
 	b.reply, b.rpc, b.whole = payload, rpc, m.captured()
 	if m.header.Proc == rpcrdma.NoMsg {
 		b.whole = len(payload) > 0 && int64(len(payload)) == rpcrdma.Length(m.header.Reply)

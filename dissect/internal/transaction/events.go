@@ -78,7 +78,7 @@ func (cs *connState) Acked(o *rdma.Operation, at record.Stamp, _ bool) {
 func (cs *connState) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp, b *rdma.Burst) bool {
 	cs.noteCopyInDoubt(o)
 	x, part := cs.table.tagged(o.Tag)
-	checkBurst(cs, x, o, by, at, b)
+	cs.checkBurst(x, o, by, at, b)
 	if x == nil || x.state == emitted {
 		return false
 	}

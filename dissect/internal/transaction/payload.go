@@ -62,7 +62,7 @@ func (t *Table) replyRPC(x *txn, m *message) {
 		err = rpc.Decode(payload)
 		t.reportLong(x, replyChunk)
 	}
-	noteResults(x.cs, x, m, rpc, err, payload)
+	noteResults(x, m, rpc, err, payload)
 	if err != nil || rpc.Type != oncrpc.Reply {
 		return
 	}
