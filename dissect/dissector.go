@@ -459,7 +459,7 @@ func (d *Dissector) show(taken bool) {
 		verdict = d.tracker.Verdict()
 	}
 	if verdict.Conn != nil {
-		in.RPC, in.NFS4 = transaction.Speaks(verdict.Conn)
+		in.RPC, in.NFS4 = transaction.CarriesRPC(verdict.Conn)
 	}
 	for _, g := range d.table.Guarded(verdict.Op) {
 		in.Guarded = append(in.Guarded, describe.Guarded{XID: g.XID, Asked: describe.Asked(g.Asked)})
@@ -522,7 +522,7 @@ func (d *Dissector) packet(s *packetRef) (err error) {
 // tree adds to the input what describing arguments and results needs.
 func (d *Dissector) tree(in *describe.Input, h rdma.PacketVerdict) {
 	in.Tree = true
-	for _, s := range d.table.Said() {
+	for _, s := range d.table.CompletedSends() {
 		in.Said = append(in.Said, describe.Said{Data: s.Data, Length: s.Length, Asked: describe.Asked(s.Asked)})
 	}
 	in.Asked = func(xid uint32) describe.Asked {

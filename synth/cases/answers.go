@@ -37,6 +37,22 @@ func refusal(low, high uint32) synth.Reply {
 	return synth.Reply{Vers: 3, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: low, High: high}
 }
 
+// unknownVersionBack returns a function in which the server sends a Call of version 3, and
+// the client rejects it with an ERR_VERS that lists the versions 1 to high.
+func unknownVersionBack(high uint32) func(*wire, *conn) {
+	return func(_ *wire, c *conn) {
+		session(c, synth.ConnBackChannel)
+		call := synth.CBNull()
+		call.XID, call.Vers = 0x99, 3
+		c.Server.Call(call)
+		c.Client.Ack()
+		by := refusal(1, high)
+		by.XID = call.XID
+		c.Client.Reply(by)
+		c.Server.Ack()
+	}
+}
+
 var answers = []Case{
 	{Rule: "rdma-error", Name: "a chunk", Broken: does(synth.Null(), synth.ErrChunk()), Healthy: rpc},
 	{Rule: "rdma-error", Name: "a version", Broken: refused(synth.Call{Vers: 3}, refusal(1, 1)), Healthy: rpc},
@@ -124,6 +140,29 @@ var answers = []Case{
 			c.Client.Call(synth.Call{XID: 5})
 			c.Disconnect(c.Client)
 		},
+	},
+	{
+		Rule: "reply-without-call", Name: "an RDMA_ERROR that cannot be decoded does not end the RPC", AtFault: server,
+		Broken: func(_ *wire, c *conn) {
+			c.RPC(synth.Call{XID: 5}, synth.ErrChunk())
+			c.Server.Reply(synth.Reply{XID: 5})
+		},
+		Healthy: func(_ *wire, c *conn) {
+			c.Client.Call(synth.Call{XID: 5})
+			c.Server.Reply(synth.Reply{XID: 5, Proc: rpcrdma.Error, Err: 7})
+			c.Client.Ack()
+			c.Server.Reply(synth.Reply{XID: 5})
+			c.Client.Ack()
+		},
+	},
+	{
+		Rule: "reply-without-call", Name: "a Call of the server of an unknown version is no Reply", AtFault: server,
+		Broken:  func(_ *wire, c *conn) { session(c, synth.ConnBackChannel); c.Server.Reply(synth.Reply{XID: 0x999}) },
+		Healthy: unknownVersionBack(1),
+	},
+	{
+		Rule: "error-wrong-code", Name: "a range with the rejected version of the server's Call", AtFault: client,
+		Broken: unknownVersionBack(4), Healthy: unknownVersionBack(1),
 	},
 	{
 		Rule: "xid-in-use", Name: "twice at once", AtFault: client,

@@ -268,6 +268,17 @@ var credits = []Case{
 		Healthy: does(synth.Write3(0, data(2000)), synth.Write3Reply(2000)),
 	},
 	{
+		Rule: "receive-too-small", Name: "within the negotiated limit", AtFault: server, Transport: RoCE, Options: privately(synth.Inline(1024, 1024, true), yes),
+		Broken: func(_ *wire, c *conn) {
+			c.Client.Call(synth.Write3(0, data(800)))
+			c.Server.Nak(1)
+		},
+		Healthy: func(_ *wire, c *conn) { // the server accepts 4096 bytes, but the client said that it sends 1024 at most
+			c.Client.Call(synth.Write3(0, data(2000)))
+			c.Server.Nak(1)
+		},
+	},
+	{
 		Rule: "receive-too-small", Name: "within 1024 bytes, no size stated", AtFault: server, Transport: RoCE, Options: privately(yes, synth.NoPrivateData()),
 		Broken: func(_ *wire, c *conn) {
 			c.Client.Call(synth.Write3(0, data(800)))

@@ -1,10 +1,9 @@
-// Package evidence says what a capture proves. What is missing from a capture is a
-// set of gaps; each rule declares which gaps prevent its findings, and how long a
-// finding has to wait until it is proved.
+// Package evidence says which violations a capture proves. The reasons why a capture may not show
+// everything are a set of gaps. Each rule declares which gaps prevent its findings, and how long a
+// finding has to wait until the capture proves it.
 //
-// To add a gap, add its constant and its row in the table, and set it where the
-// packets show it: in package rdma if it is about packets, in package transaction
-// if it is about messages.
+// To add a gap, add its constant and its row in the table, and set it when the packets show it: in
+// package rdma if it is about packets, in package transaction if it is about messages.
 package evidence
 
 import (
@@ -15,7 +14,7 @@ import (
 // Gap is a set of reasons why a capture may not show everything that happened.
 type Gap uint16
 
-// The gaps. A lasting gap stays once it is there; a passing one may cease.
+// The gaps. A lasting gap never closes; a passing gap may close.
 const (
 	Missing        Gap = 1 << iota // of a side, lasting
 	Awaited                        // of a side, passing
@@ -25,17 +24,17 @@ const (
 	NoHandshake                    // of a connection, lasting
 	NoPrivateData                  // of a side, lasting
 	Unordered                      // of the capture, lasting
-	HalfRead                       // of a side: what was not read can never excuse a finding later, so it counts as lasting
+	HalfRead                       // of a side, lasting: a message that was not decoded can never excuse a finding later
 	TruncatedAgain                 // of a connection, lasting
 	XIDReused                      // of a side, lasting
 	Closing                        // of a connection, lasting
 )
 
-// Passing are the gaps that may cease.
+// Passing contains the gaps that may close.
 const Passing = Awaited
 
-// gaps describes each gap: its name in JSON, and what a capture needs so that a
-// rule is not kept from reporting by it. SIDE stands for the side it is about.
+// gaps describes each gap: its name in JSON, and the condition that a capture has to meet so that
+// the gap does not prevent findings. SIDE is replaced by the side that the gap is about.
 var gaps = []struct {
 	gap       Gap
 	name      string
@@ -83,7 +82,7 @@ func Names() (names []string) {
 	return names
 }
 
-// Lasting returns the gaps of a set that do not cease.
+// Lasting returns the gaps of a set that never close.
 func (g Gap) Lasting() Gap { return g &^ Passing }
 
 // Needs says which gaps prevent a finding. Own is the side that would be at fault,
@@ -102,11 +101,11 @@ func (n Needs) Blocks(s Sides) Gap {
 	return n.Own&s.Own | n.Other&s.Other | n.Connection&(s.Own|s.Other)
 }
 
-// connection are the gaps that belong to no side.
+// connection contains the gaps that belong to no side.
 const connection = Evicted | NoHandshake | Unordered | TruncatedAgain | Closing
 
-// Necessary lists what a capture needs, a clause for each gap. Own and other are
-// what the two sides are called.
+// Necessary returns the conditions that a capture has to meet, a clause for each gap. own and other
+// are the names of the two sides.
 func (n Needs) Necessary(own, other string) (clauses []string) {
 	for _, row := range gaps {
 		all := n.Own | n.Other | n.Connection
@@ -128,10 +127,10 @@ func (n Needs) Necessary(own, other string) (clauses []string) {
 	return clauses
 }
 
-// Count returns how many gaps are in a set.
+// Count returns the number of gaps in a set.
 func (g Gap) Count() int { return bits.OnesCount16(uint16(g)) }
 
-// Until says how long a finding waits after its violation shows.
+// Until is the moment until which a finding waits after its violation was captured.
 type Until uint8
 
 // The moments at which a finding is decided.

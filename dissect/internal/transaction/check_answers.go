@@ -10,9 +10,9 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
-// Answers: RDMA_ERROR where it is due, and nowhere else (RFC 8166 s.4.5).
+// Answers: the rules about RDMA_ERROR and about Replies to broken Calls (RFC 8166 s.4.5).
 
-// recent remembers a few XIDs.
+// recent remembers the last 64 XIDs.
 type recent struct {
 	xids [64]uint32
 	n    int
@@ -35,59 +35,72 @@ func (r *recent) has(xid uint32) bool {
 	return false
 }
 
-// answersDone takes an RDMA_ERROR that answers an RDMA_DONE for a Call that is
-// still open: it does not answer the Call.
-func (f *follower) answersDone(m *message) bool {
+// answersDone reports whether m is an RDMA_ERROR that answers an RDMA_DONE for an outstanding Call.
+// Such an RDMA_ERROR does not answer the Call.
+func answersDone(cs *connState, m *message) bool {
 	h := m.header
-	x := f.open[m.side.Other()].get(h.XID)
-	if x == nil || !x.judged.doneSent || h.Length < rpcrdma.FixedLen || h.Proc != rpcrdma.Error || h.Err != rpcrdma.ErrChunk {
+	x := cs.open[m.side.Other()][h.XID]
+	if x == nil || !x.checks.doneSent || h.Length < rpcrdma.FixedLen || h.Proc != rpcrdma.Error || h.Err != rpcrdma.ErrChunk {
 		return false
 	}
-	x.judged.doneSent = false
+	x.checks.doneSent = false
 	m.Tag = x.tag(partReply)
 	return true
 }
 
-// checkError holds an RDMA_ERROR against what it answers.
-func (f *follower) checkError(c checker, m *message, orphan bool) {
+// discardsError reports whether m is an RDMA_ERROR that the requester discards, because it cannot
+// be decoded although all of it was captured. The requester still waits for the Reply.
+func discardsError(cs *connState, m *message) bool {
+	h := m.header
+	x := cs.open[m.side.Other()][h.XID]
+	if x == nil || m.err == nil || !m.captured() || h.Length < rpcrdma.FixedLen || h.Proc != rpcrdma.Error {
+		return false
+	}
+	m.Tag = x.tag(partReply)
+	checkMessage(cs, x, m)
+	return true
+}
+
+// checkError compares an RDMA_ERROR with the Call that it answers.
+func checkError(c checker, m *message, withoutCall bool) {
 	h, x := m.header, c.x
-	errors := &f.rare().errors
+	errors := &c.cs.rare().errors
 	answersError := errors[m.side.Other()].has(h.XID)
 	if errors[m.side] == nil {
 		errors[m.side] = new(recent)
 	}
 	errors[m.side].add(h.XID)
-	if orphan {
-		switch about := f.answeredBefore(m.side, h.XID); {
+	if withoutCall {
+		switch about := answeredBefore(c.cs, m.side, h.XID); {
 		case answersError:
 			c.report(rule.ErrorAnswered, "an RDMA_ERROR answers an RDMA_ERROR, which must be discarded without an answer")
 		case about:
-			c.nobody().report(rule.RDMAError, "the requester rejected a Reply with %v", h.Err)
-		case f.proves(rule.ErrorUnknownXID, m.side):
+			c.unattributed().report(rule.RDMAError, "the requester rejected a Reply with %v", h.Err)
+		case c.cs.proves(rule.ErrorUnknownXID, m.side):
 			c.report(rule.ErrorUnknownXID, "RDMA_ERROR %v has the XID of no outstanding Call", h.Err)
 		default:
-			c.nobody().report(rule.RDMAError, "%v in an RDMA_ERROR whose Call is not in the capture", h.Err)
+			c.unattributed().report(rule.RDMAError, "%v in an RDMA_ERROR whose Call is not in the capture", h.Err)
 		}
 		return
 	}
 	verb := "rejected the Call"
-	if x.judged.broken != nil {
+	if x.checks.broken != nil {
 		verb = "correctly rejected the Call"
 	}
-	c.nobody().report(rule.RDMAError, "the responder %s with %v%s", verb, h.Err, x.why(h))
+	c.unattributed().report(rule.RDMAError, "the responder %s with %v%s", verb, h.Err, rejectionText(x, h))
 	if x.rec.Call == nil || m.err != nil {
 		return
 	}
-	if vers := x.call.RDMAVers; h.Vers != vers && x.call.HeaderBytes.Known() || h.Vers != vers && x.judged.broken == rule.RDMAVersion {
+	if vers := x.call.RDMAVers; h.Vers != vers && x.call.HeaderBytes.Known() || h.Vers != vers && x.checks.broken == rule.RDMAVersion {
 		c.report(rule.ErrorWrongVersion, "the RDMA_ERROR has rdma_vers %d, but the Call that it answers has rdma_vers %d", h.Vers, vers)
 	}
-	f.checkCode(c, h)
-	f.checkFits(c, m)
+	checkCode(c, h)
+	checkFits(c, m)
 }
 
-// checkCode holds the code of an RDMA_ERROR against what was wrong.
-func (f *follower) checkCode(c checker, h *rpcrdma.Header) {
-	vers, broken := c.x.call.RDMAVers, c.x.judged.broken
+// checkCode compares the code of an RDMA_ERROR with the error in the Call.
+func checkCode(c checker, h *rpcrdma.Header) {
+	vers, broken := c.x.call.RDMAVers, c.x.checks.broken
 	switch {
 	case h.Err == rpcrdma.ErrChunk && broken == rule.RDMAVersion:
 		c.report(rule.ErrorWrongCode, "ERR_CHUNK answers a Call of version %d, but only ERR_VERS tells the requester which versions are supported", vers)
@@ -96,18 +109,19 @@ func (f *follower) checkCode(c checker, h *rpcrdma.Header) {
 		c.report(rule.ErrorWrongCode, "ERR_VERS lists the versions %d to %d, but the lowest version is above the highest", h.VersLow, h.VersHigh)
 	case h.VersLow <= vers && vers <= h.VersHigh:
 		c.report(rule.ErrorWrongCode, "ERR_VERS rejects version %d, although it lists versions %d to %d as supported", vers, h.VersLow, h.VersHigh)
-	case f.judged.first && vers == rpcrdma.Version:
+	case c.cs.checks.version1Answered && vers == rpcrdma.Version:
 		c.report(rule.ErrorWrongCode, "ERR_VERS rejects version 1, which this responder accepted before")
 	}
 }
 
-// why says what of a Call an RDMA_ERROR may refuse, as far as it shows.
-func (x *txn) why(h *rpcrdma.Header) string {
+// rejectionText returns the reason why an RDMA_ERROR may have rejected the Call, as far as the
+// capture shows it.
+func rejectionText(x *txn, h *rpcrdma.Header) string {
 	switch {
-	case x.judged.broken != nil:
-		return ": see the finding " + x.judged.broken.ID
-	case len(x.rec.Findings) > 0:
-		return ": see the finding " + x.rec.Findings[0]
+	case x.checks.broken != nil:
+		return ": see the finding " + x.checks.broken.ID
+	case x.checks.callBroke != nil:
+		return ": see the finding " + x.checks.callBroke.ID
 	case h.Err == rpcrdma.ErrChunk && x.call.Form == record.Long:
 		return ": a Long Call in which the capture shows no error"
 	case h.Err == rpcrdma.ErrChunk && len(x.segments) > 0:
@@ -118,32 +132,32 @@ func (x *txn) why(h *rpcrdma.Header) string {
 	return ""
 }
 
-// answeredBefore says whether a side's own Call with this XID has a Reply.
-func (f *follower) answeredBefore(s rdma.Side, xid uint32) bool {
+// answeredBefore reports whether a side's own Call with this XID has a Reply.
+func answeredBefore(cs *connState, s rdma.Side, xid uint32) bool {
 	n := 0
-	for x := f.settled.last; x != nil && n < 1024; x, n = x.prev, n+1 {
-		if x.side == s && uint32(x.rec.XID) == xid && x.replied {
+	for x := cs.finished.last; x != nil && n < 1024; x, n = x.prev, n+1 {
+		if x.side == s && uint32(x.rec.XID) == xid && x.state.hasReply() {
 			return true
 		}
 	}
 	return false
 }
 
-// answeredAt notes that a Call was answered, and holds the broken Calls before it
-// against that: the connection went on.
-func (f *follower) answeredAt(x *txn, m *message) {
-	j := &f.judged
+// noteAnswered records that a Call was answered: the responder did not close the connection because
+// of an earlier broken Call.
+func noteAnswered(cs *connState, x *txn, m *message) {
+	j := &cs.checks
 	j.answered[x.side] = record.Some(m.Last.Time)
-	j.newest[x.side] = max(j.newest[x.side], x.rec.ID)
+	j.newestAnswered[x.side] = max(j.newestAnswered[x.side], x.rec.ID)
 	if m.header.Vers == rpcrdma.Version {
-		j.first = true
+		j.version1Answered = true
 	}
 }
 
-// checkAnswered holds a Reply that is no RDMA_ERROR against a Call that deserved
-// one.
-func (f *follower) checkAnswered(c checker) {
-	if broken := c.x.judged.broken; broken != nil && c.x.rec.Call != nil {
+// checkAnswered reports a Reply to a Call that had to be rejected with RDMA_ERROR, and a Call that
+// the RPC layer rejected.
+func checkAnswered(c checker) {
+	if broken := c.x.checks.broken; broken != nil && c.x.rec.Call != nil {
 		c.report(notRefused(broken), "the responder answered a broken Call with a Reply instead of RDMA_ERROR: see the finding %s", broken.ID)
 	}
 	if status, known := c.x.rpcStatus.Get(); known && status != "SUCCESS" {
@@ -151,11 +165,11 @@ func (f *follower) checkAnswered(c checker) {
 		if len(c.x.segments) > 0 && status == "GARBAGE_ARGS" {
 			chunks = " (the Call has chunks: check the data items that were reduced)"
 		}
-		c.nobody().report(rule.RPCRejected, "the responder rejected the RPC with %s%s", status, chunks)
+		c.unattributed().report(rule.RPCRejected, "the responder rejected the RPC with %s%s", status, chunks)
 	}
 }
 
-// notRefused is the rule for who does not refuse what breaks another.
+// notRefused returns the rule for a responder that does not reject a Call that breaks a rule.
 func notRefused(broken *rule.Rule) *rule.Rule {
 	if broken == rule.RDMAMsgP || broken == rule.RDMADone {
 		return rule.ElementNotRefused
@@ -163,47 +177,46 @@ func notRefused(broken *rule.Rule) *rule.Rule {
 	return rule.ErrorNotAnswered
 }
 
-// patience is how long a broken Call may go without its RDMA_ERROR.
+// patience is the time within which a broken Call has to be rejected.
 const patience = record.Time(1e9)
 
-// unanswered holds a Call that ends with its connection, or with the capture,
-// against what went on meanwhile.
-func (f *follower) unanswered(x *txn, end record.Stamp) {
-	j := &f.judged
+// checkUnanswered checks a Call that is still outstanding when its connection or the capture ends.
+func checkUnanswered(cs *connState, x *txn, end record.Stamp) {
+	j := &cs.checks
 	if x.rec.Call == nil || x.call.LastTime == 0 {
 		return
 	}
-	c := x.checks(record.Stamp{Time: x.call.Time, Packet: x.call.Packet}).blaming(x.side.Other())
+	c := x.checker(record.Stamp{Time: x.call.Time, Packet: x.call.Packet}).attributedTo(x.side.Other())
 	since := x.call.LastTime
-	if broken := x.judged.broken; broken != nil {
-		wentOn := j.newest[x.side] > x.rec.ID
-		if ended, known := f.conn.Ended(); known {
+	if broken := x.checks.broken; broken != nil {
+		wentOn := j.newestAnswered[x.side] > x.rec.ID
+		if ended, known := cs.conn.Ended(); known {
 			end = ended.At
 			wentOn = wentOn || end.Time-since >= patience && ended.By == record.Some(x.side) && ended.How == record.EndDisconnect
 		} else {
 			wentOn = wentOn || end.Time-since >= patience
 		}
-		if wentOn && f.proves(rule.CallNotAnswered, x.side.Other()) {
+		if wentOn && cs.proves(rule.CallNotAnswered, x.side.Other()) {
 			c.report(notRefused(broken), "a broken Call got no RDMA_ERROR, although the connection stayed open: see the finding %s", broken.ID)
 		}
 		return
 	}
 	last, any := j.answered[x.side].Get()
-	if any && j.newest[x.side] > x.rec.ID && last-since >= f.table.options.Unanswered && !x.judged.notCall {
+	if any && j.newestAnswered[x.side] > x.rec.ID && last-since >= cs.table.options.Unanswered && !x.checks.isDone {
 		c.report(rule.CallNotAnswered, "this Call was not answered, although later Calls were answered for %v", time.Duration(last-since).Round(time.Millisecond))
 	}
 }
 
-// checkLost reports the Calls that were open when the connection ended.
-func (f *follower) checkLost() {
-	how, ended := f.conn.Ended()
-	if !ended || !f.isRPC {
+// checkLost reports the Calls that were outstanding when the connection ended.
+func checkLost(cs *connState) {
+	how, ended := cs.conn.Ended()
+	if !ended || !cs.isRPC {
 		return
 	}
 	n := 0
 	var first *txn
-	for x := f.calls.first; x != nil; x = x.next {
-		if x.judged.notCall || x.judged.broken != nil {
+	for x := cs.calls.first; x != nil; x = x.next {
+		if x.checks.isDone || x.checks.broken != nil {
 			continue
 		}
 		if n++; first == nil {
@@ -216,52 +229,52 @@ func (f *follower) checkLost() {
 	}
 	where := first.where(how.At)
 	where.Operation = first.operation()
-	f.report(violation{rule: rule.ConnectionLost, where: where}, "%s; %s", f.endText(how), outstandingText(n, uint32(first.rec.XID)))
+	cs.report(violation{rule: rule.ConnectionLost, where: where}, "%s; %s", endText(cs, how), outstandingText(n, uint32(first.rec.XID)))
 }
 
-// checkReuse reports that the XID of an open Call is used again. Where a Reply may
-// have escaped the capture it proves nothing.
-func (f *follower) checkReuse(c checker) {
+// checkReuse reports that the XID of an outstanding Call is reused. It proves nothing if the
+// capture may lack the Reply.
+func checkReuse(c checker) {
 	c.report(rule.XIDInUse, "another Call with this XID is outstanding")
-	f.judged.reused = true
+	c.cs.checks.xidReused = true
 }
 
-// tooShort says of a Send that has no XID what it may have been meant for.
-func (f *follower) tooShort(o *rdma.Operation) string {
+// tooShortText returns the message for a Send that is too short to have an XID.
+func tooShortText(cs *connState, o *rdma.Operation) string {
 	what := fmt.Sprintf("a Send of %d bytes is too short for an RPC-over-RDMA header", o.Length)
 	if o.Length == 0 {
 		what = "a Send of 0 bytes has no RPC-over-RDMA header and no RPC message"
 	}
-	if only := f.open[o.Side.Other()].only(); only != nil {
+	if only := cs.open[o.Side.Other()].only(); only != nil {
 		what += fmt.Sprintf("; it cannot answer the only outstanding Call, which has XID 0x%08x", uint32(only.rec.XID))
 	}
 	return what
 }
 
-// checkBurst reports a burst of retransmissions that a timer caused, with its
-// first packet. x may be nil.
-func (f *follower) checkBurst(x *txn, o *rdma.Operation, by rdma.Side, at record.Stamp, b *rdma.Burst) {
+// checkBurst reports a burst of retransmissions that a timer caused, when its first packet is
+// captured. x may be nil.
+func (cs *connState) checkBurst(x *txn, o *rdma.Operation, by rdma.Side, at record.Stamp, b *rdma.Burst) {
 	if b == nil || b.Cause != record.RetransmitTimeout || b.At != at {
 		return
 	}
 	of := record.EventWrite
 	switch {
 	case x != nil:
-		_, part := f.table.tagged(o.Tag)
+		_, part := cs.table.tagged(o.Tag)
 		of = kindOf(o, part)
 	case o != nil && o.Kind == rdma.Read:
 		of = record.EventRead
 	}
-	text := fmt.Sprintf("no progress for %v until the %s retransmitted its %s (retransmission timeout", time.Duration(b.Idle).Round(time.Microsecond), f.conn.End(by), eventNames[of])
+	text := fmt.Sprintf("no progress for %v until the %s retransmitted its %s (retransmission timeout", time.Duration(b.Idle).Round(time.Microsecond), cs.conn.End(by), eventNames[of])
 	if timer, known := b.Timer.Get(); known && timer > 0 {
 		text += fmt.Sprintf("; the REQ announced %v", time.Duration(timer).Round(time.Millisecond))
 	}
 	text += ")"
 	if x != nil {
-		x.checks(at).report(rule.RetransmissionTimeout, "%s", text)
+		x.checker(at).report(rule.RetransmissionTimeout, "%s", text)
 		return
 	}
-	f.report(violation{rule: rule.RetransmissionTimeout, where: rdma.Where{At: at}}, "%s", text)
+	cs.report(violation{rule: rule.RetransmissionTimeout, where: rdma.Where{At: at}}, "%s", text)
 }
 
 var eventNames = map[record.EventKind]string{

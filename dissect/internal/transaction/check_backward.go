@@ -13,20 +13,21 @@ import (
 
 const backward = record.Backward
 
-// leave is what the client has said of Calls by the server.
-type leave uint8
+// backchannelGrant is the state of the client's permission for Calls of the server: whether it has
+// made the connection a backchannel.
+type backchannelGrant uint8
 
 const (
-	noLeave leave = iota
-	asked         // a CREATE_SESSION is under way that may give it
-	given
-	hidden // what the client said cannot be read
+	noBackchannel        backchannelGrant = iota
+	backchannelRequested                  // a CREATE_SESSION that may grant it is outstanding
+	backchannelGranted
+	backchannelUnreadable // a Call that may have granted it could not be read
 )
 
-// checkBackward holds a message of the backward direction against its form.
-func (f *follower) checkBackward(c checker, m *message) {
+// checkBackward checks the form of a message in the backward direction.
+func checkBackward(c checker, m *message) {
 	h := m.header
-	if f.direction(c.x.side) != backward || !f.conn.Handshake() {
+	if c.cs.direction(c.x.side) != backward || !c.cs.conn.Handshake() {
 		return
 	}
 	if m.err == nil && h.HasChunks() {
@@ -37,71 +38,72 @@ func (f *follower) checkBackward(c checker, m *message) {
 	}
 }
 
-// checkBackwardCall holds a Call of the server against what the client has agreed
-// to, and notes what a Call of the client asks for.
-func (f *follower) checkBackwardCall(c checker, m *message) {
-	j := &f.judged
-	if f.direction(m.side) != backward {
-		f.asksForCalls(c.x, m)
+// checkBackwardCall checks whether the client allowed a Call of the server, and records which
+// permission a Call of the client requests.
+func checkBackwardCall(c checker, m *message) {
+	j := &c.cs.checks
+	if c.cs.direction(m.side) != backward {
+		noteBackchannelRequest(c.cs, c.x, m)
 		return
 	}
-	switch j.leave {
-	case noLeave:
+	switch j.backchannel {
+	case noBackchannel:
 		c.report(rule.BackwardUnexpected, "%s", unexpected)
-	case asked:
-		if s := f.rare(); len(s.early) < 16 {
-			s.early = append(s.early, c.where())
+	case backchannelRequested:
+		if s := c.cs.rare(); len(s.pendingBackwardCalls) < 16 {
+			s.pendingBackwardCalls = append(s.pendingBackwardCalls, c.where())
 		}
 	}
 }
 
 const unexpected = "the server sent a Call although the client did not make this connection a backchannel: it was neither granted in CREATE_SESSION nor bound with BIND_CONN_TO_SESSION"
 
-// asksForCalls notes what a Call of the client gives leave for.
-func (f *follower) asksForCalls(x *txn, m *message) {
-	j := &f.judged
-	if j.leave == given || j.leave == hidden {
+// noteBackchannelRequest records that a Call of the client makes the connection a backchannel, or
+// asks for that.
+func noteBackchannelRequest(cs *connState, x *txn, m *message) {
+	j := &cs.checks
+	if j.backchannel == backchannelGranted || j.backchannel == backchannelUnreadable {
 		return
 	}
 	switch {
 	case slices.Contains(x.rec.Operations, "BIND_CONN_TO_SESSION"):
-		j.leave = given
+		j.backchannel = backchannelGranted
 	case slices.Contains(x.rec.Operations, "CREATE_SESSION"):
-		j.leave = asked
+		j.backchannel = backchannelRequested
 	case x.isCompound() && !x.namedAll, !x.procedure.known && (!m.captured() || m.header.Proc == rpcrdma.NoMsg):
-		j.leave = hidden
+		j.backchannel = backchannelUnreadable
 	}
 }
 
-// grantsCalls notes what the server answers to a CREATE_SESSION; body is its
-// results.
-func (f *follower) grantsCalls(x *txn, body []byte) {
-	j := &f.judged
-	if j.leave != asked || !slices.Contains(x.rec.Operations, "CREATE_SESSION") {
+// noteBackchannelReply records whether the server's Reply to CREATE_SESSION grants the backchannel.
+// body contains the results.
+func noteBackchannelReply(cs *connState, x *txn, body []byte) {
+	j := &cs.checks
+	if j.backchannel != backchannelRequested || !slices.Contains(x.rec.Operations, "CREATE_SESSION") {
 		return
 	}
-	j.leave = noLeave
-	m := &f.table.session
+	j.backchannel = noBackchannel
+	m := &cs.table.session
 	m.Reply(x.procedure.program, x.procedure.version, x.procedure.procedure, nfs.NewStream(body, nil))
 	for i := range m.Ops {
 		if m.Ops[i].Name != "CREATE_SESSION" {
 			continue
 		}
 		if flags := m.Find(i, "flags"); flags != nil && flags.Uint&2 != 0 {
-			j.leave = given
+			j.backchannel = backchannelGranted
 		}
 	}
-	if !m.Complete && j.leave == noLeave {
-		j.leave = hidden
+	if !m.Complete && j.backchannel == noBackchannel {
+		j.backchannel = backchannelUnreadable
 	}
-	s := f.seldom
+	s := cs.rareState
 	if s == nil {
 		return
 	}
-	if j.leave == noLeave {
-		for _, b := range s.early {
-			f.report(violation{rule: rule.BackwardUnexpected, where: b}, "%s", unexpected)
+	if j.backchannel == noBackchannel {
+		for _, b := range s.pendingBackwardCalls {
+			cs.report(violation{rule: rule.BackwardUnexpected, where: b}, "%s", unexpected)
 		}
 	}
-	s.early = s.early[:0]
+	s.pendingBackwardCalls = s.pendingBackwardCalls[:0]
 }

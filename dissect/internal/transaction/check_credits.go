@@ -9,17 +9,18 @@ import (
 
 // Credits and receive buffers (RFC 8166 s.3.3).
 
-// allowance is how many Calls a side may have in flight.
+// allowance limits the number of Calls that a side may have outstanding.
 type allowance struct {
-	asked  record.Opt[uint32] // by the last Call but the one at hand
-	grant  record.Opt[uint32] // in force
-	lower  record.Opt[uint32] // a lower grant, under way to the side
-	by     uint64             // which Send brings it
-	binds  record.Time        // when the side certainly knows of it; 0 while that is not known
-	noCall int                // open transactions that are RDMA_DONEs
+	asked record.Opt[uint32] // credits that the last Call but the current one requested
+	grant record.Opt[uint32] // the current grant
+	lower record.Opt[uint32] // a lower grant that may not have reached the side yet
+	by    uint64             // Seq of the Send that carries the lower grant
+	binds record.Time        // time from which the side must know the lower grant; 0 while unknown
+	dones int                // number of open transactions that are RDMA_DONEs
 }
 
-// limit is how many there may be, false where the capture does not tell.
+// limit returns the number of Calls that may be outstanding, and false if the capture does not show
+// it.
 func (a *allowance) limit(handshake bool) (n uint32, known bool) {
 	grant, granted := a.grant.Get()
 	switch {
@@ -31,19 +32,19 @@ func (a *allowance) limit(handshake bool) (n uint32, known bool) {
 	return 0, false
 }
 
-// checkCredits holds a Call against what was granted.
-func (f *follower) checkCredits(c checker, m *message) {
+// checkCredits compares the number of outstanding Calls with the granted credits.
+func checkCredits(c checker, m *message) {
 	h := m.header
-	a := &f.judged.credits[m.side]
-	if c.x.judged.notCall = h.Proc == rpcrdma.Done && m.err == nil; c.x.judged.notCall {
-		a.noCall++
+	a := &c.cs.checks.credits[m.side]
+	if c.x.checks.isDone = h.Proc == rpcrdma.Done && m.err == nil; c.x.checks.isDone {
+		a.dones++
 		return
 	}
-	n := f.open[m.side].len() - a.noCall
+	n := len(c.cs.open[m.side]) - a.dones
 	a.learns(m.First.Time)
-	proves := f.proves(rule.CreditLimitExceeded, m.side)
-	limit, known := a.limit(f.conn.Handshake())
-	c.x.judged.overGrant = !known || !proves || uint32(n) > limit
+	proves := c.cs.proves(rule.CreditLimitExceeded, m.side)
+	limit, known := a.limit(c.cs.conn.Handshake())
+	c.x.checks.overGrant = !known || !proves || uint32(n) > limit
 	if known && uint32(n) > limit {
 		switch grant, granted := a.grant.Get(); {
 		case !granted:
@@ -61,14 +62,14 @@ func (f *follower) checkCredits(c checker, m *message) {
 	}
 }
 
-// granting notes what a Reply, or RDMA_ERROR, grants. More binds at once, less
-// when it has reached the requester.
-func (f *follower) granting(m *message) {
+// noteGrant records the credits that a Reply or an RDMA_ERROR grants. A higher grant is valid at
+// once, a lower one when it has reached the requester.
+func noteGrant(cs *connState, m *message) {
 	h := m.header
-	a := &f.judged.credits[m.side.Other()]
+	a := &cs.checks.credits[m.side.Other()]
 	g := max(h.Credits, 1)
 	if h.Credits == 0 {
-		return // reported; what it would allow is anybody's guess
+		return // it was reported, and the meaning of 0 is undefined
 	}
 	now, known := a.grant.Get()
 	switch {
@@ -79,86 +80,84 @@ func (f *follower) granting(m *message) {
 	}
 }
 
-// learns decides, when a side sends a Call, whether the side knows of a lower
-// grant: it does one round trip after the grant was delivered. That its adapter or
-// its TCP has acknowledged the Reply says nothing of that.
+// learns makes a lower grant the current one if the side must know it when it sends a Call. The
+// side must know it one round trip after the grant was delivered. An acknowledgement by its adapter
+// or its TCP does not show that the side has read the Reply.
 func (a *allowance) learns(at record.Time) {
 	if lower, known := a.lower.Get(); known && a.binds != 0 && at >= a.binds {
 		a.grant, a.lower = record.Some(lower), record.Opt[uint32]{}
 	}
 }
 
-// arrived notes that a side's Send was delivered to the other, at the latest at
-// this time.
-func (f *follower) arrived(o *rdma.Operation, at record.Stamp) {
-	a := &f.judged.credits[o.Side.Other()]
+// noteGrantDelivered records that a Send was delivered to the other side no later than at.
+func noteGrantDelivered(cs *connState, o *rdma.Operation, at record.Stamp) {
+	a := &cs.checks.credits[o.Side.Other()]
 	if a.lower.Known() && o.Seq >= a.by && a.binds == 0 {
 		a.binds = at.Time + max(at.Time-o.Last.Time, leastRoundTrip)
 	}
 }
 
-// leastRoundTrip is the shortest time that a requester has to have to learn of a
-// lower grant.
+// leastRoundTrip is the shortest time in which a requester has to learn of a lower grant.
 const leastRoundTrip = record.Time(1e6)
 
-// checkNotReady holds a receiver that had no buffer against what it promised.
-func (f *follower) checkNotReady(r *rdma.Refusal, x *txn, part int) {
-	if r.Kind != rdma.Send || !r.NotReady || r.Later || f.conn.Closing() || !f.isRPC {
+// checkNotReady checks whether a receiver that had no receive buffer had to have one.
+func checkNotReady(cs *connState, r *rdma.Refusal, x *txn, part int) {
+	if r.Kind != rdma.Send || !r.NotReady || r.Later || cs.conn.Closing() || !cs.isRPC {
 		return
 	}
 	if x == nil {
-		f.refusedEarly(r)
+		noteRefusedEarly(cs, r)
 		return
 	}
-	f.notReady(x, part == partCall, r.By, r.At)
+	reportNotReady(cs, x, part == partCall, r.By, r.At)
 }
 
-func (f *follower) notReady(x *txn, isCall bool, by rdma.Side, at record.Stamp) {
+func reportNotReady(cs *connState, x *txn, isCall bool, by rdma.Side, at record.Stamp) {
 	message := &x.answer
 	if isCall {
 		message = &x.call
 	}
-	if size, _ := f.takes(by); int64(message.SendBytes.Or(0)) > size {
-		return // some say so of what is too long
+	if size, _ := receiveSize(cs, by); int64(message.SendBytes.Or(0)) > size {
+		return // some adapters report a Send that is too long in this way
 	}
-	c := x.checks(at).blaming(by)
+	c := x.checker(at).attributedTo(by)
 	switch {
-	case isCall && !x.judged.overGrant:
+	case isCall && !x.checks.overGrant:
 		c.report(rule.ReceiveNotPosted, "this side had no receive buffer for a Call, although the Call is within the credits that it granted")
 	case !isCall && x.rec.Call != nil:
 		c.report(rule.ReceiveNotPosted, "this side had no receive buffer for the Reply to its own Call")
 	}
 }
 
-// refusedEarly notes that a Send was refused before it was whole: what it is shows
-// then.
-func (f *follower) refusedEarly(r *rdma.Refusal) {
+// noteRefusedEarly records that a Send was refused before all of its packets were sent.
+// checkRefusedEarly completes the check when the Send is complete.
+func noteRefusedEarly(cs *connState, r *rdma.Refusal) {
 	if r.Op != nil && r.Op.Kind == rdma.Send {
-		s := f.rare()
+		s := cs.rare()
 		s.refused[r.Op.Side], s.refusedAt[r.Op.Side] = r.Op.Seq, r.At
 	}
 }
 
-// checkRefusedEarly goes on with that.
-func (f *follower) checkRefusedEarly(c checker, m *message) {
-	s := f.seldom
+// checkRefusedEarly completes the check that noteRefusedEarly started.
+func checkRefusedEarly(c checker, m *message) {
+	s := c.cs.rareState
 	if s == nil || s.refused[m.side] != m.Seq || m.Seq == 0 {
 		return
 	}
 	s.refused[m.side] = 0
-	f.notReady(c.x, m.side == c.x.side, m.side.Other(), s.refusedAt[m.side])
+	reportNotReady(c.cs, c.x, m.side == c.x.side, m.side.Other(), s.refusedAt[m.side])
 }
 
-// checkTooSmall holds a receiver that refused a Send for good against the size
-// that it stated.
-func (f *follower) checkTooSmall(r *rdma.Refusal, x *txn) {
+// checkTooSmall compares a Send that the receiver rejected as too long with the size that the
+// receiver announced.
+func checkTooSmall(cs *connState, r *rdma.Refusal, x *txn) {
 	o := r.Op
-	if !r.Fatal || r.Later || !r.TooLong || o == nil || o.Kind != rdma.Send || !f.negotiated() || !f.isRPC || o.Broken || !o.Whole() {
+	if !r.Fatal || r.Later || !r.TooLong || o == nil || o.Kind != rdma.Send || !cs.negotiated() || !cs.isRPC || o.Broken || !o.Whole() {
 		return
 	}
-	size, stated := f.takes(r.By)
-	if o.Length > size {
-		return
+	size, stated := receiveSize(cs, r.By)
+	if o.Length > size || o.Length > int64(inlineThreshold(cs, o.Side)) {
+		return // the sender exceeded the inline threshold: see checkSize
 	}
 	how := "the default, because it announced no size"
 	if stated {
@@ -166,16 +165,8 @@ func (f *follower) checkTooSmall(r *rdma.Refusal, x *txn) {
 	}
 	const text = "the receiver rejected a Send of %d bytes (%s), although it has to accept %d bytes, %s"
 	if x != nil {
-		x.checks(r.At).blaming(r.By).report(rule.ReceiveTooSmall, text, o.Length, r.Reason, size, how)
+		x.checker(r.At).attributedTo(r.By).report(rule.ReceiveTooSmall, text, o.Length, r.Reason, size, how)
 		return
 	}
-	f.report(violation{rule: rule.ReceiveTooSmall, where: rdma.Where{At: r.At, Blames: record.Some(r.By)}}, text, o.Length, r.Reason, size, how)
-}
-
-// takes is how long a Send a side takes, and whether it said so itself.
-func (f *follower) takes(s rdma.Side) (size int64, stated bool) {
-	if p := f.stated(s); p != nil {
-		return int64(p.ReceiveSize), true
-	}
-	return rpcrdma.DefaultInline, false
+	cs.report(violation{rule: rule.ReceiveTooSmall, where: rdma.Where{At: r.At, Blames: record.Some(r.By)}}, text, o.Length, r.Reason, size, how)
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
-// Headers: RPC-over-RDMA's (RFC 8166 s.4) and RPC's.
+// Headers: the RPC-over-RDMA header (RFC 8166 s.4) and the RPC header.
 
-// checkHeader holds the header of a message against the rules.
-func (f *follower) checkHeader(c checker, m *message) {
+// checkHeader checks the header of a message.
+func checkHeader(c checker, m *message) {
 	h := m.header
 	switch {
 	case m.err == nil:
@@ -50,15 +50,16 @@ func (f *follower) checkHeader(c checker, m *message) {
 	}
 }
 
-// broken reports what makes a receiver answer RDMA_ERROR.
+// broken reports an error that the receiver has to answer with RDMA_ERROR.
 func (c checker) broken(r *rule.Rule, format string, args ...any) {
 	c.report(r, format, args...)
-	if side, known := c.blames.Get(); known && side == c.x.side && c.x.judged.broken == nil {
-		c.x.judged.broken = r
+	if side, known := c.atFault.Get(); known && side == c.x.side && c.x.checks.broken == nil {
+		c.x.checks.broken = r
 	}
 }
 
-// checkNoMsg says whether the list is there that has to hold the Payload stream.
+// checkNoMsg reports an RDMA_NOMSG message without the chunk that has to contain its Payload
+// stream.
 func (c checker) checkNoMsg(m *message) {
 	h := m.header
 	isCall := m.side == c.x.side
@@ -74,7 +75,7 @@ func (c checker) checkNoMsg(m *message) {
 	}
 }
 
-// positionZero says whether there is a Position Zero Read chunk.
+// positionZero reports whether the header has a Position Zero Read chunk.
 func positionZero(h *rpcrdma.Header) bool {
 	for i := range h.Reads {
 		if h.Reads[i].Position == 0 {
@@ -84,10 +85,10 @@ func positionZero(h *rpcrdma.Header) bool {
 	return false
 }
 
-// maxRPCHeader is how long an RPC header can be, bytes.
+// maxRPCHeader is the maximum length of an RPC header in bytes.
 const maxRPCHeader = 32 + 400 + 8 + 400
 
-// headerReduced says whether a Read chunk may hold part of the RPC header.
+// headerReduced reports whether a Read chunk may contain part of the RPC header.
 func headerReduced(h *rpcrdma.Header) bool {
 	for i := range h.Reads {
 		if p := h.Reads[i].Position; p != 0 && p < maxRPCHeader {
@@ -97,19 +98,19 @@ func headerReduced(h *rpcrdma.Header) bool {
 	return false
 }
 
-// checkCallHeader holds the lists of a Call against the rules.
-func (f *follower) checkCallHeader(c checker, m *message) {
+// checkCallHeader checks the credits and the lists of a Call.
+func checkCallHeader(c checker, m *message) {
 	h := m.header
 	if h.Credits == 0 && h.Proc != rpcrdma.Done {
-		if f.direction(m.side) == backward && f.conn.Handshake() {
+		if c.cs.direction(m.side) == backward && c.cs.conn.Handshake() {
 			c.report(rule.BackwardRequestedZero, "a Call in the backward direction requests 0 credits")
 		} else {
 			c.report(rule.CreditsRequestedZero, "the Call requests 0 credits")
 		}
 	}
-	if m.Invalidates.Known() && f.surelyCall(m) {
+	if m.Invalidates.Known() && isSurelyCall(c.cs, m) {
 		c.report(rule.InvalidationOnCall, "a Call was sent with Send With Invalidate (handle 0x%08x), which only Replies may use", m.Invalidates.Or(0))
-		f.invalidated(c, m)
+		noteInvalidated(c, m)
 	}
 	for _, r := range h.Reads {
 		if r.Position%4 != 0 {
@@ -122,14 +123,15 @@ func (f *follower) checkCallHeader(c checker, m *message) {
 	}
 }
 
-// surelyCall says that a message is a Call, by more than its sender.
-func (f *follower) surelyCall(m *message) bool {
+// isSurelyCall reports whether the contents of a message show that it is a Call, and not only its
+// sender.
+func isSurelyCall(cs *connState, m *message) bool {
 	h := m.header
 	return m.inline && m.rpc.Length >= 8 && m.rpc.Type == oncrpc.Call || h.IsDraft && h.Direction == 0 || h.Proc == rpcrdma.NoMsg && positionZero(h)
 }
 
-// checkLong holds the RPC header that travelled in a chunk against the rules.
-func (f *follower) checkLong(c checker, rpc *oncrpc.Header, err error, whole bool) {
+// checkLong checks the RPC header of a message that was transferred in a chunk.
+func checkLong(c checker, rpc *oncrpc.Header, err error, whole bool) {
 	switch {
 	case rpc.Length >= 4 && rpc.XID != uint32(c.x.rec.XID):
 		c.report(rule.XIDMismatch, "rdma_xid is 0x%08x, but the XID of the RPC message in the chunk is 0x%08x", uint32(c.x.rec.XID), rpc.XID)

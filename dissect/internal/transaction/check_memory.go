@@ -9,11 +9,10 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
-// Chunks, the memory they expose, and its invalidation (RFC 8166 s.3.4, RFC 8797
-// s.4.1).
+// Chunks, the memory that they expose, and its invalidation (RFC 8166 s.3.4, RFC 8797 s.4.1).
 
-// checkChunks holds the chunk lists of a Reply against those of its Call.
-func (f *follower) checkChunks(c checker, h *rpcrdma.Header) {
+// checkChunks compares the chunk lists of a Reply with those of its Call.
+func checkChunks(c checker, h *rpcrdma.Header) {
 	x := c.x
 	copied := true
 	if len(h.WriteEnds) != x.writes {
@@ -27,9 +26,9 @@ func (f *follower) checkChunks(c checker, h *rpcrdma.Header) {
 			}
 		}
 	}
-	if h.HasReply != x.hasReply {
+	if h.HasReply != x.offersReplyChunk {
 		copied = false
-		if x.hasReply {
+		if x.offersReplyChunk {
 			c.report(rule.ReplyChunkNotCopied, "the Call offered a Reply chunk, but the Reply returns none")
 		} else {
 			c.report(rule.ReplyChunkNotCopied, "the Reply returns a Reply chunk, but the Call offered none")
@@ -40,7 +39,7 @@ func (f *follower) checkChunks(c checker, h *rpcrdma.Header) {
 	if !copied {
 		return
 	}
-	short := (*segment)(nil) // of the chunk at hand, one that came back with less than it had
+	short := (*segment)(nil) // first segment of the current chunk that returns fewer bytes than it has
 	outOfOrder := false
 	for i := range x.segments {
 		s := &x.segments[i]
@@ -61,14 +60,14 @@ func (f *follower) checkChunks(c checker, h *rpcrdma.Header) {
 		if returned > s.length {
 			c.report(rule.ReturnedTooLong, "segment 0x%08x has %d bytes, but the Reply returns %d", s.handle, s.length, returned)
 		}
-		if moved := s.went().moved.Total(); moved < int64(returned) {
+		if moved := s.transferred().moved.Total(); moved < int64(returned) {
 			c.report(rule.ReturnedNotSeen, "the Reply returns %[2]d bytes in segment 0x%08[1]x, but the capture shows RDMA Writes of only %[3]d bytes there", s.handle, returned, moved)
 		}
 	}
 }
 
-// checkCopied says whether a chunk of a Reply is that of the Call but for its
-// lengths, and reports where it is not.
+// checkCopied reports whether a chunk of a Reply equals that of the Call except for its lengths. If
+// it does not, checkCopied adds a finding.
 func (c checker) checkCopied(r *rule.Rule, kind chunkKind, chunk int, back []rpcrdma.Segment) bool {
 	segments := c.x.chunk(kind, chunk)
 	for i := range min(len(segments), len(back)) {
@@ -84,7 +83,7 @@ func (c checker) checkCopied(r *rule.Rule, kind chunkKind, chunk int, back []rpc
 	return true
 }
 
-// chunkName is what a chunk that is written to is called.
+// chunkName returns the name of a Write chunk or of the Reply chunk.
 func chunkName(kind chunkKind, chunk int) string {
 	if kind == replyChunk {
 		return "the Reply chunk"
@@ -92,124 +91,125 @@ func chunkName(kind chunkKind, chunk int) string {
 	return "Write chunk " + strconv.Itoa(chunk)
 }
 
-// checkInvalidation holds a Send With Invalidate against leave and handles.
-func (f *follower) checkInvalidation(c checker, m *message, orphan bool) {
+// checkInvalidation checks a Send With Invalidate: whether it was negotiated, and whether the Call
+// exposed the handle.
+func checkInvalidation(c checker, m *message, withoutCall bool) {
 	handle, invalidates := m.Invalidates.Get()
 	if !invalidates {
 		return
 	}
 	x := c.x
 	if !m.header.IsDraft {
-		f.checkLeave(c, handle)
+		checkNegotiated(c, handle)
 	}
-	if !orphan && !x.cut {
+	if !withoutCall && !x.listsIncomplete {
 		i, _ := x.invalidation.Get()
 		switch {
 		case !i.Chunk.Known() && x.rec.Call != nil:
 			c.report(rule.InvalidatedUnexposedHandle, "Send With Invalidate of handle 0x%08x, which this Call did not expose", handle)
-		case f.proves(rule.InvalidatedHandleUsed, m.side):
-			if other := f.alsoExposes(x, handle); other != nil {
+		case c.cs.proves(rule.InvalidatedHandleUsed, m.side):
+			if other := otherOwner(c.cs, x, handle); other != nil {
 				c.report(rule.InvalidatedUnexposedHandle, "Send With Invalidate of handle 0x%08x, which the outstanding Call with XID 0x%08x also exposes", handle, uint32(other.rec.XID))
 			}
 		}
 	}
-	f.invalidated(c, m)
+	noteInvalidated(c, m)
 }
 
-// alsoExposes is another open Call that exposes a handle, nil for none.
-func (f *follower) alsoExposes(x *txn, handle uint32) *txn {
+// otherOwner returns another outstanding Call that exposes a handle, or nil.
+func otherOwner(cs *connState, x *txn, handle uint32) *txn {
 	n := 0
-	for s := f.exposed[x.side].byHandle[handle]; s != nil && n < lookAt; s, n = s.next, n+1 {
-		if s.txn != x && s.txn.open {
+	for s := cs.exposed[x.side].byHandle[handle]; s != nil && n < lookAt; s, n = s.next, n+1 {
+		if s.txn != x && s.txn.state == outstanding {
 			return s.txn
 		}
 	}
 	return nil
 }
 
-// maxDead bounds how many handles are remembered as dead.
-const maxDead = 1 << 14
+// maxInvalidatedHandles is the maximum number of invalidated handles that are remembered for a
+// side.
+const maxInvalidatedHandles = 1 << 14
 
-// invalidated notes that a Send kills a handle, and reports one that is dead.
-func (f *follower) invalidated(c checker, m *message) {
+// noteInvalidated records that a Send invalidates a handle, and reports a handle that is invalid
+// already.
+func noteInvalidated(c checker, m *message) {
 	handle := m.Invalidates.Or(0)
 	owner := m.side.Other()
-	dead := f.judged.dead[owner]
-	if _, was := dead[handle]; was {
+	invalid := c.cs.checks.invalidatedHandles[owner]
+	if _, was := invalid[handle]; was {
 		c.report(rule.InvalidatedHandleUsed, "Send With Invalidate of handle 0x%08x, which was already invalidated and has not been exposed since", handle)
 	}
-	if dead == nil {
-		dead = map[uint32]struct{}{}
-		f.judged.dead[owner] = dead
+	if invalid == nil {
+		invalid = map[uint32]struct{}{}
+		c.cs.checks.invalidatedHandles[owner] = invalid
 	}
-	if len(dead) >= maxDead {
-		clear(dead)
+	if len(invalid) >= maxInvalidatedHandles {
+		clear(invalid)
 	}
-	dead[handle] = struct{}{}
+	invalid[handle] = struct{}{}
 }
 
-// alive notes that handles are exposed, and so alive again.
-func (f *follower) alive(x *txn) {
-	dead := f.judged.dead[x.side]
-	if len(dead) == 0 {
+// noteExposed records that the handles of a Call are exposed, and so are valid again.
+func noteExposed(cs *connState, x *txn) {
+	invalid := cs.checks.invalidatedHandles[x.side]
+	if len(invalid) == 0 {
 		return
 	}
 	for i := range x.segments {
-		delete(dead, x.segments[i].handle)
+		delete(invalid, x.segments[i].handle)
 	}
 }
 
-// checkLeave holds a Send With Invalidate against what both sides said that they
-// support. A requester that takes it is in no danger, though the responder did
-// not say that it does it: that is a warning.
-func (f *follower) checkLeave(c checker, handle uint32) {
-	if f.remoteInvalidation().Or(true) || f.invalidateTold {
+// checkNegotiated checks whether both sides announced support for remote invalidation. If only the
+// requester did, nothing can fail, so the finding is only a note.
+func checkNegotiated(c checker, handle uint32) {
+	if remoteInvalidation(c.cs).Or(true) || c.cs.invalidationReported {
 		return
 	}
-	f.invalidateTold = true // once: who does it does it with every Reply
-	if f.invalidates(c.x.side) {
-		if !f.table.unannounced {
-			f.table.unannounced = true
-			c.nobody().report(rule.InvalidationUnannounced, "Harmless, and usual for Linux servers: Send With Invalidate of 0x%08x, although only the requester set the R bit in its private data", handle)
+	c.cs.invalidationReported = true // once, because a responder does it in every Reply
+	if supportsInvalidation(c.cs, c.x.side) {
+		if !c.cs.table.unannounced {
+			c.cs.table.unannounced = true
+			c.unattributed().report(rule.InvalidationUnannounced, "Harmless, and usual for Linux servers: Send With Invalidate of 0x%08x, although only the requester set the R bit in its private data", handle)
 		}
 		return
 	}
 	c.report(rule.InvalidationNegotiated, "Send With Invalidate of 0x%08x, although the requester did not set the R bit in its private data, and so need not support it", handle)
 }
 
-// checkTouch holds the beginning of an RDMA Read or Write against the memory that
-// is exposed. s is what it names, nil for none; it gives what it may be meant for
-// instead.
-func (f *follower) checkTouch(o *rdma.Operation, m target, s *segment, exact bool) *segment {
+// checkTarget compares the first packet of an RDMA Read or Write with the exposed memory. s is the
+// segment that it names, or nil. checkTarget returns the segment that the operation is meant for.
+func checkTarget(cs *connState, o *rdma.Operation, m target, s *segment, exact bool) *segment {
 	owner := o.Side.Other()
 	where := rdma.Where{At: o.First, Blames: record.Some(o.Side)}
 	if s != nil {
 		where.XID = record.Some(uint32(s.txn.rec.XID))
 	}
-	if _, dead := f.judged.dead[owner][o.Handle]; dead {
-		f.report(violation{rule.InvalidatedHandleUsed, s.owner(), where, m}, "%v of %d bytes at 0x%016x uses handle 0x%08x, which was already invalidated and has not been exposed since", o.Kind, m.length, m.offset, m.handle)
+	if _, invalid := cs.checks.invalidatedHandles[owner][o.Handle]; invalid {
+		cs.report(violation{rule.InvalidatedHandleUsed, s.owner(), where, m}, "%v of %d bytes at 0x%016x uses handle 0x%08x, which was already invalidated and has not been exposed since", o.Kind, m.length, m.offset, m.handle)
 	}
 	switch {
 	case s == nil && !exact:
-		f.report(violation{rule.OutsideExposedMemory, nil, where, m}, "%v of %d bytes at 0x%016x uses handle 0x%08x, which no outstanding Call exposes", o.Kind, m.length, m.offset, m.handle)
+		cs.report(violation{rule.OutsideExposedMemory, nil, where, m}, "%v of %d bytes at 0x%016x uses handle 0x%08x, which no outstanding Call exposes", o.Kind, m.length, m.offset, m.handle)
 	case s != nil && !exact && !s.reaches(m):
-		f.report(violation{rule.OutsideExposedMemory, s.txn, where, m}, "%v of %d bytes at 0x%016x exceeds the memory of handle 0x%08x, which has %d bytes at 0x%016x", o.Kind, m.length, m.offset, m.handle, s.length, s.offset)
+		cs.report(violation{rule.OutsideExposedMemory, s.txn, where, m}, "%v of %d bytes at 0x%016x exceeds the memory of handle 0x%08x, which has %d bytes at 0x%016x", o.Kind, m.length, m.offset, m.handle, s.length, s.offset)
 	case s != nil:
-		if right := f.rightWay(o, m, s, exact); s.takes(o.Kind) || right != s {
+		if right := matchingSegment(cs, o, m, s, exact); s.takes(o.Kind) || right != s {
 			return right
 		}
-		f.report(violation{rule: rule.WrongDirection, x: s.txn, where: where}, "%v of handle 0x%08x, which the Call offers in its %s", o.Kind, m.handle, listNames[s.kind])
+		cs.report(violation{rule: rule.WrongDirection, x: s.txn, where: where}, "%v of handle 0x%08x, which the Call offers in its %s", o.Kind, m.handle, listNames[s.kind])
 	}
 	return s
 }
 
-// exposes says that a side's memory is exposed, all of a range.
-func (f *follower) exposes(s rdma.Side, m target) bool {
-	_, exact := f.exposed[s].find(m)
+// exposesAll reports whether a side exposes a whole range of memory.
+func exposesAll(cs *connState, s rdma.Side, m target) bool {
+	_, exact := cs.exposed[s].find(m)
 	return exact
 }
 
-// owner is the transaction of a segment, nil for none.
+// owner returns the transaction of a segment, or nil if s is nil.
 func (s *segment) owner() *txn {
 	if s == nil {
 		return nil
@@ -219,17 +219,17 @@ func (s *segment) owner() *txn {
 
 var listNames = [...]string{"Read list, only for RDMA Reads", "Write list, only for RDMA Writes", "Reply chunk, only for RDMA Writes"}
 
-// takes says whether an operation of a kind goes the way of the segment's list.
+// takes reports whether operations of a kind may access the list of the segment.
 func (s *segment) takes(k rdma.Kind) bool { return (k == rdma.Read) == (s.kind == readChunk) }
 
-// rightWay is the segment that an operation is for, of those that share a handle
-// and memory: one that is offered for what it does.
-func (f *follower) rightWay(o *rdma.Operation, m target, s *segment, exact bool) *segment {
+// matchingSegment returns the segment that an operation is meant for if several segments share a
+// handle and memory: the one that is offered for this kind of operation.
+func matchingSegment(cs *connState, o *rdma.Operation, m target, s *segment, exact bool) *segment {
 	if s == nil || !exact || s.takes(o.Kind) {
 		return s
 	}
 	n := 0
-	for other := f.exposed[o.Side.Other()].byHandle[m.handle]; other != nil && n < lookAt; other, n = other.next, n+1 {
+	for other := cs.exposed[o.Side.Other()].byHandle[m.handle]; other != nil && n < lookAt; other, n = other.next, n+1 {
 		if other.takes(o.Kind) && other.holds(m) {
 			return other
 		}
@@ -237,50 +237,36 @@ func (f *follower) rightWay(o *rdma.Operation, m target, s *segment, exact bool)
 	return s
 }
 
-// checkMoved holds data that comes after a Reply against it: the Read that brings
-// it was under way when that was sent.
-func (f *follower) checkMoved(o *rdma.Operation, x *txn) {
-	if o.Kind != rdma.Read || x.open || x.rec.Status != record.Complete || x.judged.late || o.Last.Time < x.answer.LastTime {
+// checkLateRead reports a Reply that was sent before an RDMA Read of its Call was complete.
+func checkLateRead(cs *connState, o *rdma.Operation, x *txn) {
+	if o.Kind != rdma.Read || x.state == outstanding || x.rec.Status != record.Complete || x.checks.lateReadReported || o.Last.Time < x.answer.LastTime {
 		return
 	}
-	x.judged.late = true
-	c := x.checks(record.Stamp{Time: x.answer.LastTime, Packet: x.answer.LastPacket}).blaming(x.side.Other())
+	x.checks.lateReadReported = true
+	c := x.checker(record.Stamp{Time: x.answer.LastTime, Packet: x.answer.LastPacket}).attributedTo(x.side.Other())
 	c.report(rule.ReplyBeforeReads, "the Reply was sent before the RDMA Read of handle 0x%08x, which packet %d began, had received all data", o.Handle, o.First.Packet)
 }
 
-// checkPrivate holds what a side says of itself against its form.
-func (f *follower) checkPrivate(s rdma.Side, p rpcrdma.PrivateData, at record.Stamp) {
+// checkPrivate checks the private data of a side.
+func checkPrivate(cs *connState, s rdma.Side, p rpcrdma.PrivateData, at record.Stamp) {
 	if p.Reserved != 0 {
-		f.report(violation{rule: rule.PrivateDataReserved, where: rdma.Where{At: at, Blames: record.Some(s)}}, "the reserved bits 0x%02x of the private data are set", p.Reserved<<1)
+		cs.report(violation{rule: rule.PrivateDataReserved, where: rdma.Where{At: at, Blames: record.Some(s)}}, "the reserved bits 0x%02x of the private data are set", p.Reserved<<1)
 	}
 }
 
-// checkSize holds a Send against the inline threshold.
-func (f *follower) checkSize(c checker, m *message) {
-	if limit := int64(f.limit(m.side)); f.negotiated() && m.whole && m.Length > limit {
+// checkSize compares the length of a Send with the inline threshold.
+func checkSize(c checker, m *message) {
+	if limit := int64(inlineThreshold(c.cs, m.side)); c.cs.negotiated() && m.whole && m.Length > limit {
 		c.report(rule.InlineThresholdExceeded, "a Send has %d bytes, but the inline threshold is %d", m.Length, limit)
 	}
 }
 
-// limit is the inline threshold of what a side sends, bytes (RFC 8797 s.4.2, s.5.1):
-// who says nothing counts as one that says 1024 twice.
-func (f *follower) limit(s rdma.Side) int {
-	sends, takes := rpcrdma.DefaultInline, rpcrdma.DefaultInline
-	if p := f.stated(s); p != nil {
-		sends = p.SendSize
-	}
-	if p := f.stated(s.Other()); p != nil {
-		takes = p.ReceiveSize
-	}
-	return min(sends, takes)
-}
-
-// exceeds reports, once, that an operation whose length nobody announced goes on
-// behind the end of the memory that it began in.
-func (f *follower) exceeds(x *txn, s *segment, o *rdma.Operation) {
-	if o.Announced || !x.open || x.judged.exceeds {
+// checkExceeds reports, once, that an operation without an announced length continues after the end
+// of the memory in which it began.
+func checkExceeds(cs *connState, x *txn, s *segment, o *rdma.Operation) {
+	if o.Announced || x.state != outstanding || x.checks.exceedsReported {
 		return
 	}
-	x.judged.exceeds = true
-	x.checks(o.Last).blaming(o.Side).report(rule.OutsideExposedMemory, "%v from 0x%016x on exceeds the memory of handle 0x%08x, which has %d bytes at 0x%016x", o.Kind, o.Offset, s.handle, s.length, s.offset)
+	x.checks.exceedsReported = true
+	x.checker(o.Last).attributedTo(o.Side).report(rule.OutsideExposedMemory, "%v from 0x%016x on exceeds the memory of handle 0x%08x, which has %d bytes at 0x%016x", o.Kind, o.Offset, s.handle, s.length, s.offset)
 }

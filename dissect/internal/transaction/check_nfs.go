@@ -13,30 +13,30 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
-// What the NFS binding decides (RFC 8267): what may be reduced, and how long it is, of
-// RPCs that have chunks, or whose Reply may be large.
+// The NFS binding (RFC 8267): which data items may be reduced and how long they are. These checks
+// apply to RPCs that have chunks, or whose Reply may be large.
 
-// binding is the arguments or results at hand, decoded once for all who ask, and what
-// these checks work with; there is one.
+// binding contains the decoded arguments or results of the current message, and buffers for the
+// checks. A table has one, so that all checks share one decoding.
 type binding struct {
-	message nfs.Message // without values
-	holes   []nfs.Hole  // of it
-	body    []byte      // that it was decoded from
-	at      int64       // where that begins in the Payload stream
-	of      *txn        // whose Call it is, nil when it is none
+	message nfs.Message // decoded without values
+	holes   []nfs.Hole  // holes in the message
+	body    []byte      // bytes from which it was decoded
+	at      int64       // offset of body in the Payload stream
+	of      *txn        // transaction of the decoded Call; nil if the message is not a Call
 	chunks  []int       // of a Reply: the Write chunk of each hole
 	scratch []byte
 	given   []int64 // positions or lengths
-	reply   []byte  // the Payload stream of the Reply at hand
+	reply   []byte  // Payload stream of the current Reply
 	rpc     *oncrpc.Header
-	whole   bool // all of that is there
+	whole   bool // the reply is complete
 }
 
 func newBinding() binding { return binding{message: nfs.Message{Limit: -1}} }
 
-// readCall decodes the arguments of a Call, where they can be read; payload is its
-// Payload stream, as far as that is in one piece. The Positions of holes count from
-// where the arguments begin, or, where they cannot be read, as in the Read list.
+// readCall decodes the arguments of a Call, and reports whether they can be read. payload is the
+// inline part of its Payload stream. The Positions of the holes are relative to the arguments, or,
+// if the arguments cannot be read, as in the Read list.
 func (b *binding) readCall(x *txn, rpc *oncrpc.Header, payload []byte) bool {
 	b.of, b.at, b.body = x, 0, nil
 	b.holes = x.readHoles(b.holes[:0])
@@ -45,7 +45,7 @@ func (b *binding) readCall(x *txn, rpc *oncrpc.Header, payload []byte) bool {
 		return false
 	}
 	b.body, b.at = body, int64(len(payload)-len(body))
-	before := 0 // holes in the RPC header
+	before := 0 // number of holes in the RPC header
 	for i := range b.holes {
 		h := &b.holes[i]
 		if h.Position -= b.at; h.Position < 0 {
@@ -56,7 +56,7 @@ func (b *binding) readCall(x *txn, rpc *oncrpc.Header, payload []byte) bool {
 	return true
 }
 
-// readReply decodes the results of a COMPOUND of which there is no Call.
+// readReply decodes the results of a COMPOUND whose Call is unknown.
 func (b *binding) readReply(h *rpcrdma.Header, body []byte) *nfs.Message {
 	b.of, b.holes = nil, b.holes[:0]
 	for i := range h.WriteEnds {
@@ -66,11 +66,11 @@ func (b *binding) readReply(h *rpcrdma.Header, body []byte) *nfs.Message {
 	return &b.message
 }
 
-// checkArguments holds a Call's Read and Write lists against its arguments;
-// payload is the Payload stream, all of what is not reduced.
-func (f *follower) checkArguments(c checker, rpc *oncrpc.Header, payload []byte) {
-	x, b := c.x, &f.table.binding
-	if len(x.segments) == 0 && !x.mayBeLarge() {
+// checkArguments compares the Read list and the Write list of a Call with its arguments. payload is
+// the complete Payload stream without the reduced items.
+func checkArguments(c checker, rpc *oncrpc.Header, payload []byte) {
+	x, b := c.x, &c.cs.table.binding
+	if len(x.segments) == 0 && !mayBeLarge(x) {
 		return
 	}
 	if b.of != x {
@@ -93,7 +93,7 @@ func (f *follower) checkArguments(c checker, rpc *oncrpc.Header, payload []byte)
 		first := b.holes[0].Position + b.at
 		switch {
 		case first < int64(rpc.Length):
-			f.checkHeaderHoles(c, payload)
+			checkHeaderHoles(c, payload)
 			return
 		case isGSS && gss.Procedure != 0:
 			c.report(rule.ReducedUnderGSS, "a Read chunk at Position %d contains part of an RPCSEC_GSS control message", first)
@@ -108,21 +108,21 @@ func (f *follower) checkArguments(c checker, rpc *oncrpc.Header, payload []byte)
 	}
 	m := &b.message
 	if m.Complete {
-		x.judged.reducible = 0
+		x.checks.reducible = 0
 		for i := range m.Ops {
 			if m.Ops[i].ReducibleResult || m.Ops[i].Name == "READ_PLUS" {
-				x.judged.reducible++
+				x.checks.reducible++
 			}
 		}
-		c.checkRoom()
+		c.checkOffered()
 	}
 	if len(b.holes) > 0 {
 		c.checkReduced(long, rpc)
 	}
 }
 
-// readHoles appends what the Read chunks of a Call took out of its Payload stream, in
-// its order.
+// readHoles appends the holes that the Read chunks of a Call leave in its Payload stream, in the
+// order of the stream.
 func (x *txn) readHoles(holes []nfs.Hole) []nfs.Hole {
 	for i := range x.segments {
 		s := &x.segments[i]
@@ -139,8 +139,7 @@ func (x *txn) readHoles(holes []nfs.Hole) []nfs.Hole {
 	return holes
 }
 
-// largeResult says that a procedure or operation has results that the Call bounds, or
-// nobody does.
+// largeResult reports whether a procedure or operation has results that may be large.
 func largeResult(name string) bool {
 	switch name {
 	case "READ", "READDIR", "READDIRPLUS", "READLINK", "GETXATTR", "LISTXATTRS", "READ_PLUS":
@@ -149,8 +148,8 @@ func largeResult(name string) bool {
 	return false
 }
 
-// mayBeLarge says that a Call without chunks may have a large Reply.
-func (x *txn) mayBeLarge() bool {
+// mayBeLarge reports whether a Call without chunks may have a large Reply.
+func mayBeLarge(x *txn) bool {
 	p := &x.procedure
 	if !p.known || p.program != nfs.ProgramNFS {
 		return false
@@ -166,10 +165,9 @@ func (x *txn) mayBeLarge() bool {
 	return false
 }
 
-// checkRoom holds what a Call offers for its results against the most that they
-// can be.
-func (c checker) checkRoom() {
-	x, m := c.x, &c.f.table.binding.message
+// checkOffered compares the chunks that a Call offers with the maximum size of its results.
+func (c checker) checkOffered() {
+	x, m := c.x, &c.cs.table.binding.message
 	chunk, large := 0, int64(0)
 	readPlus := slices.ContainsFunc(m.Ops, func(o nfs.Op) bool { return o.Name == "READ_PLUS" })
 	for i := range m.Ops {
@@ -177,11 +175,11 @@ func (c checker) checkRoom() {
 		count := o.MaxResult
 		if o.ReducibleResult && chunk < x.writes {
 			if count > 0 && !readPlus {
-				switch room := x.offered(writeChunk, chunk); {
-				case room < count:
-					c.report(rule.WriteChunkTooShort, "Write chunk %d has %d bytes, but the %s asks for %d", chunk, room, o.Name, count)
-				case count%4 != 0 && room == (count+3)&^3:
-					c.report(rule.WriteChunkRoomForPad, "Write chunk %d has %d bytes, which includes an XDR pad after the %d bytes that the %s asks for", chunk, room, count, o.Name)
+				switch offered := x.offered(writeChunk, chunk); {
+				case offered < count:
+					c.report(rule.WriteChunkTooShort, "Write chunk %d has %d bytes, but the %s asks for %d", chunk, offered, o.Name, count)
+				case count%4 != 0 && offered == (count+3)&^3:
+					c.report(rule.WriteChunkRoomForPad, "Write chunk %d has %d bytes, which includes an XDR pad after the %d bytes that the %s asks for", chunk, offered, count, o.Name)
 				}
 			}
 			chunk++
@@ -196,10 +194,10 @@ func (c checker) checkRoom() {
 			large += count
 		}
 	}
-	x.judged.maxReply = large
+	x.checks.maxReply = large
 }
 
-// offered is how many bytes a chunk has in the Call.
+// offered returns the number of bytes that a chunk has in the Call.
 func (x *txn) offered(kind chunkKind, chunk int) (n int64) {
 	segments := x.chunk(kind, chunk)
 	for i := range segments {
@@ -208,10 +206,10 @@ func (x *txn) offered(kind chunkKind, chunk int) (n int64) {
 	return n
 }
 
-// checkReduced holds what a Call's Read chunks hold against what stands there; the
-// message was decoded once.
+// checkReduced compares the Read chunks of a Call with the data items at their Positions. The
+// message was decoded before.
 func (c checker) checkReduced(long bool, rpc *oncrpc.Header) {
-	b := &c.f.table.binding
+	b := &c.cs.table.binding
 	m, body, at := &b.message, b.body, b.at
 	if m.Complete && m.Left == 0 && matched(m) == len(b.holes) {
 		c.checkItems(at, long)
@@ -222,7 +220,7 @@ func (c checker) checkReduced(long bool, rpc *oncrpc.Header) {
 		c.checkItems(at, long)
 		return
 	}
-	// Where would the chunks have to stand for the rest to make sense?
+	// Decode again without Positions, to find the Positions at which the arguments are valid.
 	b.given = b.given[:0]
 	for i := range b.holes {
 		b.given = append(b.given, b.holes[i].Position)
@@ -245,7 +243,7 @@ func (c checker) checkReduced(long bool, rpc *oncrpc.Header) {
 	if !m.Complete {
 		return
 	}
-	if i := firstUnmatched(m); i < len(b.holes) { // all of it makes sense without this one
+	if i := firstUnmatched(m); i < len(b.holes) { // the arguments are valid without this hole
 		c.invalidPosition(b.holes[i].Position+at, long, "")
 		return
 	}
@@ -259,12 +257,12 @@ func (c checker) invalidPosition(position int64, long bool, why string) {
 	}
 }
 
-// maxWrongItems bounds how many data items of one Call are reported.
+// maxWrongItems is the maximum number of data items of one Call that are reported.
 const maxWrongItems = 16
 
-// checkItems holds each data item that was reduced against its chunk.
+// checkItems compares each reduced data item with its chunk.
 func (c checker) checkItems(at int64, long bool) {
-	b := &c.f.table.binding
+	b := &c.cs.table.binding
 	m := &b.message
 	wrong := 0
 	for i := range m.Items {
@@ -278,7 +276,7 @@ func (c checker) checkItems(at int64, long bool) {
 		op := m.Whose(item)
 		if !item.Eligible && !item.ReadPlus {
 			wrong++
-			c.x.judged.ineligible = true
+			c.x.checks.ineligible = true
 			c.report(rule.ReducedIneligible, "a Read chunk at Position %d contains %s of %s, which may not be reduced", item.Position+at, item.Name, op)
 			if long {
 				c.report(rule.LongCallPosition, "a Long Call has segments at Position %d, where no data item begins that may be reduced", item.Position+at)
@@ -292,20 +290,19 @@ func (c checker) checkItems(at int64, long bool) {
 	}
 }
 
-// checkHeaderHoles holds Read chunks that begin inside of the RPC header against
-// what stands there.
-func (f *follower) checkHeaderHoles(c checker, payload []byte) {
-	x, b := c.x, &f.table.binding
+// checkHeaderHoles checks Read chunks that begin in the RPC header.
+func checkHeaderHoles(c checker, payload []byte) {
+	x, b := c.x, &c.cs.table.binding
 	b.of, b.holes = nil, x.readHoles(b.holes[:0])
 	if len(b.holes) == 0 || len(payload) < 32 {
 		return
 	}
-	holes := b.holes[:min(len(b.holes), 4)] // it has no more items
+	holes := b.holes[:min(len(b.holes), 4)] // the header has no more items
 	flavor, size := be.Uint32(payload[24:]), int64(be.Uint32(payload[28:]))
 	if size > 400 {
 		return
 	}
-	verifier := 32 + (size+3)&^3 // its flavor
+	verifier := 32 + (size+3)&^3 // Position of the flavor of the verifier
 	var verifierFlavor uint32
 	verifierSize := int64(-1)
 	inline := verifier
@@ -329,7 +326,7 @@ func (f *follower) checkHeaderHoles(c checker, payload []byte) {
 		case inCredential && flavor == gss || inVerifier && verifierFlavor == gss:
 			c.report(rule.ReducedUnderGSS, "a Read chunk is at Position %d, inside an RPCSEC_GSS credential or verifier", h.Position)
 		case h.Position == 32 && size > 0 || h.Position == verifier+8 && inVerifier || h.Position == 40 && flavor == uint32(oncrpc.AuthSys):
-			x.judged.ineligible = true
+			x.checks.ineligible = true
 			c.report(rule.ReducedIneligible, "a Read chunk at Position %d contains part of the RPC header, which may not be reduced", h.Position)
 		default:
 			c.invalidPosition(h.Position, x.call.Form == record.Long, ", inside the RPC header")
@@ -337,13 +334,13 @@ func (f *follower) checkHeaderHoles(c checker, payload []byte) {
 	}
 }
 
-// checkResults holds what a Reply returns in Write chunks against its results.
-func (f *follower) checkResults(c checker, m *message) {
-	x, b := c.x, &f.table.binding
+// checkResults compares the Write chunks of a Reply with its results.
+func checkResults(c checker, m *message) {
+	x, b := c.x, &c.cs.table.binding
 	if !b.whole || b.rpc == nil || !b.rpc.Succeeded() || x.rec.Call == nil || !x.procedure.known {
 		return
 	}
-	if x.judged.ineligible && succeeded(x) {
+	if x.checks.ineligible && succeeded(x) {
 		c.report(rule.ReducedIneligible, "the responder answered with success, although the Call reduces a data item that may not be reduced")
 	}
 	if x.writes == 0 || len(m.header.WriteEnds) != x.writes {
@@ -361,7 +358,7 @@ func (f *follower) checkResults(c checker, m *message) {
 		}
 		return
 	}
-	if len(b.holes) > 0 && x.judged.reducible == 0 {
+	if len(b.holes) > 0 && x.checks.reducible == 0 {
 		c.report(rule.ReducedIneligible, "a Write chunk returns %d bytes, although no result of this Call may be reduced", b.holes[0].Length)
 		return
 	}
@@ -377,37 +374,37 @@ func (f *follower) checkResults(c checker, m *message) {
 	c.checkReturned()
 }
 
-// succeeded says that the status of a Reply is success, or that it has none.
+// succeeded reports whether the status of a Reply is success, or unknown.
 func succeeded(x *txn) bool {
 	status, known := x.nfsStatus.Get()
 	return !known || strings.HasSuffix(status, "_OK")
 }
 
-// checkReturned holds the results of a Reply, decoded, against its Write chunks.
+// checkReturned compares the decoded results of a Reply with its Write chunks.
 func (c checker) checkReturned() {
-	x, b := c.x, &c.f.table.binding
+	x, b := c.x, &c.cs.table.binding
 	m := &b.message
-	empty := 0 // results of no bytes, which may have used a chunk up
+	empty := 0 // number of results without bytes, each of which may have used a chunk
 	for i := range m.Items {
 		item := &m.Items[i]
 		switch {
-		case item.Length == 0: // of data that may be reduced, or READ_PLUS's
+		case item.Length == 0: // data that may be reduced, or a segment of READ_PLUS
 			empty++
 		case item.Reduced:
 			c.checkResult(item)
 		}
 	}
-	// Chunks that came back empty, though a later one, or the Send, has data.
+	// Look for chunks that return empty although a later chunk, or the Send, contains data.
 	last := -1
 	if n := len(b.chunks); n > 0 {
 		last = b.chunks[n-1]
 	}
 	unused, used := 0, 0
 	for chunk := range x.writes {
-		switch room := x.offered(writeChunk, chunk); {
+		switch offered := x.offered(writeChunk, chunk); {
 		case used < len(b.chunks) && b.chunks[used] == chunk:
 			used++
-		case room > 0:
+		case offered > 0:
 			if unused++; chunk < last && unused > empty {
 				c.report(rule.WriteChunkUnused, "Write chunk %d returns empty, although chunk %d contains a result, and results use Write chunks in order", chunk, last)
 				return
@@ -417,7 +414,7 @@ func (c checker) checkReturned() {
 	if unused <= empty {
 		return
 	}
-	most := int64(0) // that one of the chunks behind the last has
+	most := int64(0) // size of the largest chunk after the last used chunk
 	for chunk := last + 1; chunk < x.writes; chunk++ {
 		most = max(most, x.offered(writeChunk, chunk))
 	}
@@ -427,20 +424,20 @@ func (c checker) checkReturned() {
 			continue
 		}
 		for chunk := last + 1; chunk < x.writes; chunk++ {
-			if room := x.offered(writeChunk, chunk); room >= item.Length {
-				c.report(rule.WriteChunkUnused, "%d bytes of %s are in the Send, although Write chunk %d with %d bytes is unused", item.Length, item.Name, chunk, room)
+			if offered := x.offered(writeChunk, chunk); offered >= item.Length {
+				c.report(rule.WriteChunkUnused, "%d bytes of %s are in the Send, although Write chunk %d with %d bytes is unused", item.Length, item.Name, chunk, offered)
 				return
 			}
 		}
 	}
 }
 
-// checkResult holds one result against the chunk that carries it.
+// checkResult compares one result with the chunk that contains it.
 func (c checker) checkResult(item *nfs.Item) {
-	x, b := c.x, &c.f.table.binding
+	x, b := c.x, &c.cs.table.binding
 	chunk, returned := b.chunks[item.Hole], b.holes[item.Hole].Length
 	padded := (item.Length + 3) &^ 3
-	written := x.extent(chunk)
+	written := writtenExtent(x, chunk)
 	switch {
 	case returned > item.Length && returned <= padded:
 		c.report(rule.PadWritten, "%s has %d bytes, but Write chunk %d returns %d, including the XDR pad, which must not be written", item.Name, item.Length, chunk, returned)
@@ -451,14 +448,14 @@ func (c checker) checkResult(item *nfs.Item) {
 	}
 }
 
-// extent is where in a Write chunk the last byte was written, as far as its
+// writtenExtent returns the offset in a Write chunk after the last byte that was written, if its
 // segments were filled one after the other.
-func (x *txn) extent(chunk int) (end int64) {
+func writtenExtent(x *txn, chunk int) (end int64) {
 	at := int64(0)
 	segments := x.chunk(writeChunk, chunk)
 	for i := range segments {
 		s := &segments[i]
-		if moved := s.went().moved; len(moved) > 0 {
+		if moved := s.transferred().moved; len(moved) > 0 {
 			end = at + moved.Last().Hi
 		}
 		at += int64(s.length)
@@ -466,31 +463,31 @@ func (x *txn) extent(chunk int) (end int64) {
 	return end
 }
 
-// checkFits says that a Reply did not fit where its requester could have known.
-func (f *follower) checkFits(c checker, m *message) {
+// checkFits reports a Reply that did not fit, although the requester could have known that.
+func checkFits(c checker, m *message) {
 	x := c.x
-	if !f.negotiated() || x.rec.Call == nil || x.cut {
+	if !c.cs.negotiated() || x.rec.Call == nil || x.listsIncomplete {
 		return
 	}
-	limit := int64(f.limit(m.side))
-	room := x.offered(replyChunk, 0)
-	requester := c.blaming(x.side)
+	limit := int64(inlineThreshold(c.cs, m.side))
+	offered := x.offered(replyChunk, 0)
+	requester := c.attributedTo(x.side)
 	switch {
 	case m.header.Proc == rpcrdma.Error:
-		if m.header.Err == rpcrdma.ErrChunk && x.judged.broken == nil && x.judged.maxReply > limit && room < x.judged.maxReply {
-			requester.report(rule.ReplyChunkMissing, "the responder answered ERR_CHUNK: the Reply may have at least %d bytes, but the Call offers a Reply chunk of %d bytes and the inline threshold is %d", x.judged.maxReply, room, limit)
+		if m.header.Err == rpcrdma.ErrChunk && x.checks.broken == nil && x.checks.maxReply > limit && offered < x.checks.maxReply {
+			requester.report(rule.ReplyChunkMissing, "the responder answered ERR_CHUNK: the Reply may have at least %d bytes, but the Call offers a Reply chunk of %d bytes and the inline threshold is %d", x.checks.maxReply, offered, limit)
 		}
-	case m.whole && m.Length > limit && m.header.Proc == rpcrdma.Msg && x.judged.maxReply > limit && room < m.Length-int64(m.header.Length):
-		requester.report(rule.ReplyChunkMissing, "the Reply has %d bytes, but the Call offers a Reply chunk of %d bytes and the inline threshold is %d", m.Length-int64(m.header.Length), room, limit)
+	case m.whole && m.Length > limit && m.header.Proc == rpcrdma.Msg && x.checks.maxReply > limit && offered < m.Length-int64(m.header.Length):
+		requester.report(rule.ReplyChunkMissing, "the Reply has %d bytes, but the Call offers a Reply chunk of %d bytes and the inline threshold is %d", m.Length-int64(m.header.Length), offered, limit)
 	}
 }
 
-// padLeft says whether a message makes sense once the pads are taken out that
-// stand where items were reduced; it stays decoded so.
+// padLeft reports whether a message can be decoded if the XDR pads of the reduced items are
+// removed. If so, b.message holds the decoded message.
 func (b *binding) padLeft(body []byte, results bool, decode func(nfs.Stream)) bool {
 	m := &b.message
 	b.scratch = append(b.scratch[:0], body...)
-	tries := 4 + padWork/(len(body)+1) // each is a walk over all of it
+	tries := 4 + padWork/(len(body)+1) // each decodes the whole message
 	for done := 0; done < tries; done++ {
 		at, pad := b.padAt(done)
 		if pad == 0 || at+pad > int64(len(b.scratch)) {
@@ -510,12 +507,12 @@ func (b *binding) padLeft(body []byte, results bool, decode func(nfs.Stream)) bo
 	return false
 }
 
-// padWork bounds, in bytes, what is walked to find pads that were left in: all of them
-// in messages of some KiB, which most are, and the first four in long ones.
+// padWork limits the number of bytes that are decoded to find such pads: all pads in messages of
+// some KiB, and the first four in long messages.
 const padWork = 1 << 18
 
-// padAt is where the pad would stand of the reduced item that is the nth of those
-// that have any, and how long it would be; 0 for none.
+// padAt returns the offset and length of the pad of the nth reduced item that has a pad, or 0 if
+// there is none.
 func (b *binding) padAt(nth int) (at, pad int64) {
 	moved := int64(0)
 	for i := range b.message.Items {
@@ -534,7 +531,7 @@ func (b *binding) padAt(nth int) (at, pad int64) {
 	return 0, 0
 }
 
-// matched is how many holes have an item.
+// matched returns the number of holes that have an item.
 func matched(m *nfs.Message) (n int) {
 	for i := range m.Items {
 		if m.Items[i].Reduced {
@@ -544,8 +541,7 @@ func matched(m *nfs.Message) (n int) {
 	return n
 }
 
-// firstUnmatched is the first hole that has none; items are in the order of their
-// holes.
+// firstUnmatched returns the first hole without an item. Items are in the order of their holes.
 func firstUnmatched(m *nfs.Message) (hole int) {
 	for i := range m.Items {
 		if m.Items[i].Reduced {
@@ -558,28 +554,28 @@ func firstUnmatched(m *nfs.Message) (hole int) {
 	return hole
 }
 
-// checkLongCall holds the RPC message of a Long Call against the rules, once all
-// of it has moved; err is that of its header.
-func (f *follower) checkLongCall(x *txn, rpc *oncrpc.Header, err error, payload []byte) {
-	if x.judged.longTold || int64(len(payload)) != x.offered(readChunk, 0) || len(payload) == 0 || x.segments[0].position != 0 {
+// checkLongCall checks the RPC message of a Long Call after all of it has moved. err is the error
+// of its RPC header.
+func checkLongCall(cs *connState, x *txn, rpc *oncrpc.Header, err error, payload []byte) {
+	if x.checks.longReported || int64(len(payload)) != x.offered(readChunk, 0) || len(payload) == 0 || x.segments[0].position != 0 {
 		return
 	}
-	x.judged.longTold = true
-	c := x.checks(record.Stamp{Time: x.call.Time, Packet: x.call.Packet}).blaming(x.side)
-	f.checkLong(c, rpc, err, true)
-	if err == nil && rpc.Type == oncrpc.Call && !x.cut {
-		f.checkArguments(c, rpc, payload)
+	x.checks.longReported = true
+	c := x.checker(record.Stamp{Time: x.call.Time, Packet: x.call.Packet}).attributedTo(x.side)
+	checkLong(c, rpc, err, true)
+	if err == nil && rpc.Type == oncrpc.Call && !x.listsIncomplete {
+		checkArguments(c, rpc, payload)
 	}
 }
 
-// resultsAre notes the Payload stream of a Reply, for the checks to come.
-func (f *follower) resultsAre(x *txn, m *message, rpc *oncrpc.Header, err error, payload []byte) {
-	b := &f.table.binding
+// noteResults stores the Payload stream of a Reply for the checks.
+func noteResults(x *txn, m *message, rpc *oncrpc.Header, err error, payload []byte) {
+	b := &x.cs.table.binding
 	b.reply, b.rpc, b.whole = payload, rpc, m.captured()
 	if m.header.Proc == rpcrdma.NoMsg {
 		b.whole = len(payload) > 0 && int64(len(payload)) == rpcrdma.Length(m.header.Reply)
-		c := x.checks(m.Last).blaming(m.side)
-		f.checkLong(c, rpc, err, b.whole)
+		c := x.checker(m.Last).attributedTo(m.side)
+		checkLong(c, rpc, err, b.whole)
 	}
 	if err != nil {
 		b.rpc = nil

@@ -7,17 +7,16 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
-// Version two as the remote invalidation draft sketches it
-// (draft-cel-nfsv4-reminv-design s.5.3), and the styles of invalidation that it
-// tells apart.
+// Version 2 of the remote invalidation draft (draft-cel-nfsv4-reminv-design s.5.3), and the styles
+// of invalidation that the draft distinguishes.
 
-// checkInvHandle holds the rdma_inv_handle of a Call against its lists.
-func (f *follower) checkInvHandle(c checker, m *message) {
+// checkInvHandle compares the rdma_inv_handle of a Call with its chunk lists.
+func checkInvHandle(c checker, m *message) {
 	h, x := m.header, c.x
 	if !h.IsDraft {
 		return
 	}
-	x.judged.inv = record.Some(h.InvHandle)
+	x.checks.inv = record.Some(h.InvHandle)
 	x.call.InvHandle = record.Some(record.Hex32(h.InvHandle))
 	if h.InvHandle == 0 || slices.ContainsFunc(x.segments, func(s segment) bool { return s.handle == h.InvHandle }) {
 		return
@@ -25,57 +24,57 @@ func (f *follower) checkInvHandle(c checker, m *message) {
 	c.report(rule.InvHandleUnknown, "rdma_inv_handle is 0x%08x, which is not in the Call's chunk lists", h.InvHandle)
 }
 
-// checkInvReply holds a Reply against the rdma_inv_handle of its Call.
-func (f *follower) checkInvReply(c checker, m *message) {
+// checkInvReply compares a Reply with the rdma_inv_handle of its Call.
+func checkInvReply(c checker, m *message) {
 	h, x := m.header, c.x
 	if h.IsDraft {
 		x.answer.InvHandle = record.Some(record.Hex32(h.InvHandle))
 	}
-	said, known := x.judged.inv.Get()
+	wanted, known := x.checks.inv.Get()
 	if !known {
 		return
 	}
-	if h.IsDraft && h.InvHandle != said {
-		c.report(rule.InvHandleNotCopied, "rdma_inv_handle is 0x%08x, but in the Call it is 0x%08x", h.InvHandle, said)
+	if h.IsDraft && h.InvHandle != wanted {
+		c.report(rule.InvHandleNotCopied, "rdma_inv_handle is 0x%08x, but in the Call it is 0x%08x", h.InvHandle, wanted)
 	}
 	switch handle, invalidates := m.Invalidates.Get(); {
-	case invalidates && said == 0:
+	case invalidates && wanted == 0:
 		c.report(rule.InvHandleNotHonored, "Send With Invalidate of 0x%08x, although rdma_inv_handle of the Call is 0, which allows none", handle)
-	case invalidates && handle != said:
-		c.report(rule.InvHandleNotHonored, "Send With Invalidate of 0x%08x, although rdma_inv_handle of the Call is 0x%08x", handle, said)
-	case !invalidates && said != 0:
-		c.report(rule.InvHandleUnused, "the Reply invalidates no handle, although the Call asks for the invalidation of 0x%08x in rdma_inv_handle", said)
+	case invalidates && handle != wanted:
+		c.report(rule.InvHandleNotHonored, "Send With Invalidate of 0x%08x, although rdma_inv_handle of the Call is 0x%08x", handle, wanted)
+	case !invalidates && wanted != 0:
+		c.report(rule.InvHandleUnused, "the Reply invalidates no handle, although the Call asks for the invalidation of 0x%08x in rdma_inv_handle", wanted)
 	}
 }
 
-// handles are what a Call exposes, as far as invalidation goes.
+// handles describes the handles that a Call exposes, as far as invalidation needs it.
 type handles struct {
-	count                int // different ones
+	count                int // number of different handles
 	first, last, largest uint32
-	mixed                bool // Read and Write handles
+	mixed                bool // there are Read and Write handles
 }
 
-// styles count how Replies invalidate.
-type styles struct {
+// invalidationStats counts how Replies invalidate handles.
+type invalidationStats struct {
 	figures              record.InvalidationFigures
 	choices              int64 // Replies that invalidate one of several handles
-	first, last, largest int64 // of them
-	singleAll            int64 // to Calls that have only one
-	told, obeyed         int64 // version two: Calls that named one; Replies that invalidate that
+	first, last, largest int64 // of these Replies, the handle that they invalidate
+	singleAll            int64 // Replies to Calls with one handle only
+	named, honored       int64 // version 2: Calls with an rdma_inv_handle; Replies that invalidate that handle
 }
 
-// styleOfCall notes which handles a Call exposes.
-func (f *follower) styleOfCall(x *txn) {
-	if len(x.segments) == 0 || x.cut {
+// countHandles records which handles a Call exposes.
+func countHandles(cs *connState, x *txn) {
+	if len(x.segments) == 0 || x.listsIncomplete {
 		return
 	}
-	v := &x.judged.handles
+	v := &x.checks.handles
 	most := int64(0)
 	reads, writes := false, false
 	for i := range x.segments {
 		s := &x.segments[i]
 		reads, writes = reads || s.kind == readChunk, writes || s.kind != readChunk
-		if s.total = int64(s.length); s.again {
+		if s.total = int64(s.length); s.handleSeen {
 			s.total += s.next.total
 		} else {
 			v.count++
@@ -84,18 +83,18 @@ func (f *follower) styleOfCall(x *txn) {
 			v.largest, most = s.handle, s.total
 		}
 	}
-	if f.judged.style == nil {
-		f.judged.style = new(styles)
+	if cs.checks.invalidation == nil {
+		cs.checks.invalidation = new(invalidationStats)
 	}
 	v.first, v.last, v.mixed = x.segments[0].handle, x.segments[len(x.segments)-1].handle, reads && writes
 	if v.mixed {
-		f.judged.style.figures.MixedDirectionCalls++
+		cs.checks.invalidation.figures.MixedDirectionCalls++
 	}
 }
 
-// styleOfReply counts how a Reply invalidates.
-func (f *follower) styleOfReply(x *txn, m *message) {
-	v, st := &x.judged.handles, f.judged.style
+// countInvalidation counts how a Reply invalidates.
+func countInvalidation(cs *connState, x *txn, m *message) {
+	v, st := &x.checks.handles, cs.checks.invalidation
 	if v.count == 0 || x.rec.Call == nil {
 		return
 	}
@@ -103,25 +102,25 @@ func (f *follower) styleOfReply(x *txn, m *message) {
 	g.ChunkReplies++
 	left := v.count
 	handle, invalidates := m.Invalidates.Get()
-	mine := invalidates && x.exposes(handle)
+	own := invalidates && x.exposes(handle)
 	if v.count == 1 {
 		st.singleAll++
 	}
 	if invalidates {
 		g.InvalidatingReplies++
 	}
-	if said, known := x.judged.inv.Get(); known && said != 0 {
-		if st.told++; invalidates && handle == said {
-			st.obeyed++
+	if wanted, known := x.checks.inv.Get(); known && wanted != 0 {
+		if st.named++; invalidates && handle == wanted {
+			st.honored++
 		}
 	}
 	switch {
-	case invalidates && !mine:
-		if s := f.exposed[x.side].byHandle[handle]; s != nil && s.kind == readChunk {
+	case invalidates && !own:
+		if s := cs.exposed[x.side].byHandle[handle]; s != nil && s.kind == readChunk {
 			g.ForeignReadChunkHandles++
 		}
-	case mine && v.count == 1:
-	case mine:
+	case own && v.count == 1:
+	case own:
 		st.choices++
 		for _, is := range []struct {
 			n    *int64
@@ -132,7 +131,7 @@ func (f *follower) styleOfReply(x *txn, m *message) {
 			}
 		}
 	}
-	if mine {
+	if own {
 		left--
 	}
 	g.LocalInvalidations += int64(left)
@@ -141,15 +140,15 @@ func (f *follower) styleOfReply(x *txn, m *message) {
 	}
 }
 
-// result is the record.
-func (st *styles) result() record.InvalidationFigures {
+// result returns the figures for the record of the connection.
+func (st *invalidationStats) result() record.InvalidationFigures {
 	if st == nil {
 		return record.InvalidationFigures{Style: record.InvalidationNone}
 	}
 	g := st.figures
 	g.Style = record.InvalidationNone
 	switch {
-	case st.told > 0 && g.InvalidatingReplies > 0 && st.obeyed == g.InvalidatingReplies:
+	case st.named > 0 && g.InvalidatingReplies > 0 && st.honored == g.InvalidatingReplies:
 		g.Style = record.RequestersChoice
 	case g.InvalidatingReplies > 0:
 		g.Style = record.RespondersChoice

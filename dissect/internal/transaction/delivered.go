@@ -6,27 +6,27 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// When a message was delivered: a transaction ends with the copy of the Reply that
-// the requester accepted, which may not be the first.
+// Delivery: a transaction ends with the copy of the Reply that the requester accepted, which need
+// not be the first copy.
 
-// accepted notes on a message when its receiver accepted it.
-func accepted(m *record.Message, d rdma.Delivery) {
+// accepted records in a message when its receiver accepted it.
+func noteAccepted(m *record.Message, d rdma.Delivery) {
 	m.Delivered, m.Delivery = record.Some(d.At.Time), record.DeliveryUncertain
 	if d.Certain {
 		m.Delivery = record.DeliveryCertain
 	}
 }
 
-// delivered notes that it is known when an operation was accepted.
+// delivered records that the delivery of an operation is known.
 func (x *txn) delivered(o *rdma.Operation, part int) {
 	d, known := o.Delivered()
-	if !known || x.emitted {
+	if !known || x.state == emitted {
 		return
 	}
 	switch {
-	case part == partCall && x.replied && d.At.Packet > x.answer.LastPacket: // a later copy: the Reply shows that it had arrived
+	case part == partCall && x.state.hasReply() && d.At.Packet > x.answer.LastPacket: // a later copy; the Reply shows that an earlier one was accepted
 	case part == partCall:
-		accepted(&x.call, d)
+		noteAccepted(&x.call, d)
 	case part == partReply:
 		x.answerDelivered(o, d)
 	case o.Kind == rdma.Write && d.At.Packet != o.Last.Packet:
@@ -36,12 +36,12 @@ func (x *txn) delivered(o *rdma.Operation, part int) {
 
 // answerDelivered ends a transaction at the copy of its Reply that was accepted.
 func (x *txn) answerDelivered(o *rdma.Operation, d rdma.Delivery) {
-	if !x.replied || !x.awaits {
+	a := &x.answer
+	if x.state != awaitingDelivery || o.Last.Packet != a.LastPacket { // an RDMA_ERROR that was discarded
 		return
 	}
-	x.awaits = false
-	a := &x.answer
-	accepted(a, d)
+	x.enter(accepted)
+	noteAccepted(a, d)
 	if first := a.LastPacket; d.At.Packet != first {
 		a.FirstSent = record.Some(a.Time)
 		if a.Packet == first {
@@ -81,25 +81,25 @@ func (x *txn) moveEvents(from int64, to record.Stamp, kinds ...record.EventKind)
 	}
 }
 
-// settleDelivery decides about a Reply that nothing acknowledged while its
-// transaction waited. The Reply was not delivered if the requester sent its Call
-// again on another connection, or if the Reply was retransmitted until the
-// connection ended. A missing acknowledgement by itself proves nothing: the capture
-// may lack it.
+// settleDelivery decides about a Reply that was not acknowledged while its transaction waited. The
+// Reply was not delivered if the requester sent its Call again on another connection, or if the
+// Reply was retransmitted until the connection ended. A missing acknowledgement does not prove
+// anything by itself, because the capture may lack it.
 func (x *txn) settleDelivery() {
-	if !x.awaits || !x.replied {
+	if x.state != awaitingDelivery {
 		return
 	}
-	x.awaits = false
-	f := x.follower
-	waited := f.table.Clock-x.ended > f.table.options.Linger
-	given := x.repeatedElsewhere || waited && x.replyAgain && f.conn.Closing()
-	if !given || f.gaps(x.side)&(evidence.Missing|evidence.Awaited|evidence.Unordered|evidence.Silent) != 0 || !f.conn.Acknowledges(x.side.Other()) || x.rec.Call == nil {
+	x.enter(accepted)
+	cs := x.cs
+	waited := cs.table.Clock-x.ended > cs.table.options.Linger
+	notDelivered := x.repeatedElsewhere || waited && x.replyAgain && cs.conn.Closing()
+	const unknown = evidence.Missing | evidence.Awaited | evidence.Unordered | evidence.Silent
+	if !notDelivered || cs.gaps(x.side)&unknown != 0 || !cs.conn.Acknowledges(x.side.Other()) || x.rec.Call == nil {
 		return
 	}
 	answer := x.answer
-	x.takeBack()
-	x.lost, x.answer = true, answer
+	x.retractReply(lost)
+	x.answer = answer
 	x.answer.Delivery = record.DeliveryNotDelivered
-	f.dies(x)
+	cs.noteLostCall(x)
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
-// What else becomes of operations: they end, are acknowledged, repeated, refused.
+// Events of operations: their end, acknowledgement, retransmission and refusal.
 
-// kindOf is what a timeline calls an operation of a transaction.
+// kindOf returns the kind of timeline event for an operation of a transaction.
 func kindOf(o *rdma.Operation, part int) record.EventKind {
 	switch {
 	case part == partCall:
@@ -21,15 +21,15 @@ func kindOf(o *rdma.Operation, part int) record.EventKind {
 	return record.EventWrite
 }
 
-// moved notes the end of an RDMA Read or Write.
-func (f *follower) moved(o *rdma.Operation) {
-	x, part := f.table.tagged(o.Tag)
+// moved records the end of an RDMA Read or Write.
+func (cs *connState) moved(o *rdma.Operation) {
+	x, part := cs.table.tagged(o.Tag)
 	if x == nil || o.Kind == rdma.Atomic {
 		return
 	}
-	f.reordered(x, o, record.EventWrite)
+	noteReordered(cs, x, o, record.EventWrite)
 	if part < len(x.segments) {
-		f.exposed[x.side].reaches(&x.segments[part], o.Offset+uint64(o.Length))
+		cs.exposed[x.side].reaches(&x.segments[part], o.Offset+uint64(o.Length))
 	}
 	what, from := record.EventWriteLast, o.Side
 	if o.Kind == rdma.Read {
@@ -40,28 +40,28 @@ func (f *follower) moved(o *rdma.Operation) {
 	e.Bytes, e.Packets = record.Some(o.Bytes), record.SomeIf(o.Packets, o.Packets > 0)
 }
 
-// reordered notes a packet of an operation that came before one that it had to
+// noteReordered records a packet of an operation that was captured before a packet that it has to
 // follow.
-func (f *follower) reordered(x *txn, o *rdma.Operation, of record.EventKind) {
+func noteReordered(cs *connState, x *txn, o *rdma.Operation, of record.EventKind) {
 	early, filled := o.Disorder()
 	if early.Packet == 0 {
 		return
 	}
 	from := x.role(o.Side)
-	if o.Kind == rdma.Read { // its response
+	if o.Kind == rdma.Read { // the packet belongs to the response
 		of, from = record.EventReadDone, x.role(o.Side.Other())
 	}
 	e := x.event(early, record.EventOutOfOrder, from)
 	e.Of, e.LastPacket = of, record.SomeIf(filled.Packet, filled.Packet != 0)
 }
 
-// Acked notes on its transaction that a Send was acknowledged.
-func (f *follower) Acked(o *rdma.Operation, at record.Stamp, _ bool) {
+// Acked records on its transaction that a Send was acknowledged.
+func (cs *connState) Acked(o *rdma.Operation, at record.Stamp, _ bool) {
 	if trustIn(o) != trusted {
-		f.decideSend(o.Number, !o.Bad || !f.conn.Fills(o.Side))
+		cs.decideSend(o.Number, !o.Bad || !cs.conn.Fills(o.Side))
 	}
-	f.decide(o.Side.Other(), acknowledged)
-	x, part := f.table.tagged(o.Tag)
+	cs.decide(o.Side.Other(), acknowledged)
+	x, part := cs.table.tagged(o.Tag)
 	if x == nil {
 		return
 	}
@@ -69,17 +69,17 @@ func (f *follower) Acked(o *rdma.Operation, at record.Stamp, _ bool) {
 	if o.Kind != rdma.Send {
 		return
 	}
-	f.arrived(o, at)
+	noteGrantDelivered(cs, o, at)
 	x.active = at
 	x.event(at, record.EventAck, x.role(o.Side.Other())).Of = kindOf(o, part)
 }
 
-// Repeated notes on a transaction that a packet of it was sent again.
-func (f *follower) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp, b *rdma.Burst) bool {
-	f.distrusts(o)
-	x, part := f.table.tagged(o.Tag)
-	f.checkBurst(x, o, by, at, b)
-	if x == nil || x.emitted {
+// Repeated records on a transaction that a packet of it was retransmitted.
+func (cs *connState) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp, b *rdma.Burst) bool {
+	cs.noteCopyInDoubt(o)
+	x, part := cs.table.tagged(o.Tag)
+	cs.checkBurst(x, o, by, at, b)
+	if x == nil || x.state == emitted {
 		return false
 	}
 	x.rec.Retransmitted++
@@ -89,9 +89,9 @@ func (f *follower) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp, b 
 		of = record.EventReadDone
 	}
 	paused := at.Time-x.active.Time >= waitFrom
-	f.again(x, o, retransmission{by, at, of, b})
+	noteRetransmit(cs, x, o, retransmission{by, at, of, b})
 	from := x.role(by)
-	if n := len(x.rec.Timeline); n > 0 && !paused { // runs of them are one event
+	if n := len(x.rec.Timeline); n > 0 && !paused { // successive retransmissions are one event
 		if last := &x.rec.Timeline[n-1]; last.Event == record.EventRetransmit && last.Of == of && last.From == from {
 			last.Packets = record.Some(last.Packets.Or(0) + 1)
 			last.LastPacket = record.Some(at.Packet)
@@ -103,15 +103,15 @@ func (f *follower) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp, b 
 	return true
 }
 
-// Refused notes a NAK or Terminate: what it refuses was never done, and nothing
-// that came behind it.
-func (f *follower) Refused(r *rdma.Refusal) {
+// Refused records a NAK or Terminate: the refused operation was not executed, and neither were the
+// operations after it.
+func (cs *connState) Refused(r *rdma.Refusal) {
 	if r.Op != nil {
-		f.distrusts(r.Op)
+		cs.noteCopyInDoubt(r.Op)
 	}
-	x, part := f.blamed(r)
-	f.checkNotReady(r, x, part)
-	f.checkTooSmall(r, x)
+	x, part := cs.refusedTxn(r)
+	checkNotReady(cs, r, x, part)
+	checkTooSmall(cs, r, x)
 	of := record.EventWrite
 	switch {
 	case r.Op != nil:
@@ -123,7 +123,7 @@ func (f *follower) Refused(r *rdma.Refusal) {
 	}
 	if !r.Later {
 		if r.Text != "" {
-			f.reportRefusal(r, x)
+			reportRefusal(cs, r, x)
 		}
 		if x != nil {
 			e := x.event(r.At, record.EventNak, x.role(r.By))
@@ -140,63 +140,63 @@ func (f *follower) Refused(r *rdma.Refusal) {
 	if r.Op != nil && r.Op.Kind == rdma.Write && part < len(x.segments) {
 		x.unwrite(r)
 	}
-	refusesReply := part == partReply || r.Op == nil && x.side == r.By // its memory, while its Reply came behind
-	if refusesReply && x.replied && !x.emitted && x.rec.Status != record.NoReply {
-		x.checks(r.At).state(rule.ReplyNotDelivered, "the %s cannot have received the Reply in packet %d: it rejected that Reply or an earlier packet (%s), and discards everything from there on", f.conn.End(r.By), x.answer.LastPacket, r.Text)
-		x.takeBack()
-		f.table.remember(x)
-		f.dies(x)
+	refusesReply := part == partReply || r.Op == nil && x.side == r.By // its memory was refused, and its Reply came afterwards
+	if refusesReply && x.state.hasReply() && x.rec.Status != record.NoReply {
+		x.checker(r.At).reportUnconditionally(rule.ReplyNotDelivered, "the %s cannot have received the Reply in packet %d: it rejected that Reply or an earlier packet (%s), and discards everything from there on", cs.conn.End(r.By), x.answer.LastPacket, r.Text)
+		x.retractReply(retracted)
+		cs.table.rememberUnanswered(x)
+		cs.noteLostCall(x)
 	}
 }
 
-// where is what a finding about a transaction says of it.
+// where returns the packet and the XID for a finding about a transaction.
 func (x *txn) where(at record.Stamp) rdma.Where {
 	return rdma.Where{At: at, XID: record.Some(uint32(x.rec.XID))}
 }
 
-// reportRefusal reports a refusal that breaks a rule.
-func (f *follower) reportRefusal(r *rdma.Refusal, x *txn) {
+// reportRefusal reports a NAK or Terminate.
+func reportRefusal(cs *connState, r *rdma.Refusal, x *txn) {
 	broken := rule.RemoteErrorNak
-	if f.conn.IsIWARP() {
+	if cs.conn.IsIWARP() {
 		broken = rule.Terminate
 	}
 	if x != nil {
-		x.checks(r.At).state(broken, "%s", r.Text)
+		x.checker(r.At).reportUnconditionally(broken, "%s", r.Text)
 		return
 	}
-	f.report(violation{rule: broken, where: rdma.Where{At: r.At}}, "%s", r.Text)
+	cs.report(violation{rule: broken, where: rdma.Where{At: r.At}}, "%s", r.Text)
 }
 
-// blamed is the transaction that a refusal is about, nil when nobody knows.
-func (f *follower) blamed(r *rdma.Refusal) (x *txn, part int) {
+// refusedTxn returns the transaction that a refusal is about, or nil if it is unknown.
+func (cs *connState) refusedTxn(r *rdma.Refusal) (x *txn, part int) {
 	if r.Op != nil {
-		if x, part = f.table.tagged(r.Op.Tag); x != nil || !f.conn.IsIWARP() {
+		if x, part = cs.table.tagged(r.Op.Tag); x != nil || !cs.conn.IsIWARP() {
 			return x, part
 		}
 	}
 	handle, named := r.Handle.Get()
 	if named {
-		if s, _ := f.exposed[r.By].find(target{handle, r.Offset, r.Length}); s != nil {
+		if s, _ := cs.exposed[r.By].find(target{handle, r.Offset, r.Length}); s != nil {
 			return s.txn, int(s.number)
 		}
-		// The memory of a transaction that has its Reply is exposed no more.
+		// The memory of a transaction is no longer exposed after its Reply.
 		n := 0
-		for x := f.settled.last; x != nil && n < lookAt; x, n = x.prev, n+1 {
+		for x := cs.finished.last; x != nil && n < lookAt; x, n = x.prev, n+1 {
 			if x.side == r.By && x.exposes(handle) {
 				return x, partRecent
 			}
 		}
 	}
-	if only := f.open[r.By.Other()].only(); r.Kind == rdma.Send && only != nil {
+	if only := cs.open[r.By.Other()].only(); r.Kind == rdma.Send && only != nil {
 		return only, partCall
 	}
 	return nil, 0
 }
 
-// partRecent stands for some segment of a transaction that has its Reply.
+// partRecent is some segment of a transaction that has its Reply.
 const partRecent = 1<<partBits - 3
 
-// exposes says whether a handle is one of the first that a Call exposed.
+// exposes reports whether a handle is among the first 64 that a Call exposed.
 func (x *txn) exposes(handle uint32) bool {
 	for i := range x.segments[:min(len(x.segments), 64)] {
 		if x.segments[i].handle == handle {
@@ -206,7 +206,7 @@ func (x *txn) exposes(handle uint32) bool {
 	return false
 }
 
-// unwrite takes back what a Write that was refused did not move.
+// unwrite removes the bytes of a refused Write from the bytes that moved.
 func (x *txn) unwrite(r *rdma.Refusal) {
 	taken := int64(0)
 	if !r.Later {
@@ -215,30 +215,30 @@ func (x *txn) unwrite(r *rdma.Refusal) {
 	from, end := r.Op.Offset+uint64(taken), r.Op.Offset+uint64(r.Op.Length)
 	for i := range x.segments {
 		s := &x.segments[i]
-		if s.motion == nil || s.handle != r.Op.Handle || s.kind == readChunk || end <= s.offset || from >= s.offset+uint64(s.length) || end < from {
+		if s.transfer == nil || s.handle != r.Op.Handle || s.kind == readChunk || end <= s.offset || from >= s.offset+uint64(s.length) || end < from {
 			continue
 		}
-		s.motion.moved.Remove(int64(max(from, s.offset)-s.offset), int64(min(end-s.offset, uint64(s.length))))
+		s.transfer.moved.Remove(int64(max(from, s.offset)-s.offset), int64(min(end-s.offset, uint64(s.length))))
 	}
 }
 
-// takeBack makes a transaction one whose Reply did not arrive. The timeline keeps
-// what was sent.
-func (x *txn) takeBack() {
+// retractReply makes x a transaction whose Reply was not delivered. The timeline keeps the Reply.
+func (x *txn) retractReply(to state) {
 	r := &x.rec
 	if r.Status = record.NoReply; r.Call == nil {
 		r.Status = record.NoCall
 		return
 	}
-	x.replied, x.invalidation, x.latency, x.latencyMin = false, record.Opt[record.Invalidation]{}, record.Opt[int64]{}, record.Opt[int64]{}
+	x.enter(to)
+	x.invalidation, x.latency, x.latencyMin = record.Opt[record.Invalidation]{}, record.Opt[int64]{}, record.Opt[int64]{}
 	x.rpcStatus, x.nfsStatus, x.rdmaError = record.Opt[string]{}, record.Opt[string]{}, record.Opt[string]{}
 	x.rdmaErrorRange = record.Opt[record.VersionRange]{}
 }
 
-// Abandoned says whether what is missing of a Read's response is lost from the
-// capture: it is when the transaction went on without it. Had the requester
-// missed it too, it would have asked again.
-func (f *follower) Abandoned(o *rdma.Operation) (lost bool) {
-	x, _ := f.table.tagged(o.Tag)
-	return x == nil || !x.open
+// Abandoned reports whether the missing part of a Read's response is missing from the capture only.
+// That is so if the transaction continued without it: otherwise the requester would have requested
+// it once more.
+func (cs *connState) Abandoned(o *rdma.Operation) (lost bool) {
+	x, _ := cs.table.tagged(o.Tag)
+	return x == nil || x.state != outstanding
 }

@@ -1,8 +1,8 @@
 package transaction
 
-// NoAnswer and Still are what many transactions and segments share, and nobody
-// writes to.
+// NoAnswer is shared by all transactions without Reply, and Still by all segments in which nothing
+// moved. They are never written to.
 var (
 	NoAnswer = &noAnswer
-	Still    = &still
+	Still    = &noTransfer
 )

@@ -8,10 +8,9 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// What becomes of a transaction at its end: its record.
+// The record of a transaction.
 
-// storage is what the lists of the record that is handed out stand in: there is
-// one at a time.
+// storage holds the lists of the record that is being handed out.
 type storage struct {
 	reads    []record.ReadChunk
 	writes   []record.WriteChunk
@@ -21,7 +20,7 @@ type storage struct {
 	reply    record.WriteChunk
 }
 
-// newStorage has room for the usual record.
+// newStorage returns storage for a typical record.
 func newStorage() storage {
 	const usual = 64
 	return storage{
@@ -30,21 +29,21 @@ func newStorage() storage {
 	}
 }
 
-// emit hands a transaction out.
+// emit hands out a transaction.
 func (t *Table) emit(x *txn) {
-	if x.emitted {
+	if x.state == emitted {
 		return
 	}
 	t.due = 0
-	f := x.follower
-	f.unlink(&f.settled, x)
+	cs := x.cs
+	cs.finished.remove(x)
 	x.settleDelivery()
-	x.missing()
+	x.countMissing()
 	t.Ended[slices.Index(record.Statuses[:], x.rec.Status)]++
-	t.items(x)
+	t.reportItems(x)
 	if t.Transaction != nil || t.Payload != nil {
 		r := t.makeRecord(x)
-		if t.Payload != nil && x.rebuilds() {
+		if t.Payload != nil && x.isRebuilt() {
 			t.Payload(r, t.rebuild.call(x), t.rebuild.reply(x))
 			t.rebuild.trim()
 		}
@@ -52,11 +51,14 @@ func (t *Table) emit(x *txn) {
 			t.Transaction(r)
 		}
 	}
-	t.motions.release(x)
+	for i := range x.segments {
+		x.segments[i].transfer = nil
+	}
 	x.charge(-x.charged)
-	x.kept, x.emitted = 0, true
-	x.shed()
-	if cap(t.scratch) > 1<<20 { // do not hoard what one large chunk needed
+	x.kept = 0
+	x.enter(emitted)
+	x.trim()
+	if cap(t.scratch) > 1<<20 { // free memory that a large chunk needed
 		t.scratch = nil
 	}
 	if b := &t.binding; cap(b.holes) > 1<<12 {
@@ -64,19 +66,19 @@ func (t *Table) emit(x *txn) {
 	}
 }
 
-// makeRecord makes the record, which is good until the next.
+// makeRecord returns the record of x, which is valid until the next call.
 func (t *Table) makeRecord(x *txn) *record.Transaction {
-	f, k, r := x.follower, &x.rec, &t.record
+	cs, k, r := x.cs, &x.rec, &t.record
 	inOrder(k.Timeline)
-	connection, _ := f.conn.ID()
-	*r = record.Transaction{} // in its place, and not made elsewhere and copied
-	r.Type, r.ID, r.Connection, r.XID, r.Direction, r.Status = "transaction", k.ID, connection, k.XID, f.direction(x.side), k.Status
+	connection, _ := cs.conn.ID()
+	*r = record.Transaction{} // a statement of its own, so that the compiler clears it in place
+	r.Type, r.ID, r.Connection, r.XID, r.Direction, r.Status = "transaction", k.ID, connection, k.XID, cs.direction(x.side), k.Status
 	r.Operations, r.Operation, r.RPCStatus, r.NFSStatus = k.Operations, named(nfs.Principal(k.Operations)), x.rpcStatus, x.nfsStatus
 	r.Call, r.Invalidation, r.Timeline, r.Waits, r.Findings = k.Call, x.invalidation, k.Timeline, k.Waits, k.Findings
 	r.LatencyNS, r.Phases, r.RDMAError, r.RDMAErrorRange = x.latency, x.phases(), x.rdmaError, x.rdmaErrorRange
-	r.LatencyMinNS, r.ReplyLost, r.HeldBackBy = x.latencyMin, x.lost, record.SomeIf(k.HeldBackBy, k.HeldBackBy != 0)
+	r.LatencyMinNS, r.ReplyLost, r.HeldBackBy = x.latencyMin, x.state == lost, record.SomeIf(k.HeldBackBy, k.HeldBackBy != 0)
 	r.RetransmitOf, r.Retransmitted = record.SomeIf(k.RetransmitOf, k.RetransmitOf != 0), int(k.Retransmitted)
-	if x.replied || x.lost {
+	if x.state.hasReply() || x.state == lost {
 		r.Reply = &x.answer
 	}
 	x.procedure.fill(r)
@@ -86,7 +88,7 @@ func (t *Table) makeRecord(x *txn) *record.Transaction {
 	return r
 }
 
-// inOrder sorts events by time, in which order most are already.
+// inOrder sorts events by time. Most are sorted already.
 func inOrder(events []record.Event) {
 	for i := 1; i < len(events); i++ {
 		if events[i].Time < events[i-1].Time || events[i].Time == events[i-1].Time && events[i].Packet < events[i-1].Packet {
@@ -98,7 +100,7 @@ func inOrder(events []record.Event) {
 	}
 }
 
-// chunks fills in the chunk lists and what was left to invalidate.
+// chunks fills in the chunk lists and the handles that were not invalidated.
 func (t *Table) chunks(x *txn) {
 	r, to := &t.record, &t.storage
 	reads, writes := 0, 0
@@ -119,7 +121,7 @@ func (t *Table) chunks(x *txn) {
 	for i := range x.segments {
 		s := &x.segments[i]
 		if s.kind == readChunk {
-			to.readSegs = append(to.readSegs, record.Segment{Handle: record.Hex32(s.handle), Length: s.length, Offset: record.Hex64(s.offset), MovedBytes: s.went().moved.Total()})
+			to.readSegs = append(to.readSegs, record.Segment{Handle: record.Hex32(s.handle), Length: s.length, Offset: record.Hex64(s.offset), MovedBytes: s.transferred().moved.Total()})
 			n := len(to.readSegs)
 			if s.index == 0 {
 				to.reads = append(to.reads, record.ReadChunk{Position: s.position, Segments: to.readSegs[n-1:]})
@@ -129,7 +131,7 @@ func (t *Table) chunks(x *txn) {
 			continue
 		}
 		to.segs = append(to.segs, record.WriteSegment{
-			Handle: record.Hex32(s.handle), Length: s.length, Offset: record.Hex64(s.offset), MovedBytes: s.went().moved.Total(),
+			Handle: record.Hex32(s.handle), Length: s.length, Offset: record.Hex64(s.offset), MovedBytes: s.transferred().moved.Total(),
 			ReturnedLength: record.SomeIf(s.returned.Or(0), s.returned.Known() && r.Status == record.Complete),
 		})
 		n := len(to.segs)
@@ -149,11 +151,11 @@ func (t *Table) chunks(x *txn) {
 	if r.WriteChunks = to.writes; r.WriteChunks == nil {
 		r.WriteChunks = []record.WriteChunk{}
 	}
-	if x.hasReply {
+	if x.offersReplyChunk {
 		to.reply.Segments = to.segs[min(reply, len(to.segs)):]
 		r.ReplyChunk = &to.reply
 	}
-	if cap(to.segs)+cap(to.readSegs) > 1<<12 { // do not hoard what one large Call needed
+	if cap(to.segs)+cap(to.readSegs) > 1<<12 { // free memory that a large Call needed
 		t.storage = newStorage()
 	}
 }
@@ -162,11 +164,11 @@ func (t *Table) chunks(x *txn) {
 func (t *Table) leftOver(x *txn) {
 	to := &t.storage
 	to.handles = to.handles[:0]
-	killed, any := x.invalidation.Get()
+	invalidated, any := x.invalidation.Get()
 	r := &t.record
 	for i := range x.segments {
 		s := &x.segments[i]
-		if s.again || any && uint32(killed.Handle) == s.handle {
+		if s.handleSeen || any && uint32(invalidated.Handle) == s.handle {
 			continue
 		}
 		to.handles = append(to.handles, record.Hex32(s.handle))
@@ -176,8 +178,8 @@ func (t *Table) leftOver(x *txn) {
 	}
 }
 
-// phases splits the latency by the timeline. Each phase begins where the one
-// before it ended, so that they add up even where Reads and Writes overlap.
+// phases divides the latency by the events of the timeline. Each phase begins when the one before
+// it ended, so their sum is the latency even if Reads and Writes overlap.
 func (x *txn) phases() (p record.Opt[record.Phases]) {
 	r := &x.rec
 	if !x.latency.Known() {
@@ -187,7 +189,7 @@ func (x *txn) phases() (p record.Opt[record.Phases]) {
 	for i := range r.Timeline {
 		e := &r.Timeline[i]
 		kind := 0
-		if e.Time > x.answer.LastTime { // none of the latency
+		if e.Time > x.answer.LastTime { // not part of the latency
 			continue
 		}
 		switch e.Event {

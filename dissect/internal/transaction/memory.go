@@ -9,9 +9,9 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 )
 
-// Memory: what Calls expose, and what moves there.
+// Memory: the segments that Calls expose, and the bytes that move into and out of them.
 
-// chunkKind says in which list of a Call a segment stands.
+// chunkKind is the list of a Call that contains a segment.
 type chunkKind uint8
 
 const (
@@ -22,45 +22,45 @@ const (
 
 var chunkNames = [...]record.Chunk{record.ReadList, record.WriteList, record.ReplyList}
 
-// segment is a piece of memory that a Call exposes, for as long as it does. A Call
-// may have very many, of which little moves: they are kept small.
+// segment is a range of memory that a Call exposes until its Reply. It is small, because a Call may
+// have very many segments of which few are used.
 type segment struct {
 	txn          *txn
-	prev, next   *segment // exposed under the same handle, later and earlier
-	motion       *motion  // what moved, nil for nothing; see [segment.went]
-	total        int64    // bytes that the Call exposes under the handle, up to this one
-	reached      uint64   // where what moved last ended
-	at           int64    // where in its chunk it begins, bytes
+	prev, next   *segment       // segments exposed under the same handle, later and earlier
+	transfer     *transferState // nil if nothing moved; see [segment.transferred]
+	total        int64          // bytes that the Call exposes under the handle, up to this segment
+	reached      uint64         // offset after the last byte that moved
+	at           int64          // offset of its first byte in its chunk
 	offset       uint64
 	handle       uint32
 	length       uint32
 	chunk, index int32
-	number       int32  // of all that the transaction has
-	position     uint32 // Read chunks
+	number       int32  // index in the segments of the transaction
+	position     uint32 // of a Read chunk
 	returned     record.Opt[uint32]
 	kind         chunkKind
-	again        bool // the Call has the handle in a segment before this
-	listed       bool // in byStart
-	keep         bool // somebody wants what moves
+	handleSeen   bool // an earlier segment of the Call has the same handle
+	listed       bool // it is in byStart
+	keep         bool // the data that moves has to be kept
 }
 
-// target is the memory that an operation names.
+// target is the range of memory that an operation names.
 type target struct {
 	handle uint32
 	offset uint64
 	length uint32
 }
 
-// holds says that all of the target lies in the segment.
+// holds reports whether the whole target is in the segment.
 func (s *segment) holds(m target) bool {
 	return m.offset >= s.offset && m.offset-s.offset <= uint64(s.length) && uint64(m.length) <= uint64(s.length)-(m.offset-s.offset)
 }
 
-// exposure is the memory that one side exposes.
+// exposure is the memory that a side exposes.
 type exposure struct {
-	byHandle map[uint32]*segment // the latest; the others hang on it
-	byStart  map[start]*segment  // those under handles that very many share, once one was looked for: where they begin, and have got to
-	most     int                 // as many were in byHandle at once
+	byHandle map[uint32]*segment // the latest segment of each handle; the others are linked to it
+	byStart  map[start]*segment  // segments of handles that very many segments share, after the first look-up of such a handle: by their first offset, and by the offset that they have reached
+	most     int                 // maximum size that byHandle had
 }
 
 type start struct {
@@ -68,15 +68,14 @@ type start struct {
 	offset uint64
 }
 
-// lookAt bounds how many segments of one handle are looked at. A handle that more
-// share is looked up by where an operation starts, which is where the segment
-// does, or where the operation before it ended: what that costs does not depend on
-// how many there are.
+// lookAt is the maximum number of segments of one handle that are searched. If more segments share
+// a handle, they are found by the offset at which an operation starts, which is the start of the
+// segment or the end of the operation before it. The cost of that does not depend on their number.
 const lookAt = 16
 
-// expect makes room for n segments more, where that is worth it.
+// expect allocates space for n more segments, if there are enough of them.
 func (e *exposure) expect(n int) {
-	if n > fewHandles && len(e.byHandle) == 0 && n > e.most {
+	if n > 8 && len(e.byHandle) == 0 && n > e.most {
 		e.byHandle = make(map[uint32]*segment, n)
 	}
 }
@@ -94,8 +93,7 @@ func (e *exposure) add(s *segment) {
 	e.most = max(e.most, len(e.byHandle))
 }
 
-// list enters the segments of a handle in byStart, the latest last, those that are
-// not there yet: they stand before all that are.
+// list adds the segments of a handle to byStart, oldest first, except those that were added before.
 func (e *exposure) list(latest *segment) {
 	if e.byStart == nil {
 		e.byStart = map[start]*segment{}
@@ -114,15 +112,15 @@ func (e *exposure) list(latest *segment) {
 	}
 }
 
-// unlist takes it out from where it is listed.
+// unlist removes a segment from one of its offsets in byStart.
 func (e *exposure) unlist(s *segment, at uint64) {
 	if at := (start{s.handle, at}); e.byStart[at] == s {
 		delete(e.byStart, at)
 	}
 }
 
-// reaches notes where the next operation on a segment is likely to begin: who
-// moves it in parts does so in order.
+// reaches records the offset at which the next operation on a segment is likely to begin, because a
+// segment that moves in parts usually moves in order.
 func (e *exposure) reaches(s *segment, at uint64) {
 	if s.listed {
 		if s.reached != s.offset {
@@ -133,7 +131,7 @@ func (e *exposure) reaches(s *segment, at uint64) {
 	s.reached = at
 }
 
-// moves enters a segment where it has got to.
+// moves adds a segment to byStart under the offset that it has reached.
 func (e *exposure) moves(s *segment, at uint64) {
 	if at-s.offset < uint64(s.length) {
 		e.byStart[start{s.handle, at}] = s
@@ -166,18 +164,7 @@ func (e *exposure) remove(s *segment) {
 	}
 }
 
-// clear makes it ready for another connection.
-func (e *exposure) clear() {
-	if clear(e.byHandle); e.most > fewHandles {
-		e.byHandle = nil // maps do not shrink
-	}
-	*e = exposure{byHandle: e.byHandle}
-}
-
-// fewHandles is how many handles a map is kept for that had no more.
-const fewHandles = 8
-
-// join takes over what another exposes.
+// join adds the memory that another side exposes.
 func (e *exposure) join(o *exposure) {
 	if len(e.byHandle) == 0 {
 		*e, *o = *o, exposure{}
@@ -192,9 +179,8 @@ func (e *exposure) join(o *exposure) {
 	}
 }
 
-// find finds exposed memory: exact says that all of the target lies in it, or
-// that nobody can say: where not all that have the handle were looked at. One that
-// is not exact has the right handle.
+// find returns a segment with the handle of the target. exact is true if the whole target is in it,
+// and also if too many segments share the handle to search them all.
 func (e *exposure) find(m target) (found *segment, exact bool) {
 	n := 0
 	for s := e.byHandle[m.handle]; s != nil; s, n = s.next, n+1 {
@@ -202,7 +188,7 @@ func (e *exposure) find(m target) (found *segment, exact bool) {
 			return s, true
 		}
 		if found == nil || m.offset >= s.offset && m.offset-s.offset < uint64(s.length) {
-			found = s // at least it begins there
+			found = s // at least it begins in this segment
 		}
 		if n == lookAt {
 			e.list(e.byHandle[m.handle])
@@ -212,8 +198,8 @@ func (e *exposure) find(m target) (found *segment, exact bool) {
 	return found, false
 }
 
-// expose notes the memory that a Call exposes.
-func (f *follower) expose(x *txn, h *rpcrdma.Header) {
+// expose records the memory that a Call exposes.
+func (cs *connState) expose(x *txn, h *rpcrdma.Header) {
 	total := len(h.Reads) + len(h.Writes) + len(h.Reply)
 	x.segments = slices.Grow(x.segments[:0], total)
 	chunk, index := int32(-1), int32(0)
@@ -232,27 +218,27 @@ func (f *follower) expose(x *txn, h *rpcrdma.Header) {
 	for j, s := range h.Reply {
 		x.addSegment(replyChunk, 0, int32(j), s)
 	}
-	x.writes, x.hasReply = len(h.WriteEnds), h.HasReply
+	x.writes, x.offersReplyChunk = len(h.WriteEnds), h.HasReply
 	if total > 0 {
 		x.charge(segmentCost * int64(total))
 	}
-	f.alive(x)
-	f.exposed[x.side].expect(total)
-	keep := x.rebuilds()
+	noteExposed(cs, x)
+	cs.exposed[x.side].expect(total)
+	keep := x.isRebuilt()
 	for i := range x.segments {
 		s := &x.segments[i]
 		s.keep = keep || s.kind == replyChunk || s.kind == readChunk && s.position == 0
-		f.exposed[x.side].add(s)
-		s.again = s.next != nil && s.next.txn == x
+		cs.exposed[x.side].add(s)
+		s.handleSeen = s.next != nil && s.next.txn == x
 	}
 }
 
-// addSegment appends a segment; x.segments has room for it.
+// addSegment appends a segment. The capacity of x.segments suffices for it.
 func (x *txn) addSegment(kind chunkKind, chunk, index int32, from rpcrdma.Segment) *segment {
 	n := len(x.segments)
 	x.segments = x.segments[:n+1]
 	s := &x.segments[n]
-	*s = segment{} // in its place, and not made elsewhere and copied
+	*s = segment{} // a statement of its own, so that the compiler clears it in place
 	s.txn, s.kind, s.chunk, s.index, s.number = x, kind, chunk, index, int32(n)
 	s.handle, s.length, s.offset = from.Handle, from.Length, from.Offset
 	if index > 0 {
@@ -261,8 +247,7 @@ func (x *txn) addSegment(kind chunkKind, chunk, index int32, from rpcrdma.Segmen
 	return s
 }
 
-// chunk are the segments of one chunk: they stand side by side, in the order of the
-// lists.
+// chunk returns the segments of one chunk, which are adjacent and in the order of the lists.
 func (x *txn) chunk(kind chunkKind, chunk int) []segment {
 	from := sort.Search(len(x.segments), func(i int) bool {
 		s := &x.segments[i]
@@ -275,18 +260,18 @@ func (x *txn) chunk(kind chunkKind, chunk int) []segment {
 	return x.segments[from:to]
 }
 
-// last is the last segment of a segment's chunk.
+// last returns the last segment of the chunk that contains s.
 func (x *txn) last(s *segment) *segment {
-	behind := x.segments[s.number+1:]
-	n := sort.Search(len(behind), func(i int) bool { return behind[i].kind != s.kind || behind[i].chunk != s.chunk })
+	rest := x.segments[s.number+1:]
+	n := sort.Search(len(rest), func(i int) bool { return rest[i].kind != s.kind || rest[i].chunk != s.chunk })
 	return &x.segments[int(s.number)+n]
 }
 
-// end is where in its chunk a segment ends.
+// end returns the offset in its chunk at which a segment ends.
 func (s *segment) end() int64 { return s.at + int64(s.length) }
 
-// carries is how much of the Payload stream a segment has: all of it is to be read,
-// and of what was written to, what the Reply says.
+// carries returns the number of bytes of the Payload stream in a segment: its length if it is for
+// Reads, and otherwise the length that the Reply returns.
 func (s *segment) carries() int64 {
 	if s.kind == readChunk {
 		return int64(s.length)
@@ -294,27 +279,27 @@ func (s *segment) carries() int64 {
 	return int64(min(s.returned.Or(0), s.length))
 }
 
-// unexpose forgets the memory that a Call exposed.
-func (f *follower) unexpose(x *txn) {
+// unexpose ends the exposure of the memory of a Call.
+func unexpose(cs *connState, x *txn) {
 	for i := range x.segments {
-		f.exposed[x.side].remove(&x.segments[i])
+		cs.exposed[x.side].remove(&x.segments[i])
 	}
 }
 
 // Began finds the memory that an RDMA operation names.
-func (f *follower) Began(o *rdma.Operation) {
-	if !f.isRPC || o.Length == 0 || o.Kind == rdma.Atomic {
+func (cs *connState) Began(o *rdma.Operation) {
+	if !cs.isRPC || o.Length == 0 || o.Kind == rdma.Atomic {
 		return
 	}
 	owner := o.Side.Other()
 	m := target{o.Handle, o.Offset, uint32(o.Length)}
-	s, exact := f.exposed[owner].find(m)
-	if s = f.checkTouch(o, m, s, exact); s == nil {
+	s, exact := cs.exposed[owner].find(m)
+	if s = checkTarget(cs, o, m, s, exact); s == nil {
 		return
 	}
 	x := s.txn
 	o.Tag = x.tag(int(s.number))
-	f.touch(x, o.Side, o.First)
+	noteActivity(cs, x, o.Side, o.First)
 	what := record.EventWriteFirst
 	if o.Kind == rdma.Read {
 		what = record.EventRead
@@ -324,10 +309,9 @@ func (f *follower) Began(o *rdma.Operation) {
 	e.Bytes = record.SomeIf(o.Length, o.Announced)
 }
 
-// after is the segment that follows one in memory: the next of its list, when it
-// has the same handle and begins where this one ends. One RDMA operation may
-// cover both. Empty segments are no bridge: what is crossed has to have been paid
-// for with bytes.
+// after returns the segment that follows s in memory: the next of its list, if it has the same
+// handle and begins where s ends. One RDMA operation may cover both. Empty segments do not connect
+// their neighbors, because an operation must not visit many segments without moving bytes.
 func (s *segment) after() *segment {
 	all := s.txn.segments
 	if int(s.number)+1 == len(all) {
@@ -340,7 +324,7 @@ func (s *segment) after() *segment {
 	return next
 }
 
-// before is the segment that this one follows in memory.
+// before returns the segment that s follows in memory.
 func (s *segment) before() *segment {
 	if s.number == 0 {
 		return nil
@@ -351,7 +335,7 @@ func (s *segment) before() *segment {
 	return nil
 }
 
-// reaches says whether the target lies in a segment and those that follow it.
+// reaches reports whether the target is in a segment and the segments that follow it.
 func (s *segment) reaches(m target) bool {
 	if m.offset < s.offset || m.offset-s.offset > uint64(s.length) {
 		return false
@@ -363,10 +347,9 @@ func (s *segment) reaches(m target) bool {
 	return left <= 0
 }
 
-// Moved notes that n bytes, of which data was captured, went to or came from
-// exposed memory.
-func (f *follower) Moved(o *rdma.Operation, offset uint64, data []byte, n int) {
-	x, part := f.table.tagged(o.Tag)
+// Moved records that n bytes, of which data was captured, moved into or out of exposed memory.
+func (cs *connState) Moved(o *rdma.Operation, offset uint64, data []byte, n int) {
+	x, part := cs.table.tagged(o.Tag)
 	if x == nil || part >= len(x.segments) {
 		return
 	}
@@ -374,13 +357,13 @@ func (f *follower) Moved(o *rdma.Operation, offset uint64, data []byte, n int) {
 	if o.Kind == rdma.Read {
 		from = from.Other()
 	}
-	f.touch(x, from, o.Last)
+	noteActivity(cs, x, from, o.Last)
 	if o.Kind == rdma.Read { // its requester can hardly do anything else meanwhile
-		f.sends(o.Side, x.rec.ID, o.Last)
+		cs.wireActivity().noteSend(o.Side, x.rec.ID, o.Last)
 	}
-	f.checkMoved(o, x)
+	checkLateRead(cs, o, x)
 	s := &x.segments[part]
-	for range lookAt { // a response may come after one to a later segment
+	for range lookAt { // a response may follow a response to a later segment
 		before := s.before()
 		if offset >= s.offset || before == nil {
 			break
@@ -389,22 +372,22 @@ func (f *follower) Moved(o *rdma.Operation, offset uint64, data []byte, n int) {
 	}
 	for n > 0 {
 		at := offset - s.offset
-		if offset < s.offset { // beyond the end of all memory
-			f.exceeds(x, s, o)
+		if offset < s.offset { // after the end of the address space
+			checkExceeds(cs, x, s, o)
 			return
 		}
 		if at >= uint64(s.length) {
 			next := s.after()
 			if next == nil {
-				f.exceeds(x, s, o)
+				checkExceeds(cs, x, s, o)
 				return
 			}
 			s = next
 			o.Tag = x.tag(int(s.number))
 			continue
 		}
-		room := int(min(uint64(n), uint64(s.length)-at))
-		f.movedIn(s, offset, data[:min(len(data), room)], room)
-		offset, n, data = offset+uint64(room), n-room, data[min(len(data), room):]
+		fit := int(min(uint64(n), uint64(s.length)-at))
+		noteTransfer(cs, s, offset, data[:min(len(data), fit)], fit)
+		offset, n, data = offset+uint64(fit), n-fit, data[min(len(data), fit):]
 	}
 }

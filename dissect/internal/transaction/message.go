@@ -11,86 +11,85 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
-// message is a Send, taken apart.
+// message is a decoded Send.
 type message struct {
 	*rdma.Operation
-	side    rdma.Side // who sent it
-	data    []byte    // what was captured, from its start
-	whole   bool      // no packet of it was lost
+	side    rdma.Side // the sender
+	data    []byte    // its captured bytes, from the first on
+	whole   bool      // no packet of it is missing
 	header  *rpcrdma.Header
-	err     error // of the header
+	err     error // error of the RPC-over-RDMA header
 	rpc     *oncrpc.Header
 	rpcErr  error
-	inline  bool   // an RPC message stands behind the header
-	payload []byte // that
+	inline  bool   // an RPC message follows the header
+	payload []byte // the RPC message that follows the header
 }
 
-// captured says that all of the Send is in the capture.
+// captured reports whether the whole Send was captured.
 func (m *message) captured() bool { return m.whole && int64(len(m.data)) == m.Length }
 
-// known says whether the end of the header is known: of other versions only the
-// fixed words are, and errors.
+// known reports whether the end of the header is known. In other versions, only the four fixed
+// words and RDMA_ERROR are known.
 func (m *message) known() bool {
 	h := m.header
 	return m.err == nil && h.Length >= rpcrdma.FixedLen && (h.Understood() || h.Proc == rpcrdma.Error)
 }
 
-// Done takes a Send, an RPC-over-RDMA message or somebody else's business, and
-// the end of an RDMA operation.
-func (f *follower) Done(o *rdma.Operation) {
+// Done takes a complete Send, or the end of an RDMA operation.
+func (cs *connState) Done(o *rdma.Operation) {
 	switch {
 	case o.Kind != rdma.Send:
-		f.moved(o)
+		cs.moved(o)
 	case trustIn(o) != trusted:
-		f.doubted = o.Number
-		f.message(o)
-		f.doubted = 0
+		cs.unverifiedSend = o.Number
+		cs.message(o)
+		cs.unverifiedSend = 0
 	default:
-		f.message(o)
+		cs.message(o)
 	}
 }
 
-// message takes a Send.
-func (f *follower) message(o *rdma.Operation) {
-	f.lookUpService()
-	f.decide(o.Side, beforeMessage)
-	defer f.decide(o.Side, behindMessage)
-	t := f.table
+// message takes a Send, which may be an RPC-over-RDMA message.
+func (cs *connState) message(o *rdma.Operation) {
+	cs.lookUpService()
+	cs.decide(o.Side, beforeMessage)
+	defer cs.decide(o.Side, afterMessage)
+	t := cs.table
 	m := message{Operation: o, side: o.Side, data: o.Payload, whole: !o.Broken, header: &t.header, rpc: &t.rpc}
-	if !f.isRPC && !f.undecided {
-		o.Word = record.Opt[uint32]{} // which is no XID
+	if !cs.isRPC && !cs.undecided {
+		o.Word = record.Opt[uint32]{} // it is not an XID
 		return
 	}
 	m.decode()
-	if !f.isRPC && !f.recognise(&m) {
+	if !cs.isRPC && !recognize(cs, &m) {
 		o.Word = record.Opt[uint32]{}
 		return
 	}
 	h := m.header
 	if h.Length < 4 {
 		if !m.captured() {
-			f.judged.leave = hidden // who knows what it asked for
-			f.halfRead[m.side] = true
+			cs.checks.backchannel = backchannelUnreadable // the message may have asked for a backchannel
+			cs.halfRead[m.side] = true
 		} else {
-			f.report(violation{rule: rule.HeaderTruncated, where: rdma.Where{At: o.First, Blames: record.Some(m.side)}}, "%s", f.tooShort(o))
+			cs.report(violation{rule: rule.HeaderTruncated, where: rdma.Where{At: o.First, Blames: record.Some(m.side)}}, "%s", tooShortText(cs, o))
 		}
 		return
 	}
-	if _, known := f.conn.Client(); !known {
-		f.guessClient(&m)
+	if _, known := cs.conn.Client(); !known {
+		guessClient(cs, &m)
 	}
-	if f.isCall(&m) {
-		f.call(&m)
+	if isCall(cs, &m) {
+		cs.call(&m)
 	} else {
-		f.reply(&m)
+		cs.reply(&m)
 	}
 	if t.options.Tree && m.whole {
-		t.say(&m)
+		t.keepSend(&m)
 	}
-	t.sent(&m)
+	t.reportStream(&m)
 }
 
-// decode reads the headers.
+// decode decodes the RPC-over-RDMA header and the RPC header.
 func (m *message) decode() {
 	h := m.header
 	m.err = h.Decode(m.data)
@@ -104,25 +103,26 @@ func (m *message) decode() {
 	}
 }
 
-// maxStrangers is how many Sends may be no RPC-over-RDMA before nobody looks any
-// more.
-const maxStrangers = 64
+// maxNonRPCSends is the number of Sends without RPC-over-RDMA after which a connection is no longer
+// examined.
+const maxNonRPCSends = 64
 
-// recognise decides whether the Sends of a connection are RPC-over-RDMA: when
-// neither service ID nor private data told.
-func (f *follower) recognise(m *message) bool {
+// recognize decides whether the Sends of a connection are RPC-over-RDMA, if neither service ID nor
+// private data showed it.
+func recognize(cs *connState, m *message) bool {
 	if looksLikeRPC(m) {
-		f.is(upperRPC)
+		cs.setUpperLayer(upperRPC)
 		return true
 	}
-	if f.strangers++; f.strangers >= maxStrangers {
-		f.undecided = false
-		f.conn.WantSends(false)
+	if cs.nonRPCSends++; cs.nonRPCSends >= maxNonRPCSends {
+		cs.undecided = false
+		cs.conn.WantSends(false)
 	}
 	return false
 }
 
-// looksLikeRPC is strict: every word that can be wrong has to be right.
+// looksLikeRPC reports whether a Send is an RPC-over-RDMA message. It is strict: it checks every
+// word that can be wrong.
 func looksLikeRPC(m *message) bool {
 	h, rpc := m.header, m.rpc
 	if m.err != nil || h.Vers != rpcrdma.Version || h.XID == 0 || h.Credits > 1<<16 {
@@ -143,32 +143,32 @@ func looksLikeRPC(m *message) bool {
 	return false
 }
 
-// guessClient says which side is the client when the handshake was missed: the
-// one whose Calls are not to a callback program, and who exposes memory.
-func (f *follower) guessClient(m *message) {
+// guessClient determines which side is the client if the handshake was not captured: the side that
+// exposes memory and sends Calls to other programs than callback programs.
+func guessClient(cs *connState, m *message) {
 	h, rpc := m.header, m.rpc
 	switch {
 	case !m.inline:
 		if len(h.Reads) > 0 {
-			f.conn.SetClient(m.side)
+			cs.conn.SetClient(m.side)
 		} else if h.Proc == rpcrdma.NoMsg && h.HasReply {
-			f.conn.SetClient(m.side.Other())
+			cs.conn.SetClient(m.side.Other())
 		}
 	case rpc.Type == oncrpc.Call && rpc.Length >= 16:
 		if nfs.IsCallback(rpc.Program) {
-			f.conn.SetClient(m.side.Other())
+			cs.conn.SetClient(m.side.Other())
 		} else {
-			f.conn.SetClient(m.side)
+			cs.conn.SetClient(m.side)
 		}
 	case rpc.Type == oncrpc.Reply && h.HasChunks():
-		f.conn.SetClient(m.side.Other())
+		cs.conn.SetClient(m.side.Other())
 	}
 }
 
-// isCall says whether a message is a Call. The RPC header tells; where there is
-// none, an open Call of the other side with this XID makes it a Reply; and else
-// the client calls.
-func (f *follower) isCall(m *message) bool {
+// isCall reports whether a message is a Call. The type in the RPC header decides. Without an RPC
+// header, a message is a Reply if the other side has an outstanding Call with its XID, and
+// otherwise a Call if the client sent it.
+func isCall(cs *connState, m *message) bool {
 	h := m.header
 	if m.inline && m.rpc.Length >= 8 {
 		return m.rpc.Type == oncrpc.Call
@@ -179,8 +179,13 @@ func (f *follower) isCall(m *message) bool {
 	if h.IsDraft {
 		return h.Direction == 0
 	}
-	client, known := f.conn.Client()
-	answers := f.open[m.side.Other()].get(h.XID) != nil
+	if !h.Understood() {
+		if call, found := m.findRPC(); found {
+			return call
+		}
+	}
+	client, known := cs.conn.Client()
+	answers := cs.open[m.side.Other()][h.XID] != nil
 	if m.err == nil && h.Proc == rpcrdma.NoMsg && len(h.Reads) > 0 && (!answers || m.side == client && known && positionZero(h)) {
 		return true
 	}
@@ -190,44 +195,67 @@ func (f *follower) isCall(m *message) bool {
 	return m.side == client || !known
 }
 
+// maxUnknownHeader is the number of bytes in which findRPC looks for the RPC message.
+const maxUnknownHeader = 1 << 10
+
+// findRPC looks for the RPC message that follows a header of an unknown version. The RPC message
+// begins with the XID of the header, and then is a Call or a Reply.
+func (m *message) findRPC() (call, found bool) {
+	data := m.data[:min(len(m.data), maxUnknownHeader)]
+	for at := rpcrdma.FixedLen; at+12 <= len(data); at += 4 {
+		words := data[at:]
+		if be.Uint32(words) != m.header.XID {
+			continue
+		}
+		switch kind, next := oncrpc.MessageType(be.Uint32(words[4:])), be.Uint32(words[8:]); {
+		case kind == oncrpc.Call && next == 2: // the RPC version
+			return true, true
+		case kind == oncrpc.Reply && next <= 1: // accepted or denied
+			return false, true
+		}
+	}
+	return false, false
+}
+
 // call starts a transaction.
-func (f *follower) call(m *message) {
-	t, h, side := f.table, m.header, m.side
-	if old := f.open[side].get(h.XID); old != nil {
-		c := old.checks(m.First).blaming(side)
+func (cs *connState) call(m *message) {
+	t, h, side := cs.table, m.header, m.side
+	if old := cs.open[side][h.XID]; old != nil {
+		c := old.checker(m.First).attributedTo(side)
 		if h.Proc == rpcrdma.Done && h.Vers == rpcrdma.Version {
-			old.judged.doneSent = true
+			old.checks.doneSent = true
 			c.report(rule.RDMADone, "the message is RDMA_DONE, which must not be sent")
 			m.Tag = old.tag(partCall)
 			return
 		}
-		f.checkReuse(c)
+		checkReuse(c)
 		t.end(old, record.NoReply)
 	}
-	if f.seldom != nil && f.seldom.unmatched[side].has(h.XID) { // its Reply came first
-		f.conn.Disordered()
+	if cs.rareState != nil && cs.rareState.unmatched[side].has(h.XID) { // its Reply was captured first
+		cs.conn.Disordered()
 	}
-	x := t.begin(f, side, h.XID)
-	x.open, x.judged.call = true, trustIn(m.Operation)
-	f.open[side].add(x)
-	f.link(&f.calls, x)
+	x := t.begin(cs, side, h.XID)
+	x.enter(outstanding)
+	x.checks.callTrust = trustIn(m.Operation)
+	cs.open[side].add(x)
+	cs.calls.add(x)
 	m.Tag = x.tag(partCall)
-	t.repeats(x)
+	t.findRetransmitted(x)
 	m.fill(&x.call)
 	x.rec.Call, x.callSeq = &x.call, m.Seq
 	if h.Length >= 12 {
-		f.requested[side] = record.Some(h.Credits)
+		cs.requested[side] = record.Some(h.Credits)
 	}
-	f.peak[side] = max(f.peak[side], int32(f.open[side].len()))
-	if x.cut = !m.known(); x.cut {
-		f.unclear[side]++
+	cs.peak[side] = max(cs.peak[side], int32(len(cs.open[side])))
+	if x.listsIncomplete = !m.known(); x.listsIncomplete {
+		cs.incompleteLists[side]++
 	}
-	f.expose(x, h)
-	f.outOfCredits(x, m)
-	f.callSent(m)
-	x.rec.HeldBackBy = f.heldBackBy(side, m.First)
-	f.touch(x, side, m.Last)
-	f.reordered(x, m.Operation, record.EventCall)
+	cs.expose(x, h)
+	noteCreditWait(cs, x, m)
+	noteCallSent(cs, m)
+	x.rec.HeldBackBy = cs.wireActivity().heldBackBy(side, m.First)
+	noteActivity(cs, x, side, m.Last)
+	noteReordered(cs, x, m.Operation, record.EventCall)
 	e := x.event(m.First, record.EventCall, record.Requester)
 	e.Bytes, e.LastPacket = record.Some(m.Length), record.Some(m.Last.Packet)
 	x.call.Form = record.Short
@@ -243,7 +271,7 @@ func (f *follower) call(m *message) {
 	x.keepInline(&x.inCall, m)
 	if m.payload != nil {
 		readable := m.payload
-		if m.rpcErr != nil { // nobody knows where the arguments begin
+		if m.rpcErr != nil { // the offset of the arguments is unknown
 			readable = readable[:m.rpc.Length]
 		}
 		if m.rpcErr == nil || m.rpc.Length >= 24 {
@@ -251,11 +279,11 @@ func (f *follower) call(m *message) {
 		}
 		t.keepNames(x)
 	}
-	f.checkCall(x, m)
+	checkCall(cs, x, m)
 }
 
-// readChunkBytes is how much of the Payload stream travels in Read chunks, with
-// the round-up of reduced items.
+// readChunkBytes returns the number of bytes of the Payload stream in Read chunks, including the
+// XDR pads of reduced items.
 func (x *txn) readChunkBytes() (total int64) {
 	size, chunk := int64(0), int32(-1)
 	position := uint32(0)
@@ -280,10 +308,10 @@ func (x *txn) readChunkBytes() (total int64) {
 	return total
 }
 
-// fill fills in one side of the record.
+// fill fills in the Call or the Reply of a record.
 func (m *message) fill(to *record.Message) {
 	h := m.header
-	*to = record.Message{} // in its place, and not made elsewhere and copied
+	*to = record.Message{} // a statement of its own, so that the compiler clears it in place
 	to.Time, to.Packet, to.LastPacket, to.LastTime = m.First.Time, m.First.Packet, m.Last.Packet, m.Last.Time
 	to.Delivery = record.DeliveryUnknown
 	to.RDMAVers, to.RDMAProc, to.Credits = h.Vers, h.Proc.String(), h.Credits
@@ -291,35 +319,35 @@ func (m *message) fill(to *record.Message) {
 }
 
 // reply completes a transaction.
-func (f *follower) reply(m *message) {
-	if f.answersDone(m) {
+func (cs *connState) reply(m *message) {
+	if answersDone(cs, m) || discardsError(cs, m) {
 		return
 	}
-	t, h, side := f.table, m.header, m.side.Other()
-	x := f.open[side].get(h.XID)
-	orphan := x == nil
-	if orphan {
-		f.replyFirst(side, h.XID)
-		x = t.begin(f, side, h.XID)
+	t, h, side := cs.table, m.header, m.side.Other()
+	x := cs.open[side][h.XID]
+	withoutCall := x == nil
+	if withoutCall {
+		noteReplyBeforeCall(cs, side, h.XID)
+		x = t.begin(cs, side, h.XID)
 	} else {
 		t.longCall(x)
 	}
 	m.Tag = x.tag(partReply)
 	if t.options.Shown {
-		t.guards(x)
+		t.noteGuarded(x)
 	}
-	if !orphan {
-		f.replySeen(side, m.Last)
+	if !withoutCall {
+		cs.wireActivity().noteCreditFreed(side, m.Last)
 	}
-	f.touch(x, m.side, m.Last)
-	f.reordered(x, m.Operation, record.EventReply)
-	x.answered, x.replied, x.awaits = t.answered(), true, true
+	noteActivity(cs, x, m.side, m.Last)
+	noteReordered(cs, x, m.Operation, record.EventReply)
+	x.answered = new(answered)
 	m.fill(&x.answer)
-	if d, known := f.conn.Accepted(side, x.callSeq, m.First); known && !orphan {
-		accepted(&x.call, d)
+	if d, known := cs.conn.Accepted(side, x.callSeq, m.First); known && !withoutCall {
+		noteAccepted(&x.call, d)
 	}
 	if h.Length >= 12 {
-		f.granted[side] = record.Some(h.Credits)
+		cs.granted[side] = record.Some(h.Credits)
 	}
 	x.event(m.Last, record.EventReply, record.Responder).Bytes = record.Some(m.Length)
 	status := record.Complete
@@ -336,20 +364,20 @@ func (f *follower) reply(m *message) {
 		x.keepInline(&x.inReply, m)
 		t.replyRPC(x, m)
 	}
-	if orphan {
+	if withoutCall {
 		status = record.NoCall
 	} else {
 		x.latency = since(x.call.Time, m.Last.Time)
 	}
 	x.invalidate(m)
-	f.checkReply(x, m, orphan)
+	checkReply(cs, x, m, withoutCall)
 	t.end(x, status)
 }
 
-// returned notes the lengths that a Reply reports, and works out its form.
+// returned records the lengths that a Reply returns, and determines its form.
 func (x *txn) returned(m *message) {
 	h := m.header
-	sizes := int64(0) // of the Write chunks, rounded up
+	sizes := int64(0) // of the Write chunks, with XDR pads
 	for i := range h.WriteEnds {
 		size := rpcrdma.Length(h.WriteChunk(i))
 		sizes += (size + 3) &^ 3
@@ -383,7 +411,7 @@ func (x *txn) returned(m *message) {
 	x.answer.PayloadBytes = record.SomeIf(bytes, m.whole)
 }
 
-// invalidate notes what a Send With Invalidate kills.
+// invalidate records the handle that a Send With Invalidate invalidates.
 func (x *txn) invalidate(m *message) {
 	handle, does := m.Invalidates.Get()
 	if !does {

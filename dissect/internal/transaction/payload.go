@@ -7,10 +7,9 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 )
 
-// Payload streams: what the RPC header says, and of NFSv4 the operations.
+// Payload streams: the RPC header, and the operations of NFSv4.
 
-// callRPC notes what the RPC header of a Call says; payload is the Payload
-// stream as far as it is in one piece.
+// callRPC records the RPC header of a Call. payload is the inline part of its Payload stream.
 func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) {
 	r, p := &x.rec, &x.procedure
 	*p = procedure{true, rpc.Credential.Flavor, rpc.Program, rpc.Version, rpc.Procedure}
@@ -20,7 +19,7 @@ func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) {
 	if b.of = nil; !x.isCompound() {
 		return
 	}
-	x.follower.nfs4 = true
+	x.cs.nfs4 = true
 	if !b.readCall(x, rpc, payload) {
 		return
 	}
@@ -30,41 +29,40 @@ func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) {
 	r.Operations = x.named
 }
 
-// named is a name, unknown when it is empty.
+// named returns a name, or unknown if it is empty.
 func named(s string) record.Opt[string] { return record.SomeIf(s, s != "") }
 
-// isCompound says whether the procedure is a COMPOUND.
+// isCompound reports whether the procedure is a COMPOUND.
 func (x *txn) isCompound() bool {
 	p := &x.procedure
 	return p.known && nfs.IsCompound(p.program, p.version, p.procedure)
 }
 
-// longCall reads the RPC header out of a Position Zero Read chunk, once that has
-// moved.
+// longCall decodes the RPC header in a Position Zero Read chunk after that has moved.
 func (t *Table) longCall(x *txn) {
 	if x.procedure.known || x.call.Form != record.Long || x.rec.Call == nil {
 		return
 	}
 	t.scratch = gather(t.scratch[:0], x.chunk(readChunk, 0))
-	rpc := &t.longRPC // t.rpc may be the Reply's
+	rpc := &t.longRPC // t.rpc may contain the header of the Reply
 	err := rpc.Decode(t.scratch)
-	defer t.cameIn(x, readChunk)
+	defer t.reportLong(x, readChunk)
 	if err == nil && rpc.Type == oncrpc.Call {
 		t.callRPC(x, rpc, t.scratch)
 	}
-	x.follower.checkLongCall(x, rpc, err, t.scratch)
+	checkLongCall(x.cs, x, rpc, err, t.scratch)
 }
 
-// replyRPC notes what the RPC header of a Reply says.
+// replyRPC records the RPC header of a Reply.
 func (t *Table) replyRPC(x *txn, m *message) {
 	payload, rpc, err := m.payload, m.rpc, m.rpcErr
 	if m.header.Proc == rpcrdma.NoMsg {
 		t.scratch = gather(t.scratch[:0], x.chunk(replyChunk, 0))
 		payload = t.scratch
 		err = rpc.Decode(payload)
-		t.cameIn(x, replyChunk)
+		t.reportLong(x, replyChunk)
 	}
-	x.follower.resultsAre(x, m, rpc, err, payload)
+	noteResults(x, m, rpc, err, payload)
 	if err != nil || rpc.Type != oncrpc.Reply {
 		return
 	}
@@ -78,16 +76,16 @@ func (t *Table) replyRPC(x *txn, m *message) {
 	}
 	p := &x.procedure
 	switch {
-	case x.isCompound() || !p.known && x.follower.nfs4:
+	case x.isCompound() || !p.known && x.cs.nfs4:
 		t.compoundReply(x, m.header, body)
-		x.follower.grantsCalls(x, body)
+		noteBackchannelReply(x.cs, x, body)
 	case (p.program == nfs.ProgramNFS && p.version < 4 || p.program == nfs.ProgramNFSACL) && p.procedure != 0 && len(body) >= 4:
 		x.setStatus(p.version, be.Uint32(body))
 	}
 }
 
-// compoundReply notes what the results of a COMPOUND say. What was done is known from
-// the Call; without it, a Reply may read as one.
+// compoundReply records the results of a COMPOUND. The operations are known from the Call. Without
+// a Call, the Reply is decoded as a COMPOUND if possible.
 func (t *Table) compoundReply(x *txn, h *rpcrdma.Header, body []byte) {
 	if x.procedure.known {
 		if len(body) >= 4 {

@@ -11,56 +11,55 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 )
 
-// Rebuilding puts a Payload stream together again: what the Send carried, or the
-// chunk that carried all of it, and every reduced data item back where it was
-// taken out, rounded up to XDR's four bytes. What is missing leaves a hole of
-// zeros. A stream is not rebuilt when nobody knows how long it is.
+// Rebuilding assembles a Payload stream from the Send, or from the chunk that contains all of it,
+// and inserts every reduced data item at its Position, with its XDR pad. Missing bytes become
+// zeros. A stream of unknown length is not rebuilt.
 
-// maxStream bounds a rebuilt stream, in bytes: chunks may claim any length.
+// maxStream limits the length of a rebuilt stream in bytes, because chunks may claim any length.
 const maxStream = 64 << 20
 
-// rebuilds says whether the streams of a transaction are to be rebuilt.
-func (x *txn) rebuilds() bool {
-	o := &x.follower.table.options
+// isRebuilt reports whether the streams of a transaction are to be rebuilt.
+func (x *txn) isRebuilt() bool {
+	o := &x.cs.table.options
 	return o.Rebuild && (len(o.XIDs) == 0 || slices.Contains(o.XIDs, x.rec.XID))
 }
 
-// inline is what a Send had of a Payload stream.
-type inline struct {
+// inlineStream is the part of a Payload stream that a Send contains.
+type inlineStream struct {
 	proc  rpcrdma.Proc
-	known bool   // header and length are
+	known bool   // header and length are known
 	size  int64  // bytes that were sent
-	have  int64  // of these, captured
-	data  []byte // them, for Rebuild
+	have  int64  // bytes that were captured
+	data  []byte // the captured bytes, for Rebuild
 }
 
-// keepInline notes what a Send has of a Payload stream.
-func (x *txn) keepInline(to *inline, m *message) {
+// keepInline records the part of a Payload stream that a Send contains.
+func (x *txn) keepInline(to *inlineStream, m *message) {
 	h := m.header
 	to.proc, to.known = h.Proc, m.whole && m.known() && (h.Proc == rpcrdma.Msg || h.Proc == rpcrdma.NoMsg)
 	if !to.known || h.Proc == rpcrdma.NoMsg {
 		return
 	}
 	to.size, to.have = m.Length-int64(h.Length), int64(len(m.payload))
-	if x.rebuilds() {
+	if x.isRebuilt() {
 		to.data = append(to.data, m.payload...)
 		x.charge(to.have)
 	}
 }
 
-// missing counts what the capture does not have of the Payload streams.
-func (x *txn) missing() {
+// countMissing counts the bytes of the Payload streams that are missing from the capture.
+func (x *txn) countMissing() {
 	var call, reply int64
 	for i := range x.segments {
 		s := &x.segments[i]
-		m := s.went()
+		m := s.transferred()
 		if s.kind == readChunk {
-			call += int64(s.length) - m.moved.Total() + m.cut
+			call += int64(s.length) - m.moved.Total() + m.truncated
 		} else {
-			reply += max(s.carries()-m.moved.Total()+m.cut, 0)
+			reply += max(s.carries()-m.moved.Total()+m.truncated, 0)
 		}
 	}
-	if x.rec.Call == nil { // what was written went to memory that nobody knows
+	if x.rec.Call == nil { // the Writes went to unknown memory
 		for _, n := range x.sizes {
 			reply += n
 		}
@@ -68,12 +67,12 @@ func (x *txn) missing() {
 	if c := x.rec.Call; c != nil {
 		c.MissingBytes = record.SomeIf(call+x.inCall.size-x.inCall.have, c.PayloadBytes.Known())
 	}
-	if x.replied {
+	if x.state.hasReply() {
 		x.answer.MissingBytes = record.SomeIf(reply+x.inReply.size-x.inReply.have, x.answer.PayloadBytes.Known())
 	}
 }
 
-// rebuilder has room for the two streams of a transaction.
+// rebuilder contains the two streams of a transaction and buffers.
 type rebuilder struct {
 	payloads [2]record.Payload
 	base     record.Payload // the stream without its items
@@ -82,27 +81,28 @@ type rebuilder struct {
 	spans    span.Set
 	rpc      oncrpc.Header
 	message  nfs.Message
-	moved    int64 // bytes of the stream at hand that moved, captured or not
-	unseen   int64 // bytes of it that did not
+	moved    int64 // bytes of the current stream that moved, captured or not
+	unseen   int64 // bytes of the current stream that did not move
 }
 
-// item is a chunk with a data item, or part of one, that goes back.
+// item is a chunk that contains a data item, or part of one, and the position at which it is
+// inserted.
 type item struct {
 	position int64 // in the unreduced stream
 	chunk    int
-	size     int64 // bytes of the item; -1: all that the chunk has
+	size     int64 // bytes of the item; -1 for all bytes of the chunk
 }
 
-// trim lets go of room that one large RPC needed.
+// trim frees the memory that a large RPC needed.
 func (b *rebuilder) trim() {
 	if cap(b.base.Data)+cap(b.payloads[0].Data)+cap(b.payloads[1].Data) > 8<<20 {
 		*b = rebuilder{}
 	}
 }
 
-// call rebuilds a Call, nil when that is not possible.
+// call returns the rebuilt Call, or nil if it cannot be rebuilt.
 func (b *rebuilder) call(x *txn) *record.Payload {
-	if x.rec.Call == nil || !x.inCall.known || x.cut {
+	if x.rec.Call == nil || !x.inCall.known || x.listsIncomplete {
 		return nil
 	}
 	b.begin(&x.inCall)
@@ -115,7 +115,7 @@ func (b *rebuilder) call(x *txn) *record.Payload {
 		case s.position != 0:
 			b.items = append(b.items, item{int64(s.position), int(s.chunk), -1})
 		case x.inCall.proc != rpcrdma.NoMsg || long:
-			return nil // a second stream, which nobody expects
+			return nil // a second stream, which is not allowed
 		default:
 			long = true
 			if !b.chunk(&b.base, x.chunk(readChunk, int(s.chunk)), -1, false) {
@@ -129,14 +129,14 @@ func (b *rebuilder) call(x *txn) *record.Payload {
 	return b.join(&b.payloads[0], x, readChunk)
 }
 
-// reply rebuilds a Reply, nil when that is not possible.
+// reply returns the rebuilt Reply, or nil if it cannot be rebuilt.
 func (b *rebuilder) reply(x *txn) *record.Payload {
-	if !x.replied || !x.inReply.known {
+	if !x.state.hasReply() || !x.inReply.known {
 		return nil
 	}
 	b.begin(&x.inReply)
 	if x.inReply.proc == rpcrdma.NoMsg {
-		if !x.hasReply || !b.chunk(&b.base, x.chunk(replyChunk, 0), -1, false) {
+		if !x.offersReplyChunk || !b.chunk(&b.base, x.chunk(replyChunk, 0), -1, false) {
 			return nil
 		}
 	}
@@ -146,14 +146,14 @@ func (b *rebuilder) reply(x *txn) *record.Payload {
 	return b.join(&b.payloads[1], x, writeChunk)
 }
 
-// begin starts a stream with what its Send had.
-func (b *rebuilder) begin(in *inline) {
+// begin starts a stream with the part that its Send contains.
+func (b *rebuilder) begin(in *inlineStream) {
 	b.base.Data, b.base.Holes = append(b.base.Data[:0], in.data...), b.base.Holes[:0]
 	b.moved, b.unseen = in.size, 0
 	b.hole(&b.base, in.size-int64(len(in.data)), false)
 }
 
-// hole appends zeros.
+// hole appends n zeros.
 func (b *rebuilder) hole(to *record.Payload, n int64, item bool) {
 	if n <= 0 {
 		return
@@ -167,12 +167,12 @@ func (b *rebuilder) hole(to *record.Payload, n int64, item bool) {
 	to.Data = append(to.Data, make([]byte, n)...)
 }
 
-// maxUnseen is how many bytes of a stream may never have moved beyond as many as did:
-// chunks may claim any length.
+// maxUnseen is the number of bytes by which the bytes that never moved may exceed those that did,
+// because chunks may claim any length.
 const maxUnseen = 1 << 20
 
-// counts notes how much of n bytes moved, and says whether a stream with what did not
-// is worth its room.
+// counts records how many of n bytes moved, and reports whether enough of the stream moved to
+// rebuild it.
 func (b *rebuilder) counts(n, moved int64) bool {
 	moved = min(n, moved)
 	b.moved += moved
@@ -180,8 +180,8 @@ func (b *rebuilder) counts(n, moved int64) bool {
 	return b.unseen <= b.moved+maxUnseen
 }
 
-// chunk appends what the segments of a chunk carried, size bytes of it or, when
-// that is negative, all that it has. It is false when that is too long.
+// chunk appends the first size bytes of a chunk, or all of it if size is negative. It reports false
+// if the stream would be too long.
 func (b *rebuilder) chunk(to *record.Payload, segments []segment, size int64, item bool) bool {
 	left := size
 	for i := range segments {
@@ -191,7 +191,7 @@ func (b *rebuilder) chunk(to *record.Payload, segments []segment, size int64, it
 			want = min(want, left)
 			left -= want
 		}
-		if int64(len(to.Data))+want > maxStream || !b.counts(want, s.went().moved.Total()) {
+		if int64(len(to.Data))+want > maxStream || !b.counts(want, s.transferred().moved.Total()) {
 			return false
 		}
 		b.segment(to, s, want, item)
@@ -200,16 +200,16 @@ func (b *rebuilder) chunk(to *record.Payload, segments []segment, size int64, it
 		if int64(len(to.Data))+left > maxStream || !b.counts(left, 0) {
 			return false
 		}
-		b.hole(to, left, item) // less than the item's own count
+		b.hole(to, left, item) // the chunk has fewer bytes than the item
 	}
 	return true
 }
 
 // segment appends the first n bytes of a segment.
 func (b *rebuilder) segment(to *record.Payload, s *segment, n int64, item bool) {
-	m := s.went()
+	m := s.transferred()
 	b.spans = append(b.spans[:0], m.moved...)
-	for _, l := range m.lacks {
+	for _, l := range m.missing {
 		b.spans.Remove(l.Lo, l.Hi)
 	}
 	at := int64(0)
@@ -225,8 +225,8 @@ func (b *rebuilder) segment(to *record.Payload, s *segment, n int64, item bool) 
 	b.hole(to, n-at, item)
 }
 
-// place finds out where the items that came in Write chunks belong, which only
-// the decoder of the results knows.
+// place finds the positions of the items in Write chunks, which only the decoder of the results
+// knows.
 func (b *rebuilder) place(x *txn) bool {
 	b.items, b.holes = b.items[:0], b.holes[:0]
 	used, total := 0, int64(0)
@@ -247,7 +247,7 @@ func (b *rebuilder) place(x *txn) bool {
 	if b.rpc.Decode(readable) == nil && b.rpc.Succeeded() {
 		if body, plain := x.gss.Plain(readable[b.rpc.Length:]); plain {
 			p := x.procedure
-			if !p.known && x.follower.nfs4 {
+			if !p.known && x.cs.nfs4 {
 				p = procedure{known: true, program: nfs.ProgramNFS, version: 4, procedure: nfs.ProcedureCompound}
 			}
 			b.message.Reply(p.program, p.version, p.procedure, nfs.NewStream(body, b.holes))
@@ -263,15 +263,15 @@ func (b *rebuilder) place(x *txn) bool {
 		return true
 	}
 	if int64(len(readable)) == int64(len(b.base.Data)) && (used > 1 || found > 0 || nfs.ProgramName(x.procedure.program) != "") {
-		return false // all is there, and it has no place for them
+		return false // the results are complete, but have no place for the items
 	}
-	// It belongs behind what can be read, or is of a program that nobody knows
-	// here, whose data comes last as a rule.
+	// The item belongs after the bytes that can be decoded, or is of an unknown program, whose data
+	// usually comes last.
 	at := int64(len(b.base.Data))
 	for _, i := range b.items {
 		at += (i.size + 3) &^ 3
 	}
-	next := 0 // of the items that were found, which are in the order of their chunks
+	next := 0 // index in the items that were found, which are in the order of their chunks
 	for chunk, n := range x.sizes {
 		if next < found && b.items[next].chunk == chunk {
 			next++
@@ -286,12 +286,12 @@ func (b *rebuilder) place(x *txn) bool {
 	return true
 }
 
-// join puts the items into the base.
+// join inserts the items into the base.
 func (b *rebuilder) join(to *record.Payload, x *txn, kind chunkKind) *record.Payload {
 	to.Data, to.Holes = to.Data[:0], to.Holes[:0]
 	slices.SortStableFunc(b.items, func(a, c item) int { return cmp.Compare(a.position, c.position) })
 	at, hole := int64(0), 0
-	take := func(n int64) { // of the base
+	take := func(n int64) { // takes n bytes of the base
 		shift := int64(len(to.Data)) - at
 		to.Data = append(to.Data, b.base.Data[at:at+n]...)
 		for at += n; hole < len(b.base.Holes); hole++ {
@@ -299,10 +299,10 @@ func (b *rebuilder) join(to *record.Payload, x *txn, kind chunkKind) *record.Pay
 			if h.From >= at {
 				break
 			}
-			cut := min(h.To, at)
-			to.Holes = append(to.Holes, record.Hole{From: h.From + shift, To: cut + shift, Item: h.Item})
-			if cut < h.To {
-				b.base.Holes[hole].From = cut
+			end := min(h.To, at)
+			to.Holes = append(to.Holes, record.Hole{From: h.From + shift, To: end + shift, Item: h.Item})
+			if end < h.To {
+				b.base.Holes[hole].From = end
 				break
 			}
 		}
@@ -310,7 +310,7 @@ func (b *rebuilder) join(to *record.Payload, x *txn, kind chunkKind) *record.Pay
 	for _, i := range b.items {
 		n := i.position - int64(len(to.Data))
 		if n < 0 || n > int64(len(b.base.Data))-at {
-			return nil // within another item, or behind the end
+			return nil // in another item, or after the end
 		}
 		take(n)
 		start := len(to.Data)

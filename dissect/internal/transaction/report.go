@@ -9,19 +9,19 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
-// Reporting: whether a capture proves that a rule was broken, and when. Each rule
-// says which gaps of the capture prevent its findings, and how long a finding
-// waits; see package evidence. All findings about messages go through report.
+// Reporting: whether a capture proves that a rule was broken, and when. Each rule says which gaps
+// of the capture prevent its findings, and how long a finding waits; see package evidence. All
+// findings about messages go through report.
 
 // violation is a rule that seems to be broken.
 type violation struct {
 	rule   *rule.Rule
 	x      *txn // nil if it is about no transaction
 	where  rdma.Where
-	memory target // if not zero, memory that has to be unexposed still when the finding is decided
+	memory target // if not zero, the finding is reported only if this memory is still not exposed when it is decided
 }
 
-// pending is a violation that waits until it is proved.
+// pending is a violation that waits until the capture proves it.
 type pending struct {
 	rule   *rule.Rule
 	where  rdma.Where
@@ -29,107 +29,106 @@ type pending struct {
 	text   string
 	until  evidence.Until // Now: when no passing gap is left
 	needs  evidence.Needs
-	next   rdma.Side // until Next: the side whose message decides it
-	send   int64     // until Delivered: number of the Send
+	next   rdma.Side // for Next: the side whose message decides it
+	send   int64     // for Delivered: number of the Send
 	memory target
 }
 
-// The limit of what waits on one connection, and its cost in bytes of the budget.
+// The maximum number of findings that wait on one connection, and the cost of each in bytes of the
+// budget.
 const (
 	maxPending  = 64
 	pendingCost = 512
 )
 
-// gaps returns what is missing of a side from the capture.
-func (f *follower) gaps(s rdma.Side) evidence.Gap {
-	g := f.conn.Gaps(s)
-	if !f.told[s] || f.conn.Hearsay(s) {
+// gaps returns the gaps of a side.
+func (cs *connState) gaps(s rdma.Side) evidence.Gap {
+	g := cs.conn.Gaps(s)
+	if !cs.privateDataSeen[s] || cs.conn.Hearsay(s) {
 		g |= evidence.NoPrivateData
 	}
-	if f.unclear[s] > 0 || f.halfRead[s] {
+	if cs.incompleteLists[s] > 0 || cs.halfRead[s] {
 		g |= evidence.HalfRead
 	}
-	if f.shaken {
+	if cs.truncatedRetransmit {
 		g |= evidence.TruncatedAgain
 	}
-	if f.judged.reused {
+	if cs.checks.xidReused {
 		g |= evidence.XIDReused
 	}
 	return g
 }
 
-// sides returns the gaps as a rule sees them. If nobody would be at fault, both
-// sides are the other one, too.
-func (f *follower) sides(fault record.Opt[rdma.Side]) evidence.Sides {
+// sides returns the gaps as a rule needs them. If neither side is at fault, the gaps of both sides
+// count for both.
+func (cs *connState) sides(fault record.Opt[rdma.Side]) evidence.Sides {
 	own, known := fault.Get()
 	if !known {
-		both := f.gaps(0) | f.gaps(1)
+		both := cs.gaps(0) | cs.gaps(1)
 		return evidence.Sides{Own: both, Other: both}
 	}
-	return evidence.Sides{Own: f.gaps(own), Other: f.gaps(own.Other())}
+	return evidence.Sides{Own: cs.gaps(own), Other: cs.gaps(own.Other())}
 }
 
-// proves reports whether nothing that is missing from the capture would prevent a
-// finding of a rule now; fault is the side that would be at fault.
-func (f *follower) proves(r *rule.Rule, fault rdma.Side) bool {
-	return r.Needs.Blocks(f.sides(record.Some(fault))) == 0
+// proves reports whether no gap prevents a finding of a rule now. fault is the side at fault.
+func (cs *connState) proves(r *rule.Rule, fault rdma.Side) bool {
+	return r.Needs.Blocks(cs.sides(record.Some(fault))) == 0
 }
 
-// report reports that a rule was broken, if the capture proves it, at the time that
-// the rule says.
-func (f *follower) report(v violation, format string, args ...any) {
+// report reports that a rule was broken, at the time that the rule says, if the capture proves it.
+func (cs *connState) report(v violation, format string, args ...any) {
 	r := v.rule
 	until, needs := r.Until, r.Needs
 	if until == evidence.Delivered {
-		if f.doubted == 0 || r.Severity != record.Error {
+		if cs.unverifiedSend == 0 || r.Severity != record.Error {
 			until = evidence.Now
 		} else {
 			needs.Connection |= evidence.TruncatedAgain | evidence.Missing | evidence.Evicted
 		}
 	}
-	gap := needs.Blocks(f.sides(v.where.Blames))
+	gap := needs.Blocks(cs.sides(v.where.Blames))
 	switch {
 	case gap.Lasting() != 0:
-		f.notJudged(r, gap.Lasting(), v.where.At)
+		cs.notJudged(r, gap.Lasting(), v.where.At)
 		return
 	case until == evidence.Now && gap == 0:
-		f.tell(r, v.x, v.where, format, args...)
+		cs.addFinding(r, v.x, v.where, format, args...)
 		return
 	}
-	if len(f.pending) == maxPending {
-		f.notJudged(r, evidence.Evicted, v.where.At)
+	if len(cs.pending) == maxPending {
+		cs.notJudged(r, evidence.Evicted, v.where.At)
 		return
 	}
-	needs.Own, needs.Other, needs.Connection = needs.Own&^evidence.Closing, needs.Other&^evidence.Closing, needs.Connection&^evidence.Closing // what began later excuses nothing
-	p := pending{rule: r, where: v.where, text: fmt.Sprintf(format, args...), until: until, needs: needs, memory: v.memory, send: f.doubted}
+	needs.Own, needs.Other, needs.Connection = needs.Own&^evidence.Closing, needs.Other&^evidence.Closing, needs.Connection&^evidence.Closing // gaps that begin later excuse nothing
+	p := pending{rule: r, where: v.where, text: fmt.Sprintf(format, args...), until: until, needs: needs, memory: v.memory, send: cs.unverifiedSend}
 	if v.x != nil {
 		p.tag = v.x.tag(partCall)
-		v.x.suspected++
+		v.x.pendingFindings++
 		p.where.XID, p.where.Operation = record.Some(uint32(v.x.rec.XID)), v.x.operation()
 	}
 	p.next = v.where.Blames.Or(0).Other()
-	f.pending = append(f.pending, p)
-	f.conn.Share().Charge(pendingCost)
+	cs.pending = append(cs.pending, p)
+	cs.conn.Share().Charge(pendingCost)
 }
 
-// moment is when pending findings are decided.
+// moment is the time at which pending findings are decided.
 type moment uint8
 
 const (
-	beforeMessage moment = iota // a message has come, and is not read yet
-	behindMessage               // it has been read: what it exposed may be what was missing
+	beforeMessage moment = iota // a message is complete, but not decoded yet
+	afterMessage                // the message is decoded: it may have exposed memory
 	acknowledged                // a Send was acknowledged
 	atEnd                       // the connection is over
 )
 
-// decide decides the findings that wait for a message of a side, or all at the end.
-func (f *follower) decide(side rdma.Side, now moment) {
-	if len(f.pending) == 0 {
+// decide decides the findings that wait for a message of a side, or all findings at the end.
+func (cs *connState) decide(side rdma.Side, now moment) {
+	if len(cs.pending) == 0 {
 		return
 	}
-	f.settle(func(p *pending) (verdict, evidence.Gap) {
+	cs.settle(func(p *pending) (verdict, evidence.Gap) {
 		end := now == atEnd
-		gap := p.needs.Blocks(f.sides(p.where.Blames))
+		gap := p.needs.Blocks(cs.sides(p.where.Blames))
 		switch {
 		case gap.Lasting() != 0 || end && gap != 0:
 			return dropped, gap
@@ -138,13 +137,13 @@ func (f *follower) decide(side rdma.Side, now moment) {
 				return dropped, evidence.Awaited
 			}
 			return waiting, 0
-		case p.until == evidence.Now && gap == 0: // what it waited for is there
+		case p.until == evidence.Now && gap == 0: // the passing gap is closed
 			return proved, 0
 		case p.until != evidence.Next && !end, now == acknowledged:
 			return waiting, 0
 		case p.memory != target{} && p.next == side && now == beforeMessage:
 			return waiting, 0
-		case p.memory != target{} && f.exposes(p.next, p.memory): // late, or retransmitted
+		case p.memory != target{} && exposesAll(cs, p.next, p.memory): // the Call was late, or retransmitted
 			return excused, 0
 		case gap == 0 && (p.next == side || end):
 			return proved, 0
@@ -153,17 +152,17 @@ func (f *follower) decide(side rdma.Side, now moment) {
 	})
 }
 
-// decideSend decides the findings about a Send: it was delivered as captured, or it
-// was not.
-func (f *follower) decideSend(number int64, delivered bool) {
-	if len(f.pending) == 0 {
+// decideSend decides the findings about a Send. delivered is true if the Send was delivered as
+// captured.
+func (cs *connState) decideSend(number int64, delivered bool) {
+	if len(cs.pending) == 0 {
 		return
 	}
-	f.settle(func(p *pending) (verdict, evidence.Gap) {
+	cs.settle(func(p *pending) (verdict, evidence.Gap) {
 		if p.until != evidence.Delivered || p.send != number {
 			return waiting, 0
 		}
-		if gap := p.needs.Blocks(f.sides(p.where.Blames)); gap != 0 {
+		if gap := p.needs.Blocks(cs.sides(p.where.Blames)); gap != 0 {
 			return dropped, gap
 		}
 		if !delivered {
@@ -173,62 +172,65 @@ func (f *follower) decideSend(number int64, delivered bool) {
 	})
 }
 
-// verdict is what becomes of a pending finding.
+// verdict is the decision about a pending finding.
 type verdict uint8
 
 const (
 	waiting verdict = iota
 	proved          // it is reported
-	excused         // it was none
+	excused         // there was no violation
 	dropped         // the capture cannot prove it
 )
 
 // settle asks for the verdict on each pending finding, in their order.
-func (f *follower) settle(ask func(*pending) (verdict, evidence.Gap)) {
-	kept := f.pending[:0]
-	for i := range f.pending {
-		p := &f.pending[i]
+func (cs *connState) settle(ask func(*pending) (verdict, evidence.Gap)) {
+	kept := cs.pending[:0]
+	for i := range cs.pending {
+		p := &cs.pending[i]
 		v, gap := ask(p)
 		if v == waiting {
 			kept = append(kept, *p)
 			continue
 		}
-		x, _ := f.table.tagged(p.tag)
+		x, _ := cs.table.tagged(p.tag)
 		if x != nil {
-			x.suspected--
+			x.pendingFindings--
 		}
 		switch v {
 		case proved:
-			f.tell(p.rule, x, p.where, "%s", p.text)
+			cs.addFinding(p.rule, x, p.where, "%s", p.text)
 		case dropped:
-			f.notJudged(p.rule, gap, p.where.At)
+			cs.notJudged(p.rule, gap, p.where.At)
 		}
-		f.conn.Share().Charge(-pendingCost)
+		cs.conn.Share().Charge(-pendingCost)
 	}
-	clear(f.pending[len(kept):])
-	if f.pending = kept; len(kept) == 0 {
-		f.pending = nil
+	clear(cs.pending[len(kept):])
+	if cs.pending = kept; len(kept) == 0 {
+		cs.pending = nil
 	}
 }
 
-// tell reports what broke a rule, and notes it on the transaction; x may be nil.
-func (f *follower) tell(r *rule.Rule, x *txn, where rdma.Where, format string, args ...any) {
+// addFinding reports a finding and records it on the transaction. x may be nil.
+func (cs *connState) addFinding(r *rule.Rule, x *txn, where rdma.Where, format string, args ...any) {
 	if x != nil {
 		x.found(r)
+		if x.checks.callBroke == nil && x.answered == &noAnswer && where.Blames == record.Some(x.side) {
+			x.checks.callBroke = r
+		}
 	}
-	f.conn.Report(r, where, format, args...)
+	cs.conn.Report(r, where, format, args...)
 }
 
 // notJudged counts a violation that the capture does not prove.
-func (f *follower) notJudged(r *rule.Rule, gap evidence.Gap, at record.Stamp) {
-	f.conn.NotJudged(r, gap, at)
+func (cs *connState) notJudged(r *rule.Rule, gap evidence.Gap, at record.Stamp) {
+	cs.conn.NotJudged(r, gap, at)
 }
 
-// distrusts notes that an operation was retransmitted or refused. If the capture has
-// truncated it, the captured copy need not be the one that was delivered.
-func (f *follower) distrusts(o *rdma.Operation) {
+// noteCopyInDoubt records that an operation was retransmitted or refused. If the capture truncated
+// it, the captured copy need not be the one that was delivered.
+func (cs *connState) noteCopyInDoubt(o *rdma.Operation) {
 	if trustIn(o) != trusted {
-		f.shaken = f.shaken || o.Cut
-		f.decideSend(o.Number, false)
+		cs.truncatedRetransmit = cs.truncatedRetransmit || o.Cut
+		cs.decideSend(o.Number, false)
 	}
 }

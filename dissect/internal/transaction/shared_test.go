@@ -15,8 +15,8 @@ import (
 	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
-// TestShared: what transactions without Reply, and segments in which nothing moved,
-// share stays as it is, whatever a capture holds.
+// TestShared: the values that transactions without Reply, and segments in which nothing moved,
+// share stay unchanged, whatever a capture contains.
 func TestShared(t *testing.T) {
 	paths, err := filepath.Glob("../../../samples/*.pcap*")
 	if err != nil || len(paths) == 0 {

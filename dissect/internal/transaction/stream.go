@@ -8,10 +8,10 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 )
 
-// Messages as they are read, for who rewrites packets.
+// Decoded messages, for callers that rewrite packets.
 
-// sent tells of a Send that was read.
-func (t *Table) sent(m *message) {
+// reportStream reports a decoded Send.
+func (t *Table) reportStream(m *message) {
 	if t.Stream == nil {
 		return
 	}
@@ -19,19 +19,19 @@ func (t *Table) sent(m *message) {
 	*s = record.Stream{Send: m.Number, Holes: s.Holes[:0], Segments: s.Segments[:0]}
 	end := h.Length
 	if m.err != nil {
-		end += 4 // findings quote the word that is wrong
+		end += 4 // findings quote the invalid word
 	}
-	end, found := m.swallowed(min(end, len(m.data)))
+	end, found := m.findPayload(min(end, len(m.data)))
 	s.Header, s.Payload, s.RPC = m.data[:end], m.data[end:], found || m.inline && h.Proc == rpcrdma.Msg
 	x, part := t.tagged(m.Tag)
 	s.Reply = part == partReply
-	t.reads(x, s)
+	t.fillStream(x, s)
 }
 
-// swallowed finds the RPC message in what was taken for the lists of a header that
-// claims more than it has, n bytes of it: it begins with the XID again, and with
-// what only it has there.
-func (m *message) swallowed(n int) (at int, found bool) {
+// findPayload returns the offset of the RPC message in m.data, if the first n bytes were decoded as
+// a header that claims more entries than it has. The RPC message begins with the XID of the header,
+// and with words that only an RPC message has there.
+func (m *message) findPayload(n int) (at int, found bool) {
 	if m.err == nil && (m.rpcErr == nil || m.header.Proc != rpcrdma.Msg) || m.header.Proc > rpcrdma.MsgP {
 		return n, false
 	}
@@ -50,8 +50,9 @@ func (m *message) swallowed(n int) (at int, found bool) {
 	return n - m.overclaimed(n), false
 }
 
-// overclaimed is how many bytes, of n of a header, were taken for segments of a
-// chunk that claims more than there are, but for the first: they may be anything.
+// overclaimed returns how many of the n bytes of a header were decoded as segments of a chunk that
+// claims more segments than the header has, except for its first segment. Those bytes may be
+// anything.
 func (m *message) overclaimed(n int) int {
 	h, chunk := m.header, m.header.Reply
 	if !m.captured() || m.err == nil {
@@ -67,20 +68,20 @@ func (m *message) overclaimed(n int) int {
 	return n - h.Length + segments - rpcrdma.SegmentLen
 }
 
-// cameIn tells of a Long message, which is in t.scratch.
-func (t *Table) cameIn(x *txn, kind chunkKind) {
+// reportLong reports the Long message in t.scratch.
+func (t *Table) reportLong(x *txn, kind chunkKind) {
 	if t.Stream == nil {
 		return
 	}
 	s := &t.stream
 	*s = record.Stream{Payload: t.scratch, RPC: true, Reply: kind == replyChunk, Holes: s.Holes[:0], Segments: s.Segments[:0]}
-	came(s, x.chunk(kind, 0))
-	t.reads(x, s)
+	fillSegments(s, x.chunk(kind, 0))
+	t.fillStream(x, s)
 }
 
-// came fills in the memory that a stream came through, of a chunk; whole says that
-// the stream is all that there is to it.
-func came(s *record.Stream, segments []segment) (whole bool) {
+// fillSegments fills in the memory through which a stream was transferred. whole is true if the
+// stream contains the whole chunk.
+func fillSegments(s *record.Stream, segments []segment) (whole bool) {
 	left, missing := int64(len(s.Payload)), int64(0)
 	for i := range segments {
 		p := &segments[i]
@@ -94,11 +95,10 @@ func came(s *record.Stream, segments []segment) (whole bool) {
 	return missing == 0
 }
 
-// mayName are the procedures and operations whose names may travel in chunks of
-// their own.
+// mayName lists the procedures and operations whose names may be in chunks of their own.
 var mayName = [...]string{"READLINK", "SYMLINK", "CREATE"}
 
-// keepNames keeps what moves for an RPC that may move names.
+// keepNames keeps the data of an RPC that may transfer names.
 func (t *Table) keepNames(x *txn) {
 	if t.Stream == nil {
 		return
@@ -113,9 +113,8 @@ func (t *Table) keepNames(x *txn) {
 	}
 }
 
-// items tells of names that moved in chunks of their own, all of whose bytes are
-// there.
-func (t *Table) items(x *txn) {
+// reportItems reports names that were transferred completely in chunks of their own.
+func (t *Table) reportItems(x *txn) {
 	if t.Stream == nil {
 		return
 	}
@@ -130,17 +129,17 @@ func (t *Table) items(x *txn) {
 			Item: true, Reply: p.kind == writeChunk, Transaction: record.Some(x.rec.ID), Payload: t.scratch, Position: int64(p.position), Hole: int(p.chunk),
 			Holes: s.Holes[:0], Segments: s.Segments[:0],
 		}
-		if came(s, segments) && len(t.scratch) > 0 {
+		if fillSegments(s, segments) && len(t.scratch) > 0 {
 			t.Stream(s)
 		}
 	}
 }
 
-// reads fills in what is known of a message, and tells of it.
-func (t *Table) reads(x *txn, s *record.Stream) {
+// fillStream fills in the known facts about a message, and reports it.
+func (t *Table) fillStream(x *txn, s *record.Stream) {
 	if x != nil {
 		p := &x.procedure
-		s.Transaction, s.NFS4 = record.Some(x.rec.ID), x.follower.nfs4
+		s.Transaction, s.NFS4 = record.Some(x.rec.ID), x.cs.nfs4
 		s.Known, s.Program, s.Version, s.Procedure, s.Service = p.known, p.program, p.version, p.procedure, uint32(x.gss)
 		if !s.Reply {
 			s.Holes = x.readHoles(s.Holes)

@@ -8,8 +8,8 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// endText says how a connection ended, in words for the message of a finding.
-func (f *follower) endText(e rdma.Ending) string {
+// endText returns the sentence that says how a connection ended.
+func endText(cs *connState, e rdma.Ending) string {
 	how := strings.ReplaceAll(string(e.How), "_", " ")
 	by, known := e.By.Get()
 	if !known {
@@ -25,7 +25,7 @@ func (f *follower) endText(e rdma.Ending) string {
 	if e.Reason != "" {
 		reason = " (" + e.Reason + ")"
 	}
-	side := string(f.conn.End(by))
+	side := string(cs.conn.End(by))
 	switch e.How {
 	case record.EndDisconnect:
 		return side + " disconnected"

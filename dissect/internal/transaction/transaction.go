@@ -1,13 +1,12 @@
-// Package transaction says what RPC made of what the RDMA layer did: Calls and
-// Replies, the memory that they exposed and what moved there, Payload streams,
-// credits, invalidations. It knows nothing of packets, PSNs, TCP, or which
-// transport it was.
+// Package transaction turns RDMA operations into RPCs: Calls and Replies, the memory that they
+// expose and the bytes that move there, Payload streams, credits and invalidations. It does not
+// depend on packets, PSNs, TCP or the transport.
 //
-// The way through it: a [Table] gives every connection a follower (follower.go),
-// which is told what happens there. message.go tells Calls from Replies, call.go
-// and reply.go take them, memory.go finds whose an RDMA operation is, events.go
-// what else became of it; payload.go reads what travelled, check.go holds all of
-// it against the rules, finish.go makes the record.
+// A [Table] creates a connState for every connection (connstate.go), which receives the events of
+// the connection. message.go distinguishes Calls from Replies and starts and completes
+// transactions, memory.go finds the transaction of an RDMA operation, events.go records
+// acknowledgements, retransmissions and NAKs, payload.go decodes the RPC messages, check.go and
+// check_*.go check the rules, and finish.go makes the record.
 package transaction
 
 import (
@@ -26,86 +25,80 @@ import (
 
 var be = binary.BigEndian
 
-// Options say what to keep, and for how long.
+// Options say which data is kept, and for how long.
 type Options struct {
-	// Rebuild keeps all data that moves, to rebuild Calls and Replies whole.
+	// Rebuild keeps all data that moves, to rebuild complete Calls and Replies.
 	Rebuild bool
-	// XIDs are those of the transactions that Rebuild is about; all when empty.
+	// XIDs are the XIDs of the transactions that Rebuild applies to; if empty, it applies to all.
 	XIDs []record.Hex32
-	// Tree keeps the Sends that a packet ends until [Table.Said] is asked.
+	// Tree keeps the Sends that a packet completes until [Table.CompletedSends] is called.
 	Tree bool
-	// Shown keeps what the Replies of a packet answer under RPCSEC_GSS until
-	// [Table.Guarded] is asked.
+	// Shown keeps the Replies of a packet under RPCSEC_GSS until [Table.Guarded] is called.
 	Shown bool
-	// Linger is how long a transaction that has ended waits for what still
-	// belongs to it: an acknowledgement, a repeat, the NAK that takes it back.
+	// Linger is the time for which a transaction that has ended waits for later packets: an
+	// acknowledgement, a retransmission, or a NAK that refuses its Reply.
 	Linger record.Time
-	// Unanswered is how long later Calls have to be answered before one that
-	// is not is reported.
+	// Unanswered is the time for which later Calls have to be answered before a Call without Reply
+	// is reported.
 	Unanswered record.Time
 }
 
-// Table has the transactions of all connections.
+// Table contains the transactions of all connections.
 type Table struct {
-	// Transaction gets each transaction's record when nothing can happen to it
-	// any more. Payload gets the rebuilt Payload streams just before.
+	// Transaction receives the record of each transaction when no later packet can change it.
+	// Payload receives the rebuilt Payload streams just before.
 	Transaction func(*record.Transaction)
 	Payload     func(t *record.Transaction, call, reply *record.Payload)
-	// Stream, if not nil, gets the messages as they are read.
+	// Stream, if not nil, receives the decoded messages.
 	Stream func(*record.Stream)
-	// Ended counts transactions by how they ended, in the order of
-	// [record.Statuses].
+	// Ended counts transactions by status, in the order of [record.Statuses].
 	Ended [len(record.Statuses)]int64
-	// Clock is the time by which transactions wait, which never goes back. Whoever
-	// owns the table sets it, before the packet whose time it is.
+	// Clock is the time by which transactions wait. It never goes back. The owner of the table sets
+	// it before each packet.
 	Clock record.Time
 
 	options Options
 	budget  *budget.Budget
 
-	// unannounced is set once the finding InvalidationUnannounced was reported, because a
-	// capture gets it only once.
+	// unannounced is set once the finding InvalidationUnannounced was reported, because a capture
+	// gets it only once.
 	unannounced bool
 
-	slots    []*txn   // nil: free, and nothing kept for it
-	gens     []uint32 // how often each was used
-	free     []uint32 // slots
+	slots    []*txn   // nil if the slot is free
+	gens     []uint32 // number of times that each slot was used
+	free     []uint32 // free slots
 	settling queue.Queue[*txn]
-	due      record.Time // nothing of settling is to be looked at up to then
-	last     int64       // id
+	due      record.Time // no transaction in settling is due before this time
+	last     int64       // last id
 
-	unanswered map[repeatKey]unanswered
-	sieve      [1 << 12]uint64 // bits of XIDs that may be in it: most are not
+	unanswered map[callKey]pastCall
 
-	header   rpcrdma.Header // of the Send at hand
-	rpc      oncrpc.Header
-	longRPC  oncrpc.Header // of a Long Call
-	session  nfs.Message   // Reply to a CREATE_SESSION
-	scratch  []byte
-	answers  []*answered // that are over, for the next
-	binding  binding
-	motions  motions
-	record   record.Transaction // that is handed out
-	unkept   record.Event       // of a timeline that has too many
-	storage  storage            // of that
-	evidence []int64            // what the packets of waits stand in
-	rebuild  rebuilder
-	said     []Said
-	guarded  []Guarded
-	words    []byte // of said
-	stream   record.Stream
+	header        rpcrdma.Header // of the current Send
+	rpc           oncrpc.Header
+	longRPC       oncrpc.Header // of a Long Call
+	session       nfs.Message   // Reply to a CREATE_SESSION
+	scratch       []byte
+	binding       binding
+	record        record.Transaction // the record that is handed out
+	unkept        record.Event       // receives the events of a full timeline
+	storage       storage            // of the record
+	evidence      []int64            // the packet numbers of waits
+	rebuild       rebuilder
+	completed     []CompletedSend
+	guarded       []Guarded
+	completedData []byte // of completed
+	stream        record.Stream
 }
 
-// NewTable makes a table that keeps to a budget.
+// NewTable returns a table whose memory is charged to a budget.
 func NewTable(o Options, b *budget.Budget) *Table {
-	return &Table{options: o, budget: b, unanswered: map[repeatKey]unanswered{}, storage: newStorage(), binding: newBinding()}
+	return &Table{options: o, budget: b, unanswered: map[callKey]pastCall{}, storage: newStorage(), binding: newBinding()}
 }
 
-// maxSettling bounds how many transactions wait at once for what may still
-// happen.
+// maxSettling is the maximum number of ended transactions that wait for later packets.
 const maxSettling = 1 << 12
 
-// facts are what of a transaction's record is found out while it lasts; see
+// facts are the fields of a transaction's record that are filled in while it lasts; see
 // [record.Transaction].
 type facts struct {
 	ID            int64
@@ -121,52 +114,48 @@ type facts struct {
 	HeldBackBy    int64 // 0 for none
 }
 
-// txn is a transaction under way.
+// txn is a transaction.
 type txn struct {
-	rec      facts
-	follower *follower
+	rec facts
+	cs  *connState
 
-	side              rdma.Side // the caller's
-	open              bool
-	replied           bool // the Reply has come, and was not refused
-	emitted           bool
-	awaits            bool // it is not known yet whether the Reply was accepted
-	lost              bool // it was not
+	side              rdma.Side // the caller
+	state             state
+	pendingFindings   int8 // number of pending findings about it
 	replyAgain        bool // the Reply was retransmitted
 	repeatedElsewhere bool // the requester sent the Call again on another connection
-	suspected         int8 // findings about it that are pending
-	hasReply          bool // a Reply chunk
-	cut               bool // the lists of the Call are not known to their end
-	control           bool // RPCSEC_GSS makes or ends a context with it
-	namedAll          bool // of a COMPOUND Call: all its operations
+	offersReplyChunk  bool // the Call offers a Reply chunk
+	listsIncomplete   bool // the chunk lists of the Call are not completely known
+	control           bool // the Call creates or destroys an RPCSEC_GSS context
+	namedAll          bool // all operations of a COMPOUND Call are known
 
-	prev, next *txn        // of the follower's open or settled ones, by age
+	prev, next *txn        // of the connection's open or finished transactions, by age
 	ended      record.Time // on the table's clock
 
 	segments []segment
-	kept     int64 // bytes of chunk data held
-	charged  int64 // of the budget
-	writes   int   // Write chunks, segments or not
+	kept     int64 // bytes of chunk data
+	charged  int64 // bytes of the budget
+	writes   int   // number of Write chunks, with or without segments
 
-	callSeq uint64       // of the Send that carried the Call
+	callSeq uint64       // of the Send that contains the Call
 	active  record.Stamp // its latest packet
 
 	call      record.Message
 	*answered // never nil
-	judged    judgement
+	checks    txnChecks
 	procedure procedure
 	gss       oncrpc.Service
-	inCall    inline
-	named     []string // what rec.Operations stands in
+	inCall    inlineStream
+	named     []string // storage of rec.Operations
 	slot      uint32
-	gen       uint32 // counts the uses of the slot
+	gen       uint32 // number of times that the slot was used
 }
 
-// answered is what a Reply adds to a transaction.
+// answered is the part of a transaction that its Reply adds.
 type answered struct {
 	answer         record.Message
-	inReply        inline
-	sizes          []int64 // bytes in each Write chunk, by the Reply
+	inReply        inlineStream
+	sizes          []int64 // number of bytes in each Write chunk, according to the Reply
 	rpcStatus      record.Opt[string]
 	nfsStatus      record.Opt[string]
 	rdmaError      record.Opt[string]
@@ -176,29 +165,17 @@ type answered struct {
 	latencyMin     record.Opt[int64]
 }
 
-// noAnswer is that of transactions without Reply. Nobody writes to it.
+// noAnswer is shared by all transactions without Reply. It is never written to.
 var noAnswer answered
 
-// answered is an empty one, for a transaction that has its Reply.
-func (t *Table) answered() *answered {
-	a := queue.Last(&t.answers)
-	if a == nil {
-		return new(answered)
-	}
-	sizes, data := a.sizes[:0], a.inReply.data[:0]
-	*a = answered{}
-	a.sizes, a.inReply.data = sizes, data
-	return a
-}
-
-// procedure is which RPC it is.
+// procedure identifies the procedure of an RPC.
 type procedure struct {
 	known                       bool
 	flavor                      oncrpc.Flavor // of its credential
 	program, version, procedure uint32
 }
 
-// name is that of the procedure, empty where it has none.
+// name returns the name of the procedure, or "" if it has none.
 func (p *procedure) name() string {
 	if !p.known {
 		return ""
@@ -206,7 +183,7 @@ func (p *procedure) name() string {
 	return nfs.ProcedureName(p.program, p.version, p.procedure)
 }
 
-// fill fills in the record's.
+// fill fills in the procedure in a record.
 func (p *procedure) fill(r *record.Transaction) {
 	if !p.known {
 		return
@@ -216,7 +193,7 @@ func (p *procedure) fill(r *record.Transaction) {
 	r.ProgramName, r.ProcedureName = named(nfs.ProgramName(p.program)), named(p.name())
 }
 
-// What things cost, in bytes of the budget.
+// The costs in bytes of the budget.
 const (
 	txnCost     = 2048
 	segmentCost = 288
@@ -227,17 +204,17 @@ const (
 	waitCost    = 192
 )
 
-// maxEvents bounds the timeline of one transaction.
+// maxEvents is the maximum length of the timeline of one transaction.
 const maxEvents = 4096
 
-// Of a tag: the slot of the transaction, what of it, and how often the slot was
-// used, so that a tag of one that is gone is known.
+// A tag contains the slot of the transaction, its part, and the number of times that the slot was
+// used. The last of these shows that a tag belongs to a transaction that is gone.
 const (
 	slotBits = 24
 	partBits = 20
 	genBits  = 64 - slotBits - partBits
 
-	partCall  = 1<<partBits - 1 // what is no segment's
+	partCall  = 1<<partBits - 1 // the parts that are not segments
 	partReply = 1<<partBits - 2
 )
 
@@ -245,20 +222,20 @@ func (x *txn) tag(part int) rdma.Tag {
 	return rdma.Tag(uint64(x.gen)<<(slotBits+partBits) | uint64(part)<<slotBits | uint64(x.slot+1))
 }
 
-// tagged is what a tag names: nil when it is gone, or nobody's.
+// tagged returns the transaction and the part that a tag names, or nil if the transaction is gone.
 func (t *Table) tagged(tag rdma.Tag) (x *txn, part int) {
 	slot := uint64(tag) & (1<<slotBits - 1)
 	if slot == 0 || slot > uint64(len(t.slots)) {
 		return nil, 0
 	}
 	x = t.slots[slot-1]
-	if x == nil || uint64(x.gen) != uint64(tag)>>(slotBits+partBits) || x.follower == nil {
+	if x == nil || uint64(x.gen) != uint64(tag)>>(slotBits+partBits) {
 		return nil, 0
 	}
 	return x, int(uint64(tag)>>slotBits) & (1<<partBits - 1)
 }
 
-// Of says which transaction a tag belongs to, for who describes packets.
+// Of returns the transaction that a tag belongs to.
 func (t *Table) Of(tag rdma.Tag) (id int64, xid record.Hex32, known bool) {
 	x, _ := t.tagged(tag)
 	if x == nil {
@@ -267,8 +244,8 @@ func (t *Table) Of(tag rdma.Tag) (id int64, xid record.Hex32, known bool) {
 	return x.rec.ID, x.rec.XID, true
 }
 
-// Part says what of its transaction a tag names, and where in it the range
-// [from, to) of the memory lies.
+// Part returns the part of its transaction that a tag names, and the range of that part at the
+// memory [from, to).
 func (t *Table) Part(tag rdma.Tag, from, to uint64) (p record.Part) {
 	x, part := t.tagged(tag)
 	switch {
@@ -281,8 +258,7 @@ func (t *Table) Part(tag rdma.Tag, from, to uint64) (p record.Part) {
 		s := &x.segments[part]
 		p.Chunk, p.Index = chunkNames[s.kind], int(s.chunk)
 		p.Length = x.last(s).end()
-		// One operation may go on to the segments behind: it is tagged with the
-		// last that it moved.
+		// One operation may continue into the following segments. Its tag names the last of them.
 		for n := 0; from < s.offset && s.index > 0 && x.segments[s.number-1].after() == s && n < lookAt; n++ {
 			s = &x.segments[s.number-1]
 		}
@@ -295,57 +271,36 @@ func (t *Table) Part(tag rdma.Tag, from, to uint64) (p record.Part) {
 	return p
 }
 
-// begin starts a transaction that a side calls.
-func (t *Table) begin(f *follower, side rdma.Side, xid uint32) *txn {
-	var x *txn
+// begin starts a transaction of a Call by a side.
+func (t *Table) begin(cs *connState, side rdma.Side, xid uint32) *txn {
 	slot := uint32(len(t.slots))
 	if n := len(t.free); n > 0 {
 		slot, t.free = t.free[n-1], t.free[:n-1]
-		x = t.slots[slot]
 	} else {
 		t.slots, t.gens = append(t.slots, nil), append(t.gens, 0)
-		t.free = slices.Grow(t.free, len(t.slots)) // a data packet may be what releases them
+		t.free = slices.Grow(t.free, len(t.slots)) // a data packet must not allocate when it releases slots
 	}
-	if x == nil { // written to before it is read: the kernel gives pages that are read first twice
-		x = &txn{rec: facts{Findings: []string{}, Waits: []record.Wait{}}, answered: &noAnswer}
-		t.slots[slot] = x
-	} else {
-		x.reset()
-	}
-	x.rec.XID, x.follower, x.side, x.slot, x.gen = record.Hex32(xid), f, side, slot, t.gens[slot]
+	x := &txn{cs: cs, side: side, slot: slot, gen: t.gens[slot], answered: &noAnswer}
+	x.rec = facts{XID: record.Hex32(xid), Findings: []string{}, Waits: []record.Wait{}}
+	t.slots[slot] = x
 	t.last++
 	x.rec.ID = t.last
-	f.transactions++
+	cs.transactions++
 	x.charge(txnCost)
 	return x
 }
 
-// reset makes an empty one of a transaction that is over. It keeps its storage.
-func (x *txn) reset() {
-	r := &x.rec
-	timeline, findings, waits := r.Timeline[:0], r.Findings[:0], r.Waits[:0]
-	segments, names, call := x.segments[:0], x.named[:0], x.inCall.data[:0]
-	*x = txn{} // by itself, so that it is not made elsewhere and copied
-	r.Timeline, r.Findings, r.Waits = timeline, findings, waits
-	x.segments, x.named, x.inCall.data, x.answered = segments, names, call, &noAnswer
-}
-
-// charge adds to what a transaction holds of the budget.
+// charge adds bytes to the budget that a transaction uses.
 func (x *txn) charge(bytes int64) {
-	if x.emitted {
-		return // all of it was given back
+	if x.state == emitted {
+		return // its whole charge was returned
 	}
 	x.charged += bytes
-	x.follower.conn.Share().Charge(bytes)
+	x.cs.conn.Share().Charge(bytes)
 }
 
-const (
-	maxWarm  = 256     // free transactions that keep their storage for the next
-	maxSpare = 1 << 12 // those that have little: Calls are given up in waves, connection after connection
-)
-
-// shed lets go of storage that only a large transaction needed.
-func (x *txn) shed() {
+// trim frees the storage of an emitted transaction that only a large transaction needs.
+func (x *txn) trim() {
 	if cap(x.rec.Timeline) > 64 {
 		x.rec.Timeline = nil
 	}
@@ -355,38 +310,22 @@ func (x *txn) shed() {
 	if cap(x.segments) > 16 {
 		x.segments = nil
 	}
-	if cap(x.inCall.data) > 1<<14 {
-		x.inCall.data = nil
-	}
-	if a := x.answered; cap(a.inReply.data)+cap(a.sizes) > 1<<14 {
-		a.inReply.data, a.sizes = nil, nil
+	x.inCall.data = nil
+	if x.answered != &noAnswer {
+		x.inReply.data = nil
 	}
 }
 
-// little says that a transaction has no more storage than one of a few operations.
-func (x *txn) little() bool {
-	return cap(x.rec.Timeline) <= 4 && cap(x.named) <= 4 && cap(x.segments) <= 2 && cap(x.inCall.data) <= 256
-}
-
-// release gives a transaction that was emitted back.
+// release frees the slot of an emitted transaction.
 func (t *Table) release(x *txn) {
 	t.gens[x.slot] = (x.gen + 1) & (1<<genBits - 1)
-	x.follower = nil
-	if a := x.answered; a != &noAnswer {
-		if x.answered = &noAnswer; len(t.answers) < maxWarm {
-			t.answers = append(t.answers, a)
-		}
-	}
-	if n := len(t.free); n >= maxSpare || n >= maxWarm && !x.little() {
-		t.slots[x.slot] = nil
-	}
+	t.slots[x.slot] = nil
 	t.free = append(t.free, x.slot)
 }
 
-// event appends a step to the timeline, which the caller fills in with what else is
-// known of it.
+// event appends an event to the timeline. The caller fills in its other fields.
 func (x *txn) event(at record.Stamp, what record.EventKind, from record.Role) *record.Event {
-	t := x.follower.table
+	t := x.cs.table
 	e := &t.unkept
 	if n := len(x.rec.Timeline); n < maxEvents {
 		x.rec.Timeline = append(x.rec.Timeline, record.Event{})
@@ -399,14 +338,14 @@ func (x *txn) event(at record.Stamp, what record.EventKind, from record.Role) *r
 	return e
 }
 
-// found notes a rule that the transaction breaks.
+// found records that a finding is about the transaction.
 func (x *txn) found(r *rule.Rule) {
 	if !slices.Contains(x.rec.Findings, r.ID) {
 		x.rec.Findings = append(x.rec.Findings, r.ID)
 	}
 }
 
-// role is what a side is in the transaction.
+// role returns the role of a side in the transaction.
 func (x *txn) role(s rdma.Side) record.Role {
 	if s == x.side {
 		return record.Requester
@@ -414,56 +353,59 @@ func (x *txn) role(s rdma.Side) record.Role {
 	return record.Responder
 }
 
-// end takes a transaction off the books. Its record goes out when nothing can
-// happen to it any more.
+// end ends a transaction. Its record is handed out when no later packet can change it.
 func (t *Table) end(x *txn, status record.Status) {
-	f := x.follower
+	cs := x.cs
 	x.rec.Status = status
-	if x.open {
-		f.open[x.side].remove(x)
-		f.unlink(&f.calls, x)
-		x.open = false
-		if x.judged.notCall {
-			f.judged.credits[x.side].noCall--
+	if x.state == outstanding {
+		cs.open[x.side].remove(x)
+		cs.calls.remove(x)
+		if x.checks.isDone {
+			cs.checks.credits[x.side].dones--
 		}
-		if x.cut {
-			f.unclear[x.side]--
+		if x.listsIncomplete {
+			cs.incompleteLists[x.side]--
 		}
+	}
+	if x.answered != &noAnswer {
+		x.enter(awaitingDelivery)
+	} else {
+		x.enter(unanswered)
 	}
 	t.longCall(x)
-	f.unexpose(x)
+	unexpose(cs, x)
 	x.ended = t.Clock
-	if status == record.NoReply && !f.conn.Closing() { // of one that is, they are remembered already
-		t.remember(x)
+	if status == record.NoReply && !cs.conn.Closing() { // the Calls of a closing connection were remembered before
+		t.rememberUnanswered(x)
 	}
-	f.link(&f.settled, x)
+	cs.finished.add(x)
 	t.settling.Push(x)
 }
 
-// Expire hands out what has waited long enough.
+// Expire hands out the transactions that have waited long enough.
 func (t *Table) Expire() {
 	if t.Clock <= t.due && t.settling.Len() < maxSettling {
 		return
 	}
 	for t.settling.Len() > 0 {
 		x := t.settling.First()
-		if !x.emitted {
+		if x.state != emitted {
 			wait := t.options.Linger
 			switch {
-			case x.suspected > 0:
+			case x.pendingFindings > 0:
 				wait = max(wait, pendingWait)
-			case x.awaits:
-				wait = max(wait, x.follower.conn.DecidesWithin())
+			case x.state.mayBeRetransmitted():
+				wait = max(wait, x.cs.conn.DecidesWithin())
 			}
 			if t.Clock-x.ended <= wait && t.settling.Len() < maxSettling {
 				t.due = x.ended + t.options.Linger
 				return
 			}
-			if _, decided := x.follower.conn.ID(); !decided {
+			if _, decided := x.cs.conn.ID(); !decided {
 				if t.settling.Len() < maxSettling {
 					return
 				}
-				x.follower.conn.Decide()
+				x.cs.conn.Decide()
 			}
 			t.emit(x)
 		}
@@ -472,100 +414,88 @@ func (t *Table) Expire() {
 	}
 }
 
-// pendingWait is how long the record of a transaction waits for findings about it
-// that are pending.
+// pendingWait is the time for which the record of a transaction waits for pending findings about
+// it.
 const pendingWait = record.Time(4e9)
 
-// Drain hands out all that has ended, whatever may still happen to it.
+// Drain hands out all transactions that have ended.
 func (t *Table) Drain() {
 	for ; t.settling.Len() > 0; t.settling.Pop() {
 		x := t.settling.First()
-		if !x.emitted {
-			x.follower.conn.Decide()
+		if x.state != emitted {
+			x.cs.conn.Decide()
 			t.emit(x)
 		}
 		t.release(x)
 	}
 }
 
-// repeatKey names a Call across connections.
-type repeatKey struct {
+// callKey identifies a Call across connections.
+type callKey struct {
 	caller, responder *rdma.Host
 	xid               uint32
 }
 
-func (k repeatKey) hold() {
+func (k callKey) hold() {
 	k.caller.Hold()
 	k.responder.Hold()
 }
 
-func (k repeatKey) letGo() {
+func (k callKey) release() {
 	k.caller.LetGo()
 	k.responder.LetGo()
 }
 
-// unanswered is a Call that got no Reply, or whose Reply nothing has acknowledged.
-type unanswered struct {
+// pastCall is a Call that got no Reply, or whose Reply was not acknowledged.
+type pastCall struct {
 	id         int64
 	connection int
 	tag        rdma.Tag
 }
 
-// maxUnanswered bounds how many Calls without Reply are remembered.
+// maxUnanswered is the maximum number of unanswered Calls that are remembered.
 const maxUnanswered = 1 << 14
 
-func (x *txn) repeatKey() repeatKey {
-	c := x.follower.conn
-	return repeatKey{c.Host(x.side), c.Host(x.side.Other()), uint32(x.rec.XID)}
+func (x *txn) callKey() callKey {
+	c := x.cs.conn
+	return callKey{c.Host(x.side), c.Host(x.side.Other()), uint32(x.rec.XID)}
 }
 
-// remember keeps the XID of a Call that got no Reply, to know its retransmission
-// on another connection.
-func (t *Table) remember(x *txn) {
+// rememberUnanswered remembers the XID of an unanswered Call, to recognize its retransmission on
+// another connection.
+func (t *Table) rememberUnanswered(x *txn) {
 	if x.rec.Call == nil {
 		return
 	}
 	if len(t.unanswered) >= maxUnanswered {
 		for k := range t.unanswered {
-			k.letGo()
+			k.release()
 		}
 		clear(t.unanswered)
-		clear(t.sieve[:])
 	}
-	k := x.repeatKey()
+	k := x.callKey()
 	before := len(t.unanswered)
-	id, _ := x.follower.conn.ID()
-	t.unanswered[k] = unanswered{x.rec.ID, id, x.tag(partReply)}
+	id, _ := x.cs.conn.ID()
+	t.unanswered[k] = pastCall{x.rec.ID, id, x.tag(partReply)}
 	if len(t.unanswered) > before {
 		k.hold()
 	}
-	word, bit := t.sifted(k.xid)
-	*word |= bit
 }
 
-// sifted is the bit of an XID in the sieve.
-func (t *Table) sifted(xid uint32) (word *uint64, bit uint64) {
-	at := xid * 0x9e3779b1 >> 14 // Fibonacci hashing
-	return &t.sieve[at>>6], 1 << (at & 63)
-}
-
-// repeats notes which transaction a new Call retransmits, if any.
-func (t *Table) repeats(x *txn) {
+// findRetransmitted finds the unanswered transaction that a new Call retransmits, if any.
+func (t *Table) findRetransmitted(x *txn) {
 	if len(t.unanswered) == 0 {
 		return
 	}
-	if word, bit := t.sifted(uint32(x.rec.XID)); *word&bit == 0 {
-		return
-	}
-	k := x.repeatKey()
+	k := x.callKey()
 	if before, known := t.unanswered[k]; known {
-		if id, _ := x.follower.conn.ID(); id == before.connection {
+		if id, _ := x.cs.conn.ID(); id == before.connection {
 			return
 		}
 		delete(t.unanswered, k)
-		k.letGo()
+		k.release()
 		x.rec.RetransmitOf = before.id
-		if old, _ := t.tagged(before.tag); old != nil && !old.emitted {
+		if old, _ := t.tagged(before.tag); old != nil && old.state != emitted {
 			old.repeatedElsewhere = true
 		}
 	}

@@ -7,50 +7,50 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// Waits: when a transaction stood still, and what the capture shows of the reason.
-// Nothing is said where it shows none: then whoever was to act next was at work.
+// Waits: the times in which a transaction made no progress, if the capture shows the reason. If it
+// shows none, the side whose turn it was may have been working.
 
-// waitFrom is the shortest pause that is a wait.
+// waitFrom is the shortest pause that counts as a wait.
 const waitFrom = record.Time(1e6)
 
-// maxWaits bounds how many waits of one transaction are kept.
+// maxWaits is the maximum number of waits of one transaction.
 const maxWaits = 64
 
-// busy is a run of packets that one side sent, none of them of another
-// transaction but those that followed at once.
+// busy is a run of packets from one side. It contains packets of another transaction only if they
+// followed at once.
 type busy struct {
 	from, last record.Stamp
 	packets    int
-	txn        int64        // whose packet the last was
+	txn        int64        // transaction of the last packet
 	repeated   record.Stamp // the latest retransmission
 }
 
-// noTxn is the id of none.
+// noTxn is the id of no transaction.
 const noTxn = -1
 
-// busyFrom is how many packets keep the wire busy: fewer are no transfer.
+// busyFrom is the number of packets that make a run a transfer.
 const busyFrom = 8
 
-// touch notes that a packet of a transaction was seen, which a side sent. Where the
-// transaction stood still while that side was at a transfer of another, and it
-// went on right behind that, it waited for it.
-func (f *follower) touch(x *txn, s rdma.Side, at record.Stamp) {
-	b := &f.onWire().busy[s]
+// noteActivity records that a side sent a packet of a transaction. If the transaction made no
+// progress during that side's transfer for another transaction, and continues immediately after the
+// transfer, it waited for the transfer.
+func noteActivity(cs *connState, x *txn, s rdma.Side, at record.Stamp) {
+	b := &cs.wireActivity().busy[s]
 	if x.active.Packet != 0 && at.Time-x.active.Time >= waitFrom && b.txn != x.rec.ID && b.packets >= busyFrom && at.Time-b.last.Time < waitFrom {
 		if from := max(b.from.Time, x.active.Time); b.last.Time-from >= waitFrom {
 			x.wait(record.Wait{
-				From: from, To: at.Time, Reason: record.HeadOfLine, Waiting: f.conn.End(s), BlockingTransaction: record.Some(b.txn),
-				Packets: f.evidence(x.active.Packet, b.last.Packet, at.Packet),
+				From: from, To: at.Time, Reason: record.HeadOfLine, Waiting: cs.conn.End(s), BlockingTransaction: record.Some(b.txn),
+				Packets: packetList(cs, x.active.Packet, b.last.Packet, at.Packet),
 			})
 		}
 	}
-	f.sends(s, x.rec.ID, at)
+	cs.wireActivity().noteSend(s, x.rec.ID, at)
 	x.active = at
 }
 
-// sends notes that a side sent a packet of a transaction.
-func (f *follower) sends(s rdma.Side, id int64, at record.Stamp) {
-	b := &f.onWire().busy[s]
+// noteSend records that a side sent a packet of a transaction.
+func (w *wireActivity) noteSend(s rdma.Side, id int64, at record.Stamp) {
+	b := &w.busy[s]
 	if b.txn != id && (b.packets < busyFrom || at.Time-b.last.Time >= waitFrom) || at.Time < b.last.Time {
 		b.from, b.packets = at, 0
 	}
@@ -58,7 +58,7 @@ func (f *follower) sends(s rdma.Side, id int64, at record.Stamp) {
 	b.packets++
 }
 
-// retransmission is a packet of a transaction that was sent again.
+// retransmission is a retransmitted packet of a transaction.
 type retransmission struct {
 	by    rdma.Side
 	at    record.Stamp
@@ -66,10 +66,10 @@ type retransmission struct {
 	burst *rdma.Burst // nil for a response
 }
 
-// again notes that a packet of a transaction was retransmitted: if the transaction
-// made no progress before, that is what it waited for. A response that comes again
-// was requested again, and waits for nothing.
-func (f *follower) again(x *txn, o *rdma.Operation, r retransmission) {
+// noteRetransmit records that a packet of a transaction was retransmitted. If the transaction made
+// no progress before, it waited for the retransmission. A retransmitted response waits for nothing,
+// because it was requested.
+func noteRetransmit(cs *connState, x *txn, o *rdma.Operation, r retransmission) {
 	from, at := x.active, r.at
 	if r.burst != nil && from.Packet != 0 && r.of != record.EventReadDone && at.Time-from.Time >= waitFrom {
 		shown, asked := from.Packet, r.burst.Nak.Packet != 0
@@ -77,40 +77,39 @@ func (f *follower) again(x *txn, o *rdma.Operation, r retransmission) {
 			shown = r.burst.Nak.Packet
 		}
 		w := record.Wait{
-			From: from.Time, To: at.Time, Reason: r.burst.Cause, Waiting: f.conn.End(r.by), Event: r.of, Bytes: record.SomeIf(o.Again, o.Again > 0),
-			Packets: f.evidence(shown, at.Packet, 0),
+			From: from.Time, To: at.Time, Reason: r.burst.Cause, Waiting: cs.conn.End(r.by), Event: r.of, Bytes: record.SomeIf(o.Again, o.Again > 0),
+			Packets: packetList(cs, shown, at.Packet, 0),
 		}
-		if id, _, known := f.table.Of(r.burst.First); known && id != x.rec.ID {
+		if id, _, known := cs.table.Of(r.burst.First); known && id != x.rec.ID {
 			w.BlockingTransaction = record.Some(id)
 		}
 		if early, filled := o.Disorder(); early.Packet != 0 && filled.Packet != 0 && !x.waitedFor(early.Packet) {
 			w.OutOfOrderPacket, w.GapFilledBy = record.Some(early.Packet), record.Some(filled.Packet)
-			if !asked { // else the NAK shows it
-				w.Packets = f.evidence(early.Packet, filled.Packet, at.Packet)
+			if !asked { // otherwise the NAK shows it
+				w.Packets = packetList(cs, early.Packet, filled.Packet, at.Packet)
 			}
 		}
 		x.wait(w)
 	}
-	f.sends(r.by, x.rec.ID, at)
+	cs.wireActivity().noteSend(r.by, x.rec.ID, at)
 	if o.Side != r.by { // a response: its requester is busy with the retransmissions, too
-		f.sends(o.Side, x.rec.ID, at)
+		cs.wireActivity().noteSend(o.Side, x.rec.ID, at)
 	}
-	f.onWire().busy[r.by].repeated = at
+	cs.wireActivity().busy[r.by].repeated = at
 	x.active = at
 }
 
-// waitedFor says that a wait was put down to a packet that came early: what the next
-// is for shows somewhere else.
+// waitedFor reports whether a wait is already attributed to an early packet. The reason for another
+// wait is then shown elsewhere.
 func (x *txn) waitedFor(early int64) bool {
 	return slices.ContainsFunc(x.rec.Waits, func(w record.Wait) bool { return w.OutOfOrderPacket.Or(0) == early })
 }
 
-// heldBackBy returns the id of the transaction whose packets kept a side busy until
-// it sent a Call, or 0: the Call follows a retransmission, or the end of a transfer,
-// within a time in which nothing else was decided. What the host had posted, and
-// when, the capture does not show.
-func (f *follower) heldBackBy(s rdma.Side, at record.Stamp) int64 {
-	b := &f.onWire().busy[s]
+// heldBackBy returns the id of the transaction whose packets kept a side busy until it sent a Call,
+// or 0. The Call follows a retransmission, or the end of a transfer, within waitFrom. The capture
+// does not show when the host posted it.
+func (w *wireActivity) heldBackBy(s rdma.Side, at record.Stamp) int64 {
+	b := &w.busy[s]
 	if b.txn == noTxn || at.Time-b.last.Time >= waitFrom {
 		return 0
 	}
@@ -120,41 +119,39 @@ func (f *follower) heldBackBy(s rdma.Side, at record.Stamp) int64 {
 	return 0
 }
 
-// outOfCredits notes that a Call could not be sent before a Reply freed a credit:
-// all were in use, and it is the first after that.
-func (f *follower) outOfCredits(x *txn, m *message) {
-	c := &f.onWire().credit[m.side]
+// noteCreditWait records that a Call could not be sent before a Reply freed a credit: all credits
+// were in use, and it is the first Call after that Reply.
+func noteCreditWait(cs *connState, x *txn, m *message) {
+	c := &cs.wireActivity().credit[m.side]
 	if c.freed.Packet == 0 || m.First.Time-c.freed.Time >= creditLag || c.freed.Time-c.full.Time < waitFrom {
 		return
 	}
 	x.wait(record.Wait{
-		From: c.full.Time, To: c.freed.Time, Reason: record.CreditLimit, Waiting: f.conn.End(m.side),
-		Packets: f.evidence(c.full.Packet, c.freed.Packet, m.First.Packet),
+		From: c.full.Time, To: c.freed.Time, Reason: record.CreditLimit, Waiting: cs.conn.End(m.side),
+		Packets: packetList(cs, c.full.Packet, c.freed.Packet, m.First.Packet),
 	})
 }
 
-// creditLag is how soon after a credit is free a Call has to follow to have waited
-// for it.
+// creditLag is the time within which a Call has to follow a freed credit to have waited for it.
 const creditLag = record.Time(100e6)
 
-// credit is when all credits of a side were in use, and when the first of them was
-// free again.
+// credit records when all credits of a side were in use, and when the first of them was free.
 type credit struct{ full, freed record.Stamp }
 
-// calls notes that a Call of a side is in flight.
-func (f *follower) callSent(m *message) {
-	c := &f.onWire().credit[m.side]
+// noteCallSent records that a side has one more outstanding Call.
+func noteCallSent(cs *connState, m *message) {
+	c := &cs.wireActivity().credit[m.side]
 	c.freed = record.Stamp{}
-	if limit, known := f.granted[m.side].Get(); known && limit > 1 && f.open[m.side].len() >= int(limit) {
+	if limit, known := cs.granted[m.side].Get(); known && limit > 1 && len(cs.open[m.side]) >= int(limit) {
 		c.full = m.First
 	} else {
 		c.full = record.Stamp{}
 	}
 }
 
-// replySeen notes that a Reply to a side has freed a credit.
-func (f *follower) replySeen(s rdma.Side, at record.Stamp) {
-	if c := &f.onWire().credit[s]; c.full.Packet != 0 && c.freed.Packet == 0 {
+// noteCreditFreed records that a Reply to a side has freed a credit.
+func (w *wireActivity) noteCreditFreed(s rdma.Side, at record.Stamp) {
+	if c := &w.credit[s]; c.full.Packet != 0 && c.freed.Packet == 0 {
 		c.freed = at
 	}
 }
@@ -168,10 +165,10 @@ func (x *txn) wait(w record.Wait) {
 	}
 }
 
-// evidence lists the packets that show a wait, each once.
-func (f *follower) evidence(numbers ...int64) []int64 {
-	t := f.table
-	if len(t.evidence)+len(numbers) > cap(t.evidence) { // lists that were handed out stay as they are
+// packetList returns the packet numbers without successive equal ones and zeros.
+func packetList(cs *connState, numbers ...int64) []int64 {
+	t := cs.table
+	if len(t.evidence)+len(numbers) > cap(t.evidence) { // lists that were handed out do not change
 		t.evidence = make([]int64, 0, evidenceBlock)
 	}
 	from := len(t.evidence)
@@ -183,10 +180,10 @@ func (f *follower) evidence(numbers ...int64) []int64 {
 	return t.evidence[from:len(t.evidence):len(t.evidence)]
 }
 
-// evidenceBlock is how many numbers are allocated at once.
+// evidenceBlock is the number of packet numbers that are allocated at once.
 const evidenceBlock = 256
 
-// waited is how much of [from, to) the transaction waited; waits may overlap.
+// waited returns how many nanoseconds of [from, to) the transaction waited. Waits may overlap.
 func (x *txn) waited(from, to record.Time) (ns int64) {
 	at := from
 	for { // from one wait to the next, by their beginnings

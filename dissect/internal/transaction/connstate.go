@@ -1,0 +1,343 @@
+package transaction
+
+import (
+	"cmp"
+
+	"github.com/rdmadump/rdmadump/dissect/internal/budget"
+	"github.com/rdmadump/rdmadump/dissect/internal/queue"
+	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/rocev2"
+)
+
+// serviceUpperLayers maps the TCP-space port of a service ID to the upper layer (IANA's service
+// names).
+var serviceUpperLayers = map[uint16]string{20049: upperRPC, 4420: "nvme", 3260: "iser", 5445: "smbdirect", 445: "smbdirect"}
+
+const (
+	upperRPC     = "rpcrdma"
+	upperUnknown = "unknown"
+)
+
+// connState is the RPC state of one connection. It implements rdma.Follower.
+type connState struct {
+	table *Table
+
+	upper               string // "" while it is unknown
+	undecided           bool   // the upper layer is still to be determined from the Sends
+	isRPC               bool
+	nfs4                bool  // NFSv4 was seen on it
+	truncatedRetransmit bool  // a truncated packet was retransmitted or refused, so the captured copy may not be the one that was delivered
+	nonRPCSends         int32 // number of Sends that were not RPC-over-RDMA, while undecided
+
+	private              [2]*record.PrivateData // by side; nil if it is unusable
+	privateDataSeen      [2]bool                // the private data was captured completely
+	invalidationReported bool                   // remote invalidation without negotiation was reported
+
+	open            [2]openCalls          // by side of the caller
+	calls           list                  // the same Calls by age
+	finished        list                  // ended transactions that may still receive an ACK, a NAK or a retransmission
+	incompleteLists [2]int32              // number of open Calls whose chunk lists are not completely known
+	exposed         [2]exposure           // memory, by side of its owner
+	requested       [2]record.Opt[uint32] // credits, by side of the caller
+	granted         [2]record.Opt[uint32]
+	peak            [2]int32
+	wire            *wireActivity // nil before its first RPC
+	rareState       *rareState    // nil until it is needed
+	transactions    int64
+	checks          connChecks
+	pending         []pending // findings that wait until the capture proves them
+	halfRead        [2]bool   // a message of a side was captured without its XID
+	unverifiedSend  int64     // number of the current Send if it cannot be verified, else 0
+	conn            *rdma.Conn
+}
+
+// wireActivity records which transaction each side is transmitting, to attribute head-of-line
+// waiting.
+type wireActivity struct {
+	busy   [2]busy   // by sending side
+	credit [2]credit // by side of the caller
+}
+
+// wireActivity returns the activity of the connection, allocating it if needed.
+func (cs *connState) wireActivity() *wireActivity {
+	if cs.wire == nil { // the first access is a write, so that floods of connections do not fault each page twice
+		cs.wire = &wireActivity{busy: [2]busy{{txn: noTxn}, {txn: noTxn}}}
+	}
+	return cs.wire
+}
+
+// rareState is allocated on first use, because most connections never need it.
+type rareState struct {
+	txnsWithChunkData    queue.Queue[rdma.Tag] // transactions that hold chunk data
+	lostCalls            int64                 // Calls that were never answered
+	lostXIDs             []record.Hex32
+	errors               [2]*recent // XIDs of the RDMA_ERRORs that a side sent; nil if it sent none
+	refused              [2]uint64  // Seq of a Send that was refused before it was complete
+	refusedAt            [2]record.Stamp
+	pendingBackwardCalls []rdma.Where // Calls of the server that wait for the Reply to CREATE_SESSION
+	unmatched            [2]*recent   // by side of the caller: XIDs of Replies whose Calls were not captured before them
+}
+
+// rare returns the rare state of the connection, allocating it if needed.
+func (cs *connState) rare() *rareState {
+	if cs.rareState == nil {
+		cs.rareState = new(rareState)
+	}
+	return cs.rareState
+}
+
+// noteReplyBeforeCall records a Reply to a side whose Call was not captured before it.
+func noteReplyBeforeCall(cs *connState, side rdma.Side, xid uint32) {
+	s := cs.rare()
+	if s.unmatched[side] == nil {
+		s.unmatched[side] = new(recent)
+	}
+	s.unmatched[side].add(xid)
+}
+
+// noteLostCall records in the connection's record that a Call was never answered.
+func (cs *connState) noteLostCall(x *txn) {
+	if !cs.conn.Wanted() {
+		return
+	}
+	s := cs.rare()
+	if s.lostCalls++; len(s.lostXIDs) < maxLostXIDs {
+		s.lostXIDs = append(s.lostXIDs, x.rec.XID)
+	}
+}
+
+// maxLostXIDs is the maximum number of XIDs that are listed for a connection.
+const maxLostXIDs = 32
+
+// list is a list of transactions by age.
+type list struct{ first, last *txn }
+
+// add appends the youngest transaction.
+func (l *list) add(x *txn) {
+	x.prev, x.next = l.last, nil
+	if l.last != nil {
+		l.last.next = x
+	} else {
+		l.first = x
+	}
+	l.last = x
+}
+
+// remove removes a transaction of the list.
+func (l *list) remove(x *txn) {
+	if x.prev != nil {
+		x.prev.next = x.next
+	} else {
+		l.first = x.next
+	}
+	if x.next != nil {
+		x.next.prev = x.prev
+	} else {
+		l.last = x.prev
+	}
+	x.prev, x.next = nil, nil
+}
+
+// Follow returns the state of a new connection.
+func (t *Table) Follow(c *rdma.Conn) rdma.Follower {
+	return &connState{table: t, conn: c, undecided: true}
+}
+
+// ServerPort reports whether a port belongs to a known upper layer.
+func (t *Table) ServerPort(port uint16) bool { return serviceUpperLayers[port] != "" }
+
+// setUpperLayer sets the upper layer of a connection.
+func (cs *connState) setUpperLayer(upper string) {
+	cs.upper = upper
+	cs.isRPC, cs.undecided = upper == upperRPC, upper == ""
+	cs.conn.WantSends(cs.isRPC || cs.undecided)
+}
+
+// lookUpService determines the upper layer from the service ID: from its port, or because it is the
+// connected mode of IP over InfiniBand.
+func (cs *connState) lookUpService() {
+	if id, known := cs.conn.ServiceID().Get(); known && cs.upper == "" && cs.undecided && rocev2.IsIPoIB(uint64(id)) {
+		cs.setUpperLayer("ipoib")
+	}
+	if port, known := cs.conn.Service(); known && cs.upper == "" && cs.undecided {
+		if upper := serviceUpperLayers[port]; upper != "" {
+			cs.setUpperLayer(upper)
+		}
+	}
+}
+
+// direction returns the direction of the Calls of a side.
+func (cs *connState) direction(s rdma.Side) record.Direction {
+	if client, known := cs.conn.Client(); known && s != client {
+		return record.Backward
+	}
+	return record.Forward
+}
+
+// Knows reports whether a Call with this XID is outstanding, or whether this memory is exposed.
+func (cs *connState) Knows(s rdma.Side, k rdma.Kind, xidOrHandle uint32, offset uint64, length uint32) bool {
+	if k == rdma.Send {
+		return cs.isRPC && cs.open[s][xidOrHandle] != nil
+	}
+	x, exact := cs.exposed[s].find(target{xidOrHandle, offset, length})
+	return x != nil && exact
+}
+
+// Whose returns the tag of the segment that exposes memory, or 0.
+func (cs *connState) Whose(s rdma.Side, handle uint32, offset uint64) rdma.Tag {
+	if x, exact := cs.exposed[s].find(target{handle, offset, 0}); x != nil && exact {
+		return x.txn.tag(int(x.number))
+	}
+	return 0
+}
+
+// Join merges the state of another connection, whose side from becomes side to.
+func (cs *connState) Join(other rdma.Follower, from, to rdma.Side) {
+	o := other.(*connState)
+	moved := func(s rdma.Side) rdma.Side {
+		if s == from {
+			return to
+		}
+		return to.Other()
+	}
+	for _, l := range []struct{ from, to *list }{{&o.calls, &cs.calls}, {&o.finished, &cs.finished}} {
+		for x := l.from.first; x != nil; {
+			next := x.next
+			x.cs, x.side = cs, moved(x.side)
+			l.to.add(x)
+			x = next
+		}
+	}
+	for s := range rdma.Side(2) {
+		at := moved(s)
+		for _, x := range o.open[s] {
+			cs.open[at].add(x)
+		}
+		cs.exposed[at].join(&o.exposed[s])
+		cs.incompleteLists[at] += o.incompleteLists[s]
+		cs.requested[at], cs.granted[at] = either(cs.requested[at], o.requested[s]), either(cs.granted[at], o.granted[s])
+		cs.peak[at] = max(cs.peak[at], o.peak[s])
+		cs.privateDataSeen[at], cs.halfRead[at] = cs.privateDataSeen[at] || o.privateDataSeen[s], cs.halfRead[at] || o.halfRead[s]
+		cs.private[at] = cmp.Or(cs.private[at], o.private[s])
+	}
+	cs.checks.join(&o.checks, moved)
+	if from := o.rareState; from != nil {
+		to := cs.rare()
+		for ; from.txnsWithChunkData.Len() > 0; from.txnsWithChunkData.Pop() {
+			to.txnsWithChunkData.Push(from.txnsWithChunkData.First())
+		}
+		for s := range rdma.Side(2) {
+			to.errors[moved(s)] = cmp.Or(to.errors[moved(s)], from.errors[s])
+		}
+	}
+	cs.transactions += o.transactions
+	for _, p := range o.pending {
+		p.next = moved(p.next)
+		if side, known := p.where.Blames.Get(); known {
+			p.where.Blames = record.Some(moved(side))
+		}
+		cs.pending = append(cs.pending, p)
+	}
+	cs.truncatedRetransmit, cs.invalidationReported = cs.truncatedRetransmit || o.truncatedRetransmit, cs.invalidationReported || o.invalidationReported
+	cs.nfs4 = cs.nfs4 || o.nfs4
+	cs.nonRPCSends += o.nonRPCSends
+	if o.isRPC && !cs.isRPC {
+		cs.setUpperLayer(upperRPC)
+	} else if cs.upper == "" && o.upper != "" {
+		cs.setUpperLayer(o.upper)
+	}
+}
+
+func either[T any](a, b record.Opt[T]) record.Opt[T] {
+	if a.Known() {
+		return a
+	}
+	return b
+}
+
+// Closing remembers the outstanding Calls, because they may be retransmitted on another connection
+// before this connection has ended.
+func (cs *connState) Closing(record.Stamp) {
+	for x := cs.calls.first; x != nil; x = x.next {
+		cs.table.rememberUnanswered(x)
+	}
+	for x := cs.finished.first; x != nil; x = x.next {
+		if x.state.mayBeRetransmitted() && cs.conn.Acknowledges(x.side.Other()) { // its Reply may never arrive
+			cs.table.rememberUnanswered(x)
+		}
+	}
+}
+
+// Closed ends all Calls without Reply, oldest first.
+func (cs *connState) Closed(at record.Stamp) {
+	cs.decide(0, atEnd)
+	checkLost(cs)
+	for cs.calls.first != nil {
+		cs.noteLostCall(cs.calls.first)
+		checkUnanswered(cs, cs.calls.first, at)
+		cs.table.end(cs.calls.first, record.NoReply)
+	}
+}
+
+// Finish hands out the transactions of the connection, and fills in the RPC part of its record.
+func (cs *connState) Finish(r *record.Connection) {
+	for cs.finished.first != nil {
+		cs.table.emit(cs.finished.first)
+	}
+	if r == nil {
+		return
+	}
+	side, _ := cs.conn.Client()
+	r.PrivateData = record.PrivateDataPair{Client: cs.stated(side), Server: cs.stated(side.Other())}
+	r.InlineThreshold = thresholds(cs)
+	r.RemoteInvalidation = remoteInvalidation(cs)
+	cs.lookUpService()
+	r.UpperLayer = cmp.Or(cs.upper, upperUnknown)
+	r.Transactions = cs.transactions
+	if end, ended := r.Ended.Get(); ended && cs.rareState != nil {
+		end.OutstandingCalls, end.XIDs = cs.rareState.lostCalls, cs.rareState.lostXIDs
+		r.Ended = record.Some(end)
+	}
+	r.Invalidation = cs.checks.invalidation.result()
+	r.Credits = record.CreditPair{Forward: creditsOf(cs, side), Backward: creditsOf(cs, side.Other())}
+}
+
+// creditsOf returns the credits of a side's Calls.
+func creditsOf(cs *connState, s rdma.Side) record.Credits {
+	return record.Credits{Requested: cs.requested[s], Granted: cs.granted[s], PeakInFlight: int(cs.peak[s])}
+}
+
+// Evict frees the oldest state of a kind, and reports whether there was any.
+func (cs *connState) Evict(k budget.Kind) bool {
+	switch k {
+	case budget.ChunkData:
+		for s := cs.rareState; s != nil && s.txnsWithChunkData.Len() > 0; {
+			x, _ := cs.table.tagged(s.txnsWithChunkData.First())
+			s.txnsWithChunkData.Pop()
+			if x != nil && x.kept > 0 {
+				x.dropData()
+				return true
+			}
+		}
+	case budget.Calls:
+		if cs.finished.first == nil && cs.calls.first != nil {
+			cs.table.end(cs.calls.first, record.NoReply)
+		}
+		if cs.finished.first != nil {
+			cs.conn.Decide()
+			cs.table.emit(cs.finished.first)
+			return true
+		}
+	}
+	return false
+}
+
+// CarriesRPC reports whether a connection carries RPC-over-RDMA, and whether it carries NFSv4.
+func CarriesRPC(c *rdma.Conn) (rpc, nfs4 bool) {
+	cs, ok := c.Follower().(*connState)
+	if !ok {
+		return false, false
+	}
+	return cs.isRPC, cs.nfs4
+}

@@ -1,0 +1,89 @@
+package transaction
+
+import (
+	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/dissect/rule"
+)
+
+// Negotiation: the parameters that both sides announce in their private data (RFC 8797).
+
+// Private decodes the private data of a side (RFC 8797).
+func (cs *connState) Private(s rdma.Side, data []byte, at record.Stamp) {
+	cs.lookUpService()
+	cs.privateDataSeen[s] = true
+	found, ok, err := rpcrdma.FindPrivateData(data)
+	switch {
+	case ok:
+		cs.private[s] = &record.PrivateData{
+			Offset: found.Offset, Version: found.Version, RemoteInvalidation: found.RemoteInvalidation, SendSize: found.SendSize, ReceiveSize: found.ReceiveSize,
+		}
+		checkPrivate(cs, s, found, at)
+		if cs.upper == "" {
+			cs.setUpperLayer(upperRPC)
+		}
+	case err != nil:
+		cs.report(violation{rule: rule.PrivateDataUnusable, where: rdma.Where{At: at, Blames: record.Some(s)}}, "%v; the default inline thresholds apply", err)
+	}
+}
+
+// thresholds returns the inline thresholds of the connection.
+func thresholds(cs *connState) record.InlineThresholds {
+	client, _ := cs.conn.Client()
+	t := record.InlineThresholds{ClientToServer: inlineThreshold(cs, client), ServerToClient: inlineThreshold(cs, client.Other()), Source: "private_data"}
+	if cs.stated(0) == nil || cs.stated(1) == nil {
+		t.Source = "default"
+	}
+	return t
+}
+
+// inlineThreshold returns the inline threshold in bytes for messages that a side sends (RFC 8797
+// s.4.2, s.5.1). A side without private data counts as one that announces 1024 twice.
+func inlineThreshold(cs *connState, s rdma.Side) int {
+	sends, takes := rpcrdma.DefaultInline, rpcrdma.DefaultInline
+	if p := cs.stated(s); p != nil {
+		sends = p.SendSize
+	}
+	if p := cs.stated(s.Other()); p != nil {
+		takes = p.ReceiveSize
+	}
+	return min(sends, takes)
+}
+
+// receiveSize returns the length in bytes of the longest Send that a side accepts, and whether the
+// side announced it.
+func receiveSize(cs *connState, s rdma.Side) (size int64, stated bool) {
+	if p := cs.stated(s); p != nil {
+		return int64(p.ReceiveSize), true
+	}
+	return rpcrdma.DefaultInline, false
+}
+
+// negotiated reports whether the handshake and both sides' private data were captured. Only then is
+// it known what the sides agreed on.
+func (cs *connState) negotiated() bool {
+	return cs.conn.Handshake() && cs.privateDataSeen[0] && cs.privateDataSeen[1] && !cs.conn.Hearsay(0) && !cs.conn.Hearsay(1)
+}
+
+// stated returns the private data of a side, or nil if it is unknown or came with a bad ICRC.
+func (cs *connState) stated(s rdma.Side) *record.PrivateData {
+	if cs.conn.Hearsay(s) {
+		return nil
+	}
+	return cs.private[s]
+}
+
+// remoteInvalidation returns whether both sides support remote invalidation, if that is known.
+func remoteInvalidation(cs *connState) record.Opt[bool] {
+	if !cs.negotiated() {
+		return record.Opt[bool]{}
+	}
+	return record.Some(supportsInvalidation(cs, 0) && supportsInvalidation(cs, 1))
+}
+
+// supportsInvalidation reports whether a side announced support for remote invalidation.
+func supportsInvalidation(cs *connState, s rdma.Side) bool {
+	p := cs.stated(s)
+	return p != nil && p.RemoteInvalidation
+}
