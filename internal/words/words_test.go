@@ -14,7 +14,6 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -119,26 +118,6 @@ var exceptions = []exception{
 	{"synth/synth.go", "until it is told otherwise", "the package comment of synth stays as it is"},
 	{"synth/synth.go", "anything can be told otherwise", "the package comment of synth stays as it is"},
 	{"synth/synth.go", "whoever writes a tool", "the package comment of synth stays as it is"},
-}
-
-// pending are the packages and documents that do not follow the style rule yet. They are being
-// rewritten one by one; remove the row of each when it is done. An entry is a file, or a folder
-// without its subfolders, or with all of them if it ends in "/...".
-var pending = []string{
-	// These two are rewritten last, because their comments change together with their
-	// structure.
-}
-
-// isPending reports whether a file does not follow the style rule yet.
-func isPending(name string) bool {
-	folder := path.Dir(name)
-	for _, entry := range pending {
-		tree, all := strings.CutSuffix(entry, "/...")
-		if name == entry || folder == tree || all && strings.HasPrefix(folder, tree+"/") {
-			return true
-		}
-	}
-	return false
 }
 
 // passage is a piece of prose: a comment, a page, a string.
@@ -265,7 +244,7 @@ func excepted(p *passage, at []int, used []bool) bool {
 	return false
 }
 
-// eachPassage calls visit for each passage of all files that are not pending.
+// eachPassage calls visit for each passage of all files.
 func eachPassage(t *testing.T, visit func(passage)) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
@@ -283,7 +262,7 @@ func eachPassage(t *testing.T, visit func(passage)) {
 				return fs.SkipDir
 			}
 			return nil
-		case isPending(name) || name == "internal/words/words_test.go": // this file quotes the words
+		case name == "internal/words/words_test.go": // this file quotes the words
 			return nil
 		case strings.HasSuffix(base, ".go"):
 			return eachInGo(file, name, visit)
