@@ -280,5 +280,3 @@ func (cs *connState) checkBurst(x *txn, o *rdma.Operation, by rdma.Side, at reco
 var eventNames = map[record.EventKind]string{
 	record.EventCall: "Call", record.EventReply: "Reply", record.EventRead: "RDMA Read request", record.EventWrite: "RDMA Write", record.EventReadDone: "RDMA Read response",
 }
-
-var waitNames = map[record.WaitReason]string{record.RetransmitTimeout: "retransmission timeout", record.RetransmitGap: "retransmission after a gap"}
