@@ -116,7 +116,27 @@ func (m *message) rpcrdma(size int) bool {
 	if errors.Is(err, rpcrdma.ErrMalformed) && h.Proc <= rpcrdma.MsgP && size >= h.Length+4 {
 		m.keepSmall(h.Length) // findings quote the wrong word
 	}
+	if !h.Understood() {
+		m.keepKind()
+	}
 	return true
+}
+
+// keepKind keeps the words that tell whether a message of an unknown version is a Call or
+// a Reply: the XID of the header again, the type of the RPC message, and the RPC version or
+// the state of the Reply.
+func (m *message) keepKind() {
+	const farthest = 1 << 10 // the dissector does not look farther
+	for at := rpcrdma.FixedLen; at+12 <= min(len(m.in), farthest); at += 4 {
+		if m.word(at) != m.word(0) {
+			continue
+		}
+		kind, next := oncrpc.MessageType(m.word(at+4)), m.word(at+8)
+		if kind == oncrpc.Call && next == 2 || kind == oncrpc.Reply && next <= 1 {
+			m.keep(at, at+12)
+			return
+		}
+	}
 }
 
 // keepSmall keeps the word at an offset if it is a small number, or is all ones.
