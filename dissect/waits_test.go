@@ -201,7 +201,7 @@ func TestWaitsOfNaks(t *testing.T) {
 			}
 		}
 	}
-	if naks != 58 {
+	if naks != 57 {
 		t.Errorf("%d waits for what a NAK asked for", naks)
 	}
 }

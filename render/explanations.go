@@ -31,7 +31,7 @@ var explanations = []Explanation{
 	{"transactions", "WRITE", "Number of bytes that the responder put into the requester's memory with RDMA Write, such as the data of an NFS READ."},
 	{"transactions", "CREDITS", "Number of credits that the Call requested, and number that the Reply granted (RFC 8166 s.3.3.1)."},
 	{"transactions", "INVALIDATED", "Handle that the Reply invalidated remotely; N local: the requester has to invalidate N handles itself."},
-	{"transactions", "LATENCY", "Time from the first packet of the Call to the last packet of the Reply."},
+	{"transactions", "LATENCY", "Time from the first packet of the Call to the packet with which the Reply was accepted."},
 	{"transactions", "STATUS", "Outcome: ok, no_reply, no_call (the Call is not in the capture), or the RDMA, RPC or NFS error."},
 	{"transactions", "!", "The transaction has findings, which rdmadump check lists."},
 

@@ -139,6 +139,7 @@ type txn struct {
 
 	callSeq uint64       // of the Send that contains the Call
 	active  record.Stamp // its latest packet
+	burst   int64        // number of the latest burst of retransmissions that it has a packet in
 
 	call      record.Message
 	*answered // never nil

@@ -71,7 +71,8 @@ type retransmission struct {
 // because it was requested.
 func noteRetransmit(cs *connState, x *txn, o *rdma.Operation, r retransmission) {
 	from, at := x.active, r.at
-	if r.burst != nil && from.Packet != 0 && r.of != record.EventReadDone && at.Time-from.Time >= waitFrom {
+	first := r.burst != nil && r.burst.Number != x.burst // a burst is waited for once
+	if first && from.Packet != 0 && r.of != record.EventReadDone && at.Time-from.Time >= waitFrom {
 		shown, asked := from.Packet, r.burst.Nak.Packet != 0
 		if asked {
 			shown = r.burst.Nak.Packet
@@ -97,6 +98,9 @@ func noteRetransmit(cs *connState, x *txn, o *rdma.Operation, r retransmission) 
 	}
 	cs.wireActivity().busy[r.by].repeated = at
 	x.active = at
+	if r.burst != nil {
+		x.burst = r.burst.Number
+	}
 }
 
 // waitedFor reports whether a wait is already attributed to an early packet. The reason for another
