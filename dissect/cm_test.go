@@ -207,9 +207,9 @@ func TestCreditLimit(t *testing.T) {
 	}
 }
 
-// TestHearsay: the private data in a REQ with a bad ICRC is ignored once its sender has shown
+// TestPrivateDataBadICRC: the private data in a REQ with a bad ICRC is ignored once its sender has shown
 // that it fills in ICRCs. Before that, the ICRC says nothing.
-func TestHearsay(t *testing.T) {
+func TestPrivateDataBadICRC(t *testing.T) {
 	frames, _ := testkit.Frames(t, "../samples/rocev2-callback41.pcap")
 	broken := false
 	s, d := collect(dissect.Options{})

@@ -40,10 +40,10 @@ type Handler struct {
 	// Frame gets each frame with its description, just before Packet gets the description.
 	Frame func(*capture.Frame, *record.Packet) error
 
-	// Carried gets a description of the payload of packets and FPDUs, and Stream the messages
-	// of Calls and Replies as they are decoded. They are for callers that rewrite packets.
-	Carried func(*record.Carried)
-	Stream  func(*record.Stream)
+	// PayloadMap gets a description of the payload of packets and FPDUs, and MessageMap
+	// the messages of Calls and Replies as they are decoded. They are for callers that rewrite packets.
+	PayloadMap func(*record.PayloadMap)
+	MessageMap func(*record.MessageMap)
 
 	// Begin gets the time of the first frame, before all records.
 	Begin func(first record.Time) error
@@ -86,7 +86,7 @@ type Options struct {
 	// is more than one core. Handlers get the same records in the same order. But if a
 	// handler returns an error, the summary also counts the packets that were dissected
 	// ahead. Ahead is ignored if Live, Rebuild, Decode, RPC or Tree is set, or if the handler
-	// has Carried or Stream.
+	// has PayloadMap or MessageMap.
 	Ahead bool
 	// Live means that frames arrive while they are captured. While no frame arrives, capture
 	// time advances with the clock of this computer, so that transactions that linger
@@ -164,13 +164,13 @@ func New(h Handler, o Options) *Dissector {
 	}
 	d.tracker = rdma.New(d.table, d.budget)
 	d.tracker.Connection, d.tracker.Finding = handing(d, h.Connection), handing(d, h.Finding)
-	d.table.Stream = h.Stream
-	if h.Carried != nil {
-		d.tracker.Carried = func(c *record.Carried, of rdma.Tag) {
+	d.table.Stream = h.MessageMap
+	if h.PayloadMap != nil {
+		d.tracker.PayloadMap = func(c *record.PayloadMap, of rdma.Tag) {
 			if id, _, known := d.table.Of(of); known {
 				c.Transaction = record.Some(id)
 			}
-			h.Carried(c)
+			h.PayloadMap(c)
 		}
 	}
 	d.tracker.KeepFPDUs = shown
@@ -445,7 +445,7 @@ type packetRef struct {
 	transaction record.Opt[int64]
 	xid         record.Opt[record.Hex32]
 	part        record.Part
-	place       record.Place
+	place       record.WireOffset
 	unassigned  record.UnassignedReason
 }
 

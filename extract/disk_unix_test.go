@@ -4,13 +4,11 @@ package extract_test
 
 import (
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
-	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/extract"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/synth"
@@ -21,26 +19,9 @@ import (
 func onDisk(t *testing.T, w *synth.Wire, most int64) (files map[string]extract.File, bytes map[string]int64, report extract.Report) {
 	t.Helper()
 	folder := t.TempDir()
-	root, err := os.OpenRoot(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
-	e, err := extract.New(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if most > 0 {
-		e.MaxSize = most
-	}
-	if _, err := dissect.New(e.Handler(), dissect.Options{Rebuild: true}).Run(t.Context(), testkit.Source(t, w)); err != nil {
-		t.Fatal(err)
-	}
-	files, bytes = map[string]extract.File{}, map[string]int64{}
-	if err := e.Finish(func(f *extract.File) { files[f.Path] = *f }); err != nil {
-		t.Fatal(err)
-	}
-	err = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+	files, report = extractedTo(t, testkit.Source(t, w), folder, most)
+	bytes = map[string]int64{}
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -57,7 +38,7 @@ func onDisk(t *testing.T, w *synth.Wire, most int64) (files map[string]extract.F
 	if err != nil {
 		t.Fatal(err)
 	}
-	return files, bytes, e.Report
+	return files, bytes, report
 }
 
 // hole returns a READ_PLUS whose results are a hole of length bytes.
@@ -101,14 +82,7 @@ func TestScatteredHole(t *testing.T) {
 	w := synth.New()
 	c := w.RoCE(synth.Options{})
 	c.Connect()
-	for at := 0; at < ranges; {
-		calls, replies := []synth.XDR{synth.OpPutRootFH(), synth.OpLookup("dust")}, []synth.XDR{synth.ResPutRootFH(), synth.ResLookup()}
-		for range 12 {
-			calls, replies = append(calls, synth.OpWrite(uint64(2*at), []byte("x"))), append(replies, synth.ResWrite(1))
-			at++
-		}
-		c.RPC(synth.Compound(calls...), synth.CompoundReply(replies...))
-	}
+	writeScattered(c, "dust", ranges)
 	c.RPC(hole("dust", 10, 2*ranges))
 	files, there, _ := extracted(t, testkit.Source(t, w), t.TempDir())
 	if data := there["dust"]; strings.Count(data, "x") != 5 || len(data) != 2*ranges+10 || !files["dust"].Scattered {

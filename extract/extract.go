@@ -39,7 +39,7 @@ type Extractor struct {
 	staging     staging
 	tree        *tree
 	err         error
-	call, reply half
+	call, reply rpcMessage
 }
 
 // Report counts the files that were written and the data that was left out.
@@ -71,8 +71,8 @@ type File struct {
 	Scattered bool               `json:"scattered" doc:"Whether the file was read or written in more ranges than are tracked: data is then a lower bound, hole_bytes an upper bound."`
 }
 
-// half is the Call or the Reply of the current transaction.
-type half struct {
+// rpcMessage is the Call or the Reply of the current transaction.
+type rpcMessage struct {
 	header  oncrpc.Header
 	message nfs.Message
 	payload *record.Payload
@@ -100,7 +100,7 @@ func (e *Extractor) Handler() dissect.Handler {
 }
 
 // decode decodes the RPC header of one message and reports whether that succeeded.
-func (h *half) decode(p *record.Payload) bool {
+func (h *rpcMessage) decode(p *record.Payload) bool {
 	if p == nil {
 		return false
 	}
@@ -111,7 +111,7 @@ func (h *half) decode(p *record.Payload) bool {
 
 // plain sets h.body to the arguments or results, and reports false if s encrypts
 // them.
-func (h *half) plain(s oncrpc.Service) bool {
+func (h *rpcMessage) plain(s oncrpc.Service) bool {
 	readable := h.payload.Data[:h.payload.Readable()]
 	body, ok := s.Plain(readable[h.header.Length:])
 	h.base, h.body = int64(len(readable)-len(body)), body
@@ -422,7 +422,7 @@ func (e *Extractor) write(n *node, call, reply int) {
 
 // put writes the first length bytes of v to a file at an offset, except those that
 // were not captured.
-func (e *Extractor) put(n *node, offset uint64, h *half, v *nfs.Value, length uint64) {
+func (e *Extractor) put(n *node, offset uint64, h *rpcMessage, v *nfs.Value, length uint64) {
 	if n == nil || length == 0 {
 		return
 	}

@@ -25,24 +25,9 @@ const captures = "../testdata/captures/"
 // and the contents of all files in the folder, both by path.
 func extracted(t testing.TB, source capture.Source, folder string) (files map[string]extract.File, there map[string]string, report extract.Report) {
 	t.Helper()
-	root, err := os.OpenRoot(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
-	e, err := extract.New(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := dissect.New(e.Handler(), dissect.Options{Rebuild: true})
-	if _, err := d.Run(t.Context(), source); err != nil {
-		t.Fatal(err)
-	}
-	files, there = map[string]extract.File{}, map[string]string{}
-	if err := e.Finish(func(f *extract.File) { files[f.Path] = *f }); err != nil {
-		t.Fatal(err)
-	}
-	err = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+	files, report = extractedTo(t, source, folder, 0)
+	there = map[string]string{}
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -54,7 +39,33 @@ func extracted(t testing.TB, source capture.Source, folder string) (files map[st
 	if err != nil {
 		t.Fatal(err)
 	}
-	return files, there, e.Report
+	return files, there, report
+}
+
+// extractedTo extracts a source below a folder, with a maximum file size (0 for the
+// default). It returns the record of each file, by path.
+func extractedTo(t testing.TB, source capture.Source, folder string, most int64) (files map[string]extract.File, report extract.Report) {
+	t.Helper()
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	e, err := extract.New(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if most > 0 {
+		e.MaxSize = most
+	}
+	if _, err := dissect.New(e.Handler(), dissect.Options{Rebuild: true}).Run(t.Context(), source); err != nil {
+		t.Fatal(err)
+	}
+	files = map[string]extract.File{}
+	if err := e.Finish(func(f *extract.File) { files[f.Path] = *f }); err != nil {
+		t.Fatal(err)
+	}
+	return files, e.Report
 }
 
 // TestKnownData verifies that the files are those that the client wrote and read,
@@ -198,6 +209,19 @@ func TestHoles(t *testing.T) {
 	}
 }
 
+// writeScattered writes single bytes to a file, with a hole of one byte after each, until
+// it has at least this many ranges.
+func writeScattered(c *synth.Conn, name string, ranges int) {
+	for at := 0; at < ranges; {
+		calls, replies := []synth.XDR{synth.OpPutRootFH(), synth.OpLookup(name)}, []synth.XDR{synth.ResPutRootFH(), synth.ResLookup()}
+		for range 12 {
+			calls, replies = append(calls, synth.OpWrite(uint64(2*at), []byte("x"))), append(replies, synth.ResWrite(1))
+			at++
+		}
+		c.RPC(synth.Compound(calls...), synth.CompoundReply(replies...))
+	}
+}
+
 // TestScattered verifies that all data of a file with more ranges than are tracked
 // is written, and that its record and the report say that the holes are an upper
 // bound.
@@ -206,14 +230,7 @@ func TestScattered(t *testing.T) {
 	w := synth.New()
 	c := w.RoCE(synth.Options{})
 	c.Connect()
-	for at := 0; at < ranges; {
-		calls, replies := []synth.XDR{synth.OpPutRootFH(), synth.OpLookup("dust")}, []synth.XDR{synth.ResPutRootFH(), synth.ResLookup()}
-		for range 12 {
-			calls, replies = append(calls, synth.OpWrite(uint64(2*at), []byte("x"))), append(replies, synth.ResWrite(1))
-			at++
-		}
-		c.RPC(synth.Compound(calls...), synth.CompoundReply(replies...))
-	}
+	writeScattered(c, "dust", ranges)
 	files, there, report := extracted(t, testkit.Source(t, w), t.TempDir())
 	size := int64(len(there["dust"]))
 	if n := strings.Count(there["dust"], "x"); int64(n) != (size+1)/2 || n < ranges {

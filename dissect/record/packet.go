@@ -42,7 +42,7 @@ type Packet struct {
 	XID                 Opt[Hex32]
 	Part                Part // of the RPC
 	Marks               Marks
-	Place               Place // of the payload
+	Place               WireOffset // of the payload
 	NoTransactionReason UnassignedReason
 
 	Summary []byte

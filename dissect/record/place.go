@@ -6,12 +6,12 @@ import "github.com/rdmadump/rdmadump/dissect/nfs"
 // are for callers that rewrite packets. Two runs over the same frames with the same options
 // give the same values.
 
-// Place is the position of a packet's payload in the data that a direction of a connection sends.
-type Place struct {
-	// Lane is the number of the direction. The directions of all connections are counted
+// WireOffset is the position of a packet's payload in the data that a direction of a connection sends.
+type WireOffset struct {
+	// StreamID is the number of the direction. The directions of all connections are counted
 	// from 1; with the InfiniBand transport, requests and responses count as two. It is 0 if
 	// the direction is unknown.
-	Lane int64
+	StreamID int64
 	// At is the position in the direction: a PSN with the InfiniBand transport, or a byte of a
 	// TCP stream. It continues when sequence numbers wrap, and it may be negative.
 	At int64
@@ -20,10 +20,10 @@ type Place struct {
 	Dropped bool
 }
 
-// Carried describes the payload of a packet of the InfiniBand transport, or of an FPDU, as its
+// PayloadMap describes the payload of a packet of the InfiniBand transport, or of an FPDU, as its
 // receiver interprets it. Its slice is valid until the handler returns.
-type Carried struct {
-	Place
+type PayloadMap struct {
+	WireOffset
 	Count int64 // size in units of At: 1 packet, or the bytes of the FPDU with its markers
 
 	// The payload is part of a Send, from Offset on, or of the memory of a transaction, at
@@ -46,15 +46,15 @@ type Carried struct {
 	WrongCRC uint32 // the CRC in the FPDU, exclusive-or the right one
 }
 
-// Stream is an RPC message in the form in which it was transferred: reduced, in a Send or in a
+// MessageMap is an RPC message in the form in which it was transferred: reduced, in a Send or in a
 // chunk. If Item is set, it is instead a name that was reduced from an earlier message, such
 // as the target of a symbolic link. Its slices are valid until the handler returns.
-type Stream struct {
-	Send     int64           // Send of [Carried] that contains the message; 0 if a chunk does
-	Header   []byte          // RPC-over-RDMA header of the Send, as far as it was decoded
-	Segments []StreamSegment // memory of the chunk that contains the message
-	Payload  []byte          // bytes after the header, up to the first missing one
-	RPC      bool            // Payload begins with the header of an RPC message
+type MessageMap struct {
+	Send     int64            // Send of [PayloadMap] that contains the message; 0 if a chunk does
+	Header   []byte           // RPC-over-RDMA header of the Send, as far as it was decoded
+	Segments []MessageSegment // memory of the chunk that contains the message
+	Payload  []byte           // bytes after the header, up to the first missing one
+	RPC      bool             // Payload begins with the header of an RPC message
 
 	Transaction                 Opt[int64]
 	Reply                       bool
@@ -69,8 +69,8 @@ type Stream struct {
 	Hole     int   // for an item of a Reply, the index of its Write chunk
 }
 
-// StreamSegment is a segment of memory through which a part of a stream was transferred.
-type StreamSegment struct {
+// MessageSegment is a segment of memory through which a part of a stream was transferred.
+type MessageSegment struct {
 	Handle uint32
 	Offset uint64
 	Length int64 // number of bytes of the stream

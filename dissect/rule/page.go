@@ -99,7 +99,6 @@ func (r *Rule) generated() string {
 // untilTexts says when a finding is reported, if not at once.
 var untilTexts = map[evidence.Until]string{
 	evidence.Next: "The finding is reported after the next complete message from the peer of the side at fault, unless a packet has shown by then that the rule was not violated.",
-	evidence.End:  "The finding is reported when the connection is over.",
 }
 
 // withGenerated returns the page text with section in place of its generated section,

@@ -272,7 +272,7 @@ func (w *frame) segment(p *record.Packet, own stream) {
 	w.s.Report.Payload += int64(len(out))
 	switch {
 	case p.Transport == "":
-	case p.Place.Lane == 0:
+	case p.Place.StreamID == 0:
 		w.mpaHead(out)
 	default:
 		w.s.fpdus(out, p.Place, &w.raw, &w.plain, w)
@@ -287,19 +287,19 @@ func (w *frame) mpaHead(out []byte) {
 }
 
 // fpdus writes scrubbed bytes of a TCP stream, beginning at a place.
-func (s *Scrubber) fpdus(out []byte, at record.Place, raw, plain *[]byte, w *frame) {
-	s.key.fill(out, stream{"stream", at.Lane, 0}, at.At)
+func (s *Scrubber) fpdus(out []byte, at record.WireOffset, raw, plain *[]byte, w *frame) {
+	s.key.fill(out, stream{"stream", at.StreamID, 0}, at.At)
 	w.mpaHead(out)
 	end := at.At + int64(len(out))
-	for i := s.firstFPDU(at.Lane, at.At); ; i++ {
-		f, same := s.fpduAt(i, at.Lane)
+	for i := s.firstFPDU(at.StreamID, at.At); ; i++ {
+		f, same := s.fpduAt(i, at.StreamID)
 		if !same || f.at >= end {
 			break
 		}
 		if f.at+f.count <= at.At {
 			continue
 		}
-		*raw = s.rawFPDU((*raw)[:0], plain, &f, at.Lane)
+		*raw = s.rawFPDU((*raw)[:0], plain, &f, at.StreamID)
 		if from := at.At - f.at; from >= 0 {
 			copy(out, (*raw)[min(from, int64(len(*raw))):])
 		} else {
@@ -471,12 +471,12 @@ func (w *frame) atomics(at int) {
 
 // packet writes the scrubbed payload of a packet at a place, and reports whether the
 // first run decoded all of it.
-func (s *Scrubber) packet(out []byte, at record.Place, own stream) (known bool) {
-	if at.Lane != 0 {
-		own = stream{"packet", at.Lane, at.At}
+func (s *Scrubber) packet(out []byte, at record.WireOffset, own stream) (known bool) {
+	if at.StreamID != 0 {
+		own = stream{"packet", at.StreamID, at.At}
 	}
 	s.Report.Payload += int64(len(out))
-	if r, found := s.find(at.Lane, at.At); found {
+	if r, found := s.find(at.StreamID, at.At); found {
 		s.content(out, r.owner, r.offset+(at.At-r.at)*r.stride, own)
 		return r.owner.send == 0 || s.holds(r.owner.send) >= len(out) // otherwise the decoded copy was truncated
 	}
@@ -495,7 +495,7 @@ func (s *Scrubber) holds(send int64) int {
 // carriesRPC reports whether a packet belongs to a connection that carries
 // RPC-over-RDMA, even if that was only known after the packet.
 func (s *Scrubber) carriesRPC(p *record.Packet) bool {
-	return s.rpcFlows.has(p.Place.Lane) || s.rpc.has(int64(p.Connection.Or(-1)))
+	return s.rpcFlows.has(p.Place.StreamID) || s.rpc.has(int64(p.Connection.Or(-1)))
 }
 
 // unassigned writes the scrubbed beginning of a Send that the first run did not
@@ -507,7 +507,7 @@ func (s *Scrubber) unassigned(out, in []byte) {
 	if h.Decode(in) != nil || !h.Understood() || h.Proc > rpcrdma.Error {
 		return
 	}
-	r := record.Stream{Header: in[:h.Length], Payload: in[h.Length:], RPC: h.Proc == rpcrdma.Msg}
+	r := record.MessageMap{Header: in[:h.Length], Payload: in[h.Length:], RPC: h.Proc == rpcrdma.Msg}
 	for i := range h.Reads {
 		g := &h.Reads[i]
 		if n := len(r.Holes); n > 0 && r.Holes[n-1].Position == int64(g.Position) {

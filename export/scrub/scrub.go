@@ -91,7 +91,7 @@ const maxOpen = 1 << 16
 
 // Learn returns the handler for the first run.
 func (s *Scrubber) Learn() dissect.Handler {
-	return dissect.Handler{Carried: s.carried, Stream: s.stream, Transaction: func(t *record.Transaction) error {
+	return dissect.Handler{PayloadMap: s.carried, MessageMap: s.stream, Transaction: func(t *record.Transaction) error {
 		delete(s.waiting, t.ID)
 		delete(s.xids, t.ID)
 		return s.failed()
@@ -112,31 +112,31 @@ func (s *Scrubber) failed() error {
 }
 
 // carried records the contents of a packet or FPDU.
-func (s *Scrubber) carried(c *record.Carried) {
+func (s *Scrubber) carried(c *record.PayloadMap) {
 	o := owner{send: c.Send, transaction: c.Transaction.Or(0), handle: c.Handle}
 	switch {
 	case c.Frame != nil:
 		s.fpdu(c, o)
 	case o.send != 0 || o.transaction != 0:
-		s.addPacket(c.Lane, run{at: c.At, count: 1, stride: int64(c.Bytes), owner: o, offset: int64(c.Offset)})
+		s.addPacket(c.StreamID, run{at: c.At, count: 1, stride: int64(c.Bytes), owner: o, offset: int64(c.Offset)})
 	}
 }
 
 // fpdu records an FPDU and those of its bytes that are structure.
-func (s *Scrubber) fpdu(c *record.Carried, o owner) {
+func (s *Scrubber) fpdu(c *record.PayloadMap, o owner) {
 	f := fpdu{
 		at: c.At, count: c.Count, owner: o, offset: int64(c.Offset), position: c.Position, mpa: c.MPA,
 		markers: c.Markers, hasCRC: c.HasCRC, wrongCRC: c.WrongCRC,
 	}
 	if c.MPA {
-		s.addFPDU(c.Lane, &f, s.mpa(c.Frame))
+		s.addFPDU(c.StreamID, &f, s.mpa(c.Frame))
 	} else {
-		s.addFPDU(c.Lane, &f, c.Frame[:structure(c)])
+		s.addFPDU(c.StreamID, &f, c.Frame[:structure(c)])
 	}
 }
 
 // structure returns the number of bytes of an FPDU that are headers.
-func structure(c *record.Carried) int {
+func structure(c *record.PayloadMap) int {
 	b := c.Frame
 	if len(b) < iwarp.LengthLen {
 		return 0
@@ -200,7 +200,7 @@ func (s *Scrubber) mpa(b []byte) []byte {
 }
 
 // stream scrubs a message and records where its bytes are.
-func (s *Scrubber) stream(r *record.Stream) {
+func (s *Scrubber) stream(r *record.MessageMap) {
 	if r.Item {
 		s.item(r)
 		return
@@ -271,7 +271,7 @@ func (s *Scrubber) xid(id, send int64) {
 }
 
 // item writes the pseudonym of a string that was moved in a chunk of its own.
-func (s *Scrubber) item(r *record.Stream) {
+func (s *Scrubber) item(r *record.MessageMap) {
 	id := r.Transaction.Or(0)
 	for _, w := range s.waiting[id] {
 		if w.reply != r.Reply || w.reply && w.hole != r.Hole || !w.reply && w.position != r.Position || w.length > int64(len(r.Payload)) {

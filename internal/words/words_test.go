@@ -113,7 +113,6 @@ type exception struct {
 // exception is no longer needed.
 var exceptions = []exception{
 	{"dissect/record/connection.go", "so that one invalidation", "the words belong to two clauses"},
-	{"dissect/record/place.go", "Lane is the number", "the exported field keeps its name until the package that uses it is rewritten"},
 	{"query/renamed.go", "behind another transaction", "an old value, which has to be recognized"},
 	{"synth/synth.go", "until it is told otherwise", "the package comment of synth stays as it is"},
 	{"synth/synth.go", "anything can be told otherwise", "the package comment of synth stays as it is"},

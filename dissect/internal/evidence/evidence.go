@@ -74,14 +74,6 @@ func Named(name string) Gap {
 	return 0
 }
 
-// Names returns the names of all gaps, in the order of the constants' table.
-func Names() (names []string) {
-	for _, row := range gaps {
-		names = append(names, row.name)
-	}
-	return names
-}
-
 // Lasting returns the gaps of a set that never close.
 func (g Gap) Lasting() Gap { return g &^ Passing }
 
@@ -138,5 +130,4 @@ const (
 	Now       Until = iota // at once
 	Delivered              // when the Send that shows it was delivered, if its checksum cannot be verified; else at once
 	Next                   // after the next complete message of the other side
-	End                    // when the connection is over
 )

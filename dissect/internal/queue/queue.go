@@ -32,15 +32,3 @@ func (q *Queue[T]) Pop() {
 		q.items, q.head = q.items[:0], 0
 	}
 }
-
-// Last removes the last object from a list of objects for reuse and returns it, or nil if
-// the list is empty.
-func Last[T any](list *[]*T) *T {
-	last := len(*list) - 1
-	if last < 0 {
-		return nil
-	}
-	v := (*list)[last]
-	*list = (*list)[:last]
-	return v
-}

@@ -32,22 +32,21 @@ type signals struct {
 	nak       nakSignal   // the latest NAK
 	farthest  uint32      // the highest PSN of a Read or Atomic response
 	responded bool        // there was such a response
-	sent      copySignal  // the latest request
+	sent      sentRequest // the latest request
 	dupAcks   int         // iWARP: consecutive acknowledgements that acknowledged nothing new
 }
 
-// copySignal contains the properties of a packet by which a network duplicate of it is
+// sentRequest contains the properties of a request by which a network duplicate of it is
 // recognized.
-type copySignal struct {
-	seq, print uint32
+type sentRequest struct {
+	psn, print uint32
 	at         record.Time
 }
 
 // networkCopy reports whether a request is a duplicate that the network made of the
 // request before it: no sender retransmits a single packet at once.
 func (s *signals) networkCopy(d *Datagram) bool {
-	c := &s.sent
-	return d.print != 0 && c.print == d.print && c.seq == d.Packet.PSN && (d.Identification != 0 || d.At.Time-c.at <= copyWithin)
+	return s.sent.psn == d.Packet.PSN && d.duplicates(s.sent.print, s.sent.at)
 }
 
 // answered notes a Read or Atomic response.
@@ -87,6 +86,19 @@ func (c *Conn) timer() (t record.Time, known bool) {
 	return record.Time(4096) << n, true
 }
 
+// expired reports whether a sender that was idle for a time retransmitted because its timer
+// expired.
+func (f *flow) expired(idle record.Time) bool {
+	if f.stream != nil {
+		return idle >= timerTCP
+	}
+	timer, announced := f.conn.timer()
+	if !announced {
+		return idle >= timerUnknown
+	}
+	return timer > 0 && float64(idle) >= timerShare*float64(timer)
+}
+
 // burstOf returns the burst that a retransmitted request belongs to; r are its sequence
 // numbers. A request that does not continue the latest burst begins a new one, whose
 // cause is the first of these that applies: an RNR NAK of this PSN; a timeout, if the
@@ -98,9 +110,7 @@ func (ops *operations) burstOf(f *flow, c circle, r run, o *Operation, at record
 	b, s := &f.burst, &f.signals
 	idle := at.Time - max(s.requested, s.progress)
 	gap := c.delta(seq, b.next)
-	timer, announced := f.conn.timer()
-	expired := f.stream != nil && idle >= timerTCP || f.stream == nil && announced && timer > 0 && float64(idle) >= timerShare*float64(timer) ||
-		f.stream == nil && !announced && idle >= timerUnknown
+	expired := f.expired(idle)
 	if goesOn := b.Number != 0 && !expired && (gap == 0 || gap > 0 && idle < continuesSoon && !s.nak.open); goesOn {
 		b.next = to
 		return &b.Burst
@@ -108,7 +118,7 @@ func (ops *operations) burstOf(f *flow, c circle, r run, o *Operation, at record
 	ops.bursts++
 	b.Burst = Burst{Number: ops.bursts, Idle: idle, At: at}
 	b.next = to
-	if announced {
+	if timer, announced := f.conn.timer(); announced {
 		b.Timer = record.Some(int64(timer))
 	}
 	if o != nil {
@@ -152,7 +162,7 @@ func (f *flow) readOpenAt(psn uint32) bool {
 // refused notes a NAK that requests a PSN again. It returns false if the NAK is a
 // network duplicate of the one before it.
 func (s *signals) refused(psn uint32, rnr bool, d *Datagram) bool {
-	if n := &s.nak; d.print != 0 && n.print == d.print && n.psn == psn && (d.Identification != 0 || d.At.Time-n.at.Time <= copyWithin) {
+	if s.nak.psn == psn && d.duplicates(s.nak.print, s.nak.at.Time) {
 		return false
 	}
 	s.nak = nakSignal{psn: psn, at: d.At, rnr: rnr, open: true, print: d.print}

@@ -53,18 +53,18 @@ type Conn struct {
 // figures are the counters and times of a connection that its record reports; see
 // [record.Connection].
 type figures struct {
-	ID                  int
-	Transport           string
-	Established, Closed record.Opt[record.Time]
-	ServiceID           record.Opt[record.Hex64]
-	Packets             int64
-	Retransmitted       int64
-	RetransmittedOfNone int64
-	OutOfOrder          int64
-	Lost                int64
-	Naks                int64
-	RNRNaks             int64
-	First, Last         record.Time
+	ID                      int
+	Transport               string
+	Established, Closed     record.Opt[record.Time]
+	ServiceID               record.Opt[record.Hex64]
+	Packets                 int64
+	Retransmitted           int64
+	RetransmittedUnassigned int64
+	OutOfOrder              int64
+	Lost                    int64
+	Naks                    int64
+	RNRNaks                 int64
+	First, Last             record.Time
 }
 
 // ID returns the number of the connection, and whether it is assigned already.
@@ -79,9 +79,6 @@ func (c *Conn) Wanted() bool { return c.tracker.Connection != nil }
 func (c *Conn) PrivateDataBadICRC(s Side) bool {
 	return c.privateDataBadICRC[s] && c.Fills(s)
 }
-
-// The package transaction still uses this name of PrivateDataBadICRC.
-func (c *Conn) Hearsay(s Side) bool { return c.PrivateDataBadICRC(s) }
 
 // Fills reports whether a side has shown that it fills ICRCs in, so that its receiver
 // drops packets with a bad ICRC.
@@ -160,7 +157,7 @@ func (c *Conn) Follower() Follower { return c.follower }
 type Where struct {
 	XID       record.Opt[uint32]
 	At        record.Stamp
-	Blames    record.Opt[Side]
+	AtFault   record.Opt[Side]
 	Operation string // name of the RPC's operation; empty if it is not known
 }
 
@@ -210,7 +207,7 @@ func (c *Conn) Report(r *rule.Rule, where Where, format string, args ...any) {
 	if xid, known := where.XID.Get(); known {
 		f.XID = record.Some(record.Hex32(xid))
 	}
-	if side, known := where.Blames.Get(); known && c.client >= 0 {
+	if side, known := where.AtFault.Get(); known && c.client >= 0 {
 		f.AtFault = record.Some(c.End(side))
 	}
 	if where.At.Packet != 0 {
@@ -438,7 +435,7 @@ func (c *Conn) makeRecord() *record.Connection {
 		Type: "connection", ID: f.ID, Transport: f.Transport, Client: c.endpoint(client), Server: c.endpoint(client.Other()),
 		Established: f.Established, Closed: f.Closed, Ended: c.ended(), Handshake: "missed",
 		ServiceID: f.ServiceID, PathMTU: record.SomeIf(c.mtu, c.mtu != 0),
-		Packets: f.Packets, Retransmitted: f.Retransmitted, RetransmittedUnassigned: f.RetransmittedOfNone, OutOfOrder: f.OutOfOrder,
+		Packets: f.Packets, Retransmitted: f.Retransmitted, RetransmittedUnassigned: f.RetransmittedUnassigned, OutOfOrder: f.OutOfOrder,
 		NotCaptured: f.Lost, Naks: f.Naks, RNRNaks: f.RNRNaks, First: f.First, Last: f.Last,
 	}
 	if c.handshake {

@@ -191,8 +191,8 @@ func (cs *connections) flush(c *Conn) {
 			cs.infiniband.skipTo(f, psns.add(f.acked, 1), c.last)
 		}
 		if f.stream != nil {
-			cs.contents.beginCarriedPartial(f, len(f.stream.partial))
-			cs.contents.reportCarried()
+			cs.contents.beginPayloadPartial(f, len(f.stream.partial))
+			cs.contents.reportPayload()
 		}
 		cs.operations.breakSend(f)
 	}

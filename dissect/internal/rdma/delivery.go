@@ -1,9 +1,6 @@
 package rdma
 
-import (
-	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/rocev2"
-)
+import "github.com/rdmadump/rdmadump/dissect/record"
 
 // Delivery: which captured copy of a request its receiver accepted.
 //
@@ -80,17 +77,6 @@ func (c *copies) note(a arrival, at record.Stamp, print uint32) {
 	c.newest, c.print = at, print
 }
 
-// networkCopy reports whether a packet is a duplicate that the network made of the
-// latest copy: it has the same bytes and the same IP identification, or, without an
-// identification, comes sooner than any sender retransmits.
-func (c *copies) networkCopy(d *Datagram) bool {
-	return c.newest.Packet != 0 && d.print != 0 && c.print == d.print && (d.Identification != 0 || d.At.Time-c.newest.Time <= copyWithin)
-}
-
-// copyWithin is the maximum time between a packet and a duplicate that the network made
-// of it.
-const copyWithin = record.Time(5e6)
-
 // rollBack notes that the receiver refused the requests from a PSN on, and expects that
 // PSN.
 func (ib *infiniband) rollBack(f *flow, psn uint32) {
@@ -100,7 +86,7 @@ func (ib *infiniband) rollBack(f *flow, psn uint32) {
 	if psns.delta(psn, f.receiver.next) < 0 {
 		for i := len(f.ops.entries) - 1; i >= f.ops.head; i-- {
 			e := &f.ops.entries[i]
-			if psns.delta(psns.add(e.to, psns.add(0, rocev2.PSNMask)), psn) < 0 { // its last PSN
+			if psns.delta(e.to, psn) <= 0 { // it ends before this PSN
 				break
 			}
 			if c := &e.op.copies; e.op.Side == f.side && !c.decided {

@@ -128,8 +128,8 @@ func (ts *tcpStreams) truncatedSegment(f *flow, from, end uint32, at record.Stam
 	missing := int(octets.delta(end, from))
 	size := fpduSize(w.partial, w.markers, w.position)
 	rest := size - len(w.partial) - missing // bytes of the FPDU in further segments
-	ts.contents.beginCarriedPartial(f, max(size, len(w.partial)))
-	defer ts.contents.reportCarried()
+	ts.contents.beginPayloadPartial(f, max(size, len(w.partial)))
+	defer ts.contents.reportPayload()
 	var s iwarp.Segment
 	if size > 0 && !w.markers && s.Decode(w.partial[iwarp.LengthLen:]) == nil && s.Plausible() {
 		ulpdu := int(be.Uint16(w.partial))
@@ -211,7 +211,7 @@ func (ts *tcpStreams) handshake(f *flow, data []byte, at record.Stamp) int {
 		return 0
 	}
 	w.handshake = false
-	ts.contents.reportCarriedMPA(f, data[:m.Length], w.next-uint32(before))
+	ts.contents.reportPayloadMPA(f, data[:m.Length], w.next-uint32(before))
 	if f.side == 0 || !m.Reject { // a side that rejects agrees to nothing
 		c.follower.Private(f.side, m.PrivateData, at)
 	}
@@ -254,8 +254,8 @@ func (ts *tcpStreams) fpdu(f *flow, raw []byte, offset int, from uint32, at reco
 		plain, offset = ts.iwarp.unmarked, -1
 	}
 	crc := iwarp.CheckCRC(raw)
-	ts.contents.beginCarriedFPDU(f, raw, plain, from)
-	defer ts.contents.reportCarried()
+	ts.contents.beginPayloadFPDU(f, raw, plain, from)
+	defer ts.contents.reportPayload()
 	size := int(be.Uint16(plain))
 	if iwarp.LengthLen+size > len(plain) { // a marker is in place of its length, because bytes are missing
 		ts.reportMisframed(f, rule.MPAFraming, at, "FPDU of %d bytes in %d", size, len(plain))
@@ -418,7 +418,7 @@ func (ts *tcpStreams) terminate(f *flow, payload []byte, at record.Stamp) {
 		ts.current.mark(r.Op, 0)
 	}
 	if m.Swapped {
-		c.Report(rule.TerminateBitsReversed, Where{At: at, Blames: record.Some(f.side)}, "the control word of the Terminate has the bits of each byte in reverse order, as Linux's siw writes it; it was decoded in the intended order")
+		c.Report(rule.TerminateBitsReversed, Where{At: at, AtFault: record.Some(f.side)}, "the control word of the Terminate has the bits of each byte in reverse order, as Linux's siw writes it; it was decoded in the intended order")
 	}
 	c.ends(Ending{How: record.EndTerminate, By: record.Some(f.side), At: at, Reason: r.Reason})
 	if asker == nil {

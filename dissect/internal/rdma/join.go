@@ -330,7 +330,7 @@ func (cs *connections) join(other, f *flow) {
 	r, o := &c.record, &old.record
 	r.Packets += o.Packets
 	r.Retransmitted += o.Retransmitted
-	r.RetransmittedOfNone += o.RetransmittedOfNone
+	r.RetransmittedUnassigned += o.RetransmittedUnassigned
 	r.OutOfOrder += o.OutOfOrder
 	r.Lost += o.Lost
 	r.Naks += o.Naks

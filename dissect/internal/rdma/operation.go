@@ -148,7 +148,7 @@ func (ops *operations) sendPart(f *flow, p part, at record.Stamp) {
 		}
 		data = f.buffer
 	}
-	ops.contents.noteCarried(o, uint64(o.Length), p.size)
+	ops.contents.notePayload(o, uint64(o.Length), p.size)
 	o.Length += int64(p.size)
 	o.Bytes += int64(p.size)
 	o.Cut, o.Bad = o.Cut || p.cut || len(p.data) < p.size, o.Bad || p.bad
@@ -232,7 +232,7 @@ func (ops *operations) breakWrite(f *flow) {
 // number of bytes that data had on the wire.
 func (ops *operations) writePart(f *flow, offset uint64, data []byte, size int, last bool) {
 	o := f.write
-	ops.contents.noteCarried(o, offset, size)
+	ops.contents.notePayload(o, offset, size)
 	ops.current.noteBytes(o, offset, int64(size))
 	o.Bytes += int64(size)
 	if !o.Announced {
@@ -252,7 +252,7 @@ func (ops *operations) readBegins(f *flow, m target, r run, at record.Stamp) *Op
 	ops.breakWrite(f)
 	o := ops.operate(f, Read, r, at)
 	o.response = new(response)
-	o.seen = o.room[:0]
+	o.seen = o.initial[:0]
 	o.Handle, o.Offset, o.Length, o.Announced = m.handle, m.offset, int64(m.length), true
 	f.conn.follower.Began(o)
 	return o
@@ -260,7 +260,7 @@ func (ops *operations) readBegins(f *flow, m target, r run, at record.Stamp) *Op
 
 // readPart adds new data to a Read, at an offset in the Read.
 func (ops *operations) readPart(o *Operation, offset int64, data []byte, size int, at record.Stamp) {
-	ops.contents.noteCarried(o, o.Offset+uint64(offset), size)
+	ops.contents.notePayload(o, o.Offset+uint64(offset), size)
 	ops.current.noteBytes(o, o.Offset+uint64(offset), int64(size))
 	o.Bytes += int64(size)
 	if o.Tag != 0 {
@@ -290,7 +290,7 @@ func (ops *operations) retransmitted(f *flow, o *Operation, at record.Stamp, b *
 	c.record.Retransmitted++
 	ops.current.mark(o, record.Retransmitted)
 	if o == nil || !c.follower.Repeated(o, f.side, at, b) {
-		c.record.RetransmittedOfNone++
+		c.record.RetransmittedUnassigned++
 	}
 }
 
@@ -351,7 +351,7 @@ func (ops *operations) markSeen(o *Operation, lo, hi int64) (fresh int64) {
 	if fresh = o.seen.Add(lo, hi); fresh == 0 && had >= maxSpans {
 		ops.tracker.budget.Note(budget.Spans)
 	}
-	if more := len(o.seen) - max(had, len(o.room)); more > 0 {
+	if more := len(o.seen) - max(had, len(o.initial)); more > 0 {
 		o.conn.share.Charge(spanCost * int64(more))
 		o.spans += int32(more)
 	}

@@ -45,6 +45,18 @@ func (d *Datagram) Ready() {
 	d.print = printOf(d.Packet, d.Raw, d.Length)
 }
 
+// duplicates reports whether the packet is a duplicate that the network made of an earlier
+// packet of the same sender, of which the ICRC and the time are given: it has the same
+// bytes and the same IP identification, or, without an identification, comes sooner than
+// any sender retransmits.
+func (d *Datagram) duplicates(print uint32, at record.Time) bool {
+	return d.print != 0 && d.print == print && (d.Identification != 0 || d.At.Time-at <= copyWithin)
+}
+
+// copyWithin is the maximum time between a packet and a duplicate that the network made
+// of it.
+const copyWithin = record.Time(5e6)
+
 // printOf returns the ICRC of a packet, which distinguishes copies of it from other
 // packets, or 0 if it was not captured.
 func printOf(p *rocev2.Packet, raw []byte, length int) uint32 {
@@ -94,7 +106,7 @@ func (ib *infiniband) request(f *flow, d *Datagram) {
 	default:
 		ib.holdRequest(f, d)
 	}
-	f.signals.requested, f.signals.sent = d.At.Time, copySignal{p.PSN, d.print, d.At.Time}
+	f.signals.requested, f.signals.sent = d.At.Time, sentRequest{p.PSN, d.print, d.At.Time}
 }
 
 // sentLast notes the first copy of a packet for the operation that it ends, if it ends
@@ -172,7 +184,7 @@ func (ib *infiniband) copyOf(f *flow, d *Datagram) (o *Operation, to uint32) {
 			to = e.to
 		}
 		if isRead || psns.delta(e.to, psn) == 1 {
-			if o.copies.networkCopy(d) {
+			if d.duplicates(o.copies.print, o.copies.newest.Time) {
 				ib.noteCopy(f)
 				return o, to
 			}
@@ -298,7 +310,7 @@ func (ib *infiniband) accept(f *flow, p *rocev2.Packet, at record.Stamp) {
 	}
 	if f.placement != nil {
 		f.placement.advance(psns, p.PSN)
-		ib.contents.beginCarriedPacket(f.placement.requests(psns, p.PSN))
+		ib.contents.beginPayloadPacket(f.placement.requests(psns, p.PSN))
 	}
 	switch info.Kind {
 	case rocev2.KindSend:
@@ -321,7 +333,7 @@ func (ib *infiniband) accept(f *flow, p *rocev2.Packet, at record.Stamp) {
 		f.conn.follower.Began(o)
 		ib.current.mark(o, 0)
 	}
-	ib.contents.reportCarried()
+	ib.contents.reportPayload()
 }
 
 // maxLearned is the maximum number of times that packets change the path MTU.
@@ -557,9 +569,9 @@ func (ib *infiniband) readResponse(f, asker *flow, p *rocev2.Packet, at record.S
 	if offset+int64(p.PayloadLength) > o.Length || o.done {
 		return // more than the request asked for
 	}
-	ib.contents.beginCarriedPacket(asker.placement.responses(p.PSN))
+	ib.contents.beginPayloadPacket(asker.placement.responses(p.PSN))
 	ib.operations.readPart(o, offset, p.Payload, p.PayloadLength, at)
-	ib.contents.reportCarried()
+	ib.contents.reportPayload()
 	if last := asker.ops.last(); o.done && asker.psnLowerBound && o == last.op { // the number of its PSNs is now known
 		asker.extend(last, uint32(o.Packets))
 	}

@@ -103,12 +103,12 @@ func (o *Operation) Disorder() (early, filled record.Stamp) {
 
 // response is the captured part of a Read's response.
 type response struct {
-	seen   span.Set     // packets (InfiniBand) or bytes (iWARP) that were captured
-	room   [2]span.Span // initial storage of seen
-	taken  int64        // packets at the beginning of the response, up to the first gap
-	sinkAt uint64       // iWARP: offset of the requester's own memory; sink is its STag
-	sink   uint32
-	spans  int32 // spans that were charged to the budget
+	seen    span.Set     // packets (InfiniBand) or bytes (iWARP) that were captured
+	initial [2]span.Span // initial storage of seen
+	taken   int64        // packets at the beginning of the response, up to the first gap
+	sinkAt  uint64       // iWARP: offset of the requester's own memory; sink is its STag
+	sink    uint32
+	spans   int32 // spans that were charged to the budget
 }
 
 // Whole reports whether a Send was captured from its first packet to its last.
@@ -217,5 +217,5 @@ type PacketVerdict struct {
 	// moves nothing.
 	From, To uint64
 
-	Place record.Place // position of its payload
+	Place record.WireOffset // position of its payload
 }

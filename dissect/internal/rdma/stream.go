@@ -414,8 +414,8 @@ func (ts *tcpStreams) skipSegments(f *flow) {
 // skipBytes moves the stream past missing bytes.
 func (ts *tcpStreams) skipBytes(f *flow, next uint32, missing int) {
 	w := f.stream
-	ts.contents.beginCarriedPartial(f, len(w.partial))
-	ts.contents.reportCarried()
+	ts.contents.beginPayloadPartial(f, len(w.partial))
+	ts.contents.reportPayload()
 	w.next, w.resync, w.skip, w.partial = next, true, 0, w.partial[:0]
 	w.position = (w.position + missing) % iwarp.MarkerEvery
 	ts.operations.breakSend(f)
@@ -468,8 +468,8 @@ func (ts *tcpStreams) dropPartial(f *flow) {
 	w := f.stream
 	f.conn.share.Charge(-int64(cap(w.partial)))
 	if len(w.partial) > 0 {
-		ts.contents.beginCarriedPartial(f, len(w.partial))
-		ts.contents.reportCarried()
+		ts.contents.beginPayloadPartial(f, len(w.partial))
+		ts.contents.reportPayload()
 		w.resync = true
 		w.position = (w.position + len(w.partial)) % iwarp.MarkerEvery
 	}

@@ -45,9 +45,9 @@ type Tracker struct {
 	// BadChecksum counts TCP segments of iWARP that their receiver drops because of
 	// their checksum.
 	BadChecksum int64
-	// Carried, if not nil, receives the content of each packet and FPDU, and the tag of
+	// PayloadMap, if not nil, receives the content of each packet and FPDU, and the tag of
 	// the memory that it belongs to.
-	Carried func(c *record.Carried, of Tag)
+	PayloadMap func(c *record.PayloadMap, of Tag)
 	// NotJudged counts violations that the capture does not prove, by rule and gap, in
 	// the order in which they first occurred.
 	NotJudged []record.NotJudged

@@ -46,7 +46,7 @@ func (x *txn) checker(at record.Stamp) checker { return checker{cs: x.cs, x: x, 
 // where returns the packet, the transaction and the side at fault for a finding.
 func (c checker) where() rdma.Where {
 	where := c.x.where(c.at)
-	where.Blames = c.atFault
+	where.AtFault = c.atFault
 	return where
 }
 

@@ -168,5 +168,5 @@ func checkTooSmall(cs *connState, r *rdma.Refusal, x *txn) {
 		x.checker(r.At).attributedTo(r.By).report(rule.ReceiveTooSmall, text, o.Length, r.Reason, size, how)
 		return
 	}
-	cs.report(violation{rule: rule.ReceiveTooSmall, where: rdma.Where{At: r.At, Blames: record.Some(r.By)}}, text, o.Length, r.Reason, size, how)
+	cs.report(violation{rule: rule.ReceiveTooSmall, where: rdma.Where{At: r.At, AtFault: record.Some(r.By)}}, text, o.Length, r.Reason, size, how)
 }

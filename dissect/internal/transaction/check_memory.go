@@ -182,7 +182,7 @@ func checkNegotiated(c checker, handle uint32) {
 // segment that it names, or nil. checkTarget returns the segment that the operation is meant for.
 func checkTarget(cs *connState, o *rdma.Operation, m target, s *segment, exact bool) *segment {
 	owner := o.Side.Other()
-	where := rdma.Where{At: o.First, Blames: record.Some(o.Side)}
+	where := rdma.Where{At: o.First, AtFault: record.Some(o.Side)}
 	if s != nil {
 		where.XID = record.Some(uint32(s.txn.rec.XID))
 	}
@@ -250,7 +250,7 @@ func checkLateRead(cs *connState, o *rdma.Operation, x *txn) {
 // checkPrivate checks the private data of a side.
 func checkPrivate(cs *connState, s rdma.Side, p rpcrdma.PrivateData, at record.Stamp) {
 	if p.Reserved != 0 {
-		cs.report(violation{rule: rule.PrivateDataReserved, where: rdma.Where{At: at, Blames: record.Some(s)}}, "the reserved bits 0x%02x of the private data are set", p.Reserved<<1)
+		cs.report(violation{rule: rule.PrivateDataReserved, where: rdma.Where{At: at, AtFault: record.Some(s)}}, "the reserved bits 0x%02x of the private data are set", p.Reserved<<1)
 	}
 }
 

@@ -234,8 +234,8 @@ func (cs *connState) Join(other rdma.Follower, from, to rdma.Side) {
 	cs.transactions += o.transactions
 	for _, p := range o.pending {
 		p.next = moved(p.next)
-		if side, known := p.where.Blames.Get(); known {
-			p.where.Blames = record.Some(moved(side))
+		if side, known := p.where.AtFault.Get(); known {
+			p.where.AtFault = record.Some(moved(side))
 		}
 		cs.pending = append(cs.pending, p)
 	}

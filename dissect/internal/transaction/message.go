@@ -71,7 +71,7 @@ func (cs *connState) message(o *rdma.Operation) {
 			cs.checks.backchannel = backchannelUnreadable // the message may have asked for a backchannel
 			cs.halfRead[m.side] = true
 		} else {
-			cs.report(violation{rule: rule.HeaderTruncated, where: rdma.Where{At: o.First, Blames: record.Some(m.side)}}, "%s", tooShortText(cs, o))
+			cs.report(violation{rule: rule.HeaderTruncated, where: rdma.Where{At: o.First, AtFault: record.Some(m.side)}}, "%s", tooShortText(cs, o))
 		}
 		return
 	}

@@ -24,7 +24,7 @@ func (cs *connState) Private(s rdma.Side, data []byte, at record.Stamp) {
 			cs.setUpperLayer(upperRPC)
 		}
 	case err != nil:
-		cs.report(violation{rule: rule.PrivateDataUnusable, where: rdma.Where{At: at, Blames: record.Some(s)}}, "%v; the default inline thresholds apply", err)
+		cs.report(violation{rule: rule.PrivateDataUnusable, where: rdma.Where{At: at, AtFault: record.Some(s)}}, "%v; the default inline thresholds apply", err)
 	}
 }
 
@@ -63,12 +63,12 @@ func receiveSize(cs *connState, s rdma.Side) (size int64, stated bool) {
 // negotiated reports whether the handshake and both sides' private data were captured. Only then is
 // it known what the sides agreed on.
 func (cs *connState) negotiated() bool {
-	return cs.conn.Handshake() && cs.privateDataSeen[0] && cs.privateDataSeen[1] && !cs.conn.Hearsay(0) && !cs.conn.Hearsay(1)
+	return cs.conn.Handshake() && cs.privateDataSeen[0] && cs.privateDataSeen[1] && !cs.conn.PrivateDataBadICRC(0) && !cs.conn.PrivateDataBadICRC(1)
 }
 
 // stated returns the private data of a side, or nil if it is unknown or came with a bad ICRC.
 func (cs *connState) stated(s rdma.Side) *record.PrivateData {
-	if cs.conn.Hearsay(s) {
+	if cs.conn.PrivateDataBadICRC(s) {
 		return nil
 	}
 	return cs.private[s]

@@ -44,7 +44,7 @@ const (
 // gaps returns the gaps of a side.
 func (cs *connState) gaps(s rdma.Side) evidence.Gap {
 	g := cs.conn.Gaps(s)
-	if !cs.privateDataSeen[s] || cs.conn.Hearsay(s) {
+	if !cs.privateDataSeen[s] || cs.conn.PrivateDataBadICRC(s) {
 		g |= evidence.NoPrivateData
 	}
 	if cs.incompleteLists[s] > 0 || cs.halfRead[s] {
@@ -86,7 +86,7 @@ func (cs *connState) report(v violation, format string, args ...any) {
 			needs.Connection |= evidence.TruncatedAgain | evidence.Missing | evidence.Evicted
 		}
 	}
-	gap := needs.Blocks(cs.sides(v.where.Blames))
+	gap := needs.Blocks(cs.sides(v.where.AtFault))
 	switch {
 	case gap.Lasting() != 0:
 		cs.notJudged(r, gap.Lasting(), v.where.At)
@@ -106,7 +106,7 @@ func (cs *connState) report(v violation, format string, args ...any) {
 		v.x.pendingFindings++
 		p.where.XID, p.where.Operation = record.Some(uint32(v.x.rec.XID)), v.x.operation()
 	}
-	p.next = v.where.Blames.Or(0).Other()
+	p.next = v.where.AtFault.Or(0).Other()
 	cs.pending = append(cs.pending, p)
 	cs.conn.Share().Charge(pendingCost)
 }
@@ -128,7 +128,7 @@ func (cs *connState) decide(side rdma.Side, now moment) {
 	}
 	cs.settle(func(p *pending) (verdict, evidence.Gap) {
 		end := now == atEnd
-		gap := p.needs.Blocks(cs.sides(p.where.Blames))
+		gap := p.needs.Blocks(cs.sides(p.where.AtFault))
 		switch {
 		case gap.Lasting() != 0 || end && gap != 0:
 			return dropped, gap
@@ -162,7 +162,7 @@ func (cs *connState) decideSend(number int64, delivered bool) {
 		if p.until != evidence.Delivered || p.send != number {
 			return waiting, 0
 		}
-		if gap := p.needs.Blocks(cs.sides(p.where.Blames)); gap != 0 {
+		if gap := p.needs.Blocks(cs.sides(p.where.AtFault)); gap != 0 {
 			return dropped, gap
 		}
 		if !delivered {
@@ -214,7 +214,7 @@ func (cs *connState) settle(ask func(*pending) (verdict, evidence.Gap)) {
 func (cs *connState) addFinding(r *rule.Rule, x *txn, where rdma.Where, format string, args ...any) {
 	if x != nil {
 		x.found(r)
-		if x.checks.callBroke == nil && x.answered == &noAnswer && where.Blames == record.Some(x.side) {
+		if x.checks.callBroke == nil && x.answered == &noAnswer && where.AtFault == record.Some(x.side) {
 			x.checks.callBroke = r
 		}
 	}

@@ -16,7 +16,7 @@ func (t *Table) reportStream(m *message) {
 		return
 	}
 	h, s := m.header, &t.stream
-	*s = record.Stream{Send: m.Number, Holes: s.Holes[:0], Segments: s.Segments[:0]}
+	*s = record.MessageMap{Send: m.Number, Holes: s.Holes[:0], Segments: s.Segments[:0]}
 	end := h.Length
 	if m.err != nil {
 		end += 4 // findings quote the invalid word
@@ -74,14 +74,14 @@ func (t *Table) reportLong(x *txn, kind chunkKind) {
 		return
 	}
 	s := &t.stream
-	*s = record.Stream{Payload: t.scratch, RPC: true, Reply: kind == replyChunk, Holes: s.Holes[:0], Segments: s.Segments[:0]}
+	*s = record.MessageMap{Payload: t.scratch, RPC: true, Reply: kind == replyChunk, Holes: s.Holes[:0], Segments: s.Segments[:0]}
 	fillSegments(s, x.chunk(kind, 0))
 	t.fillStream(x, s)
 }
 
 // fillSegments fills in the memory through which a stream was transferred. whole is true if the
 // stream contains the whole chunk.
-func fillSegments(s *record.Stream, segments []segment) (whole bool) {
+func fillSegments(s *record.MessageMap, segments []segment) (whole bool) {
 	left, missing := int64(len(s.Payload)), int64(0)
 	for i := range segments {
 		p := &segments[i]
@@ -89,7 +89,7 @@ func fillSegments(s *record.Stream, segments []segment) (whole bool) {
 		n := min(want, left)
 		left, missing = left-n, missing+want-n
 		if n > 0 {
-			s.Segments = append(s.Segments, record.StreamSegment{Handle: p.handle, Offset: p.offset, Length: n})
+			s.Segments = append(s.Segments, record.MessageSegment{Handle: p.handle, Offset: p.offset, Length: n})
 		}
 	}
 	return missing == 0
@@ -125,7 +125,7 @@ func (t *Table) reportItems(x *txn) {
 		}
 		segments := x.chunk(p.kind, int(p.chunk))
 		t.scratch = gather(t.scratch[:0], segments)
-		*s = record.Stream{
+		*s = record.MessageMap{
 			Item: true, Reply: p.kind == writeChunk, Transaction: record.Some(x.rec.ID), Payload: t.scratch, Position: int64(p.position), Hole: int(p.chunk),
 			Holes: s.Holes[:0], Segments: s.Segments[:0],
 		}
@@ -136,7 +136,7 @@ func (t *Table) reportItems(x *txn) {
 }
 
 // fillStream fills in the known facts about a message, and reports it.
-func (t *Table) fillStream(x *txn, s *record.Stream) {
+func (t *Table) fillStream(x *txn, s *record.MessageMap) {
 	if x != nil {
 		p := &x.procedure
 		s.Transaction, s.NFS4 = record.Some(x.rec.ID), x.cs.nfs4

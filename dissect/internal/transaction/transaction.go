@@ -50,7 +50,7 @@ type Table struct {
 	Transaction func(*record.Transaction)
 	Payload     func(t *record.Transaction, call, reply *record.Payload)
 	// Stream, if not nil, receives the decoded messages.
-	Stream func(*record.Stream)
+	Stream func(*record.MessageMap)
 	// Ended counts transactions by status, in the order of [record.Statuses].
 	Ended [len(record.Statuses)]int64
 	// Clock is the time by which transactions wait. It never goes back. The owner of the table sets
@@ -87,7 +87,7 @@ type Table struct {
 	completed     []CompletedSend
 	guarded       []Guarded
 	completedData []byte // of completed
-	stream        record.Stream
+	stream        record.MessageMap
 }
 
 // NewTable returns a table whose memory is charged to a budget.

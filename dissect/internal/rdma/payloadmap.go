@@ -16,8 +16,8 @@ import (
 type contents struct {
 	tracker *Tracker
 
-	carried   record.Carried // content of the current packet or FPDU
-	owner     Tag            // tag of that content
+	carried   record.PayloadMap // content of the current packet or FPDU
+	owner     Tag               // tag of that content
 	streamIDs int64
 	unmarked  []byte // an incomplete FPDU without its markers
 }
@@ -41,25 +41,25 @@ func (ct *contents) newPlacement() *placement {
 }
 
 // wantsPlaces reports whether positions are used, by the FPDUs that are kept or by
-// Carried.
-func (ct *contents) wantsPlaces() bool { return ct.tracker.KeepFPDUs || ct.tracker.Carried != nil }
+// PayloadMap.
+func (ct *contents) wantsPlaces() bool { return ct.tracker.KeepFPDUs || ct.tracker.PayloadMap != nil }
 
 // requests returns the position of a request of the flow, or of a byte of its stream.
-func (l *placement) requests(c circle, seq uint32) record.Place {
+func (l *placement) requests(c circle, seq uint32) record.WireOffset {
 	if l == nil {
-		return record.Place{}
+		return record.WireOffset{}
 	}
 	if !l.known {
 		l.ref, l.known = seq, true
 	}
-	return record.Place{Lane: l.id, At: l.at + int64(c.delta(seq, l.ref))}
+	return record.WireOffset{StreamID: l.id, At: l.at + int64(c.delta(seq, l.ref))}
 }
 
 // responses returns the position of a response to a request of the flow.
-func (l *placement) responses(psn uint32) record.Place {
+func (l *placement) responses(psn uint32) record.WireOffset {
 	p := l.requests(psns, psn)
 	if l != nil {
-		p.Lane++
+		p.StreamID++
 	}
 	return p
 }
@@ -73,7 +73,7 @@ func (l *placement) advance(c circle, seq uint32) {
 }
 
 // placed returns the position of a packet of the flow.
-func (f *flow) placed(p *rocev2.Packet) (place record.Place) {
+func (f *flow) placed(p *rocev2.Packet) (place record.WireOffset) {
 	if p.Opcode.Info().Request || p.Opcode.Transport() == rocev2.UC {
 		return f.placement.requests(psns, p.PSN)
 	}
@@ -83,17 +83,17 @@ func (f *flow) placed(p *rocev2.Packet) (place record.Place) {
 	return place
 }
 
-// beginCarriedPacket starts the content report of a packet of InfiniBand's transport.
-func (ct *contents) beginCarriedPacket(at record.Place) {
-	if ct.tracker.Carried != nil {
-		ct.carried, ct.owner = record.Carried{Place: at, Count: 1}, 0
+// beginPayloadPacket starts the content report of a packet of InfiniBand's transport.
+func (ct *contents) beginPayloadPacket(at record.WireOffset) {
+	if ct.tracker.PayloadMap != nil {
+		ct.carried, ct.owner = record.PayloadMap{WireOffset: at, Count: 1}, 0
 	}
 }
 
-// noteCarried sets which bytes of which operation the packet or FPDU carries.
-func (ct *contents) noteCarried(o *Operation, offset uint64, size int) {
+// notePayload sets which bytes of which operation the packet or FPDU carries.
+func (ct *contents) notePayload(o *Operation, offset uint64, size int) {
 	c := &ct.carried
-	if c.Lane == 0 {
+	if c.StreamID == 0 {
 		return
 	}
 	c.Offset, c.Bytes = offset, size
@@ -104,35 +104,35 @@ func (ct *contents) noteCarried(o *Operation, offset uint64, size int) {
 	}
 }
 
-// reportCarried ends and passes the content report of the current packet or FPDU.
-func (ct *contents) reportCarried() {
+// reportPayload ends and passes the content report of the current packet or FPDU.
+func (ct *contents) reportPayload() {
 	c := &ct.carried
-	if c.Lane != 0 && (c.Send != 0 || ct.owner != 0 || c.Frame != nil) {
-		ct.tracker.Carried(c, ct.owner)
+	if c.StreamID != 0 && (c.Send != 0 || ct.owner != 0 || c.Frame != nil) {
+		ct.tracker.PayloadMap(c, ct.owner)
 	}
-	c.Lane = 0
+	c.StreamID = 0
 }
 
-// beginCarriedFPDU starts the content report of a complete FPDU, whose sequence number
+// beginPayloadFPDU starts the content report of a complete FPDU, whose sequence number
 // is from.
-func (ct *contents) beginCarriedFPDU(f *flow, raw, plain []byte, from uint32) {
+func (ct *contents) beginPayloadFPDU(f *flow, raw, plain []byte, from uint32) {
 	f.placement.advance(octets, from)
-	if ct.tracker.Carried == nil {
+	if ct.tracker.PayloadMap == nil {
 		return
 	}
 	w, at := f.stream, len(raw)-iwarp.CRCLen
-	ct.carried = record.Carried{Place: f.placement.requests(octets, from), Count: int64(len(raw)), Frame: plain, Markers: w.markers, Position: w.position}
+	ct.carried = record.PayloadMap{WireOffset: f.placement.requests(octets, from), Count: int64(len(raw)), Frame: plain, Markers: w.markers, Position: w.position}
 	ct.owner = 0
 	if stored := le.Uint32(raw[at:]); stored != 0 {
 		ct.carried.HasCRC, ct.carried.WrongCRC = true, stored^crc32.Checksum(raw[:at], iwarp.Castagnoli)
 	}
 }
 
-// beginCarriedPartial starts the content report of an incomplete FPDU of size bytes.
-// The caller may add its operation before it calls reportCarried.
-func (ct *contents) beginCarriedPartial(f *flow, size int) {
+// beginPayloadPartial starts the content report of an incomplete FPDU of size bytes.
+// The caller may add its operation before it calls reportPayload.
+func (ct *contents) beginPayloadPartial(f *flow, size int) {
 	w := f.stream
-	if ct.tracker.Carried == nil || len(w.partial) == 0 || iwarp.IsMPA(w.partial) {
+	if ct.tracker.PayloadMap == nil || len(w.partial) == 0 || iwarp.IsMPA(w.partial) {
 		return
 	}
 	plain := w.partial
@@ -140,13 +140,13 @@ func (ct *contents) beginCarriedPartial(f *flow, size int) {
 		ct.unmarked = withoutMarkers(ct.unmarked[:0], w.partial, w.position)
 		plain = ct.unmarked
 	}
-	ct.carried = record.Carried{Place: f.placement.requests(octets, w.from), Count: int64(size), Frame: plain, Markers: w.markers, Position: w.position}
+	ct.carried = record.PayloadMap{WireOffset: f.placement.requests(octets, w.from), Count: int64(size), Frame: plain, Markers: w.markers, Position: w.position}
 	ct.owner = 0
 }
 
-// reportCarriedMPA reports an MPA request or reply, whose sequence number is from.
-func (ct *contents) reportCarriedMPA(f *flow, frame []byte, from uint32) {
-	if ct.tracker.Carried != nil {
-		ct.tracker.Carried(&record.Carried{Place: f.placement.requests(octets, from), Count: int64(len(frame)), Frame: frame, MPA: true}, 0)
+// reportPayloadMPA reports an MPA request or reply, whose sequence number is from.
+func (ct *contents) reportPayloadMPA(f *flow, frame []byte, from uint32) {
+	if ct.tracker.PayloadMap != nil {
+		ct.tracker.PayloadMap(&record.PayloadMap{WireOffset: f.placement.requests(octets, from), Count: int64(len(frame)), Frame: frame, MPA: true}, 0)
 	}
 }
