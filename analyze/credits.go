@@ -11,7 +11,7 @@ import (
 // RFC 8167 s.4).
 type Credits struct {
 	Type                 string           `json:"type" doc:"The record's type, always \"credits\"." values:"credits"`
-	Connection           int              `json:"connection" doc:"Number of the connection."`
+	Connection           int              `json:"connection" doc:"Connection number."`
 	Direction            record.Direction `json:"direction" doc:"Direction of the Calls: forward from client to server, backward from server to client."`
 	PeakInFlight         int              `json:"peak_in_flight" doc:"Largest number of Calls that were outstanding at once."`
 	Requested            []uint32         `json:"requested" doc:"Numbers of credits that Calls requested, one for each change."`
@@ -25,7 +25,7 @@ type Credits struct {
 // Grant is a change of the number of granted credits.
 type Grant struct {
 	Time    record.Time `json:"time" doc:"Time of the Reply that changed the grant."`
-	Packet  int64       `json:"packet" doc:"Number of the Reply's packet."`
+	Packet  int64       `json:"packet" doc:"Packet number: the packet of the Reply."`
 	Granted uint32      `json:"granted" doc:"Number of credits that the Reply granted."`
 }
 

@@ -18,7 +18,7 @@ const (
 // invalidated them.
 type Handles struct {
 	Type                string              `json:"type" doc:"The record's type, always \"handles\"." values:"handles"`
-	Connection          int                 `json:"connection" doc:"Number of the connection."`
+	Connection          int                 `json:"connection" doc:"Connection number."`
 	ExposureCount       int                 `json:"exposure_count" doc:"Number of times that a handle was exposed." reused:"exposures"`
 	Distinct            int                 `json:"distinct" doc:"Number of different handles."`
 	Exposure            Quantiles           `json:"exposure" doc:"Distribution of the time that handles were exposed." was:"exposed"`
@@ -38,7 +38,7 @@ type Handles struct {
 // Exposure is one exposure of a handle, from the Call that exposed it to the Reply.
 type Exposure struct {
 	Handle      record.Hex32            `json:"handle" doc:"Handle (STag or R_key) that was exposed."`
-	Transaction int64                   `json:"transaction" doc:"Number (id) of the transaction that exposed the handle."`
+	Transaction int64                   `json:"transaction" doc:"Transaction number (id): the transaction that exposed the handle."`
 	XID         record.Hex32            `json:"xid" doc:"XID of the transaction that exposed the handle."`
 	Chunk       record.Chunk            `json:"chunk" doc:"Chunk list that contains the handle."`
 	From        record.Time             `json:"from" doc:"Time of the Call that exposed the handle."`

@@ -96,7 +96,7 @@ type Slow struct {
 
 // CreditUse is a connection that used all credits that it was granted.
 type CreditUse struct {
-	Connection int                `json:"connection" doc:"Number of the connection."`
+	Connection int                `json:"connection" doc:"Connection number."`
 	Granted    record.Opt[uint32] `json:"granted" doc:"Number of credits that the latest Reply granted."`
 	Peak       int                `json:"peak_in_flight" doc:"Largest number of Calls that were outstanding at once."`
 }
@@ -120,7 +120,7 @@ type RuleCount struct {
 	Rule     string            `json:"rule" doc:"Id of the rule."`
 	Severity record.Severity   `json:"severity" doc:"Severity of the findings."`
 	Count    int64             `json:"count" doc:"Number of findings."`
-	Packet   record.Opt[int64] `json:"packet" doc:"Number of the packet that shows the first finding."`
+	Packet   record.Opt[int64] `json:"packet" doc:"Packet number: the packet that shows the first finding."`
 	Message  string            `json:"message" doc:"Message of the first finding."`
 }
 
@@ -130,7 +130,7 @@ type EndCount struct {
 	By               record.Opt[record.End] `json:"by" doc:"The side that ended the connections; null if the capture does not show it."`
 	Count            int64                  `json:"count" doc:"Number of connections that ended so."`
 	OutstandingCalls int64                  `json:"outstanding_calls" doc:"Number of Calls that were outstanding at the ends and never got a Reply." was:"died"`
-	First            int                    `json:"connection" doc:"Number of the first of these connections."`
+	First            int                    `json:"connection" doc:"Connection number: the first of these connections."`
 	XIDs             []record.Hex32         `json:"xids" doc:"XIDs of the first connection's outstanding Calls; null if there were none."`
 }
 

@@ -329,7 +329,7 @@ func TestUnreliable(t *testing.T) {
 	w.Drop(sends[1]...)
 	w.Swap(sends[3][0], sends[4][0])
 	s := look(w)
-	s.expect(t, "capture-lost-packets capture-lost-packets", "1 no_reply, 3 no_reply, 5 no_reply")
+	s.expect(t, "capture-incomplete capture-incomplete", "1 no_reply, 3 no_reply, 5 no_reply")
 	if x := s.connections[0]; x.NotCaptured != 2 || x.OutOfOrder != 1 || x.Retransmitted != 0 {
 		t.Errorf("%d lost, %d out of order, %d again", x.NotCaptured, x.OutOfOrder, x.Retransmitted)
 	}
@@ -558,9 +558,9 @@ func TestRejected(t *testing.T) {
 // TestSections: a finding cites a document of its transport.
 func TestSections(t *testing.T) {
 	want := map[string]string{
-		"RoCEv2": "retransmission-timeout: IBTA vol. 1 s.9.7.6.1.3, capture-lost-packets: IBTA vol. 1 s.9.7, " +
+		"RoCEv2": "retransmission-timeout: IBTA vol. 1 s.9.7.6.1.3, capture-incomplete: IBTA vol. 1 s.9.7, " +
 			"remote-error-nak: IBTA vol. 1 s.9.7.5, reply-not-delivered: IBTA vol. 1 s.9.9.3",
-		"iWARP": "retransmission-timeout: RFC 6298 s.5, capture-lost-packets: RFC 9293 s.3.4, " +
+		"iWARP": "retransmission-timeout: RFC 6298 s.5, capture-incomplete: RFC 9293 s.3.4, " +
 			"terminate: RFC 5040 s.4.8, reply-not-delivered: RFC 5040 s.4.8",
 	}
 	both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {

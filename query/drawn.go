@@ -49,7 +49,7 @@ var ofTransactions = []drawnField{
 	}),
 	added("read", "number", "Number of bytes that RDMA Read moved out of the requester's memory.", func(r *record.Transaction) any { read, _ := Moved(r); return int(read) }),
 	added("write", "number", "Number of bytes that RDMA Write moved into the requester's memory.", func(r *record.Transaction) any { _, written := Moved(r); return int(written) }),
-	added("form", "text", "Forms of the Call and of the Reply, such as short>long.", func(r *record.Transaction) any { return FormOf(r.Call) + ">" + FormOf(r.Reply) }),
+	added("form", "text", "Forms of the Call and of the Reply, such as short>long.", func(r *record.Transaction) any { return Forms(r) }),
 	shown("status", func(r *record.Transaction) any { return Outcome(r) }).among(outcomes),
 	shown("procedure", func(r *record.Transaction) any {
 		if !r.Program.Known() {
@@ -154,12 +154,17 @@ func Moved(r *record.Transaction) (read, written int64) {
 	return read, written
 }
 
-// FormOf returns the form of a message, or a dash if there is no message.
-func FormOf(m *record.Message) string {
-	if m == nil {
-		return "-"
+// Forms returns the forms of the Call and of the Reply, such as "short>long". A question mark stands
+// for a Call that was not captured, and a dash for a Reply that is missing.
+func Forms(r *record.Transaction) string {
+	call, reply := "?", "-"
+	if r.Call != nil {
+		call = string(r.Call.Form)
 	}
-	return string(m.Form)
+	if r.Reply != nil {
+		reply = string(r.Reply.Form)
+	}
+	return call + ">" + reply
 }
 
 // payloadOf returns the size of a message in bytes, or nil if it is unknown.

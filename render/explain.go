@@ -21,14 +21,14 @@ func Explain(r *record.Transaction) []string {
 		if r.Status == record.NoReply && len(r.Waits) > 0 {
 			w := longest(r, false)
 			if w != nil {
-				sentences = append(sentences, "It has no Reply; "+waitSentence(r, w, Duration(w.NS)+" passed before "))
+				sentences = append(sentences, "It has no Reply; "+waitSentence(r, w, "for "+Duration(w.NS)+noProgress))
 			}
 		}
 		return sentences
 	}
 	total := Duration(latency)
 	if w := longest(r, false); w != nil && r.Waited(w) >= latency/5 {
-		sentences = append(sentences, waitSentence(r, w, Duration(r.Waited(w))+" of "+total+" passed before "))
+		sentences = append(sentences, waitSentence(r, w, "For "+Duration(r.Waited(w))+" of "+total+noProgress))
 		if n, ns := waits(r); n > 1 {
 			sentences[len(sentences)-1] += fmt.Sprintf(" %s in all: %s.", plural(int64(n), "wait"), Duration(ns))
 		}
@@ -36,13 +36,16 @@ func Explain(r *record.Transaction) []string {
 	}
 	if n, ns := waits(r); n > 1 && ns >= latency/5 {
 		w := longest(r, false)
-		return append(sentences, fmt.Sprintf("%s of %s passed in %d waits. In the longest, %s", Duration(ns), total, n, waitSentence(r, w, Duration(r.Waited(w))+" passed before ")))
+		return append(sentences, fmt.Sprintf("%s of %s passed in %d waits. In the longest, %s", Duration(ns), total, n, waitSentence(r, w, "for "+Duration(r.Waited(w))+noProgress)))
 	}
 	if s := atWork(r, latency); s != "" {
 		sentences = append(sentences, s)
 	}
 	return sentences
 }
+
+// noProgress follows the length of a wait. What ended the wait follows it.
+const noProgress = " there was no progress, until "
 
 // longest returns the longest wait, either before the Call or within the latency, or nil
 // if there is none.
@@ -87,8 +90,6 @@ func retransmitted(w *record.Wait) string {
 		return "retransmitted its RDMA Read request"
 	case record.EventWrite:
 		return "retransmitted an RDMA Write"
-	case record.EventReadDone:
-		return "retransmitted a Read response"
 	case record.EventCall, record.EventReply:
 		return "retransmitted the " + title(w.Event)
 	}
@@ -96,7 +97,7 @@ func retransmitted(w *record.Wait) string {
 }
 
 // waitSentence says what ended a wait, and the same reason as waitText; opening ends in
-// "before ".
+// noProgress.
 func waitSentence(r *record.Transaction, w *record.Wait, opening string) string {
 	side := "the " + string(w.Waiting) + " "
 	switch w.Reason {
@@ -119,11 +120,13 @@ func waitSentence(r *record.Transaction, w *record.Wait, opening string) string 
 	filled, _ := w.GapFilledBy.Get()
 	switch {
 	case known && w.Event == record.EventRead:
-		return fmt.Sprintf("%s: response packet %d had arrived before packet %d, out of order.", s, early, filled)
+		return fmt.Sprintf("%s: response packet %d had arrived before packet %d, after a gap.", s, early, filled)
 	case known:
-		return fmt.Sprintf("%s: packet %d had arrived before packet %d, out of order.", s, early, filled)
+		return fmt.Sprintf("%s: packet %d had arrived before packet %d, after a gap.", s, early, filled)
+	case w.Reason == record.RetransmitTimeout && w.NakPacket.Known():
+		return fmt.Sprintf("%s, when its timer expired: it had not done so after the NAK in packet %d, which may have been lost.", s, w.NakPacket.Or(0))
 	case w.Reason == record.RetransmitTimeout:
-		return fmt.Sprintf("%s: no packet of this RPC followed packet %s until then, as in a retransmission timeout.", s, first(w))
+		return fmt.Sprintf("%s, when its timer expired: no packet of this RPC followed packet %s until then.", s, first(w))
 	case w.Reason == record.RetransmitGap:
 		return s + ": later packets had shown that an earlier packet had not been accepted."
 	}

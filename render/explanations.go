@@ -26,7 +26,7 @@ var explanations = []Explanation{
 	{"transactions", "PROCEDURE", "Program, version and procedure, or the operations of a COMPOUND; (not decoded) if the Call could not be decoded."},
 	{"transactions", "CALL", "Length of the Call's Payload stream in bytes, including the data items in chunks."},
 	{"transactions", "REPLY", "Length of the Reply's Payload stream in bytes, including the data items in chunks."},
-	{"transactions", "FORM", "Forms of the Call and the Reply (RFC 8166 s.3.5): short in a Send, chunked with data items in chunks, long completely in a chunk."},
+	{"transactions", "FORM", "Forms of the Call and the Reply (RFC 8166 s.3.5): short in a Send, chunked with data items in chunks, long completely in a chunk. A question mark is a Call that was not captured, and a dash a missing Reply."},
 	{"transactions", "READ", "Number of bytes that the responder fetched from the requester's memory with RDMA Read, such as the data of an NFS WRITE."},
 	{"transactions", "WRITE", "Number of bytes that the responder put into the requester's memory with RDMA Write, such as the data of an NFS READ."},
 	{"transactions", "CREDITS", "Number of credits that the Call requested, and number that the Reply granted (RFC 8166 s.3.3.1)."},
@@ -108,7 +108,7 @@ var explanations = []Explanation{
 	{"check", "COUNT", "Number of findings."},
 	{"check", "CLIENT", "Number of findings that are the client's fault."},
 	{"check", "SERVER", "Number of findings that are the server's fault."},
-	{"check", "UNATTRIBUTED", "Number of findings for which the capture does not prove which side is at fault."},
+	{"check", "UNATTRIBUTED", "Number of findings that are the fault of neither side, or for which the capture does not prove which side is at fault."},
 
 	{"fields", "FIELD", "Name of the field in JSON, and for -Y, -e, --sort and --jq."},
 	{"fields", "TYPE", "Type of the value."},

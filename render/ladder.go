@@ -207,7 +207,7 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 			m := r.Reply
 			g.text, g.ink, g.kind = "Reply, not delivered", theme.bad, ""
 			if m != nil {
-				g.text, g.ink, g.below = messageText("Reply", m), theme.key, operationLines(r.Decoded.Reply)
+				g.text, g.ink, g.below = messageText(replyName(m), m), theme.key, operationLines(r.Decoded.Reply)
 				if m.LastPacket != m.Packet {
 					g.packets = fmt.Sprintf("%d-%d", m.Packet, m.LastPacket)
 				}
@@ -248,12 +248,15 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 		case record.EventNak:
 			g.text, g.ink, g.kind = fmt.Sprintf("NAK of the %s: %s", title(e.Of), e.Reason), theme.bad, ""
 		case record.EventRetransmit:
+			if carriesMessage(e, r) { // its line says so
+				continue
+			}
 			g.text, g.ink = fmt.Sprintf("%s retransmitted, %s", title(e.Of), packets(e)), theme.warn
 			if last := e.LastPacket.Or(e.Packet); last != e.Packet {
 				g.packets = fmt.Sprintf("%d-%d", e.Packet, last)
 			}
 		case record.EventOutOfOrder:
-			g.text, g.ink, g.kind = fmt.Sprintf("%s, out of order", title(e.Of)), theme.warn, ""
+			g.text, g.ink, g.kind = title(e.Of)+" after a gap", theme.warn, ""
 			g.short = g.text
 			if filled, known := e.LastPacket.Get(); known {
 				g.text += fmt.Sprintf(" (arrived before packet %d)", filled)
@@ -269,6 +272,19 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 	}
 	slices.SortStableFunc(rungs, func(a, b rung) int { return cmp.Compare(a.at, b.at) })
 	return withPauses(rungs, theme, r)
+}
+
+// carriesMessage reports whether a retransmission is the copy of the Reply that was delivered.
+func carriesMessage(e *record.Event, r *record.Transaction) bool {
+	return e.Of == record.EventReply && r.Reply != nil && r.Reply.FirstSent.Known() && e.Packet == r.Reply.Packet && e.LastPacket.Or(e.Packet) == e.Packet
+}
+
+// replyName names a Reply, and says that the copy that was delivered is a retransmission.
+func replyName(m *record.Message) string {
+	if m.FirstSent.Known() {
+		return "Reply retransmitted,"
+	}
+	return "Reply"
 }
 
 // withPauses inserts the waits.

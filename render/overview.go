@@ -515,7 +515,7 @@ func (v *overview) findings() {
 			break
 		}
 		v.row(once(i, "check"), part{fmt.Sprintf("%-7s", f.Severity), v.theme.severity(f.Severity)}, part{fmt.Sprintf(" %d x ", f.Count), ink{}},
-			part{f.Rule, v.theme.key}, part{": " + f.Message, ink{}})
+			part{f.Rule, v.theme.key}, part{map[bool]string{true: ": ", false: ", first: "}[f.Count == 1] + f.Message, ink{}})
 	}
 	v.suggest("check FILE")
 }

@@ -469,7 +469,7 @@ func TestManyWaits(t *testing.T) {
 			From: i * 10e6, To: i*10e6 + 10e6, NS: 10e6, Reason: record.RetransmitNak, Waiting: record.Server, Event: record.EventReply, Packets: []int64{5, 6},
 		})
 	}
-	want := "90.00ms of 100.00ms passed in 9 waits. In the longest, 10.00ms passed before the server retransmitted the Reply, in packet 6, because the NAK in packet 5 asked for it."
+	want := "90.00ms of 100.00ms passed in 9 waits. In the longest, for 10.00ms there was no progress, until the server retransmitted the Reply, in packet 6, because the NAK in packet 5 asked for it."
 	if got := render.Explain(r); len(got) != 1 || got[0] != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -488,8 +488,8 @@ func TestExplainAfterReply(t *testing.T) {
 		want  string
 	}{
 		{[]record.Wait{wait(124e6, 149e6)}, ""},
-		{[]record.Wait{wait(110e6, 149e6)}, "14.00ms of 24.00ms passed"},
-		{[]record.Wait{wait(101e6, 111e6), wait(124e6, 149e6)}, "10.00ms of 24.00ms passed"},
+		{[]record.Wait{wait(110e6, 149e6)}, "For 14.00ms of 24.00ms there was no progress"},
+		{[]record.Wait{wait(101e6, 111e6), wait(124e6, 149e6)}, "For 10.00ms of 24.00ms there was no progress"},
 	} {
 		r := &record.Transaction{Call: &record.Message{Time: 100e6}, Reply: &record.Message{}, LatencyNS: record.Some[int64](24e6), Waits: c.waits}
 		got := strings.Join(render.Explain(r), " ")

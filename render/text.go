@@ -150,7 +150,7 @@ func (t *Text) Transaction(r *record.Transaction) error {
 		procedure,
 		cell{text: payload(r.Call)},
 		cell{text: payload(r.Reply)},
-		cell{text: query.FormOf(r.Call) + ">" + query.FormOf(r.Reply)},
+		cell{text: query.Forms(r)},
 		cell{text: moved(read)},
 		cell{text: moved(written)},
 		cell{text: credits(r)},
@@ -470,7 +470,7 @@ func (t *Text) Finding(g *FindingGroup) error {
 	fmt.Fprintf(&b, "%s%-7s%s %s%s%s  %s\n", shade.before, r.Severity, shade.after, t.theme.key.before, r.Rule, t.theme.key.after, strings.Join(where, ", "))
 	text := fmt.Sprintf("%s (%s)", clean(r.Message), r.Section)
 	if more := g.Count - 1; more > 0 {
-		text += fmt.Sprintf("; and %d more", more)
+		text += fmt.Sprintf("; %s of this rule", plural(more, "more finding"))
 		if packet, known := g.LastPacket.Get(); known {
 			text += map[bool]string{true: ", in packet ", false: ", the last in packet "}[more == 1] + strconv.FormatInt(packet, 10)
 		}

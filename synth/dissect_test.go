@@ -181,7 +181,7 @@ func TestBroken(t *testing.T) {
 			c.RPC(synth.Null(), synth.NullReply())
 			c.Client.Call(synth.Null())[0].Corrupt(-1)
 		},
-		"RoCE capture-lost-packets": func(w *synth.Wire, c *synth.Conn) {
+		"RoCE capture-incomplete": func(w *synth.Wire, c *synth.Conn) {
 			c.RPC(synth.Null(), synth.NullReply())
 			w.Drop(c.Client.Call(synth.Null())...)
 			c.Server.Ack()

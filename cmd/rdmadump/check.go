@@ -242,15 +242,18 @@ func (c *results) connection(r *record.Connection) {
 // unchecked returns lines that name the rules that could not be checked everywhere, and
 // the reason.
 func (c *results) unchecked(s *record.Summary) (lines []string) {
-	needs := func(gaps ...string) string { return strings.Join(rule.Needing(gaps...), ", ") }
+	notChecked := func(gap, connections string) {
+		list := rule.Needing(gap)
+		lines = append(lines, fmt.Sprintf("not checked: %s, on %s: %s", number(int64(len(list)), "rule"), connections, strings.Join(list, ", ")))
+	}
 	if c.noHandshake > 0 {
-		lines = append(lines, fmt.Sprintf("not checked on %d of %d connections, because their handshakes are not in the capture: %s", c.noHandshake, c.connections, needs("no_handshake")))
+		notChecked("no_handshake", fmt.Sprintf("%d of %d connections, whose handshakes are not in the capture", c.noHandshake, c.connections))
 	}
 	if c.incomplete > 0 {
-		lines = append(lines, fmt.Sprintf("not checked on %d of %d connections after the first packet that is missing from the capture: %s", c.incomplete, c.connections, needs("missing")))
+		notChecked("missing", fmt.Sprintf("%d of %d connections, after the first packet that is missing from the capture", c.incomplete, c.connections))
 	}
 	if s != nil && s.Truncated > 0 {
-		lines = append(lines, fmt.Sprintf("the missing contents of %s are not checked", number(s.Truncated, "truncated packet")))
+		lines = append(lines, fmt.Sprintf("not checked: the missing contents of %s", number(s.Truncated, "truncated packet")))
 	}
 	if s != nil {
 		for _, n := range s.NotJudged {
@@ -328,9 +331,5 @@ func notReported(n record.NotJudged) string {
 	if reason == "" {
 		reason = "the capture does not prove it (" + n.Gap + ")"
 	}
-	verb := "are"
-	if n.Count == 1 {
-		verb = "is"
-	}
-	return fmt.Sprintf("%d possible %s %s not reported: %s", n.Count, n.Rule, verb, reason)
+	return fmt.Sprintf("not reported: %d possible %s, because %s", n.Count, n.Rule, reason)
 }

@@ -14,7 +14,7 @@ type Endpoint struct {
 type Connection struct {
 	CompletedAt             `json:"-"`
 	Type                    string              `json:"type" doc:"The record's type, always \"connection\"." values:"connection"`
-	ID                      int                 `json:"id" doc:"Number of the connection; connections are counted from 0." alias:"conn,connection"`
+	ID                      int                 `json:"id" doc:"Connection number: connections are counted from 0." alias:"conn,connection"`
 	Transport               string              `json:"transport" doc:"Transport protocol that carries the connection." values:"RoCEv2,RoCEv1,InfiniBand,iWARP"`
 	Client                  Endpoint            `json:"client" doc:"The end that opened the connection." alias:"ip.src=address"`
 	Server                  Endpoint            `json:"server" doc:"The end that accepted the connection." alias:"ip.dst=address"`
@@ -75,7 +75,7 @@ func (c *Connection) State() string {
 type Ended struct {
 	By               Opt[End]    `json:"by" doc:"The side that ended the connection; null if the capture does not show it."`
 	How              Ending      `json:"how" doc:"Cause of the connection's end: disconnect (a DREQ, or a FIN from both sides), reset (an RST), nak (a NAK that ends the connection), terminate (a Terminate), rejected (a REJ, or an MPA reply that rejects the connection), retries_exhausted (one side closed the connection after retransmissions that were never acknowledged), queue_pair_reused (the queue pair was used for another connection), silence (retransmissions were never acknowledged, up to the end of the capture)."`
-	Packet           Opt[int64]  `json:"packet" doc:"Number of the packet that shows the end."`
+	Packet           Opt[int64]  `json:"packet" doc:"Packet number: the packet that shows the end."`
 	Reason           Opt[string] `json:"reason" doc:"Reason that a NAK, Terminate or rejection states."`
 	Retransmissions  Opt[int64]  `json:"retransmissions" doc:"Number of retransmissions of the request that was never acknowledged." was:"repeats"`
 	OutstandingCalls int64       `json:"outstanding_calls" doc:"Number of Calls that were outstanding at the end and never got a Reply." was:"died"`

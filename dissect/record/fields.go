@@ -58,9 +58,9 @@ func (Role) Values() []string { return wordsOf(Requester, Responder) }
 // Values returns the three lists.
 func (Chunk) Values() []string { return wordsOf(ReadList, WriteList, ReplyList) }
 
-// Values returns all events, and EventWrite, which a NAK or a retransmission can refer to.
+// Values returns all events. EventWrite is none: only a NAK or a retransmission refers to it.
 func (EventKind) Values() []string {
-	return wordsOf(EventCall, EventRead, EventReadDone, EventWriteFirst, EventWriteLast, EventReply, EventInvalidate, EventAck, EventNak, EventRetransmit, EventOutOfOrder, EventWrite)
+	return wordsOf(EventCall, EventRead, EventReadDone, EventWriteFirst, EventWriteLast, EventReply, EventInvalidate, EventAck, EventNak, EventRetransmit, EventOutOfOrder)
 }
 
 // Values returns all results.
@@ -109,10 +109,8 @@ func FieldsOf(t reflect.Type) (fields []Field) {
 		if elem, ok := OptOf(s.Type); ok {
 			f.Opt, f.Type = true, elem
 		}
-		if f.Values = ValuesOf(f.Type); f.Values == nil {
-			if values := s.Tag.Get("values"); values != "" {
-				f.Values = strings.Split(values, ",")
-			}
+		if f.Values = ValuesOf(f.Type); s.Tag.Get("values") != "" { // the field has other values than its type
+			f.Values = strings.Split(s.Tag.Get("values"), ",")
 		}
 		fields = append(fields, f)
 	}

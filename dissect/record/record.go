@@ -53,10 +53,10 @@ type Finding struct {
 	Section     string      `json:"section" doc:"Document and section that state the rule."`
 	AtFault     Opt[End]    `json:"at_fault" doc:"The side that broke the rule; null if the capture does not prove which side did." was:"blames"`
 	Message     string      `json:"message" doc:"Description of the finding in one sentence."`
-	Connection  Opt[int]    `json:"connection" doc:"Number of the connection that the finding is about." alias:"conn"`
+	Connection  Opt[int]    `json:"connection" doc:"Connection number: the connection that the finding is about." alias:"conn"`
 	XID         Opt[Hex32]  `json:"xid" doc:"XID of the RPC that the finding is about." alias:"rpcordma.xid,rpc.xid"`
 	Operation   Opt[string] `json:"operation" doc:"Program and operation of the RPC, such as NFS4 WRITE, as far as they were known when the finding was made."`
-	Packet      Opt[int64]  `json:"packet" doc:"Number of the packet that shows the finding." alias:"frame.number"`
+	Packet      Opt[int64]  `json:"packet" doc:"Packet number: the packet that shows the finding." alias:"frame.number"`
 	Time        Opt[Time]   `json:"time" doc:"Time of the packet that shows the finding." alias:"frame.time"`
 }
 
@@ -89,7 +89,7 @@ type Summary struct {
 	NotJudged           []NotJudged        `json:"not_judged" doc:"Violations that are not reported because something is missing from the capture, by rule and gap."`
 	TimeBackwards       int64              `json:"time_backwards" doc:"Number of packets whose time is earlier than that of the packet before."`
 	TimeBackwardsNS     int64              `json:"time_backwards_ns" doc:"Largest step back in time, in nanoseconds."`
-	TimeBackwardsPacket Opt[int64]         `json:"time_backwards_packet" doc:"Number of the first packet whose time is earlier than that of the packet before."`
+	TimeBackwardsPacket Opt[int64]         `json:"time_backwards_packet" doc:"Packet number: the first packet whose time is earlier than that of the packet before."`
 	InputError          Opt[string]        `json:"input_error" doc:"Description of where and why reading the input failed; null if all of it was read." was:"broken"`
 }
 
@@ -99,5 +99,5 @@ type NotJudged struct {
 	Rule   string     `json:"rule" doc:"Id of the rule."`
 	Gap    string     `json:"gap" doc:"What is missing from the capture."`
 	Count  int64      `json:"count" doc:"Number of violations that are not reported."`
-	Packet Opt[int64] `json:"packet" doc:"Number of the packet that shows the first of them."`
+	Packet Opt[int64] `json:"packet" doc:"Packet number: the packet that shows the first of them."`
 }

@@ -66,11 +66,11 @@ const (
 type Transaction struct {
 	CompletedAt    `json:"-"`
 	Type           string            `json:"type" doc:"The record's type, always \"transaction\"." values:"transaction"`
-	ID             int64             `json:"id" doc:"Number of the transaction; transactions are counted from 1, in the order of their Calls." alias:"transaction"`
-	Connection     int               `json:"connection" doc:"Number of the connection that carried the transaction." alias:"conn"`
+	ID             int64             `json:"id" doc:"Transaction number: transactions are counted from 1, in the order of their Calls." alias:"transaction"`
+	Connection     int               `json:"connection" doc:"Connection number: the connection that carried the transaction." alias:"conn"`
 	XID            Hex32             `json:"xid" doc:"Transaction ID (XID) of the RPC." alias:"rpcordma.xid,rpc.xid"`
 	Direction      Direction         `json:"direction" doc:"Direction of the Call: forward from client to server, backward from server to client." alias:"dir"`
-	Status         Status            `json:"status" doc:"Outcome of the transaction."`
+	Status         Status            `json:"status" doc:"Outcome of the transaction. Filters also accept what the column STATUS shows: ok, or the name of an error such as NFS4ERR_NOENT."`
 	Program        Opt[uint32]       `json:"program" doc:"RPC program number." alias:"rpc.program"`
 	ProgramName    Opt[string]       `json:"program_name" doc:"Name of the RPC program, such as NFS, MOUNT or NFS_CB."`
 	Version        Opt[uint32]       `json:"version" doc:"Version of the RPC program." alias:"rpc.programversion"`
@@ -92,13 +92,13 @@ type Transaction struct {
 	ReplyLost      bool              `json:"reply_lost" doc:"Whether a Reply was sent that its receiver never accepted; the status is then no_reply."`
 	LatencyNS      Opt[int64]        `json:"latency_ns" doc:"Time from the first packet of the Call to the packet with which the Reply was accepted, in nanoseconds." alias:"latency,rpc.time"`
 	LatencyMinNS   Opt[int64]        `json:"latency_min_ns" doc:"Shortest latency that the capture allows, in nanoseconds; null unless it is uncertain which copy of the Reply was accepted."`
-	HeldBackBy     Opt[int64]        `json:"held_back_by" doc:"Number (id) of the transaction whose packets kept the sender busy until the Call was sent; null if the Call was not held back."`
+	HeldBackBy     Opt[int64]        `json:"held_back_by" doc:"Transaction number (id): the transaction whose packets kept the sender busy until the Call was sent; null if the Call was not held back."`
 	Waits          []Wait            `json:"waits" doc:"Times in which the transaction made no progress, each with its reason."`
 	Phases         Opt[Phases]       `json:"phases" doc:"Parts that the latency is made of; null without a latency."`
 	RDMAError      Opt[string]       `json:"rdma_error" doc:"Error code of an RDMA_ERROR, ERR_VERS or ERR_CHUNK; null if there was none."`
 	RDMAErrorRange Opt[VersionRange] `json:"rdma_error_versions" doc:"Versions that an ERR_VERS says are supported."`
-	RetransmitOf   Opt[int64]        `json:"retransmit_of" doc:"Number (id) of the transaction on an earlier connection that this transaction retransmits."`
-	Retransmitted  int               `json:"retransmitted" doc:"Number of the transaction's packets that were retransmitted." alias:"retr"`
+	RetransmitOf   Opt[int64]        `json:"retransmit_of" doc:"Transaction number (id): the transaction on an earlier connection that this transaction retransmits."`
+	Retransmitted  int               `json:"retransmitted" doc:"How many packets of the transaction were retransmitted." alias:"retr"`
 	Findings       []string          `json:"findings" doc:"Ids of the rules of all findings about the transaction, each once."`
 
 	// Decoded holds the decoded arguments and results. It is filled in only with the option
@@ -295,11 +295,12 @@ type Wait struct {
 	Reason              WaitReason `json:"reason" doc:"Reason for the wait."`
 	Waiting             End        `json:"waiting" doc:"The side that waited."`
 	Packets             []int64    `json:"packets" doc:"Numbers of the packets that show the wait."`
-	Event               EventKind  `json:"event,omitzero" doc:"What was retransmitted at the end of the wait." reused:"of"`
+	Event               EventKind  `json:"event,omitzero" doc:"What was retransmitted at the end of the wait." values:"call,read_request,write,reply" reused:"of"`
 	Bytes               Opt[int64] `json:"bytes,omitzero" doc:"Number of bytes of an RDMA Read that were requested again."`
-	OutOfOrderPacket    Opt[int64] `json:"out_of_order_packet,omitzero" doc:"Number of the packet that arrived before a packet that it should have followed." was:"early"`
-	GapFilledBy         Opt[int64] `json:"gap_filled_by,omitzero" doc:"Number of the packet that closed the sequence gap." was:"filled"`
-	BlockingTransaction Opt[int64] `json:"blocking_transaction,omitzero" doc:"Number (id) of the transaction that kept the wire busy." was:"behind"`
+	NakPacket           Opt[int64] `json:"nak_packet,omitzero" doc:"Packet number: the NAK that requested the retransmission. With the reason retransmit_timeout, the sender did not react to it, or did not receive it."`
+	OutOfOrderPacket    Opt[int64] `json:"out_of_order_packet,omitzero" doc:"Packet number: the packet that arrived before a packet that it should have followed." was:"early"`
+	GapFilledBy         Opt[int64] `json:"gap_filled_by,omitzero" doc:"Packet number: the packet that closed the sequence gap." was:"filled"`
+	BlockingTransaction Opt[int64] `json:"blocking_transaction,omitzero" doc:"Transaction number (id): the transaction that kept the wire busy." was:"behind"`
 }
 
 // VersionRange is the range of versions in an ERR_VERS.
@@ -327,8 +328,8 @@ func (Delivery) Values() []string {
 // Message is the Call or the Reply of a transaction.
 type Message struct {
 	Time         Time       `json:"time" doc:"Time of the message's first packet." alias:"frame.time"`
-	Packet       int64      `json:"packet" doc:"Number of the message's first packet." alias:"frame.number"`
-	LastPacket   int64      `json:"last_packet" doc:"Number of the message's last packet."`
+	Packet       int64      `json:"packet" doc:"Packet number: the first packet of the message." alias:"frame.number"`
+	LastPacket   int64      `json:"last_packet" doc:"Packet number: the last packet of the message."`
 	RDMAVers     uint32     `json:"rdma_vers" doc:"Version in the RPC-over-RDMA header." alias:"rpcordma.version"`
 	RDMAProc     string     `json:"rdma_proc" doc:"Procedure in the RPC-over-RDMA header, such as RDMA_MSG or RDMA_NOMSG." alias:"rpcordma.msg_type"`
 	Credits      uint32     `json:"credits" doc:"Number of credits: in a Call, the number that the requester asks for; in a Reply, the number that the responder grants." alias:"rpcordma.flow_control"`
@@ -382,7 +383,7 @@ func (s WriteSegment) segment() Segment {
 // the Call did not expose the handle.
 type Invalidation struct {
 	Handle  Hex32      `json:"handle" doc:"Handle that the Send With Invalidate named." alias:"infiniband.ieth"`
-	Packet  int64      `json:"packet" doc:"Number of the packet that carried the invalidation."`
+	Packet  int64      `json:"packet" doc:"Packet number: the packet that carried the invalidation."`
 	Chunk   Opt[Chunk] `json:"chunk" doc:"Chunk list that contains the handle; null if the Call did not expose the handle."`
 	Index   Opt[int]   `json:"index" doc:"Index of the handle's chunk in its list, counted from 0; null if the Call did not expose the handle."`
 	Segment Opt[int]   `json:"segment" doc:"Index of the handle's segment in its chunk, counted from 0; null if the Call did not expose the handle."`
@@ -414,14 +415,14 @@ const EventWrite EventKind = "write"
 // present.
 type Event struct {
 	Time       Time       `json:"time" doc:"Time of the event."`
-	Packet     int64      `json:"packet" doc:"Number of the packet that shows the event."`
+	Packet     int64      `json:"packet" doc:"Packet number: the packet that shows the event."`
 	Event      EventKind  `json:"event" doc:"Kind of the event."`
 	From       Role       `json:"from" doc:"The role of the side that caused the event."`
 	Handle     Opt[Hex32] `json:"handle,omitzero" doc:"Handle of the memory that the event is about." alias:"handle,rpcordma.rdma_handle"`
 	Offset     Opt[Hex64] `json:"offset,omitzero" doc:"Virtual address in the memory that the event is about."`
 	Bytes      Opt[int64] `json:"bytes,omitzero" doc:"Number of bytes that the event moved or requested."`
 	Packets    Opt[int64] `json:"packets,omitzero" doc:"Number of packets that the event took."`
-	LastPacket Opt[int64] `json:"last_packet,omitzero" doc:"Number of the event's last packet."`
-	Of         EventKind  `json:"of,omitzero" doc:"The kind of operation that was acknowledged, rejected, retransmitted or out of order."`
+	LastPacket Opt[int64] `json:"last_packet,omitzero" doc:"Packet number: the last packet of the event."`
+	Of         EventKind  `json:"of,omitzero" doc:"The kind of operation that was acknowledged, rejected, retransmitted or out of order." values:"call,read_request,read_done,write,reply"`
 	Reason     string     `json:"reason,omitzero" doc:"Reason that a NAK states."`
 }

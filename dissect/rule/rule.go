@@ -95,6 +95,7 @@ func Find(id string) *Rule {
 // Renamed maps the old id of each renamed rule to its new id. Commands use it to give
 // the new id in an error message.
 var Renamed = map[string]string{
+	"capture-lost-packets":       "capture-incomplete",
 	"garbage-args":               "rpc-rejected",
 	"inv-handle-disobeyed":       "inv-handle-not-honored",
 	"inv-handle-foreign":         "inv-handle-unknown",
@@ -185,7 +186,7 @@ var (
 	RetransmissionTimeout = define("retransmission-timeout", record.Warning, "IBTA vol. 1 s.9.7.6.1.3").overTCP("RFC 6298 s.5")
 	PathMTUUnused         = define("path-mtu-unused", record.Note, "IBTA vol. 1 s.12.7.8")
 	Congestion            = define("congestion", record.Note, "IBTA vol. 1 annex A17")
-	CaptureLostPackets    = define("capture-lost-packets", record.Note, "IBTA vol. 1 s.9.7").overTCP("RFC 9293 s.3.4")
+	CaptureIncomplete     = define("capture-incomplete", record.Note, "IBTA vol. 1 s.9.7").overTCP("RFC 9293 s.3.4")
 	MemoryLimitReached    = define("memory-limit-reached", record.Note, "rdmadump")
 )
 

@@ -98,7 +98,7 @@ var transport = []Case{
 	},
 	{Rule: "retransmission-timeout", Name: "a Call", Transport: RoCE, Broken: retransmits(2500 * time.Millisecond), Healthy: retransmits(time.Second)},
 	{
-		Rule: "capture-lost-packets", Name: "a Call", Transport: RoCE,
+		Rule: "capture-incomplete", Name: "a Call", Transport: RoCE,
 		Broken: func(w *wire, c *conn) { rpc(nil, c); w.Drop(c.Client.Call(synth.Null())...); c.Server.Ack() }, Healthy: rpc,
 	},
 }

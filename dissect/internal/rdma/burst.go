@@ -15,7 +15,7 @@ type Burst struct {
 	Timer  record.Opt[int64] // nanoseconds of the timer in the handshake
 	First  Tag               // tag of the first retransmitted operation; 0 if it is not known
 	At     record.Stamp      // its first packet
-	Nak    record.Stamp      // the NAK that caused it; its packet number is 0 if there was none
+	Nak    record.Stamp      // the NAK that requested it, with or without effect; its packet number is 0 if there was none
 }
 
 // burst is the latest burst of a flow, and the sequence number that continues it.
@@ -124,14 +124,17 @@ func (ops *operations) burstOf(f *flow, c circle, r run, o *Operation, at record
 	if o != nil {
 		b.First = o.Tag
 	}
-	asked := s.nak.open
+	asked := s.nak.open && (!s.nak.rnr && c.delta(seq, s.nak.psn) >= 0 || s.nak.psn == seq)
+	if asked {
+		b.Nak = s.nak.at
+	}
 	switch {
-	case asked && s.nak.rnr && s.nak.psn == seq:
-		b.Cause, b.Nak = record.RNRNak, s.nak.at
+	case asked && s.nak.rnr:
+		b.Cause = record.RNRNak
 	case expired:
 		b.Cause = record.RetransmitTimeout
-	case asked && c.delta(seq, s.nak.psn) >= 0:
-		b.Cause, b.Nak = record.RetransmitNak, s.nak.at
+	case asked:
+		b.Cause = record.RetransmitNak
 	case f.stream != nil && s.dupAcks > 0, f.stream == nil && f.answeredBeyond(seq) && f.readOpenAt(seq):
 		b.Cause = record.RetransmitGap
 	default:

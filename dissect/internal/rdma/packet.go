@@ -294,7 +294,15 @@ func (ib *infiniband) skipTo(f *flow, psn uint32, at record.Stamp) {
 	}
 	f.unmatchedResponses = 0
 	ib.operations.countMissing(c, f.side, int64(n))
-	c.Report(ruleLost, Where{At: at}, "%d packets with PSN %d to %d are not in the capture", n, f.expect, (psn-1)&rocev2.PSNMask)
+	last := (psn - 1) & rocev2.PSNMask
+	switch all := psns.delta(psn, f.expect); {
+	case all == 1:
+		c.Report(ruleLost, Where{At: at}, "the packet with PSN %d is not in the capture", last)
+	case n == all:
+		c.Report(ruleLost, Where{At: at}, "%d packets with PSN %d to %d are not in the capture", n, f.expect, last)
+	default: // the responses to a Read have its other PSNs
+		c.Report(ruleLost, Where{At: at}, "%d of the packets with PSN %d to %d are not in the capture", n, f.expect, last)
+	}
 	f.gapFrom, f.gapTo = f.expect, psn
 	f.expect = psn
 	f.psnLowerBound = false

@@ -16,7 +16,7 @@ var (
 	le = binary.LittleEndian
 )
 
-var ruleLost = rule.CaptureLostPackets
+var ruleLost = rule.CaptureIncomplete
 
 const maxSpans = span.Max
 

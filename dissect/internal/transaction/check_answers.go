@@ -265,11 +265,14 @@ func (cs *connState) checkBurst(x *txn, o *rdma.Operation, by rdma.Side, at reco
 	case o != nil && o.Kind == rdma.Read:
 		of = record.EventRead
 	}
-	text := fmt.Sprintf("no progress for %v until the %s retransmitted its %s (retransmission timeout", time.Duration(b.Idle).Round(time.Microsecond), cs.conn.End(by), eventNames[of])
-	if timer, known := b.Timer.Get(); known && timer > 0 {
-		text += fmt.Sprintf("; the REQ announced %v", time.Duration(timer).Round(time.Millisecond))
+	sent := "request"
+	if cs.conn.IsIWARP() {
+		sent = "data"
 	}
-	text += ")"
+	text := fmt.Sprintf("the %s retransmitted its %s after a timeout: for %v it sent no %s and received no new acknowledgement", cs.conn.End(by), eventNames[of], time.Duration(b.Idle).Round(time.Microsecond), sent)
+	if timer, known := b.Timer.Get(); known && timer > 0 {
+		text += fmt.Sprintf("; the REQ announced a timeout of %v", time.Duration(timer).Round(time.Millisecond))
+	}
 	if x != nil {
 		x.checker(at).report(rule.RetransmissionTimeout, "%s", text)
 		return

@@ -90,6 +90,9 @@ func (cs *connState) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp, 
 	}
 	paused := at.Time-x.active.Time >= waitFrom
 	noteRetransmit(cs, x, o, retransmission{by, at, of, b})
+	if of == record.EventReadDone && o.Again > 0 {
+		x.readDoneAt(o, at)
+	}
 	from := x.role(by)
 	if n := len(x.rec.Timeline); n > 0 && !paused { // successive retransmissions are one event
 		if last := &x.rec.Timeline[n-1]; last.Event == record.EventRetransmit && last.Of == of && last.From == from {
@@ -101,6 +104,25 @@ func (cs *connState) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp, 
 	e := x.event(at, record.EventRetransmit, from)
 	e.Of, e.Packets, e.LastPacket = of, record.Some[int64](1), record.Some(at.Packet)
 	return true
+}
+
+// readDoneAt moves the end of a Read to a retransmitted packet of its response, if the requester
+// asked for it again after the end of the first copy: it had not accepted that copy.
+func (x *txn) readDoneAt(o *rdma.Operation, at record.Stamp) {
+	requested := false
+	for i := len(x.rec.Timeline) - 1; i >= 0 && len(x.rec.Timeline)-i <= lookAt; i-- {
+		switch e := &x.rec.Timeline[i]; e.Event {
+		case record.EventRetransmit:
+			requested = requested || e.Of == record.EventRead
+		case record.EventReadDone:
+			if e.Offset.Or(0) == record.Hex64(o.Offset) && e.Handle.Or(0) == record.Hex32(o.Handle) {
+				if requested {
+					e.Time, e.Packet = at.Time, at.Packet
+				}
+				return
+			}
+		}
+	}
 }
 
 // Refused records a NAK or Terminate: the refused operation was not executed, and neither were the

@@ -90,14 +90,22 @@ func (t *Table) makeRecord(x *txn) *record.Transaction {
 
 // inOrder sorts events by time. Most are sorted already.
 func inOrder(events []record.Event) {
-	for i := 1; i < len(events); i++ {
-		if events[i].Time < events[i-1].Time || events[i].Time == events[i-1].Time && events[i].Packet < events[i-1].Packet {
-			slices.SortStableFunc(events, func(a, b record.Event) int {
-				return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Packet, b.Packet))
-			})
-			return
-		}
+	if !slices.IsSortedFunc(events, compareEvents) {
+		slices.SortStableFunc(events, compareEvents)
 	}
+}
+
+// compareEvents orders events by their packets. That a packet is a retransmission comes before what
+// it completed.
+func compareEvents(a, b record.Event) int {
+	order := cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Packet, b.Packet))
+	switch again := a.Event == record.EventRetransmit; {
+	case order != 0 || again == (b.Event == record.EventRetransmit):
+		return order
+	case again:
+		return -1
+	}
+	return 1
 }
 
 // chunks fills in the chunk lists and the handles that were not invalidated.

@@ -84,7 +84,9 @@ func noteRetransmit(cs *connState, x *txn, o *rdma.Operation, r retransmission) 
 		if id, _, known := cs.table.Of(r.burst.First); known && id != x.rec.ID {
 			w.BlockingTransaction = record.Some(id)
 		}
-		if early, filled := o.Disorder(); early.Packet != 0 && filled.Packet != 0 && !x.waitedFor(early.Packet) {
+		w.NakPacket = record.SomeIf(r.burst.Nak.Packet, asked)
+		ignored := asked && w.Reason == record.RetransmitTimeout // the NAK already shows the gap
+		if early, filled := o.Disorder(); !ignored && early.Packet != 0 && filled.Packet != 0 && !x.waitedFor(early.Packet) {
 			w.OutOfOrderPacket, w.GapFilledBy = record.Some(early.Packet), record.Some(filled.Packet)
 			if !asked { // otherwise the NAK shows it
 				w.Packets = packetList(cs, early.Packet, filled.Packet, at.Packet)
