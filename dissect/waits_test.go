@@ -174,35 +174,47 @@ func TestSlowest(t *testing.T) {
 	if want := "560ms retransmit_timeout, server, 10 bytes of read_request, early 7285, filled 7286, packets [7285 7286 7291]"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
+	// The Read ends with the response that was requested again, 2 ms before the Reply.
+	p := slowest.Phases.Or(record.Phases{})
+	got = fmt.Sprintf("until Read %d us, Read %d us, until Reply %d us, waits %d us", p.ToReadNS.Or(0)/1e3, p.ReadNS.Or(0)/1e3, p.ToReplyNS.Or(0)/1e3, p.WaitNS/1e3)
+	if want := "until Read 1530 us, Read 48816 us, until Reply 1978 us, waits 560262 us"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
 }
 
-// TestWaitsOfNaks: the packets of a wait for a retransmission after a NAK begin with the NAK, and
-// only one wait is attributed to a packet that arrived early.
+// TestWaitsOfNaks: the packets of a wait for a retransmission that a NAK requested begin with the
+// NAK, also if the NAK had no effect, and only one wait is attributed to a packet that arrived early.
 func TestWaitsOfNaks(t *testing.T) {
-	transactions, _ := records(t, "rocev2-storm41.pcap.zst")
-	frames, _ := testkit.Frames(t, captures+"rocev2-storm41.pcap.zst")
-	naks := 0
-	for _, r := range transactions {
-		early := map[int64]bool{}
-		for _, w := range r.Waits {
-			if packet, known := w.OutOfOrderPacket.Get(); known {
-				if early[packet] {
-					t.Errorf("%v: two waits are for packet %d", r.XID, packet)
+	for name, want := range map[string]map[record.WaitReason]int{
+		"rocev2-storm41.pcap.zst":         {record.RetransmitNak: 57},
+		"ends-stormall42-client.pcap.zst": {record.RetransmitNak: 5, record.RetransmitTimeout: 1},
+	} {
+		transactions, _ := records(t, name)
+		frames, _ := testkit.Frames(t, captures+name)
+		naks := map[record.WaitReason]int{}
+		for _, r := range transactions {
+			early := map[int64]bool{}
+			for _, w := range r.Waits {
+				if packet, known := w.OutOfOrderPacket.Get(); known {
+					if early[packet] {
+						t.Errorf("%s: %v: two waits are for packet %d", name, r.XID, packet)
+					}
+					early[packet] = true
 				}
-				early[packet] = true
-			}
-			if w.Reason != record.RetransmitNak {
-				continue
-			}
-			naks++
-			const bth = 14 + 20 + 8
-			if data := frames[w.Packets[0]-1].Data; data[bth] != 17 || data[bth+12]>>5 != 3 { // The packet is an Acknowledge with a NAK.
-				t.Errorf("%v: packet %d of %v is no NAK", r.XID, w.Packets[0], w.Packets)
+				nak, known := w.NakPacket.Get()
+				if !known {
+					continue
+				}
+				naks[w.Reason]++
+				const bth = 14 + 20 + 8
+				if data := frames[nak-1].Data; data[bth] != 17 || data[bth+12]>>5 != 3 || w.Packets[0] != nak { // An Acknowledge with a NAK.
+					t.Errorf("%s: %v: packet %d of %v is no NAK", name, r.XID, nak, w.Packets)
+				}
 			}
 		}
-	}
-	if naks != 57 {
-		t.Errorf("%d waits for what a NAK asked for", naks)
+		if !maps.Equal(naks, want) {
+			t.Errorf("%s: waits for what a NAK requested: %v, want %v", name, naks, want)
+		}
 	}
 }
 
