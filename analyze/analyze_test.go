@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -275,5 +276,28 @@ func TestOutages(t *testing.T) {
 	o.add(0, 5) // long finished
 	if o.total() != 300000 || len(o.spans) > maxSpans {
 		t.Errorf("total %d, %d spans", o.total(), len(o.spans))
+	}
+}
+
+// TestGroups: transactions are summed up by any values, and the groups beyond the limit together.
+func TestGroups(t *testing.T) {
+	table := NewTableOf("connection,status", func(values []string, r *record.Transaction) []string {
+		return append(values, strconv.Itoa(r.Connection), string(r.Status))
+	})
+	table.maxRows = 2
+	for i, status := range []record.Status{record.Complete, record.NoReply, record.Complete, record.Complete} {
+		table.Add(&record.Transaction{Connection: i / 3, Status: status, LatencyNS: record.SomeIf(int64(i+1), status == record.Complete)})
+	}
+	var got []string
+	for _, s := range table.Rows() {
+		got = append(got, fmt.Sprintf("%s: %q %d of %s, %d ns", s.Name, s.Group, s.Count, s.GroupBy, s.TotalNS))
+	}
+	want := []string{
+		`0, complete: ["0" "complete"] 2 of connection,status, 4 ns`,
+		`others: [] 1 of connection,status, 4 ns`,
+		`0, no_reply: ["0" "no_reply"] 1 of connection,status, 0 ns`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("groups %q, want %q", got, want)
 	}
 }

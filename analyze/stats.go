@@ -6,15 +6,17 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// Stats sums up the transactions of one program, procedure or operation.
+// Stats sums up the transactions of one group, such as those of one operation.
 type Stats struct {
 	Type          string         `json:"type" doc:"The record's type, always \"stats\"." values:"stats"`
-	GroupBy       string         `json:"group_by" doc:"What the transactions are grouped by." reused:"by" values:"program,procedure,operation"`
-	Name          string         `json:"name" doc:"Name of the program, procedure or operation; \"others\" sums up everything after the first 1024 names."`
+	GroupBy       string         `json:"group_by" doc:"What the transactions are grouped by: program, procedure, operation, or the names of fields of transactions, with commas between them." reused:"by"`
+	Name          string         `json:"name" doc:"Name of the group: of the program, procedure or operation, or the values of the fields; \"others\" sums up everything after the first 1024 groups."`
+	Group         []string       `json:"group" doc:"Values of what group_by names, in the same order; null for \"others\"."`
 	Count         int            `json:"count" doc:"Number of transactions."`
 	Complete      int            `json:"complete" doc:"Number of transactions with both a Call and a Reply."`
 	Errors        int            `json:"errors" doc:"Number of transactions that failed: the capture contains no Call or no Reply, the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status."`
@@ -87,9 +89,12 @@ const (
 	ByOperation = "operation"
 )
 
-// Table sums up transactions by program, procedure or operation.
+// Table sums up transactions by program, procedure or operation, or by other values.
 type Table struct {
 	by     string
+	values func(values []string, r *record.Transaction) []string // nil for the three kinds
+	group  []string                                              // of the current transaction
+	key    []byte                                                // of the current transaction: group, with zero bytes between the values
 	rows   map[string]*Stats
 	recent [32]recentRow // cache of rows that were found recently
 
@@ -113,18 +118,33 @@ func NewTable(by string) *Table {
 	return &Table{by: by, rows: map[string]*Stats{}, maxRows: maxRows, maxExact: maxExact}
 }
 
-// row returns the row for a name, and adds it if necessary.
-func (t *Table) row(name string) *Stats {
-	if s := t.rows[name]; s != nil {
+// NewTableOf returns an empty table that groups by any values. Values appends those of a
+// transaction; by says what they are.
+func NewTableOf(by string, values func(values []string, r *record.Transaction) []string) *Table {
+	t := NewTable(by)
+	t.values = values
+	return t
+}
+
+// row returns the row for a group, and adds it if necessary. The group nil has the others.
+func (t *Table) row(key string, group []string) *Stats {
+	if s := t.rows[key]; s != nil {
 		return s
 	}
-	if len(t.rows) >= t.maxRows && name != Others {
-		return t.row(Others)
+	name := Others
+	if group != nil {
+		if len(t.rows) >= t.maxRows {
+			return t.row(othersKey, nil)
+		}
+		name = strings.Join(group, ", ")
 	}
-	s := &Stats{Type: "stats", GroupBy: t.by, Name: name, FitsInlineAt: map[string]int{}}
-	t.rows[name] = s
+	s := &Stats{Type: "stats", GroupBy: t.by, Name: name, Group: slices.Clone(group), FitsInlineAt: map[string]int{}}
+	t.rows[key] = s
 	return s
 }
+
+// othersKey is the key of the others. No group has it, because values contain no zero bytes.
+const othersKey = "\x00"
 
 // latency adds a latency to a row. If there are too many single latencies, the row with the
 // most of them replaces them by counts.
@@ -183,13 +203,27 @@ type kind struct {
 // find returns the row for a transaction. It caches rows, because most transactions are of
 // few kinds and their names take time to build.
 func (t *Table) find(r *record.Transaction) *Stats {
+	if t.values != nil {
+		t.group, t.key = t.values(t.group[:0], r), t.key[:0]
+		for i, value := range t.group {
+			if i > 0 {
+				t.key = append(t.key, 0)
+			}
+			t.key = append(t.key, value...)
+		}
+		if s := t.rows[string(t.key)]; s != nil {
+			return s
+		}
+		return t.row(string(t.key), t.group)
+	}
 	slot := r.Procedure.Or(0)
 	if operation := r.Operation.Or(""); operation != "" {
 		slot += uint32(len(operation)) + 3*uint32(operation[0])
 	}
 	k, l := kind{r.Program, r.Version, r.Procedure, r.ProgramName, r.ProcedureName, r.Operation, r.Direction}, &t.recent[slot%uint32(len(t.recent))]
 	if l.row == nil || l.kind != k {
-		*l = recentRow{t.row(Name(r, t.by)), k}
+		name := Name(r, t.by)
+		*l = recentRow{t.row(name, []string{name}), k}
 	}
 	return l.row
 }

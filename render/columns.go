@@ -175,6 +175,10 @@ func (col *chosen) row(table *field.Header) *field.Field {
 	return nil
 }
 
+// AppendValue appends a value of a field as -e prints it: commas between the values of a list,
+// nothing for null, and no bytes that a terminal would interpret.
+func AppendValue(b []byte, v any) []byte { return appendAny(b, v) }
+
 // appendAny appends a value of any type as text that is safe for a terminal.
 func appendAny(b []byte, v any) []byte {
 	switch v := v.(type) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -98,6 +100,9 @@ func completions(cmd *cobra.Command) {
 	}
 	fields := viewOf(cmd).fields
 	words("columns", render.Headings(fields.Of())...)
+	complete("by", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return append(slices.Clone(groupKinds), query.Transactions.Names()...), cobra.ShellCompDirectiveNoFileComp
+	})
 	words("ignore", ruleIDs()...)
 	words("explain", ruleIDs()...)
 	completeFilter(cmd, fields)

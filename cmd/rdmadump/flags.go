@@ -111,7 +111,7 @@ var flagTable = []struct {
 		s.BoolVar(&f.timeline, "timeline", false, "draw credits and exposed handles over time")
 	}},
 	{"by", ofView, func(f *flags, s *pflag.FlagSet) {
-		s.StringVar(&f.by, "by", analyze.ByOperation, "group transactions by this `kind`: program, procedure or operation")
+		s.StringVar(&f.by, "by", analyze.ByOperation, "group transactions by these `fields`, with commas between them, such as client,operation; program and procedure are possible, too")
 	}},
 	{"rpc", ofView, func(f *flags, s *pflag.FlagSet) {
 		s.BoolVar(&f.rpc, "rpc", false, "add the decoded arguments and results of NFS to JSON records; a packet has those that its Send carries")
@@ -212,7 +212,6 @@ var choices = []struct {
 	{"output", "-o", func(f *flags) string { return f.output }, outputs},
 	{"color", "--color", func(f *flags) string { return f.color }, fixed("auto", "always", "never")},
 	{"fail-on", "--fail-on", func(f *flags) string { return f.failOn }, fixed(record.Severities[:]...)},
-	{"by", "--by", func(f *flags) string { return f.by }, fixed(analyze.ByProgram, analyze.ByProcedure, analyze.ByOperation)},
 	{"time", "--time", func(f *flags) string { return f.look.time }, fixed(render.AllTimes[:]...)},
 	{"ascii", "--ascii", func(f *flags) string { return f.look.ascii }, fixed("auto", "true", "false")},
 	{"background", "--background", func(f *flags) string { return f.look.background }, fixed("auto", "dark", "light")},

@@ -37,7 +37,7 @@ type settings struct {
 	tree       bool
 	bytes      bool
 	timeline   bool
-	by         string
+	by         grouping
 	failOn     record.Severity
 	ignored    map[string]bool
 	known      baseline
@@ -62,7 +62,7 @@ type order struct {
 func (f *flags) parse(v *view, whole bool) (*settings, error) {
 	s := &settings{
 		view: v, json: f.output == "json", quiet: f.quiet, color: f.color, program: f.jq, count: f.count, conns: f.conns,
-		memory: int64(f.memory), tree: f.tree, bytes: f.bytes, timeline: f.timeline, by: f.by, look: f.look,
+		memory: int64(f.memory), tree: f.tree, bytes: f.bytes, timeline: f.timeline, look: f.look,
 		rpc:    f.rpc || slices.ContainsFunc(append([]string{f.filter, f.sort}, f.fields...), namesRPC),
 		decode: f.tree || f.rpc,
 		failOn: record.Severity(f.failOn), accept: f.accept, unanswered: f.unanswered,
@@ -76,6 +76,12 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 	}
 	if v.takes("width") {
 		if err := s.look.check(v); err != nil {
+			return nil, err
+		}
+	}
+	if v.takes("by") {
+		var err error
+		if s.by, err = parseGrouping(f.by); err != nil {
 			return nil, err
 		}
 	}
@@ -160,6 +166,7 @@ func (s *settings) paths(f *flags) (paths []string) {
 			paths = append(paths, path)
 		}
 	}
+	paths = append(paths, s.by.paths...)
 	return append(paths, s.order.path)
 }
 

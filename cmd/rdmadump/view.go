@@ -53,7 +53,7 @@ var views = []*view{
 		fields: query.Transactions, without: []string{"field", "count"}, open: overview, light: true,
 	},
 	{
-		name: "stats", short: "Sum up transactions by operation, procedure or program: counts, bytes, latency",
+		name: "stats", short: "Sum up transactions by operation or any field (--by): counts, bytes, latency",
 		fields: query.New[analyze.Stats]("stats", statsHeadings...), summed: query.Transactions, flags: []string{"columns", "sort", "top", "by"}, top: "-total_ns", open: stats, light: true,
 	},
 }
@@ -184,7 +184,7 @@ func packets(s *sink) (dissect.Handler, func()) {
 
 // stats shows a table of sums after the last record.
 func stats(s *sink) (dissect.Handler, func()) {
-	table := analyze.NewTable(s.by)
+	table := s.by.table()
 	h := dissect.Handler{Transaction: func(r *record.Transaction) error {
 		if s.asked(r) && s.sums(r) {
 			table.Add(r)
