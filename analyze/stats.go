@@ -131,16 +131,31 @@ func (t *Table) row(key string, group []string) *Stats {
 	if s := t.rows[key]; s != nil {
 		return s
 	}
-	name := Others
-	if group != nil {
-		if len(t.rows) >= t.maxRows {
-			return t.row(othersKey, nil)
-		}
-		name = strings.Join(group, ", ")
+	if group != nil && len(t.rows) >= t.maxRows {
+		return t.row(othersKey, nil)
 	}
-	s := &Stats{Type: "stats", GroupBy: t.by, Name: name, Group: slices.Clone(group), FitsInlineAt: map[string]int{}}
+	s := &Stats{Type: "stats", GroupBy: t.by, Name: groupName(group), Group: slices.Clone(group), FitsInlineAt: map[string]int{}}
 	t.rows[key] = s
 	return s
+}
+
+// groupName returns the name of a group; nil are the others.
+func groupName(group []string) string {
+	if group == nil {
+		return Others
+	}
+	return strings.Join(group, ", ")
+}
+
+// appendGroupKey appends the key of a group: its values, with zero bytes between them.
+func appendGroupKey(b []byte, group []string) []byte {
+	for i, value := range group {
+		if i > 0 {
+			b = append(b, 0)
+		}
+		b = append(b, value...)
+	}
+	return b
 }
 
 // othersKey is the key of the others. No group has it, because values contain no zero bytes.
@@ -204,13 +219,8 @@ type kind struct {
 // few kinds and their names take time to build.
 func (t *Table) find(r *record.Transaction) *Stats {
 	if t.values != nil {
-		t.group, t.key = t.values(t.group[:0], r), t.key[:0]
-		for i, value := range t.group {
-			if i > 0 {
-				t.key = append(t.key, 0)
-			}
-			t.key = append(t.key, value...)
-		}
+		t.group = t.values(t.group[:0], r)
+		t.key = appendGroupKey(t.key[:0], t.group)
 		if s := t.rows[string(t.key)]; s != nil {
 			return s
 		}
