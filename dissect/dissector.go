@@ -144,7 +144,7 @@ func New(h Handler, o Options) *Dissector {
 	}
 	shown := d.shown()
 	d.table = transaction.NewTable(transaction.Options{
-		Rebuild: o.Rebuild || o.Decode, XIDs: o.XIDs, Tree: o.Tree && shown, Shown: shown,
+		Rebuild: o.Rebuild || o.Decode, XIDs: o.XIDs, Tree: o.Tree && shown, Shown: shown, Connections: h.Connection != nil,
 		Linger: o.Linger, Unanswered: o.Unanswered,
 	}, d.budget)
 	d.table.Transaction = handing(d, h.Transaction)
@@ -351,7 +351,7 @@ func (d *Dissector) Summary() *record.Summary {
 	s, t := &d.summary, d.tracker
 	s.Connections = t.Connections()
 	s.CM, s.NotCaptured = t.CM, t.Lost
-	s.NotJudged = append([]record.NotJudged{}, t.NotJudged...)
+	s.NotJudged = append([]record.NotJudged{}, d.table.NotJudged...)
 	for i, status := range record.Statuses {
 		if n := d.table.Ended[i]; n > 0 {
 			s.Transactions[status] = n
@@ -459,7 +459,7 @@ func (d *Dissector) show(taken bool) {
 		verdict = d.tracker.Verdict()
 	}
 	if verdict.Conn != nil {
-		in.RPC, in.NFS4 = transaction.CarriesRPC(verdict.Conn)
+		in.RPC, in.NFS4 = d.table.CarriesRPC(verdict.Conn)
 	}
 	for _, g := range d.table.Guarded(verdict.Op) {
 		in.Guarded = append(in.Guarded, describe.Guarded{XID: g.XID, Asked: describe.Asked(g.Asked)})
@@ -486,8 +486,7 @@ func (d *Dissector) assign(s *packetRef, verdict *rdma.PacketVerdict, taken bool
 	s.marks, s.place = verdict.Mark, verdict.Place
 	c, o, in := verdict.Conn, verdict.Op, &s.input
 	if c != nil {
-		id, decided := c.ID()
-		s.connection = record.SomeIf(id, decided)
+		s.connection = c.Setup().ID
 	}
 	if o != nil {
 		s.operation = o.Kind.String()
@@ -530,7 +529,7 @@ func (d *Dissector) tree(in *describe.Input, h rdma.PacketVerdict) {
 		case h.Op != nil && h.Op.Tag != 0 && h.Op.Word == record.Some(xid):
 			return describe.Asked(d.table.AskedBy(h.Op.Tag))
 		case h.Conn != nil:
-			return describe.Asked(transaction.Open(h.Conn, xid))
+			return describe.Asked(d.table.Open(h.Conn, xid))
 		}
 		return describe.Asked{}
 	}

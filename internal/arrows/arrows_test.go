@@ -98,6 +98,56 @@ func TestMethods(t *testing.T) {
 	}
 }
 
+// Limits of the interface between rdma and the protocol above it. Readers of one of the two
+// packages have to know the whole interface.
+const (
+	maxFollower = 12 // methods of rdma.Follower
+	maxConn     = 10 // exported methods of rdma.Conn, not counting Evict, which the memory limit calls
+)
+
+// TestFollower: the interface between rdma and the protocol above it stays small, and nothing
+// bypasses it with a type assertion.
+func TestFollower(t *testing.T) {
+	follower, conn := 0, 0
+	eachFile(t, func(path string, separate bool) {
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		folder := filepath.ToSlash(filepath.Dir(name))
+		if folder != "dissect" && !strings.HasPrefix(folder, "dissect/internal/") || strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.TypeSpec:
+				if i, ok := n.Type.(*ast.InterfaceType); ok && folder == "dissect/internal/rdma" && n.Name.Name == "Follower" {
+					follower = i.Methods.NumFields()
+				}
+			case *ast.FuncDecl:
+				if folder == "dissect/internal/rdma" && n.Recv != nil && receiver(n.Recv.List[0].Type) == "Conn" && n.Name.IsExported() && n.Name.Name != "Evict" {
+					conn++
+				}
+			case *ast.TypeAssertExpr:
+				if e, ok := n.Type.(*ast.StarExpr); ok && receiver(e) == "connState" {
+					t.Errorf("%s gets the state of a connection with a type assertion", name)
+				}
+			}
+			return true
+		})
+	})
+	if follower == 0 || follower > maxFollower {
+		t.Errorf("rdma.Follower has %d methods, and %d are the most", follower, maxFollower)
+	}
+	if conn == 0 || conn > maxConn {
+		t.Errorf("rdma.Conn has %d exported methods, and %d are the most", conn, maxConn)
+	}
+}
+
 // receiver returns the name of the type of a receiver.
 func receiver(e ast.Expr) string {
 	switch e := e.(type) {

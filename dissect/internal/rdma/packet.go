@@ -338,7 +338,7 @@ func (ib *infiniband) accept(f *flow, p *rocev2.Packet, at record.Stamp) {
 		ib.operations.breakWrite(f)
 		o := ib.operations.operate(f, Atomic, run{p.PSN, f.expect}, at)
 		o.Handle, o.Offset, o.Length, o.Announced, o.Packets, o.count = p.AtomicETH.RKey, p.AtomicETH.VirtualAddress, 8, true, 1, 1
-		f.conn.follower.Began(o)
+		f.conn.follower.Operation(Event{What: Began, Op: o})
 		ib.current.mark(o, 0)
 	}
 	ib.contents.reportPayload()
@@ -450,7 +450,7 @@ func (ib *infiniband) response(f *flow, d *Datagram) {
 		if o := asker.ops.at(psns, p.PSN); o != nil && o.Kind == Atomic && !o.done {
 			ib.operations.countPacket(o, d.At)
 			o.done, o.Bytes = true, o.Length
-			f.conn.follower.Done(o)
+			f.conn.follower.Operation(Event{What: Done, Op: o})
 			ib.current.mark(o, 0)
 		}
 	case syndrome.IsAck():
@@ -492,7 +492,7 @@ func (ib *infiniband) acknowledged(f *flow, psn uint32, at record.Stamp) {
 	}
 	ib.operations.decideCopies(f, l.unacked, covered, at)
 	for ; l.unacked < covered; l.unacked++ {
-		ib.operations.reportAcked(l.entries[l.unacked].op, at, true)
+		ib.operations.reportAcked(l.entries[l.unacked].op, at)
 	}
 }
 

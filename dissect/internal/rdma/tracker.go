@@ -48,9 +48,6 @@ type Tracker struct {
 	// PayloadMap, if not nil, receives the content of each packet and FPDU, and the tag of
 	// the memory that it belongs to.
 	PayloadMap func(c *record.PayloadMap, of Tag)
-	// NotJudged counts violations that the capture does not prove, by rule and gap, in
-	// the order in which they first occurred.
-	NotJudged []record.NotJudged
 	// KeepFPDUs makes the tracker keep the FPDUs that a segment completes, for
 	// [Tracker.FPDUs].
 	KeepFPDUs bool
@@ -91,17 +88,6 @@ func New(upper UpperLayer, b *budget.Budget) *Tracker {
 	t.connections.handshakes, t.connections.tcp = t.handshakes, t.tcp
 	t.icrcs = &icrcTrust{tracker: t, current: t.current, connections: t.connections}
 	return t
-}
-
-// countNotJudged counts a violation that the capture does not prove because of a gap.
-func (t *Tracker) countNotJudged(id, gap string, at record.Stamp) {
-	for i := range t.NotJudged {
-		if n := &t.NotJudged[i]; n.Rule == id && n.Gap == gap {
-			n.Count++
-			return
-		}
-	}
-	t.NotJudged = append(t.NotJudged, record.NotJudged{Rule: id, Gap: gap, Count: 1, Packet: record.SomeIf(at.Packet, at.Packet != 0)})
 }
 
 // Count counts a finding by its severity.
@@ -160,7 +146,7 @@ func (t *Tracker) Packet(d *Datagram) {
 		return
 	}
 	known := t.connections.toward(d, p.DestQPN, &e)
-	if vouched := d.ICRC == rocev2.ICRCOk && known != nil && known.src.good && known.dst.known; !vouched && !t.icrcs.accepts(d, &e) {
+	if vouched := d.ICRC == rocev2.ICRCOk && known != nil && known.src.FillsICRC && known.dst.known; !vouched && !t.icrcs.accepts(d, &e) {
 		if f := known; f != nil { // dropped: only the packet count changes
 			t.current.verdict.Conn, t.current.verdict.Place = f.conn, f.placed(p)
 			f.conn.record.Packets++
@@ -185,7 +171,7 @@ func (t *Tracker) Packet(d *Datagram) {
 	case service == rocev2.UC:
 		t.infiniband.unreliable(f, p, d.At)
 	case info.Request:
-		if c.handshake && !c.record.Established.Known() && f.side == 0 {
+		if c.setup.Handshake && !c.record.Established.Known() && f.side == 0 {
 			t.connections.establish(c, d.At)
 		}
 		t.infiniband.request(f, d)
