@@ -220,7 +220,7 @@ type flow struct {
 	buffer        []byte     // captured bytes of that Send, from its start
 	write         *Operation // the RDMA Write in progress
 	retries       retries
-	placement     *placement // nil if no positions are wanted
+	offsets       *offsets // nil if no positions are wanted
 
 	// Only used by InfiniBand:
 	started            bool

@@ -56,7 +56,7 @@ func (cs *connections) attach(c *Conn, side Side, e ends, qpn uint32) *flow {
 	if old := c.flows[side]; old != nil { // the side uses another queue pair now
 		cs.drop(old)
 	}
-	f := &flow{conn: c, side: side, src: e.src, dst: e.dst, route: r, qpn: qpn, placement: cs.contents.newPlacement()}
+	f := &flow{conn: c, side: side, src: e.src, dst: e.dst, route: r, qpn: qpn, offsets: cs.contents.newStreamOffsets()}
 	e.src.Hold()
 	e.dst.Hold()
 	c.flows[side] = f

@@ -316,9 +316,9 @@ func (ib *infiniband) accept(f *flow, p *rocev2.Packet, at record.Stamp) {
 	if !info.Last && p.PayloadLength > 0 {
 		ib.learnMTU(f.conn, p.PayloadLength)
 	}
-	if f.placement != nil {
-		f.placement.advance(psns, p.PSN)
-		ib.contents.beginPayloadPacket(f.placement.requests(psns, p.PSN))
+	if f.offsets != nil {
+		f.offsets.advance(psns, p.PSN)
+		ib.contents.beginPayloadPacket(f.offsets.requests(psns, p.PSN))
 	}
 	switch info.Kind {
 	case rocev2.KindSend:
@@ -577,7 +577,7 @@ func (ib *infiniband) readResponse(f, asker *flow, p *rocev2.Packet, at record.S
 	if offset+int64(p.PayloadLength) > o.Length || o.done {
 		return // more than the request asked for
 	}
-	ib.contents.beginPayloadPacket(asker.placement.responses(p.PSN))
+	ib.contents.beginPayloadPacket(asker.offsets.responses(p.PSN))
 	ib.operations.readPart(o, offset, p.Payload, p.PayloadLength, at)
 	ib.contents.reportPayload()
 	if last := asker.ops.last(); o.done && asker.psnLowerBound && o == last.op { // the number of its PSNs is now known

@@ -19,6 +19,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
 	"github.com/rdmadump/rdmadump/dissect/internal/span"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/wiremap"
 )
 
 // Side is one end of a connection: 0 or 1, in the order in which they were found. If
@@ -244,5 +245,5 @@ type PacketVerdict struct {
 	// moves nothing.
 	From, To uint64
 
-	Place record.WireOffset // position of its payload
+	Offset wiremap.StreamOffset // of its payload; see [Tracker.Offsets]
 }

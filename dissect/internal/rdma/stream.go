@@ -150,7 +150,7 @@ func (ts *tcpStreams) attachStream(c *Conn, side Side, key streamKey) *flow {
 	}
 	f := &flow{conn: c}
 	e := ts.connections.hosts.ends(&Address{IP: key.src}, &Address{IP: key.dst})
-	f.side, f.src, f.dst, f.placement = side, e.src, e.dst, ts.contents.newPlacement()
+	f.side, f.src, f.dst, f.offsets = side, e.src, e.dst, ts.contents.newStreamOffsets()
 	e.src.Hold()
 	e.dst.Hold()
 	f.stream = &stream{key: key, handshake: c.setup.Handshake}
@@ -249,7 +249,7 @@ func (ts *tcpStreams) takeSegment(f *flow, s *TCP) {
 		}
 	}
 	if s.Length > 0 {
-		ts.current.verdict.Place = f.placement.requests(octets, s.Seq)
+		ts.current.verdict.Offset = f.offsets.requests(octets, s.Seq)
 		ts.takeData(f, s)
 		f.signals.requested = s.At.Time
 		if ts.current.verdict.Op == nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/internal/span"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/dissect/wiremap"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
@@ -45,9 +46,11 @@ type Tracker struct {
 	// BadChecksum counts TCP segments of iWARP that their receiver drops because of
 	// their checksum.
 	BadChecksum int64
-	// PayloadMap, if not nil, receives the content of each packet and FPDU, and the tag of
-	// the memory that it belongs to.
-	PayloadMap func(c *record.PayloadMap, of Tag)
+	// Payload, if not nil, receives the payload of each packet and FPDU, and the tag of the
+	// memory that it belongs to.
+	Payload func(p *wiremap.Payload, of Tag)
+	// Offsets makes the tracker determine the offset of each packet in its stream.
+	Offsets bool
 	// KeepFPDUs makes the tracker keep the FPDUs that a segment completes, for
 	// [Tracker.FPDUs].
 	KeepFPDUs bool
@@ -137,7 +140,7 @@ func (t *Tracker) Packet(d *Datagram) {
 				t.connections.countFor(c, d.Transport)
 			}
 		} else {
-			t.current.verdict.Place.Dropped = true
+			t.current.verdict.Offset.Dropped = true
 		}
 		return
 	}
@@ -148,19 +151,19 @@ func (t *Tracker) Packet(d *Datagram) {
 	known := t.connections.toward(d, p.DestQPN, &e)
 	if vouched := d.ICRC == rocev2.ICRCOk && known != nil && known.src.FillsICRC && known.dst.known; !vouched && !t.icrcs.accepts(d, &e) {
 		if f := known; f != nil { // dropped: only the packet count changes
-			t.current.verdict.Conn, t.current.verdict.Place = f.conn, f.placed(p)
+			t.current.verdict.Conn, t.current.verdict.Offset = f.conn, f.offsetOf(p)
 			f.conn.record.Packets++
 			f.conn.Report(rule.ICRCBad, Where{At: d.At}, "the packet with PSN %d has a bad ICRC, so its receiver drops it", p.PSN)
 		}
-		t.current.verdict.Place.Dropped = true
+		t.current.verdict.Offset.Dropped = true
 		return
 	}
 	f := t.connections.flowOf(known, d, &e)
 	c := f.conn
 	f.notePacket(info.Request && p.AckReq)
 	t.connections.countFor(c, d.Transport)
-	if t.contents.wantsPlaces() {
-		t.current.verdict.Place = f.placed(p)
+	if t.contents.wantsOffsets() {
+		t.current.verdict.Offset = f.offsetOf(p)
 	}
 	if d.Congested || p.BTH.FECN {
 		c.countCongestion(&c.marked, d.At)

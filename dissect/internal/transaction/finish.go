@@ -41,7 +41,7 @@ func (t *Table) emit(x *txn) {
 	x.settleDelivery()
 	x.countMissing()
 	t.Ended[slices.Index(record.Statuses[:], x.rec.Status)]++
-	t.reportItems(x)
+	t.mapItems(x)
 	if t.Transaction != nil || t.Payload != nil {
 		r := t.makeRecord(x, connection)
 		if t.Payload != nil && x.isRebuilt() {

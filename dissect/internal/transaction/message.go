@@ -86,7 +86,7 @@ func (cs *connState) message(o *rdma.Operation) {
 	if t.options.Tree && m.whole {
 		t.keepSend(&m)
 	}
-	t.reportStream(&m)
+	t.mapMessage(&m)
 }
 
 // decode decodes the RPC-over-RDMA header and the RPC header.

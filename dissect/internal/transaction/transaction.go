@@ -21,6 +21,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/dissect/wiremap"
 )
 
 var be = binary.BigEndian
@@ -51,8 +52,8 @@ type Table struct {
 	// Payload receives the rebuilt Payload streams just before.
 	Transaction func(*record.Transaction)
 	Payload     func(t *record.Transaction, call, reply *record.Payload)
-	// Stream, if not nil, receives the decoded messages.
-	Stream func(*record.MessageMap)
+	// Message, if not nil, receives the decoded messages.
+	Message func(*wiremap.Message)
 	// NotJudged counts violations that the capture does not prove, by rule and gap, in the order in
 	// which they first occurred.
 	NotJudged []record.NotJudged
@@ -96,7 +97,7 @@ type Table struct {
 	completed     []CompletedSend
 	guarded       []Guarded
 	completedData []byte // of completed
-	stream        record.MessageMap
+	mapped        wiremap.Message
 }
 
 // NewTable returns a table whose memory is charged to a budget.

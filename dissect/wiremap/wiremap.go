@@ -1,13 +1,24 @@
-package record
+// Package wiremap describes where payload, messages and memory are in the packets of a capture, for
+// programs that rewrite packets. Two runs over the same frames with the same options give the same
+// values.
+package wiremap
 
-import "github.com/rdmadump/rdmadump/dissect/nfs"
+import (
+	"github.com/rdmadump/rdmadump/dissect/nfs"
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
 
-// The types of this file describe where payload, messages and memory are in the packets. They
-// are for callers that rewrite packets. Two runs over the same frames with the same options
-// give the same values.
+// Observer receives what packets and messages contain. What it receives is valid until the method
+// returns.
+type Observer interface {
+	// Payload receives the description of the payload of each packet and FPDU, once.
+	Payload(p *Payload)
+	// Message receives the messages of Calls and Replies as they are decoded.
+	Message(m *Message)
+}
 
-// WireOffset is the position of a packet's payload in the data that a direction of a connection sends.
-type WireOffset struct {
+// StreamOffset is the position of a packet's payload in the data that a direction of a connection sends.
+type StreamOffset struct {
 	// StreamID is the number of the direction. The directions of all connections are counted
 	// from 1; with the InfiniBand transport, requests and responses count as two. It is 0 if
 	// the direction is unknown.
@@ -20,10 +31,10 @@ type WireOffset struct {
 	Dropped bool
 }
 
-// PayloadMap describes the payload of a packet of the InfiniBand transport, or of an FPDU, as its
-// receiver interprets it. Its slice is valid until the handler returns.
-type PayloadMap struct {
-	WireOffset
+// Payload describes the payload of a packet of the InfiniBand transport, or of an FPDU, as its
+// receiver interprets it.
+type Payload struct {
+	StreamOffset
 	Count int64 // size in units of At: 1 packet, or the bytes of the FPDU with its markers
 
 	// The payload is part of a Send, from Offset on, or of the memory of a transaction, at
@@ -31,7 +42,7 @@ type PayloadMap struct {
 	// connections are counted from 1. Send is 0 and Transaction is unknown if the payload is
 	// neither.
 	Send        int64
-	Transaction Opt[int64]
+	Transaction record.Opt[int64]
 	Handle      uint32
 	Offset      uint64
 	Bytes       int // on the wire
@@ -46,17 +57,17 @@ type PayloadMap struct {
 	WrongCRC uint32 // the CRC in the FPDU, exclusive-or the right one
 }
 
-// MessageMap is an RPC message in the form in which it was transferred: reduced, in a Send or in a
+// Message is an RPC message in the form in which it was transferred: reduced, in a Send or in a
 // chunk. If Item is set, it is instead a name that was reduced from an earlier message, such
-// as the target of a symbolic link. Its slices are valid until the handler returns.
-type MessageMap struct {
-	Send     int64            // Send of [PayloadMap] that contains the message; 0 if a chunk does
-	Header   []byte           // RPC-over-RDMA header of the Send, as far as it was decoded
-	Segments []MessageSegment // memory of the chunk that contains the message
-	Payload  []byte           // bytes after the header, up to the first missing one
-	RPC      bool             // Payload begins with the header of an RPC message
+// as the target of a symbolic link.
+type Message struct {
+	Send     int64     // Send of [Payload] that contains the message; 0 if a chunk does
+	Header   []byte    // RPC-over-RDMA header of the Send, as far as it was decoded
+	Segments []Segment // memory of the chunk that contains the message
+	Payload  []byte    // bytes after the header, up to the first missing one
+	RPC      bool      // Payload begins with the header of an RPC message
 
-	Transaction                 Opt[int64]
+	Transaction                 record.Opt[int64]
 	Reply                       bool
 	Known                       bool // the next three fields, which identify the procedure of the Call, are known
 	Program, Version, Procedure uint32
@@ -69,8 +80,8 @@ type MessageMap struct {
 	Hole     int   // for an item of a Reply, the index of its Write chunk
 }
 
-// MessageSegment is a segment of memory through which a part of a stream was transferred.
-type MessageSegment struct {
+// Segment is a segment of memory through which a part of a stream was transferred.
+type Segment struct {
 	Handle uint32
 	Offset uint64
 	Length int64 // number of bytes of the stream

@@ -6,17 +6,18 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/dissect/wiremap"
 )
 
 // Decoded messages, for callers that rewrite packets.
 
-// reportStream reports a decoded Send.
-func (t *Table) reportStream(m *message) {
-	if t.Stream == nil {
+// mapMessage passes a decoded Send to the observer.
+func (t *Table) mapMessage(m *message) {
+	if t.Message == nil {
 		return
 	}
-	h, s := m.header, &t.stream
-	*s = record.MessageMap{Send: m.Number, Holes: s.Holes[:0], Segments: s.Segments[:0]}
+	h, s := m.header, &t.mapped
+	*s = wiremap.Message{Send: m.Number, Holes: s.Holes[:0], Segments: s.Segments[:0]}
 	end := h.Length
 	if m.err != nil {
 		end += 4 // findings quote the invalid word
@@ -25,7 +26,7 @@ func (t *Table) reportStream(m *message) {
 	s.Header, s.Payload, s.RPC = m.data[:end], m.data[end:], found || m.inline && h.Proc == rpcrdma.Msg
 	x, part := t.tagged(m.Tag)
 	s.Reply = part == partReply
-	t.fillStream(x, s)
+	t.mapRPC(x, s)
 }
 
 // findPayload returns the offset of the RPC message in m.data, if the first n bytes were decoded as
@@ -68,20 +69,20 @@ func (m *message) overclaimed(n int) int {
 	return n - h.Length + segments - rpcrdma.SegmentLen
 }
 
-// reportLong reports the Long message in t.scratch.
-func (t *Table) reportLong(x *txn, kind chunkKind) {
-	if t.Stream == nil {
+// mapLong passes the Long message in t.scratch to the observer.
+func (t *Table) mapLong(x *txn, kind chunkKind) {
+	if t.Message == nil {
 		return
 	}
-	s := &t.stream
-	*s = record.MessageMap{Payload: t.scratch, RPC: true, Reply: kind == replyChunk, Holes: s.Holes[:0], Segments: s.Segments[:0]}
-	fillSegments(s, x.chunk(kind, 0))
-	t.fillStream(x, s)
+	s := &t.mapped
+	*s = wiremap.Message{Payload: t.scratch, RPC: true, Reply: kind == replyChunk, Holes: s.Holes[:0], Segments: s.Segments[:0]}
+	mapSegments(s, x.chunk(kind, 0))
+	t.mapRPC(x, s)
 }
 
-// fillSegments fills in the memory through which a stream was transferred. whole is true if the
+// mapSegments fills in the memory through which a stream was transferred. whole is true if the
 // stream contains the whole chunk.
-func fillSegments(s *record.MessageMap, segments []segment) (whole bool) {
+func mapSegments(s *wiremap.Message, segments []segment) (whole bool) {
 	left, missing := int64(len(s.Payload)), int64(0)
 	for i := range segments {
 		p := &segments[i]
@@ -89,7 +90,7 @@ func fillSegments(s *record.MessageMap, segments []segment) (whole bool) {
 		n := min(want, left)
 		left, missing = left-n, missing+want-n
 		if n > 0 {
-			s.Segments = append(s.Segments, record.MessageSegment{Handle: p.handle, Offset: p.offset, Length: n})
+			s.Segments = append(s.Segments, wiremap.Segment{Handle: p.handle, Offset: p.offset, Length: n})
 		}
 	}
 	return missing == 0
@@ -100,7 +101,7 @@ var mayName = [...]string{"READLINK", "SYMLINK", "CREATE"}
 
 // keepNames keeps the data of an RPC that may transfer names.
 func (t *Table) keepNames(x *txn) {
-	if t.Stream == nil {
+	if t.Message == nil {
 		return
 	}
 	procedure := x.procedure.name()
@@ -113,30 +114,30 @@ func (t *Table) keepNames(x *txn) {
 	}
 }
 
-// reportItems reports names that were transferred completely in chunks of their own.
-func (t *Table) reportItems(x *txn) {
-	if t.Stream == nil {
+// mapItems passes to the observer the names that were transferred completely in chunks of their own.
+func (t *Table) mapItems(x *txn) {
+	if t.Message == nil {
 		return
 	}
 	for i := range x.segments {
-		p, s := &x.segments[i], &t.stream
+		p, s := &x.segments[i], &t.mapped
 		if !p.keep || p.index != 0 || p.kind == replyChunk || p.kind == readChunk && p.position == 0 {
 			continue
 		}
 		segments := x.chunk(p.kind, int(p.chunk))
 		t.scratch = gather(t.scratch[:0], segments)
-		*s = record.MessageMap{
+		*s = wiremap.Message{
 			Item: true, Reply: p.kind == writeChunk, Transaction: record.Some(x.rec.ID), Payload: t.scratch, Position: int64(p.position), Hole: int(p.chunk),
 			Holes: s.Holes[:0], Segments: s.Segments[:0],
 		}
-		if fillSegments(s, segments) && len(t.scratch) > 0 {
-			t.Stream(s)
+		if mapSegments(s, segments) && len(t.scratch) > 0 {
+			t.Message(s)
 		}
 	}
 }
 
-// fillStream fills in the known facts about a message, and reports it.
-func (t *Table) fillStream(x *txn, s *record.MessageMap) {
+// mapRPC fills in the known facts about a message, and passes it to the observer.
+func (t *Table) mapRPC(x *txn, s *wiremap.Message) {
 	if x != nil {
 		p := &x.procedure
 		s.Transaction, s.NFS4 = record.Some(x.rec.ID), x.cs.nfs4
@@ -149,5 +150,5 @@ func (t *Table) fillStream(x *txn, s *record.MessageMap) {
 			}
 		}
 	}
-	t.Stream(s)
+	t.Message(s)
 }
