@@ -18,6 +18,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/internal/transaction"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/dissect/wiremap"
 	"github.com/rdmadump/rdmadump/link"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
@@ -37,13 +38,11 @@ type Handler struct {
 	// [Options.RPC].
 	Payload func(t *record.Transaction, call, reply *record.Payload) error
 
-	// Frame gets each frame with its description, just before Packet gets the description.
-	Frame func(*capture.Frame, *record.Packet) error
-
-	// PayloadMap gets a description of the payload of packets and FPDUs, and MessageMap
-	// the messages of Calls and Replies as they are decoded. They are for callers that rewrite packets.
-	PayloadMap func(*record.PayloadMap)
-	MessageMap func(*record.MessageMap)
+	// Frame gets each frame with its description, just before Packet gets the description, and
+	// the position of its payload.
+	Frame func(*capture.Frame, *record.Packet, wiremap.StreamOffset) error
+	// Observer gets what packets and messages contain. It is for callers that rewrite packets.
+	Observer wiremap.Observer
 
 	// Begin gets the time of the first frame, before all records.
 	Begin func(first record.Time) error
@@ -86,7 +85,7 @@ type Options struct {
 	// is more than one core. Handlers get the same records in the same order. But if a
 	// handler returns an error, the summary also counts the packets that were dissected
 	// ahead. Ahead is ignored if Live, Rebuild, Decode, RPC or Tree is set, or if the handler
-	// has PayloadMap or MessageMap.
+	// has an Observer.
 	Ahead bool
 	// Live means that frames arrive while they are captured. While no frame arrives, capture
 	// time advances with the clock of this computer, so that transactions that linger
@@ -144,7 +143,7 @@ func New(h Handler, o Options) *Dissector {
 	}
 	shown := d.shown()
 	d.table = transaction.NewTable(transaction.Options{
-		Rebuild: o.Rebuild || o.Decode, XIDs: o.XIDs, Tree: o.Tree && shown, Shown: shown,
+		Rebuild: o.Rebuild || o.Decode, XIDs: o.XIDs, Tree: o.Tree && shown, Shown: shown, Connections: h.Connection != nil,
 		Linger: o.Linger, Unanswered: o.Unanswered,
 	}, d.budget)
 	d.table.Transaction = handing(d, h.Transaction)
@@ -164,16 +163,16 @@ func New(h Handler, o Options) *Dissector {
 	}
 	d.tracker = rdma.New(d.table, d.budget)
 	d.tracker.Connection, d.tracker.Finding = handing(d, h.Connection), handing(d, h.Finding)
-	d.table.Stream = h.MessageMap
-	if h.PayloadMap != nil {
-		d.tracker.PayloadMap = func(c *record.PayloadMap, of rdma.Tag) {
+	if h.Observer != nil {
+		d.table.Message = h.Observer.Message
+		d.tracker.Payload = func(p *wiremap.Payload, of rdma.Tag) {
 			if id, _, known := d.table.Of(of); known {
-				c.Transaction = record.Some(id)
+				p.Transaction = record.Some(id)
 			}
-			h.PayloadMap(c)
+			h.Observer.Payload(p)
 		}
 	}
-	d.tracker.KeepFPDUs = shown
+	d.tracker.KeepFPDUs, d.tracker.Offsets = shown, h.Frame != nil
 	d.budget.OnFirst = d.limit
 	d.summary = record.Summary{
 		Type: "summary", Transactions: map[record.Status]int64{}, Findings: map[record.Severity]int64{}, Evicted: map[string]int64{}, NotJudged: []record.NotJudged{},
@@ -351,7 +350,7 @@ func (d *Dissector) Summary() *record.Summary {
 	s, t := &d.summary, d.tracker
 	s.Connections = t.Connections()
 	s.CM, s.NotCaptured = t.CM, t.Lost
-	s.NotJudged = append([]record.NotJudged{}, t.NotJudged...)
+	s.NotJudged = append([]record.NotJudged{}, d.table.NotJudged...)
 	for i, status := range record.Statuses {
 		if n := d.table.Ended[i]; n > 0 {
 			s.Transactions[status] = n
@@ -445,7 +444,7 @@ type packetRef struct {
 	transaction record.Opt[int64]
 	xid         record.Opt[record.Hex32]
 	part        record.Part
-	place       record.WireOffset
+	offset      wiremap.StreamOffset
 	unassigned  record.UnassignedReason
 }
 
@@ -459,7 +458,7 @@ func (d *Dissector) show(taken bool) {
 		verdict = d.tracker.Verdict()
 	}
 	if verdict.Conn != nil {
-		in.RPC, in.NFS4 = transaction.CarriesRPC(verdict.Conn)
+		in.RPC, in.NFS4 = d.table.CarriesRPC(verdict.Conn)
 	}
 	for _, g := range d.table.Guarded(verdict.Op) {
 		in.Guarded = append(in.Guarded, describe.Guarded{XID: g.XID, Asked: describe.Asked(g.Asked)})
@@ -483,11 +482,10 @@ func (d *Dissector) show(taken bool) {
 func (d *Dissector) assign(s *packetRef, verdict *rdma.PacketVerdict, taken bool) {
 	s.connection, s.operation, s.transaction, s.xid = record.Opt[int]{}, "", record.Opt[int64]{}, record.Opt[record.Hex32]{}
 	s.part, s.unassigned = record.Part{}, ""
-	s.marks, s.place = verdict.Mark, verdict.Place
+	s.marks, s.offset = verdict.Mark, verdict.Offset
 	c, o, in := verdict.Conn, verdict.Op, &s.input
 	if c != nil {
-		id, decided := c.ID()
-		s.connection = record.SomeIf(id, decided)
+		s.connection = c.Setup().ID
 	}
 	if o != nil {
 		s.operation = o.Kind.String()
@@ -509,9 +507,9 @@ func (d *Dissector) assign(s *packetRef, verdict *rdma.PacketVerdict, taken bool
 func (d *Dissector) packet(s *packetRef) (err error) {
 	p := d.describe.Describe(&s.input)
 	p.Marks, p.Connection, p.RDMAOperation, p.Transaction, p.XID = s.marks, s.connection, s.operation, s.transaction, s.xid
-	p.Part, p.Place, p.NoTransactionReason = s.part, s.place, s.unassigned
+	p.Part, p.NoTransactionReason = s.part, s.unassigned
 	if d.handler.Frame != nil {
-		err = d.handler.Frame(s.input.Frame, p)
+		err = d.handler.Frame(s.input.Frame, p, s.offset)
 	}
 	if d.handler.Packet != nil && err == nil {
 		err = d.handler.Packet(p)
@@ -530,7 +528,7 @@ func (d *Dissector) tree(in *describe.Input, h rdma.PacketVerdict) {
 		case h.Op != nil && h.Op.Tag != 0 && h.Op.Word == record.Some(xid):
 			return describe.Asked(d.table.AskedBy(h.Op.Tag))
 		case h.Conn != nil:
-			return describe.Asked(transaction.Open(h.Conn, xid))
+			return describe.Asked(d.table.Open(h.Conn, xid))
 		}
 		return describe.Asked{}
 	}

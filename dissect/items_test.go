@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/internal/testkit/floods"
@@ -95,7 +96,8 @@ func TestHeaderHole(t *testing.T) {
 	packets, operations := 0, ""
 	pour(w.Frames, dissect.Handler{
 		Packet: func(p *record.Packet) error {
-			for _, m := range p.Messages {
+			for _, content := range p.Messages {
+				m := content.(*nfs.Message)
 				if packets++; !m.Complete || !strings.HasSuffix(string(p.Summary), "PUTFH+WRITE+GETATTR") {
 					t.Errorf("%s: %v", p.Summary, m.Err)
 				}

@@ -86,8 +86,8 @@ func (r *rpcReader) record(d *record.Decoded) *record.RPC {
 
 // half returns the JSON form of a Call or Reply, or nil if there is none.
 func (r *rpcReader) half(h *record.Half, results bool) *record.RPCMessage {
-	m := h.Message
-	if m == nil {
+	m, decoded := h.Message.(*nfs.Message)
+	if !decoded {
 		if h.Unread == "" {
 			return nil
 		}

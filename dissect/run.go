@@ -37,7 +37,7 @@ func (d *Dissector) Run(ctx context.Context, source capture.Source) (*record.Sum
 	r := newReader(reading, source, cores > 1, d.shown())
 	defer r.wait()
 	defer cancel()
-	if o := &d.options; o.Ahead && cores > 1 && !o.Live && !o.Rebuild && !o.Decode && !o.Tree && d.handler.PayloadMap == nil && d.handler.MessageMap == nil {
+	if o := &d.options; o.Ahead && cores > 1 && !o.Live && !o.Rebuild && !o.Decode && !o.Tree && d.handler.Observer == nil {
 		return d.runAhead(ctx, r, source)
 	}
 	ticker := time.NewTicker(tickEvery)

@@ -10,6 +10,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/header"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/wiremap"
 )
 
 // Packets writes the packets of a capture unchanged, each with a comment that says
@@ -21,7 +22,7 @@ type Packets struct {
 	// Rewrite, if not nil, returns the bytes to write instead of those of a frame, as
 	// many as the frame has. In this case names and descriptions of interfaces are
 	// left out.
-	Rewrite func(*capture.Frame, *record.Packet) ([]byte, error)
+	Rewrite func(*capture.Frame, *record.Packet, wiremap.StreamOffset) ([]byte, error)
 	// HideXID, if not nil, reports whether the comment must not contain the XID of a
 	// packet, because Rewrite replaces it.
 	HideXID func(*record.Packet) bool
@@ -56,7 +57,7 @@ func (e *Packets) Flush() error {
 	return e.w.Flush()
 }
 
-func (e *Packets) packet(f *capture.Frame, p *record.Packet) error {
+func (e *Packets) packet(f *capture.Frame, p *record.Packet, at wiremap.StreamOffset) error {
 	if e.Wants != nil {
 		if wanted, err := e.Wants(p); err != nil || !wanted {
 			return err
@@ -78,7 +79,7 @@ func (e *Packets) packet(f *capture.Frame, p *record.Packet) error {
 	data := f.Data
 	if e.Rewrite != nil {
 		var err error
-		if data, err = e.Rewrite(f, p); err != nil {
+		if data, err = e.Rewrite(f, p, at); err != nil {
 			return err
 		}
 	}

@@ -270,15 +270,15 @@ func (n *nfsField) word() string {
 
 // eachMessage calls visit for the decoded messages of a record.
 func eachMessage(r any, visit func(*nfs.Message)) {
+	var contents []record.Content
 	switch r := r.(type) {
 	case *record.Transaction:
-		for _, h := range []*record.Half{&r.Decoded.Call, &r.Decoded.Reply} {
-			if h.Message != nil {
-				visit(h.Message)
-			}
-		}
+		contents = []record.Content{r.Decoded.Call.Message, r.Decoded.Reply.Message}
 	case *record.Packet:
-		for _, m := range r.Messages {
+		contents = r.Messages
+	}
+	for _, c := range contents {
+		if m, ok := c.(*nfs.Message); ok {
 			visit(m)
 		}
 	}

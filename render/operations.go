@@ -31,8 +31,8 @@ var foremost = []string{
 
 // operationLines returns the lines for a Call or a Reply. They are safe to print.
 func operationLines(h record.Half) (lines []string) {
-	m := h.Message
-	if m == nil {
+	m, decoded := h.Message.(*nfs.Message)
+	if !decoded {
 		if h.Unread != "" {
 			lines = append(lines, clean(h.Unread))
 		}

@@ -92,10 +92,11 @@ type Side struct {
 	sink     uint32        // sink STag of its last RDMA Read Request
 	last     iwarp.Segment // first segment of its last operation, which the peer's Terminate may quote
 
-	lastXID uint32 // XID of its last Call
-	ip      net.IP
-	link    []byte // the headers below IP in its frames
-	cmPSN   uint32
+	transport transport
+	lastXID   uint32 // XID of its last Call
+	ip        net.IP
+	link      []byte // the headers below IP in its frames
+	cmPSN     uint32
 }
 
 // RoCE returns a new connection between two RoCEv2 queue pairs.
@@ -165,7 +166,12 @@ func orAddr(a, otherwise netip.Addr) netip.Addr {
 }
 
 func newSide(c *Conn, e End) *Side {
-	return &Side{End: e, Conn: c, NextPSN: e.PSN, Sequence: e.Seq, Markers: c.Options.Markers, ip: e.Addr.AsSlice()}
+	s := &Side{End: e, Conn: c, NextPSN: e.PSN, Sequence: e.Seq, Markers: c.Options.Markers, ip: e.Addr.AsSlice()}
+	s.transport = roce{s}
+	if c.iwarp {
+		s.transport = tcp{s}
+	}
+	return s
 }
 
 // linkHeader returns the headers below the IP header.

@@ -20,6 +20,9 @@ const (
 // packet, because a capture sees packets before segmentation offload splits them.
 const maxSegment = 65000
 
+// tcp sends the segments of a side of an iWARP connection.
+type tcp struct{ side *Side }
+
 // TCP sends one TCP segment at the side's Sequence, and advances Sequence by its data, SYN
 // and FIN. The flags are those of the header: FIN 1, SYN 2, RST 4, PSH 8, ACK 16.
 func (s *Side) TCP(flags uint8, data []byte) *Frame {
@@ -98,18 +101,18 @@ func (s *Side) FIN() *Frame { return s.TCP(tcpFIN|tcpACK, nil) }
 func (s *Side) RST() *Frame { return s.TCP(tcpRST|tcpACK, nil) }
 
 // MPARequest sends the client's MPA request.
-func (c *Conn) MPARequest(edits ...func(*iwarp.MPA)) { c.Client.mpa(edits) }
+func (c *Conn) MPARequest(edits ...func(*iwarp.MPA)) { tcp{c.Client}.mpa(edits) }
 
 // MPAReply sends the server's MPA reply. The FPDUs of the stream begin after it.
-func (c *Conn) MPAReply(edits ...func(*iwarp.MPA)) { c.Server.mpa(edits) }
+func (c *Conn) MPAReply(edits ...func(*iwarp.MPA)) { tcp{c.Server}.mpa(edits) }
 
 // mpa sends an MPA frame. It asks for markers if the peer's stream has them.
-func (s *Side) mpa(edits []func(*iwarp.MPA)) {
-	s.Conn.only(true, "MPA")
+func (t tcp) mpa(edits []func(*iwarp.MPA)) {
+	t.side.Conn.only(true, "MPA")
 	m := iwarp.MPA{
-		Reply: s == s.Conn.Server, Markers: s.Peer.Markers, CRC: !s.Conn.Options.NoCRC, Revision: 1, PrivateData: s.PrivateData,
+		Reply: t.side == t.side.Conn.Server, Markers: t.side.Peer.Markers, CRC: !t.side.Conn.Options.NoCRC, Revision: 1, PrivateData: t.side.PrivateData,
 	}
-	s.Stream(edited(&m, edits).Append(nil))
+	t.side.Stream(edited(&m, edits).Append(nil))
 }
 
 // FPDU frames a ULPDU and appends it to the stream, with markers if the stream has them.
@@ -118,7 +121,7 @@ func (s *Side) FPDU(ulpdu []byte) {
 	b := iwarp.AppendFPDU(w.segment[:0], ulpdu)
 	w.segment = b[:0]
 	if s.Markers {
-		b = s.marked(b[:len(b)-iwarp.CRCLen])
+		b = tcp{s}.marked(b[:len(b)-iwarp.CRCLen])
 	}
 	if s.Conn.Options.NoCRC {
 		clear(b[len(b)-iwarp.CRCLen:])
@@ -129,32 +132,32 @@ func (s *Side) FPDU(ulpdu []byte) {
 // marked inserts the markers into an FPDU without CRC, and appends the CRC. There is a
 // marker every 512 bytes of the stream, also between FPDUs. It contains the distance back
 // to the FPDU's length field (RFC 5044 s.4.3).
-func (s *Side) marked(fpdu []byte) []byte {
+func (t tcp) marked(fpdu []byte) []byte {
 	out := make([]byte, 0, len(fpdu)+len(fpdu)/100+16)
 	start := -1 // offset of the FPDU's length field
 	put := func(data []byte) {
 		for len(data) > 0 {
-			if s.position == 0 {
+			if t.side.position == 0 {
 				back := 0
 				if start >= 0 {
 					back = len(out) - start
 				}
 				out = be.AppendUint32(out, uint32(back&0xffff))
-				s.position = iwarp.MarkerLen
+				t.side.position = iwarp.MarkerLen
 			}
 			if start < 0 {
 				start = len(out)
 			}
-			n := min(len(data), iwarp.MarkerEvery-s.position)
+			n := min(len(data), iwarp.MarkerEvery-t.side.position)
 			out = append(out, data[:n]...)
 			data = data[n:]
-			s.position = (s.position + n) % iwarp.MarkerEvery
+			t.side.position = (t.side.position + n) % iwarp.MarkerEvery
 		}
 	}
 	put(fpdu)
-	if s.position == 0 { // the CRC covers a marker directly before it
+	if t.side.position == 0 { // the CRC covers a marker directly before it
 		out = be.AppendUint32(out, uint32((len(out)-start)&0xffff))
-		s.position = iwarp.MarkerLen
+		t.side.position = iwarp.MarkerLen
 	}
 	put(iwarp.AppendCRC(nil, out))
 	return out
@@ -172,24 +175,24 @@ func (s *Side) Segment(seg iwarp.Segment) {
 	s.FPDU(seg.Append(nil))
 }
 
-// ddp sends a message in segments. seg has the Offset of the first one.
-func (s *Side) ddp(seg iwarp.Segment, data []byte, size, from, to int) {
+// message sends a message in segments. seg has the Offset of the first one.
+func (t tcp) message(seg iwarp.Segment, data []byte, size, from, to int) {
 	n := packetsFor(len(data), size)
 	start := seg.Offset
-	s.last = seg
-	s.last.DDPVersion, s.last.RDMAPVersion, s.last.Last = 1, 1, n == 1
+	t.side.last = seg
+	t.side.last.DDPVersion, t.side.last.RDMAPVersion, t.side.last.Last = 1, 1, n == 1
 	for i := max(from, 0); i < min(n, to); i++ {
 		seg.Offset = start + uint64(i*size)
 		seg.Last = i == n-1
 		seg.Payload = data[i*size : min(len(data), (i+1)*size)]
 		if i == 0 {
-			s.last.Payload = seg.Payload
+			t.side.last.Payload = seg.Payload
 		}
-		s.Segment(seg)
+		t.side.Segment(seg)
 	}
 }
 
-func (s *Side) ddpSend(data []byte, h *how) {
+func (t tcp) send(data []byte, h *how) {
 	if h.immediate != nil || h.psn != nil {
 		panic("synth: iWARP has no Immediate and no PSN")
 	}
@@ -200,29 +203,29 @@ func (s *Side) ddpSend(data []byte, h *how) {
 	if h.solicited {
 		seg.Opcode += iwarp.SendSE - iwarp.Send
 	}
-	s.SendMSN++
-	seg.Sequence = s.SendMSN
-	s.ddp(seg, data, h.size, h.from, h.to)
+	t.side.SendMSN++
+	seg.Sequence = t.side.SendMSN
+	t.message(seg, data, h.size, h.from, h.to)
 }
 
-func (s *Side) ddpWrite(handle uint32, offset uint64, data []byte, h *how) {
+func (t tcp) write(handle uint32, offset uint64, data []byte, h *how) {
 	if h.immediate != nil || h.psn != nil {
 		panic("synth: iWARP has no Immediate and no PSN")
 	}
-	s.ddp(iwarp.Segment{Tagged: true, Opcode: iwarp.Write, STag: handle, Offset: offset}, data, h.size, h.from, h.to)
+	t.message(iwarp.Segment{Tagged: true, Opcode: iwarp.Write, STag: handle, Offset: offset}, data, h.size, h.from, h.to)
 }
 
-// ddpRead sends a Read Request. Each has its own sink STag.
-func (s *Side) ddpRead(r *Read) {
-	s.ReadMSN++
-	s.sink++
-	r.Sink = 0x51000000 + s.sink
+// read sends a Read Request. Each has its own sink STag.
+func (t tcp) read(r *Read, _ *how) {
+	t.side.ReadMSN++
+	t.side.sink++
+	r.Sink = 0x51000000 + t.side.sink
 	body := iwarp.ReadRequestHeader{SinkSTag: r.Sink, Size: r.Length, SourceSTag: r.Handle, SourceOffset: r.Offset}
-	s.ddp(iwarp.Segment{Opcode: iwarp.ReadRequest, Queue: iwarp.QueueReadRequest, Sequence: s.ReadMSN}, body.Append(nil), iwarp.ReadRequestLen, 0, 1)
+	t.message(iwarp.Segment{Opcode: iwarp.ReadRequest, Queue: iwarp.QueueReadRequest, Sequence: t.side.ReadMSN}, body.Append(nil), iwarp.ReadRequestLen, 0, 1)
 }
 
-func (s *Side) ddpRespond(r *Read, data []byte, from, to int) {
-	s.ddp(iwarp.Segment{Tagged: true, Opcode: iwarp.ReadResponse, STag: r.Sink}, data, r.size, from, to)
+func (t tcp) respond(r *Read, data []byte, from, to int) {
+	t.message(iwarp.Segment{Tagged: true, Opcode: iwarp.ReadResponse, STag: r.Sink}, data, r.size, from, to)
 }
 
 // Terminate sends a Terminate. If HasDDP is set and no DDP header is given, the Terminate

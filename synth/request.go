@@ -5,6 +5,15 @@ import (
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
+// transport sends the work requests of a side.
+type transport interface {
+	send(message []byte, h *how)
+	write(handle uint32, offset uint64, data []byte, h *how)
+	read(r *Read, h *how)
+	// respond sends the response packets from <= i < to of a Read by the peer.
+	respond(r *Read, data []byte, from, to int)
+}
+
 // The methods below are work requests that both transports have.
 
 // Send sends a message, split into packets.
@@ -12,11 +21,7 @@ func (s *Side) Send(message []byte, options ...Option) []*Frame {
 	w := s.Conn.wire
 	mark := len(w.Frames)
 	h := s.Conn.how(options)
-	if s.Conn.iwarp {
-		s.ddpSend(message, &h)
-	} else {
-		s.roceSend(message, &h)
-	}
+	s.transport.send(message, &h)
 	return w.since(mark)
 }
 
@@ -25,11 +30,7 @@ func (s *Side) Write(handle uint32, offset uint64, data []byte, options ...Optio
 	w := s.Conn.wire
 	mark := len(w.Frames)
 	h := s.Conn.how(options)
-	if s.Conn.iwarp {
-		s.ddpWrite(handle, offset, data, &h)
-	} else {
-		s.roceWrite(handle, offset, data, &h)
-	}
+	s.transport.write(handle, offset, data, &h)
 	return w.since(mark)
 }
 
@@ -62,11 +63,7 @@ func (s *Side) ReadRequest(handle uint32, offset uint64, length uint32, options 
 	w := s.Conn.wire
 	h := s.Conn.how(options)
 	r := &Read{By: s, Handle: handle, Offset: offset, Length: length, size: h.size, transport: h.transport}
-	if s.Conn.iwarp {
-		s.ddpRead(r)
-	} else {
-		s.roceRead(r, &h)
-	}
+	s.transport.read(r, &h)
 	r.message = s.Messages
 	if w.Sink == nil {
 		r.Request = w.Last()
@@ -82,11 +79,7 @@ func (r *Read) Respond(data []byte) []*Frame { return r.RespondPackets(data, 0, 
 func (r *Read) RespondPackets(data []byte, from, to int) []*Frame {
 	w := r.By.Conn.wire
 	mark := len(w.Frames)
-	if r.By.Conn.iwarp {
-		r.By.Peer.ddpRespond(r, data, from, to)
-	} else {
-		r.By.Peer.roceRespond(r, data, from, to)
-	}
+	r.By.Peer.transport.respond(r, data, from, to)
 	return w.since(mark)
 }
 
@@ -97,7 +90,7 @@ func (s *Side) Ack(options ...Option) *Frame {
 		s.Acked = s.Peer.Sequence
 		return s.TCP(tcpACK, nil)
 	}
-	return s.acknowledge(ack, s.Peer.NextPSN-1, s.Peer.Messages, options)
+	return roce{s}.acknowledge(ack, s.Peer.NextPSN-1, s.Peer.Messages, options)
 }
 
 // Refuse rejects the peer's last operation as an access to memory that is not exposed: with

@@ -10,6 +10,9 @@ import (
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
+// roce sends the packets of a side of a RoCEv2 connection.
+type roce struct{ side *Side }
+
 // Packet sends one RoCEv2 packet as given, with a correct ICRC. Its opcode determines its
 // extended headers. A zero P_Key or destination QPN is replaced by the usual one. No PSN is
 // counted.
@@ -17,36 +20,36 @@ func (s *Side) Packet(p rocev2.Packet, payload []byte) *Frame {
 	s.Conn.only(false, "InfiniBand packets")
 	w := s.Conn.wire
 	w.packet = p
-	return s.packet(payload)
+	return roce{s}.packet(payload)
 }
 
 // packet sends the packet in the Wire, with a payload.
-func (s *Side) packet(payload []byte) *Frame {
-	w := s.Conn.wire
+func (t roce) packet(payload []byte) *Frame {
+	w := t.side.Conn.wire
 	must(w.buf.Clear())
 	body, err := w.buf.AppendBytes(len(payload))
 	must(err)
 	copy(body, payload)
-	return s.wrap()
+	return t.wrap()
 }
 
 // wrap sends the packet in the Wire. Its payload is in the Wire's buffer.
-func (s *Side) wrap() *Frame {
-	w := s.Conn.wire
+func (t roce) wrap() *Frame {
+	w := t.side.Conn.wire
 	p := &w.packet
 	p.Headers = p.Opcode.Info().Headers
 	p.PKey = cmp.Or(p.PKey, 0xffff)
-	p.DestQPN = cmp.Or(p.DestQPN, s.Peer.QPN)
+	p.DestQPN = cmp.Or(p.DestQPN, t.side.Peer.QPN)
 	fix := gopacket.SerializeOptions{FixLengths: true}
 	must(p.SerializeTo(w.buf, fix))
-	w.udp = layers.UDP{SrcPort: layers.UDPPort(0xc000 | s.QPN&0x3fff), DstPort: rocev2.UDPPort}
+	w.udp = layers.UDP{SrcPort: layers.UDPPort(0xc000 | t.side.QPN&0x3fff), DstPort: rocev2.UDPPort}
 	must(w.udp.SerializeTo(w.buf, fix))
-	s.prepend(layers.IPProtocolUDP)
+	t.side.prepend(layers.IPProtocolUDP)
 	must(rocev2.FixICRC(w.buf.Bytes()))
-	if s.Addr.Is6() {
+	if t.side.Addr.Is6() {
 		fixChecksum(w.buf.Bytes())
 	}
-	return s.emit()
+	return t.side.emit()
 }
 
 // opcodes are the opcodes of an operation that may take several packets.
@@ -75,22 +78,22 @@ func (o opcodes) at(i, n int) uint8 {
 func packetsFor(length, size int) int { return max(1, (length+size-1)/size) }
 
 // number returns the first PSN of a request, and advances the PSN by its packets.
-func (s *Side) number(h *how, packets int) uint32 {
+func (t roce) number(h *how, packets int) uint32 {
 	if h.psn != nil {
 		return *h.psn
 	}
-	s.lastPSN = s.NextPSN
-	s.NextPSN = (s.NextPSN + uint32(packets)) & rocev2.PSNMask
-	s.Messages++
-	return s.lastPSN
+	t.side.lastPSN = t.side.NextPSN
+	t.side.NextPSN = (t.side.NextPSN + uint32(packets)) & rocev2.PSNMask
+	t.side.Messages++
+	return t.side.lastPSN
 }
 
-// roceRequest sends a Send or Write. The extended headers are already in the packet of the
+// request sends a Send or Write. The extended headers are already in the packet of the
 // Wire.
-func (s *Side) roceRequest(o opcodes, data []byte, h *how) {
-	w := s.Conn.wire
+func (t roce) request(o opcodes, data []byte, h *how) {
+	w := t.side.Conn.wire
 	n := packetsFor(len(data), h.size)
-	psn := s.number(h, n)
+	psn := t.number(h, n)
 	for i := range n {
 		if i < h.from || i >= h.to {
 			continue
@@ -110,23 +113,23 @@ func (s *Side) roceRequest(o opcodes, data []byte, h *how) {
 			Opcode: rocev2.Opcode(uint8(h.transport) | op), PSN: (psn + uint32(i)) & rocev2.PSNMask,
 			AckReq: last, SolicitedEvent: last && h.solicited,
 		}
-		s.packet(data[i*h.size : min(len(data), (i+1)*h.size)])
+		t.packet(data[i*h.size : min(len(data), (i+1)*h.size)])
 	}
 }
 
-func (s *Side) roceSend(data []byte, h *how) {
-	w := s.Conn.wire
+func (t roce) send(data []byte, h *how) {
+	w := t.side.Conn.wire
 	if h.invalidate != nil {
 		w.packet.IETH.RKey = *h.invalidate
 	}
 	if h.immediate != nil {
 		w.packet.ImmDt.Immediate = *h.immediate
 	}
-	s.roceRequest(sendOpcodes, data, h)
+	t.request(sendOpcodes, data, h)
 }
 
-func (s *Side) roceWrite(handle uint32, offset uint64, data []byte, h *how) {
-	w := s.Conn.wire
+func (t roce) write(handle uint32, offset uint64, data []byte, h *how) {
+	w := t.side.Conn.wire
 	if h.immediate != nil {
 		w.packet.ImmDt.Immediate = *h.immediate
 	}
@@ -135,24 +138,24 @@ func (s *Side) roceWrite(handle uint32, offset uint64, data []byte, h *how) {
 		length = *h.length
 	}
 	w.packet.RETH = rocev2.RETH{VirtualAddress: offset, RKey: handle, DMALength: length}
-	s.roceRequest(writeOpcodes, data, h)
+	t.request(writeOpcodes, data, h)
 }
 
-func (s *Side) roceRead(r *Read, h *how) {
-	p := &s.Conn.wire.packet
-	r.PSN = s.number(h, packetsFor(int(r.Length), h.size))
+func (t roce) read(r *Read, h *how) {
+	p := &t.side.Conn.wire.packet
+	r.PSN = t.number(h, packetsFor(int(r.Length), h.size))
 	p.BTH = rocev2.BTH{Opcode: rocev2.Opcode(uint8(h.transport) | rocev2.OpReadRequest), PSN: r.PSN, AckReq: true}
 	p.RETH = rocev2.RETH{VirtualAddress: r.Offset, RKey: r.Handle, DMALength: r.Length}
-	s.packet(nil)
+	t.packet(nil)
 }
 
-func (s *Side) roceRespond(r *Read, data []byte, from, to int) {
-	p := &s.Conn.wire.packet
+func (t roce) respond(r *Read, data []byte, from, to int) {
+	p := &t.side.Conn.wire.packet
 	n := packetsFor(len(data), r.size)
 	for i := max(from, 0); i < min(to, n); i++ {
 		p.BTH = rocev2.BTH{Opcode: rocev2.Opcode(uint8(r.transport) | responseOpcodes.at(i, n)), PSN: (r.PSN + uint32(i)) & rocev2.PSNMask}
-		p.AETH = s.aeth(ack, r.message)
-		s.packet(data[i*r.size : min(len(data), (i+1)*r.size)])
+		p.AETH = aeth(ack, r.message)
+		t.packet(data[i*r.size : min(len(data), (i+1)*r.size)])
 	}
 }
 
@@ -164,14 +167,14 @@ func (s *Side) FetchAdd(handle uint32, offset, add, before uint64, options ...Op
 	mark := len(w.Frames)
 	h := s.Conn.how(options)
 	p := &w.packet
-	psn := s.number(&h, 1)
+	psn := roce{s}.number(&h, 1)
 	p.BTH = rocev2.BTH{Opcode: rocev2.Opcode(uint8(h.transport) | rocev2.OpFetchAdd), PSN: psn, AckReq: true}
 	p.AtomicETH = rocev2.AtomicETH{VirtualAddress: offset, RKey: handle, SwapAdd: add}
-	s.packet(nil)
+	roce{s}.packet(nil)
 	p.BTH = rocev2.BTH{Opcode: rocev2.Opcode(uint8(h.transport) | rocev2.OpAtomicAcknowledge), PSN: psn}
-	p.AETH = s.aeth(ack, s.Messages)
+	p.AETH = aeth(ack, s.Messages)
 	p.AtomicAckETH.Original = before
-	s.Peer.packet(nil)
+	roce{s.Peer}.packet(nil)
 	return w.since(mark)
 }
 
@@ -182,34 +185,35 @@ const (
 	nak = 0x60
 )
 
-func (s *Side) aeth(syndrome uint8, messages uint32) rocev2.AETH {
+// aeth returns an extended header with the syndrome and the number of messages so far.
+func aeth(syndrome uint8, messages uint32) rocev2.AETH {
 	return rocev2.AETH{Syndrome: rocev2.Syndrome(syndrome), MSN: messages & 0xffffff}
 }
 
 // acknowledge sends an Acknowledge packet for a PSN, unless the options give another PSN.
-func (s *Side) acknowledge(syndrome uint8, psn, messages uint32, options []Option) *Frame {
-	h := s.Conn.how(options)
+func (t roce) acknowledge(syndrome uint8, psn, messages uint32, options []Option) *Frame {
+	h := t.side.Conn.how(options)
 	if h.psn != nil {
 		psn = *h.psn
 	}
-	p := &s.Conn.wire.packet
+	p := &t.side.Conn.wire.packet
 	p.BTH = rocev2.BTH{Opcode: rocev2.OpAcknowledge, PSN: psn & rocev2.PSNMask}
-	p.AETH = s.aeth(syndrome, messages)
-	return s.packet(nil)
+	p.AETH = aeth(syndrome, messages)
+	return t.packet(nil)
 }
 
 // Nak sends a NAK of the peer's last request, or of the PSN given by AtPSN, with one of the
 // NAK codes of rocev2. [Side.Refuse] exists on both transports.
 func (s *Side) Nak(code uint8, options ...Option) *Frame {
 	s.Conn.only(false, "NAK")
-	return s.acknowledge(nak|code&0x1f, s.Peer.lastPSN, s.Peer.Messages-1, options)
+	return roce{s}.acknowledge(nak|code&0x1f, s.Peer.lastPSN, s.Peer.Messages-1, options)
 }
 
 // RNR sends an RNR NAK with the 5-bit code of a timer, after which the peer retransmits its
 // last request. [Side.NotReady] exists on both transports.
 func (s *Side) RNR(timer uint8, options ...Option) *Frame {
 	s.Conn.only(false, "RNR NAK")
-	return s.acknowledge(rnr|timer&0x1f, s.Peer.lastPSN, s.Peer.Messages-1, options)
+	return roce{s}.acknowledge(rnr|timer&0x1f, s.Peer.lastPSN, s.Peer.Messages-1, options)
 }
 
 // CNP sends a congestion notification packet.
@@ -217,7 +221,7 @@ func (s *Side) CNP() *Frame {
 	s.Conn.only(false, "CNP")
 	p := &s.Conn.wire.packet
 	p.BTH = rocev2.BTH{Opcode: rocev2.OpcodeCNP, BECN: true}
-	return s.packet(make([]byte, 16))
+	return roce{s}.packet(make([]byte, 16))
 }
 
 // The methods below send messages of the connection manager. An edit changes a message
@@ -241,7 +245,7 @@ func (s *Side) CM(attribute rocev2.CMAttribute, message gopacket.SerializableLay
 	p.BTH = rocev2.BTH{Opcode: rocev2.Opcode(uint8(rocev2.UD) | rocev2.OpSendOnly), DestQPN: 1, PSN: s.cmPSN, AckReq: true}
 	p.DETH = rocev2.DETH{QKey: 0x80010000, SourceQPN: 1}
 	s.cmPSN++
-	return s.wrap()
+	return roce{s}.wrap()
 }
 
 func edited[M any](m *M, edits []func(*M)) *M {

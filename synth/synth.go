@@ -1,13 +1,12 @@
-// Package synth makes up RDMA storage connections, frame by frame: RoCEv2 over
-// IPv4 or IPv6, and iWARP over TCP, carrying RPC-over-RDMA. What it makes is as
-// right as a healthy pair of kernels would send it (PSNs, sequence numbers,
-// checksums, ICRCs, credits, chunk lists) until it is told otherwise, and
-// anything can be told otherwise: that is what it is for. Tests break one rule
-// at a time with it, floods are built of it, and whoever writes a tool that
-// reads captures can have them as pcap or pcapng.
+// Package synth makes synthetic RDMA storage connections, frame by frame: RoCEv2 over
+// IPv4 or IPv6, and iWARP over TCP, carrying RPC-over-RDMA. By default, everything in
+// the frames is what two healthy kernels would send: PSNs, sequence numbers,
+// checksums, ICRCs, credits and chunk lists. A caller can change each of these. Tests
+// violate one rule at a time with package synth, and make floods of connections.
+// Authors of programs that read captures can write the frames as pcap or pcapng.
 //
-// A [Wire] records frames and holds the clock. A [Conn] on it has two ends, each
-// a [Side] that can do what an RDMA requester or responder does:
+// A [Wire] records frames and has a clock. A [Conn] on it has two ends, each a [Side]
+// that sends what an RDMA requester or responder sends:
 //
 //	w := synth.New()
 //	c := w.RoCE(synth.Options{})                 // or w.IWARP
@@ -16,17 +15,16 @@
 //	c.Disconnect(c.Client)
 //	w.WritePcapng(file, synth.Pcapng{})
 //
-// Three layers can be used together: [Side.RPC] does all that belongs to one
-// RPC; [Side.Call], [Side.Pull], [Side.Push] and [Side.Reply] are its steps, with
-// a [Call] and a [Reply] whose every field may be wrong; [Side.Send],
-// [Side.Read], [Side.Write], [Side.Ack] and their like are the work requests
-// below; and [Side.Packet], [Side.Segment], [Side.FPDU] and [Side.TCP] put down
-// single packets. A conversation that is written for one transport runs on the
-// other.
+// Callers can combine the methods of several layers. [Side.RPC] sends everything that
+// belongs to one RPC. [Side.Call], [Side.Pull], [Side.Push] and [Side.Reply] are its
+// steps, with a [Call] and a [Reply] in which every field can be set. [Side.Send],
+// [Side.Read], [Side.Write], [Side.Ack] and similar methods are the work requests
+// below. [Side.Packet], [Side.Segment], [Side.FPDU] and [Side.TCP] send single packets.
+// A conversation that is written for one transport also runs on the other.
 //
-// What cannot be built (an Immediate on iWARP, a CM message on TCP) is a mistake
-// in the program that asks for it, and panics. There is no global state, and
-// nothing is random: the same program makes the same bytes.
+// A method panics if the transport cannot send what the caller asks for (an Immediate on
+// iWARP, a CM message on TCP). The package has no global state and uses no random
+// numbers: the same program makes the same bytes.
 package synth
 
 import (

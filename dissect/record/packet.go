@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/rdmadump/rdmadump/dissect/field"
-	"github.com/rdmadump/rdmadump/dissect/nfs"
 )
 
 // Check is the result of verifying a checksum.
@@ -42,7 +41,6 @@ type Packet struct {
 	XID                 Opt[Hex32]
 	Part                Part // of the RPC
 	Marks               Marks
-	Place               WireOffset // of the payload
 	NoTransactionReason UnassignedReason
 
 	Summary []byte
@@ -51,7 +49,7 @@ type Packet struct {
 
 	// Messages are the arguments and results in the packet, if they were asked for,
 	// without reduced data items. They are valid until the handler returns.
-	Messages []*nfs.Message
+	Messages []Content
 }
 
 // Clone returns a copy without Messages that stays valid after the handler has returned.

@@ -1,7 +1,5 @@
 package record
 
-import "github.com/rdmadump/rdmadump/dissect/nfs"
-
 // Decoded holds the decoded arguments of a Call and results of its Reply. It is valid until
 // the handler returns.
 type Decoded struct{ Call, Reply Half }
@@ -9,8 +7,15 @@ type Decoded struct{ Call, Reply Half }
 // Half is a decoded Call or Reply. Message is nil and Unread is empty if the capture does not
 // contain it, the RPC failed, or its program is unknown.
 type Half struct {
-	Message *nfs.Message
+	Message Content
 	Unread  string // reason why it cannot be decoded
+}
+
+// Content is the arguments of a Call or the results of a Reply, as the package that knows their
+// program decodes them. For NFS and its companion protocols it is an *nfs.Message.
+type Content interface {
+	// AppendNames appends the names of the operations of a COMPOUND, or of the procedure.
+	AppendNames(names []string) []string
 }
 
 // RPC is the JSON form of decoded arguments and results.

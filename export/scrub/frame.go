@@ -12,6 +12,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/dissect/wiremap"
 	"github.com/rdmadump/rdmadump/link"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
@@ -26,8 +27,9 @@ type frame struct {
 	other   rocev2.Packet // packet of the scrubbed frame
 	tcp     link.TCP
 	in, out []byte
-	raw     []byte // the FPDU as it is in its TCP stream
-	plain   []byte // the FPDU without markers
+	at      wiremap.StreamOffset // of its payload
+	raw     []byte               // the FPDU as it is in its TCP stream
+	plain   []byte               // the FPDU without markers
 	icrc    rocev2.ICRC
 	try     int64
 	notRoCE bool // the frame is a datagram to RoCE's port that is not a RoCE packet
@@ -40,10 +42,12 @@ const maxTries = 16
 // maxFrame is larger than any frame, in bytes.
 const maxFrame = 1 << 24
 
-// Frame returns the scrubbed bytes of a frame of the second run. The slice is valid
+// Frame returns the scrubbed bytes of a frame of the second run, whose payload is at an
+// offset. The slice is valid
 // until the next call. The error is that of reading the temporary file.
-func (s *Scrubber) Frame(f *capture.Frame, p *record.Packet) ([]byte, error) {
+func (s *Scrubber) Frame(f *capture.Frame, p *record.Packet, at wiremap.StreamOffset) ([]byte, error) {
 	w := &s.frame
+	w.at = at
 	before := s.Report
 	w.link.Decode(f)
 	for try := int64(0); ; try++ {
@@ -272,10 +276,10 @@ func (w *frame) segment(p *record.Packet, own stream) {
 	w.s.Report.Payload += int64(len(out))
 	switch {
 	case p.Transport == "":
-	case p.Place.StreamID == 0:
+	case w.at.StreamID == 0:
 		w.mpaHead(out)
 	default:
-		w.s.fpdus(out, p.Place, &w.raw, &w.plain, w)
+		w.s.fpdus(out, w.at, &w.raw, &w.plain, w)
 	}
 }
 
@@ -287,7 +291,7 @@ func (w *frame) mpaHead(out []byte) {
 }
 
 // fpdus writes scrubbed bytes of a TCP stream, beginning at a place.
-func (s *Scrubber) fpdus(out []byte, at record.WireOffset, raw, plain *[]byte, w *frame) {
+func (s *Scrubber) fpdus(out []byte, at wiremap.StreamOffset, raw, plain *[]byte, w *frame) {
 	s.key.fill(out, stream{"stream", at.StreamID, 0}, at.At)
 	w.mpaHead(out)
 	end := at.At + int64(len(out))
@@ -391,7 +395,7 @@ func (w *frame) transport(p *record.Packet, own stream) {
 	for rest := t.Headers; rest != 0; rest &= rest - 1 {
 		payload += (rest & -rest).Len()
 	}
-	if !p.Place.Dropped || t.PayloadLength == 0 { // the opcode of a dropped packet may be damaged, and the bytes may be data
+	if !w.at.Dropped || t.PayloadLength == 0 { // the opcode of a dropped packet may be damaged, and the bytes may be data
 		w.keep(at+rocev2.BTHLen, payload)
 		w.atomics(at)
 	}
@@ -403,7 +407,7 @@ func (w *frame) transport(p *record.Packet, own stream) {
 	case kind == rocev2.KindCongestion && zero(t.Payload):
 		clear(out)
 	default:
-		if !w.s.packet(out, p.Place, own) && kind == rocev2.KindSend && t.Opcode.Info().First && p.ICRC == record.Good && w.s.carriesRPC(p) {
+		if !w.s.packet(out, w.at, own) && kind == rocev2.KindSend && t.Opcode.Info().First && p.ICRC == record.Good && w.carriesRPC(p) {
 			w.s.unassigned(out, t.Payload)
 		}
 	}
@@ -471,7 +475,7 @@ func (w *frame) atomics(at int) {
 
 // packet writes the scrubbed payload of a packet at a place, and reports whether the
 // first run decoded all of it.
-func (s *Scrubber) packet(out []byte, at record.WireOffset, own stream) (known bool) {
+func (s *Scrubber) packet(out []byte, at wiremap.StreamOffset, own stream) (known bool) {
 	if at.StreamID != 0 {
 		own = stream{"packet", at.StreamID, at.At}
 	}
@@ -494,8 +498,8 @@ func (s *Scrubber) holds(send int64) int {
 
 // carriesRPC reports whether a packet belongs to a connection that carries
 // RPC-over-RDMA, even if that was only known after the packet.
-func (s *Scrubber) carriesRPC(p *record.Packet) bool {
-	return s.rpcFlows.has(p.Place.StreamID) || s.rpc.has(int64(p.Connection.Or(-1)))
+func (w *frame) carriesRPC(p *record.Packet) bool {
+	return w.s.rpcFlows.has(w.at.StreamID) || w.s.rpc.has(int64(p.Connection.Or(-1)))
 }
 
 // unassigned writes the scrubbed beginning of a Send that the first run did not
@@ -507,7 +511,7 @@ func (s *Scrubber) unassigned(out, in []byte) {
 	if h.Decode(in) != nil || !h.Understood() || h.Proc > rpcrdma.Error {
 		return
 	}
-	r := record.MessageMap{Header: in[:h.Length], Payload: in[h.Length:], RPC: h.Proc == rpcrdma.Msg}
+	r := wiremap.Message{Header: in[:h.Length], Payload: in[h.Length:], RPC: h.Proc == rpcrdma.Msg}
 	for i := range h.Reads {
 		g := &h.Reads[i]
 		if n := len(r.Holes); n > 0 && r.Holes[n-1].Position == int64(g.Position) {

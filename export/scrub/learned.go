@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/wiremap"
 	"github.com/rdmadump/rdmadump/export/internal/disk"
 )
 
@@ -77,7 +77,7 @@ const (
 
 // overlay assigns a part of a plan to a segment of memory.
 type overlay struct {
-	record.MessageSegment
+	wiremap.Segment
 	at    place
 	from  int64 // offset in the plan
 	order int64 // number of overlays before it, which it covers
@@ -204,7 +204,7 @@ func (s *learned) addFPDU(flow int64, f *fpdu, head []byte) {
 }
 
 // addOverlay assigns a plan to memory of a transaction.
-func (s *learned) addOverlay(transaction int64, segments []record.MessageSegment, at place) {
+func (s *learned) addOverlay(transaction int64, segments []wiremap.Segment, at place) {
 	from := int64(0)
 	for _, g := range segments {
 		s.add(s.overlays, transaction, int64(g.Handle), int64(g.Offset), s.next(), g.Length, from, int64(at), 0)
@@ -328,8 +328,8 @@ func (s *learned) reaching(transaction int64, handle uint32, offset, end int64) 
 			break
 		}
 		o := overlay{
-			MessageSegment: record.MessageSegment{Handle: handle, Offset: uint64(column(b, 2)), Length: column(b, 4)},
-			at:             place(column(b, 6)), from: column(b, 5), order: column(b, 3),
+			Segment: wiremap.Segment{Handle: handle, Offset: uint64(column(b, 2)), Length: column(b, 4)},
+			at:      place(column(b, 6)), from: column(b, 5), order: column(b, 3),
 		}
 		if after(int64(o.Offset), o.Length) > offset {
 			s.reached = append(s.reached, o)

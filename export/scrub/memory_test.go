@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/wiremap"
 	"github.com/rdmadump/rdmadump/synth"
 )
 
@@ -34,13 +35,13 @@ func learnedOf(t testing.TB, n int64) (memory int64, took time.Duration) {
 		be.PutUint32(message[28:], uint32(i+1))
 		for reply := range int64(2) {
 			send, tx := 2*i+reply+1, record.Some(i+1)
-			h.PayloadMap(&record.PayloadMap{WireOffset: record.WireOffset{StreamID: 1 + 2*reply, At: i}, Count: 1, Send: send, Transaction: tx, Bytes: len(message)})
-			h.MessageMap(&record.MessageMap{Send: send, Header: message[:28], Payload: message[28:], RPC: true, Transaction: tx, Reply: reply > 0})
+			h.Observer.Payload(&wiremap.Payload{StreamOffset: wiremap.StreamOffset{StreamID: 1 + 2*reply, At: i}, Count: 1, Send: send, Transaction: tx, Bytes: len(message)})
+			h.Observer.Message(&wiremap.Message{Send: send, Header: message[:28], Payload: message[28:], RPC: true, Transaction: tx, Reply: reply > 0})
 		}
 		for part := range int64(2) {
-			h.PayloadMap(&record.PayloadMap{WireOffset: record.WireOffset{StreamID: 2, At: 2*i + part}, Count: 1, Transaction: record.Some(i + 1), Handle: 9, Offset: uint64(50 * part), Bytes: 50})
+			h.Observer.Payload(&wiremap.Payload{StreamOffset: wiremap.StreamOffset{StreamID: 2, At: 2*i + part}, Count: 1, Transaction: record.Some(i + 1), Handle: 9, Offset: uint64(50 * part), Bytes: 50})
 		}
-		h.MessageMap(&record.MessageMap{Segments: []record.MessageSegment{{Handle: 9, Length: 100}}, Payload: data, Transaction: record.Some(i + 1), Reply: true})
+		h.Observer.Message(&wiremap.Message{Segments: []wiremap.Segment{{Handle: 9, Length: 100}}, Payload: data, Transaction: record.Some(i + 1), Reply: true})
 		if err := h.Transaction(&record.Transaction{ID: i + 1}); err != nil {
 			t.Fatal(err)
 		}
@@ -52,11 +53,11 @@ func learnedOf(t testing.TB, n int64) (memory int64, took time.Duration) {
 	out := make([]byte, len(message))
 	for i := range n {
 		for _, id := range []int64{1, 3} {
-			if known := s.packet(out, record.WireOffset{StreamID: id, At: i}, stream{}); !known || be.Uint32(out) != uint32(i+1) || be.Uint32(out[28:]) != uint32(i+1) {
+			if known := s.packet(out, wiremap.StreamOffset{StreamID: id, At: i}, stream{}); !known || be.Uint32(out) != uint32(i+1) || be.Uint32(out[28:]) != uint32(i+1) {
 				t.Fatalf("packet %d of flow %d: %t, %x", i, id, known, out)
 			}
 		}
-		if !s.packet(out[:50], record.WireOffset{StreamID: 2, At: 2*i + 1}, stream{}) {
+		if !s.packet(out[:50], wiremap.StreamOffset{StreamID: 2, At: 2*i + 1}, stream{}) {
 			t.Fatalf("the Write of RPC %d is not known", i)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
-	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/dissect/wiremap"
 )
 
 // message writes a scrubbed RPC message. It keeps bytes that were decoded as
@@ -68,7 +68,7 @@ func (m *message) drop(from, to int) {
 }
 
 // stream writes the scrubbed header and Payload stream of s to m.out and m.known.
-func (m *message) stream(s *record.MessageMap) {
+func (m *message) stream(s *wiremap.Message) {
 	m.in = append(append(m.in[:0], s.Header...), s.Payload...)
 	m.out, m.known = slices.Grow(m.out[:0], len(m.in))[:len(m.in)], slices.Grow(m.known[:0], len(m.in))[:len(m.in)]
 	clear(m.known)
@@ -148,7 +148,7 @@ func (m *message) keepSmall(at int) {
 
 // rpc writes the scrubbed RPC message that begins at base. It keeps nothing if the
 // bytes are not the beginning of an RPC message.
-func (m *message) rpc(s *record.MessageMap, base int) {
+func (m *message) rpc(s *wiremap.Message, base int) {
 	h, p := &m.header, m.in[base:]
 	err := h.Decode(p)
 	fits := true
@@ -204,7 +204,7 @@ func (m *message) rpc(s *record.MessageMap, base int) {
 
 // headerHoles handles a Call of which a Read chunk holds a part of the RPC header. It
 // keeps the words that determine the offset of the verifier.
-func (m *message) headerHoles(s *record.MessageMap, base int) {
+func (m *message) headerHoles(s *wiremap.Message, base int) {
 	m.drop(base+24, len(m.in))
 	if !m.keepAuth(base + 24) {
 		return
@@ -315,7 +315,7 @@ func (m *message) id(at int) {
 }
 
 // body writes the scrubbed arguments or results, which begin at an offset.
-func (m *message) body(s *record.MessageMap, base, at int) {
+func (m *message) body(s *wiremap.Message, base, at int) {
 	service, end := oncrpc.Service(s.Service), len(m.in)
 	if m.header.Type == oncrpc.Call {
 		g, isGSS := m.header.Credential.GSS()
@@ -376,7 +376,7 @@ func (m *message) keepLength(at int) bool {
 const maxMessage = 1 << 24
 
 // decode decodes a body as the Call or Reply that it is.
-func (m *message) decode(s *record.MessageMap, body []byte) {
+func (m *message) decode(s *wiremap.Message, body []byte) {
 	stream := nfs.NewStream(body, m.holes)
 	h := &m.header
 	m.size = len(body)
@@ -411,7 +411,7 @@ func (m *message) fits() bool {
 // pads of reduced items, which some implementations leave in the body, and then with
 // reduced items at other positions than the chunk list says. It reports false if the
 // result cannot be trusted.
-func (m *message) read(s *record.MessageMap, body []byte) bool {
+func (m *message) read(s *wiremap.Message, body []byte) bool {
 	call := m.header.Type == oncrpc.Call
 	m.guessed = !call && !s.Known
 	if !call && !s.Known && !s.NFS4 {

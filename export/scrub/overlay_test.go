@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/wiremap"
 )
 
 // temporary returns an empty file.
@@ -29,10 +29,10 @@ func TestReaching(t *testing.T) {
 		s := newLearned(temporary(t))
 		var naive []overlay
 		for n := range 40 {
-			g := record.MessageSegment{Handle: r.Uint32N(3), Offset: r.Uint64N(100) - 50, Length: r.Int64N(20)}
-			s.addOverlay(7, []record.MessageSegment{g}, place(n+1))
-			s.addOverlay(int64(6+2*r.IntN(2)), []record.MessageSegment{g}, 1000) // of other transactions
-			naive = append(naive, overlay{MessageSegment: g, at: place(n + 1)})
+			g := wiremap.Segment{Handle: r.Uint32N(3), Offset: r.Uint64N(100) - 50, Length: r.Int64N(20)}
+			s.addOverlay(7, []wiremap.Segment{g}, place(n+1))
+			s.addOverlay(int64(6+2*r.IntN(2)), []wiremap.Segment{g}, 1000) // of other transactions
+			naive = append(naive, overlay{Segment: g, at: place(n + 1)})
 		}
 		if err := s.finish(); err != nil {
 			t.Fatal(err)
@@ -58,7 +58,7 @@ func TestReaching(t *testing.T) {
 	}
 	many := newLearned(temporary(t))
 	for n := range 30000 {
-		many.addOverlay(7, []record.MessageSegment{{Handle: 1, Offset: uint64(n) * 8, Length: 4}}, 1)
+		many.addOverlay(7, []wiremap.Segment{{Handle: 1, Offset: uint64(n) * 8, Length: 4}}, 1)
 	}
 	if err := many.finish(); err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/dissect/wiremap"
 )
 
 // A Scrubber pseudonymizes the sensitive parts of a capture. It is not safe for
@@ -91,7 +92,7 @@ const maxOpen = 1 << 16
 
 // Learn returns the handler for the first run.
 func (s *Scrubber) Learn() dissect.Handler {
-	return dissect.Handler{PayloadMap: s.carried, MessageMap: s.stream, Transaction: func(t *record.Transaction) error {
+	return dissect.Handler{Observer: learner{s}, Transaction: func(t *record.Transaction) error {
 		delete(s.waiting, t.ID)
 		delete(s.xids, t.ID)
 		return s.failed()
@@ -111,8 +112,11 @@ func (s *Scrubber) failed() error {
 	return s.err
 }
 
-// carried records the contents of a packet or FPDU.
-func (s *Scrubber) carried(c *record.PayloadMap) {
+// learner learns what packets and messages contain.
+type learner struct{ *Scrubber }
+
+// Payload records the contents of a packet or FPDU.
+func (s learner) Payload(c *wiremap.Payload) {
 	o := owner{send: c.Send, transaction: c.Transaction.Or(0), handle: c.Handle}
 	switch {
 	case c.Frame != nil:
@@ -123,7 +127,7 @@ func (s *Scrubber) carried(c *record.PayloadMap) {
 }
 
 // fpdu records an FPDU and those of its bytes that are structure.
-func (s *Scrubber) fpdu(c *record.PayloadMap, o owner) {
+func (s *Scrubber) fpdu(c *wiremap.Payload, o owner) {
 	f := fpdu{
 		at: c.At, count: c.Count, owner: o, offset: int64(c.Offset), position: c.Position, mpa: c.MPA,
 		markers: c.Markers, hasCRC: c.HasCRC, wrongCRC: c.WrongCRC,
@@ -136,7 +140,7 @@ func (s *Scrubber) fpdu(c *record.PayloadMap, o owner) {
 }
 
 // structure returns the number of bytes of an FPDU that are headers.
-func structure(c *record.PayloadMap) int {
+func structure(c *wiremap.Payload) int {
 	b := c.Frame
 	if len(b) < iwarp.LengthLen {
 		return 0
@@ -199,13 +203,13 @@ func (s *Scrubber) mpa(b []byte) []byte {
 	return out
 }
 
-// stream scrubs a message and records where its bytes are.
-func (s *Scrubber) stream(r *record.MessageMap) {
+// Message scrubs a message and records where its bytes are.
+func (s learner) Message(r *wiremap.Message) {
 	if r.Item {
 		s.item(r)
 		return
 	}
-	m := &s.message
+	m := &s.Scrubber.message
 	m.stream(r)
 	if len(m.in) == 0 {
 		return
@@ -271,7 +275,7 @@ func (s *Scrubber) xid(id, send int64) {
 }
 
 // item writes the pseudonym of a string that was moved in a chunk of its own.
-func (s *Scrubber) item(r *record.MessageMap) {
+func (s *Scrubber) item(r *wiremap.Message) {
 	id := r.Transaction.Or(0)
 	for _, w := range s.waiting[id] {
 		if w.reply != r.Reply || w.reply && w.hole != r.Hole || !w.reply && w.position != r.Position || w.length > int64(len(r.Payload)) {

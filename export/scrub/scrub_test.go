@@ -20,6 +20,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/wiremap"
 	"github.com/rdmadump/rdmadump/export"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/link"
@@ -73,8 +74,8 @@ func scrubbed(t testing.TB, frames []capture.Frame, secret []byte) ([]capture.Fr
 		t.Fatal(err)
 	}
 	var out []capture.Frame
-	dissected(t, frames, dissect.Handler{Frame: func(f *capture.Frame, p *record.Packet) error {
-		data, err := s.Frame(f, p)
+	dissected(t, frames, dissect.Handler{Frame: func(f *capture.Frame, p *record.Packet, at wiremap.StreamOffset) error {
+		data, err := s.Frame(f, p, at)
 		anew := *f
 		anew.Data = slices.Clone(data)
 		out = append(out, anew)
@@ -117,7 +118,7 @@ func views(t testing.TB, frames []capture.Frame, k *key) (lines []string) {
 		Transaction: func(r *record.Transaction) error { return add(r) },
 		Connection:  func(r *record.Connection) error { return add(r) },
 		Finding:     func(r *record.Finding) error { return add(r) },
-		Packet: func(p *record.Packet) error {
+		Frame: func(_ *capture.Frame, p *record.Packet, at wiremap.StreamOffset) error {
 			var crcs, nodes []string
 			for i := range p.Nodes {
 				n := &p.Nodes[i]
@@ -132,7 +133,7 @@ func views(t testing.TB, frames []capture.Frame, k *key) (lines []string) {
 			if p.Captured < shortest {
 				xid = record.Opt[record.Hex32]{}
 			}
-			lines = append(lines, fmt.Sprint("packet ", p.Number, p.Length, p.Captured, p.Transport, p.Connection, p.ICRC, p.RDMAOperation, p.Transaction, xid, p.Part, p.Marks, p.NoTransactionReason, p.Place, crcs, nodes))
+			lines = append(lines, fmt.Sprint("packet ", p.Number, p.Length, p.Captured, p.Transport, p.Connection, p.ICRC, p.RDMAOperation, p.Transaction, xid, p.Part, p.Marks, p.NoTransactionReason, at, crcs, nodes))
 			return nil
 		},
 	}, false)

@@ -61,12 +61,6 @@ func TestParameters(t *testing.T) {
 // than one responsibility.
 const maxMethods = 40
 
-// manyMethods are the types that may have more methods, and how many. Remove the row of a type
-// when it is split.
-var manyMethods = map[string]int{
-	"synth.Side": 52, // one method for each thing that a test can send
-}
-
 // TestMethods: no type has more than maxMethods methods.
 func TestMethods(t *testing.T) {
 	methods := map[string]int{}
@@ -89,12 +83,62 @@ func TestMethods(t *testing.T) {
 		}
 	})
 	for name, n := range methods {
-		if most := max(maxMethods, manyMethods[name]); n > most {
-			t.Errorf("%s has %d methods, which is more than %d: split it by responsibility", name, n, most)
+		if n > maxMethods {
+			t.Errorf("%s has %d methods, which is more than %d: split it by responsibility", name, n, maxMethods)
 		}
 	}
 	if len(methods) < 100 {
 		t.Errorf("only %d types with methods were found", len(methods))
+	}
+}
+
+// Limits of the interface between rdma and the protocol above it. Readers of one of the two
+// packages have to know the whole interface.
+const (
+	maxFollower = 12 // methods of rdma.Follower
+	maxConn     = 10 // exported methods of rdma.Conn, not counting Evict, which the memory limit calls
+)
+
+// TestFollower: the interface between rdma and the protocol above it stays small, and nothing
+// bypasses it with a type assertion.
+func TestFollower(t *testing.T) {
+	follower, conn := 0, 0
+	eachFile(t, func(path string, separate bool) {
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		folder := filepath.ToSlash(filepath.Dir(name))
+		if folder != "dissect" && !strings.HasPrefix(folder, "dissect/internal/") || strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.TypeSpec:
+				if i, ok := n.Type.(*ast.InterfaceType); ok && folder == "dissect/internal/rdma" && n.Name.Name == "Follower" {
+					follower = i.Methods.NumFields()
+				}
+			case *ast.FuncDecl:
+				if folder == "dissect/internal/rdma" && n.Recv != nil && receiver(n.Recv.List[0].Type) == "Conn" && n.Name.IsExported() && n.Name.Name != "Evict" {
+					conn++
+				}
+			case *ast.TypeAssertExpr:
+				if e, ok := n.Type.(*ast.StarExpr); ok && receiver(e) == "connState" {
+					t.Errorf("%s gets the state of a connection with a type assertion", name)
+				}
+			}
+			return true
+		})
+	})
+	if follower == 0 || follower > maxFollower {
+		t.Errorf("rdma.Follower has %d methods, and %d are the most", follower, maxFollower)
+	}
+	if conn == 0 || conn > maxConn {
+		t.Errorf("rdma.Conn has %d exported methods, and %d are the most", conn, maxConn)
 	}
 }
 

@@ -114,9 +114,6 @@ type exception struct {
 var exceptions = []exception{
 	{"dissect/record/connection.go", "so that one invalidation", "the words belong to two clauses"},
 	{"query/renamed.go", "behind another transaction", "an old value, which has to be recognized"},
-	{"synth/synth.go", "until it is told otherwise", "the package comment of synth stays as it is"},
-	{"synth/synth.go", "anything can be told otherwise", "the package comment of synth stays as it is"},
-	{"synth/synth.go", "whoever writes a tool", "the package comment of synth stays as it is"},
 }
 
 // passage is a piece of prose: a comment, a page, a string.

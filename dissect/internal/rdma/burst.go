@@ -73,18 +73,23 @@ const (
 	continuesSoon = record.Time(10e6)  // a burst with missing packets continues within this time
 )
 
-// timer returns the Local ACK Timeout in the handshake, in nanoseconds (IBTA volume 1,
-// section 9.7.6.1.3: 4.096 us * 2^n; n = 0 is none).
-func (c *Conn) timer() (t record.Time, known bool) {
-	n, known := c.ackTimeout.Get()
-	if !known {
-		return 0, false
-	}
+// setTimer notes the Local ACK Timeout n in the handshake (IBTA volume 1, section
+// 9.7.6.1.3: 4.096 us * 2^n; n = 0 is none).
+func (c *Conn) setTimer(n uint8) {
 	if n == 0 {
-		return 0, true
+		c.timer = record.Some(record.Time(0))
+		return
 	}
-	return record.Time(4096) << n, true
+	timer := record.Time(4096) << n
+	c.timer = record.Some(timer)
+	if timer > 0 {
+		c.setup.ResponseWithin = min(4*timer, longestResponse)
+	}
 }
+
+// longestResponse is the time within which a response comes if the timer of the requester
+// is not known.
+const longestResponse = record.Time(4e9)
 
 // expired reports whether a sender that was idle for a time retransmitted because its timer
 // expired.
@@ -92,7 +97,7 @@ func (f *flow) expired(idle record.Time) bool {
 	if f.stream != nil {
 		return idle >= timerTCP
 	}
-	timer, announced := f.conn.timer()
+	timer, announced := f.conn.timer.Get()
 	if !announced {
 		return idle >= timerUnknown
 	}
@@ -118,7 +123,7 @@ func (ops *operations) burstOf(f *flow, c circle, r run, o *Operation, at record
 	ops.bursts++
 	b.Burst = Burst{Number: ops.bursts, Idle: idle, At: at}
 	b.next = to
-	if timer, announced := f.conn.timer(); announced {
+	if timer, announced := f.conn.timer.Get(); announced {
 		b.Timer = record.Some(int64(timer))
 	}
 	if o != nil {

@@ -183,19 +183,21 @@ func (hs *handshakes) handleREQ(r *rocev2.REQ, d *Datagram) *Conn {
 		}
 	}
 	c := hs.connections.newAnnouncedConn()
-	c.client = 0
+	c.setup.Client = record.Some(Side(0))
 	c.mtu = r.MTU()
 	c.asked = c.mtu
-	c.ackTimeout = record.SomeIf(r.Primary.LocalACKTimeout, hs.cm.captured >= ackTimeoutEnd)
+	if hs.cm.captured >= ackTimeoutEnd {
+		c.setTimer(r.Primary.LocalACKTimeout)
+	}
 	hs.setCommID(c, 0, id)
 	hs.connections.attach(c, 1, ends{hs.connections.hosts.get(&d.Dst), id.owner}, r.LocalQPN)
 	c.starting = record.SomeIf(r.StartingPSN, hs.cm.captured >= startingPSNEnd)
-	c.record.ServiceID = record.Some(record.Hex64(r.ServiceID))
+	c.setup.ServiceID = record.Some(record.Hex64(r.ServiceID))
 
 	private := r.PrivateData
 	if r.ServiceID>>24 == 1 { // the RDMA IP CM service (IBTA annex A11)
-		c.service = record.Some(uint16(r.ServiceID))
-		c.ports[1] = c.service
+		c.setup.Service = record.Some(uint16(r.ServiceID))
+		c.ports[1] = c.setup.Service
 		if hs.cm.captured >= reqPrivate+rocev2.IPCMLen && hs.cm.ipcm.DecodeFromBytes(private, noFeedback{}) == nil {
 			c.ports[0] = record.Some(hs.cm.ipcm.SourcePort)
 			private = hs.cm.ipcm.Payload
@@ -208,9 +210,8 @@ func (hs *handshakes) handleREQ(r *rocev2.REQ, d *Datagram) *Conn {
 // reportPrivateData reports the private data of a REQ or REP if the message was
 // captured completely.
 func (hs *handshakes) reportPrivateData(c *Conn, s Side, data []byte, d *Datagram) {
-	c.privateDataBadICRC[s] = d.ICRC == rocev2.ICRCBad
 	if hs.cm.captured == rocev2.CMSize {
-		c.follower.Private(s, data, d.At)
+		c.follower.Private(s, data, d.At, d.ICRC == rocev2.ICRCBad)
 	}
 }
 
@@ -225,7 +226,7 @@ func (hs *handshakes) handleREP(r *rocev2.REP, d *Datagram) *Conn {
 			return known
 		}
 		c = hs.connections.newAnnouncedConn()
-		c.client = 0
+		c.setup.Client = record.Some(Side(0))
 		hs.setCommID(c, 0, commID{to, r.RemoteCommID})
 	} else if f := c.flows[0]; f != nil && f.qpn == r.LocalQPN {
 		return c // a retransmission

@@ -11,52 +11,48 @@ import (
 
 // Conn is a connection: its two flows, and what they have in common.
 type Conn struct {
+	Tag Tag // set by the upper layer
+
 	tracker  *Tracker
 	follower Follower
 	share    budget.Share
+	setup    Setup
 	record   figures
 
 	prev, next *Conn // the tracker's list, by age
 	flows      [2]*flow
 	comms      [2]commID // communication IDs of the connection manager, by side
-	client     int8      // side of the client, -1 if it is not known yet
 
-	decided            bool // it has an ID
-	handshake          bool
-	wantSends          bool
-	closing            bool
-	retired            bool
-	mtuReported        bool             // the finding about an unused path MTU was reported
-	evicted            bool             // state of it was evicted because the memory limit was reached
-	privateDataBadICRC [2]bool          // by side: the packet with the private data had a bad ICRC
-	markers            bool             // iWARP: the client requested markers
-	fin                record.Opt[Side] // iWARP: the side that ended its stream first
-	since              record.Time      // on the tracker's clock: when it was first seen, or, if it is closing, when it began to close
-	touched            record.Time
-	closedAt           record.Time  // on the tracker's clock: when both sides had ended it
-	last               record.Stamp // its last packet
+	wantSends   bool
+	closing     bool
+	retired     bool
+	mtuReported bool             // the finding about an unused path MTU was reported
+	evicted     bool             // state of it was evicted because the memory limit was reached
+	markers     bool             // iWARP: the client requested markers
+	fin         record.Opt[Side] // iWARP: the side that ended its stream first
+	since       record.Time      // on the tracker's clock: when it was first seen, or, if it is closing, when it began to close
+	touched     record.Time
+	closedAt    record.Time  // on the tracker's clock: when both sides had ended it
+	last        record.Stamp // its last packet
 
-	service    record.Opt[uint16]
-	ackTimeout record.Opt[uint8]     // Local ACK Timeout of the REQ, as on the wire
-	ports      [2]record.Opt[uint16] // TCP or UDP ports, by side
-	mtu        int                   // path MTU in use, bytes; 0 if it is not known
-	asked      int                   // path MTU in the REQ, bytes
-	cnps       int64                 // congestion notification packets
-	marked     int64                 // packets with a congestion mark of a switch
-	first      record.Stamp          // the first packet counted in cnps or marked
-	learned    int                   // number of path MTUs that were derived from packets
-	starting   record.Opt[uint32]    // the PSN that the server starts with
-	ending     *Ending               // nil until the connection ends
-	waiting    []*record.Finding     // findings that wait until the connection has an ID
+	timer    record.Opt[record.Time] // Local ACK Timeout of the REQ; 0 if there is no timer
+	ports    [2]record.Opt[uint16]   // TCP or UDP ports, by side
+	mtu      int                     // path MTU in use, bytes; 0 if it is not known
+	asked    int                     // path MTU in the REQ, bytes
+	cnps     int64                   // congestion notification packets
+	marked   int64                   // packets with a congestion mark of a switch
+	first    record.Stamp            // the first packet counted in cnps or marked
+	learned  int                     // number of path MTUs that were derived from packets
+	starting record.Opt[uint32]      // the PSN that the server starts with
+	ending   *Ending                 // nil until the connection ends
+	waiting  []*record.Finding       // findings that wait until the connection has an ID
 }
 
 // figures are the counters and times of a connection that its record reports; see
 // [record.Connection].
 type figures struct {
-	ID                      int
 	Transport               string
 	Established, Closed     record.Opt[record.Time]
-	ServiceID               record.Opt[record.Hex64]
 	Packets                 int64
 	Retransmitted           int64
 	RetransmittedUnassigned int64
@@ -67,28 +63,28 @@ type figures struct {
 	First, Last             record.Time
 }
 
-// ID returns the number of the connection, and whether it is assigned already.
-func (c *Conn) ID() (id int, decided bool) { return c.record.ID, c.decided }
-
-// Wanted reports whether the record of the connection will be used.
-func (c *Conn) Wanted() bool { return c.tracker.Connection != nil }
-
-// PrivateDataBadICRC reports whether the private data of a side's handshake message cannot be
-// relied on: its ICRC is bad, and the side has since shown that it fills ICRCs in, so
-// the receiver dropped the message.
-func (c *Conn) PrivateDataBadICRC(s Side) bool {
-	return c.privateDataBadICRC[s] && c.Fills(s)
+// Setup is what the capture shows about the beginning of a connection.
+type Setup struct {
+	ID             record.Opt[int]          // number of the connection; unknown until it is assigned
+	IWARP          bool                     // the transport is iWARP
+	Handshake      bool                     // the handshake was captured
+	Client         record.Opt[Side]         // the side that opened the connection
+	Service        record.Opt[uint16]       // the port that the client connected to
+	ServiceID      record.Opt[record.Hex64] // the service ID in the client's REQ
+	ResponseWithin record.Time              // a response to an operation comes within this time, on the clock of the capture
 }
 
-// Fills reports whether a side has shown that it fills ICRCs in, so that its receiver
-// drops packets with a bad ICRC.
-func (c *Conn) Fills(s Side) bool {
-	f := c.Host(s)
-	return f != nil && f.good
-}
+// Setup returns what the capture shows so far about the beginning of the connection.
+func (c *Conn) Setup() Setup { return c.setup }
 
-// Handshake reports whether the handshake of the connection was captured.
-func (c *Conn) Handshake() bool { return c.handshake }
+// End returns whether a side is the client or the server. If the client is not known,
+// side 0 is taken to be the client.
+func (s Setup) End(side Side) record.End {
+	if side == s.Client.Or(0) {
+		return record.Client
+	}
+	return record.Server
+}
 
 // Complete reports whether the capture has every packet that is known to have been sent
 // since the first packet of each flow, and no state was evicted.
@@ -106,23 +102,6 @@ func (c *Conn) awaited() bool {
 	return false
 }
 
-// Ended returns how the connection ended, or the event that began its end.
-func (c *Conn) Ended() (e Ending, ended bool) {
-	if c.ending == nil {
-		return e, false
-	}
-	return *c.ending, true
-}
-
-// Closing reports whether a side has begun to end the connection.
-func (c *Conn) Closing() bool { return c.closing }
-
-// Service returns the port that the client connected to.
-func (c *Conn) Service() (port uint16, known bool) { return c.service.Get() }
-
-// ServiceID returns the service ID in the client's REQ.
-func (c *Conn) ServiceID() record.Opt[record.Hex64] { return c.record.ServiceID }
-
 // Host returns the host of a side, nil if it is not known.
 func (c *Conn) Host(s Side) *Host {
 	if f := c.flows[s]; f != nil {
@@ -134,24 +113,12 @@ func (c *Conn) Host(s Side) *Host {
 	return nil
 }
 
-// Client returns the side that opened the connection.
-func (c *Conn) Client() (s Side, known bool) { return Side(max(c.client, 0)), c.client >= 0 }
-
 // SetClient sets the side that opened the connection, if the handshake was not
 // captured.
-func (c *Conn) SetClient(s Side) { c.client = int8(s) }
+func (c *Conn) SetClient(s Side) { c.setup.Client = record.Some(s) }
 
 // WantSends sets whether the bytes of Sends are collected.
 func (c *Conn) WantSends(yes bool) { c.wantSends = yes }
-
-// IsIWARP reports whether the transport is iWARP.
-func (c *Conn) IsIWARP() bool { return c.record.Transport == IWARP }
-
-// Share returns the connection's share of the memory budget.
-func (c *Conn) Share() *budget.Share { return &c.share }
-
-// Follower returns the receiver of the connection's events.
-func (c *Conn) Follower() Follower { return c.follower }
 
 // Where is the subject of a finding.
 type Where struct {
@@ -159,15 +126,6 @@ type Where struct {
 	At        record.Stamp
 	AtFault   record.Opt[Side]
 	Operation string // name of the RPC's operation; empty if it is not known
-}
-
-// End returns whether a side is the client or the server. If the client is not known,
-// side 0 is taken to be the client.
-func (c *Conn) End(s Side) record.End {
-	if client, _ := c.Client(); s == client {
-		return record.Client
-	}
-	return record.Server
 }
 
 // reportCongestion reports the congestion signals of a connection when it ends.
@@ -186,12 +144,6 @@ func (c *Conn) countCongestion(n *int64, at record.Stamp) {
 	*n++
 }
 
-// NotJudged counts a violation that the capture does not prove; see
-// [Tracker.NotJudged].
-func (c *Conn) NotJudged(r *rule.Rule, gap evidence.Gap, at record.Stamp) {
-	c.tracker.countNotJudged(r.ID, gap.Name(), at)
-}
-
 // Report reports the violation of a rule. The message is formatted only if findings are
 // wanted.
 func (c *Conn) Report(r *rule.Rule, where Where, format string, args ...any) {
@@ -200,27 +152,27 @@ func (c *Conn) Report(r *rule.Rule, where Where, format string, args ...any) {
 		return
 	}
 	f := &record.Finding{Type: "finding", Rule: r.ID, Severity: r.Severity, Section: r.Section, Message: fmt.Sprintf(format, args...)}
-	if r.TCP != "" && c.IsIWARP() {
+	if r.TCP != "" && c.setup.IWARP {
 		f.Section = r.TCP
 	}
 	f.Operation = record.SomeIf(where.Operation, where.Operation != "")
 	if xid, known := where.XID.Get(); known {
 		f.XID = record.Some(record.Hex32(xid))
 	}
-	if side, known := where.AtFault.Get(); known && c.client >= 0 {
-		f.AtFault = record.Some(c.End(side))
+	if side, known := where.AtFault.Get(); known && c.setup.Client.Known() {
+		f.AtFault = record.Some(c.setup.End(side))
 	}
 	if where.At.Packet != 0 {
 		f.Packet, f.Time = record.Some(where.At.Packet), record.Some(where.At.Time)
 	}
-	if !c.decided {
+	if !c.setup.ID.Known() {
 		if len(c.waiting) < maxWaiting {
 			c.waiting = append(c.waiting, f)
 			c.share.Charge(findingCost)
 		}
 		return
 	}
-	f.Connection = record.Some(c.record.ID)
+	f.Connection = c.setup.ID
 	c.tracker.Finding(f)
 }
 
@@ -268,7 +220,7 @@ type flow struct {
 	buffer        []byte     // captured bytes of that Send, from its start
 	write         *Operation // the RDMA Write in progress
 	retries       retries
-	placement     *placement // nil if no positions are wanted
+	offsets       *offsets // nil if no positions are wanted
 
 	// Only used by InfiniBand:
 	started            bool
@@ -328,7 +280,7 @@ func (c *Conn) Gaps(s Side) (g evidence.Gap) {
 			g |= gap
 		}
 	}
-	set(!c.handshake, evidence.NoHandshake)
+	set(!c.setup.Handshake, evidence.NoHandshake)
 	set(c.evicted, evidence.Evicted)
 	set(c.closing || c.fin.Known(), evidence.Closing)
 	set(c.tracker.unordered, evidence.Unordered)
@@ -344,10 +296,6 @@ func (c *Conn) Gaps(s Side) (g evidence.Gap) {
 	set(f.lateStart || f.stream == nil && !f.announced, evidence.Late)
 	return g
 }
-
-// Disordered notes that the packets of the capture are not in the order in which they
-// were sent.
-func (c *Conn) Disordered() { c.tracker.unordered = true }
 
 // Ending is how a connection ended, as far as the transport shows it.
 type Ending struct {
@@ -408,8 +356,10 @@ func (c *Conn) ends(e Ending) {
 
 // ended returns how the connection ended, in the form of its record.
 func (c *Conn) ended() (r record.Opt[record.Ended]) {
-	e, known := c.Ended()
-	if !known {
+	var e Ending
+	if c.ending != nil {
+		e = *c.ending
+	} else {
 		f := c.exhausted()
 		if f == nil {
 			return r
@@ -421,7 +371,7 @@ func (c *Conn) ended() (r record.Opt[record.Ended]) {
 		Retransmissions: record.SomeIf(e.Repeats, e.Repeats > 0),
 	}
 	if by, told := e.By.Get(); told {
-		end.By = record.Some(c.End(by))
+		end.By = record.Some(c.setup.End(by))
 	}
 	return record.Some(end)
 }
@@ -430,15 +380,15 @@ func (c *Conn) ended() (r record.Opt[record.Ended]) {
 // is valid until the next call.
 func (c *Conn) makeRecord() *record.Connection {
 	r, f := &c.tracker.connections.finished, &c.record
-	client, _ := c.Client()
+	client := c.setup.Client.Or(0)
 	*r = record.Connection{
-		Type: "connection", ID: f.ID, Transport: f.Transport, Client: c.endpoint(client), Server: c.endpoint(client.Other()),
+		Type: "connection", ID: c.setup.ID.Or(0), Transport: f.Transport, Client: c.endpoint(client), Server: c.endpoint(client.Other()),
 		Established: f.Established, Closed: f.Closed, Ended: c.ended(), Handshake: "missed",
-		ServiceID: f.ServiceID, PathMTU: record.SomeIf(c.mtu, c.mtu != 0),
+		ServiceID: c.setup.ServiceID, PathMTU: record.SomeIf(c.mtu, c.mtu != 0),
 		Packets: f.Packets, Retransmitted: f.Retransmitted, RetransmittedUnassigned: f.RetransmittedUnassigned, OutOfOrder: f.OutOfOrder,
 		NotCaptured: f.Lost, Naks: f.Naks, RNRNaks: f.RNRNaks, First: f.First, Last: f.Last,
 	}
-	if c.handshake {
+	if c.setup.Handshake {
 		r.Handshake = "seen"
 	}
 	return r

@@ -52,7 +52,7 @@ func (cs *connections) expire() {
 	clock := cs.tracker.Clock
 	for cs.undecided.Len() > 0 {
 		c := cs.undecided.First()
-		if !c.decided && !c.retired && clock-c.since < decideAfter {
+		if !c.setup.ID.Known() && !c.retired && clock-c.since < decideAfter {
 			break
 		}
 		cs.undecided.Pop()
@@ -85,43 +85,42 @@ func (cs *connections) countFor(c *Conn, transport string) {
 		c.touched = cs.tracker.Clock
 		cs.tracker.budget.Touch(&c.share)
 	}
-	if !c.decided && c.record.Packets >= decideAtMost {
+	if !c.setup.ID.Known() && c.record.Packets >= decideAtMost {
 		cs.assignID(c)
 	}
 }
 
 // newConn starts a connection.
 func (cs *connections) newConn() *Conn {
-	c := &Conn{tracker: cs.tracker, wantSends: true, since: cs.tracker.Clock, client: -1}
+	c := &Conn{tracker: cs.tracker, wantSends: true, since: cs.tracker.Clock, setup: Setup{ResponseWithin: longestResponse}}
 	c.record.First, c.record.Last = cs.current.now.Time, cs.current.now.Time
 	c.prev, c.next = cs.conns.prev, &cs.conns
 	c.prev.next, c.next.prev = c, c
 	cs.live++
 	cs.tracker.budget.Open(&c.share, c)
 	c.share.Charge(connCost)
-	c.follower = cs.tracker.upper.Follow(c)
+	c.follower = cs.tracker.upper.Follow(c, &c.share)
 	return c
 }
 
 // newAnnouncedConn starts a connection whose handshake was captured.
 func (cs *connections) newAnnouncedConn() *Conn {
 	c := cs.newConn()
-	c.handshake = true
+	c.setup.Handshake = true
 	cs.assignID(c)
 	return c
 }
 
 // assignID assigns a connection its ID, and reports the findings that waited for it.
 func (cs *connections) assignID(c *Conn) {
-	if c.decided || c.retired {
+	if c.setup.ID.Known() || c.retired {
 		return
 	}
-	c.decided = true
-	c.record.ID = cs.ids
+	c.setup.ID = record.Some(cs.ids)
 	cs.ids++
 	if cs.tracker.Finding != nil {
 		for _, f := range c.waiting {
-			f.Connection = record.Some(c.record.ID)
+			f.Connection = c.setup.ID
 			cs.tracker.Finding(f)
 		}
 	}
@@ -203,7 +202,7 @@ func (cs *connections) flush(c *Conn) {
 			}
 		}
 	}
-	c.follower.Closed(c.last)
+	c.follower.Closed(c.last, c.ending)
 	c.reportCongestion()
 }
 
@@ -230,11 +229,10 @@ func (cs *connections) close(c *Conn, e Ending) {
 	if c.closing {
 		return
 	}
-	at := e.At
 	c.ends(e)
 	c.closing, c.since = true, cs.tracker.Clock
-	c.record.Closed = record.Some(at.Time)
-	c.follower.Closing(at)
+	c.record.Closed = record.Some(e.At.Time)
+	c.follower.Closing()
 	cs.closing.Push(c)
 }
 
@@ -289,5 +287,8 @@ func (c *Conn) Evict() (budget.Kind, bool) {
 	return budget.Connections, true
 }
 
-// Decide assigns the connection its ID before the usual time.
-func (c *Conn) Decide() { c.tracker.connections.assignID(c) }
+// Decide assigns the connection its ID before the usual time, and returns the ID.
+func (c *Conn) Decide() (id int) {
+	c.tracker.connections.assignID(c)
+	return c.setup.ID.Or(0)
+}

@@ -173,16 +173,6 @@ func (c *Conn) Accepted(s Side, seq uint64, at record.Stamp) (d Delivery, known 
 	return l.entries[hi-1].op.Delivered()
 }
 
-// DecidesWithin returns how long after an operation a response to it can still come, on
-// the clock of the capture.
-func (c *Conn) DecidesWithin() record.Time {
-	const longest = record.Time(4e9)
-	if t, known := c.timer(); known && t > 0 {
-		return min(4*t, longest)
-	}
-	return longest
-}
-
 // Acknowledges reports whether the capture contains acknowledgements of the requests of
 // a side.
 func (c *Conn) Acknowledges(s Side) bool {

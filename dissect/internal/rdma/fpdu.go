@@ -213,7 +213,7 @@ func (ts *tcpStreams) handshake(f *flow, data []byte, at record.Stamp) int {
 	w.handshake = false
 	ts.contents.reportPayloadMPA(f, data[:m.Length], w.next-uint32(before))
 	if f.side == 0 || !m.Reject { // a side that rejects agrees to nothing
-		c.follower.Private(f.side, m.PrivateData, at)
+		c.follower.Private(f.side, m.PrivateData, at, false)
 	}
 	if f.side == 0 {
 		c.markers = m.Markers
@@ -238,7 +238,7 @@ func (ts *tcpStreams) handshake(f *flow, data []byte, at record.Stamp) int {
 // a stream whose handshake does not show whether it has markers. In these cases, the
 // next start of an FPDU has to be found.
 func (ts *tcpStreams) reportMisframed(f *flow, r *rule.Rule, at record.Stamp, format string, args ...any) {
-	if c := f.conn; f.stream.markers && c.record.Lost > 0 || c.handshake && !c.record.Established.Known() {
+	if c := f.conn; f.stream.markers && c.record.Lost > 0 || c.setup.Handshake && !c.record.Established.Known() {
 		f.stream.resync = true
 		return
 	}

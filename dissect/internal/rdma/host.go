@@ -9,8 +9,11 @@ type Host struct {
 	name string // written form, computed on first use
 	uses int    // number of flows, communication IDs and other holders
 
+	// FillsICRC is set when the host has sent a packet with a good ICRC. Receivers then drop
+	// its packets with a bad ICRC.
+	FillsICRC bool
+
 	known           bool  // it sent or received a packet with a good checksum
-	good            bool  // it has sent a packet with a good ICRC
 	tcpGood, tcpBad int64 // TCP segments with data and a good checksum; complete segments with a wrong one
 }
 

@@ -27,7 +27,7 @@ func (ic *icrcTrust) accepts(d *Datagram, e *ends) bool {
 		return true
 	case rocev2.ICRCOk:
 		ic.connections.endsOf(d, e)
-		e.src.good, e.src.known, e.dst.known = true, true, true
+		e.src.FillsICRC, e.src.known, e.dst.known = true, true, true
 		ic.sawGoodICRC = true
 		return true
 	}
@@ -40,7 +40,7 @@ func (ic *icrcTrust) accepts(d *Datagram, e *ends) bool {
 	if from == nil || !from.known {
 		return !ic.sawGoodICRC
 	}
-	return !from.good
+	return !from.FillsICRC
 }
 
 // recentBadICRC reports whether a packet with a bad ICRC was captured within the last 5 s.

@@ -56,7 +56,7 @@ func (cs *connections) attach(c *Conn, side Side, e ends, qpn uint32) *flow {
 	if old := c.flows[side]; old != nil { // the side uses another queue pair now
 		cs.drop(old)
 	}
-	f := &flow{conn: c, side: side, src: e.src, dst: e.dst, route: r, qpn: qpn, placement: cs.contents.newPlacement()}
+	f := &flow{conn: c, side: side, src: e.src, dst: e.dst, route: r, qpn: qpn, offsets: cs.contents.newStreamOffsets()}
 	e.src.Hold()
 	e.dst.Hold()
 	c.flows[side] = f
@@ -219,7 +219,7 @@ func (cs *connections) flowOf(f *flow, d *Datagram, e *ends) *flow {
 	if f.tries++; f.tries > decideAtMost && f.tries&63 != 0 {
 		return f
 	}
-	if other := cs.peerOf(f.route.back, f, d); other != nil && !(other.conn.decided && f.conn.decided) {
+	if other := cs.peerOf(f.route.back, f, d); other != nil && !(other.conn.setup.ID.Known() && f.conn.setup.ID.Known()) {
 		cs.join(other, f)
 	}
 	return f
@@ -299,7 +299,7 @@ func (cs *connections) fits(other *flow, p *rocev2.Packet, info *rocev2.OpcodeIn
 		}
 		return info.Kind == rocev2.KindReadResponse && other.ops.at(psns, p.PSN) != nil
 	case rocev2.KindSend:
-		if info.First && len(p.Payload) >= 4 && c.follower.Knows(other.side, Send, be.Uint32(p.Payload), 0, 0) {
+		if info.First && len(p.Payload) >= 4 && c.follower.Owner(other.side, Name{Kind: Send, Handle: be.Uint32(p.Payload)}) != 0 {
 			return true
 		}
 	case rocev2.KindReadRequest, rocev2.KindWrite:
@@ -307,7 +307,7 @@ func (cs *connections) fits(other *flow, p *rocev2.Packet, info *rocev2.OpcodeIn
 		if info.Kind == rocev2.KindReadRequest {
 			kind = Read
 		}
-		if p.Headers&rocev2.HasRETH != 0 && c.follower.Knows(other.side, kind, p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength) {
+		if p.Headers&rocev2.HasRETH != 0 && c.follower.Owner(other.side, Name{kind, p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}) != 0 {
 			return true
 		}
 	}
@@ -322,7 +322,7 @@ func (cs *connections) fits(other *flow, p *rocev2.Packet, info *rocev2.OpcodeIn
 // join makes one connection of two that have one flow each.
 func (cs *connections) join(other, f *flow) {
 	c, old := other.conn, f.conn
-	if old.decided || old.handshake && !c.handshake { // the connection with an ID or a handshake stays
+	if old.setup.ID.Known() || old.setup.Handshake && !c.setup.Handshake { // the connection with an ID or a handshake stays
 		other, f = f, other
 		c, old = old, c
 	}
@@ -339,15 +339,15 @@ func (cs *connections) join(other, f *flow) {
 	if c.mtu == 0 {
 		c.mtu = old.mtu
 	}
-	if c.client < 0 && old.client >= 0 {
-		c.client = int8(to)
-		if Side(old.client) != from {
-			c.client = int8(to.Other())
+	if client, known := old.setup.Client.Get(); known && !c.setup.Client.Known() {
+		c.setup.Client = record.Some(to)
+		if client != from {
+			c.setup.Client = record.Some(to.Other())
 		}
 	}
 	c.wantSends = c.wantSends || old.wantSends
 	c.waiting = append(c.waiting, old.waiting...)
-	c.follower.Join(old.follower, from, to)
+	c.follower.Join(old, from, to)
 	old.flows[from] = nil
 	bytes := old.share.Bytes() - connCost
 	cs.removeUnpaired(f)
@@ -356,9 +356,6 @@ func (cs *connections) join(other, f *flow) {
 	f.conn, f.side = c, to
 	c.evicted = c.evicted || old.evicted
 	c.marked, c.cnps = c.marked+old.marked, c.cnps+old.cnps
-	if old.privateDataBadICRC[from] {
-		c.privateDataBadICRC[to] = true
-	}
 	c.flows[to] = f
 	for i := f.ops.head; i < len(f.ops.entries); i++ {
 		f.ops.entries[i].op.Side, f.ops.entries[i].op.conn = to, c

@@ -94,12 +94,12 @@ func (ops *operations) releaseOperation(o *Operation) {
 func (ops *operations) abandon(o *Operation) {
 	o.done = true
 	c := o.conn
-	if o.count == 0 || len(o.seen) == 0 || c.IsIWARP() {
-		c.follower.Abandoned(o)
+	if o.count == 0 || len(o.seen) == 0 || c.setup.IWARP {
+		c.follower.Operation(Event{What: Abandoned, Op: o})
 		return
 	}
 	missing := int64(o.count) - o.seen.Total()
-	if c.follower.Abandoned(o) && missing > 0 {
+	if c.follower.Operation(Event{What: Abandoned, Op: o}) != Open && missing > 0 { // the requester went on without them
 		ops.countMissing(c, o.Side.Other(), missing)
 		c.Report(ruleLost, Where{At: c.last}, "%d response packets of the RDMA Read with PSN %d are not in the capture", missing, o.from)
 	}
@@ -163,7 +163,7 @@ func (ops *operations) endSend(f *flow, data []byte) {
 	o := f.send
 	f.send = nil
 	o.done, o.Payload = true, data
-	f.conn.follower.Done(o)
+	f.conn.follower.Operation(Event{What: Done, Op: o})
 	o.Payload = nil
 	if f.refused != nil && o.Tag != 0 { // sent before the sender received the refusal
 		f.refused.Op = o
@@ -217,7 +217,7 @@ func (ops *operations) writeBegins(f *flow, m target, announced bool, r run, at 
 	o := ops.operate(f, Write, r, at)
 	o.Handle, o.Offset, o.Length, o.Announced = m.handle, m.offset, int64(m.length), announced
 	f.write = o
-	f.conn.follower.Began(o)
+	f.conn.follower.Operation(Event{What: Began, Op: o})
 }
 
 // breakWrite ends an RDMA Write whose rest is missing.
@@ -243,7 +243,7 @@ func (ops *operations) writePart(f *flow, offset uint64, data []byte, size int, 
 	}
 	if last {
 		f.write, o.done = nil, true
-		f.conn.follower.Done(o)
+		f.conn.follower.Operation(Event{What: Done, Op: o})
 	}
 }
 
@@ -254,7 +254,7 @@ func (ops *operations) readBegins(f *flow, m target, r run, at record.Stamp) *Op
 	o.response = new(response)
 	o.seen = o.initial[:0]
 	o.Handle, o.Offset, o.Length, o.Announced = m.handle, m.offset, int64(m.length), true
-	f.conn.follower.Began(o)
+	f.conn.follower.Operation(Event{What: Began, Op: o})
 	return o
 }
 
@@ -268,18 +268,18 @@ func (ops *operations) readPart(o *Operation, offset int64, data []byte, size in
 	}
 	if o.Bytes >= o.Length {
 		o.done = true
-		o.conn.follower.Done(o)
+		o.conn.follower.Operation(Event{What: Done, Op: o})
 	}
 }
 
 // reportAcked reports that the other side has received an operation.
-func (ops *operations) reportAcked(o *Operation, at record.Stamp, final bool) {
+func (ops *operations) reportAcked(o *Operation, at record.Stamp) {
 	if o.acked {
 		return
 	}
 	o.acked = true
 	if o.Tag != 0 {
-		o.conn.follower.Acked(o, at, final)
+		o.conn.follower.Operation(Event{What: Acked, Op: o, At: at})
 	}
 }
 
@@ -289,7 +289,7 @@ func (ops *operations) retransmitted(f *flow, o *Operation, at record.Stamp, b *
 	c := f.conn
 	c.record.Retransmitted++
 	ops.current.mark(o, record.Retransmitted)
-	if o == nil || !c.follower.Repeated(o, f.side, at, b) {
+	if o == nil || c.follower.Operation(Event{What: Retransmitted, Op: o, By: f.side, At: at, Burst: b}) == Unassigned {
 		c.record.RetransmittedUnassigned++
 	}
 }

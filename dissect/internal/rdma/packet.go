@@ -316,9 +316,9 @@ func (ib *infiniband) accept(f *flow, p *rocev2.Packet, at record.Stamp) {
 	if !info.Last && p.PayloadLength > 0 {
 		ib.learnMTU(f.conn, p.PayloadLength)
 	}
-	if f.placement != nil {
-		f.placement.advance(psns, p.PSN)
-		ib.contents.beginPayloadPacket(f.placement.requests(psns, p.PSN))
+	if f.offsets != nil {
+		f.offsets.advance(psns, p.PSN)
+		ib.contents.beginPayloadPacket(f.offsets.requests(psns, p.PSN))
 	}
 	switch info.Kind {
 	case rocev2.KindSend:
@@ -338,7 +338,7 @@ func (ib *infiniband) accept(f *flow, p *rocev2.Packet, at record.Stamp) {
 		ib.operations.breakWrite(f)
 		o := ib.operations.operate(f, Atomic, run{p.PSN, f.expect}, at)
 		o.Handle, o.Offset, o.Length, o.Announced, o.Packets, o.count = p.AtomicETH.RKey, p.AtomicETH.VirtualAddress, 8, true, 1, 1
-		f.conn.follower.Began(o)
+		f.conn.follower.Operation(Event{What: Began, Op: o})
 		ib.current.mark(o, 0)
 	}
 	ib.contents.reportPayload()
@@ -450,7 +450,7 @@ func (ib *infiniband) response(f *flow, d *Datagram) {
 		if o := asker.ops.at(psns, p.PSN); o != nil && o.Kind == Atomic && !o.done {
 			ib.operations.countPacket(o, d.At)
 			o.done, o.Bytes = true, o.Length
-			f.conn.follower.Done(o)
+			f.conn.follower.Operation(Event{What: Done, Op: o})
 			ib.current.mark(o, 0)
 		}
 	case syndrome.IsAck():
@@ -492,7 +492,7 @@ func (ib *infiniband) acknowledged(f *flow, psn uint32, at record.Stamp) {
 	}
 	ib.operations.decideCopies(f, l.unacked, covered, at)
 	for ; l.unacked < covered; l.unacked++ {
-		ib.operations.reportAcked(l.entries[l.unacked].op, at, true)
+		ib.operations.reportAcked(l.entries[l.unacked].op, at)
 	}
 }
 
@@ -577,7 +577,7 @@ func (ib *infiniband) readResponse(f, asker *flow, p *rocev2.Packet, at record.S
 	if offset+int64(p.PayloadLength) > o.Length || o.done {
 		return // more than the request asked for
 	}
-	ib.contents.beginPayloadPacket(asker.placement.responses(p.PSN))
+	ib.contents.beginPayloadPacket(asker.offsets.responses(p.PSN))
 	ib.operations.readPart(o, offset, p.Payload, p.PayloadLength, at)
 	ib.contents.reportPayload()
 	if last := asker.ops.last(); o.done && asker.psnLowerBound && o == last.op { // the number of its PSNs is now known

@@ -19,6 +19,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
 	"github.com/rdmadump/rdmadump/dissect/internal/span"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/wiremap"
 )
 
 // Side is one end of a connection: 0 or 1, in the order in which they were found. If
@@ -68,7 +69,7 @@ type Operation struct {
 	Offset      uint64             // Read, Write, Atomic: offset in that memory
 	Length      int64              // bytes: announced; of a Send or an iWARP Write, the bytes captured so far
 	Invalidates record.Opt[uint32] // Send With Invalidate
-	Payload     []byte             // Send: its captured bytes, valid only during Done
+	Payload     []byte             // Send: its captured bytes, valid only while it is Done
 	Word        record.Opt[uint32] // Send: its first four bytes, big-endian
 	Bytes       int64              // bytes that were moved, each counted once
 	Packets     int64              // packets that carried it or its response, each counted once
@@ -134,11 +135,52 @@ type Refusal struct {
 	TooLong  bool // the refused Send may be longer than its receive buffer
 }
 
+// Event is something that happened to an operation.
+type Event struct {
+	What  EventKind
+	By    Side // Retransmitted: the sender of the packet
+	Op    *Operation
+	At    record.Stamp // Acked, Retransmitted: the packet that shows it
+	Burst *Burst       // Retransmitted: the burst that a request belongs to; nil for a response
+}
+
+// EventKind is what happened to an operation.
+type EventKind uint8
+
+// What can happen to an operation.
+const (
+	Began         EventKind = iota // the first packet of a Read, Write or Atomic was accepted
+	Done                           // it is complete, or Broken
+	Acked                          // the other side received it; on iWARP, it may still be refused
+	Retransmitted                  // a packet of it, or of its response, was retransmitted
+	Abandoned                      // a Read will never be Done
+)
+
+// Standing says what an operation belongs to.
+type Standing uint8
+
+// The standings.
+const (
+	Unassigned Standing = iota // nothing, or an object that is forgotten
+	Open                       // an object that waits for other operations
+	Ended                      // an object that waits for nothing
+)
+
+// Name is what a packet names on the other side: the outstanding Call with an XID, or a
+// range of memory.
+type Name struct {
+	Kind   Kind   // Send for a Call
+	Handle uint32 // of the memory, or the XID
+	Offset uint64
+	Length uint32
+}
+
 // UpperLayer is the protocol that uses the operations.
 type UpperLayer interface {
-	// Follow returns the follower of a new connection, never nil. It is also called for
-	// connections of which only one direction was captured.
-	Follow(c *Conn) Follower
+	// Follow returns the follower of a new connection, never nil, which may charge its
+	// memory to share. It may set c.Tag. It is also called for connections of which only
+	// one direction was captured.
+	Follow(c *Conn, share *budget.Share) Follower
 	// ServerPort reports whether a port is likely to be a server's. It is used if the
 	// handshake was not captured.
 	ServerPort(port uint16) bool
@@ -149,44 +191,30 @@ type UpperLayer interface {
 // no pointer and no slice that it receives.
 type Follower interface {
 	// Private passes the complete private data of a side's handshake message. It is not
-	// called if the capture does not have all of it.
-	Private(s Side, data []byte, at record.Stamp)
-	// Began reports the first packet of a Read, Write or Atomic. It may set o.Tag.
-	Began(o *Operation)
+	// called if the capture does not have all of it. badICRC is set if the packet has a bad
+	// ICRC.
+	Private(s Side, data []byte, at record.Stamp, badICRC bool)
+	// Operation takes an event of an operation, and returns what the operation belongs
+	// to. If the operation Began or is Done, Operation may set its Tag.
+	Operation(e Event) Standing
 	// Moved reports n bytes, of which data was captured, at an offset of the memory
 	// that o names. It is called only if o has a Tag.
 	Moved(o *Operation, offset uint64, data []byte, n int)
-	// Done reports that o is complete, or Broken. It may set o.Tag.
-	Done(o *Operation)
-	// Acked reports that the other side received o. If final is false, o may still be
-	// refused.
-	Acked(o *Operation, at record.Stamp, final bool)
-	// Repeated reports that a packet of o, or of its response, was retransmitted,
-	// and returns whether o belongs to something. b is the burst that a
-	// retransmitted request belongs to, nil for a response.
-	Repeated(o *Operation, by Side, at record.Stamp, b *Burst) (taken bool)
 	// Refused reports the refused operation, and then all Later operations in the order
 	// of their Seq.
 	Refused(r *Refusal)
-	// Abandoned reports that a Read will never be Done. It returns whether the missing
-	// packets of the response were sent and not captured.
-	Abandoned(o *Operation) (lost bool)
+	// Owner returns the tag of the object of a side that has a name, 0 for none.
+	Owner(s Side, n Name) Tag
 
-	// Knows reports whether a Call of s with this XID is outstanding (Send), or whether
-	// all of this range is memory of s that is exposed for operations of this kind.
-	Knows(s Side, k Kind, xidOrHandle uint32, offset uint64, length uint32) bool
-	// Whose returns the tag of the object that exposes memory of s at an offset, 0 for
-	// none.
-	Whose(s Side, handle uint32, offset uint64) Tag
-	// Join takes over the state of f, the follower of a connection without an ID. The
-	// side from of f is the side to of this connection.
-	Join(f Follower, from, to Side)
-
+	// Join takes over the state of the follower of old, a connection without an ID. The
+	// side from of old is the side to of this connection.
+	Join(old *Conn, from, to Side)
 	// Closing reports that a side, or an unknown one, began to end the connection.
 	// Later packets still belong to it.
-	Closing(at record.Stamp)
-	// Closed reports that no more events follow.
-	Closed(at record.Stamp)
+	Closing()
+	// Closed reports that no more events follow, and how the connection ended; how is nil
+	// if it did not.
+	Closed(at record.Stamp, how *Ending)
 	// Finish fills in the follower's part of the record, which is nil if no record is
 	// wanted. It is the last call.
 	Finish(r *record.Connection)
@@ -217,5 +245,5 @@ type PacketVerdict struct {
 	// moves nothing.
 	From, To uint64
 
-	Place record.WireOffset // position of its payload
+	Offset wiremap.StreamOffset // of its payload; see [Tracker.Offsets]
 }

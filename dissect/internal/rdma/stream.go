@@ -135,10 +135,10 @@ func (ts *tcpStreams) openStream(key streamKey, s *TCP) *flow {
 // setPorts sets the ports of a connection's sides; key is the direction in which the
 // client sends.
 func (ts *tcpStreams) setPorts(c *Conn, key streamKey) *Conn {
-	c.client = 0
+	c.setup.Client = record.Some(Side(0))
 	c.ports[0], c.ports[1] = record.Some(key.srcPort), record.Some(key.dstPort)
-	c.service = c.ports[1]
-	c.record.Transport = IWARP
+	c.setup.Service = c.ports[1]
+	c.setup.IWARP, c.record.Transport = true, IWARP
 	return c
 }
 
@@ -150,10 +150,10 @@ func (ts *tcpStreams) attachStream(c *Conn, side Side, key streamKey) *flow {
 	}
 	f := &flow{conn: c}
 	e := ts.connections.hosts.ends(&Address{IP: key.src}, &Address{IP: key.dst})
-	f.side, f.src, f.dst, f.placement = side, e.src, e.dst, ts.contents.newPlacement()
+	f.side, f.src, f.dst, f.offsets = side, e.src, e.dst, ts.contents.newStreamOffsets()
 	e.src.Hold()
 	e.dst.Hold()
-	f.stream = &stream{key: key, handshake: c.handshake}
+	f.stream = &stream{key: key, handshake: c.setup.Handshake}
 	c.flows[side] = f
 	c.share.Charge(flowCost)
 	ts.streams[key] = f
@@ -202,7 +202,7 @@ func (ts *tcpStreams) recognizeStream(key streamKey, s *TCP) *flow {
 	}
 	ts.setPorts(c, asks)
 	if !setPorts(asks.dstPort) {
-		c.client = -1
+		c.setup.Client = record.Opt[Side]{}
 	}
 	return ts.attachStream(c, side, key)
 }
@@ -249,7 +249,7 @@ func (ts *tcpStreams) takeSegment(f *flow, s *TCP) {
 		}
 	}
 	if s.Length > 0 {
-		ts.current.verdict.Place = f.placement.requests(octets, s.Seq)
+		ts.current.verdict.Offset = f.offsets.requests(octets, s.Seq)
 		ts.takeData(f, s)
 		f.signals.requested = s.At.Time
 		if ts.current.verdict.Op == nil {
@@ -282,7 +282,7 @@ func (ts *tcpStreams) attributePartial(f *flow) {
 	case s.Tagged && s.Opcode == iwarp.Write && f.write != nil && f.write.Handle == s.STag:
 		ts.current.mark(f.write, 0)
 	case s.Tagged && s.Opcode == iwarp.Write:
-		ts.current.verdict.Tag = f.conn.follower.Whose(f.side.Other(), s.STag, s.Offset)
+		ts.current.verdict.Tag = f.conn.follower.Owner(f.side.Other(), Name{Kind: Write, Handle: s.STag, Offset: s.Offset})
 	case s.Tagged && s.Opcode == iwarp.ReadResponse:
 		if peer := f.peer(); peer != nil {
 			ts.current.mark(peer.readOfSink(fragment{Segment: s}), 0)
@@ -445,7 +445,7 @@ func (ts *tcpStreams) acknowledgedTCP(f *flow, ack uint32, at record.Stamp, pure
 	for ; l.unacked < covered; l.unacked++ {
 		e := &l.entries[l.unacked]
 		if e.op.Side == f.side {
-			if ts.operations.reportAcked(e.op, at, false); pureACK {
+			if ts.operations.reportAcked(e.op, at); pureACK {
 				ts.current.mark(e.op, 0)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/internal/span"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/dissect/wiremap"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
@@ -45,12 +46,11 @@ type Tracker struct {
 	// BadChecksum counts TCP segments of iWARP that their receiver drops because of
 	// their checksum.
 	BadChecksum int64
-	// PayloadMap, if not nil, receives the content of each packet and FPDU, and the tag of
-	// the memory that it belongs to.
-	PayloadMap func(c *record.PayloadMap, of Tag)
-	// NotJudged counts violations that the capture does not prove, by rule and gap, in
-	// the order in which they first occurred.
-	NotJudged []record.NotJudged
+	// Payload, if not nil, receives the payload of each packet and FPDU, and the tag of the
+	// memory that it belongs to.
+	Payload func(p *wiremap.Payload, of Tag)
+	// Offsets makes the tracker determine the offset of each packet in its stream.
+	Offsets bool
 	// KeepFPDUs makes the tracker keep the FPDUs that a segment completes, for
 	// [Tracker.FPDUs].
 	KeepFPDUs bool
@@ -91,17 +91,6 @@ func New(upper UpperLayer, b *budget.Budget) *Tracker {
 	t.connections.handshakes, t.connections.tcp = t.handshakes, t.tcp
 	t.icrcs = &icrcTrust{tracker: t, current: t.current, connections: t.connections}
 	return t
-}
-
-// countNotJudged counts a violation that the capture does not prove because of a gap.
-func (t *Tracker) countNotJudged(id, gap string, at record.Stamp) {
-	for i := range t.NotJudged {
-		if n := &t.NotJudged[i]; n.Rule == id && n.Gap == gap {
-			n.Count++
-			return
-		}
-	}
-	t.NotJudged = append(t.NotJudged, record.NotJudged{Rule: id, Gap: gap, Count: 1, Packet: record.SomeIf(at.Packet, at.Packet != 0)})
 }
 
 // Count counts a finding by its severity.
@@ -151,7 +140,7 @@ func (t *Tracker) Packet(d *Datagram) {
 				t.connections.countFor(c, d.Transport)
 			}
 		} else {
-			t.current.verdict.Place.Dropped = true
+			t.current.verdict.Offset.Dropped = true
 		}
 		return
 	}
@@ -160,21 +149,21 @@ func (t *Tracker) Packet(d *Datagram) {
 		return
 	}
 	known := t.connections.toward(d, p.DestQPN, &e)
-	if vouched := d.ICRC == rocev2.ICRCOk && known != nil && known.src.good && known.dst.known; !vouched && !t.icrcs.accepts(d, &e) {
+	if vouched := d.ICRC == rocev2.ICRCOk && known != nil && known.src.FillsICRC && known.dst.known; !vouched && !t.icrcs.accepts(d, &e) {
 		if f := known; f != nil { // dropped: only the packet count changes
-			t.current.verdict.Conn, t.current.verdict.Place = f.conn, f.placed(p)
+			t.current.verdict.Conn, t.current.verdict.Offset = f.conn, f.offsetOf(p)
 			f.conn.record.Packets++
 			f.conn.Report(rule.ICRCBad, Where{At: d.At}, "the packet with PSN %d has a bad ICRC, so its receiver drops it", p.PSN)
 		}
-		t.current.verdict.Place.Dropped = true
+		t.current.verdict.Offset.Dropped = true
 		return
 	}
 	f := t.connections.flowOf(known, d, &e)
 	c := f.conn
 	f.notePacket(info.Request && p.AckReq)
 	t.connections.countFor(c, d.Transport)
-	if t.contents.wantsPlaces() {
-		t.current.verdict.Place = f.placed(p)
+	if t.contents.wantsOffsets() {
+		t.current.verdict.Offset = f.offsetOf(p)
 	}
 	if d.Congested || p.BTH.FECN {
 		c.countCongestion(&c.marked, d.At)
@@ -185,7 +174,7 @@ func (t *Tracker) Packet(d *Datagram) {
 	case service == rocev2.UC:
 		t.infiniband.unreliable(f, p, d.At)
 	case info.Request:
-		if c.handshake && !c.record.Established.Known() && f.side == 0 {
+		if c.setup.Handshake && !c.record.Established.Known() && f.side == 0 {
 			t.connections.establish(c, d.At)
 		}
 		t.infiniband.request(f, d)

@@ -24,7 +24,7 @@ func (c checker) report(r *rule.Rule, format string, args ...any) {
 	where := c.where()
 	where.Operation = c.x.operation()
 	if call := c.x.checks.callTrust; r.Severity == record.Error && call != trusted {
-		if c.cs.truncatedRetransmit || !c.cs.conn.Complete() || call == badICRC && c.cs.conn.Fills(c.x.side) {
+		if c.cs.truncatedRetransmit || !c.cs.conn.Complete() || call == badICRC && c.cs.fillsICRC(c.x.side) {
 			c.cs.notJudged(r, evidence.TruncatedAgain, c.at)
 			return
 		}

@@ -181,7 +181,7 @@ func notRefused(broken *rule.Rule) *rule.Rule {
 const patience = record.Time(1e9)
 
 // checkUnanswered checks a Call that is still outstanding when its connection or the capture ends.
-func checkUnanswered(cs *connState, x *txn, end record.Stamp) {
+func checkUnanswered(cs *connState, x *txn, end record.Stamp, how *rdma.Ending) {
 	j := &cs.checks
 	if x.rec.Call == nil || x.call.LastTime == 0 {
 		return
@@ -190,9 +190,9 @@ func checkUnanswered(cs *connState, x *txn, end record.Stamp) {
 	since := x.call.LastTime
 	if broken := x.checks.broken; broken != nil {
 		wentOn := j.newestAnswered[x.side] > x.rec.ID
-		if ended, known := cs.conn.Ended(); known {
-			end = ended.At
-			wentOn = wentOn || end.Time-since >= patience && ended.By == record.Some(x.side) && ended.How == record.EndDisconnect
+		if how != nil {
+			end = how.At
+			wentOn = wentOn || end.Time-since >= patience && how.By == record.Some(x.side) && how.How == record.EndDisconnect
 		} else {
 			wentOn = wentOn || end.Time-since >= patience
 		}
@@ -208,9 +208,8 @@ func checkUnanswered(cs *connState, x *txn, end record.Stamp) {
 }
 
 // checkLost reports the Calls that were outstanding when the connection ended.
-func checkLost(cs *connState) {
-	how, ended := cs.conn.Ended()
-	if !ended || !cs.isRPC {
+func checkLost(cs *connState, how *rdma.Ending) {
+	if how == nil || !cs.isRPC {
 		return
 	}
 	n := 0
@@ -253,7 +252,8 @@ func tooShortText(cs *connState, o *rdma.Operation) string {
 
 // checkBurst reports a burst of retransmissions that a timer caused, when its first packet is
 // captured. x may be nil.
-func (cs *connState) checkBurst(x *txn, o *rdma.Operation, by rdma.Side, at record.Stamp, b *rdma.Burst) {
+func checkBurst(cs *connState, x *txn, e rdma.Event) {
+	o, at, b := e.Op, e.At, e.Burst
 	if b == nil || b.Cause != record.RetransmitTimeout || b.At != at {
 		return
 	}
@@ -262,14 +262,14 @@ func (cs *connState) checkBurst(x *txn, o *rdma.Operation, by rdma.Side, at reco
 	case x != nil:
 		_, part := cs.table.tagged(o.Tag)
 		of = kindOf(o, part)
-	case o != nil && o.Kind == rdma.Read:
+	case o.Kind == rdma.Read:
 		of = record.EventRead
 	}
 	sent := "request"
-	if cs.conn.IsIWARP() {
+	if cs.conn.Setup().IWARP {
 		sent = "data"
 	}
-	text := fmt.Sprintf("the %s retransmitted its %s after a timeout: for %v it sent no %s and received no new acknowledgement", cs.conn.End(by), eventNames[of], time.Duration(b.Idle).Round(time.Microsecond), sent)
+	text := fmt.Sprintf("the %s retransmitted its %s after a timeout: for %v it sent no %s and received no new acknowledgement", cs.conn.Setup().End(e.By), eventNames[of], time.Duration(b.Idle).Round(time.Microsecond), sent)
 	if timer, known := b.Timer.Get(); known && timer > 0 {
 		text += fmt.Sprintf("; the REQ announced a timeout of %v", time.Duration(timer).Round(time.Millisecond))
 	}

@@ -27,7 +27,7 @@ const (
 // checkBackward checks the form of a message in the backward direction.
 func checkBackward(c checker, m *message) {
 	h := m.header
-	if c.cs.direction(c.x.side) != backward || !c.cs.conn.Handshake() {
+	if c.cs.direction(c.x.side) != backward || !c.cs.conn.Setup().Handshake {
 		return
 	}
 	if m.err == nil && h.HasChunks() {

@@ -43,7 +43,7 @@ func checkCredits(c checker, m *message) {
 	n := len(c.cs.open[m.side]) - a.dones
 	a.learns(m.First.Time)
 	proves := c.cs.proves(rule.CreditLimitExceeded, m.side)
-	limit, known := a.limit(c.cs.conn.Handshake())
+	limit, known := a.limit(c.cs.conn.Setup().Handshake)
 	c.x.checks.overGrant = !known || !proves || uint32(n) > limit
 	if known && uint32(n) > limit {
 		switch grant, granted := a.grant.Get(); {
@@ -102,7 +102,7 @@ const leastRoundTrip = record.Time(1e6)
 
 // checkNotReady checks whether a receiver that had no receive buffer had to have one.
 func checkNotReady(cs *connState, r *rdma.Refusal, x *txn, part int) {
-	if r.Kind != rdma.Send || !r.NotReady || r.Later || cs.conn.Closing() || !cs.isRPC {
+	if r.Kind != rdma.Send || !r.NotReady || r.Later || cs.closing || !cs.isRPC {
 		return
 	}
 	if x == nil {

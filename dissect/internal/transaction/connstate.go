@@ -22,16 +22,20 @@ const (
 // connState is the RPC state of one connection. It implements rdma.Follower.
 type connState struct {
 	table *Table
+	conn  *rdma.Conn
+	share *budget.Share // of the connection
 
 	upper               string // "" while it is unknown
 	undecided           bool   // the upper layer is still to be determined from the Sends
 	isRPC               bool
+	closing             bool  // a side has begun to end the connection
 	nfs4                bool  // NFSv4 was seen on it
 	truncatedRetransmit bool  // a truncated packet was retransmitted or refused, so the captured copy may not be the one that was delivered
 	nonRPCSends         int32 // number of Sends that were not RPC-over-RDMA, while undecided
 
 	private              [2]*record.PrivateData // by side; nil if it is unusable
 	privateDataSeen      [2]bool                // the private data was captured completely
+	privateDataBadICRC   [2]bool                // it came in a packet with a bad ICRC
 	invalidationReported bool                   // remote invalidation without negotiation was reported
 
 	open            [2]openCalls          // by side of the caller
@@ -49,7 +53,6 @@ type connState struct {
 	pending         []pending // findings that wait until the capture proves them
 	halfRead        [2]bool   // a message of a side was captured without its XID
 	unverifiedSend  int64     // number of the current Send if it cannot be verified, else 0
-	conn            *rdma.Conn
 }
 
 // wireActivity records which transaction each side is transmitting, to attribute head-of-line
@@ -98,7 +101,7 @@ func noteReplyBeforeCall(cs *connState, side rdma.Side, xid uint32) {
 
 // noteLostCall records in the connection's record that a Call was never answered.
 func (cs *connState) noteLostCall(x *txn) {
-	if !cs.conn.Wanted() {
+	if !cs.table.options.Connections {
 		return
 	}
 	s := cs.rare()
@@ -139,9 +142,32 @@ func (l *list) remove(x *txn) {
 	x.prev, x.next = nil, nil
 }
 
-// Follow returns the state of a new connection.
-func (t *Table) Follow(c *rdma.Conn) rdma.Follower {
-	return &connState{table: t, conn: c, undecided: true}
+// Follow returns the state of a new connection, whose tag is its place in the table.
+func (t *Table) Follow(c *rdma.Conn, share *budget.Share) rdma.Follower {
+	cs := &connState{table: t, conn: c, share: share, undecided: true}
+	if n := len(t.freeConns); n > 0 {
+		c.Tag, t.freeConns = t.freeConns[n-1], t.freeConns[:n-1]
+		t.conns[c.Tag-1] = cs
+	} else {
+		t.conns = append(t.conns, cs)
+		c.Tag = rdma.Tag(len(t.conns))
+	}
+	return cs
+}
+
+// forget removes the state of a connection from the table.
+func (t *Table) forget(c *rdma.Conn) {
+	t.conns[c.Tag-1] = nil
+	t.freeConns = append(t.freeConns, c.Tag)
+	c.Tag = 0
+}
+
+// stateOf returns the state of a connection, nil if it is forgotten.
+func (t *Table) stateOf(c *rdma.Conn) *connState {
+	if c.Tag == 0 {
+		return nil
+	}
+	return t.conns[c.Tag-1]
 }
 
 // ServerPort reports whether a port belongs to a known upper layer.
@@ -157,44 +183,43 @@ func (cs *connState) setUpperLayer(upper string) {
 // lookUpService determines the upper layer from the service ID: from its port, or because it is the
 // connected mode of IP over InfiniBand.
 func (cs *connState) lookUpService() {
-	if id, known := cs.conn.ServiceID().Get(); known && cs.upper == "" && cs.undecided && rocev2.IsIPoIB(uint64(id)) {
-		cs.setUpperLayer("ipoib")
+	if cs.upper != "" || !cs.undecided {
+		return
 	}
-	if port, known := cs.conn.Service(); known && cs.upper == "" && cs.undecided {
-		if upper := serviceUpperLayers[port]; upper != "" {
-			cs.setUpperLayer(upper)
-		}
+	setup := cs.conn.Setup()
+	if id, known := setup.ServiceID.Get(); known && rocev2.IsIPoIB(uint64(id)) {
+		cs.setUpperLayer("ipoib")
+	} else if upper := serviceUpperLayers[setup.Service.Or(0)]; upper != "" {
+		cs.setUpperLayer(upper)
 	}
 }
 
 // direction returns the direction of the Calls of a side.
 func (cs *connState) direction(s rdma.Side) record.Direction {
-	if client, known := cs.conn.Client(); known && s != client {
+	if client, known := cs.conn.Setup().Client.Get(); known && s != client {
 		return record.Backward
 	}
 	return record.Forward
 }
 
-// Knows reports whether a Call with this XID is outstanding, or whether this memory is exposed.
-func (cs *connState) Knows(s rdma.Side, k rdma.Kind, xidOrHandle uint32, offset uint64, length uint32) bool {
-	if k == rdma.Send {
-		return cs.isRPC && cs.open[s][xidOrHandle] != nil
+// Owner returns the tag of the outstanding Call with an XID, or of the segment that exposes memory.
+func (cs *connState) Owner(s rdma.Side, n rdma.Name) rdma.Tag {
+	if n.Kind == rdma.Send {
+		if x := cs.open[s][n.Handle]; x != nil && cs.isRPC {
+			return x.tag(partCall)
+		}
+		return 0
 	}
-	x, exact := cs.exposed[s].find(target{xidOrHandle, offset, length})
-	return x != nil && exact
-}
-
-// Whose returns the tag of the segment that exposes memory, or 0.
-func (cs *connState) Whose(s rdma.Side, handle uint32, offset uint64) rdma.Tag {
-	if x, exact := cs.exposed[s].find(target{handle, offset, 0}); x != nil && exact {
+	if x, exact := cs.exposed[s].find(target{n.Handle, n.Offset, n.Length}); x != nil && exact {
 		return x.txn.tag(int(x.number))
 	}
 	return 0
 }
 
 // Join merges the state of another connection, whose side from becomes side to.
-func (cs *connState) Join(other rdma.Follower, from, to rdma.Side) {
-	o := other.(*connState)
+func (cs *connState) Join(old *rdma.Conn, from, to rdma.Side) {
+	o := cs.table.stateOf(old)
+	cs.table.forget(old)
 	moved := func(s rdma.Side) rdma.Side {
 		if s == from {
 			return to
@@ -218,6 +243,7 @@ func (cs *connState) Join(other rdma.Follower, from, to rdma.Side) {
 		cs.incompleteLists[at] += o.incompleteLists[s]
 		cs.requested[at], cs.granted[at] = either(cs.requested[at], o.requested[s]), either(cs.granted[at], o.granted[s])
 		cs.peak[at] = max(cs.peak[at], o.peak[s])
+		cs.privateDataBadICRC[at] = cs.privateDataBadICRC[at] || o.privateDataBadICRC[s]
 		cs.privateDataSeen[at], cs.halfRead[at] = cs.privateDataSeen[at] || o.privateDataSeen[s], cs.halfRead[at] || o.halfRead[s]
 		cs.private[at] = cmp.Or(cs.private[at], o.private[s])
 	}
@@ -258,7 +284,8 @@ func either[T any](a, b record.Opt[T]) record.Opt[T] {
 
 // Closing remembers the outstanding Calls, because they may be retransmitted on another connection
 // before this connection has ended.
-func (cs *connState) Closing(record.Stamp) {
+func (cs *connState) Closing() {
+	cs.closing = true
 	for x := cs.calls.first; x != nil; x = x.next {
 		cs.table.rememberUnanswered(x)
 	}
@@ -270,12 +297,12 @@ func (cs *connState) Closing(record.Stamp) {
 }
 
 // Closed ends all Calls without Reply, oldest first.
-func (cs *connState) Closed(at record.Stamp) {
+func (cs *connState) Closed(at record.Stamp, how *rdma.Ending) {
 	cs.decide(0, atEnd)
-	checkLost(cs)
+	checkLost(cs, how)
 	for cs.calls.first != nil {
 		cs.noteLostCall(cs.calls.first)
-		checkUnanswered(cs, cs.calls.first, at)
+		checkUnanswered(cs, cs.calls.first, at, how)
 		cs.table.end(cs.calls.first, record.NoReply)
 	}
 }
@@ -285,10 +312,11 @@ func (cs *connState) Finish(r *record.Connection) {
 	for cs.finished.first != nil {
 		cs.table.emit(cs.finished.first)
 	}
+	cs.table.forget(cs.conn)
 	if r == nil {
 		return
 	}
-	side, _ := cs.conn.Client()
+	side := cs.conn.Setup().Client.Or(0)
 	r.PrivateData = record.PrivateDataPair{Client: cs.stated(side), Server: cs.stated(side.Other())}
 	r.InlineThreshold = thresholds(cs)
 	r.RemoteInvalidation = remoteInvalidation(cs)
@@ -325,7 +353,6 @@ func (cs *connState) Evict(k budget.Kind) bool {
 			cs.table.end(cs.calls.first, record.NoReply)
 		}
 		if cs.finished.first != nil {
-			cs.conn.Decide()
 			cs.table.emit(cs.finished.first)
 			return true
 		}
@@ -334,10 +361,9 @@ func (cs *connState) Evict(k budget.Kind) bool {
 }
 
 // CarriesRPC reports whether a connection carries RPC-over-RDMA, and whether it carries NFSv4.
-func CarriesRPC(c *rdma.Conn) (rpc, nfs4 bool) {
-	cs, ok := c.Follower().(*connState)
-	if !ok {
-		return false, false
+func (t *Table) CarriesRPC(c *rdma.Conn) (rpc, nfs4 bool) {
+	if cs := t.stateOf(c); cs != nil {
+		return cs.isRPC, cs.nfs4
 	}
-	return cs.isRPC, cs.nfs4
+	return false, false
 }

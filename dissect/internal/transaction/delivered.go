@@ -92,7 +92,7 @@ func (x *txn) settleDelivery() {
 	x.enter(accepted)
 	cs := x.cs
 	waited := cs.table.Clock-x.ended > cs.table.options.Linger
-	notDelivered := x.repeatedElsewhere || waited && x.replyAgain && cs.conn.Closing()
+	notDelivered := x.repeatedElsewhere || waited && x.replyAgain && cs.closing
 	const unknown = evidence.Missing | evidence.Awaited | evidence.Unordered | evidence.Silent
 	if !notDelivered || cs.gaps(x.side)&unknown != 0 || !cs.conn.Acknowledges(x.side.Other()) || x.rec.Call == nil {
 		return

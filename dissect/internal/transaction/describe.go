@@ -65,9 +65,9 @@ func (t *Table) CompletedSends() []CompletedSend {
 
 // Open returns the procedure of the outstanding Call with this XID. It is unknown if both sides
 // have such a Call.
-func Open(c *rdma.Conn, xid uint32) (a Asked) {
-	cs, ok := c.Follower().(*connState)
-	if !ok {
+func (t *Table) Open(c *rdma.Conn, xid uint32) (a Asked) {
+	cs := t.stateOf(c)
+	if cs == nil {
 		return a
 	}
 	x, other := cs.open[0][xid], cs.open[1][xid]

@@ -55,10 +55,31 @@ func noteReordered(cs *connState, x *txn, o *rdma.Operation, of record.EventKind
 	e.Of, e.LastPacket = of, record.SomeIf(filled.Packet, filled.Packet != 0)
 }
 
-// Acked records on its transaction that a Send was acknowledged.
-func (cs *connState) Acked(o *rdma.Operation, at record.Stamp, _ bool) {
+// Operation takes an event of an operation.
+func (cs *connState) Operation(e rdma.Event) rdma.Standing {
+	switch e.What {
+	case rdma.Began:
+		cs.began(e.Op)
+	case rdma.Done:
+		cs.done(e.Op)
+	case rdma.Acked:
+		cs.acknowledged(e.Op, e.At)
+	case rdma.Retransmitted:
+		cs.retransmitted(e)
+	}
+	switch x, _ := cs.table.tagged(e.Op.Tag); {
+	case x == nil || x.state == emitted:
+		return rdma.Unassigned
+	case x.state == outstanding:
+		return rdma.Open
+	}
+	return rdma.Ended
+}
+
+// acknowledged records on its transaction that a Send was acknowledged.
+func (cs *connState) acknowledged(o *rdma.Operation, at record.Stamp) {
 	if trustIn(o) != trusted {
-		cs.decideSend(o.Number, !o.Bad || !cs.conn.Fills(o.Side))
+		cs.decideSend(o.Number, !o.Bad || !cs.fillsICRC(o.Side))
 	}
 	cs.decide(o.Side.Other(), acknowledged)
 	x, part := cs.table.tagged(o.Tag)
@@ -74,13 +95,14 @@ func (cs *connState) Acked(o *rdma.Operation, at record.Stamp, _ bool) {
 	x.event(at, record.EventAck, x.role(o.Side.Other())).Of = kindOf(o, part)
 }
 
-// Repeated records on a transaction that a packet of it was retransmitted.
-func (cs *connState) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp, b *rdma.Burst) bool {
+// retransmitted records on a transaction that a packet of it was retransmitted.
+func (cs *connState) retransmitted(happened rdma.Event) {
+	o, by, at := happened.Op, happened.By, happened.At
 	cs.noteCopyInDoubt(o)
 	x, part := cs.table.tagged(o.Tag)
-	cs.checkBurst(x, o, by, at, b)
+	checkBurst(cs, x, happened)
 	if x == nil || x.state == emitted {
-		return false
+		return
 	}
 	x.rec.Retransmitted++
 	x.replyAgain = x.replyAgain || part == partReply
@@ -89,7 +111,7 @@ func (cs *connState) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp, 
 		of = record.EventReadDone
 	}
 	paused := at.Time-x.active.Time >= waitFrom
-	noteRetransmit(cs, x, o, retransmission{by, at, of, b})
+	noteRetransmit(cs, x, happened, of)
 	if of == record.EventReadDone && o.Again > 0 {
 		x.readDoneAt(o, at)
 	}
@@ -98,12 +120,11 @@ func (cs *connState) Repeated(o *rdma.Operation, by rdma.Side, at record.Stamp, 
 		if last := &x.rec.Timeline[n-1]; last.Event == record.EventRetransmit && last.Of == of && last.From == from {
 			last.Packets = record.Some(last.Packets.Or(0) + 1)
 			last.LastPacket = record.Some(at.Packet)
-			return true
+			return
 		}
 	}
 	e := x.event(at, record.EventRetransmit, from)
 	e.Of, e.Packets, e.LastPacket = of, record.Some[int64](1), record.Some(at.Packet)
-	return true
 }
 
 // readDoneAt moves the end of a Read to a retransmitted packet of its response, if the requester
@@ -164,7 +185,7 @@ func (cs *connState) Refused(r *rdma.Refusal) {
 	}
 	refusesReply := part == partReply || r.Op == nil && x.side == r.By // its memory was refused, and its Reply came afterwards
 	if refusesReply && x.state.hasReply() && x.rec.Status != record.NoReply {
-		x.checker(r.At).reportUnconditionally(rule.ReplyNotDelivered, "the %s cannot have received the Reply in packet %d: it rejected that Reply or an earlier packet (%s), and discards everything from there on", cs.conn.End(r.By), x.answer.LastPacket, r.Text)
+		x.checker(r.At).reportUnconditionally(rule.ReplyNotDelivered, "the %s cannot have received the Reply in packet %d: it rejected that Reply or an earlier packet (%s), and discards everything from there on", cs.conn.Setup().End(r.By), x.answer.LastPacket, r.Text)
 		x.retractReply(retracted)
 		cs.table.rememberUnanswered(x)
 		cs.noteLostCall(x)
@@ -179,7 +200,7 @@ func (x *txn) where(at record.Stamp) rdma.Where {
 // reportRefusal reports a NAK or Terminate.
 func reportRefusal(cs *connState, r *rdma.Refusal, x *txn) {
 	broken := rule.RemoteErrorNak
-	if cs.conn.IsIWARP() {
+	if cs.conn.Setup().IWARP {
 		broken = rule.Terminate
 	}
 	if x != nil {
@@ -192,7 +213,7 @@ func reportRefusal(cs *connState, r *rdma.Refusal, x *txn) {
 // refusedTxn returns the transaction that a refusal is about, or nil if it is unknown.
 func (cs *connState) refusedTxn(r *rdma.Refusal) (x *txn, part int) {
 	if r.Op != nil {
-		if x, part = cs.table.tagged(r.Op.Tag); x != nil || !cs.conn.IsIWARP() {
+		if x, part = cs.table.tagged(r.Op.Tag); x != nil || !cs.conn.Setup().IWARP {
 			return x, part
 		}
 	}
@@ -255,12 +276,4 @@ func (x *txn) retractReply(to state) {
 	x.invalidation, x.latency, x.latencyMin = record.Opt[record.Invalidation]{}, record.Opt[int64]{}, record.Opt[int64]{}
 	x.rpcStatus, x.nfsStatus, x.rdmaError = record.Opt[string]{}, record.Opt[string]{}, record.Opt[string]{}
 	x.rdmaErrorRange = record.Opt[record.VersionRange]{}
-}
-
-// Abandoned reports whether the missing part of a Read's response is missing from the capture only.
-// That is so if the transaction continued without it: otherwise the requester would have requested
-// it once more.
-func (cs *connState) Abandoned(o *rdma.Operation) (lost bool) {
-	x, _ := cs.table.tagged(o.Tag)
-	return x == nil || x.state != outstanding
 }

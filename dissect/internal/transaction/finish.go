@@ -36,13 +36,14 @@ func (t *Table) emit(x *txn) {
 	}
 	t.due = 0
 	cs := x.cs
+	connection := cs.conn.Decide()
 	cs.finished.remove(x)
 	x.settleDelivery()
 	x.countMissing()
 	t.Ended[slices.Index(record.Statuses[:], x.rec.Status)]++
-	t.reportItems(x)
+	t.mapItems(x)
 	if t.Transaction != nil || t.Payload != nil {
-		r := t.makeRecord(x)
+		r := t.makeRecord(x, connection)
 		if t.Payload != nil && x.isRebuilt() {
 			t.Payload(r, t.rebuild.call(x), t.rebuild.reply(x))
 			t.rebuild.trim()
@@ -67,10 +68,9 @@ func (t *Table) emit(x *txn) {
 }
 
 // makeRecord returns the record of x, which is valid until the next call.
-func (t *Table) makeRecord(x *txn) *record.Transaction {
+func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 	cs, k, r := x.cs, &x.rec, &t.record
 	inOrder(k.Timeline)
-	connection, _ := cs.conn.ID()
 	*r = record.Transaction{} // a statement of its own, so that the compiler clears it in place
 	r.Type, r.ID, r.Connection, r.XID, r.Direction, r.Status = "transaction", k.ID, connection, k.XID, cs.direction(x.side), k.Status
 	r.Operations, r.Operation, r.RPCStatus, r.NFSStatus = k.Operations, named(nfs.Principal(k.Operations)), x.rpcStatus, x.nfsStatus

@@ -286,8 +286,8 @@ func unexpose(cs *connState, x *txn) {
 	}
 }
 
-// Began finds the memory that an RDMA operation names.
-func (cs *connState) Began(o *rdma.Operation) {
+// began finds the memory that an RDMA operation names.
+func (cs *connState) began(o *rdma.Operation) {
 	if !cs.isRPC || o.Length == 0 || o.Kind == rdma.Atomic {
 		return
 	}

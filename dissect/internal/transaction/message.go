@@ -35,8 +35,8 @@ func (m *message) known() bool {
 	return m.err == nil && h.Length >= rpcrdma.FixedLen && (h.Understood() || h.Proc == rpcrdma.Error)
 }
 
-// Done takes a complete Send, or the end of an RDMA operation.
-func (cs *connState) Done(o *rdma.Operation) {
+// done takes a complete Send, or the end of an RDMA operation.
+func (cs *connState) done(o *rdma.Operation) {
 	switch {
 	case o.Kind != rdma.Send:
 		cs.moved(o)
@@ -75,7 +75,7 @@ func (cs *connState) message(o *rdma.Operation) {
 		}
 		return
 	}
-	if _, known := cs.conn.Client(); !known {
+	if !cs.conn.Setup().Client.Known() {
 		guessClient(cs, &m)
 	}
 	if isCall(cs, &m) {
@@ -86,7 +86,7 @@ func (cs *connState) message(o *rdma.Operation) {
 	if t.options.Tree && m.whole {
 		t.keepSend(&m)
 	}
-	t.reportStream(&m)
+	t.mapMessage(&m)
 }
 
 // decode decodes the RPC-over-RDMA header and the RPC header.
@@ -184,7 +184,7 @@ func isCall(cs *connState, m *message) bool {
 			return call
 		}
 	}
-	client, known := cs.conn.Client()
+	client, known := cs.conn.Setup().Client.Get()
 	answers := cs.open[m.side.Other()][h.XID] != nil
 	if m.err == nil && h.Proc == rpcrdma.NoMsg && len(h.Reads) > 0 && (!answers || m.side == client && known && positionZero(h)) {
 		return true
@@ -232,7 +232,7 @@ func (cs *connState) call(m *message) {
 		t.end(old, record.NoReply)
 	}
 	if cs.rareState != nil && cs.rareState.unmatched[side].has(h.XID) { // its Reply was captured first
-		cs.conn.Disordered()
+		t.unordered = true
 	}
 	x := t.begin(cs, side, h.XID)
 	x.enter(outstanding)

@@ -10,9 +10,9 @@ import (
 // Negotiation: the parameters that both sides announce in their private data (RFC 8797).
 
 // Private decodes the private data of a side (RFC 8797).
-func (cs *connState) Private(s rdma.Side, data []byte, at record.Stamp) {
+func (cs *connState) Private(s rdma.Side, data []byte, at record.Stamp, badICRC bool) {
 	cs.lookUpService()
-	cs.privateDataSeen[s] = true
+	cs.privateDataSeen[s], cs.privateDataBadICRC[s] = true, badICRC
 	found, ok, err := rpcrdma.FindPrivateData(data)
 	switch {
 	case ok:
@@ -30,7 +30,7 @@ func (cs *connState) Private(s rdma.Side, data []byte, at record.Stamp) {
 
 // thresholds returns the inline thresholds of the connection.
 func thresholds(cs *connState) record.InlineThresholds {
-	client, _ := cs.conn.Client()
+	client := cs.conn.Setup().Client.Or(0)
 	t := record.InlineThresholds{ClientToServer: inlineThreshold(cs, client), ServerToClient: inlineThreshold(cs, client.Other()), Source: "private_data"}
 	if cs.stated(0) == nil || cs.stated(1) == nil {
 		t.Source = "default"
@@ -63,12 +63,24 @@ func receiveSize(cs *connState, s rdma.Side) (size int64, stated bool) {
 // negotiated reports whether the handshake and both sides' private data were captured. Only then is
 // it known what the sides agreed on.
 func (cs *connState) negotiated() bool {
-	return cs.conn.Handshake() && cs.privateDataSeen[0] && cs.privateDataSeen[1] && !cs.conn.PrivateDataBadICRC(0) && !cs.conn.PrivateDataBadICRC(1)
+	return cs.conn.Setup().Handshake && cs.receivedPrivate(0) && cs.receivedPrivate(1)
+}
+
+// receivedPrivate reports whether the private data of a side was captured as its receiver took it. A
+// receiver drops a message with a bad ICRC, if the sender has shown that it fills ICRCs in.
+func (cs *connState) receivedPrivate(s rdma.Side) bool {
+	return cs.privateDataSeen[s] && !(cs.privateDataBadICRC[s] && cs.fillsICRC(s))
+}
+
+// fillsICRC reports whether a side has shown that it fills ICRCs in.
+func (cs *connState) fillsICRC(s rdma.Side) bool {
+	h := cs.conn.Host(s)
+	return h != nil && h.FillsICRC
 }
 
 // stated returns the private data of a side, or nil if it is unknown or came with a bad ICRC.
 func (cs *connState) stated(s rdma.Side) *record.PrivateData {
-	if cs.conn.PrivateDataBadICRC(s) {
+	if !cs.receivedPrivate(s) {
 		return nil
 	}
 	return cs.private[s]

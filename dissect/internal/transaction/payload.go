@@ -46,7 +46,7 @@ func (t *Table) longCall(x *txn) {
 	t.scratch = gather(t.scratch[:0], x.chunk(readChunk, 0))
 	rpc := &t.longRPC // t.rpc may contain the header of the Reply
 	err := rpc.Decode(t.scratch)
-	defer t.reportLong(x, readChunk)
+	defer t.mapLong(x, readChunk)
 	if err == nil && rpc.Type == oncrpc.Call {
 		t.callRPC(x, rpc, t.scratch)
 	}
@@ -60,7 +60,7 @@ func (t *Table) replyRPC(x *txn, m *message) {
 		t.scratch = gather(t.scratch[:0], x.chunk(replyChunk, 0))
 		payload = t.scratch
 		err = rpc.Decode(payload)
-		t.reportLong(x, replyChunk)
+		t.mapLong(x, replyChunk)
 	}
 	noteResults(x, m, rpc, err, payload)
 	if err != nil || rpc.Type != oncrpc.Reply {

@@ -44,7 +44,7 @@ const (
 // gaps returns the gaps of a side.
 func (cs *connState) gaps(s rdma.Side) evidence.Gap {
 	g := cs.conn.Gaps(s)
-	if !cs.privateDataSeen[s] || cs.conn.PrivateDataBadICRC(s) {
+	if !cs.receivedPrivate(s) {
 		g |= evidence.NoPrivateData
 	}
 	if cs.incompleteLists[s] > 0 || cs.halfRead[s] {
@@ -52,6 +52,9 @@ func (cs *connState) gaps(s rdma.Side) evidence.Gap {
 	}
 	if cs.truncatedRetransmit {
 		g |= evidence.TruncatedAgain
+	}
+	if cs.table.unordered {
+		g |= evidence.Unordered
 	}
 	if cs.checks.xidReused {
 		g |= evidence.XIDReused
@@ -108,7 +111,7 @@ func (cs *connState) report(v violation, format string, args ...any) {
 	}
 	p.next = v.where.AtFault.Or(0).Other()
 	cs.pending = append(cs.pending, p)
-	cs.conn.Share().Charge(pendingCost)
+	cs.share.Charge(pendingCost)
 }
 
 // moment is the time at which pending findings are decided.
@@ -202,7 +205,7 @@ func (cs *connState) settle(ask func(*pending) (verdict, evidence.Gap)) {
 		case dropped:
 			cs.notJudged(p.rule, gap, p.where.At)
 		}
-		cs.conn.Share().Charge(-pendingCost)
+		cs.share.Charge(-pendingCost)
 	}
 	clear(cs.pending[len(kept):])
 	if cs.pending = kept; len(kept) == 0 {
@@ -221,9 +224,16 @@ func (cs *connState) addFinding(r *rule.Rule, x *txn, where rdma.Where, format s
 	cs.conn.Report(r, where, format, args...)
 }
 
-// notJudged counts a violation that the capture does not prove.
+// notJudged counts a violation that the capture does not prove because of a gap.
 func (cs *connState) notJudged(r *rule.Rule, gap evidence.Gap, at record.Stamp) {
-	cs.conn.NotJudged(r, gap, at)
+	t, name := cs.table, gap.Name()
+	for i := range t.NotJudged {
+		if n := &t.NotJudged[i]; n.Rule == r.ID && n.Gap == name {
+			n.Count++
+			return
+		}
+	}
+	t.NotJudged = append(t.NotJudged, record.NotJudged{Rule: r.ID, Gap: name, Count: 1, Packet: record.SomeIf(at.Packet, at.Packet != 0)})
 }
 
 // noteCopyInDoubt records that an operation was retransmitted or refused. If the capture truncated

@@ -9,7 +9,7 @@ import (
 )
 
 // endText returns the sentence that says how a connection ended.
-func endText(cs *connState, e rdma.Ending) string {
+func endText(cs *connState, e *rdma.Ending) string {
 	how := strings.ReplaceAll(string(e.How), "_", " ")
 	by, known := e.By.Get()
 	if !known {
@@ -25,7 +25,7 @@ func endText(cs *connState, e rdma.Ending) string {
 	if e.Reason != "" {
 		reason = " (" + e.Reason + ")"
 	}
-	side := string(cs.conn.End(by))
+	side := string(cs.conn.Setup().End(by))
 	switch e.How {
 	case record.EndDisconnect:
 		return side + " disconnected"

@@ -21,6 +21,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/dissect/wiremap"
 )
 
 var be = binary.BigEndian
@@ -35,6 +36,8 @@ type Options struct {
 	Tree bool
 	// Shown keeps the Replies of a packet under RPCSEC_GSS until [Table.Guarded] is called.
 	Shown bool
+	// Connections is set if the records of connections are used.
+	Connections bool
 	// Linger is the time for which a transaction that has ended waits for later packets: an
 	// acknowledgement, a retransmission, or a NAK that refuses its Reply.
 	Linger record.Time
@@ -49,8 +52,11 @@ type Table struct {
 	// Payload receives the rebuilt Payload streams just before.
 	Transaction func(*record.Transaction)
 	Payload     func(t *record.Transaction, call, reply *record.Payload)
-	// Stream, if not nil, receives the decoded messages.
-	Stream func(*record.MessageMap)
+	// Message, if not nil, receives the decoded messages.
+	Message func(*wiremap.Message)
+	// NotJudged counts violations that the capture does not prove, by rule and gap, in the order in
+	// which they first occurred.
+	NotJudged []record.NotJudged
 	// Ended counts transactions by status, in the order of [record.Statuses].
 	Ended [len(record.Statuses)]int64
 	// Clock is the time by which transactions wait. It never goes back. The owner of the table sets
@@ -63,6 +69,10 @@ type Table struct {
 	// unannounced is set once the finding InvalidationUnannounced was reported, because a capture
 	// gets it only once.
 	unannounced bool
+
+	conns     []*connState // by tag; nil if the place is free
+	freeConns []rdma.Tag
+	unordered bool // a Reply was captured before its Call
 
 	slots    []*txn   // nil if the slot is free
 	gens     []uint32 // number of times that each slot was used
@@ -87,7 +97,7 @@ type Table struct {
 	completed     []CompletedSend
 	guarded       []Guarded
 	completedData []byte // of completed
-	stream        record.MessageMap
+	mapped        wiremap.Message
 }
 
 // NewTable returns a table whose memory is charged to a budget.
@@ -297,7 +307,7 @@ func (x *txn) charge(bytes int64) {
 		return // its whole charge was returned
 	}
 	x.charged += bytes
-	x.cs.conn.Share().Charge(bytes)
+	x.cs.share.Charge(bytes)
 }
 
 // trim frees the storage of an emitted transaction that only a large transaction needs.
@@ -376,7 +386,7 @@ func (t *Table) end(x *txn, status record.Status) {
 	t.longCall(x)
 	unexpose(cs, x)
 	x.ended = t.Clock
-	if status == record.NoReply && !cs.conn.Closing() { // the Calls of a closing connection were remembered before
+	if status == record.NoReply && !cs.closing { // the Calls of a closing connection were remembered before
 		t.rememberUnanswered(x)
 	}
 	cs.finished.add(x)
@@ -396,17 +406,14 @@ func (t *Table) Expire() {
 			case x.pendingFindings > 0:
 				wait = max(wait, pendingWait)
 			case x.state.mayBeRetransmitted():
-				wait = max(wait, x.cs.conn.DecidesWithin())
+				wait = max(wait, x.cs.conn.Setup().ResponseWithin)
 			}
 			if t.Clock-x.ended <= wait && t.settling.Len() < maxSettling {
 				t.due = x.ended + t.options.Linger
 				return
 			}
-			if _, decided := x.cs.conn.ID(); !decided {
-				if t.settling.Len() < maxSettling {
-					return
-				}
-				x.cs.conn.Decide()
+			if !x.cs.conn.Setup().ID.Known() && t.settling.Len() < maxSettling {
+				return
 			}
 			t.emit(x)
 		}
@@ -423,10 +430,7 @@ const pendingWait = record.Time(4e9)
 func (t *Table) Drain() {
 	for ; t.settling.Len() > 0; t.settling.Pop() {
 		x := t.settling.First()
-		if x.state != emitted {
-			x.cs.conn.Decide()
-			t.emit(x)
-		}
+		t.emit(x)
 		t.release(x)
 	}
 }
@@ -476,8 +480,7 @@ func (t *Table) rememberUnanswered(x *txn) {
 	}
 	k := x.callKey()
 	before := len(t.unanswered)
-	id, _ := x.cs.conn.ID()
-	t.unanswered[k] = pastCall{x.rec.ID, id, x.tag(partReply)}
+	t.unanswered[k] = pastCall{x.rec.ID, x.cs.conn.Setup().ID.Or(0), x.tag(partReply)}
 	if len(t.unanswered) > before {
 		k.hold()
 	}
@@ -490,7 +493,7 @@ func (t *Table) findRetransmitted(x *txn) {
 	}
 	k := x.callKey()
 	if before, known := t.unanswered[k]; known {
-		if id, _ := x.cs.conn.ID(); id == before.connection {
+		if x.cs.conn.Setup().ID.Or(0) == before.connection {
 			return
 		}
 		delete(t.unanswered, k)

@@ -39,7 +39,7 @@ func noteActivity(cs *connState, x *txn, s rdma.Side, at record.Stamp) {
 	if x.active.Packet != 0 && at.Time-x.active.Time >= waitFrom && b.txn != x.rec.ID && b.packets >= busyFrom && at.Time-b.last.Time < waitFrom {
 		if from := max(b.from.Time, x.active.Time); b.last.Time-from >= waitFrom {
 			x.wait(record.Wait{
-				From: from, To: at.Time, Reason: record.HeadOfLine, Waiting: cs.conn.End(s), BlockingTransaction: record.Some(b.txn),
+				From: from, To: at.Time, Reason: record.HeadOfLine, Waiting: cs.conn.Setup().End(s), BlockingTransaction: record.Some(b.txn),
 				Packets: packetList(cs, x.active.Packet, b.last.Packet, at.Packet),
 			})
 		}
@@ -58,33 +58,25 @@ func (w *wireActivity) noteSend(s rdma.Side, id int64, at record.Stamp) {
 	b.packets++
 }
 
-// retransmission is a retransmitted packet of a transaction.
-type retransmission struct {
-	by    rdma.Side
-	at    record.Stamp
-	of    record.EventKind
-	burst *rdma.Burst // nil for a response
-}
-
 // noteRetransmit records that a packet of a transaction was retransmitted. If the transaction made
 // no progress before, it waited for the retransmission. A retransmitted response waits for nothing,
 // because it was requested.
-func noteRetransmit(cs *connState, x *txn, o *rdma.Operation, r retransmission) {
-	from, at := x.active, r.at
-	first := r.burst != nil && r.burst.Number != x.burst // a burst is waited for once
-	if first && from.Packet != 0 && r.of != record.EventReadDone && at.Time-from.Time >= waitFrom {
-		shown, asked := from.Packet, r.burst.Nak.Packet != 0
+func noteRetransmit(cs *connState, x *txn, r rdma.Event, of record.EventKind) {
+	o, from, at := r.Op, x.active, r.At
+	first := r.Burst != nil && r.Burst.Number != x.burst // a burst is waited for once
+	if first && from.Packet != 0 && of != record.EventReadDone && at.Time-from.Time >= waitFrom {
+		shown, asked := from.Packet, r.Burst.Nak.Packet != 0
 		if asked {
-			shown = r.burst.Nak.Packet
+			shown = r.Burst.Nak.Packet
 		}
 		w := record.Wait{
-			From: from.Time, To: at.Time, Reason: r.burst.Cause, Waiting: cs.conn.End(r.by), Event: r.of, Bytes: record.SomeIf(o.Again, o.Again > 0),
+			From: from.Time, To: at.Time, Reason: r.Burst.Cause, Waiting: cs.conn.Setup().End(r.By), Event: of, Bytes: record.SomeIf(o.Again, o.Again > 0),
 			Packets: packetList(cs, shown, at.Packet, 0),
 		}
-		if id, _, known := cs.table.Of(r.burst.First); known && id != x.rec.ID {
+		if id, _, known := cs.table.Of(r.Burst.First); known && id != x.rec.ID {
 			w.BlockingTransaction = record.Some(id)
 		}
-		w.NakPacket = record.SomeIf(r.burst.Nak.Packet, asked)
+		w.NakPacket = record.SomeIf(r.Burst.Nak.Packet, asked)
 		ignored := asked && w.Reason == record.RetransmitTimeout // the NAK already shows the gap
 		if early, filled := o.Disorder(); !ignored && early.Packet != 0 && filled.Packet != 0 && !x.waitedFor(early.Packet) {
 			w.OutOfOrderPacket, w.GapFilledBy = record.Some(early.Packet), record.Some(filled.Packet)
@@ -94,14 +86,14 @@ func noteRetransmit(cs *connState, x *txn, o *rdma.Operation, r retransmission) 
 		}
 		x.wait(w)
 	}
-	cs.wireActivity().noteSend(r.by, x.rec.ID, at)
-	if o.Side != r.by { // a response: its requester is busy with the retransmissions, too
+	cs.wireActivity().noteSend(r.By, x.rec.ID, at)
+	if o.Side != r.By { // a response: its requester is busy with the retransmissions, too
 		cs.wireActivity().noteSend(o.Side, x.rec.ID, at)
 	}
-	cs.wireActivity().busy[r.by].repeated = at
+	cs.wireActivity().busy[r.By].repeated = at
 	x.active = at
-	if r.burst != nil {
-		x.burst = r.burst.Number
+	if r.Burst != nil {
+		x.burst = r.Burst.Number
 	}
 }
 
@@ -133,7 +125,7 @@ func noteCreditWait(cs *connState, x *txn, m *message) {
 		return
 	}
 	x.wait(record.Wait{
-		From: c.full.Time, To: c.freed.Time, Reason: record.CreditLimit, Waiting: cs.conn.End(m.side),
+		From: c.full.Time, To: c.freed.Time, Reason: record.CreditLimit, Waiting: cs.conn.Setup().End(m.side),
 		Packets: packetList(cs, c.full.Packet, c.freed.Packet, m.First.Packet),
 	})
 }
