@@ -255,6 +255,9 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 			if last := e.LastPacket.Or(e.Packet); last != e.Packet {
 				g.packets = fmt.Sprintf("%d-%d", e.Packet, last)
 			}
+		case record.EventDamaged:
+			g.text, g.ink = title(e.Of)+" retransmitted, bad ICRC: dropped by its receiver", theme.warn
+			g.short = title(e.Of) + " retransmitted, bad ICRC"
 		case record.EventOutOfOrder:
 			g.text, g.ink, g.kind = title(e.Of)+" after a gap", theme.warn, ""
 			g.short = g.text

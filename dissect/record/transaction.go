@@ -405,6 +405,7 @@ const (
 	EventNak        EventKind = "nak"
 	EventRetransmit EventKind = "retransmit"
 	EventOutOfOrder EventKind = "out_of_order" // a packet came before a packet that it had to follow
+	EventDamaged    EventKind = "bad_icrc"     // a retransmission has a bad ICRC, so its receiver drops it
 )
 
 // EventWrite is the kind of operation that a NAK or retransmission refers to if it is an RDMA
@@ -423,6 +424,6 @@ type Event struct {
 	Bytes      Opt[int64] `json:"bytes,omitzero" doc:"Number of bytes that the event moved or requested."`
 	Packets    Opt[int64] `json:"packets,omitzero" doc:"Number of packets that the event took."`
 	LastPacket Opt[int64] `json:"last_packet,omitzero" doc:"Packet number: the last packet of the event."`
-	Of         EventKind  `json:"of,omitzero" doc:"The kind of operation that was acknowledged, rejected, retransmitted or out of order." values:"call,read_request,read_done,write,reply"`
+	Of         EventKind  `json:"of,omitzero" doc:"The kind of operation that was acknowledged, rejected, retransmitted, damaged or out of order." values:"call,read_request,read_done,write,reply"`
 	Reason     string     `json:"reason,omitzero" doc:"Reason that a NAK states."`
 }

@@ -18,10 +18,30 @@ type Burst struct {
 	Nak    record.Stamp      // the NAK that requested it, with or without effect; its packet number is 0 if there was none
 }
 
-// burst is the latest burst of a flow, and the sequence number that continues it.
+// burst is the latest burst of a flow, and the sequence numbers that it covers.
 type burst struct {
 	Burst
-	next uint32 // the sequence number that continues the burst
+	run           // from its lowest sequence number to the one that continues it
+	packets int32 // number of its requests
+}
+
+// takes adds a request to the burst, if it belongs to it. A request that continues the burst
+// does. Soon after the latest request, one that leaves a gap does, too, and one that the
+// network may have delayed: it is not among those that the burst has, and nothing but the
+// cause of the burst explains it.
+func (b *burst) takes(c circle, r run, soon, explained bool) bool {
+	switch gap := c.delta(r.from, b.to); {
+	case gap == 0, gap > 0 && soon:
+		b.to = r.to
+	case gap < 0 && soon && !explained && (c.delta(r.from, b.from) < 0 || b.packets < c.delta(b.to, b.from)):
+		if c.delta(r.from, b.from) < 0 {
+			b.from = r.from
+		}
+	default:
+		return false
+	}
+	b.packets++
+	return true
 }
 
 // signals are the events that make a sender retransmit, or that show why it did: its
@@ -71,6 +91,7 @@ const (
 	timerUnknown  = record.Time(100e6) // if the handshake was not captured
 	timerTCP      = record.Time(195e6) // the shortest timeout of a TCP (Linux; RFC 6298 requires 1 s)
 	continuesSoon = record.Time(10e6)  // a burst with missing packets continues within this time
+	heededAfter   = record.Time(1e6)   // what follows a NAK sooner may have been sent before its sender received it
 )
 
 // setTimer notes the Local ACK Timeout n in the handshake (IBTA volume 1, section
@@ -105,31 +126,29 @@ func (f *flow) expired(idle record.Time) bool {
 }
 
 // burstOf returns the burst that a retransmitted request belongs to; r are its sequence
-// numbers. A request that does not continue the latest burst begins a new one, whose
+// numbers. A request that does not belong to the latest burst begins a new one, whose
 // cause is the first of these that applies: an RNR NAK of this PSN; a timeout, if the
 // sender was idle as long as its timer; another NAK of this PSN or an earlier one; a
 // gap, if a later request was answered while a Read is incomplete (TCP: duplicate
 // acknowledgements). Otherwise, the cause is unknown.
 func (ops *operations) burstOf(f *flow, c circle, r run, o *Operation, at record.Stamp) *Burst {
-	seq, to := r.from, r.to
+	seq := r.from
 	b, s := &f.burst, &f.signals
 	idle := at.Time - max(s.requested, s.progress)
-	gap := c.delta(seq, b.next)
 	expired := f.expired(idle)
-	if goesOn := b.Number != 0 && !expired && (gap == 0 || gap > 0 && idle < continuesSoon && !s.nak.open); goesOn {
-		b.next = to
+	asked := s.nak.open && (!s.nak.rnr && c.delta(seq, s.nak.psn) >= 0 || s.nak.psn == seq)
+	gapShown := f.stream != nil && s.dupAcks > 0 || f.stream == nil && f.answeredBeyond(seq) && f.readOpenAt(seq)
+	if b.Number != 0 && !expired && !(asked && idle >= heededAfter) && b.takes(c, r, idle < continuesSoon && !s.nak.open, gapShown) {
 		return &b.Burst
 	}
 	ops.bursts++
-	b.Burst = Burst{Number: ops.bursts, Idle: idle, At: at}
-	b.next = to
+	*b = burst{Burst: Burst{Number: ops.bursts, Idle: idle, At: at}, run: r, packets: 1}
 	if timer, announced := f.conn.timer.Get(); announced {
 		b.Timer = record.Some(int64(timer))
 	}
 	if o != nil {
 		b.First = o.Tag
 	}
-	asked := s.nak.open && (!s.nak.rnr && c.delta(seq, s.nak.psn) >= 0 || s.nak.psn == seq)
 	if asked {
 		b.Nak = s.nak.at
 	}
@@ -140,7 +159,7 @@ func (ops *operations) burstOf(f *flow, c circle, r run, o *Operation, at record
 		b.Cause = record.RetransmitTimeout
 	case asked:
 		b.Cause = record.RetransmitNak
-	case f.stream != nil && s.dupAcks > 0, f.stream == nil && f.answeredBeyond(seq) && f.readOpenAt(seq):
+	case gapShown:
 		b.Cause = record.RetransmitGap
 	default:
 		b.Cause = record.RetransmitUnknown

@@ -181,13 +181,14 @@ const maxWaiting = 1024
 
 // Costs of objects in bytes of the budget: their memory, and their share of maps.
 const (
-	connCost    = 4096
-	flowCost    = 1024
-	findingCost = 512
-	opCost      = 360
-	entryCost   = 40
-	heldCost    = 96
-	spanCost    = 16
+	connCost     = 4096
+	flowCost     = 1024
+	findingCost  = 512
+	opCost       = 360
+	entryCost    = 40
+	heldCost     = 96
+	heldCopyCost = 136
+	spanCost     = 16
 )
 
 // flow is one direction of a connection: the packets of one sender. Its requests

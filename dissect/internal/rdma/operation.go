@@ -294,6 +294,14 @@ func (ops *operations) retransmitted(f *flow, o *Operation, at record.Stamp, b *
 	}
 }
 
+// damaged reports a retransmitted request that its receiver drops, because its ICRC is bad;
+// o is nil if its operation is not known.
+func (ops *operations) damaged(f *flow, o *Operation, at record.Stamp, b *Burst) {
+	if o != nil {
+		f.conn.follower.Operation(Event{What: Damaged, Op: o, By: f.side, At: at, Burst: b})
+	}
+}
+
 // refuse reports a refusal, and then all operations of the flow after the refused one:
 // a receiver that refuses a request accepts no request after it (IBTA volume 1, section
 // 9.9.3).

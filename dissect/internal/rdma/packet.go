@@ -109,6 +109,31 @@ func (ib *infiniband) request(f *flow, d *Datagram) {
 	f.signals.requested, f.signals.sent = d.At.Time, sentRequest{p.PSN, d.print, d.At.Time}
 }
 
+// damagedRequest takes a request with a bad ICRC, which its receiver drops. It shows that
+// its sender was not idle and, if the request was sent before, a retransmission. The
+// opcode has to be that of the operation, because the damage may be in the PSN.
+func (ib *infiniband) damagedRequest(f *flow, d *Datagram) {
+	psn := d.Packet.PSN
+	if delta := psns.delta(psn, f.expect); !f.started || delta > fitWindow || delta < -fitWindow {
+		return
+	}
+	o := f.ops.at(psns, psn)
+	item, isHeld := 0, false
+	if f.window != nil {
+		item, isHeld = f.window.find(psns, psn)
+	}
+	switch {
+	case o != nil && o.Side == f.side && o.Kind == requestKinds[d.Packet.Opcode.Info().Kind]:
+		ib.operations.damaged(f, o, d.At, ib.operations.burstOf(f, psns, run{psn, psns.add(psn, 1)}, o, d.At))
+	case isHeld:
+		f.window.items[f.window.order[item].item].keep(f, heldCopy{at: d.At, damaged: true}, ib.operations.burstOf(f, psns, run{psn, psns.add(psn, 1)}, nil, d.At))
+	}
+	f.signals.requested = d.At.Time
+}
+
+// requestKinds has the kind of the operation that a request belongs to.
+var requestKinds = map[rocev2.Kind]Kind{rocev2.KindSend: Send, rocev2.KindWrite: Write, rocev2.KindReadRequest: Read, rocev2.KindAtomic: Atomic}
+
 // sentLast notes the first copy of a packet for the operation that it ends, if it ends
 // one.
 func (f *flow) sentLast(psn uint32, turn arrival, at record.Stamp, print uint32) {
@@ -214,10 +239,7 @@ func (ib *infiniband) holdRequest(f *flow, d *Datagram) {
 	ib.current.mark(f.ops.at(psns, psn), record.AfterGap)
 	i, found := f.held().find(psns, psn)
 	if found {
-		ib.operations.noteHeldRetransmission(f, i, d.At)
-		if b := ib.operations.burstOf(f, psns, run{psn, psns.add(psn, 1)}, nil, d.At); b.At == d.At {
-			f.window.items[f.window.order[i].item].burst = *b
-		}
+		ib.operations.noteHeldRetransmission(f, i, d.At, ib.operations.burstOf(f, psns, run{psn, psns.add(psn, 1)}, nil, d.At))
 		return
 	}
 	copied := held{stamp: d.At, data: ib.operations.buffers.add(nil, d.Raw), length: d.Length}

@@ -138,10 +138,10 @@ type Refusal struct {
 // Event is something that happened to an operation.
 type Event struct {
 	What  EventKind
-	By    Side // Retransmitted: the sender of the packet
+	By    Side // Retransmitted, Damaged: the sender of the packet
 	Op    *Operation
-	At    record.Stamp // Acked, Retransmitted: the packet that shows it
-	Burst *Burst       // Retransmitted: the burst that a request belongs to; nil for a response
+	At    record.Stamp // Acked, Retransmitted, Damaged: the packet that shows it
+	Burst *Burst       // Retransmitted, Damaged: the burst that a request belongs to; nil for a response
 }
 
 // EventKind is what happened to an operation.
@@ -153,6 +153,7 @@ const (
 	Done                           // it is complete, or Broken
 	Acked                          // the other side received it; on iWARP, it may still be refused
 	Retransmitted                  // a packet of it, or of its response, was retransmitted
+	Damaged                        // a request of it was retransmitted with a bad ICRC, so the receiver drops it
 	Abandoned                      // a Read will never be Done
 )
 

@@ -348,7 +348,7 @@ func (ts *tcpStreams) holdSegment(f *flow, s *TCP) {
 	ts.current.mark(nil, record.AfterGap)
 	i, found := f.held().find(octets, s.Seq)
 	if found {
-		ts.operations.noteHeldRetransmission(f, i, s.At)
+		ts.operations.noteHeldRetransmission(f, i, s.At, nil)
 		item := &f.window.items[f.window.order[i].item]
 		if len(s.Payload) > len(item.data) { // the longer copy is kept
 			grown := int64(len(s.Payload) - len(item.data))

@@ -150,10 +150,13 @@ func (t *Tracker) Packet(d *Datagram) {
 	}
 	known := t.connections.toward(d, p.DestQPN, &e)
 	if vouched := d.ICRC == rocev2.ICRCOk && known != nil && known.src.FillsICRC && known.dst.known; !vouched && !t.icrcs.accepts(d, &e) {
-		if f := known; f != nil { // dropped: only the packet count changes
+		if f := known; f != nil { // dropped by its receiver
 			t.current.verdict.Conn, t.current.verdict.Offset = f.conn, f.offsetOf(p)
 			f.conn.record.Packets++
 			f.conn.Report(rule.ICRCBad, Where{At: d.At}, "the packet with PSN %d has a bad ICRC, so its receiver drops it", p.PSN)
+			if info.Request && service == rocev2.RC {
+				t.infiniband.damagedRequest(f, d)
+			}
 		}
 		t.current.verdict.Offset.Dropped = true
 		return

@@ -36,12 +36,22 @@ const (
 // held is a copy of an item that waits for earlier ones.
 type held struct {
 	stamp   record.Stamp
-	data    []byte // captured bytes
-	length  int    // bytes on the wire
-	repeats int32  // number of retransmissions while it was held
-	again   record.Stamp
-	burst   Burst // the burst that its first retransmission began; Number 0 for none
+	data    []byte       // captured bytes
+	length  int          // bytes on the wire
+	copies  []heldCopy   // the first retransmissions while it was held
+	repeats int32        // number of all of them that a receiver could accept
+	again   record.Stamp // the latest of these
 }
+
+// heldCopy is a retransmission of a held item.
+type heldCopy struct {
+	at      record.Stamp
+	burst   Burst // Number 0 for none
+	damaged bool  // it has a bad ICRC, so its receiver drops it
+}
+
+// maxHeldCopies is the maximum number of retransmissions of a held item whose bursts are kept.
+const maxHeldCopies = 8
 
 // window holds items that came early, in order.
 type window struct {
@@ -116,24 +126,45 @@ func (w *window) remove(n int) {
 func (w *window) full() bool { return len(w.order) > maxHeld || w.bytes > maxHeldBytes }
 
 // noteHeldRetransmission counts a retransmission of a request or segment that is held.
-// Its operation is not known before it is accepted.
-func (ops *operations) noteHeldRetransmission(f *flow, i int, at record.Stamp) {
-	again := &f.window.items[f.window.order[i].item]
-	again.repeats++
-	again.again = at
+// Its operation is not known before it is accepted. b is nil for a segment.
+func (ops *operations) noteHeldRetransmission(f *flow, i int, at record.Stamp, b *Burst) {
+	item := &f.window.items[f.window.order[i].item]
+	item.repeats++
+	item.again = at
+	item.keep(f, heldCopy{at: at}, b)
 	ops.current.mark(nil, record.Retransmitted)
+}
+
+// keep keeps a retransmission and its burst.
+func (h *held) keep(f *flow, again heldCopy, b *Burst) {
+	if len(h.copies) == maxHeldCopies {
+		return
+	}
+	if b != nil {
+		again.burst = *b
+	}
+	h.copies = append(h.copies, again)
+	f.conn.share.Charge(heldCopyCost)
 }
 
 // reportHeldRetransmissions reports the retransmissions of a request or segment that
 // was held until now.
 func (ops *operations) reportHeldRetransmissions(f *flow, o *Operation, item *held) {
 	marked := ops.current.verdict
-	for ; item.repeats > 0; item.repeats-- {
-		if b := &item.burst; b.Number != 0 {
-			ops.retransmitted(f, o, b.At, b)
-			b.Number = 0
+	for i := range item.copies {
+		again := &item.copies[i]
+		b := &again.burst
+		if b.Number == 0 {
+			b = nil
+		}
+		if again.damaged {
+			ops.damaged(f, o, again.at, b)
 			continue
 		}
+		ops.retransmitted(f, o, again.at, b)
+		item.repeats--
+	}
+	for ; item.repeats > 0; item.repeats-- {
 		ops.retransmitted(f, o, item.again, nil)
 	}
 	if item.again.Packet != 0 && o != nil {
@@ -144,6 +175,6 @@ func (ops *operations) reportHeldRetransmissions(f *flow, o *Operation, item *he
 
 // unhold releases the buffer of a held item, and its share of the budget.
 func (ops *operations) unhold(f *flow, item *held) {
-	f.conn.share.Charge(-int64(len(item.data)) - heldCost)
+	f.conn.share.Charge(-int64(len(item.data)) - heldCost - heldCopyCost*int64(len(item.copies)))
 	ops.buffers.back(item.data)
 }

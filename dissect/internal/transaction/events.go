@@ -66,6 +66,8 @@ func (cs *connState) Operation(e rdma.Event) rdma.Standing {
 		cs.acknowledged(e.Op, e.At)
 	case rdma.Retransmitted:
 		cs.retransmitted(e)
+	case rdma.Damaged:
+		cs.damaged(e)
 	}
 	switch x, _ := cs.table.tagged(e.Op.Tag); {
 	case x == nil || x.state == emitted:
@@ -127,11 +129,25 @@ func (cs *connState) retransmitted(happened rdma.Event) {
 	e.Of, e.Packets, e.LastPacket = of, record.Some[int64](1), record.Some(at.Packet)
 }
 
+// damaged records on a transaction that a request of it was retransmitted, and damaged on the way.
+func (cs *connState) damaged(happened rdma.Event) {
+	x, part := cs.table.tagged(happened.Op.Tag)
+	if x == nil || x.state == emitted {
+		return
+	}
+	of := kindOf(happened.Op, part)
+	noteRetransmit(cs, x, happened, of)
+	x.event(happened.At, record.EventDamaged, x.role(happened.By)).Of = of
+}
+
+// recentEvents is the number of events that are searched for the end of a Read.
+const recentEvents = 256
+
 // readDoneAt moves the end of a Read to a retransmitted packet of its response, if the requester
 // asked for it again after the end of the first copy: it had not accepted that copy.
 func (x *txn) readDoneAt(o *rdma.Operation, at record.Stamp) {
 	requested := false
-	for i := len(x.rec.Timeline) - 1; i >= 0 && len(x.rec.Timeline)-i <= lookAt; i-- {
+	for i := len(x.rec.Timeline) - 1; i >= 0 && len(x.rec.Timeline)-i <= recentEvents; i-- {
 		switch e := &x.rec.Timeline[i]; e.Event {
 		case record.EventRetransmit:
 			requested = requested || e.Of == record.EventRead
