@@ -20,7 +20,6 @@ func TestMessages(t *testing.T) {
 			"note invalidation-not-negotiated, at fault -: Harmless, and usual for Linux servers: Send With Invalidate of 0x00000ca1, although only the requester set the R bit in its private data",
 			"warning retransmission-timeout, at fault -: the client retransmitted its Call after a timeout: for 546.999ms it sent no request and received no new acknowledgement; the REQ announced a timeout of 537ms",
 			"warning connection-lost, at fault -: client closed the connection after 6 unacknowledged retransmissions; 4 Calls outstanding (0x835d3053, ...)",
-			"warning connection-lost, at fault -: client disconnected; 1 Call outstanding (0x9d5d3053)",
 		},
 		"rocev2-errors.pcap": {
 			"error rdma-error, at fault -: the responder correctly rejected the Call with ERR_VERS: see the finding rdma-version",
@@ -53,10 +52,25 @@ func TestMessages(t *testing.T) {
 				t.Errorf("%s: no finding\n%s\nin\n%s", name, line, strings.Join(got, "\n"))
 			}
 		}
+		if name == "rocev2-lostlink41.pcap.zst" { // two connections lack packets that may be the Replies
+			if lost := count(got, "warning connection-lost"); lost != 1 {
+				t.Errorf("%s: %d lost connections, want 1", name, lost)
+			}
+		}
 		if harmless > 1 {
 			t.Errorf("%s: %d notes about the server's private data, want one for each capture", name, harmless)
 		}
 	}
+}
+
+// count returns the number of texts that begin with prefix.
+func count(texts []string, prefix string) (n int) {
+	for _, text := range texts {
+		if strings.HasPrefix(text, prefix) {
+			n++
+		}
+	}
+	return n
 }
 
 // TestErrorMessages: the finding about an RDMA_ERROR refers only to rules that the Call broke.

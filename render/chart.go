@@ -438,7 +438,7 @@ var statsColumns = []column{
 	{name: "P99", right: true},
 	{name: "WORST", right: true, rank: 2},
 	{name: "HISTOGRAM", rank: 5},
-	{name: "READ/WRITE/WAIT/SERVER", rank: 3},
+	{name: "READ/WRITE/STALL/SERVER", rank: 3},
 	{name: "WITH CHUNKS", right: true, rank: 7},
 	{name: "FIT 64K", right: true, rank: 8},
 }
@@ -576,7 +576,7 @@ func ConnectionDetail(w io.Writer, theme *Theme, c *record.Connection, start rec
 	}
 	row("inline thresholds", "%d to the server, %d to the client (%s)", c.InlineThreshold.ClientToServer, c.InlineThreshold.ServerToClient,
 		strings.ReplaceAll(c.InlineThreshold.Source, "_", " "))
-	row("remote invalidation", "%s", known(c.RemoteInvalidation, "?", yesNo))
+	row("remote invalidation", "%s", remoteInvalidation(c))
 	if mtu, known := c.PathMTU.Get(); known {
 		row("path MTU", "%d", mtu)
 	}

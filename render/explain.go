@@ -19,9 +19,8 @@ func Explain(r *record.Transaction) []string {
 	latency, known := r.LatencyNS.Get()
 	if !known || latency <= 0 {
 		if r.Status == record.NoReply && len(r.Waits) > 0 {
-			w := longest(r, false)
-			if w != nil {
-				sentences = append(sentences, "It has no Reply; "+waitSentence(r, w, "for "+Duration(w.NS)+noProgress))
+			if w := longest(r, false); w != nil {
+				sentences = append(sentences, "It has no Reply. "+unanswered(r, w))
 			}
 		}
 		return sentences
@@ -42,6 +41,21 @@ func Explain(r *record.Transaction) []string {
 		sentences = append(sentences, s)
 	}
 	return sentences
+}
+
+// unanswered says how long a transaction without Reply stalled; w is its longest wait.
+func unanswered(r *record.Transaction, w *record.Wait) string {
+	n, ns := 0, int64(0)
+	for i := range r.Waits {
+		if x := &r.Waits[i]; x.Reason != record.CreditLimit {
+			n++
+			ns += x.NS
+		}
+	}
+	if n == 1 {
+		return waitSentence(r, w, "For "+Duration(w.NS)+noProgress)
+	}
+	return fmt.Sprintf("It stalled %d times, for %s in total. In the longest wait, %s", n, Duration(ns), waitSentence(r, w, "for "+Duration(w.NS)+noProgress))
 }
 
 // noProgress follows the length of a wait. What ended the wait follows it.
@@ -102,7 +116,7 @@ func waitSentence(r *record.Transaction, w *record.Wait, opening string) string 
 	side := "the " + string(w.Waiting) + " "
 	switch w.Reason {
 	case record.HeadOfLine:
-		return fmt.Sprintf("%s%swent on, in packet %s: until packet %s it was sending for transaction %d, on the same connection.", opening, side, last(w), second(w), w.BlockingTransaction.Or(0))
+		return fmt.Sprintf("%spacket %s: up to packet %s, %swas busy with transaction %d, on the same connection.", opening, last(w), second(w), side, w.BlockingTransaction.Or(0))
 	case record.RNRNak:
 		return fmt.Sprintf("%s%s%s, in packet %s: the other side had no receive buffer (RNR NAK in packet %s).", opening, side, retransmitted(w), last(w), first(w))
 	case record.RetransmitNak:
@@ -120,11 +134,11 @@ func waitSentence(r *record.Transaction, w *record.Wait, opening string) string 
 	filled, _ := w.GapFilledBy.Get()
 	switch {
 	case known && w.Event == record.EventRead:
-		return fmt.Sprintf("%s: response packet %d had arrived before packet %d, after a gap.", s, early, filled)
+		return fmt.Sprintf("%s: response packet %d came after a gap, which packet %d closed.", s, early, filled)
 	case known:
-		return fmt.Sprintf("%s: packet %d had arrived before packet %d, after a gap.", s, early, filled)
+		return fmt.Sprintf("%s: packet %d came after a gap, which packet %d closed.", s, early, filled)
 	case w.Reason == record.RetransmitTimeout && w.NakPacket.Known():
-		return fmt.Sprintf("%s, when its timer expired: it had not done so after the NAK in packet %d, which may have been lost.", s, w.NakPacket.Or(0))
+		return fmt.Sprintf("%s, when its timer expired: it did not react to the NAK in packet %d, or did not receive it.", s, w.NakPacket.Or(0))
 	case w.Reason == record.RetransmitTimeout:
 		return fmt.Sprintf("%s, when its timer expired: no packet of this RPC followed packet %s until then.", s, first(w))
 	case w.Reason == record.RetransmitGap:
@@ -139,8 +153,8 @@ func pauseText(w *record.Wait) (text, short string) {
 		short = fmt.Sprintf("%s: %s busy with transaction %d", Duration(w.NS), w.Waiting, id)
 		return "... " + short + " ...", short
 	}
-	short = fmt.Sprintf("... %s: %s stalled ...", Duration(w.NS), w.Waiting)
-	return fmt.Sprintf("... %s: %s stalled %s ...", Duration(w.NS), w.Waiting, stalledUntil(w)), short
+	short = fmt.Sprintf("%s: %s stalled %s", Duration(w.NS), w.Waiting, stalledUntil(w))
+	return "... " + short + " ...", short
 }
 
 // atWork names the phase that took most of the time, for a transaction without long
@@ -197,7 +211,7 @@ func Cause(r *record.Transaction) string {
 	if w := longest(r, false); w != nil && r.Waited(w) >= latency/5 {
 		ns := Duration(r.Waited(w))
 		if id, known := w.BlockingTransaction.Get(); known && w.Reason == record.HeadOfLine {
-			return fmt.Sprintf("%s waiting for transaction %d", ns, id)
+			return fmt.Sprintf("%s stalled while busy with transaction %d", ns, id)
 		}
 		return fmt.Sprintf("%s %s stalled %s", ns, w.Waiting, stalledUntil(w))
 	}
@@ -224,11 +238,11 @@ type phase struct {
 
 // The names of the phases. Each phase has the same name on every screen.
 const (
-	untilRead  = "waiting for the first RDMA Read"
+	untilRead  = "until the first RDMA Read"
 	inReads    = "in RDMA Reads"
-	untilWrite = "waiting for the first RDMA Write"
+	untilWrite = "until the first RDMA Write"
 	inWrites   = "in RDMA Writes"
-	untilReply = "waiting for the Reply"
+	untilReply = "until the Reply"
 )
 
 // phasesOf returns the phases of a transaction that happened, without its waits.

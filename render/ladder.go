@@ -188,14 +188,18 @@ func phases(r *record.Transaction) string {
 // makeRungs returns a rung for each event of a transaction, in the order of time.
 func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []rung {
 	var rungs []rung
-	var writeFirst *record.Event
+	begun := map[place]*record.Event{} // Writes that are not complete
+	moved := map[record.Hex32]bool{}   // handles whose memory was read or written
+	for _, x := range bars {
+		moved[x.Handle] = moved[x.Handle] || x.MovedBytes > 0
+	}
 	for i := range r.Timeline {
 		e := &r.Timeline[i]
 		g := rung{at: e.Time, packets: fmt.Sprint(e.Packet), toRight: e.From == record.Requester, kind: string(e.Event) + string(e.From)}
 		handle, size := e.Handle.Or(0), Bytes(e.Bytes.Or(0))
 		switch e.Event {
 		case record.EventCall:
-			g.text, g.ink, g.kind = messageText("Call", r.Call), theme.key, ""
+			g.text, g.ink, g.kind = messageText(messageName("Call", r.Call, r.Timeline), r.Call), theme.key, ""
 			if r.Call.LastPacket != r.Call.Packet {
 				g.packets = fmt.Sprintf("%d-%d", r.Call.Packet, r.Call.LastPacket)
 			}
@@ -207,7 +211,7 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 			m := r.Reply
 			g.text, g.ink, g.kind = "Reply, not delivered", theme.bad, ""
 			if m != nil {
-				g.text, g.ink, g.below = messageText(replyName(m), m), theme.key, operationLines(r.Decoded.Reply)
+				g.text, g.ink, g.below = messageText(messageName("Reply", m, r.Timeline), m), theme.key, operationLines(r.Decoded.Reply)
 				if m.LastPacket != m.Packet {
 					g.packets = fmt.Sprintf("%d-%d", m.Packet, m.LastPacket)
 				}
@@ -232,23 +236,28 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 			g.toRight = true // the response goes in the opposite direction of the request
 			g.mark(handle, '#')
 		case record.EventWriteFirst:
-			writeFirst = e
+			begun[place{handle, e.Offset.Or(0)}] = e
 			continue
 		case record.EventWriteLast:
 			g.text, g.double = fmt.Sprintf("RDMA Write of %s B %v, %s", size, handle, packets(e)), true
-			if writeFirst != nil && writeFirst.Offset == e.Offset {
-				if g.at = writeFirst.Time; writeFirst.Packet != e.Packet {
-					g.packets = fmt.Sprintf("%d-%d", writeFirst.Packet, e.Packet)
+			at := place{handle, e.Offset.Or(0)}
+			if first := begun[at]; first != nil && disturbed(r.Timeline, first, e) {
+				rungs = append(rungs, rung{at: first.Time, packets: fmt.Sprint(first.Packet), double: true, text: fmt.Sprintf("RDMA Write of %s B %v begins", size, handle)})
+			} else if first != nil {
+				if g.at = first.Time; first.Packet != e.Packet {
+					g.packets = fmt.Sprintf("%d-%d", first.Packet, e.Packet)
 				}
 			}
-			writeFirst = nil
-			g.mark(handle, '#')
+			delete(begun, at)
+			if moved[handle] {
+				g.mark(handle, '#')
+			}
 		case record.EventAck:
 			g.text, g.ink = "ACK of the "+title(e.Of), theme.dim
 		case record.EventNak:
 			g.text, g.ink, g.kind = fmt.Sprintf("NAK of the %s: %s", title(e.Of), e.Reason), theme.bad, ""
 		case record.EventRetransmit:
-			if carriesMessage(e, r) { // its line says so
+			if isCopyOf(r.Reply, e, record.EventReply) { // its line says so
 				continue
 			}
 			g.text, g.ink = fmt.Sprintf("%s retransmitted, %s", title(e.Of), packets(e)), theme.warn
@@ -259,42 +268,71 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 			g.text, g.ink = title(e.Of)+" retransmitted, bad ICRC: dropped by its receiver", theme.warn
 			g.short = title(e.Of) + " retransmitted, bad ICRC"
 		case record.EventOutOfOrder:
+			if isCopyOf(r.Call, e, record.EventCall) || isCopyOf(r.Reply, e, record.EventReply) { // its line says so
+				continue
+			}
 			g.text, g.ink, g.kind = title(e.Of)+" after a gap", theme.warn, ""
 			g.short = g.text
 			if filled, known := e.LastPacket.Get(); known {
-				g.text += fmt.Sprintf(" (arrived before packet %d)", filled)
+				g.text += fmt.Sprintf(" (closed by packet %d)", filled)
 			}
 		}
 		rungs = append(rungs, g)
 	}
-	if writeFirst != nil { // its last packet is not in the capture
+	for at, first := range begun { // their last packets are not in the capture
 		rungs = append(rungs, rung{
-			at: writeFirst.Time, packets: fmt.Sprint(writeFirst.Packet), double: true, ink: theme.warn,
-			text: fmt.Sprintf("RDMA Write to %v, unfinished", writeFirst.Handle.Or(0)),
+			at: first.Time, packets: fmt.Sprint(first.Packet), double: true, ink: theme.warn,
+			text: fmt.Sprintf("RDMA Write to %v, unfinished", at.handle),
 		})
+	}
+	if m := r.Reply; m != nil && m.FirstSent.Known() && !slices.ContainsFunc(rungs, func(g rung) bool { return g.at == m.FirstSent.Or(0) }) {
+		rungs = append(rungs, rung{at: m.FirstSent.Or(0), text: "Reply: this copy was not accepted", ink: theme.warn})
 	}
 	slices.SortStableFunc(rungs, func(a, b rung) int { return cmp.Compare(a.at, b.at) })
 	return withPauses(rungs, theme, r)
 }
 
-// carriesMessage reports whether a retransmission is the copy of the Reply that was delivered.
-func carriesMessage(e *record.Event, r *record.Transaction) bool {
-	return e.Of == record.EventReply && r.Reply != nil && r.Reply.FirstSent.Known() && e.Packet == r.Reply.Packet && e.LastPacket.Or(e.Packet) == e.Packet
+// place is where an RDMA Write writes to.
+type place struct {
+	handle record.Hex32
+	offset record.Hex64
 }
 
-// replyName names a Reply, and says that the copy that was delivered is a retransmission.
-func replyName(m *record.Message) string {
+// disturbed reports whether packets were retransmitted, rejected or out of order between the first
+// and the last packet of a Write, which then are lines of their own.
+func disturbed(timeline []record.Event, first, last *record.Event) bool {
+	return slices.ContainsFunc(timeline, func(e record.Event) bool {
+		switch e.Event {
+		case record.EventRetransmit, record.EventNak, record.EventOutOfOrder, record.EventDamaged:
+			return e.Time >= first.Time && e.Time <= last.Time
+		}
+		return false
+	})
+}
+
+// isCopyOf reports whether a packet is the copy of a Call or Reply that was delivered.
+func isCopyOf(m *record.Message, e *record.Event, of record.EventKind) bool {
+	return m != nil && e.Of == of && e.Packet == m.Packet && (e.Event != record.EventRetransmit || m.FirstSent.Known() && e.LastPacket.Or(e.Packet) == e.Packet)
+}
+
+// messageName returns the name of a Call or a Reply. The name tells a retransmission, and a packet
+// that came after a gap, if that copy was delivered.
+func messageName(name string, m *record.Message, timeline []record.Event) string {
 	if m.FirstSent.Known() {
-		return "Reply retransmitted,"
+		return name + " retransmitted,"
 	}
-	return "Reply"
+	of := map[string]record.EventKind{"Call": record.EventCall, "Reply": record.EventReply}[name]
+	if slices.ContainsFunc(timeline, func(e record.Event) bool { return e.Event == record.EventOutOfOrder && isCopyOf(m, &e, of) }) {
+		return name + " after a gap,"
+	}
+	return name
 }
 
 // withPauses inserts the waits.
 func withPauses(rungs []rung, theme *Theme, r *record.Transaction) []rung {
 	for i := range r.Waits {
 		wait := &r.Waits[i]
-		if wait.Reason == record.CreditLimit { // it was before the Call
+		if wait.Reason == record.CreditLimit || r.Waited(wait) == 0 { // it was before the Call, or after the Reply
 			continue
 		}
 		at := slices.IndexFunc(rungs, func(g rung) bool { return g.at >= wait.To })
@@ -473,7 +511,11 @@ func legend(b *strings.Builder, theme *Theme, bars []analyze.Exposure) {
 		end := map[string]string{
 			analyze.ByResponder: "invalidated remotely", analyze.ByRequester: "needs local invalidation", analyze.ByNobody: "no Reply",
 		}[x.EndedBy]
-		fmt.Fprintf(b, "  %s %v %s, %s B moved, %s, %s\n", name, x.Handle, x.Chunk, Bytes(x.MovedBytes), Duration(x.To.Sub(x.From)), end)
+		exposed := Duration(x.To.Sub(x.From))
+		if x.EndedBy == analyze.ByNobody {
+			exposed = "at least " + exposed
+		}
+		fmt.Fprintf(b, "  %s %v %s, %s B moved, %s, %s\n", name, x.Handle, x.Chunk, Bytes(x.MovedBytes), exposed, end)
 	}
 }
 

@@ -332,7 +332,10 @@ func (v *overview) time() {
 		v.line(label, text, v.theme.warn)
 		label = ""
 	}
-	if label == "" {
+	switch {
+	case len(t.Waits) > 0 || t.Unanswered.Stalled > 0:
+		v.suggest("FILE -Y 'waits.ns > 0'")
+	case label == "":
 		v.suggest("stats FILE")
 	}
 }
@@ -376,7 +379,7 @@ func (v *overview) answered(label string) {
 			bar.add(shade, x.ink)
 		}
 	}
-	v.line(label, fmt.Sprintf("answered RPCs (%d): %s in total: %s", t.Answered, Duration(t.TotalNS), strings.Join(words, ", ")), ink{})
+	v.line(label, fmt.Sprintf("latencies of %d answered RPCs add up to %s: %s", t.Answered, Duration(t.TotalNS), strings.Join(words, ", ")), ink{})
 	if v.theme.unicode && drawn > 0 {
 		v.margin("")
 		v.b.WriteString(bar.String() + "\n")
@@ -395,7 +398,7 @@ func (v *overview) answered(label string) {
 		}
 		text := fmt.Sprintf("%s stalled for %s: %s", plural(w.RPCs, "RPC"), took, waitText(w.Reason))
 		if w.Reason == record.CreditLimit { // before the Call: not part of the latency
-			text = fmt.Sprintf("%s waited for credits for %s before they were sent", plural(w.RPCs, "Call"), took)
+			text = fmt.Sprintf("%s followed a Reply that freed a credit, after all had been in use for %s", plural(w.RPCs, "Call"), took)
 		}
 		v.line("", text, v.theme.warn)
 	}

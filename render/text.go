@@ -266,16 +266,34 @@ func credits(r *record.Transaction) string {
 // invalidated returns the handle that the Reply invalidated, and the number of handles that
 // the requester has to invalidate itself: local invalidation.
 func invalidated(r *record.Transaction) string {
-	local := len(r.NotInvalidated)
+	others := len(r.NotInvalidated)
 	switch i, known := r.Invalidation.Get(); {
-	case known && local > 0:
-		return fmt.Sprintf("%v, %d local", i.Handle, local)
+	case known && others > 0:
+		return fmt.Sprintf("%v of %d", i.Handle, others+1)
 	case known:
 		return i.Handle.String()
-	case local > 0:
-		return fmt.Sprintf("%d local", local)
+	case others > 0:
+		return fmt.Sprintf("none of %d", others)
 	}
 	return ""
+}
+
+// remoteInvalidation returns whether both sides of a connection announced support for remote
+// invalidation, or which of them did.
+func remoteInvalidation(c *record.Connection) string {
+	agreed, known := c.RemoteInvalidation.Get()
+	client, server := c.PrivateData.Client, c.PrivateData.Server
+	switch {
+	case !known:
+		return "?"
+	case agreed:
+		return "yes"
+	case client != nil && client.RemoteInvalidation:
+		return "client only"
+	case server != nil && server.RemoteInvalidation:
+		return "server only"
+	}
+	return "no"
 }
 
 // latency returns the latency of a transaction, or "-" if it has none.
@@ -338,7 +356,7 @@ func (t *Text) Connection(r *record.Connection) error {
 		cell{text: r.UpperLayer, ink: t.theme.key},
 		cell{text: strconv.FormatInt(r.Transactions, 10)},
 		cell{text: fmt.Sprintf("%d/%d", r.InlineThreshold.ClientToServer, r.InlineThreshold.ServerToClient)},
-		cell{text: known(r.RemoteInvalidation, "?", yesNo)},
+		cell{text: remoteInvalidation(r)},
 		cell{text: fmt.Sprintf("%s of %s", strconv.Itoa(r.Credits.Forward.PeakInFlight), known(r.Credits.Forward.Granted, "?", number))},
 		cell{text: strconv.FormatInt(r.Packets, 10)},
 		cell{text: fmt.Sprintf("%d/%d/%d", r.Retransmitted, r.OutOfOrder, r.NotCaptured), ink: health},

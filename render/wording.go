@@ -14,7 +14,7 @@ var waitTexts = map[record.WaitReason]string{
 	record.RetransmitNak:     "retransmission after a NAK",
 	record.RetransmitUnknown: "retransmission for a reason that the capture does not show",
 	record.RNRNak:            "receiver not ready (RNR NAK)",
-	record.HeadOfLine:        "waiting for another transaction",
+	record.HeadOfLine:        "its side was busy with another RPC",
 	record.CreditLimit:       "waiting for credits",
 }
 
@@ -36,10 +36,13 @@ func stalledUntil(w *record.Wait) string {
 	case record.RetransmitTimeout:
 		return "until its retransmission timeout"
 	case record.RetransmitUnknown:
-		return "until it retransmitted (reason not in the capture)"
+		return "until it retransmitted, cause unknown"
 	case record.RetransmitGap:
 		return "until its retransmission after a gap"
 	case record.RetransmitNak:
+		if nak, known := w.NakPacket.Get(); known {
+			return fmt.Sprintf("until its retransmission after the NAK in packet %d", nak)
+		}
 		return "until its retransmission after a NAK"
 	case record.RNRNak:
 		return "because the receiver was not ready (RNR NAK)"

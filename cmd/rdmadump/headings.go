@@ -18,6 +18,7 @@ var statsHeadings = []query.Heading[*analyze.Stats]{
 	{Name: "read", Path: "phases.read_ns"},
 	{Name: "write", Path: "phases.write_ns"},
 	{Name: "wait", Path: "phases.wait_ns"},
+	{Name: "stall", Path: "phases.wait_ns"},
 	{Name: "with-chunks", Path: "explicit_rdma"},
 	{Name: "fit-64k", Path: "fits_inline_at", Value: func(s *analyze.Stats) any { return s.FitsInlineAt["65536"] }},
 }

@@ -214,6 +214,7 @@ func checkLost(cs *connState, how *rdma.Ending) {
 	}
 	n := 0
 	var first *txn
+	proven := rule.ConnectionLost.Needs.Blocks(cs.sides(record.Opt[rdma.Side]{})) == 0
 	for x := cs.calls.first; x != nil; x = x.next {
 		if x.checks.isDone || x.checks.broken != nil {
 			continue
@@ -221,7 +222,9 @@ func checkLost(cs *connState, how *rdma.Ending) {
 		if n++; first == nil {
 			first = x
 		}
-		x.found(rule.ConnectionLost)
+		if proven {
+			x.found(rule.ConnectionLost)
+		}
 	}
 	if n == 0 {
 		return

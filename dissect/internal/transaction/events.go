@@ -67,7 +67,7 @@ func (cs *connState) Operation(e rdma.Event) rdma.Standing {
 	case rdma.Retransmitted:
 		cs.retransmitted(e)
 	case rdma.Damaged:
-		cs.damaged(e)
+		noteDamaged(cs, e)
 	}
 	switch x, _ := cs.table.tagged(e.Op.Tag); {
 	case x == nil || x.state == emitted:
@@ -129,8 +129,8 @@ func (cs *connState) retransmitted(happened rdma.Event) {
 	e.Of, e.Packets, e.LastPacket = of, record.Some[int64](1), record.Some(at.Packet)
 }
 
-// damaged records on a transaction that a request of it was retransmitted, and damaged on the way.
-func (cs *connState) damaged(happened rdma.Event) {
+// noteDamaged records on a transaction that a request of it was retransmitted, and damaged on the way.
+func noteDamaged(cs *connState, happened rdma.Event) {
 	x, part := cs.table.tagged(happened.Op.Tag)
 	if x == nil || x.state == emitted {
 		return
@@ -144,8 +144,12 @@ func (cs *connState) damaged(happened rdma.Event) {
 const recentEvents = 256
 
 // readDoneAt moves the end of a Read to a retransmitted packet of its response, if the requester
-// asked for it again after the end of the first copy: it had not accepted that copy.
+// asked for it again after the end of the first copy: it had not accepted that copy. What comes
+// after the Reply was not needed any more.
 func (x *txn) readDoneAt(o *rdma.Operation, at record.Stamp) {
+	if x.state.hasReply() {
+		return
+	}
 	requested := false
 	for i := len(x.rec.Timeline) - 1; i >= 0 && len(x.rec.Timeline)-i <= recentEvents; i-- {
 		switch e := &x.rec.Timeline[i]; e.Event {
