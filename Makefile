@@ -3,7 +3,7 @@
 GO      ?= go
 SLOW    ?= samples/rocev2-slowwrite42.pcap.zst
 FUZZ    ?= 60s
-HOSTILE ?= 20000
+HOSTILE ?= 4000
 SINCE   ?= HEAD
 
 .DEFAULT_GOAL := help
@@ -25,7 +25,7 @@ demo: build ## build, and find out why an RPC was slow
 	@bin/rdmadump check -q samples/rocev2-errors.pcap | head -n 4
 	@echo; echo "== and why was the slowest slow? rdmadump --xid 0x4a5eb126 $(SLOW)"; bin/rdmadump -q --xid 0x4a5eb126 $(SLOW)
 
-test: lint ## run everything that must pass; the end lists failed and skipped tests with their output
+test: lint ## run the tests, after each change; the end lists failed and skipped tests with their output
 	$(tool) gotestsum --format pkgname --raw-command -- ./scripts/test-json $(GO)
 
 # The profile that releases are built by would make these compile everything twice.
@@ -34,8 +34,6 @@ test lint fuzz hostile: export GOFLAGS += -pgo=off
 lint: ## formatting, vet, staticcheck
 	@out=$$($(GO) tool gofumpt -l .); test -z "$$out" || { echo "gofumpt would change: $$out"; exit 1; }
 	$(GO) vet ./...
-	GOOS=darwin $(GO) vet ./...
-	GOOS=windows $(GO) vet ./...
 	cd packaging && $(GO) vet ./...
 	$(GO) tool staticcheck ./...
 
@@ -45,8 +43,12 @@ fuzz: ## run every fuzz target for FUZZ (60s each)
 	    echo "== $$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZ) -fuzzminimizetime 1s $$p || exit 1; \
 	  done; done
 
-hostile: ## HOSTILE damaged copies of every sample (20000 each) through every view, and the memory hogs
-	$(GO) test ./cmd/rdmadump -run '^(TestHostile|TestMemory)$$' -timeout 0 -hostile $(HOSTILE) -hogs
+hostile: ## run what takes minutes: HOSTILE (4000) damaged copies of each sample, long captures, memory hogs, a release, vet for other systems
+	GOOS=darwin $(GO) vet ./...
+	GOOS=windows $(GO) vet ./...
+	$(GO) test ./dissect ./export ./export/scrub -timeout 0 -all
+	$(GO) test ./cmd/rdmadump -timeout 0 -all -hostile $(HOSTILE) -hogs
+	cd packaging && $(GO) test -run '^TestRelease$$' .
 
 bench: ## the benchmarks: packets/s, bytes/s, allocations
 	$(GO) test -run '^$$' -bench . -benchmem ./...

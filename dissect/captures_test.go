@@ -42,3 +42,16 @@ func glob(t testing.TB, pattern string) []string {
 	}
 	return paths
 }
+
+// short returns the names of the short captures that match, or with -all of all of them.
+func short(t testing.TB, pattern string) (names []string) {
+	t.Helper()
+	var paths []string
+	for _, name := range glob(t, pattern) {
+		paths = append(paths, captures+name)
+	}
+	for _, path := range testkit.Short(t, paths) {
+		names = append(names, filepath.Base(path))
+	}
+	return names
+}

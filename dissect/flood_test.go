@@ -36,7 +36,11 @@ func pour(frames []*synth.Frame, h dissect.Handler, o dissect.Options) (s *recor
 func TestFloods(t *testing.T) {
 	for i := range floods.All {
 		t.Run(floods.All[i].Name, func(t *testing.T) {
-			frames, segments := floods.All[i].Frames(20000)
+			n := 4000
+			if testkit.All() {
+				n = 20000
+			}
+			frames, segments := floods.All[i].Frames(n)
 			_, took := pour(frames, pours[0], dissect.Options{})
 			_, shown := pour(frames, pours[1], dissect.Options{})
 			_, rebuilt := pour(frames, pours[0], dissect.Options{Rebuild: true})

@@ -56,7 +56,7 @@ func wording(kinds int, words *[recordKinds]strings.Builder) (h dissect.Handler)
 func TestHandlersChangeNothing(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	const all = 1<<recordKinds - 1
-	for _, name := range glob(t, "*.zst") {
+	for _, name := range short(t, "*.zst") {
 		if strings.Contains(name, "cut") {
 			continue // The capture is damaged, which Frames does not support.
 		}

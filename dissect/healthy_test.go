@@ -22,17 +22,9 @@ var broken = []string{"errors", "iwarperrors", "chimera-noreplychunk3", "chimera
 func healthy(t *testing.T) []string {
 	t.Helper()
 	var paths []string
-	for _, pattern := range []string{captures + "*.zst", "../../shared/captures/*.pcap*"} {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, path := range found {
-			name := strings.TrimSuffix(filepath.Base(path), ".zst")
-			if !slices.ContainsFunc(broken, func(b string) bool { return strings.Contains(name, b) }) &&
-				!slices.ContainsFunc(paths, func(p string) bool { return strings.TrimSuffix(filepath.Base(p), ".zst") == name }) {
-				paths = append(paths, path)
-			}
+	for _, name := range glob(t, "*.zst") {
+		if !slices.ContainsFunc(broken, func(b string) bool { return strings.Contains(name, b) }) {
+			paths = append(paths, captures+name)
 		}
 	}
 	if len(paths) < 20 {

@@ -60,9 +60,6 @@ func commitOf(t *testing.T) string {
 // TestRelease makes a release for one platform twice, from one commit in two folders, compares
 // the two, and then uses the release as users do.
 func TestRelease(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the program four times")
-	}
 	var outs []string
 	var names []string
 	for range 2 {

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
 // TestCores: the output does not depend on the number of cores. The test is not parallel, because
@@ -16,7 +18,7 @@ func TestCores(t *testing.T) {
 		t.Fatalf("no captures: %v", err)
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	for _, path := range paths {
+	for _, path := range testkit.Short(t, paths) {
 		for _, view := range goldenViews {
 			args := append(strings.Fields(view.args), path)
 			switch view.name {

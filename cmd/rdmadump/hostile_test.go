@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	hostileCopies = flag.Int("hostile", 500, "`how many` damaged copies of every sample")
+	hostileCopies = flag.Int("hostile", 200, "`how many` damaged copies of every sample")
 	hostileSeed   = flag.Uint64("hostile.seed", 0, "only the copy of this `seed`, through every view")
 )
 

@@ -19,7 +19,25 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"rdmadump": func() { os.Exit(Main()) },
 		"replay":   func() { os.Exit(replay(os.Args[1:])) },
+		"resident": func() { os.Exit(resident(os.Args[1:])) },
 	})
+}
+
+// itself copies the program of this test to a path whose last element is a command of TestMain. The
+// copy behaves as that command, so that a test of processes needs no other build.
+func itself(t *testing.T, path string) {
+	t.Helper()
+	own, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, program, 0o755); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestScript runs the commands in testdata/script.

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -17,10 +18,13 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
-// builds has rdmadump without cgo, as it is released, and with cgo, as go install builds it if
-// there is a C compiler.
+// builds returns the paths of programs by the way in which they were built: the program as this
+// test was built, and with -all also without cgo, as it is released, and with cgo, as go install
+// builds it if there is a C compiler.
 func builds(t *testing.T) map[string]string {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -34,7 +38,21 @@ func builds(t *testing.T) map[string]string {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	paths := map[string]string{}
+	info, _ := debug.ReadBuildInfo()
+	own := ""
+	for _, s := range info.Settings {
+		if s.Key == "CGO_ENABLED" {
+			own = s.Value
+		}
+	}
+	if own == "" {
+		t.Fatal("it is unknown whether the test was built with cgo")
+	}
+	paths := map[string]string{"CGO_ENABLED=" + own: filepath.Join(dir, "rdmadump")}
+	itself(t, paths["CGO_ENABLED="+own])
+	if !testkit.All() {
+		return paths
+	}
 	for _, cgo := range []string{"0", "1"} {
 		if _, err := exec.LookPath("cc"); cgo == "1" && err != nil {
 			continue

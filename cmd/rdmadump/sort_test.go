@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/query"
 )
 
@@ -105,7 +106,7 @@ func TestSortedRecords(t *testing.T) {
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no captures: %v", err)
 	}
-	for _, path := range paths {
+	for _, path := range testkit.Short(t, paths) {
 		for _, args := range []string{
 			"transactions --sort id", "transactions --sort id -o json", "transactions --sort id -e xid -e timeline.event", "connections -c 1000", "connections -c 1000 -o json",
 		} {

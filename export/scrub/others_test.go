@@ -70,10 +70,14 @@ func asTCP(t *testing.T, frames []capture.Frame) (path string) {
 // and that the scrubbed file contains no names, handles, machine names and addresses
 // that tshark finds in the original.
 func TestTshark(t *testing.T) {
-	for _, name := range []string{"rocev2-nfs3", "iwarp-nfs41", "lab-krb5", "rocev2-ipv6-nfs42", "derived-ib-callback41"} {
-		t.Run(name, func(t *testing.T) {
+	var paths []string
+	for _, name := range []string{"rocev2-nfs3", "iwarp-nfs41", "lab-krb5", "rocev2-ipv6-nfs42", "derived-ib-callback41", "lab-iwarpcallback41", "rocev2-data42"} {
+		paths = append(paths, "../../testdata/captures/"+filesOf(t, name))
+	}
+	for _, path := range testkit.Short(t, paths) {
+		t.Run(filepath.Base(path), func(t *testing.T) {
 			t.Parallel()
-			frames, _ := testkit.Frames(t, "../../testdata/captures/"+filesOf(t, name))
+			frames, _ := testkit.Frames(t, path)
 			out, _ := scrubbed(t, frames, secret)
 			before, after := write(t, "before.pcapng", frames), write(t, "after.pcapng", out)
 			shape := fields(

@@ -226,7 +226,7 @@ func read(t testing.TB, path string) (frames []capture.Frame) {
 // connections, timelines, findings, summary and packets, except for addresses, and
 // that it contains no names, handles, credentials and addresses of the original.
 func TestCaptures(t *testing.T) {
-	for _, path := range all(t) {
+	for _, path := range testkit.Short(t, all(t)) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			t.Parallel()
 			frames := read(t, path)
