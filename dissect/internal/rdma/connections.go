@@ -78,7 +78,7 @@ func (cs *connections) endsOf(d *Datagram, e *ends) {
 // countFor counts the current packet for its connection.
 func (cs *connections) countFor(c *Conn, transport string) {
 	cs.current.verdict.Conn = c
-	c.record.Transport = transport
+	c.setup.Transport = transport
 	c.record.Packets++
 	c.record.Last, c.last = cs.current.now.Time, cs.current.now
 	if cs.tracker.Clock-c.touched > touchEvery || c.touched == 0 {

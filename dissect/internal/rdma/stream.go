@@ -138,7 +138,7 @@ func (ts *tcpStreams) setPorts(c *Conn, key streamKey) *Conn {
 	c.setup.Client = record.Some(Side(0))
 	c.ports[0], c.ports[1] = record.Some(key.srcPort), record.Some(key.dstPort)
 	c.setup.Service = c.ports[1]
-	c.setup.IWARP, c.record.Transport = true, IWARP
+	c.setup.IWARP, c.setup.Transport = true, IWARP
 	return c
 }
 
