@@ -170,6 +170,9 @@ func (r *runner) finish(s *sink, summary *record.Summary, readErr error) error {
 			fmt.Fprintf(r.stderr, "to see which RPCs were slow and why: rdmadump overview %s\n", s.typed)
 		}
 	}
+	if s.unpaired > 0 && !s.quiet {
+		fmt.Fprintf(r.stderr, "rdmadump: without %s of --conn from before the two directions were known to belong together; bth.dest_qpn finds them\n", number(s.unpaired, "packet"))
+	}
 	if text := s.noMatch(); text != "" && !s.quiet {
 		fmt.Fprintf(r.stderr, "rdmadump: %s\n", text)
 	}

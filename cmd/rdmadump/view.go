@@ -174,12 +174,21 @@ func packets(s *sink) (dissect.Handler, func()) {
 	if len(s.look.columns) > 0 {
 		show = func(r any) error { return s.text.Packet(r.(*record.Packet)) }
 	}
-	return dissect.Handler{Packet: func(p *record.Packet) error {
+	h := dissect.Handler{Packet: func(p *record.Packet) error {
 		if s.wants(p.Connection, p.XID) && s.within(p.Time) {
 			s.take(p, show)
 		}
 		return s.status()
-	}}, nil
+	}}
+	if len(s.conns) > 0 {
+		h.Connection = func(r *record.Connection) error {
+			if s.wantsConnection(r.ID) {
+				s.unpaired += r.PacketsBeforePairing
+			}
+			return nil
+		}
+	}
+	return h, nil
 }
 
 // stats shows a table of sums after the last record.

@@ -53,6 +53,7 @@ type Conn struct {
 type figures struct {
 	Established, Closed     record.Opt[record.Time]
 	Packets                 int64
+	BeforePairing           int64 // packets that were taken while the connection had no ID
 	Retransmitted           int64
 	RetransmittedUnassigned int64
 	OutOfOrder              int64
@@ -377,6 +378,14 @@ func (c *Conn) ended() (r record.Opt[record.Ended]) {
 	return record.Some(end)
 }
 
+// countPacket counts a packet.
+func (c *Conn) countPacket() {
+	c.record.Packets++
+	if !c.setup.ID.Known() {
+		c.record.BeforePairing++
+	}
+}
+
 // makeRecord makes the connection's record except for the follower's part. The record
 // is valid until the next call.
 func (c *Conn) makeRecord() *record.Connection {
@@ -386,7 +395,7 @@ func (c *Conn) makeRecord() *record.Connection {
 		Type: "connection", ID: c.setup.ID.Or(0), Transport: c.setup.Transport, Client: c.endpoint(client), Server: c.endpoint(client.Other()),
 		Established: f.Established, Closed: f.Closed, Ended: c.ended(), Handshake: "missed",
 		ServiceID: c.setup.ServiceID, PathMTU: record.SomeIf(c.mtu, c.mtu != 0),
-		Packets: f.Packets, Retransmitted: f.Retransmitted, RetransmittedUnassigned: f.RetransmittedUnassigned, OutOfOrder: f.OutOfOrder,
+		Packets: f.Packets, PacketsBeforePairing: f.BeforePairing, Retransmitted: f.Retransmitted, RetransmittedUnassigned: f.RetransmittedUnassigned, OutOfOrder: f.OutOfOrder,
 		NotCaptured: f.Lost, Naks: f.Naks, RNRNaks: f.RNRNaks, First: f.First, Last: f.Last,
 	}
 	if c.setup.Handshake {

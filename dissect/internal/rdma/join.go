@@ -233,7 +233,11 @@ func (cs *connections) startFlow(d *Datagram, e *ends) *flow {
 	}
 	c := cs.newConn()
 	f := cs.attach(c, 0, *e, d.Packet.DestQPN)
-	cs.undecided.Push(c)
+	if back := cs.routes.reverse(*e); back == nil || len(back.flows) == 0 {
+		cs.assignID(c) // The other direction has not begun, so it will join this connection.
+	} else {
+		cs.undecided.Push(c)
+	}
 	return f
 }
 
@@ -329,6 +333,7 @@ func (cs *connections) join(other, f *flow) {
 	from, to := f.side, other.side.Other()
 	r, o := &c.record, &old.record
 	r.Packets += o.Packets
+	r.BeforePairing += o.BeforePairing
 	r.Retransmitted += o.Retransmitted
 	r.RetransmittedUnassigned += o.RetransmittedUnassigned
 	r.OutOfOrder += o.OutOfOrder

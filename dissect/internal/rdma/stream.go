@@ -193,7 +193,7 @@ func (ts *tcpStreams) recognizeStream(key streamKey, s *TCP) *flow {
 		return nil
 	}
 	c := ts.connections.newConn()
-	ts.connections.undecided.Push(c)
+	ts.connections.assignID(c) // The ports say which segments are its other direction.
 	side := Side(0)
 	asks := key
 	setPorts := ts.tracker.upper.ServerPort
