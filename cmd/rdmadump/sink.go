@@ -32,6 +32,7 @@ type sink struct {
 	buffer        []byte
 	written       int64
 	seen, hits    int64                     // records that -Y was applied to; transactions that stats sums up
+	hint          string                    // about the records that were shown, for standard error
 	unpaired      int64                     // packets of --conn that records do not assign to the connection
 	near          []query.Near              // XIDs similar to those of --xid
 	summary       *record.Summary           // nil until the whole capture is read

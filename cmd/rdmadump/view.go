@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/rdmadump/rdmadump/analyze"
@@ -58,6 +59,11 @@ var views = []*view{
 	},
 }
 
+// sumsRPCs reports whether a view shows only RPCs, or sums of them.
+func (v *view) sumsRPCs() bool {
+	return v.fields == query.Transactions || v.summed == query.Transactions
+}
+
 // viewNamed returns the view with a name, or nil if there is none.
 func viewNamed(name string) *view {
 	if i := slices.IndexFunc(views, func(v *view) bool { return v.name == name }); i >= 0 {
@@ -82,12 +88,64 @@ func transactions(s *sink) (dissect.Handler, func()) {
 		}
 		return s.text.Transaction(r.(*record.Transaction))
 	}
+	if s.ladder && len(s.conns) == 0 && s.sorter == nil && s.count == 0 && !s.text.IsLive() {
+		l := &ladders{sink: s}
+		show = l.show
+		return dissect.Handler{Transaction: func(r *record.Transaction) error {
+			if s.asked(r) {
+				s.take(r, show)
+			}
+			return s.status()
+		}}, l.finish
+	}
 	return dissect.Handler{Transaction: func(r *record.Transaction) error {
 		if s.asked(r) {
 			s.take(r, show)
 		}
 		return s.status()
 	}}, nil
+}
+
+// fewLadders is the largest number of ladder diagrams that --xid draws if the connection is not chosen.
+const fewLadders = 3
+
+// ladders draws the RPCs with the XIDs of --xid, or lists them if they are many: an XID is only unique on its
+// connection, and an RPC that is sent again on new connections keeps its XID.
+type ladders struct {
+	*sink
+	drawn [][]byte
+	held  []*record.Transaction // as many as drawn
+	rows  bool                  // they are listed
+}
+
+// show draws or lists a transaction.
+func (l *ladders) show(r any) error {
+	t := r.(*record.Transaction)
+	if !l.rows && len(l.drawn) < fewLadders {
+		l.drawn, l.held = append(l.drawn, l.drawLadder(t)), append(l.held, t.Clone())
+		return nil
+	}
+	if !l.rows {
+		l.rows = true
+		for _, held := range l.held {
+			if err := l.text.Transaction(held); err != nil {
+				return err
+			}
+		}
+		l.drawn, l.held = nil, nil
+	}
+	return l.text.Transaction(t)
+}
+
+// finish writes the ladder diagrams, or says how to draw them.
+func (l *ladders) finish() {
+	for _, ladder := range l.drawn {
+		_, err := l.w.Write(ladder)
+		l.fail(err)
+	}
+	if l.rows {
+		l.hint = fmt.Sprintf("%d RPCs have this XID; --conn N draws those of one connection, and --top %d the slowest", l.written, fewLadders)
+	}
 }
 
 // connections shows a row for each connection, or charts with --timeline. With --xid it shows the
