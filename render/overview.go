@@ -465,7 +465,7 @@ func (v *overview) slowest() {
 	}
 	v.ladderOf(v.o.Slowest)
 	if list := v.o.SlowestMounting; len(list) > 0 { // They would hide the others.
-		v.slow("mounting", &list[0])
+		v.slow("mount", &list[0])
 		if len(v.o.Slowest) == 0 {
 			v.ladderOf(list)
 		}
