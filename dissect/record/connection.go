@@ -90,8 +90,8 @@ func (r *Connection) Clone() *Connection {
 	return &c
 }
 
-// Bytes returns the number of bytes of memory that a Clone takes.
-func (r *Connection) Bytes() int {
+// CloneBytes returns the number of bytes of memory that a Clone takes.
+func (r *Connection) CloneBytes() int {
 	end, _ := r.Ended.Get()
 	return int(unsafe.Sizeof(*r)+2*unsafe.Sizeof(PrivateData{})) + 4*len(end.XIDs)
 }

@@ -213,8 +213,8 @@ func (r *Transaction) Clone() *Transaction {
 	return &c
 }
 
-// Bytes returns the number of bytes of memory that a Clone takes.
-func (r *Transaction) Bytes() int {
+// CloneBytes returns the number of bytes of memory that a Clone takes.
+func (r *Transaction) CloneBytes() int {
 	n := unsafe.Sizeof(*r) + 2*unsafe.Sizeof(Message{}) + listBytes(r.Operations) + listBytes(r.ReadChunks) + listBytes(r.WriteChunks) +
 		listBytes(r.NotInvalidated) + listBytes(r.Timeline) + listBytes(r.Waits) + listBytes(r.Findings)
 	for i := range r.ReadChunks {
