@@ -93,6 +93,8 @@ func (c *Collector) statusCounts() (list []StatusCount) {
 	for status, n := range c.statuses {
 		list = append(list, StatusCount{status, n})
 	}
-	slices.SortFunc(list, func(a, b StatusCount) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Status, b.Status)) })
+	slices.SortFunc(list, func(a, b StatusCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Status, b.Status))
+	})
 	return list
 }

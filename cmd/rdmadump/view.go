@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/rdmadump/rdmadump/analyze"
@@ -176,7 +177,7 @@ func connections(s *sink) (dissect.Handler, func()) {
 			if s.asked(r) {
 				carried[r.Connection] = true
 			}
-			if !s.timeline || !s.within(r.Start()) || !s.wantsConnection(r.Connection) {
+			if !s.timeline || !s.overlaps(r.Start(), endOf(r)) || !s.wantsConnection(r.Connection) {
 				return nil
 			}
 			t := lines[r.Connection]
@@ -189,6 +190,14 @@ func connections(s *sink) (dissect.Handler, func()) {
 		}
 	}
 	return h, nil
+}
+
+// endOf returns the time at which a transaction ended. Without a Reply it lasts to the end of its connection.
+func endOf(r *record.Transaction) record.Time {
+	if r.Reply == nil {
+		return math.MaxInt64
+	}
+	return r.Reply.Time
 }
 
 // timelines collects the transactions of a connection.
@@ -212,16 +221,23 @@ func (s *sink) timelines(t *timelines, c *record.Connection) {
 	forward, backward := t.forward.Finish(c.ID, record.Forward, c.Last), t.backward.Finish(c.ID, record.Backward, c.Last)
 	handles := t.handles.Finish(c.ID, c.Last)
 	height := max(s.height/3, 4)
+	axis := render.Axis{Start: s.start, From: c.First, To: c.Last}
+	if s.from.set {
+		axis.From = max(axis.From, s.since)
+	}
+	if s.to.set {
+		axis.To = min(axis.To, s.until)
+	}
 	for _, credits := range []*analyze.Credits{forward, backward} {
 		if len(credits.Points) == 0 && credits == backward && !s.json {
 			continue
 		}
 		s.emit(credits, func(any) error {
-			return render.CreditChart(render.Screen{Out: s.w, Theme: s.theme, Width: s.width, Height: height}, credits, render.Axis{Start: s.start, From: c.First, To: c.Last})
+			return render.CreditChart(render.Screen{Out: s.w, Theme: s.theme, Width: s.width, Height: height}, credits, axis)
 		})
 	}
 	s.emit(handles, func(any) error {
-		return render.HandleChart(render.Screen{Out: s.w, Theme: s.theme, Width: s.width, Height: height * 2}, handles, render.Axis{Start: s.start, From: c.First, To: c.Last})
+		return render.HandleChart(render.Screen{Out: s.w, Theme: s.theme, Width: s.width, Height: height * 2}, handles, axis)
 	})
 }
 
