@@ -7,8 +7,9 @@ import (
 
 // The connection of a packet. A packet contains only its destination queue pair: the
 // sender's is known from the handshake, or by watching both directions. A flow without
-// a handshake starts a connection of its own, without an ID, until the other direction
-// is found or the time to wait for it is over.
+// a handshake starts a connection of its own. If flows in the opposite direction have no
+// partner yet, the connection has no ID until one of them is found to belong to it, or the
+// time to wait for that is over.
 
 // unpaired contains the flows of one route whose other direction is not known, and an
 // index to find the flow that a packet fits without comparing all of them.
