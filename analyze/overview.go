@@ -10,18 +10,19 @@ import (
 // Overview summarizes a capture: its connections, how well the transport worked, and how
 // the RPCs spent their time.
 type Overview struct {
-	Type        string        `json:"type" doc:"The record's type, always \"overview\"." values:"overview"`
-	Groups      []Group       `json:"groups" doc:"Groups of connections between the same two ends with the same transport and upper layer."`
-	Health      Health        `json:"health" doc:"Retransmissions, losses and NAKs on all connections."`
-	RPCs        RPCs          `json:"rpcs" doc:"Number of transactions, by outcome."`
-	Time        Where         `json:"time" doc:"Parts that the time of all transactions is made of."`
-	Slowest     []Slow        `json:"slowest" doc:"Transactions with the longest latency."`
-	Busiest     []*Stats      `json:"busiest" doc:"Operations with the longest total latency."`
-	Credits     []CreditUse   `json:"credits" doc:"Connections that used all their credits or were granted few."`
-	Handles     Invalidations `json:"handles" doc:"Number of exposed handles, by how they were invalidated."`
-	Findings    []RuleCount   `json:"findings" doc:"Number of findings by rule, most severe first."`
-	Ended       []EndCount    `json:"ended" doc:"Ends of connections, except orderly disconnects without outstanding Calls."`
-	Connections int           `json:"connections" doc:"Number of connection records."`
+	Type            string        `json:"type" doc:"The record's type, always \"overview\"." values:"overview"`
+	Groups          []Group       `json:"groups" doc:"Groups of connections between the same two ends with the same transport and upper layer."`
+	Health          Health        `json:"health" doc:"Retransmissions, losses and NAKs on all connections."`
+	RPCs            RPCs          `json:"rpcs" doc:"Number of transactions, by outcome."`
+	Time            Where         `json:"time" doc:"Parts that the time of all transactions is made of."`
+	Slowest         []Slow        `json:"slowest" doc:"Transactions with the longest latency, without those of mounting and unmounting."`
+	SlowestMounting []Slow        `json:"slowest_mounting" doc:"Transactions of mounting and unmounting with the longest latency."`
+	Busiest         []*Stats      `json:"busiest" doc:"Operations with the longest total latency."`
+	Credits         []CreditUse   `json:"credits" doc:"Connections that used all their credits or were granted few."`
+	Handles         Invalidations `json:"handles" doc:"Number of exposed handles, by how they were invalidated."`
+	Findings        []RuleCount   `json:"findings" doc:"Number of findings by rule, most severe first."`
+	Ended           []EndCount    `json:"ended" doc:"Ends of connections, except orderly disconnects without outstanding Calls."`
+	Connections     int           `json:"connections" doc:"Number of connection records."`
 }
 
 // Group sums up the connections between two ends that have the same transport and upper
@@ -48,13 +49,14 @@ type Health struct {
 
 // RPCs counts transactions by their outcome.
 type RPCs struct {
-	Complete                     int64 `json:"complete" doc:"Number of transactions with both a Call and a Reply."`
-	NoReply                      int64 `json:"no_reply" doc:"Number of transactions without a Reply."`
-	NoCall                       int64 `json:"no_call" doc:"Number of Replies whose Call is not in the capture."`
-	RDMAError                    int64 `json:"rdma_error" doc:"Number of transactions that an RDMA_ERROR answered."`
-	Failed                       int64 `json:"failed" doc:"Number of transactions with an RPC or NFS error status."`
-	Backward                     int64 `json:"backward" doc:"Number of transactions in the backward direction, called by the server."`
-	RetransmittedOnNewConnection int64 `json:"retransmitted_on_new_connection" doc:"Number of transactions that retransmit one of an earlier connection." was:"again"`
+	Complete                     int64         `json:"complete" doc:"Number of transactions with both a Call and a Reply."`
+	NoReply                      int64         `json:"no_reply" doc:"Number of transactions without a Reply."`
+	NoCall                       int64         `json:"no_call" doc:"Number of Replies whose Call is not in the capture."`
+	RDMAError                    int64         `json:"rdma_error" doc:"Number of transactions that an RDMA_ERROR answered."`
+	Failed                       int64         `json:"failed" doc:"Number of transactions with an RPC or NFS error status."`
+	Backward                     int64         `json:"backward" doc:"Number of transactions in the backward direction, called by the server."`
+	Statuses                     []StatusCount `json:"statuses" doc:"Number of transactions by RPC or NFS error status, the most frequent first; null if none failed."`
+	RetransmittedOnNewConnection int64         `json:"retransmitted_on_new_connection" doc:"Number of transactions that retransmit one of an earlier connection." was:"again"`
 }
 
 // Where breaks down the time of RPCs. RPCs with a Reply and RPCs without one are counted
@@ -87,11 +89,6 @@ type WaitCount struct {
 	Count   int64             `json:"count" doc:"Number of waits with this reason."`
 	TotalNS int64             `json:"total_ns" doc:"Sum of these waits over all RPCs, in nanoseconds; waits of one RPC that overlap count once."`
 	NS      int64             `json:"ns" doc:"Time in which at least one RPC waited for this reason, in nanoseconds; waits that overlap count once."`
-}
-
-// Slow is one of the transactions with the longest latency.
-type Slow struct {
-	Transaction *record.Transaction `json:"transaction" doc:"The transaction record."`
 }
 
 // CreditUse is a connection that used all credits that it was granted.
@@ -136,7 +133,6 @@ type EndCount struct {
 
 // These limits keep an overview, and the memory that it takes, small.
 const (
-	slowest   = 5
 	busiest   = 5
 	maxGroups = 64
 	maxUses   = 64
@@ -151,6 +147,7 @@ type Collector struct {
 	stalled     outages                        // all waits of unanswered
 	stalledOn   map[int]record.Opt[record.End] // connections of these waits, and the side that stopped retransmitting
 	unannounced bool                           // a connection with Send With Invalidate had not negotiated it
+	statuses    map[string]int64               // of transactions that failed
 	rules       map[string]*RuleCount
 	ends        map[endKey]*EndCount
 }
@@ -165,7 +162,7 @@ type endKey struct {
 func NewCollector() *Collector {
 	return &Collector{
 		table: NewTable(ByOperation), answered: waitTable{}, unanswered: waitTable{}, stalledOn: map[int]record.Opt[record.End]{},
-		rules: map[string]*RuleCount{}, ends: map[endKey]*EndCount{},
+		statuses: map[string]int64{}, rules: map[string]*RuleCount{}, ends: map[endKey]*EndCount{},
 	}
 }
 
@@ -184,6 +181,7 @@ func (c *Collector) Transaction(r *record.Transaction) {
 	}
 	if r.RPCFailed() || r.NFSFailed() {
 		o.RPCs.Failed++
+		c.failed(r)
 	}
 	if r.Direction == record.Backward && r.Status != record.NoCall { // a Reply does not prove that the server sent a Call
 		o.RPCs.Backward++
@@ -250,21 +248,6 @@ func (c *Collector) gaveUp() (side record.Opt[record.End]) {
 		side = by
 	}
 	return side
-}
-
-// slow keeps the transactions with the longest latency, the longest first.
-func (c *Collector) slow(r *record.Transaction) {
-	latency, known := r.LatencyNS.Get()
-	list := c.o.Slowest
-	if !known || len(list) == slowest && latency <= list[slowest-1].Transaction.LatencyNS.Or(0) {
-		return
-	}
-	at, _ := slices.BinarySearchFunc(list, latency, func(s Slow, ns int64) int { return cmp.Compare(ns, s.Transaction.LatencyNS.Or(0)) })
-	for at < len(list) && list[at].Transaction.LatencyNS.Or(0) == latency { // of equal latencies the first transaction stays first
-		at++
-	}
-	list = slices.Insert(list, at, Slow{r.Clone()})
-	c.o.Slowest = list[:min(len(list), slowest)]
 }
 
 // Connection adds a connection. The transactions of a connection must be added before it.
@@ -361,6 +344,7 @@ func (c *Collector) Finish() *Overview {
 	slices.SortFunc(o.Groups, func(a, b Group) int {
 		return cmp.Or(cmp.Compare(b.Transactions, a.Transactions), cmp.Compare(b.Connections, a.Connections))
 	})
+	o.RPCs.Statuses = c.statusCounts()
 	o.Busiest = c.table.Rows()
 	o.Busiest = o.Busiest[:min(len(o.Busiest), busiest)]
 	o.Handles.Share = share(int(o.Handles.ByServer), int(o.Handles.Exposed))

@@ -14,20 +14,23 @@ import (
 const followPoll = 20 * time.Millisecond
 
 // Follow reads a capture file that is still being written. When the file is replaced or truncated
-// (rotation), Follow continues with the new file.
+// (rotation), Follow continues with the new file. If the writer continues with another file of a
+// ring, as tcpdump -C does, so does Follow.
 type Follow struct {
-	path   string
+	name   string // as it was asked for
+	path   string // of the current file: the name, or the name with a number
 	file   *File
 	reader *growing
 	frames int64 // number of frames in the files before the current one
 }
 
-// OpenFollow follows the file at path. The file need not exist yet: ReadBatch waits for it.
+// OpenFollow follows the file at path, or the ring of files whose names are path and a number. No
+// file need exist yet: ReadBatch waits for it. Of a ring, it first reads the oldest file.
 func OpenFollow(path string) (*Follow, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, fmt.Errorf("%s: is a directory: %w", path, ErrFormat)
 	}
-	return &Follow{path: path}, nil
+	return &Follow{name: path, path: path}, nil
 }
 
 // ReadBatch waits for frames. See [Source].
@@ -48,6 +51,9 @@ func (f *Follow) ReadBatch(ctx context.Context, b *Batch) error {
 			return nil
 		}
 		rotated := f.reader.rotated.Load()
+		if next := f.reader.next; next != "" {
+			f.path = next
+		}
 		f.close()
 		if ctx.Err() != nil {
 			return io.EOF
@@ -61,6 +67,9 @@ func (f *Follow) ReadBatch(ctx context.Context, b *Batch) error {
 // open waits until the file exists and has a capture header.
 func (f *Follow) open(ctx context.Context) error {
 	for {
+		if f.path == f.name {
+			f.path = Ring(f.name)
+		}
 		file, err := openUntil(ctx, f.path)
 		if ctx.Err() != nil {
 			if err == nil {
@@ -69,7 +78,7 @@ func (f *Follow) open(ctx context.Context) error {
 			return io.EOF
 		}
 		if err == nil {
-			f.reader = &growing{path: f.path, file: file}
+			f.reader = &growing{name: f.name, path: f.path, file: file}
 			f.file, err = NewPipe(ctx, f.path, f.reader)
 			switch {
 			case err == nil:
@@ -85,6 +94,8 @@ func (f *Follow) open(ctx context.Context) error {
 			file.Close()
 		} else if !errors.Is(err, os.ErrNotExist) {
 			return err
+		} else {
+			f.path = f.name
 		}
 		select {
 		case <-ctx.Done():
@@ -141,11 +152,14 @@ func (f *Follow) Close() error {
 }
 
 // growing reads a file that is still being written. It reports io.EOF only after the file was
-// replaced by another or truncated.
+// replaced by another or truncated, or the writer began the next file of a ring.
 type growing struct {
+	name    string // of the ring
 	path    string
 	file    *os.File
 	read    int64
+	next    string    // file of the ring that follows; set before rotated
+	checked time.Time // when the next file was last searched
 	rotated atomic.Bool
 }
 
@@ -177,6 +191,12 @@ func (g *growing) replaced() bool {
 	if mine.Size() < g.read {
 		return true
 	}
-	now, err := os.Stat(g.path)
-	return err == nil && !os.SameFile(mine, now)
+	if now, err := os.Stat(g.path); err == nil && !os.SameFile(mine, now) {
+		return true
+	}
+	if time.Since(g.checked) > ringPoll {
+		g.checked = time.Now()
+		g.next = after(g.name, mine)
+	}
+	return g.next != ""
 }

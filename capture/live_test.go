@@ -136,6 +136,64 @@ func TestFollow(t *testing.T) {
 	}
 }
 
+// TestFollowRing reads the files that tcpdump -C writes, with and without -W: the oldest first, then each file that
+// is begun, also after the ring has wrapped around.
+func TestFollowRing(t *testing.T) {
+	old := time.Now().Add(-time.Hour)
+	for _, c := range []struct {
+		name  string
+		files []string // "NUMBER DATA", in the order in which they are written; the first two exist in the beginning
+	}{
+		{"-C -W", []string{"1 one", "2 two", "0 three", "1 four", "2 five"}},
+		{"-C", []string{" one", "1 two", "2 three"}},
+		{"-C -W 100", []string{"98 one", "99 two", "00 three"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "ring.pcap")
+			if err := os.WriteFile(path+".1", append(header(), record(9, "no file of the ring")...), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			put := func(file string) string {
+				number, data, _ := strings.Cut(file, " ")
+				os.WriteFile(path+number, append(header(), record(1, data)...), 0o600)
+				return path + number
+			}
+			for i, file := range c.files[:2] {
+				os.Chtimes(put(file), old, old.Add(time.Duration(i)*time.Minute))
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+			defer cancel()
+			go func() {
+				for _, file := range c.files[2:] {
+					time.Sleep(500 * time.Millisecond)
+					put(file)
+				}
+			}()
+			f, err := OpenFollow(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			n := 0
+			for frame, err := range All(ctx, f) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, want, _ := strings.Cut(c.files[n], " ")
+				if string(frame.Data) != want || frame.Number != int64(n+1) {
+					t.Fatalf("frame %d is %d %q, want %q", n+1, frame.Number, frame.Data, want)
+				}
+				if n++; n == len(c.files) {
+					cancel()
+				}
+			}
+			if n != len(c.files) {
+				t.Errorf("%d frames of %d", n, len(c.files))
+			}
+		})
+	}
+}
+
 func write(t *testing.T, path string, data []byte) {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {

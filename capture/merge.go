@@ -106,6 +106,14 @@ func Merge(files ...*File) *Merged {
 	return m
 }
 
+// Paths returns the paths of the files that are read, each once, in the order in which they were named.
+func (m *Merged) Paths() (paths []string) {
+	for _, in := range m.inputs {
+		paths = append(paths, in.path)
+	}
+	return paths
+}
+
 // Repeated returns the names of the files that were named more than once. Each of them is read
 // once.
 func (m *Merged) Repeated() []string { return m.repeated }

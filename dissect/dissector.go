@@ -184,7 +184,7 @@ func New(h Handler, o Options) *Dissector {
 // complete.
 type completed[T any] interface {
 	*T
-	Complete(at record.Stamp)
+	Complete(at record.Stamp, start record.Time)
 }
 
 // handing returns a function that calls a handler and stores its error in d.
@@ -196,7 +196,7 @@ func handing[T any, R completed[T]](d *Dissector, handler func(*T) error) func(*
 		if d.err != nil {
 			return
 		}
-		if R(r).Complete(d.now); d.ahead != nil {
+		if R(r).Complete(d.now, d.summary.First.Or(0)); d.ahead != nil {
 			d.err = d.ahead.put(r)
 		} else {
 			d.err = handler(r)
@@ -443,6 +443,7 @@ type packetRef struct {
 	operation   string
 	transaction record.Opt[int64]
 	xid         record.Opt[record.Hex32]
+	program     record.Opt[uint32]
 	part        record.Part
 	offset      wiremap.StreamOffset
 	unassigned  record.UnassignedReason
@@ -481,7 +482,7 @@ func (d *Dissector) show(taken bool) {
 // assign determines the connection, operation and transaction that a packet belongs to.
 func (d *Dissector) assign(s *packetRef, verdict *rdma.PacketVerdict, taken bool) {
 	s.connection, s.operation, s.transaction, s.xid = record.Opt[int]{}, "", record.Opt[int64]{}, record.Opt[record.Hex32]{}
-	s.part, s.unassigned = record.Part{}, ""
+	s.part, s.unassigned, s.program = record.Part{}, "", record.Opt[uint32]{}
 	s.marks, s.offset = verdict.Mark, verdict.Offset
 	c, o, in := verdict.Conn, verdict.Op, &s.input
 	if c != nil {
@@ -492,6 +493,8 @@ func (d *Dissector) assign(s *packetRef, verdict *rdma.PacketVerdict, taken bool
 		if id, xid, known := d.table.Of(o.Tag); known {
 			s.transaction, s.xid = record.Some(id), record.Some(xid)
 			s.part = d.table.Part(o.Tag, verdict.From, verdict.To)
+			asked := d.table.AskedBy(o.Tag)
+			s.program = record.SomeIf(asked.Program, asked.Known)
 		} else if word, known := o.Word.Get(); known && in.RPC && o.Tag == 0 { // a Send that is not complete yet
 			s.xid = record.Some(record.Hex32(word))
 		}
@@ -508,6 +511,7 @@ func (d *Dissector) packet(s *packetRef) (err error) {
 	p := d.describe.Describe(&s.input)
 	p.Marks, p.Connection, p.RDMAOperation, p.Transaction, p.XID = s.marks, s.connection, s.operation, s.transaction, s.xid
 	p.Part, p.NoTransactionReason = s.part, s.unassigned
+	p.Program, p.Start = s.program, d.summary.First.Or(0)
 	if d.handler.Frame != nil {
 		err = d.handler.Frame(s.input.Frame, p, s.offset)
 	}

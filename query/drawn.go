@@ -47,10 +47,30 @@ var ofTransactions = []drawnField{
 		}
 		return timeValue(r.Start())
 	}),
+	{Field{Path: timeRelative, Type: "number", Doc: "Time from the first packet of the capture to that of the transaction, in seconds.", raw: func(r any) any {
+		if at, known := startOf(r.(*record.Transaction)); known {
+			return at
+		}
+		return nil
+	}}, func(r any) any {
+		if at, known := startOf(r.(*record.Transaction)); known {
+			return float64(at)
+		}
+		return nil
+	}},
+	{Field{Path: "ip.addr", Type: "address", List: true, Doc: "Addresses of both ends."}, func(r any) any {
+		t := r.(*record.Transaction)
+		return []any{t.Client.Any(), t.Server.Any()}
+	}},
 	added("read", "number", "Number of bytes that RDMA Read moved out of the requester's memory.", func(r *record.Transaction) any { read, _ := Moved(r); return int(read) }),
 	added("write", "number", "Number of bytes that RDMA Write moved into the requester's memory.", func(r *record.Transaction) any { _, written := Moved(r); return int(written) }),
 	added("form", "text", "Forms of the Call and of the Reply, such as short>long.", func(r *record.Transaction) any { return Forms(r) }),
 	shown("status", func(r *record.Transaction) any { return Outcome(r) }).among(outcomes),
+	shown[*record.Transaction]("nfs_status", nil).among(nfsStatuses),
+	shown[*record.Transaction]("program_name", nil).among(nfs.ProgramWords),
+	shown[*record.Transaction]("procedure_name", nil).among(nfs.ProcedureWords),
+	shown[*record.Transaction]("operation", nil).among(nfs.PrincipalWords),
+	shown[*record.Transaction]("operations", nil).among(nfs.OperationWords),
 	shown("procedure", func(r *record.Transaction) any {
 		if !r.Program.Known() {
 			return nil
@@ -119,11 +139,16 @@ var outcomes = sync.OnceValue(func() []string {
 			}
 		}
 	}
+	return append(words, nfsStatuses()...)
+})
+
+// nfsStatuses returns the names of the statuses of NFS, NFSACL and MOUNT.
+func nfsStatuses() (words []string) {
 	for version := uint32(2); version <= 4; version++ {
 		words = append(words, nfs.StatusWords(version)...)
 	}
 	return append(words, nfs.MountStatusWords()...)
-})
+}
 
 // Outcome returns how a transaction ended, as the column STATUS shows it: the outermost error,
 // or "ok" if there was none.

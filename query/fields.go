@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/header"
+	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -29,6 +30,7 @@ type Field struct {
 	outcomes func() []string // all values that tables show, if they are known
 
 	shown func(record any) any // returns what tables show for the field, if that differs from its value
+	raw   func(record any) any // returns the value in the type in which it prints, if that differs
 	nfs   *nfsField            // for fields of NFS arguments and results
 }
 
@@ -49,7 +51,7 @@ type recordFields struct {
 
 // Transactions, Connections and Findings are the fields of these record types.
 var (
-	Transactions Fields = fieldsOf("transactions", reflect.TypeFor[record.Transaction](), func() []drawnField { return append(ofTransactions, ofTables()...) })
+	Transactions Fields = fieldsOf("transactions", reflect.TypeFor[record.Transaction](), func() []drawnField { return slices.Concat(ofTransactions, ofPrograms(), ofTables()) })
 	Connections  Fields = fieldsOf("connections", reflect.TypeFor[record.Connection](), func() []drawnField { return ofConnections })
 	Findings     Fields = fieldsOf("findings", reflect.TypeFor[record.Finding](), nil)
 )
@@ -238,8 +240,11 @@ func (f *recordFields) getter(path string) func(any) any {
 
 // Raw returns the value of a field in its own type.
 func (f *recordFields) Raw(record any, path string) any {
-	if n := f.made().byPath[path].nfs; n != nil {
-		return n.raw(record)
+	switch field := f.made().byPath[path]; {
+	case field.nfs != nil:
+		return field.nfs.raw(record)
+	case field.raw != nil:
+		return field.raw(record)
 	}
 	if own := f.own[path]; own != nil {
 		return own(record)
@@ -435,6 +440,18 @@ var ownFields = []struct {
 		func(p *record.Packet) any { return string(p.ICRC) },
 	},
 	{
+		Field{Path: timeRelative, Type: "number", Drawn: true, Doc: "Time since the first packet of the capture, in seconds.", raw: func(r any) any { return sinceStart(r.(*record.Packet)) }},
+		func(p *record.Packet) any { return float64(sinceStart(p)) },
+	},
+	{
+		Field{Path: "tcp.port", Type: "number", List: true, Drawn: true, Doc: "Source and destination ports of TCP."},
+		func(p *record.Packet) any { return ports(p, &header.TCP) },
+	},
+	{
+		Field{Path: "udp.port", Type: "number", List: true, Drawn: true, Doc: "Source and destination ports of UDP."},
+		func(p *record.Packet) any { return ports(p, &header.UDP) },
+	},
+	{
 		Field{Path: "infiniband.invariant.crc", Type: "hex", Drawn: true, Doc: "The invariant CRC, with the first byte on the wire as the most significant one. The result of checking it is icrc."},
 		func(p *record.Packet) any { return number(p.StoredICRC) },
 	},
@@ -496,10 +513,17 @@ func (f *packetFields) make() {
 		f.own[own.Path] = own.get
 		add(own.Field)
 	}
+	for _, p := range programs {
+		f.own[p.name] = func(r *record.Packet) any { return p.in(r) }
+		add(Field{Path: p.name, Type: "bool", Drawn: true, Doc: "Whether the packet is part of a Send with a Call or Reply of " + p.doc + "."})
+	}
 	for _, h := range header.All {
 		object := Field{Path: h.Name, Type: "object", Doc: fmt.Sprintf("The fields of the header %s.", h.Label)}
 		if slices.Contains(wiresharkHeaders, h.Name) {
 			object.Aliases = []string{"infiniband." + h.Name}
+		}
+		if name := wiresharkProtocols[h.Name]; name != "" {
+			object.Aliases = append(object.Aliases, name)
 		}
 		add(object)
 		for i := range h.Fields {
@@ -526,6 +550,7 @@ func (f *packetFields) make() {
 		if x.Alias != "" {
 			name.Aliases = []string{x.Alias}
 		}
+		name.outcomes = namesInRPC[name.Path]
 		add(name)
 	}
 	for old, path := range renamedOfPackets {
@@ -537,6 +562,11 @@ func (f *packetFields) make() {
 		add(Field{Path: name, Type: formatWords[first.Field.Format], Drawn: true, Doc: fmt.Sprintf("%s in the header %s.", first.Field.Label, first.Table.Label), Aliases: []string{name}})
 		f.own[name] = func(p *record.Packet) any { return fromSources(p, sources) }
 	}
+}
+
+// namesInRPC has the functions that return all values of fields of RPC headers.
+var namesInRPC = map[string]func() []string{
+	"rpc.program_name": nfs.ProgramWords, "rpc.procedure_name": nfs.ProcedureWords, "rpc.nfs_status": nfsStatuses, "rpc.operations": nfs.OperationWords,
 }
 
 // wiresharkHeaders lists the headers that Wireshark also names, with the prefix "infiniband.".
@@ -592,8 +622,11 @@ func (f *packetFields) Alias(name string) string { return f.with(name).aliases[n
 
 // Raw returns the value of a field in its own type.
 func (f *packetFields) Raw(record any, path string) any {
-	if n := f.Field(path).nfs; n != nil {
-		return n.raw(record)
+	switch field := f.Field(path); {
+	case field.nfs != nil:
+		return field.nfs.raw(record)
+	case field.raw != nil:
+		return field.raw(record)
 	}
 	return f.Get(record, path)
 }

@@ -304,6 +304,9 @@ func (l *lexed) join(tokens []token) {
 		for range closes[i] {
 			emit(")", t.from)
 		}
+		if set > 0 && t.kind == tokenOperand && kindBefore(tokens, i) == tokenOperand { // Wireshark separates the elements of a set by spaces, too.
+			emit(",", t.from)
+		}
 		switch {
 		case t.kind == tokenOperator && t.text == "!in":
 			emit(" not ", t.from)
@@ -337,6 +340,16 @@ func previous(tokens []token, i int) string {
 		}
 	}
 	return ""
+}
+
+// kindBefore returns the kind of the token before i, ignoring spaces.
+func kindBefore(tokens []token, i int) tokenKind {
+	for i--; i >= 0; i-- {
+		if tokens[i].kind != tokenSpace {
+			return tokens[i].kind
+		}
+	}
+	return tokenSpace
 }
 
 // endOfTerm returns the token at which the term that begins at i ends: the next operator that

@@ -348,7 +348,7 @@ func TestErrors(t *testing.T) {
 		{`foo(xid) == 1`, "unknown function foo", "^~~", query.Transactions},
 		{`any(timeline, .evnt == "nak")`, "unknown field \"timeline.evnt\"; similar: timeline.event", "              ^~~~~", query.Transactions},
 		{`5ms`, "5ms is not a condition", "^~~", query.Transactions},
-		{`"é" == operation and latncy`, "unknown field \"latncy\"", "                     ^~~~~~", query.Transactions},
+		{`"é" == credential and latncy`, "unknown field \"latncy\"", "                      ^~~~~~", query.Transactions},
 		{`xid == 1 § 2`, "unexpected character §", "         ^", query.Transactions},
 		{``, "the expression is empty", "^", query.Transactions},
 	} {
@@ -379,9 +379,9 @@ func TestNear(t *testing.T) {
 		want   []string
 	}{
 		{`xid == 0x3da94e55`, []string{"no record has xid 0x3da94e55; similar: 0x3da94e54, 0x3ea94e54, 0x3fa94e54"}},
-		{`operation == REDA`, []string{"no record has operation REDA; similar: READ"}},
+		{`procedure == REDA`, []string{"no record has procedure REDA; similar: READ"}},
 		{`operation == READ and conn == 9`, nil},
-		{`"CB_RECAL" in operations`, []string{"no record has operations CB_RECAL; similar: CB_RECALL"}},
+		{`credential == AUTH_SIS`, []string{"no record has credential AUTH_SIS; similar: AUTH_SYS"}},
 	} {
 		f, err := query.Compile(c.source, query.Transactions)
 		if err != nil {
@@ -441,4 +441,75 @@ func FuzzCompile(f *testing.F) {
 			filter.Match(said)
 		}
 	})
+}
+
+// TestWiresharkHabits: names and forms of Wireshark's filters that stand for no single field. The numbers of packets
+// are those of tshark.
+func TestWiresharkHabits(t *testing.T) {
+	const nfs3, iwarp, callback = "rocev2-nfs3.pcap.zst", "iwarp-nfs41.pcap.zst", "rocev2-callback41.pcap.zst"
+	for _, c := range []struct {
+		capture, source string
+		fields          query.Fields
+		want            int
+	}{
+		{nfs3, "rpcordma", query.Packets, 674},
+		{nfs3, "infiniband", query.Packets, 2628},
+		{nfs3, "infiniband.bth.opcode in {12 13}", query.Packets, 58},
+		{nfs3, "infiniband.bth.opcode in {12, 13}", query.Packets, 58},
+		{nfs3, "infiniband.bth.opcode in {12 14..16}", query.Packets, 518},
+		{callback, "nfs", query.Packets, 122},
+		{nfs3, "nfs", query.Packets, 532},
+		{nfs3, "nfsacl", query.Packets, 142},
+		{callback, "rpcordma and ip.addr == 192.168.77.1", query.Packets, 128},
+		{callback, "udp.port == 4791", query.Packets, 296},
+		{callback, "udp.port in {1 4791}", query.Packets, 296},
+		{callback, "tcp.port == 20049", query.Packets, 0},
+		{iwarp, "tcp.port == 20049", query.Packets, 2153}, // without the 8 segments of tshark's that precede and follow iWARP,
+		{iwarp, "iwarp_mpa", query.Packets, 1491},
+		{callback, "frame.time_relative > 5", query.Packets, 304},
+		{nfs3, "nfs", query.Transactions, 266},
+		{nfs3, "nfsacl", query.Transactions, 71},
+		{nfs3, "rpcordma and not mount and not nlm", query.Transactions, 337},
+		{nfs3, "ip.addr == 192.168.77.1", query.Transactions, 337},
+		{nfs3, "ip.addr == 192.168.77.3", query.Transactions, 0},
+		{nfs3, "client in 192.168.77.0/24 and server == 192.168.77.1 and transport == RoCEv2", query.Transactions, 337},
+		{nfs3, "frame.time_relative < 7", query.Transactions, 4},
+		{nfs3, "operation == REMOVE", query.Transactions, 60},
+		{nfs3, "operation in {REMOVE, CREATE}", query.Transactions, 123},
+	} {
+		if got := count(t, c.capture, c.source, c.fields); got != c.want {
+			t.Errorf("%s: %d of %s, want %d", c.source, got, c.capture, c.want)
+		}
+	}
+}
+
+// TestImpossibleNames: a name that no record can have is an error, because no match would look like an answer.
+func TestImpossibleNames(t *testing.T) {
+	for _, c := range []struct {
+		source, want string
+		fields       query.Fields
+	}{
+		{"status == no_replay", `unknown value "no_replay" for status; did you mean "no_reply"?`, query.Transactions},
+		{"procedure_name == WRTIE", `unknown value "WRTIE" for procedure_name; did you mean "WRITE"?`, query.Transactions},
+		{"operation != REMVE", `unknown value "REMVE" for operation; did you mean "REMOVE"?`, query.Transactions},
+		{`"RAED" in operations`, `unknown value "RAED" for operations; did you mean "READ"?`, query.Transactions},
+		{"nfs_status == NFS3ERR_NOET", `unknown value "NFS3ERR_NOET" for nfs_status; did you mean "NFS3ERR_NOENT", "NFSERR_NOENT" or "NFS3ERR_NODEV"?`, query.Transactions},
+		{"program_name in {NFS, NFSD}", `unknown value "NFSD" for program_name; did you mean "NFS"?`, query.Transactions},
+		{"rpc.procedure_name == COMPUND", `unknown value "COMPUND" for rpc.procedure_name; did you mean "COMPOUND"?`, query.Packets},
+		{"rpc.nfs_status == NFS4ER_STALE", `unknown value "NFS4ER_STALE" for rpc.nfs_status; did you mean "NFS4ERR_STALE", "NFSERR_STALE" or "NFS3ERR_STALE"?`, query.Packets},
+	} {
+		_, err := query.Compile(c.source, c.fields)
+		if err == nil {
+			t.Errorf("%s: no error", c.source)
+			continue
+		}
+		if line, _, _ := strings.Cut(err.Error(), "\n"); line != "-Y: "+c.want {
+			t.Errorf("%s: %s, want %s", c.source, line, c.want)
+		}
+	}
+	for _, source := range []string{"nfs_status == NFS4ERR_20001", "procedure_name in {NULL, CB_COMPOUND, MNT, GETACL}", "operation == CB_RECALL", "operations == OP_200"} {
+		if _, err := query.Compile(source, query.Transactions); err != nil {
+			t.Error(err)
+		}
+	}
 }

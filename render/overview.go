@@ -286,12 +286,15 @@ func (v *overview) rpcs() {
 		{r.NoReply, "without Reply", true},
 		{r.RDMAError, "answered by RDMA_ERROR", true},
 		{r.NoCall, map[bool]string{true: "Reply", false: "Replies"}[r.NoCall == 1] + " without a Call in the capture", false},
-		{r.Failed, "with an error status", false},
+		{r.Failed, withError, false},
 		{r.RetransmittedOnNewConnection, "retransmitted on a new connection", true},
 		{r.Backward, "called by the server", false},
 	} {
 		if n.n > 0 {
 			text += fmt.Sprintf(", %d %s", n.n, n.words)
+			if n.n == r.Failed && n.words == withError {
+				text += statusWords(r)
+			}
 			if n.unusual {
 				shade = v.theme.warn
 			}
@@ -299,11 +302,36 @@ func (v *overview) rpcs() {
 	}
 	v.line("RPCs", text, shade)
 	switch others := r.RDMAError + r.Failed; {
+	case r.NoReply+r.RDMAError == 0 && len(r.Statuses) == 1:
+		v.suggest("FILE -Y 'status == " + r.Statuses[0].Status + "'")
 	case r.NoReply > 0 && others == 0:
 		v.suggest("FILE -Y 'status == no_reply'")
 	case r.NoReply+others > 0:
 		v.suggest("FILE -Y 'status != ok'")
 	}
+}
+
+// withError describes transactions that failed.
+const withError = "with an error status"
+
+// statusWords returns the most frequent error statuses in brackets: a single status may be the whole story.
+func statusWords(r *analyze.RPCs) string {
+	const most = 3
+	var words []string
+	for i, s := range r.Statuses {
+		switch {
+		case len(r.Statuses) == 1:
+			words = append(words, clean(s.Status))
+		case i < most:
+			words = append(words, fmt.Sprintf("%d %s", s.Count, clean(s.Status)))
+		case i == most:
+			words = append(words, "and others")
+		}
+	}
+	if words == nil {
+		return ""
+	}
+	return " (" + strings.Join(words, ", ") + ")"
 }
 
 // transactions returns the number of transactions.
@@ -436,17 +464,36 @@ func percents(parts []int64) []int64 {
 // slowest writes the RPCs with the longest latency, and the cause of each.
 func (v *overview) slowest() {
 	for i, slow := range v.o.Slowest {
-		r := slow.Transaction
-		text := "  " + shortProcedure(r, "")
-		if cause := Cause(r); cause != "" {
-			text += ": " + cause
-		}
-		v.row(once(i, "slowest"), part{fmt.Sprintf("%8s  ", Duration(r.LatencyNS.Or(0))), ink{}}, part{r.XID.String(), v.theme.key}, part{text, ink{}})
+		v.slow(once(i, "slowest"), &slow)
 	}
-	if len(v.o.Slowest) > 0 {
-		r := v.o.Slowest[0].Transaction
+	v.ladderOf(v.o.Slowest)
+	if list := v.o.SlowestMounting; len(list) > 0 { // They would hide the others.
+		v.slow("mount", &list[0])
+		if len(v.o.Slowest) == 0 {
+			v.ladderOf(list)
+		}
+	}
+}
+
+// ladderOf suggests the command that draws the first of a list of RPCs.
+func (v *overview) ladderOf(list []analyze.Slow) {
+	if len(list) > 0 {
+		r := list[0].Transaction
 		v.suggest(fmt.Sprintf("FILE --conn %d --xid %v", r.Connection, r.XID))
 	}
+}
+
+// slow writes one of the slowest RPCs.
+func (v *overview) slow(label string, s *analyze.Slow) {
+	r := s.Transaction
+	text := "  " + shortProcedure(r, "")
+	if s.Count > 1 {
+		text += fmt.Sprintf(" (the slowest of %d with this XID)", s.Count)
+	}
+	if cause := Cause(r); cause != "" {
+		text += ": " + cause
+	}
+	v.row(label, part{fmt.Sprintf("%8s  ", Duration(r.LatencyNS.Or(0))), ink{}}, part{r.XID.String(), v.theme.key}, part{text, ink{}})
 }
 
 // busiest writes the operations with the largest sum of latencies.

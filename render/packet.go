@@ -64,6 +64,12 @@ func appendMarks(b []byte, p *record.Packet) []byte {
 // Without a call of Start, times count from the first packet that is drawn.
 func (r *Packets) Start(at record.Time) { r.clock.start = record.Some(at) }
 
+// narrowLine is the width below which lines leave out columns, because too little would be left of the summary.
+const narrowLine = 110
+
+// narrow reports whether lines leave out the transport and the length.
+func (r *Packets) narrow() bool { return r.width > 0 && r.width < narrowLine && !r.Tree && !r.Bytes }
+
 // Packet writes one packet.
 func (r *Packets) Packet(p *record.Packet) error {
 	b := r.line[:0]
@@ -80,12 +86,14 @@ func (r *Packets) Packet(p *record.Packet) error {
 	r.pair = max(r.pair, len(b)-at)
 	b = padRight(b, at, r.pair)
 	b = append(b, ' ')
-	at = len(b)
-	b = append(b, p.Transport...)
-	b = padRight(b, at, len("InfiniBand"))
-	b = append(b, ' ')
-	b = appendPadded(b, int64(p.Length), len("LENGTH"))
-	b = append(b, ' ')
+	if !r.narrow() {
+		at = len(b)
+		b = append(b, p.Transport...)
+		b = padRight(b, at, len("InfiniBand"))
+		b = append(b, ' ')
+		b = appendPadded(b, int64(p.Length), len("LENGTH"))
+		b = append(b, ' ')
+	}
 	at = len(b)
 	if connection, known := p.Connection.Get(); known {
 		b = strconv.AppendInt(b, int64(connection), 10)
@@ -195,7 +203,15 @@ func (r *Packets) head() error {
 		return nil
 	}
 	r.headed = true
-	heads := fmt.Sprintf("%6s %*s %-*s %-*s LENGTH CONN SUMMARY", "NUMBER", r.clock.width(), "TIME", r.pair, "SOURCE > DESTINATION", len("InfiniBand"), "TRANSPORT")
+	heads := fmt.Sprintf("%6s %*s %-*s ", "NUMBER", r.clock.width(), "TIME", r.pair, "SOURCE > DESTINATION")
+	if r.narrow() {
+		if err := r.theme.noteHidden(r.w, r.width, []string{"TRANSPORT", "LENGTH"}); err != nil {
+			return err
+		}
+		heads += "CONN SUMMARY"
+	} else {
+		heads += fmt.Sprintf("%-*s LENGTH CONN SUMMARY", len("InfiniBand"), "TRANSPORT")
+	}
 	if r.width > 0 {
 		heads = r.theme.fit(heads, r.width)
 	}

@@ -283,7 +283,7 @@ func packetSchema(d *definitions) object {
 	var properties object
 	required := []string{}
 	for _, f := range query.Packets.List() {
-		if strings.Contains(f.Path, ".") || f.Type == "object" || slices.ContainsFunc(header.Extras, func(x header.Extra) bool { return x.Object == "" && x.Name == f.Path }) {
+		if f.Drawn || strings.Contains(f.Path, ".") || f.Type == "object" || slices.ContainsFunc(header.Extras, func(x header.Extra) bool { return x.Object == "" && x.Name == f.Path }) {
 			continue
 		}
 		required = append(required, f.Path)

@@ -119,13 +119,17 @@ func (t *table) note() error {
 	if len(hidden) == 0 {
 		return nil
 	}
-	w := t.theme.notes
-	if w == nil {
-		w = t.w
+	return t.theme.noteHidden(t.w, t.width, hidden)
+}
+
+// noteHidden lists the columns that an output leaves out because of its width. It writes to the output only if the
+// theme has no other place for notes.
+func (t *Theme) noteHidden(w io.Writer, width int, hidden []string) error {
+	if t.notes != nil {
+		w = t.notes
 	}
-	noun := nounFor(int64(len(hidden)), "column")
-	lines := wrap(fmt.Sprintf("%d %s hidden: %s (--wide shows all, --columns picks)", len(hidden), noun, strings.Join(hidden, ", ")), max(t.width, 40))
-	_, err := fmt.Fprintf(w, "%s%s%s\n", t.theme.dim.before, strings.Join(lines, "\n"), t.theme.dim.after)
+	text := fmt.Sprintf("%d %s hidden: %s (--wide shows all, --columns picks)", len(hidden), nounFor(int64(len(hidden)), "column"), strings.Join(hidden, ", "))
+	_, err := fmt.Fprintf(w, "%s%s%s\n", t.dim.before, strings.Join(wrap(text, max(width, 40)), "\n"), t.dim.after)
 	return err
 }
 

@@ -68,7 +68,7 @@ capture without root, run this once: setcap cap_net_raw+ep rdmadump
 	f.StringVarP(&l.iface, "interface", "i", "", "capture packets on this `interface`")
 	f.StringVar(&l.view, "view", "transactions", "show this `view`: "+list(viewNames(), "or"))
 	f.StringVarP(&l.write, "write", "w", "", "save the packets to this pcapng `file`; with -, write them to standard output instead of records")
-	f.StringVar(&l.follow, "follow", "", "read this `file` while it is being written, also when it is rotated")
+	f.StringVar(&l.follow, "follow", "", "read this `file` while it is being written, also when it is rotated, or the ring of files that tcpdump -C writes with this name")
 	f.StringSliceVarP(&l.stop, "autostop", "a", nil, "stop at this `limit`: duration:SECONDS, filesize:KB or packets:NUMBER")
 	f.BoolVar(&l.promiscuous, "promiscuous", false, "capture packets for other hosts, too (promiscuous mode)")
 	f.BoolVar(&l.force, "force", false, "capture although the interface belongs to a hardware RDMA device")
@@ -256,6 +256,10 @@ func unprivileged() error {
 // may have been mistyped.
 func (l *liveFlags) reportMissing(stderr io.Writer) {
 	if _, err := os.Stat(l.follow); !errors.Is(err, os.ErrNotExist) || l.quiet {
+		return
+	}
+	if first := capture.Ring(l.follow); first != l.follow {
+		fmt.Fprintf(stderr, "rdmadump: %s does not exist, but a ring of files does; reading it from its oldest file, %s\n", l.follow, first)
 		return
 	}
 	var more string

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -114,6 +115,9 @@ func (s *sink) noMatch() string {
 	text := fmt.Sprintf("0 of %s match", number(s.seen, "record"))
 	for _, hint := range f.Near() {
 		text += "; " + hint
+	}
+	if s.seen > 0 && slices.Contains(f.Paths(), "operations") && s.view.sumsRPCs() {
+		text += "; operations are those of NFSv4, and operation is the one that an RPC of any version was sent for"
 	}
 	return text
 }

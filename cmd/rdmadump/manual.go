@@ -102,6 +102,11 @@ and .packet > 100)** is true if one element meets both conditions.
 **null** means unknown. It equals only itself, and is neither less nor greater than any
 value.
 
+Names of Wireshark's filters that stand for several fields work, too: **ip.addr**,
+**tcp.port**, **udp.port** and **frame.time_relative** (in seconds), and protocols as
+conditions: **nfs**, **nfsacl**, **mount**, **nlm**, **rpcordma**, **infiniband**,
+**iwarp_mpa**. The elements of a set may be separated by commas or by spaces.
+
 # VALUES
 
 Numbers
@@ -127,7 +132,8 @@ stateid has 16 bytes, or 12 without its first word, or the form in which it is s
 
 Text
 : *"in quotes"*, or a word that is not a field: *operation == READ*. For a field with
-few values, upper and lower case are the same.
+few values, upper and lower case are the same. A procedure, an operation or a status that
+does not exist is an error.
 
 Values can be typed as tables show them: *status == ok*, *dir == back*, *form ==
 "short>long"*.
@@ -156,6 +162,7 @@ a Call and its Reply are different packets.
     rdmadump nfs.pcap -Y 'nfs.name == "a.out" or nfs.status == NFS4ERR_STALE'
     rdmadump nfs.pcap -Y 'nfs.fh == 010001010000000006a71826 or nfs.slotid > 30'
     rdmadump nfs.pcap -Y 'latency > 5ms and operation == READ'
+    rdmadump nfs.pcap -Y 'nfs and ip.addr == 192.168.77.1 and frame.time_relative < 5'
     rdmadump nfs.pcap -Y 'not status == ok'
     rdmadump nfs.pcap -Y 'xid in {0x4cc9dbf7, 0x4dc9dbf7}'
     rdmadump nfs.pcap -Y 'read_chunks.segments.length >= 1MiB'

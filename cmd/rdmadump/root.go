@@ -113,13 +113,13 @@ func (f *flags) show(cmd *cobra.Command, v *view, paths []string, stdout, stderr
 		return err
 	}
 	defer source.Close()
-	typed := make([]string, len(paths))
-	for i, path := range paths {
-		typed[i] = render.Shell(path)
+	var typed []string // Suggested commands leave out files that cannot be read.
+	for _, path := range source.Paths() {
+		typed = append(typed, render.Shell(path))
 	}
 	r := &runner{
 		settings: set, stdout: stdout, stderr: stderr, openErr: openErr,
-		shown: strings.Join(paths, " "), typed: strings.Join(typed, " "),
+		shown: strings.Join(source.Paths(), " "), typed: strings.Join(typed, " "),
 	}
 	return r.run(cmd.Context(), source)
 }
@@ -209,8 +209,8 @@ func known(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("no command or help topic %s; see %s --help", rest[0], found.CommandPath())
 }
 
-// mistyped returns an error if the first argument is neither a file nor a command, but is
-// similar to the name of a command.
+// mistyped returns an error if the first argument is neither a file nor a command, but looks
+// like a command: it is similar to the name of one, or a word without a dot or a slash.
 func mistyped(cmd *cobra.Command, name string) error {
 	if cmd.HasParent() || name == "-" {
 		return nil
@@ -219,7 +219,10 @@ func mistyped(cmd *cobra.Command, name string) error {
 		return nil
 	}
 	if near := similar(cmd, name); len(near) > 0 {
-		return fmt.Errorf("no command or file %s; did you mean %s?", name, list(near, "or"))
+		return fmt.Errorf("%s is neither a command nor a file; did you mean %s?", printable(name), list(near, "or"))
+	}
+	if !strings.ContainsAny(name, "./\\") {
+		return fmt.Errorf("%s is neither a command nor a file; see rdmadump --help", printable(name))
 	}
 	return nil
 }

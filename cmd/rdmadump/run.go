@@ -166,9 +166,19 @@ func (r *runner) finish(s *sink, summary *record.Summary, readErr error) error {
 			shown.Findings = s.found // without those that --ignore, --baseline or a filter left out
 		}
 		render.NewText(r.stderr, render.NewTheme(r.stderr, colored(s.color, r.stderr)), 0).Summary(&shown)
-		if s.shown != "" && s.view != nil && s.view.name != "overview" && hasRPCs(summary) {
+		switch {
+		case s.shown == "" || s.view == nil || s.view.name == "overview":
+		case hasRPCs(summary):
 			fmt.Fprintf(r.stderr, "to see which RPCs were slow and why: rdmadump overview %s\n", s.typed)
+		case summary.RDMA > 0 && s.view.sumsRPCs():
+			fmt.Fprintf(r.stderr, "the capture contains RDMA but no RPC: rdmadump overview %s shows what it carries, rdmadump connections and packets list it\n", s.typed)
 		}
+	}
+	if s.unpaired > 0 && !s.quiet {
+		fmt.Fprintf(r.stderr, "rdmadump: without %s of --conn from before the two directions were known to belong together; bth.dest_qpn finds them\n", number(s.unpaired, "packet"))
+	}
+	if s.hint != "" && !s.quiet {
+		fmt.Fprintf(r.stderr, "rdmadump: %s\n", s.hint)
 	}
 	if text := s.noMatch(); text != "" && !s.quiet {
 		fmt.Fprintf(r.stderr, "rdmadump: %s\n", text)

@@ -133,6 +133,9 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 			return nil, fmt.Errorf("--jq %s: %w", f.jq, err)
 		}
 		s.notes = append(s.notes, query.RenamedIn(f.jq, v.fields)...)
+		if v.takes("field") { // The records of other views have fields of their own.
+			s.notes = append(s.notes, query.OnlyInFilters(f.jq, v.fields)...)
+		}
 	}
 	if len(f.fields) > 0 {
 		if s.json {

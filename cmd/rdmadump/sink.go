@@ -12,6 +12,7 @@ import (
 
 	"github.com/itchyny/gojq"
 
+	"github.com/rdmadump/rdmadump/analyze"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/render"
@@ -32,6 +33,8 @@ type sink struct {
 	buffer        []byte
 	written       int64
 	seen, hits    int64                     // records that -Y was applied to; transactions that stats sums up
+	hint          string                    // about the records that were shown, for standard error
+	unpaired      int64                     // packets of --conn that records do not assign to the connection
 	near          []query.Near              // XIDs similar to those of --xid
 	summary       *record.Summary           // nil until the whole capture is read
 	shown         string                    // names of the captures
@@ -136,10 +139,12 @@ func (s *sink) take(record any, text func(any) error) bool {
 func cloned(r any) (kept any, bytes int) {
 	switch r := r.(type) {
 	case *record.Connection:
-		return r.Clone(), r.Bytes()
+		return r.Clone(), r.CloneBytes()
+	case *analyze.Stats: // The table keeps it anyway, and JSON does not have the latencies of its histogram.
+		return r, 0
 	case *record.Transaction:
 		if r.RPC == nil {
-			return r.Clone(), r.Bytes()
+			return r.Clone(), r.CloneBytes()
 		}
 	}
 	return nil, 0

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"math"
 	"slices"
 
 	"github.com/rdmadump/rdmadump/analyze"
@@ -58,6 +60,11 @@ var views = []*view{
 	},
 }
 
+// sumsRPCs reports whether a view shows only RPCs, or sums of them.
+func (v *view) sumsRPCs() bool {
+	return v.fields == query.Transactions || v.summed == query.Transactions
+}
+
 // viewNamed returns the view with a name, or nil if there is none.
 func viewNamed(name string) *view {
 	if i := slices.IndexFunc(views, func(v *view) bool { return v.name == name }); i >= 0 {
@@ -82,12 +89,64 @@ func transactions(s *sink) (dissect.Handler, func()) {
 		}
 		return s.text.Transaction(r.(*record.Transaction))
 	}
+	if s.ladder && len(s.conns) == 0 && s.sorter == nil && s.count == 0 && !s.text.IsLive() {
+		l := &ladders{sink: s}
+		show = l.show
+		return dissect.Handler{Transaction: func(r *record.Transaction) error {
+			if s.asked(r) {
+				s.take(r, show)
+			}
+			return s.status()
+		}}, l.finish
+	}
 	return dissect.Handler{Transaction: func(r *record.Transaction) error {
 		if s.asked(r) {
 			s.take(r, show)
 		}
 		return s.status()
 	}}, nil
+}
+
+// fewLadders is the largest number of ladder diagrams that --xid draws if the connection is not chosen.
+const fewLadders = 3
+
+// ladders draws the RPCs with the XIDs of --xid, or lists them if they are many: an XID is only unique on its
+// connection, and an RPC that is sent again on new connections keeps its XID.
+type ladders struct {
+	*sink
+	drawn [][]byte
+	held  []*record.Transaction // as many as drawn
+	rows  bool                  // they are listed
+}
+
+// show draws or lists a transaction.
+func (l *ladders) show(r any) error {
+	t := r.(*record.Transaction)
+	if !l.rows && len(l.drawn) < fewLadders {
+		l.drawn, l.held = append(l.drawn, l.drawLadder(t)), append(l.held, t.Clone())
+		return nil
+	}
+	if !l.rows {
+		l.rows = true
+		for _, held := range l.held {
+			if err := l.text.Transaction(held); err != nil {
+				return err
+			}
+		}
+		l.drawn, l.held = nil, nil
+	}
+	return l.text.Transaction(t)
+}
+
+// finish writes the ladder diagrams, or says how to draw them.
+func (l *ladders) finish() {
+	for _, ladder := range l.drawn {
+		_, err := l.w.Write(ladder)
+		l.fail(err)
+	}
+	if l.rows {
+		l.hint = fmt.Sprintf("%d RPCs have this XID; --conn N draws those of one connection, and --top %d the slowest", l.written, fewLadders)
+	}
 }
 
 // connections shows a row for each connection, or charts with --timeline. With --xid it shows the
@@ -118,7 +177,7 @@ func connections(s *sink) (dissect.Handler, func()) {
 			if s.asked(r) {
 				carried[r.Connection] = true
 			}
-			if !s.timeline || !s.within(r.Start()) || !s.wantsConnection(r.Connection) {
+			if !s.timeline || !s.overlaps(r.Start(), endOf(r)) || !s.wantsConnection(r.Connection) {
 				return nil
 			}
 			t := lines[r.Connection]
@@ -131,6 +190,14 @@ func connections(s *sink) (dissect.Handler, func()) {
 		}
 	}
 	return h, nil
+}
+
+// endOf returns the time at which a transaction ended. Without a Reply it lasts to the end of its connection.
+func endOf(r *record.Transaction) record.Time {
+	if r.Reply == nil {
+		return math.MaxInt64
+	}
+	return r.Reply.Time
 }
 
 // timelines collects the transactions of a connection.
@@ -154,16 +221,23 @@ func (s *sink) timelines(t *timelines, c *record.Connection) {
 	forward, backward := t.forward.Finish(c.ID, record.Forward, c.Last), t.backward.Finish(c.ID, record.Backward, c.Last)
 	handles := t.handles.Finish(c.ID, c.Last)
 	height := max(s.height/3, 4)
+	axis := render.Axis{Start: s.start, From: c.First, To: c.Last}
+	if s.from.set {
+		axis.From = max(axis.From, s.since)
+	}
+	if s.to.set {
+		axis.To = min(axis.To, s.until)
+	}
 	for _, credits := range []*analyze.Credits{forward, backward} {
 		if len(credits.Points) == 0 && credits == backward && !s.json {
 			continue
 		}
 		s.emit(credits, func(any) error {
-			return render.CreditChart(render.Screen{Out: s.w, Theme: s.theme, Width: s.width, Height: height}, credits, render.Axis{Start: s.start, From: c.First, To: c.Last})
+			return render.CreditChart(render.Screen{Out: s.w, Theme: s.theme, Width: s.width, Height: height}, credits, axis)
 		})
 	}
 	s.emit(handles, func(any) error {
-		return render.HandleChart(render.Screen{Out: s.w, Theme: s.theme, Width: s.width, Height: height * 2}, handles, render.Axis{Start: s.start, From: c.First, To: c.Last})
+		return render.HandleChart(render.Screen{Out: s.w, Theme: s.theme, Width: s.width, Height: height * 2}, handles, axis)
 	})
 }
 
@@ -174,12 +248,21 @@ func packets(s *sink) (dissect.Handler, func()) {
 	if len(s.look.columns) > 0 {
 		show = func(r any) error { return s.text.Packet(r.(*record.Packet)) }
 	}
-	return dissect.Handler{Packet: func(p *record.Packet) error {
+	h := dissect.Handler{Packet: func(p *record.Packet) error {
 		if s.wants(p.Connection, p.XID) && s.within(p.Time) {
 			s.take(p, show)
 		}
 		return s.status()
-	}}, nil
+	}}
+	if len(s.conns) > 0 {
+		h.Connection = func(r *record.Connection) error {
+			if s.wantsConnection(r.ID) {
+				s.unpaired += r.PacketsBeforePairing
+			}
+			return nil
+		}
+	}
+	return h, nil
 }
 
 // stats shows a table of sums after the last record.

@@ -584,6 +584,8 @@ func Where(path string) field.Set {
 		return field.Summary
 	case "connection", "rdma_operation", "transaction", "xid", "marks", "no_transaction_reason":
 		return field.Context
+	case "nfs", "mount", "nlm", "nfsacl":
+		return field.Context | AETH.Member
 	}
 	if sources := Wireshark[path]; sources != nil {
 		var members field.Set

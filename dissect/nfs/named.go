@@ -120,16 +120,42 @@ func StatusWords(version uint32) (words []string) {
 // MountStatusWords returns the names of all status codes of MOUNT version 3, sorted.
 func MountStatusWords() []string { return slices.Sorted(maps.Values(mountStatus)) }
 
-// OperationWords returns the names of all operations of COMPOUND and CB_COMPOUND.
-func OperationWords() (words []string) {
-	for _, table := range [][]operation{operations, callbackOperations} {
-		for i := range table {
-			if table[i].name != "" {
-				words = append(words, table[i].name)
-			}
+// ProcedureWords returns the names of all procedures of all programs and versions, sorted.
+func ProcedureWords() []string {
+	words := namesOf(callbackProcedures)
+	for _, table := range procedures {
+		words = append(words, namesOf(table)...)
+	}
+	slices.Sort(words)
+	return slices.Compact(words)
+}
+
+// PrincipalWords returns the names of everything that an RPC to NFS can be sent for, sorted: the operations of
+// COMPOUND and CB_COMPOUND, and the procedures of NFSv2 and NFSv3.
+func PrincipalWords() []string {
+	words := slices.Concat(OperationWords(), namesOf(nfs2), namesOf(nfs3))
+	slices.Sort(words)
+	return slices.Compact(words)
+}
+
+// ProgramWords returns the names of all programs, sorted.
+func ProgramWords() []string {
+	return slices.Sorted(slices.Values(append(slices.Collect(maps.Values(programNames)), ProgramName(transientFirst))))
+}
+
+// namesOf returns the names in a table of procedures or operations.
+func namesOf(table []operation) (names []string) {
+	for i := range table {
+		if table[i].name != "" {
+			names = append(names, table[i].name)
 		}
 	}
-	return append(words, operationName(nil, opIllegal))
+	return names
+}
+
+// OperationWords returns the names of all operations of COMPOUND and CB_COMPOUND.
+func OperationWords() []string {
+	return slices.Concat(namesOf(operations), namesOf(callbackOperations), []string{operationName(nil, opIllegal)})
 }
 
 // String returns the operations that have the name: "READ, WRITE and 3 more".

@@ -23,8 +23,9 @@ const (
 type Packet struct {
 	Number     int64
 	Time       Time
-	Length     int // on the wire, in bytes
-	Captured   int // in the capture, in bytes
+	Start      Time // of the capture: the time of its first packet
+	Length     int  // on the wire, in bytes
+	Captured   int  // in the capture, in bytes
 	Src, Dst   netip.Addr
 	SrcLID     uint16 // only on native InfiniBand
 	DstLID     uint16
@@ -39,7 +40,8 @@ type Packet struct {
 	RDMAOperation       string // "Send", "RDMA Read"
 	Transaction         Opt[int64]
 	XID                 Opt[Hex32]
-	Part                Part // of the RPC
+	Program             Opt[uint32] // of the RPC; unknown if the capture does not contain the Call
+	Part                Part        // of the RPC
 	Marks               Marks
 	NoTransactionReason UnassignedReason
 

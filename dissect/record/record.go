@@ -34,11 +34,19 @@ func (s Severity) Rank() int { return slices.Index(Severities[:], s) }
 
 // CompletedAt holds the packet with which a record became complete, so that nothing later
 // could change it. The records of one capture can be sorted by it, even if several
-// dissectors read its connections.
-type CompletedAt struct{ at Stamp }
+// dissectors read its connections. It also holds the time of the capture's first packet.
+type CompletedAt struct {
+	at    Stamp
+	start Time
+}
 
-// Complete sets the packet with which the record became complete.
-func (r *CompletedAt) Complete(at Stamp) { r.at = at }
+// Complete sets the packet with which the record became complete, and the time of the capture's
+// first packet.
+func (r *CompletedAt) Complete(at Stamp, start Time) { r.at, r.start = at, start }
+
+// CaptureStart returns the time of the capture's first packet. It is 0 if the record is not
+// complete.
+func (r *CompletedAt) CaptureStart() Time { return r.start }
 
 // Completed returns the packet with which the record became complete. Its number is 0 if the
 // record is not complete.

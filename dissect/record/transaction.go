@@ -77,10 +77,13 @@ type Transaction struct {
 	Procedure      Opt[uint32]       `json:"procedure" doc:"RPC procedure number." alias:"rpc.procedure"`
 	ProcedureName  Opt[string]       `json:"procedure_name" doc:"Name of the RPC procedure."`
 	Operations     []string          `json:"operations" doc:"Names of the COMPOUND's operations, in order; null if the RPC is not a COMPOUND." alias:"nfs.opcode"`
-	Operation      Opt[string]       `json:"operation" doc:"Name of the operation that the COMPOUND was sent for, such as READ."`
+	Operation      Opt[string]       `json:"operation" doc:"Name of the operation that a COMPOUND was sent for, such as READ, or of the procedure of NFSv2 or NFSv3."`
 	Credential     Opt[string]       `json:"credential" doc:"Flavor of the Call's credential."`
 	RPCStatus      Opt[string]       `json:"rpc_status" doc:"Accept or reject status of the RPC Reply."`
 	NFSStatus      Opt[string]       `json:"nfs_status" doc:"NFS status of the whole Reply."`
+	Client         Opt[string]       `json:"client" doc:"Address of the client; null if the capture does not show it."`
+	Server         Opt[string]       `json:"server" doc:"Address of the server; null if the capture does not show it."`
+	Transport      string            `json:"transport" doc:"Transport protocol that carried the transaction." values:"RoCEv2,RoCEv1,InfiniBand,iWARP"`
 	Call           *Message          `json:"call" doc:"The Call; null if the capture does not contain it."`
 	Reply          *Message          `json:"reply" doc:"The Reply; null if the capture does not contain one."`
 	ReadChunks     []ReadChunk       `json:"read_chunks" doc:"Memory that the Call exposed for the responder to read; null without a Call."`
@@ -210,8 +213,8 @@ func (r *Transaction) Clone() *Transaction {
 	return &c
 }
 
-// Bytes returns the number of bytes of memory that a Clone takes.
-func (r *Transaction) Bytes() int {
+// CloneBytes returns the number of bytes of memory that a Clone takes.
+func (r *Transaction) CloneBytes() int {
 	n := unsafe.Sizeof(*r) + 2*unsafe.Sizeof(Message{}) + listBytes(r.Operations) + listBytes(r.ReadChunks) + listBytes(r.WriteChunks) +
 		listBytes(r.NotInvalidated) + listBytes(r.Timeline) + listBytes(r.Waits) + listBytes(r.Findings)
 	for i := range r.ReadChunks {

@@ -45,16 +45,16 @@ func TestTimeText(t *testing.T) {
 
 // TestBytes: the size of a record includes its lists.
 func TestBytes(t *testing.T) {
-	bare := (&record.Transaction{}).Bytes()
+	bare := (&record.Transaction{}).CloneBytes()
 	full := (&record.Transaction{
 		Timeline: make([]record.Event, 3), Operations: make([]string, 2), ReplyChunk: &record.WriteChunk{Segments: make([]record.WriteSegment, 4)},
 		Waits: []record.Wait{{Packets: make([]int64, 5)}},
-	}).Bytes()
+	}).CloneBytes()
 	want := 3*unsafe.Sizeof(record.Event{}) + 2*unsafe.Sizeof("") + unsafe.Sizeof(record.WriteChunk{}) + 4*unsafe.Sizeof(record.WriteSegment{}) + unsafe.Sizeof(record.Wait{}) + 5*8
 	if full-bare != int(want) {
 		t.Errorf("the lists take %d bytes, want %d", full-bare, want)
 	}
-	if n := (&record.Connection{Ended: record.Some(record.Ended{XIDs: make([]record.Hex32, 7)})}).Bytes() - (&record.Connection{}).Bytes(); n != 7*4 {
+	if n := (&record.Connection{Ended: record.Some(record.Ended{XIDs: make([]record.Hex32, 7)})}).CloneBytes() - (&record.Connection{}).CloneBytes(); n != 7*4 {
 		t.Errorf("seven XIDs take %d bytes", n)
 	}
 }

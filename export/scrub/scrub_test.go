@@ -84,7 +84,7 @@ func scrubbed(t testing.TB, frames []capture.Frame, secret []byte) ([]capture.Fr
 	return out, s
 }
 
-var addressed = regexp.MustCompile(`"address":"[^"]*"`)
+var addressed = regexp.MustCompile(`"(address|client|server)":"([^"]*)"`)
 
 // preserved lists nodes of undamaged packets that scrubbing preserves.
 var preserved = []string{"rpcrdma", "header_bytes", "program_name", "procedure_name"}
@@ -104,11 +104,12 @@ func views(t testing.TB, frames []capture.Frame, k *key) (lines []string) {
 		}
 		if k != nil {
 			b = addressed.ReplaceAllFunc(b, func(b []byte) []byte {
-				a, err := netip.ParseAddr(string(b[11 : len(b)-1]))
+				m := addressed.FindSubmatch(b)
+				a, err := netip.ParseAddr(string(m[2]))
 				if err != nil {
 					return b // a LID
 				}
-				return []byte(`"address":"` + k.address(a).Unmap().String() + `"`)
+				return fmt.Appendf(nil, `"%s":%q`, m[1], k.address(a).Unmap().String())
 			})
 		}
 		lines = append(lines, string(b))

@@ -51,9 +51,9 @@ type Conn struct {
 // figures are the counters and times of a connection that its record reports; see
 // [record.Connection].
 type figures struct {
-	Transport               string
 	Established, Closed     record.Opt[record.Time]
 	Packets                 int64
+	BeforePairing           int64 // packets that were taken while the connection had no ID
 	Retransmitted           int64
 	RetransmittedUnassigned int64
 	OutOfOrder              int64
@@ -66,6 +66,7 @@ type figures struct {
 // Setup is what the capture shows about the beginning of a connection.
 type Setup struct {
 	ID             record.Opt[int]          // number of the connection; unknown until it is assigned
+	Transport      string                   // as in the connection's record; empty before the first packet
 	IWARP          bool                     // the transport is iWARP
 	Handshake      bool                     // the handshake was captured
 	Client         record.Opt[Side]         // the side that opened the connection
@@ -377,16 +378,24 @@ func (c *Conn) ended() (r record.Opt[record.Ended]) {
 	return record.Some(end)
 }
 
+// countPacket counts a packet.
+func (c *Conn) countPacket() {
+	c.record.Packets++
+	if !c.setup.ID.Known() {
+		c.record.BeforePairing++
+	}
+}
+
 // makeRecord makes the connection's record except for the follower's part. The record
 // is valid until the next call.
 func (c *Conn) makeRecord() *record.Connection {
 	r, f := &c.tracker.connections.finished, &c.record
 	client := c.setup.Client.Or(0)
 	*r = record.Connection{
-		Type: "connection", ID: c.setup.ID.Or(0), Transport: f.Transport, Client: c.endpoint(client), Server: c.endpoint(client.Other()),
+		Type: "connection", ID: c.setup.ID.Or(0), Transport: c.setup.Transport, Client: c.endpoint(client), Server: c.endpoint(client.Other()),
 		Established: f.Established, Closed: f.Closed, Ended: c.ended(), Handshake: "missed",
 		ServiceID: c.setup.ServiceID, PathMTU: record.SomeIf(c.mtu, c.mtu != 0),
-		Packets: f.Packets, Retransmitted: f.Retransmitted, RetransmittedUnassigned: f.RetransmittedUnassigned, OutOfOrder: f.OutOfOrder,
+		Packets: f.Packets, PacketsBeforePairing: f.BeforePairing, Retransmitted: f.Retransmitted, RetransmittedUnassigned: f.RetransmittedUnassigned, OutOfOrder: f.OutOfOrder,
 		NotCaptured: f.Lost, Naks: f.Naks, RNRNaks: f.RNRNaks, First: f.First, Last: f.Last,
 	}
 	if c.setup.Handshake {
@@ -397,9 +406,7 @@ func (c *Conn) makeRecord() *record.Connection {
 
 // endpoint returns the known properties of one side.
 func (c *Conn) endpoint(s Side) (e record.Endpoint) {
-	if a := c.Host(s); a != nil && a.Address != (Address{}) {
-		e.Address = record.Some(a.String())
-	}
+	e.Address = c.Host(s).Known()
 	e.Port = c.ports[s]
 	if f := c.flows[s.Other()]; f != nil && f.stream == nil { // packets to a side name its queue pair
 		e.QPN = record.Some(record.Hex24(f.qpn))

@@ -78,8 +78,8 @@ func (cs *connections) endsOf(d *Datagram, e *ends) {
 // countFor counts the current packet for its connection.
 func (cs *connections) countFor(c *Conn, transport string) {
 	cs.current.verdict.Conn = c
-	c.record.Transport = transport
-	c.record.Packets++
+	c.setup.Transport = transport
+	c.countPacket()
 	c.record.Last, c.last = cs.current.now.Time, cs.current.now
 	if cs.tracker.Clock-c.touched > touchEvery || c.touched == 0 {
 		c.touched = cs.tracker.Clock
@@ -115,6 +115,9 @@ func (cs *connections) newAnnouncedConn() *Conn {
 func (cs *connections) assignID(c *Conn) {
 	if c.setup.ID.Known() || c.retired {
 		return
+	}
+	if cs.current.verdict.Conn == c && c.record.BeforePairing > 0 {
+		c.record.BeforePairing-- // The current packet is shown with the ID.
 	}
 	c.setup.ID = record.Some(cs.ids)
 	cs.ids++

@@ -1,5 +1,7 @@
 package rdma
 
+import "github.com/rdmadump/rdmadump/dissect/record"
+
 // Hosts and the routes between them. Each is one object, so that pointers to it can be
 // compared.
 
@@ -23,6 +25,14 @@ func (h *Host) String() string {
 		h.name = h.Address.String()
 	}
 	return h.name
+}
+
+// Known returns the address or LID as text. It is unknown if the host is nil or has neither.
+func (h *Host) Known() (address record.Opt[string]) {
+	if h != nil && h.Address != (Address{}) {
+		address = record.Some(h.String())
+	}
+	return address
 }
 
 // Hold prevents the host from being forgotten until LetGo was called as often as Hold,

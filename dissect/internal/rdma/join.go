@@ -7,8 +7,9 @@ import (
 
 // The connection of a packet. A packet contains only its destination queue pair: the
 // sender's is known from the handshake, or by watching both directions. A flow without
-// a handshake starts a connection of its own, without an ID, until the other direction
-// is found or the time to wait for it is over.
+// a handshake starts a connection of its own. If flows in the opposite direction have no
+// partner yet, the connection has no ID until one of them is found to belong to it, or the
+// time to wait for that is over.
 
 // unpaired contains the flows of one route whose other direction is not known, and an
 // index to find the flow that a packet fits without comparing all of them.
@@ -233,7 +234,11 @@ func (cs *connections) startFlow(d *Datagram, e *ends) *flow {
 	}
 	c := cs.newConn()
 	f := cs.attach(c, 0, *e, d.Packet.DestQPN)
-	cs.undecided.Push(c)
+	if back := cs.routes.reverse(*e); back == nil || len(back.flows) == 0 {
+		cs.assignID(c) // The other direction has not begun, so it will join this connection.
+	} else {
+		cs.undecided.Push(c)
+	}
 	return f
 }
 
@@ -329,6 +334,7 @@ func (cs *connections) join(other, f *flow) {
 	from, to := f.side, other.side.Other()
 	r, o := &c.record, &old.record
 	r.Packets += o.Packets
+	r.BeforePairing += o.BeforePairing
 	r.Retransmitted += o.Retransmitted
 	r.RetransmittedUnassigned += o.RetransmittedUnassigned
 	r.OutOfOrder += o.OutOfOrder

@@ -138,7 +138,7 @@ func (ts *tcpStreams) setPorts(c *Conn, key streamKey) *Conn {
 	c.setup.Client = record.Some(Side(0))
 	c.ports[0], c.ports[1] = record.Some(key.srcPort), record.Some(key.dstPort)
 	c.setup.Service = c.ports[1]
-	c.setup.IWARP, c.record.Transport = true, IWARP
+	c.setup.IWARP, c.setup.Transport = true, IWARP
 	return c
 }
 
@@ -193,7 +193,7 @@ func (ts *tcpStreams) recognizeStream(key streamKey, s *TCP) *flow {
 		return nil
 	}
 	c := ts.connections.newConn()
-	ts.connections.undecided.Push(c)
+	ts.connections.assignID(c) // The ports say which segments are its other direction.
 	side := Side(0)
 	asks := key
 	setPorts := ts.tracker.upper.ServerPort

@@ -100,8 +100,12 @@ func (t *Tracker) Count(r *rule.Rule) { t.Findings[slices.Index(record.Severitie
 // next one.
 func (t *Tracker) Verdict() PacketVerdict { return t.current.verdict }
 
-// Tick finishes the connections, and assigns the IDs, whose waiting time is over.
-func (t *Tracker) Tick() { t.connections.expire() }
+// Tick finishes the connections, and assigns the IDs, whose waiting time is over. The verdict on
+// the last packet is no longer valid.
+func (t *Tracker) Tick() {
+	t.current.verdict = PacketVerdict{}
+	t.connections.expire()
+}
 
 // Connections returns the number of records, including those to come.
 func (t *Tracker) Connections() int { return t.connections.retired + t.connections.live }
@@ -152,7 +156,7 @@ func (t *Tracker) Packet(d *Datagram) {
 	if vouched := d.ICRC == rocev2.ICRCOk && known != nil && known.src.FillsICRC && known.dst.known; !vouched && !t.icrcs.accepts(d, &e) {
 		if f := known; f != nil { // dropped by its receiver
 			t.current.verdict.Conn, t.current.verdict.Offset = f.conn, f.offsetOf(p)
-			f.conn.record.Packets++
+			f.conn.countPacket()
 			f.conn.Report(rule.ICRCBad, Where{At: d.At}, "the packet with PSN %d has a bad ICRC, so its receiver drops it", p.PSN)
 			if info.Request && service == rocev2.RC {
 				t.infiniband.damagedRequest(f, d)

@@ -82,6 +82,12 @@ func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 		r.Reply = &x.answer
 	}
 	x.procedure.fill(r)
+	if p := &x.procedure; p.known && p.program == nfs.ProgramNFS && p.version < 4 {
+		r.Operation = r.ProcedureName
+	}
+	setup := cs.conn.Setup()
+	client := setup.Client.Or(0)
+	r.Client, r.Server, r.Transport = cs.conn.Host(client).Known(), cs.conn.Host(client.Other()).Known(), setup.Transport
 	if r.Call != nil {
 		t.chunks(x)
 	}

@@ -1,0 +1,100 @@
+package analyze
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// Slow is one of the transactions with the longest latency.
+type Slow struct {
+	Transaction *record.Transaction `json:"transaction" doc:"The transaction record."`
+	Count       int                 `json:"count" doc:"Number of transactions with this XID that were among the slowest; the record is that of the slowest."`
+}
+
+// slowest is the number of transactions that an overview lists as slow.
+const slowest = 5
+
+// mounting has the operations and procedures with which a client mounts and unmounts. They wait for what the server
+// does only then, so they would hide the reads and writes among the slowest.
+var mounting = map[string]bool{
+	"EXCHANGE_ID": true, "CREATE_SESSION": true, "DESTROY_SESSION": true, "DESTROY_CLIENTID": true, "RECLAIM_COMPLETE": true, "SECINFO_NO_NAME": true,
+	"BIND_CONN_TO_SESSION": true, "SETCLIENTID": true, "SETCLIENTID_CONFIRM": true, "NULL": true, "FSINFO": true, "PATHCONF": true,
+}
+
+// ofMounting reports whether a transaction belongs to mounting or unmounting.
+func ofMounting(r *record.Transaction) bool {
+	return r.ProgramName.Or("") == "MOUNT" || mounting[r.Operation.Or(r.ProcedureName.Or(""))]
+}
+
+// slow keeps the transactions with the longest latency.
+func (c *Collector) slow(r *record.Transaction) {
+	if !r.LatencyNS.Known() {
+		return
+	}
+	if ofMounting(r) {
+		c.o.SlowestMounting = keepSlow(c.o.SlowestMounting, r)
+	} else {
+		c.o.Slowest = keepSlow(c.o.Slowest, r)
+	}
+}
+
+// keepSlow adds a transaction to a list, the slowest first. A transaction with the XID of another in the list counts as
+// the same RPC, which was sent on several connections, and the slower of the two stays.
+func keepSlow(list []Slow, r *record.Transaction) []Slow {
+	latency, count := r.LatencyNS.Or(0), 1
+	if len(list) == slowest && latency <= list[slowest-1].Transaction.LatencyNS.Or(0) {
+		return list
+	}
+	if at := slices.IndexFunc(list, func(s Slow) bool { return sameRPC(s.Transaction, r) }); at >= 0 {
+		if list[at].Count++; latency <= list[at].Transaction.LatencyNS.Or(0) {
+			return list
+		}
+		count = list[at].Count
+		list = slices.Delete(list, at, at+1)
+	}
+	at, _ := slices.BinarySearchFunc(list, latency, func(s Slow, ns int64) int { return cmp.Compare(ns, s.Transaction.LatencyNS.Or(0)) })
+	for at < len(list) && list[at].Transaction.LatencyNS.Or(0) == latency { // of equal latencies the first transaction stays first
+		at++
+	}
+	list = slices.Insert(list, at, Slow{r.Clone(), count})
+	return list[:min(len(list), slowest)]
+}
+
+// sameRPC reports whether two transactions have the same XID and ends, and ask for the same.
+func sameRPC(a, b *record.Transaction) bool {
+	return a.XID == b.XID && a.Direction == b.Direction && a.Client == b.Client && a.Server == b.Server && a.Program == b.Program &&
+		a.Procedure == b.Procedure && a.Operation == b.Operation
+}
+
+// StatusCount counts the transactions that ended with one error status.
+type StatusCount struct {
+	Status string `json:"status" doc:"RPC or NFS status, as in the field rpc_status or nfs_status of transactions."`
+	Count  int64  `json:"count" doc:"Number of transactions with this status."`
+}
+
+// maxStatuses limits the number of statuses, because a hostile capture can contain any number of them.
+const maxStatuses = 64
+
+// failed counts the status of a transaction that failed.
+func (c *Collector) failed(r *record.Transaction) {
+	status := r.NFSStatus.Or("")
+	if r.RPCFailed() {
+		status = r.RPCStatus.Or("")
+	}
+	if c.statuses[status] > 0 || len(c.statuses) < maxStatuses {
+		c.statuses[status]++
+	}
+}
+
+// statusCounts returns the statuses, the most frequent first.
+func (c *Collector) statusCounts() (list []StatusCount) {
+	for status, n := range c.statuses {
+		list = append(list, StatusCount{status, n})
+	}
+	slices.SortFunc(list, func(a, b StatusCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Status, b.Status))
+	})
+	return list
+}

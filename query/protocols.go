@@ -1,0 +1,157 @@
+package query
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/dissect/field"
+	"github.com/rdmadump/rdmadump/dissect/header"
+	"github.com/rdmadump/rdmadump/dissect/nfs"
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// Names that people know from Wireshark's filters and that stand for no single field of a record:
+// protocols, ports in either direction, and times since the start of the capture.
+
+// timeRelative is Wireshark's name for the time since the first packet of the capture.
+const timeRelative = "frame.time_relative"
+
+// seconds is a time in seconds. It prints as in tshark.
+type seconds float64
+
+// AppendText appends the number with nanoseconds.
+func (s seconds) AppendText(b []byte) ([]byte, error) {
+	return strconv.AppendFloat(b, float64(s), 'f', 9, 64), nil
+}
+
+// MarshalText returns the number with nanoseconds.
+func (s seconds) MarshalText() ([]byte, error) { return s.AppendText(nil) }
+
+// sinceStart returns the time of a packet since the start of the capture.
+func sinceStart(p *record.Packet) seconds { return seconds(float64(p.Time.Sub(p.Start)) / 1e9) }
+
+// startOf returns the time at which a transaction began since the start of the capture, and whether it is known.
+func startOf(r *record.Transaction) (at seconds, known bool) {
+	if r.Call == nil && r.Reply == nil {
+		return 0, false
+	}
+	return seconds(float64(r.Start().Sub(r.CaptureStart())) / 1e9), true
+}
+
+// inJSON has what a jq program has to use in place of a field that only tables and filters have, by record and path.
+var inJSON = map[string]map[string]string{
+	"transactions": {
+		"time": "call.time", "read": "the sum of read_chunks[].segments[].moved_bytes",
+		"write": "the sum of moved_bytes in write_chunks and reply_chunk", "form": "call.form and reply.form",
+	},
+	"connections": {"qpn": "client.qpn and server.qpn"},
+}
+
+// Objects that a jq program makes, and its variables, may have any names.
+var ownName = pattern(`([A-Za-z_][A-Za-z0-9_]*)"?\s*:|\$([A-Za-z_][A-Za-z0-9_]*)`)
+
+// beforeRoot matches what may precede a name of the record itself, and not of an object in it, in a jq program.
+var beforeRoot = pattern(`^\s*(?:select\((?:[^()]|\([^()]*\))*\)\s*\|\s*)*(?:[^|()]*[^|()\w\])"])?(?:select\((?:[^()|]*[^()|\w\]"])?)?$`)
+
+// OnlyInFilters returns a message for each name in a jq program that filters accept for records of this type and JSON
+// does not have, such as "conn is called connection in JSON".
+func OnlyInFilters(program string, fields Fields) (notes []string) {
+	own := map[string]bool{}
+	for _, m := range ownName().FindAllStringSubmatch(program, -1) {
+		own[m[1]], own[m[2]] = true, true
+	}
+	names := map[string]bool{} // in JSON
+	for _, f := range fields.List() {
+		if !f.Drawn {
+			names[f.Path[strings.LastIndexByte(f.Path, '.')+1:]] = true
+		}
+	}
+	status, quoted := false, false
+	for _, at := range inProgram().FindAllStringSubmatchIndex(program, -1) {
+		if at[2] < 0 { // a string
+			quoted = quoted || program[at[4]:at[5]] == "ok"
+			continue
+		}
+		name := program[at[2]:at[3]]
+		status = status || name == "status"
+		ofRecord := fields.Field(name) != nil && fields.Field(name).Drawn && beforeRoot().MatchString(program[:at[0]])
+		if names[name] && !ofRecord || own[name] || fields.Renamed()[name] != "" {
+			continue
+		}
+		path := fields.Alias(name)
+		if path == "" && fields.Has(name) {
+			path = name
+		}
+		note := ""
+		switch drawn := inJSON[fields.Of()][path]; {
+		case path == "":
+			continue
+		case drawn != "":
+			note = fmt.Sprintf("only tables and filters have %s; JSON has %s", name, drawn)
+		case fields.Field(path).Drawn:
+			note = fmt.Sprintf("only filters have %s", name)
+		default:
+			note = fmt.Sprintf("%s is called %s in JSON", name, path)
+		}
+		if !slices.Contains(notes, note) {
+			notes = append(notes, note)
+		}
+	}
+	if status && quoted && fields.Of() == Transactions.Of() {
+		notes = append(notes, `only tables and filters have the status "ok"; in JSON, status is "complete", and rpc_status and nfs_status say whether there was an error`)
+	}
+	return notes
+}
+
+// ports returns the ports in all headers of TCP or UDP that a packet has: nil if it has none.
+func ports(p *record.Packet, table *field.Header) any {
+	var list []any
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		if n.Table != table {
+			continue
+		}
+		for _, name := range []string{"src_port", "dst_port"} {
+			list = appendField(list, n, name)
+		}
+	}
+	if list == nil {
+		return nil
+	}
+	return list
+}
+
+// wiresharkProtocols maps headers to the protocols that Wireshark's filters know for them.
+var wiresharkProtocols = map[string]string{
+	header.Ethernet.Name: "eth", header.IPv4.Name: "ip", header.BTH.Name: "infiniband", header.RPCRDMA.Name: "rpcordma",
+	header.MPAFrame.Name: "iwarp_mpa", header.DDPTagged.Name: "iwarp_ddp_rdmap",
+}
+
+// program is an RPC program whose name is a condition in Wireshark's filters.
+type program struct {
+	name, doc string
+	number    uint32
+}
+
+var programs = []program{
+	{"nfs", "NFS", nfs.ProgramNFS}, {"mount", "the MOUNT protocol", nfs.ProgramMount}, {"nlm", "the Network Lock Manager", nfs.ProgramNLM},
+	{"nfsacl", "NFSACL", nfs.ProgramNFSACL},
+}
+
+// in reports whether a packet is part of a Send with a message of the program. An acknowledgement of the Send is not.
+func (p *program) in(r *record.Packet) bool {
+	return r.Part.Message != "" && r.Program.Or(0) == p.number && !slices.ContainsFunc(r.Nodes, func(n record.Node) bool { return n.Table == &header.AETH })
+}
+
+// ofPrograms returns the fields of transactions that say which program they belong to.
+func ofPrograms() (list []drawnField) {
+	for _, p := range programs {
+		list = append(list, added(p.name, "bool", "Whether the transaction belongs to "+p.doc+".", func(r *record.Transaction) any {
+			return r.Program.Or(0) == p.number
+		}))
+	}
+	return append(list, added("rpcordma", "bool", "Whether the transaction was carried by RPC-over-RDMA, as all are.", func(*record.Transaction) any { return true }),
+		added("infiniband", "bool", "Whether the transaction was carried by InfiniBand or RoCE.", func(r *record.Transaction) any { return r.Transport != "iWARP" }))
+}
