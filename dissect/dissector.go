@@ -377,7 +377,8 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 	if shown {
 		*in = describe.Input{Frame: f, Link: l.link, Packet: &l.packet, TCP: &d.tcp.TCP, Guarded: in.Guarded[:0]}
 	}
-	taken := false
+	var verdict rdma.PacketVerdict
+	taken := false // the tracker used the packet
 	switch l.carries {
 	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
 		s.RDMA++
@@ -389,18 +390,20 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 		if in.ICRC = l.datagram.ICRC; in.ICRC == rocev2.ICRCBad {
 			s.ICRCBad++
 		}
-		d.tracker.Packet(&l.datagram)
-		taken = true
+		verdict, taken = d.tracker.Packet(&l.datagram), true
 	case link.CarriesTCP:
 		g := &l.datagram
 		d.tcp.Src, d.tcp.Dst, d.tcp.At = g.Src.IP, g.Dst.IP, now
 		bad := d.tracker.BadCRC
-		if d.tcp.Decode(g.Raw, g.Length, l.offset) && d.tracker.Segment(&d.tcp) {
+		if d.tcp.Decode(g.Raw, g.Length, l.offset) {
+			verdict, taken = d.tracker.Segment(&d.tcp)
+		}
+		if taken {
 			s.RDMA++
 			s.ICRCBad += d.tracker.BadCRC - bad
-			in.Transport, in.FPDUs = rdma.IWARP, d.tracker.FPDUs()
-			taken = true
+			in.Transport, in.FPDUs = rdma.IWARP, verdict.FPDUs
 		} else {
+			verdict = rdma.PacketVerdict{} // the packet is not RDMA
 			s.Other++
 		}
 	case link.CarriesFragment:
@@ -416,7 +419,7 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 		}
 	}
 	if shown {
-		d.show(taken)
+		d.show(taken, &verdict)
 	}
 }
 
@@ -450,14 +453,10 @@ type packetRef struct {
 }
 
 // show passes the record of the current packet to the handlers. Taken reports whether the
-// tracker used the packet.
-func (d *Dissector) show(taken bool) {
+// tracker used the packet; verdict is zero if it did not.
+func (d *Dissector) show(taken bool, verdict *rdma.PacketVerdict) {
 	s := &d.current
 	in := &s.input
-	var verdict rdma.PacketVerdict
-	if taken {
-		verdict = d.tracker.Verdict()
-	}
 	if verdict.Conn != nil {
 		in.RPC, in.NFS4 = d.table.CarriesRPC(verdict.Conn)
 	}
@@ -465,10 +464,10 @@ func (d *Dissector) show(taken bool) {
 		in.Guarded = append(in.Guarded, describe.Guarded{XID: g.XID, Asked: describe.Asked(g.Asked)})
 	}
 	if d.options.Tree {
-		d.tree(in, verdict)
+		d.tree(in, *verdict)
 	}
 	if d.describe.Only.Has(field.Context) {
-		d.assign(s, &verdict, taken)
+		d.assign(s, verdict, taken)
 	}
 	switch {
 	case d.err != nil:

@@ -93,6 +93,9 @@ func (n Needs) Blocks(s Sides) Gap {
 	return n.Own&s.Own | n.Other&s.Other | n.Connection&(s.Own|s.Other)
 }
 
+// Without returns the needs except for some gaps.
+func (n Needs) Without(g Gap) Needs { return Needs{n.Own &^ g, n.Other &^ g, n.Connection &^ g} }
+
 // connection contains the gaps that belong to no side.
 const connection = Evicted | NoHandshake | Unordered | TruncatedAgain | Closing
 

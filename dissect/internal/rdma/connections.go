@@ -10,7 +10,6 @@ import (
 // forgotten. join.go has the part that finds the connection of a packet.
 type connections struct {
 	tracker    *Tracker
-	current    *currentPacket
 	handshakes *handshakes
 	infiniband *infiniband
 	tcp        *tcpStreams
@@ -76,11 +75,11 @@ func (cs *connections) endsOf(d *Datagram, e *ends) {
 }
 
 // countFor counts the current packet for its connection.
-func (cs *connections) countFor(c *Conn, transport string) {
-	cs.current.verdict.Conn = c
+func (cs *connections) countFor(c *Conn, transport string, cur *currentPacket) {
+	cur.Conn = c
 	c.setup.Transport = transport
 	c.countPacket()
-	c.record.Last, c.last = cs.current.now.Time, cs.current.now
+	c.record.Last, c.last = cur.at.Time, cur.at
 	if cs.tracker.Clock-c.touched > touchEvery || c.touched == 0 {
 		c.touched = cs.tracker.Clock
 		cs.tracker.budget.Touch(&c.share)
@@ -93,7 +92,7 @@ func (cs *connections) countFor(c *Conn, transport string) {
 // newConn starts a connection.
 func (cs *connections) newConn() *Conn {
 	c := &Conn{tracker: cs.tracker, wantSends: true, since: cs.tracker.Clock, setup: Setup{ResponseWithin: longestResponse}}
-	c.record.First, c.record.Last = cs.current.now.Time, cs.current.now.Time
+	c.record.First, c.record.Last = cs.tracker.now.Time, cs.tracker.now.Time
 	c.prev, c.next = cs.conns.prev, &cs.conns
 	c.prev.next, c.next.prev = c, c
 	cs.live++
@@ -116,7 +115,7 @@ func (cs *connections) assignID(c *Conn) {
 	if c.setup.ID.Known() || c.retired {
 		return
 	}
-	if cs.current.verdict.Conn == c && c.record.BeforePairing > 0 {
+	if c.last == cs.tracker.now && c.record.BeforePairing > 0 {
 		c.record.BeforePairing-- // The current packet is shown with the ID.
 	}
 	c.setup.ID = record.Some(cs.ids)
@@ -212,10 +211,11 @@ func (cs *connections) flush(c *Conn) {
 // skip moves past the packets that are missing before the first packet that a flow
 // holds.
 func (cs *connections) skip(f *flow) {
+	cur := currentPacket{at: cs.tracker.now}
 	if f.stream != nil {
-		cs.tcp.skipSegments(f)
+		cs.tcp.skipSegments(f, &cur)
 	} else {
-		cs.infiniband.skipGap(f)
+		cs.infiniband.skipGap(f, &cur)
 	}
 }
 

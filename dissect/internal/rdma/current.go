@@ -4,35 +4,47 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// currentPacket is the packet that the tracker takes, and the verdict on it so far.
+// currentPacket is a packet that is being taken, and the verdict on it so far. A packet that was held
+// is taken as a packet of its own, so that it does not change the verdict on the packet that made it
+// acceptable.
 type currentPacket struct {
-	now       record.Stamp
-	heldStamp record.Stamp // when the held packet that is now accepted was captured; packet number 0 if the current one was not held
-	verdict   PacketVerdict
+	PacketVerdict
+	at    record.Stamp // when it was captured
+	after record.Stamp // InfiniBand, if it was held: the packet after which it was accepted; otherwise its packet number is 0
 }
 
-// mark adds marks to the verdict on the current packet. The first operation that is
-// named stays.
+// mark adds marks to the verdict. The first operation that is named stays.
 func (cur *currentPacket) mark(o *Operation, m record.Marks) {
-	if cur.verdict.Op == nil {
-		cur.verdict.Op = o
+	if cur.Op == nil {
+		cur.Op = o
 	}
-	cur.verdict.Mark |= m
+	cur.Mark |= m
 }
 
-// noteBytes notes the bytes of the operation's memory that the current packet moves or
-// requests. Several adjacent ranges become one; otherwise the first counts.
+// noteBytes notes the bytes of the operation's memory that the packet moves or requests.
+// Several adjacent ranges become one; otherwise the first counts.
 func (cur *currentPacket) noteBytes(o *Operation, from uint64, n int64) {
-	p := &cur.verdict
 	switch {
-	case p.Op != nil && p.Op != o || n <= 0:
-	case p.From == p.To:
-		p.From, p.To = from, from+uint64(n)
-	case p.To == from:
-		p.To += uint64(n)
+	case cur.Op != nil && cur.Op != o || n <= 0:
+	case cur.From == cur.To:
+		cur.From, cur.To = from, from+uint64(n)
+	case cur.To == from:
+		cur.To += uint64(n)
 	}
 }
 
-// acceptedBadICRC reports whether the current packet has a bad ICRC and was accepted
-// nevertheless.
-func (cur *currentPacket) acceptedBadICRC() bool { return cur.verdict.Mark&record.BadICRC != 0 }
+// acceptedBadICRC reports whether the packet has a bad ICRC and was accepted nevertheless.
+func (cur *currentPacket) acceptedBadICRC() bool { return cur.Mark&record.BadICRC != 0 }
+
+// accepting returns the packet to take when a held item is accepted: the current packet if it is the
+// item, and otherwise own, which is set to the item.
+func (cur *currentPacket) accepting(item *held, own *currentPacket) *currentPacket {
+	if item.stamp == cur.at {
+		return cur
+	}
+	*own = currentPacket{at: item.stamp}
+	if item.badICRC {
+		own.mark(nil, record.BadICRC)
+	}
+	return own
+}

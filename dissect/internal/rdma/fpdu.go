@@ -13,10 +13,6 @@ import (
 // RPC-over-RDMA and RPC headers of common length.
 const fpduHead = 512
 
-// FPDUs returns the FPDUs that the last segment completed. They are valid until the
-// next segment.
-func (t *Tracker) FPDUs() []iwarp.Noted { return t.tcp.iwarp.fpdus }
-
 // noteFPDU keeps an FPDU of the current segment if KeepFPDUs is set.
 func (ts *tcpStreams) noteFPDU(plain []byte, ulpdu, offset int, crc iwarp.CRCResult) {
 	if !ts.tracker.KeepFPDUs {
@@ -45,11 +41,11 @@ func within(offset, n int) int {
 
 // feed takes the next bytes of a stream: length bytes were sent, and data was captured
 // of them. offset is their position in the frame, or -1.
-func (ts *tcpStreams) feed(f *flow, data []byte, offset, length int, at record.Stamp) {
+func (ts *tcpStreams) feed(f *flow, data []byte, offset, length int, cur *currentPacket) {
 	w := f.stream
 	end := w.next + uint32(length)
 	if w.handshake {
-		n := ts.handshake(f, data, at)
+		n := ts.handshake(f, data, cur.at)
 		if n < 0 { // the MPA frame is not complete
 			w.next = end
 			if len(data) < length {
@@ -89,7 +85,7 @@ func (ts *tcpStreams) feed(f *flow, data []byte, offset, length int, at record.S
 		if len(w.partial) == 0 {
 			size := fpduSize(data, w.markers, w.position)
 			if size > 0 && size <= len(data) { // complete in this segment: not copied
-				ts.fpdu(f, data[:size], offset, start, at)
+				ts.fpdu(f, data[:size], offset, start, cur)
 				data, start = data[size:], start+uint32(size)
 				offset = within(offset, size)
 				w.position = (w.position + size) % iwarp.MarkerEvery
@@ -109,21 +105,21 @@ func (ts *tcpStreams) feed(f *flow, data []byte, offset, length int, at record.S
 		data, start = data[take:], start+uint32(take)
 		offset = within(offset, take)
 		if size = fpduSize(w.partial, w.markers, w.position); size > 0 && len(w.partial) >= size {
-			ts.fpdu(f, w.partial[:size], -1, w.from, at)
+			ts.fpdu(f, w.partial[:size], -1, w.from, cur)
 			w.position = (w.position + size) % iwarp.MarkerEvery
 			w.partial = w.partial[:0]
 		}
 	}
 	w.next = end
 	if missing := int(octets.delta(end, start)); missing > 0 {
-		ts.truncatedSegment(f, start, end, at)
+		ts.truncatedSegment(f, start, end, cur)
 	}
 }
 
 // truncatedSegment handles a segment of which the capture has only the beginning, up to
 // from. It decodes the captured part of an FPDU that begins in the segment, and
 // continues the stream after that FPDU.
-func (ts *tcpStreams) truncatedSegment(f *flow, from, end uint32, at record.Stamp) {
+func (ts *tcpStreams) truncatedSegment(f *flow, from, end uint32, cur *currentPacket) {
 	w := f.stream
 	missing := int(octets.delta(end, from))
 	size := fpduSize(w.partial, w.markers, w.position)
@@ -134,7 +130,7 @@ func (ts *tcpStreams) truncatedSegment(f *flow, from, end uint32, at record.Stam
 	if size > 0 && !w.markers && s.Decode(w.partial[iwarp.LengthLen:]) == nil && s.Plausible() {
 		ulpdu := int(be.Uint16(w.partial))
 		ts.noteFPDU(w.partial, ulpdu, -1, iwarp.CRCOff)
-		ts.ddp(f, fragment{&s, max(ulpdu-s.HeaderLength, 0), run{w.from, w.from + uint32(size)}, true}, at)
+		ts.ddp(f, fragment{&s, max(ulpdu-s.HeaderLength, 0), run{w.from, w.from + uint32(size)}, true}, cur)
 	} else {
 		f.missing = true // the contents of this FPDU are unknown
 	}
@@ -246,8 +242,8 @@ func (ts *tcpStreams) reportMisframed(f *flow, r *rule.Rule, at record.Stamp, fo
 }
 
 // fpdu takes one complete FPDU, with its markers; from is its sequence number.
-func (ts *tcpStreams) fpdu(f *flow, raw []byte, offset int, from uint32, at record.Stamp) {
-	w := f.stream
+func (ts *tcpStreams) fpdu(f *flow, raw []byte, offset int, from uint32, cur *currentPacket) {
+	w, at := f.stream, cur.at
 	plain := raw
 	if w.markers {
 		ts.iwarp.unmarked = withoutMarkers(ts.iwarp.unmarked[:0], raw, w.position)
@@ -266,7 +262,7 @@ func (ts *tcpStreams) fpdu(f *flow, raw []byte, offset int, from uint32, at reco
 	ts.noteFPDU(plain, len(ulpdu), offset, crc)
 	if crc == iwarp.CRCBad {
 		ts.tracker.BadCRC++
-		ts.current.mark(nil, record.BadICRC)
+		cur.mark(nil, record.BadICRC)
 		ts.reportMisframed(f, rule.MPACRCBad, at, "FPDU of %d bytes has a bad CRC", len(raw))
 		return
 	}
@@ -275,7 +271,7 @@ func (ts *tcpStreams) fpdu(f *flow, raw []byte, offset int, from uint32, at reco
 		ts.reportMisframed(f, rule.MPAFraming, at, "%v", err)
 		return
 	}
-	ts.ddp(f, fragment{s, len(s.Payload), run{from, from + uint32(len(raw))}, false}, at)
+	ts.ddp(f, fragment{s, len(s.Payload), run{from, from + uint32(len(raw))}, false}, cur)
 }
 
 // fragment is a DDP segment and its position in the stream.
@@ -287,29 +283,29 @@ type fragment struct {
 }
 
 // ddp adds a DDP segment to its operation.
-func (ts *tcpStreams) ddp(f *flow, s fragment, at record.Stamp) {
+func (ts *tcpStreams) ddp(f *flow, s fragment, cur *currentPacket) {
 	switch {
 	case s.Tagged && s.Opcode == iwarp.Write:
-		ts.taggedWrite(f, s, at)
+		ts.taggedWrite(f, s, cur)
 	case s.Tagged && s.Opcode == iwarp.ReadResponse:
-		ts.taggedResponse(f, s, at)
+		ts.taggedResponse(f, s, cur)
 	case s.Opcode.IsSend():
-		ts.untaggedSend(f, s, at)
+		ts.untaggedSend(f, s, cur)
 	case s.Opcode == iwarp.ReadRequest:
 		var r iwarp.ReadRequestHeader
 		if r.Decode(s.Payload) == nil {
-			o := ts.operations.readBegins(f, target{r.SourceSTag, r.SourceOffset, r.Size}, s.run, at)
+			o := ts.operations.readBegins(f, target{r.SourceSTag, r.SourceOffset, r.Size}, s.run, cur.at)
 			o.sink, o.sinkAt = r.SinkSTag, r.SinkOffset
-			ts.current.mark(o, 0)
-			ts.current.noteBytes(o, o.Offset, o.Length)
+			cur.mark(o, 0)
+			cur.noteBytes(o, o.Offset, o.Length)
 		}
 	case s.Opcode == iwarp.Terminate:
-		ts.terminate(f, s.Payload, at)
+		ts.terminate(f, s.Payload, cur)
 	}
 }
 
 // untaggedSend takes a DDP segment of a Send.
-func (ts *tcpStreams) untaggedSend(f *flow, s fragment, at record.Stamp) {
+func (ts *tcpStreams) untaggedSend(f *flow, s fragment, cur *currentPacket) {
 	if s.Offset != 0 && (f.send == nil || s.Offset != uint64(f.send.Length)) {
 		return // its beginning was not captured
 	}
@@ -317,32 +313,33 @@ func (ts *tcpStreams) untaggedSend(f *flow, s fragment, at record.Stamp) {
 	if s.Opcode.Invalidates() {
 		p.invalidates = record.Some(s.STag)
 	}
-	ts.operations.sendPart(f, p, at)
+	ts.operations.sendPart(f, p, cur)
 	if e := f.ops.last(); e != nil {
 		if e.op.Kind == Send {
 			e.op.msn = s.Sequence
 		}
-		ts.current.mark(e.op, 0)
+		cur.mark(e.op, 0)
 	}
 }
 
 // taggedWrite takes a DDP segment of an RDMA Write: successive segments with the same
 // STag, up to the last one.
-func (ts *tcpStreams) taggedWrite(f *flow, s fragment, at record.Stamp) {
+func (ts *tcpStreams) taggedWrite(f *flow, s fragment, cur *currentPacket) {
 	if f.write == nil || f.write.Handle != s.STag {
-		ts.operations.writeBegins(f, target{s.STag, s.Offset, uint32(s.size)}, false, s.run, at)
+		ts.operations.writeBegins(f, target{s.STag, s.Offset, uint32(s.size)}, false, s.run, cur.at)
 	} else {
 		ts.operations.enter(f, s.run, f.write)
 	}
-	ts.current.mark(f.write, 0)
-	ts.operations.countPacket(f.write, at)
+	cur.mark(f.write, 0)
+	ts.operations.countPacket(f.write, cur)
 	f.write.Cut = f.write.Cut || s.cut
+	cur.noteBytes(f.write, s.Offset, int64(s.size))
 	ts.operations.writePart(f, s.Offset, s.Payload, s.size, s.Last)
 }
 
 // taggedResponse takes a DDP segment with data of a Read. Its destination is the sink
 // that the Read Request named.
-func (ts *tcpStreams) taggedResponse(f *flow, s fragment, at record.Stamp) {
+func (ts *tcpStreams) taggedResponse(f *flow, s fragment, cur *currentPacket) {
 	asker := f.peer()
 	if asker == nil {
 		return
@@ -352,13 +349,14 @@ func (ts *tcpStreams) taggedResponse(f *flow, s fragment, at record.Stamp) {
 		return
 	}
 	ts.operations.enter(f, s.run, o)
-	ts.current.mark(o, 0)
-	ts.operations.countPacket(o, at)
+	cur.mark(o, 0)
+	ts.operations.countPacket(o, cur)
 	offset := int64(s.Offset - o.sinkAt)
 	fresh := ts.operations.markSeen(o, offset, offset+int64(s.size))
 	if fresh == int64(s.size) || fresh > 0 {
 		o.Bytes += fresh - int64(s.size) // readPart counts all of its bytes
-		ts.operations.readPart(o, offset, s.Payload, s.size, at)
+		cur.noteBytes(o, o.Offset+uint64(offset), int64(s.size))
+		ts.operations.readPart(o, offset, s.Payload, s.size)
 	}
 }
 
@@ -387,8 +385,8 @@ const maxReadsAtOnce = 128
 
 // terminate takes a Terminate: the connection has ended, and the operation that it
 // names was not executed.
-func (ts *tcpStreams) terminate(f *flow, payload []byte, at record.Stamp) {
-	c := f.conn
+func (ts *tcpStreams) terminate(f *flow, payload []byte, cur *currentPacket) {
+	c, at := f.conn, cur.at
 	var m iwarp.TerminateHeader
 	if m.Decode(payload) != nil {
 		return
@@ -408,14 +406,14 @@ func (ts *tcpStreams) terminate(f *flow, payload []byte, at record.Stamp) {
 		r.Kind = Send
 		r.NotReady, r.TooLong = m.Code == 2, m.Code == 5
 	}
-	ts.current.mark(nil, record.Refused)
+	cur.mark(nil, record.Refused)
 	asker := f.peer()
 	if asker != nil {
 		r.Op = asker.operationNamed(&r)
 		if m.HasDDP && r.Kind == Send && m.DDP.Opcode.IsSend() {
 			r.Op = asker.sendNumbered(m.DDP.Sequence)
 		}
-		ts.current.mark(r.Op, 0)
+		cur.mark(r.Op, 0)
 	}
 	if m.Swapped {
 		c.Report(rule.TerminateBitsReversed, Where{At: at, AtFault: record.Some(f.side)}, "the control word of the Terminate has the bits of each byte in reverse order, as Linux's siw writes it; it was decoded in the intended order")

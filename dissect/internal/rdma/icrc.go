@@ -8,7 +8,6 @@ import (
 // icrcTrust decides which packets with a bad ICRC their receivers drop.
 type icrcTrust struct {
 	tracker     *Tracker
-	current     *currentPacket
 	connections *connections
 
 	sawBadICRC  bool        // a packet had a bad ICRC
@@ -21,7 +20,7 @@ type icrcTrust struct {
 // captures are taken before the adapter fills them in. A packet of an unknown sender
 // with a bad ICRC is accepted only until some sender has shown it, because its address
 // may be damaged, too. e contains the known ends of the packet.
-func (ic *icrcTrust) accepts(d *Datagram, e *ends) bool {
+func (ic *icrcTrust) accepts(d *Datagram, e *ends, cur *currentPacket) bool {
 	switch d.ICRC {
 	case rocev2.ICRCUnchecked:
 		return true
@@ -31,7 +30,7 @@ func (ic *icrcTrust) accepts(d *Datagram, e *ends) bool {
 		ic.sawGoodICRC = true
 		return true
 	}
-	ic.current.mark(nil, record.BadICRC)
+	cur.mark(nil, record.BadICRC)
 	ic.lastBadICRC, ic.sawBadICRC = ic.tracker.Clock, true
 	from := e.src
 	if from == nil {

@@ -84,7 +84,7 @@ func (cs *connections) drop(f *flow) {
 
 // endReused ends a connection whose queue pair or port is reused.
 func (cs *connections) endReused(c *Conn) {
-	cs.close(c, Ending{How: record.EndReused, At: cs.current.now})
+	cs.close(c, Ending{How: record.EndReused, At: cs.tracker.now})
 	cs.finish(c)
 }
 
@@ -365,9 +365,6 @@ func (cs *connections) join(other, f *flow) {
 	c.flows[to] = f
 	for i := f.ops.head; i < len(f.ops.entries); i++ {
 		f.ops.entries[i].op.Side, f.ops.entries[i].op.conn = to, c
-	}
-	if cs.current.verdict.Conn == old {
-		cs.current.verdict.Conn = c
 	}
 	cs.updatePairing(c)
 }

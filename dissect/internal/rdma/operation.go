@@ -16,7 +16,6 @@ const maxSend = 1 << 20
 // operations makes operations of requests and responses, and reports their events.
 type operations struct {
 	tracker  *Tracker
-	current  *currentPacket
 	contents *contents
 
 	buffers buffers
@@ -117,10 +116,10 @@ type part struct {
 }
 
 // sendPart adds a part to a Send.
-func (ops *operations) sendPart(f *flow, p part, at record.Stamp) {
+func (ops *operations) sendPart(f *flow, p part, cur *currentPacket) {
 	if p.first {
 		ops.breakSend(f)
-		f.send = ops.operate(f, Send, p.run, at)
+		f.send = ops.operate(f, Send, p.run, cur.at)
 		f.buffer, f.sendTruncated = f.buffer[:0], false
 		if len(p.data) >= 4 {
 			f.send.Word = record.Some(be.Uint32(p.data))
@@ -130,7 +129,7 @@ func (ops *operations) sendPart(f *flow, p part, at record.Stamp) {
 	if o == nil {
 		return // its beginning was not captured
 	}
-	ops.countPacket(o, at)
+	ops.countPacket(o, cur)
 	if !p.first {
 		ops.enter(f, p.run, o)
 	}
@@ -193,13 +192,13 @@ func (ops *operations) breakSend(f *flow) {
 }
 
 // countPacket counts a packet of an operation.
-func (ops *operations) countPacket(o *Operation, at record.Stamp) {
+func (ops *operations) countPacket(o *Operation, cur *currentPacket) {
 	o.Packets++
-	if o.Kind != Send || at.Packet > o.Last.Packet { // the last packet of a Send is the one that completed it
-		o.Last = at
+	if o.Kind != Send || cur.at.Packet > o.Last.Packet { // the last packet of a Send is the one that completed it
+		o.Last = cur.at
 	}
-	if ops.current.heldStamp.Packet != 0 && o.disorder == nil {
-		o.disorder = &disorder{ops.current.heldStamp, ops.current.now}
+	if cur.after.Packet != 0 && o.disorder == nil {
+		o.disorder = &disorder{cur.at, cur.after}
 	}
 }
 
@@ -233,7 +232,6 @@ func (ops *operations) breakWrite(f *flow) {
 func (ops *operations) writePart(f *flow, offset uint64, data []byte, size int, last bool) {
 	o := f.write
 	ops.contents.notePayload(o, offset, size)
-	ops.current.noteBytes(o, offset, int64(size))
 	o.Bytes += int64(size)
 	if !o.Announced {
 		o.Length = max(o.Length, o.Bytes)
@@ -259,9 +257,8 @@ func (ops *operations) readBegins(f *flow, m target, r run, at record.Stamp) *Op
 }
 
 // readPart adds new data to a Read, at an offset in the Read.
-func (ops *operations) readPart(o *Operation, offset int64, data []byte, size int, at record.Stamp) {
+func (ops *operations) readPart(o *Operation, offset int64, data []byte, size int) {
 	ops.contents.notePayload(o, o.Offset+uint64(offset), size)
-	ops.current.noteBytes(o, o.Offset+uint64(offset), int64(size))
 	o.Bytes += int64(size)
 	if o.Tag != 0 {
 		o.conn.follower.Moved(o, o.Offset+uint64(offset), data, size)
@@ -285,11 +282,11 @@ func (ops *operations) reportAcked(o *Operation, at record.Stamp) {
 
 // retransmitted counts and reports a retransmitted packet; o is nil if its operation is
 // not known.
-func (ops *operations) retransmitted(f *flow, o *Operation, at record.Stamp, b *Burst) {
+func (ops *operations) retransmitted(f *flow, o *Operation, b *Burst, cur *currentPacket) {
 	c := f.conn
 	c.record.Retransmitted++
-	ops.current.mark(o, record.Retransmitted)
-	if o == nil || c.follower.Operation(Event{What: Retransmitted, Op: o, By: f.side, At: at, Burst: b}) == Unassigned {
+	cur.mark(o, record.Retransmitted)
+	if o == nil || c.follower.Operation(Event{What: Retransmitted, Op: o, By: f.side, At: cur.at, Burst: b}) == Unassigned {
 		c.record.RetransmittedUnassigned++
 	}
 }

@@ -18,7 +18,6 @@ const maxJump = 1 << 20
 // infiniband takes the packets of InfiniBand's transport, in the order of their PSNs.
 type infiniband struct {
 	tracker    *Tracker
-	current    *currentPacket
 	operations *operations
 	contents   *contents
 
@@ -68,7 +67,7 @@ func printOf(p *rocev2.Packet, raw []byte, length int) uint32 {
 
 // request takes a packet that its sender numbered itself: Send, Write, Read Request,
 // Atomic.
-func (ib *infiniband) request(f *flow, d *Datagram) {
+func (ib *infiniband) request(f *flow, d *Datagram, cur *currentPacket) {
 	p := d.Packet
 	if !f.started {
 		f.started = true
@@ -92,19 +91,19 @@ func (ib *infiniband) request(f *flow, d *Datagram) {
 			ib.tracker.unordered = true
 		}
 		turn := f.receiver.arrives(p.PSN)
-		ib.accept(f, p, d.At)
+		ib.accept(f, p, cur)
 		f.sentLast(p.PSN, turn, d.At, d.print)
 		if turn == inOrder {
 			f.receiver.next = f.expect
 		}
-		ib.drain(f)
+		ib.drain(f, cur)
 	case delta < 0:
 		if o := f.ops.at(psns, p.PSN); o != nil && p.Headers&rocev2.HasRETH != 0 && o.Kind == Read {
 			o.Again = int64(p.RETH.DMALength)
 		}
-		ib.takeOldRequest(f, d)
+		ib.takeOldRequest(f, d, cur)
 	default:
-		ib.holdRequest(f, d)
+		ib.holdRequest(f, d, cur)
 	}
 	f.signals.requested, f.signals.sent = d.At.Time, sentRequest{p.PSN, d.print, d.At.Time}
 }
@@ -174,25 +173,25 @@ func (o *Operation) most(mtu int) uint32 {
 
 // takeOldRequest takes a request with a PSN below the expected one: it is a
 // retransmission, or was counted as not captured before.
-func (ib *infiniband) takeOldRequest(f *flow, d *Datagram) {
+func (ib *infiniband) takeOldRequest(f *flow, d *Datagram, cur *currentPacket) {
 	psn, at := d.Packet.PSN, d.At
 	if f.gapFrom != f.gapTo && psns.delta(psn, f.gapFrom) >= 0 && psns.delta(psn, f.gapTo) < 0 {
 		f.conn.record.OutOfOrder++
 		ib.tracker.unordered = true
-		ib.current.mark(nil, record.Late)
+		cur.mark(nil, record.Late)
 		return
 	}
 	f.noteRetry(psns, psn, !f.hasAck || psns.delta(psn, f.acked) > 0, at)
 	o, to := ib.copyOf(f, d)
 	if o != nil && o.Kind == Write {
 		offset := int64(uint32(psns.delta(psn, o.from))) * int64(o.size)
-		ib.current.noteBytes(o, o.Offset+uint64(offset), min(int64(o.size), o.Length-offset))
+		cur.noteBytes(o, o.Offset+uint64(offset), min(int64(o.size), o.Length-offset))
 	}
 	var b *Burst
 	if !f.signals.networkCopy(d) {
 		b = ib.operations.burstOf(f, psns, run{psn, to}, o, at)
 	}
-	ib.operations.retransmitted(f, o, at, b)
+	ib.operations.retransmitted(f, o, b, cur)
 }
 
 // copyOf notes a further copy of a request. It returns the operation that the copy
@@ -234,61 +233,56 @@ func (ib *infiniband) noteCopy(f *flow) {
 const manyCopies = 16
 
 // holdRequest keeps a copy of a request that came before one that it has to follow.
-func (ib *infiniband) holdRequest(f *flow, d *Datagram) {
+func (ib *infiniband) holdRequest(f *flow, d *Datagram, cur *currentPacket) {
 	psn := d.Packet.PSN
-	ib.current.mark(f.ops.at(psns, psn), record.AfterGap)
+	cur.mark(f.ops.at(psns, psn), record.AfterGap)
 	i, found := f.held().find(psns, psn)
 	if found {
-		ib.operations.noteHeldRetransmission(f, i, d.At, ib.operations.burstOf(f, psns, run{psn, psns.add(psn, 1)}, nil, d.At))
+		ib.operations.noteHeldRetransmission(f, i, cur, ib.operations.burstOf(f, psns, run{psn, psns.add(psn, 1)}, nil, d.At))
 		return
 	}
-	copied := held{stamp: d.At, data: ib.operations.buffers.add(nil, d.Raw), length: d.Length}
+	copied := held{stamp: d.At, badICRC: cur.acceptedBadICRC(), data: ib.operations.buffers.add(nil, d.Raw), length: d.Length}
 	f.window.insert(i, psn, copied)
 	f.conn.share.Charge(int64(len(copied.data)) + heldCost)
 	if f.hasAck && psns.delta(f.acked, f.window.first()) >= -1 {
-		ib.skipGap(f)
+		ib.skipGap(f, cur)
 	}
 	for f.window.full() {
-		ib.skipGap(f)
+		ib.skipGap(f, cur)
 	}
 }
 
 // drain accepts held requests that are now in order.
-func (ib *infiniband) drain(f *flow) {
+func (ib *infiniband) drain(f *flow, cur *currentPacket) {
 	if f.window.empty() {
 		return
 	}
 	f.conn.record.OutOfOrder++ // the current packet came after the held ones
-	ib.current.mark(nil, record.OutOfOrder)
-	ib.acceptHeld(f)
+	cur.mark(nil, record.OutOfOrder)
+	ib.acceptHeld(f, cur)
 }
 
-// acceptHeld accepts held requests up to the next gap. The verdict on the current
-// packet stays unchanged, unless the current packet is one of them.
-func (ib *infiniband) acceptHeld(f *flow) {
+// acceptHeld accepts held requests up to the next gap. The current packet may be one of them.
+func (ib *infiniband) acceptHeld(f *flow, cur *currentPacket) {
 	if f.window.empty() {
 		return
 	}
-	taken := 0
+	taken, own := 0, currentPacket{}
 	for ; taken < len(f.window.order); taken++ {
 		psn := f.window.order[taken].seq
 		item := &f.window.items[f.window.order[taken].item]
-		marked := ib.current.verdict
 		if delta := psns.delta(psn, f.expect); delta > 0 && !f.psnLowerBound {
 			break
 		} else if delta >= 0 && ib.held.Decode(item.data, item.length) == nil {
 			if f.psnLowerBound {
 				ib.learnPSN(f, psn)
 			}
-			ib.current.heldStamp = item.stamp
-			ib.accept(f, &ib.held, item.stamp)
-			ib.current.heldStamp = record.Stamp{}
+			taking := cur.accepting(item, &own)
+			taking.after = cur.at
+			ib.accept(f, &ib.held, taking)
 			f.sentLast(psn, ahead, item.stamp, printOf(&ib.held, item.data, item.length))
 		}
 		ib.operations.reportHeldRetransmissions(f, f.ops.at(psns, psn), item)
-		if item.stamp != ib.current.now {
-			ib.current.verdict = marked
-		}
 		ib.operations.unhold(f, item)
 	}
 	f.window.remove(taken)
@@ -296,12 +290,12 @@ func (ib *infiniband) acceptHeld(f *flow) {
 
 // skipGap counts the requests before the first held request as not captured, and
 // accepts the held ones.
-func (ib *infiniband) skipGap(f *flow) {
+func (ib *infiniband) skipGap(f *flow, cur *currentPacket) {
 	if f.window.empty() {
 		return
 	}
 	ib.skipTo(f, f.window.first(), f.window.earliest().stamp)
-	ib.acceptHeld(f)
+	ib.acceptHeld(f, cur)
 }
 
 // skipTo moves the expected PSN forward over packets that were not captured.
@@ -332,11 +326,11 @@ func (ib *infiniband) skipTo(f *flow, psn uint32, at record.Stamp) {
 }
 
 // accept takes the request that is next in order.
-func (ib *infiniband) accept(f *flow, p *rocev2.Packet, at record.Stamp) {
+func (ib *infiniband) accept(f *flow, p *rocev2.Packet, cur *currentPacket) {
 	info := p.Opcode.Info()
 	f.expect = psns.add(p.PSN, 1)
 	if !info.Last && p.PayloadLength > 0 {
-		ib.learnMTU(f.conn, p.PayloadLength)
+		ib.learnMTU(f.conn, p.PayloadLength, cur)
 	}
 	if f.offsets != nil {
 		f.offsets.advance(psns, p.PSN)
@@ -344,24 +338,24 @@ func (ib *infiniband) accept(f *flow, p *rocev2.Packet, at record.Stamp) {
 	}
 	switch info.Kind {
 	case rocev2.KindSend:
-		whole := part{first: info.First, last: info.Last, data: p.Payload, size: p.PayloadLength, cut: !p.HasICRC, bad: ib.current.acceptedBadICRC(), run: run{p.PSN, f.expect}}
+		whole := part{first: info.First, last: info.Last, data: p.Payload, size: p.PayloadLength, cut: !p.HasICRC, bad: cur.acceptedBadICRC(), run: run{p.PSN, f.expect}}
 		if p.Headers&rocev2.HasIETH != 0 {
 			whole.invalidates = record.Some(p.IETH.RKey)
 		}
-		ib.operations.sendPart(f, whole, at)
+		ib.operations.sendPart(f, whole, cur)
 		if last := f.ops.last(); last != nil && last.op.Kind == Send {
-			ib.current.mark(last.op, 0)
+			cur.mark(last.op, 0)
 		}
 	case rocev2.KindWrite:
-		ib.writePacket(f, p, at)
+		ib.writePacket(f, p, cur)
 	case rocev2.KindReadRequest:
-		ib.readRequest(f, p, at)
+		ib.readRequest(f, p, cur)
 	case rocev2.KindAtomic:
 		ib.operations.breakWrite(f)
-		o := ib.operations.operate(f, Atomic, run{p.PSN, f.expect}, at)
+		o := ib.operations.operate(f, Atomic, run{p.PSN, f.expect}, cur.at)
 		o.Handle, o.Offset, o.Length, o.Announced, o.Packets, o.count = p.AtomicETH.RKey, p.AtomicETH.VirtualAddress, 8, true, 1, 1
 		f.conn.follower.Operation(Event{What: Began, Op: o})
-		ib.current.mark(o, 0)
+		cur.mark(o, 0)
 	}
 	ib.contents.reportPayload()
 }
@@ -371,13 +365,13 @@ const maxLearned = 8
 
 // learnMTU derives the path MTU from a packet that is not the last of its message, and
 // therefore full. The path MTU of the handshake is only an upper limit.
-func (ib *infiniband) learnMTU(c *Conn, n int) {
+func (ib *infiniband) learnMTU(c *Conn, n int, cur *currentPacket) {
 	if n == c.mtu || n < 256 || n > 4096 || n&(n-1) != 0 || c.learned == maxLearned {
 		return
 	}
 	if n < c.asked && !c.mtuReported {
 		c.mtuReported = true
-		c.Report(rule.PathMTUUnused, Where{At: ib.current.now}, "full packets carry %d bytes, although the REQ asked for a path MTU of %d", n, c.asked)
+		c.Report(rule.PathMTUUnused, Where{At: cur.at}, "full packets carry %d bytes, although the REQ asked for a path MTU of %d", n, c.asked)
 	}
 	c.mtu = n
 	c.learned++
@@ -394,7 +388,7 @@ func (ib *infiniband) learnMTU(c *Conn, n int) {
 		if last := f.ops.last(); last != nil && last.op.Kind == Read && !last.op.done {
 			if after := psns.add(last.from, max(last.op.count, 1)); f.psnLowerBound || after == f.expect {
 				f.extend(last, packetsFor(uint32(last.op.Length), n))
-				ib.acceptHeld(f)
+				ib.acceptHeld(f, cur)
 			}
 		}
 	}
@@ -404,10 +398,10 @@ func (ib *infiniband) learnMTU(c *Conn, n int) {
 // to the current Write if its PSN is within that Write; packets lost before it do not
 // matter. Its offset follows from the size of the Write's own packets, which may be
 // smaller than the path MTU of the handshake.
-func (ib *infiniband) writePacket(f *flow, p *rocev2.Packet, at record.Stamp) {
+func (ib *infiniband) writePacket(f *flow, p *rocev2.Packet, cur *currentPacket) {
 	info := p.Opcode.Info()
 	if info.First {
-		ib.operations.writeBegins(f, target{p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}, true, run{p.PSN, f.expect}, at)
+		ib.operations.writeBegins(f, target{p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}, true, run{p.PSN, f.expect}, cur.at)
 		f.write.size = int32(p.PayloadLength)
 	}
 	o := f.write
@@ -419,17 +413,18 @@ func (ib *infiniband) writePacket(f *flow, p *rocev2.Packet, at record.Stamp) {
 		ib.operations.breakWrite(f) // it belongs to another Write, whose first packet was not captured
 		return
 	}
-	ib.operations.countPacket(o, at)
+	ib.operations.countPacket(o, cur)
 	o.Cut = o.Cut || !p.HasICRC
 	if !info.First {
 		ib.operations.enter(f, run{p.PSN, f.expect}, o)
 	}
-	ib.current.mark(o, 0)
+	cur.mark(o, 0)
+	cur.noteBytes(o, o.Offset+uint64(offset), int64(p.PayloadLength))
 	ib.operations.writePart(f, o.Offset+uint64(offset), p.Payload, p.PayloadLength, info.Last)
 }
 
 // readRequest takes an RDMA Read Request.
-func (ib *infiniband) readRequest(f *flow, p *rocev2.Packet, at record.Stamp) {
+func (ib *infiniband) readRequest(f *flow, p *rocev2.Packet, cur *currentPacket) {
 	count := uint32(0)
 	switch {
 	case p.RETH.DMALength <= 256:
@@ -438,17 +433,17 @@ func (ib *infiniband) readRequest(f *flow, p *rocev2.Packet, at record.Stamp) {
 		count = min(packetsFor(p.RETH.DMALength, f.conn.mtu), maxJump)
 	}
 	to := psns.add(p.PSN, max(count, 1))
-	o := ib.operations.readBegins(f, target{p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}, run{p.PSN, to}, at)
+	o := ib.operations.readBegins(f, target{p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}, run{p.PSN, to}, cur.at)
 	o.count = count
 	f.psnLowerBound = count == 0
 	f.expect = to
-	ib.current.mark(o, 0)
-	ib.current.noteBytes(o, o.Offset, o.Length)
+	cur.mark(o, 0)
+	cur.noteBytes(o, o.Offset, o.Length)
 }
 
 // response takes a packet that carries the PSN of a request of the other side: an
 // acknowledgement or a response.
-func (ib *infiniband) response(f *flow, d *Datagram) {
+func (ib *infiniband) response(f *flow, d *Datagram, cur *currentPacket) {
 	p, info := d.Packet, d.Packet.Opcode.Info()
 	asker := f.peer()
 	if asker == nil {
@@ -458,41 +453,41 @@ func (ib *infiniband) response(f *flow, d *Datagram) {
 	before := (p.PSN - 1) & rocev2.PSNMask
 	if info.Kind == rocev2.KindReadResponse {
 		if !info.Last && p.PayloadLength > 0 {
-			ib.learnMTU(f.conn, p.PayloadLength)
+			ib.learnMTU(f.conn, p.PayloadLength, cur)
 		}
-		ib.acknowledged(asker, before, d.At)
-		ib.readResponse(f, asker, p, d.At)
+		ib.acknowledged(asker, before, cur)
+		ib.readResponse(f, asker, p, cur)
 		return
 	}
 	syndrome := p.AETH.Syndrome
 	switch {
 	case info.Kind == rocev2.KindAtomicAck:
 		asker.signals.answered(p.PSN)
-		ib.acknowledged(asker, p.PSN, d.At)
+		ib.acknowledged(asker, p.PSN, cur)
 		if o := asker.ops.at(psns, p.PSN); o != nil && o.Kind == Atomic && !o.done {
-			ib.operations.countPacket(o, d.At)
+			ib.operations.countPacket(o, cur)
 			o.done, o.Bytes = true, o.Length
 			f.conn.follower.Operation(Event{What: Done, Op: o})
-			ib.current.mark(o, 0)
+			cur.mark(o, 0)
 		}
 	case syndrome.IsAck():
-		ib.current.mark(asker.ops.at(psns, p.PSN), 0)
-		ib.acknowledged(asker, p.PSN, d.At)
-		ib.current.mark(asker.ops.at(psns, p.PSN), 0) // the request may have been held until now
+		cur.mark(asker.ops.at(psns, p.PSN), 0)
+		ib.acknowledged(asker, p.PSN, cur)
+		cur.mark(asker.ops.at(psns, p.PSN), 0) // the request may have been held until now
 	case syndrome.IsRNR():
 		f.conn.record.RNRNaks++
-		ib.acknowledged(asker, before, d.At)
-		ib.nak(f, asker, d)
+		ib.acknowledged(asker, before, cur)
+		ib.nak(f, asker, d, cur)
 	case syndrome.IsNak():
 		f.conn.record.Naks++
-		ib.acknowledged(asker, before, d.At)
-		ib.nak(f, asker, d)
+		ib.acknowledged(asker, before, cur)
+		ib.nak(f, asker, d, cur)
 	}
 }
 
 // acknowledged notes that the receiver of the flow's requests accepted every PSN up to
 // psn.
-func (ib *infiniband) acknowledged(f *flow, psn uint32, at record.Stamp) {
+func (ib *infiniband) acknowledged(f *flow, psn uint32, cur *currentPacket) {
 	if !f.started {
 		f.ackedEarly, f.earlyAck = true, psn
 	}
@@ -501,33 +496,33 @@ func (ib *infiniband) acknowledged(f *flow, psn uint32, at record.Stamp) {
 	}
 	f.acked, f.hasAck = psn, true
 	f.retries = retries{}
-	f.signals.progress = at.Time
+	f.signals.progress = cur.at.Time
 	if f.receiver.known && psns.delta(psn, f.receiver.next) >= 0 {
 		f.receiver.next = psns.add(psn, 1)
 	}
 	if !f.window.empty() && psns.delta(psn, f.window.first()) >= -1 {
-		ib.skipGap(f)
+		ib.skipGap(f, cur)
 	}
 	l, covered := &f.ops, f.ops.unacked
 	for covered < len(l.entries) && psns.delta(psn, l.entries[covered].to) >= -1 && l.entries[covered].op != f.send && l.entries[covered].op != f.write {
 		covered++
 	}
-	ib.operations.decideCopies(f, l.unacked, covered, at)
+	ib.operations.decideCopies(f, l.unacked, covered, cur.at)
 	for ; l.unacked < covered; l.unacked++ {
-		ib.operations.reportAcked(l.entries[l.unacked].op, at)
+		ib.operations.reportAcked(l.entries[l.unacked].op, cur.at)
 	}
 }
 
 // nak takes a NAK: it finds the refused operation, and ends the connection if the NAK
 // is fatal.
-func (ib *infiniband) nak(f, asker *flow, d *Datagram) {
+func (ib *infiniband) nak(f, asker *flow, d *Datagram, cur *currentPacket) {
 	p, at := d.Packet, d.At
 	c, syndrome := f.conn, p.AETH.Syndrome
 	if old := asker.hasAck && psns.delta(p.PSN, asker.acked) <= 0; !old && asker.signals.refused(p.PSN, syndrome.IsRNR(), d) {
 		ib.rollBack(asker, p.PSN)
 	}
 	r := Refusal{Op: asker.ops.at(psns, p.PSN), By: f.side, At: at, Reason: "RNR", NotReady: syndrome.IsRNR()}
-	ib.current.mark(r.Op, record.Refused)
+	cur.mark(r.Op, record.Refused)
 	if o := r.Op; o != nil {
 		r.Kind, r.Handle, r.Offset, r.Length = o.Kind, record.SomeIf(o.Handle, o.Kind != Send), o.Offset, uint32(o.Length)
 		r.Taken = int64(uint32(psns.delta(p.PSN, o.from))) * int64(o.size)
@@ -548,8 +543,8 @@ func (ib *infiniband) nak(f, asker *flow, d *Datagram) {
 }
 
 // readResponse takes a packet of the response to a Read of the other side.
-func (ib *infiniband) readResponse(f, asker *flow, p *rocev2.Packet, at record.Stamp) {
-	c := f.conn
+func (ib *infiniband) readResponse(f, asker *flow, p *rocev2.Packet, cur *currentPacket) {
+	c, at := f.conn, cur.at
 	o := asker.ops.at(psns, p.PSN)
 	if o == nil && asker.psnLowerBound { // its number of PSNs is not known yet
 		if last := asker.ops.last(); last.op.Kind == Read {
@@ -561,7 +556,7 @@ func (ib *infiniband) readResponse(f, asker *flow, p *rocev2.Packet, at record.S
 	if o == nil || o.Kind != Read {
 		switch {
 		case asker.started && psns.delta(p.PSN, asker.expect) < 0:
-			ib.operations.retransmitted(f, nil, at, nil)
+			ib.operations.retransmitted(f, nil, nil, cur)
 		case asker.unmatchedResponses > 0 && psns.delta(p.PSN, asker.unmatchedPSN) == asker.unmatchedResponses:
 			asker.unmatchedResponses++
 		default:
@@ -569,20 +564,20 @@ func (ib *infiniband) readResponse(f, asker *flow, p *rocev2.Packet, at record.S
 		}
 		return
 	}
-	ib.current.mark(o, 0)
+	cur.mark(o, 0)
 	asker.signals.answered(p.PSN)
 	index := int64(psns.delta(p.PSN, o.from))
 	if index > 0 && c.mtu == 0 {
 		return
 	}
-	ib.current.noteBytes(o, o.Offset+uint64(index*int64(c.mtu)), int64(p.PayloadLength))
+	cur.noteBytes(o, o.Offset+uint64(index*int64(c.mtu)), int64(p.PayloadLength))
 	if ib.operations.markSeen(o, index, index+1) == 0 {
-		ib.operations.retransmitted(f, o, at, nil)
+		ib.operations.retransmitted(f, o, nil, cur)
 		return
 	}
 	if index+1 < o.seen.Last().Hi {
 		c.record.OutOfOrder++
-		ib.current.mark(o, record.OutOfOrder)
+		cur.mark(o, record.OutOfOrder)
 	}
 	switch {
 	case index == o.taken:
@@ -590,17 +585,17 @@ func (ib *infiniband) readResponse(f, asker *flow, p *rocev2.Packet, at record.S
 			o.disorder.filled = at
 		}
 	case index > o.taken:
-		if ib.current.mark(o, record.AfterGap); o.disorder == nil {
+		if cur.mark(o, record.AfterGap); o.disorder == nil {
 			o.disorder = &disorder{early: at}
 		}
 	}
-	ib.operations.countPacket(o, at)
+	ib.operations.countPacket(o, cur)
 	offset := index * int64(c.mtu)
 	if offset+int64(p.PayloadLength) > o.Length || o.done {
 		return // more than the request asked for
 	}
 	ib.contents.beginPayloadPacket(asker.offsets.responses(p.PSN))
-	ib.operations.readPart(o, offset, p.Payload, p.PayloadLength, at)
+	ib.operations.readPart(o, offset, p.Payload, p.PayloadLength)
 	ib.contents.reportPayload()
 	if last := asker.ops.last(); o.done && asker.psnLowerBound && o == last.op { // the number of its PSNs is now known
 		asker.extend(last, uint32(o.Packets))
@@ -609,15 +604,15 @@ func (ib *infiniband) readResponse(f, asker *flow, p *rocev2.Packet, at record.S
 
 // unreliable takes a packet of an unreliable connection: it has no retransmissions, and
 // missing packets are not captured or lost.
-func (ib *infiniband) unreliable(f *flow, p *rocev2.Packet, at record.Stamp) {
+func (ib *infiniband) unreliable(f *flow, p *rocev2.Packet, cur *currentPacket) {
 	if f.started && psns.delta(p.PSN, f.expect) < 0 {
 		f.conn.record.OutOfOrder++
-		ib.current.mark(nil, record.OutOfOrder)
+		cur.mark(nil, record.OutOfOrder)
 		return
 	}
 	if f.started {
-		ib.skipTo(f, p.PSN, at)
+		ib.skipTo(f, p.PSN, cur.at)
 	}
 	f.started = true
-	ib.accept(f, p, at)
+	ib.accept(f, p, cur)
 }

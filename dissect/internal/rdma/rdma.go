@@ -18,6 +18,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
 	"github.com/rdmadump/rdmadump/dissect/internal/span"
+	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/wiremap"
 )
@@ -247,4 +248,5 @@ type PacketVerdict struct {
 	From, To uint64
 
 	Offset wiremap.StreamOffset // of its payload; see [Tracker.Offsets]
+	FPDUs  []iwarp.Noted        // iWARP: the FPDUs that the segment completes, valid until the next segment; see [Tracker.KeepFPDUs]
 }

@@ -17,7 +17,6 @@ import (
 // bytes. fpdu.go has the part that decodes FPDUs.
 type tcpStreams struct {
 	tracker     *Tracker
-	current     *currentPacket
 	connections *connections
 	operations  *operations
 	contents    *contents
@@ -26,8 +25,15 @@ type tcpStreams struct {
 	iwarp   decoders
 }
 
-// Segment takes a TCP segment. It returns false if the segment carries no iWARP.
-func (t *Tracker) Segment(s *TCP) bool { return t.tcp.segment(s) }
+// Segment takes a TCP segment, and returns the verdict on it. It returns false if the
+// segment carries no iWARP.
+func (t *Tracker) Segment(s *TCP) (verdict PacketVerdict, iwarp bool) {
+	cur := currentPacket{at: s.At}
+	t.now = s.At
+	iwarp = t.tcp.segment(s, &cur)
+	cur.FPDUs = t.tcp.iwarp.fpdus
+	return cur.PacketVerdict, iwarp
+}
 
 // TCP is a segment and its time.
 type TCP struct {
@@ -74,8 +80,7 @@ type decoders struct {
 const maxBadChecksums = 8
 
 // segment takes a TCP segment. It returns false if the segment carries no iWARP.
-func (ts *tcpStreams) segment(s *TCP) bool {
-	ts.current.now, ts.current.verdict = s.At, PacketVerdict{}
+func (ts *tcpStreams) segment(s *TCP, cur *currentPacket) bool {
 	ts.iwarp.fpdus = ts.iwarp.fpdus[:0]
 	key := streamKey{s.Src, s.Dst, s.SrcPort, s.DstPort}
 	f := ts.streams[key]
@@ -98,9 +103,9 @@ func (ts *tcpStreams) segment(s *TCP) bool {
 			from.tcpBad++
 		}
 		if bad && (from.tcpBad <= maxBadChecksums || from.tcpGood >= from.tcpBad) { // the receiver drops the segment
-			if ts.current.mark(nil, record.BadChecksum); f != nil {
+			if cur.mark(nil, record.BadChecksum); f != nil {
 				f.conn.record.Packets++
-				ts.current.verdict.Conn = f.conn
+				cur.Conn = f.conn
 			}
 			ts.tracker.BadChecksum++
 			return f != nil
@@ -114,9 +119,9 @@ func (ts *tcpStreams) segment(s *TCP) bool {
 	if f == nil {
 		return false
 	}
-	ts.connections.countFor(f.conn, IWARP)
+	ts.connections.countFor(f.conn, IWARP, cur)
 	f.notePacket(s.Length > 0)
-	ts.takeSegment(f, s)
+	ts.takeSegment(f, s, cur)
 	return true
 }
 
@@ -237,23 +242,23 @@ func plausibleFPDU(data []byte, known bool) bool {
 }
 
 // takeSegment processes a segment of a known stream.
-func (ts *tcpStreams) takeSegment(f *flow, s *TCP) {
+func (ts *tcpStreams) takeSegment(f *flow, s *TCP, cur *currentPacket) {
 	c, w := f.conn, f.stream
 	if s.Flags&link.TCPACK != 0 {
 		if peer := f.peer(); peer != nil && peer.stream.known {
 			pureACK := s.Length == 0 // it has no other purpose
-			ts.acknowledgedTCP(peer, s.Ack, s.At, pureACK)
+			ts.acknowledgedTCP(peer, s.Ack, pureACK, cur)
 			if pureACK {
-				ts.current.mark(peer.ops.at(octets, s.Ack-1), 0)
+				cur.mark(peer.ops.at(octets, s.Ack-1), 0)
 			}
 		}
 	}
 	if s.Length > 0 {
-		ts.current.verdict.Offset = f.offsets.requests(octets, s.Seq)
-		ts.takeData(f, s)
+		cur.Offset = f.offsets.requests(octets, s.Seq)
+		ts.takeData(f, s, cur)
 		f.signals.requested = s.At.Time
-		if ts.current.verdict.Op == nil {
-			ts.attributePartial(f)
+		if cur.Op == nil {
+			ts.attributePartial(f, cur)
 		}
 	}
 	switch {
@@ -273,22 +278,22 @@ func (ts *tcpStreams) takeSegment(f *flow, s *TCP) {
 
 // attributePartial finds the operation of an FPDU of which a segment brought only a
 // part.
-func (ts *tcpStreams) attributePartial(f *flow) {
+func (ts *tcpStreams) attributePartial(f *flow, cur *currentPacket) {
 	w, s := f.stream, &ts.iwarp.segment
 	if w.markers || len(w.partial) < iwarp.LengthLen || s.Decode(w.partial[iwarp.LengthLen:]) != nil {
 		return
 	}
 	switch {
 	case s.Tagged && s.Opcode == iwarp.Write && f.write != nil && f.write.Handle == s.STag:
-		ts.current.mark(f.write, 0)
+		cur.mark(f.write, 0)
 	case s.Tagged && s.Opcode == iwarp.Write:
-		ts.current.verdict.Tag = f.conn.follower.Owner(f.side.Other(), Name{Kind: Write, Handle: s.STag, Offset: s.Offset})
+		cur.Tag = f.conn.follower.Owner(f.side.Other(), Name{Kind: Write, Handle: s.STag, Offset: s.Offset})
 	case s.Tagged && s.Opcode == iwarp.ReadResponse:
 		if peer := f.peer(); peer != nil {
-			ts.current.mark(peer.readOfSink(fragment{Segment: s}), 0)
+			cur.mark(peer.readOfSink(fragment{Segment: s}), 0)
 		}
 	case s.Opcode.IsSend() && s.Offset > 0:
-		ts.current.mark(f.send, 0)
+		cur.mark(f.send, 0)
 	}
 }
 
@@ -301,7 +306,7 @@ func (c *Conn) firstFin(f *flow) record.Opt[Side] {
 	return record.Some(f.side)
 }
 
-func (ts *tcpStreams) takeData(f *flow, s *TCP) {
+func (ts *tcpStreams) takeData(f *flow, s *TCP, cur *currentPacket) {
 	c, w := f.conn, f.stream
 	if !w.known {
 		w.known, w.next = true, s.Seq
@@ -311,44 +316,44 @@ func (ts *tcpStreams) takeData(f *flow, s *TCP) {
 	switch {
 	case delta <= -int32(s.Length): // all of it was captured before
 		f.noteRetry(octets, s.Seq, w.acked && octets.delta(s.Seq, w.ackedTo) >= 0, s.At)
-		ts.noteResentSegment(f, s)
+		ts.noteResentSegment(f, s, cur)
 		return
 	case delta < 0: // a part of it was captured before
-		ts.noteResentSegment(f, s)
+		ts.noteResentSegment(f, s, cur)
 		skip := min(int(-delta), len(data))
-		ts.feed(f, data[skip:], s.Offset+skip, s.Length+int(delta), s.At)
+		ts.feed(f, data[skip:], s.Offset+skip, s.Length+int(delta), cur)
 	case delta == 0:
 		if w.acked && octets.delta(w.ackedTo, s.Seq) > 0 { // the acknowledgement came first
 			ts.tracker.unordered = true
 		}
 		if !f.window.empty() {
 			c.record.OutOfOrder++
-			ts.current.mark(nil, record.OutOfOrder)
+			cur.mark(nil, record.OutOfOrder)
 		}
-		ts.feed(f, data, s.Offset, s.Length, s.At)
+		ts.feed(f, data, s.Offset, s.Length, cur)
 	default:
-		ts.holdSegment(f, s)
+		ts.holdSegment(f, s, cur)
 		return
 	}
-	ts.drainSegments(f)
+	ts.drainSegments(f, cur)
 }
 
 // noteResentSegment notes a retransmitted segment for the operations that end in it.
-func (ts *tcpStreams) noteResentSegment(f *flow, s *TCP) {
+func (ts *tcpStreams) noteResentSegment(f *flow, s *TCP, cur *currentPacket) {
 	end := octets.add(s.Seq, uint32(s.Length))
 	for i := f.ops.find(octets, s.Seq); i >= 0 && i < len(f.ops.entries) && octets.delta(f.ops.entries[i].to, end) <= 0; i++ {
 		f.ops.entries[i].op.copies.note(behind, s.At, 0)
 	}
 	o := f.ops.at(octets, s.Seq)
-	ts.operations.retransmitted(f, o, s.At, ts.operations.burstOf(f, octets, run{s.Seq, end}, o, s.At))
+	ts.operations.retransmitted(f, o, ts.operations.burstOf(f, octets, run{s.Seq, end}, o, s.At), cur)
 }
 
 // holdSegment keeps a copy of a segment that came before one that it has to follow.
-func (ts *tcpStreams) holdSegment(f *flow, s *TCP) {
-	ts.current.mark(nil, record.AfterGap)
+func (ts *tcpStreams) holdSegment(f *flow, s *TCP, cur *currentPacket) {
+	cur.mark(nil, record.AfterGap)
 	i, found := f.held().find(octets, s.Seq)
 	if found {
-		ts.operations.noteHeldRetransmission(f, i, s.At, nil)
+		ts.operations.noteHeldRetransmission(f, i, cur, nil)
 		item := &f.window.items[f.window.order[i].item]
 		if len(s.Payload) > len(item.data) { // the longer copy is kept
 			grown := int64(len(s.Payload) - len(item.data))
@@ -363,18 +368,18 @@ func (ts *tcpStreams) holdSegment(f *flow, s *TCP) {
 	}
 	w := f.stream
 	for !f.window.empty() && (f.window.full() || w.acked && octets.delta(w.ackedTo, f.window.first()) > 0) {
-		ts.skipSegments(f)
+		ts.skipSegments(f, cur)
 	}
 }
 
-// drainSegments takes held segments that are now in order. The verdict on the current
-// packet stays unchanged, unless the current packet is one of them.
-func (ts *tcpStreams) drainSegments(f *flow) {
+// drainSegments takes held segments that are now in order. The current packet may be one of
+// them.
+func (ts *tcpStreams) drainSegments(f *flow, cur *currentPacket) {
 	if f.window.empty() {
 		return
 	}
 	w := f.stream
-	taken := 0
+	taken, own := 0, currentPacket{}
 	for ; taken < len(f.window.order); taken++ {
 		seq := f.window.order[taken].seq
 		item := &f.window.items[f.window.order[taken].item]
@@ -382,14 +387,10 @@ func (ts *tcpStreams) drainSegments(f *flow) {
 		if delta > 0 {
 			break
 		}
-		marked := ts.current.verdict
 		if skip := int(-delta); skip < item.length {
-			ts.feed(f, item.data[min(skip, len(item.data)):], -1, item.length-skip, item.stamp)
+			ts.feed(f, item.data[min(skip, len(item.data)):], -1, item.length-skip, cur.accepting(item, &own))
 		}
 		ts.operations.reportHeldRetransmissions(f, f.ops.at(octets, seq), item)
-		if item.stamp != ts.current.now {
-			ts.current.verdict = marked
-		}
 		ts.operations.unhold(f, item)
 	}
 	f.window.remove(taken)
@@ -397,7 +398,7 @@ func (ts *tcpStreams) drainSegments(f *flow) {
 
 // skipSegments counts the bytes before the first held segment as not captured, and
 // takes the held segments.
-func (ts *tcpStreams) skipSegments(f *flow) {
+func (ts *tcpStreams) skipSegments(f *flow, cur *currentPacket) {
 	if f.window.empty() {
 		return
 	}
@@ -408,7 +409,7 @@ func (ts *tcpStreams) skipSegments(f *flow) {
 		f.conn.Report(ruleLost, Where{At: at}, "%d bytes of the TCP stream from sequence number %d are not in the capture", missing, w.next)
 		ts.skipBytes(f, seq, int(missing))
 	}
-	ts.drainSegments(f)
+	ts.drainSegments(f, cur)
 }
 
 // skipBytes moves the stream past missing bytes.
@@ -426,7 +427,7 @@ func (ts *tcpStreams) skipBytes(f *flow, next uint32, missing int) {
 // RDMAP may still refuse them with a Terminate, for example a Reply. If pureACK is
 // true, the segment has no other purpose, and is a packet of the operations that it
 // acknowledges.
-func (ts *tcpStreams) acknowledgedTCP(f *flow, ack uint32, at record.Stamp, pureACK bool) {
+func (ts *tcpStreams) acknowledgedTCP(f *flow, ack uint32, pureACK bool, cur *currentPacket) {
 	w := f.stream
 	if w.acked && octets.delta(ack, w.ackedTo) <= 0 {
 		if pureACK && ack == w.ackedTo {
@@ -436,22 +437,22 @@ func (ts *tcpStreams) acknowledgedTCP(f *flow, ack uint32, at record.Stamp, pure
 	}
 	w.acked, w.ackedTo = true, ack
 	f.retries = retries{}
-	f.signals.progress, f.signals.dupAcks = at.Time, 0
+	f.signals.progress, f.signals.dupAcks = cur.at.Time, 0
 	l, covered := &f.ops, f.ops.unacked
 	for covered < len(l.entries) && octets.delta(ack, l.entries[covered].to) >= 0 && l.entries[covered].op != f.send && l.entries[covered].op != f.write {
 		covered++
 	}
-	ts.operations.decideCopies(f, l.unacked, covered, at)
+	ts.operations.decideCopies(f, l.unacked, covered, cur.at)
 	for ; l.unacked < covered; l.unacked++ {
 		e := &l.entries[l.unacked]
 		if e.op.Side == f.side {
-			if ts.operations.reportAcked(e.op, at); pureACK {
-				ts.current.mark(e.op, 0)
+			if ts.operations.reportAcked(e.op, cur.at); pureACK {
+				cur.mark(e.op, 0)
 			}
 		}
 	}
 	if !f.window.empty() && octets.delta(ack, f.window.first()) > 0 {
-		ts.skipSegments(f)
+		ts.skipSegments(f, cur)
 	}
 }
 

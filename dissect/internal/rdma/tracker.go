@@ -51,18 +51,18 @@ type Tracker struct {
 	Payload func(p *wiremap.Payload, of Tag)
 	// Offsets makes the tracker determine the offset of each packet in its stream.
 	Offsets bool
-	// KeepFPDUs makes the tracker keep the FPDUs that a segment completes, for
-	// [Tracker.FPDUs].
+	// KeepFPDUs makes the tracker keep the FPDUs that a segment completes; see
+	// [PacketVerdict].
 	KeepFPDUs bool
 	// Clock is the time that timers use. It never goes back. The caller sets it to the
 	// time of a packet before it passes the packet.
 	Clock record.Time
 
+	now       record.Stamp // the latest packet
 	upper     UpperLayer
 	budget    *budget.Budget
 	unordered bool // the order of the packets in the capture contradicts every order in which they can have been sent
 
-	current     *currentPacket
 	icrcs       *icrcTrust
 	connections *connections
 	handshakes  *handshakes
@@ -74,38 +74,30 @@ type Tracker struct {
 
 // New returns a tracker that reports to an upper layer.
 func New(upper UpperLayer, b *budget.Budget) *Tracker {
-	t := &Tracker{upper: upper, budget: b, current: new(currentPacket)}
+	t := &Tracker{upper: upper, budget: b}
 	t.contents = &contents{tracker: t}
-	t.operations = &operations{tracker: t, current: t.current, contents: t.contents}
-	t.infiniband = &infiniband{tracker: t, current: t.current, operations: t.operations, contents: t.contents}
+	t.operations = &operations{tracker: t, contents: t.contents}
+	t.infiniband = &infiniband{tracker: t, operations: t.operations, contents: t.contents}
 	t.connections = &connections{
-		tracker: t, current: t.current, infiniband: t.infiniband, operations: t.operations, contents: t.contents,
+		tracker: t, infiniband: t.infiniband, operations: t.operations, contents: t.contents,
 		hosts: newHosts(), routes: routes{all: map[ends]*route{}}, queues: map[queueKey]*flow{},
 	}
 	t.connections.conns.prev, t.connections.conns.next = &t.connections.conns, &t.connections.conns
 	t.handshakes = &handshakes{connections: t.connections, comms: map[commID]*Conn{}}
 	t.tcp = &tcpStreams{
-		tracker: t, current: t.current, connections: t.connections, operations: t.operations, contents: t.contents,
+		tracker: t, connections: t.connections, operations: t.operations, contents: t.contents,
 		streams: map[streamKey]*flow{},
 	}
 	t.connections.handshakes, t.connections.tcp = t.handshakes, t.tcp
-	t.icrcs = &icrcTrust{tracker: t, current: t.current, connections: t.connections}
+	t.icrcs = &icrcTrust{tracker: t, connections: t.connections}
 	return t
 }
 
 // Count counts a finding by its severity.
 func (t *Tracker) Count(r *rule.Rule) { t.Findings[slices.Index(record.Severities[:], r.Severity)]++ }
 
-// Verdict returns the result of the last packet that was taken. It is valid until the
-// next one.
-func (t *Tracker) Verdict() PacketVerdict { return t.current.verdict }
-
-// Tick finishes the connections, and assigns the IDs, whose waiting time is over. The verdict on
-// the last packet is no longer valid.
-func (t *Tracker) Tick() {
-	t.current.verdict = PacketVerdict{}
-	t.connections.expire()
-}
+// Tick finishes the connections, and assigns the IDs, whose waiting time is over.
+func (t *Tracker) Tick() { t.connections.expire() }
 
 // Connections returns the number of records, including those to come.
 func (t *Tracker) Connections() int { return t.connections.retired + t.connections.live }
@@ -128,9 +120,15 @@ func (t *Tracker) Finish() {
 	}
 }
 
-// Packet takes a packet of InfiniBand's transport.
-func (t *Tracker) Packet(d *Datagram) {
-	t.current.now, t.current.verdict = d.At, PacketVerdict{}
+// Packet takes a packet of InfiniBand's transport, and returns the verdict on it.
+func (t *Tracker) Packet(d *Datagram) PacketVerdict {
+	cur := currentPacket{at: d.At}
+	t.now = d.At
+	t.packet(d, &cur)
+	return cur.PacketVerdict
+}
+
+func (t *Tracker) packet(d *Datagram, cur *currentPacket) {
 	p := d.Packet
 	service := p.Opcode.Transport()
 	var e ends // the known ends of the packet
@@ -139,12 +137,12 @@ func (t *Tracker) Packet(d *Datagram) {
 			return // datagrams of other services, multicast
 		}
 		t.CM++
-		if t.icrcs.accepts(d, &e) {
+		if t.icrcs.accepts(d, &e, cur) {
 			if c := t.handshakes.handleMAD(d); c != nil {
-				t.connections.countFor(c, d.Transport)
+				t.connections.countFor(c, d.Transport, cur)
 			}
 		} else {
-			t.current.verdict.Offset.Dropped = true
+			cur.Offset.Dropped = true
 		}
 		return
 	}
@@ -153,24 +151,24 @@ func (t *Tracker) Packet(d *Datagram) {
 		return
 	}
 	known := t.connections.toward(d, p.DestQPN, &e)
-	if vouched := d.ICRC == rocev2.ICRCOk && known != nil && known.src.FillsICRC && known.dst.known; !vouched && !t.icrcs.accepts(d, &e) {
+	if vouched := d.ICRC == rocev2.ICRCOk && known != nil && known.src.FillsICRC && known.dst.known; !vouched && !t.icrcs.accepts(d, &e, cur) {
 		if f := known; f != nil { // dropped by its receiver
-			t.current.verdict.Conn, t.current.verdict.Offset = f.conn, f.offsetOf(p)
+			cur.Conn, cur.Offset = f.conn, f.offsetOf(p)
 			f.conn.countPacket()
 			f.conn.Report(rule.ICRCBad, Where{At: d.At}, "the packet with PSN %d has a bad ICRC, so its receiver drops it", p.PSN)
 			if info.Request && service == rocev2.RC {
 				t.infiniband.damagedRequest(f, d)
 			}
 		}
-		t.current.verdict.Offset.Dropped = true
+		cur.Offset.Dropped = true
 		return
 	}
 	f := t.connections.flowOf(known, d, &e)
 	c := f.conn
 	f.notePacket(info.Request && p.AckReq)
-	t.connections.countFor(c, d.Transport)
+	t.connections.countFor(c, d.Transport, cur)
 	if t.contents.wantsOffsets() {
-		t.current.verdict.Offset = f.offsetOf(p)
+		cur.Offset = f.offsetOf(p)
 	}
 	if d.Congested || p.BTH.FECN {
 		c.countCongestion(&c.marked, d.At)
@@ -179,14 +177,14 @@ func (t *Tracker) Packet(d *Datagram) {
 	case info.Kind == rocev2.KindCongestion:
 		c.countCongestion(&c.cnps, d.At)
 	case service == rocev2.UC:
-		t.infiniband.unreliable(f, p, d.At)
+		t.infiniband.unreliable(f, p, cur)
 	case info.Request:
 		if c.setup.Handshake && !c.record.Established.Known() && f.side == 0 {
 			t.connections.establish(c, d.At)
 		}
-		t.infiniband.request(f, d)
+		t.infiniband.request(f, d, cur)
 	default:
-		t.infiniband.response(f, d)
+		t.infiniband.response(f, d, cur)
 	}
 	t.connections.indexUnpaired(f)
 }

@@ -36,8 +36,9 @@ const (
 // held is a copy of an item that waits for earlier ones.
 type held struct {
 	stamp   record.Stamp
-	data    []byte       // captured bytes
-	length  int          // bytes on the wire
+	data    []byte // captured bytes
+	length  int    // bytes on the wire
+	badICRC bool
 	copies  []heldCopy   // the first retransmissions while it was held
 	repeats int32        // number of all of them that a receiver could accept
 	again   record.Stamp // the latest of these
@@ -127,12 +128,12 @@ func (w *window) full() bool { return len(w.order) > maxHeld || w.bytes > maxHel
 
 // noteHeldRetransmission counts a retransmission of a request or segment that is held.
 // Its operation is not known before it is accepted. b is nil for a segment.
-func (ops *operations) noteHeldRetransmission(f *flow, i int, at record.Stamp, b *Burst) {
+func (ops *operations) noteHeldRetransmission(f *flow, i int, cur *currentPacket, b *Burst) {
 	item := &f.window.items[f.window.order[i].item]
 	item.repeats++
-	item.again = at
-	item.keep(f, heldCopy{at: at}, b)
-	ops.current.mark(nil, record.Retransmitted)
+	item.again = cur.at
+	item.keep(f, heldCopy{at: cur.at}, b)
+	cur.mark(nil, record.Retransmitted)
 }
 
 // keep keeps a retransmission and its burst.
@@ -150,7 +151,6 @@ func (h *held) keep(f *flow, again heldCopy, b *Burst) {
 // reportHeldRetransmissions reports the retransmissions of a request or segment that
 // was held until now.
 func (ops *operations) reportHeldRetransmissions(f *flow, o *Operation, item *held) {
-	marked := ops.current.verdict
 	for i := range item.copies {
 		again := &item.copies[i]
 		b := &again.burst
@@ -161,16 +161,15 @@ func (ops *operations) reportHeldRetransmissions(f *flow, o *Operation, item *he
 			ops.damaged(f, o, again.at, b)
 			continue
 		}
-		ops.retransmitted(f, o, again.at, b)
+		ops.retransmitted(f, o, b, &currentPacket{at: again.at})
 		item.repeats--
 	}
 	for ; item.repeats > 0; item.repeats-- {
-		ops.retransmitted(f, o, item.again, nil)
+		ops.retransmitted(f, o, nil, &currentPacket{at: item.again})
 	}
 	if item.again.Packet != 0 && o != nil {
 		o.copies.note(ahead, item.again, 0)
 	}
-	ops.current.verdict = marked // the retransmissions are not the current packet
 }
 
 // unhold releases the buffer of a held item, and its share of the budget.

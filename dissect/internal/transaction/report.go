@@ -28,9 +28,9 @@ type pending struct {
 	tag    rdma.Tag // of the transaction, 0 for none
 	text   string
 	until  evidence.Until // Now: when no passing gap is left
-	needs  evidence.Needs
-	next   rdma.Side // for Next: the side whose message decides it
-	send   int64     // for Delivered: number of the Send
+	needs  evidence.Needs // without Closing: if the connection ends later, that excuses nothing
+	next   rdma.Side      // for Next: the side whose message decides it
+	send   int64          // for Delivered: number of the Send
 	memory target
 }
 
@@ -102,8 +102,7 @@ func (cs *connState) report(v violation, format string, args ...any) {
 		cs.notJudged(r, evidence.Evicted, v.where.At)
 		return
 	}
-	needs.Own, needs.Other, needs.Connection = needs.Own&^evidence.Closing, needs.Other&^evidence.Closing, needs.Connection&^evidence.Closing // gaps that begin later excuse nothing
-	p := pending{rule: r, where: v.where, text: fmt.Sprintf(format, args...), until: until, needs: needs, memory: v.memory, send: cs.unverifiedSend}
+	p := pending{rule: r, where: v.where, text: fmt.Sprintf(format, args...), until: until, needs: needs.Without(evidence.Closing), memory: v.memory, send: cs.unverifiedSend}
 	if v.x != nil {
 		p.tag = v.x.tag(partCall)
 		v.x.pendingFindings++

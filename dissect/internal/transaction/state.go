@@ -27,6 +27,10 @@ var transitions = [states][]state{
 	lost:             {emitted},
 }
 
+// OnIllegalTransition, if not nil, is called with the number of a transaction that was to enter a
+// state that may not follow its own. Tests set it, because no capture may cause that.
+var OnIllegalTransition func(id int64)
+
 // enter moves a transaction to another state. A state that may not follow the current one
 // changes nothing.
 func (x *txn) enter(next state) {
@@ -35,6 +39,9 @@ func (x *txn) enter(next state) {
 			x.state = next
 			return
 		}
+	}
+	if OnIllegalTransition != nil {
+		OnIllegalTransition(x.rec.ID)
 	}
 }
 

@@ -5,6 +5,9 @@ import "testing"
 // TestStates: a transaction enters only the states that may follow its own, and every life of a
 // transaction leads to emitted.
 func TestStates(t *testing.T) {
+	refused := 0
+	OnIllegalTransition = func(int64) { refused++ }
+	defer func() { OnIllegalTransition = nil }()
 	for from := range state(states) {
 		for to := range state(states) {
 			legal := false
@@ -12,9 +15,10 @@ func TestStates(t *testing.T) {
 				legal = legal || next == to
 			}
 			x := txn{state: from}
+			before := refused
 			x.enter(to)
-			if want := map[bool]state{true: to, false: from}[legal]; x.state != want {
-				t.Errorf("from %d to %d: the state is %d", from, to, x.state)
+			if want := map[bool]state{true: to, false: from}[legal]; x.state != want || (refused > before) == legal {
+				t.Errorf("from %d to %d: the state is %d, %d illegal transitions", from, to, x.state, refused-before)
 			}
 		}
 	}
