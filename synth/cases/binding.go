@@ -43,6 +43,21 @@ func tagged() synth.Call {
 	return opened(100003, 4, 1, synth.XDR{}.Data([]byte("what a long tag")).Word(1, 0))
 }
 
+// twoWrites is a COMPOUND with two WRITEs. The segments of its two Read chunks alternate in the
+// Read list.
+var twoWrites = alternating(synth.Compound(synth.OpPutFH(), synth.OpWrite(0, data(4000)), synth.OpWrite(4000, data(3000))).Reduce(0xa1, 0xa2))
+
+// alternating returns a Call whose first Read chunk has a second segment, at the end of the list.
+func alternating(call synth.Call) synth.Call {
+	first := call.Reads[0]
+	rest := first
+	rest.Length -= 1000
+	rest.Offset += 1000
+	first.Length = 1000
+	call.Reads = append(append([]rpcrdma.ReadSegment{first}, call.Reads[1:]...), rest)
+	return call
+}
+
 func compoundReply(n int) synth.Reply {
 	return synth.CompoundReply(synth.ResPutFH(), synth.ResWrite(uint32(n)), synth.ResGetAttr())
 }
@@ -99,6 +114,10 @@ var binding = []Case{
 	{
 		Rule: "long-call-position", Name: "the tag of a COMPOUND", AtFault: client,
 		Broken: does(tagged().Reduce(0xa1).Long(0xa2), synth.CompoundReply()), Healthy: does(tagged(), synth.CompoundReply()),
+	},
+	{
+		Rule: "read-position-invalid", Name: "of two chunks whose segments alternate in the Read list", AtFault: client,
+		Broken: calls(at(twoWrites, 4)), Healthy: does(twoWrites, synth.CompoundReply(synth.ResPutFH(), synth.ResWrite(4000), synth.ResWrite(3000))),
 	},
 	{Rule: "read-position-invalid", Name: "in a COMPOUND", AtFault: client, Broken: calls(at(compound(4096).Reduce(0xa1), 8)), Healthy: does(compound(4096).Reduce(0xa1), compoundReply(4096))},
 	{

@@ -203,9 +203,11 @@ func (cs *connState) expose(x *txn, h *rpcrdma.Header) {
 	total := len(h.Reads) + len(h.Writes) + len(h.Reply)
 	x.segments = slices.Grow(x.segments[:0], total)
 	chunk, index := int32(-1), int32(0)
-	for i, r := range h.Reads {
-		if i == 0 || r.Position != h.Reads[i-1].Position {
-			chunk, index = chunk+1, 0
+	position := uint32(0)
+	for _, i := range h.ReadOrder {
+		r := &h.Reads[i]
+		if chunk < 0 || r.Position != position {
+			chunk, index, position = chunk+1, 0, r.Position
 		}
 		x.addSegment(readChunk, chunk, index, r.Segment).position = r.Position
 		index++

@@ -260,7 +260,7 @@ func (cs *connState) call(m *message) {
 	e.Bytes, e.LastPacket = record.Some(m.Length), record.Some(m.Last.Packet)
 	x.call.Form = record.Short
 	switch {
-	case len(h.Reads) > 0 && h.Reads[0].Position == 0:
+	case positionZero(h):
 		x.call.Form = record.Long
 	case len(h.Reads) > 0:
 		x.call.Form = record.Chunked
