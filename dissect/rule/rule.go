@@ -149,6 +149,7 @@ var (
 	ReturnedNotSeen      = define("returned-bytes-not-seen", record.Warning, "RFC 8166 s.3.4.6").needs(unseen, 0, evidence.XIDReused)
 	FilledOutOfOrder     = define("segments-filled-out-of-order", record.Error, "RFC 8166 s.3.4.6").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
 	WriteChunkUnused     = define("write-chunk-unused", record.Error, "RFC 8166 s.4.3.2").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
+	UnusedChunkLength    = define("unused-chunk-length", record.Error, "RFC 8166 s.3.4.6").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
 	WriteChunkTooShort   = define("write-chunk-too-short", record.Warning, "RFC 8166 s.3.4.6").until(evidence.Delivered)
 	WriteChunkRoomForPad = define("write-chunk-room-for-pad", record.Note, "RFC 8166 s.3.4.6").until(evidence.Delivered)
 	ReplyChunkMissing    = define("reply-chunk-missing", record.Warning, "RFC 8166 s.4.3.3").needs(0, 0, terms).until(evidence.Delivered)
@@ -194,10 +195,12 @@ var (
 //   - InvalidationUnannounced: only the responder did not announce remote invalidation.
 //   - BackwardRequestedZero: the Call that requests zero credits is from the server.
 //   - ElementNotRefused: the message without RDMA_ERROR is an RDMA_MSGP or RDMA_DONE.
+//   - UnusedReplyChunkLength: the unused chunk is the Reply chunk.
 //   - InvHandleUnused: the Reply invalidated nothing although its Call named a handle.
 var (
 	InvalidationUnannounced = InvalidationNegotiated.as(record.Note, "RFC 8797 s.4.1")
 	BackwardRequestedZero   = CreditsRequestedZero.as(record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.1.2")
 	ElementNotRefused       = ErrorNotAnswered.as(record.Warning, "RFC 8166 s.4.6")
+	UnusedReplyChunkLength  = UnusedChunkLength.as(record.Error, "RFC 8166 s.4.3.3")
 	InvHandleUnused         = InvHandleNotHonored.as(record.Warning, "draft-cel-nfsv4-reminv-design s.5.3")
 )

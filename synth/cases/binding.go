@@ -102,6 +102,23 @@ func inline(call synth.Call, reply synth.Reply) func(*wire, *conn) {
 	})
 }
 
+// failedAfterWrites returns a function that sends a READ, RDMA Writes of 2000 bytes, and a Reply
+// that says that the READ failed and returns length bytes in the Write chunk. The responder may
+// have written data before the READ failed.
+func failedAfterWrites(length uint32) func(*wire, *conn) {
+	return func(_ *wire, c *conn) {
+		call := synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096)).Offer(mem)
+		call.XID = 77
+		c.Client.Call(call)
+		c.Server.Ack()
+		c.Server.Write(0xa1, mem.Offset, data(2000))
+		r := synth.CompoundFailed(5, synth.ResPutFH(), synth.ResFailed(25, 5)).To(call)
+		r.Writes[0][0].Length = length
+		c.Server.Reply(r)
+		c.Client.Ack()
+	}
+}
+
 var small = synth.Mem(0xa1, 512)
 
 var binding = []Case{
@@ -220,6 +237,40 @@ var binding = []Case{
 	{
 		Rule: "write-chunk-unused", Name: "a READ that failed uses none", AtFault: server,
 		Broken: inline(synth.Readlink3().Offer(mem), synth.Readlink3Reply("a target")), Healthy: does(synth.Read3(0, 4096).Offer(mem), synth.Failed(5, 0)),
+	},
+	{
+		Rule: "unused-chunk-length", Name: "a READ that failed", AtFault: server,
+		Broken: whole(read(), synth.Failed(5, 0), func(r *synth.Reply) { r.Writes[0][0].Length = 4096 }), Healthy: does(read(), synth.Failed(5, 0)),
+	},
+	{
+		Rule: "unused-chunk-length", Name: "a READ that failed in a COMPOUND, after data was written", AtFault: server,
+		Broken: failedAfterWrites(2000), Healthy: failedAfterWrites(0),
+	},
+	{
+		Rule: "unused-chunk-length", Name: "an RPC that was rejected", AtFault: server,
+		Broken: whole(read(), synth.Reply{Accept: 5}, func(r *synth.Reply) { r.Writes[0][0].Length = 4096 }), Healthy: does(read(), synth.Reply{Accept: 5}),
+	},
+	{
+		Rule: "unused-chunk-length", Name: "a result that is in the Send", AtFault: server,
+		Broken:  whole(synth.Read3(0, 512).Offer(mem), synth.Read3Reply(data(512)), func(r *synth.Reply) { r.Results.Items[0].Reduced = false }),
+		Healthy: inline(synth.Read3(0, 512).Offer(mem), synth.Read3Reply(data(512))),
+	},
+	{
+		Rule: "unused-chunk-length", Name: "the end of the file", AtFault: server,
+		Broken: whole(read(), synth.Read3Reply(nil), func(r *synth.Reply) { r.Writes[0][0].Length = 4096 }), Healthy: does(read(), synth.Read3Reply(nil)),
+	},
+	{
+		Rule: "unused-chunk-length", Name: "the second of two Write chunks", AtFault: server,
+		Broken: whole(read().Offer(mem2), readReply(), func(r *synth.Reply) { r.Writes[1][0].Length = 100 }), Healthy: does(read().Offer(mem2), readReply()),
+	},
+	{
+		Rule: "unused-chunk-length", Name: "a Reply chunk under RDMA_MSG", AtFault: server,
+		Broken:  whole(listing, synth.Readdir3Reply("a", "b"), func(r *synth.Reply) { r.ReplyChunk[0].Length = 4096 }),
+		Healthy: does(listing, synth.Readdir3Reply("a", "b")),
+	},
+	{
+		Rule: "unused-chunk-length", Name: "a Long Reply uses the chunk", AtFault: server,
+		Broken: whole(listing, synth.Readdir3Reply("a", "b"), func(r *synth.Reply) { r.ReplyChunk[0].Length = 1 }), Healthy: does(listing, listingReply),
 	},
 	{Rule: "write-chunk-too-short", Name: "a READ", AtFault: client, Broken: does(synth.Read3(0, 4100).Offer(mem), synth.Read3Reply(data(4096))), Healthy: does(read(), readReply())},
 	{

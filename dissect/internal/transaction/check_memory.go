@@ -36,6 +36,9 @@ func checkChunks(c checker, h *rpcrdma.Header) {
 	} else if h.HasReply && !c.checkCopied(rule.ReplyChunkNotCopied, replyChunk, 0, h.Reply) {
 		copied = false
 	}
+	if used := rpcrdma.Length(h.Reply); used > 0 && h.Proc == rpcrdma.Msg && x.offersReplyChunk {
+		c.report(rule.UnusedReplyChunkLength, "the Reply is an RDMA_MSG, so the Reply chunk is unused, but the Reply returns %d bytes in it", used)
+	}
 	if !copied {
 		return
 	}

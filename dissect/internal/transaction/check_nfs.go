@@ -337,7 +337,19 @@ func checkHeaderHoles(c checker, payload []byte) {
 // checkResults compares the Write chunks of a Reply with its results.
 func checkResults(c checker, m *message) {
 	x, b := c.x, &c.cs.table.binding
-	if !b.whole || b.rpc == nil || !b.rpc.Succeeded() || x.rec.Call == nil || !x.procedure.known {
+	if !b.whole || b.rpc == nil || x.rec.Call == nil {
+		return
+	}
+	if !b.rpc.Succeeded() {
+		for i := range m.header.WriteEnds {
+			if n := rpcrdma.Length(m.header.WriteChunk(i)); n > 0 {
+				c.unusedLength(i, n, "a Reply that has no results")
+				break
+			}
+		}
+		return
+	}
+	if !x.procedure.known {
 		return
 	}
 	if x.checks.ineligible && succeeded(x) {
@@ -366,12 +378,46 @@ func checkResults(c checker, m *message) {
 	r := &b.message
 	r.Reply(p.program, p.version, p.procedure, nfs.NewStream(body, b.holes))
 	if !r.Complete || r.Left != 0 || matched(r) != len(b.holes) {
+		if c.checkUnmatched(body) {
+			return
+		}
 		if len(b.holes) == 0 || !b.padLeft(body, true, func(s nfs.Stream) { r.Reply(p.program, p.version, p.procedure, s) }) {
 			return
 		}
 		c.report(rule.ReducedPadLeft, "the Payload stream contains the XDR pad of a data item that was reduced")
 	}
 	c.checkReturned()
+}
+
+// checkUnmatched reports a Write chunk that is returned with a length although no result is in it,
+// because the operation failed, or because its result is in the Send. It returns whether there is
+// such a chunk. The results in body were decoded before.
+func (c checker) checkUnmatched(body []byte) bool {
+	b, p := &c.cs.table.binding, &c.x.procedure
+	r := &b.message
+	if len(b.holes) == 0 || slices.ContainsFunc(r.Ops, func(o nfs.Op) bool { return o.Name == "READ_PLUS" }) {
+		return false
+	}
+	if r.Complete && r.Left == 0 {
+		hole := firstUnmatched(r)
+		c.unusedLength(b.chunks[hole], b.holes[hole].Length, "a Reply whose results are complete without it")
+		return true
+	}
+	for i := range b.holes {
+		b.holes[i].Position = -1
+	}
+	if r.Reply(p.program, p.version, p.procedure, nfs.NewStream(body, nil)); r.Complete && r.Left == 0 {
+		c.unusedLength(b.chunks[0], b.holes[0].Length, "a Reply whose results are in the Send")
+		b.holes, b.chunks = b.holes[:0], b.chunks[:0]
+		c.checkReturned()
+		return true
+	}
+	r.Reply(p.program, p.version, p.procedure, nfs.NewStream(body, b.holes))
+	return false
+}
+
+func (c checker) unusedLength(chunk int, length int64, by string) {
+	c.report(rule.UnusedChunkLength, "Write chunk %d is returned with %d bytes by %s; an unused chunk has to be returned with the length 0", chunk, length, by)
 }
 
 // succeeded reports whether the status of a Reply is success, or unknown.
