@@ -136,6 +136,7 @@ var (
 
 	OutsideExposedMemory = define("rdma-outside-exposed-memory", record.Error, "RFC 8166 s.3.4.3").needs(missing, unseen|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.Closing|evidence.TruncatedAgain).until(evidence.Next)
 	WrongDirection       = define("rdma-wrong-direction", record.Error, "RFC 8166 s.3.4.5").needs(missing, unseen|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.Closing|evidence.TruncatedAgain).until(evidence.Next)
+	MemoryExposedTwice   = define("memory-exposed-twice", record.Warning, "RFC 8166 s.8.1.2").needs(0, missing|evidence.Silent|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.Closing).until(evidence.Next)
 	PositionUnaligned    = define("read-position-unaligned", record.Error, "RFC 8166 s.3.4.5").until(evidence.Delivered)
 	PositionInvalid      = define("read-position-invalid", record.Error, "RFC 8166 s.3.4.5").until(evidence.Delivered)
 	ChunkLengthMismatch  = define("chunk-length-mismatch", record.Error, "RFC 8166 s.3.4.4").until(evidence.Delivered)
@@ -195,12 +196,16 @@ var (
 //   - InvalidationUnannounced: only the responder did not announce remote invalidation.
 //   - BackwardRequestedZero: the Call that requests zero credits is from the server.
 //   - ElementNotRefused: the message without RDMA_ERROR is an RDMA_MSGP or RDMA_DONE.
+//   - ExposedTwiceInCall: one Call exposes the memory twice.
+//   - PersistentlyExposed: the handle is registered persistently.
 //   - UnusedReplyChunkLength: the unused chunk is the Reply chunk.
 //   - InvHandleUnused: the Reply invalidated nothing although its Call named a handle.
 var (
 	InvalidationUnannounced = InvalidationNegotiated.as(record.Note, "RFC 8797 s.4.1")
 	BackwardRequestedZero   = CreditsRequestedZero.as(record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.1.2")
 	ElementNotRefused       = ErrorNotAnswered.as(record.Warning, "RFC 8166 s.4.6")
+	ExposedTwiceInCall      = MemoryExposedTwice.as(record.Warning, "RFC 8166 s.8.1.2").needs(0, 0, 0).until(evidence.Now)
+	PersistentlyExposed     = MemoryExposedTwice.as(record.Note, "RFC 8166 s.8.1.2")
 	UnusedReplyChunkLength  = UnusedChunkLength.as(record.Error, "RFC 8166 s.4.3.3")
 	InvHandleUnused         = InvHandleNotHonored.as(record.Warning, "draft-cel-nfsv4-reminv-design s.5.3")
 )

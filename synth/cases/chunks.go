@@ -12,6 +12,29 @@ var (
 	listingReply = synth.Readdir3Reply("a", "b").Long()
 )
 
+// at4 returns a segment of 4096 bytes of a handle that begins by bytes after another.
+func at4(s rpcrdma.Segment, by uint64) rpcrdma.Segment {
+	s.Offset += by
+	return s
+}
+
+// overlapping sends two READs that are outstanding at the same time, whose Write chunks have one
+// handle. The second begins by bytes after the first.
+func overlapping(c *conn, by uint64) {
+	a, b := read(), synth.Read3(0, 4096).Offer(at4(mem, by))
+	a.XID, b.XID = 71, 72
+	c.RPC(synth.Null(), synth.NullReply())
+	c.Client.Call(a)
+	c.Client.Call(b)
+	c.Server.Ack()
+	for _, call := range []synth.Call{a, b} {
+		r := readReply().To(call)
+		c.Server.Push(r)
+		c.Server.Reply(r)
+	}
+	c.Client.Ack()
+}
+
 var chunks = []Case{
 	{
 		Rule: "rdma-outside-exposed-memory", Name: "an unknown handle", AtFault: server,
@@ -62,6 +85,26 @@ var chunks = []Case{
 		Rule: "rdma-wrong-direction", Name: "an RDMA Write to a Read chunk", AtFault: server,
 		Broken:  func(_ *wire, c *conn) { c.Client.Call(write()); c.Server.Write(0xa1, mem.Offset, data(100)) },
 		Healthy: does(write(), writeReply()),
+	},
+	{
+		Rule: "memory-exposed-twice", Name: "by two outstanding Calls", AtFault: client,
+		Broken: func(_ *wire, c *conn) { overlapping(c, 0) }, Healthy: func(_ *wire, c *conn) { overlapping(c, 4096) },
+	},
+	{
+		Rule: "memory-exposed-twice", Name: "by two segments of a Call", AtFault: client,
+		Broken: does(read().Offer(at4(mem, 4000)), readReply()), Healthy: does(read().Offer(at4(mem, 4096)), readReply()),
+	},
+	{
+		Rule: "memory-exposed-twice", Name: "with a persistent handle", AtFault: client, Severity: "note",
+		Broken: func(_ *wire, c *conn) { c.RPC(read(), readReply()); overlapping(c, 0) }, Healthy: func(_ *wire, c *conn) { c.RPC(read(), readReply()); overlapping(c, 4096) },
+	},
+	{
+		Rule: "memory-exposed-twice", Name: "after it was invalidated", AtFault: client,
+		Broken: func(_ *wire, c *conn) { c.RPC(read(), readReply().Invalidating(0xa1)); overlapping(c, 2048) },
+		Healthy: func(_ *wire, c *conn) { // one after the other
+			c.RPC(read(), readReply())
+			c.RPC(read(), readReply())
+		},
 	},
 	{
 		Rule: "read-position-unaligned", Name: "off by one", AtFault: client,

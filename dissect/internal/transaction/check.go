@@ -80,6 +80,7 @@ type connChecks struct {
 	credits            [2]allowance // by side of the caller
 	invalidatedHandles [2]map[uint32]struct{}
 	backchannel        backchannelGrant           // whether the server may send Calls
+	persistentReported bool                       // memory that is registered persistently and exposed twice was reported
 	version1Answered   bool                       // the responder answered a Call of version 1
 	xidReused          bool                       // an XID was reused while a Call with it was outstanding, so it is unknown which Calls and memory are current
 	answered           [2]record.Opt[record.Time] // time of the last Reply to a side
@@ -91,6 +92,7 @@ type connChecks struct {
 // connection.
 func (j *connChecks) join(o *connChecks, moved func(rdma.Side) rdma.Side) {
 	j.xidReused, j.version1Answered = j.xidReused || o.xidReused, j.version1Answered || o.version1Answered
+	j.persistentReported = j.persistentReported || o.persistentReported
 	for s := range rdma.Side(2) {
 		at := moved(s)
 		a, b := &j.credits[at], &o.credits[s]
@@ -135,6 +137,7 @@ type txnChecks struct {
 	exceedsReported  bool               // it was reported that an operation exceeds its memory
 	ineligible       bool               // its Call reduces a data item that may not be reduced
 	overGrant        bool               // its Call may have exceeded the granted credits
+	sharesMemory     bool               // another segment exposes the same bytes, so it is unknown which of them an operation is for
 	longReported     bool               // its Long Call was checked
 	callTrust        trust              // whether its Call can be trusted
 	reducible        int8               // number of results that may be reduced; -1 if unknown
@@ -166,6 +169,7 @@ func checkCall(cs *connState, x *txn, m *message) {
 	checkRefusedEarly(c, m)
 	checkBackwardCall(c, m)
 	checkInvHandle(c, m)
+	checkExposed(c)
 	countHandles(cs, x)
 	x.checks.reducible = -1
 	if m.payload != nil && m.captured() && m.rpcErr == nil && m.header.Proc == rpcrdma.Msg {
