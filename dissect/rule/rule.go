@@ -143,6 +143,7 @@ var (
 	ReducedPadLeft       = define("reduced-pad-left", record.Error, "RFC 8166 s.3.4.5").until(evidence.Delivered)
 	PadWritten           = define("pad-written", record.Error, "RFC 8166 s.3.4.6").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
 	ReplyBeforeReads     = define("reply-before-reads-done", record.Error, "RFC 8166 s.3.4.5").needs(missing, missing, evidence.Unordered|evidence.TruncatedAgain).until(evidence.Next)
+	ReadChunkNotRead     = define("read-chunk-not-read", record.Error, "RFC 8166 s.3.4.5").needs(unseen, unseen|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.TruncatedAgain).until(evidence.Next)
 	ReplyWithReadList    = define("reply-with-read-list", record.Error, "RFC 8166 s.4.3.1").until(evidence.Delivered)
 	WriteListNotCopied   = define("write-list-not-copied", record.Error, "RFC 8166 s.4.3.2").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
 	ReplyChunkNotCopied  = define("reply-chunk-not-copied", record.Error, "RFC 8166 s.4.3.3").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)

@@ -35,6 +35,23 @@ func overlapping(c *conn, by uint64) {
 	c.Client.Ack()
 }
 
+// pulls returns a function that sends a Call, a Read of the first n bytes of its only Read chunk, and
+// the Reply, and then another RPC.
+func pulls(call synth.Call, reply synth.Reply, n int) func(*wire, *conn) {
+	return func(_ *wire, c *conn) {
+		call := call
+		call.XID = 77
+		c.Client.Call(call)
+		c.Server.Ack()
+		if n > 0 {
+			c.Server.Read(call.Reads[0].Handle, call.Reads[0].Offset, data(n))
+		}
+		c.Server.Reply(reply.To(call))
+		c.Client.Ack()
+		rpc(nil, c)
+	}
+}
+
 var chunks = []Case{
 	{
 		Rule: "rdma-outside-exposed-memory", Name: "an unknown handle", AtFault: server,
@@ -126,6 +143,26 @@ var chunks = []Case{
 			c.Server.Reply(writeReply())
 			r.RespondPackets(data(4096), 2, 4)
 		}, Healthy: does(write(), writeReply()),
+	},
+	{
+		Rule: "read-chunk-not-read", Name: "a WRITE", AtFault: server,
+		Broken: pulls(write(), writeReply(), 0), Healthy: pulls(write(), writeReply(), 4096),
+	},
+	{
+		Rule: "read-chunk-not-read", Name: "the end of a WRITE", AtFault: server,
+		Broken: pulls(write(), writeReply(), 4092), Healthy: pulls(sized(synth.Write3(0, data(4093)).Reduce(0xa1), 4096), synth.Write3Reply(4093), 4093),
+	}, // the round-up need not be read
+	{
+		Rule: "read-chunk-not-read", Name: "a Call that was refused", AtFault: server,
+		Broken: pulls(compound(4096).Reduce(0xa1), compoundReply(4096), 0), Healthy: pulls(write(), synth.Failed(13, 0, 0), 0),
+	},
+	{
+		Rule: "read-chunk-not-read", Name: "a Long Call", AtFault: server,
+		Broken: pulls(long, synth.Symlink3Reply(), 0), Healthy: does(long, synth.Symlink3Reply()),
+	},
+	{
+		Rule: "read-chunk-not-read", Name: "a Call that was rejected", AtFault: server,
+		Broken: pulls(long, synth.Symlink3Reply(), 4), Healthy: pulls(write(), synth.Reply{Accept: 5}, 0),
 	},
 	{
 		Rule: "reply-with-read-list", Name: "an RDMA_MSG", AtFault: server,

@@ -137,6 +137,7 @@ type txnChecks struct {
 	exceedsReported  bool               // it was reported that an operation exceeds its memory
 	ineligible       bool               // its Call reduces a data item that may not be reduced
 	overGrant        bool               // its Call may have exceeded the granted credits
+	openReads        int32              // RDMA Reads of its memory that are not complete
 	sharesMemory     bool               // another segment exposes the same bytes, so it is unknown which of them an operation is for
 	longReported     bool               // its Long Call was checked
 	callTrust        trust              // whether its Call can be trusted
@@ -208,6 +209,7 @@ func checkReply(cs *connState, x *txn, m *message, withoutCall bool) {
 	checkAnswered(c)
 	if m.err == nil && h.Understood() && (h.Proc == rpcrdma.Msg || h.Proc == rpcrdma.NoMsg) && !x.listsIncomplete {
 		checkChunks(c, h)
+		checkAllRead(c)
 		checkResults(c, m)
 	}
 	checkFits(c, m)

@@ -2,11 +2,14 @@ package transaction
 
 import (
 	"fmt"
+	"strings"
 
+	"github.com/rdmadump/rdmadump/dissect/internal/span"
+	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
-// Exposed memory: the rules about the segments of a Call, before anything moves.
+// Exposed memory: the rules about the segments of a Call, and about Read chunks that nobody reads.
 
 // checkExposed reports memory that a Call exposes although an outstanding Call, or an earlier segment
 // of the Call, exposes it too. It marks all Calls that share memory.
@@ -59,4 +62,44 @@ func isPersistent(c checker, handle uint32) bool {
 		}
 	}
 	return false
+}
+
+// checkAllRead reports a Reply that says that the RPC succeeded although a Read chunk of its Call was
+// not read to its end. The responder may leave the XDR round-up at the end of a chunk. It may also
+// answer a retransmitted Call from memory. A Read that is not complete yet is checked by
+// checkLateRead.
+func checkAllRead(c checker) {
+	x := c.x
+	broken := x.checks.callBroke
+	if x.rec.Call == nil || x.rec.RetransmitOf != 0 || x.checks.openReads > 0 || x.checks.sharesMemory || broken != nil && broken.Severity == record.Error {
+		return
+	}
+	for i := range x.segments {
+		s := &x.segments[i]
+		if s.kind != readChunk || s.index != 0 || !provesReading(x, s.position) {
+			continue
+		}
+		length, moved := int64(0), int64(0)
+		for _, s := range x.chunk(readChunk, int(s.chunk)) {
+			length += int64(s.length)
+			moved += s.transferred().moved.Total()
+			if len(s.transferred().moved) == span.Max { // more ranges than can be remembered
+				return
+			}
+		}
+		if unread := length - moved; unread > 3 || unread > 0 && s.position == 0 {
+			c.report(rule.ReadChunkNotRead, "the Reply says that the RPC succeeded, but the responder read only %d of the %d bytes in the Read chunk at Position %d", moved, length, s.position)
+			return
+		}
+	}
+}
+
+// provesReading reports whether the Reply proves that the responder had the Read chunk at a Position:
+// the whole Call is at Position 0, and without the other chunks a Call cannot succeed.
+func provesReading(x *txn, position uint32) bool {
+	if x.rpcStatus != record.Some("SUCCESS") {
+		return false
+	}
+	status, known := x.nfsStatus.Get()
+	return position == 0 || known && strings.HasSuffix(status, "_OK")
 }
