@@ -188,6 +188,7 @@ var (
 	ICRCBad               = define("icrc-bad", record.Warning, "IBTA vol. 1 s.7.8.1")
 	RetransmissionTimeout = define("retransmission-timeout", record.Warning, "IBTA vol. 1 s.9.7.6.1.3").overTCP("RFC 6298 s.5")
 	PathMTUUnused         = define("path-mtu-unused", record.Note, "IBTA vol. 1 s.12.7.8")
+	UnfilledPacket        = define("unfilled-packet", record.Note, "IBTA vol. 1 s.9.7.4.1.6")
 	Congestion            = define("congestion", record.Note, "IBTA vol. 1 annex A17")
 	CaptureIncomplete     = define("capture-incomplete", record.Note, "IBTA vol. 1 s.9.7").overTCP("RFC 9293 s.3.4")
 	MemoryLimitReached    = define("memory-limit-reached", record.Note, "rdmadump")
