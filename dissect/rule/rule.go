@@ -137,6 +137,7 @@ var (
 	OutsideExposedMemory = define("rdma-outside-exposed-memory", record.Error, "RFC 8166 s.3.4.3").needs(missing, unseen|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.Closing|evidence.TruncatedAgain).until(evidence.Next)
 	WrongDirection       = define("rdma-wrong-direction", record.Error, "RFC 8166 s.3.4.5").needs(missing, unseen|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.Closing|evidence.TruncatedAgain).until(evidence.Next)
 	MemoryExposedTwice   = define("memory-exposed-twice", record.Warning, "RFC 8166 s.8.1.2").needs(0, missing|evidence.Silent|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.Closing).until(evidence.Next)
+	EmptySegment         = define("empty-segment", record.Note, "RFC 8166 s.3.4.3").until(evidence.Delivered)
 	PositionUnaligned    = define("read-position-unaligned", record.Error, "RFC 8166 s.3.4.5").until(evidence.Delivered)
 	PositionInvalid      = define("read-position-invalid", record.Error, "RFC 8166 s.3.4.5").until(evidence.Delivered)
 	ChunkLengthMismatch  = define("chunk-length-mismatch", record.Error, "RFC 8166 s.3.4.4").until(evidence.Delivered)

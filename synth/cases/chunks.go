@@ -124,6 +124,18 @@ var chunks = []Case{
 		},
 	},
 	{
+		Rule: "empty-segment", Name: "of a Read chunk", AtFault: client,
+		Broken: func(_ *wire, c *conn) {
+			call := write()
+			call.Reads = append(call.Reads, rpcrdma.ReadSegment{Position: call.Reads[0].Position, Segment: synth.Mem(0xa2, 0)})
+			c.RPC(call, writeReply())
+		}, Healthy: does(write(), writeReply()),
+	},
+	{
+		Rule: "empty-segment", Name: "of a Write chunk", AtFault: client,
+		Broken: does(synth.Read3(0, 4096).Offer(mem, synth.Mem(0xa2, 0)), readReply()), Healthy: does(synth.Read3(0, 4096).Offer(mem, mem2), readReply()),
+	}, // a Reply may return an empty segment
+	{
 		Rule: "read-position-unaligned", Name: "off by one", AtFault: client,
 		Broken: func(_ *wire, c *conn) {
 			call := write()

@@ -171,6 +171,7 @@ func checkCall(cs *connState, x *txn, m *message) {
 	checkBackwardCall(c, m)
 	checkInvHandle(c, m)
 	checkExposed(c)
+	checkEmptySegments(c)
 	countHandles(cs, x)
 	x.checks.reducible = -1
 	if m.payload != nil && m.captured() && m.rpcErr == nil && m.header.Proc == rpcrdma.Msg {

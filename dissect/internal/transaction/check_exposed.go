@@ -15,6 +15,9 @@ import (
 // of the Call, exposes it too. It marks all Calls that share memory.
 func checkExposed(c checker) {
 	x := c.x
+	if x.listsIncomplete {
+		return
+	}
 	for i := range x.segments {
 		s := &x.segments[i]
 		n := 0
@@ -62,6 +65,27 @@ func isPersistent(c checker, handle uint32) bool {
 		}
 	}
 	return false
+}
+
+// checkEmptySegments reports a segment without bytes. It exposes nothing, so it harms nobody.
+func checkEmptySegments(c checker) {
+	if c.x.listsIncomplete {
+		return
+	}
+	for i := range c.x.segments {
+		if s := &c.x.segments[i]; s.length == 0 && !c.cs.table.emptySegment {
+			c.cs.table.emptySegment = true
+			c.report(rule.EmptySegment, "harmless, and reported once for each capture: segment %d of %s has handle 0x%08x, but no bytes", s.index, s.chunkName(), s.handle)
+		}
+	}
+}
+
+// chunkName returns the name of the chunk that contains a segment.
+func (s *segment) chunkName() string {
+	if s.kind == readChunk {
+		return fmt.Sprintf("the Read chunk at Position %d", s.position)
+	}
+	return chunkName(s.kind, int(s.chunk))
 }
 
 // checkAllRead reports a Reply that says that the RPC succeeded although a Read chunk of its Call was

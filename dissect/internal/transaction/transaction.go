@@ -69,6 +69,9 @@ type Table struct {
 	// unannounced is set once the finding InvalidationUnannounced was reported, because a capture
 	// gets it only once.
 	unannounced bool
+	// emptySegment is set once the finding EmptySegment was reported, because a capture gets it only
+	// once.
+	emptySegment bool
 
 	conns     []*connState // by tag; nil if the place is free
 	freeConns []rdma.Tag
