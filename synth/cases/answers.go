@@ -223,10 +223,56 @@ var backward = []Case{
 			c.Server.RPC(synth.CBNull(), synth.NullReply())
 		},
 	},
+	{Rule: "short-message-dropped", Name: "four words", AtFault: client, Broken: shortBack(12, rpc), Healthy: shortBack(12, disconnects)},
+	{Rule: "short-message-dropped", Name: "no RPC message", AtFault: client, Broken: shortBack(28, rpc), Healthy: shortBack(28, disconnects)},
+	{Rule: "short-message-dropped", Name: "half of the RPC message", AtFault: client, Broken: shortBack(60, waits(2*time.Second)), Healthy: shortBack(60, waits(time.Millisecond))},
+	{Rule: "short-message-dropped", Name: "no byte at all", AtFault: client, Broken: shortBack(0, func(w *wire, c *conn) { rpc(w, c); rpc(w, c) }), Healthy: shortBack(68, rpc)},
+	{
+		Rule: "short-message-dropped", Name: "a Reply", AtFault: server,
+		Broken: shortReply(rpc), Healthy: shortReply(func(_ *wire, c *conn) { c.Disconnect(c.Server) }),
+	},
 	{
 		Rule: "backward-unexpected", Name: "during a CREATE_SESSION that grants no backchannel", AtFault: server,
 		Broken: func(_ *wire, c *conn) { early(c, 0) }, Healthy: func(_ *wire, c *conn) { early(c, synth.ConnBackChannel) },
 	},
+}
+
+// shortBack returns a function in which the server sends the first n bytes of a Call after it was
+// granted a backchannel, and the client does something after it has acknowledged them.
+func shortBack(n int, after func(w *wire, c *conn)) func(*wire, *conn) {
+	return func(w *wire, c *conn) {
+		session(c, synth.ConnBackChannel)
+		call := synth.CBNull()
+		call.XID = 0x99
+		c.Server.Send(call.Bytes()[:n])
+		c.Client.Ack()
+		after(w, c)
+	}
+}
+
+// shortReply returns a function in which the client sends only a part of its Reply to a Call of the
+// server, and another thing happens after that.
+func shortReply(after func(w *wire, c *conn)) func(*wire, *conn) {
+	return func(w *wire, c *conn) {
+		session(c, synth.ConnBackChannel)
+		call, reply := synth.CBNull(), synth.NullReply()
+		call.XID, reply.XID = 0x99, 0x99
+		c.Server.Call(call)
+		c.Client.Ack()
+		c.Client.Send(reply.Bytes()[:40])
+		c.Server.Ack()
+		after(w, c)
+	}
+}
+
+func disconnects(_ *wire, c *conn) { c.Disconnect(c.Client) }
+
+// waits lets the server disconnect, after a while.
+func waits(d time.Duration) func(*wire, *conn) {
+	return func(w *wire, c *conn) {
+		w.Advance(d)
+		c.Disconnect(c.Server)
+	}
 }
 
 // early sends a Call of the server before its Reply to CREATE_SESSION.

@@ -1,9 +1,12 @@
 package transaction
 
 import (
+	"errors"
 	"slices"
 
+	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/dissect/rule"
@@ -106,4 +109,91 @@ func noteBackchannelReply(cs *connState, x *txn, body []byte) {
 		}
 	}
 	s.pendingBackwardCalls = s.pendingBackwardCalls[:0]
+}
+
+// shortMessage is a message in the backward direction that is too short for its headers. Its receiver
+// has to close the connection.
+type shortMessage struct {
+	at        record.Stamp
+	seq       uint64 // of its Send
+	xid       record.Opt[uint32]
+	bytes     int64
+	delivered bool // its receiver acknowledged it
+	wentOn    int  // number of messages that its receiver sent or acknowledged after that
+}
+
+// noteShort notes the first short message of a side in the backward direction, and that its receiver
+// sent another message.
+func noteShort(cs *connState, m *message) {
+	if s := cs.rareState; s != nil {
+		if short := s.short[m.side.Other()]; short != nil && short.delivered {
+			short.wentOn++
+		}
+	}
+	if !isShortBackward(cs, m) {
+		return
+	}
+	if s := cs.rare(); s.short[m.side] == nil {
+		s.short[m.side] = &shortMessage{at: m.Last, seq: m.Seq, bytes: m.Length, xid: record.SomeIf(m.header.XID, m.header.Length >= 4)}
+	}
+}
+
+// noteShortDelivered notes that a Send was acknowledged, which may be a short message or a later one.
+func noteShortDelivered(cs *connState, o *rdma.Operation) {
+	if cs.rareState == nil {
+		return
+	}
+	if short := cs.rareState.short[o.Side]; short != nil && o.Seq >= short.seq {
+		if short.delivered = true; o.Seq > short.seq {
+			short.wentOn++
+		}
+	}
+}
+
+// isShortBackward reports whether a message is too short for its headers, and in the backward
+// direction: a Call of the server, or the Reply to one.
+func isShortBackward(cs *connState, m *message) bool {
+	h := m.header
+	setup := cs.conn.Setup()
+	client, known := setup.Client.Get()
+	truncated := errors.Is(m.err, rpcrdma.ErrTruncated) || m.inline && errors.Is(m.rpcErr, oncrpc.ErrTruncated)
+	if !truncated || !m.captured() || !known || !setup.Handshake {
+		return false
+	}
+	typed := m.inline && m.rpc.Length >= 8 // the type of the RPC message is known
+	switch {
+	case m.side == client:
+		return h.Length >= 4 && cs.open[client.Other()][h.XID] != nil && !(typed && m.rpc.Type == oncrpc.Call)
+	case typed:
+		return m.rpc.Type == oncrpc.Call
+	case h.Length >= 4:
+		return cs.checks.backchannel == backchannelGranted && cs.open[client][h.XID] == nil && (h.Length < rpcrdma.FixedLen || h.Proc != rpcrdma.Error)
+	}
+	return cs.checks.backchannel == backchannelGranted && len(cs.open[client]) == 0
+}
+
+// checkShortMessages reports a receiver that went on with a connection after a message that is too
+// short: it took a later message and sent one, or let a second pass.
+func checkShortMessages(cs *connState, end record.Stamp, how *rdma.Ending) {
+	if cs.rareState == nil {
+		return
+	}
+	for side, short := range cs.rareState.short {
+		if short == nil {
+			continue
+		}
+		sender := rdma.Side(side)
+		receiver := sender.Other()
+		if how != nil {
+			end = how.At
+		}
+		waited := end.Time - short.at.Time
+		if how != nil && how.By != record.Some(sender) && waited < patience { // the receiver closed it, or may have
+			continue
+		}
+		if short.delivered && (short.wentOn >= 2 || waited >= patience) {
+			where := rdma.Where{At: short.at, AtFault: record.Some(receiver), XID: short.xid}
+			cs.report(violation{rule: rule.ShortMessageDropped, where: where}, "this side dropped a message of %d bytes, which is too short for its headers, and went on with the connection", short.bytes)
+		}
+	}
 }

@@ -85,6 +85,7 @@ func (cs *connState) acknowledged(o *rdma.Operation, at record.Stamp) {
 		cs.decideSend(o.Number, !o.Bad || !cs.fillsICRC(o.Side))
 	}
 	cs.decide(o.Side.Other(), acknowledged)
+	noteShortDelivered(cs, o)
 	x, part := cs.table.tagged(o.Tag)
 	if x == nil {
 		return

@@ -66,6 +66,7 @@ func (cs *connState) message(o *rdma.Operation) {
 		return
 	}
 	h := m.header
+	noteShort(cs, &m)
 	if h.Length < 4 {
 		if !m.captured() {
 			cs.checks.backchannel = backchannelUnreadable // the message may have asked for a backchannel
