@@ -310,6 +310,29 @@ var binding = []Case{
 		Healthy: does(synth.Call{Cred: synth.AuthSys(0, 0)}, synth.NullReply()),
 	},
 	{
+		Rule: "reduced-ineligible-item", Name: "a Write chunk for a READDIR", AtFault: client,
+		Broken: does(synth.Readdir3(4096).Offer(mem), synth.Readdir3Reply("a")), Healthy: does(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a")),
+	},
+	{
+		Rule: "reduced-ineligible-item", Name: "a Write chunk for an operation of a COMPOUND", AtFault: client,
+		Broken:  does(synth.Compound(synth.OpPutFH(), synth.OpGetAttr()).Offer(mem), synth.CompoundReply(synth.ResPutFH(), synth.ResGetAttr())),
+		Healthy: does(synth.Compound(synth.OpPutFH(), synth.OpReadLink()).Offer(mem), synth.CompoundReply(synth.ResPutFH(), synth.ResReadLink("a target"))),
+	},
+	{
+		Rule: "reduced-ineligible-item", Name: "six Write chunks for a READ", AtFault: client,
+		Broken: does(read().Offer(mem2).Offer(mem2).Offer(mem2).Offer(mem2).Offer(mem2), readReply()), Healthy: does(read(), readReply()),
+	},
+	{
+		Rule: "reduced-ineligible-item", Name: "more Write chunks than READs", AtFault: client,
+		Broken: does(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096)).Offer(mem).Offer(mem2), synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4096)))),
+		Healthy: does(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096), synth.OpRead(4096, 4096)).Offer(mem).Offer(mem2),
+			synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4096)), synth.ResRead(data(4096)))),
+	},
+	{
+		Rule: "reduced-ineligible-item", Name: "a Reply chunk without segments", AtFault: client,
+		Broken: does(synth.Readdir3(512).OfferReply(), synth.Readdir3Reply("a")), Healthy: does(synth.Readdir3(512).OfferReply(small), synth.Readdir3Reply("a")),
+	},
+	{
 		Rule: "reduced-ineligible-item", Name: "names of a READDIR", AtFault: server,
 		Broken: whole(synth.Readdir3(4096).Offer(mem), synth.Readdir3Reply("a"), func(r *synth.Reply) { r.Writes[0][0].Length = 100 }), Healthy: does(synth.Readdir3(4096).OfferReply(mem), listingReply),
 	},

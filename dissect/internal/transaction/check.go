@@ -141,7 +141,7 @@ type txnChecks struct {
 	sharesMemory     bool               // another segment exposes the same bytes, so it is unknown which of them an operation is for
 	longReported     bool               // its Long Call was checked
 	callTrust        trust              // whether its Call can be trusted
-	reducible        int8               // number of results that may be reduced; -1 if unknown
+	reducible        int32              // number of results that may be reduced; -1 if unknown
 	maxReply         int64              // maximum size of the inline part of the Reply in bytes; 0 if unknown
 	inv              record.Opt[uint32] // rdma_inv_handle of its Call
 	handles          handles
@@ -172,6 +172,9 @@ func checkCall(cs *connState, x *txn, m *message) {
 	checkInvHandle(c, m)
 	checkExposed(c)
 	checkEmptySegments(c)
+	if x.offersReplyChunk && !x.listsIncomplete && len(x.chunk(replyChunk, 0)) == 0 {
+		c.report(rule.ReducedIneligible, "the Reply chunk of the Call has no segments, so it cannot contain a Reply")
+	}
 	countHandles(cs, x)
 	x.checks.reducible = -1
 	if m.payload != nil && m.captured() && m.rpcErr == nil && m.header.Proc == rpcrdma.Msg {

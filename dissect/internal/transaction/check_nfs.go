@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/nfs"
@@ -70,7 +71,7 @@ func (b *binding) readReply(h *rpcrdma.Header, body []byte) *nfs.Message {
 // the complete Payload stream without the reduced items.
 func checkArguments(c checker, rpc *oncrpc.Header, payload []byte) {
 	x, b := c.x, &c.cs.table.binding
-	if len(x.segments) == 0 && !mayBeLarge(x) {
+	if len(x.segments) == 0 && x.writes == 0 && !mayBeLarge(x) {
 		return
 	}
 	if b.of != x {
@@ -114,11 +115,30 @@ func checkArguments(c checker, rpc *oncrpc.Header, payload []byte) {
 				x.checks.reducible++
 			}
 		}
+		if x.writes > int(x.checks.reducible) {
+			c.report(rule.ReducedIneligible, "the Call offers %s, but %s", counted(x.writes, "Write chunk"), reducibleText(x.checks.reducible))
+		}
 		c.checkOffered()
 	}
 	if len(b.holes) > 0 {
 		c.checkReduced(long, rpc)
 	}
+}
+
+// counted returns a number of things, such as "2 Write chunks".
+func counted(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return strconv.Itoa(n) + " " + thing
+}
+
+// reducibleText says how many results of a Call may be reduced.
+func reducibleText(n int32) string {
+	if n == 0 {
+		return "none of its results may be reduced"
+	}
+	return fmt.Sprintf("only %s may be reduced", counted(int(n), "result"))
 }
 
 // readHoles appends the holes that the Read chunks of a Call leave in its Payload stream, in the
