@@ -155,7 +155,7 @@ var (
 	UnusedChunkLength    = define("unused-chunk-length", record.Error, "RFC 8166 s.3.4.6").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
 	WriteChunkTooShort   = define("write-chunk-too-short", record.Warning, "RFC 8166 s.3.4.6").until(evidence.Delivered)
 	WriteChunkRoomForPad = define("write-chunk-room-for-pad", record.Note, "RFC 8166 s.3.4.6").until(evidence.Delivered)
-	ReplyChunkMissing    = define("reply-chunk-missing", record.Warning, "RFC 8166 s.4.3.3").needs(0, 0, terms).until(evidence.Delivered)
+	ReplyChunkMissing    = define("reply-chunk-missing", record.Error, "RFC 8166 s.4.3.3").needs(0, 0, terms).until(evidence.Delivered)
 	ReducedIneligible    = define("reduced-ineligible-item", record.Error, "RFC 8166 s.3.4.2").until(evidence.Delivered)
 	ReducedUnderGSS      = define("reduced-under-gss", record.Error, "RFC 8166 s.8.2.2").until(evidence.Delivered)
 

@@ -232,9 +232,24 @@ var backward = []Case{
 		Broken: shortReply(rpc), Healthy: shortReply(func(_ *wire, c *conn) { c.Disconnect(c.Server) }),
 	},
 	{
+		Rule: "backward-unexpected", Name: "a BIND_CONN_TO_SESSION for the fore channel", AtFault: server,
+		Broken: func(_ *wire, c *conn) { bound(c, 1, synth.CompoundReply(synth.ResBindConn(1))) }, Healthy: func(_ *wire, c *conn) { bound(c, 7, synth.CompoundReply(synth.ResBindConn(2))) },
+	},
+	{
+		Rule: "backward-unexpected", Name: "a BIND_CONN_TO_SESSION that failed", AtFault: server,
+		Broken: func(_ *wire, c *conn) { bound(c, 3, synth.CompoundFailed(10052, synth.ResFailed(41, 10052))) }, Healthy: func(_ *wire, c *conn) { bound(c, 3, synth.CompoundReply(synth.ResBindConn(3))) },
+	},
+	{
 		Rule: "backward-unexpected", Name: "during a CREATE_SESSION that grants no backchannel", AtFault: server,
 		Broken: func(_ *wire, c *conn) { early(c, 0) }, Healthy: func(_ *wire, c *conn) { early(c, synth.ConnBackChannel) },
 	},
+}
+
+// bound binds the connection to a session, and then the server calls the client.
+func bound(c *conn, direction uint32, reply synth.Reply) {
+	c.RPC(synth.Compound(synth.OpBindConn(direction)), reply)
+	c.Server.RPC(synth.CBNull(), synth.NullReply())
+	rpc(nil, c)
 }
 
 // shortBack returns a function in which the server sends the first n bytes of a Call after it was

@@ -102,6 +102,13 @@ func inline(call synth.Call, reply synth.Reply) func(*wire, *conn) {
 	})
 }
 
+// listIn creates a session whose Replies have at most responseSize bytes, and lists a directory in it
+// without a Reply chunk.
+func listIn(c *conn, responseSize uint32) {
+	c.RPC(synth.Compound(synth.OpCreateSession(0)), synth.CompoundReply(synth.ResCreateSessionOf(0, responseSize)))
+	c.RPC(synth.Compound(synth.OpSequence(1), synth.OpPutFH(), synth.OpReadDir(32768)), synth.CompoundReply(synth.ResSequence(1), synth.ResPutFH(), synth.ResReadDir("a")))
+}
+
 // failedAfterWrites returns a function that sends a READ, RDMA Writes of 2000 bytes, and a Reply
 // that says that the READ failed and returns length bytes in the Write chunk. The responder may
 // have written data before the READ failed.
@@ -284,6 +291,18 @@ var binding = []Case{
 	{
 		Rule: "reply-chunk-missing", Name: "a READ that is too long", AtFault: client,
 		Broken: does(synth.Read3(0, 8192), synth.Read3Reply(data(8192))), Healthy: does(synth.Read3(0, 8192).Offer(synth.Mem(0xa1, 8192)), synth.Read3Reply(data(8192))),
+	},
+	{
+		Rule: "reply-chunk-missing", Name: "a READDIR whose Reply happens to fit", AtFault: client,
+		Broken: does(synth.Readdir3(8192), synth.Readdir3Reply("a")), Healthy: does(synth.Readdir3(4000), synth.Readdir3Reply("a")),
+	},
+	{
+		Rule: "reply-chunk-missing", Name: "a Reply chunk that is too small for a Reply that fits", AtFault: client,
+		Broken: does(synth.Readdir3(8192).OfferReply(mem), synth.Readdir3Reply("a")), Healthy: does(synth.Readdir3(8192).OfferReply(synth.Mem(0xa1, 8300)), synth.Readdir3Reply("a")),
+	},
+	{
+		Rule: "reply-chunk-missing", Name: "a READDIR in a session", AtFault: client,
+		Broken: func(_ *wire, c *conn) { listIn(c, 1<<20) }, Healthy: func(_ *wire, c *conn) { listIn(c, 4000) },
 	},
 	{
 		Rule: "reply-chunk-missing", Name: "a READDIR that is refused", AtFault: client,

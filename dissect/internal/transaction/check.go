@@ -142,6 +142,7 @@ type txnChecks struct {
 	longReported     bool               // its Long Call was checked
 	callTrust        trust              // whether its Call can be trusted
 	reducible        int32              // number of results that may be reduced; -1 if unknown
+	replyTooLong     bool               // it was reported that the largest Reply does not fit
 	maxReply         int64              // maximum size of the inline part of the Reply in bytes; 0 if unknown
 	inv              record.Opt[uint32] // rdma_inv_handle of its Call
 	handles          handles

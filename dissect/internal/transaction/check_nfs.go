@@ -188,7 +188,7 @@ func mayBeLarge(x *txn) bool {
 // checkOffered compares the chunks that a Call offers with the maximum size of its results.
 func (c checker) checkOffered() {
 	x, m := c.x, &c.cs.table.binding.message
-	chunk, large := 0, int64(0)
+	chunk, large, bounded := 0, int64(0), int64(0)
 	readPlus := slices.ContainsFunc(m.Ops, func(o nfs.Op) bool { return o.Name == "READ_PLUS" })
 	for i := range m.Ops {
 		o := &m.Ops[i]
@@ -212,9 +212,32 @@ func (c checker) checkOffered() {
 			large += 1 << 16
 		default:
 			large += count
+			bounded += count
 		}
 	}
 	x.checks.maxReply = large
+	if bounded > 0 && !(readPlus && x.writes > 0) {
+		c.checkLargest(bounded)
+	}
+}
+
+// checkLargest reports a Call whose largest Reply fits neither in a Send nor in the Reply chunk. The
+// results may have the given number of bytes, because the arguments say so, and the session limits
+// the whole Reply. The headers are not counted, because few responders fill the results to the last
+// byte.
+func (c checker) checkLargest(largest int64) {
+	x := c.x
+	if !c.cs.negotiated() {
+		return
+	}
+	limit, offered := int64(inlineThreshold(c.cs, x.side.Other())), x.offered(replyChunk, 0)
+	if most, known := c.responseSize(); known {
+		largest = min(largest, int64(most))
+	}
+	if offered < largest && largest > limit {
+		x.checks.replyTooLong = true
+		c.report(rule.ReplyChunkMissing, "the Reply may have %d bytes, but the Call offers a Reply chunk of %d bytes and the inline threshold is %d", largest, offered, limit)
+	}
 }
 
 // offered returns the number of bytes that a chunk has in the Call.
@@ -532,7 +555,7 @@ func writtenExtent(x *txn, chunk int) (end int64) {
 // checkFits reports a Reply that did not fit, although the requester could have known that.
 func checkFits(c checker, m *message) {
 	x := c.x
-	if !c.cs.negotiated() || x.rec.Call == nil || x.listsIncomplete {
+	if !c.cs.negotiated() || x.rec.Call == nil || x.listsIncomplete || x.checks.replyTooLong {
 		return
 	}
 	limit := int64(inlineThreshold(c.cs, m.side))

@@ -86,6 +86,8 @@ type Table struct {
 
 	unanswered map[callKey]pastCall
 
+	responseSizes map[sessionID]uint32 // ca_maxresponsesize of the fore channel of each NFSv4.1 session
+
 	header        rpcrdma.Header // of the current Send
 	rpc           oncrpc.Header
 	longRPC       oncrpc.Header // of a Long Call
