@@ -127,7 +127,15 @@ var answers = []Case{
 		},
 	},
 	{Rule: "rpc-rejected", Name: "with a chunk", Broken: does(write(), synth.Reply{Accept: 4}), Healthy: does(write(), writeReply())},
-	{Rule: "rpc-rejected", Name: "an unknown program", Broken: does(synth.Null(), synth.Reply{Accept: 1}), Healthy: rpc},
+	{Rule: "rpc-rejected", Name: "an unknown program", Broken: does(synth.Getattr3(), synth.Reply{Accept: 1}), Healthy: does(synth.Null(), synth.Reply{Accept: 1})}, // a NULL Call asks for that
+	{
+		Rule: "rpc-rejected", Name: "an unknown version", Broken: does(synth.Getattr3(), synth.Reply{Accept: 2, Results: synth.XDR{}.Word(2, 4)}),
+		Healthy: does(synth.Null(), synth.Reply{Accept: 2, Results: synth.XDR{}.Word(2, 4)}),
+	},
+	{
+		Rule: "rpc-rejected", Name: "GARBAGE_ARGS in a Long Reply", AtFault: server,
+		Broken: does(listing, synth.Reply{Accept: 4}.Long()), Healthy: does(listing, listingReply),
+	},
 	{Rule: "rpc-rejected", Name: "denied", Broken: does(synth.Null(), synth.Reply{Deny: []uint32{1, 1}}), Healthy: rpc},
 	{Rule: "reply-without-call", Name: "an unknown XID", AtFault: server, Broken: func(_ *wire, c *conn) { rpc(nil, c); c.Server.Reply(synth.Reply{XID: 0x999}) }, Healthy: rpc},
 	{

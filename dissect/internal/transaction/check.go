@@ -211,7 +211,7 @@ func checkReply(cs *connState, x *txn, m *message, withoutCall bool) {
 		return
 	}
 	noteAnswered(cs, x, m)
-	checkAnswered(c)
+	checkAnswered(c, h)
 	if m.err == nil && h.Understood() && (h.Proc == rpcrdma.Msg || h.Proc == rpcrdma.NoMsg) && !x.listsIncomplete {
 		checkChunks(c, h)
 		checkAllRead(c)

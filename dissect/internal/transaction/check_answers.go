@@ -156,17 +156,26 @@ func noteAnswered(cs *connState, x *txn, m *message) {
 
 // checkAnswered reports a Reply to a Call that had to be rejected with RDMA_ERROR, and a Call that
 // the RPC layer rejected.
-func checkAnswered(c checker) {
+func checkAnswered(c checker, h *rpcrdma.Header) {
 	if broken := c.x.checks.broken; broken != nil && c.x.rec.Call != nil {
 		c.report(notRefused(broken), "the responder answered a broken Call with a Reply instead of RDMA_ERROR: see the finding %s", broken.ID)
 	}
-	if status, known := c.x.rpcStatus.Get(); known && status != "SUCCESS" {
+	if status, known := c.x.rpcStatus.Get(); known && status != "SUCCESS" && !isProbe(c.x, status) {
+		if status == "GARBAGE_ARGS" && h.Proc == rpcrdma.NoMsg {
+			c.report(rule.RPCRejected, "GARBAGE_ARGS is in an RDMA_NOMSG, but it should be in an RDMA_MSG")
+		}
 		chunks := ""
 		if len(c.x.segments) > 0 && status == "GARBAGE_ARGS" {
 			chunks = " (the Call has chunks: check the data items that were reduced)"
 		}
 		c.unattributed().report(rule.RPCRejected, "the responder rejected the RPC with %s%s", status, chunks)
 	}
+}
+
+// isProbe reports whether a rejection answers a NULL Call with which a client asks for the programs
+// and versions of a server.
+func isProbe(x *txn, status string) bool {
+	return x.procedure.known && x.procedure.procedure == 0 && (status == "PROG_UNAVAIL" || status == "PROG_MISMATCH")
 }
 
 // notRefused returns the rule for a responder that does not reject a Call that breaks a rule.
