@@ -164,3 +164,21 @@ func TestChunksAreNumbered(t *testing.T) {
 		})
 	}
 }
+
+// TestSpokenVersion: if both sides speak a version that this program does not know, no side is
+// reported as at fault for anything, because only the document of that version could say what is
+// wrong.
+func TestSpokenVersion(t *testing.T) {
+	for _, c := range cases.All() {
+		if c.Rule != "error-not-answered" || c.Name != "a version that both sides speak" {
+			continue
+		}
+		for _, transport := range []string{cases.RoCE, cases.IWARP} {
+			if all := findings(t, c.Wire(transport, false)); len(all) > 0 {
+				t.Errorf("%s:%s", transport, lines(all))
+			}
+		}
+		return
+	}
+	t.Error("there is no such case")
+}

@@ -124,7 +124,7 @@ var (
 
 	HeaderTruncated    = define("header-truncated", record.Error, "RFC 8166 s.4.5.2").until(evidence.Delivered)
 	HeaderMalformed    = define("header-malformed", record.Error, "RFC 8166 s.4.5.2").until(evidence.Delivered)
-	RDMAVersion        = define("rdma-version", record.Error, "RFC 8166 s.4.2.2").until(evidence.Delivered)
+	RDMAVersion        = define("rdma-version", record.Error, "RFC 8166 s.4.2.2").until(evidence.Next)
 	RDMAProcUnknown    = define("rdma-proc-unknown", record.Error, "RFC 8166 s.4.2.4").until(evidence.Delivered)
 	RDMAMsgP           = define("rdma-msgp", record.Error, "RFC 8166 s.4.6.1").until(evidence.Delivered)
 	RDMADone           = define("rdma-done", record.Error, "RFC 8166 s.4.6.2").needs(0, 0, evidence.XIDReused).until(evidence.Delivered)

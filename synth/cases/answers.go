@@ -91,6 +91,7 @@ var answers = []Case{
 		},
 	},
 	{Rule: "error-not-answered", Name: "answered with a Reply", AtFault: server, Broken: refused(synth.Call{Vers: 3}, synth.Reply{}), Healthy: rpc},
+	{Rule: "error-not-answered", Name: "a version that both sides speak", AtFault: server, Broken: spoken(1), Healthy: spoken(3)},
 	{Rule: "error-not-answered", Name: "an RDMA_MSGP", AtFault: server, Severity: "warning", Broken: unrefused(synth.Call{Proc: rpcrdma.MsgP}), Healthy: refused(synth.Call{Proc: rpcrdma.MsgP}, synth.ErrChunk())},
 	{Rule: "error-not-answered", Name: "an RDMA_DONE", AtFault: server, Severity: "warning", Broken: unrefused(synth.Call{XID: 1, Proc: rpcrdma.Done}), Healthy: refused(synth.Call{Proc: rpcrdma.Done}, synth.ErrChunk())},
 	{Rule: "error-wrong-code", Name: "ERR_CHUNK for a version", AtFault: server, Broken: refused(synth.Call{Vers: 3}, synth.Reply{Vers: 3, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}), Healthy: refused(synth.Call{Vers: 3}, refusal(1, 2))},

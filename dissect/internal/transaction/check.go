@@ -81,6 +81,7 @@ type connChecks struct {
 	invalidatedHandles [2]map[uint32]struct{}
 	backchannel        backchannelGrant           // whether the server may send Calls
 	persistentReported bool                       // memory that is registered persistently and exposed twice was reported
+	spoken             uint32                     // a version that this program does not know and both sides speak; 0 for none
 	version1Answered   bool                       // the responder answered a Call of version 1
 	xidReused          bool                       // an XID was reused while a Call with it was outstanding, so it is unknown which Calls and memory are current
 	answered           [2]record.Opt[record.Time] // time of the last Reply to a side
@@ -92,6 +93,7 @@ type connChecks struct {
 // connection.
 func (j *connChecks) join(o *connChecks, moved func(rdma.Side) rdma.Side) {
 	j.xidReused, j.version1Answered = j.xidReused || o.xidReused, j.version1Answered || o.version1Answered
+	j.spoken = max(j.spoken, o.spoken)
 	j.persistentReported = j.persistentReported || o.persistentReported
 	for s := range rdma.Side(2) {
 		at := moved(s)
@@ -187,6 +189,7 @@ func checkCall(cs *connState, x *txn, m *message) {
 
 // checkReply checks a Reply and compares it with its Call.
 func checkReply(cs *connState, x *txn, m *message, withoutCall bool) {
+	noteVersion(cs, x, m)
 	checkMessage(cs, x, m)
 	h := m.header
 	if h.Length < rpcrdma.FixedLen {
@@ -194,14 +197,16 @@ func checkReply(cs *connState, x *txn, m *message, withoutCall bool) {
 	}
 	c := x.checker(m.Last).attributedTo(m.side)
 	checkRefusedEarly(c, m)
-	if h.Credits == 0 {
+	if h.Credits == 0 && !m.foreign() {
 		c.report(rule.CreditsGrantedZero, "the Reply grants 0 credits, so the requester may not send another Call")
 	}
 	noteGrant(cs, m)
 	if len(h.Reads) > 0 && m.err == nil {
 		c.report(rule.ReplyWithReadList, "the Reply has a Read list of %d segments", len(h.Reads))
 	}
-	checkInvalidation(c, m, withoutCall)
+	if !m.foreign() {
+		checkInvalidation(c, m, withoutCall)
+	}
 	if h.Proc == rpcrdma.Error {
 		checkError(c, m, withoutCall)
 		return

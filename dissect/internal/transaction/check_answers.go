@@ -157,7 +157,7 @@ func noteAnswered(cs *connState, x *txn, m *message) {
 // checkAnswered reports a Reply to a Call that had to be rejected with RDMA_ERROR, and a Call that
 // the RPC layer rejected.
 func checkAnswered(c checker, h *rpcrdma.Header) {
-	if broken := c.x.checks.broken; broken != nil && c.x.rec.Call != nil {
+	if broken := c.x.refusable(); broken != nil && c.x.rec.Call != nil {
 		c.report(notRefused(broken), "the responder answered a broken Call with a Reply instead of RDMA_ERROR: see the finding %s", broken.ID)
 	}
 	if status, known := c.x.rpcStatus.Get(); known && status != "SUCCESS" && !isProbe(c.x, status) {
@@ -197,7 +197,7 @@ func checkUnanswered(cs *connState, x *txn, end record.Stamp, how *rdma.Ending) 
 	}
 	c := x.checker(record.Stamp{Time: x.call.Time, Packet: x.call.Packet}).attributedTo(x.side.Other())
 	since := x.call.LastTime
-	if broken := x.checks.broken; broken != nil {
+	if broken := x.refusable(); broken != nil {
 		wentOn := j.newestAnswered[x.side] > x.rec.ID
 		if how != nil {
 			end = how.At
@@ -224,7 +224,7 @@ func checkLost(cs *connState, how *rdma.Ending) {
 	n := 0
 	var first *txn
 	for x := cs.calls.first; x != nil; x = x.next {
-		if x.checks.isDone || x.checks.broken != nil {
+		if x.checks.isDone || x.refusable() != nil {
 			continue
 		}
 		if n++; first == nil {

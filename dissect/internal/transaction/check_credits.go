@@ -40,6 +40,10 @@ func checkCredits(c checker, m *message) {
 		a.dones++
 		return
 	}
+	if m.foreign() {
+		c.x.checks.overGrant = true // what it may send is unknown
+		return
+	}
 	n := len(c.cs.open[m.side]) - a.dones
 	a.learns(m.First.Time)
 	proves := c.cs.proves(rule.CreditLimitExceeded, m.side)
@@ -68,7 +72,7 @@ func noteGrant(cs *connState, m *message) {
 	h := m.header
 	a := &cs.checks.credits[m.side.Other()]
 	g := max(h.Credits, 1)
-	if h.Credits == 0 {
+	if h.Credits == 0 || m.foreign() {
 		return // it was reported, and the meaning of 0 is undefined
 	}
 	now, known := a.grant.Get()

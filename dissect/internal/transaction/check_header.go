@@ -28,7 +28,8 @@ func checkHeader(c checker, m *message) {
 		return
 	}
 	switch {
-	case !h.Understood() && h.Proc != rpcrdma.Error:
+	case m.foreign() && h.Vers == c.cs.checks.spoken:
+	case m.foreign():
 		c.broken(rule.RDMAVersion, "rdma_vers is %d, but only version 1 is defined", h.Vers)
 	case h.Proc == rpcrdma.MsgP:
 		c.broken(rule.RDMAMsgP, "the message is RDMA_MSGP, which must not be sent")
@@ -48,6 +49,25 @@ func checkHeader(c checker, m *message) {
 	if h.Proc == rpcrdma.NoMsg && m.err == nil && h.Understood() {
 		c.checkNoMsg(m)
 	}
+}
+
+// noteVersion notes that both sides speak a version that this program does not know: a Call of that
+// version got a Reply of the same version. Then the version is no violation, and nothing is known of
+// the memory that is exposed.
+func noteVersion(cs *connState, x *txn, m *message) {
+	if !m.foreign() || x.rec.Call == nil || x.call.RDMAVers != m.header.Vers {
+		return
+	}
+	cs.checks.spoken = m.header.Vers
+	cs.halfRead = [2]bool{true, true}
+}
+
+// refusable returns the rule that obliges the responder to answer the Call with RDMA_ERROR, or nil.
+func (x *txn) refusable() *rule.Rule {
+	if broken := x.checks.broken; broken != rule.RDMAVersion || x.call.RDMAVers != x.cs.checks.spoken {
+		return broken
+	}
+	return nil
 }
 
 // broken reports an error that the receiver has to answer with RDMA_ERROR.
@@ -101,7 +121,7 @@ func headerReduced(h *rpcrdma.Header) bool {
 // checkCallHeader checks the credits and the lists of a Call.
 func checkCallHeader(c checker, m *message) {
 	h := m.header
-	if h.Credits == 0 && h.Proc != rpcrdma.Done {
+	if h.Credits == 0 && h.Proc != rpcrdma.Done && !m.foreign() {
 		if c.cs.direction(m.side) == backward && c.cs.conn.Setup().Handshake {
 			c.report(rule.BackwardRequestedZero, "a Call in the backward direction requests 0 credits")
 		} else {

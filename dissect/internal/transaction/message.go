@@ -35,6 +35,13 @@ func (m *message) known() bool {
 	return m.err == nil && h.Length >= rpcrdma.FixedLen && (h.Understood() || h.Proc == rpcrdma.Error)
 }
 
+// foreign reports whether a message has a version whose document this program does not know. Nobody
+// is accused of anything that only that document could say.
+func (m *message) foreign() bool {
+	h := m.header
+	return h.Length >= rpcrdma.FixedLen && !h.Understood() && h.Proc != rpcrdma.Error
+}
+
 // done takes a complete Send, or the end of an RDMA operation.
 func (cs *connState) done(o *rdma.Operation) {
 	switch {
