@@ -91,6 +91,16 @@ var answers = []Case{
 		},
 	},
 	{Rule: "error-not-answered", Name: "answered with a Reply", AtFault: server, Broken: refused(synth.Call{Vers: 3}, synth.Reply{}), Healthy: rpc},
+	{Rule: "error-not-answered", Name: "the XID of another RPC", AtFault: server, Broken: unrefused(synth.Call{XID: 0x70, RPCXID: 0x71}), Healthy: refused(synth.Call{RPCXID: 0x71}, synth.ErrChunk())},
+	{
+		Rule: "error-not-answered", Name: "the XID of another RPC, and the connection is closed", AtFault: server, Broken: refused(synth.Call{RPCXID: 0x71}, synth.Reply{}),
+		Healthy: func(w *wire, c *conn) {
+			rpc(nil, c)
+			c.Client.Call(synth.Call{XID: 0x70, RPCXID: 0x71})
+			c.Server.Ack()
+			c.Disconnect(c.Server)
+		},
+	},
 	{Rule: "error-not-answered", Name: "a version that both sides speak", AtFault: server, Broken: spoken(1), Healthy: spoken(3)},
 	{Rule: "error-not-answered", Name: "an RDMA_MSGP", AtFault: server, Severity: "warning", Broken: unrefused(synth.Call{Proc: rpcrdma.MsgP}), Healthy: refused(synth.Call{Proc: rpcrdma.MsgP}, synth.ErrChunk())},
 	{Rule: "error-not-answered", Name: "an RDMA_DONE", AtFault: server, Severity: "warning", Broken: unrefused(synth.Call{XID: 1, Proc: rpcrdma.Done}), Healthy: refused(synth.Call{Proc: rpcrdma.Done}, synth.ErrChunk())},
@@ -174,6 +184,14 @@ var answers = []Case{
 		Broken: unknownVersionBack(4), Healthy: unknownVersionBack(1),
 	},
 	{
+		Rule: "reply-without-call", Name: "after a callback that was sent again", AtFault: server,
+		Broken: func(w *wire, c *conn) { calledBackAgain(w, c); c.Server.Reply(synth.Reply{XID: 0x999}) }, Healthy: calledBackAgain,
+	},
+	{
+		Rule: "credit-limit-exceeded", Name: "after a callback that was sent again", AtFault: client,
+		Broken: func(w *wire, c *conn) { calledBackAgain(w, c); many(c, 10, 8) }, Healthy: func(w *wire, c *conn) { calledBackAgain(w, c); many(c, 8, 8) },
+	},
+	{
 		Rule: "xid-in-use", Name: "twice at once", AtFault: client,
 		Broken: func(_ *wire, c *conn) {
 			granted(c, 32, 32)
@@ -186,6 +204,24 @@ var answers = []Case{
 			c.RPC(synth.Call{XID: 5}, synth.NullReply())
 		},
 	},
+}
+
+// calledBackAgain lets the server call the client, send the same Call again after a minute, and get a
+// Reply to each.
+func calledBackAgain(w *wire, c *conn) {
+	session(c, synth.ConnBackChannel)
+	call, reply := recall, recallReply
+	call.XID, reply.XID = 0x99, 0x99
+	c.Server.Call(call)
+	c.Client.Ack()
+	w.Advance(time.Minute)
+	c.Server.Call(call)
+	c.Client.Ack()
+	c.Client.Reply(reply)
+	c.Server.Ack()
+	c.Client.Reply(reply)
+	c.Server.Ack()
+	rpc(w, c)
 }
 
 // session creates a session on a connection, with the flags that the server grants.

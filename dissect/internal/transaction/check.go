@@ -211,6 +211,9 @@ func checkReply(cs *connState, x *txn, m *message, withoutCall bool) {
 		checkError(c, m, withoutCall)
 		return
 	}
+	if withoutCall && wasRepeated(cs, m.side.Other(), h.XID) {
+		return
+	}
 	if withoutCall {
 		c.report(rule.ReplyWithoutCall, "no outstanding Call has this XID")
 		return

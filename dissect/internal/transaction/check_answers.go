@@ -66,14 +66,12 @@ func checkError(c checker, m *message, withoutCall bool) {
 	h, x := m.header, c.x
 	errors := &c.cs.rare().errors
 	answersError := errors[m.side.Other()].has(h.XID)
-	if errors[m.side] == nil {
-		errors[m.side] = new(recent)
-	}
-	errors[m.side].add(h.XID)
+	noteXID(&errors[m.side], h.XID)
 	if withoutCall {
 		switch about := answeredBefore(c.cs, m.side, h.XID); {
 		case answersError:
 			c.report(rule.ErrorAnswered, "an RDMA_ERROR answers an RDMA_ERROR, which must be discarded without an answer")
+		case wasRepeated(c.cs, m.side.Other(), h.XID):
 		case about:
 			c.unattributed().report(rule.RDMAError, "the requester rejected a Reply with %v", h.Err)
 		case c.cs.proves(rule.ErrorUnknownXID, m.side):
@@ -240,11 +238,39 @@ func checkLost(cs *connState, how *rdma.Ending) {
 	cs.report(violation{rule: rule.ConnectionLost, where: where}, "%s; %s", endText(cs, how), outstandingText(n, uint32(first.rec.XID)))
 }
 
-// checkReuse reports that the XID of an outstanding Call is reused. It proves nothing if the
-// capture may lack the Reply.
-func checkReuse(c checker) {
+// checkReuse reports that the XID of an outstanding Call is reused. It is unknown then which Calls and
+// memory are current, unless the RPC was retransmitted as it was. It proves nothing if the capture may
+// lack the Reply.
+func checkReuse(c checker, m *message) {
+	if repeatsCall(c.x, m) {
+		c.report(rule.XIDInUse, "another Call with this XID, of the same procedure and length, is outstanding: the RPC was probably retransmitted")
+		noteXID(&c.cs.rare().repeated[m.side], m.header.XID)
+		return
+	}
 	c.report(rule.XIDInUse, "another Call with this XID is outstanding")
 	c.cs.checks.xidReused = true
+}
+
+// repeatsCall reports whether a Call has the procedure and the length of an outstanding Call with its
+// XID, and neither exposes memory.
+func repeatsCall(old *txn, m *message) bool {
+	p := old.procedure
+	return p.known && m.inline && m.rpcErr == nil && len(old.segments) == 0 && !old.listsIncomplete && !m.header.HasChunks() &&
+		old.call.SendBytes == record.Some(int(m.Length)) && p.program == m.rpc.Program && p.version == m.rpc.Version && p.procedure == m.rpc.Procedure
+}
+
+// noteXID adds an XID to a list that is allocated when it is needed.
+func noteXID(to **recent, xid uint32) {
+	if *to == nil {
+		*to = new(recent)
+	}
+	(*to).add(xid)
+}
+
+// wasRepeated reports whether a Call of a side with this XID was retransmitted while it was
+// outstanding, so that it may get more than one Reply.
+func wasRepeated(cs *connState, side rdma.Side, xid uint32) bool {
+	return cs.rareState != nil && cs.rareState.repeated[side].has(xid)
 }
 
 // tooShortText returns the message for a Send that is too short to have an XID.

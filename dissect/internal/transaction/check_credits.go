@@ -1,6 +1,9 @@
 package transaction
 
 import (
+	"fmt"
+	"time"
+
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
@@ -52,11 +55,11 @@ func checkCredits(c checker, m *message) {
 	if known && uint32(n) > limit {
 		switch grant, granted := a.grant.Get(); {
 		case !granted:
-			c.report(rule.CreditLimitExceeded, "%d Calls are outstanding, but before the first Reply only one is allowed", n)
+			c.report(rule.CreditLimitExceeded, "%d Calls are outstanding, but before the first Reply only one is allowed%s", n, canceledHint(c.cs, m))
 		case grant > limit:
-			c.report(rule.CreditLimitExceeded, "%d Calls are outstanding, but %d credits are granted and the requester asked for only %d", n, grant, limit)
+			c.report(rule.CreditLimitExceeded, "%d Calls are outstanding, but %d credits are granted and the requester asked for only %d%s", n, grant, limit, canceledHint(c.cs, m))
 		default:
-			c.report(rule.CreditLimitExceeded, "%d Calls are outstanding, but only %d credits are granted", n, grant)
+			c.report(rule.CreditLimitExceeded, "%d Calls are outstanding, but only %d credits are granted%s", n, grant, canceledHint(c.cs, m))
 		}
 	}
 	if asked := h.Credits; asked > 0 {
@@ -64,6 +67,21 @@ func checkCredits(c checker, m *message) {
 	} else {
 		a.asked = record.Some[uint32](1)
 	}
+}
+
+// canceledHint returns a hint if the oldest outstanding Call of the sender of m has waited for long: its
+// RPC may have been canceled, and its credit is still in use.
+func canceledHint(cs *connState, m *message) string {
+	for x := cs.calls.first; x != nil; x = x.next {
+		if x.side != m.side {
+			continue
+		}
+		if age := m.First.Time - x.call.Time; age >= patience {
+			return fmt.Sprintf("; the Call with XID 0x%08x has been outstanding for %v: if its RPC was canceled, for example because its process was killed, the requester still has to count it", uint32(x.rec.XID), time.Duration(age).Round(time.Millisecond))
+		}
+		break
+	}
+	return ""
 }
 
 // noteGrant records the credits that a Reply or an RDMA_ERROR grants. A higher grant is valid at

@@ -38,7 +38,7 @@ func checkHeader(c checker, m *message) {
 	case h.Proc == rpcrdma.Msg && m.err == nil:
 		switch {
 		case m.rpc.Length >= 4 && m.rpc.XID != h.XID:
-			c.report(rule.XIDMismatch, "rdma_xid is 0x%08x, but the XID of the RPC message is 0x%08x", h.XID, m.rpc.XID)
+			c.broken(rule.XIDMismatch, "rdma_xid is 0x%08x, but the XID of the RPC message is 0x%08x", h.XID, m.rpc.XID)
 		case m.rpcErr != nil && m.captured() && !headerReduced(h):
 			c.report(rule.RPCHeaderMalformed, "%v", m.rpcErr)
 		}
@@ -154,7 +154,7 @@ func isSurelyCall(cs *connState, m *message) bool {
 func checkLong(c checker, rpc *oncrpc.Header, err error, whole bool) {
 	switch {
 	case rpc.Length >= 4 && rpc.XID != uint32(c.x.rec.XID):
-		c.report(rule.XIDMismatch, "rdma_xid is 0x%08x, but the XID of the RPC message in the chunk is 0x%08x", uint32(c.x.rec.XID), rpc.XID)
+		c.broken(rule.XIDMismatch, "rdma_xid is 0x%08x, but the XID of the RPC message in the chunk is 0x%08x", uint32(c.x.rec.XID), rpc.XID)
 	case err != nil && whole:
 		c.report(rule.RPCHeaderMalformed, "the RPC message in the chunk is malformed: %v", err)
 	}

@@ -236,7 +236,7 @@ func (cs *connState) call(m *message) {
 			m.Tag = old.tag(partCall)
 			return
 		}
-		checkReuse(c)
+		checkReuse(c, m)
 		t.end(old, record.NoReply)
 	}
 	if cs.rareState != nil && cs.rareState.unmatched[side].has(h.XID) { // its Reply was captured first
