@@ -106,6 +106,7 @@ func (j *connChecks) join(o *connChecks, moved func(rdma.Side) rdma.Side) {
 		j.invalidation = o.invalidation
 	case o.invalidation != nil:
 		j.invalidation.figures.MixedDirectionCalls += o.invalidation.figures.MixedDirectionCalls
+		j.invalidation.figures.MixedRegistrationCalls += o.invalidation.figures.MixedRegistrationCalls
 	}
 }
 

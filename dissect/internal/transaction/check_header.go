@@ -3,6 +3,7 @@ package transaction
 import (
 	"errors"
 
+	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/dissect/rule"
@@ -51,15 +52,28 @@ func checkHeader(c checker, m *message) {
 	}
 }
 
-// noteVersion notes that both sides speak a version that this program does not know: a Call of that
-// version got a Reply of the same version. Then the version is no violation, and nothing is known of
-// the memory that is exposed.
+// noteVersion decides, by the answer to a Call, whether the version of the Call is a violation. It is
+// none if a Call of a version that this program does not know got a Reply of the same version: both
+// sides speak it. Then nothing is known of the memory that is exposed.
 func noteVersion(cs *connState, x *txn, m *message) {
-	if !m.foreign() || x.rec.Call == nil || x.call.RDMAVers != m.header.Vers {
+	if m.foreign() && x.rec.Call != nil && x.call.RDMAVers == m.header.Vers {
+		cs.checks.spoken = m.header.Vers
+		cs.halfRead = [2]bool{true, true}
+	}
+	if len(cs.pending) == 0 {
 		return
 	}
-	cs.checks.spoken = m.header.Vers
-	cs.halfRead = [2]bool{true, true}
+	cs.settle(func(p *pending) (verdict, evidence.Gap) {
+		switch {
+		case p.rule != rule.RDMAVersion || p.tag != x.tag(partCall):
+			return waiting, 0
+		case cs.checks.spoken != 0:
+			return excused, 0
+		case p.until == evidence.Delivered:
+			return waiting, 0
+		}
+		return proved, 0
+	})
 }
 
 // refusable returns the rule that obliges the responder to answer the Call with RDMA_ERROR, or nil.

@@ -42,6 +42,8 @@ type segment struct {
 	handleSeen   bool // an earlier segment of the Call has the same handle
 	listed       bool // it is in byStart
 	keep         bool // the data that moves has to be kept
+	persistent   bool // an earlier Call exposed the handle, and nobody has invalidated it since
+	invalidated  bool // the Reply to another RPC invalidated the handle
 }
 
 // target is the range of memory that an operation names.
