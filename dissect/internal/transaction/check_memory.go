@@ -105,15 +105,17 @@ func checkInvalidation(c checker, m *message, withoutCall bool) {
 	if !m.header.IsDraft {
 		checkNegotiated(c, handle)
 	}
+	other := otherOwner(c.cs, x, handle)
+	if other != nil && x.checks.inv == record.Some(handle) {
+		return // the requester asked for it in rdma_inv_handle, so it answers for the other Call
+	}
 	if !withoutCall && !x.listsIncomplete {
 		i, _ := x.invalidation.Get()
 		switch {
 		case !i.Chunk.Known() && x.rec.Call != nil:
 			c.report(rule.InvalidatedUnexposedHandle, "Send With Invalidate of handle 0x%08x, which this Call did not expose", handle)
-		case c.cs.proves(rule.InvalidatedHandleUsed, m.side):
-			if other := otherOwner(c.cs, x, handle); other != nil {
-				c.report(rule.InvalidatedUnexposedHandle, "Send With Invalidate of handle 0x%08x, which the outstanding Call with XID 0x%08x also exposes", handle, uint32(other.rec.XID))
-			}
+		case other != nil && c.cs.proves(rule.InvalidatedHandleUsed, m.side):
+			c.report(rule.InvalidatedUnexposedHandle, "Send With Invalidate of handle 0x%08x, which the outstanding Call with XID 0x%08x also exposes", handle, uint32(other.rec.XID))
 		}
 	}
 	noteInvalidated(c, m)
