@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -162,5 +163,48 @@ func TestChunksAreNumbered(t *testing.T) {
 				t.Errorf("findings%s\nwant one that says %q", lines(all), want)
 			}
 		})
+	}
+}
+
+// TestSpokenVersion: if both sides speak a version that this program does not know, no side is
+// reported as at fault for anything, because only the document of that version could say what is
+// wrong.
+func TestSpokenVersion(t *testing.T) {
+	for _, c := range cases.All() {
+		if c.Rule != "error-not-answered" || c.Name != "a version that both sides speak" {
+			continue
+		}
+		for _, transport := range []string{cases.RoCE, cases.IWARP} {
+			if all := findings(t, c.Wire(transport, false)); len(all) > 0 {
+				t.Errorf("%s:%s", transport, lines(all))
+			}
+		}
+		return
+	}
+	t.Error("there is no such case")
+}
+
+// TestCanceledRPC: a finding about too many Calls says if the oldest has been outstanding for long,
+// because its RPC may have been canceled.
+func TestCanceledRPC(t *testing.T) {
+	for wait, want := range map[time.Duration]bool{5 * time.Second: true, time.Millisecond: false} {
+		for name, open := range transports {
+			w := synth.New()
+			c := open(w, synth.Options{})
+			c.Connect()
+			c.RPC(synth.Null(), synth.Reply{Credits: 1})
+			c.Client.Call(synth.Call{XID: 0x77})
+			c.Server.Ack()
+			w.Advance(wait)
+			c.Client.Call(synth.Call{XID: 0x78})
+			c.Server.Reply(synth.Reply{XID: 0x78, Credits: 1})
+			hint := false
+			for _, f := range findings(t, w) {
+				hint = hint || f.Rule == "credit-limit-exceeded" && strings.Contains(f.Message, "the Call with XID 0x00000077 has been outstanding for 5s")
+			}
+			if hint != want {
+				t.Errorf("%s, after %v: hint %t, want %t", name, wait, hint, want)
+			}
+		}
 	}
 }

@@ -81,6 +81,21 @@ func TestRebuildHoles(t *testing.T) {
 			c.Client.Ack()
 			return made, got
 		}},
+		// The segments of a Read chunk need not be adjacent in the Read list.
+		"interleaved Read chunks": {act: func(_ *synth.Wire, c *synth.Conn) ([]byte, []byte) {
+			call := synth.Compound(synth.OpPutFH(), synth.OpWrite(0, pattern(4000)), synth.OpWrite(4000, pattern(3001)[1:])).Reduce(0xa1, 0xa2)
+			call.Reads = slices.Concat(synth.ReadChunk(call.Reads[0].Position, synth.Mem(0xa1, 1500)), call.Reads[1:], synth.ReadChunk(call.Reads[0].Position, synth.Mem(0xa3, 2500)))
+			reply := synth.CompoundReply(synth.ResPutFH(), synth.ResWrite(4000), synth.ResWrite(3000))
+			c.RPC(call, reply)
+			return streams(call, reply)
+		}},
+		// A Position Zero Read chunk may follow a Read chunk of a data item.
+		"Position Zero last": {act: func(_ *synth.Wire, c *synth.Conn) ([]byte, []byte) {
+			call, reply := synth.Write3(0, pattern(3000)).Reduce(0xa2).Long(0xa1), synth.Write3Reply(3000)
+			slices.Reverse(call.Reads)
+			c.RPC(call, reply)
+			return streams(call, reply)
+		}},
 		"READ_PLUS": {act: func(_ *synth.Wire, c *synth.Conn) ([]byte, []byte) {
 			call := synth.Compound4(2, synth.OpPutFH(), synth.OpReadPlus(0, 4000)).Offer(mem)
 			reply := synth.CompoundReply(synth.ResPutFH(), synth.ResReadPlus(0, pattern(3998)))

@@ -118,8 +118,11 @@ func OpCreateSession(flags uint32) XDR {
 }
 
 // ResCreateSession is the result of OpCreateSession, with the flags that the server grants.
-func ResCreateSession(flags uint32) XDR {
-	channel := XDR{}.Word(0, 1<<20, 1<<20, 4096, 8, 16, 0)
+func ResCreateSession(flags uint32) XDR { return ResCreateSessionOf(flags, 1<<20) }
+
+// ResCreateSessionOf is ResCreateSession with the ca_maxresponsesize of both channels.
+func ResCreateSessionOf(flags, responseSize uint32) XDR {
+	channel := XDR{}.Word(0, 1<<20, responseSize, 4096, 8, 16, 0)
 	return res(43).Fixed([]byte(sessionID)).Word(1, flags).Append(channel, channel)
 }
 

@@ -290,15 +290,15 @@ func (s *Side) Pull(c Call, options ...Option) []*Frame {
 	mark := len(s.Conn.wire.Frames)
 	c.XID = cmp.Or(c.XID, s.Peer.lastXID)
 	m := c.Message()
-	for i := 0; i < len(c.Reads); {
-		position := c.Reads[i].Position
-		data := m.at(position, c.Proc == rpcrdma.NoMsg)
-		for ; i < len(c.Reads) && c.Reads[i].Position == position; i++ {
-			var piece []byte
-			piece, data = take(data, c.Reads[i].Length)
-			if len(piece) > 0 {
-				s.Read(c.Reads[i].Handle, c.Reads[i].Offset, piece, options...)
-			}
+	left := map[uint32][]byte{} // of each Read chunk, by Position
+	for _, r := range c.Reads {
+		data, begun := left[r.Position]
+		if !begun {
+			data = m.at(r.Position, c.Proc == rpcrdma.NoMsg)
+		}
+		var piece []byte
+		if piece, left[r.Position] = take(data, r.Length); len(piece) > 0 {
+			s.Read(r.Handle, r.Offset, piece, options...)
 		}
 	}
 	return s.Conn.wire.since(mark)

@@ -140,11 +140,12 @@ const (
 	InvalidationNone InvalidationStyle = "none"
 	RespondersChoice InvalidationStyle = "responder"
 	RequestersChoice InvalidationStyle = "requester"
+	FixedProtocol    InvalidationStyle = "fixed"
 )
 
 // Values returns all styles.
 func (InvalidationStyle) Values() []string {
-	return wordsOf(InvalidationNone, RespondersChoice, RequestersChoice)
+	return wordsOf(InvalidationNone, RespondersChoice, RequestersChoice, FixedProtocol)
 }
 
 // HandleChoice is the handle of a Call that a responder chooses to invalidate.
@@ -168,12 +169,14 @@ func (HandleChoice) Values() []string {
 // InvalidationFigures counts how the Replies of a connection invalidate handles, in both
 // directions.
 type InvalidationFigures struct {
-	Style                   InvalidationStyle `json:"style" doc:"The side that chooses which handle a Reply invalidates."`
-	HandleChoice            Opt[HandleChoice] `json:"handle_choice" doc:"Handle of a Call that the responder chooses to invalidate: only (no Call had more than one handle), single (the responder invalidates only if the Call has one handle), first or last (in the order of the chunk lists), largest (the handle of the segment with the most bytes), mixed (no choice fits all Replies); null if the responder does not choose." was:"habit"`
-	ChunkReplies            int64             `json:"chunk_replies" doc:"Number of Replies to Calls that exposed handles."`
-	InvalidatingReplies     int64             `json:"invalidating_replies" doc:"Number of Replies that answered a Call with exposed handles and were sent With Invalidate."`
-	ForeignReadChunkHandles int64             `json:"foreign_read_chunk_handles" doc:"Number of Replies that invalidated a handle from another RPC's Read chunk." was:"of_another_read_chunk"`
-	LocalInvalidations      int64             `json:"local_invalidations" doc:"Number of handles that the requester has to invalidate itself, because the Reply to the Call that exposed them did not." was:"left_handles"`
-	MultiHandleReplies      int64             `json:"multi_handle_replies" doc:"Number of Replies whose Calls exposed more than one handle, so that one invalidation was not enough." was:"need_more"`
-	MixedDirectionCalls     int64             `json:"mixed_direction_calls" doc:"Number of Calls that exposed handles both for reading and for writing." was:"mixed_calls"`
+	Style                    InvalidationStyle `json:"style" doc:"The side that chooses which handle a Reply invalidates; fixed if every Reply invalidates the only handle of its Call, or the Read handle if the Call exposes Write handles, too, as a protocol may prescribe."`
+	HandleChoice             Opt[HandleChoice] `json:"handle_choice" doc:"Handle of a Call that the responder chooses to invalidate: only (no Call had more than one handle), single (the responder invalidates only if the Call has one handle), first or last (in the order of the chunk lists), largest (the handle of the segment with the most bytes), mixed (no choice fits all Replies); null if the responder does not choose." was:"habit"`
+	ChunkReplies             int64             `json:"chunk_replies" doc:"Number of Replies to Calls that exposed handles."`
+	InvalidatingReplies      int64             `json:"invalidating_replies" doc:"Number of Replies that answered a Call with exposed handles and were sent With Invalidate."`
+	ForeignReadChunkHandles  int64             `json:"foreign_read_chunk_handles" doc:"Number of Replies, with or without chunks, that invalidated a handle from another RPC's Read chunk." was:"of_another_read_chunk"`
+	LocalInvalidations       int64             `json:"local_invalidations" doc:"Number of handles that the requester has to invalidate itself, because no Reply did. A handle that is registered persistently is counted once." was:"left_handles"`
+	MultiHandleReplies       int64             `json:"multi_handle_replies" doc:"Number of Replies whose Calls exposed more than one handle, so that one invalidation was not enough." was:"need_more"`
+	MultiHandleInvalidations int64             `json:"multi_handle_invalidations" doc:"Number of Calls of which Replies invalidated more than one handle."`
+	MixedRegistrationCalls   int64             `json:"mixed_registration_calls" doc:"Number of Calls that exposed both persistently and dynamically registered handles. Their requester cannot leave the choice to the responder."`
+	MixedDirectionCalls      int64             `json:"mixed_direction_calls" doc:"Number of Calls that exposed handles both for reading and for writing." was:"mixed_calls"`
 }

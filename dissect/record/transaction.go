@@ -64,45 +64,46 @@ const (
 // Transaction is one RPC: the Call, the memory that it exposed, the data that moved, and the
 // Reply.
 type Transaction struct {
-	CompletedAt    `json:"-"`
-	Type           string            `json:"type" doc:"The record's type, always \"transaction\"." values:"transaction"`
-	ID             int64             `json:"id" doc:"Transaction number: transactions are counted from 1, in the order of their Calls." alias:"transaction"`
-	Connection     int               `json:"connection" doc:"Connection number: the connection that carried the transaction." alias:"conn"`
-	XID            Hex32             `json:"xid" doc:"Transaction ID (XID) of the RPC." alias:"rpcordma.xid,rpc.xid"`
-	Direction      Direction         `json:"direction" doc:"Direction of the Call: forward from client to server, backward from server to client." alias:"dir"`
-	Status         Status            `json:"status" doc:"Outcome of the transaction. Filters also accept what the column STATUS shows: ok, or the name of an error such as NFS4ERR_NOENT."`
-	Program        Opt[uint32]       `json:"program" doc:"RPC program number." alias:"rpc.program"`
-	ProgramName    Opt[string]       `json:"program_name" doc:"Name of the RPC program, such as NFS, MOUNT or NFS_CB."`
-	Version        Opt[uint32]       `json:"version" doc:"Version of the RPC program." alias:"rpc.programversion"`
-	Procedure      Opt[uint32]       `json:"procedure" doc:"RPC procedure number." alias:"rpc.procedure"`
-	ProcedureName  Opt[string]       `json:"procedure_name" doc:"Name of the RPC procedure."`
-	Operations     []string          `json:"operations" doc:"Names of the COMPOUND's operations, in order; null if the RPC is not a COMPOUND." alias:"nfs.opcode"`
-	Operation      Opt[string]       `json:"operation" doc:"Name of the operation that a COMPOUND was sent for, such as READ, or of the procedure of NFSv2 or NFSv3."`
-	Credential     Opt[string]       `json:"credential" doc:"Flavor of the Call's credential."`
-	RPCStatus      Opt[string]       `json:"rpc_status" doc:"Accept or reject status of the RPC Reply."`
-	NFSStatus      Opt[string]       `json:"nfs_status" doc:"NFS status of the whole Reply."`
-	Client         Opt[string]       `json:"client" doc:"Address of the client; null if the capture does not show it."`
-	Server         Opt[string]       `json:"server" doc:"Address of the server; null if the capture does not show it."`
-	Transport      string            `json:"transport" doc:"Transport protocol that carried the transaction." values:"RoCEv2,RoCEv1,InfiniBand,iWARP"`
-	Call           *Message          `json:"call" doc:"The Call; null if the capture does not contain it."`
-	Reply          *Message          `json:"reply" doc:"The Reply; null if the capture does not contain one."`
-	ReadChunks     []ReadChunk       `json:"read_chunks" doc:"Memory that the Call exposed for the responder to read; null without a Call."`
-	WriteChunks    []WriteChunk      `json:"write_chunks" doc:"Memory that the Call exposed for the responder to write; null without a Call."`
-	ReplyChunk     *WriteChunk       `json:"reply_chunk" doc:"Memory that the Call exposed for a long Reply; null if it offered none."`
-	Invalidation   Opt[Invalidation] `json:"invalidation" doc:"The handle that the Reply invalidated; null if it invalidated none."`
-	NotInvalidated []Hex32           `json:"not_invalidated" doc:"Handles that the Call exposed and its Reply did not invalidate, each once; null without a Call."`
-	Timeline       []Event           `json:"timeline" doc:"Events of the transaction, in the order of their packets."`
-	ReplyLost      bool              `json:"reply_lost" doc:"Whether a Reply was sent that its receiver never accepted; the status is then no_reply."`
-	LatencyNS      Opt[int64]        `json:"latency_ns" doc:"Time from the first packet of the Call to the packet with which the Reply was accepted, in nanoseconds." alias:"latency,rpc.time"`
-	LatencyMinNS   Opt[int64]        `json:"latency_min_ns" doc:"Shortest latency that the capture allows, in nanoseconds; null unless it is uncertain which copy of the Reply was accepted."`
-	HeldBackBy     Opt[int64]        `json:"held_back_by" doc:"Transaction number (id): the transaction whose packets kept the sender busy until the Call was sent; null if the Call was not held back."`
-	Waits          []Wait            `json:"waits" doc:"Times in which the transaction made no progress, each with its reason."`
-	Phases         Opt[Phases]       `json:"phases" doc:"Parts that the latency is made of; null without a latency."`
-	RDMAError      Opt[string]       `json:"rdma_error" doc:"Error code of an RDMA_ERROR, ERR_VERS or ERR_CHUNK; null if there was none."`
-	RDMAErrorRange Opt[VersionRange] `json:"rdma_error_versions" doc:"Versions that an ERR_VERS says are supported."`
-	RetransmitOf   Opt[int64]        `json:"retransmit_of" doc:"Transaction number (id): the transaction on an earlier connection that this transaction retransmits."`
-	Retransmitted  int               `json:"retransmitted" doc:"How many packets of the transaction were retransmitted." alias:"retr"`
-	Findings       []string          `json:"findings" doc:"Ids of the rules of all findings about the transaction, each once."`
+	CompletedAt       `json:"-"`
+	Type              string            `json:"type" doc:"The record's type, always \"transaction\"." values:"transaction"`
+	ID                int64             `json:"id" doc:"Transaction number: transactions are counted from 1, in the order of their Calls." alias:"transaction"`
+	Connection        int               `json:"connection" doc:"Connection number: the connection that carried the transaction." alias:"conn"`
+	XID               Hex32             `json:"xid" doc:"Transaction ID (XID) of the RPC." alias:"rpcordma.xid,rpc.xid"`
+	Direction         Direction         `json:"direction" doc:"Direction of the Call: forward from client to server, backward from server to client." alias:"dir"`
+	Status            Status            `json:"status" doc:"Outcome of the transaction. Filters also accept what the column STATUS shows: ok, or the name of an error such as NFS4ERR_NOENT."`
+	Program           Opt[uint32]       `json:"program" doc:"RPC program number." alias:"rpc.program"`
+	ProgramName       Opt[string]       `json:"program_name" doc:"Name of the RPC program, such as NFS, MOUNT or NFS_CB."`
+	Version           Opt[uint32]       `json:"version" doc:"Version of the RPC program." alias:"rpc.programversion"`
+	Procedure         Opt[uint32]       `json:"procedure" doc:"RPC procedure number." alias:"rpc.procedure"`
+	ProcedureName     Opt[string]       `json:"procedure_name" doc:"Name of the RPC procedure."`
+	Operations        []string          `json:"operations" doc:"Names of the COMPOUND's operations, in order; null if the RPC is not a COMPOUND." alias:"nfs.opcode"`
+	Operation         Opt[string]       `json:"operation" doc:"Name of the operation that a COMPOUND was sent for, such as READ, or of the procedure of NFSv2 or NFSv3."`
+	Credential        Opt[string]       `json:"credential" doc:"Flavor of the Call's credential."`
+	RPCStatus         Opt[string]       `json:"rpc_status" doc:"Accept or reject status of the RPC Reply."`
+	NFSStatus         Opt[string]       `json:"nfs_status" doc:"NFS status of the whole Reply."`
+	Client            Opt[string]       `json:"client" doc:"Address of the client; null if the capture does not show it."`
+	Server            Opt[string]       `json:"server" doc:"Address of the server; null if the capture does not show it."`
+	Transport         string            `json:"transport" doc:"Transport protocol that carried the transaction." values:"RoCEv2,RoCEv1,InfiniBand,iWARP"`
+	Call              *Message          `json:"call" doc:"The Call; null if the capture does not contain it."`
+	Reply             *Message          `json:"reply" doc:"The Reply; null if the capture does not contain one."`
+	ReadChunks        []ReadChunk       `json:"read_chunks" doc:"Memory that the Call exposed for the responder to read; null without a Call."`
+	WriteChunks       []WriteChunk      `json:"write_chunks" doc:"Memory that the Call exposed for the responder to write; null without a Call."`
+	ReplyChunk        *WriteChunk       `json:"reply_chunk" doc:"Memory that the Call exposed for a long Reply; null if it offered none."`
+	Invalidation      Opt[Invalidation] `json:"invalidation" doc:"The handle that the Reply invalidated; null if it invalidated none."`
+	NotInvalidated    []Hex32           `json:"not_invalidated" doc:"Handles that the Call exposed and its Reply did not invalidate, each once; null without a Call. Handles that the Reply to another RPC invalidated, and handles that persistent_handles counts, are not listed."`
+	PersistentHandles int               `json:"persistent_handles" doc:"Number of handles that the Call exposed although an earlier Call had exposed them and nothing invalidated them since: the requester registers them persistently."`
+	Timeline          []Event           `json:"timeline" doc:"Events of the transaction, in the order of their packets."`
+	ReplyLost         bool              `json:"reply_lost" doc:"Whether a Reply was sent that its receiver never accepted; the status is then no_reply."`
+	LatencyNS         Opt[int64]        `json:"latency_ns" doc:"Time from the first packet of the Call to the packet with which the Reply was accepted, in nanoseconds." alias:"latency,rpc.time"`
+	LatencyMinNS      Opt[int64]        `json:"latency_min_ns" doc:"Shortest latency that the capture allows, in nanoseconds; null unless it is uncertain which copy of the Reply was accepted."`
+	HeldBackBy        Opt[int64]        `json:"held_back_by" doc:"Transaction number (id): the transaction whose packets kept the sender busy until the Call was sent; null if the Call was not held back."`
+	Waits             []Wait            `json:"waits" doc:"Times in which the transaction made no progress, each with its reason."`
+	Phases            Opt[Phases]       `json:"phases" doc:"Parts that the latency is made of; null without a latency."`
+	RDMAError         Opt[string]       `json:"rdma_error" doc:"Error code of an RDMA_ERROR, ERR_VERS or ERR_CHUNK; null if there was none."`
+	RDMAErrorRange    Opt[VersionRange] `json:"rdma_error_versions" doc:"Versions that an ERR_VERS says are supported."`
+	RetransmitOf      Opt[int64]        `json:"retransmit_of" doc:"Transaction number (id): the transaction on an earlier connection that this transaction retransmits."`
+	Retransmitted     int               `json:"retransmitted" doc:"How many packets of the transaction were retransmitted." alias:"retr"`
+	Findings          []string          `json:"findings" doc:"Ids of the rules of all findings about the transaction, each once."`
 
 	// Decoded holds the decoded arguments and results. It is filled in only with the option
 	// Decode of package dissect.

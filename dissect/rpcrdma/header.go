@@ -3,9 +3,11 @@
 package rpcrdma
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Decode errors wrap one of these: ErrTruncated if the message is too short,
@@ -32,10 +34,12 @@ const (
 )
 
 // FixedLen is the length in bytes of the four words that all versions share.
-// SegmentLen is the length in bytes of a plain segment.
+// SegmentLen is the length in bytes of a plain segment, ReadSegmentLen that of an entry of the
+// Read list, with the word before it.
 const (
-	FixedLen   = 16
-	SegmentLen = 16
+	FixedLen       = 16
+	SegmentLen     = 16
+	ReadSegmentLen = 4 + 4 + SegmentLen
 )
 
 // Proc is the procedure of a header, rdma_proc (RFC 8166 s.4.2.4).
@@ -134,6 +138,7 @@ type Header struct {
 	InvHandle uint32 // rdma_inv_handle, if IsDraft; 0 for none
 
 	Reads     []ReadSegment // the Read list, flat, in wire order
+	ReadOrder []int         // indexes of Reads, by Position: segments with the same Position form one chunk wherever they are in the list
 	Writes    []Segment     // the segments of all Write chunks, flat
 	WriteEnds []int         // for each Write chunk, the index in Writes after its last segment
 	Reply     []Segment     // the Reply chunk
@@ -221,9 +226,9 @@ func (h *Header) decodeError(d *decoder) error {
 
 // clear resets the header but keeps the memory of its slices.
 func (h *Header) clear() {
-	reads, writes, ends, reply := h.Reads[:0], h.Writes[:0], h.WriteEnds[:0], h.Reply[:0]
+	reads, order, writes, ends, reply := h.Reads[:0], h.ReadOrder[:0], h.Writes[:0], h.WriteEnds[:0], h.Reply[:0]
 	*h = Header{} // a statement of its own, so that the compiler clears h in place
-	h.Reads, h.Writes, h.WriteEnds, h.Reply = reads, writes, ends, reply
+	h.Reads, h.ReadOrder, h.Writes, h.WriteEnds, h.Reply = reads, order, writes, ends, reply
 }
 
 // decodeDraft decodes version 2 with the layout of the draft. If the header does not have
@@ -250,19 +255,10 @@ func (h *Header) decodeLists(d *decoder) error {
 		h.Align, _ = d.word()
 		h.Thresh, _ = d.word()
 	}
-	for {
-		more, err := d.flag("Read list")
-		if err != nil || !more {
-			if err != nil {
-				return err
-			}
-			break
-		}
-		if len(d.data)-d.at < 4+SegmentLen {
-			return d.short(fmt.Sprintf("Read list entry %d", len(h.Reads)), 4+SegmentLen)
-		}
-		position, _ := d.word()
-		h.Reads = append(h.Reads, ReadSegment{position, d.segment()})
+	err := h.decodeReads(d)
+	h.orderReads()
+	if err != nil {
+		return err
 	}
 	for {
 		more, err := d.flag("Write list")
@@ -285,6 +281,32 @@ func (h *Header) decodeLists(d *decoder) error {
 	h.HasReply = true
 	h.Reply, err = d.chunk(h.Reply, "Reply chunk")
 	return err
+}
+
+func (h *Header) decodeReads(d *decoder) error {
+	for {
+		more, err := d.flag("Read list")
+		if err != nil || !more {
+			return err
+		}
+		if len(d.data)-d.at < 4+SegmentLen {
+			return d.short(fmt.Sprintf("Read list entry %d", len(h.Reads)), 4+SegmentLen)
+		}
+		position, _ := d.word()
+		h.Reads = append(h.Reads, ReadSegment{position, d.segment()})
+	}
+}
+
+// orderReads sets ReadOrder. The Read list is usually in the order of the Positions.
+func (h *Header) orderReads() {
+	inOrder := true
+	for i := range h.Reads {
+		h.ReadOrder = append(h.ReadOrder, i)
+		inOrder = inOrder && (i == 0 || h.Reads[i-1].Position <= h.Reads[i].Position)
+	}
+	if !inOrder {
+		slices.SortStableFunc(h.ReadOrder, func(i, j int) int { return cmp.Compare(h.Reads[i].Position, h.Reads[j].Position) })
+	}
 }
 
 // decoder is a cursor over a header.

@@ -124,7 +124,7 @@ var (
 
 	HeaderTruncated    = define("header-truncated", record.Error, "RFC 8166 s.4.5.2").until(evidence.Delivered)
 	HeaderMalformed    = define("header-malformed", record.Error, "RFC 8166 s.4.5.2").until(evidence.Delivered)
-	RDMAVersion        = define("rdma-version", record.Error, "RFC 8166 s.4.2.2").until(evidence.Delivered)
+	RDMAVersion        = define("rdma-version", record.Error, "RFC 8166 s.4.2.2").until(evidence.Next)
 	RDMAProcUnknown    = define("rdma-proc-unknown", record.Error, "RFC 8166 s.4.2.4").until(evidence.Delivered)
 	RDMAMsgP           = define("rdma-msgp", record.Error, "RFC 8166 s.4.6.1").until(evidence.Delivered)
 	RDMADone           = define("rdma-done", record.Error, "RFC 8166 s.4.6.2").needs(0, 0, evidence.XIDReused).until(evidence.Delivered)
@@ -136,12 +136,15 @@ var (
 
 	OutsideExposedMemory = define("rdma-outside-exposed-memory", record.Error, "RFC 8166 s.3.4.3").needs(missing, unseen|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.Closing|evidence.TruncatedAgain).until(evidence.Next)
 	WrongDirection       = define("rdma-wrong-direction", record.Error, "RFC 8166 s.3.4.5").needs(missing, unseen|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.Closing|evidence.TruncatedAgain).until(evidence.Next)
+	MemoryExposedTwice   = define("memory-exposed-twice", record.Warning, "RFC 8166 s.8.1.2").needs(0, missing|evidence.Silent|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.Closing).until(evidence.Next)
+	EmptySegment         = define("empty-segment", record.Note, "RFC 8166 s.3.4.3").until(evidence.Delivered)
 	PositionUnaligned    = define("read-position-unaligned", record.Error, "RFC 8166 s.3.4.5").until(evidence.Delivered)
 	PositionInvalid      = define("read-position-invalid", record.Error, "RFC 8166 s.3.4.5").until(evidence.Delivered)
 	ChunkLengthMismatch  = define("chunk-length-mismatch", record.Error, "RFC 8166 s.3.4.4").until(evidence.Delivered)
 	ReducedPadLeft       = define("reduced-pad-left", record.Error, "RFC 8166 s.3.4.5").until(evidence.Delivered)
 	PadWritten           = define("pad-written", record.Error, "RFC 8166 s.3.4.6").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
 	ReplyBeforeReads     = define("reply-before-reads-done", record.Error, "RFC 8166 s.3.4.5").needs(missing, missing, evidence.Unordered|evidence.TruncatedAgain).until(evidence.Next)
+	ReadChunkNotRead     = define("read-chunk-not-read", record.Error, "RFC 8166 s.3.4.5").needs(unseen, unseen|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.TruncatedAgain).until(evidence.Next)
 	ReplyWithReadList    = define("reply-with-read-list", record.Error, "RFC 8166 s.4.3.1").until(evidence.Delivered)
 	WriteListNotCopied   = define("write-list-not-copied", record.Error, "RFC 8166 s.4.3.2").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
 	ReplyChunkNotCopied  = define("reply-chunk-not-copied", record.Error, "RFC 8166 s.4.3.3").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
@@ -149,9 +152,10 @@ var (
 	ReturnedNotSeen      = define("returned-bytes-not-seen", record.Warning, "RFC 8166 s.3.4.6").needs(unseen, 0, evidence.XIDReused)
 	FilledOutOfOrder     = define("segments-filled-out-of-order", record.Error, "RFC 8166 s.3.4.6").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
 	WriteChunkUnused     = define("write-chunk-unused", record.Error, "RFC 8166 s.4.3.2").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
+	UnusedChunkLength    = define("unused-chunk-length", record.Error, "RFC 8166 s.3.4.6").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
 	WriteChunkTooShort   = define("write-chunk-too-short", record.Warning, "RFC 8166 s.3.4.6").until(evidence.Delivered)
 	WriteChunkRoomForPad = define("write-chunk-room-for-pad", record.Note, "RFC 8166 s.3.4.6").until(evidence.Delivered)
-	ReplyChunkMissing    = define("reply-chunk-missing", record.Warning, "RFC 8166 s.4.3.3").needs(0, 0, terms).until(evidence.Delivered)
+	ReplyChunkMissing    = define("reply-chunk-missing", record.Error, "RFC 8166 s.4.3.3").needs(0, 0, terms).until(evidence.Delivered)
 	ReducedIneligible    = define("reduced-ineligible-item", record.Error, "RFC 8166 s.3.4.2").until(evidence.Delivered)
 	ReducedUnderGSS      = define("reduced-under-gss", record.Error, "RFC 8166 s.8.2.2").until(evidence.Delivered)
 
@@ -170,6 +174,8 @@ var (
 	BackwardNotMsg     = define("backward-not-msg", record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.4").needs(0, 0, evidence.NoHandshake).until(evidence.Delivered)
 	BackwardUnexpected = define("backward-unexpected", record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.2.3").needs(unseen, unseen|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.TruncatedAgain).until(evidence.Next)
 
+	ShortMessageDropped = define("short-message-dropped", record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.3").needs(unseen, missing, evidence.Unordered)
+
 	InvHandleUnknown    = define("inv-handle-unknown", record.Error, "draft-cel-nfsv4-reminv-design s.5.3").until(evidence.Delivered)
 	InvHandleNotCopied  = define("inv-handle-not-copied", record.Error, "draft-cel-nfsv4-reminv-design s.5.3").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
 	InvHandleNotHonored = define("inv-handle-not-honored", record.Error, "draft-cel-nfsv4-reminv-design s.5.3").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
@@ -185,6 +191,7 @@ var (
 	ICRCBad               = define("icrc-bad", record.Warning, "IBTA vol. 1 s.7.8.1")
 	RetransmissionTimeout = define("retransmission-timeout", record.Warning, "IBTA vol. 1 s.9.7.6.1.3").overTCP("RFC 6298 s.5")
 	PathMTUUnused         = define("path-mtu-unused", record.Note, "IBTA vol. 1 s.12.7.8")
+	UnfilledPacket        = define("unfilled-packet", record.Note, "IBTA vol. 1 s.9.7.4.1.6")
 	Congestion            = define("congestion", record.Note, "IBTA vol. 1 annex A17")
 	CaptureIncomplete     = define("capture-incomplete", record.Note, "IBTA vol. 1 s.9.7").overTCP("RFC 9293 s.3.4")
 	MemoryLimitReached    = define("memory-limit-reached", record.Note, "rdmadump")
@@ -194,10 +201,16 @@ var (
 //   - InvalidationUnannounced: only the responder did not announce remote invalidation.
 //   - BackwardRequestedZero: the Call that requests zero credits is from the server.
 //   - ElementNotRefused: the message without RDMA_ERROR is an RDMA_MSGP or RDMA_DONE.
+//   - ExposedTwiceInCall: one Call exposes the memory twice.
+//   - PersistentlyExposed: the handle is registered persistently.
+//   - UnusedReplyChunkLength: the unused chunk is the Reply chunk.
 //   - InvHandleUnused: the Reply invalidated nothing although its Call named a handle.
 var (
 	InvalidationUnannounced = InvalidationNegotiated.as(record.Note, "RFC 8797 s.4.1")
 	BackwardRequestedZero   = CreditsRequestedZero.as(record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.1.2")
 	ElementNotRefused       = ErrorNotAnswered.as(record.Warning, "RFC 8166 s.4.6")
+	ExposedTwiceInCall      = MemoryExposedTwice.as(record.Warning, "RFC 8166 s.8.1.2").needs(0, 0, 0).until(evidence.Now)
+	PersistentlyExposed     = MemoryExposedTwice.as(record.Note, "RFC 8166 s.8.1.2")
+	UnusedReplyChunkLength  = UnusedChunkLength.as(record.Error, "RFC 8166 s.4.3.3")
 	InvHandleUnused         = InvHandleNotHonored.as(record.Warning, "draft-cel-nfsv4-reminv-design s.5.3")
 )

@@ -512,7 +512,7 @@ func (s *Scrubber) unassigned(out, in []byte) {
 		return
 	}
 	r := wiremap.Message{Header: in[:h.Length], Payload: in[h.Length:], RPC: h.Proc == rpcrdma.Msg}
-	for i := range h.Reads {
+	for _, i := range h.ReadOrder {
 		g := &h.Reads[i]
 		if n := len(r.Holes); n > 0 && r.Holes[n-1].Position == int64(g.Position) {
 			r.Holes[n-1].Length += int64(g.Length)

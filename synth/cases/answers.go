@@ -91,6 +91,17 @@ var answers = []Case{
 		},
 	},
 	{Rule: "error-not-answered", Name: "answered with a Reply", AtFault: server, Broken: refused(synth.Call{Vers: 3}, synth.Reply{}), Healthy: rpc},
+	{Rule: "error-not-answered", Name: "the XID of another RPC", AtFault: server, Broken: unrefused(synth.Call{XID: 0x70, RPCXID: 0x71}), Healthy: refused(synth.Call{RPCXID: 0x71}, synth.ErrChunk())},
+	{
+		Rule: "error-not-answered", Name: "the XID of another RPC, and the connection is closed", AtFault: server, Broken: refused(synth.Call{RPCXID: 0x71}, synth.Reply{}),
+		Healthy: func(w *wire, c *conn) {
+			rpc(nil, c)
+			c.Client.Call(synth.Call{XID: 0x70, RPCXID: 0x71})
+			c.Server.Ack()
+			c.Disconnect(c.Server)
+		},
+	},
+	{Rule: "error-not-answered", Name: "a version that both sides speak", AtFault: server, Broken: spoken(1), Healthy: spoken(3)},
 	{Rule: "error-not-answered", Name: "an RDMA_MSGP", AtFault: server, Severity: "warning", Broken: unrefused(synth.Call{Proc: rpcrdma.MsgP}), Healthy: refused(synth.Call{Proc: rpcrdma.MsgP}, synth.ErrChunk())},
 	{Rule: "error-not-answered", Name: "an RDMA_DONE", AtFault: server, Severity: "warning", Broken: unrefused(synth.Call{XID: 1, Proc: rpcrdma.Done}), Healthy: refused(synth.Call{Proc: rpcrdma.Done}, synth.ErrChunk())},
 	{Rule: "error-wrong-code", Name: "ERR_CHUNK for a version", AtFault: server, Broken: refused(synth.Call{Vers: 3}, synth.Reply{Vers: 3, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}), Healthy: refused(synth.Call{Vers: 3}, refusal(1, 2))},
@@ -127,7 +138,15 @@ var answers = []Case{
 		},
 	},
 	{Rule: "rpc-rejected", Name: "with a chunk", Broken: does(write(), synth.Reply{Accept: 4}), Healthy: does(write(), writeReply())},
-	{Rule: "rpc-rejected", Name: "an unknown program", Broken: does(synth.Null(), synth.Reply{Accept: 1}), Healthy: rpc},
+	{Rule: "rpc-rejected", Name: "an unknown program", Broken: does(synth.Getattr3(), synth.Reply{Accept: 1}), Healthy: does(synth.Null(), synth.Reply{Accept: 1})}, // a NULL Call asks for that
+	{
+		Rule: "rpc-rejected", Name: "an unknown version", Broken: does(synth.Getattr3(), synth.Reply{Accept: 2, Results: synth.XDR{}.Word(2, 4)}),
+		Healthy: does(synth.Null(), synth.Reply{Accept: 2, Results: synth.XDR{}.Word(2, 4)}),
+	},
+	{
+		Rule: "rpc-rejected", Name: "GARBAGE_ARGS in a Long Reply", AtFault: server,
+		Broken: does(listing, synth.Reply{Accept: 4}.Long()), Healthy: does(listing, listingReply),
+	},
 	{Rule: "rpc-rejected", Name: "denied", Broken: does(synth.Null(), synth.Reply{Deny: []uint32{1, 1}}), Healthy: rpc},
 	{Rule: "reply-without-call", Name: "an unknown XID", AtFault: server, Broken: func(_ *wire, c *conn) { rpc(nil, c); c.Server.Reply(synth.Reply{XID: 0x999}) }, Healthy: rpc},
 	{
@@ -165,6 +184,14 @@ var answers = []Case{
 		Broken: unknownVersionBack(4), Healthy: unknownVersionBack(1),
 	},
 	{
+		Rule: "reply-without-call", Name: "after a callback that was sent again", AtFault: server,
+		Broken: func(w *wire, c *conn) { calledBackAgain(w, c); c.Server.Reply(synth.Reply{XID: 0x999}) }, Healthy: calledBackAgain,
+	},
+	{
+		Rule: "credit-limit-exceeded", Name: "after a callback that was sent again", AtFault: client,
+		Broken: func(w *wire, c *conn) { calledBackAgain(w, c); many(c, 10, 8) }, Healthy: func(w *wire, c *conn) { calledBackAgain(w, c); many(c, 8, 8) },
+	},
+	{
 		Rule: "xid-in-use", Name: "twice at once", AtFault: client,
 		Broken: func(_ *wire, c *conn) {
 			granted(c, 32, 32)
@@ -177,6 +204,24 @@ var answers = []Case{
 			c.RPC(synth.Call{XID: 5}, synth.NullReply())
 		},
 	},
+}
+
+// calledBackAgain lets the server call the client, send the same Call again after a minute, and get a
+// Reply to each.
+func calledBackAgain(w *wire, c *conn) {
+	session(c, synth.ConnBackChannel)
+	call, reply := recall, recallReply
+	call.XID, reply.XID = 0x99, 0x99
+	c.Server.Call(call)
+	c.Client.Ack()
+	w.Advance(time.Minute)
+	c.Server.Call(call)
+	c.Client.Ack()
+	c.Client.Reply(reply)
+	c.Server.Ack()
+	c.Client.Reply(reply)
+	c.Server.Ack()
+	rpc(w, c)
 }
 
 // session creates a session on a connection, with the flags that the server grants.
@@ -223,10 +268,71 @@ var backward = []Case{
 			c.Server.RPC(synth.CBNull(), synth.NullReply())
 		},
 	},
+	{Rule: "short-message-dropped", Name: "four words", AtFault: client, Broken: shortBack(12, rpc), Healthy: shortBack(12, disconnects)},
+	{Rule: "short-message-dropped", Name: "no RPC message", AtFault: client, Broken: shortBack(28, rpc), Healthy: shortBack(28, disconnects)},
+	{Rule: "short-message-dropped", Name: "half of the RPC message", AtFault: client, Broken: shortBack(60, waits(2*time.Second)), Healthy: shortBack(60, waits(time.Millisecond))},
+	{Rule: "short-message-dropped", Name: "no byte at all", AtFault: client, Broken: shortBack(0, func(w *wire, c *conn) { rpc(w, c); rpc(w, c) }), Healthy: shortBack(68, rpc)},
+	{
+		Rule: "short-message-dropped", Name: "a Reply", AtFault: server,
+		Broken: shortReply(rpc), Healthy: shortReply(func(_ *wire, c *conn) { c.Disconnect(c.Server) }),
+	},
+	{
+		Rule: "backward-unexpected", Name: "a BIND_CONN_TO_SESSION for the fore channel", AtFault: server,
+		Broken: func(_ *wire, c *conn) { bound(c, 1, synth.CompoundReply(synth.ResBindConn(1))) }, Healthy: func(_ *wire, c *conn) { bound(c, 7, synth.CompoundReply(synth.ResBindConn(2))) },
+	},
+	{
+		Rule: "backward-unexpected", Name: "a BIND_CONN_TO_SESSION that failed", AtFault: server,
+		Broken: func(_ *wire, c *conn) { bound(c, 3, synth.CompoundFailed(10052, synth.ResFailed(41, 10052))) }, Healthy: func(_ *wire, c *conn) { bound(c, 3, synth.CompoundReply(synth.ResBindConn(3))) },
+	},
 	{
 		Rule: "backward-unexpected", Name: "during a CREATE_SESSION that grants no backchannel", AtFault: server,
 		Broken: func(_ *wire, c *conn) { early(c, 0) }, Healthy: func(_ *wire, c *conn) { early(c, synth.ConnBackChannel) },
 	},
+}
+
+// bound binds the connection to a session, and then the server calls the client.
+func bound(c *conn, direction uint32, reply synth.Reply) {
+	c.RPC(synth.Compound(synth.OpBindConn(direction)), reply)
+	c.Server.RPC(synth.CBNull(), synth.NullReply())
+	rpc(nil, c)
+}
+
+// shortBack returns a function in which the server sends the first n bytes of a Call after it was
+// granted a backchannel, and the client does something after it has acknowledged them.
+func shortBack(n int, after func(w *wire, c *conn)) func(*wire, *conn) {
+	return func(w *wire, c *conn) {
+		session(c, synth.ConnBackChannel)
+		call := synth.CBNull()
+		call.XID = 0x99
+		c.Server.Send(call.Bytes()[:n])
+		c.Client.Ack()
+		after(w, c)
+	}
+}
+
+// shortReply returns a function in which the client sends only a part of its Reply to a Call of the
+// server, and another thing happens after that.
+func shortReply(after func(w *wire, c *conn)) func(*wire, *conn) {
+	return func(w *wire, c *conn) {
+		session(c, synth.ConnBackChannel)
+		call, reply := synth.CBNull(), synth.NullReply()
+		call.XID, reply.XID = 0x99, 0x99
+		c.Server.Call(call)
+		c.Client.Ack()
+		c.Client.Send(reply.Bytes()[:40])
+		c.Server.Ack()
+		after(w, c)
+	}
+}
+
+func disconnects(_ *wire, c *conn) { c.Disconnect(c.Client) }
+
+// waits lets the server disconnect, after a while.
+func waits(d time.Duration) func(*wire, *conn) {
+	return func(w *wire, c *conn) {
+		w.Advance(d)
+		c.Disconnect(c.Server)
+	}
 }
 
 // early sends a Call of the server before its Reply to CREATE_SESSION.

@@ -43,6 +43,21 @@ func tagged() synth.Call {
 	return opened(100003, 4, 1, synth.XDR{}.Data([]byte("what a long tag")).Word(1, 0))
 }
 
+// twoWrites is a COMPOUND with two WRITEs. The segments of its two Read chunks alternate in the
+// Read list.
+var twoWrites = alternating(synth.Compound(synth.OpPutFH(), synth.OpWrite(0, data(4000)), synth.OpWrite(4000, data(3000))).Reduce(0xa1, 0xa2))
+
+// alternating returns a Call whose first Read chunk has a second segment, at the end of the list.
+func alternating(call synth.Call) synth.Call {
+	first := call.Reads[0]
+	rest := first
+	rest.Length -= 1000
+	rest.Offset += 1000
+	first.Length = 1000
+	call.Reads = append(append([]rpcrdma.ReadSegment{first}, call.Reads[1:]...), rest)
+	return call
+}
+
 func compoundReply(n int) synth.Reply {
 	return synth.CompoundReply(synth.ResPutFH(), synth.ResWrite(uint32(n)), synth.ResGetAttr())
 }
@@ -87,6 +102,30 @@ func inline(call synth.Call, reply synth.Reply) func(*wire, *conn) {
 	})
 }
 
+// listIn creates a session whose Replies have at most responseSize bytes, and lists a directory in it
+// without a Reply chunk.
+func listIn(c *conn, responseSize uint32) {
+	c.RPC(synth.Compound(synth.OpCreateSession(0)), synth.CompoundReply(synth.ResCreateSessionOf(0, responseSize)))
+	c.RPC(synth.Compound(synth.OpSequence(1), synth.OpPutFH(), synth.OpReadDir(32768)), synth.CompoundReply(synth.ResSequence(1), synth.ResPutFH(), synth.ResReadDir("a")))
+}
+
+// failedAfterWrites returns a function that sends a READ, RDMA Writes of 2000 bytes, and a Reply
+// that says that the READ failed and returns length bytes in the Write chunk. The responder may
+// have written data before the READ failed.
+func failedAfterWrites(length uint32) func(*wire, *conn) {
+	return func(_ *wire, c *conn) {
+		call := synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096)).Offer(mem)
+		call.XID = 77
+		c.Client.Call(call)
+		c.Server.Ack()
+		c.Server.Write(0xa1, mem.Offset, data(2000))
+		r := synth.CompoundFailed(5, synth.ResPutFH(), synth.ResFailed(25, 5)).To(call)
+		r.Writes[0][0].Length = length
+		c.Server.Reply(r)
+		c.Client.Ack()
+	}
+}
+
 var small = synth.Mem(0xa1, 512)
 
 var binding = []Case{
@@ -99,6 +138,10 @@ var binding = []Case{
 	{
 		Rule: "long-call-position", Name: "the tag of a COMPOUND", AtFault: client,
 		Broken: does(tagged().Reduce(0xa1).Long(0xa2), synth.CompoundReply()), Healthy: does(tagged(), synth.CompoundReply()),
+	},
+	{
+		Rule: "read-position-invalid", Name: "of two chunks whose segments alternate in the Read list", AtFault: client,
+		Broken: calls(at(twoWrites, 4)), Healthy: does(twoWrites, synth.CompoundReply(synth.ResPutFH(), synth.ResWrite(4000), synth.ResWrite(3000))),
 	},
 	{Rule: "read-position-invalid", Name: "in a COMPOUND", AtFault: client, Broken: calls(at(compound(4096).Reduce(0xa1), 8)), Healthy: does(compound(4096).Reduce(0xa1), compoundReply(4096))},
 	{
@@ -202,6 +245,40 @@ var binding = []Case{
 		Rule: "write-chunk-unused", Name: "a READ that failed uses none", AtFault: server,
 		Broken: inline(synth.Readlink3().Offer(mem), synth.Readlink3Reply("a target")), Healthy: does(synth.Read3(0, 4096).Offer(mem), synth.Failed(5, 0)),
 	},
+	{
+		Rule: "unused-chunk-length", Name: "a READ that failed", AtFault: server,
+		Broken: whole(read(), synth.Failed(5, 0), func(r *synth.Reply) { r.Writes[0][0].Length = 4096 }), Healthy: does(read(), synth.Failed(5, 0)),
+	},
+	{
+		Rule: "unused-chunk-length", Name: "a READ that failed in a COMPOUND, after data was written", AtFault: server,
+		Broken: failedAfterWrites(2000), Healthy: failedAfterWrites(0),
+	},
+	{
+		Rule: "unused-chunk-length", Name: "an RPC that was rejected", AtFault: server,
+		Broken: whole(read(), synth.Reply{Accept: 5}, func(r *synth.Reply) { r.Writes[0][0].Length = 4096 }), Healthy: does(read(), synth.Reply{Accept: 5}),
+	},
+	{
+		Rule: "unused-chunk-length", Name: "a result that is in the Send", AtFault: server,
+		Broken:  whole(synth.Read3(0, 512).Offer(mem), synth.Read3Reply(data(512)), func(r *synth.Reply) { r.Results.Items[0].Reduced = false }),
+		Healthy: inline(synth.Read3(0, 512).Offer(mem), synth.Read3Reply(data(512))),
+	},
+	{
+		Rule: "unused-chunk-length", Name: "the end of the file", AtFault: server,
+		Broken: whole(read(), synth.Read3Reply(nil), func(r *synth.Reply) { r.Writes[0][0].Length = 4096 }), Healthy: does(read(), synth.Read3Reply(nil)),
+	},
+	{
+		Rule: "unused-chunk-length", Name: "the second of two Write chunks", AtFault: server,
+		Broken: whole(read().Offer(mem2), readReply(), func(r *synth.Reply) { r.Writes[1][0].Length = 100 }), Healthy: does(read().Offer(mem2), readReply()),
+	},
+	{
+		Rule: "unused-chunk-length", Name: "a Reply chunk under RDMA_MSG", AtFault: server,
+		Broken:  whole(listing, synth.Readdir3Reply("a", "b"), func(r *synth.Reply) { r.ReplyChunk[0].Length = 4096 }),
+		Healthy: does(listing, synth.Readdir3Reply("a", "b")),
+	},
+	{
+		Rule: "unused-chunk-length", Name: "a Long Reply uses the chunk", AtFault: server,
+		Broken: whole(listing, synth.Readdir3Reply("a", "b"), func(r *synth.Reply) { r.ReplyChunk[0].Length = 1 }), Healthy: does(listing, listingReply),
+	},
 	{Rule: "write-chunk-too-short", Name: "a READ", AtFault: client, Broken: does(synth.Read3(0, 4100).Offer(mem), synth.Read3Reply(data(4096))), Healthy: does(read(), readReply())},
 	{
 		Rule: "write-chunk-too-short", Name: "the second READ of a COMPOUND", AtFault: client,
@@ -214,6 +291,18 @@ var binding = []Case{
 	{
 		Rule: "reply-chunk-missing", Name: "a READ that is too long", AtFault: client,
 		Broken: does(synth.Read3(0, 8192), synth.Read3Reply(data(8192))), Healthy: does(synth.Read3(0, 8192).Offer(synth.Mem(0xa1, 8192)), synth.Read3Reply(data(8192))),
+	},
+	{
+		Rule: "reply-chunk-missing", Name: "a READDIR whose Reply happens to fit", AtFault: client,
+		Broken: does(synth.Readdir3(8192), synth.Readdir3Reply("a")), Healthy: does(synth.Readdir3(4000), synth.Readdir3Reply("a")),
+	},
+	{
+		Rule: "reply-chunk-missing", Name: "a Reply chunk that is too small for a Reply that fits", AtFault: client,
+		Broken: does(synth.Readdir3(8192).OfferReply(mem), synth.Readdir3Reply("a")), Healthy: does(synth.Readdir3(8192).OfferReply(synth.Mem(0xa1, 8300)), synth.Readdir3Reply("a")),
+	},
+	{
+		Rule: "reply-chunk-missing", Name: "a READDIR in a session", AtFault: client,
+		Broken: func(_ *wire, c *conn) { listIn(c, 1<<20) }, Healthy: func(_ *wire, c *conn) { listIn(c, 4000) },
 	},
 	{
 		Rule: "reply-chunk-missing", Name: "a READDIR that is refused", AtFault: client,
@@ -238,6 +327,29 @@ var binding = []Case{
 		Rule: "reduced-ineligible-item", Name: "the credential", AtFault: client,
 		Broken:  func(_ *wire, c *conn) { c.Client.Call(reducedCredential(1)); c.Server.Ack() },
 		Healthy: does(synth.Call{Cred: synth.AuthSys(0, 0)}, synth.NullReply()),
+	},
+	{
+		Rule: "reduced-ineligible-item", Name: "a Write chunk for a READDIR", AtFault: client,
+		Broken: does(synth.Readdir3(4096).Offer(mem), synth.Readdir3Reply("a")), Healthy: does(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a")),
+	},
+	{
+		Rule: "reduced-ineligible-item", Name: "a Write chunk for an operation of a COMPOUND", AtFault: client,
+		Broken:  does(synth.Compound(synth.OpPutFH(), synth.OpGetAttr()).Offer(mem), synth.CompoundReply(synth.ResPutFH(), synth.ResGetAttr())),
+		Healthy: does(synth.Compound(synth.OpPutFH(), synth.OpReadLink()).Offer(mem), synth.CompoundReply(synth.ResPutFH(), synth.ResReadLink("a target"))),
+	},
+	{
+		Rule: "reduced-ineligible-item", Name: "six Write chunks for a READ", AtFault: client,
+		Broken: does(read().Offer(mem2).Offer(mem2).Offer(mem2).Offer(mem2).Offer(mem2), readReply()), Healthy: does(read(), readReply()),
+	},
+	{
+		Rule: "reduced-ineligible-item", Name: "more Write chunks than READs", AtFault: client,
+		Broken: does(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096)).Offer(mem).Offer(mem2), synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4096)))),
+		Healthy: does(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096), synth.OpRead(4096, 4096)).Offer(mem).Offer(mem2),
+			synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4096)), synth.ResRead(data(4096)))),
+	},
+	{
+		Rule: "reduced-ineligible-item", Name: "a Reply chunk without segments", AtFault: client,
+		Broken: does(synth.Readdir3(512).OfferReply(), synth.Readdir3Reply("a")), Healthy: does(synth.Readdir3(512).OfferReply(small), synth.Readdir3Reply("a")),
 	},
 	{
 		Rule: "reduced-ineligible-item", Name: "names of a READDIR", AtFault: server,

@@ -12,6 +12,46 @@ var (
 	listingReply = synth.Readdir3Reply("a", "b").Long()
 )
 
+// at4 returns a segment of 4096 bytes of a handle that begins by bytes after another.
+func at4(s rpcrdma.Segment, by uint64) rpcrdma.Segment {
+	s.Offset += by
+	return s
+}
+
+// overlapping sends two READs that are outstanding at the same time, whose Write chunks have one
+// handle. The second begins by bytes after the first.
+func overlapping(c *conn, by uint64) {
+	a, b := read(), synth.Read3(0, 4096).Offer(at4(mem, by))
+	a.XID, b.XID = 71, 72
+	c.RPC(synth.Null(), synth.NullReply())
+	c.Client.Call(a)
+	c.Client.Call(b)
+	c.Server.Ack()
+	for _, call := range []synth.Call{a, b} {
+		r := readReply().To(call)
+		c.Server.Push(r)
+		c.Server.Reply(r)
+	}
+	c.Client.Ack()
+}
+
+// pulls returns a function that sends a Call, a Read of the first n bytes of its only Read chunk, and
+// the Reply, and then another RPC.
+func pulls(call synth.Call, reply synth.Reply, n int) func(*wire, *conn) {
+	return func(_ *wire, c *conn) {
+		call := call
+		call.XID = 77
+		c.Client.Call(call)
+		c.Server.Ack()
+		if n > 0 {
+			c.Server.Read(call.Reads[0].Handle, call.Reads[0].Offset, data(n))
+		}
+		c.Server.Reply(reply.To(call))
+		c.Client.Ack()
+		rpc(nil, c)
+	}
+}
+
 var chunks = []Case{
 	{
 		Rule: "rdma-outside-exposed-memory", Name: "an unknown handle", AtFault: server,
@@ -64,6 +104,38 @@ var chunks = []Case{
 		Healthy: does(write(), writeReply()),
 	},
 	{
+		Rule: "memory-exposed-twice", Name: "by two outstanding Calls", AtFault: client,
+		Broken: func(_ *wire, c *conn) { overlapping(c, 0) }, Healthy: func(_ *wire, c *conn) { overlapping(c, 4096) },
+	},
+	{
+		Rule: "memory-exposed-twice", Name: "by two segments of a Call", AtFault: client,
+		Broken: does(read().Offer(at4(mem, 4000)), readReply()), Healthy: does(read().Offer(at4(mem, 4096)), readReply()),
+	},
+	{
+		Rule: "memory-exposed-twice", Name: "with a persistent handle", AtFault: client, Severity: "note",
+		Broken: func(_ *wire, c *conn) { c.RPC(read(), readReply()); overlapping(c, 0) }, Healthy: func(_ *wire, c *conn) { c.RPC(read(), readReply()); overlapping(c, 4096) },
+	},
+	{
+		Rule: "memory-exposed-twice", Name: "after it was invalidated", AtFault: client,
+		Broken: func(_ *wire, c *conn) { c.RPC(read(), readReply().Invalidating(0xa1)); overlapping(c, 2048) },
+		Healthy: func(_ *wire, c *conn) { // one after the other
+			c.RPC(read(), readReply())
+			c.RPC(read(), readReply())
+		},
+	},
+	{
+		Rule: "empty-segment", Name: "of a Read chunk", AtFault: client,
+		Broken: func(_ *wire, c *conn) {
+			call := write()
+			call.Reads = append(call.Reads, rpcrdma.ReadSegment{Position: call.Reads[0].Position, Segment: synth.Mem(0xa2, 0)})
+			c.RPC(call, writeReply())
+		}, Healthy: does(write(), writeReply()),
+	},
+	{
+		Rule: "empty-segment", Name: "of a Write chunk", AtFault: client,
+		Broken: does(synth.Read3(0, 4096).Offer(mem, synth.Mem(0xa2, 0)), readReply()), Healthy: does(synth.Read3(0, 4096).Offer(mem, mem2), readReply()),
+	}, // a Reply may return an empty segment
+	{
 		Rule: "read-position-unaligned", Name: "off by one", AtFault: client,
 		Broken: func(_ *wire, c *conn) {
 			call := write()
@@ -83,6 +155,26 @@ var chunks = []Case{
 			c.Server.Reply(writeReply())
 			r.RespondPackets(data(4096), 2, 4)
 		}, Healthy: does(write(), writeReply()),
+	},
+	{
+		Rule: "read-chunk-not-read", Name: "a WRITE", AtFault: server,
+		Broken: pulls(write(), writeReply(), 0), Healthy: pulls(write(), writeReply(), 4096),
+	},
+	{
+		Rule: "read-chunk-not-read", Name: "the end of a WRITE", AtFault: server,
+		Broken: pulls(write(), writeReply(), 4092), Healthy: pulls(sized(synth.Write3(0, data(4093)).Reduce(0xa1), 4096), synth.Write3Reply(4093), 4093),
+	}, // the round-up need not be read
+	{
+		Rule: "read-chunk-not-read", Name: "a Call that was refused", AtFault: server,
+		Broken: pulls(compound(4096).Reduce(0xa1), compoundReply(4096), 0), Healthy: pulls(write(), synth.Failed(13, 0, 0), 0),
+	},
+	{
+		Rule: "read-chunk-not-read", Name: "a Long Call", AtFault: server,
+		Broken: pulls(long, synth.Symlink3Reply(), 0), Healthy: does(long, synth.Symlink3Reply()),
+	},
+	{
+		Rule: "read-chunk-not-read", Name: "a Call that was rejected", AtFault: server,
+		Broken: pulls(long, synth.Symlink3Reply(), 4), Healthy: pulls(write(), synth.Reply{Accept: 5}, 0),
 	},
 	{
 		Rule: "reply-with-read-list", Name: "an RDMA_MSG", AtFault: server,

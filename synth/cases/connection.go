@@ -35,6 +35,27 @@ func twice(o synth.Options, act func(*wire, *conn)) func(*wire, *conn) {
 	}
 }
 
+// sharedHandle sends two READs that expose the same handle. The Reply to the first invalidates it, and
+// then the second is answered.
+func sharedHandle(c *conn, call synth.Call) {
+	granted(c, 32, 32)
+	a, b := call, call
+	a.XID, b.XID, b.InvHandle = 71, 72, 0
+	b.Writes = [][]rpcrdma.Segment{{synth.Mem(0xa1, 8192)}}
+	c.Client.Call(a)
+	c.Client.Call(b)
+	c.Server.Ack()
+	for i, call := range []synth.Call{a, b} {
+		r := readReply().To(call)
+		if i == 0 {
+			r.Invalidate = 0xa1
+		}
+		c.Server.Push(r)
+		c.Server.Reply(r)
+		c.Client.Ack()
+	}
+}
+
 var private = []Case{
 	{Rule: "private-data-unusable", Name: "version 2", AtFault: client, Broken: twice(privately(edited(4, 2), yes), rpc), Healthy: rpc},
 	{Rule: "private-data-unusable", Name: "truncated", AtFault: server, Transport: IWARP, Broken: twice(privately(yes, yes[:7]), rpc), Healthy: rpc},
@@ -108,6 +129,18 @@ var private = []Case{
 			c.RPC(read(), readReply().Invalidating(0xa1))
 			c.RPC(read(), readReply().Invalidating(0xa1))
 		},
+	},
+	{
+		Rule: "invalidated-unexposed-handle", Name: "of two Calls of version 2, one of which asks for it", AtFault: server,
+		Broken: func(_ *wire, c *conn) { sharedHandle(c, read()) }, Healthy: func(_ *wire, c *conn) { sharedHandle(c, draft(0xa1)) },
+	},
+	{
+		Rule: "invalidated-handle-used", Name: "after a Call of version 2 asked for the invalidation", AtFault: server,
+		Broken: func(_ *wire, c *conn) {
+			c.RPC(draft(0xa1), readReply().Invalidating(0xa1))
+			c.Server.Write(0xa1, mem.Offset, data(100))
+		},
+		Healthy: func(_ *wire, c *conn) { sharedHandle(c, draft(0xa1)) },
 	},
 	{
 		Rule: "invalidated-unexposed-handle", Name: "by an RDMA_ERROR", AtFault: server,

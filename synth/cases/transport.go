@@ -90,6 +90,30 @@ var transport = []Case{
 		},
 		Healthy: func(_ *wire, c *conn) { c.Connect(); c.RPC(read(), readReply()) },
 	},
+	{
+		Rule: "unfilled-packet", Name: "of a Write", AtFault: server, Transport: RoCE,
+		Broken: func(_ *wire, c *conn) { writeInParts(c, synth.PacketSize(512)) }, Healthy: func(_ *wire, c *conn) { writeInParts(c) },
+	},
+	{
+		Rule: "unfilled-packet", Name: "of a Read response", AtFault: client, Transport: RoCE,
+		Broken: func(_ *wire, c *conn) {
+			c.RPC(write(), writeReply())
+			call := write()
+			call.XID = 77
+			c.Client.Call(call)
+			c.Server.Pull(call, synth.PacketSize(1000))
+			c.Server.Reply(writeReply())
+			c.Client.Ack()
+		},
+		Healthy: func(_ *wire, c *conn) { // all packets of the connection are smaller than the REQ allows
+			call := write()
+			call.XID = 77
+			c.Client.Call(call)
+			c.Server.Pull(call, synth.PacketSize(512))
+			c.Server.Reply(writeReply())
+			c.Client.Ack()
+		},
+	},
 	{Rule: "congestion", Name: "notification packets", Transport: RoCE, Broken: func(_ *wire, c *conn) { c.RPC(read(), readReply()); c.Client.CNP() }, Healthy: does(read(), readReply())},
 	{
 		Rule: "congestion", Name: "marks of a switch", Transport: RoCE,
@@ -101,6 +125,19 @@ var transport = []Case{
 		Rule: "capture-incomplete", Name: "a Call", Transport: RoCE,
 		Broken: func(w *wire, c *conn) { rpc(nil, c); w.Drop(c.Client.Call(synth.Null())...); c.Server.Ack() }, Healthy: rpc,
 	},
+}
+
+// writeInParts sends a READ with RDMA Writes of 2048 bytes, the first with the path MTU and the second
+// as options say.
+func writeInParts(c *conn, options ...synth.Option) {
+	call := read()
+	call.XID = 77
+	c.Client.Call(call)
+	c.Server.Ack()
+	c.Server.Write(0xa1, mem.Offset, data(2048))
+	c.Server.Write(0xa1, mem.Offset+2048, data(2048), options...)
+	c.Server.Reply(readReply().To(call))
+	c.Client.Ack()
 }
 
 // retransmits sends a Call that is retransmitted after a while.

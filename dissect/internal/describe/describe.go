@@ -478,19 +478,20 @@ func (d *Describer) describeRPCRDMA(p *packet, at int, data []byte, suffix strin
 // frame is base.
 func (p *packet) chunkLists(h *rpcrdma.Header, data []byte, n, base int) {
 	p.open(record.NodeList, "read_chunks", "Read list", base+n, 0)
-	for i, s := range h.Reads {
-		if i == 0 || s.Position != h.Reads[i-1].Position {
-			if i > 0 {
+	for k, i := range h.ReadOrder {
+		at := n + i*rpcrdma.ReadSegmentLen
+		if s := &h.Reads[i]; k == 0 || s.Position != h.Reads[h.ReadOrder[k-1]].Position {
+			if k > 0 {
 				p.closeList()
 				p.close()
 			}
-			p.open(record.NodeObject, "", "Read chunk", base+n+4, 0)
-			p.number("position", "Position", int64(s.Position), base+n+4, 4)
-			p.open(record.NodeList, "segments", "Segments", base+n+8, 0)
+			p.open(record.NodeObject, "", "Read chunk", base+at+4, 0)
+			p.number("position", "Position", int64(s.Position), base+at+4, 4)
+			p.open(record.NodeList, "segments", "Segments", base+at+8, 0)
 		}
-		p.segment(data, n+8, base)
-		n += 4 + 4 + rpcrdma.SegmentLen
+		p.segment(data, at+8, base)
 	}
+	n += len(h.Reads) * rpcrdma.ReadSegmentLen
 	if len(h.Reads) > 0 {
 		p.closeList()
 		p.close()
@@ -595,12 +596,13 @@ func (d *Describer) describeCall(p *packet, at int, data []byte, whole bool) {
 	}
 	// A data item that was moved to a Read chunk shifts the data after it.
 	holes, n := &d.holes, 0
-	for i, s := range h.Reads {
-		position := int64(s.Position) - int64(len(data)-len(body))
-		if i > 0 && s.Position == h.Reads[i-1].Position || position < 0 || n == len(holes) {
+	before := int64(-1)
+	for _, i := range h.ReadOrder {
+		position := int64(h.Reads[i].Position) - int64(len(data)-len(body))
+		if position <= before || n == len(holes) {
 			continue
 		}
-		holes[n] = nfs.Hole{Position: position}
+		holes[n], before = nfs.Hole{Position: position}, position
 		n++
 	}
 	d.ops.Call(r.Program, r.Version, r.Procedure, nfs.NewStream(body, holes[:n]))

@@ -138,9 +138,10 @@ func (d *Describer) describeMessage(p *packet, t rpcMessage) {
 	}
 	m := d.pool[len(p.Messages)]
 	if r.Type == oncrpc.Call {
-		for i, s := range h.Reads {
-			if position := int64(s.Position) - int64(head); position >= 0 && (i == 0 || s.Position != h.Reads[i-1].Position) {
-				holes = append(holes, nfs.Hole{Position: position})
+		before := int64(-1)
+		for _, i := range h.ReadOrder {
+			if position := int64(h.Reads[i].Position) - int64(head); position > before {
+				holes, before = append(holes, nfs.Hole{Position: position}), position
 			}
 		}
 		m.Call(a.Program, a.Version, a.Procedure, nfs.NewStream(plain, holes))

@@ -23,17 +23,18 @@ type Conn struct {
 	flows      [2]*flow
 	comms      [2]commID // communication IDs of the connection manager, by side
 
-	wantSends   bool
-	closing     bool
-	retired     bool
-	mtuReported bool             // the finding about an unused path MTU was reported
-	evicted     bool             // state of it was evicted because the memory limit was reached
-	markers     bool             // iWARP: the client requested markers
-	fin         record.Opt[Side] // iWARP: the side that ended its stream first
-	since       record.Time      // on the tracker's clock: when it was first seen, or, if it is closing, when it began to close
-	touched     record.Time
-	closedAt    record.Time  // on the tracker's clock: when both sides had ended it
-	last        record.Stamp // its last packet
+	wantSends        bool
+	closing          bool
+	retired          bool
+	mtuReported      bool             // the finding about an unused path MTU was reported
+	unfilledReported bool             // the finding about a packet that is not filled was reported
+	evicted          bool             // state of it was evicted because the memory limit was reached
+	markers          bool             // iWARP: the client requested markers
+	fin              record.Opt[Side] // iWARP: the side that ended its stream first
+	since            record.Time      // on the tracker's clock: when it was first seen, or, if it is closing, when it began to close
+	touched          record.Time
+	closedAt         record.Time  // on the tracker's clock: when both sides had ended it
+	last             record.Stamp // its last packet
 
 	timer    record.Opt[record.Time] // Local ACK Timeout of the REQ; 0 if there is no timer
 	ports    [2]record.Opt[uint16]   // TCP or UDP ports, by side
@@ -206,6 +207,7 @@ type flow struct {
 	route         *route       // InfiniBand: from src to dst
 	stream        *stream      // iWARP: state of the TCP stream
 	seq           uint64       // number of operations so far
+	full          int          // InfiniBand: largest payload of a packet that is not the last of its message, bytes
 	seen          bool         // a packet of it was captured
 	lateStart     bool         // its first packets were not captured
 	missing       bool         // packets of it are missing from the capture

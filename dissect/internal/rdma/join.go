@@ -351,7 +351,7 @@ func (cs *connections) join(other, f *flow) {
 			c.setup.Client = record.Some(to.Other())
 		}
 	}
-	c.wantSends = c.wantSends || old.wantSends
+	c.wantSends, c.unfilledReported = c.wantSends || old.wantSends, c.unfilledReported || old.unfilledReported
 	c.waiting = append(c.waiting, old.waiting...)
 	c.follower.Join(old, from, to)
 	old.flows[from] = nil

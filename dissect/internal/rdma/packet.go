@@ -329,8 +329,8 @@ func (ib *infiniband) skipTo(f *flow, psn uint32, at record.Stamp) {
 func (ib *infiniband) accept(f *flow, p *rocev2.Packet, cur *currentPacket) {
 	info := p.Opcode.Info()
 	f.expect = psns.add(p.PSN, 1)
-	if !info.Last && p.PayloadLength > 0 {
-		ib.learnMTU(f.conn, p.PayloadLength, cur)
+	if !info.Last {
+		ib.notePayload(f, p.PayloadLength, cur)
 	}
 	if f.offsets != nil {
 		f.offsets.advance(psns, p.PSN)
@@ -358,6 +358,19 @@ func (ib *infiniband) accept(f *flow, p *rocev2.Packet, cur *currentPacket) {
 		cur.mark(o, 0)
 	}
 	ib.contents.reportPayload()
+}
+
+// notePayload takes the length of the payload of a packet that is not the last of its message, and
+// so has to be filled.
+func (ib *infiniband) notePayload(f *flow, n int, cur *currentPacket) {
+	if c := f.conn; n < f.full && !c.unfilledReported {
+		c.unfilledReported = true
+		c.Report(rule.UnfilledPacket, Where{At: cur.at, AtFault: record.Some(f.side)}, "a packet that is not the last of its message carries %d bytes, although such packets of this side carry up to %d", n, f.full)
+	}
+	f.full = max(f.full, n)
+	if n > 0 {
+		ib.learnMTU(f.conn, n, cur)
+	}
 }
 
 // maxLearned is the maximum number of times that packets change the path MTU.
@@ -452,8 +465,8 @@ func (ib *infiniband) response(f *flow, d *Datagram, cur *currentPacket) {
 	}
 	before := (p.PSN - 1) & rocev2.PSNMask
 	if info.Kind == rocev2.KindReadResponse {
-		if !info.Last && p.PayloadLength > 0 {
-			ib.learnMTU(f.conn, p.PayloadLength, cur)
+		if !info.Last {
+			ib.notePayload(f, p.PayloadLength, cur)
 		}
 		ib.acknowledged(asker, before, cur)
 		ib.readResponse(f, asker, p, cur)

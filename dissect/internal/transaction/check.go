@@ -80,6 +80,8 @@ type connChecks struct {
 	credits            [2]allowance // by side of the caller
 	invalidatedHandles [2]map[uint32]struct{}
 	backchannel        backchannelGrant           // whether the server may send Calls
+	persistentReported bool                       // memory that is registered persistently and exposed twice was reported
+	spoken             uint32                     // a version that this program does not know and both sides speak; 0 for none
 	version1Answered   bool                       // the responder answered a Call of version 1
 	xidReused          bool                       // an XID was reused while a Call with it was outstanding, so it is unknown which Calls and memory are current
 	answered           [2]record.Opt[record.Time] // time of the last Reply to a side
@@ -91,6 +93,8 @@ type connChecks struct {
 // connection.
 func (j *connChecks) join(o *connChecks, moved func(rdma.Side) rdma.Side) {
 	j.xidReused, j.version1Answered = j.xidReused || o.xidReused, j.version1Answered || o.version1Answered
+	j.spoken = max(j.spoken, o.spoken)
+	j.persistentReported = j.persistentReported || o.persistentReported
 	for s := range rdma.Side(2) {
 		at := moved(s)
 		a, b := &j.credits[at], &o.credits[s]
@@ -102,6 +106,7 @@ func (j *connChecks) join(o *connChecks, moved func(rdma.Side) rdma.Side) {
 		j.invalidation = o.invalidation
 	case o.invalidation != nil:
 		j.invalidation.figures.MixedDirectionCalls += o.invalidation.figures.MixedDirectionCalls
+		j.invalidation.figures.MixedRegistrationCalls += o.invalidation.figures.MixedRegistrationCalls
 	}
 }
 
@@ -135,9 +140,12 @@ type txnChecks struct {
 	exceedsReported  bool               // it was reported that an operation exceeds its memory
 	ineligible       bool               // its Call reduces a data item that may not be reduced
 	overGrant        bool               // its Call may have exceeded the granted credits
+	openReads        int32              // RDMA Reads of its memory that are not complete
+	sharesMemory     bool               // another segment exposes the same bytes, so it is unknown which of them an operation is for
 	longReported     bool               // its Long Call was checked
 	callTrust        trust              // whether its Call can be trusted
-	reducible        int8               // number of results that may be reduced; -1 if unknown
+	reducible        int32              // number of results that may be reduced; -1 if unknown
+	replyTooLong     bool               // it was reported that the largest Reply does not fit
 	maxReply         int64              // maximum size of the inline part of the Reply in bytes; 0 if unknown
 	inv              record.Opt[uint32] // rdma_inv_handle of its Call
 	handles          handles
@@ -166,6 +174,11 @@ func checkCall(cs *connState, x *txn, m *message) {
 	checkRefusedEarly(c, m)
 	checkBackwardCall(c, m)
 	checkInvHandle(c, m)
+	checkExposed(c)
+	checkEmptySegments(c)
+	if x.offersReplyChunk && !x.listsIncomplete && len(x.chunk(replyChunk, 0)) == 0 {
+		c.report(rule.ReducedIneligible, "the Reply chunk of the Call has no segments, so it cannot contain a Reply")
+	}
 	countHandles(cs, x)
 	x.checks.reducible = -1
 	if m.payload != nil && m.captured() && m.rpcErr == nil && m.header.Proc == rpcrdma.Msg {
@@ -177,6 +190,7 @@ func checkCall(cs *connState, x *txn, m *message) {
 
 // checkReply checks a Reply and compares it with its Call.
 func checkReply(cs *connState, x *txn, m *message, withoutCall bool) {
+	noteVersion(cs, x, m)
 	checkMessage(cs, x, m)
 	h := m.header
 	if h.Length < rpcrdma.FixedLen {
@@ -184,16 +198,21 @@ func checkReply(cs *connState, x *txn, m *message, withoutCall bool) {
 	}
 	c := x.checker(m.Last).attributedTo(m.side)
 	checkRefusedEarly(c, m)
-	if h.Credits == 0 {
+	if h.Credits == 0 && !m.foreign() {
 		c.report(rule.CreditsGrantedZero, "the Reply grants 0 credits, so the requester may not send another Call")
 	}
 	noteGrant(cs, m)
 	if len(h.Reads) > 0 && m.err == nil {
 		c.report(rule.ReplyWithReadList, "the Reply has a Read list of %d segments", len(h.Reads))
 	}
-	checkInvalidation(c, m, withoutCall)
+	if !m.foreign() {
+		checkInvalidation(c, m, withoutCall)
+	}
 	if h.Proc == rpcrdma.Error {
 		checkError(c, m, withoutCall)
+		return
+	}
+	if withoutCall && wasRepeated(cs, m.side.Other(), h.XID) {
 		return
 	}
 	if withoutCall {
@@ -201,9 +220,10 @@ func checkReply(cs *connState, x *txn, m *message, withoutCall bool) {
 		return
 	}
 	noteAnswered(cs, x, m)
-	checkAnswered(c)
+	checkAnswered(c, h)
 	if m.err == nil && h.Understood() && (h.Proc == rpcrdma.Msg || h.Proc == rpcrdma.NoMsg) && !x.listsIncomplete {
 		checkChunks(c, h)
+		checkAllRead(c)
 		checkResults(c, m)
 	}
 	checkFits(c, m)

@@ -66,14 +66,12 @@ func checkError(c checker, m *message, withoutCall bool) {
 	h, x := m.header, c.x
 	errors := &c.cs.rare().errors
 	answersError := errors[m.side.Other()].has(h.XID)
-	if errors[m.side] == nil {
-		errors[m.side] = new(recent)
-	}
-	errors[m.side].add(h.XID)
+	noteXID(&errors[m.side], h.XID)
 	if withoutCall {
 		switch about := answeredBefore(c.cs, m.side, h.XID); {
 		case answersError:
 			c.report(rule.ErrorAnswered, "an RDMA_ERROR answers an RDMA_ERROR, which must be discarded without an answer")
+		case wasRepeated(c.cs, m.side.Other(), h.XID):
 		case about:
 			c.unattributed().report(rule.RDMAError, "the requester rejected a Reply with %v", h.Err)
 		case c.cs.proves(rule.ErrorUnknownXID, m.side):
@@ -156,17 +154,26 @@ func noteAnswered(cs *connState, x *txn, m *message) {
 
 // checkAnswered reports a Reply to a Call that had to be rejected with RDMA_ERROR, and a Call that
 // the RPC layer rejected.
-func checkAnswered(c checker) {
-	if broken := c.x.checks.broken; broken != nil && c.x.rec.Call != nil {
+func checkAnswered(c checker, h *rpcrdma.Header) {
+	if broken := c.x.refusable(); broken != nil && c.x.rec.Call != nil {
 		c.report(notRefused(broken), "the responder answered a broken Call with a Reply instead of RDMA_ERROR: see the finding %s", broken.ID)
 	}
-	if status, known := c.x.rpcStatus.Get(); known && status != "SUCCESS" {
+	if status, known := c.x.rpcStatus.Get(); known && status != "SUCCESS" && !isProbe(c.x, status) {
+		if status == "GARBAGE_ARGS" && h.Proc == rpcrdma.NoMsg {
+			c.report(rule.RPCRejected, "GARBAGE_ARGS is in an RDMA_NOMSG, but it should be in an RDMA_MSG")
+		}
 		chunks := ""
 		if len(c.x.segments) > 0 && status == "GARBAGE_ARGS" {
 			chunks = " (the Call has chunks: check the data items that were reduced)"
 		}
 		c.unattributed().report(rule.RPCRejected, "the responder rejected the RPC with %s%s", status, chunks)
 	}
+}
+
+// isProbe reports whether a rejection answers a NULL Call with which a client asks for the programs
+// and versions of a server.
+func isProbe(x *txn, status string) bool {
+	return x.procedure.known && x.procedure.procedure == 0 && (status == "PROG_UNAVAIL" || status == "PROG_MISMATCH")
 }
 
 // notRefused returns the rule for a responder that does not reject a Call that breaks a rule.
@@ -188,7 +195,7 @@ func checkUnanswered(cs *connState, x *txn, end record.Stamp, how *rdma.Ending) 
 	}
 	c := x.checker(record.Stamp{Time: x.call.Time, Packet: x.call.Packet}).attributedTo(x.side.Other())
 	since := x.call.LastTime
-	if broken := x.checks.broken; broken != nil {
+	if broken := x.refusable(); broken != nil {
 		wentOn := j.newestAnswered[x.side] > x.rec.ID
 		if how != nil {
 			end = how.At
@@ -216,7 +223,7 @@ func checkLost(cs *connState, how *rdma.Ending) {
 	var first *txn
 	proven := rule.ConnectionLost.Needs.Blocks(cs.sides(record.Opt[rdma.Side]{})) == 0
 	for x := cs.calls.first; x != nil; x = x.next {
-		if x.checks.isDone || x.checks.broken != nil {
+		if x.checks.isDone || x.refusable() != nil {
 			continue
 		}
 		if n++; first == nil {
@@ -234,11 +241,39 @@ func checkLost(cs *connState, how *rdma.Ending) {
 	cs.report(violation{rule: rule.ConnectionLost, where: where}, "%s; %s", endText(cs, how), outstandingText(n, uint32(first.rec.XID)))
 }
 
-// checkReuse reports that the XID of an outstanding Call is reused. It proves nothing if the
-// capture may lack the Reply.
-func checkReuse(c checker) {
+// checkReuse reports that the XID of an outstanding Call is reused. It is unknown then which Calls and
+// memory are current, unless the RPC was retransmitted as it was. It proves nothing if the capture may
+// lack the Reply.
+func checkReuse(c checker, m *message) {
+	if repeatsCall(c.x, m) {
+		c.report(rule.XIDInUse, "another Call with this XID, of the same procedure and length, is outstanding: the RPC was probably retransmitted")
+		noteXID(&c.cs.rare().repeated[m.side], m.header.XID)
+		return
+	}
 	c.report(rule.XIDInUse, "another Call with this XID is outstanding")
 	c.cs.checks.xidReused = true
+}
+
+// repeatsCall reports whether a Call has the procedure and the length of an outstanding Call with its
+// XID, and neither exposes memory.
+func repeatsCall(old *txn, m *message) bool {
+	p := old.procedure
+	return p.known && m.inline && m.rpcErr == nil && len(old.segments) == 0 && !old.listsIncomplete && !m.header.HasChunks() &&
+		old.call.SendBytes == record.Some(int(m.Length)) && p.program == m.rpc.Program && p.version == m.rpc.Version && p.procedure == m.rpc.Procedure
+}
+
+// noteXID adds an XID to a list that is allocated when it is needed.
+func noteXID(to **recent, xid uint32) {
+	if *to == nil {
+		*to = new(recent)
+	}
+	(*to).add(xid)
+}
+
+// wasRepeated reports whether a Call of a side with this XID was retransmitted while it was
+// outstanding, so that it may get more than one Reply.
+func wasRepeated(cs *connState, side rdma.Side, xid uint32) bool {
+	return cs.rareState != nil && cs.rareState.repeated[side].has(xid)
 }
 
 // tooShortText returns the message for a Send that is too short to have an XID.

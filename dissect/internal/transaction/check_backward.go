@@ -1,9 +1,12 @@
 package transaction
 
 import (
+	"errors"
 	"slices"
 
+	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/dissect/rule"
@@ -66,38 +69,41 @@ func noteBackchannelRequest(cs *connState, x *txn, m *message) {
 		return
 	}
 	switch {
-	case slices.Contains(x.rec.Operations, "BIND_CONN_TO_SESSION"):
-		j.backchannel = backchannelGranted
-	case slices.Contains(x.rec.Operations, "CREATE_SESSION"):
+	case asksForBackchannel(x):
 		j.backchannel = backchannelRequested
-	case x.isCompound() && !x.namedAll, !x.procedure.known && (!m.captured() || m.header.Proc == rpcrdma.NoMsg):
+	case x.isCompound() && !x.namedAll, !x.procedure.known && (!m.captured() || m.header.Proc == rpcrdma.NoMsg || m.foreign()):
 		j.backchannel = backchannelUnreadable
 	}
 }
 
-// noteBackchannelReply records whether the server's Reply to CREATE_SESSION grants the backchannel.
-// body contains the results.
-func noteBackchannelReply(cs *connState, x *txn, body []byte) {
-	j := &cs.checks
-	if j.backchannel != backchannelRequested || !slices.Contains(x.rec.Operations, "CREATE_SESSION") {
+// asksForBackchannel reports whether a Call may make its connection a backchannel.
+func asksForBackchannel(x *txn) bool {
+	return slices.ContainsFunc(x.rec.Operations, func(name string) bool { return name == "CREATE_SESSION" || name == "BIND_CONN_TO_SESSION" })
+}
+
+// noteSessionReply records what the server's Reply to CREATE_SESSION or BIND_CONN_TO_SESSION grants:
+// the backchannel, and the size of Replies. body contains the results.
+func noteSessionReply(cs *connState, x *txn, body []byte) {
+	if !asksForBackchannel(x) {
 		return
 	}
-	j.backchannel = noBackchannel
 	m := &cs.table.session
 	m.Reply(x.procedure.program, x.procedure.version, x.procedure.procedure, nfs.NewStream(body, nil))
-	for i := range m.Ops {
-		if m.Ops[i].Name != "CREATE_SESSION" {
-			continue
-		}
-		if flags := m.Find(i, "flags"); flags != nil && flags.Uint&2 != 0 {
-			j.backchannel = backchannelGranted
-		}
+	noteResponseSize(cs.table, m)
+	j := &cs.checks
+	if j.backchannel != backchannelRequested {
+		return
 	}
-	if !m.Complete && j.backchannel == noBackchannel {
+	switch {
+	case grantsBackchannel(m):
+		j.backchannel = backchannelGranted
+	case !m.Complete:
 		j.backchannel = backchannelUnreadable
+	case !othersAsk(cs, x):
+		j.backchannel = noBackchannel
 	}
 	s := cs.rareState
-	if s == nil {
+	if s == nil || j.backchannel == backchannelRequested {
 		return
 	}
 	if j.backchannel == noBackchannel {
@@ -106,4 +112,157 @@ func noteBackchannelReply(cs *connState, x *txn, body []byte) {
 		}
 	}
 	s.pendingBackwardCalls = s.pendingBackwardCalls[:0]
+}
+
+// grantsBackchannel reports whether the results of a COMPOUND make the connection a backchannel: by
+// the flag CREATE_SESSION4_FLAG_CONN_BACK_CHAN, or by the directions CDFS4_BACK and CDFS4_BOTH.
+func grantsBackchannel(m *nfs.Message) bool {
+	for i := range m.Ops {
+		switch m.Ops[i].Name {
+		case "CREATE_SESSION":
+			if flags := m.Find(i, "flags"); flags != nil && flags.Uint&2 != 0 {
+				return true
+			}
+		case "BIND_CONN_TO_SESSION":
+			if direction := m.Find(i, "dir"); direction != nil && (direction.Uint == 2 || direction.Uint == 3) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// othersAsk reports whether another outstanding Call than x may make the connection a backchannel.
+func othersAsk(cs *connState, x *txn) bool {
+	for _, other := range cs.open[x.side] {
+		if other != x && asksForBackchannel(other) {
+			return true
+		}
+	}
+	return false
+}
+
+// sessionID is the sessionid4 of NFSv4.1.
+type sessionID [16]byte
+
+// maxSessions is the maximum number of sessions whose sizes are remembered.
+const maxSessions = 1 << 10
+
+// noteResponseSize records the ca_maxresponsesize of a session that was created.
+func noteResponseSize(t *Table, m *nfs.Message) {
+	for i := range m.Ops {
+		if m.Ops[i].Name != "CREATE_SESSION" {
+			continue
+		}
+		id, size := m.Find(i, "sessionid"), m.Find(i, "maxresponsesize") // the first is that of the fore channel
+		if id == nil || size == nil || len(id.Bytes) != len(sessionID{}) {
+			continue
+		}
+		if t.responseSizes == nil || len(t.responseSizes) == maxSessions {
+			t.responseSizes = map[sessionID]uint32{}
+		}
+		t.responseSizes[sessionID(id.Bytes)] = uint32(size.Uint)
+	}
+}
+
+// responseSize returns the largest Reply that the session of the decoded Call admits, if the capture
+// shows it.
+func (c checker) responseSize() (size uint32, known bool) {
+	b := &c.cs.table.binding
+	if len(b.message.Ops) == 0 || b.message.Ops[0].Name != "SEQUENCE" {
+		return 0, false
+	}
+	at := b.message.Ops[0].At + 4 // after the number of the operation
+	if at+int64(len(sessionID{})) > int64(len(b.body)) {
+		return 0, false
+	}
+	size, known = c.cs.table.responseSizes[sessionID(b.body[at:at+int64(len(sessionID{}))])]
+	return size, known
+}
+
+// shortMessage is a message in the backward direction that is too short for its headers. Its receiver
+// has to close the connection.
+type shortMessage struct {
+	at        record.Stamp
+	seq       uint64 // of its Send
+	xid       record.Opt[uint32]
+	bytes     int64
+	delivered bool // its receiver acknowledged it
+	wentOn    int  // number of messages that its receiver sent or acknowledged after that
+}
+
+// noteShort notes the first short message of a side in the backward direction, and that its receiver
+// sent another message.
+func noteShort(cs *connState, m *message) {
+	if s := cs.rareState; s != nil {
+		if short := s.short[m.side.Other()]; short != nil && short.delivered {
+			short.wentOn++
+		}
+	}
+	if !isShortBackward(cs, m) {
+		return
+	}
+	if s := cs.rare(); s.short[m.side] == nil {
+		s.short[m.side] = &shortMessage{at: m.Last, seq: m.Seq, bytes: m.Length, xid: record.SomeIf(m.header.XID, m.header.Length >= 4)}
+	}
+}
+
+// noteShortDelivered notes that a Send was acknowledged, which may be a short message or a later one.
+func noteShortDelivered(cs *connState, o *rdma.Operation) {
+	if cs.rareState == nil {
+		return
+	}
+	if short := cs.rareState.short[o.Side]; short != nil && o.Seq >= short.seq {
+		if short.delivered = true; o.Seq > short.seq {
+			short.wentOn++
+		}
+	}
+}
+
+// isShortBackward reports whether a message is too short for its headers, and in the backward
+// direction: a Call of the server, or the Reply to one.
+func isShortBackward(cs *connState, m *message) bool {
+	h := m.header
+	setup := cs.conn.Setup()
+	client, known := setup.Client.Get()
+	truncated := errors.Is(m.err, rpcrdma.ErrTruncated) || m.inline && errors.Is(m.rpcErr, oncrpc.ErrTruncated)
+	if !truncated || !m.captured() || !known || !setup.Handshake {
+		return false
+	}
+	typed := m.inline && m.rpc.Length >= 8 // the type of the RPC message is known
+	switch {
+	case m.side == client:
+		return h.Length >= 4 && cs.open[client.Other()][h.XID] != nil && !(typed && m.rpc.Type == oncrpc.Call)
+	case typed:
+		return m.rpc.Type == oncrpc.Call
+	case h.Length >= 4:
+		return cs.checks.backchannel == backchannelGranted && cs.open[client][h.XID] == nil && (h.Length < rpcrdma.FixedLen || h.Proc != rpcrdma.Error)
+	}
+	return cs.checks.backchannel == backchannelGranted && len(cs.open[client]) == 0
+}
+
+// checkShortMessages reports a receiver that went on with a connection after a message that is too
+// short: it took a later message and sent one, or let a second pass.
+func checkShortMessages(cs *connState, end record.Stamp, how *rdma.Ending) {
+	if cs.rareState == nil {
+		return
+	}
+	for side, short := range cs.rareState.short {
+		if short == nil {
+			continue
+		}
+		sender := rdma.Side(side)
+		receiver := sender.Other()
+		if how != nil {
+			end = how.At
+		}
+		waited := end.Time - short.at.Time
+		if how != nil && how.By != record.Some(sender) && waited < patience { // the receiver closed it, or may have
+			continue
+		}
+		if short.delivered && (short.wentOn >= 2 || waited >= patience) {
+			where := rdma.Where{At: short.at, AtFault: record.Some(receiver), XID: short.xid}
+			cs.report(violation{rule: rule.ShortMessageDropped, where: where}, "this side dropped a message of %d bytes, which is too short for its headers, and went on with the connection", short.bytes)
+		}
+	}
 }

@@ -1,6 +1,9 @@
 package transaction
 
 import (
+	"fmt"
+	"time"
+
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
@@ -40,6 +43,10 @@ func checkCredits(c checker, m *message) {
 		a.dones++
 		return
 	}
+	if m.foreign() {
+		c.x.checks.overGrant = true // what it may send is unknown
+		return
+	}
 	n := len(c.cs.open[m.side]) - a.dones
 	a.learns(m.First.Time)
 	proves := c.cs.proves(rule.CreditLimitExceeded, m.side)
@@ -48,11 +55,11 @@ func checkCredits(c checker, m *message) {
 	if known && uint32(n) > limit {
 		switch grant, granted := a.grant.Get(); {
 		case !granted:
-			c.report(rule.CreditLimitExceeded, "%d Calls are outstanding, but before the first Reply only one is allowed", n)
+			c.report(rule.CreditLimitExceeded, "%d Calls are outstanding, but before the first Reply only one is allowed%s", n, canceledHint(c.cs, m))
 		case grant > limit:
-			c.report(rule.CreditLimitExceeded, "%d Calls are outstanding, but %d credits are granted and the requester asked for only %d", n, grant, limit)
+			c.report(rule.CreditLimitExceeded, "%d Calls are outstanding, but %d credits are granted and the requester asked for only %d%s", n, grant, limit, canceledHint(c.cs, m))
 		default:
-			c.report(rule.CreditLimitExceeded, "%d Calls are outstanding, but only %d credits are granted", n, grant)
+			c.report(rule.CreditLimitExceeded, "%d Calls are outstanding, but only %d credits are granted%s", n, grant, canceledHint(c.cs, m))
 		}
 	}
 	if asked := h.Credits; asked > 0 {
@@ -62,13 +69,28 @@ func checkCredits(c checker, m *message) {
 	}
 }
 
+// canceledHint returns a hint if the oldest outstanding Call of the sender of m has waited for long: its
+// RPC may have been canceled, and its credit is still in use.
+func canceledHint(cs *connState, m *message) string {
+	for x := cs.calls.first; x != nil; x = x.next {
+		if x.side != m.side {
+			continue
+		}
+		if age := m.First.Time - x.call.Time; age >= patience {
+			return fmt.Sprintf("; the Call with XID 0x%08x has been outstanding for %v: if its RPC was canceled, for example because its process was killed, the requester still has to count it", uint32(x.rec.XID), time.Duration(age).Round(time.Millisecond))
+		}
+		break
+	}
+	return ""
+}
+
 // noteGrant records the credits that a Reply or an RDMA_ERROR grants. A higher grant is valid at
 // once, a lower one when it has reached the requester.
 func noteGrant(cs *connState, m *message) {
 	h := m.header
 	a := &cs.checks.credits[m.side.Other()]
 	g := max(h.Credits, 1)
-	if h.Credits == 0 {
+	if h.Credits == 0 || m.foreign() {
 		return // it was reported, and the meaning of 0 is undefined
 	}
 	now, known := a.grant.Get()

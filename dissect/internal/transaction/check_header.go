@@ -3,6 +3,7 @@ package transaction
 import (
 	"errors"
 
+	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/dissect/rule"
@@ -28,7 +29,8 @@ func checkHeader(c checker, m *message) {
 		return
 	}
 	switch {
-	case !h.Understood() && h.Proc != rpcrdma.Error:
+	case m.foreign() && h.Vers == c.cs.checks.spoken:
+	case m.foreign():
 		c.broken(rule.RDMAVersion, "rdma_vers is %d, but only version 1 is defined", h.Vers)
 	case h.Proc == rpcrdma.MsgP:
 		c.broken(rule.RDMAMsgP, "the message is RDMA_MSGP, which must not be sent")
@@ -37,7 +39,7 @@ func checkHeader(c checker, m *message) {
 	case h.Proc == rpcrdma.Msg && m.err == nil:
 		switch {
 		case m.rpc.Length >= 4 && m.rpc.XID != h.XID:
-			c.report(rule.XIDMismatch, "rdma_xid is 0x%08x, but the XID of the RPC message is 0x%08x", h.XID, m.rpc.XID)
+			c.broken(rule.XIDMismatch, "rdma_xid is 0x%08x, but the XID of the RPC message is 0x%08x", h.XID, m.rpc.XID)
 		case m.rpcErr != nil && m.captured() && !headerReduced(h):
 			c.report(rule.RPCHeaderMalformed, "%v", m.rpcErr)
 		}
@@ -48,6 +50,38 @@ func checkHeader(c checker, m *message) {
 	if h.Proc == rpcrdma.NoMsg && m.err == nil && h.Understood() {
 		c.checkNoMsg(m)
 	}
+}
+
+// noteVersion decides, by the answer to a Call, whether the version of the Call is a violation. It is
+// none if a Call of a version that this program does not know got a Reply of the same version: both
+// sides speak it. Then nothing is known of the memory that is exposed.
+func noteVersion(cs *connState, x *txn, m *message) {
+	if m.foreign() && x.rec.Call != nil && x.call.RDMAVers == m.header.Vers {
+		cs.checks.spoken = m.header.Vers
+		cs.halfRead = [2]bool{true, true}
+	}
+	if len(cs.pending) == 0 {
+		return
+	}
+	cs.settle(func(p *pending) (verdict, evidence.Gap) {
+		switch {
+		case p.rule != rule.RDMAVersion || p.tag != x.tag(partCall):
+			return waiting, 0
+		case cs.checks.spoken != 0:
+			return excused, 0
+		case p.until == evidence.Delivered:
+			return waiting, 0
+		}
+		return proved, 0
+	})
+}
+
+// refusable returns the rule that obliges the responder to answer the Call with RDMA_ERROR, or nil.
+func (x *txn) refusable() *rule.Rule {
+	if broken := x.checks.broken; broken != rule.RDMAVersion || x.call.RDMAVers != x.cs.checks.spoken {
+		return broken
+	}
+	return nil
 }
 
 // broken reports an error that the receiver has to answer with RDMA_ERROR.
@@ -101,7 +135,7 @@ func headerReduced(h *rpcrdma.Header) bool {
 // checkCallHeader checks the credits and the lists of a Call.
 func checkCallHeader(c checker, m *message) {
 	h := m.header
-	if h.Credits == 0 && h.Proc != rpcrdma.Done {
+	if h.Credits == 0 && h.Proc != rpcrdma.Done && !m.foreign() {
 		if c.cs.direction(m.side) == backward && c.cs.conn.Setup().Handshake {
 			c.report(rule.BackwardRequestedZero, "a Call in the backward direction requests 0 credits")
 		} else {
@@ -134,7 +168,7 @@ func isSurelyCall(cs *connState, m *message) bool {
 func checkLong(c checker, rpc *oncrpc.Header, err error, whole bool) {
 	switch {
 	case rpc.Length >= 4 && rpc.XID != uint32(c.x.rec.XID):
-		c.report(rule.XIDMismatch, "rdma_xid is 0x%08x, but the XID of the RPC message in the chunk is 0x%08x", uint32(c.x.rec.XID), rpc.XID)
+		c.broken(rule.XIDMismatch, "rdma_xid is 0x%08x, but the XID of the RPC message in the chunk is 0x%08x", uint32(c.x.rec.XID), rpc.XID)
 	case err != nil && whole:
 		c.report(rule.RPCHeaderMalformed, "the RPC message in the chunk is malformed: %v", err)
 	}

@@ -36,6 +36,9 @@ func checkChunks(c checker, h *rpcrdma.Header) {
 	} else if h.HasReply && !c.checkCopied(rule.ReplyChunkNotCopied, replyChunk, 0, h.Reply) {
 		copied = false
 	}
+	if used := rpcrdma.Length(h.Reply); used > 0 && h.Proc == rpcrdma.Msg && x.offersReplyChunk {
+		c.report(rule.UnusedReplyChunkLength, "the Reply is an RDMA_MSG, so the Reply chunk is unused, but the Reply returns %d bytes in it", used)
+	}
 	if !copied {
 		return
 	}
@@ -60,7 +63,7 @@ func checkChunks(c checker, h *rpcrdma.Header) {
 		if returned > s.length {
 			c.report(rule.ReturnedTooLong, "segment 0x%08x has %d bytes, but the Reply returns %d", s.handle, s.length, returned)
 		}
-		if moved := s.transferred().moved.Total(); moved < int64(returned) {
+		if moved := s.transferred().moved.Total(); moved < int64(returned) && !x.checks.sharesMemory {
 			c.report(rule.ReturnedNotSeen, "the Reply returns %[2]d bytes in segment 0x%08[1]x, but the capture shows RDMA Writes of only %[3]d bytes there", s.handle, returned, moved)
 		}
 	}
@@ -102,15 +105,17 @@ func checkInvalidation(c checker, m *message, withoutCall bool) {
 	if !m.header.IsDraft {
 		checkNegotiated(c, handle)
 	}
+	other := otherOwner(c.cs, x, handle)
+	if other != nil && x.checks.inv == record.Some(handle) {
+		return // the requester asked for it in rdma_inv_handle, so it answers for the other Call
+	}
 	if !withoutCall && !x.listsIncomplete {
 		i, _ := x.invalidation.Get()
 		switch {
 		case !i.Chunk.Known() && x.rec.Call != nil:
 			c.report(rule.InvalidatedUnexposedHandle, "Send With Invalidate of handle 0x%08x, which this Call did not expose", handle)
-		case c.cs.proves(rule.InvalidatedHandleUsed, m.side):
-			if other := otherOwner(c.cs, x, handle); other != nil {
-				c.report(rule.InvalidatedUnexposedHandle, "Send With Invalidate of handle 0x%08x, which the outstanding Call with XID 0x%08x also exposes", handle, uint32(other.rec.XID))
-			}
+		case other != nil && c.cs.proves(rule.InvalidatedHandleUsed, m.side):
+			c.report(rule.InvalidatedUnexposedHandle, "Send With Invalidate of handle 0x%08x, which the outstanding Call with XID 0x%08x also exposes", handle, uint32(other.rec.XID))
 		}
 	}
 	noteInvalidated(c, m)
@@ -239,7 +244,7 @@ func matchingSegment(cs *connState, o *rdma.Operation, m target, s *segment, exa
 
 // checkLateRead reports a Reply that was sent before an RDMA Read of its Call was complete.
 func checkLateRead(cs *connState, o *rdma.Operation, x *txn) {
-	if o.Kind != rdma.Read || x.state == outstanding || x.rec.Status != record.Complete || x.checks.lateReadReported || o.Last.Time < x.answer.LastTime {
+	if o.Kind != rdma.Read || x.state == outstanding || x.rec.Status != record.Complete || x.checks.lateReadReported || x.checks.sharesMemory || o.Last.Time < x.answer.LastTime {
 		return
 	}
 	x.checks.lateReadReported = true
@@ -256,7 +261,7 @@ func checkPrivate(cs *connState, s rdma.Side, p rpcrdma.PrivateData, at record.S
 
 // checkSize compares the length of a Send with the inline threshold.
 func checkSize(c checker, m *message) {
-	if limit := int64(inlineThreshold(c.cs, m.side)); c.cs.negotiated() && m.whole && m.Length > limit {
+	if limit := int64(inlineThreshold(c.cs, m.side)); c.cs.negotiated() && m.whole && m.Length > limit && !m.foreign() {
 		c.report(rule.InlineThresholdExceeded, "a Send has %d bytes, but the inline threshold is %d", m.Length, limit)
 	}
 }

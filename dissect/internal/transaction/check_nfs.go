@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/nfs"
@@ -70,7 +71,7 @@ func (b *binding) readReply(h *rpcrdma.Header, body []byte) *nfs.Message {
 // the complete Payload stream without the reduced items.
 func checkArguments(c checker, rpc *oncrpc.Header, payload []byte) {
 	x, b := c.x, &c.cs.table.binding
-	if len(x.segments) == 0 && !mayBeLarge(x) {
+	if len(x.segments) == 0 && x.writes == 0 && !mayBeLarge(x) {
 		return
 	}
 	if b.of != x {
@@ -114,11 +115,30 @@ func checkArguments(c checker, rpc *oncrpc.Header, payload []byte) {
 				x.checks.reducible++
 			}
 		}
+		if x.writes > int(x.checks.reducible) {
+			c.report(rule.ReducedIneligible, "the Call offers %s, but %s", counted(x.writes, "Write chunk"), reducibleText(x.checks.reducible))
+		}
 		c.checkOffered()
 	}
 	if len(b.holes) > 0 {
 		c.checkReduced(long, rpc)
 	}
+}
+
+// counted returns a number of things, such as "2 Write chunks".
+func counted(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return strconv.Itoa(n) + " " + thing
+}
+
+// reducibleText says how many results of a Call may be reduced.
+func reducibleText(n int32) string {
+	if n == 0 {
+		return "none of its results may be reduced"
+	}
+	return fmt.Sprintf("only %s may be reduced", counted(int(n), "result"))
 }
 
 // readHoles appends the holes that the Read chunks of a Call leave in its Payload stream, in the
@@ -168,7 +188,7 @@ func mayBeLarge(x *txn) bool {
 // checkOffered compares the chunks that a Call offers with the maximum size of its results.
 func (c checker) checkOffered() {
 	x, m := c.x, &c.cs.table.binding.message
-	chunk, large := 0, int64(0)
+	chunk, large, bounded := 0, int64(0), int64(0)
 	readPlus := slices.ContainsFunc(m.Ops, func(o nfs.Op) bool { return o.Name == "READ_PLUS" })
 	for i := range m.Ops {
 		o := &m.Ops[i]
@@ -192,9 +212,32 @@ func (c checker) checkOffered() {
 			large += 1 << 16
 		default:
 			large += count
+			bounded += count
 		}
 	}
 	x.checks.maxReply = large
+	if bounded > 0 && !(readPlus && x.writes > 0) {
+		c.checkLargest(bounded)
+	}
+}
+
+// checkLargest reports a Call whose largest Reply fits neither in a Send nor in the Reply chunk. The
+// results may have the given number of bytes, because the arguments say so, and the session limits
+// the whole Reply. The headers are not counted, because few responders fill the results to the last
+// byte.
+func (c checker) checkLargest(largest int64) {
+	x := c.x
+	if !c.cs.negotiated() {
+		return
+	}
+	limit, offered := int64(inlineThreshold(c.cs, x.side.Other())), x.offered(replyChunk, 0)
+	if most, known := c.responseSize(); known {
+		largest = min(largest, int64(most))
+	}
+	if offered < largest && largest > limit {
+		x.checks.replyTooLong = true
+		c.report(rule.ReplyChunkMissing, "the Reply may have %d bytes, but the Call offers a Reply chunk of %d bytes and the inline threshold is %d", largest, offered, limit)
+	}
 }
 
 // offered returns the number of bytes that a chunk has in the Call.
@@ -337,7 +380,19 @@ func checkHeaderHoles(c checker, payload []byte) {
 // checkResults compares the Write chunks of a Reply with its results.
 func checkResults(c checker, m *message) {
 	x, b := c.x, &c.cs.table.binding
-	if !b.whole || b.rpc == nil || !b.rpc.Succeeded() || x.rec.Call == nil || !x.procedure.known {
+	if !b.whole || b.rpc == nil || x.rec.Call == nil {
+		return
+	}
+	if !b.rpc.Succeeded() {
+		for i := range m.header.WriteEnds {
+			if n := rpcrdma.Length(m.header.WriteChunk(i)); n > 0 {
+				c.unusedLength(i, n, "a Reply that has no results")
+				break
+			}
+		}
+		return
+	}
+	if !x.procedure.known {
 		return
 	}
 	if x.checks.ineligible && succeeded(x) {
@@ -366,12 +421,46 @@ func checkResults(c checker, m *message) {
 	r := &b.message
 	r.Reply(p.program, p.version, p.procedure, nfs.NewStream(body, b.holes))
 	if !r.Complete || r.Left != 0 || matched(r) != len(b.holes) {
+		if c.checkUnmatched(body) {
+			return
+		}
 		if len(b.holes) == 0 || !b.padLeft(body, true, func(s nfs.Stream) { r.Reply(p.program, p.version, p.procedure, s) }) {
 			return
 		}
 		c.report(rule.ReducedPadLeft, "the Payload stream contains the XDR pad of a data item that was reduced")
 	}
 	c.checkReturned()
+}
+
+// checkUnmatched reports a Write chunk that is returned with a length although no result is in it,
+// because the operation failed, or because its result is in the Send. It returns whether there is
+// such a chunk. The results in body were decoded before.
+func (c checker) checkUnmatched(body []byte) bool {
+	b, p := &c.cs.table.binding, &c.x.procedure
+	r := &b.message
+	if len(b.holes) == 0 || slices.ContainsFunc(r.Ops, func(o nfs.Op) bool { return o.Name == "READ_PLUS" }) {
+		return false
+	}
+	if r.Complete && r.Left == 0 {
+		hole := firstUnmatched(r)
+		c.unusedLength(b.chunks[hole], b.holes[hole].Length, "a Reply whose results are complete without it")
+		return true
+	}
+	for i := range b.holes {
+		b.holes[i].Position = -1
+	}
+	if r.Reply(p.program, p.version, p.procedure, nfs.NewStream(body, nil)); r.Complete && r.Left == 0 {
+		c.unusedLength(b.chunks[0], b.holes[0].Length, "a Reply whose results are in the Send")
+		b.holes, b.chunks = b.holes[:0], b.chunks[:0]
+		c.checkReturned()
+		return true
+	}
+	r.Reply(p.program, p.version, p.procedure, nfs.NewStream(body, b.holes))
+	return false
+}
+
+func (c checker) unusedLength(chunk int, length int64, by string) {
+	c.report(rule.UnusedChunkLength, "Write chunk %d is returned with %d bytes by %s; an unused chunk has to be returned with the length 0", chunk, length, by)
 }
 
 // succeeded reports whether the status of a Reply is success, or unknown.
@@ -443,7 +532,7 @@ func (c checker) checkResult(item *nfs.Item) {
 		c.report(rule.PadWritten, "%s has %d bytes, but Write chunk %d returns %d, including the XDR pad, which must not be written", item.Name, item.Length, chunk, returned)
 	case returned != item.Length:
 		c.report(rule.ChunkLengthMismatch, "%s has %d bytes, but Write chunk %d returns %d", item.Name, item.Length, chunk, returned)
-	case written > item.Length && written <= padded:
+	case written > item.Length && written <= padded && !x.checks.sharesMemory:
 		c.report(rule.PadWritten, "%s has %d bytes, but %d were written to Write chunk %d, including the XDR pad, which must not be written", item.Name, item.Length, written, chunk)
 	}
 }
@@ -466,7 +555,7 @@ func writtenExtent(x *txn, chunk int) (end int64) {
 // checkFits reports a Reply that did not fit, although the requester could have known that.
 func checkFits(c checker, m *message) {
 	x := c.x
-	if !c.cs.negotiated() || x.rec.Call == nil || x.listsIncomplete {
+	if !c.cs.negotiated() || x.rec.Call == nil || x.listsIncomplete || x.checks.replyTooLong {
 		return
 	}
 	limit := int64(inlineThreshold(c.cs, m.side))

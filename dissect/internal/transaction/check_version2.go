@@ -50,6 +50,8 @@ func checkInvReply(c checker, m *message) {
 // handles describes the handles that a Call exposes, as far as invalidation needs it.
 type handles struct {
 	count                int // number of different handles
+	persistent           int // of these, the handles that are registered persistently
+	foreign              int // of these, the handles that the Reply to another RPC invalidated
 	first, last, largest uint32
 	mixed                bool // there are Read and Write handles
 }
@@ -59,8 +61,34 @@ type invalidationStats struct {
 	figures              record.InvalidationFigures
 	choices              int64 // Replies that invalidate one of several handles
 	first, last, largest int64 // of these Replies, the handle that they invalidate
+	reads                int64 // of these Replies, those that invalidate a Read handle of a Call that also has Write handles
 	singleAll            int64 // Replies to Calls with one handle only
+	singleInvalidated    int64 // of these, the Replies that invalidate it
 	named, honored       int64 // version 2: Calls with an rdma_inv_handle; Replies that invalidate that handle
+	recent               [recentHandles]uint32
+	next                 int // index in recent of the oldest handle
+}
+
+// recentHandles is the number of exposures after which a handle is taken to be registered anew: the
+// key of a memory region that is registered for each RPC comes round after 256 registrations.
+const recentHandles = 64
+
+// noteHandle records that a handle is exposed, and reports whether it was exposed recently and not
+// invalidated since, so that it is registered persistently.
+func (st *invalidationStats) noteHandle(handle uint32) (persistent bool) {
+	if handle == 0 || slices.Contains(st.recent[:], handle) {
+		return handle != 0
+	}
+	st.recent[st.next] = handle
+	st.next = (st.next + 1) % recentHandles
+	return false
+}
+
+// forget records that a handle was invalidated.
+func (st *invalidationStats) forget(handle uint32) {
+	if i := slices.Index(st.recent[:], handle); i >= 0 {
+		st.recent[i] = 0
+	}
 }
 
 // countHandles records which handles a Call exposes.
@@ -68,7 +96,10 @@ func countHandles(cs *connState, x *txn) {
 	if len(x.segments) == 0 || x.listsIncomplete {
 		return
 	}
-	v := &x.checks.handles
+	if cs.checks.invalidation == nil {
+		cs.checks.invalidation = new(invalidationStats)
+	}
+	v, st := &x.checks.handles, cs.checks.invalidation
 	most := int64(0)
 	reads, writes := false, false
 	for i := range x.segments {
@@ -78,34 +109,62 @@ func countHandles(cs *connState, x *txn) {
 			s.total += s.next.total
 		} else {
 			v.count++
+			if s.persistent = st.noteHandle(s.handle); s.persistent {
+				v.persistent++
+			}
 		}
 		if s.total > most {
 			v.largest, most = s.handle, s.total
 		}
 	}
-	if cs.checks.invalidation == nil {
-		cs.checks.invalidation = new(invalidationStats)
-	}
 	v.first, v.last, v.mixed = x.segments[0].handle, x.segments[len(x.segments)-1].handle, reads && writes
 	if v.mixed {
-		cs.checks.invalidation.figures.MixedDirectionCalls++
+		st.figures.MixedDirectionCalls++
+	}
+	if v.persistent > 0 && v.persistent < v.count {
+		st.figures.MixedRegistrationCalls++
+	}
+}
+
+// countForeign counts a Reply that invalidates a handle of another RPC (draft-cel-nfsv4-reminv-design
+// s.4.6).
+func countForeign(cs *connState, x *txn, handle uint32) {
+	n, isRead := 0, false
+	for s := cs.exposed[x.side].byHandle[handle]; s != nil && n < lookAt; s, n = s.next, n+1 {
+		if s.txn == x || s.handleSeen {
+			continue
+		}
+		isRead = isRead || s.kind == readChunk
+		if !s.invalidated {
+			s.invalidated = true
+			s.txn.checks.handles.foreign++
+		}
+	}
+	if isRead {
+		cs.checks.invalidation.figures.ForeignReadChunkHandles++
 	}
 }
 
 // countInvalidation counts how a Reply invalidates.
 func countInvalidation(cs *connState, x *txn, m *message) {
 	v, st := &x.checks.handles, cs.checks.invalidation
-	if v.count == 0 || x.rec.Call == nil {
+	if st == nil || x.rec.Call == nil {
+		return
+	}
+	handle, invalidates := m.Invalidates.Get()
+	own := invalidates && x.exposes(handle)
+	if invalidates {
+		st.forget(handle)
+	}
+	if invalidates && !own {
+		countForeign(cs, x, handle)
+	}
+	if v.count == 0 {
 		return
 	}
 	g := &st.figures
 	g.ChunkReplies++
-	left := v.count
-	handle, invalidates := m.Invalidates.Get()
-	own := invalidates && x.exposes(handle)
-	if v.count == 1 {
-		st.singleAll++
-	}
+	left := v.count - v.persistent - v.foreign
 	if invalidates {
 		g.InvalidatingReplies++
 	}
@@ -115,17 +174,16 @@ func countInvalidation(cs *connState, x *txn, m *message) {
 		}
 	}
 	switch {
-	case invalidates && !own:
-		if s := cs.exposed[x.side].byHandle[handle]; s != nil && s.kind == readChunk {
-			g.ForeignReadChunkHandles++
+	case v.count == 1:
+		if st.singleAll++; own {
+			st.singleInvalidated++
 		}
-	case own && v.count == 1:
 	case own:
 		st.choices++
 		for _, is := range []struct {
 			n    *int64
 			here bool
-		}{{&st.first, handle == v.first}, {&st.last, handle == v.last}, {&st.largest, handle == v.largest}} {
+		}{{&st.first, handle == v.first}, {&st.last, handle == v.last}, {&st.largest, handle == v.largest}, {&st.reads, v.mixed && x.reads(handle)}} {
 			if is.here {
 				*is.n++
 			}
@@ -133,11 +191,33 @@ func countInvalidation(cs *connState, x *txn, m *message) {
 	}
 	if own {
 		left--
+		if v.foreign > 0 {
+			g.MultiHandleInvalidations++
+		}
+	} else if v.foreign > 1 {
+		g.MultiHandleInvalidations++
 	}
-	g.LocalInvalidations += int64(left)
-	if v.count > 1 {
+	g.LocalInvalidations += int64(max(left, 0))
+	if v.count-v.persistent > 1 {
 		g.MultiHandleReplies++
 	}
+}
+
+// reads reports whether a handle is in the Read list of a Call.
+func (x *txn) reads(handle uint32) bool {
+	for i := range x.segments[:min(len(x.segments), 64)] {
+		if s := &x.segments[i]; s.kind == readChunk && s.handle == handle {
+			return true
+		}
+	}
+	return false
+}
+
+// isFixed reports whether all Replies invalidate the handle that a fixed protocol selects: the only
+// handle of a Call, or the Read handle if the Call has Write handles, too
+// (draft-cel-nfsv4-reminv-design s.4.3).
+func (st *invalidationStats) isFixed() bool {
+	return st.reads > 0 && st.reads == st.choices && st.choices+st.singleAll == st.figures.ChunkReplies && st.singleInvalidated == st.singleAll
 }
 
 // result returns the figures for the record of the connection.
@@ -150,6 +230,8 @@ func (st *invalidationStats) result() record.InvalidationFigures {
 	switch {
 	case st.named > 0 && g.InvalidatingReplies > 0 && st.honored == g.InvalidatingReplies:
 		g.Style = record.RequestersChoice
+	case st.isFixed():
+		g.Style = record.FixedProtocol
 	case g.InvalidatingReplies > 0:
 		g.Style = record.RespondersChoice
 	}

@@ -78,8 +78,10 @@ type rareState struct {
 	errors               [2]*recent // XIDs of the RDMA_ERRORs that a side sent; nil if it sent none
 	refused              [2]uint64  // Seq of a Send that was refused before it was complete
 	refusedAt            [2]record.Stamp
-	pendingBackwardCalls []rdma.Where // Calls of the server that wait for the Reply to CREATE_SESSION
-	unmatched            [2]*recent   // by side of the caller: XIDs of Replies whose Calls were not captured before them
+	pendingBackwardCalls []rdma.Where     // Calls of the server that wait for the Reply to CREATE_SESSION
+	short                [2]*shortMessage // by sender; nil if it sent none
+	repeated             [2]*recent       // by side of the caller: XIDs of Calls that were retransmitted while they were outstanding
+	unmatched            [2]*recent       // by side of the caller: XIDs of Replies whose Calls were not captured before them
 }
 
 // rare returns the rare state of the connection, allocating it if needed.
@@ -92,11 +94,9 @@ func (cs *connState) rare() *rareState {
 
 // noteReplyBeforeCall records a Reply to a side whose Call was not captured before it.
 func noteReplyBeforeCall(cs *connState, side rdma.Side, xid uint32) {
-	s := cs.rare()
-	if s.unmatched[side] == nil {
-		s.unmatched[side] = new(recent)
+	if !wasRepeated(cs, side, xid) {
+		noteXID(&cs.rare().unmatched[side], xid)
 	}
-	s.unmatched[side].add(xid)
 }
 
 // noteLostCall records in the connection's record that a Call was never answered.
@@ -255,6 +255,8 @@ func (cs *connState) Join(old *rdma.Conn, from, to rdma.Side) {
 		}
 		for s := range rdma.Side(2) {
 			to.errors[moved(s)] = cmp.Or(to.errors[moved(s)], from.errors[s])
+			to.repeated[moved(s)] = cmp.Or(to.repeated[moved(s)], from.repeated[s])
+			to.short[moved(s)] = cmp.Or(to.short[moved(s)], from.short[s])
 		}
 	}
 	cs.transactions += o.transactions
@@ -299,6 +301,7 @@ func (cs *connState) Closing() {
 // Closed ends all Calls without Reply, oldest first.
 func (cs *connState) Closed(at record.Stamp, how *rdma.Ending) {
 	cs.decide(0, atEnd)
+	checkShortMessages(cs, at, how)
 	checkLost(cs, how)
 	for cs.calls.first != nil {
 		cs.noteLostCall(cs.calls.first)

@@ -34,6 +34,7 @@ func (cs *connState) moved(o *rdma.Operation) {
 	what, from := record.EventWriteLast, o.Side
 	if o.Kind == rdma.Read {
 		what, from = record.EventReadDone, o.Side.Other()
+		x.checks.openReads--
 	}
 	e := x.event(o.Last, what, x.role(from))
 	e.Handle, e.Offset = record.Some(record.Hex32(o.Handle)), record.Some(record.Hex64(o.Offset))
@@ -84,6 +85,7 @@ func (cs *connState) acknowledged(o *rdma.Operation, at record.Stamp) {
 		cs.decideSend(o.Number, !o.Bad || !cs.fillsICRC(o.Side))
 	}
 	cs.decide(o.Side.Other(), acknowledged)
+	noteShortDelivered(cs, o)
 	x, part := cs.table.tagged(o.Tag)
 	if x == nil {
 		return

@@ -182,11 +182,12 @@ func (t *Table) leftOver(x *txn) {
 	r := &t.record
 	for i := range x.segments {
 		s := &x.segments[i]
-		if s.handleSeen || any && uint32(invalidated.Handle) == s.handle {
+		if s.handleSeen || s.persistent || s.invalidated || any && uint32(invalidated.Handle) == s.handle {
 			continue
 		}
 		to.handles = append(to.handles, record.Hex32(s.handle))
 	}
+	r.PersistentHandles = x.checks.handles.persistent
 	if r.NotInvalidated = to.handles; to.handles == nil {
 		r.NotInvalidated = []record.Hex32{}
 	}

@@ -42,6 +42,8 @@ type segment struct {
 	handleSeen   bool // an earlier segment of the Call has the same handle
 	listed       bool // it is in byStart
 	keep         bool // the data that moves has to be kept
+	persistent   bool // an earlier Call exposed the handle, and nobody has invalidated it since
+	invalidated  bool // the Reply to another RPC invalidated the handle
 }
 
 // target is the range of memory that an operation names.
@@ -203,9 +205,11 @@ func (cs *connState) expose(x *txn, h *rpcrdma.Header) {
 	total := len(h.Reads) + len(h.Writes) + len(h.Reply)
 	x.segments = slices.Grow(x.segments[:0], total)
 	chunk, index := int32(-1), int32(0)
-	for i, r := range h.Reads {
-		if i == 0 || r.Position != h.Reads[i-1].Position {
-			chunk, index = chunk+1, 0
+	position := uint32(0)
+	for _, i := range h.ReadOrder {
+		r := &h.Reads[i]
+		if chunk < 0 || r.Position != position {
+			chunk, index, position = chunk+1, 0, r.Position
 		}
 		x.addSegment(readChunk, chunk, index, r.Segment).position = r.Position
 		index++
@@ -303,6 +307,7 @@ func (cs *connState) began(o *rdma.Operation) {
 	what := record.EventWriteFirst
 	if o.Kind == rdma.Read {
 		what = record.EventRead
+		x.checks.openReads++
 	}
 	e := x.event(o.First, what, x.role(o.Side))
 	e.Handle, e.Offset = record.Some(record.Hex32(o.Handle)), record.Some(record.Hex64(o.Offset))

@@ -35,6 +35,13 @@ func (m *message) known() bool {
 	return m.err == nil && h.Length >= rpcrdma.FixedLen && (h.Understood() || h.Proc == rpcrdma.Error)
 }
 
+// foreign reports whether a message has a version whose document this program does not know. Nobody
+// is accused of anything that only that document could say.
+func (m *message) foreign() bool {
+	h := m.header
+	return h.Length >= rpcrdma.FixedLen && !h.Understood() && h.Proc != rpcrdma.Error
+}
+
 // done takes a complete Send, or the end of an RDMA operation.
 func (cs *connState) done(o *rdma.Operation) {
 	switch {
@@ -66,6 +73,7 @@ func (cs *connState) message(o *rdma.Operation) {
 		return
 	}
 	h := m.header
+	noteShort(cs, &m)
 	if h.Length < 4 {
 		if !m.captured() {
 			cs.checks.backchannel = backchannelUnreadable // the message may have asked for a backchannel
@@ -228,7 +236,7 @@ func (cs *connState) call(m *message) {
 			m.Tag = old.tag(partCall)
 			return
 		}
-		checkReuse(c)
+		checkReuse(c, m)
 		t.end(old, record.NoReply)
 	}
 	if cs.rareState != nil && cs.rareState.unmatched[side].has(h.XID) { // its Reply was captured first
@@ -260,7 +268,7 @@ func (cs *connState) call(m *message) {
 	e.Bytes, e.LastPacket = record.Some(m.Length), record.Some(m.Last.Packet)
 	x.call.Form = record.Short
 	switch {
-	case len(h.Reads) > 0 && h.Reads[0].Position == 0:
+	case positionZero(h):
 		x.call.Form = record.Long
 	case len(h.Reads) > 0:
 		x.call.Form = record.Chunked

@@ -78,7 +78,7 @@ func (t *Table) replyRPC(x *txn, m *message) {
 	switch {
 	case x.isCompound() || !p.known && x.cs.nfs4:
 		t.compoundReply(x, m.header, body)
-		noteBackchannelReply(x.cs, x, body)
+		noteSessionReply(x.cs, x, body)
 	case (p.program == nfs.ProgramNFS && p.version < 4 || p.program == nfs.ProgramNFSACL) && p.procedure != 0 && len(body) >= 4:
 		x.setStatus(p.version, be.Uint32(body))
 	}

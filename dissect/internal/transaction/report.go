@@ -82,10 +82,11 @@ func (cs *connState) proves(r *rule.Rule, fault rdma.Side) bool {
 func (cs *connState) report(v violation, format string, args ...any) {
 	r := v.rule
 	until, needs := r.Until, r.Needs
-	if until == evidence.Delivered {
+	if until == evidence.Delivered || r == rule.RDMAVersion && cs.unverifiedSend != 0 {
 		if cs.unverifiedSend == 0 || r.Severity != record.Error {
 			until = evidence.Now
 		} else {
+			until = evidence.Delivered
 			needs.Connection |= evidence.TruncatedAgain | evidence.Missing | evidence.Evicted
 		}
 	}
@@ -134,6 +135,10 @@ func (cs *connState) decide(side rdma.Side, now moment) {
 		switch {
 		case gap.Lasting() != 0 || end && gap != 0:
 			return dropped, gap
+		case p.rule == rule.RDMAVersion && cs.checks.spoken != 0:
+			return excused, 0
+		case p.rule == rule.RDMAVersion && !end && (now != afterMessage || isOutstanding(cs, p.tag)): // its answer decides
+			return waiting, 0
 		case p.until == evidence.Delivered:
 			if end {
 				return dropped, evidence.Awaited
@@ -154,6 +159,12 @@ func (cs *connState) decide(side rdma.Side, now moment) {
 	})
 }
 
+// isOutstanding reports whether the transaction of a tag has no Reply yet.
+func isOutstanding(cs *connState, tag rdma.Tag) bool {
+	x, _ := cs.table.tagged(tag)
+	return x != nil && x.state == outstanding
+}
+
 // decideSend decides the findings about a Send. delivered is true if the Send was delivered as
 // captured.
 func (cs *connState) decideSend(number int64, delivered bool) {
@@ -167,8 +178,12 @@ func (cs *connState) decideSend(number int64, delivered bool) {
 		if gap := p.needs.Blocks(cs.sides(p.where.AtFault)); gap != 0 {
 			return dropped, gap
 		}
-		if !delivered {
+		switch {
+		case !delivered:
 			return excused, 0
+		case p.rule == rule.RDMAVersion:
+			p.until = evidence.Next
+			return waiting, 0
 		}
 		return proved, 0
 	})

@@ -69,6 +69,9 @@ type Table struct {
 	// unannounced is set once the finding InvalidationUnannounced was reported, because a capture
 	// gets it only once.
 	unannounced bool
+	// emptySegment is set once the finding EmptySegment was reported, because a capture gets it only
+	// once.
+	emptySegment bool
 
 	conns     []*connState // by tag; nil if the place is free
 	freeConns []rdma.Tag
@@ -82,6 +85,8 @@ type Table struct {
 	last     int64       // last id
 
 	unanswered map[callKey]pastCall
+
+	responseSizes map[sessionID]uint32 // ca_maxresponsesize of the fore channel of each NFSv4.1 session
 
 	header        rpcrdma.Header // of the current Send
 	rpc           oncrpc.Header

@@ -1,0 +1,129 @@
+package transaction
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/dissect/internal/span"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
+)
+
+// Exposed memory: the rules about the segments of a Call, and about Read chunks that nobody reads.
+
+// checkExposed reports memory that a Call exposes although an outstanding Call, or an earlier segment
+// of the Call, exposes it too. It marks all Calls that share memory.
+func checkExposed(c checker) {
+	x := c.x
+	if x.listsIncomplete {
+		return
+	}
+	for i := range x.segments {
+		s := &x.segments[i]
+		n := 0
+		for other := s.next; other != nil && n < lookAt; other, n = other.next, n+1 {
+			if !s.overlaps(other) {
+				continue
+			}
+			if !x.checks.sharesMemory {
+				c.exposedTwice(s, other)
+			}
+			x.checks.sharesMemory, other.txn.checks.sharesMemory = true, true
+		}
+	}
+}
+
+// exposedTwice reports that two segments expose the same memory.
+func (c checker) exposedTwice(s, other *segment) {
+	r, owner := rule.MemoryExposedTwice, fmt.Sprintf("the outstanding Call with XID 0x%08x", uint32(other.txn.rec.XID))
+	how := ""
+	switch {
+	case isPersistent(c, s.handle):
+		if c.cs.checks.persistentReported {
+			return
+		}
+		c.cs.checks.persistentReported = true
+		r, how = rule.PersistentlyExposed, "; the handle is registered persistently, because an earlier Call exposed it and it was not invalidated"
+	case other.txn == c.x:
+		r, owner = rule.ExposedTwiceInCall, "another segment of this Call"
+	}
+	c.report(r, "the %d bytes of handle 0x%08x at 0x%016x overlap %d bytes at 0x%016x, which %s exposes%s", s.length, s.handle, s.offset, other.length, other.offset, owner, how)
+}
+
+// overlaps reports whether two segments of one handle have a byte in common.
+func (s *segment) overlaps(other *segment) bool {
+	return s.length > 0 && other.length > 0 && (other.offset-s.offset < uint64(s.length) || s.offset-other.offset < uint64(other.length))
+}
+
+// isPersistent reports whether a handle is registered persistently: whether a recent Call that has
+// ended exposed it, and its Reply did not invalidate it.
+func isPersistent(c checker, handle uint32) bool {
+	n := 0
+	for x := c.cs.finished.last; x != nil && n < lookAt; x, n = x.prev, n+1 {
+		if i, invalidates := x.invalidation.Get(); x.side == c.x.side && x.exposes(handle) && !(invalidates && uint32(i.Handle) == handle) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkEmptySegments reports a segment without bytes. It exposes nothing, so it harms nobody.
+func checkEmptySegments(c checker) {
+	if c.x.listsIncomplete {
+		return
+	}
+	for i := range c.x.segments {
+		if s := &c.x.segments[i]; s.length == 0 && !c.cs.table.emptySegment {
+			c.cs.table.emptySegment = true
+			c.report(rule.EmptySegment, "harmless, and reported once for each capture: segment %d of %s has handle 0x%08x, but no bytes", s.index, s.chunkName(), s.handle)
+		}
+	}
+}
+
+// chunkName returns the name of the chunk that contains a segment.
+func (s *segment) chunkName() string {
+	if s.kind == readChunk {
+		return fmt.Sprintf("the Read chunk at Position %d", s.position)
+	}
+	return chunkName(s.kind, int(s.chunk))
+}
+
+// checkAllRead reports a Reply that says that the RPC succeeded although a Read chunk of its Call was
+// not read to its end. The responder may leave the XDR round-up at the end of a chunk. It may also
+// answer a retransmitted Call from memory. A Read that is not complete yet is checked by
+// checkLateRead.
+func checkAllRead(c checker) {
+	x := c.x
+	broken := x.checks.callBroke
+	if x.rec.Call == nil || x.rec.RetransmitOf != 0 || x.checks.openReads > 0 || x.checks.sharesMemory || broken != nil && broken.Severity == record.Error {
+		return
+	}
+	for i := range x.segments {
+		s := &x.segments[i]
+		if s.kind != readChunk || s.index != 0 || !provesReading(x, s.position) {
+			continue
+		}
+		length, moved := int64(0), int64(0)
+		for _, s := range x.chunk(readChunk, int(s.chunk)) {
+			length += int64(s.length)
+			moved += s.transferred().moved.Total()
+			if len(s.transferred().moved) == span.Max { // more ranges than can be remembered
+				return
+			}
+		}
+		if unread := length - moved; unread > 3 || unread > 0 && s.position == 0 {
+			c.report(rule.ReadChunkNotRead, "the Reply says that the RPC succeeded, but the responder read only %d of the %d bytes in the Read chunk at Position %d", moved, length, s.position)
+			return
+		}
+	}
+}
+
+// provesReading reports whether the Reply proves that the responder had the Read chunk at a Position:
+// the whole Call is at Position 0, and without the other chunks a Call cannot succeed.
+func provesReading(x *txn, position uint32) bool {
+	if x.rpcStatus != record.Some("SUCCESS") {
+		return false
+	}
+	status, known := x.nfsStatus.Get()
+	return position == 0 || known && strings.HasSuffix(status, "_OK")
+}
