@@ -136,7 +136,9 @@ type program struct {
 }
 
 var programs = []program{
-	{"nfs", "NFS", nfs.ProgramNFS}, {"mount", "the MOUNT protocol", nfs.ProgramMount}, {"nlm", "the Network Lock Manager", nfs.ProgramNLM},
+	{"nfs", "NFS", nfs.ProgramNFS},
+	{"mount", "the MOUNT protocol", nfs.ProgramMount},
+	{"nlm", "the Network Lock Manager", nfs.ProgramNLM},
 	{"nfsacl", "NFSACL", nfs.ProgramNFSACL},
 }
 
