@@ -30,7 +30,7 @@ type Handles struct {
 	LocalInvNoRemote    int                 `json:"local_inv_no_remote" doc:"Number of handles that the requester had to invalidate because their Reply invalidated none." was:"left_all"`
 	Reused              int                 `json:"reused" doc:"Number of exposures of a handle that had been exposed before."`
 	ReuseInterval       Quantiles           `json:"reuse_interval" doc:"Distribution of the time between the end of an exposure and the next exposure of the same handle." was:"reuse_after"`
-	NeverInvalidated    int                 `json:"never_invalidated" doc:"Number of exposures whose Call got no Reply."`
+	NeverInvalidated    int                 `json:"never_invalidated" doc:"Number of exposures whose Call got no Reply, so that the capture does not show an invalidation."`
 	Exposures           []Exposure          `json:"exposures" doc:"The exposures, in order." was:"bars"`
 	Evicted             int                 `json:"evicted" doc:"Number of exposures that are not listed because there were too many." reused:"dropped"`
 }

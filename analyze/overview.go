@@ -23,6 +23,9 @@ type Overview struct {
 	Findings        []RuleCount   `json:"findings" doc:"Number of findings by rule, most severe first."`
 	Ended           []EndCount    `json:"ended" doc:"Ends of connections, except orderly disconnects without outstanding Calls."`
 	Connections     int           `json:"connections" doc:"Number of connection records."`
+
+	// Selected says what of the capture is summed up; it is empty for the whole capture.
+	Selected string `json:"-"`
 }
 
 // Group sums up the connections between two ends that have the same transport and upper
@@ -65,7 +68,7 @@ type Where struct {
 	Answered   int64       `json:"answered" doc:"Number of RPCs with a latency, which total_ns, phases and waits are about."`
 	TotalNS    int64       `json:"total_ns" doc:"Sum of the latencies of all answered RPCs, in nanoseconds."`
 	Phases     PhaseSums   `json:"phases" doc:"Parts that the sum of all latencies is made of."`
-	Waits      []WaitCount `json:"waits" doc:"Waits of answered RPCs by reason, the longest first."`
+	Waits      []WaitCount `json:"waits" doc:"Stalls of answered RPCs by reason, the longest first."`
 	CreditsNS  int64       `json:"credits_ns" doc:"Time in which at least one Call of an answered RPC waited for a credit before it was sent, in nanoseconds."`
 	Unanswered Unanswered  `json:"unanswered" doc:"RPCs that got no Reply, and how long they made no progress."`
 
@@ -76,19 +79,19 @@ type Where struct {
 // Unanswered sums up the RPCs that got no Reply.
 type Unanswered struct {
 	RPCs      int64                  `json:"rpcs" doc:"Number of RPCs that got no Reply."`
-	Stalled   int64                  `json:"stalled" doc:"Number of RPCs without a Reply that waited at least once."`
-	StalledNS int64                  `json:"stalled_ns" doc:"Time in which at least one RPC without a Reply waited, in nanoseconds; waits that overlap count once."`
-	Waits     []WaitCount            `json:"waits" doc:"Waits of RPCs without a Reply by reason, the longest first."`
-	GaveUp    record.Opt[record.End] `json:"gave_up" doc:"The side that stopped retransmitting on all connections with such waits; null if not all of them ended so."`
+	Stalled   int64                  `json:"stalled" doc:"Number of RPCs without a Reply that stalled at least once."`
+	StalledNS int64                  `json:"stalled_ns" doc:"Time in which at least one RPC without a Reply stalled, in nanoseconds; stalls that overlap count once."`
+	Waits     []WaitCount            `json:"waits" doc:"Stalls of RPCs without a Reply by reason, the longest first."`
+	GaveUp    record.Opt[record.End] `json:"gave_up" doc:"The side that stopped retransmitting on all connections with such stalls; null if not all of them ended so."`
 }
 
 // WaitCount sums up the waits with one reason.
 type WaitCount struct {
-	Reason  record.WaitReason `json:"reason" doc:"Reason for the waits."`
-	RPCs    int64             `json:"rpcs" doc:"Number of RPCs that waited for this reason."`
-	Count   int64             `json:"count" doc:"Number of waits with this reason."`
-	TotalNS int64             `json:"total_ns" doc:"Sum of these waits over all RPCs, in nanoseconds; waits of one RPC that overlap count once."`
-	NS      int64             `json:"ns" doc:"Time in which at least one RPC waited for this reason, in nanoseconds; waits that overlap count once."`
+	Reason  record.WaitReason `json:"reason" doc:"Reason for the stalls."`
+	RPCs    int64             `json:"rpcs" doc:"Number of RPCs that stalled for this reason."`
+	Count   int64             `json:"count" doc:"Number of stalls with this reason."`
+	TotalNS int64             `json:"total_ns" doc:"Sum of these stalls over all RPCs, in nanoseconds; stalls of one RPC that overlap count once."`
+	NS      int64             `json:"ns" doc:"Time in which at least one RPC stalled for this reason, in nanoseconds; stalls that overlap count once."`
 }
 
 // CreditUse is a connection that used all credits that it was granted.

@@ -23,11 +23,11 @@ type Stats struct {
 	Retransmitted int            `json:"retransmitted" doc:"Number of retransmitted packets."`
 	CallBytes     Forms          `json:"call_bytes" doc:"Bytes in the Payload streams of Calls, by form."`
 	ReplyBytes    Forms          `json:"reply_bytes" doc:"Bytes in the Payload streams of Replies, by form."`
-	Latency       Quantiles      `json:"latency" doc:"Distribution of the time from the first packet of the Call to the packet with which the Reply was accepted."`
+	Latency       Quantiles      `json:"latency" doc:"Distribution of the time from the first packet of the Call to the last packet of the Reply."`
 	TotalNS       int64          `json:"total_ns" doc:"Sum of all latencies, in nanoseconds."`
 	Phases        PhaseSums      `json:"phases" doc:"Parts that the sum of all latencies is made of."`
 	ExplicitRDMA  int            `json:"explicit_rdma" doc:"Number of RPCs that used chunks."`
-	FitsInlineAt  map[string]int `json:"fits_inline_at" doc:"Number of RPCs with chunks that would have needed none, by inline threshold in bytes." was:"inline_at"`
+	FitsInlineAt  map[string]int `json:"fits_inline_at" doc:"Number of RPCs with chunks that would have needed none, by inline threshold in bytes: their Call and their largest possible Reply, which is the one that fills the chunks that the Call offers, fit into it." was:"inline_at"`
 
 	latencies durations
 	inlineAt  [len(Thresholds)]int // number of RPCs for each of Thresholds
@@ -65,7 +65,7 @@ type PhaseSums struct {
 	ToWriteNS int64 `json:"to_write_ns" doc:"Sum of the times from Calls, or their last Read responses, to their first RDMA Writes, in nanoseconds."`
 	WriteNS   int64 `json:"write_ns" doc:"Sum of the times that RDMA Writes took, in nanoseconds."`
 	ToReplyNS int64 `json:"to_reply_ns" doc:"Sum of the times from the previous phase to the Replies, in nanoseconds."`
-	WaitNS    int64 `json:"wait_ns" doc:"Sum of the times in which transactions made no progress, in nanoseconds; no other phase includes it."`
+	WaitNS    int64 `json:"wait_ns" doc:"Sum of the times in which transactions stalled, in nanoseconds; no other phase includes it."`
 }
 
 // add adds the phases of a transaction.

@@ -416,7 +416,7 @@ var ownFields = []struct {
 	},
 	{Field{Path: "connection", Type: "number", Doc: "Number of the packet's connection; null if it belongs to none.", Aliases: []string{"conn"}}, func(p *record.Packet) any { return p.Connection.Any() }},
 	{
-		Field{Path: "rdma_operation", Type: "text", Values: []string{"Send", "RDMA Write", "RDMA Read", "Atomic"}, Doc: "RDMA operation that the packet is part of; null if it is part of none."},
+		Field{Path: "rdma_operation", Type: "text", Values: []string{"Send", "RDMA Write", "RDMA Read", "Atomic"}, Doc: "RDMA operation that the packet is part of, which is not an NFS operation; null if it is part of none."},
 		func(p *record.Packet) any { return textOrNil([]byte(p.RDMAOperation)) },
 	},
 	{Field{Path: "transaction", Type: "number", Doc: "Number (id) of the transaction that the packet belongs to; null if it belongs to none."}, func(p *record.Packet) any { return number(p.Transaction) }},
@@ -432,11 +432,11 @@ var ownFields = []struct {
 		},
 	},
 	{
-		Field{Path: "no_transaction_reason", Type: "text", Values: record.UnassignedReason("").Values(), Doc: "Reason why the packet belongs to no RPC; null if it belongs to one."},
+		Field{Path: "no_transaction_reason", Type: "text", Values: record.UnassignedReason("").Values(), Doc: "Reason why the packet belongs to no RPC: not_rdma (it carries no RDMA, or is malformed), handshake (connection management, or a TCP segment without data), receiver_dropped (the receiver dropped it), other_upper_layer (the connection does not carry RPC-over-RDMA), unknown_operation (the RDMA operation is not in the capture, or its state was discarded at the memory limit), no_transaction (the RDMA operation belongs to no known RPC), finished (the RPC was already complete); null if it belongs to one."},
 		func(p *record.Packet) any { return textOrNil([]byte(p.NoTransactionReason)) },
 	},
 	{
-		Field{Path: "icrc", Type: "text", Values: record.Check("").Values(), Doc: "The result of checking the invariant CRC."},
+		Field{Path: "icrc", Type: "text", Values: record.Check("").Values(), Doc: "The result of checking the invariant CRC: ok, bad, or unchecked (the packet is truncated or has no ICRC)."},
 		func(p *record.Packet) any { return string(p.ICRC) },
 	},
 	{
@@ -518,7 +518,7 @@ func (f *packetFields) make() {
 		add(Field{Path: p.name, Type: "bool", Drawn: true, Doc: "Whether the packet is part of a Send with a Call or Reply of " + p.doc + "."})
 	}
 	for _, h := range header.All {
-		object := Field{Path: h.Name, Type: "object", Doc: fmt.Sprintf("The fields of the header %s.", h.Label)}
+		object := Field{Path: h.Name, Type: "object", Doc: aboutHeader(h)}
 		if slices.Contains(wiresharkHeaders, h.Name) {
 			object.Aliases = []string{"infiniband." + h.Name}
 		}
@@ -528,13 +528,13 @@ func (f *packetFields) make() {
 		add(object)
 		for i := range h.Fields {
 			row := &h.Fields[i]
-			name := Field{Path: h.Name + "." + row.Name, Type: formatWords[row.Format], Doc: fmt.Sprintf("%s in the header %s.", row.Label, h.Label)}
+			name := Field{Path: h.Name + "." + row.Name, Type: formatWords[row.Format], Doc: aboutRow(h, row)}
 			if row.Alias != "" && header.Wireshark[row.Alias] == nil {
 				name.Aliases = []string{row.Alias}
 			}
 			add(name)
 			if row.Names != nil && row.Format != field.Enum {
-				add(Field{Path: name.Path + "_name", Type: "text", Doc: fmt.Sprintf("%s in the header %s, by name.", row.Label, h.Label)})
+				add(Field{Path: name.Path + "_name", Type: "text", Doc: strings.TrimSuffix(aboutRow(h, row), ".") + ", by name."})
 				f.headers.fields[name.Path].show(h.Name, row.Name)
 			}
 		}
@@ -559,7 +559,7 @@ func (f *packetFields) make() {
 	add(Field{Path: "rpcrdma.position", Type: "number", List: true, Doc: "Positions of the message's Read chunks in the Payload stream, in bytes.", Aliases: []string{"rpcordma.position"}})
 	for name, sources := range header.Wireshark {
 		first := sources[0]
-		add(Field{Path: name, Type: formatWords[first.Field.Format], Drawn: true, Doc: fmt.Sprintf("%s in the header %s.", first.Field.Label, first.Table.Label), Aliases: []string{name}})
+		add(Field{Path: name, Type: formatWords[first.Field.Format], Drawn: true, Doc: aboutSource(&first), Aliases: []string{name}})
 		f.own[name] = func(p *record.Packet) any { return fromSources(p, sources) }
 	}
 }
@@ -567,6 +567,62 @@ func (f *packetFields) make() {
 // namesInRPC has the functions that return all values of fields of RPC headers.
 var namesInRPC = map[string]func() []string{
 	"rpc.program_name": nfs.ProgramWords, "rpc.procedure_name": nfs.ProcedureWords, "rpc.nfs_status": nfsStatuses, "rpc.operations": nfs.OperationWords,
+}
+
+// headerWords has the usual short names of headers, by the name of the table, if they are not the
+// name of the table in capital letters.
+var headerWords = map[string]string{
+	header.Ethernet.Name: "Ethernet", header.IPv4.Name: "IPv4", header.IPv6.Name: "IPv6", header.Pause.Name: "Pause",
+	header.AtomicETH.Name: "AtomicETH", header.AtomicAckETH.Name: "AtomicAckETH", header.ImmDt.Name: "ImmDt", header.IPoIB.Name: "IPoIB",
+	header.IPCM.Name: "IP CM", header.PrivateData.Name: "RPC-over-RDMA private data", header.RPCRDMA.Name: "RPC-over-RDMA",
+	header.Segment.Name: "RPC-over-RDMA segment", header.RPC.Name: "RPC",
+}
+
+// shortHeader returns the usual short name of a header, such as BTH.
+func shortHeader(h *field.Header) string {
+	if word := headerWords[h.Name]; word != "" {
+		return word
+	}
+	return strings.ToUpper(h.Name)
+}
+
+// messagesCM is the name of the tables of all messages of the connection manager.
+const messagesCM = "cm"
+
+// aboutHeader returns the description of a header.
+func aboutHeader(h *field.Header) string {
+	short := shortHeader(h)
+	switch {
+	case h.Name == messagesCM:
+		return "The fields of a message of the InfiniBand connection manager (CM)."
+	case strings.EqualFold(short, h.Label) || headerWords[h.Name] != "":
+		return fmt.Sprintf("The fields of the header %s.", short)
+	}
+	return fmt.Sprintf("The fields of the header %s (%s).", short, h.Label)
+}
+
+// aboutRow returns the description of a field of a header. For a field of the connection manager, it
+// names the messages that have the field.
+func aboutRow(h *field.Header, row *field.Field) string {
+	if h.Name != messagesCM {
+		return fmt.Sprintf("%s: %s.", shortHeader(h), row.Label)
+	}
+	var messages []string
+	for _, other := range header.All {
+		if other.Name == messagesCM && slices.ContainsFunc(other.Fields, func(f field.Field) bool { return f.Name == row.Name }) {
+			messages = append(messages, strings.TrimPrefix(other.Label, "CM "))
+		}
+	}
+	return fmt.Sprintf("CM %s: %s.", strings.Join(messages, ", "), row.Label)
+}
+
+// aboutSource returns the description of a field that only Wireshark names. In a message of the
+// connection manager, the name is only for that message.
+func aboutSource(s *header.Source) string {
+	if s.Table.Name == messagesCM {
+		return fmt.Sprintf("%s: %s.", s.Table.Label, s.Field.Label)
+	}
+	return aboutRow(s.Table, s.Field)
 }
 
 // wiresharkHeaders lists the headers that Wireshark also names, with the prefix "infiniband.".

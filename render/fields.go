@@ -16,7 +16,7 @@ var fieldColumns = []column{
 }
 
 // Fields lists the fields of a type of record, one in each row: name, type, Wireshark's
-// names, meaning, values and short names.
+// names, meaning, values and other names.
 func Fields(w io.Writer, theme *Theme, width int, list []query.Field) error {
 	t := newTable(w, theme, width, fieldColumns)
 	for i := range list {
@@ -37,7 +37,7 @@ func Fields(w io.Writer, theme *Theme, width int, list []query.Field) error {
 	return t.flush()
 }
 
-// meaning returns the description of a field, its values and its short names.
+// meaning returns the description of a field, its values and its other names.
 func meaning(f *query.Field) string {
 	text := f.Doc
 	if text != "" && !strings.HasSuffix(text, ".") {
@@ -47,14 +47,14 @@ func meaning(f *query.Field) string {
 		text += " One of: " + strings.Join(f.Values, ", ") + "."
 	}
 	wireshark := f.Wireshark()
-	var short []string
+	var others []string
 	for _, alias := range f.Aliases {
 		if !slices.Contains(wireshark, alias) {
-			short = append(short, alias)
+			others = append(others, alias)
 		}
 	}
-	if len(short) > 0 {
-		text += " Short: " + strings.Join(short, ", ") + "."
+	if len(others) > 0 {
+		text += " Also: " + strings.Join(others, ", ") + "."
 	}
 	if f.Drawn {
 		text += " Only for filters and columns, not in JSON."

@@ -140,6 +140,9 @@ func (v *overview) capture() {
 		}
 		v.row("", part{text, ink{}})
 	}
+	if v.o.Selected != "" {
+		v.line("", v.o.Selected, v.theme.warn)
+	}
 	if s.TimeBackwards > 0 {
 		text := fmt.Sprintf("time stamps go backwards %s, by up to %s, first at packet %d", plural(s.TimeBackwards, "time"), Duration(s.TimeBackwardsNS), s.TimeBackwardsPacket.Or(0))
 		v.row("", part{text, v.theme.warn})

@@ -84,27 +84,29 @@ func newExport(stdout, stderr io.Writer) *cobra.Command {
 		Use: "export {--format FORMAT | --scrub} FILE... -w OUT", Short: "Convert a capture for other tools, or scrub it for sharing",
 		Long: `export writes a capture in a form that other tools read. FORMAT is one of
 
-  rpc-tcp   a pcapng file that has the same RPCs as if TCP had carried them, with
-            record marking, the same addresses, times and XIDs, server port 2049,
-            and both directions. Wireshark and every tool that reads NFS over TCP
-            can open it.
+  rpc-tcp   the same RPCs, converted to NFS over TCP, in a pcapng file: with record
+            marking, the same addresses, times and XIDs, server port 2049, and both
+            directions. Wireshark and every tool that reads NFS over TCP can open
+            it.
   pcapng    the packets, unchanged, each with a comment that says what it carries,
             such as "XID 0x4cc9dbf7, Read chunk 1 segment 2, bytes 65536-131071
             of 524288, retransmitted". Interfaces and times are preserved.
   parquet   Parquet tables below the folder OUT: transactions, operations,
-            connections and findings, with one partition for the capture.
+            connections and findings. Each table has a folder for this capture
+            (capture=NAME), so that several captures can be exported to one OUT
+            and queried together.
 
 --scrub writes a pcapng file that can be shared. It replaces file data, names, file
 handles, credentials, and IP and MAC addresses by pseudonyms of the same length. It
-keeps the headers of the RDMA layer; right checksums are right again, and wrong
-ones are wrong. The file shows the same transactions, timelines and findings. A
+keeps the headers of the RDMA layer. Correct checksums are calculated again; wrong
+ones stay wrong. The file shows the same transactions, timelines and findings. A
 value has the same pseudonym everywhere in the file; with --key, it also has the
 same pseudonym in other captures that are scrubbed with this key. Keep the key
 secret. The captures are read twice. Sizes, times, counts and the numeric values of
 NFS are not replaced.
 
---xid, --conn and -Y select what is written. With OUT -, export writes to standard
-output.`,
+--xid, --conn, --from, --to and -Y select what is written: RPCs, or packets with
+--format pcapng and --scrub. With OUT -, export writes to standard output.`,
 		Example: `  rdmadump export --format rpc-tcp nfs.pcap -w rpcs.pcapng
   rdmadump export --format rpc-tcp nfs.pcap -w - | tshark -r - -z rpc,srt,100003,4
   rdmadump export --format pcapng nfs.pcap --xid 0x4cc9dbf7 -w one.pcapng
@@ -153,7 +155,7 @@ var shows = []string{"jq", "field", "count", "color", "width", "wide", "time", "
 
 // exportView describes the flags that export accepts.
 func exportView(fields query.Fields) *view {
-	return &view{name: "export", fields: fields, without: append([]string{"output"}, shows...)}
+	return &view{name: "export", fields: fields, filters: "RPCs (by the fields of transactions), or with --format pcapng and --scrub the packets,", without: append([]string{"output"}, shows...)}
 }
 
 // export reads captures and writes one kind of file.

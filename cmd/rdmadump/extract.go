@@ -13,7 +13,7 @@ import (
 )
 
 // extractView describes the flags that extract accepts.
-var extractView = &view{name: "extract", fields: query.Transactions, without: shows}
+var extractView = &view{name: "extract", fields: query.Transactions, filters: "RPCs (by the fields of transactions)", without: shows}
 
 // newExtract returns the command extract.
 func newExtract(stdout, stderr io.Writer) *cobra.Command {
@@ -30,8 +30,14 @@ files: if a name is taken, it appends a number to the name.
 
 One line per file tells its size and how many bytes the capture does not show;
 these bytes read as zeros and take no space on disk. Data beyond --max-size is left
-out and counted, because a few packets can claim a file of any size. --xid, --conn, -Y, --from and --to select the
-transactions whose data is written.`,
+out and counted, because a few packets can claim a file of any size. --xid, --conn,
+-Y, --from and --to select the transactions whose data is written.
+
+With -o json, the record of a file has these fields: path, named (the capture shows the
+whole path), handle, size, data (bytes that were read or written), holes (ranges that
+the capture does not show) and hole_bytes (their bytes), renamed (the name was taken),
+error, and scattered (data and hole_bytes are only bounds, because the file has more
+ranges than are tracked).`,
 		Example: `  rdmadump extract nfs.pcap -C files
   rdmadump extract nfs.pcap -C files -o json | jq 'select(.holes > 0)'`,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -43,7 +43,13 @@ func newSchema(stdout io.Writer) *cobra.Command {
 	}
 	return &cobra.Command{
 		Use: "schema TYPE", Short: "Print the JSON Schema of a record type",
-		Long: "schema prints the JSON Schema of the records of a type. The types are\n" + strings.Join(types, ", ") + ".",
+		Long: `schema prints the JSON Schema of the records of a type, which is the value of their
+field type. The types are
+` + strings.Join(types, ", ") + `.
+
+check writes records of the type finding, interfaces those of the type interface,
+connections --timeline also credits and handles, and every view ends with a summary.
+The other types have the name of their view.`,
 		Args: cobra.ExactArgs(1), ValidArgs: types,
 		RunE: func(_ *cobra.Command, args []string) error {
 			b, err := render.Schemas.ReadFile("schema/" + args[0] + ".json")

@@ -55,9 +55,18 @@ func newFields(stdout io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "fields [VIEW]", Short: "List the fields that -Y, -e, --sort and --jq accept",
 		Long: `fields lists the field names that -Y, -e, --sort and --jq accept: every field of the
-records of a view, with its type, its meaning and its name in Wireshark. Without a
+records of a view, with its type, its meaning and its names in Wireshark. Without a
 view it lists the fields of all views. The views are
-` + strings.Join(views, ", ") + ".",
+` + strings.Join(views, ", ") + `.
+
+A path such as waits.ns leads through a list, so that a record can have several
+values; the type then says so (duration list). In JSON, each element of the list is
+an object: {"waits": [{"ns": 5000000, ...}, ...]}. "Also" gives other names, which
+-Y, -e and --sort accept.
+
+rdmadump schema prints the same fields as a JSON Schema; it calls the records of a
+view by the value of their field type: transaction, connection, packet, finding (of
+the view check), stats, summary, credits and handles.`,
 		Example: `  rdmadump fields                         list every field of every view
   rdmadump fields packets | grep psn      list the fields of packets about PSNs
   rdmadump fields transactions -o json | jq -r .name`,

@@ -114,7 +114,7 @@ var flagTable = []struct {
 		s.StringVar(&f.by, "by", analyze.ByOperation, "group transactions by these `fields`, with commas between them, such as client,operation; program and procedure are possible, too")
 	}},
 	{"rpc", ofView, func(f *flags, s *pflag.FlagSet) {
-		s.BoolVar(&f.rpc, "rpc", false, "add the decoded arguments and results of NFS to JSON records; a packet has those that its Send carries")
+		s.BoolVar(&f.rpc, "rpc", false, "add the decoded arguments and results of NFS to JSON records")
 	}},
 	{"fail-on", ofView, func(f *flags, s *pflag.FlagSet) {
 		s.StringVar(&f.failOn, "fail-on", "error", "exit with status 1 if there are findings of this `severity` or a worse one: error, warning or note")
@@ -137,7 +137,7 @@ var flagTable = []struct {
 	}},
 
 	{"filter", selection, func(f *flags, s *pflag.FlagSet) {
-		s.StringVarP(&f.filter, "filter", "Y", "", "select records that match this `expression`; rdmadump help filter explains it")
+		s.StringVarP(&f.filter, "filter", "Y", "", "select the records that match this `expression`; rdmadump help filter explains it")
 	}},
 	{"xid", selection, func(f *flags, s *pflag.FlagSet) {
 		s.StringSliceVar(&f.xids, "xid", nil, "select RPCs with this `XID` and their packets, connections and findings (repeat the flag for more)")
@@ -153,10 +153,10 @@ var flagTable = []struct {
 	}},
 
 	{"output", presentation, func(f *flags, s *pflag.FlagSet) {
-		s.StringVarP(&f.output, "output", "o", "text", "write records in this `format`: text or json (one record per line); check also supports sarif and junit")
+		s.StringVarP(&f.output, "output", "o", "text", "write records in this `format`: text or json (one record per line)")
 	}},
 	{"jq", presentation, func(f *flags, s *pflag.FlagSet) {
-		s.StringVar(&f.jq, "jq", "", "run this jq `program` on the JSON of each record and print its results")
+		s.StringVar(&f.jq, "jq", "", "run this jq `program` on the JSON of each record, but not of the summary, and print its results")
 	}},
 	{"field", presentation, func(f *flags, s *pflag.FlagSet) {
 		s.StringSliceVarP(&f.fields, "field", "e", nil, "print only this `field`, with tabs between several (repeat the flag for more)")
@@ -177,7 +177,7 @@ var flagTable = []struct {
 		s.StringVar(&f.look.background, "background", "auto", "use colors for this `kind` of background: auto, dark or light; auto reads $COLORFGBG")
 	}},
 	{"ascii", presentation, func(f *flags, s *pflag.FlagSet) {
-		s.StringVar(&f.look.ascii, "ascii", "auto", "say `when` to draw with ASCII characters only: true, false, or auto, which does so unless the terminal uses UTF-8")
+		s.StringVar(&f.look.ascii, "ascii", "auto", "say `when` to draw with ASCII characters only: true, false, or auto; auto draws with ASCII characters unless the terminal uses UTF-8")
 		s.Lookup("ascii").NoOptDefVal = "true"
 	}},
 	{"width", presentation, func(f *flags, s *pflag.FlagSet) {
@@ -194,11 +194,11 @@ var flagTable = []struct {
 		s.Int64VarP(&f.count, "count", "c", 0, "stop after this `number` of records")
 	}},
 	{"top", limiting, func(f *flags, s *pflag.FlagSet) {
-		s.IntVar(&f.top, "top", 0, "show only the first `number` of records in order")
+		s.IntVar(&f.top, "top", 0, "show only this `number` of records, the first ones after sorting")
 	}},
 	{"memory", limiting, func(f *flags, s *pflag.FlagSet) {
 		f.memory = defaultMemory
-		s.Var(&f.memory, "memory", "limit the memory for analysis state to this `size` (KiB, MiB, GiB); the summary lists evicted state")
+		s.Var(&f.memory, "memory", "limit the memory for analysis state to this `size` (KiB, MiB, GiB); beyond it, the state of the connection that was unused for the longest time is discarded (evicted), and the summary says so")
 	}},
 }
 
@@ -255,12 +255,43 @@ func (f *flags) define(s *pflag.FlagSet, of ...*view) {
 			row.define(f, s)
 		}
 	}
-	if top := s.Lookup("top"); top != nil && len(of) == 1 {
-		field, largest := strings.CutPrefix(of[0].top, "-")
-		top.Usage += "; without --sort, they are sorted by " + field
-		if largest {
-			top.Usage += ", the largest first"
+	if len(of) == 1 {
+		of[0].specify(s)
+		return
+	}
+	if output := s.Lookup("output"); output != nil {
+		output.Usage += "; check also supports sarif and junit"
+	}
+	for _, name := range []string{"rules", "explain"} { // They need no capture.
+		if flag := s.Lookup(name); flag != nil {
+			flag.Hidden = true
 		}
+	}
+}
+
+// specify says in the usage of flags what they mean to one view.
+func (v *view) specify(s *pflag.FlagSet) {
+	say := func(flag, more string) {
+		if f := s.Lookup(flag); f != nil {
+			f.Usage += more
+		}
+	}
+	if v.takes("top") {
+		field, largest := strings.CutPrefix(v.top, "-")
+		say("top", "; without --sort, they are sorted by "+field)
+		if largest {
+			say("top", ", the largest first")
+		}
+	}
+	if v.takes("fail-on") {
+		say("output", ", sarif or junit")
+		say("quiet", ", and neither the table of rules nor what was not checked")
+	}
+	if v.name == "packets" {
+		say("rpc", ", those that the Send of the packet carries")
+	}
+	if filter := s.Lookup("filter"); filter != nil && v.filters != "" {
+		filter.Usage = strings.Replace(filter.Usage, "select the records that", "select the "+v.filters+" that", 1)
 	}
 }
 

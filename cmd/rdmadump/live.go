@@ -54,8 +54,9 @@ The traffic of a hardware RDMA device bypasses the network interface, so capture
 with one of the pipes. Ctrl-C ends the capture and prints the summary.
 
 With an interface or a pipe, rdmadump drops root, groups and capabilities before it
-reads the first packet, and continues as the user who called sudo, or as nobody. To
-capture without root, run this once: setcap cap_net_raw+ep rdmadump
+reads the first packet, and continues as the user who called sudo, or as nobody. With
+--follow it keeps the user, who needs only the right to read the file. To capture
+without root, run this once: setcap cap_net_raw+ep rdmadump
 
 ` + exitHelp,
 		Example: `  rdmadump live -i eth0 -w saved.pcapng -a duration:60

@@ -29,8 +29,8 @@ const (
 // exitHelp describes the exit statuses in help texts.
 const exitHelp = `Exit status: 0 if the command succeeded; 1 if check found an error; 2 if the usage
 was wrong, the input could not be read, or check found no RDMA in it; 3 if the input
-was truncated or damaged, and results cover the packets before that; 70 if rdmadump
-itself failed, and standard error says what to report.`
+was truncated or damaged, so that the results cover only the part before that; 70 if
+rdmadump itself failed, and standard error says what to report.`
 
 func main() { os.Exit(Main()) }
 

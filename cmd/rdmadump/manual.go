@@ -38,8 +38,8 @@ var viewExamples = map[string]string{
   rdmadump packets nfs.pcap --columns TIME,XID,OPERATION,PSN,MARKS
   rdmadump packets nfs.pcap -e number -e bth.psn -e reth.r_key`,
 	"overview": `  rdmadump overview nfs.pcap              summarize a capture
-  rdmadump overview nfs.pcap --from 10 --to 20s
-                                          summarize ten seconds of it`,
+  rdmadump overview nfs.pcap --from 10s --to 20s
+                                          summarize the RPCs of ten seconds`,
 	"check": `  rdmadump check nfs.pcap                 report violations of the protocol
   rdmadump check nfs.pcap -Y 'severity == error' --time local
   rdmadump check --explain xid-mismatch   explain a rule
@@ -60,8 +60,8 @@ rdmadump-columns - the headings and symbols of tables, ladder diagrams and timel
 
 # DESCRIPTION
 
-This page explains the headings and symbols of every view. **--columns** and **-Y**
-accept headings in upper or lower case. A narrow terminal hides some columns and says
+This page explains the headings and symbols of every view; some symbols have other meanings
+in other views. **--columns** and **-Y** accept headings in upper or lower case. A narrow terminal hides some columns and says
 which; **--wide** shows all of them.
 `
 
@@ -82,25 +82,31 @@ rdmadump-filter - the expressions of rdmadump -Y
 **-Y** selects the records of a view that match an expression over their fields. A
 field is named as in JSON (**latency_ns**), as in Wireshark (**rpcordma.xid**), or by
 the heading of its column (**LATENCY**). The command **rdmadump fields** *VIEW* lists
-them.
+them. **overview**, **extract** and **export** use the fields of transactions, but
+**export --format pcapng** those of packets; **stats** uses those of transactions, or
+those of its rows; **live** uses those of its view.
 
 # COMPARISONS
 
 **==** **!=** **<** **<=** **>** **>=**, or **eq** **ne** **lt** **le** **gt**
 **ge**, compare two values. **contains**, **startsWith**, **endsWith** and **matches**
 (or **~**, followed by a regular expression) search text; for a number they search the
-text that JSON shows. **in** is followed by a list, a range or a network.
+text that JSON shows. **in** is followed by a set of values, a range, a network, or a
+field that is a list: *xid in {0x4cc9dbf7, 0x4dc9dbf7}*, *number in {1..100}*,
+*client in 192.168.77.0/24*, *"READ" in operations*.
 
 **and**, **or**, **not** (or **&&**, **||**, **!**) combine conditions; **not** applies
 to the whole comparison that follows it. A field without a comparison is true if it is
 present and is not false, zero or empty.
 
 If a field is a list, or its path runs through a list, a comparison is true if it is
-true for any element; **!=** is the opposite of **==**. **any(timeline, .event == nak
+true for any element; but **!=** is true if no element is equal. **any(timeline, .event == nak
 and .packet > 100)** is true if one element meets both conditions.
 
-**null** means unknown. It equals only itself, and is neither less nor greater than any
-value.
+**null** means that a value is unknown or does not exist; the list of fields says
+which. It equals only itself, and is neither less nor greater than any value. So
+*nfs_status != NFS4_OK* is true for an RPC that has no NFS status; *nfs_status contains
+ERR* is not.
 
 Names of Wireshark's filters that stand for several fields work, too: **ip.addr**,
 **tcp.port**, **udp.port** and **frame.time_relative** (in seconds), and protocols as
@@ -127,16 +133,42 @@ Addresses
 
 Bytes
 : *8f3a2c*, *0x8f3a2c*, *8f:3a:2c*, in hex: file handles, session IDs, owners. A
-stateid has 16 bytes, or 12 without its first word, or the form in which it is shown:
-*1:61207374617465696428*...
+stateid can be given with all of its 16 bytes, with the last 12 only (*other*), or as
+tables show it, with its sequence number before a colon:
+*1:a227016bb6919acf03000000*.
 
 Text
-: *"in quotes"*, or a word that is not a field: *operation == READ*. For a field with
-few values, upper and lower case are the same. A procedure, an operation or a status that
-does not exist is an error.
+: *"in quotes"*, or a word. Compared with a field of text, a word is a value, even if it is
+also a heading: *operation == READ*. Only the exact name of another field of text stands
+for that field: *call.form == reply.form*. For a field with few values, upper and lower
+case are the same. A procedure, an operation or a status that does not exist is an error.
 
 Values can be typed as tables show them: *status == ok*, *dir == back*, *form ==
-"short>long"*.
+"short>long"*. The **status** *complete* of a transaction means that the capture
+contains its Call and its Reply, whatever the Reply says; *ok* means that the Reply has
+no error status either.
+
+# NAMES WITH ANOTHER MEANING
+
+Some names mean something else than one may expect:
+
+**operation**
+: In transactions, the NFS operation: *operation == WRITE*. In packets, it is a name for
+**rdma_operation**: *operation == "RDMA Write"*.
+
+**ip.src**, **ip.dst**
+: In connections, the client and the server. **ip.addr** is either.
+
+**client**, **server**
+: In connections, their address, with or without the port. For RoCE and InfiniBand, this
+is the port of the RDMA connection manager, not a UDP port.
+
+**rpc.version**
+: The version of the RPC program. In Wireshark it is the version of RPC, which is
+**rpc.rpc_vers** here.
+
+**tcp.seq**, **tcp.ack**
+: The numbers in the header, which Wireshark calls **tcp.seq_raw** and **tcp.ack_raw**.
 
 # ARGUMENTS AND RESULTS
 
@@ -165,6 +197,7 @@ a Call and its Reply are different packets.
     rdmadump nfs.pcap -Y 'nfs and ip.addr == 192.168.77.1 and frame.time_relative < 5'
     rdmadump nfs.pcap -Y 'not status == ok'
     rdmadump nfs.pcap -Y 'xid in {0x4cc9dbf7, 0x4dc9dbf7}'
+    rdmadump nfs.pcap -Y 'latency in {1ms..5ms} and "READ" in operations'
     rdmadump nfs.pcap -Y 'read_chunks.segments.length >= 1MiB'
     rdmadump nfs.pcap -Y 'any(waits, .ns > 100ms and .reason contains retransmit)'
     rdmadump connections nfs.pcap -Y 'client in 192.168.77.0/24 and retr > 0'

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/rdmadump/rdmadump/analyze"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -31,8 +33,34 @@ func overview(s *sink) (dissect.Handler, func()) {
 		},
 	}
 	return h, func() {
-		s.emit(c.Finish(), func(r any) error {
+		o := c.Finish()
+		o.Selected = s.selection()
+		s.emit(o, func(r any) error {
 			return render.Overview(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, r.(*analyze.Overview), s.summary, s.typed)
 		})
 	}
+}
+
+// selection says what of the capture an overview sums up, or nothing if it sums up all of it.
+func (s *settings) selection() string {
+	var flags []string
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{{"--conn", len(s.conns) > 0}, {"--xid", len(s.xids) > 0}, {"--from", s.from.set}, {"--to", s.to.set}} {
+		if f.set {
+			flags = append(flags, f.name)
+		}
+	}
+	var parts []string
+	if flags != nil {
+		parts = append(parts, "RPCs and findings by "+list(flags, "and"))
+	}
+	if s.filter != nil {
+		parts = append(parts, "RPCs by -Y")
+	}
+	if parts == nil {
+		return ""
+	}
+	return "selected: " + strings.Join(parts, ", ") + ". The lines above are about the whole capture, and health is about whole connections."
 }

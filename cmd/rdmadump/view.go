@@ -18,6 +18,7 @@ type view struct {
 	name, short string
 	fields      query.Fields      // fields of its records
 	summed      query.Fields      // fields of the transactions that it sums up, for -Y; nil if it sums up none
+	filters     string            // what -Y selects, if not the records of the view
 	flags       []string          // flags that it supports in addition to commonFlags
 	without     []string          // flags of commonFlags that it does not support
 	refuses     map[string]string // messages for flags that it does not support; others have a general message
@@ -52,11 +53,11 @@ var views = []*view{
 	},
 	{
 		name: "overview", short: "Summarize a capture on one screen and suggest the next commands",
-		fields: query.Transactions, without: []string{"field", "count"}, open: overview, light: true,
+		fields: query.Transactions, filters: "RPCs (by the fields of transactions)", without: []string{"field", "count"}, open: overview, light: true,
 	},
 	{
 		name: "stats", short: "Sum up transactions by operation or any field (--by): counts, bytes, latency",
-		fields: query.New[analyze.Stats]("stats", statsHeadings...), summed: query.Transactions, flags: []string{"columns", "sort", "top", "by"}, top: "-total_ns", open: stats, light: true,
+		fields: query.New[analyze.Stats]("stats", statsHeadings...), summed: query.Transactions, filters: "RPCs (by the fields of transactions) or rows", flags: []string{"columns", "sort", "top", "by"}, top: "-total_ns", open: stats, light: true,
 	},
 }
 

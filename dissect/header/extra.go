@@ -45,7 +45,7 @@ var Extras = []Extra{
 	{"rpc", "rpc_vers", Number, "The version of the RPC protocol.", ""},
 	{"rpc", "program", Number, "The RPC program number.", ""},
 	{"rpc", "program_name", TextOrNull, "The name of the RPC program; null if the program has no known name.", ""},
-	{"rpc", "version", Number, "The version of the RPC program.", "rpc.programversion"},
+	{"rpc", "version", Number, "The version of the RPC program. Wireshark's rpc.version is another field: the version of RPC, which is rpc.rpc_vers here.", "rpc.programversion"},
 	{"rpc", "procedure", Number, "The procedure number.", ""},
 	{"rpc", "procedure_name", TextOrNull, "The name of the procedure; null if the procedure has no known name.", ""},
 	{"rpc", "credential", Text, "The flavor of the Call's credential.", ""},

@@ -79,7 +79,7 @@ var (
 	}, pauseTimes())}
 	Pause = field.Header{Name: "pause", Label: "Pause", Length: 4, Link: true, Fields: []field.Field{
 		bytes(byteRow{"opcode", "Opcode", 0, 16, field.Hex, "macc.opcode"}),
-		bytes(byteRow{"quanta", "Pause time in 512 bit times", 2, 16, field.Dec, "macc.pause_time"}),
+		bytes(byteRow{"quanta", "Pause time in units of 512 bit times", 2, 16, field.Dec, "macc.pause_time"}),
 	}}
 	SLL = field.Header{Name: "sll", Label: "Linux cooked", Length: 16, Link: true, Fields: []field.Field{
 		bytes(byteRow{"packet_type", "Packet type", 0, 16, field.Dec, "sll.pkttype"}),
@@ -108,7 +108,7 @@ var (
 	}}
 	IPv4 = field.Header{Name: "ipv4", Label: "Internet Protocol 4", Length: 20, Link: true, Fields: []field.Field{
 		bits(bitRow{"ip_version", "Version", 0, 0, 4, field.Dec, "ip.version"}),
-		bits(bitRow{"header_words", "Header length in words", 0, 4, 4, field.Dec, "ip.hdr_len"}),
+		bits(bitRow{"header_words", "Header length in words of 4 bytes", 0, 4, 4, field.Dec, "ip.hdr_len"}),
 		bits(bitRow{"dscp", "DSCP", 1, 0, 6, field.Dec, "ip.dsfield.dscp"}),
 		bits(bitRow{"ecn", "ECN", 1, 6, 2, field.Dec, "ip.dsfield.ecn"}),
 		bytes(byteRow{"total_length", "Total length", 2, 16, field.Dec, "ip.len"}),
@@ -116,7 +116,7 @@ var (
 		bits(bitRow{"reserved", "Reserved", 6, 0, 1, field.Flag, "ip.flags.rb"}),
 		bits(bitRow{"dont_fragment", "Don't fragment", 6, 1, 1, field.Flag, "ip.flags.df"}),
 		bits(bitRow{"more_fragments", "More fragments", 6, 2, 1, field.Flag, "ip.flags.mf"}),
-		bits(bitRow{"fragment_offset", "Fragment offset in 8 bytes", 6, 3, 13, field.Dec, "ip.frag_offset"}),
+		bits(bitRow{"fragment_offset", "Fragment offset in units of 8 bytes", 6, 3, 13, field.Dec, "ip.frag_offset"}),
 		bytes(byteRow{"ttl", "Time to live", 8, 8, field.Dec, "ip.ttl"}),
 		named(bytes(byteRow{"protocol", "Protocol", 9, 8, field.Dec, "ip.proto"}), protocols),
 		bytes(byteRow{"checksum", "Checksum", 10, 16, field.Hex, "ip.checksum"}),
@@ -142,9 +142,9 @@ var (
 	TCP = field.Header{Name: "tcp", Label: "Transmission Control Protocol", Length: 60, Link: true, Fields: []field.Field{
 		bytes(byteRow{"src_port", "Source port", 0, 16, field.Dec, "tcp.srcport"}),
 		bytes(byteRow{"dst_port", "Destination port", 2, 16, field.Dec, "tcp.dstport"}),
-		bytes(byteRow{"seq", "Sequence number", 4, 32, field.Dec, "tcp.seq_raw"}),
-		bytes(byteRow{"ack", "Acknowledgement number", 8, 32, field.Dec, "tcp.ack_raw"}),
-		bits(bitRow{"header_words", "Header length in words", 12, 0, 4, field.Dec, "tcp.hdr_len"}),
+		bytes(byteRow{"seq", "Raw sequence number", 4, 32, field.Dec, "tcp.seq_raw"}),
+		bytes(byteRow{"ack", "Raw acknowledgement number", 8, 32, field.Dec, "tcp.ack_raw"}),
+		bits(bitRow{"header_words", "Header length in words of 4 bytes", 12, 0, 4, field.Dec, "tcp.hdr_len"}),
 		bits(bitRow{"urg", "URG", 13, 2, 1, field.Flag, "tcp.flags.urg"}),
 		bits(bitRow{"ack_flag", "ACK", 13, 3, 1, field.Flag, "tcp.flags.ack"}),
 		bits(bitRow{"psh", "PSH", 13, 4, 1, field.Flag, "tcp.flags.push"}),
@@ -176,7 +176,7 @@ var (
 		bits(bitRow{"lnh", "Link next header", 1, 6, 2, field.Dec, "infiniband.lrh.lnh"}),
 		bytes(byteRow{"dlid", "Destination LID", 2, 16, field.Dec, "infiniband.lrh.dlid"}),
 		bits(bitRow{"reserved5", "Reserved", 4, 0, 5, field.Dec, "infiniband.lrh.reserved5"}),
-		bits(bitRow{"words", "Packet length in words", 4, 5, 11, field.Dec, "infiniband.lrh.pktlen"}),
+		bits(bitRow{"words", "Packet length in words of 4 bytes", 4, 5, 11, field.Dec, "infiniband.lrh.pktlen"}),
 		bytes(byteRow{"slid", "Source LID", 6, 16, field.Dec, "infiniband.lrh.slid"}),
 	}}
 	GRH = field.Header{Name: "grh", Label: "Global Route Header", Length: rocev2.GRHLen, Fields: []field.Field{
@@ -257,7 +257,7 @@ var (
 func pauseTimes() (fields []field.Field) {
 	for i := range 8 {
 		n := strconv.Itoa(i)
-		fields = append(fields, bytes(byteRow{"quanta_" + n, "Pause time of priority " + n + " in 512 bit times", 4 + 2*i, 16, field.Dec, "macc.cbfc.pause_time.c" + n}))
+		fields = append(fields, bytes(byteRow{"quanta_" + n, "Pause time of priority " + n + " in units of 512 bit times", 4 + 2*i, 16, field.Dec, "macc.cbfc.pause_time.c" + n}))
 	}
 	return fields
 }
@@ -462,8 +462,8 @@ var (
 		bytes(byteRow{"version", "Version", 4, 8, field.Dec, ""}),
 		bits(bitRow{"reserved", "Reserved", 5, 0, 7, field.Dec, ""}),
 		bits(bitRow{"remote_invalidation", "Remote invalidation", 5, 7, 1, field.Flag, ""}),
-		bytes(byteRow{"send_size_code", "Send size in 1024 bytes, less one", 6, 8, field.Dec, ""}),
-		bytes(byteRow{"receive_size_code", "Receive size in 1024 bytes, less one", 7, 8, field.Dec, ""}),
+		bytes(byteRow{"send_size_code", "Send size in units of 1024 bytes, minus 1", 6, 8, field.Dec, ""}),
+		bytes(byteRow{"receive_size_code", "Receive size in units of 1024 bytes, minus 1", 7, 8, field.Dec, ""}),
 	}}
 )
 

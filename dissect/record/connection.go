@@ -5,7 +5,7 @@ import "unsafe"
 // Endpoint is one end of a connection.
 type Endpoint struct {
 	Address Opt[string] `json:"address" doc:"IP address of this end, or its LID on native InfiniBand."`
-	Port    Opt[uint16] `json:"port" doc:"TCP port, or port number of the RDMA connection manager."`
+	Port    Opt[uint16] `json:"port" doc:"TCP port of iWARP; for RoCE and InfiniBand, the port of the RDMA connection manager, which is not a UDP port."`
 	QPN     Opt[Hex24]  `json:"qpn" doc:"Queue pair number of this end; null for iWARP, which has none."`
 }
 
@@ -25,7 +25,7 @@ type Connection struct {
 	ServiceID               Opt[Hex64]          `json:"service_id" doc:"Service ID that the client asked for in its connection request." alias:"infiniband.cm.req.serviceid"`
 	PrivateData             PrivateDataPair     `json:"private_data" doc:"RPC-over-RDMA private data that each side sent in the handshake (RFC 8797)."`
 	InlineThreshold         InlineThresholds    `json:"inline_threshold" doc:"Longest Send that each side may transmit, in bytes."`
-	RemoteInvalidation      Opt[bool]           `json:"remote_invalidation" doc:"Whether both sides announced support for remote invalidation; null if the handshake is not in the capture."`
+	RemoteInvalidation      Opt[bool]           `json:"remote_invalidation" doc:"Whether both sides announced support for remote invalidation; null if the handshake is not in the capture. Linux servers do not announce it, and use it nevertheless if the client announces it."`
 	PathMTU                 Opt[int]            `json:"path_mtu" doc:"Path MTU that the handshake negotiated, in bytes."`
 	UpperLayer              string              `json:"upper_layer" doc:"Upper-layer protocol that the connection carries." values:"rpcrdma,nvme,iser,smbdirect,ipoib,unknown"`
 	Transactions            int64               `json:"transactions" doc:"Number of RPC transactions on the connection." alias:"rpcs"`

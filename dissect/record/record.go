@@ -20,9 +20,9 @@ type Severity string
 
 // The severities.
 const (
-	Error   Severity = "error"   // a MUST of a document was violated
-	Warning Severity = "warning" // a SHOULD was violated, or there is a risk
-	Note    Severity = "note"    // information
+	Error   Severity = "error"   // the protocol was violated, or an RPC failed because of the protocol or the transport
+	Warning Severity = "warning" // a risk, a recommendation that was not followed, or lost performance
+	Note    Severity = "note"    // worth knowing; it harms nobody
 )
 
 // Severities lists all severities, the most severe first.
@@ -57,9 +57,9 @@ type Finding struct {
 	CompletedAt `json:"-"`
 	Type        string      `json:"type" doc:"The record's type, always \"finding\"." values:"finding"`
 	Rule        string      `json:"rule" doc:"Stable id of the rule."`
-	Severity    Severity    `json:"severity" doc:"Severity of the finding: error for a broken MUST, warning for a broken SHOULD or a risk, note for information."`
+	Severity    Severity    `json:"severity" doc:"Severity of the finding: error (the protocol was violated, or an RPC failed because of the protocol or the transport), warning (a risk, a recommendation that was not followed, or lost performance), note (worth knowing; it harms nobody)."`
 	Section     string      `json:"section" doc:"Document and section that state the rule."`
-	AtFault     Opt[End]    `json:"at_fault" doc:"The side that broke the rule; null if the capture does not prove which side did." was:"blames"`
+	AtFault     Opt[End]    `json:"at_fault" doc:"The side that the finding is attributed to; null if neither side is at fault, or if the capture does not prove which side is." was:"blames"`
 	Message     string      `json:"message" doc:"Description of the finding in one sentence."`
 	Connection  Opt[int]    `json:"connection" doc:"Connection number: the connection that the finding is about." alias:"conn"`
 	XID         Opt[Hex32]  `json:"xid" doc:"XID of the RPC that the finding is about." alias:"rpcordma.xid,rpc.xid"`
@@ -82,7 +82,7 @@ type Summary struct {
 	RDMA                int64              `json:"rdma_packets" doc:"Number of packets that carry RDMA."`
 	CM                  int64              `json:"cm_packets" doc:"Number of connection management datagrams."`
 	Other               int64              `json:"other_packets" doc:"Number of packets of other protocols."`
-	Fragments           int64              `json:"fragments" doc:"Number of IP fragments that were not read; only first fragments are."`
+	Fragments           int64              `json:"fragments" doc:"Number of IP fragments that were not read, because only the first fragment of a datagram is read."`
 	Malformed           int64              `json:"malformed" doc:"Number of packets whose headers could not be decoded."`
 	Truncated           int64              `json:"truncated" doc:"Number of frames that the capture holds only in part because of its snapshot length." was:"cut"`
 	UnknownLink         int64              `json:"unknown_link" doc:"Number of frames with a link type that rdmadump does not read."`
@@ -94,7 +94,7 @@ type Summary struct {
 	Findings            map[Severity]int64 `json:"findings" doc:"Number of findings, by severity."`
 	NotCaptured         int64              `json:"not_captured" doc:"Number of packets that receivers acknowledged but that are missing from the capture." was:"lost"`
 	Evicted             map[string]int64   `json:"evicted" doc:"Number of objects that were evicted because the memory limit was reached, by kind." was:"limits_reached"`
-	NotJudged           []NotJudged        `json:"not_judged" doc:"Violations that are not reported because something is missing from the capture, by rule and gap."`
+	NotJudged           []NotJudged        `json:"not_judged" doc:"Violations that are not reported because something is missing from the capture, by rule and gap; rdmadump check lists them as not reported."`
 	TimeBackwards       int64              `json:"time_backwards" doc:"Number of packets whose time is earlier than that of the packet before."`
 	TimeBackwardsNS     int64              `json:"time_backwards_ns" doc:"Largest step back in time, in nanoseconds."`
 	TimeBackwardsPacket Opt[int64]         `json:"time_backwards_packet" doc:"Packet number: the first packet whose time is earlier than that of the packet before."`

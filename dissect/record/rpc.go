@@ -33,7 +33,7 @@ type RPCMessage struct {
 // RPCOp is an operation of a COMPOUND, or a procedure.
 type RPCOp struct {
 	Name   string      `json:"name" doc:"Name of the operation or procedure."`
-	Status Opt[string] `json:"status" doc:"Status of the operation's results, by name; null in a Call."`
+	Status Opt[string] `json:"status" doc:"Status of the operation's results, by name; Calls have none (null)."`
 	Fields RPCFields   `json:"fields" doc:"Arguments or results under the names of their protocol document, in snake case."`
 }
 

@@ -70,7 +70,7 @@ type Transaction struct {
 	Connection        int               `json:"connection" doc:"Connection number: the connection that carried the transaction." alias:"conn"`
 	XID               Hex32             `json:"xid" doc:"Transaction ID (XID) of the RPC." alias:"rpcordma.xid,rpc.xid"`
 	Direction         Direction         `json:"direction" doc:"Direction of the Call: forward from client to server, backward from server to client." alias:"dir"`
-	Status            Status            `json:"status" doc:"Outcome of the transaction. Filters also accept what the column STATUS shows: ok, or the name of an error such as NFS4ERR_NOENT."`
+	Status            Status            `json:"status" doc:"Outcome of the transaction: complete (the capture contains the Call and the Reply, which may have an error status), no_reply, no_call (the Call is not in the capture), rdma_error (the responder answered with an RDMA_ERROR). Filters also accept what the column STATUS shows: ok (complete, without an error status), or the name of an error such as NFS4ERR_NOENT."`
 	Program           Opt[uint32]       `json:"program" doc:"RPC program number." alias:"rpc.program"`
 	ProgramName       Opt[string]       `json:"program_name" doc:"Name of the RPC program, such as NFS, MOUNT or NFS_CB."`
 	Version           Opt[uint32]       `json:"version" doc:"Version of the RPC program." alias:"rpc.programversion"`
@@ -94,15 +94,15 @@ type Transaction struct {
 	PersistentHandles int               `json:"persistent_handles" doc:"Number of handles that the Call exposed although an earlier Call had exposed them and nothing invalidated them since: the requester registers them persistently."`
 	Timeline          []Event           `json:"timeline" doc:"Events of the transaction, in the order of their packets."`
 	ReplyLost         bool              `json:"reply_lost" doc:"Whether a Reply was sent that its receiver never accepted; the status is then no_reply."`
-	LatencyNS         Opt[int64]        `json:"latency_ns" doc:"Time from the first packet of the Call to the packet with which the Reply was accepted, in nanoseconds." alias:"latency,rpc.time"`
+	LatencyNS         Opt[int64]        `json:"latency_ns" doc:"Time from the first packet of the Call to the last packet of the Reply (of the copy that the requester accepted), in nanoseconds. The time for which the Call waited for credits is not included." alias:"latency,rpc.time"`
 	LatencyMinNS      Opt[int64]        `json:"latency_min_ns" doc:"Shortest latency that the capture allows, in nanoseconds; null unless it is uncertain which copy of the Reply was accepted."`
 	HeldBackBy        Opt[int64]        `json:"held_back_by" doc:"Transaction number (id): the transaction whose packets kept the sender busy until the Call was sent; null if the Call was not held back."`
-	Waits             []Wait            `json:"waits" doc:"Times in which the transaction made no progress, each with its reason."`
+	Waits             []Wait            `json:"waits" doc:"Stalls: times in which the transaction made no progress, each with its reason."`
 	Phases            Opt[Phases]       `json:"phases" doc:"Parts that the latency is made of; null without a latency."`
-	RDMAError         Opt[string]       `json:"rdma_error" doc:"Error code of an RDMA_ERROR, ERR_VERS or ERR_CHUNK; null if there was none."`
+	RDMAError         Opt[string]       `json:"rdma_error" doc:"Error code of an RDMA_ERROR: ERR_VERS or ERR_CHUNK; null if there was none."`
 	RDMAErrorRange    Opt[VersionRange] `json:"rdma_error_versions" doc:"Versions that an ERR_VERS says are supported."`
 	RetransmitOf      Opt[int64]        `json:"retransmit_of" doc:"Transaction number (id): the transaction on an earlier connection that this transaction retransmits."`
-	Retransmitted     int               `json:"retransmitted" doc:"How many packets of the transaction were retransmitted." alias:"retr"`
+	Retransmitted     int               `json:"retransmitted" doc:"Number of packets of the transaction that were retransmitted." alias:"retr"`
 	Findings          []string          `json:"findings" doc:"Ids of the rules of all findings about the transaction, each once."`
 
 	// Decoded holds the decoded arguments and results. It is filled in only with the option
@@ -251,12 +251,12 @@ func clonePointer[T any](p *T) *T {
 // Phases divides the latency into the parts that the packets show. Their sum is the latency.
 // A phase that did not occur is null.
 type Phases struct {
-	ToReadNS  Opt[int64] `json:"to_read_ns" doc:"Time from the Call to the first RDMA Read, in nanoseconds."`
-	ReadNS    Opt[int64] `json:"read_ns" doc:"Time from the first RDMA Read to the last Read response, in nanoseconds."`
-	ToWriteNS Opt[int64] `json:"to_write_ns" doc:"Time from the Call, or from the last Read response, to the first RDMA Write, in nanoseconds."`
-	WriteNS   Opt[int64] `json:"write_ns" doc:"Time from the first RDMA Write to the last packet of the last RDMA Write, in nanoseconds."`
-	WaitNS    int64      `json:"wait_ns" doc:"Part of the latency that the transaction spent in waits, in nanoseconds; no other phase includes it."`
-	ToReplyNS Opt[int64] `json:"to_reply_ns" doc:"Time from the previous phase, or from the Call, to the packet with which the Reply was accepted, in nanoseconds."`
+	ToReadNS  Opt[int64] `json:"to_read_ns" doc:"Time from the Call to the first RDMA Read, without stalls, in nanoseconds."`
+	ReadNS    Opt[int64] `json:"read_ns" doc:"Time from the first RDMA Read to the last Read response, without stalls, in nanoseconds."`
+	ToWriteNS Opt[int64] `json:"to_write_ns" doc:"Time from the Call, or from the last Read response, to the first RDMA Write, without stalls, in nanoseconds."`
+	WriteNS   Opt[int64] `json:"write_ns" doc:"Time from the first RDMA Write to the last packet of the last RDMA Write, without stalls, in nanoseconds."`
+	WaitNS    int64      `json:"wait_ns" doc:"Part of the latency in which the transaction stalled, in nanoseconds; no other phase includes it. Waiting for credits is not part of the latency."`
+	ToReplyNS Opt[int64] `json:"to_reply_ns" doc:"Time from the previous phase, or from the Call, to the last packet of the Reply, without stalls, in nanoseconds."`
 }
 
 // End is one end of a connection.
@@ -293,17 +293,17 @@ func (WaitReason) Values() []string {
 // Wait is a time in which a transaction made no progress, for a reason that the capture
 // shows.
 type Wait struct {
-	From                Time       `json:"from" doc:"Time of the last packet before the wait."`
-	To                  Time       `json:"to" doc:"Time of the first packet after the wait."`
-	NS                  int64      `json:"ns" doc:"Length of the wait, in nanoseconds."`
-	Reason              WaitReason `json:"reason" doc:"Reason for the wait."`
-	Waiting             End        `json:"waiting" doc:"The side that waited."`
-	Packets             []int64    `json:"packets" doc:"Numbers of the packets that show the wait."`
-	Event               EventKind  `json:"event,omitzero" doc:"What was retransmitted at the end of the wait." values:"call,read_request,write,reply" reused:"of"`
+	From                Time       `json:"from" doc:"Time of the last packet before the stall."`
+	To                  Time       `json:"to" doc:"Time of the first packet after the stall."`
+	NS                  int64      `json:"ns" doc:"Length of the stall, in nanoseconds."`
+	Reason              WaitReason `json:"reason" doc:"Reason for the stall: retransmit_timeout (a sender retransmitted after its timer expired), retransmit_gap (a sender retransmitted because later packets showed that a packet was missing), retransmit_nak (a sender retransmitted as a NAK requested), retransmit_unknown (a sender retransmitted, and the capture does not show why), rnr_nak (the receiver had no buffer), head_of_line (the sender was transmitting for another transaction), credit_limit (before the Call, all credits were in use; this time is not part of the latency)."`
+	Waiting             End        `json:"waiting" doc:"The side that stalled: it waited before it transmitted its next packet."`
+	Packets             []int64    `json:"packets" doc:"Numbers of the packets that show the stall."`
+	Event               EventKind  `json:"event,omitzero" doc:"What was retransmitted at the end of the stall." values:"call,read_request,write,reply" reused:"of"`
 	Bytes               Opt[int64] `json:"bytes,omitzero" doc:"Number of bytes of an RDMA Read that were requested again."`
 	NakPacket           Opt[int64] `json:"nak_packet,omitzero" doc:"Packet number: the NAK that requested the retransmission. With the reason retransmit_timeout, the sender did not react to it, or did not receive it."`
-	OutOfOrderPacket    Opt[int64] `json:"out_of_order_packet,omitzero" doc:"Packet number: the packet that arrived before a packet that it should have followed." was:"early"`
-	GapFilledBy         Opt[int64] `json:"gap_filled_by,omitzero" doc:"Packet number: the packet that closed the sequence gap." was:"filled"`
+	OutOfOrderPacket    Opt[int64] `json:"out_of_order_packet,omitzero" doc:"Packet number: the packet that came after a gap in the sequence numbers, which gap_filled_by closed." was:"early"`
+	GapFilledBy         Opt[int64] `json:"gap_filled_by,omitzero" doc:"Packet number: the packet that closed the gap in the sequence numbers." was:"filled"`
 	BlockingTransaction Opt[int64] `json:"blocking_transaction,omitzero" doc:"Transaction number (id): the transaction that kept the wire busy." was:"behind"`
 }
 
@@ -336,15 +336,15 @@ type Message struct {
 	LastPacket   int64      `json:"last_packet" doc:"Packet number: the last packet of the message."`
 	RDMAVers     uint32     `json:"rdma_vers" doc:"Version in the RPC-over-RDMA header." alias:"rpcordma.version"`
 	RDMAProc     string     `json:"rdma_proc" doc:"Procedure in the RPC-over-RDMA header, such as RDMA_MSG or RDMA_NOMSG." alias:"rpcordma.msg_type"`
-	Credits      uint32     `json:"credits" doc:"Number of credits: in a Call, the number that the requester asks for; in a Reply, the number that the responder grants." alias:"rpcordma.flow_control"`
+	Credits      uint32     `json:"credits" doc:"Number of credits that the message requests (Call) or grants (Reply)." alias:"rpcordma.flow_control"`
 	HeaderBytes  Opt[int]   `json:"header_bytes" doc:"Length of the RPC-over-RDMA header, in bytes."`
 	SendBytes    Opt[int]   `json:"send_bytes" doc:"Length of the Send's payload, in bytes."`
 	PayloadBytes Opt[int64] `json:"payload_bytes" doc:"Length of the complete, unreduced Payload stream, in bytes."`
 	MissingBytes Opt[int64] `json:"missing_bytes" doc:"Number of bytes of the Payload stream that are missing from the capture; null if payload_bytes is null."`
-	InvHandle    Opt[Hex32] `json:"inv_handle,omitzero" doc:"Handle that the Call allows the Reply to invalidate, as rdma_inv_handle in the header says (draft-cel-nfsv4-reminv-design; the header of RFC 8166 has no such field); 0x00000000 means none."`
+	InvHandle    Opt[Hex32] `json:"inv_handle,omitzero" doc:"The field rdma_inv_handle of the header: in a Call, the handle that the Reply may invalidate; a Reply repeats it (draft-cel-nfsv4-reminv-design; the header of RFC 8166 has no such field). 0x00000000 means none."`
 	Delivered    Opt[Time]  `json:"delivered" doc:"Time at which the receiver accepted the message; null if the capture does not show it."`
-	Delivery     Delivery   `json:"delivery" doc:"Whether the capture shows which copy of the message was accepted."`
-	FirstSent    Opt[Time]  `json:"first_sent,omitzero" doc:"Time of the first copy of the message; present only in a Reply, and only if a later copy was accepted."`
+	Delivery     Delivery   `json:"delivery" doc:"Whether the capture shows which copy of the message was accepted: certain (it does), uncertain (one of several copies was accepted), unknown (the capture shows no response to the message), not_delivered (no copy was accepted before the connection ended)."`
+	FirstSent    Opt[Time]  `json:"first_sent,omitzero" doc:"Time of the first copy of a Reply, if a later copy was accepted; not present otherwise, and never in a Call."`
 	Form         Form       `json:"form" doc:"Form in which the Payload stream was transferred: in the Send (short), reduced by chunks (chunked), or in a chunk of its own (long)."`
 
 	LastTime Time `json:"-"` // time of the last packet
@@ -361,12 +361,12 @@ type Segment struct {
 // ReadChunk is a Read chunk: the segments with one Position.
 type ReadChunk struct {
 	Position uint32    `json:"position" doc:"Position of the chunk in the Payload stream, in bytes." alias:"rpcordma.position"`
-	Segments []Segment `json:"segments" doc:"Segments of the Read chunk, in order."`
+	Segments []Segment `json:"segments" doc:"Segments of the chunk, in order."`
 }
 
 // WriteChunk is a Write chunk or Reply chunk.
 type WriteChunk struct {
-	Segments []WriteSegment `json:"segments" doc:"Segments of the Write chunk or Reply chunk, in order."`
+	Segments []WriteSegment `json:"segments" doc:"Segments of the chunk, in order."`
 }
 
 // WriteSegment is a segment of memory that a Call exposed for writing.

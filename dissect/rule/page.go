@@ -79,8 +79,8 @@ func (r *Rule) generated() string {
 	for _, v := range r.variants {
 		fmt.Fprintf(&b, "- Severity in some cases: %s (source: %s)\n", v.Severity, v.Section)
 	}
-	b.WriteString("\n## Judged only if\n\n")
-	clauses := r.Needs.Necessary("the side at fault", "the peer of the side at fault")
+	b.WriteString("\n## Reported only if\n\n")
+	clauses := r.Needs.Necessary("the side at fault", "the other side")
 	if r.Until == evidence.Delivered {
 		clauses = append(clauses, "the checksum of the Send that shows the violation is good, or the Send was acknowledged and never retransmitted")
 	}
@@ -98,7 +98,7 @@ func (r *Rule) generated() string {
 
 // untilTexts says when a finding is reported, if not at once.
 var untilTexts = map[evidence.Until]string{
-	evidence.Next: "The finding is reported after the next complete message from the peer of the side at fault, unless a packet has shown by then that the rule was not violated.",
+	evidence.Next: "The finding is reported after the next complete message from the other side, unless a packet has shown by then that the rule was not violated.",
 }
 
 // withGenerated returns the page text with section in place of its generated section,

@@ -73,7 +73,7 @@ func checkPage(t *testing.T, id string, p *Page) {
 func TestMarkdown(t *testing.T) {
 	r := ReceiveNotPosted
 	text, p := r.Markdown(), r.Page()
-	for _, part := range []string{"# receive-not-posted\n\n**" + r.Title() + "**\n\n", "\n> The responder MUST", p.Causes[0], "\n- Severity: error\n", "\n## Judged only if\n\n- the capture contains the handshake"} {
+	for _, part := range []string{"# receive-not-posted\n\n**" + r.Title() + "**\n\n", "\n> The responder MUST", p.Causes[0], "\n- Severity: error\n", "\n## Reported only if\n\n- the capture contains the handshake"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q is not in\n%s", part, text)
 		}

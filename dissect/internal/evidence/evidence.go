@@ -34,7 +34,8 @@ const (
 const Passing = Awaited
 
 // gaps describes each gap: its name in JSON, and the condition that a capture has to meet so that
-// the gap does not prevent findings. SIDE is replaced by the side that the gap is about.
+// the gap does not prevent findings. SIDE and ANY are replaced by the side that the gap is about, or
+// by "both sides" and "either side".
 var gaps = []struct {
 	gap       Gap
 	name      string
@@ -42,13 +43,13 @@ var gaps = []struct {
 }{
 	{NoHandshake, "no_handshake", "the capture contains the handshake of the connection"},
 	{NoPrivateData, "no_private_data", "the capture contains the private data from SIDE"},
-	{Late, "late", "the capture contains the packets from SIDE, beginning with the first packet"},
-	{Silent, "silent", "the capture contains packets from SIDE for the whole time of the connection"},
-	{Missing, "missing", "no packet from SIDE is missing from the capture"},
-	{Awaited, "awaited", "the capture contains every packet from SIDE that was acknowledged so far"},
-	{HalfRead, "half_read", "the capture contains every byte of the outstanding messages from SIDE"},
+	{Late, "late", "the capture contains the first packets of SIDE"},
+	{Silent, "silent", "the packets from SIDE do not stop while those of the opposite direction go on"},
+	{Missing, "missing", "the sequence numbers of the packets from SIDE have no gap, so that none of them is missing from the capture"},
+	{Awaited, "awaited", "no packet from ANY was acknowledged before it was captured"},
+	{HalfRead, "half_read", "no message from ANY that is still outstanding was captured only in part"},
 	{Evicted, "evicted", "no state of the connection was evicted because the memory limit was reached"},
-	{TruncatedAgain, "truncated_again", "no packet that the capture contains only in part was retransmitted or rejected with a NAK"},
+	{TruncatedAgain, "truncated_again", "no truncated packet was retransmitted or rejected with a NAK"},
 	{XIDReused, "xid_reused", "no XID was used for another Call while a Call with this XID was outstanding"},
 	{Unordered, "unordered", "the packets of the capture are in the order in which they were sent"},
 	{Closing, "closing", "neither side has begun to close the connection"},
@@ -107,17 +108,17 @@ func (n Needs) Necessary(own, other string) (clauses []string) {
 		if row.gap&all == 0 {
 			continue
 		}
-		side := ""
+		side, either := "", ""
 		switch here := n.Connection | n.Own&n.Other; {
 		case row.gap&connection != 0:
 		case row.gap&here != 0:
-			side = "both sides"
+			side, either = "both sides", "either side"
 		case row.gap&n.Own != 0:
-			side = own
+			side, either = own, own
 		default:
-			side = other
+			side, either = other, other
 		}
-		clauses = append(clauses, strings.ReplaceAll(row.necessary, "SIDE", side))
+		clauses = append(clauses, strings.NewReplacer("SIDE", side, "ANY", either).Replace(row.necessary))
 	}
 	return clauses
 }
