@@ -30,6 +30,9 @@ func documented() map[string][]query.Field {
 // byteCount matches the names of fields that count bytes.
 var byteCount = regexp.MustCompile(`^captured$|(^|[._])(bytes|length|size)$`)
 
+// inTable matches the descriptions of the fields of headers, such as "BTH: Pad count.".
+var inTable = regexp.MustCompile(`^[A-Z][A-Za-z0-9_, -]*: [A-Z]`)
+
 // TestFieldDocs: the description of every field makes sense without its name. It is a
 // sentence that ends with a period, does not begin with a pronoun or preposition, and gives
 // the unit of a duration or a number of bytes.
@@ -54,13 +57,14 @@ func TestFieldDocs(t *testing.T) {
 				t.Errorf("%s: %q does not begin with a capital", name, f.Doc)
 			case !strings.HasSuffix(f.Doc, "."):
 				t.Errorf("%s: %q does not end with a period", name, f.Doc)
+			case inTable.MatchString(f.Doc):
 			case len(strings.Fields(f.Doc)) < 3:
 				t.Errorf("%s: %q is too short", name, f.Doc)
 			case regexp.MustCompile(`^(?:Of|That|Which|Who|How),?$`).MatchString(word):
 				t.Errorf("%s: %q begins with %q", name, f.Doc, word)
 			case f.Type == "duration" && !strings.Contains(f.Doc, "nanoseconds"):
 				t.Errorf("%s: %q does not say that the unit is nanoseconds", name, f.Doc)
-			case f.Type == "number" && !strings.Contains(f.Doc, " in the header ") && !query.InTables(f.Path) && byteCount.MatchString(f.Path) && !regexp.MustCompile(`\bbytes?\b`).MatchString(f.Doc):
+			case f.Type == "number" && !query.InTables(f.Path) && byteCount.MatchString(f.Path) && !regexp.MustCompile(`\bbytes?\b`).MatchString(f.Doc):
 				t.Errorf("%s: %q does not say that the unit is bytes", name, f.Doc)
 			}
 		}
