@@ -224,7 +224,11 @@ func (c *Conn) Connect() []*Frame {
 		c.REP()
 		c.RTU()
 	}
-	return c.wire.since(mark)
+	established := c.wire.since(mark)
+	if c.wire.Established != nil {
+		c.wire.Established(c)
+	}
+	return established
 }
 
 // Reject attempts the connection, and the server rejects it: with REQ and REJ, whose reason

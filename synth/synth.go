@@ -66,6 +66,9 @@ type Wire struct {
 	// Sink, if not nil, receives the frames, which are not recorded. Floods use it to save
 	// memory. The frame is valid until Sink returns.
 	Sink func(*Frame)
+	// Established, if not nil, is called at the end of [Conn.Connect]. It can send the first
+	// messages of each connection.
+	Established func(*Conn)
 
 	conns  int    // number of connections so far; it makes their addresses and QPNs distinct
 	xid    uint32 // the last XID that was chosen for a Call

@@ -47,6 +47,12 @@ func All() []Case {
 // Wire returns the frames of the case, broken or healthy, over a transport.
 func (c Case) Wire(transport string, broken bool) *synth.Wire {
 	w := synth.New()
+	c.Play(w, transport, broken)
+	return w
+}
+
+// Play adds the frames of the case, broken or healthy, to a Wire.
+func (c Case) Play(w *synth.Wire, transport string, broken bool) {
 	open := w.RoCE
 	if transport == IWARP {
 		open = w.IWARP
@@ -60,7 +66,6 @@ func (c Case) Wire(transport string, broken bool) *synth.Wire {
 	} else {
 		c.Healthy(w, conn)
 	}
-	return w
 }
 
 // On reports whether the case applies to a transport.

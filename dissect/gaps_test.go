@@ -1,0 +1,343 @@
+package dissect_test
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/diff"
+
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/synth"
+	"github.com/rdmadump/rdmadump/synth/cases"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/gaps.txt")
+
+// gapMakers put a gap into the capture of a connection right after its handshake. Each is for one
+// side, or with sides false for the connection.
+var gapMakers = []struct {
+	name  string
+	sides bool
+	make  func(w *synth.Wire, c *synth.Conn, s *synth.Side)
+}{
+	{"no handshake", false, func(w *synth.Wire, c *synth.Conn, _ *synth.Side) {
+		w.Keep(func(f *synth.Frame) bool { return f.From.Conn != c })
+	}},
+	{"no private data", true, func(w *synth.Wire, c *synth.Conn, s *synth.Side) {
+		// The private data ends 4 bytes before the frame, and of 196 bytes in a REP, or
+		// 92 in a REQ, the first 8 are used.
+		missing := 8
+		if !c.IWARP() {
+			if missing = 96; s == c.Server {
+				missing = 200
+			}
+		}
+		for _, f := range w.Frames {
+			if f.From == s && (!c.IWARP() || strings.Contains(string(f.Data), "MPA ID")) {
+				f.Truncate(f.Length - missing)
+			}
+		}
+	}},
+	{"late", true, func(w *synth.Wire, c *synth.Conn, s *synth.Side) { without1(w, c, s) }},
+	{"missing", true, func(w *synth.Wire, c *synth.Conn, s *synth.Side) {
+		c.RPC(synth.Null(), oneCredit)
+		without1(w, c, s)
+		c.RPC(synth.Null(), oneCredit)
+	}},
+	{"missing, and 2 s later", true, func(w *synth.Wire, c *synth.Conn, s *synth.Side) {
+		c.RPC(synth.Null(), oneCredit)
+		without1(w, c, s)
+		w.Advance(2 * time.Second)
+		c.RPC(synth.Null(), oneCredit)
+	}},
+	{"acknowledged, but not captured", true, func(w *synth.Wire, c *synth.Conn, s *synth.Side) {
+		c.RPC(synth.Null(), oneCredit)
+		lost := s.Write(0xdead, 0, data100)
+		s.Peer.Ack()
+		w.Drop(lost...)
+	}},
+	{"no handshake message", true, func(w *synth.Wire, c *synth.Conn, s *synth.Side) {
+		first := true
+		w.Keep(func(f *synth.Frame) bool {
+			if f.From.Conn == c && f.From == s && first {
+				first = false
+				return false
+			}
+			return true
+		})
+	}},
+	{"silent", true, func(w *synth.Wire, c *synth.Conn, s *synth.Side) {
+		c.RPC(synth.Null(), oneCredit)
+		mark := len(w.Frames)
+		for range 17 {
+			s.Peer.Write(0xdead, 0, data100)
+		}
+		sent := slices.Clone(w.Frames[mark:])
+		w.Keep(func(f *synth.Frame) bool { return f.From != s || !slices.Contains(sent, f) })
+	}},
+	{"a message truncated", true, func(w *synth.Wire, c *synth.Conn, s *synth.Side) {
+		for _, f := range s.Call(synth.Call{XID: 0xe0}.Offer(synth.Mem(0xe1, 100), synth.Mem(0xe2, 100))) {
+			f.Truncate(f.Length - 60)
+		}
+	}},
+	{"a truncated Call retransmitted", false, func(w *synth.Wire, c *synth.Conn, _ *synth.Side) {
+		call := c.Client.Call(synth.Null())
+		for _, f := range call {
+			f.Truncate(f.Length - 20)
+		}
+		w.Retransmit(call...)
+		c.Server.Reply(oneCredit)
+	}},
+	{"a Reply truncated", true, func(_ *synth.Wire, c *synth.Conn, s *synth.Side) {
+		call := synth.Call{XID: 0xe0}.Offer(synth.Mem(0xe1, 100), synth.Mem(0xe2, 100))
+		s.Peer.Call(call)
+		for _, f := range s.Reply(oneCredit.To(call)) {
+			f.Truncate(f.Length - 60)
+		}
+	}},
+	{"an XID reused", true, func(_ *synth.Wire, c *synth.Conn, s *synth.Side) {
+		s.Call(synth.Call{XID: 0xe0, Program: 100003, Version: 3})
+		s.Call(synth.Call{XID: 0xe0, Program: 100003, Version: 3, Procedure: 1})
+	}},
+	{"unordered", false, func(w *synth.Wire, c *synth.Conn, _ *synth.Side) {
+		call := c.Client.Call(synth.Null())
+		reply := c.Server.Reply(oneCredit)
+		w.Swap(call[0], reply[len(reply)-1])
+	}},
+	{"a bad checksum", true, func(w *synth.Wire, c *synth.Conn, s *synth.Side) {
+		call := s.Call(synth.Null())
+		w.Retransmit(call...)
+		for _, f := range call {
+			f.Data = slices.Clone(f.Data)
+			f.Data[len(f.Data)-20] ^= 1
+		}
+		s.Peer.Reply(oneCredit)
+	}},
+	{evicted, false, func(_ *synth.Wire, c *synth.Conn, _ *synth.Side) {
+		for i := range uint32(300) {
+			c.Client.Call(synth.Call{XID: 0xe000 + i}.Offer(synth.Mem(0xe000+i, 100)))
+			c.Server.Ack()
+		}
+	}},
+	{"closing", true, func(_ *synth.Wire, c *synth.Conn, s *synth.Side) {
+		if c.IWARP() {
+			s.FIN()
+		} else {
+			s.DREQ()
+		}
+	}},
+}
+
+// With this memory, in bytes, the connection with the gap evicted loses state.
+const (
+	evicted  = "evicted"
+	fewBytes = 256 << 10
+)
+
+// oneCredit grants one credit, so that a violation of the grant is one with the gap, too.
+var oneCredit = synth.Reply{Credits: 1}
+
+var data100 = []byte(strings.Repeat("0123456789", 10))
+
+// without1 makes an RPC whose message from a side is not in the capture.
+func without1(w *synth.Wire, c *synth.Conn, s *synth.Side) {
+	call, reply := c.Client.Call(synth.Null()), c.Server.Reply(oneCredit)
+	for _, f := range append(slices.Clone(call), reply...) {
+		if f.From == s && len(f.Data) > 100 {
+			w.Drop(f)
+		}
+	}
+}
+
+// verdictOf returns why the violation in a case is not reported: the reason in the summary, or
+// "no reason" if the summary has none. It returns "" if the violation is reported.
+func verdictOf(c *cases.Case, transport string, memory int64, established func(*synth.Wire, *synth.Conn)) string {
+	w := synth.New()
+	type span struct{ from, to int64 }
+	var made []span // the times of the frames that make gaps
+	w.Established = func(c *synth.Conn) {
+		from := w.Now
+		established(w, c)
+		made = append(made, span{from, w.Now})
+	}
+	c.Play(w, transport, true)
+	var found []record.Finding
+	d := dissect.New(dissect.Handler{Finding: func(f *record.Finding) error {
+		packet, known := f.Packet.Get()
+		if !known || !slices.ContainsFunc(made, func(s span) bool { at := w.Frames[packet-1].Time; return s.from <= at && at < s.to }) {
+			found = append(found, *f)
+		}
+		return nil
+	}}, dissect.Options{Memory: memory})
+	for f := range testkit.Made(w.Frames) {
+		d.Frame(f)
+	}
+	s, _ := d.Finish()
+	if caught(c, found) {
+		return ""
+	}
+	said := "no reason"
+	if slices.ContainsFunc(found, func(f record.Finding) bool { return f.Rule == c.Rule && f.Severity == record.Error }) {
+		said = "nobody at fault"
+	}
+	for _, n := range s.NotJudged {
+		if n.Rule == c.Rule {
+			said = n.Gap
+		}
+	}
+	return said
+}
+
+// gapsOf returns a line for each reason why the violation in a case is not reported, with the gaps
+// that have this effect.
+func gapsOf(t *testing.T, c *cases.Case, transport string) string {
+	t.Helper()
+	if said := verdictOf(c, transport, 0, func(*synth.Wire, *synth.Conn) {}); said != "" {
+		t.Errorf("%s, %s, %s: not reported without a gap: %s", c.Rule, c.Name, transport, said)
+	}
+	effects := map[string][]string{}
+	for _, m := range gapMakers {
+		for _, side := range []string{"client", "server"} {
+			name := m.name + " (" + side + ")"
+			if !m.sides {
+				if name = m.name; side == "server" {
+					continue
+				}
+			}
+			memory := int64(0)
+			if m.name == evicted {
+				memory = fewBytes
+			}
+			said := verdictOf(c, transport, memory, func(w *synth.Wire, c *synth.Conn) {
+				s := c.Client
+				if side == "server" {
+					s = c.Server
+				}
+				m.make(w, c, s)
+			})
+			effects[said] = append(effects[said], name)
+		}
+	}
+	delete(effects, "")
+	var b strings.Builder
+	for _, said := range slices.Sorted(maps.Keys(effects)) {
+		fmt.Fprintf(&b, "  %s: %s\n", said, strings.Join(effects[said], ", "))
+	}
+	return b.String()
+}
+
+// TestGaps compares which gaps of a capture prevent that the violation of a case is reported with
+// testdata/gaps.txt, which -update rewrites. A rule that needs more or less of a capture than before
+// changes that file.
+func TestGaps(t *testing.T) {
+	const golden = "testdata/gaps.txt"
+	var b strings.Builder
+	b.WriteString("The gaps because of which the violation in a case of synth/cases is not reported, by the reason\n" +
+		"in summary.not_judged. The summary has no reason if the violation is not recognized.\n")
+	for _, c := range cases.All() {
+		if c.HalfOpen { // There is no time between its handshake and its violation.
+			continue
+		}
+		effects := map[string]string{}
+		for _, transport := range []string{cases.RoCE, cases.IWARP} {
+			if c.On(transport) {
+				effects[transport] = gapsOf(t, &c, transport)
+			}
+		}
+		if effects[cases.RoCE] == effects[cases.IWARP] {
+			effects = map[string]string{"both transports": effects[cases.RoCE]}
+		}
+		for _, transport := range slices.Sorted(maps.Keys(effects)) {
+			fmt.Fprintf(&b, "\n%s, %s, %s\n%s", c.Rule, c.Name, transport, effects[transport])
+		}
+	}
+	if *update {
+		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.String() != string(want) {
+		t.Errorf("go test ./dissect -run TestGaps -update accepts these changes:\n%s", diff.Diff(golden, want, "now", []byte(b.String())))
+	}
+}
+
+// unneeded lists the needs of rules that no case of TestGaps depends on, with the reason.
+var unneeded = map[string]string{
+	"inline-threshold-exceeded connection no_handshake":      "without the private data there is no threshold",
+	"inline-threshold-exceeded connection no_private_data":   "without the private data there is no threshold",
+	"receive-too-small connection no_handshake":              "without the private data there is no threshold",
+	"receive-too-small connection no_private_data":           "without the private data there is no threshold",
+	"reply-chunk-missing connection no_handshake":            "without the private data there is no threshold",
+	"reply-chunk-missing connection no_private_data":         "without the private data there is no threshold",
+	"invalidation-not-negotiated connection no_handshake":    "without the private data it is unknown what was negotiated",
+	"invalidation-not-negotiated connection no_private_data": "without the private data it is unknown what was negotiated",
+	"backward-with-chunks connection no_handshake":           "without the handshake it is unknown which side is the client",
+	"backward-not-msg connection no_handshake":               "without the handshake it is unknown which side is the client",
+	"error-unknown-xid other no_handshake":                   "the check reports rdma-error instead",
+	"error-unknown-xid other late":                           "the check reports rdma-error instead",
+	"receive-not-posted connection closing":                  "the check does not regard a NAK after the end as one of a Receive",
+	"receive-not-posted other half_read":                     "the check counts the messages of the other side",
+	"xid-in-use other half_read":                             "the truncated message is a Reply, after which no Call is outstanding",
+	"backward-unexpected other half_read":                    "the truncated message is a Reply, after which no Call is outstanding",
+	"call-not-answered own awaited":                          "the finding is reported at the end, when nothing is awaited",
+	"memory-exposed-twice other half_read":                   "the truncated message is a Reply, after which no Call is outstanding",
+	"short-message-dropped own no_handshake":                 "without the handshake it is unknown which side is the client",
+}
+
+// TestNeeds: each need of each rule prevents a finding of a case of TestGaps, except for the needs
+// in unneeded. A gap of the connection, or a packet that is awaited, is of both sides, and so are
+// the needs for it. With -all, the test includes both transports.
+func TestNeeds(t *testing.T) {
+	both := evidence.Evicted | evidence.NoHandshake | evidence.Unordered | evidence.TruncatedAgain | evidence.Closing | evidence.Awaited
+	all := cases.All()
+	for _, r := range rule.All {
+		own := slices.DeleteFunc(slices.Clone(all), func(c cases.Case) bool { return c.Rule != r.ID || c.HalfOpen })
+		effects := func(c *cases.Case) (list []string) {
+			for _, transport := range []string{cases.RoCE, cases.IWARP} {
+				if c.On(transport) && (transport == cases.RoCE || c.Transport == transport || testkit.All()) {
+					list = append(list, gapsOf(t, c, transport))
+				}
+			}
+			return list
+		}
+		before := map[string][]string{}
+		for i := range own {
+			before[own[i].Name] = effects(&own[i])
+		}
+		needs := r.Needs
+		sets := []*evidence.Gap{&r.Needs.Own, &r.Needs.Other, &r.Needs.Connection}
+		for i, set := range sets {
+			for g := evidence.Gap(1); g != 0; g <<= 1 {
+				if *set&g == 0 {
+					continue
+				}
+				for j, other := range sets {
+					if i == j || g&both != 0 {
+						*other &^= g
+					}
+				}
+				matters := slices.ContainsFunc(own, func(c cases.Case) bool { return !slices.Equal(effects(&c), before[c.Name]) })
+				name := r.ID + " " + []string{"own", "other", "connection"}[i] + " " + g.Name()
+				if _, known := unneeded[name]; matters == known {
+					t.Errorf("%s: whether the need matters: %t", name, matters)
+				}
+				r.Needs = needs
+			}
+		}
+	}
+}
