@@ -6,7 +6,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// TestSlowest: the repeats of an RPC on other connections take one place among the slowest, and RPCs of mounting take
+// TestSlowest: the retransmissions of an RPC on other connections take one place among the slowest, and RPCs of mounting take
 // none.
 func TestSlowest(t *testing.T) {
 	c := NewCollector()

@@ -92,6 +92,12 @@ type limits struct {
 	bytes    int64
 }
 
+// shownLater says when views show records that need the end of a connection or of the capture.
+var shownLater = map[string]string{
+	"stats": "the table is shown when the capture ends", "overview": "the overview is shown when the capture ends",
+	"connections": "a connection is shown when it ends",
+}
+
 // maxLimit is the largest number that -a accepts. As seconds it is more than a century.
 const maxLimit = 1 << 32
 
@@ -155,6 +161,9 @@ func (l *liveFlags) run(cmd *cobra.Command, args []string, stdout, stderr io.Wri
 		return err
 	}
 	defer source.Close()
+	if when := shownLater[v.name]; when != "" && !l.quiet {
+		fmt.Fprintf(stderr, "rdmadump: %s; Ctrl-C ends the capture\n", when)
+	}
 	if saved == nil {
 		return r.run(ctx, &limited{input: source, stop: stop})
 	}

@@ -112,7 +112,7 @@ func transactions(s *sink) (dissect.Handler, func()) {
 const fewLadders = 3
 
 // ladders draws the RPCs with the XIDs of --xid, or lists them if they are many: an XID is only unique on its
-// connection, and an RPC that is sent again on new connections keeps its XID.
+// connection, and an RPC that is retransmitted on new connections keeps its XID.
 type ladders struct {
 	*sink
 	drawn [][]byte
