@@ -166,12 +166,12 @@ func TestChunksAreNumbered(t *testing.T) {
 	}
 }
 
-// TestSpokenVersion: if both sides speak a version that this program does not know, no side is
+// TestUnknownVersion: if both sides use a version that this program does not know, no side is
 // reported as at fault for anything, because only the document of that version could say what is
 // wrong.
-func TestSpokenVersion(t *testing.T) {
+func TestUnknownVersion(t *testing.T) {
 	for _, c := range cases.All() {
-		if c.Rule != "error-not-answered" || c.Name != "a version that both sides speak" {
+		if c.Rule != "error-not-answered" || c.Name != "a version that both sides use" {
 			continue
 		}
 		for _, transport := range []string{cases.RoCE, cases.IWARP} {
@@ -184,7 +184,7 @@ func TestSpokenVersion(t *testing.T) {
 	t.Error("there is no such case")
 }
 
-// TestCanceledRPC: a finding about too many Calls says if the oldest has been outstanding for long,
+// TestCanceledRPC: a finding about too many Calls names the oldest if it has been outstanding for long,
 // because its RPC may have been canceled.
 func TestCanceledRPC(t *testing.T) {
 	for wait, want := range map[time.Duration]bool{5 * time.Second: true, time.Millisecond: false} {

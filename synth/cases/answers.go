@@ -101,7 +101,7 @@ var answers = []Case{
 			c.Disconnect(c.Server)
 		},
 	},
-	{Rule: "error-not-answered", Name: "a version that both sides speak", AtFault: server, Broken: spoken(1), Healthy: spoken(3)},
+	{Rule: "error-not-answered", Name: "a version that both sides use", AtFault: server, Broken: versionThree(1), Healthy: versionThree(3)},
 	{Rule: "error-not-answered", Name: "an RDMA_MSGP", AtFault: server, Severity: "warning", Broken: unrefused(synth.Call{Proc: rpcrdma.MsgP}), Healthy: refused(synth.Call{Proc: rpcrdma.MsgP}, synth.ErrChunk())},
 	{Rule: "error-not-answered", Name: "an RDMA_DONE", AtFault: server, Severity: "warning", Broken: unrefused(synth.Call{XID: 1, Proc: rpcrdma.Done}), Healthy: refused(synth.Call{Proc: rpcrdma.Done}, synth.ErrChunk())},
 	{Rule: "error-wrong-code", Name: "ERR_CHUNK for a version", AtFault: server, Broken: refused(synth.Call{Vers: 3}, synth.Reply{Vers: 3, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}), Healthy: refused(synth.Call{Vers: 3}, refusal(1, 2))},
@@ -184,11 +184,11 @@ var answers = []Case{
 		Broken: unknownVersionBack(4), Healthy: unknownVersionBack(1),
 	},
 	{
-		Rule: "reply-without-call", Name: "after a callback that was sent again", AtFault: server,
+		Rule: "reply-without-call", Name: "after a callback that was retransmitted", AtFault: server,
 		Broken: func(w *wire, c *conn) { calledBackAgain(w, c); c.Server.Reply(synth.Reply{XID: 0x999}) }, Healthy: calledBackAgain,
 	},
 	{
-		Rule: "credit-limit-exceeded", Name: "after a callback that was sent again", AtFault: client,
+		Rule: "credit-limit-exceeded", Name: "after a callback that was retransmitted", AtFault: client,
 		Broken: func(w *wire, c *conn) { calledBackAgain(w, c); many(c, 10, 8) }, Healthy: func(w *wire, c *conn) { calledBackAgain(w, c); many(c, 8, 8) },
 	},
 	{

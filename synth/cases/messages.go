@@ -18,9 +18,9 @@ func header(words ...uint32) []byte { return synth.XDR{}.Word(0x1234, 1, 32, 0).
 
 var long = synth.Symlink3("name", "target").Long(0xa1)
 
-// spoken returns a function that sends Calls of version 3, of which the first gets a Reply of another
-// version. If that is 3, too, both sides speak a version that RFC 8166 does not know.
-func spoken(vers uint32) func(*wire, *conn) {
+// versionThree returns a function that sends Calls of version 3, of which the first gets a Reply of another
+// version. If that is 3, too, both sides use a version that RFC 8166 does not know.
+func versionThree(vers uint32) func(*wire, *conn) {
 	return func(_ *wire, c *conn) {
 		for xid := uint32(0x44); xid < 0x47; xid++ {
 			c.Client.Call(synth.Call{XID: xid, Vers: 3, Credits: synth.Zero, Writes: [][]rpcrdma.Segment{{mem}}})
@@ -58,7 +58,7 @@ var headers = []Case{
 	},
 	{
 		Rule: "rdma-version", Name: "3, which the server answers with version 1", AtFault: client,
-		Broken: spoken(1), Healthy: spoken(3),
+		Broken: versionThree(1), Healthy: versionThree(3),
 	},
 	{
 		Rule: "rdma-version", Name: "3, in a Reply", AtFault: server,
@@ -68,7 +68,7 @@ var headers = []Case{
 			c.Server.Reply(synth.Reply{XID: 0x44, Vers: 3})
 			rpc(nil, c)
 		},
-		Healthy: spoken(3),
+		Healthy: versionThree(3),
 	},
 	{
 		Rule: "rdma-version", Name: "2, without the layout of the draft", AtFault: client,

@@ -81,7 +81,7 @@ type connChecks struct {
 	invalidatedHandles [2]map[uint32]struct{}
 	backchannel        backchannelGrant           // whether the server may send Calls
 	persistentReported bool                       // memory that is registered persistently and exposed twice was reported
-	spoken             uint32                     // a version that this program does not know and both sides speak; 0 for none
+	usedVersion        uint32                     // a version that this program does not know and both sides use; 0 for none
 	version1Answered   bool                       // the responder answered a Call of version 1
 	xidReused          bool                       // an XID was reused while a Call with it was outstanding, so it is unknown which Calls and memory are current
 	answered           [2]record.Opt[record.Time] // time of the last Reply to a side
@@ -93,7 +93,7 @@ type connChecks struct {
 // connection.
 func (j *connChecks) join(o *connChecks, moved func(rdma.Side) rdma.Side) {
 	j.xidReused, j.version1Answered = j.xidReused || o.xidReused, j.version1Answered || o.version1Answered
-	j.spoken = max(j.spoken, o.spoken)
+	j.usedVersion = max(j.usedVersion, o.usedVersion)
 	j.persistentReported = j.persistentReported || o.persistentReported
 	for s := range rdma.Side(2) {
 		at := moved(s)
@@ -198,14 +198,14 @@ func checkReply(cs *connState, x *txn, m *message, withoutCall bool) {
 	}
 	c := x.checker(m.Last).attributedTo(m.side)
 	checkRefusedEarly(c, m)
-	if h.Credits == 0 && !m.foreign() {
+	if h.Credits == 0 && !m.unknownVersion() {
 		c.report(rule.CreditsGrantedZero, "the Reply grants 0 credits, so the requester may not send another Call")
 	}
 	noteGrant(cs, m)
 	if len(h.Reads) > 0 && m.err == nil {
 		c.report(rule.ReplyWithReadList, "the Reply has a Read list of %d segments", len(h.Reads))
 	}
-	if !m.foreign() {
+	if !m.unknownVersion() {
 		checkInvalidation(c, m, withoutCall)
 	}
 	if h.Proc == rpcrdma.Error {

@@ -71,7 +71,7 @@ func noteBackchannelRequest(cs *connState, x *txn, m *message) {
 	switch {
 	case asksForBackchannel(x):
 		j.backchannel = backchannelRequested
-	case x.isCompound() && !x.namedAll, !x.procedure.known && (!m.captured() || m.header.Proc == rpcrdma.NoMsg || m.foreign()):
+	case x.isCompound() && !x.namedAll, !x.procedure.known && (!m.captured() || m.header.Proc == rpcrdma.NoMsg || m.unknownVersion()):
 		j.backchannel = backchannelUnreadable
 	}
 }

@@ -43,7 +43,7 @@ func checkCredits(c checker, m *message) {
 		a.dones++
 		return
 	}
-	if m.foreign() {
+	if m.unknownVersion() {
 		c.x.checks.overGrant = true // what it may send is unknown
 		return
 	}
@@ -90,7 +90,7 @@ func noteGrant(cs *connState, m *message) {
 	h := m.header
 	a := &cs.checks.credits[m.side.Other()]
 	g := max(h.Credits, 1)
-	if h.Credits == 0 || m.foreign() {
+	if h.Credits == 0 || m.unknownVersion() {
 		return // it was reported, and the meaning of 0 is undefined
 	}
 	now, known := a.grant.Get()

@@ -29,8 +29,8 @@ func checkHeader(c checker, m *message) {
 		return
 	}
 	switch {
-	case m.foreign() && h.Vers == c.cs.checks.spoken:
-	case m.foreign():
+	case m.unknownVersion() && h.Vers == c.cs.checks.usedVersion:
+	case m.unknownVersion():
 		c.broken(rule.RDMAVersion, "rdma_vers is %d, but only version 1 is defined", h.Vers)
 	case h.Proc == rpcrdma.MsgP:
 		c.broken(rule.RDMAMsgP, "the message is RDMA_MSGP, which must not be sent")
@@ -54,10 +54,10 @@ func checkHeader(c checker, m *message) {
 
 // noteVersion decides, by the answer to a Call, whether the version of the Call is a violation. It is
 // none if a Call of a version that this program does not know got a Reply of the same version: both
-// sides speak it. Then nothing is known of the memory that is exposed.
+// sides use it. Then nothing is known of the memory that is exposed.
 func noteVersion(cs *connState, x *txn, m *message) {
-	if m.foreign() && x.rec.Call != nil && x.call.RDMAVers == m.header.Vers {
-		cs.checks.spoken = m.header.Vers
+	if m.unknownVersion() && x.rec.Call != nil && x.call.RDMAVers == m.header.Vers {
+		cs.checks.usedVersion = m.header.Vers
 		cs.halfRead = [2]bool{true, true}
 	}
 	if len(cs.pending) == 0 {
@@ -67,7 +67,7 @@ func noteVersion(cs *connState, x *txn, m *message) {
 		switch {
 		case p.rule != rule.RDMAVersion || p.tag != x.tag(partCall):
 			return waiting, 0
-		case cs.checks.spoken != 0:
+		case cs.checks.usedVersion != 0:
 			return excused, 0
 		case p.until == evidence.Delivered:
 			return waiting, 0
@@ -78,7 +78,7 @@ func noteVersion(cs *connState, x *txn, m *message) {
 
 // refusable returns the rule that obliges the responder to answer the Call with RDMA_ERROR, or nil.
 func (x *txn) refusable() *rule.Rule {
-	if broken := x.checks.broken; broken != rule.RDMAVersion || x.call.RDMAVers != x.cs.checks.spoken {
+	if broken := x.checks.broken; broken != rule.RDMAVersion || x.call.RDMAVers != x.cs.checks.usedVersion {
 		return broken
 	}
 	return nil
@@ -135,7 +135,7 @@ func headerReduced(h *rpcrdma.Header) bool {
 // checkCallHeader checks the credits and the lists of a Call.
 func checkCallHeader(c checker, m *message) {
 	h := m.header
-	if h.Credits == 0 && h.Proc != rpcrdma.Done && !m.foreign() {
+	if h.Credits == 0 && h.Proc != rpcrdma.Done && !m.unknownVersion() {
 		if c.cs.direction(m.side) == backward && c.cs.conn.Setup().Handshake {
 			c.report(rule.BackwardRequestedZero, "a Call in the backward direction requests 0 credits")
 		} else {

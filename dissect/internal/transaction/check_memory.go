@@ -261,7 +261,7 @@ func checkPrivate(cs *connState, s rdma.Side, p rpcrdma.PrivateData, at record.S
 
 // checkSize compares the length of a Send with the inline threshold.
 func checkSize(c checker, m *message) {
-	if limit := int64(inlineThreshold(c.cs, m.side)); c.cs.negotiated() && m.whole && m.Length > limit && !m.foreign() {
+	if limit := int64(inlineThreshold(c.cs, m.side)); c.cs.negotiated() && m.whole && m.Length > limit && !m.unknownVersion() {
 		c.report(rule.InlineThresholdExceeded, "a Send has %d bytes, but the inline threshold is %d", m.Length, limit)
 	}
 }

@@ -35,9 +35,9 @@ func (m *message) known() bool {
 	return m.err == nil && h.Length >= rpcrdma.FixedLen && (h.Understood() || h.Proc == rpcrdma.Error)
 }
 
-// foreign reports whether a message has a version whose document this program does not know. Nobody
-// is accused of anything that only that document could say.
-func (m *message) foreign() bool {
+// unknownVersion reports whether a message has a version whose document this program does not know.
+// Nothing is attributed to a side that only that document could say.
+func (m *message) unknownVersion() bool {
 	h := m.header
 	return h.Length >= rpcrdma.FixedLen && !h.Understood() && h.Proc != rpcrdma.Error
 }

@@ -135,7 +135,7 @@ func (cs *connState) decide(side rdma.Side, now moment) {
 		switch {
 		case gap.Lasting() != 0 || end && gap != 0:
 			return dropped, gap
-		case p.rule == rule.RDMAVersion && cs.checks.spoken != 0:
+		case p.rule == rule.RDMAVersion && cs.checks.usedVersion != 0:
 			return excused, 0
 		case p.rule == rule.RDMAVersion && !end && (now != afterMessage || isOutstanding(cs, p.tag)): // its answer decides
 			return waiting, 0
