@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
@@ -177,4 +178,23 @@ func FuzzPrivateData(f *testing.F) {
 			t.Errorf("%+v in %d bytes", p, len(data))
 		}
 	})
+}
+
+// TestReadOrder: the order of the Read list is that of the Positions, and within a Position that of
+// the list, also if the list ends too early.
+func TestReadOrder(t *testing.T) {
+	h := rpcrdma.Header{XID: 1, Vers: 1}
+	for i, position := range []uint32{148, 4184, 148, 0, 148, 0} {
+		h.Reads = append(h.Reads, rpcrdma.ReadSegment{Position: position, Segment: rpcrdma.Segment{Handle: uint32(i)}})
+	}
+	wire := h.Append(nil)
+	for length, want := range map[int][]int{len(wire): {3, 5, 0, 2, 4, 1}, rpcrdma.FixedLen + 3*rpcrdma.ReadSegmentLen: {0, 2, 1}} {
+		var got rpcrdma.Header
+		if err := got.Decode(wire[:length]); (err == nil) != (length == len(wire)) {
+			t.Fatal(err)
+		}
+		if !slices.Equal(got.ReadOrder, want) {
+			t.Errorf("%d bytes: order %v, want %v", length, got.ReadOrder, want)
+		}
+	}
 }

@@ -232,11 +232,11 @@ func (st *invalidationStats) result() record.InvalidationFigures {
 		g.Style = record.RequestersChoice
 	case st.isFixed():
 		g.Style = record.FixedProtocol
-	case g.InvalidatingReplies > 0:
+	case g.InvalidatingReplies > 0 || g.ForeignReadChunkHandles > 0:
 		g.Style = record.RespondersChoice
 	}
 	switch {
-	case g.Style != record.RespondersChoice:
+	case g.Style != record.RespondersChoice || g.InvalidatingReplies == 0:
 	case st.choices == 0 && st.singleAll < g.ChunkReplies:
 		g.HandleChoice = record.Some(record.ChoiceSingle)
 	case st.choices == 0:
