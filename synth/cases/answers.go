@@ -285,6 +285,11 @@ var backward = []Case{
 		Broken: func(_ *wire, c *conn) { bound(c, 3, synth.CompoundFailed(10052, synth.ResFailed(41, 10052))) }, Healthy: func(_ *wire, c *conn) { bound(c, 3, synth.CompoundReply(synth.ResBindConn(3))) },
 	},
 	{
+		Rule: "backward-unexpected", Name: "during a second BIND_CONN_TO_SESSION", AtFault: server,
+		Broken:  boundTwice(synth.CompoundFailed(10052, synth.ResFailed(41, 10052))),
+		Healthy: boundTwice(synth.CompoundReply(synth.ResBindConn(3))),
+	},
+	{
 		Rule: "backward-unexpected", Name: "during a CREATE_SESSION that grants no backchannel", AtFault: server,
 		Broken: func(_ *wire, c *conn) { early(c, 0) }, Healthy: func(_ *wire, c *conn) { early(c, synth.ConnBackChannel) },
 	},
@@ -295,6 +300,28 @@ func bound(c *conn, direction uint32, reply synth.Reply) {
 	c.RPC(synth.Compound(synth.OpBindConn(direction)), reply)
 	c.Server.RPC(synth.CBNull(), synth.NullReply())
 	rpc(nil, c)
+}
+
+// boundTwice binds the connection to two sessions at once. The server refuses the first, and answers the
+// second after it has called the client.
+func boundTwice(second synth.Reply) func(*wire, *conn) {
+	return func(_ *wire, c *conn) {
+		rpc(nil, c)
+		for xid := uint32(70); xid < 72; xid++ {
+			call := synth.Compound(synth.OpBindConn(3))
+			call.XID = xid
+			c.Client.Call(call)
+		}
+		c.Server.Ack()
+		refused := synth.CompoundFailed(10052, synth.ResFailed(41, 10052))
+		refused.XID, second.XID = 70, 71
+		c.Server.Reply(refused)
+		c.Client.Ack()
+		c.Server.RPC(synth.Call{XID: 0x99, Program: recall.Program, Version: 1}, synth.NullReply())
+		c.Server.Reply(second)
+		c.Client.Ack()
+		rpc(nil, c)
+	}
 }
 
 // shortBack returns a function in which the server sends the first n bytes of a Call after it was

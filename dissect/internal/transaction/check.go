@@ -80,6 +80,7 @@ type connChecks struct {
 	credits            [2]allowance // by side of the caller
 	invalidatedHandles [2]map[uint32]struct{}
 	backchannel        backchannelGrant           // whether the server may send Calls
+	asking             int                        // number of outstanding Calls that ask for a backchannel
 	persistentReported bool                       // memory that is registered persistently and exposed twice was reported
 	usedVersion        uint32                     // a version that this program does not know and both sides use; 0 for none
 	version1Answered   bool                       // the responder answered a Call of version 1
@@ -93,6 +94,7 @@ type connChecks struct {
 // connection.
 func (j *connChecks) join(o *connChecks, moved func(rdma.Side) rdma.Side) {
 	j.xidReused, j.version1Answered = j.xidReused || o.xidReused, j.version1Answered || o.version1Answered
+	j.asking += o.asking
 	j.usedVersion = max(j.usedVersion, o.usedVersion)
 	j.persistentReported = j.persistentReported || o.persistentReported
 	for s := range rdma.Side(2) {
@@ -140,6 +142,7 @@ type txnChecks struct {
 	exceedsReported  bool               // it was reported that an operation exceeds its memory
 	ineligible       bool               // its Call reduces a data item that may not be reduced
 	overGrant        bool               // its Call may have exceeded the granted credits
+	asks             bool               // its Call asks for a backchannel
 	openReads        int32              // RDMA Reads of its memory that are not complete
 	sharesMemory     bool               // another segment exposes the same bytes, so it is unknown which of them an operation is for
 	longReported     bool               // its Long Call was checked

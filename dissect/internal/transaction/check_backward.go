@@ -71,6 +71,8 @@ func noteBackchannelRequest(cs *connState, x *txn, m *message) {
 	switch {
 	case asksForBackchannel(x):
 		j.backchannel = backchannelRequested
+		x.checks.asks = true
+		j.asking++
 	case x.isCompound() && !x.namedAll, !x.procedure.known && (!m.captured() || m.header.Proc == rpcrdma.NoMsg || m.unknownVersion()):
 		j.backchannel = backchannelUnreadable
 	}
@@ -99,7 +101,7 @@ func noteSessionReply(cs *connState, x *txn, body []byte) {
 		j.backchannel = backchannelGranted
 	case !m.Complete:
 		j.backchannel = backchannelUnreadable
-	case !othersAsk(cs, x):
+	case j.asking <= 1: // only x asks
 		j.backchannel = noBackchannel
 	}
 	s := cs.rareState
@@ -127,16 +129,6 @@ func grantsBackchannel(m *nfs.Message) bool {
 			if direction := m.Find(i, "dir"); direction != nil && (direction.Uint == 2 || direction.Uint == 3) {
 				return true
 			}
-		}
-	}
-	return false
-}
-
-// othersAsk reports whether another outstanding Call than x may make the connection a backchannel.
-func othersAsk(cs *connState, x *txn) bool {
-	for _, other := range cs.open[x.side] {
-		if other != x && asksForBackchannel(other) {
-			return true
 		}
 	}
 	return false

@@ -72,7 +72,8 @@ func checkCredits(c checker, m *message) {
 // canceledHint returns a hint if the oldest outstanding Call of the sender of m has waited for long: its
 // RPC may have been canceled, and its credit is still in use.
 func canceledHint(cs *connState, m *message) string {
-	for x := cs.calls.first; x != nil; x = x.next {
+	n := 0
+	for x := cs.calls.first; x != nil && n < lookAt; x, n = x.next, n+1 {
 		if x.side != m.side {
 			continue
 		}

@@ -379,6 +379,9 @@ func (t *Table) end(x *txn, status record.Status) {
 		if x.checks.isDone {
 			cs.checks.credits[x.side].dones--
 		}
+		if x.checks.asks {
+			cs.checks.asking--
+		}
 		if x.listsIncomplete {
 			cs.incompleteLists[x.side]--
 		}
