@@ -11,7 +11,7 @@ import (
 // RFC 8167 s.4).
 type Credits struct {
 	Type                 string           `json:"type" doc:"The record's type, always \"credits\"." values:"credits"`
-	Connection           int              `json:"connection" doc:"Connection number."`
+	Connection           int              `json:"connection" doc:"Connection number, as in the table of connections."`
 	Direction            record.Direction `json:"direction" doc:"Direction of the Calls: forward from client to server, backward from server to client."`
 	PeakInFlight         int              `json:"peak_in_flight" doc:"Largest number of Calls that were outstanding at once."`
 	Requested            []uint32         `json:"requested" doc:"Numbers of credits that Calls requested, one for each change."`

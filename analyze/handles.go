@@ -18,7 +18,7 @@ const (
 // invalidated them.
 type Handles struct {
 	Type                string              `json:"type" doc:"The record's type, always \"handles\"." values:"handles"`
-	Connection          int                 `json:"connection" doc:"Connection number."`
+	Connection          int                 `json:"connection" doc:"Connection number, as in the table of connections."`
 	ExposureCount       int                 `json:"exposure_count" doc:"Number of times that a handle was exposed." reused:"exposures"`
 	Distinct            int                 `json:"distinct" doc:"Number of different handles."`
 	Exposure            Quantiles           `json:"exposure" doc:"Distribution of the time that handles were exposed." was:"exposed"`

@@ -96,7 +96,7 @@ type WaitCount struct {
 
 // CreditUse is a connection that used all credits that it was granted.
 type CreditUse struct {
-	Connection int                `json:"connection" doc:"Connection number."`
+	Connection int                `json:"connection" doc:"Connection number, as in the table of connections."`
 	Granted    record.Opt[uint32] `json:"granted" doc:"Number of credits that the latest Reply granted."`
 	Peak       int                `json:"peak_in_flight" doc:"Largest number of Calls that were outstanding at once."`
 }
