@@ -51,7 +51,7 @@ var explanations = []Explanation{
 	{"connections", "QPN", "Queue pair numbers of the client and the server; iWARP has none."},
 	{"connections", "UPPER", "Upper-layer protocol: rpcrdma for NFS, nvme, iser, smbdirect or unknown."},
 	{"connections", "RPCS", "Number of RPCs on the connection."},
-	{"connections", "INLINE", "Inline thresholds in bytes: the longest Send from the client to the server, and from the server to the client; ? if the capture does not contain the handshake."},
+	{"connections", "INLINE", "Inline thresholds in bytes: the longest Send from the client to the server, and from the server to the client. They are 1024 unless the capture contains private data that announce other values."},
 	{"connections", "REMOTE-INV", "Whether both sides announced support for remote invalidation (RFC 8797), or which side did; ? if the capture does not contain the handshake. Linux servers do not announce it, and use it nevertheless if the client announces it, so that handles are invalidated remotely although the column does not say yes."},
 	{"connections", "IN-FLIGHT", "Largest number of outstanding Calls of the client, and number of credits that the server granted last."},
 	{"connections", "PACKETS", "Number of packets of the connection."},
