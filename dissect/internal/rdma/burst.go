@@ -112,19 +112,6 @@ func (c *Conn) setTimer(n uint8) {
 // is not known.
 const longestResponse = record.Time(4e9)
 
-// expired reports whether a sender that was idle for a time retransmitted because its timer
-// expired.
-func (f *flow) expired(idle record.Time) bool {
-	if f.stream != nil {
-		return idle >= timerTCP
-	}
-	timer, announced := f.conn.timer.Get()
-	if !announced {
-		return idle >= timerUnknown
-	}
-	return timer > 0 && float64(idle) >= timerShare*float64(timer)
-}
-
 // burstOf returns the burst that a retransmitted request belongs to; r are its sequence
 // numbers. A request that does not belong to the latest burst begins a new one, whose
 // cause is the first of these that applies: an RNR NAK of this PSN; a timeout, if the
@@ -137,7 +124,7 @@ func (ops *operations) burstOf(f *flow, c circle, r run, o *Operation, at record
 	idle := at.Time - max(s.requested, s.progress)
 	expired := f.expired(idle)
 	asked := s.nak.open && (!s.nak.rnr && c.delta(seq, s.nak.psn) >= 0 || s.nak.psn == seq)
-	gapShown := f.stream != nil && s.dupAcks > 0 || f.stream == nil && f.answeredBeyond(seq) && f.readOpenAt(seq)
+	gapShown := f.gapShown(seq)
 	if b.Number != 0 && !expired && !(asked && idle >= heededAfter) && b.takes(c, r, idle < continuesSoon && !s.nak.open, gapShown) {
 		return &b.Burst
 	}
@@ -170,13 +157,15 @@ func (ops *operations) burstOf(f *flow, c circle, r run, o *Operation, at record
 
 // answeredBeyond reports whether there was a response to a later request than the one
 // with this PSN.
-func (f *flow) answeredBeyond(psn uint32) bool {
-	return f.hasAck && psns.delta(f.acked, psn) > 0 || f.signals.responded && psns.delta(f.signals.farthest, psn) > 0
+func (q *queuePair) answeredBeyond(psn uint32) bool {
+	f := q.flow
+	return q.hasAck && psns.delta(q.acked, psn) > 0 || f.signals.responded && psns.delta(f.signals.farthest, psn) > 0
 }
 
 // readOpenAt reports whether the response to a Read or Atomic at or before a PSN is
 // incomplete.
-func (f *flow) readOpenAt(psn uint32) bool {
+func (q *queuePair) readOpenAt(psn uint32) bool {
+	f := q.flow
 	i := f.ops.find(psns, psn)
 	for n := 0; i >= f.ops.head && n < 16; i, n = i-1, n+1 {
 		if o := f.ops.entries[i].op; o.Side == f.side && (o.Kind == Read && o.taken < int64(max(o.count, 1)) || o.Kind == Atomic && !o.done) {

@@ -178,7 +178,7 @@ func (hs *handshakes) removeCommID(c *Conn, s Side) {
 func (hs *handshakes) handleREQ(r *rocev2.REQ, d *Datagram) *Conn {
 	id := commID{hs.connections.hosts.get(&d.Src), r.LocalCommID}
 	if old := hs.comms[id]; old != nil {
-		if f := old.flows[1]; !old.closing && f != nil && f.qpn == r.LocalQPN {
+		if f := old.flows[1]; !old.closing && f != nil && f.qp.qpn == r.LocalQPN {
 			return old // a retransmission
 		}
 	}
@@ -228,16 +228,16 @@ func (hs *handshakes) handleREP(r *rocev2.REP, d *Datagram) *Conn {
 		c = hs.connections.newAnnouncedConn()
 		c.setup.Client = record.Some(Side(0))
 		hs.setCommID(c, 0, commID{to, r.RemoteCommID})
-	} else if f := c.flows[0]; f != nil && f.qpn == r.LocalQPN {
+	} else if f := c.flows[0]; f != nil && f.qp.qpn == r.LocalQPN {
 		return c // a retransmission
 	}
 	hs.setCommID(c, 1, commID{from, r.LocalCommID})
 	f := hs.connections.attach(c, 0, ends{to, from}, r.LocalQPN)
 	// The PSN in the message of a side is the first PSN of the other side (IBTA volume
 	// 1, section 12.7.31).
-	f.announced, f.expect = true, r.StartingPSN
+	f.qp.announced, f.qp.expect = true, r.StartingPSN
 	if starting, known := c.starting.Get(); known && c.flows[1] != nil {
-		c.flows[1].announced, c.flows[1].expect = true, starting
+		c.flows[1].qp.announced, c.flows[1].qp.expect = true, starting
 	}
 	hs.reportPrivateData(c, 1, r.PrivateData, d)
 	return c

@@ -193,89 +193,6 @@ const (
 	spanCost     = 16
 )
 
-// flow is one direction of a connection: the packets of one sender. Its requests
-// (Sends, Writes, Read Requests) have their own sequence numbers. On InfiniBand, its
-// responses carry the PSNs of the requests of the other direction.
-type flow struct {
-	conn          *Conn
-	src, dst      *Host
-	side          Side         // side of the sender
-	sendTruncated bool         // buffer ends before the Send does
-	refusals      int16        // number of fatal refusals
-	refused       *Refusal     // first fatal refusal, after which nothing is accepted; nil if there was none
-	qpn           uint32       // InfiniBand: number of the destination queue pair
-	route         *route       // InfiniBand: from src to dst
-	stream        *stream      // iWARP: state of the TCP stream
-	seq           uint64       // number of operations so far
-	full          int          // InfiniBand: largest payload of a packet that is not the last of its message, bytes
-	seen          bool         // a packet of it was captured
-	lateStart     bool         // its first packets were not captured
-	missing       bool         // packets of it are missing from the capture
-	silent        bool         // it did not answer silentAfter requests that ask for a response
-	asked         int16        // number of such requests of the peer since the last packet of this flow
-	receiver      receiver     // InfiniBand: progress of the receiver of its requests
-	copied        int64        // number of second copies of its packets that no sender made
-	accepted      record.Stamp // the packet with which the latest delivered operation was accepted
-	burst         burst
-	signals       signals
-	ops           ledger     // operations, by sequence number
-	window        *window    // requests or segments that came early; nil before the first
-	send          *Operation // the Send that is being reassembled
-	buffer        []byte     // captured bytes of that Send, from its start
-	write         *Operation // the RDMA Write in progress
-	retries       retries
-	offsets       *offsets // nil if no positions are wanted
-
-	// Only used by InfiniBand:
-	started            bool
-	announced          bool   // the handshake contained the PSN of its first request
-	expect             uint32 // the PSN of the next request
-	psnLowerBound      bool   // expect is a lower bound, because the latest request is a Read of unknown extent
-	acked              uint32 // the highest PSN that the other side acknowledged
-	hasAck             bool
-	ackedEarly         bool   // a PSN was acknowledged before the first request was captured
-	earlyAck           uint32 // that PSN
-	gapFrom            uint32 // PSNs that were counted as not captured: [gapFrom, gapTo)
-	gapTo              uint32
-	acksSeen           bool // this side acknowledged a PSN before the other direction was known
-	lastAck            uint32
-	unmatchedResponses int32 // consecutive responses to a request that was not captured
-	unmatchedPSN       uint32
-
-	search
-}
-
-// peer returns the flow in the other direction, nil if no packet of it was captured.
-func (f *flow) peer() *flow { return f.conn.flows[f.side.Other()] }
-
-// awaited reports whether a packet or a byte was acknowledged that was not captured
-// yet.
-func (f *flow) awaited() bool {
-	if w := f.stream; w != nil {
-		fin := int32(0)
-		if w.fin { // a FIN takes a sequence number
-			fin = 1
-		}
-		return w.known && w.acked && octets.delta(w.ackedTo, w.next) > fin
-	}
-	return f.started && f.hasAck && psns.delta(f.acked, f.expect) >= 0
-}
-
-// notePacket notes a packet of the flow. asks is set if its receiver has to respond.
-func (f *flow) notePacket(asks bool) {
-	f.seen, f.asked = true, 0
-	if peer := f.peer(); asks && peer != nil {
-		if peer.asked++; peer.asked >= silentAfter {
-			peer.silent = true
-		}
-	}
-}
-
-// silentAfter is the number of requests that ask for a response. If a side sends no
-// packet while the other side sends that many, the packets of the side are taken to be
-// missing from the capture.
-const silentAfter = 16
-
 // Gaps returns which packets of a side are known to be missing from the capture, and
 // what is missing of the connection and of the capture as a whole.
 func (c *Conn) Gaps(s Side) (g evidence.Gap) {
@@ -295,9 +212,9 @@ func (c *Conn) Gaps(s Side) (g evidence.Gap) {
 	}
 	set(f.missing, evidence.Missing)
 	set(f.awaited() || !f.seen, evidence.Awaited)
-	set(f.stream == nil && !f.announced && f.seq < 2, evidence.Awaited) // one request does not show whether others came before it
+	set(!f.announcedFirst() && f.seq < 2, evidence.Awaited) // one request does not show whether others came before it
 	set(f.silent, evidence.Silent)
-	set(f.lateStart || f.stream == nil && !f.announced, evidence.Late)
+	set(f.lateStart || !f.announcedFirst(), evidence.Late)
 	return g
 }
 
@@ -410,8 +327,8 @@ func (c *Conn) makeRecord() *record.Connection {
 func (c *Conn) endpoint(s Side) (e record.Endpoint) {
 	e.Address = c.Host(s).Known()
 	e.Port = c.ports[s]
-	if f := c.flows[s.Other()]; f != nil && f.stream == nil { // packets to a side name its queue pair
-		e.QPN = record.Some(record.Hex24(f.qpn))
+	if f := c.flows[s.Other()]; f != nil { // packets to a side name its queue pair
+		e.QPN = f.destination()
 	}
 	return e
 }

@@ -172,10 +172,6 @@ func (cs *connections) finish(c *Conn) {
 		f.ops, f.window = ledger{}, nil // a timer queue may keep the connection for a while
 		cs.operations.buffers.back(f.buffer)
 		f.buffer = nil
-		if f.stream != nil {
-			cs.operations.buffers.back(f.stream.partial)
-			f.stream.partial = nil
-		}
 	}
 }
 
@@ -186,15 +182,9 @@ func (cs *connections) flush(c *Conn) {
 			continue
 		}
 		for !f.window.empty() {
-			cs.skip(f)
+			f.skip(&currentPacket{at: cs.tracker.now})
 		}
-		if f.started && f.hasAck {
-			cs.infiniband.skipTo(f, psns.add(f.acked, 1), c.last)
-		}
-		if f.stream != nil {
-			cs.contents.beginPayloadPartial(f, len(f.stream.partial))
-			cs.contents.reportPayload()
-		}
+		f.flush()
 		cs.operations.breakSend(f)
 	}
 	for _, f := range c.flows {
@@ -206,17 +196,6 @@ func (cs *connections) flush(c *Conn) {
 	}
 	c.follower.Closed(c.last, c.ending)
 	c.reportCongestion()
-}
-
-// skip moves past the packets that are missing before the first packet that a flow
-// holds.
-func (cs *connections) skip(f *flow) {
-	cur := currentPacket{at: cs.tracker.now}
-	if f.stream != nil {
-		cs.tcp.skipSegments(f, &cur)
-	} else {
-		cs.infiniband.skipGap(f, &cur)
-	}
 }
 
 // establish notes when a connection was established.
@@ -256,7 +235,7 @@ func (c *Conn) Evict() (budget.Kind, bool) {
 	}
 	for _, f := range c.flows {
 		if f != nil && !f.window.empty() {
-			t.connections.skip(f)
+			f.skip(&currentPacket{at: t.now})
 			return budget.HeldPackets, true
 		}
 	}
@@ -269,8 +248,7 @@ func (c *Conn) Evict() (budget.Kind, bool) {
 			t.operations.dropBuffer(f)
 			return budget.SendData, true
 		}
-		if f.stream != nil && cap(f.stream.partial) > 0 {
-			t.tcp.dropPartial(f)
+		if f.evict() {
 			return budget.SendData, true
 		}
 	}

@@ -80,10 +80,10 @@ func (c *copies) note(a arrival, at record.Stamp, print uint32) {
 // rollBack notes that the receiver refused the requests from a PSN on, and expects that
 // PSN.
 func (ib *infiniband) rollBack(f *flow, psn uint32) {
-	if !f.receiver.known {
+	if !f.qp.receiver.known {
 		return
 	}
-	if psns.delta(psn, f.receiver.next) < 0 {
+	if psns.delta(psn, f.qp.receiver.next) < 0 {
 		for i := len(f.ops.entries) - 1; i >= f.ops.head; i-- {
 			e := &f.ops.entries[i]
 			if psns.delta(e.to, psn) <= 0 { // it ends before this PSN
@@ -97,7 +97,7 @@ func (ib *infiniband) rollBack(f *flow, psn uint32) {
 			}
 		}
 	}
-	f.receiver.next = psn
+	f.qp.receiver.next = psn
 }
 
 // decideCopies decides which copies of the entries [lo, hi) of a flow's ledger were
@@ -108,7 +108,7 @@ func (ops *operations) decideCopies(f *flow, lo, hi int, at record.Stamp) {
 	for i := hi - 1; i >= lo; i-- {
 		o := f.ops.entries[i].op
 		if c := &o.copies; o.Side == f.side && !c.decided {
-			if f.stream != nil && c.accepted.Packet == 0 { // TCP delivers in order: this packet completed the operation
+			if f.ordered() && c.accepted.Packet == 0 { // TCP delivers in order: this packet completed the operation
 				c.accepted = o.Last
 			}
 			c.decide(o.Last, bound)
@@ -177,5 +177,5 @@ func (c *Conn) Accepted(s Side, seq uint64, at record.Stamp) (d Delivery, known 
 // a side.
 func (c *Conn) Acknowledges(s Side) bool {
 	f := c.flows[s]
-	return f != nil && (f.hasAck || f.stream != nil && f.stream.acked)
+	return f != nil && f.acknowledges()
 }

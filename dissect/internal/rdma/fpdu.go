@@ -63,10 +63,10 @@ func (ts *tcpStreams) feed(f *flow, data []byte, offset, length int, cur *curren
 			return
 		}
 	}
-	start := w.next + uint32(w.skip) // the sequence number of data[0]
-	if w.skip > 0 {                  // the rest of an FPDU that was truncated
-		n := min(w.skip, length)
-		w.skip -= n
+	start := w.next + uint32(w.rest) // the sequence number of data[0]
+	if w.rest > 0 {                  // the rest of an FPDU that was truncated
+		n := min(w.rest, length)
+		w.rest -= n
 		data = data[min(n, len(data)):]
 		start = w.next + uint32(n)
 		w.position = (w.position + n) % iwarp.MarkerEvery
@@ -136,7 +136,7 @@ func (ts *tcpStreams) truncatedSegment(f *flow, from, end uint32, cur *currentPa
 	}
 	w.position = (w.position + len(w.partial) + missing) % iwarp.MarkerEvery
 	w.partial = w.partial[:0]
-	w.skip, w.resync = max(rest, 0), size == 0 || rest < 0
+	w.rest, w.resync = max(rest, 0), size == 0 || rest < 0
 	f.missing = f.missing || rest < 0 // the missing part contains whole FPDUs
 }
 

@@ -57,7 +57,9 @@ func (cs *connections) attach(c *Conn, side Side, e ends, qpn uint32) *flow {
 	if old := c.flows[side]; old != nil { // the side uses another queue pair now
 		cs.drop(old)
 	}
-	f := &flow{conn: c, side: side, src: e.src, dst: e.dst, route: r, qpn: qpn, offsets: cs.contents.newStreamOffsets()}
+	f := &flow{conn: c, side: side, src: e.src, dst: e.dst, offsets: cs.contents.newStreamOffsets()}
+	f.qp = &queuePair{flow: f, route: r, qpn: qpn}
+	f.half = f.qp
 	e.src.Hold()
 	e.dst.Hold()
 	c.flows[side] = f
@@ -97,9 +99,9 @@ func (cs *connections) updatePairing(c *Conn) {
 		}
 		if c.flows[1-side] != nil {
 			cs.removeUnpaired(f)
-		} else if f.unpaired == nil {
-			a := &f.route.unpaired
-			f.unpaired, f.index = a, int32(len(a.flows))
+		} else if f.qp.unpaired == nil {
+			a := &f.qp.route.unpaired
+			f.qp.unpaired, f.qp.index = a, int32(len(a.flows))
 			a.flows = append(a.flows, f)
 			if len(a.flows) > lookAt && a.byPSN == nil { // too many to compare all of them
 				a.byPSN = map[uint32]*flow{}
@@ -116,76 +118,66 @@ func (cs *connections) updatePairing(c *Conn) {
 
 // removeFlow removes a flow from the tables.
 func (cs *connections) removeFlow(f *flow) {
-	if f.stream != nil {
-		if cs.tcp.streams[f.stream.key] == f {
-			delete(cs.tcp.streams, f.stream.key)
-		}
-	} else if key := (queueKey{f.route, f.qpn}); cs.queues[key] == f {
-		delete(cs.queues, key)
-	}
-	cs.removeUnpaired(f)
+	f.unlist()
 	f.src.LetGo()
 	f.dst.LetGo()
-	if f.route != nil {
-		cs.routes.leave(f.route)
-	}
 }
 
 // removeUnpaired removes a flow from the unpaired flows of its route.
 func (cs *connections) removeUnpaired(f *flow) {
-	a := f.unpaired
+	a := f.qp.unpaired
 	if a == nil {
 		return
 	}
 	a.removeFromChain(f)
 	last := a.flows[len(a.flows)-1]
-	a.flows[f.index], last.index = last, f.index
+	a.flows[f.qp.index], last.qp.index = last, f.qp.index
 	a.flows[len(a.flows)-1] = nil
 	if a.flows = a.flows[:len(a.flows)-1]; len(a.flows) == 0 {
 		*a = unpaired{flows: a.flows}
 	}
-	f.search = search{}
+	f.qp.search = search{}
 }
 
 func (a *unpaired) removeFromChain(f *flow) {
-	if !f.listed {
+	if !f.qp.listed {
 		return
 	}
-	if f.prev != nil {
-		f.prev.next = f.next
-	} else if f.next != nil {
-		a.byPSN[f.place] = f.next
+	if f.qp.prev != nil {
+		f.qp.prev.qp.next = f.qp.next
+	} else if f.qp.next != nil {
+		a.byPSN[f.qp.place] = f.qp.next
 	} else {
-		delete(a.byPSN, f.place)
+		delete(a.byPSN, f.qp.place)
 	}
-	if f.next != nil {
-		f.next.prev = f.prev
+	if f.qp.next != nil {
+		f.qp.next.qp.prev = f.qp.prev
 	}
-	f.prev, f.next, f.listed = nil, nil, false
+	f.qp.prev, f.qp.next, f.qp.listed = nil, nil, false
 }
 
 // indexUnpaired updates the position of an unpaired flow in the index.
 func (cs *connections) indexUnpaired(f *flow) {
-	a := f.unpaired
+	a := f.qp.unpaired
 	if a == nil || a.byPSN == nil {
 		return
 	}
 	var place uint32
 	switch {
-	case f.started:
-		place = f.expect >> fitShift
-	case f.acksSeen:
-		place = f.lastAck>>fitShift | onlyAcks
+	case f.qp.started:
+		place = f.qp.expect >> fitShift
+	case f.qp.acksSeen:
+		place = f.qp.lastAck>>fitShift | onlyAcks
 	default:
 		return
 	}
-	if f.listed && f.place == place {
+	if f.qp.listed && f.qp.place == place {
 		return
 	}
 	a.removeFromChain(f)
-	f.place, f.listed = place, true
+	f.qp.place, f.qp.listed = place, true
 	if head := a.byPSN[place]; head != nil {
-		f.next, head.prev = head, f
+		f.qp.next, head.qp.prev = head, f
 	}
 	a.byPSN[place] = f
 }
@@ -210,17 +202,17 @@ func (cs *connections) flowOf(f *flow, d *Datagram, e *ends) *flow {
 	if f == nil {
 		return cs.startFlow(d, e)
 	}
-	if f.started && d.Packet.Opcode.Info().Request && f.isReused(d.Packet.PSN) {
+	if f.qp.started && d.Packet.Opcode.Info().Request && f.isReused(d.Packet.PSN) {
 		cs.endReused(f.conn)
 		return cs.startFlow(d, e)
 	}
-	if f.unpaired == nil {
+	if f.qp.unpaired == nil {
 		return f
 	}
-	if f.tries++; f.tries > decideAtMost && f.tries&63 != 0 {
+	if f.qp.tries++; f.qp.tries > decideAtMost && f.qp.tries&63 != 0 {
 		return f
 	}
-	if other := cs.peerOf(f.route.back, f, d); other != nil && !(other.conn.setup.ID.Known() && f.conn.setup.ID.Known()) {
+	if other := cs.peerOf(f.qp.route.back, f, d); other != nil && !(other.conn.setup.ID.Known() && f.conn.setup.ID.Known()) {
 		cs.join(other, f)
 	}
 	return f
@@ -245,7 +237,7 @@ func (cs *connections) startFlow(d *Datagram, e *ends) *flow {
 // isReused reports whether a request cannot belong to the connection, because its PSN
 // is too far away: another connection reuses the queue pair.
 func (f *flow) isReused(psn uint32) bool {
-	delta := psns.delta(psn, f.expect)
+	delta := psns.delta(psn, f.qp.expect)
 	if f.conn.closing {
 		return delta > 64 || delta < -1<<16
 	}
@@ -271,7 +263,7 @@ func (cs *connections) peerOf(back *route, f *flow, d *Datagram) *flow {
 	}
 	for _, place := range chains {
 		n := 0
-		for other := a.byPSN[place]; other != nil && n < lookAt; other, n = other.next, n+1 {
+		for other := a.byPSN[place]; other != nil && n < lookAt; other, n = other.qp.next, n+1 {
 			if other != f && cs.fits(other, p, info) {
 				return other
 			}
@@ -296,10 +288,10 @@ func (cs *connections) fits(other *flow, p *rocev2.Packet, info *rocev2.OpcodeIn
 	}
 	switch info.Kind {
 	case rocev2.KindAcknowledge, rocev2.KindReadResponse, rocev2.KindAtomicAck:
-		if !other.started {
+		if !other.qp.started {
 			return false
 		}
-		if delta := psns.delta(p.PSN, other.expect); delta < 0 && delta > -fitWindow {
+		if delta := psns.delta(p.PSN, other.qp.expect); delta < 0 && delta > -fitWindow {
 			return true
 		}
 		return info.Kind == rocev2.KindReadResponse && other.ops.at(psns, p.PSN) != nil
@@ -317,10 +309,10 @@ func (cs *connections) fits(other *flow, p *rocev2.Packet, info *rocev2.OpcodeIn
 		}
 	}
 	// Acknowledgements that were captured before the first request.
-	if !other.acksSeen {
+	if !other.qp.acksSeen {
 		return false
 	}
-	delta := psns.delta(p.PSN, other.lastAck)
+	delta := psns.delta(p.PSN, other.qp.lastAck)
 	return delta > 0 && delta < fitWindow
 }
 

@@ -316,7 +316,7 @@ func (ops *operations) refuse(asker *flow, r *Refusal, c circle, seq uint32) {
 	}
 	asker.refusals++
 	follower.Refused(r)
-	if r.Op == nil && asker.stream != nil {
+	if r.Op == nil && c == octets {
 		return // the operations after it are not known
 	}
 	later := Refusal{Later: true, Fatal: true, By: r.By, At: r.At, Reason: r.Reason, Text: r.Text}

@@ -69,32 +69,32 @@ func printOf(p *rocev2.Packet, raw []byte, length int) uint32 {
 // Atomic.
 func (ib *infiniband) request(f *flow, d *Datagram, cur *currentPacket) {
 	p := d.Packet
-	if !f.started {
-		f.started = true
-		f.lateStart = !f.announced || p.PSN != f.expect
-		if delta := psns.delta(p.PSN, f.expect); !f.announced || delta < 0 || delta > fitWindow {
-			f.expect = p.PSN
+	if !f.qp.started {
+		f.qp.started = true
+		f.lateStart = !f.qp.announced || p.PSN != f.qp.expect
+		if delta := psns.delta(p.PSN, f.qp.expect); !f.qp.announced || delta < 0 || delta > fitWindow {
+			f.qp.expect = p.PSN
 		}
-		f.receiver = receiver{f.expect, true}
-		if f.ackedEarly && psns.delta(f.earlyAck, p.PSN) >= 0 && psns.delta(f.earlyAck, p.PSN) < maxJump {
+		f.qp.receiver = receiver{f.qp.expect, true}
+		if f.qp.ackedEarly && psns.delta(f.qp.earlyAck, p.PSN) >= 0 && psns.delta(f.qp.earlyAck, p.PSN) < maxJump {
 			ib.tracker.unordered = true // the acknowledgement came first
 		}
 	}
-	delta := psns.delta(p.PSN, f.expect)
-	if f.psnLowerBound && delta > 0 {
+	delta := psns.delta(p.PSN, f.qp.expect)
+	if f.qp.psnLowerBound && delta > 0 {
 		ib.learnPSN(f, p.PSN)
-		delta = psns.delta(p.PSN, f.expect)
+		delta = psns.delta(p.PSN, f.qp.expect)
 	}
 	switch {
 	case delta == 0:
-		if f.hasAck && psns.delta(f.acked, p.PSN) >= 0 { // the acknowledgement came first
+		if f.qp.hasAck && psns.delta(f.qp.acked, p.PSN) >= 0 { // the acknowledgement came first
 			ib.tracker.unordered = true
 		}
-		turn := f.receiver.arrives(p.PSN)
+		turn := f.qp.receiver.arrives(p.PSN)
 		ib.accept(f, p, cur)
 		f.sentLast(p.PSN, turn, d.At, d.print)
 		if turn == inOrder {
-			f.receiver.next = f.expect
+			f.qp.receiver.next = f.qp.expect
 		}
 		ib.drain(f, cur)
 	case delta < 0:
@@ -113,7 +113,7 @@ func (ib *infiniband) request(f *flow, d *Datagram, cur *currentPacket) {
 // opcode has to be that of the operation, because the damage may be in the PSN.
 func (ib *infiniband) damagedRequest(f *flow, d *Datagram) {
 	psn := d.Packet.PSN
-	if delta := psns.delta(psn, f.expect); !f.started || delta > fitWindow || delta < -fitWindow {
+	if delta := psns.delta(psn, f.qp.expect); !f.qp.started || delta > fitWindow || delta < -fitWindow {
 		return
 	}
 	o := f.ops.at(psns, psn)
@@ -145,7 +145,7 @@ func (f *flow) sentLast(psn uint32, turn arrival, at record.Stamp, print uint32)
 // responses, because the path MTU was not known. The PSN of the next request shows the
 // number.
 func (ib *infiniband) learnPSN(f *flow, psn uint32) {
-	f.psnLowerBound = false
+	f.qp.psnLowerBound = false
 	last := f.ops.last()
 	if n := psns.delta(psn, last.op.from); n > 0 && uint32(n) <= last.op.most(f.conn.mtu) {
 		f.extend(last, uint32(n))
@@ -156,8 +156,8 @@ func (ib *infiniband) learnPSN(f *flow, psn uint32) {
 func (f *flow) extend(last *entry, n uint32) {
 	last.op.count = n
 	last.to = psns.add(last.from, n)
-	f.expect = last.to
-	f.psnLowerBound = false
+	f.qp.expect = last.to
+	f.qp.psnLowerBound = false
 }
 
 // most returns the maximum number of PSNs of a Read.
@@ -175,13 +175,13 @@ func (o *Operation) most(mtu int) uint32 {
 // retransmission, or was counted as not captured before.
 func (ib *infiniband) takeOldRequest(f *flow, d *Datagram, cur *currentPacket) {
 	psn, at := d.Packet.PSN, d.At
-	if f.gapFrom != f.gapTo && psns.delta(psn, f.gapFrom) >= 0 && psns.delta(psn, f.gapTo) < 0 {
+	if f.qp.gapFrom != f.qp.gapTo && psns.delta(psn, f.qp.gapFrom) >= 0 && psns.delta(psn, f.qp.gapTo) < 0 {
 		f.conn.record.OutOfOrder++
 		ib.tracker.unordered = true
 		cur.mark(nil, record.Late)
 		return
 	}
-	f.noteRetry(psns, psn, !f.hasAck || psns.delta(psn, f.acked) > 0, at)
+	f.noteRetry(psns, psn, !f.qp.hasAck || psns.delta(psn, f.qp.acked) > 0, at)
 	o, to := ib.copyOf(f, d)
 	if o != nil && o.Kind == Write {
 		offset := int64(uint32(psns.delta(psn, o.from))) * int64(o.size)
@@ -199,7 +199,7 @@ func (ib *infiniband) takeOldRequest(f *flow, d *Datagram, cur *currentPacket) {
 func (ib *infiniband) copyOf(f *flow, d *Datagram) (o *Operation, to uint32) {
 	psn := d.Packet.PSN
 	to = psns.add(psn, 1)
-	turn := f.receiver.arrives(psn)
+	turn := f.qp.receiver.arrives(psn)
 	if i := f.ops.find(psns, psn); i >= 0 {
 		e := &f.ops.entries[i]
 		o = e.op
@@ -216,7 +216,7 @@ func (ib *infiniband) copyOf(f *flow, d *Datagram) (o *Operation, to uint32) {
 		}
 	}
 	if turn == inOrder {
-		f.receiver.next = to
+		f.qp.receiver.next = to
 	}
 	return o, to
 }
@@ -224,7 +224,7 @@ func (ib *infiniband) copyOf(f *flow, d *Datagram) (o *Operation, to uint32) {
 // noteCopy counts a second copy of a packet that no sender retransmitted. If a capture has
 // many of them, it shows packets at more than one point, and their order proves nothing.
 func (ib *infiniband) noteCopy(f *flow) {
-	if f.copied++; f.copied >= manyCopies && uint64(f.copied)*4 >= f.seq {
+	if f.qp.copied++; f.qp.copied >= manyCopies && uint64(f.qp.copied)*4 >= f.seq {
 		ib.tracker.unordered = true
 	}
 }
@@ -244,7 +244,7 @@ func (ib *infiniband) holdRequest(f *flow, d *Datagram, cur *currentPacket) {
 	copied := held{stamp: d.At, badICRC: cur.acceptedBadICRC(), data: ib.operations.buffers.add(nil, d.Raw), length: d.Length}
 	f.window.insert(i, psn, copied)
 	f.conn.share.Charge(int64(len(copied.data)) + heldCost)
-	if f.hasAck && psns.delta(f.acked, f.window.first()) >= -1 {
+	if f.qp.hasAck && psns.delta(f.qp.acked, f.window.first()) >= -1 {
 		ib.skipGap(f, cur)
 	}
 	for f.window.full() {
@@ -271,10 +271,10 @@ func (ib *infiniband) acceptHeld(f *flow, cur *currentPacket) {
 	for ; taken < len(f.window.order); taken++ {
 		psn := f.window.order[taken].seq
 		item := &f.window.items[f.window.order[taken].item]
-		if delta := psns.delta(psn, f.expect); delta > 0 && !f.psnLowerBound {
+		if delta := psns.delta(psn, f.qp.expect); delta > 0 && !f.qp.psnLowerBound {
 			break
 		} else if delta >= 0 && ib.held.Decode(item.data, item.length) == nil {
-			if f.psnLowerBound {
+			if f.qp.psnLowerBound {
 				ib.learnPSN(f, psn)
 			}
 			taking := cur.accepting(item, &own)
@@ -301,34 +301,34 @@ func (ib *infiniband) skipGap(f *flow, cur *currentPacket) {
 // skipTo moves the expected PSN forward over packets that were not captured.
 func (ib *infiniband) skipTo(f *flow, psn uint32, at record.Stamp) {
 	c := f.conn
-	n := psns.delta(psn, f.expect)
+	n := psns.delta(psn, f.qp.expect)
 	if n <= 0 {
 		return
 	}
-	if first := psns.delta(f.unmatchedPSN, f.expect); f.unmatchedResponses > 0 && first >= 0 && first+f.unmatchedResponses <= n {
-		n -= f.unmatchedResponses - 1 // the PSNs of one RDMA Read Request whose responses were captured
+	if first := psns.delta(f.qp.unmatchedPSN, f.qp.expect); f.qp.unmatchedResponses > 0 && first >= 0 && first+f.qp.unmatchedResponses <= n {
+		n -= f.qp.unmatchedResponses - 1 // the PSNs of one RDMA Read Request whose responses were captured
 	}
-	f.unmatchedResponses = 0
+	f.qp.unmatchedResponses = 0
 	ib.operations.countMissing(c, f.side, int64(n))
 	last := (psn - 1) & rocev2.PSNMask
-	switch all := psns.delta(psn, f.expect); {
+	switch all := psns.delta(psn, f.qp.expect); {
 	case all == 1:
 		c.Report(ruleLost, Where{At: at}, "the packet with PSN %d is not in the capture", last)
 	case n == all:
-		c.Report(ruleLost, Where{At: at}, "%d packets with PSN %d to %d are not in the capture", n, f.expect, last)
+		c.Report(ruleLost, Where{At: at}, "%d packets with PSN %d to %d are not in the capture", n, f.qp.expect, last)
 	default: // the responses to a Read have its other PSNs
-		c.Report(ruleLost, Where{At: at}, "%d of the packets with PSN %d to %d are not in the capture", n, f.expect, last)
+		c.Report(ruleLost, Where{At: at}, "%d of the packets with PSN %d to %d are not in the capture", n, f.qp.expect, last)
 	}
-	f.gapFrom, f.gapTo = f.expect, psn
-	f.expect = psn
-	f.psnLowerBound = false
+	f.qp.gapFrom, f.qp.gapTo = f.qp.expect, psn
+	f.qp.expect = psn
+	f.qp.psnLowerBound = false
 	ib.operations.breakSend(f)
 }
 
 // accept takes the request that is next in order.
 func (ib *infiniband) accept(f *flow, p *rocev2.Packet, cur *currentPacket) {
 	info := p.Opcode.Info()
-	f.expect = psns.add(p.PSN, 1)
+	f.qp.expect = psns.add(p.PSN, 1)
 	if !info.Last {
 		ib.notePayload(f, p.PayloadLength, cur)
 	}
@@ -338,7 +338,7 @@ func (ib *infiniband) accept(f *flow, p *rocev2.Packet, cur *currentPacket) {
 	}
 	switch info.Kind {
 	case rocev2.KindSend:
-		whole := part{first: info.First, last: info.Last, data: p.Payload, size: p.PayloadLength, cut: !p.HasICRC, bad: cur.acceptedBadICRC(), run: run{p.PSN, f.expect}}
+		whole := part{first: info.First, last: info.Last, data: p.Payload, size: p.PayloadLength, cut: !p.HasICRC, bad: cur.acceptedBadICRC(), run: run{p.PSN, f.qp.expect}}
 		if p.Headers&rocev2.HasIETH != 0 {
 			whole.invalidates = record.Some(p.IETH.RKey)
 		}
@@ -352,7 +352,7 @@ func (ib *infiniband) accept(f *flow, p *rocev2.Packet, cur *currentPacket) {
 		ib.readRequest(f, p, cur)
 	case rocev2.KindAtomic:
 		ib.operations.breakWrite(f)
-		o := ib.operations.operate(f, Atomic, run{p.PSN, f.expect}, cur.at)
+		o := ib.operations.operate(f, Atomic, run{p.PSN, f.qp.expect}, cur.at)
 		o.Handle, o.Offset, o.Length, o.Announced, o.Packets, o.count = p.AtomicETH.RKey, p.AtomicETH.VirtualAddress, 8, true, 1, 1
 		f.conn.follower.Operation(Event{What: Began, Op: o})
 		cur.mark(o, 0)
@@ -363,11 +363,11 @@ func (ib *infiniband) accept(f *flow, p *rocev2.Packet, cur *currentPacket) {
 // notePayload takes the length of the payload of a packet that is not the last of its message, and
 // so has to be filled.
 func (ib *infiniband) notePayload(f *flow, n int, cur *currentPacket) {
-	if c := f.conn; n < f.full && !c.unfilledReported {
+	if c := f.conn; n < f.qp.full && !c.unfilledReported {
 		c.unfilledReported = true
-		c.Report(rule.UnfilledPacket, Where{At: cur.at, AtFault: record.Some(f.side)}, "a packet that is not the last of its message carries %d bytes, although such packets of this side carry up to %d", n, f.full)
+		c.Report(rule.UnfilledPacket, Where{At: cur.at, AtFault: record.Some(f.side)}, "a packet that is not the last of its message carries %d bytes, although such packets of this side carry up to %d", n, f.qp.full)
 	}
-	f.full = max(f.full, n)
+	f.qp.full = max(f.qp.full, n)
 	if n > 0 {
 		ib.learnMTU(f.conn, n, cur)
 	}
@@ -389,7 +389,7 @@ func (ib *infiniband) learnMTU(c *Conn, n int, cur *currentPacket) {
 	c.mtu = n
 	c.learned++
 	for _, f := range c.flows { // the PSNs of Reads can now be counted
-		if f == nil || f.stream != nil {
+		if f == nil {
 			continue
 		}
 		for i := f.ops.head; i < len(f.ops.entries); i++ {
@@ -399,7 +399,7 @@ func (ib *infiniband) learnMTU(c *Conn, n int, cur *currentPacket) {
 			}
 		}
 		if last := f.ops.last(); last != nil && last.op.Kind == Read && !last.op.done {
-			if after := psns.add(last.from, max(last.op.count, 1)); f.psnLowerBound || after == f.expect {
+			if after := psns.add(last.from, max(last.op.count, 1)); f.qp.psnLowerBound || after == f.qp.expect {
 				f.extend(last, packetsFor(uint32(last.op.Length), n))
 				ib.acceptHeld(f, cur)
 			}
@@ -414,7 +414,7 @@ func (ib *infiniband) learnMTU(c *Conn, n int, cur *currentPacket) {
 func (ib *infiniband) writePacket(f *flow, p *rocev2.Packet, cur *currentPacket) {
 	info := p.Opcode.Info()
 	if info.First {
-		ib.operations.writeBegins(f, target{p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}, true, run{p.PSN, f.expect}, cur.at)
+		ib.operations.writeBegins(f, target{p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}, true, run{p.PSN, f.qp.expect}, cur.at)
 		f.write.size = int32(p.PayloadLength)
 	}
 	o := f.write
@@ -429,7 +429,7 @@ func (ib *infiniband) writePacket(f *flow, p *rocev2.Packet, cur *currentPacket)
 	ib.operations.countPacket(o, cur)
 	o.Cut = o.Cut || !p.HasICRC
 	if !info.First {
-		ib.operations.enter(f, run{p.PSN, f.expect}, o)
+		ib.operations.enter(f, run{p.PSN, f.qp.expect}, o)
 	}
 	cur.mark(o, 0)
 	cur.noteBytes(o, o.Offset+uint64(offset), int64(p.PayloadLength))
@@ -448,8 +448,8 @@ func (ib *infiniband) readRequest(f *flow, p *rocev2.Packet, cur *currentPacket)
 	to := psns.add(p.PSN, max(count, 1))
 	o := ib.operations.readBegins(f, target{p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}, run{p.PSN, to}, cur.at)
 	o.count = count
-	f.psnLowerBound = count == 0
-	f.expect = to
+	f.qp.psnLowerBound = count == 0
+	f.qp.expect = to
 	cur.mark(o, 0)
 	cur.noteBytes(o, o.Offset, o.Length)
 }
@@ -460,7 +460,7 @@ func (ib *infiniband) response(f *flow, d *Datagram, cur *currentPacket) {
 	p, info := d.Packet, d.Packet.Opcode.Info()
 	asker := f.peer()
 	if asker == nil {
-		f.acksSeen, f.lastAck = true, p.PSN
+		f.qp.acksSeen, f.qp.lastAck = true, p.PSN
 		return
 	}
 	before := (p.PSN - 1) & rocev2.PSNMask
@@ -501,17 +501,17 @@ func (ib *infiniband) response(f *flow, d *Datagram, cur *currentPacket) {
 // acknowledged notes that the receiver of the flow's requests accepted every PSN up to
 // psn.
 func (ib *infiniband) acknowledged(f *flow, psn uint32, cur *currentPacket) {
-	if !f.started {
-		f.ackedEarly, f.earlyAck = true, psn
+	if !f.qp.started {
+		f.qp.ackedEarly, f.qp.earlyAck = true, psn
 	}
-	if !f.started || f.hasAck && psns.delta(psn, f.acked) <= 0 || psns.delta(psn, f.expect) > maxJump {
+	if !f.qp.started || f.qp.hasAck && psns.delta(psn, f.qp.acked) <= 0 || psns.delta(psn, f.qp.expect) > maxJump {
 		return
 	}
-	f.acked, f.hasAck = psn, true
+	f.qp.acked, f.qp.hasAck = psn, true
 	f.retries = retries{}
 	f.signals.progress = cur.at.Time
-	if f.receiver.known && psns.delta(psn, f.receiver.next) >= 0 {
-		f.receiver.next = psns.add(psn, 1)
+	if f.qp.receiver.known && psns.delta(psn, f.qp.receiver.next) >= 0 {
+		f.qp.receiver.next = psns.add(psn, 1)
 	}
 	if !f.window.empty() && psns.delta(psn, f.window.first()) >= -1 {
 		ib.skipGap(f, cur)
@@ -531,7 +531,7 @@ func (ib *infiniband) acknowledged(f *flow, psn uint32, cur *currentPacket) {
 func (ib *infiniband) nak(f, asker *flow, d *Datagram, cur *currentPacket) {
 	p, at := d.Packet, d.At
 	c, syndrome := f.conn, p.AETH.Syndrome
-	if old := asker.hasAck && psns.delta(p.PSN, asker.acked) <= 0; !old && asker.signals.refused(p.PSN, syndrome.IsRNR(), d) {
+	if old := asker.qp.hasAck && psns.delta(p.PSN, asker.qp.acked) <= 0; !old && asker.signals.refused(p.PSN, syndrome.IsRNR(), d) {
 		ib.rollBack(asker, p.PSN)
 	}
 	r := Refusal{Op: asker.ops.at(psns, p.PSN), By: f.side, At: at, Reason: "RNR", NotReady: syndrome.IsRNR()}
@@ -559,7 +559,7 @@ func (ib *infiniband) nak(f, asker *flow, d *Datagram, cur *currentPacket) {
 func (ib *infiniband) readResponse(f, asker *flow, p *rocev2.Packet, cur *currentPacket) {
 	c, at := f.conn, cur.at
 	o := asker.ops.at(psns, p.PSN)
-	if o == nil && asker.psnLowerBound { // its number of PSNs is not known yet
+	if o == nil && asker.qp.psnLowerBound { // its number of PSNs is not known yet
 		if last := asker.ops.last(); last.op.Kind == Read {
 			if n := psns.delta(p.PSN, last.from); n >= 0 && uint32(n) < last.op.most(c.mtu) {
 				o = last.op
@@ -568,12 +568,12 @@ func (ib *infiniband) readResponse(f, asker *flow, p *rocev2.Packet, cur *curren
 	}
 	if o == nil || o.Kind != Read {
 		switch {
-		case asker.started && psns.delta(p.PSN, asker.expect) < 0:
+		case asker.qp.started && psns.delta(p.PSN, asker.qp.expect) < 0:
 			ib.operations.retransmitted(f, nil, nil, cur)
-		case asker.unmatchedResponses > 0 && psns.delta(p.PSN, asker.unmatchedPSN) == asker.unmatchedResponses:
-			asker.unmatchedResponses++
+		case asker.qp.unmatchedResponses > 0 && psns.delta(p.PSN, asker.qp.unmatchedPSN) == asker.qp.unmatchedResponses:
+			asker.qp.unmatchedResponses++
 		default:
-			asker.unmatchedResponses, asker.unmatchedPSN = 1, p.PSN
+			asker.qp.unmatchedResponses, asker.qp.unmatchedPSN = 1, p.PSN
 		}
 		return
 	}
@@ -610,7 +610,7 @@ func (ib *infiniband) readResponse(f, asker *flow, p *rocev2.Packet, cur *curren
 	ib.contents.beginPayloadPacket(asker.offsets.responses(p.PSN))
 	ib.operations.readPart(o, offset, p.Payload, p.PayloadLength)
 	ib.contents.reportPayload()
-	if last := asker.ops.last(); o.done && asker.psnLowerBound && o == last.op { // the number of its PSNs is now known
+	if last := asker.ops.last(); o.done && asker.qp.psnLowerBound && o == last.op { // the number of its PSNs is now known
 		asker.extend(last, uint32(o.Packets))
 	}
 }
@@ -618,14 +618,14 @@ func (ib *infiniband) readResponse(f, asker *flow, p *rocev2.Packet, cur *curren
 // unreliable takes a packet of an unreliable connection: it has no retransmissions, and
 // missing packets are not captured or lost.
 func (ib *infiniband) unreliable(f *flow, p *rocev2.Packet, cur *currentPacket) {
-	if f.started && psns.delta(p.PSN, f.expect) < 0 {
+	if f.qp.started && psns.delta(p.PSN, f.qp.expect) < 0 {
 		f.conn.record.OutOfOrder++
 		cur.mark(nil, record.OutOfOrder)
 		return
 	}
-	if f.started {
+	if f.qp.started {
 		ib.skipTo(f, p.PSN, cur.at)
 	}
-	f.started = true
+	f.qp.started = true
 	ib.accept(f, p, cur)
 }

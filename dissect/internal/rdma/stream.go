@@ -51,6 +51,7 @@ func (k streamKey) reversed() streamKey { return streamKey{k.dst, k.src, k.dstPo
 
 // stream is one direction of a TCP connection that carries iWARP.
 type stream struct {
+	flow      *flow
 	key       streamKey
 	next      uint32 // the sequence number of the next byte
 	known     bool   // next is known
@@ -59,7 +60,7 @@ type stream struct {
 	handshake bool   // the MPA frame is not complete yet
 	markers   bool   // this side sends markers
 	resync    bool   // bytes are missing, so the start of an FPDU has to be found
-	skip      int    // remaining bytes of an FPDU that was truncated
+	rest      int    // remaining bytes of an FPDU that was truncated
 	position  int    // bytes since the FPDUs began, modulo MarkerEvery
 	partial   []byte // the bytes so far of an incomplete FPDU or MPA frame
 	from      uint32 // sequence number of partial
@@ -158,7 +159,8 @@ func (ts *tcpStreams) attachStream(c *Conn, side Side, key streamKey) *flow {
 	f.side, f.src, f.dst, f.offsets = side, e.src, e.dst, ts.contents.newStreamOffsets()
 	e.src.Hold()
 	e.dst.Hold()
-	f.stream = &stream{key: key, handshake: c.setup.Handshake}
+	f.stream = &stream{flow: f, key: key, handshake: c.setup.Handshake}
+	f.half = f.stream
 	c.flows[side] = f
 	c.share.Charge(flowCost)
 	ts.streams[key] = f
@@ -417,7 +419,7 @@ func (ts *tcpStreams) skipBytes(f *flow, next uint32, missing int) {
 	w := f.stream
 	ts.contents.beginPayloadPartial(f, len(w.partial))
 	ts.contents.reportPayload()
-	w.next, w.resync, w.skip, w.partial = next, true, 0, w.partial[:0]
+	w.next, w.resync, w.rest, w.partial = next, true, 0, w.partial[:0]
 	w.position = (w.position + missing) % iwarp.MarkerEvery
 	ts.operations.breakSend(f)
 	ts.operations.breakWrite(f)

@@ -18,6 +18,7 @@ type checker struct { // small enough to be passed in registers
 	x       *txn
 	at      record.Stamp
 	atFault record.Opt[rdma.Side]
+	body    *rpcBody // the arguments or results that are checked; nil if they are not decoded
 }
 
 func (c checker) report(r *rule.Rule, format string, args ...any) {
@@ -25,7 +26,7 @@ func (c checker) report(r *rule.Rule, format string, args ...any) {
 	where.Operation = c.x.operation()
 	if call := c.x.checks.callTrust; r.Severity == record.Error && call != trusted {
 		if c.cs.truncatedRetransmit || !c.cs.conn.Complete() || call == badICRC && c.cs.fillsICRC(c.x.side) {
-			c.cs.notJudged(r, evidence.TruncatedAgain, c.at)
+			c.cs.table.notJudged(r, evidence.TruncatedAgain, c.at)
 			return
 		}
 	}
@@ -185,7 +186,7 @@ func checkCall(cs *connState, x *txn, m *message) {
 	countHandles(cs, x)
 	x.checks.reducible = -1
 	if m.payload != nil && m.captured() && m.rpcErr == nil && m.header.Proc == rpcrdma.Msg {
-		checkArguments(c, m.rpc, m.payload)
+		checkArguments(c, m.rpc, m.payload, m.arguments)
 	} else if m.payload != nil && m.captured() && m.header.Proc == rpcrdma.Msg {
 		checkHeaderHoles(c, m.payload)
 	}

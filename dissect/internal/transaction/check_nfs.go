@@ -17,35 +17,37 @@ import (
 // The NFS binding (RFC 8267): which data items may be reduced and how long they are. These checks
 // apply to RPCs that have chunks, or whose Reply may be large.
 
-// binding contains the decoded arguments or results of the current message, and buffers for the
-// checks. A table has one, so that all checks share one decoding.
-type binding struct {
+// rpcBody is the decoded arguments of a Call, or the decoded results of a Reply. It uses the memory
+// of its table, so it is valid until the next message is decoded.
+type rpcBody struct {
 	message nfs.Message // decoded without values
 	holes   []nfs.Hole  // holes in the message
-	body    []byte      // bytes from which it was decoded
-	at      int64       // offset of body in the Payload stream
-	of      *txn        // transaction of the decoded Call; nil if the message is not a Call
+	bytes   []byte      // bytes from which it was decoded; nil if they cannot be read
+	at      int64       // offset of bytes in the Payload stream
 	chunks  []int       // of a Reply: the Write chunk of each hole
 	scratch []byte
 	given   []int64 // positions or lengths
-	reply   []byte  // Payload stream of the current Reply
-	rpc     *oncrpc.Header
-	whole   bool // the reply is complete
 }
 
-func newBinding() binding { return binding{message: nfs.Message{Limit: -1}} }
+// results is the Payload stream of a Reply, and its decoded RPC header; nil if it cannot be decoded.
+type results struct {
+	payload []byte
+	rpc     *oncrpc.Header
+	whole   bool // the stream is complete
+}
 
-// readCall decodes the arguments of a Call, and reports whether they can be read. payload is the
-// inline part of its Payload stream. The Positions of the holes are relative to the arguments, or,
-// if the arguments cannot be read, as in the Read list.
-func (b *binding) readCall(x *txn, rpc *oncrpc.Header, payload []byte) bool {
-	b.of, b.at, b.body = x, 0, nil
+// readArguments decodes the arguments of a Call, and returns them. payload is the inline part of its
+// Payload stream. The Positions of the holes are relative to the arguments, or, if the arguments
+// cannot be read, as in the Read list.
+func (t *Table) readArguments(x *txn, rpc *oncrpc.Header, payload []byte) *rpcBody {
+	b := &t.body
+	b.at, b.bytes = 0, nil
 	b.holes = x.readHoles(b.holes[:0])
 	body, ok := x.gss.Plain(payload[rpc.Length:])
 	if !ok {
-		return false
+		return b
 	}
-	b.body, b.at = body, int64(len(payload)-len(body))
+	b.bytes, b.at = body, int64(len(payload)-len(body))
 	before := 0 // number of holes in the RPC header
 	for i := range b.holes {
 		h := &b.holes[i]
@@ -54,12 +56,13 @@ func (b *binding) readCall(x *txn, rpc *oncrpc.Header, payload []byte) bool {
 		}
 	}
 	b.message.Call(rpc.Program, rpc.Version, rpc.Procedure, nfs.NewStream(body, b.holes[before:]))
-	return true
+	return b
 }
 
-// readReply decodes the results of a COMPOUND whose Call is unknown.
-func (b *binding) readReply(h *rpcrdma.Header, body []byte) *nfs.Message {
-	b.of, b.holes = nil, b.holes[:0]
+// readResults decodes the results of a COMPOUND whose Call is unknown.
+func (t *Table) readResults(h *rpcrdma.Header, body []byte) *nfs.Message {
+	b := &t.body
+	b.holes = b.holes[:0]
 	for i := range h.WriteEnds {
 		b.holes = append(b.holes, nfs.Hole{Position: -1, Length: rpcrdma.Length(h.WriteChunk(i))})
 	}
@@ -67,16 +70,17 @@ func (b *binding) readReply(h *rpcrdma.Header, body []byte) *nfs.Message {
 	return &b.message
 }
 
-// checkArguments compares the Read list and the Write list of a Call with its arguments. payload is
-// the complete Payload stream without the reduced items.
-func checkArguments(c checker, rpc *oncrpc.Header, payload []byte) {
-	x, b := c.x, &c.cs.table.binding
+// checkArguments compares the Read list and the Write list of a Call with its arguments, which b
+// contains, unless it is nil. payload is the complete Payload stream without the reduced items.
+func checkArguments(c checker, rpc *oncrpc.Header, payload []byte, b *rpcBody) {
+	x := c.x
 	if len(x.segments) == 0 && x.writes == 0 && !mayBeLarge(x) {
 		return
 	}
-	if b.of != x {
-		b.readCall(x, rpc, payload)
+	if b == nil {
+		b = c.cs.table.readArguments(x, rpc, payload)
 	}
+	c.body = b
 	long := x.call.Form == record.Long
 	total := int64(len(payload))
 	for i := range b.holes {
@@ -104,7 +108,7 @@ func checkArguments(c checker, rpc *oncrpc.Header, payload []byte) {
 			return
 		}
 	}
-	if b.body == nil || isGSS && gss.Procedure != 0 {
+	if b.bytes == nil || isGSS && gss.Procedure != 0 {
 		return
 	}
 	m := &b.message
@@ -187,7 +191,7 @@ func mayBeLarge(x *txn) bool {
 
 // checkOffered compares the chunks that a Call offers with the maximum size of its results.
 func (c checker) checkOffered() {
-	x, m := c.x, &c.cs.table.binding.message
+	x, m := c.x, &c.body.message
 	chunk, large, bounded := 0, int64(0), int64(0)
 	readPlus := slices.ContainsFunc(m.Ops, func(o nfs.Op) bool { return o.Name == "READ_PLUS" })
 	for i := range m.Ops {
@@ -252,8 +256,8 @@ func (x *txn) offered(kind chunkKind, chunk int) (n int64) {
 // checkReduced compares the Read chunks of a Call with the data items at their Positions. The
 // message was decoded before.
 func (c checker) checkReduced(long bool, rpc *oncrpc.Header) {
-	b := &c.cs.table.binding
-	m, body, at := &b.message, b.body, b.at
+	b := c.body
+	m, body, at := &b.message, b.bytes, b.at
 	if m.Complete && m.Left == 0 && matched(m) == len(b.holes) {
 		c.checkItems(at, long)
 		return
@@ -305,7 +309,7 @@ const maxWrongItems = 16
 
 // checkItems compares each reduced data item with its chunk.
 func (c checker) checkItems(at int64, long bool) {
-	b := &c.cs.table.binding
+	b := c.body
 	m := &b.message
 	wrong := 0
 	for i := range m.Items {
@@ -335,8 +339,8 @@ func (c checker) checkItems(at int64, long bool) {
 
 // checkHeaderHoles checks Read chunks that begin in the RPC header.
 func checkHeaderHoles(c checker, payload []byte) {
-	x, b := c.x, &c.cs.table.binding
-	b.of, b.holes = nil, x.readHoles(b.holes[:0])
+	x, b := c.x, &c.cs.table.body
+	b.holes = x.readHoles(b.holes[:0])
 	if len(b.holes) == 0 || len(payload) < 32 {
 		return
 	}
@@ -379,11 +383,12 @@ func checkHeaderHoles(c checker, payload []byte) {
 
 // checkResults compares the Write chunks of a Reply with its results.
 func checkResults(c checker, m *message) {
-	x, b := c.x, &c.cs.table.binding
-	if !b.whole || b.rpc == nil || x.rec.Call == nil {
+	x, b, rpc := c.x, &c.cs.table.body, m.results.rpc
+	c.body = b
+	if !m.results.whole || rpc == nil || x.rec.Call == nil {
 		return
 	}
-	if !b.rpc.Succeeded() {
+	if !rpc.Succeeded() {
 		for i := range m.header.WriteEnds {
 			if n := rpcrdma.Length(m.header.WriteChunk(i)); n > 0 {
 				c.unusedLength(i, n, "a Reply that has no results")
@@ -401,7 +406,7 @@ func checkResults(c checker, m *message) {
 	if x.writes == 0 || len(m.header.WriteEnds) != x.writes {
 		return
 	}
-	b.of, b.holes, b.chunks = nil, b.holes[:0], b.chunks[:0]
+	b.holes, b.chunks = b.holes[:0], b.chunks[:0]
 	for i := range m.header.WriteEnds {
 		if size := rpcrdma.Length(m.header.WriteChunk(i)); size > 0 {
 			b.holes, b.chunks = append(b.holes, nfs.Hole{Position: -1, Length: size}), append(b.chunks, i)
@@ -417,7 +422,7 @@ func checkResults(c checker, m *message) {
 		c.report(rule.ReducedIneligible, "a Write chunk returns %d bytes, although no result of this Call may be reduced", b.holes[0].Length)
 		return
 	}
-	p, body := &x.procedure, b.reply[b.rpc.Length:]
+	p, body := &x.procedure, m.results.payload[rpc.Length:]
 	r := &b.message
 	r.Reply(p.program, p.version, p.procedure, nfs.NewStream(body, b.holes))
 	if !r.Complete || r.Left != 0 || matched(r) != len(b.holes) {
@@ -436,7 +441,7 @@ func checkResults(c checker, m *message) {
 // because the operation failed, or because its result is in the Send. It returns whether there is
 // such a chunk. The results in body were decoded before.
 func (c checker) checkUnmatched(body []byte) bool {
-	b, p := &c.cs.table.binding, &c.x.procedure
+	b, p := c.body, &c.x.procedure
 	r := &b.message
 	if len(b.holes) == 0 || slices.ContainsFunc(r.Ops, func(o nfs.Op) bool { return o.Name == "READ_PLUS" }) {
 		return false
@@ -471,7 +476,7 @@ func succeeded(x *txn) bool {
 
 // checkReturned compares the decoded results of a Reply with its Write chunks.
 func (c checker) checkReturned() {
-	x, b := c.x, &c.cs.table.binding
+	x, b := c.x, c.body
 	m := &b.message
 	empty := 0 // number of results without bytes, each of which may have used a chunk
 	for i := range m.Items {
@@ -523,7 +528,7 @@ func (c checker) checkReturned() {
 
 // checkResult compares one result with the chunk that contains it.
 func (c checker) checkResult(item *nfs.Item) {
-	x, b := c.x, &c.cs.table.binding
+	x, b := c.x, c.body
 	chunk, returned := b.chunks[item.Hole], b.holes[item.Hole].Length
 	padded := (item.Length + 3) &^ 3
 	written := writtenExtent(x, chunk)
@@ -573,7 +578,7 @@ func checkFits(c checker, m *message) {
 
 // padLeft reports whether a message can be decoded if the XDR pads of the reduced items are
 // removed. If so, b.message holds the decoded message.
-func (b *binding) padLeft(body []byte, results bool, decode func(nfs.Stream)) bool {
+func (b *rpcBody) padLeft(body []byte, results bool, decode func(nfs.Stream)) bool {
 	m := &b.message
 	b.scratch = append(b.scratch[:0], body...)
 	tries := 4 + padWork/(len(body)+1) // each decodes the whole message
@@ -602,7 +607,7 @@ const padWork = 1 << 18
 
 // padAt returns the offset and length of the pad of the nth reduced item that has a pad, or 0 if
 // there is none.
-func (b *binding) padAt(nth int) (at, pad int64) {
+func (b *rpcBody) padAt(nth int) (at, pad int64) {
 	moved := int64(0)
 	for i := range b.message.Items {
 		item := &b.message.Items[i]
@@ -644,8 +649,8 @@ func firstUnmatched(m *nfs.Message) (hole int) {
 }
 
 // checkLongCall checks the RPC message of a Long Call after all of it has moved. err is the error
-// of its RPC header.
-func checkLongCall(cs *connState, x *txn, rpc *oncrpc.Header, err error, payload []byte) {
+// of its RPC header, and b contains its arguments, unless it is nil.
+func checkLongCall(x *txn, rpc *oncrpc.Header, err error, payload []byte, b *rpcBody) {
 	if x.checks.longReported || int64(len(payload)) != x.offered(readChunk, 0) || len(payload) == 0 || x.segments[0].position != 0 {
 		return
 	}
@@ -653,20 +658,6 @@ func checkLongCall(cs *connState, x *txn, rpc *oncrpc.Header, err error, payload
 	c := x.checker(record.Stamp{Time: x.call.Time, Packet: x.call.Packet}).attributedTo(x.side)
 	checkLong(c, rpc, err, true)
 	if err == nil && rpc.Type == oncrpc.Call && !x.listsIncomplete {
-		checkArguments(c, rpc, payload)
-	}
-}
-
-// noteResults stores the Payload stream of a Reply for the checks.
-func noteResults(x *txn, m *message, rpc *oncrpc.Header, err error, payload []byte) {
-	b := &x.cs.table.binding
-	b.reply, b.rpc, b.whole = payload, rpc, m.captured()
-	if m.header.Proc == rpcrdma.NoMsg {
-		b.whole = len(payload) > 0 && int64(len(payload)) == rpcrdma.Length(m.header.Reply)
-		c := x.checker(m.Last).attributedTo(m.side)
-		checkLong(c, rpc, err, b.whole)
-	}
-	if err != nil {
-		b.rpc = nil
+		checkArguments(c, rpc, payload, b)
 	}
 }

@@ -100,7 +100,7 @@ func noteReplyBeforeCall(cs *connState, side rdma.Side, xid uint32) {
 }
 
 // noteLostCall records in the connection's record that a Call was never answered.
-func (cs *connState) noteLostCall(x *txn) {
+func noteLostCall(cs *connState, x *txn) {
 	if !cs.table.options.Connections {
 		return
 	}
@@ -304,7 +304,7 @@ func (cs *connState) Closed(at record.Stamp, how *rdma.Ending) {
 	checkShortMessages(cs, at, how)
 	checkLost(cs, how)
 	for cs.calls.first != nil {
-		cs.noteLostCall(cs.calls.first)
+		noteLostCall(cs, cs.calls.first)
 		checkUnanswered(cs, cs.calls.first, at, how)
 		cs.table.end(cs.calls.first, record.NoReply)
 	}

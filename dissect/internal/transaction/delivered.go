@@ -101,5 +101,5 @@ func (x *txn) settleDelivery() {
 	x.retractReply(lost)
 	x.answer = answer
 	x.answer.Delivery = record.DeliveryNotDelivered
-	cs.noteLostCall(x)
+	noteLostCall(cs, x)
 }

@@ -102,7 +102,7 @@ func (cs *connState) acknowledged(o *rdma.Operation, at record.Stamp) {
 // retransmitted records on a transaction that a packet of it was retransmitted.
 func (cs *connState) retransmitted(happened rdma.Event) {
 	o, by, at := happened.Op, happened.By, happened.At
-	cs.noteCopyInDoubt(o)
+	noteCopyInDoubt(cs, o)
 	x, part := cs.table.tagged(o.Tag)
 	checkBurst(cs, x, happened)
 	if x == nil || x.state == emitted {
@@ -172,7 +172,7 @@ func (x *txn) readDoneAt(o *rdma.Operation, at record.Stamp) {
 // operations after it.
 func (cs *connState) Refused(r *rdma.Refusal) {
 	if r.Op != nil {
-		cs.noteCopyInDoubt(r.Op)
+		noteCopyInDoubt(cs, r.Op)
 	}
 	x, part := cs.refusedTxn(r)
 	checkNotReady(cs, r, x, part)
@@ -210,7 +210,7 @@ func (cs *connState) Refused(r *rdma.Refusal) {
 		x.checker(r.At).reportUnconditionally(rule.ReplyNotDelivered, "the %s cannot have received the Reply in packet %d: it rejected that Reply or an earlier packet (%s), and discards everything from there on", cs.conn.Setup().End(r.By), x.answer.LastPacket, r.Text)
 		x.retractReply(retracted)
 		cs.table.rememberUnanswered(x)
-		cs.noteLostCall(x)
+		noteLostCall(cs, x)
 	}
 }
 

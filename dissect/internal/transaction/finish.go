@@ -62,7 +62,7 @@ func (t *Table) emit(x *txn) {
 	if cap(t.scratch) > 1<<20 { // free memory that a large chunk needed
 		t.scratch = nil
 	}
-	if b := &t.binding; cap(b.holes) > 1<<12 {
+	if b := &t.body; cap(b.holes) > 1<<12 {
 		b.holes = nil
 	}
 }

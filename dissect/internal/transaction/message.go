@@ -23,6 +23,9 @@ type message struct {
 	rpcErr  error
 	inline  bool   // an RPC message follows the header
 	payload []byte // the RPC message that follows the header
+
+	arguments *rpcBody // of a Call; nil if they are not decoded
+	results   results  // of a Reply
 }
 
 // captured reports whether the whole Send was captured.
@@ -283,7 +286,7 @@ func (cs *connState) call(m *message) {
 			readable = readable[:m.rpc.Length]
 		}
 		if m.rpcErr == nil || m.rpc.Length >= 24 {
-			t.callRPC(x, m.rpc, readable)
+			m.arguments = t.callRPC(x, m.rpc, readable)
 		}
 		t.keepNames(x)
 	}
@@ -370,7 +373,7 @@ func (cs *connState) reply(m *message) {
 	case m.known():
 		x.returned(m)
 		x.keepInline(&x.inReply, m)
-		t.replyRPC(x, m)
+		m.results = t.replyRPC(x, m)
 	}
 	if withoutCall {
 		status = record.NoCall

@@ -9,24 +9,26 @@ import (
 
 // Payload streams: the RPC header, and the operations of NFSv4.
 
-// callRPC records the RPC header of a Call. payload is the inline part of its Payload stream.
-func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) {
+// callRPC records the RPC header of a Call, and returns the arguments if it decodes them, and nil
+// otherwise. payload is the inline part of its Payload stream.
+func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) *rpcBody {
 	r, p := &x.rec, &x.procedure
 	*p = procedure{true, rpc.Credential.Flavor, rpc.Program, rpc.Version, rpc.Procedure}
 	g, _ := rpc.Credential.GSS()
 	x.gss, x.control = g.Service, g.Control()
-	b := &t.binding
-	if b.of = nil; !x.isCompound() {
-		return
+	if !x.isCompound() {
+		return nil
 	}
 	x.cs.nfs4 = true
-	if !b.readCall(x, rpc, payload) {
-		return
+	b := t.readArguments(x, rpc, payload)
+	if b.bytes == nil {
+		return b
 	}
 	x.named = b.message.AppendNames(x.named[:0])
 	x.namedAll = b.message.Named
 	x.charge(nameCost * int64(cap(x.named)))
 	r.Operations = x.named
+	return b
 }
 
 // named returns a name, or unknown if it is empty.
@@ -47,32 +49,38 @@ func (t *Table) longCall(x *txn) {
 	rpc := &t.longRPC // t.rpc may contain the header of the Reply
 	err := rpc.Decode(t.scratch)
 	defer t.mapLong(x, readChunk)
+	var arguments *rpcBody
 	if err == nil && rpc.Type == oncrpc.Call {
-		t.callRPC(x, rpc, t.scratch)
+		arguments = t.callRPC(x, rpc, t.scratch)
 	}
-	checkLongCall(x.cs, x, rpc, err, t.scratch)
+	checkLongCall(x, rpc, err, t.scratch, arguments)
 }
 
-// replyRPC records the RPC header of a Reply.
-func (t *Table) replyRPC(x *txn, m *message) {
+// replyRPC records the RPC header of a Reply, and returns its Payload stream.
+func (t *Table) replyRPC(x *txn, m *message) (r results) {
 	payload, rpc, err := m.payload, m.rpc, m.rpcErr
+	r.whole = m.captured()
 	if m.header.Proc == rpcrdma.NoMsg {
 		t.scratch = gather(t.scratch[:0], x.chunk(replyChunk, 0))
 		payload = t.scratch
 		err = rpc.Decode(payload)
 		t.mapLong(x, replyChunk)
+		r.whole = len(payload) > 0 && int64(len(payload)) == rpcrdma.Length(m.header.Reply)
+		checkLong(x.checker(m.Last).attributedTo(m.side), rpc, err, r.whole)
 	}
-	noteResults(x, m, rpc, err, payload)
-	if err != nil || rpc.Type != oncrpc.Reply {
-		return
+	if r.payload = payload; err != nil {
+		return r
+	}
+	if r.rpc = rpc; rpc.Type != oncrpc.Reply {
+		return r
 	}
 	x.rpcStatus = record.Some(rpc.Status())
 	if !rpc.Succeeded() {
-		return
+		return r
 	}
 	body, ok := x.gss.Plain(payload[rpc.Length:])
 	if !ok {
-		return
+		return r
 	}
 	p := &x.procedure
 	switch {
@@ -82,6 +90,7 @@ func (t *Table) replyRPC(x *txn, m *message) {
 	case (p.program == nfs.ProgramNFS && p.version < 4 || p.program == nfs.ProgramNFSACL) && p.procedure != 0 && len(body) >= 4:
 		x.setStatus(p.version, be.Uint32(body))
 	}
+	return r
 }
 
 // compoundReply records the results of a COMPOUND. The operations are known from the Call. Without
@@ -93,7 +102,7 @@ func (t *Table) compoundReply(x *txn, h *rpcrdma.Header, body []byte) {
 		}
 		return
 	}
-	m := t.binding.readReply(h, body)
+	m := t.readResults(h, body)
 	if m.Named && m.Count > 0 {
 		x.setStatus(4, m.Status)
 		x.named = m.AppendNames(x.named[:0])

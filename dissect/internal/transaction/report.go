@@ -93,14 +93,14 @@ func (cs *connState) report(v violation, format string, args ...any) {
 	gap := needs.Blocks(cs.sides(v.where.AtFault))
 	switch {
 	case gap.Lasting() != 0:
-		cs.notJudged(r, gap.Lasting(), v.where.At)
+		cs.table.notJudged(r, gap.Lasting(), v.where.At)
 		return
 	case until == evidence.Now && gap == 0:
 		cs.addFinding(r, v.x, v.where, format, args...)
 		return
 	}
 	if len(cs.pending) == maxPending {
-		cs.notJudged(r, evidence.Evicted, v.where.At)
+		cs.table.notJudged(r, evidence.Evicted, v.where.At)
 		return
 	}
 	p := pending{rule: r, where: v.where, text: fmt.Sprintf(format, args...), until: until, needs: needs.Without(evidence.Closing), memory: v.memory, send: cs.unverifiedSend}
@@ -217,7 +217,7 @@ func (cs *connState) settle(ask func(*pending) (verdict, evidence.Gap)) {
 		case proved:
 			cs.addFinding(p.rule, x, p.where, "%s", p.text)
 		case dropped:
-			cs.notJudged(p.rule, gap, p.where.At)
+			cs.table.notJudged(p.rule, gap, p.where.At)
 		}
 		cs.share.Charge(-pendingCost)
 	}
@@ -239,8 +239,8 @@ func (cs *connState) addFinding(r *rule.Rule, x *txn, where rdma.Where, format s
 }
 
 // notJudged counts a violation that the capture does not prove because of a gap.
-func (cs *connState) notJudged(r *rule.Rule, gap evidence.Gap, at record.Stamp) {
-	t, name := cs.table, gap.Name()
+func (t *Table) notJudged(r *rule.Rule, gap evidence.Gap, at record.Stamp) {
+	name := gap.Name()
 	for i := range t.NotJudged {
 		if n := &t.NotJudged[i]; n.Rule == r.ID && n.Gap == name {
 			n.Count++
@@ -252,7 +252,7 @@ func (cs *connState) notJudged(r *rule.Rule, gap evidence.Gap, at record.Stamp) 
 
 // noteCopyInDoubt records that an operation was retransmitted or refused. If the capture truncated
 // it, the captured copy need not be the one that was delivered.
-func (cs *connState) noteCopyInDoubt(o *rdma.Operation) {
+func noteCopyInDoubt(cs *connState, o *rdma.Operation) {
 	if trustIn(o) != trusted {
 		cs.truncatedRetransmit = cs.truncatedRetransmit || o.Cut
 		cs.decideSend(o.Number, false)

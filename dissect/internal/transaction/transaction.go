@@ -93,7 +93,7 @@ type Table struct {
 	longRPC       oncrpc.Header // of a Long Call
 	session       nfs.Message   // Reply to a CREATE_SESSION
 	scratch       []byte
-	binding       binding
+	body          rpcBody            // storage of the decoded body of the current message
 	record        record.Transaction // the record that is handed out
 	unkept        record.Event       // receives the events of a full timeline
 	storage       storage            // of the record
@@ -107,7 +107,7 @@ type Table struct {
 
 // NewTable returns a table whose memory is charged to a budget.
 func NewTable(o Options, b *budget.Budget) *Table {
-	return &Table{options: o, budget: b, unanswered: map[callKey]pastCall{}, storage: newStorage(), binding: newBinding()}
+	return &Table{options: o, budget: b, unanswered: map[callKey]pastCall{}, storage: newStorage(), body: rpcBody{message: nfs.Message{Limit: -1}}}
 }
 
 // maxSettling is the maximum number of ended transactions that wait for later packets.

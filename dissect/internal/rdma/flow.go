@@ -1,0 +1,195 @@
+package rdma
+
+import (
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// flow is one direction of a connection: the packets of one sender. Its requests
+// (Sends, Writes, Read Requests) have their own sequence numbers. On InfiniBand, its
+// responses carry the PSNs of the requests of the other direction.
+type flow struct {
+	half              // what depends on the transport: qp or stream
+	qp     *queuePair // InfiniBand; nil otherwise
+	stream *stream    // iWARP; nil otherwise
+
+	conn          *Conn
+	src, dst      *Host
+	side          Side         // side of the sender
+	sendTruncated bool         // buffer ends before the Send does
+	refusals      int16        // number of fatal refusals
+	refused       *Refusal     // first fatal refusal, after which nothing is accepted; nil if there was none
+	seq           uint64       // number of operations so far
+	seen          bool         // a packet of it was captured
+	lateStart     bool         // its first packets were not captured
+	missing       bool         // packets of it are missing from the capture
+	silent        bool         // it did not answer silentAfter requests that ask for a response
+	asked         int16        // number of such requests of the peer since the last packet of this flow
+	accepted      record.Stamp // the packet with which the latest delivered operation was accepted
+	burst         burst
+	signals       signals
+	ops           ledger     // operations, by sequence number
+	window        *window    // requests or segments that came early; nil before the first
+	send          *Operation // the Send that is being reassembled
+	buffer        []byte     // captured bytes of that Send, from its start
+	write         *Operation // the RDMA Write in progress
+	retries       retries
+	offsets       *offsets // nil if no positions are wanted
+}
+
+// half is the part of a flow that depends on its transport.
+type half interface {
+	// announcedFirst reports whether the handshake shows the first sequence number.
+	announcedFirst() bool
+	// acknowledges reports whether an acknowledgement of the flow was captured, and
+	// awaited whether one was captured of something that was not captured yet.
+	acknowledges() bool
+	awaited() bool
+	// ordered reports whether the transport delivers what is retransmitted without
+	// showing which copy it accepted.
+	ordered() bool
+	// expired reports whether a sender that was idle for a time retransmitted because its
+	// timer expired, and gapShown whether responses show that the request at seq is missing.
+	expired(idle record.Time) bool
+	gapShown(seq uint32) bool
+	// destination returns the queue pair that the packets go to.
+	destination() record.Opt[record.Hex24]
+
+	// skip moves past the packets that are missing before the first held packet.
+	skip(cur *currentPacket)
+	// flush ends what is incomplete, because no packets follow.
+	flush()
+	// evict frees what is incomplete, and reports whether there was anything.
+	evict() bool
+	// unlist removes the flow from the table by which its packets find it.
+	unlist()
+}
+
+// queuePair is the half of InfiniBand's transport: the progress of one direction, in PSNs.
+type queuePair struct {
+	flow *flow
+	qpn  uint32 // number of the destination queue pair
+
+	route              *route   // from src to dst
+	receiver           receiver // progress of the receiver of its requests
+	full               int      // largest payload of a packet that is not the last of its message, bytes
+	copied             int64    // number of second copies of its packets that no sender made
+	started            bool
+	announced          bool   // the handshake contained the PSN of its first request
+	expect             uint32 // the PSN of the next request
+	psnLowerBound      bool   // expect is a lower bound, because the latest request is a Read of unknown extent
+	acked              uint32 // the highest PSN that the other side acknowledged
+	hasAck             bool
+	ackedEarly         bool   // a PSN was acknowledged before the first request was captured
+	earlyAck           uint32 // that PSN
+	gapFrom            uint32 // PSNs that were counted as not captured: [gapFrom, gapTo)
+	gapTo              uint32
+	acksSeen           bool // this side acknowledged a PSN before the other direction was known
+	lastAck            uint32
+	unmatchedResponses int32 // consecutive responses to a request that was not captured
+	unmatchedPSN       uint32
+
+	search
+}
+
+func (q *queuePair) announcedFirst() bool { return q.announced }
+func (q *queuePair) acknowledges() bool   { return q.hasAck }
+func (q *queuePair) ordered() bool        { return false }
+func (q *queuePair) evict() bool          { return false }
+
+func (q *queuePair) awaited() bool {
+	return q.started && q.hasAck && psns.delta(q.acked, q.expect) >= 0
+}
+
+func (q *queuePair) expired(idle record.Time) bool {
+	timer, announced := q.flow.conn.timer.Get()
+	if !announced {
+		return idle >= timerUnknown
+	}
+	return timer > 0 && float64(idle) >= timerShare*float64(timer)
+}
+
+func (q *queuePair) gapShown(seq uint32) bool {
+	return q.answeredBeyond(seq) && q.readOpenAt(seq)
+}
+
+func (q *queuePair) destination() record.Opt[record.Hex24] {
+	return record.Some(record.Hex24(q.qpn))
+}
+
+func (q *queuePair) skip(cur *currentPacket) { q.flow.conn.tracker.infiniband.skipGap(q.flow, cur) }
+
+func (q *queuePair) flush() {
+	if c := q.flow.conn; q.started && q.hasAck {
+		c.tracker.infiniband.skipTo(q.flow, psns.add(q.acked, 1), c.last)
+	}
+}
+
+func (q *queuePair) unlist() {
+	cs := q.flow.conn.tracker.connections
+	if key := (queueKey{q.route, q.qpn}); cs.queues[key] == q.flow {
+		delete(cs.queues, key)
+	}
+	cs.removeUnpaired(q.flow)
+	cs.routes.leave(q.route)
+}
+
+func (w *stream) announcedFirst() bool { return true }
+func (w *stream) acknowledges() bool   { return w.acked }
+func (w *stream) ordered() bool        { return true }
+
+func (w *stream) awaited() bool {
+	fin := int32(0)
+	if w.fin { // a FIN takes a sequence number
+		fin = 1
+	}
+	return w.known && w.acked && octets.delta(w.ackedTo, w.next) > fin
+}
+
+func (w *stream) expired(idle record.Time) bool { return idle >= timerTCP }
+
+func (w *stream) gapShown(uint32) bool { return w.flow.signals.dupAcks > 0 }
+
+func (w *stream) destination() (none record.Opt[record.Hex24]) { return none }
+
+func (w *stream) skip(cur *currentPacket) { w.flow.conn.tracker.tcp.skipSegments(w.flow, cur) }
+
+func (w *stream) flush() {
+	contents := w.flow.conn.tracker.contents
+	contents.beginPayloadPartial(w.flow, len(w.partial))
+	contents.reportPayload()
+}
+
+func (w *stream) evict() bool {
+	if cap(w.partial) == 0 {
+		return false
+	}
+	w.flow.conn.tracker.tcp.dropPartial(w.flow)
+	return true
+}
+
+func (w *stream) unlist() {
+	t := w.flow.conn.tracker
+	if t.tcp.streams[w.key] == w.flow {
+		delete(t.tcp.streams, w.key)
+	}
+	t.operations.buffers.back(w.partial)
+	w.partial = nil
+}
+
+// peer returns the flow in the other direction, nil if no packet of it was captured.
+func (f *flow) peer() *flow { return f.conn.flows[f.side.Other()] }
+
+// notePacket notes a packet of the flow. asks is set if its receiver has to respond.
+func (f *flow) notePacket(asks bool) {
+	f.seen, f.asked = true, 0
+	if peer := f.peer(); asks && peer != nil {
+		if peer.asked++; peer.asked >= silentAfter {
+			peer.silent = true
+		}
+	}
+}
+
+// silentAfter is the number of requests that ask for a response. If a side sends no
+// packet while the other side sends that many, the packets of the side are taken to be
+// missing from the capture.
+const silentAfter = 16
