@@ -1,0 +1,101 @@
+package dissect_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/rocev2"
+	"github.com/rdmadump/rdmadump/synth"
+)
+
+// TestNeverAcknowledged: the record of an RPC whose Reply is never acknowledged is passed on after
+// four times the timeout of the handshake, or after 4 s if that is less, whether the time advances
+// with packets or a live source is silent. A wait of less than a second is a second, as for all
+// records. Its delivery is unknown then.
+func TestNeverAcknowledged(t *testing.T) {
+	for timeout, want := range map[uint8]time.Duration{ // the timer is 4.096 us * 2^timeout
+		14: time.Second, 17: 4 * (4096 << 17), 18: 4 * time.Second, 0: 4 * time.Second,
+	} {
+		for _, live := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d/%t", timeout, live), func(t *testing.T) {
+				w := synth.New()
+				c := w.RoCE(synth.Options{ManualAck: true})
+				c.REQ(func(m *rocev2.REQ) { m.Primary.LocalACKTimeout = timeout })
+				c.REP()
+				c.RTU()
+				c.Client.Call(synth.Null())
+				c.Server.Reply(synth.NullReply())
+				replied := record.Time(w.Last().Time)
+				var passed []*record.Transaction
+				d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
+					passed = append(passed, r.Clone())
+					return nil
+				}}, dissect.Options{Live: live})
+				for f := range testkit.Made(w.Frames) {
+					d.Frame(f)
+				}
+				// advance lets time pass until a time after the Reply.
+				other := w.RoCE(synth.Options{})
+				advance := func(after time.Duration) {
+					now := replied + record.Time(after)
+					if live {
+						d.Idle(now)
+						return
+					}
+					w.Now = int64(now)
+					mark := len(w.Frames)
+					other.REQ()
+					for f := range testkit.Made(w.Frames[mark:]) {
+						d.Frame(f)
+					}
+				}
+				for _, after := range []time.Duration{want / 2, want - 10*time.Millisecond} {
+					if advance(after); len(passed) > 0 {
+						t.Fatalf("passed on before %v", after)
+					}
+				}
+				if advance(want + 10*time.Millisecond); len(passed) != 1 {
+					t.Fatalf("%d records after %v", len(passed), want)
+				}
+				r := passed[0]
+				if r.Status != record.Complete || r.Reply.Delivery != record.DeliveryUnknown || r.ReplyLost {
+					t.Errorf("%s, delivery %s, lost: %t", r.Status, r.Reply.Delivery, r.ReplyLost)
+				}
+			})
+		}
+	}
+}
+
+// TestWaitingRecords: the number of records that wait is limited, however many Replies nobody
+// acknowledges at one time.
+func TestWaitingRecords(t *testing.T) {
+	const most, more = 1 << 12, 500 // at most that many records wait
+	w := synth.New()
+	w.Step = 0
+	passed := 0
+	d := dissect.New(dissect.Handler{Transaction: func(*record.Transaction) error {
+		passed++
+		return nil
+	}}, dissect.Options{})
+	number := int64(0)
+	w.Sink = func(f *synth.Frame) {
+		number++
+		for frame := range testkit.Made([]*synth.Frame{f}) {
+			frame.Number = number
+			d.Frame(frame)
+		}
+	}
+	c := w.RoCE(synth.Options{ManualAck: true})
+	c.Connect()
+	for range most + more {
+		c.Client.Call(synth.Null())
+		c.Server.Reply(synth.NullReply())
+	}
+	if passed < more || passed > 2*more {
+		t.Errorf("%d of %d records were passed on, want %d", passed, most+more, more)
+	}
+}
