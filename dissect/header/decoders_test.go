@@ -202,7 +202,7 @@ var decoders = []decoder{
 		err := h.Decode(data)
 		return h, 0, err
 	}, map[string]string{"rdma_vers": "Vers", "rdma_proc": "Proc"}, map[string]string{
-		"Align": afterTable, "Thresh": afterTable, "IsDraft": noField, "Direction": afterTable, "InvHandle": afterTable, "Reads": afterTable, "Writes": afterTable, "WriteEnds": afterTable, "Reply": afterTable, "HasReply": afterTable, "Err": afterTable,
+		"Align": afterTable, "Thresh": afterTable, "IsDraft": noField, "Direction": afterTable, "InvHandle": afterTable, "Reads": afterTable, "ReadOrder": afterTable, "Writes": afterTable, "WriteEnds": afterTable, "Reply": afterTable, "HasReply": afterTable, "Err": afterTable,
 		"VersLow": afterTable, "VersHigh": afterTable, "Length": noField,
 	}},
 	{&header.Segment, func(data []byte) (any, int, error) {

@@ -409,7 +409,8 @@ func (m *message) fits() bool {
 
 // read decodes a body. If the body does not fit, read tries again without the XDR
 // pads of reduced items, which some implementations leave in the body, and then with
-// reduced items at other positions than the chunk list says. It reports false if the
+// reduced items at other positions than the chunk list says, or a Reply whose Write
+// chunks are unused although they are returned with a length. It reports false if the
 // result cannot be trusted.
 func (m *message) read(s *wiremap.Message, body []byte) bool {
 	call := m.header.Type == oncrpc.Call
@@ -448,7 +449,13 @@ func (m *message) read(s *wiremap.Message, body []byte) bool {
 			return true
 		}
 	}
-	copy(m.holes, given)
+	if !call {
+		m.holes = m.holes[:0]
+		if m.decode(s, body); m.fits() {
+			return true
+		}
+	}
+	m.holes = append(m.holes[:0], given...)
 	m.decode(s, body)
 	return true
 }
