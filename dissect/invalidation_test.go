@@ -62,8 +62,10 @@ func TestInvalidationFigures(t *testing.T) {
 		},
 		"by the inline Reply to another RPC": {
 			act: func(c *synth.Conn) { inlineInvalidates(c, 0xd1) },
-			want: record.InvalidationFigures{Style: record.RespondersChoice, ChunkReplies: 1, ForeignReadChunkHandles: 1, MultiHandleReplies: 1, LocalInvalidations: 1,
-				MixedDirectionCalls: 1},
+			want: record.InvalidationFigures{
+				Style: record.RespondersChoice, ChunkReplies: 1, ForeignReadChunkHandles: 1, MultiHandleReplies: 1, LocalInvalidations: 1,
+				MixedDirectionCalls: 1,
+			},
 			left: []int{0, 1, 0},
 		},
 		"several handles of a Call": {
