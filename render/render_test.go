@@ -82,10 +82,18 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 			continue
 		}
 		table := analyze.NewTable(analyze.ByOperation)
+		rates, err := analyze.NewRates(time.Second, "status", func(values []string, r *record.Transaction) []string { return append(values, string(r.Status)) })
+		if err != nil {
+			t.Fatal(err)
+		}
 		var credits analyze.CreditTimeline
 		var handles analyze.HandleTimeline
 		packets := 0
 		s := run(t, name, dissect.Handler{
+			Begin: func(start record.Time) error {
+				rates.Begin(start)
+				return nil
+			},
 			Packet: func(p *record.Packet) error {
 				if packets++; packets < 400 || p.Number%16 == 0 {
 					visit(name, "packet", p)
@@ -96,6 +104,9 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 			Transaction: func(r *record.Transaction) error {
 				visit(name, "transaction", r)
 				table.Add(r)
+				if err := rates.Add(r); err != nil {
+					t.Error(err)
+				}
 				if r.Connection == 0 {
 					credits.Add(r)
 					handles.Add(r)
@@ -116,6 +127,13 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 		visit(name, "handles", handles.Finish(0, 0))
 		for _, row := range table.Rows() {
 			visit(name, "stats", row)
+		}
+		intervals, err := rates.Rows(s.Last.Or(0))
+		if err != nil {
+			t.Error(err)
+		}
+		for _, row := range intervals {
+			visit(name, "rate", row)
 		}
 		visit(name, "summary", s)
 	}

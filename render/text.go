@@ -205,10 +205,10 @@ func shortProcedure(r *record.Transaction, mark string) string {
 	return r.ProgramVersion() + " " + operation
 }
 
-// Headings returns the headings of the table of "transactions", "connections", "packets" or
-// "stats".
+// Headings returns the headings of the table of "transactions", "connections", "packets", "stats"
+// or "rates".
 func Headings(of string) []string {
-	return headings(map[string][]column{"transactions": transactionColumns, "connections": connectionColumns, "packets": packetColumns, "stats": statsColumns}[of])
+	return headings(map[string][]column{"transactions": transactionColumns, "connections": connectionColumns, "packets": packetColumns, "stats": statsColumns, "rates": ratesColumns}[of])
 }
 
 // CheckColumns returns an error unless the table of these records has columns with all these

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/rdmadump/rdmadump/analyze"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/render"
 )
@@ -39,6 +38,7 @@ type flags struct {
 	bytes      bool
 	timeline   bool
 	by         string
+	every      time.Duration
 	failOn     string
 	ignore     []string
 	baseline   string
@@ -111,7 +111,10 @@ var flagTable = []struct {
 		s.BoolVar(&f.timeline, "timeline", false, "draw credits and exposed handles over time")
 	}},
 	{"by", ofView, func(f *flags, s *pflag.FlagSet) {
-		s.StringVar(&f.by, "by", analyze.ByOperation, "group transactions by these `fields`, with commas between them, such as client,operation; program and procedure are possible, too")
+		s.StringVar(&f.by, "by", "", "group transactions by these `fields`, with commas between them, such as client,operation; program and procedure are possible, too (default operation; with --every, no groups)")
+	}},
+	{"every", ofView, func(f *flags, s *pflag.FlagSet) {
+		s.DurationVar(&f.every, "every", 0, "sum up each interval of this `duration`, such as 1s, counted from the start of the capture, and draw the intervals over time")
 	}},
 	{"rpc", ofView, func(f *flags, s *pflag.FlagSet) {
 		s.BoolVar(&f.rpc, "rpc", false, "add the decoded arguments and results of NFS to JSON records")

@@ -22,6 +22,7 @@ const maxGroupFields = 8
 type grouping struct {
 	by    string   // the kinds and paths, with commas
 	paths []string // a kind, or the path of a field
+	given bool     // --by was given
 }
 
 // parseGrouping parses the value of --by: kinds and fields, with commas between them.

@@ -5,6 +5,20 @@ import (
 	"github.com/rdmadump/rdmadump/query"
 )
 
+// ratesHeadings lets --sort, -Y and -e use the headings of the table of intervals.
+var ratesHeadings = []query.Heading[*analyze.Rate]{
+	{Name: "time", Path: "start"},
+	{Name: "err", Path: "errors"},
+	{Name: "retr", Path: "retransmitted"},
+	{Name: "to-server", Path: "bytes_to_server"},
+	{Name: "to-client", Path: "bytes_to_client"},
+	{Name: "p50", Path: "latency.p50_ns"},
+	{Name: "p99", Path: "latency.p99_ns"},
+	{Name: "worst", Path: "latency.max_ns"},
+	{Name: "mean", Path: "in_flight.mean"},
+	{Name: "peak", Path: "in_flight.peak"},
+}
+
 // statsHeadings lets --sort, -Y and -e use the headings of the stats table.
 var statsHeadings = []query.Heading[*analyze.Stats]{
 	{Name: "err", Path: "errors"},

@@ -46,7 +46,8 @@ var viewExamples = map[string]string{
   rdmadump check nfs.pcap -o json --jq 'select(.rule == "xid-mismatch") | .packet'`,
 	"stats": `  rdmadump stats nfs.pcap                 sum up by operation, largest total latency first
   rdmadump stats nfs.pcap -Y 'latency > 1ms'
-  rdmadump stats nfs.pcap --by procedure --top 5`,
+  rdmadump stats nfs.pcap --by client,operation --top 5
+  rdmadump stats nfs.pcap --every 1s      sum up every second: rates, latencies, Calls in flight`,
 }
 
 // columnsManual is the beginning of the page on headings and symbols, in Markdown. The

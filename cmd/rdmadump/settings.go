@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/itchyny/gojq"
 
+	"github.com/rdmadump/rdmadump/analyze"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/render"
@@ -38,6 +40,7 @@ type settings struct {
 	bytes      bool
 	timeline   bool
 	by         grouping
+	every      time.Duration // length of the intervals of stats; 0 for one sum
 	failOn     record.Severity
 	ignored    map[string]bool
 	known      baseline
@@ -60,9 +63,12 @@ type order struct {
 // parse converts the flags for a view. Whole reports whether the input has an end, at which
 // records can be sorted.
 func (f *flags) parse(v *view, whole bool) (*settings, error) {
+	if f.every != 0 && v.takes("every") {
+		v = ratesView
+	}
 	s := &settings{
 		view: v, json: f.output == "json", quiet: f.quiet, color: f.color, program: f.jq, count: f.count, conns: f.conns,
-		memory: int64(f.memory), tree: f.tree, bytes: f.bytes, timeline: f.timeline, look: f.look,
+		memory: int64(f.memory), tree: f.tree, bytes: f.bytes, timeline: f.timeline, every: f.every, look: f.look,
 		rpc:    f.rpc || slices.ContainsFunc(append([]string{f.filter, f.sort}, f.fields...), namesRPC),
 		decode: f.tree || f.rpc,
 		failOn: record.Severity(f.failOn), accept: f.accept, unanswered: f.unanswered,
@@ -81,9 +87,10 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 	}
 	if v.takes("by") {
 		var err error
-		if s.by, err = parseGrouping(f.by); err != nil {
+		if s.by, err = parseGrouping(cmp.Or(f.by, analyze.ByOperation)); err != nil {
 			return nil, err
 		}
+		s.by.given = f.by != ""
 	}
 	if err := s.parseKnown(f); err != nil {
 		return nil, err

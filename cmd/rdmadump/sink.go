@@ -142,6 +142,8 @@ func cloned(r any) (kept any, bytes int) {
 		return r.Clone(), r.CloneBytes()
 	case *analyze.Stats: // The table keeps it anyway, and JSON does not have the latencies of its histogram.
 		return r, 0
+	case *analyze.Rate:
+		return r, 0
 	case *record.Transaction:
 		if r.RPC == nil {
 			return r.Clone(), r.CloneBytes()

@@ -57,8 +57,16 @@ var views = []*view{
 	},
 	{
 		name: "stats", short: "Sum up transactions by operation or any field (--by): counts, bytes, latency",
-		fields: query.New[analyze.Stats]("stats", statsHeadings...), summed: query.Transactions, filters: "RPCs (by the fields of transactions) or rows", flags: []string{"columns", "sort", "top", "by"}, top: "-total_ns", open: stats, light: true,
+		fields: query.New[analyze.Stats]("stats", statsHeadings...), summed: query.Transactions, filters: "RPCs (by the fields of transactions) or rows", flags: statsFlags, top: "-total_ns", open: stats, light: true,
 	},
+}
+
+// statsFlags are the flags of stats.
+var statsFlags = []string{"columns", "sort", "top", "by", "every"}
+
+// ratesView is the view of stats with --every: its records are intervals.
+var ratesView = &view{
+	name: "stats", fields: query.New[analyze.Rate]("rates", ratesHeadings...), summed: query.Transactions, flags: statsFlags, top: "-rpcs", open: rates, light: true,
 }
 
 // sumsRPCs reports whether a view shows only RPCs, or sums of them.
@@ -264,6 +272,59 @@ func packets(s *sink) (dissect.Handler, func()) {
 		}
 	}
 	return h, nil
+}
+
+// rates shows a row for each interval of time after the last record.
+func rates(s *sink) (dissect.Handler, func()) {
+	by := ""
+	var values func([]string, *record.Transaction) []string
+	if s.by.given {
+		by, values = s.by.by, s.by.append
+	}
+	sums, err := analyze.NewRates(s.every, by, values)
+	if err != nil {
+		s.fail(fmt.Errorf("--every: %w", err))
+		return dissect.Handler{}, func() {}
+	}
+	started := false
+	begin := func() {
+		if !started {
+			sums.Begin(s.start)
+			started = true
+		}
+	}
+	h := dissect.Handler{
+		Transaction: func(r *record.Transaction) error {
+			if begin(); s.asked(r) && s.sums(r) {
+				s.fail(sums.Add(r))
+			}
+			return s.status()
+		},
+		Connection: func(r *record.Connection) error {
+			begin()
+			s.fail(sums.Connection(r))
+			return s.status()
+		},
+	}
+	return h, func() {
+		if s.err != nil || s.summary == nil {
+			return
+		}
+		begin()
+		rows, err := sums.Rows(s.summary.Last.Or(s.start))
+		s.fail(err)
+		var shown []*analyze.Rate
+		for _, r := range rows {
+			s.take(r, func(r any) error {
+				shown = append(shown, r.(*analyze.Rate))
+				return nil
+			})
+		}
+		s.release()
+		if len(shown) > 0 {
+			s.fail(render.Rates(s.w, s.theme, s.width, s.start, shown))
+		}
+	}
 }
 
 // stats shows a table of sums after the last record.

@@ -1,0 +1,340 @@
+package analyze
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// Rate sums up the transactions of one interval of time.
+type Rate struct {
+	Type          string            `json:"type" doc:"The record's type, always \"rate\"." values:"rate"`
+	Start         record.Time       `json:"start" doc:"Start of the interval; the first interval starts with the capture."`
+	End           record.Time       `json:"end" doc:"End of the interval, which is the start of the next one."`
+	GroupBy       string            `json:"group_by,omitzero" doc:"What the transactions are grouped by, as in stats; present only if they are grouped."`
+	Name          string            `json:"name,omitzero" doc:"Name of the group; present only if the transactions are grouped."`
+	Group         []string          `json:"group,omitzero" doc:"Values of what group_by names, in the same order; present only if the transactions are grouped."`
+	RPCs          int               `json:"rpcs" doc:"Number of RPCs. An RPC belongs to the interval of its Reply, or of its Call if it has no Reply."`
+	Errors        int               `json:"errors" doc:"Number of RPCs that failed: without Call or Reply, with RDMA_ERROR, or with an RPC or NFS error status."`
+	BytesToServer int64             `json:"bytes_to_server" doc:"Bytes in the Payload streams that clients sent, of the RPCs of the interval."`
+	BytesToClient int64             `json:"bytes_to_client" doc:"Bytes in the Payload streams that servers sent, of the RPCs of the interval."`
+	Latency       Quantiles         `json:"latency" doc:"Distribution of the latencies of the RPCs."`
+	InFlight      record.Opt[Level] `json:"in_flight" doc:"Number of Calls that were in flight; null if there were too many to count them."`
+	Credits       record.Opt[int]   `json:"credits" doc:"Number of credits that the last Reply of the interval granted; null without a Reply."`
+	Retransmitted int               `json:"retransmitted" doc:"Number of retransmitted packets of the RPCs."`
+
+	latencies durations
+	steps     *[LatencySteps]uint32 // number of latencies in each step; nil for none
+	settled   bool                  // Latency is computed
+	changes   []change              // of the Calls in flight
+	creditsAt record.Time           // time of Credits
+}
+
+// Latencies of an interval are counted in steps of equal lengths on a logarithmic scale, eight for
+// each power of ten, from one microsecond to a hundred seconds.
+const (
+	LatencySteps = 64
+	stepsOfTen   = 8
+	firstStep    = 1e3 // end of the first step, in nanoseconds, divided by the ratio of two steps
+)
+
+// stepOf returns the step of a latency.
+func stepOf(ns int64) int {
+	return min(max(int(math.Log10(float64(max(ns, 1))/firstStep)*stepsOfTen), 0), LatencySteps-1)
+}
+
+// StepStart returns the latency at which a step starts, in nanoseconds.
+func StepStart(step int) int64 { return int64(firstStep * math.Pow(10, float64(step)/stepsOfTen)) }
+
+// Steps returns the number of latencies in each step; it is nil if there are none.
+func (s *Rate) Steps() *[LatencySteps]uint32 { return s.steps }
+
+// Level describes a number that changed during an interval.
+type Level struct {
+	Mean float64 `json:"mean" doc:"Mean over the time of the interval."`
+	Peak int     `json:"peak" doc:"Maximum."`
+}
+
+// change is a point of time at which a Call was sent, or its Reply delivered.
+type change struct {
+	at record.Time
+	by int8 // 1 or -1
+}
+
+// The limits of Rates bound its memory.
+const (
+	maxIntervals  = 1 << 17              // of all groups
+	maxChanges    = 1 << 22              // of all intervals: 64 MB
+	settleAfter   = record.Time(30e9)    // by then, the records of all Replies of an interval have come
+	noGroup       = ""                   // key of the only group without --by
+	minimumWindow = 1 * time.Microsecond // the shortest interval
+)
+
+// Rates sums up transactions by intervals of time, and also by groups.
+type Rates struct {
+	by       string
+	values   func(values []string, r *record.Transaction) []string // nil for one group
+	every    record.Time
+	start    record.Time
+	groups   map[string]*rates
+	open     map[int][]openCall // Calls without Reply, by connection
+	latest   record.Time        // the latest time so far
+	clock    record.Time        // time of the latest record
+	settled  int                // intervals before this one have settled latencies
+	total    int64              // number of intervals of all groups
+	changes  int                // of all intervals
+	overflow bool               // there were more than maxChanges
+	group    []string
+}
+
+// rates are the intervals of one group.
+type rates struct {
+	group     []string
+	intervals []Rate // from the start of the capture
+}
+
+// openCall is a Call without Reply. It is in flight until the end of its connection.
+type openCall struct {
+	group string
+	at    record.Time
+}
+
+// ErrTooManyIntervals is the error for intervals that are too short for the length of a capture.
+var ErrTooManyIntervals = errors.New("too many intervals")
+
+// NewRates returns empty rates with intervals of this length. If values is not nil, it appends the
+// values by which a transaction is grouped, and by says what they are.
+func NewRates(every time.Duration, by string, values func([]string, *record.Transaction) []string) (*Rates, error) {
+	if every < minimumWindow {
+		return nil, fmt.Errorf("%v is shorter than %v", every, minimumWindow)
+	}
+	return &Rates{every: record.Time(every), by: by, values: values, groups: map[string]*rates{}, open: map[int][]openCall{}}, nil
+}
+
+// Begin sets the time at which the first interval starts.
+func (t *Rates) Begin(start record.Time) { t.start, t.latest = start, start }
+
+// interval returns the interval of a group that contains a time. Times before the start of the
+// capture, which a clock that was set back causes, belong to the first interval.
+func (t *Rates) interval(g *rates, at record.Time) (*Rate, error) {
+	i := int64(max(at-t.start, 0) / t.every)
+	if more := i + 1 - int64(len(g.intervals)); more > 0 {
+		if more > maxIntervals-t.total {
+			return nil, fmt.Errorf("%w: intervals of %v would be more than %d; use longer ones", ErrTooManyIntervals, time.Duration(t.every), maxIntervals)
+		}
+		t.total += more
+		g.intervals = slices.Grow(g.intervals, int(more))[:i+1]
+	}
+	t.latest = max(t.latest, at)
+	return &g.intervals[i], nil
+}
+
+// groupOf returns the group of a transaction.
+func (t *Rates) groupOf(r *record.Transaction) (key string, g *rates) {
+	t.group = t.group[:0]
+	if t.values != nil {
+		t.group = t.values(t.group, r)
+		key = string(appendGroupKey(nil, t.group))
+	}
+	if g = t.groups[key]; g == nil {
+		if len(t.groups) >= maxRows {
+			key, t.group = othersKey, nil
+		}
+		if g = t.groups[key]; g == nil {
+			g = &rates{group: slices.Clone(t.group)}
+			t.groups[key] = g
+		}
+	}
+	return key, g
+}
+
+// Add adds a transaction. It does not keep r.
+func (t *Rates) Add(r *record.Transaction) error {
+	key, g := t.groupOf(r)
+	at := r.Start()
+	latency, answered := r.LatencyNS.Get()
+	if answered && r.Call != nil {
+		at += record.Time(latency)
+	} else if r.Reply != nil {
+		at = r.Reply.Time
+	}
+	s, err := t.interval(g, at)
+	if err != nil {
+		return err
+	}
+	s.RPCs++
+	if r.Failed() {
+		s.Errors++
+	}
+	s.Retransmitted += r.Retransmitted
+	to, from := &s.BytesToServer, &s.BytesToClient
+	if r.Direction == record.Backward {
+		to, from = from, to
+	}
+	*to += payloadBytes(r.Call)
+	*from += payloadBytes(r.Reply)
+	if answered {
+		s.add(latency)
+	}
+	if r.Reply != nil && (!s.Credits.Known() || at >= s.creditsAt) {
+		s.Credits, s.creditsAt = record.Some(int(r.Reply.Credits)), at
+	}
+	t.clock = max(t.clock, at)
+	t.settle(int(max(t.clock-t.start-settleAfter, 0) / t.every))
+	return t.inFlight(key, g, r)
+}
+
+// add adds a latency to an interval.
+func (s *Rate) add(latency int64) {
+	if s.steps == nil {
+		s.steps = new([LatencySteps]uint32)
+	}
+	s.steps[stepOf(latency)]++
+	if s.settled {
+		s.Latency.late(latency)
+	} else {
+		s.latencies.add(latency)
+	}
+}
+
+// settle computes the latencies of the intervals before i, and frees their values.
+func (t *Rates) settle(i int) {
+	if i <= t.settled {
+		return
+	}
+	for _, g := range t.groups {
+		for n := t.settled; n < min(i, len(g.intervals)); n++ {
+			g.intervals[n].settle()
+		}
+	}
+	t.settled = i
+}
+
+// settle computes the latencies of an interval, and frees their values.
+func (s *Rate) settle() {
+	if !s.settled {
+		s.Latency, s.latencies, s.settled = s.latencies.quantiles(), durations{}, true
+	}
+}
+
+// late adds a latency to quantiles whose values are gone.
+func (q *Quantiles) late(ns int64) {
+	q.Max = record.Some(max(q.Max.Or(ns), ns))
+	q.Estimated = true
+}
+
+// inFlight notes when the Call of a transaction was sent and its Reply delivered.
+func (t *Rates) inFlight(key string, g *rates, r *record.Transaction) error {
+	if r.Call == nil {
+		return nil
+	}
+	if !r.LatencyNS.Known() {
+		if t.changes++; t.changes > maxChanges {
+			t.overflow = true
+			return nil
+		}
+		t.open[r.Connection] = append(t.open[r.Connection], openCall{key, r.Call.Time})
+		return nil
+	}
+	return t.flight(g, r.Call.Time, r.Call.Time+record.Time(r.LatencyNS.Or(0)))
+}
+
+// flight notes that a Call was in flight from one time to another.
+func (t *Rates) flight(g *rates, from, to record.Time) error {
+	if to <= from {
+		return nil
+	}
+	if t.changes += 2; t.changes > maxChanges || t.overflow {
+		t.overflow = true
+		return nil
+	}
+	for _, c := range [...]change{{from, 1}, {to, -1}} {
+		s, err := t.interval(g, c.at)
+		if err != nil {
+			return err
+		}
+		s.changes = append(s.changes, c)
+	}
+	return nil
+}
+
+// Connection ends the Calls of a connection that have no Reply.
+func (t *Rates) Connection(c *record.Connection) error {
+	calls := t.open[c.ID]
+	delete(t.open, c.ID)
+	for _, call := range calls {
+		t.changes-- // it was counted once already
+		if err := t.flight(t.groups[call.group], call.at, c.Last); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Rows returns the intervals in the order of time, and those of one interval in the order of their
+// names. They reach until the end of the capture.
+func (t *Rates) Rows(end record.Time) ([]*Rate, error) {
+	for _, calls := range t.open { // their connections had no record
+		for _, call := range calls {
+			if err := t.flight(t.groups[call.group], call.at, end); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(t.groups) == 0 && t.values == nil {
+		t.groups[noGroup] = &rates{}
+	}
+	end = max(end, t.latest)
+	var rows []*Rate
+	for _, g := range t.groups {
+		if _, err := t.interval(g, end); err != nil {
+			return nil, err
+		}
+		level := 0
+		for i := range g.intervals {
+			s := &g.intervals[i]
+			s.settle()
+			s.Type, s.Start = "rate", t.start+record.Time(i)*t.every
+			s.End = s.Start + t.every
+			if t.values != nil {
+				s.GroupBy, s.Name, s.Group = t.by, groupName(g.group), g.group
+			}
+			if !t.overflow {
+				s.InFlight = record.Some(s.level(&level))
+			}
+			rows = append(rows, s)
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b *Rate) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Name, b.Name)) })
+	return rows, nil
+}
+
+// level returns how many Calls were in flight in an interval. Level is the number at its start, and
+// then at its end. A Reply that is delivered when a Call is sent comes first.
+func (s *Rate) level(level *int) Level {
+	slices.SortFunc(s.changes, func(a, b change) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.by, b.by)) })
+	peak, at, sum := *level, s.Start, 0.0
+	for _, c := range s.changes {
+		now := max(c.at, s.Start)
+		sum += float64(*level) * float64(now-at)
+		at = now
+		*level += int(c.by)
+		peak = max(peak, *level)
+	}
+	sum += float64(*level) * float64(s.End-at)
+	s.changes = nil
+	return Level{Mean: sum / float64(s.End-s.Start), Peak: peak}
+}
+
+// payloadBytes returns the length of a message's Payload stream, or 0 if it is unknown.
+func payloadBytes(m *record.Message) int64 {
+	if m == nil {
+		return 0
+	}
+	return m.PayloadBytes.Or(0)
+}

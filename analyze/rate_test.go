@@ -1,0 +1,101 @@
+package analyze
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// rated returns the intervals of some transactions in a capture that starts at 0 and ends at a time
+// in milliseconds.
+func rated(t *testing.T, every time.Duration, by string, end int64, list ...*record.Transaction) []*Rate {
+	t.Helper()
+	var values func([]string, *record.Transaction) []string
+	if by == "connection" {
+		values = func(v []string, r *record.Transaction) []string { return append(v, fmt.Sprint(r.Connection)) }
+	}
+	sums, err := NewRates(every, by, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums.Begin(0)
+	for _, r := range list {
+		if err := sums.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := sums.Connection(&record.Connection{ID: 0, Last: record.Time(end * 1e6)}); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := sums.Rows(record.Time(end * 1e6))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// TestRates: an RPC belongs to the interval of its Reply, or of its Call if it has none. In flight
+// is a Call until its Reply, or until the end of its connection.
+func TestRates(t *testing.T) {
+	failed := func(r *record.Transaction) { r.Status = record.NoReply }
+	rows := rated(t, 100*time.Millisecond, "", 450,
+		transaction(10, 20, 8, nil),    // in the first interval
+		transaction(50, 150, 16, nil),  // from the first to the second
+		transaction(110, 120, 32, nil), // while the one before is in flight
+		transaction(310, 0, 0, failed), // never answered
+	)
+	var got []string
+	for _, r := range rows {
+		level, _ := r.InFlight.Get()
+		got = append(got, fmt.Sprintf("%d-%d: %d rpcs, %d errors, p50 %d ms, %.2f/%d in flight, credits %v, %d and %d bytes",
+			r.Start/1e6, r.End/1e6, r.RPCs, r.Errors, r.Latency.P50.Or(0)/1e6, level.Mean, level.Peak, r.Credits.Or(-1), r.BytesToServer, r.BytesToClient))
+	}
+	want := []string{
+		"0-100: 1 rpcs, 0 errors, p50 10 ms, 0.60/1 in flight, credits 8, 100 and 100 bytes",
+		"100-200: 2 rpcs, 0 errors, p50 10 ms, 0.60/2 in flight, credits 16, 200 and 200 bytes",
+		"200-300: 0 rpcs, 0 errors, p50 0 ms, 0.00/0 in flight, credits -1, 0 and 0 bytes",
+		"300-400: 1 rpcs, 1 errors, p50 0 ms, 0.90/1 in flight, credits -1, 100 and 0 bytes",
+		"400-500: 0 rpcs, 0 errors, p50 0 ms, 0.50/1 in flight, credits -1, 0 and 0 bytes",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%q\nwant\n%q", got, want)
+	}
+}
+
+// TestRatesOfGroups: every group has all intervals, and they add up to what one group has.
+func TestRatesOfGroups(t *testing.T) {
+	other := func(r *record.Transaction) { r.Connection = 1 }
+	rows := rated(t, time.Second, "connection", 2500, transaction(10, 20, 8, nil), transaction(1500, 1600, 8, other), transaction(1700, 1701, 8, nil))
+	var got []string
+	for _, r := range rows {
+		got = append(got, fmt.Sprintf("%d %s %d", r.Start/1e9, r.Name, r.RPCs))
+	}
+	if want := []string{"0 0 1", "0 1 0", "1 0 1", "1 1 1", "2 0 0", "2 1 0"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestRatesLimits: a length that is not positive, and more intervals than the limit, are errors; a
+// clock that is set back is none.
+func TestRatesLimits(t *testing.T) {
+	for _, every := range []time.Duration{0, -time.Second, time.Nanosecond} {
+		if _, err := NewRates(every, "", nil); err == nil {
+			t.Errorf("no error for intervals of %v", every)
+		}
+	}
+	sums, _ := NewRates(time.Millisecond, "", nil)
+	sums.Begin(record.Time(1e9))
+	if err := sums.Add(transaction(10, 20, 8, nil)); err != nil {
+		t.Error(err)
+	}
+	if err := sums.Add(transaction(maxIntervals+2000, maxIntervals+2001, 8, nil)); !errors.Is(err, ErrTooManyIntervals) {
+		t.Errorf("error %v for too many intervals", err)
+	}
+	if rows, err := sums.Rows(record.Time(1e9)); err != nil || len(rows) != 1 || rows[0].RPCs != 1 {
+		t.Errorf("%d rows, error %v", len(rows), err)
+	}
+}

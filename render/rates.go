@@ -1,0 +1,152 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"math/bits"
+	"slices"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/analyze"
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+var ratesColumns = []column{
+	{name: "TIME", right: true},
+	{name: "NAME", flex: true, min: 12},
+	{name: "RPCS", right: true},
+	{name: "ERR", right: true, quiet: true},
+	{name: "RETR", right: true, quiet: true},
+	{name: "TO SERVER", right: true, rank: 2},
+	{name: "TO CLIENT", right: true, rank: 2},
+	{name: "P50", right: true, rank: 3},
+	{name: "P99", right: true},
+	{name: "WORST", right: true, rank: 5},
+	{name: "IN FLIGHT", right: true, rank: 4},
+	{name: "CREDITS", right: true, rank: 6},
+	{name: "RATE"},
+	{name: "LATENCY MAP", rank: 1},
+}
+
+// The numbers of characters of a bar, and of the latencies of an interval.
+const (
+	rateCells = 16
+	heatCells = 24
+)
+
+// Rates writes a row for each interval of time: sums, a bar with the number of RPCs, and a row of
+// a heat map. The heat map has time from top to bottom and latency from left to right; a darker
+// character stands for more RPCs. start is the start of the capture.
+func Rates(w io.Writer, theme *Theme, width int, start record.Time, rows []*analyze.Rate) error {
+	most, heat := 1, latencyHeat(rows)
+	grouped := false
+	for _, r := range rows {
+		most = max(most, r.RPCs)
+		grouped = grouped || r.GroupBy != ""
+	}
+	columns := slices.Clone(ratesColumns)
+	at := func(name string) int {
+		return slices.IndexFunc(columns, func(c column) bool { return c.name == name })
+	}
+	if heat.to > heat.from {
+		columns[at("LATENCY MAP")].scale = Duration(analyze.StepStart(heat.from)) + ".." + Duration(analyze.StepStart(heat.to))
+	}
+	if name := at("NAME"); !grouped {
+		columns = slices.Delete(columns, name, name+1)
+	}
+	t := newTable(w, theme, width, columns)
+	c := clock{form: theme.times, start: record.Some(start)}
+	for _, r := range rows {
+		cells := []cell{
+			{text: string(c.append(nil, r.Start))},
+			{text: clean(r.Name), ink: theme.key},
+			{text: fmt.Sprint(r.RPCs)},
+			{text: fmt.Sprint(r.Errors)},
+			{text: fmt.Sprint(r.Retransmitted)},
+			{text: Bytes(r.BytesToServer)},
+			{text: Bytes(r.BytesToClient)},
+			{text: about(r.Latency, r.Latency.P50)},
+			{text: about(r.Latency, r.Latency.P99)},
+			{text: quantile(r.Latency.Max)},
+			{text: known(r.InFlight, "?", func(l analyze.Level) string { return fmt.Sprintf("%.1f/%d", l.Mean, l.Peak) })},
+			{text: known(r.Credits, "-", func(n int) string { return fmt.Sprint(n) })},
+			{text: theme.bar(r.RPCs, most, rateCells), ink: theme.flight},
+			{text: heat.row(theme, r), ink: theme.moved},
+		}
+		if !grouped {
+			cells = slices.Delete(cells, 1, 2)
+		}
+		if err := t.row(cells); err != nil {
+			return err
+		}
+	}
+	if err := t.flush(); err != nil || !t.drawn || !theme.legend {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%s%s%s\n", theme.dim.before, columnsExplained, theme.dim.after)
+	return err
+}
+
+// bar draws n of most as a bar of at most cells characters. Only 0 has an empty bar.
+func (t *Theme) bar(n, most, cells int) string {
+	length := (n*cells + most - 1) / most
+	fill := "#"
+	if t.unicode {
+		fill = t.glyphs.levels[len(t.glyphs.levels)-1]
+	}
+	return strings.Repeat(fill, length)
+}
+
+// heat is the scale of a heat map of latencies: the steps that have latencies, and the largest
+// number of latencies in one cell.
+type heat struct {
+	from, to int // steps
+	most     uint32
+}
+
+// latencyHeat returns the scale for some intervals.
+func latencyHeat(rows []*analyze.Rate) heat {
+	h := heat{from: analyze.LatencySteps, most: 1}
+	for _, r := range rows {
+		if steps := r.Steps(); steps != nil {
+			for i, n := range steps {
+				if n > 0 {
+					h.from, h.to = min(h.from, i), max(h.to, i+1)
+				}
+			}
+		}
+	}
+	for _, r := range rows {
+		for _, n := range h.cells(r) {
+			h.most = max(h.most, n)
+		}
+	}
+	return h
+}
+
+// cells returns the number of latencies in each cell of an interval's row.
+func (h heat) cells(r *analyze.Rate) (cells [heatCells]uint32) {
+	steps := r.Steps()
+	if steps == nil || h.to <= h.from {
+		return cells
+	}
+	for i := h.from; i < h.to; i++ {
+		cells[min((i-h.from)*heatCells/max(h.to-h.from, heatCells), heatCells-1)] += steps[i]
+	}
+	return cells
+}
+
+// row draws the row of an interval. Shades are on a logarithmic scale, so that one slow RPC
+// among many is visible.
+func (h heat) row(t *Theme, r *analyze.Rate) string {
+	shades := asciiLevels
+	if t.unicode {
+		shades = t.glyphs.levels
+	}
+	var b strings.Builder
+	scale := bits.Len32(h.most)
+	for _, n := range h.cells(r) {
+		b.WriteString(shades[(bits.Len32(n)*(len(shades)-1)+scale-1)/scale])
+	}
+	return strings.TrimRight(b.String(), " ")
+}
