@@ -280,25 +280,6 @@ func (ops *operations) reportAcked(o *Operation, at record.Stamp) {
 	}
 }
 
-// retransmitted counts and reports a retransmitted packet; o is nil if its operation is
-// not known.
-func (ops *operations) retransmitted(f *flow, o *Operation, b *Burst, cur *currentPacket) {
-	c := f.conn
-	c.record.Retransmitted++
-	cur.mark(o, record.Retransmitted)
-	if o == nil || c.follower.Operation(Event{What: Retransmitted, Op: o, By: f.side, At: cur.at, Burst: b}) == Unassigned {
-		c.record.RetransmittedUnassigned++
-	}
-}
-
-// damaged reports a retransmitted request that its receiver drops, because its ICRC is bad;
-// o is nil if its operation is not known.
-func (ops *operations) damaged(f *flow, o *Operation, at record.Stamp, b *Burst) {
-	if o != nil {
-		f.conn.follower.Operation(Event{What: Damaged, Op: o, By: f.side, At: at, Burst: b})
-	}
-}
-
 // refuse reports a refusal, and then all operations of the flow after the refused one:
 // a receiver that refuses a request accepts no request after it (IBTA volume 1, section
 // 9.9.3).

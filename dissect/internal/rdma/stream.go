@@ -340,16 +340,6 @@ func (ts *tcpStreams) takeData(f *flow, s *TCP, cur *currentPacket) {
 	ts.drainSegments(f, cur)
 }
 
-// noteResentSegment notes a retransmitted segment for the operations that end in it.
-func (ts *tcpStreams) noteResentSegment(f *flow, s *TCP, cur *currentPacket) {
-	end := octets.add(s.Seq, uint32(s.Length))
-	for i := f.ops.find(octets, s.Seq); i >= 0 && i < len(f.ops.entries) && octets.delta(f.ops.entries[i].to, end) <= 0; i++ {
-		f.ops.entries[i].op.copies.note(behind, s.At, 0)
-	}
-	o := f.ops.at(octets, s.Seq)
-	ts.operations.retransmitted(f, o, ts.operations.burstOf(f, octets, run{s.Seq, end}, o, s.At), cur)
-}
-
 // holdSegment keeps a copy of a segment that came before one that it has to follow.
 func (ts *tcpStreams) holdSegment(f *flow, s *TCP, cur *currentPacket) {
 	cur.mark(nil, record.AfterGap)
