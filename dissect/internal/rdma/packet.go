@@ -418,14 +418,7 @@ func (ib *infiniband) acknowledged(f *flow, psn uint32, cur *currentPacket) {
 	if !f.window.empty() && psns.delta(psn, f.window.first()) >= -1 {
 		ib.skipGap(f, cur)
 	}
-	l, covered := &f.ops, f.ops.unacked
-	for covered < len(l.entries) && psns.delta(psn, l.entries[covered].to) >= -1 && l.entries[covered].op != f.send && l.entries[covered].op != f.write {
-		covered++
-	}
-	ib.operations.decideCopies(f, l.unacked, covered, cur.at)
-	for ; l.unacked < covered; l.unacked++ {
-		ib.operations.reportAcked(l.entries[l.unacked].op, cur.at)
-	}
+	ib.operations.covered(f, psns, psns.add(psn, 1), cur)
 }
 
 // nak takes a NAK: it finds the refused operation, and ends the connection if the NAK

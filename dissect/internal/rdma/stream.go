@@ -430,17 +430,11 @@ func (ts *tcpStreams) acknowledgedTCP(f *flow, ack uint32, pureACK bool, cur *cu
 	w.acked, w.ackedTo = true, ack
 	f.retries = retries{}
 	f.signals.progress, f.signals.dupAcks = cur.at.Time, 0
-	l, covered := &f.ops, f.ops.unacked
-	for covered < len(l.entries) && octets.delta(ack, l.entries[covered].to) >= 0 && l.entries[covered].op != f.send && l.entries[covered].op != f.write {
-		covered++
-	}
-	ts.operations.decideCopies(f, l.unacked, covered, cur.at)
-	for ; l.unacked < covered; l.unacked++ {
-		e := &l.entries[l.unacked]
-		if e.op.Side == f.side {
-			if ts.operations.reportAcked(e.op, cur.at); pureACK {
-				cur.mark(e.op, 0)
-			}
+	first := f.ops.unacked
+	ts.operations.covered(f, octets, ack, cur)
+	for _, e := range f.ops.entries[min(first, f.ops.unacked):f.ops.unacked] {
+		if pureACK && e.op.Side == f.side {
+			cur.mark(e.op, 0)
 		}
 	}
 	if !f.window.empty() && octets.delta(ack, f.window.first()) > 0 {
