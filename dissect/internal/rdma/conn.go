@@ -227,42 +227,6 @@ type Ending struct {
 	Repeats int64
 }
 
-// retries counts the retransmissions of one request that was never acknowledged.
-type retries struct {
-	seq     uint32
-	repeats uint32
-	at      record.Stamp
-}
-
-// exhausted returns a flow whose sender retransmitted at least exhaustedAfter times
-// without an acknowledgement, nil if there is none.
-func (c *Conn) exhausted() *flow {
-	for _, f := range c.flows {
-		if f != nil && f.retries.repeats >= exhaustedAfter {
-			return f
-		}
-	}
-	return nil
-}
-
-// noteRetry counts a retransmission of a request that is not acknowledged yet.
-// Retransmissions of the oldest such request count.
-func (f *flow) noteRetry(c circle, seq uint32, unacked bool, at record.Stamp) {
-	switch s := &f.retries; {
-	case !unacked:
-		*s = retries{}
-	case s.repeats == 0 || c.delta(seq, s.seq) < 0:
-		*s = retries{seq, 1, at}
-	case seq == s.seq:
-		s.repeats = max(s.repeats+1, s.repeats) // does not overflow
-		s.at = at
-	}
-}
-
-// exhaustedAfter is the number of consecutive retransmissions of one request, none of
-// them acknowledged, after which the sender is taken to have got no more answers.
-const exhaustedAfter = 3
-
 // ends sets how the connection ended; the first call counts.
 func (c *Conn) ends(e Ending) {
 	if c.ending != nil {

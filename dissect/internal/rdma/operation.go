@@ -269,33 +269,22 @@ func (ops *operations) readPart(o *Operation, offset int64, data []byte, size in
 	}
 }
 
-// reportAcked reports that the other side has received an operation.
-func (ops *operations) reportAcked(o *Operation, at record.Stamp) {
-	if o.acked {
-		return
+// covered reports that the other side has received all operations before the sequence number
+// next.
+func (ops *operations) covered(f *flow, c circle, next uint32, cur *currentPacket) {
+	l, end := &f.ops, f.ops.unacked
+	for end < len(l.entries) && c.delta(next, l.entries[end].to) >= 0 && l.entries[end].op != f.send && l.entries[end].op != f.write {
+		end++
 	}
-	o.acked = true
-	if o.Tag != 0 {
-		o.conn.follower.Operation(Event{What: Acked, Op: o, At: at})
-	}
-}
-
-// retransmitted counts and reports a retransmitted packet; o is nil if its operation is
-// not known.
-func (ops *operations) retransmitted(f *flow, o *Operation, b *Burst, cur *currentPacket) {
-	c := f.conn
-	c.record.Retransmitted++
-	cur.mark(o, record.Retransmitted)
-	if o == nil || c.follower.Operation(Event{What: Retransmitted, Op: o, By: f.side, At: cur.at, Burst: b}) == Unassigned {
-		c.record.RetransmittedUnassigned++
-	}
-}
-
-// damaged reports a retransmitted request that its receiver drops, because its ICRC is bad;
-// o is nil if its operation is not known.
-func (ops *operations) damaged(f *flow, o *Operation, at record.Stamp, b *Burst) {
-	if o != nil {
-		f.conn.follower.Operation(Event{What: Damaged, Op: o, By: f.side, At: at, Burst: b})
+	ops.decideCopies(f, l.unacked, end, cur.at)
+	for ; l.unacked < end; l.unacked++ {
+		o := l.entries[l.unacked].op
+		if o.Side != f.side || o.acked { // a response to the other side's Read
+			continue
+		}
+		if o.acked = true; o.Tag != 0 {
+			o.conn.follower.Operation(Event{What: Acked, Op: o, At: cur.at})
+		}
 	}
 }
 

@@ -44,18 +44,6 @@ func (d *Datagram) Ready() {
 	d.print = printOf(d.Packet, d.Raw, d.Length)
 }
 
-// duplicates reports whether the packet is a duplicate that the network made of an earlier
-// packet of the same sender, of which the ICRC and the time are given: it has the same
-// bytes and the same IP identification, or, without an identification, comes sooner than
-// any sender retransmits.
-func (d *Datagram) duplicates(print uint32, at record.Time) bool {
-	return d.print != 0 && d.print == print && (d.Identification != 0 || d.At.Time-at <= copyWithin)
-}
-
-// copyWithin is the maximum time between a packet and a duplicate that the network made
-// of it.
-const copyWithin = record.Time(5e6)
-
 // printOf returns the ICRC of a packet, which distinguishes copies of it from other
 // packets, or 0 if it was not captured.
 func printOf(p *rocev2.Packet, raw []byte, length int) uint32 {
@@ -108,31 +96,6 @@ func (ib *infiniband) request(f *flow, d *Datagram, cur *currentPacket) {
 	f.signals.requested, f.signals.sent = d.At.Time, sentRequest{p.PSN, d.print, d.At.Time}
 }
 
-// damagedRequest takes a request with a bad ICRC, which its receiver drops. It shows that
-// its sender was not idle and, if the request was sent before, a retransmission. The
-// opcode has to be that of the operation, because the damage may be in the PSN.
-func (ib *infiniband) damagedRequest(f *flow, d *Datagram) {
-	psn := d.Packet.PSN
-	if delta := psns.delta(psn, f.qp.expect); !f.qp.started || delta > fitWindow || delta < -fitWindow {
-		return
-	}
-	o := f.ops.at(psns, psn)
-	item, isHeld := 0, false
-	if f.window != nil {
-		item, isHeld = f.window.find(psns, psn)
-	}
-	switch {
-	case o != nil && o.Side == f.side && o.Kind == requestKinds[d.Packet.Opcode.Info().Kind]:
-		ib.operations.damaged(f, o, d.At, ib.operations.burstOf(f, psns, run{psn, psns.add(psn, 1)}, o, d.At))
-	case isHeld:
-		f.window.items[f.window.order[item].item].keep(f, heldCopy{at: d.At, damaged: true}, ib.operations.burstOf(f, psns, run{psn, psns.add(psn, 1)}, nil, d.At))
-	}
-	f.signals.requested = d.At.Time
-}
-
-// requestKinds has the kind of the operation that a request belongs to.
-var requestKinds = map[rocev2.Kind]Kind{rocev2.KindSend: Send, rocev2.KindWrite: Write, rocev2.KindReadRequest: Read, rocev2.KindAtomic: Atomic}
-
 // sentLast notes the first copy of a packet for the operation that it ends, if it ends
 // one.
 func (f *flow) sentLast(psn uint32, turn arrival, at record.Stamp, print uint32) {
@@ -170,67 +133,6 @@ func (o *Operation) most(mtu int) uint32 {
 	}
 	return min(packetsFor(uint32(o.Length), mtu), maxJump)
 }
-
-// takeOldRequest takes a request with a PSN below the expected one: it is a
-// retransmission, or was counted as not captured before.
-func (ib *infiniband) takeOldRequest(f *flow, d *Datagram, cur *currentPacket) {
-	psn, at := d.Packet.PSN, d.At
-	if f.qp.gapFrom != f.qp.gapTo && psns.delta(psn, f.qp.gapFrom) >= 0 && psns.delta(psn, f.qp.gapTo) < 0 {
-		f.conn.record.OutOfOrder++
-		ib.tracker.unordered = true
-		cur.mark(nil, record.Late)
-		return
-	}
-	f.noteRetry(psns, psn, !f.qp.hasAck || psns.delta(psn, f.qp.acked) > 0, at)
-	o, to := ib.copyOf(f, d)
-	if o != nil && o.Kind == Write {
-		offset := int64(uint32(psns.delta(psn, o.from))) * int64(o.size)
-		cur.noteBytes(o, o.Offset+uint64(offset), min(int64(o.size), o.Length-offset))
-	}
-	var b *Burst
-	if !f.signals.networkCopy(d) {
-		b = ib.operations.burstOf(f, psns, run{psn, to}, o, at)
-	}
-	ib.operations.retransmitted(f, o, b, cur)
-}
-
-// copyOf notes a further copy of a request. It returns the operation that the copy
-// belongs to, nil if the operation is not known, and the PSN that follows the request.
-func (ib *infiniband) copyOf(f *flow, d *Datagram) (o *Operation, to uint32) {
-	psn := d.Packet.PSN
-	to = psns.add(psn, 1)
-	turn := f.qp.receiver.arrives(psn)
-	if i := f.ops.find(psns, psn); i >= 0 {
-		e := &f.ops.entries[i]
-		o = e.op
-		isRead := o.Kind == Read
-		if isRead {
-			to = e.to
-		}
-		if isRead || psns.delta(e.to, psn) == 1 {
-			if d.duplicates(o.copies.print, o.copies.newest.Time) {
-				ib.noteCopy(f)
-				return o, to
-			}
-			o.copies.note(turn, d.At, d.print)
-		}
-	}
-	if turn == inOrder {
-		f.qp.receiver.next = to
-	}
-	return o, to
-}
-
-// noteCopy counts a second copy of a packet that no sender retransmitted. If a capture has
-// many of them, it shows packets at more than one point, and their order proves nothing.
-func (ib *infiniband) noteCopy(f *flow) {
-	if f.qp.copied++; f.qp.copied >= manyCopies && uint64(f.qp.copied)*4 >= f.seq {
-		ib.tracker.unordered = true
-	}
-}
-
-// manyCopies is a number of second copies that no network makes.
-const manyCopies = 16
 
 // holdRequest keeps a copy of a request that came before one that it has to follow.
 func (ib *infiniband) holdRequest(f *flow, d *Datagram, cur *currentPacket) {
@@ -516,14 +418,7 @@ func (ib *infiniband) acknowledged(f *flow, psn uint32, cur *currentPacket) {
 	if !f.window.empty() && psns.delta(psn, f.window.first()) >= -1 {
 		ib.skipGap(f, cur)
 	}
-	l, covered := &f.ops, f.ops.unacked
-	for covered < len(l.entries) && psns.delta(psn, l.entries[covered].to) >= -1 && l.entries[covered].op != f.send && l.entries[covered].op != f.write {
-		covered++
-	}
-	ib.operations.decideCopies(f, l.unacked, covered, cur.at)
-	for ; l.unacked < covered; l.unacked++ {
-		ib.operations.reportAcked(l.entries[l.unacked].op, cur.at)
-	}
+	ib.operations.covered(f, psns, psns.add(psn, 1), cur)
 }
 
 // nak takes a NAK: it finds the refused operation, and ends the connection if the NAK

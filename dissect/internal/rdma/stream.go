@@ -340,16 +340,6 @@ func (ts *tcpStreams) takeData(f *flow, s *TCP, cur *currentPacket) {
 	ts.drainSegments(f, cur)
 }
 
-// noteResentSegment notes a retransmitted segment for the operations that end in it.
-func (ts *tcpStreams) noteResentSegment(f *flow, s *TCP, cur *currentPacket) {
-	end := octets.add(s.Seq, uint32(s.Length))
-	for i := f.ops.find(octets, s.Seq); i >= 0 && i < len(f.ops.entries) && octets.delta(f.ops.entries[i].to, end) <= 0; i++ {
-		f.ops.entries[i].op.copies.note(behind, s.At, 0)
-	}
-	o := f.ops.at(octets, s.Seq)
-	ts.operations.retransmitted(f, o, ts.operations.burstOf(f, octets, run{s.Seq, end}, o, s.At), cur)
-}
-
 // holdSegment keeps a copy of a segment that came before one that it has to follow.
 func (ts *tcpStreams) holdSegment(f *flow, s *TCP, cur *currentPacket) {
 	cur.mark(nil, record.AfterGap)
@@ -440,17 +430,11 @@ func (ts *tcpStreams) acknowledgedTCP(f *flow, ack uint32, pureACK bool, cur *cu
 	w.acked, w.ackedTo = true, ack
 	f.retries = retries{}
 	f.signals.progress, f.signals.dupAcks = cur.at.Time, 0
-	l, covered := &f.ops, f.ops.unacked
-	for covered < len(l.entries) && octets.delta(ack, l.entries[covered].to) >= 0 && l.entries[covered].op != f.send && l.entries[covered].op != f.write {
-		covered++
-	}
-	ts.operations.decideCopies(f, l.unacked, covered, cur.at)
-	for ; l.unacked < covered; l.unacked++ {
-		e := &l.entries[l.unacked]
-		if e.op.Side == f.side {
-			if ts.operations.reportAcked(e.op, cur.at); pureACK {
-				cur.mark(e.op, 0)
-			}
+	first := f.ops.unacked
+	ts.operations.covered(f, octets, ack, cur)
+	for _, e := range f.ops.entries[min(first, f.ops.unacked):f.ops.unacked] {
+		if pureACK && e.op.Side == f.side {
+			cur.mark(e.op, 0)
 		}
 	}
 	if !f.window.empty() && octets.delta(ack, f.window.first()) > 0 {

@@ -1,0 +1,175 @@
+package rdma
+
+import (
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/rocev2"
+)
+
+// What counts as a retransmission, on both transports: a request whose sequence number its sender
+// used before, unless the network duplicated the packet, or the capture shows it a second time.
+// burst.go decides why it was retransmitted, and delivery.go which copy was accepted.
+
+// takeOldRequest takes a request with a PSN below the expected one: it is a
+// retransmission, or was counted as not captured before.
+func (ib *infiniband) takeOldRequest(f *flow, d *Datagram, cur *currentPacket) {
+	psn, at := d.Packet.PSN, d.At
+	if f.qp.gapFrom != f.qp.gapTo && psns.delta(psn, f.qp.gapFrom) >= 0 && psns.delta(psn, f.qp.gapTo) < 0 {
+		f.conn.record.OutOfOrder++
+		ib.tracker.unordered = true
+		cur.mark(nil, record.Late)
+		return
+	}
+	f.noteRetry(psns, psn, !f.qp.hasAck || psns.delta(psn, f.qp.acked) > 0, at)
+	o, to := ib.copyOf(f, d)
+	if o != nil && o.Kind == Write {
+		offset := int64(uint32(psns.delta(psn, o.from))) * int64(o.size)
+		cur.noteBytes(o, o.Offset+uint64(offset), min(int64(o.size), o.Length-offset))
+	}
+	var b *Burst
+	if !f.signals.networkCopy(d) {
+		b = ib.operations.burstOf(f, psns, run{psn, to}, o, at)
+	}
+	ib.operations.retransmitted(f, o, b, cur)
+}
+
+// copyOf notes a further copy of a request. It returns the operation that the copy
+// belongs to, nil if the operation is not known, and the PSN that follows the request.
+func (ib *infiniband) copyOf(f *flow, d *Datagram) (o *Operation, to uint32) {
+	psn := d.Packet.PSN
+	to = psns.add(psn, 1)
+	turn := f.qp.receiver.arrives(psn)
+	if i := f.ops.find(psns, psn); i >= 0 {
+		e := &f.ops.entries[i]
+		o = e.op
+		isRead := o.Kind == Read
+		if isRead {
+			to = e.to
+		}
+		if isRead || psns.delta(e.to, psn) == 1 {
+			if d.duplicates(o.copies.print, o.copies.newest.Time) {
+				ib.noteCopy(f)
+				return o, to
+			}
+			o.copies.note(turn, d.At, d.print)
+		}
+	}
+	if turn == inOrder {
+		f.qp.receiver.next = to
+	}
+	return o, to
+}
+
+// damagedRequest takes a request with a bad ICRC, which its receiver drops. It shows that
+// its sender was not idle and, if the request was sent before, a retransmission. The
+// opcode has to be that of the operation, because the damage may be in the PSN.
+func (ib *infiniband) damagedRequest(f *flow, d *Datagram) {
+	psn := d.Packet.PSN
+	if delta := psns.delta(psn, f.qp.expect); !f.qp.started || delta > fitWindow || delta < -fitWindow {
+		return
+	}
+	o := f.ops.at(psns, psn)
+	item, isHeld := 0, false
+	if f.window != nil {
+		item, isHeld = f.window.find(psns, psn)
+	}
+	switch {
+	case o != nil && o.Side == f.side && o.Kind == requestKinds[d.Packet.Opcode.Info().Kind]:
+		ib.operations.damaged(f, o, d.At, ib.operations.burstOf(f, psns, run{psn, psns.add(psn, 1)}, o, d.At))
+	case isHeld:
+		f.window.items[f.window.order[item].item].keep(f, heldCopy{at: d.At, damaged: true}, ib.operations.burstOf(f, psns, run{psn, psns.add(psn, 1)}, nil, d.At))
+	}
+	f.signals.requested = d.At.Time
+}
+
+// requestKinds has the kind of the operation that a request belongs to.
+var requestKinds = map[rocev2.Kind]Kind{rocev2.KindSend: Send, rocev2.KindWrite: Write, rocev2.KindReadRequest: Read, rocev2.KindAtomic: Atomic}
+
+// noteResentSegment notes a retransmitted segment for the operations that end in it.
+func (ts *tcpStreams) noteResentSegment(f *flow, s *TCP, cur *currentPacket) {
+	end := octets.add(s.Seq, uint32(s.Length))
+	for i := f.ops.find(octets, s.Seq); i >= 0 && i < len(f.ops.entries) && octets.delta(f.ops.entries[i].to, end) <= 0; i++ {
+		f.ops.entries[i].op.copies.note(behind, s.At, 0)
+	}
+	o := f.ops.at(octets, s.Seq)
+	ts.operations.retransmitted(f, o, ts.operations.burstOf(f, octets, run{s.Seq, end}, o, s.At), cur)
+}
+
+// retransmitted counts and reports a retransmitted packet; o is nil if its operation is
+// not known.
+func (ops *operations) retransmitted(f *flow, o *Operation, b *Burst, cur *currentPacket) {
+	c := f.conn
+	c.record.Retransmitted++
+	cur.mark(o, record.Retransmitted)
+	if o == nil || c.follower.Operation(Event{What: Retransmitted, Op: o, By: f.side, At: cur.at, Burst: b}) == Unassigned {
+		c.record.RetransmittedUnassigned++
+	}
+}
+
+// damaged reports a retransmitted request that its receiver drops, because its ICRC is bad;
+// o is nil if its operation is not known.
+func (ops *operations) damaged(f *flow, o *Operation, at record.Stamp, b *Burst) {
+	if o != nil {
+		f.conn.follower.Operation(Event{What: Damaged, Op: o, By: f.side, At: at, Burst: b})
+	}
+}
+
+// duplicates reports whether the packet is a duplicate that the network made of an earlier
+// packet of the same sender, of which the ICRC and the time are given: it has the same
+// bytes and the same IP identification, or, without an identification, comes sooner than
+// any sender retransmits.
+func (d *Datagram) duplicates(print uint32, at record.Time) bool {
+	return d.print != 0 && d.print == print && (d.Identification != 0 || d.At.Time-at <= copyWithin)
+}
+
+// copyWithin is the maximum time between a packet and a duplicate that the network made
+// of it.
+const copyWithin = record.Time(5e6)
+
+// noteCopy counts a second copy of a packet that no sender retransmitted. If a capture has
+// many of them, it shows packets at more than one point, and their order proves nothing.
+func (ib *infiniband) noteCopy(f *flow) {
+	if f.qp.copied++; f.qp.copied >= manyCopies && uint64(f.qp.copied)*4 >= f.seq {
+		ib.tracker.unordered = true
+	}
+}
+
+// manyCopies is a number of second copies that no network makes.
+const manyCopies = 16
+
+// Retransmissions that nothing acknowledges: the sender gives up after some of them.
+
+// retries counts the retransmissions of one request that was never acknowledged.
+type retries struct {
+	seq     uint32
+	repeats uint32
+	at      record.Stamp
+}
+
+// exhausted returns a flow whose sender retransmitted at least exhaustedAfter times
+// without an acknowledgement, nil if there is none.
+func (c *Conn) exhausted() *flow {
+	for _, f := range c.flows {
+		if f != nil && f.retries.repeats >= exhaustedAfter {
+			return f
+		}
+	}
+	return nil
+}
+
+// noteRetry counts a retransmission of a request that is not acknowledged yet.
+// Retransmissions of the oldest such request count.
+func (f *flow) noteRetry(c circle, seq uint32, unacked bool, at record.Stamp) {
+	switch s := &f.retries; {
+	case !unacked:
+		*s = retries{}
+	case s.repeats == 0 || c.delta(seq, s.seq) < 0:
+		*s = retries{seq, 1, at}
+	case seq == s.seq:
+		s.repeats = max(s.repeats+1, s.repeats) // does not overflow
+		s.at = at
+	}
+}
+
+// exhaustedAfter is the number of consecutive retransmissions of one request, none of
+// them acknowledged, after which the sender is taken to have got no more answers.
+const exhaustedAfter = 3

@@ -1,0 +1,156 @@
+package transaction
+
+import (
+	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// The end of a transaction: with its Reply, or without it when its connection ends, its XID is used
+// again, or memory is short. Its record then waits for the packets that can still change it.
+
+// maxSettling is the maximum number of ended transactions that wait for later packets.
+const maxSettling = 1 << 12
+
+// end ends a transaction. Its record is handed out when no later packet can change it.
+func (t *Table) end(x *txn, status record.Status) {
+	cs := x.cs
+	x.rec.Status = status
+	if x.state == outstanding {
+		cs.open[x.side].remove(x)
+		cs.calls.remove(x)
+		if x.checks.isDone {
+			cs.checks.credits[x.side].dones--
+		}
+		if x.checks.asks {
+			cs.checks.asking--
+		}
+		if x.listsIncomplete {
+			cs.incompleteLists[x.side]--
+		}
+	}
+	if x.answered != &noAnswer {
+		x.enter(awaitingDelivery)
+	} else {
+		x.enter(unanswered)
+	}
+	t.longCall(x)
+	unexpose(cs, x)
+	x.ended = t.Clock
+	if status == record.NoReply && !cs.closing { // the Calls of a closing connection were remembered before
+		t.rememberUnanswered(x)
+	}
+	cs.finished.add(x)
+	t.settling.Push(x)
+}
+
+// Expire hands out the transactions that have waited long enough.
+func (t *Table) Expire() {
+	if t.Clock <= t.due && t.settling.Len() < maxSettling {
+		return
+	}
+	for t.settling.Len() > 0 {
+		x := t.settling.First()
+		if x.state != emitted {
+			wait := t.options.Linger
+			switch {
+			case x.pendingFindings > 0:
+				wait = max(wait, pendingWait)
+			case x.state.mayBeRetransmitted():
+				wait = max(wait, x.cs.conn.Setup().ResponseWithin)
+			}
+			if t.Clock-x.ended <= wait && t.settling.Len() < maxSettling {
+				t.due = x.ended + t.options.Linger
+				return
+			}
+			if !x.cs.conn.Setup().ID.Known() && t.settling.Len() < maxSettling {
+				return
+			}
+			t.emit(x)
+		}
+		t.settling.Pop()
+		t.release(x)
+	}
+}
+
+// pendingWait is the time for which the record of a transaction waits for pending findings about
+// it.
+const pendingWait = record.Time(4e9)
+
+// Drain hands out all transactions that have ended.
+func (t *Table) Drain() {
+	for ; t.settling.Len() > 0; t.settling.Pop() {
+		x := t.settling.First()
+		t.emit(x)
+		t.release(x)
+	}
+}
+
+// callKey identifies a Call across connections.
+type callKey struct {
+	caller, responder *rdma.Host
+	xid               uint32
+}
+
+func (k callKey) hold() {
+	k.caller.Hold()
+	k.responder.Hold()
+}
+
+func (k callKey) release() {
+	k.caller.LetGo()
+	k.responder.LetGo()
+}
+
+// pastCall is a Call that got no Reply, or whose Reply was not acknowledged.
+type pastCall struct {
+	id         int64
+	connection int
+	tag        rdma.Tag
+}
+
+// maxUnanswered is the maximum number of unanswered Calls that are remembered.
+const maxUnanswered = 1 << 14
+
+func (x *txn) callKey() callKey {
+	c := x.cs.conn
+	return callKey{c.Host(x.side), c.Host(x.side.Other()), uint32(x.rec.XID)}
+}
+
+// rememberUnanswered remembers the XID of an unanswered Call, to recognize its retransmission on
+// another connection.
+func (t *Table) rememberUnanswered(x *txn) {
+	if x.rec.Call == nil {
+		return
+	}
+	if len(t.unanswered) >= maxUnanswered {
+		for k := range t.unanswered {
+			k.release()
+		}
+		clear(t.unanswered)
+	}
+	k := x.callKey()
+	before := len(t.unanswered)
+	t.unanswered[k] = pastCall{x.rec.ID, x.cs.conn.Setup().ID.Or(0), x.tag(partReply)}
+	if len(t.unanswered) > before {
+		k.hold()
+	}
+}
+
+// findRetransmitted finds the unanswered transaction that a new Call retransmits, if any.
+func (t *Table) findRetransmitted(x *txn) {
+	if len(t.unanswered) == 0 {
+		return
+	}
+	k := x.callKey()
+	if before, known := t.unanswered[k]; known {
+		if x.cs.conn.Setup().ID.Or(0) == before.connection {
+			return
+		}
+		delete(t.unanswered, k)
+		k.release()
+		x.rec.RetransmitOf = before.id
+		if old, _ := t.tagged(before.tag); old != nil && old.state != emitted {
+			old.repeatedElsewhere = true
+		}
+	}
+}
