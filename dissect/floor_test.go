@@ -13,7 +13,7 @@ import (
 )
 
 // floors has, for each of the harms, the number of rules of which a violation is still reported. A
-// program that reports nothing accuses nobody, but is of no use.
+// program that reports nothing has no false findings, but is of no use.
 var floors = map[string]int{
 	"whole":                           78,
 	"cut to 64 bytes":                 4,
