@@ -341,3 +341,35 @@ func TestNeeds(t *testing.T) {
 		}
 	}
 }
+
+// TestGapBeforeDelivery: a finding about a truncated Send waits until the Send was delivered. If a
+// packet turns out to be missing before, it is not reported: the packet may have been another copy.
+func TestGapBeforeDelivery(t *testing.T) {
+	for _, missing := range []bool{false, true} {
+		w := synth.New()
+		c := w.RoCE(synth.Options{ManualAck: true})
+		c.Connect()
+		for _, f := range c.Client.Call(synth.Call{Vers: 3}) {
+			f.Truncate(f.Length - 4)
+		}
+		second := c.Client.Call(synth.Null())
+		c.Client.Call(synth.Null())
+		if missing {
+			w.Drop(second...)
+		}
+		c.Server.Ack()
+		var found []string
+		d := dissect.New(dissect.Handler{Finding: func(f *record.Finding) error {
+			found = append(found, f.Rule)
+			return nil
+		}}, dissect.Options{})
+		for f := range testkit.Made(w.Frames) {
+			d.Frame(f)
+		}
+		s, _ := d.Finish()
+		dropped := slices.ContainsFunc(s.NotJudged, func(n record.NotJudged) bool { return n.Rule == "rdma-version" && n.Gap == "missing" })
+		if slices.Contains(found, "rdma-version") == missing || dropped != missing {
+			t.Errorf("a packet is missing: %t; findings %q, not reported %+v", missing, found, s.NotJudged)
+		}
+	}
+}

@@ -99,3 +99,25 @@ func TestWaitingRecords(t *testing.T) {
 		t.Errorf("%d of %d records were passed on, want %d", passed, most+more, more)
 	}
 }
+
+// TestRolledBack: a NAK shows that the receiver dropped a Call that the capture has in order, so
+// that its retransmission is the copy that was accepted.
+func TestRolledBack(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{ManualAck: true})
+	c.Connect()
+	call := c.Client.Call(synth.Null())
+	w.Advance(time.Millisecond)
+	c.Server.Nak(0)
+	w.Advance(10 * time.Millisecond)
+	again := w.Retransmit(call...)
+	w.Advance(time.Millisecond)
+	c.Server.Ack()
+	c.Server.Reply(synth.NullReply())
+	c.Client.Ack()
+	for _, r := range look(w).transactions {
+		if got := r.Call.Delivered.Or(0); got != record.Time(again[0].Time) || r.Call.Delivery != record.DeliveryCertain {
+			t.Errorf("the Call was accepted %v after it was sent, %s", time.Duration(got-r.Call.Time), r.Call.Delivery)
+		}
+	}
+}
