@@ -136,7 +136,7 @@ func (h heat) cells(r *analyze.Rate) (cells [heatCells]uint32) {
 	return cells
 }
 
-// row draws the row of an interval. Shades are on a logarithmic scale, so that one slow RPC
+// row draws the row of an interval. Shades are on a logarithmic scale, so that a single slow RPC
 // among many is visible.
 func (h heat) row(t *Theme, r *analyze.Rate) string {
 	shades := asciiLevels
