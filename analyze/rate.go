@@ -56,8 +56,8 @@ func (s *Rate) Steps() *[LatencySteps]uint32 { return s.steps }
 
 // Level describes a number that changed during an interval.
 type Level struct {
-	Mean float64 `json:"mean" doc:"Mean over the time of the interval."`
-	Peak int     `json:"peak" doc:"Maximum."`
+	Mean float64 `json:"mean" doc:"Mean number over the time of the interval."`
+	Peak int     `json:"peak" doc:"Largest number at one time of the interval."`
 }
 
 // change is a point of time at which a Call was sent, or its Reply delivered.
