@@ -1,10 +1,12 @@
 package render
 
 import (
+	"bytes"
 	"encoding"
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rdmadump/rdmadump/dissect/field"
@@ -19,6 +21,31 @@ import (
 type Columns struct {
 	fields query.Fields
 	list   []chosen
+	csv    bool
+}
+
+// CSV makes Columns write the format of RFC 4180 with line feeds: commas between the fields, and
+// quotes where they are needed. It returns the line with the names of the fields.
+func (c *Columns) CSV() string {
+	c.csv = true
+	var names []string
+	for _, col := range c.list {
+		names = append(names, col.path)
+	}
+	return strings.Join(names, ",") + "\n"
+}
+
+// end appends what follows a field that begins at from: a tab, or, in CSV, a comma. In CSV, it
+// also adds quotes to the field if it needs them.
+func (c *Columns) end(b []byte, from int) []byte {
+	if !c.csv {
+		return append(b, '\t')
+	}
+	if text := b[from:]; bytes.ContainsAny(text, ",\"") {
+		quoted := `"` + strings.ReplaceAll(string(text), `"`, `""`) + `"`
+		b = append(b[:from], quoted...)
+	}
+	return append(b, ',')
 }
 
 // chosen is one chosen field. The other members are only for packets.
@@ -114,12 +141,12 @@ func (c *Columns) Append(b []byte, r any) []byte {
 		return c.packet(b, p)
 	}
 	for i := range c.list {
-		if i > 0 {
-			b = append(b, '\t')
-		}
+		from := len(b)
 		b = appendAny(b, c.fields.Raw(r, c.list[i].path))
+		b = c.end(b, from)
 	}
-	return append(b, '\n')
+	b[len(b)-1] = '\n' // in place of the last separator
+	return b
 }
 
 // packet appends the line of a packet. It skips fields of headers that the packet does not
@@ -132,6 +159,7 @@ func (c *Columns) packet(b []byte, p *record.Packet) []byte {
 		}
 	}
 	for i := range c.list {
+		from := len(b)
 		switch col := &c.list[i]; {
 		case col.in.Has(has):
 			b = col.appendRows(b, p)
@@ -141,9 +169,9 @@ func (c *Columns) packet(b []byte, p *record.Packet) []byte {
 		default:
 			b = appendAny(b, c.fields.Raw(p, col.path))
 		}
-		b = append(b, '\t')
+		b = c.end(b, from)
 	}
-	b[len(b)-1] = '\n' // in place of the last tab
+	b[len(b)-1] = '\n' // in place of the last separator
 	return b
 }
 

@@ -156,7 +156,7 @@ var flagTable = []struct {
 	}},
 
 	{"output", presentation, func(f *flags, s *pflag.FlagSet) {
-		s.StringVarP(&f.output, "output", "o", "text", "write records in this `format`: text or json (one record per line)")
+		s.StringVarP(&f.output, "output", "o", "text", "write records in this `format`: text, json (one record per line) or csv")
 	}},
 	{"jq", presentation, func(f *flags, s *pflag.FlagSet) {
 		s.StringVar(&f.jq, "jq", "", "run this jq `program` on the JSON of each record, but not of the summary, and print its results")
@@ -232,9 +232,12 @@ func fixed[T ~string](values ...T) func(*view) []string {
 // outputs returns the values of -o that a view accepts.
 func outputs(v *view) []string {
 	if v.takes("fail-on") {
-		return []string{"text", "json", "sarif", "junit"}
+		return []string{"text", "json", "csv", "sarif", "junit"}
 	}
-	return []string{"text", "json"}
+	if v.csv == nil {
+		return []string{"text", "json"}
+	}
+	return []string{"text", "json", "csv"}
 }
 
 // commonFlags are supported by every view, except by those that list them in without.

@@ -30,6 +30,7 @@ type settings struct {
 	jq         *gojq.Code
 	program    string // source of jq
 	columns    *render.Columns
+	heading    string // first line of the output of columns
 	order      order
 	count      int64
 	xids       []record.Hex32
@@ -144,14 +145,8 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 			s.notes = append(s.notes, query.OnlyInFilters(f.jq, v.fields)...)
 		}
 	}
-	if len(f.fields) > 0 {
-		if s.json {
-			return nil, fmt.Errorf("-e only applies to text output; use --jq with -o json")
-		}
-		var err error
-		if s.columns, err = render.NewColumns(f.fields, v.fields); err != nil {
-			return nil, fmt.Errorf("-e: %w", err)
-		}
+	if err := s.parseColumns(f); err != nil {
+		return nil, err
 	}
 	if s.bytes && s.json {
 		return nil, fmt.Errorf("-x only applies to text output, because JSON does not contain the bytes of packets")
@@ -164,6 +159,30 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 	return s, nil
 }
 
+// parseColumns determines the fields to print, if not whole records are printed.
+func (s *settings) parseColumns(f *flags) (err error) {
+	names, csv := f.fields, f.output == "csv"
+	switch {
+	case len(names) > 0 && s.json:
+		return fmt.Errorf("-e only applies to text and CSV; use --jq with -o json")
+	case csv && s.json:
+		return fmt.Errorf("--jq works on JSON and cannot be combined with -o csv")
+	case csv && (s.timeline || s.tree || s.bytes):
+		return fmt.Errorf("-o csv writes the rows of a table and no drawings, trees or bytes")
+	case csv && len(names) == 0:
+		names = s.view.csv
+	case len(names) == 0:
+		return nil
+	}
+	if s.columns, err = render.NewColumns(names, s.view.fields); err != nil {
+		return fmt.Errorf("-e: %w", err)
+	}
+	if csv {
+		s.heading = s.columns.CSV()
+	}
+	return nil
+}
+
 // paths returns the fields that filters, columns or the order use.
 func (s *settings) paths(f *flags) (paths []string) {
 	for _, filter := range []*query.Filter{s.filter, s.summed} {
@@ -171,7 +190,11 @@ func (s *settings) paths(f *flags) (paths []string) {
 			paths = append(paths, filter.Paths()...)
 		}
 	}
-	for _, name := range f.fields {
+	names := f.fields
+	if s.heading != "" && len(names) == 0 {
+		names = s.view.csv
+	}
+	for _, name := range names {
 		if path, err := query.Resolve(name, s.view.fields); err == nil {
 			paths = append(paths, path)
 		}

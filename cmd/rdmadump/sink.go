@@ -59,6 +59,7 @@ func newSink(set *settings, stdout, notes io.Writer, shown string) *sink {
 	for _, xid := range set.xids {
 		s.near = append(s.near, query.Near{Wanted: xid.String()})
 	}
+	s.w.WriteString(set.heading) // an error comes again with the first record
 	if set.order.path != "" {
 		s.sorter = newSorter(set.order)
 	}
