@@ -26,7 +26,7 @@ type Rate struct {
 	Latency       Quantiles         `json:"latency" doc:"Distribution of the latencies of the RPCs."`
 	InFlight      record.Opt[Level] `json:"in_flight" doc:"Number of Calls that were in flight; null if there were too many to count them."`
 	Credits       record.Opt[int]   `json:"credits" doc:"Number of credits that the last Reply of the interval granted; null without a Reply."`
-	Retransmitted int               `json:"retransmitted" doc:"Number of retransmitted packets of the RPCs."`
+	Retransmitted int               `json:"retransmitted" doc:"Number of retransmitted packets of the RPCs that the interval counts; the packets may be in other intervals."`
 
 	latencies durations
 	steps     *[LatencySteps]uint32 // number of latencies in each step; nil for none

@@ -186,8 +186,8 @@ func TestSlowest(t *testing.T) {
 // NAK, also if the NAK had no effect, and only one wait is attributed to a packet that arrived early.
 func TestWaitsOfNaks(t *testing.T) {
 	for name, want := range map[string]map[record.WaitReason]int{
-		"rocev2-storm41.pcap.zst":         {record.RetransmitNak: 98},
-		"ends-stormall42-client.pcap.zst": {record.RetransmitNak: 5, record.RetransmitTimeout: 1},
+		"rocev2-storm41.pcap.zst":         {record.RetransmitNak: 105},
+		"ends-stormall42-client.pcap.zst": {record.RetransmitNak: 6, record.RetransmitTimeout: 1},
 	} {
 		transactions, _ := records(t, name)
 		frames, _ := testkit.Frames(t, captures+name)

@@ -211,7 +211,7 @@ func Cause(r *record.Transaction) string {
 	if w := longest(r, false); w != nil && r.Waited(w) >= latency/5 {
 		ns := Duration(r.Waited(w))
 		if id, known := w.BlockingTransaction.Get(); known && w.Reason == record.HeadOfLine {
-			return fmt.Sprintf("%s stalled while busy with transaction %d", ns, id)
+			return fmt.Sprintf("%s stalled during transmissions for transaction %d", ns, id)
 		}
 		return fmt.Sprintf("%s %s stalled %s", ns, w.Waiting, stalledUntil(w))
 	}

@@ -105,9 +105,9 @@ var explanations = []Explanation{
 
 	{"rates", "TIME", "Start of the interval; the flag --time selects the format."},
 	{"rates", "NAME", "Values of the fields that --by names."},
-	{"rates", "RPCS", "Number of RPCs with a Reply in the interval, and of RPCs without a Reply with a Call in it."},
+	{"rates", "RPCS", "Number of RPCs that were answered in the interval; an RPC without a Reply counts in the interval of its Call."},
 	{"rates", "ERR", "Number of RPCs that failed: without a Call or Reply in the capture, rejected by RPC, with RDMA_ERROR, or with an NFS error status."},
-	{"rates", "RETR", "Number of retransmitted packets of the RPCs."},
+	{"rates", "RETR", "Number of retransmitted packets of the RPCs that the row counts; the packets may be in other intervals."},
 	{"rates", "TO SERVER", "Number of bytes in the Payload streams that clients sent."},
 	{"rates", "TO CLIENT", "Number of bytes in the Payload streams that servers sent."},
 	{"rates", "P50", "Median of the latency."},

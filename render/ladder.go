@@ -119,6 +119,9 @@ func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction)
 	took := ""
 	if latency, known := r.LatencyNS.Get(); known {
 		took = " after " + Duration(latency)
+		if least, uncertain := r.LatencyMinNS.Get(); uncertain {
+			took = " after " + Duration(least) + " to " + Duration(latency) + ", because it is uncertain which copy of the Reply was accepted"
+		}
 	}
 	if p := phases(r); p != "" {
 		took += ": " + p
@@ -286,10 +289,19 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 		})
 	}
 	if m := r.Reply; m != nil && m.FirstSent.Known() && !slices.ContainsFunc(rungs, func(g rung) bool { return g.at == m.FirstSent.Or(0) }) {
-		rungs = append(rungs, rung{at: m.FirstSent.Or(0), text: "Reply: this copy was not accepted", ink: theme.warn})
+		rungs = append(rungs, rung{at: m.FirstSent.Or(0), text: firstCopyText(m), ink: theme.warn})
 	}
 	slices.SortStableFunc(rungs, func(a, b rung) int { return cmp.Compare(a.at, b.at) })
 	return withPauses(rungs, theme, r)
+}
+
+// firstCopyText describes the first copy of a Reply of which a later copy was, or may have been,
+// accepted.
+func firstCopyText(m *record.Message) string {
+	if m.Delivery == record.DeliveryCertain {
+		return "Reply: this copy was not accepted"
+	}
+	return "Reply: first copy, which may be the accepted one"
 }
 
 // place is where an RDMA Write writes to.
@@ -405,7 +417,7 @@ func foldRungs(rungs []rung) []rung {
 		}
 		out = append(out, rungs[i:i+ladderFold]...)
 		folded := rungs[i+ladderFold]
-		folded.text = fmt.Sprintf("... %d more of these, to packet %s", j-i-ladderFold, rungs[j-1].packets)
+		folded.text = fmt.Sprintf("... %d more of these, the last in %s", j-i-ladderFold, rungs[j-1].packets)
 		folded.marks, folded.handle = nil, nil
 		for _, g := range rungs[i+ladderFold : j] {
 			for n, handle := range g.handle {

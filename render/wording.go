@@ -14,7 +14,7 @@ var waitTexts = map[record.WaitReason]string{
 	record.RetransmitNak:     "retransmission after a NAK",
 	record.RetransmitUnknown: "retransmission for a reason that the capture does not show",
 	record.RNRNak:            "receiver not ready (RNR NAK)",
-	record.HeadOfLine:        "its side was busy with another RPC",
+	record.HeadOfLine:        "its side was transmitting for another RPC",
 	record.CreditLimit:       "waiting for credits",
 }
 
@@ -30,7 +30,7 @@ func waitText(reason record.WaitReason) string {
 // stalledUntil says what a side waited for, after "stalled" or "no progress".
 func stalledUntil(w *record.Wait) string {
 	if id, known := w.BlockingTransaction.Get(); known && w.Reason == record.HeadOfLine {
-		return fmt.Sprintf("while it was busy with transaction %d", id)
+		return fmt.Sprintf("while it was transmitting for transaction %d", id)
 	}
 	switch w.Reason {
 	case record.RetransmitTimeout:

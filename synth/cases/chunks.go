@@ -157,7 +157,7 @@ var chunks = []Case{
 		}, Healthy: does(write(), writeReply()),
 	},
 	{
-		Rule: "read-chunk-not-read", Name: "a WRITE", AtFault: server,
+		Rule: "read-chunk-not-read", Name: "a WRITE",
 		Broken: pulls(write(), writeReply(), 0), Healthy: pulls(write(), writeReply(), 4096),
 	},
 	{
@@ -165,11 +165,11 @@ var chunks = []Case{
 		Broken: pulls(write(), writeReply(), 4092), Healthy: pulls(sized(synth.Write3(0, data(4093)).Reduce(0xa1), 4096), synth.Write3Reply(4093), 4093),
 	}, // the round-up need not be read
 	{
-		Rule: "read-chunk-not-read", Name: "a Call that was refused", AtFault: server,
+		Rule: "read-chunk-not-read", Name: "a Call that was refused",
 		Broken: pulls(compound(4096).Reduce(0xa1), compoundReply(4096), 0), Healthy: pulls(write(), synth.Failed(13, 0, 0), 0),
 	},
 	{
-		Rule: "read-chunk-not-read", Name: "a Long Call", AtFault: server,
+		Rule: "read-chunk-not-read", Name: "a Long Call",
 		Broken: pulls(long, synth.Symlink3Reply(), 0), Healthy: does(long, synth.Symlink3Reply()),
 	},
 	{

@@ -151,7 +151,9 @@ func (ops *operations) burstOf(f *flow, c circle, r run, o *Operation, at record
 	default:
 		b.Cause = record.RetransmitUnknown
 	}
-	s.nak.open = false
+	if asked || expired { // the sender goes back, as the NAK requested
+		s.nak.open = false
+	}
 	return &b.Burst
 }
 

@@ -97,7 +97,10 @@ func (q *queuePair) ordered() bool        { return false }
 func (q *queuePair) evict() bool          { return false }
 
 func (q *queuePair) awaited() bool {
-	return q.started && q.hasAck && psns.delta(q.acked, q.expect) >= 0
+	if !q.started { // its first request was acknowledged, but not captured
+		return q.announced && q.ackedEarly && psns.delta(q.earlyAck, q.expect) >= 0
+	}
+	return q.hasAck && psns.delta(q.acked, q.expect) >= 0
 }
 
 func (q *queuePair) expired(idle record.Time) bool {

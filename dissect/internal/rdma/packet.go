@@ -483,6 +483,9 @@ func (ib *infiniband) readResponse(f, asker *flow, p *rocev2.Packet, cur *curren
 		ib.operations.retransmitted(f, o, nil, cur)
 		return
 	}
+	if asker.qp.hasAck && psns.delta(asker.qp.acked, p.PSN) > 0 && o.Again == 0 { // a later request was acknowledged first, and the requester did not ask again
+		ib.tracker.unordered = true
+	}
 	if index+1 < o.seen.Last().Hi {
 		c.record.OutOfOrder++
 		cur.mark(o, record.OutOfOrder)

@@ -159,17 +159,17 @@ func noteResponseSize(t *Table, m *nfs.Message) {
 
 // responseSize returns the largest Reply that the session of the decoded Call admits, if the capture
 // shows it.
-func (c checker) responseSize() (size uint32, known bool) {
+func (c checker) responseSize() (size uint32, inSession, known bool) {
 	b := c.body
 	if len(b.message.Ops) == 0 || b.message.Ops[0].Name != "SEQUENCE" {
-		return 0, false
+		return 0, false, false
 	}
 	at := b.message.Ops[0].At + 4 // after the number of the operation
 	if at+int64(len(sessionID{})) > int64(len(b.bytes)) {
-		return 0, false
+		return 0, true, false
 	}
 	size, known = c.cs.table.responseSizes[sessionID(b.bytes[at:at+int64(len(sessionID{}))])]
-	return size, known
+	return size, true, known
 }
 
 // shortMessage is a message in the backward direction that is too short for its headers. Its receiver

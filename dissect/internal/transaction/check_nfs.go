@@ -235,8 +235,10 @@ func (c checker) checkLargest(largest int64) {
 		return
 	}
 	limit, offered := int64(inlineThreshold(c.cs, x.side.Other())), x.offered(replyChunk, 0)
-	if most, known := c.responseSize(); known {
+	if most, inSession, known := c.responseSize(); known {
 		largest = min(largest, int64(most))
+	} else if inSession {
+		return // the session, which the capture lacks, may limit the Reply
 	}
 	if offered < largest && largest > limit {
 		x.checks.replyTooLong = true

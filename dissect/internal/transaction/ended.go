@@ -3,6 +3,7 @@ package transaction
 import (
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 )
 
 // The end of a transaction: with its Reply, or without it when its connection ends, its XID is used
@@ -106,6 +107,40 @@ type pastCall struct {
 	id         int64
 	connection int
 	tag        rdma.Tag
+	form       callForm
+	bytes      record.Opt[int] // of the Send
+}
+
+// callForm is how a Call was sent. A retransmission on a new connection may have other chunks.
+type callForm uint8
+
+const (
+	otherForm  callForm = iota // no RDMA_MSG and no RDMA_NOMSG, or a header that is not known
+	inlineForm                 // the Send contains the whole Call, and there are no chunks
+	chunkForm                  // the Call has chunks
+)
+
+// formOf returns the form of a Call with a header.
+func formOf(h *rpcrdma.Header) callForm {
+	switch {
+	case !h.Understood() || h.Proc != rpcrdma.Msg && h.Proc != rpcrdma.NoMsg:
+		return otherForm
+	case len(h.Reads) > 0 || len(h.WriteEnds) > 0 || h.HasReply:
+		return chunkForm
+	}
+	return inlineForm
+}
+
+// mayBe reports whether a Call may be a retransmission of the past one. Without chunks it has the
+// same length.
+func (p *pastCall) mayBe(x *txn) bool {
+	switch {
+	case p.form == otherForm || x.form == otherForm:
+		return false
+	case p.form == inlineForm && x.form == inlineForm:
+		return p.bytes == x.call.SendBytes
+	}
+	return true
 }
 
 // maxUnanswered is the maximum number of unanswered Calls that are remembered.
@@ -130,7 +165,7 @@ func (t *Table) rememberUnanswered(x *txn) {
 	}
 	k := x.callKey()
 	before := len(t.unanswered)
-	t.unanswered[k] = pastCall{x.rec.ID, x.cs.conn.Setup().ID.Or(0), x.tag(partReply)}
+	t.unanswered[k] = pastCall{x.rec.ID, x.cs.conn.Setup().ID.Or(0), x.tag(partReply), x.form, x.call.SendBytes}
 	if len(t.unanswered) > before {
 		k.hold()
 	}
@@ -143,7 +178,7 @@ func (t *Table) findRetransmitted(x *txn) {
 	}
 	k := x.callKey()
 	if before, known := t.unanswered[k]; known {
-		if x.cs.conn.Setup().ID.Or(0) == before.connection {
+		if x.cs.conn.Setup().ID.Or(0) == before.connection || !before.mayBe(x) {
 			return
 		}
 		delete(t.unanswered, k)

@@ -251,9 +251,10 @@ func (cs *connState) call(m *message) {
 	cs.open[side].add(x)
 	cs.calls.add(x)
 	m.Tag = x.tag(partCall)
-	t.findRetransmitted(x)
 	m.fill(&x.call)
 	x.rec.Call, x.callSeq = &x.call, m.Seq
+	x.form = formOf(h)
+	t.findRetransmitted(x)
 	if h.Length >= 12 {
 		cs.requested[side] = record.Some(h.Credits)
 	}

@@ -1,5 +1,7 @@
 package transaction
 
+import "github.com/rdmadump/rdmadump/dissect/record"
+
 // openCalls are the Calls of a side that have no Reply yet, by XID.
 type openCalls map[uint32]*txn
 
@@ -11,6 +13,12 @@ func (o openCalls) only() *txn {
 		}
 	}
 	return nil
+}
+
+// has reports whether a Call with this XID is outstanding.
+func (o openCalls) has(xid record.Opt[uint32]) bool {
+	id, known := xid.Get()
+	return known && o[id] != nil
 }
 
 // add adds a Call, which replaces a Call with the same XID.

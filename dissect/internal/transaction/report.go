@@ -148,15 +148,24 @@ func (cs *connState) decide(side rdma.Side, now moment) {
 			return proved, 0
 		case p.until != evidence.Next && !end, now == acknowledged:
 			return waiting, 0
-		case p.memory != target{} && p.next == side && now == beforeMessage:
+		case (p.memory != target{} || awaitsCall(p)) && p.next == side && now == beforeMessage:
 			return waiting, 0
+		case awaitsCall(p) && cs.open[p.next].has(p.where.XID): // the Call was captured after its answer
+			cs.table.unordered = true
+			return excused, 0
 		case p.memory != target{} && exposesAll(cs, p.next, p.memory): // the Call was late, or retransmitted
+			cs.table.unordered = true
 			return excused, 0
 		case gap == 0 && (p.next == side || end):
 			return proved, 0
 		}
 		return waiting, 0
 	})
+}
+
+// awaitsCall reports whether a finding is that an answer has no Call.
+func awaitsCall(p *pending) bool {
+	return p.rule == rule.ReplyWithoutCall || p.rule == rule.ErrorUnknownXID
 }
 
 // isOutstanding reports whether the transaction of a tag has no Reply yet.

@@ -138,6 +138,7 @@ type txn struct {
 	repeatedElsewhere bool // the requester sent the Call again on another connection
 	offersReplyChunk  bool // the Call offers a Reply chunk
 	listsIncomplete   bool // the chunk lists of the Call are not completely known
+	form              callForm
 	control           bool // the Call creates or destroys an RPCSEC_GSS context
 	namedAll          bool // all operations of a COMPOUND Call are known
 

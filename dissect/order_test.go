@@ -1,0 +1,127 @@
+package dissect_test
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/synth"
+)
+
+// TestUnprovenFaults: healthy traffic of which the capture lacks a packet, a session or an earlier
+// connection, or has packets in another order, causes no finding that names a side at fault, and no
+// error.
+func TestUnprovenFaults(t *testing.T) {
+	data := bytes.Repeat([]byte("rdmadump"), 512) // 4096 bytes
+	mem := synth.Mem(0xa1, 4096)
+	for name, traffic := range map[string]func(w *synth.Wire, c *synth.Conn){
+		"the first Call is missing": func(w *synth.Wire, c *synth.Conn) {
+			call := synth.Read3(0, 4096).Offer(mem)
+			call.XID = 77
+			missing := c.Client.Call(call)
+			c.Server.Ack()
+			reply := synth.Read3Reply(data).To(call)
+			c.Server.Push(reply)
+			c.Server.Reply(reply)
+			c.Client.Ack()
+			w.Drop(missing...)
+		},
+		"an RDMA Read is captured before its Call": func(w *synth.Wire, c *synth.Conn) {
+			c.RPC(synth.Null(), synth.NullReply())
+			call := synth.Write3(0, data).Reduce(0xa1)
+			call.XID = 77
+			read := c.Server.ReadRequest(0xa1, call.Reads[0].Offset, 4096)
+			c.Client.Call(call)
+			read.Respond(data)
+			c.Server.Reply(synth.Write3Reply(4096).To(call))
+			c.Client.Ack()
+			c.RPC(synth.Null(), synth.NullReply())
+		},
+		"RDMA Writes are captured before their Call": func(w *synth.Wire, c *synth.Conn) {
+			c.RPC(synth.Null(), synth.NullReply())
+			call := synth.Read3(0, 4096).Offer(mem)
+			call.XID = 77
+			reply := synth.Read3Reply(data).To(call)
+			c.Server.Push(reply)
+			c.Client.Call(call)
+			c.Server.Reply(reply)
+			c.Client.Ack()
+			c.RPC(synth.Null(), synth.NullReply())
+		},
+		"a Reply is captured before its Call": func(w *synth.Wire, c *synth.Conn) {
+			c.RPC(synth.Null(), synth.NullReply())
+			call := synth.Getattr3()
+			call.XID = 77
+			c.Server.Reply(synth.Getattr3Reply().To(call))
+			c.Client.Call(call)
+			c.Client.Ack()
+			for range 45 {
+				w.Advance(time.Second)
+				c.RPC(synth.Getattr3(), synth.Getattr3Reply())
+			}
+		},
+		"the session was created before the capture": func(w *synth.Wire, c *synth.Conn) {
+			c.RPC(synth.Null(), synth.NullReply())
+			c.RPC(synth.Compound(synth.OpSequence(1), synth.OpPutFH(), synth.OpReadDir(8192)), synth.CompoundReply(synth.ResSequence(1), synth.ResPutFH(), synth.ResReadDir("a")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+				c.Connect()
+				traffic(w, c)
+				for _, f := range look(w).findings {
+					if f.Severity == record.Error || f.AtFault.Known() {
+						t.Errorf("%s %s, at fault %s: %s", f.Severity, f.Rule, f.AtFault.Or("-"), f.Message)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestReplyFromMemory: a server may answer a retransmitted WRITE without reading its data again. If
+// the capture lacks the first copy of the Call, the finding names nobody.
+func TestReplyFromMemory(t *testing.T) {
+	both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+		c.Connect()
+		c.RPC(synth.Null(), synth.NullReply())
+		call := synth.Write3(0, make([]byte, 4096)).Reduce(0xa1)
+		call.XID = 5
+		c.Client.Call(call)
+		c.Server.Ack()
+		c.Server.Reply(synth.Write3Reply(4096).To(call))
+		c.Client.Ack()
+		c.RPC(synth.Null(), synth.NullReply())
+		s := look(w)
+		if s.rules() != "read-chunk-not-read" || s.findings[0].AtFault.Known() {
+			t.Errorf("findings %+v, want read-chunk-not-read without a side at fault", s.findings)
+		}
+	})
+}
+
+// TestDisplacedResponse: a Read response that was captured after the Reply and its acknowledgement,
+// and was not requested again, shows that the capture is not in order.
+func TestDisplacedResponse(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{})
+	c.Connect()
+	c.RPC(synth.Null(), synth.NullReply())
+	data := make([]byte, 4096)
+	call := synth.Write3(0, data).Reduce(0xa1)
+	call.XID = 77
+	c.Client.Call(call)
+	c.Server.Ack()
+	read := c.Server.ReadRequest(0xa1, call.Reads[0].Offset, 4096)
+	read.RespondPackets(data, 0, 2)
+	read.RespondPackets(data, 3, 4)
+	c.Server.Reply(synth.Write3Reply(4096).To(call))
+	c.Client.Ack()
+	read.RespondPackets(data, 2, 3)
+	c.RPC(synth.Null(), synth.NullReply())
+	for _, f := range look(w).findings {
+		if f.Severity == record.Error {
+			t.Errorf("%s: %s", f.Rule, f.Message)
+		}
+	}
+}
