@@ -13,22 +13,31 @@ import (
 )
 
 // stage is a connection on which a server sends Replies of one packet, some of them more than once.
-// Each frame of a Reply has a name: the digit of its XID, and a letter for the copy.
+// Each frame of a Reply has a name: the digit of its XID, and a, b or c for the copy.
 type stage struct {
 	w     *synth.Wire
 	c     *synth.Conn
+	call6 synth.Call
 	psn   map[byte]uint32
 	names map[int64]string // by time
 	times map[byte]int     // number of copies
 }
 
-// newStage returns a stage with the outstanding Calls 7, 8 and 9.
-func newStage(o synth.Options) *stage {
+// dataOf6 is the handle of the memory that the Call 6 exposes.
+const dataOf6 = 0xa6
+
+// newStage returns a stage with the outstanding Calls 6 to 9, of which 6 exposes data.
+func newStage(o synth.Options, edits ...func(*rocev2.REQ)) *stage {
 	o.ManualAck = true
 	s := &stage{w: synth.New(), psn: map[byte]uint32{}, names: map[int64]string{}, times: map[byte]int{}}
 	s.c = s.w.RoCE(o)
-	s.c.Connect()
+	s.c.REQ(edits...)
+	s.c.REP()
+	s.c.RTU()
 	s.c.RPC(synth.Null(), synth.NullReply())
+	s.call6 = synth.Write3(0, make([]byte, 3*1024)).Reduce(dataOf6)
+	s.call6.XID = 6
+	s.c.Client.Call(s.call6)
 	for _, x := range "789" {
 		s.c.Client.Call(synth.Call{XID: uint32(x - '0')})
 	}
@@ -64,7 +73,9 @@ func (s *stage) name(x byte, f *synth.Frame) {
 
 func (s *stage) nak(x byte) *synth.Frame {
 	s.w.Advance(pause)
-	return s.c.Client.Nak(rocev2.NakPSNSequenceError, synth.AtPSN(s.psn[x]))
+	f := s.c.Client.Nak(rocev2.NakPSNSequenceError, synth.AtPSN(s.psn[x]))
+	s.nameAs("nak", f)
+	return f
 }
 
 func (s *stage) ack(x byte) {
@@ -133,6 +144,12 @@ func TestCopies(t *testing.T) {
 			s.again("7")
 			s.ack('8')
 		}, "7a, 8a"},
+		"a retransmission that the network copied": {func(s *stage) {
+			s.reply("78")
+			s.again("8")
+			s.w.Duplicate(s.w.Last(), 2*time.Millisecond)
+			s.ack('8')
+		}, "7a, 8b? since 8a"},
 		"go back": {func(s *stage) {
 			s.reply("789")
 			s.nak('8')
@@ -204,6 +221,12 @@ func TestCopies(t *testing.T) {
 			s.again("9")
 			s.ack('9')
 		}, "7a, 8b, 9c? since 9b"},
+		"the lost one again, which was not captured": {func(s *stage) {
+			s.reply("789")
+			s.nak('8')
+			s.again("9")
+			s.ack('9')
+		}, "7a, 8a?, 9b?"},
 		"not acknowledged": {func(s *stage) {
 			s.reply("78")
 			s.ack('7')
@@ -217,6 +240,33 @@ func TestCopies(t *testing.T) {
 					t.Errorf("%s, want %s", got, test.want)
 				}
 			})
+		}
+	}
+}
+
+// TestCopiesTCP is the same for TCP, which shows only that one of the copies was accepted.
+func TestCopiesTCP(t *testing.T) {
+	for _, test := range []struct {
+		again, acknowledged bool
+		want                record.Delivery
+	}{
+		{false, true, record.DeliveryCertain}, {true, true, record.DeliveryUncertain}, {false, false, record.DeliveryUnknown},
+	} {
+		w := synth.New()
+		c := w.IWARP(synth.Options{ManualAck: true})
+		c.Connect()
+		c.Client.Call(synth.Null())
+		reply := c.Server.Reply(synth.NullReply())
+		if test.again {
+			w.Advance(pause)
+			reply = w.Retransmit(reply...)
+		}
+		if test.acknowledged {
+			c.Client.Ack()
+		}
+		r := look(w).transactions[0].Reply
+		if r.Delivery != test.want || test.acknowledged && int64(r.Delivered.Or(0)) != reply[0].Time {
+			t.Errorf("again %t, acknowledged %t: %s at %v", test.again, test.acknowledged, r.Delivery, r.Delivered)
 		}
 	}
 }
