@@ -244,7 +244,7 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// TestCopiesTCP is the same for TCP, which shows only that one of the copies was accepted.
+// TestCopiesTCP is the same for TCP, which shows only that some copy was accepted.
 func TestCopiesTCP(t *testing.T) {
 	for _, test := range []struct {
 		again, acknowledged bool
