@@ -10,6 +10,7 @@ import (
 type currentPacket struct {
 	PacketVerdict
 	at    record.Stamp // when it was captured
+	shown run          // iWARP: sequence numbers of the FPDUs that were noted when the segment was held
 	after record.Stamp // InfiniBand, if it was held: the packet after which it was accepted; otherwise its packet number is 0
 }
 
@@ -42,7 +43,7 @@ func (cur *currentPacket) accepting(item *held, own *currentPacket) *currentPack
 	if item.stamp == cur.at {
 		return cur
 	}
-	*own = currentPacket{at: item.stamp}
+	*own = currentPacket{at: item.stamp, shown: item.shown}
 	if item.badICRC {
 		own.mark(nil, record.BadICRC)
 	}

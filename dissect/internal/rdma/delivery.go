@@ -102,7 +102,8 @@ func (ib *infiniband) rollBack(f *flow, psn uint32) {
 
 // decideCopies decides which copies of the entries [lo, hi) of a flow's ledger were
 // accepted. All of them were accepted before a response that was sent at that time. It
-// begins with the newest, because each operation was accepted before the next one.
+// begins with the newest, because each operation was accepted before a copy of the next one that
+// came in order.
 func (ops *operations) decideCopies(f *flow, lo, hi int, at record.Stamp) {
 	bound := at
 	for i := hi - 1; i >= lo; i-- {
@@ -111,8 +112,9 @@ func (ops *operations) decideCopies(f *flow, lo, hi int, at record.Stamp) {
 			if f.ordered() && c.accepted.Packet == 0 { // TCP delivers in order: this packet completed the operation
 				c.accepted = o.Last
 			}
-			c.decide(o.Last, bound)
-			bound = c.delivered.At
+			if c.decide(o.Last, bound) {
+				bound = c.delivered.At
+			}
 		}
 	}
 	for i := lo; i < hi; i++ {
@@ -121,25 +123,33 @@ func (ops *operations) decideCopies(f *flow, lo, hi int, at record.Stamp) {
 		if o.Side != f.side || !c.decided || c.delivered.At.Packet == 0 {
 			continue
 		}
-		if c.delivered.At.Packet < f.accepted.Packet { // it was delivered only after the operations before it
-			c.delivered.At.Time = f.accepted.Time
-			continue
-		}
-		f.accepted = c.delivered.At
+		follow(&c.delivered.At, &f.accepted.At)
+		follow(&c.delivered.Earliest, &f.accepted.Earliest)
 	}
 }
 
-// decide selects the copy that was accepted, from the copies before bound. last is the
-// packet with which the capture completed the operation.
-func (c *copies) decide(last, bound record.Stamp) {
+// follow takes the time at which the operations before an operation were delivered, if its copy was
+// captured sooner: it was delivered only after them. Otherwise it sets that time.
+func follow(at, before *record.Stamp) {
+	if at.Packet < before.Packet {
+		at.Time = before.Time
+		return
+	}
+	*before = *at
+}
+
+// decide selects the copy that was accepted, from the copies before bound, and reports whether it
+// came in order. last is the packet with which the capture completed the operation.
+func (c *copies) decide(last, bound record.Stamp) (ordered bool) {
 	first := c.accepted
 	certain := first.Packet != 0
+	ordered = true
 	switch {
 	case certain:
 	case c.again.Packet != 0:
 		first = c.again
 	case c.early.Packet != 0:
-		first = c.early
+		first, ordered = c.early, false
 	default:
 		first = last
 	}
@@ -150,6 +160,7 @@ func (c *copies) decide(last, bound record.Stamp) {
 		d.At, d.Earliest, d.Certain = c.early, c.early, false
 	}
 	c.delivered, c.decided = d, true
+	return ordered
 }
 
 // Accepted notes that the upper layer of a side has shown that it received the

@@ -14,17 +14,17 @@ type flow struct {
 
 	conn          *Conn
 	src, dst      *Host
-	side          Side         // side of the sender
-	sendTruncated bool         // buffer ends before the Send does
-	refusals      int16        // number of fatal refusals
-	refused       *Refusal     // first fatal refusal, after which nothing is accepted; nil if there was none
-	seq           uint64       // number of operations so far
-	seen          bool         // a packet of it was captured
-	lateStart     bool         // its first packets were not captured
-	missing       bool         // packets of it are missing from the capture
-	silent        bool         // it did not answer silentAfter requests that ask for a response
-	asked         int16        // number of such requests of the peer since the last packet of this flow
-	accepted      record.Stamp // the packet with which the latest delivered operation was accepted
+	side          Side     // side of the sender
+	sendTruncated bool     // buffer ends before the Send does
+	refusals      int16    // number of fatal refusals
+	refused       *Refusal // first fatal refusal, after which nothing is accepted; nil if there was none
+	seq           uint64   // number of operations so far
+	seen          bool     // a packet of it was captured
+	lateStart     bool     // its first packets were not captured
+	missing       bool     // packets of it are missing from the capture
+	silent        bool     // it did not answer silentAfter requests that ask for a response
+	asked         int16    // number of such requests of the peer since the last packet of this flow
+	accepted      Delivery // of the latest delivered operation
 	burst         burst
 	signals       signals
 	ops           ledger     // operations, by sequence number

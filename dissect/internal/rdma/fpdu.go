@@ -30,6 +30,25 @@ func (ts *tcpStreams) noteFPDU(plain []byte, ulpdu, offset int, crc iwarp.CRCRes
 	ts.iwarp.fpdus = n
 }
 
+// noteHeldFPDUs keeps the complete FPDUs of a segment that has to wait for earlier ones, if it begins
+// with an FPDU. It returns their sequence numbers.
+func (ts *tcpStreams) noteHeldFPDUs(f *flow, s *TCP) run {
+	shown, data, offset := run{s.Seq, s.Seq}, s.Payload, s.Offset
+	if !ts.tracker.KeepFPDUs || f.stream.markers || !plausibleFPDU(data, true) {
+		return shown
+	}
+	for size := fpduSize(data, false, 0); size > 0 && size <= len(data); size = fpduSize(data, false, 0) {
+		crc := iwarp.CheckCRC(data[:size])
+		if crc == iwarp.CRCBad { // its start is uncertain
+			break
+		}
+		ts.noteFPDU(data[:size], int(be.Uint16(data)), offset, crc)
+		data, offset = data[size:], within(offset, size)
+		shown.to += uint32(size)
+	}
+	return shown
+}
+
 // within returns the offset n bytes after an offset in the frame, and -1 for -1. Data
 // that is not contiguous in the frame has the offset -1.
 func within(offset, n int) int {
@@ -259,7 +278,9 @@ func (ts *tcpStreams) fpdu(f *flow, raw []byte, offset int, from uint32, cur *cu
 		return
 	}
 	ulpdu := plain[iwarp.LengthLen : iwarp.LengthLen+size]
-	ts.noteFPDU(plain, len(ulpdu), offset, crc)
+	if octets.delta(from, cur.shown.from) < 0 || octets.delta(from, cur.shown.to) >= 0 {
+		ts.noteFPDU(plain, len(ulpdu), offset, crc)
+	}
 	if crc == iwarp.CRCBad {
 		ts.tracker.BadCRC++
 		cur.mark(nil, record.BadICRC)

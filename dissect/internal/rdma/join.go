@@ -353,10 +353,31 @@ func (cs *connections) join(other, f *flow) {
 	c.share.Charge(bytes)
 	f.conn, f.side = c, to
 	c.evicted = c.evicted || old.evicted
+	if c.cnps+c.marked == 0 || old.cnps+old.marked > 0 && old.first.Packet < c.first.Packet {
+		c.first = old.first
+	}
 	c.marked, c.cnps = c.marked+old.marked, c.cnps+old.cnps
 	c.flows[to] = f
 	for i := f.ops.head; i < len(f.ops.entries); i++ {
 		f.ops.entries[i].op.Side, f.ops.entries[i].op.conn = to, c
 	}
+	if old.closing && !c.closing {
+		cs.joinClosing(c, old, from, to)
+	}
 	cs.updatePairing(c)
+}
+
+// joinClosing notes that a connection is closing because another one was that became a part of it.
+func (cs *connections) joinClosing(c, old *Conn, from, to Side) {
+	e := *old.ending
+	if by, known := e.By.Get(); known {
+		e.By = record.Some(to)
+		if by != from {
+			e.By = record.Some(to.Other())
+		}
+	}
+	cs.close(c, e)
+	if old.closedAt != 0 {
+		cs.markClosed(c)
+	}
 }

@@ -354,7 +354,8 @@ func (ts *tcpStreams) holdSegment(f *flow, s *TCP, cur *currentPacket) {
 			item.data, item.length = ts.operations.buffers.add(item.data[:0], s.Payload), s.Length
 		}
 	} else {
-		copied := held{stamp: s.At, data: ts.operations.buffers.add(nil, s.Payload), length: s.Length}
+		cur.shown = ts.noteHeldFPDUs(f, s)
+		copied := held{stamp: s.At, data: ts.operations.buffers.add(nil, s.Payload), length: s.Length, shown: cur.shown}
 		f.window.insert(i, s.Seq, copied)
 		f.conn.share.Charge(int64(len(copied.data)) + heldCost)
 	}

@@ -1,6 +1,8 @@
 package transaction
 
 import (
+	"maps"
+
 	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
@@ -98,11 +100,20 @@ func (j *connChecks) join(o *connChecks, moved func(rdma.Side) rdma.Side) {
 	j.asking += o.asking
 	j.usedVersion = max(j.usedVersion, o.usedVersion)
 	j.persistentReported = j.persistentReported || o.persistentReported
+	j.backchannel = max(j.backchannel, o.backchannel)
 	for s := range rdma.Side(2) {
 		at := moved(s)
 		a, b := &j.credits[at], &o.credits[s]
-		a.asked, a.grant = either(a.asked, b.asked), either(a.grant, b.grant)
+		a.asked, a.grant, a.lower = either(a.asked, b.asked), either(a.grant, b.grant), either(a.lower, b.lower)
+		a.by, a.binds = max(a.by, b.by), max(a.binds, b.binds)
 		a.dones += b.dones
+		if j.invalidatedHandles[at] == nil {
+			j.invalidatedHandles[at] = o.invalidatedHandles[s]
+		} else {
+			maps.Copy(j.invalidatedHandles[at], o.invalidatedHandles[s])
+		}
+		j.answered[at] = either(j.answered[at], o.answered[s])
+		j.newestAnswered[at] = max(j.newestAnswered[at], o.newestAnswered[s])
 	}
 	switch {
 	case j.invalidation == nil:
@@ -110,6 +121,9 @@ func (j *connChecks) join(o *connChecks, moved func(rdma.Side) rdma.Side) {
 	case o.invalidation != nil:
 		j.invalidation.figures.MixedDirectionCalls += o.invalidation.figures.MixedDirectionCalls
 		j.invalidation.figures.MixedRegistrationCalls += o.invalidation.figures.MixedRegistrationCalls
+		for _, handle := range o.invalidation.recent {
+			j.invalidation.noteHandle(handle)
+		}
 	}
 }
 

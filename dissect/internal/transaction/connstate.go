@@ -248,17 +248,13 @@ func (cs *connState) Join(old *rdma.Conn, from, to rdma.Side) {
 		cs.private[at] = cmp.Or(cs.private[at], o.private[s])
 	}
 	cs.checks.join(&o.checks, moved)
-	if from := o.rareState; from != nil {
-		to := cs.rare()
-		for ; from.txnsWithChunkData.Len() > 0; from.txnsWithChunkData.Pop() {
-			to.txnsWithChunkData.Push(from.txnsWithChunkData.First())
-		}
-		for s := range rdma.Side(2) {
-			to.errors[moved(s)] = cmp.Or(to.errors[moved(s)], from.errors[s])
-			to.repeated[moved(s)] = cmp.Or(to.repeated[moved(s)], from.repeated[s])
-			to.short[moved(s)] = cmp.Or(to.short[moved(s)], from.short[s])
-		}
+	if o.rareState != nil {
+		cs.rare().join(o.rareState, moved)
 	}
+	if o.wire != nil {
+		cs.wireActivity().join(o.wire, moved)
+	}
+	cs.closing = cs.closing || o.closing
 	cs.transactions += o.transactions
 	for _, p := range o.pending {
 		p.next = moved(p.next)
@@ -274,6 +270,44 @@ func (cs *connState) Join(old *rdma.Conn, from, to rdma.Side) {
 		cs.setUpperLayer(upperRPC)
 	} else if cs.upper == "" && o.upper != "" {
 		cs.setUpperLayer(o.upper)
+	}
+}
+
+// join merges the state of another connection; moved maps its sides to the sides of this connection.
+func (s *rareState) join(o *rareState, moved func(rdma.Side) rdma.Side) {
+	for ; o.txnsWithChunkData.Len() > 0; o.txnsWithChunkData.Pop() {
+		s.txnsWithChunkData.Push(o.txnsWithChunkData.First())
+	}
+	for from := range rdma.Side(2) {
+		at := moved(from)
+		s.errors[at] = cmp.Or(s.errors[at], o.errors[from])
+		s.repeated[at] = cmp.Or(s.repeated[at], o.repeated[from])
+		s.unmatched[at] = cmp.Or(s.unmatched[at], o.unmatched[from])
+		s.short[at] = cmp.Or(s.short[at], o.short[from])
+		if s.refused[at] == 0 {
+			s.refused[at], s.refusedAt[at] = o.refused[from], o.refusedAt[from]
+		}
+	}
+	for _, w := range o.pendingBackwardCalls {
+		if side, known := w.AtFault.Get(); known {
+			w.AtFault = record.Some(moved(side))
+		}
+		s.pendingBackwardCalls = append(s.pendingBackwardCalls, w)
+	}
+	s.lostCalls += o.lostCalls
+	s.lostXIDs = append(s.lostXIDs, o.lostXIDs...)
+}
+
+// join merges the activity of another connection. Of each side, the latest activity counts.
+func (w *wireActivity) join(o *wireActivity, moved func(rdma.Side) rdma.Side) {
+	for from := range rdma.Side(2) {
+		at := moved(from)
+		if o.busy[from].last.Packet > w.busy[at].last.Packet {
+			w.busy[at] = o.busy[from]
+		}
+		if o.credit[from].full.Packet > w.credit[at].full.Packet {
+			w.credit[at] = o.credit[from]
+		}
 	}
 }
 

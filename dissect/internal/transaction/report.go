@@ -99,7 +99,7 @@ func (cs *connState) report(v violation, format string, args ...any) {
 		cs.addFinding(r, v.x, v.where, format, args...)
 		return
 	}
-	if len(cs.pending) == maxPending {
+	if len(cs.pending) >= maxPending { // more, if two connections became one
 		cs.table.notJudged(r, evidence.Evicted, v.where.At)
 		return
 	}

@@ -1,0 +1,130 @@
+package rdma
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/dissect/internal/budget"
+	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// ignorant is an upper layer that takes nothing.
+type ignorant struct{}
+
+func (ignorant) Follow(*Conn, *budget.Share) Follower     { return ignorant{} }
+func (ignorant) ServerPort(uint16) bool                   { return false }
+func (ignorant) Private(Side, []byte, record.Stamp, bool) {}
+func (ignorant) Operation(Event) Standing                 { return Unassigned }
+func (ignorant) Moved(*Operation, uint64, []byte, int)    {}
+func (ignorant) Refused(*Refusal)                         {}
+func (ignorant) Owner(Side, Name) Tag                     { return 0 }
+func (ignorant) Join(*Conn, Side, Side)                   {}
+func (ignorant) Closing()                                 {}
+func (ignorant) Closed(record.Stamp, *Ending)             {}
+func (ignorant) Finish(*record.Connection)                {}
+func (ignorant) Evict(budget.Kind) (evicted bool)         { return false }
+
+// halves returns two connections of one flow each, in opposite directions. The sender of both flows
+// is taken to be side 0.
+func halves() (t *Tracker, a, b *flow) {
+	t = New(ignorant{}, budget.New(1<<30))
+	t.now.Packet = 1
+	cs := t.connections
+	client, server := Address{IP: netip.MustParseAddr("192.0.2.1")}, Address{IP: netip.MustParseAddr("192.0.2.2")}
+	flowFrom := func(from, to *Address, qpn uint32) *flow {
+		f := cs.attach(cs.newConn(), 0, cs.hosts.ends(from, to), qpn)
+		f.seen, f.seq, f.qp.announced, f.qp.started = true, 2, true, true
+		return f
+	}
+	return t, flowFrom(&client, &server, 1), flowFrom(&server, &client, 2)
+}
+
+// TestJoinGaps: the lasting gaps of two halves are those of the connection that they become, each of
+// its side. The half with an ID stays.
+func TestJoinGaps(t *testing.T) {
+	sets := map[evidence.Gap]func(*flow){
+		evidence.Missing: func(f *flow) { f.missing = true },
+		evidence.Silent:  func(f *flow) { f.silent = true },
+		evidence.Late:    func(f *flow) { f.lateStart = true },
+		evidence.Evicted: func(f *flow) { f.conn.evicted = true },
+		evidence.Closing: func(f *flow) {
+			f.conn.tracker.connections.close(f.conn, Ending{How: record.EndDisconnect, By: record.Some(f.side)})
+		},
+	}
+	ofSide := evidence.Missing | evidence.Silent | evidence.Late
+	for gap, set := range sets {
+		for _, withGap := range []int{0, 1} {
+			for _, withID := range []int{0, 1} {
+				tracker, a, b := halves()
+				both := []*flow{a, b}
+				set(both[withGap])
+				if got := both[withGap].conn.Gaps(both[withGap].side); got&gap == 0 {
+					t.Fatalf("%s is not set", gap.Name())
+				}
+				tracker.connections.assignID(both[withID].conn)
+				tracker.connections.join(a, b)
+				if a.conn != b.conn || a.side == b.side || a.conn.flows[a.side] != a || b.conn.flows[b.side] != b {
+					t.Fatalf("%s: sides %d and %d of the connection", gap.Name(), a.side, b.side)
+				}
+				for i, f := range both {
+					want := gap&ofSide == 0 || i == withGap
+					if got := f.conn.Gaps(f.side)&gap != 0; got != want {
+						t.Errorf("%s in half %d, ID of half %d: half %d has it: %t", gap.Name(), withGap, withID, i, got)
+					}
+				}
+				if gap == evidence.Closing && a.conn.ending.By != record.Some(both[withGap].side) {
+					t.Errorf("half %d ended the connection, ID of half %d: by side %v", withGap, withID, a.conn.ending.By)
+				}
+			}
+		}
+	}
+}
+
+// TestJoinCounts: the connection that two halves become has the sums of what they counted, and
+// what either of them knew.
+func TestJoinCounts(t *testing.T) {
+	for _, withID := range []int{0, 1} {
+		tracker, a, b := halves()
+		both := []*flow{a, b}
+		for i, f := range both {
+			n := int64(i + 1)
+			f.conn.record = figures{
+				Packets: n, BeforePairing: n, Retransmitted: n, RetransmittedUnassigned: n, OutOfOrder: n, Lost: n, Naks: n, RNRNaks: n,
+				First: record.Time(10 * n), Last: record.Time(10 * n),
+			}
+		}
+		other := both[1-withID].conn
+		other.unfilledReported, other.mtu = true, 1024
+		other.countCongestion(&other.cnps, record.Stamp{Packet: 7})
+		other.countCongestion(&other.marked, record.Stamp{Packet: 8})
+		other.SetClient(0)
+		client := both[1-withID]
+		other.waiting = []*record.Finding{{Rule: "one"}}
+		kept := both[withID].conn
+		kept.countCongestion(&kept.marked, record.Stamp{Packet: 9})
+		var found []*record.Finding
+		tracker.Finding = func(f *record.Finding) { found = append(found, f) }
+		if withID == 1 {
+			tracker.connections.assignID(kept)
+		}
+		tracker.connections.join(both[withID], both[1-withID])
+		c := a.conn
+		if c != kept || b.conn != kept {
+			t.Fatal("the wrong connection stays")
+		}
+		want := figures{Packets: 3, BeforePairing: 3, Retransmitted: 3, RetransmittedUnassigned: 3, OutOfOrder: 3, Lost: 3, Naks: 3, RNRNaks: 3, First: 10, Last: 20}
+		if c.record != want {
+			t.Errorf("%+v, want %+v", c.record, want)
+		}
+		if !c.unfilledReported || c.mtu != 1024 || c.setup.Client != record.Some(client.side) {
+			t.Errorf("unfilled reported: %t, MTU %d, client %v", c.unfilledReported, c.mtu, c.setup.Client)
+		}
+		if c.cnps != 1 || c.marked != 2 || c.first.Packet != 7 {
+			t.Errorf("%d notifications and %d marks since packet %d", c.cnps, c.marked, c.first.Packet)
+		}
+		if withID == 0 && (len(found) != 1 || found[0].Rule != "one" || found[0].Connection != c.setup.ID) {
+			t.Errorf("findings %+v", found)
+		}
+	}
+}

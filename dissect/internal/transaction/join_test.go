@@ -1,0 +1,173 @@
+package transaction
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/dissect/internal/budget"
+	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
+	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
+)
+
+// oneOf returns two values by side, of which only that of one side is set.
+func oneOf[T any](s rdma.Side, v T) (both [2]T) {
+	both[s] = v
+	return both
+}
+
+// otherThan returns two values by side, of which one side has a value of its own.
+func otherThan[T any](usual T, s rdma.Side, v T) (both [2]T) {
+	both[s], both[s.Other()] = v, usual
+	return both
+}
+
+// remembers returns a connection state in which everything is set that a connection remembers of a
+// side, or of both sides.
+func remembers(s rdma.Side) *connState {
+	at := record.Stamp{Time: 5, Packet: 6}
+	some := record.Some[uint32](7)
+	r := &recent{n: 1}
+	st := &invalidationStats{next: 1}
+	st.recent[0] = 0xa1
+	st.figures.MixedDirectionCalls, st.figures.MixedRegistrationCalls = 1, 1
+	return &connState{
+		upper: upperRPC, isRPC: true, closing: true, nfs4: true, truncatedRetransmit: true, nonRPCSends: 1,
+		private: oneOf(s, new(record.PrivateData)), privateDataSeen: oneOf(s, true), privateDataBadICRC: oneOf(s, true), invalidationReported: true,
+		incompleteLists: oneOf[int32](s, 1), requested: oneOf(s, some), granted: oneOf(s, some), peak: oneOf[int32](s, 3),
+		wire: &wireActivity{
+			busy:   otherThan(busy{txn: noTxn}, s, busy{at, at, 9, 10, at}),
+			credit: oneOf(s, credit{at, at}),
+		},
+		rareState: &rareState{
+			lostCalls: 1, lostXIDs: []record.Hex32{8},
+			errors: oneOf(s, r), refused: oneOf[uint64](s, 4), refusedAt: oneOf(s, at),
+			pendingBackwardCalls: []rdma.Where{{At: at, AtFault: record.Some(s)}},
+			short:                oneOf(s, &shortMessage{at: at}), repeated: oneOf(s, r), unmatched: oneOf(s, r),
+		},
+		transactions: 2,
+		checks: connChecks{
+			credits:            oneOf(s, allowance{some, some, some, 1, 2, 3}),
+			invalidatedHandles: oneOf(s, map[uint32]struct{}{0xa2: {}}),
+			backchannel:        backchannelGranted, asking: 1, persistentReported: true, usedVersion: 3, version1Answered: true, xidReused: true,
+			answered: oneOf(s, record.Some(at.Time)), newestAnswered: oneOf[int64](s, 11), invalidation: st,
+		},
+		pending:  []pending{{rule: rule.RDMAVersion, where: rdma.Where{AtFault: record.Some(s)}, tag: 1, text: "text", until: evidence.Next, next: s, send: 1}},
+		halfRead: oneOf(s, true),
+	}
+}
+
+// unset returns the fields of a struct that are zero, except for some.
+func unset(v reflect.Value, except ...string) (names []string) {
+	for i := range v.NumField() {
+		name := v.Type().Field(i).Name
+		if v.Field(i).IsZero() && !slices.Contains(except, name) {
+			names = append(names, v.Type().Name()+"."+name)
+		}
+	}
+	return names
+}
+
+// TestJoin: a connection that takes over another one remembers everything that either of them
+// remembered, of the right side. remembers sets every field, so that a new field is not forgotten.
+func TestJoin(t *testing.T) {
+	full := remembers(0)
+	missing := unset(reflect.ValueOf(*full),
+		"table", "conn", "share", "undecided", // of the connection itself
+		"open", "calls", "finished", "exposed", // TestJoinCalls
+		"unverifiedSend") // set while a Send is decoded
+	missing = append(missing, unset(reflect.ValueOf(*full.rareState), "txnsWithChunkData")...)
+	missing = append(missing, unset(reflect.ValueOf(full.checks))...)
+	missing = append(missing, unset(reflect.ValueOf(full.checks.credits[0]))...)
+	missing = append(missing, unset(reflect.ValueOf(*full.wire))...)
+	if len(missing) > 0 {
+		t.Fatalf("remembers sets no %v", missing)
+	}
+	empty := func() *connState { return &connState{undecided: true} }
+	for _, test := range []struct {
+		name      string
+		into, old *connState
+		from, to  rdma.Side
+		want      *connState
+	}{
+		{name: "the same side", into: empty(), old: remembers(0), from: 0, to: 0, want: remembers(0)},
+		{name: "the other side", into: empty(), old: remembers(0), from: 0, to: 1, want: remembers(1)},
+		{name: "side 1", into: empty(), old: remembers(1), from: 1, to: 0, want: remembers(0)},
+		{name: "nothing to take over", into: remembers(1), old: empty(), from: 0, to: 1, want: remembers(1)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			old := &rdma.Conn{Tag: 2}
+			table := &Table{conns: []*connState{test.into, test.old}}
+			test.into.table, test.old.table = table, table
+			test.into.conn, test.into.share = &rdma.Conn{Tag: 1}, new(budget.Share)
+			test.into.Join(old, test.from, test.to)
+			got := *test.into
+			got.table, got.conn, got.share, got.undecided = nil, nil, nil, false
+			g, w := reflect.ValueOf(got), reflect.ValueOf(*test.want)
+			for i := range g.NumField() {
+				name := g.Type().Field(i).Name
+				if !reflect.DeepEqual(field(g, i), field(w, i)) {
+					t.Errorf("%s is %+v, want %+v", name, field(g, i), field(w, i))
+				}
+			}
+		})
+	}
+}
+
+// TestJoinBoth: of two connections that both remember something of each side, nothing is lost.
+func TestJoinBoth(t *testing.T) {
+	cs, o := remembers(0), remembers(0)
+	table := &Table{conns: []*connState{cs, o}}
+	cs.table, o.table, cs.conn = table, table, &rdma.Conn{Tag: 1}
+	o.checks.invalidatedHandles[0] = map[uint32]struct{}{0xa3: {}}
+	o.checks.invalidation.recent[0] = 0xa4
+	cs.Join(&rdma.Conn{Tag: 2}, 0, 0)
+	if got := cs.checks.invalidatedHandles[0]; len(got) != 2 {
+		t.Errorf("invalidated handles %v, want both", got)
+	}
+	st := cs.checks.invalidation
+	if st.figures.MixedDirectionCalls != 2 || st.figures.MixedRegistrationCalls != 2 || !st.noteHandle(0xa1) || !st.noteHandle(0xa4) {
+		t.Errorf("%+v lacks handles or Calls", st)
+	}
+	if cs.transactions != 4 || cs.nonRPCSends != 2 || cs.incompleteLists[0] != 2 || cs.checks.asking != 2 || cs.checks.credits[0].dones != 6 {
+		t.Errorf("sums: %d transactions, %d other Sends, %d incomplete, %d asking, %d dones", cs.transactions, cs.nonRPCSends, cs.incompleteLists[0], cs.checks.asking, cs.checks.credits[0].dones)
+	}
+	if len(cs.pending) != 2 || len(cs.rareState.pendingBackwardCalls) != 2 || cs.rareState.lostCalls != 2 {
+		t.Errorf("%d pending findings, %d Calls of the server, %d lost", len(cs.pending), len(cs.rareState.pendingBackwardCalls), cs.rareState.lostCalls)
+	}
+}
+
+// TestJoinCalls: the Calls and the memory of the other connection are those of the right side.
+func TestJoinCalls(t *testing.T) {
+	for _, to := range []rdma.Side{0, 1} {
+		cs, o := &connState{}, &connState{}
+		table := &Table{conns: []*connState{cs, o}}
+		cs.table, o.table, cs.conn = table, table, &rdma.Conn{Tag: 1}
+		open, ended := &txn{cs: o}, &txn{cs: o, side: 1}
+		open.rec.XID = 5
+		o.calls.add(open)
+		o.finished.add(ended)
+		o.open[0].add(open)
+		o.exposed[0].add(&segment{txn: open, handle: 0xa1, length: 10})
+		cs.Join(&rdma.Conn{Tag: 2}, 0, to)
+		if open.cs != cs || open.side != to || ended.cs != cs || ended.side != to.Other() || cs.calls.first != open || cs.finished.first != ended {
+			t.Errorf("to side %d: the Calls are on sides %d and %d", to, open.side, ended.side)
+		}
+		if cs.open[to][5] != open || len(cs.open[to.Other()]) != 0 {
+			t.Errorf("to side %d: open Calls %v", to, cs.open)
+		}
+		if s, _ := cs.exposed[to].find(target{0xa1, 0, 10}); s == nil || s.txn != open {
+			t.Errorf("to side %d: the memory is not exposed", to)
+		}
+	}
+}
+
+// field returns a field of a struct, exported or not.
+func field(v reflect.Value, i int) any {
+	c := reflect.New(v.Type()).Elem()
+	c.Set(v)
+	f := c.Field(i)
+	return reflect.NewAt(f.Type(), f.Addr().UnsafePointer()).Elem().Interface()
+}
