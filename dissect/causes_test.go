@@ -296,10 +296,13 @@ func TestTimers(t *testing.T) {
 		idle     time.Duration
 		want     string
 	}{
-		{17, 530 * time.Millisecond, "8b timeout"}, {17, 500 * time.Millisecond, "8b unknown"},
-		{14, 70 * time.Millisecond, "8b timeout"}, {14, 60 * time.Millisecond, "8b unknown"},
+		{17, 530 * time.Millisecond, "8b timeout"},
+		{17, 500 * time.Millisecond, "8b unknown"},
+		{14, 70 * time.Millisecond, "8b timeout"},
+		{14, 60 * time.Millisecond, "8b unknown"},
 		{0, expired, "8b unknown"},
-		{none, 110 * time.Millisecond, "8b timeout"}, {none, 90 * time.Millisecond, "8b unknown"},
+		{none, 110 * time.Millisecond, "8b timeout"},
+		{none, 90 * time.Millisecond, "8b unknown"},
 	} {
 		s := newStage(synth.Options{}, func(r *rocev2.REQ) { r.Primary.LocalACKTimeout = uint8(max(test.exponent, 0)) })
 		if test.exponent == none {

@@ -3,6 +3,7 @@ package dissect_test
 import (
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -266,6 +267,27 @@ func TestClockSteps(t *testing.T) {
 		}
 		if changed > 2 { // the RPCs during which the clock was set back
 			t.Errorf("a step of %d s changes %d latencies", step/1e9, changed)
+		}
+	}
+}
+
+// TestLateReplies: while the server retransmits, the Reply may still be on its way. The latency is
+// that of the client's kernel (2743 and 6278 ms) although the acknowledgement came seconds later.
+func TestLateReplies(t *testing.T) {
+	for name, want := range map[string]struct {
+		xid     record.Hex32
+		latency int64 // in milliseconds
+	}{
+		"late-reply-outage": {0xd953f8a3, 2734},
+		"late-reply-loss":   {0x516745c0, 6277},
+	} {
+		transactions, _ := records(t, "../../dissect/testdata/"+name+".pcap.zst")
+		i := slices.IndexFunc(transactions, func(r *record.Transaction) bool { return r.XID == want.xid })
+		if i < 0 {
+			t.Fatalf("%s: no transaction %v", name, want.xid)
+		}
+		if got := transactions[i].LatencyNS.Or(0) / 1e6; got != want.latency {
+			t.Errorf("%s: %v took %d ms, want %d", name, want.xid, got, want.latency)
 		}
 	}
 }

@@ -50,9 +50,10 @@ type connState struct {
 	rareState       *rareState    // nil until it is needed
 	transactions    int64
 	checks          connChecks
-	pending         []pending // findings that wait until the capture proves them
-	halfRead        [2]bool   // a message of a side was captured without its XID
-	unverifiedSend  int64     // number of the current Send if it cannot be verified, else 0
+	pending         []pending      // findings that wait until the capture proves them
+	halfRead        [2]bool        // a message of a side was captured without its XID
+	retransmittedAt [2]record.Time // on the table's clock: the latest retransmission of a side
+	unverifiedSend  int64          // number of the current Send if it cannot be verified, else 0
 }
 
 // wireActivity records which transaction each side is transmitting, to attribute head-of-line
@@ -246,6 +247,7 @@ func (cs *connState) Join(old *rdma.Conn, from, to rdma.Side) {
 		cs.privateDataBadICRC[at] = cs.privateDataBadICRC[at] || o.privateDataBadICRC[s]
 		cs.privateDataSeen[at], cs.halfRead[at] = cs.privateDataSeen[at] || o.privateDataSeen[s], cs.halfRead[at] || o.halfRead[s]
 		cs.private[at] = cmp.Or(cs.private[at], o.private[s])
+		cs.retransmittedAt[at] = max(cs.retransmittedAt[at], o.retransmittedAt[s])
 	}
 	cs.checks.join(&o.checks, moved)
 	if o.rareState != nil {

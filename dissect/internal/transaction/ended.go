@@ -52,14 +52,15 @@ func (t *Table) Expire() {
 	for t.settling.Len() > 0 {
 		x := t.settling.First()
 		if x.state != emitted {
-			wait := t.options.Linger
+			wait, since := t.options.Linger, x.ended
 			switch {
 			case x.pendingFindings > 0:
 				wait = max(wait, pendingWait)
 			case x.state.mayBeRetransmitted():
 				wait = max(wait, x.cs.conn.Setup().ResponseWithin)
+				since = min(max(since, x.cs.retransmittedAt[x.side.Other()]), since+longestUndecided)
 			}
-			if t.Clock-x.ended <= wait && t.settling.Len() < maxSettling {
+			if t.Clock-since <= wait && t.settling.Len() < maxSettling {
 				t.due = x.ended + t.options.Linger
 				return
 			}
@@ -72,6 +73,10 @@ func (t *Table) Expire() {
 		t.release(x)
 	}
 }
+
+// longestUndecided is the time by which the wait for the delivery of a Reply is extended at most
+// while its sender retransmits: seven retransmissions, with a timer of 4 s.
+const longestUndecided = record.Time(30e9)
 
 // pendingWait is the time for which the record of a transaction waits for pending findings about
 // it.

@@ -103,6 +103,9 @@ func (cs *connState) acknowledged(o *rdma.Operation, at record.Stamp) {
 func (cs *connState) retransmitted(happened rdma.Event) {
 	o, by, at := happened.Op, happened.By, happened.At
 	noteCopyInDoubt(cs, o)
+	if by == o.Side {
+		cs.retransmittedAt[by] = cs.table.Clock
+	}
 	x, part := cs.table.tagged(o.Tag)
 	checkBurst(cs, x, happened)
 	if x == nil || x.state == emitted {

@@ -55,7 +55,7 @@ func remembers(s rdma.Side) *connState {
 			answered: oneOf(s, record.Some(at.Time)), newestAnswered: oneOf[int64](s, 11), invalidation: st,
 		},
 		pending:  []pending{{rule: rule.RDMAVersion, where: rdma.Where{AtFault: record.Some(s)}, tag: 1, text: "text", until: evidence.Next, next: s, send: 1}},
-		halfRead: oneOf(s, true),
+		halfRead: oneOf(s, true), retransmittedAt: oneOf(s, record.Time(1)),
 	}
 }
 
