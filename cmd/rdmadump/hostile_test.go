@@ -118,13 +118,18 @@ func unharmed(view, file string) string {
 		args = append(args, strings.Join(xids, ","))
 	}
 	var out, errs bytes.Buffer
-	began := time.Now()
-	code := run(context.Background(), append(args, file), &out, &errs)
-	switch took := time.Since(began); {
-	case code == exitFailed:
-		return fmt.Sprintf("%s: exit status %d\n%s", view, code, &errs)
-	case took > patience:
-		return fmt.Sprintf("%s: took %v", view, took)
+	took := patience + 1
+	for tries := 0; took > patience && tries < 3; tries++ { // another process may have kept the processors busy
+		out.Reset()
+		errs.Reset()
+		began := time.Now()
+		if code := run(context.Background(), append(args, file), &out, &errs); code == exitFailed {
+			return fmt.Sprintf("%s: exit status %d\n%s", view, code, &errs)
+		}
+		took = time.Since(began)
+	}
+	if took > patience {
+		return fmt.Sprintf("%s: took %v, as often as it was tried", view, took)
 	}
 	if what := testkit.Printable(errs.Bytes()); what != "" {
 		return fmt.Sprintf("%s: standard error has %s", view, what)
