@@ -35,6 +35,8 @@ var explanations = []Explanation{
 	{"transactions", "STATUS", "Outcome: ok, no_reply, no_call (the Call is not in the capture), or the RDMA, RPC or NFS error."},
 	{"transactions", "!", "The transaction has findings, which rdmadump check lists."},
 
+	{"ladder", "TIME", "Time of the event, counted from the Call; of a range of packets, that of its first packet."},
+	{"ladder", "PACKET", "Number of the packet that shows the event, or the range of its packets; of an event that took several packets, a single number is that of the last one."},
 	{"ladder", "--> \u2500\u2500\u25b6", "A Send, an acknowledgement, or a packet that was retransmitted or came after a gap; the arrow points to the receiver."},
 	{"ladder", "==> \u2550\u2550\u25b6", "An RDMA Read request, the response to it, or an RDMA Write."},
 	{"ladder", ": \u250a", "A stall: the RPC made no progress for this time, for the reason in the line."},
@@ -97,7 +99,7 @@ var explanations = []Explanation{
 	{"stats", "P90", "90th percentile of the latency."},
 	{"stats", "P99", "99th percentile of the latency."},
 	{"stats", "WORST", "Longest latency."},
-	{"stats", "HISTOGRAM", "Distribution of the latency, from the shortest to the longest latency of all rows in the heading, on a logarithmic scale."},
+	{"stats", "HISTOGRAM", "Distribution of the latency on a logarithmic scale. The heading has the range: the shortest and the longest latency of all rows."},
 	{"stats", "READ/WRITE/STALL/SERVER", "Shares of the total latency: in RDMA Reads, in RDMA Writes, stalled, and the rest, which is mostly the server's time: until the first RDMA Read or RDMA Write, and until the Reply."},
 	{"stats", "WITH CHUNKS", "Number of RPCs that used chunks."},
 	{"stats", "FIT 64K", "Share of the RPCs with chunks whose Call and largest possible Reply fit into 64 KiB, so that they would have needed no chunks with this inline threshold. The largest possible Reply is the one that fills the chunks that the Call offers."},

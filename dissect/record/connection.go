@@ -32,7 +32,7 @@ type Connection struct {
 	Credits                 CreditPair          `json:"credits" doc:"RPC-over-RDMA credits in both directions."`
 	Invalidation            InvalidationFigures `json:"invalidation" doc:"Numbers about the handles that the connection's Replies invalidate."`
 	Packets                 int64               `json:"packets" doc:"Number of packets that belong to the connection."`
-	PacketsBeforePairing    int64               `json:"packets_before_pairing" doc:"Number of these packets that were captured before it was clear which other direction belongs to theirs; packet records have no connection for them."`
+	PacketsBeforePairing    int64               `json:"packets_before_pairing" doc:"Number of these packets that were captured before it was known which two directions form the connection; packet records have no connection for them."`
 	Retransmitted           int64               `json:"retransmitted" doc:"Number of retransmitted packets."`
 	RetransmittedUnassigned int64               `json:"retransmitted_unassigned" doc:"Number of retransmitted packets that belong to no transaction." was:"retransmitted_of_none"`
 	OutOfOrder              int64               `json:"out_of_order" doc:"Number of packets that arrived after a packet with a higher sequence number."`
