@@ -117,6 +117,12 @@ func (m *Merged) Paths() (paths []string) {
 	return paths
 }
 
+// MayHavePoints reports whether the capture may be one of several capture points: it has several files, or its only file
+// describes several interfaces. It must be called before the first frame is read.
+func (m *Merged) MayHavePoints() bool {
+	return len(m.inputs) > 1 || len(m.inputs) == 1 && m.inputs[0].file != nil && len(m.inputs[0].batch.Frames) == 0 && m.inputs[0].file.Interfaces() > 1
+}
+
 // Repeated returns the names of the files that were named more than once. Each of them is read
 // once.
 func (m *Merged) Repeated() []string { return m.repeated }

@@ -5,11 +5,12 @@ type Seen struct {
 	Sent          int64 // time at which the packet left its sender's point; 0 if it was not captured there
 	Arrived       int64 // time at which it came to its receiver's point; 0 if it was not captured there
 	Fate          Fate
-	Point         int   // index of the point that captured the frame
-	SentPoint     int   // index of the point that captured the packet first
-	SentNumber    int64 // number of the frame at that point; 0 if it was not captured there
-	ArrivedPoint  int   // index of the point nearest to the receiver
-	ArrivedNumber int64 // number of the frame at that point; 0 if it was not captured there
+	Key           uint64 // equal for retransmissions of the packet; 0 if it has none
+	Point         int    // index of the point that captured the frame
+	SentPoint     int    // index of the point that captured the packet first
+	SentNumber    int64  // number of the frame at that point; 0 if it was not captured there
+	ArrivedPoint  int    // index of the point nearest to the receiver
+	ArrivedNumber int64  // number of the frame at that point; 0 if it was not captured there
 }
 
 // Fate is what happened to a packet between the capture points.

@@ -91,6 +91,8 @@ type Options struct {
 	// time advances with the clock of this computer, so that transactions that linger
 	// become complete.
 	Live bool
+	// Points are the names of the capture points, if the frames have [capture.Seen].
+	Points []string
 }
 
 // The defaults of Options.
@@ -195,6 +197,9 @@ func handing[T any, R completed[T]](d *Dissector, handler func(*T) error) func(*
 	return func(r *T) {
 		if d.err != nil {
 			return
+		}
+		if d.options.Points != nil {
+			localize(r, d.options.Points)
 		}
 		if R(r).Complete(d.now, d.summary.First.Or(0)); d.ahead != nil {
 			d.err = d.ahead.put(r)
@@ -395,7 +400,9 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 		g := &l.datagram
 		d.tcp.Src, d.tcp.Dst, d.tcp.At = g.Src.IP, g.Dst.IP, now
 		bad := d.tracker.BadCRC
-		if d.tcp.Decode(g.Raw, g.Length, l.offset) {
+		if g.Path.Lost { // Its bytes come later.
+			verdict.Mark = record.LostOnPath
+		} else if d.tcp.Decode(g.Raw, g.Length, l.offset) {
 			verdict, taken = d.tracker.Segment(&d.tcp)
 		}
 		if taken {
@@ -403,7 +410,7 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 			s.ICRCBad += d.tracker.BadCRC - bad
 			in.Transport, in.FPDUs = rdma.IWARP, verdict.FPDUs
 		} else {
-			verdict = rdma.PacketVerdict{} // the packet is not RDMA
+			verdict = rdma.PacketVerdict{Mark: verdict.Mark & record.LostOnPath} // the packet is not RDMA
 			s.Other++
 		}
 	case link.CarriesFragment:
@@ -511,6 +518,9 @@ func (d *Dissector) packet(s *packetRef) (err error) {
 	p.Marks, p.Connection, p.RDMAOperation, p.Transaction, p.XID = s.marks, s.connection, s.operation, s.transaction, s.xid
 	p.Part, p.NoTransactionReason = s.part, s.unassigned
 	p.Program, p.Start = s.program, d.summary.First.Or(0)
+	if p.Path = nil; s.input.Frame.Seen != nil {
+		p.Path = d.seen(s.input.Frame)
+	}
 	if d.handler.Frame != nil {
 		err = d.handler.Frame(s.input.Frame, p, s.offset)
 	}

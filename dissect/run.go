@@ -142,6 +142,9 @@ func (l *layers) decode(f *capture.Frame, k *link.Decoder) {
 	l.offset, l.length, l.paused = k.Offset, k.WireLength, k.Paused
 	d := &l.datagram
 	d.Raw, d.Length, d.At = k.Transport, k.Length, stamp(f)
+	if f.Seen != nil || d.Path.Joined {
+		d.Path = pathOf(f)
+	}
 	d.Src, d.Dst = rdma.Address{IP: k.Src, LID: k.SrcLID}, rdma.Address{IP: k.Dst, LID: k.DstLID}
 	switch l.carries {
 	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
@@ -156,6 +159,9 @@ func (l *layers) decode(f *capture.Frame, k *link.Decoder) {
 
 // stamp returns the time and the number of a frame.
 func stamp(f *capture.Frame) record.Stamp {
+	if f.Seen != nil {
+		return record.Stamp{Time: record.Time(f.Time), Packet: record.NumberAt(f.Seen.Point, f.Number)}
+	}
 	return record.Stamp{Time: record.Time(f.Time), Packet: f.Number}
 }
 

@@ -202,6 +202,7 @@ func (p *Plan) describe() {
 			src.since, src.until = src.time(1, src.first), src.time(math.MaxInt64, src.last)
 			point.first, point.last = min(point.first, src.since), max(point.last, src.until)
 			if j == 0 {
+				point.Known = len(p.Points) > 1 && (len(src.chain) > 0 || src == p.reference)
 				point.clock(src)
 			}
 		}

@@ -39,6 +39,7 @@ const (
 // entry is a frame that is not forgotten yet.
 type entry struct {
 	key, lanes uint64
+	base       uint64 // key without the IP identification
 	time       int64
 	number     int64
 	sent       int64  // time at the first point
@@ -228,7 +229,7 @@ func (m *matcher) take(src *source, f *capture.Frame, at uint64, e *entry) {
 		return
 	}
 	e.path = w
-	if e.key = v.key; w.trusted {
+	if e.key, e.base = v.key, v.key; w.trusted {
 		e.key = mix(e.key, uint64(v.id)<<1|1)
 	}
 	if src.mirror[v.dir] && m.isTwin(src, e) {

@@ -34,6 +34,7 @@ type Point struct {
 	// Drift is what this clock gains, in parts per million, if that is known.
 	Drift      float64
 	DriftKnown bool
+	Known      bool   // Offset and Error are known
 	Error      int64  // of the offset, in nanoseconds
 	Steps      []Step // of this clock, compared with the reference
 
@@ -62,10 +63,16 @@ type Plan struct {
 	trusted  map[[2]int]bool // pairs of points between which the IP identification does not change
 	same     bool            // some files hold the same packets with the same times
 	memory   int64
+
+	clockKnown bool    // the reference is the file that the caller named
+	reference  *source // whose clock is the reference
 }
 
 // Joined reports whether the capture has several points, or packets that files have in common.
 func (p *Plan) Joined() bool { return len(p.Points) > 1 || p.same }
+
+// ClockKnown reports whether the file that Options.Clock names is one of the files.
+func (p *Plan) ClockKnown() bool { return p.clockKnown }
 
 // clock converts the times of a source to those of another one.
 type clock struct {
@@ -168,7 +175,11 @@ func (p *Plan) recognize(reference string) {
 		}
 	}
 	g := p.group(all)
-	p.span(all, g, p.root(reference))
+	root := p.root(reference)
+	if len(p.sources) > 0 {
+		p.reference = p.sources[root]
+	}
+	p.span(all, g, root)
 	p.place(all, g)
 	p.route(all)
 	p.describe()
@@ -183,6 +194,7 @@ func (p *Plan) root(reference string) int {
 	for i, src := range p.sources {
 		f := p.files[src.file]
 		if reference != "" && (reference == f.Path || reference == f.Name || reference == filepath.Base(f.Path) || reference == src.name) {
+			p.clockKnown = true
 			return i
 		}
 	}

@@ -129,7 +129,7 @@ func (s *Source) shows(e *entry) bool {
 // describe returns what is known of the packet of a frame.
 func (s *Source) describe(e *entry, f *capture.Frame) *capture.Seen {
 	v := new(capture.Seen)
-	v.Point = int(e.point)
+	v.Point, v.Key = int(e.point), e.base
 	switch {
 	case e.path == nil:
 		return v
@@ -138,9 +138,9 @@ func (s *Source) describe(e *entry, f *capture.Frame) *capture.Seen {
 	}
 	switch e.sending {
 	case lost:
-		v.Fate = capture.FateLost
+		v.Fate, v.ArrivedPoint = capture.FateLost, e.path.points[e.hop+1]
 	case damagedOn:
-		v.Fate = capture.FateCorrupted
+		v.Fate, v.ArrivedPoint = capture.FateCorrupted, e.path.points[e.hop+1]
 	case notCaptured:
 		v.Fate = capture.FateNotCaptured
 	}
@@ -160,6 +160,9 @@ func (s *Source) describe(e *entry, f *capture.Frame) *capture.Seen {
 	}
 	return v
 }
+
+// Points returns the capture points.
+func (s *Source) Points() []Point { return s.plan.Points }
 
 // Hops returns what happened between the points. It is complete when the last frame was read.
 func (s *Source) Hops() []*Hop { return s.matcher.hops }

@@ -24,6 +24,7 @@ var fieldLists = []struct {
 	{"transactions", query.Transactions},
 	{"connections", query.Connections},
 	{"packets", query.Packets},
+	{"network", networkFields},
 	{"check", query.Findings},
 	{"stats", viewNamed("stats").fields},
 	{"rates", ratesView.fields},

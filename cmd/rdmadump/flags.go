@@ -47,6 +47,9 @@ type flags struct {
 	explain    string
 	unanswered time.Duration
 	rpc        bool
+	points     string
+	clock      string
+	lost       bool
 	look       appearance
 }
 
@@ -119,6 +122,9 @@ var flagTable = []struct {
 	{"rpc", ofView, func(f *flags, s *pflag.FlagSet) {
 		s.BoolVar(&f.rpc, "rpc", false, "add the decoded arguments and results of NFS to JSON records")
 	}},
+	{"lost", ofView, func(f *flags, s *pflag.FlagSet) {
+		s.BoolVar(&f.lost, "lost", false, "also list the packets that were lost between the capture points")
+	}},
 	{"fail-on", ofView, func(f *flags, s *pflag.FlagSet) {
 		s.StringVar(&f.failOn, "fail-on", "error", "exit with status 1 if there are findings of this `severity` or a worse one: error, warning or note")
 	}},
@@ -153,6 +159,13 @@ var flagTable = []struct {
 	}},
 	{"to", selection, func(f *flags, s *pflag.FlagSet) {
 		s.StringVar(&f.to, "to", "", "select records at or before this `time`, which has the same forms")
+	}},
+
+	{"points", selection, func(f *flags, s *pflag.FlagSet) {
+		s.StringVar(&f.points, "points", "auto", "compare captures of the same traffic at several `points` (auto), or merge the files by their own times (off)")
+	}},
+	{"clock", selection, func(f *flags, s *pflag.FlagSet) {
+		s.StringVar(&f.clock, "clock", "", "with several capture points, show times of the clock of this `file` instead of the first one")
 	}},
 
 	{"output", presentation, func(f *flags, s *pflag.FlagSet) {
@@ -213,6 +226,7 @@ var choices = []struct {
 	values   func(v *view) []string
 }{
 	{"output", "-o", func(f *flags) string { return f.output }, outputs},
+	{"points", "--points", func(f *flags) string { return f.points }, fixed("auto", "off")},
 	{"color", "--color", func(f *flags) string { return f.color }, fixed("auto", "always", "never")},
 	{"fail-on", "--fail-on", func(f *flags) string { return f.failOn }, fixed(record.Severities[:]...)},
 	{"time", "--time", func(f *flags) string { return f.look.time }, fixed(render.AllTimes[:]...)},
@@ -241,7 +255,7 @@ func outputs(v *view) []string {
 }
 
 // commonFlags are supported by every view, except by those that list them in without.
-var commonFlags = []string{"output", "filter", "jq", "field", "xid", "conn", "count", "from", "to", "color", "quiet", "memory", "width", "wide", "time", "ascii", "background"}
+var commonFlags = []string{"output", "filter", "jq", "field", "xid", "conn", "count", "from", "to", "color", "quiet", "memory", "points", "clock", "width", "wide", "time", "ascii", "background"}
 
 // takes reports whether a view supports a flag.
 func (v *view) takes(flag string) bool {

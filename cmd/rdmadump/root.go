@@ -113,6 +113,10 @@ func (f *flags) show(cmd *cobra.Command, v *view, paths []string, stdout, stderr
 		return err
 	}
 	defer source.Close()
+	joined, err := f.join(cmd.Context(), source, v.name == "network", stderr)
+	if err != nil {
+		return err
+	}
 	var typed []string // Suggested commands leave out files that cannot be read.
 	for _, path := range source.Paths() {
 		typed = append(typed, render.Shell(path))
@@ -121,7 +125,12 @@ func (f *flags) show(cmd *cobra.Command, v *view, paths []string, stdout, stderr
 		settings: set, stdout: stdout, stderr: stderr, openErr: openErr,
 		shown: strings.Join(source.Paths(), " "), typed: strings.Join(typed, " "),
 	}
-	return r.run(cmd.Context(), source)
+	if joined == nil {
+		return r.run(cmd.Context(), source)
+	}
+	defer joined.Close()
+	r.joined = joined
+	return r.run(cmd.Context(), joined)
 }
 
 // openNamed opens the captures that the command line names. If some cannot be opened, it

@@ -18,6 +18,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/header"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/points"
 	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/render"
 )
@@ -40,6 +41,7 @@ type runner struct {
 	tick           func() error // called now and then; nil for none
 	flush          func() error // called after a panic; nil for none
 	live           bool
+	joined         *points.Source // nil if there is one capture point
 }
 
 // otherMemory is the number of bytes that the program may use in addition to the state of
@@ -64,6 +66,8 @@ func (s *settings) dissection() dissect.Options {
 // only sets which parts of packets have to be described.
 func (s *settings) only(o *dissect.Options) {
 	switch {
+	case s.lost:
+		o.Only = render.OnlyLine
 	case s.view.fields != query.Packets || s.tree:
 		return
 	case s.json:
@@ -88,7 +92,7 @@ func (s *settings) only(o *dissect.Options) {
 // run shows the view of a source. Its error determines the exit status.
 func (r *runner) run(ctx context.Context, source input) error {
 	s := newSink(r.settings, r.stdout, r.stderr, r.shown)
-	s.typed, s.ctx = r.typed, ctx
+	s.typed, s.ctx, s.joined = r.typed, ctx, r.joined
 	if !r.quiet {
 		for _, note := range r.notes {
 			fmt.Fprintf(r.stderr, "rdmadump: --jq: %s\n", note)
@@ -112,6 +116,7 @@ func (r *runner) run(ctx context.Context, source input) error {
 	}
 	o := r.dissection()
 	o.XIDs = r.xids
+	o.Points = pointNames(r.joined)
 	r.only(&o)
 	filtered := r.filter != nil || r.summed != nil
 	o.Ahead = (filtered || !r.view.light) && r.count == 0 // With -c, the summary counts only the packets that were needed.

@@ -47,6 +47,7 @@ type settings struct {
 	known      baseline
 	accept     string // file of --write-baseline
 	unanswered time.Duration
+	lost       bool // network lists the packets that were lost
 	rpc        bool // records contain decoded arguments and results
 	decode     bool // arguments and results are decoded, for rpc, for packet trees or for a filter
 	ladder     bool // transactions are drawn as ladder diagrams
@@ -72,7 +73,7 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 		memory: int64(f.memory), tree: f.tree, bytes: f.bytes, timeline: f.timeline, every: f.every, look: f.look,
 		rpc:    f.rpc || slices.ContainsFunc(append([]string{f.filter, f.sort}, f.fields...), namesRPC),
 		decode: f.tree || f.rpc,
-		failOn: record.Severity(f.failOn), accept: f.accept, unanswered: f.unanswered,
+		failOn: record.Severity(f.failOn), accept: f.accept, unanswered: f.unanswered, lost: f.lost,
 	}
 	for _, c := range choices {
 		if v.takes(c.flag) {

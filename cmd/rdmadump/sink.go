@@ -14,6 +14,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/analyze"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/points"
 	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/render"
 )
@@ -44,6 +45,7 @@ type sink struct {
 	errors        int64                     // findings that --fail-on counts
 	err           error                     // first error of writing, filtering or jq
 	ctx           context.Context           // of the run
+	joined        *points.Source            // nil if there is one capture point
 }
 
 // errEnough ends reading when -c or --top has enough records.

@@ -60,6 +60,14 @@ var views = []*view{
 		csv: []string{"number", "time", "src", "dst", "transport", "length", "connection", "transaction", "xid", "rdma_operation", "marks", "info"},
 	},
 	{
+		name: "network", short: "Show what happened between capture points: delay, loss, reordering, corruption; --lost lists packets",
+		fields: networkFields, filters: "directions", flags: []string{"lost"}, without: []string{"count"}, open: network, light: true,
+		csv: []string{
+			"from", "to", "packets", "lost", "not_captured", "unknown", "reordered", "corrupted", "duplicated", "mirror_duplicates", "delay.min_ns", "delay.p50_ns",
+			"delay.p90_ns", "delay.p99_ns", "delay.max_ns",
+		},
+	},
+	{
 		name: "check", short: "Report violations of the protocol; exit with status 1 if there are errors",
 		fields: query.Findings, flags: []string{"sort", "top", "fail-on", "ignore", "baseline", "write-baseline", "rules", "explain", "unanswered-after"}, top: "time", open: findings, light: true,
 		csv: []string{"severity", "rule", "time", "packet", "connection", "xid", "operation", "at_fault", "message", "section"},

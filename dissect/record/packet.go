@@ -43,6 +43,7 @@ type Packet struct {
 	Program             Opt[uint32] // of the RPC; unknown if the capture does not contain the Call
 	Part                Part        // of the RPC
 	Marks               Marks
+	Path                *Path // nil unless there are several capture points
 	NoTransactionReason UnassignedReason
 
 	Summary []byte
@@ -140,9 +141,10 @@ const (
 	BadICRC                         // the ICRC, or the CRC of an FPDU in the packet, is bad
 	BadChecksum                     // the TCP checksum is bad
 	Late                            // the payload had been counted as missing from the capture
+	LostOnPath                      // the packet was lost, or damaged, between the capture points
 )
 
-var markNames = [...]string{"retransmitted", "out_of_order", "after_gap", "refused", "bad_icrc", "bad_checksum", "late"}
+var markNames = [...]string{"retransmitted", "out_of_order", "after_gap", "refused", "bad_icrc", "bad_checksum", "late", "lost_on_path"}
 
 // Names returns the names of the marks in the set.
 func (m Marks) Names() iter.Seq[string] {

@@ -65,6 +65,7 @@ type Finding struct {
 	XID         Opt[Hex32]  `json:"xid" doc:"XID of the RPC that the finding is about." alias:"rpcordma.xid,rpc.xid"`
 	Operation   Opt[string] `json:"operation" doc:"Program and operation of the RPC, such as NFS4 WRITE, as far as they were known when the finding was made."`
 	Packet      Opt[int64]  `json:"packet" doc:"Packet number: the packet that shows the finding." alias:"frame.number"`
+	Point       string      `json:"point,omitzero" doc:"Name of the capture point whose number packet is; present only with several capture points."`
 	Time        Opt[Time]   `json:"time" doc:"Time of the packet that shows the finding." alias:"frame.time"`
 }
 

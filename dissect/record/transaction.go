@@ -99,6 +99,7 @@ type Transaction struct {
 	HeldBackBy        Opt[int64]        `json:"held_back_by" doc:"Transaction number (id): the transaction whose packets kept the sender busy until the Call was sent; null if the Call was not held back."`
 	Waits             []Wait            `json:"waits" doc:"Stalls: times in which the transaction made no progress, each with its reason."`
 	Phases            Opt[Phases]       `json:"phases" doc:"Parts that the latency is made of; null without a latency."`
+	Split             Opt[Split]        `json:"split,omitzero" doc:"Where the latency passed: at the client, in the network, or at the server; present only with several capture points, and if every part of the transaction was captured at both ends."`
 	RDMAError         Opt[string]       `json:"rdma_error" doc:"Error code of an RDMA_ERROR: ERR_VERS or ERR_CHUNK; null if there was none."`
 	RDMAErrorRange    Opt[VersionRange] `json:"rdma_error_versions" doc:"Versions that an ERR_VERS says are supported."`
 	RetransmitOf      Opt[int64]        `json:"retransmit_of" doc:"Transaction number (id): the transaction on an earlier connection that this transaction retransmits."`
@@ -299,11 +300,15 @@ type Wait struct {
 	Reason              WaitReason `json:"reason" doc:"Reason for the stall: retransmit_timeout (a sender retransmitted after its timer expired), retransmit_gap (a sender retransmitted because later packets showed that a packet was missing), retransmit_nak (a sender retransmitted as a NAK requested), retransmit_unknown (a sender retransmitted, and the capture does not show why), rnr_nak (the receiver had no buffer), head_of_line (the sender was transmitting for another transaction), credit_limit (before the Call, all credits were in use; this time is not part of the latency)."`
 	Waiting             End        `json:"waiting" doc:"The side that stalled: it waited before it transmitted its next packet."`
 	Packets             []int64    `json:"packets" doc:"Numbers of the packets that show the stall."`
+	Points              []string   `json:"points,omitzero" doc:"Names of the capture points whose numbers packets has, in the same order; present only with several capture points."`
 	Event               EventKind  `json:"event,omitzero" doc:"What was retransmitted at the end of the stall." values:"call,read_request,write,reply" reused:"of"`
 	Bytes               Opt[int64] `json:"bytes,omitzero" doc:"Number of bytes of an RDMA Read that were requested again."`
 	NakPacket           Opt[int64] `json:"nak_packet,omitzero" doc:"Packet number: the NAK that requested the retransmission. With the reason retransmit_timeout, the sender did not react to it, or did not receive it."`
+	NakPoint            string     `json:"nak_packet_point,omitzero" doc:"Name of the capture point whose number nak_packet is; present only with several capture points."`
 	OutOfOrderPacket    Opt[int64] `json:"out_of_order_packet,omitzero" doc:"Packet number: the packet that came after a gap in the sequence numbers, which gap_filled_by closed." was:"early"`
+	OutOfOrderPoint     string     `json:"out_of_order_packet_point,omitzero" doc:"Name of the capture point whose number out_of_order_packet is; present only with several capture points."`
 	GapFilledBy         Opt[int64] `json:"gap_filled_by,omitzero" doc:"Packet number: the packet that closed the gap in the sequence numbers." was:"filled"`
+	GapFilledPoint      string     `json:"gap_filled_by_point,omitzero" doc:"Name of the capture point whose number gap_filled_by is; present only with several capture points."`
 	BlockingTransaction Opt[int64] `json:"blocking_transaction,omitzero" doc:"Transaction number (id): the transaction that kept the wire busy." was:"behind"`
 }
 
@@ -334,6 +339,8 @@ type Message struct {
 	Time         Time       `json:"time" doc:"Time of the message's first packet." alias:"frame.time"`
 	Packet       int64      `json:"packet" doc:"Packet number: the first packet of the message." alias:"frame.number"`
 	LastPacket   int64      `json:"last_packet" doc:"Packet number: the last packet of the message."`
+	Point        string     `json:"point,omitzero" doc:"Name of the capture point whose number packet is; present only with several capture points."`
+	LastPoint    string     `json:"last_packet_point,omitzero" doc:"Name of the capture point whose number last_packet is; present only with several capture points."`
 	RDMAVers     uint32     `json:"rdma_vers" doc:"Version in the RPC-over-RDMA header." alias:"rpcordma.version"`
 	RDMAProc     string     `json:"rdma_proc" doc:"Procedure in the RPC-over-RDMA header, such as RDMA_MSG or RDMA_NOMSG." alias:"rpcordma.msg_type"`
 	Credits      uint32     `json:"credits" doc:"Number of credits that the message requests (Call) or grants (Reply)." alias:"rpcordma.flow_control"`
@@ -388,6 +395,7 @@ func (s WriteSegment) segment() Segment {
 type Invalidation struct {
 	Handle  Hex32      `json:"handle" doc:"Handle that the Send With Invalidate named." alias:"infiniband.ieth"`
 	Packet  int64      `json:"packet" doc:"Packet number: the packet that carried the invalidation."`
+	Point   string     `json:"point,omitzero" doc:"Name of the capture point whose number packet is; present only with several capture points."`
 	Chunk   Opt[Chunk] `json:"chunk" doc:"Chunk list that contains the handle; null if the Call did not expose the handle."`
 	Index   Opt[int]   `json:"index" doc:"Index of the handle's chunk in its list, counted from 0; null if the Call did not expose the handle."`
 	Segment Opt[int]   `json:"segment" doc:"Index of the handle's segment in its chunk, counted from 0; null if the Call did not expose the handle."`
@@ -421,6 +429,7 @@ const EventWrite EventKind = "write"
 type Event struct {
 	Time       Time       `json:"time" doc:"Time of the event."`
 	Packet     int64      `json:"packet" doc:"Packet number: the packet that shows the event."`
+	Point      string     `json:"point,omitzero" doc:"Name of the capture point whose number packet is; present only with several capture points."`
 	Event      EventKind  `json:"event" doc:"Kind of the event."`
 	From       Role       `json:"from" doc:"The role of the side that caused the event."`
 	Handle     Opt[Hex32] `json:"handle,omitzero" doc:"Handle of the memory that the event is about." alias:"handle,rpcordma.rdma_handle"`
@@ -428,6 +437,7 @@ type Event struct {
 	Bytes      Opt[int64] `json:"bytes,omitzero" doc:"Number of bytes that the event moved or requested."`
 	Packets    Opt[int64] `json:"packets,omitzero" doc:"Number of packets that the event took."`
 	LastPacket Opt[int64] `json:"last_packet,omitzero" doc:"Packet number: the last packet of the event."`
+	LastPoint  string     `json:"last_packet_point,omitzero" doc:"Name of the capture point whose number last_packet is; present only with several capture points."`
 	Of         EventKind  `json:"of,omitzero" doc:"The kind of operation that was acknowledged, rejected, retransmitted, damaged or out of order." values:"call,read_request,read_done,write,reply"`
 	Reason     string     `json:"reason,omitzero" doc:"Reason that a NAK states."`
 }

@@ -47,6 +47,7 @@ type copies struct {
 	newest    record.Stamp // the latest copy
 	print     uint32       // ICRC of the latest copy
 	decided   bool
+	seen      bool // the copy in order was captured when it came to its receiver
 	delivered Delivery
 }
 
@@ -131,7 +132,7 @@ func (ops *operations) decideCopies(f *flow, lo, hi int, at record.Stamp) {
 // follow takes the time at which the operations before an operation were delivered, if its copy was
 // captured sooner: it was delivered only after them. Otherwise it sets that time.
 func follow(at, before *record.Stamp) {
-	if at.Packet < before.Packet {
+	if at.Before(*before) {
 		at.Time = before.Time
 		return
 	}
@@ -154,9 +155,9 @@ func (c *copies) decide(last, bound record.Stamp) (ordered bool) {
 		first = last
 	}
 	d := Delivery{At: first, Earliest: first, Certain: certain}
-	if again := c.again; again.Packet > first.Packet && again.Packet < bound.Packet {
+	if again := c.again; !c.seen && again.Packet != 0 && first.Before(again) && again.Before(bound) {
 		d.At, d.Certain = again, false
-	} else if first.Packet >= bound.Packet && c.early.Packet != 0 && c.early.Packet < bound.Packet {
+	} else if !first.Before(bound) && c.early.Packet != 0 && c.early.Before(bound) {
 		d.At, d.Earliest, d.Certain = c.early, c.early, false
 	}
 	c.delivered, c.decided = d, true

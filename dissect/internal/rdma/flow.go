@@ -34,6 +34,7 @@ type flow struct {
 	write         *Operation // the RDMA Write in progress
 	retries       retries
 	offsets       *offsets // nil if no positions are wanted
+	paths         *paths   // nil without several capture points
 }
 
 // half is the part of a flow that depends on its transport.

@@ -353,7 +353,7 @@ func (cs *connections) join(other, f *flow) {
 	c.share.Charge(bytes)
 	f.conn, f.side = c, to
 	c.evicted = c.evicted || old.evicted
-	if c.cnps+c.marked == 0 || old.cnps+old.marked > 0 && old.first.Packet < c.first.Packet {
+	if c.cnps+c.marked == 0 || old.cnps+old.marked > 0 && old.first.Before(c.first) {
 		c.first = old.first
 	}
 	c.marked, c.cnps = c.marked+old.marked, c.cnps+old.cnps

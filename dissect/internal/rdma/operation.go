@@ -28,6 +28,9 @@ func (ops *operations) operate(f *flow, kind Kind, r run, at record.Stamp) *Oper
 	f.seq++
 	ops.number++
 	o := &Operation{Number: ops.number, Seq: f.seq, Side: f.side, Kind: kind, First: at, Last: at, conn: f.conn, from: r.from}
+	if f.paths != nil {
+		o.First, o.sentSeen = f.firstSent(r.from, at)
+	}
 	f.conn.share.Charge(opCost)
 	ops.enter(f, r, o)
 	return o
@@ -194,7 +197,7 @@ func (ops *operations) breakSend(f *flow) {
 // countPacket counts a packet of an operation.
 func (ops *operations) countPacket(o *Operation, cur *currentPacket) {
 	o.Packets++
-	if o.Kind != Send || cur.at.Packet > o.Last.Packet { // the last packet of a Send is the one that completed it
+	if o.Kind != Send || o.Last.Before(cur.at) { // the last packet of a Send is the one that completed it
 		o.Last = cur.at
 	}
 	if cur.after.Packet != 0 && o.disorder == nil {
@@ -251,6 +254,9 @@ func (ops *operations) readBegins(f *flow, m target, r run, at record.Stamp) *Op
 	o := ops.operate(f, Read, r, at)
 	o.response = new(response)
 	o.seen = o.initial[:0]
+	if f.paths != nil {
+		o.times = &ReadTimes{Requested: o.First.Time, OneSided: !o.sentSeen}
+	}
 	o.Handle, o.Offset, o.Length, o.Announced = m.handle, m.offset, int64(m.length), true
 	f.conn.follower.Operation(Event{What: Began, Op: o})
 	return o

@@ -35,6 +35,7 @@ type Datagram struct {
 	Congested      bool   // a switch set a congestion mark
 	Identification uint16 // of the IPv4 header; 0 if there is none
 	At             record.Stamp
+	Path           Path   // with several capture points
 	print          uint32 // its ICRC, which distinguishes packets with equal PSNs; 0 if it was not captured
 }
 
@@ -68,6 +69,7 @@ func (ib *infiniband) request(f *flow, d *Datagram, cur *currentPacket) {
 			ib.tracker.unordered = true // the acknowledgement came first
 		}
 	}
+	again := d.Path.Joined && f.noteSent(run{p.PSN, psns.add(p.PSN, 1)}, d.Path)
 	delta := psns.delta(p.PSN, f.qp.expect)
 	if f.qp.psnLowerBound && delta > 0 {
 		ib.learnPSN(f, p.PSN)
@@ -88,10 +90,14 @@ func (ib *infiniband) request(f *flow, d *Datagram, cur *currentPacket) {
 	case delta < 0:
 		if o := f.ops.at(psns, p.PSN); o != nil && p.Headers&rocev2.HasRETH != 0 && o.Kind == Read {
 			o.Again = int64(p.RETH.DMALength)
+			o.requestedAgain(p.PSN)
 		}
 		ib.takeOldRequest(f, d, cur)
 	default:
 		ib.holdRequest(f, d, cur)
+	}
+	if again && delta >= 0 {
+		ib.resent(f, p.PSN, cur)
 	}
 	f.signals.requested, f.signals.sent = d.At.Time, sentRequest{p.PSN, d.print, d.At.Time}
 }
@@ -101,6 +107,7 @@ func (ib *infiniband) request(f *flow, d *Datagram, cur *currentPacket) {
 func (f *flow) sentLast(psn uint32, turn arrival, at record.Stamp, print uint32) {
 	if last := f.ops.last(); last != nil && last.op.Side == f.side && (last.op.Kind == Read && last.from == psn || psns.delta(last.to, psn) == 1) {
 		last.op.copies.note(turn, at, print)
+		last.op.copies.seen = turn == inOrder && f.paths != nil && f.paths.last.Arrived
 	}
 }
 

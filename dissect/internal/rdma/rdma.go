@@ -63,6 +63,7 @@ type Operation struct {
 	Broken      bool               // a part of it was not captured
 	Cut         bool               // Send, Write: a packet of it was truncated in the capture, so that its checksum cannot be verified
 	Announced   bool               // the first packet contained Length
+	sentSeen    bool               // with several capture points: the first packet was captured when it left its sender
 	done, acked bool               // done: no more packets of it are expected; acked: the other side received it
 	ledgers     int8               // number of ledgers that contain it
 	Handle      uint32             // Read, Write, Atomic: handle of the other side's memory
@@ -107,6 +108,7 @@ func (o *Operation) Disorder() (early, filled record.Stamp) {
 type response struct {
 	seen    span.Set     // packets (InfiniBand) or bytes (iWARP) that were captured
 	initial [2]span.Span // initial storage of seen
+	times   *ReadTimes   // with several capture points
 	taken   int64        // packets at the beginning of the response, up to the first gap
 	sinkAt  uint64       // iWARP: offset of the requester's own memory; sink is its STag
 	sink    uint32

@@ -51,6 +51,7 @@ func (ib *infiniband) copyOf(f *flow, d *Datagram) (o *Operation, to uint32) {
 				return o, to
 			}
 			o.copies.note(turn, d.At, d.print)
+			o.copies.seen = turn == inOrder && d.Path.Arrived || turn != inOrder && o.copies.seen
 		}
 	}
 	if turn == inOrder {
@@ -118,6 +119,9 @@ func (ops *operations) damaged(f *flow, o *Operation, at record.Stamp, b *Burst)
 // bytes and the same IP identification, or, without an identification, comes sooner than
 // any sender retransmits.
 func (d *Datagram) duplicates(print uint32, at record.Time) bool {
+	if d.Path.Joined {
+		return d.Path.Copy
+	}
 	return d.print != 0 && d.print == print && (d.Identification != 0 || d.At.Time-at <= copyWithin)
 }
 

@@ -157,7 +157,7 @@ func (t *Tracker) packet(d *Datagram, cur *currentPacket) {
 			f.conn.countPacket()
 			f.conn.Report(rule.ICRCBad, Where{At: d.At}, "the packet with PSN %d has a bad ICRC, so its receiver drops it", p.PSN)
 			if info.Request && service == rocev2.RC {
-				t.infiniband.damagedRequest(f, d)
+				t.infiniband.missedRequest(f, d, cur)
 			}
 		}
 		cur.Offset.Dropped = true
@@ -169,6 +169,10 @@ func (t *Tracker) packet(d *Datagram, cur *currentPacket) {
 	t.connections.countFor(c, d.Transport, cur)
 	if t.contents.wantsOffsets() {
 		cur.Offset = f.offsetOf(p)
+	}
+	if d.Path.Lost {
+		t.lostOnPath(f, d, cur)
+		return
 	}
 	if d.Congested || p.BTH.FECN {
 		c.countCongestion(&c.marked, d.At)
@@ -184,6 +188,9 @@ func (t *Tracker) packet(d *Datagram, cur *currentPacket) {
 		}
 		t.infiniband.request(f, d, cur)
 	default:
+		if d.Path.Joined {
+			f.noteResponse(d, false)
+		}
 		t.infiniband.response(f, d, cur)
 	}
 	t.connections.indexUnpaired(f)

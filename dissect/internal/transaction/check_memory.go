@@ -252,7 +252,7 @@ func checkLateRead(cs *connState, o *rdma.Operation, x *txn) {
 	}
 	x.checks.lateReadReported = true
 	c := x.checker(record.Stamp{Time: x.answer.LastTime, Packet: x.answer.LastPacket}).attributedTo(x.side.Other())
-	c.report(rule.ReplyBeforeReads, "the Reply was sent before the RDMA Read of handle 0x%08x, which packet %d began, had received all data", o.Handle, o.First.Packet)
+	c.report(rule.ReplyBeforeReads, "the Reply was sent before the RDMA Read of handle 0x%08x, which packet %s began, had received all data", o.Handle, record.PacketText(o.First.Packet))
 }
 
 // checkPrivate checks the private data of a side.

@@ -304,10 +304,10 @@ func (s *rareState) join(o *rareState, moved func(rdma.Side) rdma.Side) {
 func (w *wireActivity) join(o *wireActivity, moved func(rdma.Side) rdma.Side) {
 	for from := range rdma.Side(2) {
 		at := moved(from)
-		if o.busy[from].last.Packet > w.busy[at].last.Packet {
+		if w.busy[at].last.Before(o.busy[from].last) {
 			w.busy[at] = o.busy[from]
 		}
-		if o.credit[from].full.Packet > w.credit[at].full.Packet {
+		if w.credit[at].full.Before(o.credit[from].full) {
 			w.credit[at] = o.credit[from]
 		}
 	}

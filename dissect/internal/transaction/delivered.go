@@ -27,6 +27,9 @@ func (x *txn) delivered(o *rdma.Operation, part int) {
 	case part == partCall && x.state.hasReply() && d.At.Packet > x.answer.LastPacket: // a later copy; the Reply shows that an earlier one was accepted
 	case part == partCall:
 		noteAccepted(&x.call, d)
+		if o.SeenAtBoth() {
+			x.onPath().callSeen = true
+		}
 	case part == partReply:
 		x.answerDelivered(o, d)
 	case o.Kind == rdma.Write && d.At.Packet != o.Last.Packet:
@@ -42,6 +45,9 @@ func (x *txn) answerDelivered(o *rdma.Operation, d rdma.Delivery) {
 	}
 	x.enter(accepted)
 	noteAccepted(a, d)
+	if o.SeenAtBoth() {
+		x.onPath().answerSeen = true
+	}
 	if first := a.LastPacket; d.At.Packet != first {
 		a.FirstSent = record.Some(a.Time)
 		if a.Packet == first {

@@ -210,7 +210,7 @@ func (cs *connState) Refused(r *rdma.Refusal) {
 	}
 	refusesReply := part == partReply || r.Op == nil && x.side == r.By // its memory was refused, and its Reply came afterwards
 	if refusesReply && x.state.hasReply() && x.rec.Status != record.NoReply {
-		x.checker(r.At).reportUnconditionally(rule.ReplyNotDelivered, "the %s cannot have received the Reply in packet %d: it rejected that Reply or an earlier packet (%s), and discards everything from there on", cs.conn.Setup().End(r.By), x.answer.LastPacket, r.Text)
+		x.checker(r.At).reportUnconditionally(rule.ReplyNotDelivered, "the %s cannot have received the Reply in packet %s: it rejected that Reply or an earlier packet (%s), and discards everything from there on", cs.conn.Setup().End(r.By), record.PacketText(x.answer.LastPacket), r.Text)
 		x.retractReply(retracted)
 		cs.table.rememberUnanswered(x)
 		noteLostCall(cs, x)

@@ -159,6 +159,7 @@ type txn struct {
 	checks    txnChecks
 	procedure procedure
 	gss       oncrpc.Service
+	path      *pathTimes // nil without several capture points
 	inCall    inlineStream
 	named     []string // storage of rec.Operations
 	slot      uint32

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/points"
+	"github.com/rdmadump/rdmadump/query"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// networkFields are the fields of the records of network.
+var networkFields = query.New[record.Network]("network")
+
+// network shows what happened to packets between capture points.
+func network(s *sink) (dissect.Handler, func()) {
+	l := &lostPackets{sink: s, open: map[uint64][]*record.LostPacket{}}
+	h := dissect.Handler{Packet: l.packet}
+	if !s.lost {
+		h.Packet = nil
+		h.Connection = func(*record.Connection) error { return nil }
+	}
+	return h, func() {
+		if s.joined == nil {
+			s.hint = "network compares captures of the same traffic at several points, and found only one point; name the files of all points"
+		}
+		all, hops := s.pointRecords(), s.networkRecords()
+		for _, p := range all {
+			s.emit(p, func(any) error { return nil })
+		}
+		var shown []*record.Network
+		for _, n := range hops {
+			s.take(n, func(r any) error {
+				shown = append(shown, r.(*record.Network))
+				return nil
+			})
+		}
+		s.release()
+		if !s.json && s.columns == nil {
+			s.fail(render.Network(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, all, shown))
+		}
+		if s.lost {
+			l.finish()
+		}
+	}
+}
+
+// pointRecords returns the records of the capture points.
+func (s *sink) pointRecords() (list []*record.Point) {
+	if s.joined == nil {
+		return nil
+	}
+	for _, p := range s.joined.Points() {
+		r := &record.Point{
+			Type: "point", Name: p.Name, Address: record.SomeIf(p.Address, p.Address != ""), Packets: p.Packets, Steps: []record.ClockStep{},
+			OffsetNS: record.SomeIf(p.Offset, p.Known), DriftPPM: record.SomeIf(p.Drift, p.DriftKnown), ErrorNS: record.SomeIf(p.Error, p.Known),
+		}
+		for _, step := range p.Steps {
+			r.Steps = append(r.Steps, record.ClockStep{Packet: step.Packet, Time: record.Time(step.Time), NS: step.By})
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+// networkRecords returns what happened between the capture points.
+func (s *sink) networkRecords() (list []*record.Network) {
+	if s.joined == nil {
+		return nil
+	}
+	all := s.joined.Points()
+	for _, h := range s.joined.Hops() {
+		list = append(list, networkRecord(h, all))
+	}
+	return list
+}
+
+func networkRecord(h *points.Hop, all []points.Point) *record.Network {
+	d := h.Delay()
+	r := &record.Network{
+		Type: "network", From: all[h.From].Name, To: all[h.To].Name, Packets: h.Packets, Lost: h.Lost, NotCaptured: h.NotCaptured, Unknown: h.Unknown,
+		Reordered: h.Reordered, Corrupted: h.Corrupted, Duplicated: h.Duplicated, MirrorDuplicates: h.MirrorDuplicates,
+		Bytes: record.SomeIf(h.Bytes, h.Bytes > 0), BytesLost: record.SomeIf(h.BytesLost, h.Bytes > 0), BytesDuplicated: record.SomeIf(h.BytesDuplicated, h.Bytes > 0),
+		Delay:  record.SomeIf(record.DelayQuantiles{MinNS: d.Min, P50NS: d.P50, P90NS: d.P90, P99NS: d.P99, MaxNS: d.Max}, d.Count > 0),
+		Course: []record.NetworkInterval{},
+	}
+	for _, i := range h.Course() {
+		r.Course = append(r.Course, record.NetworkInterval{
+			Start: record.Time(i.Start), Packets: i.Packets, Lost: i.Lost,
+			P50NS: record.SomeIf(i.Delay.P50, i.Delay.Count > 0), MaxNS: record.SomeIf(i.Delay.Max, i.Delay.Count > 0),
+		})
+	}
+	return r
+}
+
+// lostPackets collects the packets that were lost. The RPC of a packet may be known only when the packet was
+// retransmitted.
+type lostPackets struct {
+	*sink
+	list []*record.LostPacket
+	open map[uint64][]*record.LostPacket // those whose RPC is not known, by the key of the packet
+	more int64                           // those that are not kept
+}
+
+// maxLost limits the number of lost packets that are kept.
+const maxLost = 1 << 20
+
+// packet takes a packet of the merged capture.
+func (l *lostPackets) packet(p *record.Packet) error {
+	v := p.Path
+	if v == nil {
+		return l.status()
+	}
+	if list := l.open[v.Key]; list != nil && (p.XID.Known() || p.Connection.Known()) {
+		for _, r := range list {
+			r.Fill(p)
+		}
+		if p.XID.Known() {
+			delete(l.open, v.Key)
+		}
+	}
+	if v.LostTo == "" || !l.within(p.Time) {
+		return l.status()
+	}
+	if len(l.list) == maxLost {
+		l.more++
+		return l.status()
+	}
+	r := &record.LostPacket{Type: "lost_packet", From: v.Point, To: v.LostTo, Packet: p.Number, Time: p.Time, Summary: string(p.Summary)}
+	l.list = append(l.list, r)
+	if r.Fill(p); !r.XID.Known() && v.Key != 0 {
+		l.open[v.Key] = append(l.open[v.Key], r)
+	}
+	return l.status()
+}
+
+// finish shows the lost packets.
+func (l *lostPackets) finish() {
+	var shown []*record.LostPacket
+	for _, r := range l.list {
+		if l.wants(r.Connection, r.XID) && !l.done() {
+			l.emit(r, func(any) error {
+				shown = append(shown, r)
+				return nil
+			})
+		}
+	}
+	l.fail(render.LostPackets(l.w, l.theme, l.width, l.start, shown))
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/points"
+)
+
+// joinedMemory is the part of --memory that finding capture points may use.
+const joinedMemory = 4
+
+// join recognizes files of several capture points, and returns a source that has the packets of all of them. It
+// returns nil if the files are one capture.
+func (f *flags) join(ctx context.Context, source *capture.Merged, always bool, stderr io.Writer) (*points.Source, error) {
+	if f.points == "off" || !always && !source.MayHavePoints() {
+		return nil, f.refuseClock(false)
+	}
+	var files []points.File
+	for _, path := range source.Paths() {
+		info, err := os.Stat(path)
+		if path == "-" || err != nil || !info.Mode().IsRegular() {
+			if len(source.Paths()) > 1 && !f.quiet {
+				fmt.Fprintf(stderr, "rdmadump: %s can be read only once, so the files are merged by their own times; save it to a file to compare capture points\n", printable(path))
+			}
+			return nil, f.refuseClock(false)
+		}
+		name := path
+		if other, is := f.called[path]; is {
+			name = other
+		}
+		files = append(files, points.File{Path: path, Name: name})
+	}
+	plan, err := points.Recognize(ctx, files, points.Options{Clock: f.clock, Memory: int64(f.memory) / joinedMemory})
+	if err != nil {
+		return nil, err
+	}
+	if !f.quiet {
+		for _, note := range plan.Notes {
+			fmt.Fprintf(stderr, "rdmadump: %s\n", printable(note))
+		}
+	}
+	if !plan.Joined() {
+		return nil, f.refuseClock(false)
+	}
+	if err := f.refuseClock(plan.ClockKnown()); err != nil {
+		return nil, err
+	}
+	return plan.Open(ctx)
+}
+
+// refuseClock returns an error if --clock names a file that is not a capture point.
+func (f *flags) refuseClock(known bool) error {
+	if f.clock == "" || known {
+		return nil
+	}
+	return fmt.Errorf("--clock %s: this is not one of several capture points; name one of the files", printable(f.clock))
+}
+
+// pointNames returns the names of the capture points; it is nil if there is only one.
+func pointNames(s *points.Source) (names []string) {
+	if s == nil {
+		return nil
+	}
+	for _, p := range s.Points() {
+		names = append(names, p.Name)
+	}
+	return names
+}

@@ -1,0 +1,202 @@
+package rdma
+
+import "github.com/rdmadump/rdmadump/dissect/record"
+
+// Packets of captures at several points: each packet is taken once, when it came to its receiver. When it left its
+// sender, and whether it was lost on the way, is known instead of inferred.
+
+// Path is what a capture at several points shows of a packet.
+type Path struct {
+	Joined  bool         // there are several points
+	Sent    record.Stamp // when it left its sender; the packet number is 0 if that was not captured
+	Arrived bool         // the packet was captured when it came to its receiver
+	Lost    bool         // it did not come to its receiver, or came damaged
+	Copy    bool         // the network made this copy
+}
+
+// sentAt is a packet of a flow that left its sender and that its receiver has not accepted yet.
+type sentAt struct {
+	run
+	at   record.Stamp
+	lost bool // a copy of it was lost
+}
+
+// maxSentAt limits the number of these packets of a flow. Operations that begin with further ones begin when they
+// came to the receiver.
+const maxSentAt = 1024
+
+// paths are the packets of a flow that its receiver has not accepted yet.
+type paths struct {
+	sent []sentAt
+	last Path // of the current packet
+}
+
+// noteSent notes when a packet left its sender. It reports whether an earlier copy of it was lost.
+func (f *flow) noteSent(r run, p Path) (again bool) {
+	if f.paths == nil {
+		f.paths = new(paths)
+		f.conn.share.Charge(sentAtCost)
+	}
+	if p.Copy {
+		return false
+	}
+	f.paths.last = p
+	for i := range f.paths.sent {
+		if s := &f.paths.sent[i]; s.from == r.from {
+			again = s.lost
+			s.lost = s.lost || p.Lost
+			return again
+		}
+	}
+	if p.Sent.Packet == 0 {
+		return false
+	}
+	if len(f.paths.sent) >= maxSentAt {
+		f.paths.sent = f.paths.sent[1:]
+	}
+	f.paths.sent = append(f.paths.sent, sentAt{r, p.Sent, p.Lost})
+	return false
+}
+
+// sentAtCost is the memory of these packets that is charged to the budget.
+const sentAtCost = 4096
+
+// firstSent returns when the packet with a sequence number first left its sender, and whether that was captured. If not,
+// it returns when the packet was captured. The packets before it are forgotten.
+func (f *flow) firstSent(seq uint32, captured record.Stamp) (at record.Stamp, seen bool) {
+	c := f.circle()
+	at = captured
+	kept := f.paths.sent[:0]
+	for _, s := range f.paths.sent {
+		switch {
+		case c.delta(seq, s.from) >= 0 && c.delta(seq, s.to) < 0:
+			at, seen = s.at, true
+		case c.delta(s.from, seq) < 0:
+			continue
+		}
+		kept = append(kept, s)
+	}
+	f.paths.sent = kept
+	return at, seen
+}
+
+// circle returns the circle of a flow's sequence numbers.
+func (f *flow) circle() circle {
+	if f.qp != nil {
+		return psns
+	}
+	return octets
+}
+
+// lostOnPath takes a packet that did not come to its receiver.
+func (t *Tracker) lostOnPath(f *flow, d *Datagram, cur *currentPacket) {
+	info := d.Packet.Opcode.Info()
+	asker := f
+	if !info.Request {
+		asker = f.peer()
+	}
+	if asker != nil {
+		cur.mark(asker.ops.at(psns, d.Packet.PSN), record.LostOnPath)
+	}
+	cur.mark(nil, record.LostOnPath)
+	if !info.Request {
+		f.noteResponse(d, true)
+		return
+	}
+	t.infiniband.missedRequest(f, d, cur)
+}
+
+// missedRequest takes a request that its receiver did not get, or dropped because of a bad ICRC.
+func (ib *infiniband) missedRequest(f *flow, d *Datagram, cur *currentPacket) {
+	psn, again := d.Packet.PSN, false
+	if p := d.Path; p.Sent.Packet != 0 {
+		p.Lost = true
+		again = f.noteSent(run{psn, psns.add(psn, 1)}, p)
+	}
+	if ib.damagedRequest(f, d); again && f.qp.started && psns.delta(psn, f.qp.expect) >= 0 {
+		ib.resent(f, psn, cur)
+	}
+}
+
+// resent notes the retransmission of a request whose earlier copies were lost.
+func (ib *infiniband) resent(f *flow, psn uint32, cur *currentPacket) {
+	r := run{psn, psns.add(psn, 1)}
+	o := f.ops.at(psns, psn)
+	if f.window != nil {
+		if i, held := f.window.find(psns, psn); held {
+			item := &f.window.items[f.window.order[i].item]
+			item.keep(f, heldCopy{at: cur.at}, ib.operations.burstOf(f, psns, r, nil, cur.at))
+			cur.mark(nil, record.Retransmitted)
+			return
+		}
+	}
+	if o != nil {
+		ib.operations.retransmitted(f, o, ib.operations.burstOf(f, psns, r, o, cur.at), cur)
+	}
+}
+
+// ReadTimes are the times of an RDMA Read at both ends, with several capture points. Times that are not known are 0.
+type ReadTimes struct {
+	Requested record.Time // the first copy of the request left the requester
+	Delivered record.Time // the request came to the responder
+	Responded record.Time // the first response left the responder
+	Done      record.Time // the requester had got all responses, in order
+	OneSided  bool        // a part of the Read was not captured at both points
+
+	next int64 // index of the response that the requester expects
+}
+
+// Times returns the times of a Read at both ends; it is nil without several capture points. The caller may keep it.
+func (o *Operation) Times() *ReadTimes {
+	if o.response == nil {
+		return nil
+	}
+	return o.times
+}
+
+// SentSeen reports whether the first packet of a request was captured when it left its sender.
+func (o *Operation) SentSeen() bool { return o.sentSeen }
+
+// SeenAtBoth reports whether the first packet of a request was captured when it left its sender, and the
+// copy of the last packet that was accepted when it came to its receiver.
+func (o *Operation) SeenAtBoth() bool { return o.sentSeen && o.copies.seen }
+
+// noteResponse notes a response to a Read, which may be lost.
+func (f *flow) noteResponse(d *Datagram, lost bool) {
+	asker := f.peer()
+	if asker == nil || d.Path.Copy {
+		return
+	}
+	o := asker.ops.at(psns, d.Packet.PSN)
+	if o == nil || o.Kind != Read || o.times == nil {
+		return
+	}
+	t := o.times
+	if t.Delivered == 0 {
+		t.Delivered = o.copies.accepted.Time
+	}
+	switch sent := d.Path.Sent; {
+	case sent.Packet == 0:
+		t.OneSided = true
+	case t.Responded == 0 || sent.Time < t.Responded:
+		t.Responded = sent.Time
+	}
+	if lost {
+		return
+	}
+	t.OneSided = t.OneSided || !d.Path.Arrived
+	if index := int64(psns.delta(d.Packet.PSN, o.from)); index == t.next {
+		if t.next++; d.Packet.Opcode.Info().Last {
+			t.Done = d.At.Time
+		}
+	}
+}
+
+// requestedAgain notes that a requester requested a Read from a PSN on once more: it has no response from there on.
+func (o *Operation) requestedAgain(psn uint32) {
+	if t := o.Times(); t != nil {
+		if index := int64(psns.delta(psn, o.from)); index < t.next {
+			t.next, t.Done = index, 0
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package dissect
+
+import (
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// Captures at several points: the frames have capture.Seen, and records name the point of each packet number.
+
+// pathOf returns what the points show of the packet of a frame.
+func pathOf(f *capture.Frame) (p rdma.Path) {
+	v := f.Seen
+	if v == nil {
+		return p
+	}
+	p.Joined, p.Arrived, p.Copy = true, v.ArrivedNumber != 0, v.Fate == capture.FateDuplicated
+	p.Lost = v.Fate == capture.FateLost || v.Fate == capture.FateCorrupted && !p.Arrived
+	if v.SentNumber != 0 {
+		p.Sent = record.Stamp{Time: record.Time(v.Sent), Packet: record.NumberAt(v.SentPoint, v.SentNumber)}
+	}
+	return p
+}
+
+// seen returns the points that captured the packet of a frame.
+func (d *Dissector) seen(f *capture.Frame) *record.Path {
+	v, name := f.Seen, d.point
+	p := &record.Path{Point: name(v.Point), Key: v.Key}
+	if v.SentNumber != 0 {
+		p.Seen = append(p.Seen, record.Sighting{Point: name(v.SentPoint), Packet: v.SentNumber, Time: record.Time(v.Sent)})
+	}
+	if v.ArrivedNumber != 0 {
+		p.Seen = append(p.Seen, record.Sighting{Point: name(v.ArrivedPoint), Packet: v.ArrivedNumber, Time: record.Time(v.Arrived)})
+	}
+	if p.Seen == nil {
+		p.Seen = []record.Sighting{{Point: p.Point, Packet: f.Number, Time: record.Time(f.Time)}}
+	}
+	if v.Fate == capture.FateLost {
+		p.LostTo = name(v.ArrivedPoint)
+	}
+	return p
+}
+
+// point returns the name of a capture point.
+func (d *Dissector) point(i int) string {
+	if i >= 0 && i < len(d.options.Points) {
+		return d.options.Points[i]
+	}
+	return ""
+}
+
+// localize separates packet numbers from capture points in a record.
+func localize(r any, points []string) {
+	if r, is := r.(interface{ Localize(points []string) }); is {
+		r.Localize(points)
+	}
+}

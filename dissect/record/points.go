@@ -1,0 +1,210 @@
+package record
+
+import "strconv"
+
+// Point is a capture point: a place in the network at which packets were captured, with the clock of that
+// place.
+type Point struct {
+	Type     string       `json:"type" doc:"The record's type, always \"point\"." values:"point"`
+	Name     string       `json:"name" doc:"Name of the capture point: the file, and the interface if the file has several."`
+	Address  Opt[string]  `json:"address" doc:"Address of the host at the capture point; null if there is no host at this point."`
+	Packets  int64        `json:"packets" doc:"Number of frames that were captured at the point."`
+	OffsetNS Opt[int64]   `json:"offset_ns" doc:"Time by which the clock of this point is ahead of the clock of the first point, at the first packet of this point, in nanoseconds; null if the points have no packets in common."`
+	DriftPPM Opt[float64] `json:"drift_ppm" doc:"Drift of this point's clock: the time that it gains, in microseconds per second of the first point's clock (parts per million); null if the capture shows no drift."`
+	ErrorNS  Opt[int64]   `json:"error_ns" doc:"Largest error of the offset, in nanoseconds: half of what the packets of both directions allow; null if offset_ns is."`
+	Steps    []ClockStep  `json:"steps" doc:"Jumps of the clock of this point, compared with that of the first point; each has the first packet after it."`
+}
+
+// ClockStep is a jump of a clock.
+type ClockStep struct {
+	Packet int64 `json:"packet" doc:"Packet number: the first packet at this point after the jump."`
+	Time   Time  `json:"time" doc:"Time of that packet on the first point's clock."`
+	NS     int64 `json:"ns" doc:"Length of the jump, in nanoseconds; it is positive if the clock jumped ahead."`
+}
+
+// Network is what happened to the packets of one direction between two capture points.
+type Network struct {
+	Type             string              `json:"type" doc:"The record's type, always \"network\"." values:"network"`
+	From             string              `json:"from" doc:"Name of the capture point that the packets passed first."`
+	To               string              `json:"to" doc:"Name of the capture point that the packets passed next."`
+	Packets          int64               `json:"packets" doc:"Number of packets that passed the first point on the way to the other one, including retransmissions. Of iWARP, the TCP segments with data count, as captured at the first point."`
+	Lost             int64               `json:"lost" doc:"Number of these packets that did not arrive at the other point."`
+	NotCaptured      int64               `json:"not_captured" doc:"Number of these packets that the capture at the other point does not contain, although their receiver had them."`
+	Unknown          int64               `json:"unknown" doc:"Number of these packets that are not at the other point, at a time that the capture of that point does not cover, so that it is not known what happened to them."`
+	Reordered        int64               `json:"reordered" doc:"Number of packets that arrived after a packet that was sent later to the same queue pair."`
+	Corrupted        int64               `json:"corrupted" doc:"Number of packets that arrived damaged."`
+	Duplicated       int64               `json:"duplicated" doc:"Number of additional copies that arrived, although the packet had been sent once."`
+	MirrorDuplicates int64               `json:"mirror_duplicates" doc:"Number of second copies in captures of mirror ports that show each packet twice; they are not counted as packets."`
+	Bytes            Opt[int64]          `json:"bytes,omitzero" doc:"Bytes that TCP segments of iWARP carried; present only if there were any."`
+	BytesLost        Opt[int64]          `json:"bytes_lost,omitzero" doc:"Bytes of these segments that did not arrive at the other point; present only with iWARP."`
+	BytesDuplicated  Opt[int64]          `json:"bytes_duplicated,omitzero" doc:"Bytes of these segments that arrived more often than they had been sent; present only with iWARP."`
+	Delay            Opt[DelayQuantiles] `json:"delay" doc:"Distribution of the one-way delays; null if no packet arrived. A constant difference between the delays of both directions cannot be distinguished from the offset of the clocks."`
+	Course           []NetworkInterval   `json:"course" doc:"The same over time: intervals of equal length, whose number is limited."`
+}
+
+// DelayQuantiles is a distribution of delays.
+type DelayQuantiles struct {
+	MinNS int64 `json:"min_ns" doc:"Shortest delay, in nanoseconds."`
+	P50NS int64 `json:"p50_ns" doc:"Median of the delays, in nanoseconds."`
+	P90NS int64 `json:"p90_ns" doc:"Delay that 90% of the packets did not exceed, in nanoseconds."`
+	P99NS int64 `json:"p99_ns" doc:"Delay that 99% of the packets did not exceed, in nanoseconds."`
+	MaxNS int64 `json:"max_ns" doc:"Longest delay, in nanoseconds."`
+}
+
+// NetworkInterval is what happened between two capture points in an interval of time.
+type NetworkInterval struct {
+	Start   Time       `json:"start" doc:"Start of the interval, which ends when the next one starts."`
+	Packets int64      `json:"packets" doc:"Number of packets that were sent in the interval."`
+	Lost    int64      `json:"lost" doc:"Number of these packets that were lost."`
+	P50NS   Opt[int64] `json:"p50_ns" doc:"Median of the delays, about, in nanoseconds; null if no packet arrived."`
+	MaxNS   Opt[int64] `json:"max_ns" doc:"Longest delay, in nanoseconds; null if no packet arrived."`
+}
+
+// LostPacket is a packet that was lost between two capture points.
+type LostPacket struct {
+	Type       string      `json:"type" doc:"The record's type, always \"lost_packet\"." values:"lost_packet"`
+	From       string      `json:"from" doc:"Name of the capture point that the packet passed."`
+	To         string      `json:"to" doc:"Name of the capture point at which the packet did not arrive."`
+	Packet     int64       `json:"packet" doc:"Packet number: the packet at the point that it passed."`
+	Time       Time        `json:"time" doc:"Time at which the packet passed the point, on the first point's clock."`
+	Connection Opt[int]    `json:"connection" doc:"Connection number: the connection that the packet belongs to."`
+	XID        Opt[Hex32]  `json:"xid" doc:"XID of the RPC that the packet belongs to; null if it is not known."`
+	Operation  Opt[string] `json:"rdma_operation" doc:"RDMA operation that the packet belongs to; null if it is not known."`
+	Summary    string      `json:"summary" doc:"Description of the packet in one line."`
+}
+
+// With several capture points, each point numbers its packets. While a capture is dissected, the number of a
+// packet contains the point, so that equal numbers of different points differ. The records that handlers get have
+// both separately.
+
+const (
+	pointShift = 48
+	numberMask = 1<<pointShift - 1
+)
+
+// MaxPoints is the maximum number of capture points.
+const MaxPoints = 1<<(63-pointShift) - 2
+
+// NumberAt returns the number of a packet with its capture point.
+func NumberAt(point int, number int64) int64 { return int64(point+1)<<pointShift | number&numberMask }
+
+// SplitNumber returns the number of a packet at its capture point, and the index of the point, which is -1 if there
+// is only one.
+func SplitNumber(n int64) (number int64, point int) { return n & numberMask, int(n>>pointShift) - 1 }
+
+// Before reports whether a packet came before another one: in the same capture, or by their times.
+func (s Stamp) Before(o Stamp) bool {
+	if s.Packet>>pointShift == o.Packet>>pointShift || s.Packet == 0 || o.Packet == 0 || s.Time == o.Time {
+		return s.Packet < o.Packet
+	}
+	return s.Time < o.Time
+}
+
+// Fill takes the connection and the RPC of a packet, if they are known.
+func (r *LostPacket) Fill(p *Packet) {
+	if p.Connection.Known() {
+		r.Connection = p.Connection
+	}
+	if p.XID.Known() {
+		r.XID = p.XID
+	}
+	if p.RDMAOperation != "" {
+		r.Operation = Some(p.RDMAOperation)
+	}
+}
+
+// Path is where a packet was seen, if there are several capture points.
+type Path struct {
+	Point  string     // name of the point that captured the frame
+	LostTo string     // name of the point at which the packet did not arrive; empty for other packets
+	Key    uint64     // equal for retransmissions of the packet; 0 if it has none
+	Seen   []Sighting // the points that captured the packet, in the order in which it passed them
+}
+
+// Sighting is a packet at a capture point.
+type Sighting struct {
+	Point  string `json:"point" doc:"Name of the capture point."`
+	Packet int64  `json:"packet" doc:"Packet number: the packet at this point."`
+	Time   Time   `json:"time" doc:"Time at which the packet was captured there, on the first point's clock."`
+}
+
+// local separates a packet number from its capture point.
+func local(n *int64, point *string, points []string) {
+	number, i := SplitNumber(*n)
+	if *n = number; i >= 0 && i < len(points) && point != nil {
+		*point = points[i]
+	}
+}
+
+// localOpt is local for a number that may be unknown.
+func localOpt(n *Opt[int64], point *string, points []string) {
+	if v, known := n.Get(); known {
+		local(&v, point, points)
+		*n = Some(v)
+	}
+}
+
+// Localize separates the packet numbers of the record from their capture points.
+func (r *Transaction) Localize(points []string) {
+	r.Call, r.Reply = r.Call.localized(points), r.Reply.localized(points)
+	if i, known := r.Invalidation.Get(); known {
+		local(&i.Packet, &i.Point, points)
+		r.Invalidation = Some(i)
+	}
+	for i := range r.Timeline {
+		e := &r.Timeline[i]
+		local(&e.Packet, &e.Point, points)
+		localOpt(&e.LastPacket, &e.LastPoint, points)
+	}
+	for i := range r.Waits {
+		w := &r.Waits[i]
+		w.Points = make([]string, len(w.Packets))
+		list := make([]int64, len(w.Packets))
+		for j := range w.Packets {
+			list[j] = w.Packets[j]
+			local(&list[j], &w.Points[j], points)
+		}
+		w.Packets = list
+		localOpt(&w.NakPacket, &w.NakPoint, points)
+		localOpt(&w.OutOfOrderPacket, &w.OutOfOrderPoint, points)
+		localOpt(&w.GapFilledBy, &w.GapFilledPoint, points)
+	}
+}
+
+// localized returns a copy of a message with packet numbers of capture points.
+func (m *Message) localized(points []string) *Message {
+	if m == nil {
+		return nil
+	}
+	c := *m
+	local(&c.Packet, &c.Point, points)
+	local(&c.LastPacket, &c.LastPoint, points)
+	return &c
+}
+
+// Localize separates the packet number of the finding from its capture point.
+func (r *Finding) Localize(points []string) { localOpt(&r.Packet, &r.Point, points) }
+
+// Localize separates the packet number of the connection's end from its capture point.
+func (r *Connection) Localize(points []string) {
+	if e, known := r.Ended.Get(); known {
+		localOpt(&e.Packet, &e.Point, points)
+		r.Ended = Some(e)
+	}
+}
+
+// PacketText returns a packet number as it is in its capture, for messages.
+func PacketText(n int64) string {
+	number, _ := SplitNumber(n)
+	return strconv.FormatInt(number, 10)
+}
+
+// Split divides the latency of a transaction by the places at which the time passed. The sum of its parts, without
+// ServerSendNS, is the latency. For a Call in backward direction, the caller is the NFS server.
+type Split struct {
+	ClientNS         int64 `json:"client_ns" doc:"Time that the caller's host took to respond to RDMA Reads, in nanoseconds. The caller is the client, or, for a Call in backward direction, the NFS server."`
+	RequestNetworkNS int64 `json:"request_network_ns" doc:"Time that the Call, and the responses to RDMA Reads, took from the caller to the other side, in nanoseconds, with the time until lost packets were retransmitted."`
+	ServerNS         int64 `json:"server_ns" doc:"Time that passed at the side that executed the Call, in nanoseconds."`
+	ReplyNetworkNS   int64 `json:"reply_network_ns" doc:"Time that the Reply, and the requests of RDMA Reads, took to the caller, in nanoseconds, with the time until lost packets were retransmitted."`
+	ServerSendNS     int64 `json:"server_send_ns" doc:"Part of server_ns from the first RDMA Write to the Reply, in nanoseconds: the time that the host and its adapter took to transmit."`
+}

@@ -1,0 +1,166 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+var networkColumns = []column{
+	{name: "FROM", flex: true, min: 8},
+	{name: "TO", flex: true, min: 8},
+	{name: "PACKETS", right: true},
+	{name: "LOST", right: true},
+	{name: "NOT CAPT", right: true, quiet: true, rank: 3},
+	{name: "UNKNOWN", right: true, quiet: true, rank: 4},
+	{name: "REORD", right: true},
+	{name: "CORRUPT", right: true},
+	{name: "DUP", right: true},
+	{name: "MIRROR", right: true, quiet: true, rank: 2},
+	{name: "LEAST", right: true, rank: 5},
+	{name: "P50", right: true},
+	{name: "P90", right: true, rank: 6},
+	{name: "P99", right: true},
+	{name: "WORST", right: true, rank: 1},
+}
+
+// Network writes the capture points, a row for each direction between them, and the course of its delays and losses.
+func Network(s Screen, points []*record.Point, list []*record.Network) error {
+	for _, p := range points {
+		if _, err := fmt.Fprintln(s.Out, pointLine(p)); err != nil {
+			return err
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	fmt.Fprintln(s.Out)
+	t := newTable(s.Out, s.Theme, s.Width, networkColumns)
+	for _, n := range list {
+		d, any := n.Delay.Get()
+		delay := func(ns int64) cell {
+			if !any {
+				return cell{text: "-"}
+			}
+			return cell{text: Duration(ns)}
+		}
+		count := func(v int64) cell { return cell{text: fmt.Sprint(v)} }
+		if err := t.row([]cell{
+			{text: clean(n.From), ink: s.Theme.key}, {text: clean(n.To), ink: s.Theme.key}, count(n.Packets), count(n.Lost), count(n.NotCaptured), count(n.Unknown), count(n.Reordered),
+			count(n.Corrupted), count(n.Duplicated), count(n.MirrorDuplicates), delay(d.MinNS), delay(d.P50NS), delay(d.P90NS), delay(d.P99NS), delay(d.MaxNS),
+		}); err != nil {
+			return err
+		}
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	for _, n := range list {
+		if err := s.course(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pointLine describes a capture point.
+func pointLine(p *record.Point) string {
+	line := clean(p.Name)
+	if address, known := p.Address.Get(); known {
+		line += " at " + clean(address)
+	}
+	line += fmt.Sprintf(": %d packets", p.Packets)
+	if offset, known := p.OffsetNS.Get(); known && (offset != 0 || p.ErrorNS.Or(0) != 0) {
+		line += ", clock " + ClockOffset(p)
+	}
+	for _, step := range p.Steps {
+		line += fmt.Sprintf(", step of %s at packet %d", signed(step.NS), step.Packet)
+	}
+	return line
+}
+
+// signed returns a duration with its sign.
+func signed(ns int64) string {
+	if ns < 0 {
+		return "-" + Duration(-ns)
+	}
+	return "+" + Duration(ns)
+}
+
+// ClockOffset describes the clock of a capture point, compared with that of the first point.
+func ClockOffset(p *record.Point) string {
+	offset := p.OffsetNS.Or(0)
+	how := "ahead"
+	if offset < 0 {
+		offset, how = -offset, "late"
+	}
+	drift := "no drift seen"
+	if v, known := p.DriftPPM.Get(); known {
+		drift = fmt.Sprintf("drift %+.1f ppm", v)
+	}
+	return fmt.Sprintf("%s %s (error %s, %s)", Duration(offset), how, Duration(p.ErrorNS.Or(0)), drift)
+}
+
+// course draws the delays and the losses of a direction over time.
+func (s Screen) course(n *record.Network) error {
+	levels := asciiLevels
+	if s.Theme.unicode {
+		levels = s.Theme.glyphs.levels
+	}
+	most, lost := int64(1), int64(0)
+	for _, i := range n.Course {
+		most, lost = max(most, i.MaxNS.Or(0)), max(lost, i.Lost)
+	}
+	if len(n.Course) < 2 {
+		return nil
+	}
+	draw := func(value func(*record.NetworkInterval) (v, of int64)) string {
+		var b strings.Builder
+		for i := range n.Course {
+			v, of := value(&n.Course[i])
+			level := 0
+			if v > 0 {
+				level = 1 + int(v*int64(len(levels)-2)/max(of, 1))
+			}
+			b.WriteString(levels[min(level, len(levels)-1)])
+		}
+		return b.String()
+	}
+	width := n.Course[1].Start.Sub(n.Course[0].Start)
+	fmt.Fprintf(s.Out, "\n%s to %s, each character is %s\n", clean(n.From), clean(n.To), Duration(width))
+	_, err := fmt.Fprintf(s.Out, "  longest delay  |%s| up to %s\n", draw(func(i *record.NetworkInterval) (int64, int64) { return i.MaxNS.Or(0), most }), Duration(most))
+	if lost > 0 && err == nil {
+		_, err = fmt.Fprintf(s.Out, "  lost packets   |%s| up to %d\n", draw(func(i *record.NetworkInterval) (int64, int64) { return i.Lost, lost }), lost)
+	}
+	return err
+}
+
+var lostColumns = []column{
+	{name: "TIME", right: true},
+	{name: "PACKET", right: true},
+	{name: "OF", flex: true, min: 8},
+	{name: "CONN", right: true},
+	{name: "XID"},
+	{name: "INFO", flex: true, min: 20},
+}
+
+// LostPackets writes a row for each packet that was lost.
+func LostPackets(w io.Writer, theme *Theme, width int, start record.Time, list []*record.LostPacket) error {
+	if len(list) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	t := newTable(w, theme, width, lostColumns)
+	c := clock{form: theme.times, start: record.Some(start)}
+	for _, r := range list {
+		if err := t.row([]cell{
+			{text: string(c.append(nil, r.Time))}, {text: fmt.Sprint(r.Packet)}, {text: clean(r.From), ink: theme.key},
+			{text: known(r.Connection, "?", func(n int) string { return fmt.Sprint(n) })}, {text: known(r.XID, "-", func(x record.Hex32) string { return x.String() })}, {text: clean(r.Summary)},
+		}); err != nil {
+			return err
+		}
+	}
+	return t.flush()
+}
