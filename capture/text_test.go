@@ -12,7 +12,7 @@ import (
 )
 
 // TestText: an input that is JSON lines is no capture, and can be read as text from its start, also
-// if it is compressed and longer than what is read ahead.
+// if it is compressed, or too long to be read ahead completely.
 func TestText(t *testing.T) {
 	line := []byte("{\"type\":\"finding\"}\n")
 	text := bytes.Repeat(line, 1<<16)
