@@ -137,6 +137,11 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 		}
 		visit(name, "summary", s)
 	}
+	visit("several points", "point", &record.Point{Type: "point", Name: "a.pcap", Address: record.Some("192.0.2.1"), DriftPPM: record.Some(-90.5), Steps: []record.ClockStep{{Packet: 1}}})
+	visit("several points", "network", &record.Network{
+		Type: "network", From: "a.pcap", To: "b.pcap", Bytes: record.Some(int64(1)), Delay: record.Some(record.DelayQuantiles{MinNS: 1}), Course: []record.NetworkInterval{{P50NS: record.Some(int64(1))}},
+	})
+	visit("several points", "lost_packet", &record.LostPacket{Type: "lost_packet", From: "a.pcap", To: "b.pcap", Connection: record.Some(1), XID: record.Some(record.Hex32(1))})
 	interfaces, err := capture.Interfaces("/sys")
 	if err != nil {
 		t.Fatal(err)

@@ -304,7 +304,7 @@ func (cs *connState) began(o *rdma.Operation) {
 	x := s.txn
 	o.Tag = x.tag(int(s.number))
 	noteActivity(cs, x, o.Side, o.First)
-	x.notePath(o)
+	notePath(x, o)
 	what := record.EventWriteFirst
 	if o.Kind == rdma.Read {
 		what = record.EventRead

@@ -24,7 +24,7 @@ const maxSplitReads = 1024
 const pathTimesCost = 96
 
 // onPath returns the times of a transaction, to change them.
-func (x *txn) onPath() *pathTimes {
+func onPath(x *txn) *pathTimes {
 	if x.path == nil {
 		x.path = new(pathTimes)
 		x.charge(pathTimesCost)
@@ -33,22 +33,22 @@ func (x *txn) onPath() *pathTimes {
 }
 
 // notePath notes an RDMA operation that began.
-func (x *txn) notePath(o *rdma.Operation) {
+func notePath(x *txn, o *rdma.Operation) {
 	switch t := o.Times(); {
 	case t != nil:
-		if p := x.onPath(); len(p.reads) <= maxSplitReads {
+		if p := onPath(x); len(p.reads) <= maxSplitReads {
 			p.reads = append(p.reads, t)
 			x.charge(pathTimesCost)
 		}
 	case o.Kind == rdma.Write && o.SentSeen():
-		if p := x.onPath(); p.firstWrite == 0 || o.First.Time < p.firstWrite {
+		if p := onPath(x); p.firstWrite == 0 || o.First.Time < p.firstWrite {
 			p.firstWrite = o.First.Time
 		}
 	}
 }
 
-// split divides the latency by the ends at which the time passed. A cursor runs from the Call to the end of the Reply.
-func (x *txn) split() (s record.Opt[record.Split]) {
+// splitOf divides the latency by the ends at which the time passed. A cursor runs from the Call to the end of the Reply.
+func splitOf(x *txn) (s record.Opt[record.Split]) {
 	p := x.path
 	t1, delivered := x.call.Delivered.Get()
 	if p == nil || !p.callSeen || !p.answerSeen || !delivered || !x.latency.Known() || len(p.reads) > maxSplitReads {
