@@ -24,6 +24,10 @@ type Overview struct {
 	Ended           []EndCount    `json:"ended" doc:"Ends of connections, except orderly disconnects without outstanding Calls."`
 	Connections     int           `json:"connections" doc:"Number of connection records."`
 
+	Points  []*record.Point   `json:"points,omitzero" doc:"Capture points; present only if there are several."`
+	Network []*record.Network `json:"network,omitzero" doc:"What happened to packets between the capture points; present only if there are several."`
+	Ends    record.Opt[Ends]  `json:"ends,omitzero" doc:"Where the latency of all transactions passed: at the client, in the network, or at the server; present only with several capture points."`
+
 	// Selected says what of the capture is summed up; it is empty for the whole capture.
 	Selected string `json:"-"`
 }

@@ -67,7 +67,27 @@ func appendContext(b []byte, p *record.Packet) []byte {
 		}
 		b = append(append(append(b, '"'), name...), '"')
 	}
-	return orNull(append(b, `],"no_transaction_reason":`...), string(p.NoTransactionReason))
+	b = orNull(append(b, `],"no_transaction_reason":`...), string(p.NoTransactionReason))
+	return appendPath(b, p.Path)
+}
+
+// appendPath appends the capture points of a packet, if there are several.
+func appendPath(b []byte, p *record.Path) []byte {
+	if p == nil {
+		return b
+	}
+	b = field.AppendJSON(append(b, `,"point":`...), p.Point)
+	b = append(b, `,"seen":[`...)
+	for i, s := range p.Seen {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = field.AppendJSON(append(b, `{"point":`...), s.Point)
+		b = strconv.AppendInt(append(b, `,"packet":`...), s.Packet, 10)
+		b, _ = s.Time.AppendText(append(b, `,"time":"`...))
+		b = append(b, '"', '}')
+	}
+	return append(b, ']')
 }
 
 // orNull appends a string, or null if it is empty.

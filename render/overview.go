@@ -29,6 +29,7 @@ func Overview(to Screen, o *analyze.Overview, s *record.Summary, file string) er
 	}
 	v := overview{theme: to.Theme, width: to.Width, o: o, s: s, file: file}
 	v.capture()
+	v.points()
 	v.health()
 	v.rpcs()
 	v.time()

@@ -12,10 +12,12 @@ import (
 // overview summarizes a capture on one screen.
 func overview(s *sink) (dissect.Handler, func()) {
 	c := analyze.NewCollector()
+	var ends analyze.Ends
 	h := dissect.Handler{
 		Transaction: func(r *record.Transaction) error {
 			if s.asked(r) && s.matches(r) {
 				c.Transaction(r)
+				ends.Add(r)
 			}
 			return s.status()
 		},
@@ -35,6 +37,7 @@ func overview(s *sink) (dissect.Handler, func()) {
 	return h, func() {
 		o := c.Finish()
 		o.Selected = s.selection()
+		o.Points, o.Network, o.Ends = s.pointRecords(), s.networkRecords(), record.SomeIf(ends, ends.Transactions > 0)
 		s.emit(o, func(r any) error {
 			return render.Overview(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, r.(*analyze.Overview), s.summary, s.typed)
 		})
