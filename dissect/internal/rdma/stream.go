@@ -30,6 +30,7 @@ type tcpStreams struct {
 func (t *Tracker) Segment(s *TCP) (verdict PacketVerdict, iwarp bool) {
 	cur := currentPacket{at: s.At}
 	t.now = s.At
+	t.operations.reclaim()
 	iwarp = t.tcp.segment(s, &cur)
 	cur.FPDUs = t.tcp.iwarp.fpdus
 	return cur.PacketVerdict, iwarp

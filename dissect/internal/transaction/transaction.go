@@ -80,6 +80,7 @@ type Table struct {
 	slots    []*txn   // nil if the slot is free
 	gens     []uint32 // number of times that each slot was used
 	free     []uint32 // free slots
+	spare    queue.Spare[txn]
 	settling queue.Queue[*txn]
 	due      record.Time // no transaction in settling is due before this time
 	last     int64       // last id
@@ -156,6 +157,7 @@ type txn struct {
 
 	call      record.Message
 	*answered // never nil
+	ownAnswer *answered // its storage, nil if it had no Reply yet
 	checks    txnChecks
 	procedure procedure
 	gss       oncrpc.Service
@@ -294,14 +296,41 @@ func (t *Table) begin(cs *connState, side rdma.Side, xid uint32) *txn {
 		t.slots, t.gens = append(t.slots, nil), append(t.gens, 0)
 		t.free = slices.Grow(t.free, len(t.slots)) // a data packet must not allocate when it releases slots
 	}
-	x := &txn{cs: cs, side: side, slot: slot, gen: t.gens[slot], answered: &noAnswer}
-	x.rec = facts{XID: record.Hex32(xid), Findings: []string{}, Waits: []record.Wait{}}
+	x := t.spare.Take()
+	if x == nil {
+		x = &txn{rec: facts{Findings: []string{}, Waits: []record.Wait{}}}
+	} else {
+		x.reset()
+	}
+	x.rec.XID, x.cs, x.side, x.slot, x.gen, x.answered = record.Hex32(xid), cs, side, slot, t.gens[slot], &noAnswer
 	t.slots[slot] = x
 	t.last++
 	x.rec.ID = t.last
 	cs.transactions++
 	x.charge(txnCost)
 	return x
+}
+
+// reset clears a transaction for reuse, but keeps its storage.
+func (x *txn) reset() {
+	k := &x.rec
+	timeline, findings, waits := k.Timeline[:0], k.Findings[:0], k.Waits[:0]
+	segments, names, answer := x.segments[:0], x.named[:0], x.ownAnswer
+	*x = txn{} // a statement of its own, so that the compiler clears it in place
+	k.Timeline, k.Findings, k.Waits = timeline, findings, waits
+	x.segments, x.named, x.ownAnswer = segments, names, answer
+}
+
+// addAnswer gives the transaction an empty part for its Reply.
+func (x *txn) addAnswer() {
+	if x.ownAnswer == nil {
+		x.ownAnswer = new(answered)
+	} else {
+		sizes := x.ownAnswer.sizes[:0]
+		*x.ownAnswer = answered{}
+		x.ownAnswer.sizes = sizes
+	}
+	x.answered = x.ownAnswer
 }
 
 // charge adds bytes to the budget that a transaction uses.
@@ -325,16 +354,23 @@ func (x *txn) trim() {
 		x.segments = nil
 	}
 	x.inCall.data = nil
-	if x.answered != &noAnswer {
-		x.inReply.data = nil
+	if a := x.ownAnswer; a != nil {
+		a.inReply.data = nil
+		if cap(a.sizes) > 16 {
+			a.sizes = nil
+		}
 	}
 }
+
+// maxSpare is the maximum number of emitted transactions whose storage is kept for the next ones.
+const maxSpare = 256
 
 // release frees the slot of an emitted transaction.
 func (t *Table) release(x *txn) {
 	t.gens[x.slot] = (x.gen + 1) & (1<<genBits - 1)
 	t.slots[x.slot] = nil
 	t.free = append(t.free, x.slot)
+	t.spare.Keep(x, maxSpare)
 }
 
 // event appends an event to the timeline. The caller fills in its other fields.
