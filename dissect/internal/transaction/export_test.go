@@ -6,3 +6,6 @@ var (
 	NoAnswer = &noAnswer
 	Still    = &noTransfer
 )
+
+// MaxSpare is the maximum number of transactions whose storage is used again.
+var MaxSpare = &maxSpare

@@ -298,7 +298,7 @@ func (t *Table) begin(cs *connState, side rdma.Side, xid uint32) *txn {
 	}
 	x := t.spare.Take()
 	if x == nil {
-		x = &txn{rec: facts{Findings: []string{}, Waits: []record.Wait{}}}
+		x = &txn{rec: facts{Findings: []string{}, Waits: []record.Wait{}}, named: []string{}}
 	} else {
 		x.reset()
 	}
@@ -363,7 +363,7 @@ func (x *txn) trim() {
 }
 
 // maxSpare is the maximum number of emitted transactions whose storage is kept for the next ones.
-const maxSpare = 256
+var maxSpare = 256
 
 // release frees the slot of an emitted transaction.
 func (t *Table) release(x *txn) {
