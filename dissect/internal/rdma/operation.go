@@ -22,8 +22,8 @@ type operations struct {
 	buffers buffers
 	spare   queue.Spare[Operation]
 	gone    []*Operation // freed while the current packet was taken, which may still refer to them
-	number  int64 // of the latest operation
-	bursts  int64 // number of bursts so far
+	number  int64        // of the latest operation
+	bursts  int64        // number of bursts so far
 }
 
 // operate starts an operation of a flow, with the sequence numbers r.

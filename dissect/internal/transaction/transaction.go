@@ -156,7 +156,7 @@ type txn struct {
 	burst   int64        // number of the latest burst of retransmissions that it has a packet in
 
 	call      record.Message
-	*answered // never nil
+	*answered           // never nil
 	ownAnswer *answered // its storage, nil if it had no Reply yet
 	checks    txnChecks
 	procedure procedure
