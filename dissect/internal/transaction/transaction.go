@@ -104,6 +104,7 @@ type Table struct {
 	guarded       []Guarded
 	completedData []byte // of completed
 	mapped        wiremap.Message
+	machines      machines
 }
 
 // NewTable returns a table whose memory is charged to a budget.
@@ -160,6 +161,7 @@ type txn struct {
 	ownAnswer *answered // its storage, nil if it had no Reply yet
 	checks    txnChecks
 	procedure procedure
+	identity  identity // of the caller
 	gss       oncrpc.Service
 	inCall    inlineStream
 	named     []string // storage of rec.Operations
