@@ -1,12 +1,12 @@
 // Package queue has a first-in, first-out queue, and a list of objects for reuse.
 package queue
 
-// Spare keeps objects that are no longer used, so that the next ones need no allocation. The zero
+// FreeList keeps objects that are no longer used, so that the next ones need no allocation. The zero
 // value is empty. It is not safe for concurrent use.
-type Spare[T any] struct{ objects []*T }
+type FreeList[T any] struct{ objects []*T }
 
 // Take returns an object that was kept, with the contents that it had, or nil if there is none.
-func (s *Spare[T]) Take() *T {
+func (s *FreeList[T]) Take() *T {
 	n := len(s.objects) - 1
 	if n < 0 {
 		return nil
@@ -17,7 +17,7 @@ func (s *Spare[T]) Take() *T {
 }
 
 // Keep keeps an object unless there are limit objects already. Nothing may refer to it any more.
-func (s *Spare[T]) Keep(v *T, limit int) {
+func (s *FreeList[T]) Keep(v *T, limit int) {
 	if len(s.objects) < limit {
 		s.objects = append(s.objects, v)
 	}

@@ -20,7 +20,7 @@ type operations struct {
 	contents *contents
 
 	buffers buffers
-	spare   queue.Spare[Operation]
+	unused  queue.FreeList[Operation]
 	gone    []*Operation // freed while the current packet was taken, which may still refer to them
 	number  int64        // of the latest operation
 	bursts  int64        // number of bursts so far
@@ -30,7 +30,7 @@ type operations struct {
 func (ops *operations) operate(f *flow, kind Kind, r run, at record.Stamp) *Operation {
 	f.seq++
 	ops.number++
-	o := ops.spare.Take()
+	o := ops.unused.Take()
 	if o == nil {
 		o = new(Operation)
 	} else {
@@ -111,8 +111,8 @@ func (ops *operations) forgetAll(f *flow) {
 	}
 }
 
-// maxSpare is the maximum number of operations whose storage is kept for the next ones.
-const maxSpare = 1 << 10
+// maxUnused is the maximum number of operations whose storage is kept for the next ones.
+const maxUnused = 1 << 10
 
 // reclaim keeps the operations that were freed, for reuse. No packet refers to them any more.
 func (ops *operations) reclaim() {
@@ -124,7 +124,7 @@ func (ops *operations) reclaim() {
 		default:
 			*o.response = response{}
 		}
-		ops.spare.Keep(o, maxSpare)
+		ops.unused.Keep(o, maxUnused)
 		ops.gone[i] = nil
 	}
 	ops.gone = ops.gone[:0]

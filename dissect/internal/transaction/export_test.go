@@ -7,5 +7,5 @@ var (
 	Still    = &noTransfer
 )
 
-// MaxSpare is the maximum number of transactions whose storage is used again.
-var MaxSpare = &maxSpare
+// MaxUnused is the maximum number of transactions whose storage is used again.
+var MaxUnused = &maxUnused

@@ -50,10 +50,10 @@ func TestShared(t *testing.T) {
 // TestReuse: the records of transactions do not depend on the storage that transactions before them
 // left, whatever a capture contains.
 func TestReuse(t *testing.T) {
-	usual := *transaction.MaxSpare
-	defer func() { *transaction.MaxSpare = usual }()
-	records := func(spare int, source io.Reader) []byte {
-		*transaction.MaxSpare = spare
+	usual := *transaction.MaxUnused
+	defer func() { *transaction.MaxUnused = usual }()
+	records := func(limit int, source io.Reader) []byte {
+		*transaction.MaxUnused = limit
 		f, err := capture.NewFile("damaged", source)
 		if err != nil {
 			return nil // damaged beyond reading

@@ -80,7 +80,7 @@ type Table struct {
 	slots    []*txn   // nil if the slot is free
 	gens     []uint32 // number of times that each slot was used
 	free     []uint32 // free slots
-	spare    queue.Spare[txn]
+	unused   queue.FreeList[txn]
 	settling queue.Queue[*txn]
 	due      record.Time // no transaction in settling is due before this time
 	last     int64       // last id
@@ -298,11 +298,11 @@ func (t *Table) begin(cs *connState, side rdma.Side, xid uint32) *txn {
 		t.slots, t.gens = append(t.slots, nil), append(t.gens, 0)
 		t.free = slices.Grow(t.free, len(t.slots)) // a data packet must not allocate when it releases slots
 	}
-	x := t.spare.Take()
+	x := t.unused.Take()
 	if x == nil {
 		x = &txn{rec: facts{Findings: []string{}, Waits: []record.Wait{}}, named: []string{}}
 	} else {
-		x.reset()
+		reset(x)
 	}
 	x.rec.XID, x.cs, x.side, x.slot, x.gen, x.answered = record.Hex32(xid), cs, side, slot, t.gens[slot], &noAnswer
 	t.slots[slot] = x
@@ -314,7 +314,7 @@ func (t *Table) begin(cs *connState, side rdma.Side, xid uint32) *txn {
 }
 
 // reset clears a transaction for reuse, but keeps its storage.
-func (x *txn) reset() {
+func reset(x *txn) {
 	k := &x.rec
 	timeline, findings, waits := k.Timeline[:0], k.Findings[:0], k.Waits[:0]
 	segments, names, answer := x.segments[:0], x.named[:0], x.ownAnswer
@@ -324,7 +324,7 @@ func (x *txn) reset() {
 }
 
 // addAnswer gives the transaction an empty part for its Reply.
-func (x *txn) addAnswer() {
+func addAnswer(x *txn) {
 	if x.ownAnswer == nil {
 		x.ownAnswer = new(answered)
 	} else {
@@ -364,15 +364,15 @@ func (x *txn) trim() {
 	}
 }
 
-// maxSpare is the maximum number of emitted transactions whose storage is kept for the next ones.
-var maxSpare = 256
+// maxUnused is the maximum number of emitted transactions whose storage is kept for the next ones.
+var maxUnused = 256
 
 // release frees the slot of an emitted transaction.
 func (t *Table) release(x *txn) {
 	t.gens[x.slot] = (x.gen + 1) & (1<<genBits - 1)
 	t.slots[x.slot] = nil
 	t.free = append(t.free, x.slot)
-	t.spare.Keep(x, maxSpare)
+	t.unused.Keep(x, maxUnused)
 }
 
 // event appends an event to the timeline. The caller fills in its other fields.
