@@ -48,7 +48,9 @@ func Network(s Screen, points []*record.Point, list []*record.Network) error {
 		}
 		count := func(v int64) cell { return cell{text: fmt.Sprint(v)} }
 		if err := t.row([]cell{
-			{text: clean(n.From), ink: s.Theme.key}, {text: clean(n.To), ink: s.Theme.key}, count(n.Packets), count(n.Lost), count(n.NotCaptured), count(n.Unknown), count(n.Reordered),
+			{text: clean(n.From), ink: s.Theme.key},
+			{text: clean(n.To), ink: s.Theme.key},
+			count(n.Packets), count(n.Lost), count(n.NotCaptured), count(n.Unknown), count(n.Reordered),
 			count(n.Corrupted), count(n.Duplicated), count(n.MirrorDuplicates), delay(d.MinNS), delay(d.P50NS), delay(d.P90NS), delay(d.P99NS), delay(d.MaxNS),
 		}); err != nil {
 			return err
@@ -156,8 +158,12 @@ func LostPackets(w io.Writer, theme *Theme, width int, start record.Time, list [
 	c := clock{form: theme.times, start: record.Some(start)}
 	for _, r := range list {
 		if err := t.row([]cell{
-			{text: string(c.append(nil, r.Time))}, {text: fmt.Sprint(r.Packet)}, {text: clean(r.From), ink: theme.key},
-			{text: known(r.Connection, "?", func(n int) string { return fmt.Sprint(n) })}, {text: known(r.XID, "-", func(x record.Hex32) string { return x.String() })}, {text: clean(r.Summary)},
+			{text: string(c.append(nil, r.Time))},
+			{text: fmt.Sprint(r.Packet)},
+			{text: clean(r.From), ink: theme.key},
+			{text: known(r.Connection, "?", func(n int) string { return fmt.Sprint(n) })},
+			{text: known(r.XID, "-", func(x record.Hex32) string { return x.String() })},
+			{text: clean(r.Summary)},
 		}); err != nil {
 			return err
 		}

@@ -148,7 +148,7 @@ type ReadTimes struct {
 
 // Times returns the times of a Read at both ends; it is nil without several capture points. The caller may keep it.
 func (o *Operation) Times() *ReadTimes {
-	if o.response == nil {
+	if o.Kind != Read || o.response == nil {
 		return nil
 	}
 	return o.times
