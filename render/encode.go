@@ -216,6 +216,8 @@ func structEncoder(t reflect.Type) encoder {
 			m.isZero = func(p unsafe.Pointer) bool { return !*(*bool)(unsafe.Add(p, known)) }
 		case f.OmitZero && of.Type.Kind() == reflect.String:
 			m.isZero = func(p unsafe.Pointer) bool { return *(*string)(p) == "" }
+		case f.OmitZero && of.Type.Kind() == reflect.Pointer:
+			m.isZero = func(p unsafe.Pointer) bool { return *(*unsafe.Pointer)(p) == nil }
 		case f.OmitZero:
 			m.isZero = func(p unsafe.Pointer) bool { return reflect.NewAt(of.Type, p).Elem().IsZero() }
 		}

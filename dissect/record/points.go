@@ -136,6 +136,15 @@ func local(n *int64, point *string, points []string) {
 	}
 }
 
+// localShared is local for records of which there are many: the result is the name of the point, or nil.
+func localShared(n *int64, points []string) *string {
+	number, i := SplitNumber(*n)
+	if *n = number; i >= 0 && i < len(points) {
+		return &points[i]
+	}
+	return nil
+}
+
 // localOpt is local for a number that may be unknown.
 func localOpt(n *Opt[int64], point *string, points []string) {
 	if v, known := n.Get(); known {
@@ -153,8 +162,11 @@ func (r *Transaction) Localize(points []string) {
 	}
 	for i := range r.Timeline {
 		e := &r.Timeline[i]
-		local(&e.Packet, &e.Point, points)
-		localOpt(&e.LastPacket, &e.LastPoint, points)
+		e.Point = localShared(&e.Packet, points)
+		if last, known := e.LastPacket.Get(); known {
+			e.LastPoint = localShared(&last, points)
+			e.LastPacket = Some(last)
+		}
 	}
 	for i := range r.Waits {
 		w := &r.Waits[i]
@@ -177,8 +189,7 @@ func (m *Message) localized(points []string) *Message {
 		return nil
 	}
 	c := *m
-	local(&c.Packet, &c.Point, points)
-	local(&c.LastPacket, &c.LastPoint, points)
+	c.Point, c.LastPoint = localShared(&c.Packet, points), localShared(&c.LastPacket, points)
 	return &c
 }
 

@@ -343,8 +343,8 @@ type Message struct {
 	Time         Time       `json:"time" doc:"Time of the message's first packet." alias:"frame.time"`
 	Packet       int64      `json:"packet" doc:"Packet number: the first packet of the message." alias:"frame.number"`
 	LastPacket   int64      `json:"last_packet" doc:"Packet number: the last packet of the message."`
-	Point        string     `json:"point,omitzero" doc:"Name of the capture point whose number packet is; present only with several capture points."`
-	LastPoint    string     `json:"last_packet_point,omitzero" doc:"Name of the capture point whose number last_packet is; present only with several capture points."`
+	Point        *string    `json:"point,omitzero" doc:"Name of the capture point whose number packet is; present only with several capture points."`
+	LastPoint    *string    `json:"last_packet_point,omitzero" doc:"Name of the capture point whose number last_packet is; present only with several capture points."`
 	RDMAVers     uint32     `json:"rdma_vers" doc:"Version in the RPC-over-RDMA header." alias:"rpcordma.version"`
 	RDMAProc     string     `json:"rdma_proc" doc:"Procedure in the RPC-over-RDMA header, such as RDMA_MSG or RDMA_NOMSG." alias:"rpcordma.msg_type"`
 	Credits      uint32     `json:"credits" doc:"Number of credits that the message requests (Call) or grants (Reply)." alias:"rpcordma.flow_control"`
@@ -433,7 +433,7 @@ const EventWrite EventKind = "write"
 type Event struct {
 	Time       Time       `json:"time" doc:"Time of the event."`
 	Packet     int64      `json:"packet" doc:"Packet number: the packet that shows the event."`
-	Point      string     `json:"point,omitzero" doc:"Name of the capture point whose number packet is; present only with several capture points."`
+	Point      *string    `json:"point,omitzero" doc:"Name of the capture point whose number packet is; present only with several capture points."`
 	Event      EventKind  `json:"event" doc:"Kind of the event."`
 	From       Role       `json:"from" doc:"The role of the side that caused the event."`
 	Handle     Opt[Hex32] `json:"handle,omitzero" doc:"Handle of the memory that the event is about." alias:"handle,rpcordma.rdma_handle"`
@@ -441,7 +441,7 @@ type Event struct {
 	Bytes      Opt[int64] `json:"bytes,omitzero" doc:"Number of bytes that the event moved or requested."`
 	Packets    Opt[int64] `json:"packets,omitzero" doc:"Number of packets that the event took."`
 	LastPacket Opt[int64] `json:"last_packet,omitzero" doc:"Packet number: the last packet of the event."`
-	LastPoint  string     `json:"last_packet_point,omitzero" doc:"Name of the capture point whose number last_packet is; present only with several capture points."`
+	LastPoint  *string    `json:"last_packet_point,omitzero" doc:"Name of the capture point whose number last_packet is; present only with several capture points."`
 	Of         EventKind  `json:"of,omitzero" doc:"The kind of operation that was acknowledged, rejected, retransmitted, damaged or out of order." values:"call,read_request,read_done,write,reply"`
 	Reason     string     `json:"reason,omitzero" doc:"Reason that a NAK states."`
 }
