@@ -174,7 +174,7 @@ func TestKeep(t *testing.T) {
 
 // TestWhileAdding: records can be read while others are added.
 func TestWhileAdding(t *testing.T) {
-	x := New(Options{Memory: 1 << 16, Folder: t.TempDir(), Keep: 20_000})
+	x := New(Options{Memory: 1 << 16, Folder: t.TempDir(), Keep: 5_000})
 	defer x.Close()
 	var all []*record.Transaction
 	d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
@@ -184,7 +184,7 @@ func TestWhileAdding(t *testing.T) {
 	if _, err := d.Run(context.Background(), testkit.Open(t, "../samples/rocev2-callback41.pcap")); err != nil {
 		t.Fatal(err)
 	}
-	const n = 40_000
+	const n = 15_000
 	var wait sync.WaitGroup
 	for range 2 {
 		wait.Go(func() {

@@ -10,8 +10,8 @@ import (
 	"github.com/rdmadump/rdmadump/query"
 )
 
-// Row is what lists, orders and charts need to know of an RPC. Numbers of bytes that do not fit have
-// the largest value.
+// Row is what lists, orders and charts need to know of an RPC. Numbers of bytes that do not fit are
+// one less than UnknownBytes.
 type Row struct {
 	ID         int64
 	Time       record.Time // of the Call, or of the Reply if the capture has no Call
@@ -19,7 +19,7 @@ type Row struct {
 	Packet     int64       // first packet of the RPC
 	XID        record.Hex32
 	Connection uint32
-	CallBytes  uint32 // of the Call's Payload stream; 0 if it is unknown
+	CallBytes  uint32 // of the Call's Payload stream, or UnknownBytes
 	ReplyBytes uint32
 	ReadBytes  uint32 // moved by RDMA Reads
 	WriteBytes uint32
@@ -28,8 +28,11 @@ type Row struct {
 	Marks      Marks
 }
 
-// Unknown is the latency of an RPC that has none.
-const Unknown = -1
+// These are the values of a Row for an RPC that has no latency, or no known number of bytes.
+const (
+	Unknown      = -1
+	UnknownBytes = math.MaxUint32
+)
 
 // Marks are properties of an RPC that a Row has.
 type Marks uint8
@@ -46,14 +49,16 @@ const (
 const rowBytes = 64
 
 // capped returns a number of bytes as a uint32.
-func capped(n int64) uint32 { return uint32(min(max(n, 0), math.MaxUint32)) }
+func capped(n int64) uint32 { return uint32(min(max(n, 0), UnknownBytes-1)) }
 
-// payload returns the length of a Payload stream, or 0 if it is unknown.
+// payload returns the length of a Payload stream.
 func payload(m *record.Message) uint32 {
-	if m == nil {
-		return 0
+	if m != nil {
+		if n, known := m.PayloadBytes.Get(); known {
+			return capped(n)
+		}
 	}
-	return capped(m.PayloadBytes.Or(0))
+	return UnknownBytes
 }
 
 // makeRow returns the row of a transaction.

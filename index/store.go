@@ -208,8 +208,9 @@ func (r *reader[T]) open(block int64) error {
 	l.mu.RLock()
 	i := block - l.first/perBlock
 	var packed piece
+	gone := i < 0 || i > int64(len(l.blocks))
 	switch {
-	case i < 0 || i > int64(len(l.blocks)):
+	case gone:
 	case i == int64(len(l.blocks)):
 		r.plain = append(r.plain[:0], l.tail...)
 	default:
@@ -217,7 +218,7 @@ func (r *reader[T]) open(block int64) error {
 		r.plain = r.plain[:0]
 	}
 	l.mu.RUnlock()
-	if i < 0 || i > int64(len(l.blocks)) {
+	if gone {
 		return nil
 	}
 	if packed.length > 0 {
