@@ -407,10 +407,15 @@ func (m *Model) reading() string {
 
 // status returns the second line.
 func (m *Model) status() string {
+	text := m.top().title()
 	if s, is := m.top().(interface{ status() string }); is {
-		return m.styled(dim, s.status())
+		text = s.status()
 	}
-	return m.styled(dim, m.top().title())
+	if text = m.styled(dim, text); m.state.Done && m.state.Err != nil && len(m.stack) == 0 {
+		first, _, _ := strings.Cut(m.state.Err.Error(), "\n")
+		text += "   " + m.styled(red, clean(strings.TrimPrefix(first, m.options.Name+": ")))
+	}
+	return text
 }
 
 // lastLine returns the last line: what is being typed, a message, or the keys.
@@ -426,9 +431,6 @@ func (m *Model) lastLine() string {
 		return m.styled(yellow, m.message)
 	case m.saving != nil:
 		return "saving"
-	case m.state.Done && m.state.Err != nil && len(m.stack) == 0 && m.tab == 0:
-		first, _, _ := strings.Cut(m.state.Err.Error(), "\n")
-		return m.styled(red, clean(first))
 	}
 	return m.styled(dim, m.footer())
 }

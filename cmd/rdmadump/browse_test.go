@@ -58,7 +58,7 @@ func (s *session) wait(pattern string) (screen string) {
 	s.t.Helper()
 	want := regexp.MustCompile(pattern)
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if screen = s.tmux("capture-pane", "-p"); want.MatchString(screen) {
+		if screen = s.tmux("capture-pane", "-p", "-J"); want.MatchString(screen) {
 			return screen
 		}
 	}
@@ -108,7 +108,7 @@ func TestBrowseInTerminal(t *testing.T) {
 	})
 	t.Run("damaged", func(t *testing.T) {
 		s := newSession(t, 80, 24, []string{"TERM=vt220", "NO_COLOR=1"}, program+" browse "+filepath.Join(root, "testdata/captures/derived-cut-callback41.pcap.zst"))
-		s.wait(`damaged[\s\S]*reading failed at byte`)
+		s.wait(`damaged[\s\S]*reading failed at byte 39932`)
 		s.keys("q")
 		s.wait(`is truncated at byte[\s\S]*ended 3`)
 	})
