@@ -12,8 +12,11 @@ import (
 	"github.com/rdmadump/rdmadump/render"
 )
 
+// choice is what the user means: the record with the cursor, those that are marked, or the list.
+type choice struct{ *Model }
+
 // copy copies what the second key after y names.
-func (m *Model) copy(k string) {
+func (m choice) copy(k string) {
 	var text string
 	switch k {
 	case "r", "y":
@@ -59,7 +62,7 @@ func (m *Model) copy(k string) {
 }
 
 // record returns the record with the cursor, or that of the screen.
-func (m *Model) record() any {
+func (m choice) record() any {
 	switch s := m.top().(type) {
 	case *list:
 		_, record := s.current()
@@ -77,7 +80,7 @@ func (m *Model) record() any {
 }
 
 // ladder returns the ladder that is shown or that the screen belongs to; nil if there is none.
-func (m *Model) ladder() *ladder {
+func (m choice) ladder() *ladder {
 	for i := len(m.stack) - 1; i >= 0; i-- {
 		if l, is := m.stack[i].(*ladder); is && l.rpc != nil {
 			return l
@@ -87,13 +90,13 @@ func (m *Model) ladder() *ladder {
 }
 
 // rpc returns the RPC with the cursor, or that of the screen; nil if there is none.
-func (m *Model) rpc() *record.Transaction {
+func (m choice) rpc() *record.Transaction {
 	r, _ := m.record().(*record.Transaction)
 	return r
 }
 
 // rowText returns the row with the cursor, or the text of the screen.
-func (m *Model) rowText() string {
+func (m choice) rowText() string {
 	switch s := m.top().(type) {
 	case *list:
 		if s.count() > 0 && s.print != nil {
@@ -106,7 +109,7 @@ func (m *Model) rowText() string {
 }
 
 // ladderText returns the ladder of the RPC as text.
-func (m *Model) ladderText() string {
+func (m choice) ladderText() string {
 	if l := m.ladder(); l != nil {
 		return l.content()
 	}
@@ -120,7 +123,7 @@ func (m *Model) ladderText() string {
 }
 
 // filterText returns the filter of the list or, in other places, a filter that selects the RPC.
-func (m *Model) filterText() string {
+func (m choice) filterText() string {
 	if l, is := m.top().(*list); is && l.filter != "" {
 		return l.filter
 	}
@@ -131,7 +134,7 @@ func (m *Model) filterText() string {
 }
 
 // commandLine returns the command line that shows what the screen shows.
-func (m *Model) commandLine() string {
+func (m choice) commandLine() string {
 	file := m.options.Typed
 	switch s := m.top().(type) {
 	case *list:
@@ -190,7 +193,7 @@ func filtering(command, filter string) string {
 }
 
 // unique reports whether no other RPC of the connection has the same XID.
-func (m *Model) unique(r *record.Transaction) bool {
+func (m choice) unique(r *record.Transaction) bool {
 	n := 0
 	m.reader.Rows(m.ctx, m.state.From, m.state.To, func(_ int64, row *index.Row) bool {
 		if row.XID == r.XID && row.Connection == uint32(r.Connection) {
@@ -202,8 +205,8 @@ func (m *Model) unique(r *record.Transaction) bool {
 }
 
 // promptSave lets the user type the name of a file.
-func (m *Model) promptSave() {
-	numbers, what := m.chosen()
+func (m choice) promptSave() {
+	numbers, what := m.numbers()
 	if len(numbers) == 0 {
 		m.say("there are no RPCs to save")
 		return
@@ -211,9 +214,9 @@ func (m *Model) promptSave() {
 	m.prompt = newPrompt("save", fmt.Sprintf("save %s to FILE.pcapng, .json, .txt: ", what), "", m.save)
 }
 
-// chosen returns the RPCs that the user means, and what they are: those that are marked, or the one
+// numbers returns the RPCs that the user means, and what they are: those that are marked, or the one
 // of the screen, or those of the list.
-func (m *Model) chosen() (numbers []int64, what string) {
+func (m choice) numbers() (numbers []int64, what string) {
 	l := m.list
 	switch r := m.ladder(); {
 	case r != nil:
@@ -241,7 +244,7 @@ func (m *Model) chosen() (numbers []int64, what string) {
 }
 
 // save writes the chosen RPCs to a file, whose ending selects the format.
-func (m *Model) save(path string) error {
+func (m choice) save(path string) error {
 	path = strings.TrimSpace(path)
 	if path == "" {
 		return nil
@@ -249,7 +252,7 @@ func (m *Model) save(path string) error {
 	if m.saving != nil {
 		return errors.New("a file is still being saved")
 	}
-	numbers, _ := m.chosen()
+	numbers, _ := m.numbers()
 	var write func(ctx context.Context) (string, error)
 	switch filepath.Ext(path) {
 	case ".pcapng":
@@ -270,7 +273,7 @@ func (m *Model) save(path string) error {
 	default:
 		return errors.New("the ending of the name selects the format: .pcapng, .json or .txt")
 	}
-	m.saving = start(m, func(ctx context.Context, _ func(string)) string {
+	m.saving = start(m.Model, func(ctx context.Context, _ func(string)) string {
 		report, err := write(ctx)
 		if err != nil {
 			return "not saved: " + clean(err.Error())
@@ -281,7 +284,7 @@ func (m *Model) save(path string) error {
 }
 
 // saver returns a function that writes RPCs as JSON lines or, with a theme, as ladders.
-func (m *Model) saver(path string, numbers []int64, look *render.Theme) func(context.Context) (string, error) {
+func (m choice) saver(path string, numbers []int64, look *render.Theme) func(context.Context) (string, error) {
 	x, create := m.options.Index, m.options.Create
 	return func(ctx context.Context) (report string, err error) {
 		out, err := create(path)

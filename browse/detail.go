@@ -41,7 +41,6 @@ type ladder struct {
 type closer struct {
 	decoded map[int][]render.LadderLine
 	packets []*record.Packet
-	all     bool // all packets of the RPC are there
 	err     error
 }
 
@@ -348,7 +347,7 @@ func (p *packet) bytes(each, height int) []string {
 }
 
 // dump returns the lines of a frame's bytes, with the marked ones in reverse or between brackets.
-func (m *Model) dump(data []byte, marked span, each int) (lines []string) {
+func (m inks) dump(data []byte, marked span, each int) (lines []string) {
 	for at := 0; at < len(data); at += each {
 		var b, text strings.Builder
 		fmt.Fprintf(&b, "%04x ", at)

@@ -555,7 +555,7 @@ func contains(line, text string) bool {
 }
 
 // lit returns a row in which the text of a search is underlined.
-func (m *Model) lit(line, text string) string {
+func (m inks) lit(line, text string) string {
 	line0 := strip(line)
 	if !m.colors || !contains(line0, text) {
 		return line

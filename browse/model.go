@@ -57,9 +57,9 @@ type screen interface {
 
 // Model is the state of the screen. It is for one goroutine.
 type Model struct {
-	options       Options
-	theme         *render.Theme
-	colors        bool
+	options Options
+	theme   *render.Theme
+	inks
 	width, height int
 	ctx           context.Context
 	cancel        context.CancelFunc
@@ -98,7 +98,7 @@ const (
 
 // New returns a Model for a screen of 80 columns and 24 lines.
 func New(o Options) *Model {
-	m := &Model{options: o, theme: theme(o.Look), colors: o.Look.Colour != render.NoColour, width: 80, height: 24, reader: o.Index.Reader(), past: map[string][]string{}}
+	m := &Model{options: o, theme: theme(o.Look), inks: inks{o.Look.Colour != render.NoColour}, width: 80, height: 24, reader: o.Index.Reader(), past: map[string][]string{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.list = newList(m, rpcs)
 	m.list.enter = func(n int64, _ any) { m.push(newLadder(m, n)) }
@@ -296,7 +296,7 @@ func (m *Model) common(k string) {
 	case "&", "f", "f7":
 		m.promptFilter()
 	case "s", "f2":
-		m.promptSave()
+		choice{m}.promptSave()
 	case ":":
 		m.prompt = newPrompt("command", ":", "", m.command)
 	case "\\":
@@ -323,7 +323,7 @@ func (m *Model) second(before, k string) {
 	case before == "Z" && k == "Z":
 		m.quit = true
 	case before == "y":
-		m.copy(k)
+		choice{m}.copy(k)
 	}
 }
 

@@ -120,7 +120,7 @@ const gutter = 2
 
 // selected returns a line after its gutter. The line of the cursor has the mark > and, if there are
 // colors, the whole line is reversed; a line that the user marked has a *.
-func (m *Model) selected(line string, cursor, marked bool, width int) string {
+func (m inks) selected(line string, cursor, marked bool, width int) string {
 	marks := []byte("  ")
 	if marked {
 		marks[1] = '*'

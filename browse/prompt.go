@@ -313,7 +313,7 @@ func (m *Model) command(text string) error {
 	case "sort":
 		return m.sortBy(rest)
 	case "save", "w":
-		return m.save(rest)
+		return choice{m}.save(rest)
 	case "help":
 		m.push(newHelp())
 	default:

@@ -27,7 +27,6 @@ type program struct {
 	*Model
 	ticking bool
 	since   time.Time
-	lines   string
 }
 
 // ticked is the message that calls Tick.

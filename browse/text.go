@@ -112,8 +112,11 @@ func split(text string) []string {
 	return strings.Split(strings.TrimRight(text, "\n"), "\n")
 }
 
+// inks draw in styles, if the terminal is to have colors.
+type inks struct{ colors bool }
+
 // styled returns text in a style, or the text if there are no colors.
-func (m *Model) styled(style, text string) string {
+func (m inks) styled(style, text string) string {
 	if !m.colors || text == "" {
 		return text
 	}
