@@ -31,7 +31,7 @@ type browsing struct {
 // browseView describes the flags that browse supports.
 var browseView = &view{
 	name: "browse", fields: query.Transactions, filters: "RPCs (by the fields of transactions)",
-	without: []string{"output", "jq", "field", "xid", "conn", "count", "from", "to", "width", "wide"},
+	without: []string{"output", "jq", "field", "xid", "conn", "count", "from", "to", "points", "clock", "width", "wide"},
 }
 
 func newBrowse(stdout, stderr io.Writer) *cobra.Command {

@@ -77,7 +77,13 @@ func workplace(t *testing.T, root string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, content := range map[string][]byte{"nfs.pcap": data, "before.pcap": sample, "after.pcap": sample} {
+	files := map[string][]byte{"nfs.pcap": data, "before.pcap": sample, "after.pcap": sample}
+	for _, end := range []string{"client", "server"} {
+		if files[end+".pcap"], err = os.ReadFile(filepath.Join(root, "testdata/captures/ends-stormall42-"+end+".pcap.zst")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -159,7 +159,7 @@ func exportNames() (names []string) {
 
 // shows lists the flags that only change what is shown. Commands that show nothing
 // do not accept them.
-var shows = []string{"jq", "field", "count", "color", "width", "wide", "time", "ascii", "background"}
+var shows = []string{"jq", "field", "count", "points", "clock", "color", "width", "wide", "time", "ascii", "background"}
 
 // exportView describes the flags that export accepts.
 func exportView(fields query.Fields) *view {

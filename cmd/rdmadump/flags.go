@@ -128,7 +128,7 @@ var flagTable = []struct {
 		s.BoolVar(&f.rpc, "rpc", false, "add the decoded arguments and results of NFS to JSON records")
 	}},
 	{"lost", ofView, func(f *flags, s *pflag.FlagSet) {
-		s.BoolVar(&f.lost, "lost", false, "also list the packets that were lost between the capture points")
+		s.BoolVar(&f.lost, "lost", false, "list the packets that were lost between the capture points, too")
 	}},
 	{"fail-on", ofView, func(f *flags, s *pflag.FlagSet) {
 		s.StringVar(&f.failOn, "fail-on", "error", "exit with status 1 if there are findings of this `severity` or a worse one: error, warning or note")
@@ -167,10 +167,10 @@ var flagTable = []struct {
 	}},
 
 	{"points", selection, func(f *flags, s *pflag.FlagSet) {
-		s.StringVar(&f.points, "points", "auto", "compare captures of the same traffic at several `points` (auto), or merge the files by their own times (off)")
+		s.StringVar(&f.points, "points", "auto", "say `when` to recognize captures of the same traffic at several points: auto, or off to merge the files by their own times")
 	}},
 	{"clock", selection, func(f *flags, s *pflag.FlagSet) {
-		s.StringVar(&f.clock, "clock", "", "with several capture points, show times of the clock of this `file` instead of the first one")
+		s.StringVar(&f.clock, "clock", "", "show times of the clock of this `file` if there are several capture points; the default is the first file")
 	}},
 
 	{"output", presentation, func(f *flags, s *pflag.FlagSet) {

@@ -137,6 +137,11 @@ func (l *liveFlags) run(cmd *cobra.Command, args []string, stdout, stderr io.Wri
 	if err := v.check(cmd); err != nil {
 		return err
 	}
+	for _, flag := range []string{"points", "clock"} {
+		if cmd.Flags().Changed(flag) {
+			return fmt.Errorf("live does not support --%s, because it reads one source", flag)
+		}
+	}
 	stop, err := l.limits()
 	if err != nil {
 		return err

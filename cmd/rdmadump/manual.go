@@ -40,6 +40,10 @@ var viewExamples = map[string]string{
 	"overview": `  rdmadump overview nfs.pcap              summarize a capture
   rdmadump overview nfs.pcap --from 10s --to 20s
                                           summarize the RPCs of ten seconds`,
+	"network": `  rdmadump network client.pcap server.pcap
+                                          compare captures of both ends
+  rdmadump network client.pcap server.pcap --lost
+                                          list the packets that were lost between them`,
 	"check": `  rdmadump check nfs.pcap                 report violations of the protocol
   rdmadump check nfs.pcap -Y 'severity == error' --time local
   rdmadump check --explain xid-mismatch   explain a rule

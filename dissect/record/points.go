@@ -35,9 +35,9 @@ type Network struct {
 	Corrupted        int64               `json:"corrupted" doc:"Number of packets that arrived damaged."`
 	Duplicated       int64               `json:"duplicated" doc:"Number of additional copies that arrived, although the packet had been sent once."`
 	MirrorDuplicates int64               `json:"mirror_duplicates" doc:"Number of second copies in captures of mirror ports that show each packet twice; they are not counted as packets."`
-	Bytes            Opt[int64]          `json:"bytes,omitzero" doc:"Bytes that TCP segments of iWARP carried; present only if there were any."`
-	BytesLost        Opt[int64]          `json:"bytes_lost,omitzero" doc:"Bytes of these segments that did not arrive at the other point; present only with iWARP."`
-	BytesDuplicated  Opt[int64]          `json:"bytes_duplicated,omitzero" doc:"Bytes of these segments that arrived more often than they had been sent; present only with iWARP."`
+	Bytes            Opt[int64]          `json:"bytes,omitzero" doc:"Number of bytes that TCP segments of iWARP carried; present only if there were any."`
+	BytesLost        Opt[int64]          `json:"bytes_lost,omitzero" doc:"Number of bytes of these segments that did not arrive at the other point; present only with iWARP."`
+	BytesDuplicated  Opt[int64]          `json:"bytes_duplicated,omitzero" doc:"Number of bytes of these segments that arrived more often than they had been sent; present only with iWARP."`
 	Delay            Opt[DelayQuantiles] `json:"delay" doc:"Distribution of the one-way delays; null if no packet arrived. A constant difference between the delays of both directions cannot be distinguished from the offset of the clocks."`
 	Course           []NetworkInterval   `json:"course" doc:"The same over time: intervals of equal length, whose number is limited."`
 }
