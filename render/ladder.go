@@ -267,9 +267,23 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 			if last := e.LastPacket.Or(e.Packet); last != e.Packet {
 				g.packets = fmt.Sprintf("%d-%d", e.Packet, last)
 			}
+		case record.EventReadAgain:
+			again := fmt.Sprintf("the last %s B requested again", size)
+			if done := endOfRead(r.Timeline, e); done != nil && done.Bytes == e.Bytes {
+				again = fmt.Sprintf("all %s B requested again", size)
+			}
+			g.text, g.double, g.ink = fmt.Sprintf("RDMA Read response from %v, %s, %s", handle, packets(e), again), true, theme.warn
+			g.short = fmt.Sprintf("Read response, %s, %s", packets(e), again)
+			g.toRight = true
 		case record.EventDamaged:
-			g.text, g.ink = title(e.Of)+" retransmitted, bad ICRC: dropped by its receiver", theme.warn
-			g.short = title(e.Of) + " retransmitted, bad ICRC"
+			if isCopyOf(r.Call, e, record.EventCall) { // its line says so
+				continue
+			}
+			what := title(e.Of)
+			if e.Of != record.EventNak && !isFirstCopy(r, e) {
+				what += " retransmitted"
+			}
+			g.text, g.short, g.ink = what+", bad ICRC: dropped by its receiver", what+", bad ICRC", theme.warn
 		case record.EventOutOfOrder:
 			if isCopyOf(r.Call, e, record.EventCall) || isCopyOf(r.Reply, e, record.EventReply) { // its line says so
 				continue
@@ -304,6 +318,17 @@ func firstCopyText(m *record.Message) string {
 	return "Reply: first copy, which may be the accepted one"
 }
 
+// endOfRead returns the event that ends the Read of which e is an earlier response, or nil if there is
+// none.
+func endOfRead(timeline []record.Event, e *record.Event) *record.Event {
+	for i := range timeline {
+		if done := &timeline[i]; done.Event == record.EventReadDone && done.Handle == e.Handle && done.Offset == e.Offset {
+			return done
+		}
+	}
+	return nil
+}
+
 // place is where an RDMA Write writes to.
 type place struct {
 	handle record.Hex32
@@ -327,6 +352,11 @@ func isCopyOf(m *record.Message, e *record.Event, of record.EventKind) bool {
 	return m != nil && e.Of == of && e.Packet == m.Packet && (e.Event != record.EventRetransmit || m.FirstSent.Known() && e.LastPacket.Or(e.Packet) == e.Packet)
 }
 
+// isFirstCopy reports whether a damaged packet is the first copy of a Reply.
+func isFirstCopy(r *record.Transaction, e *record.Event) bool {
+	return r.Reply != nil && e.Of == record.EventReply && e.Time == r.Reply.FirstSent.Or(0)
+}
+
 // messageName returns the name of a Call or a Reply. The name tells a retransmission, and a packet
 // that came after a gap, if that copy was delivered.
 func messageName(name string, m *record.Message, timeline []record.Event) string {
@@ -336,6 +366,9 @@ func messageName(name string, m *record.Message, timeline []record.Event) string
 	of := map[string]record.EventKind{"Call": record.EventCall, "Reply": record.EventReply}[name]
 	if slices.ContainsFunc(timeline, func(e record.Event) bool { return e.Event == record.EventOutOfOrder && isCopyOf(m, &e, of) }) {
 		return name + " after a gap,"
+	}
+	if slices.ContainsFunc(timeline, func(e record.Event) bool { return e.Event == record.EventDamaged && isCopyOf(m, &e, of) }) {
+		return name + " with a bad ICRC, dropped by its receiver,"
 	}
 	return name
 }
@@ -379,6 +412,8 @@ func title(of record.EventKind) string {
 		return "Read response"
 	case record.EventWrite:
 		return "RDMA Write"
+	case record.EventNak:
+		return "NAK"
 	}
 	return string(of)
 }

@@ -401,6 +401,7 @@ const (
 	EventCall       EventKind = "call"
 	EventRead       EventKind = "read_request"
 	EventReadDone   EventKind = "read_done"
+	EventReadAgain  EventKind = "read_again" // a complete response, of which the requester requested the end or everything again
 	EventWriteFirst EventKind = "write_first"
 	EventWriteLast  EventKind = "write_last"
 	EventReply      EventKind = "reply"
@@ -409,7 +410,7 @@ const (
 	EventNak        EventKind = "nak"
 	EventRetransmit EventKind = "retransmit"
 	EventOutOfOrder EventKind = "out_of_order" // a packet came before a packet that it had to follow
-	EventDamaged    EventKind = "bad_icrc"     // a retransmission has a bad ICRC, so its receiver drops it
+	EventDamaged    EventKind = "bad_icrc"     // a packet has a bad ICRC, so its receiver drops it
 )
 
 // EventWrite is the kind of operation that a NAK or retransmission refers to if it is an RDMA
@@ -425,9 +426,9 @@ type Event struct {
 	From       Role       `json:"from" doc:"The role of the side that caused the event."`
 	Handle     Opt[Hex32] `json:"handle,omitzero" doc:"Handle of the memory that the event is about." alias:"handle,rpcordma.rdma_handle"`
 	Offset     Opt[Hex64] `json:"offset,omitzero" doc:"Virtual address in the memory that the event is about."`
-	Bytes      Opt[int64] `json:"bytes,omitzero" doc:"Number of bytes that the event moved or requested."`
+	Bytes      Opt[int64] `json:"bytes,omitzero" doc:"Number of bytes that the event moved or requested. Of the event read_again, the number of bytes at the end of the RDMA Read response that were requested again."`
 	Packets    Opt[int64] `json:"packets,omitzero" doc:"Number of packets that the event took."`
 	LastPacket Opt[int64] `json:"last_packet,omitzero" doc:"Packet number: the last packet of the event."`
-	Of         EventKind  `json:"of,omitzero" doc:"The kind of operation that was acknowledged, rejected, retransmitted, damaged or out of order." values:"call,read_request,read_done,write,reply"`
+	Of         EventKind  `json:"of,omitzero" doc:"The kind of operation that was acknowledged, rejected, retransmitted, damaged or out of order." values:"call,read_request,read_done,write,reply,nak"`
 	Reason     string     `json:"reason,omitzero" doc:"Reason that a NAK states."`
 }

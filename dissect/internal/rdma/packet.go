@@ -87,7 +87,7 @@ func (ib *infiniband) request(f *flow, d *Datagram, cur *currentPacket) {
 		ib.drain(f, cur)
 	case delta < 0:
 		if o := f.ops.at(psns, p.PSN); o != nil && p.Headers&rocev2.HasRETH != 0 && o.Kind == Read {
-			o.Again = int64(p.RETH.DMALength)
+			o.Again, o.again = int64(p.RETH.DMALength), d.At
 		}
 		ib.takeOldRequest(f, d, cur)
 	default:
