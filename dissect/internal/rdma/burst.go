@@ -23,6 +23,7 @@ type burst struct {
 	Burst
 	run           // from its lowest sequence number to the one that continues it
 	packets int32 // number of its requests
+	over    bool  // a new request followed after a while, so that what continues it is another burst
 }
 
 // takes adds a request to the burst, if it belongs to it. A request that continues the burst
@@ -31,6 +32,8 @@ type burst struct {
 // cause of the burst explains it.
 func (b *burst) takes(c circle, r run, soon, explained bool) bool {
 	switch gap := c.delta(r.from, b.to); {
+	case b.over && gap >= 0:
+		return false
 	case gap == 0, gap > 0 && soon:
 		b.to = r.to
 	case gap < 0 && soon && !explained && (c.delta(r.from, b.from) < 0 || b.packets < c.delta(b.to, b.from)):
@@ -42,6 +45,11 @@ func (b *burst) takes(c circle, r run, soon, explained bool) bool {
 	}
 	b.packets++
 	return true
+}
+
+// followedBy notes a new request of the sender, which was idle before.
+func (b *burst) followedBy(c circle, seq uint32, idle record.Time) {
+	b.over = b.over || b.Number != 0 && idle >= continuesSoon && c.delta(seq, b.to) >= 0
 }
 
 // signals are the events that make a sender retransmit, or that show why it did: its

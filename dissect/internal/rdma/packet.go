@@ -79,6 +79,7 @@ func (ib *infiniband) request(f *flow, d *Datagram, cur *currentPacket) {
 			ib.tracker.unordered = true
 		}
 		turn := f.qp.receiver.arrives(p.PSN)
+		f.burst.followedBy(psns, p.PSN, d.At.Time-f.signals.requested)
 		ib.accept(f, p, cur)
 		f.sentLast(p.PSN, turn, d.At, d.print)
 		if turn == inOrder {

@@ -223,7 +223,9 @@ func (cs *connState) Refused(r *rdma.Refusal) {
 		return
 	}
 	if !r.Fatal {
-		x.active = r.At
+		if r.At.Time-x.active.Time < waitFrom { // otherwise the wait began with the refused packet
+			x.active = r.At
+		}
 		return
 	}
 	if r.Op != nil && r.Op.Kind == rdma.Write && part < len(x.segments) {
