@@ -40,8 +40,8 @@ type CreditPoint struct {
 type CreditTimeline struct {
 	steps     []creditStep
 	requested []uint32
-	evicted   int           // transactions beyond the limit
-	open      []record.Time // of the Calls without a Reply
+	evicted   int          // transactions beyond the limit
+	open      []creditStep // the Calls without a Reply
 }
 
 // creditStep is a Call that was sent, a Reply that was received, or the end of a Call without a
@@ -68,7 +68,7 @@ func (c *CreditTimeline) Add(r *record.Transaction) {
 	}
 	c.steps = append(c.steps, creditStep{time: r.Call.Time, packet: r.Call.Packet, delta: 1})
 	if !r.LatencyNS.Known() {
-		c.open = append(c.open, r.Call.Time)
+		c.open = append(c.open, c.steps[len(c.steps)-1])
 		return
 	}
 	_, to := interval(r, 0)
@@ -77,8 +77,8 @@ func (c *CreditTimeline) Add(r *record.Transaction) {
 
 // Finish returns the timeline of a connection; end is its [EndOfCalls].
 func (c *CreditTimeline) Finish(connection int, direction record.Direction, end record.Time) *Credits {
-	for _, call := range c.open {
-		c.steps = append(c.steps, creditStep{time: max(call, end), delta: -1})
+	for _, call := range c.open { // the sort keeps the end after the Call
+		c.steps = append(c.steps, creditStep{time: max(call.time, end), packet: call.packet, delta: -1})
 	}
 	slices.SortStableFunc(c.steps, func(a, b creditStep) int {
 		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.packet, b.packet))

@@ -121,7 +121,9 @@ func waitSentence(r *record.Transaction, w *record.Wait, opening string) string 
 		return fmt.Sprintf("%s%s%s, in packet %s: the other side had no receive buffer (RNR NAK in packet %s).", opening, side, retransmitted(w), last(w), first(w))
 	case record.RetransmitNak:
 		reason := "because the NAK in packet %s asked for it"
-		if w.BlockingTransaction.Known() || len(w.Packets) > 0 && r.Call != nil && w.Packets[0] < r.Call.Packet {
+		if nak, known := w.NakPacket.Get(); known && w.BlockingTransaction.Known() && !hasNak(r, nak) {
+			reason = "because a packet of another RPC before it had been rejected (NAK in packet %s)"
+		} else if w.BlockingTransaction.Known() || len(w.Packets) > 0 && r.Call != nil && w.Packets[0] < r.Call.Packet {
 			reason = "because an earlier packet had been rejected (NAK in packet %s)"
 		}
 		return fmt.Sprintf("%s%s%s, in packet %s, "+reason+".", opening, side, retransmitted(w), last(w), first(w))
@@ -131,6 +133,9 @@ func waitSentence(r *record.Transaction, w *record.Wait, opening string) string 
 		s += ", for a reason that the capture does not show"
 	}
 	early, known := w.OutOfOrderPacket.Get()
+	if known && w.Reason == record.RetransmitTimeout {
+		s += ", when its timer expired"
+	}
 	filled, _ := w.GapFilledBy.Get()
 	switch {
 	case known && w.Event == record.EventRead:
@@ -148,12 +153,12 @@ func waitSentence(r *record.Transaction, w *record.Wait, opening string) string 
 }
 
 // pauseText returns the text of a wait in the ladder, and a shorter text.
-func pauseText(w *record.Wait) (text, short string) {
+func pauseText(r *record.Transaction, w *record.Wait) (text, short string) {
 	if id, known := w.BlockingTransaction.Get(); known && w.Reason == record.HeadOfLine {
 		short = fmt.Sprintf("%s: %s busy with transaction %d", Duration(w.NS), w.Waiting, id)
 		return "... " + short + " ...", short
 	}
-	short = fmt.Sprintf("%s: %s stalled %s", Duration(w.NS), w.Waiting, stalledUntil(w))
+	short = fmt.Sprintf("%s: %s stalled %s", Duration(w.NS), w.Waiting, stalledUntil(r, w))
 	return "... " + short + " ...", short
 }
 
@@ -213,7 +218,7 @@ func Cause(r *record.Transaction) string {
 		if id, known := w.BlockingTransaction.Get(); known && w.Reason == record.HeadOfLine {
 			return fmt.Sprintf("%s stalled during transmissions for transaction %d", ns, id)
 		}
-		return fmt.Sprintf("%s %s stalled %s", ns, w.Waiting, stalledUntil(w))
+		return fmt.Sprintf("%s %s stalled %s", ns, w.Waiting, stalledUntil(r, w))
 	}
 	if n, ns := waits(r); n > 1 && ns >= latency/5 {
 		return fmt.Sprintf("%s in %d waits", Duration(ns), n)

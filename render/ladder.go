@@ -71,7 +71,7 @@ func Ladder(w io.Writer, theme *Theme, width int, r *record.Transaction) error {
 			b.WriteString(strings.TrimRight(line, " ") + "\n")
 		}
 	}
-	legend(&b, theme, bars)
+	legend(&b, theme, r, bars)
 	_, err := io.WriteString(w, b.String()+"\n")
 	return err
 }
@@ -119,6 +119,9 @@ func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction)
 	took := ""
 	if latency, known := r.LatencyNS.Get(); known {
 		took = " after " + Duration(latency)
+		if r.Reply != nil && r.Reply.Delivery == record.DeliveryUncertain {
+			took += ", if the Reply in packet " + fmt.Sprint(r.Reply.LastPacket) + " is the copy that was accepted; the capture does not prove it"
+		}
 		if least, uncertain := r.LatencyMinNS.Get(); uncertain {
 			took = " after " + Duration(least) + " to " + Duration(latency) + ", because it is uncertain which copy of the Reply was accepted"
 		}
@@ -380,11 +383,11 @@ func withPauses(rungs []rung, theme *Theme, r *record.Transaction) []rung {
 		if wait.Reason == record.CreditLimit || r.Waited(wait) == 0 { // it was before the Call, or after the Reply
 			continue
 		}
-		at := slices.IndexFunc(rungs, func(g rung) bool { return g.at >= wait.To })
+		at := slices.IndexFunc(rungs, func(g rung) bool { return g.at > wait.From && !g.pause || g.at >= wait.To })
 		if at < 0 {
 			at = len(rungs)
 		}
-		text, short := pauseText(wait)
+		text, short := pauseText(r, wait)
 		rungs = slices.Insert(rungs, at, rung{at: wait.From, pause: true, ink: theme.warn, text: text, short: short})
 	}
 	return rungs
@@ -544,7 +547,7 @@ func (t *Theme) mark(c byte) string {
 
 // legend explains the marks and lists the handles: transferred bytes, and how each exposure
 // ended.
-func legend(b *strings.Builder, theme *Theme, bars []analyze.Exposure) {
+func legend(b *strings.Builder, theme *Theme, r *record.Transaction, bars []analyze.Exposure) {
 	if len(bars) == 0 {
 		return
 	}
@@ -556,7 +559,7 @@ func legend(b *strings.Builder, theme *Theme, bars []analyze.Exposure) {
 			name = string(rune('a' + i))
 		}
 		end := map[string]string{
-			analyze.ByResponder: "invalidated remotely", analyze.ByRequester: "needs local invalidation", analyze.ByNobody: "no Reply",
+			analyze.ByResponder: "invalidated remotely", analyze.ByRequester: "needs local invalidation", analyze.ByNobody: withoutReply(r),
 		}[x.EndedBy]
 		exposed := Duration(x.To.Sub(x.From))
 		if x.EndedBy == analyze.ByNobody {
@@ -564,6 +567,22 @@ func legend(b *strings.Builder, theme *Theme, bars []analyze.Exposure) {
 		}
 		fmt.Fprintf(b, "  %s %v %s, %s B moved, %s, %s\n", name, x.Handle, x.Chunk, Bytes(x.MovedBytes), exposed, end)
 	}
+}
+
+// withoutReply says why a transaction has no Reply, as far as the capture shows it. If it shows a fatal
+// NAK, the connection ended with that.
+func withoutReply(r *record.Transaction) string {
+	switch {
+	case r.Reply != nil || slices.ContainsFunc(r.Timeline, func(e record.Event) bool { return e.Event == record.EventReply }):
+		return "Reply not delivered"
+	case slices.Contains(r.Findings, rule.RemoteErrorNak.ID) || slices.Contains(r.Findings, rule.Terminate.ID):
+		for i := len(r.Timeline) - 1; i >= 0; i-- {
+			if e := &r.Timeline[i]; e.Event == record.EventNak {
+				return title(e.Of) + " rejected"
+			}
+		}
+	}
+	return "no Reply in the capture"
 }
 
 // narrowest is the least width that text is wrapped to, unless the output is narrower.

@@ -252,7 +252,11 @@ func (v *overview) badICRCs() string {
 	if !slices.ContainsFunc(v.o.Groups, func(g analyze.Group) bool { return g.Transport != "iWARP" }) && len(v.o.Groups) > 0 {
 		noun = "CRC"
 	}
-	return fmt.Sprintf("%s with a bad %s in the capture", plural(v.s.ICRCBad, "packet"), noun)
+	text := fmt.Sprintf("%s with a bad %s in the capture", plural(v.s.ICRCBad, "packet"), noun)
+	if n := v.s.ICRCBadUnassigned; n > 0 {
+		text += fmt.Sprintf(" (%d on no connection)", n)
+	}
+	return text
 }
 
 // marks returns the marks of the packets that health is about.
@@ -428,6 +432,9 @@ func (v *overview) answered(label string) {
 			took += " in total"
 		}
 		text := fmt.Sprintf("%s stalled for %s: %s", plural(w.RPCs, "RPC"), took, waitText(w.Reason))
+		if n, known := w.Timeouts.Get(); known && w.Count > 1 {
+			text += " (" + timeouts(n, w.TimeoutRPCs) + ")"
+		}
 		if w.Reason == record.CreditLimit { // before the Call: not part of the latency
 			text = fmt.Sprintf("%s followed a Reply that freed a credit, after all had been in use for %s", plural(w.RPCs, "Call"), took)
 		}
@@ -436,6 +443,22 @@ func (v *overview) answered(label string) {
 	if rpcs > t.Stalled {
 		v.line("", fmt.Sprintf("%s stalled, some for several reasons", plural(t.Stalled, "RPC")), v.theme.dim)
 	}
+}
+
+// timeouts says how many RPCs each of n timeouts stalled; rpcs are the largest numbers.
+func timeouts(n int64, rpcs []int64) string {
+	text := plural(n, "timeout")
+	if n == 1 || rpcs[0] == 1 {
+		return text
+	}
+	if n > int64(len(rpcs)) {
+		return fmt.Sprintf("%s, each stalled at most %s", text, plural(rpcs[0], "RPC"))
+	}
+	var each []string
+	for _, count := range rpcs {
+		each = append(each, fmt.Sprint(count))
+	}
+	return fmt.Sprintf("%s, which stalled %s and %s RPCs", text, strings.Join(each[:n-1], ", "), each[n-1])
 }
 
 // percents returns the shares of a sum, in percent. They add up to 100: those with the largest
@@ -491,7 +514,7 @@ func (v *overview) slow(label string, s *analyze.Slow) {
 	r := s.Transaction
 	text := "  " + shortProcedure(r, "")
 	if s.Count > 1 {
-		text += fmt.Sprintf(" (the slowest of %d with this XID)", s.Count)
+		text += fmt.Sprintf(" (the slowest of at least %d answered Calls with this XID)", s.Count)
 	}
 	if cause := Cause(r); cause != "" {
 		text += ": " + cause
