@@ -122,8 +122,7 @@ func (cs *connections) assignID(c *Conn) {
 	cs.ids++
 	if cs.tracker.Finding != nil {
 		for _, f := range c.waiting {
-			f.Connection = c.setup.ID
-			cs.tracker.Finding(f)
+			c.hand(f)
 		}
 	}
 	c.share.Charge(-findingCost * int64(len(c.waiting)))

@@ -103,6 +103,7 @@ type Table struct {
 	guarded       []Guarded
 	completedData []byte // of completed
 	mapped        wiremap.Message
+	machines      machines
 }
 
 // NewTable returns a table whose memory is charged to a budget.
@@ -158,6 +159,7 @@ type txn struct {
 	*answered // never nil
 	checks    txnChecks
 	procedure procedure
+	identity  identity // of the caller
 	gss       oncrpc.Service
 	inCall    inlineStream
 	named     []string // storage of rec.Operations
