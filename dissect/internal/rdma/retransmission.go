@@ -1,7 +1,7 @@
 package rdma
 
 import (
-	"hash/maphash"
+	"math/bits"
 	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -64,7 +64,8 @@ func (ib *infiniband) copyOf(f *flow, d *Datagram) (o *Operation, to uint32) {
 
 // damagedRequest takes a request with a bad ICRC, which its receiver drops. It shows that
 // its sender was not idle and, if the request was sent before, a retransmission. The
-// opcode and the first word have to be those of the operation, because the damage may be in the PSN.
+// opcode has to be that of the operation, because the damage may be in the PSN, and the operation must
+// not be acknowledged, because no sender retransmits it then.
 func (ib *infiniband) damagedRequest(f *flow, d *Datagram) {
 	psn := d.Packet.PSN
 	if delta := psns.delta(psn, f.qp.expect); !f.qp.started || delta > fitWindow || delta < -fitWindow {
@@ -77,7 +78,7 @@ func (ib *infiniband) damagedRequest(f *flow, d *Datagram) {
 		item, isHeld = f.window.find(psns, psn)
 	}
 	switch {
-	case o != nil && o.Side == f.side && o.Kind == requestKinds[d.Packet.Opcode.Info().Kind] && !o.differs(d.Packet):
+	case o != nil && o.Side == f.side && o.Kind == requestKinds[d.Packet.Opcode.Info().Kind] && !o.acked:
 		ib.operations.damaged(f, o, d.At, ib.operations.burstOf(f, psns, run{psn, psns.add(psn, 1)}, o, d.At))
 	case isHeld:
 		f.window.items[f.window.order[item].item].keep(f, heldCopy{at: d.At, damaged: true}, ib.operations.burstOf(f, psns, run{psn, psns.add(psn, 1)}, nil, d.At))
@@ -87,17 +88,11 @@ func (ib *infiniband) damagedRequest(f *flow, d *Datagram) {
 	f.signals.requested = d.At.Time
 }
 
-// differs reports whether a packet is the first of another Send than o.
-func (o *Operation) differs(p *rocev2.Packet) bool {
-	word, known := o.Word.Get()
-	return o.Kind == Send && known && p.Opcode.Info().First && len(p.Payload) >= 4 && be.Uint32(p.Payload) != word
-}
-
 // damagedResponse takes a response with a bad ICRC, which its receiver drops. If it is a NAK, the
 // receiver does not learn that it has to retransmit.
 func (ib *infiniband) damagedResponse(f *flow, d *Datagram) {
 	p, asker := d.Packet, f.peer()
-	if asker == nil || p.Headers&rocev2.HasAETH == 0 || !p.AETH.Syndrome.IsNak() && !p.AETH.Syndrome.IsRNR() {
+	if asker == nil || p.Opcode.Info().Kind != rocev2.KindAcknowledge || !p.AETH.Syndrome.IsNak() && !p.AETH.Syndrome.IsRNR() {
 		return
 	}
 	if o := asker.ops.at(psns, p.PSN); o != nil {
@@ -121,25 +116,27 @@ func (ops *operations) damagedNak(f *flow, o *Operation, at record.Stamp) {
 }
 
 // damagedSend is a Send in one packet that has a bad ICRC, so that its receiver drops it. Any part
-// of the packet may be damaged. A later Send is a copy of it if the payloads are equal, or if the
-// PSNs and the first words are.
+// of the packet may be damaged, and its contents prove nothing.
 type damagedSend struct {
-	at        record.Stamp
-	psn, word uint32
-	size      int
-	sum       uint64 // hash of the captured payload
+	at   record.Stamp
+	psn  uint32
+	next uint32 // the PSN that the receiver expected
+	size int    // bytes of the payload
+}
+
+// isCopyOf reports whether a Send with a PSN is the damaged one: its size is equal, and its PSN is
+// equal or was expected and differs in the one bit that was damaged.
+func (d *damagedSend) isCopyOf(psn uint32, size int) bool {
+	return d.size == size && (d.psn == psn || d.next == psn && bits.OnesCount32(d.psn^psn) == 1)
 }
 
 // maxDamaged is the number of damaged Sends of a flow that are kept.
 const maxDamaged = 8
 
-// payloadSeed is the seed of the hashes of damaged payloads. They are compared within a run only.
-var payloadSeed = maphash.MakeSeed()
-
 // keepDamaged keeps a damaged packet if it is a Send in one packet.
 func (f *flow) keepDamaged(d *Datagram) {
 	p := d.Packet
-	if info := p.Opcode.Info(); info.Kind != rocev2.KindSend || !info.First || !info.Last || len(p.Payload) < 4 {
+	if info := p.Opcode.Info(); info.Kind != rocev2.KindSend || !info.First || !info.Last {
 		return
 	}
 	kept := &f.qp.damaged
@@ -148,19 +145,18 @@ func (f *flow) keepDamaged(d *Datagram) {
 	} else {
 		f.conn.share.Charge(damagedCost)
 	}
-	*kept = append(*kept, damagedSend{at: d.At, psn: p.PSN, word: be.Uint32(p.Payload), size: p.PayloadLength, sum: maphash.Bytes(payloadSeed, p.Payload)})
+	*kept = append(*kept, damagedSend{at: d.At, psn: p.PSN, next: f.qp.expect, size: p.PayloadLength})
 }
 
 // takeDamaged notes the first damaged copy of a Send in one packet, and forgets all of them.
 func (f *flow) takeDamaged(o *Operation, p part) {
-	if f.qp == nil || len(f.qp.damaged) == 0 || len(p.data) < 4 {
+	if f.qp == nil || len(f.qp.damaged) == 0 {
 		return
 	}
 	first := record.Stamp{}
-	word, sum := be.Uint32(p.data), maphash.Bytes(payloadSeed, p.data)
 	kept := f.qp.damaged[:0]
 	for _, d := range f.qp.damaged {
-		if d.size != p.size || d.sum != sum && (d.psn != p.from || d.word != word) {
+		if !d.isCopyOf(p.from, p.size) {
 			kept = append(kept, d)
 		} else if f.conn.share.Charge(-damagedCost); first.Packet == 0 {
 			first = d.at
