@@ -29,13 +29,13 @@ func Explain(r *record.Transaction) []string {
 	if w := longest(r, false); w != nil && r.Waited(w) >= latency/5 {
 		sentences = append(sentences, waitSentence(r, w, "For "+Duration(r.Waited(w))+" of "+total+noProgress))
 		if n, ns := waits(r); n > 1 {
-			sentences[len(sentences)-1] += fmt.Sprintf(" %s in all: %s.", plural(int64(n), "wait"), Duration(ns))
+			sentences[len(sentences)-1] += fmt.Sprintf(" %s in all: %s.", plural(int64(n), "stall"), Duration(ns))
 		}
 		return sentences
 	}
 	if n, ns := waits(r); n > 1 && ns >= latency/5 {
 		w := longest(r, false)
-		return append(sentences, fmt.Sprintf("%s of %s passed in %d waits. In the longest, %s", Duration(ns), total, n, waitSentence(r, w, "for "+Duration(r.Waited(w))+noProgress)))
+		return append(sentences, fmt.Sprintf("%s of %s passed in %d stalls. In the longest, %s", Duration(ns), total, n, waitSentence(r, w, "for "+Duration(r.Waited(w))+noProgress)))
 	}
 	if s := atWork(r, latency); s != "" {
 		sentences = append(sentences, s)
@@ -55,7 +55,7 @@ func unanswered(r *record.Transaction, w *record.Wait) string {
 	if n == 1 {
 		return waitSentence(r, w, "For "+Duration(w.NS)+noProgress)
 	}
-	return fmt.Sprintf("It stalled %d times, for %s in total. In the longest wait, %s", n, Duration(ns), waitSentence(r, w, "for "+Duration(w.NS)+noProgress))
+	return fmt.Sprintf("It stalled %d times, for %s in total. In the longest stall, %s", n, Duration(ns), waitSentence(r, w, "for "+Duration(w.NS)+noProgress))
 }
 
 // noProgress follows the length of a wait. What ended the wait follows it.
@@ -221,7 +221,7 @@ func Cause(r *record.Transaction) string {
 		return fmt.Sprintf("%s %s stalled %s", ns, w.Waiting, stalledUntil(r, w))
 	}
 	if n, ns := waits(r); n > 1 && ns >= latency/5 {
-		return fmt.Sprintf("%s in %d waits", Duration(ns), n)
+		return fmt.Sprintf("%s in %d stalls", Duration(ns), n)
 	}
 	var most phase
 	for _, x := range phasesOf(r) {

@@ -15,7 +15,7 @@ var waitTexts = map[record.WaitReason]string{
 	record.RetransmitNak:     "retransmission after a NAK",
 	record.RetransmitUnknown: "retransmission for a reason that the capture does not show",
 	record.RNRNak:            "receiver not ready (RNR NAK)",
-	record.HeadOfLine:        "its side was transmitting for another RPC",
+	record.HeadOfLine:        "the sender was transmitting for another RPC",
 	record.CreditLimit:       "waiting for credits",
 }
 

@@ -336,7 +336,7 @@ func (Delivery) Values() []string {
 
 // Message is the Call or the Reply of a transaction.
 type Message struct {
-	Time         Time       `json:"time" doc:"Time of the message's first packet." alias:"frame.time"`
+	Time         Time       `json:"time" doc:"Time of the message's first packet. Of a Call, it is the first copy, even if its receiver accepted a later one." alias:"frame.time"`
 	Packet       int64      `json:"packet" doc:"Packet number: the first packet of the message." alias:"frame.number"`
 	LastPacket   int64      `json:"last_packet" doc:"Packet number: the last packet of the message."`
 	RDMAVers     uint32     `json:"rdma_vers" doc:"Version in the RPC-over-RDMA header." alias:"rpcordma.version"`
