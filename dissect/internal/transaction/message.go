@@ -368,7 +368,7 @@ func (cs *connState) reply(m *message) {
 		noteDamagedFirst(x, damaged, record.EventReply, record.Responder)
 	}
 	noteReordered(cs, x, m.Operation, record.EventReply)
-	x.answered = new(answered)
+	addAnswer(x)
 	m.fill(&x.answer)
 	x.answer.FirstSent = record.SomeIf(damaged.Time, damaged.Packet != 0)
 	if d, known := cs.conn.Accepted(side, x.callSeq, m.First); known && !withoutCall {
