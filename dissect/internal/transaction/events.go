@@ -183,11 +183,11 @@ func (x *txn) readDoneAt(o *rdma.Operation, at record.Stamp) {
 		}
 		if first := *e; first.Packet == o.Last.Packet {
 			first.Event, first.Bytes = record.EventReadAgain, record.Some(min(o.Again, o.Length))
-			e.Time, e.Packet = at.Time, at.Packet
+			moveEvent(x, e, at)
 			insertEvent(x, i, first)
 			return
 		}
-		e.Time, e.Packet = at.Time, at.Packet
+		moveEvent(x, e, at)
 		return
 	}
 }
