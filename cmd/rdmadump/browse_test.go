@@ -136,7 +136,7 @@ func TestBrowseInTerminal(t *testing.T) {
 	})
 	t.Run("pipe", func(t *testing.T) {
 		saved := filepath.Join(t.TempDir(), "saved.pcapng")
-		s := newSession(t, 80, 24, []string{"TERM=xterm"}, "(cat "+sample+"; sleep 30) | "+program+" browse - -w "+saved)
+		s := newSession(t, 80, 24, []string{"TERM=xterm"}, "(cat "+sample+"; sleep 3) | "+program+" browse - -w "+saved)
 		s.wait(`1:\d+ RPCs[\s\S]*live`)
 		s.keys("Enter")
 		s.wait(`XID 0x3da94e54[\s\S]*NULL`)
