@@ -100,7 +100,7 @@ func newExport(stdout, stderr io.Writer) *cobra.Command {
             and queried together.
 
   perfetto  a trace for the timeline viewer at ui.perfetto.dev, which also opens
-            kernel traces beside it, on the same clock. Each connection is a process
+            kernel traces next to it, on the same clock. Each connection is a process
             with its RPCs and RDMA operations as slices, credits, exposed memory and
             transferred bytes as counters, and retransmissions and findings as
             instants.

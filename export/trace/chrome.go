@@ -9,7 +9,7 @@ import (
 )
 
 // Chrome's format: a JSON array of events, which Perfetto, speedscope and other viewers read. A
-// connection is a process, and a lane one of its threads. Times are microseconds from the start of
+// connection is a process, and a row one of its threads. Times are microseconds from the start of
 // the trace, as decimals, because microseconds since 1970 with three decimals do not fit a float64.
 
 // chrome writes Chrome's format.
@@ -19,12 +19,12 @@ type chrome struct {
 	b     []byte
 	begun bool
 	err   error
-	lanes map[int]int // number of lanes so far, by connection
+	rows  map[int]int // number of rows so far, by connection
 	tids  map[place]int
 }
 
 func newChrome(out io.Writer, first record.Time) *chrome {
-	e := &chrome{out: out, first: first, lanes: map[int]int{}, tids: map[place]int{}}
+	e := &chrome{out: out, first: first, rows: map[int]int{}, tids: map[place]int{}}
 	e.b = append(e.b, `{"displayTimeUnit":"ns","otherData":{"start":`...)
 	e.b = append(appendText(e.b, string(first.String())), `},"traceEvents":[`...)
 	e.write()
@@ -76,7 +76,7 @@ func (e *chrome) close() {
 	e.write()
 }
 
-// metadata writes an event that names or sorts a process or a lane.
+// metadata writes an event that names or sorts a process or a row.
 func (e *chrome) metadata(p place, name, key string, value any) {
 	e.next("M", p, name)
 	e.b = appendText(append(e.b, `,"args":{`...), key)
@@ -92,14 +92,14 @@ func (e *chrome) process(number int, c connection) {
 	e.metadata(p, "process_sort_index", "sort_index", number+1)
 }
 
-func (e *chrome) lane(p place) {
+func (e *chrome) row(p place) {
 	if tracks[p.track].unit != "" {
-		return // a counter needs no lane
+		return // a counter needs no row
 	}
-	e.lanes[p.connection]++
-	e.tids[p] = e.lanes[p.connection]
+	e.rows[p.connection]++
+	e.tids[p] = e.rows[p.connection]
 	e.metadata(p, "thread_name", "name", tracks[p.track].name)
-	e.metadata(p, "thread_sort_index", "sort_index", int(p.track)<<20|p.lane)
+	e.metadata(p, "thread_sort_index", "sort_index", int(p.track)<<20|p.row)
 }
 
 func (e *chrome) slice(p place, s *item) {

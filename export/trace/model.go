@@ -35,7 +35,7 @@ const (
 type trackKind uint8
 
 const (
-	slices   trackKind = iota // spans of time, in lanes
+	slices   trackKind = iota // spans of time, in rows
 	instants                  // points in time
 	level                     // a counter: the sum of changes
 	gauge                     // a counter: the latest value

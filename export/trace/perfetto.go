@@ -127,9 +127,9 @@ func newPerfetto(out io.Writer, first record.Time) *perfetto {
 	return e
 }
 
-// uuidOf returns the id of a lane's track.
+// uuidOf returns the id of a row's track.
 func uuidOf(p place) uint64 {
-	return processUUID(p.connection) | uint64(p.track+1)<<24 | uint64(p.lane)&(1<<24-1)
+	return processUUID(p.connection) | uint64(p.track+1)<<24 | uint64(p.row)&(1<<24-1)
 }
 
 // processUUID returns the id of a connection's track. The capture itself has connection -1.
@@ -150,9 +150,9 @@ func (e *perfetto) process(number int, c connection) {
 	e.write(0)
 }
 
-// lane writes the description of a lane. The lanes of a track have one name, by which the viewer
+// row writes the description of a row. The rows of a track have one name, by which the viewer
 // merges them.
-func (e *perfetto) lane(p place) {
+func (e *perfetto) row(p place) {
 	var d message
 	t := tracks[p.track]
 	d.number(trackUUID, uuidOf(p))

@@ -1,11 +1,11 @@
 // Package trace writes the RPCs of a capture as a trace for timeline viewers: the native format of
 // Perfetto, or the JSON of Chrome's tracing, which speedscope reads, too.
 //
-// Each connection is a process. Its RPCs and RDMA operations are slices in lanes, so that slices of
-// one lane do not overlap; credits, exposed memory and transferred bytes are counters; events of the
+// Each connection is a process. Its RPCs and RDMA operations are slices in rows, so that slices of
+// one row do not overlap; credits, exposed memory and transferred bytes are counters; events of the
 // transport and findings are instants. All times are those of the capture.
 //
-// model.go makes items of records, spool.go keeps them in a temporary file until they can be written
+// model.go makes items of records, store.go keeps them in a temporary file until they can be written
 // in the order of their times, and perfetto.go and chrome.go encode them.
 package trace
 
@@ -62,7 +62,7 @@ type Writer struct {
 	Wants        func(*record.Transaction) (bool, error)
 	WantsFinding func(*record.Finding) (bool, error)
 
-	spool       *spool
+	store       *store
 	connections map[int]connection
 	last        record.Time // of any record
 	rpcs        int64
@@ -80,7 +80,7 @@ type connection struct {
 
 // New returns a Writer that keeps items in an empty temporary file, which belongs to the caller.
 func New(temporary TempFile) *Writer {
-	return &Writer{spool: newSpool(temporary), connections: map[int]connection{}}
+	return &Writer{store: newStore(temporary), connections: map[int]connection{}}
 }
 
 // Handler returns the handler for a dissector.
@@ -98,9 +98,9 @@ func (w *Writer) transaction(r *record.Transaction) error {
 	if w.rpcs++; w.rpcs > maxRPCs {
 		return fmt.Errorf("trace: there are more than %d RPCs, which no viewer shows; select fewer with --from, --to or -Y", maxRPCs)
 	}
-	add(w.spool, r)
+	add(w.store, r)
 	w.last = max(w.last, ending(r))
-	return w.spool.err()
+	return w.store.err()
 }
 
 // connection keeps the description of a connection.
@@ -119,16 +119,16 @@ func (w *Writer) finding(r *record.Finding) error {
 			return err
 		}
 	}
-	addFinding(w.spool, r)
-	return w.spool.err()
+	addFinding(w.store, r)
+	return w.store.err()
 }
 
 // encoder writes a trace in one format. The items come in the order in which they begin.
 type encoder interface {
 	// process begins a connection, before its items.
 	process(number int, c connection)
-	// lane begins a lane of a track of a connection, before its items.
-	lane(t place)
+	// row begins a row of a track of a connection, before its items.
+	row(t place)
 	slice(t place, s *item)
 	instant(t place, s *item)
 	// count writes a counter's value from a time on. The values of one counter come in order.
@@ -137,11 +137,11 @@ type encoder interface {
 	finish() error
 }
 
-// place is a lane of a track of a connection.
+// place is a row of a track of a connection.
 type place struct {
 	connection int
 	track      track
-	lane       int
+	row        int
 }
 
 // Perfetto writes the trace in Perfetto's format, compressed with gzip.
@@ -161,8 +161,8 @@ func (w *Writer) Chrome(out io.Writer) (Report, error) {
 
 // write writes all items.
 func (w *Writer) write(begin func(first record.Time) encoder) (report Report, err error) {
-	w.spool.sort()
-	out := begin(w.spool.first())
+	w.store.sort()
+	out := begin(w.store.first())
 	report.RPCs, report.Reduced = w.rpcs, w.rpcs > maxDetailed
 	known := map[int]bool{}
 	process := func(number int) {
@@ -171,8 +171,8 @@ func (w *Writer) write(begin func(first record.Time) encoder) (report Report, er
 			out.process(number, w.describe(number))
 		}
 	}
-	lanes := map[place]*lanes{}
-	w.spool.items(func(s *item) {
+	rows := map[place]*rows{}
+	w.store.items(func(s *item) {
 		t := tracks[s.track]
 		if report.Reduced && t.detail {
 			return
@@ -182,17 +182,17 @@ func (w *Writer) write(begin func(first record.Time) encoder) (report Report, er
 			s.end = max(w.describe(s.connection).last, s.start)
 		}
 		p := place{connection: s.connection, track: s.track}
-		if lanes[p] == nil {
-			lanes[p] = newLanes()
+		if rows[p] == nil {
+			rows[p] = newRows()
 		}
-		lane, fresh := 0, lanes[p].used == 0
+		row, fresh := 0, rows[p].used == 0
 		if t.kind == slices {
-			lane, fresh = lanes[p].take(s.start, s.end)
+			row, fresh = rows[p].take(s.start, s.end)
 		} else if fresh {
-			lanes[p].used = 1
+			rows[p].used = 1
 		}
-		if p.lane = lane; fresh {
-			out.lane(p)
+		if p.row = row; fresh {
+			out.row(p)
 		}
 		if report.Reduced {
 			s.flows = nil
@@ -204,18 +204,18 @@ func (w *Writer) write(begin func(first record.Time) encoder) (report Report, er
 			out.instant(p, s)
 		}
 	})
-	w.spool.counts(func(number int) record.Time { return w.describe(number).last }, func(p place, at record.Time, value int64, fresh bool) {
+	w.store.counts(func(number int) record.Time { return w.describe(number).last }, func(p place, at record.Time, value int64, fresh bool) {
 		if report.Reduced && tracks[p.track].detail {
 			return
 		}
 		process(p.connection)
 		if fresh {
-			out.lane(p)
+			out.row(p)
 		}
 		out.count(p, at, value)
 	})
 	report.Connections = len(known)
-	if err := w.spool.err(); err != nil {
+	if err := w.store.err(); err != nil {
 		return report, err
 	}
 	return report, out.finish()

@@ -156,7 +156,7 @@ func nanoseconds(t testing.TB, n json.Number) (ns int64) {
 	return ns
 }
 
-// TestChrome: the slices of each lane nest, last longer than nothing, and are the same RPCs.
+// TestChrome: the slices of each row nest, last longer than nothing, and are the same RPCs.
 func TestChrome(t *testing.T) {
 	for _, path := range captures(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
@@ -165,13 +165,13 @@ func TestChrome(t *testing.T) {
 			rpcs := 0
 			events := readChrome(t, writeFrom(t, f, chromeFormat, func(*record.Transaction) { rpcs++ }))
 			type span struct{ from, to int64 }
-			type lane struct{ pid, tid int }
-			open := map[lane][]span{}
-			names := map[lane]string{}
+			type row struct{ pid, tid int }
+			open := map[row][]span{}
+			names := map[row]string{}
 			flows := map[uint64]map[string]int{}
 			seen := 0
 			for _, e := range events {
-				l := lane{e.PID, e.TID}
+				l := row{e.PID, e.TID}
 				switch e.Phase {
 				case "M":
 					if e.Name == "thread_name" {

@@ -10,8 +10,8 @@ import (
 	"github.com/rdmadump/rdmadump/export/internal/disk"
 )
 
-// spool keeps items and changes of counters in a temporary file, and returns them in order.
-type spool struct {
+// store keeps items and changes of counters in a temporary file, and returns them in order.
+type store struct {
 	file    *disk.File
 	order   *disk.Sorter // of the items: time, number, position and length in the file
 	changes *disk.Sorter // of the counters: connection, track, time, number and amount
@@ -28,13 +28,13 @@ const (
 	changeLen = 4 + 1 + 8 + 8 + 8
 )
 
-func newSpool(temporary TempFile) *spool {
+func newStore(temporary TempFile) *store {
 	file := disk.NewFile(temporary)
-	return &spool{file: file, order: disk.NewSorter(file, orderLen), changes: disk.NewSorter(file, changeLen)}
+	return &store{file: file, order: disk.NewSorter(file, orderLen), changes: disk.NewSorter(file, changeLen)}
 }
 
 // err returns the first error of the temporary file.
-func (s *spool) err() error {
+func (s *store) err() error {
 	if err := errors.Join(s.file.Err(), s.broken); err != nil {
 		return fmt.Errorf("trace: %w", err)
 	}
@@ -48,35 +48,35 @@ func sortable(t record.Time) uint64 { return uint64(t) ^ 1<<63 }
 func unsortable(n uint64) record.Time { return record.Time(n ^ 1<<63) }
 
 // add keeps an item.
-func (s *spool) add(v *item) {
+func (s *store) add(v *item) {
 	s.blob = v.encode(s.blob[:0])
 	at := s.file.Append(s.blob)
-	var row [orderLen]byte
+	var entry [orderLen]byte
 	s.number++
-	binary.BigEndian.PutUint64(row[0:], sortable(v.start))
-	binary.BigEndian.PutUint64(row[8:], s.number)
-	binary.BigEndian.PutUint64(row[16:], uint64(at))
-	binary.BigEndian.PutUint32(row[24:], uint32(len(s.blob)))
-	s.order.Add(row[:])
+	binary.BigEndian.PutUint64(entry[0:], sortable(v.start))
+	binary.BigEndian.PutUint64(entry[8:], s.number)
+	binary.BigEndian.PutUint64(entry[16:], uint64(at))
+	binary.BigEndian.PutUint32(entry[24:], uint32(len(s.blob)))
+	s.order.Add(entry[:])
 }
 
 // change keeps a change of a counter.
-func (s *spool) change(connection int, t track, at record.Time, by int64) {
-	var row [changeLen]byte
+func (s *store) change(connection int, t track, at record.Time, by int64) {
+	var entry [changeLen]byte
 	s.number++
-	binary.BigEndian.PutUint32(row[0:], uint32(connection+1))
-	row[4] = byte(t)
-	binary.BigEndian.PutUint64(row[5:], sortable(at))
-	binary.BigEndian.PutUint64(row[13:], s.number)
-	binary.BigEndian.PutUint64(row[21:], uint64(by))
-	s.changes.Add(row[:])
+	binary.BigEndian.PutUint32(entry[0:], uint32(connection+1))
+	entry[4] = byte(t)
+	binary.BigEndian.PutUint64(entry[5:], sortable(at))
+	binary.BigEndian.PutUint64(entry[13:], s.number)
+	binary.BigEndian.PutUint64(entry[21:], uint64(by))
+	s.changes.Add(entry[:])
 }
 
 // sort sorts what was kept. Nothing may be added afterwards.
-func (s *spool) sort() { s.sorted, s.counted = s.order.Table(nil), s.changes.Table(nil) }
+func (s *store) sort() { s.sorted, s.counted = s.order.Table(nil), s.changes.Table(nil) }
 
 // first returns the time of the first item, 0 if there is none.
-func (s *spool) first() record.Time {
+func (s *store) first() record.Time {
 	if s.sorted.Len() == 0 {
 		return 0
 	}
@@ -84,11 +84,11 @@ func (s *spool) first() record.Time {
 }
 
 // items calls each for every item, in the order of their starts.
-func (s *spool) items(each func(*item)) {
+func (s *store) items(each func(*item)) {
 	var v item
 	for i := range s.sorted.Len() {
-		row := s.sorted.At(i)
-		at, length := int64(binary.BigEndian.Uint64(row[16:])), binary.BigEndian.Uint32(row[24:])
+		entry := s.sorted.At(i)
+		at, length := int64(binary.BigEndian.Uint64(entry[16:])), binary.BigEndian.Uint32(entry[24:])
 		if s.file.Err() != nil {
 			return
 		}
@@ -108,21 +108,22 @@ func (s *spool) items(each func(*item)) {
 	}
 }
 
-// A rate has rateEvery intervals from the first item to the last, of at least minInterval
-// nanoseconds.
+// A rate has at most rateEvery intervals from the first item to the last. Their length in nanoseconds
+// is a power of ten within these limits.
 const (
 	rateEvery   = 2000
 	minInterval = 1e6
+	maxInterval = 1e15
 )
 
 // counts calls each for every value of every counter, counter by counter. Fresh is set for the first
 // value of a counter. last returns the time at which a connection ends.
-func (s *spool) counts(last func(connection int) record.Time, each func(p place, at record.Time, value int64, fresh bool)) {
+func (s *store) counts(last func(connection int) record.Time, each func(p place, at record.Time, value int64, fresh bool)) {
 	c := counter{interval: s.interval(), each: each}
 	for i := range s.counted.Len() {
-		row := s.counted.At(i)
-		p := place{connection: int(binary.BigEndian.Uint32(row)) - 1, track: track(row[4])}
-		at, by := unsortable(binary.BigEndian.Uint64(row[5:])), int64(binary.BigEndian.Uint64(row[21:]))
+		entry := s.counted.At(i)
+		p := place{connection: int(binary.BigEndian.Uint32(entry)) - 1, track: track(entry[4])}
+		at, by := unsortable(binary.BigEndian.Uint64(entry[5:])), int64(binary.BigEndian.Uint64(entry[21:]))
 		if s.file.Err() != nil || int(p.track) >= len(tracks) {
 			return
 		}
@@ -135,12 +136,17 @@ func (s *spool) counts(last func(connection int) record.Time, each func(p place,
 }
 
 // interval returns the length of the intervals of rates, in nanoseconds.
-func (s *spool) interval() int64 {
+func (s *store) interval() int64 {
 	n := s.sorted.Len()
 	if n == 0 {
 		return minInterval
 	}
-	return max(int64(unsortable(binary.BigEndian.Uint64(s.sorted.At(n-1)))-s.first())/rateEvery, minInterval)
+	least := int64(unsortable(binary.BigEndian.Uint64(s.sorted.At(n-1)))-s.first()) / rateEvery
+	interval := int64(minInterval)
+	for interval < least && interval < maxInterval {
+		interval *= 10
+	}
+	return interval
 }
 
 // counter makes values of the changes of counters, which come counter by counter, in the order of
