@@ -101,8 +101,11 @@ type adder interface {
 
 // ending returns the time of the last packet of a transaction.
 func ending(r *record.Transaction) record.Time {
-	if r.Reply != nil && r.Reply.LastTime >= r.Start() {
-		return r.Reply.LastTime
+	if ns, known := r.LatencyNS.Get(); known && r.Call != nil {
+		return r.Call.Time + record.Time(ns)
+	}
+	if r.Reply != nil {
+		return max(r.Reply.Time, r.Start())
 	}
 	return r.Start()
 }

@@ -60,7 +60,7 @@ type Writer struct {
 	// Wants, if not nil, reports whether a transaction is written. WantsFinding does the same for
 	// findings. An error ends the export.
 	Wants        func(*record.Transaction) (bool, error)
-	WantsFinding func(*record.Finding) (bool, error)
+	WantsFinding func(*record.Finding) bool
 
 	store       *store
 	connections map[int]connection
@@ -114,10 +114,8 @@ func (w *Writer) connection(r *record.Connection) error {
 
 // finding adds a finding as an instant.
 func (w *Writer) finding(r *record.Finding) error {
-	if w.WantsFinding != nil {
-		if wanted, err := w.WantsFinding(r); err != nil || !wanted {
-			return err
-		}
+	if w.WantsFinding != nil && !w.WantsFinding(r) {
+		return nil
 	}
 	addFinding(w.store, r)
 	return w.store.err()
