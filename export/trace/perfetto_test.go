@@ -29,14 +29,13 @@ type track struct {
 }
 
 type event struct {
-	at                        uint64
-	kind, track, id           uint64
-	name, category            string
-	value                     int64
-	flows, ends               []uint64
-	texts                     map[string]string
-	numbers                   map[string]int64
-	needsInterned, hasTrackID bool
+	at              uint64
+	kind, track, id uint64
+	name, category  string
+	value           int64
+	flows, ends     []uint64
+	texts           map[string]string
+	numbers         map[string]int64
 }
 
 // field is a field of a message.
