@@ -17,7 +17,6 @@ type perfettoTrace struct {
 	tracks  map[uint64]track
 	events  []event // by time
 	clocks  map[uint64]uint64
-	flags   []uint64
 	names   map[[2]uint64]string // by kind and number
 	packets int
 }
