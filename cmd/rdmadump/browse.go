@@ -221,7 +221,7 @@ func (b *browsing) show(ctx context.Context, what *browsed, terminal browse.Term
 	set := what.set
 	o := set.dissection()
 	debug.SetGCPercent(browseGarbage)
-	x := index.New(index.Options{Memory: set.memory / 4, Keep: b.keep})
+	x := index.New(index.Options{Memory: int64(set.memory) / 4, Keep: b.keep})
 	defer x.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
