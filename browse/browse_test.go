@@ -216,6 +216,20 @@ func TestFilters(t *testing.T) {
 	}
 }
 
+// TestDecodedFilter: a filter on arguments and results, which are not kept, is an error and does not
+// select nothing.
+func TestDecodedFilter(t *testing.T) {
+	m := modelOf(t, sample, plainLook)
+	for _, filter := range []string{`nfs.access == 1`, `nfs.name == "x"`} {
+		if err := m.list.setFilter(filter); err == nil || !strings.Contains(err.Error(), "browse does not keep") {
+			t.Errorf("%s: %v", filter, err)
+		}
+		if m.list.count() != 64 {
+			t.Errorf("the list has %d RPCs after a filter with an error", m.list.count())
+		}
+	}
+}
+
 // TestSorted: a list that is sorted by its rows has the order in which whole records are sorted.
 func TestSorted(t *testing.T) {
 	for _, path := range []string{sample, "../samples/rocev2-errors.pcap", "../testdata/captures/iwarp-nfs41.pcap.zst"} {
