@@ -359,6 +359,9 @@ func (d *Dissector) Summary() *record.Summary {
 	s.Connections = t.Connections()
 	s.CM, s.NotCaptured = t.CM, t.Lost
 	s.NotJudged = append([]record.NotJudged{}, d.table.NotJudged...)
+	if d.options.Points != nil {
+		s.Localize(d.options.Points)
+	}
 	for i, status := range record.Statuses {
 		if n := d.table.Ended[i]; n > 0 {
 			s.Transactions[status] = n
@@ -399,6 +402,9 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 			s.ICRCBad++
 		}
 		verdict, taken = d.tracker.Packet(&l.datagram), true
+		if in.ICRC == rocev2.ICRCBad && verdict.Conn == nil {
+			s.ICRCBadUnassigned++
+		}
 	case link.CarriesTCP:
 		g := &l.datagram
 		d.tcp.Src, d.tcp.Dst, d.tcp.At = g.Src.IP, g.Dst.IP, now

@@ -180,6 +180,7 @@ func (r *Transaction) Localize(points []string) {
 		localOpt(&w.NakPacket, &w.NakPoint, points)
 		localOpt(&w.OutOfOrderPacket, &w.OutOfOrderPoint, points)
 		localOpt(&w.GapFilledBy, &w.GapFilledPoint, points)
+		localOpt(&w.BurstPacket, &w.BurstPoint, points)
 	}
 }
 
@@ -201,6 +202,13 @@ func (r *Connection) Localize(points []string) {
 	if e, known := r.Ended.Get(); known {
 		localOpt(&e.Packet, &e.Point, points)
 		r.Ended = Some(e)
+	}
+}
+
+// Localize separates the packet numbers of the summary from their capture points.
+func (r *Summary) Localize(points []string) {
+	for i := range r.NotJudged {
+		localOpt(&r.NotJudged[i].Packet, &r.NotJudged[i].Point, points)
 	}
 }
 

@@ -313,6 +313,8 @@ type Wait struct {
 	OutOfOrderPoint     string     `json:"out_of_order_packet_point,omitzero" doc:"Name of the capture point whose number out_of_order_packet is; present only with several capture points."`
 	GapFilledBy         Opt[int64] `json:"gap_filled_by,omitzero" doc:"Packet number: the packet that closed the gap in the sequence numbers." was:"filled"`
 	GapFilledPoint      string     `json:"gap_filled_by_point,omitzero" doc:"Name of the capture point whose number gap_filled_by is; present only with several capture points."`
+	BurstPacket         Opt[int64] `json:"burst_packet,omitzero" doc:"Packet number: the first packet that the sender retransmitted when the stall ended. Stalls of several RPCs with the same packet ended with the same timeout or NAK."`
+	BurstPoint          string     `json:"burst_packet_point,omitzero" doc:"Name of the capture point whose number burst_packet is; present only with several capture points."`
 	BlockingTransaction Opt[int64] `json:"blocking_transaction,omitzero" doc:"Transaction number (id): the transaction that kept the wire busy." was:"behind"`
 }
 
@@ -340,7 +342,7 @@ func (Delivery) Values() []string {
 
 // Message is the Call or the Reply of a transaction.
 type Message struct {
-	Time         Time       `json:"time" doc:"Time of the message's first packet." alias:"frame.time"`
+	Time         Time       `json:"time" doc:"Time of the message's first packet. Of a Call, it is the first copy, even if its receiver accepted a later one." alias:"frame.time"`
 	Packet       int64      `json:"packet" doc:"Packet number: the first packet of the message." alias:"frame.number"`
 	LastPacket   int64      `json:"last_packet" doc:"Packet number: the last packet of the message."`
 	Point        *string    `json:"point,omitzero" doc:"Name of the capture point whose number packet is; present only with several capture points."`
@@ -413,6 +415,7 @@ const (
 	EventCall       EventKind = "call"
 	EventRead       EventKind = "read_request"
 	EventReadDone   EventKind = "read_done"
+	EventReadAgain  EventKind = "read_again" // a complete response, of which the requester requested the end or everything again
 	EventWriteFirst EventKind = "write_first"
 	EventWriteLast  EventKind = "write_last"
 	EventReply      EventKind = "reply"
@@ -421,7 +424,7 @@ const (
 	EventNak        EventKind = "nak"
 	EventRetransmit EventKind = "retransmit"
 	EventOutOfOrder EventKind = "out_of_order" // a packet came before a packet that it had to follow
-	EventDamaged    EventKind = "bad_icrc"     // a retransmission has a bad ICRC, so its receiver drops it
+	EventDamaged    EventKind = "bad_icrc"     // a packet has a bad ICRC, so its receiver drops it
 )
 
 // EventWrite is the kind of operation that a NAK or retransmission refers to if it is an RDMA
@@ -438,10 +441,10 @@ type Event struct {
 	From       Role       `json:"from" doc:"The role of the side that caused the event."`
 	Handle     Opt[Hex32] `json:"handle,omitzero" doc:"Handle of the memory that the event is about." alias:"handle,rpcordma.rdma_handle"`
 	Offset     Opt[Hex64] `json:"offset,omitzero" doc:"Virtual address in the memory that the event is about."`
-	Bytes      Opt[int64] `json:"bytes,omitzero" doc:"Number of bytes that the event moved or requested."`
+	Bytes      Opt[int64] `json:"bytes,omitzero" doc:"Number of bytes that the event moved or requested. Of the event read_again, the number of bytes at the end of the RDMA Read response that were requested again."`
 	Packets    Opt[int64] `json:"packets,omitzero" doc:"Number of packets that the event took."`
 	LastPacket Opt[int64] `json:"last_packet,omitzero" doc:"Packet number: the last packet of the event."`
 	LastPoint  *string    `json:"last_packet_point,omitzero" doc:"Name of the capture point whose number last_packet is; present only with several capture points."`
-	Of         EventKind  `json:"of,omitzero" doc:"The kind of operation that was acknowledged, rejected, retransmitted, damaged or out of order." values:"call,read_request,read_done,write,reply"`
+	Of         EventKind  `json:"of,omitzero" doc:"The kind of operation that was acknowledged, rejected, retransmitted, damaged or out of order." values:"call,read_request,read_done,write,reply,nak"`
 	Reason     string     `json:"reason,omitzero" doc:"Reason that a NAK states."`
 }
