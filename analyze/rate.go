@@ -134,34 +134,37 @@ func NewFittingRates(most int) *Rates {
 	return &Rates{every: record.Time(lengths[0]), groups: map[string]*rates{}, open: map[int][]openCall{}, most: int64(max(most, 2))}
 }
 
+// Fitting returns the length that intervals need so that a time, counted from the start of the
+// capture, is in one of the first intervals; every is their length so far.
+func Fitting(every time.Duration, at record.Time, most int) time.Duration {
+	for _, length := range lengths {
+		if length >= every && int64(max(at, 0)/record.Time(length)) < int64(most) {
+			return length
+		}
+	}
+	return max(every, lengths[len(lengths)-1])
+}
+
 // Every returns the length of the intervals.
 func (t *Rates) Every() time.Duration { return time.Duration(t.every) }
 
 // lengthen merges intervals until the interval of a time is among the first t.most.
 func (t *Rates) lengthen(at record.Time) {
-	for _, length := range lengths {
-		longer := record.Time(length)
-		if longer <= t.every {
-			continue
-		}
-		factor := int(longer / t.every)
-		t.every = longer
-		for _, g := range t.groups {
-			merged := g.intervals[:0]
-			for i := range g.intervals {
-				if i%factor == 0 {
-					merged = append(merged, g.intervals[i])
-				} else {
-					merged[len(merged)-1].merge(&g.intervals[i])
-				}
+	longer := record.Time(Fitting(t.Every(), at-t.start, int(t.most)))
+	factor := int(longer / t.every)
+	t.every = longer
+	for _, g := range t.groups {
+		merged := g.intervals[:0]
+		for i := range g.intervals {
+			if i%factor == 0 {
+				merged = append(merged, g.intervals[i])
+			} else {
+				merged[len(merged)-1].merge(&g.intervals[i])
 			}
-			t.total -= int64(len(g.intervals) - len(merged))
-			clear(g.intervals[len(merged):])
-			g.intervals = merged
 		}
-		if int64(max(at-t.start, 0)/longer) < t.most {
-			return
-		}
+		t.total -= int64(len(g.intervals) - len(merged))
+		clear(g.intervals[len(merged):])
+		g.intervals = merged
 	}
 }
 

@@ -222,7 +222,7 @@ func (v *overview) health() {
 		if i == 3 {
 			break
 		}
-		text := fmt.Sprintf("%s ended: %s", plural(e.Count, "connection"), endingText(e.How, e.By))
+		text := fmt.Sprintf("%s ended: %s", plural(e.Count, "connection"), EndingText(e.How, e.By))
 		if e.OutstandingCalls > 0 {
 			text += "; " + plural(e.OutstandingCalls, "outstanding Call")
 			if list := outstanding(e.OutstandingCalls, e.XIDs[:min(len(e.XIDs), 1)]); list != "" {
@@ -427,7 +427,7 @@ func (v *overview) answered(label string) {
 		if w.Count > 1 {
 			took += " in total"
 		}
-		text := fmt.Sprintf("%s stalled for %s: %s", plural(w.RPCs, "RPC"), took, waitText(w.Reason))
+		text := fmt.Sprintf("%s stalled for %s: %s", plural(w.RPCs, "RPC"), took, WaitText(w.Reason))
 		if w.Reason == record.CreditLimit { // before the Call: not part of the latency
 			text = fmt.Sprintf("%s followed a Reply that freed a credit, after all had been in use for %s", plural(w.RPCs, "Call"), took)
 		}

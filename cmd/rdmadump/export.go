@@ -41,8 +41,9 @@ type exportRun struct {
 	out    io.Writer
 	folder string // folder for temporary files; empty for that of the system
 
-	openErr error // error of inputs that could not be opened and are left out
-	err     error // error of reading; everything that was read before it is written
+	summary *record.Summary // of the records; nil before feed
+	openErr error           // error of inputs that could not be opened and are left out
+	err     error           // error of reading; everything that was read before it is written
 }
 
 // openRun opens the captures of an export. The caller closes its source.
@@ -250,7 +251,13 @@ func (f *outFile) done(err error) error {
 func (r *exportRun) feed(h dissect.Handler, rebuild bool) error {
 	p := newProgress(r.source, r.stderr, !r.quiet)
 	defer p.finish()
-	h.Begin = r.begin
+	begin := h.Begin
+	h.Begin = func(first record.Time) error {
+		if begin != nil {
+			return errors.Join(r.begin(first), begin(first))
+		}
+		return r.begin(first)
+	}
 	h.Tick = func() error {
 		p.update()
 		return nil
@@ -259,7 +266,8 @@ func (r *exportRun) feed(h dissect.Handler, rebuild bool) error {
 	o.Rebuild = rebuild
 	d := dissect.New(h, o)
 	boxOf(r.ctx).packet = d.Number
-	_, err := d.Run(r.ctx, r.source)
+	summary, err := d.Run(r.ctx, r.source)
+	r.summary = summary
 	var broken *capture.BrokenError
 	switch {
 	case errors.As(err, &broken):
