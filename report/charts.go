@@ -27,9 +27,16 @@ func (v *page) intervals() error {
 		return err
 	}
 	t := table{ID: "rate-table", Caption: "Intervals", Columns: []column{
-		{"Start", "Start of the interval, in seconds since the start of the capture", true}, {"RPCs", "Number of RPCs whose Reply is in the interval", true}, {"Errors", "Number of RPCs that failed", true},
-		{"To server", "Bytes that clients sent", true}, {"To client", "Bytes that servers sent", true}, {"P50", "Median of the latencies", true}, {"P99", "99th percentile of the latencies", true},
-		{"Worst", "Longest latency", true}, {"In flight", "Mean and largest number of Calls in flight", false}, {"Credits", "Credits that the last Reply granted", true},
+		{"Start", "Start of the interval, in seconds since the start of the capture", true},
+		{"RPCs", "Number of RPCs whose Reply is in the interval", true},
+		{"Errors", "Number of RPCs that failed", true},
+		{"To server", "Bytes that clients sent", true},
+		{"To client", "Bytes that servers sent", true},
+		{"P50", "Median of the latencies", true},
+		{"P99", "99th percentile of the latencies", true},
+		{"Worst", "Longest latency", true},
+		{"In flight", "Mean and largest number of Calls in flight", false},
+		{"Credits", "Credits that the last Reply granted", true},
 	}}
 	rpcs, errors, up, down := make([]int, len(rows)), make([]int, len(rows)), make([]int, len(rows)), make([]int, len(rows))
 	for i, r := range rows {
@@ -42,7 +49,8 @@ func (v *page) intervals() error {
 			credits = number(int64(n), fmt.Sprint(n))
 		}
 		t.Rows = append(t.Rows, []cell{
-			{Text: seconds(r.Start.Sub(v.start)), Value: fmt.Sprint(int64(r.Start)), Head: true}, number(int64(r.RPCs), fmt.Sprint(r.RPCs)), number(int64(r.Errors), fmt.Sprint(r.Errors)),
+			{Text: seconds(r.Start.Sub(v.start)), Value: fmt.Sprint(int64(r.Start)), Head: true},
+			number(int64(r.RPCs), fmt.Sprint(r.RPCs)), number(int64(r.Errors), fmt.Sprint(r.Errors)),
 			number(r.BytesToServer, render.Bytes(r.BytesToServer)), number(r.BytesToClient, render.Bytes(r.BytesToClient)),
 			quantile(r.Latency, r.Latency.P50), quantile(r.Latency, r.Latency.P99), known(r.Latency.Max), level, credits,
 		})

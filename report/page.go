@@ -289,7 +289,12 @@ func (v *page) head() head {
 	}
 	row("Packets", "%d, of which %d carry RDMA", s.Packets, s.RDMA)
 	row("Bytes on the wire", "%d", s.Bytes)
-	row("Link type", "%s", strings.Join(v.about.LinkTypes, ", "))
+	if v.about.LinkTypes != nil {
+		row("Link type", "%s", strings.Join(v.about.LinkTypes, ", "))
+	}
+	if v.about.Records != "" {
+		row("Input", "%s", v.about.Records)
+	}
 	total := int64(0)
 	for _, n := range s.Transactions {
 		total += n
@@ -381,7 +386,8 @@ func (v *page) operations() {
 	}
 	for _, s := range rows {
 		t.Rows = append(t.Rows, []cell{
-			{Text: printable(s.Name), Head: true}, number(int64(s.Count), fmt.Sprint(s.Count)), number(int64(s.Errors), fmt.Sprint(s.Errors)), number(int64(s.Retransmitted), fmt.Sprint(s.Retransmitted)),
+			{Text: printable(s.Name), Head: true},
+			number(int64(s.Count), fmt.Sprint(s.Count)), number(int64(s.Errors), fmt.Sprint(s.Errors)), number(int64(s.Retransmitted), fmt.Sprint(s.Retransmitted)),
 			number(s.CallBytes.Total(), render.Bytes(s.CallBytes.Total())), number(s.ReplyBytes.Total(), render.Bytes(s.ReplyBytes.Total())),
 			quantile(s.Latency, s.Latency.P50), quantile(s.Latency, s.Latency.P90), quantile(s.Latency, s.Latency.P99), known(s.Latency.Max), number(s.TotalNS, render.Duration(s.TotalNS)),
 			phaseCell(s), histogramCell(s, low, high),
@@ -466,9 +472,15 @@ func histogramCell(s *analyze.Stats, low, high int64) cell {
 func (v *page) callers() {
 	rows := v.clients.Rows()
 	t := table{ID: "caller-table", Caption: "Callers, by the sum of their latencies", Columns: []column{
-		{"Client", "Address of the client", false}, {"Machine", "Name of the machine in the credential", false}, {"UID", "Number of the user in the credential", true},
-		{"Count", "Number of RPCs", true}, {"Errors", "Number of RPCs that failed", true}, {"P50", "Median of the latencies", true}, {"P99", "99th percentile of the latencies", true},
-		{"Worst", "Longest latency", true}, {"Sum", "Sum of all latencies", true},
+		{"Client", "Address of the client", false},
+		{"Machine", "Name of the machine in the credential", false},
+		{"UID", "Number of the user in the credential", true},
+		{"Count", "Number of RPCs", true},
+		{"Errors", "Number of RPCs that failed", true},
+		{"P50", "Median of the latencies", true},
+		{"P99", "99th percentile of the latencies", true},
+		{"Worst", "Longest latency", true},
+		{"Sum", "Sum of all latencies", true},
 	}}
 	if n := len(rows) - maxClients; n > 0 {
 		v.omit("The table of callers shows the %d with the largest sums of latencies; %s are left out.", maxClients, plural(int64(n), "caller"))
@@ -480,7 +492,10 @@ func (v *page) callers() {
 			group = []string{v.address(s.Group[0]), v.machine(s.Group[1]), v.user(s.Group[2])}
 		}
 		t.Rows = append(t.Rows, []cell{
-			{Text: group[0], Head: true}, {Text: group[1]}, {Text: group[2]}, number(int64(s.Count), fmt.Sprint(s.Count)), number(int64(s.Errors), fmt.Sprint(s.Errors)),
+			{Text: group[0], Head: true},
+			{Text: group[1]},
+			{Text: group[2]},
+			number(int64(s.Count), fmt.Sprint(s.Count)), number(int64(s.Errors), fmt.Sprint(s.Errors)),
 			quantile(s.Latency, s.Latency.P50), quantile(s.Latency, s.Latency.P99), known(s.Latency.Max), number(s.TotalNS, render.Duration(s.TotalNS)),
 		})
 	}
@@ -518,10 +533,20 @@ const maxConnections = 200
 // connections renders the table of connections.
 func (v *page) connections() {
 	t := table{ID: "connection-table", Caption: "Connections", Columns: []column{
-		{"Conn", "Number of the connection", true}, {"Client", "Address and port of the client", false}, {"Server", "Address and port of the server", false}, {"Transport", "Transport protocol", false},
-		{"Layer", "Upper-layer protocol that the connection carries", false}, {"RPCs", "Number of RPCs", true}, {"In flight", "Largest number of Calls in flight, and granted credits", false}, {"Packets", "Number of packets", true},
-		{"Retr.", "Number of retransmitted packets", true}, {"OOO", "Out of order: number of packets that arrived after a later one", true}, {"Missed", "Not captured: number of packets that are missing from the capture", true},
-		{"NAK", "Number of NAKs without RNR NAKs", true}, {"RNR", "Number of receiver-not-ready NAKs", true}, {"End", "How the connection ended, and who ended it", false},
+		{"Conn", "Number of the connection", true},
+		{"Client", "Address and port of the client", false},
+		{"Server", "Address and port of the server", false},
+		{"Transport", "Transport protocol", false},
+		{"Layer", "Upper-layer protocol that the connection carries", false},
+		{"RPCs", "Number of RPCs", true},
+		{"In flight", "Largest number of Calls in flight, and granted credits", false},
+		{"Packets", "Number of packets", true},
+		{"Retr.", "Number of retransmitted packets", true},
+		{"OOO", "Out of order: number of packets that arrived after a later one", true},
+		{"Missed", "Not captured: number of packets that are missing from the capture", true},
+		{"NAK", "Number of NAKs without RNR NAKs", true},
+		{"RNR", "Number of receiver-not-ready NAKs", true},
+		{"End", "How the connection ended, and who ended it", false},
 	}}
 	if n := len(v.all) - maxConnections + v.others; n > 0 && len(v.all) > maxConnections {
 		v.omit("The table of connections shows the first %d; %s are left out. %s lists them.", maxConnections, plural(int64(n), "connection"), v.run("connections", "FILE"))
@@ -538,7 +563,11 @@ func (v *page) connections() {
 			end.Text = render.EndingText(e.How, e.By)
 		}
 		t.Rows = append(t.Rows, []cell{
-			{Text: fmt.Sprint(c.ID), Value: fmt.Sprint(c.ID), Link: connAnchor(c.ID), Head: true}, {Text: v.endpoint(c.Client)}, {Text: v.endpoint(c.Server)}, {Text: c.Transport}, {Text: c.UpperLayer},
+			{Text: fmt.Sprint(c.ID), Value: fmt.Sprint(c.ID), Link: connAnchor(c.ID), Head: true},
+			{Text: v.endpoint(c.Client)},
+			{Text: v.endpoint(c.Server)},
+			{Text: c.Transport},
+			{Text: c.UpperLayer},
 			count(c.Transactions), inFlight, count(c.Packets), count(c.Retransmitted), count(c.OutOfOrder), count(c.NotCaptured), count(c.Naks), count(c.RNRNaks), end,
 		})
 	}

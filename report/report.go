@@ -58,6 +58,7 @@ type About struct {
 	Typed     string     // names of the captures, quoted for a shell
 	Selection []string   // arguments that select RPCs, quoted for a shell
 	Selected  string     // sentence about the selection; empty for the whole capture
+	Records   string     // sentence about an input that is not a capture; empty otherwise
 	Error     string     // why the capture could not be read completely; empty if it was
 	Hide      Pseudonyms // nil to show everything
 	MaxSize   int64      // of the page, in bytes

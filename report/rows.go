@@ -214,7 +214,11 @@ func (v *page) cells(x *row) []cell {
 	}
 	return []cell{
 		number(x.id, fmt.Sprint(x.id)), number(x.start, seconds(record.Time(x.start).Sub(v.start))), conn,
-		name, {Text: direction}, {Text: l.names.list[x.name]}, size(x.call), size(x.reply), latency, status, {Text: l.rules.list[x.rules]},
+		name,
+		{Text: direction},
+		{Text: l.names.list[x.name]},
+		size(x.call), size(x.reply), latency, status,
+		{Text: l.rules.list[x.rules]},
 	}
 }
 

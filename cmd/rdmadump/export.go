@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,9 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/export"
 	"github.com/rdmadump/rdmadump/export/parquet"
+	"github.com/rdmadump/rdmadump/export/trace"
 	"github.com/rdmadump/rdmadump/query"
+	"github.com/rdmadump/rdmadump/render"
 )
 
 // exporter writes one kind of file.
@@ -29,6 +32,9 @@ type exporter struct {
 var exporters = []exporter{
 	{"rpc-tcp", "the RPCs as if TCP had carried them, for tools that read NFS over TCP", query.Transactions, exportRPCTCP},
 	{"pcapng", "the packets, each with a comment that says what it carries", query.Packets, exportPackets},
+	{"perfetto", "a trace for the timeline viewer Perfetto", query.Transactions, exportPerfetto},
+	{"chrome-trace", "a trace as JSON, for speedscope and other viewers of Chrome's format", query.Transactions, exportChrome},
+	{"records", "all records of the capture as JSON lines, for rdmadump and other programs", query.Transactions, exportRecords},
 	{"parquet", "tables, for engines that query many captures at once", query.Transactions, nil},
 }
 
@@ -41,7 +47,7 @@ type exportRun struct {
 	out    io.Writer
 	folder string // folder for temporary files; empty for that of the system
 
-	summary *record.Summary // of the records; nil before feed
+	summary *record.Summary // of the inputs, after they were read
 	openErr error           // error of inputs that could not be opened and are left out
 	err     error           // error of reading; everything that was read before it is written
 }
@@ -53,7 +59,7 @@ func (f *flags) openRun(cmd *cobra.Command, v *view, paths []string, stderr io.W
 		return nil, err
 	}
 	source, openErr, err := f.openNamed(cmd, paths, stderr)
-	if err != nil {
+	if err = needsPackets(cmd.Name(), err, openErr); err != nil {
 		return nil, err
 	}
 	return &exportRun{times: times{settings: set}, ctx: cmd.Context(), stderr: stderr, source: source, openErr: openErr}, nil
@@ -92,10 +98,21 @@ func newExport(stdout, stderr io.Writer) *cobra.Command {
   pcapng    the packets, unchanged, each with a comment that says what it carries,
             such as "XID 0x4cc9dbf7, Read chunk 1 segment 2, bytes 65536-131071
             of 524288, retransmitted". Interfaces and times are preserved.
+  records   all records of the capture as JSON lines: transactions, findings,
+            connections and the summary. Every command that reads records accepts
+            the file in place of the capture, and so does compare.
   parquet   Parquet tables below the folder OUT: transactions, operations,
             connections and findings. Each table has a folder for this capture
             (capture=NAME), so that several captures can be exported to one OUT
             and queried together.
+
+  perfetto  a trace for the timeline viewer at ui.perfetto.dev, which also opens
+            kernel traces next to it, on the same clock. Each connection is a process
+            with its RPCs and RDMA operations as slices, credits, exposed memory and
+            transferred bytes as counters, and retransmissions and findings as
+            instants.
+  chrome-trace
+            the same as JSON in Chrome's format, which speedscope reads, too.
 
 --scrub writes a pcapng file that can be shared. It replaces file data, names, file
 handles, credentials, and IP and MAC addresses by pseudonyms of the same length. It
@@ -110,7 +127,9 @@ NFS are not replaced.
 --format pcapng and --scrub. With OUT -, export writes to standard output.`,
 		Example: `  rdmadump export --format rpc-tcp nfs.pcap -w rpcs.pcapng
   rdmadump export --format rpc-tcp nfs.pcap -w - | tshark -r - -z rpc,srt,100003,4
+  rdmadump export --format records nfs.pcap -w - | zstd > nfs.json.zst
   rdmadump export --format pcapng nfs.pcap --xid 0x4cc9dbf7 -w one.pcapng
+  rdmadump export --format perfetto nfs.pcap -w nfs.perfetto.gz
   rdmadump export --scrub nfs.pcap -w public.pcapng`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kind, err := x.scrubbed.kind(x.format, cmd.Flags().Changed("key"))
@@ -251,13 +270,7 @@ func (f *outFile) done(err error) error {
 func (r *exportRun) feed(h dissect.Handler, rebuild bool) error {
 	p := newProgress(r.source, r.stderr, !r.quiet)
 	defer p.finish()
-	begin := h.Begin
-	h.Begin = func(first record.Time) error {
-		if begin != nil {
-			return errors.Join(r.begin(first), begin(first))
-		}
-		return r.begin(first)
-	}
+	r.beginWith(&h)
 	h.Tick = func() error {
 		p.update()
 		return nil
@@ -268,6 +281,23 @@ func (r *exportRun) feed(h dissect.Handler, rebuild bool) error {
 	boxOf(r.ctx).packet = d.Number
 	summary, err := d.Run(r.ctx, r.source)
 	r.summary = summary
+	return r.readUntil(err)
+}
+
+// beginWith makes a handler set the time of the first frame.
+func (r *exportRun) beginWith(h *dissect.Handler) {
+	begin := h.Begin
+	h.Begin = func(first record.Time) error {
+		if begin != nil {
+			return errors.Join(r.begin(first), begin(first))
+		}
+		return r.begin(first)
+	}
+}
+
+// readUntil keeps the error that ended reading early, if everything before it can be written, and
+// returns any other error.
+func (r *exportRun) readUntil(err error) error {
 	var broken *capture.BrokenError
 	switch {
 	case errors.As(err, &broken):
@@ -315,6 +345,73 @@ func exportRPCTCP(r *exportRun) (string, error) {
 		return "", err
 	}
 	return report.String(), nil
+}
+
+// exportTrace writes RPCs as a trace, in the format that write encodes.
+func exportTrace(r *exportRun, write func(*trace.Writer, io.Writer) (trace.Report, error)) (string, error) {
+	items, err := os.CreateTemp(r.folder, ".rdmadump-*")
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(items.Name())
+	defer items.Close()
+	w := trace.New(items)
+	w.Wants = r.selects
+	w.WantsFinding = r.wantsFinding
+	if err := r.feed(w.Handler(), false); err != nil {
+		return "", err
+	}
+	report, err := write(w, r.out)
+	if err != nil {
+		return "", err
+	}
+	return report.String(), nil
+}
+
+// exportPerfetto writes a trace in Perfetto's format.
+func exportPerfetto(r *exportRun) (string, error) { return exportTrace(r, (*trace.Writer).Perfetto) }
+
+// exportChrome writes a trace in Chrome's format.
+func exportChrome(r *exportRun) (string, error) { return exportTrace(r, (*trace.Writer).Chrome) }
+
+// exportRecords writes the records of the capture as JSON lines.
+func exportRecords(r *exportRun) (string, error) {
+	out := bufio.NewWriterSize(r.out, 1<<16)
+	var line []byte
+	counts := map[string]int64{}
+	write := func(kind string, record any) error {
+		counts[kind]++
+		line = render.AppendJSON(line[:0], record)
+		_, err := out.Write(line)
+		return err
+	}
+	err := r.feed(dissect.Handler{
+		Transaction: func(t *record.Transaction) error {
+			if wanted, err := r.selects(t); !wanted || err != nil {
+				return err
+			}
+			return write("transaction", t)
+		},
+		Connection: func(c *record.Connection) error {
+			if !r.wantsConnection(c.ID) || !r.overlaps(c.First, c.Last) {
+				return nil
+			}
+			return write("connection", c)
+		},
+		Finding: func(f *record.Finding) error {
+			if !r.wantsFinding(f) {
+				return nil
+			}
+			return write("finding", f)
+		},
+	}, false)
+	if err != nil {
+		return "", err
+	}
+	if err := write("summary", r.summary); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s, %s, %s", number(counts["transaction"], "transaction"), number(counts["connection"], "connection"), number(counts["finding"], "finding")), out.Flush()
 }
 
 // exportPackets writes packets with comments.

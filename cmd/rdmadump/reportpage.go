@@ -84,21 +84,43 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 		return err
 	}
 	x.called = called
-	r, err := x.openRun(cmd, reportView, paths, x.stderr)
+	set, err := x.parse(reportView, true)
 	if err != nil {
 		return err
 	}
-	source := r.source.(*capture.Merged)
-	defer source.Close()
+	source, text, openErr, err := x.openRecords(cmd, paths, x.stderr)
+	if err != nil {
+		return err
+	}
+	r := &exportRun{times: times{settings: set}, ctx: cmd.Context(), stderr: x.stderr, openErr: openErr}
+	page := report.New(r.selector(), int64(r.memory))
+	h := page.Handler()
+	var read []string
+	links := &linkTypes{seen: map[capture.LinkType]bool{}}
+	if text != nil {
+		defer text.close()
+		if err := text.check(set, &h); err != nil {
+			return err
+		}
+		read = text.paths
+	} else {
+		defer source.Close()
+		links.input, read = source, source.Paths()
+		r.source = links
+	}
 	out, err := create(x.path, paths, x.stdout)
 	if err != nil {
 		return err
 	}
-	digests := digestsOf(cmd.Context(), source.Paths(), called)
-	links := &linkTypes{input: source, seen: map[capture.LinkType]bool{}}
-	r.source = links
-	page := report.New(r.selector(), r.memory)
-	if err := r.feed(page.Handler(), false); err != nil {
+	digests := digestsOf(cmd.Context(), read, called)
+	if text != nil {
+		r.beginWith(&h)
+		r.summary, err = text.read(r.ctx, h)
+		err = r.readUntil(err)
+	} else {
+		err = r.feed(h, false)
+	}
+	if err != nil {
 		return out.done(err)
 	}
 	files := <-digests
@@ -115,6 +137,12 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 	}
 	if r.err != nil {
 		about.Error = describe(r.err) + "; the page is about everything before that."
+	}
+	if text != nil {
+		about.Records = "The input is records that rdmadump wrote, not a capture."
+		if missing := text.partial(&h); missing != "" {
+			about.Error = missing + "."
+		}
 	}
 	if x.redact {
 		if secret == nil {

@@ -30,16 +30,22 @@ type input interface {
 	Close() error
 }
 
+// names are the names of the captures of a run.
+type names struct {
+	shown string // for messages
+	typed string // quoted for a shell
+}
+
 // runner shows one view of one input.
 type runner struct {
 	*settings
+	names
 	stdout, stderr io.Writer
-	shown          string       // names of the captures
-	typed          string       // names of the captures, quoted for a shell
 	openErr        error        // of captures that could not be opened; the others are read
 	tick           func() error // called now and then; nil for none
 	flush          func() error // called after a panic; nil for none
 	live           bool
+	lines          *lines // records in place of a capture; nil for a capture
 }
 
 // otherMemory is the number of bytes that the program may use in addition to the state of
@@ -53,10 +59,10 @@ const garbage = 400
 // dissection returns the options of the dissector. It also makes the garbage collector
 // observe --memory.
 func (s *settings) dissection() dissect.Options {
-	debug.SetMemoryLimit(s.memory + otherMemory)
+	debug.SetMemoryLimit(int64(s.memory) + otherMemory)
 	ofPackets := s.view.fields == query.Packets
 	return dissect.Options{
-		Memory: s.memory, RPC: s.rpc && !ofPackets, Decode: s.decode && !ofPackets || s.ladder, Tree: s.decode && ofPackets,
+		Memory: int64(s.memory), RPC: s.rpc && !ofPackets, Decode: s.decode && !ofPackets || s.ladder, Tree: s.decode && ofPackets,
 		Unanswered: record.Time(s.unanswered),
 	}
 }
@@ -87,8 +93,8 @@ func (s *settings) only(o *dissect.Options) {
 
 // run shows the view of a source. Its error determines the exit status.
 func (r *runner) run(ctx context.Context, source input) error {
-	s := newSink(r.settings, r.stdout, r.stderr, r.shown)
-	s.typed, s.ctx = r.typed, ctx
+	s := newSink(r.settings, r.stdout, r.stderr, r.names)
+	s.ctx = ctx
 	if !r.quiet {
 		for _, note := range r.notes {
 			fmt.Fprintf(r.stderr, "rdmadump: --jq: %s\n", note)
@@ -99,6 +105,11 @@ func (r *runner) run(ctx context.Context, source input) error {
 	}
 	h, finish := r.view.open(s)
 	h.Begin = s.begin
+	if r.lines != nil {
+		if err := r.lines.check(r.settings, &h); err != nil {
+			return err
+		}
+	}
 	p := newProgress(source, r.stderr, !r.quiet && terminalWidth(r.stdout) == 0)
 	h.Tick = func() error {
 		p.update()
@@ -110,6 +121,33 @@ func (r *runner) run(ctx context.Context, source input) error {
 		}
 		return s.status()
 	}
+	read := r.dissect
+	if r.lines != nil {
+		read = r.replay
+	}
+	summary, err := read(ctx, source, s, h)
+	p.finish()
+	switch {
+	case err == errEnough || err != nil && err == s.err:
+		err = nil // The sink has it.
+	case err != nil && ctx.Err() != nil:
+		if err = nil; !r.live {
+			err = errors.New("interrupted")
+			if summary != nil {
+				summary.InputError = record.Some(err.Error())
+			}
+		}
+	}
+	s.summary = summary
+	if finish != nil {
+		finish()
+	}
+	s.release()
+	return r.finish(s, summary, err)
+}
+
+// dissect passes the records of a capture to the handlers of a view.
+func (r *runner) dissect(ctx context.Context, source input, s *sink, h dissect.Handler) (*record.Summary, error) {
 	o := r.dissection()
 	o.XIDs = r.xids
 	r.only(&o)
@@ -127,23 +165,14 @@ func (r *runner) run(ctx context.Context, source input) error {
 		}
 		return err
 	}
-	summary, err := d.Run(ctx, source)
-	p.finish()
-	switch {
-	case err == errEnough || err != nil && err == s.err:
-		err = nil // The sink has it.
-	case err != nil && ctx.Err() != nil:
-		if err = nil; !r.live {
-			err = errors.New("interrupted")
-			summary.InputError = record.Some(err.Error())
-		}
-	}
-	s.summary = summary
-	if finish != nil {
-		finish()
-	}
-	s.release()
-	return r.finish(s, summary, err)
+	return d.Run(ctx, source)
+}
+
+// replay passes records that were read back to the handlers of a view.
+func (r *runner) replay(ctx context.Context, _ input, s *sink, h dissect.Handler) (*record.Summary, error) {
+	boxOf(ctx).flush = s.w.Flush
+	s.hint = r.lines.partial(&h)
+	return r.lines.read(ctx, h)
 }
 
 // finish writes the summary and returns the error that determines the exit status. readErr
@@ -151,6 +180,7 @@ func (r *runner) run(ctx context.Context, source input) error {
 func (r *runner) finish(s *sink, summary *record.Summary, readErr error) error {
 	switch {
 	case s.jq != nil: // The program is for the view's own records.
+	case summary == nil && s.json: // The input was records without one.
 	case s.json:
 		s.record(summary)
 	default:
@@ -160,14 +190,16 @@ func (r *runner) finish(s *sink, summary *record.Summary, readErr error) error {
 	if s.err != nil {
 		return s.err
 	}
-	if !s.json && !s.quiet {
+	if summary == nil {
+		summary = &record.Summary{}
+	} else if !s.json && !s.quiet {
 		shown := *summary
 		if s.found != nil {
 			shown.Findings = s.found // without those that --ignore, --baseline or a filter left out
 		}
 		render.NewText(r.stderr, render.NewTheme(r.stderr, colored(s.color, r.stderr)), 0).Summary(&shown)
 		switch {
-		case s.shown == "" || s.view == nil || s.view.name == "overview":
+		case s.shown == "" || s.view == nil || s.view.name == "overview" || r.lines != nil:
 		case hasRPCs(summary):
 			fmt.Fprintf(r.stderr, "to see which RPCs were slow and why: rdmadump overview %s\n", s.typed)
 		case summary.RDMA > 0 && s.view.sumsRPCs():
@@ -286,8 +318,12 @@ type progress struct {
 	total  int64
 }
 
-// newProgress returns the progress of a source; it draws nothing if it is not wanted.
+// newProgress returns the progress of a source; it draws nothing if it is not wanted, or if there
+// is no source.
 func newProgress(source input, w io.Writer, wanted bool) *progress {
+	if source == nil {
+		return &progress{}
+	}
 	_, total := source.Progress()
 	if !wanted || total == 0 || terminalWidth(w) == 0 {
 		return &progress{}
