@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -34,8 +35,11 @@ type facts struct {
 	list []fact
 	o    *analyze.Overview
 	s    *record.Summary
-	run  func(args ...string) string
+	v    *page
 }
+
+// run returns a command.
+func (f *facts) run(args ...string) string { return f.v.run(args...) }
 
 // say adds a sentence.
 func (f *facts) say(class, link, command, format string, args ...any) {
@@ -44,8 +48,8 @@ func (f *facts) say(class, link, command, format string, args ...any) {
 
 // whatIsWrong returns what an overview found, the most severe first. Without any problem, it returns
 // what was looked for.
-func whatIsWrong(o *analyze.Overview, s *record.Summary, run func(args ...string) string) []fact {
-	f := &facts{o: o, s: s, run: run}
+func (v *page) whatIsWrong() []fact {
+	f := &facts{o: v.o, s: v.summary, v: v}
 	f.capture()
 	f.findings()
 	f.endings()
@@ -54,8 +58,8 @@ func whatIsWrong(o *analyze.Overview, s *record.Summary, run func(args ...string
 	f.transport()
 	order := []string{"bad", "warn", "note", "good", "info"}
 	slices.SortStableFunc(f.list, func(a, b fact) int { return slices.Index(order, a.Class) - slices.Index(order, b.Class) })
-	if s.RDMA > 0 && !slices.ContainsFunc(f.list, func(x fact) bool { return x.Class != "good" && x.Class != "info" }) {
-		f.say("good", "", run("check", "FILE"), "Nothing was found: every Call has a Reply, none has an error status, no packet was retransmitted or rejected, and none of %s has a finding.", plural(int64(len(rule.All)), "rule"))
+	if v.summary.RDMA > 0 && !slices.ContainsFunc(f.list, func(x fact) bool { return x.Class != "good" && x.Class != "info" }) {
+		f.say("good", "", v.run("check", "FILE"), "Nothing was found: every Call has a Reply, none has an error status, no packet was retransmitted or rejected, and none of %s has a finding.", plural(int64(len(rule.All)), "rule"))
 	}
 	return f.list
 }
@@ -105,11 +109,13 @@ func sortedKeys[K ~string](m map[K]int64) (keys []K) {
 
 // findings says which rules have findings.
 func (f *facts) findings() {
-	more := map[record.Severity]int64{}
+	more := maps.Clone(f.v.severity) // A rule can have findings of several severities.
 	for i, x := range f.o.Findings {
 		if i >= mostFacts {
-			more[x.Severity] += x.Count
-			continue
+			break
+		}
+		for severity, n := range f.v.rules[x.Rule].counts {
+			more[severity] -= n
 		}
 		title := x.Message
 		if r := rule.Find(x.Rule); r != nil {
@@ -190,7 +196,7 @@ func (f *facts) waits() {
 		}
 		class, text := "warn", fmt.Sprintf("%s stalled for %s in total: %s", plural(w.RPCs, "RPC"), render.Duration(w.TotalNS), render.WaitText(w.Reason))
 		if w.Reason == record.CreditLimit {
-			text = fmt.Sprintf("%s followed a Reply that freed a credit, after all had been in use for %s", plural(w.RPCs, "Call"), render.Duration(w.TotalNS))
+			text = fmt.Sprintf("%s came after a Reply had freed a credit; before, all credits were in use for %s", plural(w.RPCs, "Call"), render.Duration(w.TotalNS))
 		} else if w.TotalNS*100 < t.TotalNS {
 			class = "note" // less than one percent
 		}

@@ -260,7 +260,7 @@ func (v *page) address(a string) string {
 // head returns the head of the page.
 func (v *page) head() head {
 	s := v.summary
-	h := head{About: v.about, Policy: policy(), LeftOut: v.leftOut, Facts: whatIsWrong(v.o, s, v.run), Contains: "It contains addresses, user numbers and names of machines; --redact replaces them."}
+	h := head{About: v.about, Policy: policy(), LeftOut: v.leftOut, Facts: v.whatIsWrong(), Contains: "It contains addresses, user numbers and names of machines; --redact replaces them."}
 	if v.about.Hide != nil {
 		h.Contains = "Pseudonyms replace the addresses, user numbers and names of machines in it."
 	}
