@@ -14,7 +14,9 @@ import (
 
 // Heights of the rows of a chart.
 const (
-	slotHigh  = 7 // of one RPC in flight
+	slotHigh  = 7 // of one RPC in flight, if there are many
+	slotsHigh = 48
+	slotMost  = 16
 	chartHigh = 48
 	heatHigh  = 4 // of one step of latency
 	heatSteps = 7 // number of shades
@@ -142,7 +144,7 @@ func heatMap(rows []*analyze.Rate) (s strip, any bool) {
 	}
 	low, high := render.Duration(analyze.StepStart(from)), render.Duration(analyze.StepStart(to))
 	return strip{
-		Name: "Latency", Title: "Heat map of latencies over time", Desc: fmt.Sprintf("Latencies from %s at the bottom to %s at the top, on a logarithmic scale; the darkest cell has %s.", low, high, plural(int64(most), "RPC")),
+		Name: "Latency", Title: "Heat map of latencies over time", Desc: fmt.Sprintf("Latencies from %s at the bottom to %s at the top, on a logarithmic scale; at most %s in one cell.", low, high, plural(int64(most), "RPC")),
 		Height: height, Shapes: shapesOf(classes, paths), Scale: low + " to " + high, Marks: []legend{{"h1", "few RPCs"}, {"h7", "many RPCs"}},
 	}, true
 }
@@ -282,12 +284,13 @@ func (v *page) drawSpans(view *cardView, x axis, c *record.Connection, data *car
 	if used == 0 {
 		return
 	}
+	high := min(max(slotsHigh/used, slotHigh), slotMost)
 	paths := make([]path, len(spanClasses))
 	for slot := range used {
-		runs(paths, columns[slot], slot*slotHigh, slotHigh-1)
+		runs(paths, columns[slot], slot*high, high-1)
 	}
 	s := strip{
-		ID: "spans", Name: "RPCs in flight", Title: "RPCs in flight over time", Height: used * slotHigh, Scale: plural(int64(used), "RPC") + " at once", Shapes: shapesOf(spanClasses, paths),
+		ID: "spans", Name: "RPCs in flight", Title: "RPCs in flight over time", Height: used * high, Scale: plural(int64(used), "RPC") + " at once", Shapes: shapesOf(spanClasses, paths),
 		Desc: fmt.Sprintf("Each bar is an RPC, from its Call to its Reply: %d without a problem, %d with findings, %d with another outcome than ok, %d that stalled.", counts[inFlight], counts[found], counts[failed], counts[stalled]),
 	}
 	for k, text := range []string{"", "RPC", "with findings", "failed", "stalled"} {
@@ -357,7 +360,10 @@ func (v *page) drawCredits(view *cardView, x axis, c *analyze.Credits, name stri
 			}
 		}
 	}
-	scale, marks := max(c.PeakInFlight, top), []legend{{"flight", "Calls in flight"}, {"full", "all credits in use"}}
+	scale, marks := max(c.PeakInFlight, top), []legend{{"flight", "Calls in flight"}}
+	if c.CreditLimitReached > 0 {
+		marks = append(marks, legend{"full", "all credits in use"})
+	}
 	paths := make([]path, 3)
 	grants := fmt.Sprintf("granted up to %d", top)
 	switch {
@@ -373,7 +379,7 @@ func (v *page) drawCredits(view *cardView, x axis, c *analyze.Credits, name stri
 	full := func(i int) bool { return granted[i] > 0 && used[i] >= granted[i] }
 	paths[0].area(used, scale, chartHigh, func(i int) bool { return !full(i) })
 	paths[1].area(used, scale, chartHigh, full)
-	reached := "All were never in use."
+	reached := "They were never all in use."
 	if c.CreditLimitReached > 0 {
 		reached = fmt.Sprintf("All were in use %s, for %s.", plural(int64(c.CreditLimitReached), "time"), render.Duration(c.CreditLimitReachedNS))
 	}

@@ -65,8 +65,8 @@ output.`,
 	x.define(cmd.Flags(), reportView)
 	cmd.Flags().StringVarP(&x.path, "write", "w", "", "write to this `file`; - is standard output")
 	cmd.Flags().Var(&x.most, "max-size", "write a page of at most this `size`")
-	cmd.Flags().BoolVar(&x.redact, "redact", false, "replace addresses, user numbers, and names of machines and files by pseudonyms")
-	cmd.Flags().StringVar(&x.key, "key", "", "with --redact: derive pseudonyms from the contents of this `file`, as export --scrub does; without it, they are derived from the captures")
+	cmd.Flags().BoolVar(&x.redact, "redact", false, "use pseudonyms for addresses, user numbers, and names of machines and captures")
+	cmd.Flags().StringVar(&x.key, "key", "", "derive the pseudonyms of --redact from the contents of this `file`, as export --scrub does; without it, they are derived from the captures")
 	cmd.MarkFlagRequired("write")
 	return cmd
 }
