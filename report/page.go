@@ -699,7 +699,7 @@ func (v *page) rpcs() {
 // pack adds the data for the script: as many RPCs as there is space for. It returns their number.
 func (v *page) pack() int {
 	const around = 64 // bytes of the element
-	for n := len(v.rows.list); n > 0; n = n * 3 / 4 {
+	for n := len(v.rows.list); n > 0; {
 		rows := slices.Clone(v.rows.list)
 		if n < len(rows) {
 			rows = v.rows.choose(n)
@@ -712,6 +712,8 @@ func (v *page) pack() int {
 			v.left -= size
 			v.parts["data"] = []byte(`<script type="application/octet-stream" id="rows">` + data + "</script>\n") // base64 only
 			return n
+		} else if n = int(float64(n) * float64(v.left) / float64(size) * 0.95); v.left <= around {
+			return 0
 		}
 	}
 	return 0

@@ -169,7 +169,7 @@ func (l *rowList) pack(rows []row, start record.Time) (string, error) {
 	}
 	var out bytes.Buffer
 	text := base64.NewEncoder(base64.StdEncoding, &out)
-	packed, err := flate.NewWriter(text, flate.BestCompression)
+	packed, err := flate.NewWriter(text, flate.DefaultCompression)
 	if err != nil {
 		return "", err
 	}

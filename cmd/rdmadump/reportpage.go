@@ -125,7 +125,7 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 	}
 	files := <-digests
 	about := report.About{
-		Version: version(), Command: arguments(cmd, given), Files: files.list, LinkTypes: links.names(), Selection: x.selection(), MaxSize: int64(x.most),
+		Version: version(), Command: typedLine(cmd, given), Files: files.list, LinkTypes: links.names(), Selection: x.selection(), MaxSize: int64(x.most),
 	}
 	for _, path := range given {
 		if about.Typed += render.Shell(path); path != given[len(given)-1] {
@@ -231,9 +231,9 @@ func (x *reporting) hide(about *report.About, given []string, secret []byte) {
 	}
 }
 
-// arguments returns the command line without -w: the name of the command, the captures, and the flags
+// typedLine returns the command line without -w: the name of the command, the captures, and the flags
 // that were given.
-func arguments(cmd *cobra.Command, paths []string) []string {
+func typedLine(cmd *cobra.Command, paths []string) []string {
 	words := append([]string{cmd.Name()}, paths...)
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if f.Name == "write" || f.Name == "quiet" {
