@@ -73,6 +73,28 @@ func (d *durations) quantiles() Quantiles {
 	return Quantiles{P50: at(50), P90: at(90), P99: at(99), Max: record.Some(d.longest), Estimated: true}
 }
 
+// count returns the number of durations.
+func (d *durations) count() int {
+	if d.steps != nil {
+		return int(d.steps.TotalCount())
+	}
+	return len(d.exact)
+}
+
+// rank returns the duration with a rank, counted from 1; or the lower end of its step, as each
+// does. The quantiles must have been computed, which sorts the durations.
+func (d *durations) rank(rank int) int64 {
+	if d.steps == nil {
+		return d.exact[rank-1]
+	}
+	for _, step := range d.steps.Distribution() {
+		if rank -= int(step.Count); rank <= 0 {
+			return step.From
+		}
+	}
+	return d.longest
+}
+
 // each calls visit for each value, or for the lower end of each step with the number of values
 // in it.
 func (d *durations) each(visit func(ns int64, n int)) {

@@ -33,6 +33,7 @@ var types = map[string]reflect.Type{
 	"connection":  reflect.TypeFor[record.Connection](),
 	"finding":     reflect.TypeFor[record.Finding](),
 	"summary":     reflect.TypeFor[record.Summary](),
+	"comparison":  reflect.TypeFor[analyze.Comparison](),
 	"overview":    reflect.TypeFor[analyze.Overview](),
 	"stats":       reflect.TypeFor[analyze.Stats](),
 	"rate":        reflect.TypeFor[analyze.Rate](),

@@ -42,12 +42,14 @@ func allRecords(t testing.TB, path string, decoded bool) (lines [][]byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	sides := [2]*analyze.Side{analyze.NewSide(analyze.NewTable(analyze.ByOperation)), analyze.NewSide(analyze.NewTable(analyze.ByOperation))}
 	var credits analyze.CreditTimeline
 	var handles analyze.HandleTimeline
 	summary, _ := dissect.New(dissect.Handler{
 		Begin: func(first record.Time) error { rates.Begin(first); return nil },
 		Transaction: func(r *record.Transaction) error {
 			overview.Transaction(r)
+			sides[r.ID%2].Transaction(r)
 			table.Add(r)
 			credits.Add(r)
 			handles.Add(r)
@@ -56,11 +58,13 @@ func allRecords(t testing.TB, path string, decoded bool) (lines [][]byte) {
 		},
 		Connection: func(r *record.Connection) error {
 			overview.Connection(r)
+			sides[r.ID%2].Connection(r)
 			rates.Connection(r)
 			return add(r)
 		},
 		Finding: func(r *record.Finding) error {
 			overview.Finding(r)
+			sides[0].Finding(r)
 			return add(r)
 		},
 	}, dissect.Options{RPC: decoded}).Run(context.Background(), testkit.Open(t, path))
@@ -76,6 +80,9 @@ func allRecords(t testing.TB, path string, decoded bool) (lines [][]byte) {
 	add(credits.Finish(0, record.Forward, last))
 	add(handles.Finish(0, last))
 	add(overview.Finish())
+	for _, r := range analyze.Compare(sides[0], sides[1]) {
+		add(r)
+	}
 	add(summary)
 	return lines
 }

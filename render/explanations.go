@@ -126,6 +126,16 @@ var explanations = []Explanation{
 	{"rates", "RATE", "The number of RPCs as a bar; the longest bar is that of the busiest interval."},
 	{"rates", "LATENCY MAP", "Heat map of the latencies: one row for each interval, from short to long latencies on a logarithmic scale, with darker characters for more RPCs. The heading has the range."},
 
+	{"compare", "NAME", "Name of the group of RPCs: the operation, or the values of what --by names."},
+	{"compare", "RPCS", "Number of RPCs before and after the change; one number if it is the same."},
+	{"compare", "ERR", "Number of RPCs that failed, or whose Call or Reply is missing from the capture, before and after."},
+	{"compare", "BYTES", "Number of bytes in the Payload streams of Calls and Replies, before and after."},
+	{"compare", "P50", "Median of the latency before and after, and its relative change."},
+	{"compare", "P90", "90th percentile of the latency before and after, and its relative change."},
+	{"compare", "P99", "99th percentile of the latency before and after, and its relative change."},
+	{"compare", "!", "The percentile changed by more than chance explains: the p-value of an exact permutation test is below 0.001."},
+	{"compare", "?", "The change was not tested, because a capture has fewer than 30 latencies of the group."},
+
 	{"check", "SEVERITY", "Severity of the findings: error if the protocol was violated, or an RPC failed because of the protocol or the transport; warning for a risk, a recommendation that was not followed, or lost performance; note for what is worth knowing and harms nobody."},
 	{"check", "RULE", "Name of the rule, which rdmadump check --explain explains."},
 	{"check", "COUNT", "Number of findings."},

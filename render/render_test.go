@@ -88,6 +88,7 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 		}
 		var credits analyze.CreditTimeline
 		var handles analyze.HandleTimeline
+		sides := [2]*analyze.Side{analyze.NewSide(analyze.NewTable(analyze.ByOperation)), analyze.NewSide(analyze.NewTable(analyze.ByOperation))}
 		packets := 0
 		s := run(t, name, dissect.Handler{
 			Begin: func(start record.Time) error {
@@ -104,6 +105,7 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 			Transaction: func(r *record.Transaction) error {
 				visit(name, "transaction", r)
 				table.Add(r)
+				sides[r.ID%2].Transaction(r)
 				if err := rates.Add(r); err != nil {
 					t.Error(err)
 				}
@@ -116,10 +118,12 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 			},
 			Connection: func(r *record.Connection) error {
 				visit(name, "connection", r)
+				sides[r.ID%2].Connection(r)
 				return nil
 			},
 			Finding: func(r *record.Finding) error {
 				visit(name, "finding", r)
+				sides[0].Finding(r)
 				return nil
 			},
 		}, dissect.Options{Tree: true})
@@ -131,6 +135,9 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 		intervals, err := rates.Rows(s.Last.Or(0))
 		if err != nil {
 			t.Error(err)
+		}
+		for _, c := range analyze.Compare(sides[0], sides[1]) {
+			visit(name, "comparison", c)
 		}
 		for _, row := range intervals {
 			visit(name, "rate", row)

@@ -56,6 +56,7 @@ var schemas = []struct {
 	name, description string
 	of                reflect.Type
 }{
+	{"comparison", "What two captures have of the same thing, and how it changed", reflect.TypeFor[analyze.Comparison]()},
 	{"connection", "A queue pair's, or an iWARP stream's, life", reflect.TypeFor[record.Connection]()},
 	{"credits", "The credits of one direction of a connection over time", reflect.TypeFor[analyze.Credits]()},
 	{"finding", "A rule that was broken", reflect.TypeFor[record.Finding]()},

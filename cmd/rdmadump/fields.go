@@ -27,6 +27,7 @@ var fieldLists = []struct {
 	{"check", query.Findings},
 	{"stats", viewNamed("stats").fields},
 	{"rates", ratesView.fields},
+	{"compare", compareView.fields},
 	{"summary", query.New[record.Summary]("summaries")},
 	{"credits", query.New[analyze.Credits]("credits")},
 	{"handles", query.New[analyze.Handles]("handles")},
