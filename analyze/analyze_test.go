@@ -212,7 +212,7 @@ func TestWaits(t *testing.T) {
 			collector.Transaction(r)
 		}
 		collector.Connection(ended(c.end))
-		at := collector.Finish().Time
+		at := collector.Finish(nil).Time
 		words := func(list []WaitCount) string {
 			text := ""
 			for _, w := range list {
@@ -244,7 +244,7 @@ func TestWaitSums(t *testing.T) {
 		}))
 	}
 	collector.Transaction(transaction(0, 20, 1, nil))
-	at := collector.Finish().Time
+	at := collector.Finish(nil).Time
 	sums, total := map[record.WaitReason]int64{}, int64(0)
 	for _, w := range at.Waits {
 		sums[w.Reason] = w.TotalNS / 1e6

@@ -145,14 +145,26 @@ var settings = []struct {
 }{
 	{"transport", func(c *record.Connection) string { return c.Transport }},
 	{"path_mtu", func(c *record.Connection) string { return known(c.PathMTU, strconv.Itoa) }},
-	{"inline_threshold.client_to_server", func(c *record.Connection) string { return strconv.Itoa(c.InlineThreshold.ClientToServer) }},
-	{"inline_threshold.server_to_client", func(c *record.Connection) string { return strconv.Itoa(c.InlineThreshold.ServerToClient) }},
-	{"inline_threshold.source", func(c *record.Connection) string { return c.InlineThreshold.Source }},
+	{"inline_threshold.client_to_server", func(c *record.Connection) string {
+		return strconv.Itoa(c.InlineThreshold.Or(record.InlineThresholds{}).ClientToServer)
+	}},
+	{"inline_threshold.server_to_client", func(c *record.Connection) string {
+		return strconv.Itoa(c.InlineThreshold.Or(record.InlineThresholds{}).ServerToClient)
+	}},
+	{"inline_threshold.source", func(c *record.Connection) string { return c.InlineThreshold.Or(record.InlineThresholds{}).Source }},
 	{"remote_invalidation", func(c *record.Connection) string { return known(c.RemoteInvalidation, strconv.FormatBool) }},
-	{"credits.forward.requested", func(c *record.Connection) string { return known(c.Credits.Forward.Requested, number) }},
-	{"credits.forward.granted", func(c *record.Connection) string { return known(c.Credits.Forward.Granted, number) }},
-	{"credits.backward.requested", func(c *record.Connection) string { return known(c.Credits.Backward.Requested, number) }},
-	{"credits.backward.granted", func(c *record.Connection) string { return known(c.Credits.Backward.Granted, number) }},
+	{"credits.forward.requested", func(c *record.Connection) string {
+		return known(c.Credits.Or(record.CreditPair{}).Forward.Requested, number)
+	}},
+	{"credits.forward.granted", func(c *record.Connection) string {
+		return known(c.Credits.Or(record.CreditPair{}).Forward.Granted, number)
+	}},
+	{"credits.backward.requested", func(c *record.Connection) string {
+		return known(c.Credits.Or(record.CreditPair{}).Backward.Requested, number)
+	}},
+	{"credits.backward.granted", func(c *record.Connection) string {
+		return known(c.Credits.Or(record.CreditPair{}).Backward.Granted, number)
+	}},
 }
 
 // known returns the text of a value, or "" if it is unknown.

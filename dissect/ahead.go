@@ -35,6 +35,7 @@ type recordBatch struct {
 	transactions []record.Transaction
 	connections  []*record.Connection
 	findings     []*record.Finding
+	operations   []record.RDMAOperation
 	began        record.Time
 	lists        arena  // contents of the lists in the records
 	frames       *batch // frames that are free when the handlers have all records
@@ -53,6 +54,7 @@ const (
 	kindTransaction
 	kindConnection
 	kindFinding
+	kindOperation
 )
 
 // arena contains the elements of the lists in the records of a batch.
@@ -136,6 +138,7 @@ func (p *recordBatch) clear() {
 	s := p.lists
 	*p = recordBatch{
 		order: p.order[:0], packets: p.packets[:0], transactions: p.transactions[:0], connections: p.connections[:0], findings: p.findings[:0],
+		operations: p.operations[:0],
 	}
 	if s.size > 2*fullBytes {
 		return
@@ -184,6 +187,12 @@ func (a *ahead) put(r any) error {
 		p.lists.size += int(unsafe.Sizeof(*r)) + len(r.Message)
 		p.findings = append(p.findings, r)
 		p.order = append(p.order, kindFinding)
+	case *record.RDMAOperation:
+		p.lists.size += int(unsafe.Sizeof(*r))
+		p.operations = append(p.operations, *r)
+		last := &p.operations[len(p.operations)-1]
+		last.Waits = place(&p.lists, &p.lists.waits, r.Waits)
+		p.order = append(p.order, kindOperation)
 	case record.Time:
 		p.began = r
 		p.order = append(p.order, kindBegin)
@@ -308,7 +317,7 @@ func (d *Dissector) dissectAll(ctx context.Context, r *reader, source capture.So
 
 // hand passes the records of a batch to the handlers.
 func (d *Dissector) hand(p *recordBatch) (err error) {
-	packets, transactions, connections, findings := p.packets, p.transactions, p.connections, p.findings
+	packets, transactions, connections, findings, operations := p.packets, p.transactions, p.connections, p.findings, p.operations
 	for _, kind := range p.order {
 		switch kind {
 		case kindBegin:
@@ -333,6 +342,11 @@ func (d *Dissector) hand(p *recordBatch) (err error) {
 			findings = findings[1:]
 			d.number = r.Completed().Packet
 			err = d.handler.Finding(r)
+		case kindOperation:
+			r := &operations[0]
+			operations = operations[1:]
+			d.number = r.Completed().Packet
+			err = d.handler.Operation(r)
 		}
 		if err != nil {
 			return err

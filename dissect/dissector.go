@@ -32,6 +32,9 @@ type Handler struct {
 	Connection  func(*record.Connection) error
 	Transaction func(*record.Transaction) error
 	Finding     func(*record.Finding) error
+	// Operation gets the RDMA operations of all upper layers, each when nothing more can happen to
+	// it. The operations of a connection come before the connection.
+	Operation func(*record.RDMAOperation) error
 	// Payload gets the rebuilt Payload streams of a transaction, just before its record.
 	// Each is nil if there is none, or if its length is unknown. Both are valid until the
 	// function returns. Payload requires [Options.Rebuild], [Options.Decode] or
@@ -53,6 +56,9 @@ type Handler struct {
 
 // Options select the work that a Dissector does, and its limits.
 type Options struct {
+	// OtherOperations leaves the RDMA operations of RPC-over-RDMA out, once it is known that a
+	// connection carries it.
+	OtherOperations bool
 	// Rebuild keeps all data that moves, to rebuild the Payload streams of Calls and Replies.
 	Rebuild bool
 	// RPC fills in the field RPC of [record.Transaction], the JSON form of decoded arguments
@@ -163,6 +169,17 @@ func New(h Handler, o Options) *Dissector {
 	}
 	d.tracker = rdma.New(d.table, d.budget)
 	d.tracker.Connection, d.tracker.Finding = handing(d, h.Connection), handing(d, h.Finding)
+	d.tracker.Operation = handing(d, h.Operation)
+	d.tracker.TransactionOf = func(tag rdma.Tag) record.Opt[int64] {
+		id, _, known := d.table.Of(tag)
+		return record.SomeIf(id, known)
+	}
+	if o.OtherOperations {
+		d.tracker.Wanted = func(c *rdma.Conn) bool {
+			rpc, _ := d.table.CarriesRPC(c)
+			return !rpc
+		}
+	}
 	if h.Observer != nil {
 		d.table.Message = h.Observer.Message
 		d.tracker.Payload = func(p *wiremap.Payload, of rdma.Tag) {

@@ -87,7 +87,7 @@ func errorCases(t *testing.T, name string, words *strings.Replacer) {
 				copied := *p
 				private[c.ID] = &copied
 			}
-			source[c.ID] = fmt.Sprint(c.InlineThreshold)
+			source[c.ID] = fmt.Sprint(c.InlineThreshold.Or(record.InlineThresholds{}))
 
 			return nil
 		},

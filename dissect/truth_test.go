@@ -150,7 +150,7 @@ func holdAgainst(t *testing.T, truthFile, captureFile string) {
 				if strings.Contains(address, ":") {
 					address = "[" + address + "]"
 				}
-				thresholds[fmt.Sprintf("%s:%d", address, port)] = c.InlineThreshold
+				thresholds[fmt.Sprintf("%s:%d", address, port)] = c.InlineThreshold.Or(record.InlineThresholds{})
 			}
 
 			return nil

@@ -43,6 +43,7 @@ func allRecords(t testing.TB, path string, decoded bool) (lines [][]byte) {
 		t.Fatal(err)
 	}
 	sides := [2]*analyze.Side{analyze.NewSide(analyze.NewTable(analyze.ByOperation)), analyze.NewSide(analyze.NewTable(analyze.ByOperation))}
+	operations := analyze.NewOperationTable("kind", func(values []string, r *record.RDMAOperation) []string { return append(values, string(r.Kind)) })
 	var credits analyze.CreditTimeline
 	var handles analyze.HandleTimeline
 	summary, _ := dissect.New(dissect.Handler{
@@ -62,6 +63,10 @@ func allRecords(t testing.TB, path string, decoded bool) (lines [][]byte) {
 			rates.Connection(r)
 			return add(r)
 		},
+		Operation: func(r *record.RDMAOperation) error {
+			operations.Add(r)
+			return add(r)
+		},
 		Finding: func(r *record.Finding) error {
 			overview.Finding(r)
 			sides[0].Finding(r)
@@ -77,9 +82,12 @@ func allRecords(t testing.TB, path string, decoded bool) (lines [][]byte) {
 			add(r)
 		}
 	}
+	for _, r := range operations.Rows() {
+		add(r)
+	}
 	add(credits.Finish(0, record.Forward, last))
 	add(handles.Finish(0, last))
-	add(overview.Finish())
+	add(overview.Finish(summary))
 	for _, r := range analyze.Compare(sides[0], sides[1]) {
 		add(r)
 	}

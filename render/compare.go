@@ -25,7 +25,7 @@ func Compare(to Screen, list []*analyze.Comparison) error {
 	tested, marked, changed := false, false, false
 	for _, c := range list {
 		if c.Kind != analyze.ComparedGroup {
-			changed = true
+			changed = changed || c.Kind != analyze.ComparedWait || c.Before.Count != c.After.Count || c.Before.TotalNS != c.After.TotalNS
 			continue
 		}
 		count := func(n func(*analyze.Measured) record.Opt[int64], text func(int64) string) cell {

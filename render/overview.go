@@ -28,8 +28,10 @@ func Overview(to Screen, o *analyze.Overview, s *record.Summary, file string) er
 		to.Width = 120
 	}
 	v := overview{theme: to.Theme, width: to.Width, o: o, s: s, file: file}
+	v.verdict()
 	v.capture()
 	v.health()
+	v.traffic()
 	v.rpcs()
 	v.time()
 	v.slowest()
@@ -119,6 +121,22 @@ func once(i int, label string) string {
 func (v *overview) suggest(command string) {
 	v.margin("")
 	fmt.Fprintf(&v.b, "%s%s rdmadump %s%s\n", v.theme.dim.before, v.theme.glyphs.right, strings.ReplaceAll(command, "FILE", v.file), v.theme.dim.after)
+}
+
+// verdict writes where the trouble is.
+func (v *overview) verdict() {
+	d := &v.o.Verdict
+	shade := v.theme.bad
+	switch d.Where {
+	case analyze.InNothing:
+		shade = v.theme.good
+	case analyze.InUnknown, analyze.InConfiguration:
+		shade = v.theme.warn
+	}
+	v.line("verdict", string(d.Where)+": "+d.Text, shade)
+	if len(d.Evidence) > 0 {
+		v.suggest(d.Evidence[0].Command)
+	}
 }
 
 // capture writes what the capture contains.
@@ -218,6 +236,10 @@ func (v *overview) health() {
 	if missing != "" { // a property of the capture, not of the network
 		v.line("", "the capture is incomplete: "+missing, v.theme.dim)
 	}
+	if n := h.UnansweredRequests; n > 0 {
+		v.line("", plural(n, "connection request")+" without an answer in the capture", v.theme.warn)
+		v.suggest("connections FILE -Y 'established == null and ended == null'")
+	}
 	for i, e := range v.o.Ended {
 		if i == 3 {
 			break
@@ -242,6 +264,40 @@ func (v *overview) health() {
 			filter += " and ended.outstanding_calls > 0"
 		}
 		v.suggest("connections FILE -Y '" + filter + "'")
+	}
+}
+
+// traffic writes what the connections of other upper layers did.
+func (v *overview) traffic() {
+	for i := range v.o.Traffic {
+		t := &v.o.Traffic[i]
+		var kinds []string
+		for _, k := range t.Kinds {
+			kinds = append(kinds, fmt.Sprintf("%s of the %s (%s)", plural(k.Count, operationNames[k.Kind]), k.Side, Bytes(k.Bytes)))
+		}
+		label := t.UpperLayer
+		if len(label) >= overviewMargin-2 { // A longer label would leave no space.
+			label = label[:overviewMargin-3]
+		}
+		text := plural(int64(t.Connections), "connection")
+		if t.UpperLayer == "unknown" {
+			label, text = "other", text+" of an unknown upper layer"
+		}
+		if kinds != nil {
+			text += ": " + strings.Join(kinds, ", ")
+		}
+		v.line(label, text, ink{})
+		trouble := counted(t.Packets, []count{{t.Retransmitted, "packets retransmitted"}, {t.Naks, nounFor(t.Naks, "NAK")}, {t.RNRNaks, nounFor(t.RNRNaks, "RNR NAK")}})
+		if t.Stalled > 0 {
+			trouble += fmt.Sprintf("; %s stalled, for %s in total, the longest for %s", plural(t.Stalled, "operation"), Duration(t.StalledNS), Duration(t.LongestNS))
+			v.line("", trouble, v.theme.warn)
+			v.suggest("rdma FILE -Y 'stalled > 0' --sort -stalled")
+			continue
+		}
+		if trouble != "" {
+			v.line("", trouble, v.theme.warn)
+		}
+		v.suggest("rdma FILE --by connection,kind,side")
 	}
 }
 
@@ -501,7 +557,11 @@ func (v *overview) slow(label string, s *analyze.Slow) {
 
 // busiest writes the operations with the largest sum of latencies.
 func (v *overview) busiest() {
-	for i, s := range v.o.Busiest {
+	rows := v.o.Busiest
+	if len(rows) == 0 {
+		rows = v.o.BusiestMounting
+	}
+	for i, s := range rows {
 		if i == 3 || s.TotalNS == 0 {
 			break
 		}

@@ -89,6 +89,7 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 		var credits analyze.CreditTimeline
 		var handles analyze.HandleTimeline
 		sides := [2]*analyze.Side{analyze.NewSide(analyze.NewTable(analyze.ByOperation)), analyze.NewSide(analyze.NewTable(analyze.ByOperation))}
+		operations := analyze.NewOperationTable("kind", func(values []string, r *record.RDMAOperation) []string { return append(values, string(r.Kind)) })
 		packets := 0
 		s := run(t, name, dissect.Handler{
 			Begin: func(start record.Time) error {
@@ -121,6 +122,13 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 				sides[r.ID%2].Connection(r)
 				return nil
 			},
+			Operation: func(r *record.RDMAOperation) error {
+				if r.ID%16 == 0 || r.Retransmitted > 0 {
+					visit(name, "rdma_operation", r)
+				}
+				operations.Add(r)
+				return nil
+			},
 			Finding: func(r *record.Finding) error {
 				visit(name, "finding", r)
 				sides[0].Finding(r)
@@ -135,6 +143,9 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 		intervals, err := rates.Rows(s.Last.Or(0))
 		if err != nil {
 			t.Error(err)
+		}
+		for _, row := range operations.Rows() {
+			visit(name, "rdma_stats", row)
 		}
 		for _, c := range analyze.Compare(sides[0], sides[1]) {
 			visit(name, "comparison", c)

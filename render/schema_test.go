@@ -64,6 +64,8 @@ var schemas = []struct {
 	{"interface", "A network interface that can be captured on", reflect.TypeFor[capture.Interface]()},
 	{"packet", "One frame, one object a header under its lower-case name; where there are several, the second is name_2", nil},
 	{"rate", "Sums of the transactions of one interval of time", reflect.TypeFor[analyze.Rate]()},
+	{"rdma_operation", "One RDMA operation of any upper layer: a Send, an RDMA Write, an RDMA Read or an Atomic", reflect.TypeFor[record.RDMAOperation]()},
+	{"rdma_stats", "Sums of the RDMA operations of one group", reflect.TypeFor[analyze.OperationStats]()},
 	{"stats", "Sums of the transactions of one program, procedure or operation", reflect.TypeFor[analyze.Stats]()},
 	{"summary", "The last record: what there was, and what could not be read", reflect.TypeFor[record.Summary]()},
 	{"transaction", "One RPC: its Call, the memory that it exposed, what moved, its Reply", reflect.TypeFor[record.Transaction]()},

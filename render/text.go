@@ -225,10 +225,13 @@ func shortProcedure(r *record.Transaction, mark string) string {
 	return r.ProgramVersion() + " " + operation
 }
 
-// Headings returns the headings of the table of "transactions", "connections", "packets", "stats"
-// or "rates".
+// Headings returns the headings of the table of a type of record, in the plural, such as
+// "transactions".
 func Headings(of string) []string {
-	return headings(map[string][]column{"transactions": transactionColumns, "connections": connectionColumns, "packets": packetColumns, "stats": statsColumns, "rates": ratesColumns}[of])
+	return headings(map[string][]column{
+		"transactions": transactionColumns, "connections": connectionColumns, "packets": packetColumns, "stats": statsColumns, "rates": ratesColumns, "comparisons": compareColumns,
+		"rdma_operations": operationColumns, "rdma_stats": operationSumColumns,
+	}[of])
 }
 
 // CheckColumns returns an error unless the table of these records has columns with all these
@@ -304,6 +307,8 @@ func remoteInvalidation(c *record.Connection) string {
 	agreed, known := c.RemoteInvalidation.Get()
 	client, server := c.PrivateData.Client, c.PrivateData.Server
 	switch {
+	case c.UpperLayer != "rpcrdma":
+		return "-"
 	case !known:
 		return "?"
 	case agreed:
@@ -375,9 +380,13 @@ func (t *Text) Connection(r *record.Connection) error {
 		cell{text: qpns(r)},
 		cell{text: r.UpperLayer, ink: t.theme.key},
 		cell{text: strconv.FormatInt(r.Transactions, 10)},
-		cell{text: fmt.Sprintf("%d/%d", r.InlineThreshold.ClientToServer, r.InlineThreshold.ServerToClient)},
+		cell{text: known(r.InlineThreshold, "-", func(t record.InlineThresholds) string {
+			return fmt.Sprintf("%d/%d", t.ClientToServer, t.ServerToClient)
+		})},
 		cell{text: remoteInvalidation(r)},
-		cell{text: fmt.Sprintf("%s of %s", strconv.Itoa(r.Credits.Forward.PeakInFlight), known(r.Credits.Forward.Granted, "?", number))},
+		cell{text: known(r.Credits, "-", func(c record.CreditPair) string {
+			return fmt.Sprintf("%d of %s", c.Forward.PeakInFlight, known(c.Forward.Granted, "?", number))
+		})},
 		cell{text: strconv.FormatInt(r.Packets, 10)},
 		cell{text: fmt.Sprintf("%d/%d/%d", r.Retransmitted, r.OutOfOrder, r.NotCaptured), ink: health},
 		cell{text: fmt.Sprintf("%d/%d", r.Naks, r.RNRNaks)},

@@ -76,7 +76,11 @@ func workplace(t *testing.T, root string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, content := range map[string][]byte{"nfs.pcap": data, "before.pcap": sample, "after.pcap": sample} {
+	nvme, err := os.ReadFile(filepath.Join(root, "testdata/other/rocev2-nvmeloss.pcap.zst"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{"nfs.pcap": data, "before.pcap": sample, "after.pcap": sample, "nvme.pcap": nvme} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
 			t.Fatal(err)
 		}

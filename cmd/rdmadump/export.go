@@ -96,7 +96,8 @@ func newExport(stdout, stderr io.Writer) *cobra.Command {
             such as "XID 0x4cc9dbf7, Read chunk 1 segment 2, bytes 65536-131071
             of 524288, retransmitted". Interfaces and times are preserved.
   records   all records of the capture as JSON lines: transactions, findings,
-            connections and the summary. Every command that reads records accepts
+            connections, RDMA operations and the summary. -Y and --xid select
+            transactions, without RDMA operations. Every command that reads records accepts
             the file in place of the capture, and so does compare.
   parquet   Parquet tables below the folder OUT: transactions, operations,
             connections and findings. Each table has a folder for this capture
@@ -347,6 +348,12 @@ func exportRecords(r *exportRun) (string, error) {
 				return nil
 			}
 			return write("finding", f)
+		},
+		Operation: func(o *record.RDMAOperation) error {
+			if !r.wantsConnection(o.Connection) || !r.within(o.Sent) || len(r.xids) > 0 || r.filter != nil {
+				return nil
+			}
+			return write("rdma_operation", o)
 		},
 	}, false)
 	if err != nil {

@@ -150,11 +150,11 @@ func (l *lines) check(set *settings, h *dissect.Handler) error {
 	for _, need := range []struct {
 		kind string
 		used bool
-	}{{"transaction", h.Transaction != nil}, {"connection", h.Connection != nil}, {"finding", h.Finding != nil}} {
+	}{{"transaction", h.Transaction != nil}, {"connection", h.Connection != nil}, {"finding", h.Finding != nil}, {"rdma_operation", h.Operation != nil && name == "rdma"}} {
 		if !need.used || l.Count(need.kind) > 0 {
 			continue
 		}
-		if s := l.Summary(); s != nil && written[need.kind](s) == 0 {
+		if s, count := l.Summary(), written[need.kind]; s != nil && (count == nil && s.RDMA == 0 || count != nil && count(s) == 0) {
 			continue
 		}
 		return fmt.Errorf("%s needs %s records, and %s has none (only %s); rdmadump export --format records writes all records of a capture", name, need.kind, l.name(), list(l.Kinds(), "and"))
@@ -200,5 +200,5 @@ func (l *lines) read(ctx context.Context, h dissect.Handler) (*record.Summary, e
 			}
 		}
 	}
-	return summary, l.Run(ctx, records.Handler{Transaction: h.Transaction, Connection: h.Connection, Finding: h.Finding})
+	return summary, l.Run(ctx, records.Handler{Transaction: h.Transaction, Connection: h.Connection, Finding: h.Finding, Operation: h.Operation})
 }

@@ -37,6 +37,11 @@ var viewExamples = map[string]string{
   rdmadump packets nfs.pcap -Y 'ip.src in 192.168.77.0/24 and bth.opcode == 0x17'
   rdmadump packets nfs.pcap --columns TIME,XID,OPERATION,PSN,MARKS
   rdmadump packets nfs.pcap -e number -e bth.psn -e reth.r_key`,
+	"rdma": `  rdmadump rdma nvme.pcap                 list RDMA operations, one per line
+  rdmadump rdma nvme.pcap -Y 'stalled > 0' --sort -stalled
+                                          list the operations that stalled
+  rdmadump rdma nvme.pcap --conn 0 --top 10
+  rdmadump rdma nvme.pcap --by kind,side  sum up by kind and requester`,
 	"overview": `  rdmadump overview nfs.pcap              summarize a capture
   rdmadump overview nfs.pcap --from 10s --to 20s
                                           summarize the RPCs of ten seconds`,
@@ -221,7 +226,7 @@ error:
 func filterPage() []byte {
 	var b strings.Builder
 	b.WriteString(filterManual)
-	for _, l := range fieldLists[:5] {
+	for _, l := range fieldLists[:6] {
 		fmt.Fprintf(&b, "# FIELDS OF %s\n\n", strings.ToUpper(l.view))
 		for _, f := range l.fields.List() {
 			if query.InTables(f.Path) { // They are listed once, below.

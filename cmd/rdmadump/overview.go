@@ -25,6 +25,12 @@ func overview(s *sink) (dissect.Handler, func()) {
 			}
 			return nil
 		},
+		Operation: func(r *record.RDMAOperation) error {
+			if s.wantsConnection(r.Connection) && s.within(r.Sent) {
+				c.Operation(r)
+			}
+			return nil
+		},
 		Finding: func(r *record.Finding) error {
 			if s.wantsFinding(r) {
 				c.Finding(r)
@@ -33,7 +39,7 @@ func overview(s *sink) (dissect.Handler, func()) {
 		},
 	}
 	return h, func() {
-		o := c.Finish()
+		o := c.Finish(s.summary)
 		o.Selected = s.selection()
 		s.emit(o, func(r any) error {
 			return render.Overview(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, r.(*analyze.Overview), s.summary, s.typed)

@@ -57,7 +57,8 @@ func (s *settings) dissection() dissect.Options {
 	debug.SetMemoryLimit(s.memory + otherMemory)
 	ofPackets := s.view.fields == query.Packets
 	return dissect.Options{
-		Memory: s.memory, RPC: s.rpc && !ofPackets, Decode: s.decode && !ofPackets || s.ladder, Tree: s.decode && ofPackets,
+		OtherOperations: s.view.name == "overview",
+		Memory:          s.memory, RPC: s.rpc && !ofPackets, Decode: s.decode && !ofPackets || s.ladder, Tree: s.decode && ofPackets,
 		Unanswered: record.Time(s.unanswered),
 	}
 }

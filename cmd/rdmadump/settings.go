@@ -68,6 +68,9 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 	if f.every != 0 && v.takes("every") {
 		v = ratesView
 	}
+	if f.by != "" && v.name == "rdma" {
+		v = operationSumsView
+	}
 	s := &settings{
 		view: v, json: f.output == "json", quiet: f.quiet, color: f.color, program: f.jq, count: f.count, conns: f.conns,
 		memory: int64(f.memory), tree: f.tree, bytes: f.bytes, timeline: f.timeline, every: f.every, look: f.look,
@@ -89,7 +92,11 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 	}
 	if v.takes("by") {
 		var err error
-		if s.by, err = parseGrouping(cmp.Or(f.by, analyze.ByOperation)); err != nil {
+		parse := parseGrouping
+		if v == operationSumsView {
+			parse = parseOperationGrouping
+		}
+		if s.by, err = parse(cmp.Or(f.by, analyze.ByOperation)); err != nil {
 			return nil, err
 		}
 		s.by.given = f.by != ""

@@ -86,7 +86,12 @@ func (s *sink) sums(r *record.Transaction) bool {
 	if s.summed == nil {
 		return true
 	}
-	hit := s.match(s.summed, r)
+	return s.matchSummed(r)
+}
+
+// matchSummed reports whether -Y selects a record to be summed up.
+func (s *sink) matchSummed(record any) bool {
+	hit := s.match(s.summed, record)
 	if hit {
 		s.hits++
 	}
@@ -147,6 +152,10 @@ func cloned(r any) (kept any, bytes int) {
 		return r, 0
 	case *analyze.Comparison:
 		return r, 0
+	case *analyze.OperationStats:
+		return r, 0
+	case *record.RDMAOperation:
+		return r.Clone(), r.CloneBytes()
 	case *record.Transaction:
 		if r.RPC == nil {
 			return r.Clone(), r.CloneBytes()

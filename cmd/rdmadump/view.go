@@ -60,6 +60,13 @@ var views = []*view{
 		csv: []string{"number", "time", "src", "dst", "transport", "length", "connection", "transaction", "xid", "rdma_operation", "marks", "info"},
 	},
 	{
+		name: "rdma", short: "List RDMA operations, of any upper layer; --by sums them up",
+		fields: operationFields, flags: operationFlags, without: []string{"xid"}, top: "-latency_ns", open: operations,
+		csv: []string{
+			"id", "sent", "connection", "kind", "side", "handle", "offset", "bytes", "delivered", "acknowledged", "latency_ns", "retransmitted", "stalled_ns", "transaction", "status",
+		},
+	},
+	{
 		name: "check", short: "Report violations of the protocol; exit with status 1 if there are errors",
 		fields: query.Findings, flags: []string{"sort", "top", "fail-on", "ignore", "baseline", "write-baseline", "rules", "explain", "unanswered-after"}, top: "time", open: findings, light: true,
 		csv: []string{"severity", "rule", "time", "packet", "connection", "client", "server", "xid", "operation", "at_fault", "message", "section"},

@@ -47,6 +47,7 @@ type Conn struct {
 	starting record.Opt[uint32]      // the PSN that the server starts with
 	ending   *Ending                 // nil until the connection ends
 	waiting  []*record.Finding       // findings that wait until the connection has an ID
+	records  []waitingRecord         // records of operations that wait for it, too
 }
 
 // figures are the counters and times of a connection that its record reports; see

@@ -83,6 +83,7 @@ type Operation struct {
 	count uint32 // number of its PSNs; 0 for a Read of unknown extent
 	msn   uint32 // iWARP Send: its message sequence number
 
+	life      *life     // nil if no record is wanted
 	copies    copies    // copies of the packet that ends the operation
 	*response           // for a Read; may be nil for other operations
 	disorder  *disorder // nil if all packets came in order

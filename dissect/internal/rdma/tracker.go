@@ -36,6 +36,12 @@ type Tracker struct {
 	// finished. Finding, if not nil, receives the findings.
 	Connection func(*record.Connection)
 	Finding    func(*record.Finding)
+	// Operation, if not nil, receives the record of each operation when it is finished, of the
+	// connections for which Wanted returns true; nil wants all. TransactionOf returns the
+	// transaction that a tag belongs to.
+	Operation     func(*record.RDMAOperation)
+	Wanted        func(*Conn) bool
+	TransactionOf func(Tag) record.Opt[int64]
 	// Findings counts the findings by severity, in the order of [record.Severities]. CM
 	// counts management datagrams, Lost the packets that are missing from the capture,
 	// and BadCRC the FPDUs with a bad CRC.
