@@ -100,7 +100,7 @@ func (c *comparing) run(cmd *cobra.Command, paths []string) error {
 	if paths[0] == "-" && paths[1] == "-" {
 		return errors.New("standard input can be BEFORE or AFTER, but not both")
 	}
-	s := newSink(set, c.stdout, c.stderr, "")
+	s := newSink(set, c.stdout, c.stderr, names{})
 	s.ctx = cmd.Context()
 	var sides [2]*analyze.Side
 	var broken error
