@@ -427,8 +427,12 @@ func connectionName(r *record.Connection) string {
 
 // connectionDescription returns what a connection negotiated.
 func connectionDescription(r *record.Connection) string {
-	s := fmt.Sprintf("inline threshold %d bytes to the server, %d to the client (%s)", r.InlineThreshold.ClientToServer, r.InlineThreshold.ServerToClient, r.InlineThreshold.Source)
-	if n, known := r.Credits.Forward.Granted.Get(); known {
+	limits, isRPC := r.InlineThreshold.Get()
+	if !isRPC {
+		return "upper layer " + r.UpperLayer + "; ended: " + cmp.Or(r.State(), "open")
+	}
+	s := fmt.Sprintf("inline threshold %d bytes to the server, %d to the client (%s)", limits.ClientToServer, limits.ServerToClient, limits.Source)
+	if n, known := r.Credits.Or(record.CreditPair{}).Forward.Granted.Get(); known {
 		s += fmt.Sprintf("; %d credits granted", n)
 	}
 	return s + "; ended: " + cmp.Or(r.State(), "open")
