@@ -73,7 +73,7 @@ func shortlyUntil(w *record.Wait) string {
 	case record.RNRNak:
 		return "until an RNR NAK"
 	}
-	return "by " + waitText(w.Reason)
+	return "by " + WaitText(w.Reason)
 }
 
 // hasNak reports whether a NAK is in the timeline of a transaction. Otherwise it rejected a packet of
