@@ -150,7 +150,7 @@ var explanations = []Explanation{
 	{"rates", "IN FLIGHT", "Mean and largest number of Calls that were in flight at one time of the interval. A Call without a Reply is in flight until its connection begins to close or, if the capture does not show that, until the last packet of the connection."},
 	{"rates", "CREDITS", "Number of credits that the last Reply of the interval granted."},
 	{"rates", "RATE", "The number of RPCs as a bar; the longest bar is that of the busiest interval."},
-	{"rates", "LATENCY MAP", "Heat map of the latencies: one row for each interval, from short to long latencies on a logarithmic scale, with darker characters for more RPCs. The heading has the range."},
+	{"rates", "LATENCY MAP", "Heat map of the latencies: one row for each interval, from short to long latencies on a logarithmic scale, with darker characters for more RPCs. The heading has the limits of the first and the last column, which are wider than the range of the latencies."},
 
 	{"compare", "NAME", "Name of the group of RPCs: the operation, or the values of what --by names."},
 	{"compare", "RPCS", "Number of RPCs before and after the change; one number if it is the same."},
