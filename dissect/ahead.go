@@ -70,6 +70,7 @@ type arena struct {
 	guarded   []describe.Guarded
 	tcp       []link.TCP
 	bytes     []byte
+	files     []record.FileUse
 	size      int // size of all elements and of the records, in bytes
 }
 
@@ -110,6 +111,7 @@ func (s *arena) transaction(r *record.Transaction) {
 		s.writeChunk(r.ReplyChunk)
 	}
 	r.NotInvalidated = place(s, &s.handles, r.NotInvalidated)
+	r.FileUses = place(s, &s.files, r.FileUses)
 	r.Timeline, r.Waits = place(s, &s.events, r.Timeline), place(s, &s.waits, r.Waits)
 }
 
@@ -142,7 +144,7 @@ func (p *recordBatch) clear() {
 	}
 	p.lists = arena{
 		words: s.words[:0], messages: s.messages[:0], reads: s.reads[:0], writes: s.writes[:0], readSegs: s.readSegs[:0], writeSegs: s.writeSegs[:0],
-		handles: s.handles[:0], events: s.events[:0], waits: s.waits[:0], fpdus: s.fpdus[:0], guarded: s.guarded[:0], tcp: s.tcp[:0], bytes: s.bytes[:0],
+		handles: s.handles[:0], events: s.events[:0], waits: s.waits[:0], fpdus: s.fpdus[:0], guarded: s.guarded[:0], tcp: s.tcp[:0], bytes: s.bytes[:0], files: s.files[:0],
 	}
 }
 

@@ -66,6 +66,8 @@ type Options struct {
 	// Tree extends the trees of packets to credentials, arguments and results, and fills in
 	// the field Messages of [record.Packet].
 	Tree bool
+	// Files fills in the fields File, FileFrom, FileHandle and FileUses of [record.Transaction].
+	Files bool
 	// Only is the set of the parts of a packet's description that the handlers use, in
 	// addition to time, lengths, addresses, transport, ICRC and bytes. Other parts may be
 	// left out. The function Where of package header returns the part that contains a field.
@@ -143,7 +145,7 @@ func New(h Handler, o Options) *Dissector {
 	}
 	shown := d.shown()
 	d.table = transaction.NewTable(transaction.Options{
-		Rebuild: o.Rebuild || o.Decode, XIDs: o.XIDs, Tree: o.Tree && shown, Shown: shown, Connections: h.Connection != nil,
+		Rebuild: o.Rebuild || o.Decode, XIDs: o.XIDs, Tree: o.Tree && shown, Shown: shown, Files: o.Files, Connections: h.Connection != nil,
 		Linger: o.Linger, Unanswered: o.Unanswered,
 	}, d.budget)
 	d.table.Transaction = handing(d, h.Transaction)

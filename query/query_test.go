@@ -177,7 +177,7 @@ func TestEveryField(t *testing.T) {
 				read(query.Findings, "finding ", r)
 				return nil
 			},
-		}, dissect.Options{RPC: true})
+		}, dissect.Options{RPC: true, Files: true})
 		if _, err := d.Run(t.Context(), f); err != nil {
 			t.Fatal(err)
 		}

@@ -30,6 +30,7 @@ var explanations = []Explanation{
 	{"transactions", "MACHINE", "Machine name in the AUTH_SYS credential of a Call by the client. This column is shown under the same condition as CLIENT."},
 	{"transactions", "PRINCIPAL", "Name of the RPCSEC_GSS principal that made the Call, if the capture shows it. This column is shown under the same condition as CLIENT."},
 	{"transactions", "PROCEDURE", "Program, version and procedure, or the operations of a COMPOUND; (not decoded) if the Call could not be decoded."},
+	{"transactions", "FILE", "Path of the file or directory that the RPC acted on, after the RPC; fh: and a number is the short form of a file handle whose path the capture does not show. On a terminal, only the end of a long path is shown. Without a terminal, this column is only shown with -Y, --columns or --wide."},
 	{"transactions", "CALL", "Length of the Call's Payload stream in bytes, including the data items in chunks."},
 	{"transactions", "REPLY", "Length of the Reply's Payload stream in bytes, including the data items in chunks."},
 	{"transactions", "FORM", "Forms of the Call and the Reply (RFC 8166 s.3.5): short in a Send, chunked with data items in chunks, long completely in a chunk. A question mark is a Call that was not captured, and a dash a missing Reply."},

@@ -122,6 +122,7 @@ var transactionColumns = []column{
 	{name: "MACHINE", rank: 6, varied: true},
 	{name: "PRINCIPAL", rank: 2, varied: true},
 	{name: "PROCEDURE", flex: true, min: 23, usual: 45},
+	{name: "FILE", rank: 1, usual: 24, some: true},
 	{name: "CALL", right: true, rank: 1, usual: 6},
 	{name: "REPLY", right: true, rank: 1, usual: 6},
 	{name: "FORM", rank: 4, usual: 15},
@@ -160,6 +161,7 @@ func (t *Text) Transaction(r *record.Transaction) error {
 		caller(r, r.Machine, clean),
 		caller(r, r.Principal, clean),
 		procedure,
+		cell{text: t.path(r.FileText())},
 		cell{text: payload(r.Call)},
 		cell{text: payload(r.Reply)},
 		cell{text: query.Forms(r)},
@@ -179,6 +181,15 @@ func caller[T any](r *record.Transaction, fact record.Opt[T], text func(T) strin
 		c.text = known(fact, "", text)
 	}
 	return c
+}
+
+// path returns a path as a table shows it: on a terminal, the end of a long one.
+func (t *Text) path(path string) string {
+	text, most := clean(path), min(max(t.width/6, 12), 40)
+	if t.width == 0 || len(text) <= most {
+		return text
+	}
+	return t.theme.glyphs.shortened + text[len(text)-most+1:]
 }
 
 // row writes t.cells as a row of the table with these columns.

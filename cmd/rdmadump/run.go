@@ -56,7 +56,7 @@ func (s *settings) dissection() dissect.Options {
 	debug.SetMemoryLimit(s.memory + otherMemory)
 	ofPackets := s.view.fields == query.Packets
 	return dissect.Options{
-		Memory: s.memory, RPC: s.rpc && !ofPackets, Decode: s.decode && !ofPackets || s.ladder, Tree: s.decode && ofPackets,
+		Memory: s.memory, Files: s.files, RPC: s.rpc && !ofPackets, Decode: s.decode && !ofPackets || s.ladder, Tree: s.decode && ofPackets,
 		Unanswered: record.Time(s.unanswered),
 	}
 }
@@ -112,6 +112,7 @@ func (r *runner) run(ctx context.Context, source input) error {
 	}
 	o := r.dissection()
 	o.XIDs = r.xids
+	o.Files = r.files || r.view.name == "transactions" && r.columns == nil && s.width > 0
 	r.only(&o)
 	filtered := r.filter != nil || r.summed != nil
 	o.Ahead = (filtered || !r.view.light) && r.count == 0 // With -c, the summary counts only the packets that were needed.

@@ -49,6 +49,7 @@ type settings struct {
 	unanswered time.Duration
 	rpc        bool // records contain decoded arguments and results
 	decode     bool // arguments and results are decoded, for rpc, for packet trees or for a filter
+	files      bool // file handles are resolved
 	ladder     bool // transactions are drawn as ladder diagrams
 	look       appearance
 	notes      []string // messages about the flags for standard error
@@ -155,6 +156,8 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 		return nil, err
 	}
 	s.decode = s.decode || slices.ContainsFunc(s.paths(f), query.Decoded)
+	s.files = slices.ContainsFunc(append(s.paths(f), s.look.columns...), namesFile) ||
+		v.name == "transactions" && s.columns == nil && (s.json || s.look.wide || s.filter != nil)
 	s.ladder = v.name == "transactions" && len(s.xids) > 0 && !s.json && s.columns == nil
 	return s, nil
 }
@@ -201,6 +204,11 @@ func (s *settings) paths(f *flags) (paths []string) {
 	}
 	paths = append(paths, s.by.paths...)
 	return append(paths, s.order.path)
+}
+
+// namesFile reports whether a field or column of transactions is about the file that they acted on.
+func namesFile(path string) bool {
+	return strings.EqualFold(path, "file") || strings.HasPrefix(path, "file_")
 }
 
 // namesRPC reports whether an expression or a field name refers to decoded arguments or

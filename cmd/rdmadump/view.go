@@ -40,7 +40,7 @@ var views = []*view{
 		name: "transactions", short: "List RPC transactions; --xid draws one as a ladder diagram",
 		fields: query.Transactions, flags: []string{"columns", "sort", "top", "rpc"}, top: "-latency_ns", open: transactions,
 		csv: []string{
-			"id", "call.time", "connection", "client", "server", "uid", "gid", "machine", "principal", "xid", "direction", "program_name", "version", "procedure_name", "operation", "operations",
+			"id", "call.time", "connection", "client", "server", "uid", "gid", "machine", "principal", "xid", "direction", "program_name", "version", "procedure_name", "operation", "operations", "file", "file_from",
 			"call.payload_bytes", "reply.payload_bytes", "call.form", "reply.form", "read", "write", "call.credits", "reply.credits", "invalidation.handle",
 			"not_invalidated", "latency_ns", "status", "nfs_status", "findings",
 		},

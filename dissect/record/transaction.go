@@ -77,7 +77,7 @@ type Transaction struct {
 	Procedure         Opt[uint32]       `json:"procedure" doc:"RPC procedure number." alias:"rpc.procedure"`
 	ProcedureName     Opt[string]       `json:"procedure_name" doc:"Name of the RPC procedure."`
 	Operations        []string          `json:"operations" doc:"Names of the COMPOUND's operations, in order; null if the RPC is not a COMPOUND." alias:"nfs.opcode"`
-	Operation         Opt[string]       `json:"operation" doc:"Name of the operation that a COMPOUND was sent for, such as READ, or of the procedure of NFSv2 or NFSv3."`
+	Operation         Opt[string]       `json:"operation" doc:"Name of the operation that a COMPOUND was sent for, or of the procedure of NFSv2 or NFSv3: CREATE, LINK, REMOVE or RENAME if the COMPOUND has one of these, and otherwise its first operation that does more than finding a file or its attributes, such as READ."`
 	Credential        Opt[string]       `json:"credential" doc:"Flavor of the Call's credential."`
 	RPCStatus         Opt[string]       `json:"rpc_status" doc:"Accept or reject status of the RPC Reply."`
 	NFSStatus         Opt[string]       `json:"nfs_status" doc:"NFS status of the whole Reply."`
@@ -87,6 +87,9 @@ type Transaction struct {
 	GID               Opt[uint32]       `json:"gid" doc:"Group ID in the Call's AUTH_SYS credential; null if the Call has another credential or is not in the capture." alias:"rpc.auth.gid"`
 	Machine           Opt[string]       `json:"machine" doc:"Machine name in the Call's AUTH_SYS credential; null if the Call has another credential or is not in the capture." alias:"rpc.auth.machinename"`
 	Principal         Opt[string]       `json:"principal" doc:"Name of the RPCSEC_GSS principal that made the Call; null without RPCSEC_GSS, and if the capture does not show the name: Kerberos encrypts it."`
+	File              Opt[string]       `json:"file" doc:"Path, after the RPC, of the file or directory that the RPC acted on: for REMOVE the path that it removed, for RENAME the new path. If the capture shows only the last directories of the path, it begins with the short form of the handle of the topmost one, such as fh:0x62d40c52/notes.txt; null if the capture shows no name." alias:"nfs.full_name"`
+	FileFrom          Opt[string]       `json:"file_from" doc:"Path that the file had before a RENAME that succeeded; null for other RPCs."`
+	FileHandle        Opt[string]       `json:"file_handle" doc:"Handle in hex of the file or directory that the RPC acted on; null if the capture does not show it." alias:"nfs.fhandle"`
 	Transport         string            `json:"transport" doc:"Transport protocol that carried the transaction." values:"RoCEv2,RoCEv1,InfiniBand,iWARP"`
 	Call              *Message          `json:"call" doc:"The Call; null if the capture does not contain it."`
 	Reply             *Message          `json:"reply" doc:"The Reply; null if the capture does not contain one."`
@@ -109,11 +112,43 @@ type Transaction struct {
 	Retransmitted     int               `json:"retransmitted" doc:"Number of packets of the transaction that were retransmitted." alias:"retr"`
 	Findings          []string          `json:"findings" doc:"Ids of the rules of all findings about the transaction, each once."`
 
+	// FileUses lists the files that the RPC acted on. It is filled in only with the option Files of
+	// package dissect, as are File, FileFrom and FileHandle.
+	FileUses []FileUse `json:"-"`
+
 	// Decoded holds the decoded arguments and results. It is filled in only with the option
 	// Decode of package dissect.
 	Decoded Decoded `json:"-"`
 
 	RPC *RPC `json:"rpc,omitzero" doc:"Decoded arguments and results; present only if they were asked for."`
+}
+
+// FileText returns the path of the file that the transaction acted on, or the short form of its handle if the capture
+// shows no name. It is empty if neither is known.
+func (r *Transaction) FileText() string {
+	if path, known := r.File.Get(); known {
+		return path
+	}
+	return ShortHex(r.FileHandle.Or(""))
+}
+
+// FileChange is what an RPC did to the name of a file.
+type FileChange string
+
+// The changes. A file that the RPC did not create, rename or remove has none.
+const (
+	FileCreated FileChange = "created"
+	FileRenamed FileChange = "renamed"
+	FileRemoved FileChange = "removed"
+)
+
+// FileUse says what an RPC did to one file. A path or handle that the capture does not show is
+// empty.
+type FileUse struct {
+	File, From, Handle string // as in [Transaction]
+	Change             FileChange
+	ReadBytes          int64 // bytes of the file that its Reply returned
+	WrittenBytes       int64 // bytes that its Reply says were written
 }
 
 // Start returns the time of the Call, or of the Reply if the capture does not contain the
@@ -213,7 +248,7 @@ func (r *Transaction) Clone() *Transaction {
 	c.NotInvalidated = slices.Clone(r.NotInvalidated)
 	c.Timeline = slices.Clone(r.Timeline)
 	c.Waits = slices.Clone(r.Waits)
-	c.Findings = slices.Clone(r.Findings)
+	c.Findings, c.FileUses = slices.Clone(r.Findings), slices.Clone(r.FileUses)
 	c.Decoded = Decoded{}
 	return &c
 }
@@ -221,7 +256,7 @@ func (r *Transaction) Clone() *Transaction {
 // CloneBytes returns the number of bytes of memory that a Clone takes.
 func (r *Transaction) CloneBytes() int {
 	n := unsafe.Sizeof(*r) + 2*unsafe.Sizeof(Message{}) + listBytes(r.Operations) + listBytes(r.ReadChunks) + listBytes(r.WriteChunks) +
-		listBytes(r.NotInvalidated) + listBytes(r.Timeline) + listBytes(r.Waits) + listBytes(r.Findings)
+		listBytes(r.NotInvalidated) + listBytes(r.Timeline) + listBytes(r.Waits) + listBytes(r.Findings) + listBytes(r.FileUses)
 	for i := range r.ReadChunks {
 		n += listBytes(r.ReadChunks[i].Segments)
 	}

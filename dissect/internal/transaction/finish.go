@@ -59,6 +59,9 @@ func (t *Table) emit(x *txn) {
 	x.kept = 0
 	x.enter(emitted)
 	x.trim()
+	if t.files != nil {
+		t.files.release(x)
+	}
 	if cap(t.scratch) > 1<<20 { // free memory that a large chunk needed
 		t.scratch = nil
 	}
@@ -83,6 +86,7 @@ func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 	}
 	x.procedure.fill(r)
 	x.identity.fill(r)
+	x.files.fill(r)
 	if p := &x.procedure; p.known && p.program == nfs.ProgramNFS && p.version < 4 {
 		r.Operation = r.ProcedureName
 	}

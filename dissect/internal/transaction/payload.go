@@ -18,6 +18,7 @@ func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) *rpcBody {
 	g, _ := rpc.Credential.GSS()
 	x.gss, x.control = g.Service, g.Control()
 	if !x.isCompound() {
+		t.noteFiles(x, rpc, payload, nil)
 		return nil
 	}
 	x.cs.nfs4 = true
@@ -29,6 +30,7 @@ func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) *rpcBody {
 	x.namedAll = b.message.Named
 	x.charge(nameCost * int64(cap(x.named)))
 	r.Operations = x.named
+	t.noteFiles(x, rpc, payload, b)
 	return b
 }
 
@@ -122,6 +124,7 @@ func (t *Table) replyRPC(x *txn, m *message) (r results) {
 	if !ok {
 		return r
 	}
+	t.answerFiles(x, m.header, body)
 	p := &x.procedure
 	switch {
 	case x.isCompound() || !p.known && x.cs.nfs4:

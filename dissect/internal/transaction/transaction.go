@@ -36,6 +36,8 @@ type Options struct {
 	Tree bool
 	// Shown keeps the Replies of a packet under RPCSEC_GSS until [Table.Guarded] is called.
 	Shown bool
+	// Files resolves the files that transactions act on.
+	Files bool
 	// Connections is set if the records of connections are used.
 	Connections bool
 	// Linger is the time for which a transaction that has ended waits for later packets: an
@@ -104,11 +106,16 @@ type Table struct {
 	completedData []byte // of completed
 	mapped        wiremap.Message
 	machines      machines
+	files         *fileTable // nil if Options do not ask for files
 }
 
 // NewTable returns a table whose memory is charged to a budget.
 func NewTable(o Options, b *budget.Budget) *Table {
-	return &Table{options: o, budget: b, unanswered: map[callKey]pastCall{}, storage: newStorage(), body: rpcBody{message: nfs.Message{Limit: -1}}}
+	t := &Table{options: o, budget: b, unanswered: map[callKey]pastCall{}, storage: newStorage(), body: rpcBody{message: nfs.Message{Limit: -1}}}
+	if o.Files {
+		t.files = newFileTable(b)
+	}
+	return t
 }
 
 // facts are the fields of a transaction's record that are filled in while it lasts; see
@@ -159,7 +166,8 @@ type txn struct {
 	*answered // never nil
 	checks    txnChecks
 	procedure procedure
-	identity  identity // of the caller
+	identity  identity   // of the caller
+	files     *fileState // nil if there are none, or if Options do not ask for them
 	gss       oncrpc.Service
 	inCall    inlineStream
 	named     []string // storage of rec.Operations
