@@ -12,7 +12,9 @@ import (
 )
 
 // v4 returns an operation of a COMPOUND; the words and strings are its arguments.
-func v4(number uint32, arguments ...any) synth.XDR { return fields(synth.XDR{}.Word(number), arguments...) }
+func v4(number uint32, arguments ...any) synth.XDR {
+	return fields(synth.XDR{}.Word(number), arguments...)
+}
 
 // done returns the results of an operation that succeeded.
 func done(number uint32, results ...any) synth.XDR {
@@ -38,7 +40,9 @@ func v3(procedure uint32, arguments ...any) synth.Call {
 	return synth.Call{Procedure: procedure, Args: fields(synth.XDR{}, arguments...)}
 }
 
-func v3Reply(results ...any) synth.Reply { return synth.Reply{Results: fields(synth.XDR{}, results...)} }
+func v3Reply(results ...any) synth.Reply {
+	return synth.Reply{Results: fields(synth.XDR{}, results...)}
+}
 
 // The numbers of operations and procedures.
 const (

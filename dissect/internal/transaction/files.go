@@ -22,7 +22,6 @@ const filesCost = 512
 type fileTable struct {
 	*files.Resolver
 	share       budget.Share
-	open        bool // the share is
 	limit       int64
 	call, reply nfs.Message
 	light       nfs.Message // a Reply without values
