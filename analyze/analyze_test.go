@@ -124,7 +124,7 @@ func TestStats(t *testing.T) {
 // marked.
 func TestManyStats(t *testing.T) {
 	table := NewTable(ByProcedure)
-	table.maxRows, table.maxExact = 3, 1000
+	table.maxRows, table.exact.most = 3, 1000
 	for i := range 5000 {
 		table.Add(transaction(0, int64(i+1), 1, nil)) // 1 to 5000 ms
 	}
@@ -147,8 +147,8 @@ func TestManyStats(t *testing.T) {
 			t.Errorf("%v is off by %.4f of %v", c.got, off, c.want)
 		}
 	}
-	if table.exact > 1000 || len(table.rows["NFS3 READ"].latencies.exact) != 0 {
-		t.Errorf("the table has %d single latencies", table.exact)
+	if table.exact.exact > 1000 || len(table.rows["NFS3 READ"].latencies.exact) != 0 {
+		t.Errorf("the table has %d single latencies", table.exact.exact)
 	}
 }
 

@@ -59,7 +59,7 @@ type Report struct {
 
 // File describes one file that was written.
 type File struct {
-	Type      string             `json:"type" doc:"The record's type, always \"file\"." values:"file"`
+	Type      string             `json:"type" doc:"The record's type, always \"extracted_file\"." values:"extracted_file"`
 	Path      string             `json:"path" doc:"Path of the file, relative to the output folder."`
 	Named     bool               `json:"named" doc:"Whether the capture shows the whole path of the file."`
 	Handle    record.Opt[string] `json:"handle" doc:"File handle in hex; null if the capture does not show it."`
@@ -312,7 +312,7 @@ func (e *Extractor) Finish(each func(*File)) error {
 	for _, f := range e.staging.files {
 		elements, named := pathOf(f.node)
 		out := File{
-			Type: "file", Named: named, Size: f.size, Data: f.seen.total(), Scattered: f.seen.full,
+			Type: "extracted_file", Named: named, Size: f.size, Data: f.seen.total(), Scattered: f.seen.full,
 			Handle: record.SomeIf(hex.EncodeToString([]byte(f.node.Handle())), f.node.Handle() != ""),
 		}
 		out.HoleBytes = out.Size - out.Data

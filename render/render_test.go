@@ -82,6 +82,7 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 			continue
 		}
 		table := analyze.NewTable(analyze.ByOperation)
+		files := analyze.NewFiles(0)
 		rates, err := analyze.NewRates(time.Second, "status", func(values []string, r *record.Transaction) []string { return append(values, string(r.Status)) })
 		if err != nil {
 			t.Fatal(err)
@@ -104,6 +105,7 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 			Transaction: func(r *record.Transaction) error {
 				visit(name, "transaction", r)
 				table.Add(r)
+				files.Add(r)
 				if err := rates.Add(r); err != nil {
 					t.Error(err)
 				}
@@ -122,7 +124,10 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 				visit(name, "finding", r)
 				return nil
 			},
-		}, dissect.Options{Tree: true})
+		}, dissect.Options{Tree: true, Files: true})
+		for _, row := range files.Rows() {
+			visit(name, "file", row)
+		}
 		visit(name, "credits", credits.Finish(0, record.Forward, 0))
 		visit(name, "handles", handles.Finish(0, 0))
 		for _, row := range table.Rows() {

@@ -185,11 +185,10 @@ func caller[T any](r *record.Transaction, fact record.Opt[T], text func(T) strin
 
 // path returns a path as a table shows it: on a terminal, the end of a long one.
 func (t *Text) path(path string) string {
-	text, most := clean(path), min(max(t.width/6, 12), 40)
-	if t.width == 0 || len(text) <= most {
-		return text
+	if t.width == 0 {
+		return clean(path)
 	}
-	return t.theme.glyphs.shortened + text[len(text)-most+1:]
+	return endOf(clean(path), min(max(t.width/6, 12), 40), t.theme.glyphs.shortened)
 }
 
 // row writes t.cells as a row of the table with these columns.
@@ -236,10 +235,10 @@ func shortProcedure(r *record.Transaction, mark string) string {
 	return r.ProgramVersion() + " " + operation
 }
 
-// Headings returns the headings of the table of "transactions", "connections", "packets", "stats"
-// or "rates".
+// Headings returns the headings of the table of "transactions", "connections", "packets", "stats",
+// "rates" or "files".
 func Headings(of string) []string {
-	return headings(map[string][]column{"transactions": transactionColumns, "connections": connectionColumns, "packets": packetColumns, "stats": statsColumns, "rates": ratesColumns}[of])
+	return headings(map[string][]column{"transactions": transactionColumns, "connections": connectionColumns, "packets": packetColumns, "stats": statsColumns, "rates": ratesColumns, "files": filesColumns}[of])
 }
 
 // CheckColumns returns an error unless the table of these records has columns with all these

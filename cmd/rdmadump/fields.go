@@ -26,6 +26,7 @@ var fieldLists = []struct {
 	{"packets", query.Packets},
 	{"check", query.Findings},
 	{"stats", viewNamed("stats").fields},
+	{"files", viewNamed("files").fields},
 	{"rates", ratesView.fields},
 	{"summary", query.New[record.Summary]("summaries")},
 	{"credits", query.New[analyze.Credits]("credits")},

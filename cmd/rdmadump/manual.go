@@ -44,6 +44,11 @@ var viewExamples = map[string]string{
   rdmadump check nfs.pcap -Y 'severity == error' --time local
   rdmadump check --explain xid-mismatch   explain a rule
   rdmadump check nfs.pcap -o json --jq 'select(.rule == "xid-mismatch") | .packet'`,
+	"files": `  rdmadump files nfs.pcap                 list files, largest total latency first
+  rdmadump files nfs.pcap -Y 'removed != null'
+                                          who removed which file, and when
+  rdmadump files nfs.pcap --sort -written --top 10
+  rdmadump files nfs.pcap -Y 'operation == WRITE' -e file -e latency.max_ns`,
 	"stats": `  rdmadump stats nfs.pcap                 sum up by operation, largest total latency first
   rdmadump stats nfs.pcap -Y 'latency > 1ms'
   rdmadump stats nfs.pcap --by client,operation --top 5
@@ -84,8 +89,8 @@ rdmadump-filter - the expressions of rdmadump -Y
 field is named as in JSON (**latency_ns**), as in Wireshark (**rpcordma.xid**), or by
 the heading of its column (**LATENCY**). The command **rdmadump fields** *VIEW* lists
 them. **overview**, **extract** and **export** use the fields of transactions, but
-**export --format pcapng** those of packets; **stats** uses those of transactions, or
-those of its rows; **live** uses those of its view.
+**export --format pcapng** those of packets; **stats** and **files** use those of transactions, or
+those of their rows; **live** uses those of its view.
 
 # COMPARISONS
 
@@ -221,7 +226,7 @@ error:
 func filterPage() []byte {
 	var b strings.Builder
 	b.WriteString(filterManual)
-	for _, l := range fieldLists[:5] {
+	for _, l := range fieldLists[:6] {
 		fmt.Fprintf(&b, "# FIELDS OF %s\n\n", strings.ToUpper(l.view))
 		for _, f := range l.fields.List() {
 			if query.InTables(f.Path) { // They are listed once, below.

@@ -156,7 +156,7 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 		return nil, err
 	}
 	s.decode = s.decode || slices.ContainsFunc(s.paths(f), query.Decoded)
-	s.files = slices.ContainsFunc(append(s.paths(f), s.look.columns...), namesFile) ||
+	s.files = v.name == "files" || slices.ContainsFunc(append(s.paths(f), s.look.columns...), namesFile) ||
 		v.name == "transactions" && s.columns == nil && (s.json || s.look.wide || s.filter != nil)
 	s.ladder = v.name == "transactions" && len(s.xids) > 0 && !s.json && s.columns == nil
 	return s, nil
@@ -237,7 +237,7 @@ func (s *settings) parseFilter(source string) error {
 	if s.filter, rows = query.Compile(source, s.view.fields); rows == nil {
 		return nil
 	}
-	return fmt.Errorf("with stats, a filter may use transaction fields or stats fields, but not both: %w", err)
+	return fmt.Errorf("with %s, a filter may use the fields of transactions or those of %s, but not both: %w", s.view.name, s.view.fields.Of(), err)
 }
 
 // parseOrder determines the field to sort by, if any.

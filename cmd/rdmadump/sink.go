@@ -145,6 +145,8 @@ func cloned(r any) (kept any, bytes int) {
 		return r, 0
 	case *analyze.Rate:
 		return r, 0
+	case *analyze.File:
+		return r, 0
 	case *record.Transaction:
 		if r.RPC == nil {
 			return r.Clone(), r.CloneBytes()

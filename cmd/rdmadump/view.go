@@ -69,6 +69,14 @@ var views = []*view{
 		fields: query.Transactions, filters: "RPCs (by the fields of transactions)", without: []string{"field", "count"}, open: overview, light: true,
 	},
 	{
+		name: "files", short: "List files: path, reads, writes, latency, who created, renamed or removed it",
+		fields: query.New[analyze.File]("files", filesHeadings...), summed: query.Transactions, filters: "RPCs (by the fields of transactions) or files", flags: []string{"columns", "sort", "top"}, top: "-total_ns", open: files, light: true,
+		csv: []string{
+			"file", "file_handle", "server", "operations", "errors", "bytes_read", "bytes_written", "latency.p50_ns", "latency.p90_ns", "latency.p99_ns", "latency.max_ns",
+			"created.time", "created.client", "created.uid", "renamed.time", "renamed.client", "renamed.uid", "renamed.from", "removed.time", "removed.client", "removed.uid",
+		},
+	},
+	{
 		name: "stats", short: "Sum up transactions by operation or any field (--by): counts, bytes, latency",
 		fields: query.New[analyze.Stats]("stats", statsHeadings...), summed: query.Transactions, filters: "RPCs (by the fields of transactions) or rows", flags: statsFlags, top: "-total_ns", open: stats, light: true,
 		csv: []string{
@@ -348,9 +356,35 @@ func rates(s *sink) (dissect.Handler, func()) {
 	}
 }
 
+// files shows a row for each file after the last record.
+func files(s *sink) (dissect.Handler, func()) {
+	table := analyze.NewFiles(s.memory / 8)
+	h := dissect.Handler{Transaction: func(r *record.Transaction) error {
+		if s.asked(r) && s.sums(r) {
+			table.Add(r)
+		}
+		return s.status()
+	}}
+	return h, func() {
+		var rows []*analyze.File
+		show := func(r any) error {
+			rows = append(rows, r.(*analyze.File))
+			return nil
+		}
+		for _, r := range table.Rows() {
+			s.take(r, show)
+		}
+		s.release()
+		if len(rows) > 0 || !s.json && s.columns == nil && s.filter == nil {
+			s.fail(render.Files(s.w, s.theme, s.width, s.start, rows))
+		}
+	}
+}
+
 // stats shows a table of sums after the last record.
 func stats(s *sink) (dissect.Handler, func()) {
 	table := s.by.table()
+	table.Limit(s.memory / 8)
 	h := dissect.Handler{Transaction: func(r *record.Transaction) error {
 		if s.asked(r) && s.sums(r) {
 			table.Add(r)

@@ -89,7 +89,7 @@ type Transaction struct {
 	Principal         Opt[string]       `json:"principal" doc:"Name of the RPCSEC_GSS principal that made the Call; null without RPCSEC_GSS, and if the capture does not show the name: Kerberos encrypts it."`
 	File              Opt[string]       `json:"file" doc:"Path, after the RPC, of the file or directory that the RPC acted on: for REMOVE the path that it removed, for RENAME the new path. If the capture shows only the last directories of the path, it begins with the short form of the handle of the topmost one, such as fh:0x62d40c52/notes.txt; null if the capture shows no name." alias:"nfs.full_name"`
 	FileFrom          Opt[string]       `json:"file_from" doc:"Path that the file had before a RENAME that succeeded; null for other RPCs."`
-	FileHandle        Opt[string]       `json:"file_handle" doc:"Handle in hex of the file or directory that the RPC acted on; null if the capture does not show it." alias:"nfs.fhandle"`
+	FileHandle        Opt[string]       `json:"file_handle" doc:"Handle in hex of the file or directory that the RPC acted on; null if the capture does not show it."`
 	Transport         string            `json:"transport" doc:"Transport protocol that carried the transaction." values:"RoCEv2,RoCEv1,InfiniBand,iWARP"`
 	Call              *Message          `json:"call" doc:"The Call; null if the capture does not contain it."`
 	Reply             *Message          `json:"reply" doc:"The Reply; null if the capture does not contain one."`
@@ -112,7 +112,8 @@ type Transaction struct {
 	Retransmitted     int               `json:"retransmitted" doc:"Number of packets of the transaction that were retransmitted." alias:"retr"`
 	Findings          []string          `json:"findings" doc:"Ids of the rules of all findings about the transaction, each once."`
 
-	// FileUses lists the files that the RPC acted on. It is filled in only with the option Files of
+	// FileUses lists the files that the RPC acted on: File, and others that it read, wrote, created, renamed or
+	// removed. It is filled in only with the option Files of
 	// package dissect, as are File, FileFrom and FileHandle.
 	FileUses []FileUse `json:"-"`
 

@@ -172,7 +172,7 @@ func (t *Table) resolve(x *txn, reply *nfs.Message) {
 		}
 	}
 	f.call.Call(p.program, p.version, p.procedure, nfs.NewStream(s.arguments, f.holes[before:]))
-	principal := nfs.Principal(x.rec.Operations)
+	principal, last := nfs.Principal(x.rec.Operations), record.FileUse{}
 	for _, u := range f.Apply(x.cs.serverOf(), &f.call, reply) {
 		use := record.FileUse{File: u.Path(), From: u.From, Change: changes[u.Change]}
 		if u.File != nil {
@@ -181,10 +181,17 @@ func (t *Table) resolve(x *txn, reply *nfs.Message) {
 		if u.Done {
 			use.ReadBytes, use.WrittenBytes = movedBy(&f.call, reply, u.Op)
 		}
-		s.add(use)
-		if op := f.call.Ops[u.Op].Name; principal == "" || op == principal {
-			s.path, s.from, s.handle = use.File, use.From, use.Handle
+		if use.Change != "" || use.ReadBytes+use.WrittenBytes > 0 {
+			s.add(use)
 		}
+		if op := f.call.Ops[u.Op].Name; principal == "" || op == principal {
+			last = use
+		}
+	}
+	s.path, s.from, s.handle = last.File, last.From, last.Handle
+	last.ReadBytes, last.WrittenBytes = 0, 0 // they are counted
+	if last.File != "" || last.Handle != "" {
+		s.add(last)
 	}
 	t.limitFiles()
 }
