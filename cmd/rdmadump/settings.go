@@ -50,6 +50,7 @@ type settings struct {
 	rpc        bool // records contain decoded arguments and results
 	decode     bool // arguments and results are decoded, for rpc, for packet trees or for a filter
 	files      bool // file handles are resolved
+	decoded    bool // fields of the decoded arguments and results are used
 	ladder     bool // transactions are drawn as ladder diagrams
 	look       appearance
 	notes      []string // messages about the flags for standard error
@@ -155,7 +156,8 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 	if err := s.parseOrder(f, whole); err != nil {
 		return nil, err
 	}
-	s.decode = s.decode || slices.ContainsFunc(s.paths(f), query.Decoded)
+	s.decoded = slices.ContainsFunc(s.paths(f), query.Decoded)
+	s.decode = s.decode || s.decoded
 	s.files = v.name == "files" || slices.ContainsFunc(append(s.paths(f), s.look.columns...), namesFile) ||
 		v.name == "transactions" && s.columns == nil && (s.json || s.look.wide || s.filter != nil)
 	s.ladder = v.name == "transactions" && len(s.xids) > 0 && !s.json && s.columns == nil

@@ -19,6 +19,7 @@ type connections struct {
 	hosts  hosts
 	routes routes
 	queues map[queueKey]*flow
+	latest [16]*flow // InfiniBand: found lately, by a hash of the source and the queue pair
 
 	conns     Conn              // head of the list of all, by age
 	ids       int               // number of IDs that are assigned
@@ -168,6 +169,7 @@ func (cs *connections) finish(c *Conn) {
 		if f == nil {
 			continue
 		}
+		cs.operations.forgetAll(f)
 		f.ops, f.window = ledger{}, nil // a timer queue may keep the connection for a while
 		cs.operations.buffers.back(f.buffer)
 		f.buffer = nil

@@ -30,6 +30,7 @@ type tcpStreams struct {
 func (t *Tracker) Segment(s *TCP) (verdict PacketVerdict, iwarp bool) {
 	cur := currentPacket{at: s.At}
 	t.now = s.At
+	t.operations.reclaim()
 	iwarp = t.tcp.segment(s, &cur)
 	cur.FPDUs = t.tcp.iwarp.fpdus
 	return cur.PacketVerdict, iwarp
@@ -346,7 +347,7 @@ func (ts *tcpStreams) holdSegment(f *flow, s *TCP, cur *currentPacket) {
 	i, found := f.held().find(octets, s.Seq)
 	if found {
 		ts.operations.noteHeldRetransmission(f, i, cur, nil)
-		item := &f.window.items[f.window.order[i].item]
+		item := f.window.at(i)
 		if len(s.Payload) > len(item.data) { // the longer copy is kept
 			grown := int64(len(s.Payload) - len(item.data))
 			f.window.bytes += int(grown)
@@ -375,7 +376,7 @@ func (ts *tcpStreams) drainSegments(f *flow, cur *currentPacket) {
 	taken, own := 0, currentPacket{}
 	for ; taken < len(f.window.order); taken++ {
 		seq := f.window.order[taken].seq
-		item := &f.window.items[f.window.order[taken].item]
+		item := f.window.at(taken)
 		delta := octets.delta(seq, w.next)
 		if delta > 0 {
 			break

@@ -28,8 +28,10 @@ func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) *rpcBody {
 	}
 	x.named = b.message.AppendNames(x.named[:0])
 	x.namedAll = b.message.Named
-	x.charge(nameCost * int64(cap(x.named)))
-	r.Operations = x.named
+	x.charge(nameCost * int64(len(x.named)))
+	if len(x.named) > 0 || b.message.Named {
+		r.Operations = x.named
+	}
 	t.noteFiles(x, rpc, payload, b)
 	return b
 }
