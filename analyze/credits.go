@@ -40,7 +40,8 @@ type CreditPoint struct {
 type CreditTimeline struct {
 	steps     []creditStep
 	requested []uint32
-	evicted   int // transactions beyond the limit
+	evicted   int        // transactions beyond the limit
+	earlier   creditStep // the last Reply before the timeline, if earlier.delta is not 0
 }
 
 // creditStep is a Call that was sent or a Reply that was received.
@@ -71,6 +72,17 @@ func (c *CreditTimeline) Add(r *record.Transaction) {
 	c.steps = append(c.steps, creditStep{to, r.Reply.LastPacket, -1, r.Reply.Credits})
 }
 
+// Earlier takes a transaction that ended before the timeline begins, because its Reply granted the credits that hold
+// at the beginning.
+func (c *CreditTimeline) Earlier(r *record.Transaction) {
+	if r.Call == nil || !r.LatencyNS.Known() {
+		return
+	}
+	if _, at := interval(r, 0); c.earlier.delta == 0 || at >= c.earlier.time {
+		c.earlier = creditStep{at, r.Reply.LastPacket, -1, r.Reply.Credits}
+	}
+}
+
 // Finish returns the timeline of a connection that was last seen at end.
 func (c *CreditTimeline) Finish(connection int, direction record.Direction, end record.Time) *Credits {
 	slices.SortStableFunc(c.steps, func(a, b creditStep) int {
@@ -87,6 +99,10 @@ func (c *CreditTimeline) Finish(connection int, direction record.Direction, end 
 	var granted record.Opt[uint32]
 	var since record.Time // time at which the limit was reached
 	atLimit := false
+	if e := &c.earlier; e.delta != 0 {
+		granted = record.Some(e.granted)
+		out.Points = append(out.Points, CreditPoint{e.time, 0, granted})
+	}
 	for _, s := range c.steps {
 		inFlight += int(s.delta)
 		if s.delta < 0 && granted != record.Some(s.granted) {

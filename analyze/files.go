@@ -12,9 +12,9 @@ import (
 type File struct {
 	Type         string                 `json:"type" doc:"The record's type, always \"file\"." values:"file"`
 	Server       record.Opt[string]     `json:"server" doc:"Address of the server that has the file; null if the capture does not show it."`
-	File         record.Opt[string]     `json:"file" doc:"Path of the file after the last RPC that acted on it. If the capture shows only the last directories of the path, it begins with the short form of the handle of the topmost one, such as fh:0x62d40c52/notes.txt; null if the capture shows no name, and for the record that sums up the files for which the memory limit leaves no room." alias:"nfs.full_name"`
+	File         record.Opt[string]     `json:"file" doc:"Path of the file after the last RPC that acted on it. If the capture shows only the last directories of the path, it begins with the short form of the handle of the topmost one, such as fh:0x62d40c52/notes.txt; null if the capture shows no name, and for the record that sums up the files for which the memory limit leaves no space." alias:"nfs.full_name"`
 	FileHandle   record.Opt[string]     `json:"file_handle" doc:"Handle of the file in hex; null if the capture does not show it."`
-	Others       int                    `json:"others,omitzero" doc:"Present in the record that sums up the files for which the memory limit leaves no room: the number of times that RPCs acted on them."`
+	Others       int                    `json:"others,omitzero" doc:"Present in the record that sums up the files for which the memory limit leaves no space: the number of times that RPCs acted on them."`
 	Operations   int                    `json:"operations" doc:"Number of RPCs that acted on the file."`
 	Errors       int                    `json:"errors" doc:"Number of these RPCs that failed: the capture contains no Call or no Reply, the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status."`
 	BytesRead    int64                  `json:"bytes_read" doc:"Number of bytes of the file that the Replies to READ returned."`

@@ -15,7 +15,7 @@ import (
 type Stats struct {
 	Type          string         `json:"type" doc:"The record's type, always \"stats\"." values:"stats"`
 	GroupBy       string         `json:"group_by" doc:"What the transactions are grouped by: program, procedure, operation, or the names of fields of transactions, with commas between them." reused:"by"`
-	Name          string         `json:"name" doc:"Name of the group: of the program, procedure or operation, or the values of the fields; \"others\" sums up the groups for which the memory limit leaves no room."`
+	Name          string         `json:"name" doc:"Name of the group: of the program, procedure or operation, or the values of the fields; \"others\" sums up the groups for which the memory limit leaves no space."`
 	Group         []string       `json:"group" doc:"Values of what group_by names, in the same order; null for \"others\"."`
 	Count         int            `json:"count" doc:"Number of transactions."`
 	Complete      int            `json:"complete" doc:"Number of transactions with both a Call and a Reply."`

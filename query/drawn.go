@@ -47,16 +47,19 @@ var ofTransactions = []drawnField{
 		}
 		return timeValue(r.Start())
 	}),
-	{Field{Path: timeRelative, Type: "number", Doc: "Time from the first packet of the capture to that of the transaction, in seconds.", raw: func(r any) any {
-		if at, known := startOf(r.(*record.Transaction)); known {
-			return at
+	relative(func(r *record.Transaction) (record.Time, record.Time, bool) {
+		if r.Call == nil && r.Reply == nil {
+			return 0, 0, false
 		}
-		return nil
-	}}, func(r any) any {
-		if at, known := startOf(r.(*record.Transaction)); known {
-			return float64(at)
+		return r.Start(), r.CaptureStart(), true
+	}, "that of the transaction"),
+	added("ip.src", "address", "Address that the Call came from.", func(r *record.Transaction) any { return sender(r).Any() }),
+	added("ip.dst", "address", "Address that the Call went to.", func(r *record.Transaction) any { return receiver(r).Any() }),
+	{Field{Path: "udp.port", Type: "number", List: true, Doc: "UDP port of RoCEv2, which is 4791 at the receiver; the other port may be different for each packet, so rdmadump packets filters by it."}, func(r any) any {
+		if r.(*record.Transaction).Transport == "RoCEv2" {
+			return []any{portRoCE}
 		}
-		return nil
+		return []any{}
 	}},
 	{Field{Path: "ip.addr", Type: "address", List: true, Doc: "Addresses of both ends."}, func(r any) any {
 		t := r.(*record.Transaction)

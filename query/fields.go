@@ -52,8 +52,8 @@ type recordFields struct {
 // Transactions, Connections and Findings are the fields of these record types.
 var (
 	Transactions Fields = fieldsOf("transactions", reflect.TypeFor[record.Transaction](), func() []drawnField { return slices.Concat(ofTransactions, ofPrograms(), ofTables()) })
-	Connections  Fields = fieldsOf("connections", reflect.TypeFor[record.Connection](), func() []drawnField { return ofConnections })
-	Findings     Fields = fieldsOf("findings", reflect.TypeFor[record.Finding](), nil)
+	Connections  Fields = fieldsOf("connections", reflect.TypeFor[record.Connection](), func() []drawnField { return slices.Concat(ofConnections, ofProtocols()) })
+	Findings     Fields = fieldsOf("findings", reflect.TypeFor[record.Finding](), func() []drawnField { return ofFindings })
 )
 
 // New returns the fields of another record type, as its tags describe them; of is the name

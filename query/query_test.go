@@ -199,7 +199,7 @@ func TestEveryField(t *testing.T) {
 
 // TestShown: values can be typed as tables show them.
 func TestShown(t *testing.T) {
-	const callback, errors, nfs = "rocev2-callback41.pcap.zst", "rocev2-errors.pcap.zst", "rocev2-nfs41.pcap.zst"
+	const iwarp, callback, errors, nfs = "iwarp-nfs41.pcap.zst", "rocev2-callback41.pcap.zst", "rocev2-errors.pcap.zst", "rocev2-nfs41.pcap.zst"
 	for _, c := range []struct {
 		capture, source, same string
 		fields                query.Fields
@@ -211,6 +211,18 @@ func TestShown(t *testing.T) {
 		{errors, `status == complete`, `status == "complete"`, query.Transactions},
 		{callback, `dir == back`, `direction == "backward"`, query.Transactions},
 		{callback, `DIR != back`, `direction == "forward"`, query.Transactions},
+		{callback, `rpc and udp and infiniband and not tcp`, `transport == "RoCEv2"`, query.Transactions},
+		{callback, `ip.src == 192.168.77.1`, `direction == "backward"`, query.Transactions},
+		{callback, `ip.dst == 192.168.77.1`, `direction == "forward"`, query.Transactions},
+		{callback, `udp.port == 4791 and ip.addr == 192.168.77.2`, `id > 0`, query.Transactions},
+		{callback, `frame.number in {30 37}`, `call.packet in [30, 37] or reply.packet in [30, 37]`, query.Transactions},
+		{iwarp, `tcp.port == 20049 and tcp and iwarp_mpa and rpcordma`, `id >= 0`, query.Connections},
+		{iwarp, `iwarp_ddp_rdmap and not udp and not infiniband`, `transport == "iWARP"`, query.Transactions},
+		{callback, `udp.port == 4791 and udp and rpcordma`, `id >= 0`, query.Connections},
+		{callback, `not (tcp.port == 20049 or tcp)`, `id >= 0`, query.Connections},
+		{callback, `frame.time_relative < 8`, `first < 2026-11-21T05:19:57.640067Z`, query.Connections},
+		{errors, `ip.addr == 192.168.77.2`, `client != null`, query.Findings},
+		{errors, `frame.time_relative >= 0.001`, `packet > 1`, query.Findings},
 		{errors, `at_fault == client`, `at_fault == "client"`, query.Findings},
 		{errors, `client == at_fault`, `at_fault == "client"`, query.Findings},
 		{callback, `conn == 1`, `connection == 1`, query.Transactions},
@@ -321,7 +333,7 @@ func TestErrors(t *testing.T) {
 		{`xid and reply.credit > 5`, "unknown field \"reply.credit\"; similar: reply.credits", "        ^~~~~~~~~~~~", query.Transactions},
 		{`bth.psnn == 5`, "unknown field \"bth.psnn\"; similar: bth.psn", "^~~~~~~~", query.Packets},
 		{`psn == 5`, "unknown field \"psn\"; similar: ", "^~~", query.Packets},
-		{`ip.src == 10.0.0.1`, "unknown field \"ip.src\"; connections and packets have this field", "^~~~~~", query.Transactions},
+		{`eth.src == 10.0.0.1`, "unknown field \"eth.src\"; similar: ip.src; packets have this field", "^~~~~~~", query.Transactions},
 		{`xid ==`, "something is missing at the end", "      ^", query.Transactions},
 		{`xid == 1 nonsense`, "unexpected nonsense; and, or, or an operator", "         ^~~~~~~~", query.Transactions},
 		{`(xid == 1`, "something is missing at the end", "         ^", query.Transactions},

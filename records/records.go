@@ -36,6 +36,7 @@ var types = map[string]reflect.Type{
 	"overview":    reflect.TypeFor[analyze.Overview](),
 	"stats":       reflect.TypeFor[analyze.Stats](),
 	"rate":        reflect.TypeFor[analyze.Rate](),
+	"file":        reflect.TypeFor[analyze.File](),
 	"credits":     reflect.TypeFor[analyze.Credits](),
 	"handles":     reflect.TypeFor[analyze.Handles](),
 }

@@ -112,7 +112,7 @@ var explanations = []Explanation{
 	{"stats", "FIT 64K", "Share of the RPCs with chunks whose Call and largest possible Reply fit into 64 KiB, so that they would have needed no chunks with this inline threshold. The largest possible Reply is the one that fills the chunks that the Call offers."},
 	{"stats", "~", "The percentile is an estimate within 1 percent, because there were too many latencies to keep all of them."},
 
-	{"files", "FILE", "Path of the file or directory after the last RPC that acted on it; fh: and a number is the short form of a file handle whose path the capture does not show. On a terminal, only the end of a long path may be shown. The row others sums up the files for which the memory limit leaves no room."},
+	{"files", "FILE", "Path of the file or directory after the last RPC that acted on it; fh: and a number is the short form of a file handle whose path the capture does not show. On a terminal, only the end of a long path may be shown. The row others sums up the files for which the memory limit leaves no space."},
 	{"files", "SERVER", "Address of the server. This column is only shown if it has at least two different values."},
 	{"files", "OPS", "Number of RPCs that acted on the file."},
 	{"files", "ERR", "Number of these RPCs that failed."},

@@ -322,6 +322,7 @@ func exportRPCTCP(r *exportRun) (string, error) {
 func exportRecords(r *exportRun) (string, error) {
 	out := bufio.NewWriterSize(r.out, 1<<16)
 	var line []byte
+	r.files = true
 	counts := map[string]int64{}
 	write := func(kind string, record any) error {
 		counts[kind]++

@@ -163,7 +163,11 @@ Some names mean something else than one may expect:
 **rdma_operation**: *operation == "RDMA Write"*.
 
 **ip.src**, **ip.dst**
-: In connections, the client and the server. **ip.addr** is either.
+: In transactions, the addresses that the Call came from and went to; in connections, the client and the server.
+**ip.addr** is either.
+
+**udp.port**
+: In transactions and connections, 4791 for RoCEv2. In packets, both ports of the packet.
 
 **client**, **server**
 : In connections, their address, with or without the port. For RoCE and InfiniBand, this

@@ -215,7 +215,8 @@ func connections(s *sink) (dissect.Handler, func()) {
 			if s.asked(r) {
 				carried[r.Connection] = true
 			}
-			if !s.timeline || !s.overlaps(r.Start(), endOf(r)) || !s.wantsConnection(r.Connection) {
+			earlier := s.from.set && endOf(r) < s.since
+			if !s.timeline || !earlier && !s.overlaps(r.Start(), endOf(r)) || !s.wantsConnection(r.Connection) {
 				return nil
 			}
 			t := lines[r.Connection]
@@ -223,7 +224,11 @@ func connections(s *sink) (dissect.Handler, func()) {
 				t = &timelines{}
 				lines[r.Connection] = t
 			}
-			t.add(r)
+			if earlier {
+				t.credits(r).Earlier(r)
+			} else {
+				t.add(r)
+			}
 			return nil
 		}
 	}
@@ -246,12 +251,16 @@ type timelines struct {
 
 // add adds a transaction.
 func (t *timelines) add(r *record.Transaction) {
-	if r.Direction == record.Backward {
-		t.backward.Add(r)
-	} else {
-		t.forward.Add(r)
-	}
+	t.credits(r).Add(r)
 	t.handles.Add(r)
+}
+
+// credits returns the timeline of the credits that a transaction uses.
+func (t *timelines) credits(r *record.Transaction) *analyze.CreditTimeline {
+	if r.Direction == record.Backward {
+		return &t.backward
+	}
+	return &t.forward
 }
 
 // timelines draws the charts of a connection.

@@ -21,6 +21,7 @@ const filesCost = 512
 // fileTable resolves file handles for all connections.
 type fileTable struct {
 	*files.Resolver
+	budget      *budget.Budget
 	share       budget.Share
 	limit       int64
 	call, reply nfs.Message
@@ -31,7 +32,7 @@ type fileTable struct {
 
 // newFileTable returns a table whose memory is charged to a budget.
 func newFileTable(b *budget.Budget) *fileTable {
-	t := &fileTable{Resolver: files.New(), limit: b.Limit / 8, light: nfs.Message{Limit: -1}}
+	t := &fileTable{Resolver: files.New(), budget: b, limit: b.Limit / 8, light: nfs.Message{Limit: -1}}
 	t.call.Wanted, t.reply.Wanted = files.Wanted, files.Wanted
 	t.Charge = func(bytes int64) {
 		if t.share.Bytes() == 0 && bytes > 0 {
@@ -87,9 +88,9 @@ func (cs *connState) serverOf() string {
 	return cs.conn.Host(cs.conn.Setup().Client.Or(0).Other()).Known().Or("")
 }
 
-// noteFiles records which files a Call acts on. b is the Call decoded without values, or nil.
-func (t *Table) noteFiles(x *txn, rpc *oncrpc.Header, payload []byte, b *rpcBody) {
-	if t.files == nil || x.control {
+// note records which files a Call acts on. b is the Call decoded without values, or nil.
+func (t *fileTable) note(x *txn, rpc *oncrpc.Header, payload []byte, b *rpcBody) {
+	if t == nil || x.control {
 		return
 	}
 	var m *nfs.Message
@@ -101,11 +102,11 @@ func (t *Table) noteFiles(x *txn, rpc *oncrpc.Header, payload []byte, b *rpcBody
 		return
 	}
 	p := &x.procedure
-	file, ok := t.files.Single(x.cs.serverOf(), files.Procedure{Program: p.program, Version: p.version, Procedure: p.procedure}, m, body)
+	file, ok := t.Single(x.cs.serverOf(), files.Procedure{Program: p.program, Version: p.version, Procedure: p.procedure}, m, body)
 	if ok && file == nil || !ok && nfs.ProgramName(p.program) == "" {
 		return
 	}
-	x.files = t.files.state()
+	x.files = t.state()
 	x.files.file = file
 	x.charge(filesCost)
 	if !ok {
@@ -115,31 +116,31 @@ func (t *Table) noteFiles(x *txn, rpc *oncrpc.Header, payload []byte, b *rpcBody
 	}
 }
 
-// answerFiles resolves the files of a transaction with the results in its Reply.
-func (t *Table) answerFiles(x *txn, h *rpcrdma.Header, body []byte) {
+// answer resolves the files of a transaction with the results in its Reply.
+func (t *fileTable) answer(x *txn, h *rpcrdma.Header, body []byte) {
 	s := x.files
 	if s == nil {
 		return
 	}
-	f, p := t.files, &x.procedure
-	f.holes = f.holes[:0]
+	p := &x.procedure
+	t.holes = t.holes[:0]
 	for i := range h.WriteEnds {
-		f.holes = append(f.holes, nfs.Hole{Position: -1, Length: rpcrdma.Length(h.WriteChunk(i))})
+		t.holes = append(t.holes, nfs.Hole{Position: -1, Length: rpcrdma.Length(h.WriteChunk(i))})
 	}
-	results := nfs.NewStream(body, f.holes)
+	results := nfs.NewStream(body, t.holes)
 	if s.file != nil {
-		f.light.Reply(p.program, p.version, p.procedure, results)
+		t.light.Reply(p.program, p.version, p.procedure, results)
 		use := record.FileUse{}
-		use.ReadBytes, use.WrittenBytes = moved(&f.light, body)
+		use.ReadBytes, use.WrittenBytes = moved(&t.light, body)
 		t.single(x, use)
 		return
 	}
-	f.reply.Reply(p.program, p.version, p.procedure, results)
-	t.resolve(x, &f.reply)
+	t.reply.Reply(p.program, p.version, p.procedure, results)
+	t.resolve(x, &t.reply)
 }
 
-// endFiles resolves the files of a transaction whose Reply has no results, or is missing.
-func (t *Table) endFiles(x *txn) {
+// end resolves the files of a transaction whose Reply has no results, or is missing.
+func (t *fileTable) end(x *txn) {
 	switch s := x.files; {
 	case s == nil || s.resolved:
 	case s.file != nil:
@@ -150,41 +151,41 @@ func (t *Table) endFiles(x *txn) {
 }
 
 // single fills in the only file of a transaction.
-func (t *Table) single(x *txn, use record.FileUse) {
+func (t *fileTable) single(x *txn, use record.FileUse) {
 	s := x.files
 	s.resolved = true
 	s.path, s.handle = s.file.Path(), s.file.HexHandle()
 	use.File, use.Handle = s.path, s.handle
 	s.uses = append(s.uses[:0], use)
-	t.limitFiles()
+	t.limitMemory()
 }
 
 // resolve decodes the arguments of a Call, applies the RPC, and fills in the files of the
 // transaction. The file of the record is that of the last operation that the RPC was sent for.
-func (t *Table) resolve(x *txn, reply *nfs.Message) {
-	s, f, p := x.files, t.files, &x.procedure
+func (t *fileTable) resolve(x *txn, reply *nfs.Message) {
+	s, p := x.files, &x.procedure
 	s.resolved = true
-	f.holes = x.readHoles(f.holes[:0])
+	t.holes = x.readHoles(t.holes[:0])
 	before := 0
-	for i := range f.holes {
-		if f.holes[i].Position -= s.at; f.holes[i].Position < 0 {
+	for i := range t.holes {
+		if t.holes[i].Position -= s.at; t.holes[i].Position < 0 {
 			before++
 		}
 	}
-	f.call.Call(p.program, p.version, p.procedure, nfs.NewStream(s.arguments, f.holes[before:]))
+	t.call.Call(p.program, p.version, p.procedure, nfs.NewStream(s.arguments, t.holes[before:]))
 	principal, last := nfs.Principal(x.rec.Operations), record.FileUse{}
-	for _, u := range f.Apply(x.cs.serverOf(), &f.call, reply) {
+	for _, u := range t.Apply(x.cs.serverOf(), &t.call, reply) {
 		use := record.FileUse{File: u.Path(), From: u.From, Change: changes[u.Change]}
 		if u.File != nil {
 			use.Handle = u.File.HexHandle()
 		}
 		if u.Done {
-			use.ReadBytes, use.WrittenBytes = movedBy(&f.call, reply, u.Op)
+			use.ReadBytes, use.WrittenBytes = movedBy(&t.call, reply, u.Op)
 		}
 		if use.Change != "" || use.ReadBytes+use.WrittenBytes > 0 {
 			s.add(use)
 		}
-		if op := f.call.Ops[u.Op].Name; principal == "" || op == principal {
+		if op := t.call.Ops[u.Op].Name; principal == "" || op == principal {
 			last = use
 		}
 	}
@@ -193,7 +194,7 @@ func (t *Table) resolve(x *txn, reply *nfs.Message) {
 	if last.File != "" || last.Handle != "" {
 		s.add(last)
 	}
-	t.limitFiles()
+	t.limitMemory()
 }
 
 // changes maps the changes of names to the values in records.
@@ -221,14 +222,13 @@ func (s *fileState) add(use record.FileUse) {
 	}
 }
 
-// limitFiles forgets files until the table is within its limit. It is not counted as evicted state,
+// limitMemory forgets files until the table is within its limit. It is not counted as evicted state,
 // because the names of a file come again with its next LOOKUP or OPEN.
-func (t *Table) limitFiles() {
-	f := t.files
-	for f.share.Bytes() > f.limit && f.Resolver.Evict() {
+func (t *fileTable) limitMemory() {
+	for t.share.Bytes() > t.limit && t.Resolver.Evict() {
 		t.budget.Evicted[budget.FileNames]++
 	}
-	t.budget.Touch(&f.share)
+	t.budget.Touch(&t.share)
 }
 
 // opWrite is the number of WRITE in a COMPOUND.
