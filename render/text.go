@@ -26,12 +26,17 @@ type Text struct {
 	clock clock
 	live  bool
 
+	withoutFiles bool // the column FILE is not wanted
 	withFindings bool // a row has the mark of transactions with findings
 }
 
 // Live prepares for live traffic: rows are written one by one, so columns get their usual
 // widths instead of the widths that the first rows need.
 func (t *Text) Live() { t.live = true }
+
+// WithoutFiles leaves out the column with the files of transactions, because the output is not to depend on whether
+// the records have them.
+func (t *Text) WithoutFiles() { t.withoutFiles = true }
 
 // NewText returns a Text that draws on w for a terminal of this width, or without any limit
 // of the width if it is 0.
@@ -161,7 +166,7 @@ func (t *Text) Transaction(r *record.Transaction) error {
 		caller(r, r.Machine, clean),
 		caller(r, r.Principal, clean),
 		procedure,
-		cell{text: t.path(r.FileText())},
+		cell{text: t.path(r)},
 		cell{text: payload(r.Call)},
 		cell{text: payload(r.Reply)},
 		cell{text: query.Forms(r)},
@@ -183,12 +188,15 @@ func caller[T any](r *record.Transaction, fact record.Opt[T], text func(T) strin
 	return c
 }
 
-// path returns a path as a table shows it: on a terminal, the end of a long one.
-func (t *Text) path(path string) string {
-	if t.width == 0 {
-		return clean(path)
+// path returns the path of a transaction's file as the table shows it: on a terminal, the end of a long one.
+func (t *Text) path(r *record.Transaction) string {
+	switch {
+	case t.withoutFiles:
+		return ""
+	case t.width == 0:
+		return clean(r.FileText())
 	}
-	return endOf(clean(path), min(max(t.width/6, 12), 40), t.theme.glyphs.shortened)
+	return endOf(clean(r.FileText()), min(max(t.width/6, 12), 40), t.theme.glyphs.shortened)
 }
 
 // row writes t.cells as a row of the table with these columns.

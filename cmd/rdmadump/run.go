@@ -145,7 +145,7 @@ func (r *runner) run(ctx context.Context, source input) error {
 func (r *runner) dissect(ctx context.Context, source input, s *sink, h dissect.Handler) (*record.Summary, error) {
 	o := r.dissection()
 	o.XIDs = r.xids
-	o.Files = r.files || r.view.name == "transactions" && r.columns == nil && s.width > 0
+	o.Files = r.showsFiles(s.width)
 	r.only(&o)
 	filtered := r.filter != nil || r.summed != nil
 	o.Ahead = (filtered || !r.view.light) && r.count == 0 // With -c, the summary counts only the packets that were needed.

@@ -158,7 +158,7 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 	}
 	s.decoded = slices.ContainsFunc(s.paths(f), query.Decoded)
 	s.decode = s.decode || s.decoded
-	s.files = v.name == "files" || slices.ContainsFunc(append(s.paths(f), s.look.columns...), namesFile) ||
+	s.files = v.name == "files" || v.name == "overview" && s.json || slices.ContainsFunc(append(s.paths(f), s.look.columns...), namesFile) ||
 		v.name == "transactions" && s.columns == nil && (s.json || s.look.wide || s.filter != nil)
 	s.ladder = v.name == "transactions" && len(s.xids) > 0 && !s.json && s.columns == nil
 	return s, nil
@@ -206,6 +206,12 @@ func (s *settings) paths(f *flags) (paths []string) {
 	}
 	paths = append(paths, s.by.paths...)
 	return append(paths, s.order.path)
+}
+
+// showsFiles reports whether the view shows or uses the files of transactions. The table of transactions shows them if
+// it is asked for, or if it has a width, because resolving handles takes time.
+func (s *settings) showsFiles(width int) bool {
+	return s.files || s.view.name == "transactions" && s.columns == nil && width > 0
 }
 
 // namesFile reports whether a field or column of transactions is about the file that they acted on.

@@ -54,6 +54,9 @@ func newSink(set *settings, stdout, notes io.Writer, shown string) *sink {
 	s := &sink{times: times{settings: set}, shown: shown, w: bufio.NewWriterSize(stdout, 1<<16)}
 	s.theme, s.width, s.height = set.look.of(stdout, notes, colored(set.color, stdout))
 	s.text = render.NewText(s.w, s.theme, s.width)
+	if !set.showsFiles(s.width) {
+		s.text.WithoutFiles()
+	}
 	s.packets = render.NewPackets(s.w, s.theme, s.width)
 	s.packets.Tree, s.packets.Bytes = set.tree, set.bytes
 	for _, xid := range set.xids {
