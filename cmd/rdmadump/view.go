@@ -265,8 +265,9 @@ func (t *timelines) credits(r *record.Transaction) *analyze.CreditTimeline {
 
 // timelines draws the charts of a connection.
 func (s *sink) timelines(t *timelines, c *record.Connection) {
-	forward, backward := t.forward.Finish(c.ID, record.Forward, c.Last), t.backward.Finish(c.ID, record.Backward, c.Last)
-	handles := t.handles.Finish(c.ID, c.Last)
+	end := analyze.EndOfCalls(c)
+	forward, backward := t.forward.Finish(c.ID, record.Forward, end), t.backward.Finish(c.ID, record.Backward, end)
+	handles := t.handles.Finish(c.ID, end)
 	height := max(s.height/3, 4)
 	axis := render.Axis{Start: s.start, From: c.First, To: c.Last}
 	if s.from.set {
@@ -367,7 +368,7 @@ func rates(s *sink) (dissect.Handler, func()) {
 
 // files shows a row for each file after the last record.
 func files(s *sink) (dissect.Handler, func()) {
-	table := analyze.NewFiles(s.memory / 8)
+	table := analyze.NewFiles(int64(s.memory) / 8)
 	h := dissect.Handler{Transaction: func(r *record.Transaction) error {
 		if s.asked(r) && s.sums(r) {
 			table.Add(r)
@@ -393,7 +394,7 @@ func files(s *sink) (dissect.Handler, func()) {
 // stats shows a table of sums after the last record.
 func stats(s *sink) (dissect.Handler, func()) {
 	table := s.by.table()
-	table.Limit(s.memory / 8)
+	table.Limit(int64(s.memory) / 8)
 	h := dissect.Handler{Transaction: func(r *record.Transaction) error {
 		if s.asked(r) && s.sums(r) {
 			table.Add(r)
