@@ -19,9 +19,9 @@ var waitTexts = map[record.WaitReason]string{
 	record.CreditLimit:       "waiting for credits",
 }
 
-// waitText returns the words for a reason. It returns a reason that this program does not
+// WaitText returns the words for a reason. It returns a reason that this program does not
 // know unchanged.
-func waitText(reason record.WaitReason) string {
+func WaitText(reason record.WaitReason) string {
 	if text := waitTexts[reason]; text != "" {
 		return text
 	}
@@ -42,8 +42,12 @@ func stalledUntil(r *record.Transaction, w *record.Wait) string {
 		return "until its retransmission after a gap"
 	case record.RetransmitNak:
 		if nak, known := w.NakPacket.Get(); known {
-			if w.BlockingTransaction.Known() && !hasNak(r, nak) {
+			switch {
+			case hasNak(r, nak):
+			case w.BlockingTransaction.Known():
 				return fmt.Sprintf("until its retransmission after the NAK of another RPC in packet %d", nak)
+			default:
+				return fmt.Sprintf("until its retransmission after the NAK of an earlier packet in packet %d", nak)
 			}
 			return fmt.Sprintf("until its retransmission after the NAK in packet %d", nak)
 		}
@@ -51,7 +55,25 @@ func stalledUntil(r *record.Transaction, w *record.Wait) string {
 	case record.RNRNak:
 		return "because the receiver was not ready (RNR NAK)"
 	}
-	return "by " + waitText(w.Reason)
+	return "by " + WaitText(w.Reason)
+}
+
+// shortlyUntil says what stalledUntil says in fewer words.
+func shortlyUntil(w *record.Wait) string {
+	switch w.Reason {
+	case record.RetransmitTimeout:
+		return "until its timeout"
+	case record.RetransmitUnknown, record.RetransmitGap:
+		return "until it retransmitted"
+	case record.RetransmitNak:
+		if nak, known := w.NakPacket.Get(); known {
+			return fmt.Sprintf("until NAK %d", nak)
+		}
+		return "until a NAK"
+	case record.RNRNak:
+		return "until an RNR NAK"
+	}
+	return "by " + WaitText(w.Reason)
 }
 
 // hasNak reports whether a NAK is in the timeline of a transaction. Otherwise it rejected a packet of
@@ -64,9 +86,9 @@ func hasNak(r *record.Transaction, packet int64) bool {
 // underscores is not good enough.
 var endingWords = map[record.Ending]string{record.EndNak: "NAK", record.EndTerminate: "Terminate"}
 
-// endingText says how a connection ended and which side ended it: "retries exhausted
+// EndingText says how a connection ended and which side ended it: "retries exhausted
 // (client)". Tables, charts and the overview use the same words.
-func endingText(how record.Ending, by record.Opt[record.End]) string {
+func EndingText(how record.Ending, by record.Opt[record.End]) string {
 	text := endingWords[how]
 	if text == "" {
 		text = strings.ReplaceAll(string(how), "_", " ")
@@ -80,7 +102,7 @@ func endingText(how record.Ending, by record.Opt[record.End]) string {
 // closedText returns what a table shows of the end of a connection, or "open".
 func closedText(r *record.Connection) string {
 	if end, ended := r.Ended.Get(); ended {
-		return endingText(end.How, end.By)
+		return EndingText(end.How, end.By)
 	}
 	return "open"
 }
