@@ -53,22 +53,23 @@ type creditStep struct {
 
 // Add adds a transaction. It does not keep r.
 func (c *CreditTimeline) Add(r *record.Transaction) {
-	if r.Call == nil {
+	if r.Call == nil || !r.Call.Credits.Known() {
 		return
 	}
 	if len(c.steps) >= 2*maxTransactions {
 		c.evicted++
 		return
 	}
-	if n := len(c.requested); n == 0 || c.requested[n-1] != r.Call.Credits {
-		c.requested = append(c.requested, r.Call.Credits)
+	requested := r.Call.Credits.Or(0)
+	if n := len(c.requested); n == 0 || c.requested[n-1] != requested {
+		c.requested = append(c.requested, requested)
 	}
 	c.steps = append(c.steps, creditStep{r.Call.Time, r.Call.Packet, 1, 0})
 	if !r.LatencyNS.Known() {
 		return
 	}
 	_, to := interval(r, 0)
-	c.steps = append(c.steps, creditStep{to, r.Reply.LastPacket, -1, r.Reply.Credits})
+	c.steps = append(c.steps, creditStep{to, r.Reply.LastPacket, -1, r.Reply.Credits.Or(0)})
 }
 
 // Finish returns the timeline of a connection that was last seen at end.

@@ -182,7 +182,9 @@ func (t *Rates) Add(r *record.Transaction) error {
 		s.add(latency)
 	}
 	if r.Reply != nil && (!s.Credits.Known() || at >= s.creditsAt) {
-		s.Credits, s.creditsAt = record.Some(int(r.Reply.Credits)), at
+		if granted, known := r.Reply.Credits.Get(); known {
+			s.Credits, s.creditsAt = record.Some(int(granted)), at
+		}
 	}
 	t.clock = max(t.clock, at)
 	t.settle(int(max(t.clock-t.start-settleAfter, 0) / t.every))

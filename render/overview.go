@@ -124,7 +124,7 @@ func (v *overview) suggest(command string) {
 // capture writes what the capture contains.
 func (v *overview) capture() {
 	s := v.s
-	text := plural(s.Packets, "packet") + ", " + strconv.FormatInt(s.RDMA, 10) + " of RDMA"
+	text := plural(s.Packets, "packet") + ", " + carried(s)
 	if first, known := s.First.Get(); known {
 		text += ", from " + first.String()[:19] + " UTC, " + Duration(s.Last.Or(first).Sub(first))
 	}
@@ -199,7 +199,7 @@ func (v *overview) health() {
 		pauses = "; " + plural(v.s.PFCPauses, "PFC pause")
 	}
 	switch {
-	case v.s.RDMA == 0:
+	case v.s.RDMA+v.s.RPC == 0:
 		v.line("health", "no RDMA in the capture: neither RoCE, nor iWARP, nor native InfiniBand", v.theme.warn)
 	case trouble != "":
 		v.line("health", packets+": "+trouble+pauses, v.theme.warn)
@@ -557,7 +557,7 @@ func needs(n int64) string {
 // findings writes the rules with findings.
 func (v *overview) findings() {
 	if len(v.o.Findings) == 0 {
-		if v.s.RDMA > 0 {
+		if v.s.RDMA+v.s.RPC > 0 {
 			v.line("check", "no findings", v.theme.good)
 		}
 		return

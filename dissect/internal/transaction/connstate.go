@@ -16,6 +16,7 @@ var serviceUpperLayers = map[uint16]string{20049: upperRPC, 4420: "nvme", 3260: 
 
 const (
 	upperRPC     = "rpcrdma"
+	upperPlain   = "rpc" // over TCP or UDP
 	upperUnknown = "unknown"
 )
 
@@ -174,10 +175,13 @@ func (t *Table) stateOf(c *rdma.Conn) *connState {
 // ServerPort reports whether a port belongs to a known upper layer.
 func (t *Table) ServerPort(port uint16) bool { return serviceUpperLayers[port] != "" }
 
+// RPCPort returns what a TCP or UDP port is used for.
+func (t *Table) RPCPort(udp bool, port uint16) rdma.PortKind { return t.ports.of(udp, port) }
+
 // setUpperLayer sets the upper layer of a connection.
 func (cs *connState) setUpperLayer(upper string) {
 	cs.upper = upper
-	cs.isRPC, cs.undecided = upper == upperRPC, upper == ""
+	cs.isRPC, cs.undecided = upper == upperRPC || upper == upperPlain, upper == ""
 	cs.conn.WantSends(cs.isRPC || cs.undecided)
 }
 
@@ -188,6 +192,10 @@ func (cs *connState) lookUpService() {
 		return
 	}
 	setup := cs.conn.Setup()
+	if setup.RPC {
+		cs.setUpperLayer(upperPlain)
+		return
+	}
 	if id, known := setup.ServiceID.Get(); known && rocev2.IsIPoIB(uint64(id)) {
 		cs.setUpperLayer("ipoib")
 	} else if upper := serviceUpperLayers[setup.Service.Or(0)]; upper != "" {
