@@ -29,6 +29,7 @@ func Overview(to Screen, o *analyze.Overview, s *record.Summary, file string) er
 	}
 	v := overview{theme: to.Theme, width: to.Width, o: o, s: s, file: file}
 	v.capture()
+	v.mountSteps()
 	v.health()
 	v.rpcs()
 	v.time()
@@ -462,6 +463,36 @@ func percents(parts []int64) []int64 {
 		shares[order[i]]++
 	}
 	return shares
+}
+
+// shownSteps is the maximum number of steps of mounts that are shown. If there are more, the first ones that failed
+// are among those that are shown.
+const shownSteps = 8
+
+// mountSteps writes the steps of mounts in their order.
+func (v *overview) mountSteps() {
+	list := v.o.MountSteps
+	shown := 0
+	for i := range list {
+		s := &list[i]
+		failed := !s.OK.Or(false)
+		if shown >= shownSteps && !failed || shown >= 2*shownSteps {
+			continue
+		}
+		shade := ink{}
+		if failed {
+			shade = v.theme.bad
+		}
+		at := Duration(int64(s.Time - v.s.First.Or(s.Time)))
+		v.row(once(shown, "mounts"), part{fmt.Sprintf("%9s  ", at), v.theme.dim}, part{s.Asked + ": ", ink{}}, part{s.Answer, shade})
+		shown++
+	}
+	if left := len(list) - shown; left > 0 {
+		v.row("", part{fmt.Sprintf("and %s", plural(int64(left), "more step")), v.theme.dim})
+	}
+	if len(list) > 0 {
+		v.suggest(`FILE -Y 'portmap || mount'`)
+	}
 }
 
 // slowest writes the RPCs with the longest latency, and the cause of each.
