@@ -57,7 +57,7 @@ func (s *settings) dissection() dissect.Options {
 	ofPackets := s.view.fields == query.Packets
 	return dissect.Options{
 		Memory: s.memory, RPC: s.rpc && !ofPackets, Decode: s.decode && !ofPackets || s.ladder, Tree: s.decode && ofPackets,
-		Unanswered: record.Time(s.unanswered),
+		Unanswered: record.Time(s.unanswered), Ports: s.ports,
 	}
 }
 

@@ -207,7 +207,8 @@ func (rs *recordStreams) search(f *flow, n int) {
 // they were not captured, or are no record mark.
 func (rs *recordStreams) takeMark(f *flow, data []byte, offset int, at uint32, cur *currentPacket) (took int, ok bool) {
 	r := f.stream.records
-	if len(data) == 0 {
+	if len(data) == 0 { // The capture truncated the segment, and the missing part may contain whole records.
+		f.missing = true
 		return 0, false
 	}
 	if r.marked == 0 && !r.inside {

@@ -237,7 +237,7 @@ func (m *message) findRPC() (call, found bool) {
 func (cs *connState) call(m *message) {
 	t, h, side := cs.table, m.header, m.side
 	if old := cs.open[side][h.XID]; old != nil {
-		if m.plain && repeatsCall(old, m) {
+		if m.plain && mayRepeat(old, m) {
 			noteSentAgain(old, m, record.EventCall)
 			return
 		}

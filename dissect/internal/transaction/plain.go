@@ -41,6 +41,16 @@ func (cs *connState) plainMessage(o *rdma.Operation) {
 	}
 }
 
+// mayRepeat reports whether a Call may be a retransmission of an outstanding Call with its XID, as far as both were
+// captured: RPC permits that (RFC 5531 s.4), and the transports need not be unreliable.
+func mayRepeat(old *txn, m *message) bool {
+	if size, known := old.call.SendBytes.Get(); known && m.whole && int64(size) != m.Length {
+		return false
+	}
+	p := &old.procedure
+	return !p.known || m.rpc.Length < 24 || p.program == m.rpc.Program && p.version == m.rpc.Version && p.procedure == m.rpc.Procedure
+}
+
 // noteSentAgain records that RPC, and not the transport, retransmitted a message of a transaction.
 func noteSentAgain(x *txn, m *message, of record.EventKind) {
 	part := partCall
