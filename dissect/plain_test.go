@@ -3,7 +3,6 @@ package dissect_test
 import (
 	"bytes"
 	"fmt"
-
 	"slices"
 	"strconv"
 	"strings"

@@ -23,7 +23,9 @@ func calling(xid, procedure uint32) synth.XDR {
 }
 
 // answering returns a Reply over TCP.
-func answering(xid uint32) synth.XDR { return synth.Reply{XID: xid, Results: synth.XDR{}.Word(5, 0)}.Message() }
+func answering(xid uint32) synth.XDR {
+	return synth.Reply{XID: xid, Results: synth.XDR{}.Word(5, 0)}.Message()
+}
 
 // ordinary exchanges an RPC that violates nothing.
 func ordinary(c *conn) {

@@ -134,49 +134,45 @@ func (w *stream) expect(h *opening, seq uint32) {
 // was captured of them. offset is their position in the frame, or -1.
 func (rs *recordStreams) feed(f *flow, data []byte, offset, length int, cur *currentPacket) {
 	w, r := f.stream, f.stream.records
-	end := w.next + uint32(length)
-	at := w.next
-	for n := length; n > 0; {
-		if w.resync {
-			if _, ok := oncrpc.PlausibleRecord(data); !ok {
-				rs.search(f, n)
-				break
-			}
-			*r = records{from: at}
-			w.resync = false
+	at, end := w.next, w.next+uint32(length)
+	w.next = end
+	if w.resync {
+		if _, ok := oncrpc.PlausibleRecord(data); !ok {
+			rs.search(f, length)
+			return
 		}
+		*r, w.resync = records{from: at}, false
+	}
+	for left := length; left > 0; {
+		take, ok := 0, false
 		if r.left == 0 {
-			took, ok := rs.takeMark(f, data, offset, at, cur)
-			if !ok {
-				w.resync = true
-				data, offset = data[len(data):], -1
-				rs.operations.breakSend(f)
-				if n -= took; n <= 0 {
-					break
-				}
-				rs.search(f, n)
-				break
-			}
-			data, offset = data[took:], within(offset, took)
-			n, at = n-took, at+uint32(took)
-			if r.left == 0 && r.marked == 0 && r.last {
-				rs.addToRecord(f, nil, 0, at, cur) // an empty fragment ends the record
-			}
-			continue
+			take, ok = rs.takeMark(f, data, offset, at, cur)
+		} else {
+			take, ok = rs.takeFragment(f, data, left, at, cur)
 		}
-		take := min(r.left, n)
-		part := data[:min(take, len(data))]
-		if !r.inside && !startsMessage(part) {
+		left, at = left-take, at+uint32(take)
+		if !ok { // what was taken for a record mark is none
 			w.resync = true
 			rs.operations.breakSend(f)
-			rs.search(f, n)
-			break
+			rs.search(f, left)
+			return
 		}
-		rs.addToRecord(f, part, take, at+uint32(take), cur)
-		data, offset = data[len(part):], within(offset, take)
-		n, at = n-take, at+uint32(take)
+		data, offset = data[min(take, len(data)):], within(offset, take)
 	}
-	w.next = end
+}
+
+// takeFragment takes bytes of the current fragment, up to its end: size bytes follow in the
+// segment, and data was captured of them. It returns how many bytes it took. It returns false
+// if they cannot be those of a message.
+func (rs *recordStreams) takeFragment(f *flow, data []byte, size int, at uint32, cur *currentPacket) (took int, ok bool) {
+	r := f.stream.records
+	took = min(r.left, size)
+	data = data[:min(took, len(data))]
+	if !r.inside && !startsMessage(data) {
+		return 0, false
+	}
+	rs.addToRecord(f, data, took, at+uint32(took), cur)
+	return took, true
 }
 
 // startsMessage reports whether the first bytes of a record can begin a message, as far as they were
@@ -226,6 +222,9 @@ func (rs *recordStreams) takeMark(f *flow, data []byte, offset int, at uint32, c
 	r.left, r.last = m.Length(), m.Last()
 	if n := len(rs.shown); rs.tracker.KeepFPDUs && took == len(r.mark) && offset >= 0 && n < maxShownRecords {
 		rs.shown = append(rs.shown, RecordAt{Offset: offset, Continues: r.inside})
+	}
+	if r.left == 0 && r.last { // an empty fragment ends the record
+		rs.addToRecord(f, nil, 0, at+uint32(took), cur)
 	}
 	return took, true
 }
