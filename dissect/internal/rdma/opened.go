@@ -11,15 +11,14 @@ import (
 
 // maxOpened is the number of handshakes in one generation. The older generation is
 // forgotten when the younger one is full.
-const maxOpened = 2048
+const maxOpened = 1024
 
 // opening is the handshake of a TCP connection, or its beginning.
 type opening struct {
-	client   streamKey // the direction in which the client sends
 	asked    record.Stamp
 	answered record.Stamp // the SYN of the server; its packet number is 0 if it was not captured
 	seq      [2]uint32    // sequence numbers of the first bytes, by the client and by the server
-	packets  int64
+	packets  int32
 }
 
 // openings contains the latest handshakes, by the direction in which the client sends.
@@ -35,7 +34,7 @@ func (o *openings) note(key streamKey, s *TCP) {
 			o.put(key, before)
 			return
 		}
-		o.put(key, opening{client: key, asked: s.At, seq: [2]uint32{s.Seq + 1}, packets: 1})
+		o.put(key, opening{asked: s.At, seq: [2]uint32{s.Seq + 1}, packets: 1})
 		return
 	}
 	key = key.reversed()
@@ -62,35 +61,30 @@ func (o *openings) find(key streamKey) (h opening, known bool) {
 	return h, known
 }
 
-// take removes and returns the handshake of a connection. The key is of either direction.
-func (o *openings) take(key streamKey) (h opening, known bool) {
+// take removes and returns the handshake of a connection. The key is of the direction in
+// which a side sends.
+func (o *openings) take(key streamKey) (h opening, sender Side, known bool) {
 	if h, known = o.find(key); !known {
-		key = key.reversed()
+		key, sender = key.reversed(), 1
 		h, known = o.find(key)
 	}
 	if known {
 		delete(o.young, key)
 		delete(o.old, key)
 	}
-	return h, known
+	return h, sender, known
 }
 
-// first returns the sequence number of the first byte of a direction.
-func (h *opening) first(key streamKey) (seq uint32, known bool) {
-	switch {
-	case h.asked.Packet == 0:
-		return 0, false
-	case h.client == key:
-		return h.seq[0], true
-	}
-	return h.seq[1], h.answered.Packet != 0
+// first returns the sequence number of the first byte that a side sends. Side 0 is the client.
+func (h *opening) first(s Side) (seq uint32, known bool) {
+	return h.seq[s], s == 0 || h.answered.Packet != 0
 }
 
 // describe fills in what the handshake shows about a connection.
 func (h *opening) describe(c *Conn) {
 	r := &c.record
-	r.Packets += h.packets
-	r.BeforePairing += h.packets
+	r.Packets += int64(h.packets)
+	r.BeforePairing += int64(h.packets)
 	r.First = min(r.First, h.asked.Time)
 	if h.answered.Packet != 0 {
 		r.Established = record.Some(h.answered.Time)
@@ -106,14 +100,14 @@ func (rs *recordStreams) handshake(key streamKey, s *TCP, cur *currentPacket) (r
 	case s.Flags&link.TCPSYN != 0:
 		rs.opened.note(key, s)
 	case s.Flags&link.TCPRST != 0:
-		h, known := rs.opened.take(key)
-		if !known || h.client == key || h.answered.Packet != 0 || rs.tracker.upper.RPCPort(false, key.srcPort) != RPCPort {
+		h, sender, known := rs.opened.take(key)
+		if !known || sender == 0 || h.answered.Packet != 0 || rs.tracker.upper.RPCPort(false, key.srcPort) != RPCPort {
 			return false
 		}
-		c := rs.tcp.setPorts(rs.connections.newAnnouncedConn(), h.client)
+		c := rs.tcp.setPorts(rs.connections.newAnnouncedConn(), key.reversed())
 		c.setup.IWARP, c.setup.RPC = false, true
 		h.describe(c)
-		rs.tcp.attachStream(c, 0, h.client)
+		rs.tcp.attachStream(c, 0, key.reversed())
 		rs.connections.countFor(c, TCPTransport, cur)
 		c.Report(rule.ConnectionRejected, Where{At: s.At}, "the server refused the TCP connection to its RPC port %d", key.srcPort)
 		rs.connections.close(c, Ending{How: record.EndReset, By: record.Some(Side(1)), At: s.At, Reason: "connection refused"})

@@ -77,26 +77,20 @@ func (rs *recordStreams) recognize(key streamKey, s *TCP) *flow {
 		return nil
 	}
 	c := rs.connections.newConn()
-	opened, shown := rs.opened.take(key)
-	fromClient := true
-	switch {
-	case shown:
-		fromClient = opened.client == key
-	default:
-		fromClient = rs.tracker.askerSends(key, false, t)
+	opened, side, shown := rs.opened.take(key)
+	if !shown {
+		side = rs.tracker.sideOf(key, false, t)
 	}
 	c.setup.Handshake = shown
 	rs.connections.assignID(c)
-	side, asks := Side(0), key
-	if !fromClient {
-		side, asks = 1, key.reversed()
+	asks := key
+	if side == 1 {
+		asks = key.reversed()
 	}
 	rs.tcp.setPorts(c, asks)
 	c.setup.IWARP, c.setup.Transport, c.setup.RPC = false, TCPTransport, true
 	if shown {
 		opened.describe(c)
-	} else {
-		c.setup.Client = record.Opt[Side]{}
 	}
 	f := rs.tcp.attachStream(c, side, key)
 	f.stream.handshake = false
@@ -125,7 +119,7 @@ const recordsCost = 96
 // expect sets the sequence number of the first byte of the stream, if the handshake shows
 // it. A segment with the sequence number seq was captured.
 func (w *stream) expect(h *opening, seq uint32) {
-	if first, known := h.first(w.key); known && octets.delta(seq, first) >= 0 {
+	if first, known := h.first(w.flow.side); known && octets.delta(seq, first) >= 0 {
 		w.known, w.next, w.resync = true, first, false
 	}
 }
@@ -308,7 +302,7 @@ func (rs *recordStreams) outlived(f *flow, s *TCP) bool {
 		return false
 	}
 	if h := f.conn.opened; h != nil {
-		if first, known := h.first(f.stream.key); !known || first == s.Seq+1 {
+		if first, known := h.first(f.side); !known || first == s.Seq+1 {
 			return false
 		}
 	}

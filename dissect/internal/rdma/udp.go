@@ -117,9 +117,9 @@ func (us *datagrams) start(key streamKey, kind oncrpc.MessageType, d *UDP) *flow
 	}
 	c := us.connections.newConn()
 	us.connections.assignID(c)
-	side, asks := Side(0), key
-	if !us.tracker.askerSends(key, true, kind) {
-		side, asks = 1, key.reversed()
+	side, asks := us.tracker.sideOf(key, true, kind), key
+	if side == 1 {
+		asks = key.reversed()
 	}
 	c.setup.Client, c.setup.Service = record.Some(Side(0)), record.Some(asks.dstPort)
 	c.ports[0], c.ports[1] = record.Some(asks.srcPort), record.Some(asks.dstPort)
@@ -176,11 +176,14 @@ func (t *Tracker) portOf(udp bool, key streamKey) PortKind {
 	return max(t.upper.RPCPort(udp, key.srcPort), t.upper.RPCPort(udp, key.dstPort))
 }
 
-// askerSends reports whether the sender of a message is likely to be the client, if the
-// handshake was not captured: the client sends Calls, unless they come from the port of a
+// sideOf returns the side that is likely to be the sender of a message, if the handshake was
+// not captured. Side 0 is the client, which sends Calls, unless they come from the port of a
 // server, as the callbacks of NFSv4.1 do.
-func (t *Tracker) askerSends(key streamKey, udp bool, kind oncrpc.MessageType) bool {
+func (t *Tracker) sideOf(key streamKey, udp bool, kind oncrpc.MessageType) Side {
 	from, to := t.upper.RPCPort(udp, key.srcPort), t.upper.RPCPort(udp, key.dstPort)
 	backward := from == RPCPort && to != RPCPort && kind == oncrpc.Call || to == RPCPort && from != RPCPort && kind == oncrpc.Reply
-	return (kind == oncrpc.Call) != backward
+	if (kind == oncrpc.Call) != backward {
+		return 0
+	}
+	return 1
 }
