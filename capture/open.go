@@ -46,7 +46,7 @@ func (c *counter) Read(p []byte) (int, error) {
 }
 
 // Open opens one capture; "-" means standard input. The error wraps [ErrFormat] if the content is
-// not a capture.
+// not a capture; it is a [TextError] if the content is text, and the caller closes that.
 func Open(path string) (*File, error) {
 	if path == "-" {
 		return NewFile("standard input", os.Stdin)
@@ -73,6 +73,10 @@ func openAs(path, name string) (*File, error) {
 		return nil, fmt.Errorf("%s: is a directory: %w", name, ErrFormat)
 	}
 	file, err := NewFile(name, f)
+	if text := (*TextError)(nil); errors.As(err, &text) {
+		text.Path, text.text.closer = path, f
+		return nil, err
+	}
 	if err != nil {
 		f.Close()
 		return nil, err
@@ -83,6 +87,9 @@ func openAs(path, name string) (*File, error) {
 	}
 	return file, nil
 }
+
+// errText is the error of detect for text.
+var errText = errors.New("text")
 
 // NewFile reads a capture from r. Messages contain name. Another goroutine reads r until the end of
 // r or until Close is called.
@@ -96,7 +103,9 @@ func NewPipe(ctx context.Context, name string, r io.Reader) (*File, error) {
 	f := &File{name: name, raw: &counter{r: r}}
 	var packed atomic.Bool
 	f.stream = newStream(ctx, func() (io.ReadCloser, error) { return decompress(f.raw, &packed) })
-	if err := f.detect(&packed); err != nil {
+	if err := f.detect(&packed); err == errText {
+		return nil, &TextError{Name: name, Path: "-", text: f}
+	} else if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -126,6 +135,8 @@ func (f *File) detect(packed *atomic.Bool) error {
 		return err
 	case packed.Load() && (isGzip(magic) || isZstd(magic)):
 		return fmt.Errorf("the input is compressed twice; decompress it once: %w", ErrFormat)
+	case magic[0] == '{':
+		return errText
 	}
 	return fmt.Errorf("the input starts with %x, which is not pcap, pcapng, gzip or zstd: %w", magic, ErrFormat)
 }

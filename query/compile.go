@@ -455,14 +455,16 @@ func (c *compiler) comparison(n *ast.BinaryNode) ast.Node {
 }
 
 // takeWord turns a word on the opposite side of a text field into text if the word is not a
-// field, or if it is a field only in another case or of another type.
+// field, if it is a field only in another case or of another type, or if it is one of the values
+// that the text field can have: at_fault == client.
 func takeWord(o, opposite *operand) {
 	if o.word == "" || o.lit != nil || o.element {
 		return
 	}
 	text := opposite.field != nil && (textual(opposite.field) || opposite.field.shown != nil || len(opposite.field.Values) > 0 || opposite.field.Type == "bool")
 	other := opposite.field == nil && opposite.lit == nil && opposite.word == ""
-	if o.field == nil && (opposite.field != nil || other) || text && o.field != nil && !opposite.otherCase && (o.otherCase || !textual(o.field) && textual(opposite.field)) {
+	value := text && slices.Contains(opposite.field.Values, o.word)
+	if value || o.field == nil && (opposite.field != nil || other) || text && o.field != nil && !opposite.otherCase && (o.otherCase || !textual(o.field) && textual(opposite.field)) {
 		o.lit = &literal{kind: isWord, text: o.word, from: o.from, to: o.to}
 		o.field, o.path = nil, ""
 	}

@@ -186,7 +186,9 @@ func TestEveryField(t *testing.T) {
 		MountPath: record.Some("/export"), Mapping: &record.Mapping{ProgramName: record.Some("NFS"), Port: record.Some[uint16](2049)},
 	})
 	handle := record.Some(record.Hex32(1)) // No capture has such a value.
-	read(query.Transactions, "transaction ", &record.Transaction{Call: &record.Message{InvHandle: handle, FirstSent: record.Some(record.Time(1))}, Reply: &record.Message{InvHandle: handle}})
+	read(query.Transactions, "transaction ", &record.Transaction{
+		Call: &record.Message{InvHandle: handle, FirstSent: record.Some(record.Time(1))}, Reply: &record.Message{InvHandle: handle}, Principal: record.Some("root@LAB"),
+	})
 	for name, some := range known {
 		if !some && !query.Decoded(strings.TrimPrefix(name, "transaction ")) { // The captures have only some of the values of NFS.
 			t.Errorf("no %s in any record", name)
@@ -212,6 +214,8 @@ func TestShown(t *testing.T) {
 		{errors, `status == complete`, `status == "complete"`, query.Transactions},
 		{callback, `dir == back`, `direction == "backward"`, query.Transactions},
 		{callback, `DIR != back`, `direction == "forward"`, query.Transactions},
+		{errors, `at_fault == client`, `at_fault == "client"`, query.Findings},
+		{errors, `client == at_fault`, `at_fault == "client"`, query.Findings},
 		{callback, `conn == 1`, `connection == 1`, query.Transactions},
 		{callback, `CONN == 1`, `id == 1`, query.Connections},
 		{callback, `LATENCY > 5ms`, `latency_ns > 5000000`, query.Transactions},

@@ -10,16 +10,17 @@ import (
 
 // column is a column of a table.
 type column struct {
-	name  string
-	scale string // range of values that the heading shows after the name
-	right bool   // aligned to the right, because it contains numbers
-	flex  bool   // takes the width that the other columns leave
-	wrap  bool   // its text continues in further lines, or below the row on a narrow terminal; only for the last column
-	min   int    // least width of a column with flex
-	whole bool   // a column with flex has at least the width of its short texts
-	rank  int    // columns with the highest rank are hidden first on a narrow terminal; 0 is never hidden
-	usual int    // width in a live table, which cannot wait for rows to learn widths from
-	quiet bool   // hidden last unless all of its cells are empty, because it shows problems
+	name   string
+	scale  string // range of values that the heading shows after the name
+	right  bool   // aligned to the right, because it contains numbers
+	flex   bool   // takes the width that the other columns leave
+	wrap   bool   // its text continues in further lines, or below the row on a narrow terminal; only for the last column
+	min    int    // least width of a column with flex
+	whole  bool   // a column with flex has at least the width of its short texts
+	rank   int    // columns with the highest rank are hidden first on a narrow terminal; 0 is never hidden
+	usual  int    // width in a live table, which cannot wait for rows to learn widths from
+	varied bool   // hidden unless the sample has at least two different texts, not counting empty ones
+	quiet  bool   // hidden last unless all of its cells are empty, because it shows problems
 }
 
 // cell is one field of a row.
@@ -51,6 +52,7 @@ type table struct {
 	line    []byte
 	late    []string // hidden columns whose cells differed in a later row
 	common  []string // text that all cells of a column had in the sample
+	uniform []bool   // the column is hidden because the sample has less than two different texts for it
 }
 
 func newTable(w io.Writer, theme *Theme, width int, columns []column) *table {
@@ -112,7 +114,7 @@ func (t *table) finish() error {
 func (t *table) note() error {
 	var hidden []string
 	for i, c := range t.columns {
-		if t.widths[i] == 0 && len(t.theme.columns) == 0 {
+		if t.widths[i] == 0 && !t.uniform[i] && len(t.theme.columns) == 0 {
 			hidden = append(hidden, c.name)
 		}
 	}
@@ -146,6 +148,19 @@ func (t *table) same(i int) (text string, same bool) {
 	return text, len(t.sample) > 1 || isEmpty(text)
 }
 
+// only returns the only text of a column in the sample, apart from empty ones. It returns false if there are
+// several.
+func (t *table) only(i int) (text string, is bool) {
+	for _, cells := range t.sample {
+		if own := cells[i].text; own != "" && text == "" {
+			text = own
+		} else if own != "" && own != text {
+			return "", false
+		}
+	}
+	return text, true
+}
+
 // isEmpty reports whether a cell contains no information, but only zeros, dashes or spaces.
 func isEmpty(text string) bool { return strings.Trim(text, "0/-?% ") == "" }
 
@@ -155,7 +170,7 @@ func isEmpty(text string) bool { return strings.Trim(text, "0/-?% ") == "" }
 // problems.
 func (t *table) layOut() {
 	t.widths = make([]int, len(t.columns))
-	t.common = make([]string, len(t.columns))
+	t.common, t.uniform = make([]string, len(t.columns)), make([]bool, len(t.columns))
 	ranks := make([]int, len(t.columns))
 	flex := -1
 	for i, c := range t.columns {
@@ -189,6 +204,7 @@ func (t *table) layOut() {
 		}
 	}
 	t.choose()
+	t.omit()
 	if t.width == 0 {
 		return
 	}
@@ -237,6 +253,21 @@ func (t *table) choose() {
 	}
 	for i := range t.columns {
 		if !slices.Contains(t.order, i) {
+			t.widths[i] = 0
+		}
+	}
+}
+
+// omit hides the columns that are only shown if their texts differ, unless the user chose the columns.
+func (t *table) omit() {
+	if len(t.theme.columns) > 0 {
+		return
+	}
+	for i, c := range t.columns {
+		if !c.varied {
+			continue
+		}
+		if t.common[i], t.uniform[i] = t.only(i); t.uniform[i] {
 			t.widths[i] = 0
 		}
 	}
@@ -330,8 +361,16 @@ func (t *table) write(cells []cell) error {
 
 // missed notes that a hidden column has a different text than in the sample.
 func (t *table) missed(i int, text string) {
-	if len(t.theme.columns) == 0 && len(t.sample) == 0 && text != t.common[i] && t.columns[i].quiet && !slices.Contains(t.late, t.columns[i].name) {
-		t.late = append(t.late, t.columns[i].name)
+	c := &t.columns[i]
+	if len(t.theme.columns) > 0 || len(t.sample) > 0 || text == t.common[i] || slices.Contains(t.late, c.name) {
+		return
+	}
+	switch {
+	case t.uniform[i] && text == "":
+	case t.uniform[i] && t.common[i] == "":
+		t.common[i] = text
+	case t.uniform[i] || c.quiet:
+		t.late = append(t.late, c.name)
 	}
 }
 

@@ -115,6 +115,12 @@ var transactionColumns = []column{
 	{name: "CONN", right: true, rank: 3},
 	{name: "XID"},
 	{name: "DIR", rank: 7, usual: 4},
+	{name: "CLIENT", rank: 3, varied: true},
+	{name: "SERVER", rank: 5, varied: true},
+	{name: "UID", right: true, rank: 2, varied: true},
+	{name: "GID", right: true, rank: 9, varied: true},
+	{name: "MACHINE", rank: 6, varied: true},
+	{name: "PRINCIPAL", rank: 2, varied: true},
 	{name: "PROCEDURE", flex: true, min: 23, usual: 45},
 	{name: "CALL", right: true, rank: 1, usual: 6},
 	{name: "REPLY", right: true, rank: 1, usual: 6},
@@ -147,6 +153,12 @@ func (t *Text) Transaction(r *record.Transaction) error {
 		cell{text: strconv.Itoa(r.Connection)},
 		cell{text: r.XID.String(), ink: t.theme.key},
 		cell{text: directions[r.Direction]},
+		cell{text: r.Client.Or("")},
+		cell{text: r.Server.Or("")},
+		caller(r, r.UID, number),
+		caller(r, r.GID, number),
+		caller(r, r.Machine, clean),
+		caller(r, r.Principal, clean),
 		procedure,
 		cell{text: payload(r.Call)},
 		cell{text: payload(r.Reply)},
@@ -159,6 +171,14 @@ func (t *Text) Transaction(r *record.Transaction) error {
 		cell{text: status, ink: shade},
 	)
 	return t.row(transactionColumns)
+}
+
+// caller returns the cell of a fact about the client's user. It is empty for the Calls of a server.
+func caller[T any](r *record.Transaction, fact record.Opt[T], text func(T) string) (c cell) {
+	if r.Direction == record.Forward {
+		c.text = known(fact, "", text)
+	}
+	return c
 }
 
 // row writes t.cells as a row of the table with these columns.

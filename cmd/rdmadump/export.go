@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/rdmadump/rdmadump/export"
 	"github.com/rdmadump/rdmadump/export/parquet"
 	"github.com/rdmadump/rdmadump/query"
+	"github.com/rdmadump/rdmadump/render"
 )
 
 // exporter writes one kind of file.
@@ -29,6 +31,7 @@ type exporter struct {
 var exporters = []exporter{
 	{"rpc-tcp", "the RPCs as if TCP had carried them, for tools that read NFS over TCP", query.Transactions, exportRPCTCP},
 	{"pcapng", "the packets, each with a comment that says what it carries", query.Packets, exportPackets},
+	{"records", "all records of the capture as JSON lines, for rdmadump and other programs", query.Transactions, exportRecords},
 	{"parquet", "tables, for engines that query many captures at once", query.Transactions, nil},
 }
 
@@ -43,8 +46,9 @@ type exportRun struct {
 
 	onlyRDMA bool // ignore RPC over TCP and UDP
 
-	openErr error // error of inputs that could not be opened and are left out
-	err     error // error of reading; everything that was read before it is written
+	summary *record.Summary // of the inputs, after they were read
+	openErr error           // error of inputs that could not be opened and are left out
+	err     error           // error of reading; everything that was read before it is written
 }
 
 // openRun opens the captures of an export. The caller closes its source.
@@ -54,7 +58,7 @@ func (f *flags) openRun(cmd *cobra.Command, v *view, paths []string, stderr io.W
 		return nil, err
 	}
 	source, openErr, err := f.openNamed(cmd, paths, stderr)
-	if err != nil {
+	if err = needsPackets(cmd.Name(), err, openErr); err != nil {
 		return nil, err
 	}
 	return &exportRun{times: times{settings: set}, ctx: cmd.Context(), stderr: stderr, source: source, openErr: openErr}, nil
@@ -93,6 +97,9 @@ func newExport(stdout, stderr io.Writer) *cobra.Command {
   pcapng    the packets, unchanged, each with a comment that says what it carries,
             such as "XID 0x4cc9dbf7, Read chunk 1 segment 2, bytes 65536-131071
             of 524288, retransmitted". Interfaces and times are preserved.
+  records   all records of the capture as JSON lines: transactions, findings,
+            connections and the summary. Every command that reads records accepts
+            the file in place of the capture, and so does compare.
   parquet   Parquet tables below the folder OUT: transactions, operations,
             connections and findings. Each table has a folder for this capture
             (capture=NAME), so that several captures can be exported to one OUT
@@ -111,6 +118,7 @@ NFS are not replaced.
 --format pcapng and --scrub. With OUT -, export writes to standard output.`,
 		Example: `  rdmadump export --format rpc-tcp nfs.pcap -w rpcs.pcapng
   rdmadump export --format rpc-tcp nfs.pcap -w - | tshark -r - -z rpc,srt,100003,4
+  rdmadump export --format records nfs.pcap -w - | zstd > nfs.json.zst
   rdmadump export --format pcapng nfs.pcap --xid 0x4cc9dbf7 -w one.pcapng
   rdmadump export --scrub nfs.pcap -w public.pcapng`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -261,7 +269,8 @@ func (r *exportRun) feed(h dissect.Handler, rebuild bool) error {
 	o.Rebuild, o.OnlyRDMA = rebuild, r.onlyRDMA
 	d := dissect.New(h, o)
 	boxOf(r.ctx).packet = d.Number
-	_, err := d.Run(r.ctx, r.source)
+	summary, err := d.Run(r.ctx, r.source)
+	r.summary = summary
 	var broken *capture.BrokenError
 	switch {
 	case errors.As(err, &broken):
@@ -309,6 +318,46 @@ func exportRPCTCP(r *exportRun) (string, error) {
 		return "", err
 	}
 	return report.String(), nil
+}
+
+// exportRecords writes the records of the capture as JSON lines.
+func exportRecords(r *exportRun) (string, error) {
+	out := bufio.NewWriterSize(r.out, 1<<16)
+	var line []byte
+	counts := map[string]int64{}
+	write := func(kind string, record any) error {
+		counts[kind]++
+		line = render.AppendJSON(line[:0], record)
+		_, err := out.Write(line)
+		return err
+	}
+	err := r.feed(dissect.Handler{
+		Transaction: func(t *record.Transaction) error {
+			if wanted, err := r.selects(t); !wanted || err != nil {
+				return err
+			}
+			return write("transaction", t)
+		},
+		Connection: func(c *record.Connection) error {
+			if !r.wantsConnection(c.ID) || !r.overlaps(c.First, c.Last) {
+				return nil
+			}
+			return write("connection", c)
+		},
+		Finding: func(f *record.Finding) error {
+			if !r.wantsFinding(f) {
+				return nil
+			}
+			return write("finding", f)
+		},
+	}, false)
+	if err != nil {
+		return "", err
+	}
+	if err := write("summary", r.summary); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s, %s, %s", number(counts["transaction"], "transaction"), number(counts["connection"], "connection"), number(counts["finding"], "finding")), out.Flush()
 }
 
 // exportPackets writes packets with comments.

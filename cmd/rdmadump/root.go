@@ -42,6 +42,8 @@ violations of the protocol.
 
 FILE is a pcap or pcapng capture, uncompressed or compressed with gzip or zstd;
 - is standard input. Several files are merged by time and treated as one capture.
+In place of captures, FILE may have JSON lines that rdmadump wrote earlier (-o json,
+or export --format records); commands that need the packets say so.
 Without a command, rdmadump lists the RPC transactions.
 
 ` + exitHelp
@@ -108,20 +110,31 @@ func (f *flags) show(cmd *cobra.Command, v *view, paths []string, stdout, stderr
 			return err
 		}
 	}
-	source, openErr, err := f.openNamed(cmd, paths, stderr)
+	source, records, openErr, err := f.openRecords(cmd, paths, stderr)
 	if err != nil {
 		return err
 	}
+	r := &runner{settings: set, stdout: stdout, stderr: stderr, openErr: openErr, lines: records}
+	if records != nil {
+		defer records.close()
+		if err := refuseAnalysis(cmd, records); err != nil {
+			return err
+		}
+		r.name(records.paths)
+		return r.run(cmd.Context(), nil)
+	}
 	defer source.Close()
-	var typed []string // Suggested commands leave out files that cannot be read.
-	for _, path := range source.Paths() {
+	r.name(source.Paths())
+	return r.run(cmd.Context(), source)
+}
+
+// name sets the names of the inputs. Suggested commands leave out files that cannot be read.
+func (r *runner) name(paths []string) {
+	var typed []string
+	for _, path := range paths {
 		typed = append(typed, render.Shell(path))
 	}
-	r := &runner{
-		settings: set, stdout: stdout, stderr: stderr, openErr: openErr,
-		shown: strings.Join(source.Paths(), " "), typed: strings.Join(typed, " "),
-	}
-	return r.run(cmd.Context(), source)
+	r.shown, r.typed = strings.Join(paths, " "), strings.Join(typed, " ")
 }
 
 // openNamed opens the captures that the command line names. If some cannot be opened, it
@@ -137,7 +150,7 @@ func (f *flags) openNamed(cmd *cobra.Command, paths []string, stderr io.Writer) 
 	if source, failed = openUntil(cmd.Context(), paths, f.called); source == nil {
 		return nil, nil, failed
 	}
-	if failed != nil {
+	if texts, _ := capture.Texts(failed); failed != nil && texts == nil {
 		fmt.Fprintf(stderr, "rdmadump: %v; rdmadump reads the other files\n", failed)
 	}
 	for _, path := range source.Repeated() {

@@ -40,6 +40,7 @@ type runner struct {
 	tick           func() error // called now and then; nil for none
 	flush          func() error // called after a panic; nil for none
 	live           bool
+	lines          *lines // records in place of a capture; nil for a capture
 }
 
 // otherMemory is the number of bytes that the program may use in addition to the state of
@@ -99,6 +100,11 @@ func (r *runner) run(ctx context.Context, source input) error {
 	}
 	h, finish := r.view.open(s)
 	h.Begin = s.begin
+	if r.lines != nil {
+		if err := r.lines.check(r.settings, &h); err != nil {
+			return err
+		}
+	}
 	p := newProgress(source, r.stderr, !r.quiet && terminalWidth(r.stdout) == 0)
 	h.Tick = func() error {
 		p.update()
@@ -110,6 +116,33 @@ func (r *runner) run(ctx context.Context, source input) error {
 		}
 		return s.status()
 	}
+	read := r.dissect
+	if r.lines != nil {
+		read = r.replay
+	}
+	summary, err := read(ctx, source, s, h)
+	p.finish()
+	switch {
+	case err == errEnough || err != nil && err == s.err:
+		err = nil // The sink has it.
+	case err != nil && ctx.Err() != nil:
+		if err = nil; !r.live {
+			err = errors.New("interrupted")
+			if summary != nil {
+				summary.InputError = record.Some(err.Error())
+			}
+		}
+	}
+	s.summary = summary
+	if finish != nil {
+		finish()
+	}
+	s.release()
+	return r.finish(s, summary, err)
+}
+
+// dissect passes the records of a capture to the handlers of a view.
+func (r *runner) dissect(ctx context.Context, source input, s *sink, h dissect.Handler) (*record.Summary, error) {
 	o := r.dissection()
 	o.XIDs = r.xids
 	r.only(&o)
@@ -127,23 +160,14 @@ func (r *runner) run(ctx context.Context, source input) error {
 		}
 		return err
 	}
-	summary, err := d.Run(ctx, source)
-	p.finish()
-	switch {
-	case err == errEnough || err != nil && err == s.err:
-		err = nil // The sink has it.
-	case err != nil && ctx.Err() != nil:
-		if err = nil; !r.live {
-			err = errors.New("interrupted")
-			summary.InputError = record.Some(err.Error())
-		}
-	}
-	s.summary = summary
-	if finish != nil {
-		finish()
-	}
-	s.release()
-	return r.finish(s, summary, err)
+	return d.Run(ctx, source)
+}
+
+// replay passes records that were read back to the handlers of a view.
+func (r *runner) replay(ctx context.Context, _ input, s *sink, h dissect.Handler) (*record.Summary, error) {
+	boxOf(ctx).flush = s.w.Flush
+	s.hint = r.lines.partial(&h)
+	return r.lines.read(ctx, h)
 }
 
 // finish writes the summary and returns the error that determines the exit status. readErr
@@ -151,6 +175,7 @@ func (r *runner) run(ctx context.Context, source input) error {
 func (r *runner) finish(s *sink, summary *record.Summary, readErr error) error {
 	switch {
 	case s.jq != nil: // The program is for the view's own records.
+	case summary == nil && s.json: // The input was records without one.
 	case s.json:
 		s.record(summary)
 	default:
@@ -160,14 +185,16 @@ func (r *runner) finish(s *sink, summary *record.Summary, readErr error) error {
 	if s.err != nil {
 		return s.err
 	}
-	if !s.json && !s.quiet {
+	if summary == nil {
+		summary = &record.Summary{}
+	} else if !s.json && !s.quiet {
 		shown := *summary
 		if s.found != nil {
 			shown.Findings = s.found // without those that --ignore, --baseline or a filter left out
 		}
 		render.NewText(r.stderr, render.NewTheme(r.stderr, colored(s.color, r.stderr)), 0).Summary(&shown)
 		switch {
-		case s.shown == "" || s.view == nil || s.view.name == "overview":
+		case s.shown == "" || s.view == nil || s.view.name == "overview" || r.lines != nil:
 		case hasRPCs(summary):
 			fmt.Fprintf(r.stderr, "to see which RPCs were slow and why: rdmadump overview %s\n", s.typed)
 		case summary.RDMA > 0 && s.view.sumsRPCs():
@@ -286,8 +313,12 @@ type progress struct {
 	total  int64
 }
 
-// newProgress returns the progress of a source; it draws nothing if it is not wanted.
+// newProgress returns the progress of a source; it draws nothing if it is not wanted, or if there
+// is no source.
 func newProgress(source input, w io.Writer, wanted bool) *progress {
+	if source == nil {
+		return &progress{}
+	}
 	_, total := source.Progress()
 	if !wanted || total == 0 || terminalWidth(w) == 0 {
 		return &progress{}

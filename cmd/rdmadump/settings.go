@@ -51,6 +51,7 @@ type settings struct {
 	unanswered time.Duration
 	rpc        bool // records contain decoded arguments and results
 	decode     bool // arguments and results are decoded, for rpc, for packet trees or for a filter
+	decoded    bool // fields of the decoded arguments and results are used
 	ladder     bool // transactions are drawn as ladder diagrams
 	look       appearance
 	notes      []string // messages about the flags for standard error
@@ -160,7 +161,8 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 	if err := s.parseOrder(f, whole); err != nil {
 		return nil, err
 	}
-	s.decode = s.decode || slices.ContainsFunc(s.paths(f), query.Decoded)
+	s.decoded = slices.ContainsFunc(s.paths(f), query.Decoded)
+	s.decode = s.decode || s.decoded
 	s.ladder = v.name == "transactions" && len(s.xids) > 0 && !s.json && s.columns == nil
 	return s, nil
 }

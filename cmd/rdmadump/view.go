@@ -40,7 +40,7 @@ var views = []*view{
 		name: "transactions", short: "List RPC transactions; --xid draws one as a ladder diagram",
 		fields: query.Transactions, flags: []string{"columns", "sort", "top", "rpc"}, top: "-latency_ns", open: transactions,
 		csv: []string{
-			"id", "call.time", "connection", "client", "server", "xid", "direction", "program_name", "version", "procedure_name", "operation", "operations",
+			"id", "call.time", "connection", "client", "server", "uid", "gid", "machine", "principal", "xid", "direction", "program_name", "version", "procedure_name", "operation", "operations",
 			"call.payload_bytes", "reply.payload_bytes", "call.form", "reply.form", "read", "write", "call.credits", "reply.credits", "invalidation.handle",
 			"not_invalidated", "latency_ns", "status", "nfs_status", "findings",
 		},
@@ -62,7 +62,7 @@ var views = []*view{
 	{
 		name: "check", short: "Report violations of the protocol; exit with status 1 if there are errors",
 		fields: query.Findings, flags: []string{"sort", "top", "fail-on", "ignore", "baseline", "write-baseline", "rules", "explain", "unanswered-after"}, top: "time", open: findings, light: true,
-		csv: []string{"severity", "rule", "time", "packet", "connection", "xid", "operation", "at_fault", "message", "section"},
+		csv: []string{"severity", "rule", "time", "packet", "connection", "client", "server", "xid", "operation", "at_fault", "message", "section"},
 	},
 	{
 		name: "overview", short: "Summarize a capture on one screen and suggest the next commands",

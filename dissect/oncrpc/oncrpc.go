@@ -147,23 +147,37 @@ const (
 // Sys decodes the body of an AUTH_SYS credential. It returns false if the credential
 // has another flavor, is truncated or exceeds the limits of the RFC.
 func (a Auth) Sys() (s Sys, ok bool) {
-	d := decoder{data: a.Body}
-	s.Stamp = d.word("stamp")
-	size := d.word("machine name")
-	if a.Flavor != AuthSys || d.err != nil || size > maxMachine || len(a.Body)-d.at < int(size+3)&^3 {
-		return Sys{}, false
+	s, gids, ok := a.sys()
+	for ; len(gids) > 0; gids = gids[4:] {
+		s.GIDs = append(s.GIDs, be.Uint32(gids))
 	}
-	s.Machine = a.Body[d.at : d.at+int(size)]
-	d.at += int(size+3) &^ 3
-	s.UID, s.GID = d.word("uid"), d.word("gid")
-	n := d.word("gids")
-	if d.err != nil || n > maxGIDs || len(a.Body)-d.at < int(n)*4 {
-		return Sys{}, false
+	return s, ok
+}
+
+// Caller is like Sys, but leaves out GIDs, so that it does not allocate memory.
+func (a Auth) Caller() (s Sys, ok bool) {
+	s, _, ok = a.sys()
+	return s, ok
+}
+
+// sys decodes the body of an AUTH_SYS credential except for the additional groups, which it
+// returns as they are on the wire.
+func (a Auth) sys() (s Sys, gids []byte, ok bool) {
+	const fixed = 20 // bytes of the words stamp, length of the machine name, uid, gid and number of gids
+	if a.Flavor != AuthSys || len(a.Body) < fixed {
+		return Sys{}, nil, false
 	}
-	for range n {
-		s.GIDs = append(s.GIDs, d.word("gid"))
+	size := be.Uint32(a.Body[4:])
+	if size > maxMachine || len(a.Body)-fixed < int(size+3)&^3 {
+		return Sys{}, nil, false
 	}
-	return s, true
+	rest := a.Body[8+int(size+3)&^3:]
+	n := be.Uint32(rest[8:])
+	if n > maxGIDs || len(rest)-12 < int(n)*4 {
+		return Sys{}, nil, false
+	}
+	s = Sys{Stamp: be.Uint32(a.Body), Machine: a.Body[8 : 8+size], UID: be.Uint32(rest), GID: be.Uint32(rest[4:])}
+	return s, rest[12 : 12+n*4], true
 }
 
 // GSS is the body of an RPCSEC_GSS credential (RFC 2203 s.5).

@@ -88,6 +88,7 @@ func FuzzHeader(f *testing.F) {
 		g, _ := h.Credential.GSS()
 		g.Service.Protected(data[h.Length:])
 		h.Credential.Sys()
+		h.Credential.Caller()
 		h.Credential.Handle()
 	})
 }
@@ -99,6 +100,9 @@ func TestSys(t *testing.T) {
 	s, ok := oncrpc.Auth{Flavor: oncrpc.AuthSys, Body: whole}.Sys()
 	if got := fmt.Sprintf("%t %d %q %d %d %v", ok, s.Stamp, s.Machine, s.UID, s.GID, s.GIDs); got != `true 9 "abc" 1 2 [10 11]` {
 		t.Error(got)
+	}
+	if s, ok := (oncrpc.Auth{Flavor: oncrpc.AuthSys, Body: whole}).Caller(); !ok || string(s.Machine) != "abc" || s.UID != 1 || s.GID != 2 || s.GIDs != nil {
+		t.Errorf("the caller is %+v", s)
 	}
 	for n := range whole {
 		if _, ok := (oncrpc.Auth{Flavor: oncrpc.AuthSys, Body: whole[:n]}).Sys(); ok {

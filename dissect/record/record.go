@@ -62,6 +62,8 @@ type Finding struct {
 	AtFault     Opt[End]    `json:"at_fault" doc:"The side that the finding is attributed to; null if neither side is at fault, or if the capture does not prove which side is." was:"blames"`
 	Message     string      `json:"message" doc:"Description of the finding in one sentence."`
 	Connection  Opt[int]    `json:"connection" doc:"Connection number: the connection that the finding is about." alias:"conn"`
+	Client      Opt[string] `json:"client" doc:"Address of the connection's client; null if the finding is about no connection, or if the capture does not show it."`
+	Server      Opt[string] `json:"server" doc:"Address of the connection's server; null if the finding is about no connection, or if the capture does not show it."`
 	XID         Opt[Hex32]  `json:"xid" doc:"XID of the RPC that the finding is about." alias:"rpcordma.xid,rpc.xid"`
 	Operation   Opt[string] `json:"operation" doc:"Program and operation of the RPC, such as NFS4 WRITE, as far as they were known when the finding was made."`
 	Packet      Opt[int64]  `json:"packet" doc:"Packet number: the packet that shows the finding." alias:"frame.number"`

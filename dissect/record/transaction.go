@@ -83,6 +83,10 @@ type Transaction struct {
 	NFSStatus         Opt[string]       `json:"nfs_status" doc:"NFS status of the whole Reply."`
 	Client            Opt[string]       `json:"client" doc:"Address of the client; null if the capture does not show it."`
 	Server            Opt[string]       `json:"server" doc:"Address of the server; null if the capture does not show it."`
+	UID               Opt[uint32]       `json:"uid" doc:"User ID in the Call's AUTH_SYS credential; null if the Call has another credential or is not in the capture." alias:"rpc.auth.uid"`
+	GID               Opt[uint32]       `json:"gid" doc:"Group ID in the Call's AUTH_SYS credential; null if the Call has another credential or is not in the capture." alias:"rpc.auth.gid"`
+	Machine           Opt[string]       `json:"machine" doc:"Machine name in the Call's AUTH_SYS credential; null if the Call has another credential or is not in the capture." alias:"rpc.auth.machinename"`
+	Principal         Opt[string]       `json:"principal" doc:"Name of the RPCSEC_GSS principal that made the Call; null without RPCSEC_GSS, and if the capture does not show the name: Kerberos encrypts it."`
 	Transport         string            `json:"transport" doc:"Transport protocol that carried the transaction." values:"RoCEv2,RoCEv1,InfiniBand,iWARP,TCP,UDP"`
 	Call              *Message          `json:"call" doc:"The Call; null if the capture does not contain it."`
 	Reply             *Message          `json:"reply" doc:"The Reply; null if the capture does not contain one."`

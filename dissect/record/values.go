@@ -127,6 +127,13 @@ func parseHex[T ~uint32 | ~uint64](to *T, text []byte, bits int) error {
 }
 
 // UnmarshalText parses the output of MarshalText.
+func (h *Hex8) UnmarshalText(text []byte) error {
+	v, err := strconv.ParseUint(string(text), 0, 8)
+	*h = Hex8(v)
+	return err
+}
+
+// UnmarshalText parses the output of MarshalText.
 func (h *Hex24) UnmarshalText(text []byte) error { return parseHex(h, text, 24) }
 
 // UnmarshalText parses the output of MarshalText.

@@ -25,23 +25,29 @@ type burst struct {
 	packets int32 // number of its requests
 }
 
-// takes adds a request to the burst, if it belongs to it. A request that continues the burst
-// does. Soon after the latest request, one that leaves a gap does, too, and one that the
-// network may have delayed: it is not among those that the burst has, and nothing but the
-// cause of the burst explains it.
-func (b *burst) takes(c circle, r run, soon, explained bool) bool {
-	switch gap := c.delta(r.from, b.to); {
-	case gap == 0, gap > 0 && soon:
+// continues reports whether a request continues the burst. Soon after the latest request, it may
+// leave a gap.
+func (b *burst) continues(c circle, r run, soon bool) bool {
+	gap := c.delta(r.from, b.to)
+	return gap == 0 || gap > 0 && soon
+}
+
+// lacks reports whether a request comes before the end of the burst, and is not among those that
+// the burst has.
+func (b *burst) lacks(c circle, r run) bool {
+	return c.delta(r.from, b.to) < 0 && (c.delta(r.from, b.from) < 0 || b.packets < c.delta(b.to, b.from))
+}
+
+// add adds a request to the burst.
+func (b *burst) add(c circle, r run) *Burst {
+	if c.delta(r.from, b.from) < 0 {
+		b.from = r.from
+	}
+	if c.delta(r.from, b.to) >= 0 {
 		b.to = r.to
-	case gap < 0 && soon && !explained && (c.delta(r.from, b.from) < 0 || b.packets < c.delta(b.to, b.from)):
-		if c.delta(r.from, b.from) < 0 {
-			b.from = r.from
-		}
-	default:
-		return false
 	}
 	b.packets++
-	return true
+	return &b.Burst
 }
 
 // signals are the events that make a sender retransmit, or that show why it did: its
@@ -124,9 +130,12 @@ func (ops *operations) burstOf(f *flow, c circle, r run, o *Operation, at record
 	idle := at.Time - max(s.requested, s.progress)
 	expired := f.expired(idle)
 	asked := s.nak.open && (!s.nak.rnr && c.delta(seq, s.nak.psn) >= 0 || s.nak.psn == seq)
-	gapShown := f.gapShown(seq)
-	if b.Number != 0 && !expired && !(asked && idle >= heededAfter) && b.takes(c, r, idle < continuesSoon && !s.nak.open, gapShown) {
-		return &b.Burst
+	if b.Number != 0 && !expired && !(asked && idle >= heededAfter) {
+		soon := idle < continuesSoon && !s.nak.open
+		// The network may have delayed a request that the burst lacks, unless something else explains it.
+		if b.continues(c, r, soon) || soon && b.lacks(c, r) && !f.gapShown(seq) {
+			return b.add(c, r)
+		}
 	}
 	ops.bursts++
 	*b = burst{Burst: Burst{Number: ops.bursts, Idle: idle, At: at}, run: r, packets: 1}
@@ -146,7 +155,7 @@ func (ops *operations) burstOf(f *flow, c circle, r run, o *Operation, at record
 		b.Cause = record.RetransmitTimeout
 	case asked:
 		b.Cause = record.RetransmitNak
-	case gapShown:
+	case f.gapShown(seq):
 		b.Cause = record.RetransmitGap
 	default:
 		b.Cause = record.RetransmitUnknown

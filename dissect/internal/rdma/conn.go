@@ -179,7 +179,15 @@ func (c *Conn) Report(r *rule.Rule, where Where, format string, args ...any) {
 		}
 		return
 	}
+	c.hand(f)
+}
+
+// hand fills in the connection of a finding, and hands the finding out.
+func (c *Conn) hand(f *record.Finding) {
 	f.Connection = c.setup.ID
+	if client, known := c.setup.Client.Get(); known {
+		f.Client, f.Server = c.Host(client).Known(), c.Host(client.Other()).Known()
+	}
 	c.tracker.Finding(f)
 }
 

@@ -119,6 +119,11 @@ func (cs *connections) updatePairing(c *Conn) {
 // removeFlow removes a flow from the tables.
 func (cs *connections) removeFlow(f *flow) {
 	f.unlist()
+	for i, other := range cs.latest {
+		if other == f {
+			cs.latest[i] = nil
+		}
+	}
 	f.src.LetGo()
 	f.dst.LetGo()
 }
@@ -185,14 +190,25 @@ func (cs *connections) indexUnpaired(f *flow) {
 // toward returns the flow from a datagram's source to a queue pair, nil if there is
 // none. It sets e to the known ends of the datagram.
 func (cs *connections) toward(d *Datagram, qpn uint32, e *ends) *flow {
+	source := d.Src.IP.As16()
+	latest := &cs.latest[(qpn^qpn>>4^uint32(source[15])^uint32(d.Src.LID))%uint32(len(cs.latest))]
+	if f := *latest; f != nil && f.qp.qpn == qpn && f.src.Address == d.Src && f.dst.Address == d.Dst {
+		*e = ends{f.src, f.dst}
+		return f
+	}
 	*e = ends{cs.hosts.find(&d.Src), cs.hosts.find(&d.Dst)}
 	if e.src == nil || e.dst == nil {
 		return nil
 	}
-	if r := cs.routes.find(*e); r != nil {
-		return cs.queues[queueKey{r, qpn}]
+	r := cs.routes.find(*e)
+	if r == nil {
+		return nil
 	}
-	return nil
+	f := cs.queues[queueKey{r, qpn}]
+	if f != nil {
+		*latest = f
+	}
+	return f
 }
 
 // flowOf returns the flow that a packet belongs to; f is the known flow of its queue

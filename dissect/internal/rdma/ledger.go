@@ -13,6 +13,9 @@ type ledger struct {
 // run is a range of sequence numbers, [from, to).
 type run struct{ from, to uint32 }
 
+// psnRun returns the run of one PSN.
+func psnRun(psn uint32) run { return run{psn, psns.add(psn, 1)} }
+
 // entry assigns a run to an operation. On an iWARP stream, the run may be a response to
 // a Read of the other side.
 type entry struct {

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
+	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -19,15 +20,25 @@ type operations struct {
 	contents *contents
 
 	buffers buffers
-	number  int64 // of the latest operation
-	bursts  int64 // number of bursts so far
+	unused  queue.FreeList[Operation]
+	gone    []*Operation // freed while the current packet was taken, which may still refer to them
+	number  int64        // of the latest operation
+	bursts  int64        // number of bursts so far
 }
 
 // operate starts an operation of a flow, with the sequence numbers r.
 func (ops *operations) operate(f *flow, kind Kind, r run, at record.Stamp) *Operation {
 	f.seq++
 	ops.number++
-	o := &Operation{Number: ops.number, Seq: f.seq, Side: f.side, Kind: kind, First: at, Last: at, conn: f.conn, from: r.from}
+	o := ops.unused.Take()
+	if o == nil {
+		o = new(Operation)
+	} else {
+		response := o.response
+		*o = Operation{} // a statement of its own, so that the compiler clears it in place
+		o.response = response
+	}
+	o.Number, o.Seq, o.Side, o.Kind, o.First, o.Last, o.conn, o.from = ops.number, f.seq, f.side, kind, at, at, f.conn, r.from
 	f.conn.share.Charge(opCost)
 	ops.enter(f, r, o)
 	return o
@@ -87,6 +98,36 @@ func (ops *operations) releaseOperation(o *Operation) {
 	if o.Kind == Read {
 		c.share.Charge(-spanCost * int64(o.spans))
 	}
+	ops.gone = append(ops.gone, o)
+}
+
+// forgetAll frees the operations of a flow whose connection is finished.
+func (ops *operations) forgetAll(f *flow) {
+	f.send, f.write = nil, nil
+	for f.ops.len() > 0 {
+		if o := f.ops.pop(); o.ledgers == 0 {
+			ops.gone = append(ops.gone, o)
+		}
+	}
+}
+
+// maxUnused is the maximum number of operations whose storage is kept for the next ones.
+const maxUnused = 1 << 10
+
+// reclaim keeps the operations that were freed, for reuse. No packet refers to them any more.
+func (ops *operations) reclaim() {
+	for i, o := range ops.gone {
+		switch {
+		case o.response == nil:
+		case cap(o.seen) > 16:
+			o.response = nil
+		default:
+			*o.response = response{}
+		}
+		ops.unused.Keep(o, maxUnused)
+		ops.gone[i] = nil
+	}
+	ops.gone = ops.gone[:0]
 }
 
 // abandon ends a Read whose response was not captured to its end.
@@ -249,7 +290,9 @@ func (ops *operations) writePart(f *flow, offset uint64, data []byte, size int, 
 func (ops *operations) readBegins(f *flow, m target, r run, at record.Stamp) *Operation {
 	ops.breakWrite(f)
 	o := ops.operate(f, Read, r, at)
-	o.response = new(response)
+	if o.response == nil {
+		o.response = new(response)
+	}
 	o.seen = o.initial[:0]
 	o.Handle, o.Offset, o.Length, o.Announced = m.handle, m.offset, int64(m.length), true
 	f.conn.follower.Operation(Event{What: Began, Op: o})

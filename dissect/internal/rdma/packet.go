@@ -140,7 +140,7 @@ func (ib *infiniband) holdRequest(f *flow, d *Datagram, cur *currentPacket) {
 	cur.mark(f.ops.at(psns, psn), record.AfterGap)
 	i, found := f.held().find(psns, psn)
 	if found {
-		ib.operations.noteHeldRetransmission(f, i, cur, ib.operations.burstOf(f, psns, run{psn, psns.add(psn, 1)}, nil, d.At))
+		ib.operations.noteHeldRetransmission(f, i, cur, ib.operations.burstOf(f, psns, psnRun(psn), nil, d.At))
 		return
 	}
 	copied := held{stamp: d.At, badICRC: cur.acceptedBadICRC(), data: ib.operations.buffers.add(nil, d.Raw), length: d.Length}
@@ -172,7 +172,7 @@ func (ib *infiniband) acceptHeld(f *flow, cur *currentPacket) {
 	taken, own := 0, currentPacket{}
 	for ; taken < len(f.window.order); taken++ {
 		psn := f.window.order[taken].seq
-		item := &f.window.items[f.window.order[taken].item]
+		item := f.window.at(taken)
 		if delta := psns.delta(psn, f.qp.expect); delta > 0 && !f.qp.psnLowerBound {
 			break
 		} else if delta >= 0 && ib.held.Decode(item.data, item.length) == nil {

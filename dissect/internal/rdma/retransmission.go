@@ -74,9 +74,9 @@ func (ib *infiniband) damagedRequest(f *flow, d *Datagram) {
 	}
 	switch {
 	case o != nil && o.Side == f.side && o.Kind == requestKinds[d.Packet.Opcode.Info().Kind]:
-		ib.operations.damaged(f, o, d.At, ib.operations.burstOf(f, psns, run{psn, psns.add(psn, 1)}, o, d.At))
+		ib.operations.damaged(f, o, d.At, ib.operations.burstOf(f, psns, psnRun(psn), o, d.At))
 	case isHeld:
-		f.window.items[f.window.order[item].item].keep(f, heldCopy{at: d.At, damaged: true}, ib.operations.burstOf(f, psns, run{psn, psns.add(psn, 1)}, nil, d.At))
+		f.window.at(item).keep(f, heldCopy{at: d.At, damaged: true}, ib.operations.burstOf(f, psns, psnRun(psn), nil, d.At))
 	}
 	f.signals.requested = d.At.Time
 }

@@ -31,6 +31,7 @@ type tcpStreams struct {
 func (t *Tracker) Segment(s *TCP) (verdict PacketVerdict, known bool) {
 	cur := currentPacket{at: s.At}
 	t.now = s.At
+	t.operations.reclaim()
 	known = t.tcp.segment(s, &cur)
 	cur.FPDUs, cur.Records = t.tcp.iwarp.fpdus, t.tcp.records.shown
 	return cur.PacketVerdict, known
@@ -360,7 +361,7 @@ func (ts *tcpStreams) holdSegment(f *flow, s *TCP, cur *currentPacket) {
 	i, found := f.held().find(octets, s.Seq)
 	if found {
 		ts.operations.noteHeldRetransmission(f, i, cur, nil)
-		item := &f.window.items[f.window.order[i].item]
+		item := f.window.at(i)
 		if len(s.Payload) > len(item.data) { // the longer copy is kept
 			grown := int64(len(s.Payload) - len(item.data))
 			f.window.bytes += int(grown)
@@ -389,7 +390,7 @@ func (ts *tcpStreams) drainSegments(f *flow, cur *currentPacket) {
 	taken, own := 0, currentPacket{}
 	for ; taken < len(f.window.order); taken++ {
 		seq := f.window.order[taken].seq
-		item := &f.window.items[f.window.order[taken].item]
+		item := f.window.at(taken)
 		delta := octets.delta(seq, w.next)
 		if delta > 0 {
 			break

@@ -135,6 +135,7 @@ func (t *Tracker) Finish() {
 func (t *Tracker) Packet(d *Datagram) PacketVerdict {
 	cur := currentPacket{at: d.At}
 	t.now = d.At
+	t.operations.reclaim()
 	t.packet(d, &cur)
 	return cur.PacketVerdict
 }

@@ -70,6 +70,7 @@ func (t *Tracker) Datagram(d *UDP) (verdict PacketVerdict, rpc bool) {
 	}
 	cur := currentPacket{at: d.At}
 	t.now = d.At
+	t.operations.reclaim()
 	rpc = t.udp.take(d, &cur)
 	return cur.PacketVerdict, rpc
 }

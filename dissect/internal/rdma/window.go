@@ -71,6 +71,9 @@ type place struct {
 // empty reports whether no item is held. The window may be nil.
 func (w *window) empty() bool { return w == nil || len(w.order) == 0 }
 
+// at returns the item at an index of the order.
+func (w *window) at(i int) *held { return &w.items[w.order[i].item] }
+
 // held returns the window of a flow, and creates it if necessary.
 func (f *flow) held() *window {
 	if f.window == nil {
@@ -83,7 +86,7 @@ func (f *flow) held() *window {
 func (w *window) first() uint32 { return w.order[0].seq }
 
 // earliest returns the earliest item.
-func (w *window) earliest() *held { return &w.items[w.order[0].item] }
+func (w *window) earliest() *held { return w.at(0) }
 
 // find returns the index of an item, or the index at which it would be inserted.
 func (w *window) find(c circle, seq uint32) (i int, found bool) {
@@ -130,7 +133,7 @@ func (w *window) full() bool { return len(w.order) > maxHeld || w.bytes > maxHel
 // noteHeldRetransmission counts a retransmission of a request or segment that is held.
 // Its operation is not known before it is accepted. b is nil for a segment.
 func (ops *operations) noteHeldRetransmission(f *flow, i int, cur *currentPacket, b *Burst) {
-	item := &f.window.items[f.window.order[i].item]
+	item := f.window.at(i)
 	item.repeats++
 	item.again = cur.at
 	item.keep(f, heldCopy{at: cur.at}, b)

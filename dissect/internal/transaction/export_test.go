@@ -6,3 +6,6 @@ var (
 	NoAnswer = &noAnswer
 	Still    = &noTransfer
 )
+
+// MaxUnused is the maximum number of transactions whose storage is used again.
+var MaxUnused = &maxUnused

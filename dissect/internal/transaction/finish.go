@@ -82,6 +82,7 @@ func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 		r.Reply = &x.answer
 	}
 	x.procedure.fill(r)
+	x.identity.fill(r)
 	if p := &x.procedure; p.known && p.program == nfs.ProgramNFS && p.version < 4 {
 		r.Operation = r.ProcedureName
 	}

@@ -371,7 +371,7 @@ func (cs *connState) reply(m *message) {
 	}
 	noteActivity(cs, x, m.side, m.Last)
 	noteReordered(cs, x, m.Operation, record.EventReply)
-	x.answered = new(answered)
+	addAnswer(x)
 	m.fill(&x.answer)
 	if d, known := cs.conn.Accepted(side, x.callSeq, m.First); known && !withoutCall {
 		noteAccepted(&x.call, d)

@@ -14,6 +14,7 @@ import (
 func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) *rpcBody {
 	r, p := &x.rec, &x.procedure
 	*p = procedure{true, rpc.Credential.Flavor, rpc.Program, rpc.Version, rpc.Procedure}
+	x.identity = t.identify(rpc.Credential)
 	g, _ := rpc.Credential.GSS()
 	x.gss, x.control = g.Service, g.Control()
 	if !x.isCompound() {
@@ -26,9 +27,50 @@ func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) *rpcBody {
 	}
 	x.named = b.message.AppendNames(x.named[:0])
 	x.namedAll = b.message.Named
-	x.charge(nameCost * int64(cap(x.named)))
-	r.Operations = x.named
+	x.charge(nameCost * int64(len(x.named)))
+	if len(x.named) > 0 || b.message.Named {
+		r.Operations = x.named
+	}
 	return b
+}
+
+// identity is what an AUTH_SYS credential says about the caller.
+type identity struct {
+	known    bool
+	uid, gid uint32
+	machine  string
+}
+
+// machines is a cache of machine names, so that most Calls need no new string.
+type machines [16]string
+
+// of returns a name as a string.
+func (m *machines) of(name []byte) string {
+	n := len(name)
+	if n == 0 {
+		return ""
+	}
+	last := &m[(n+int(name[n-1]))%len(m)]
+	if *last != string(name) {
+		*last = string(name)
+	}
+	return *last
+}
+
+// identify returns the identity in a credential.
+func (t *Table) identify(c oncrpc.Auth) identity {
+	s, known := c.Caller()
+	if !known {
+		return identity{}
+	}
+	return identity{known, s.UID, s.GID, t.machines.of(s.Machine)}
+}
+
+// fill fills in the identity in a record.
+func (i *identity) fill(r *record.Transaction) {
+	if i.known {
+		r.UID, r.GID, r.Machine = record.Some(i.uid), record.Some(i.gid), record.Some(i.machine)
+	}
 }
 
 // named returns a name, or unknown if it is empty.

@@ -82,6 +82,7 @@ type Table struct {
 	slots    []*txn   // nil if the slot is free
 	gens     []uint32 // number of times that each slot was used
 	free     []uint32 // free slots
+	unused   queue.FreeList[txn]
 	settling queue.Queue[*txn]
 	due      record.Time // no transaction in settling is due before this time
 	last     int64       // last id
@@ -107,6 +108,7 @@ type Table struct {
 	guarded       []Guarded
 	completedData []byte // of completed
 	mapped        wiremap.Message
+	machines      machines
 }
 
 // NewTable returns a table whose memory is charged to a budget.
@@ -161,8 +163,10 @@ type txn struct {
 	call       record.Message
 	rendezvous *rendezvous // nil unless it is an RPC to rpcbind or mountd
 	*answered              // never nil
+	ownAnswer  *answered   // its storage, nil if it had no Reply yet
 	checks     txnChecks
 	procedure  procedure
+	identity   identity // of the caller
 	gss        oncrpc.Service
 	inCall     inlineStream
 	named      []string // storage of rec.Operations
@@ -299,14 +303,41 @@ func (t *Table) begin(cs *connState, side rdma.Side, xid uint32) *txn {
 		t.slots, t.gens = append(t.slots, nil), append(t.gens, 0)
 		t.free = slices.Grow(t.free, len(t.slots)) // a data packet must not allocate when it releases slots
 	}
-	x := &txn{cs: cs, side: side, slot: slot, gen: t.gens[slot], answered: &noAnswer}
-	x.rec = facts{XID: record.Hex32(xid), Findings: []string{}, Waits: []record.Wait{}}
+	x := t.unused.Take()
+	if x == nil {
+		x = &txn{rec: facts{Findings: []string{}, Waits: []record.Wait{}}, named: []string{}}
+	} else {
+		reset(x)
+	}
+	x.rec.XID, x.cs, x.side, x.slot, x.gen, x.answered = record.Hex32(xid), cs, side, slot, t.gens[slot], &noAnswer
 	t.slots[slot] = x
 	t.last++
 	x.rec.ID = t.last
 	cs.transactions++
 	x.charge(txnCost)
 	return x
+}
+
+// reset clears a transaction for reuse, but keeps its storage.
+func reset(x *txn) {
+	k := &x.rec
+	timeline, findings, waits := k.Timeline[:0], k.Findings[:0], k.Waits[:0]
+	segments, names, answer := x.segments[:0], x.named[:0], x.ownAnswer
+	*x = txn{} // a statement of its own, so that the compiler clears it in place
+	k.Timeline, k.Findings, k.Waits = timeline, findings, waits
+	x.segments, x.named, x.ownAnswer = segments, names, answer
+}
+
+// addAnswer gives the transaction an empty part for its Reply.
+func addAnswer(x *txn) {
+	if x.ownAnswer == nil {
+		x.ownAnswer = new(answered)
+	} else {
+		sizes := x.ownAnswer.sizes[:0]
+		*x.ownAnswer = answered{}
+		x.ownAnswer.sizes = sizes
+	}
+	x.answered = x.ownAnswer
 }
 
 // charge adds bytes to the budget that a transaction uses.
@@ -330,16 +361,23 @@ func (x *txn) trim() {
 		x.segments = nil
 	}
 	x.inCall.data = nil
-	if x.answered != &noAnswer {
-		x.inReply.data = nil
+	if a := x.ownAnswer; a != nil {
+		a.inReply.data = nil
+		if cap(a.sizes) > 16 {
+			a.sizes = nil
+		}
 	}
 }
+
+// maxUnused is the maximum number of emitted transactions whose storage is kept for the next ones.
+var maxUnused = 256
 
 // release frees the slot of an emitted transaction.
 func (t *Table) release(x *txn) {
 	t.gens[x.slot] = (x.gen + 1) & (1<<genBits - 1)
 	t.slots[x.slot] = nil
 	t.free = append(t.free, x.slot)
+	t.unused.Keep(x, maxUnused)
 }
 
 // event appends an event to the timeline. The caller fills in its other fields.

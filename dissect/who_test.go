@@ -1,0 +1,61 @@
+package dissect_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/synth"
+)
+
+// authSys returns an AUTH_SYS credential.
+func authSys(machine string, uid, gid uint32) oncrpc.Auth {
+	return oncrpc.Auth{Flavor: oncrpc.AuthSys, Body: synth.XDR{}.Word(7).String(machine).Word(uid, gid, 0).Inline()}
+}
+
+// TestWho: a transaction has the identity in its AUTH_SYS credential, and a finding has the
+// addresses of its connection. What the capture does not show is null.
+func TestWho(t *testing.T) {
+	w := synth.New()
+	conn := w.RoCE(synth.Options{})
+	conn.Connect()
+	for _, c := range []oncrpc.Auth{authSys("build7", 1000, 100), authSys("build7", 0, 0), authSys("", 1001, 100), {}, {Flavor: oncrpc.AuthSys, Body: []byte{1}}} {
+		call := synth.Getattr3()
+		call.Cred = c
+		conn.RPC(call, synth.Getattr3Reply())
+	}
+	s := look(w)
+	want := []string{"build7 1000 100", "build7 0 0", " 1001 100", "null null null", "null null null"}
+	for i, r := range s.transactions {
+		got := fmt.Sprintf("%v %v %v", text(r.Machine), text(r.UID), text(r.GID))
+		if got != want[i] || r.Principal.Known() {
+			t.Errorf("transaction %d is of %q, want %q", i, got, want[i])
+		}
+	}
+	if len(s.transactions) != len(want) {
+		t.Errorf("%d transactions", len(s.transactions))
+	}
+
+	w = synth.New()
+	conn = w.RoCE(synth.Options{})
+	conn.Connect()
+	conn.RPC(synth.Getattr3(), synth.Reply{Credits: synth.Zero, Results: synth.Getattr3Reply().Results})
+	s = look(w)
+	for _, f := range s.findings {
+		if c := s.connections[0]; f.Client != c.Client.Address || f.Server != c.Server.Address || !f.Client.Known() {
+			t.Errorf("%s is between %v and %v, want %v and %v", f.Rule, text(f.Client), text(f.Server), text(c.Client.Address), text(c.Server.Address))
+		}
+	}
+	if len(s.findings) == 0 {
+		t.Error("there is no finding")
+	}
+}
+
+// text returns a value as text, or "null".
+func text[T any](v record.Opt[T]) string {
+	if !v.Known() {
+		return "null"
+	}
+	return fmt.Sprint(v.Any())
+}
