@@ -87,7 +87,8 @@ func errorCases(t *testing.T, name string, words *strings.Replacer) {
 				copied := *p
 				private[c.ID] = &copied
 			}
-			source[c.ID] = fmt.Sprint(c.InlineThreshold)
+			t := c.InlineThreshold
+			source[c.ID] = fmt.Sprintf("{%d %d %s}", t.ClientToServer.Or(0), t.ServerToClient.Or(0), t.Source.Or(""))
 
 			return nil
 		},
