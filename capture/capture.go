@@ -30,7 +30,9 @@ type Frame struct {
 	Number   int64    // 1 for the first frame; counts across all files
 	Time     int64    // nanoseconds since 1970 UTC; the range is the years 1678 to 2262
 	LinkType LinkType // link type of the interface that captured the frame
+	Input    uint16   // index of the input that the frame was read from; 0 if there is only one
 	From     *Origin  // the interface as described in the file; nil if the file does not describe it
+	Seen     *Seen    // where the packet was seen; nil unless there are several capture points
 	Length   int      // bytes on the wire; Data may be shorter
 	Data     []byte   // captured bytes; valid until the batch is released
 }
@@ -45,6 +47,7 @@ type Origin struct {
 	// Digits says that times are multiples of 10^-Digits seconds. It is 9 for interfaces with a
 	// finer resolution.
 	Digits uint8
+	Index  int // number of interfaces that the file describes before this one
 }
 
 // Timestamp returns the time of the frame in UTC.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"sync"
@@ -18,6 +19,7 @@ type Merged struct {
 	count    int64
 	fills    int64
 	repeated []string
+	numbered bool // frames keep the numbers that they have in their files
 	broken   error
 
 	mu sync.Mutex // guards the fields that Progress reads from another goroutine
@@ -32,6 +34,7 @@ type input struct {
 
 	path       string
 	name       string // name for messages
+	part       *Part  // nil if all frames of the file are read, unchanged
 	first      int64  // time of the first frame, while the file is not open yet
 	read, size int64  // progress, while the file is not open
 	dropped    uint64
@@ -125,7 +128,7 @@ func (m *Merged) load(ctx context.Context, i int, later bool) {
 	in.at = 0
 	err := m.open(in)
 	if err == nil {
-		err = in.file.ReadBatch(ctx, &in.batch)
+		err = in.refill(ctx)
 	}
 	switch {
 	case err == nil && later:
@@ -143,6 +146,48 @@ func (m *Merged) load(ctx context.Context, i int, later bool) {
 	m.heap = append(m.heap, i)
 	for at := len(m.heap) - 1; at > 0 && m.before(at, (at-1)/2); at = (at - 1) / 2 {
 		m.heap[at], m.heap[(at-1)/2] = m.heap[(at-1)/2], m.heap[at]
+	}
+}
+
+// Part selects frames of a file, such as those of one interface.
+type Part struct {
+	Path string
+	Name string // name of the file for messages
+	// Take may change the time of a frame. It returns false for a frame that does not belong to the part.
+	Take func(*Frame) bool
+}
+
+// OpenParts merges parts of files, ordered by the times that [Part.Take] sets. Frames keep the numbers
+// that they have in their files, and Input is the index of the part. All parts are opened, or none is.
+func OpenParts(ctx context.Context, parts []Part) (*Merged, error) {
+	m := &Merged{empty: -1, numbered: true}
+	for i := range parts {
+		p := &parts[i]
+		m.inputs = append(m.inputs, &input{path: p.Path, name: p.Name, part: p})
+		if err := m.open(m.inputs[i]); err != nil {
+			m.Close()
+			return nil, err
+		}
+		m.load(ctx, i, len(parts) > manyFiles)
+	}
+	return m, nil
+}
+
+// refill reads the next batch of the input that has frames of its part.
+func (in *input) refill(ctx context.Context) error {
+	for {
+		if err := in.file.ReadBatch(ctx, &in.batch); err != nil || in.part == nil {
+			return err
+		}
+		kept := in.batch.Frames[:0]
+		for i := range in.batch.Frames {
+			if f := &in.batch.Frames[i]; in.part.Take(f) {
+				kept = append(kept, *f)
+			}
+		}
+		if in.batch.Frames = kept; len(kept) > 0 {
+			return nil
+		}
 	}
 }
 
@@ -218,7 +263,7 @@ func (m *Merged) sink() {
 // ReadBatch returns the earliest frames without copying them. At the end it returns io.EOF, or the
 // errors of damaged files; the other files have been read to their ends by then. See [Source].
 func (m *Merged) ReadBatch(ctx context.Context, b *Batch) error {
-	if len(m.inputs) == 1 && len(m.inputs[0].batch.Frames) == 0 && m.inputs[0].file != nil {
+	if len(m.inputs) == 1 && len(m.inputs[0].batch.Frames) == 0 && m.inputs[0].file != nil && !m.numbered {
 		return m.inputs[0].file.ReadBatch(ctx, b)
 	}
 	if b.begin(); ctx.Err() != nil {
@@ -246,7 +291,10 @@ func (m *Merged) ReadBatch(ctx context.Context, b *Batch) error {
 		}
 		m.count++
 		b.Frames = append(b.Frames, *in.head())
-		b.Frames[len(b.Frames)-1].Number = m.count
+		f := &b.Frames[len(b.Frames)-1]
+		if f.Input = uint16(min(i, math.MaxUint16)); !m.numbered {
+			f.Number = m.count
+		}
 		if in.at++; in.at < len(in.batch.Frames) {
 			m.sink()
 			continue

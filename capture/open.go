@@ -222,6 +222,15 @@ func (f *File) fail(err error) {
 	}
 }
 
+// Interfaces returns the number of interfaces that the file describes before its first packet. It must
+// be called before the first frame is read.
+func (f *File) Interfaces() int {
+	if r, is := f.reader.(*pcapngReader); is {
+		return r.interfacesAhead()
+	}
+	return 1
+}
+
 // Progress returns the number of bytes that were read and the size of the file. The total is 0 if
 // the size is unknown.
 func (f *File) Progress() (read, total int64) { return f.raw.n.Load(), f.size }

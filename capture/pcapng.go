@@ -39,6 +39,7 @@ type pcapngReader struct {
 	s          *stream
 	order      order
 	interfaces []ngInterface
+	described  int    // number of interfaces of all sections so far
 	last       int64  // time of the last packet, used for blocks without a time
 	drops      uint64 // drops reported by the statistics blocks
 }
@@ -124,6 +125,33 @@ func (r *pcapngReader) next(f *Frame) error {
 			return nil
 		}
 	}
+}
+
+// interfacesAhead returns the number of interfaces that the input describes before its first packet. It
+// consumes nothing.
+func (r *pcapngReader) interfacesAhead() (n int) {
+	o := r.order
+	for at := 0; at < maxPeek-blockOverhead; {
+		h, err := r.s.peek(at + blockOverhead)
+		if err != nil {
+			return n
+		}
+		if h = h[at:]; binary.LittleEndian.Uint32(h) == blockSection {
+			o = sectionOrder(h[8:])
+		}
+		size := o.Uint32(h[4:])
+		switch o.Uint32(h) {
+		case blockInterface:
+			n++
+		case blockPacket, blockSimple, blockEnhanced:
+			return n
+		}
+		if size < blockOverhead || size > maxBlock {
+			return n
+		}
+		at += int(size)
+	}
+	return n
 }
 
 func blockName(kind uint32) string { return fmt.Sprintf("block of type %d", kind) }
@@ -227,7 +255,8 @@ func (r *pcapngReader) block(f *Frame, kind uint32, body []byte) (bool, error) {
 // describe decodes an interface description block.
 func (r *pcapngReader) describe(body []byte) ngInterface {
 	i := ngInterface{link: LinkType(r.order.Uint16(body)), snap: r.order.Uint32(body[4:]), clock: clock{digits: 6}}
-	i.from = &Origin{LinkType: i.link, Snap: i.snap}
+	i.from = &Origin{LinkType: i.link, Snap: i.snap, Index: r.described}
+	r.described++
 	r.eachOption(body[8:], func(code uint16, value []byte) {
 		switch {
 		case code == optIfName:

@@ -545,23 +545,7 @@ func (d *Decoder) CheckICRC(p *rocev2.Packet) rocev2.ICRCResult {
 	if !p.HasICRC {
 		return rocev2.ICRCUnchecked
 	}
-	if d.ICRC == nil {
-		d.ICRC = new(rocev2.ICRC)
-	}
-	covered := d.Transport[:d.Length-rocev2.ICRCLen]
-	var want uint32
-	var ok bool
-	switch d.Carries {
-	case CarriesRoCEv2:
-		if d.ipExtended {
-			return rocev2.ICRCUnchecked
-		}
-		want, ok = d.ICRC.RoCEv2(d.ip, d.udp, covered)
-	case CarriesRoCEv1:
-		want, ok = d.ICRC.RoCEv1(d.grh, covered)
-	case CarriesInfiniBand:
-		want, ok = d.ICRC.Native(d.lrh, d.grh, covered)
-	}
+	want, ok := d.ComputeICRC()
 	switch {
 	case !ok:
 		return rocev2.ICRCUnchecked
@@ -569,6 +553,31 @@ func (d *Decoder) CheckICRC(p *rocev2.Packet) rocev2.ICRCResult {
 		return rocev2.ICRCOk
 	}
 	return rocev2.ICRCBad
+}
+
+// ComputeICRC computes the invariant CRC of the packet. It returns false if the packet was truncated, or if
+// the headers below it are unknown.
+func (d *Decoder) ComputeICRC() (crc uint32, ok bool) {
+	end := d.Length - rocev2.ICRCLen
+	if end < 0 || end > len(d.Transport) {
+		return 0, false
+	}
+	if d.ICRC == nil {
+		d.ICRC = new(rocev2.ICRC)
+	}
+	covered := d.Transport[:end]
+	switch d.Carries {
+	case CarriesRoCEv2:
+		if d.ipExtended {
+			return 0, false
+		}
+		return d.ICRC.RoCEv2(d.ip, d.udp, covered)
+	case CarriesRoCEv1:
+		return d.ICRC.RoCEv1(d.grh, covered)
+	case CarriesInfiniBand:
+		return d.ICRC.Native(d.lrh, d.grh, covered)
+	}
+	return 0, false
 }
 
 // CheckVCRC verifies the variant CRC at the end of a native InfiniBand packet. The result is

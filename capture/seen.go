@@ -1,0 +1,26 @@
+package capture
+
+// Seen is what a capture at several points shows of one packet.
+type Seen struct {
+	Sent          int64 // time at which the packet left its sender's point; 0 if it was not captured there
+	Arrived       int64 // time at which it came to its receiver's point; 0 if it was not captured there
+	Fate          Fate
+	Point         int   // index of the point that captured the frame
+	SentPoint     int   // index of the point that captured the packet first
+	SentNumber    int64 // number of the frame at that point; 0 if it was not captured there
+	ArrivedPoint  int   // index of the point nearest to the receiver
+	ArrivedNumber int64 // number of the frame at that point; 0 if it was not captured there
+}
+
+// Fate is what happened to a packet between the capture points.
+type Fate uint8
+
+// The fates.
+const (
+	FateUnknown     Fate = iota // the packet was seen at one point, and the capture does not show what happened
+	FateDelivered               // it arrived
+	FateLost                    // it was lost between the points
+	FateCorrupted               // it arrived, but damaged
+	FateNotCaptured             // its receiver got it, but the capture at that point does not contain it
+	FateDuplicated              // a copy that the network made
+)

@@ -1,0 +1,431 @@
+package points
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// The offset between two clocks is found from packets that both points captured. The time at the other
+// point minus the time at the reference is the offset plus the delay for packets in one direction, and the
+// offset minus the delay for packets in the other direction. So the offset, as a line over time, is
+// below all differences of the first kind and above all of the second kind. The line in the middle of the
+// widest gap is taken. A constant asymmetry of the path cannot be distinguished from an offset, so half of the
+// gap is the error.
+
+// pair is a packet that was captured at both points.
+type pair struct {
+	x      int64 // time at the reference in nanoseconds
+	d      int64 // time at the other point minus x
+	order  int64 // number of the frame at the other point
+	dir    int32
+	above  bool // the reference captured it first, so d is the offset plus the delay
+	sameID bool // both points have the same IP identification, which is not 0
+}
+
+// line is the offset of a clock over time.
+type line struct {
+	x0     int64   // time at the reference
+	offset float64 // offset at x0 in nanoseconds
+	slope  float64 // offset per time at the reference
+	gap    float64 // between the differences of both directions, in nanoseconds
+}
+
+// at returns the offset at a time of the reference.
+func (l *line) at(x int64) float64 { return l.offset + l.slope*float64(x-l.x0) }
+
+// back returns the time at the reference for a time of the other clock.
+func (l *line) back(t int64) int64 {
+	whole := int64(l.offset)
+	since := float64(t-l.x0-whole) - (l.offset - float64(whole))
+	if l.slope == 0 {
+		return t - int64(math.Round(l.offset))
+	}
+	return l.x0 + int64(math.Round(since/(1+l.slope)))
+}
+
+// segment is a line that holds from a frame on.
+type segment struct {
+	line
+	from int64 // number of the first frame at the other point
+}
+
+// maxDrift is the largest drift that is considered. Clocks of computers differ by less than 200 ppm.
+const maxDrift = 1e-3
+
+// fitter finds lines for pairs.
+type fitter struct {
+	pairs      []pair // by order
+	byX        []int  // indexes of pairs, by x
+	resolution float64
+	some       []int        // buffer: some of the indexes
+	skip       map[int]bool // indexes of outliers
+	low, high  []vertex     // buffers
+}
+
+// vertex is a corner of a hull: a pair, relative to the first one.
+type vertex struct {
+	x, d  float64
+	index int
+}
+
+func newFitter(pairs []pair, resolution int64) *fitter {
+	f := &fitter{pairs: pairs, resolution: float64(resolution), skip: map[int]bool{}}
+	slices.SortStableFunc(f.pairs, func(a, b pair) int { return cmp.Compare(a.order, b.order) })
+	f.byX = make([]int, len(pairs))
+	for i := range f.byX {
+		f.byX[i] = i
+	}
+	slices.SortStableFunc(f.byX, f.compareX)
+	return f
+}
+
+func (f *fitter) compareX(a, b int) int { return cmp.Compare(f.pairs[a].x, f.pairs[b].x) }
+
+// hulls sets low to the lower hull of the pairs [lo, hi) whose differences are above the line, and high to
+// the upper hull of the others.
+func (f *fitter) hulls(lo, hi int) {
+	f.low, f.high = f.low[:0], f.high[:0]
+	base := &f.pairs[lo]
+	order := f.byX
+	if 16*(hi-lo) < len(order) {
+		f.some = f.some[:0]
+		for i := lo; i < hi; i++ {
+			f.some = append(f.some, i)
+		}
+		slices.SortStableFunc(f.some, f.compareX)
+		order = f.some
+	}
+	for _, i := range order {
+		if i < lo || i >= hi || f.skip[i] {
+			continue
+		}
+		p := &f.pairs[i]
+		v := vertex{float64(p.x - base.x), float64(p.d - base.d), i}
+		if p.above {
+			f.low = extend(f.low, v, 1)
+		} else {
+			f.high = extend(f.high, v, -1)
+		}
+	}
+}
+
+// extend adds a vertex on the right to a hull: a lower hull if sign is 1, an upper one if it is -1.
+func extend(hull []vertex, v vertex, sign float64) []vertex {
+	for n := len(hull); n > 0; n = len(hull) {
+		last := hull[n-1]
+		if v.x == last.x && sign*(v.d-last.d) >= 0 {
+			return hull
+		}
+		if v.x != last.x {
+			if n == 1 {
+				break
+			}
+			before := hull[n-2]
+			if sign*((last.d-before.d)*(v.x-last.x)-(v.d-last.d)*(last.x-before.x)) < 0 {
+				break
+			}
+		}
+		hull = hull[:n-1]
+	}
+	return append(hull, v)
+}
+
+// strip returns the gap between the hulls for lines of a slope, and the two vertices that limit it.
+func (f *fitter) strip(slope float64) (gap float64, low, high vertex) {
+	least, most := math.Inf(1), math.Inf(-1)
+	for _, v := range f.low {
+		if c := v.d - slope*v.x; c < least {
+			least, low = c, v
+		}
+	}
+	for _, v := range f.high {
+		if c := v.d - slope*v.x; c > most {
+			most, high = c, v
+		}
+	}
+	return least - most, low, high
+}
+
+// best returns the slope with the widest gap. The gap is a concave function of the slope.
+func (f *fitter) best() (slope, gap float64) {
+	lo, hi := -maxDrift, maxDrift
+	for range 64 {
+		a, b := lo+(hi-lo)/3, hi-(hi-lo)/3
+		ga, _, _ := f.strip(a)
+		gb, _, _ := f.strip(b)
+		if ga < gb {
+			lo = a
+		} else {
+			hi = b
+		}
+	}
+	slope = (lo + hi) / 2
+	gap, _, _ = f.strip(slope)
+	return slope, gap
+}
+
+// fits reports whether a line fits the pairs [lo, hi).
+func (f *fitter) fits(lo, hi int) bool {
+	f.hulls(lo, hi)
+	if len(f.low) == 0 || len(f.high) == 0 {
+		return true
+	}
+	if gap, _, _ := f.strip(0); gap >= -f.resolution {
+		return true
+	}
+	_, gap := f.best()
+	return gap >= -f.resolution
+}
+
+// line returns the best line for the pairs [lo, hi). It is flat unless a flat line costs more than a
+// quarter of the gap, because short captures show drifts that are not there.
+func (f *fitter) line(lo, hi int) (l line, ok bool) {
+	f.hulls(lo, hi)
+	if len(f.low) == 0 || len(f.high) == 0 {
+		return l, false
+	}
+	slope, gap := f.best()
+	flat, _, _ := f.strip(0)
+	if gap-flat <= max(gap/4, f.resolution) {
+		slope, gap = 0, flat
+	}
+	_, low, high := f.strip(slope)
+	base := &f.pairs[lo]
+	middle := ((low.d - slope*low.x) + (high.d - slope*high.x)) / 2
+	return line{x0: base.x, offset: float64(base.d) + middle, slope: slope, gap: max(gap, f.resolution)}, gap >= -f.resolution
+}
+
+// drop marks pairs as outliers until a line fits, at most n of them.
+func (f *fitter) drop(n int) bool {
+	for range n {
+		if f.fits(0, len(f.pairs)) {
+			return true
+		}
+		slope, _ := f.best()
+		worst, most := -1, math.Inf(-1)
+		var candidates []int
+		for _, s := range []float64{slope - 1e-9, slope + 1e-9} {
+			_, low, high := f.strip(s)
+			candidates = append(candidates, low.index, high.index)
+		}
+		for _, i := range candidates {
+			f.skip[i] = true
+			if f.hulls(0, len(f.pairs)); len(f.low) > 0 && len(f.high) > 0 {
+				if _, gap := f.best(); gap > most {
+					worst, most = i, gap
+				}
+			}
+			delete(f.skip, i)
+		}
+		if worst < 0 {
+			return false
+		}
+		f.skip[worst] = true
+	}
+	return f.fits(0, len(f.pairs))
+}
+
+// maxOutliers limits the number of pairs that are ignored because no line fits them.
+const maxOutliers = 8
+
+// segments returns the lines of a clock: one, or several if the clock stepped.
+func (f *fitter) segments() []segment {
+	n := len(f.pairs)
+	if f.drop(min(max(n/500, 1), maxOutliers)) {
+		if l, ok := f.line(0, n); ok {
+			return []segment{{line: l}}
+		}
+		return nil
+	}
+	clear(f.skip)
+	var cuts []int // the indexes at which segments begin
+	for lo := 0; lo < n; {
+		if cuts = append(cuts, lo); len(cuts) > maxCuts {
+			return nil
+		}
+		lo = f.prefix(lo)
+	}
+	cuts = f.tidy(cuts)
+	var list []segment
+	for i, lo := range cuts {
+		hi := n
+		if i+1 < len(cuts) {
+			hi = cuts[i+1]
+		}
+		if l, ok := f.line(lo, hi); ok {
+			list = append(list, segment{l, f.pairs[lo].order})
+		}
+	}
+	for i := 1; i < len(list); i++ {
+		f.place(&list[i-1], &list[i])
+	}
+	if len(list) > 0 {
+		list[0].from = 0
+	}
+	return list
+}
+
+// maxCuts limits the number of runs of pairs. If there are more, the pairs are not those of two clocks, or the
+// wrong direction is assumed to be above the line.
+const maxCuts = 128
+
+// prefix returns the end of the longest run of pairs from lo on that a line fits.
+func (f *fitter) prefix(lo int) int {
+	good, step, n := lo+1, 16, len(f.pairs)
+	for good < n && f.fits(lo, min(good+step, n)) {
+		good, step = min(good+step, n), step*2
+	}
+	for bad := min(good+step, n); good+1 < bad; {
+		if middle := (good + bad) / 2; f.fits(lo, middle) {
+			good = middle
+		} else {
+			bad = middle
+		}
+	}
+	return good
+}
+
+// fewPairs is a number of pairs that show no step. They are ignored if a line fits the pairs before and
+// after them.
+const fewPairs = 6
+
+// tidy removes the borders around a few outliers, and those that leave a direction without pairs.
+func (f *fitter) tidy(cuts []int) []int {
+	end := func(i int) int {
+		if i+1 < len(cuts) {
+			return cuts[i+1]
+		}
+		return len(f.pairs)
+	}
+	for i := 0; i < len(cuts); {
+		lo, hi := cuts[i], end(i)
+		if _, both := f.line(lo, hi); both && hi-lo >= fewPairs || len(cuts) == 1 {
+			i++
+			continue
+		}
+		for j := lo; j < hi; j++ {
+			f.skip[j] = true
+		}
+		cuts = slices.Delete(cuts, i, i+1)
+		switch {
+		case i == 0:
+			cuts[0] = lo
+		case i < len(cuts) && f.fits(cuts[i-1], end(i)):
+			cuts = slices.Delete(cuts, i, i+1)
+			i--
+		}
+	}
+	return cuts
+}
+
+// nearStep is the number of pairs before and after a border among which the step is searched.
+const nearStep = 256
+
+// place moves the beginning of a segment to the frame at which the clock stepped: the pairs before it have
+// shorter delays by the line before, those after it by the line after.
+func (f *fitter) place(before, after *segment) {
+	cut, _ := slices.BinarySearchFunc(f.pairs, after.from, func(p pair, order int64) int { return cmp.Compare(p.order, order) })
+	lo, hi := max(cut-nearStep, 0), min(cut+nearStep, len(f.pairs))
+	cost := func(l *line, i int) float64 {
+		p := &f.pairs[i]
+		delay := float64(p.d) - l.at(p.x)
+		if !p.above {
+			delay = -delay
+		}
+		if delay < 0 {
+			return -100 * delay
+		}
+		return delay
+	}
+	sum := 0.0
+	for i := lo; i < hi; i++ {
+		sum += cost(&after.line, i)
+	}
+	least, best := sum, lo
+	for i := lo; i < hi; i++ {
+		if sum += cost(&before.line, i) - cost(&after.line, i); sum < least {
+			least, best = sum, i+1
+		}
+	}
+	if best < len(f.pairs) && best > 0 {
+		after.from = f.pairs[best].order
+	}
+}
+
+// clusters returns the pairs whose differences are near those of many others. A wrong pair, such as the
+// copies of two different transmissions, would destroy the envelope.
+func clusters(pairs []pair) []pair {
+	if len(pairs) == 0 {
+		return nil
+	}
+	first, last := pairs[0].x, pairs[0].x
+	for i := range pairs {
+		first, last = min(first, pairs[i].x), max(last, pairs[i].x)
+	}
+	width := int64(300e6 + math.Min(float64(last-first)*2*maxDrift, 60e9))
+	rest := slices.Clone(pairs)
+	slices.SortStableFunc(rest, func(a, b pair) int { return cmp.Compare(a.d, b.d) })
+	var kept []pair
+	for range maxSteps {
+		lo, hi := densest(rest, width)
+		if hi-lo < max(fewPairs, len(pairs)/20) {
+			break
+		}
+		kept = append(kept, rest[lo:hi]...)
+		rest = slices.Delete(rest, lo, hi)
+	}
+	return kept
+}
+
+// maxSteps limits the number of large steps of a clock.
+const maxSteps = 8
+
+// densest returns the largest range of pairs whose differences are within width. The pairs are ordered by
+// difference.
+func densest(pairs []pair, width int64) (lo, hi int) {
+	for from, to := 0, 0; to < len(pairs); to++ {
+		for pairs[to].d-pairs[from].d > width {
+			from++
+		}
+		if to+1-from > hi-lo {
+			lo, hi = from, to+1
+		}
+	}
+	return lo, hi
+}
+
+// thin returns at most about n pairs that have the same envelope: the extreme ones of each run of pairs.
+func thin(pairs []pair, n int) []pair {
+	if len(pairs) <= n {
+		return pairs
+	}
+	slices.SortStableFunc(pairs, func(a, b pair) int { return cmp.Compare(a.order, b.order) })
+	var kept []pair
+	size := max(len(pairs)*4/n, 4)
+	for run := range slices.Chunk(pairs, size) {
+		var chosen [4]int
+		for i := range chosen {
+			chosen[i] = -1
+		}
+		for i := range run {
+			side := 0
+			if run[i].above {
+				side = 2
+			}
+			if c := &chosen[side]; *c < 0 || run[i].d < run[*c].d {
+				*c = i
+			}
+			if c := &chosen[side+1]; *c < 0 || run[i].d > run[*c].d {
+				*c = i
+			}
+		}
+		slices.Sort(chosen[:])
+		for i, c := range chosen {
+			if c >= 0 && (i == 0 || c != chosen[i-1]) {
+				kept = append(kept, run[c])
+			}
+		}
+	}
+	return kept
+}

@@ -1,0 +1,189 @@
+package points
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// histogram counts durations. Its memory does not depend on their number. Quantiles are exact for up to a
+// few thousand durations, and otherwise off by less than 1%.
+type histogram struct {
+	exact    []int64
+	counts   []int32 // by bucket; nil while exact has all durations
+	n        int64
+	min, max int64
+}
+
+const (
+	exactDurations = 4096
+	bucketBits     = 7 // durations in a bucket differ by less than 2^-7 of their value
+)
+
+func (h *histogram) add(ns int64) {
+	ns = max(ns, 0)
+	if h.n == 0 {
+		h.min, h.max = ns, ns
+	}
+	h.min, h.max = min(h.min, ns), max(h.max, ns)
+	if h.n++; h.counts == nil {
+		if len(h.exact) < exactDurations {
+			h.exact = append(h.exact, ns)
+			return
+		}
+		h.counts = make([]int32, bucketOf(1<<62)+1)
+		for _, v := range h.exact {
+			h.counts[bucketOf(v)]++
+		}
+		h.exact = nil
+	}
+	h.counts[bucketOf(ns)]++
+}
+
+// bucketOf returns the bucket of a duration.
+func bucketOf(ns int64) int {
+	n := bits.Len64(uint64(ns))
+	if n <= bucketBits+1 {
+		return int(ns)
+	}
+	shift := n - bucketBits - 1
+	return shift<<bucketBits + int(ns>>shift)
+}
+
+// middleOf returns the middle of a bucket.
+func middleOf(bucket int) int64 {
+	if bucket < 2<<bucketBits {
+		return int64(bucket)
+	}
+	shift := bucket>>bucketBits - 1
+	low := int64(bucket-shift<<bucketBits) << shift
+	return low + int64(1)<<shift/2
+}
+
+// quantile returns the duration that a part of all durations does not exceed.
+func (h *histogram) quantile(part float64) int64 {
+	if h.n == 0 {
+		return 0
+	}
+	rank := min(int64(part*float64(h.n)), h.n-1)
+	if h.counts == nil {
+		slices.Sort(h.exact)
+		return h.exact[rank]
+	}
+	for i, n := range h.counts {
+		if rank -= int64(n); rank < 0 {
+			return min(max(middleOf(i), h.min), h.max)
+		}
+	}
+	return h.max
+}
+
+// Interval is the traffic between two points in an interval of time.
+type Interval struct {
+	Start   int64 // on the reference clock
+	Packets int64 // that were sent
+	Lost    int64
+	Delay   Delay
+}
+
+// Delay is a distribution of one-way delays, in nanoseconds.
+type Delay struct {
+	Count                   int64
+	Min, P50, P90, P99, Max int64
+}
+
+func (h *histogram) delay() Delay {
+	return Delay{h.n, h.min, h.quantile(0.5), h.quantile(0.9), h.quantile(0.99), h.max}
+}
+
+// course is the traffic between two points over time. If the capture gets longer, intervals are joined, so
+// that their number is limited.
+type course struct {
+	start, width int64
+	intervals    []slot
+}
+
+// slot is one interval of a course.
+type slot struct {
+	packets, lost, delays int64
+	least, most, sum      int64
+	quick                 [slotBuckets]int32 // delays by powers of two
+}
+
+const (
+	maxIntervals = 64
+	firstWidth   = 1e6 // nanoseconds
+	slotBuckets  = 48
+)
+
+// at returns the interval of a time.
+func (c *course) at(t int64) *slot {
+	if c.width == 0 {
+		c.start, c.width = t, firstWidth
+	}
+	i := max(t-c.start, 0) / c.width
+	for i >= maxIntervals {
+		c.widen()
+		i = max(t-c.start, 0) / c.width
+	}
+	for int64(len(c.intervals)) <= i {
+		c.intervals = append(c.intervals, slot{})
+	}
+	return &c.intervals[i]
+}
+
+// widen joins each two intervals.
+func (c *course) widen() {
+	c.width *= 2
+	n := (len(c.intervals) + 1) / 2
+	for i := range n {
+		s := c.intervals[2*i]
+		if 2*i+1 < len(c.intervals) {
+			o := &c.intervals[2*i+1]
+			if o.delays > 0 && (s.delays == 0 || o.least < s.least) {
+				s.least = o.least
+			}
+			s.most = max(s.most, o.most)
+			s.packets, s.lost, s.delays, s.sum = s.packets+o.packets, s.lost+o.lost, s.delays+o.delays, s.sum+o.sum
+			for j, v := range o.quick {
+				s.quick[j] += v
+			}
+		}
+		c.intervals[i] = s
+	}
+	clear(c.intervals[n:])
+	c.intervals = c.intervals[:n]
+}
+
+func (s *slot) delay(ns int64) {
+	ns = max(ns, 0)
+	if s.delays == 0 || ns < s.least {
+		s.least = ns
+	}
+	s.most = max(s.most, ns)
+	s.delays++
+	s.sum += ns
+	s.quick[min(bits.Len64(uint64(ns)), slotBuckets-1)]++
+}
+
+// Intervals returns the intervals.
+func (c *course) list() (list []Interval) {
+	for i := range c.intervals {
+		s := &c.intervals[i]
+		list = append(list, Interval{
+			Start: c.start + int64(i)*c.width, Packets: s.packets, Lost: s.lost,
+			Delay: Delay{Count: s.delays, Min: s.least, P50: s.quantile(0.5), P90: s.quantile(0.9), P99: s.quantile(0.99), Max: s.most},
+		})
+	}
+	return list
+}
+
+// quantile returns about the delay that a part of the delays does not exceed.
+func (s *slot) quantile(part float64) int64 {
+	rank := int64(part * float64(s.delays))
+	for i, n := range s.quick {
+		if rank -= int64(n); rank < 0 {
+			return min(max(int64(3)<<max(i-2, 0)*min(int64(i), 1), s.least), s.most)
+		}
+	}
+	return s.most
+}

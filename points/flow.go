@@ -1,0 +1,239 @@
+package points
+
+import "github.com/rdmadump/rdmadump/rocev2"
+
+// A packet that is missing at its receiver's point was not necessarily lost: that capture may have dropped
+// it. If the receiver acknowledges a request before any copy of it was captured there, the receiver had the
+// request. A response was received if the requester goes on without requesting it again.
+
+// flowKey is a queue pair that receives packets.
+type flowKey struct {
+	dir int32
+	qpn uint32
+}
+
+// flow is the traffic to one queue pair.
+type flow struct {
+	key      flowKey
+	newest   uint64                // position of the newest transmission that arrived
+	requests queue[asked]          // requests that are not acknowledged yet
+	arrived  [flowPSNs / 64]uint64 // PSNs of requests that arrived
+	highest  uint32                // highest PSN of a request that was sent
+	started  bool
+
+	answered  uint32 // highest PSN of a response to them; a Read has several
+	hasAnswer bool
+
+	response    uint32 // highest PSN of a response that arrived
+	responseAt  int64
+	hasResponse bool
+
+	peer    uint32 // responses: the queue pair to which the requests go
+	votes   int32
+	rewinds [8]rewind // the latest retransmissions by the requester
+	rewound int
+	before  uint32 // PSN of the last request that was sent
+	again   bool   // that request was a retransmission
+}
+
+// asked is a request.
+type asked struct {
+	at  uint64
+	psn uint32
+}
+
+// rewind is a PSN from which a requester retransmitted.
+type rewind struct {
+	psn  uint32
+	time int64
+}
+
+// ack is an acknowledgement of the requests up to a PSN.
+type ack struct {
+	key  flowKey
+	upTo uint32
+	time int64
+}
+
+const (
+	flowPSNs    = 4096
+	flowBytes   = 2048
+	maxRequests = 1 << 14 // that wait for their acknowledgement
+	pairCache   = 1 << 12
+	trustVotes  = 2
+	maxVotes    = 8
+)
+
+// flows has all flows.
+type flows struct {
+	all    map[flowKey]*flow
+	limit  int
+	acks   queue[ack]
+	latest [pairCache]struct {
+		key flowKey
+		psn uint32
+	}
+}
+
+// of returns the flow of a queue pair, or nil if there are too many.
+func (s *flows) of(key flowKey) *flow {
+	f := s.all[key]
+	if f == nil && len(s.all) < s.limit {
+		if s.all == nil {
+			s.all = map[flowKey]*flow{}
+		}
+		f = &flow{key: key}
+		s.all[key] = f
+	}
+	return f
+}
+
+// slot returns the index of a PSN of a direction in the cache of requests.
+func slotOf(dir int32, psn uint32) int { return int(mix(uint64(dir)+1, uint64(psn)) % pairCache) }
+
+// note takes a packet of a path at its first point.
+func (s *flows) note(at uint64, e *entry, v *sight) {
+	if e.opcode.Transport() != rocev2.RC || e.hop != 0 {
+		return
+	}
+	info := e.opcode.Info()
+	switch {
+	case info.Request:
+		s.request(e.path, at, e)
+	case e.path.back != nil:
+		s.respond(e.path, e, v)
+	}
+}
+
+// request takes a request that leaves its sender's point.
+func (s *flows) request(w *path, at uint64, e *entry) {
+	c := &s.latest[slotOf(w.dir, e.psn)]
+	c.key, c.psn = flowKey{w.dir, e.qpn}, e.psn
+	f := s.of(c.key)
+	if f == nil {
+		return
+	}
+	again := f.started && (rocev2.PSNDelta(e.psn, f.highest) <= 0 || f.hasAnswer && rocev2.PSNDelta(e.psn, f.answered) <= 0)
+	if again && !(f.again && e.psn == (f.before+1)&rocev2.PSNMask) {
+		f.rewinds[f.rewound%len(f.rewinds)] = rewind{e.psn, e.time}
+		f.rewound++
+	}
+	if f.again, f.before = again, e.psn; !again {
+		f.started, f.highest = true, e.psn
+	}
+	if f.requests.len() >= maxRequests {
+		f.requests.pop()
+	}
+	f.requests.push(asked{at, e.psn})
+}
+
+// respond takes a response that leaves its sender's point: it shows which requests the sender had.
+func (s *flows) respond(w *path, e *entry, v *sight) {
+	f := s.of(flowKey{w.dir, e.qpn})
+	if f == nil {
+		return
+	}
+	if c := &s.latest[slotOf(w.back.dir, e.psn)]; c.psn == e.psn && c.key.dir == w.back.dir {
+		switch {
+		case c.key.qpn == f.peer:
+			f.votes = min(f.votes+1, maxVotes)
+		case f.votes > 0:
+			f.votes--
+		default:
+			f.peer, f.votes = c.key.qpn, 1
+		}
+	}
+	if f.votes < trustVotes || e.icrc == rocev2.ICRCBad {
+		return
+	}
+	if q := s.all[flowKey{w.back.dir, f.peer}]; q != nil && (!q.hasAnswer || rocev2.PSNDelta(e.psn, q.answered) > 0) {
+		q.hasAnswer, q.answered = true, e.psn
+	}
+	upTo := e.psn
+	if e.opcode.Info().Kind != rocev2.KindAcknowledge || !v.hasAETH || !v.aeth.IsAck() {
+		upTo = (e.psn - 1) & rocev2.PSNMask
+	}
+	s.acks.push(ack{flowKey{w.back.dir, f.peer}, upTo, e.time})
+}
+
+// settle takes the acknowledgements before which all arrivals are matched.
+func (s *flows) settle(m *matcher) {
+	for s.acks.len() > 0 && s.acks.first().time+m.slack <= m.now {
+		a := s.acks.pop()
+		if requests := s.all[a.key]; requests != nil {
+			requests.acknowledge(m, a.upTo, a.time)
+		}
+	}
+}
+
+// acknowledge notes that the receiver had all requests up to a PSN at a time.
+func (f *flow) acknowledge(m *matcher, upTo uint32, now int64) {
+	for f.requests.len() > 0 {
+		a := *f.requests.first()
+		if d := rocev2.PSNDelta(a.psn, upTo); d > 0 && d < flowPSNs {
+			return
+		}
+		if m.ring.has(a.at) {
+			t := m.ring.at(a.at)
+			if t.time > now { // It was sent later, because clocks have an error.
+				return
+			}
+			if t.sending == notYet && !f.hasArrived(a.psn) {
+				t.unseen = true
+			}
+		}
+		f.requests.pop()
+	}
+}
+
+func (f *flow) hasArrived(psn uint32) bool {
+	i := psn % flowPSNs
+	return f.arrived[i/64]>>(i%64)&1 != 0
+}
+
+// arrived notes that a packet came to its receiver's point, and reports whether it was overtaken by one that was sent
+// later. The position is that of its transmission, plus 1.
+func (s *flows) arrived(e *entry, transmission uint64) (overtaken bool) {
+	f := s.of(flowKey{e.path.dir, e.qpn})
+	if f == nil {
+		return false
+	}
+	if transmission < f.newest {
+		overtaken = true
+	} else {
+		f.newest = transmission
+	}
+	if e.icrc == rocev2.ICRCBad || e.opcode.Transport() != rocev2.RC {
+		return overtaken
+	}
+	if e.opcode.Info().Request {
+		i, far := e.psn%flowPSNs, (e.psn+flowPSNs/2)%flowPSNs
+		f.arrived[i/64] |= 1 << (i % 64)
+		f.arrived[far/64] &^= 1 << (far % 64)
+	} else if !f.hasResponse || rocev2.PSNDelta(e.psn, f.response) > 0 {
+		f.hasResponse, f.response, f.responseAt = true, e.psn, e.time
+	}
+	return overtaken
+}
+
+// wasAnswered reports whether the requester has shown that it had a response to a Read: it got later
+// responses, and did not request this one again.
+func (s *flows) wasAnswered(e *entry) bool {
+	if e.opcode.Transport() != rocev2.RC || e.opcode.Info().Kind != rocev2.KindReadResponse || e.path.back == nil {
+		return false
+	}
+	f := s.all[flowKey{e.path.dir, e.qpn}]
+	if f == nil || f.votes < trustVotes || !f.hasResponse || rocev2.PSNDelta(f.response, e.psn) <= 0 || f.responseAt < e.time {
+		return false
+	}
+	requests := s.all[flowKey{e.path.back.dir, f.peer}]
+	if requests == nil || requests.rewound > len(requests.rewinds) && requests.rewinds[requests.rewound%len(requests.rewinds)].time > e.time {
+		return false // Older ones are forgotten.
+	}
+	for i := range min(requests.rewound, len(requests.rewinds)) {
+		if r := &requests.rewinds[i]; r.time > e.time && rocev2.PSNDelta(r.psn, e.psn) <= 0 {
+			return false
+		}
+	}
+	return true
+}

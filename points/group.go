@@ -1,0 +1,309 @@
+package points
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// groups assigns sources to points. Usually each source is a point. The files of a ring, and interfaces of
+// one host that share the packets of a connection, are one point; so are files with the same packets.
+type groups []int
+
+func (g groups) of(i int) int {
+	for g[i] != i {
+		i = g[i]
+	}
+	return i
+}
+
+// join makes one group of two.
+func (g groups) join(a, b int) {
+	a, b = g.of(a), g.of(b)
+	g[max(a, b)] = min(a, b)
+}
+
+// sizeOf returns the number of sources in the group of a source.
+func (g groups) sizeOf(i int) (n int) {
+	for j := range g {
+		if g.of(j) == g.of(i) {
+			n++
+		}
+	}
+	return n
+}
+
+// group finds the sources that are one point.
+func (p *Plan) group(all []*relation) groups {
+	g := make(groups, len(p.sources))
+	for i := range g {
+		g[i] = i
+	}
+	related := map[[2]int]bool{}
+	for _, r := range all {
+		related[[2]int{r.a, r.b}] = true
+		if r.same {
+			g.join(r.a, r.b)
+			p.same = true
+		}
+	}
+	near := p.near(all)
+	for a := range p.sources {
+		for b := a + 1; b < len(p.sources); b++ {
+			if x, y := p.sources[a], p.sources[b]; !related[[2]int{a, b}] && overlap(near[a], near[b]) && (x.last <= y.first || y.last <= x.first || x.file == y.file) {
+				g.join(a, b)
+			}
+		}
+	}
+	return g
+}
+
+// near returns for each source the directions whose packets it captured before another source.
+func (p *Plan) near(all []*relation) []map[int32]bool {
+	near := make([]map[int32]bool, len(p.sources))
+	for i := range near {
+		near[i] = map[int32]bool{}
+	}
+	for _, r := range all {
+		if r.usable() {
+			for dir, first := range r.first {
+				if first {
+					near[r.a][dir] = true
+				} else {
+					near[r.b][dir] = true
+				}
+			}
+		}
+	}
+	return near
+}
+
+// overlap reports whether two sets have an element in common.
+func overlap(a, b map[int32]bool) bool {
+	for k := range a {
+		if b[k] {
+			return true
+		}
+	}
+	return false
+}
+
+// place makes points of the groups of sources. Files that have nothing in common are one point, as if they
+// were one capture.
+func (p *Plan) place(all []*relation, g groups) {
+	connected := map[int]bool{}
+	for _, r := range all {
+		if r.usable() && !r.same {
+			connected[g.of(r.a)], connected[g.of(r.b)] = true, true
+		}
+	}
+	names := baseNames(p.files)
+	at := map[int]int{}
+	for i, src := range p.sources {
+		root := g.of(i)
+		if !connected[root] {
+			root = -1
+			if len(connected) > 0 { // Next to real points, each other file has a name of its own.
+				root = i
+			}
+		}
+		n, known := at[root]
+		if !known {
+			n = len(p.Points)
+			at[root] = n
+			p.Points = append(p.Points, Point{Name: p.nameOf(names, i), first: math.MaxInt64, last: math.MinInt64})
+		}
+		point := &p.Points[n]
+		point.sources = append(point.sources, src)
+		point.Packets += src.frames
+		src.point = n
+	}
+	for i := range p.Points {
+		if point := &p.Points[i]; len(point.sources) > 1 {
+			point.Name += fmt.Sprintf(" and %d more", len(point.sources)-1)
+		}
+	}
+}
+
+// route determines the points that see the packets of each direction, in their order.
+func (p *Plan) route(all []*relation) {
+	score := map[int32]map[int]int{}
+	p.paths, p.longest, p.shortest, p.trusted = map[int32][]int{}, map[int32]int64{}, map[int32]int64{}, map[[2]int]bool{}
+	for _, r := range all {
+		if !r.usable() || r.same {
+			continue
+		}
+		a, b := p.sources[r.a].point, p.sources[r.b].point
+		for dir, first := range r.first {
+			if score[dir] == nil {
+				score[dir] = map[int]int{}
+			}
+			if first {
+				score[dir][a]--
+				score[dir][b]++
+			} else {
+				score[dir][a]++
+				score[dir][b]--
+			}
+			p.longest[dir] = max(p.longest[dir], r.longest[dir])
+			if least, known := p.shortest[dir]; !known || r.shortest[dir] < least {
+				p.shortest[dir] = r.shortest[dir]
+			}
+		}
+		trusted, known := p.trusted[[2]int{a, b}]
+		p.trusted[[2]int{a, b}] = r.sameIDs && (trusted || !known)
+		p.trusted[[2]int{b, a}] = p.trusted[[2]int{a, b}]
+	}
+	for dir, of := range score {
+		var path []int
+		for point := range of {
+			path = append(path, point)
+		}
+		slices.SortFunc(path, func(a, b int) int { return cmp.Or(cmp.Compare(of[a], of[b]), cmp.Compare(a, b)) })
+		if len(path) > 1 {
+			p.paths[dir] = path
+		}
+	}
+}
+
+// describe sets the addresses and the clocks of the points.
+func (p *Plan) describe() {
+	weight := make([]map[string]int, len(p.Points))
+	for dir, path := range p.paths {
+		n := 0
+		for _, src := range p.Points[path[0]].sources {
+			for _, x := range src.samples {
+				if x.dir == dir {
+					n++
+				}
+			}
+		}
+		e := p.dirs.list[dir]
+		address := fmt.Sprintf("LID %d", e.srcLID)
+		if e.src.IsValid() {
+			address = e.src.String()
+		}
+		if weight[path[0]] == nil {
+			weight[path[0]] = map[string]int{}
+		}
+		weight[path[0]][address] += n
+	}
+	for i := range p.Points {
+		point := &p.Points[i]
+		for address, n := range weight[i] {
+			if most := weight[i][point.Address]; n > most || n == most && address < point.Address {
+				point.Address = address
+			}
+		}
+		for j, src := range point.sources {
+			src.since, src.until = src.time(1, src.first), src.time(math.MaxInt64, src.last)
+			point.first, point.last = min(point.first, src.since), max(point.last, src.until)
+			if j == 0 {
+				point.clock(src)
+			}
+		}
+	}
+}
+
+// clock describes the clock of a source, compared with the reference.
+func (point *Point) clock(src *source) {
+	point.Offset = src.began - src.time(1, src.began)
+	factor, drifts := 1.0, false
+	for _, c := range src.chain {
+		widest := 0.0
+		for i := range c.segments {
+			s := &c.segments[i]
+			widest = max(widest, s.gap)
+			if i == 0 && s.slope != 0 {
+				factor *= 1 + s.slope
+				drifts = true
+			}
+		}
+		point.Error += int64(math.Ceil(widest / 2))
+	}
+	point.Drift, point.DriftKnown = (factor-1)*1e6, drifts
+	if len(src.chain) == 0 {
+		return
+	}
+	first := src.chain[0]
+	for i := 1; i < len(first.segments); i++ {
+		s := &first.segments[i]
+		point.Steps = append(point.Steps, Step{Packet: s.from, Time: s.x0, By: int64(math.Round(s.at(s.x0) - first.segments[i-1].at(s.x0)))})
+	}
+}
+
+// note describes for a person what was recognized.
+func (p *Plan) note(all []*relation) {
+	names := baseNames(p.files)
+	var lone []string
+	for i, src := range p.sources {
+		related := slices.ContainsFunc(all, func(r *relation) bool { return (r.a == i || r.b == i) && r.usable() })
+		if name := p.nameOf(names, i); !related && !slices.Contains(lone, name) && p.Points[src.point].sources != nil {
+			lone = append(lone, name)
+		}
+	}
+	for _, r := range all {
+		a, b := p.nameOf(names, r.a), p.nameOf(names, r.b)
+		switch {
+		case r.same && r.exact == 0:
+			p.Notes = append(p.Notes, fmt.Sprintf("%s and %s have packets in common with the same times: these packets count once, and the files are not two capture points", a, b))
+		case r.same:
+			p.Notes = append(p.Notes, fmt.Sprintf("%s and %s have packets in common whose times differ by exactly %s: these packets count once, and the files are not two capture points", a, b, span(r.exact)))
+		case r.oneWay:
+			p.Notes = append(p.Notes, fmt.Sprintf("%s and %s have packets of only one direction in common, so their clocks cannot be compared; they are merged by their own times", a, b))
+		case !r.usable():
+			p.Notes = append(p.Notes, fmt.Sprintf("%s and %s have packets in common, but no offset between their clocks explains the times of these packets; they are merged by their own times", a, b))
+		}
+	}
+	if len(lone) == len(p.sources) && len(lone) > 1 && len(p.Notes) == 0 {
+		p.Notes = append(p.Notes, "the files have no packets in common, so they are merged by time as one capture")
+	} else if len(lone) > 0 && len(lone) < len(p.sources) {
+		p.Notes = append(p.Notes, fmt.Sprintf("%s has no packets in common with the other files, so it is merged by its own clock", strings.Join(lone, ", ")))
+	}
+	reference := ""
+	for i := range p.Points {
+		point := &p.Points[i]
+		if len(point.sources) > 0 && len(point.sources[0].chain) == 0 && reference == "" {
+			reference = point.Name
+		}
+	}
+	for i := range p.Points {
+		if point := &p.Points[i]; len(p.Points) > 1 && len(point.sources[0].chain) > 0 {
+			p.Notes = append(p.Notes, fmt.Sprintf("%s and %s show the same traffic at two points; %s", reference, point.Name, point.ClockText()))
+		}
+	}
+}
+
+// ClockText describes the clock of a point, compared with the reference, in a few words.
+func (point *Point) ClockText() string {
+	how := "ahead"
+	if point.Offset < 0 {
+		how = "late"
+	}
+	drift := "no drift seen"
+	if point.DriftKnown {
+		drift = fmt.Sprintf("drift %+.2f ppm", point.Drift)
+	}
+	text := fmt.Sprintf("clock %s %s (error %s, %s)", span(max(point.Offset, -point.Offset)), how, span(point.Error), drift)
+	for _, s := range point.Steps {
+		text += fmt.Sprintf(", step of %s at packet %d", span(s.By), s.Packet)
+	}
+	return text
+}
+
+// span returns a duration as people read it.
+func span(ns int64) string {
+	d := time.Duration(ns)
+	switch a := d.Abs(); {
+	case a >= 10*time.Second:
+		d = d.Round(time.Millisecond)
+	case a >= time.Second:
+		d = d.Round(100 * time.Microsecond)
+	case a >= time.Millisecond:
+		d = d.Round(time.Microsecond)
+	}
+	return strings.ReplaceAll(d.String(), "µ", "u")
+}

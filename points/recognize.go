@@ -1,0 +1,496 @@
+// Package points recognizes captures of the same traffic at several points of the network. It determines
+// the offset and the drift of the points' clocks, and finds out which packets were lost, reordered,
+// corrupted or duplicated between the points. See [Recognize].
+//
+// It reads the files twice: first to recognize the points and to compare their clocks, then to match the
+// packets.
+package points
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+
+	"github.com/rdmadump/rdmadump/capture"
+)
+
+// File is a capture file that can be read several times.
+type File struct {
+	Path string
+	Name string // for messages
+}
+
+// Point is a place at which packets were captured, with the clock of that place.
+type Point struct {
+	Name    string
+	Address string // of the host at this point; empty if there is none, or several
+	Packets int64  // frames that the capture holds
+
+	// Offset is how far this clock is ahead of the reference clock at this point's first packet, in nanoseconds.
+	Offset int64
+	// Drift is what this clock gains, in parts per million, if that is known.
+	Drift      float64
+	DriftKnown bool
+	Error      int64  // of the offset, in nanoseconds
+	Steps      []Step // of this clock, compared with the reference
+
+	sources     []*source
+	first, last int64 // span of the capture on the reference clock
+}
+
+// Step is a jump of a clock.
+type Step struct {
+	Packet int64 // number of the first frame after it
+	Time   int64 // of that frame on the reference clock
+	By     int64 // nanoseconds; positive if the clock jumped ahead
+}
+
+// Plan describes the points of a capture.
+type Plan struct {
+	Points []Point
+	Notes  []string // what a person should know, in full sentences
+
+	files    []File
+	sources  []*source
+	dirs     directions
+	paths    map[int32][]int // indexes of the points that see the packets of a direction, in their order
+	longest  map[int32]int64 // longest delay of a direction in the samples, in nanoseconds
+	shortest map[int32]int64 // shortest delay
+	trusted  map[[2]int]bool // pairs of points between which the IP identification does not change
+	same     bool            // some files hold the same packets with the same times
+	memory   int64
+}
+
+// Joined reports whether the capture has several points, or packets that files have in common.
+func (p *Plan) Joined() bool { return len(p.Points) > 1 || p.same }
+
+// clock converts the times of a source to those of another one.
+type clock struct {
+	segments []segment
+}
+
+// of returns the segment for a frame.
+func (c *clock) of(number int64) *segment {
+	for i := len(c.segments) - 1; i > 0; i-- {
+		if number >= c.segments[i].from {
+			return &c.segments[i]
+		}
+	}
+	return &c.segments[0]
+}
+
+// at returns the segment for a time of the other clock.
+func (c *clock) at(t int64) *segment {
+	for i := len(c.segments) - 1; i > 0; i-- {
+		if s := &c.segments[i]; s.back(t) >= s.x0 {
+			return s
+		}
+	}
+	return &c.segments[0]
+}
+
+// conversion converts times of one clock to those of another one.
+type conversion struct {
+	*clock
+	numbered bool // the segments begin at frames of this source
+}
+
+// time returns the time of a frame on the reference clock.
+func (src *source) time(number, t int64) int64 {
+	for _, c := range src.chain {
+		if c.numbered {
+			t = c.of(number).back(t)
+		} else {
+			t = c.at(t).back(t)
+		}
+	}
+	return t
+}
+
+// Options select the reference clock and limit memory.
+type Options struct {
+	Clock  string // path of the file whose clock is the reference; the first file if it is empty
+	Memory int64  // in bytes
+}
+
+// Recognize reads capture files and recognizes points. A file that cannot be read to its end counts up to
+// the damage, which reading it again reports.
+func Recognize(ctx context.Context, files []File, o Options) (*Plan, error) {
+	s := newSampler(o.Memory)
+	for i, f := range files {
+		from, err := capture.OpenParts(ctx, []capture.Part{{Path: f.Path, Name: f.Name, Take: func(*capture.Frame) bool { return true }}})
+		if err != nil {
+			return nil, err
+		}
+		_ = s.read(ctx, i, from)
+		from.Close()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	p := &Plan{files: files, sources: s.sources, dirs: s.dirs, memory: o.Memory}
+	p.recognize(o.Clock)
+	return p, nil
+}
+
+// relation is how the captures of two sources compare.
+type relation struct {
+	a, b     int // indexes of the sources
+	shared   int // packets that both captured once
+	fitting  int // of these, those that the line fits
+	segments []segment
+	same     bool           // all times differ by the same
+	exact    int64          // that difference
+	first    map[int32]bool // directions whose packets a captured first
+	longest  map[int32]int64
+	shortest map[int32]int64
+	sameIDs  bool
+	oneWay   bool // there are packets of one direction only
+}
+
+// fewShared is a number of common packets that do not show that two captures are of the same traffic.
+const fewShared = 8
+
+// recognize finds the points.
+func (p *Plan) recognize(reference string) {
+	for _, src := range p.sources {
+		src.findMirrors()
+	}
+	var all []*relation
+	for a := range p.sources {
+		for b := a + 1; b < len(p.sources); b++ {
+			if r := p.compare(a, b); r != nil {
+				all = append(all, r)
+			}
+		}
+	}
+	g := p.group(all)
+	p.span(all, g, p.root(reference))
+	p.place(all, g)
+	p.route(all)
+	p.describe()
+	p.note(all)
+	for _, src := range p.sources {
+		src.samples = nil
+	}
+}
+
+// root returns the index of the source whose clock is the reference.
+func (p *Plan) root(reference string) int {
+	for i, src := range p.sources {
+		f := p.files[src.file]
+		if reference != "" && (reference == f.Path || reference == f.Name || reference == filepath.Base(f.Path) || reference == src.name) {
+			return i
+		}
+	}
+	return 0
+}
+
+// pairsOf returns the packets that two sources captured once each.
+func (p *Plan) pairsOf(a, b *source) (pairs []pair) {
+	swap := len(a.samples) > len(b.samples)
+	few, many := a, b
+	if swap {
+		few, many = b, a
+	}
+	for key, x := range few.samples {
+		y, both := many.samples[key]
+		if !both || x.dir != y.dir || !x.single(few) || !y.single(many) {
+			continue
+		}
+		if swap {
+			x, y = y, x
+		}
+		pairs = append(pairs, pair{x: x.first, d: y.first - x.first, order: y.number, dir: x.dir, sameID: x.id != 0 && x.id == y.id})
+	}
+	slices.SortFunc(pairs, func(a, b pair) int { return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.x, b.x)) })
+	return pairs
+}
+
+// fittedPairs limits the number of pairs to which lines are fitted.
+const fittedPairs = 1 << 15
+
+// compare returns how two sources compare, or nil if they have no packets in common.
+func (p *Plan) compare(a, b int) *relation {
+	pairs := p.pairsOf(p.sources[a], p.sources[b])
+	if len(pairs) < fewShared {
+		return nil
+	}
+	r := &relation{a: a, b: b, shared: len(pairs), first: map[int32]bool{}, longest: map[int32]int64{}, shortest: map[int32]int64{}}
+	equal, ids := 0, 0
+	for i := range pairs {
+		if pairs[i].d == pairs[len(pairs)/2].d {
+			equal++
+		}
+		if pairs[i].sameID {
+			ids++
+		}
+	}
+	r.sameIDs = ids*100 >= len(pairs)*98 && p.varies(a)
+	if equal == len(pairs) {
+		r.same, r.exact = true, pairs[0].d
+		r.segments = []segment{{line: line{x0: pairs[0].x, offset: float64(r.exact)}}}
+		r.fitting = len(pairs)
+		return r
+	}
+	if pairs = clusters(pairs); len(pairs) < fewShared || 2*len(pairs) < r.shared {
+		return nil
+	}
+	p.arrange(r, pairs)
+	return r
+}
+
+// varies reports whether the IP identification of a source is not constant.
+func (p *Plan) varies(a int) bool {
+	values := map[uint16]bool{}
+	for _, x := range p.sources[a].samples {
+		if values[x.id] = true; len(values) > 3 {
+			return true
+		}
+	}
+	return false
+}
+
+// arrange determines which source captured the packets of each direction first, and the line between their
+// clocks.
+func (p *Plan) arrange(r *relation, pairs []pair) {
+	count := map[int32]int{}
+	for i := range pairs {
+		count[pairs[i].dir]++
+	}
+	// Directions of two hosts belong together: packets of one are above the line, those of the other below.
+	type couple struct {
+		dirs [2]int32
+		n    int
+	}
+	var couples []couple
+	for dir, n := range count {
+		back := p.dirs.find(p.dirs.list[dir].reversed())
+		if back >= 0 && back < dir && count[back] > 0 {
+			continue
+		}
+		c := couple{dirs: [2]int32{dir, -1}}
+		if back >= 0 && count[back] > 0 && back != dir {
+			c.dirs[1] = back
+			c.n = min(n, count[back])
+		}
+		couples = append(couples, c)
+	}
+	slices.SortFunc(couples, func(x, y couple) int { return cmp.Or(cmp.Compare(y.n, x.n), cmp.Compare(x.dirs[0], y.dirs[0])) })
+	if couples[0].n == 0 {
+		r.oneWay = true
+		return
+	}
+	resolution := p.sources[r.a].resolution + p.sources[r.b].resolution
+	above := map[int32]bool{}
+	var segments []segment
+	for i, c := range couples {
+		if i == 0 {
+			segments = p.orient(pairs, above, c.dirs, resolution)
+			continue
+		}
+		// The line is known, roughly: the medians of further directions show their order.
+		middle := medianDelay(pairs, segments, c.dirs[0])
+		above[c.dirs[0]] = middle >= 0
+		if c.dirs[1] >= 0 {
+			above[c.dirs[1]] = middle < 0
+		}
+	}
+	if len(couples) > 1 {
+		f := newFitter(thin(withSides(pairs, above, nil), fittedPairs), resolution)
+		if more := f.segments(); len(more) > 0 && len(more) <= len(segments) {
+			segments = more
+		}
+	}
+	if len(segments) == 0 || len(segments) > maxSegments {
+		return
+	}
+	r.segments, r.first = segments, above
+	c := clock{segments}
+	for _, q := range withSides(pairs, above, nil) {
+		delay := float64(q.d) - c.of(q.order).at(q.x)
+		if !q.above {
+			delay = -delay
+		}
+		if delay >= -float64(resolution)-c.of(q.order).gap {
+			r.fitting++
+			r.longest[q.dir] = max(r.longest[q.dir], int64(delay))
+			if least, known := r.shortest[q.dir]; !known || int64(delay) < least {
+				r.shortest[q.dir] = int64(delay)
+			}
+		}
+	}
+}
+
+// maxSegments limits the number of steps of a clock. If more lines are needed, the times are not those of
+// two clocks.
+const maxSegments = 32
+
+// orient finds out which of two directions is above the line: with the right order the gap is wider.
+func (p *Plan) orient(pairs []pair, above map[int32]bool, dirs [2]int32, resolution int64) []segment {
+	var best []segment
+	widest, least := math.Inf(-1), math.MaxInt
+	for _, first := range []bool{true, false} {
+		sides := map[int32]bool{dirs[0]: first, dirs[1]: !first}
+		f := newFitter(thin(withSides(pairs, sides, dirs[:]), fittedPairs), resolution)
+		list := f.segments()
+		if len(list) == 0 {
+			continue
+		}
+		gap := math.Inf(1)
+		for _, s := range list {
+			gap = min(gap, s.gap)
+		}
+		if len(list) < least || len(list) == least && gap > widest {
+			best, widest, least = list, gap, len(list)
+			for dir, side := range sides {
+				above[dir] = side
+			}
+		}
+	}
+	return best
+}
+
+// withSides returns the pairs of some directions, or of all, with their sides.
+func withSides(pairs []pair, above map[int32]bool, dirs []int32) (list []pair) {
+	for _, q := range pairs {
+		if dirs == nil || slices.Contains(dirs, q.dir) {
+			q.above = above[q.dir]
+			list = append(list, q)
+		}
+	}
+	return list
+}
+
+// medianDelay returns the median of the differences of a direction from the line.
+func medianDelay(pairs []pair, segments []segment, dir int32) float64 {
+	if len(segments) == 0 {
+		return 0
+	}
+	c := clock{segments}
+	var delays []float64
+	for i := range pairs {
+		if q := &pairs[i]; q.dir == dir {
+			delays = append(delays, float64(q.d)-c.of(q.order).at(q.x))
+		}
+	}
+	slices.Sort(delays)
+	return delays[len(delays)/2]
+}
+
+// usable reports whether the relation joins its sources.
+func (r *relation) usable() bool { return len(r.segments) > 0 && 10*r.fitting >= 9*r.shared/2 }
+
+// span connects sources to the reference clock, along the relations with the most packets. Groups of
+// sources that have no relation to it keep their own clock.
+func (p *Plan) span(all []*relation, g groups, root int) {
+	slices.SortStableFunc(all, func(x, y *relation) int { return cmp.Compare(y.fitting, x.fitting) })
+	joined := map[int]bool{}
+	connect := func(from int) {
+		joined[from] = true
+		for grown := true; grown; {
+			grown = false
+			for _, r := range all {
+				if !r.usable() || joined[r.a] == joined[r.b] {
+					continue
+				}
+				known, other, c := r.a, r.b, &clock{r.segments}
+				if joined[r.b] {
+					known, other, c = r.b, r.a, p.inverse(r)
+				}
+				p.sources[other].chain = append([]conversion{{c, true}}, unnumbered(p.sources[known].chain)...)
+				joined[other], grown = true, true
+				break
+			}
+		}
+	}
+	for next := root; len(p.sources) > 0 && next >= 0; {
+		connect(next)
+		next = -1
+		for i := range p.sources {
+			if joined[i] {
+				continue
+			}
+			if next < 0 {
+				next = i
+			}
+			for j := range p.sources {
+				if joined[j] && g.of(i) == g.of(j) { // It has the clock of a source of the same point.
+					p.sources[i].chain = unnumbered(p.sources[j].chain)
+					next = i
+					break
+				}
+			}
+			if g.sizeOf(i) > 1 && next == i {
+				break
+			}
+		}
+	}
+}
+
+// unnumbered returns the conversions of another source, whose frames are not known.
+func unnumbered(list []conversion) []conversion {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].numbered = false
+	}
+	return list
+}
+
+// inverse returns the clock of a relation that converts times of a to those of b.
+func (p *Plan) inverse(r *relation) *clock {
+	c := &clock{}
+	for _, s := range r.segments {
+		l := s.line
+		l.offset, l.x0 = -s.offset, s.x0+int64(math.Round(s.offset))
+		l.slope = 1/(1+s.slope) - 1
+		c.segments = append(c.segments, segment{line: l, from: p.numberAt(r, s.from)})
+	}
+	return c
+}
+
+// numberAt returns the number of the frame of a that corresponds to a frame of b.
+func (p *Plan) numberAt(r *relation, number int64) int64 {
+	if number == 0 {
+		return 0
+	}
+	best := int64(math.MaxInt64)
+	for key, y := range p.sources[r.b].samples {
+		if x, both := p.sources[r.a].samples[key]; both && y.number >= number {
+			best = min(best, x.number)
+		}
+	}
+	return best
+}
+
+// baseNames returns the shortest names of files that distinguish them.
+func baseNames(files []File) []string {
+	names := make([]string, len(files))
+	count := map[string]int{}
+	for i, f := range files {
+		names[i] = filepath.Base(f.Name)
+		count[names[i]]++
+	}
+	for i, f := range files {
+		if count[names[i]] > 1 {
+			names[i] = f.Name
+		}
+	}
+	return names
+}
+
+// nameOf returns the name of a source.
+func (p *Plan) nameOf(names []string, i int) string {
+	src := p.sources[i]
+	several := slices.ContainsFunc(p.sources, func(other *source) bool { return other != src && other.file == src.file })
+	switch {
+	case !several:
+		return names[src.file]
+	case src.name != "" && !slices.ContainsFunc(p.sources, func(other *source) bool { return other != src && other.file == src.file && other.name == src.name }):
+		return fmt.Sprintf("%s (%s)", names[src.file], src.name)
+	}
+	return fmt.Sprintf("%s (interface %d)", names[src.file], src.origin)
+}

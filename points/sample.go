@@ -1,0 +1,217 @@
+package points
+
+import (
+	"context"
+	"io"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/rocev2"
+)
+
+// The first pass reads all files, and remembers the times of some packets: those whose keys have certain
+// bits that are zero. Points sample the same packets, because they have the same keys.
+
+// twinsWithin is the maximum time between the two copies of a packet in the capture of a mirror port of
+// both directions, in nanoseconds.
+const twinsWithin = 1e6
+
+// sample is a packet at one source.
+type sample struct {
+	first, second int64 // times of the first two copies; second is 0 if there is one
+	number        int64 // number of the first frame
+	dir           int32
+	copies        int32
+	id            uint16
+	varied        bool // the copies do not have the same IP identification
+}
+
+// sampleBytes is the memory that a sample takes in its map.
+const sampleBytes = 96
+
+// source is one interface of one file. It has its own clock.
+type source struct {
+	file         int // index of the file
+	origin       int // index of the interface in the file
+	name         string
+	link         capture.LinkType
+	snap         uint32
+	samples      map[uint64]sample
+	began        int64 // time of the first frame
+	first, last  int64 // times of the earliest and the latest frame
+	since, until int64 // the same on the reference clock
+	point        int   // index of the point
+	frames       int64
+	network      int            // usual offset of the network header, in bytes
+	v6           bool           // the usual network header is that of IPv6
+	resolution   int64          // of times, in nanoseconds
+	icrcs        int            // verified ICRCs
+	badICRCs     int            // the number of bad ones
+	unchecked    bool           // ICRCs prove nothing, because most of them are bad
+	mirror       map[int32]bool // directions whose packets appear twice
+	chain        []conversion   // to the clock of the reference, in this order
+}
+
+// sampler collects the samples of all sources.
+type sampler struct {
+	dirs    directions
+	eye     eye
+	sources []*source
+	index   map[[2]int]*source
+	mask    uint64 // keys with any of these bits are not sampled
+	count   int
+	limit   int // maximum number of samples
+	seen    sight
+}
+
+// maxInterfaces limits the number of interfaces of a file that may be points. Further interfaces of a file
+// count as its first.
+const maxInterfaces = 8
+
+func newSampler(memory int64) *sampler {
+	s := &sampler{index: map[[2]int]*source{}, limit: int(max(memory/2/sampleBytes, 1<<10))}
+	s.eye.dirs = &s.dirs
+	return s
+}
+
+// of returns the source of a frame of a file.
+func (s *sampler) of(file int, f *capture.Frame) *source {
+	origin := 0
+	if f.From != nil {
+		origin = f.From.Index
+	}
+	at := [2]int{file, origin}
+	src := s.index[at]
+	if src == nil {
+		if first, n := s.sourcesOf(file); n >= maxInterfaces {
+			s.index[at] = first
+			return first
+		}
+		src = &source{
+			file: file, origin: origin, link: f.LinkType, samples: map[uint64]sample{}, began: f.Time, first: f.Time, last: f.Time, resolution: 1000,
+			mirror: map[int32]bool{}, network: -1,
+		}
+		if f.From != nil {
+			src.name, src.snap = f.From.Name, f.From.Snap
+			src.resolution = 1
+			for i := f.From.Digits; i < 9; i++ {
+				src.resolution *= 10
+			}
+		}
+		s.index[at] = src
+		s.sources = append(s.sources, src)
+	}
+	return src
+}
+
+// sourcesOf returns the first source of a file, and the number of its sources.
+func (s *sampler) sourcesOf(file int) (first *source, n int) {
+	for i := len(s.sources) - 1; i >= 0 && s.sources[i].file == file; i-- {
+		first = s.sources[i]
+		n++
+	}
+	return first, n
+}
+
+// verified is the number of ICRCs of a source that are verified to find out whether they prove anything.
+const verified = 2000
+
+// add takes a frame of a file.
+func (s *sampler) add(file int, f *capture.Frame) {
+	src := s.of(file, f)
+	src.frames++
+	src.first, src.last = min(src.first, f.Time), max(src.last, f.Time)
+	v := &s.seen
+	s.eye.look(f, v, src.icrcs < verified)
+	if v.icrc != rocev2.ICRCUnchecked {
+		if src.icrcs++; v.icrc == rocev2.ICRCBad {
+			src.badICRCs++
+		}
+		src.unchecked = 2*src.badICRCs > src.icrcs
+	}
+	if src.network < 0 && v.network >= 0 && v.key != 0 {
+		src.network, src.v6 = v.network, v.v6
+	}
+	if v.key == 0 || v.dir < 0 || v.key&s.mask != 0 {
+		return
+	}
+	p, known := src.samples[v.key]
+	switch {
+	case !known:
+		p = sample{first: f.Time, number: f.Number, dir: v.dir, id: v.id}
+		s.count++
+	case p.copies == 1:
+		p.second = f.Time
+		p.varied = p.id != v.id
+	}
+	p.copies++
+	src.samples[v.key] = p
+	for s.count > s.limit {
+		s.thin()
+	}
+}
+
+// thin samples half as many keys as before.
+func (s *sampler) thin() {
+	s.mask = s.mask<<1 | 1
+	s.count = 0
+	for _, src := range s.sources {
+		for key := range src.samples {
+			if key&s.mask != 0 {
+				delete(src.samples, key)
+			}
+		}
+		s.count += len(src.samples)
+	}
+}
+
+// read samples a whole file. A file that is damaged counts up to the damage.
+func (s *sampler) read(ctx context.Context, file int, from capture.Source) error {
+	for f, err := range capture.All(ctx, from) {
+		if err != nil {
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+		s.add(file, f)
+	}
+	return ctx.Err()
+}
+
+// fewTwins is a number of packets that is too small to recognize a mirror port.
+const fewTwins = 8
+
+// findMirrors determines the directions of which a source shows each packet twice.
+func (src *source) findMirrors() {
+	type counts struct{ all, twins int }
+	of := map[int32]*counts{}
+	for _, p := range src.samples {
+		c := of[p.dir]
+		if c == nil {
+			c = &counts{}
+			of[p.dir] = c
+		}
+		if c.all++; p.isTwin() {
+			c.twins++
+		}
+	}
+	mirror := false
+	for _, c := range of {
+		mirror = mirror || c.all >= fewTwins && 2*c.twins > c.all
+	}
+	for dir, c := range of {
+		src.mirror[dir] = mirror && 4*c.twins > c.all
+	}
+}
+
+// isTwin reports whether the first two copies are as close as those of a mirror port.
+func (p *sample) isTwin() bool {
+	gap := p.second - p.first
+	return p.copies > 1 && gap >= 0 && gap <= twinsWithin
+}
+
+// single reports whether the packet was captured only once at the source, except for the second copy of a
+// mirror port.
+func (p *sample) single(src *source) bool {
+	return p.copies == 1 || p.copies == 2 && src.mirror[p.dir] && p.isTwin()
+}

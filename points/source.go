@@ -1,0 +1,186 @@
+package points
+
+import (
+	"context"
+	"io"
+
+	"github.com/rdmadump/rdmadump/capture"
+)
+
+// Source provides the packets of all points as one capture: each packet once, with the times of the reference clock,
+// in the order in which the packets came to their receivers. A packet that was lost comes at the time at which it was
+// sent. See [capture.Seen].
+//
+// It reads the files twice at the same time. One reader is ahead of the other by the time that it takes to
+// find out what happened to a packet. Both read the same frames in the same order.
+type Source struct {
+	plan    *Plan
+	ahead   *capture.Merged // provides frames to the matcher
+	frames  *capture.Merged // provides frames to the caller
+	batch   capture.Batch   // of ahead
+	at      int             // index of the next frame in batch
+	ended   bool            // ahead has no more frames
+	matcher *matcher
+}
+
+// Open opens the files again.
+func (p *Plan) Open(ctx context.Context) (*Source, error) {
+	s := &Source{plan: p, matcher: newMatcher(p)}
+	var err error
+	if s.ahead, err = capture.OpenParts(ctx, p.parts()); err != nil {
+		return nil, err
+	}
+	if s.frames, err = capture.OpenParts(ctx, p.parts()); err != nil {
+		s.ahead.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// parts returns a part for each source, which corrects the times of its frames.
+func (p *Plan) parts() (parts []capture.Part) {
+	several := map[int]int{}
+	for _, src := range p.sources {
+		several[src.file]++
+	}
+	for i, src := range p.sources {
+		first := i == 0 || p.sources[i-1].file != src.file
+		parts = append(parts, capture.Part{Path: p.files[src.file].Path, Name: p.files[src.file].Name, Take: func(f *capture.Frame) bool {
+			if several[src.file] > 1 && f.From != nil && f.From.Index != src.origin && !(first && p.isExtra(src.file, f.From.Index)) {
+				return false
+			}
+			f.Time = src.time(f.Number, f.Time)
+			return true
+		}})
+	}
+	return parts
+}
+
+// isExtra reports whether an interface of a file is not a source, because there were too many.
+func (p *Plan) isExtra(file, origin int) bool {
+	for _, src := range p.sources {
+		if src.file == file && src.origin == origin {
+			return false
+		}
+	}
+	return true
+}
+
+// step lets the matcher take the next frame.
+func (s *Source) step(ctx context.Context) {
+	if s.at == len(s.batch.Frames) {
+		if s.at = 0; s.ahead.ReadBatch(ctx, &s.batch) != nil { // The other reader reports an error.
+			s.ended = true
+			s.matcher.finish()
+			return
+		}
+	}
+	f := &s.batch.Frames[s.at]
+	s.at++
+	s.matcher.add(s.plan.sources[f.Input], f)
+	if m := s.matcher; m.ring.len() > m.limit {
+		for at := m.ring.head; at < m.ring.tail && at < m.ring.head+uint64(m.limit)/16; at++ {
+			if !m.ring.at(at).decided() {
+				m.relieve(at)
+			}
+		}
+	}
+}
+
+// ReadBatch implements [capture.Source].
+func (s *Source) ReadBatch(ctx context.Context, b *capture.Batch) error {
+	for {
+		if err := s.frames.ReadBatch(ctx, b); err != nil {
+			return err
+		}
+		kept := b.Frames[:0]
+		for i := range b.Frames {
+			f := &b.Frames[i]
+			r := &s.matcher.ring
+			for !s.ended && (r.head == r.tail || !r.at(r.head).decided()) {
+				if s.step(ctx); ctx.Err() != nil {
+					b.Release()
+					return io.EOF
+				}
+			}
+			if r.head == r.tail { // A file grew since it was read ahead.
+				break
+			}
+			if e := r.at(r.head); s.shows(e) {
+				f.Seen = s.describe(e, f)
+				kept = append(kept, *f)
+			}
+			r.head++
+		}
+		if b.Frames = kept; len(kept) > 0 {
+			return nil
+		}
+		if s.ended && s.matcher.ring.len() == 0 {
+			b.Release()
+		}
+	}
+}
+
+// shows reports whether a frame is the one that stands for its packet.
+func (s *Source) shows(e *entry) bool {
+	return e.sending != matched && e.arriving != secondCopy && e.arriving != damagedThere
+}
+
+// describe returns what is known of the packet of a frame.
+func (s *Source) describe(e *entry, f *capture.Frame) *capture.Seen {
+	v := new(capture.Seen)
+	v.Point = int(e.point)
+	switch {
+	case e.path == nil:
+		return v
+	case e.sentNumber != 0:
+		v.Sent, v.SentPoint, v.SentNumber = e.sent, int(e.sentPoint), e.sentNumber
+	}
+	switch e.sending {
+	case lost:
+		v.Fate = capture.FateLost
+	case damagedOn:
+		v.Fate = capture.FateCorrupted
+	case notCaptured:
+		v.Fate = capture.FateNotCaptured
+	}
+	if e.sending == none {
+		v.Arrived, v.ArrivedPoint, v.ArrivedNumber = e.time, int(e.point), e.number
+		switch e.arriving {
+		case matched:
+			v.Fate = capture.FateDelivered
+		case damagedOn:
+			v.Fate = capture.FateCorrupted
+		case duplicate:
+			v.Fate = capture.FateDuplicated
+		}
+		if e.arriving != matched && e.arriving != damagedOn {
+			v.Sent, v.SentPoint, v.SentNumber = 0, 0, 0
+		}
+	}
+	return v
+}
+
+// Hops returns what happened between the points. It is complete when the last frame was read.
+func (s *Source) Hops() []*Hop { return s.matcher.hops }
+
+// Progress returns the number of bytes that were read, and the size of the files. The total is 0 if the size of one of them is unknown.
+func (s *Source) Progress() (read, total int64) { return s.frames.Progress() }
+
+// Dropped returns the number of packets that the files report as dropped.
+func (s *Source) Dropped() (n uint64) { return s.frames.Dropped() }
+
+// Paths returns the paths of the files.
+func (s *Source) Paths() (paths []string) {
+	for _, f := range s.plan.files {
+		paths = append(paths, f.Path)
+	}
+	return paths
+}
+
+// Close closes the files.
+func (s *Source) Close() error {
+	s.batch.Release()
+	s.ahead.Close()
+	return s.frames.Close()
+}
