@@ -71,6 +71,9 @@ type Options struct {
 	// left out. The function Where of package header returns the part that contains a field.
 	// 0, or setting Tree, means all parts.
 	Only field.Set
+	// First and Last limit Packet and Frame of the handler to packets with these numbers, for
+	// callers that want to see a few packets of a long capture. If Last is 0, there is no limit.
+	First, Last int64
 	// Linger is the capture time, in nanoseconds, for which a transaction that has ended waits
 	// for packets that still belong to it: an acknowledgement, a retransmission, or a NAK
 	// that refuses its Reply. 0 means one second.
@@ -385,7 +388,7 @@ func (d *Dissector) Summary() *record.Summary {
 func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 	s := &d.summary
 	in := &d.current.input
-	shown := d.shown()
+	shown := d.shown() && (d.options.Last == 0 || now.Packet >= d.options.First && now.Packet <= d.options.Last)
 	if shown {
 		*in = describe.Input{Frame: f, Link: l.link, Packet: &l.packet, TCP: &d.tcp.TCP, Guarded: in.Guarded[:0], Records: in.Records[:0]}
 	}

@@ -39,12 +39,40 @@ type rung struct {
 // responder on the right, and time runs down. Each line is one event. A bar on the right
 // shows each handle that the Call exposed.
 func Ladder(w io.Writer, theme *Theme, width int, r *record.Transaction) error {
+	var b strings.Builder
+	for _, line := range LadderLines(theme, width, r) {
+		b.WriteString(line.Text + "\n")
+	}
+	_, err := io.WriteString(w, b.String()+"\n")
+	return err
+}
+
+// LadderLine is a line of a ladder diagram, and the packets that it is about.
+type LadderLine struct {
+	Text        string
+	First, Last int64 // packets; 0 for none
+}
+
+// LadderLines returns the lines that Ladder writes, for callers that show the packets of a line.
+func LadderLines(theme *Theme, width int, r *record.Transaction) (lines []LadderLine) {
 	if width <= 0 {
 		width = 100
 	}
 	width = min(width, 132)
 	bars := analyze.Exposures(r, lastTime(r))
 	var b strings.Builder
+	take := func(packets string) {
+		var first, last int64
+		if n, _ := fmt.Sscanf(packets, "%d-%d", &first, &last); n < 2 {
+			last = first
+		}
+		for i, text := range strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n") {
+			if lines = append(lines, LadderLine{Text: text}); i == 0 {
+				lines[len(lines)-1].First, lines[len(lines)-1].Last = first, last
+			}
+		}
+		b.Reset()
+	}
 	heading(&b, theme, width, r)
 	rungs := foldRungs(makeRungs(theme, r, bars))
 	numbers := 6
@@ -59,6 +87,7 @@ func Ladder(w io.Writer, theme *Theme, width int, r *record.Transaction) error {
 	stamp, stamps := theme.ladderTimes(r)
 	arrow := max(width-stamps-1-numbers-1-barsWidth-1, 40)
 	fmt.Fprintf(&b, "%s%*s %*s %-*s%s\n", theme.dim.before, stamps, "TIME", numbers, "PACKET", arrow, "requester"+strings.Repeat(" ", max(0, arrow-18))+"responder", barHeads(shown)+theme.dim.after)
+	take("")
 	open := make([]bool, shown)
 	for i := range rungs {
 		g := &rungs[i]
@@ -70,10 +99,12 @@ func Ladder(w io.Writer, theme *Theme, width int, r *record.Transaction) error {
 			line += strings.Repeat(" ", max(stamps+numbers+2+arrow-wide(line), 0)) + theme.barCells(&rung{}, bars[:shown], open)
 			b.WriteString(strings.TrimRight(line, " ") + "\n")
 		}
+		take(g.packets)
 	}
-	legend(&b, theme, bars)
-	_, err := io.WriteString(w, b.String()+"\n")
-	return err
+	if legend(&b, theme, bars); b.Len() > 0 {
+		take("")
+	}
+	return lines
 }
 
 // ladderTimes returns a function that formats the times of a ladder, and their width. By

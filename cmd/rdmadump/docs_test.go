@@ -27,7 +27,8 @@ var needsInstalling = []string{"jq", "tshark", "md5sum"}
 // the "...". Commands that the output suggests ("> rdmadump ...") must work, too.
 //
 // Commands of this program in any other code are also run, with a sample instead of nfs.pcap, and
-// must succeed. If a command would capture, or names no file, only its flags must exist.
+// must succeed. If a command would capture, needs a terminal or names no file, only its flags
+// must exist.
 func TestDocs(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
@@ -179,7 +180,7 @@ func lacking(t *testing.T, command string) bool {
 // that need more than files.
 var (
 	whole      = regexp.MustCompile(`^(rdmadump|tshark|md5sum|head) `)
-	needsWorld = regexp.MustCompile(`rdmadump live|wireshark|(^|[ =])[A-Z]{3,}( |$)`)
+	needsWorld = regexp.MustCompile(`rdmadump (live|browse)|wireshark|(^|[ =])[A-Z]{3,}( |$)`)
 )
 
 // script runs a line of a block marked sh.
@@ -244,6 +245,7 @@ func elide(got, want []string) []string {
 var (
 	ours        = regexp.MustCompile(`^(?:sudo )?rdmadump(?: |$)`)
 	placeholder = regexp.MustCompile(`(^|[ =])([A-Z]{2,}|N|FILE\.\.\.|\.\.\.)( |$)`)
+	interactive = regexp.MustCompile(`^rdmadump (live|browse)`)
 	segments    = regexp.MustCompile(`'[^']*'|"[^"]*"|\||&&`)
 	named       = regexp.MustCompile(`\.pcap|rdmadump (version|schema|interfaces|help|completion)|(^| )-( |$)`)
 )
@@ -266,7 +268,7 @@ func (p *page) code(t *testing.T, number int, line string) {
 			continue
 		}
 		s = strings.TrimPrefix(s, "sudo ")
-		if placeholder.MatchString(s) || strings.HasPrefix(s, "rdmadump live") || !named.MatchString(s) {
+		if placeholder.MatchString(s) || interactive.MatchString(s) || !named.MatchString(s) {
 			if err := parses(strings.Fields(strings.ReplaceAll(s+" ", " N ", " 1 "))[1:]); err != nil {
 				t.Errorf("line %d: %s: %v", number, s, err)
 			}

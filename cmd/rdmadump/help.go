@@ -18,7 +18,7 @@ var commandGroups = []struct {
 	title    string
 	commands []string
 }{
-	{"Show a capture", []string{"transactions", "overview", "packets", "connections", "stats", "check"}},
+	{"Show a capture", []string{"transactions", "overview", "packets", "connections", "stats", "check", "browse"}},
 	{"Write files", []string{"export", "extract"}},
 	{"Capture live traffic", []string{"live", "interfaces"}},
 	{"Reference", []string{"fields", "schema", "man", "completion", "version", "help"}},

@@ -57,7 +57,7 @@ Without a command, rdmadump lists the RPC transactions.
 	for _, v := range views {
 		root.AddCommand(viewCommand(v, stdout, stderr))
 	}
-	root.AddCommand(newLive(stdout, stderr), newInterfaces(stdout), newMan(root), newSchema(stdout), newExport(stdout, stderr), newExtract(stdout, stderr), newFields(stdout), newVersion(stdout))
+	root.AddCommand(newBrowse(stdout, stderr), newLive(stdout, stderr), newInterfaces(stdout), newMan(root), newSchema(stdout), newExport(stdout, stderr), newExtract(stdout, stderr), newFields(stdout), newVersion(stdout))
 	root.InitDefaultHelpCmd()
 	document(root)
 	addHelp(root, stdout)

@@ -19,7 +19,7 @@ type connections struct {
 	hosts  hosts
 	routes routes
 	queues map[queueKey]*flow
-	latest [16]*flow // InfiniBand: found lately, by a hash of the source and the queue pair
+	latest [16]foundFlow // InfiniBand: found lately, by a hash of the source and the queue pair
 
 	conns     Conn              // head of the list of all, by age
 	ids       int               // number of IDs that are assigned
@@ -29,6 +29,13 @@ type connections struct {
 	closing   timerQueue        // one side began to close them
 	closed    timerQueue        // both sides closed them
 	finished  record.Connection // storage of the latest record
+}
+
+// foundFlow is a flow with what identifies it.
+type foundFlow struct {
+	flow     *flow // nil for none
+	qpn      uint32
+	src, dst Address
 }
 
 // Times on the tracker's clock for which connections wait.

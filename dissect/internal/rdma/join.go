@@ -119,9 +119,9 @@ func (cs *connections) updatePairing(c *Conn) {
 // removeFlow removes a flow from the tables.
 func (cs *connections) removeFlow(f *flow) {
 	f.unlist()
-	for i, other := range cs.latest {
-		if other == f {
-			cs.latest[i] = nil
+	for i := range cs.latest {
+		if cs.latest[i].flow == f {
+			cs.latest[i] = foundFlow{}
 		}
 	}
 	f.src.LetGo()
@@ -192,7 +192,7 @@ func (cs *connections) indexUnpaired(f *flow) {
 func (cs *connections) toward(d *Datagram, qpn uint32, e *ends) *flow {
 	source := d.Src.IP.As16()
 	latest := &cs.latest[(qpn^qpn>>4^uint32(source[15])^uint32(d.Src.LID))%uint32(len(cs.latest))]
-	if f := *latest; f != nil && f.qp.qpn == qpn && f.src.Address == d.Src && f.dst.Address == d.Dst {
+	if f := latest.flow; f != nil && latest.qpn == qpn && latest.src == d.Src && latest.dst == d.Dst {
 		*e = ends{f.src, f.dst}
 		return f
 	}
@@ -206,7 +206,7 @@ func (cs *connections) toward(d *Datagram, qpn uint32, e *ends) *flow {
 	}
 	f := cs.queues[queueKey{r, qpn}]
 	if f != nil {
-		*latest = f
+		*latest = foundFlow{f, qpn, d.Src, d.Dst}
 	}
 	return f
 }

@@ -34,9 +34,12 @@ func (ops *operations) operate(f *flow, kind Kind, r run, at record.Stamp) *Oper
 	if o == nil {
 		o = new(Operation)
 	} else {
-		response := o.response
+		r := o.response
 		*o = Operation{} // a statement of its own, so that the compiler clears it in place
-		o.response = response
+		if r != nil && cap(r.seen) <= 16 {
+			*r = response{}
+			o.response = r
+		}
 	}
 	o.Number, o.Seq, o.Side, o.Kind, o.First, o.Last, o.conn, o.from = ops.number, f.seq, f.side, kind, at, at, f.conn, r.from
 	f.conn.share.Charge(opCost)
@@ -117,13 +120,6 @@ const maxUnused = 1 << 10
 // reclaim keeps the operations that were freed, for reuse. No packet refers to them any more.
 func (ops *operations) reclaim() {
 	for i, o := range ops.gone {
-		switch {
-		case o.response == nil:
-		case cap(o.seen) > 16:
-			o.response = nil
-		default:
-			*o.response = response{}
-		}
 		ops.unused.Keep(o, maxUnused)
 		ops.gone[i] = nil
 	}

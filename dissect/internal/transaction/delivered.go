@@ -69,13 +69,19 @@ func since(from, to record.Time) record.Opt[int64] {
 	return record.SomeIf(ns, ns >= 0)
 }
 
+// moveEvent moves an event of a transaction to another packet.
+func moveEvent(x *txn, e *record.Event, to record.Stamp) {
+	e.Time, e.Packet = to.Time, to.Packet
+	x.disordered = true
+}
+
 // moveEvents moves events of a packet to the copy of it that was accepted.
 func (x *txn) moveEvents(from int64, to record.Stamp, kinds ...record.EventKind) {
 	for i := range x.rec.Timeline {
 		e := &x.rec.Timeline[i]
 		for _, kind := range kinds {
 			if e.Packet == from && e.Event == kind {
-				e.Packet, e.Time = to.Packet, to.Time
+				moveEvent(x, e, to)
 			}
 		}
 	}

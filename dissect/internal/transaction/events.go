@@ -163,7 +163,7 @@ func (x *txn) readDoneAt(o *rdma.Operation, at record.Stamp) {
 		case record.EventReadDone:
 			if e.Offset.Or(0) == record.Hex64(o.Offset) && e.Handle.Or(0) == record.Hex32(o.Handle) {
 				if requested {
-					e.Time, e.Packet = at.Time, at.Packet
+					moveEvent(x, e, at)
 				}
 				return
 			}

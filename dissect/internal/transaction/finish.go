@@ -52,9 +52,7 @@ func (t *Table) emit(x *txn) {
 			t.Transaction(r)
 		}
 	}
-	for i := range x.segments {
-		x.segments[i].transfer = nil
-	}
+	t.releaseTransfers(x)
 	x.charge(-x.charged)
 	x.kept = 0
 	x.enter(emitted)
@@ -70,7 +68,9 @@ func (t *Table) emit(x *txn) {
 // makeRecord returns the record of x, which is valid until the next call.
 func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 	cs, k, r := x.cs, &x.rec, &t.record
-	inOrder(k.Timeline)
+	if x.disordered {
+		slices.SortStableFunc(k.Timeline, func(a, b record.Event) int { return compareEvents(&a, &b) })
+	}
 	*r = record.Transaction{} // a statement of its own, so that the compiler clears it in place
 	r.Type, r.ID, r.Connection, r.XID, r.Direction, r.Status = "transaction", k.ID, connection, k.XID, cs.direction(x.side), k.Status
 	r.Operations, r.Operation, r.RPCStatus, r.NFSStatus = k.Operations, named(nfs.Principal(k.Operations)), x.rpcStatus, x.nfsStatus
@@ -98,16 +98,9 @@ func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 	return r
 }
 
-// inOrder sorts events by time. Most are sorted already.
-func inOrder(events []record.Event) {
-	if !slices.IsSortedFunc(events, compareEvents) {
-		slices.SortStableFunc(events, compareEvents)
-	}
-}
-
 // compareEvents orders events by their packets. That a packet is a retransmission comes before what
 // it completed.
-func compareEvents(a, b record.Event) int {
+func compareEvents(a, b *record.Event) int {
 	order := cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Packet, b.Packet))
 	switch again := a.Event == record.EventRetransmit; {
 	case order != 0 || again == (b.Event == record.EventRetransmit):

@@ -79,10 +79,13 @@ type Table struct {
 	freeConns []rdma.Tag
 	unordered bool // a Reply was captured before its Call
 
-	slots    []*txn   // nil if the slot is free
-	gens     []uint32 // number of times that each slot was used
-	free     []uint32 // free slots
-	unused   queue.FreeList[txn]
+	slots  []*txn   // nil if the slot is free
+	gens   []uint32 // number of times that each slot was used
+	free   []uint32 // free slots
+	unused queue.FreeList[txn]
+
+	transfers queue.FreeList[transferState]
+
 	settling queue.Queue[*txn]
 	due      record.Time // no transaction in settling is due before this time
 	last     int64       // last id
@@ -147,6 +150,7 @@ type txn struct {
 	form              callForm
 	control           bool // the Call creates or destroys an RPCSEC_GSS context
 	namedAll          bool // all operations of a COMPOUND Call are known
+	disordered        bool // the timeline is may not be in the order of its packets
 
 	prev, next *txn        // of the connection's open or finished transactions, by age
 	ended      record.Time // on the table's clock
@@ -392,6 +396,9 @@ func (x *txn) event(at record.Stamp, what record.EventKind, from record.Role) *r
 		t.budget.Note(budget.Events)
 	}
 	e.Time, e.Packet, e.Event, e.From = at.Time, at.Packet, what, from
+	if n := len(x.rec.Timeline); n > 1 && compareEvents(&x.rec.Timeline[n-2], e) > 0 {
+		x.disordered = true
+	}
 	return e
 }
 

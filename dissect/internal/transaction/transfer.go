@@ -36,20 +36,46 @@ func (s *segment) transferred() *transferState {
 	return s.transfer
 }
 
-// ensure returns the transfer state of a segment, allocating it if needed.
-func (s *segment) ensure() *transferState {
+// ensure returns the transfer state of a segment, and begins it if there is none.
+func (t *Table) ensure(s *segment) *transferState {
 	if s.transfer == nil {
-		s.transfer = new(transferState)
+		if s.transfer = t.transfers.Take(); s.transfer == nil {
+			s.transfer = new(transferState)
+		}
 		s.transfer.moved = s.transfer.firstSpan[:0]
 	}
 	return s.transfer
+}
+
+// The transfer states whose storage is used again: the maximum number of them, and the maximum number
+// of bytes of data of each.
+const (
+	maxTransfers    = 64
+	maxTransferData = 1 << 16
+)
+
+// releaseTransfers ends the transfer states of a transaction.
+func (t *Table) releaseTransfers(x *txn) {
+	for i := range x.segments {
+		m := x.segments[i].transfer
+		if m == nil {
+			continue
+		}
+		x.segments[i].transfer = nil
+		data := m.data[:0]
+		if cap(data) > maxTransferData {
+			data = nil
+		}
+		*m = transferState{data: data}
+		t.transfers.Keep(m, maxTransfers)
+	}
 }
 
 // noteTransfer records n bytes that moved in one segment.
 func noteTransfer(cs *connState, s *segment, offset uint64, data []byte, n int) {
 	at := int64(offset - s.offset)
 	end := at + int64(n)
-	m := s.ensure()
+	m := cs.table.ensure(s)
 	had := len(m.moved)
 	fresh := m.moved.Add(at, end)
 	m.truncated += max(fresh-int64(len(data)), 0)
@@ -77,13 +103,14 @@ func noteTransfer(cs *connState, s *segment, offset uint64, data []byte, n int) 
 		if s.txn.kept == 0 {
 			cs.rare().txnsWithChunkData.Push(s.txn.tag(0))
 		}
-		was, had := len(m.data), cap(m.data)
+		was := len(m.data)
 		m.data = slices.Grow(m.data, int(need))[:end]
 		if at > int64(was) {
 			clear(m.data[was:at])
 		}
-		s.txn.kept += int64(cap(m.data) - had)
-		s.txn.charge(int64(cap(m.data) - had))
+		need += need / 4 // the storage grows in steps
+		s.txn.kept += need
+		s.txn.charge(need)
 	}
 	copy(m.data[at:end], data)
 	if len(m.missing) > 0 {

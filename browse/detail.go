@@ -1,0 +1,591 @@
+package browse
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/analyze"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/index"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// rowWithID returns a visitor of rows that sets n to the number of the row with this transaction number.
+func rowWithID(id int64, n *int64) func(int64, *index.Row) bool {
+	return func(i int64, r *index.Row) bool {
+		if r.ID == id {
+			*n = i
+		}
+		return *n < 0
+	}
+}
+
+// ladder shows the ladder diagram of an RPC.
+type ladder struct {
+	pane
+	n       int64 // number in the list of RPCs
+	rpc     *record.Transaction
+	lines   []render.LadderLine
+	closer  *job[closer]
+	packets []*record.Packet // nil until they are read
+	decoded map[int][]render.LadderLine
+	err     error
+	placed  bool // the cursor is where it starts
+}
+
+// closer is the result of a second pass: drawings with decoded arguments, by width, and packets.
+type closer struct {
+	decoded map[int][]render.LadderLine
+	packets []*record.Packet
+	err     error
+}
+
+// mostPackets is the number of packets of an RPC that are kept to be shown.
+const mostPackets = 2000
+
+// newLadder returns the screen of an RPC.
+func newLadder(m *Model, n int64) *ladder {
+	l := &ladder{n: n}
+	l.rpc, l.err = m.reader.Transaction(n)
+	l.keys = []string{"Enter packets", "n N next, previous RPC", "Space mark", "s save"}
+	l.tick = l.take
+	l.on = l.act
+	l.drawn = func(width int) []string { return l.drawLines(m, width) }
+	l.copies = func() string { return strip(strings.Join(l.text, "\n")) + "\n" }
+	if l.rpc == nil {
+		l.name = "this RPC is not kept any more"
+		if l.err != nil {
+			l.name = clean(l.err.Error())
+		}
+		return l
+	}
+	l.name = fmt.Sprintf("RPC %d of %d", l.rpc.ID, m.state.To)
+	l.read(m)
+	return l
+}
+
+// drawLines draws the ladder for a width.
+func (l *ladder) drawLines(m *Model, width int) (text []string) {
+	if l.rpc == nil {
+		return []string{l.name}
+	}
+	if l.lines = l.decoded[min(width, widestLadder)]; l.lines == nil {
+		l.lines = render.LadderLines(m.theme, width, l.rpc)
+	}
+	for i := range l.lines {
+		text = append(text, l.lines[i].Text)
+		if !l.placed && l.lines[i].First > 0 { // The cursor starts at the first packet.
+			l.placed, l.cursor = true, int64(i)
+		}
+	}
+	return text
+}
+
+// widestLadder is the width beyond which ladders do not become wider.
+const widestLadder = 132
+
+// read starts a second pass that reads the decoded arguments and results, and the packets.
+func (l *ladder) read(m *Model) {
+	if m.options.Open == nil {
+		return
+	}
+	rpc, options, open, look := l.rpc, m.options.Dissect, m.options.Open, m.theme
+	first, last := packetsOf(rpc)
+	width := max(m.width-gutter, 20)
+	l.closer = start(m, func(ctx context.Context, _ func(closer)) (c closer) {
+		source, err := open(ctx)
+		if err != nil {
+			c.err = err
+			return c
+		}
+		defer source.Close()
+		wanted := map[int64]bool{}
+		for i := range rpc.Timeline {
+			wanted[rpc.Timeline[i].Packet] = true
+		}
+		look := index.Closer{
+			ID: rpc.ID, XIDs: []record.Hex32{rpc.XID}, First: first, Last: last,
+			Transaction: func(r *record.Transaction) {
+				width = min(width, widestLadder)
+				c.decoded = map[int][]render.LadderLine{width: render.LadderLines(look, width, r)}
+			},
+			Packet: func(p *record.Packet) {
+				id, known := p.Transaction.Get()
+				if (known && id == rpc.ID || wanted[p.Number]) && len(c.packets) < mostPackets {
+					c.packets = append(c.packets, p.Clone())
+				}
+			},
+		}
+		options.Live = false
+		c.err = look.Look(ctx, source, options)
+		return c
+	})
+}
+
+// packetsOf returns the first and the last packet of an RPC.
+func packetsOf(r *record.Transaction) (first, last int64) {
+	for i := range r.Timeline {
+		e := &r.Timeline[i]
+		if first == 0 || e.Packet < first {
+			first = e.Packet
+		}
+		last = max(last, e.Packet, e.LastPacket.Or(0))
+	}
+	for _, message := range []*record.Message{r.Call, r.Reply} {
+		if message != nil {
+			first, last = min(first, message.Packet), max(last, message.LastPacket)
+		}
+	}
+	return first, last
+}
+
+// take takes the result of the second pass.
+func (l *ladder) take(m *Model) {
+	if l.closer == nil {
+		return
+	}
+	c, ended := l.closer.get()
+	if !ended {
+		return
+	}
+	l.closer = nil
+	if c.err != nil && len(c.packets) == 0 {
+		l.err = c.err
+	}
+	l.packets, l.decoded = c.packets, c.decoded
+	l.redraw()
+}
+
+func (l *ladder) busy() bool { return l.closer != nil }
+
+// status says which RPC this is, and what is still being read.
+func (l *ladder) status() string {
+	if l.closer != nil {
+		return l.name + "   reading its packets, and decoded arguments and results"
+	}
+	return l.name
+}
+
+// act takes the keys of the ladder.
+func (l *ladder) act(m *Model, k string) bool {
+	switch k {
+	case "n", "N", "]", "[":
+		m.neighbour(l, k == "N" || k == "[")
+	case "enter", "l", "right":
+		l.open(m)
+	case "space":
+		m.list.marked[l.n] = true
+		m.say("marked")
+	default:
+		return false
+	}
+	return true
+}
+
+// neighbour shows the next RPC of the list, or the previous one.
+func (m *Model) neighbour(l *ladder, back bool) {
+	if !m.list.place(l.n) {
+		m.say("the list does not show this RPC")
+		return
+	}
+	before := m.list.cursor
+	m.list.move(map[bool]int64{true: -1, false: 1}[back], m.list.count())
+	if m.list.cursor == before {
+		m.say("there are no more RPCs in the list")
+		return
+	}
+	l.closer.stop()
+	m.stack[len(m.stack)-1] = newLadder(m, m.list.at(m.list.cursor))
+}
+
+// open shows the packets of the line with the cursor.
+func (l *ladder) open(m *Model) {
+	switch {
+	case l.rpc == nil:
+	case m.options.Open == nil:
+		m.say(m.options.Closed)
+	case l.closer != nil:
+		m.say("the packets are still being read")
+	case len(l.packets) == 0 && l.err != nil:
+		m.fail(l.err)
+	case len(l.packets) == 0:
+		m.say("the packets of this RPC were not found")
+	default:
+		first := int64(0)
+		if l.cursor < int64(len(l.lines)) {
+			first = l.lines[l.cursor].First
+		}
+		at := 0
+		if first > 0 {
+			if i := slices.IndexFunc(l.packets, func(p *record.Packet) bool { return p.Number >= first }); i >= 0 {
+				at = i
+			}
+		}
+		m.push(newPacket(m, l.packets, at))
+	}
+}
+
+// packet shows the fields of a packet and its bytes side by side.
+type packet struct {
+	pane
+	packets []*record.Packet
+	i       int
+	spans   []span // of the lines of the tree, in the frame
+	m       *Model
+}
+
+// span is a part of a frame.
+type span struct{ from, to int }
+
+func newPacket(m *Model, packets []*record.Packet, i int) *packet {
+	p := &packet{packets: packets, i: i, m: m}
+	p.keys = []string{"n N next, previous packet", "j k field"}
+	p.drawn = p.tree
+	p.on = func(_ *Model, k string) bool {
+		switch k {
+		case "n", "]", "enter", "right", "l":
+			p.turn(1)
+		case "N", "[":
+			p.turn(-1)
+		default:
+			return false
+		}
+		return true
+	}
+	return p
+}
+
+// turn shows the next packet, or the previous one.
+func (p *packet) turn(by int) {
+	if i := p.i + by; i >= 0 && i < len(p.packets) {
+		p.i, p.cursor, p.top = i, 0, 0
+		p.redraw()
+	} else {
+		p.m.say("the RPC has no more packets")
+	}
+}
+
+func (p *packet) status() string {
+	return fmt.Sprintf("packet %d, %d of %d of the RPC", p.packets[p.i].Number, p.i+1, len(p.packets))
+}
+
+// tree draws the fields of the packet.
+func (p *packet) tree(width int) (text []string) {
+	var b bytes.Buffer
+	r := render.NewPackets(&b, p.m.theme, 0)
+	r.Tree = true
+	if at, known := p.m.state.Start.Get(); known {
+		r.Start(at)
+	}
+	if err := r.Packet(p.packets[p.i]); err != nil {
+		return []string{err.Error()}
+	}
+	text = split(b.String())
+	p.spans = make([]span, len(text))
+	for i, line := range text {
+		var from, length int
+		if n, _ := fmt.Sscanf(strip(line), " @%d+%d", &from, &length); n == 2 && i > 0 {
+			p.spans[i] = span{from, from + length}
+		}
+	}
+	return text
+}
+
+// bytesWidth returns the number of columns of a line with this number of bytes.
+func bytesWidth(each int) int { return 5 + 3*each + 2 + each }
+
+// leastTree is the width below which the bytes are not at the side of the fields, but below them.
+const leastTree = 44
+
+func (p *packet) draw(m *Model, width, height int) (lines []string) {
+	each := 16
+	if width-bytesWidth(16) < leastTree+20 {
+		each = 8
+	}
+	if width-bytesWidth(each) < leastTree {
+		upper := height * 3 / 5
+		tree := p.pane.draw(m, width, upper)
+		for len(tree) < upper {
+			tree = append(tree, "")
+		}
+		return append(tree, p.bytes(each, height-upper)...)
+	}
+	left := width - bytesWidth(each) - 1
+	tree := p.pane.draw(m, left, height)
+	dump := p.bytes(each, height)
+	for i := range max(len(tree), len(dump)) {
+		line := ""
+		if i < len(tree) {
+			line = tree[i]
+		}
+		if line = pad(line, left); i < len(dump) {
+			line += " " + dump[i]
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// bytes returns the lines of the packet's bytes that are on the screen: those of the field with the
+// cursor are among them.
+func (p *packet) bytes(each, height int) []string {
+	marked := span{}
+	if p.cursor < int64(len(p.spans)) {
+		marked = p.spans[p.cursor]
+	}
+	dump := p.m.dump(p.packets[p.i].Data, marked, each)
+	top := 0
+	if line := marked.from / each; line >= height {
+		top = min(line-height/3, len(dump)-height)
+	}
+	top = max(top, 0)
+	return dump[top:min(top+height, len(dump))]
+}
+
+// dump returns the lines of a frame's bytes, with the marked ones in reverse or between brackets.
+func (m inks) dump(data []byte, marked span, each int) (lines []string) {
+	for at := 0; at < len(data); at += each {
+		var b, text strings.Builder
+		fmt.Fprintf(&b, "%04x ", at)
+		for i := at; i < at+each; i++ {
+			if i >= len(data) {
+				b.WriteString("   ")
+				continue
+			}
+			in := i >= marked.from && i < marked.to
+			open := " "
+			if !m.colors && in && (i == marked.from || i == at) {
+				open = "["
+			} else if !m.colors && i == marked.to && i > at && marked.to > marked.from {
+				open = "]"
+			}
+			two := fmt.Sprintf("%02x", data[i])
+			c := data[i]
+			if c < 0x20 || c >= 0x7f {
+				c = '.'
+			}
+			if in {
+				b.WriteString(open + m.styled(reverse, two))
+				text.WriteString(m.styled(reverse, string(rune(c))))
+			} else {
+				b.WriteString(open + two)
+				text.WriteByte(c)
+			}
+		}
+		lines = append(lines, b.String()+"  "+text.String())
+	}
+	return lines
+}
+
+// newConnection returns the screen of a connection: its parameters, and its credits and handles over
+// time.
+func newConnection(m *Model, r any) *pane {
+	c := r.(*record.Connection)
+	p := &pane{name: fmt.Sprintf("connection %d", c.ID), keys: []string{"Enter its RPCs"}}
+	var charts *timelines
+	reading := timelinesOf(m, c)
+	p.tick = func(*Model) {
+		if reading != nil {
+			if t, ended := reading.get(); ended {
+				charts, reading = t, nil
+				p.redraw()
+			}
+		}
+	}
+	p.waits = func() bool { return reading != nil }
+	p.drawn = func(width int) []string {
+		var b bytes.Buffer
+		start := m.state.Start.Or(c.First)
+		if err := render.ConnectionDetail(&b, m.theme, c, start); err != nil {
+			return []string{err.Error()}
+		}
+		if charts == nil {
+			return append(split(b.String()), "", "reading its RPCs, to draw credits and handles")
+		}
+		height := max(m.height/3, 4)
+		axis := render.Axis{Start: start, From: c.First, To: c.Last}
+		for _, credits := range []*analyze.Credits{charts.forward, charts.backward} {
+			if len(credits.Points) > 0 || credits == charts.forward {
+				render.CreditChart(render.Screen{Out: &b, Theme: m.theme, Width: width, Height: height}, credits, axis)
+			}
+		}
+		render.HandleChart(render.Screen{Out: &b, Theme: m.theme, Width: width, Height: height * 2}, charts.handles, axis)
+		return split(b.String())
+	}
+	p.on = func(m *Model, k string) bool {
+		if k != "enter" && k != "l" && k != "right" {
+			return false
+		}
+		m.showRPCs(fmt.Sprintf("connection == %d", c.ID))
+		return true
+	}
+	return p
+}
+
+// showRPCs lists the RPCs that a filter selects.
+func (m *Model) showRPCs(filter string) {
+	if err := m.list.setFilter(filter); err != nil {
+		m.fail(err)
+		return
+	}
+	m.restartSums()
+	m.tab, m.stack = 0, nil
+}
+
+// timelines are the credits and handles of a connection over time.
+type timelines struct {
+	forward, backward *analyze.Credits
+	handles           *analyze.Handles
+}
+
+// timelinesOf returns a job that sums up the RPCs of a connection.
+func timelinesOf(m *Model, c *record.Connection) *job[*timelines] {
+	x := m.options.Index
+	return start(m, func(ctx context.Context, _ func(*timelines)) *timelines {
+		var forward, backward analyze.CreditTimeline
+		var handles analyze.HandleTimeline
+		r := x.Reader()
+		defer r.Close()
+		from, to := x.Bounds()
+		r.Rows(ctx, from, to, func(n int64, row *index.Row) bool {
+			if row.Connection != uint32(c.ID) {
+				return true
+			}
+			t, err := r.Transaction(n)
+			if err != nil || t == nil {
+				return err == nil
+			}
+			if t.Direction == record.Backward {
+				backward.Add(t)
+			} else {
+				forward.Add(t)
+			}
+			handles.Add(t)
+			return true
+		})
+		return &timelines{
+			forward.Finish(c.ID, record.Forward, c.Last), backward.Finish(c.ID, record.Backward, c.Last), handles.Finish(c.ID, c.Last),
+		}
+	})
+}
+
+// openFinding shows the RPC of a finding and, if it has none, the finding and its rule.
+func (m *Model) openFinding(r any) {
+	f := r.(*record.Finding)
+	if n := m.rpcOf(f); n >= 0 {
+		m.push(newLadder(m, n))
+		return
+	}
+	m.push(newFinding(m, f))
+}
+
+// rpcOf returns the number of the RPC that a finding is about, or -1 if it is about none: the latest
+// one with its XID that started before the finding.
+func (m *Model) rpcOf(f *record.Finding) (found int64) {
+	found = -1
+	xid, known := f.XID.Get()
+	conn, on := f.Connection.Get()
+	if !known || !on {
+		return -1
+	}
+	m.reader.Rows(m.ctx, m.state.From, m.state.To, func(n int64, row *index.Row) bool {
+		if row.XID == xid && row.Connection == uint32(conn) && (found < 0 || row.Packet <= f.Packet.Or(0)) {
+			found = n
+		}
+		return true
+	})
+	return found
+}
+
+// newFinding returns the screen of a finding: its message, and the explanation of its rule.
+func newFinding(m *Model, f *record.Finding) *pane {
+	return &pane{name: "finding " + f.Rule, drawn: func(width int) []string {
+		var b bytes.Buffer
+		t := render.NewText(&b, m.theme, width)
+		t.Start(m.state.Start.Or(f.Time.Or(0)))
+		if err := t.Finding(&render.FindingGroup{First: *f, Count: 1}); err != nil {
+			return []string{err.Error()}
+		}
+		lines := split(b.String())
+		if r := rule.Find(f.Rule); r != nil {
+			lines = append(append(lines, ""), wrap(r.Title(), width)...)
+			lines = append(lines, "", "rdmadump check --explain "+f.Rule+" explains the rule and its usual causes")
+		}
+		return lines
+	}}
+}
+
+// nextProblem moves to the next RPC, or the previous one, that failed or has findings.
+func (m *Model) nextProblem(back bool) {
+	l := m.list
+	if len(m.stack) > 0 || m.tab != 0 {
+		m.say("e works in the list of RPCs")
+		return
+	}
+	step := int64(1)
+	if back {
+		step = -1
+	}
+	for i := l.cursor + step; i >= 0 && i < l.count(); i += step {
+		if row, known := m.reader.Row(l.at(i)); known && row.Marks&(index.Failed|index.HasFindings) != 0 {
+			l.cursor, m.follow = i, false
+			return
+		}
+	}
+	m.say(map[bool]string{false: "no later RPC failed or has findings", true: "no earlier RPC failed or has findings"}[back])
+}
+
+// compare shows the ladders of the two marked RPCs side by side.
+func (m *Model) compare() {
+	var numbers []int64
+	for n := range m.list.marked {
+		numbers = append(numbers, n)
+	}
+	if slices.Sort(numbers); len(numbers) != 2 {
+		m.say(fmt.Sprintf("d compares two RPCs; %d are marked: Space marks, U unmarks all", len(numbers)))
+		return
+	}
+	var both [2]*record.Transaction
+	for i, n := range numbers {
+		r, err := m.reader.Transaction(n)
+		if r == nil {
+			m.say("a marked RPC is not kept any more")
+			if err != nil {
+				m.fail(err)
+			}
+			return
+		}
+		both[i] = r
+	}
+	m.push(&pane{name: fmt.Sprintf("RPC %d and RPC %d", both[0].ID, both[1].ID), drawn: func(width int) (text []string) {
+		half := (width - 3) / 2
+		draw := func(r *record.Transaction, width int) (lines []string) {
+			for _, line := range render.LadderLines(m.theme, width, r) {
+				lines = append(lines, line.Text)
+			}
+			return lines
+		}
+		if half < leastLadder {
+			return append(append(draw(both[0], width), ""), draw(both[1], width)...)
+		}
+		left, right := draw(both[0], half), draw(both[1], half)
+		for i := range max(len(left), len(right)) {
+			a, b := "", ""
+			if i < len(left) {
+				a = left[i]
+			}
+			if i < len(right) {
+				b = right[i]
+			}
+			text = append(text, pad(a, half)+" | "+clip(b, half))
+		}
+		return text
+	}})
+}
+
+// leastLadder is the width below which two ladders are not drawn side by side.
+const leastLadder = 66

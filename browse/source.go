@@ -1,0 +1,238 @@
+package browse
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/index"
+	"github.com/rdmadump/rdmadump/query"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// source describes the records of a list.
+type source struct {
+	name   string // in messages, in the plural
+	one    string // in messages, in the singular
+	view   string // command that lists the records
+	fields query.Fields
+	bounds func(s index.State) (from, to int64)
+	get    func(r *index.Reader, n int64) (any, error)
+	each   func(ctx context.Context, r *index.Reader, span [2]int64, visit func(n int64, record any) bool) error
+	draw   func(t *render.Text, record any) error
+	orders []order
+}
+
+// order is an order in which a list can be shown.
+type order struct {
+	heading    string                                     // of the column
+	path       string                                     // field
+	descending bool                                       // the largest value is first, unless the user reverses the order
+	row        func(x *index.Index, r *index.Row) sortKey // key, if rows have it
+}
+
+// numeric returns the key of a number that every row has.
+func numeric(value func(r *index.Row) int64) func(*index.Index, *index.Row) sortKey {
+	return func(_ *index.Index, r *index.Row) sortKey { return sortKey{number: value(r)} }
+}
+
+// bytesOf returns the key of a number of bytes.
+func bytesOf(value func(r *index.Row) uint32) func(*index.Index, *index.Row) sortKey {
+	return func(_ *index.Index, r *index.Row) sortKey {
+		n := value(r)
+		return sortKey{number: int64(n), null: n == index.UnknownBytes}
+	}
+}
+
+var rpcs = &source{
+	name: "RPCs", one: "RPC", view: "", fields: query.Transactions,
+	bounds: func(s index.State) (int64, int64) { return s.From, s.To },
+	get: func(r *index.Reader, n int64) (any, error) {
+		t, err := r.Transaction(n)
+		if t == nil {
+			return nil, err
+		}
+		return t, err
+	},
+	each: func(ctx context.Context, r *index.Reader, span [2]int64, visit func(int64, any) bool) error {
+		return r.Each(ctx, span[0], span[1], func(n int64, t *record.Transaction) bool { return visit(n, t) })
+	},
+	draw: func(t *render.Text, r any) error { return t.Transaction(r.(*record.Transaction)) },
+	orders: []order{
+		{heading: "#", path: "id", row: numeric(func(r *index.Row) int64 { return r.ID })},
+		{heading: "TIME", path: "time", row: numeric(func(r *index.Row) int64 { return int64(r.Time) })},
+		{heading: "CONN", path: "connection", row: numeric(func(r *index.Row) int64 { return int64(r.Connection) })},
+		{heading: "XID", path: "xid", row: numeric(func(r *index.Row) int64 { return int64(r.XID) })},
+		{heading: "PROCEDURE", path: "operation"},
+		{heading: "CALL", path: "call.payload_bytes", descending: true, row: bytesOf(func(r *index.Row) uint32 { return r.CallBytes })},
+		{heading: "REPLY", path: "reply.payload_bytes", descending: true, row: bytesOf(func(r *index.Row) uint32 { return r.ReplyBytes })},
+		{heading: "LATENCY", path: "latency_ns", descending: true, row: func(_ *index.Index, r *index.Row) sortKey {
+			return sortKey{number: r.LatencyNS, null: r.LatencyNS == index.Unknown}
+		}},
+		{heading: "STATUS", path: "status"},
+	},
+}
+
+var connections = &source{
+	name: "connections", one: "connection", view: "connections", fields: query.Connections,
+	bounds: func(s index.State) (int64, int64) { return 0, s.Connections },
+	get: func(r *index.Reader, n int64) (any, error) {
+		c, err := r.Connection(n)
+		if c == nil {
+			return nil, err
+		}
+		return c, err
+	},
+	each: func(ctx context.Context, r *index.Reader, span [2]int64, visit func(int64, any) bool) error {
+		return r.EachConnection(ctx, span[0], span[1], func(n int64, c *record.Connection) bool { return visit(n, c) })
+	},
+	draw: func(t *render.Text, r any) error { return t.Connection(r.(*record.Connection)) },
+	orders: []order{
+		{heading: "CONN", path: "id"},
+		{heading: "RPCS", path: "transactions", descending: true},
+		{heading: "PACKETS", path: "packets", descending: true},
+		{heading: "RETR", path: "retransmitted", descending: true},
+	},
+}
+
+var findings = &source{
+	name: "findings", one: "finding", view: "check", fields: query.Findings,
+	bounds: func(s index.State) (int64, int64) { return 0, s.Findings },
+	get: func(r *index.Reader, n int64) (any, error) {
+		f, err := r.Finding(n)
+		if f == nil {
+			return nil, err
+		}
+		return f, err
+	},
+	each: func(ctx context.Context, r *index.Reader, span [2]int64, visit func(int64, any) bool) error {
+		return r.EachFinding(ctx, span[0], span[1], func(n int64, f *record.Finding) bool { return visit(n, f) })
+	},
+	draw: func(t *render.Text, r any) error { return t.FindingRow(r.(*record.Finding)) },
+	orders: []order{
+		{heading: "SEVERITY", path: "severity"},
+		{heading: "TIME", path: "time"},
+		{heading: "RULE", path: "rule"},
+	},
+}
+
+// printer draws the rows of a table. The widths of its columns are those that its first rows need, as
+// on the command line.
+type printer struct {
+	text    *render.Text
+	out     bytes.Buffer
+	heading string
+	draw    func(t *render.Text, record any) error
+	sample  int // number of rows from which the widths are
+}
+
+// sampleRows is the number of rows from which the command line learns the widths of columns.
+const sampleRows = 256
+
+// newPrinter returns a printer whose columns fit the first records and the width.
+func newPrinter(src *source, theme *render.Theme, width int, start record.Opt[record.Time]) *printer {
+	p := &printer{draw: src.draw}
+	p.text = render.NewText(&p.out, theme, width)
+	if at, known := start.Get(); known {
+		p.text.Start(at)
+	}
+	return p
+}
+
+// learn takes a record of the sample.
+func (p *printer) learn(r any) {
+	if p.sample < sampleRows {
+		p.draw(p.text, r)
+		p.sample++
+	}
+}
+
+// start lays out the columns.
+func (p *printer) start() {
+	p.text.Flush()
+	p.heading, _, _ = strings.Cut(p.out.String(), "\n")
+}
+
+// line returns the row of a record.
+func (p *printer) line(r any) string {
+	p.out.Reset()
+	if err := p.draw(p.text, r); err != nil {
+		return err.Error()
+	}
+	line, _, _ := strings.Cut(p.out.String(), "\n")
+	return line
+}
+
+// theme returns the theme of the drawings, for output to no terminal of its own.
+func theme(look render.Look) *render.Theme {
+	look.Notes = io.Discard
+	return render.NewLook(io.Discard, look)
+}
+
+// sortKey is the key of a record, and its number.
+type sortKey struct {
+	number int64
+	word   string
+	other  any
+	null   bool // the value is unknown; it comes last in any order
+	n      int64
+}
+
+// sorted returns the numbers of records in an order.
+func (s *source) sorted(ctx context.Context, x *index.Index, numbers []int64, by order, descending bool) ([]int64, error) {
+	r := x.Reader()
+	defer r.Close()
+	keys := make([]sortKey, 0, len(numbers))
+	for i, n := range numbers {
+		if i%1024 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		var k sortKey
+		if by.row != nil {
+			row, _ := r.Row(n)
+			k = by.row(x, &row)
+		} else {
+			rec, err := s.get(r, n)
+			if err != nil {
+				return nil, err
+			}
+			if rec != nil {
+				k.other = query.SortKey(s.fields, rec, by.path)
+			}
+			k.null = k.other == nil
+		}
+		k.n = n
+		keys = append(keys, k)
+	}
+	sign := 1
+	if descending {
+		sign = -1
+	}
+	slices.SortFunc(keys, func(a, b sortKey) int {
+		if a.null != b.null {
+			if a.null {
+				return 1
+			}
+			return -1
+		}
+		var c int
+		if by.row == nil {
+			c = query.Order(a.other, b.other)
+		} else if c = cmp.Compare(a.number, b.number); c == 0 {
+			c = cmp.Compare(a.word, b.word)
+		}
+		if c *= sign; c == 0 {
+			c = cmp.Compare(a.n, b.n)
+		}
+		return c
+	})
+	out := make([]int64, len(keys))
+	for i := range keys {
+		out[i] = keys[i].n
+	}
+	return out, nil
+}

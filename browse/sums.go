@@ -1,0 +1,351 @@
+package browse
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rdmadump/rdmadump/analyze"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/index"
+	"github.com/rdmadump/rdmadump/query"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// sums is a screen with sums of the RPCs that the filter of the list selects.
+type sums struct {
+	pane
+	m       *Model
+	work    func(s *sums) // starts to sum up
+	take    func(s *sums) // takes the result
+	running func() bool
+	of      int64 // number of RPCs that were there when the work started; -1 before
+	begun   time.Time
+}
+
+// again is the time after which sums are made anew while the capture is still being read.
+const again = time.Second
+
+func (s *sums) update(m *Model) {
+	if s.running != nil && !s.running() {
+		s.running = nil
+		s.take(s)
+		s.redraw()
+	}
+	if s.running == nil && s.of != m.state.To && (s.of < 0 || m.state.Done || time.Since(s.begun) > again) {
+		s.of, s.begun = m.state.To, time.Now()
+		s.work(s)
+	}
+}
+
+func (s *sums) busy() bool { return s.running != nil }
+
+// status says what is summed up.
+func (s *sums) status() string {
+	text := s.name
+	if s.m.list.filter != "" {
+		text += " of the RPCs that the filter selects: & " + clean(s.m.list.filter)
+	}
+	if s.running != nil {
+		text += "   summing up"
+	}
+	return text
+}
+
+// restartSums makes the sums anew, because the filter has changed.
+func (m *Model) restartSums() {
+	for _, t := range m.tabs {
+		if s, is := t.(*sums); is {
+			s.of, s.cursor = -1, 0
+		}
+	}
+}
+
+// eachSelected calls visit for the RPCs so far that a filter selects.
+func eachSelected(ctx context.Context, x *index.Index, filter string, visit func(r *record.Transaction) error) error {
+	var f *query.Filter
+	if filter != "" {
+		var err error
+		if f, err = query.Compile(filter, query.Transactions); err != nil {
+			return err
+		}
+	}
+	r := x.Reader()
+	defer r.Close()
+	from, to := x.Bounds()
+	var failed error
+	err := r.Each(ctx, from, to, func(_ int64, t *record.Transaction) bool {
+		if f != nil {
+			hit, err := f.Match(t)
+			if failed = err; err != nil || !hit {
+				return err == nil
+			}
+		}
+		failed = visit(t)
+		return failed == nil
+	})
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// newStats returns the screen with the sums of each operation.
+func newStats(m *Model) *sums {
+	var rows []*analyze.Stats
+	var running *job[[]*analyze.Stats]
+	s := &sums{m: m, of: -1}
+	s.name, s.keys, s.fixed = "sums by operation", []string{"Enter its RPCs", "& filter"}, 1
+	s.work = func(s *sums) {
+		x, filter := m.options.Index, m.list.filter
+		running = start(m, func(ctx context.Context, _ func([]*analyze.Stats)) []*analyze.Stats {
+			table := analyze.NewTable(analyze.ByOperation)
+			eachSelected(ctx, x, filter, func(r *record.Transaction) error {
+				table.Add(r)
+				return nil
+			})
+			return table.Rows()
+		})
+		s.running = func() bool { _, ended := running.get(); return !ended }
+	}
+	s.take = func(*sums) { rows, _ = running.get() }
+	s.drawn = func(width int) []string {
+		if len(rows) == 0 {
+			return []string{"", "no RPCs so far"}
+		}
+		var b bytes.Buffer
+		if err := render.Stats(&b, m.theme, width, rows); err != nil {
+			return []string{err.Error()}
+		}
+		return split(b.String())
+	}
+	s.on = func(m *Model, k string) bool {
+		if k != "enter" && k != "l" && k != "right" {
+			return false
+		}
+		if i := int(s.cursor); i >= 0 && i < len(rows) {
+			if filter := filterOf(rows[i].Name); filter == "" {
+				m.say("no filter selects these RPCs")
+			} else {
+				m.showRPCs(both(m.list.filter, filter))
+			}
+		}
+		return true
+	}
+	return s
+}
+
+// both returns a filter for what two filters select.
+func both(a, b string) string {
+	if a == "" || a == b {
+		return b
+	}
+	return "(" + a + ") and " + b
+}
+
+// These are the forms of the names of operations.
+var (
+	namedOperation = regexp.MustCompile(`^([A-Z_]+)(\d+) (.+)$`)
+	plainProcedure = regexp.MustCompile(`^(?:([A-Z_]+)(\d+)|program (\d+) v(\d+)) procedure (\d+)$`)
+	safeWord       = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
+)
+
+// filterOf returns the filter that selects the RPCs of a row of stats, or nothing if there is none.
+func filterOf(name string) string {
+	if name == analyze.NotDecoded {
+		return "program == null"
+	}
+	if f := plainProcedure.FindStringSubmatch(name); f != nil {
+		if f[1] != "" {
+			return fmt.Sprintf("program_name == %q and version == %s and procedure == %s", f[1], f[2], f[5])
+		}
+		return fmt.Sprintf("program == %s and version == %s and procedure == %s", f[3], f[4], f[5])
+	}
+	f := namedOperation.FindStringSubmatch(name)
+	if f == nil || !safeWord.MatchString(f[3]) {
+		return ""
+	}
+	program := fmt.Sprintf("program_name == %q and version == %s", f[1], f[2])
+	if f[1] == "NFS" && f[2] == "4" { // The operations of a Reply without a Call are known, too.
+		program = "(" + program + ` or program == null and direction == "forward")`
+	}
+	// Only names that the language knows can be compared, because others are probably mistyped.
+	var either []string
+	for _, test := range []string{"operation == %q", "operation == null and procedure_name == %q"} {
+		if test = fmt.Sprintf(test, f[3]); compiles(test) {
+			either = append(either, test)
+		}
+	}
+	switch len(either) {
+	case 0:
+		return ""
+	case 1:
+		return program + " and " + either[0]
+	}
+	return program + " and (" + strings.Join(either, " or ") + ")"
+}
+
+// compiles reports whether an expression is right.
+func compiles(expression string) bool {
+	_, err := query.Compile(expression, query.Transactions)
+	return err == nil
+}
+
+// rates is the state of the screen with the sums of each interval of time.
+type rates struct {
+	every    time.Duration // 0 for as many intervals as suit the screen
+	from, to record.Time   // part of the capture; to is 0 for all of it
+	rows     []*analyze.Rate
+	shown    time.Duration // length of the intervals of rows
+	err      error
+}
+
+// intervals is the number of intervals that the whole capture is divided into.
+const intervals = 60
+
+// steps are the lengths of intervals, in their order.
+var steps = func() (steps []time.Duration) {
+	for d := time.Microsecond; d < 100*time.Hour; d *= 10 {
+		steps = append(steps, d, 2*d, 5*d)
+	}
+	return steps
+}()
+
+// step returns the shortest length with which a span of time has at most the given number of intervals.
+func step(span time.Duration, most int) time.Duration {
+	for _, d := range steps {
+		if span <= d*time.Duration(most) {
+			return d
+		}
+	}
+	return steps[len(steps)-1]
+}
+
+// newRates returns the screen with the sums of each interval. It is an axis of time that can be zoomed.
+func newRates(m *Model) *sums {
+	z := &rates{}
+	type result struct {
+		rows  []*analyze.Rate
+		every time.Duration
+		err   error
+	}
+	var running *job[result]
+	s := &sums{m: m, of: -1}
+	s.name, s.keys, s.fixed = "sums by time", []string{"Enter its RPCs", "+ - zoom", "& filter"}, 1
+	s.work = func(s *sums) {
+		x, filter, zoom, state := m.options.Index, m.list.filter, *z, m.state
+		running = start(m, func(ctx context.Context, _ func(result)) result {
+			begin, end := state.Start.Or(0), lastTime(ctx, x)
+			if state.Summary != nil {
+				end = state.Summary.Last.Or(end)
+			}
+			if zoom.to > 0 {
+				begin, end = zoom.from, zoom.to
+			}
+			every := zoom.every
+			if every == 0 {
+				every = step(time.Duration(max(end.Sub(begin), 1)), intervals)
+			}
+			t, err := analyze.NewRates(every, "", nil)
+			if err != nil {
+				return result{err: err}
+			}
+			t.Begin(begin)
+			err = eachSelected(ctx, x, filter, func(r *record.Transaction) error {
+				if zoom.to > 0 && (r.Start() < begin || r.Start() >= end) {
+					return nil
+				}
+				return t.Add(r)
+			})
+			if err != nil {
+				return result{err: err}
+			}
+			rows, err := t.Rows(end)
+			return result{rows, every, err}
+		})
+		s.running = func() bool { _, ended := running.get(); return !ended }
+	}
+	s.take = func(*sums) {
+		r, _ := running.get()
+		z.rows, z.shown, z.err = r.rows, r.every, r.err
+		if s.name = "sums by time"; z.shown > 0 {
+			s.name = fmt.Sprintf("intervals of %v", z.shown)
+		}
+	}
+	s.drawn = func(width int) []string {
+		if z.err != nil {
+			return []string{clean(z.err.Error())}
+		}
+		if len(z.rows) == 0 {
+			return []string{"", "no RPCs so far"}
+		}
+		var b bytes.Buffer
+		if err := render.Rates(&b, m.theme, width, m.state.Start.Or(z.rows[0].Start), z.rows); err != nil {
+			return []string{err.Error()}
+		}
+		return split(b.String())
+	}
+	s.on = func(m *Model, k string) bool {
+		i := int(s.cursor)
+		inside := i >= 0 && i < len(z.rows)
+		switch k {
+		case "+", "=":
+			if inside {
+				z.zoom(z.rows[i])
+				s.of = -1
+			}
+		case "-", "0":
+			z.every, z.from, z.to = 0, 0, 0
+			s.of = -1
+		case "enter", "l", "right":
+			if inside {
+				r := z.rows[i]
+				m.showRPCs(both(m.list.filter, fmt.Sprintf("time >= %s and time < %s", r.Start, r.End)))
+			}
+		default:
+			return false
+		}
+		if s.of < 0 {
+			s.cursor, s.top = 0, 0
+		}
+		return true
+	}
+	return s
+}
+
+// zoom shows an interval and its neighbours in shorter intervals.
+func (z *rates) zoom(r *analyze.Rate) {
+	length := record.Time(z.shown)
+	from, to := r.Start-2*length, r.End+2*length
+	if len(z.rows) > 0 {
+		from, to = max(from, z.rows[0].Start), min(to, z.rows[len(z.rows)-1].End)
+	}
+	every := step(time.Duration(to-from), intervals)
+	if every >= z.shown {
+		from, to = r.Start, r.End
+		every = step(time.Duration(to-from), intervals)
+	}
+	z.every, z.from, z.to = every, from, to
+}
+
+// lastTime returns the time of the last RPC so far.
+func lastTime(ctx context.Context, x *index.Index) (last record.Time) {
+	r := x.Reader()
+	defer r.Close()
+	from, to := x.Bounds()
+	r.Rows(ctx, from, to, func(_ int64, row *index.Row) bool {
+		last = max(last, row.Time+record.Time(max(row.LatencyNS, 0)))
+		return true
+	})
+	return last
+}
+
+// text returns what the screen copies.
+func (s *sums) content() string { return strip(strings.Join(s.text, "\n")) + "\n" }
+
+// footer leaves out the key back, because the screen is a tab.
+func (s *sums) footer() []string { return append(slices.Clone(s.keys), "y copy") }

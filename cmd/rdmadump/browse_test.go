@@ -1,0 +1,132 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// session is a program that runs in a terminal of tmux.
+type session struct {
+	t      *testing.T
+	socket string
+}
+
+// newSession runs a command line in a terminal of this size. It skips the test without tmux.
+func newSession(t *testing.T, width, height int, environment []string, line string) *session {
+	t.Helper()
+	if _, err := exec.LookPath("tmux"); err != nil {
+		t.Skip("tmux is not installed, so browse is not tested in a terminal: ", err)
+	}
+	folder, err := os.MkdirTemp("", "tmux") // The path of a socket must be short.
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &session{t, filepath.Join(folder, "s")}
+	t.Cleanup(func() {
+		exec.Command("tmux", "-S", s.socket, "kill-server").Run()
+		os.RemoveAll(folder)
+	})
+	cmd := exec.Command("tmux", "-S", s.socket, "-u", "-f", os.DevNull, "new-session", "-d", "-x", fmt.Sprint(width), "-y", fmt.Sprint(height),
+		"env "+strings.Join(environment, " ")+" sh -c '"+line+"; echo \"ended $?\"; sleep 60'")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Skipf("tmux does not work here, so browse is not tested in a terminal: %v: %s", err, out)
+	}
+	return s
+}
+
+// tmux runs a command of tmux and returns its output.
+func (s *session) tmux(args ...string) string {
+	s.t.Helper()
+	out, err := exec.Command("tmux", append([]string{"-S", s.socket}, args...)...).CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("tmux %q: %v: %s", args, err, out)
+	}
+	return string(out)
+}
+
+// keys presses keys by the names of tmux.
+func (s *session) keys(keys ...string) {
+	s.t.Helper()
+	s.tmux(append([]string{"send-keys"}, keys...)...)
+}
+
+// wait waits until the screen matches a pattern and returns the screen.
+func (s *session) wait(pattern string) (screen string) {
+	s.t.Helper()
+	want := regexp.MustCompile(pattern)
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if screen = s.tmux("capture-pane", "-p", "-J"); want.MatchString(screen) {
+			return screen
+		}
+	}
+	s.t.Fatalf("the screen does not match %s:\n%s", pattern, screen)
+	return screen
+}
+
+// TestBrowseInTerminal browses captures in a real terminal.
+func TestBrowseInTerminal(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "rdmadump")
+	itself(t, program)
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sample := filepath.Join(root, "samples/rocev2-callback41.pcap")
+	t.Run("keys", func(t *testing.T) {
+		s := newSession(t, 100, 30, []string{"TERM=screen-256color", "LANG=C.UTF-8"}, program+" browse "+sample)
+		s.wait(`1:64 RPCs[\s\S]*> +1 +6\.781997[\s\S]*\? keys`)
+		s.keys("j", "Enter")
+		s.wait(`XID 0x3ea94e54[\s\S]*EXCHANGE_ID verifier`)
+		s.keys("Enter")
+		s.wait(`packet 30, 1 of 6[\s\S]*0000 +52 54 00 77`)
+		s.keys("q", "q", "&")
+		s.keys("-l", "latency > 5ms")
+		s.keys("Enter")
+		s.wait(`& latency > 5ms +12 of 64, final`)
+		s.tmux("resize-window", "-x", "60", "-y", "12")
+		s.wait(`(?m)^\[1:64 RPCs\].{0,45}$`)
+		s.tmux("resize-window", "-x", "20", "-y", "5")
+		s.wait(`at least 40`)
+		s.tmux("resize-window", "-x", "120", "-y", "40")
+		s.wait(`12 of 64, final`)
+		s.keys("y", "c")
+		s.wait(`copied: rdmadump .*-Y 'latency > 5ms'`)
+		s.keys("Y")
+		s.wait(`(?m)^rdmadump .*-Y 'latency > 5ms'\s+ended 0`)
+	})
+	t.Run("esc and signals", func(t *testing.T) {
+		s := newSession(t, 80, 24, []string{"TERM=xterm", "LANG=C"}, program+" browse "+sample)
+		s.wait(`64 RPCs`)
+		s.keys("Escape")
+		s.wait(`q quits`)
+		s.keys("C-c")
+		s.wait(`ended 0`)
+	})
+	t.Run("damaged", func(t *testing.T) {
+		s := newSession(t, 80, 24, []string{"TERM=vt220", "NO_COLOR=1"}, program+" browse "+filepath.Join(root, "testdata/captures/derived-cut-callback41.pcap.zst"))
+		s.wait(`damaged[\s\S]*reading failed at byte 39932`)
+		s.keys("q")
+		s.wait(`is truncated at byte[\s\S]*ended 3`)
+	})
+	t.Run("pipe", func(t *testing.T) {
+		s := newSession(t, 80, 24, []string{"TERM=xterm"}, program+" browse - < "+sample)
+		s.wait(`64 RPCs`)
+		s.keys("Enter")
+		s.wait(`XID 0x3da94e54`)
+		s.keys("Enter")
+		s.wait(`a pipe cannot be read twice`)
+		s.keys("Q")
+		s.wait(`ended 0`)
+	})
+	t.Run("dumb", func(t *testing.T) {
+		s := newSession(t, 80, 24, []string{"TERM=dumb"}, program+" browse "+sample)
+		s.wait(`TERM is "dumb"; set TERM[\s\S]*ended 2`)
+	})
+}
