@@ -106,7 +106,7 @@ func (b *browsing) run(cmd *cobra.Command, paths []string) error {
 func (b *browsing) show(ctx context.Context, set *settings, source *capture.Merged, terminal browse.Terminal) error {
 	o := set.dissection()
 	debug.SetGCPercent(browseGarbage)
-	x := index.New(index.Options{Memory: set.memory / 4})
+	x := index.New(index.Options{Memory: int64(set.memory) / 4})
 	defer x.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -20,34 +20,39 @@ import (
 // they mean to one view.
 type flags struct {
 	called map[string]string // names that messages use for captures instead of their paths
+	values
 
-	output     string
-	filter     string
-	jq         string
-	fields     []string
-	xids       []string
+	output   string
+	filter   string
+	jq       string
+	fields   []string
+	xids     []string
+	decodeAs []string
+	sort     string
+	top      int
+	from, to string
+	by       string
+	failOn   string
+	ignore   []string
+	baseline string
+	rules    bool
+	explain  string
+	rpc      bool
+}
+
+// values holds the values of the flags that mean the same to every view.
+type values struct {
 	conns      []int
 	count      int64
-	sort       string
-	top        int
-	from, to   string
 	color      string
 	quiet      bool
 	memory     size
-	decodeAs   []string
 	tree       bool
 	bytes      bool
 	timeline   bool
-	by         string
-	every      time.Duration
-	failOn     string
-	ignore     []string
-	baseline   string
-	accept     string
-	rules      bool
-	explain    string
+	every      time.Duration // length of the intervals of stats; 0 for one sum
+	accept     string        // file of --write-baseline
 	unanswered time.Duration
-	rpc        bool
 	look       appearance
 }
 

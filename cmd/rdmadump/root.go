@@ -120,21 +120,21 @@ func (f *flags) show(cmd *cobra.Command, v *view, paths []string, stdout, stderr
 		if err := refuseAnalysis(cmd, records); err != nil {
 			return err
 		}
-		r.name(records.paths)
+		r.names = namesOf(records.paths)
 		return r.run(cmd.Context(), nil)
 	}
 	defer source.Close()
-	r.name(source.Paths())
+	r.names = namesOf(source.Paths())
 	return r.run(cmd.Context(), source)
 }
 
-// name sets the names of the inputs. Suggested commands leave out files that cannot be read.
-func (r *runner) name(paths []string) {
+// namesOf returns the names of the inputs. Suggested commands leave out files that cannot be read.
+func namesOf(paths []string) names {
 	var typed []string
 	for _, path := range paths {
 		typed = append(typed, render.Shell(path))
 	}
-	r.shown, r.typed = strings.Join(paths, " "), strings.Join(typed, " ")
+	return names{shown: strings.Join(paths, " "), typed: strings.Join(typed, " ")}
 }
 
 // openNamed opens the captures that the command line names. If some cannot be opened, it

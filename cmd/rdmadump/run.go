@@ -30,12 +30,17 @@ type input interface {
 	Close() error
 }
 
+// names are the names of the captures of a run.
+type names struct {
+	shown string // for messages
+	typed string // quoted for a shell
+}
+
 // runner shows one view of one input.
 type runner struct {
 	*settings
+	names
 	stdout, stderr io.Writer
-	shown          string       // names of the captures
-	typed          string       // names of the captures, quoted for a shell
 	openErr        error        // of captures that could not be opened; the others are read
 	tick           func() error // called now and then; nil for none
 	flush          func() error // called after a panic; nil for none
@@ -54,10 +59,10 @@ const garbage = 400
 // dissection returns the options of the dissector. It also makes the garbage collector
 // observe --memory.
 func (s *settings) dissection() dissect.Options {
-	debug.SetMemoryLimit(s.memory + otherMemory)
+	debug.SetMemoryLimit(int64(s.memory) + otherMemory)
 	ofPackets := s.view.fields == query.Packets
 	return dissect.Options{
-		Memory: s.memory, RPC: s.rpc && !ofPackets, Decode: s.decode && !ofPackets || s.ladder, Tree: s.decode && ofPackets,
+		Memory: int64(s.memory), RPC: s.rpc && !ofPackets, Decode: s.decode && !ofPackets || s.ladder, Tree: s.decode && ofPackets,
 		Unanswered: record.Time(s.unanswered), Ports: s.ports,
 	}
 }
@@ -88,8 +93,8 @@ func (s *settings) only(o *dissect.Options) {
 
 // run shows the view of a source. Its error determines the exit status.
 func (r *runner) run(ctx context.Context, source input) error {
-	s := newSink(r.settings, r.stdout, r.stderr, r.shown)
-	s.typed, s.ctx = r.typed, ctx
+	s := newSink(r.settings, r.stdout, r.stderr, r.names)
+	s.ctx = ctx
 	if !r.quiet {
 		for _, note := range r.notes {
 			fmt.Fprintf(r.stderr, "rdmadump: --jq: %s\n", note)

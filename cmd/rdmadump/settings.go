@@ -21,40 +21,30 @@ import (
 
 // settings holds what the flags mean to one view. It does not change after it is made.
 type settings struct {
-	view       *view
-	json       bool
-	report     string // sarif or junit; empty for neither
-	quiet      bool
-	color      string
-	filter     *query.Filter // for the view's records; nil for none
-	summed     *query.Filter // for the transactions that stats sums up; nil for none
-	jq         *gojq.Code
-	program    string // source of jq
-	columns    *render.Columns
-	heading    string // first line of the output of columns
-	order      order
-	count      int64
-	xids       []record.Hex32
-	conns      []int
-	from, to   moment
-	memory     int64
-	ports      []dissect.Port // what TCP and UDP ports carry
-	tree       bool
-	bytes      bool
-	timeline   bool
-	by         grouping
-	every      time.Duration // length of the intervals of stats; 0 for one sum
-	failOn     record.Severity
-	ignored    map[string]bool
-	known      baseline
-	accept     string // file of --write-baseline
-	unanswered time.Duration
-	rpc        bool // records contain decoded arguments and results
-	decode     bool // arguments and results are decoded, for rpc, for packet trees or for a filter
-	decoded    bool // fields of the decoded arguments and results are used
-	ladder     bool // transactions are drawn as ladder diagrams
-	look       appearance
-	notes      []string // messages about the flags for standard error
+	values
+
+	view     *view
+	json     bool
+	report   string        // sarif or junit; empty for neither
+	filter   *query.Filter // for the view's records; nil for none
+	summed   *query.Filter // for the transactions that stats sums up; nil for none
+	jq       *gojq.Code
+	program  string // source of jq
+	columns  *render.Columns
+	heading  string // first line of the output of columns
+	order    order
+	xids     []record.Hex32
+	ports    []dissect.Port // what TCP and UDP ports carry
+	from, to moment
+	by       grouping
+	failOn   record.Severity
+	ignored  map[string]bool
+	known    baseline
+	rpc      bool     // records contain decoded arguments and results
+	decode   bool     // arguments and results are decoded, for rpc, for packet trees or for a filter
+	decoded  bool     // fields of the decoded arguments and results are used
+	ladder   bool     // transactions are drawn as ladder diagrams
+	notes    []string // messages about the flags for standard error
 }
 
 // order is the order in which records are shown.
@@ -71,11 +61,9 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 		v = ratesView
 	}
 	s := &settings{
-		view: v, json: f.output == "json", quiet: f.quiet, color: f.color, program: f.jq, count: f.count, conns: f.conns,
-		memory: int64(f.memory), tree: f.tree, bytes: f.bytes, timeline: f.timeline, every: f.every, look: f.look,
+		values: f.values, view: v, json: f.output == "json", program: f.jq, failOn: record.Severity(f.failOn),
 		rpc:    f.rpc || slices.ContainsFunc(append([]string{f.filter, f.sort}, f.fields...), namesRPC),
 		decode: f.tree || f.rpc,
-		failOn: record.Severity(f.failOn), accept: f.accept, unanswered: f.unanswered,
 	}
 	for _, c := range choices {
 		if v.takes(c.flag) {

@@ -22,6 +22,7 @@ import (
 // the jq program, and writes them to standard output.
 type sink struct {
 	times
+	names
 	w             *bufio.Writer
 	theme         *render.Theme
 	width, height int // of the terminal; 0 if there is none
@@ -37,8 +38,6 @@ type sink struct {
 	unpaired      int64                     // packets of --conn that records do not assign to the connection
 	near          []query.Near              // XIDs similar to those of --xid
 	summary       *record.Summary           // nil until the whole capture is read
-	shown         string                    // names of the captures
-	typed         string                    // names of the captures, quoted for a shell
 	nodes         []record.Node             // of a packet, without those that were decoded only for -Y
 	found         map[record.Severity]int64 // findings that check reports; nil in other views
 	errors        int64                     // findings that --fail-on counts
@@ -50,8 +49,8 @@ type sink struct {
 var errEnough = errors.New("enough")
 
 // newSink returns a sink that writes to stdout; messages about the layout go to notes.
-func newSink(set *settings, stdout, notes io.Writer, shown string) *sink {
-	s := &sink{times: times{settings: set}, shown: shown, w: bufio.NewWriterSize(stdout, 1<<16)}
+func newSink(set *settings, stdout, notes io.Writer, captures names) *sink {
+	s := &sink{times: times{settings: set}, names: captures, w: bufio.NewWriterSize(stdout, 1<<16)}
 	s.theme, s.width, s.height = set.look.of(stdout, notes, colored(set.color, stdout))
 	s.text = render.NewText(s.w, s.theme, s.width)
 	s.packets = render.NewPackets(s.w, s.theme, s.width)
