@@ -1,12 +1,14 @@
 package analyze
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
@@ -47,7 +49,7 @@ func TestCredits(t *testing.T) {
 	for _, p := range got.Points {
 		points += fmt.Sprintf("%d:%d ", p.Time/1e6, p.InFlight)
 	}
-	if points != "0:1 1:0 2:1 3:2 5:1 6:0 7:1 8:0 9:1 " {
+	if points != "0:1 1:0 2:1 3:2 5:1 6:0 7:1 8:0 9:1 10:0 " {
 		t.Errorf("points %s", points)
 	}
 	if len(got.Grants) != 2 || got.Grants[0].Granted != 2 || got.Grants[1] != (Grant{Time: 8e6, Granted: 4}) {
@@ -299,5 +301,48 @@ func TestGroups(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("groups %q, want %q", got, want)
+	}
+}
+
+// TestEndOfCalls: a Call without a Reply is outstanding until its connection begins to close or, if
+// that is not in the capture, until the last packet, in the credit timeline and in the rates alike.
+func TestEndOfCalls(t *testing.T) {
+	for name, closed := range map[string]record.Opt[record.Time]{"closed": record.Some[record.Time](20e6), "not seen to close": {}} {
+		t.Run(name, func(t *testing.T) {
+			c := &record.Connection{Closed: closed, Last: 40e6}
+			want := closed.Or(c.Last)
+			call := transaction(10, 0, 0, nil)
+			var credits CreditTimeline
+			credits.Add(call)
+			points := credits.Finish(0, record.Forward, EndOfCalls(c)).Points
+			if last := points[len(points)-1]; last.Time != want || last.InFlight != 0 {
+				t.Errorf("%d Calls are outstanding at %d ms", last.InFlight, last.Time/1e6)
+			}
+			var late CreditTimeline // a Call after the end
+			late.Add(transaction(50, 0, 0, func(r *record.Transaction) { r.Call.Packet = 7 }))
+			if points := late.Finish(0, record.Forward, EndOfCalls(c)).Points; points[0].InFlight != 1 || points[1].InFlight != 0 {
+				t.Errorf("a Call after the end: %+v", points)
+			}
+			if end := Exposures(transaction(10, 0, 0, func(r *record.Transaction) { r.ReadChunks = chunk(1) }), EndOfCalls(c))[0].To; end != want {
+				t.Errorf("the memory is exposed until %d ms", end/1e6)
+			}
+			rates, err := NewRates(time.Millisecond, "", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rates.Begin(0)
+			if err := errors.Join(rates.Add(call), rates.Connection(c)); err != nil {
+				t.Fatal(err)
+			}
+			rows, err := rates.Rows(c.Last)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range rows {
+				if inFlight := r.Start >= 10e6 && r.Start < want; (r.InFlight.Or(Level{}).Mean > 0) != inFlight {
+					t.Errorf("at %d ms, %+v are in flight", r.Start/1e6, r.InFlight)
+				}
+			}
+		})
 	}
 }

@@ -13,7 +13,7 @@ type Credits struct {
 	Type                 string           `json:"type" doc:"The record's type, always \"credits\"." values:"credits"`
 	Connection           int              `json:"connection" doc:"Connection number, as in the table of connections."`
 	Direction            record.Direction `json:"direction" doc:"Direction of the Calls: forward from client to server, backward from server to client."`
-	PeakInFlight         int              `json:"peak_in_flight" doc:"Largest number of Calls that were outstanding at once."`
+	PeakInFlight         int              `json:"peak_in_flight" doc:"Largest number of Calls that were outstanding at once. A Call without a Reply is outstanding until its connection begins to close or, if the capture does not show that, until the last packet of the connection."`
 	Requested            []uint32         `json:"requested" doc:"Numbers of credits that Calls requested, one for each change."`
 	Grants               []Grant          `json:"grants" doc:"Changes of the number of granted credits, in order."`
 	CreditLimitReached   int              `json:"credit_limit_reached" doc:"Number of times that as many Calls were outstanding as credits were granted." was:"limit_reached"`
@@ -40,14 +40,17 @@ type CreditPoint struct {
 type CreditTimeline struct {
 	steps     []creditStep
 	requested []uint32
-	evicted   int // transactions beyond the limit
+	evicted   int          // transactions beyond the limit
+	open      []creditStep // the Calls without a Reply
 }
 
-// creditStep is a Call that was sent or a Reply that was received.
+// creditStep is a Call that was sent, a Reply that was received, or the end of a Call without a
+// Reply.
 type creditStep struct {
 	time    record.Time
 	packet  int64
 	delta   int8
+	reply   bool
 	granted uint32
 }
 
@@ -64,16 +67,20 @@ func (c *CreditTimeline) Add(r *record.Transaction) {
 	if n := len(c.requested); n == 0 || c.requested[n-1] != requested {
 		c.requested = append(c.requested, requested)
 	}
-	c.steps = append(c.steps, creditStep{r.Call.Time, r.Call.Packet, 1, 0})
+	c.steps = append(c.steps, creditStep{time: r.Call.Time, packet: r.Call.Packet, delta: 1})
 	if !r.LatencyNS.Known() {
+		c.open = append(c.open, c.steps[len(c.steps)-1])
 		return
 	}
 	_, to := interval(r, 0)
-	c.steps = append(c.steps, creditStep{to, r.Reply.LastPacket, -1, r.Reply.Credits.Or(0)})
+	c.steps = append(c.steps, creditStep{time: to, packet: r.Reply.LastPacket, delta: -1, reply: true, granted: r.Reply.Credits.Or(0)})
 }
 
-// Finish returns the timeline of a connection that was last seen at end.
+// Finish returns the timeline of a connection; end is its [EndOfCalls].
 func (c *CreditTimeline) Finish(connection int, direction record.Direction, end record.Time) *Credits {
+	for _, call := range c.open { // the sort keeps the end after the Call
+		c.steps = append(c.steps, creditStep{time: max(call.time, end), packet: call.packet, delta: -1})
+	}
 	slices.SortStableFunc(c.steps, func(a, b creditStep) int {
 		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.packet, b.packet))
 	})
@@ -90,7 +97,7 @@ func (c *CreditTimeline) Finish(connection int, direction record.Direction, end 
 	atLimit := false
 	for _, s := range c.steps {
 		inFlight += int(s.delta)
-		if s.delta < 0 && granted != record.Some(s.granted) {
+		if s.reply && granted != record.Some(s.granted) {
 			granted = record.Some(s.granted)
 			out.Grants = append(out.Grants, Grant{s.time, s.packet, s.granted})
 		}

@@ -93,6 +93,9 @@ type WaitCount struct {
 	Count   int64             `json:"count" doc:"Number of stalls with this reason."`
 	TotalNS int64             `json:"total_ns" doc:"Sum of these stalls over all RPCs, in nanoseconds; stalls of one RPC that overlap count once."`
 	NS      int64             `json:"ns" doc:"Time in which at least one RPC stalled for this reason, in nanoseconds; stalls that overlap count once."`
+
+	Timeouts    record.Opt[int64] `json:"timeouts" doc:"Number of retransmission timeouts that ended these stalls; null if the reason is another one, or if there were too many."`
+	TimeoutRPCs []int64           `json:"timeout_rpcs" doc:"Numbers of RPCs that single retransmission timeouts stalled, the four largest first; null if the reason is another one."`
 }
 
 // CreditUse is a connection that used all credits that it was granted.

@@ -24,7 +24,7 @@ type Rate struct {
 	BytesToServer int64             `json:"bytes_to_server" doc:"Bytes in the Payload streams that clients sent, of the RPCs of the interval."`
 	BytesToClient int64             `json:"bytes_to_client" doc:"Bytes in the Payload streams that servers sent, of the RPCs of the interval."`
 	Latency       Quantiles         `json:"latency" doc:"Distribution of the latencies of the RPCs."`
-	InFlight      record.Opt[Level] `json:"in_flight" doc:"Number of Calls that were in flight; null if there were too many to count them."`
+	InFlight      record.Opt[Level] `json:"in_flight" doc:"Number of Calls that were in flight; null if there were too many to count them. A Call without a Reply is in flight until its connection begins to close or, if the capture does not show that, until the last packet of the connection."`
 	Credits       record.Opt[int]   `json:"credits" doc:"Number of credits that the last Reply of the interval granted; null without a Reply."`
 	Retransmitted int               `json:"retransmitted" doc:"Number of retransmitted packets of the RPCs that the interval counts; the packets may be in other intervals."`
 
@@ -98,7 +98,7 @@ type rates struct {
 	intervals []Rate // from the start of the capture
 }
 
-// openCall is a Call without Reply. It is in flight until the end of its connection.
+// openCall is a Call without Reply. It is in flight until [EndOfCalls].
 type openCall struct {
 	group string
 	at    record.Time
@@ -271,7 +271,7 @@ func (t *Rates) Connection(c *record.Connection) error {
 	delete(t.open, c.ID)
 	for _, call := range calls {
 		t.changes-- // it was counted once already
-		if err := t.flight(t.groups[call.group], call.at, c.Last); err != nil {
+		if err := t.flight(t.groups[call.group], call.at, EndOfCalls(c)); err != nil {
 			return err
 		}
 	}

@@ -157,7 +157,7 @@ func TestCauses(t *testing.T) {
 			s.again("7")
 			s.nameAs("nak 2", s.nak('8'))
 			s.after(500 * time.Microsecond).again("89")
-		}, "7b nak nak, 9b nak nak behind 7"},
+		}, "7b nak nak, 8b nak nak behind 7, 9b nak nak behind 7"},
 		"back to the second NAK": {func(s *stage) {
 			s.reply("789")
 			s.nak('7')
@@ -165,7 +165,7 @@ func TestCauses(t *testing.T) {
 			s.nameAs("nak 2", s.nak('8'))
 			s.after(500 * time.Microsecond).again("8")
 			s.after(soon).again("9")
-		}, "7b nak nak, 9b nak nak behind 7, 9c nak nak 2 behind 8"},
+		}, "7b nak nak, 8b nak nak 2, 9b nak nak behind 7, 9c nak nak 2 behind 8"},
 		"before the NAK": {func(s *stage) {
 			s.reply("789")
 			s.nak('8')

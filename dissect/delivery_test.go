@@ -2,6 +2,7 @@ package dissect_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -290,4 +291,65 @@ func TestLateReplies(t *testing.T) {
 			t.Errorf("%s: %v took %d ms, want %d", name, want.xid, got, want.latency)
 		}
 	}
+}
+
+// TestUnacceptedCopies: the timeline contains the copies that their receiver did not accept: a
+// complete RDMA Read response that was requested again, a damaged first copy of a Call or a Reply,
+// and a damaged NAK.
+func TestUnacceptedCopies(t *testing.T) {
+	event := func(packet int64, kind, of record.EventKind, from record.Role) record.Event {
+		return record.Event{Packet: packet, Event: kind, Of: of, From: from}
+	}
+	for _, tt := range []struct {
+		capture string
+		xid     record.Hex32
+		want    record.Event
+		bytes   int64 // of a Read response that were requested again
+	}{
+		{"ends-stormall42-client", 0xb22599c4, event(169, record.EventReadAgain, "", record.Requester), 8192},
+		{"ends-stormall42-client", 0xc52599c4, event(568, record.EventReadAgain, "", record.Requester), 15 << 10},
+		{"rocev2-storm41", 0x0651d79c, event(2876, record.EventDamaged, record.EventCall, record.Requester), 0},
+		{"rocev2-storm41", 0x0651d79c, event(2889, record.EventRetransmit, record.EventCall, record.Requester), 0},
+		{"rocev2-storm41", 0x0751d79c, event(2880, record.EventDamaged, record.EventNak, record.Responder), 0},
+	} {
+		t.Run(fmt.Sprintf("%v in packet %d", tt.xid, tt.want.Packet), func(t *testing.T) {
+			transactions, _ := records(t, tt.capture+".pcap.zst")
+			for _, r := range transactions {
+				if r.XID != tt.xid {
+					continue
+				}
+				found := slices.IndexFunc(r.Timeline, func(e record.Event) bool { return e.Packet == tt.want.Packet && e.Event == tt.want.Event })
+				if found < 0 {
+					t.Fatalf("the timeline lacks the %s: %+v", tt.want.Event, r.Timeline)
+				}
+				e := r.Timeline[found]
+				if e.Of != tt.want.Of || e.From != tt.want.From || e.Event == record.EventReadAgain && e.Bytes.Or(-1) != tt.bytes {
+					t.Errorf("%+v", e)
+				}
+				return
+			}
+			t.Error("the RPC is not there")
+		})
+	}
+}
+
+// TestDamagedFirstCall: the latency of an RPC counts from the first copy of its Call, even if that
+// copy was damaged, as in the client's kernel.
+func TestDamagedFirstCall(t *testing.T) {
+	kernel := kernelLatencies(t, "rocev2-storm41.truth.json")
+	transactions, _ := records(t, "rocev2-storm41.pcap.zst")
+	for _, r := range transactions {
+		if r.XID != 0x0651d79c {
+			continue
+		}
+		got, want := time.Duration(r.LatencyNS.Or(0)), kernel[r.XID.String()]
+		if (got - want).Abs() > 20*time.Millisecond {
+			t.Errorf("it took %v, the kernel measured %v", got, want)
+		}
+		if r.Call.Packet != 2876 || r.Call.Delivered.Or(0) <= r.Call.Time || r.Call.Delivery != record.DeliveryCertain {
+			t.Errorf("the Call is in packet %d, delivered %v after it (%s)", r.Call.Packet, r.Call.Delivered.Or(0)-r.Call.Time, r.Call.Delivery)
+		}
+		return
+	}
+	t.Error("the RPC is not there")
 }

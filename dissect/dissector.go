@@ -406,6 +406,9 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 			s.ICRCBad++
 		}
 		verdict, taken = d.tracker.Packet(&l.datagram), true
+		if in.ICRC == rocev2.ICRCBad && verdict.Conn == nil {
+			s.ICRCBadUnassigned++
+		}
 	case link.CarriesTCP:
 		g := &l.datagram
 		d.tcp.Src, d.tcp.Dst, d.tcp.At = g.Src.IP, g.Dst.IP, now

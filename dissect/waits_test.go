@@ -36,7 +36,7 @@ func records(t *testing.T, name string) (transactions []*record.Transaction, con
 // or on none, and the sum is the number that the connections count.
 func TestRepeatsBelong(t *testing.T) {
 	for name, want := range map[string]int64{
-		"rocev2-loss42.pcap.zst": 6052, "lab-loss3.pcap.zst": 12603, "rocev2-storm41.pcap.zst": 2058, "lab-iwarploss41.pcap.zst": 19,
+		"rocev2-loss42.pcap.zst": 6052, "lab-loss3.pcap.zst": 12603, "rocev2-storm41.pcap.zst": 2067, "lab-iwarploss41.pcap.zst": 19,
 		"lab-retries42.pcap.zst": 72, "iwarp-nfs41.pcap.zst": 13, "rocev2-nfs41.pcap.zst": 0,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -186,7 +186,7 @@ func TestSlowest(t *testing.T) {
 // NAK, also if the NAK had no effect, and only one wait is attributed to a packet that arrived early.
 func TestWaitsOfNaks(t *testing.T) {
 	for name, want := range map[string]map[record.WaitReason]int{
-		"rocev2-storm41.pcap.zst":         {record.RetransmitNak: 105},
+		"rocev2-storm41.pcap.zst":         {record.RetransmitNak: 115},
 		"ends-stormall42-client.pcap.zst": {record.RetransmitNak: 6, record.RetransmitTimeout: 1},
 	} {
 		transactions, _ := records(t, name)
@@ -258,4 +258,28 @@ func TestEnds(t *testing.T) {
 	if !maps.Equal(ways, want) {
 		t.Errorf("ends %v, want %v", ways, want)
 	}
+}
+
+// TestWaitBeforeNak: a wait for a retransmission that a NAK requested begins with the copy that the
+// NAK refused. The receiver had not accepted that copy, so the time until the NAK is no progress.
+func TestWaitBeforeNak(t *testing.T) {
+	transactions, _ := records(t, "rocev2-storm41.pcap.zst")
+	for _, r := range transactions {
+		if r.XID != 0x0951d79c {
+			continue
+		}
+		var got []string
+		for _, w := range r.Waits {
+			got = append(got, fmt.Sprintf("%s %d us %v", w.Reason, w.NS/1e3, w.Packets))
+		}
+		want := []string{"retransmit_timeout 555077 us [2886 2889 2888]", "retransmit_nak 63148 us [2904 2909]"}
+		if !slices.Equal(got, want) {
+			t.Errorf("waits %v, want %v", got, want)
+		}
+		if p := r.Phases.Or(record.Phases{}); p.ToReplyNS.Or(0) > 3e6 {
+			t.Errorf("until Reply %d us", p.ToReplyNS.Or(0)/1e3)
+		}
+		return
+	}
+	t.Error("the RPC is not there")
 }

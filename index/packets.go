@@ -26,7 +26,7 @@ type Closer struct {
 var errSeen = errors.New("seen")
 
 // Look dissects a capture from its start, until everything that c asks for was seen. The options
-// must be those of the first pass.
+// must be those of the first pass, but not Live.
 func (c *Closer) Look(ctx context.Context, source capture.Source, o dissect.Options) error {
 	wantsTransaction, wantsPackets := c.Transaction != nil, c.Packet != nil && c.Last > 0
 	done := func() error {

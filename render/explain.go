@@ -29,13 +29,13 @@ func Explain(r *record.Transaction) []string {
 	if w := longest(r, false); w != nil && r.Waited(w) >= latency/5 {
 		sentences = append(sentences, waitSentence(r, w, "For "+Duration(r.Waited(w))+" of "+total+noProgress))
 		if n, ns := waits(r); n > 1 {
-			sentences[len(sentences)-1] += fmt.Sprintf(" %s in all: %s.", plural(int64(n), "wait"), Duration(ns))
+			sentences[len(sentences)-1] += fmt.Sprintf(" %s in all: %s.", plural(int64(n), "stall"), Duration(ns))
 		}
 		return sentences
 	}
 	if n, ns := waits(r); n > 1 && ns >= latency/5 {
 		w := longest(r, false)
-		return append(sentences, fmt.Sprintf("%s of %s passed in %d waits. In the longest, %s", Duration(ns), total, n, waitSentence(r, w, "for "+Duration(r.Waited(w))+noProgress)))
+		return append(sentences, fmt.Sprintf("%s of %s passed in %d stalls. In the longest, %s", Duration(ns), total, n, waitSentence(r, w, "for "+Duration(r.Waited(w))+noProgress)))
 	}
 	if s := atWork(r, latency); s != "" {
 		sentences = append(sentences, s)
@@ -55,7 +55,7 @@ func unanswered(r *record.Transaction, w *record.Wait) string {
 	if n == 1 {
 		return waitSentence(r, w, "For "+Duration(w.NS)+noProgress)
 	}
-	return fmt.Sprintf("It stalled %d times, for %s in total. In the longest wait, %s", n, Duration(ns), waitSentence(r, w, "for "+Duration(w.NS)+noProgress))
+	return fmt.Sprintf("It stalled %d times, for %s in total. In the longest stall, %s", n, Duration(ns), waitSentence(r, w, "for "+Duration(w.NS)+noProgress))
 }
 
 // noProgress follows the length of a wait. What ended the wait follows it.
@@ -121,7 +121,9 @@ func waitSentence(r *record.Transaction, w *record.Wait, opening string) string 
 		return fmt.Sprintf("%s%s%s, in packet %s: the other side had no receive buffer (RNR NAK in packet %s).", opening, side, retransmitted(w), last(w), first(w))
 	case record.RetransmitNak:
 		reason := "because the NAK in packet %s asked for it"
-		if w.BlockingTransaction.Known() || len(w.Packets) > 0 && r.Call != nil && w.Packets[0] < r.Call.Packet {
+		if nak, known := w.NakPacket.Get(); known && w.BlockingTransaction.Known() && !hasNak(r, nak) {
+			reason = "because a packet of another RPC before it had been rejected (NAK in packet %s)"
+		} else if w.BlockingTransaction.Known() || len(w.Packets) > 0 && r.Call != nil && w.Packets[0] < r.Call.Packet {
 			reason = "because an earlier packet had been rejected (NAK in packet %s)"
 		}
 		return fmt.Sprintf("%s%s%s, in packet %s, "+reason+".", opening, side, retransmitted(w), last(w), first(w))
@@ -131,6 +133,9 @@ func waitSentence(r *record.Transaction, w *record.Wait, opening string) string 
 		s += ", for a reason that the capture does not show"
 	}
 	early, known := w.OutOfOrderPacket.Get()
+	if known && w.Reason == record.RetransmitTimeout {
+		s += ", when its timer expired"
+	}
 	filled, _ := w.GapFilledBy.Get()
 	switch {
 	case known && w.Event == record.EventRead:
@@ -148,12 +153,12 @@ func waitSentence(r *record.Transaction, w *record.Wait, opening string) string 
 }
 
 // pauseText returns the text of a wait in the ladder, and a shorter text.
-func pauseText(w *record.Wait) (text, short string) {
+func pauseText(r *record.Transaction, w *record.Wait) (text, short string) {
 	if id, known := w.BlockingTransaction.Get(); known && w.Reason == record.HeadOfLine {
 		short = fmt.Sprintf("%s: %s busy with transaction %d", Duration(w.NS), w.Waiting, id)
 		return "... " + short + " ...", short
 	}
-	short = fmt.Sprintf("%s: %s stalled %s", Duration(w.NS), w.Waiting, stalledUntil(w))
+	short = fmt.Sprintf("%s: %s stalled %s", Duration(w.NS), w.Waiting, stalledUntil(r, w))
 	return "... " + short + " ...", short
 }
 
@@ -213,10 +218,10 @@ func Cause(r *record.Transaction) string {
 		if id, known := w.BlockingTransaction.Get(); known && w.Reason == record.HeadOfLine {
 			return fmt.Sprintf("%s stalled during transmissions for transaction %d", ns, id)
 		}
-		return fmt.Sprintf("%s %s stalled %s", ns, w.Waiting, stalledUntil(w))
+		return fmt.Sprintf("%s %s stalled %s", ns, w.Waiting, stalledUntil(r, w))
 	}
 	if n, ns := waits(r); n > 1 && ns >= latency/5 {
-		return fmt.Sprintf("%s in %d waits", Duration(ns), n)
+		return fmt.Sprintf("%s in %d stalls", Duration(ns), n)
 	}
 	var most phase
 	for _, x := range phasesOf(r) {

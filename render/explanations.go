@@ -67,7 +67,7 @@ var explanations = []Explanation{
 	{"connections", "NAK/RNR", "Numbers of NAKs, and of receiver-not-ready (RNR) NAKs."},
 	{"connections", "CLOSED", "How the connection ended, and the side that ended it; open if the capture does not show an end."},
 
-	{"credits", "# \u2588", "Number of outstanding Calls at that time."},
+	{"credits", "# \u2588", "Number of outstanding Calls at that time. A Call without a Reply is outstanding until its connection begins to close or, if the capture does not show that, until the last packet of the connection."},
 	{"credits", "@", "Number of outstanding Calls at a time when all credits were in use; with Unicode characters, the column is red instead."},
 	{"credits", "- \u254c", "Number of granted credits at that time."},
 
@@ -121,7 +121,7 @@ var explanations = []Explanation{
 	{"rates", "P50", "Median of the latency."},
 	{"rates", "P99", "99th percentile of the latency."},
 	{"rates", "WORST", "Longest latency."},
-	{"rates", "IN FLIGHT", "Mean and largest number of Calls that were in flight at one time of the interval."},
+	{"rates", "IN FLIGHT", "Mean and largest number of Calls that were in flight at one time of the interval. A Call without a Reply is in flight until its connection begins to close or, if the capture does not show that, until the last packet of the connection."},
 	{"rates", "CREDITS", "Number of credits that the last Reply of the interval granted."},
 	{"rates", "RATE", "The number of RPCs as a bar; the longest bar is that of the busiest interval."},
 	{"rates", "LATENCY MAP", "Heat map of the latencies: one row for each interval, from short to long latencies on a logarithmic scale, with darker characters for more RPCs. The heading has the range."},

@@ -101,7 +101,7 @@ func LadderLines(theme *Theme, width int, r *record.Transaction) (lines []Ladder
 		}
 		take(g.packets)
 	}
-	if legend(&b, theme, bars); b.Len() > 0 {
+	if legend(&b, theme, r, bars); b.Len() > 0 {
 		take("")
 	}
 	return lines
@@ -150,6 +150,9 @@ func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction)
 	took := ""
 	if latency, known := r.LatencyNS.Get(); known {
 		took = " after " + Duration(latency)
+		if r.Reply != nil && r.Reply.Delivery == record.DeliveryUncertain {
+			took += ", if the Reply in packet " + fmt.Sprint(r.Reply.LastPacket) + " is the copy that was accepted; the capture does not prove it"
+		}
 		if least, uncertain := r.LatencyMinNS.Get(); uncertain {
 			took = " after " + Duration(least) + " to " + Duration(latency) + ", because it is uncertain which copy of the Reply was accepted"
 		}
@@ -298,9 +301,23 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 			if last := e.LastPacket.Or(e.Packet); last != e.Packet {
 				g.packets = fmt.Sprintf("%d-%d", e.Packet, last)
 			}
+		case record.EventReadAgain:
+			again := fmt.Sprintf("the last %s B requested again", size)
+			if done := endOfRead(r.Timeline, e); done != nil && done.Bytes == e.Bytes {
+				again = fmt.Sprintf("all %s B requested again", size)
+			}
+			g.text, g.double, g.ink = fmt.Sprintf("RDMA Read response from %v, %s, %s", handle, packets(e), again), true, theme.warn
+			g.short = fmt.Sprintf("Read response, %s, %s", packets(e), again)
+			g.toRight = true
 		case record.EventDamaged:
-			g.text, g.ink = title(e.Of)+" retransmitted, bad ICRC: dropped by its receiver", theme.warn
-			g.short = title(e.Of) + " retransmitted, bad ICRC"
+			if isCopyOf(r.Call, e, record.EventCall) { // its line says so
+				continue
+			}
+			what := title(e.Of)
+			if e.Of != record.EventNak && !isFirstCopy(r, e) {
+				what += " retransmitted"
+			}
+			g.text, g.short, g.ink = what+", bad ICRC: dropped by its receiver", what+", bad ICRC", theme.warn
 		case record.EventOutOfOrder:
 			if isCopyOf(r.Call, e, record.EventCall) || isCopyOf(r.Reply, e, record.EventReply) { // its line says so
 				continue
@@ -335,6 +352,17 @@ func firstCopyText(m *record.Message) string {
 	return "Reply: first copy, which may be the accepted one"
 }
 
+// endOfRead returns the event that ends the Read of which e is an earlier response, or nil if there is
+// none.
+func endOfRead(timeline []record.Event, e *record.Event) *record.Event {
+	for i := range timeline {
+		if done := &timeline[i]; done.Event == record.EventReadDone && done.Handle == e.Handle && done.Offset == e.Offset {
+			return done
+		}
+	}
+	return nil
+}
+
 // place is where an RDMA Write writes to.
 type place struct {
 	handle record.Hex32
@@ -358,6 +386,11 @@ func isCopyOf(m *record.Message, e *record.Event, of record.EventKind) bool {
 	return m != nil && e.Of == of && e.Packet == m.Packet && (e.Event != record.EventRetransmit || m.FirstSent.Known() && e.LastPacket.Or(e.Packet) == e.Packet)
 }
 
+// isFirstCopy reports whether a damaged packet is the first copy of a Reply.
+func isFirstCopy(r *record.Transaction, e *record.Event) bool {
+	return r.Reply != nil && e.Of == record.EventReply && e.Time == r.Reply.FirstSent.Or(0)
+}
+
 // messageName returns the name of a Call or a Reply. The name tells a retransmission, and a packet
 // that came after a gap, if that copy was delivered.
 func messageName(name string, m *record.Message, timeline []record.Event) string {
@@ -367,6 +400,9 @@ func messageName(name string, m *record.Message, timeline []record.Event) string
 	of := map[string]record.EventKind{"Call": record.EventCall, "Reply": record.EventReply}[name]
 	if slices.ContainsFunc(timeline, func(e record.Event) bool { return e.Event == record.EventOutOfOrder && isCopyOf(m, &e, of) }) {
 		return name + " after a gap,"
+	}
+	if slices.ContainsFunc(timeline, func(e record.Event) bool { return e.Event == record.EventDamaged && isCopyOf(m, &e, of) }) {
+		return name + " with a bad ICRC, dropped by its receiver,"
 	}
 	return name
 }
@@ -378,11 +414,11 @@ func withPauses(rungs []rung, theme *Theme, r *record.Transaction) []rung {
 		if wait.Reason == record.CreditLimit || r.Waited(wait) == 0 { // it was before the Call, or after the Reply
 			continue
 		}
-		at := slices.IndexFunc(rungs, func(g rung) bool { return g.at >= wait.To })
+		at := slices.IndexFunc(rungs, func(g rung) bool { return g.at > wait.From && !g.pause || g.at >= wait.To })
 		if at < 0 {
 			at = len(rungs)
 		}
-		text, short := pauseText(wait)
+		text, short := pauseText(r, wait)
 		rungs = slices.Insert(rungs, at, rung{at: wait.From, pause: true, ink: theme.warn, text: text, short: short})
 	}
 	return rungs
@@ -410,6 +446,8 @@ func title(of record.EventKind) string {
 		return "Read response"
 	case record.EventWrite:
 		return "RDMA Write"
+	case record.EventNak:
+		return "NAK"
 	}
 	return string(of)
 }
@@ -547,7 +585,7 @@ func (t *Theme) mark(c byte) string {
 
 // legend explains the marks and lists the handles: transferred bytes, and how each exposure
 // ended.
-func legend(b *strings.Builder, theme *Theme, bars []analyze.Exposure) {
+func legend(b *strings.Builder, theme *Theme, r *record.Transaction, bars []analyze.Exposure) {
 	if len(bars) == 0 {
 		return
 	}
@@ -559,7 +597,7 @@ func legend(b *strings.Builder, theme *Theme, bars []analyze.Exposure) {
 			name = string(rune('a' + i))
 		}
 		end := map[string]string{
-			analyze.ByResponder: "invalidated remotely", analyze.ByRequester: "needs local invalidation", analyze.ByNobody: "no Reply",
+			analyze.ByResponder: "invalidated remotely", analyze.ByRequester: "needs local invalidation", analyze.ByNobody: withoutReply(r),
 		}[x.EndedBy]
 		exposed := Duration(x.To.Sub(x.From))
 		if x.EndedBy == analyze.ByNobody {
@@ -567,6 +605,22 @@ func legend(b *strings.Builder, theme *Theme, bars []analyze.Exposure) {
 		}
 		fmt.Fprintf(b, "  %s %v %s, %s B moved, %s, %s\n", name, x.Handle, x.Chunk, Bytes(x.MovedBytes), exposed, end)
 	}
+}
+
+// withoutReply says why a transaction has no Reply, as far as the capture shows it. If it shows a fatal
+// NAK, the connection ended with that.
+func withoutReply(r *record.Transaction) string {
+	switch {
+	case r.Reply != nil || slices.ContainsFunc(r.Timeline, func(e record.Event) bool { return e.Event == record.EventReply }):
+		return "Reply not delivered"
+	case slices.Contains(r.Findings, rule.RemoteErrorNak.ID) || slices.Contains(r.Findings, rule.Terminate.ID):
+		for i := len(r.Timeline) - 1; i >= 0; i-- {
+			if e := &r.Timeline[i]; e.Event == record.EventNak {
+				return title(e.Of) + " rejected"
+			}
+		}
+	}
+	return "no Reply in the capture"
 }
 
 // narrowest is the least width that text is wrapped to, unless the output is narrower.

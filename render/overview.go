@@ -135,7 +135,7 @@ func (v *overview) capture() {
 			v.row("", part{fmt.Sprintf("and %s of client and server", plural(int64(len(v.o.Groups)-i), "more pair")), v.theme.dim})
 			break
 		}
-		text := fmt.Sprintf("%s > %s  %s, %s: %s, %s", g.Client.Or("?"), g.Server.Or("?"), g.Transport, g.UpperLayer, plural(int64(g.Connections), "connection"), plural(g.Transactions, "RPC"))
+		text := fmt.Sprintf("%s > %s  %s, %s: %s, %s", g.Client.Or("?"), g.Server.Or("?"), g.Transport, upperLayer(g.UpperLayer), plural(int64(g.Connections), "connection"), plural(g.Transactions, "RPC"))
 		if missed := g.Connections - g.Handshakes; missed > 0 {
 			text += fmt.Sprintf(", %d without a captured handshake", missed)
 		}
@@ -253,7 +253,11 @@ func (v *overview) badICRCs() string {
 	if !slices.ContainsFunc(v.o.Groups, func(g analyze.Group) bool { return g.Transport != "iWARP" }) && len(v.o.Groups) > 0 {
 		noun = "CRC"
 	}
-	return fmt.Sprintf("%s with a bad %s in the capture", plural(v.s.ICRCBad, "packet"), noun)
+	text := fmt.Sprintf("%s with a bad %s in the capture", plural(v.s.ICRCBad, "packet"), noun)
+	if n := v.s.ICRCBadUnassigned; n > 0 {
+		text += fmt.Sprintf(" (%d on no connection)", n)
+	}
+	return text
 }
 
 // marks returns the marks of the packets that health is about.
@@ -429,14 +433,41 @@ func (v *overview) answered(label string) {
 			took += " in total"
 		}
 		text := fmt.Sprintf("%s stalled for %s: %s", plural(w.RPCs, "RPC"), took, waitText(w.Reason))
+		if n, known := w.Timeouts.Get(); known && w.Count > 1 {
+			text += " (" + timeouts(n, w.TimeoutRPCs) + ")"
+		}
 		if w.Reason == record.CreditLimit { // before the Call: not part of the latency
-			text = fmt.Sprintf("%s followed a Reply that freed a credit, after all had been in use for %s", plural(w.RPCs, "Call"), took)
+			text = fmt.Sprintf("%s came after a Reply had freed a credit; before, all credits were in use for %s", plural(w.RPCs, "Call"), took)
 		}
 		v.line("", text, v.theme.warn)
 	}
 	if rpcs > t.Stalled {
 		v.line("", fmt.Sprintf("%s stalled, some for several reasons", plural(t.Stalled, "RPC")), v.theme.dim)
 	}
+}
+
+// upperLayer returns the words for the upper layer of a group of connections.
+func upperLayer(name string) string {
+	if name == "unknown" {
+		return "unknown upper layer"
+	}
+	return name
+}
+
+// timeouts says how many RPCs each of n timeouts stalled; rpcs are the largest numbers.
+func timeouts(n int64, rpcs []int64) string {
+	text := plural(n, "timeout")
+	if n == 1 || rpcs[0] == 1 {
+		return text
+	}
+	if n > int64(len(rpcs)) {
+		return fmt.Sprintf("%s, each stalled at most %s", text, plural(rpcs[0], "RPC"))
+	}
+	var each []string
+	for _, count := range rpcs {
+		each = append(each, fmt.Sprint(count))
+	}
+	return fmt.Sprintf("%s, which stalled %s and %s RPCs", text, strings.Join(each[:n-1], ", "), each[n-1])
 }
 
 // percents returns the shares of a sum, in percent. They add up to 100: those with the largest
@@ -522,7 +553,7 @@ func (v *overview) slow(label string, s *analyze.Slow) {
 	r := s.Transaction
 	text := "  " + shortProcedure(r, "")
 	if s.Count > 1 {
-		text += fmt.Sprintf(" (the slowest of %d with this XID)", s.Count)
+		text += fmt.Sprintf(" (slowest of at least %d answered with this XID)", s.Count)
 	}
 	if cause := Cause(r); cause != "" {
 		text += ": " + cause
@@ -551,7 +582,7 @@ func (v *overview) credits() {
 		return
 	}
 	c := v.o.Credits[0]
-	text := fmt.Sprintf("all %d of connection %d were in use (at most %s)", c.Granted.Or(0), c.Connection, plural(int64(c.Peak), "outstanding Call"))
+	text := fmt.Sprintf("all %d credits of connection %d were in use at once (at most %s)", c.Granted.Or(0), c.Connection, plural(int64(c.Peak), "outstanding Call"))
 	if n := len(v.o.Credits) - 1; n > 0 {
 		text += fmt.Sprintf(", and those of %s", plural(int64(n), "other connection"))
 	}

@@ -23,7 +23,7 @@ type Packets struct {
 	theme       *Theme
 	width       int // of the terminal, 0 if there is none
 	clock       clock
-	line        []byte
+	line, marks []byte
 	pair        int  // width of the widest pair of addresses so far
 	headed      bool // whether the heading is written
 }
@@ -64,6 +64,17 @@ func appendMarks(b []byte, p *record.Packet) []byte {
 // Without a call of Start, times count from the first packet that is drawn.
 func (r *Packets) Start(at record.Time) { r.clock.start = record.Some(at) }
 
+// shorten shortens a line to the width of the terminal. It keeps the marks, which follow the summary
+// from at to end, if they fit.
+func (r *Packets) shorten(b []byte, at, end int) []byte {
+	keep := r.width - 1 - (len(b) - end)
+	if keep <= at || end == len(b) {
+		return append(b[:r.width-1], r.theme.glyphs.shortened...)
+	}
+	r.marks = append(r.marks[:0], b[end:]...)
+	return append(append(b[:keep], r.theme.glyphs.shortened...), r.marks...)
+}
+
 // narrowLine is the width below which lines leave out columns, because too little would be left of the summary.
 const narrowLine = 110
 
@@ -103,13 +114,14 @@ func (r *Packets) Packet(p *record.Packet) error {
 	b = padLeft(b, at, len("CONN"))
 	b = append(b, ' ')
 	b = appendClean(b, p.Summary)
+	summary := len(b)
 	b = appendMarks(b, p)
 	r.line = b
 	if err := r.head(); err != nil {
 		return err
 	}
 	if r.width > 0 && len(b) > r.width && !r.Tree && !r.Bytes {
-		b = append(b[:r.width-1], r.theme.glyphs.shortened...)
+		b = r.shorten(b, at, summary)
 	}
 	b = append(b, '\n')
 	if r.Tree {

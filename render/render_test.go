@@ -487,11 +487,11 @@ func TestManyWaits(t *testing.T) {
 			From: i * 10e6, To: i*10e6 + 10e6, NS: 10e6, Reason: record.RetransmitNak, Waiting: record.Server, Event: record.EventReply, Packets: []int64{5, 6},
 		})
 	}
-	want := "90.00ms of 100.00ms passed in 9 waits. In the longest, for 10.00ms there was no progress, until the server retransmitted the Reply, in packet 6, because the NAK in packet 5 asked for it."
+	want := "90.00ms of 100.00ms passed in 9 stalls. In the longest, for 10.00ms there was no progress, until the server retransmitted the Reply, in packet 6, because the NAK in packet 5 asked for it."
 	if got := render.Explain(r); len(got) != 1 || got[0] != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := render.Cause(r); got != "90.00ms in 9 waits" {
+	if got := render.Cause(r); got != "90.00ms in 9 stalls" {
 		t.Errorf("%q", got)
 	}
 }
@@ -511,7 +511,7 @@ func TestExplainAfterReply(t *testing.T) {
 	} {
 		r := &record.Transaction{Call: &record.Message{Time: 100e6}, Reply: &record.Message{}, LatencyNS: record.Some[int64](24e6), Waits: c.waits}
 		got := strings.Join(render.Explain(r), " ")
-		if c.want == "" && strings.Contains(got, "passed") || !strings.Contains(got, c.want) || strings.Contains(got, "waits in all") {
+		if c.want == "" && strings.Contains(got, "passed") || !strings.Contains(got, c.want) || strings.Contains(got, "stalls in all") {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}

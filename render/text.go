@@ -494,7 +494,7 @@ func (t *Text) Summary(r *record.Summary) error {
 		{r.Fragments, "later IP fragment", " not read"},
 		{r.Malformed, "packet", " malformed"},
 		{r.Truncated, "packet", " truncated"},
-		{r.ICRCBad, "bad ICRC", ""},
+		{r.ICRCBad, "packet", " with a bad ICRC"},
 		{r.UnknownLink, "packet", " of an unknown link type"},
 	} {
 		if x.n > 0 {

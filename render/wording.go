@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -14,7 +15,7 @@ var waitTexts = map[record.WaitReason]string{
 	record.RetransmitNak:     "retransmission after a NAK",
 	record.RetransmitUnknown: "retransmission for a reason that the capture does not show",
 	record.RNRNak:            "receiver not ready (RNR NAK)",
-	record.HeadOfLine:        "its side was transmitting for another RPC",
+	record.HeadOfLine:        "the sender was transmitting for another RPC",
 	record.CreditLimit:       "waiting for credits",
 }
 
@@ -28,7 +29,7 @@ func waitText(reason record.WaitReason) string {
 }
 
 // stalledUntil says what a side waited for, after "stalled" or "no progress".
-func stalledUntil(w *record.Wait) string {
+func stalledUntil(r *record.Transaction, w *record.Wait) string {
 	if id, known := w.BlockingTransaction.Get(); known && w.Reason == record.HeadOfLine {
 		return fmt.Sprintf("while it was transmitting for transaction %d", id)
 	}
@@ -41,6 +42,9 @@ func stalledUntil(w *record.Wait) string {
 		return "until its retransmission after a gap"
 	case record.RetransmitNak:
 		if nak, known := w.NakPacket.Get(); known {
+			if w.BlockingTransaction.Known() && !hasNak(r, nak) {
+				return fmt.Sprintf("until its retransmission after the NAK of another RPC in packet %d", nak)
+			}
 			return fmt.Sprintf("until its retransmission after the NAK in packet %d", nak)
 		}
 		return "until its retransmission after a NAK"
@@ -48,6 +52,12 @@ func stalledUntil(w *record.Wait) string {
 		return "because the receiver was not ready (RNR NAK)"
 	}
 	return "by " + waitText(w.Reason)
+}
+
+// hasNak reports whether a NAK is in the timeline of a transaction. Otherwise it rejected a packet of
+// another RPC, or of none, and the sender retransmitted all packets from there on.
+func hasNak(r *record.Transaction, packet int64) bool {
+	return slices.ContainsFunc(r.Timeline, func(e record.Event) bool { return e.Event == record.EventNak && e.Packet == packet })
 }
 
 // endingWords name the ways in which a connection ends, if the name in JSON without its

@@ -24,8 +24,19 @@ import (
 
 // browsing holds the values of the flags of browse.
 type browsing struct {
-	flags
+	liveFlags
+	keep           int64
 	stdout, stderr io.Writer
+}
+
+// browsed is what browse shows, and how.
+type browsed struct {
+	set    *settings
+	names  []string                                                     // of the inputs
+	read   func(ctx context.Context, x *index.Index, o dissect.Options) // reads the records
+	open   func(context.Context) (browse.Source, error)                 // opens the packets once more; nil if that is not possible
+	closed string                                                       // says why open is nil
+	live   bool
 }
 
 // browseView describes the flags that browse supports.
@@ -37,21 +48,34 @@ var browseView = &view{
 func newBrowse(stdout, stderr io.Writer) *cobra.Command {
 	b := &browsing{stdout: stdout, stderr: stderr}
 	cmd := &cobra.Command{
-		Use: "browse [flags] FILE...", Short: "Show RPCs, connections, findings and sums interactively: search, filter, open ladders and packets", Args: cobra.ArbitraryArgs,
+		Use: "browse [flags] FILE... | -i IFACE | --follow FILE | -", Short: "Show RPCs, connections, findings and sums interactively: search, filter, open ladders and packets", Args: cobra.ArbitraryArgs,
 		Long: `browse shows lists of RPCs, connections, findings and sums in the terminal. The first
 rows appear at once, while the rest of the capture is still being read. Enter opens the
 ladder diagram of an RPC, and then its packets with all fields and bytes. / searches,
 & filters in the language of -Y, y copies, s saves, and ? explains all keys.
+
+FILE is a capture, or JSON that rdmadump wrote. With -i, --follow or a pipe (-), browse
+shows live traffic: lists grow while the cursor stays on its record, and F moves it to
+the newest one.
 
 The records are kept in memory, compressed. What exceeds a quarter of --memory goes to a
 temporary file, and the first line says so.
 
 ` + exitHelp,
 		Example: `  rdmadump browse nfs.pcap
-  rdmadump browse nfs.pcap -Y 'latency > 5ms'`,
+  rdmadump browse nfs.pcap -Y 'latency > 5ms'
+  rdmadump browse --follow ring.pcap --keep 100000
+  ibdump -d mlx5_0 -w - | rdmadump browse -`,
 		RunE: func(cmd *cobra.Command, args []string) error { return b.run(cmd, args) },
 	}
-	b.define(cmd.Flags(), browseView)
+	f := cmd.Flags()
+	f.StringVarP(&b.iface, "interface", "i", "", "capture packets on this `interface`")
+	f.StringVar(&b.follow, "follow", "", "read this `file` while it is being written, also when it is rotated")
+	f.StringVarP(&b.write, "write", "w", "", "save the packets of an interface or a pipe to this pcapng `file`, so that those of an RPC can be shown")
+	f.Int64Var(&b.keep, "keep", 0, "limit the list to this `number` of RPCs, the newest ones; 0 means no limit")
+	f.BoolVar(&b.promiscuous, "promiscuous", false, "capture packets for other hosts, too (promiscuous mode)")
+	f.BoolVar(&b.force, "force", false, "capture although the interface belongs to a hardware RDMA device")
+	b.define(f, browseView)
 	return cmd
 }
 
@@ -76,37 +100,128 @@ func (b *browsing) theTerminal(stdinIsData bool) (t browse.Terminal, done func()
 	return t, func() {}, nil
 }
 
-// run browses captures.
+// run browses captures, records or live traffic.
 func (b *browsing) run(cmd *cobra.Command, paths []string) error {
 	if err := browseView.check(cmd); err != nil {
 		return err
 	}
+	if b.keep < 0 {
+		return fmt.Errorf("--keep %d: must not be negative", b.keep)
+	}
 	set, err := b.parse(browseView, true)
 	if err != nil {
 		return err
+	}
+	isLive := b.iface != "" || b.follow != "" || slices.Equal(paths, []string{"-"}) && !regular(os.Stdin)
+	if b.write != "" && !isLive {
+		return errors.New("-w saves live packets; it needs -i INTERFACE or a pipe")
 	}
 	terminal, done, err := b.theTerminal(slices.Contains(paths, "-"))
 	if err != nil {
 		return &status{exitUsage, err}
 	}
 	defer done()
-	source, openErr, err := b.openNamed(cmd, paths, b.stderr)
+	if isLive {
+		return b.runLive(cmd, set, paths, terminal)
+	}
+	source, l, openErr, err := b.openRecords(cmd, paths, b.stderr)
 	if err != nil {
 		return err
 	}
-	defer source.Close()
-	err = b.show(cmd.Context(), set, source, terminal)
-	if err == nil && openErr != nil {
+	what := &browsed{set: set}
+	if l != nil {
+		defer l.close()
+		if err := refuseAnalysis(cmd, l); err != nil {
+			return err
+		}
+		what.names, what.closed = l.names, "records have no packets; browse the capture to see them"
+		what.read = func(ctx context.Context, x *index.Index, _ dissect.Options) { x.Finish(l.read(ctx, x.Handler())) }
+	} else {
+		defer source.Close()
+		what.names = source.Paths()
+		what.read = func(ctx context.Context, x *index.Index, o dissect.Options) { x.Run(ctx, source, o) }
+		what.open, what.closed = reopening(source.Paths())
+	}
+	if err = b.show(cmd.Context(), what, terminal); err == nil && openErr != nil {
 		err = &status{code: exitUsage}
 	}
 	return err
 }
 
-// show browses a source.
-func (b *browsing) show(ctx context.Context, set *settings, source *capture.Merged, terminal browse.Terminal) error {
+// regular reports whether a file is a regular file, and not a pipe.
+func regular(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode().IsRegular()
+}
+
+// runLive browses live traffic.
+func (b *browsing) runLive(cmd *cobra.Command, set *settings, args []string, terminal browse.Terminal) error {
+	if b.write == "-" || b.write != "" && b.follow != "" {
+		return errors.New("-w saves the packets of an interface or a pipe to a FILE")
+	}
+	saved, err := b.saver(&runner{stdout: b.stdout})
+	if err != nil {
+		return err
+	}
+	var again *os.File // of the saved packets, opened before the right to is dropped
+	if saved != nil {
+		if again, err = os.Open(b.write); err != nil {
+			return err
+		}
+		defer again.Close()
+	}
+	source, err := b.liveFlags.open(cmd.Context(), args, b.stderr)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	what := &browsed{set: set, live: true, names: []string{b.iface + b.follow}}
+	if len(args) > 0 {
+		what.names = args
+	}
+	what.read = func(ctx context.Context, x *index.Index, o dissect.Options) {
+		o.Live, o.Linger = true, liveLinger
+		x.Run(ctx, &limited{input: source, saved: saved}, o)
+	}
+	what.closed = "packets are not kept; -w FILE saves them, and then they can be shown"
+	switch {
+	case saved != nil:
+		what.open = func(context.Context) (browse.Source, error) {
+			if err := saved.flush(); err != nil {
+				return nil, err
+			}
+			info, err := again.Stat()
+			if err != nil {
+				return nil, err
+			}
+			return capture.NewFile(b.write, io.NewSectionReader(again, 0, info.Size()))
+		}
+	case b.follow != "":
+		what.closed = "the packets of this file cannot be shown, because it was replaced by another one"
+		if first, err := os.Stat(b.follow); err == nil && capture.Ring(b.follow) == b.follow {
+			what.open = func(ctx context.Context) (browse.Source, error) {
+				if now, err := os.Stat(b.follow); err != nil || !os.SameFile(first, now) {
+					return nil, errors.New(what.closed)
+				}
+				return openUntil(ctx, []string{b.follow}, nil)
+			}
+		}
+	}
+	err = b.show(cmd.Context(), what, terminal)
+	if saved != nil {
+		if failed := saved.finish(); err == nil {
+			err = failed
+		}
+	}
+	return err
+}
+
+// show browses what read reads.
+func (b *browsing) show(ctx context.Context, what *browsed, terminal browse.Terminal) error {
+	set := what.set
 	o := set.dissection()
 	debug.SetGCPercent(browseGarbage)
-	x := index.New(index.Options{Memory: int64(set.memory) / 4})
+	x := index.New(index.Options{Memory: int64(set.memory) / 4, Keep: b.keep})
 	defer x.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -120,23 +235,21 @@ func (b *browsing) show(ctx context.Context, set *settings, source *capture.Merg
 				cancel()
 			}
 		}()
-		x.Run(ctx, source, o)
+		what.read(ctx, x, o)
 	}()
 	var typed []string
-	for _, path := range source.Paths() {
+	for _, path := range what.names {
 		typed = append(typed, render.Shell(path))
 	}
 	options := browse.Options{
-		Index: x, Name: strings.Join(source.Paths(), " "), Typed: strings.Join(typed, " "), Look: b.look.drawing(colored(b.color, b.stdout)), Dissect: o,
-		Create: func(path string) (io.WriteCloser, error) { return createSaved(path, source.Paths()) },
+		Index: x, Name: strings.Join(what.names, " "), Typed: strings.Join(typed, " "), Look: b.look.drawing(colored(b.color, b.stdout)), Dissect: o,
+		Open: what.open, Closed: what.closed, Live: what.live,
+		Create: func(path string) (io.WriteCloser, error) { return createSaved(path, what.names) },
 	}
-	if again, closed := reopening(source.Paths()); closed == "" {
-		options.Open = again
+	if what.open != nil {
 		options.SavePackets = func(ctx context.Context, path string, ids map[int64]bool) (string, error) {
-			return savePackets(ctx, path, source.Paths(), o, ids)
+			return savePackets(ctx, path, what, ids)
 		}
-	} else {
-		options.Closed = closed
 	}
 	m := browse.New(options)
 	if b.filter != "" {
@@ -152,7 +265,7 @@ func (b *browsing) show(ctx context.Context, set *settings, source *capture.Merg
 	if text := m.Printed(); text != "" {
 		io.WriteString(b.stdout, text)
 	}
-	if state := x.State(); err == nil && state.Err != nil && !errors.Is(state.Err, context.Canceled) {
+	if state := x.State(); err == nil && state.Err != nil && !errors.Is(state.Err, context.Canceled) && !what.live {
 		return &status{exitBroken, damaged(state.Err)}
 	}
 	return err
@@ -195,14 +308,14 @@ type savedFile struct{ *outFile }
 // Close gives the file its name.
 func (f savedFile) Close() error { return f.done(nil) }
 
-// savePackets writes the packets of RPCs to a pcapng file.
-func savePackets(ctx context.Context, path string, paths []string, o dissect.Options, ids map[int64]bool) (string, error) {
-	source, err := openUntil(ctx, paths, nil)
+// savePackets writes the packets of RPCs, by their transaction numbers, to a pcapng file.
+func savePackets(ctx context.Context, path string, what *browsed, ids map[int64]bool) (string, error) {
+	source, err := what.open(ctx)
 	if err != nil {
 		return "", err
 	}
 	defer source.Close()
-	out, err := create(path, paths, nil)
+	out, err := create(path, what.names, nil)
 	if err != nil {
 		return "", err
 	}
@@ -211,8 +324,7 @@ func savePackets(ctx context.Context, path string, paths []string, o dissect.Opt
 		id, known := p.Transaction.Get()
 		return known && ids[id], nil
 	}
-	o.Live = false
-	if _, err = dissect.New(e.Handler(), o).Run(ctx, source); errors.As(err, new(*capture.BrokenError)) {
+	if _, err = dissect.New(e.Handler(), what.set.dissection()).Run(ctx, source); errors.As(err, new(*capture.BrokenError)) {
 		err = nil // Everything before was saved.
 	}
 	if err == nil {

@@ -115,13 +115,62 @@ func TestBrowseInTerminal(t *testing.T) {
 		s.keys("q")
 		s.wait(`is truncated at byte[\s\S]*ended 3`)
 	})
-	t.Run("pipe", func(t *testing.T) {
+	t.Run("standard input", func(t *testing.T) {
 		s := newSession(t, 80, 24, []string{"TERM=xterm"}, program+" browse - < "+sample)
 		s.wait(`64 RPCs`)
 		s.keys("Enter")
 		s.wait(`XID 0x3da94e54`)
 		s.keys("Enter")
 		s.wait(`a pipe cannot be read twice`)
+		s.keys("Q")
+		s.wait(`ended 0`)
+	})
+	t.Run("records", func(t *testing.T) {
+		records := filepath.Join(t.TempDir(), "records.json")
+		s := newSession(t, 80, 24, []string{"TERM=xterm"}, program+" -q -o json "+sample+" > "+records+"; "+program+" browse "+records)
+		s.wait(`1:64 RPCs`)
+		s.keys("Enter", "Enter")
+		s.wait(`records have no packets`)
+		s.keys("Q")
+		s.wait(`ended 0`)
+	})
+	t.Run("pipe", func(t *testing.T) {
+		saved := filepath.Join(t.TempDir(), "saved.pcapng")
+		s := newSession(t, 80, 24, []string{"TERM=xterm"}, "(cat "+sample+"; sleep 3) | "+program+" browse - -w "+saved)
+		s.wait(`1:\d+ RPCs[\s\S]*live`)
+		s.keys("Enter")
+		s.wait(`XID 0x3da94e54[\s\S]*NULL`)
+		s.keys("Enter")
+		s.wait(`packet 26, 1 of 4`)
+		s.keys("Q")
+		s.wait(`ended 0`)
+	})
+	t.Run("follow", func(t *testing.T) {
+		growing := filepath.Join(t.TempDir(), "growing.pcap")
+		data, err := os.ReadFile(sample)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(growing, data[:len(data)/2], 0o666); err != nil {
+			t.Fatal(err)
+		}
+		s := newSession(t, 80, 24, []string{"TERM=xterm"}, program+" browse --follow "+growing)
+		s.wait(`1:[1-5]\d RPCs[\s\S]*live`)
+		s.keys("j", "j")
+		s.wait(`> +6\.886120`)
+		f, err := os.OpenFile(growing, os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if _, err := f.Write(data[len(data)/2:]); err != nil {
+			t.Fatal(err)
+		}
+		s.wait(`1:64 RPCs[\s\S]*> +6\.886120`)
+		s.keys("Enter")
+		s.wait(`XID 0x3fa94e54`)
+		s.keys("Enter")
+		s.wait(`packet \d+, 1 of`)
 		s.keys("Q")
 		s.wait(`ended 0`)
 	})

@@ -240,10 +240,22 @@ func (c *results) connection(r *record.Connection) {
 }
 
 // unchecked returns lines that name the rules that could not be checked everywhere, and
-// the reason.
+// the reason. A line also has the possible violations that are not reported for the same reason; for
+// other reasons, a violation has a line of its own.
 func (c *results) unchecked(s *record.Summary) (lines []string) {
+	var possible []record.NotJudged // that no line has
+	if s != nil {
+		possible = slices.Clone(s.NotJudged)
+	}
 	notChecked := func(gap, connections string) {
-		list := rule.Needing(gap)
+		var list []string
+		for _, id := range rule.Needing(gap) {
+			if at := slices.IndexFunc(possible, func(n record.NotJudged) bool { return n.Rule == id && n.Gap == gap }); at >= 0 {
+				id += fmt.Sprintf(" (%d possible)", possible[at].Count)
+				possible = slices.Delete(possible, at, at+1)
+			}
+			list = append(list, id)
+		}
 		lines = append(lines, fmt.Sprintf("not checked: %s, on %s: %s", number(int64(len(list)), "rule"), connections, strings.Join(list, ", ")))
 	}
 	if c.noHandshake > 0 {
@@ -255,10 +267,8 @@ func (c *results) unchecked(s *record.Summary) (lines []string) {
 	if s != nil && s.Truncated > 0 {
 		lines = append(lines, fmt.Sprintf("not checked: the missing contents of %s", number(s.Truncated, "truncated packet")))
 	}
-	if s != nil {
-		for _, n := range s.NotJudged {
-			lines = append(lines, notReported(n))
-		}
+	for _, n := range possible {
+		lines = append(lines, notReported(n))
 	}
 	return lines
 }

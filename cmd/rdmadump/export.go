@@ -17,6 +17,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/export"
 	"github.com/rdmadump/rdmadump/export/parquet"
+	"github.com/rdmadump/rdmadump/export/trace"
 	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/render"
 )
@@ -31,6 +32,8 @@ type exporter struct {
 var exporters = []exporter{
 	{"rpc-tcp", "the RPCs as if TCP had carried them, for tools that read NFS over TCP", query.Transactions, exportRPCTCP},
 	{"pcapng", "the packets, each with a comment that says what it carries", query.Packets, exportPackets},
+	{"perfetto", "a trace for the timeline viewer Perfetto", query.Transactions, exportPerfetto},
+	{"chrome-trace", "a trace as JSON, for speedscope and other viewers of Chrome's format", query.Transactions, exportChrome},
 	{"records", "all records of the capture as JSON lines, for rdmadump and other programs", query.Transactions, exportRecords},
 	{"parquet", "tables, for engines that query many captures at once", query.Transactions, nil},
 }
@@ -105,6 +108,14 @@ func newExport(stdout, stderr io.Writer) *cobra.Command {
             (capture=NAME), so that several captures can be exported to one OUT
             and queried together.
 
+  perfetto  a trace for the timeline viewer at ui.perfetto.dev, which also opens
+            kernel traces next to it, on the same clock. Each connection is a process
+            with its RPCs and RDMA operations as slices, credits, exposed memory and
+            transferred bytes as counters, and retransmissions and findings as
+            instants.
+  chrome-trace
+            the same as JSON in Chrome's format, which speedscope reads, too.
+
 --scrub writes a pcapng file that can be shared. It replaces file data, names, file
 handles, credentials, and IP and MAC addresses by pseudonyms of the same length. It
 keeps the headers of the RDMA layer. Correct checksums are calculated again; wrong
@@ -120,6 +131,7 @@ NFS are not replaced.
   rdmadump export --format rpc-tcp nfs.pcap -w - | tshark -r - -z rpc,srt,100003,4
   rdmadump export --format records nfs.pcap -w - | zstd > nfs.json.zst
   rdmadump export --format pcapng nfs.pcap --xid 0x4cc9dbf7 -w one.pcapng
+  rdmadump export --format perfetto nfs.pcap -w nfs.perfetto.gz
   rdmadump export --scrub nfs.pcap -w public.pcapng`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kind, err := x.scrubbed.kind(x.format, cmd.Flags().Changed("key"))
@@ -319,6 +331,33 @@ func exportRPCTCP(r *exportRun) (string, error) {
 	}
 	return report.String(), nil
 }
+
+// exportTrace writes RPCs as a trace, in the format that write encodes.
+func exportTrace(r *exportRun, write func(*trace.Writer, io.Writer) (trace.Report, error)) (string, error) {
+	items, err := os.CreateTemp(r.folder, ".rdmadump-*")
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(items.Name())
+	defer items.Close()
+	w := trace.New(items)
+	w.Wants = r.selects
+	w.WantsFinding = r.wantsFinding
+	if err := r.feed(w.Handler(), false); err != nil {
+		return "", err
+	}
+	report, err := write(w, r.out)
+	if err != nil {
+		return "", err
+	}
+	return report.String(), nil
+}
+
+// exportPerfetto writes a trace in Perfetto's format.
+func exportPerfetto(r *exportRun) (string, error) { return exportTrace(r, (*trace.Writer).Perfetto) }
+
+// exportChrome writes a trace in Chrome's format.
+func exportChrome(r *exportRun) (string, error) { return exportTrace(r, (*trace.Writer).Chrome) }
 
 // exportRecords writes the records of the capture as JSON lines.
 func exportRecords(r *exportRun) (string, error) {

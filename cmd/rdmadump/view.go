@@ -248,8 +248,9 @@ func (t *timelines) add(r *record.Transaction) {
 
 // timelines draws the charts of a connection.
 func (s *sink) timelines(t *timelines, c *record.Connection) {
-	forward, backward := t.forward.Finish(c.ID, record.Forward, c.Last), t.backward.Finish(c.ID, record.Backward, c.Last)
-	handles := t.handles.Finish(c.ID, c.Last)
+	end := analyze.EndOfCalls(c)
+	forward, backward := t.forward.Finish(c.ID, record.Forward, end), t.backward.Finish(c.ID, record.Backward, end)
+	handles := t.handles.Finish(c.ID, end)
 	height := max(s.height/3, 4)
 	axis := render.Axis{Start: s.start, From: c.First, To: c.Last}
 	if s.from.set {

@@ -89,7 +89,8 @@ type Summary struct {
 	Malformed           int64              `json:"malformed" doc:"Number of packets whose headers could not be decoded."`
 	Truncated           int64              `json:"truncated" doc:"Number of frames that the capture holds only in part because of its snapshot length." was:"cut"`
 	UnknownLink         int64              `json:"unknown_link" doc:"Number of frames with a link type that rdmadump does not read."`
-	ICRCBad             int64              `json:"icrc_bad" doc:"Number of packets with a bad ICRC and FPDUs with a bad CRC."`
+	ICRCBad             int64              `json:"icrc_bad" doc:"Number of packets with a bad ICRC and FPDUs with a bad CRC, whether they belong to a connection or not."`
+	ICRCBadUnassigned   int64              `json:"icrc_bad_unassigned" doc:"Number of packets with a bad ICRC that belong to no connection, because any part of them may be damaged. The rule icrc-bad does not count them."`
 	CaptureDrops        uint64             `json:"capture_drops" doc:"Number of packets that the capturing program says it dropped." reused:"dropped"`
 	PFCPauses           int64              `json:"pfc_pauses" doc:"Number of priority flow control (PFC) frames that pause at least one priority."`
 	Connections         int                `json:"connections" doc:"Number of connection records."`

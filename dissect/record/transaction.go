@@ -321,6 +321,7 @@ type Wait struct {
 	NakPacket           Opt[int64] `json:"nak_packet,omitzero" doc:"Packet number: the NAK that requested the retransmission. With the reason retransmit_timeout, the sender did not react to it, or did not receive it."`
 	OutOfOrderPacket    Opt[int64] `json:"out_of_order_packet,omitzero" doc:"Packet number: the packet that came after a gap in the sequence numbers, which gap_filled_by closed." was:"early"`
 	GapFilledBy         Opt[int64] `json:"gap_filled_by,omitzero" doc:"Packet number: the packet that closed the gap in the sequence numbers." was:"filled"`
+	BurstPacket         Opt[int64] `json:"burst_packet,omitzero" doc:"Packet number: the first packet that the sender retransmitted when the stall ended. Stalls of several RPCs with the same packet ended with the same timeout or NAK."`
 	BlockingTransaction Opt[int64] `json:"blocking_transaction,omitzero" doc:"Transaction number (id): the transaction that kept the wire busy." was:"behind"`
 }
 
@@ -348,7 +349,7 @@ func (Delivery) Values() []string {
 
 // Message is the Call or the Reply of a transaction.
 type Message struct {
-	Time         Time        `json:"time" doc:"Time of the message's first packet." alias:"frame.time"`
+	Time         Time        `json:"time" doc:"Time of the message's first packet. Of a Call, it is the first copy, even if its receiver accepted a later one." alias:"frame.time"`
 	Packet       int64       `json:"packet" doc:"Packet number: the first packet of the message." alias:"frame.number"`
 	LastPacket   int64       `json:"last_packet" doc:"Packet number: the last packet of the message."`
 	RDMAVers     Opt[uint32] `json:"rdma_vers" doc:"Version in the RPC-over-RDMA header; null if there is no such header, as on TCP and UDP." alias:"rpcordma.version"`
@@ -418,6 +419,7 @@ const (
 	EventCall       EventKind = "call"
 	EventRead       EventKind = "read_request"
 	EventReadDone   EventKind = "read_done"
+	EventReadAgain  EventKind = "read_again" // a complete response, of which the requester requested the end or everything again
 	EventWriteFirst EventKind = "write_first"
 	EventWriteLast  EventKind = "write_last"
 	EventReply      EventKind = "reply"
@@ -426,7 +428,7 @@ const (
 	EventNak        EventKind = "nak"
 	EventRetransmit EventKind = "retransmit"
 	EventOutOfOrder EventKind = "out_of_order" // a packet came before a packet that it had to follow
-	EventDamaged    EventKind = "bad_icrc"     // a retransmission has a bad ICRC, so its receiver drops it
+	EventDamaged    EventKind = "bad_icrc"     // a packet has a bad ICRC, so its receiver drops it
 )
 
 // EventWrite is the kind of operation that a NAK or retransmission refers to if it is an RDMA
@@ -442,9 +444,9 @@ type Event struct {
 	From       Role       `json:"from" doc:"The role of the side that caused the event."`
 	Handle     Opt[Hex32] `json:"handle,omitzero" doc:"Handle of the memory that the event is about." alias:"handle,rpcordma.rdma_handle"`
 	Offset     Opt[Hex64] `json:"offset,omitzero" doc:"Virtual address in the memory that the event is about."`
-	Bytes      Opt[int64] `json:"bytes,omitzero" doc:"Number of bytes that the event moved or requested."`
+	Bytes      Opt[int64] `json:"bytes,omitzero" doc:"Number of bytes that the event moved or requested. Of the event read_again, the number of bytes at the end of the RDMA Read response that were requested again."`
 	Packets    Opt[int64] `json:"packets,omitzero" doc:"Number of packets that the event took."`
 	LastPacket Opt[int64] `json:"last_packet,omitzero" doc:"Packet number: the last packet of the event."`
-	Of         EventKind  `json:"of,omitzero" doc:"The kind of operation that was acknowledged, rejected, retransmitted, damaged or out of order." values:"call,read_request,read_done,write,reply"`
+	Of         EventKind  `json:"of,omitzero" doc:"The kind of operation that was acknowledged, rejected, retransmitted, damaged or out of order." values:"call,read_request,read_done,write,reply,nak"`
 	Reason     string     `json:"reason,omitzero" doc:"Reason that a NAK states."`
 }

@@ -23,13 +23,14 @@ type burst struct {
 	Burst
 	run           // from its lowest sequence number to the one that continues it
 	packets int32 // number of its requests
+	over    bool  // a new request followed after a while, so that what continues it is another burst
 }
 
 // continues reports whether a request continues the burst. Soon after the latest request, it may
 // leave a gap.
 func (b *burst) continues(c circle, r run, soon bool) bool {
 	gap := c.delta(r.from, b.to)
-	return gap == 0 || gap > 0 && soon
+	return !b.over && (gap == 0 || gap > 0 && soon)
 }
 
 // lacks reports whether a request comes before the end of the burst, and is not among those that
@@ -48,6 +49,11 @@ func (b *burst) add(c circle, r run) *Burst {
 	}
 	b.packets++
 	return &b.Burst
+}
+
+// followedBy notes a new request of the sender, which was idle before.
+func (b *burst) followedBy(c circle, seq uint32, idle record.Time) {
+	b.over = b.over || b.Number != 0 && idle >= continuesSoon && c.delta(seq, b.to) >= 0
 }
 
 // signals are the events that make a sender retransmit, or that show why it did: its

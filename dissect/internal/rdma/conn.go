@@ -203,6 +203,7 @@ const (
 	entryCost    = 40
 	heldCost     = 96
 	heldCopyCost = 136
+	damagedCost  = 48
 	spanCost     = 16
 )
 

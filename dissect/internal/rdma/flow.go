@@ -87,6 +87,7 @@ type queuePair struct {
 	lastAck            uint32
 	unmatchedResponses int32 // consecutive responses to a request that was not captured
 	unmatchedPSN       uint32
+	damaged            []damagedSend // the latest Sends with a bad ICRC that belong to no known operation
 
 	search
 }

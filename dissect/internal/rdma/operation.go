@@ -190,7 +190,13 @@ func (ops *operations) sendPart(f *flow, p part, cur *currentPacket) {
 	o.Cut, o.Bad = o.Cut || p.cut || len(p.data) < p.size, o.Bad || p.bad
 	if p.last {
 		o.Invalidates = p.invalidates
+		if p.first {
+			f.takeDamaged(o, p)
+		}
 		ops.endSend(f, data)
+		if o.Damaged().Packet != 0 {
+			ops.resent(f, o, p.run, cur)
+		}
 	}
 }
 
@@ -235,7 +241,7 @@ func (ops *operations) countPacket(o *Operation, cur *currentPacket) {
 		o.Last = cur.at
 	}
 	if cur.after.Packet != 0 && o.disorder == nil {
-		o.disorder = &disorder{cur.at, cur.after}
+		o.disorder = &disorder{early: cur.at, filled: cur.after}
 	}
 }
 

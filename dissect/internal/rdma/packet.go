@@ -79,6 +79,7 @@ func (ib *infiniband) request(f *flow, d *Datagram, cur *currentPacket) {
 			ib.tracker.unordered = true
 		}
 		turn := f.qp.receiver.arrives(p.PSN)
+		f.burst.followedBy(psns, p.PSN, d.At.Time-f.signals.requested)
 		ib.accept(f, p, cur)
 		f.sentLast(p.PSN, turn, d.At, d.print)
 		if turn == inOrder {
@@ -87,7 +88,7 @@ func (ib *infiniband) request(f *flow, d *Datagram, cur *currentPacket) {
 		ib.drain(f, cur)
 	case delta < 0:
 		if o := f.ops.at(psns, p.PSN); o != nil && p.Headers&rocev2.HasRETH != 0 && o.Kind == Read {
-			o.Again = int64(p.RETH.DMALength)
+			o.Again, o.again = int64(p.RETH.DMALength), d.At
 		}
 		ib.takeOldRequest(f, d, cur)
 	default:

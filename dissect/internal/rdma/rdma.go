@@ -90,8 +90,8 @@ type Operation struct {
 
 // disorder is the first packet of an operation that came before a packet that it had to
 // follow, and the packet that filled the gap. A receiver that requires order drops the
-// first one.
-type disorder struct{ early, filled record.Stamp }
+// first one. damaged is an earlier copy of the operation.
+type disorder struct{ early, filled, damaged record.Stamp }
 
 // Disorder returns the first packet of the operation that came before a packet that it
 // had to follow, and the packet that filled the gap. A receiver that requires order
@@ -103,10 +103,29 @@ func (o *Operation) Disorder() (early, filled record.Stamp) {
 	return early, filled
 }
 
+// RequestedAgain returns the latest retransmission of the request of a Read, to which Again belongs.
+// The packet number is 0 if there was none.
+func (o *Operation) RequestedAgain() (at record.Stamp) {
+	if o.response != nil {
+		at = o.again
+	}
+	return at
+}
+
+// Damaged returns the first copy of a Send in one packet if that copy had a bad ICRC, so that its
+// receiver dropped it. The packet number is 0 if there was none.
+func (o *Operation) Damaged() (at record.Stamp) {
+	if o.disorder != nil {
+		at = o.disorder.damaged
+	}
+	return at
+}
+
 // response is the captured part of a Read's response.
 type response struct {
 	seen    span.Set     // packets (InfiniBand) or bytes (iWARP) that were captured
 	initial [2]span.Span // initial storage of seen
+	again   record.Stamp // its latest retransmitted request, which sets Again
 	taken   int64        // packets at the beginning of the response, up to the first gap
 	sinkAt  uint64       // iWARP: offset of the requester's own memory; sink is its STag
 	sink    uint32
@@ -139,9 +158,9 @@ type Refusal struct {
 // Event is something that happened to an operation.
 type Event struct {
 	What  EventKind
-	By    Side // Retransmitted, Damaged: the sender of the packet
+	By    Side // Retransmitted, Damaged, DamagedNak: the sender of the packet
 	Op    *Operation
-	At    record.Stamp // Acked, Retransmitted, Damaged: the packet that shows it
+	At    record.Stamp // Acked, Retransmitted, Damaged, DamagedNak: the packet that shows it
 	Burst *Burst       // Retransmitted, Damaged: the burst that a request belongs to; nil for a response
 }
 
@@ -155,6 +174,7 @@ const (
 	Acked                          // the other side received it; on iWARP, it may still be refused
 	Retransmitted                  // a packet of it, or of its response, was retransmitted
 	Damaged                        // a request of it was retransmitted with a bad ICRC, so the receiver drops it
+	DamagedNak                     // a NAK that names it has a bad ICRC, so its receiver drops the NAK
 	Abandoned                      // a Read will never be Done
 )
 

@@ -1,6 +1,9 @@
 package rdma
 
 import (
+	"math/bits"
+	"slices"
+
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
@@ -61,10 +64,12 @@ func (ib *infiniband) copyOf(f *flow, d *Datagram) (o *Operation, to uint32) {
 
 // damagedRequest takes a request with a bad ICRC, which its receiver drops. It shows that
 // its sender was not idle and, if the request was sent before, a retransmission. The
-// opcode has to be that of the operation, because the damage may be in the PSN.
+// opcode has to be that of the operation, because the damage may be in the PSN, and the operation must
+// not be acknowledged, because no sender retransmits it then.
 func (ib *infiniband) damagedRequest(f *flow, d *Datagram) {
 	psn := d.Packet.PSN
 	if delta := psns.delta(psn, f.qp.expect); !f.qp.started || delta > fitWindow || delta < -fitWindow {
+		f.keepDamaged(d)
 		return
 	}
 	o := f.ops.at(psns, psn)
@@ -73,12 +78,108 @@ func (ib *infiniband) damagedRequest(f *flow, d *Datagram) {
 		item, isHeld = f.window.find(psns, psn)
 	}
 	switch {
-	case o != nil && o.Side == f.side && o.Kind == requestKinds[d.Packet.Opcode.Info().Kind]:
+	case o != nil && o.Side == f.side && o.Kind == requestKinds[d.Packet.Opcode.Info().Kind] && !o.acked:
 		ib.operations.damaged(f, o, d.At, ib.operations.burstOf(f, psns, psnRun(psn), o, d.At))
 	case isHeld:
 		f.window.at(item).keep(f, heldCopy{at: d.At, damaged: true}, ib.operations.burstOf(f, psns, psnRun(psn), nil, d.At))
+	default:
+		f.keepDamaged(d)
 	}
 	f.signals.requested = d.At.Time
+}
+
+// damagedResponse takes a response with a bad ICRC, which its receiver drops. If it is a NAK, the
+// receiver does not learn that it has to retransmit.
+func (ib *infiniband) damagedResponse(f *flow, d *Datagram) {
+	p, asker := d.Packet, f.peer()
+	if asker == nil || p.Opcode.Info().Kind != rocev2.KindAcknowledge || !p.AETH.Syndrome.IsNak() && !p.AETH.Syndrome.IsRNR() {
+		return
+	}
+	if o := asker.ops.at(psns, p.PSN); o != nil {
+		ib.operations.damagedNak(asker, o, d.At)
+		return
+	}
+	if asker.window == nil {
+		return
+	}
+	if i, held := asker.window.find(psns, p.PSN); held {
+		asker.window.at(i).keep(asker, heldCopy{at: d.At, nak: true}, nil)
+	}
+}
+
+// damagedNak reports a NAK of an operation that its receiver, the sender of f, drops; o is nil if
+// the operation is not known.
+func (ops *operations) damagedNak(f *flow, o *Operation, at record.Stamp) {
+	if o != nil && o.Side == f.side {
+		f.conn.follower.Operation(Event{What: DamagedNak, Op: o, By: f.side.Other(), At: at})
+	}
+}
+
+// damagedSend is a Send in one packet that has a bad ICRC, so that its receiver drops it. Any part
+// of the packet may be damaged, and its contents prove nothing.
+type damagedSend struct {
+	at   record.Stamp
+	psn  uint32
+	next uint32 // the PSN that the receiver expected
+	size int    // bytes of the payload
+}
+
+// isCopyOf reports whether a Send with a PSN is the damaged one: its size is equal, and its PSN is
+// equal or was expected and differs in the one bit that was damaged.
+func (d *damagedSend) isCopyOf(psn uint32, size int) bool {
+	return d.size == size && (d.psn == psn || d.next == psn && bits.OnesCount32(d.psn^psn) == 1)
+}
+
+// maxDamaged is the number of damaged Sends of a flow that are kept.
+const maxDamaged = 8
+
+// keepDamaged keeps a damaged packet if it is a Send in one packet.
+func (f *flow) keepDamaged(d *Datagram) {
+	p := d.Packet
+	if info := p.Opcode.Info(); info.Kind != rocev2.KindSend || !info.First || !info.Last {
+		return
+	}
+	kept := &f.qp.damaged
+	if len(*kept) == maxDamaged {
+		*kept = slices.Delete(*kept, 0, 1)
+	} else {
+		f.conn.share.Charge(damagedCost)
+	}
+	*kept = append(*kept, damagedSend{at: d.At, psn: p.PSN, next: f.qp.expect, size: p.PayloadLength})
+}
+
+// takeDamaged notes the first damaged copy of a Send in one packet, and forgets all of them.
+func (f *flow) takeDamaged(o *Operation, p part) {
+	if f.qp == nil || len(f.qp.damaged) == 0 {
+		return
+	}
+	first := record.Stamp{}
+	kept := f.qp.damaged[:0]
+	for _, d := range f.qp.damaged {
+		if !d.isCopyOf(p.from, p.size) {
+			kept = append(kept, d)
+		} else if f.conn.share.Charge(-damagedCost); first.Packet == 0 {
+			first = d.at
+		}
+	}
+	f.qp.damaged = kept
+	if first.Packet == 0 {
+		return
+	}
+	if o.disorder == nil {
+		o.disorder = new(disorder)
+	}
+	o.disorder.damaged = first
+}
+
+// resent reports that a Send whose first copy was damaged is a retransmission. The reason for it is
+// known only if the retransmission came in order: otherwise the events before it have passed.
+func (ops *operations) resent(f *flow, o *Operation, r run, cur *currentPacket) {
+	var b *Burst
+	if cur.after.Packet == 0 {
+		b = ops.burstOf(f, psns, r, o, cur.at)
+	}
+	ops.retransmitted(f, o, b, cur)
 }
 
 // requestKinds has the kind of the operation that a request belongs to.

@@ -168,8 +168,12 @@ func (t *Tracker) packet(d *Datagram, cur *currentPacket) {
 			cur.Conn, cur.Offset = f.conn, f.offsetOf(p)
 			f.conn.countPacket()
 			f.conn.Report(rule.ICRCBad, Where{At: d.At}, "the packet with PSN %d has a bad ICRC, so its receiver drops it", p.PSN)
-			if info.Request && service == rocev2.RC {
+			switch {
+			case service != rocev2.RC:
+			case info.Request:
 				t.infiniband.damagedRequest(f, d)
+			default:
+				t.infiniband.damagedResponse(f, d)
 			}
 		}
 		cur.Offset.Dropped = true

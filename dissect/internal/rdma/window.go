@@ -50,6 +50,7 @@ type heldCopy struct {
 	at      record.Stamp
 	burst   Burst // Number 0 for none
 	damaged bool  // it has a bad ICRC, so its receiver drops it
+	nak     bool  // it is a NAK of the item, with a bad ICRC
 }
 
 // maxHeldCopies is the maximum number of retransmissions of a held item whose bursts are kept.
@@ -160,6 +161,10 @@ func (ops *operations) reportHeldRetransmissions(f *flow, o *Operation, item *he
 		b := &again.burst
 		if b.Number == 0 {
 			b = nil
+		}
+		if again.nak {
+			ops.damagedNak(f, o, again.at)
+			continue
 		}
 		if again.damaged {
 			ops.damaged(f, o, again.at, b)

@@ -43,7 +43,7 @@ func (x *txn) answerDelivered(o *rdma.Operation, d rdma.Delivery) {
 	x.enter(accepted)
 	noteAccepted(a, d)
 	if first := a.LastPacket; d.At.Packet != first {
-		a.FirstSent = record.Some(a.Time)
+		a.FirstSent = record.Some(a.FirstSent.Or(a.Time))
 		if a.Packet == first {
 			a.Packet, a.Time = d.At.Packet, d.At.Time
 		}

@@ -69,6 +69,8 @@ func (cs *connState) Operation(e rdma.Event) rdma.Standing {
 		cs.retransmitted(e)
 	case rdma.Damaged:
 		noteDamaged(cs, e)
+	case rdma.DamagedNak:
+		noteDamagedNak(cs, e)
 	}
 	switch x, _ := cs.table.tagged(e.Op.Tag); {
 	case x == nil || x.state == emitted:
@@ -112,7 +114,7 @@ func (cs *connState) retransmitted(happened rdma.Event) {
 		return
 	}
 	x.rec.Retransmitted++
-	x.replyAgain = x.replyAgain || part == partReply
+	x.replyAgain = x.replyAgain || part == partReply && at.Packet != o.Last.Packet // not if only a damaged copy came before it
 	of := kindOf(o, part)
 	if o.Kind == rdma.Read && by != o.Side {
 		of = record.EventReadDone
@@ -145,29 +147,48 @@ func noteDamaged(cs *connState, happened rdma.Event) {
 	x.event(happened.At, record.EventDamaged, x.role(happened.By)).Of = of
 }
 
+// noteDamagedFirst records that the first copy of a Call or Reply was damaged on the way. The
+// retransmission of it is an event of its own, which follows.
+func noteDamagedFirst(x *txn, at record.Stamp, of record.EventKind, from record.Role) {
+	x.event(at, record.EventDamaged, from).Of = of
+	if at.Packet > x.active.Packet {
+		x.active = at
+	}
+}
+
+// noteDamagedNak records on a transaction that a NAK of it was damaged on the way.
+func noteDamagedNak(cs *connState, happened rdma.Event) {
+	if x, _ := cs.table.tagged(happened.Op.Tag); x != nil && x.state != emitted {
+		x.event(happened.At, record.EventDamaged, x.role(happened.By)).Of = record.EventNak
+	}
+}
+
 // recentEvents is the number of events that are searched for the end of a Read.
 const recentEvents = 256
 
 // readDoneAt moves the end of a Read to a retransmitted packet of its response, if the requester
-// asked for it again after the end of the first copy: it had not accepted that copy. What comes
-// after the Reply was not needed any more.
+// asked for it again after the end of the first copy. What comes after the Reply was not needed any
+// more. The first copy becomes an event of its own, with the number of bytes that were requested again.
 func (x *txn) readDoneAt(o *rdma.Operation, at record.Stamp) {
 	if x.state.hasReply() {
 		return
 	}
-	requested := false
 	for i := len(x.rec.Timeline) - 1; i >= 0 && len(x.rec.Timeline)-i <= recentEvents; i-- {
-		switch e := &x.rec.Timeline[i]; e.Event {
-		case record.EventRetransmit:
-			requested = requested || e.Of == record.EventRead
-		case record.EventReadDone:
-			if e.Offset.Or(0) == record.Hex64(o.Offset) && e.Handle.Or(0) == record.Hex32(o.Handle) {
-				if requested {
-					moveEvent(x, e, at)
-				}
-				return
-			}
+		e := &x.rec.Timeline[i]
+		if e.Event != record.EventReadDone || e.Offset.Or(0) != record.Hex64(o.Offset) || e.Handle.Or(0) != record.Hex32(o.Handle) {
+			continue
 		}
+		if o.RequestedAgain().Packet <= o.Last.Packet {
+			return
+		}
+		if first := *e; first.Packet == o.Last.Packet {
+			first.Event, first.Bytes = record.EventReadAgain, record.Some(min(o.Again, o.Length))
+			moveEvent(x, e, at)
+			insertEvent(x, i, first)
+			return
+		}
+		moveEvent(x, e, at)
+		return
 	}
 }
 
@@ -202,7 +223,9 @@ func (cs *connState) Refused(r *rdma.Refusal) {
 		return
 	}
 	if !r.Fatal {
-		x.active = r.At
+		if r.At.Time-x.active.Time < waitFrom { // otherwise the wait began with the refused packet
+			x.active = r.At
+		}
 		return
 	}
 	if r.Op != nil && r.Op.Kind == rdma.Write && part < len(x.segments) {

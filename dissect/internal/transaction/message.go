@@ -261,6 +261,12 @@ func (cs *connState) call(m *message) {
 	cs.calls.add(x)
 	m.Tag = x.tag(partCall)
 	m.fill(&x.call)
+	first, last := m.First, m.Last
+	damaged := m.Damaged()
+	if damaged.Packet != 0 { // the requester sent its Call then
+		first, last = damaged, damaged
+		x.call.Time, x.call.Packet, x.call.LastPacket, x.call.LastTime = first.Time, first.Packet, last.Packet, last.Time
+	}
 	x.rec.Call, x.callSeq = &x.call, m.Seq
 	x.form = formOf(h)
 	t.findRetransmitted(x)
@@ -272,15 +278,21 @@ func (cs *connState) call(m *message) {
 		cs.incompleteLists[side]++
 	}
 	cs.expose(x, h)
+	if damaged.Packet == 0 {
+		if !m.plain {
+			noteCreditWait(cs, x, m)
+		}
+		x.rec.HeldBackBy = cs.wireActivity().heldBackBy(side, first)
+		noteActivity(cs, x, side, last)
+	} else {
+		noteDamagedFirst(x, damaged, record.EventCall, record.Requester)
+	}
 	if !m.plain {
-		noteCreditWait(cs, x, m)
 		noteCallSent(cs, m)
 	}
-	x.rec.HeldBackBy = cs.wireActivity().heldBackBy(side, m.First)
-	noteActivity(cs, x, side, m.Last)
 	noteReordered(cs, x, m.Operation, record.EventCall)
-	e := x.event(m.First, record.EventCall, record.Requester)
-	e.Bytes, e.LastPacket = record.Some(m.Length), record.Some(m.Last.Packet)
+	e := x.event(first, record.EventCall, record.Requester)
+	e.Bytes, e.LastPacket = record.Some(m.Length), record.Some(last.Packet)
 	x.call.Form = record.Short
 	switch {
 	case positionZero(h):
@@ -369,10 +381,16 @@ func (cs *connState) reply(m *message) {
 	if !withoutCall {
 		cs.wireActivity().noteCreditFreed(side, m.Last)
 	}
-	noteActivity(cs, x, m.side, m.Last)
+	damaged := m.Damaged()
+	if damaged.Packet == 0 {
+		noteActivity(cs, x, m.side, m.Last)
+	} else {
+		noteDamagedFirst(x, damaged, record.EventReply, record.Responder)
+	}
 	noteReordered(cs, x, m.Operation, record.EventReply)
 	addAnswer(x)
 	m.fill(&x.answer)
+	x.answer.FirstSent = record.SomeIf(damaged.Time, damaged.Packet != 0)
 	if d, known := cs.conn.Accepted(side, x.callSeq, m.First); known && !withoutCall {
 		noteAccepted(&x.call, d)
 	}

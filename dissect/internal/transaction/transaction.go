@@ -402,6 +402,16 @@ func (x *txn) event(at record.Stamp, what record.EventKind, from record.Role) *r
 	return e
 }
 
+// insertEvent inserts an event before the event at index i, so that the latest event stays the last.
+func insertEvent(x *txn, i int, e record.Event) {
+	if len(x.rec.Timeline) >= maxEvents {
+		x.cs.table.budget.Note(budget.Events)
+		return
+	}
+	x.rec.Timeline = slices.Insert(x.rec.Timeline, i, e)
+	x.charge(eventCost)
+}
+
 // found records that a finding is about the transaction.
 func (x *txn) found(r *rule.Rule) {
 	if !slices.Contains(x.rec.Findings, r.ID) {

@@ -76,6 +76,7 @@ func noteRetransmit(cs *connState, x *txn, r rdma.Event, of record.EventKind) {
 		if id, _, known := cs.table.Of(r.Burst.First); known && id != x.rec.ID {
 			w.BlockingTransaction = record.Some(id)
 		}
+		w.BurstPacket = record.Some(r.Burst.At.Packet)
 		w.NakPacket = record.SomeIf(r.Burst.Nak.Packet, asked)
 		ignored := asked && w.Reason == record.RetransmitTimeout // the NAK already shows the gap
 		if early, filled := o.Disorder(); !ignored && early.Packet != 0 && filled.Packet != 0 && !x.waitedFor(early.Packet) {

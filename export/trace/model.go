@@ -1,0 +1,443 @@
+package trace
+
+import (
+	"cmp"
+	"fmt"
+	stdslices "slices"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// What a trace shows of each record.
+
+// track is one of the tracks of a connection.
+type track uint8
+
+// The tracks, in the order in which a viewer shows them.
+const (
+	granted track = iota
+	inFlight
+	calls
+	callbacks
+	stalls
+	reads
+	writes
+	handles
+	exposedHandles
+	exposedBytes
+	moved
+	transport
+	findings
+)
+
+// trackKind is what a track shows.
+type trackKind uint8
+
+const (
+	slices   trackKind = iota // spans of time, in rows
+	instants                  // points in time
+	level                     // a counter: the sum of changes
+	gauge                     // a counter: the latest value
+	rate                      // a counter: amounts per second
+)
+
+// tracks describes each track. Detail is set if a large trace leaves it out.
+var tracks = [...]struct {
+	name   string
+	kind   trackKind
+	unit   string // of a counter
+	detail bool
+}{
+	granted:        {"credits granted", gauge, "credits", false},
+	inFlight:       {"Calls in flight", level, "credits", false},
+	calls:          {"RPC forward", slices, "", false},
+	callbacks:      {"RPC backward", slices, "", false},
+	stalls:         {"stalls", slices, "", false},
+	reads:          {"RDMA Read", slices, "", true},
+	writes:         {"RDMA Write", slices, "", true},
+	handles:        {"exposed memory", slices, "", true},
+	exposedHandles: {"handles exposed", level, "count", true},
+	exposedBytes:   {"bytes exposed", level, "bytes", true},
+	moved:          {"RDMA bytes per second", rate, "bytes", false},
+	transport:      {"transport", instants, "", false},
+	findings:       {"findings", instants, "", false},
+}
+
+// item is a slice or an instant.
+type item struct {
+	track      track
+	connection int // -1 for none
+	start, end record.Time
+	name       string
+	category   string
+	id         int64 // of the transaction, 0 for none
+	args       []arg
+	parts      []part   // of a slice, one after the other from its start to its end
+	flows      []uint64 // that begin or pass here; those of the last part end there
+}
+
+// arg is an argument of an item.
+type arg struct {
+	key  string
+	text string // if it is not empty
+	n    int64
+}
+
+// part is a part of a slice: it begins where the part before it ends.
+type part struct {
+	name string
+	end  record.Time
+}
+
+// maxFlows is the maximum number of handles of an RPC that have a flow.
+const maxFlows = 16
+
+// adder adds items and counter values.
+type adder interface {
+	add(*item)
+	change(connection int, t track, at record.Time, by int64)
+}
+
+// ending returns the time of the last packet of a transaction.
+func ending(r *record.Transaction) record.Time {
+	if ns, known := r.LatencyNS.Get(); known && r.Call != nil {
+		return r.Call.Time + record.Time(ns)
+	}
+	if r.Reply != nil {
+		return max(r.Reply.Time, r.Start())
+	}
+	return r.Start()
+}
+
+// rpcName returns the name of a transaction: its operation, or its program and procedure.
+func rpcName(r *record.Transaction) string {
+	switch {
+	case r.Operation.Known():
+		return r.Operation.Or("")
+	case r.Program.Known():
+		return r.ProgramProcedure()
+	}
+	return "RPC"
+}
+
+// category returns the category of a transaction: its status, or "failed" if its Reply has an error
+// status.
+func category(r *record.Transaction) string {
+	if r.Status == record.Complete && r.Failed() {
+		return "failed"
+	}
+	return string(r.Status)
+}
+
+// add adds the items of a transaction.
+func add(to adder, r *record.Transaction) {
+	s := item{track: calls, connection: r.Connection, start: r.Start(), end: ending(r), name: rpcName(r), category: category(r), id: r.ID, args: rpcArgs(r)}
+	if r.Direction == record.Backward {
+		s.track = callbacks
+	}
+	if r.Call != nil && (r.Reply == nil || r.ReplyLost) {
+		s.end = stillOpen
+	}
+	s.parts = parts(r)
+	flows := flowsOf(r)
+	for i := range flows {
+		s.flows = append(s.flows, flowID(r, i))
+	}
+	to.add(&s)
+	if r.Direction == record.Forward && r.Call != nil {
+		to.change(r.Connection, inFlight, s.start, 1)
+		to.change(r.Connection, inFlight, s.end, -1)
+		if r.Reply != nil && r.Reply.Credits.Or(0) > 0 {
+			to.change(r.Connection, granted, ending(r), int64(r.Reply.Credits.Or(0)))
+		}
+	}
+	addOperations(to, r, flows)
+	addHandles(to, r, s.end)
+	addStalls(to, r)
+	addTransport(to, r)
+}
+
+// flowsOf returns the handles of a transaction that have a flow, in the order of their first
+// operations.
+func flowsOf(r *record.Transaction) (list []record.Hex32) {
+	for i := range r.Timeline {
+		e := &r.Timeline[i]
+		handle, known := e.Handle.Get()
+		if known && (e.Event == record.EventRead || e.Event == record.EventWriteFirst) && len(list) < maxFlows && !stdslices.Contains(list, handle) {
+			list = append(list, handle)
+		}
+	}
+	return list
+}
+
+// flowID returns the id of the flow of a handle.
+func flowID(r *record.Transaction, handle int) uint64 {
+	return uint64(r.ID)*maxFlows + uint64(handle) + 1
+}
+
+// rpcArgs returns the arguments of the slice of a transaction.
+func rpcArgs(r *record.Transaction) (args []arg) {
+	text := func(key, value string) {
+		if value != "" {
+			args = append(args, arg{key: key, text: value})
+		}
+	}
+	number := func(key string, value int64) { args = append(args, arg{key: key, n: value}) }
+	text("xid", fmt.Sprint(r.XID))
+	number("id", r.ID)
+	text("client", r.Client.Or(""))
+	text("server", r.Server.Or(""))
+	if uid, known := r.UID.Get(); known {
+		number("uid", int64(uid))
+	}
+	text("operations", strings.Join(r.Operations, " "))
+	text("rpc_status", r.RPCStatus.Or(""))
+	text("nfs_status", r.NFSStatus.Or(""))
+	text("rdma_error", r.RDMAError.Or(""))
+	for _, m := range []struct {
+		name string
+		*record.Message
+	}{{"call", r.Call}, {"reply", r.Reply}} {
+		if m.Message == nil {
+			continue
+		}
+		number(m.name+"_packet", m.Packet)
+		text(m.name+"_form", string(m.Form))
+		if n, known := m.Credits.Get(); known {
+			number(m.name+"_credits", int64(n))
+		}
+		if n, known := m.SendBytes.Get(); known {
+			number(m.name+"_send_bytes", int64(n))
+		}
+		if n, known := m.PayloadBytes.Get(); known {
+			number(m.name+"_payload_bytes", n)
+		}
+	}
+	if ns, known := r.LatencyNS.Get(); known {
+		number("latency_ns", ns)
+	}
+	if r.Retransmitted > 0 {
+		number("retransmitted", int64(r.Retransmitted))
+	}
+	text("findings", strings.Join(r.Findings, " "))
+	return args
+}
+
+// parts divides a transaction with a latency as the field phases does, but with the stalls.
+func parts(r *record.Transaction) (list []part) {
+	if !r.LatencyNS.Known() || r.Call == nil || r.Reply == nil {
+		return nil
+	}
+	end := ending(r)
+	var first, last [2]record.Time
+	for i := range r.Timeline {
+		e := &r.Timeline[i]
+		kind := 0
+		if e.Event == record.EventWriteFirst || e.Event == record.EventWriteLast {
+			kind = 1
+		}
+		switch {
+		case e.Time > end || e.Time < r.Call.Time:
+		case e.Event == record.EventRead || e.Event == record.EventWriteFirst:
+			if first[kind] == 0 {
+				first[kind] = e.Time
+			}
+		case e.Event == record.EventReadDone || e.Event == record.EventWriteLast:
+			last[kind] = max(last[kind], e.Time)
+		}
+	}
+	at := r.Call.Time
+	for _, p := range []part{{"to read", first[0]}, {"read", last[0]}, {"to write", first[1]}, {"write", last[1]}, {"to reply", end}} {
+		if p.end > at {
+			list = append(list, p)
+			at = p.end
+		}
+	}
+	return list
+}
+
+// addOperations adds the RDMA Reads and Writes of a transaction.
+func addOperations(to adder, r *record.Transaction, flows []record.Hex32) {
+	type key struct {
+		handle record.Hex32
+		offset record.Hex64
+	}
+	open := map[key]*record.Event{}
+	for i := range r.Timeline {
+		e := &r.Timeline[i]
+		k := key{e.Handle.Or(0), e.Offset.Or(0)}
+		t := reads
+		switch e.Event {
+		case record.EventRead, record.EventWriteFirst:
+			open[k] = e
+			continue
+		case record.EventReadDone:
+		case record.EventWriteLast:
+			t = writes
+		default:
+			continue
+		}
+		begin := open[k]
+		if begin == nil {
+			begin = e
+		}
+		delete(open, k)
+		to.add(operationItem(r, t, flows, begin, e))
+		to.change(r.Connection, moved, e.Time, e.Bytes.Or(0))
+	}
+	for i := range r.Timeline { // operations that the capture does not show to end
+		e := &r.Timeline[i]
+		if open[key{e.Handle.Or(0), e.Offset.Or(0)}] != e {
+			continue
+		}
+		t := reads
+		if e.Event == record.EventWriteFirst {
+			t = writes
+		}
+		s := operationItem(r, t, flows, e, e)
+		s.category = "incomplete"
+		to.add(s)
+	}
+}
+
+// operationItem returns the item of an RDMA operation, from its first event to its last.
+func operationItem(r *record.Transaction, t track, flows []record.Hex32, first, last *record.Event) *item {
+	s := &item{track: t, connection: r.Connection, start: first.Time, end: max(first.Time, last.Time), name: tracks[t].name, category: "rdma", id: r.ID}
+	s.args = []arg{
+		{key: "xid", text: fmt.Sprint(r.XID)},
+		{key: "handle", text: fmt.Sprint(last.Handle.Or(0))},
+		{key: "offset", text: fmt.Sprint(last.Offset.Or(0))},
+		{key: "bytes", n: last.Bytes.Or(0)},
+		{key: "packet", n: first.Packet},
+	}
+	if n, known := last.Packets.Get(); known {
+		s.args = append(s.args, arg{key: "packets", n: n})
+	}
+	if i := stdslices.Index(flows, last.Handle.Or(0)); i >= 0 {
+		s.flows = []uint64{flowID(r, i)}
+	}
+	return s
+}
+
+// addHandles adds the memory that a transaction exposed, until end.
+func addHandles(to adder, r *record.Transaction, end record.Time) {
+	if r.Call == nil {
+		return
+	}
+	type exposure struct {
+		chunk record.Chunk
+		bytes int64
+	}
+	var order []record.Hex32
+	exposed := map[record.Hex32]*exposure{}
+	for chunk, s := range r.Segments() {
+		x := exposed[s.Handle]
+		if x == nil {
+			x = &exposure{chunk: chunk}
+			exposed[s.Handle] = x
+			order = append(order, s.Handle)
+		}
+		x.bytes += int64(s.Length)
+	}
+	invalidated, any := r.Invalidation.Get()
+	for _, handle := range order {
+		x := exposed[handle]
+		by := "requester"
+		switch {
+		case any && invalidated.Handle == handle:
+			by = "Send With Invalidate"
+		case end == stillOpen:
+			by = "end of the connection"
+		}
+		to.add(&item{
+			track: handles, connection: r.Connection, start: r.Call.Time, end: end, name: fmt.Sprint(handle), category: string(x.chunk), id: r.ID,
+			args: []arg{{key: "xid", text: fmt.Sprint(r.XID)}, {key: "bytes", n: x.bytes}, {key: "ended_by", text: by}},
+		})
+		to.change(r.Connection, exposedHandles, r.Call.Time, 1)
+		to.change(r.Connection, exposedHandles, end, -1)
+		to.change(r.Connection, exposedBytes, r.Call.Time, x.bytes)
+		to.change(r.Connection, exposedBytes, end, -x.bytes)
+	}
+}
+
+// addStalls adds the times in which a transaction made no progress.
+func addStalls(to adder, r *record.Transaction) {
+	for i := range r.Waits {
+		v := &r.Waits[i]
+		s := &item{track: stalls, connection: r.Connection, start: v.From, end: max(v.From, v.To), name: string(v.Reason), category: "stall", id: r.ID}
+		s.args = []arg{{key: "xid", text: fmt.Sprint(r.XID)}, {key: "waiting", text: string(v.Waiting)}}
+		if len(v.Packets) > 0 {
+			s.args = append(s.args, arg{key: "packet", n: v.Packets[0]})
+		}
+		to.add(s)
+	}
+}
+
+// transportEvents are the events of a timeline that are shown as instants.
+var transportEvents = []record.EventKind{record.EventRetransmit, record.EventNak, record.EventOutOfOrder, record.EventDamaged}
+
+// addTransport adds the events of the transport that concern a transaction.
+func addTransport(to adder, r *record.Transaction) {
+	for i := range r.Timeline {
+		e := &r.Timeline[i]
+		if !stdslices.Contains(transportEvents, e.Event) {
+			continue
+		}
+		s := &item{track: transport, connection: r.Connection, start: e.Time, end: e.Time, name: string(e.Event), category: "transport", id: r.ID}
+		s.args = []arg{{key: "xid", text: fmt.Sprint(r.XID)}, {key: "packet", n: e.Packet}}
+		for _, a := range []arg{{key: "of", text: string(e.Of)}, {key: "reason", text: e.Reason}} {
+			if a.text != "" {
+				s.args = append(s.args, a)
+			}
+		}
+		to.add(s)
+	}
+}
+
+// addFinding adds a finding. One without a time is not shown.
+func addFinding(to adder, r *record.Finding) {
+	at, known := r.Time.Get()
+	if !known {
+		return
+	}
+	s := &item{track: findings, connection: r.Connection.Or(-1), start: at, end: at, name: r.Rule, category: string(r.Severity)}
+	s.args = []arg{{key: "message", text: r.Message}, {key: "section", text: r.Section}}
+	if side, known := r.AtFault.Get(); known {
+		s.args = append(s.args, arg{key: "at_fault", text: string(side)})
+	}
+	if xid, known := r.XID.Get(); known {
+		s.args = append(s.args, arg{key: "xid", text: fmt.Sprint(xid)})
+	}
+	if packet, known := r.Packet.Get(); known {
+		s.args = append(s.args, arg{key: "packet", n: packet})
+	}
+	to.add(s)
+}
+
+// connectionName returns the name of a connection's process.
+func connectionName(r *record.Connection) string {
+	end := func(e record.Endpoint) string {
+		s := e.Address.Or("?")
+		if port, known := e.Port.Get(); known {
+			s += fmt.Sprintf(":%d", port)
+		}
+		return s
+	}
+	return fmt.Sprintf("conn %d %s > %s %s", r.ID, end(r.Client), end(r.Server), r.Transport)
+}
+
+// connectionDescription returns what a connection negotiated.
+func connectionDescription(r *record.Connection) string {
+	ended := "ended: " + cmp.Or(r.State(), "open")
+	t := r.InlineThreshold
+	toServer, known := t.ClientToServer.Get()
+	if !known { // RPC over TCP or UDP
+		return ended
+	}
+	s := fmt.Sprintf("inline threshold %d bytes to the server, %d to the client (%s)", toServer, t.ServerToClient.Or(0), t.Source.Or(""))
+	if n, known := r.Credits.Forward.Granted.Get(); known {
+		s += fmt.Sprintf("; %d credits granted", n)
+	}
+	return s + "; " + ended
+}
