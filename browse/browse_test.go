@@ -216,6 +216,20 @@ func TestFilters(t *testing.T) {
 	}
 }
 
+// TestDecodedFilter: a filter on arguments and results, which are not kept, is an error and does not
+// select nothing.
+func TestDecodedFilter(t *testing.T) {
+	m := modelOf(t, sample, plainLook)
+	for _, filter := range []string{`nfs.access == 1`, `nfs.name == "x"`} {
+		if err := m.list.setFilter(filter); err == nil || !strings.Contains(err.Error(), "browse does not keep") {
+			t.Errorf("%s: %v", filter, err)
+		}
+		if m.list.count() != 64 {
+			t.Errorf("the list has %d RPCs after a filter with an error", m.list.count())
+		}
+	}
+}
+
 // TestSorted: a list that is sorted by its rows has the order in which whole records are sorted.
 func TestSorted(t *testing.T) {
 	for _, path := range []string{sample, "../samples/rocev2-errors.pcap", "../testdata/captures/iwarp-nfs41.pcap.zst"} {
@@ -449,4 +463,62 @@ func FuzzKeys(f *testing.F) {
 		settle(t, m)
 		verify(t, m)
 	})
+}
+
+// million returns the Model of a synthetic capture with a million RPCs.
+func million(b *testing.B) *Model {
+	x := index.New(index.Options{})
+	h := x.Handler()
+	var all []*record.Transaction
+	d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
+		all = append(all, r.Clone())
+		return nil
+	}}, dissect.Options{})
+	if _, err := d.Run(b.Context(), testkit.Open(b, sample)); err != nil {
+		b.Fatal(err)
+	}
+	h.Begin(all[0].Start())
+	for i := range 1_000_000 {
+		r := *all[i%len(all)]
+		r.ID = int64(i) + 1
+		h.Transaction(&r)
+	}
+	x.Finish(&record.Summary{}, nil)
+	m := New(Options{Index: x, Look: render.Look{Colour: render.Colours16, Unicode: true}})
+	m.Resize(200, 60)
+	b.Cleanup(func() { m.Close(); x.Close() })
+	settle(b, m)
+	return m
+}
+
+// BenchmarkKey measures the time from a key to the screen that it leads to, with a million RPCs.
+func BenchmarkKey(b *testing.B) {
+	m := million(b)
+	for _, test := range []struct{ name, before, keys string }{
+		{"line", "", "jjkj"},
+		{"page", "g", "<pgdown>"},
+		{"ends", "", "Gg"},
+		{"problem", "g", "e"},
+		{"ladder", "g", "j<enter>q"},
+		{"next ladder", "g<enter>", "n"},
+		{"page, filtered", "q&latency > 5ms<enter>g", "<pgdown>"},
+		{"page, sorted", "&<enter>:sort -latency<enter>g", "<pgdown>"},
+	} {
+		b.Run(test.name, func(b *testing.B) {
+			press(b, m, test.before)
+			var keys []string
+			for _, k := range regexp.MustCompile(`<[a-z0-9+]+>|.`).FindAllString(test.keys, -1) {
+				keys = append(keys, strings.Trim(k, "<>"))
+			}
+			var longest time.Duration
+			b.ResetTimer()
+			for i := range b.N {
+				began := time.Now()
+				m.Key(keys[i%len(keys)])
+				m.Lines()
+				longest = max(longest, time.Since(began))
+			}
+			b.ReportMetric(float64(longest.Microseconds())/1000, "ms-longest")
+		})
+	}
 }

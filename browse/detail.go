@@ -35,6 +35,7 @@ type ladder struct {
 	decoded map[int][]render.LadderLine
 	err     error
 	placed  bool // the cursor is where it starts
+	opening bool // the packets are shown as soon as they are read
 }
 
 // closer is the result of a second pass: drawings with decoded arguments, by width, and packets.
@@ -158,6 +159,11 @@ func (l *ladder) take(m *Model) {
 	}
 	l.packets, l.decoded = c.packets, c.decoded
 	l.redraw()
+	if opening := l.opening; opening && m.top() == screen(l) {
+		m.message = ""
+		l.open(m)
+	}
+	l.opening = false
 }
 
 func (l *ladder) busy() bool { return l.closer != nil }
@@ -209,7 +215,8 @@ func (l *ladder) open(m *Model) {
 	case m.options.Open == nil:
 		m.say(m.options.Closed)
 	case l.closer != nil:
-		m.say("the packets are still being read")
+		l.opening = true
+		m.say("the packets are still being read, and are shown then")
 	case len(l.packets) == 0 && l.err != nil:
 		m.fail(l.err)
 	case len(l.packets) == 0:

@@ -205,13 +205,28 @@ func (l *list) setOrder(by int, descending bool) {
 	l.print = nil
 }
 
+// check returns an error for a filter that cannot be applied. An empty one can.
+func (l *list) check(expression string) error {
+	if strings.TrimSpace(expression) == "" {
+		return nil
+	}
+	f, err := query.Compile(expression, l.fields)
+	if err != nil {
+		return err
+	}
+	for _, path := range f.Paths() {
+		if query.Decoded(path) || path == "rpc" || strings.HasPrefix(path, "rpc.") {
+			return fmt.Errorf("%s needs decoded arguments and results, which browse does not keep; rdmadump FILE -Y has them", path)
+		}
+	}
+	return nil
+}
+
 // setFilter selects records; an empty filter selects all. The cursor stays on its record if that is
 // selected.
 func (l *list) setFilter(expression string) error {
-	if expression != "" {
-		if _, err := query.Compile(expression, l.fields); err != nil {
-			return err
-		}
+	if err := l.check(expression); err != nil {
+		return err
 	}
 	n, record := l.current()
 	l.found.stop()

@@ -226,13 +226,7 @@ func (m *Model) promptFilter() {
 		}
 		return err
 	})
-	p.check = func(text string) error {
-		if strings.TrimSpace(text) == "" {
-			return nil
-		}
-		_, err := query.Compile(text, l.fields)
-		return err
-	}
+	p.check = l.check
 	p.complete = func(word, before string) []string { return complete(l.fields, word, before) }
 	m.prompt = p
 }
