@@ -101,8 +101,14 @@ func (us *datagrams) take(d *UDP, cur *currentPacket) bool {
 	if e := f.ops.last(); e != nil {
 		cur.mark(e.op, 0)
 	}
+	for f.ops.len() > keepDatagrams { // nothing more happens to them
+		us.operations.forgetOldest(f)
+	}
 	return true
 }
+
+// keepDatagrams is the number of the latest datagrams of a flow that are kept.
+const keepDatagrams = 4
 
 // start starts the flow of a datagram, and its connection if the other direction is not known.
 func (us *datagrams) start(key streamKey, kind oncrpc.MessageType, d *UDP) *flow {
@@ -142,23 +148,38 @@ func (us *datagrams) attach(c *Conn, side Side, key streamKey) *flow {
 	return f
 }
 
-// expire finishes the connections that were idle.
+// idleAtMost is the number of forgotten connections in the queue that make it worthwhile to
+// remove them.
+const idleAtMost = 1024
+
+// expire finishes the connections that were idle. It also removes connections from the queue
+// that were forgotten before their time.
 func (us *datagrams) expire() {
-	clock := us.tracker.Clock
+	if us.idle.Len() > 2*len(us.flows)+idleAtMost {
+		for range us.idle.Len() {
+			us.requeue()
+		}
+	}
 	for us.idle.Len() > 0 {
 		c := us.idle.First()
-		if !c.retired && clock-c.since < idleUDP {
+		switch clock := us.tracker.Clock; {
+		case !c.retired && clock-c.since < idleUDP:
 			return
-		}
-		us.idle.Pop()
-		switch {
-		case c.retired:
-		case clock-c.touched < idleUDP:
+		case !c.retired && clock-c.touched < idleUDP:
 			c.since = c.touched
-			us.idle.Push(c)
+			us.requeue()
 		default:
+			us.idle.Pop()
 			us.connections.finish(c)
 		}
+	}
+}
+
+// requeue puts the first connection of the queue to its end, unless it is forgotten.
+func (us *datagrams) requeue() {
+	c := us.idle.First()
+	if us.idle.Pop(); !c.retired {
+		us.idle.Push(c)
 	}
 }
 

@@ -175,9 +175,6 @@ func (t *Table) stateOf(c *rdma.Conn) *connState {
 // ServerPort reports whether a port belongs to a known upper layer.
 func (t *Table) ServerPort(port uint16) bool { return serviceUpperLayers[port] != "" }
 
-// RPCPort returns what a TCP or UDP port is used for.
-func (t *Table) RPCPort(udp bool, port uint16) rdma.PortKind { return t.ports.of(udp, port) }
-
 // setUpperLayer sets the upper layer of a connection.
 func (cs *connState) setUpperLayer(upper string) {
 	cs.upper = upper

@@ -391,7 +391,7 @@ func (cs *connState) reply(m *message) {
 	addAnswer(x)
 	m.fill(&x.answer)
 	x.answer.FirstSent = record.SomeIf(damaged.Time, damaged.Packet != 0)
-	if d, known := cs.conn.Accepted(side, x.callSeq, m.First); known && !withoutCall {
+	if d, known := callAccepted(cs, x, m); known && !withoutCall {
 		noteAccepted(&x.call, d)
 	}
 	if h.Length >= 12 {

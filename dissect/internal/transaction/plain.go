@@ -80,6 +80,16 @@ func answersAgain(cs *connState, m *message) bool {
 	return false
 }
 
+// callAccepted returns when the Call that a Reply answers was accepted, and whether the capture shows it. Over
+// UDP, the Reply says nothing about other Calls.
+func callAccepted(cs *connState, x *txn, m *message) (d rdma.Delivery, known bool) {
+	if cs.conn.Setup().Transport != rdma.UDPTransport {
+		return cs.conn.Accepted(x.side, x.callSeq, m.First)
+	}
+	at := record.Stamp{Time: x.call.Time, Packet: x.call.Packet}
+	return rdma.Delivery{At: at, Earliest: at, Certain: x.rec.Retransmitted == 0}, true
+}
+
 // checkPlainCall checks a Call over TCP or UDP.
 func checkPlainCall(cs *connState, x *txn, m *message) {
 	checkPlainHeader(cs, x, m)

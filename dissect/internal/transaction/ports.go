@@ -1,6 +1,9 @@
 package transaction
 
-import "github.com/rdmadump/rdmadump/dissect/internal/rdma"
+import (
+	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/nfs"
+)
 
 // The ports of RPC servers: those that are registered, those that rpcbind named in its
 // answers, and those that the user named.
@@ -48,8 +51,8 @@ func protocol(udp bool) int {
 	return 0
 }
 
-// of returns what a port is used for.
-func (p *ports) of(udp bool, port uint16) rdma.PortKind {
+// RPCPort returns what a TCP or UDP port is used for.
+func (p *ports) RPCPort(udp bool, port uint16) rdma.PortKind {
 	switch at := protocol(udp); {
 	case p.other[at].has(port):
 		return rdma.OtherPort
@@ -57,4 +60,12 @@ func (p *ports) of(udp bool, port uint16) rdma.PortKind {
 		return rdma.RPCPort
 	}
 	return rdma.UnknownPort
+}
+
+// learn notes that a port is one of an RPC server.
+func (p *ports) learn(m nfs.Mapping) {
+	if m.Port == 0 || !m.TCP() && !m.UDP() {
+		return
+	}
+	p.rpc[protocol(m.UDP())].add(m.Port)
 }

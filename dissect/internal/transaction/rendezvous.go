@@ -45,9 +45,9 @@ func noteRendezvous(x *txn, m *message) {
 	}
 }
 
-// meets reads the results of rpcbind and mountd. It returns false for other programs.
-func (t *Table) meets(x *txn, results []byte) bool {
-	p := &x.procedure
+// readRendezvous reads the results of rpcbind and mountd. It returns false for other programs.
+func readRendezvous(x *txn, results []byte) bool {
+	p, ports := &x.procedure, x.cs.table.ports
 	switch {
 	case !p.known:
 		return false
@@ -59,21 +59,13 @@ func (t *Table) meets(x *txn, results []byte) bool {
 		if v := x.rendezvous; v != nil && v.mapping != nil {
 			port, ok := nfs.MappingAnswer(p.version, p.procedure, results)
 			v.mapping.Port = record.SomeIf(port, ok)
-			t.learn(nfs.Mapping{Protocol: v.mapping.Protocol, Port: port})
+			ports.learn(nfs.Mapping{Protocol: v.mapping.Protocol, Port: port})
 		}
-		nfs.EachMapping(p.version, p.procedure, results, t.learn)
+		nfs.EachMapping(p.version, p.procedure, results, ports.learn)
 	default:
 		return false
 	}
 	return true
-}
-
-// learn notes that a port is one of an RPC server.
-func (t *Table) learn(m nfs.Mapping) {
-	if m.Port == 0 || !m.TCP() && !m.UDP() {
-		return
-	}
-	t.ports.rpc[protocol(m.UDP())].add(m.Port)
 }
 
 // visible replaces what a terminal must not get.

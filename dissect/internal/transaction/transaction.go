@@ -65,6 +65,7 @@ type Table struct {
 	// it before each packet.
 	Clock record.Time
 
+	*ports // which ports carry RPC
 	options Options
 	budget  *budget.Budget
 
@@ -91,7 +92,6 @@ type Table struct {
 	last     int64       // last id
 
 	unanswered map[callKey]pastCall
-	ports      *ports
 
 	responseSizes map[sessionID]uint32 // ca_maxresponsesize of the fore channel of each NFSv4.1 session
 
