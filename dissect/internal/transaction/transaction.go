@@ -65,7 +65,7 @@ type Table struct {
 	// it before each packet.
 	Clock record.Time
 
-	*ports // which ports carry RPC
+	*ports  // which ports carry RPC
 	options Options
 	budget  *budget.Budget
 
