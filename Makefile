@@ -24,6 +24,7 @@ demo: build ## build, and find out why an RPC was slow
 	@echo; echo "== what is wrong with another: rdmadump check samples/rocev2-errors.pcap | head -n 4"
 	@bin/rdmadump check -q samples/rocev2-errors.pcap | head -n 4
 	@echo; echo "== and why was the slowest slow? rdmadump --xid 0x4a5eb126 $(SLOW)"; bin/rdmadump -q --xid 0x4a5eb126 $(SLOW)
+	@echo; echo "== all of this as one page: rdmadump report $(SLOW) -w bin/report.html"; bin/rdmadump report $(SLOW) -w bin/report.html
 
 test: lint ## run the tests, after each change; the end lists failed and skipped tests with their output
 	$(tool) gotestsum --format pkgname --raw-command -- ./scripts/test-json $(GO)

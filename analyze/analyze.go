@@ -62,6 +62,21 @@ func (d *durations) coarsen() {
 	}
 }
 
+// merge adds the durations of x.
+func (d *durations) merge(x *durations) {
+	if d.steps == nil && x.steps == nil {
+		d.exact = append(d.exact, x.exact...)
+		return
+	}
+	for _, list := range []*durations{d, x} {
+		if list.steps == nil {
+			list.coarsen()
+		}
+	}
+	d.steps.Merge(x.steps)
+	d.longest = max(d.longest, x.longest)
+}
+
 // quantiles returns the quantiles of all durations.
 func (d *durations) quantiles() Quantiles {
 	if d.steps == nil {

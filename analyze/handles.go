@@ -91,6 +91,10 @@ func Exposures(r *record.Transaction, end record.Time) []Exposure {
 
 // HandleTimeline collects the transactions of a connection.
 type HandleTimeline struct {
+	// Shared is the number of exposures that this and other timelines may still keep. If it is
+	// nil, the only limit is that of a timeline.
+	Shared *int
+
 	exposures                   []Exposure
 	count                       int // of exposures, including evicted ones
 	chunkReplies, invalidating  int
@@ -114,9 +118,12 @@ func (h *HandleTimeline) Add(r *record.Transaction) {
 			h.localAfterNoInv += len(r.NotInvalidated)
 		}
 	}
-	if len(h.exposures)+len(all) > maxExposures {
+	if len(h.exposures)+len(all) > maxExposures || h.Shared != nil && len(all) > *h.Shared {
 		h.evicted += len(all)
 		return
+	}
+	if h.Shared != nil {
+		*h.Shared -= len(all)
 	}
 	h.exposures = append(h.exposures, all...)
 }

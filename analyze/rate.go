@@ -90,6 +90,8 @@ type Rates struct {
 	changes  int                // of all intervals
 	overflow bool               // there were more than maxChanges
 	group    []string
+	most     int64 // number of intervals after which they become longer; 0 for intervals of a fixed length
+	exact    int   // number of single latencies, if the length is not fixed
 }
 
 // rates are the intervals of one group.
@@ -116,6 +118,95 @@ func NewRates(every time.Duration, by string, values func([]string, *record.Tran
 	return &Rates{every: record.Time(every), by: by, values: values, groups: map[string]*rates{}, open: map[int][]openCall{}}, nil
 }
 
+// lengths are the lengths that intervals may have if a capture determines them. Each is a multiple of
+// the one before.
+var lengths = []time.Duration{
+	10 * time.Microsecond, 20 * time.Microsecond, 100 * time.Microsecond, 200 * time.Microsecond,
+	time.Millisecond, 2 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond,
+	time.Second, 2 * time.Second, 10 * time.Second, 20 * time.Second, time.Minute, 2 * time.Minute, 10 * time.Minute, 20 * time.Minute,
+	time.Hour, 2 * time.Hour, 12 * time.Hour, 24 * time.Hour, 240 * time.Hour, 2400 * time.Hour, 24000 * time.Hour, 240000 * time.Hour, 2400000 * time.Hour,
+}
+
+// NewFittingRates returns empty rates whose intervals have the shortest of some lengths with which a
+// capture has at most this number of intervals; it must be at least 2. Rows returns the same as with
+// a fixed interval of that length.
+func NewFittingRates(most int) *Rates {
+	return &Rates{every: record.Time(lengths[0]), groups: map[string]*rates{}, open: map[int][]openCall{}, most: int64(max(most, 2))}
+}
+
+// Fitting returns the length that intervals need so that a time, counted from the start of the
+// capture, is in one of the first intervals; every is their length so far.
+func Fitting(every time.Duration, at record.Time, most int) time.Duration {
+	for _, length := range lengths {
+		if length >= every && int64(max(at, 0)/record.Time(length)) < int64(most) {
+			return length
+		}
+	}
+	return max(every, lengths[len(lengths)-1])
+}
+
+// Every returns the length of the intervals.
+func (t *Rates) Every() time.Duration { return time.Duration(t.every) }
+
+// lengthen merges intervals until the interval of a time is among the first t.most.
+func (t *Rates) lengthen(at record.Time) {
+	longer := record.Time(Fitting(t.Every(), at-t.start, int(t.most)))
+	factor := int(longer / t.every)
+	t.every = longer
+	for _, g := range t.groups {
+		merged := g.intervals[:0]
+		for i := range g.intervals {
+			if i%factor == 0 {
+				merged = append(merged, g.intervals[i])
+			} else {
+				merged[len(merged)-1].merge(&g.intervals[i])
+			}
+		}
+		t.total -= int64(len(g.intervals) - len(merged))
+		clear(g.intervals[len(merged):])
+		g.intervals = merged
+	}
+}
+
+// merge adds the next interval to an interval.
+func (s *Rate) merge(x *Rate) {
+	s.RPCs += x.RPCs
+	s.Errors += x.Errors
+	s.BytesToServer += x.BytesToServer
+	s.BytesToClient += x.BytesToClient
+	s.Retransmitted += x.Retransmitted
+	s.latencies.merge(&x.latencies)
+	if s.steps == nil {
+		s.steps = x.steps
+	} else if x.steps != nil {
+		for i, n := range x.steps {
+			s.steps[i] += n
+		}
+	}
+	s.changes = append(s.changes, x.changes...)
+	if x.Credits.Known() {
+		s.Credits, s.creditsAt = x.Credits, x.creditsAt
+	}
+}
+
+// limit replaces the single latencies of the interval with the most of them by counts, if all
+// intervals have too many.
+func (t *Rates) limit() {
+	if t.exact++; t.exact <= maxExact {
+		return
+	}
+	var most *Rate
+	for _, g := range t.groups {
+		for i := range g.intervals {
+			if s := &g.intervals[i]; most == nil || len(s.latencies.exact) > len(most.latencies.exact) {
+				most = s
+			}
+		}
+	}
+	t.exact -= len(most.latencies.exact)
+	most.latencies.coarsen()
+}
+
 // Begin sets the time at which the first interval starts.
 func (t *Rates) Begin(start record.Time) { t.start, t.latest = start, start }
 
@@ -123,6 +214,10 @@ func (t *Rates) Begin(start record.Time) { t.start, t.latest = start, start }
 // capture, which a clock that was set back causes, belong to the first interval.
 func (t *Rates) interval(g *rates, at record.Time) (*Rate, error) {
 	i := int64(max(at-t.start, 0) / t.every)
+	if t.most > 0 && i >= t.most {
+		t.lengthen(at)
+		i = int64(max(at-t.start, 0) / t.every)
+	}
 	if more := i + 1 - int64(len(g.intervals)); more > 0 {
 		if more > maxIntervals-t.total {
 			return nil, fmt.Errorf("%w: intervals of %v would be more than %d; use longer ones", ErrTooManyIntervals, time.Duration(t.every), maxIntervals)
@@ -153,16 +248,23 @@ func (t *Rates) groupOf(r *record.Transaction) (key string, g *rates) {
 	return key, g
 }
 
+// CountedAt returns the time whose interval counts a transaction: that of its Reply, or of its Call
+// if it has no Reply.
+func CountedAt(r *record.Transaction) record.Time {
+	if latency, answered := r.LatencyNS.Get(); answered && r.Call != nil {
+		return r.Call.Time + record.Time(latency)
+	}
+	if r.Reply != nil {
+		return r.Reply.Time
+	}
+	return r.Start()
+}
+
 // Add adds a transaction. It does not keep r.
 func (t *Rates) Add(r *record.Transaction) error {
 	key, g := t.groupOf(r)
-	at := r.Start()
+	at := CountedAt(r)
 	latency, answered := r.LatencyNS.Get()
-	if answered && r.Call != nil {
-		at += record.Time(latency)
-	} else if r.Reply != nil {
-		at = r.Reply.Time
-	}
 	s, err := t.interval(g, at)
 	if err != nil {
 		return err
@@ -180,14 +282,18 @@ func (t *Rates) Add(r *record.Transaction) error {
 	*from += payloadBytes(r.Reply)
 	if answered {
 		s.add(latency)
+		if t.most > 0 {
+			t.limit()
+		}
 	}
 	if r.Reply != nil && (!s.Credits.Known() || at >= s.creditsAt) {
 		if granted, known := r.Reply.Credits.Get(); known {
 			s.Credits, s.creditsAt = record.Some(int(granted)), at
 		}
 	}
-	t.clock = max(t.clock, at)
-	t.settle(int(max(t.clock-t.start-settleAfter, 0) / t.every))
+	if t.clock = max(t.clock, at); t.most == 0 {
+		t.settle(int(max(t.clock-t.start-settleAfter, 0) / t.every))
+	}
 	return t.inFlight(key, g, r)
 }
 

@@ -3,6 +3,8 @@ package analyze
 import (
 	"errors"
 	"fmt"
+	"math"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -97,5 +99,55 @@ func TestRatesLimits(t *testing.T) {
 	}
 	if rows, err := sums.Rows(record.Time(1e9)); err != nil || len(rows) != 1 || rows[0].RPCs != 1 {
 		t.Errorf("%d rows, error %v", len(rows), err)
+	}
+}
+
+// TestFittingRates: intervals that become longer while transactions are added have the same sums as
+// intervals that have had that length from the beginning.
+func TestFittingRates(t *testing.T) {
+	var list []*record.Transaction
+	for i := range int64(500) {
+		from := i * i % 7001
+		list = append(list, transaction(from, from+1+i%90, uint32(8+i%3), nil))
+	}
+	sums := NewFittingRates(20)
+	sums.Begin(0)
+	for _, r := range list {
+		if err := sums.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows, err := sums.Rows(9000 * 1e6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sums.Every() != time.Second || len(rows) != 10 {
+		t.Fatalf("%d intervals of %v, want 10 of 1s", len(rows), sums.Every())
+	}
+	fixed := rated(t, time.Second, "", 9000, list...)
+	for i, r := range rows {
+		got, want := *r, *fixed[i]
+		got.latencies, want.latencies = durations{}, durations{}
+		got.creditsAt, want.creditsAt = 0, 0
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("interval %d: %+v, want %+v", i, &got, &want)
+		}
+	}
+}
+
+// TestFittingTimes: any time has an interval.
+func TestFittingTimes(t *testing.T) {
+	for _, most := range []int{0, 2, 240} {
+		sums := NewFittingRates(most)
+		sums.Begin(-1 << 62)
+		for _, at := range []int64{0, 1 << 40, math.MaxInt64} {
+			if err := sums.Add(&record.Transaction{Call: &record.Message{Time: record.Time(at)}, Status: record.NoReply}); err != nil {
+				t.Error(err)
+			}
+		}
+		rows, err := sums.Rows(math.MaxInt64)
+		if err != nil || len(rows) > max(most, 2) {
+			t.Errorf("%d intervals, error %v; want at most %d", len(rows), err, max(most, 2))
+		}
 	}
 }

@@ -114,7 +114,7 @@ func CreditChart(on Screen, c *analyze.Credits, axis Axis) error {
 
 // endingDetail says how a connection ended, which side ended it, and in which packet.
 func endingDetail(e *record.Ended) string {
-	text := endingText(e.How, e.By)
+	text := EndingText(e.How, e.By)
 	if reason, known := e.Reason.Get(); known {
 		text += ", reason: " + clean(reason)
 	}

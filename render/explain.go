@@ -110,7 +110,7 @@ func retransmitted(w *record.Wait) string {
 	return "retransmitted a packet"
 }
 
-// waitSentence says what ended a wait, and the same reason as waitText; opening ends in
+// waitSentence says what ended a wait, and the same reason as WaitText; opening ends in
 // noProgress.
 func waitSentence(r *record.Transaction, w *record.Wait, opening string) string {
 	side := "the " + string(w.Waiting) + " "

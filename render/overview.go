@@ -223,7 +223,7 @@ func (v *overview) health() {
 		if i == 3 {
 			break
 		}
-		text := fmt.Sprintf("%s ended: %s", plural(e.Count, "connection"), endingText(e.How, e.By))
+		text := fmt.Sprintf("%s ended: %s", plural(e.Count, "connection"), EndingText(e.How, e.By))
 		if e.OutstandingCalls > 0 {
 			text += "; " + plural(e.OutstandingCalls, "outstanding Call")
 			if list := outstanding(e.OutstandingCalls, e.XIDs[:min(len(e.XIDs), 1)]); list != "" {
@@ -432,7 +432,7 @@ func (v *overview) answered(label string) {
 		if w.Count > 1 {
 			took += " in total"
 		}
-		text := fmt.Sprintf("%s stalled for %s: %s", plural(w.RPCs, "RPC"), took, waitText(w.Reason))
+		text := fmt.Sprintf("%s stalled for %s: %s", plural(w.RPCs, "RPC"), took, WaitText(w.Reason))
 		if n, known := w.Timeouts.Get(); known && w.Count > 1 {
 			text += " (" + timeouts(n, w.TimeoutRPCs) + ")"
 		}

@@ -363,7 +363,7 @@ func (t *Text) Connection(r *record.Connection) error {
 	}
 	closed := cell{text: closedText(r), ink: t.theme.dim}
 	if end, ended := r.Ended.Get(); ended {
-		if closed.short = endingText(end.How, record.Opt[record.End]{}); end.By.Known() {
+		if closed.short = EndingText(end.How, record.Opt[record.End]{}); end.By.Known() {
 			closed.short += t.theme.glyphs.shortened
 		}
 		if end.How != record.EndDisconnect {

@@ -19,9 +19,9 @@ var waitTexts = map[record.WaitReason]string{
 	record.CreditLimit:       "waiting for credits",
 }
 
-// waitText returns the words for a reason. It returns a reason that this program does not
+// WaitText returns the words for a reason. It returns a reason that this program does not
 // know unchanged.
-func waitText(reason record.WaitReason) string {
+func WaitText(reason record.WaitReason) string {
 	if text := waitTexts[reason]; text != "" {
 		return text
 	}
@@ -51,7 +51,7 @@ func stalledUntil(r *record.Transaction, w *record.Wait) string {
 	case record.RNRNak:
 		return "because the receiver was not ready (RNR NAK)"
 	}
-	return "by " + waitText(w.Reason)
+	return "by " + WaitText(w.Reason)
 }
 
 // hasNak reports whether a NAK is in the timeline of a transaction. Otherwise it rejected a packet of
@@ -64,9 +64,9 @@ func hasNak(r *record.Transaction, packet int64) bool {
 // underscores is not good enough.
 var endingWords = map[record.Ending]string{record.EndNak: "NAK", record.EndTerminate: "Terminate"}
 
-// endingText says how a connection ended and which side ended it: "retries exhausted
+// EndingText says how a connection ended and which side ended it: "retries exhausted
 // (client)". Tables, charts and the overview use the same words.
-func endingText(how record.Ending, by record.Opt[record.End]) string {
+func EndingText(how record.Ending, by record.Opt[record.End]) string {
 	text := endingWords[how]
 	if text == "" {
 		text = strings.ReplaceAll(string(how), "_", " ")
@@ -80,7 +80,7 @@ func endingText(how record.Ending, by record.Opt[record.End]) string {
 // closedText returns what a table shows of the end of a connection, or "open".
 func closedText(r *record.Connection) string {
 	if end, ended := r.Ended.Get(); ended {
-		return endingText(end.How, end.By)
+		return EndingText(end.How, end.By)
 	}
 	return "open"
 }

@@ -272,7 +272,7 @@ func (f *outFile) done(err error) error {
 func (r *exportRun) feed(h dissect.Handler, rebuild bool) error {
 	p := newProgress(r.source, r.stderr, !r.quiet)
 	defer p.finish()
-	h.Begin = r.begin
+	r.beginWith(&h)
 	h.Tick = func() error {
 		p.update()
 		return nil
@@ -283,6 +283,23 @@ func (r *exportRun) feed(h dissect.Handler, rebuild bool) error {
 	boxOf(r.ctx).packet = d.Number
 	summary, err := d.Run(r.ctx, r.source)
 	r.summary = summary
+	return r.readUntil(err)
+}
+
+// beginWith makes a handler set the time of the first frame.
+func (r *exportRun) beginWith(h *dissect.Handler) {
+	begin := h.Begin
+	h.Begin = func(first record.Time) error {
+		if begin != nil {
+			return errors.Join(r.begin(first), begin(first))
+		}
+		return r.begin(first)
+	}
+}
+
+// readUntil keeps the error that ended reading early, if everything before it can be written, and
+// returns any other error.
+func (r *exportRun) readUntil(err error) error {
 	var broken *capture.BrokenError
 	switch {
 	case errors.As(err, &broken):

@@ -19,7 +19,7 @@ var commandGroups = []struct {
 	commands []string
 }{
 	{"Show a capture", []string{"transactions", "overview", "packets", "connections", "stats", "check", "browse"}},
-	{"Write files", []string{"export", "extract"}},
+	{"Write files", []string{"report", "export", "extract"}},
 	{"Capture live traffic", []string{"live", "interfaces"}},
 	{"Reference", []string{"fields", "schema", "man", "completion", "version", "help"}},
 }

@@ -47,6 +47,8 @@ var hostileViews = []string{
 	"stats -o json --by procedure",
 	"transactions --sort time -o json",
 	"transactions --from 0.001 --to 10 -e time -e xid -e latency_ns",
+	"report -w -",
+	"report -w - --redact",
 }
 
 // patience is the longest time that a view of such a small capture may take.

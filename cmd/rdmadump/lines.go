@@ -166,7 +166,7 @@ func (l *lines) check(set *settings, h *dissect.Handler) error {
 }
 
 // needSummary lists the views that cannot do without the summary.
-var needSummary = []string{"overview", "check", "stats"}
+var needSummary = []string{"overview", "check", "stats", "report"}
 
 // partial returns a message if the input lacks records of its capture, or nothing.
 func (l *lines) partial(h *dissect.Handler) string {

@@ -57,7 +57,7 @@ Without a command, rdmadump lists the RPC transactions.
 	for _, v := range views {
 		root.AddCommand(viewCommand(v, stdout, stderr))
 	}
-	root.AddCommand(newBrowse(stdout, stderr), newLive(stdout, stderr), newInterfaces(stdout), newMan(root), newSchema(stdout), newExport(stdout, stderr), newExtract(stdout, stderr), newFields(stdout), newVersion(stdout))
+	root.AddCommand(newBrowse(stdout, stderr), newLive(stdout, stderr), newInterfaces(stdout), newMan(root), newSchema(stdout), newExport(stdout, stderr), newReport(stdout, stderr), newExtract(stdout, stderr), newFields(stdout), newVersion(stdout))
 	root.InitDefaultHelpCmd()
 	document(root)
 	addHelp(root, stdout)
@@ -71,7 +71,7 @@ Without a command, rdmadump lists the RPC transactions.
 				}
 				return required(cmd, args)
 			}
-		case cmd.Name() == "extract":
+		case cmd.Name() == "extract", cmd.Name() == "report":
 			cmd.PreRunE = required
 		case cmd.Name() == "help":
 			cmd.Args = known

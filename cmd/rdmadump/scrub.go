@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -67,32 +66,12 @@ func (x *exporting) scrub(cmd *cobra.Command, kind *exporter, paths []string) er
 			return fmt.Errorf("-w %s: the file is that of --key", x.path)
 		}
 	}
-	given, paths := paths, slices.Clone(paths)
-	x.called = map[string]string{}
-	for i, name := range paths {
-		info, err := os.Stat(name)
-		if name != "-" && (err != nil || info.Mode().IsRegular() || info.IsDir()) {
-			continue // openNamed reports files that cannot be opened
-		}
-		if at := slices.Index(given, name); at < i { // openNamed reports inputs that are named twice
-			paths[i] = paths[at]
-			continue
-		}
-		if name == "-" {
-			name = "standard input"
-		}
-		copied, err := copyInput(cmd.Context(), func() (io.ReadCloser, error) {
-			if paths[i] == "-" {
-				return io.NopCloser(cmd.InOrStdin()), nil
-			}
-			return os.Open(paths[i])
-		})
-		if err != nil {
-			return fmt.Errorf("%s: %w", printable(name), err)
-		}
-		defer os.Remove(copied)
-		paths[i], x.called[copied] = copied, name
+	paths, called, remove, err := onlyFiles(cmd, paths)
+	defer remove()
+	if err != nil {
+		return err
 	}
+	x.called = called
 	s.reopen = func() (input, error) {
 		source, _, err := x.openNamed(cmd, paths, io.Discard)
 		return source, err

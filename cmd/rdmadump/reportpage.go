@@ -1,0 +1,389 @@
+package main
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/export/scrub"
+	"github.com/rdmadump/rdmadump/query"
+	"github.com/rdmadump/rdmadump/render"
+	"github.com/rdmadump/rdmadump/report"
+)
+
+// reportView describes the flags that report accepts.
+var reportView = &view{name: "report", fields: query.Transactions, filters: "RPCs (by the fields of transactions)", without: append([]string{"output"}, shows...)}
+
+// reporting holds the flags of report.
+type reporting struct {
+	flags
+	path, key      string
+	most           size
+	redact         bool
+	stdout, stderr io.Writer
+}
+
+// newReport returns the command report.
+func newReport(stdout, stderr io.Writer) *cobra.Command {
+	x := &reporting{most: report.DefaultMaxSize, stdout: stdout, stderr: stderr}
+	cmd := &cobra.Command{
+		Use: "report FILE... -w OUT", Short: "Write a report about a capture: one HTML page for a ticket",
+		Long: `report writes one HTML page about a capture, for a ticket or a mail: what is wrong,
+the findings with the text of each rule, operations with phases and histograms,
+rates and a map of latencies over time, a picture of each connection (RPCs in
+flight, credits, exposed handles, bytes per second), ladder diagrams of the slowest
+RPCs and of an example of each finding, and a table of the RPCs. Below each table
+and picture is the command that shows the same in a terminal.
+
+The page is complete without scripts, other files and the network. A script of the
+page adds zooming, hovering, a filter and the table of all RPCs. The page contains
+no payload, but addresses, user numbers and machine names. --redact replaces these
+by the pseudonyms that export --scrub uses; with --key, by those of a capture that
+was scrubbed with this key. If the page would be larger than --max-size, it says in
+its first part what it leaves out. The same input gives the same page.
+
+--xid, --conn, --from, --to and -Y select the RPCs that the tables are about; the
+pictures of a connection show all its RPCs. With OUT -, report writes to standard
+output.`,
+		Example: `  rdmadump report nfs.pcap -w report.html
+  rdmadump report nfs.pcap --from 60 --to 90s -w stall.html
+  rdmadump report --redact nfs.pcap -w public.html`,
+		RunE: func(cmd *cobra.Command, args []string) error { return x.write(cmd, args) },
+	}
+	x.define(cmd.Flags(), reportView)
+	cmd.Flags().StringVarP(&x.path, "write", "w", "", "write to this `file`; - is standard output")
+	cmd.Flags().Var(&x.most, "max-size", "write a page of at most this `size`")
+	cmd.Flags().BoolVar(&x.redact, "redact", false, "use pseudonyms for addresses, user numbers, and names of machines and captures")
+	cmd.Flags().StringVar(&x.key, "key", "", "derive the pseudonyms of --redact from the contents of this `file`, as export --scrub does; without it, they are derived from the captures")
+	cmd.MarkFlagRequired("write")
+	return cmd
+}
+
+// write reads captures and writes the page.
+func (x *reporting) write(cmd *cobra.Command, paths []string) error {
+	secret, err := x.secret(cmd.Flags().Changed("key"))
+	if err != nil {
+		return err
+	}
+	given := paths
+	paths, called, remove, err := onlyFiles(cmd, paths)
+	defer remove()
+	if err != nil {
+		return err
+	}
+	x.called = called
+	set, err := x.parse(reportView, true)
+	if err != nil {
+		return err
+	}
+	source, text, openErr, err := x.openRecords(cmd, paths, x.stderr)
+	if err != nil {
+		return err
+	}
+	r := &exportRun{times: times{settings: set}, ctx: cmd.Context(), stderr: x.stderr, openErr: openErr}
+	page := report.New(r.selector(), int64(r.memory))
+	h := page.Handler()
+	var read []string
+	links := &linkTypes{seen: map[capture.LinkType]bool{}}
+	if text != nil {
+		defer text.close()
+		if err := text.check(set, &h); err != nil {
+			return err
+		}
+		read = text.paths
+	} else {
+		defer source.Close()
+		links.input, read = source, source.Paths()
+		r.source = links
+	}
+	out, err := create(x.path, paths, x.stdout)
+	if err != nil {
+		return err
+	}
+	digests := digestsOf(cmd.Context(), read, called)
+	if text != nil {
+		r.beginWith(&h)
+		r.summary, err = text.read(r.ctx, h)
+		err = r.readUntil(err)
+	} else {
+		err = r.feed(h, false)
+	}
+	if err != nil {
+		return out.done(err)
+	}
+	files := <-digests
+	about := report.About{
+		Version: version(), Command: typedLine(cmd, given), Files: files.list, LinkTypes: links.names(), Selection: x.selection(), MaxSize: int64(x.most),
+	}
+	for _, path := range given {
+		if about.Typed += render.Shell(path); path != given[len(given)-1] {
+			about.Typed += " "
+		}
+	}
+	if about.Selection != nil {
+		about.Selected = "the tables are about the RPCs that these flags select: " + strings.Join(about.Selection, " ")
+	}
+	if r.err != nil {
+		about.Error = describe(r.err) + "; the page is about everything before that."
+	}
+	if text != nil {
+		about.Records = "The input is records that rdmadump wrote, not a capture."
+		if missing := text.partial(&h); missing != "" {
+			about.Error = missing + "."
+		}
+	}
+	if x.redact {
+		if secret == nil {
+			secret = files.secret
+		}
+		x.hide(&about, given, secret)
+	}
+	if err := out.done(page.Write(out, r.summary, about)); err != nil {
+		return err
+	}
+	if !x.quiet {
+		rpcs := int64(0)
+		for _, n := range r.summary.Transactions {
+			rpcs += n
+		}
+		fmt.Fprintf(x.stderr, "rdmadump: %s: %s on %s\n", printable(x.path), number(rpcs, "RPC"), number(r.summary.Connections, "connection"))
+	}
+	return r.ended()
+}
+
+// secret returns the secret of the pseudonyms if --key names a file, and nil otherwise.
+func (x *reporting) secret(keyed bool) ([]byte, error) {
+	switch {
+	case !keyed:
+		return nil, nil
+	case !x.redact:
+		return nil, errors.New("--key can only be used with --redact")
+	case x.key == "":
+		return nil, errors.New(`--key "": the name of the file is empty`)
+	}
+	secret, err := os.ReadFile(x.key)
+	if err == nil && len(secret) == 0 {
+		err = errors.New("the file is empty")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--key %s: %w", x.key, cause(err))
+	}
+	return secret, refuseInput("-w", x.path, []string{x.key})
+}
+
+// selection returns the flags that select RPCs, quoted for a shell.
+func (x *reporting) selection() (words []string) {
+	for _, conn := range x.conns {
+		words = append(words, "--conn", fmt.Sprint(conn))
+	}
+	for _, flag := range []struct{ name, value string }{{"--xid", strings.Join(x.xids, ",")}, {"--from", x.from}, {"--to", x.to}, {"-Y", x.filter}} {
+		if flag.value != "" {
+			words = append(words, flag.name, render.Shell(flag.value))
+		}
+	}
+	return words
+}
+
+// hide makes the page use pseudonyms. The names of captures become numbers, and a filter becomes
+// three dots, because it may contain anything.
+func (x *reporting) hide(about *report.About, given []string, secret []byte) {
+	about.Hide = scrub.NewPseudonyms(secret)
+	names := map[string]string{}
+	var typed []string
+	for i, path := range given {
+		if names[path] == "" {
+			names[path] = fmt.Sprintf("capture-%d", i+1)
+		}
+		typed = append(typed, names[path])
+	}
+	about.Typed = strings.Join(typed, " ")
+	for i, file := range about.Files {
+		about.Files[i].Name = fmt.Sprintf("capture-%d", i+1)
+		about.Error = strings.ReplaceAll(about.Error, file.Name, about.Files[i].Name)
+	}
+	for i, word := range about.Command {
+		if name := names[word]; name != "" {
+			about.Command[i] = name
+		}
+		if i > 0 && (about.Command[i-1] == "--filter" || about.Command[i-1] == "--key") {
+			about.Command[i] = "..."
+		}
+	}
+	for i, word := range about.Selection {
+		if word == "-Y" {
+			about.Selection[i+1] = "..."
+		}
+	}
+	if about.Selection != nil {
+		about.Selected = "the tables are about the RPCs that these flags select: " + strings.Join(about.Selection, " ")
+	}
+}
+
+// typedLine returns the command line without -w: the name of the command, the captures, and the flags
+// that were given.
+func typedLine(cmd *cobra.Command, paths []string) []string {
+	words := append([]string{cmd.Name()}, paths...)
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Name == "write" || f.Name == "quiet" {
+			return
+		}
+		values := []string{f.Value.String()}
+		if list, several := f.Value.(pflag.SliceValue); several {
+			values = list.GetSlice()
+		}
+		for _, value := range values {
+			if f.Value.Type() == "bool" {
+				words = append(words, "--"+f.Name+"="+value)
+			} else {
+				words = append(words, "--"+f.Name, value)
+			}
+		}
+	})
+	for i, word := range words {
+		words[i] = strings.TrimSuffix(word, "=true")
+	}
+	return words
+}
+
+// selector returns the functions that select the records of a page. The pictures of a connection show
+// all its RPCs, as connections --timeline does.
+func (r *exportRun) selector() report.Selector {
+	return report.Selector{
+		Transaction: r.selects,
+		Drawn: func(t *record.Transaction) bool {
+			return r.wantsConnection(t.Connection) && r.overlaps(t.Start(), endOf(t))
+		},
+		Connection: func(c *record.Connection) bool { return r.wantsConnection(c.ID) && r.overlaps(c.First, c.Last) },
+		Finding:    r.wantsFinding,
+	}
+}
+
+// linkTypes notes the link types of the frames of a source.
+type linkTypes struct {
+	input
+	seen map[capture.LinkType]bool
+	last capture.LinkType
+}
+
+// ReadBatch reads a batch.
+func (l *linkTypes) ReadBatch(ctx context.Context, b *capture.Batch) error {
+	err := l.input.ReadBatch(ctx, b)
+	for i := range b.Frames {
+		if t := b.Frames[i].LinkType; t != l.last || i == 0 {
+			l.seen[t], l.last = true, t
+		}
+	}
+	return err
+}
+
+// names returns the names of the link types.
+func (l *linkTypes) names() []string {
+	var names []string
+	for t := range l.seen {
+		if name := t.String(); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// onlyFiles copies inputs that are not files to temporary files, because the page contains the
+// checksum of each capture. It returns the paths to read and the names of the copies. The caller calls
+// remove in any case.
+func onlyFiles(cmd *cobra.Command, given []string) (paths []string, called map[string]string, remove func(), err error) {
+	paths, called = slices.Clone(given), map[string]string{}
+	remove = func() {
+		for path := range called {
+			os.Remove(path)
+		}
+	}
+	for i, name := range given {
+		info, err := os.Stat(name)
+		if name != "-" && (err != nil || info.Mode().IsRegular() || info.IsDir()) {
+			continue // openNamed reports files that cannot be opened
+		}
+		if at := slices.Index(given, name); at < i { // openNamed reports inputs that are named twice
+			paths[i] = paths[at]
+			continue
+		}
+		shown := name
+		if name == "-" {
+			shown = "standard input"
+		}
+		copied, err := copyInput(cmd.Context(), func() (io.ReadCloser, error) {
+			if name == "-" {
+				return io.NopCloser(cmd.InOrStdin()), nil
+			}
+			return os.Open(name)
+		})
+		if err != nil {
+			return nil, nil, remove, fmt.Errorf("%s: %w", printable(shown), err)
+		}
+		paths[i], called[copied] = copied, shown
+	}
+	return paths, called, remove, nil
+}
+
+// digests are what the contents of the captures determine.
+type digests struct {
+	list   []report.File
+	secret []byte // of the pseudonyms
+}
+
+// secretKey is the key of the hash whose result is the secret of the pseudonyms. A reader of the page
+// knows the checksums of the captures, but cannot compute this hash without the captures.
+const secretKey = "rdmadump report --redact"
+
+// digestsOf computes the checksums of files in a goroutine. A file that cannot be read has none.
+func digestsOf(ctx context.Context, paths []string, called map[string]string) <-chan digests {
+	done := make(chan digests, 1)
+	go func() {
+		var d digests
+		mac := hmac.New(sha256.New, []byte(secretKey))
+		for _, path := range paths {
+			sum, hidden := sha256.New(), hmac.New(sha256.New, []byte(secretKey))
+			file := report.File{Name: path}
+			if name := called[path]; name != "" {
+				file.Name = name
+			}
+			if f, err := os.Open(path); err == nil {
+				file.Size, err = io.Copy(io.MultiWriter(sum, hidden), &interruptible{f, ctx})
+				if f.Close(); err == nil {
+					file.SHA256 = hex.EncodeToString(sum.Sum(nil))
+				}
+			}
+			mac.Write(hidden.Sum(nil))
+			d.list = append(d.list, file)
+		}
+		d.secret = mac.Sum(nil)
+		done <- d
+	}()
+	return done
+}
+
+// interruptible ends reading when ctx ends.
+type interruptible struct {
+	io.Reader
+	ctx context.Context
+}
+
+// Read reads.
+func (r *interruptible) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(p)
+}

@@ -1,0 +1,585 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/diff"
+	"golang.org/x/net/html"
+
+	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/report"
+)
+
+// reportOf returns the parsed page about a capture, and its text.
+func reportOf(t testing.TB, args ...string) (page *html.Node, text string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if code := run(context.Background(), append([]string{"report", "-w", "-", "-q"}, args...), &out, &errs); code != exitOK && code != exitBroken {
+		t.Fatalf("report %q: exit status %d: %s", args, code, &errs)
+	}
+	page, err := html.Parse(bytes.NewReader(out.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return page, out.String()
+}
+
+// recordsOf returns the records that a command prints as JSON, without the summary.
+func recordsOf(t testing.TB, args ...string) (list []map[string]any) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if code := run(context.Background(), append(args, "-q", "-o", "json"), &out, &errs); code == exitFailed || code == exitUsage && !strings.Contains(errs.String(), "no RDMA") {
+		t.Fatalf("%q: exit status %d: %s", args, code, &errs)
+	}
+	for line := range bytes.Lines(out.Bytes()) {
+		var r map[string]any
+		d := json.NewDecoder(bytes.NewReader(line))
+		d.UseNumber()
+		if err := d.Decode(&r); err != nil {
+			t.Fatal(err)
+		}
+		if r["type"] != "summary" {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// value returns the member of a record at a path such as "latency.p50_ns", as text; null is "".
+func value(r map[string]any, path string) string {
+	var v any = r
+	for name := range strings.SplitSeq(path, ".") {
+		m, is := v.(map[string]any)
+		if !is {
+			return ""
+		}
+		v = m[name]
+	}
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprint(v)
+}
+
+// attribute returns an attribute of an element.
+func attribute(n *html.Node, name string) string {
+	for _, a := range n.Attr {
+		if a.Key == name {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// textOf returns the text of an element.
+func textOf(n *html.Node) string {
+	var b strings.Builder
+	for d := range n.Descendants() {
+		if d.Type == html.TextNode {
+			b.WriteString(d.Data)
+		}
+	}
+	return b.String()
+}
+
+// elements returns the elements with a name.
+func elements(n *html.Node, name string) (list []*html.Node) {
+	for d := range n.Descendants() {
+		if d.Type == html.ElementNode && d.Data == name {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// tableOf returns the rows of the table with an id: for each column the exact value of its cells if
+// they have one, and otherwise the text.
+func tableOf(t testing.TB, page *html.Node, id string) (rows []map[string]string) {
+	t.Helper()
+	for _, table := range elements(page, "table") {
+		if attribute(table, "id") != id {
+			continue
+		}
+		all := elements(table, "tr")
+		var names []string
+		for _, th := range elements(all[0], "th") {
+			names = append(names, textOf(th))
+		}
+		for _, tr := range all[1:] {
+			row, at := map[string]string{}, 0
+			for cell := range tr.ChildNodes() {
+				if v := attribute(cell, "data-v"); v != "" {
+					row[names[at]] = v
+				} else {
+					row[names[at]] = strings.TrimSuffix(textOf(cell), "-")
+				}
+				at++
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// allCaptures returns the captures of the tests.
+func allCaptures(t testing.TB) (paths []string) {
+	t.Helper()
+	for _, pattern := range []string{"../../samples/*.pcap*", "../../testdata/captures/*.zst"} {
+		list, err := filepath.Glob(pattern)
+		if err != nil || len(list) == 0 {
+			t.Fatalf("no captures %s: %v", pattern, err)
+		}
+		paths = append(paths, list...)
+	}
+	return paths
+}
+
+// TestReportNumbers compares the numbers of the page with those of the commands that the page names.
+func TestReportNumbers(t *testing.T) {
+	for _, path := range testkit.Short(t, allCaptures(t)) {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			t.Parallel()
+			page, text := reportOf(t, path)
+			same := func(table, key string, rows, records []map[string]string) {
+				t.Helper()
+				if len(rows) != len(records) {
+					t.Errorf("%s: %d rows, want %d", table, len(rows), len(records))
+				}
+				for i := range min(len(rows), len(records)) {
+					for column, want := range records[i] {
+						if got, known := rows[i][column]; got != want || !known {
+							t.Errorf("%s, row %d (%s), column %s: %q, want %q", table, i, records[i][key], column, got, want)
+						}
+					}
+				}
+			}
+			columns := func(list []map[string]any, of map[string]string) (rows []map[string]string) {
+				for _, r := range list {
+					row := map[string]string{}
+					for column, path := range of {
+						row[column] = value(r, path)
+					}
+					rows = append(rows, row)
+				}
+				return rows
+			}
+
+			stats := recordsOf(t, "stats", path)
+			want := columns(stats, map[string]string{
+				"Operation": "name", "Count": "count", "Errors": "errors", "Retr.": "retransmitted", "P50": "latency.p50_ns", "P90": "latency.p90_ns", "P99": "latency.p99_ns", "Worst": "latency.max_ns", "Sum": "total_ns",
+			})
+			for i, r := range stats {
+				for column, form := range map[string]string{"Call bytes": "call_bytes", "Reply bytes": "reply_bytes"} {
+					sum := int64(0)
+					for _, part := range []string{"short", "chunked", "long"} {
+						n, err := strconv.ParseInt(value(r, form+"."+part), 10, 64)
+						if err != nil {
+							t.Fatal(err)
+						}
+						sum += n
+					}
+					want[i][column] = fmt.Sprint(sum)
+				}
+			}
+			same("operations", "Operation", tableOf(t, page, "operation-table"), want)
+
+			want = columns(recordsOf(t, "stats", path, "--by", "client,machine,uid"), map[string]string{
+				"Count": "count", "Errors": "errors", "P50": "latency.p50_ns", "P99": "latency.p99_ns", "Worst": "latency.max_ns", "Sum": "total_ns",
+			})
+			same("callers", "Count", tableOf(t, page, "caller-table"), want)
+
+			every := regexp.MustCompile(`stats [^\n<]* --every (\S+)</code>`).FindStringSubmatch(text)
+			if every == nil {
+				t.Fatal("no command for the rates")
+			}
+			want = columns(recordsOf(t, "stats", path, "--every", every[1]), map[string]string{
+				"RPCs": "rpcs", "Errors": "errors", "To server": "bytes_to_server", "To client": "bytes_to_client", "P50": "latency.p50_ns", "P99": "latency.p99_ns", "Worst": "latency.max_ns", "Credits": "credits",
+			})
+			same("rates", "RPCs", tableOf(t, page, "rate-table"), want)
+
+			want = columns(recordsOf(t, "connections", path), map[string]string{
+				"Conn": "id", "RPCs": "transactions", "In flight": "credits.forward.peak_in_flight", "Packets": "packets", "Retr.": "retransmitted", "OOO": "out_of_order", "Missed": "not_captured",
+				"NAK": "naks", "RNR": "rnr_naks", "Transport": "transport", "Layer": "upper_layer",
+			})
+			same("connections", "Conn", tableOf(t, page, "connection-table"), want)
+
+			compareFindings(t, page, recordsOf(t, "check", path))
+			compareRPCs(t, page, recordsOf(t, "transactions", path))
+		})
+	}
+}
+
+// compareFindings compares the counts of the findings by rule and severity, and the packet of the
+// first.
+func compareFindings(t *testing.T, page *html.Node, findings []map[string]any) {
+	t.Helper()
+	got, want := map[string]string{}, map[string]string{}
+	counts := map[string]int{}
+	for _, f := range findings {
+		id := value(f, "rule")
+		counts[id+" "+value(f, "severity")]++
+		if _, seen := want[id]; !seen {
+			want[id] = value(f, "packet")
+		}
+	}
+	for key, n := range counts {
+		want[key] = fmt.Sprint(n)
+	}
+	for _, article := range elements(page, "article") {
+		id, is := strings.CutPrefix(attribute(article, "id"), "rule-")
+		if !is {
+			continue
+		}
+		got[id] = ""
+		for _, span := range elements(article, "span") {
+			if severity := attribute(span, "data-severity"); severity != "" {
+				got[id+" "+severity] = attribute(span, "data-v")
+			}
+			if attribute(span, "class") == "packet" {
+				got[id] = textOf(span)
+			}
+		}
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) { // maps are printed in the order of their keys
+		t.Errorf("findings: %v, want %v", got, want)
+	}
+}
+
+// compareRPCs compares the table of RPCs. It has at most 500: those with findings and failures, and the
+// slowest.
+func compareRPCs(t *testing.T, page *html.Node, rpcs []map[string]any) {
+	t.Helper()
+	byID := map[string]map[string]any{}
+	for _, r := range rpcs {
+		byID[value(r, "id")] = r
+	}
+	rows := tableOf(t, page, "rpc-table")
+	if want := min(len(rpcs), 500); len(rows) != want {
+		t.Errorf("%d RPCs, want %d", len(rows), want)
+	}
+	for _, row := range rows {
+		r := byID[row["#"]]
+		if r == nil {
+			t.Errorf("no RPC %s", row["#"])
+			continue
+		}
+		delete(byID, row["#"])
+		var rules []string
+		for _, id := range r["findings"].([]any) {
+			rules = append(rules, id.(string))
+		}
+		for column, want := range map[string]string{
+			"Conn": value(r, "connection"), "XID": value(r, "xid"), "Call": value(r, "call.payload_bytes"), "Reply": value(r, "reply.payload_bytes"), "Latency": value(r, "latency_ns"), "Findings": strings.Join(rules, " "),
+		} {
+			if row[column] != want {
+				t.Errorf("RPC %s, column %s: %q, want %q", row["#"], column, row[column], want)
+			}
+		}
+	}
+}
+
+// TestReportPage: the parts of a page are complete, and links lead to places on it.
+func TestReportPage(t *testing.T) {
+	for _, path := range append(testkit.Short(t, allCaptures(t)), "../../testdata/unknown-link.pcap") {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			t.Parallel()
+			began := time.Now()
+			page, text := reportOf(t, path)
+			t.Logf("%d bytes, %v", len(text), time.Since(began).Round(time.Millisecond))
+			if again := second(reportOf(t, path)); again != text {
+				t.Error("a second page differs")
+			}
+			if len(text) > 500<<10 {
+				t.Errorf("the page has %d bytes", len(text))
+			}
+			examine(t, page, text)
+		})
+	}
+}
+
+func second(_ *html.Node, text string) string { return text }
+
+// examine verifies what is true of each page.
+func examine(t *testing.T, page *html.Node, text string) {
+	t.Helper()
+	ids := map[string]bool{}
+	for n := range page.Descendants() {
+		if id := attribute(n, "id"); id != "" {
+			if ids[id] {
+				t.Errorf("there are two elements %s", id)
+			}
+			ids[id] = true
+		}
+	}
+	for n := range page.Descendants() {
+		for _, a := range n.Attr {
+			switch {
+			case a.Key == "href" && !strings.HasPrefix(a.Val, "#"), a.Key == "src", strings.HasPrefix(a.Key, "on"), a.Key == "style":
+				t.Errorf("<%s> has %s=%q", n.Data, a.Key, a.Val)
+			case a.Key == "href" && !ids[a.Val[1:]]:
+				t.Errorf("a link leads to %s, which does not exist", a.Val)
+			case a.Key == "aria-labelledby":
+				for id := range strings.FieldsSeq(a.Val) {
+					if !ids[id] {
+						t.Errorf("a label is %s, which does not exist", id)
+					}
+				}
+			}
+		}
+	}
+	for name, want := range map[string]int{"h1": 1, "main": 1, "header": 1, "nav": 1, "style": 1} {
+		if got := len(elements(page, name)); got != want {
+			t.Errorf("%d elements %s, want %d", got, name, want)
+		}
+	}
+	for _, s := range elements(page, "script") {
+		if attribute(s, "type") == "" && !strings.Contains(text, "'sha256-") {
+			t.Error("a script without a checksum in the policy")
+		}
+	}
+	if n := len(elements(page, "script")); n > 2 {
+		t.Errorf("%d scripts, want at most 2: the data and the program", n)
+	}
+	for _, table := range elements(page, "table") {
+		if len(elements(table, "caption")) != 1 {
+			t.Error("a table has no caption")
+		}
+	}
+	for _, picture := range elements(page, "svg") {
+		if attribute(picture, "aria-hidden") == "true" {
+			continue
+		}
+		if attribute(picture, "role") != "img" || len(elements(picture, "title")) != 1 {
+			t.Error("a picture has no title")
+		}
+	}
+	if what := testkit.Printable([]byte(text)); what != "" {
+		t.Errorf("the page has %s", what)
+	}
+	text = strings.ReplaceAll(text, "http://www.w3.org/2000/svg", "")                                               // a name, not an address
+	text = regexp.MustCompile(`(?s)<script type="application/octet-stream".*?</script>`).ReplaceAllString(text, "") // any letters
+	for _, word := range []string{"ZgotmplZ", "%!", "NaN", "http:", "https:"} {
+		if strings.Contains(text, word) {
+			t.Errorf("the page contains %s", word)
+		}
+	}
+}
+
+// TestReportHostileName: the name of a capture, and a filter, cannot add elements to the page.
+func TestReportHostileName(t *testing.T) {
+	sample, err := os.ReadFile("../../samples/rocev2-errors.pcap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	name := "<script><img onerror=alert(1)>\x1b[31m\u202e.pcap"
+	if err := os.WriteFile(name, sample, 0o600); err != nil {
+		t.Skip("no such names here: ", err)
+	}
+	// A slash separates folders, so the end of the script is in the filter.
+	page, text := reportOf(t, name, "-Y", `machine != "</script><img src=x onerror=alert(1)>--><style>"`)
+	examine(t, page, text)
+	if len(elements(page, "img")) > 0 || strings.Contains(text, "<img") {
+		t.Error("the page has an image")
+	}
+	title := textOf(elements(page, "h1")[0])
+	if want := `Report of <script><img onerror=alert(1)>\x1b[31m\xe2\x80\xae.pcap`; title != want {
+		t.Errorf("the title is %q, want %q", title, want)
+	}
+}
+
+// TestReportRedact: a redacted page has the same numbers, and nothing that identifies a machine.
+func TestReportRedact(t *testing.T) {
+	const path = "../../samples/rocev2-callback41.pcap"
+	page, text := reportOf(t, path)
+	hidden, redacted := reportOf(t, path, "--redact")
+	for _, word := range []string{"192.168.77.1", "192.168.77.2", "rocev2-callback41.pcap"} {
+		if !strings.Contains(text, word) || strings.Contains(redacted, word) {
+			t.Errorf("%s: in the page %t, in the redacted page %t", word, strings.Contains(text, word), strings.Contains(redacted, word))
+		}
+	}
+	examine(t, hidden, redacted)
+	for _, id := range []string{"operation-table", "rate-table"} {
+		if fmt.Sprint(tableOf(t, page, id)) != fmt.Sprint(tableOf(t, hidden, id)) {
+			t.Errorf("%s differs", id)
+		}
+	}
+	if again := second(reportOf(t, path, "--redact")); again != redacted {
+		t.Error("a second redacted page differs")
+	}
+
+	// With a key, the pseudonyms are those of a scrubbed capture.
+	folder := t.TempDir()
+	key, scrubbed := filepath.Join(folder, "key"), filepath.Join(folder, "scrubbed.pcapng")
+	if err := os.WriteFile(key, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var errs bytes.Buffer
+	if code := run(context.Background(), []string{"export", "--scrub", "--key", key, path, "-w", scrubbed, "-q"}, os.Stderr, &errs); code != exitOK {
+		t.Fatal(errs.String())
+	}
+	public, _ := reportOf(t, scrubbed)
+	keyed, _ := reportOf(t, path, "--redact", "--key", key)
+	for _, id := range []string{"connection-table", "caller-table"} {
+		if got, want := fmt.Sprint(tableOf(t, keyed, id)), fmt.Sprint(tableOf(t, public, id)); got != want {
+			t.Errorf("%s:\n%s, in a report about the scrubbed capture\n%s", id, got, want)
+		}
+	}
+}
+
+// TestReportSize: a page is not larger than --max-size, and says what it leaves out.
+func TestReportSize(t *testing.T) {
+	const path = "../../testdata/captures/rocev2-nfs41.pcap.zst"
+	_, text := reportOf(t, path, "--max-size", "1MiB")
+	if len(text) > report.LeastMaxSize {
+		t.Errorf("%d bytes", len(text))
+	}
+	if strings.Contains(text, `id="left-out"`) {
+		t.Error("something was left out of a page that is small enough")
+	}
+}
+
+// TestReportDamaged: a truncated capture has a page about everything before the damage, and the page
+// says so.
+func TestReportDamaged(t *testing.T) {
+	sample, err := os.ReadFile("../../samples/rocev2-callback41.pcap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, out := filepath.Join(t.TempDir(), "damaged.pcap"), filepath.Join(t.TempDir(), "report.html")
+	if err := os.WriteFile(path, sample[:30000], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var errs bytes.Buffer
+	if code := run(context.Background(), []string{"report", path, "-w", out}, os.Stderr, &errs); code != exitBroken || !strings.Contains(errs.String(), "the output has everything before that") {
+		t.Errorf("exit status %d, want %d: %s", code, exitBroken, &errs)
+	}
+	text, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"The input is damaged", "damaged.pcap is truncated at byte 29992"} {
+		if !bytes.Contains(text, []byte(want)) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+}
+
+// TestReportGolden compares a small page, without its style, script and data.
+func TestReportGolden(t *testing.T) {
+	const golden = "testdata/report.html"
+	t.Chdir("../..") // so that the name of the capture is the same everywhere
+	_, text := reportOf(t, "samples/rocev2-slowwrite42.pcap.zst", "--conn", "0", "--from", "3", "--to", "4")
+	for _, part := range []string{`(?s)<style>.*?</style>`, `(?s)<script.*?</script>`, `content="default-src[^"]*"`, `rdmadump \(devel\)[^.]*`} {
+		text = regexp.MustCompile(part).ReplaceAllString(text, "...")
+	}
+	path := filepath.Join("cmd/rdmadump", golden)
+	if *update {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text != string(want) {
+		t.Errorf("%s", diff.Diff(golden, want, "now", []byte(text)))
+	}
+}
+
+// TestReportBrowser opens pages in a browser: the script runs, reports no error, and decodes all RPCs.
+func TestReportBrowser(t *testing.T) {
+	browser := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil && browser == "" {
+			browser = path
+		}
+	}
+	if browser == "" {
+		t.Skip("no browser is installed; on Debian: apt-get install chromium")
+	}
+	for _, name := range []string{"samples/rocev2-slowwrite42.pcap.zst", "samples/rocev2-errors.pcap", "testdata/captures/rocev2-storm41.pcap.zst"} {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			page, text := reportOf(t, filepath.Join("../..", name))
+			path := filepath.Join(t.TempDir(), "report.html")
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			dump := func(flags ...string) (string, string) {
+				t.Helper()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				args := append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir=" + t.TempDir(), "--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr", "--virtual-time-budget=5000"}, flags...)
+				cmd := exec.CommandContext(ctx, browser, append(args, "--dump-dom", "file://"+path)...)
+				var out, errs bytes.Buffer
+				cmd.Stdout, cmd.Stderr = &out, &errs
+				if err := cmd.Run(); err != nil {
+					t.Skipf("the browser does not run here: %v: %.300s", err, &errs)
+				}
+				return out.String(), errs.String()
+			}
+			dom, messages := dump()
+			if strings.Contains(messages, "CONSOLE") {
+				t.Errorf("the console is not empty: %s", messages)
+			}
+			total := attributeOf(page, "rpcs", "data-total")
+			if !strings.Contains(dom, `data-ready="`+total+`"`) {
+				t.Errorf("the script did not decode %s RPCs", total)
+			}
+			shown, err := html.Parse(strings.NewReader(dom))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rows := tableOf(t, shown, "rpc-table"); len(rows) == 0 || len(rows) > 200 {
+				t.Errorf("the script shows %d RPCs", len(rows))
+			} else {
+				var before []string
+				for _, table := range elements(page, "table") {
+					if attribute(table, "id") == "rpc-table" {
+						for _, tr := range elements(table, "tr") {
+							before = append(before, textOf(tr))
+						}
+					}
+				}
+				for _, table := range elements(shown, "table") {
+					if attribute(table, "id") != "rpc-table" {
+						continue
+					}
+					for _, tr := range elements(table, "tr") {
+						if row := textOf(tr); len(before) <= 500 && !slices.Contains(before, row) {
+							t.Errorf("the script shows a row that the page does not have: %s", row)
+						}
+					}
+				}
+			}
+			for _, id := range []string{"findings", "operations", "rates", "connections", "ladders", "rpcs"} {
+				if attributeOf(shown, id, "id") != id {
+					t.Errorf("there is no %s", id)
+				}
+			}
+		})
+	}
+}
+
+// attributeOf returns an attribute of the element with an id.
+func attributeOf(page *html.Node, id, name string) string {
+	for n := range page.Descendants() {
+		if attribute(n, "id") == id {
+			return attribute(n, name)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,245 @@
+package report
+
+import (
+	"bytes"
+	"compress/flate"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// many returns a report about n RPCs on one connection, each a millisecond after the one before. Every
+// hundredth is slow, and every thousandth has no Reply.
+func many(t testing.TB, n int, memory int64) (*Report, *record.Summary) {
+	t.Helper()
+	p := New(Selector{}, memory)
+	if err := p.begin(1e18); err != nil {
+		t.Fatal(err)
+	}
+	last, random := record.Time(1e18), rand.New(rand.NewPCG(1, 1)) // the same in each run
+	for i := range n {
+		at := record.Time(1e18 + i*1e6)
+		r := &record.Transaction{
+			ID: int64(i + 1), XID: record.Hex32(random.Uint32()), Direction: record.Forward, Status: record.Complete, Program: record.Some(uint32(100003)), ProgramName: record.Some("NFS"),
+			Version: record.Some(uint32(3)), Procedure: record.Some(uint32(6)), ProcedureName: record.Some("READ"), LatencyNS: record.Some(100000 + random.Int64N(90000)),
+			Call:  &record.Message{Time: at, Packet: int64(2*i + 1), PayloadBytes: record.Some(int64(100 + i%7)), Credits: 32},
+			Reply: &record.Message{Time: at + 100000, Packet: int64(2*i + 2), PayloadBytes: record.Some(random.Int64N(1e6)), Credits: 32},
+		}
+		if i%100 == 0 {
+			r.LatencyNS = record.Some(int64(5e7))
+		}
+		if i%1000 == 999 {
+			r.Status, r.Reply, r.LatencyNS = record.NoReply, nil, record.Opt[int64]{}
+		}
+		if err := p.transaction(r); err != nil {
+			t.Fatal(err)
+		}
+		last = at + 1e8
+	}
+	if err := p.connection(&record.Connection{First: 1e18, Last: last, UpperLayer: "rpcrdma", Transactions: int64(n)}); err != nil {
+		t.Fatal(err)
+	}
+	return p, &record.Summary{First: record.Some(record.Time(1e18)), Last: record.Some(last), RDMA: int64(2 * n), Packets: int64(2 * n)}
+}
+
+// TestMaxSize: a page with very many RPCs is not larger than allowed, and says what it leaves out.
+func TestMaxSize(t *testing.T) {
+	p, s := many(t, 200000, 256<<20)
+	var b bytes.Buffer
+	if err := p.Write(&b, s, About{Typed: "nfs.pcap", MaxSize: LeastMaxSize}); err != nil {
+		t.Fatal(err)
+	}
+	if b.Len() > LeastMaxSize || b.Len() < LeastMaxSize*3/4 {
+		t.Errorf("the page has %d bytes, want almost %d", b.Len(), LeastMaxSize)
+	}
+	if !strings.Contains(b.String(), `id="left-out"`) || !strings.Contains(b.String(), "of 200000: first those with findings and failures, then the slowest.") {
+		t.Error("the page does not say what it leaves out")
+	}
+	list := unpack(t, b.String())
+	failed := 0
+	for _, x := range list {
+		if x[7] == -1 {
+			failed++
+		}
+	}
+	if failed != 200 {
+		t.Errorf("%d RPCs without a Reply are on the page, want all 200", failed)
+	}
+}
+
+// TestMemory: with little memory, the page has fewer RPCs, and says so.
+func TestMemory(t *testing.T) {
+	p, s := many(t, 10000, 1<<20)
+	var b bytes.Buffer
+	if err := p.Write(&b, s, About{Typed: "nfs.pcap"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(unpack(t, b.String())); got != 4096 {
+		t.Errorf("%d RPCs, want 4096", got)
+	}
+	for _, want := range []string{"has 4096 of 10000", "5904 RPCs are not drawn, because the capture has too many."} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+}
+
+// unpack decodes the data for the script.
+func unpack(t *testing.T, page string) (rows [][12]int64) {
+	t.Helper()
+	_, data, _ := strings.Cut(page, `id="rows">`)
+	data, _, _ = strings.Cut(data, "<")
+	b, err := io.ReadAll(flate.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(data))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unsigned := func() uint64 {
+		n, size := binary.Uvarint(b)
+		if size <= 0 {
+			t.Fatal("the data is too short")
+		}
+		b = b[size:]
+		return n
+	}
+	rows = make([][12]int64, unsigned())
+	for range 3 {
+		for range unsigned() {
+			b = b[unsigned():]
+		}
+	}
+	for column := range 12 {
+		for i := range rows {
+			n, size := binary.Varint(b)
+			if size <= 0 {
+				t.Fatal("the data is too short")
+			}
+			b = b[size:]
+			if delta := column == 0 || column == 1 || column == 3 || column == 10; delta && i > 0 {
+				n += rows[i-1][column]
+			}
+			rows[i][column] = n
+		}
+	}
+	if len(b) > 0 {
+		t.Errorf("%d bytes follow the data", len(b))
+	}
+	return rows
+}
+
+// TestPack: the script gets the values of the rows.
+func TestPack(t *testing.T) {
+	p, s := many(t, 3000, 256<<20)
+	var b bytes.Buffer
+	if err := p.Write(&b, s, About{Typed: "nfs.pcap"}); err != nil {
+		t.Fatal(err)
+	}
+	list := unpack(t, b.String())
+	if len(list) != 3000 {
+		t.Fatalf("%d RPCs, want 3000", len(list))
+	}
+	for i, got := range list {
+		x := p.rows.list[i]
+		want := [12]int64{x.id, x.start - 1e18, int64(x.conn), int64(x.xid), int64(x.name), int64(x.status), int64(x.rules), x.latency, x.call, x.reply, x.packet, 0}
+		if got != want {
+			t.Fatalf("RPC %d: %v, want %v", i, got, want)
+		}
+	}
+}
+
+// TestAxis: every time has a column, and the columns are in the order of times.
+func TestAxis(t *testing.T) {
+	for _, x := range []axis{{0, 1}, {0, 1000}, {-1 << 62, 1 << 62}, {math.MinInt64, math.MaxInt64}, {5, 5}} {
+		before := 0
+		for _, at := range []record.Time{math.MinInt64, -1 << 62, -1, 0, 1, 4, 5, 6, 500, 999, 1 << 40, 1 << 62, math.MaxInt64} {
+			c := x.column(at)
+			if c < before || c >= columnsWide {
+				t.Errorf("axis %v: time %d has column %d, and the time before it has %d", x, at, c, before)
+			}
+			before = c
+		}
+		if n := len(ticksOf(x, 0)); n > 21 {
+			t.Errorf("axis %v: %d marks", x, n)
+		}
+	}
+}
+
+// TestTicks: the marks of an axis are at round numbers.
+func TestTicks(t *testing.T) {
+	for _, c := range []struct {
+		x    axis
+		want string
+	}{
+		{axis{0, 18.487e9}, "0s 5s 10s 15s"},
+		{axis{8.5e9, 18.5e9}, "10s 12s 14s 16s 18s"},
+		{axis{0, 1e6}, "0.0000s 0.0002s 0.0004s 0.0006s 0.0008s 0.0010s"},
+		{axis{0, 7}, "0.000000000s 0.000000001s 0.000000002s 0.000000003s 0.000000004s 0.000000005s 0.000000006s 0.000000007s"},
+	} {
+		var got []string
+		for _, x := range ticksOf(c.x, 0) {
+			got = append(got, x.Label)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%v: %q, want %q", c.x, strings.Join(got, " "), c.want)
+		}
+	}
+}
+
+// TestSlots: RPCs that are in flight at once have different slots, and a slot is used again when it is
+// free.
+func TestSlots(t *testing.T) {
+	spans := []span{{from: 0, to: 10}, {from: 2, to: 4}, {from: 4, to: 6}, {from: 5, to: 4}, {from: 12, to: 13}}
+	var got []string
+	used, none := slots(spans, 20, func(slot int, s *span, to record.Time) { got = append(got, fmt.Sprintf("%d:%d-%d", slot, s.from, to)) })
+	if want := "0:0-10 1:2-4 1:4-6 2:5-20 0:12-13"; strings.Join(got, " ") != want || used != 3 || none != 0 {
+		t.Errorf("%v, %d used, %d without; want %s, 3 used", got, used, none, want)
+	}
+	var all []span
+	for range maxSlots + 5 {
+		all = append(all, span{from: 0, to: 10})
+	}
+	if used, none := slots(all, 20, func(int, *span, record.Time) {}); used != maxSlots || none != 5 {
+		t.Errorf("%d used, %d without; want %d and 5", used, none, maxSlots)
+	}
+}
+
+// TestLevels: a picture shows the smallest and the largest number in each column.
+func TestLevels(t *testing.T) {
+	columns := levels(axis{0, 1000}, func(put func(from, to record.Time)) {
+		put(10, 500)
+		put(20, 20)
+		put(400, 2000)
+	})
+	for at, want := range map[int]level{0: {0, 0}, 9: {0, 0}, 10: {0, 1}, 11: {1, 1}, 20: {1, 2}, 399: {1, 1}, 400: {1, 2}, 450: {2, 2}, 500: {1, 2}, 501: {1, 1}, 998: {1, 1}} {
+		if columns[at] != want {
+			t.Errorf("column %d: %v, want %v", at, columns[at], want)
+		}
+	}
+}
+
+// TestPrintable: text from a capture has no bytes that change how it is shown.
+func TestPrintable(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain <b>": "plain <b>", "a\x1b[31m": `a\x1b[31m`, "\xff": `\xff`, "\u202eabc": `\xe2\x80\xaeabc`, "Grüße": "Grüße", "a\u00a0b": `a\xc2\xa0b`, "": "",
+	} {
+		if got := printable(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// FuzzPrintable: the result is always valid and visible.
+func FuzzPrintable(f *testing.F) {
+	f.Add("a\x1b[31m\xff")
+	f.Fuzz(func(t *testing.T, s string) {
+		if out := printable(s); printable(out) != out {
+			t.Errorf("%q becomes %q, which changes again", s, out)
+		}
+	})
+}
