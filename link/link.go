@@ -453,8 +453,10 @@ func (d *Decoder) ipPayload(proto uint8, at, end int) Carries {
 		return d.ipv4(at, end)
 	case protoIPv6:
 		return d.ipv6(at, end)
-	case protoICMP, protoICMPv6:
+	case protoICMP:
 		d.Protocol = "ICMP"
+	case protoICMPv6:
+		d.Protocol = "ICMPv6"
 	default:
 		d.Protocol = "IP"
 	}

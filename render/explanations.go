@@ -124,7 +124,7 @@ var explanations = []Explanation{
 	{"rates", "IN FLIGHT", "Mean and largest number of Calls that were in flight at one time of the interval. A Call without a Reply is in flight until its connection begins to close or, if the capture does not show that, until the last packet of the connection."},
 	{"rates", "CREDITS", "Number of credits that the last Reply of the interval granted."},
 	{"rates", "RATE", "The number of RPCs as a bar; the longest bar is that of the busiest interval."},
-	{"rates", "LATENCY MAP", "Heat map of the latencies: one row for each interval, from short to long latencies on a logarithmic scale, with darker characters for more RPCs. The heading has the range."},
+	{"rates", "LATENCY MAP", "Heat map of the latencies: one row for each interval, from short to long latencies on a logarithmic scale, with darker characters for more RPCs. The heading has the limits of the first and the last column, which are wider than the range of the latencies."},
 
 	{"check", "SEVERITY", "Severity of the findings: error if the protocol was violated, or an RPC failed because of the protocol or the transport; warning for a risk, a recommendation that was not followed, or lost performance; note for what is worth knowing and harms nobody."},
 	{"check", "RULE", "Name of the rule, which rdmadump check --explain explains."},

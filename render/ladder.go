@@ -519,10 +519,9 @@ func (g *rung) fitting(width int) string {
 func (t *Theme) arrowLine(g *rung, width int) string {
 	c := t.glyphs
 	if g.pause {
-		text := g.fitting(width - 4)
-		text = text[:min(len(text), width-2)]
-		left := (width - 2 - len(text)) / 2
-		return c.pause + strings.Repeat(" ", left) + text + strings.Repeat(" ", width-2-len(text)-left) + c.pause
+		text := t.fit(g.fitting(width-4), width-2)
+		left := (width - 2 - wide(text)) / 2
+		return c.pause + strings.Repeat(" ", left) + text + strings.Repeat(" ", width-2-wide(text)-left) + c.pause
 	}
 	line := c.line
 	if g.double {

@@ -166,7 +166,7 @@ var flagTable = []struct {
 	}},
 
 	{"output", presentation, func(f *flags, s *pflag.FlagSet) {
-		s.StringVarP(&f.output, "output", "o", "text", "write records in this `format`: text, json (one record per line) or csv")
+		s.StringVarP(&f.output, "output", "o", "text", "write records in this `format`: text, json (one record per line), csv")
 	}},
 	{"jq", presentation, func(f *flags, s *pflag.FlagSet) {
 		s.StringVar(&f.jq, "jq", "", "run this jq `program` on the JSON of each record, but not of the summary, and print its results")

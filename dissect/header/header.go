@@ -106,7 +106,7 @@ var (
 		bytes(byteRow{"lost", "Loss counter", 12, 16, field.Dec, "erf.lctr"}),
 		bytes(byteRow{"wire_length", "Wire length", 14, 16, field.Dec, "erf.wlen"}),
 	}}
-	IPv4 = field.Header{Name: "ipv4", Label: "Internet Protocol 4", Length: 20, Link: true, Fields: []field.Field{
+	IPv4 = field.Header{Name: "ipv4", Label: "Internet Protocol version 4", Length: 20, Link: true, Fields: []field.Field{
 		bits(bitRow{"ip_version", "Version", 0, 0, 4, field.Dec, "ip.version"}),
 		bits(bitRow{"header_words", "Header length in words of 4 bytes", 0, 4, 4, field.Dec, "ip.hdr_len"}),
 		bits(bitRow{"dscp", "DSCP", 1, 0, 6, field.Dec, "ip.dsfield.dscp"}),
@@ -123,7 +123,7 @@ var (
 		bytes(byteRow{"src", "Source", 12, 32, field.IPv4, "ip.src"}),
 		bytes(byteRow{"dst", "Destination", 16, 32, field.IPv4, "ip.dst"}),
 	}}
-	IPv6 = field.Header{Name: "ipv6", Label: "Internet Protocol 6", Length: 40, Link: true, Fields: []field.Field{
+	IPv6 = field.Header{Name: "ipv6", Label: "Internet Protocol version 6", Length: 40, Link: true, Fields: []field.Field{
 		bits(bitRow{"ip_version", "Version", 0, 0, 4, field.Dec, "ipv6.version"}),
 		bits(bitRow{"traffic_class", "Traffic class", 0, 4, 8, field.Hex, "ipv6.tclass"}),
 		bits(bitRow{"flow_label", "Flow label", 1, 4, 20, field.Hex, "ipv6.flow"}),
