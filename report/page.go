@@ -148,7 +148,7 @@ type page struct {
 }
 
 // order lists the parts of the page after the head.
-var order = []string{"findings", "operations", "clients", "rates", "connections", "cards", "ladders", "rpcs", "guide", "data"}
+var order = []string{"findings", "operations", "clients", "rates", "connections", "cards", "ladders", "rpcs", "guide", "records", "data"}
 
 // minor is the number of bytes that are kept free for the head, which is written last.
 const minor = 64 << 10
@@ -177,6 +177,7 @@ func (p *Report) page(s *record.Summary, a About) (*page, error) {
 	v.part("guide", "guide", v.guide())
 	v.drawLadders(drawn)
 	v.drawCards()
+	v.embed(drawn)
 	v.rpcs()
 	v.part("head", "head", v.head())
 	return v, v.err
@@ -721,5 +722,5 @@ func (v *page) pack() int {
 
 // guide returns what the last part of the page needs.
 func (v *page) guide() any {
-	return struct{ Version, File string }{printable(v.about.Version), printable(v.about.Typed)}
+	return struct{ Records bool }{v.about.Hide == nil}
 }

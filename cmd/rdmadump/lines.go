@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +18,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/records"
+	"github.com/rdmadump/rdmadump/report"
 )
 
 // lines is an input of JSON lines that rdmadump wrote earlier, in place of captures.
@@ -64,17 +67,33 @@ func openLines(ctx context.Context, texts []*capture.TextError) (l *lines, err e
 	return l, err
 }
 
-// openText opens a file of JSON lines, and decompresses it.
+// openText opens a file of JSON lines, or a page that contains them, and decompresses it.
 func openText(path string) (io.ReadCloser, error) {
 	source, err := capture.Open(path)
 	if err == nil {
 		source.Close()
 		return nil, errors.New("the file has become a capture")
 	}
-	if text := (*capture.TextError)(nil); errors.As(err, &text) {
-		return text, nil
+	text := (*capture.TextError)(nil)
+	if !errors.As(err, &text) {
+		return nil, err
 	}
-	return nil, err
+	b := bufio.NewReader(text)
+	if first, _ := b.Peek(1); !bytes.Equal(first, []byte("<")) {
+		return &opened{b, text}, nil
+	}
+	inside, err := report.Records(b)
+	if err != nil {
+		text.Close()
+		return nil, err
+	}
+	return &opened{inside, text}, nil
+}
+
+// opened is a text that has been opened.
+type opened struct {
+	io.Reader
+	io.Closer
 }
 
 // openRecords opens the captures that the command line names, or JSON lines; one of the results is
