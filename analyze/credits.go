@@ -60,7 +60,7 @@ type creditStep struct {
 
 // Add adds a transaction. It does not keep r.
 func (c *CreditTimeline) Add(r *record.Transaction) {
-	if r.Call == nil {
+	if r.Call == nil || !r.Call.Credits.Known() {
 		return
 	}
 	if len(c.steps) >= 2*maxTransactions || c.Shared != nil && *c.Shared < 1 {
@@ -70,8 +70,9 @@ func (c *CreditTimeline) Add(r *record.Transaction) {
 	if c.Shared != nil {
 		*c.Shared--
 	}
-	if n := len(c.requested); n == 0 || c.requested[n-1] != r.Call.Credits {
-		c.requested = append(c.requested, r.Call.Credits)
+	requested := r.Call.Credits.Or(0)
+	if n := len(c.requested); n == 0 || c.requested[n-1] != requested {
+		c.requested = append(c.requested, requested)
 	}
 	c.steps = append(c.steps, creditStep{time: r.Call.Time, packet: r.Call.Packet, delta: 1})
 	if !r.LatencyNS.Known() {
@@ -79,7 +80,7 @@ func (c *CreditTimeline) Add(r *record.Transaction) {
 		return
 	}
 	_, to := interval(r, 0)
-	c.steps = append(c.steps, creditStep{time: to, packet: r.Reply.LastPacket, delta: -1, reply: true, granted: r.Reply.Credits})
+	c.steps = append(c.steps, creditStep{time: to, packet: r.Reply.LastPacket, delta: -1, reply: true, granted: r.Reply.Credits.Or(0)})
 }
 
 // Finish returns the timeline of a connection; end is its [EndOfCalls].

@@ -140,6 +140,7 @@ var programs = []program{
 	{"mount", "the MOUNT protocol", nfs.ProgramMount},
 	{"nlm", "the Network Lock Manager", nfs.ProgramNLM},
 	{"nfsacl", "NFSACL", nfs.ProgramNFSACL},
+	{"portmap", "rpcbind, which Wireshark calls portmap", nfs.ProgramRPCBind},
 }
 
 // in reports whether a packet is part of a Send with a message of the program. An acknowledgement of the Send is not.
@@ -154,6 +155,11 @@ func ofPrograms() (list []drawnField) {
 			return r.Program.Or(0) == p.number
 		}))
 	}
-	return append(list, added("rpcordma", "bool", "Whether the transaction was carried by RPC-over-RDMA, as all are.", func(*record.Transaction) any { return true }),
-		added("infiniband", "bool", "Whether the transaction was carried by InfiniBand or RoCE.", func(r *record.Transaction) any { return r.Transport != "iWARP" }))
+	return append(list, added("rpcordma", "bool", "Whether the transaction was carried by RPC-over-RDMA.", func(r *record.Transaction) any { return !isPlain(r) }),
+		added("infiniband", "bool", "Whether the transaction was carried by InfiniBand or RoCE.", func(r *record.Transaction) any { return r.Transport != "iWARP" && !isPlain(r) }),
+		added("tcp", "bool", "Whether the transaction was carried by RPC over TCP, without RDMA.", func(r *record.Transaction) any { return r.Transport == "TCP" }),
+		added("udp", "bool", "Whether the transaction was carried by RPC over UDP, without RDMA.", func(r *record.Transaction) any { return r.Transport == "UDP" }))
 }
+
+// isPlain reports whether a transaction was carried by RPC over TCP or UDP.
+func isPlain(r *record.Transaction) bool { return r.Transport == "TCP" || r.Transport == "UDP" }
