@@ -18,13 +18,13 @@ func transaction(call, reply int64, granted uint32, edit func(*record.Transactio
 	size := record.Some[int64](100)
 	r := &record.Transaction{
 		Program: record.Some[uint32](100003), Version: record.Some[uint32](3), ProgramName: record.Some("NFS"), ProcedureName: record.Some("READ"),
-		Status: record.Complete, Call: &record.Message{Time: record.Time(call * 1e6), Credits: 32, Form: record.Short, PayloadBytes: size},
+		Status: record.Complete, Call: &record.Message{Time: record.Time(call * 1e6), Credits: record.Some[uint32](32), Form: record.Short, PayloadBytes: size},
 	}
 	if reply == 0 {
 		r.Status = record.NoReply
 	} else {
 		r.LatencyNS = record.Some((reply - call) * 1e6)
-		r.Reply = &record.Message{Time: record.Time(reply * 1e6), Credits: granted, Form: record.Short, PayloadBytes: size}
+		r.Reply = &record.Message{Time: record.Time(reply * 1e6), Credits: record.Some(granted), Form: record.Short, PayloadBytes: size}
 	}
 	if edit != nil {
 		edit(r)

@@ -17,6 +17,7 @@ type Overview struct {
 	Time            Where         `json:"time" doc:"Parts that the time of all transactions is made of."`
 	Slowest         []Slow        `json:"slowest" doc:"Transactions with the longest latency, without those of mounting and unmounting."`
 	SlowestMounting []Slow        `json:"slowest_mounting" doc:"Transactions of mounting and unmounting with the longest latency."`
+	MountSteps      []Step        `json:"mount_steps" doc:"Steps of mounts and unmounts in the order of their time: the questions to rpcbind, the RPCs to mountd, the connections for RPC over RDMA, and the first RPC of NFS on each connection; null if the capture contains no RPC to rpcbind or mountd."`
 	Busiest         []*Stats      `json:"busiest" doc:"Operations with the longest total latency."`
 	Credits         []CreditUse   `json:"credits" doc:"Connections that used all their credits or were granted few."`
 	Handles         Invalidations `json:"handles" doc:"Number of exposed handles, by how they were invalidated."`
@@ -156,6 +157,7 @@ type Collector struct {
 	statuses    map[string]int64               // of transactions that failed
 	rules       map[string]*RuleCount
 	ends        map[endKey]*EndCount
+	steps       steps
 }
 
 // endKey is what the connections of an EndCount have in common.
@@ -213,6 +215,7 @@ func (c *Collector) Transaction(r *record.Transaction) {
 		}
 	}
 	c.slow(r)
+	c.steps.transaction(r)
 }
 
 // waits sums up the waits of a transaction.
@@ -267,6 +270,7 @@ func (c *Collector) Connection(r *record.Connection) {
 	h.Naks += r.Naks
 	h.RNRNaks += r.RNRNaks
 	c.group(r)
+	c.steps.connection(r)
 	if _, stalled := c.stalledOn[r.ID]; stalled {
 		if end, _ := r.Ended.Get(); end.How == record.EndRetries {
 			c.stalledOn[r.ID] = end.By
@@ -351,7 +355,7 @@ func (c *Collector) Finish() *Overview {
 		return cmp.Or(cmp.Compare(b.Transactions, a.Transactions), cmp.Compare(b.Connections, a.Connections))
 	})
 	o.RPCs.Statuses = c.statusCounts()
-	o.Busiest = c.table.Rows()
+	o.Busiest, o.MountSteps = c.table.Rows(), c.steps.list()
 	o.Busiest = o.Busiest[:min(len(o.Busiest), busiest)]
 	o.Handles.Share = share(int(o.Handles.ByServer), int(o.Handles.Exposed))
 	return o

@@ -96,6 +96,17 @@ type Options struct {
 	// time advances with the clock of this computer, so that transactions that linger
 	// become complete.
 	Live bool
+	// OnlyRDMA ignores RPC over TCP and UDP.
+	OnlyRDMA bool
+	// Ports says which TCP and UDP ports carry RPC and which do not, in addition to what the
+	// packets show.
+	Ports []Port
+}
+
+// Port is a TCP or UDP port that carries RPC, or does not carry it if RPC is false.
+type Port struct {
+	UDP, RPC bool
+	Number   uint16
 }
 
 // The defaults of Options.
@@ -149,7 +160,7 @@ func New(h Handler, o Options) *Dissector {
 	shown := d.shown()
 	d.table = transaction.NewTable(transaction.Options{
 		Rebuild: o.Rebuild || o.Decode, XIDs: o.XIDs, Tree: o.Tree && shown, Shown: shown, Files: o.Files, Connections: h.Connection != nil,
-		Linger: o.Linger, Unanswered: o.Unanswered,
+		Linger: o.Linger, Unanswered: o.Unanswered, Ports: portsOf(o.Ports),
 	}, d.budget)
 	d.table.Transaction = handing(d, h.Transaction)
 	if h.Payload != nil || o.Decode {
@@ -167,6 +178,7 @@ func New(h Handler, o Options) *Dissector {
 		}
 	}
 	d.tracker = rdma.New(d.table, d.budget)
+	d.tracker.OnlyRDMA = o.OnlyRDMA
 	d.tracker.Connection, d.tracker.Finding = handing(d, h.Connection), handing(d, h.Finding)
 	if h.Observer != nil {
 		d.table.Message = h.Observer.Message
@@ -380,7 +392,7 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 	in := &d.current.input
 	shown := d.shown() && (d.options.Last == 0 || now.Packet >= d.options.First && now.Packet <= d.options.Last)
 	if shown {
-		*in = describe.Input{Frame: f, Link: l.link, Packet: &l.packet, TCP: &d.tcp.TCP, Guarded: in.Guarded[:0]}
+		*in = describe.Input{Frame: f, Link: l.link, Packet: &l.packet, TCP: &d.tcp.TCP, Guarded: in.Guarded[:0], Records: in.Records[:0]}
 	}
 	var verdict rdma.PacketVerdict
 	taken := false // the tracker used the packet
@@ -407,11 +419,22 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 			verdict, taken = d.tracker.Segment(&d.tcp)
 		}
 		if taken {
-			s.RDMA++
-			s.ICRCBad += d.tracker.BadCRC - bad
-			in.Transport, in.FPDUs = rdma.IWARP, verdict.FPDUs
+			d.tookSegment(in, &verdict, bad)
 		} else {
 			verdict = rdma.PacketVerdict{} // the packet is not RDMA
+			s.Other++
+		}
+	case link.CarriesUDP:
+		if u := (rdma.UDP{
+			Src: l.datagram.Src.IP, Dst: l.datagram.Dst.IP, SrcPort: l.srcPort, DstPort: l.dstPort, Payload: l.datagram.Raw,
+			Length: l.datagram.Length, BadChecksum: l.badUDP, At: now,
+		}); l.plausible {
+			verdict, taken = d.tracker.Datagram(&u)
+		}
+		if taken {
+			s.RPC++
+			in.Transport = rdma.UDPTransport
+		} else {
 			s.Other++
 		}
 	case link.CarriesFragment:
@@ -429,6 +452,33 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 	if shown {
 		d.show(taken, &verdict)
 	}
+}
+
+// tookSegment counts a segment that the tracker used. BadBefore is the number of bad CRCs before it.
+func (d *Dissector) tookSegment(in *describe.Input, v *rdma.PacketVerdict, badBefore int64) {
+	s := &d.summary
+	in.Transport = rdma.IWARP
+	if v.Conn != nil {
+		in.Transport = v.Conn.Setup().Transport
+	}
+	if in.Transport != rdma.IWARP {
+		s.RPC++
+		for _, r := range v.Records {
+			in.Records = append(in.Records, describe.Record(r))
+		}
+		return
+	}
+	s.RDMA++
+	s.ICRCBad += d.tracker.BadCRC - badBefore
+	in.FPDUs = v.FPDUs
+}
+
+// portsOf returns the ports for the table of transactions.
+func portsOf(named []Port) (all []transaction.Port) {
+	for _, p := range named {
+		all = append(all, transaction.Port(p))
+	}
+	return all
 }
 
 // shown reports whether a handler gets packets.
@@ -561,6 +611,9 @@ func unassignedReason(taken bool, in *describe.Input, h *rdma.PacketVerdict) rec
 		return record.FinishedTransaction
 	case h.Op != nil:
 		return record.NoTransaction
+	case in.Transport == rdma.TCPTransport && in.TCP.Length == 0:
+		return record.Handshake
+	case in.Transport == rdma.TCPTransport || in.Transport == rdma.UDPTransport:
 	case in.Transport == rdma.IWARP && len(in.FPDUs) == 0, in.Transport != rdma.IWARP && in.Packet.DestQPN == 1:
 		return record.Handshake
 	}

@@ -87,7 +87,8 @@ func errorCases(t *testing.T, name string, words *strings.Replacer) {
 				copied := *p
 				private[c.ID] = &copied
 			}
-			source[c.ID] = fmt.Sprint(c.InlineThreshold)
+			t := c.InlineThreshold
+			source[c.ID] = fmt.Sprintf("{%d %d %s}", t.ClientToServer.Or(0), t.ServerToClient.Or(0), t.Source.Or(""))
 
 			return nil
 		},
@@ -546,7 +547,7 @@ func TestBackward(t *testing.T) {
 	var got []string
 	read(t, "rocev2-callback41.pcap.zst", dissect.Handler{Transaction: func(r *record.Transaction) error {
 		if r.Direction == record.Backward {
-			got = append(got, fmt.Sprintf("%s %v %d/%d", r.ProgramName.Or(""), r.Operations, r.Call.Credits, r.Reply.Credits))
+			got = append(got, fmt.Sprintf("%s %v %d/%d", r.ProgramName.Or(""), r.Operations, r.Call.Credits.Or(0), r.Reply.Credits.Or(0)))
 		}
 
 		return nil

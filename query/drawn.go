@@ -67,7 +67,7 @@ var ofTransactions = []drawnField{
 	}},
 	added("read", "number", "Number of bytes that RDMA Read moved out of the requester's memory.", func(r *record.Transaction) any { read, _ := Moved(r); return int(read) }),
 	added("write", "number", "Number of bytes that RDMA Write moved into the requester's memory.", func(r *record.Transaction) any { _, written := Moved(r); return int(written) }),
-	added("form", "text", "Forms of the Call and of the Reply, such as short>long.", func(r *record.Transaction) any { return Forms(r) }),
+	added("form", "text", "Forms of the Call and of the Reply, such as short>long, or TCP or UDP for a transaction without RDMA.", func(r *record.Transaction) any { return Forms(r) }),
 	shown("status", func(r *record.Transaction) any { return Outcome(r) }).among(outcomes),
 	shown[*record.Transaction]("nfs_status", nil).among(nfsStatuses),
 	shown[*record.Transaction]("program_name", nil).among(nfs.ProgramWords),
@@ -183,8 +183,12 @@ func Moved(r *record.Transaction) (read, written int64) {
 }
 
 // Forms returns the forms of the Call and of the Reply, such as "short>long". A question mark stands
-// for a Call that was not captured, and a dash for a Reply that is missing.
+// for a Call that was not captured, and a dash for a Reply that is missing. For RPC over TCP and UDP,
+// which has no forms, it returns the transport.
 func Forms(r *record.Transaction) string {
+	if isPlain(r) {
+		return r.Transport
+	}
 	call, reply := "?", "-"
 	if r.Call != nil {
 		call = string(r.Call.Form)

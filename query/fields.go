@@ -411,7 +411,7 @@ var ownFields = []struct {
 		return []any{textOrNil(p.AppendSource(nil)), textOrNil(p.AppendDestination(nil))}
 	}},
 	{
-		Field{Path: "transport", Type: "text", Values: []string{"RoCEv2", "RoCEv1", "InfiniBand", "iWARP"}, Doc: "Transport protocol of the packet; null if the packet carries no RDMA."},
+		Field{Path: "transport", Type: "text", Values: []string{"RoCEv2", "RoCEv1", "InfiniBand", "iWARP", "TCP", "UDP"}, Doc: "Transport protocol of the packet; null if the packet carries no RDMA."},
 		func(p *record.Packet) any { return textOrNil([]byte(p.Transport)) },
 	},
 	{Field{Path: "connection", Type: "number", Doc: "Number of the packet's connection; null if it belongs to none.", Aliases: []string{"conn"}}, func(p *record.Packet) any { return p.Connection.Any() }},

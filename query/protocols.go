@@ -132,6 +132,7 @@ var programs = []program{
 	{"mount", "the MOUNT protocol", nfs.ProgramMount},
 	{"nlm", "the Network Lock Manager", nfs.ProgramNLM},
 	{"nfsacl", "NFSACL", nfs.ProgramNFSACL},
+	{"portmap", "rpcbind, which Wireshark calls portmap", nfs.ProgramRPCBind},
 }
 
 // in reports whether a packet is part of a Send with a message of the program. An acknowledgement of the Send is not.
@@ -258,3 +259,6 @@ func receiver(r *record.Transaction) record.Opt[string] {
 	}
 	return r.Server
 }
+
+// isPlain reports whether a transaction was carried by RPC over TCP or UDP.
+func isPlain(r *record.Transaction) bool { return r.Transport == "TCP" || r.Transport == "UDP" }

@@ -182,6 +182,9 @@ func TestEveryField(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	read(query.Transactions, "transaction ", &record.Transaction{
+		MountPath: record.Some("/export"), Mapping: &record.Mapping{ProgramName: record.Some("NFS"), Port: record.Some[uint16](2049)},
+	})
 	handle := record.Some(record.Hex32(1)) // No capture has such a value.
 	read(query.Transactions, "transaction ", &record.Transaction{
 		Call: &record.Message{InvHandle: handle, FirstSent: record.Some(record.Time(1))}, Reply: &record.Message{InvHandle: handle}, Principal: record.Some("root@LAB"),
@@ -382,7 +385,7 @@ func TestErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.Match(&record.Transaction{Call: &record.Message{RDMAProc: "x"}, Reply: &record.Message{}})
+	_, err = f.Match(&record.Transaction{Call: &record.Message{RDMAProc: record.Some("x")}, Reply: &record.Message{Credits: record.Some[uint32](0)}})
 	if want := "-Y: x and 1 cannot be compared\n  call.rdma_proc > reply.credits + 1\n  ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~"; err == nil || err.Error() != want {
 		t.Errorf("comparing a word with a number:\n%v\nwant\n%v", err, want)
 	}
@@ -486,10 +489,14 @@ func TestWiresharkHabits(t *testing.T) {
 		{nfs3, "nfs", query.Transactions, 266},
 		{nfs3, "nfsacl", query.Transactions, 71},
 		{nfs3, "rpcordma and not mount and not nlm", query.Transactions, 337},
-		{nfs3, "ip.addr == 192.168.77.1", query.Transactions, 337},
+		{nfs3, "ip.addr == 192.168.77.1", query.Transactions, 349},
 		{nfs3, "ip.addr == 192.168.77.3", query.Transactions, 0},
 		{nfs3, "client in 192.168.77.0/24 and server == 192.168.77.1 and transport == RoCEv2", query.Transactions, 337},
-		{nfs3, "frame.time_relative < 7", query.Transactions, 4},
+		{nfs3, "frame.time_relative < 7", query.Transactions, 7},
+		{nfs3, "mount", query.Transactions, 8},
+		{nfs3, "portmap", query.Transactions, 4},
+		{nfs3, "tcp", query.Transactions, 12},
+		{nfs3, "udp", query.Transactions, 0},
 		{nfs3, "operation == REMOVE", query.Transactions, 60},
 		{nfs3, "operation in {REMOVE, CREATE}", query.Transactions, 123},
 	} {

@@ -293,10 +293,10 @@ func moved(n int64) string {
 func credits(r *record.Transaction) string {
 	requested, granted := "-", "-"
 	if r.Call != nil {
-		requested = strconv.FormatUint(uint64(r.Call.Credits), 10)
+		requested = known(r.Call.Credits, "-", number)
 	}
 	if r.Reply != nil {
-		granted = strconv.FormatUint(uint64(r.Reply.Credits), 10)
+		granted = known(r.Reply.Credits, "-", number)
 	}
 	return requested + "/" + granted
 }
@@ -319,6 +319,9 @@ func invalidated(r *record.Transaction) string {
 // remoteInvalidation returns whether both sides of a connection announced support for remote
 // invalidation, or which of them did.
 func remoteInvalidation(c *record.Connection) string {
+	if isPlain(c.Transport) {
+		return ""
+	}
 	agreed, known := c.RemoteInvalidation.Get()
 	client, server := c.PrivateData.Client, c.PrivateData.Server
 	switch {
@@ -393,9 +396,9 @@ func (t *Text) Connection(r *record.Connection) error {
 		cell{text: qpns(r)},
 		cell{text: r.UpperLayer, ink: t.theme.key},
 		cell{text: strconv.FormatInt(r.Transactions, 10)},
-		cell{text: fmt.Sprintf("%d/%d", r.InlineThreshold.ClientToServer, r.InlineThreshold.ServerToClient)},
+		cell{text: inlineThresholds(r)},
 		cell{text: remoteInvalidation(r)},
-		cell{text: fmt.Sprintf("%s of %s", strconv.Itoa(r.Credits.Forward.PeakInFlight), known(r.Credits.Forward.Granted, "?", number))},
+		cell{text: inUse(r)},
 		cell{text: strconv.FormatInt(r.Packets, 10)},
 		cell{text: fmt.Sprintf("%d/%d/%d", r.Retransmitted, r.OutOfOrder, r.NotCaptured), ink: health},
 		cell{text: fmt.Sprintf("%d/%d", r.Naks, r.RNRNaks)},
@@ -417,9 +420,29 @@ func endpoint(e record.Endpoint) string {
 	return s + ":" + strconv.Itoa(int(port))
 }
 
-// qpns returns the numbers of both queue pairs, or nothing for iWARP, which has none.
+// inlineThresholds returns the inline thresholds of a connection, or nothing if it has none.
+func inlineThresholds(r *record.Connection) string {
+	if isPlain(r.Transport) {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", r.InlineThreshold.ClientToServer.Or(0), r.InlineThreshold.ServerToClient.Or(0))
+}
+
+// inUse returns the largest number of Calls that were outstanding at once, and the credits that were granted.
+func inUse(r *record.Connection) string {
+	peak := strconv.Itoa(r.Credits.Forward.PeakInFlight)
+	if isPlain(r.Transport) {
+		return peak
+	}
+	return peak + " of " + known(r.Credits.Forward.Granted, "?", number)
+}
+
+// isPlain reports whether a transport carries RPC without RDMA.
+func isPlain(transport string) bool { return transport == "TCP" || transport == "UDP" }
+
+// qpns returns the numbers of both queue pairs, or nothing for a transport that has none.
 func qpns(r *record.Connection) string {
-	if r.Transport == "iWARP" {
+	if r.Transport == "iWARP" || isPlain(r.Transport) {
 		return ""
 	}
 	return qpn(r.Client) + ">" + qpn(r.Server)
@@ -449,6 +472,15 @@ func nounFor(n int64, noun string) string {
 	return noun + "s"
 }
 
+// carried returns how many packets carry RDMA, and how many carry RPC without RDMA.
+func carried(s *record.Summary) string {
+	text := strconv.FormatInt(s.RDMA, 10) + " of RDMA"
+	if s.RPC > 0 {
+		text += ", " + strconv.FormatInt(s.RPC, 10) + " of RPC over TCP or UDP"
+	}
+	return text
+}
+
 // Summary writes how much was read, and the problems that were found.
 func (t *Text) Summary(r *record.Summary) error {
 	var b strings.Builder
@@ -456,7 +488,7 @@ func (t *Text) Summary(r *record.Summary) error {
 	if first, known := r.First.Get(); known {
 		fmt.Fprintf(&b, " in %s", Duration(r.Last.Or(first).Sub(first)))
 	}
-	fmt.Fprintf(&b, ", %d of RDMA; %s; ", r.RDMA, plural(int64(r.Connections), "connection"))
+	fmt.Fprintf(&b, ", %s; %s; ", carried(r), plural(int64(r.Connections), "connection"))
 	total := int64(0)
 	var parts []string
 	for _, s := range record.Statuses {

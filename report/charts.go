@@ -211,7 +211,7 @@ func (v *page) cardOf(c *record.Connection) *cardView {
 		}
 	}
 	if c.UpperLayer == "rpcrdma" {
-		row("Inline thresholds", "%d B to the server, %d B to the client (%s)", c.InlineThreshold.ClientToServer, c.InlineThreshold.ServerToClient, strings.ReplaceAll(c.InlineThreshold.Source, "_", " "))
+		row("Inline thresholds", "%d B to the server, %d B to the client (%s)", c.InlineThreshold.ClientToServer.Or(0), c.InlineThreshold.ServerToClient.Or(0), strings.ReplaceAll(c.InlineThreshold.Source.Or(""), "_", " "))
 	}
 	if mtu, known := c.PathMTU.Get(); known {
 		row("Path MTU", "%d B", mtu)

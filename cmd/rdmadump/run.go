@@ -63,7 +63,7 @@ func (s *settings) dissection() dissect.Options {
 	ofPackets := s.view.fields == query.Packets
 	return dissect.Options{
 		Memory: int64(s.memory), Files: s.files, RPC: s.rpc && !ofPackets, Decode: s.decode && !ofPackets || s.ladder, Tree: s.decode && ofPackets,
-		Unanswered: record.Time(s.unanswered),
+		Unanswered: record.Time(s.unanswered), Ports: s.ports,
 	}
 }
 
@@ -230,8 +230,8 @@ func (r *runner) finish(s *sink, summary *record.Summary, readErr error) error {
 		return &status{exitUsage, errors.New("no frame has a supported link type (Ethernet, Linux cooked, raw IP, ERF or InfiniBand)")}
 	case r.openErr != nil:
 		return &status{code: exitUsage}
-	case s.found != nil && summary.RDMA == 0:
-		return &status{exitUsage, errors.New("the capture contains no RDMA, so nothing was checked")}
+	case s.found != nil && summary.RDMA+summary.RPC == 0:
+		return &status{exitUsage, errors.New("the capture contains neither RDMA nor RPC, so nothing was checked")}
 	case s.errors > 0:
 		return &status{code: exitFound}
 	}

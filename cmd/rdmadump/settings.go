@@ -13,6 +13,7 @@ import (
 	"github.com/itchyny/gojq"
 
 	"github.com/rdmadump/rdmadump/analyze"
+	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/render"
@@ -33,6 +34,7 @@ type settings struct {
 	heading  string // first line of the output of columns
 	order    order
 	xids     []record.Hex32
+	ports    []dissect.Port // what TCP and UDP ports carry
 	from, to moment
 	by       grouping
 	failOn   record.Severity
@@ -84,6 +86,10 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 		s.by.given = f.by != ""
 	}
 	if err := s.parseKnown(f); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.ports, err = parsePorts(f.decodeAs); err != nil {
 		return nil, err
 	}
 	if f.output == "sarif" || f.output == "junit" {

@@ -30,12 +30,17 @@ func (cs *connState) Private(s rdma.Side, data []byte, at record.Stamp, badICRC 
 
 // thresholds returns the inline thresholds of the connection.
 func thresholds(cs *connState) record.InlineThresholds {
-	client := cs.conn.Setup().Client.Or(0)
-	t := record.InlineThresholds{ClientToServer: inlineThreshold(cs, client), ServerToClient: inlineThreshold(cs, client.Other()), Source: "private_data"}
-	if cs.stated(0) == nil || cs.stated(1) == nil {
-		t.Source = "default"
+	setup := cs.conn.Setup()
+	if setup.RPC {
+		return record.InlineThresholds{}
 	}
-	return t
+	client, source := setup.Client.Or(0), "private_data"
+	if cs.stated(0) == nil || cs.stated(1) == nil {
+		source = "default"
+	}
+	return record.InlineThresholds{
+		ClientToServer: record.Some(inlineThreshold(cs, client)), ServerToClient: record.Some(inlineThreshold(cs, client.Other())), Source: record.Some(source),
+	}
 }
 
 // inlineThreshold returns the inline threshold in bytes for messages that a side sends (RFC 8797

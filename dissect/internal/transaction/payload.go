@@ -129,6 +129,7 @@ func (t *Table) replyRPC(x *txn, m *message) (r results) {
 	t.files.answer(x, m.header, body)
 	p := &x.procedure
 	switch {
+	case m.plain && readRendezvous(x, body):
 	case x.isCompound() || !p.known && x.cs.nfs4:
 		t.compoundReply(x, m.header, body)
 		noteSessionReply(x.cs, x, body)
