@@ -10,7 +10,7 @@ import (
 func TestEarlier(t *testing.T) {
 	rpc := func(at, latency int64, granted uint32) *record.Transaction {
 		return &record.Transaction{
-			Call: &record.Message{Time: record.Time(at), Credits: record.Some[uint32](9)}, Reply: &record.Message{Credits: granted, LastPacket: at}, LatencyNS: record.Some(latency),
+			Call: &record.Message{Time: record.Time(at), Credits: record.Some[uint32](9)}, Reply: &record.Message{Credits: record.Some(granted), LastPacket: at}, LatencyNS: record.Some(latency),
 		}
 	}
 	var c CreditTimeline
