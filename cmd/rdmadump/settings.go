@@ -152,7 +152,7 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 	}
 	s.decoded = slices.ContainsFunc(s.paths(f), query.Decoded)
 	s.decode = s.decode || s.decoded
-	s.files = v.name == "files" || v.name == "overview" && s.json || slices.ContainsFunc(append(s.paths(f), s.look.columns...), namesFile) ||
+	s.files = v.name == "files" || v.name == "report" || v.name == "overview" && s.json || slices.ContainsFunc(append(s.paths(f), s.look.columns...), namesFile) ||
 		v.name == "transactions" && s.columns == nil && (s.json || s.look.wide || s.filter != nil)
 	s.ladder = v.name == "transactions" && len(s.xids) > 0 && !s.json && s.columns == nil
 	return s, nil
