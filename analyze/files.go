@@ -23,9 +23,9 @@ type File struct {
 	TotalNS      int64                  `json:"total_ns" doc:"Sum of all latencies, in nanoseconds."`
 	First        record.Time            `json:"first" doc:"Time of the first of the RPCs."`
 	Last         record.Time            `json:"last" doc:"Time of the last of the RPCs."`
-	Created      record.Opt[FileChange] `json:"created" doc:"Who created the file; null if the capture does not prove that an RPC created it."`
-	Renamed      record.Opt[FileChange] `json:"renamed" doc:"Who renamed the file last; null if the capture shows no successful RENAME."`
-	Removed      record.Opt[FileChange] `json:"removed" doc:"Who removed a name of the file last; null if the capture shows no successful REMOVE or RMDIR."`
+	Created      record.Opt[FileChange] `json:"created" doc:"Client and user that created the file, and when; null if the capture does not prove that an RPC created it."`
+	Renamed      record.Opt[FileChange] `json:"renamed" doc:"Client and user that renamed the file last, and when; null if the capture shows no successful RENAME."`
+	Removed      record.Opt[FileChange] `json:"removed" doc:"Client and user that removed a name of the file last, and when; null if the capture shows no successful REMOVE or RMDIR."`
 
 	latencies durations
 }
