@@ -19,6 +19,7 @@ type Overview struct {
 	Time            Where         `json:"time" doc:"Parts that the time of all transactions is made of."`
 	Slowest         []Slow        `json:"slowest" doc:"Transactions with the longest latency, without those of mounting and unmounting."`
 	SlowestMounting []Slow        `json:"slowest_mounting" doc:"Transactions of mounting and unmounting with the longest latency."`
+	MountSteps      []Step        `json:"mount_steps" doc:"Steps of mounts and unmounts in the order of their time: the questions to rpcbind, the RPCs to mountd, the connections for RPC over RDMA, and the first RPC of NFS on each connection; null if the capture contains no RPC to rpcbind or mountd."`
 	Busiest         []*Stats      `json:"busiest" doc:"Operations with the longest total latency, without those of mounting and unmounting."`
 	BusiestMounting []*Stats      `json:"busiest_mounting" doc:"Operations of mounting and unmounting with the longest total latency."`
 	Credits         []CreditUse   `json:"credits" doc:"Connections that used all their credits or were granted few."`
@@ -164,6 +165,7 @@ type Collector struct {
 	ends        map[endKey]*EndCount
 	suspicion   suspicion
 	traffic     traffic
+	steps       steps
 }
 
 // endKey is what the connections of an EndCount have in common.
@@ -223,6 +225,7 @@ func (c *Collector) Transaction(r *record.Transaction) {
 	}
 	c.slow(r)
 	c.suspicion.transaction(r)
+	c.steps.transaction(r)
 }
 
 // waits sums up the waits of a transaction.
@@ -282,6 +285,7 @@ func (c *Collector) Connection(r *record.Connection) {
 	c.suspicion.connection(r)
 	c.traffic.connection(r)
 	c.group(r)
+	c.steps.connection(r)
 	if _, stalled := c.stalledOn[r.ID]; stalled {
 		if end, _ := r.Ended.Get(); end.How == record.EndRetries {
 			c.stalledOn[r.ID] = end.By

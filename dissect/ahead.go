@@ -70,8 +70,10 @@ type arena struct {
 	waits     []record.Wait
 	fpdus     []iwarp.Noted
 	guarded   []describe.Guarded
+	records   []describe.Record
 	tcp       []link.TCP
 	bytes     []byte
+	files     []record.FileUse
 	size      int // size of all elements and of the records, in bytes
 }
 
@@ -112,6 +114,7 @@ func (s *arena) transaction(r *record.Transaction) {
 		s.writeChunk(r.ReplyChunk)
 	}
 	r.NotInvalidated = place(s, &s.handles, r.NotInvalidated)
+	r.FileUses = place(s, &s.files, r.FileUses)
 	r.Timeline, r.Waits = place(s, &s.events, r.Timeline), place(s, &s.waits, r.Waits)
 }
 
@@ -123,10 +126,10 @@ func (s *arena) writeChunk(c *record.WriteChunk) {
 // packet copies everything that a packetRef refers to into the arena, except for the frame.
 func (s *arena) packet(p *packetRef) {
 	in := &p.input
-	if in.Transport == rdma.IWARP {
+	if in.Transport == rdma.IWARP || in.Transport == rdma.TCPTransport {
 		in.TCP = one(s, &s.tcp, in.TCP)
 	}
-	in.Guarded, in.FPDUs = place(s, &s.guarded, in.Guarded), place(s, &s.fpdus, in.FPDUs)
+	in.Guarded, in.FPDUs, in.Records = place(s, &s.guarded, in.Guarded), place(s, &s.fpdus, in.FPDUs), place(s, &s.records, in.Records)
 	for i := range in.FPDUs {
 		f := &in.FPDUs[i]
 		f.Head = place(s, &s.bytes, f.Head)
@@ -145,7 +148,7 @@ func (p *recordBatch) clear() {
 	}
 	p.lists = arena{
 		words: s.words[:0], messages: s.messages[:0], reads: s.reads[:0], writes: s.writes[:0], readSegs: s.readSegs[:0], writeSegs: s.writeSegs[:0],
-		handles: s.handles[:0], events: s.events[:0], waits: s.waits[:0], fpdus: s.fpdus[:0], guarded: s.guarded[:0], tcp: s.tcp[:0], bytes: s.bytes[:0],
+		handles: s.handles[:0], events: s.events[:0], waits: s.waits[:0], fpdus: s.fpdus[:0], guarded: s.guarded[:0], tcp: s.tcp[:0], bytes: s.bytes[:0], files: s.files[:0], records: s.records[:0],
 	}
 }
 

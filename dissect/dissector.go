@@ -72,6 +72,8 @@ type Options struct {
 	// Tree extends the trees of packets to credentials, arguments and results, and fills in
 	// the field Messages of [record.Packet].
 	Tree bool
+	// Files fills in the fields File, FileFrom, FileHandle and FileUses of [record.Transaction].
+	Files bool
 	// Only is the set of the parts of a packet's description that the handlers use, in
 	// addition to time, lengths, addresses, transport, ICRC and bytes. Other parts may be
 	// left out. The function Where of package header returns the part that contains a field.
@@ -100,6 +102,17 @@ type Options struct {
 	// time advances with the clock of this computer, so that transactions that linger
 	// become complete.
 	Live bool
+	// OnlyRDMA ignores RPC over TCP and UDP.
+	OnlyRDMA bool
+	// Ports says which TCP and UDP ports carry RPC and which do not, in addition to what the
+	// packets show.
+	Ports []Port
+}
+
+// Port is a TCP or UDP port that carries RPC, or does not carry it if RPC is false.
+type Port struct {
+	UDP, RPC bool
+	Number   uint16
 }
 
 // The defaults of Options.
@@ -152,8 +165,8 @@ func New(h Handler, o Options) *Dissector {
 	}
 	shown := d.shown()
 	d.table = transaction.NewTable(transaction.Options{
-		Rebuild: o.Rebuild || o.Decode, XIDs: o.XIDs, Tree: o.Tree && shown, Shown: shown, Connections: h.Connection != nil,
-		Linger: o.Linger, Unanswered: o.Unanswered,
+		Rebuild: o.Rebuild || o.Decode, XIDs: o.XIDs, Tree: o.Tree && shown, Shown: shown, Files: o.Files, Connections: h.Connection != nil,
+		Linger: o.Linger, Unanswered: o.Unanswered, Ports: portsOf(o.Ports),
 	}, d.budget)
 	d.table.Transaction = handing(d, h.Transaction)
 	if h.Payload != nil || o.Decode {
@@ -171,6 +184,7 @@ func New(h Handler, o Options) *Dissector {
 		}
 	}
 	d.tracker = rdma.New(d.table, d.budget)
+	d.tracker.OnlyRDMA = o.OnlyRDMA
 	d.tracker.Connection, d.tracker.Finding = handing(d, h.Connection), handing(d, h.Finding)
 	d.tracker.Operation = handing(d, h.Operation)
 	d.tracker.TransactionOf = func(tag rdma.Tag) record.Opt[int64] {
@@ -395,7 +409,7 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 	in := &d.current.input
 	shown := d.shown() && (d.options.Last == 0 || now.Packet >= d.options.First && now.Packet <= d.options.Last)
 	if shown {
-		*in = describe.Input{Frame: f, Link: l.link, Packet: &l.packet, TCP: &d.tcp.TCP, Guarded: in.Guarded[:0]}
+		*in = describe.Input{Frame: f, Link: l.link, Packet: &l.packet, TCP: &d.tcp.TCP, Guarded: in.Guarded[:0], Records: in.Records[:0]}
 	}
 	var verdict rdma.PacketVerdict
 	taken := false // the tracker used the packet
@@ -422,11 +436,22 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 			verdict, taken = d.tracker.Segment(&d.tcp)
 		}
 		if taken {
-			s.RDMA++
-			s.ICRCBad += d.tracker.BadCRC - bad
-			in.Transport, in.FPDUs = rdma.IWARP, verdict.FPDUs
+			d.tookSegment(in, &verdict, bad)
 		} else {
 			verdict = rdma.PacketVerdict{} // the packet is not RDMA
+			s.Other++
+		}
+	case link.CarriesUDP:
+		if u := (rdma.UDP{
+			Src: l.datagram.Src.IP, Dst: l.datagram.Dst.IP, SrcPort: l.srcPort, DstPort: l.dstPort, Payload: l.datagram.Raw,
+			Length: l.datagram.Length, BadChecksum: l.badUDP, At: now,
+		}); l.plausible {
+			verdict, taken = d.tracker.Datagram(&u)
+		}
+		if taken {
+			s.RPC++
+			in.Transport = rdma.UDPTransport
+		} else {
 			s.Other++
 		}
 	case link.CarriesFragment:
@@ -444,6 +469,33 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 	if shown {
 		d.show(taken, &verdict)
 	}
+}
+
+// tookSegment counts a segment that the tracker used. BadBefore is the number of bad CRCs before it.
+func (d *Dissector) tookSegment(in *describe.Input, v *rdma.PacketVerdict, badBefore int64) {
+	s := &d.summary
+	in.Transport = rdma.IWARP
+	if v.Conn != nil {
+		in.Transport = v.Conn.Setup().Transport
+	}
+	if in.Transport != rdma.IWARP {
+		s.RPC++
+		for _, r := range v.Records {
+			in.Records = append(in.Records, describe.Record(r))
+		}
+		return
+	}
+	s.RDMA++
+	s.ICRCBad += d.tracker.BadCRC - badBefore
+	in.FPDUs = v.FPDUs
+}
+
+// portsOf returns the ports for the table of transactions.
+func portsOf(named []Port) (all []transaction.Port) {
+	for _, p := range named {
+		all = append(all, transaction.Port(p))
+	}
+	return all
 }
 
 // shown reports whether a handler gets packets.
@@ -576,6 +628,9 @@ func unassignedReason(taken bool, in *describe.Input, h *rdma.PacketVerdict) rec
 		return record.FinishedTransaction
 	case h.Op != nil:
 		return record.NoTransaction
+	case in.Transport == rdma.TCPTransport && in.TCP.Length == 0:
+		return record.Handshake
+	case in.Transport == rdma.TCPTransport || in.Transport == rdma.UDPTransport:
 	case in.Transport == rdma.IWARP && len(in.FPDUs) == 0, in.Transport != rdma.IWARP && in.Packet.DestQPN == 1:
 		return record.Handshake
 	}

@@ -546,7 +546,7 @@ func TestBackward(t *testing.T) {
 	var got []string
 	read(t, "rocev2-callback41.pcap.zst", dissect.Handler{Transaction: func(r *record.Transaction) error {
 		if r.Direction == record.Backward {
-			got = append(got, fmt.Sprintf("%s %v %d/%d", r.ProgramName.Or(""), r.Operations, r.Call.Credits, r.Reply.Credits))
+			got = append(got, fmt.Sprintf("%s %v %d/%d", r.ProgramName.Or(""), r.Operations, r.Call.Credits.Or(0), r.Reply.Credits.Or(0)))
 		}
 
 		return nil

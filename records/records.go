@@ -38,6 +38,7 @@ var types = map[string]reflect.Type{
 	"comparison":     reflect.TypeFor[analyze.Comparison](),
 	"overview":       reflect.TypeFor[analyze.Overview](),
 	"stats":          reflect.TypeFor[analyze.Stats](),
+	"file":           reflect.TypeFor[analyze.File](),
 	"rate":           reflect.TypeFor[analyze.Rate](),
 	"credits":        reflect.TypeFor[analyze.Credits](),
 	"handles":        reflect.TypeFor[analyze.Handles](),

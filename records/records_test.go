@@ -37,7 +37,7 @@ func allRecords(t testing.TB, path string, decoded bool) (lines [][]byte) {
 		lines = append(lines, bytes.TrimSuffix(render.AppendJSON(nil, r), []byte("\n")))
 		return nil
 	}
-	overview, table := analyze.NewCollector(), analyze.NewTable(analyze.ByOperation)
+	overview, table, files := analyze.NewCollector(), analyze.NewTable(analyze.ByOperation), analyze.NewFiles(0)
 	rates, err := analyze.NewRates(1e8, "", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -52,6 +52,7 @@ func allRecords(t testing.TB, path string, decoded bool) (lines [][]byte) {
 			overview.Transaction(r)
 			sides[r.ID%2].Transaction(r)
 			table.Add(r)
+			files.Add(r)
 			credits.Add(r)
 			handles.Add(r)
 			rates.Add(r)
@@ -72,8 +73,11 @@ func allRecords(t testing.TB, path string, decoded bool) (lines [][]byte) {
 			sides[0].Finding(r)
 			return add(r)
 		},
-	}, dissect.Options{RPC: decoded}).Run(context.Background(), testkit.Open(t, path))
+	}, dissect.Options{RPC: decoded, Files: true}).Run(context.Background(), testkit.Open(t, path))
 	for _, r := range table.Rows() {
+		add(r)
+	}
+	for _, r := range files.Rows() {
 		add(r)
 	}
 	last := summary.Last.Or(0)

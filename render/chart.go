@@ -576,8 +576,8 @@ func ConnectionDetail(w io.Writer, theme *Theme, c *record.Connection, start rec
 	}
 	if limits, known := c.InlineThreshold.Get(); known {
 		row("inline thresholds", "%d to the server, %d to the client (%s)", limits.ClientToServer, limits.ServerToClient, strings.ReplaceAll(limits.Source, "_", " "))
+		row("remote invalidation", "%s", remoteInvalidation(c))
 	}
-	row("remote invalidation", "%s", remoteInvalidation(c))
 	if mtu, known := c.PathMTU.Get(); known {
 		row("path MTU", "%d", mtu)
 	}

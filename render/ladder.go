@@ -459,7 +459,14 @@ func packets(e *record.Event) string {
 
 // messageText describes a Call or a Reply.
 func messageText(name string, m *record.Message) string {
-	s := fmt.Sprintf("%s %s %s", name, m.RDMAProc, m.Form)
+	proc, overRDMA := m.RDMAProc.Get()
+	if !overRDMA {
+		if n, known := m.SendBytes.Get(); known {
+			return fmt.Sprintf("%s %s B", name, Bytes(int64(n)))
+		}
+		return name
+	}
+	s := fmt.Sprintf("%s %s %s", name, proc, m.Form)
 	if n, known := m.SendBytes.Get(); known {
 		s += fmt.Sprintf(", Send %s B", Bytes(int64(n)))
 	}

@@ -30,6 +30,7 @@ func Overview(to Screen, o *analyze.Overview, s *record.Summary, file string) er
 	v := overview{theme: to.Theme, width: to.Width, o: o, s: s, file: file}
 	v.verdict()
 	v.capture()
+	v.mountSteps()
 	v.health()
 	v.traffic()
 	v.rpcs()
@@ -142,7 +143,7 @@ func (v *overview) verdict() {
 // capture writes what the capture contains.
 func (v *overview) capture() {
 	s := v.s
-	text := plural(s.Packets, "packet") + ", " + strconv.FormatInt(s.RDMA, 10) + " of RDMA"
+	text := plural(s.Packets, "packet") + ", " + carried(s)
 	if first, known := s.First.Get(); known {
 		text += ", from " + first.String()[:19] + " UTC, " + Duration(s.Last.Or(first).Sub(first))
 	}
@@ -217,7 +218,7 @@ func (v *overview) health() {
 		pauses = "; " + plural(v.s.PFCPauses, "PFC pause")
 	}
 	switch {
-	case v.s.RDMA == 0:
+	case v.s.RDMA+v.s.RPC == 0:
 		v.line("health", "no RDMA in the capture: neither RoCE, nor iWARP, nor native InfiniBand", v.theme.warn)
 	case trouble != "":
 		v.line("health", packets+": "+trouble+pauses, v.theme.warn)
@@ -551,6 +552,36 @@ func percents(parts []int64) []int64 {
 	return shares
 }
 
+// shownSteps is the maximum number of steps of mounts that are shown. If there are more, the first ones that failed
+// are among those that are shown.
+const shownSteps = 8
+
+// mountSteps writes the steps of mounts in their order.
+func (v *overview) mountSteps() {
+	list := v.o.MountSteps
+	shown := 0
+	for i := range list {
+		s := &list[i]
+		failed := !s.OK.Or(false)
+		if shown >= shownSteps && !failed || shown >= 2*shownSteps {
+			continue
+		}
+		shade := ink{}
+		if failed {
+			shade = v.theme.bad
+		}
+		at := Duration(int64(s.Time - v.s.First.Or(s.Time)))
+		v.row(once(shown, "mounts"), part{fmt.Sprintf("%9s  ", at), v.theme.dim}, part{s.Asked + ": ", ink{}}, part{s.Answer, shade})
+		shown++
+	}
+	if left := len(list) - shown; left > 0 {
+		v.row("", part{fmt.Sprintf("and %s", plural(int64(left), "more step")), v.theme.dim})
+	}
+	if len(list) > 0 {
+		v.suggest(`FILE -Y 'portmap || mount'`)
+	}
+}
+
 // slowest writes the RPCs with the longest latency, and the cause of each.
 func (v *overview) slowest() {
 	for i, slow := range v.o.Slowest {
@@ -648,7 +679,7 @@ func needs(n int64) string {
 // findings writes the rules with findings.
 func (v *overview) findings() {
 	if len(v.o.Findings) == 0 {
-		if v.s.RDMA > 0 {
+		if v.s.RDMA+v.s.RPC > 0 {
 			v.line("check", "no findings", v.theme.good)
 		}
 		return

@@ -82,6 +82,7 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 			continue
 		}
 		table := analyze.NewTable(analyze.ByOperation)
+		files := analyze.NewFiles(0)
 		rates, err := analyze.NewRates(time.Second, "status", func(values []string, r *record.Transaction) []string { return append(values, string(r.Status)) })
 		if err != nil {
 			t.Fatal(err)
@@ -107,6 +108,7 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 				visit(name, "transaction", r)
 				table.Add(r)
 				sides[r.ID%2].Transaction(r)
+				files.Add(r)
 				if err := rates.Add(r); err != nil {
 					t.Error(err)
 				}
@@ -134,7 +136,10 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 				sides[0].Finding(r)
 				return nil
 			},
-		}, dissect.Options{Tree: true})
+		}, dissect.Options{Tree: true, Files: true})
+		for _, row := range files.Rows() {
+			visit(name, "file", row)
+		}
 		visit(name, "credits", credits.Finish(0, record.Forward, 0))
 		visit(name, "handles", handles.Finish(0, 0))
 		for _, row := range table.Rows() {

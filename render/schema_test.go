@@ -59,6 +59,7 @@ var schemas = []struct {
 	{"comparison", "What two captures have of the same thing, and how it changed", reflect.TypeFor[analyze.Comparison]()},
 	{"connection", "A queue pair's, or an iWARP stream's, life", reflect.TypeFor[record.Connection]()},
 	{"credits", "The credits of one direction of a connection over time", reflect.TypeFor[analyze.Credits]()},
+	{"file", "A file or directory, and the RPCs that acted on it", reflect.TypeFor[analyze.File]()},
 	{"finding", "A rule that was broken", reflect.TypeFor[record.Finding]()},
 	{"handles", "Which handles a connection exposed, for how long, and who invalidated them", reflect.TypeFor[analyze.Handles]()},
 	{"interface", "A network interface that can be captured on", reflect.TypeFor[capture.Interface]()},

@@ -533,7 +533,7 @@ const maxConnections = 200
 
 // connections renders the table of connections.
 func (v *page) connections() {
-	t := table{ID: "connection-table", Caption: "Connections", Columns: []column{
+	t := table{ID: "connection-table", Caption: "All connections", Columns: []column{
 		{"Conn", "Number of the connection", true},
 		{"Client", "Address and port of the client", false},
 		{"Server", "Address and port of the server", false},

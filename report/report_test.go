@@ -30,8 +30,8 @@ func many(t testing.TB, n int, memory int64) (*Report, *record.Summary) {
 		r := &record.Transaction{
 			ID: int64(i + 1), XID: record.Hex32(random.Uint32()), Direction: record.Forward, Status: record.Complete, Program: record.Some(uint32(100003)), ProgramName: record.Some("NFS"),
 			Version: record.Some(uint32(3)), Procedure: record.Some(uint32(6)), ProcedureName: record.Some("READ"), LatencyNS: record.Some(100000 + random.Int64N(90000)),
-			Call:  &record.Message{Time: at, Packet: int64(2*i + 1), PayloadBytes: record.Some(int64(100 + i%7)), Credits: 32},
-			Reply: &record.Message{Time: at + 100000, Packet: int64(2*i + 2), PayloadBytes: record.Some(random.Int64N(1e6)), Credits: 32},
+			Call:  &record.Message{Time: at, Packet: int64(2*i + 1), PayloadBytes: record.Some(int64(100 + i%7)), Credits: record.Some[uint32](32)},
+			Reply: &record.Message{Time: at + 100000, Packet: int64(2*i + 2), PayloadBytes: record.Some(random.Int64N(1e6)), Credits: record.Some[uint32](32)},
 		}
 		if i%100 == 0 {
 			r.LatencyNS = record.Some(int64(5e7))

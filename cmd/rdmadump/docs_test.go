@@ -81,7 +81,11 @@ func workplace(t *testing.T, root string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, content := range map[string][]byte{"nfs.pcap": data, "before.pcap": sample, "after.pcap": sample, "nvme.pcap": nvme} {
+	names, err := os.ReadFile(filepath.Join(root, "testdata/captures/rocev2-nfs41.pcap.zst"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{"nfs.pcap": data, "files.pcap": names, "nvme.pcap": nvme, "before.pcap": sample, "after.pcap": sample} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -47,6 +47,8 @@ type exportRun struct {
 	out    io.Writer
 	folder string // folder for temporary files; empty for that of the system
 
+	onlyRDMA bool // ignore RPC over TCP and UDP
+
 	summary *record.Summary // of the inputs, after they were read
 	openErr error           // error of inputs that could not be opened and are left out
 	err     error           // error of reading; everything that was read before it is written
@@ -277,7 +279,7 @@ func (r *exportRun) feed(h dissect.Handler, rebuild bool) error {
 		return nil
 	}
 	o := r.dissection()
-	o.Rebuild = rebuild
+	o.Rebuild, o.OnlyRDMA = rebuild, r.onlyRDMA
 	d := dissect.New(h, o)
 	boxOf(r.ctx).packet = d.Number
 	summary, err := d.Run(r.ctx, r.source)
@@ -379,6 +381,7 @@ func exportChrome(r *exportRun) (string, error) { return exportTrace(r, (*trace.
 func exportRecords(r *exportRun) (string, error) {
 	out := bufio.NewWriterSize(r.out, 1<<16)
 	var line []byte
+	r.files = true
 	counts := map[string]int64{}
 	write := func(kind string, record any) error {
 		counts[kind]++

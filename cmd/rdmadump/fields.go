@@ -27,6 +27,7 @@ var fieldLists = []struct {
 	{"rdma", operationFields},
 	{"check", query.Findings},
 	{"stats", viewNamed("stats").fields},
+	{"files", viewNamed("files").fields},
 	{"rates", ratesView.fields},
 	{"rdma-sums", operationSumsView.fields},
 	{"compare", compareView.fields},

@@ -163,6 +163,8 @@ func (l *lines) check(set *settings, h *dissect.Handler) error {
 	switch {
 	case set.view.fields == query.Packets:
 		return fmt.Errorf("%s needs the packets of a capture, and %s has records that rdmadump wrote as JSON", name, l.name())
+	case name == "files":
+		return fmt.Errorf("files needs the packets of a capture, which show how many bytes of each file were read and written, and %s has records that rdmadump wrote as JSON; stats --by file sums them up", l.name())
 	case set.decoded:
 		return fmt.Errorf("the fields of NFS arguments and results (nfs.) need the packets of a capture, and %s has records that rdmadump wrote as JSON; rpc.call and rpc.reply are in records that were written with --rpc", l.name())
 	}

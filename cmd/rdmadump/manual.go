@@ -49,6 +49,11 @@ var viewExamples = map[string]string{
   rdmadump check nfs.pcap -Y 'severity == error' --time local
   rdmadump check --explain xid-mismatch   explain a rule
   rdmadump check nfs.pcap -o json --jq 'select(.rule == "xid-mismatch") | .packet'`,
+	"files": `  rdmadump files nfs.pcap                 list files, largest total latency first
+  rdmadump files nfs.pcap -Y 'removed != null'
+                                          who removed which file, and when
+  rdmadump files nfs.pcap --sort -written --top 10
+  rdmadump files nfs.pcap -Y 'operation == WRITE' -e file -e latency.max_ns`,
 	"stats": `  rdmadump stats nfs.pcap                 sum up by operation, largest total latency first
   rdmadump stats nfs.pcap -Y 'latency > 1ms'
   rdmadump stats nfs.pcap --by client,operation --top 5
@@ -89,8 +94,8 @@ rdmadump-filter - the expressions of rdmadump -Y
 field is named as in JSON (**latency_ns**), as in Wireshark (**rpcordma.xid**), or by
 the heading of its column (**LATENCY**). The command **rdmadump fields** *VIEW* lists
 them. **overview**, **extract** and **export** use the fields of transactions, but
-**export --format pcapng** those of packets; **stats** uses those of transactions, or
-those of its rows; **live** uses those of its view.
+**export --format pcapng** those of packets; **stats** and **files** use those of transactions, or
+those of their rows; **live** uses those of its view.
 
 # COMPARISONS
 
@@ -163,7 +168,11 @@ Some names mean something else than one may expect:
 **rdma_operation**: *operation == "RDMA Write"*.
 
 **ip.src**, **ip.dst**
-: In connections, the client and the server. **ip.addr** is either.
+: In transactions, the addresses that the Call came from and went to; in connections, the client and the server.
+**ip.addr** is either.
+
+**udp.port**
+: In transactions and connections, 4791 for RoCEv2. In packets, both ports of the packet.
 
 **client**, **server**
 : In connections, their address, with or without the port. For RoCE and InfiniBand, this

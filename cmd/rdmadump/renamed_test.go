@@ -22,7 +22,7 @@ import (
 // typesOfRecords maps the type of a JSON record to its fields.
 func typesOfRecords() map[string]query.Fields {
 	types := map[string]query.Fields{"overview": query.New[analyze.Overview]("overviews")}
-	for i, name := range []string{"transaction", "connection", "packet", "finding", "stats", "rate", "summary", "credits", "handles"} {
+	for i, name := range []string{"transaction", "connection", "packet", "finding", "stats", "file", "rate", "summary", "credits", "handles"} {
 		types[name] = fieldLists[i].fields
 	}
 	return types
@@ -37,7 +37,7 @@ func TestNoOldNames(t *testing.T) {
 		t.Fatal("no samples", err)
 	}
 	for _, sample := range samples {
-		for _, args := range []string{"transactions", "connections --timeline", "packets --rpc -c 500", "check", "stats", "stats --every 1s", "overview"} {
+		for _, args := range []string{"transactions", "connections --timeline", "packets --rpc -c 500", "check", "stats", "files", "stats --every 1s", "overview"} {
 			var out bytes.Buffer
 			run(t.Context(), append(strings.Fields(args), "-o", "json", sample), &out, io.Discard)
 			for line := range bytes.Lines(out.Bytes()) {

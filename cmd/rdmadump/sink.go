@@ -53,6 +53,9 @@ func newSink(set *settings, stdout, notes io.Writer, captures names) *sink {
 	s := &sink{times: times{settings: set}, names: captures, w: bufio.NewWriterSize(stdout, 1<<16)}
 	s.theme, s.width, s.height = set.look.of(stdout, notes, colored(set.color, stdout))
 	s.text = render.NewText(s.w, s.theme, s.width)
+	if !set.showsFiles(s.width) {
+		s.text.WithoutFiles()
+	}
 	s.packets = render.NewPackets(s.w, s.theme, s.width)
 	s.packets.Tree, s.packets.Bytes = set.tree, set.bytes
 	for _, xid := range set.xids {
@@ -155,6 +158,8 @@ func cloned(r any) (kept any, bytes int) {
 		return r, 0
 	case *record.RDMAOperation:
 		return r.Clone(), r.CloneBytes()
+	case *analyze.File:
+		return r, 0
 	case *record.Transaction:
 		if r.RPC == nil {
 			return r.Clone(), r.CloneBytes()

@@ -16,6 +16,7 @@ var serviceUpperLayers = map[uint16]string{20049: upperRPC, 4420: "nvme", 3260: 
 
 const (
 	upperRPC     = "rpcrdma"
+	upperPlain   = "rpc" // over TCP or UDP
 	upperUnknown = "unknown"
 )
 
@@ -177,7 +178,7 @@ func (t *Table) ServerPort(port uint16) bool { return serviceUpperLayers[port] !
 // setUpperLayer sets the upper layer of a connection.
 func (cs *connState) setUpperLayer(upper string) {
 	cs.upper = upper
-	cs.isRPC, cs.undecided = upper == upperRPC, upper == ""
+	cs.isRPC, cs.undecided = upper == upperRPC || upper == upperPlain, upper == ""
 	cs.conn.WantSends(cs.isRPC || cs.undecided)
 }
 
@@ -188,6 +189,10 @@ func (cs *connState) lookUpService() {
 		return
 	}
 	setup := cs.conn.Setup()
+	if setup.RPC {
+		cs.setUpperLayer(upperPlain)
+		return
+	}
 	if id, known := setup.ServiceID.Get(); known && rocev2.IsIPoIB(uint64(id)) {
 		cs.setUpperLayer("ipoib")
 	} else if upper := serviceUpperLayers[setup.Service.Or(0)]; upper != "" {
@@ -361,6 +366,8 @@ func (cs *connState) Finish(r *record.Connection) {
 		r.PrivateData = record.PrivateDataPair{Client: cs.stated(side), Server: cs.stated(side.Other())}
 		r.InlineThreshold, r.RemoteInvalidation = record.Some(thresholds(cs)), remoteInvalidation(cs)
 		r.Invalidation = record.Some(cs.checks.invalidation.result())
+	}
+	if cs.isRPC {
 		r.Credits = record.Some(record.CreditPair{Forward: creditsOf(cs, side), Backward: creditsOf(cs, side.Other())})
 	}
 	r.UpperLayer = cmp.Or(cs.upper, upperUnknown)
