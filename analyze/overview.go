@@ -392,6 +392,7 @@ func (c *Collector) Finish(s *record.Summary) *Overview {
 		}
 	}
 	o.Handles.Share = share(int(o.Handles.ByServer), int(o.Handles.Exposed))
+	o.MountSteps = c.steps.list()
 	o.Traffic = c.traffic.finish()
 	o.Verdict = c.verdict(s)
 	return o
