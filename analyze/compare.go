@@ -45,7 +45,7 @@ type Comparison struct {
 type Measured struct {
 	Count   record.Opt[int64]   `json:"count" doc:"Number of RPCs, stalls or findings; null for a setting."`
 	Errors  record.Opt[int64]   `json:"errors" doc:"Number of RPCs that failed; null unless a group is compared."`
-	Bytes   record.Opt[int64]   `json:"bytes" doc:"Bytes in the Payload streams of the Calls and Replies; null unless a group is compared."`
+	Bytes   record.Opt[int64]   `json:"bytes" doc:"Number of bytes in the Payload streams of the Calls and Replies; null unless a group is compared."`
 	Latency Quantiles           `json:"latency" doc:"Distribution of the latency of the group's RPCs; its members are null for other kinds."`
 	TotalNS record.Opt[int64]   `json:"total_ns" doc:"Sum of all latencies of a group, or of all stalls of answered RPCs with one reason, in nanoseconds; null for other kinds."`
 	Share   record.Opt[float64] `json:"share" doc:"Share of the stalls in the sum of the latencies of all RPCs, from 0 to 1; null unless a wait is compared."`
@@ -59,7 +59,7 @@ type Changes struct {
 	P50     record.Opt[float64] `json:"p50" doc:"Relative change of the median; null if a capture has no latency."`
 	P90     record.Opt[float64] `json:"p90" doc:"Relative change of the 90th percentile; null if a capture has no latency."`
 	P99     record.Opt[float64] `json:"p99" doc:"Relative change of the 99th percentile; null if a capture has no latency."`
-	TotalNS record.Opt[float64] `json:"total_ns" doc:"Relative change of the sum; null if it was 0 before."`
+	TotalNS record.Opt[float64] `json:"total" doc:"Relative change of the sum; null if it was 0 before."`
 }
 
 // PValues are the p-values of the percentiles.

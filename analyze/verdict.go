@@ -38,7 +38,7 @@ type Verdict struct {
 
 // Evidence is a fact that a verdict is based on.
 type Evidence struct {
-	Fact    string `json:"fact" doc:"The fact."`
+	Fact    string `json:"fact" doc:"Fact that the verdict follows from, as a sentence."`
 	Command string `json:"command" doc:"Arguments of rdmadump that show the fact; FILE stands for the capture."`
 }
 

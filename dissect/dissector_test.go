@@ -136,7 +136,7 @@ func TestMixed(t *testing.T) {
 			return nil
 		},
 	}, dissect.Options{})
-	want := map[int]string{0: "rpcrdma", 1: "unknown", 2: "nvme", 3: "nvme", 4: "unknown"}
+	want := map[int]string{0: "rpcrdma", 1: "rping", 2: "nvme", 3: "nvme", 4: "unknown"}
 	if fmt.Sprint(layers) != fmt.Sprint(want) {
 		t.Errorf("upper layers %v, want %v", layers, want)
 	}

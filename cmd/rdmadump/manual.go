@@ -235,7 +235,7 @@ error:
 func filterPage() []byte {
 	var b strings.Builder
 	b.WriteString(filterManual)
-	for _, l := range fieldLists[:6] {
+	for _, l := range fieldLists[:7] {
 		fmt.Fprintf(&b, "# FIELDS OF %s\n\n", strings.ToUpper(l.view))
 		for _, f := range l.fields.List() {
 			if query.InTables(f.Path) { // They are listed once, below.

@@ -75,6 +75,9 @@ func (o *Operation) noteRetransmitted(by Side, b *Burst, at record.Stamp) {
 	if from.Packet < o.Last.Packet {
 		from = o.Last
 	}
+	if from.Packet == at.Packet { // the first copy was damaged, and this is the second
+		from = o.Damaged()
+	}
 	l.active = at
 	if by == o.Side {
 		l.asked = at
@@ -156,6 +159,9 @@ func (ops *operations) record(o *Operation) *record.RDMAOperation {
 	first, last := o.First, o.Last
 	if last.Packet < first.Packet { // The first packet came after others.
 		first, last = last, first
+	}
+	if damaged := o.Damaged(); damaged.Packet != 0 { // It was sent then.
+		first = damaged
 	}
 	*r = record.RDMAOperation{
 		Type: "rdma_operation", ID: o.Number, Kind: kindsOfRecords[o.Kind], Status: record.OperationComplete, Bytes: o.Bytes, Packets: o.Packets,
