@@ -3,6 +3,7 @@
 package analyze
 
 import (
+	"iter"
 	"math"
 	"slices"
 
@@ -35,6 +36,7 @@ func quantiles(d []int64) (q Quantiles) {
 // durations collects durations for quantiles. It keeps every value or, if there are too many,
 // the number of values in each of some thousand steps of 1 percent.
 type durations struct {
+	dropped bool // there is no memory for them
 	exact   []int64
 	steps   *hdrhistogram.Histogram
 	longest int64
@@ -45,7 +47,10 @@ const longestStep = 1 << 45
 
 // add adds a duration in nanoseconds.
 func (d *durations) add(ns int64) {
-	if d.steps == nil {
+	switch {
+	case d.dropped:
+		return
+	case d.steps == nil:
 		d.exact = append(d.exact, ns)
 		return
 	}
@@ -62,8 +67,50 @@ func (d *durations) coarsen() {
 	}
 }
 
+// exactLimit limits the memory for the durations of all rows of a table.
+type exactLimit struct {
+	most   int // maximum number of single durations
+	exact  int // their number
+	coarse int // number of rows that have counts instead
+}
+
+// maxExact limits the number of single durations, which exact quantiles need, to 16 MB. Beyond
+// it, the rows with the most durations keep counts instead, 40 KB each, and if there are maxCoarse
+// of these, nothing.
+const (
+	maxExact  = 1 << 21
+	maxCoarse = 1 << 10
+)
+
+// add adds a duration to a row. If there are too many single durations, the row with the most of
+// them replaces them by counts. rows are all rows, with their names.
+func (l *exactLimit) add(d *durations, ns int64, rows iter.Seq2[string, *durations]) {
+	before := len(d.exact)
+	d.add(ns)
+	if l.exact += len(d.exact) - before; l.exact <= l.most {
+		return
+	}
+	most, mostName := d, ""
+	for name, other := range rows {
+		n, m := len(other.exact), len(most.exact)
+		if n > m || n == m && (mostName == "" || name < mostName) { // the same in every run
+			most, mostName = other, name
+		}
+	}
+	l.exact -= len(most.exact)
+	if l.coarse++; l.coarse > maxCoarse {
+		*most = durations{dropped: true}
+		return
+	}
+	most.coarsen()
+}
+
 // merge adds the durations of x.
 func (d *durations) merge(x *durations) {
+	if d.dropped || x.dropped {
+		*d = durations{dropped: true}
+		return
+	}
 	if d.steps == nil && x.steps == nil {
 		d.exact = append(d.exact, x.exact...)
 		return
@@ -86,6 +133,28 @@ func (d *durations) quantiles() Quantiles {
 		return record.Some(min(d.steps.ValueAtQuantile(percent), d.longest))
 	}
 	return Quantiles{P50: at(50), P90: at(90), P99: at(99), Max: record.Some(d.longest), Estimated: true}
+}
+
+// count returns the number of durations.
+func (d *durations) count() int {
+	if d.steps != nil {
+		return int(d.steps.TotalCount())
+	}
+	return len(d.exact)
+}
+
+// rank returns the duration with a rank, counted from 1; or the lower end of its step, as each
+// does. The quantiles must have been computed, which sorts the durations.
+func (d *durations) rank(rank int) int64 {
+	if d.steps == nil {
+		return d.exact[rank-1]
+	}
+	for _, step := range d.steps.Distribution() {
+		if rank -= int(step.Count); rank <= 0 {
+			return step.From
+		}
+	}
+	return d.longest
 }
 
 // each calls visit for each value, or for the lower end of each step with the number of values

@@ -18,13 +18,13 @@ func transaction(call, reply int64, granted uint32, edit func(*record.Transactio
 	size := record.Some[int64](100)
 	r := &record.Transaction{
 		Program: record.Some[uint32](100003), Version: record.Some[uint32](3), ProgramName: record.Some("NFS"), ProcedureName: record.Some("READ"),
-		Status: record.Complete, Call: &record.Message{Time: record.Time(call * 1e6), Credits: 32, Form: record.Short, PayloadBytes: size},
+		Status: record.Complete, Call: &record.Message{Time: record.Time(call * 1e6), Credits: record.Some[uint32](32), Form: record.Short, PayloadBytes: size},
 	}
 	if reply == 0 {
 		r.Status = record.NoReply
 	} else {
 		r.LatencyNS = record.Some((reply - call) * 1e6)
-		r.Reply = &record.Message{Time: record.Time(reply * 1e6), Credits: granted, Form: record.Short, PayloadBytes: size}
+		r.Reply = &record.Message{Time: record.Time(reply * 1e6), Credits: record.Some(granted), Form: record.Short, PayloadBytes: size}
 	}
 	if edit != nil {
 		edit(r)
@@ -126,7 +126,7 @@ func TestStats(t *testing.T) {
 // marked.
 func TestManyStats(t *testing.T) {
 	table := NewTable(ByProcedure)
-	table.maxRows, table.maxExact = 3, 1000
+	table.maxRows, table.exact.most = 3, 1000
 	for i := range 5000 {
 		table.Add(transaction(0, int64(i+1), 1, nil)) // 1 to 5000 ms
 	}
@@ -149,8 +149,8 @@ func TestManyStats(t *testing.T) {
 			t.Errorf("%v is off by %.4f of %v", c.got, off, c.want)
 		}
 	}
-	if table.exact > 1000 || len(table.rows["NFS3 READ"].latencies.exact) != 0 {
-		t.Errorf("the table has %d single latencies", table.exact)
+	if table.exact.exact > 1000 || len(table.rows["NFS3 READ"].latencies.exact) != 0 {
+		t.Errorf("the table has %d single latencies", table.exact.exact)
 	}
 }
 
@@ -214,7 +214,7 @@ func TestWaits(t *testing.T) {
 			collector.Transaction(r)
 		}
 		collector.Connection(ended(c.end))
-		at := collector.Finish().Time
+		at := collector.Finish(nil).Time
 		words := func(list []WaitCount) string {
 			text := ""
 			for _, w := range list {
@@ -246,7 +246,7 @@ func TestWaitSums(t *testing.T) {
 		}))
 	}
 	collector.Transaction(transaction(0, 20, 1, nil))
-	at := collector.Finish().Time
+	at := collector.Finish(nil).Time
 	sums, total := map[record.WaitReason]int64{}, int64(0)
 	for _, w := range at.Waits {
 		sums[w.Reason] = w.TotalNS / 1e6

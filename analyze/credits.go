@@ -46,6 +46,7 @@ type CreditTimeline struct {
 	requested []uint32
 	evicted   int          // transactions beyond the limit
 	open      []creditStep // the Calls without a Reply
+	earlier   creditStep   // the last Reply before the timeline, if earlier.reply is set
 }
 
 // creditStep is a Call that was sent, a Reply that was received, or the end of a Call without a
@@ -60,7 +61,7 @@ type creditStep struct {
 
 // Add adds a transaction. It does not keep r.
 func (c *CreditTimeline) Add(r *record.Transaction) {
-	if r.Call == nil {
+	if r.Call == nil || !r.Call.Credits.Known() {
 		return
 	}
 	if len(c.steps) >= 2*maxTransactions || c.Shared != nil && *c.Shared < 1 {
@@ -70,8 +71,9 @@ func (c *CreditTimeline) Add(r *record.Transaction) {
 	if c.Shared != nil {
 		*c.Shared--
 	}
-	if n := len(c.requested); n == 0 || c.requested[n-1] != r.Call.Credits {
-		c.requested = append(c.requested, r.Call.Credits)
+	requested := r.Call.Credits.Or(0)
+	if n := len(c.requested); n == 0 || c.requested[n-1] != requested {
+		c.requested = append(c.requested, requested)
 	}
 	c.steps = append(c.steps, creditStep{time: r.Call.Time, packet: r.Call.Packet, delta: 1})
 	if !r.LatencyNS.Known() {
@@ -79,7 +81,27 @@ func (c *CreditTimeline) Add(r *record.Transaction) {
 		return
 	}
 	_, to := interval(r, 0)
-	c.steps = append(c.steps, creditStep{time: to, packet: r.Reply.LastPacket, delta: -1, reply: true, granted: r.Reply.Credits})
+	c.steps = append(c.steps, creditStep{time: to, packet: r.Reply.LastPacket, delta: -1, reply: true, granted: r.Reply.Credits.Or(0)})
+}
+
+// Earlier takes a transaction that ended before the timeline begins, because its Reply granted the credits that hold
+// at the beginning.
+func (c *CreditTimeline) Earlier(r *record.Transaction) {
+	granted, known := creditsGranted(r)
+	if !known {
+		return
+	}
+	if _, at := interval(r, 0); !c.earlier.reply || at >= c.earlier.time {
+		c.earlier = creditStep{time: at, reply: true, granted: granted}
+	}
+}
+
+// creditsGranted returns the credits that the Reply of a transaction granted.
+func creditsGranted(r *record.Transaction) (uint32, bool) {
+	if r.Call == nil || !r.LatencyNS.Known() {
+		return 0, false
+	}
+	return r.Reply.Credits.Get()
 }
 
 // Finish returns the timeline of a connection; end is its [EndOfCalls].
@@ -101,6 +123,10 @@ func (c *CreditTimeline) Finish(connection int, direction record.Direction, end 
 	var granted record.Opt[uint32]
 	var since record.Time // time at which the limit was reached
 	atLimit := false
+	if e := &c.earlier; e.reply {
+		granted = record.Some(e.granted)
+		out.Points = append(out.Points, CreditPoint{e.time, 0, granted})
+	}
 	for _, s := range c.steps {
 		inFlight += int(s.delta)
 		if s.reply && granted != record.Some(s.granted) {

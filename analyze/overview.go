@@ -3,6 +3,7 @@ package analyze
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
@@ -11,14 +12,18 @@ import (
 // the RPCs spent their time.
 type Overview struct {
 	Type            string        `json:"type" doc:"The record's type, always \"overview\"." values:"overview"`
+	Verdict         Verdict       `json:"verdict" doc:"Where the trouble is and why, as far as the capture proves it."`
 	Groups          []Group       `json:"groups" doc:"Groups of connections between the same two ends with the same transport and upper layer."`
 	Health          Health        `json:"health" doc:"Retransmissions, losses and NAKs on all connections."`
 	RPCs            RPCs          `json:"rpcs" doc:"Number of transactions, by outcome."`
 	Time            Where         `json:"time" doc:"Parts that the time of all transactions is made of."`
 	Slowest         []Slow        `json:"slowest" doc:"Transactions with the longest latency, without those of mounting and unmounting."`
 	SlowestMounting []Slow        `json:"slowest_mounting" doc:"Transactions of mounting and unmounting with the longest latency."`
-	Busiest         []*Stats      `json:"busiest" doc:"Operations with the longest total latency."`
+	MountSteps      []Step        `json:"mount_steps" doc:"Steps of mounts and unmounts in the order of their time: the questions to rpcbind, the RPCs to mountd, the connections for RPC over RDMA, and the first RPC of NFS on each connection; null if the capture contains no RPC to rpcbind or mountd."`
+	Busiest         []*Stats      `json:"busiest" doc:"Operations with the longest total latency, without those of mounting and unmounting."`
+	BusiestMounting []*Stats      `json:"busiest_mounting" doc:"Operations of mounting and unmounting with the longest total latency."`
 	Credits         []CreditUse   `json:"credits" doc:"Connections that used all their credits or were granted few."`
+	Traffic         []Traffic     `json:"traffic" doc:"Sums of the connections of other upper layers than RPC-over-RDMA, by upper layer."`
 	Handles         Invalidations `json:"handles" doc:"Number of exposed handles, by how they were invalidated."`
 	Findings        []RuleCount   `json:"findings" doc:"Number of findings by rule, most severe first."`
 	Ended           []EndCount    `json:"ended" doc:"Ends of connections, except orderly disconnects without outstanding Calls."`
@@ -52,6 +57,8 @@ type Health struct {
 	NotCaptured   int64 `json:"not_captured" doc:"Number of packets that receivers acknowledged but that are missing from the capture." was:"lost"`
 	Naks          int64 `json:"naks" doc:"Number of NAKs, not counting RNR NAKs."`
 	RNRNaks       int64 `json:"rnr_naks" doc:"Number of receiver-not-ready (RNR) NAKs."`
+
+	UnansweredRequests int64 `json:"unanswered_requests" doc:"Number of connection requests of the connection manager, or of MPA, that got no answer in the capture."`
 }
 
 // RPCs counts transactions by their outcome.
@@ -160,6 +167,9 @@ type Collector struct {
 	statuses    map[string]int64               // of transactions that failed
 	rules       map[string]*RuleCount
 	ends        map[endKey]*EndCount
+	suspicion   suspicion
+	traffic     traffic
+	steps       steps
 }
 
 // endKey is what the connections of an EndCount have in common.
@@ -173,6 +183,7 @@ func NewCollector() *Collector {
 	return &Collector{
 		table: NewTable(ByOperation), answered: waitTable{}, unanswered: waitTable{}, stalledOn: map[int]record.Opt[record.End]{},
 		statuses: map[string]int64{}, rules: map[string]*RuleCount{}, ends: map[endKey]*EndCount{},
+		suspicion: newSuspicion(), traffic: traffic{open: map[int]*Traffic{}, all: map[string]*Traffic{}},
 	}
 }
 
@@ -217,6 +228,8 @@ func (c *Collector) Transaction(r *record.Transaction) {
 		}
 	}
 	c.slow(r)
+	c.suspicion.transaction(r)
+	c.steps.transaction(r)
 }
 
 // waits sums up the waits of a transaction.
@@ -270,7 +283,13 @@ func (c *Collector) Connection(r *record.Connection) {
 	h.NotCaptured += r.NotCaptured
 	h.Naks += r.Naks
 	h.RNRNaks += r.RNRNaks
+	if unanswered(r) {
+		h.UnansweredRequests++
+	}
+	c.suspicion.connection(r)
+	c.traffic.connection(r)
 	c.group(r)
+	c.steps.connection(r)
 	if _, stalled := c.stalledOn[r.ID]; stalled {
 		if end, _ := r.Ended.Get(); end.How == record.EndRetries {
 			c.stalledOn[r.ID] = end.By
@@ -284,19 +303,25 @@ func (c *Collector) Connection(r *record.Connection) {
 		c.ends[k].Count++
 		c.ends[k].OutstandingCalls += end.OutstandingCalls
 	}
-	use := r.Credits.Forward
+	use := r.Credits.Or(record.CreditPair{}).Forward
 	if granted, known := use.Granted.Get(); known && use.PeakInFlight >= int(granted) && len(o.Credits) < maxUses {
 		o.Credits = append(o.Credits, CreditUse{r.ID, use.Granted, use.PeakInFlight})
 	}
 	if agreed, known := r.RemoteInvalidation.Get(); known && r.UpperLayer == "rpcrdma" {
 		o.Handles.Negotiated = record.Some(agreed && o.Handles.Negotiated.Or(true))
-		if !agreed && r.Invalidation.InvalidatingReplies > 0 {
+		if !agreed && r.Invalidation.Or(record.InvalidationFigures{}).InvalidatingReplies > 0 {
 			client, server := r.PrivateData.Client, r.PrivateData.Server
 			onlyClient := client != nil && client.RemoteInvalidation && (server == nil || !server.RemoteInvalidation)
 			o.Handles.OnlyClients = onlyClient && (o.Handles.OnlyClients || !c.unannounced)
 			c.unannounced = true
 		}
 	}
+}
+
+// unanswered reports whether a connection is only a request to open one, which got no answer in the
+// capture.
+func unanswered(r *record.Connection) bool {
+	return r.ServiceID.Known() && !r.Server.QPN.Known() && !r.Established.Known() && !r.Ended.Known()
 }
 
 // group adds a connection to its group.
@@ -319,6 +344,10 @@ func (c *Collector) group(r *record.Connection) {
 	}
 }
 
+// Operation adds an RDMA operation. The operations of a connection must be added before it; those of
+// RPC-over-RDMA are not needed. It does not keep r.
+func (c *Collector) Operation(r *record.RDMAOperation) { c.traffic.operation(r) }
+
 // Finding adds a finding.
 func (c *Collector) Finding(r *record.Finding) {
 	sum := c.rules[r.Rule]
@@ -327,10 +356,12 @@ func (c *Collector) Finding(r *record.Finding) {
 		c.rules[r.Rule] = sum
 	}
 	sum.Count++
+	c.suspicion.finding(r)
 }
 
-// Finish returns the overview. The Collector must not be used afterwards.
-func (c *Collector) Finish() *Overview {
+// Finish returns the overview. The summary is that of the capture, or nil if there is none. The
+// Collector must not be used afterwards.
+func (c *Collector) Finish(s *record.Summary) *Overview {
 	o := &c.o
 	o.Type = "overview"
 	o.Time.Waits = c.answered.counts()
@@ -355,8 +386,18 @@ func (c *Collector) Finish() *Overview {
 		return cmp.Or(cmp.Compare(b.Transactions, a.Transactions), cmp.Compare(b.Connections, a.Connections))
 	})
 	o.RPCs.Statuses = c.statusCounts()
-	o.Busiest = c.table.Rows()
-	o.Busiest = o.Busiest[:min(len(o.Busiest), busiest)]
+	for _, row := range c.table.Rows() {
+		list := &o.Busiest
+		if name := row.Name[strings.LastIndexByte(row.Name, ' ')+1:]; mounting[name] || strings.HasPrefix(row.Name, "MOUNT") {
+			list = &o.BusiestMounting
+		}
+		if len(*list) < busiest {
+			*list = append(*list, row)
+		}
+	}
 	o.Handles.Share = share(int(o.Handles.ByServer), int(o.Handles.Exposed))
+	o.MountSteps = c.steps.list()
+	o.Traffic = c.traffic.finish()
+	o.Verdict = c.verdict(s)
 	return o
 }

@@ -287,7 +287,9 @@ func (t *Rates) Add(r *record.Transaction) error {
 		}
 	}
 	if r.Reply != nil && (!s.Credits.Known() || at >= s.creditsAt) {
-		s.Credits, s.creditsAt = record.Some(int(r.Reply.Credits)), at
+		if granted, known := r.Reply.Credits.Get(); known {
+			s.Credits, s.creditsAt = record.Some(int(granted)), at
+		}
 	}
 	if t.clock = max(t.clock, at); t.most == 0 {
 		t.settle(int(max(t.clock-t.start-settleAfter, 0) / t.every))

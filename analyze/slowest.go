@@ -25,7 +25,8 @@ var mounting = map[string]bool{
 
 // ofMounting reports whether a transaction belongs to mounting or unmounting.
 func ofMounting(r *record.Transaction) bool {
-	return r.ProgramName.Or("") == "MOUNT" || mounting[r.Operation.Or(r.ProcedureName.Or(""))]
+	program := r.ProgramName.Or("")
+	return program == "MOUNT" || program == "PORTMAP" || mounting[r.Operation.Or(r.ProcedureName.Or(""))]
 }
 
 // slow keeps the transactions with the longest latency.

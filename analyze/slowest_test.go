@@ -23,7 +23,7 @@ func TestSlowest(t *testing.T) {
 	add(20, "READ", 50)
 	add(21, "READ", 60)
 	add(7, "GETATTR", 70) // The XID is used for another RPC.
-	o := c.Finish()
+	o := c.Finish(nil)
 	for _, list := range []struct {
 		name string
 		got  []Slow
@@ -52,7 +52,7 @@ func TestStatuses(t *testing.T) {
 	}
 	c.Transaction(&record.Transaction{Status: record.Complete, RPCStatus: record.Some("PROG_MISMATCH")})
 	c.Transaction(&record.Transaction{Status: record.Complete, RPCStatus: record.Some("SUCCESS"), NFSStatus: record.Some("NFS4_OK")})
-	got := c.Finish().RPCs.Statuses
+	got := c.Finish(nil).RPCs.Statuses
 	want := []StatusCount{{"NFS4ERR_MINOR_VERS_MISMATCH", 3}, {"PROG_MISMATCH", 1}}
 	if len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
 		t.Errorf("%v, want %v", got, want)

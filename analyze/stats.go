@@ -15,7 +15,7 @@ import (
 type Stats struct {
 	Type          string         `json:"type" doc:"The record's type, always \"stats\"." values:"stats"`
 	GroupBy       string         `json:"group_by" doc:"What the transactions are grouped by: program, procedure, operation, or the names of fields of transactions, with commas between them." reused:"by"`
-	Name          string         `json:"name" doc:"Name of the group: of the program, procedure or operation, or the values of the fields; \"others\" sums up everything after the first 1024 groups."`
+	Name          string         `json:"name" doc:"Name of the group: of the program, procedure or operation, or the values of the fields; \"others\" sums up the groups for which the memory limit leaves no space."`
 	Group         []string       `json:"group" doc:"Values of what group_by names, in the same order; null for \"others\"."`
 	Count         int            `json:"count" doc:"Number of transactions."`
 	Complete      int            `json:"complete" doc:"Number of transactions with both a Call and a Reply."`
@@ -98,24 +98,26 @@ type Table struct {
 	rows   map[string]*Stats
 	recent [32]recentRow // cache of rows that were found recently
 
-	maxRows, maxExact int
-	exact             int // number of single latencies in all rows
+	maxRows int
+	exact   exactLimit
 }
 
 // Others is the name of the row for all names beyond the limit.
 const Others = "others"
 
 // maxRows limits the number of names, because a hostile capture can contain any number of
-// programs. maxExact limits the number of single latencies, which exact quantiles need, to
-// 16 MB. Beyond it, the rows with the most latencies keep counts instead, 40 KB each.
+// programs. statsCost is the memory for a row in bytes, without its latencies.
 const (
-	maxRows  = 1 << 10
-	maxExact = 1 << 21
+	maxRows   = 1 << 10
+	statsCost = 1200
 )
+
+// Limit allows the table more rows than usual, as many as fit into a number of bytes.
+func (t *Table) Limit(bytes int64) { t.maxRows = max(maxRows, int(bytes/statsCost)) }
 
 // NewTable returns an empty table with one of the supported groupings.
 func NewTable(by string) *Table {
-	return &Table{by: by, rows: map[string]*Stats{}, maxRows: maxRows, maxExact: maxExact}
+	return &Table{by: by, rows: map[string]*Stats{}, maxRows: maxRows, exact: exactLimit{most: maxExact}}
 }
 
 // NewTableOf returns an empty table that groups by any values. Values appends those of a
@@ -161,24 +163,16 @@ func appendGroupKey(b []byte, group []string) []byte {
 // othersKey is the key of the others. No group has it, because values contain no zero bytes.
 const othersKey = "\x00"
 
-// latency adds a latency to a row. If there are too many single latencies, the row with the
-// most of them replaces them by counts.
+// latency adds a latency to a row.
 func (t *Table) latency(s *Stats, ns int64) {
 	s.TotalNS += ns
-	before := len(s.latencies.exact)
-	s.latencies.add(ns)
-	if t.exact += len(s.latencies.exact) - before; t.exact <= t.maxExact {
-		return
-	}
-	most := s
-	for _, s := range t.rows {
-		n, m := len(s.latencies.exact), len(most.latencies.exact)
-		if n > m || n == m && s.Name < most.Name { // the same in every run
-			most = s
+	t.exact.add(&s.latencies, ns, func(yield func(string, *durations) bool) {
+		for _, s := range t.rows {
+			if !yield(s.Name, &s.latencies) {
+				return
+			}
 		}
-	}
-	t.exact -= len(most.latencies.exact)
-	most.latencies.coarsen()
+	})
 }
 
 // NotDecoded is the name of the row for Calls that could not be decoded or are not in the

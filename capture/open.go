@@ -135,7 +135,7 @@ func (f *File) detect(packed *atomic.Bool) error {
 		return err
 	case packed.Load() && (isGzip(magic) || isZstd(magic)):
 		return fmt.Errorf("the input is compressed twice; decompress it once: %w", ErrFormat)
-	case magic[0] == '{':
+	case magic[0] == '{', magic[0] == '<': // JSON, or a page of rdmadump report
 		return errText
 	}
 	return fmt.Errorf("the input starts with %x, which is not pcap, pcapng, gzip or zstd: %w", magic, ErrFormat)

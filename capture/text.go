@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// TextError is the error for an input that starts with a brace, as JSON does, and so is not a
-// capture. It wraps [ErrFormat].
+// TextError is the error for an input that starts as JSON or HTML does, and so is not a capture. It
+// wraps [ErrFormat].
 type TextError struct {
 	Name string // name of the input
 	Path string // path of the input; "-" means standard input

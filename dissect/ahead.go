@@ -35,6 +35,7 @@ type recordBatch struct {
 	transactions []record.Transaction
 	connections  []*record.Connection
 	findings     []*record.Finding
+	operations   []record.RDMAOperation
 	began        record.Time
 	lists        arena  // contents of the lists in the records
 	frames       *batch // frames that are free when the handlers have all records
@@ -53,6 +54,7 @@ const (
 	kindTransaction
 	kindConnection
 	kindFinding
+	kindOperation
 )
 
 // arena contains the elements of the lists in the records of a batch.
@@ -68,8 +70,10 @@ type arena struct {
 	waits     []record.Wait
 	fpdus     []iwarp.Noted
 	guarded   []describe.Guarded
+	records   []describe.Record
 	tcp       []link.TCP
 	bytes     []byte
+	files     []record.FileUse
 	size      int // size of all elements and of the records, in bytes
 }
 
@@ -110,6 +114,7 @@ func (s *arena) transaction(r *record.Transaction) {
 		s.writeChunk(r.ReplyChunk)
 	}
 	r.NotInvalidated = place(s, &s.handles, r.NotInvalidated)
+	r.FileUses = place(s, &s.files, r.FileUses)
 	r.Timeline, r.Waits = place(s, &s.events, r.Timeline), place(s, &s.waits, r.Waits)
 }
 
@@ -121,10 +126,10 @@ func (s *arena) writeChunk(c *record.WriteChunk) {
 // packet copies everything that a packetRef refers to into the arena, except for the frame.
 func (s *arena) packet(p *packetRef) {
 	in := &p.input
-	if in.Transport == rdma.IWARP {
+	if in.Transport == rdma.IWARP || in.Transport == rdma.TCPTransport {
 		in.TCP = one(s, &s.tcp, in.TCP)
 	}
-	in.Guarded, in.FPDUs = place(s, &s.guarded, in.Guarded), place(s, &s.fpdus, in.FPDUs)
+	in.Guarded, in.FPDUs, in.Records = place(s, &s.guarded, in.Guarded), place(s, &s.fpdus, in.FPDUs), place(s, &s.records, in.Records)
 	for i := range in.FPDUs {
 		f := &in.FPDUs[i]
 		f.Head = place(s, &s.bytes, f.Head)
@@ -136,13 +141,14 @@ func (p *recordBatch) clear() {
 	s := p.lists
 	*p = recordBatch{
 		order: p.order[:0], packets: p.packets[:0], transactions: p.transactions[:0], connections: p.connections[:0], findings: p.findings[:0],
+		operations: p.operations[:0],
 	}
 	if s.size > 2*fullBytes {
 		return
 	}
 	p.lists = arena{
 		words: s.words[:0], messages: s.messages[:0], reads: s.reads[:0], writes: s.writes[:0], readSegs: s.readSegs[:0], writeSegs: s.writeSegs[:0],
-		handles: s.handles[:0], events: s.events[:0], waits: s.waits[:0], fpdus: s.fpdus[:0], guarded: s.guarded[:0], tcp: s.tcp[:0], bytes: s.bytes[:0],
+		handles: s.handles[:0], events: s.events[:0], waits: s.waits[:0], fpdus: s.fpdus[:0], guarded: s.guarded[:0], tcp: s.tcp[:0], bytes: s.bytes[:0], files: s.files[:0], records: s.records[:0],
 	}
 }
 
@@ -184,6 +190,12 @@ func (a *ahead) put(r any) error {
 		p.lists.size += int(unsafe.Sizeof(*r)) + len(r.Message)
 		p.findings = append(p.findings, r)
 		p.order = append(p.order, kindFinding)
+	case *record.RDMAOperation:
+		p.lists.size += int(unsafe.Sizeof(*r))
+		p.operations = append(p.operations, *r)
+		last := &p.operations[len(p.operations)-1]
+		last.Waits = place(&p.lists, &p.lists.waits, r.Waits)
+		p.order = append(p.order, kindOperation)
 	case record.Time:
 		p.began = r
 		p.order = append(p.order, kindBegin)
@@ -308,7 +320,7 @@ func (d *Dissector) dissectAll(ctx context.Context, r *reader, source capture.So
 
 // hand passes the records of a batch to the handlers.
 func (d *Dissector) hand(p *recordBatch) (err error) {
-	packets, transactions, connections, findings := p.packets, p.transactions, p.connections, p.findings
+	packets, transactions, connections, findings, operations := p.packets, p.transactions, p.connections, p.findings, p.operations
 	for _, kind := range p.order {
 		switch kind {
 		case kindBegin:
@@ -333,6 +345,11 @@ func (d *Dissector) hand(p *recordBatch) (err error) {
 			findings = findings[1:]
 			d.number = r.Completed().Packet
 			err = d.handler.Finding(r)
+		case kindOperation:
+			r := &operations[0]
+			operations = operations[1:]
+			d.number = r.Completed().Packet
+			err = d.handler.Operation(r)
 		}
 		if err != nil {
 			return err

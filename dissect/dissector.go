@@ -32,6 +32,9 @@ type Handler struct {
 	Connection  func(*record.Connection) error
 	Transaction func(*record.Transaction) error
 	Finding     func(*record.Finding) error
+	// Operation gets the RDMA operations of all upper layers, each when nothing more can happen to
+	// it. The operations of a connection come before the connection.
+	Operation func(*record.RDMAOperation) error
 	// Payload gets the rebuilt Payload streams of a transaction, just before its record.
 	// Each is nil if there is none, or if its length is unknown. Both are valid until the
 	// function returns. Payload requires [Options.Rebuild], [Options.Decode] or
@@ -53,6 +56,9 @@ type Handler struct {
 
 // Options select the work that a Dissector does, and its limits.
 type Options struct {
+	// OtherOperations leaves the RDMA operations of RPC-over-RDMA out, once it is known that a
+	// connection carries it.
+	OtherOperations bool
 	// Rebuild keeps all data that moves, to rebuild the Payload streams of Calls and Replies.
 	Rebuild bool
 	// RPC fills in the field RPC of [record.Transaction], the JSON form of decoded arguments
@@ -66,6 +72,8 @@ type Options struct {
 	// Tree extends the trees of packets to credentials, arguments and results, and fills in
 	// the field Messages of [record.Packet].
 	Tree bool
+	// Files fills in the fields File, FileFrom, FileHandle and FileUses of [record.Transaction].
+	Files bool
 	// Only is the set of the parts of a packet's description that the handlers use, in
 	// addition to time, lengths, addresses, transport, ICRC and bytes. Other parts may be
 	// left out. The function Where of package header returns the part that contains a field.
@@ -96,6 +104,17 @@ type Options struct {
 	Live bool
 	// Points are the names of the capture points, if the frames have [capture.Seen].
 	Points []string
+	// OnlyRDMA ignores RPC over TCP and UDP.
+	OnlyRDMA bool
+	// Ports says which TCP and UDP ports carry RPC and which do not, in addition to what the
+	// packets show.
+	Ports []Port
+}
+
+// Port is a TCP or UDP port that carries RPC, or does not carry it if RPC is false.
+type Port struct {
+	UDP, RPC bool
+	Number   uint16
 }
 
 // The defaults of Options.
@@ -148,8 +167,8 @@ func New(h Handler, o Options) *Dissector {
 	}
 	shown := d.shown()
 	d.table = transaction.NewTable(transaction.Options{
-		Rebuild: o.Rebuild || o.Decode, XIDs: o.XIDs, Tree: o.Tree && shown, Shown: shown, Connections: h.Connection != nil,
-		Linger: o.Linger, Unanswered: o.Unanswered,
+		Rebuild: o.Rebuild || o.Decode, XIDs: o.XIDs, Tree: o.Tree && shown, Shown: shown, Files: o.Files, Connections: h.Connection != nil,
+		Linger: o.Linger, Unanswered: o.Unanswered, Ports: portsOf(o.Ports),
 	}, d.budget)
 	d.table.Transaction = handing(d, h.Transaction)
 	if h.Payload != nil || o.Decode {
@@ -167,7 +186,19 @@ func New(h Handler, o Options) *Dissector {
 		}
 	}
 	d.tracker = rdma.New(d.table, d.budget)
+	d.tracker.OnlyRDMA = o.OnlyRDMA
 	d.tracker.Connection, d.tracker.Finding = handing(d, h.Connection), handing(d, h.Finding)
+	d.tracker.Operation = handing(d, h.Operation)
+	d.tracker.TransactionOf = func(tag rdma.Tag) record.Opt[int64] {
+		id, _, known := d.table.Of(tag)
+		return record.SomeIf(id, known)
+	}
+	if o.OtherOperations {
+		d.tracker.Wanted = func(c *rdma.Conn) bool {
+			rpc, _ := d.table.CarriesRPC(c)
+			return !rpc
+		}
+	}
 	if h.Observer != nil {
 		d.table.Message = h.Observer.Message
 		d.tracker.Payload = func(p *wiremap.Payload, of rdma.Tag) {
@@ -386,7 +417,7 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 	in := &d.current.input
 	shown := d.shown() && (d.options.Last == 0 || now.Packet >= d.options.First && now.Packet <= d.options.Last)
 	if shown {
-		*in = describe.Input{Frame: f, Link: l.link, Packet: &l.packet, TCP: &d.tcp.TCP, Guarded: in.Guarded[:0]}
+		*in = describe.Input{Frame: f, Link: l.link, Packet: &l.packet, TCP: &d.tcp.TCP, Guarded: in.Guarded[:0], Records: in.Records[:0]}
 	}
 	var verdict rdma.PacketVerdict
 	taken := false // the tracker used the packet
@@ -415,11 +446,24 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 			verdict, taken = d.tracker.Segment(&d.tcp)
 		}
 		if taken {
-			s.RDMA++
-			s.ICRCBad += d.tracker.BadCRC - bad
-			in.Transport, in.FPDUs = rdma.IWARP, verdict.FPDUs
+			d.tookSegment(in, &verdict, bad)
 		} else {
 			verdict = rdma.PacketVerdict{Mark: verdict.Mark & record.LostOnPath} // the packet is not RDMA
+			s.Other++
+		}
+	case link.CarriesUDP:
+		if u := (rdma.UDP{
+			Src: l.datagram.Src.IP, Dst: l.datagram.Dst.IP, SrcPort: l.srcPort, DstPort: l.dstPort, Payload: l.datagram.Raw,
+			Length: l.datagram.Length, BadChecksum: l.badUDP, At: now,
+		}); l.datagram.Path.Lost { // Its receiver never got it.
+			verdict.Mark = record.LostOnPath
+		} else if l.plausible {
+			verdict, taken = d.tracker.Datagram(&u)
+		}
+		if taken {
+			s.RPC++
+			in.Transport = rdma.UDPTransport
+		} else {
 			s.Other++
 		}
 	case link.CarriesFragment:
@@ -437,6 +481,33 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 	if shown {
 		d.show(taken, &verdict)
 	}
+}
+
+// tookSegment counts a segment that the tracker used. BadBefore is the number of bad CRCs before it.
+func (d *Dissector) tookSegment(in *describe.Input, v *rdma.PacketVerdict, badBefore int64) {
+	s := &d.summary
+	in.Transport = rdma.IWARP
+	if v.Conn != nil {
+		in.Transport = v.Conn.Setup().Transport
+	}
+	if in.Transport != rdma.IWARP {
+		s.RPC++
+		for _, r := range v.Records {
+			in.Records = append(in.Records, describe.Record(r))
+		}
+		return
+	}
+	s.RDMA++
+	s.ICRCBad += d.tracker.BadCRC - badBefore
+	in.FPDUs = v.FPDUs
+}
+
+// portsOf returns the ports for the table of transactions.
+func portsOf(named []Port) (all []transaction.Port) {
+	for _, p := range named {
+		all = append(all, transaction.Port(p))
+	}
+	return all
 }
 
 // shown reports whether a handler gets packets.
@@ -572,6 +643,9 @@ func unassignedReason(taken bool, in *describe.Input, h *rdma.PacketVerdict) rec
 		return record.FinishedTransaction
 	case h.Op != nil:
 		return record.NoTransaction
+	case in.Transport == rdma.TCPTransport && in.TCP.Length == 0:
+		return record.Handshake
+	case in.Transport == rdma.TCPTransport || in.Transport == rdma.UDPTransport:
 	case in.Transport == rdma.IWARP && len(in.FPDUs) == 0, in.Transport != rdma.IWARP && in.Packet.DestQPN == 1:
 		return record.Handshake
 	}

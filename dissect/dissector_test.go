@@ -87,7 +87,7 @@ func errorCases(t *testing.T, name string, words *strings.Replacer) {
 				copied := *p
 				private[c.ID] = &copied
 			}
-			source[c.ID] = fmt.Sprint(c.InlineThreshold)
+			source[c.ID] = fmt.Sprint(c.InlineThreshold.Or(record.InlineThresholds{}))
 
 			return nil
 		},
@@ -136,7 +136,7 @@ func TestMixed(t *testing.T) {
 			return nil
 		},
 	}, dissect.Options{})
-	want := map[int]string{0: "rpcrdma", 1: "unknown", 2: "nvme", 3: "nvme", 4: "unknown"}
+	want := map[int]string{0: "rpcrdma", 1: "rping", 2: "nvme", 3: "nvme", 4: "unknown"}
 	if fmt.Sprint(layers) != fmt.Sprint(want) {
 		t.Errorf("upper layers %v, want %v", layers, want)
 	}
@@ -546,7 +546,7 @@ func TestBackward(t *testing.T) {
 	var got []string
 	read(t, "rocev2-callback41.pcap.zst", dissect.Handler{Transaction: func(r *record.Transaction) error {
 		if r.Direction == record.Backward {
-			got = append(got, fmt.Sprintf("%s %v %d/%d", r.ProgramName.Or(""), r.Operations, r.Call.Credits, r.Reply.Credits))
+			got = append(got, fmt.Sprintf("%s %v %d/%d", r.ProgramName.Or(""), r.Operations, r.Call.Credits.Or(0), r.Reply.Credits.Or(0)))
 		}
 
 		return nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rdmadump/rdmadump/analyze"
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -283,7 +284,8 @@ func excused(rule, path, harm string) bool {
 }
 
 // TestNobodyIsAccused: no capture of two sides that obey the rules has a finding of severity
-// error, whatever the capture or the network did to the frames.
+// error, and no verdict says that the trouble is at one of the sides, whatever the capture or the
+// network did to the frames.
 func TestNobodyIsAccused(t *testing.T) {
 	for _, path := range healthy(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
@@ -298,7 +300,17 @@ func TestNobodyIsAccused(t *testing.T) {
 				r := rand.New(rand.NewPCG(uint64(h), 7))
 				errors := map[string]int{}
 				var first string
-				d := dissect.New(dissect.Handler{Finding: func(f *record.Finding) error {
+				overview := analyze.NewCollector()
+				d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
+					overview.Transaction(r)
+					return nil
+				}, Connection: func(r *record.Connection) error {
+					overview.Connection(r)
+					return nil
+				}, Finding: func(f *record.Finding) error {
+					if !excused(f.Rule, path, harm.name) {
+						overview.Finding(f)
+					}
 					if f.Severity == record.Error && !excused(f.Rule, path, harm.name) {
 						if errors[f.Rule]++; first == "" {
 							first = fmt.Sprintf("packet %d: %s", f.Packet.Or(0), f.Message)
@@ -310,7 +322,10 @@ func TestNobodyIsAccused(t *testing.T) {
 				for i := range harmed {
 					d.Frame(&harmed[i])
 				}
-				d.Finish()
+				summary, _ := d.Finish()
+				if v := overview.Finish(summary).Verdict; v.Where == analyze.InClient || v.Where == analyze.InServer && !strings.HasPrefix(v.Text, "the server rejected") {
+					t.Errorf("%s: the verdict is %s: %s", harm.name, v.Where, v.Text)
+				}
 				if len(errors) > 0 {
 					t.Errorf("%s: %v, %s", harm.name, errors, first)
 				}

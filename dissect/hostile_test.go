@@ -854,7 +854,7 @@ func TestJoinedFigures(t *testing.T) {
 	if len(s.connections) != 1 {
 		t.Errorf("%d connections, want the halves to be one", len(s.connections))
 	}
-	got := s.connections[0].Invalidation
+	got := s.connections[0].Invalidation.Or(record.InvalidationFigures{})
 	want := record.InvalidationFigures{
 		Style: record.RespondersChoice, HandleChoice: record.Some(record.ChoiceOnly), ChunkReplies: 1, InvalidatingReplies: 1, MixedDirectionCalls: 1,
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/link"
 	"github.com/rdmadump/rdmadump/rocev2"
@@ -126,14 +127,17 @@ func (d *Dissector) tick(idle bool) error {
 
 // layers holds the decoded headers of a frame, which do not depend on other frames.
 type layers struct {
-	carries  link.Carries
-	offset   int           // offset of the transport header in the frame, in bytes
-	length   int           // length of the packet on the wire, in bytes
-	paused   uint8         // priorities that the frame pauses
-	err      error         // error of decoding packet
-	datagram rdma.Datagram // input of the tracker; for TCP, only the addresses and the captured bytes
-	packet   rocev2.Packet // for RoCE and InfiniBand
-	link     *link.Decoder // headers of this frame if packets are shown, else of any frame
+	carries          link.Carries
+	offset           int           // offset of the transport header in the frame, in bytes
+	length           int           // length of the packet on the wire, in bytes
+	paused           uint8         // priorities that the frame pauses
+	srcPort, dstPort uint16        // UDP
+	plausible        bool          // UDP: the datagram may carry RPC
+	badUDP           bool          // UDP: the receiver drops the datagram because of its checksum
+	err              error         // error of decoding packet
+	datagram         rdma.Datagram // input of the tracker; for TCP, only the addresses and the captured bytes
+	packet           rocev2.Packet // for RoCE and InfiniBand
+	link             *link.Decoder // headers of this frame if packets are shown, else of any frame
 }
 
 // decode decodes the headers of a frame, with k for the headers below the transport.
@@ -147,6 +151,12 @@ func (l *layers) decode(f *capture.Frame, k *link.Decoder) {
 	}
 	d.Src, d.Dst = rdma.Address{IP: k.Src, LID: k.SrcLID}, rdma.Address{IP: k.Dst, LID: k.DstLID}
 	switch l.carries {
+	case link.CarriesUDP:
+		l.srcPort, l.dstPort, l.badUDP = k.SrcPort, k.DstPort, false
+		if _, l.plausible = oncrpc.Plausible(d.Raw, d.Length, len(d.Raw) < d.Length); l.plausible {
+			right, known := k.UDPChecksum()
+			l.badUDP = known && !right
+		}
 	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
 		d.Packet, d.Transport = &l.packet, transportName(l.carries)
 		if l.err = l.packet.Decode(d.Raw, d.Length); l.err == nil {

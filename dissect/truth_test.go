@@ -68,11 +68,11 @@ type kept struct {
 func keep(r *record.Transaction) kept {
 	k := kept{status: r.Status, invalidated: "0x00000000"}
 	if r.Call != nil {
-		k.requested, k.rdmaProc, k.callForm = r.Call.Credits, r.Call.RDMAProc, r.Call.Form
+		k.requested, k.rdmaProc, k.callForm = r.Call.Credits.Or(0), r.Call.RDMAProc.Or(""), r.Call.Form
 		k.payload, k.header = r.Call.PayloadBytes.Or(0), r.Call.HeaderBytes.Or(0)
 	}
 	if r.Reply != nil {
-		k.granted, k.replyForm = r.Reply.Credits, r.Reply.Form
+		k.granted, k.replyForm = r.Reply.Credits.Or(0), r.Reply.Form
 	}
 	k.gss = r.Credential == record.Some("RPCSEC_GSS")
 	k.procedure = r.ProcedureName.Or("")
@@ -150,7 +150,7 @@ func holdAgainst(t *testing.T, truthFile, captureFile string) {
 				if strings.Contains(address, ":") {
 					address = "[" + address + "]"
 				}
-				thresholds[fmt.Sprintf("%s:%d", address, port)] = c.InlineThreshold
+				thresholds[fmt.Sprintf("%s:%d", address, port)] = c.InlineThreshold.Or(record.InlineThresholds{})
 			}
 
 			return nil

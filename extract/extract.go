@@ -12,6 +12,7 @@ import (
 	"strconv"
 
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/files"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -24,8 +25,7 @@ import (
 // The Extractor uses the data of all READs and WRITEs that succeeded, in the order
 // of their Replies, and applies the sizes that SETATTR, CREATE and OPEN set. It
 // learns the names of files from LOOKUP, OPEN, CREATE, READDIR, RENAME and MNT; a
-// name may be learned before or after the data. The Extractor assumes that all
-// file handles belong to one server.
+// name may be learned before or after the data.
 type Extractor struct {
 	// Wants, if not nil, reports whether the data of a transaction is extracted; an
 	// error ends the extraction. Names are learned from all transactions.
@@ -37,7 +37,8 @@ type Extractor struct {
 	Report Report
 
 	staging     staging
-	tree        *tree
+	names       *files.Resolver
+	nameBytes   int64 // memory of names
 	err         error
 	call, reply rpcMessage
 }
@@ -58,7 +59,7 @@ type Report struct {
 
 // File describes one file that was written.
 type File struct {
-	Type      string             `json:"type" doc:"The record's type, always \"file\"." values:"file"`
+	Type      string             `json:"type" doc:"The record's type, always \"extracted_file\"." values:"extracted_file"`
 	Path      string             `json:"path" doc:"Path of the file, relative to the output folder."`
 	Named     bool               `json:"named" doc:"Whether the capture shows the whole path of the file."`
 	Handle    record.Opt[string] `json:"handle" doc:"File handle in hex; null if the capture does not show it."`
@@ -86,7 +87,9 @@ type rpcMessage struct {
 // An Extractor writes no more bytes than the data in the capture: ranges without data
 // become holes of sparse files.
 func New(root *os.Root) (*Extractor, error) {
-	e := &Extractor{MaxSize: DefaultMaxSize, staging: staging{root: root, taken: map[string]int{}}, tree: newTree()}
+	e := &Extractor{MaxSize: DefaultMaxSize, staging: staging{root: root, taken: map[string]int{}, data: map[*files.File]*file{}}, names: files.New()}
+	e.names.Charge = func(bytes int64) { e.nameBytes += bytes }
+	e.names.Merged = e.staging.merge
 	return e, e.staging.begin()
 }
 
@@ -152,194 +155,40 @@ func (e *Extractor) payload(r *record.Transaction, call, reply *record.Payload) 
 			return
 		}
 	}
-	switch {
-	case program == nfs.ProgramMount:
-		e.mount()
-	case version == 4 && procedure == 1:
-		e.compound(data)
-	case version == 2 || version == 3:
-		e.procedure(data)
-	}
+	e.apply(r, data)
 }
 
-// handleOf returns the file handle in the value called name of an operation, and
-// false if there is none.
-func handleOf(m *nfs.Message, op int, name string) (string, bool) {
-	v := m.Find(op, name)
-	if v == nil || len(v.Bytes) == 0 {
-		return "", false
-	}
-	return string(v.Bytes), true
-}
-
-// nameOf returns the string called name of an operation, and false if there is none.
-func nameOf(m *nfs.Message, op int, name string) (string, bool) {
-	v := m.Find(op, name)
-	if v == nil || v.Kind != nfs.String || v.Bytes == nil {
-		return "", false
-	}
-	return string(v.Bytes), true
-}
-
-// mount learns the path of an export's root from MNT.
-func (e *Extractor) mount() {
-	c, a := &e.call.message, &e.reply.message
-	if len(c.Ops) != 1 || len(a.Ops) != 1 || c.Name != "MNT" || a.Status != 0 {
-		return
-	}
-	export, named := nameOf(c, 0, "path")
-	if handle, known := handleOf(a, 0, "object_fh"); named && known {
-		n := e.tree.of(handle)
-		n.root, n.name, n.parent = true, path.Clean("/"+export), nil
-	}
-}
-
-// procedure applies an RPC of NFSv2 or NFSv3.
-func (e *Extractor) procedure(data bool) {
-	c, a := &e.call.message, &e.reply.message
-	if len(c.Ops) != 1 || len(a.Ops) != 1 || a.Status != 0 {
-		return
-	}
-	var dir, at *node
-	if handle, known := handleOf(c, 0, "dir_fh"); known {
-		dir = e.tree.of(handle)
-	}
-	if handle, known := handleOf(c, 0, "fh"); known {
-		at = e.tree.of(handle)
-	}
-	name, named := nameOf(c, 0, "name")
-	switch c.Name {
-	case "LOOKUP", "CREATE", "MKDIR", "SYMLINK", "MKNOD":
-		if !named || name == "." || name == ".." {
-			return
+// apply learns the names in an RPC and, if data is wanted, applies its data operations to the files
+// that they acted on.
+func (e *Extractor) apply(r *record.Transaction, data bool) {
+	c := &e.call.message
+	for _, u := range e.names.Apply(r.Server.Or(""), c, &e.reply.message) {
+		if !u.Done || !data || u.File == nil {
+			continue
 		}
-		n := e.tree.child(dir, name)
-		if handle, known := handleOf(a, 0, "object_fh"); known {
-			n = e.tree.has(n, handle)
-		}
-		if c.Name == "CREATE" && data {
-			e.setSize(n, c, 0)
-		}
-	case "REMOVE", "RMDIR":
-		e.tree.remove(dir, name)
-	case "RENAME":
-		if handle, known := handleOf(c, 0, "to_dir_fh"); known {
-			to, _ := nameOf(c, 0, "to_name")
-			e.tree.put(e.tree.child(dir, name), e.tree.of(handle), to)
-		}
-	case "READDIRPLUS":
-		e.entries(dir, a, 0)
-	case "SETATTR":
-		if data {
-			e.setSize(at, c, 0)
-		}
-	case "READ":
-		if data {
-			e.read(at, 0, 0)
-		}
-	case "WRITE":
-		if data {
-			e.write(at, 0, 0)
-		}
-	}
-}
-
-// compound applies a COMPOUND. It follows the current and the saved file handle,
-// since these are the objects that operations act on.
-func (e *Extractor) compound(data bool) {
-	c, a := &e.call.message, &e.reply.message
-	var at, saved *node
-	for i := range min(len(c.Ops), len(a.Ops)) {
-		if a.Ops[i].Number != c.Ops[i].Number || !a.Ops[i].HasStatus || a.Ops[i].Status != 0 {
-			return
-		}
-		name, named := nameOf(c, i, "name")
-		switch c.Ops[i].Name {
-		case "PUTROOTFH", "PUTPUBFH":
-			at = e.tree.top
-		case "PUTFH":
-			at = nil
-			if handle, known := handleOf(c, i, "fh"); known {
-				at = e.tree.of(handle)
-			}
-		case "SAVEFH":
-			saved = at
-		case "RESTOREFH":
-			at = saved
-		case "LOOKUPP":
-			if at != nil {
-				at = at.parent
-			}
-		case "LOOKUP", "CREATE":
-			at = e.tree.child(at, name)
-		case "OPEN":
-			if named { // otherwise the current file handle is the file
-				at = e.tree.child(at, name)
-			}
-			if data {
-				e.setSize(at, c, i)
-			}
-		case "OPENATTR", "SECINFO", "SECINFO_NO_NAME":
-			at = nil
-		case "GETFH":
-			handle, known := handleOf(a, i, "object_fh")
-			switch {
-			case !known:
-			case at == nil:
-				at = e.tree.of(handle)
-			case at.root && at.handle == "":
-				at.handle = handle
-				e.tree.handles[handle] = at
-			default:
-				at = e.tree.has(at, handle)
-			}
-		case "REMOVE":
-			e.tree.remove(at, name)
-		case "RENAME":
-			if to, known := nameOf(c, i, "to_name"); known && saved != nil {
-				e.tree.put(e.tree.child(saved, name), at, to)
-			}
-		case "READDIR":
-			e.entries(at, a, i)
-		case "SETATTR":
-			if data {
-				e.setSize(at, c, i)
-			}
+		switch c.Ops[u.Op].Name {
+		case "OPEN", "CREATE", "SETATTR":
+			e.setSize(u.File, c, u.Op)
 		case "READ":
-			if data {
-				e.read(at, i, i)
-			}
+			e.read(u.File, u.Op)
 		case "READ_PLUS":
-			if data {
-				e.readPlus(at, i)
-			}
+			e.readPlus(u.File, u.Op)
 		case "WRITE":
-			if data {
-				e.write(at, i, i)
-			}
+			e.write(u.File, u.Op)
 		}
+	}
+	for e.nameBytes > maxNameBytes && e.names.Evict() {
+		e.Report.NamesFull = true
 	}
 }
 
-// entries learns names from a directory listing.
-func (e *Extractor) entries(dir *node, m *nfs.Message, op int) {
-	name := ""
-	for _, v := range m.In(op) {
-		switch {
-		case v.Kind == nfs.Group && v.Name == "entries":
-			name = ""
-		case v.Kind == nfs.String && v.Name == "name":
-			name = string(v.Bytes)
-		case v.Kind == nfs.Handle && len(v.Bytes) > 0 && name != "" && name != "." && name != "..":
-			e.tree.put(e.tree.of(string(v.Bytes)), dir, name)
-		}
-	}
-}
+// maxNameBytes is the memory for names, because a capture can list any number of files.
+const maxNameBytes = 128 << 20
 
 // setSize applies the size that a Call sets.
-func (e *Extractor) setSize(n *node, m *nfs.Message, op int) {
+func (e *Extractor) setSize(n *files.File, m *nfs.Message, op int) {
 	v := m.Find(op, "size")
-	if n == nil || v == nil || v.Uint == 1<<32-1 && m.Version == 2 {
+	if v == nil || v.Uint == 1<<32-1 && m.Version == 2 {
 		return
 	}
 	if !e.inLimit(0, v.Uint) {
@@ -375,14 +224,14 @@ func number(m *nfs.Message, op int, name string) uint64 {
 }
 
 // read writes the data of a READ.
-func (e *Extractor) read(n *node, call, reply int) {
-	if v := e.reply.message.Find(reply, "data"); v != nil {
-		e.put(n, number(&e.call.message, call, "offset"), &e.reply, v, v.Uint)
+func (e *Extractor) read(n *files.File, op int) {
+	if v := e.reply.message.Find(op, "data"); v != nil {
+		e.put(n, number(&e.call.message, op, "offset"), &e.reply, v, v.Uint)
 	}
 }
 
 // readPlus writes the data and the holes of a READ_PLUS.
-func (e *Extractor) readPlus(n *node, op int) {
+func (e *Extractor) readPlus(n *files.File, op int) {
 	offset := uint64(0)
 	values := e.reply.message.In(op)
 	for i := range values {
@@ -392,9 +241,6 @@ func (e *Extractor) readPlus(n *node, op int) {
 		case "data":
 			e.put(n, offset, &e.reply, v, v.Uint)
 		case "length":
-			if n == nil {
-				continue
-			}
 			length := v.Uint
 			start, count := number(&e.call.message, op, "offset"), number(&e.call.message, op, "count")
 			if end := start + min(count, math.MaxUint64-start); length > end-min(offset, end) {
@@ -408,22 +254,22 @@ func (e *Extractor) readPlus(n *node, op int) {
 }
 
 // write writes the data of a WRITE, limited to the count in its Reply.
-func (e *Extractor) write(n *node, call, reply int) {
-	v := e.call.message.Find(call, "data")
+func (e *Extractor) write(n *files.File, op int) {
+	v := e.call.message.Find(op, "data")
 	if v == nil {
 		return
 	}
 	written := v.Uint
-	if count := e.reply.message.Find(reply, "count"); count != nil {
+	if count := e.reply.message.Find(op, "count"); count != nil {
 		written = min(written, count.Uint)
 	}
-	e.put(n, number(&e.call.message, call, "offset"), &e.call, v, written)
+	e.put(n, number(&e.call.message, op, "offset"), &e.call, v, written)
 }
 
 // put writes the first length bytes of v to a file at an offset, except those that
 // were not captured.
-func (e *Extractor) put(n *node, offset uint64, h *rpcMessage, v *nfs.Value, length uint64) {
-	if n == nil || length == 0 {
+func (e *Extractor) put(n *files.File, offset uint64, h *rpcMessage, v *nfs.Value, length uint64) {
+	if length == 0 {
 		return
 	}
 	if !e.inLimit(offset, length) {
@@ -458,17 +304,16 @@ func (e *Extractor) Abandon() error { return e.staging.away() }
 // must not be used afterwards.
 func (e *Extractor) Finish(each func(*File)) error {
 	defer e.staging.away()
-	e.Report.NamesFull = e.tree.full
 	e.fail(e.staging.end())
 	e.Report.Refused = e.staging.refused
 	if e.err != nil {
 		return e.err
 	}
 	for _, f := range e.staging.files {
-		elements, named := f.node.path()
+		elements, named := pathOf(f.node)
 		out := File{
-			Type: "file", Named: named, Size: f.size, Data: f.seen.total(), Scattered: f.seen.full,
-			Handle: record.SomeIf(hex.EncodeToString([]byte(f.node.handle)), f.node.handle != ""),
+			Type: "extracted_file", Named: named, Size: f.size, Data: f.seen.total(), Scattered: f.seen.full,
+			Handle: record.SomeIf(hex.EncodeToString([]byte(f.node.Handle())), f.node.Handle() != ""),
 		}
 		out.HoleBytes = out.Size - out.Data
 		out.Holes = f.holes()
@@ -478,7 +323,7 @@ func (e *Extractor) Finish(each func(*File)) error {
 		wanted := path.Join(elements...)
 		name, err := e.staging.place(f, elements)
 		if err != nil && len(elements) > 1 { // an existing file has the name of a folder
-			name, err = e.staging.place(f, []string{label(f.node.handle)})
+			name, err = e.staging.place(f, []string{label(f.node.Handle())})
 		}
 		if err != nil {
 			out.Path, out.Error = wanted, record.Some(err.Error())

@@ -10,13 +10,15 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
+
+	"github.com/rdmadump/rdmadump/dissect/files"
 )
 
 // file is the data of one NFS file. It is in the staging folder until the whole
 // capture has been read, because its name may come after its data.
 type file struct {
 	number int64 // its name in the staging folder
-	node   *node
+	node   *files.File
 	seen   spans // bytes that were read or written; the others are holes
 	data   spans // bytes of seen that are data in the staging folder; the others are zeros
 	size   int64
@@ -67,6 +69,7 @@ type staging struct {
 	root   *os.Root
 	folder string
 	files  []*file
+	data   map[*files.File]*file
 	open   []*file
 	// taken has the highest number that was appended to a name, by the name. A name
 	// that many files want is not tried again from the beginning.
@@ -90,12 +93,24 @@ func (s *staging) begin() error {
 func (s *staging) name(f *file) string { return path.Join(s.folder, strconv.FormatInt(f.number, 10)) }
 
 // of returns the file of a node and creates it if the node has none.
-func (s *staging) of(n *node) *file {
-	if n.file == nil {
-		n.file = &file{number: int64(len(s.files)), node: n}
-		s.files = append(s.files, n.file)
+func (s *staging) of(n *files.File) *file {
+	f := s.data[n]
+	if f == nil {
+		f = &file{number: int64(len(s.files)), node: n}
+		s.files, s.data[n] = append(s.files, f), f
+		n.Hold()
 	}
-	return n.file
+	return f
+}
+
+// merge assigns the data of an NFS file to another one, because both are the same, unless the other has data
+// already.
+func (s *staging) merge(from, to *files.File) {
+	if f := s.data[from]; f != nil && s.data[to] == nil {
+		f.node, s.data[to] = to, f
+		delete(s.data, from)
+		to.Hold()
+	}
 }
 
 // handle returns f opened for reading and writing. It closes another file first if
@@ -122,7 +137,7 @@ func (s *staging) handle(f *file) (*os.File, error) {
 }
 
 // write writes data to the file of n at an offset.
-func (s *staging) write(n *node, at int64, data []byte) error {
+func (s *staging) write(n *files.File, at int64, data []byte) error {
 	if len(data) == 0 {
 		return nil
 	}
@@ -132,7 +147,7 @@ func (s *staging) write(n *node, at int64, data []byte) error {
 		_, err = h.WriteAt(data, at)
 	}
 	if err != nil {
-		return s.failed(err, fmt.Sprintf("%d bytes at %d of %s", len(data), at, label(n.handle)))
+		return s.failed(err, fmt.Sprintf("%d bytes at %d of %s", len(data), at, label(n.Handle())))
 	}
 	to := at + int64(len(data))
 	f.add(at, to)
@@ -152,7 +167,7 @@ func (s *staging) failed(err error, what string) error {
 
 // zero makes the bytes [from, to) of the file of n zeros. It writes at most as many
 // bytes as it replaces data: the rest of the range is a hole on disk already.
-func (s *staging) zero(n *node, from, to int64) error {
+func (s *staging) zero(n *files.File, from, to int64) error {
 	f := s.of(n)
 	h, err := s.handle(f)
 	if err == nil && to > f.size {
@@ -162,7 +177,7 @@ func (s *staging) zero(n *node, from, to int64) error {
 		err = f.erase(h, from, end)
 	}
 	if err != nil {
-		return s.failed(err, fmt.Sprintf("a hole at %d of %s", from, label(n.handle)))
+		return s.failed(err, fmt.Sprintf("a hole at %d of %s", from, label(n.Handle())))
 	}
 	f.add(from, to)
 	return nil
@@ -193,8 +208,8 @@ func (f *file) erase(h *os.File, from, to int64) error {
 }
 
 // resize truncates or extends the file of n, if n has one.
-func (s *staging) resize(n *node, size int64) error {
-	if n.file == nil {
+func (s *staging) resize(n *files.File, size int64) error {
+	if s.data[n] == nil {
 		return nil // it was neither read nor written so far
 	}
 	f := s.of(n)
@@ -203,7 +218,7 @@ func (s *staging) resize(n *node, size int64) error {
 		err = h.Truncate(size)
 	}
 	if err != nil {
-		return s.failed(err, fmt.Sprintf("%s to %d bytes", label(n.handle), size))
+		return s.failed(err, fmt.Sprintf("%s to %d bytes", label(n.Handle()), size))
 	}
 	f.resize(size)
 	return nil
@@ -214,7 +229,7 @@ func (s *staging) resize(n *node, size int64) error {
 // existing files are never touched.
 func (s *staging) place(f *file, elements []string) (string, error) {
 	if len(elements) == 0 {
-		elements = []string{label(f.node.handle)}
+		elements = []string{label(f.node.Handle())}
 	}
 	folder := path.Join(elements[:len(elements)-1]...)
 	if folder != "" {
@@ -260,12 +275,12 @@ func (s *staging) end() error {
 			err = s.setSize(f, h)
 		}
 		if err != nil {
-			return fmt.Errorf("extract: %s: %w", label(f.node.handle), err)
+			return fmt.Errorf("extract: %s: %w", label(f.node.Handle()), err)
 		}
 	}
 	for _, f := range s.open {
 		if err := f.open.Close(); err != nil {
-			return fmt.Errorf("extract: %s: %w", label(f.node.handle), err)
+			return fmt.Errorf("extract: %s: %w", label(f.node.Handle()), err)
 		}
 		f.open = nil
 	}

@@ -22,6 +22,7 @@ const (
 	CarriesRoCEv1                     // the same, after a GRH
 	CarriesInfiniBand                 // the same, after an LRH
 	CarriesTCP                        // Transport is the TCP segment with its header
+	CarriesUDP                        // Transport is the payload of a UDP datagram that is not RoCEv2
 	CarriesFragment                   // an IP fragment other than the first
 	CarriesMalformed                  // a header is truncated or has invalid lengths
 	CarriesUnknownLink                // the link type is not supported
@@ -452,8 +453,10 @@ func (d *Decoder) ipPayload(proto uint8, at, end int) Carries {
 		return d.ipv4(at, end)
 	case protoIPv6:
 		return d.ipv6(at, end)
-	case protoICMP, protoICMPv6:
+	case protoICMP:
 		d.Protocol = "ICMP"
+	case protoICMPv6:
+		d.Protocol = "ICMPv6"
 	default:
 		d.Protocol = "IP"
 	}
@@ -496,7 +499,20 @@ func (d *Decoder) datagram(at, end int) Carries {
 		}
 		return carries
 	}
-	return CarriesOther
+	return d.plainDatagram(at+8, size)
+}
+
+// plainDatagram stores the position of a payload of a UDP datagram.
+func (d *Decoder) plainDatagram(at, size int) Carries {
+	if size < 8 || at > d.ipEnd {
+		return CarriesOther
+	}
+	d.udp = d.frame[at-8 : at]
+	carries := d.transport(CarriesUDP, at, max(min(at+size-8, d.ipEnd), at))
+	if d.ipFirst {
+		d.Length = size - 8
+	}
+	return carries
 }
 
 // gre decodes a GRE header with its optional words (RFC 2784, RFC 2890).

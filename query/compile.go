@@ -254,6 +254,8 @@ func (c *compiler) condition(n ast.Node) ast.Node {
 	}
 	if o := c.classify(n); o.field == nil && o.word != "" {
 		c.unknown(&o)
+	} else if o.path == "rpc" && c.fields == Transactions { // the protocol, as in Wireshark's filters
+		return &ast.BoolNode{Value: true}
 	} else if o.lit != nil {
 		c.wrong(o.from, o.to, "%s is not a condition; compare it with a field", c.source[o.from:o.to])
 	}

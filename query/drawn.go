@@ -47,16 +47,19 @@ var ofTransactions = []drawnField{
 		}
 		return timeValue(r.Start())
 	}),
-	{Field{Path: timeRelative, Type: "number", Doc: "Time from the first packet of the capture to that of the transaction, in seconds.", raw: func(r any) any {
-		if at, known := startOf(r.(*record.Transaction)); known {
-			return at
+	relative(func(r *record.Transaction) (record.Time, record.Time, bool) {
+		if r.Call == nil && r.Reply == nil {
+			return 0, 0, false
 		}
-		return nil
-	}}, func(r any) any {
-		if at, known := startOf(r.(*record.Transaction)); known {
-			return float64(at)
+		return r.Start(), r.CaptureStart(), true
+	}, "that of the transaction"),
+	added("ip.src", "address", "Address that the Call came from.", func(r *record.Transaction) any { return sender(r).Any() }),
+	added("ip.dst", "address", "Address that the Call went to.", func(r *record.Transaction) any { return receiver(r).Any() }),
+	{Field{Path: "udp.port", Type: "number", List: true, Doc: "UDP port of RoCEv2, which is 4791 at the receiver; the other port may be different for each packet, so rdmadump packets filters by it."}, func(r any) any {
+		if r.(*record.Transaction).Transport == "RoCEv2" {
+			return []any{portRoCE}
 		}
-		return nil
+		return []any{}
 	}},
 	{Field{Path: "ip.addr", Type: "address", List: true, Doc: "Addresses of both ends."}, func(r any) any {
 		t := r.(*record.Transaction)
@@ -64,7 +67,7 @@ var ofTransactions = []drawnField{
 	}},
 	added("read", "number", "Number of bytes that RDMA Read moved out of the requester's memory.", func(r *record.Transaction) any { read, _ := Moved(r); return int(read) }),
 	added("write", "number", "Number of bytes that RDMA Write moved into the requester's memory.", func(r *record.Transaction) any { _, written := Moved(r); return int(written) }),
-	added("form", "text", "Forms of the Call and of the Reply, such as short>long.", func(r *record.Transaction) any { return Forms(r) }),
+	added("form", "text", "Forms of the Call and of the Reply, such as short>long, or TCP or UDP for a transaction without RDMA.", func(r *record.Transaction) any { return Forms(r) }),
 	shown("status", func(r *record.Transaction) any { return Outcome(r) }).among(outcomes),
 	shown[*record.Transaction]("nfs_status", nil).among(nfsStatuses),
 	shown[*record.Transaction]("program_name", nil).among(nfs.ProgramWords),
@@ -180,8 +183,12 @@ func Moved(r *record.Transaction) (read, written int64) {
 }
 
 // Forms returns the forms of the Call and of the Reply, such as "short>long". A question mark stands
-// for a Call that was not captured, and a dash for a Reply that is missing.
+// for a Call that was not captured, and a dash for a Reply that is missing. For RPC over TCP and UDP,
+// which has no forms, it returns the transport.
 func Forms(r *record.Transaction) string {
+	if isPlain(r) {
+		return r.Transport
+	}
 	call, reply := "?", "-"
 	if r.Call != nil {
 		call = string(r.Call.Form)

@@ -52,8 +52,8 @@ type recordFields struct {
 // Transactions, Connections and Findings are the fields of these record types.
 var (
 	Transactions Fields = fieldsOf("transactions", reflect.TypeFor[record.Transaction](), func() []drawnField { return slices.Concat(ofTransactions, ofPrograms(), ofTables()) })
-	Connections  Fields = fieldsOf("connections", reflect.TypeFor[record.Connection](), func() []drawnField { return ofConnections })
-	Findings     Fields = fieldsOf("findings", reflect.TypeFor[record.Finding](), nil)
+	Connections  Fields = fieldsOf("connections", reflect.TypeFor[record.Connection](), func() []drawnField { return slices.Concat(ofConnections, ofProtocols()) })
+	Findings     Fields = fieldsOf("findings", reflect.TypeFor[record.Finding](), func() []drawnField { return ofFindings })
 )
 
 // New returns the fields of another record type, as its tags describe them; of is the name
@@ -411,7 +411,7 @@ var ownFields = []struct {
 		return []any{textOrNil(p.AppendSource(nil)), textOrNil(p.AppendDestination(nil))}
 	}},
 	{
-		Field{Path: "transport", Type: "text", Values: []string{"RoCEv2", "RoCEv1", "InfiniBand", "iWARP"}, Doc: "Transport protocol of the packet; null if the packet carries no RDMA."},
+		Field{Path: "transport", Type: "text", Values: []string{"RoCEv2", "RoCEv1", "InfiniBand", "iWARP", "TCP", "UDP"}, Doc: "Transport protocol of the packet; null if the packet carries no RDMA."},
 		func(p *record.Packet) any { return textOrNil([]byte(p.Transport)) },
 	},
 	{Field{Path: "connection", Type: "number", Doc: "Number of the packet's connection; null if it belongs to none.", Aliases: []string{"conn"}}, func(p *record.Packet) any { return p.Connection.Any() }},

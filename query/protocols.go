@@ -32,21 +32,13 @@ func (s seconds) MarshalText() ([]byte, error) { return s.AppendText(nil) }
 // sinceStart returns the time of a packet since the start of the capture.
 func sinceStart(p *record.Packet) seconds { return seconds(float64(p.Time.Sub(p.Start)) / 1e9) }
 
-// startOf returns the time at which a transaction began since the start of the capture, and whether it is known.
-func startOf(r *record.Transaction) (at seconds, known bool) {
-	if r.Call == nil && r.Reply == nil {
-		return 0, false
-	}
-	return seconds(float64(r.Start().Sub(r.CaptureStart())) / 1e9), true
-}
-
 // inJSON has what a jq program has to use in place of a field that only tables and filters have, by record and path.
 var inJSON = map[string]map[string]string{
 	"transactions": {
 		"time": "call.time", "read": "the sum of read_chunks[].segments[].moved_bytes",
 		"write": "the sum of moved_bytes in write_chunks and reply_chunk", "form": "call.form and reply.form",
 	},
-	"connections": {"qpn": "client.qpn and server.qpn"},
+	"connections": {"qpn": "client.qpn and server.qpn", "tcp.port": "client.port and server.port"},
 }
 
 // Objects that a jq program makes, and its variables, may have any names.
@@ -140,6 +132,7 @@ var programs = []program{
 	{"mount", "the MOUNT protocol", nfs.ProgramMount},
 	{"nlm", "the Network Lock Manager", nfs.ProgramNLM},
 	{"nfsacl", "NFSACL", nfs.ProgramNFSACL},
+	{"portmap", "rpcbind, which Wireshark calls portmap", nfs.ProgramRPCBind},
 }
 
 // in reports whether a packet is part of a Send with a message of the program. An acknowledgement of the Send is not.
@@ -147,13 +140,125 @@ func (p *program) in(r *record.Packet) bool {
 	return r.Part.Message != "" && r.Program.Or(0) == p.number && !slices.ContainsFunc(r.Nodes, func(n record.Node) bool { return n.Table == &header.AETH })
 }
 
-// ofPrograms returns the fields of transactions that say which program they belong to.
+// ofPrograms returns the fields of transactions that say which program and which protocols they belong to.
 func ofPrograms() (list []drawnField) {
 	for _, p := range programs {
 		list = append(list, added(p.name, "bool", "Whether the transaction belongs to "+p.doc+".", func(r *record.Transaction) any {
 			return r.Program.Or(0) == p.number
 		}))
 	}
-	return append(list, added("rpcordma", "bool", "Whether the transaction was carried by RPC-over-RDMA, as all are.", func(*record.Transaction) any { return true }),
-		added("infiniband", "bool", "Whether the transaction was carried by InfiniBand or RoCE.", func(r *record.Transaction) any { return r.Transport != "iWARP" }))
+	return append(list, onTransport("transaction", func(r *record.Transaction) string { return r.Transport })...)
 }
+
+// protocol is a protocol below RPC whose name is a condition in Wireshark's filters.
+type protocol struct {
+	name, doc  string
+	transports []string // transports that use it
+}
+
+// infinibandTransports are the transports with the headers of InfiniBand.
+var infinibandTransports = []string{"RoCEv2", "RoCEv1", "InfiniBand"}
+
+var protocols = []protocol{
+	{"rpcordma", "RPC-over-RDMA", append([]string{"iWARP"}, infinibandTransports...)},
+	{"infiniband", "InfiniBand or RoCE", infinibandTransports},
+	{"iwarp_mpa", "iWARP", []string{"iWARP"}},
+	{"iwarp_ddp_rdmap", "iWARP", []string{"iWARP"}},
+	{"tcp", "TCP", []string{"iWARP", "TCP"}},
+	{"udp", "UDP", []string{"RoCEv2", "UDP"}},
+}
+
+// portRoCE is the destination port of RoCEv2.
+const portRoCE = 4791
+
+// onTransport returns the fields that say which protocols carried a record.
+func onTransport[T any](what string, transport func(T) string) (list []drawnField) {
+	for _, p := range protocols {
+		list = append(list, added(p.name, "bool", "Whether the "+what+" was carried by "+p.doc+".", func(r T) any {
+			return slices.Contains(p.transports, transport(r))
+		}))
+	}
+	return list
+}
+
+// ofProtocols returns the fields of connections that Wireshark's filters have for packets.
+func ofProtocols() []drawnField {
+	list := onTransport("connection", func(r *record.Connection) string { return r.Transport })
+	i := slices.IndexFunc(list, func(f drawnField) bool { return f.Path == "rpcordma" })
+	list[i] = added("rpcordma", "bool", "Whether the connection carried RPC-over-RDMA.", func(r *record.Connection) any { return r.UpperLayer == "rpcrdma" })
+	return append(list, relative(func(r *record.Connection) (record.Time, record.Time, bool) { return r.First, r.CaptureStart(), true }, "that of the connection"),
+		drawnField{Field{Path: "tcp.port", Type: "number", List: true, Doc: "TCP ports of both ends; empty if the connection does not use TCP."}, func(r any) any {
+			c := r.(*record.Connection)
+			if !slices.Contains(protocols[4].transports, c.Transport) {
+				return []any{}
+			}
+			return portsOf(c)
+		}},
+		drawnField{Field{Path: "udp.port", Type: "number", List: true, Doc: "UDP port of RoCEv2, which is 4791 at the receiver; the other port may be different for each packet, so rdmadump packets filters by it."}, func(r any) any {
+			if c := r.(*record.Connection); c.Transport == "RoCEv2" {
+				return []any{portRoCE}
+			}
+			return []any{}
+		}})
+}
+
+// portsOf returns the ports of both ends of a connection.
+func portsOf(c *record.Connection) any {
+	list := []any{}
+	for _, e := range []record.Endpoint{c.Client, c.Server} {
+		if port, known := e.Port.Get(); known {
+			list = append(list, int(port))
+		}
+	}
+	return list
+}
+
+// relative returns the field with the time of a record since the start of the capture. to says which packet the time
+// is of.
+func relative[T any](times func(T) (at, start record.Time, known bool), to string) drawnField {
+	since := func(r any) (seconds, bool) {
+		at, start, known := times(r.(T))
+		return seconds(float64(at.Sub(start)) / 1e9), known
+	}
+	return drawnField{Field{Path: timeRelative, Type: "number", Doc: "Time from the first packet of the capture to " + to + ", in seconds.", raw: func(r any) any {
+		if at, known := since(r); known {
+			return at
+		}
+		return nil
+	}}, func(r any) any {
+		if at, known := since(r); known {
+			return float64(at)
+		}
+		return nil
+	}}
+}
+
+// ofFindings are the fields of findings that Wireshark's filters have for packets.
+var ofFindings = []drawnField{
+	{Field{Path: "ip.addr", Type: "address", List: true, Doc: "Addresses of both ends of the connection."}, func(r any) any {
+		f := r.(*record.Finding)
+		return []any{f.Client.Any(), f.Server.Any()}
+	}},
+	relative(func(r *record.Finding) (record.Time, record.Time, bool) {
+		at, known := r.Time.Get()
+		return at, r.CaptureStart(), known
+	}, "the one that shows the finding"),
+}
+
+// sender returns the address that the Call of a transaction came from, and receiver the address that it went to.
+func sender(r *record.Transaction) record.Opt[string] {
+	if r.Direction == record.Backward {
+		return r.Server
+	}
+	return r.Client
+}
+
+func receiver(r *record.Transaction) record.Opt[string] {
+	if r.Direction == record.Backward {
+		return r.Client
+	}
+	return r.Server
+}
+
+// isPlain reports whether a transaction was carried by RPC over TCP or UDP.
+func isPlain(r *record.Transaction) bool { return r.Transport == "TCP" || r.Transport == "UDP" }

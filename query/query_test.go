@@ -177,11 +177,14 @@ func TestEveryField(t *testing.T) {
 				read(query.Findings, "finding ", r)
 				return nil
 			},
-		}, dissect.Options{RPC: true})
+		}, dissect.Options{RPC: true, Files: true})
 		if _, err := d.Run(t.Context(), f); err != nil {
 			t.Fatal(err)
 		}
 	}
+	read(query.Transactions, "transaction ", &record.Transaction{
+		MountPath: record.Some("/export"), Mapping: &record.Mapping{ProgramName: record.Some("NFS"), Port: record.Some[uint16](2049)},
+	})
 	handle := record.Some(record.Hex32(1)) // No capture has such a value.
 	read(query.Transactions, "transaction ", &record.Transaction{
 		Call: &record.Message{InvHandle: handle, FirstSent: record.Some(record.Time(1))}, Reply: &record.Message{InvHandle: handle}, Principal: record.Some("root@LAB"), Split: record.Some(record.Split{}),
@@ -199,7 +202,7 @@ func TestEveryField(t *testing.T) {
 
 // TestShown: values can be typed as tables show them.
 func TestShown(t *testing.T) {
-	const callback, errors, nfs = "rocev2-callback41.pcap.zst", "rocev2-errors.pcap.zst", "rocev2-nfs41.pcap.zst"
+	const iwarp, callback, errors, nfs = "iwarp-nfs41.pcap.zst", "rocev2-callback41.pcap.zst", "rocev2-errors.pcap.zst", "rocev2-nfs41.pcap.zst"
 	for _, c := range []struct {
 		capture, source, same string
 		fields                query.Fields
@@ -211,6 +214,18 @@ func TestShown(t *testing.T) {
 		{errors, `status == complete`, `status == "complete"`, query.Transactions},
 		{callback, `dir == back`, `direction == "backward"`, query.Transactions},
 		{callback, `DIR != back`, `direction == "forward"`, query.Transactions},
+		{callback, `rpc and udp and infiniband and not tcp`, `transport == "RoCEv2"`, query.Transactions},
+		{callback, `ip.src == 192.168.77.1`, `direction == "backward"`, query.Transactions},
+		{callback, `ip.dst == 192.168.77.1`, `direction == "forward"`, query.Transactions},
+		{callback, `udp.port == 4791 and ip.addr == 192.168.77.2`, `id > 0`, query.Transactions},
+		{callback, `frame.number in {30 37}`, `call.packet in [30, 37] or reply.packet in [30, 37]`, query.Transactions},
+		{iwarp, `tcp.port == 20049 and tcp and iwarp_mpa and rpcordma`, `id >= 0`, query.Connections},
+		{iwarp, `iwarp_ddp_rdmap and not udp and not infiniband`, `transport == "iWARP"`, query.Transactions},
+		{callback, `udp.port == 4791 and udp and rpcordma`, `id >= 0`, query.Connections},
+		{callback, `not (tcp.port == 20049 or tcp)`, `id >= 0`, query.Connections},
+		{callback, `frame.time_relative < 8`, `first < 2026-11-21T05:19:57.640067Z`, query.Connections},
+		{errors, `ip.addr == 192.168.77.2`, `client != null`, query.Findings},
+		{errors, `frame.time_relative >= 0.001`, `packet > 1`, query.Findings},
 		{errors, `at_fault == client`, `at_fault == "client"`, query.Findings},
 		{errors, `client == at_fault`, `at_fault == "client"`, query.Findings},
 		{callback, `conn == 1`, `connection == 1`, query.Transactions},
@@ -321,7 +336,7 @@ func TestErrors(t *testing.T) {
 		{`xid and reply.credit > 5`, "unknown field \"reply.credit\"; similar: reply.credits", "        ^~~~~~~~~~~~", query.Transactions},
 		{`bth.psnn == 5`, "unknown field \"bth.psnn\"; similar: bth.psn", "^~~~~~~~", query.Packets},
 		{`psn == 5`, "unknown field \"psn\"; similar: ", "^~~", query.Packets},
-		{`ip.src == 10.0.0.1`, "unknown field \"ip.src\"; connections and packets have this field", "^~~~~~", query.Transactions},
+		{`eth.src == 10.0.0.1`, "unknown field \"eth.src\"; similar: ip.src; packets have this field", "^~~~~~~", query.Transactions},
 		{`xid ==`, "something is missing at the end", "      ^", query.Transactions},
 		{`xid == 1 nonsense`, "unexpected nonsense; and, or, or an operator", "         ^~~~~~~~", query.Transactions},
 		{`(xid == 1`, "something is missing at the end", "         ^", query.Transactions},
@@ -370,7 +385,7 @@ func TestErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.Match(&record.Transaction{Call: &record.Message{RDMAProc: "x"}, Reply: &record.Message{}})
+	_, err = f.Match(&record.Transaction{Call: &record.Message{RDMAProc: record.Some("x")}, Reply: &record.Message{Credits: record.Some[uint32](0)}})
 	if want := "-Y: x and 1 cannot be compared\n  call.rdma_proc > reply.credits + 1\n  ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~"; err == nil || err.Error() != want {
 		t.Errorf("comparing a word with a number:\n%v\nwant\n%v", err, want)
 	}
@@ -474,10 +489,14 @@ func TestWiresharkHabits(t *testing.T) {
 		{nfs3, "nfs", query.Transactions, 266},
 		{nfs3, "nfsacl", query.Transactions, 71},
 		{nfs3, "rpcordma and not mount and not nlm", query.Transactions, 337},
-		{nfs3, "ip.addr == 192.168.77.1", query.Transactions, 337},
+		{nfs3, "ip.addr == 192.168.77.1", query.Transactions, 349},
 		{nfs3, "ip.addr == 192.168.77.3", query.Transactions, 0},
 		{nfs3, "client in 192.168.77.0/24 and server == 192.168.77.1 and transport == RoCEv2", query.Transactions, 337},
-		{nfs3, "frame.time_relative < 7", query.Transactions, 4},
+		{nfs3, "frame.time_relative < 7", query.Transactions, 7},
+		{nfs3, "mount", query.Transactions, 8},
+		{nfs3, "portmap", query.Transactions, 4},
+		{nfs3, "tcp", query.Transactions, 12},
+		{nfs3, "udp", query.Transactions, 337}, // RoCEv2, too
 		{nfs3, "operation == REMOVE", query.Transactions, 60},
 		{nfs3, "operation in {REMOVE, CREATE}", query.Transactions, 123},
 	} {

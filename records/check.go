@@ -158,7 +158,7 @@ func optional(c checker) checker {
 // quoted has the fields whose text may come from the network, with any characters in it. Whatever
 // draws them expects that. All other texts are names and sentences of rdmadump.
 var quoted = []string{
-	"created", "file", "file_from", "group", "groups", "input_error", "machine", "message", "name", "principal", "reason", "removed", "renamed", "rpc",
+	"created", "file", "file_from", "from", "group", "groups", "input_error", "machine", "message", "name", "principal", "reason", "removed", "renamed", "rpc",
 }
 
 // printable returns an error for a text with control characters, which a terminal may obey.

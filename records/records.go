@@ -29,15 +29,19 @@ var ErrFormat = errors.New("not a record of rdmadump")
 // types has the Go type of each type of record that can be read back. Packets are missing: their
 // JSON depends on the headers that they have, and the views of packets need the packets.
 var types = map[string]reflect.Type{
-	"transaction": reflect.TypeFor[record.Transaction](),
-	"connection":  reflect.TypeFor[record.Connection](),
-	"finding":     reflect.TypeFor[record.Finding](),
-	"summary":     reflect.TypeFor[record.Summary](),
-	"overview":    reflect.TypeFor[analyze.Overview](),
-	"stats":       reflect.TypeFor[analyze.Stats](),
-	"rate":        reflect.TypeFor[analyze.Rate](),
-	"credits":     reflect.TypeFor[analyze.Credits](),
-	"handles":     reflect.TypeFor[analyze.Handles](),
+	"transaction":    reflect.TypeFor[record.Transaction](),
+	"connection":     reflect.TypeFor[record.Connection](),
+	"rdma_operation": reflect.TypeFor[record.RDMAOperation](),
+	"rdma_stats":     reflect.TypeFor[analyze.OperationStats](),
+	"finding":        reflect.TypeFor[record.Finding](),
+	"summary":        reflect.TypeFor[record.Summary](),
+	"comparison":     reflect.TypeFor[analyze.Comparison](),
+	"overview":       reflect.TypeFor[analyze.Overview](),
+	"stats":          reflect.TypeFor[analyze.Stats](),
+	"file":           reflect.TypeFor[analyze.File](),
+	"rate":           reflect.TypeFor[analyze.Rate](),
+	"credits":        reflect.TypeFor[analyze.Credits](),
+	"handles":        reflect.TypeFor[analyze.Handles](),
 }
 
 // Types returns the types of records that Parse reads, sorted.

@@ -37,18 +37,22 @@ func allRecords(t testing.TB, path string, decoded bool) (lines [][]byte) {
 		lines = append(lines, bytes.TrimSuffix(render.AppendJSON(nil, r), []byte("\n")))
 		return nil
 	}
-	overview, table := analyze.NewCollector(), analyze.NewTable(analyze.ByOperation)
+	overview, table, files := analyze.NewCollector(), analyze.NewTable(analyze.ByOperation), analyze.NewFiles(0)
 	rates, err := analyze.NewRates(1e8, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	sides := [2]*analyze.Side{analyze.NewSide(analyze.NewTable(analyze.ByOperation)), analyze.NewSide(analyze.NewTable(analyze.ByOperation))}
+	operations := analyze.NewOperationTable("kind", func(values []string, r *record.RDMAOperation) []string { return append(values, string(r.Kind)) })
 	var credits analyze.CreditTimeline
 	var handles analyze.HandleTimeline
 	summary, _ := dissect.New(dissect.Handler{
 		Begin: func(first record.Time) error { rates.Begin(first); return nil },
 		Transaction: func(r *record.Transaction) error {
 			overview.Transaction(r)
+			sides[r.ID%2].Transaction(r)
 			table.Add(r)
+			files.Add(r)
 			credits.Add(r)
 			handles.Add(r)
 			rates.Add(r)
@@ -56,15 +60,24 @@ func allRecords(t testing.TB, path string, decoded bool) (lines [][]byte) {
 		},
 		Connection: func(r *record.Connection) error {
 			overview.Connection(r)
+			sides[r.ID%2].Connection(r)
 			rates.Connection(r)
+			return add(r)
+		},
+		Operation: func(r *record.RDMAOperation) error {
+			operations.Add(r)
 			return add(r)
 		},
 		Finding: func(r *record.Finding) error {
 			overview.Finding(r)
+			sides[0].Finding(r)
 			return add(r)
 		},
-	}, dissect.Options{RPC: decoded}).Run(context.Background(), testkit.Open(t, path))
+	}, dissect.Options{RPC: decoded, Files: true}).Run(context.Background(), testkit.Open(t, path))
 	for _, r := range table.Rows() {
+		add(r)
+	}
+	for _, r := range files.Rows() {
 		add(r)
 	}
 	last := summary.Last.Or(0)
@@ -73,9 +86,15 @@ func allRecords(t testing.TB, path string, decoded bool) (lines [][]byte) {
 			add(r)
 		}
 	}
+	for _, r := range operations.Rows() {
+		add(r)
+	}
 	add(credits.Finish(0, record.Forward, last))
 	add(handles.Finish(0, last))
-	add(overview.Finish())
+	add(overview.Finish(summary))
+	for _, r := range analyze.Compare(sides[0], sides[1]) {
+		add(r)
+	}
 	add(summary)
 	return lines
 }

@@ -37,6 +37,7 @@ type Handler struct {
 	Transaction func(*record.Transaction) error
 	Connection  func(*record.Connection) error
 	Finding     func(*record.Finding) error
+	Operation   func(*record.RDMAOperation) error
 	Other       func(any) error
 }
 
@@ -138,6 +139,11 @@ func (h *Handler) take(r any, start record.Time) error {
 		if h.Finding != nil {
 			r.Complete(record.Stamp{Time: r.Time.Or(0), Packet: max(r.Packet.Or(1), 1)}, start)
 			return h.Finding(r)
+		}
+	case *record.RDMAOperation:
+		if h.Operation != nil {
+			r.Complete(record.Stamp{Time: r.Sent, Packet: max(r.LastPacket, 1)}, start)
+			return h.Operation(r)
 		}
 	case nil:
 	default:

@@ -574,9 +574,10 @@ func ConnectionDetail(w io.Writer, theme *Theme, c *record.Connection, start rec
 		}
 		row(side.name, "version %d, send %d B, receive %d B, invalidation %s%s", side.p.Version, side.p.SendSize, side.p.ReceiveSize, yesNo(side.p.RemoteInvalidation), at)
 	}
-	row("inline thresholds", "%d to the server, %d to the client (%s)", c.InlineThreshold.ClientToServer, c.InlineThreshold.ServerToClient,
-		strings.ReplaceAll(c.InlineThreshold.Source, "_", " "))
-	row("remote invalidation", "%s", remoteInvalidation(c))
+	if limits, known := c.InlineThreshold.Get(); known {
+		row("inline thresholds", "%d to the server, %d to the client (%s)", limits.ClientToServer, limits.ServerToClient, strings.ReplaceAll(limits.Source, "_", " "))
+		row("remote invalidation", "%s", remoteInvalidation(c))
+	}
 	if mtu, known := c.PathMTU.Get(); known {
 		row("path MTU", "%d", mtu)
 	}

@@ -158,8 +158,8 @@ func pauseText(r *record.Transaction, w *record.Wait) (text, short string) {
 		short = fmt.Sprintf("%s: %s busy with transaction %d", Duration(w.NS), w.Waiting, id)
 		return "... " + short + " ...", short
 	}
-	short = fmt.Sprintf("%s: %s stalled %s", Duration(w.NS), w.Waiting, stalledUntil(r, w))
-	return "... " + short + " ...", short
+	text = fmt.Sprintf("... %s: %s stalled %s ...", Duration(w.NS), w.Waiting, stalledUntil(r, w))
+	return text, fmt.Sprintf("%s: %s stalled %s", Duration(w.NS), w.Waiting, shortlyUntil(w))
 }
 
 // atWork names the phase that took most of the time, for a transaction without long

@@ -26,7 +26,7 @@ func TestExplanations(t *testing.T) {
 		}
 	}
 	for view, columns := range map[string][]column{
-		"transactions": transactionColumns, "connections": connectionColumns, "packets": packetColumns, "stats": statsColumns, "rates": ratesColumns, "check": ruleColumns, "fields": fieldColumns,
+		"transactions": transactionColumns, "connections": connectionColumns, "packets": packetColumns, "stats": statsColumns, "rates": ratesColumns, "files": filesColumns, "compare": compareColumns, "rdma": operationColumns, "rdma-sums": operationSumColumns, "check": ruleColumns, "fields": fieldColumns,
 	} {
 		for _, name := range headings(columns) {
 			if !explained[view][name] {
@@ -66,7 +66,8 @@ func TestExplanations(t *testing.T) {
 	symbols("handles", "=", "#", "x", "o", "?", unicodeGlyphs.marks['x'], unicodeGlyphs.marks['o'], "\u2836", "\u28ff")
 	symbols("transactions", "!")
 	symbols("stats", "~")
-	views := []string{"all", "transactions", "ladder", "connections", "credits", "handles", "packets", "stats", "rates", "check", "fields"}
+	symbols("files", "~")
+	views := []string{"all", "transactions", "ladder", "connections", "credits", "handles", "packets", "rdma", "rdma-sums", "stats", "files", "rates", "compare", "check", "fields"}
 	for view := range explained {
 		if !slices.Contains(views, view) {
 			t.Errorf("unexpected view %s", view)

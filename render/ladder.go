@@ -459,7 +459,14 @@ func packets(e *record.Event) string {
 
 // messageText describes a Call or a Reply.
 func messageText(name string, m *record.Message) string {
-	s := fmt.Sprintf("%s %s %s", name, m.RDMAProc, m.Form)
+	proc, overRDMA := m.RDMAProc.Get()
+	if !overRDMA {
+		if n, known := m.SendBytes.Get(); known {
+			return fmt.Sprintf("%s %s B", name, Bytes(int64(n)))
+		}
+		return name
+	}
+	s := fmt.Sprintf("%s %s %s", name, proc, m.Form)
 	if n, known := m.SendBytes.Get(); known {
 		s += fmt.Sprintf(", Send %s B", Bytes(int64(n)))
 	}
@@ -512,10 +519,9 @@ func (g *rung) fitting(width int) string {
 func (t *Theme) arrowLine(g *rung, width int) string {
 	c := t.glyphs
 	if g.pause {
-		text := g.fitting(width - 4)
-		text = text[:min(len(text), width-2)]
-		left := (width - 2 - len(text)) / 2
-		return c.pause + strings.Repeat(" ", left) + text + strings.Repeat(" ", width-2-len(text)-left) + c.pause
+		text := t.fit(g.fitting(width-4), width-2)
+		left := (width - 2 - wide(text)) / 2
+		return c.pause + strings.Repeat(" ", left) + text + strings.Repeat(" ", width-2-wide(text)-left) + c.pause
 	}
 	line := c.line
 	if g.double {

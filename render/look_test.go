@@ -103,7 +103,7 @@ func TestOverviewOfPauses(t *testing.T) {
 	} {
 		var b bytes.Buffer
 		screen := render.Screen{Out: &b, Theme: render.NewLook(&b, render.Look{Colour: render.NoColour}), Width: 100}
-		if err := render.Overview(screen, analyze.NewCollector().Finish(), &c.summary, "x.pcap"); err != nil {
+		if err := render.Overview(screen, analyze.NewCollector().Finish(nil), &c.summary, "x.pcap"); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Contains(strings.Split(b.String(), "\n"), c.want) {
@@ -116,10 +116,10 @@ func TestOverviewOfPauses(t *testing.T) {
 func TestOverviewOfNothing(t *testing.T) {
 	var b bytes.Buffer
 	screen := render.Screen{Out: &b, Theme: render.NewLook(&b, render.Look{Colour: render.NoColour}), Width: 100}
-	if err := render.Overview(screen, analyze.NewCollector().Finish(), &record.Summary{Packets: 7}, "ssh.pcap"); err != nil {
+	if err := render.Overview(screen, analyze.NewCollector().Finish(&record.Summary{Packets: 7}), &record.Summary{Packets: 7}, "ssh.pcap"); err != nil {
 		t.Fatal(err)
 	}
-	if lines := strings.Split(strings.TrimSpace(b.String()), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[2], "health    no RDMA in the capture") {
+	if lines := strings.Split(strings.TrimSpace(b.String()), "\n"); len(lines) != 5 || !strings.HasPrefix(lines[0], "verdict   unknown: the capture contains no RDMA") || !strings.HasPrefix(lines[4], "health    no RDMA in the capture") {
 		t.Errorf("%q", lines)
 	}
 }
@@ -141,7 +141,7 @@ func TestOverviewLooks(t *testing.T) {
 			})
 			var b bytes.Buffer
 			screen := render.Screen{Out: &b, Theme: render.NewLook(&b, look.look), Width: look.width}
-			if err := render.Overview(screen, c.Finish(), summary, "nfs.pcap"); err != nil {
+			if err := render.Overview(screen, c.Finish(summary), summary, "nfs.pcap"); err != nil {
 				t.Fatal(err)
 			}
 			for line := range strings.Lines(b.String()) {

@@ -28,9 +28,12 @@ func Overview(to Screen, o *analyze.Overview, s *record.Summary, file string) er
 		to.Width = 120
 	}
 	v := overview{theme: to.Theme, width: to.Width, o: o, s: s, file: file}
+	v.verdict()
 	v.capture()
 	v.points()
+	v.mountSteps()
 	v.health()
+	v.traffic()
 	v.rpcs()
 	v.time()
 	v.slowest()
@@ -122,10 +125,26 @@ func (v *overview) suggest(command string) {
 	fmt.Fprintf(&v.b, "%s%s rdmadump %s%s\n", v.theme.dim.before, v.theme.glyphs.right, strings.ReplaceAll(command, "FILE", v.file), v.theme.dim.after)
 }
 
+// verdict writes where the trouble is.
+func (v *overview) verdict() {
+	d := &v.o.Verdict
+	shade := v.theme.bad
+	switch d.Where {
+	case analyze.InNothing:
+		shade = v.theme.good
+	case analyze.InUnknown, analyze.InConfiguration:
+		shade = v.theme.warn
+	}
+	v.line("verdict", string(d.Where)+": "+d.Text, shade)
+	if len(d.Evidence) > 0 {
+		v.suggest(d.Evidence[0].Command)
+	}
+}
+
 // capture writes what the capture contains.
 func (v *overview) capture() {
 	s := v.s
-	text := plural(s.Packets, "packet") + ", " + strconv.FormatInt(s.RDMA, 10) + " of RDMA"
+	text := plural(s.Packets, "packet") + ", " + carried(s)
 	if first, known := s.First.Get(); known {
 		text += ", from " + first.String()[:19] + " UTC, " + Duration(s.Last.Or(first).Sub(first))
 	}
@@ -200,7 +219,7 @@ func (v *overview) health() {
 		pauses = "; " + plural(v.s.PFCPauses, "PFC pause")
 	}
 	switch {
-	case v.s.RDMA == 0:
+	case v.s.RDMA+v.s.RPC == 0:
 		v.line("health", "no RDMA in the capture: neither RoCE, nor iWARP, nor native InfiniBand", v.theme.warn)
 	case trouble != "":
 		v.line("health", packets+": "+trouble+pauses, v.theme.warn)
@@ -218,6 +237,10 @@ func (v *overview) health() {
 	}
 	if missing != "" { // a property of the capture, not of the network
 		v.line("", "the capture is incomplete: "+missing, v.theme.dim)
+	}
+	if n := h.UnansweredRequests; n > 0 {
+		v.line("", plural(n, "connection request")+" without an answer in the capture", v.theme.warn)
+		v.suggest("connections FILE -Y 'established == null and ended == null'")
 	}
 	for i, e := range v.o.Ended {
 		if i == 3 {
@@ -243,6 +266,40 @@ func (v *overview) health() {
 			filter += " and ended.outstanding_calls > 0"
 		}
 		v.suggest("connections FILE -Y '" + filter + "'")
+	}
+}
+
+// traffic writes what the connections of other upper layers did.
+func (v *overview) traffic() {
+	for i := range v.o.Traffic {
+		t := &v.o.Traffic[i]
+		var kinds []string
+		for _, k := range t.Kinds {
+			kinds = append(kinds, fmt.Sprintf("%s of the %s (%s)", plural(k.Count, operationNames[k.Kind]), k.Side, Bytes(k.Bytes)))
+		}
+		label := t.UpperLayer
+		if len(label) >= overviewMargin-2 { // A longer label would leave no space.
+			label = label[:overviewMargin-3]
+		}
+		text := plural(int64(t.Connections), "connection")
+		if t.UpperLayer == "unknown" {
+			label, text = "other", text+" of an unknown upper layer"
+		}
+		if kinds != nil {
+			text += ": " + strings.Join(kinds, ", ")
+		}
+		v.line(label, text, ink{})
+		trouble := counted(t.Packets, []count{{t.Retransmitted, "packets retransmitted"}, {t.Naks, nounFor(t.Naks, "NAK")}, {t.RNRNaks, nounFor(t.RNRNaks, "RNR NAK")}})
+		if t.Stalled > 0 {
+			trouble += fmt.Sprintf("; %s stalled, for %s in total, the longest for %s", plural(t.Stalled, "operation"), Duration(t.StalledNS), Duration(t.LongestNS))
+			v.line("", trouble, v.theme.warn)
+			v.suggest("rdma FILE -Y 'stalled > 0' --sort -stalled")
+			continue
+		}
+		if trouble != "" {
+			v.line("", trouble, v.theme.warn)
+		}
+		v.suggest("rdma FILE --by connection,kind,side")
 	}
 }
 
@@ -496,6 +553,36 @@ func percents(parts []int64) []int64 {
 	return shares
 }
 
+// shownSteps is the maximum number of steps of mounts that are shown. If there are more, the first ones that failed
+// are among those that are shown.
+const shownSteps = 8
+
+// mountSteps writes the steps of mounts in their order.
+func (v *overview) mountSteps() {
+	list := v.o.MountSteps
+	shown := 0
+	for i := range list {
+		s := &list[i]
+		failed := !s.OK.Or(false)
+		if shown >= shownSteps && !failed || shown >= 2*shownSteps {
+			continue
+		}
+		shade := ink{}
+		if failed {
+			shade = v.theme.bad
+		}
+		at := Duration(int64(s.Time - v.s.First.Or(s.Time)))
+		v.row(once(shown, "mounts"), part{fmt.Sprintf("%9s  ", at), v.theme.dim}, part{s.Asked + ": ", ink{}}, part{s.Answer, shade})
+		shown++
+	}
+	if left := len(list) - shown; left > 0 {
+		v.row("", part{fmt.Sprintf("and %s", plural(int64(left), "more step")), v.theme.dim})
+	}
+	if len(list) > 0 {
+		v.suggest(`FILE -Y 'portmap || mount'`)
+	}
+}
+
 // slowest writes the RPCs with the longest latency, and the cause of each.
 func (v *overview) slowest() {
 	for i, slow := range v.o.Slowest {
@@ -533,7 +620,11 @@ func (v *overview) slow(label string, s *analyze.Slow) {
 
 // busiest writes the operations with the largest sum of latencies.
 func (v *overview) busiest() {
-	for i, s := range v.o.Busiest {
+	rows := v.o.Busiest
+	if len(rows) == 0 {
+		rows = v.o.BusiestMounting
+	}
+	for i, s := range rows {
 		if i == 3 || s.TotalNS == 0 {
 			break
 		}
@@ -589,7 +680,7 @@ func needs(n int64) string {
 // findings writes the rules with findings.
 func (v *overview) findings() {
 	if len(v.o.Findings) == 0 {
-		if v.s.RDMA > 0 {
+		if v.s.RDMA+v.s.RPC > 0 {
 			v.line("check", "no findings", v.theme.good)
 		}
 		return

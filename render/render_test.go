@@ -82,12 +82,15 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 			continue
 		}
 		table := analyze.NewTable(analyze.ByOperation)
+		files := analyze.NewFiles(0)
 		rates, err := analyze.NewRates(time.Second, "status", func(values []string, r *record.Transaction) []string { return append(values, string(r.Status)) })
 		if err != nil {
 			t.Fatal(err)
 		}
 		var credits analyze.CreditTimeline
 		var handles analyze.HandleTimeline
+		sides := [2]*analyze.Side{analyze.NewSide(analyze.NewTable(analyze.ByOperation)), analyze.NewSide(analyze.NewTable(analyze.ByOperation))}
+		operations := analyze.NewOperationTable("kind", func(values []string, r *record.RDMAOperation) []string { return append(values, string(r.Kind)) })
 		packets := 0
 		s := run(t, name, dissect.Handler{
 			Begin: func(start record.Time) error {
@@ -104,6 +107,8 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 			Transaction: func(r *record.Transaction) error {
 				visit(name, "transaction", r)
 				table.Add(r)
+				sides[r.ID%2].Transaction(r)
+				files.Add(r)
 				if err := rates.Add(r); err != nil {
 					t.Error(err)
 				}
@@ -116,13 +121,25 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 			},
 			Connection: func(r *record.Connection) error {
 				visit(name, "connection", r)
+				sides[r.ID%2].Connection(r)
+				return nil
+			},
+			Operation: func(r *record.RDMAOperation) error {
+				if r.ID%16 == 0 || r.Retransmitted > 0 {
+					visit(name, "rdma_operation", r)
+				}
+				operations.Add(r)
 				return nil
 			},
 			Finding: func(r *record.Finding) error {
 				visit(name, "finding", r)
+				sides[0].Finding(r)
 				return nil
 			},
-		}, dissect.Options{Tree: true})
+		}, dissect.Options{Tree: true, Files: true})
+		for _, row := range files.Rows() {
+			visit(name, "file", row)
+		}
 		visit(name, "credits", credits.Finish(0, record.Forward, 0))
 		visit(name, "handles", handles.Finish(0, 0))
 		for _, row := range table.Rows() {
@@ -131,6 +148,12 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 		intervals, err := rates.Rows(s.Last.Or(0))
 		if err != nil {
 			t.Error(err)
+		}
+		for _, row := range operations.Rows() {
+			visit(name, "rdma_stats", row)
+		}
+		for _, c := range analyze.Compare(sides[0], sides[1]) {
+			visit(name, "comparison", c)
 		}
 		for _, row := range intervals {
 			visit(name, "rate", row)

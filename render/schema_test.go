@@ -56,8 +56,10 @@ var schemas = []struct {
 	name, description string
 	of                reflect.Type
 }{
+	{"comparison", "What two captures have of the same thing, and how it changed", reflect.TypeFor[analyze.Comparison]()},
 	{"connection", "A queue pair's, or an iWARP stream's, life", reflect.TypeFor[record.Connection]()},
 	{"credits", "The credits of one direction of a connection over time", reflect.TypeFor[analyze.Credits]()},
+	{"file", "A file or directory, and the RPCs that acted on it", reflect.TypeFor[analyze.File]()},
 	{"finding", "A rule that was broken", reflect.TypeFor[record.Finding]()},
 	{"handles", "Which handles a connection exposed, for how long, and who invalidated them", reflect.TypeFor[analyze.Handles]()},
 	{"interface", "A network interface that can be captured on", reflect.TypeFor[capture.Interface]()},
@@ -66,6 +68,8 @@ var schemas = []struct {
 	{"packet", "One frame, one object a header under its lower-case name; where there are several, the second is name_2", nil},
 	{"point", "A capture point: a place in the network with its clock", reflect.TypeFor[record.Point]()},
 	{"rate", "Sums of the transactions of one interval of time", reflect.TypeFor[analyze.Rate]()},
+	{"rdma_operation", "One RDMA operation of any upper layer: a Send, an RDMA Write, an RDMA Read or an Atomic", reflect.TypeFor[record.RDMAOperation]()},
+	{"rdma_stats", "Sums of the RDMA operations of one group", reflect.TypeFor[analyze.OperationStats]()},
 	{"stats", "Sums of the transactions of one program, procedure or operation", reflect.TypeFor[analyze.Stats]()},
 	{"summary", "The last record: what there was, and what could not be read", reflect.TypeFor[record.Summary]()},
 	{"transaction", "One RPC: its Call, the memory that it exposed, what moved, its Reply", reflect.TypeFor[record.Transaction]()},

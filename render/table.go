@@ -20,6 +20,7 @@ type column struct {
 	rank   int    // columns with the highest rank are hidden first on a narrow terminal; 0 is never hidden
 	usual  int    // width in a live table, which cannot wait for rows to learn widths from
 	varied bool   // hidden unless the sample has at least two different texts, not counting empty ones
+	some   bool   // hidden if all texts in the sample are empty
 	quiet  bool   // hidden last unless all of its cells are empty, because it shows problems
 }
 
@@ -258,17 +259,18 @@ func (t *table) choose() {
 	}
 }
 
-// omit hides the columns that are only shown if their texts differ, unless the user chose the columns.
+// omit hides the columns that are only shown if they have texts, or if their texts differ, unless the user chose the columns.
 func (t *table) omit() {
 	if len(t.theme.columns) > 0 {
 		return
 	}
 	for i, c := range t.columns {
-		if !c.varied {
+		if !c.varied && !c.some {
 			continue
 		}
-		if t.common[i], t.uniform[i] = t.only(i); t.uniform[i] {
-			t.widths[i] = 0
+		text, uniform := t.only(i)
+		if t.uniform[i] = uniform && (c.varied || text == ""); t.uniform[i] {
+			t.common[i], t.widths[i] = text, 0
 		}
 	}
 }
@@ -367,7 +369,7 @@ func (t *table) missed(i int, text string) {
 	}
 	switch {
 	case t.uniform[i] && text == "":
-	case t.uniform[i] && t.common[i] == "":
+	case t.uniform[i] && t.common[i] == "" && c.varied:
 		t.common[i] = text
 	case t.uniform[i] || c.quiet:
 		t.late = append(t.late, c.name)

@@ -26,12 +26,17 @@ type Text struct {
 	clock clock
 	live  bool
 
+	withoutFiles bool // the column FILE is not wanted
 	withFindings bool // a row has the mark of transactions with findings
 }
 
 // Live prepares for live traffic: rows are written one by one, so columns get their usual
 // widths instead of the widths that the first rows need.
 func (t *Text) Live() { t.live = true }
+
+// WithoutFiles leaves out the column with the files of transactions, because the output is not to depend on whether
+// the records have them.
+func (t *Text) WithoutFiles() { t.withoutFiles = true }
 
 // NewText returns a Text that draws on w for a terminal of this width, or without any limit
 // of the width if it is 0.
@@ -122,6 +127,7 @@ var transactionColumns = []column{
 	{name: "MACHINE", rank: 6, varied: true},
 	{name: "PRINCIPAL", rank: 2, varied: true},
 	{name: "PROCEDURE", flex: true, min: 23, usual: 45},
+	{name: "FILE", rank: 1, usual: 24, some: true},
 	{name: "CALL", right: true, rank: 1, usual: 6},
 	{name: "REPLY", right: true, rank: 1, usual: 6},
 	{name: "FORM", rank: 4, usual: 15},
@@ -160,6 +166,7 @@ func (t *Text) Transaction(r *record.Transaction) error {
 		caller(r, r.Machine, clean),
 		caller(r, r.Principal, clean),
 		procedure,
+		cell{text: t.path(r)},
 		cell{text: payload(r.Call)},
 		cell{text: payload(r.Reply)},
 		cell{text: query.Forms(r)},
@@ -179,6 +186,17 @@ func caller[T any](r *record.Transaction, fact record.Opt[T], text func(T) strin
 		c.text = known(fact, "", text)
 	}
 	return c
+}
+
+// path returns the path of a transaction's file as the table shows it: on a terminal, the end of a long one.
+func (t *Text) path(r *record.Transaction) string {
+	switch {
+	case t.withoutFiles:
+		return ""
+	case t.width == 0:
+		return clean(r.FileText())
+	}
+	return endOf(clean(r.FileText()), min(max(t.width/6, 12), 40), t.theme.glyphs.shortened)
 }
 
 // row writes t.cells as a row of the table with these columns.
@@ -225,10 +243,13 @@ func shortProcedure(r *record.Transaction, mark string) string {
 	return r.ProgramVersion() + " " + operation
 }
 
-// Headings returns the headings of the table of "transactions", "connections", "packets", "stats"
-// or "rates".
+// Headings returns the headings of the table of a type of record, in the plural, such as
+// "transactions".
 func Headings(of string) []string {
-	return headings(map[string][]column{"transactions": transactionColumns, "connections": connectionColumns, "packets": packetColumns, "stats": statsColumns, "rates": ratesColumns}[of])
+	return headings(map[string][]column{
+		"transactions": transactionColumns, "connections": connectionColumns, "packets": packetColumns, "stats": statsColumns, "rates": ratesColumns, "files": filesColumns, "comparisons": compareColumns,
+		"rdma_operations": operationColumns, "rdma_stats": operationSumColumns,
+	}[of])
 }
 
 // CheckColumns returns an error unless the table of these records has columns with all these
@@ -275,10 +296,10 @@ func moved(n int64) string {
 func credits(r *record.Transaction) string {
 	requested, granted := "-", "-"
 	if r.Call != nil {
-		requested = strconv.FormatUint(uint64(r.Call.Credits), 10)
+		requested = known(r.Call.Credits, "-", number)
 	}
 	if r.Reply != nil {
-		granted = strconv.FormatUint(uint64(r.Reply.Credits), 10)
+		granted = known(r.Reply.Credits, "-", number)
 	}
 	return requested + "/" + granted
 }
@@ -304,6 +325,8 @@ func remoteInvalidation(c *record.Connection) string {
 	agreed, known := c.RemoteInvalidation.Get()
 	client, server := c.PrivateData.Client, c.PrivateData.Server
 	switch {
+	case c.UpperLayer != "rpcrdma":
+		return "-"
 	case !known:
 		return "?"
 	case agreed:
@@ -375,9 +398,9 @@ func (t *Text) Connection(r *record.Connection) error {
 		cell{text: qpns(r)},
 		cell{text: r.UpperLayer, ink: t.theme.key},
 		cell{text: strconv.FormatInt(r.Transactions, 10)},
-		cell{text: fmt.Sprintf("%d/%d", r.InlineThreshold.ClientToServer, r.InlineThreshold.ServerToClient)},
+		cell{text: inlineThresholds(r)},
 		cell{text: remoteInvalidation(r)},
-		cell{text: fmt.Sprintf("%s of %s", strconv.Itoa(r.Credits.Forward.PeakInFlight), known(r.Credits.Forward.Granted, "?", number))},
+		cell{text: inUse(r)},
 		cell{text: strconv.FormatInt(r.Packets, 10)},
 		cell{text: fmt.Sprintf("%d/%d/%d", r.Retransmitted, r.OutOfOrder, r.NotCaptured), ink: health},
 		cell{text: fmt.Sprintf("%d/%d", r.Naks, r.RNRNaks)},
@@ -399,9 +422,32 @@ func endpoint(e record.Endpoint) string {
 	return s + ":" + strconv.Itoa(int(port))
 }
 
-// qpns returns the numbers of both queue pairs, or nothing for iWARP, which has none.
+// inlineThresholds returns the inline thresholds of a connection, or a dash if it has none.
+func inlineThresholds(r *record.Connection) string {
+	return known(r.InlineThreshold, "-", func(t record.InlineThresholds) string {
+		return fmt.Sprintf("%d/%d", t.ClientToServer, t.ServerToClient)
+	})
+}
+
+// inUse returns the largest number of Calls that were outstanding at once, and the credits that were granted.
+func inUse(r *record.Connection) string {
+	credits, isRPC := r.Credits.Get()
+	if !isRPC {
+		return "-"
+	}
+	peak := strconv.Itoa(credits.Forward.PeakInFlight)
+	if isPlain(r.Transport) {
+		return peak
+	}
+	return peak + " of " + known(credits.Forward.Granted, "?", number)
+}
+
+// isPlain reports whether a transport carries RPC without RDMA.
+func isPlain(transport string) bool { return transport == "TCP" || transport == "UDP" }
+
+// qpns returns the numbers of both queue pairs, or nothing for a transport that has none.
 func qpns(r *record.Connection) string {
-	if r.Transport == "iWARP" {
+	if r.Transport == "iWARP" || isPlain(r.Transport) {
 		return ""
 	}
 	return qpn(r.Client) + ">" + qpn(r.Server)
@@ -431,6 +477,15 @@ func nounFor(n int64, noun string) string {
 	return noun + "s"
 }
 
+// carried returns how many packets carry RDMA, and how many carry RPC without RDMA.
+func carried(s *record.Summary) string {
+	text := strconv.FormatInt(s.RDMA, 10) + " of RDMA"
+	if s.RPC > 0 {
+		text += ", " + strconv.FormatInt(s.RPC, 10) + " of RPC over TCP or UDP"
+	}
+	return text
+}
+
 // Summary writes how much was read, and the problems that were found.
 func (t *Text) Summary(r *record.Summary) error {
 	var b strings.Builder
@@ -438,7 +493,7 @@ func (t *Text) Summary(r *record.Summary) error {
 	if first, known := r.First.Get(); known {
 		fmt.Fprintf(&b, " in %s", Duration(r.Last.Or(first).Sub(first)))
 	}
-	fmt.Fprintf(&b, ", %d of RDMA; %s; ", r.RDMA, plural(int64(r.Connections), "connection"))
+	fmt.Fprintf(&b, ", %s; %s; ", carried(r), plural(int64(r.Connections), "connection"))
 	total := int64(0)
 	var parts []string
 	for _, s := range record.Statuses {

@@ -42,14 +42,36 @@ func stalledUntil(r *record.Transaction, w *record.Wait) string {
 		return "until its retransmission after a gap"
 	case record.RetransmitNak:
 		if nak, known := w.NakPacket.Get(); known {
-			if w.BlockingTransaction.Known() && !hasNak(r, nak) {
+			switch {
+			case hasNak(r, nak):
+			case w.BlockingTransaction.Known():
 				return fmt.Sprintf("until its retransmission after the NAK of another RPC in packet %d", nak)
+			default:
+				return fmt.Sprintf("until its retransmission after the NAK of an earlier packet in packet %d", nak)
 			}
 			return fmt.Sprintf("until its retransmission after the NAK in packet %d", nak)
 		}
 		return "until its retransmission after a NAK"
 	case record.RNRNak:
 		return "because the receiver was not ready (RNR NAK)"
+	}
+	return "by " + WaitText(w.Reason)
+}
+
+// shortlyUntil says what stalledUntil says in fewer words.
+func shortlyUntil(w *record.Wait) string {
+	switch w.Reason {
+	case record.RetransmitTimeout:
+		return "until its timeout"
+	case record.RetransmitUnknown, record.RetransmitGap:
+		return "until it retransmitted"
+	case record.RetransmitNak:
+		if nak, known := w.NakPacket.Get(); known {
+			return fmt.Sprintf("until NAK %d", nak)
+		}
+		return "until a NAK"
+	case record.RNRNak:
+		return "until an RNR NAK"
 	}
 	return "by " + WaitText(w.Reason)
 }

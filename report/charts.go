@@ -210,8 +210,8 @@ func (v *page) cardOf(c *record.Connection) *cardView {
 			row(side.name, "no RPC-over-RDMA private data")
 		}
 	}
-	if c.UpperLayer == "rpcrdma" {
-		row("Inline thresholds", "%d B to the server, %d B to the client (%s)", c.InlineThreshold.ClientToServer, c.InlineThreshold.ServerToClient, strings.ReplaceAll(c.InlineThreshold.Source, "_", " "))
+	if limits, isRPC := c.InlineThreshold.Get(); isRPC {
+		row("Inline thresholds", "%d B to the server, %d B to the client (%s)", limits.ClientToServer, limits.ServerToClient, strings.ReplaceAll(limits.Source, "_", " "))
 	}
 	if mtu, known := c.PathMTU.Get(); known {
 		row("Path MTU", "%d B", mtu)

@@ -148,7 +148,7 @@ type page struct {
 }
 
 // order lists the parts of the page after the head.
-var order = []string{"findings", "operations", "clients", "rates", "connections", "cards", "ladders", "rpcs", "guide", "data"}
+var order = []string{"findings", "operations", "clients", "rates", "connections", "cards", "ladders", "rpcs", "guide", "records", "data"}
 
 // minor is the number of bytes that are kept free for the head, which is written last.
 const minor = 64 << 10
@@ -159,7 +159,7 @@ func (p *Report) page(s *record.Summary, a About) (*page, error) {
 		a.MaxSize = DefaultMaxSize
 	}
 	a.MaxSize = max(a.MaxSize, LeastMaxSize)
-	v := &page{Report: p, about: a, summary: s, o: p.overview.Finish(), parts: map[string][]byte{}, ladders: map[int64]bool{}}
+	v := &page{Report: p, about: a, summary: s, o: p.overview.Finish(s), parts: map[string][]byte{}, ladders: map[int64]bool{}}
 	v.left = a.MaxSize - minor - int64(len(style)+len(script))
 	drawn := v.chooseLadders()
 	slices.SortFunc(v.all, func(a, b *record.Connection) int { return cmp.Compare(a.ID, b.ID) })
@@ -177,6 +177,7 @@ func (p *Report) page(s *record.Summary, a About) (*page, error) {
 	v.part("guide", "guide", v.guide())
 	v.drawLadders(drawn)
 	v.drawCards()
+	v.embed(drawn)
 	v.rpcs()
 	v.part("head", "head", v.head())
 	return v, v.err
@@ -532,7 +533,7 @@ const maxConnections = 200
 
 // connections renders the table of connections.
 func (v *page) connections() {
-	t := table{ID: "connection-table", Caption: "Connections", Columns: []column{
+	t := table{ID: "connection-table", Caption: "All connections", Columns: []column{
 		{"Conn", "Number of the connection", true},
 		{"Client", "Address and port of the client", false},
 		{"Server", "Address and port of the server", false},
@@ -553,10 +554,13 @@ func (v *page) connections() {
 	}
 	for _, c := range v.all[:min(len(v.all), maxConnections)] {
 		count := func(n int64) cell { return number(n, fmt.Sprint(n)) }
-		use := c.Credits.Forward
+		use := c.Credits.Or(record.CreditPair{}).Forward
 		inFlight := cell{Text: fmt.Sprint(use.PeakInFlight), Value: fmt.Sprint(use.PeakInFlight)}
 		if granted, known := use.Granted.Get(); known {
 			inFlight.Text += fmt.Sprintf(" of %d", granted)
+		}
+		if !c.Credits.Known() { // another upper layer
+			inFlight = cell{Text: "-"}
 		}
 		end := cell{Text: "open"}
 		if e, ended := c.Ended.Get(); ended {
@@ -721,5 +725,5 @@ func (v *page) pack() int {
 
 // guide returns what the last part of the page needs.
 func (v *page) guide() any {
-	return struct{ Version, File string }{printable(v.about.Version), printable(v.about.Typed)}
+	return struct{ Records bool }{v.about.Hide == nil}
 }

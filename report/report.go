@@ -91,6 +91,7 @@ type Report struct {
 	maxCards int
 
 	slow     []*record.Transaction // the slowest first
+	found    []*record.Finding     // the first ones
 	rules    map[string]*ruleSum
 	severity map[record.Severity]int64
 }
@@ -178,6 +179,7 @@ func (p *Report) finding(r *record.Finding) error {
 		return nil
 	}
 	p.overview.Finding(r)
+	p.keep(r)
 	p.severity[r.Severity]++
 	s := p.ruleOf(r.Rule)
 	if s.first == nil {

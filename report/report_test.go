@@ -5,6 +5,7 @@ import (
 	"compress/flate"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -29,8 +30,8 @@ func many(t testing.TB, n int, memory int64) (*Report, *record.Summary) {
 		r := &record.Transaction{
 			ID: int64(i + 1), XID: record.Hex32(random.Uint32()), Direction: record.Forward, Status: record.Complete, Program: record.Some(uint32(100003)), ProgramName: record.Some("NFS"),
 			Version: record.Some(uint32(3)), Procedure: record.Some(uint32(6)), ProcedureName: record.Some("READ"), LatencyNS: record.Some(100000 + random.Int64N(90000)),
-			Call:  &record.Message{Time: at, Packet: int64(2*i + 1), PayloadBytes: record.Some(int64(100 + i%7)), Credits: 32},
-			Reply: &record.Message{Time: at + 100000, Packet: int64(2*i + 2), PayloadBytes: record.Some(random.Int64N(1e6)), Credits: 32},
+			Call:  &record.Message{Time: at, Packet: int64(2*i + 1), PayloadBytes: record.Some(int64(100 + i%7)), Credits: record.Some[uint32](32)},
+			Reply: &record.Message{Time: at + 100000, Packet: int64(2*i + 2), PayloadBytes: record.Some(random.Int64N(1e6)), Credits: record.Some[uint32](32)},
 		}
 		if i%100 == 0 {
 			r.LatencyNS = record.Some(int64(5e7))
@@ -240,6 +241,55 @@ func FuzzPrintable(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		if out := printable(s); printable(out) != out {
 			t.Errorf("%q becomes %q, which changes again", s, out)
+		}
+	})
+}
+
+// TestRecords: the records in a page are those of the RPCs with diagrams, of the connections and of the
+// findings.
+func TestRecords(t *testing.T) {
+	p, s := many(t, 3000, 256<<20)
+	if err := p.finding(&record.Finding{Type: "finding", Rule: "call-not-answered", Severity: record.Warning, Message: `</script> id="records">`, Connection: record.Some(0)}); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := p.Write(&b, s, About{Typed: `x" id="records">.pcap`}); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := Records(bytes.NewReader(b.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for line := range bytes.Lines(text) {
+		var r struct{ Type string }
+		if err := json.Unmarshal(line, &r); err != nil {
+			t.Fatal(err)
+		}
+		got[r.Type]++
+	}
+	// The ten slowest transactions, the connection and the summary of this test have no type.
+	if want := "map[:12 finding:1]"; fmt.Sprint(got) != want {
+		t.Errorf("records %v, want %s", got, want)
+	}
+}
+
+// FuzzRecords: any page can be read.
+func FuzzRecords(f *testing.F) {
+	f.Add([]byte(`<html><script id="records">H4sIAAAAAAAA/6tWKqksSFWyUkrLzEvJzEtXqgUAfKe1EBEAAAA=</script>`))
+	f.Add([]byte(`<script id="records">H4sI</script>`))
+	f.Add([]byte(`<script id="records">`))
+	f.Fuzz(func(t *testing.T, page []byte) {
+		lines, err := Records(bytes.NewReader(page))
+		if err != nil {
+			return
+		}
+		if _, err := io.CopyN(io.Discard, lines, 1<<20); err == nil && len(page) < 900 { // Deflate packs at most 1032 to 1.
+			t.Error("a short page has very many records")
 		}
 	})
 }

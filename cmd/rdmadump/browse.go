@@ -220,6 +220,7 @@ func (b *browsing) runLive(cmd *cobra.Command, set *settings, args []string, ter
 func (b *browsing) show(ctx context.Context, what *browsed, terminal browse.Terminal) error {
 	set := what.set
 	o := set.dissection()
+	o.Files = true
 	debug.SetGCPercent(browseGarbage)
 	x := index.New(index.Options{Memory: int64(set.memory) / 4, Keep: b.keep})
 	defer x.Close()

@@ -77,7 +77,15 @@ func workplace(t *testing.T, root string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := map[string][]byte{"nfs.pcap": data, "before.pcap": sample, "after.pcap": sample}
+	nvme, err := os.ReadFile(filepath.Join(root, "testdata/other/rocev2-nvmeloss.pcap.zst"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := os.ReadFile(filepath.Join(root, "testdata/captures/rocev2-nfs41.pcap.zst"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{"nfs.pcap": data, "files.pcap": names, "nvme.pcap": nvme, "before.pcap": sample, "after.pcap": sample}
 	for _, end := range []string{"client", "server"} {
 		if files[end+".pcap"], err = os.ReadFile(filepath.Join(root, "testdata/captures/ends-stormall42-"+end+".pcap.zst")); err != nil {
 			t.Fatal(err)

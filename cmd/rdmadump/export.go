@@ -47,6 +47,8 @@ type exportRun struct {
 	out    io.Writer
 	folder string // folder for temporary files; empty for that of the system
 
+	onlyRDMA bool // ignore RPC over TCP and UDP
+
 	summary *record.Summary // of the inputs, after they were read
 	openErr error           // error of inputs that could not be opened and are left out
 	err     error           // error of reading; everything that was read before it is written
@@ -99,7 +101,8 @@ func newExport(stdout, stderr io.Writer) *cobra.Command {
             such as "XID 0x4cc9dbf7, Read chunk 1 segment 2, bytes 65536-131071
             of 524288, retransmitted". Interfaces and times are preserved.
   records   all records of the capture as JSON lines: transactions, findings,
-            connections and the summary. Every command that reads records accepts
+            connections, RDMA operations and the summary. -Y and --xid select
+            transactions, without RDMA operations. Every command that reads records accepts
             the file in place of the capture, and so does compare.
   parquet   Parquet tables below the folder OUT: transactions, operations,
             connections and findings. Each table has a folder for this capture
@@ -276,7 +279,7 @@ func (r *exportRun) feed(h dissect.Handler, rebuild bool) error {
 		return nil
 	}
 	o := r.dissection()
-	o.Rebuild = rebuild
+	o.Rebuild, o.OnlyRDMA = rebuild, r.onlyRDMA
 	d := dissect.New(h, o)
 	boxOf(r.ctx).packet = d.Number
 	summary, err := d.Run(r.ctx, r.source)
@@ -378,6 +381,7 @@ func exportChrome(r *exportRun) (string, error) { return exportTrace(r, (*trace.
 func exportRecords(r *exportRun) (string, error) {
 	out := bufio.NewWriterSize(r.out, 1<<16)
 	var line []byte
+	r.files = true
 	counts := map[string]int64{}
 	write := func(kind string, record any) error {
 		counts[kind]++
@@ -403,6 +407,12 @@ func exportRecords(r *exportRun) (string, error) {
 				return nil
 			}
 			return write("finding", f)
+		},
+		Operation: func(o *record.RDMAOperation) error {
+			if !r.wantsConnection(o.Connection) || !r.within(o.Sent) || len(r.xids) > 0 || r.filter != nil {
+				return nil
+			}
+			return write("rdma_operation", o)
 		},
 	}, false)
 	if err != nil {

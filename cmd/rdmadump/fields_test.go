@@ -79,7 +79,7 @@ func TestFieldDocs(t *testing.T) {
 func TestFieldDocsEverywhere(t *testing.T) {
 	schemas := map[string]string{}
 	for view, kind := range map[string]string{
-		"transactions": "transaction", "connections": "connection", "check": "finding", "stats": "stats", "summary": "summary", "credits": "credits", "handles": "handles", "interfaces": "interface",
+		"transactions": "transaction", "connections": "connection", "check": "finding", "stats": "stats", "files": "file", "summary": "summary", "credits": "credits", "handles": "handles", "interfaces": "interface",
 	} {
 		text, err := fs.ReadFile(render.Schemas, "schema/"+kind+".json")
 		if err != nil {

@@ -27,6 +27,7 @@ type flags struct {
 	jq       string
 	fields   []string
 	xids     []string
+	decodeAs []string
 	sort     string
 	top      int
 	from, to string
@@ -166,6 +167,9 @@ var flagTable = []struct {
 		s.StringVar(&f.to, "to", "", "select records at or before this `time`, which has the same forms")
 	}},
 
+	{"decode-as", selection, func(f *flags, s *pflag.FlagSet) {
+		s.StringArrayVar(&f.decodeAs, "decode-as", nil, "say what a TCP or UDP port carries without RDMA, with a `rule` such as tcp.port==4045,rpc or udp.port==2049,other (repeat the flag for more)")
+	}},
 	{"points", selection, func(f *flags, s *pflag.FlagSet) {
 		s.StringVar(&f.points, "points", "auto", "say `when` to recognize captures of the same traffic at several points: auto, or off to merge the files by their own times")
 	}},
@@ -174,7 +178,7 @@ var flagTable = []struct {
 	}},
 
 	{"output", presentation, func(f *flags, s *pflag.FlagSet) {
-		s.StringVarP(&f.output, "output", "o", "text", "write records in this `format`: text, json (one record per line) or csv")
+		s.StringVarP(&f.output, "output", "o", "text", "write records in this `format`: text, json (one record per line), csv")
 	}},
 	{"jq", presentation, func(f *flags, s *pflag.FlagSet) {
 		s.StringVar(&f.jq, "jq", "", "run this jq `program` on the JSON of each record, but not of the summary, and print its results")
@@ -260,7 +264,7 @@ func outputs(v *view) []string {
 }
 
 // commonFlags are supported by every view, except by those that list them in without.
-var commonFlags = []string{"output", "filter", "jq", "field", "xid", "conn", "count", "from", "to", "color", "quiet", "memory", "points", "clock", "width", "wide", "time", "ascii", "background"}
+var commonFlags = []string{"output", "filter", "jq", "field", "xid", "conn", "count", "from", "to", "color", "quiet", "memory", "decode-as", "points", "clock", "width", "wide", "time", "ascii", "background"}
 
 // takes reports whether a view supports a flag.
 func (v *view) takes(flag string) bool {

@@ -46,6 +46,8 @@ var goldenViews = []struct {
 	{"check.txt", "check", 0},
 	{"stats.json", "stats -o json", 0},
 	{"stats.txt", "stats", 0},
+	{"files.json", "files -o json", 0},
+	{"files.txt", "files", 0},
 	{"packets.json", "packets -o json", 300},
 	{"packets.txt", "packets", 300},
 	{"fields.json", "packets -V -o json", 60},

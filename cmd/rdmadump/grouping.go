@@ -56,9 +56,12 @@ func (g grouping) table() *analyze.Table {
 func (g grouping) append(values []string, r *record.Transaction) []string {
 	for _, path := range g.paths {
 		value := ""
-		if slices.Contains(groupKinds, path) {
+		switch {
+		case slices.Contains(groupKinds, path):
 			value = analyze.Name(r, path)
-		} else {
+		case path == "file": // files without a name are different files
+			value = string(render.AppendValue(nil, r.FileText()))
+		default:
 			value = string(render.AppendValue(nil, query.Transactions.Raw(r, path)))
 		}
 		if value == "" {

@@ -19,6 +19,19 @@ var ratesHeadings = []query.Heading[*analyze.Rate]{
 	{Name: "peak", Path: "in_flight.peak"},
 }
 
+// filesHeadings lets --sort, -Y and -e use the headings of the table of files.
+var filesHeadings = []query.Heading[*analyze.File]{
+	{Name: "ops", Path: "operations"},
+	{Name: "err", Path: "errors"},
+	{Name: "read", Path: "bytes_read"},
+	{Name: "written", Path: "bytes_written"},
+	{Name: "p50", Path: "latency.p50_ns"},
+	{Name: "p90", Path: "latency.p90_ns"},
+	{Name: "p99", Path: "latency.p99_ns"},
+	{Name: "worst", Path: "latency.max_ns"},
+	{Name: "former-name", Path: "renamed.from"},
+}
+
 // statsHeadings lets --sort, -Y and -e use the headings of the stats table.
 var statsHeadings = []query.Heading[*analyze.Stats]{
 	{Name: "err", Path: "errors"},

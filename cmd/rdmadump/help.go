@@ -18,7 +18,7 @@ var commandGroups = []struct {
 	title    string
 	commands []string
 }{
-	{"Show a capture", []string{"transactions", "overview", "packets", "connections", "stats", "network", "check", "browse"}},
+	{"Show a capture", []string{"transactions", "overview", "packets", "rdma", "connections", "files", "stats", "network", "compare", "check", "browse"}},
 	{"Write files", []string{"report", "export", "extract"}},
 	{"Capture live traffic", []string{"live", "interfaces"}},
 	{"Reference", []string{"fields", "schema", "man", "completion", "version", "help"}},

@@ -21,7 +21,7 @@ import (
 // verbs are the words that descriptions of commands and flags begin with, in the imperative.
 // To use another verb, add it.
 var verbs = []string{
-	"add", "analyze", "capture", "convert", "derive", "do", "draw", "exit", "explain", "fit", "generate", "group", "hand", "limit", "list", "print", "read", "report", "run", "save",
+	"add", "analyze", "capture", "compare", "convert", "derive", "do", "draw", "exit", "explain", "fit", "generate", "group", "hand", "limit", "list", "print", "read", "report", "run", "save",
 	"say", "select", "show", "sort", "stop", "sum", "summarize", "take", "use", "write",
 }
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +18,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/records"
+	"github.com/rdmadump/rdmadump/report"
 )
 
 // lines is an input of JSON lines that rdmadump wrote earlier, in place of captures.
@@ -64,17 +67,33 @@ func openLines(ctx context.Context, texts []*capture.TextError) (l *lines, err e
 	return l, err
 }
 
-// openText opens a file of JSON lines, and decompresses it.
+// openText opens a file of JSON lines, or a page that contains them, and decompresses it.
 func openText(path string) (io.ReadCloser, error) {
 	source, err := capture.Open(path)
 	if err == nil {
 		source.Close()
 		return nil, errors.New("the file has become a capture")
 	}
-	if text := (*capture.TextError)(nil); errors.As(err, &text) {
-		return text, nil
+	text := (*capture.TextError)(nil)
+	if !errors.As(err, &text) {
+		return nil, err
 	}
-	return nil, err
+	b := bufio.NewReader(text)
+	if first, _ := b.Peek(1); !bytes.Equal(first, []byte("<")) {
+		return &opened{b, text}, nil
+	}
+	inside, err := report.Records(b)
+	if err != nil {
+		text.Close()
+		return nil, err
+	}
+	return &opened{inside, text}, nil
+}
+
+// opened is a text that has been opened.
+type opened struct {
+	io.Reader
+	io.Closer
 }
 
 // openRecords opens the captures that the command line names, or JSON lines; one of the results is
@@ -144,17 +163,19 @@ func (l *lines) check(set *settings, h *dissect.Handler) error {
 	switch {
 	case set.view.fields == query.Packets:
 		return fmt.Errorf("%s needs the packets of a capture, and %s has records that rdmadump wrote as JSON", name, l.name())
+	case name == "files":
+		return fmt.Errorf("files needs the packets of a capture, which show how many bytes of each file were read and written, and %s has records that rdmadump wrote as JSON; stats --by file sums them up", l.name())
 	case set.decoded:
 		return fmt.Errorf("the fields of NFS arguments and results (nfs.) need the packets of a capture, and %s has records that rdmadump wrote as JSON; rpc.call and rpc.reply are in records that were written with --rpc", l.name())
 	}
 	for _, need := range []struct {
 		kind string
 		used bool
-	}{{"transaction", h.Transaction != nil}, {"connection", h.Connection != nil}, {"finding", h.Finding != nil}} {
+	}{{"transaction", h.Transaction != nil}, {"connection", h.Connection != nil}, {"finding", h.Finding != nil}, {"rdma_operation", h.Operation != nil && name == "rdma"}} {
 		if !need.used || l.Count(need.kind) > 0 {
 			continue
 		}
-		if s := l.Summary(); s != nil && written[need.kind](s) == 0 {
+		if s, count := l.Summary(), written[need.kind]; s != nil && (count == nil && s.RDMA == 0 || count != nil && count(s) == 0) {
 			continue
 		}
 		return fmt.Errorf("%s needs %s records, and %s has none (only %s); rdmadump export --format records writes all records of a capture", name, need.kind, l.name(), list(l.Kinds(), "and"))
@@ -166,7 +187,7 @@ func (l *lines) check(set *settings, h *dissect.Handler) error {
 }
 
 // needSummary lists the views that cannot do without the summary.
-var needSummary = []string{"overview", "check", "stats", "report"}
+var needSummary = []string{"overview", "check", "stats", "compare", "report"}
 
 // partial returns a message if the input lacks records of its capture, or nothing.
 func (l *lines) partial(h *dissect.Handler) string {
@@ -200,5 +221,5 @@ func (l *lines) read(ctx context.Context, h dissect.Handler) (*record.Summary, e
 			}
 		}
 	}
-	return summary, l.Run(ctx, records.Handler{Transaction: h.Transaction, Connection: h.Connection, Finding: h.Finding})
+	return summary, l.Run(ctx, records.Handler{Transaction: h.Transaction, Connection: h.Connection, Finding: h.Finding, Operation: h.Operation})
 }

@@ -94,7 +94,7 @@ type limits struct {
 
 // shownLater says when views show records that need the end of a connection or of the capture.
 var shownLater = map[string]string{
-	"stats": "the table is shown when the capture ends", "overview": "the overview is shown when the capture ends",
+	"files": "the table is shown when the capture ends", "stats": "the table is shown when the capture ends", "overview": "the overview is shown when the capture ends",
 	"connections": "a connection is shown when it ends",
 }
 

@@ -37,6 +37,11 @@ var viewExamples = map[string]string{
   rdmadump packets nfs.pcap -Y 'ip.src in 192.168.77.0/24 and bth.opcode == 0x17'
   rdmadump packets nfs.pcap --columns TIME,XID,OPERATION,PSN,MARKS
   rdmadump packets nfs.pcap -e number -e bth.psn -e reth.r_key`,
+	"rdma": `  rdmadump rdma nvme.pcap                 list RDMA operations, one per line
+  rdmadump rdma nvme.pcap -Y 'stalled > 0' --sort -stalled
+                                          list the operations that stalled
+  rdmadump rdma nvme.pcap --conn 0 --top 10
+  rdmadump rdma nvme.pcap --by kind,side  sum up by kind and requester`,
 	"overview": `  rdmadump overview nfs.pcap              summarize a capture
   rdmadump overview nfs.pcap --from 10s --to 20s
                                           summarize the RPCs of ten seconds`,
@@ -48,6 +53,11 @@ var viewExamples = map[string]string{
   rdmadump check nfs.pcap -Y 'severity == error' --time local
   rdmadump check --explain xid-mismatch   explain a rule
   rdmadump check nfs.pcap -o json --jq 'select(.rule == "xid-mismatch") | .packet'`,
+	"files": `  rdmadump files nfs.pcap                 list files, largest total latency first
+  rdmadump files nfs.pcap -Y 'removed != null'
+                                          who removed which file, and when
+  rdmadump files nfs.pcap --sort -written --top 10
+  rdmadump files nfs.pcap -Y 'operation == WRITE' -e file -e latency.max_ns`,
 	"stats": `  rdmadump stats nfs.pcap                 sum up by operation, largest total latency first
   rdmadump stats nfs.pcap -Y 'latency > 1ms'
   rdmadump stats nfs.pcap --by client,operation --top 5
@@ -88,8 +98,8 @@ rdmadump-filter - the expressions of rdmadump -Y
 field is named as in JSON (**latency_ns**), as in Wireshark (**rpcordma.xid**), or by
 the heading of its column (**LATENCY**). The command **rdmadump fields** *VIEW* lists
 them. **overview**, **extract** and **export** use the fields of transactions, but
-**export --format pcapng** those of packets; **stats** uses those of transactions, or
-those of its rows; **live** uses those of its view.
+**export --format pcapng** those of packets; **stats** and **files** use those of transactions, or
+those of their rows; **live** uses those of its view.
 
 # COMPARISONS
 
@@ -162,7 +172,11 @@ Some names mean something else than one may expect:
 **rdma_operation**: *operation == "RDMA Write"*.
 
 **ip.src**, **ip.dst**
-: In connections, the client and the server. **ip.addr** is either.
+: In transactions, the addresses that the Call came from and went to; in connections, the client and the server.
+**ip.addr** is either.
+
+**udp.port**
+: In transactions and connections, 4791 for RoCEv2. In packets, both ports of the packet.
 
 **client**, **server**
 : In connections, their address, with or without the port. For RoCE and InfiniBand, this
@@ -225,7 +239,7 @@ error:
 func filterPage() []byte {
 	var b strings.Builder
 	b.WriteString(filterManual)
-	for _, l := range fieldLists[:5] {
+	for _, l := range fieldLists[:7] {
 		fmt.Fprintf(&b, "# FIELDS OF %s\n\n", strings.ToUpper(l.view))
 		for _, f := range l.fields.List() {
 			if query.InTables(f.Path) { // They are listed once, below.

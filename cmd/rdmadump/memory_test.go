@@ -197,7 +197,7 @@ func TestMemory(t *testing.T) {
 	}
 	views := strings.Split(os.Getenv("RDMADUMP_MEMORY_VIEWS"), ";")
 	if views[0] == "" {
-		views = []string{"transactions", "connections --timeline", "packets -V", "check", "stats"}
+		views = []string{"transactions", "connections --timeline", "packets -V", "check", "stats", "files"}
 	}
 	t.Run("honest", func(t *testing.T) {
 		file := "../../testdata/captures/rocev2-loss42.pcap.zst"

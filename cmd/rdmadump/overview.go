@@ -27,6 +27,12 @@ func overview(s *sink) (dissect.Handler, func()) {
 			}
 			return nil
 		},
+		Operation: func(r *record.RDMAOperation) error {
+			if s.wantsConnection(r.Connection) && s.within(r.Sent) {
+				c.Operation(r)
+			}
+			return nil
+		},
 		Finding: func(r *record.Finding) error {
 			if s.wantsFinding(r) {
 				c.Finding(r)
@@ -35,7 +41,7 @@ func overview(s *sink) (dissect.Handler, func()) {
 		},
 	}
 	return h, func() {
-		o := c.Finish()
+		o := c.Finish(s.summary)
 		o.Selected = s.selection()
 		o.Points, o.Network, o.Ends = s.pointRecords(), s.networkRecords(), record.SomeIf(ends, ends.Transactions > 0)
 		s.emit(o, func(r any) error {

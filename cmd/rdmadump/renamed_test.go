@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,16 +15,18 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rdmadump/rdmadump/analyze"
 	"github.com/rdmadump/rdmadump/dissect/rule"
 	"github.com/rdmadump/rdmadump/query"
 )
 
 // typesOfRecords maps the type of a JSON record to its fields.
 func typesOfRecords() map[string]query.Fields {
-	types := map[string]query.Fields{"overview": query.New[analyze.Overview]("overviews")}
-	for i, name := range []string{"transaction", "connection", "packet", "finding", "stats", "rate", "summary", "credits", "handles"} {
-		types[name] = fieldLists[i].fields
+	types := map[string]query.Fields{}
+	names := map[string]string{
+		"transactions": "transaction", "connections": "connection", "packets": "packet", "check": "finding", "files": "file", "rates": "rate", "rdma": "rdma_operation", "rdma-sums": "rdma_stats", "compare": "comparison",
+	}
+	for _, list := range fieldLists {
+		types[cmp.Or(names[list.view], list.view)] = list.fields
 	}
 	return types
 }
@@ -37,7 +40,7 @@ func TestNoOldNames(t *testing.T) {
 		t.Fatal("no samples", err)
 	}
 	for _, sample := range samples {
-		for _, args := range []string{"transactions", "connections --timeline", "packets --rpc -c 500", "check", "stats", "stats --every 1s", "overview"} {
+		for _, args := range []string{"transactions", "connections --timeline", "packets --rpc -c 500", "check", "stats", "files", "stats --every 1s", "overview", "rdma", "rdma --by kind", "compare " + sample} {
 			var out bytes.Buffer
 			run(t.Context(), append(strings.Fields(args), "-o", "json", sample), &out, io.Discard)
 			for line := range bytes.Lines(out.Bytes()) {
@@ -167,6 +170,9 @@ func TestOldNames(t *testing.T) {
 	reused := []string{"by", "of", "dropped", "exposures"}
 	n := 0
 	for kind, fields := range typesOfRecords() {
+		if kind == "rdma_operation" {
+			continue // Its waits are those of transactions.
+		}
 		for old, now := range fields.Renamed() {
 			n++
 			last := old[strings.LastIndexByte(old, '.')+1:]
@@ -254,8 +260,11 @@ func TestChangelog(t *testing.T) {
 	}
 	last := func(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
 	for kind, fields := range typesOfRecords() {
+		if kind == "rdma_operation" {
+			continue // Its waits are those of transactions.
+		}
 		for old, now := range fields.Renamed() {
-			if kind == "overview" && (strings.HasPrefix(old, "slowest") || strings.HasPrefix(old, "busiest.")) {
+			if kind == "overview" && (strings.HasPrefix(old, "slowest") || strings.HasPrefix(old, "busiest")) {
 				continue // These are transactions and stats.
 			}
 			if last(old) == last(now) {

@@ -23,6 +23,7 @@ const example = `  rdmadump overview nfs.pcap              summarize a capture o
   rdmadump connections nfs.pcap --conn 0 --timeline
                                           draw credits and handles over time
   rdmadump stats nfs.pcap                 sum up counts, bytes and latency per operation
+  rdmadump compare before.pcap after.pcap show what changed
   rdmadump packets -V nfs.pcap            decode every field of every header
   rdmadump packets nfs.pcap -e number -e bth.psn -e reth.r_key
                                           print some fields of each packet
@@ -57,7 +58,7 @@ Without a command, rdmadump lists the RPC transactions.
 	for _, v := range views {
 		root.AddCommand(viewCommand(v, stdout, stderr))
 	}
-	root.AddCommand(newBrowse(stdout, stderr), newLive(stdout, stderr), newInterfaces(stdout), newMan(root), newSchema(stdout), newExport(stdout, stderr), newReport(stdout, stderr), newExtract(stdout, stderr), newFields(stdout), newVersion(stdout))
+	root.AddCommand(newBrowse(stdout, stderr), newLive(stdout, stderr), newInterfaces(stdout), newMan(root), newSchema(stdout), newExport(stdout, stderr), newReport(stdout, stderr), newExtract(stdout, stderr), newCompare(stdout, stderr), newFields(stdout), newVersion(stdout))
 	root.InitDefaultHelpCmd()
 	document(root)
 	addHelp(root, stdout)

@@ -64,8 +64,9 @@ func (s *settings) dissection() dissect.Options {
 	debug.SetMemoryLimit(int64(s.memory) + otherMemory)
 	ofPackets := s.view.fields == query.Packets
 	return dissect.Options{
-		Memory: int64(s.memory), RPC: s.rpc && !ofPackets, Decode: s.decode && !ofPackets || s.ladder, Tree: s.decode && ofPackets,
-		Unanswered: record.Time(s.unanswered),
+		OtherOperations: s.view.name == "overview",
+		Memory:          int64(s.memory), Files: s.files, RPC: s.rpc && !ofPackets, Decode: s.decode && !ofPackets || s.ladder, Tree: s.decode && ofPackets,
+		Unanswered: record.Time(s.unanswered), Ports: s.ports,
 	}
 }
 
@@ -155,6 +156,7 @@ func (r *runner) dissect(ctx context.Context, source input, s *sink, h dissect.H
 	o := r.dissection()
 	o.XIDs = r.xids
 	o.Points = pointNames(r.joined)
+	o.Files = r.showsFiles(s.width)
 	r.only(&o)
 	filtered := r.filter != nil || r.summed != nil
 	o.Ahead = (filtered || !r.view.light) && r.count == 0 // With -c, the summary counts only the packets that were needed.
@@ -234,8 +236,8 @@ func (r *runner) finish(s *sink, summary *record.Summary, readErr error) error {
 		return &status{exitUsage, errors.New("no frame has a supported link type (Ethernet, Linux cooked, raw IP, ERF or InfiniBand)")}
 	case r.openErr != nil:
 		return &status{code: exitUsage}
-	case s.found != nil && summary.RDMA == 0:
-		return &status{exitUsage, errors.New("the capture contains no RDMA, so nothing was checked")}
+	case s.found != nil && summary.RDMA+summary.RPC == 0:
+		return &status{exitUsage, errors.New("the capture contains neither RDMA nor RPC, so nothing was checked")}
 	case s.errors > 0:
 		return &status{code: exitFound}
 	}

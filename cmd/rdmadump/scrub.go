@@ -119,6 +119,7 @@ func (s *scrubbed) run(r *exportRun) (string, error) {
 	defer os.Remove(learned.Name())
 	defer learned.Close()
 	w := scrub.New(s.secret, learned)
+	r.onlyRDMA = true // scrub replaces all bytes of RPC over TCP and UDP
 	if err := r.feed(w.Learn(), false); err != nil {
 		return "", err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/itchyny/gojq"
 
 	"github.com/rdmadump/rdmadump/analyze"
+	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/render"
@@ -33,6 +34,7 @@ type settings struct {
 	heading  string // first line of the output of columns
 	order    order
 	xids     []record.Hex32
+	ports    []dissect.Port // what TCP and UDP ports carry
 	from, to moment
 	by       grouping
 	failOn   record.Severity
@@ -41,6 +43,7 @@ type settings struct {
 	rpc      bool     // records contain decoded arguments and results
 	decode   bool     // arguments and results are decoded, for rpc, for packet trees or for a filter
 	decoded  bool     // fields of the decoded arguments and results are used
+	files    bool     // file handles are resolved
 	ladder   bool     // transactions are drawn as ladder diagrams
 	notes    []string // messages about the flags for standard error
 }
@@ -57,6 +60,9 @@ type order struct {
 func (f *flags) parse(v *view, whole bool) (*settings, error) {
 	if f.every != 0 && v.takes("every") {
 		v = ratesView
+	}
+	if f.by != "" && v.name == "rdma" {
+		v = operationSumsView
 	}
 	s := &settings{
 		values: f.values, view: v, json: f.output == "json", program: f.jq, failOn: record.Severity(f.failOn),
@@ -77,12 +83,20 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 	}
 	if v.takes("by") {
 		var err error
-		if s.by, err = parseGrouping(cmp.Or(f.by, analyze.ByOperation)); err != nil {
+		parse := parseGrouping
+		if v == operationSumsView {
+			parse = parseOperationGrouping
+		}
+		if s.by, err = parse(cmp.Or(f.by, analyze.ByOperation)); err != nil {
 			return nil, err
 		}
 		s.by.given = f.by != ""
 	}
 	if err := s.parseKnown(f); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.ports, err = parsePorts(f.decodeAs); err != nil {
 		return nil, err
 	}
 	if f.output == "sarif" || f.output == "junit" {
@@ -145,6 +159,8 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 	}
 	s.decoded = slices.ContainsFunc(s.paths(f), query.Decoded)
 	s.decode = s.decode || s.decoded
+	s.files = v.name == "files" || v.name == "report" || v.name == "overview" && s.json || slices.ContainsFunc(append(s.paths(f), s.look.columns...), namesFile) ||
+		v.name == "transactions" && s.columns == nil && (s.json || s.look.wide || s.filter != nil)
 	s.ladder = v.name == "transactions" && len(s.xids) > 0 && !s.json && s.columns == nil
 	return s, nil
 }
@@ -193,6 +209,17 @@ func (s *settings) paths(f *flags) (paths []string) {
 	return append(paths, s.order.path)
 }
 
+// showsFiles reports whether the view shows or uses the files of transactions. The table of transactions shows them if
+// it is asked for, or if it has a width, because resolving handles takes time.
+func (s *settings) showsFiles(width int) bool {
+	return s.files || s.view.name == "transactions" && s.columns == nil && width > 0
+}
+
+// namesFile reports whether a field or column of transactions is about the file that they acted on.
+func namesFile(path string) bool {
+	return strings.EqualFold(path, "file") || strings.HasPrefix(path, "file_")
+}
+
 // namesRPC reports whether an expression or a field name refers to decoded arguments or
 // results.
 func namesRPC(s string) bool {
@@ -219,7 +246,7 @@ func (s *settings) parseFilter(source string) error {
 	if s.filter, rows = query.Compile(source, s.view.fields); rows == nil {
 		return nil
 	}
-	return fmt.Errorf("with stats, a filter may use transaction fields or stats fields, but not both: %w", err)
+	return fmt.Errorf("with %s, a filter may use the fields of transactions or those of %s, but not both: %w", s.view.name, s.view.fields.Of(), err)
 }
 
 // parseOrder determines the field to sort by, if any.

@@ -55,6 +55,9 @@ func newSink(set *settings, stdout, notes io.Writer, captures names) *sink {
 	s := &sink{times: times{settings: set}, names: captures, w: bufio.NewWriterSize(stdout, 1<<16)}
 	s.theme, s.width, s.height = set.look.of(stdout, notes, colored(set.color, stdout))
 	s.text = render.NewText(s.w, s.theme, s.width)
+	if !set.showsFiles(s.width) {
+		s.text.WithoutFiles()
+	}
 	s.packets = render.NewPackets(s.w, s.theme, s.width)
 	s.packets.Tree, s.packets.Bytes = set.tree, set.bytes
 	for _, xid := range set.xids {
@@ -87,7 +90,12 @@ func (s *sink) sums(r *record.Transaction) bool {
 	if s.summed == nil {
 		return true
 	}
-	hit := s.match(s.summed, r)
+	return s.matchSummed(r)
+}
+
+// matchSummed reports whether -Y selects a record to be summed up.
+func (s *sink) matchSummed(record any) bool {
+	hit := s.match(s.summed, record)
 	if hit {
 		s.hits++
 	}
@@ -145,6 +153,14 @@ func cloned(r any) (kept any, bytes int) {
 	case *analyze.Stats: // The table keeps it anyway, and JSON does not have the latencies of its histogram.
 		return r, 0
 	case *analyze.Rate:
+		return r, 0
+	case *analyze.Comparison:
+		return r, 0
+	case *analyze.OperationStats:
+		return r, 0
+	case *record.RDMAOperation:
+		return r.Clone(), r.CloneBytes()
+	case *analyze.File:
 		return r, 0
 	case *record.Transaction:
 		if r.RPC == nil {

@@ -40,7 +40,7 @@ var views = []*view{
 		name: "transactions", short: "List RPC transactions; --xid draws one as a ladder diagram",
 		fields: query.Transactions, flags: []string{"columns", "sort", "top", "rpc"}, top: "-latency_ns", open: transactions,
 		csv: []string{
-			"id", "call.time", "connection", "client", "server", "uid", "gid", "machine", "principal", "xid", "direction", "program_name", "version", "procedure_name", "operation", "operations",
+			"id", "call.time", "connection", "client", "server", "uid", "gid", "machine", "principal", "xid", "direction", "program_name", "version", "procedure_name", "operation", "operations", "file", "file_from",
 			"call.payload_bytes", "reply.payload_bytes", "call.form", "reply.form", "read", "write", "call.credits", "reply.credits", "invalidation.handle",
 			"not_invalidated", "latency_ns", "status", "nfs_status", "findings",
 		},
@@ -68,6 +68,13 @@ var views = []*view{
 		},
 	},
 	{
+		name: "rdma", short: "List RDMA operations, of any upper layer; --by sums them up",
+		fields: operationFields, flags: operationFlags, without: []string{"xid"}, top: "-latency_ns", open: operations,
+		csv: []string{
+			"id", "sent", "connection", "kind", "side", "handle", "offset", "bytes", "delivered", "acknowledged", "latency_ns", "retransmitted", "stalled_ns", "transaction", "status",
+		},
+	},
+	{
 		name: "check", short: "Report violations of the protocol; exit with status 1 if there are errors",
 		fields: query.Findings, flags: []string{"sort", "top", "fail-on", "ignore", "baseline", "write-baseline", "rules", "explain", "unanswered-after"}, top: "time", open: findings, light: true,
 		csv: []string{"severity", "rule", "time", "packet", "connection", "client", "server", "xid", "operation", "at_fault", "message", "section"},
@@ -75,6 +82,14 @@ var views = []*view{
 	{
 		name: "overview", short: "Summarize a capture on one screen and suggest the next commands",
 		fields: query.Transactions, filters: "RPCs (by the fields of transactions)", without: []string{"field", "count"}, open: overview, light: true,
+	},
+	{
+		name: "files", short: "List files: path, reads, writes, latency, who created, renamed or removed it",
+		fields: query.New[analyze.File]("files", filesHeadings...), summed: query.Transactions, filters: "RPCs (by the fields of transactions) or files", flags: []string{"columns", "sort", "top"}, top: "-total_ns", open: files, light: true,
+		csv: []string{
+			"file", "file_handle", "server", "operations", "errors", "bytes_read", "bytes_written", "latency.p50_ns", "latency.p90_ns", "latency.p99_ns", "latency.max_ns",
+			"created.time", "created.client", "created.uid", "renamed.time", "renamed.client", "renamed.uid", "renamed.from", "removed.time", "removed.client", "removed.uid",
+		},
 	},
 	{
 		name: "stats", short: "Sum up transactions by operation or any field (--by): counts, bytes, latency",
@@ -215,7 +230,8 @@ func connections(s *sink) (dissect.Handler, func()) {
 			if s.asked(r) {
 				carried[r.Connection] = true
 			}
-			if !s.timeline || !s.overlaps(r.Start(), endOf(r)) || !s.wantsConnection(r.Connection) {
+			earlier := s.from.set && endOf(r) < s.since
+			if !s.timeline || !earlier && !s.overlaps(r.Start(), endOf(r)) || !s.wantsConnection(r.Connection) {
 				return nil
 			}
 			t := lines[r.Connection]
@@ -223,7 +239,11 @@ func connections(s *sink) (dissect.Handler, func()) {
 				t = &timelines{}
 				lines[r.Connection] = t
 			}
-			t.add(r)
+			if earlier {
+				t.credits(r).Earlier(r)
+			} else {
+				t.add(r)
+			}
 			return nil
 		}
 	}
@@ -246,12 +266,16 @@ type timelines struct {
 
 // add adds a transaction.
 func (t *timelines) add(r *record.Transaction) {
-	if r.Direction == record.Backward {
-		t.backward.Add(r)
-	} else {
-		t.forward.Add(r)
-	}
+	t.credits(r).Add(r)
 	t.handles.Add(r)
+}
+
+// credits returns the timeline of the credits that a transaction uses.
+func (t *timelines) credits(r *record.Transaction) *analyze.CreditTimeline {
+	if r.Direction == record.Backward {
+		return &t.backward
+	}
+	return &t.forward
 }
 
 // timelines draws the charts of a connection.
@@ -357,9 +381,35 @@ func rates(s *sink) (dissect.Handler, func()) {
 	}
 }
 
+// files shows a row for each file after the last record.
+func files(s *sink) (dissect.Handler, func()) {
+	table := analyze.NewFiles(int64(s.memory) / 8)
+	h := dissect.Handler{Transaction: func(r *record.Transaction) error {
+		if s.asked(r) && s.sums(r) {
+			table.Add(r)
+		}
+		return s.status()
+	}}
+	return h, func() {
+		var rows []*analyze.File
+		show := func(r any) error {
+			rows = append(rows, r.(*analyze.File))
+			return nil
+		}
+		for _, r := range table.Rows() {
+			s.take(r, show)
+		}
+		s.release()
+		if len(rows) > 0 || !s.json && s.columns == nil && s.filter == nil {
+			s.fail(render.Files(s.w, s.theme, s.width, s.start, rows))
+		}
+	}
+}
+
 // stats shows a table of sums after the last record.
 func stats(s *sink) (dissect.Handler, func()) {
 	table := s.by.table()
+	table.Limit(int64(s.memory) / 8)
 	h := dissect.Handler{Transaction: func(r *record.Transaction) error {
 		if s.asked(r) && s.sums(r) {
 			table.Add(r)

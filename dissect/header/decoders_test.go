@@ -2,6 +2,7 @@ package header_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -117,6 +118,14 @@ var decoders = []decoder{
 	{&header.AtomicAckETH, layer[rocev2.AtomicAckETH], nil, nil},
 	{&header.ImmDt, layer[rocev2.ImmDt], nil, nil},
 	{&header.IETH, layer[rocev2.IETH], nil, nil},
+	{&header.RecordMark, func(data []byte) (any, int, error) {
+		m := oncrpc.RecordMark(binary.BigEndian.Uint32(data))
+		last := uint32(0)
+		if m.Last() {
+			last = 1
+		}
+		return struct{ LastFragment, FragmentLength uint32 }{last, uint32(m.Length())}, 0, nil
+	}, nil, nil},
 	{header.MAD(0), layer[rocev2.MAD], map[string]string{"reserved": "Reserved16"}, nil},
 	{header.MAD(rocev2.ClassSubn), layer[rocev2.MAD], map[string]string{"reserved": "Reserved16"}, nil},
 	{header.MAD(rocev2.ClassSubnDirected), layer[rocev2.MAD], map[string]string{"reserved": "Reserved16"}, nil},

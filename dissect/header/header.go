@@ -106,7 +106,7 @@ var (
 		bytes(byteRow{"lost", "Loss counter", 12, 16, field.Dec, "erf.lctr"}),
 		bytes(byteRow{"wire_length", "Wire length", 14, 16, field.Dec, "erf.wlen"}),
 	}}
-	IPv4 = field.Header{Name: "ipv4", Label: "Internet Protocol 4", Length: 20, Link: true, Fields: []field.Field{
+	IPv4 = field.Header{Name: "ipv4", Label: "Internet Protocol version 4", Length: 20, Link: true, Fields: []field.Field{
 		bits(bitRow{"ip_version", "Version", 0, 0, 4, field.Dec, "ip.version"}),
 		bits(bitRow{"header_words", "Header length in words of 4 bytes", 0, 4, 4, field.Dec, "ip.hdr_len"}),
 		bits(bitRow{"dscp", "DSCP", 1, 0, 6, field.Dec, "ip.dsfield.dscp"}),
@@ -123,7 +123,7 @@ var (
 		bytes(byteRow{"src", "Source", 12, 32, field.IPv4, "ip.src"}),
 		bytes(byteRow{"dst", "Destination", 16, 32, field.IPv4, "ip.dst"}),
 	}}
-	IPv6 = field.Header{Name: "ipv6", Label: "Internet Protocol 6", Length: 40, Link: true, Fields: []field.Field{
+	IPv6 = field.Header{Name: "ipv6", Label: "Internet Protocol version 6", Length: 40, Link: true, Fields: []field.Field{
 		bits(bitRow{"ip_version", "Version", 0, 0, 4, field.Dec, "ipv6.version"}),
 		bits(bitRow{"traffic_class", "Traffic class", 0, 4, 8, field.Hex, "ipv6.tclass"}),
 		bits(bitRow{"flow_label", "Flow label", 1, 4, 20, field.Hex, "ipv6.flow"}),
@@ -535,6 +535,10 @@ var (
 		bytes(byteRow{"length", "Length", 4, 32, field.Dec, "rpcordma.rdma_length"}),
 		bytes(byteRow{"offset", "Offset", 8, 64, field.Hex, "rpcordma.rdma_offset"}),
 	}}
+	RecordMark = field.Header{Name: "rpc_record", Label: "RPC record mark", Length: oncrpc.RecordMarkLen, Fields: []field.Field{
+		bits(bitRow{"last_fragment", "Last fragment", 0, 0, 1, field.Dec, "rpc.lastfrag"}),
+		bits(bitRow{"fragment_length", "Fragment length", 0, 1, 31, field.Dec, "rpc.fraglen"}),
+	}}
 	RPC = field.Header{Name: "rpc", Label: "Remote Procedure Call", Length: 8, Fields: []field.Field{
 		bytes(byteRow{"xid", "XID", 0, 32, field.Hex, "rpc.xid"}),
 		named(bytes(byteRow{"message_type", "Message type", 4, 32, field.Enum, "rpc.msgtyp"}), func(v uint64) string { return oncrpc.MessageType(v).String() }),
@@ -545,7 +549,7 @@ var (
 // do the forms of DDP and of RDMAP. Headers with the same name share one member of [field.Set].
 var All = func() []*field.Header {
 	all := []*field.Header{
-		&TCP, &MPAFrame, &DDPTagged, &DDPUntagged, &RDMAP, &InvalidateSTag, &ReadRequest, &Terminate,
+		&TCP, &RecordMark, &MPAFrame, &DDPTagged, &DDPUntagged, &RDMAP, &InvalidateSTag, &ReadRequest, &Terminate,
 		&Ethernet, &VLAN, &PFC, &Pause, &SLL, &SLL2, &ERF, &IPv4, &IPv6, &UDP, &VXLAN, &GRE, &LRH, &GRH, &BTH, &RDETH, &DETH, &XRCETH,
 		&FETH, &RETH, &AtomicETH, &AETH, &AtomicAckETH, &ImmDt, &IETH, &IPoIB, &IPCM, &IPCMv4, &PrivateData, &RPCRDMA, &Segment, &RPC,
 	}
@@ -584,7 +588,7 @@ func Where(path string) field.Set {
 		return field.Summary
 	case "connection", "rdma_operation", "transaction", "xid", "marks", "no_transaction_reason":
 		return field.Context
-	case "nfs", "mount", "nlm", "nfsacl":
+	case "nfs", "mount", "nlm", "nfsacl", "portmap":
 		return field.Context | AETH.Member
 	}
 	if sources := Wireshark[path]; sources != nil {

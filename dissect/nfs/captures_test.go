@@ -58,13 +58,13 @@ func TestCaptures(t *testing.T) {
 		rpcs  int
 		names string // names of files in the Calls
 	}{
-		"rocev2-nfs3.pcap.zst":       {337, "big hardlink link small"},
+		"rocev2-nfs3.pcap.zst":       {349, "big hardlink link small"},
 		"rocev2-nfs41.pcap.zst":      {319, "big hardlink link small"},
 		"rocev2-ipv6-nfs42.pcap.zst": {323, "big hardlink link small"},
 		"rocev2-callback41.pcap.zst": {64, ""},
 		"rocev2-long42.pcap.zst":     {102, ""},
 		"rocev2-data42.pcap.zst":     {107, "direct seq1000 seq5003 seq60000 seq7 seq999"},
-		"lab-nfs40.pcap.zst":         {327, "big hardlink link small"},
+		"lab-nfs40.pcap.zst":         {331, "big hardlink link small"},
 	} {
 		n, names := 0, map[string]bool{}
 		rpcs(t, name, func(call, reply *nfs.Message) {

@@ -245,18 +245,23 @@ const opIllegal = 10044
 // says most. Nearly every COMPOUND contains several of the operations listed here.
 func rank(operation string) int {
 	switch operation {
-	case "ACCESS":
-		return 1
-	case "GETATTR":
+	case "CREATE", "LINK", "REMOVE", "RENAME":
+		return 0
+	case "LOOKUP", "LOOKUPP", "VERIFY", "NVERIFY":
 		return 2
-	case "GETFH", "PUTFH", "PUTROOTFH", "PUTPUBFH", "SAVEFH", "RESTOREFH", "SEQUENCE", "CB_SEQUENCE":
+	case "ACCESS":
 		return 3
+	case "GETATTR":
+		return 4
+	case "GETFH", "PUTFH", "PUTROOTFH", "PUTPUBFH", "SAVEFH", "RESTOREFH", "SEQUENCE", "CB_SEQUENCE":
+		return 5
 	}
-	return 0
+	return 1
 }
 
 // Principal returns the operation that a COMPOUND is for: the first one of the
-// lowest rank. It returns "" if there are no operations.
+// lowest rank. A COMPOUND that changes the name of a file is for that, whatever else
+// it does. Principal returns "" if there are no operations.
 func Principal(operations []string) (name string) {
 	least := math.MaxInt
 	for _, op := range operations {

@@ -295,7 +295,11 @@ type Message struct {
 	// are skipped, and Err is ErrTruncated, ErrMalformed or ErrUnknown itself. Callers
 	// that only need the operations and items of every message set it.
 	Limit int
+	// Wanted, if not nil, has true for the numbers of the operations whose values are stored. The
+	// values of other operations of a COMPOUND are skipped, which takes less time.
+	Wanted []bool
 
+	skip   bool // the current operation is not wanted
 	reply  bool
 	depth  uint8
 	stream Stream // a field, because a local variable whose address is taken would be allocated on the heap
@@ -374,10 +378,10 @@ func (m *Message) StatusName(op int) string {
 }
 
 func (m *Message) start(program, version, procedure uint32, s Stream) {
-	ops, values, items, limit := m.Ops[:0], m.Values[:0], m.Items[:0], m.Limit
+	ops, values, items, limit, wanted := m.Ops[:0], m.Values[:0], m.Items[:0], m.Limit, m.Wanted
 	*m = Message{} // a statement of its own, so that the compiler clears m in place
 	m.Program, m.Version, m.Procedure, m.Name = program, version, procedure, ProcedureName(program, version, procedure)
-	m.Ops, m.Values, m.Items, m.Limit, m.stream = ops, values, items, limit, s
+	m.Ops, m.Values, m.Items, m.Limit, m.Wanted, m.stream = ops, values, items, limit, wanted, s
 	if m.Limit == 0 {
 		m.Limit = maxValues
 	}
@@ -446,6 +450,7 @@ func (m *Message) compound(callback bool) {
 		}
 		last := i+1 == m.Count && i < maxNames
 		m.Named = last && s.next == len(s.holes) // even if decoding fails after the name
+		m.skip = m.Wanted != nil && (int64(number) >= int64(len(m.Wanted)) || !m.Wanted[number])
 		o := m.operation(op, name, number, at)
 		m.Named = m.Named || last && !s.failed
 		if op == nil && o.Status == 0 {
@@ -470,7 +475,7 @@ func (m *Message) AppendNames(names []string) []string {
 
 // walk decodes the items that c describes.
 func (m *Message) walk(c *content) {
-	if m.Limit < 0 {
+	if m.Limit < 0 || m.skip {
 		m.stream.skipSteps(c.steps, m)
 	} else {
 		m.stream.walk(c.items, m)

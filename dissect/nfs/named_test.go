@@ -21,9 +21,9 @@ func TestNames(t *testing.T) {
 		"offset":       "[uint] ALLOCATE, CANCEL, CANCEL_MSG, CB_LAYOUTRECALL and 25 more",
 		"sessionid":    "[session] BIND_CONN_TO_SESSION, CB_SEQUENCE, CREATE_SESSION, DESTROY_SESSION, SEQUENCE",
 		"cinfo":        "[group] CREATE, LINK, OPEN, REMOVE and 2 more",
-		"owner":        "[string opaque group] CANCEL, CANCEL_MSG, CB_NOTIFY_LOCK, GRANTED and 15 more",
+		"owner":        "[string opaque group] CANCEL, CANCEL_MSG, CB_NOTIFY_LOCK, DUMP and 21 more",
 		"minorversion": "[uint] CB_COMPOUND, COMPOUND",
-		"entries":      "[list group] READDIR, READDIRPLUS, attributes",
+		"entries":      "[list group] GETADDRLIST, READDIR, READDIRPLUS, attributes",
 	} {
 		n := names[name]
 		if got := fmt.Sprint(n.Kinds, " ", n.String()); got != want {

@@ -157,6 +157,8 @@ var sets = sync.OnceValue(func() map[string]*names {
 			0: "AUTH_NONE", 1: "AUTH_SYS", 2: "AUTH_SHORT", 3: "AUTH_DH", 6: "RPCSEC_GSS", 7: "AUTH_TLS",
 			390003: "KRB5", 390004: "KRB5I", 390005: "KRB5P",
 		}},
+		"rpc_program":   {values: programNames},
+		"ip_protocol":   {values: map[uint32]string{6: "TCP", 17: "UDP"}},
 		"rpc_gss_svc_t": enum(1, "RPC_GSS_SVC_NONE", "RPC_GSS_SVC_INTEGRITY", "RPC_GSS_SVC_PRIVACY"),
 
 		// NFSv3 and MOUNT: RFC 1813. NFSv2: RFC 1094.

@@ -4,18 +4,22 @@ package nfs
 // failure of a row describes the results of any status other than OK. To add a
 // procedure, add its row.
 var procedures = map[key][]operation{
-	{ProgramNFS, 2}:    nfs2,
-	{ProgramNFS, 3}:    nfs3,
-	{ProgramNFS, 4}:    nfs4,
-	{ProgramMount, 1}:  mount("H", ""),
-	{ProgramMount, 2}:  append(mount("H", ""), operation{name: "EXPORTALL", bare: true, results: exports}, operation{name: "PATHCONF", unread: true}),
-	{ProgramMount, 3}:  mount("h", " flavors:[]auth_flavor"),
-	{ProgramNFSACL, 2}: nfsacl2,
-	{ProgramNFSACL, 3}: nfsacl3,
-	{ProgramNLM, 1}:    onlyNames(nlm4)[:18],
-	{ProgramNLM, 2}:    onlyNames(nlm4)[:18],
-	{ProgramNLM, 3}:    onlyNames(nlm4),
-	{ProgramNLM, 4}:    nlm4,
+	{ProgramRPCBind, 2}: portmap2,
+	{ProgramRPCBind, 3}: rpcbind3,
+	{ProgramRPCBind, 4}: rpcbind4,
+	{ProgramStatus, 1}:  status1,
+	{ProgramNFS, 2}:     nfs2,
+	{ProgramNFS, 3}:     nfs3,
+	{ProgramNFS, 4}:     nfs4,
+	{ProgramMount, 1}:   mount("H", ""),
+	{ProgramMount, 2}:   append(mount("H", ""), operation{name: "EXPORTALL", bare: true, results: exports}, operation{name: "PATHCONF", unread: true}),
+	{ProgramMount, 3}:   mount("h", " flavors:[]auth_flavor"),
+	{ProgramNFSACL, 2}:  nfsacl2,
+	{ProgramNFSACL, 3}:  nfsacl3,
+	{ProgramNLM, 1}:     onlyNames(nlm4)[:18],
+	{ProgramNLM, 2}:     onlyNames(nlm4)[:18],
+	{ProgramNLM, 3}:     onlyNames(nlm4),
+	{ProgramNLM, 4}:     nlm4,
 }
 
 var nfs4 = []operation{{name: "NULL", bare: true}, {name: "COMPOUND", unread: true}}

@@ -7,10 +7,12 @@ import (
 
 // The program numbers (RFC 5531 appendix, IANA registry of RPC programs).
 const (
-	ProgramNFS    = 100003
-	ProgramMount  = 100005
-	ProgramNLM    = 100021
-	ProgramNFSACL = 100227
+	ProgramRPCBind = 100000
+	ProgramNFS     = 100003
+	ProgramMount   = 100005
+	ProgramNLM     = 100021
+	ProgramStatus  = 100024
+	ProgramNFSACL  = 100227
 )
 
 // Callback programs have numbers that the client chooses in SETCLIENTID or
@@ -36,8 +38,8 @@ func IsCallback(program uint32) bool { return program >= transientFirst && progr
 type key struct{ program, version uint32 }
 
 var programNames = map[uint32]string{
-	100000: "PORTMAP", ProgramNFS: "NFS", ProgramMount: "MOUNT", 100011: "RQUOTA", ProgramNLM: "NLM",
-	100024: "STATUS", ProgramNFSACL: "NFSACL",
+	ProgramRPCBind: "PORTMAP", ProgramNFS: "NFS", ProgramMount: "MOUNT", 100011: "RQUOTA", ProgramNLM: "NLM",
+	ProgramStatus: "STATUS", ProgramNFSACL: "NFSACL",
 }
 
 // ProgramName returns the name of a program, such as "NFS", "NFS_CB" for a callback

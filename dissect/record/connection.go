@@ -5,42 +5,42 @@ import "unsafe"
 // Endpoint is one end of a connection.
 type Endpoint struct {
 	Address Opt[string] `json:"address" doc:"IP address of this end, or its LID on native InfiniBand."`
-	Port    Opt[uint16] `json:"port" doc:"TCP port of iWARP; for RoCE and InfiniBand, the port of the RDMA connection manager, which is not a UDP port."`
-	QPN     Opt[Hex24]  `json:"qpn" doc:"Queue pair number of this end; null for iWARP, which has none."`
+	Port    Opt[uint16] `json:"port" doc:"TCP or UDP port of this end; for RoCE and InfiniBand, the port of the RDMA connection manager, which is not a UDP port."`
+	QPN     Opt[Hex24]  `json:"qpn" doc:"Queue pair number of this end; null for iWARP, TCP and UDP, which have none."`
 }
 
-// Connection is a connection: a pair of queue pairs, or a TCP stream, from its first to its
+// Connection is a connection: a pair of queue pairs, a TCP connection, or the UDP datagrams between two ports, from its first to its
 // last packet.
 type Connection struct {
 	CompletedAt             `json:"-"`
-	Type                    string              `json:"type" doc:"The record's type, always \"connection\"." values:"connection"`
-	ID                      int                 `json:"id" doc:"Connection number: connections are counted from 0." alias:"conn,connection"`
-	Transport               string              `json:"transport" doc:"Transport protocol that carries the connection." values:"RoCEv2,RoCEv1,InfiniBand,iWARP"`
-	Client                  Endpoint            `json:"client" doc:"The end that opened the connection." alias:"ip.src=address"`
-	Server                  Endpoint            `json:"server" doc:"The end that accepted the connection." alias:"ip.dst=address"`
-	Established             Opt[Time]           `json:"established" doc:"Time at which the handshake was complete; null if the handshake is not in the capture."`
-	Closed                  Opt[Time]           `json:"closed" doc:"Time at which the connection began to close; null if it was not seen to close."`
-	Ended                   Opt[Ended]          `json:"ended" doc:"End of the connection, with its cause and the side that ended it; null if the connection had not ended." was:"close_reason=how"`
-	Handshake               string              `json:"handshake" doc:"Whether the capture contains the handshake that opened the connection: seen if it does, missed if not." values:"seen,missed"`
-	ServiceID               Opt[Hex64]          `json:"service_id" doc:"Service ID that the client asked for in its connection request." alias:"infiniband.cm.req.serviceid"`
-	PrivateData             PrivateDataPair     `json:"private_data" doc:"RPC-over-RDMA private data that each side sent in the handshake (RFC 8797)."`
-	InlineThreshold         InlineThresholds    `json:"inline_threshold" doc:"Longest Send that each side may transmit, in bytes."`
-	RemoteInvalidation      Opt[bool]           `json:"remote_invalidation" doc:"Whether both sides announced support for remote invalidation; null if the handshake is not in the capture. Linux servers do not announce it, and use it nevertheless if the client announces it."`
-	PathMTU                 Opt[int]            `json:"path_mtu" doc:"Path MTU that the handshake negotiated, in bytes."`
-	UpperLayer              string              `json:"upper_layer" doc:"Upper-layer protocol that the connection carries." values:"rpcrdma,nvme,iser,smbdirect,ipoib,unknown"`
-	Transactions            int64               `json:"transactions" doc:"Number of RPC transactions on the connection." alias:"rpcs"`
-	Credits                 CreditPair          `json:"credits" doc:"RPC-over-RDMA credits in both directions."`
-	Invalidation            InvalidationFigures `json:"invalidation" doc:"Numbers about the handles that the connection's Replies invalidate."`
-	Packets                 int64               `json:"packets" doc:"Number of packets that belong to the connection."`
-	PacketsBeforePairing    int64               `json:"packets_before_pairing" doc:"Number of these packets that were captured before it was known which two directions form the connection; packet records have no connection for them."`
-	Retransmitted           int64               `json:"retransmitted" doc:"Number of retransmitted packets."`
-	RetransmittedUnassigned int64               `json:"retransmitted_unassigned" doc:"Number of retransmitted packets that belong to no transaction." was:"retransmitted_of_none"`
-	OutOfOrder              int64               `json:"out_of_order" doc:"Number of packets that arrived after a packet with a higher sequence number."`
-	NotCaptured             int64               `json:"not_captured" doc:"Number of packets that the receiver acknowledged but that are missing from the capture." was:"lost"`
-	Naks                    int64               `json:"naks" doc:"Number of NAKs, not counting RNR NAKs."`
-	RNRNaks                 int64               `json:"rnr_naks" doc:"Number of receiver-not-ready (RNR) NAKs."`
-	First                   Time                `json:"first" doc:"Time of the connection's first packet."`
-	Last                    Time                `json:"last" doc:"Time of the connection's last packet."`
+	Type                    string                   `json:"type" doc:"The record's type, always \"connection\"." values:"connection"`
+	ID                      int                      `json:"id" doc:"Connection number: connections are counted from 0." alias:"conn,connection"`
+	Transport               string                   `json:"transport" doc:"Transport protocol that carries the connection." values:"RoCEv2,RoCEv1,InfiniBand,iWARP,TCP,UDP"`
+	Client                  Endpoint                 `json:"client" doc:"The end that opened the connection." alias:"ip.src=address"`
+	Server                  Endpoint                 `json:"server" doc:"The end that accepted the connection." alias:"ip.dst=address"`
+	Established             Opt[Time]                `json:"established" doc:"Time at which the handshake was complete; null if the handshake is not in the capture."`
+	Closed                  Opt[Time]                `json:"closed" doc:"Time at which the connection began to close; null if it was not seen to close."`
+	Ended                   Opt[Ended]               `json:"ended" doc:"End of the connection, with its cause and the side that ended it; null if the connection had not ended." was:"close_reason=how"`
+	Handshake               string                   `json:"handshake" doc:"Whether the capture contains the handshake that opened the connection: seen if it does, missed if not." values:"seen,missed"`
+	ServiceID               Opt[Hex64]               `json:"service_id" doc:"Service ID that the client asked for in its connection request." alias:"infiniband.cm.req.serviceid"`
+	PrivateData             PrivateDataPair          `json:"private_data" doc:"RPC-over-RDMA private data that each side sent in the handshake (RFC 8797)."`
+	InlineThreshold         Opt[InlineThresholds]    `json:"inline_threshold" doc:"Longest Send that each side may transmit, in bytes; null on connections of other upper layers than RPC-over-RDMA."`
+	RemoteInvalidation      Opt[bool]                `json:"remote_invalidation" doc:"Whether both sides announced support for remote invalidation; null if the handshake is not in the capture, and on connections of other upper layers than RPC-over-RDMA. Linux servers do not announce it, and use it nevertheless if the client announces it."`
+	PathMTU                 Opt[int]                 `json:"path_mtu" doc:"Path MTU that the handshake negotiated, in bytes."`
+	UpperLayer              string                   `json:"upper_layer" doc:"Upper-layer protocol that the connection carries: rpcrdma is RPC over RDMA, and rpc is RPC over TCP or UDP without RDMA." values:"rpcrdma,rpc,nvme,iser,smbdirect,ipoib,rping,perftest,unknown"`
+	Transactions            int64                    `json:"transactions" doc:"Number of RPC transactions on the connection." alias:"rpcs"`
+	Credits                 Opt[CreditPair]          `json:"credits" doc:"RPC-over-RDMA credits in both directions; null on connections of other upper layers."`
+	Invalidation            Opt[InvalidationFigures] `json:"invalidation" doc:"Numbers about the handles that the connection's Replies invalidate; null on connections of other upper layers than RPC-over-RDMA."`
+	Packets                 int64                    `json:"packets" doc:"Number of packets that belong to the connection."`
+	PacketsBeforePairing    int64                    `json:"packets_before_pairing" doc:"Number of these packets that were captured before it was known which two directions form the connection; packet records have no connection for them."`
+	Retransmitted           int64                    `json:"retransmitted" doc:"Number of retransmitted packets."`
+	RetransmittedUnassigned int64                    `json:"retransmitted_unassigned" doc:"Number of retransmitted packets that belong to no transaction." was:"retransmitted_of_none"`
+	OutOfOrder              int64                    `json:"out_of_order" doc:"Number of packets that arrived after a packet with a higher sequence number."`
+	NotCaptured             int64                    `json:"not_captured" doc:"Number of packets that the receiver acknowledged but that are missing from the capture." was:"lost"`
+	Naks                    int64                    `json:"naks" doc:"Number of NAKs, not counting RNR NAKs."`
+	RNRNaks                 int64                    `json:"rnr_naks" doc:"Number of receiver-not-ready (RNR) NAKs."`
+	First                   Time                     `json:"first" doc:"Time of the connection's first packet."`
+	Last                    Time                     `json:"last" doc:"Time of the connection's last packet."`
 }
 
 // Ending is the cause of the end of a connection.

@@ -83,6 +83,7 @@ type Summary struct {
 	First               Opt[Time]          `json:"first" doc:"Time of the first packet."`
 	Last                Opt[Time]          `json:"last" doc:"Time of the last packet."`
 	RDMA                int64              `json:"rdma_packets" doc:"Number of packets that carry RDMA."`
+	RPC                 int64              `json:"rpc_packets" doc:"Number of packets that carry RPC over TCP or UDP, without RDMA."`
 	CM                  int64              `json:"cm_packets" doc:"Number of connection management datagrams."`
 	Other               int64              `json:"other_packets" doc:"Number of packets of other protocols."`
 	Fragments           int64              `json:"fragments" doc:"Number of IP fragments that were not read, because only the first fragment of a datagram is read."`

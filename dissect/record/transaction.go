@@ -77,7 +77,7 @@ type Transaction struct {
 	Procedure         Opt[uint32]       `json:"procedure" doc:"RPC procedure number." alias:"rpc.procedure"`
 	ProcedureName     Opt[string]       `json:"procedure_name" doc:"Name of the RPC procedure."`
 	Operations        []string          `json:"operations" doc:"Names of the COMPOUND's operations, in order; null if the RPC is not a COMPOUND." alias:"nfs.opcode"`
-	Operation         Opt[string]       `json:"operation" doc:"Name of the operation that a COMPOUND was sent for, such as READ, or of the procedure of NFSv2 or NFSv3."`
+	Operation         Opt[string]       `json:"operation" doc:"Name of the operation that a COMPOUND was sent for, or of the procedure of NFSv2 or NFSv3: CREATE, LINK, REMOVE or RENAME if the COMPOUND has one of these, and otherwise its first operation that does more than finding a file or its attributes, such as READ."`
 	Credential        Opt[string]       `json:"credential" doc:"Flavor of the Call's credential."`
 	RPCStatus         Opt[string]       `json:"rpc_status" doc:"Accept or reject status of the RPC Reply."`
 	NFSStatus         Opt[string]       `json:"nfs_status" doc:"NFS status of the whole Reply."`
@@ -87,14 +87,17 @@ type Transaction struct {
 	GID               Opt[uint32]       `json:"gid" doc:"Group ID in the Call's AUTH_SYS credential; null if the Call has another credential or is not in the capture." alias:"rpc.auth.gid"`
 	Machine           Opt[string]       `json:"machine" doc:"Machine name in the Call's AUTH_SYS credential; null if the Call has another credential or is not in the capture." alias:"rpc.auth.machinename"`
 	Principal         Opt[string]       `json:"principal" doc:"Name of the RPCSEC_GSS principal that made the Call; null without RPCSEC_GSS, and if the capture does not show the name: Kerberos encrypts it."`
-	Transport         string            `json:"transport" doc:"Transport protocol that carried the transaction." values:"RoCEv2,RoCEv1,InfiniBand,iWARP"`
+	File              Opt[string]       `json:"file" doc:"Path, after the RPC, of the file or directory that the RPC acted on: for REMOVE the path that it removed, for RENAME the new path. If the capture shows only the last directories of the path, it begins with the short form of the handle of the topmost one, such as fh:0x62d40c52/notes.txt; null if the capture shows no name." alias:"nfs.full_name"`
+	FileFrom          Opt[string]       `json:"file_from" doc:"Path that the file had before a RENAME that succeeded; null for other RPCs."`
+	FileHandle        Opt[string]       `json:"file_handle" doc:"Handle in hex of the file or directory that the RPC acted on; null if the capture does not show it."`
+	Transport         string            `json:"transport" doc:"Transport protocol that carried the transaction." values:"RoCEv2,RoCEv1,InfiniBand,iWARP,TCP,UDP"`
 	Call              *Message          `json:"call" doc:"The Call; null if the capture does not contain it."`
 	Reply             *Message          `json:"reply" doc:"The Reply; null if the capture does not contain one."`
-	ReadChunks        []ReadChunk       `json:"read_chunks" doc:"Memory that the Call exposed for the responder to read; null without a Call."`
-	WriteChunks       []WriteChunk      `json:"write_chunks" doc:"Memory that the Call exposed for the responder to write; null without a Call."`
+	ReadChunks        []ReadChunk       `json:"read_chunks" doc:"Memory that the Call exposed for the responder to read; null without a Call, and on TCP and UDP."`
+	WriteChunks       []WriteChunk      `json:"write_chunks" doc:"Memory that the Call exposed for the responder to write; null without a Call, and on TCP and UDP."`
 	ReplyChunk        *WriteChunk       `json:"reply_chunk" doc:"Memory that the Call exposed for a long Reply; null if it offered none."`
 	Invalidation      Opt[Invalidation] `json:"invalidation" doc:"The handle that the Reply invalidated; null if it invalidated none."`
-	NotInvalidated    []Hex32           `json:"not_invalidated" doc:"Handles that the Call exposed and its Reply did not invalidate, each once; null without a Call. Handles that the Reply to another RPC invalidated, and handles that persistent_handles counts, are not listed."`
+	NotInvalidated    []Hex32           `json:"not_invalidated" doc:"Handles that the Call exposed and its Reply did not invalidate, each once; null without a Call, and on TCP and UDP. Handles that the Reply to another RPC invalidated, and handles that persistent_handles counts, are not listed."`
 	PersistentHandles int               `json:"persistent_handles" doc:"Number of handles that the Call exposed although an earlier Call had exposed them and nothing invalidated them since: the requester registers them persistently."`
 	Timeline          []Event           `json:"timeline" doc:"Events of the transaction, in the order of their packets."`
 	ReplyLost         bool              `json:"reply_lost" doc:"Whether a Reply was sent that its receiver never accepted; the status is then no_reply."`
@@ -110,11 +113,46 @@ type Transaction struct {
 	Retransmitted     int               `json:"retransmitted" doc:"Number of packets of the transaction that were retransmitted." alias:"retr"`
 	Findings          []string          `json:"findings" doc:"Ids of the rules of all findings about the transaction, each once."`
 
+	// FileUses lists the files that the RPC acted on: File, and others that it read, wrote, created, renamed or
+	// removed. It is filled in only with the option Files of
+	// package dissect, as are File, FileFrom and FileHandle.
+	FileUses  []FileUse   `json:"-"`
+	Mapping   *Mapping    `json:"mapping,omitzero" doc:"Port for which a Call to rpcbind asks, and the answer; not present in other transactions."`
+	MountPath Opt[string] `json:"mount_path,omitzero" doc:"Path that a Call to mountd (MNT or UMNT) names; not present in other transactions."`
+
 	// Decoded holds the decoded arguments and results. It is filled in only with the option
 	// Decode of package dissect.
 	Decoded Decoded `json:"-"`
 
 	RPC *RPC `json:"rpc,omitzero" doc:"Decoded arguments and results; present only if they were asked for."`
+}
+
+// FileText returns the path of the file that the transaction acted on, or the short form of its handle if the capture
+// shows no name. It is empty if neither is known.
+func (r *Transaction) FileText() string {
+	if path, known := r.File.Get(); known {
+		return path
+	}
+	return ShortHex(r.FileHandle.Or(""))
+}
+
+// FileChange is what an RPC did to the name of a file.
+type FileChange string
+
+// The changes. A file that the RPC did not create, rename or remove has none.
+const (
+	FileCreated FileChange = "created"
+	FileRenamed FileChange = "renamed"
+	FileRemoved FileChange = "removed"
+)
+
+// FileUse says what an RPC did to one file. A path or handle that the capture does not show is
+// empty.
+type FileUse struct {
+	File, From, Handle string // as in [Transaction]
+	Change             FileChange
+	ReadBytes          int64 // bytes of the file that its Reply returned
+	WrittenBytes       int64 // bytes that its Reply says were written
 }
 
 // Start returns the time of the Call, or of the Reply if the capture does not contain the
@@ -214,7 +252,8 @@ func (r *Transaction) Clone() *Transaction {
 	c.NotInvalidated = slices.Clone(r.NotInvalidated)
 	c.Timeline = slices.Clone(r.Timeline)
 	c.Waits = slices.Clone(r.Waits)
-	c.Findings = slices.Clone(r.Findings)
+	c.Findings, c.FileUses = slices.Clone(r.Findings), slices.Clone(r.FileUses)
+	c.Mapping = clonePointer(r.Mapping)
 	c.Decoded = Decoded{}
 	return &c
 }
@@ -222,7 +261,7 @@ func (r *Transaction) Clone() *Transaction {
 // CloneBytes returns the number of bytes of memory that a Clone takes.
 func (r *Transaction) CloneBytes() int {
 	n := unsafe.Sizeof(*r) + 2*unsafe.Sizeof(Message{}) + listBytes(r.Operations) + listBytes(r.ReadChunks) + listBytes(r.WriteChunks) +
-		listBytes(r.NotInvalidated) + listBytes(r.Timeline) + listBytes(r.Waits) + listBytes(r.Findings)
+		listBytes(r.NotInvalidated) + listBytes(r.Timeline) + listBytes(r.Waits) + listBytes(r.Findings) + listBytes(r.FileUses)
 	for i := range r.ReadChunks {
 		n += listBytes(r.ReadChunks[i].Segments)
 	}
@@ -251,6 +290,15 @@ func clonePointer[T any](p *T) *T {
 	}
 	c := *p
 	return &c
+}
+
+// Mapping is a question to rpcbind for the port of a program (RFC 1833).
+type Mapping struct {
+	Program     uint32      `json:"program" doc:"RPC program number: the program for whose port the Call asks."`
+	ProgramName Opt[string] `json:"program_name" doc:"Name of that program, such as NFS or MOUNT; null if it has no known name."`
+	Version     uint32      `json:"version" doc:"Version of that program."`
+	Protocol    string      `json:"protocol" doc:"Protocol that the client wants to use: TCP, UDP, or a netid such as tcp6 or rdma."`
+	Port        Opt[uint16] `json:"port" doc:"Port in the Reply, 0 if the program is not registered; null if the capture does not contain the port."`
 }
 
 // Phases divides the latency into the parts that the packets show. Their sum is the latency.
@@ -342,23 +390,23 @@ func (Delivery) Values() []string {
 
 // Message is the Call or the Reply of a transaction.
 type Message struct {
-	Time         Time       `json:"time" doc:"Time of the message's first packet. Of a Call, it is the first copy, even if its receiver accepted a later one." alias:"frame.time"`
-	Packet       int64      `json:"packet" doc:"Packet number: the first packet of the message." alias:"frame.number"`
-	LastPacket   int64      `json:"last_packet" doc:"Packet number: the last packet of the message."`
-	Point        *string    `json:"point,omitzero" doc:"Name of the capture point whose number packet is; present only with several capture points."`
-	LastPoint    *string    `json:"last_packet_point,omitzero" doc:"Name of the capture point whose number last_packet is; present only with several capture points."`
-	RDMAVers     uint32     `json:"rdma_vers" doc:"Version in the RPC-over-RDMA header." alias:"rpcordma.version"`
-	RDMAProc     string     `json:"rdma_proc" doc:"Procedure in the RPC-over-RDMA header, such as RDMA_MSG or RDMA_NOMSG." alias:"rpcordma.msg_type"`
-	Credits      uint32     `json:"credits" doc:"Number of credits that the message requests (Call) or grants (Reply)." alias:"rpcordma.flow_control"`
-	HeaderBytes  Opt[int]   `json:"header_bytes" doc:"Length of the RPC-over-RDMA header, in bytes."`
-	SendBytes    Opt[int]   `json:"send_bytes" doc:"Length of the Send's payload, in bytes."`
-	PayloadBytes Opt[int64] `json:"payload_bytes" doc:"Length of the complete, unreduced Payload stream, in bytes."`
-	MissingBytes Opt[int64] `json:"missing_bytes" doc:"Number of bytes of the Payload stream that are missing from the capture; null if payload_bytes is null."`
-	InvHandle    Opt[Hex32] `json:"inv_handle,omitzero" doc:"The field rdma_inv_handle of the header: in a Call, the handle that the Reply may invalidate; a Reply repeats it (draft-cel-nfsv4-reminv-design; the header of RFC 8166 has no such field). 0x00000000 means none."`
-	Delivered    Opt[Time]  `json:"delivered" doc:"Time at which the receiver accepted the message; null if the capture does not show it."`
-	Delivery     Delivery   `json:"delivery" doc:"Whether the capture shows which copy of the message was accepted: certain (it does), uncertain (one of several copies was accepted), unknown (the capture shows no response to the message), not_delivered (no copy was accepted before the connection ended)."`
-	FirstSent    Opt[Time]  `json:"first_sent,omitzero" doc:"Time of the first copy of a Reply, if a later copy was accepted; not present otherwise, and never in a Call."`
-	Form         Form       `json:"form" doc:"Form in which the Payload stream was transferred: in the Send (short), reduced by chunks (chunked), or in a chunk of its own (long)."`
+	Time         Time        `json:"time" doc:"Time of the message's first packet. Of a Call, it is the first copy, even if its receiver accepted a later one." alias:"frame.time"`
+	Packet       int64       `json:"packet" doc:"Packet number: the first packet of the message." alias:"frame.number"`
+	LastPacket   int64       `json:"last_packet" doc:"Packet number: the last packet of the message."`
+	Point        *string     `json:"point,omitzero" doc:"Name of the capture point whose number packet is; present only with several capture points."`
+	LastPoint    *string     `json:"last_packet_point,omitzero" doc:"Name of the capture point whose number last_packet is; present only with several capture points."`
+	RDMAVers     Opt[uint32] `json:"rdma_vers" doc:"Version in the RPC-over-RDMA header; null if there is no such header, as on TCP and UDP." alias:"rpcordma.version"`
+	RDMAProc     Opt[string] `json:"rdma_proc" doc:"Procedure in the RPC-over-RDMA header, such as RDMA_MSG or RDMA_NOMSG; null if there is no such header, as on TCP and UDP." alias:"rpcordma.msg_type"`
+	Credits      Opt[uint32] `json:"credits" doc:"Number of credits that the message requests (Call) or grants (Reply); null on TCP and UDP, which have none." alias:"rpcordma.flow_control"`
+	HeaderBytes  Opt[int]    `json:"header_bytes" doc:"Length of the RPC-over-RDMA header, in bytes."`
+	SendBytes    Opt[int]    `json:"send_bytes" doc:"Length of the Send's payload, in bytes; on TCP and UDP, the length of the RPC message."`
+	PayloadBytes Opt[int64]  `json:"payload_bytes" doc:"Length of the complete, unreduced Payload stream, in bytes."`
+	MissingBytes Opt[int64]  `json:"missing_bytes" doc:"Number of bytes of the Payload stream that are missing from the capture; null if payload_bytes is null."`
+	InvHandle    Opt[Hex32]  `json:"inv_handle,omitzero" doc:"The field rdma_inv_handle of the header: in a Call, the handle that the Reply may invalidate; a Reply repeats it (draft-cel-nfsv4-reminv-design; the header of RFC 8166 has no such field). 0x00000000 means none."`
+	Delivered    Opt[Time]   `json:"delivered" doc:"Time at which the receiver accepted the message; null if the capture does not show it."`
+	Delivery     Delivery    `json:"delivery" doc:"Whether the capture shows which copy of the message was accepted: certain (it does), uncertain (one of several copies was accepted), unknown (the capture shows no response to the message), not_delivered (no copy was accepted before the connection ended)."`
+	FirstSent    Opt[Time]   `json:"first_sent,omitzero" doc:"Time of the first copy of a Reply, if a later copy was accepted; not present otherwise, and never in a Call."`
+	Form         Form        `json:"form" doc:"Form in which the Payload stream was transferred: in the Send (short), reduced by chunks (chunked), or in a chunk of its own (long). Messages on TCP and UDP are short."`
 
 	LastTime Time `json:"-"` // time of the last packet
 }

@@ -1,6 +1,8 @@
 package record
 
 import (
+	"encoding/hex"
+	"hash/crc32"
 	"math"
 	"strconv"
 	"time"
@@ -141,6 +143,22 @@ func (h *Hex32) UnmarshalText(text []byte) error { return parseHex(h, text, 32) 
 
 // UnmarshalText parses the output of MarshalText.
 func (h *Hex64) UnmarshalText(text []byte) error { return parseHex(h, text, 64) }
+
+// ShortHandle returns a short form of a file handle: its CRC-32, which Wireshark shows, too
+// (nfs.fh.hash).
+func ShortHandle(handle []byte) string {
+	return string(field.AppendHex([]byte("fh:"), uint64(crc32.ChecksumIEEE(handle)), 8))
+}
+
+// ShortHex is like ShortHandle, for a handle in hex. It returns nothing for an empty handle, and the text itself if it
+// is not hex.
+func ShortHex(handle string) string {
+	b, err := hex.DecodeString(handle)
+	if err != nil || len(b) == 0 {
+		return handle
+	}
+	return ShortHandle(b)
+}
 
 // ParseHex32 parses a 32-bit number in any form of a Go literal, such as 0x4cc9dbf7.
 func ParseHex32(s string) (h Hex32, err error) {

@@ -76,6 +76,9 @@ func (r *Rule) generated() string {
 	if r.TCP != "" {
 		fmt.Fprintf(&b, "- Source for connections over TCP: %s\n", r.TCP)
 	}
+	if r.RPC != "" {
+		fmt.Fprintf(&b, "- Source for RPC over TCP and UDP, without RDMA: %s\n", r.RPC)
+	}
 	for _, v := range r.variants {
 		fmt.Fprintf(&b, "- Severity in some cases: %s (source: %s)\n", v.Severity, v.Section)
 	}

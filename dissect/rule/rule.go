@@ -19,6 +19,7 @@ type Rule struct {
 	Severity record.Severity
 	Section  string  // section of the document with the requirement, such as "RFC 8166 s.3.3.1"
 	TCP      string  // section that applies to connections over TCP; empty if Section does
+	RPC      string  // section that applies to RPC over TCP and UDP, without RDMA; empty if TCP or Section does
 	variants []*Rule // the same rule in cases with another severity or section
 
 	// Needs names the gaps of a capture that prevent a finding; Until is the time for which
@@ -59,6 +60,12 @@ func define(id string, severity record.Severity, section string) *Rule {
 // overTCP sets the section that applies to connections over TCP, and returns r.
 func (r *Rule) overTCP(section string) *Rule {
 	r.TCP = section
+	return r
+}
+
+// overRPC sets the section that applies to RPC over TCP and UDP, without RDMA, and returns r.
+func (r *Rule) overRPC(section string) *Rule {
+	r.RPC = section
 	return r
 }
 
@@ -130,6 +137,7 @@ var (
 	RDMADone           = define("rdma-done", record.Error, "RFC 8166 s.4.6.2").needs(0, 0, evidence.XIDReused).until(evidence.Delivered)
 	XIDMismatch        = define("xid-mismatch", record.Error, "RFC 8166 s.4.2.1").until(evidence.Delivered)
 	RPCHeaderMalformed = define("rpc-header-malformed", record.Error, "RFC 5531 s.9").until(evidence.Delivered)
+	RPCRecordTruncated = define("rpc-record-truncated", record.Error, "RFC 5531 s.11").until(evidence.Delivered)
 	NoMsgWithoutChunk  = define("nomsg-without-chunk", record.Error, "RFC 8166 s.4.2.4").until(evidence.Delivered)
 	NoMsgWithPayload   = define("nomsg-with-payload", record.Error, "RFC 8166 s.4.2.4").until(evidence.Delivered)
 	LongCallPosition   = define("long-call-position", record.Error, "RFC 8166 s.3.5.3").until(evidence.Delivered)
@@ -165,8 +173,8 @@ var (
 	ErrorWrongVersion = define("error-wrong-version", record.Error, "RFC 8166 s.4.5").needs(0, missing, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
 	ErrorUnknownXID   = define("error-unknown-xid", record.Warning, "RFC 8166 s.4.5").needs(0, unseen|evidence.HalfRead, evidence.Unordered|evidence.XIDReused|evidence.Closing).until(evidence.Next)
 	ErrorAnswered     = define("error-answered", record.Error, "RFC 8166 s.4.5").needs(0, missing, evidence.Unordered).until(evidence.Delivered)
-	CallNotAnswered   = define("call-not-answered", record.Warning, "RFC 8166 s.4.5.4").needs(unseen, 0, evidence.XIDReused|evidence.Unordered)
-	RPCRejected       = define("rpc-rejected", record.Warning, "RFC 8166 s.4.5.2").until(evidence.Delivered)
+	CallNotAnswered   = define("call-not-answered", record.Warning, "RFC 8166 s.4.5.4").overRPC("RFC 5531 s.4").needs(unseen, 0, evidence.XIDReused|evidence.Unordered)
+	RPCRejected       = define("rpc-rejected", record.Warning, "RFC 8166 s.4.5.2").overRPC("RFC 5531 s.9").until(evidence.Delivered)
 	ReplyWithoutCall  = define("reply-without-call", record.Note, "RFC 5531 s.9").needs(0, unseen|evidence.HalfRead, evidence.Unordered|evidence.XIDReused|evidence.Closing).until(evidence.Next)
 	XIDInUse          = define("xid-in-use", record.Warning, "RFC 5531 s.9").needs(0, missing|evidence.Silent|evidence.HalfRead, evidence.Unordered).until(evidence.Next)
 
@@ -182,8 +190,8 @@ var (
 
 	RemoteErrorNak        = define("remote-error-nak", record.Error, "IBTA vol. 1 s.9.7.5")
 	ReplyNotDelivered     = define("reply-not-delivered", record.Error, "IBTA vol. 1 s.9.9.3").overTCP("RFC 5040 s.4.8")
-	ConnectionRejected    = define("connection-rejected", record.Warning, "IBTA vol. 1 s.12.6.7").overTCP("RFC 5044 s.7.1")
-	ConnectionLost        = define("connection-lost", record.Warning, "RFC 8166 s.4.5.5").needs(0, missing, 0)
+	ConnectionRejected    = define("connection-rejected", record.Warning, "IBTA vol. 1 s.12.6.7").overTCP("RFC 5044 s.7.1").overRPC("RFC 9293 s.3.5.2")
+	ConnectionLost        = define("connection-lost", record.Warning, "RFC 8166 s.4.5.5").overRPC("RFC 5531 s.4").needs(0, missing, 0)
 	Terminate             = define("terminate", record.Error, "RFC 5040 s.4.8")
 	TerminateBitsReversed = define("terminate-bits-reversed", record.Error, "RFC 5040 s.4.8")
 	MPACRCBad             = define("mpa-crc-bad", record.Error, "RFC 5044 s.4.4")

@@ -272,12 +272,12 @@ func (w *Writer) transaction(r *record.Transaction) error {
 		t.Invalidated = &handle
 	}
 	if m := r.Reply; m != nil {
-		form, credits := string(m.Form), m.Credits
-		t.ReplyForm, t.ReplyBytes, t.ReplyMissing, t.ReplyCredits, t.Packet = &form, null(m.PayloadBytes), null(m.MissingBytes), &credits, m.Packet
+		form := string(m.Form)
+		t.ReplyForm, t.ReplyBytes, t.ReplyMissing, t.ReplyCredits, t.Packet = &form, null(m.PayloadBytes), null(m.MissingBytes), null(m.Credits), m.Packet
 	}
 	if m := r.Call; m != nil {
-		form, credits := string(m.Form), m.Credits
-		t.CallForm, t.CallBytes, t.CallMissing, t.CallCredits, t.Packet = &form, null(m.PayloadBytes), null(m.MissingBytes), &credits, m.Packet
+		form := string(m.Form)
+		t.CallForm, t.CallBytes, t.CallMissing, t.CallCredits, t.Packet = &form, null(m.PayloadBytes), null(m.MissingBytes), null(m.Credits), m.Packet
 	}
 	for list, s := range r.Segments() {
 		switch list {

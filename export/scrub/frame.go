@@ -79,7 +79,7 @@ func (w *frame) write(f *capture.Frame, p *record.Packet, try int64) {
 	w.in, w.notRoCE, w.try = f.Data, false, try
 	w.out = slices.Grow(w.out[:0], len(f.Data))[:len(f.Data)]
 	own := stream{"frame", f.Number, try}
-	if clear(w.out); p.Transport != "" || try > 0 { // zeros replace all other traffic, because programs do not complain about them
+	if clear(w.out); carriesRDMA(p) || try > 0 { // zeros replace all other traffic, because programs do not complain about them
 		w.s.key.fill(w.out, stream{"frames", try, 0}, f.Number*maxFrame) // one stream for all frames, because a new one takes time
 	}
 	for _, h := range w.link.Headers() {
@@ -102,6 +102,12 @@ func (w *frame) write(f *capture.Frame, p *record.Packet, try int64) {
 		clear(w.out[end:])
 	}
 	w.checksums()
+}
+
+// carriesRDMA reports whether a packet carries RDMA. RPC over TCP and UDP is other traffic, of which nothing
+// is kept.
+func carriesRDMA(p *record.Packet) bool {
+	return p.Transport != "" && p.Transport != "TCP" && p.Transport != "UDP"
 }
 
 // keep copies the bytes [from, to) of the original frame.
@@ -275,7 +281,7 @@ func (w *frame) segment(p *record.Packet, own stream) {
 	out := w.out[t.Offset : t.Offset+len(t.Payload)]
 	w.s.Report.Payload += int64(len(out))
 	switch {
-	case p.Transport == "":
+	case !carriesRDMA(p):
 	case w.at.StreamID == 0:
 		w.mpaHead(out)
 	default:

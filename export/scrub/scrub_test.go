@@ -47,7 +47,7 @@ func all(t testing.TB) []string {
 // dissected dissects frames.
 func dissected(t testing.TB, frames []capture.Frame, h dissect.Handler, rebuild bool) *record.Summary {
 	t.Helper()
-	d := dissect.New(h, dissect.Options{Rebuild: rebuild})
+	d := dissect.New(h, dissect.Options{Rebuild: rebuild, OnlyRDMA: true})
 	for i := range frames {
 		if err := d.Frame(&frames[i]); err != nil {
 			t.Fatal(err)
@@ -347,7 +347,7 @@ func secrets(t testing.TB, frames []capture.Frame) map[string]string {
 			}
 			return nil
 		},
-	}, dissect.Options{RPC: true})
+	}, dissect.Options{RPC: true, OnlyRDMA: true})
 	for i := range frames {
 		d.Frame(&frames[i])
 		if f := &frames[i]; f.LinkType == capture.LinkEthernet && len(f.Data) >= 14 {

@@ -148,8 +148,8 @@ func add(to adder, r *record.Transaction) {
 	if r.Direction == record.Forward && r.Call != nil {
 		to.change(r.Connection, inFlight, s.start, 1)
 		to.change(r.Connection, inFlight, s.end, -1)
-		if r.Reply != nil && r.Reply.Credits > 0 {
-			to.change(r.Connection, granted, ending(r), int64(r.Reply.Credits))
+		if r.Reply != nil && r.Reply.Credits.Or(0) > 0 {
+			to.change(r.Connection, granted, ending(r), int64(r.Reply.Credits.Or(0)))
 		}
 	}
 	addOperations(to, r, flows)
@@ -204,7 +204,9 @@ func rpcArgs(r *record.Transaction) (args []arg) {
 		}
 		number(m.name+"_packet", m.Packet)
 		text(m.name+"_form", string(m.Form))
-		number(m.name+"_credits", int64(m.Credits))
+		if n, known := m.Credits.Get(); known {
+			number(m.name+"_credits", int64(n))
+		}
 		if n, known := m.SendBytes.Get(); known {
 			number(m.name+"_send_bytes", int64(n))
 		}
@@ -427,9 +429,14 @@ func connectionName(r *record.Connection) string {
 
 // connectionDescription returns what a connection negotiated.
 func connectionDescription(r *record.Connection) string {
-	s := fmt.Sprintf("inline threshold %d bytes to the server, %d to the client (%s)", r.InlineThreshold.ClientToServer, r.InlineThreshold.ServerToClient, r.InlineThreshold.Source)
-	if n, known := r.Credits.Forward.Granted.Get(); known {
+	ended := "ended: " + cmp.Or(r.State(), "open")
+	limits, known := r.InlineThreshold.Get()
+	if !known {
+		return "upper layer " + r.UpperLayer + "; " + ended
+	}
+	s := fmt.Sprintf("inline threshold %d bytes to the server, %d to the client (%s)", limits.ClientToServer, limits.ServerToClient, limits.Source)
+	if n, known := r.Credits.Or(record.CreditPair{}).Forward.Granted.Get(); known {
 		s += fmt.Sprintf("; %d credits granted", n)
 	}
-	return s + "; ended: " + cmp.Or(r.State(), "open")
+	return s + "; " + ended
 }

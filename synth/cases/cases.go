@@ -41,7 +41,7 @@ const (
 
 // All returns the cases, group by group.
 func All() []Case {
-	return slices.Concat(private, credits, headers, chunks, binding, answers, backward, version2, transport)
+	return slices.Concat(private, credits, headers, chunks, binding, answers, backward, version2, transport, plain)
 }
 
 // Wire returns the frames of the case, broken or healthy, over a transport.

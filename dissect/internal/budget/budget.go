@@ -22,10 +22,12 @@ const (
 	Spans  // ranges of a reordered transfer, beyond the number that is stored
 	Events // events of a timeline, beyond the number that is stored
 
+	FileNames // names and handles of files; a file has its name again after its next LOOKUP or OPEN
+
 	Kinds // number of kinds
 )
 
-var names = [Kinds]string{"chunk_data", "held_packets", "send_data", "operations", "calls", "connections", "ranges", "events"}
+var names = [Kinds]string{"chunk_data", "held_packets", "send_data", "operations", "calls", "connections", "ranges", "events", "file_names"}
 
 // String returns the name of the kind in the summary record. It is stable.
 func (k Kind) String() string { return names[k] }

@@ -52,8 +52,9 @@ type Input struct {
 	Packet    *rocev2.Packet // the decoded InfiniBand packet
 	Err       error          // error of decoding Packet
 	ICRC      rocev2.ICRCResult
-	TCP       *link.TCP     // the decoded segment of iWARP
+	TCP       *link.TCP     // the decoded segment of iWARP, or of RPC over TCP
 	FPDUs     []iwarp.Noted // FPDUs that the segment completes
+	Records   []Record      // RPC over TCP: the record marks in the segment
 	RPC, NFS4 bool          // whether the connection carries RPC, and NFSv4
 	// Guarded lists the Calls of those Replies in the frame that are protected by RPCSEC_GSS or
 	// answer Calls of the server.
@@ -119,6 +120,10 @@ func (d *Describer) Describe(in *Input) *record.Packet {
 		}
 		fallthrough
 	default:
+		if l.Carries == link.CarriesUDP && in.Transport != "" {
+			d.describeDatagram(p)
+			break
+		}
 		p.addSummary(l.Protocol)
 		if l.Paused != 0 {
 			p.addPriorities(l.Paused)
@@ -694,6 +699,11 @@ func (d *Describer) describeTCP(p *packet) {
 			p.addSummary(flag.name)
 		}
 	}
+	if d.in.Transport == overTCP {
+		d.describeRecords(p)
+		p.payloadBytes(s)
+		return
+	}
 	if iwarp.IsMPA(s.Payload) && d.mpa.Decode(s.Payload) == nil {
 		d.describeMPA(p)
 		return
@@ -704,6 +714,11 @@ func (d *Describer) describeTCP(p *packet) {
 	if len(d.in.FPDUs) == 0 && s.Length > 0 {
 		p.addSummary(" data")
 	}
+	p.payloadBytes(s)
+}
+
+// payloadBytes adds the number of bytes in a segment.
+func (p *packet) payloadBytes(s *link.TCP) {
 	if s.Length > 0 {
 		p.number("payload_bytes", "Payload bytes", int64(s.Length), s.Offset, len(s.Payload))
 	}

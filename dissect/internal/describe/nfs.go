@@ -30,6 +30,7 @@ type sendPart struct {
 	before      int64
 	size        int // bytes on the wire
 	first, last bool
+	plain       bool   // the Send is an RPC message without an RPC-over-RDMA header
 	suffix      string // suffix for the names of objects
 }
 
@@ -41,6 +42,7 @@ type rpcMessage struct {
 	why        string // why the message may be incomplete; empty if it is complete
 	asked      Asked  // the Call that the message answers, if it is a Reply
 	first      bool   // the packet contains the first bytes of the message
+	plain      bool   // data begins with the RPC header
 	suffix     string
 }
 
@@ -67,7 +69,7 @@ func (d *Describer) describeSend(p *packet, s sendPart) {
 			if before < 0 || before > int64(len(said.Data)) || s.first != (before == 0) || !bytes.HasPrefix(said.Data[before:], s.data) {
 				continue
 			}
-			t := rpcMessage{data: said.Data, base: s.at - int(before), from: int(before), asked: said.Asked, first: s.first, suffix: s.suffix}
+			t := rpcMessage{data: said.Data, base: s.at - int(before), from: int(before), asked: said.Asked, first: s.first, plain: s.plain, suffix: s.suffix}
 			if s.at < 0 {
 				t.base, t.from = 0, len(said.Data)
 			}
@@ -82,7 +84,7 @@ func (d *Describer) describeSend(p *packet, s sendPart) {
 	if !s.first {
 		return
 	}
-	t := rpcMessage{data: s.data, base: s.at, first: true, suffix: s.suffix}
+	t := rpcMessage{data: s.data, base: s.at, first: true, plain: s.plain, suffix: s.suffix}
 	if s.at < 0 {
 		t.base, t.from = 0, len(s.data)
 	}
@@ -98,7 +100,9 @@ func (d *Describer) describeSend(p *packet, s sendPart) {
 // describeMessage adds the credential and the body of the RPC message in a Send.
 func (d *Describer) describeMessage(p *packet, t rpcMessage) {
 	h, r := &d.header, &d.rpc
-	if h.Decode(t.data) != nil || h.Vers != rpcrdma.Version || h.Proc != rpcrdma.Msg {
+	if t.plain {
+		d.noChunks()
+	} else if h.Decode(t.data) != nil || h.Vers != rpcrdma.Version || h.Proc != rpcrdma.Msg {
 		return
 	}
 	t = t.after(h.Length)

@@ -30,6 +30,7 @@ type Conn struct {
 	unfilledReported bool             // the finding about a packet that is not filled was reported
 	evicted          bool             // state of it was evicted because the memory limit was reached
 	markers          bool             // iWARP: the client requested markers
+	opened           *opening         // TCP: its handshake; nil if it is not known
 	fin              record.Opt[Side] // iWARP: the side that ended its stream first
 	since            record.Time      // on the tracker's clock: when it was first seen, or, if it is closing, when it began to close
 	touched          record.Time
@@ -47,6 +48,7 @@ type Conn struct {
 	starting record.Opt[uint32]      // the PSN that the server starts with
 	ending   *Ending                 // nil until the connection ends
 	waiting  []*record.Finding       // findings that wait until the connection has an ID
+	records  []waitingRecord         // records of operations that wait for it, too
 }
 
 // figures are the counters and times of a connection that its record reports; see
@@ -69,6 +71,7 @@ type Setup struct {
 	ID             record.Opt[int]          // number of the connection; unknown until it is assigned
 	Transport      string                   // as in the connection's record; empty before the first packet
 	IWARP          bool                     // the transport is iWARP
+	RPC            bool                     // the transport is TCP or UDP without RDMA: each Send is an RPC message
 	Handshake      bool                     // the handshake was captured
 	Client         record.Opt[Side]         // the side that opened the connection
 	Service        record.Opt[uint16]       // the port that the client connected to
@@ -154,7 +157,10 @@ func (c *Conn) Report(r *rule.Rule, where Where, format string, args ...any) {
 		return
 	}
 	f := &record.Finding{Type: "finding", Rule: r.ID, Severity: r.Severity, Section: r.Section, Message: fmt.Sprintf(format, args...)}
-	if r.TCP != "" && c.setup.IWARP {
+	switch {
+	case r.RPC != "" && c.setup.RPC:
+		f.Section = r.RPC
+	case r.TCP != "" && (c.setup.IWARP || c.setup.RPC):
 		f.Section = r.TCP
 	}
 	f.Operation = record.SomeIf(where.Operation, where.Operation != "")

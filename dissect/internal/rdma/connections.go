@@ -135,6 +135,7 @@ func (cs *connections) assignID(c *Conn) {
 	}
 	c.share.Charge(-findingCost * int64(len(c.waiting)))
 	c.waiting = nil
+	c.passWaiting()
 }
 
 // unlink removes a connection from all tables.
@@ -162,6 +163,7 @@ func (cs *connections) finish(c *Conn) {
 	}
 	cs.assignID(c)
 	cs.flush(c)
+	cs.operations.passAll(c)
 	var r *record.Connection // nil if no record is wanted
 	if cs.tracker.Connection != nil {
 		r = c.makeRecord()

@@ -10,7 +10,7 @@ import (
 type flow struct {
 	half              // what depends on the transport: qp or stream
 	qp     *queuePair // InfiniBand; nil otherwise
-	stream *stream    // iWARP; nil otherwise
+	stream *stream    // iWARP and RPC over TCP; nil otherwise
 
 	conn          *Conn
 	src, dst      *Host

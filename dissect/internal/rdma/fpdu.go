@@ -34,7 +34,7 @@ func (ts *tcpStreams) noteFPDU(plain []byte, ulpdu, offset int, crc iwarp.CRCRes
 // with an FPDU. It returns their sequence numbers.
 func (ts *tcpStreams) noteHeldFPDUs(f *flow, s *TCP) run {
 	shown, data, offset := run{s.Seq, s.Seq}, s.Payload, s.Offset
-	if !ts.tracker.KeepFPDUs || f.stream.markers || !plausibleFPDU(data, true) {
+	if !ts.tracker.KeepFPDUs || f.stream.records != nil || f.stream.markers || !plausibleFPDU(data, true) {
 		return shown
 	}
 	for size := fpduSize(data, false, 0); size > 0 && size <= len(data); size = fpduSize(data, false, 0) {

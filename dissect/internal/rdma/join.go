@@ -361,6 +361,17 @@ func (cs *connections) join(other, f *flow) {
 	}
 	c.wantSends, c.unfilledReported = c.wantSends || old.wantSends, c.unfilledReported || old.unfilledReported
 	c.waiting = append(c.waiting, old.waiting...)
+	for _, r := range old.records {
+		if r.side == from {
+			r.side = to
+		} else {
+			r.side = to.Other()
+		}
+		c.records = append(c.records, r)
+	}
+	if c.setup.ID.Known() {
+		c.passWaiting()
+	}
 	c.follower.Join(old, from, to)
 	old.flows[from] = nil
 	bytes := old.share.Bytes() - connCost

@@ -14,6 +14,7 @@ type ignorant struct{}
 
 func (ignorant) Follow(*Conn, *budget.Share) Follower     { return ignorant{} }
 func (ignorant) ServerPort(uint16) bool                   { return false }
+func (ignorant) RPCPort(bool, uint16) PortKind            { return UnknownPort }
 func (ignorant) Private(Side, []byte, record.Stamp, bool) {}
 func (ignorant) Operation(Event) Standing                 { return Unassigned }
 func (ignorant) Moved(*Operation, uint64, []byte, int)    {}

@@ -24,6 +24,8 @@ type operations struct {
 	gone    []*Operation // freed while the current packet was taken, which may still refer to them
 	number  int64        // of the latest operation
 	bursts  int64        // number of bursts so far
+
+	finished record.RDMAOperation // the latest record
 }
 
 // operate starts an operation of a flow, with the sequence numbers r.
@@ -46,6 +48,7 @@ func (ops *operations) operate(f *flow, kind Kind, r run, at record.Stamp) *Oper
 		o.First, o.sentSeen = f.firstSent(r.from, at)
 	}
 	f.conn.share.Charge(opCost)
+	ops.watch(o)
 	ops.enter(f, r, o)
 	return o
 }
@@ -88,6 +91,7 @@ func (ops *operations) forgetOldest(f *flow) {
 
 // releaseOperation frees an operation that is in no ledger.
 func (ops *operations) releaseOperation(o *Operation) {
+	ops.pass(o)
 	c := o.conn
 	for _, f := range c.flows {
 		if f == nil {
@@ -210,6 +214,7 @@ func (ops *operations) endSend(f *flow, data []byte) {
 	o.done, o.Payload = true, data
 	f.conn.follower.Operation(Event{What: Done, Op: o})
 	o.Payload = nil
+	o.noteTag()
 	if f.refused != nil && o.Tag != 0 { // sent before the sender received the refusal
 		f.refused.Op = o
 		f.conn.follower.Refused(f.refused)
@@ -288,6 +293,7 @@ func (ops *operations) writePart(f *flow, offset uint64, data []byte, size int, 
 	if last {
 		f.write, o.done = nil, true
 		f.conn.follower.Operation(Event{What: Done, Op: o})
+		o.noteTag()
 	}
 }
 
@@ -317,6 +323,7 @@ func (ops *operations) readPart(o *Operation, offset int64, data []byte, size in
 	if o.Bytes >= o.Length {
 		o.done = true
 		o.conn.follower.Operation(Event{What: Done, Op: o})
+		o.noteTag()
 	}
 }
 
@@ -333,6 +340,7 @@ func (ops *operations) covered(f *flow, c circle, next uint32, cur *currentPacke
 		if o.Side != f.side || o.acked { // a response to the other side's Read
 			continue
 		}
+		o.noteAcked(cur.at)
 		if o.acked = true; o.Tag != 0 {
 			o.conn.follower.Operation(Event{What: Acked, Op: o, At: cur.at})
 		}
@@ -355,6 +363,7 @@ func (ops *operations) refuse(asker *flow, r *Refusal, c circle, seq uint32) {
 		return
 	}
 	asker.refusals++
+	r.Op.noteRefused(r)
 	follower.Refused(r)
 	if r.Op == nil && c == octets {
 		return // the operations after it are not known

@@ -84,6 +84,7 @@ type Operation struct {
 	count uint32 // number of its PSNs; 0 for a Read of unknown extent
 	msn   uint32 // iWARP Send: its message sequence number
 
+	life      *life     // nil if no record is wanted
 	copies    copies    // copies of the packet that ends the operation
 	*response           // for a Read; may be nil for other operations
 	disorder  *disorder // nil if all packets came in order
@@ -208,6 +209,8 @@ type UpperLayer interface {
 	// ServerPort reports whether a port is likely to be a server's. It is used if the
 	// handshake was not captured.
 	ServerPort(port uint16) bool
+	// RPCPort returns what a TCP or UDP port is used for.
+	RPCPort(udp bool, port uint16) PortKind
 }
 
 // Follower receives the events of one connection, each once, in the order in which the
@@ -270,5 +273,9 @@ type PacketVerdict struct {
 	From, To uint64
 
 	Offset wiremap.StreamOffset // of its payload; see [Tracker.Offsets]
-	FPDUs  []iwarp.Noted        // iWARP: the FPDUs that the segment completes, valid until the next segment; see [Tracker.KeepFPDUs]
+	// Records are the record marks of RPC over TCP in the segment, valid until the next
+	// segment; see [Tracker.KeepFPDUs].
+	Records []RecordAt
+
+	FPDUs []iwarp.Noted // iWARP: the FPDUs that the segment completes, valid until the next segment; see [Tracker.KeepFPDUs]
 }

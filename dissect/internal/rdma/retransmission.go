@@ -202,6 +202,9 @@ func (ops *operations) retransmitted(f *flow, o *Operation, b *Burst, cur *curre
 	c := f.conn
 	c.record.Retransmitted++
 	cur.mark(o, record.Retransmitted)
+	if o != nil {
+		o.noteRetransmitted(f.side, b, cur.at)
+	}
 	if o == nil || c.follower.Operation(Event{What: Retransmitted, Op: o, By: f.side, At: cur.at, Burst: b}) == Unassigned {
 		c.record.RetransmittedUnassigned++
 	}

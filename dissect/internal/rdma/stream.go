@@ -22,18 +22,19 @@ type tcpStreams struct {
 	contents    *contents
 
 	streams map[streamKey]*flow
+	records *recordStreams
 	iwarp   decoders
 }
 
 // Segment takes a TCP segment, and returns the verdict on it. It returns false if the
-// segment carries no iWARP.
-func (t *Tracker) Segment(s *TCP) (verdict PacketVerdict, iwarp bool) {
+// segment carries neither iWARP nor RPC.
+func (t *Tracker) Segment(s *TCP) (verdict PacketVerdict, known bool) {
 	cur := currentPacket{at: s.At}
 	t.now = s.At
 	t.operations.reclaim()
-	iwarp = t.tcp.segment(s, &cur)
-	cur.FPDUs = t.tcp.iwarp.fpdus
-	return cur.PacketVerdict, iwarp
+	known = t.tcp.segment(s, &cur)
+	cur.FPDUs, cur.Records = t.tcp.iwarp.fpdus, t.tcp.records.shown
+	return cur.PacketVerdict, known
 }
 
 // TCP is a segment and its time.
@@ -50,7 +51,7 @@ type streamKey struct {
 
 func (k streamKey) reversed() streamKey { return streamKey{k.dst, k.src, k.dstPort, k.srcPort} }
 
-// stream is one direction of a TCP connection that carries iWARP.
+// stream is one direction of a TCP connection that carries iWARP, or RPC.
 type stream struct {
 	flow      *flow
 	key       streamKey
@@ -66,6 +67,7 @@ type stream struct {
 	partial   []byte // the bytes so far of an incomplete FPDU or MPA frame
 	from      uint32 // sequence number of partial
 	fin       bool
+	records   *records // RPC over TCP; nil for iWARP
 }
 
 // decoders are the decoders and buffers that all streams share.
@@ -83,12 +85,21 @@ const maxBadChecksums = 8
 
 // segment takes a TCP segment. It returns false if the segment carries no iWARP.
 func (ts *tcpStreams) segment(s *TCP, cur *currentPacket) bool {
-	ts.iwarp.fpdus = ts.iwarp.fpdus[:0]
+	ts.iwarp.fpdus, ts.records.shown = ts.iwarp.fpdus[:0], ts.records.shown[:0]
 	key := streamKey{s.Src, s.Dst, s.SrcPort, s.DstPort}
 	f := ts.streams[key]
 	isMPA := iwarp.IsMPA(s.Payload)
-	if f == nil && !isMPA && !ts.mayStartStream(key, s) {
+	if f == nil && !isMPA && !ts.records.mayCarry(key, s) && !ts.mayStartStream(key, s) {
+		return s.Flags&(link.TCPSYN|link.TCPRST) != 0 && ts.records.handshake(key, s, cur)
+	}
+	if f != nil && f.stream.records != nil && ts.records.outlived(f, s) {
+		f = nil
+		ts.records.opened.note(key, s)
 		return false
+	}
+	if f != nil && f.stream.records != nil && f.stream.records.given {
+		ts.connections.countFor(f.conn, f.conn.setup.Transport, cur)
+		return true
 	}
 	if right, known := s.Checksum(); known {
 		var from *Host
@@ -116,12 +127,14 @@ func (ts *tcpStreams) segment(s *TCP, cur *currentPacket) bool {
 	if isMPA && (f == nil || f.conn.closing || f.stream.known && !f.stream.handshake && octets.delta(s.Seq, f.stream.next) > 0) {
 		f = ts.openStream(key, s)
 	} else if f == nil {
-		f = ts.recognizeStream(key, s)
+		if f = ts.records.recognize(key, s); f == nil {
+			f = ts.recognizeStream(key, s)
+		}
 	}
 	if f == nil {
 		return false
 	}
-	ts.connections.countFor(f.conn, IWARP, cur)
+	ts.connections.countFor(f.conn, f.conn.setup.Transport, cur)
 	f.notePacket(s.Length > 0)
 	ts.takeSegment(f, s, cur)
 	return true
@@ -270,6 +283,7 @@ func (ts *tcpStreams) takeSegment(f *flow, s *TCP, cur *currentPacket) {
 		ts.connections.markClosed(c)
 	case s.Flags&link.TCPFIN != 0:
 		w.fin = true
+		ts.records.noteCut(f, s)
 		if peer := f.peer(); peer == nil || peer.stream.fin {
 			ts.connections.close(c, Ending{How: record.EndDisconnect, By: c.firstFin(f), At: s.At})
 			ts.connections.markClosed(c)
@@ -324,7 +338,7 @@ func (ts *tcpStreams) takeData(f *flow, s *TCP, cur *currentPacket) {
 	case delta < 0: // a part of it was captured before
 		ts.noteResentSegment(f, s, cur)
 		skip := min(int(-delta), len(data))
-		ts.feed(f, data[skip:], s.Offset+skip, s.Length+int(delta), cur)
+		ts.deliver(f, data[skip:], s.Offset+skip, s.Length+int(delta), cur)
 	case delta == 0:
 		if w.acked && octets.delta(w.ackedTo, s.Seq) > 0 { // the acknowledgement came first
 			ts.tracker.unordered = true
@@ -333,7 +347,7 @@ func (ts *tcpStreams) takeData(f *flow, s *TCP, cur *currentPacket) {
 			c.record.OutOfOrder++
 			cur.mark(nil, record.OutOfOrder)
 		}
-		ts.feed(f, data, s.Offset, s.Length, cur)
+		ts.deliver(f, data, s.Offset, s.Length, cur)
 	default:
 		ts.holdSegment(f, s, cur)
 		return
@@ -382,7 +396,7 @@ func (ts *tcpStreams) drainSegments(f *flow, cur *currentPacket) {
 			break
 		}
 		if skip := int(-delta); skip < item.length {
-			ts.feed(f, item.data[min(skip, len(item.data)):], -1, item.length-skip, cur.accepting(item, &own))
+			ts.deliver(f, item.data[min(skip, len(item.data)):], -1, item.length-skip, cur.accepting(item, &own))
 		}
 		ts.operations.reportHeldRetransmissions(f, f.ops.at(octets, seq), item)
 		ts.operations.unhold(f, item)
@@ -409,6 +423,10 @@ func (ts *tcpStreams) skipSegments(f *flow, cur *currentPacket) {
 // skipBytes moves the stream past missing bytes.
 func (ts *tcpStreams) skipBytes(f *flow, next uint32, missing int) {
 	w := f.stream
+	if w.records != nil {
+		ts.records.skip(f, next, missing)
+		return
+	}
 	ts.contents.beginPayloadPartial(f, len(w.partial))
 	ts.contents.reportPayload()
 	w.next, w.resync, w.rest, w.partial = next, true, 0, w.partial[:0]

@@ -27,6 +27,9 @@ const (
 	RoCEv1     = "RoCEv1"
 	InfiniBand = "InfiniBand"
 	IWARP      = "iWARP"
+
+	TCPTransport = "TCP" // RPC over TCP, without RDMA
+	UDPTransport = "UDP"
 )
 
 // Tracker takes packets and TCP segments one after the other, and follows their
@@ -36,6 +39,12 @@ type Tracker struct {
 	// finished. Finding, if not nil, receives the findings.
 	Connection func(*record.Connection)
 	Finding    func(*record.Finding)
+	// Operation, if not nil, receives the record of each operation when it is finished, of the
+	// connections for which Wanted returns true; nil wants all. TransactionOf returns the
+	// transaction that a tag belongs to.
+	Operation     func(*record.RDMAOperation)
+	Wanted        func(*Conn) bool
+	TransactionOf func(Tag) record.Opt[int64]
 	// Findings counts the findings by severity, in the order of [record.Severities]. CM
 	// counts management datagrams, Lost the packets that are missing from the capture,
 	// and BadCRC the FPDUs with a bad CRC.
@@ -54,6 +63,8 @@ type Tracker struct {
 	// KeepFPDUs makes the tracker keep the FPDUs that a segment completes; see
 	// [PacketVerdict].
 	KeepFPDUs bool
+	// OnlyRDMA makes the tracker ignore RPC over TCP and UDP.
+	OnlyRDMA bool
 	// Clock is the time that timers use. It never goes back. The caller sets it to the
 	// time of a packet before it passes the packet.
 	Clock record.Time
@@ -68,6 +79,7 @@ type Tracker struct {
 	handshakes  *handshakes
 	infiniband  *infiniband
 	tcp         *tcpStreams
+	udp         *datagrams
 	operations  *operations
 	contents    *contents
 }
@@ -88,6 +100,8 @@ func New(upper UpperLayer, b *budget.Budget) *Tracker {
 		tracker: t, connections: t.connections, operations: t.operations, contents: t.contents,
 		streams: map[streamKey]*flow{},
 	}
+	t.tcp.records = &recordStreams{tracker: t, connections: t.connections, operations: t.operations, tcp: t.tcp}
+	t.udp = &datagrams{tracker: t, connections: t.connections, operations: t.operations, flows: map[streamKey]*flow{}}
 	t.connections.handshakes, t.connections.tcp = t.handshakes, t.tcp
 	t.icrcs = &icrcTrust{tracker: t, connections: t.connections}
 	return t
@@ -97,7 +111,10 @@ func New(upper UpperLayer, b *budget.Budget) *Tracker {
 func (t *Tracker) Count(r *rule.Rule) { t.Findings[slices.Index(record.Severities[:], r.Severity)]++ }
 
 // Tick finishes the connections, and assigns the IDs, whose waiting time is over.
-func (t *Tracker) Tick() { t.connections.expire() }
+func (t *Tracker) Tick() {
+	t.connections.expire()
+	t.udp.expire()
+}
 
 // Connections returns the number of records, including those to come.
 func (t *Tracker) Connections() int { return t.connections.retired + t.connections.live }

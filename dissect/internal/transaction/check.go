@@ -182,6 +182,10 @@ func checkMessage(cs *connState, x *txn, m *message) {
 
 // checkCall checks a Call.
 func checkCall(cs *connState, x *txn, m *message) {
+	if m.plain {
+		checkPlainCall(cs, x, m)
+		return
+	}
 	checkMessage(cs, x, m)
 	if m.header.Length < rpcrdma.FixedLen {
 		return
@@ -208,6 +212,10 @@ func checkCall(cs *connState, x *txn, m *message) {
 
 // checkReply checks a Reply and compares it with its Call.
 func checkReply(cs *connState, x *txn, m *message, withoutCall bool) {
+	if m.plain {
+		checkPlainReply(cs, x, m, withoutCall)
+		return
+	}
 	noteVersion(cs, x, m)
 	checkMessage(cs, x, m)
 	h := m.header

@@ -89,7 +89,7 @@ func checkError(c checker, m *message, withoutCall bool) {
 	if x.rec.Call == nil || m.err != nil {
 		return
 	}
-	if vers := x.call.RDMAVers; h.Vers != vers && x.call.HeaderBytes.Known() || h.Vers != vers && x.checks.broken == rule.RDMAVersion {
+	if vers := x.call.RDMAVers.Or(0); h.Vers != vers && x.call.HeaderBytes.Known() || h.Vers != vers && x.checks.broken == rule.RDMAVersion {
 		c.report(rule.ErrorWrongVersion, "the RDMA_ERROR has rdma_vers %d, but the Call that it answers has rdma_vers %d", h.Vers, vers)
 	}
 	checkCode(c, h)
@@ -98,7 +98,7 @@ func checkError(c checker, m *message, withoutCall bool) {
 
 // checkCode compares the code of an RDMA_ERROR with the error in the Call.
 func checkCode(c checker, h *rpcrdma.Header) {
-	vers, broken := c.x.call.RDMAVers, c.x.checks.broken
+	vers, broken := c.x.call.RDMAVers.Or(0), c.x.checks.broken
 	switch {
 	case h.Err == rpcrdma.ErrChunk && broken == rule.RDMAVersion:
 		c.report(rule.ErrorWrongCode, "ERR_CHUNK answers a Call of version %d, but only ERR_VERS tells the requester which versions are supported", vers)
@@ -304,12 +304,12 @@ func checkBurst(cs *connState, x *txn, e rdma.Event) {
 		of = record.EventRead
 	}
 	sent := "request"
-	if cs.conn.Setup().IWARP {
+	if setup := cs.conn.Setup(); setup.IWARP || setup.RPC {
 		sent = "data"
 	}
 	text := fmt.Sprintf("the %s retransmitted its %s after a timeout: for %v it sent no %s and received no new acknowledgement", cs.conn.Setup().End(e.By), eventNames[of], time.Duration(b.Idle).Round(time.Microsecond), sent)
 	if timer, known := b.Timer.Get(); known && timer > 0 {
-		text += fmt.Sprintf("; the REQ announced a timeout of %v", time.Duration(timer).Round(time.Millisecond))
+		text += fmt.Sprintf("; its connection request (CM REQ) announced a timeout of %v", time.Duration(timer).Round(time.Millisecond))
 	}
 	if x != nil {
 		x.checker(at).report(rule.RetransmissionTimeout, "%s", text)

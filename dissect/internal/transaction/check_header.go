@@ -5,6 +5,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
+	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
@@ -56,7 +57,7 @@ func checkHeader(c checker, m *message) {
 // none if a Call of a version that this program does not know got a Reply of the same version: both
 // sides use it. Then nothing is known of the memory that is exposed.
 func noteVersion(cs *connState, x *txn, m *message) {
-	if m.unknownVersion() && x.rec.Call != nil && x.call.RDMAVers == m.header.Vers {
+	if m.unknownVersion() && x.rec.Call != nil && x.call.RDMAVers == record.Some(m.header.Vers) {
 		cs.checks.usedVersion = m.header.Vers
 		cs.halfRead = [2]bool{true, true}
 	}
@@ -78,7 +79,7 @@ func noteVersion(cs *connState, x *txn, m *message) {
 
 // refusable returns the rule that obliges the responder to answer the Call with RDMA_ERROR, or nil.
 func (x *txn) refusable() *rule.Rule {
-	if broken := x.checks.broken; broken != rule.RDMAVersion || x.call.RDMAVers != x.cs.checks.usedVersion {
+	if broken := x.checks.broken; broken != rule.RDMAVersion || x.call.RDMAVers.Or(0) != x.cs.checks.usedVersion {
 		return broken
 	}
 	return nil

@@ -12,10 +12,11 @@ import (
 
 // serviceUpperLayers maps the TCP-space port of a service ID to the upper layer (IANA's service
 // names).
-var serviceUpperLayers = map[uint16]string{20049: upperRPC, 4420: "nvme", 3260: "iser", 5445: "smbdirect", 445: "smbdirect"}
+var serviceUpperLayers = map[uint16]string{20049: upperRPC, 4420: "nvme", 3260: "iser", 5445: "smbdirect", 445: "smbdirect", 7174: "rping", 18515: "perftest"}
 
 const (
 	upperRPC     = "rpcrdma"
+	upperPlain   = "rpc" // over TCP or UDP
 	upperUnknown = "unknown"
 )
 
@@ -177,7 +178,7 @@ func (t *Table) ServerPort(port uint16) bool { return serviceUpperLayers[port] !
 // setUpperLayer sets the upper layer of a connection.
 func (cs *connState) setUpperLayer(upper string) {
 	cs.upper = upper
-	cs.isRPC, cs.undecided = upper == upperRPC, upper == ""
+	cs.isRPC, cs.undecided = upper == upperRPC || upper == upperPlain, upper == ""
 	cs.conn.WantSends(cs.isRPC || cs.undecided)
 }
 
@@ -188,6 +189,10 @@ func (cs *connState) lookUpService() {
 		return
 	}
 	setup := cs.conn.Setup()
+	if setup.RPC {
+		cs.setUpperLayer(upperPlain)
+		return
+	}
 	if id, known := setup.ServiceID.Get(); known && rocev2.IsIPoIB(uint64(id)) {
 		cs.setUpperLayer("ipoib")
 	} else if upper := serviceUpperLayers[setup.Service.Or(0)]; upper != "" {
@@ -356,18 +361,21 @@ func (cs *connState) Finish(r *record.Connection) {
 		return
 	}
 	side := cs.conn.Setup().Client.Or(0)
-	r.PrivateData = record.PrivateDataPair{Client: cs.stated(side), Server: cs.stated(side.Other())}
-	r.InlineThreshold = thresholds(cs)
-	r.RemoteInvalidation = remoteInvalidation(cs)
 	cs.lookUpService()
+	if cs.upper == upperRPC {
+		r.PrivateData = record.PrivateDataPair{Client: cs.stated(side), Server: cs.stated(side.Other())}
+		r.InlineThreshold, r.RemoteInvalidation = record.Some(thresholds(cs)), remoteInvalidation(cs)
+		r.Invalidation = record.Some(cs.checks.invalidation.result())
+	}
+	if cs.isRPC {
+		r.Credits = record.Some(record.CreditPair{Forward: creditsOf(cs, side), Backward: creditsOf(cs, side.Other())})
+	}
 	r.UpperLayer = cmp.Or(cs.upper, upperUnknown)
 	r.Transactions = cs.transactions
 	if end, ended := r.Ended.Get(); ended && cs.rareState != nil {
 		end.OutstandingCalls, end.XIDs = cs.rareState.lostCalls, cs.rareState.lostXIDs
 		r.Ended = record.Some(end)
 	}
-	r.Invalidation = cs.checks.invalidation.result()
-	r.Credits = record.CreditPair{Forward: creditsOf(cs, side), Backward: creditsOf(cs, side.Other())}
 }
 
 // creditsOf returns the credits of a side's Calls.

@@ -35,6 +35,7 @@ func (t *Table) end(x *txn, status record.Status) {
 		x.enter(unanswered)
 	}
 	t.longCall(x)
+	t.files.end(x)
 	unexpose(cs, x)
 	x.ended = t.Clock
 	if status == record.NoReply && !cs.closing { // the Calls of a closing connection were remembered before

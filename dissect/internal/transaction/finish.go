@@ -57,6 +57,9 @@ func (t *Table) emit(x *txn) {
 	x.kept = 0
 	x.enter(emitted)
 	x.trim()
+	if t.files != nil {
+		t.files.release(x)
+	}
 	if cap(t.scratch) > 1<<20 { // free memory that a large chunk needed
 		t.scratch = nil
 	}
@@ -84,13 +87,17 @@ func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 	}
 	x.procedure.fill(r)
 	x.identity.fill(r)
+	x.files.fill(r)
 	if p := &x.procedure; p.known && p.program == nfs.ProgramNFS && p.version < 4 {
 		r.Operation = r.ProcedureName
 	}
 	setup := cs.conn.Setup()
 	client := setup.Client.Or(0)
 	r.Client, r.Server, r.Transport = cs.conn.Host(client).Known(), cs.conn.Host(client.Other()).Known(), setup.Transport
-	if r.Call != nil {
+	if v := x.rendezvous; v != nil {
+		r.Mapping, r.MountPath = v.mapping, v.path
+	}
+	if r.Call != nil && !setup.RPC {
 		t.chunks(x)
 	}
 	return r

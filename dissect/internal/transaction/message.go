@@ -22,6 +22,7 @@ type message struct {
 	rpc     *oncrpc.Header
 	rpcErr  error
 	inline  bool   // an RPC message follows the header
+	plain   bool   // it is RPC over TCP or UDP, without an RPC-over-RDMA header
 	payload []byte // the RPC message that follows the header
 
 	arguments *rpcBody // of a Call; nil if they are not decoded
@@ -35,14 +36,14 @@ func (m *message) captured() bool { return m.whole && int64(len(m.data)) == m.Le
 // words and RDMA_ERROR are known.
 func (m *message) known() bool {
 	h := m.header
-	return m.err == nil && h.Length >= rpcrdma.FixedLen && (h.Understood() || h.Proc == rpcrdma.Error)
+	return m.plain || m.err == nil && h.Length >= rpcrdma.FixedLen && (h.Understood() || h.Proc == rpcrdma.Error)
 }
 
 // unknownVersion reports whether a message has a version whose document this program does not know.
 // Nothing is attributed to a side that only that document could say.
 func (m *message) unknownVersion() bool {
 	h := m.header
-	return h.Length >= rpcrdma.FixedLen && !h.Understood() && h.Proc != rpcrdma.Error
+	return !m.plain && h.Length >= rpcrdma.FixedLen && !h.Understood() && h.Proc != rpcrdma.Error
 }
 
 // done takes a complete Send, or the end of an RDMA operation.
@@ -64,6 +65,10 @@ func (cs *connState) message(o *rdma.Operation) {
 	cs.lookUpService()
 	cs.decide(o.Side, beforeMessage)
 	defer cs.decide(o.Side, afterMessage)
+	if cs.conn.Setup().RPC {
+		cs.plainMessage(o)
+		return
+	}
 	t := cs.table
 	m := message{Operation: o, side: o.Side, data: o.Payload, whole: !o.Broken, header: &t.header, rpc: &t.rpc}
 	if !cs.isRPC && !cs.undecided {
@@ -232,6 +237,10 @@ func (m *message) findRPC() (call, found bool) {
 func (cs *connState) call(m *message) {
 	t, h, side := cs.table, m.header, m.side
 	if old := cs.open[side][h.XID]; old != nil {
+		if m.plain && mayRepeat(old, m) {
+			noteSentAgain(old, m, record.EventCall)
+			return
+		}
 		c := old.checker(m.First).attributedTo(side)
 		if h.Proc == rpcrdma.Done && h.Vers == rpcrdma.Version {
 			old.checks.doneSent = true
@@ -270,13 +279,17 @@ func (cs *connState) call(m *message) {
 	}
 	cs.expose(x, h)
 	if damaged.Packet == 0 {
-		noteCreditWait(cs, x, m)
+		if !m.plain {
+			noteCreditWait(cs, x, m)
+		}
 		x.rec.HeldBackBy = cs.wireActivity().heldBackBy(side, first)
 		noteActivity(cs, x, side, last)
 	} else {
 		noteDamagedFirst(x, damaged, record.EventCall, record.Requester)
 	}
-	noteCallSent(cs, m)
+	if !m.plain {
+		noteCallSent(cs, m)
+	}
 	noteReordered(cs, x, m.Operation, record.EventCall)
 	e := x.event(first, record.EventCall, record.Requester)
 	e.Bytes, e.LastPacket = record.Some(m.Length), record.Some(last.Packet)
@@ -300,6 +313,9 @@ func (cs *connState) call(m *message) {
 			m.arguments = t.callRPC(x, m.rpc, readable)
 		}
 		t.keepNames(x)
+	}
+	if m.plain && m.rpcErr == nil {
+		noteRendezvous(x, m)
 	}
 	checkCall(cs, x, m)
 }
@@ -336,13 +352,17 @@ func (m *message) fill(to *record.Message) {
 	*to = record.Message{} // a statement of its own, so that the compiler clears it in place
 	to.Time, to.Packet, to.LastPacket, to.LastTime = m.First.Time, m.First.Packet, m.Last.Packet, m.Last.Time
 	to.Delivery = record.DeliveryUnknown
-	to.RDMAVers, to.RDMAProc, to.Credits = h.Vers, h.Proc.String(), h.Credits
-	to.HeaderBytes, to.SendBytes = record.SomeIf(h.Length, m.known()), record.SomeIf(int(m.Length), m.whole)
+	to.SendBytes = record.SomeIf(int(m.Length), m.whole)
+	if m.plain {
+		return
+	}
+	to.RDMAVers, to.RDMAProc, to.Credits = record.Some(h.Vers), record.Some(h.Proc.String()), record.Some(h.Credits)
+	to.HeaderBytes = record.SomeIf(h.Length, m.known())
 }
 
 // reply completes a transaction.
 func (cs *connState) reply(m *message) {
-	if answersDone(cs, m) || discardsError(cs, m) {
+	if m.plain && answersAgain(cs, m) || !m.plain && (answersDone(cs, m) || discardsError(cs, m)) {
 		return
 	}
 	t, h, side := cs.table, m.header, m.side.Other()
@@ -371,7 +391,7 @@ func (cs *connState) reply(m *message) {
 	addAnswer(x)
 	m.fill(&x.answer)
 	x.answer.FirstSent = record.SomeIf(damaged.Time, damaged.Packet != 0)
-	if d, known := cs.conn.Accepted(side, x.callSeq, m.First); known && !withoutCall {
+	if d, known := callAccepted(cs, x, m); known && !withoutCall {
 		noteAccepted(&x.call, d)
 	}
 	if h.Length >= 12 {

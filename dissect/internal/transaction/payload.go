@@ -14,10 +14,11 @@ import (
 func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) *rpcBody {
 	r, p := &x.rec, &x.procedure
 	*p = procedure{true, rpc.Credential.Flavor, rpc.Program, rpc.Version, rpc.Procedure}
-	x.identity = t.identify(rpc.Credential)
+	x.identity = t.machines.identify(rpc.Credential)
 	g, _ := rpc.Credential.GSS()
 	x.gss, x.control = g.Service, g.Control()
 	if !x.isCompound() {
+		t.files.note(x, rpc, payload, nil)
 		return nil
 	}
 	x.cs.nfs4 = true
@@ -31,6 +32,7 @@ func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) *rpcBody {
 	if len(x.named) > 0 || b.message.Named {
 		r.Operations = x.named
 	}
+	t.files.note(x, rpc, payload, b)
 	return b
 }
 
@@ -58,12 +60,12 @@ func (m *machines) of(name []byte) string {
 }
 
 // identify returns the identity in a credential.
-func (t *Table) identify(c oncrpc.Auth) identity {
+func (m *machines) identify(c oncrpc.Auth) identity {
 	s, known := c.Caller()
 	if !known {
 		return identity{}
 	}
-	return identity{known, s.UID, s.GID, t.machines.of(s.Machine)}
+	return identity{known, s.UID, s.GID, m.of(s.Machine)}
 }
 
 // fill fills in the identity in a record.
@@ -124,8 +126,10 @@ func (t *Table) replyRPC(x *txn, m *message) (r results) {
 	if !ok {
 		return r
 	}
+	t.files.answer(x, m.header, body)
 	p := &x.procedure
 	switch {
+	case m.plain && readRendezvous(x, body):
 	case x.isCompound() || !p.known && x.cs.nfs4:
 		t.compoundReply(x, m.header, body)
 		noteSessionReply(x.cs, x, body)

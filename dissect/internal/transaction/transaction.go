@@ -36,11 +36,15 @@ type Options struct {
 	Tree bool
 	// Shown keeps the Replies of a packet under RPCSEC_GSS until [Table.Guarded] is called.
 	Shown bool
+	// Files resolves the files that transactions act on.
+	Files bool
 	// Connections is set if the records of connections are used.
 	Connections bool
 	// Linger is the time for which a transaction that has ended waits for later packets: an
 	// acknowledgement, a retransmission, or a NAK that refuses its Reply.
 	Linger record.Time
+	// Ports says which ports carry RPC and which do not, in addition to the known ones.
+	Ports []Port
 	// Unanswered is the time for which later Calls have to be answered before a Call without Reply
 	// is reported.
 	Unanswered record.Time
@@ -63,6 +67,7 @@ type Table struct {
 	// it before each packet.
 	Clock record.Time
 
+	*ports  // which ports carry RPC
 	options Options
 	budget  *budget.Budget
 
@@ -93,6 +98,7 @@ type Table struct {
 	responseSizes map[sessionID]uint32 // ca_maxresponsesize of the fore channel of each NFSv4.1 session
 
 	header        rpcrdma.Header // of the current Send
+	plain         rpcrdma.Header // stands for the header of the current Send if it has none
 	rpc           oncrpc.Header
 	longRPC       oncrpc.Header // of a Long Call
 	session       nfs.Message   // Reply to a CREATE_SESSION
@@ -108,11 +114,16 @@ type Table struct {
 	completedData []byte // of completed
 	mapped        wiremap.Message
 	machines      machines
+	files         *fileTable // nil if Options do not ask for files
 }
 
 // NewTable returns a table whose memory is charged to a budget.
 func NewTable(o Options, b *budget.Budget) *Table {
-	return &Table{options: o, budget: b, unanswered: map[callKey]pastCall{}, storage: newStorage(), body: rpcBody{message: nfs.Message{Limit: -1}}}
+	t := &Table{options: o, budget: b, ports: newPorts(o.Ports), unanswered: map[callKey]pastCall{}, storage: newStorage(), body: rpcBody{message: nfs.Message{Limit: -1}}}
+	if o.Files {
+		t.files = newFileTable(b)
+	}
+	return t
 }
 
 // facts are the fields of a transaction's record that are filled in while it lasts; see
@@ -160,18 +171,20 @@ type txn struct {
 	active  record.Stamp // its latest packet
 	burst   int64        // number of the latest burst of retransmissions that it has a packet in
 
-	call      record.Message
-	*answered           // never nil
-	ownAnswer *answered // its storage, nil if it had no Reply yet
-	checks    txnChecks
-	procedure procedure
-	identity  identity // of the caller
-	gss       oncrpc.Service
-	path      *pathTimes // nil without several capture points
-	inCall    inlineStream
-	named     []string // storage of rec.Operations
-	slot      uint32
-	gen       uint32 // number of times that the slot was used
+	call       record.Message
+	rendezvous *rendezvous // nil unless it is an RPC to rpcbind or mountd
+	*answered              // never nil
+	ownAnswer  *answered   // its storage, nil if it had no Reply yet
+	checks     txnChecks
+	procedure  procedure
+	identity   identity   // of the caller
+	files      *fileState // nil if there are none, or if Options do not ask for them
+	gss        oncrpc.Service
+	path       *pathTimes // nil without several capture points
+	inCall     inlineStream
+	named      []string // storage of rec.Operations
+	slot       uint32
+	gen        uint32 // number of times that the slot was used
 }
 
 // answered is the part of a transaction that its Reply adds.

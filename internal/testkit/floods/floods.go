@@ -6,6 +6,7 @@ package floods
 import (
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
@@ -75,7 +76,10 @@ func (f *Flood) Frames(n int) (frames []*synth.Frame, segments int) {
 }
 
 // All are the floods. docs/hostile.md lists them under these names.
-var All = []Flood{
+var All = slices.Concat(rdma, plain)
+
+// rdma are the floods of RDMA.
+var rdma = []Flood{
 	{"QPs without handshake", func(w *synth.Wire, n int) int {
 		for range n {
 			w.RoCE(Pair).Client.Call(synth.Null())

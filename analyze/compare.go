@@ -1,0 +1,407 @@
+package analyze
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// ComparisonKind is what a comparison compares.
+type ComparisonKind string
+
+// The kinds, in the order of the comparisons.
+const (
+	ComparedGroup   ComparisonKind = "group"
+	ComparedWait    ComparisonKind = "wait"
+	ComparedFinding ComparisonKind = "finding"
+	ComparedSetting ComparisonKind = "setting"
+)
+
+// Values returns all kinds.
+func (ComparisonKind) Values() []string {
+	return []string{string(ComparedGroup), string(ComparedWait), string(ComparedFinding), string(ComparedSetting)}
+}
+
+// Comparison is one thing that two captures have, or only one of them: a group of RPCs, a reason for
+// stalls, a rule, or a negotiated value.
+type Comparison struct {
+	Type        string           `json:"type" doc:"The record's type, always \"comparison\"." values:"comparison"`
+	Kind        ComparisonKind   `json:"kind" doc:"What is compared: group (RPCs, by operation or by the fields of --by), wait (stalls with one reason), finding (findings of one rule that only one of the captures has), setting (a value that connections negotiated and that changed)."`
+	Name        string           `json:"name" doc:"Name of the group, reason of the stalls, id of the rule, or name of the value."`
+	Group       []string         `json:"group,omitzero" doc:"Values of what the RPCs are grouped by; present only for a group, and not for others."`
+	Before      Measured         `json:"before" doc:"What the first capture has."`
+	After       Measured         `json:"after" doc:"What the second capture has."`
+	Change      Changes          `json:"change" doc:"Relative changes, from the first to the second capture: 0.2 is 20 percent more."`
+	PValues     PValues          `json:"p_values" doc:"Probability, for each percentile, of a change that is as large as this or larger if only chance decides which RPC is in which capture: the p-value of an exact permutation test."`
+	Significant record.Opt[bool] `json:"significant" doc:"Whether the latency changed by more than chance explains: whether a p-value is below 0.001; null if no percentile was tested, because it is no group or has fewer than 30 latencies in one of the captures."`
+}
+
+// Measured is what one capture has of something that is compared.
+type Measured struct {
+	Count   record.Opt[int64]   `json:"count" doc:"Number of RPCs, stalls or findings; null for a setting."`
+	Errors  record.Opt[int64]   `json:"errors" doc:"Number of RPCs that failed; null unless a group is compared."`
+	Bytes   record.Opt[int64]   `json:"bytes" doc:"Number of bytes in the Payload streams of the Calls and Replies; null unless a group is compared."`
+	Latency Quantiles           `json:"latency" doc:"Distribution of the latency of the group's RPCs; its members are null for other kinds."`
+	TotalNS record.Opt[int64]   `json:"total_ns" doc:"Sum of all latencies of a group, or of all stalls of answered RPCs with one reason, in nanoseconds; null for other kinds."`
+	Share   record.Opt[float64] `json:"share" doc:"Share of the stalls in the sum of the latencies of all RPCs, from 0 to 1; null unless a wait is compared."`
+	Values  []string            `json:"values" doc:"Values that the connections of the capture have, sorted; null unless a setting is compared."`
+}
+
+// Changes are relative changes. A change from 0 is null.
+type Changes struct {
+	Count   record.Opt[float64] `json:"count" doc:"Relative change of the number; null if there was nothing before."`
+	Bytes   record.Opt[float64] `json:"bytes" doc:"Relative change of the number of bytes; null if there were none before."`
+	P50     record.Opt[float64] `json:"p50" doc:"Relative change of the median; null if a capture has no latency."`
+	P90     record.Opt[float64] `json:"p90" doc:"Relative change of the 90th percentile; null if a capture has no latency."`
+	P99     record.Opt[float64] `json:"p99" doc:"Relative change of the 99th percentile; null if a capture has no latency."`
+	TotalNS record.Opt[float64] `json:"total" doc:"Relative change of the sum; null if it was 0 before."`
+}
+
+// PValues are the p-values of the percentiles.
+type PValues struct {
+	P50 record.Opt[float64] `json:"p50" doc:"P-value of the change of the median; null if it was not tested."`
+	P90 record.Opt[float64] `json:"p90" doc:"P-value of the change of the 90th percentile; null if it was not tested."`
+	P99 record.Opt[float64] `json:"p99" doc:"P-value of the change of the 99th percentile; null if it was not tested."`
+}
+
+// The limits of the test.
+const (
+	leastTested  = 30   // latencies in each capture
+	significance = 1e-3 // largest p-value, exclusive, of a significant change
+)
+
+// Percentile is a percentile that comparisons test.
+type Percentile struct {
+	Name    string // as --fail-on names it
+	percent int
+	change  func(*Changes) *record.Opt[float64]
+	p       func(*PValues) *record.Opt[float64]
+	value   func(*Quantiles) record.Opt[int64]
+}
+
+// Percentiles lists the percentiles that comparisons test.
+var Percentiles = [...]Percentile{
+	{"p50", 50, func(c *Changes) *record.Opt[float64] { return &c.P50 }, func(p *PValues) *record.Opt[float64] { return &p.P50 }, func(q *Quantiles) record.Opt[int64] { return q.P50 }},
+	{"p90", 90, func(c *Changes) *record.Opt[float64] { return &c.P90 }, func(p *PValues) *record.Opt[float64] { return &p.P90 }, func(q *Quantiles) record.Opt[int64] { return q.P90 }},
+	{"p99", 99, func(c *Changes) *record.Opt[float64] { return &c.P99 }, func(p *PValues) *record.Opt[float64] { return &p.P99 }, func(q *Quantiles) record.Opt[int64] { return q.P99 }},
+}
+
+// Of returns the percentile in both captures, its relative change, whether the change was tested and
+// whether it is significant.
+func (p *Percentile) Of(c *Comparison) (before, after record.Opt[int64], change record.Opt[float64], significant record.Opt[bool]) {
+	value, tested := p.p(&c.PValues).Get()
+	return p.value(&c.Before.Latency), p.value(&c.After.Latency), *p.change(&c.Change), record.SomeIf(value < significance, tested)
+}
+
+// Side sums up one of the captures that are compared.
+type Side struct {
+	table    *Table
+	waits    waitTable
+	totalNS  int64 // of all latencies
+	findings map[string]int64
+	settings map[string]map[string]bool
+}
+
+// maxValues is the largest number of values that a setting keeps.
+const maxValues = 64
+
+// NewSide returns an empty Side whose RPCs the table sums up.
+func NewSide(table *Table) *Side {
+	return &Side{table: table, waits: waitTable{}, findings: map[string]int64{}, settings: map[string]map[string]bool{}}
+}
+
+// Transaction adds a transaction. It does not keep r.
+func (s *Side) Transaction(r *record.Transaction) {
+	s.table.Add(r)
+	if latency, known := r.LatencyNS.Get(); known {
+		s.totalNS += latency
+		s.waits.add(r)
+	}
+}
+
+// Finding adds a finding. It does not keep r.
+func (s *Side) Finding(r *record.Finding) {
+	s.findings[r.Rule]++
+}
+
+// RPCs returns the number of RPCs.
+func (s *Side) RPCs() (n int) {
+	for _, r := range s.table.rows {
+		n += r.Count
+	}
+	return n
+}
+
+// settings lists the values that connections negotiate. A function returns "" if the capture does
+// not show the value.
+var settings = []struct {
+	name string
+	of   func(*record.Connection) string
+}{
+	{"transport", func(c *record.Connection) string { return c.Transport }},
+	{"path_mtu", func(c *record.Connection) string { return known(c.PathMTU, strconv.Itoa) }},
+	{"inline_threshold.client_to_server", func(c *record.Connection) string {
+		return strconv.Itoa(c.InlineThreshold.Or(record.InlineThresholds{}).ClientToServer)
+	}},
+	{"inline_threshold.server_to_client", func(c *record.Connection) string {
+		return strconv.Itoa(c.InlineThreshold.Or(record.InlineThresholds{}).ServerToClient)
+	}},
+	{"inline_threshold.source", func(c *record.Connection) string { return c.InlineThreshold.Or(record.InlineThresholds{}).Source }},
+	{"remote_invalidation", func(c *record.Connection) string { return known(c.RemoteInvalidation, strconv.FormatBool) }},
+	{"credits.forward.requested", func(c *record.Connection) string {
+		return known(c.Credits.Or(record.CreditPair{}).Forward.Requested, number)
+	}},
+	{"credits.forward.granted", func(c *record.Connection) string {
+		return known(c.Credits.Or(record.CreditPair{}).Forward.Granted, number)
+	}},
+	{"credits.backward.requested", func(c *record.Connection) string {
+		return known(c.Credits.Or(record.CreditPair{}).Backward.Requested, number)
+	}},
+	{"credits.backward.granted", func(c *record.Connection) string {
+		return known(c.Credits.Or(record.CreditPair{}).Backward.Granted, number)
+	}},
+}
+
+// known returns the text of a value, or "" if it is unknown.
+func known[T any](o record.Opt[T], text func(T) string) string {
+	v, is := o.Get()
+	if !is {
+		return ""
+	}
+	return text(v)
+}
+
+// number returns a number as text.
+func number(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
+
+// Connection adds a connection. It does not keep r.
+func (s *Side) Connection(r *record.Connection) {
+	if r.UpperLayer != "rpcrdma" {
+		return
+	}
+	for i := range settings {
+		value := settings[i].of(r)
+		if value == "" {
+			continue
+		}
+		values := s.settings[settings[i].name]
+		if values == nil {
+			values = map[string]bool{}
+			s.settings[settings[i].name] = values
+		}
+		if len(values) < maxValues {
+			values[value] = true
+		}
+	}
+}
+
+// Compare returns what two captures have, and how it changed: all groups and reasons for stalls, but
+// only the findings that a capture lacks and the settings that changed. The sides must not be used
+// afterwards.
+func Compare(before, after *Side) (list []*Comparison) {
+	list = groups(before, after)
+	list = append(list, waits(before, after)...)
+	list = append(list, findings(before, after)...)
+	return append(list, changedSettings(before, after)...)
+}
+
+// groups compares the groups of RPCs: those with the longest total latency of both captures first.
+func groups(before, after *Side) (list []*Comparison) {
+	rows := func(s *Side) map[string]*Stats {
+		s.table.Rows() // computes the quantiles
+		return s.table.rows
+	}
+	a, b := rows(before), rows(after)
+	keys := slices.Collect(maps.Keys(a))
+	for key := range b {
+		if a[key] == nil {
+			keys = append(keys, key)
+		}
+	}
+	for _, key := range keys {
+		list = append(list, group(a[key], b[key]))
+	}
+	slices.SortFunc(list, func(x, y *Comparison) int {
+		total := func(c *Comparison) int64 { return c.Before.TotalNS.Or(0) + c.After.TotalNS.Or(0) }
+		return cmp.Or(cmp.Compare(total(y), total(x)), cmp.Compare(x.Name, y.Name))
+	})
+	return list
+}
+
+// group compares the RPCs of a group; a or b is nil if a capture has none.
+func group(a, b *Stats) *Comparison {
+	some := cmp.Or(a, b)
+	c := &Comparison{Type: "comparison", Kind: ComparedGroup, Name: some.Name, Group: some.Group, Before: measured(a), After: measured(b)}
+	c.Change = Changes{
+		Count: relative(c.Before.Count, c.After.Count), Bytes: relative(c.Before.Bytes, c.After.Bytes),
+		TotalNS: relative(c.Before.TotalNS, c.After.TotalNS),
+	}
+	var pooled *samples
+	if a != nil && b != nil && a.latencies.count() >= leastTested && b.latencies.count() >= leastTested {
+		pooled = pool(&a.latencies, &b.latencies)
+	}
+	for i := range Percentiles {
+		p := &Percentiles[i]
+		*p.change(&c.Change) = relative(p.value(&c.Before.Latency), p.value(&c.After.Latency))
+		if pooled != nil {
+			chance := pooled.chance(p.percent)
+			*p.p(&c.PValues) = record.Some(chance)
+			c.Significant = record.Some(c.Significant.Or(false) || chance < significance)
+		}
+	}
+	return c
+}
+
+// measured returns the sums of a group; s is nil if the capture has none of its RPCs.
+func measured(s *Stats) Measured {
+	if s == nil {
+		zero := record.Some[int64](0)
+		return Measured{Count: zero, Errors: zero, Bytes: zero, TotalNS: zero}
+	}
+	return Measured{
+		Count: record.Some(int64(s.Count)), Errors: record.Some(int64(s.Errors)), Bytes: record.Some(s.CallBytes.Total() + s.ReplyBytes.Total()),
+		Latency: s.Latency, TotalNS: record.Some(s.TotalNS),
+	}
+}
+
+// relative returns the relative change of a number.
+func relative(before, after record.Opt[int64]) record.Opt[float64] {
+	a, known := before.Get()
+	b, too := after.Get()
+	return record.SomeIf(float64(b)/float64(max(a, 1))-1, known && too && a > 0)
+}
+
+// waits compares the stalls of answered RPCs by their reason.
+func waits(before, after *Side) (list []*Comparison) {
+	side := func(s *Side, reason record.WaitReason) Measured {
+		sum := s.waits[reason]
+		if sum == nil {
+			sum = &waitSum{}
+		}
+		return Measured{
+			Count: record.Some(sum.count), TotalNS: record.Some(sum.ns),
+			Share: record.SomeIf(float64(sum.ns)/float64(max(s.totalNS, 1)), s.totalNS > 0 && reason != record.CreditLimit),
+		}
+	}
+	for _, value := range record.WaitReason("").Values() {
+		reason := record.WaitReason(value)
+		if before.waits[reason] == nil && after.waits[reason] == nil {
+			continue
+		}
+		c := &Comparison{Type: "comparison", Kind: ComparedWait, Name: value, Before: side(before, reason), After: side(after, reason)}
+		c.Change = Changes{Count: relative(c.Before.Count, c.After.Count), TotalNS: relative(c.Before.TotalNS, c.After.TotalNS)}
+		list = append(list, c)
+	}
+	return list
+}
+
+// findings lists the rules of which only one capture has findings.
+func findings(before, after *Side) (list []*Comparison) {
+	for _, sides := range [][2]*Side{{before, after}, {after, before}} {
+		for rule, count := range sides[0].findings {
+			if sides[1].findings[rule] > 0 {
+				continue
+			}
+			c := &Comparison{Type: "comparison", Kind: ComparedFinding, Name: rule}
+			c.Before.Count, c.After.Count = record.Some(count), record.Some[int64](0)
+			if sides[0] == after {
+				c.Before, c.After = c.After, c.Before
+			}
+			c.Change.Count = relative(c.Before.Count, c.After.Count)
+			list = append(list, c)
+		}
+	}
+	slices.SortFunc(list, func(x, y *Comparison) int {
+		return cmp.Or(cmp.Compare(y.After.Count.Or(0), x.After.Count.Or(0)), cmp.Compare(x.Name, y.Name))
+	})
+	return list
+}
+
+// changedSettings lists the settings whose values differ.
+func changedSettings(before, after *Side) (list []*Comparison) {
+	for i := range settings {
+		name := settings[i].name
+		a, b := before.settings[name], after.settings[name]
+		if len(a) == 0 || len(b) == 0 || maps.Equal(a, b) { // A capture without the value does not show that it changed.
+			continue
+		}
+		c := &Comparison{Type: "comparison", Kind: ComparedSetting, Name: name}
+		c.Before.Values, c.After.Values = slices.SortedFunc(maps.Keys(a), byNumber), slices.SortedFunc(maps.Keys(b), byNumber)
+		list = append(list, c)
+	}
+	return list
+}
+
+// byNumber compares numbers as text, and other texts.
+func byNumber(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
+
+// Limit is the largest change of a percentile that a comparison may show, as --fail-on gives it.
+type Limit struct {
+	percentile *Percentile
+	less       bool    // the limit is for a decrease
+	share      float64 // relative change; used if ns is 0
+	ns         int64   // absolute change
+}
+
+// ParseLimit parses a limit, such as "p99 > +20%", "p50 > 1ms" or "p50 < -5%". Duration parses a
+// duration.
+func ParseLimit(text string, duration func(string) (int64, error)) (l Limit, err error) {
+	wrong := fmt.Errorf("must be p50, p90 or p99, > or <, and a change, such as 'p99 > +20%%' or 'p50 > 1ms'")
+	name, value, found := strings.Cut(text, ">")
+	if !found {
+		if name, value, found = strings.Cut(text, "<"); !found {
+			return l, wrong
+		}
+		l.less = true
+	}
+	i := slices.IndexFunc(Percentiles[:], func(p Percentile) bool { return p.Name == strings.ToLower(strings.TrimSpace(name)) })
+	if i < 0 {
+		return l, wrong
+	}
+	l.percentile = &Percentiles[i]
+	value = strings.ReplaceAll(value, " ", "")
+	sign := byte('+')
+	if l.less {
+		sign = '-'
+	}
+	if value == "" || value[0] != sign && (l.less || value[0] == '-') {
+		return l, fmt.Errorf("a change with %s begins with %c", map[bool]string{true: "<", false: ">"}[l.less], sign)
+	}
+	value = strings.TrimLeft(value, "+-")
+	if number, is := strings.CutSuffix(value, "%"); is {
+		l.share, err = strconv.ParseFloat(number, 64)
+		if err != nil || !(l.share >= 0 && l.share < 1e12) {
+			return l, wrong
+		}
+		l.share /= 100
+		return l, nil
+	}
+	if l.ns, err = duration(value); err != nil || l.ns < 0 {
+		return l, wrong
+	}
+	return l, nil
+}
+
+// Exceeded reports whether the latency of a group changed significantly, and by more than the limit.
+func (l *Limit) Exceeded(c *Comparison) bool {
+	before, after, change, significant := l.percentile.Of(c)
+	if !significant.Or(false) {
+		return false
+	}
+	share, ns := change.Or(0), after.Or(0)-before.Or(0)
+	if l.less {
+		share, ns = -share, -ns
+	}
+	if l.ns > 0 {
+		return ns > l.ns
+	}
+	return share > l.share
+}
+
+// Name returns the name of the percentile.
+func (l *Limit) Name() string { return l.percentile.Name }

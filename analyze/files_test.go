@@ -1,0 +1,79 @@
+package analyze
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// rpc returns a transaction that used files.
+func rpc(id int64, latency int64, uses ...record.FileUse) *record.Transaction {
+	return &record.Transaction{
+		ID: id, Status: record.Complete, Call: &record.Message{Time: record.Time(id)}, Client: record.Some("c"), Server: record.Some("s"),
+		UID: record.Some(uint32(100 + id)), LatencyNS: record.Some(latency), FileUses: uses,
+	}
+}
+
+// TestFiles: RPCs are summed up by file, a file whose handle becomes known keeps its sums, and
+// changes of names have their time and user.
+func TestFiles(t *testing.T) {
+	table := NewFiles(0)
+	for i, uses := range [][]record.FileUse{
+		{{File: "/a", Handle: "aa", Change: record.FileCreated}},
+		{{File: "/a", Handle: "aa", WrittenBytes: 7}},
+		{{File: "/b", From: "/a", Handle: "aa", Change: record.FileRenamed}},
+		{{File: "/dir"}},
+		{{File: "/dir", Handle: "dd"}},
+		{{File: "/b", Handle: "aa", Change: record.FileRemoved}, {File: "/c", Handle: "cc", ReadBytes: 3}},
+		nil,
+	} {
+		table.Add(rpc(int64(i+1), 10, uses...))
+	}
+	var got []string
+	for _, f := range table.Rows() {
+		got = append(got, fmt.Sprint(f.FileText(), f.FileHandle.Or("-"), f.Operations, f.BytesRead, f.BytesWritten, f.TotalNS, at(f.Created), at(f.Renamed), at(f.Removed), int64(f.First), int64(f.Last)))
+	}
+	want := []string{
+		"/baa4 0 7 40 [1 101 /a] [3 103 /b /a] [6 106 /b] 1 6", "/dirdd2 0 0 20 [] [] [] 4 5", "/ccc1 3 0 10 [] [] [] 6 6",
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("%q, want\n%q", got, want)
+	}
+}
+
+// at returns the facts of a change.
+func at(o record.Opt[FileChange]) []string {
+	c, known := o.Get()
+	if !known {
+		return nil
+	}
+	return strings.Fields(fmt.Sprint(int64(c.Time), c.UID.Or(0), " ", c.File.Or(""), " ", c.From.Or("")))
+}
+
+// TestManyFiles: files for which there is no memory are summed up as others, and latencies for which
+// there is none have no quantiles.
+func TestManyFiles(t *testing.T) {
+	table := NewFiles(0)
+	table.maxRows, table.exact.most = 3, 10
+	for i := range int64(30) {
+		table.Add(rpc(i+1, i, record.FileUse{Handle: fmt.Sprintf("%02x", i%10), Change: record.FileRemoved}))
+	}
+	rows := table.Rows()
+	last := rows[len(rows)-1]
+	if len(rows) != 4 || last.FileText() != Others || last.Operations != 21 || last.Others != 21 || last.Removed.Known() {
+		t.Fatalf("%d rows, the last is %+v", len(rows), last)
+	}
+	if !last.Latency.Estimated || rows[0].Operations != 3 {
+		t.Errorf("%+v", rows)
+	}
+	var d durations
+	l := exactLimit{most: 1, coarse: maxCoarse}
+	for ns := range int64(3) {
+		l.add(&d, ns, func(func(string, *durations) bool) {})
+	}
+	if q := d.quantiles(); q.P50.Known() || q.Max.Known() || l.exact != 0 {
+		t.Errorf("%+v with %d single latencies", q, l.exact)
+	}
+}

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmadump/rdmadump/analyze"
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/query"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// compareView is the view of compare, which reads two captures instead of one.
+var compareView = &view{
+	name: "compare", fields: query.New("comparisons", compareHeadings...), summed: query.Transactions, filters: "RPCs (by the fields of transactions) or rows",
+	flags: []string{"columns", "sort", "top", "by"}, without: []string{"time"}, top: "-after.total_ns", light: true,
+	csv: []string{
+		"kind", "name", "before.count", "after.count", "before.errors", "after.errors", "before.bytes", "after.bytes",
+		"before.latency.p50_ns", "after.latency.p50_ns", "change.p50", "p_values.p50", "before.latency.p90_ns", "after.latency.p90_ns", "change.p90", "p_values.p90",
+		"before.latency.p99_ns", "after.latency.p99_ns", "change.p99", "p_values.p99", "before.total_ns", "after.total_ns", "before.share", "after.share",
+		"before.values", "after.values", "significant",
+	},
+}
+
+// compareHeadings lets --sort, -Y and -e use the headings of the table.
+var compareHeadings = []query.Heading[*analyze.Comparison]{
+	{Name: "rpcs", Path: "after.count"},
+	{Name: "err", Path: "after.errors"},
+	{Name: "p50", Path: "change.p50"},
+	{Name: "p90", Path: "change.p90"},
+	{Name: "p99", Path: "change.p99"},
+}
+
+// comparing holds the flags of compare.
+type comparing struct {
+	flags
+	failOn         []string
+	limits         []analyze.Limit
+	stdout, stderr io.Writer
+}
+
+// newCompare returns the command compare.
+func newCompare(stdout, stderr io.Writer) *cobra.Command {
+	c := &comparing{stdout: stdout, stderr: stderr}
+	cmd := &cobra.Command{
+		Use: "compare [flags] BEFORE AFTER", Short: "Compare two captures: latency, counts, findings, negotiated values",
+		Long: `compare shows what changed between two captures, such as one from before and one from
+after an update of the server: for each operation, or each value of the fields of --by,
+the number of RPCs, their bytes and the percentiles of their latency; the stalls; the
+rules of which only one capture has findings; and the values that connections
+negotiated, if they changed. BEFORE and AFTER are captures, or JSON lines that rdmadump
+wrote earlier (export --format records).
+
+A change of a percentile is marked with ! if chance does not explain it. compare uses
+an exact permutation test: if only chance decided which RPC is in which capture, a
+change as large as this or larger would have a probability below 0.001. The test needs
+no random numbers, so that the same captures always give the same result. It is made
+for groups with at least 30 latencies in both captures; ? marks changes of smaller
+groups. The test takes RPCs as independent of each other: a single stall of the
+network that delays many RPCs at once can be significant, too, so look at the stalls.
+If the groups of a capture have more than 2,097,152 latencies in total, the largest
+groups are kept as histograms, whose percentiles have an error of up to 1 percent.
+
+With --fail-on, compare exits with status 1 if a percentile of any group changed
+significantly, and by more than the limit: --fail-on 'p99 > +20%', 'p50 > 1ms' (an
+increase by more than 1 ms) or 'p90 < -5%'.
+
+` + exitHelp,
+		Example: `  rdmadump compare before.pcap after.pcap
+  rdmadump compare before.json after.pcap --by client,operation --top 10
+  rdmadump compare before.pcap after.pcap -Y 'operation == READ' --fail-on 'p99 > +20%'
+  rdmadump compare before.pcap after.pcap -o json --jq 'select(.significant) | .name'`,
+		Args: cobra.ExactArgs(2),
+		RunE: c.run,
+	}
+	c.define(cmd.Flags(), compareView)
+	cmd.Flags().StringSliceVar(&c.failOn, "fail-on", nil, "exit with status 1 if a percentile of a group with at least 30 latencies in both captures changed significantly and by more than this `limit`, such as 'p99 > +20%' or 'p50 > 1ms' (repeat the flag for more)")
+	return cmd
+}
+
+// run compares two captures.
+func (c *comparing) run(cmd *cobra.Command, paths []string) error {
+	set, err := c.parse(compareView, true)
+	if err != nil {
+		return err
+	}
+	for _, text := range c.failOn {
+		limit, err := analyze.ParseLimit(text, nanoseconds)
+		if err != nil {
+			return fmt.Errorf("--fail-on %s: %w", text, err)
+		}
+		c.limits = append(c.limits, limit)
+	}
+	if paths[0] == "-" && paths[1] == "-" {
+		return errors.New("standard input can be BEFORE or AFTER, but not both")
+	}
+	s := newSink(set, c.stdout, c.stderr, names{})
+	s.ctx = cmd.Context()
+	var sides [2]*analyze.Side
+	var broken error
+	for i, path := range paths {
+		sides[i] = analyze.NewSide(set.by.table())
+		summary, err := c.side(cmd, s, path, sides[i])
+		if summary == nil {
+			return err
+		}
+		broken = errors.Join(broken, err)
+		if sides[i].RPCs() == 0 && s.err == nil {
+			return fmt.Errorf("%s has no RPC to compare", printable(path))
+		}
+		if !s.json && s.columns == nil {
+			fmt.Fprintf(s.w, "%-8s%s: %s on %s\n", [...]string{"before", "after"}[i], printable(path), number(sides[i].RPCs(), "RPC"), span(summary))
+		}
+	}
+	c.show(s, analyze.Compare(sides[0], sides[1]))
+	s.fail(s.w.Flush())
+	switch {
+	case s.err != nil:
+		return s.err
+	case broken != nil:
+		return &status{exitBroken, broken}
+	case s.errors > 0:
+		return &status{code: exitFound}
+	}
+	return nil
+}
+
+// nanoseconds parses a duration.
+func nanoseconds(text string) (int64, error) {
+	d, err := time.ParseDuration(text)
+	return int64(d), err
+}
+
+// span says how much a capture has.
+func span(s *record.Summary) string {
+	first, _ := s.First.Get()
+	return fmt.Sprintf("%s, %.3fs", number(s.Connections, "connection"), float64(s.Last.Or(first).Sub(first))/1e9)
+}
+
+// side reads one of the captures. Its error is of the damage of a capture if there is a summary.
+func (c *comparing) side(cmd *cobra.Command, s *sink, path string, side *analyze.Side) (*record.Summary, error) {
+	source, lines, failed, err := c.openRecords(cmd, []string{path}, c.stderr)
+	if err = errors.Join(err, failed); err != nil {
+		return nil, err
+	}
+	r := &runner{settings: s.settings, stdout: c.stdout, stderr: c.stderr, lines: lines}
+	h := c.handler(s, side)
+	if lines == nil {
+		defer source.Close()
+		p := newProgress(source, c.stderr, !c.quiet)
+		defer p.finish()
+		h.Tick = func() error {
+			p.update()
+			return s.err
+		}
+		return ended(s, func() (*record.Summary, error) { return r.dissect(s.ctx, source, s, h) })
+	}
+	defer lines.close()
+	if err := lines.check(s.settings, &h); err != nil {
+		return nil, err
+	}
+	if text := lines.partial(&h); text != "" && !c.quiet {
+		fmt.Fprintf(c.stderr, "rdmadump: %s\n", text)
+	}
+	return ended(s, func() (*record.Summary, error) { return lines.read(s.ctx, h) })
+}
+
+// handler returns the handler that sums up one of the captures.
+func (c *comparing) handler(s *sink, side *analyze.Side) dissect.Handler {
+	return dissect.Handler{
+		Begin: s.begin,
+		Transaction: func(r *record.Transaction) error {
+			if s.asked(r) && s.sums(r) {
+				side.Transaction(r)
+			}
+			return s.err
+		},
+		Connection: func(r *record.Connection) error {
+			if s.wantsConnection(r.ID) && s.overlaps(r.First, r.Last) {
+				side.Connection(r)
+			}
+			return nil
+		},
+		Finding: func(r *record.Finding) error {
+			if s.wantsFinding(r) {
+				side.Finding(r)
+			}
+			return nil
+		},
+	}
+}
+
+// ended reads a capture and returns its summary, and an error if its end was not reached. There is
+// no summary if the command cannot go on.
+func ended(s *sink, read func() (*record.Summary, error)) (*record.Summary, error) {
+	summary, err := read()
+	switch {
+	case s.ctx.Err() != nil:
+		return nil, &status{exitBroken, errors.New("interrupted")}
+	case err != nil && err == s.err:
+		return nil, err
+	case err != nil:
+		return summary, damaged(err)
+	}
+	return summary, nil
+}
+
+// show writes the comparisons, and on standard error which of them exceed a limit.
+func (c *comparing) show(s *sink, list []*analyze.Comparison) {
+	var shown []*analyze.Comparison
+	for _, one := range list {
+		s.take(one, func(r any) error {
+			shown = append(shown, r.(*analyze.Comparison))
+			return nil
+		})
+	}
+	s.release()
+	if !s.json && s.columns == nil {
+		s.fail(render.Compare(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, shown))
+	}
+	tested := false
+	for _, one := range list {
+		tested = tested || one.Significant.Known()
+		for i := range c.limits {
+			if c.limits[i].Exceeded(one) {
+				s.errors++
+				fmt.Fprintf(c.stderr, "rdmadump: %s of %s exceeds --fail-on %s\n", c.limits[i].Name(), printable(one.Name), strings.TrimSpace(c.failOn[i]))
+			}
+		}
+	}
+	if len(c.limits) > 0 && !tested {
+		fmt.Fprintf(c.stderr, "rdmadump: --fail-on tested nothing, because no group has 30 latencies in both captures\n")
+	}
+}

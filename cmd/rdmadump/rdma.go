@@ -1,0 +1,96 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/analyze"
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/query"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// operationFields are the fields of RDMA operations.
+var operationFields = query.New("rdma_operations", []query.Heading[*record.RDMAOperation]{
+	{Name: "to-ack", Path: "latency_ns"},
+	{Name: "stalled", Path: "stalled_ns"},
+	{Name: "rpc", Path: "transaction"},
+}...)
+
+// operationSumsView is the view of rdma with --by: its records are sums.
+var operationSumsView = &view{
+	name: "rdma", fields: query.New("rdma_stats", []query.Heading[*analyze.OperationStats]{
+		{Name: "retr", Path: "retransmitted"},
+		{Name: "stall-time", Path: "stalled_ns"},
+		{Name: "p50", Path: "latency.p50_ns"},
+		{Name: "p90", Path: "latency.p90_ns"},
+		{Name: "p99", Path: "latency.p99_ns"},
+		{Name: "worst", Path: "latency.max_ns"},
+	}...), summed: operationFields, filters: "RDMA operations or rows", flags: operationFlags, without: []string{"xid"}, top: "-bytes", open: operationSums, light: true,
+	csv: []string{"name", "count", "bytes", "retransmitted", "stalled", "stalled_ns", "latency.p50_ns", "latency.p90_ns", "latency.p99_ns", "latency.max_ns"},
+}
+
+// operationFlags are the flags of rdma.
+var operationFlags = []string{"columns", "sort", "top", "by"}
+
+// operations shows a row for each RDMA operation.
+func operations(s *sink) (dissect.Handler, func()) {
+	show := func(r any) error { return s.text.Operation(r.(*record.RDMAOperation)) }
+	return dissect.Handler{Operation: func(r *record.RDMAOperation) error {
+		if s.wantsConnection(r.Connection) && s.within(r.Sent) {
+			s.take(r, show)
+		}
+		return s.status()
+	}}, nil
+}
+
+// operationSums shows a table of sums of RDMA operations after the last record.
+func operationSums(s *sink) (dissect.Handler, func()) {
+	table := analyze.NewOperationTable(s.by.by, s.by.appendOperation)
+	h := dissect.Handler{Operation: func(r *record.RDMAOperation) error {
+		if s.wantsConnection(r.Connection) && s.within(r.Sent) && (s.summed == nil || s.matchSummed(r)) {
+			table.Add(r)
+		}
+		return s.status()
+	}}
+	return h, func() {
+		var rows []*analyze.OperationStats
+		for _, r := range table.Rows() {
+			s.take(r, func(r any) error {
+				rows = append(rows, r.(*analyze.OperationStats))
+				return nil
+			})
+		}
+		s.release()
+		if len(rows) > 0 {
+			s.fail(render.OperationSums(s.w, s.theme, s.width, rows))
+		}
+	}
+}
+
+// parseOperationGrouping parses the value of --by for RDMA operations: fields, with commas between
+// them.
+func parseOperationGrouping(text string) (g grouping, err error) {
+	for name := range strings.SplitSeq(text, ",") {
+		path, err := query.Resolve(strings.TrimSpace(name), operationFields)
+		if err != nil {
+			return g, fmt.Errorf("--by %s: %w", text, err)
+		}
+		g.paths = append(g.paths, path)
+	}
+	if len(g.paths) > maxGroupFields {
+		return g, fmt.Errorf("--by %s: at most %d fields", text, maxGroupFields)
+	}
+	g.by = strings.Join(g.paths, ",")
+	return g, nil
+}
+
+// appendOperation appends the values of an RDMA operation's group.
+func (g grouping) appendOperation(values []string, r *record.RDMAOperation) []string {
+	for _, path := range g.paths {
+		values = append(values, cmp.Or(string(render.AppendValue(nil, operationFields.Raw(r, path))), "-"))
+	}
+	return values
+}

@@ -1,0 +1,118 @@
+package rdma
+
+import (
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/link"
+)
+
+// Handshakes of TCP connections. Whether a connection carries RPC is known when its first
+// data is captured, so the handshakes of all TCP connections are remembered for a while.
+
+// maxOpened is the number of handshakes in one generation. The older generation is
+// forgotten when the younger one is full.
+const maxOpened = 1024
+
+// opening is the handshake of a TCP connection, or its beginning.
+type opening struct {
+	asked    record.Stamp
+	answered record.Stamp // the SYN of the server; its packet number is 0 if it was not captured
+	seq      [2]uint32    // sequence numbers of the first bytes, by the client and by the server
+	packets  int32
+}
+
+// openings contains the latest handshakes, by the direction in which the client sends.
+type openings struct {
+	young, old map[streamKey]opening
+}
+
+// note takes a segment with SYN.
+func (o *openings) note(key streamKey, s *TCP) {
+	if s.Flags&link.TCPACK == 0 {
+		if before, known := o.find(key); known && before.seq[0] == s.Seq+1 { // a retransmission
+			before.packets++
+			o.put(key, before)
+			return
+		}
+		o.put(key, opening{asked: s.At, seq: [2]uint32{s.Seq + 1}, packets: 1})
+		return
+	}
+	key = key.reversed()
+	if h, known := o.find(key); known && h.seq[0] == s.Ack {
+		if h.answered.Packet == 0 {
+			h.answered, h.seq[1] = s.At, s.Seq+1
+		}
+		h.packets++
+		o.put(key, h)
+	}
+}
+
+func (o *openings) put(key streamKey, h opening) {
+	if o.young == nil || len(o.young) >= maxOpened {
+		o.young, o.old = make(map[streamKey]opening), o.young
+	}
+	o.young[key] = h
+}
+
+func (o *openings) find(key streamKey) (h opening, known bool) {
+	if h, known = o.young[key]; !known {
+		h, known = o.old[key]
+	}
+	return h, known
+}
+
+// take removes and returns the handshake of a connection. The key is of the direction in
+// which a side sends.
+func (o *openings) take(key streamKey) (h opening, sender Side, known bool) {
+	if h, known = o.find(key); !known {
+		key, sender = key.reversed(), 1
+		h, known = o.find(key)
+	}
+	if known {
+		delete(o.young, key)
+		delete(o.old, key)
+	}
+	return h, sender, known
+}
+
+// first returns the sequence number of the first byte that a side sends. Side 0 is the client.
+func (h *opening) first(s Side) (seq uint32, known bool) {
+	return h.seq[s], s == 0 || h.answered.Packet != 0
+}
+
+// describe fills in what the handshake shows about a connection.
+func (h *opening) describe(c *Conn) {
+	r := &c.record
+	r.Packets += int64(h.packets)
+	r.BeforePairing += int64(h.packets)
+	r.First = min(r.First, h.asked.Time)
+	if h.answered.Packet != 0 {
+		r.Established = record.Some(h.answered.Time)
+	}
+	c.opened = h
+}
+
+// handshake takes a segment with SYN or RST of a stream that is not followed, and returns
+// whether it shows the end of a connection to an RPC port: the server refused it.
+func (rs *recordStreams) handshake(key streamKey, s *TCP, cur *currentPacket) (refused bool) {
+	switch {
+	case rs.tracker.OnlyRDMA:
+	case s.Flags&link.TCPSYN != 0:
+		rs.opened.note(key, s)
+	case s.Flags&link.TCPRST != 0:
+		h, sender, known := rs.opened.take(key)
+		if !known || sender == 0 || h.answered.Packet != 0 || rs.tracker.upper.RPCPort(false, key.srcPort) != RPCPort {
+			return false
+		}
+		c := rs.tcp.setPorts(rs.connections.newAnnouncedConn(), key.reversed())
+		c.setup.IWARP, c.setup.RPC = false, true
+		h.describe(c)
+		rs.tcp.attachStream(c, 0, key.reversed())
+		rs.connections.countFor(c, TCPTransport, cur)
+		c.Report(rule.ConnectionRejected, Where{At: s.At}, "the server refused the TCP connection to its RPC port %d", key.srcPort)
+		rs.connections.close(c, Ending{How: record.EndReset, By: record.Some(Side(1)), At: s.At, Reason: "connection refused"})
+		rs.connections.markClosed(c)
+		return true
+	}
+	return false
+}

@@ -1,0 +1,108 @@
+package rdma
+
+import (
+	"bytes"
+	"net/netip"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/dissect/internal/budget"
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/link"
+)
+
+// hearer is an upper layer that keeps the Sends of all connections.
+type hearer struct {
+	ignorant
+	sends *[][]byte
+}
+
+func (h hearer) Follow(*Conn, *budget.Share) Follower { return h }
+
+func (h hearer) Operation(e Event) Standing {
+	if e.What == Done && !e.Op.Broken {
+		*h.sends = append(*h.sends, bytes.Clone(e.Op.Payload))
+	}
+	return Unassigned
+}
+
+// heard returns the Sends in a stream that comes in segments of a size, and whether its framing was always known.
+func heard(data []byte, size int) (sends [][]byte, framed bool) {
+	t := New(hearer{sends: &sends}, budget.New(1<<30))
+	var s TCP
+	s.Src, s.Dst, s.SrcPort, s.DstPort = netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), 900, 2049
+	framed = true
+	for at := 0; at < len(data); at += len(s.Payload) {
+		n := size
+		if at == 0 {
+			n = 60 // enough to recognize the stream
+		}
+		s.Payload = data[at:min(at+n, len(data))]
+		s.Seq, s.Length, s.Flags, s.At = uint32(at), len(s.Payload), link.TCPACK, record.Stamp{Time: record.Time(at), Packet: int64(at + 1)}
+		s.Header = make([]byte, 20)
+		t.Segment(&s)
+		for _, f := range t.tcp.streams {
+			framed = framed && !f.stream.resync
+		}
+	}
+	t.Close(func() {})
+	return sends, framed
+}
+
+// call is a record with a Call, with n bytes of arguments.
+func callRecord(n int) []byte {
+	words := []uint32{uint32(oncrpc.NewRecordMark(40+n, true)), 7, 0, 2, 100003, 3, 1, 0, 0, 0, 0}
+	var b []byte
+	for _, w := range words {
+		b = be.AppendUint32(b, w)
+	}
+	return append(b, make([]byte, n)...)
+}
+
+// FuzzRecords: the messages of a stream do not depend on how TCP divides it into segments.
+func FuzzRecords(f *testing.F) {
+	f.Add([]byte{}, uint16(1))
+	f.Add(append(callRecord(100), callRecord(3000)...), uint16(1))
+	f.Add(append(callRecord(0), 0, 0, 0, 4, 0, 0, 0, 9), uint16(3))
+	f.Add(append(append(callRecord(8), 0, 0, 0, 12, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, 0, 0x80, 0, 0, 0), callRecord(4)...), uint16(5))
+	f.Fuzz(func(t *testing.T, rest []byte, size uint16) {
+		data := append(callRecord(16), rest...)
+		if len(data) > 1<<16 {
+			return
+		}
+		whole, framed := heard(data, len(data))
+		parts, framed2 := heard(data, int(size%1000)+1)
+		if !framed || !framed2 { // the start of a record is only found at the start of a segment
+			return
+		}
+		if len(whole) == 0 || len(whole) != len(parts) {
+			t.Fatalf("%d messages in one segment, %d in segments of %d bytes", len(whole), len(parts), size%1000+1)
+		}
+		for i := range whole {
+			if !bytes.Equal(whole[i], parts[i]) {
+				t.Errorf("message %d: %x, and in segments %x", i, whole[i], parts[i])
+			}
+		}
+	})
+}
+
+// TestNotRPC: nothing is kept about TCP streams that do not carry RPC, except for a limited number of handshakes.
+func TestNotRPC(t *testing.T) {
+	var sends [][]byte
+	tracker := New(hearer{sends: &sends}, budget.New(1<<30))
+	var s TCP
+	s.Src, s.Dst, s.DstPort = netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), 443
+	s.Header = make([]byte, 20)
+	for i := range 1 << 17 {
+		s.SrcPort, s.Flags, s.Payload, s.Length = uint16(i), link.TCPSYN, nil, 0
+		tracker.Segment(&s)
+		s.Flags, s.Payload, s.Length = link.TCPACK, make([]byte, 1000), 1000
+		tracker.Segment(&s)
+	}
+	if n := len(tracker.tcp.records.opened.young) + len(tracker.tcp.records.opened.old); n > 2*maxOpened {
+		t.Errorf("%d handshakes are kept", n)
+	}
+	if tracker.Connections() != 0 || len(tracker.tcp.streams) != 0 {
+		t.Errorf("%d connections, %d streams", tracker.Connections(), len(tracker.tcp.streams))
+	}
+}

@@ -1,0 +1,237 @@
+package dissect_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/synth"
+)
+
+// RPC over TCP and UDP.
+
+// overTCP is a connection of NFS over TCP.
+func overTCP(w *synth.Wire) *synth.Conn {
+	return w.IWARP(synth.Options{Client: synth.End{Port: 900}, Server: synth.End{Port: 2049}})
+}
+
+// plainCall returns a Call of NFS version 3, whose arguments have size bytes in addition to the file handle.
+func plainCall(xid, procedure uint32, size int) synth.XDR {
+	args := synth.XDR{}.Opaque([]byte("handle12")).Opaque(bytes.Repeat([]byte("x"), size))
+	return synth.Call{XID: xid, Procedure: procedure, Cred: synth.AuthSys(1, 2), Args: args}.Message()
+}
+
+// plainReply returns a Reply whose results have size bytes in addition to the status.
+func plainReply(xid uint32, size int) synth.XDR {
+	return synth.Reply{XID: xid, Results: synth.XDR{}.Word(0).Opaque(bytes.Repeat([]byte("y"), size))}.Message()
+}
+
+// plainRPCs returns a line for each transaction without RDMA.
+func plainRPCs(t testing.TB, w *synth.Wire) (lines []string, findings []string) {
+	h := dissect.Handler{
+		Transaction: func(r *record.Transaction) error {
+			lines = append(lines, plainLine(r))
+			return nil
+		},
+		Finding: func(f *record.Finding) error {
+			if f.Severity != record.Note {
+				findings = append(findings, f.Rule)
+			}
+			return nil
+		},
+	}
+	d := dissect.New(h, dissect.Options{})
+	for f := range testkit.Made(w.Frames) {
+		if err := d.Frame(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := d.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	return lines, findings
+}
+
+// plainLine describes a transaction: transport, XID, status, packets and length of Call and Reply, and
+// retransmissions.
+func plainLine(r *record.Transaction) string {
+	message := func(m *record.Message) string {
+		if m == nil {
+			return "-"
+		}
+		size := "?"
+		if n, known := m.SendBytes.Get(); known {
+			size = strconv.Itoa(n)
+		}
+		return fmt.Sprintf("%d-%d/%s", m.Packet, m.LastPacket, size)
+	}
+	s := fmt.Sprintf("%s %x %s %s %s", r.Transport, uint32(r.XID), r.Status, message(r.Call), message(r.Reply))
+	if r.Retransmitted > 0 {
+		s += fmt.Sprintf(" again %d", r.Retransmitted)
+	}
+	return s
+}
+
+// plainStreams are TCP connections and UDP datagrams, and the transactions that they contain.
+var plainStreams = []struct {
+	name   string
+	play   func(w *synth.Wire, c *synth.Conn)
+	want   []string
+	tshark string // the reason for which tshark does not show the same; empty if it does
+}{
+	{"one RPC", func(_ *synth.Wire, c *synth.Conn) {
+		c.Open()
+		c.Client.Records(plainCall(1, 1, 0))
+		c.Server.Records(plainReply(1, 8))
+		c.Client.Ack()
+	}, []string{"TCP 1 complete 4-4/84 5-5/40"}, ""},
+	{"several RPCs in a segment", func(_ *synth.Wire, c *synth.Conn) {
+		c.Open()
+		c.Client.Cork()
+		c.Client.Records(plainCall(1, 1, 0), plainCall(2, 1, 0), plainCall(3, 1, 0))
+		c.Client.Uncork(1400)
+		c.Server.Cork()
+		c.Server.Records(plainReply(3, 8), plainReply(1, 8), plainReply(2, 8))
+		c.Server.Uncork(1400)
+		c.Client.Ack()
+	}, []string{"TCP 3 complete 4-4/84 5-5/40", "TCP 1 complete 4-4/84 5-5/40", "TCP 2 complete 4-4/84 5-5/40"}, ""},
+	{"an RPC in segments of 3 bytes", func(_ *synth.Wire, c *synth.Conn) { // the first is not recognized by its first bytes
+		c.Open()
+		c.Client.Records(plainCall(9, 1, 0))
+		c.Server.Records(plainReply(9, 8))
+		c.Client.Cork()
+		c.Client.Records(plainCall(1, 1, 0))
+		c.Client.Uncork(3)
+		c.Server.Cork()
+		c.Server.Records(plainReply(1, 8))
+		c.Server.Uncork(3)
+		c.Client.Ack()
+	}, []string{"TCP 9 complete 4-4/84 5-5/40", "TCP 1 complete 6-35/84 36-50/40"}, "it does not recognize a record whose mark is split"},
+	{"an RPC of several fragments", func(_ *synth.Wire, c *synth.Conn) {
+		c.Open()
+		c.Client.Stream(synth.Record(plainCall(1, 7, 3000), 100, 1000))
+		c.Server.Stream(synth.Record(plainReply(1, 8), 30, 4))
+		c.Client.Ack()
+	}, []string{"TCP 1 complete 4-4/3084 5-5/40"}, "its heuristic does not accept records of several fragments"},
+	{"an RPC longer than a segment, then another one in its last segment", func(_ *synth.Wire, c *synth.Conn) {
+		c.Open()
+		c.Client.Cork()
+		c.Client.Records(plainCall(1, 7, 5000), plainCall(2, 1, 0))
+		c.Client.Uncork(1400)
+		c.Server.Records(plainReply(1, 8), plainReply(2, 8))
+		c.Client.Ack()
+	}, []string{"TCP 1 complete 4-7/5084 8-8/40", "TCP 2 complete 7-7/84 9-9/40"}, ""},
+	{"a segment is retransmitted", func(w *synth.Wire, c *synth.Conn) {
+		c.Open()
+		c.Client.Records(plainCall(1, 1, 0))
+		w.Advance(300 * time.Millisecond)
+		w.Retransmit(w.Last())
+		c.Server.Records(plainReply(1, 8))
+		c.Client.Ack()
+	}, []string{"TCP 1 complete 4-4/84 6-6/40 again 1"}, ""},
+	{"segments are in another order", func(w *synth.Wire, c *synth.Conn) {
+		c.Open()
+		c.Client.Cork()
+		c.Client.Records(plainCall(1, 7, 5000), plainCall(2, 1, 0))
+		f := c.Client.Uncork(1400)
+		w.Swap(f[1], f[2])
+		c.Server.Records(plainReply(1, 8), plainReply(2, 8))
+		c.Client.Ack()
+	}, []string{"TCP 1 complete 4-7/5084 8-8/40", "TCP 2 complete 7-7/84 9-9/40"}, ""},
+	{"a segment inside an RPC is missing from the capture", func(w *synth.Wire, c *synth.Conn) {
+		c.Open()
+		c.Client.Cork()
+		c.Client.Records(plainCall(1, 7, 5000), plainCall(2, 1, 0))
+		f := c.Client.Uncork(1400)
+		c.Server.Ack()
+		c.Server.Records(plainReply(1, 8), plainReply(2, 8))
+		c.Client.Ack()
+		w.Drop(f[1])
+	}, []string{"TCP 1 complete 4-6/? 8-8/40", "TCP 2 complete 6-6/84 9-9/40"}, "it does not reassemble a record after a gap"},
+	{"the segment with the end of an RPC and the mark of another is missing", func(w *synth.Wire, c *synth.Conn) {
+		c.Open()
+		c.Client.Cork()
+		c.Client.Records(plainCall(1, 7, 5000), plainCall(2, 7, 3000))
+		f := c.Client.Uncork(1400)
+		c.Server.Ack()
+		c.Server.Records(plainReply(1, 8), plainReply(2, 8))
+		c.Client.Ack()
+		c.Client.Records(plainCall(3, 1, 0))
+		c.Server.Records(plainReply(3, 8))
+		c.Client.Ack()
+		w.Drop(f[3])
+	}, []string{"TCP 1 complete 4-6/? 10-10/40", "TCP 2 no_call - 11-11/40", "TCP 3 complete 13-13/84 14-14/40"}, "it does not reassemble a record after a gap"},
+	{"the capture has 96 bytes of each packet", func(w *synth.Wire, c *synth.Conn) {
+		c.Open()
+		c.Client.Records(plainCall(1, 7, 2000), plainCall(2, 1, 0))
+		c.Server.Records(plainReply(1, 8), plainReply(2, 3000))
+		c.Client.Ack()
+		w.Truncate(96)
+	}, []string{"TCP 1 complete 4-4/2084 6-6/40", "TCP 2 complete 5-5/84 7-7/3032"}, "it does not reassemble truncated segments"},
+	{"the capture starts in the middle", func(w *synth.Wire, c *synth.Conn) {
+		f := c.Open()
+		f = append(f, c.Client.TCP(0x18, synth.Record(plainCall(1, 7, 900))[100:]))
+		c.Server.Records(plainReply(1, 8))
+		c.Client.Records(plainCall(2, 1, 0))
+		c.Server.Records(plainReply(2, 8))
+		c.Client.Ack()
+		w.Drop(f...)
+	}, []string{"TCP 1 no_call - 1-1/40", "TCP 2 complete 2-2/84 3-3/40"}, "it does not show a Reply without its Call"},
+	{"RPC retransmits a Call, and gets two Replies", func(_ *synth.Wire, c *synth.Conn) {
+		c.Open()
+		c.Client.Records(plainCall(1, 1, 0), plainCall(1, 1, 0))
+		c.Server.Records(plainReply(1, 8), plainReply(1, 8))
+		c.Client.Ack()
+	}, []string{"TCP 1 complete 4-4/84 6-6/40 again 2"}, ""},
+	{"the ports are used for another connection", func(_ *synth.Wire, c *synth.Conn) {
+		c.Open()
+		c.Client.Records(plainCall(1, 1, 0))
+		c.Server.Ack()
+		c.Client.Sequence, c.Server.Sequence = 0x77000000, 0x88000000
+		c.Open()
+		c.Client.Records(plainCall(1, 1, 0))
+		c.Server.Records(plainReply(1, 8))
+		c.Client.Ack()
+	}, []string{"TCP 1 no_reply 4-4/84 -", "TCP 1 complete 9-9/84 10-10/40"}, ""},
+	{"UDP", func(w *synth.Wire, c *synth.Conn) {
+		c.Client.Datagram(plainCall(1, 1, 0))
+		w.Advance(700 * time.Millisecond)
+		c.Client.Datagram(plainCall(1, 1, 0))
+		c.Server.Datagram(plainReply(1, 8))
+		c.Server.Datagram(plainReply(1, 8))
+		c.Client.Datagram(plainCall(2, 1, 0))
+	}, []string{"UDP 1 complete 1-1/84 3-3/40 again 2", "UDP 2 no_reply 5-5/84 -"}, ""},
+	{"other traffic to the port of NFS", func(_ *synth.Wire, c *synth.Conn) {
+		c.Open()
+		for range 10 {
+			c.Client.Stream(bytes.Repeat([]byte("\x16\x03\x01\x02\x00"), 400))
+			c.Server.Stream(make([]byte, 2000))
+		}
+	}, nil, ""},
+}
+
+// TestPlainStreams: the transactions of streams that need each part of record marking.
+func TestPlainStreams(t *testing.T) {
+	for _, c := range plainStreams {
+		t.Run(c.name, func(t *testing.T) {
+			w := synth.New()
+			c.play(w, overTCP(w))
+			got, findings := plainRPCs(t, w)
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+			}
+			for _, f := range findings {
+				if f != "retransmission-timeout" && f != "connection-lost" {
+					t.Errorf("finding %s", f)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,137 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/analyze"
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+var compareColumns = []column{
+	{name: "NAME", flex: true, min: 12},
+	{name: "RPCS", right: true},
+	{name: "ERR", right: true, rank: 3},
+	{name: "BYTES", right: true, rank: 4},
+	{name: "P50", right: true, rank: 1},
+	{name: "P90", right: true, rank: 2},
+	{name: "P99", right: true},
+}
+
+// Compare draws the comparisons of two captures: a table of the groups of RPCs, and a line for
+// everything else.
+func Compare(to Screen, list []*analyze.Comparison) error {
+	t := newTable(to.Out, to.Theme, to.Width, compareColumns)
+	tested, marked, changed := false, false, false
+	for _, c := range list {
+		if c.Kind != analyze.ComparedGroup {
+			changed = changed || c.Kind != analyze.ComparedWait || c.Before.Count != c.After.Count || c.Before.TotalNS != c.After.TotalNS
+			continue
+		}
+		count := func(n func(*analyze.Measured) record.Opt[int64], text func(int64) string) cell {
+			a, b := n(&c.Before).Or(0), n(&c.After).Or(0)
+			changed = changed || a != b
+			return cell{text: pair(text(a), text(b))}
+		}
+		plain := func(n int64) string { return fmt.Sprint(n) }
+		row := []cell{
+			{text: clean(c.Name), ink: to.Theme.key},
+			count(func(m *analyze.Measured) record.Opt[int64] { return m.Count }, plain),
+			count(func(m *analyze.Measured) record.Opt[int64] { return m.Errors }, plain),
+			count(func(m *analyze.Measured) record.Opt[int64] { return m.Bytes }, Bytes),
+		}
+		for i := range analyze.Percentiles {
+			before, after, change, significant := analyze.Percentiles[i].Of(c)
+			text := pair(about(c.Before.Latency, before), about(c.After.Latency, after))
+			shade := ink{}
+			if share, known := change.Get(); known && before != after {
+				changed = true
+				text += " " + changeOf(share)
+				switch is, known := significant.Get(); {
+				case !known:
+					text, marked = text+"?", true
+				case is && share > 0:
+					text, shade, tested = text+"!", to.Theme.bad, true
+				case is:
+					text, shade, tested = text+"!", to.Theme.good, true
+				}
+			}
+			row = append(row, cell{text: text, ink: shade})
+		}
+		if err := t.row(row); err != nil {
+			return err
+		}
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	var b strings.Builder
+	for _, c := range list {
+		compared(&b, c)
+	}
+	if !changed {
+		b.WriteString("no change\n")
+	}
+	if tested {
+		b.WriteString("!  more than chance explains: p < 0.001 in an exact permutation test\n")
+	}
+	if marked {
+		b.WriteString("?  not tested: fewer than 30 latencies before or after\n")
+	}
+	_, err := to.Out.Write([]byte(b.String()))
+	return err
+}
+
+// pair returns a value before and after, or once if it is the same.
+func pair(before, after string) string {
+	if before == after {
+		return before
+	}
+	return before + ">" + after
+}
+
+// compared writes a line for a comparison that is no group.
+func compared(b *strings.Builder, c *analyze.Comparison) {
+	label, text := "", ""
+	switch c.Kind {
+	case analyze.ComparedWait:
+		label = "stalls"
+		side := func(m *analyze.Measured) string {
+			if m.Count.Or(0) == 0 {
+				return "none"
+			}
+			text := fmt.Sprintf("%d, %s", m.Count.Or(0), Duration(m.TotalNS.Or(0)))
+			if share, known := m.Share.Get(); known {
+				text += fmt.Sprintf(" (%.1f%% of all latencies)", share*100)
+			}
+			return text
+		}
+		text = c.Name + ": " + unlessSame(side(&c.Before), side(&c.After))
+	case analyze.ComparedFinding:
+		label, text = "vanished", fmt.Sprintf("%s: %s", c.Name, plural(c.Before.Count.Or(0), "finding"))
+		if c.Before.Count.Or(0) == 0 {
+			label, text = "new", fmt.Sprintf("%s: %s", c.Name, plural(c.After.Count.Or(0), "finding"))
+		}
+	case analyze.ComparedSetting:
+		label, text = "setting", c.Name+": "+strings.Join(c.Before.Values, ", ")+" > "+strings.Join(c.After.Values, ", ")
+	default:
+		return
+	}
+	fmt.Fprintf(b, "%-10s%s\n", label, clean(text))
+}
+
+// unlessSame returns what was before and what is after, or that it is the same.
+func unlessSame(before, after string) string {
+	if before == after {
+		return before + " in both"
+	}
+	return before + " > " + after
+}
+
+// changeOf returns a relative change as a percentage.
+func changeOf(share float64) string {
+	if share > -0.1 && share < 0.1 {
+		return fmt.Sprintf("%+.1f%%", share*100)
+	}
+	return fmt.Sprintf("%+.0f%%", share*100)
+}

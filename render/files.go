@@ -1,0 +1,81 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/rdmadump/rdmadump/analyze"
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+var filesColumns = []column{
+	{name: "FILE", flex: true, min: 20},
+	{name: "SERVER", rank: 6, varied: true},
+	{name: "OPS", right: true},
+	{name: "ERR", right: true, rank: 3, quiet: true},
+	{name: "READ", right: true, rank: 1},
+	{name: "WRITTEN", right: true, rank: 1},
+	{name: "P50", right: true, rank: 5},
+	{name: "P99", right: true, rank: 4},
+	{name: "WORST", right: true, rank: 2},
+	{name: "CREATED", rank: 4, some: true},
+	{name: "RENAMED", rank: 3, some: true},
+	{name: "FORMER NAME", rank: 5, some: true},
+	{name: "REMOVED", rank: 1, some: true},
+}
+
+// Files writes the table of files. start is the start of the capture.
+func Files(w io.Writer, theme *Theme, width int, start record.Time, rows []*analyze.File) error {
+	t := newTable(w, theme, width, filesColumns)
+	c := clock{form: theme.times, start: record.Some(start)}
+	for _, f := range rows {
+		path := clean(f.FileText())
+		if err := t.row([]cell{
+			{text: path, ink: theme.key, short: endOf(path, max(width/3, 20), theme.glyphs.shortened)},
+			{text: f.Server.Or("")},
+			{text: strconv.Itoa(f.Operations)},
+			{text: strconv.Itoa(f.Errors)},
+			{text: moved(f.BytesRead)},
+			{text: moved(f.BytesWritten)},
+			{text: about(f.Latency, f.Latency.P50)},
+			{text: about(f.Latency, f.Latency.P99)},
+			{text: quantile(f.Latency.Max)},
+			changed(&c, f.Created),
+			changed(&c, f.Renamed),
+			{text: clean(f.Renamed.Or(analyze.FileChange{}).From.Or(""))},
+			changed(&c, f.Removed),
+		}); err != nil {
+			return err
+		}
+	}
+	if err := t.flush(); err != nil || !t.drawn || !theme.legend {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%s%s%s\n", theme.dim.before, columnsExplained, theme.dim.after)
+	return err
+}
+
+// changed returns when the name of a file was changed, and by whom, such as "6.120393 0@192.168.77.2".
+func changed(c *clock, change record.Opt[analyze.FileChange]) (out cell) {
+	if v, known := change.Get(); known {
+		out.text = string(c.append(nil, v.Time)) + " " + userOf(&v) + "@" + v.Client.Or("?")
+	}
+	return out
+}
+
+// userOf returns the principal or the user ID of a change, or a question mark if the capture shows neither.
+func userOf(c *analyze.FileChange) string {
+	if name, is := c.Principal.Get(); is {
+		return clean(name)
+	}
+	return known(c.UID, "?", number)
+}
+
+// endOf returns the end of a text that is longer than a number of characters, with the mark in front of it.
+func endOf(text string, most int, mark string) string {
+	if len(text) <= most {
+		return text
+	}
+	return mark + text[len(text)-most+1:]
+}

@@ -1,0 +1,103 @@
+package render
+
+import (
+	"io"
+	"strconv"
+
+	"github.com/rdmadump/rdmadump/analyze"
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+var operationColumns = []column{
+	{name: "#", right: true, rank: 6, usual: 5},
+	{name: "TIME", right: true, usual: 11},
+	{name: "CONN", right: true, rank: 1},
+	{name: "KIND", usual: 10},
+	{name: "SIDE", usual: 6},
+	{name: "HANDLE", rank: 5, usual: 10},
+	{name: "OFFSET", rank: 7, usual: 18},
+	{name: "BYTES", right: true, usual: 7},
+	{name: "TO DELIVERY", right: true, rank: 4, usual: 8},
+	{name: "TO ACK", right: true, usual: 8},
+	{name: "RETR", right: true, rank: 2, quiet: true},
+	{name: "STALLED", right: true, quiet: true, usual: 8},
+	{name: "RPC", right: true, rank: 3, usual: 5},
+	{name: "STATUS", usual: 10},
+}
+
+// operationNames are the names of the kinds of operations in tables.
+var operationNames = map[record.OperationKind]string{
+	record.SendOperation: "Send", record.WriteOperation: "RDMA Write", record.ReadOperation: "RDMA Read", record.AtomicOperation: "Atomic",
+}
+
+// Operation writes a row of the table of RDMA operations.
+func (t *Text) Operation(r *record.RDMAOperation) error {
+	status, shade := string(r.Status), t.theme.good
+	switch r.Status {
+	case record.OperationIncomplete:
+		shade = t.theme.dim
+	case record.OperationRefused:
+		shade = t.theme.bad
+	}
+	stalled := ""
+	if r.StalledNS > 0 {
+		stalled = Duration(r.StalledNS)
+	}
+	t.cells = append(t.cells[:0],
+		cell{text: strconv.FormatInt(r.ID, 10), ink: t.theme.dim},
+		cell{text: t.at(r.Sent)},
+		cell{text: strconv.Itoa(r.Connection)},
+		cell{text: operationNames[r.Kind], ink: t.theme.key},
+		cell{text: string(r.Side)},
+		cell{text: known(r.Handle, "", record.Hex32.String)},
+		cell{text: known(r.Offset, "", record.Hex64.String)},
+		cell{text: Bytes(r.Bytes)},
+		cell{text: known(r.Delivered, "?", func(at record.Time) string { return Duration(at.Sub(r.Sent)) })},
+		cell{text: known(r.LatencyNS, "?", Duration)},
+		cell{text: moved(r.Retransmitted)},
+		cell{text: stalled, ink: t.theme.warn},
+		cell{text: known(r.Transaction, "", func(id int64) string { return strconv.FormatInt(id, 10) }), ink: t.theme.dim},
+		cell{text: status, ink: shade},
+	)
+	return t.row(operationColumns)
+}
+
+var operationSumColumns = []column{
+	{name: "NAME", flex: true, min: 12},
+	{name: "COUNT", right: true},
+	{name: "BYTES", right: true},
+	{name: "RETR", right: true, quiet: true},
+	{name: "STALLED", right: true, quiet: true},
+	{name: "STALL TIME", right: true, quiet: true},
+	{name: "P50", right: true, rank: 2},
+	{name: "P90", right: true, rank: 3},
+	{name: "P99", right: true, rank: 1},
+	{name: "WORST", right: true},
+}
+
+// OperationSums writes a table of the sums of RDMA operations.
+func OperationSums(w io.Writer, theme *Theme, width int, rows []*analyze.OperationStats) error {
+	t := newTable(w, theme, width, operationSumColumns)
+	for _, r := range rows {
+		stall := ""
+		if r.StalledNS > 0 {
+			stall = Duration(r.StalledNS)
+		}
+		err := t.row([]cell{
+			{text: clean(r.Name), ink: theme.key},
+			{text: strconv.FormatInt(r.Count, 10)},
+			{text: Bytes(r.Bytes)},
+			{text: moved(r.Retransmitted)},
+			{text: moved(r.Stalled)},
+			{text: stall, ink: theme.warn},
+			{text: about(r.Latency, r.Latency.P50)},
+			{text: about(r.Latency, r.Latency.P90)},
+			{text: about(r.Latency, r.Latency.P99)},
+			{text: quantile(r.Latency.Max)},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return t.flush()
+}
