@@ -185,9 +185,10 @@ func TestEveryField(t *testing.T) {
 	read(query.Transactions, "transaction ", &record.Transaction{
 		MountPath: record.Some("/export"), Mapping: &record.Mapping{ProgramName: record.Some("NFS"), Port: record.Some[uint16](2049)},
 	})
-	handle := record.Some(record.Hex32(1)) // No capture has such a value.
+	handle, point := record.Some(record.Hex32(1)), "client.pcap" // No capture has such values, and one capture point has no name.
 	read(query.Transactions, "transaction ", &record.Transaction{
-		Call: &record.Message{InvHandle: handle, FirstSent: record.Some(record.Time(1))}, Reply: &record.Message{InvHandle: handle}, Principal: record.Some("root@LAB"), Split: record.Some(record.Split{}),
+		Call:  &record.Message{InvHandle: handle, FirstSent: record.Some(record.Time(1)), Point: &point, LastPoint: &point},
+		Reply: &record.Message{InvHandle: handle, Point: &point, LastPoint: &point}, Principal: record.Some("root@LAB"), Split: record.Some(record.Split{}),
 	})
 	for name, some := range known {
 		if !some && !query.Decoded(strings.TrimPrefix(name, "transaction ")) { // The captures have only some of the values of NFS.

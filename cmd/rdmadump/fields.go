@@ -36,6 +36,8 @@ var fieldLists = []struct {
 	{"summary", query.New[record.Summary]("summaries")},
 	{"credits", query.New[analyze.Credits]("credits")},
 	{"handles", query.New[analyze.Handles]("handles")},
+	{"points", query.New[record.Point]("points")},
+	{"lost-packets", query.New[record.LostPacket]("lost packets")},
 }
 
 // fieldRecord is the JSON record that describes a field.

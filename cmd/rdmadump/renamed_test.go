@@ -23,7 +23,7 @@ import (
 func typesOfRecords() map[string]query.Fields {
 	types := map[string]query.Fields{}
 	names := map[string]string{
-		"transactions": "transaction", "connections": "connection", "packets": "packet", "check": "finding", "files": "file", "rates": "rate", "rdma": "rdma_operation", "rdma-sums": "rdma_stats", "compare": "comparison",
+		"transactions": "transaction", "connections": "connection", "packets": "packet", "check": "finding", "files": "file", "rates": "rate", "rdma": "rdma_operation", "rdma-sums": "rdma_stats", "compare": "comparison", "points": "point", "lost-packets": "lost_packet",
 	}
 	for _, list := range fieldLists {
 		types[cmp.Or(names[list.view], list.view)] = list.fields
@@ -39,8 +39,15 @@ func TestNoOldNames(t *testing.T) {
 	if err != nil || len(samples) == 0 {
 		t.Fatal("no samples", err)
 	}
+	const ends = "../../testdata/captures/ends-stormall42-"
+	args := map[string][]string{ends + "client.pcap.zst": {"network " + ends + "server.pcap.zst", "network --lost " + ends + "server.pcap.zst", "transactions " + ends + "server.pcap.zst"}}
 	for _, sample := range samples {
-		for _, args := range []string{"transactions", "connections --timeline", "packets --rpc -c 500", "check", "stats", "files", "stats --every 1s", "overview", "rdma", "rdma --by kind", "compare " + sample} {
+		args[sample] = []string{
+			"transactions", "connections --timeline", "packets --rpc -c 500", "check", "stats", "files", "stats --every 1s", "overview", "rdma", "rdma --by kind", "compare " + sample,
+		}
+	}
+	for sample, commands := range args {
+		for _, args := range commands {
 			var out bytes.Buffer
 			run(t.Context(), append(strings.Fields(args), "-o", "json", sample), &out, io.Discard)
 			for line := range bytes.Lines(out.Bytes()) {

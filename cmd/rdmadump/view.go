@@ -60,18 +60,18 @@ var views = []*view{
 		csv: []string{"number", "time", "src", "dst", "transport", "length", "connection", "transaction", "xid", "rdma_operation", "marks", "info"},
 	},
 	{
+		name: "rdma", short: "List RDMA operations, of any upper layer; --by sums them up",
+		fields: operationFields, flags: operationFlags, without: []string{"xid"}, top: "-latency_ns", open: operations,
+		csv: []string{
+			"id", "sent", "connection", "kind", "side", "handle", "offset", "bytes", "delivered", "acknowledged", "latency_ns", "retransmitted", "stalled_ns", "transaction", "status",
+		},
+	},
+	{
 		name: "network", short: "Show what happened between capture points: delay, loss, reordering, corruption; --lost lists packets",
 		fields: networkFields, filters: "directions", flags: []string{"lost"}, without: []string{"count"}, open: network, light: true,
 		csv: []string{
 			"from", "to", "packets", "lost", "not_captured", "unknown", "reordered", "corrupted", "duplicated", "mirror_duplicates", "delay.min_ns", "delay.p50_ns",
 			"delay.p90_ns", "delay.p99_ns", "delay.max_ns",
-		},
-	},
-	{
-		name: "rdma", short: "List RDMA operations, of any upper layer; --by sums them up",
-		fields: operationFields, flags: operationFlags, without: []string{"xid"}, top: "-latency_ns", open: operations,
-		csv: []string{
-			"id", "sent", "connection", "kind", "side", "handle", "offset", "bytes", "delivered", "acknowledged", "latency_ns", "retransmitted", "stalled_ns", "transaction", "status",
 		},
 	},
 	{
