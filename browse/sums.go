@@ -20,10 +20,10 @@ import (
 type sums struct {
 	pane
 	m       *Model
-	work    func(s *sums) // starts to sum up
-	take    func(s *sums) // takes the result
+	work    func(s *sums)            // starts to sum up
+	take    func(s *sums)            // takes the result
 	command func(file string) string // returns the command line that shows the same, without rdmadump
-	selects func() string              // returns a filter in addition to that of the list; nil for none
+	selects func() string            // returns a filter in addition to that of the list; nil for none
 	running func() bool
 	of      int64 // number of RPCs that were there when the work started; -1 before
 	begun   time.Time
