@@ -28,8 +28,18 @@ type File struct {
 	Renamed      record.Opt[FileChange] `json:"renamed" doc:"Client and user that renamed the file last, and when; null if the capture shows no successful RENAME."`
 	Removed      record.Opt[FileChange] `json:"removed" doc:"Client and user that removed a name of the file last, and when; null if the capture shows no successful REMOVE or RMDIR."`
 
+	// NoHandle is about the RPCs that named the file before a Reply showed its handle: their path, and
+	// the time of the last one. It is unknown if there were none.
+	NoHandle record.Opt[NamedUntil] `json:"-"`
+
 	latencies durations
 	cost      int64 // memory that is counted in Files.bytes
+}
+
+// NamedUntil is a path, and the time of the last RPC that used it.
+type NamedUntil struct {
+	Path string
+	Last record.Time
 }
 
 // FileChange says who changed the name of a file, and when.
@@ -73,6 +83,7 @@ func (t *Files) key(r *record.Transaction, u *record.FileUse) fileKey {
 	key := fileKey{server: byName.server, handle: u.Handle}
 	if f := t.rows[byName]; f != nil && t.rows[key] == nil && !f.Removed.Known() {
 		delete(t.rows, byName)
+		f.NoHandle = record.Some(NamedUntil{u.File, f.Last})
 		t.rows[key] = f
 	}
 	return key
