@@ -55,7 +55,7 @@ type suspicion struct {
 	servers   map[string]*presence
 	nakEnds   int64 // connections that a NAK ended
 	rejected  int64 // connections that the server rejected
-	stale     int64 // those of them that it rejected because messages were lost
+	stale     int64 // connections that it rejected because messages were lost
 	reason    record.Opt[string]
 	start     record.Opt[record.Time]
 	lateEnded int64 // connections that ended with outstanding Calls, or not in an orderly way
