@@ -104,8 +104,11 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 		}
 		read = text.paths
 	} else {
-		defer source.Close()
-		links.input, read = source, source.Paths()
+		read = source.Paths()
+		if links.input, r.joined, err = x.join(cmd.Context(), source, set, x.stderr); err != nil {
+			return err
+		}
+		defer links.Close()
 		r.source = links
 	}
 	out, err := create(x.path, paths, x.stdout)
