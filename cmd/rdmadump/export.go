@@ -18,6 +18,7 @@ import (
 	"github.com/rdmadump/rdmadump/export"
 	"github.com/rdmadump/rdmadump/export/parquet"
 	"github.com/rdmadump/rdmadump/export/trace"
+	"github.com/rdmadump/rdmadump/points"
 	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/render"
 )
@@ -47,7 +48,8 @@ type exportRun struct {
 	out    io.Writer
 	folder string // folder for temporary files; empty for that of the system
 
-	onlyRDMA bool // ignore RPC over TCP and UDP
+	onlyRDMA bool           // ignore RPC over TCP and UDP
+	joined   *points.Source // nil if there is one capture point
 
 	summary *record.Summary // of the inputs, after they were read
 	openErr error           // error of inputs that could not be opened and are left out
@@ -279,7 +281,7 @@ func (r *exportRun) feed(h dissect.Handler, rebuild bool) error {
 		return nil
 	}
 	o := r.dissection()
-	o.Rebuild, o.OnlyRDMA = rebuild, r.onlyRDMA
+	o.Rebuild, o.OnlyRDMA, o.Points = rebuild, r.onlyRDMA, pointNames(r.joined)
 	d := dissect.New(h, o)
 	boxOf(r.ctx).packet = d.Number
 	summary, err := d.Run(r.ctx, r.source)
