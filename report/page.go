@@ -154,8 +154,18 @@ var order = []string{"points", "findings", "mounts", "operations", "clients", "f
 
 // sections are the sections of the page, by their anchors. A page has only those that the capture has something for.
 var sections = [][2]string{
-	{"wrong", "What is wrong"}, {"points", "Capture points"}, {"findings", "Findings"}, {"mounts", "Mounts"}, {"operations", "Operations"}, {"callers", "Callers"},
-	{"files", "Files"}, {"rates", "Rates"}, {"connections", "Connections"}, {"ladders", "Ladder diagrams"}, {"rpcs", "RPCs"}, {"guide", "How to read this"},
+	{"wrong", "What is wrong"},
+	{"points", "Capture points"},
+	{"findings", "Findings"},
+	{"mounts", "Mounts"},
+	{"operations", "Operations"},
+	{"callers", "Callers"},
+	{"files", "Files"},
+	{"rates", "Rates"},
+	{"connections", "Connections"},
+	{"ladders", "Ladder diagrams"},
+	{"rpcs", "RPCs"},
+	{"guide", "How to read this"},
 }
 
 // parts with another name than the anchor of their section

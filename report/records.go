@@ -38,7 +38,7 @@ func (v *page) embed(drawn []chosen) {
 	text := base64.NewEncoder(base64.StdEncoding, &packed)
 	z := gzip.NewWriter(text)
 	for _, c := range drawn {
-		c.r.RPC = nil // arguments and results, which no page contains
+		c.r.RPC = nil                        // arguments and results, which no page contains
 		z.Write(render.AppendJSON(nil, c.r)) // writing to memory never fails
 	}
 	for _, f := range v.found {

@@ -94,7 +94,8 @@ func (v *page) filesTable() {
 		former := text(f.Renamed.Or(analyze.FileChange{}).From)
 		former.Class = "path"
 		t.Rows = append(t.Rows, []cell{
-			{Text: printable(f.FileText()), Head: true, Class: "path"}, text(f.Server), count(int64(f.Operations)), count(int64(f.Errors)),
+			{Text: printable(f.FileText()), Head: true, Class: "path"},
+			text(f.Server), count(int64(f.Operations)), count(int64(f.Errors)),
 			number(f.BytesRead, render.Bytes(f.BytesRead)), number(f.BytesWritten, render.Bytes(f.BytesWritten)),
 			quantile(f.Latency, f.Latency.P50), quantile(f.Latency, f.Latency.P99), known(f.Latency.Max), number(f.TotalNS, render.Duration(f.TotalNS)),
 			v.changed(f.Created), v.changed(f.Renamed), former, v.changed(f.Removed),
