@@ -27,7 +27,17 @@ type File struct {
 	Renamed      record.Opt[FileChange] `json:"renamed" doc:"Client and user that renamed the file last, and when; null if the capture shows no successful RENAME."`
 	Removed      record.Opt[FileChange] `json:"removed" doc:"Client and user that removed a name of the file last, and when; null if the capture shows no successful REMOVE or RMDIR."`
 
+	// NoHandle is about the RPCs that named the file before a Reply showed its handle: their path, and
+	// the time of the last one. It is unknown if there were none.
+	NoHandle record.Opt[NamedUntil] `json:"-"`
+
 	latencies durations
+}
+
+// NamedUntil is a path, and the time of the last RPC that used it.
+type NamedUntil struct {
+	Path string
+	Last record.Time
 }
 
 // FileChange says who changed the name of a file, and when.
@@ -69,6 +79,7 @@ func (t *Files) row(r *record.Transaction, u *record.FileUse) *File {
 	key := fileKey{server: byName.server, handle: u.Handle}
 	if f := t.rows[byName]; f != nil && t.rows[key] == nil && !f.Removed.Known() { // its handle was unknown before
 		delete(t.rows, byName)
+		f.NoHandle = record.Some(NamedUntil{u.File, f.Last})
 		t.rows[key] = f
 	}
 	return t.at(key, r, u)

@@ -250,15 +250,7 @@ func (t *Rates) groupOf(r *record.Transaction) (key string, g *rates) {
 
 // CountedAt returns the time whose interval counts a transaction: that of its Reply, or of its Call
 // if it has no Reply.
-func CountedAt(r *record.Transaction) record.Time {
-	if latency, answered := r.LatencyNS.Get(); answered && r.Call != nil {
-		return r.Call.Time + record.Time(latency)
-	}
-	if r.Reply != nil {
-		return r.Reply.Time
-	}
-	return r.Start()
-}
+func CountedAt(r *record.Transaction) record.Time { return r.End() }
 
 // Add adds a transaction. It does not keep r.
 func (t *Rates) Add(r *record.Transaction) error {

@@ -31,7 +31,7 @@ const sample = "../samples/rocev2-callback41.pcap"
 func modelOf(t testing.TB, path string, look render.Look) *Model {
 	t.Helper()
 	x := index.New(index.Options{})
-	x.Run(context.Background(), testkit.Open(t, path), dissect.Options{}) // Damaged captures are shown as far as they can be read.
+	x.Run(context.Background(), testkit.Open(t, path), dissect.Options{Files: true}) // Damaged captures are shown as far as they can be read.
 	m := New(Options{
 		Index: x, Name: filepath.Base(path), Typed: filepath.Base(path), Look: look,
 		Open: func(context.Context) (Source, error) {
@@ -87,17 +87,17 @@ func TestScreens(t *testing.T) {
 		steps         []string
 	}{
 		{"callback-80x24", sample, plainLook, 80, 24, []string{
-			"", "j", "<enter>", "jj", "<enter>", "jjjjj", "n", "q", "q", "2", "<enter>", "<enter>", "&<enter>", "3", "<enter>", "x", "4", "j", "<enter>", "&<enter>", "5", "G",
+			"", "j", "<enter>", "jj", "<enter>", "jjjjj", "n", "q", "q", "2", "<enter>", "<enter>", "&<enter>", "3", "<enter>", "x", "4", "j", "<enter>", "&<enter>", "5", "jj", "<enter>", "&<enter>", "6", "G",
 			"+", "<enter>", "?",
 		}},
-		{"callback-140x40", sample, plainLook, 140, 40, []string{"", "<enter>", "<enter>", "qn", "q", ">>>>>>>>", "z", "jj jj ", "d", "q", "2", "<enter>", "4", "5"}},
+		{"callback-140x40", sample, plainLook, 140, 40, []string{"", "<enter>", "<enter>", "qn", "q", ">>>>>>>>", "z", "jj jj ", "d", "q", "2", "<enter>", "4", "5", "yc", "6"}},
 		{"filter-80x24", sample, plainLook, 80, 24, []string{
 			"&lat", "<tab>", "<esc>", "&latency > 5ms", "<enter>", "&latency >", "<enter>", "<ctrl+u>dire<tab>", ` == "b`, "<tab>", "<enter>", "yf", "yc", "&<up><up>", "<ctrl+u><enter>", "/read", "<enter>", "n", "N",
 			":60<enter>", "yc", "yr", "yx", "yj", "yl", ":sort -latency<enter>", "yc", "e", "E", ":nonsense<enter>",
 		}},
 		{"cut-80x24", "../testdata/captures/derived-cut-callback41.pcap.zst", plainLook, 80, 24, []string{"", "G", "<enter>"}},
 		{"iwarp-80x24", "../testdata/captures/iwarp-nfs41.pcap.zst", plainLook, 80, 24, []string{"", "<enter>", "<enter>", "G"}},
-		{"errors-60x12", "../samples/rocev2-errors.pcap", render.Look{Colour: render.NoColour}, 60, 12, []string{"", "e", "<enter>", "<enter>", "2", "3", "4", "5"}},
+		{"errors-60x12", "../samples/rocev2-errors.pcap", render.Look{Colour: render.NoColour}, 60, 12, []string{"", "e", "<enter>", "<enter>", "2", "3", "4", "5", "6"}},
 		{"ipv6-80x24", "../testdata/captures/rocev2-ipv6-nfs42.pcap.zst", plainLook, 80, 24, []string{"", "2", "<enter>"}},
 		{"colors-80x24", sample, render.Look{Colour: render.Colours16, Unicode: true}, 80, 24, []string{"", "j j", "/read<enter>", "<enter>", "<enter>", "q2", "<enter>", "3"}},
 	} {
@@ -168,7 +168,7 @@ var styles = regexp.MustCompile("\x1b\\[[0-9;]*m")
 // TestSizes: every screen fits terminals of all sizes.
 func TestSizes(t *testing.T) {
 	m := modelOf(t, sample, render.Look{Colour: render.Colours16, Unicode: true})
-	for _, keys := range []string{"", "<enter>", "<enter>", "2", "<enter>", "3", "<enter>", "3x", "4", "5", "?", "q1 j d", "1&lat<tab>", "<esc>1:q1"} {
+	for _, keys := range []string{"", "<enter>", "<enter>", "2", "<enter>", "3", "<enter>", "3x", "4", "5", "<enter>", "6", "?", "q1 j d", "1&lat<tab>", "<esc>1:q1"} {
 		for _, k := range []string{keys} {
 			press(t, m, k)
 		}
@@ -183,7 +183,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestFilters: the filters of the rows of stats and rates select as many RPCs as the rows count.
+// TestFilters: the filters of the rows of stats, files and rates select as many RPCs as the rows count.
 func TestFilters(t *testing.T) {
 	paths, err := filepath.Glob("../testdata/captures/*.pcap*")
 	if err != nil {
@@ -191,27 +191,43 @@ func TestFilters(t *testing.T) {
 	}
 	for _, path := range testkit.Short(t, append(paths, sample, "../samples/rocev2-errors.pcap")) {
 		m := modelOf(t, path, plainLook)
-		table := analyze.NewTable(analyze.ByOperation)
+		table, files, own := analyze.NewTable(analyze.ByOperation), analyze.NewFiles(filesMemory), ownNames{}
 		r := m.options.Index.Reader()
 		r.Each(t.Context(), 0, m.state.To, func(_ int64, rpc *record.Transaction) bool {
 			table.Add(rpc)
+			files.Add(rpc)
+			own.add(rpc)
 			return true
 		})
 		r.Close()
-		for _, row := range table.Rows() {
-			filter := filterOf(row.Name)
+		verify := func(name, filter string, want int) {
 			if filter == "" {
-				t.Errorf("%s: there is no filter for %s", path, row.Name)
-				continue
+				t.Errorf("%s: there is no filter for %s", path, name)
+				return
 			}
 			if err := m.list.setFilter(filter); err != nil {
 				t.Errorf("%s: %s: %v", path, filter, err)
-				continue
+				return
 			}
 			settle(t, m)
-			if got := m.list.count(); got != int64(row.Count) {
-				t.Errorf("%s: %s selects %d RPCs, want %d", path, filter, got, row.Count)
+			if got := m.list.count(); got != int64(want) {
+				t.Errorf("%s: %s: %s selects %d RPCs, want %d", path, name, filter, got, want)
 			}
+		}
+		for _, row := range table.Rows() {
+			verify(row.Name, filterOf(row.Name), row.Count)
+		}
+		for _, row := range files.Rows() {
+			verify(row.FileText(), own.filter(row), row.Operations)
+		}
+		if m.state.To == 0 {
+			continue
+		}
+		press(t, m, "&<enter>6")
+		rates := slices.Clone(m.rates.rows)
+		for i, row := range rates {
+			m.rates.rows = rates
+			verify(fmt.Sprintf("interval %d", i), m.rates.filter(i), row.RPCs)
 		}
 	}
 }
@@ -520,5 +536,27 @@ func BenchmarkKey(b *testing.B) {
 			}
 			b.ReportMetric(float64(longest.Microseconds())/1000, "ms-longest")
 		})
+	}
+}
+
+// TestFilesOfRecords: records that rdmadump wrote do not have the uses of files, and the list of files says so.
+func TestFilesOfRecords(t *testing.T) {
+	x := index.New(index.Options{})
+	defer x.Close()
+	h := x.Handler()
+	d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
+		c := r.Clone()
+		c.FileUses = nil
+		return h.Transaction(c)
+	}}, dissect.Options{Files: true})
+	if _, err := d.Run(t.Context(), testkit.Open(t, sample)); err != nil {
+		t.Fatal(err)
+	}
+	x.Finish(nil, nil)
+	m := New(Options{Index: x, Look: plainLook})
+	defer m.Close()
+	press(t, m, "5")
+	if screen := m.Screen(); !strings.Contains(screen, "these records do not say what RPCs did to files") {
+		t.Errorf("the list of files is\n%s", screen)
 	}
 }

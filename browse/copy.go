@@ -145,12 +145,11 @@ func (m choice) commandLine() string {
 			return commandOf("rdmadump "+file, s)
 		}
 	case *sums:
-		command := "rdmadump stats " + file
-		if s != m.tabs[3] {
-			every := strings.TrimPrefix(s.name, "intervals of ")
-			command += " --every " + every
+		filter := m.list.filter
+		if s.selects != nil && s.selects() != "" {
+			filter = both(filter, s.selects())
 		}
-		return filtering(command, m.list.filter)
+		return filtering("rdmadump "+s.command(file), filter)
 	case *packet:
 		p := s.packets[s.i]
 		return fmt.Sprintf("rdmadump packets -V -x %s -Y 'number == %d'", file, p.Number)

@@ -9,7 +9,7 @@ const helpText = `MOVE
   g G, Home End      first, last line
   Enter, l           open: an RPC as a ladder, then its packets; a connection; a finding
   q, h, Esc          back; q in a list quits
-  1 2 3 4 5, Tab     RPCs, connections, findings, sums by operation, sums by time
+  1 2 3 4 5 6, Tab   RPCs, connections, findings, sums by operation, files, sums by time
   Q, ^C, ZZ          quit
 
 FIND

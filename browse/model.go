@@ -71,6 +71,7 @@ type Model struct {
 	tab    int
 	stack  []screen // screens above the tab
 	list   *list    // of RPCs
+	rates  *rates
 	prompt *prompt
 	before string // first key of two, such as y
 	follow bool   // the cursor stays on the last record
@@ -108,7 +109,7 @@ func New(o Options) *Model {
 	found := newList(m, findings)
 	found.enter = func(_ int64, r any) { m.openFinding(r) }
 	found.preview = m.previewFinding
-	m.tabs = []screen{m.list, conns, found, newStats(m), newRates(m)}
+	m.tabs = []screen{m.list, conns, found, newStats(m), newFiles(m), newRates(m)}
 	m.Tick()
 	return m
 }
@@ -258,7 +259,7 @@ func (m *Model) Text(s string) {
 // common takes the keys that mean the same on every screen.
 func (m *Model) common(k string) {
 	switch k {
-	case "1", "2", "3", "4", "5":
+	case "1", "2", "3", "4", "5", "6":
 		m.tab, m.stack = int(k[0]-'1'), nil
 	case "tab":
 		m.tab, m.stack = (m.tab+1)%len(m.tabs), nil
@@ -355,21 +356,11 @@ func (m *Model) Screen() string { return strings.Join(m.Lines(), "\n") }
 // heading returns the first line: the tabs, the name of the capture, and what is being read.
 func (m *Model) heading() string {
 	s := &m.state
-	names := []string{
-		fmt.Sprintf("%d RPCs", s.To-s.From), fmt.Sprintf("%d conns", s.Connections), fmt.Sprintf("%d findings", s.Findings), "stats", "rates",
-	}
-	var b strings.Builder
-	for i, name := range names {
-		name = fmt.Sprintf("%d:%s", i+1, name)
-		if i == m.tab {
-			name = m.styled(bold, "["+name+"]")
-		} else {
-			name = " " + name + " "
-		}
-		b.WriteString(name)
-	}
 	state := m.reading()
-	left := m.width - wide(b.String()) - len(state) - 1
+	tabs := m.tabNames([]string{
+		fmt.Sprintf("%d RPCs", s.To-s.From), fmt.Sprintf("%d conns", s.Connections), fmt.Sprintf("%d findings", s.Findings), "stats", "files", "rates",
+	}, m.width-len(state)-1)
+	left := m.width - wide(tabs) - len(state) - 1
 	name := clean(m.options.Name)
 	if len(name) > left {
 		name = "..." + name[min(len(name), max(len(name)-left+3, 0)):]
@@ -377,8 +368,31 @@ func (m *Model) heading() string {
 	if left < 8 {
 		name = ""
 	}
-	line := b.String() + " " + name
+	line := tabs + " " + name
 	return pad(line, m.width-len(state)) + m.styled(bold, state)
+}
+
+// tabNames returns the names of the tabs. If they need more than width columns, the names of other
+// tabs than the current one have no numbers of records or, if that is still too wide, are only keys.
+func (m *Model) tabNames(names []string, width int) (text string) {
+	for _, short := range []func(string) string{
+		func(name string) string { return ":" + name },
+		func(name string) string { return ":" + name[strings.LastIndexByte(name, ' ')+1:] },
+		func(string) string { return "" },
+	} {
+		var b strings.Builder
+		for i, name := range names {
+			if i == m.tab {
+				b.WriteString(m.styled(bold, fmt.Sprintf("[%d:%s]", i+1, name)))
+			} else {
+				fmt.Fprintf(&b, " %d%s ", i+1, short(name))
+			}
+		}
+		if text = b.String(); wide(text) <= width {
+			break
+		}
+	}
+	return text
 }
 
 // reading says how far the capture is read, and where its records are.

@@ -20,8 +20,10 @@ import (
 type sums struct {
 	pane
 	m       *Model
-	work    func(s *sums) // starts to sum up
-	take    func(s *sums) // takes the result
+	work    func(s *sums)            // starts to sum up
+	take    func(s *sums)            // takes the result
+	command func(file string) string // returns the command line that shows the same, without rdmadump
+	selects func() string            // returns a filter in addition to that of the list; nil for none
 	running func() bool
 	of      int64 // number of RPCs that were there when the work started; -1 before
 	begun   time.Time
@@ -100,6 +102,7 @@ func newStats(m *Model) *sums {
 	var running *job[[]*analyze.Stats]
 	s := &sums{m: m, of: -1}
 	s.name, s.keys, s.fixed = "sums by operation", []string{"Enter its RPCs", "& filter"}, 1
+	s.command = func(file string) string { return "stats " + file }
 	s.work = func(s *sums) {
 		x, filter := m.options.Index, m.list.filter
 		running = start(m, func(ctx context.Context, _ func([]*analyze.Stats)) []*analyze.Stats {
@@ -228,6 +231,7 @@ func step(span time.Duration, most int) time.Duration {
 // newRates returns the screen with the sums of each interval. It is an axis of time that can be zoomed.
 func newRates(m *Model) *sums {
 	z := &rates{}
+	m.rates = z
 	type result struct {
 		rows  []*analyze.Rate
 		every time.Duration
@@ -236,6 +240,13 @@ func newRates(m *Model) *sums {
 	var running *job[result]
 	s := &sums{m: m, of: -1}
 	s.name, s.keys, s.fixed = "sums by time", []string{"Enter its RPCs", "+ - zoom", "& filter"}, 1
+	s.command = func(file string) string { return fmt.Sprintf("stats %s --every %v", file, z.shown) }
+	s.selects = func() string {
+		if z.to == 0 {
+			return ""
+		}
+		return fmt.Sprintf("end_time >= %s and end_time < %s", z.from, z.to)
+	}
 	s.work = func(s *sums) {
 		x, filter, zoom, state := m.options.Index, m.list.filter, *z, m.state
 		running = start(m, func(ctx context.Context, _ func(result)) result {
@@ -256,7 +267,7 @@ func newRates(m *Model) *sums {
 			}
 			t.Begin(begin)
 			err = eachSelected(ctx, x, filter, func(r *record.Transaction) error {
-				if zoom.to > 0 && (r.Start() < begin || r.Start() >= end) {
+				if at := r.End(); zoom.to > 0 && (at < begin || at >= end) {
 					return nil
 				}
 				return t.Add(r)
@@ -303,8 +314,7 @@ func newRates(m *Model) *sums {
 			s.of = -1
 		case "enter", "l", "right":
 			if inside {
-				r := z.rows[i]
-				m.showRPCs(both(m.list.filter, fmt.Sprintf("time >= %s and time < %s", r.Start, r.End)))
+				m.showRPCs(both(m.list.filter, z.filter(i)))
 			}
 		default:
 			return false
@@ -315,6 +325,16 @@ func newRates(m *Model) *sums {
 		return true
 	}
 	return s
+}
+
+// filter returns a filter for the RPCs of an interval. The first one of a capture also counts RPCs from
+// before its start, which a clock that was set back causes.
+func (z *rates) filter(i int) string {
+	before := fmt.Sprintf("end_time < %s", z.rows[i].End)
+	if i == 0 && z.to == 0 {
+		return before
+	}
+	return fmt.Sprintf("end_time >= %s and ", z.rows[i].Start) + before
 }
 
 // zoom shows an interval and its neighbours in shorter intervals.

@@ -47,6 +47,12 @@ var ofTransactions = []drawnField{
 		}
 		return timeValue(r.Start())
 	}),
+	added("end_time", "time", "Time of the end of the Reply, or of the Call if the capture does not contain the Reply; stats --every counts the RPC in the interval of this time.", func(r *record.Transaction) any {
+		if r.Call == nil && r.Reply == nil {
+			return nil
+		}
+		return timeValue(r.End())
+	}),
 	relative(func(r *record.Transaction) (record.Time, record.Time, bool) {
 		if r.Call == nil && r.Reply == nil {
 			return 0, 0, false

@@ -48,8 +48,8 @@ var browseView = &view{
 func newBrowse(stdout, stderr io.Writer) *cobra.Command {
 	b := &browsing{stdout: stdout, stderr: stderr}
 	cmd := &cobra.Command{
-		Use: "browse [flags] FILE... | -i IFACE | --follow FILE | -", Short: "Show RPCs, connections, findings and sums interactively: search, filter, open ladders and packets", Args: cobra.ArbitraryArgs,
-		Long: `browse shows lists of RPCs, connections, findings and sums in the terminal. The first
+		Use: "browse [flags] FILE... | -i IFACE | --follow FILE | -", Short: "Show RPCs, connections, findings, files and sums interactively: search, filter, open ladders and packets", Args: cobra.ArbitraryArgs,
+		Long: `browse shows lists of RPCs, connections, findings, files and sums in the terminal. The first
 rows appear at once, while the rest of the capture is still being read. Enter opens the
 ladder diagram of an RPC, and then its packets with all fields and bytes. / searches,
 & filters in the language of -Y, y copies, s saves, and ? explains all keys.

@@ -164,6 +164,17 @@ func (r *Transaction) Start() Time {
 	return r.Reply.Time
 }
 
+// End returns the time of the end of the Reply, or of the Call if there is no Reply.
+func (r *Transaction) End() Time {
+	if latency, answered := r.LatencyNS.Get(); answered && r.Call != nil {
+		return r.Call.Time + Time(latency)
+	}
+	if r.Reply != nil {
+		return r.Reply.Time
+	}
+	return r.Start()
+}
+
 // Waited returns the part of a wait, in nanoseconds, that delayed the Reply: it excludes the
 // time after the Reply had arrived. If there is no Reply, or the wait precedes the Call, it
 // returns the whole length.
