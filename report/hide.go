@@ -27,17 +27,19 @@ func replaced[T any](v record.Opt[T], pseudonym func(T) T) record.Opt[T] {
 	return v
 }
 
-// path returns the pseudonym of a path, which may begin with the short form of a handle.
-func (p *Report) path(text string) string {
-	if !strings.HasPrefix(text, "fh:") {
-		return p.hide.Path(text)
+// hiddenPath returns the function that returns the pseudonym of a path, which may begin with the short form of a handle.
+func hiddenPath(by Pseudonyms) func(text string) string {
+	return func(text string) string {
+		if !strings.HasPrefix(text, "fh:") {
+			return by.Path(text)
+		}
+		handle, rest, more := strings.Cut(text, "/")
+		handle = by.Handle(handle)
+		if more {
+			return handle + "/" + by.Path(rest)
+		}
+		return handle
 	}
-	handle, rest, more := strings.Cut(text, "/")
-	handle = p.hide.Handle(handle)
-	if more {
-		return handle + "/" + p.hide.Path(rest)
-	}
-	return handle
 }
 
 // hiddenTransaction returns a transaction, with pseudonyms if the page has these. The result is valid as long as r is.
@@ -45,18 +47,18 @@ func (p *Report) hiddenTransaction(r *record.Transaction) *record.Transaction {
 	if p.hide == nil {
 		return r
 	}
-	c := *r
+	c, path := *r, hiddenPath(p.hide)
 	c.Client, c.Server = replaced(r.Client, p.hide.Address), replaced(r.Server, p.hide.Address)
 	c.UID, c.GID = replaced(r.UID, p.hide.ID), replaced(r.GID, p.hide.ID)
 	c.Machine, c.Principal = replaced(r.Machine, p.hide.Path), replaced(r.Principal, p.hide.Owner)
-	c.File, c.FileFrom, c.MountPath = replaced(r.File, p.path), replaced(r.FileFrom, p.path), replaced(r.MountPath, p.path)
+	c.File, c.FileFrom, c.MountPath = replaced(r.File, path), replaced(r.FileFrom, path), replaced(r.MountPath, path)
 	c.FileHandle = replaced(r.FileHandle, p.hide.Handle)
 	c.FileUses = slices.Clone(r.FileUses)
 	for i := range c.FileUses {
 		u := &c.FileUses[i]
 		for _, text := range []*string{&u.File, &u.From} {
 			if *text != "" {
-				*text = p.path(*text)
+				*text = path(*text)
 			}
 		}
 		if u.Handle != "" {

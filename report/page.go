@@ -150,7 +150,7 @@ type page struct {
 }
 
 // order lists the parts of the page after the head.
-var order = []string{"points", "findings", "mounts", "operations", "clients", "files", "rates", "connections", "cards", "ladders", "rpcs", "guide", "records", "data"}
+var order = []string{"before", "points", "findings", "mounts", "operations", "clients", "files", "rates", "connections", "cards", "ladders", "rpcs", "guide", "records", "data"}
 
 // sections are the sections of the page, by their anchors. A page has only those that the capture has something for.
 var sections = [][2]string{
@@ -188,6 +188,7 @@ func (p *Report) page(s *record.Summary, a About) (*page, error) {
 	for _, c := range append(v.busiest(), v.all[:min(len(v.all), maxConnections)]...) {
 		v.known[c.ID] = true
 	}
+	v.comparison()
 	v.capturePoints()
 	v.findings()
 	v.mounts()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/rdmadump/rdmadump/analyze"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/render"
 )
@@ -18,13 +19,13 @@ func (v *page) capturePoints() {
 	v.part("points", "section", section{
 		ID: "points", Name: "Capture points",
 		Text:   "The captures contain the same packets at several points. Each packet counts once, and all times are those of the first point's clock.",
-		Charts: v.courses(), Tables: []table{v.clocks(), v.directions(), v.places(), v.splits()},
+		Charts: v.courses(), Tables: []table{clocks(v.about.Points), directions(v.about.Network), places(&v.ends), splits(v.slow)},
 		Commands: []string{v.run("network", "FILE"), v.run("network", "FILE", "--lost"), v.run("FILE", "--top", fmt.Sprint(slowest), "-e", "xid,latency_ns,"+strings.Join(splitFields, ","))},
 	})
 }
 
 // clocks returns the table of the capture points.
-func (v *page) clocks() table {
+func clocks(list []*record.Point) table {
 	t := table{ID: "point-table", Caption: "Capture points", Columns: []column{
 		{"Point", "Name of the capture point", false},
 		{"Address", "Address of the host at the capture point", false},
@@ -34,7 +35,7 @@ func (v *page) clocks() table {
 		{"Drift", "Microseconds that the clock gains in a second; a dash if the captures show no drift", true},
 		{"Steps", "Jumps of the clock", true},
 	}}
-	for _, p := range v.about.Points {
+	for _, p := range list {
 		drift := cell{Text: unknown}
 		if ppm, known := p.DriftPPM.Get(); known {
 			drift = cell{Text: fmt.Sprintf("%+.1f ppm", ppm)}
@@ -65,7 +66,7 @@ func signed(ns int64) string {
 }
 
 // directions returns the table of what happened to the packets of each direction.
-func (v *page) directions() table {
+func directions(list []*record.Network) table {
 	t := table{ID: "network-table", Caption: "Packets between the capture points, by direction", Columns: []column{
 		{"From", "Capture point that the packets passed first", false},
 		{"To", "Capture point that the packets passed next", false},
@@ -83,7 +84,7 @@ func (v *page) directions() table {
 		{"P99", "99th percentile of the one-way delays", true},
 		{"Worst", "Longest one-way delay", true},
 	}}
-	for _, n := range v.about.Network {
+	for _, n := range list {
 		row := []cell{
 			{Text: printable(n.From), Head: true},
 			{Text: printable(n.To)},
@@ -143,18 +144,18 @@ func (v *page) courses() []*chart {
 }
 
 // places returns the table of where the latency of all RPCs passed.
-func (v *page) places() table {
-	t := table{ID: "place-table", Caption: fmt.Sprintf("Where the latencies of the %s that were captured at both ends passed", plural(v.ends.Transactions, "RPC")), Columns: []column{
+func places(sums *analyze.Ends) table {
+	t := table{ID: "place-table", Caption: fmt.Sprintf("Where the latencies of the %s that were captured at both ends passed", plural(sums.Transactions, "RPC")), Columns: []column{
 		{"Place", "Place at which the time passed", false},
 		{"Sum", "Sum over all RPCs", true},
 		{"Share", "Share of the sum of the latencies", true},
 	}}
-	all := v.ends.ClientNS + v.ends.NetworkNS + v.ends.ServerNS
+	all := sums.ClientNS + sums.NetworkNS + sums.ServerNS
 	for _, p := range []struct {
 		name string
 		ns   int64
-	}{{"client", v.ends.ClientNS}, {"network", v.ends.NetworkNS}, {"server", v.ends.ServerNS}} {
-		if v.ends.Transactions > 0 {
+	}{{"client", sums.ClientNS}, {"network", sums.NetworkNS}, {"server", sums.ServerNS}} {
+		if sums.Transactions > 0 {
 			t.Rows = append(t.Rows, []cell{{Text: p.name, Head: true}, number(p.ns, render.Duration(p.ns)), {Text: percent(p.ns, all)}})
 		}
 	}
@@ -165,7 +166,7 @@ func (v *page) places() table {
 var splitFields = []string{"split.client_ns", "split.request_network_ns", "split.server_ns", "split.server_send_ns", "split.reply_network_ns"}
 
 // splits returns the table of where the latency of the slowest RPCs passed.
-func (v *page) splits() table {
+func splits(list []*record.Transaction) table {
 	t := table{ID: "split-table", Caption: "Where the latencies of the slowest RPCs passed", Columns: []column{
 		{"XID", "Transaction ID", false},
 		{"Operation", "Program and operation", false},
@@ -177,7 +178,7 @@ func (v *page) splits() table {
 		{"Reply", "Time that the Reply and the requests of RDMA Reads took to the caller", true},
 	}}
 	split := false
-	for _, r := range v.slow {
+	for _, r := range list {
 		row := []cell{{Text: r.XID.String(), Link: rpcAnchor(r.ID), Head: true}, {Text: operation(r)}, known(r.LatencyNS)}
 		s, is := r.Split.Get()
 		split = split || is

@@ -57,6 +57,8 @@ type About struct {
 
 	Points  []*record.Point   // capture points, if there are several
 	Network []*record.Network // what happened between them
+
+	Before *Earlier // capture to compare with; nil if there is none
 }
 
 // Selector selects the records that the page is about. Functions that are nil select everything.
@@ -79,6 +81,8 @@ type Report struct {
 	clients  *analyze.Table
 	files    *analyze.Files
 	ends     analyze.Ends
+	before   *analyze.Side // nil without a comparison
+	after    *analyze.Side
 	rates    *analyze.Rates
 	rows     rowList
 	cards    map[int]*card
@@ -148,6 +152,9 @@ func (p *Report) transaction(r *record.Transaction) error {
 	p.clients.Add(r)
 	p.files.Add(r)
 	p.ends.Add(r)
+	if p.after != nil {
+		p.after.Transaction(r)
+	}
 	if err := p.rates.Add(r); err != nil {
 		return err
 	}
@@ -170,6 +177,9 @@ func (p *Report) connection(r *record.Connection) error {
 	}
 	r = p.hiddenConnection(r)
 	p.overview.Connection(r)
+	if p.after != nil {
+		p.after.Connection(r)
+	}
 	if len(p.all) >= p.maxCards {
 		p.others++
 		delete(p.cards, r.ID)
@@ -194,6 +204,9 @@ func (p *Report) finding(r *record.Finding) error {
 	}
 	r = p.hiddenFinding(r)
 	p.overview.Finding(r)
+	if p.after != nil {
+		p.after.Finding(r)
+	}
 	p.keep(r)
 	p.severity[r.Severity]++
 	s := p.ruleOf(r.Rule)

@@ -27,9 +27,9 @@ func text(v record.Opt[string]) cell {
 	return cell{Text: unknown}
 }
 
-// at returns the cell of a time, in seconds since the start of the capture.
-func (v *page) at(t record.Time) cell {
-	return cell{Text: seconds(t.Sub(v.start)), Value: fmt.Sprint(int64(t))}
+// instant returns the cell of a time, in seconds since the start of the capture.
+func instant(t, start record.Time) cell {
+	return cell{Text: seconds(t.Sub(start)), Value: fmt.Sprint(int64(t))}
 }
 
 // mounts renders the steps of mounts.
@@ -56,7 +56,7 @@ func (v *page) mounts() {
 		} else {
 			answer.Class = "bad"
 		}
-		t.Rows = append(t.Rows, []cell{v.at(s.Time), text(s.Client), text(s.Server), conn, {Text: printable(s.Asked), Class: "path"}, answer, granted})
+		t.Rows = append(t.Rows, []cell{instant(s.Time, v.start), text(s.Client), text(s.Server), conn, {Text: printable(s.Asked), Class: "path"}, answer, granted})
 	}
 	if t.Rows != nil {
 		v.part("mounts", "section", section{ID: "mounts", Name: "Mounts", Tables: []table{t}, Commands: []string{v.run("overview", "FILE"), v.run("FILE", "-Y", "portmap || mount")}})
@@ -98,7 +98,7 @@ func (v *page) filesTable() {
 			text(f.Server), count(int64(f.Operations)), count(int64(f.Errors)),
 			number(f.BytesRead, render.Bytes(f.BytesRead)), number(f.BytesWritten, render.Bytes(f.BytesWritten)),
 			quantile(f.Latency, f.Latency.P50), quantile(f.Latency, f.Latency.P99), known(f.Latency.Max), number(f.TotalNS, render.Duration(f.TotalNS)),
-			v.changed(f.Created), v.changed(f.Renamed), former, v.changed(f.Removed),
+			changed(f.Created, v.start), changed(f.Renamed, v.start), former, changed(f.Removed, v.start),
 		})
 	}
 	s.Tables = []table{t}
@@ -113,7 +113,7 @@ func (v *page) filesTable() {
 }
 
 // changed returns the cell of a change of a file's name: its time, user and client.
-func (v *page) changed(change record.Opt[analyze.FileChange]) cell {
+func changed(change record.Opt[analyze.FileChange], start record.Time) cell {
 	c, known := change.Get()
 	if !known {
 		return cell{Text: unknown}
@@ -124,5 +124,5 @@ func (v *page) changed(change record.Opt[analyze.FileChange]) cell {
 	} else if uid, is := c.UID.Get(); is {
 		user = fmt.Sprint(uid)
 	}
-	return cell{Text: fmt.Sprintf("%s %s@%s", seconds(c.Time.Sub(v.start)), user, printable(c.Client.Or("?"))), Value: fmt.Sprint(int64(c.Time))}
+	return cell{Text: fmt.Sprintf("%s %s@%s", seconds(c.Time.Sub(start)), user, printable(c.Client.Or("?"))), Value: fmt.Sprint(int64(c.Time))}
 }

@@ -16,7 +16,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rdmadump/rdmadump/analyze"
 	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/export/scrub"
 	"github.com/rdmadump/rdmadump/query"
@@ -31,6 +33,7 @@ var reportView = &view{name: "report", fields: query.Transactions, filters: "RPC
 type reporting struct {
 	flags
 	path, key      string
+	before         string // earlier capture to compare with
 	most           size
 	redact         bool
 	stdout, stderr io.Writer
@@ -46,8 +49,9 @@ what is wrong, the findings with the text of each rule, the steps of mounts, ope
 with phases and histograms, callers, files, rates and a map of latencies over time, a
 picture of each connection (RPCs in flight, credits, exposed handles, bytes per second),
 ladder diagrams of the slowest RPCs and of an example of each finding, and a table of
-the RPCs. With captures of several points, it shows what happened between them. Below
-each table and picture is the command that shows the same in a terminal.
+the RPCs. With captures of several points, it shows what happened between them. With
+--before, it compares FILE with an earlier capture, as compare does. Below each table
+and picture is the command that shows the same in a terminal.
 
 The page is complete without scripts, other files and the network. A script of the
 page adds zooming, hovering, a filter and the table of all RPCs. The page contains
@@ -61,11 +65,14 @@ pictures of a connection show all its RPCs. With OUT -, report writes to standar
 output.`,
 		Example: `  rdmadump report nfs.pcap -w report.html
   rdmadump report nfs.pcap --from 60 --to 90s -w stall.html
+  rdmadump report client.pcap server.pcap -w both.html
+  rdmadump report after.pcap --before before.pcap -w update.html
   rdmadump report --redact nfs.pcap -w public.html`,
 		RunE: func(cmd *cobra.Command, args []string) error { return x.write(cmd, args) },
 	}
 	x.define(cmd.Flags(), reportView)
 	cmd.Flags().StringVarP(&x.path, "write", "w", "", "write to this `file`; - is standard output")
+	cmd.Flags().StringVar(&x.before, "before", "", "compare with this earlier capture `file`")
 	cmd.Flags().Var(&x.most, "max-size", "write a page of at most this `size`")
 	cmd.Flags().BoolVar(&x.redact, "redact", false, "use pseudonyms for addresses, paths, users, and names of machines and captures")
 	cmd.Flags().StringVar(&x.key, "key", "", "derive the pseudonyms of --redact from the contents of this `file`, as export --scrub does; without it, they are derived from the captures")
@@ -78,6 +85,9 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 	secret, err := x.secret(cmd.Flags().Changed("key"))
 	if err != nil {
 		return err
+	}
+	if x.before != "" && len(paths) > 1 {
+		return errors.New("--before compares two captures; name one FILE")
 	}
 	given := paths
 	paths, called, remove, err := onlyFiles(cmd, paths)
@@ -114,13 +124,24 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 	digests := digestsOf(cmd.Context(), read, called)
 	pseudonyms := x.pseudonyms(secret, digests)
 	page := report.New(r.selector(), pseudonyms, int64(r.memory))
+	earlier, side, err := x.earlier(cmd, set)
+	if err != nil {
+		return err
+	}
+	if side != nil {
+		page.CompareWith(side)
+	}
 	h := page.Handler()
 	if text != nil {
 		if err := text.check(set, &h); err != nil {
 			return err
 		}
 	}
-	out, err := create(x.path, paths, x.stdout)
+	inputs := paths
+	if earlier != nil {
+		inputs = append(slices.Clone(paths), earlier.File.Name)
+	}
+	out, err := create(x.path, inputs, x.stdout)
 	if err != nil {
 		return err
 	}
@@ -137,7 +158,7 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 	files := <-digests
 	about := report.About{
 		Version: version(), Command: typedLine(cmd, given), Files: files.list, LinkTypes: links.names(), Selection: x.selection(), MaxSize: int64(x.most),
-		Points: pointRecords(r.joined), Network: networkRecords(r.joined),
+		Points: pointRecords(r.joined), Network: networkRecords(r.joined), Before: earlier,
 	}
 	for _, path := range given {
 		if about.Typed += render.Shell(path); path != given[len(given)-1] {
@@ -170,6 +191,58 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 		fmt.Fprintf(x.stderr, "rdmadump: %s: %s on %s\n", printable(x.path), number(rpcs, "RPC"), number(r.summary.Connections, "connection"))
 	}
 	return r.ended()
+}
+
+// earlier reads the capture that the page compares with, if there is one. Damage ends the command: a comparison with a
+// part of a capture would mislead.
+func (x *reporting) earlier(cmd *cobra.Command, set *settings) (*report.Earlier, *analyze.Side, error) {
+	if x.before == "" {
+		return nil, nil, nil
+	}
+	source, text, failed, err := x.openRecords(cmd, []string{x.before}, x.stderr)
+	if err = errors.Join(err, failed); err != nil {
+		return nil, nil, err
+	}
+	r := &exportRun{times: times{settings: set}, ctx: cmd.Context(), stderr: x.stderr}
+	side, selects := report.NewSide(), r.selector()
+	h := dissect.Handler{
+		Transaction: func(t *record.Transaction) error {
+			wanted, err := selects.Transaction(t)
+			if wanted {
+				side.Transaction(t)
+			}
+			return err
+		},
+		Connection: func(c *record.Connection) error {
+			if selects.Connection(c) {
+				side.Connection(c)
+			}
+			return nil
+		},
+		Finding: func(f *record.Finding) error {
+			if selects.Finding(f) {
+				side.Finding(f)
+			}
+			return nil
+		},
+	}
+	if text != nil {
+		defer text.close()
+		if err := text.check(set, &h); err != nil {
+			return nil, nil, err
+		}
+		r.beginWith(&h)
+		_, err = text.read(r.ctx, h)
+	} else {
+		defer source.Close()
+		r.source = source
+		err = errors.Join(r.feed(h, false), r.err)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("--before %s: %w", printable(x.before), err)
+	}
+	d := <-digestsOf(cmd.Context(), []string{x.before}, nil)
+	return &report.Earlier{File: d.list[0], Typed: render.Shell(x.before)}, side, nil
 }
 
 // secret returns the secret of the pseudonyms if --key names a file, and nil otherwise.
@@ -231,6 +304,12 @@ func (x *reporting) hide(about *report.About, summary *record.Summary, given []s
 		typed = append(typed, names[path])
 	}
 	about.Typed = strings.Join(typed, " ")
+	if e := about.Before; e != nil {
+		e.File.Name, e.Typed = "before", "before"
+		if names[x.before] == "" {
+			names[x.before] = e.Typed
+		}
+	}
 	for i := range about.Files {
 		file := &about.Files[i]
 		name := fmt.Sprintf("capture-%d", i+1)
