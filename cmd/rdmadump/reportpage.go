@@ -111,14 +111,11 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 		defer text.close()
 		read = text.paths
 	} else {
-		defer source.Close()
-		links.input, read = source, source.Paths()
-		if r.joined, err = x.join(cmd.Context(), source, false, x.stderr); err != nil {
+		read = source.Paths()
+		if links.input, r.joined, err = x.join(cmd.Context(), source, set, x.stderr); err != nil {
 			return err
-		} else if r.joined != nil {
-			defer r.joined.Close()
-			links.input = r.joined
 		}
+		defer links.Close()
 		r.source = links
 	}
 	digests := digestsOf(cmd.Context(), read, called)
@@ -203,7 +200,8 @@ func (x *reporting) earlier(cmd *cobra.Command, set *settings) (*report.Earlier,
 	if err = errors.Join(err, failed); err != nil {
 		return nil, nil, err
 	}
-	r := &exportRun{times: times{settings: set}, ctx: cmd.Context(), stderr: x.stderr}
+	own := *set
+	r := &exportRun{times: times{settings: &own}, ctx: cmd.Context(), stderr: x.stderr}
 	side, selects := report.NewSide(), r.selector()
 	h := dissect.Handler{
 		Transaction: func(t *record.Transaction) error {
@@ -234,8 +232,10 @@ func (x *reporting) earlier(cmd *cobra.Command, set *settings) (*report.Earlier,
 		r.beginWith(&h)
 		_, err = text.read(r.ctx, h)
 	} else {
-		defer source.Close()
-		r.source = source
+		if r.source, r.joined, err = x.join(cmd.Context(), source, &own, x.stderr); err != nil {
+			return nil, nil, err
+		}
+		defer r.source.Close()
 		err = errors.Join(r.feed(h, false), r.err)
 	}
 	if err != nil {

@@ -66,7 +66,7 @@ func (s *settings) dissection() dissect.Options {
 	return dissect.Options{
 		OtherOperations: s.view.name == "overview",
 		Memory:          int64(s.memory), Files: s.files, RPC: s.rpc && !ofPackets, Decode: s.decode && !ofPackets || s.ladder, Tree: s.decode && ofPackets,
-		Unanswered: record.Time(s.unanswered), Ports: s.ports,
+		Unanswered: record.Time(s.unanswered), Ports: s.ports, Points: s.atPoints,
 	}
 }
 
@@ -155,7 +155,6 @@ func (r *runner) run(ctx context.Context, source input) error {
 func (r *runner) dissect(ctx context.Context, source input, s *sink, h dissect.Handler) (*record.Summary, error) {
 	o := r.dissection()
 	o.XIDs = r.xids
-	o.Points = pointNames(r.joined)
 	o.Files = r.showsFiles(s.width)
 	r.only(&o)
 	filtered := r.filter != nil || r.summed != nil

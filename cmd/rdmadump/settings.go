@@ -46,6 +46,7 @@ type settings struct {
 	files    bool     // file handles are resolved
 	ladder   bool     // transactions are drawn as ladder diagrams
 	notes    []string // messages about the flags for standard error
+	atPoints []string // names of the capture points; nil if there is only one
 }
 
 // order is the order in which records are shown.
