@@ -90,6 +90,7 @@ type Rates struct {
 	changes  int                // of all intervals
 	overflow bool               // there were more than maxChanges
 	group    []string
+	keyBytes int64 // bytes of the groups' keys
 	most     int64 // number of intervals after which they become longer; 0 for intervals of a fixed length
 	exact    int   // number of single latencies, if the length is not fixed
 }
@@ -237,12 +238,13 @@ func (t *Rates) groupOf(r *record.Transaction) (key string, g *rates) {
 		key = string(appendGroupKey(nil, t.group))
 	}
 	if g = t.groups[key]; g == nil {
-		if len(t.groups) >= maxRows {
+		if len(t.groups) >= maxRows || t.keyBytes+int64(len(key)) > maxKeyBytes {
 			key, t.group = othersKey, nil
 		}
 		if g = t.groups[key]; g == nil {
 			g = &rates{group: slices.Clone(t.group)}
 			t.groups[key] = g
+			t.keyBytes += int64(len(key))
 		}
 	}
 	return key, g
@@ -395,14 +397,14 @@ func (t *Rates) Rows(end record.Time) ([]*Rate, error) {
 		if _, err := t.interval(g, end); err != nil {
 			return nil, err
 		}
-		level := 0
+		level, name := 0, groupName(g.group)
 		for i := range g.intervals {
 			s := &g.intervals[i]
 			s.settle()
 			s.Type, s.Start = "rate", t.start+record.Time(i)*t.every
 			s.End = s.Start + t.every
 			if t.values != nil {
-				s.GroupBy, s.Name, s.Group = t.by, groupName(g.group), g.group
+				s.GroupBy, s.Name, s.Group = t.by, name, g.group
 			}
 			if !t.overflow {
 				s.InFlight = record.Some(s.level(&level))
