@@ -90,6 +90,7 @@ type Rates struct {
 	changes  int                // of all intervals
 	overflow bool               // there were more than maxChanges
 	group    []string
+	keyBytes int64 // bytes of the groups' keys
 	most     int64 // number of intervals after which they become longer; 0 for intervals of a fixed length
 	exact    int   // number of single latencies, if the length is not fixed
 }
@@ -223,7 +224,7 @@ func (t *Rates) Take(until record.Time) (rows []*Rate) {
 		t.groups[noGroup] = &rates{}
 	}
 	for _, g := range t.groups {
-		empty := 0
+		empty, name := 0, groupName(g.group)
 		have := min(n, int64(len(g.intervals)))
 		for i := range n {
 			s := &Rate{}
@@ -241,7 +242,7 @@ func (t *Rates) Take(until record.Time) (rows []*Rate) {
 			r := *s
 			r.settle()
 			r.changes = nil
-			r.describe(t, g, t.start+record.Time(i)*t.every)
+			r.describe(t, g.group, name, t.start+record.Time(i)*t.every)
 			rows = append(rows, &r)
 		}
 		g.intervals = slices.Clone(g.intervals[have:])
@@ -257,10 +258,10 @@ func (t *Rates) Take(until record.Time) (rows []*Rate) {
 const maxTaken = 600
 
 // describe sets the fields that name an interval.
-func (s *Rate) describe(t *Rates, g *rates, start record.Time) {
+func (s *Rate) describe(t *Rates, group []string, name string, start record.Time) {
 	s.Type, s.Start, s.End = "rate", start, start+t.every
 	if t.values != nil {
-		s.GroupBy, s.Name, s.Group = t.by, groupName(g.group), g.group
+		s.GroupBy, s.Name, s.Group = t.by, name, group
 	}
 }
 
@@ -299,12 +300,13 @@ func (t *Rates) groupOf(r *record.Transaction) (key string, g *rates) {
 		key = string(appendGroupKey(nil, t.group))
 	}
 	if g = t.groups[key]; g == nil {
-		if len(t.groups) >= maxRows {
+		if len(t.groups) >= maxRows || t.keyBytes+int64(len(key)) > maxKeyBytes {
 			key, t.group = othersKey, nil
 		}
 		if g = t.groups[key]; g == nil {
 			g = &rates{group: slices.Clone(t.group)}
 			t.groups[key] = g
+			t.keyBytes += int64(len(key))
 		}
 	}
 	return key, g
@@ -457,11 +459,11 @@ func (t *Rates) Rows(end record.Time) ([]*Rate, error) {
 		if _, err := t.interval(g, end); err != nil {
 			return nil, err
 		}
-		level := 0
+		level, name := 0, groupName(g.group)
 		for i := range g.intervals {
 			s := &g.intervals[i]
 			s.settle()
-			s.describe(t, g, t.start+record.Time(i)*t.every)
+			s.describe(t, g.group, name, t.start+record.Time(i)*t.every)
 			if !t.overflow {
 				s.InFlight = record.Some(s.level(&level))
 			}

@@ -11,7 +11,19 @@ type Seen struct {
 	SentNumber    int64  // number of the frame at that point; 0 if it was not captured there
 	ArrivedPoint  int    // index of the point nearest to the receiver
 	ArrivedNumber int64  // number of the frame at that point; 0 if it was not captured there
+	Copy          Copy   // what the frame is, if another frame stands for the packet
 }
+
+// Copy is what a frame is whose packet another frame stands for.
+type Copy uint8
+
+// The copies.
+const (
+	NoCopy      Copy = iota // the frame stands for the packet
+	CopySent                // the packet before it came to the next point; SentPoint and SentNumber are those of the other frame
+	CopyMirror              // the second copy of a mirror port, or of a file that is given twice
+	CopyDamaged             // the packet after it was damaged on the way
+)
 
 // Fate is what happened to a packet between the capture points.
 type Fate uint8

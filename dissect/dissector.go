@@ -322,6 +322,9 @@ func (d *Dissector) take(f *capture.Frame, l *layers) error {
 	if d.err != nil {
 		return d.err
 	}
+	if v := f.Seen; v != nil && v.Copy != capture.NoCopy {
+		return d.copy(f, l)
+	}
 	s := &d.summary
 	s.Packets++
 	s.Bytes += int64(l.length)
@@ -494,6 +497,16 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 	}
 }
 
+// copy passes a frame to the handler, for whose packet another frame stands.
+func (d *Dissector) copy(f *capture.Frame, l *layers) error {
+	if d.handler.Frame == nil {
+		return nil
+	}
+	d.current.input = describe.Input{Frame: f, Link: l.link, Packet: &l.packet, TCP: &d.tcp.TCP}
+	d.show(false, &rdma.PacketVerdict{})
+	return d.err
+}
+
 // tookSegment counts a segment that the tracker used. BadBefore is the number of bad CRCs before it.
 func (d *Dissector) tookSegment(in *describe.Input, v *rdma.PacketVerdict, badBefore int64) {
 	s := &d.summary
@@ -614,6 +627,9 @@ func (d *Dissector) packet(s *packetRef) (err error) {
 	}
 	if d.handler.Frame != nil {
 		err = d.handler.Frame(s.input.Frame, p, s.offset)
+	}
+	if v := s.input.Frame.Seen; v != nil && v.Copy != capture.NoCopy {
+		return err
 	}
 	if d.handler.Packet != nil && err == nil {
 		err = d.handler.Packet(p)

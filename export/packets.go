@@ -30,7 +30,15 @@ type Packets struct {
 	Report PacketsReport
 
 	w          *Writer
-	interfaces map[capture.Origin]uint32
+	interfaces map[origin]uint32
+	points     []string // names of the capture points, if there are several
+	queue      waitingFrames
+}
+
+// origin is an interface of a capture point.
+type origin struct {
+	capture.Origin
+	point int
 }
 
 // PacketsReport counts the packets that were written, and those with a comment.
@@ -46,7 +54,22 @@ func (r *PacketsReport) String() string {
 // NewPackets returns an exporter that writes to the file to, whose section header
 // names the application.
 func NewPackets(to io.Writer, application string) *Packets {
-	return &Packets{w: NewWriter(to, application), interfaces: map[capture.Origin]uint32{}}
+	return &Packets{w: NewWriter(to, application), interfaces: map[origin]uint32{}}
+}
+
+// Point is a capture point. It has an interface of its own.
+type Point struct {
+	Name string
+	Link capture.LinkType
+	Snap uint32 // snapshot length in bytes; 0 means that frames are not truncated
+}
+
+// AtPoints describes the capture points, if there are several. It must be called before the first packet.
+func (e *Packets) AtPoints(list []Point) {
+	for i, p := range list {
+		e.points = append(e.points, p.Name)
+		e.describe(origin{capture.Origin{LinkType: p.Link, Digits: 9, Snap: p.Snap}, i})
+	}
 }
 
 // Handler returns the handler for the dissector.
@@ -54,33 +77,79 @@ func (e *Packets) Handler() dissect.Handler { return dissect.Handler{Frame: e.pa
 
 // Flush writes all buffered packets.
 func (e *Packets) Flush() error {
+	if err := e.release(0); err != nil {
+		return err
+	}
 	return e.w.Flush()
 }
 
 func (e *Packets) packet(f *capture.Frame, p *record.Packet, at wiremap.StreamOffset) error {
+	if f.Seen != nil && f.Seen.Copy == capture.CopySent {
+		e.queue.wait(f, e.interfaceOf(f))
+		return e.release(maxWaiting)
+	}
+	wanted := true
 	if e.Wants != nil {
-		if wanted, err := e.Wants(p); err != nil || !wanted {
+		var err error
+		if wanted, err = e.Wants(p); err != nil {
 			return err
 		}
 	}
-	from := capture.Origin{LinkType: f.LinkType, Digits: 9}
+	if f.Seen != nil {
+		if err := e.copies(f, p, at, wanted); err != nil {
+			return err
+		}
+	}
+	if !wanted {
+		return e.release(maxWaiting)
+	}
+	data, comment, err := e.content(f, p, at)
+	if err != nil {
+		return err
+	}
+	if e.queue.empty() {
+		return e.write(e.interfaceOf(f), f, data, comment)
+	}
+	e.queue.add(f, e.interfaceOf(f), data, comment)
+	return e.release(maxWaiting)
+}
+
+// interfaceOf returns the interface of a frame in the output.
+func (e *Packets) interfaceOf(f *capture.Frame) uint32 {
+	from := origin{Origin: capture.Origin{LinkType: f.LinkType, Digits: 9}}
 	if f.From != nil {
-		from = *f.From
+		from.Origin = *f.From
+	}
+	if f.Seen != nil { // The times are those of another clock.
+		from = origin{capture.Origin{LinkType: f.LinkType, Digits: 9, Snap: from.Snap}, f.Seen.Point}
 	}
 	number, known := e.interfaces[from]
 	if !known {
-		described := from
-		if e.Rewrite != nil {
-			described.Name, described.Description = "", ""
-		}
-		number = e.w.Interface(&described)
-		e.interfaces[from] = number
+		number = e.describe(from)
 	}
-	data := f.Data
+	return number
+}
+
+// describe adds an interface.
+func (e *Packets) describe(from origin) uint32 {
+	described := from.Origin
+	if from.point < len(e.points) {
+		described.Name = e.points[from.point]
+	}
 	if e.Rewrite != nil {
-		var err error
+		described.Name, described.Description = "", ""
+	}
+	number := e.w.Interface(&described)
+	e.interfaces[from] = number
+	return number
+}
+
+// content returns the bytes and the comment of a frame.
+func (e *Packets) content(f *capture.Frame, p *record.Packet, at wiremap.StreamOffset) (data []byte, comment string, err error) {
+	data = f.Data
+	if e.Rewrite != nil {
 		if data, err = e.Rewrite(f, p, at); err != nil {
-			return err
+			return nil, "", err
 		}
 	}
 	if e.HideXID != nil && p.XID.Known() && e.HideXID(p) {
@@ -88,7 +157,15 @@ func (e *Packets) packet(f *capture.Frame, p *record.Packet, at wiremap.StreamOf
 		hidden.XID = record.Opt[record.Hex32]{}
 		p = &hidden
 	}
-	comment := Comment(p)
+	comment = Comment(p)
+	if p.Path != nil && p.Path.LostTo != "" && e.Rewrite == nil {
+		comment += ", did not arrive at " + p.Path.LostTo
+	}
+	return data, comment, nil
+}
+
+// write writes a packet.
+func (e *Packets) write(number uint32, f *capture.Frame, data []byte, comment string) error {
 	if e.Report.Packets++; comment != "" {
 		e.Report.Commented++
 	}

@@ -15,10 +15,11 @@ type flowKey struct {
 // flow is the traffic to one queue pair.
 type flow struct {
 	key      flowKey
-	newest   uint64                // position of the newest transmission that arrived
-	requests queue[asked]          // requests that are not acknowledged yet
-	arrived  [flowPSNs / 64]uint64 // PSNs of requests that arrived
-	highest  uint32                // highest PSN of a request that was sent
+	newest   uint64       // position of the newest transmission that arrived
+	requests queue[asked] // requests that are not acknowledged yet
+	arrived  psnSet       // PSNs of requests that arrived
+	got      psnSet       // PSNs of responses that arrived
+	highest  uint32       // highest PSN of a request that was sent
 	started  bool
 
 	answered  uint32 // highest PSN of a response to them; a Read has several
@@ -57,7 +58,7 @@ type ack struct {
 
 const (
 	flowPSNs    = 4096
-	flowBytes   = 2048
+	flowBytes   = 2560
 	maxRequests = 1 << 14 // that wait for their acknowledgement
 	pairCache   = 1 << 12
 	trustVotes  = 2
@@ -178,7 +179,7 @@ func (f *flow) acknowledge(m *matcher, upTo uint32, now int64) {
 			if t.time > now { // It was sent later, because clocks have an error.
 				return
 			}
-			if t.sending == notYet && !f.hasArrived(a.psn) {
+			if t.sending == notYet && !f.arrived.has(a.psn) {
 				t.unseen = true
 			}
 		}
@@ -186,9 +187,19 @@ func (f *flow) acknowledge(m *matcher, upTo uint32, now int64) {
 	}
 }
 
-func (f *flow) hasArrived(psn uint32) bool {
+// psnSet is a set of recent PSNs.
+type psnSet [flowPSNs / 64]uint64
+
+func (s *psnSet) has(psn uint32) bool {
 	i := psn % flowPSNs
-	return f.arrived[i/64]>>(i%64)&1 != 0
+	return s[i/64]>>(i%64)&1 != 0
+}
+
+// add adds a PSN, and forgets one that is far from it.
+func (s *psnSet) add(psn uint32) {
+	i, far := psn%flowPSNs, (psn+flowPSNs/2)%flowPSNs
+	s[i/64] |= 1 << (i % 64)
+	s[far/64] &^= 1 << (far % 64)
 }
 
 // arrived notes that a packet came to its receiver's point, and reports whether it was overtaken by one that was sent
@@ -207,23 +218,24 @@ func (s *flows) arrived(e *entry, transmission uint64) (overtaken bool) {
 		return overtaken
 	}
 	if e.opcode.Info().Request {
-		i, far := e.psn%flowPSNs, (e.psn+flowPSNs/2)%flowPSNs
-		f.arrived[i/64] |= 1 << (i % 64)
-		f.arrived[far/64] &^= 1 << (far % 64)
-	} else if !f.hasResponse || rocev2.PSNDelta(e.psn, f.response) > 0 {
+		f.arrived.add(e.psn)
+		return overtaken
+	}
+	if f.got.add(e.psn); !f.hasResponse || rocev2.PSNDelta(e.psn, f.response) > 0 {
 		f.hasResponse, f.response, f.responseAt = true, e.psn, e.time
 	}
 	return overtaken
 }
 
 // wasAnswered reports whether the requester has shown that it had a response to a Read: it got later
-// responses, and did not request this one again.
+// responses, and did not request this one again. If another copy of the response arrived, nothing shows that this one
+// did.
 func (s *flows) wasAnswered(e *entry) bool {
 	if e.opcode.Transport() != rocev2.RC || e.opcode.Info().Kind != rocev2.KindReadResponse || e.path.back == nil {
 		return false
 	}
 	f := s.all[flowKey{e.path.dir, e.qpn}]
-	if f == nil || f.votes < trustVotes || !f.hasResponse || rocev2.PSNDelta(f.response, e.psn) <= 0 || f.responseAt < e.time {
+	if f == nil || f.got.has(e.psn) || f.votes < trustVotes || !f.hasResponse || rocev2.PSNDelta(f.response, e.psn) <= 0 || f.responseAt < e.time {
 		return false
 	}
 	requests := s.all[flowKey{e.path.back.dir, f.peer}]

@@ -114,7 +114,7 @@ func (p *Plan) place(all []*relation, g groups) {
 		if !known {
 			n = len(p.Points)
 			at[root] = n
-			p.Points = append(p.Points, Point{Name: p.nameOf(names, i), first: math.MaxInt64, last: math.MinInt64})
+			p.Points = append(p.Points, Point{Name: p.nameOf(names, i), Link: src.link, Snap: src.snap, first: math.MaxInt64, last: math.MinInt64})
 		}
 		point := &p.Points[n]
 		point.sources = append(point.sources, src)

@@ -44,6 +44,7 @@ type entry struct {
 	number     int64
 	sent       int64  // time at the first point
 	sentNumber int64  // number at the first point
+	mate       uint64 // the arrival that took a transmission, or its last bytes: its position plus 1
 	prev, next uint64 // transmissions of the same packet that are not taken: positions plus 1
 	path       *path
 	psn, qpn   uint32
@@ -365,7 +366,7 @@ func (m *matcher) arrive(at uint64) {
 	}
 	t := m.ring.at(best - 1)
 	m.unlink(key, &b, best, t)
-	e.arriving, t.sending = matched, matched
+	e.arriving, t.sending, t.mate = matched, matched, at+1
 	e.sent, e.sentPoint, e.sentNumber = t.sent, t.sentPoint, t.sentNumber
 	m.measure(h, e, t, best)
 }

@@ -324,6 +324,29 @@ func TestNotCaptured(t *testing.T) {
 	}
 }
 
+// TestResponseLostAgain: a second copy of a response is lost after the first one arrived. Nothing shows that the
+// second one arrived, too.
+func TestResponseLostAgain(t *testing.T) {
+	client, server := load(t, twoClient), load(t, twoServer)
+	var with []capture.Frame
+	copied := 0
+	for i, f := range client {
+		with = append(with, f)
+		if at, is := network(&f); is && f.Data[at+15] == 2 && i%9 == 0 && rocev2.Opcode(f.Data[at+28]).Info().Kind == rocev2.KindReadResponse {
+			f.Time += 500e3
+			copied++
+			with = append(with, f)
+		}
+	}
+	if copied < 5 {
+		t.Fatalf("%d responses", copied)
+	}
+	slices.SortStableFunc(with, func(a, b capture.Frame) int { return int(a.Time - b.Time) })
+	if got := run(t, write(t, "client.pcap", with), write(t, "server.pcap", server)).counts(); got.lost != 18+int64(copied) || got.notCaptured > 0 {
+		t.Errorf("%+v; want %d lost", got, 18+copied)
+	}
+}
+
 // TestMirror: a mirror port of both directions shows each packet twice, and network duplicates remain.
 func TestMirror(t *testing.T) {
 	var twice []capture.Frame

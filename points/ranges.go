@@ -210,7 +210,7 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 		n := r.to - r.from
 		taken += n
 		if t.left += n; t.left >= t.bytes && t.sending == notYet {
-			t.sending = matched
+			t.sending, t.mate = matched, at+1
 		}
 		if newest.at == 0 && newest.time == 0 || octets(r.to, newest.to) > 0 {
 			newest = r

@@ -28,6 +28,8 @@ type Point struct {
 	Name    string
 	Address string // of the host at this point; empty if there is none, or several
 	Packets int64  // frames that the capture holds
+	Link    capture.LinkType
+	Snap    uint32 // snapshot length in bytes; 0 if it is not known
 
 	// Offset is how far this clock is ahead of the reference clock at this point's first packet, in nanoseconds.
 	Offset int64
@@ -138,6 +140,7 @@ func Recognize(ctx context.Context, files []File, o Options) (*Plan, error) {
 			return nil, ctx.Err()
 		}
 	}
+	slices.SortStableFunc(s.sources, func(a, b *source) int { return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.origin, b.origin)) })
 	p := &Plan{files: files, sources: s.sources, dirs: s.dirs, memory: o.Memory}
 	p.recognize(o.Clock)
 	return p, nil

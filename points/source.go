@@ -20,8 +20,13 @@ type Source struct {
 	batch   capture.Batch   // of ahead
 	at      int             // index of the next frame in batch
 	ended   bool            // ahead has no more frames
+	copies  bool            // frames for which others stand are provided, too
 	matcher *matcher
 }
+
+// WithCopies makes the source provide all frames, also those for which others stand; see [capture.Copy]. The function
+// must be called before the first frame is read.
+func (s *Source) WithCopies() { s.copies = true }
 
 // Open opens the files again.
 func (p *Plan) Open(ctx context.Context) (*Source, error) {
@@ -109,6 +114,9 @@ func (s *Source) ReadBatch(ctx context.Context, b *capture.Batch) error {
 			if e := r.at(r.head); s.shows(e) {
 				f.Seen = s.describe(e, f)
 				kept = append(kept, *f)
+			} else if s.copies {
+				f.Seen = s.describeCopy(e)
+				kept = append(kept, *f)
 			}
 			r.head++
 		}
@@ -124,6 +132,25 @@ func (s *Source) ReadBatch(ctx context.Context, b *capture.Batch) error {
 // shows reports whether a frame is the one that stands for its packet.
 func (s *Source) shows(e *entry) bool {
 	return e.sending != matched && e.arriving != secondCopy && e.arriving != damagedThere
+}
+
+// describeCopy returns what is known of a frame for which another stands.
+func (s *Source) describeCopy(e *entry) *capture.Seen {
+	v := &capture.Seen{Point: int(e.point), Key: e.base}
+	stands := e
+	for stands.sending == matched && stands.mate != 0 && s.matcher.ring.has(stands.mate-1) {
+		stands = s.matcher.ring.at(stands.mate - 1)
+	}
+	v.Sent, v.SentPoint, v.SentNumber = stands.sent, int(stands.sentPoint), stands.sentNumber
+	switch {
+	case e.arriving == secondCopy:
+		v.Copy = capture.CopyMirror
+	case e.arriving == damagedThere:
+		v.Copy = capture.CopyDamaged
+	default:
+		v.Copy = capture.CopySent
+	}
+	return v
 }
 
 // describe returns what is known of the packet of a frame.
@@ -160,6 +187,9 @@ func (s *Source) describe(e *entry, f *capture.Frame) *capture.Seen {
 	}
 	return v
 }
+
+// Again opens the files once more, from their beginning.
+func (s *Source) Again(ctx context.Context) (*Source, error) { return s.plan.Open(ctx) }
 
 // Points returns the capture points.
 func (s *Source) Points() []Point { return s.plan.Points }

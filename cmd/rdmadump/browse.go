@@ -42,7 +42,7 @@ type browsed struct {
 // browseView describes the flags that browse supports.
 var browseView = &view{
 	name: "browse", fields: query.Transactions, filters: "RPCs (by the fields of transactions)",
-	without: []string{"output", "jq", "field", "xid", "conn", "count", "from", "to", "points", "clock", "width", "wide"},
+	without: []string{"output", "jq", "field", "xid", "conn", "count", "from", "to", "width", "wide"},
 }
 
 func newBrowse(stdout, stderr io.Writer) *cobra.Command {
@@ -122,6 +122,9 @@ func (b *browsing) run(cmd *cobra.Command, paths []string) error {
 	}
 	defer done()
 	if isLive {
+		if err := refusePoints(cmd); err != nil {
+			return err
+		}
 		return b.runLive(cmd, set, paths, terminal)
 	}
 	source, l, openErr, err := b.openRecords(cmd, paths, b.stderr)
@@ -137,10 +140,17 @@ func (b *browsing) run(cmd *cobra.Command, paths []string) error {
 		what.names, what.closed = l.names, "records have no packets; browse the capture to see them"
 		what.read = func(ctx context.Context, x *index.Index, _ dissect.Options) { x.Finish(l.read(ctx, x.Handler())) }
 	} else {
-		defer source.Close()
 		what.names = source.Paths()
-		what.read = func(ctx context.Context, x *index.Index, o dissect.Options) { x.Run(ctx, source, o) }
 		what.open, what.closed = reopening(source.Paths())
+		in, joined, err := b.join(cmd.Context(), source, set, b.stderr)
+		if err != nil {
+			return err
+		}
+		defer in.Close()
+		if joined != nil {
+			what.open = func(ctx context.Context) (browse.Source, error) { return joined.Again(ctx) }
+		}
+		what.read = func(ctx context.Context, x *index.Index, o dissect.Options) { x.Run(ctx, in, o) }
 	}
 	if err = b.show(cmd.Context(), what, terminal); err == nil && openErr != nil {
 		err = &status{code: exitUsage}

@@ -152,14 +152,19 @@ func (c *comparing) side(cmd *cobra.Command, s *sink, path string, side *analyze
 	r := &runner{settings: s.settings, stdout: c.stdout, stderr: c.stderr, lines: lines}
 	h := c.handler(s, side)
 	if lines == nil {
-		defer source.Close()
-		p := newProgress(source, c.stderr, !c.quiet)
+		in, joined, err := c.join(cmd.Context(), source, s.settings, c.stderr)
+		if err != nil {
+			return nil, err
+		}
+		defer in.Close()
+		r.joined = joined
+		p := newProgress(in, c.stderr, !c.quiet)
 		defer p.finish()
 		h.Tick = func() error {
 			p.update()
 			return s.err
 		}
-		return ended(s, func() (*record.Summary, error) { return r.dissect(s.ctx, source, s, h) })
+		return ended(s, func() (*record.Summary, error) { return r.dissect(s.ctx, in, s, h) })
 	}
 	defer lines.close()
 	if err := lines.check(s.settings, &h); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/rdmadump/rdmadump/export"
 	"github.com/rdmadump/rdmadump/export/parquet"
 	"github.com/rdmadump/rdmadump/export/trace"
+	"github.com/rdmadump/rdmadump/points"
 	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/render"
 )
@@ -44,6 +45,7 @@ type exportRun struct {
 	ctx    context.Context
 	stderr io.Writer
 	source input
+	joined *points.Source // nil if there is one capture point
 	out    io.Writer
 	folder string // folder for temporary files; empty for that of the system
 
@@ -64,7 +66,11 @@ func (f *flags) openRun(cmd *cobra.Command, v *view, paths []string, stderr io.W
 	if err = needsPackets(cmd.Name(), err, openErr); err != nil {
 		return nil, err
 	}
-	return &exportRun{times: times{settings: set}, ctx: cmd.Context(), stderr: stderr, source: source, openErr: openErr}, nil
+	in, joined, err := f.join(cmd.Context(), source, set, stderr)
+	if err != nil {
+		return nil, err
+	}
+	return &exportRun{times: times{settings: set}, ctx: cmd.Context(), stderr: stderr, source: in, joined: joined, openErr: openErr}, nil
 }
 
 // ended returns the error that the command ends with after the output was written.
@@ -174,7 +180,7 @@ func exportNames() (names []string) {
 
 // shows lists the flags that only change what is shown. Commands that show nothing
 // do not accept them.
-var shows = []string{"jq", "field", "count", "points", "clock", "color", "width", "wide", "time", "ascii", "background"}
+var shows = []string{"jq", "field", "count", "color", "width", "wide", "time", "ascii", "background"}
 
 // exportView describes the flags that export accepts.
 func exportView(fields query.Fields) *view {
@@ -428,10 +434,24 @@ func exportRecords(r *exportRun) (string, error) {
 func exportPackets(r *exportRun) (string, error) {
 	e := export.NewPackets(r.out, "rdmadump "+version())
 	e.Wants = r.wantsPacket
+	r.withCopies(e)
 	if err := r.feed(e.Handler(), false); err != nil {
 		return "", err
 	}
 	return e.Report.String(), e.Flush()
+}
+
+// withCopies makes an exporter write the frames of all capture points.
+func (r *exportRun) withCopies(e *export.Packets) {
+	if r.joined == nil {
+		return
+	}
+	r.joined.WithCopies()
+	var list []export.Point
+	for _, p := range r.joined.Points() {
+		list = append(list, export.Point{Name: p.Name, Link: p.Link, Snap: p.Snap})
+	}
+	e.AtPoints(list)
 }
 
 // wantsPacket reports whether the flags select a packet.
@@ -454,7 +474,7 @@ func (r *exportRun) parquet(name, folder string) error {
 	if err != nil {
 		return fmt.Errorf("-w: %w", err)
 	}
-	w.Wants = r.selects
+	w.Wants, r.files = r.selects, true
 	if err := r.feed(w.Handler(), false); err != nil {
 		w.Abandon()
 		return err

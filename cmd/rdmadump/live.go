@@ -139,6 +139,16 @@ func (l *liveFlags) limits() (limits, error) {
 // liveNames returns the names of the views of live.
 func liveNames() []string { return append(viewNames(), rateView) }
 
+// refusePoints returns an error if a flag about capture points was given for live traffic.
+func refusePoints(cmd *cobra.Command) error {
+	for _, flag := range []string{"points", "clock"} {
+		if cmd.Flags().Changed(flag) {
+			return fmt.Errorf("live traffic does not support --%s, because it has one source", flag)
+		}
+	}
+	return nil
+}
+
 // run captures and shows live traffic.
 func (l *liveFlags) run(cmd *cobra.Command, args []string, stdout, stderr io.Writer) error {
 	name := l.view
@@ -152,10 +162,8 @@ func (l *liveFlags) run(cmd *cobra.Command, args []string, stdout, stderr io.Wri
 	if err := v.check(cmd); err != nil {
 		return err
 	}
-	for _, flag := range []string{"points", "clock"} {
-		if cmd.Flags().Changed(flag) {
-			return fmt.Errorf("live does not support --%s, because it reads one source", flag)
-		}
+	if err := refusePoints(cmd); err != nil {
+		return err
 	}
 	stop, err := l.limits()
 	if err != nil {

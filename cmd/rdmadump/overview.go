@@ -56,7 +56,7 @@ func overview(s *sink) (dissect.Handler, func()) {
 	return h, func() {
 		o := c.Finish(s.summary)
 		o.Selected = s.selection()
-		o.Points, o.Network, o.Ends = s.pointRecords(), s.networkRecords(), record.SomeIf(ends, ends.Transactions > 0)
+		o.Points, o.Network, o.Ends = pointRecords(s.joined), networkRecords(s.joined), record.SomeIf(ends, ends.Transactions > 0)
 		s.emit(o, func(r any) error {
 			return render.Overview(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, r.(*analyze.Overview), s.summary, s.typed)
 		})

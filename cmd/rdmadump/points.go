@@ -13,9 +13,21 @@ import (
 // joinedMemory is the part of --memory that finding capture points may use.
 const joinedMemory = 4
 
-// join recognizes files of several capture points, and returns a source that has the packets of all of them. It
-// returns nil if the files are one capture.
-func (f *flags) join(ctx context.Context, source *capture.Merged, always bool, stderr io.Writer) (*points.Source, error) {
+// join recognizes files of several capture points. It returns the source to read: if there are several points, the one
+// that has the packets of all of them, which is then joined, too; otherwise the merged files. The caller closes it. An
+// error closes the merged files.
+func (f *flags) join(ctx context.Context, merged *capture.Merged, s *settings, stderr io.Writer) (in input, joined *points.Source, err error) {
+	joined, err = f.recognize(ctx, merged, s.view.name == "network", stderr)
+	if s.atPoints = pointNames(joined); joined == nil && err == nil {
+		return merged, nil, nil
+	}
+	merged.Close()
+	return joined, joined, err
+}
+
+// recognize returns the source of several capture points. It returns nil if the files are one capture. It looks for
+// points in a single file only if the file describes several interfaces, unless always is set.
+func (f *flags) recognize(ctx context.Context, source *capture.Merged, always bool, stderr io.Writer) (*points.Source, error) {
 	if f.points == "off" || !always && !source.MayHavePoints() {
 		return nil, f.refuseClock(false)
 	}

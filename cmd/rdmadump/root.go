@@ -124,17 +124,14 @@ func (f *flags) show(cmd *cobra.Command, v *view, paths []string, stdout, stderr
 		r.names = namesOf(records.paths)
 		return r.run(cmd.Context(), nil)
 	}
-	defer source.Close()
-	joined, err := f.join(cmd.Context(), source, v.name == "network", stderr)
+	r.names = namesOf(source.Paths())
+	in, joined, err := f.join(cmd.Context(), source, set, stderr)
 	if err != nil {
 		return err
 	}
-	if r.names = namesOf(source.Paths()); joined == nil {
-		return r.run(cmd.Context(), source)
-	}
-	defer joined.Close()
+	defer in.Close()
 	r.joined = joined
-	return r.run(cmd.Context(), joined)
+	return r.run(cmd.Context(), in)
 }
 
 // namesOf returns the names of the inputs. Suggested commands leave out files that cannot be read.

@@ -46,7 +46,7 @@ type runner struct {
 	tick           func() error // called now and then; nil for none
 	flush          func() error // called after a panic; nil for none
 	live           bool
-	refresh        *refresh // of a live view; nil if its records are shown as they come
+	refresh        *refresh       // of a live view; nil if its records are shown as they come
 	joined         *points.Source // nil if there is one capture point
 	lines          *lines         // records in place of a capture; nil for a capture
 }
@@ -67,7 +67,7 @@ func (s *settings) dissection() dissect.Options {
 	return dissect.Options{
 		OtherOperations: s.view.name == "overview",
 		Memory:          int64(s.memory), Files: s.files, RPC: s.rpc && !ofPackets, Decode: s.decode && !ofPackets || s.ladder, Tree: s.decode && ofPackets,
-		Unanswered: record.Time(s.unanswered), Ports: s.ports,
+		Unanswered: record.Time(s.unanswered), Ports: s.ports, Points: s.atPoints,
 	}
 }
 
@@ -179,7 +179,6 @@ func (r *runner) run(ctx context.Context, source input) error {
 func (r *runner) dissect(ctx context.Context, source input, s *sink, h dissect.Handler) (*record.Summary, error) {
 	o := r.dissection()
 	o.XIDs = r.xids
-	o.Points = pointNames(r.joined)
 	o.Files = r.showsFiles(s.width)
 	r.only(&o)
 	filtered := r.filter != nil || r.summed != nil

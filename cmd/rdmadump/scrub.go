@@ -109,6 +109,18 @@ func copyInput(ctx context.Context, open func() (io.ReadCloser, error)) (path st
 	return out.Name(), err
 }
 
+// again opens the captures of a run once more.
+func (s *scrubbed) again(r *exportRun) error {
+	if r.joined == nil {
+		source, err := s.reopen()
+		r.source = source
+		return err
+	}
+	joined, err := r.joined.Again(r.ctx)
+	r.source, r.joined = joined, joined
+	return err
+}
+
 // run reads the captures once to learn the contents of each packet, and a second
 // time to write the packets.
 func (s *scrubbed) run(r *exportRun) (string, error) {
@@ -130,12 +142,12 @@ func (s *scrubbed) run(r *exportRun) (string, error) {
 		return "", r.err
 	}
 	r.source.Close()
-	if r.source, err = s.reopen(); err != nil {
+	if err := s.again(r); err != nil {
 		return "", err
 	}
 	e := export.NewPackets(r.out, "rdmadump "+version())
-	e.Wants = r.wantsPacket
-	e.Rewrite, e.HideXID = w.Frame, w.HidesXID
+	e.Wants, e.Rewrite, e.HideXID = r.wantsPacket, w.Frame, w.HidesXID
+	r.withCopies(e)
 	if err := r.feed(e.Handler(), false); err != nil {
 		return "", err
 	}
