@@ -46,7 +46,7 @@ type runner struct {
 	tick           func() error // called now and then; nil for none
 	flush          func() error // called after a panic; nil for none
 	live           bool
-	refresh        *refresh // of a live view; nil if its records are shown as they come
+	refresh        *refresh       // of a live view; nil if its records are shown as they come
 	joined         *points.Source // nil if there is one capture point
 	lines          *lines         // records in place of a capture; nil for a capture
 }
