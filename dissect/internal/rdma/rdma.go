@@ -248,6 +248,8 @@ type Follower interface {
 	// Finish fills in the follower's part of the record, which is nil if no record is
 	// wanted. It is the last call.
 	Finish(r *record.Connection)
+	// Describe fills in the follower's part of the record of a connection that is still open.
+	Describe(r *record.Connection)
 	// Evict frees the oldest object of a kind, and reports whether there was one.
 	Evict(k budget.Kind) bool
 }
