@@ -326,7 +326,7 @@ func remoteInvalidation(c *record.Connection) string {
 	client, server := c.PrivateData.Client, c.PrivateData.Server
 	switch {
 	case c.UpperLayer != "rpcrdma":
-		return "-"
+		return ""
 	case !known:
 		return "?"
 	case agreed:
@@ -422,9 +422,9 @@ func endpoint(e record.Endpoint) string {
 	return s + ":" + strconv.Itoa(int(port))
 }
 
-// inlineThresholds returns the inline thresholds of a connection, or a dash if it has none.
+// inlineThresholds returns the inline thresholds of a connection, or nothing if it has none.
 func inlineThresholds(r *record.Connection) string {
-	return known(r.InlineThreshold, "-", func(t record.InlineThresholds) string {
+	return known(r.InlineThreshold, "", func(t record.InlineThresholds) string {
 		return fmt.Sprintf("%d/%d", t.ClientToServer, t.ServerToClient)
 	})
 }
@@ -433,7 +433,7 @@ func inlineThresholds(r *record.Connection) string {
 func inUse(r *record.Connection) string {
 	credits, isRPC := r.Credits.Get()
 	if !isRPC {
-		return "-"
+		return ""
 	}
 	peak := strconv.Itoa(credits.Forward.PeakInFlight)
 	if isPlain(r.Transport) {

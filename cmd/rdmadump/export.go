@@ -474,7 +474,7 @@ func (r *exportRun) parquet(name, folder string) error {
 	if err != nil {
 		return fmt.Errorf("-w: %w", err)
 	}
-	w.Wants = r.selects
+	w.Wants, r.files = r.selects, true
 	if err := r.feed(w.Handler(), false); err != nil {
 		w.Abandon()
 		return err

@@ -319,6 +319,9 @@ func (v *view) specify(s *pflag.FlagSet) {
 	if v.name == "packets" {
 		say("rpc", ", those that the Send of the packet carries")
 	}
+	if by := s.Lookup("by"); by != nil && v.byUsage != "" {
+		by.Usage = v.byUsage
+	}
 	if filter := s.Lookup("filter"); filter != nil && v.filters != "" {
 		filter.Usage = strings.Replace(filter.Usage, "select the records that", "select the "+v.filters+" that", 1)
 	}
