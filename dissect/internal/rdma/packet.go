@@ -435,7 +435,7 @@ func (ib *infiniband) nak(f, asker *flow, d *Datagram, cur *currentPacket) {
 	p, at := d.Packet, d.At
 	c, syndrome := f.conn, p.AETH.Syndrome
 	if old := asker.qp.hasAck && psns.delta(p.PSN, asker.qp.acked) <= 0; !old && asker.signals.refused(p.PSN, syndrome.IsRNR(), d) {
-		ib.rollBack(asker, p.PSN)
+		ib.rollBack(asker, p.PSN, d.Path.Sent.Time)
 	}
 	r := Refusal{Op: asker.ops.at(psns, p.PSN), By: f.side, At: at, Reason: "RNR", NotReady: syndrome.IsRNR()}
 	cur.mark(r.Op, record.Refused)

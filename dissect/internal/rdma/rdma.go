@@ -182,6 +182,7 @@ const (
 	Damaged                        // a request of it was retransmitted with a bad ICRC, so the receiver drops it
 	DamagedNak                     // a NAK that names it has a bad ICRC, so its receiver drops the NAK
 	Abandoned                      // a Read will never be Done
+	Arrived                        // it was captured when it came to its receiver, with several capture points; only for UDP
 )
 
 // Standing says what an operation belongs to.
