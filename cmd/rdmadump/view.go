@@ -371,6 +371,9 @@ func rates(s *sink) (dissect.Handler, func()) {
 		s.fail(err)
 		var shown []*analyze.Rate
 		for _, r := range rows {
+			if r.RPCs == 0 && !s.overlaps(r.Start, r.End-1) { // A Reply may come after --to.
+				continue
+			}
 			s.take(r, func(r any) error {
 				shown = append(shown, r.(*analyze.Rate))
 				return nil
