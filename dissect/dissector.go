@@ -193,11 +193,12 @@ func New(h Handler, o Options) *Dissector {
 		id, _, known := d.table.Of(tag)
 		return record.SomeIf(id, known)
 	}
-	if o.OtherOperations {
-		d.tracker.Wanted = func(c *rdma.Conn) bool {
-			rpc, _ := d.table.CarriesRPC(c)
-			return !rpc
+	d.tracker.Wanted = func(c *rdma.Conn) bool {
+		if c.Setup().RPC { // not RDMA
+			return false
 		}
+		rpc, _ := d.table.CarriesRPC(c)
+		return !o.OtherOperations || !rpc
 	}
 	if h.Observer != nil {
 		d.table.Message = h.Observer.Message

@@ -116,7 +116,7 @@ func waitSentence(r *record.Transaction, w *record.Wait, opening string) string 
 	side := "the " + string(w.Waiting) + " "
 	switch w.Reason {
 	case record.HeadOfLine:
-		return fmt.Sprintf("%spacket %s: up to packet %s, %swas transmitting for XID %v, on the same connection.", opening, last(w), second(w), side, w.BlockingXID.Or(0))
+		return fmt.Sprintf("%spacket %s: up to packet %s, %swas busy with the transfers of XID %v, on the same connection.", opening, last(w), second(w), side, w.BlockingXID.Or(0))
 	case record.RNRNak:
 		return fmt.Sprintf("%s%s%s, in packet %s: the other side had no receive buffer (RNR NAK in packet %s).", opening, side, retransmitted(w), last(w), first(w))
 	case record.RetransmitNak:
@@ -155,7 +155,7 @@ func waitSentence(r *record.Transaction, w *record.Wait, opening string) string 
 // pauseText returns the text of a wait in the ladder, and a shorter text.
 func pauseText(r *record.Transaction, w *record.Wait) (text, short string) {
 	if xid, known := w.BlockingXID.Get(); known && w.Reason == record.HeadOfLine {
-		short = fmt.Sprintf("%s: %s transmits for XID %v", Duration(w.NS), w.Waiting, xid)
+		short = fmt.Sprintf("%s: %s busy with XID %v", Duration(w.NS), w.Waiting, xid)
 		return "... " + short + " ...", short
 	}
 	text = fmt.Sprintf("... %s: %s stalled %s ...", Duration(w.NS), w.Waiting, stalledUntil(r, w))

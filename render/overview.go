@@ -637,7 +637,7 @@ func (v *overview) busiest() {
 		}
 		name := s.Name
 		if s.Complete < s.Count {
-			name += fmt.Sprintf(" (%d answered)", s.Complete)
+			name += fmt.Sprintf(" (%d with latency)", s.Complete)
 		}
 		text := fmt.Sprintf("%8s  %d x %s, p50 %s, worst %s", Duration(s.TotalNS), s.Count, name, quantile(s.Latency.P50), quantile(s.Latency.Max))
 		v.row(once(i, "busiest"), part{text, ink{}})

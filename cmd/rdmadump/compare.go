@@ -19,7 +19,7 @@ import (
 // compareView is the view of compare, which reads two captures instead of one.
 var compareView = &view{
 	name: "compare", fields: query.New("comparisons", compareHeadings...), summed: query.Transactions, filters: "RPCs (by the fields of transactions) or rows",
-	flags: []string{"columns", "sort", "top", "by"}, without: []string{"time"}, top: "-after.total_ns", light: true,
+	flags: []string{"columns", "sort", "top", "by"}, byUsage: "compare the groups of transactions with equal values of these `fields`, with commas between them, such as client,operation (default operation)", without: []string{"time"}, top: "-after.total_ns", light: true,
 	csv: []string{
 		"kind", "name", "before.count", "after.count", "before.errors", "after.errors", "before.bytes", "after.bytes",
 		"before.latency.p50_ns", "after.latency.p50_ns", "change.p50", "p_values.p50", "before.latency.p90_ns", "after.latency.p90_ns", "change.p90", "p_values.p90",

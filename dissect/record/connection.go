@@ -24,7 +24,7 @@ type Connection struct {
 	Handshake               string                   `json:"handshake" doc:"Whether the capture contains the handshake that opened the connection: seen if it does, missed if not." values:"seen,missed"`
 	ServiceID               Opt[Hex64]               `json:"service_id" doc:"Service ID that the client asked for in its connection request." alias:"infiniband.cm.req.serviceid"`
 	PrivateData             PrivateDataPair          `json:"private_data" doc:"RPC-over-RDMA private data that each side sent in the handshake (RFC 8797)."`
-	InlineThreshold         Opt[InlineThresholds]    `json:"inline_threshold" doc:"Longest Send that each side may transmit, in bytes; null on connections of other upper layers than RPC-over-RDMA."`
+	InlineThreshold         Opt[InlineThresholds]    `json:"inline_threshold" doc:"Longest Send that each side may transmit, in bytes; null on connections of other upper layers than RPC-over-RDMA, and on rejected ones."`
 	RemoteInvalidation      Opt[bool]                `json:"remote_invalidation" doc:"Whether both sides announced support for remote invalidation; null if the handshake is not in the capture, and on connections of other upper layers than RPC-over-RDMA. Linux servers do not announce it, and use it nevertheless if the client announces it."`
 	PathMTU                 Opt[int]                 `json:"path_mtu" doc:"Path MTU that the handshake negotiated, in bytes."`
 	UpperLayer              string                   `json:"upper_layer" doc:"Upper-layer protocol that the connection carries: rpcrdma is RPC over RDMA, and rpc is RPC over TCP or UDP without RDMA." values:"rpcrdma,rpc,nvme,iser,smbdirect,ipoib,rping,perftest,unknown"`

@@ -97,7 +97,7 @@ func (ib *infiniband) request(f *flow, d *Datagram, cur *currentPacket) {
 	default:
 		ib.holdRequest(f, d, cur)
 	}
-	if again && delta >= 0 {
+	if again && delta >= 0 && cur.Mark&record.Retransmitted == 0 {
 		ib.resent(f, p.PSN, cur)
 	}
 	f.signals.requested, f.signals.sent = d.At.Time, sentRequest{p.PSN, d.print, d.At.Time}

@@ -366,12 +366,15 @@ func (cs *connState) Finish(r *record.Connection) {
 func (cs *connState) Describe(r *record.Connection) {
 	side := cs.conn.Setup().Client.Or(0)
 	cs.lookUpService()
+	rejected := r.Ended.Or(record.Ended{}).How == record.EndRejected
 	if cs.upper == upperRPC {
 		r.PrivateData = record.PrivateDataPair{Client: cs.stated(side), Server: cs.stated(side.Other())}
+	}
+	if cs.upper == upperRPC && !rejected { // otherwise nothing applies
 		r.InlineThreshold, r.RemoteInvalidation = record.Some(thresholds(cs)), remoteInvalidation(cs)
 		r.Invalidation = record.Some(cs.checks.invalidation.result())
 	}
-	if cs.isRPC {
+	if cs.isRPC && !rejected {
 		r.Credits = record.Some(record.CreditPair{Forward: creditsOf(cs, side), Backward: creditsOf(cs, side.Other())})
 	}
 	r.UpperLayer = cmp.Or(cs.upper, upperUnknown)
