@@ -588,7 +588,9 @@ func (d *Dissector) assign(s *packetRef, verdict *rdma.PacketVerdict, taken bool
 		s.connection = c.Setup().ID
 	}
 	if o != nil {
-		s.operation = o.Kind.String()
+		if c == nil || !c.Setup().RPC { // RPC over TCP and UDP has no RDMA operations
+			s.operation = o.Kind.String()
+		}
 		if id, xid, known := d.table.Of(o.Tag); known {
 			s.transaction, s.xid = record.Some(id), record.Some(xid)
 			s.part = d.table.Part(o.Tag, verdict.From, verdict.To)

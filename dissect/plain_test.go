@@ -235,3 +235,61 @@ func TestPlainStreams(t *testing.T) {
 		})
 	}
 }
+
+// TestPlainLong: the whole of READ and WRITE with more than 1 MiB of file data is kept.
+func TestPlainLong(t *testing.T) {
+	w := synth.New()
+	c := overTCP(w)
+	c.Open()
+	call, reply := plainCall(1, 7, 1<<20), plainReply(1, 4<<20)
+	c.Client.Cork()
+	c.Client.Records(call)
+	c.Client.Uncork(1448)
+	c.Server.Cork()
+	c.Server.Records(reply)
+	c.Server.Uncork(1448)
+	c.Client.Ack()
+	n := 0
+	h := dissect.Handler{
+		Payload: func(r *record.Transaction, gotCall, gotReply *record.Payload) error {
+			if gotCall == nil || gotReply == nil || !bytes.Equal(gotCall.Data, call.Inline()) || !bytes.Equal(gotReply.Data, reply.Inline()) {
+				t.Error("the messages are not those that were sent")
+			}
+			return nil
+		},
+		Transaction: func(r *record.Transaction) error {
+			n++
+			if r.Call.MissingBytes != record.Some[int64](0) || r.Reply.MissingBytes != record.Some[int64](0) {
+				t.Errorf("missing bytes: %v of the Call, %v of the Reply", r.Call.MissingBytes, r.Reply.MissingBytes)
+			}
+			return nil
+		},
+	}
+	d := dissect.New(h, dissect.Options{Rebuild: true})
+	for f := range testkit.Made(w.Frames) {
+		if err := d.Frame(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := d.Finish(); err != nil || n != 1 {
+		t.Fatalf("%d transactions, %v", n, err)
+	}
+}
+
+// TestPlainNoRDMA: messages of RPC over TCP and UDP are not records of RDMA operations.
+func TestPlainNoRDMA(t *testing.T) {
+	for _, c := range plainStreams {
+		w := synth.New()
+		c.play(w, overTCP(w))
+		d := dissect.New(dissect.Handler{Operation: func(r *record.RDMAOperation) error {
+			t.Errorf("%s: an RDMA operation of %v bytes", c.name, r.Bytes)
+			return nil
+		}}, dissect.Options{})
+		for f := range testkit.Made(w.Frames) {
+			if err := d.Frame(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d.Finish()
+	}
+}
