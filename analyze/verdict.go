@@ -527,7 +527,7 @@ func lostPackets(j *facts) *Verdict {
 	add(sequence, plural(sequence, "NAK"), "refused")
 	text := strings.Join(facts, ", ")
 	if share >= stalledShare {
-		text += fmt.Sprintf("; RPCs stalled for %.0f%% of their latency", share*100)
+		text += fmt.Sprintf("; retransmissions stalled RPCs for %.0f%% of their latency", share*100)
 		evidence = append(evidence, Evidence{"RPCs stalled until a retransmission", "FILE -Y 'waits.reason contains retransmit'"})
 	}
 	for _, t := range j.o.Traffic {
@@ -579,7 +579,7 @@ func unexplained(j *facts) *Verdict {
 	n := plural(j.o.Health.Retransmitted, "packet")
 	text := n + " retransmitted; the capture does not show why"
 	if share >= stalledShare {
-		text = fmt.Sprintf("%s retransmitted, for which RPCs stalled for %.0f%% of their latency; the capture does not show why", n, share*100)
+		text = fmt.Sprintf("%s retransmitted, which stalled RPCs for %.0f%% of their latency; the capture does not show why", n, share*100)
 	}
 	return &Verdict{InUnknown, text, []Evidence{{n + " retransmitted", "packets FILE -Y 'marks == retransmitted'"}}}
 }

@@ -297,6 +297,17 @@ func (c *clock) idle(t record.Time) {
 	}
 }
 
+// Now returns the capture time: that of the latest frame and, while no frame arrives from a live source,
+// what has passed since. It is unknown before the first frame.
+func (d *Dissector) Now() record.Opt[record.Time] {
+	last, known := d.summary.Last.Get()
+	return record.SomeIf(last+d.clock.idled, known)
+}
+
+// Open calls visit with the record so far of each open connection. A record is valid until visit
+// returns. Only functions of the handler may call Open.
+func (d *Dissector) Open(visit func(*record.Connection)) { d.tracker.Open(visit) }
+
 // Frame dissects the next frame. It is for callers that do not use a [capture.Source]; see
 // [Dissector.Run]. The frame may be changed after Frame has returned. The error is that of a
 // handler.
@@ -443,8 +454,11 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 		g := &l.datagram
 		d.tcp.Src, d.tcp.Dst, d.tcp.At = g.Src.IP, g.Dst.IP, now
 		bad := d.tracker.BadCRC
-		if g.Path.Lost { // Its bytes come later.
-			verdict.Mark = record.LostOnPath
+		d.tcp.Path = g.Path
+		if g.Path.Lost {
+			if verdict.Mark = record.LostOnPath; d.tcp.Decode(g.Raw, g.Length, l.offset) {
+				d.tracker.LostSegment(&d.tcp)
+			}
 		} else if d.tcp.Decode(g.Raw, g.Length, l.offset) {
 			verdict, taken = d.tracker.Segment(&d.tcp)
 		}
@@ -457,9 +471,9 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 	case link.CarriesUDP:
 		if u := (rdma.UDP{
 			Src: l.datagram.Src.IP, Dst: l.datagram.Dst.IP, SrcPort: l.srcPort, DstPort: l.dstPort, Payload: l.datagram.Raw,
-			Length: l.datagram.Length, BadChecksum: l.badUDP, At: now,
-		}); l.datagram.Path.Lost { // Its receiver never got it.
-			verdict.Mark = record.LostOnPath
+			Length: l.datagram.Length, BadChecksum: l.badUDP, At: now, Path: l.datagram.Path,
+		}); u.Path.Lost { // Its receiver never got it.
+			verdict, taken = d.tracker.LostDatagram(&u)
 		} else if l.plausible {
 			verdict, taken = d.tracker.Datagram(&u)
 		}

@@ -35,6 +35,9 @@ type rung struct {
 	below   []string       // lines below this line
 }
 
+// widestLadder is the largest width of a ladder, in columns.
+const widestLadder = 132
+
 // Ladder draws one transaction as a ladder diagram: the requester is on the left, the
 // responder on the right, and time runs down. Each line is one event. A bar on the right
 // shows each handle that the Call exposed.
@@ -58,7 +61,10 @@ func LadderLines(theme *Theme, width int, r *record.Transaction) (lines []Ladder
 	if width <= 0 {
 		width = 100
 	}
-	width = min(width, 132)
+	width = min(width, widestLadder)
+	if theme.whole {
+		width = widestLadder
+	}
 	bars := analyze.Exposures(r, lastTime(r))
 	var b strings.Builder
 	take := func(packets string) {
@@ -95,7 +101,10 @@ func LadderLines(theme *Theme, width int, r *record.Transaction) (lines []Ladder
 		b.WriteString(theme.barCells(g, bars[:shown], open))
 		b.WriteByte('\n')
 		for _, line := range g.below {
-			line = strings.Repeat(" ", stamps+numbers+5) + theme.fit(line, arrow-3)
+			if !theme.whole {
+				line = theme.fit(line, arrow-3)
+			}
+			line = strings.Repeat(" ", stamps+numbers+5) + line
 			line += strings.Repeat(" ", max(stamps+numbers+2+arrow-wide(line), 0)) + theme.barCells(&rung{}, bars[:shown], open)
 			b.WriteString(strings.TrimRight(line, " ") + "\n")
 		}
@@ -193,7 +202,7 @@ func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction)
 		}
 	}
 	if id, known := r.RetransmitOf.Get(); known {
-		fmt.Fprintf(b, "%sretransmission of transaction %d%s\n", theme.warn.before, id, theme.warn.after)
+		fmt.Fprintf(b, "%sretransmits transaction %d, which has the same XID, on a new connection%s\n", theme.warn.before, id, theme.warn.after)
 	}
 }
 

@@ -35,7 +35,7 @@ func network(s *sink) (dissect.Handler, func()) {
 		if s.joined == nil {
 			s.hint = "network compares captures of the same traffic at several points, and found only one point; name the files of all points"
 		}
-		all, hops := s.pointRecords(), s.networkRecords()
+		all, hops := pointRecords(s.joined), networkRecords(s.joined)
 		for _, p := range all {
 			if s.columns == nil { // they have other fields
 				s.emit(p, func(any) error { return nil })
@@ -58,12 +58,12 @@ func network(s *sink) (dissect.Handler, func()) {
 	}
 }
 
-// pointRecords returns the records of the capture points.
-func (s *sink) pointRecords() (list []*record.Point) {
-	if s.joined == nil {
+// pointRecords returns the records of the capture points; there are none if joined is nil.
+func pointRecords(joined *points.Source) (list []*record.Point) {
+	if joined == nil {
 		return nil
 	}
-	for _, p := range s.joined.Points() {
+	for _, p := range joined.Points() {
 		r := &record.Point{
 			Type: "point", Name: p.Name, Address: record.SomeIf(p.Address, p.Address != ""), Packets: p.Packets, Steps: []record.ClockStep{},
 			OffsetNS: record.SomeIf(p.Offset, p.Known), DriftPPM: record.SomeIf(p.Drift, p.DriftKnown), ErrorNS: record.SomeIf(p.Error, p.Known),
@@ -77,12 +77,12 @@ func (s *sink) pointRecords() (list []*record.Point) {
 }
 
 // networkRecords returns what happened between the capture points.
-func (s *sink) networkRecords() (list []*record.Network) {
-	if s.joined == nil {
+func networkRecords(joined *points.Source) (list []*record.Network) {
+	if joined == nil {
 		return nil
 	}
-	all := s.joined.Points()
-	for _, h := range s.joined.Hops() {
+	all := joined.Points()
+	for _, h := range joined.Hops() {
 		list = append(list, networkRecord(h, all))
 	}
 	return list

@@ -58,7 +58,7 @@ func TestVerdicts(t *testing.T) {
 	}{
 		{"rocev2-callback41.pcap.zst", analyze.InNothing, "no loss"},
 		{"rocev2-data42.pcap.zst", analyze.InNothing, "no loss"},
-		{"rocev2-storm41.pcap.zst", analyze.InNetwork, "52% of packets retransmitted, 43 bad ICRCs, 73 packets out of order, 53 NAKs; RPCs stalled for 88% of their latency; no fault of either end seen"},
+		{"rocev2-storm41.pcap.zst", analyze.InNetwork, "52% of packets retransmitted, 43 bad ICRCs, 73 packets out of order, 53 NAKs; retransmissions stalled RPCs for 88% of their latency; no fault of either end seen"},
 		{"rocev2-loss42.pcap.zst", analyze.InNetwork, "66% of packets retransmitted"},
 		{"lab-iwarploss41.pcap.zst", analyze.InNetwork, "58 packets out of order"},
 		{"iwarp-nfs41.pcap.zst", analyze.InUnknown, "the capture does not show why"},

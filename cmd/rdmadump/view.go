@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"slices"
 
@@ -370,6 +371,9 @@ func rates(s *sink) (dissect.Handler, func()) {
 		s.fail(err)
 		var shown []*analyze.Rate
 		for _, r := range rows {
+			if r.RPCs == 0 && !s.overlaps(r.Start, r.End-1) { // A Reply may come after --to.
+				continue
+			}
 			s.take(r, func(r any) error {
 				shown = append(shown, r.(*analyze.Rate))
 				return nil
@@ -385,6 +389,7 @@ func rates(s *sink) (dissect.Handler, func()) {
 // files shows a row for each file after the last record.
 func files(s *sink) (dissect.Handler, func()) {
 	table := analyze.NewFiles(int64(s.memory) / 8)
+	s.redraw = func(w io.Writer, _ *refresh) error { return render.Files(w, s.theme, s.width, s.start, table.Rows()) }
 	h := dissect.Handler{Transaction: func(r *record.Transaction) error {
 		if s.asked(r) && s.sums(r) {
 			table.Add(r)
@@ -411,6 +416,7 @@ func files(s *sink) (dissect.Handler, func()) {
 func stats(s *sink) (dissect.Handler, func()) {
 	table := s.by.table()
 	table.Limit(int64(s.memory) / 8)
+	s.redraw = func(w io.Writer, _ *refresh) error { return render.Stats(w, s.theme, s.width, table.Rows()) }
 	h := dissect.Handler{Transaction: func(r *record.Transaction) error {
 		if s.asked(r) && s.sums(r) {
 			table.Add(r)
