@@ -123,6 +123,7 @@ func (t *Tracker) Connections() int { return t.connections.retired + t.connectio
 // and calls ended after each connection. [Tracker.Finish] passes the records
 // afterwards.
 func (t *Tracker) Close(ended func()) {
+	t.tcp.records.unanswered()
 	for c := t.connections.conns.next; c != &t.connections.conns; c = c.next {
 		t.connections.assignID(c)
 		t.connections.flush(c)
