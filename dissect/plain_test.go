@@ -200,6 +200,13 @@ var plainStreams = []struct {
 		c.Server.Records(plainReply(1, 8))
 		c.Client.Ack()
 	}, []string{"TCP 1 no_reply 4-4/84 -", "TCP 1 complete 9-9/84 10-10/40"}, ""},
+	{"the server's SYN is captured after the first Call", func(w *synth.Wire, c *synth.Conn) {
+		f := c.Open()
+		c.Client.Records(plainCall(1, 1, 0))
+		w.Swap(f[1], w.Last())
+		c.Server.Records(plainReply(1, 8))
+		c.Client.Ack()
+	}, []string{"TCP 1 complete 2-2/84 5-5/40"}, ""},
 	{"UDP", func(w *synth.Wire, c *synth.Conn) {
 		c.Client.Datagram(plainCall(1, 1, 0))
 		w.Advance(700 * time.Millisecond)
