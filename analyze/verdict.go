@@ -346,12 +346,22 @@ func noRDMA(j *facts) *Verdict {
 	return &Verdict{InUnknown, "the capture contains no RDMA", []Evidence{{plural(j.s.Packets, "packet") + ", none of RDMA", "packets FILE"}}}
 }
 
-// harmfulFault is for a side that broke the protocol, so that RPCs failed or connections ended.
+// harmfulFault is for a side that broke the protocol, so that RPCs failed or connections ended. If the capture is
+// incomplete, a Reply that it does not contain proves no failure.
 func harmfulFault(j *facts) *Verdict {
-	if j.o.RPCs.NoReply+j.o.RPCs.RDMAError+j.nakEnds+j.lateEnded == 0 {
+	failed := j.o.RPCs.RDMAError + j.nakEnds
+	if !j.incomplete() {
+		failed += j.o.RPCs.NoReply + j.lateEnded
+	}
+	if failed == 0 {
 		return nil
 	}
 	return j.broken("RPCs or connections failed")
+}
+
+// incomplete reports whether packets are missing from the capture, or parts of them.
+func (j *facts) incomplete() bool {
+	return j.o.Health.NotCaptured > 0 || j.s.Truncated > 0 || j.s.CaptureDrops > 0 || j.o.RPCs.NoCall > 0
 }
 
 // harmlessFault is for a side that broke the protocol without visible consequences.
@@ -527,7 +537,7 @@ func lostPackets(j *facts) *Verdict {
 	add(sequence, plural(sequence, "NAK"), "refused")
 	text := strings.Join(facts, ", ")
 	if share >= stalledShare {
-		text += fmt.Sprintf("; RPCs stalled for %.0f%% of their latency", share*100)
+		text += fmt.Sprintf("; retransmissions stalled RPCs for %.0f%% of their latency", share*100)
 		evidence = append(evidence, Evidence{"RPCs stalled until a retransmission", "FILE -Y 'waits.reason contains retransmit'"})
 	}
 	for _, t := range j.o.Traffic {
@@ -579,7 +589,7 @@ func unexplained(j *facts) *Verdict {
 	n := plural(j.o.Health.Retransmitted, "packet")
 	text := n + " retransmitted; the capture does not show why"
 	if share >= stalledShare {
-		text = fmt.Sprintf("%s retransmitted, for which RPCs stalled for %.0f%% of their latency; the capture does not show why", n, share*100)
+		text = fmt.Sprintf("%s retransmitted, which stalled RPCs for %.0f%% of their latency; the capture does not show why", n, share*100)
 	}
 	return &Verdict{InUnknown, text, []Evidence{{n + " retransmitted", "packets FILE -Y 'marks == retransmitted'"}}}
 }

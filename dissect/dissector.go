@@ -455,8 +455,11 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 		g := &l.datagram
 		d.tcp.Src, d.tcp.Dst, d.tcp.At = g.Src.IP, g.Dst.IP, now
 		bad := d.tracker.BadCRC
-		if g.Path.Lost { // Its bytes come later.
-			verdict.Mark = record.LostOnPath
+		d.tcp.Path = g.Path
+		if g.Path.Lost {
+			if verdict.Mark = record.LostOnPath; d.tcp.Decode(g.Raw, g.Length, l.offset) {
+				d.tracker.LostSegment(&d.tcp)
+			}
 		} else if d.tcp.Decode(g.Raw, g.Length, l.offset) {
 			verdict, taken = d.tracker.Segment(&d.tcp)
 		}
@@ -469,9 +472,9 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 	case link.CarriesUDP:
 		if u := (rdma.UDP{
 			Src: l.datagram.Src.IP, Dst: l.datagram.Dst.IP, SrcPort: l.srcPort, DstPort: l.dstPort, Payload: l.datagram.Raw,
-			Length: l.datagram.Length, BadChecksum: l.badUDP, At: now,
-		}); l.datagram.Path.Lost { // Its receiver never got it.
-			verdict.Mark = record.LostOnPath
+			Length: l.datagram.Length, BadChecksum: l.badUDP, At: now, Path: l.datagram.Path,
+		}); u.Path.Lost { // Its receiver never got it.
+			verdict, taken = d.tracker.LostDatagram(&u)
 		} else if l.plausible {
 			verdict, taken = d.tracker.Datagram(&u)
 		}

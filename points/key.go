@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/link"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
@@ -22,6 +23,13 @@ const keyBytes = 16
 // datagramBytes is the same number for datagrams. They contain a DETH and the header of a MAD with the
 // transaction ID and the attribute ID, in which the messages of one exchange differ.
 const datagramBytes = 28
+
+// rpcBytes is the number of bytes of an RPC message in a UDP datagram that belong to the key. They contain the XID and
+// the procedure of a Call, or the status of a Reply.
+const rpcBytes = 24
+
+// udSendOnly is the opcode that stands for a UDP datagram.
+const udSendOnly rocev2.Opcode = 0x64
 
 // ends are the addresses of a packet.
 type ends struct {
@@ -120,12 +128,25 @@ func (e *eye) look(f *capture.Frame, s *sight, verify bool) {
 				s.icrc = rocev2.ICRCBad
 			}
 		}
+	case link.CarriesUDP:
+		if _, ok := oncrpc.Plausible(d.Transport, d.Length, len(d.Transport) < d.Length); !ok || len(d.Transport) < rpcBytes {
+			return
+		}
+		e.place(s)
+		s.dir = e.dirs.of(ends{src: d.Src, dst: d.Dst})
+		e.datagram(s)
+		if verify {
+			s.icrc = checked(d.UDPChecksum())
+		}
 	case link.CarriesTCP:
 		e.place(s)
 		s.tcp.Src, s.tcp.Dst = d.Src, d.Dst
 		if s.tcp.Decode(d.Transport, d.Length, d.Offset) {
 			s.dir = e.dirs.of(ends{src: d.Src, dst: d.Dst})
 			e.segment(s)
+			if right, known := s.tcp.Checksum(); verify {
+				s.icrc = checked(right, known && !s.tcp.Unfinished())
+			}
 		}
 	}
 }
@@ -162,6 +183,26 @@ func (e *eye) roce(s *sight) {
 	h := mix(addressHash(d), uint64(p.Opcode)<<56|uint64(p.DestQPN)<<24|uint64(p.PSN))
 	h = mix(h, uint64(d.Length)<<16|uint64(d.Transport[1])<<8|uint64(d.Transport[8])) // pad count, AckReq
 	s.key = nonzero(hashBytes(h, d.Transport[rocev2.BTHLen:end]))
+}
+
+// checked returns the result of verifying a checksum.
+func checked(right, known bool) rocev2.ICRCResult {
+	switch {
+	case !known:
+		return rocev2.ICRCUnchecked
+	case right:
+		return rocev2.ICRCOk
+	}
+	return rocev2.ICRCBad
+}
+
+// datagram sets the key of a UDP datagram with an RPC message.
+func (e *eye) datagram(s *sight) {
+	d := &e.link
+	ports := uint64(d.SrcPort)<<16 | uint64(d.DstPort)
+	h := mix(addressHash(d), ports|1<<41)
+	s.opcode, s.qpn = udSendOnly, uint32(ports) // It is ordered among the datagrams between the two ports.
+	s.key = nonzero(hashBytes(mix(h, uint64(d.Length)), d.Transport[:rpcBytes]))
 }
 
 // segment sets the key of a TCP segment. The key of data is its byte range, so frames that a host has merged have

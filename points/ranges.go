@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/link"
+	"github.com/rdmadump/rdmadump/rocev2"
 )
 
 // Hosts merge and split TCP segments (TSO, GRO), so that frames of two points do not correspond. Bytes do. The bytes
@@ -24,7 +26,7 @@ type stream struct {
 	replaced []reach // ranges that were sent once more before they were taken, oldest first
 	acked    uint32  // what the receiver acknowledged
 	hasAck   bool
-	iwarp    bool // it carries RDMA
+	counted  bool // it carries RDMA or RPC
 }
 
 // streamKey is one direction of a TCP connection on one hop.
@@ -50,7 +52,8 @@ type sentRange struct {
 const (
 	streamBytes  = 4096
 	maxReplaced  = 64
-	mergedWithin = 5e6 // time in nanoseconds within which hosts merge segments, whose frame has the time of the first
+	maxSegment   = 9216 // bytes of the longest packets that networks carry; hosts merge longer ones
+	mergedWithin = 5e6  // time in nanoseconds within which hosts merge segments, whose frame has the time of the first
 	portNFSRDMA  = 20049
 	mpaRequestID = "MPA ID Req Frame"
 	mpaReplyID   = "MPA ID Rep Frame"
@@ -62,7 +65,7 @@ func (s *streams) of(key streamKey) *stream {
 		if s.all == nil {
 			s.all = map[streamKey]*stream{}
 		}
-		f = &stream{iwarp: key.src == portNFSRDMA || key.dst == portNFSRDMA}
+		f = &stream{counted: key.src == portNFSRDMA || key.dst == portNFSRDMA}
 		s.all[key] = f
 	}
 	return f
@@ -79,7 +82,11 @@ func octets(a, b uint32) int32 { return int32(a - b) }
 // by its bytes.
 func (m *matcher) segment(w *path, position int, at uint64, e *entry, t *link.TCP) bool {
 	key := streamKey{w.dir, int32(position), t.SrcPort, t.DstPort}
-	isMPA := len(t.Payload) >= len(mpaRequestID) && (string(t.Payload[:len(mpaRequestID)]) == mpaRequestID || string(t.Payload[:len(mpaReplyID)]) == mpaReplyID)
+	_, counts := oncrpc.PlausibleRecord(t.Payload)
+	if !counts && len(t.Payload) >= len(mpaRequestID) {
+		id := string(t.Payload[:len(mpaRequestID)])
+		counts = id == mpaRequestID || id == mpaReplyID
+	}
 	e.seq, e.bytes = t.Seq, uint32(t.Length)
 	e.ports = [2]uint16{t.SrcPort, t.DstPort}
 	e.stream = true
@@ -89,11 +96,11 @@ func (m *matcher) segment(w *path, position int, at uint64, e *entry, t *link.TC
 		if f == nil {
 			return false
 		}
-		if isMPA {
-			f.iwarp = true
+		if counts && !f.counted {
+			f.counted = true
 			if w.back != nil {
 				if g := m.streams.of(key.reversed(w.back, len(w.hops))); g != nil {
-					g.iwarp = true
+					g.counted = true
 				}
 			}
 		}
@@ -101,7 +108,7 @@ func (m *matcher) segment(w *path, position int, at uint64, e *entry, t *link.TC
 	if position < len(w.hops) {
 		key.hop = int32(position)
 		f := m.streams.all[key]
-		if h := w.hops[position]; f.iwarp {
+		if h := w.hops[position]; f.counted {
 			h.Packets++
 			h.Bytes += int64(t.Length)
 			h.course.at(e.time).packets++
@@ -201,6 +208,9 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 		return
 	}
 	from, to := e.seq, e.seq+e.bytes
+	if e.icrc == rocev2.ICRCBad && e.length <= maxSegment && m.damagedBytes(at, e, f) {
+		return
+	}
 	taken, newest := uint32(0), reach{}
 	take := func(r reach) bool {
 		if r.time > e.time+m.slack+mergedWithin || !m.ring.has(r.at) {
@@ -224,18 +234,50 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 			f.replaced = slices.Delete(f.replaced, i, i+1)
 		}
 	}
+	if taken == 0 && e.icrc == rocev2.ICRCBad && e.length <= maxSegment { // Its sequence number may be damaged.
+		e.arriving = notYet
+		m.damage.add(e, at)
+		return
+	}
 	e.arriving = duplicate
 	if taken > 0 {
 		e.arriving = matched
 		h.delays.add(e.time - newest.time)
 		h.course.at(newest.time).delay(e.time - newest.time)
 	}
-	if rest := int64(e.bytes) - int64(taken); f.iwarp && rest > 0 {
+	if rest := int64(e.bytes) - int64(taken); f.counted && rest > 0 {
 		h.BytesDuplicated += rest
 		if taken == 0 {
 			h.Duplicated++
 		}
 	}
+}
+
+// damagedBytes takes a segment that arrived with a bad checksum, if a frame with the same bytes was sent, which was
+// damaged on the way. Otherwise hosts may have merged the frame from several segments without computing its checksum.
+func (m *matcher) damagedBytes(at uint64, e *entry, f *stream) bool {
+	var from reach
+	take := func(r reach) bool {
+		t := m.ring.at(r.at)
+		if !m.ring.has(r.at) || t.sending != notYet || t.seq != e.seq || t.bytes != e.bytes || t.left > 0 || t.time > e.time+m.slack || t.icrc == rocev2.ICRCBad {
+			return false
+		}
+		from = r
+		return true
+	}
+	if f.remove(e.seq, e.seq+e.bytes, take); from.from == from.to {
+		i := slices.IndexFunc(f.replaced, take)
+		if i < 0 {
+			return false
+		}
+		f.replaced = slices.Delete(f.replaced, i, i+1)
+	}
+	h, t := e.path.hops[int(e.hop)-1], m.ring.at(from.at)
+	if e.arriving, t.sending, t.mate = damagedOn, matched, at+1; f.counted {
+		h.Corrupted++
+	}
+	e.sent, e.sentPoint, e.sentNumber = t.sent, t.sentPoint, t.sentNumber
+	return true
 }
 
 // acknowledge notes an acknowledgement that leaves its receiver's point.
@@ -272,11 +314,14 @@ func (m *matcher) missBytes(r sentRange, e *entry) {
 	f.replaced = slices.DeleteFunc(f.replaced, func(o reach) bool { return o.at == r.at })
 	left := int64(e.bytes) - int64(e.left)
 	switch {
-	case !f.iwarp:
+	case !f.counted:
 		e.sending = unknown
 	case !m.covered(h.To, e.time, w.longest):
 		e.sending = unknown
 		h.Unknown++
+	case left == int64(e.bytes) && m.damage.take(m, h.To, e, w.longest):
+		e.sending = damagedOn
+		h.Corrupted++
 	case !again && f.hasAck && octets(f.acked, e.seq+e.bytes) >= 0:
 		e.sending = notCaptured
 		h.NotCaptured++

@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"image/color"
+	"image/png"
 	"io"
 	"os"
 	"os/exec"
@@ -872,6 +874,124 @@ func TestReportBrowser(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// visit is what test/browser/pages.mjs finds on a page.
+type visit struct {
+	File                                  string
+	Requests, Messages, Violations        []string
+	Sections, Hidden, PlainPictures, RPCs int
+	PlainRows, Wide                       int
+	Ready, Heap, Filter                   float64
+	Spoken, Zoomed                        string
+}
+
+// TestReportBrowsers opens reports of all kinds in Chromium: with scripts off and on, in light and dark, printed and on a
+// narrow screen. Nothing is loaded, the console is empty, and axe-core finds no serious problem.
+func TestReportBrowsers(t *testing.T) {
+	if !testkit.All() {
+		t.Skip("make hostile runs this test")
+	}
+	const folder = "../../test/browser"
+	node, missing := exec.LookPath("node")
+	browser, too := exec.LookPath("chromium")
+	if _, err := os.Stat(filepath.Join(folder, "node_modules", "playwright-core")); missing != nil || too != nil || err != nil {
+		t.Skip("chromium, node or test/browser/node_modules is missing: apt-get install chromium npm, and npm ci in test/browser")
+	}
+	pages := t.TempDir()
+	args := []string{"pages.mjs", browser}
+	totals := map[string]string{}
+	for _, input := range [][]string{
+		{"../../samples/rocev2-slowwrite42.pcap.zst"},
+		{"../../samples/rocev2-errors.pcap"},
+		bothEnds,
+		{"../../testdata/captures/rocev2-nfs3.pcap.zst", "--redact"},
+		{"../../testdata/captures/rocev2-loss42.pcap.zst", "--before", "../../testdata/captures/rocev2-nfs41.pcap.zst"},
+		{"../../testdata/unknown-link.pcap"},
+	} {
+		page, text := reportOf(t, input...)
+		path := filepath.Join(pages, fmt.Sprintf("page-%d.html", len(totals)))
+		totals[path] = attributeOf(page, "rpcs", "data-total")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, path)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, node, args...)
+	cmd.Dir = folder
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %.2000s", err, &errs)
+	}
+	seen := 0
+	for line := range bytes.Lines(out.Bytes()) {
+		var v visit
+		if err := json.Unmarshal(line, &v); err != nil {
+			t.Fatal(err)
+		}
+		seen++
+		name := filepath.Base(v.File)
+		t.Logf("%s: ready after %.0f ms, filter %.0f ms, heap %.0f MB", name, v.Ready, v.Filter, v.Heap/1e6)
+		for what, list := range map[string][]string{"requests": v.Requests, "messages": v.Messages, "violations": v.Violations} {
+			if len(list) > 0 {
+				t.Errorf("%s: %s %q", name, what, list)
+			}
+		}
+		if v.Hidden > 0 || v.Sections < 9 || v.Wide > 360 || fmt.Sprint(v.RPCs) != totals[v.File] {
+			t.Errorf("%s: %d sections, %d hidden, %d of %s RPCs, %d pixels wide on a screen of 360", name, v.Sections, v.Hidden, v.RPCs, totals[v.File], v.Wide)
+		}
+		if v.RPCs > 0 && (v.PlainPictures == 0 || v.PlainRows == 0 || v.Spoken == "" || v.Zoomed == "") {
+			t.Errorf("%s: without scripts %d pictures and %d rows; the keyboard says %q and zooms to %q", name, v.PlainPictures, v.PlainRows, v.Spoken, v.Zoomed)
+		}
+	}
+	if seen != len(totals) {
+		t.Errorf("%d pages, want %d: %.2000s", seen, len(totals), &errs)
+	}
+}
+
+// TestReportFirefox: Firefox draws a page.
+func TestReportFirefox(t *testing.T) {
+	if !testkit.All() {
+		t.Skip("make hostile runs this test")
+	}
+	firefox, err := exec.LookPath("firefox-esr")
+	if err != nil {
+		t.Skip("firefox-esr is not installed: apt-get install firefox-esr")
+	}
+	_, text := reportOf(t, bothEnds...)
+	folder := t.TempDir()
+	page, shot := filepath.Join(folder, "report.html"), filepath.Join(folder, "shot.png")
+	if err := os.WriteFile(page, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, firefox, "--headless", "--profile", folder, "--window-size", "1000,2000", "--screenshot", shot, "file://"+page)
+	cmd.Env = append(os.Environ(), "HOME="+folder, "MOZ_CRASHREPORTER_DISABLE=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %.1000s", err, out)
+	}
+	f, err := os.Open(shot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	picture, err := png.Decode(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size, colors := picture.Bounds(), map[color.Color]int{}
+	for y := size.Min.Y; y < size.Max.Y; y++ {
+		for x := size.Min.X; x < size.Max.X; x++ {
+			colors[picture.At(x, y)]++
+		}
+	}
+	if size.Dx() < 1000 || size.Dy() < 2000 || len(colors) < 30 {
+		t.Errorf("the picture has %v and %d colors", size, len(colors))
 	}
 }
 

@@ -27,7 +27,7 @@ type Network struct {
 	Type             string              `json:"type" doc:"The record's type, always \"network\"." values:"network"`
 	From             string              `json:"from" doc:"Name of the capture point that the packets passed first."`
 	To               string              `json:"to" doc:"Name of the capture point that the packets passed next."`
-	Packets          int64               `json:"packets" doc:"Number of packets that passed the first point on the way to the other one, including retransmissions. Of iWARP, the TCP segments with data count, as captured at the first point."`
+	Packets          int64               `json:"packets" doc:"Number of packets that passed the first point on the way to the other one, including retransmissions. Of iWARP and of RPC over TCP, the TCP segments with data count, as captured at the first point."`
 	Lost             int64               `json:"lost" doc:"Number of these packets that did not arrive at the other point."`
 	NotCaptured      int64               `json:"not_captured" doc:"Number of these packets that the capture at the other point does not contain, although their receiver had them."`
 	Unknown          int64               `json:"unknown" doc:"Number of these packets that are not at the other point, at a time that the capture of that point does not cover, so that it is not known what happened to them."`
@@ -35,9 +35,9 @@ type Network struct {
 	Corrupted        int64               `json:"corrupted" doc:"Number of packets that arrived damaged."`
 	Duplicated       int64               `json:"duplicated" doc:"Number of additional copies that arrived, although the packet had been sent once."`
 	MirrorDuplicates int64               `json:"mirror_duplicates" doc:"Number of second copies in captures of mirror ports that show each packet twice; they are not counted as packets."`
-	Bytes            Opt[int64]          `json:"bytes,omitzero" doc:"Number of bytes that TCP segments of iWARP carried; present only if there were any."`
-	BytesLost        Opt[int64]          `json:"bytes_lost,omitzero" doc:"Number of bytes of these segments that did not arrive at the other point; present only with iWARP."`
-	BytesDuplicated  Opt[int64]          `json:"bytes_duplicated,omitzero" doc:"Number of bytes of these segments that arrived more often than they had been sent; present only with iWARP."`
+	Bytes            Opt[int64]          `json:"bytes,omitzero" doc:"Number of bytes that TCP segments of iWARP or of RPC carried; present only if there were any."`
+	BytesLost        Opt[int64]          `json:"bytes_lost,omitzero" doc:"Number of bytes of these segments that did not arrive at the other point; present only with TCP."`
+	BytesDuplicated  Opt[int64]          `json:"bytes_duplicated,omitzero" doc:"Number of bytes of these segments that arrived more often than they had been sent; present only with TCP."`
 	Delay            Opt[DelayQuantiles] `json:"delay" doc:"Distribution of the one-way delays; null if no packet arrived. A constant difference between the delays of both directions cannot be distinguished from the offset of the clocks."`
 	Course           []NetworkInterval   `json:"course" doc:"The same over time: intervals of equal length, whose number is limited."`
 }

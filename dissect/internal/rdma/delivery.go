@@ -79,8 +79,9 @@ func (c *copies) note(a arrival, at record.Stamp, print uint32) {
 }
 
 // rollBack notes that the receiver refused the requests from a PSN on, and expects that
-// PSN.
-func (ib *infiniband) rollBack(f *flow, psn uint32) {
+// PSN. With several capture points, sent is the time at which its NAK left it, otherwise 0:
+// what it accepted after that is not refused.
+func (ib *infiniband) rollBack(f *flow, psn uint32, sent record.Time) {
 	if !f.qp.receiver.known {
 		return
 	}
@@ -91,6 +92,9 @@ func (ib *infiniband) rollBack(f *flow, psn uint32) {
 				break
 			}
 			if c := &e.op.copies; e.op.Side == f.side && !c.decided {
+				if sent != 0 && c.accepted.Packet != 0 && c.accepted.Time > sent {
+					return
+				}
 				if c.accepted.Packet != 0 {
 					c.early = c.accepted
 				}

@@ -374,6 +374,7 @@ func (ts *tcpStreams) taggedResponse(f *flow, s fragment, cur *currentPacket) {
 	ts.operations.countPacket(o, cur)
 	offset := int64(s.Offset - o.sinkAt)
 	fresh := ts.operations.markSeen(o, offset, offset+int64(s.size))
+	f.noteStreamResponse(o, s.from, cur.at)
 	if fresh == int64(s.size) || fresh > 0 {
 		o.Bytes += fresh - int64(s.size) // readPart counts all of its bytes
 		cur.noteBytes(o, o.Offset+uint64(offset), int64(s.size))

@@ -72,7 +72,7 @@ func (o *Operation) noteRetransmitted(by Side, b *Burst, at record.Stamp) {
 	}
 	l.retransmitted++
 	from := l.active
-	if from.Packet < o.Last.Packet {
+	if from.Before(o.Last) {
 		from = o.Last
 	}
 	if from.Packet == at.Packet { // the first copy was damaged, and this is the second
@@ -157,7 +157,7 @@ func (c *Conn) identify(r *record.RDMAOperation, s Side) {
 func (ops *operations) record(o *Operation) *record.RDMAOperation {
 	l, r := o.life, &ops.finished
 	first, last := o.First, o.Last
-	if last.Packet < first.Packet { // The first packet came after others.
+	if last.Before(first) { // The first packet came after others.
 		first, last = last, first
 	}
 	if damaged := o.Damaged(); damaged.Packet != 0 { // It was sent then.
@@ -212,9 +212,9 @@ func (ops *operations) record(o *Operation) *record.RDMAOperation {
 func (o *Operation) responded() record.Stamp {
 	l := o.life
 	switch {
-	case l.asked.Packet < o.Last.Packet:
+	case l.asked.Before(o.Last):
 		return o.Last
-	case l.answered.Packet > l.asked.Packet:
+	case l.asked.Before(l.answered):
 		return l.answered
 	}
 	return record.Stamp{}

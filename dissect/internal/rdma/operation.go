@@ -196,6 +196,9 @@ func (ops *operations) sendPart(f *flow, p part, cur *currentPacket) {
 	o.Bytes += int64(p.size)
 	o.Cut, o.Bad = o.Cut || p.cut || len(p.data) < p.size, o.Bad || p.bad
 	if p.last {
+		if f.ordered() && f.paths != nil {
+			o.copies.seen = f.paths.last.Arrived
+		}
 		o.Invalidates = p.invalidates
 		if p.first {
 			f.takeDamaged(o, p)
@@ -307,6 +310,9 @@ func (ops *operations) readBegins(f *flow, m target, r run, at record.Stamp) *Op
 	o.seen = o.initial[:0]
 	if o.times = nil; f.paths != nil {
 		o.times = &ReadTimes{Requested: o.First.Time, OneSided: !o.sentSeen}
+		if f.ordered() {
+			o.times.Delivered, o.times.OneSided = at.Time, o.times.OneSided || !f.paths.last.Arrived
+		}
 	}
 	o.Handle, o.Offset, o.Length, o.Announced = m.handle, m.offset, int64(m.length), true
 	f.conn.follower.Operation(Event{What: Began, Op: o})

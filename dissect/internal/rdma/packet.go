@@ -435,7 +435,7 @@ func (ib *infiniband) nak(f, asker *flow, d *Datagram, cur *currentPacket) {
 	p, at := d.Packet, d.At
 	c, syndrome := f.conn, p.AETH.Syndrome
 	if old := asker.qp.hasAck && psns.delta(p.PSN, asker.qp.acked) <= 0; !old && asker.signals.refused(p.PSN, syndrome.IsRNR(), d) {
-		ib.rollBack(asker, p.PSN)
+		ib.rollBack(asker, p.PSN, d.Path.Sent.Time)
 	}
 	r := Refusal{Op: asker.ops.at(psns, p.PSN), By: f.side, At: at, Reason: "RNR", NotReady: syndrome.IsRNR()}
 	cur.mark(r.Op, record.Refused)
@@ -500,12 +500,12 @@ func (ib *infiniband) readResponse(f, asker *flow, p *rocev2.Packet, cur *curren
 	}
 	switch {
 	case index == o.taken:
-		if o.taken++; o.disorder != nil && o.disorder.filled.Packet == 0 {
+		if o.taken++; o.disorder != nil && o.taken == o.disorder.index {
 			o.disorder.filled = at
 		}
 	case index > o.taken:
 		if cur.mark(o, record.AfterGap); o.disorder == nil {
-			o.disorder = &disorder{early: at}
+			o.disorder = &disorder{early: at, index: index}
 		}
 	}
 	ib.operations.countPacket(o, cur)

@@ -1,6 +1,9 @@
 package rdma
 
-import "github.com/rdmadump/rdmadump/dissect/record"
+import (
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
 
 // Packets of captures at several points: each packet is taken once, when it came to its receiver. When it left its
 // sender, and whether it was lost on the way, is known instead of inferred.
@@ -28,21 +31,34 @@ const maxSentAt = 1024
 // paths are the packets of a flow that its receiver has not accepted yet.
 type paths struct {
 	sent []sentAt
-	last Path // of the current packet
+	top  uint32 // the highest sequence number at which one of them begins
+	last Path   // of the current packet
+	lost []lostMessage
 }
+
+// lostMessage is a datagram that did not come to its receiver.
+type lostMessage struct {
+	xid uint32
+	at  record.Stamp // when it left its sender
+}
+
+// maxLostMessages limits the number of lost datagrams of a flow that are kept.
+const maxLostMessages = 64
 
 // noteSent notes when a packet left its sender. It reports whether an earlier copy of it was lost.
 func (f *flow) noteSent(r run, p Path) (again bool) {
 	if f.paths == nil {
 		f.paths = new(paths)
-		f.conn.share.Charge(sentAtCost)
+		f.conn.share.Charge(pathsCost)
 	}
 	if p.Copy {
 		return false
 	}
-	f.paths.last = p
-	for i := range f.paths.sent {
-		if s := &f.paths.sent[i]; s.from == r.from {
+	w := f.paths
+	w.last = p
+	newer := len(w.sent) > 0 && f.circle().delta(r.from, w.top) > 0
+	for i := 0; i < len(w.sent) && !newer; i++ {
+		if s := &w.sent[i]; s.from == r.from {
 			again = s.lost
 			s.lost = s.lost || p.Lost
 			return again
@@ -51,15 +67,23 @@ func (f *flow) noteSent(r run, p Path) (again bool) {
 	if p.Sent.Packet == 0 {
 		return false
 	}
-	if len(f.paths.sent) >= maxSentAt {
-		f.paths.sent = f.paths.sent[1:]
+	if len(w.sent) >= maxSentAt {
+		w.sent = w.sent[:copy(w.sent, w.sent[maxSentAt/2:])]
 	}
-	f.paths.sent = append(f.paths.sent, sentAt{r, p.Sent, p.Lost})
+	if newer || len(w.sent) == 0 {
+		w.top = r.from
+	}
+	had := cap(w.sent)
+	w.sent = append(w.sent, sentAt{r, p.Sent, p.Lost})
+	f.conn.share.Charge(int64(cap(w.sent)-had) * sentAtCost)
 	return false
 }
 
-// sentAtCost is the memory of these packets that is charged to the budget.
-const sentAtCost = 4096
+// The memory of these packets that is charged to the budget.
+const (
+	pathsCost  = 160
+	sentAtCost = 40
+)
 
 // firstSent returns when the packet with a sequence number first left its sender, and whether that was captured. If not,
 // it returns when the packet was captured. The packets before it are forgotten.
@@ -70,7 +94,9 @@ func (f *flow) firstSent(seq uint32, captured record.Stamp) (at record.Stamp, se
 	for _, s := range f.paths.sent {
 		switch {
 		case c.delta(seq, s.from) >= 0 && c.delta(seq, s.to) < 0:
-			at, seen = s.at, true
+			if !seen || s.at.Time < at.Time {
+				at, seen = s.at, true
+			}
 		case c.delta(s.from, seq) < 0:
 			continue
 		}
@@ -190,6 +216,87 @@ func (f *flow) noteResponse(d *Datagram, lost bool) {
 			t.Done = d.At.Time
 		}
 	}
+}
+
+// noteStreamResponse notes a part of the response to a Read in a TCP stream, which arrives in order.
+func (f *flow) noteStreamResponse(o *Operation, from uint32, now record.Stamp) {
+	t := o.times
+	if t == nil || f.paths == nil {
+		return
+	}
+	sent, seen := f.firstSent(from, now)
+	if t.OneSided = t.OneSided || !seen || !f.paths.last.Arrived; seen && (t.Responded == 0 || sent.Time < t.Responded) {
+		t.Responded = sent.Time
+	}
+	t.Done = now.Time
+}
+
+// LostSegment takes a TCP segment that did not come to its receiver. Its bytes come later.
+func (t *Tracker) LostSegment(s *TCP) {
+	if f := t.tcp.streams[streamKey{s.Src, s.Dst, s.SrcPort, s.DstPort}]; f != nil && s.Length > 0 {
+		f.noteSent(run{s.Seq, s.Seq + uint32(s.Length)}, s.Path)
+	}
+}
+
+// LostDatagram takes a UDP datagram that did not come to its receiver, and returns the verdict on it. It returns false
+// if the datagram carries no RPC. A Call is outstanding although it was lost.
+func (t *Tracker) LostDatagram(d *UDP) (verdict PacketVerdict, rpc bool) {
+	if t.OnlyRDMA {
+		return verdict, false
+	}
+	if kind, ok := oncrpc.Plausible(d.Payload, d.Length, len(d.Payload) < d.Length); !ok || kind == oncrpc.Call {
+		verdict, rpc = t.Datagram(d)
+	} else if f := t.udp.of(d, kind); f != nil && d.Path.Sent.Packet != 0 {
+		cur := currentPacket{at: d.At}
+		t.connections.countFor(f.conn, UDPTransport, &cur)
+		f.noteLost(lostMessage{be.Uint32(d.Payload), d.Path.Sent})
+		verdict, rpc = cur.PacketVerdict, true
+	}
+	verdict.Mark |= record.LostOnPath
+	return verdict, rpc
+}
+
+// noteLost notes a datagram that was lost.
+func (f *flow) noteLost(m lostMessage) {
+	if f.paths == nil {
+		f.paths = new(paths)
+		f.conn.share.Charge(pathsCost)
+	}
+	w := f.paths
+	for i := range w.lost {
+		if w.lost[i].xid == m.xid {
+			return
+		}
+	}
+	if len(w.lost) == maxLostMessages {
+		w.lost = w.lost[:copy(w.lost, w.lost[1:])]
+	}
+	had := cap(w.lost)
+	w.lost = append(w.lost, m)
+	f.conn.share.Charge(int64(cap(w.lost)-had) * sentAtCost)
+}
+
+// sentBefore returns when a message first left its sender: it may have been lost before.
+func (w *paths) sentBefore(xid uint32, now record.Stamp) record.Stamp {
+	for i, m := range w.lost {
+		if m.xid == xid {
+			w.lost = append(w.lost[:i], w.lost[i+1:]...)
+			return m.at
+		}
+	}
+	return now
+}
+
+// arrived notes that a datagram came to its receiver.
+func (us *datagrams) arrived(f *flow, d *UDP) {
+	e := f.ops.last()
+	if e == nil || !d.Path.Arrived {
+		return
+	}
+	c := &e.op.copies
+	c.accepted, c.seen, c.decided = d.At, true, true
+	c.delivered = Delivery{At: d.At, Earliest: d.At, Certain: true}
+	f.conn.follower.Operation(Event{What: Arrived, Op: e.op, At: d.At})
 }
 
 // requestedAgain notes that a requester requested a Read from a PSN on once more: it has no response from there on.

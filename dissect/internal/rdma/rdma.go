@@ -93,7 +93,10 @@ type Operation struct {
 // disorder is the first packet of an operation that came before a packet that it had to
 // follow, and the packet that filled the gap. A receiver that requires order drops the
 // first one. damaged is an earlier copy of the operation.
-type disorder struct{ early, filled, damaged record.Stamp }
+type disorder struct {
+	early, filled, damaged record.Stamp
+	index                  int64 // of early in a response; filled follows it in the capture, and precedes it in the response
+}
 
 // Disorder returns the first packet of the operation that came before a packet that it
 // had to follow, and the packet that filled the gap. A receiver that requires order
@@ -179,6 +182,7 @@ const (
 	Damaged                        // a request of it was retransmitted with a bad ICRC, so the receiver drops it
 	DamagedNak                     // a NAK that names it has a bad ICRC, so its receiver drops the NAK
 	Abandoned                      // a Read will never be Done
+	Arrived                        // it was captured when it came to its receiver, with several capture points; only for UDP
 )
 
 // Standing says what an operation belongs to.

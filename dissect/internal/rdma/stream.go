@@ -40,7 +40,8 @@ func (t *Tracker) Segment(s *TCP) (verdict PacketVerdict, known bool) {
 // TCP is a segment and its time.
 type TCP struct {
 	link.TCP
-	At record.Stamp
+	At   record.Stamp
+	Path Path // with several capture points
 }
 
 // streamKey identifies one direction of a TCP connection.
@@ -270,6 +271,9 @@ func (ts *tcpStreams) takeSegment(f *flow, s *TCP, cur *currentPacket) {
 		}
 	}
 	if s.Length > 0 {
+		if s.Path.Joined {
+			f.noteSent(run{s.Seq, s.Seq + uint32(s.Length)}, s.Path)
+		}
 		cur.Offset = f.offsets.requests(octets, s.Seq)
 		ts.takeData(f, s, cur)
 		f.signals.requested = s.At.Time

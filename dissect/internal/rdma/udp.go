@@ -19,6 +19,7 @@ type UDP struct {
 	Length           int    // bytes on the wire
 	BadChecksum      bool
 	At               record.Stamp
+	Path             Path // with several capture points
 }
 
 // datagrams takes UDP datagrams that carry RPC.
@@ -80,12 +81,9 @@ func (us *datagrams) take(d *UDP, cur *currentPacket) bool {
 	if !ok {
 		return false
 	}
-	key := streamKey{d.Src, d.Dst, d.SrcPort, d.DstPort}
-	f := us.flows[key]
+	f := us.of(d, kind)
 	if f == nil {
-		if f = us.start(key, kind, d); f == nil {
-			return false
-		}
+		return false
 	}
 	us.connections.countFor(f.conn, UDPTransport, cur)
 	f.notePacket(false)
@@ -97,14 +95,34 @@ func (us *datagrams) take(d *UDP, cur *currentPacket) bool {
 	w := f.half.(*datagramFlow)
 	n := w.next
 	w.next++
+	if d.Path.Joined {
+		if d.Path.Copy {
+			return true
+		}
+		if f.noteSent(run{n, n + 1}, d.Path); d.Path.Sent.Packet != 0 && len(d.Payload) >= 4 {
+			f.paths.sent[len(f.paths.sent)-1].at = f.paths.sentBefore(be.Uint32(d.Payload), d.Path.Sent)
+		}
+	}
 	us.operations.sendPart(f, part{first: true, last: true, data: d.Payload, size: d.Length, cut: len(d.Payload) < d.Length, run: run{n, n + 1}}, cur)
 	if e := f.ops.last(); e != nil {
 		cur.mark(e.op, 0)
+	}
+	if d.Path.Joined {
+		us.arrived(f, d)
 	}
 	for f.ops.len() > keepDatagrams { // nothing more happens to them
 		us.operations.forgetOldest(f)
 	}
 	return true
+}
+
+// of returns the flow of a datagram, which it may start; nil if there is none.
+func (us *datagrams) of(d *UDP, kind oncrpc.MessageType) *flow {
+	key := streamKey{d.Src, d.Dst, d.SrcPort, d.DstPort}
+	if f := us.flows[key]; f != nil {
+		return f
+	}
+	return us.start(key, kind, d)
 }
 
 // keepDatagrams is the number of the latest datagrams of a flow that are kept.

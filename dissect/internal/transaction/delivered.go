@@ -24,7 +24,7 @@ func (x *txn) delivered(o *rdma.Operation, part int) {
 		return
 	}
 	switch {
-	case part == partCall && x.state.hasReply() && d.At.Packet > x.answer.LastPacket: // a later copy; the Reply shows that an earlier one was accepted
+	case part == partCall && x.state.hasReply() && (record.Stamp{Time: x.answer.LastTime, Packet: x.answer.LastPacket}).Before(d.At): // a later copy; the Reply shows that an earlier one was accepted
 	case part == partCall:
 		noteAccepted(&x.call, d)
 		if o.SeenAtBoth() {

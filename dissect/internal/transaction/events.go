@@ -71,6 +71,10 @@ func (cs *connState) Operation(e rdma.Event) rdma.Standing {
 		noteDamaged(cs, e)
 	case rdma.DamagedNak:
 		noteDamagedNak(cs, e)
+	case rdma.Arrived:
+		if x, part := cs.table.tagged(e.Op.Tag); x != nil && !(part == partCall && x.call.Delivered.Known()) {
+			x.delivered(e.Op, part)
+		}
 	}
 	switch x, _ := cs.table.tagged(e.Op.Tag); {
 	case x == nil || x.state == emitted:
@@ -151,7 +155,7 @@ func noteDamaged(cs *connState, happened rdma.Event) {
 // retransmission of it is an event of its own, which follows.
 func noteDamagedFirst(x *txn, at record.Stamp, of record.EventKind, from record.Role) {
 	x.event(at, record.EventDamaged, from).Of = of
-	if at.Packet > x.active.Packet {
+	if x.active.Before(at) {
 		x.active = at
 	}
 }
@@ -178,7 +182,7 @@ func (x *txn) readDoneAt(o *rdma.Operation, at record.Stamp) {
 		if e.Event != record.EventReadDone || e.Offset.Or(0) != record.Hex64(o.Offset) || e.Handle.Or(0) != record.Hex32(o.Handle) {
 			continue
 		}
-		if o.RequestedAgain().Packet <= o.Last.Packet {
+		if !o.Last.Before(o.RequestedAgain()) {
 			return
 		}
 		if first := *e; first.Packet == o.Last.Packet {

@@ -86,8 +86,12 @@ func callAccepted(cs *connState, x *txn, m *message) (d rdma.Delivery, known boo
 	if cs.conn.Setup().Transport != rdma.UDPTransport {
 		return cs.conn.Accepted(x.side, x.callSeq, m.First)
 	}
+	arrived, seen := x.call.Delivered.Get()
 	at := record.Stamp{Time: x.call.Time, Packet: x.call.Packet}
-	return rdma.Delivery{At: at, Earliest: at, Certain: x.rec.Retransmitted == 0}, true
+	if seen {
+		at.Time = arrived
+	}
+	return rdma.Delivery{At: at, Earliest: at, Certain: seen || x.rec.Retransmitted == 0}, true
 }
 
 // checkPlainCall checks a Call over TCP or UDP.
