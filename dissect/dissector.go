@@ -430,6 +430,7 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 	s := &d.summary
 	in := &d.current.input
 	shown := d.shown() && (d.options.Last == 0 || now.Packet >= d.options.First && now.Packet <= d.options.Last)
+	d.table.Undescribed = !shown
 	if shown {
 		*in = describe.Input{Frame: f, Link: l.link, Packet: &l.packet, TCP: &d.tcp.TCP, Guarded: in.Guarded[:0], Records: in.Records[:0]}
 	}
