@@ -41,9 +41,10 @@ func overview(s *sink) (dissect.Handler, func()) {
 		},
 	}
 	return h, func() {
+		c.Network(s.pointRecords(), s.networkRecords())
 		o := c.Finish(s.summary)
 		o.Selected = s.selection()
-		o.Points, o.Network, o.Ends = s.pointRecords(), s.networkRecords(), record.SomeIf(ends, ends.Transactions > 0)
+		o.Ends = record.SomeIf(ends, ends.Transactions > 0)
 		s.emit(o, func(r any) error {
 			return render.Overview(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, r.(*analyze.Overview), s.summary, s.typed)
 		})
