@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
@@ -32,6 +33,7 @@ type File struct {
 	NoHandle record.Opt[NamedUntil] `json:"-"`
 
 	latencies durations
+	cost      int64 // memory that is counted in Files.bytes
 }
 
 // NamedUntil is a path, and the time of the last RPC that used it.
@@ -51,15 +53,17 @@ type FileChange struct {
 	From        record.Opt[string] `json:"from" doc:"Path before RENAME; null for other RPCs."`
 }
 
-// fileCost is the memory for a file in bytes, with paths of a usual length and without its latencies.
-const fileCost = 1600
+// fileCost is the memory for a file in bytes, without its paths, handle and latencies.
+const fileCost = 1200
 
 // Files sums up transactions by the files that they acted on.
 type Files struct {
-	rows    map[fileKey]*File
-	others  *File
-	maxRows int
-	exact   exactLimit
+	rows     map[fileKey]*File
+	ended    []*File // files whose handle or path another file has now
+	others   *File
+	bytes    int64 // memory of the rows
+	maxBytes int64 // maximum of bytes
+	exact    exactLimit
 }
 
 // fileKey identifies a file: by its handle or, if that is unknown, by its path.
@@ -67,35 +71,36 @@ type fileKey struct{ server, handle, path string }
 
 // NewFiles returns an empty table for as many files as fit into a number of bytes.
 func NewFiles(bytes int64) *Files {
-	return &Files{rows: map[fileKey]*File{}, maxRows: max(maxRows, int(bytes/fileCost)), exact: exactLimit{most: maxExact}}
+	return &Files{rows: map[fileKey]*File{}, maxBytes: max(maxRows*fileCost, bytes), exact: exactLimit{most: maxExact}}
 }
 
-// row returns the row of a file, and adds it if necessary.
-func (t *Files) row(r *record.Transaction, u *record.FileUse) *File {
+// key returns the key of a file. If its handle was unknown before, its row gets the handle.
+func (t *Files) key(r *record.Transaction, u *record.FileUse) fileKey {
 	byName := fileKey{server: r.Server.Or(""), path: u.File}
 	if u.Handle == "" {
-		return t.at(byName, r, u)
+		return byName
 	}
 	key := fileKey{server: byName.server, handle: u.Handle}
-	if f := t.rows[byName]; f != nil && t.rows[key] == nil && !f.Removed.Known() { // its handle was unknown before
+	if f := t.rows[byName]; f != nil && t.rows[key] == nil && !f.Removed.Known() {
 		delete(t.rows, byName)
 		f.NoHandle = record.Some(NamedUntil{u.File, f.Last})
 		t.rows[key] = f
 	}
-	return t.at(key, r, u)
+	return key
 }
 
-// at returns the row with a key, and adds it if necessary.
+// at returns the row with a key, and adds it if necessary. A server may give a new file the handle of one that was
+// removed before: they are two files.
 func (t *Files) at(key fileKey, r *record.Transaction, u *record.FileUse) *File {
 	f := t.rows[key]
-	switch {
-	case f != nil:
-	case len(t.rows) >= t.maxRows:
-		if t.others == nil {
-			t.others = &File{Type: "file", First: r.Start()}
+	if f != nil && f.Removed.Known() && u.Change == record.FileCreated {
+		t.ended, f = append(t.ended, f), nil
+		delete(t.rows, key)
+	}
+	if f == nil {
+		if t.bytes+fileCost > t.maxBytes {
+			return t.sum(r)
 		}
-		return t.others
-	default:
 		f = &File{Type: "file", Server: r.Server, First: r.Start()}
 		t.rows[key] = f
 	}
@@ -103,11 +108,48 @@ func (t *Files) at(key fileKey, r *record.Transaction, u *record.FileUse) *File 
 	return f
 }
 
+// sum returns the row that sums up the files for which there is no memory.
+func (t *Files) sum(r *record.Transaction) *File {
+	if t.others == nil {
+		t.others = &File{Type: "file", First: r.Start()}
+	}
+	return t.others
+}
+
+// charge counts the memory of a row. If there is not enough, because paths have become longer, the row is added to
+// those that are summed up.
+func (t *Files) charge(key fileKey, f *File, r *record.Transaction) {
+	cost := fileCost + int64(len(key.path)+len(f.File.Or(""))+len(f.FileHandle.Or("")))
+	for _, c := range []*record.Opt[FileChange]{&f.Created, &f.Renamed, &f.Removed} {
+		if v, known := c.Get(); known {
+			cost += int64(len(v.File.Or("")) + len(v.From.Or("")))
+		}
+	}
+	t.bytes += cost - f.cost
+	if f.cost = cost; t.bytes <= t.maxBytes {
+		return
+	}
+	t.bytes -= f.cost
+	delete(t.rows, key)
+	all := t.sum(r)
+	all.Others += f.Operations
+	all.Operations += f.Operations
+	all.Errors += f.Errors
+	all.BytesRead += f.BytesRead
+	all.BytesWritten += f.BytesWritten
+	all.TotalNS += f.TotalNS
+	all.First, all.Last = min(all.First, f.First), max(all.Last, f.Last)
+	single := len(all.latencies.exact) + len(f.latencies.exact)
+	all.latencies.merge(&f.latencies)
+	t.exact.exact -= single - len(all.latencies.exact)
+}
+
 // Add adds a transaction. It does not keep r.
 func (t *Files) Add(r *record.Transaction) {
 	for i := range r.FileUses {
 		u := &r.FileUses[i]
-		f := t.row(r, u)
+		key := t.key(r, u)
+		f := t.at(key, r, u)
 		f.Operations++
 		f.BytesRead += u.ReadBytes
 		f.BytesWritten += u.WrittenBytes
@@ -125,6 +167,7 @@ func (t *Files) Add(r *record.Transaction) {
 			continue
 		}
 		f.change(r, u)
+		t.charge(key, f, r)
 	}
 }
 
@@ -132,6 +175,11 @@ func (t *Files) Add(r *record.Transaction) {
 func (t *Files) latencies(yield func(string, *durations) bool) {
 	for key, f := range t.rows {
 		if !yield(key.server+" "+key.handle+" "+key.path, &f.latencies) {
+			return
+		}
+	}
+	for i, f := range t.ended {
+		if !yield(strconv.Itoa(i), &f.latencies) {
 			return
 		}
 	}
@@ -159,9 +207,10 @@ func (f *File) change(r *record.Transaction, u *record.FileUse) {
 // Rows returns the rows, those with the largest sum of latencies first, and the one that sums up
 // the others at the end.
 func (t *Files) Rows() []*File {
-	rows := slices.Collect(maps.Values(t.rows))
+	rows := append(slices.Collect(maps.Values(t.rows)), t.ended...)
 	slices.SortFunc(rows, func(a, b *File) int {
-		return cmp.Or(cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(a.File.Or(""), b.File.Or("")), cmp.Compare(a.FileHandle.Or(""), b.FileHandle.Or("")), cmp.Compare(a.Server.Or(""), b.Server.Or("")))
+		return cmp.Or(cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(a.File.Or(""), b.File.Or("")), cmp.Compare(a.FileHandle.Or(""), b.FileHandle.Or("")),
+			cmp.Compare(a.Server.Or(""), b.Server.Or("")), cmp.Compare(a.First, b.First), cmp.Compare(a.Last, b.Last))
 	})
 	if t.others != nil {
 		rows = append(rows, t.others)

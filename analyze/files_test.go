@@ -56,7 +56,7 @@ func at(o record.Opt[FileChange]) []string {
 // there is none have no quantiles.
 func TestManyFiles(t *testing.T) {
 	table := NewFiles(0)
-	table.maxRows, table.exact.most = 3, 10
+	table.maxBytes, table.exact.most = 4*fileCost-1, 10
 	for i := range int64(30) {
 		table.Add(rpc(i+1, i, record.FileUse{Handle: fmt.Sprintf("%02x", i%10), Change: record.FileRemoved}))
 	}
@@ -75,5 +75,58 @@ func TestManyFiles(t *testing.T) {
 	}
 	if q := d.quantiles(); q.P50.Known() || q.Max.Known() || l.exact != 0 {
 		t.Errorf("%+v with %d single latencies", q, l.exact)
+	}
+}
+
+// TestReusedHandle: a file that is created after another one was removed is another file, although it has the same
+// handle, or the same path and no handle.
+func TestReusedHandle(t *testing.T) {
+	for _, handle := range []string{"aa", ""} {
+		table := NewFiles(0)
+		for i, use := range []record.FileUse{
+			{File: "/a", Handle: handle, Change: record.FileCreated},
+			{File: "/a", Handle: handle, Change: record.FileRemoved},
+			{File: "/a", Handle: handle, Change: record.FileCreated},
+			{File: "/a", Handle: handle, ReadBytes: 5},
+		} {
+			table.Add(rpc(int64(i+1), 10, use))
+		}
+		var got []string
+		for _, f := range table.Rows() {
+			got = append(got, fmt.Sprint(f.FileText(), f.Operations, " ", f.BytesRead, at(f.Created), at(f.Removed)))
+		}
+		if text := strings.Join(got, "; "); text != "/a2 0 [1 101 /a] [2 102 /a]; /a2 5 [3 103 /a] []" {
+			t.Errorf("with the handle %q: %s", handle, text)
+		}
+	}
+}
+
+// TestLongPaths: the memory of paths is limited, of those that are long from the beginning and of those that become
+// long later. What is summed up as others is counted once.
+func TestLongPaths(t *testing.T) {
+	long := strings.Repeat("x", 4000)
+	for _, first := range []string{"/", long} {
+		table := NewFiles(0)
+		for _, directory := range []string{first, long} {
+			for i := range int64(1000) {
+				name := fmt.Sprint(directory, i)
+				table.Add(rpc(i+1, i, record.FileUse{File: name, Handle: fmt.Sprintf("%04x", i), Change: record.FileRenamed, From: name, ReadBytes: 2}))
+			}
+		}
+		if table.bytes > table.maxBytes {
+			t.Errorf("%d bytes, %d are allowed", table.bytes, table.maxBytes)
+		}
+		operations, bytes, charged, latencies := 0, int64(0), int64(0), 0
+		rows := table.Rows()
+		for _, f := range rows {
+			operations += f.Operations
+			bytes += f.BytesRead
+			charged += f.cost
+			latencies += f.latencies.count()
+		}
+		others := rows[len(rows)-1]
+		if operations != 2000 || bytes != 4000 || charged-others.cost != table.bytes || latencies != 2000 || others.FileText() != Others || others.Others != others.Operations || others.Renamed.Known() {
+			t.Errorf("%d operations, %d bytes, %d latencies, %d charged of %d, others: %+v", operations, bytes, latencies, charged, table.bytes, others)
+		}
 	}
 }

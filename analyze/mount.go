@@ -145,7 +145,7 @@ func (s *steps) list() []Step {
 	if !s.tells {
 		return nil
 	}
-	all := append(s.rpcs, s.connections...)
+	all := slices.Concat(s.rpcs, s.connections)
 	slices.SortStableFunc(all, func(a, b Step) int {
 		return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Connection, b.Connection))
 	})

@@ -277,12 +277,7 @@ func (c *Collector) gaveUp() (side record.Opt[record.End]) {
 func (c *Collector) Connection(r *record.Connection) {
 	o, h := &c.o, &c.o.Health
 	o.Connections++
-	h.Packets += r.Packets
-	h.Retransmitted += r.Retransmitted
-	h.OutOfOrder += r.OutOfOrder
-	h.NotCaptured += r.NotCaptured
-	h.Naks += r.Naks
-	h.RNRNaks += r.RNRNaks
+	h.add(r)
 	if unanswered(r) {
 		h.UnansweredRequests++
 	}
@@ -316,6 +311,29 @@ func (c *Collector) Connection(r *record.Connection) {
 			c.unannounced = true
 		}
 	}
+}
+
+// SoFar returns the overview of what was added so far. Open calls its argument with the connections that are
+// still open, which count in groups and health. The Collector may be used afterwards.
+func (c *Collector) SoFar(s *record.Summary, open func(func(*record.Connection))) *Overview {
+	now := *c
+	now.o.Groups = slices.Clone(c.o.Groups)
+	open(func(r *record.Connection) {
+		now.o.Connections++
+		now.o.Health.add(r)
+		now.group(r)
+	})
+	return now.Finish(s)
+}
+
+// add adds a connection.
+func (h *Health) add(r *record.Connection) {
+	h.Packets += r.Packets
+	h.Retransmitted += r.Retransmitted
+	h.OutOfOrder += r.OutOfOrder
+	h.NotCaptured += r.NotCaptured
+	h.Naks += r.Naks
+	h.RNRNaks += r.RNRNaks
 }
 
 // unanswered reports whether a connection is only a request to open one, which got no answer in the

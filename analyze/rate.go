@@ -24,7 +24,7 @@ type Rate struct {
 	BytesToServer int64             `json:"bytes_to_server" doc:"Bytes in the Payload streams that clients sent, of the RPCs of the interval."`
 	BytesToClient int64             `json:"bytes_to_client" doc:"Bytes in the Payload streams that servers sent, of the RPCs of the interval."`
 	Latency       Quantiles         `json:"latency" doc:"Distribution of the latencies of the RPCs."`
-	InFlight      record.Opt[Level] `json:"in_flight" doc:"Number of Calls that were in flight; null if there were too many to count them. A Call without a Reply is in flight until its connection begins to close or, if the capture does not show that, until the last packet of the connection."`
+	InFlight      record.Opt[Level] `json:"in_flight" doc:"Number of Calls that were in flight; null if there were too many to count them, and in live records, which are written before all of them are known. A Call without a Reply is in flight until its connection begins to close or, if the capture does not show that, until the last packet of the connection."`
 	Credits       record.Opt[int]   `json:"credits" doc:"Number of credits that the last Reply of the interval granted; null without a Reply."`
 	Retransmitted int               `json:"retransmitted" doc:"Number of retransmitted packets of the RPCs that the interval counts; the packets may be in other intervals."`
 
@@ -90,6 +90,7 @@ type Rates struct {
 	changes  int                // of all intervals
 	overflow bool               // there were more than maxChanges
 	group    []string
+	keyBytes int64 // bytes of the groups' keys
 	most     int64 // number of intervals after which they become longer; 0 for intervals of a fixed length
 	exact    int   // number of single latencies, if the length is not fixed
 }
@@ -207,6 +208,68 @@ func (t *Rates) limit() {
 	most.latencies.coarsen()
 }
 
+// Unattended makes Rates leave InFlight unknown, for callers that take intervals with Take before the Calls
+// without Reply are known.
+func (t *Rates) Unattended() { t.overflow = true }
+
+// Start returns the start of the first interval that is left.
+func (t *Rates) Start() record.Time { return t.start }
+
+// Take removes the intervals that end at or before a time, and returns those with transactions, and also
+// the others if transactions are not grouped. Transactions of these intervals that are added later count
+// in the first interval that is left. It returns no more than maxTaken intervals without transactions.
+func (t *Rates) Take(until record.Time) (rows []*Rate) {
+	n := int64(max(until-t.start, 0) / t.every)
+	if len(t.groups) == 0 && t.values == nil {
+		t.groups[noGroup] = &rates{}
+	}
+	for _, g := range t.groups {
+		empty, name := 0, groupName(g.group)
+		have := min(n, int64(len(g.intervals)))
+		for i := range n {
+			s := &Rate{}
+			if i < have {
+				s = &g.intervals[i]
+			}
+			if s.RPCs == 0 {
+				if empty++; t.values != nil || empty > maxTaken {
+					if i >= have {
+						break
+					}
+					continue
+				}
+			}
+			r := *s
+			r.settle()
+			r.changes = nil
+			r.describe(t, g.group, name, t.start+record.Time(i)*t.every)
+			rows = append(rows, &r)
+		}
+		g.intervals = slices.Clone(g.intervals[have:])
+		t.total -= have
+	}
+	t.start += record.Time(n) * t.every
+	t.settled = max(t.settled-int(n), 0)
+	sortRates(rows)
+	return rows
+}
+
+// maxTaken is the number of intervals without transactions that Take returns.
+const maxTaken = 600
+
+// describe sets the fields that name an interval.
+func (s *Rate) describe(t *Rates, group []string, name string, start record.Time) {
+	s.Type, s.Start, s.End = "rate", start, start+t.every
+	if t.values != nil {
+		s.GroupBy, s.Name, s.Group = t.by, name, group
+	}
+}
+
+// sortRates sorts intervals by time and group.
+func sortRates(rows []*Rate) {
+	slices.SortStableFunc(rows, func(a, b *Rate) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Name, b.Name)) })
+}
+
 // Begin sets the time at which the first interval starts.
 func (t *Rates) Begin(start record.Time) { t.start, t.latest = start, start }
 
@@ -237,12 +300,13 @@ func (t *Rates) groupOf(r *record.Transaction) (key string, g *rates) {
 		key = string(appendGroupKey(nil, t.group))
 	}
 	if g = t.groups[key]; g == nil {
-		if len(t.groups) >= maxRows {
+		if len(t.groups) >= maxRows || t.keyBytes+int64(len(key)) > maxKeyBytes {
 			key, t.group = othersKey, nil
 		}
 		if g = t.groups[key]; g == nil {
 			g = &rates{group: slices.Clone(t.group)}
 			t.groups[key] = g
+			t.keyBytes += int64(len(key))
 		}
 	}
 	return key, g
@@ -330,7 +394,7 @@ func (q *Quantiles) late(ns int64) {
 
 // inFlight notes when the Call of a transaction was sent and its Reply delivered.
 func (t *Rates) inFlight(key string, g *rates, r *record.Transaction) error {
-	if r.Call == nil {
+	if r.Call == nil || t.overflow {
 		return nil
 	}
 	if !r.LatencyNS.Known() {
@@ -395,22 +459,18 @@ func (t *Rates) Rows(end record.Time) ([]*Rate, error) {
 		if _, err := t.interval(g, end); err != nil {
 			return nil, err
 		}
-		level := 0
+		level, name := 0, groupName(g.group)
 		for i := range g.intervals {
 			s := &g.intervals[i]
 			s.settle()
-			s.Type, s.Start = "rate", t.start+record.Time(i)*t.every
-			s.End = s.Start + t.every
-			if t.values != nil {
-				s.GroupBy, s.Name, s.Group = t.by, groupName(g.group), g.group
-			}
+			s.describe(t, g.group, name, t.start+record.Time(i)*t.every)
 			if !t.overflow {
 				s.InFlight = record.Some(s.level(&level))
 			}
 			rows = append(rows, s)
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b *Rate) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Name, b.Name)) })
+	sortRates(rows)
 	return rows, nil
 }
 

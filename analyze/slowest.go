@@ -10,7 +10,7 @@ import (
 // Slow is one of the transactions with the longest latency.
 type Slow struct {
 	Transaction *record.Transaction `json:"transaction" doc:"The transaction record."`
-	Count       int                 `json:"count" doc:"Number of answered transactions with this XID that were among the slowest when they were read; there may be more of them. The record is that of the slowest."`
+	Count       int                 `json:"count" doc:"Number of answered transactions of this RPC, which a client sent on several connections with the same XID, that were among the slowest when they were read; there may be more of them. The record is that of the slowest."`
 }
 
 // slowest is the number of transactions that an overview lists as slow.

@@ -98,26 +98,31 @@ type Table struct {
 	rows   map[string]*Stats
 	recent [32]recentRow // cache of rows that were found recently
 
-	maxRows int
-	exact   exactLimit
+	maxRows  int
+	keyBytes int64 // bytes of the groups' keys, which may be paths
+	maxBytes int64 // maximum of keyBytes
+	exact    exactLimit
 }
 
 // Others is the name of the row for all names beyond the limit.
 const Others = "others"
 
 // maxRows limits the number of names, because a hostile capture can contain any number of
-// programs. statsCost is the memory for a row in bytes, without its latencies.
+// programs, and maxKeyBytes their length. statsCost is the memory for a row in bytes, without its name and latencies.
 const (
-	maxRows   = 1 << 10
-	statsCost = 1200
+	maxRows     = 1 << 10
+	maxKeyBytes = 1 << 20
+	statsCost   = 1200
 )
 
 // Limit allows the table more rows than usual, as many as fit into a number of bytes.
-func (t *Table) Limit(bytes int64) { t.maxRows = max(maxRows, int(bytes/statsCost)) }
+func (t *Table) Limit(bytes int64) {
+	t.maxRows, t.maxBytes = max(maxRows, int(bytes/statsCost)), max(maxKeyBytes, bytes/8)
+}
 
 // NewTable returns an empty table with one of the supported groupings.
 func NewTable(by string) *Table {
-	return &Table{by: by, rows: map[string]*Stats{}, maxRows: maxRows, exact: exactLimit{most: maxExact}}
+	return &Table{by: by, rows: map[string]*Stats{}, maxRows: maxRows, maxBytes: maxKeyBytes, exact: exactLimit{most: maxExact}}
 }
 
 // NewTableOf returns an empty table that groups by any values. Values appends those of a
@@ -133,8 +138,11 @@ func (t *Table) row(key string, group []string) *Stats {
 	if s := t.rows[key]; s != nil {
 		return s
 	}
-	if group != nil && len(t.rows) >= t.maxRows {
-		return t.row(othersKey, nil)
+	if group != nil {
+		if len(t.rows) >= t.maxRows || t.keyBytes+int64(len(key)) > t.maxBytes {
+			return t.row(othersKey, nil)
+		}
+		t.keyBytes += int64(len(key))
 	}
 	s := &Stats{Type: "stats", GroupBy: t.by, Name: groupName(group), Group: slices.Clone(group), FitsInlineAt: map[string]int{}}
 	t.rows[key] = s

@@ -45,15 +45,17 @@ type Evidence struct {
 // suspicion collects what the verdict is based on, besides the overview.
 type suspicion struct {
 	faults    map[faultKey]*fault
-	refusals  map[string]*refusal // by operation: attempts to mount that were refused
-	mounted   map[string]bool     // operations of mounting that succeeded
-	disorder  int64               // RPCs whose times of delivery are unknown or out of order
-	slow      delays              // answers that the server delayed
+	refusals  map[refusalKey]*refusal // attempts to mount that were refused
+	served    map[served]record.Time  // latest RPCs that show that the server can be mounted
+	disorder  int64                   // RPCs whose times of delivery are unknown or out of order
+	slow      delays                  // answers that the server delayed
+	fine      bool                    // the clock of the capture has more than whole seconds
 	rnr       map[record.End]int64
 	repeats   int64 // RPCs whose answer proves that the server had answered them before
 	servers   map[string]*presence
 	nakEnds   int64 // connections that a NAK ended
 	rejected  int64 // connections that the server rejected
+	stale     int64 // connections that it rejected because messages were lost
 	reason    record.Opt[string]
 	start     record.Opt[record.Time]
 	lateEnded int64 // connections that ended with outstanding Calls, or not in an orderly way
@@ -75,7 +77,15 @@ type fault struct {
 type refusal struct {
 	count  int64
 	status string
+	first  record.Time
 }
+
+// refusalKey says which operation a server refused to a client.
+type refusalKey struct{ name, client, server string }
+
+// served identifies RPCs that succeeded: those of an operation of mounting, or, with an empty name, those of
+// NFS that a client sends only after mounting.
+type served refusalKey
 
 // delays counts the RPCs that the server answered late.
 type delays struct {
@@ -105,7 +115,7 @@ const (
 // newSuspicion returns an empty suspicion.
 func newSuspicion() suspicion {
 	return suspicion{
-		faults: map[faultKey]*fault{}, refusals: map[string]*refusal{}, mounted: map[string]bool{}, rnr: map[record.End]int64{}, servers: map[string]*presence{},
+		faults: map[faultKey]*fault{}, refusals: map[refusalKey]*refusal{}, served: map[served]record.Time{}, rnr: map[record.End]int64{}, servers: map[string]*presence{},
 	}
 }
 
@@ -146,8 +156,13 @@ func (s *suspicion) transaction(r *record.Transaction) {
 	}
 	if ofMounting(r) {
 		s.mounting(r)
-	} else if r.Direction == record.Forward {
+		return
+	}
+	if r.Direction == record.Forward {
 		s.delay(r)
+	}
+	if len(s.refusals) > 0 && r.Direction == record.Forward && !r.Failed() { // Earlier ones say nothing about a refusal.
+		s.serves(r, refusalKey{client: r.Client.Or(""), server: r.Server.Or("")})
 	}
 }
 
@@ -177,29 +192,45 @@ func (p *presence) answered(from, to, start record.Time) bool {
 	return p.full || slices.ContainsFunc(p.replies, func(at int32) bool { return at > low && at < high })
 }
 
-// mounting notes whether the server refused an operation of mounting.
+// mounting notes whether the server refused an operation of mounting. The last operations of a mount say nothing
+// about that.
 func (s *suspicion) mounting(r *record.Transaction) {
-	if r.Reply == nil || r.Direction != record.Forward || !r.Program.Known() {
+	if r.Reply == nil || r.Direction != record.Forward || !r.Program.Known() || strings.HasPrefix(r.Operation.Or(""), "DESTROY_") || r.ProcedureName.Or("") == "UMNT" {
 		return
 	}
-	name := Name(r, ByOperation)
+	key := refusalKey{Name(r, ByOperation), r.Client.Or(""), r.Server.Or("")}
 	status := r.NFSStatus.Or("")
 	if r.RPCFailed() {
 		status = r.RPCStatus.Or("")
 	}
 	if !r.RPCFailed() && !r.NFSFailed() {
-		if len(s.mounted) < maxStatuses {
-			s.mounted[name] = true
-		}
+		s.serves(r, key)
 		return
 	}
-	if s.refusals[name] == nil && len(s.refusals) < maxStatuses {
-		s.refusals[name] = &refusal{status: status}
+	if s.refusals[key] == nil && len(s.refusals) < maxStatuses {
+		s.refusals[key] = &refusal{status: status, first: r.Start()}
 	}
-	if f := s.refusals[name]; f != nil {
+	if f := s.refusals[key]; f != nil {
 		f.count++
 	}
 }
+
+// serves notes that an RPC succeeded. One of NFS other than NULL shows that the server can be mounted, perhaps in
+// another version than the one that the client asked for first.
+func (s *suspicion) serves(r *record.Transaction, key refusalKey) {
+	if _, had := s.served[served(key)]; had || len(s.served) < maxServed {
+		s.served[served(key)] = r.Start()
+	}
+	if key.name = ""; r.ProgramName.Or("") != "NFS" || r.ProcedureName.Or("") == "NULL" {
+		return
+	}
+	if _, had := s.served[served(key)]; had || len(s.served) < maxServed {
+		s.served[served(key)] = r.Start()
+	}
+}
+
+// maxServed limits the number of operations and pairs of hosts.
+const maxServed = 1 << 12
 
 // delay notes whether the server had a Call for long. Both times are those of packets that the server
 // sent: its acknowledgement of the Call, and the first thing that it did for the Call.
@@ -223,10 +254,18 @@ func (s *suspicion) delay(r *record.Transaction) {
 	if ns < lateAnswer {
 		return
 	}
+	s.fine = s.fine || had%1e9 != 0
 	s.slow.count++
 	if ns > s.slow.longest {
 		s.slow.longest, s.slow.name = ns, Name(r, ByOperation)
 	}
+}
+
+// lostBefore has the reasons of rejections that follow from messages that were lost before: the server waited in vain
+// for the last message of the handshake, or still has the connection that the client has given up.
+var lostBefore = map[string]bool{
+	"timeout": true, "stale connection": true, "invalid communication ID": true, "invalid communication instance": true,
+	"duplicate local communication ID": true, "RNR retry count reject": true,
 }
 
 // connection notes how a connection ended.
@@ -240,6 +279,10 @@ func (s *suspicion) connection(r *record.Connection) {
 		s.nakEnds++
 	case end.How == record.EndRejected && end.By.Or(record.Client) == record.Server:
 		s.rejected++
+		if lostBefore[end.Reason.Or("")] {
+			s.stale++
+			break
+		}
 		s.reason = cmp.Or(s.reason, end.Reason)
 		if p := s.server(r.Server.Address); p != nil && p.silent.Known() && r.Last > p.silent.Or(0) && (!p.rejected.Known() || r.Last < p.rejected.Or(0)) {
 			p.rejected = record.Some(r.Last)
@@ -274,7 +317,7 @@ type facts struct {
 // function that returns a verdict decides. A function returns nil if the capture does not prove what
 // the function is about.
 var decisions = []func(j *facts) *Verdict{
-	noRDMA, harmfulFault, mountRefused, silentServer, noConnection, lostPackets, noBuffers, lateServer, unexplained, fewCredits, harmlessFault, failing, cutOff,
+	noRDMA, harmfulFault, mountRefused, silentServer, noConnection, lostPackets, noBuffers, lateServer, unexplained, staleConnection, fewCredits, harmlessFault, failing, cutOff,
 }
 
 // verdict decides where the trouble is. The summary may be nil.
@@ -303,12 +346,22 @@ func noRDMA(j *facts) *Verdict {
 	return &Verdict{InUnknown, "the capture contains no RDMA", []Evidence{{plural(j.s.Packets, "packet") + ", none of RDMA", "packets FILE"}}}
 }
 
-// harmfulFault is for a side that broke the protocol, so that RPCs failed or connections ended.
+// harmfulFault is for a side that broke the protocol, so that RPCs failed or connections ended. If the capture is
+// incomplete, a Reply that it does not contain proves no failure.
 func harmfulFault(j *facts) *Verdict {
-	if j.o.RPCs.NoReply+j.o.RPCs.RDMAError+j.nakEnds+j.lateEnded == 0 {
+	failed := j.o.RPCs.RDMAError + j.nakEnds
+	if !j.incomplete() {
+		failed += j.o.RPCs.NoReply + j.lateEnded
+	}
+	if failed == 0 {
 		return nil
 	}
 	return j.broken("RPCs or connections failed")
+}
+
+// incomplete reports whether packets are missing from the capture, or parts of them.
+func (j *facts) incomplete() bool {
+	return j.o.Health.NotCaptured > 0 || j.s.Truncated > 0 || j.s.CaptureDrops > 0 || j.o.RPCs.NoCall > 0
 }
 
 // harmlessFault is for a side that broke the protocol without visible consequences.
@@ -365,20 +418,20 @@ var refusalReasons = map[string]string{
 
 // mountRefused is for a server that refuses to be mounted.
 func mountRefused(j *facts) *Verdict {
-	var names []string
-	for name := range j.refusals {
-		if !j.mounted[name] && !strings.HasPrefix(name, "NFSACL") {
-			names = append(names, name)
+	var keys []refusalKey
+	for key, r := range j.refusals {
+		any := refusalKey{client: key.client, server: key.server}
+		if !strings.HasPrefix(key.name, "NFSACL") && j.served[served(key)] <= r.first && j.served[served(any)] <= r.first {
+			keys = append(keys, key)
 		}
 	}
-	if len(names) == 0 {
+	if len(keys) == 0 {
 		return nil
 	}
-	slices.SortFunc(names, func(a, b string) int {
-		return cmp.Or(cmp.Compare(j.refusals[b].count, j.refusals[a].count), cmp.Compare(a, b))
+	slices.SortFunc(keys, func(a, b refusalKey) int {
+		return cmp.Or(cmp.Compare(j.refusals[b].count, j.refusals[a].count), cmp.Compare(a.name, b.name), cmp.Compare(a.client, b.client), cmp.Compare(a.server, b.server))
 	})
-	name := names[0]
-	r := j.refusals[name]
+	name, r := keys[0].name, j.refusals[keys[0]]
 	text := fmt.Sprintf("%s refused with %s", name, r.status)
 	if why := refusalReasons[r.status]; why != "" {
 		text += ": " + why
@@ -416,7 +469,7 @@ func silentServer(j *facts) *Verdict {
 func noConnection(j *facts) *Verdict {
 	n := j.o.Health.UnansweredRequests
 	switch {
-	case j.rejected > 0:
+	case j.rejected > j.stale:
 		text := "the server rejected " + plural(j.rejected, "connection")
 		if reason, known := j.reason.Get(); known {
 			text += ": " + reason
@@ -429,6 +482,18 @@ func noConnection(j *facts) *Verdict {
 		}
 	}
 	return nil
+}
+
+// staleConnection is for connections that the server rejected because earlier messages were lost. It does not say
+// who lost them.
+func staleConnection(j *facts) *Verdict {
+	if j.stale == 0 {
+		return nil
+	}
+	return &Verdict{
+		InUnknown, "the server rejected " + plural(j.stale, "connection") + ", which follows from the loss of earlier messages",
+		[]Evidence{{plural(j.rejected, "connection") + " rejected by the server", "connections FILE -Y 'ended.how == rejected'"}},
+	}
 }
 
 // impact returns the share of the latencies that RPCs stalled because of retransmissions, and whether
@@ -481,7 +546,7 @@ func lostPackets(j *facts) *Verdict {
 	add(sequence, plural(sequence, "NAK"), "refused")
 	text := strings.Join(facts, ", ")
 	if share >= stalledShare {
-		text += fmt.Sprintf("; RPCs stalled for %.0f%% of their latency", share*100)
+		text += fmt.Sprintf("; retransmissions stalled RPCs for %.0f%% of their latency", share*100)
 		evidence = append(evidence, Evidence{"RPCs stalled until a retransmission", "FILE -Y 'waits.reason contains retransmit'"})
 	}
 	for _, t := range j.o.Traffic {
@@ -525,7 +590,7 @@ func noBuffers(j *facts) *Verdict {
 // lateServer is for a server that had Calls for long before it answered.
 func lateServer(j *facts) *Verdict {
 	h := &j.o.Health
-	if j.slow.count == 0 || j.disorder > j.slow.count || h.Retransmitted+h.OutOfOrder+h.NotCaptured+j.s.ICRCBad+j.s.TimeBackwards > 0 {
+	if j.slow.count == 0 || !j.fine || j.disorder > j.slow.count || h.Retransmitted+h.OutOfOrder+h.NotCaptured+j.s.ICRCBad+j.s.TimeBackwards > 0 {
 		return nil
 	}
 	return &Verdict{
@@ -543,17 +608,20 @@ func unexplained(j *facts) *Verdict {
 	n := plural(j.o.Health.Retransmitted, "packet")
 	text := n + " retransmitted; the capture does not show why"
 	if share >= stalledShare {
-		text = fmt.Sprintf("%s retransmitted, for which RPCs stalled for %.0f%% of their latency; the capture does not show why", n, share*100)
+		text = fmt.Sprintf("%s retransmitted, which stalled RPCs for %.0f%% of their latency; the capture does not show why", n, share*100)
 	}
 	return &Verdict{InUnknown, text, []Evidence{{n + " retransmitted", "packets FILE -Y 'marks == retransmitted'"}}}
 }
 
-// fewCredits is for Calls that waited for credits.
+// fewCredits is for Calls that waited for credits. If Calls and Replies are missing, or not in the order in which they
+// were sent, it is not known how many Calls were outstanding.
 func fewCredits(j *facts) *Verdict {
-	if len(j.o.Credits) == 0 || j.o.Time.CreditsNS == 0 || float64(j.o.Time.CreditsNS) < creditShare*float64(j.o.Time.TotalNS) {
+	n := &j.o.RPCs
+	i := slices.IndexFunc(j.o.Credits, func(c CreditUse) bool { return c.Peak <= int(c.Granted.Or(0)) })
+	if i < 0 || j.o.Time.CreditsNS == 0 || float64(j.o.Time.CreditsNS) < creditShare*float64(j.o.Time.TotalNS) || 10*(n.NoReply+n.NoCall) > n.Complete {
 		return nil
 	}
-	c := j.o.Credits[0]
+	c := j.o.Credits[i]
 	return &Verdict{
 		InConfiguration, fmt.Sprintf("few credits: all %d of connection %d were in use, and Calls waited for %s", c.Granted.Or(0), c.Connection, seconds(j.o.Time.CreditsNS)),
 		[]Evidence{{"all credits in use", fmt.Sprintf("connections FILE --conn %d --timeline", c.Connection)}, {"Calls waited for a credit", "FILE -Y 'waits.reason == credit_limit'"}},
@@ -562,7 +630,8 @@ func fewCredits(j *facts) *Verdict {
 
 // failures are the statuses that say where the trouble is, if many RPCs fail with them.
 var failures = map[string]Place{
-	"IO": InServer, "SERVERFAULT": InServer, "NOSPC": InServer, "DQUOT": InServer, "STALE": InServer, "DELAY": InServer, "JUKEBOX": InServer,
+	"IO": InServer, "SERVERFAULT": InServer, "NOSPC": InServer, "DQUOT": InServer,
+	"STALE": InUnknown, "DELAY": InUnknown, "JUKEBOX": InUnknown, // because of a file that anybody removed, or of a client that keeps a delegation
 	"ACCESS": InConfiguration, "ACCES": InConfiguration, "PERM": InConfiguration, "WRONGSEC": InConfiguration, "ROFS": InConfiguration,
 	"MSG_DENIED": InConfiguration, "AUTH_ERROR": InConfiguration,
 }

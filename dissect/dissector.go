@@ -297,6 +297,17 @@ func (c *clock) idle(t record.Time) {
 	}
 }
 
+// Now returns the capture time: that of the latest frame and, while no frame arrives from a live source,
+// what has passed since. It is unknown before the first frame.
+func (d *Dissector) Now() record.Opt[record.Time] {
+	last, known := d.summary.Last.Get()
+	return record.SomeIf(last+d.clock.idled, known)
+}
+
+// Open calls visit with the record so far of each open connection. A record is valid until visit
+// returns. Only functions of the handler may call Open.
+func (d *Dissector) Open(visit func(*record.Connection)) { d.tracker.Open(visit) }
+
 // Frame dissects the next frame. It is for callers that do not use a [capture.Source]; see
 // [Dissector.Run]. The frame may be changed after Frame has returned. The error is that of a
 // handler.

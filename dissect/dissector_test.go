@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -105,10 +104,9 @@ func errorCases(t *testing.T, name string, words *strings.Replacer) {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got[i], want)
 		}
 	}
-	// All have the same XID. A Call without a Reply may be retransmitted by a Call of a later
-	// connection, unless one of them is no RPC Call, or both are in one Send of another length.
-	if want := (map[int]int64{8: 8, 10: 10, 15: 11}); !maps.Equal(repeats, want) {
-		t.Errorf("retransmissions by connection %v, want %v", repeats, want)
+	// All have the same XID, but their procedures and lengths differ.
+	if len(repeats) > 0 {
+		t.Errorf("retransmissions by connection %v, want none", repeats)
 	}
 	for id, want := range map[int]string{0: "{1024 1024 default}", 1: "{4096 4096 private_data}", 13: "{4096 4096 private_data}", 14: "{1024 1024 default}"} {
 		if source[id] != want {

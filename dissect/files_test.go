@@ -3,6 +3,7 @@ package dissect_test
 import (
 	"encoding/hex"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -208,5 +209,70 @@ func follow(t *testing.T, steps []fileStep) {
 		if r.File.Known() || r.FileHandle.Known() || r.FileUses != nil {
 			t.Fatalf("without the option Files: %s", shown(r))
 		}
+	}
+}
+
+// TestFilesChanged verifies what NFSv3 clients do to names: silly renames, links, RENAME onto a file, directories that
+// are renamed, handles that are used again, and exports that are mounted twice or lie in another one.
+func TestFilesChanged(t *testing.T) {
+	mount := func(path, handle, want string) fileStep {
+		return fileStep{"MOUNT " + path, synth.Call{Program: 100005, Procedure: 1, Args: fields(synth.XDR{}, path)}, v3Reply(0, handle, 0), want}
+	}
+	read := func(handle, path string) fileStep {
+		return fileStep{"READ " + path, v3(read3, handle, uint64(0), 5), v3Reply(0, 0, 3, 1, "abc"), path + "||" + handle + "| " + path + " 3/0"}
+	}
+	rename := func(from, name, to, newName, want string) fileStep {
+		return fileStep{"RENAME " + name, v3(rename3, from, name, to, newName), v3Reply(0, 0, 0, 0, 0), want}
+	}
+	remove := func(directory, name, want string) fileStep {
+		return fileStep{"REMOVE " + name, v3(remove3, directory, name), v3Reply(0, 0, 0), want}
+	}
+	lookup := func(directory, name, handle, path string) fileStep {
+		return fileStep{"LOOKUP " + name, v3(lookup3, directory, name), v3Reply(0, handle, 0, 0), path + "||" + handle + "|"}
+	}
+	follow(t, []fileStep{
+		mount("/export", "R", "/export||R|"),
+		lookup("R", "dir", "D", "/export/dir"),
+		lookup("D", "open", "O", "/export/dir/open"),
+		rename("D", "open", "D", ".nfs0001", "/export/dir/.nfs0001|/export/dir/open|O|renamed /export/dir/.nfs0001 0/0"),
+		read("O", "/export/dir/.nfs0001"),
+		remove("D", ".nfs0001", "/export/dir/.nfs0001||O|removed /export/dir/.nfs0001 0/0"),
+		lookup("D", "a", "A", "/export/dir/a"),
+		lookup("D", "b", "B", "/export/dir/b"),
+		rename("D", "a", "D", "b", "/export/dir/b|/export/dir/a|A|renamed /export/dir/b 0/0"),
+		read("A", "/export/dir/b"),
+		remove("D", "b", "/export/dir/b||A|removed /export/dir/b 0/0"),
+		{"CREATE with a handle that was used before", v3(create3, "D", "new", 1, 0, 0, 0, 0, 0, 0), v3Reply(0, 1, "A", 0, 0, 0), "/export/dir/new||A|created /export/dir/new 0/0"},
+		rename("R", "dir", "R", "moved", "/export/moved|/export/dir|D|renamed /export/moved 0/0"),
+		read("A", "/export/moved/new"),
+		mount("/export", "R", "/export||R|"),
+		read("A", "/export/moved/new"),
+		mount("/export/moved", "D", "/export/moved||D|"),
+		read("A", "/export/moved/new"),
+		{"LINK", v3(link3, "A", "R", "link"), v3Reply(0, 0, 0, 0), "/export/link||A|"},
+		remove("D", "new", "/export/moved/new||A|removed /export/moved/new 0/0"),
+		read("A", "/export/link"),
+		remove("R", "link", "/export/link||A|removed /export/link 0/0"),
+		remove("R", "never seen", "/export/never seen|||removed /export/never seen 0/0"),
+	})
+}
+
+// TestFilesServers: equal handles of two servers are different files.
+func TestFilesServers(t *testing.T) {
+	w := synth.New()
+	for i, name := range []string{"one", "two"} {
+		c := w.RoCE(synth.Options{Server: synth.End{Addr: netip.AddrFrom4([4]byte{10, 0, 9, byte(i + 1)})}})
+		c.Connect()
+		c.RPC(v3(lookup3, "D", name), v3Reply(0, "F", 0, 0))
+		c.RPC(v3(read3, "F", uint64(0), 5), v3Reply(0, 0, 3, 1, "abc"))
+		c.RPC(v3(remove3, "D", name), v3Reply(0, 0, 0))
+	}
+	var got []string
+	for _, r := range lookWith(w, dissect.Options{Files: true}).transactions {
+		got = append(got, r.Server.Or("")+" "+strings.TrimPrefix(r.File.Or(""), record.ShortHandle([]byte("D"))))
+	}
+	want := "10.0.9.1 /one,10.0.9.1 /one,10.0.9.1 /one,10.0.9.2 /two,10.0.9.2 /two,10.0.9.2 /two"
+	if strings.Join(got, ",") != want {
+		t.Errorf("%v, want %s", got, want)
 	}
 }

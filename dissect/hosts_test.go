@@ -89,4 +89,21 @@ func TestManyHosts(t *testing.T) {
 			t.Errorf("retransmit_of %v, want %d", transactions[1].RetransmitOf, transactions[0].ID)
 		}
 	})
+	t.Run("other RPC with the same XID", func(t *testing.T) {
+		other := synth.Getattr3()
+		other.Procedure = 3
+		for i, second := range []synth.Call{synth.Null(), other, synth.Read3(0, 4096).Offer(synth.Mem(0xa1, 4096))} {
+			w := synth.New()
+			for _, call := range []synth.Call{synth.Getattr3(), second} {
+				c := w.RoCE(floods.Pair)
+				c.Connect()
+				call.XID = 9
+				c.Client.Call(call)
+				c.Disconnect(c.Client)
+			}
+			if transactions, _ := run(w); len(transactions) != 2 || transactions[1].RetransmitOf.Known() {
+				t.Errorf("Call %d: %d transactions, the second retransmits %v", i, len(transactions), transactions[len(transactions)-1].RetransmitOf)
+			}
+		}
+	})
 }

@@ -46,7 +46,7 @@ func Compare(to Screen, list []*analyze.Comparison) error {
 			shade := ink{}
 			if share, known := change.Get(); known && before != after {
 				changed = true
-				text += " " + changeOf(share)
+				text += " " + ChangeText(share)
 				switch is, known := significant.Get(); {
 				case !known:
 					text, marked = text+"?", true
@@ -92,7 +92,13 @@ func pair(before, after string) string {
 
 // compared writes a line for a comparison that is no group.
 func compared(b *strings.Builder, c *analyze.Comparison) {
-	label, text := "", ""
+	if label, text := ComparisonText(c); label != "" {
+		fmt.Fprintf(b, "%-10s%s\n", label, text)
+	}
+}
+
+// ComparisonText describes a comparison that is no group: what it is about, and what changed. Both are empty for a group.
+func ComparisonText(c *analyze.Comparison) (label, text string) {
 	switch c.Kind {
 	case analyze.ComparedWait:
 		label = "stalls"
@@ -114,10 +120,8 @@ func compared(b *strings.Builder, c *analyze.Comparison) {
 		}
 	case analyze.ComparedSetting:
 		label, text = "setting", c.Name+": "+strings.Join(c.Before.Values, ", ")+" > "+strings.Join(c.After.Values, ", ")
-	default:
-		return
 	}
-	fmt.Fprintf(b, "%-10s%s\n", label, clean(text))
+	return label, clean(text)
 }
 
 // unlessSame returns what was before and what is after, or that it is the same.
@@ -128,8 +132,8 @@ func unlessSame(before, after string) string {
 	return before + " > " + after
 }
 
-// changeOf returns a relative change as a percentage.
-func changeOf(share float64) string {
+// ChangeText returns a relative change as a percentage.
+func ChangeText(share float64) string {
 	if share > -0.1 && share < 0.1 {
 		return fmt.Sprintf("%+.1f%%", share*100)
 	}

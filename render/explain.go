@@ -140,7 +140,7 @@ func retransmitted(w *record.Wait) string {
 	switch w.Event {
 	case record.EventRead:
 		if n, known := w.Bytes.Get(); known {
-			return fmt.Sprintf("retransmitted its RDMA Read request for %s B", Bytes(n))
+			return fmt.Sprintf("retransmitted its RDMA Read request for %s", Size(n))
 		}
 		return "retransmitted its RDMA Read request"
 	case record.EventWrite:
@@ -157,7 +157,7 @@ func waitSentence(r *record.Transaction, w *record.Wait, opening string) string 
 	side := "the " + string(w.Waiting) + " "
 	switch w.Reason {
 	case record.HeadOfLine:
-		return fmt.Sprintf("%spacket %s: up to packet %s, %swas busy with transaction %d, on the same connection.", opening, last(w), second(w), side, w.BlockingTransaction.Or(0))
+		return fmt.Sprintf("%spacket %s: up to packet %s, %swas transmitting for XID %v, on the same connection.", opening, last(w), second(w), side, w.BlockingXID.Or(0))
 	case record.RNRNak:
 		return fmt.Sprintf("%s%s%s, in packet %s: the other side had no receive buffer (RNR NAK in packet %s).", opening, side, retransmitted(w), last(w), first(w))
 	case record.RetransmitNak:
@@ -195,8 +195,8 @@ func waitSentence(r *record.Transaction, w *record.Wait, opening string) string 
 
 // pauseText returns the text of a wait in the ladder, and a shorter text.
 func pauseText(r *record.Transaction, w *record.Wait) (text, short string) {
-	if id, known := w.BlockingTransaction.Get(); known && w.Reason == record.HeadOfLine {
-		short = fmt.Sprintf("%s: %s busy with transaction %d", Duration(w.NS), w.Waiting, id)
+	if xid, known := w.BlockingXID.Get(); known && w.Reason == record.HeadOfLine {
+		short = fmt.Sprintf("%s: %s transmits for XID %v", Duration(w.NS), w.Waiting, xid)
 		return "... " + short + " ...", short
 	}
 	text = fmt.Sprintf("... %s: %s stalled %s ...", Duration(w.NS), w.Waiting, stalledUntil(r, w))
@@ -254,14 +254,14 @@ func Cause(r *record.Transaction) string {
 	if !known {
 		return string(r.Status)
 	}
+	n, ns := waits(r)
 	if w := longest(r, false); w != nil && r.Waited(w) >= latency/5 {
-		ns := Duration(r.Waited(w))
-		if id, known := w.BlockingTransaction.Get(); known && w.Reason == record.HeadOfLine {
-			return fmt.Sprintf("%s stalled during transmissions for transaction %d", ns, id)
+		if ns-r.Waited(w) >= latency/5 { // so do the others
+			return fmt.Sprintf("%s in %d stalls, the longest %s (%s) %s", Duration(ns), n, Duration(r.Waited(w)), w.Waiting, shortlyUntil(w))
 		}
-		return fmt.Sprintf("%s %s stalled %s", ns, w.Waiting, stalledUntil(r, w))
+		return fmt.Sprintf("%s %s stalled %s", Duration(r.Waited(w)), w.Waiting, stalledUntil(r, w))
 	}
-	if n, ns := waits(r); n > 1 && ns >= latency/5 {
+	if n > 1 && ns >= latency/5 {
 		return fmt.Sprintf("%s in %d stalls", Duration(ns), n)
 	}
 	var most phase

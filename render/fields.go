@@ -15,6 +15,10 @@ var fieldColumns = []column{
 	{name: "MEANING", flex: true, wrap: true, min: 30},
 }
 
+// widestNames is the largest width of the column of Wireshark's names. Further names follow the
+// meaning of the field.
+const widestNames = 40
+
 // Fields lists the fields of a type of record, one in each row: name, type, Wireshark's
 // names, meaning, values and other names.
 func Fields(w io.Writer, theme *Theme, width int, list []query.Field) error {
@@ -25,11 +29,16 @@ func Fields(w io.Writer, theme *Theme, width int, list []query.Field) error {
 		if f.List {
 			kind += " list"
 		}
+		names, text := f.Wireshark(), meaning(f)
+		if len(strings.Join(names, ", ")) > widestNames {
+			text += " In Wireshark also: " + strings.Join(names[1:], ", ") + "."
+			names = names[:1]
+		}
 		if err := t.row([]cell{
 			{text: f.Path, ink: theme.key},
 			{text: kind},
-			{text: strings.Join(f.Wireshark(), ", ")},
-			{text: meaning(f)},
+			{text: strings.Join(names, ", ")},
+			{text: text},
 		}); err != nil {
 			return err
 		}

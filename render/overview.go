@@ -491,7 +491,7 @@ func (v *overview) answered(label string) {
 		}
 		text := fmt.Sprintf("%s stalled for %s: %s", plural(w.RPCs, "RPC"), took, WaitText(w.Reason))
 		if n, known := w.Timeouts.Get(); known && w.Count > 1 {
-			text += " (" + timeouts(n, w.TimeoutRPCs) + ")"
+			text += " (" + timeouts(n, w.TimeoutRPCs, w.RPCs) + ")"
 		}
 		if w.Reason == record.CreditLimit { // before the Call: not part of the latency
 			text = fmt.Sprintf("%s came after a Reply had freed a credit; before, all credits were in use for %s", plural(w.RPCs, "Call"), took)
@@ -511,8 +511,9 @@ func upperLayer(name string) string {
 	return name
 }
 
-// timeouts says how many RPCs each of n timeouts stalled; rpcs are the largest numbers.
-func timeouts(n int64, rpcs []int64) string {
+// timeouts says how many RPCs each of n timeouts stalled; rpcs are the largest numbers. stalled is
+// the number of RPCs that they stalled, each counted once.
+func timeouts(n int64, rpcs []int64, stalled int64) string {
 	text := plural(n, "timeout")
 	if n == 1 || rpcs[0] == 1 {
 		return text
@@ -521,10 +522,16 @@ func timeouts(n int64, rpcs []int64) string {
 		return fmt.Sprintf("%s, each stalled at most %s", text, plural(rpcs[0], "RPC"))
 	}
 	var each []string
+	all := int64(0)
 	for _, count := range rpcs {
 		each = append(each, fmt.Sprint(count))
+		all += count
 	}
-	return fmt.Sprintf("%s, which stalled %s and %s RPCs", text, strings.Join(each[:n-1], ", "), each[n-1])
+	text = fmt.Sprintf("%s, which stalled %s and %s RPCs", text, strings.Join(each[:n-1], ", "), each[n-1])
+	if all > stalled {
+		text += ", some of them more than once"
+	}
+	return text
 }
 
 // percents returns the shares of a sum, in percent. They add up to 100: those with the largest
@@ -610,7 +617,7 @@ func (v *overview) slow(label string, s *analyze.Slow) {
 	r := s.Transaction
 	text := "  " + shortProcedure(r, "")
 	if s.Count > 1 {
-		text += fmt.Sprintf(" (slowest of at least %d answered with this XID)", s.Count)
+		text += fmt.Sprintf(" (sent on several connections, slowest of at least %d answered)", s.Count)
 	}
 	if cause := Cause(r); cause != "" {
 		text += ": " + cause
@@ -628,7 +635,11 @@ func (v *overview) busiest() {
 		if i == 3 || s.TotalNS == 0 {
 			break
 		}
-		text := fmt.Sprintf("%8s  %d x %s, p50 %s, worst %s", Duration(s.TotalNS), s.Count, s.Name, quantile(s.Latency.P50), quantile(s.Latency.Max))
+		name := s.Name
+		if s.Complete < s.Count {
+			name += fmt.Sprintf(" (%d answered)", s.Complete)
+		}
+		text := fmt.Sprintf("%8s  %d x %s, p50 %s, worst %s", Duration(s.TotalNS), s.Count, name, quantile(s.Latency.P50), quantile(s.Latency.Max))
 		v.row(once(i, "busiest"), part{text, ink{}})
 	}
 }

@@ -28,6 +28,7 @@ type Look struct {
 	Light   bool // whether the background is light
 	Unicode bool // whether to draw with box lines, block and braille characters instead of ASCII
 	Legend  bool // whether to explain the marks of a table below it
+	Whole   bool // whether lines of a ladder are not shortened
 	Times   Times
 
 	Notes   io.Writer // receives the names of hidden columns; nil for the output itself
@@ -38,7 +39,7 @@ type Look struct {
 type Theme struct {
 	header, good, warn, bad, dim, key ink
 	exposed, moved, flight, granted   ink // of drawings
-	unicode, legend                   bool
+	unicode, legend, whole            bool
 	times                             Times
 	notes                             io.Writer
 	columns                           []string
@@ -126,6 +127,7 @@ func NewLook(w io.Writer, look Look) *Theme {
 		granted: style(plain.Foreground(yellow)),
 		unicode: look.Unicode,
 		legend:  look.Legend,
+		whole:   look.Whole,
 		times:   look.Times,
 		notes:   look.Notes,
 		columns: look.Columns,

@@ -114,6 +114,16 @@ func Bytes(n int64) string {
 	return strconv.FormatFloat(float64(n)/(1<<20), 'f', 1, 64) + "M"
 }
 
+// Size returns a number of bytes with its unit, for sentences.
+func Size(n int64) string {
+	switch text := Bytes(n); text[len(text)-1] {
+	case 'K', 'M':
+		return text[:len(text)-1] + " " + text[len(text)-1:] + "iB"
+	default:
+		return text + " B"
+	}
+}
+
 var transactionColumns = []column{
 	{name: "#", right: true, rank: 5, usual: 5},
 	{name: "TIME", right: true, usual: 11},
@@ -326,7 +336,7 @@ func remoteInvalidation(c *record.Connection) string {
 	client, server := c.PrivateData.Client, c.PrivateData.Server
 	switch {
 	case c.UpperLayer != "rpcrdma":
-		return "-"
+		return ""
 	case !known:
 		return "?"
 	case agreed:
@@ -422,9 +432,9 @@ func endpoint(e record.Endpoint) string {
 	return s + ":" + strconv.Itoa(int(port))
 }
 
-// inlineThresholds returns the inline thresholds of a connection, or a dash if it has none.
+// inlineThresholds returns the inline thresholds of a connection, or nothing if it has none.
 func inlineThresholds(r *record.Connection) string {
-	return known(r.InlineThreshold, "-", func(t record.InlineThresholds) string {
+	return known(r.InlineThreshold, "", func(t record.InlineThresholds) string {
 		return fmt.Sprintf("%d/%d", t.ClientToServer, t.ServerToClient)
 	})
 }
@@ -433,7 +443,7 @@ func inlineThresholds(r *record.Connection) string {
 func inUse(r *record.Connection) string {
 	credits, isRPC := r.Credits.Get()
 	if !isRPC {
-		return "-"
+		return ""
 	}
 	peak := strconv.Itoa(credits.Forward.PeakInFlight)
 	if isPlain(r.Transport) {

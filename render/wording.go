@@ -30,8 +30,8 @@ func WaitText(reason record.WaitReason) string {
 
 // stalledUntil says what a side waited for, after "stalled" or "no progress".
 func stalledUntil(r *record.Transaction, w *record.Wait) string {
-	if id, known := w.BlockingTransaction.Get(); known && w.Reason == record.HeadOfLine {
-		return fmt.Sprintf("while it was transmitting for transaction %d", id)
+	if xid, known := w.BlockingXID.Get(); known && w.Reason == record.HeadOfLine {
+		return fmt.Sprintf("while it was transmitting for XID %v", xid)
 	}
 	switch w.Reason {
 	case record.RetransmitTimeout:

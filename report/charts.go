@@ -194,7 +194,7 @@ func (v *page) drawCards() {
 
 // cardOf returns the card of a connection.
 func (v *page) cardOf(c *record.Connection) *cardView {
-	view := &cardView{ID: connAnchor(c.ID), Title: fmt.Sprintf("Connection %d: %s to %s", c.ID, v.endpoint(c.Client), v.endpoint(c.Server))}
+	view := &cardView{ID: connAnchor(c.ID), Title: fmt.Sprintf("Connection %d: %s to %s", c.ID, endpoint(c.Client), endpoint(c.Server))}
 	row := func(name, format string, args ...any) {
 		view.Facts = append(view.Facts, [2]string{name, fmt.Sprintf(format, args...)})
 	}

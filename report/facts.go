@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -46,6 +47,25 @@ func (f *facts) say(class, link, command, format string, args ...any) {
 	f.list = append(f.list, fact{class, factWords[class], fmt.Sprintf(format, args...), link, command})
 }
 
+// verdictView is the verdict, with the commands that show what it is based on.
+type verdictView struct {
+	Class, Where, Text, Command string
+	Evidence                    []analyze.Evidence
+}
+
+// placeClasses are the classes of the places of trouble.
+var placeClasses = map[analyze.Place]string{analyze.InNothing: "good", analyze.InUnknown: "warn", analyze.InConfiguration: "warn"}
+
+// verdict returns the verdict.
+func (v *page) verdict() verdictView {
+	d := &v.o.Verdict
+	view := verdictView{Class: cmp.Or(placeClasses[d.Where], "bad"), Where: string(d.Where), Text: printable(d.Text), Command: v.run("overview", "FILE")}
+	for _, e := range d.Evidence {
+		view.Evidence = append(view.Evidence, analyze.Evidence{Fact: printable(e.Fact), Command: v.typed(e.Command)})
+	}
+	return view
+}
+
 // whatIsWrong returns what an overview found, the most severe first. Without any problem, it returns
 // what was looked for.
 func (v *page) whatIsWrong() []fact {
@@ -58,7 +78,7 @@ func (v *page) whatIsWrong() []fact {
 	f.transport()
 	order := []string{"bad", "warn", "note", "good", "info"}
 	slices.SortStableFunc(f.list, func(a, b fact) int { return slices.Index(order, a.Class) - slices.Index(order, b.Class) })
-	if v.summary.RDMA > 0 && !slices.ContainsFunc(f.list, func(x fact) bool { return x.Class != "good" && x.Class != "info" }) {
+	if v.summary.RDMA+v.summary.RPC > 0 && !slices.ContainsFunc(f.list, func(x fact) bool { return x.Class != "good" && x.Class != "info" }) {
 		f.say("good", "", v.run("check", "FILE"), "Nothing was found: every Call has a Reply, none has an error status, no packet was retransmitted or rejected, and none of %s has a finding.", plural(int64(len(rule.All)), "rule"))
 	}
 	return f.list
@@ -67,7 +87,7 @@ func (v *page) whatIsWrong() []fact {
 // capture says what the capture lacks.
 func (f *facts) capture() {
 	s := f.s
-	if s.RDMA == 0 {
+	if s.RDMA+s.RPC == 0 {
 		f.say("warn", "", f.run("packets", "FILE"), "The capture contains no RDMA: neither RoCE, nor iWARP, nor native InfiniBand.")
 	}
 	if problem, known := s.InputError.Get(); known {

@@ -128,9 +128,11 @@ type head struct {
 	Policy               template.HTMLAttr
 	Title, Command, Span string
 	Numbers              [][2]string
+	Verdict              verdictView
 	Facts                []fact
 	LeftOut              []string
 	Contains             string
+	Sections             [][2]string // anchors and names
 }
 
 // page is the page in progress. Parts have been rendered; they are written in the order of names.
@@ -148,7 +150,26 @@ type page struct {
 }
 
 // order lists the parts of the page after the head.
-var order = []string{"findings", "operations", "clients", "rates", "connections", "cards", "ladders", "rpcs", "guide", "records", "data"}
+var order = []string{"before", "points", "findings", "mounts", "operations", "clients", "files", "rates", "connections", "cards", "ladders", "rpcs", "guide", "records", "data"}
+
+// sections are the sections of the page, by their anchors. A page has only those that the capture has something for.
+var sections = [][2]string{
+	{"wrong", "What is wrong"},
+	{"points", "Capture points"},
+	{"findings", "Findings"},
+	{"mounts", "Mounts"},
+	{"operations", "Operations"},
+	{"callers", "Callers"},
+	{"files", "Files"},
+	{"rates", "Rates"},
+	{"connections", "Connections"},
+	{"ladders", "Ladder diagrams"},
+	{"rpcs", "RPCs"},
+	{"guide", "How to read this"},
+}
+
+// parts with another name than the anchor of their section
+var partOf = map[string]string{"wrong": "head", "callers": "clients"}
 
 // minor is the number of bytes that are kept free for the head, which is written last.
 const minor = 64 << 10
@@ -167,9 +188,13 @@ func (p *Report) page(s *record.Summary, a About) (*page, error) {
 	for _, c := range append(v.busiest(), v.all[:min(len(v.all), maxConnections)]...) {
 		v.known[c.ID] = true
 	}
+	v.comparison()
+	v.capturePoints()
 	v.findings()
+	v.mounts()
 	v.operations()
 	v.callers()
+	v.filesTable()
 	if err := v.intervals(); err != nil {
 		return nil, err
 	}
@@ -250,20 +275,29 @@ func quoted(arg string) string {
 	return render.Shell(arg)
 }
 
-// address returns an address, or its pseudonym.
-func (v *page) address(a string) string {
-	if v.about.Hide != nil && a != unknown {
-		a = v.about.Hide.Address(a)
+// typed returns a command of rdmadump that an analysis suggests, such as "packets FILE -Y 'marks == retransmitted'".
+func (v *page) typed(command string) string {
+	text := "rdmadump " + strings.ReplaceAll(command, "FILE", v.about.Typed)
+	if !strings.Contains(command, " -Y ") {
+		text = strings.Join(append([]string{text}, v.about.Selection...), " ")
 	}
-	return printable(a)
+	return printable(text)
 }
 
 // head returns the head of the page.
 func (v *page) head() head {
 	s := v.summary
-	h := head{About: v.about, Policy: policy(), LeftOut: v.leftOut, Facts: v.whatIsWrong(), Contains: "It contains addresses, user numbers and names of machines; --redact replaces them."}
-	if v.about.Hide != nil {
-		h.Contains = "Pseudonyms replace the addresses, user numbers and names of machines in it."
+	h := head{
+		About: v.about, Policy: policy(), LeftOut: v.leftOut, Verdict: v.verdict(), Facts: v.whatIsWrong(),
+		Contains: "It contains addresses, paths, user numbers and names of machines; --redact replaces them.",
+	}
+	if v.hide != nil {
+		h.Contains = "Pseudonyms replace the addresses, paths, user numbers and names of machines in it."
+	}
+	for _, s := range sections {
+		if part := cmp.Or(partOf[s[0]], s[0]); part == "head" || v.parts[part] != nil {
+			h.Sections = append(h.Sections, s)
+		}
 	}
 	words := []string{"rdmadump"}
 	for _, arg := range v.about.Command {
@@ -476,6 +510,7 @@ func (v *page) callers() {
 		{"Client", "Address of the client", false},
 		{"Machine", "Name of the machine in the credential", false},
 		{"UID", "Number of the user in the credential", true},
+		{"Principal", "Name of the RPCSEC_GSS principal", false},
 		{"Count", "Number of RPCs", true},
 		{"Errors", "Number of RPCs that failed", true},
 		{"P50", "Median of the latencies", true},
@@ -488,14 +523,15 @@ func (v *page) callers() {
 		rows = rows[:maxClients]
 	}
 	for _, s := range rows {
-		group := []string{analyze.Others, unknown, unknown}
+		group := []string{analyze.Others, unknown, unknown, unknown}
 		if s.Group != nil {
-			group = []string{v.address(s.Group[0]), v.machine(s.Group[1]), v.user(s.Group[2])}
+			group = s.Group
 		}
 		t.Rows = append(t.Rows, []cell{
-			{Text: group[0], Head: true},
-			{Text: group[1]},
+			{Text: printable(group[0]), Head: true},
+			{Text: printable(group[1])},
 			{Text: group[2]},
+			{Text: printable(group[3])},
 			number(int64(s.Count), fmt.Sprint(s.Count)), number(int64(s.Errors), fmt.Sprint(s.Errors)),
 			quantile(s.Latency, s.Latency.P50), quantile(s.Latency, s.Latency.P99), known(s.Latency.Max), number(s.TotalNS, render.Duration(s.TotalNS)),
 		})
@@ -503,24 +539,7 @@ func (v *page) callers() {
 	v.part("clients", "callers", struct {
 		Table   table
 		Command string
-	}{t, v.run("stats", "FILE", "--by", "client,machine,uid")})
-}
-
-// machine returns the name of a machine, or its pseudonym.
-func (v *page) machine(name string) string {
-	if v.about.Hide != nil && name != unknown {
-		name = v.about.Hide.Path(name)
-	}
-	return printable(name)
-}
-
-// user returns the number of a user, or its pseudonym.
-func (v *page) user(uid string) string {
-	var n uint32
-	if _, err := fmt.Sscan(uid, &n); v.about.Hide != nil && err == nil {
-		return fmt.Sprint(v.about.Hide.ID(n))
-	}
-	return uid
+	}{t, v.run("stats", "FILE", "--by", callerFields)})
 }
 
 // omit adds a sentence about what the page leaves out.
@@ -568,8 +587,8 @@ func (v *page) connections() {
 		}
 		t.Rows = append(t.Rows, []cell{
 			{Text: fmt.Sprint(c.ID), Value: fmt.Sprint(c.ID), Link: connAnchor(c.ID), Head: true},
-			{Text: v.endpoint(c.Client)},
-			{Text: v.endpoint(c.Server)},
+			{Text: endpoint(c.Client)},
+			{Text: endpoint(c.Server)},
 			{Text: c.Transport},
 			{Text: c.UpperLayer},
 			count(c.Transactions), inFlight, count(c.Packets), count(c.Retransmitted), count(c.OutOfOrder), count(c.NotCaptured), count(c.Naks), count(c.RNRNaks), end,
@@ -582,11 +601,8 @@ func (v *page) connections() {
 }
 
 // endpoint returns the address and port of one end of a connection.
-func (v *page) endpoint(e record.Endpoint) string {
-	text := "?"
-	if a, known := e.Address.Get(); known {
-		text = v.address(a)
-	}
+func endpoint(e record.Endpoint) string {
+	text := printable(e.Address.Or("?"))
 	if port, known := e.Port.Get(); known {
 		if strings.Contains(text, ":") {
 			text = "[" + text + "]"
@@ -725,5 +741,5 @@ func (v *page) pack() int {
 
 // guide returns what the last part of the page needs.
 func (v *page) guide() any {
-	return struct{ Records bool }{v.about.Hide == nil}
+	return struct{ Records bool }{v.hide == nil}
 }

@@ -30,7 +30,7 @@ const recordsMark = ` id="records">`
 // embed adds the records if there is space for them. A redacted page has none, because they contain
 // addresses.
 func (v *page) embed(drawn []chosen) {
-	if v.about.Hide != nil {
+	if v.hide != nil {
 		return
 	}
 	slices.SortFunc(drawn, func(a, b chosen) int { return cmp.Compare(a.r.ID, b.r.ID) })
@@ -38,6 +38,7 @@ func (v *page) embed(drawn []chosen) {
 	text := base64.NewEncoder(base64.StdEncoding, &packed)
 	z := gzip.NewWriter(text)
 	for _, c := range drawn {
+		c.r.RPC = nil                        // arguments and results, which no page contains
 		z.Write(render.AppendJSON(nil, c.r)) // writing to memory never fails
 	}
 	for _, f := range v.found {

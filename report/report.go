@@ -42,26 +42,23 @@ type File struct {
 	SHA256 string // in hexadecimal; empty if it is unknown
 }
 
-// Pseudonyms replaces what identifies people and machines.
-type Pseudonyms interface {
-	Address(string) string
-	Path(string) string // also of machines and principals
-	ID(uint32) uint32   // of users and groups
-}
-
 // About says what the page is about, for its head and for the commands on it.
 type About struct {
 	Version   string   // of the program
 	Command   []string // arguments of the command line, without the output
 	Files     []File
 	LinkTypes []string
-	Typed     string     // names of the captures, quoted for a shell
-	Selection []string   // arguments that select RPCs, quoted for a shell
-	Selected  string     // sentence about the selection; empty for the whole capture
-	Records   string     // sentence about an input that is not a capture; empty otherwise
-	Error     string     // why the capture could not be read completely; empty if it was
-	Hide      Pseudonyms // nil to show everything
-	MaxSize   int64      // of the page, in bytes
+	Typed     string   // names of the captures, quoted for a shell
+	Selection []string // arguments that select RPCs, quoted for a shell
+	Selected  string   // sentence about the selection; empty for the whole capture
+	Records   string   // sentence about an input that is not a capture; empty otherwise
+	Error     string   // why the capture could not be read completely; empty if it was
+	MaxSize   int64    // of the page, in bytes
+
+	Points  []*record.Point   // capture points, if there are several
+	Network []*record.Network // what happened between them
+
+	Before *Earlier // capture to compare with; nil if there is none
 }
 
 // Selector selects the records that the page is about. Functions that are nil select everything.
@@ -69,17 +66,23 @@ type Selector struct {
 	Transaction func(*record.Transaction) (bool, error) // for all tables
 	Drawn       func(*record.Transaction) bool          // for the pictures of connections
 	Connection  func(*record.Connection) bool
+	Operation   func(*record.RDMAOperation) bool // of any upper layer
 	Finding     func(*record.Finding) bool
 }
 
 // Report collects the records of a capture.
 type Report struct {
 	selects Selector
+	hide    Pseudonyms // nil to show everything
 	start   record.Time
 
 	overview *analyze.Collector
 	table    *analyze.Table
 	clients  *analyze.Table
+	files    *analyze.Files
+	ends     analyze.Ends
+	before   *analyze.Side // nil without a comparison
+	after    *analyze.Side
 	rates    *analyze.Rates
 	rows     rowList
 	cards    map[int]*card
@@ -105,12 +108,15 @@ type ruleSum struct {
 	exact   bool                // it is that of the first finding
 }
 
-// New returns an empty Report. Memory is the memory limit, in bytes.
-func New(selects Selector, memory int64) *Report {
+// filesShare is the part of the memory limit that the table of files may use, as for the command files.
+const filesShare = 8
+
+// New returns an empty Report. It shows pseudonyms unless hide is nil. Memory is the memory limit, in bytes.
+func New(selects Selector, hide Pseudonyms, memory int64) *Report {
 	share := func(bytes int64) int { return int(min(max(memory/bytes, 16), 1<<22)) }
 	return &Report{
-		selects: selects, overview: analyze.NewCollector(), table: analyze.NewTable(analyze.ByOperation),
-		clients: analyze.NewTableOf("client,machine,uid", caller), rates: analyze.NewFittingRates(intervals),
+		selects: selects, hide: hide, overview: analyze.NewCollector(), table: analyze.NewTable(analyze.ByOperation),
+		clients: analyze.NewTableOf(callerFields, caller), files: analyze.NewFiles(memory / filesShare), rates: analyze.NewFittingRates(intervals),
 		cards: map[int]*card{}, handlesLeft: share(exposureShare), creditsLeft: share(rowShare), spansLeft: share(rowShare), marksLeft: share(markShare),
 		maxCards: share(cardShare), rows: rowList{most: share(rowShare)}, rules: map[string]*ruleSum{}, severity: map[record.Severity]int64{},
 	}
@@ -118,7 +124,7 @@ func New(selects Selector, memory int64) *Report {
 
 // Handler returns the functions that collect records.
 func (p *Report) Handler() dissect.Handler {
-	return dissect.Handler{Begin: p.begin, Transaction: p.transaction, Connection: p.connection, Finding: p.finding}
+	return dissect.Handler{Begin: p.begin, Transaction: p.transaction, Connection: p.connection, Operation: p.operation, Finding: p.finding}
 }
 
 // begin sets the time of the capture's first packet.
@@ -140,9 +146,15 @@ func (p *Report) transaction(r *record.Transaction) error {
 			return err
 		}
 	}
+	r = p.hiddenTransaction(r)
 	p.overview.Transaction(r)
 	p.table.Add(r)
 	p.clients.Add(r)
+	p.files.Add(r)
+	p.ends.Add(r)
+	if p.after != nil {
+		p.after.Transaction(r)
+	}
 	if err := p.rates.Add(r); err != nil {
 		return err
 	}
@@ -163,7 +175,11 @@ func (p *Report) connection(r *record.Connection) error {
 		delete(p.cards, r.ID)
 		return nil
 	}
+	r = p.hiddenConnection(r)
 	p.overview.Connection(r)
+	if p.after != nil {
+		p.after.Connection(r)
+	}
 	if len(p.all) >= p.maxCards {
 		p.others++
 		delete(p.cards, r.ID)
@@ -173,12 +189,24 @@ func (p *Report) connection(r *record.Connection) error {
 	return nil
 }
 
+// operation adds an RDMA operation.
+func (p *Report) operation(r *record.RDMAOperation) error {
+	if p.selects.Operation == nil || p.selects.Operation(r) {
+		p.overview.Operation(r)
+	}
+	return nil
+}
+
 // finding adds a finding.
 func (p *Report) finding(r *record.Finding) error {
 	if p.selects.Finding != nil && !p.selects.Finding(r) {
 		return nil
 	}
+	r = p.hiddenFinding(r)
 	p.overview.Finding(r)
+	if p.after != nil {
+		p.after.Finding(r)
+	}
 	p.keep(r)
 	p.severity[r.Severity]++
 	s := p.ruleOf(r.Rule)

@@ -20,7 +20,7 @@ import (
 // hundredth is slow, and every thousandth has no Reply.
 func many(t testing.TB, n int, memory int64) (*Report, *record.Summary) {
 	t.Helper()
-	p := New(Selector{}, memory)
+	p := New(Selector{}, nil, memory)
 	if err := p.begin(1e18); err != nil {
 		t.Fatal(err)
 	}

@@ -33,13 +33,16 @@ func printable(s string) string {
 // opName returns the name of a transaction's operation, as in the table of operations.
 func opName(r *record.Transaction) string { return analyze.Name(r, analyze.ByOperation) }
 
-// caller appends the values that the table of callers is grouped by.
+// callerFields are the fields that the table of callers is grouped by.
+const callerFields = "client,machine,uid,principal"
+
+// caller appends the values of these fields.
 func caller(values []string, r *record.Transaction) []string {
 	uid := unknown
 	if v, known := r.UID.Get(); known {
 		uid = strconv.FormatUint(uint64(v), 10)
 	}
-	return append(values, shown(r.Client), shown(r.Machine), uid)
+	return append(values, shown(r.Client), shown(r.Machine), uid, shown(r.Principal))
 }
 
 // shown returns a value as columns show it.

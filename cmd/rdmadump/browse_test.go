@@ -179,3 +179,49 @@ func TestBrowseInTerminal(t *testing.T) {
 		s.wait(`TERM is "dumb"; set TERM[\s\S]*ended 2`)
 	})
 }
+
+// TestLiveInTerminal: the tables of live views are shown in place while packets arrive, and once more, for
+// good, at the end.
+func TestLiveInTerminal(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "rdmadump")
+	itself(t, program)
+	data, err := os.ReadFile("../../samples/rocev2-callback41.pcap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ view, first, then, end string }{
+		{"stats", `NFS4 OPEN +\d `, `NFS4 CREATE_SESSION +2 `, `NFS4 CREATE_SESSION +2 `},
+		{"overview", `NFS over RDMA|RPC`, `64 RPCs|64 complete`, `64 complete`},
+		{"connections", `rpcrdma +27 `, `rpcrdma +37 `, `disconnect`},
+		{"rate", `TIME +RPCS`, `TIME +RPCS`, `TIME +RPCS`},
+		{"files", `/deleg`, `/deleg1 +9 `, `/deleg1 +9 `},
+	} {
+		t.Run(test.view, func(t *testing.T) {
+			t.Parallel()
+			growing := filepath.Join(t.TempDir(), "growing.pcap")
+			if err := os.WriteFile(growing, data[:len(data)*3/4], 0o666); err != nil {
+				t.Fatal(err)
+			}
+			s := newSession(t, 110, 50, []string{"TERM=xterm"}, "trap : INT; echo before; "+program+" live --follow "+growing+" --view "+test.view)
+			screen := s.wait(`(?m)^\d+ packets after [\d.]+s, \d connections?; Ctrl-C ends the capture\n[\s\S]*(` + test.first + `)`)
+			if strings.Contains(screen, "before") {
+				t.Errorf("the table is not on a screen of its own:\n%s", screen)
+			}
+			f, err := os.OpenFile(growing, os.O_APPEND|os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			if _, err := f.Write(data[len(data)*3/4:]); err != nil {
+				t.Fatal(err)
+			}
+			s.wait(`(?m)^322 packets after [\s\S]*(` + test.then + `)`)
+			s.tmux("resize-window", "-x", "60", "-y", "12")
+			s.wait(`^322 packets after .{10,42}\n`)
+			s.tmux("resize-window", "-x", "110", "-y", "60")
+			s.keys("C-c")
+			s.wait(`before[\s\S]*(` + test.end + `)[\s\S]*ended 0`)
+		})
+	}
+}

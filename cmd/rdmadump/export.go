@@ -119,7 +119,8 @@ func newExport(stdout, stderr io.Writer) *cobra.Command {
             kernel traces next to it, on the same clock. Each connection is a process
             with its RPCs and RDMA operations as slices, credits, exposed memory and
             transferred bytes as counters, and retransmissions and findings as
-            instants.
+            instants. With captures of several points, the delays and losses between
+            them are counters, too.
   chrome-trace
             the same as JSON in Chrome's format, which speedscope reads, too.
 
@@ -367,7 +368,11 @@ func exportTrace(r *exportRun, write func(*trace.Writer, io.Writer) (trace.Repor
 	w := trace.New(items)
 	w.Wants = r.selects
 	w.WantsFinding = r.wantsFinding
+	r.files = true
 	if err := r.feed(w.Handler(), false); err != nil {
+		return "", err
+	}
+	if err := w.Network(networkRecords(r.joined)); err != nil {
 		return "", err
 	}
 	report, err := write(w, r.out)
@@ -474,7 +479,7 @@ func (r *exportRun) parquet(name, folder string) error {
 	if err != nil {
 		return fmt.Errorf("-w: %w", err)
 	}
-	w.Wants = r.selects
+	w.Wants, r.files = r.selects, true
 	if err := r.feed(w.Handler(), false); err != nil {
 		w.Abandon()
 		return err

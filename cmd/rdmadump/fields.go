@@ -37,7 +37,7 @@ var fieldLists = []struct {
 	{"credits", query.New[analyze.Credits]("credits")},
 	{"handles", query.New[analyze.Handles]("handles")},
 	{"points", query.New[record.Point]("points")},
-	{"lost-packets", query.New[record.LostPacket]("lost packets")},
+	{"lost-packets", lostView.fields},
 }
 
 // fieldRecord is the JSON record that describes a field.

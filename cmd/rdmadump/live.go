@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,6 +54,13 @@ from a file that is still being written (--follow), or from a pipe:
 The traffic of a hardware RDMA device bypasses the network interface, so capture it
 with one of the pipes. Ctrl-C ends the capture and prints the summary.
 
+On a terminal, the tables of stats, overview, connections, files and rate are shown in
+place and change once a second. With -o json, stats, overview, connections and rate
+write a record of type rate for each second (for stats and rate: --every) as soon as it
+is over: for each operation, for each connection, or for all RPCs. An RPC that gets no
+Reply counts in the second in which its connection ends. The records of the view itself
+follow at the end.
+
 With an interface or a pipe, rdmadump drops root, groups and capabilities before it
 reads the first packet, and continues as the user who called sudo, or as nobody. With
 --follow it keeps the user, who needs only the right to read the file. To capture
@@ -67,14 +75,14 @@ without root, run this once: setcap cap_net_raw+ep rdmadump
 	}
 	f := cmd.Flags()
 	f.StringVarP(&l.iface, "interface", "i", "", "capture packets on this `interface`")
-	f.StringVar(&l.view, "view", "transactions", "show this `view`: "+list(viewNames(), "or"))
+	f.StringVar(&l.view, "view", "transactions", "show this `view`: "+list(liveNames(), "or")+"; rate has a row for each second")
 	f.StringVarP(&l.write, "write", "w", "", "save the packets to this pcapng `file`; with -, write them to standard output instead of records")
 	f.StringVar(&l.follow, "follow", "", "read this `file` while it is being written, also when it is rotated, or the ring of files that tcpdump -C writes with this name")
 	f.StringSliceVarP(&l.stop, "autostop", "a", nil, "stop at this `limit`: duration:SECONDS, filesize:KB or packets:NUMBER")
 	f.BoolVar(&l.promiscuous, "promiscuous", false, "capture packets for other hosts, too (promiscuous mode)")
 	f.BoolVar(&l.force, "force", false, "capture although the interface belongs to a hardware RDMA device")
 	l.define(f, views...)
-	cmd.RegisterFlagCompletionFunc("view", cobra.FixedCompletions(viewNames(), cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("view", cobra.FixedCompletions(liveNames(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.RegisterFlagCompletionFunc("interface", func(*cobra.Command, []string, string) (names []string, d cobra.ShellCompDirective) {
 		list, _ := capture.Interfaces(sysfs)
 		for _, i := range list {
@@ -128,6 +136,9 @@ func (l *liveFlags) limits() (limits, error) {
 	return out, nil
 }
 
+// liveNames returns the names of the views of live.
+func liveNames() []string { return append(viewNames(), rateView) }
+
 // refusePoints returns an error if a flag about capture points was given for live traffic.
 func refusePoints(cmd *cobra.Command) error {
 	for _, flag := range []string{"points", "clock"} {
@@ -140,9 +151,13 @@ func refusePoints(cmd *cobra.Command) error {
 
 // run captures and shows live traffic.
 func (l *liveFlags) run(cmd *cobra.Command, args []string, stdout, stderr io.Writer) error {
-	v := viewNamed(l.view)
+	name := l.view
+	if name == rateView {
+		name, l.every = "stats", cmp.Or(l.every, refreshEvery)
+	}
+	v := viewNamed(name)
 	if v == nil {
-		return oneOf("--view", l.view, viewNames()...)
+		return oneOf("--view", l.view, liveNames()...)
 	}
 	if err := v.check(cmd); err != nil {
 		return err
@@ -159,6 +174,7 @@ func (l *liveFlags) run(cmd *cobra.Command, args []string, stdout, stderr io.Wri
 		return err
 	}
 	r := &runner{settings: set, stdout: stdout, stderr: stderr, live: true}
+	r.typed = render.Shell(cmp.Or(l.follow, strings.TrimPrefix(l.write, "-"), "FILE"))
 	saved, err := l.saver(r)
 	if err != nil {
 		return err
@@ -174,7 +190,7 @@ func (l *liveFlags) run(cmd *cobra.Command, args []string, stdout, stderr io.Wri
 		return err
 	}
 	defer source.Close()
-	if when := shownLater[v.name]; when != "" && !l.quiet {
+	if when := shownLater[v.name]; when != "" && !l.quiet && terminalWidth(stdout) == 0 && !set.json && set.columns == nil {
 		fmt.Fprintf(stderr, "rdmadump: %s; Ctrl-C ends the capture\n", when)
 	}
 	if saved == nil {

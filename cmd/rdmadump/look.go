@@ -58,7 +58,7 @@ func (l *appearance) of(stdout, notes io.Writer, colored bool) (theme *render.Th
 	}
 	theme = render.NewLook(stdout, render.Look{
 		Colour: colors(colored), Light: l.light(), Unicode: l.ascii == "false" || l.ascii == "auto" && terminal && utf8Terminal(),
-		Legend: terminal, Times: render.Times(l.time), Notes: notes, Columns: l.columns,
+		Legend: terminal, Whole: l.wide, Times: render.Times(l.time), Notes: notes, Columns: l.columns,
 	})
 	return theme, width, height
 }

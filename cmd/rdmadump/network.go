@@ -11,6 +11,18 @@ import (
 // networkFields are the fields of the records of network.
 var networkFields = query.New[record.Network]("network")
 
+// lostView is the view of network with --lost and -e or -o csv, which print records of one type.
+var lostView = &view{
+	name: "network", fields: query.New[record.LostPacket]("lost packets"), filters: "packets that were lost", flags: []string{"lost"}, without: []string{"count"}, open: lost, light: true,
+	csv: []string{"from", "to", "packet", "time", "connection", "xid", "rdma_operation", "summary"},
+}
+
+// lost shows the packets that were lost between capture points, without anything else.
+func lost(s *sink) (dissect.Handler, func()) {
+	l := &lostPackets{sink: s, open: map[uint64][]*record.LostPacket{}}
+	return dissect.Handler{Packet: l.packet}, l.finish
+}
+
 // network shows what happened to packets between capture points.
 func network(s *sink) (dissect.Handler, func()) {
 	l := &lostPackets{sink: s, open: map[uint64][]*record.LostPacket{}}
@@ -23,9 +35,11 @@ func network(s *sink) (dissect.Handler, func()) {
 		if s.joined == nil {
 			s.hint = "network compares captures of the same traffic at several points, and found only one point; name the files of all points"
 		}
-		all, hops := s.pointRecords(), s.networkRecords()
+		all, hops := pointRecords(s.joined), networkRecords(s.joined)
 		for _, p := range all {
-			s.emit(p, func(any) error { return nil })
+			if s.columns == nil { // they have other fields
+				s.emit(p, func(any) error { return nil })
+			}
 		}
 		var shown []*record.Network
 		for _, n := range hops {
@@ -44,12 +58,12 @@ func network(s *sink) (dissect.Handler, func()) {
 	}
 }
 
-// pointRecords returns the records of the capture points.
-func (s *sink) pointRecords() (list []*record.Point) {
-	if s.joined == nil {
+// pointRecords returns the records of the capture points; there are none if joined is nil.
+func pointRecords(joined *points.Source) (list []*record.Point) {
+	if joined == nil {
 		return nil
 	}
-	for _, p := range s.joined.Points() {
+	for _, p := range joined.Points() {
 		r := &record.Point{
 			Type: "point", Name: p.Name, Address: record.SomeIf(p.Address, p.Address != ""), Packets: p.Packets, Steps: []record.ClockStep{},
 			OffsetNS: record.SomeIf(p.Offset, p.Known), DriftPPM: record.SomeIf(p.Drift, p.DriftKnown), ErrorNS: record.SomeIf(p.Error, p.Known),
@@ -63,12 +77,12 @@ func (s *sink) pointRecords() (list []*record.Point) {
 }
 
 // networkRecords returns what happened between the capture points.
-func (s *sink) networkRecords() (list []*record.Network) {
-	if s.joined == nil {
+func networkRecords(joined *points.Source) (list []*record.Network) {
+	if joined == nil {
 		return nil
 	}
-	all := s.joined.Points()
-	for _, h := range s.joined.Hops() {
+	all := joined.Points()
+	for _, h := range joined.Hops() {
 		list = append(list, networkRecord(h, all))
 	}
 	return list
@@ -137,12 +151,14 @@ func (l *lostPackets) packet(p *record.Packet) error {
 func (l *lostPackets) finish() {
 	var shown []*record.LostPacket
 	for _, r := range l.list {
-		if l.wants(r.Connection, r.XID) && !l.done() {
+		if l.wants(r.Connection, r.XID) && !l.done() && (l.view.fields == networkFields || l.matches(r)) {
 			l.emit(r, func(any) error {
 				shown = append(shown, r)
 				return nil
 			})
 		}
 	}
-	l.fail(render.LostPackets(l.w, l.theme, l.width, l.start, shown))
+	if !l.json && l.columns == nil {
+		l.fail(render.LostPackets(l.w, l.theme, l.width, l.start, shown))
+	}
 }

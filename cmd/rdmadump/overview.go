@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"strings"
 
 	"github.com/rdmadump/rdmadump/analyze"
@@ -12,6 +13,18 @@ import (
 // overview summarizes a capture on one screen.
 func overview(s *sink) (dissect.Handler, func()) {
 	c := analyze.NewCollector()
+	s.redraw = func(w io.Writer, f *refresh) error {
+		now := f.summarize()
+		o := c.SoFar(now, func(visit func(*record.Connection)) {
+			f.open(func(r *record.Connection) {
+				if s.wantsConnection(r.ID) && s.overlaps(r.First, r.Last) {
+					visit(r)
+				}
+			})
+		})
+		o.Selected = s.selection()
+		return render.Overview(render.Screen{Out: w, Theme: s.theme, Width: s.width}, o, now, s.typed)
+	}
 	var ends analyze.Ends
 	h := dissect.Handler{
 		Transaction: func(r *record.Transaction) error {
@@ -41,7 +54,7 @@ func overview(s *sink) (dissect.Handler, func()) {
 		},
 	}
 	return h, func() {
-		c.Network(s.pointRecords(), s.networkRecords())
+		c.Network(pointRecords(s.joined), networkRecords(s.joined))
 		o := c.Finish(s.summary)
 		o.Selected = s.selection()
 		o.Ends = record.SomeIf(ends, ends.Transactions > 0)

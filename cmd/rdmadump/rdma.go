@@ -87,6 +87,16 @@ func parseOperationGrouping(text string) (g grouping, err error) {
 	return g, nil
 }
 
+// onlyOfOperations reports whether the value of --by groups RDMA operations and cannot group
+// transactions, such as kind,side.
+func onlyOfOperations(by string) bool {
+	if _, err := parseGrouping(by); err == nil {
+		return false
+	}
+	_, err := parseOperationGrouping(by)
+	return err == nil
+}
+
 // appendOperation appends the values of an RDMA operation's group.
 func (g grouping) appendOperation(values []string, r *record.RDMAOperation) []string {
 	for _, path := range g.paths {

@@ -9,13 +9,16 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rdmadump/rdmadump/analyze"
 	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/export/scrub"
 	"github.com/rdmadump/rdmadump/query"
@@ -30,6 +33,7 @@ var reportView = &view{name: "report", fields: query.Transactions, filters: "RPC
 type reporting struct {
 	flags
 	path, key      string
+	before         string // earlier capture to compare with
 	most           size
 	redact         bool
 	stdout, stderr io.Writer
@@ -40,16 +44,18 @@ func newReport(stdout, stderr io.Writer) *cobra.Command {
 	x := &reporting{most: report.DefaultMaxSize, stdout: stdout, stderr: stderr}
 	cmd := &cobra.Command{
 		Use: "report FILE... -w OUT", Short: "Write a report about a capture: one HTML page for a ticket",
-		Long: `report writes one HTML page about a capture, for a ticket or a mail: what is wrong,
-the findings with the text of each rule, operations with phases and histograms,
-rates and a map of latencies over time, a picture of each connection (RPCs in
-flight, credits, exposed handles, bytes per second), ladder diagrams of the slowest
-RPCs and of an example of each finding, and a table of the RPCs. Below each table
+		Long: `report writes one HTML page about a capture, for a ticket or a mail: the verdict and
+what is wrong, the findings with the text of each rule, the steps of mounts, operations
+with phases and histograms, callers, files, rates and a map of latencies over time, a
+picture of each connection (RPCs in flight, credits, exposed handles, bytes per second),
+ladder diagrams of the slowest RPCs and of an example of each finding, and a table of
+the RPCs. With captures of several points, it shows what happened between them. With
+--before, it compares FILE with an earlier capture, as compare does. Below each table
 and picture is the command that shows the same in a terminal.
 
 The page is complete without scripts, other files and the network. A script of the
 page adds zooming, hovering, a filter and the table of all RPCs. The page contains
-no payload, but addresses, user numbers and machine names. --redact replaces these
+no payload, but addresses, paths, users and machine names. --redact replaces these
 by the pseudonyms that export --scrub uses; with --key, by those of a capture that
 was scrubbed with this key. If the page would be larger than --max-size, it says in
 its first part what it leaves out. The same input gives the same page.
@@ -59,13 +65,16 @@ pictures of a connection show all its RPCs. With OUT -, report writes to standar
 output.`,
 		Example: `  rdmadump report nfs.pcap -w report.html
   rdmadump report nfs.pcap --from 60 --to 90s -w stall.html
+  rdmadump report client.pcap server.pcap -w both.html
+  rdmadump report after.pcap --before before.pcap -w update.html
   rdmadump report --redact nfs.pcap -w public.html`,
 		RunE: func(cmd *cobra.Command, args []string) error { return x.write(cmd, args) },
 	}
 	x.define(cmd.Flags(), reportView)
 	cmd.Flags().StringVarP(&x.path, "write", "w", "", "write to this `file`; - is standard output")
+	cmd.Flags().StringVar(&x.before, "before", "", "compare with this earlier capture `file`")
 	cmd.Flags().Var(&x.most, "max-size", "write a page of at most this `size`")
-	cmd.Flags().BoolVar(&x.redact, "redact", false, "use pseudonyms for addresses, user numbers, and names of machines and captures")
+	cmd.Flags().BoolVar(&x.redact, "redact", false, "use pseudonyms for addresses, paths, users, and names of machines and captures")
 	cmd.Flags().StringVar(&x.key, "key", "", "derive the pseudonyms of --redact from the contents of this `file`, as export --scrub does; without it, they are derived from the captures")
 	cmd.MarkFlagRequired("write")
 	return cmd
@@ -76,6 +85,9 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 	secret, err := x.secret(cmd.Flags().Changed("key"))
 	if err != nil {
 		return err
+	}
+	if x.before != "" && len(paths) > 1 {
+		return errors.New("--before compares two captures; name one FILE")
 	}
 	given := paths
 	paths, called, remove, err := onlyFiles(cmd, paths)
@@ -93,15 +105,10 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 		return err
 	}
 	r := &exportRun{times: times{settings: set}, ctx: cmd.Context(), stderr: x.stderr, openErr: openErr}
-	page := report.New(r.selector(), int64(r.memory))
-	h := page.Handler()
 	var read []string
 	links := &linkTypes{seen: map[capture.LinkType]bool{}}
 	if text != nil {
 		defer text.close()
-		if err := text.check(set, &h); err != nil {
-			return err
-		}
 		read = text.paths
 	} else {
 		read = source.Paths()
@@ -111,11 +118,30 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 		defer links.Close()
 		r.source = links
 	}
-	out, err := create(x.path, paths, x.stdout)
+	digests := digestsOf(cmd.Context(), read, called)
+	pseudonyms := x.pseudonyms(secret, digests)
+	page := report.New(r.selector(), pseudonyms, int64(r.memory))
+	earlier, side, err := x.earlier(cmd, set)
 	if err != nil {
 		return err
 	}
-	digests := digestsOf(cmd.Context(), read, called)
+	if side != nil {
+		page.CompareWith(side)
+	}
+	h := page.Handler()
+	if text != nil {
+		if err := text.check(set, &h); err != nil {
+			return err
+		}
+	}
+	inputs := paths
+	if earlier != nil {
+		inputs = append(slices.Clone(paths), earlier.File.Name)
+	}
+	out, err := create(x.path, inputs, x.stdout)
+	if err != nil {
+		return err
+	}
 	if text != nil {
 		r.beginWith(&h)
 		r.summary, err = text.read(r.ctx, h)
@@ -129,6 +155,7 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 	files := <-digests
 	about := report.About{
 		Version: version(), Command: typedLine(cmd, given), Files: files.list, LinkTypes: links.names(), Selection: x.selection(), MaxSize: int64(x.most),
+		Points: pointRecords(r.joined), Network: networkRecords(r.joined), Before: earlier,
 	}
 	for _, path := range given {
 		if about.Typed += render.Shell(path); path != given[len(given)-1] {
@@ -148,10 +175,7 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 		}
 	}
 	if x.redact {
-		if secret == nil {
-			secret = files.secret
-		}
-		x.hide(&about, given, secret)
+		x.hide(&about, r.summary, given, pseudonyms)
 	}
 	if err := out.done(page.Write(out, r.summary, about)); err != nil {
 		return err
@@ -164,6 +188,61 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 		fmt.Fprintf(x.stderr, "rdmadump: %s: %s on %s\n", printable(x.path), number(rpcs, "RPC"), number(r.summary.Connections, "connection"))
 	}
 	return r.ended()
+}
+
+// earlier reads the capture that the page compares with, if there is one. Damage ends the command: a comparison with a
+// part of a capture would mislead.
+func (x *reporting) earlier(cmd *cobra.Command, set *settings) (*report.Earlier, *analyze.Side, error) {
+	if x.before == "" {
+		return nil, nil, nil
+	}
+	source, text, failed, err := x.openRecords(cmd, []string{x.before}, x.stderr)
+	if err = errors.Join(err, failed); err != nil {
+		return nil, nil, err
+	}
+	own := *set
+	r := &exportRun{times: times{settings: &own}, ctx: cmd.Context(), stderr: x.stderr}
+	side, selects := report.NewSide(), r.selector()
+	h := dissect.Handler{
+		Transaction: func(t *record.Transaction) error {
+			wanted, err := selects.Transaction(t)
+			if wanted {
+				side.Transaction(t)
+			}
+			return err
+		},
+		Connection: func(c *record.Connection) error {
+			if selects.Connection(c) {
+				side.Connection(c)
+			}
+			return nil
+		},
+		Finding: func(f *record.Finding) error {
+			if selects.Finding(f) {
+				side.Finding(f)
+			}
+			return nil
+		},
+	}
+	if text != nil {
+		defer text.close()
+		if err := text.check(set, &h); err != nil {
+			return nil, nil, err
+		}
+		r.beginWith(&h)
+		_, err = text.read(r.ctx, h)
+	} else {
+		if r.source, r.joined, err = x.join(cmd.Context(), source, &own, x.stderr); err != nil {
+			return nil, nil, err
+		}
+		defer r.source.Close()
+		err = errors.Join(r.feed(h, false), r.err)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("--before %s: %w", printable(x.before), err)
+	}
+	d := <-digestsOf(cmd.Context(), []string{x.before}, nil)
+	return &report.Earlier{File: d.list[0], Typed: render.Shell(x.before)}, side, nil
 }
 
 // secret returns the secret of the pseudonyms if --key names a file, and nil otherwise.
@@ -199,10 +278,23 @@ func (x *reporting) selection() (words []string) {
 	return words
 }
 
-// hide makes the page use pseudonyms. The names of captures become numbers, and a filter becomes
-// three dots, because it may contain anything.
-func (x *reporting) hide(about *report.About, given []string, secret []byte) {
-	about.Hide = scrub.NewPseudonyms(secret)
+// pseudonyms returns the pseudonyms of --redact, or nil without that flag. If there is no secret, they depend on the
+// checksums of the captures.
+func (x *reporting) pseudonyms(secret []byte, of chan digests) report.Pseudonyms {
+	if !x.redact {
+		return nil
+	}
+	if secret == nil {
+		d := <-of
+		secret = d.secret
+		of <- d
+	}
+	return scrub.NewPseudonyms(secret)
+}
+
+// hide removes names from what the page is about. The names of captures and of capture points become numbers, and a
+// filter becomes three dots, because it may contain anything.
+func (x *reporting) hide(about *report.About, summary *record.Summary, given []string, p report.Pseudonyms) {
 	names := map[string]string{}
 	var typed []string
 	for i, path := range given {
@@ -212,15 +304,39 @@ func (x *reporting) hide(about *report.About, given []string, secret []byte) {
 		typed = append(typed, names[path])
 	}
 	about.Typed = strings.Join(typed, " ")
-	for i, file := range about.Files {
-		about.Files[i].Name = fmt.Sprintf("capture-%d", i+1)
-		about.Error = strings.ReplaceAll(about.Error, file.Name, about.Files[i].Name)
+	if e := about.Before; e != nil {
+		e.File.Name, e.Typed = "before", "before"
+		if names[x.before] == "" {
+			names[x.before] = e.Typed
+		}
+	}
+	for i := range about.Files {
+		file := &about.Files[i]
+		name := fmt.Sprintf("capture-%d", i+1)
+		for _, text := range []string{file.Name, filepath.Base(file.Name)} {
+			about.Error = strings.ReplaceAll(about.Error, text, name)
+			if problem, known := summary.InputError.Get(); known {
+				summary.InputError = record.Some(strings.ReplaceAll(problem, text, name))
+			}
+		}
+		file.Name = name
+	}
+	point := map[string]string{}
+	for i, one := range about.Points {
+		point[one.Name] = fmt.Sprintf("point-%d", i+1)
+		one.Name = point[one.Name]
+		if address, known := one.Address.Get(); known {
+			one.Address = record.Some(p.Address(address))
+		}
+	}
+	for _, n := range about.Network {
+		n.From, n.To = point[n.From], point[n.To]
 	}
 	for i, word := range about.Command {
 		if name := names[word]; name != "" {
 			about.Command[i] = name
 		}
-		if i > 0 && (about.Command[i-1] == "--filter" || about.Command[i-1] == "--key") {
+		if i > 0 && slices.Contains([]string{"--filter", "--key", "--clock"}, about.Command[i-1]) {
 			about.Command[i] = "..."
 		}
 	}
@@ -269,6 +385,7 @@ func (r *exportRun) selector() report.Selector {
 			return r.wantsConnection(t.Connection) && r.overlaps(t.Start(), endOf(t))
 		},
 		Connection: func(c *record.Connection) bool { return r.wantsConnection(c.ID) && r.overlaps(c.First, c.Last) },
+		Operation:  func(o *record.RDMAOperation) bool { return r.wantsConnection(o.Connection) && r.within(o.Sent) },
 		Finding:    r.wantsFinding,
 	}
 }
@@ -351,7 +468,7 @@ type digests struct {
 const secretKey = "rdmadump report --redact"
 
 // digestsOf computes the checksums of files in a goroutine. A file that cannot be read has none.
-func digestsOf(ctx context.Context, paths []string, called map[string]string) <-chan digests {
+func digestsOf(ctx context.Context, paths []string, called map[string]string) chan digests {
 	done := make(chan digests, 1)
 	go func() {
 		var d digests

@@ -2,9 +2,15 @@ package main
 
 import (
 	"bytes"
+	"compress/flate"
 	"context"
+	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"image/color"
+	"image/png"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,8 +24,10 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 	"golang.org/x/net/html"
 
+	"github.com/rdmadump/rdmadump/dissect/rule"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/report"
+	"github.com/rdmadump/rdmadump/synth"
 )
 
 // reportOf returns the parsed page about a capture, and its text.
@@ -195,7 +203,7 @@ func TestReportNumbers(t *testing.T) {
 			}
 			same("operations", "Operation", tableOf(t, page, "operation-table"), want)
 
-			want = columns(recordsOf(t, "stats", path, "--by", "client,machine,uid"), map[string]string{
+			want = columns(recordsOf(t, "stats", path, "--by", "client,machine,uid,principal"), map[string]string{
 				"Count": "count", "Errors": "errors", "P50": "latency.p50_ns", "P99": "latency.p99_ns", "Worst": "latency.max_ns", "Sum": "total_ns",
 			})
 			same("callers", "Count", tableOf(t, page, "caller-table"), want)
@@ -215,9 +223,159 @@ func TestReportNumbers(t *testing.T) {
 			})
 			same("connections", "Conn", tableOf(t, page, "connection-table"), want)
 
+			files := recordsOf(t, "files", path)
+			want = columns(files[:min(len(files), 200)], map[string]string{
+				"Server": "server", "RPCs": "operations", "Errors": "errors", "Read": "bytes_read", "Written": "bytes_written", "P50": "latency.p50_ns", "P99": "latency.p99_ns",
+				"Worst": "latency.max_ns", "Sum": "total_ns", "Former name": "renamed.from",
+			})
+			same("files", "RPCs", tableOf(t, page, "file-table"), want)
+
+			compareOverview(t, page, recordsOf(t, "overview", path)[0], strings.NewReplacer("FILE", path))
 			compareFindings(t, page, recordsOf(t, "check", path))
 			compareRPCs(t, page, recordsOf(t, "transactions", path))
 		})
+	}
+}
+
+// compareOverview compares the verdict and the steps of mounts with those of overview.
+func compareOverview(t *testing.T, page *html.Node, o map[string]any, names *strings.Replacer) {
+	t.Helper()
+	want := "verdict " + value(o, "verdict.where") + ": " + value(o, "verdict.text")
+	for _, e := range o["verdict"].(map[string]any)["evidence"].([]any) {
+		e := e.(map[string]any)
+		want += "\n" + value(e, "fact") + " rdmadump " + names.Replace(value(e, "command"))
+	}
+	for _, box := range elements(page, "div") {
+		if attribute(box, "id") != "verdict" {
+			continue
+		}
+		var got []string
+		for _, p := range append(elements(box, "p")[:1], elements(box, "li")...) {
+			got = append(got, textOf(p))
+		}
+		if got := strings.Join(got, "\n"); got != want {
+			t.Errorf("the verdict is\n%s\nwant\n%s", got, want)
+		}
+	}
+	steps, _ := o["mount_steps"].([]any)
+	rows := tableOf(t, page, "mount-table")
+	if len(rows) != len(steps) {
+		t.Fatalf("%d steps of mounts, want %d", len(rows), len(steps))
+	}
+	for i, row := range rows {
+		step := steps[i].(map[string]any)
+		for column, path := range map[string]string{"Client": "client", "Server": "server", "Conn": "connection", "Asked": "asked", "Answer": "answer"} {
+			if want := value(step, path); row[column] != want {
+				t.Errorf("step %d, column %s: %q, want %q", i, column, row[column], want)
+			}
+		}
+		if want := map[string]string{"true": "yes", "false": "no"}[value(step, "ok")]; row["OK"] != want {
+			t.Errorf("step %d, column OK: %q, want %q", i, row["OK"], want)
+		}
+	}
+}
+
+// bothEnds are captures of the same traffic at two points.
+var bothEnds = []string{"../../testdata/captures/ends-stormall42-client.pcap.zst", "../../testdata/captures/ends-stormall42-server.pcap.zst"}
+
+// TestReportPoints: a page about two capture points has what network and overview say.
+func TestReportPoints(t *testing.T) {
+	page, text := reportOf(t, bothEnds...)
+	examine(t, page, text)
+	var points, directions []map[string]any
+	for _, r := range recordsOf(t, append([]string{"network"}, bothEnds...)...) {
+		if r["type"] == "point" {
+			points = append(points, r)
+		} else {
+			directions = append(directions, r)
+		}
+	}
+	equal := func(table string, records []map[string]any, columns map[string]string) {
+		t.Helper()
+		rows := tableOf(t, page, table)
+		if len(rows) != len(records) || len(rows) == 0 {
+			t.Fatalf("%s: %d rows, want %d", table, len(rows), len(records))
+		}
+		for i, row := range rows {
+			for column, path := range columns {
+				if want := value(records[i], path); row[column] != want || want == "" {
+					t.Errorf("%s, row %d, column %s: %q, want %q", table, i, column, row[column], want)
+				}
+			}
+		}
+	}
+	equal("point-table", points, map[string]string{"Point": "name", "Address": "address", "Packets": "packets", "Clock ahead": "offset_ns", "Error": "error_ns"})
+	equal("network-table", directions, map[string]string{
+		"From": "from", "To": "to", "Packets": "packets", "Lost": "lost", "Not captured": "not_captured", "Unknown": "unknown", "Reordered": "reordered", "Corrupted": "corrupted",
+		"Duplicated": "duplicated", "Mirror": "mirror_duplicates", "Least": "delay.min_ns", "P50": "delay.p50_ns", "P90": "delay.p90_ns", "P99": "delay.p99_ns", "Worst": "delay.max_ns",
+	})
+	o := recordsOf(t, append([]string{"overview"}, bothEnds...)...)[0]
+	var ends []map[string]any
+	for _, path := range []string{"client_ns", "network_ns", "server_ns"} {
+		ends = append(ends, map[string]any{"ns": value(o, "ends."+path)})
+	}
+	equal("place-table", ends, map[string]string{"Sum": "ns"})
+	slow := recordsOf(t, append([]string{"transactions", "--top", "10"}, bothEnds...)...)
+	equal("split-table", slow, map[string]string{
+		"XID": "xid", "Latency": "latency_ns", "Client": "split.client_ns", "Request": "split.request_network_ns", "Server": "split.server_ns", "Sending": "split.server_send_ns", "Reply": "split.reply_network_ns",
+	})
+}
+
+// TestReportBefore: a comparison on the page has what compare says.
+func TestReportBefore(t *testing.T) {
+	for _, pair := range [][2]string{
+		{"../../testdata/captures/rocev2-nfs41.pcap.zst", "../../testdata/captures/rocev2-loss42.pcap.zst"},
+		{"../../samples/rocev2-fewcredits3.pcap.zst", "../../testdata/captures/rocev2-nfs3.pcap.zst"},
+		{"../../testdata/captures/lab-nfs40.pcap.zst", "../../samples/rocev2-lostlink41.pcap.zst"},
+	} {
+		before, after := pair[0], pair[1]
+		page, text := reportOf(t, after, "--before", before)
+		examine(t, page, text)
+		var groups []map[string]any
+		var others []string
+		for _, r := range recordsOf(t, "compare", before, after) {
+			if r["kind"] == "group" {
+				groups = append(groups, r)
+			}
+		}
+		var out, errs bytes.Buffer
+		if code := run(context.Background(), []string{"compare", "-q", before, after}, &out, &errs); code != exitOK {
+			t.Fatal(errs.String())
+		}
+		for line := range strings.Lines(out.String()) {
+			if regexp.MustCompile(`^(stalls|new|vanished|setting) `).MatchString(line) {
+				others = append(others, strings.Join(strings.Fields(line), " "))
+			}
+		}
+		rows := tableOf(t, page, "compare-table")
+		if len(rows) != len(groups) || len(rows) == 0 {
+			t.Fatalf("%s: %d groups, want %d", after, len(rows), len(groups))
+		}
+		for i, row := range rows {
+			for column, path := range map[string]string{
+				"Operation": "name", "RPCs before": "before.count", "RPCs after": "after.count", "Errors before": "before.errors", "Errors after": "after.errors",
+				"Bytes before": "before.bytes", "Bytes after": "after.bytes", "P50 before": "before.latency.p50_ns", "P50 after": "after.latency.p50_ns", "P90 before": "before.latency.p90_ns",
+				"P90 after": "after.latency.p90_ns", "P99 before": "before.latency.p99_ns", "P99 after": "after.latency.p99_ns",
+			} {
+				if want := value(groups[i], path); row[column] != want {
+					t.Errorf("%s, row %d, column %s: %q, want %q", after, i, column, row[column], want)
+				}
+			}
+			for column, path := range map[string]string{"P50 change": "change.p50", "P90 change": "change.p90", "P99 change": "change.p99"} {
+				got, _ := strconv.ParseFloat(row[column], 64)
+				want, _ := strconv.ParseFloat(value(groups[i], path), 64)
+				if got != want || (row[column] == "") != (value(groups[i], path) == "") {
+					t.Errorf("%s, row %d, column %s: %q, want %v", after, i, column, row[column], want)
+				}
+			}
+		}
+		var changes []string
+		for _, row := range tableOf(t, page, "change-table") {
+			changes = append(changes, row["What"]+" "+strings.Join(strings.Fields(row["Change"]), " "))
+		}
+		if !slices.Equal(changes, others) {
+			t.Errorf("%s: changes %q, want %q", after, changes, others)
+		}
 	}
 }
 
@@ -370,7 +528,10 @@ func examine(t *testing.T, page *html.Node, text string) {
 	}
 	text = strings.ReplaceAll(text, "http://www.w3.org/2000/svg", "")                                               // a name, not an address
 	text = regexp.MustCompile(`(?s)<script type="application/octet-stream".*?</script>`).ReplaceAllString(text, "") // any letters
-	for _, word := range []string{"ZgotmplZ", "%!", "NaN", "http:", "https:"} {
+	if bad := regexp.MustCompile(`%![A-Za-z(].*`).FindString(text); bad != "" {
+		t.Errorf("the page contains %s", bad)
+	}
+	for _, word := range []string{"ZgotmplZ", "NaN", "http:", "https:"} {
 		if strings.Contains(text, word) {
 			t.Errorf("the page contains %s", word)
 		}
@@ -432,10 +593,152 @@ func TestReportRedact(t *testing.T) {
 	}
 	public, _ := reportOf(t, scrubbed)
 	keyed, _ := reportOf(t, path, "--redact", "--key", key)
-	for _, id := range []string{"connection-table", "caller-table"} {
+	for _, id := range []string{"connection-table", "caller-table", "file-table"} {
 		if got, want := fmt.Sprint(tableOf(t, keyed, id)), fmt.Sprint(tableOf(t, public, id)); got != want {
 			t.Errorf("%s:\n%s, in a report about the scrubbed capture\n%s", id, got, want)
 		}
+	}
+}
+
+// TestReportHides: a redacted page contains nothing of a capture that identifies people, machines or files.
+func TestReportHides(t *testing.T) {
+	inputs := [][]string{bothEnds}
+	for _, path := range testkit.Short(t, allCaptures(t)) {
+		inputs = append(inputs, []string{path})
+	}
+	own := sourceOf(t) // words that are in each page
+	for _, input := range inputs {
+		t.Run(filepath.Base(input[0]), func(t *testing.T) {
+			t.Parallel()
+			secrets := map[string]bool{}
+			for _, path := range input {
+				secrets[filepath.Base(path)] = true
+			}
+			for _, r := range recordsOf(t, append([]string{"transactions"}, input...)...) {
+				for _, path := range []string{"client", "server", "machine", "principal", "file", "file_from", "file_handle", "mount_path"} {
+					hideWords(secrets, value(r, path))
+				}
+			}
+			for _, r := range recordsOf(t, append([]string{"connections"}, input...)...) {
+				hideWords(secrets, value(r, "client.address"))
+				hideWords(secrets, value(r, "server.address"))
+			}
+			for _, r := range recordsOf(t, append([]string{"files"}, input...)...) {
+				for _, path := range []string{"file", "file_handle", "created.file", "renamed.from", "removed.file", "created.principal"} {
+					hideWords(secrets, value(r, path))
+				}
+			}
+			plain, _ := reportOf(t, input...)
+			page, text := reportOf(t, append([]string{"--redact"}, input...)...)
+			examine(t, page, text)
+			text = wordsOf(t, page)
+			searched := 0
+			for word := range secrets {
+				if len(word) < 4 || strings.Contains(own, word) {
+					continue
+				}
+				searched++
+				if at := strings.Index(text, word); at >= 0 {
+					t.Errorf("the page contains %q: %q", word, text[max(at-40, 0):min(at+len(word)+40, len(text))])
+				}
+			}
+			t.Logf("searched for %d of %d words", searched, len(secrets))
+			for _, name := range []string{"Client", "Machine", "Principal"} { // also words that are in each page
+				hidden := column(t, page, "caller-table", name)
+				for _, word := range column(t, plain, "caller-table", name) {
+					if word != "" && !strings.HasPrefix(word, "LID ") && slices.Contains(hidden, word) {
+						t.Errorf("column %s contains %q", name, word)
+					}
+				}
+			}
+			if got, want := len(tableOf(t, page, "file-table")), len(tableOf(t, plain, "file-table")); got != want {
+				t.Errorf("%d files, want %d", got, want)
+			}
+		})
+	}
+}
+
+// hideWords adds a text and, of a path, its names. LIDs of InfiniBand are numbers within a subnet, and stay.
+func hideWords(to map[string]bool, text string) {
+	if strings.HasPrefix(text, "LID ") {
+		return
+	}
+	to[text] = true
+	for name := range strings.SplitSeq(text, "/") {
+		to[name] = true
+	}
+}
+
+// sourceOf returns the text of a page that is about nothing, and of all rules.
+func sourceOf(t *testing.T) string {
+	t.Helper()
+	page, text := reportOf(t, "../../testdata/unknown-link.pcap")
+	for _, r := range rule.All {
+		text += r.Markdown()
+	}
+	return text + wordsOf(t, page)
+}
+
+// wordsOf returns the text of a page with the words that the script gets.
+func wordsOf(t *testing.T, page *html.Node) string {
+	t.Helper()
+	var b strings.Builder
+	for n := range page.Descendants() {
+		for _, a := range n.Attr {
+			b.WriteString(a.Val + "\n")
+		}
+		switch {
+		case n.Type != html.TextNode:
+		case n.Parent.Data == "script" && attribute(n.Parent, "id") == "rows":
+			words, err := io.ReadAll(flate.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(n.Data))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Write(words)
+		default:
+			b.WriteString(n.Data + "\n")
+		}
+	}
+	return b.String()
+}
+
+// column returns the values of a column of a table.
+func column(t *testing.T, page *html.Node, table, name string) (list []string) {
+	t.Helper()
+	for _, row := range tableOf(t, page, table) {
+		list = append(list, row[name])
+	}
+	return list
+}
+
+// TestReportHostileFiles: names of files, machines and exports that are pieces of HTML stay text.
+func TestReportHostileFiles(t *testing.T) {
+	const name = "</td></script><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[31m\u202e\""
+	w := synth.New()
+	c := w.RoCE(synth.Options{})
+	c.Connect()
+	call := synth.Symlink3(name, name)
+	c.RPC(call, synth.Reply{Results: synth.XDR{}.Word(0, 1).String("its own handle..").Word(0, 0, 0)}.To(call))
+	path := filepath.Join(t.TempDir(), "hostile.pcap")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.WritePcap(f), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	page, text := reportOf(t, path)
+	examine(t, page, text)
+	if len(elements(page, "img")) > 0 || strings.Contains(text, "<img") || strings.Contains(text, "<script>alert") {
+		t.Error("the name of a file is an element of the page")
+	}
+	want := regexp.MustCompile(`^fh:0x[0-9a-f]{8}/<%2Ftd><%2Fscript><script>alert\(1\)<%2Fscript><img src=x onerror=alert\(2\)>\\x1b\[31m\\xe2\\x80\\xae"$`)
+	if names := column(t, page, "file-table", "File"); !slices.ContainsFunc(names, want.MatchString) {
+		t.Errorf("the files are %q", names)
+	}
+	hidden, text := reportOf(t, "--redact", path)
+	if examine(t, hidden, text); strings.Contains(wordsOf(t, hidden), "alert(") {
+		t.Error("the redacted page contains the name of the file")
 	}
 }
 
@@ -571,6 +874,124 @@ func TestReportBrowser(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// visit is what test/browser/pages.mjs finds on a page.
+type visit struct {
+	File                                  string
+	Requests, Messages, Violations        []string
+	Sections, Hidden, PlainPictures, RPCs int
+	PlainRows, Wide                       int
+	Ready, Heap, Filter                   float64
+	Spoken, Zoomed                        string
+}
+
+// TestReportBrowsers opens reports of all kinds in Chromium: with scripts off and on, in light and dark, printed and on a
+// narrow screen. Nothing is loaded, the console is empty, and axe-core finds no serious problem.
+func TestReportBrowsers(t *testing.T) {
+	if !testkit.All() {
+		t.Skip("make hostile runs this test")
+	}
+	const folder = "../../test/browser"
+	node, missing := exec.LookPath("node")
+	browser, too := exec.LookPath("chromium")
+	if _, err := os.Stat(filepath.Join(folder, "node_modules", "playwright-core")); missing != nil || too != nil || err != nil {
+		t.Skip("chromium, node or test/browser/node_modules is missing: apt-get install chromium npm, and npm ci in test/browser")
+	}
+	pages := t.TempDir()
+	args := []string{"pages.mjs", browser}
+	totals := map[string]string{}
+	for _, input := range [][]string{
+		{"../../samples/rocev2-slowwrite42.pcap.zst"},
+		{"../../samples/rocev2-errors.pcap"},
+		bothEnds,
+		{"../../testdata/captures/rocev2-nfs3.pcap.zst", "--redact"},
+		{"../../testdata/captures/rocev2-loss42.pcap.zst", "--before", "../../testdata/captures/rocev2-nfs41.pcap.zst"},
+		{"../../testdata/unknown-link.pcap"},
+	} {
+		page, text := reportOf(t, input...)
+		path := filepath.Join(pages, fmt.Sprintf("page-%d.html", len(totals)))
+		totals[path] = attributeOf(page, "rpcs", "data-total")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, path)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, node, args...)
+	cmd.Dir = folder
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %.2000s", err, &errs)
+	}
+	seen := 0
+	for line := range bytes.Lines(out.Bytes()) {
+		var v visit
+		if err := json.Unmarshal(line, &v); err != nil {
+			t.Fatal(err)
+		}
+		seen++
+		name := filepath.Base(v.File)
+		t.Logf("%s: ready after %.0f ms, filter %.0f ms, heap %.0f MB", name, v.Ready, v.Filter, v.Heap/1e6)
+		for what, list := range map[string][]string{"requests": v.Requests, "messages": v.Messages, "violations": v.Violations} {
+			if len(list) > 0 {
+				t.Errorf("%s: %s %q", name, what, list)
+			}
+		}
+		if v.Hidden > 0 || v.Sections < 9 || v.Wide > 360 || fmt.Sprint(v.RPCs) != totals[v.File] {
+			t.Errorf("%s: %d sections, %d hidden, %d of %s RPCs, %d pixels wide on a screen of 360", name, v.Sections, v.Hidden, v.RPCs, totals[v.File], v.Wide)
+		}
+		if v.RPCs > 0 && (v.PlainPictures == 0 || v.PlainRows == 0 || v.Spoken == "" || v.Zoomed == "") {
+			t.Errorf("%s: without scripts %d pictures and %d rows; the keyboard says %q and zooms to %q", name, v.PlainPictures, v.PlainRows, v.Spoken, v.Zoomed)
+		}
+	}
+	if seen != len(totals) {
+		t.Errorf("%d pages, want %d: %.2000s", seen, len(totals), &errs)
+	}
+}
+
+// TestReportFirefox: Firefox draws a page.
+func TestReportFirefox(t *testing.T) {
+	if !testkit.All() {
+		t.Skip("make hostile runs this test")
+	}
+	firefox, err := exec.LookPath("firefox-esr")
+	if err != nil {
+		t.Skip("firefox-esr is not installed: apt-get install firefox-esr")
+	}
+	_, text := reportOf(t, bothEnds...)
+	folder := t.TempDir()
+	page, shot := filepath.Join(folder, "report.html"), filepath.Join(folder, "shot.png")
+	if err := os.WriteFile(page, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, firefox, "--headless", "--profile", folder, "--window-size", "1000,2000", "--screenshot", shot, "file://"+page)
+	cmd.Env = append(os.Environ(), "HOME="+folder, "MOZ_CRASHREPORTER_DISABLE=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %.1000s", err, out)
+	}
+	f, err := os.Open(shot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	picture, err := png.Decode(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size, colors := picture.Bounds(), map[color.Color]int{}
+	for y := size.Min.Y; y < size.Max.Y; y++ {
+		for x := size.Min.X; x < size.Max.X; x++ {
+			colors[picture.At(x, y)]++
+		}
+	}
+	if size.Dx() < 1000 || size.Dy() < 2000 || len(colors) < 30 {
+		t.Errorf("the picture has %v and %d colors", size, len(colors))
 	}
 }
 

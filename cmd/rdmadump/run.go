@@ -46,6 +46,7 @@ type runner struct {
 	tick           func() error // called now and then; nil for none
 	flush          func() error // called after a panic; nil for none
 	live           bool
+	refresh        *refresh       // of a live view; nil if its records are shown as they come
 	joined         *points.Source // nil if there is one capture point
 	lines          *lines         // records in place of a capture; nil for a capture
 }
@@ -105,10 +106,27 @@ func (r *runner) run(ctx context.Context, source input) error {
 			fmt.Fprintf(r.stderr, "rdmadump: --jq: %s\n", note)
 		}
 	}
-	if r.live {
+	anew := newRefresh(r, s)
+	open := r.view.open
+	switch {
+	case anew == nil:
+	case r.view == ratesView:
+		open = liveRates
+	case anew.screen && r.view.name == "connections" && len(r.xids) == 0 && !r.timeline:
+		open = liveConnections
+	}
+	h, finish := open(s)
+	if anew != nil && anew.screen && s.redraw == nil {
+		anew = nil
+	}
+	if anew != nil {
+		h = anew.wrap(h)
+		r.refresh = anew
+		defer anew.end()
+	}
+	if r.live && (anew == nil || !anew.screen) {
 		s.text.Live()
 	}
-	h, finish := r.view.open(s)
 	h.Begin = s.begin
 	if r.lines != nil {
 		if err := r.lines.check(r.settings, &h); err != nil {
@@ -121,7 +139,10 @@ func (r *runner) run(ctx context.Context, source input) error {
 		if r.tick != nil {
 			s.fail(r.tick())
 		}
-		if r.live {
+		if r.refresh != nil && r.refresh.now != nil {
+			s.fail(r.refresh.tick())
+		}
+		if r.live && !(r.refresh != nil && r.refresh.screen) {
 			s.flush()
 		}
 		return s.status()
@@ -144,6 +165,9 @@ func (r *runner) run(ctx context.Context, source input) error {
 		}
 	}
 	s.summary = summary
+	if r.refresh != nil {
+		r.refresh.finish(summary)
+	}
 	if finish != nil {
 		finish()
 	}
@@ -163,6 +187,9 @@ func (r *runner) dissect(ctx context.Context, source input, s *sink, h dissect.H
 		o.Live, o.Linger = true, liveLinger
 	}
 	d := dissect.New(h, o)
+	if r.refresh != nil {
+		r.refresh.now, r.refresh.open, r.refresh.summarize = d.Now, d.Open, d.Summary
+	}
 	box := boxOf(ctx)
 	box.packet, box.flush = d.Number, func() error {
 		err := s.w.Flush()

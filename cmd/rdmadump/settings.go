@@ -62,8 +62,13 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 	if f.every != 0 && v.takes("every") {
 		v = ratesView
 	}
-	if f.by != "" && v.name == "rdma" {
-		v = operationSumsView
+	if f.lost && v.name == "network" && (len(f.fields) > 0 || f.output == "csv") {
+		v = lostView
+	}
+	if f.by != "" && (v.name == "rdma" || v.name == "stats" && f.every == 0 && onlyOfOperations(f.by)) {
+		if v = operationSumsView; len(f.xids) > 0 {
+			return nil, errors.New("RDMA operations cannot be summed up by --by with --xid; -Y 'transaction == N' selects those of an RPC")
+		}
 	}
 	s := &settings{
 		values: f.values, view: v, json: f.output == "json", program: f.jq, failOn: record.Severity(f.failOn),

@@ -31,7 +31,8 @@ type sink struct {
 	packets       *render.Packets
 	sorter        *sorter // nil if records are not sorted
 	show          func(any) error
-	kind          reflect.Type // of the records in sorter
+	redraw        func(w io.Writer, f *refresh) error // draws the table of a live view so far; nil if there is none
+	kind          reflect.Type                        // of the records in sorter
 	buffer        []byte
 	written       int64
 	seen, hits    int64                     // records that -Y was applied to; transactions that stats sums up

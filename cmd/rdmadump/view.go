@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"slices"
 
@@ -22,6 +23,7 @@ type view struct {
 	flags       []string          // flags that it supports in addition to commonFlags
 	without     []string          // flags of commonFlags that it does not support
 	refuses     map[string]string // messages for flags that it does not support; others have a general message
+	byUsage     string            // usage of --by, if it does not group transactions
 	top         string            // order of --top without --sort
 	order       string            // order without both; empty for the order in which records come
 	csv         []string          // fields of -o csv without -e: those that the table shows; nil if it has no table
@@ -61,7 +63,7 @@ var views = []*view{
 	},
 	{
 		name: "rdma", short: "List RDMA operations, of any upper layer; --by sums them up",
-		fields: operationFields, flags: operationFlags, without: []string{"xid"}, top: "-latency_ns", open: operations,
+		fields: operationFields, flags: operationFlags, without: []string{"xid"}, byUsage: "sum up RDMA operations by these `fields`, with commas between them, such as kind,side; without the flag, they are listed", top: "-latency_ns", open: operations,
 		csv: []string{
 			"id", "sent", "connection", "kind", "side", "handle", "offset", "bytes", "delivered", "acknowledged", "latency_ns", "retransmitted", "stalled_ns", "transaction", "status",
 		},
@@ -369,6 +371,9 @@ func rates(s *sink) (dissect.Handler, func()) {
 		s.fail(err)
 		var shown []*analyze.Rate
 		for _, r := range rows {
+			if r.RPCs == 0 && !s.overlaps(r.Start, r.End-1) { // A Reply may come after --to.
+				continue
+			}
 			s.take(r, func(r any) error {
 				shown = append(shown, r.(*analyze.Rate))
 				return nil
@@ -384,6 +389,7 @@ func rates(s *sink) (dissect.Handler, func()) {
 // files shows a row for each file after the last record.
 func files(s *sink) (dissect.Handler, func()) {
 	table := analyze.NewFiles(int64(s.memory) / 8)
+	s.redraw = func(w io.Writer, _ *refresh) error { return render.Files(w, s.theme, s.width, s.start, table.Rows()) }
 	h := dissect.Handler{Transaction: func(r *record.Transaction) error {
 		if s.asked(r) && s.sums(r) {
 			table.Add(r)
@@ -410,6 +416,7 @@ func files(s *sink) (dissect.Handler, func()) {
 func stats(s *sink) (dissect.Handler, func()) {
 	table := s.by.table()
 	table.Limit(int64(s.memory) / 8)
+	s.redraw = func(w io.Writer, _ *refresh) error { return render.Stats(w, s.theme, s.width, table.Rows()) }
 	h := dissect.Handler{Transaction: func(r *record.Transaction) error {
 		if s.asked(r) && s.sums(r) {
 			table.Add(r)

@@ -374,7 +374,8 @@ type Wait struct {
 	GapFilledPoint      string     `json:"gap_filled_by_point,omitzero" doc:"Name of the capture point whose number gap_filled_by is; present only with several capture points."`
 	BurstPacket         Opt[int64] `json:"burst_packet,omitzero" doc:"Packet number: the first packet that the sender retransmitted when the stall ended. Stalls of several RPCs with the same packet ended with the same timeout or NAK."`
 	BurstPoint          string     `json:"burst_packet_point,omitzero" doc:"Name of the capture point whose number burst_packet is; present only with several capture points."`
-	BlockingTransaction Opt[int64] `json:"blocking_transaction,omitzero" doc:"Transaction number (id): the transaction that kept the wire busy." was:"behind"`
+	BlockingTransaction Opt[int64] `json:"blocking_transaction,omitzero" doc:"Transaction number (id): with the reason head_of_line, the transaction that the sender was transmitting for; with another reason, the transaction whose packet the sender retransmitted first. It is not present if that is this transaction." was:"behind"`
+	BlockingXID         Opt[Hex32] `json:"blocking_xid,omitzero" doc:"XID of blocking_transaction."`
 }
 
 // VersionRange is the range of versions in an ERR_VERS.

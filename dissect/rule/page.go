@@ -101,7 +101,8 @@ func (r *Rule) generated() string {
 
 // untilTexts says when a finding is reported, if not at once.
 var untilTexts = map[evidence.Until]string{
-	evidence.Next: "The finding is reported after the next complete message from the other side, unless a packet has shown by then that the rule was not violated.",
+	evidence.Next:     "The finding is reported after the next complete message from the other side, unless a packet has shown by then that the rule was not violated.",
+	evidence.Answered: "The finding is reported after the answer to the Call, unless the answer shows that the rule was not violated.",
 }
 
 // withGenerated returns the page text with section in place of its generated section,

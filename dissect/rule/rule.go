@@ -26,6 +26,9 @@ type Rule struct {
 	// a finding waits.
 	Needs evidence.Needs
 	Until evidence.Until
+	// CallMayFollow means that a finding is wrong if the Call comes later in the capture than
+	// its answer.
+	CallMayFollow bool
 }
 
 // All lists all rules in the order of the table.
@@ -47,6 +50,12 @@ func (r *Rule) needs(own, other, connection evidence.Gap) *Rule {
 // until sets how long a finding waits.
 func (r *Rule) until(u evidence.Until) *Rule {
 	r.Until = u
+	return r
+}
+
+// callMayFollow sets CallMayFollow.
+func (r *Rule) callMayFollow() *Rule {
+	r.CallMayFollow = true
 	return r
 }
 
@@ -131,7 +140,7 @@ var (
 
 	HeaderTruncated    = define("header-truncated", record.Error, "RFC 8166 s.4.5.2").until(evidence.Delivered)
 	HeaderMalformed    = define("header-malformed", record.Error, "RFC 8166 s.4.5.2").until(evidence.Delivered)
-	RDMAVersion        = define("rdma-version", record.Error, "RFC 8166 s.4.2.2").until(evidence.Next)
+	RDMAVersion        = define("rdma-version", record.Error, "RFC 8166 s.4.2.2").until(evidence.Answered)
 	RDMAProcUnknown    = define("rdma-proc-unknown", record.Error, "RFC 8166 s.4.2.4").until(evidence.Delivered)
 	RDMAMsgP           = define("rdma-msgp", record.Error, "RFC 8166 s.4.6.1").until(evidence.Delivered)
 	RDMADone           = define("rdma-done", record.Error, "RFC 8166 s.4.6.2").needs(0, 0, evidence.XIDReused).until(evidence.Delivered)
@@ -171,11 +180,11 @@ var (
 	ErrorNotAnswered  = define("error-not-answered", record.Error, "RFC 8166 s.4.5").needs(0, missing, evidence.XIDReused).until(evidence.Delivered)
 	ErrorWrongCode    = define("error-wrong-code", record.Error, "RFC 8166 s.4.5.1").needs(0, missing, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
 	ErrorWrongVersion = define("error-wrong-version", record.Error, "RFC 8166 s.4.5").needs(0, missing, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
-	ErrorUnknownXID   = define("error-unknown-xid", record.Warning, "RFC 8166 s.4.5").needs(0, unseen|evidence.HalfRead, evidence.Unordered|evidence.XIDReused|evidence.Closing).until(evidence.Next)
+	ErrorUnknownXID   = define("error-unknown-xid", record.Warning, "RFC 8166 s.4.5").needs(0, unseen|evidence.HalfRead, evidence.Unordered|evidence.XIDReused|evidence.Closing).until(evidence.Next).callMayFollow()
 	ErrorAnswered     = define("error-answered", record.Error, "RFC 8166 s.4.5").needs(0, missing, evidence.Unordered).until(evidence.Delivered)
 	CallNotAnswered   = define("call-not-answered", record.Warning, "RFC 8166 s.4.5.4").overRPC("RFC 5531 s.4").needs(unseen, 0, evidence.XIDReused|evidence.Unordered)
 	RPCRejected       = define("rpc-rejected", record.Warning, "RFC 8166 s.4.5.2").overRPC("RFC 5531 s.9").until(evidence.Delivered)
-	ReplyWithoutCall  = define("reply-without-call", record.Note, "RFC 5531 s.9").needs(0, unseen|evidence.HalfRead, evidence.Unordered|evidence.XIDReused|evidence.Closing).until(evidence.Next)
+	ReplyWithoutCall  = define("reply-without-call", record.Note, "RFC 5531 s.9").needs(0, unseen|evidence.HalfRead, evidence.Unordered|evidence.XIDReused|evidence.Closing).until(evidence.Next).callMayFollow()
 	XIDInUse          = define("xid-in-use", record.Warning, "RFC 5531 s.9").needs(0, missing|evidence.Silent|evidence.HalfRead, evidence.Unordered).until(evidence.Next)
 
 	BackwardWithChunks = define("backward-with-chunks", record.Warning, "draft-cel-nfsv4-rpcrdma-bidirection s.2.4").needs(0, 0, evidence.NoHandshake).until(evidence.Delivered)

@@ -66,6 +66,15 @@ type Transaction struct {
 	ToReplyNS       *int64  `parquet:"to_reply_ns,optional"`
 	WaitNS          *int64  `parquet:"wait_ns,optional"`
 	Findings        string  `parquet:"findings,dict"` // rules, separated by commas
+	Client          *string `parquet:"client,optional,dict"`
+	Server          *string `parquet:"server,optional,dict"`
+	UID             *uint32 `parquet:"uid,optional"`
+	GID             *uint32 `parquet:"gid,optional"`
+	Machine         *string `parquet:"machine,optional,dict"`
+	Principal       *string `parquet:"principal,optional,dict"`
+	File            *string `parquet:"file,optional"` // null unless the option Files of package dissect is set, as are the next two
+	FileFrom        *string `parquet:"file_from,optional"`
+	FileHandle      *string `parquet:"file_handle,optional"`
 }
 
 // Operation is a row of the table operations: one operation of a COMPOUND.
@@ -115,9 +124,12 @@ type Finding struct {
 	Time       *int64  `parquet:"time,optional,timestamp(nanosecond)"`
 }
 
-// maxRows is the number of rows of a row group, which are in memory until the group
-// is complete.
-const maxRows = 1 << 15
+// The limits of a row group, which is in memory until it is complete: the number of rows, and the number of
+// bytes in the paths of files, which may be long.
+const (
+	maxRows  = 1 << 15
+	maxPaths = 16 << 20
+)
 
 // table writes one table.
 type table[T any] struct {
@@ -137,6 +149,7 @@ type Writer struct {
 	operations   table[Operation]
 	connections  table[Connection]
 	findings     table[Finding]
+	paths        int // bytes of the paths in the row group of transactions
 }
 
 // Rows counts the rows of each table.
@@ -266,6 +279,8 @@ func (w *Writer) transaction(r *record.Transaction) error {
 		Retransmitted: int64(r.Retransmitted), RetransmitOf: null(r.RetransmitOf), RDMAError: null(r.RDMAError),
 		Findings: strings.Join(r.Findings, ","),
 		Name:     analyze.Name(r, analyze.ByOperation), Failed: r.Failed(),
+		Client: null(r.Client), Server: null(r.Server), UID: null(r.UID), GID: null(r.GID), Machine: null(r.Machine), Principal: null(r.Principal),
+		File: null(r.File), FileFrom: null(r.FileFrom), FileHandle: null(r.FileHandle),
 	}
 	if i, known := r.Invalidation.Get(); known {
 		handle := uint32(i.Handle)
@@ -298,6 +313,12 @@ func (w *Writer) transaction(r *record.Transaction) error {
 	w.transactions.row[0] = t
 	if err := w.transactions.write(); err != nil {
 		return err
+	}
+	if w.paths += len(r.File.Or("")) + len(r.FileFrom.Or("")) + len(r.FileHandle.Or("")); w.paths > maxPaths {
+		w.paths = 0
+		if err := w.transactions.writer.Flush(); err != nil {
+			return err
+		}
 	}
 	for i, name := range r.Operations {
 		w.operations.row[0] = Operation{r.ID, int64(i), name}

@@ -30,7 +30,7 @@ func TestTables(t *testing.T) {
 		want = append(want, r.Clone())
 		return take(r)
 	}
-	if _, err := dissect.New(h, dissect.Options{}).Run(t.Context(), f); err != nil {
+	if _, err := dissect.New(h, dissect.Options{Files: true}).Run(t.Context(), f); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Close(); err != nil {
@@ -40,7 +40,7 @@ func TestTables(t *testing.T) {
 	if err != nil || len(got) != len(want) || len(got) != 93 {
 		t.Fatalf("%d rows, want %d, %v", len(got), len(want), err)
 	}
-	moved := int64(0)
+	moved, files := int64(0), 0
 	for i, r := range want {
 		g := &got[i]
 		latency, known := r.LatencyNS.Get()
@@ -49,10 +49,20 @@ func TestTables(t *testing.T) {
 			*g.Procedure != r.Procedure.Or(99) || (g.Operation != nil) != r.Operation.Known() {
 			t.Errorf("row %d: %+v, want %+v", i, g, r)
 		}
+		if !same(g.Client, r.Client) || !same(g.Server, r.Server) || !same(g.UID, r.UID) || !same(g.GID, r.GID) || !same(g.Machine, r.Machine) ||
+			!same(g.Principal, r.Principal) || !same(g.File, r.File) || !same(g.FileFrom, r.FileFrom) || !same(g.FileHandle, r.FileHandle) {
+			t.Errorf("row %d: %+v, want %+v", i, g, r)
+		}
+		if g.File != nil && g.FileHandle != nil && g.UID != nil && g.Machine != nil {
+			files++
+		}
 		moved += g.ReadMovedBytes
 	}
 	if moved < 500000 { // the files have 514025 bytes, and each was written once
 		t.Errorf("%d bytes moved by RDMA Read", moved)
+	}
+	if files < 50 {
+		t.Errorf("only %d rows have a file and a user", files)
 	}
 	connections, err := reader.ReadFile[parquet.Connection](filepath.Join(folder, "connections", "capture=nfs_1.pcap", "part-0.parquet"))
 	plain := slices.DeleteFunc(slices.Clone(connections), func(c parquet.Connection) bool { return c.Transport != "TCP" })
@@ -66,6 +76,12 @@ func TestTables(t *testing.T) {
 	if _, err := parquet.Create(folder, "nfs_1.pcap"); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a partition that exists: %v", err)
 	}
+}
+
+// same reports whether a column has the value of a record, or is null if that is unknown.
+func same[T comparable](column *T, value record.Opt[T]) bool {
+	v, known := value.Get()
+	return known == (column != nil) && (column == nil || *column == v)
 }
 
 // TestPartition verifies that names of partitions have no characters with a meaning

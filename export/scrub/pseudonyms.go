@@ -1,6 +1,7 @@
 package scrub
 
 import (
+	"encoding/hex"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -38,6 +39,21 @@ func (p *Pseudonyms) Address(text string) string {
 
 // Path returns the pseudonym of a path, of the name of a file, or of the name of a machine.
 func (p *Pseudonyms) Path(text string) string { return string(p.key.path([]byte(text))) }
+
+// Owner returns the pseudonym of the name of a user, such as user@domain.
+func (p *Pseudonyms) Owner(text string) string { return string(p.key.owner([]byte(text))) }
+
+// Handle returns the pseudonym of a file handle in hexadecimal. A short form of a handle, such as fh:0x62d40c52, has
+// another short form as its pseudonym.
+func (p *Pseudonyms) Handle(text string) string {
+	if digits, short := strings.CutPrefix(text, "fh:0x"); short {
+		return "fh:0x" + string(p.key.word("short handle", []byte(digits), "0123456789abcdef"))
+	}
+	if b, err := hex.DecodeString(text); err == nil {
+		return hex.EncodeToString(p.key.opaque("handle", b))
+	}
+	return p.Path(text)
+}
 
 // ID returns the pseudonym of the number of a user or group.
 func (p *Pseudonyms) ID(v uint32) uint32 { return p.key.id(v) }

@@ -29,6 +29,8 @@ const (
 	moved
 	transport
 	findings
+	delay
+	lost
 )
 
 // trackKind is what a track shows.
@@ -62,6 +64,8 @@ var tracks = [...]struct {
 	moved:          {"RDMA bytes per second", rate, "bytes", false},
 	transport:      {"transport", instants, "", false},
 	findings:       {"findings", instants, "", false},
+	delay:          {"longest one-way delay", gauge, "ns", false},
+	lost:           {"packets lost", gauge, "count", false},
 }
 
 // item is a slice or an instant.
@@ -191,6 +195,10 @@ func rpcArgs(r *record.Transaction) (args []arg) {
 	if uid, known := r.UID.Get(); known {
 		number("uid", int64(uid))
 	}
+	text("machine", r.Machine.Or(""))
+	text("principal", r.Principal.Or(""))
+	text("file", r.FileText())
+	text("file_from", r.FileFrom.Or(""))
 	text("operations", strings.Join(r.Operations, " "))
 	text("rpc_status", r.RPCStatus.Or(""))
 	text("nfs_status", r.NFSStatus.Or(""))
@@ -203,6 +211,7 @@ func rpcArgs(r *record.Transaction) (args []arg) {
 			continue
 		}
 		number(m.name+"_packet", m.Packet)
+		text(m.name+"_point", pointOf(m.Point))
 		text(m.name+"_form", string(m.Form))
 		if n, known := m.Credits.Get(); known {
 			number(m.name+"_credits", int64(n))
@@ -217,11 +226,26 @@ func rpcArgs(r *record.Transaction) (args []arg) {
 	if ns, known := r.LatencyNS.Get(); known {
 		number("latency_ns", ns)
 	}
+	if v, known := r.Split.Get(); known {
+		number("client_ns", v.ClientNS)
+		number("request_network_ns", v.RequestNetworkNS)
+		number("server_ns", v.ServerNS)
+		number("server_send_ns", v.ServerSendNS)
+		number("reply_network_ns", v.ReplyNetworkNS)
+	}
 	if r.Retransmitted > 0 {
 		number("retransmitted", int64(r.Retransmitted))
 	}
 	text("findings", strings.Join(r.Findings, " "))
 	return args
+}
+
+// pointOf returns the name of a capture point; it is empty if there is only one.
+func pointOf(point *string) string {
+	if point == nil {
+		return ""
+	}
+	return *point
 }
 
 // parts divides a transaction with a latency as the field phases does, but with the stalls.
@@ -311,6 +335,9 @@ func operationItem(r *record.Transaction, t track, flows []record.Hex32, first, 
 		{key: "bytes", n: last.Bytes.Or(0)},
 		{key: "packet", n: first.Packet},
 	}
+	if point := pointOf(first.Point); point != "" {
+		s.args = append(s.args, arg{key: "point", text: point})
+	}
 	if n, known := last.Packets.Get(); known {
 		s.args = append(s.args, arg{key: "packets", n: n})
 	}
@@ -386,7 +413,7 @@ func addTransport(to adder, r *record.Transaction) {
 		}
 		s := &item{track: transport, connection: r.Connection, start: e.Time, end: e.Time, name: string(e.Event), category: "transport", id: r.ID}
 		s.args = []arg{{key: "xid", text: fmt.Sprint(r.XID)}, {key: "packet", n: e.Packet}}
-		for _, a := range []arg{{key: "of", text: string(e.Of)}, {key: "reason", text: e.Reason}} {
+		for _, a := range []arg{{key: "point", text: pointOf(e.Point)}, {key: "of", text: string(e.Of)}, {key: "reason", text: e.Reason}} {
 			if a.text != "" {
 				s.args = append(s.args, a)
 			}
@@ -413,6 +440,20 @@ func addFinding(to adder, r *record.Finding) {
 		s.args = append(s.args, arg{key: "packet", n: packet})
 	}
 	to.add(s)
+}
+
+// addNetwork adds the course of the delays and losses between two capture points, as counters of a process of their own.
+func addNetwork(to adder, number int, r *record.Network) {
+	for i := range r.Course {
+		s := &r.Course[i]
+		to.change(number, delay, s.Start, s.MaxNS.Or(0))
+		to.change(number, lost, s.Start, s.Lost)
+	}
+	if n := len(r.Course); n > 1 {
+		end := r.Course[n-1].Start + r.Course[n-1].Start - r.Course[n-2].Start
+		to.change(number, delay, end, 0)
+		to.change(number, lost, end, 0)
+	}
 }
 
 // connectionName returns the name of a connection's process.

@@ -83,6 +83,7 @@ const (
 	typeInstant = 3
 	typeCounter = 4
 
+	unitTime  = 1
 	unitCount = 2
 	unitBytes = 3
 )
@@ -163,6 +164,8 @@ func (e *perfetto) row(p place) {
 		switch t.unit {
 		case "bytes":
 			c.number(counterUnit, unitBytes)
+		case "ns":
+			c.number(counterUnit, unitTime)
 		default:
 			c.number(counterUnit, unitCount)
 		}

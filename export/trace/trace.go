@@ -3,7 +3,8 @@
 //
 // Each connection is a process. Its RPCs and RDMA operations are slices in rows, so that slices of
 // one row do not overlap; credits, exposed memory and transferred bytes are counters; events of the
-// transport and findings are instants. All times are those of the capture.
+// transport and findings are instants. With several capture points, the delays and losses of each
+// direction between them are counters of a process of their own. All times are those of the capture.
 //
 // model.go makes items of records, store.go keeps them in a temporary file until they can be written
 // in the order of their times, and perfetto.go and chrome.go encode them.
@@ -112,6 +113,22 @@ func (w *Writer) connection(r *record.Connection) error {
 	return nil
 }
 
+// networks is the number of the first process that shows what happened between two capture points.
+const networks = 1 << 24
+
+// Network adds what happened between the capture points. It must be called before the trace is written.
+func (w *Writer) Network(list []*record.Network) error {
+	for i, r := range list {
+		number := networks + i
+		w.connections[number] = connection{
+			name:        "network " + r.From + " > " + r.To,
+			description: fmt.Sprintf("%d packets, %d lost, %d reordered, %d corrupted, %d duplicated", r.Packets, r.Lost, r.Reordered, r.Corrupted, r.Duplicated),
+		}
+		addNetwork(w.store, number, r)
+	}
+	return w.store.err()
+}
+
 // finding adds a finding as an instant.
 func (w *Writer) finding(r *record.Finding) error {
 	if w.WantsFinding != nil && !w.WantsFinding(r) {
@@ -166,6 +183,9 @@ func (w *Writer) write(begin func(first record.Time) encoder) (report Report, er
 	process := func(number int) {
 		if !known[number] {
 			known[number] = true
+			if number < networks {
+				report.Connections++
+			}
 			out.process(number, w.describe(number))
 		}
 	}
@@ -212,7 +232,6 @@ func (w *Writer) write(begin func(first record.Time) encoder) (report Report, er
 		}
 		out.count(p, at, value)
 	})
-	report.Connections = len(known)
 	if err := w.store.err(); err != nil {
 		return report, err
 	}

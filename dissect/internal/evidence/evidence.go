@@ -134,4 +134,5 @@ const (
 	Now       Until = iota // at once
 	Delivered              // when the Send that shows it was delivered, if its checksum cannot be verified; else at once
 	Next                   // after the next complete message of the other side
+	Answered               // after the answer to the Call that shows it
 )

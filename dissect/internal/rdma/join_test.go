@@ -24,6 +24,7 @@ func (ignorant) Join(*Conn, Side, Side)                   {}
 func (ignorant) Closing()                                 {}
 func (ignorant) Closed(record.Stamp, *Ending)             {}
 func (ignorant) Finish(*record.Connection)                {}
+func (ignorant) Describe(*record.Connection)              {}
 func (ignorant) Evict(budget.Kind) (evicted bool)         { return false }
 
 // halves returns two connections of one flow each, in opposite directions. The sender of both flows

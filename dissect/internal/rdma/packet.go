@@ -501,12 +501,12 @@ func (ib *infiniband) readResponse(f, asker *flow, p *rocev2.Packet, cur *curren
 	}
 	switch {
 	case index == o.taken:
-		if o.taken++; o.disorder != nil && o.disorder.filled.Packet == 0 {
+		if o.taken++; o.disorder != nil && o.taken == o.disorder.index {
 			o.disorder.filled = at
 		}
 	case index > o.taken:
 		if cur.mark(o, record.AfterGap); o.disorder == nil {
-			o.disorder = &disorder{early: at}
+			o.disorder = &disorder{early: at, index: index}
 		}
 	}
 	ib.operations.countPacket(o, cur)

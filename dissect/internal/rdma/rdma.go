@@ -93,7 +93,10 @@ type Operation struct {
 // disorder is the first packet of an operation that came before a packet that it had to
 // follow, and the packet that filled the gap. A receiver that requires order drops the
 // first one. damaged is an earlier copy of the operation.
-type disorder struct{ early, filled, damaged record.Stamp }
+type disorder struct {
+	early, filled, damaged record.Stamp
+	index                  int64 // of early in a response; filled follows it in the capture, and precedes it in the response
+}
 
 // Disorder returns the first packet of the operation that came before a packet that it
 // had to follow, and the packet that filled the gap. A receiver that requires order
@@ -247,6 +250,8 @@ type Follower interface {
 	// Finish fills in the follower's part of the record, which is nil if no record is
 	// wanted. It is the last call.
 	Finish(r *record.Connection)
+	// Describe fills in the follower's part of the record of a connection that is still open.
+	Describe(r *record.Connection)
 	// Evict frees the oldest object of a kind, and reports whether there was one.
 	Evict(k budget.Kind) bool
 }

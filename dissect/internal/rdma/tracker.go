@@ -119,6 +119,18 @@ func (t *Tracker) Tick() {
 // Connections returns the number of records, including those to come.
 func (t *Tracker) Connections() int { return t.connections.retired + t.connections.live }
 
+// Open calls visit with the record so far of each open connection that has an ID. A record is valid until
+// visit returns.
+func (t *Tracker) Open(visit func(*record.Connection)) {
+	for c := t.connections.conns.next; c != &t.connections.conns; c = c.next {
+		if c.setup.ID.Known() {
+			r := c.makeRecord()
+			c.follower.Describe(r)
+			visit(r)
+		}
+	}
+}
+
 // Close ends the operations in progress on all connections, oldest connection first,
 // and calls ended after each connection. [Tracker.Finish] passes the records
 // afterwards.

@@ -357,9 +357,13 @@ func (cs *connState) Finish(r *record.Connection) {
 		cs.table.emit(cs.finished.first)
 	}
 	cs.table.forget(cs.conn)
-	if r == nil {
-		return
+	if r != nil {
+		cs.Describe(r)
 	}
+}
+
+// Describe fills in the part of a connection's record that is about RPCs.
+func (cs *connState) Describe(r *record.Connection) {
 	side := cs.conn.Setup().Client.Or(0)
 	cs.lookUpService()
 	if cs.upper == upperRPC {

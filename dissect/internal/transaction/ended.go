@@ -114,7 +114,9 @@ type pastCall struct {
 	connection int
 	tag        rdma.Tag
 	form       callForm
-	bytes      record.Opt[int] // of the Send
+	bytes      record.Opt[int]   // of the Send
+	payload    record.Opt[int64] // bytes of the Payload stream
+	procedure  procedure
 }
 
 // callForm is how a Call was sent. A retransmission on a new connection may have other chunks.
@@ -137,16 +139,21 @@ func formOf(h *rpcrdma.Header) callForm {
 	return inlineForm
 }
 
-// mayBe reports whether a Call may be a retransmission of the past one. Without chunks it has the
-// same length.
+// mayBe reports whether a Call may be a retransmission of the past one. Other RPCs may have its
+// XID, but a retransmission has the same procedure and a Payload stream of the same length, and
+// without chunks a Send of the same length.
 func (p *pastCall) mayBe(x *txn) bool {
+	before, size := p.payload.Get()
+	now, sized := x.call.PayloadBytes.Get()
 	switch {
-	case p.form == otherForm || x.form == otherForm:
+	case p.form == otherForm || x.form == otherForm || size && sized && before != now:
+		return false
+	case p.procedure.known && x.procedure.known && !p.procedure.equal(&x.procedure):
 		return false
 	case p.form == inlineForm && x.form == inlineForm:
 		return p.bytes == x.call.SendBytes
 	}
-	return true
+	return p.procedure.known == x.procedure.known || size && sized
 }
 
 // maxUnanswered is the maximum number of unanswered Calls that are remembered.
@@ -171,7 +178,7 @@ func (t *Table) rememberUnanswered(x *txn) {
 	}
 	k := x.callKey()
 	before := len(t.unanswered)
-	t.unanswered[k] = pastCall{x.rec.ID, x.cs.conn.Setup().ID.Or(0), x.tag(partReply), x.form, x.call.SendBytes}
+	t.unanswered[k] = pastCall{x.rec.ID, x.cs.conn.Setup().ID.Or(0), x.tag(partReply), x.form, x.call.SendBytes, x.call.PayloadBytes, x.procedure}
 	if len(t.unanswered) > before {
 		k.hold()
 	}

@@ -38,7 +38,7 @@ func remembers(s rdma.Side) *connState {
 		private: oneOf(s, new(record.PrivateData)), privateDataSeen: oneOf(s, true), privateDataBadICRC: oneOf(s, true), invalidationReported: true,
 		incompleteLists: oneOf[int32](s, 1), requested: oneOf(s, some), granted: oneOf(s, some), peak: oneOf[int32](s, 3),
 		wire: &wireActivity{
-			busy:   otherThan(busy{txn: noTxn}, s, busy{at, at, 9, 10, at}),
+			busy:   otherThan(busy{txn: noTxn}, s, busy{at, at, 9, 10, 11, at}),
 			credit: oneOf(s, credit{at, at}),
 		},
 		rareState: &rareState{

@@ -365,7 +365,7 @@ func (cs *connState) Moved(o *rdma.Operation, offset uint64, data []byte, n int)
 	}
 	noteActivity(cs, x, from, o.Last)
 	if o.Kind == rdma.Read { // its requester can hardly do anything else meanwhile
-		cs.wireActivity().noteSend(o.Side, x.rec.ID, o.Last)
+		cs.wireActivity().noteSend(o.Side, x, o.Last)
 	}
 	checkLateRead(cs, o, x)
 	s := &x.segments[part]

@@ -269,7 +269,6 @@ func (cs *connState) call(m *message) {
 	}
 	x.rec.Call, x.callSeq = &x.call, m.Seq
 	x.form = formOf(h)
-	t.findRetransmitted(x)
 	if h.Length >= 12 {
 		cs.requested[side] = record.Some(h.Credits)
 	}
@@ -317,6 +316,7 @@ func (cs *connState) call(m *message) {
 	if m.plain && m.rpcErr == nil {
 		noteRendezvous(x, m)
 	}
+	t.findRetransmitted(x)
 	checkCall(cs, x, m)
 }
 

@@ -82,12 +82,12 @@ func (cs *connState) proves(r *rule.Rule, fault rdma.Side) bool {
 func (cs *connState) report(v violation, format string, args ...any) {
 	r := v.rule
 	until, needs := r.Until, r.Needs
-	if until == evidence.Delivered || r == rule.RDMAVersion && cs.unverifiedSend != 0 {
-		if cs.unverifiedSend == 0 || r.Severity != record.Error {
-			until = evidence.Now
-		} else {
+	if until == evidence.Delivered || until == evidence.Answered {
+		if cs.unverifiedSend != 0 && r.Severity == record.Error {
 			until = evidence.Delivered
 			needs.Connection |= evidence.TruncatedAgain | evidence.Missing | evidence.Evicted
+		} else if until == evidence.Delivered {
+			until = evidence.Now
 		}
 	}
 	gap := needs.Blocks(cs.sides(v.where.AtFault))
@@ -135,9 +135,9 @@ func (cs *connState) decide(side rdma.Side, now moment) {
 		switch {
 		case gap.Lasting() != 0 || end && gap != 0:
 			return dropped, gap
-		case p.rule == rule.RDMAVersion && cs.checks.usedVersion != 0:
+		case p.rule.Until == evidence.Answered && cs.checks.usedVersion != 0: // the other side knows the version
 			return excused, 0
-		case p.rule == rule.RDMAVersion && !end && (now != afterMessage || isOutstanding(cs, p.tag)): // its answer decides
+		case p.rule.Until == evidence.Answered && !end && (now != afterMessage || isOutstanding(cs, p.tag)):
 			return waiting, 0
 		case p.until == evidence.Delivered:
 			if end {
@@ -146,11 +146,11 @@ func (cs *connState) decide(side rdma.Side, now moment) {
 			return waiting, 0
 		case p.until == evidence.Now && gap == 0: // the passing gap is closed
 			return proved, 0
-		case p.until != evidence.Next && !end, now == acknowledged:
+		case p.until == evidence.Now && !end, now == acknowledged:
 			return waiting, 0
-		case (p.memory != target{} || awaitsCall(p)) && p.next == side && now == beforeMessage:
+		case (p.memory != target{} || p.rule.CallMayFollow) && p.next == side && now == beforeMessage:
 			return waiting, 0
-		case awaitsCall(p) && cs.open[p.next].has(p.where.XID): // the Call was captured after its answer
+		case p.rule.CallMayFollow && cs.open[p.next].has(p.where.XID): // the Call was captured after its answer
 			cs.table.unordered = true
 			return excused, 0
 		case p.memory != target{} && exposesAll(cs, p.next, p.memory): // the Call was late, or retransmitted
@@ -161,11 +161,6 @@ func (cs *connState) decide(side rdma.Side, now moment) {
 		}
 		return waiting, 0
 	})
-}
-
-// awaitsCall reports whether a finding is that an answer has no Call.
-func awaitsCall(p *pending) bool {
-	return p.rule == rule.ReplyWithoutCall || p.rule == rule.ErrorUnknownXID
 }
 
 // isOutstanding reports whether the transaction of a tag has no Reply yet.
@@ -190,8 +185,8 @@ func (cs *connState) decideSend(number int64, delivered bool) {
 		switch {
 		case !delivered:
 			return excused, 0
-		case p.rule == rule.RDMAVersion:
-			p.until = evidence.Next
+		case p.rule.Until == evidence.Answered:
+			p.until = evidence.Answered
 			return waiting, 0
 		}
 		return proved, 0

@@ -211,6 +211,11 @@ type procedure struct {
 	program, version, procedure uint32
 }
 
+// equal reports whether two known procedures are the same.
+func (p *procedure) equal(o *procedure) bool {
+	return p.program == o.program && p.version == o.version && p.procedure == o.procedure
+}
+
 // name returns the name of the procedure, or "" if it has none.
 func (p *procedure) name() string {
 	if !p.known {

@@ -22,6 +22,7 @@ type busy struct {
 	from, last record.Stamp
 	packets    int
 	txn        int64        // transaction of the last packet
+	xid        record.Hex32 // its XID
 	repeated   record.Stamp // the latest retransmission
 }
 
@@ -39,22 +40,22 @@ func noteActivity(cs *connState, x *txn, s rdma.Side, at record.Stamp) {
 	if x.active.Packet != 0 && at.Time-x.active.Time >= waitFrom && b.txn != x.rec.ID && b.packets >= busyFrom && at.Time-b.last.Time < waitFrom {
 		if from := max(b.from.Time, x.active.Time); b.last.Time-from >= waitFrom {
 			x.wait(record.Wait{
-				From: from, To: at.Time, Reason: record.HeadOfLine, Waiting: cs.conn.Setup().End(s), BlockingTransaction: record.Some(b.txn),
+				From: from, To: at.Time, Reason: record.HeadOfLine, Waiting: cs.conn.Setup().End(s), BlockingTransaction: record.Some(b.txn), BlockingXID: record.Some(b.xid),
 				Packets: packetList(cs, x.active.Packet, b.last.Packet, at.Packet),
 			})
 		}
 	}
-	cs.wireActivity().noteSend(s, x.rec.ID, at)
+	cs.wireActivity().noteSend(s, x, at)
 	x.active = at
 }
 
 // noteSend records that a side sent a packet of a transaction.
-func (w *wireActivity) noteSend(s rdma.Side, id int64, at record.Stamp) {
+func (w *wireActivity) noteSend(s rdma.Side, x *txn, at record.Stamp) {
 	b := &w.busy[s]
-	if b.txn != id && (b.packets < busyFrom || at.Time-b.last.Time >= waitFrom) || at.Time < b.last.Time {
+	if b.txn != x.rec.ID && (b.packets < busyFrom || at.Time-b.last.Time >= waitFrom) || at.Time < b.last.Time {
 		b.from, b.packets = at, 0
 	}
-	b.last, b.txn = at, id
+	b.last, b.txn, b.xid = at, x.rec.ID, x.rec.XID
 	b.packets++
 }
 
@@ -73,8 +74,8 @@ func noteRetransmit(cs *connState, x *txn, r rdma.Event, of record.EventKind) {
 			From: from.Time, To: at.Time, Reason: r.Burst.Cause, Waiting: cs.conn.Setup().End(r.By), Event: of, Bytes: record.SomeIf(o.Again, o.Again > 0),
 			Packets: packetList(cs, shown, at.Packet, 0),
 		}
-		if id, _, known := cs.table.Of(r.Burst.First); known && id != x.rec.ID {
-			w.BlockingTransaction = record.Some(id)
+		if id, xid, known := cs.table.Of(r.Burst.First); known && id != x.rec.ID {
+			w.BlockingTransaction, w.BlockingXID = record.Some(id), record.Some(xid)
 		}
 		w.BurstPacket = record.Some(r.Burst.At.Packet)
 		w.NakPacket = record.SomeIf(r.Burst.Nak.Packet, asked)
@@ -87,9 +88,9 @@ func noteRetransmit(cs *connState, x *txn, r rdma.Event, of record.EventKind) {
 		}
 		x.wait(w)
 	}
-	cs.wireActivity().noteSend(r.By, x.rec.ID, at)
+	cs.wireActivity().noteSend(r.By, x, at)
 	if o.Side != r.By { // a response: its requester is busy with the retransmissions, too
-		cs.wireActivity().noteSend(o.Side, x.rec.ID, at)
+		cs.wireActivity().noteSend(o.Side, x, at)
 	}
 	cs.wireActivity().busy[r.By].repeated = at
 	x.active = at

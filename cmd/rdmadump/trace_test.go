@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestTracePoints: a trace of two capture points says at which point each packet was captured, where the time of an RPC
+// passed, which file it acted on, and what happened to packets between the points.
+func TestTracePoints(t *testing.T) {
+	var out, errs bytes.Buffer
+	if code := run(context.Background(), append([]string{"export", "--format", "chrome-trace", "-q", "-w", "-"}, bothEnds...), &out, &errs); code != exitOK {
+		t.Fatal(errs.String())
+	}
+	var file struct {
+		TraceEvents []struct {
+			Phase string         `json:"ph"`
+			PID   int            `json:"pid"`
+			Name  string         `json:"name"`
+			Args  map[string]any `json:"args"`
+		}
+	}
+	d := json.NewDecoder(&out)
+	d.UseNumber()
+	if err := d.Decode(&file); err != nil {
+		t.Fatal(err)
+	}
+	names, lost, longest, last := map[int]string{}, map[string]int64{}, map[string]int64{}, map[string]string{}
+	rpcs, found := 0, false
+	for _, e := range file.TraceEvents {
+		switch {
+		case e.Phase == "M" && e.Name == "process_name":
+			names[e.PID] = fmt.Sprint(e.Args["name"])
+		case e.Phase == "C" && strings.HasPrefix(names[e.PID], "network "):
+			n, err := e.Args["value"].(json.Number).Int64()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Name == "packets lost" {
+				lost[names[e.PID]] += n
+			} else if e.Name == "longest one-way delay" {
+				longest[names[e.PID]] = max(longest[names[e.PID]], n)
+			}
+			last[names[e.PID]+e.Name] = fmt.Sprint(n)
+		case e.Phase == "X" && e.Args["call_point"] != nil:
+			rpcs++
+			if e.Args["call_point"] != "ends-stormall42-client.pcap.zst" && e.Args["call_point"] != "ends-stormall42-server.pcap.zst" {
+				t.Errorf("a Call was captured at %v", e.Args["call_point"])
+			}
+			if e.Args["xid"] != "0x3e2c34fc" {
+				continue
+			}
+			found = true
+			for key, want := range map[string]string{
+				"client_ns": "0", "request_network_ns": "1406000", "server_ns": "15487000", "reply_network_ns": "710031000", "file": "/big", "machine": "client",
+			} {
+				if got := fmt.Sprint(e.Args[key]); got != want {
+					t.Errorf("argument %s is %q, want %q", key, got, want)
+				}
+			}
+		}
+	}
+	if rpcs == 0 || !found {
+		t.Errorf("%d RPCs have a capture point; 0x3e2c34fc: %t", rpcs, found)
+	}
+	directions := 0
+	for _, r := range recordsOf(t, append([]string{"network"}, bothEnds...)...) {
+		if r["type"] != "network" {
+			continue
+		}
+		directions++
+		name := "network " + value(r, "from") + " > " + value(r, "to")
+		if got, want := fmt.Sprint(lost[name], longest[name]), value(r, "lost")+" "+value(r, "delay.max_ns"); got != want {
+			t.Errorf("%s: lost packets and longest delay %s, want %s", name, got, want)
+		}
+		for _, counter := range []string{"packets lost", "longest one-way delay"} {
+			if last[name+counter] != "0" {
+				t.Errorf("%s: the counter %q ends with %s", name, counter, last[name+counter])
+			}
+		}
+	}
+	if directions != 2 || len(lost) != 2 {
+		t.Errorf("%d directions, %d of them in the trace; want 2", directions, len(lost))
+	}
+}
+
+// TestTracePlain: RPC over TCP has slices, too, in a process of its own.
+func TestTracePlain(t *testing.T) {
+	const path = "../../testdata/captures/rocev2-nfs3.pcap.zst"
+	var out, errs bytes.Buffer
+	if code := run(context.Background(), []string{"export", "--format", "chrome-trace", "-q", "-w", "-", path, "-Y", `transport == "TCP"`}, &out, &errs); code != exitOK {
+		t.Fatal(errs.String())
+	}
+	want := len(recordsOf(t, path, "-Y", `transport == "TCP"`))
+	var file struct {
+		TraceEvents []struct{ Ph, Cat, Name string }
+	}
+	if err := json.Unmarshal(out.Bytes(), &file); err != nil {
+		t.Fatal(err)
+	}
+	got := 0
+	for _, e := range file.TraceEvents {
+		if e.Cat == "complete" && (e.Ph == "X" || e.Ph == "i") {
+			got++
+		}
+	}
+	if got != want || want == 0 {
+		t.Errorf("%d RPCs over TCP are in the trace, want %d", got, want)
+	}
+}
