@@ -377,6 +377,11 @@ func (c *Collector) Finding(r *record.Finding) {
 	c.suspicion.finding(r)
 }
 
+// Network takes what happened to packets between the capture points. It must be called before Finish.
+func (c *Collector) Network(points []*record.Point, list []*record.Network) {
+	c.o.Points, c.o.Network = points, list
+}
+
 // Finish returns the overview. The summary is that of the capture, or nil if there is none. The
 // Collector must not be used afterwards.
 func (c *Collector) Finish(s *record.Summary) *Overview {

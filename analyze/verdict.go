@@ -519,11 +519,20 @@ func lostPackets(j *facts) *Verdict {
 	h := &j.o.Health
 	share, matters := j.impact()
 	sequence := h.Naks - min(h.Naks, j.nakEnds)
-	if !matters || j.s.ICRCBad+h.OutOfOrder+sequence == 0 || h.Retransmitted == 0 {
+	n := sumNetwork(j.o.Network)
+	seen := n.Lost+n.Corrupted > 0
+	if !matters || !seen && j.s.ICRCBad+h.OutOfOrder+sequence == 0 || h.Retransmitted == 0 {
+		return nil
+	}
+	if j.o.Network != nil && !seen && n.Unknown == 0 { // All packets arrived.
 		return nil
 	}
 	var facts []string
 	var evidence []Evidence
+	if seen {
+		fact := fmt.Sprintf("%s lost and %d corrupted between the capture points", plural(n.Lost, "packet"), n.Corrupted)
+		facts, evidence = append(facts, fact), append(evidence, Evidence{fact, "network FILE --lost"})
+	}
 	add := func(n int64, fact, mark string) {
 		if n > 0 {
 			facts = append(facts, fact)
@@ -550,6 +559,16 @@ func lostPackets(j *facts) *Verdict {
 		text += "; no fault of either end seen"
 	}
 	return &Verdict{InNetwork, text, evidence}
+}
+
+// sumNetwork sums up what happened between capture points.
+func sumNetwork(list []*record.Network) (sum record.Network) {
+	for _, n := range list {
+		sum.Lost += n.Lost
+		sum.Corrupted += n.Corrupted
+		sum.Unknown += n.Unknown
+	}
+	return sum
 }
 
 // noBuffers is for a side that has no receive buffers.

@@ -16,6 +16,7 @@ func pathOf(f *capture.Frame) (p rdma.Path) {
 	}
 	p.Joined, p.Arrived, p.Copy = true, v.ArrivedNumber != 0, v.Fate == capture.FateDuplicated
 	p.Lost = v.Fate == capture.FateLost || v.Fate == capture.FateCorrupted && !p.Arrived
+	p.Gone = v.Fate == capture.FateLost
 	if v.SentNumber != 0 {
 		p.Sent = record.Stamp{Time: record.Time(v.Sent), Packet: record.NumberAt(v.SentPoint, v.SentNumber)}
 	}

@@ -159,7 +159,7 @@ func (s *flows) respond(w *path, e *entry, v *sight) {
 
 // settle takes the acknowledgements before which all arrivals are matched.
 func (s *flows) settle(m *matcher) {
-	for s.acks.len() > 0 && s.acks.first().time+m.slack <= m.now {
+	for s.acks.len() > 0 && s.acks.first().time+m.slack+min(m.late, maxWindow) <= m.now {
 		a := s.acks.pop()
 		if requests := s.all[a.key]; requests != nil {
 			requests.acknowledge(m, a.upTo, a.time)

@@ -1,6 +1,8 @@
 package points
 
 import (
+	"slices"
+
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/link"
 	"github.com/rdmadump/rdmadump/rocev2"
@@ -137,6 +139,7 @@ type matcher struct {
 	ring   ring
 	now    int64
 	window int64
+	late   int64 // by how much a frame may come after later ones
 	slack  int64 // by how much an arrival may seem to be before its transmission
 
 	buckets  map[uint64]bucket
@@ -193,7 +196,19 @@ func newMatcher(p *Plan) *matcher {
 		m.slack = max(m.slack, p.Points[i].Error)
 	}
 	m.slack = min(m.slack, 100e6)
+	for _, src := range p.sources {
+		if !src.steps() {
+			m.late = max(m.late, src.disorder)
+		}
+	}
+	m.window += min(m.late, maxWindow)
 	return m
+}
+
+// steps reports whether the clock of a source stepped, which explains frames that are earlier than those before
+// them.
+func (src *source) steps() bool {
+	return slices.ContainsFunc(src.chain, func(c conversion) bool { return len(c.segments) > 1 })
 }
 
 // add takes the next frame. Its time is corrected already.
@@ -258,7 +273,7 @@ func (m *matcher) take(src *source, f *capture.Frame, at uint64, e *entry) {
 	}
 	if position > 0 {
 		e.arriving = notYet
-		m.arrivals.push(waiting{at, e.time + m.slack})
+		m.arrivals.push(waiting{at, e.time + m.slack + min(m.late, maxWindow)})
 	}
 	m.flows.note(at, e, v)
 }
@@ -456,7 +471,7 @@ func (m *matcher) miss(at uint64, e *entry) {
 	switch {
 	case e.control:
 		e.sending = unknown
-	case !m.covered(h.To, e.time, w.longest):
+	case m.late > maxWindow || !m.covered(h.To, e.time, w.longest): // or the frames are in disorder
 		e.sending = unknown
 		h.Unknown++
 	case m.damage.take(m, h.To, e, w.longest):

@@ -347,6 +347,26 @@ func TestResponseLostAgain(t *testing.T) {
 	}
 }
 
+// TestDisorder: frames that are not in the order of their times in a file are not lost. If the disorder is too large,
+// nothing is known about packets that have no counterpart.
+func TestDisorder(t *testing.T) {
+	server := load(t, stormServer)
+	random := rand.New(rand.NewPCG(3, 4))
+	near := slices.Clone(server)
+	for i := 0; i+8 < len(near); i += 8 {
+		if near[i+8].Time-near[i].Time < 3e9 {
+			random.Shuffle(8, func(a, b int) { near[i+a], near[i+b] = near[i+b], near[i+a] })
+		}
+	}
+	if got := run(t, stormClient, write(t, "near.pcap", near)).counts(); got.lost != 8 || got.notCaptured > 0 {
+		t.Errorf("%+v; want 8 lost", got)
+	}
+	random.Shuffle(len(server), func(a, b int) { server[a], server[b] = server[b], server[a] })
+	if got := run(t, stormClient, write(t, "far.pcap", server)).counts(); got.lost > 0 {
+		t.Errorf("%+v; want none that are known to be lost", got)
+	}
+}
+
 // TestMirror: a mirror port of both directions shows each packet twice, and network duplicates remain.
 func TestMirror(t *testing.T) {
 	var twice []capture.Frame

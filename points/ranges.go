@@ -119,7 +119,7 @@ func (m *matcher) segment(w *path, position int, at uint64, e *entry, t *link.TC
 	}
 	if position > 0 {
 		e.arriving = notYet
-		m.arrivals.push(waiting{at, e.time + m.slack + mergedWithin})
+		m.arrivals.push(waiting{at, e.time + m.slack + mergedWithin + min(m.late, maxWindow)})
 	}
 	return true
 }
@@ -316,7 +316,7 @@ func (m *matcher) missBytes(r sentRange, e *entry) {
 	switch {
 	case !f.counted:
 		e.sending = unknown
-	case !m.covered(h.To, e.time, w.longest):
+	case m.late > maxWindow || !m.covered(h.To, e.time, w.longest):
 		e.sending = unknown
 		h.Unknown++
 	case left == int64(e.bytes) && m.damage.take(m, h.To, e, w.longest):

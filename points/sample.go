@@ -44,6 +44,7 @@ type source struct {
 	network      int            // usual offset of the network header, in bytes
 	v6           bool           // the usual network header is that of IPv6
 	resolution   int64          // of times, in nanoseconds
+	disorder     int64          // longest time by which a frame is earlier than one before it, in nanoseconds
 	icrcs        int            // verified ICRCs
 	badICRCs     int            // the number of bad ones
 	unchecked    bool           // ICRCs prove nothing, because most of them are bad
@@ -119,6 +120,7 @@ const verified = 2000
 func (s *sampler) add(file int, f *capture.Frame) {
 	src := s.of(file, f)
 	src.frames++
+	src.disorder = max(src.disorder, src.last-f.Time)
 	src.first, src.last = min(src.first, f.Time), max(src.last, f.Time)
 	v := &s.seen
 	s.eye.look(f, v, src.icrcs < verified)

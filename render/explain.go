@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
@@ -12,6 +13,46 @@ import (
 // Explain returns one or two sentences about where the time of a transaction went. It
 // returns nothing if the capture does not show a cause.
 func Explain(r *record.Transaction) []string {
+	sentences := explain(r)
+	if s := lostPackets(r); s != "" {
+		sentences = append(sentences, s)
+	}
+	return sentences
+}
+
+// mostLost is the number of lost packets that are named.
+const mostLost = 3
+
+// lostPackets names the packets of an RPC that were lost between capture points.
+func lostPackets(r *record.Transaction) string {
+	var words []string
+	n := 0
+	for i := range r.Timeline {
+		e := &r.Timeline[i]
+		if e.Event != record.EventLost {
+			continue
+		}
+		if n++; n > mostLost {
+			continue
+		}
+		word := fmt.Sprintf("%s, packet %d", title(e.Of), e.Packet)
+		if e.Point != nil {
+			word += " of " + clean(*e.Point)
+		}
+		words = append(words, word)
+	}
+	if n == 0 {
+		return ""
+	}
+	text := "Lost on the way: " + strings.Join(words, "; ")
+	if n > mostLost {
+		text += fmt.Sprintf("; and %d more", n-mostLost)
+	}
+	return text + "."
+}
+
+// explain describes the largest part of the time of an RPC.
+func explain(r *record.Transaction) []string {
 	var sentences []string
 	if w := longest(r, true); w != nil {
 		sentences = append(sentences, "Before the Call, the "+string(w.Waiting)+" waited "+Duration(w.NS)+" for credits, from packet "+first(w)+" until the Reply in packet "+second(w)+".")

@@ -23,6 +23,7 @@ const ladderFold = 3
 type rung struct {
 	at      record.Time
 	packets string // "104" or "104-231"
+	point   string // capture point whose numbers these are; empty if there is only one
 	toRight bool
 	double  bool // an RDMA Read or Write instead of a Send
 	text    string
@@ -81,10 +82,8 @@ func LadderLines(theme *Theme, width int, r *record.Transaction) (lines []Ladder
 	}
 	heading(&b, theme, width, r)
 	rungs := foldRungs(makeRungs(theme, r, bars))
-	numbers := 6
-	for i := range rungs {
-		numbers = max(numbers, len(rungs[i].packets))
-	}
+	columns := numberColumns(theme, rungs)
+	numbers := columns.width()
 	shown := min(len(bars), ladderBars)
 	barsWidth := 0
 	if shown > 0 {
@@ -92,12 +91,12 @@ func LadderLines(theme *Theme, width int, r *record.Transaction) (lines []Ladder
 	}
 	stamp, stamps := theme.ladderTimes(r)
 	arrow := max(width-stamps-1-numbers-1-barsWidth-1, 40)
-	fmt.Fprintf(&b, "%s%*s %*s %-*s%s\n", theme.dim.before, stamps, "TIME", numbers, "PACKET", arrow, "requester"+strings.Repeat(" ", max(0, arrow-18))+"responder", barHeads(shown)+theme.dim.after)
+	fmt.Fprintf(&b, "%s%*s %s %-*s%s\n", theme.dim.before, stamps, "TIME", columns.head(), arrow, "requester"+strings.Repeat(" ", max(0, arrow-18))+"responder", barHeads(shown)+theme.dim.after)
 	take("")
 	open := make([]bool, shown)
 	for i := range rungs {
 		g := &rungs[i]
-		fmt.Fprintf(&b, "%*s %*s %s%s%s", stamps, stamp(g.at), numbers, g.packets, g.ink.before, theme.arrowLine(g, arrow), g.ink.after)
+		fmt.Fprintf(&b, "%*s %s %s%s%s", stamps, stamp(g.at), columns.row(g), g.ink.before, theme.arrowLine(g, arrow), g.ink.after)
 		b.WriteString(theme.barCells(g, bars[:shown], open))
 		b.WriteByte('\n')
 		for _, line := range g.below {
@@ -114,6 +113,119 @@ func LadderLines(theme *Theme, width int, r *record.Transaction) (lines []Ladder
 		take("")
 	}
 	return lines
+}
+
+// numberColumn is a column with packet numbers. With several capture points, each has one.
+type numberColumn struct {
+	point, name string
+	width       int
+}
+
+type numberColumnList []numberColumn
+
+// widestPoint is the maximum width of the name of a capture point above a column.
+const widestPoint = 14
+
+// numberColumns returns the columns for the packet numbers of a ladder.
+func numberColumns(theme *Theme, rungs []rung) (list numberColumnList) {
+	for i := range rungs {
+		g := &rungs[i]
+		at := slices.IndexFunc(list, func(c numberColumn) bool { return c.point == g.point })
+		if g.packets == "" {
+			continue
+		}
+		if at < 0 {
+			at = len(list)
+			list = append(list, numberColumn{g.point, "PACKET", 6})
+		}
+		list[at].width = max(list[at].width, len(g.packets))
+	}
+	if list == nil {
+		list = numberColumnList{{name: "PACKET", width: 6}}
+	}
+	slices.SortFunc(list, func(a, b numberColumn) int { return cmp.Compare(a.point, b.point) })
+	if len(list) > 1 {
+		head, tail := shared(list)
+		for i := range list {
+			c := &list[i]
+			c.name = theme.fit(clean(c.point[head:len(c.point)-tail]), widestPoint)
+			c.width = max(c.width, wide(c.name))
+		}
+	}
+	return list
+}
+
+// shared returns the lengths of what the names of all points begin and end with, up to a dot, hyphen, underscore, space or
+// slash.
+func shared(list numberColumnList) (head, tail int) {
+	const borders = "-._ /"
+	first := list[0].point
+	for i := range len(first) {
+		if slices.ContainsFunc(list, func(c numberColumn) bool { return i >= len(c.point)-1 || c.point[i] != first[i] }) {
+			break
+		}
+		if strings.IndexByte(borders, first[i]) >= 0 {
+			head = i + 1
+		}
+	}
+	for i := 1; i <= len(first); i++ {
+		if slices.ContainsFunc(list, func(c numberColumn) bool {
+			return i >= len(c.point)-head || c.point[len(c.point)-i] != first[len(first)-i]
+		}) {
+			break
+		}
+		if strings.IndexByte(borders, first[len(first)-i]) >= 0 {
+			tail = i
+		}
+	}
+	return head, tail
+}
+
+// width returns the width of all columns.
+func (l numberColumnList) width() int {
+	n := len(l) - 1
+	for _, c := range l {
+		n += c.width
+	}
+	return n
+}
+
+func (l numberColumnList) head() string {
+	return l.cells(func(c numberColumn) string { return c.name })
+}
+
+// row returns the packet numbers of a line, in the column of their capture point.
+func (l numberColumnList) row(g *rung) string {
+	return l.cells(func(c numberColumn) string {
+		if c.point != g.point {
+			return ""
+		}
+		return g.packets
+	})
+}
+
+func (l numberColumnList) cells(text func(numberColumn) string) string {
+	var cells []string
+	for _, c := range l {
+		cells = append(cells, strings.Repeat(" ", max(c.width-wide(text(c)), 0))+text(c))
+	}
+	return strings.Join(cells, " ")
+}
+
+// pointName returns the name of a capture point, or nothing if there is only one.
+func pointName(p *string) string {
+	if p == nil {
+		return ""
+	}
+	return *p
+}
+
+// span returns the packet numbers of a message. Its packets have numbers of different captures if there are several
+// capture points.
+func (g *rung) span(m *record.Message) {
+	if g.point = pointName(m.Point); m.LastPacket != m.Packet && pointName(m.LastPoint) == g.point {
+		g.packets = fmt.Sprintf("%d-%d", m.Packet, m.LastPacket)
+	}
 }
 
 // ladderTimes returns a function that formats the times of a ladder, and their width. By
@@ -180,6 +292,11 @@ func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction)
 		}
 	}
 	b.WriteByte('\n')
+	if text := places(r); text != "" {
+		for _, line := range wrap(text, width) {
+			fmt.Fprintf(b, "%s\n", line)
+		}
+	}
 	for _, sentence := range Explain(r) {
 		for _, line := range wrap(sentence, width) {
 			fmt.Fprintf(b, "%s%s%s\n", theme.warn.before, line, theme.warn.after)
@@ -204,6 +321,20 @@ func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction)
 	if id, known := r.RetransmitOf.Get(); known {
 		fmt.Fprintf(b, "%sretransmits transaction %d, which has the same XID, on a new connection%s\n", theme.warn.before, id, theme.warn.after)
 	}
+}
+
+// places returns the parts of the latency by the places at which it passed, or nothing without captures at both ends.
+func places(r *record.Transaction) string {
+	s, known := r.Split.Get()
+	if !known {
+		return ""
+	}
+	caller, other := record.Client, record.Server
+	if r.Direction == record.Backward {
+		caller, other = other, caller
+	}
+	return fmt.Sprintf("at the %s %s, network to the %s %s, at the %s %s, network to the %s %s",
+		caller, Duration(s.ClientNS), other, Duration(s.RequestNetworkNS), other, Duration(s.ServerNS), caller, Duration(s.ReplyNetworkNS))
 }
 
 // phases returns the parts of the latency, or nothing if it has only one.
@@ -241,14 +372,12 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 	}
 	for i := range r.Timeline {
 		e := &r.Timeline[i]
-		g := rung{at: e.Time, packets: fmt.Sprint(e.Packet), toRight: e.From == record.Requester, kind: string(e.Event) + string(e.From)}
+		g := rung{at: e.Time, packets: fmt.Sprint(e.Packet), point: pointName(e.Point), toRight: e.From == record.Requester, kind: string(e.Event) + string(e.From)}
 		handle, size := e.Handle.Or(0), Size(e.Bytes.Or(0))
 		switch e.Event {
 		case record.EventCall:
 			g.text, g.ink, g.kind = messageText(messageName("Call", r.Call, r.Timeline), r.Call), theme.key, ""
-			if r.Call.LastPacket != r.Call.Packet {
-				g.packets = fmt.Sprintf("%d-%d", r.Call.Packet, r.Call.LastPacket)
-			}
+			g.span(r.Call)
 			g.below = operationLines(r.Decoded.Call)
 			for _, x := range bars {
 				g.mark(x.Handle, '+')
@@ -258,9 +387,7 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 			g.text, g.ink, g.kind = "Reply, not delivered", theme.bad, ""
 			if m != nil {
 				g.text, g.ink, g.below = messageText(messageName("Reply", m, r.Timeline), m), theme.key, operationLines(r.Decoded.Reply)
-				if m.LastPacket != m.Packet {
-					g.packets = fmt.Sprintf("%d-%d", m.Packet, m.LastPacket)
-				}
+				g.span(m)
 			}
 			if !r.Invalidation.Known() && m != nil {
 				for _, handle := range r.NotInvalidated {
@@ -288,9 +415,9 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 			g.text, g.double = fmt.Sprintf("RDMA Write of %s %v, %s", size, handle, packets(e)), true
 			at := place{handle, e.Offset.Or(0)}
 			if first := begun[at]; first != nil && disturbed(r.Timeline, first, e) {
-				rungs = append(rungs, rung{at: first.Time, packets: fmt.Sprint(first.Packet), double: true, text: fmt.Sprintf("RDMA Write of %s %v begins", size, handle)})
+				rungs = append(rungs, rung{at: first.Time, packets: fmt.Sprint(first.Packet), point: pointName(first.Point), double: true, text: fmt.Sprintf("RDMA Write of %s %v begins", size, handle)})
 			} else if first != nil {
-				if g.at = first.Time; first.Packet != e.Packet {
+				if g.at = first.Time; first.Packet != e.Packet && pointName(first.Point) == g.point {
 					g.packets = fmt.Sprintf("%d-%d", first.Packet, e.Packet)
 				}
 			}
@@ -327,6 +454,8 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 				what += " retransmitted"
 			}
 			g.text, g.short, g.ink = what+", bad ICRC: dropped by its receiver", what+", bad ICRC", theme.warn
+		case record.EventLost:
+			g.text, g.ink, g.kind = title(e.Of)+" lost on the way", theme.bad, ""
 		case record.EventOutOfOrder:
 			if isCopyOf(r.Call, e, record.EventCall) || isCopyOf(r.Reply, e, record.EventReply) { // its line says so
 				continue
@@ -341,7 +470,7 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 	}
 	for at, first := range begun { // their last packets are not in the capture
 		rungs = append(rungs, rung{
-			at: first.Time, packets: fmt.Sprint(first.Packet), double: true, ink: theme.warn,
+			at: first.Time, packets: fmt.Sprint(first.Packet), point: pointName(first.Point), double: true, ink: theme.warn,
 			text: fmt.Sprintf("RDMA Write to %v, unfinished", at.handle),
 		})
 	}
@@ -383,7 +512,7 @@ type place struct {
 func disturbed(timeline []record.Event, first, last *record.Event) bool {
 	return slices.ContainsFunc(timeline, func(e record.Event) bool {
 		switch e.Event {
-		case record.EventRetransmit, record.EventNak, record.EventOutOfOrder, record.EventDamaged:
+		case record.EventRetransmit, record.EventNak, record.EventOutOfOrder, record.EventDamaged, record.EventLost:
 			return e.Time >= first.Time && e.Time <= last.Time
 		}
 		return false

@@ -54,9 +54,10 @@ func overview(s *sink) (dissect.Handler, func()) {
 		},
 	}
 	return h, func() {
+		c.Network(pointRecords(s.joined), networkRecords(s.joined))
 		o := c.Finish(s.summary)
 		o.Selected = s.selection()
-		o.Points, o.Network, o.Ends = pointRecords(s.joined), networkRecords(s.joined), record.SomeIf(ends, ends.Transactions > 0)
+		o.Ends = record.SomeIf(ends, ends.Transactions > 0)
 		s.emit(o, func(r any) error {
 			return render.Overview(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, r.(*analyze.Overview), s.summary, s.typed)
 		})

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/points"
@@ -23,6 +26,26 @@ func (f *flags) join(ctx context.Context, merged *capture.Merged, s *settings, s
 	}
 	merged.Close()
 	return joined, joined, err
+}
+
+// spooled copies inputs that can be read only once to temporary files if there are several inputs, because points are
+// recognized by reading all of them twice. The caller calls remove in any case.
+func (f *flags) spooled(cmd *cobra.Command, paths []string, stderr io.Writer) (files []string, remove func(), err error) {
+	pipe := slices.IndexFunc(paths, func(path string) bool {
+		info, err := os.Stat(path)
+		return path == "-" && !regular(os.Stdin) || path != "-" && err == nil && !info.Mode().IsRegular() && !info.IsDir()
+	})
+	if len(paths) < 2 || pipe < 0 || f.points == "off" {
+		return paths, func() {}, nil
+	}
+	if name := paths[pipe]; !f.quiet {
+		if name == "-" {
+			name = "standard input"
+		}
+		fmt.Fprintf(stderr, "rdmadump: %s is stored in a temporary file until it ends, to compare capture points; --points off reads it at once\n", printable(name))
+	}
+	files, f.called, remove, err = onlyFiles(cmd, paths)
+	return files, remove, err
 }
 
 // recognize returns the source of several capture points. It returns nil if the files are one capture. It looks for

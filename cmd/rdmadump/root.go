@@ -111,6 +111,11 @@ func (f *flags) show(cmd *cobra.Command, v *view, paths []string, stdout, stderr
 			return err
 		}
 	}
+	paths, remove, err := f.spooled(cmd, paths, stderr)
+	defer remove()
+	if err != nil {
+		return err
+	}
 	source, records, openErr, err := f.openRecords(cmd, paths, stderr)
 	if err != nil {
 		return err

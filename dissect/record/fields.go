@@ -60,7 +60,7 @@ func (Chunk) Values() []string { return wordsOf(ReadList, WriteList, ReplyList) 
 
 // Values returns all events. EventWrite is none: only a NAK or a retransmission refers to it.
 func (EventKind) Values() []string {
-	return wordsOf(EventCall, EventRead, EventReadDone, EventReadAgain, EventWriteFirst, EventWriteLast, EventReply, EventInvalidate, EventAck, EventNak, EventRetransmit, EventOutOfOrder, EventDamaged)
+	return wordsOf(EventCall, EventRead, EventReadDone, EventReadAgain, EventWriteFirst, EventWriteLast, EventReply, EventInvalidate, EventAck, EventNak, EventRetransmit, EventOutOfOrder, EventDamaged, EventLost)
 }
 
 // Values returns all results.

@@ -485,6 +485,7 @@ const (
 	EventRetransmit EventKind = "retransmit"
 	EventOutOfOrder EventKind = "out_of_order" // a packet came before a packet that it had to follow
 	EventDamaged    EventKind = "bad_icrc"     // a packet has a bad ICRC, so its receiver drops it
+	EventLost       EventKind = "lost"         // a packet was lost between capture points
 )
 
 // EventWrite is the kind of operation that a NAK or retransmission refers to if it is an RDMA

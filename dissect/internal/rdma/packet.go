@@ -97,6 +97,7 @@ func (ib *infiniband) request(f *flow, d *Datagram, cur *currentPacket) {
 	default:
 		ib.holdRequest(f, d, cur)
 	}
+	f.reportLost()
 	if again && delta >= 0 && cur.Mark&record.Retransmitted == 0 {
 		ib.resent(f, p.PSN, cur)
 	}

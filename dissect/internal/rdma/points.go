@@ -14,6 +14,7 @@ type Path struct {
 	Sent    record.Stamp // when it left its sender; the packet number is 0 if that was not captured
 	Arrived bool         // the packet was captured when it came to its receiver
 	Lost    bool         // it did not come to its receiver, or came damaged
+	Gone    bool         // nothing of it came to its receiver
 	Copy    bool         // the network made this copy
 }
 
@@ -21,7 +22,8 @@ type Path struct {
 type sentAt struct {
 	run
 	at   record.Stamp
-	lost bool // a copy of it was lost
+	lost bool         // a copy of it was lost
+	when record.Stamp // that copy, until it is reported; no packet number otherwise
 }
 
 // maxSentAt limits the number of these packets of a flow. Operations that begin with further ones begin when they
@@ -34,6 +36,7 @@ type paths struct {
 	top  uint32 // the highest sequence number at which one of them begins
 	last Path   // of the current packet
 	lost []lostMessage
+	gone int // number of packets in sent that were lost, and are not reported yet; an upper limit
 }
 
 // lostMessage is a datagram that did not come to its receiver.
@@ -60,7 +63,10 @@ func (f *flow) noteSent(r run, p Path) (again bool) {
 	for i := 0; i < len(w.sent) && !newer; i++ {
 		if s := &w.sent[i]; s.from == r.from {
 			again = s.lost
-			s.lost = s.lost || p.Lost
+			if s.lost = s.lost || p.Lost; p.Gone && s.when.Packet == 0 {
+				s.when = p.Sent
+				w.gone++
+			}
 			return again
 		}
 	}
@@ -74,7 +80,12 @@ func (f *flow) noteSent(r run, p Path) (again bool) {
 		w.top = r.from
 	}
 	had := cap(w.sent)
-	w.sent = append(w.sent, sentAt{r, p.Sent, p.Lost})
+	added := sentAt{run: r, at: p.Sent, lost: p.Lost}
+	if p.Gone {
+		added.when = p.Sent
+		w.gone++
+	}
+	w.sent = append(w.sent, added)
 	f.conn.share.Charge(int64(cap(w.sent)-had) * sentAtCost)
 	return false
 }
@@ -82,7 +93,7 @@ func (f *flow) noteSent(r run, p Path) (again bool) {
 // The memory of these packets that is charged to the budget.
 const (
 	pathsCost  = 160
-	sentAtCost = 40
+	sentAtCost = 56
 )
 
 // firstSent returns when the packet with a sequence number first left its sender, and whether that was captured. If not,
@@ -98,6 +109,9 @@ func (f *flow) firstSent(seq uint32, captured record.Stamp) (at record.Stamp, se
 				at, seen = s.at, true
 			}
 		case c.delta(s.from, seq) < 0:
+			if s.when.Packet != 0 && f.qp != nil {
+				f.lost(f.ops.at(psns, s.from), s.when)
+			}
 			continue
 		}
 		kept = append(kept, s)
@@ -126,10 +140,40 @@ func (t *Tracker) lostOnPath(f *flow, d *Datagram, cur *currentPacket) {
 	}
 	cur.mark(nil, record.LostOnPath)
 	if !info.Request {
+		if asker != nil && d.Path.Gone {
+			f.lost(asker.ops.at(psns, d.Packet.PSN), d.Path.Sent)
+		}
 		f.noteResponse(d, true)
 		return
 	}
 	t.infiniband.missedRequest(f, d, cur)
+}
+
+// lost reports that a packet of an operation, or of its response, was lost after it left its sender.
+func (f *flow) lost(o *Operation, sent record.Stamp) {
+	if o != nil && o.Tag != 0 && sent.Packet != 0 {
+		f.conn.follower.Operation(Event{What: Lost, By: f.side, Op: o, At: sent})
+	}
+}
+
+// reportLost reports the copies of requests that were lost, after later copies were accepted.
+func (f *flow) reportLost() {
+	if f.paths == nil || f.paths.gone == 0 {
+		return
+	}
+	left := 0
+	for i := range f.paths.sent {
+		s := &f.paths.sent[i]
+		switch {
+		case s.when.Packet == 0:
+		case psns.delta(s.from, f.qp.expect) < 0:
+			f.lost(f.ops.at(psns, s.from), s.when)
+			s.when = record.Stamp{}
+		default:
+			left++
+		}
+	}
+	f.paths.gone = left
 }
 
 // missedRequest takes a request that its receiver did not get, or dropped because of a bad ICRC.

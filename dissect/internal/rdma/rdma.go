@@ -180,6 +180,7 @@ const (
 	Acked                          // the other side received it; on iWARP, it may still be refused
 	Retransmitted                  // a packet of it, or of its response, was retransmitted
 	Damaged                        // a request of it was retransmitted with a bad ICRC, so the receiver drops it
+	Lost                           // a packet of it, or of its response, was lost between capture points
 	DamagedNak                     // a NAK that names it has a bad ICRC, so its receiver drops the NAK
 	Abandoned                      // a Read will never be Done
 	Arrived                        // it was captured when it came to its receiver, with several capture points; only for UDP

@@ -69,6 +69,8 @@ func (cs *connState) Operation(e rdma.Event) rdma.Standing {
 		cs.retransmitted(e)
 	case rdma.Damaged:
 		noteDamaged(cs, e)
+	case rdma.Lost:
+		noteLostPacket(cs, e)
 	case rdma.DamagedNak:
 		noteDamagedNak(cs, e)
 	case rdma.Arrived:
@@ -158,6 +160,19 @@ func noteDamagedFirst(x *txn, at record.Stamp, of record.EventKind, from record.
 	if x.active.Before(at) {
 		x.active = at
 	}
+}
+
+// noteLostPacket records on a transaction that a packet of it was lost between capture points.
+func noteLostPacket(cs *connState, happened rdma.Event) {
+	x, part := cs.table.tagged(happened.Op.Tag)
+	if x == nil || x.state == emitted {
+		return
+	}
+	of := kindOf(happened.Op, part)
+	if happened.Op.Kind == rdma.Read && happened.By != happened.Op.Side {
+		of = record.EventReadDone
+	}
+	x.event(happened.At, record.EventLost, x.role(happened.By)).Of = of
 }
 
 // noteDamagedNak records on a transaction that a NAK of it was damaged on the way.
