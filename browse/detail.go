@@ -104,12 +104,16 @@ func (l *ladder) read(m *Model) {
 			return c
 		}
 		defer source.Close()
-		wanted := map[int64]bool{}
+		wanted, until := map[int64]bool{}, record.Time(0)
 		for i := range rpc.Timeline {
-			wanted[rpc.Timeline[i].Packet] = true
+			e := &rpc.Timeline[i]
+			until = max(until, e.Time)
+			if options.Points == nil { // otherwise the other points have packets with this number, too
+				wanted[e.Packet] = true
+			}
 		}
 		look := index.Closer{
-			ID: rpc.ID, XIDs: []record.Hex32{rpc.XID}, First: first, Last: last,
+			ID: rpc.ID, XIDs: []record.Hex32{rpc.XID}, First: first, Last: last, Until: until,
 			Transaction: func(r *record.Transaction) {
 				width = min(width, widestLadder)
 				c.decoded = map[int][]render.LadderLine{width: render.LadderLines(look, width, r)}

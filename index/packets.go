@@ -15,6 +15,7 @@ type Closer struct {
 	ID          int64          // number of the transaction
 	XIDs        []record.Hex32 // its XID, so that no others are decoded; empty decodes all
 	First, Last int64          // packets to show; Last is 0 for none
+	Until       record.Time    // with several capture points, where packet numbers repeat, the time of the last packet to show instead
 
 	// Transaction gets the record with decoded arguments and results. Packet gets the packets from
 	// First to Last with their trees. Both are valid until the function returns. Either may be nil.
@@ -47,10 +48,16 @@ func (c *Closer) Look(ctx context.Context, source capture.Source, o dissect.Opti
 		}
 	}
 	if wantsPackets {
-		o.Tree, o.First, o.Last = true, c.First, c.Last
+		byTime := o.Points != nil
+		if o.Tree = true; !byTime {
+			o.First, o.Last = c.First, c.Last
+		}
 		h.Packet = func(p *record.Packet) error {
 			c.Packet(p)
 			wantsPackets = p.Number < c.Last
+			if byTime {
+				wantsPackets = p.Time <= c.Until
+			}
 			return done()
 		}
 	}
