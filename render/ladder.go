@@ -22,7 +22,8 @@ const ladderFold = 3
 // rung is one line of a ladder.
 type rung struct {
 	at      record.Time
-	packets string // "104" or "104-231"
+	packets string // "104" or "104-231"; with several capture points, the letter of the point follows
+	point   string // letter of the capture point, if there are several
 	toRight bool
 	double  bool // an RDMA Read or Write instead of a Send
 	text    string
@@ -80,7 +81,14 @@ func LadderLines(theme *Theme, width int, r *record.Transaction) (lines []Ladder
 		b.Reset()
 	}
 	heading(&b, theme, width, r)
-	rungs := foldRungs(makeRungs(theme, r, bars))
+	ends(&b, theme, width, r)
+	rungs := makeRungs(theme, r, bars)
+	for i := range rungs {
+		if !rungs[i].pause {
+			rungs[i].packets += rungs[i].point
+		}
+	}
+	rungs = foldRungs(rungs)
 	numbers := 6
 	for i := range rungs {
 		numbers = max(numbers, len(rungs[i].packets))
@@ -231,9 +239,58 @@ func phases(r *record.Transaction) string {
 	return strings.Join(parts, ", ")
 }
 
+// pointNames returns the names of the capture points whose packet numbers a ladder shows, sorted; there are none if the
+// capture has one point.
+func pointNames(r *record.Transaction) (names []string) {
+	for i := range r.Timeline {
+		if p := r.Timeline[i].Point; p != nil && !slices.Contains(names, *p) {
+			names = append(names, *p)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// pointLetters returns the letter of each capture point.
+func pointLetters(r *record.Transaction) map[string]string {
+	letters := map[string]string{}
+	for i, name := range pointNames(r) {
+		letters[name] = string(rune('A' + min(i, 25)))
+	}
+	return letters
+}
+
+// letterOf returns the letter of a capture point, or nothing without one.
+func letterOf(letters map[string]string, point *string) string {
+	if point == nil {
+		return ""
+	}
+	return letters[*point]
+}
+
+// ends writes the names of the capture points, and where the latency passed.
+func ends(b *strings.Builder, theme *Theme, width int, r *record.Transaction) {
+	var parts []string
+	for i, name := range pointNames(r) {
+		parts = append(parts, string(rune('A'+min(i, 25)))+" "+name)
+	}
+	if parts == nil {
+		return
+	}
+	text := "packets of " + strings.Join(parts, ", ")
+	if s, known := r.Split.Get(); known {
+		text = fmt.Sprintf("client %s, request network %s, server %s, reply network %s; ", Duration(s.ClientNS), Duration(s.RequestNetworkNS), Duration(s.ServerNS), Duration(s.ReplyNetworkNS)) + text
+	}
+	for _, line := range wrap(clean(text), width) {
+		fmt.Fprintf(b, "%s%s%s\n", theme.dim.before, line, theme.dim.after)
+	}
+}
+
 // makeRungs returns a rung for each event of a transaction, in the order of time.
 func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []rung {
 	var rungs []rung
+	letters := pointLetters(r)
+	at := func(e *record.Event) string { return letterOf(letters, e.Point) }
 	begun := map[place]*record.Event{} // Writes that are not complete
 	moved := map[record.Hex32]bool{}   // handles whose memory was read or written
 	for _, x := range bars {
@@ -241,7 +298,7 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 	}
 	for i := range r.Timeline {
 		e := &r.Timeline[i]
-		g := rung{at: e.Time, packets: fmt.Sprint(e.Packet), toRight: e.From == record.Requester, kind: string(e.Event) + string(e.From)}
+		g := rung{at: e.Time, packets: fmt.Sprint(e.Packet), point: at(e), toRight: e.From == record.Requester, kind: string(e.Event) + string(e.From)}
 		handle, size := e.Handle.Or(0), Bytes(e.Bytes.Or(0))
 		switch e.Event {
 		case record.EventCall:
@@ -286,15 +343,15 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 			continue
 		case record.EventWriteLast:
 			g.text, g.double = fmt.Sprintf("RDMA Write of %s B %v, %s", size, handle, packets(e)), true
-			at := place{handle, e.Offset.Or(0)}
-			if first := begun[at]; first != nil && disturbed(r.Timeline, first, e) {
-				rungs = append(rungs, rung{at: first.Time, packets: fmt.Sprint(first.Packet), double: true, text: fmt.Sprintf("RDMA Write of %s B %v begins", size, handle)})
+			whole := place{handle, e.Offset.Or(0)}
+			if first := begun[whole]; first != nil && disturbed(r.Timeline, first, e) {
+				rungs = append(rungs, rung{at: first.Time, packets: fmt.Sprint(first.Packet), point: at(first), double: true, text: fmt.Sprintf("RDMA Write of %s B %v begins", size, handle)})
 			} else if first != nil {
 				if g.at = first.Time; first.Packet != e.Packet {
 					g.packets = fmt.Sprintf("%d-%d", first.Packet, e.Packet)
 				}
 			}
-			delete(begun, at)
+			delete(begun, whole)
 			if moved[handle] {
 				g.mark(handle, '#')
 			}
@@ -339,10 +396,10 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 		}
 		rungs = append(rungs, g)
 	}
-	for at, first := range begun { // their last packets are not in the capture
+	for unfinished, first := range begun { // their last packets are not in the capture
 		rungs = append(rungs, rung{
-			at: first.Time, packets: fmt.Sprint(first.Packet), double: true, ink: theme.warn,
-			text: fmt.Sprintf("RDMA Write to %v, unfinished", at.handle),
+			at: first.Time, packets: fmt.Sprint(first.Packet), point: at(first), double: true, ink: theme.warn,
+			text: fmt.Sprintf("RDMA Write to %v, unfinished", unfinished.handle),
 		})
 	}
 	if m := r.Reply; m != nil && m.FirstSent.Known() && !slices.ContainsFunc(rungs, func(g rung) bool { return g.at == m.FirstSent.Or(0) }) {
