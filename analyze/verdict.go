@@ -346,12 +346,22 @@ func noRDMA(j *facts) *Verdict {
 	return &Verdict{InUnknown, "the capture contains no RDMA", []Evidence{{plural(j.s.Packets, "packet") + ", none of RDMA", "packets FILE"}}}
 }
 
-// harmfulFault is for a side that broke the protocol, so that RPCs failed or connections ended.
+// harmfulFault is for a side that broke the protocol, so that RPCs failed or connections ended. If the capture is
+// incomplete, a Reply that it does not contain proves no failure.
 func harmfulFault(j *facts) *Verdict {
-	if j.o.RPCs.NoReply+j.o.RPCs.RDMAError+j.nakEnds+j.lateEnded == 0 {
+	failed := j.o.RPCs.RDMAError + j.nakEnds
+	if !j.incomplete() {
+		failed += j.o.RPCs.NoReply + j.lateEnded
+	}
+	if failed == 0 {
 		return nil
 	}
 	return j.broken("RPCs or connections failed")
+}
+
+// incomplete reports whether packets are missing from the capture, or parts of them.
+func (j *facts) incomplete() bool {
+	return j.o.Health.NotCaptured > 0 || j.s.Truncated > 0 || j.s.CaptureDrops > 0 || j.o.RPCs.NoCall > 0
 }
 
 // harmlessFault is for a side that broke the protocol without visible consequences.

@@ -99,7 +99,7 @@ func retransmitted(w *record.Wait) string {
 	switch w.Event {
 	case record.EventRead:
 		if n, known := w.Bytes.Get(); known {
-			return fmt.Sprintf("retransmitted its RDMA Read request for %s B", Bytes(n))
+			return fmt.Sprintf("retransmitted its RDMA Read request for %s", Size(n))
 		}
 		return "retransmitted its RDMA Read request"
 	case record.EventWrite:

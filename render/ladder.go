@@ -299,7 +299,7 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 	for i := range r.Timeline {
 		e := &r.Timeline[i]
 		g := rung{at: e.Time, packets: fmt.Sprint(e.Packet), point: at(e), toRight: e.From == record.Requester, kind: string(e.Event) + string(e.From)}
-		handle, size := e.Handle.Or(0), Bytes(e.Bytes.Or(0))
+		handle, size := e.Handle.Or(0), Size(e.Bytes.Or(0))
 		switch e.Event {
 		case record.EventCall:
 			g.text, g.ink, g.kind = messageText(messageName("Call", r.Call, r.Timeline), r.Call), theme.key, ""
@@ -331,21 +331,21 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 				g.mark(handle, 'o')
 			}
 		case record.EventRead:
-			g.text, g.double = fmt.Sprintf("RDMA Read of %s B %v", size, handle), true
+			g.text, g.double = fmt.Sprintf("RDMA Read of %s %v", size, handle), true
 			g.mark(handle, '|')
 		case record.EventReadDone:
-			g.text, g.double = fmt.Sprintf("RDMA Read response, %s B from %v, %s", size, handle, packets(e)), true
-			g.short = fmt.Sprintf("Read response, %s B, %s", size, packets(e))
+			g.text, g.double = fmt.Sprintf("RDMA Read response, %s from %v, %s", size, handle, packets(e)), true
+			g.short = fmt.Sprintf("Read response, %s, %s", size, packets(e))
 			g.toRight = true // the response goes in the opposite direction of the request
 			g.mark(handle, '#')
 		case record.EventWriteFirst:
 			begun[place{handle, e.Offset.Or(0)}] = e
 			continue
 		case record.EventWriteLast:
-			g.text, g.double = fmt.Sprintf("RDMA Write of %s B %v, %s", size, handle, packets(e)), true
+			g.text, g.double = fmt.Sprintf("RDMA Write of %s %v, %s", size, handle, packets(e)), true
 			whole := place{handle, e.Offset.Or(0)}
 			if first := begun[whole]; first != nil && disturbed(r.Timeline, first, e) {
-				rungs = append(rungs, rung{at: first.Time, packets: fmt.Sprint(first.Packet), point: at(first), double: true, text: fmt.Sprintf("RDMA Write of %s B %v begins", size, handle)})
+				rungs = append(rungs, rung{at: first.Time, packets: fmt.Sprint(first.Packet), point: at(first), double: true, text: fmt.Sprintf("RDMA Write of %s %v begins", size, handle)})
 			} else if first != nil {
 				if g.at = first.Time; first.Packet != e.Packet {
 					g.packets = fmt.Sprintf("%d-%d", first.Packet, e.Packet)
@@ -368,9 +368,9 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 				g.packets = fmt.Sprintf("%d-%d", e.Packet, last)
 			}
 		case record.EventReadAgain:
-			again := fmt.Sprintf("the last %s B requested again", size)
+			again := fmt.Sprintf("the last %s requested again", size)
 			if done := endOfRead(r.Timeline, e); done != nil && done.Bytes == e.Bytes {
-				again = fmt.Sprintf("all %s B requested again", size)
+				again = fmt.Sprintf("all %s requested again", size)
 			}
 			g.text, g.double, g.ink = fmt.Sprintf("RDMA Read response from %v, %s, %s", handle, packets(e), again), true, theme.warn
 			g.short = fmt.Sprintf("Read response, %s, %s", packets(e), again)
@@ -528,16 +528,16 @@ func messageText(name string, m *record.Message) string {
 	proc, overRDMA := m.RDMAProc.Get()
 	if !overRDMA {
 		if n, known := m.SendBytes.Get(); known {
-			return fmt.Sprintf("%s %s B", name, Bytes(int64(n)))
+			return fmt.Sprintf("%s %s", name, Size(int64(n)))
 		}
 		return name
 	}
 	s := fmt.Sprintf("%s %s %s", name, proc, m.Form)
 	if n, known := m.SendBytes.Get(); known {
-		s += fmt.Sprintf(", Send %s B", Bytes(int64(n)))
+		s += fmt.Sprintf(", Send %s", Size(int64(n)))
 	}
 	if n, known := m.PayloadBytes.Get(); known {
-		s += fmt.Sprintf(", payload %s B", Bytes(n))
+		s += fmt.Sprintf(", payload %s", Size(n))
 	}
 	return s
 }
@@ -668,7 +668,7 @@ func legend(b *strings.Builder, theme *Theme, r *record.Transaction, bars []anal
 		if x.EndedBy == analyze.ByNobody {
 			exposed = "at least " + exposed
 		}
-		fmt.Fprintf(b, "  %s %v %s, %s B moved, %s, %s\n", name, x.Handle, x.Chunk, Bytes(x.MovedBytes), exposed, end)
+		fmt.Fprintf(b, "  %s %v %s, %s moved, %s, %s\n", name, x.Handle, x.Chunk, Size(x.MovedBytes), exposed, end)
 	}
 }
 

@@ -114,6 +114,16 @@ func Bytes(n int64) string {
 	return strconv.FormatFloat(float64(n)/(1<<20), 'f', 1, 64) + "M"
 }
 
+// Size returns a number of bytes with its unit, for sentences.
+func Size(n int64) string {
+	switch text := Bytes(n); text[len(text)-1] {
+	case 'K', 'M':
+		return text[:len(text)-1] + " " + text[len(text)-1:] + "iB"
+	default:
+		return text + " B"
+	}
+}
+
 var transactionColumns = []column{
 	{name: "#", right: true, rank: 5, usual: 5},
 	{name: "TIME", right: true, usual: 11},

@@ -187,7 +187,7 @@ var flagTable = []struct {
 		s.StringSliceVarP(&f.fields, "field", "e", nil, "print only this `field`, with tabs between several (repeat the flag for more)")
 	}},
 	{"columns", presentation, func(f *flags, s *pflag.FlagSet) {
-		s.StringSliceVar(&f.look.columns, "columns", nil, "show the table columns with these `headings`, such as CONN,LATENCY,STATUS; rdmadump help columns explains them")
+		s.StringSliceVar(&f.look.columns, "columns", nil, "show the table columns with these `headings`, with commas between them; rdmadump help columns explains them")
 	}},
 	{"sort", presentation, func(f *flags, s *pflag.FlagSet) {
 		s.StringVar(&f.sort, "sort", "", "sort by this `field`; -field puts the largest first")
@@ -318,6 +318,9 @@ func (v *view) specify(s *pflag.FlagSet) {
 	}
 	if v.name == "packets" {
 		say("rpc", ", those that the Send of the packet carries")
+	}
+	if v.name == "stats" {
+		say("by", "; fields that only RDMA operations have, such as kind,side, sum up RDMA operations")
 	}
 	if by := s.Lookup("by"); by != nil && v.byUsage != "" {
 		by.Usage = v.byUsage

@@ -118,6 +118,15 @@ func TestVerdictsMade(t *testing.T) {
 				f.Time -= f.Time % 1e9
 			}
 		}, analyze.InNothing, "no loss"},
+		{"a violation, and Replies that were not captured", func(w *synth.Wire, c *synth.Conn) {
+			c.Connect()
+			c.RPC(synth.Getattr3(), synth.Reply{Credits: synth.Zero, Results: synth.Getattr3Reply().Results})
+			for range 3 {
+				w.Drop(c.Client.RPC(synth.Getattr3(), synth.Getattr3Reply())[1:3]...)
+			}
+			c.RPC(synth.Getattr3(), synth.Getattr3Reply())
+			c.Disconnect(c.Client)
+		}, analyze.InServer, "1 violation of the protocol (credits-granted-zero): the Reply grants 0 credits"},
 		{"more Calls than credits, because Replies are missing", func(w *synth.Wire, c *synth.Conn) {
 			reply := synth.Getattr3Reply()
 			reply.Credits = 4
@@ -172,7 +181,7 @@ func TestVerdictsMade(t *testing.T) {
 			c.Disconnect(c.Client)
 		}, analyze.InServer, "refused with NFS4ERR_MINOR_VERS_MISMATCH: the server does not serve the minor version that the client asks for"},
 	} {
-		if v := verdictOf(t, made(t, c.do)); v.Where != c.where || !strings.Contains(v.Text, c.text) {
+		if v := verdictOf(t, made(t, c.do)); v.Where != c.where || !strings.Contains(v.Text, c.text) || strings.Contains(v.Text, "failed") != strings.Contains(c.text, "failed") {
 			t.Errorf("%s: %s: %s, want %s: %s", c.name, v.Where, v.Text, c.where, c.text)
 		}
 	}

@@ -23,7 +23,7 @@ type view struct {
 	flags       []string          // flags that it supports in addition to commonFlags
 	without     []string          // flags of commonFlags that it does not support
 	refuses     map[string]string // messages for flags that it does not support; others have a general message
-	byUsage     string            // usage of --by, if it does not group transactions by operation
+	byUsage     string            // usage of --by, if it does not group transactions
 	top         string            // order of --top without --sort
 	order       string            // order without both; empty for the order in which records come
 	csv         []string          // fields of -o csv without -e: those that the table shows; nil if it has no table
@@ -95,7 +95,7 @@ var views = []*view{
 	},
 	{
 		name: "stats", short: "Sum up transactions by operation or any field (--by): counts, bytes, latency",
-		fields: query.New[analyze.Stats]("stats", statsHeadings...), summed: query.Transactions, filters: "RPCs (by the fields of transactions) or rows", flags: statsFlags, byUsage: "group transactions by these `fields`, with commas between them, such as client,operation; program and procedure are possible, too (default operation; with --every, no groups); fields that only RDMA operations have, such as kind,side, sum up RDMA operations", top: "-total_ns", open: stats, light: true,
+		fields: query.New[analyze.Stats]("stats", statsHeadings...), summed: query.Transactions, filters: "RPCs (by the fields of transactions) or rows", flags: statsFlags, top: "-total_ns", open: stats, light: true,
 		csv: []string{
 			"name", "count", "errors", "retransmitted", "call_bytes.short", "call_bytes.chunked", "call_bytes.long", "reply_bytes.short", "reply_bytes.chunked",
 			"reply_bytes.long", "latency.p50_ns", "latency.p90_ns", "latency.p99_ns", "latency.max_ns", "total_ns", "phases.read_ns", "phases.write_ns", "phases.wait_ns", "explicit_rdma",
