@@ -18,18 +18,19 @@ const (
 	StepPath    StepKind = "mountd"          // the client mounts or unmounts a path
 	StepRDMA    StepKind = "rdma_connection" // the client opens a connection for RPC over RDMA
 	StepRefused StepKind = "tcp_refused"     // the server refuses a TCP connection to an RPC port
+	StepSilent  StepKind = "tcp_unanswered"  // nothing answers a TCP connection to an RPC port
 	StepNFS     StepKind = "nfs"             // the first RPC of NFS on a connection
 )
 
 // Values returns all kinds.
 func (StepKind) Values() []string {
-	return []string{string(StepPort), string(StepPath), string(StepRDMA), string(StepRefused), string(StepNFS)}
+	return []string{string(StepPort), string(StepPath), string(StepRDMA), string(StepRefused), string(StepSilent), string(StepNFS)}
 }
 
 // Step is a step of a mount, from the question for the port of mountd to the first RPC of NFS.
 type Step struct {
 	Time        record.Time        `json:"time" doc:"Time at which the step began."`
-	Kind        StepKind           `json:"kind" doc:"Kind of the step: rpcbind (the client asks for the port of a program), mountd (the client mounts or unmounts a path), rdma_connection (the client opens a connection for RPC over RDMA), tcp_refused (the server refuses a TCP connection to an RPC port), nfs (the first RPC of NFS on a connection)."`
+	Kind        StepKind           `json:"kind" doc:"Kind of the step: rpcbind (the client asks for the port of a program), mountd (the client mounts or unmounts a path), rdma_connection (the client opens a connection for RPC over RDMA), tcp_refused (the server refuses a TCP connection to an RPC port), tcp_unanswered (nothing answers a TCP connection to an RPC port), nfs (the first RPC of NFS on a connection)."`
 	Client      record.Opt[string] `json:"client" doc:"Address of the client."`
 	Server      record.Opt[string] `json:"server" doc:"Address of the server."`
 	Connection  int                `json:"connection" doc:"Connection number: the connection of the step."`
@@ -63,7 +64,8 @@ func (s *steps) transaction(r *record.Transaction) {
 		return
 	}
 	step.Time, step.Client, step.Server, step.Connection, step.Transaction = r.Start(), r.Client, r.Server, r.Connection, record.Some(r.ID)
-	if r.Status == record.Complete {
+	unread := r.Mapping != nil && !r.Mapping.Port.Known() && !r.Failed()
+	if r.Status == record.Complete && !unread {
 		step.OK = record.Some(step.OK.Or(true) && !r.Failed())
 	} else {
 		step.OK = record.Opt[bool]{}
@@ -82,6 +84,8 @@ func mountStep(r *record.Transaction) (step Step, is bool) {
 				step.Answer = "not registered"
 			}
 			step.OK = record.Some(port != 0)
+		} else if r.Status == record.Complete && !r.Failed() {
+			step.Answer = "the answer contains no port"
 		}
 		return step, true
 	}
@@ -114,8 +118,9 @@ func (s *steps) connection(r *record.Connection) {
 	plain := r.Transport == "TCP" || r.Transport == "UDP"
 	end, ended := r.Ended.Get()
 	refused := ended && (end.How == record.EndRejected || plain && end.How == record.EndReset && !r.Established.Known())
+	unanswered := plain && !ended && !r.Established.Known() && r.Transactions == 0
 	port := r.Server.Port.Or(0)
-	if len(s.connections) >= maxSteps || r.Handshake != "seen" || plain && !refused || !plain && r.UpperLayer != "rpcrdma" && port != rdmaPort {
+	if len(s.connections) >= maxSteps || r.Handshake != "seen" || plain && !refused && !unanswered || !plain && r.UpperLayer != "rpcrdma" && port != rdmaPort {
 		return
 	}
 	step := Step{Time: r.First, Kind: StepRDMA, Client: r.Client.Address, Server: r.Server.Address, Connection: r.ID}
@@ -132,7 +137,9 @@ func (s *steps) connection(r *record.Connection) {
 		step.Answer = "no answer"
 	}
 	if plain {
-		step.Kind, s.tells = StepRefused, true
+		if step.Kind, s.tells = StepRefused, true; unanswered {
+			step.Kind = StepSilent
+		}
 	}
 	s.connections = append(s.connections, step)
 }

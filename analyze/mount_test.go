@@ -42,6 +42,7 @@ func TestSteps(t *testing.T) {
 	lost := rpc(50, 4, asks(record.Opt[uint16]{}))
 	lost.Reply, lost.Status = nil, record.NoReply
 	c.Transaction(lost)
+	c.Transaction(rpc(51, 4, asks(record.Opt[uint16]{})))
 	end := record.Connection{
 		ID: 2, Transport: "RoCEv2", UpperLayer: "unknown", Handshake: "seen", First: 30, Server: record.Endpoint{Port: record.Some[uint16](20049)},
 		Ended: record.Some(record.Ended{How: record.EndRejected, Reason: record.Some("consumer reject")}),
@@ -49,6 +50,8 @@ func TestSteps(t *testing.T) {
 	c.Connection(&end)
 	end.ID, end.First, end.Transport, end.UpperLayer, end.Ended = 5, 31, "TCP", "rpc", record.Some(record.Ended{How: record.EndReset})
 	end.Server.Port = record.Some[uint16](2049)
+	c.Connection(&end)
+	end.ID, end.First, end.Ended = 6, 60, record.Opt[record.Ended]{}
 	c.Connection(&end)
 	var got []string
 	for _, s := range c.Finish(nil).MountSteps {
@@ -63,6 +66,8 @@ func TestSteps(t *testing.T) {
 		"31 tcp_refused 5 false TCP connection to port 2049: refused",
 		"40 nfs 3 true NFS3 FSINFO over TCP: NFS3_OK",
 		"50 rpcbind 4 <nil> port of MOUNT version 3 over TCP: no Reply",
+		"51 rpcbind 4 <nil> port of MOUNT version 3 over TCP: the answer contains no port",
+		"60 tcp_unanswered 6 <nil> TCP connection to port 2049: no answer",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)

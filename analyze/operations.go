@@ -167,7 +167,7 @@ func (s *Traffic) count(k KindCount) {
 func (t *traffic) connection(r *record.Connection) {
 	sum := t.open[r.ID]
 	delete(t.open, r.ID)
-	if r.UpperLayer == "rpcrdma" || sum == nil && r.Packets == 0 {
+	if r.UpperLayer == "rpcrdma" || r.UpperLayer == "rpc" || sum == nil && r.Packets == 0 {
 		return
 	}
 	all := t.all[r.UpperLayer]

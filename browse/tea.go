@@ -39,7 +39,7 @@ func Run(ctx context.Context, m *Model, on Terminal) error {
 	t := tea.NewProgram(p, tea.WithContext(ctx), tea.WithInput(on.In), tea.WithOutput(on.Out), tea.WithEnvironment(on.Environ), tea.WithoutCatchPanics(), tea.WithFPS(60))
 	defer func() {
 		if v := recover(); v != nil {
-			t.RestoreTerminal()
+			t.ReleaseTerminal() // RestoreTerminal would take it again
 			t.Kill()
 			panic(v)
 		}

@@ -430,6 +430,7 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 	s := &d.summary
 	in := &d.current.input
 	shown := d.shown() && (d.options.Last == 0 || now.Packet >= d.options.First && now.Packet <= d.options.Last)
+	d.table.Undescribed = !shown
 	if shown {
 		*in = describe.Input{Frame: f, Link: l.link, Packet: &l.packet, TCP: &d.tcp.TCP, Guarded: in.Guarded[:0], Records: in.Records[:0]}
 	}
@@ -602,7 +603,9 @@ func (d *Dissector) assign(s *packetRef, verdict *rdma.PacketVerdict, taken bool
 		s.connection = c.Setup().ID
 	}
 	if o != nil {
-		s.operation = o.Kind.String()
+		if c == nil || !c.Setup().RPC { // RPC over TCP and UDP has no RDMA operations
+			s.operation = o.Kind.String()
+		}
 		if id, xid, known := d.table.Of(o.Tag); known {
 			s.transaction, s.xid = record.Some(id), record.Some(xid)
 			s.part = d.table.Part(o.Tag, verdict.From, verdict.To)

@@ -636,3 +636,31 @@ func FuzzDissector(f *testing.F) {
 		}
 	})
 }
+
+// TestSomePackets: the arguments and results in a packet are the same if the packets before it are not
+// described, whose Sends are then not kept.
+func TestSomePackets(t *testing.T) {
+	const sample = "../samples/rocev2-callback41.pcap"
+	messages := func(first, last int64) map[int64]int {
+		counts := map[int64]int{}
+		d := dissect.New(dissect.Handler{Packet: func(p *record.Packet) error {
+			counts[p.Number] = len(p.Messages)
+			return nil
+		}}, dissect.Options{Tree: true, First: first, Last: last})
+		if _, err := d.Run(t.Context(), testkit.Open(t, sample)); err != nil {
+			t.Fatal(err)
+		}
+		return counts
+	}
+	all, some := messages(0, 0), 0
+	for n := int64(200); n < 240; n++ {
+		got := messages(n, n)
+		if len(got) != 1 || got[n] != all[n] {
+			t.Errorf("packet %d has %d messages, want %d", n, got[n], all[n])
+		}
+		some += all[n]
+	}
+	if some == 0 {
+		t.Error("no packet has messages")
+	}
+}

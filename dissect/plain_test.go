@@ -200,6 +200,13 @@ var plainStreams = []struct {
 		c.Server.Records(plainReply(1, 8))
 		c.Client.Ack()
 	}, []string{"TCP 1 no_reply 4-4/84 -", "TCP 1 complete 9-9/84 10-10/40"}, ""},
+	{"the server's SYN is captured after the first Call", func(w *synth.Wire, c *synth.Conn) {
+		f := c.Open()
+		c.Client.Records(plainCall(1, 1, 0))
+		w.Swap(f[1], w.Last())
+		c.Server.Records(plainReply(1, 8))
+		c.Client.Ack()
+	}, []string{"TCP 1 complete 2-2/84 5-5/40"}, ""},
 	{"UDP", func(w *synth.Wire, c *synth.Conn) {
 		c.Client.Datagram(plainCall(1, 1, 0))
 		w.Advance(700 * time.Millisecond)
@@ -233,5 +240,119 @@ func TestPlainStreams(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPlainLong: the whole of READ and WRITE with more than 1 MiB of file data is kept.
+func TestPlainLong(t *testing.T) {
+	w := synth.New()
+	c := overTCP(w)
+	c.Open()
+	call, reply := plainCall(1, 7, 1<<20), plainReply(1, 4<<20)
+	c.Client.Cork()
+	c.Client.Records(call)
+	c.Client.Uncork(1448)
+	c.Server.Cork()
+	c.Server.Records(reply)
+	c.Server.Uncork(1448)
+	c.Client.Ack()
+	n := 0
+	h := dissect.Handler{
+		Payload: func(r *record.Transaction, gotCall, gotReply *record.Payload) error {
+			if gotCall == nil || gotReply == nil || !bytes.Equal(gotCall.Data, call.Inline()) || !bytes.Equal(gotReply.Data, reply.Inline()) {
+				t.Error("the messages are not those that were sent")
+			}
+			return nil
+		},
+		Transaction: func(r *record.Transaction) error {
+			n++
+			if r.Call.MissingBytes != record.Some[int64](0) || r.Reply.MissingBytes != record.Some[int64](0) {
+				t.Errorf("missing bytes: %v of the Call, %v of the Reply", r.Call.MissingBytes, r.Reply.MissingBytes)
+			}
+			return nil
+		},
+	}
+	d := dissect.New(h, dissect.Options{Rebuild: true})
+	for f := range testkit.Made(w.Frames) {
+		if err := d.Frame(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := d.Finish(); err != nil || n != 1 {
+		t.Fatalf("%d transactions, %v", n, err)
+	}
+}
+
+// TestPlainNoRDMA: messages of RPC over TCP and UDP are not records of RDMA operations.
+func TestPlainNoRDMA(t *testing.T) {
+	for _, c := range plainStreams {
+		w := synth.New()
+		c.play(w, overTCP(w))
+		d := dissect.New(dissect.Handler{Operation: func(r *record.RDMAOperation) error {
+			t.Errorf("%s: an RDMA operation of %v bytes", c.name, r.Bytes)
+			return nil
+		}}, dissect.Options{})
+		for f := range testkit.Made(w.Frames) {
+			if err := d.Frame(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d.Finish()
+	}
+}
+
+// TestPlainNoServer: connections to RPC ports that the server refuses, or that nothing answers.
+func TestPlainNoServer(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		port uint16
+		play func(w *synth.Wire, c *synth.Conn)
+		want string
+	}{
+		{"a refused connection to NFS", 2049, func(_ *synth.Wire, c *synth.Conn) {
+			c.Client.TCP(2, nil)
+			c.Server.RST()
+		}, "TCP 2049 reset 2 packets, last 2; connection-rejected"},
+		{"a refused connection to NFS over RDMA on iWARP", 20049, func(_ *synth.Wire, c *synth.Conn) {
+			c.Client.TCP(2, nil)
+			c.Server.RST()
+		}, "TCP 20049 reset 2 packets, last 2; connection-rejected"},
+		{"a SYN that nothing answers", 2049, func(w *synth.Wire, c *synth.Conn) {
+			f := c.Client.TCP(2, nil)
+			w.Advance(time.Second)
+			w.Retransmit(f)
+			w.Advance(2 * time.Second)
+			w.Retransmit(f)
+		}, "TCP 2049 open 3 packets, last 3; "},
+		{"a SYN that was captured twice", 2049, func(w *synth.Wire, c *synth.Conn) { w.Duplicate(c.Client.TCP(2, nil), 1000) }, ""},
+		{"a SYN at the end of the capture", 2049, func(_ *synth.Wire, c *synth.Conn) { c.Client.TCP(2, nil) }, ""},
+		{"a SYN to another port", 443, func(w *synth.Wire, c *synth.Conn) {
+			f := c.Client.TCP(2, nil)
+			w.Advance(time.Second)
+			w.Retransmit(f)
+		}, ""},
+	} {
+		w := synth.New()
+		c.play(w, w.IWARP(synth.Options{Client: synth.End{Port: 900}, Server: synth.End{Port: c.port}}))
+		got, rules := "", ""
+		d := dissect.New(dissect.Handler{
+			Connection: func(r *record.Connection) error {
+				last := slices.IndexFunc(w.Frames, func(f *synth.Frame) bool { return f.Time == int64(r.Last) })
+				got += fmt.Sprintf("%s %d %s %d packets, last %d; ", r.Transport, r.Server.Port.Or(0), r.State(), r.Packets, last+1)
+				return nil
+			},
+			Finding: func(f *record.Finding) error {
+				rules += f.Rule
+				return nil
+			},
+		}, dissect.Options{})
+		for f := range testkit.Made(w.Frames) {
+			if err := d.Frame(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := d.Finish(); err != nil || got+rules != c.want {
+			t.Errorf("%s: %q, want %q (%v)", c.name, got+rules, c.want, err)
+		}
 	}
 }

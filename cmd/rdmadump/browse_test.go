@@ -174,6 +174,35 @@ func TestBrowseInTerminal(t *testing.T) {
 		s.keys("Q")
 		s.wait(`ended 0`)
 	})
+	t.Run("suspend", func(t *testing.T) {
+		s := newSession(t, 80, 24, []string{"TERM=xterm", "ENV=/dev/null"}, "sh -i")
+		s.keys("-l", "echo rea'd'y; "+program+" browse "+sample+"; echo left $?\n")
+		s.wait(`1:64 RPCs[\s\S]*> +6\.781997`)
+		s.keys("j", "j", "C-z")
+		s.wait(`ready[\s\S]*(?i)stopped`)
+		s.keys("-l", "stty -a | grep -c ' icanon'; fg\n")
+		s.wait(`1:64 RPCs[\s\S]*> +6\.`)
+		s.keys("Enter")
+		s.wait(`XID 0x3fa94e54`)
+		s.keys("Q")
+		s.wait(`(?i)stopped[\s\S]*(?m)^1$`)
+	})
+	t.Run("sizes", func(t *testing.T) {
+		for _, path := range []string{sample, filepath.Join(root, "samples/rocev2-errors.pcap"), filepath.Join(root, "testdata/captures/derived-cut-callback41.pcap.zst")} {
+			s := newSession(t, 60, 12, []string{"TERM=screen-256color", "LANG=C.UTF-8"}, program+" browse "+path)
+			s.wait(`1:\d+ RPCs`)
+			for _, size := range [][2]int{{60, 12}, {80, 24}, {120, 40}, {200, 50}, {60, 12}} {
+				s.tmux("resize-window", "-x", fmt.Sprint(size[0]), "-y", fmt.Sprint(size[1]))
+				for _, keys := range []string{"1 g j Enter Enter j n h n h", "2 Enter G h", "3 x h Enter h", "4 Enter & Enter", "5 j Enter & Enter", "6 + 0", "? G h", "1 > z < e E F F g Space U"} {
+					s.keys(strings.Fields(keys + " h h")...)
+					s.keys("1")
+					s.wait(fmt.Sprintf(`\A(.*\n){%d}.*\? keys *\n?\z`, size[1]-1))
+				}
+			}
+			s.keys("Q")
+			s.wait(`ended [03]`)
+		}
+	})
 	t.Run("dumb", func(t *testing.T) {
 		s := newSession(t, 80, 24, []string{"TERM=dumb"}, program+" browse "+sample)
 		s.wait(`TERM is "dumb"; set TERM[\s\S]*ended 2`)

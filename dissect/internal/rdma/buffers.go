@@ -10,7 +10,7 @@ type buffers struct{ free [sizes][][]byte }
 
 const (
 	minBits = 6  // of the smallest size, 64 bytes
-	maxBits = 20 // of the largest size, maxSend
+	maxBits = 21 // of the largest size: a record with 1 MiB of file data, and its headers
 	sizes   = 4*(maxBits-minBits) + 1
 
 	keepOfSize = 1 << 17 // maximum number of bytes of free buffers of one size, unless one buffer is larger
@@ -60,7 +60,7 @@ func (b *buffers) back(buf []byte) {
 // add appends data to a buffer, and replaces the buffer by a larger one if necessary.
 func (b *buffers) add(buf, data []byte) []byte {
 	if n := len(buf) + len(data); n > cap(buf) {
-		larger := append(b.take(max(n, min(cap(buf)+cap(buf)/2, 1<<maxBits))), buf...)
+		larger := append(b.take(max(n, min(cap(buf)+cap(buf)/2, maxSend))), buf...)
 		b.back(buf)
 		buf = larger
 	}

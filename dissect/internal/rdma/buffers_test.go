@@ -7,11 +7,11 @@ import (
 
 // TestSizes: every number of bytes has the smallest size that it fits in.
 func TestSizes(t *testing.T) {
-	if last := bytesOf(sizes - 1); last != maxSend {
-		t.Errorf("the largest size has %d bytes, want %d", last, maxSend)
+	if last := bytesOf(sizes - 1); last != 1<<maxBits {
+		t.Errorf("the largest size has %d bytes, want %d", last, 1<<maxBits)
 	}
 	size := 0
-	for n := range maxSend {
+	for n := range 1 << maxBits {
 		if n > bytesOf(size) {
 			size++
 		}
@@ -19,7 +19,7 @@ func TestSizes(t *testing.T) {
 			t.Fatalf("%d bytes: size %d of %d bytes, want %d of %d", n, got, bytesOf(got), size, bytesOf(size))
 		}
 	}
-	if got := sizeOf(maxSend + 1); got < sizes {
+	if got := sizeOf(1<<maxBits + 1); got < sizes {
 		t.Errorf("one byte more than the largest fits in size %d", got)
 	}
 }
@@ -50,7 +50,7 @@ func TestBuffers(t *testing.T) {
 	}
 	b = buffers{}
 	for _, c := range []struct{ size, back, kept int }{
-		{64, 3000, 2048}, {5 << 10, 200, 25}, {1 << 19, 3, 1}, {1 << 20, 3, 1}, {100, 5, 0}, {1 << 21, 1, 0}, {0, 1, 0},
+		{64, 3000, 2048}, {5 << 10, 200, 25}, {1 << 19, 3, 1}, {1 << 20, 3, 1}, {100, 5, 0}, {1 << 22, 1, 0}, {0, 1, 0},
 	} {
 		for range c.back {
 			b.back(make([]byte, c.size))

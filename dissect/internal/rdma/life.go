@@ -30,9 +30,9 @@ const (
 	stallFrom        = record.Time(1e6) // the shortest pause that counts as a stall
 )
 
-// watch starts the record of an operation.
+// watch starts the record of an operation. A message of RPC over TCP or UDP is no RDMA operation.
 func (ops *operations) watch(o *Operation) {
-	if t := ops.tracker; t.Operation != nil && (t.Wanted == nil || t.Wanted(o.conn)) {
+	if t := ops.tracker; t.Operation != nil && !o.conn.setup.RPC && (t.Wanted == nil || t.Wanted(o.conn)) {
 		o.life = new(life)
 		o.conn.share.Charge(lifeCost)
 	}

@@ -1,6 +1,9 @@
 package rdma
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
 	"github.com/rdmadump/rdmadump/link"
@@ -16,6 +19,7 @@ const maxOpened = 1024
 // opening is the handshake of a TCP connection, or its beginning.
 type opening struct {
 	asked    record.Stamp
+	again    record.Stamp // the latest retransmission of the client's SYN; its packet number is 0 if there is none
 	answered record.Stamp // the SYN of the server; its packet number is 0 if it was not captured
 	seq      [2]uint32    // sequence numbers of the first bytes, by the client and by the server
 	packets  int32
@@ -31,6 +35,7 @@ func (o *openings) note(key streamKey, s *TCP) {
 	if s.Flags&link.TCPACK == 0 {
 		if before, known := o.find(key); known && before.seq[0] == s.Seq+1 { // a retransmission
 			before.packets++
+			before.again = s.At
 			o.put(key, before)
 			return
 		}
@@ -92,6 +97,54 @@ func (h *opening) describe(c *Conn) {
 	c.opened = h
 }
 
+// portNFSRDMA is the port of NFS over RDMA (IANA's service name is nfsrdma), which is a TCP port for iWARP.
+const portNFSRDMA = 20049
+
+// awaitsRPC reports whether a TCP port is one of a server for RPC, with or without RDMA.
+func (rs *recordStreams) awaitsRPC(port uint16) bool {
+	kind := rs.tracker.upper.RPCPort(false, port)
+	return kind == RPCPort || kind == UnknownPort && port == portNFSRDMA
+}
+
+// unansweredAfter is the time between the first SYN and a retransmission of it after which the
+// connection counts as unanswered. It is less than the first timeout (RFC 6298 s.2), and more than the
+// distance of two copies of a packet in a capture.
+const unansweredAfter = record.Time(500e6)
+
+// unanswered starts a connection for each handshake with an RPC port that nothing answered, at the end of
+// the capture.
+func (rs *recordStreams) unanswered() {
+	var keys []streamKey
+	for _, m := range []map[streamKey]opening{rs.opened.young, rs.opened.old} {
+		for key, h := range m {
+			if h.answered.Packet == 0 && h.again.Packet != 0 && h.again.Time-h.asked.Time >= unansweredAfter && rs.awaitsRPC(key.dstPort) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	asked := func(key streamKey) int64 {
+		h, _ := rs.opened.find(key)
+		return h.asked.Packet
+	}
+	slices.SortFunc(keys, func(a, b streamKey) int { return cmp.Compare(asked(a), asked(b)) })
+	for _, key := range slices.Compact(keys) {
+		if h, _, known := rs.opened.take(key); known {
+			c := rs.announced(key, &h)
+			c.record.Last = h.again.Time
+		}
+	}
+}
+
+// announced starts a connection of which nothing but the client's SYN was captured. The key is the
+// direction in which the client sends.
+func (rs *recordStreams) announced(key streamKey, h *opening) *Conn {
+	c := rs.tcp.setPorts(rs.connections.newAnnouncedConn(), key)
+	c.setup.IWARP, c.setup.RPC, c.setup.Transport = false, true, TCPTransport
+	h.describe(c)
+	rs.tcp.attachStream(c, 0, key)
+	return c
+}
+
 // handshake takes a segment with SYN or RST of a stream that is not followed, and returns
 // whether it shows the end of a connection to an RPC port: the server refused it.
 func (rs *recordStreams) handshake(key streamKey, s *TCP, cur *currentPacket) (refused bool) {
@@ -101,13 +154,10 @@ func (rs *recordStreams) handshake(key streamKey, s *TCP, cur *currentPacket) (r
 		rs.opened.note(key, s)
 	case s.Flags&link.TCPRST != 0:
 		h, sender, known := rs.opened.take(key)
-		if !known || sender == 0 || h.answered.Packet != 0 || rs.tracker.upper.RPCPort(false, key.srcPort) != RPCPort {
+		if !known || sender == 0 || h.answered.Packet != 0 || !rs.awaitsRPC(key.srcPort) {
 			return false
 		}
-		c := rs.tcp.setPorts(rs.connections.newAnnouncedConn(), key.reversed())
-		c.setup.IWARP, c.setup.RPC = false, true
-		h.describe(c)
-		rs.tcp.attachStream(c, 0, key.reversed())
+		c := rs.announced(key.reversed(), &h)
 		rs.connections.countFor(c, TCPTransport, cur)
 		c.Report(rule.ConnectionRejected, Where{At: s.At}, "the server refused the TCP connection to its RPC port %d", key.srcPort)
 		rs.connections.close(c, Ending{How: record.EndReset, By: record.Some(Side(1)), At: s.At, Reason: "connection refused"})

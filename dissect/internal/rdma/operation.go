@@ -11,8 +11,8 @@ import (
 // The life of an operation, on either transport.
 
 // maxSend is the maximum number of bytes that are kept of one Send. Further bytes are
-// only counted.
-const maxSend = 1 << 20
+// only counted. READ and WRITE of NFS over TCP move up to 4 MiB in one record.
+const maxSend = 8 << 20
 
 // operations makes operations of requests and responses, and reports their events.
 type operations struct {

@@ -135,6 +135,7 @@ func (t *Tracker) Open(visit func(*record.Connection)) {
 // and calls ended after each connection. [Tracker.Finish] passes the records
 // afterwards.
 func (t *Tracker) Close(ended func()) {
+	t.tcp.records.unanswered()
 	for c := t.connections.conns.next; c != &t.connections.conns; c = c.next {
 		t.connections.assignID(c)
 		t.connections.flush(c)

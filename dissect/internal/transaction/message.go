@@ -99,7 +99,7 @@ func (cs *connState) message(o *rdma.Operation) {
 	} else {
 		cs.reply(&m)
 	}
-	if t.options.Tree && m.whole {
+	if t.options.Tree && m.whole && !t.Undescribed {
 		t.keepSend(&m)
 	}
 	t.mapMessage(&m)

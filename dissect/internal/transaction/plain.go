@@ -36,7 +36,7 @@ func (cs *connState) plainMessage(o *rdma.Operation) {
 	} else {
 		cs.reply(&m)
 	}
-	if t.options.Tree && m.whole {
+	if t.options.Tree && m.whole && !t.Undescribed {
 		t.keepSend(&m)
 	}
 }

@@ -66,6 +66,9 @@ type Table struct {
 	// Clock is the time by which transactions wait. It never goes back. The owner of the table sets
 	// it before each packet.
 	Clock record.Time
+	// Undescribed means that the current packet is not described, so that its Sends need not be kept.
+	// The owner of the table sets it before each packet.
+	Undescribed bool
 
 	*ports  // which ports carry RPC
 	options Options
