@@ -659,6 +659,7 @@ func (v *page) drawLadders(list []chosen) {
 	v.part("ladders", "ladders", v.run("FILE", "--top", fmt.Sprint(slowest)))
 	dropped := 0
 	for _, c := range list {
+		v.renamePoints(c.r)
 		var b bytes.Buffer
 		if err := render.Ladder(&b, look, ladderWidth, c.r); err != nil && v.err == nil {
 			v.err = err

@@ -192,3 +192,16 @@ func splits(list []*record.Transaction) table {
 	}
 	return t
 }
+
+// renamePoints gives the capture points of a transaction that a ladder shows their pseudonyms, if the page has these.
+func (v *page) renamePoints(r *record.Transaction) {
+	if v.about.PointNames == nil {
+		return
+	}
+	for i := range r.Timeline {
+		if e := &r.Timeline[i]; e.Point != nil {
+			name := v.about.PointNames[*e.Point]
+			e.Point = &name
+		}
+	}
+}

@@ -329,6 +329,7 @@ func (x *reporting) hide(about *report.About, summary *record.Summary, given []s
 			one.Address = record.Some(p.Address(address))
 		}
 	}
+	about.PointNames = point
 	for _, n := range about.Network {
 		n.From, n.To = point[n.From], point[n.To]
 	}
