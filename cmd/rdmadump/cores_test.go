@@ -30,7 +30,7 @@ func TestCores(t *testing.T) {
 			runtime.GOMAXPROCS(1)
 			one, status := runGolden(args...)
 			runtime.GOMAXPROCS(4)
-			if four, other := runGolden(args...); !bytes.Equal(one, four) || status != other || len(one) == 0 && view.name != "check.txt" {
+			if four, other := runGolden(args...); !bytes.Equal(one, four) || status != other || len(one) == 0 && view.name != "check.txt" && !strings.HasPrefix(view.name, "files") {
 				t.Errorf("rdmadump %s: %d bytes and status %d on one core, %d and %d on four", strings.Join(args, " "), len(one), status, len(four), other)
 			}
 		}
