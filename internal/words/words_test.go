@@ -254,7 +254,7 @@ func eachPassage(t *testing.T, visit func(passage)) {
 		name = filepath.ToSlash(name)
 		switch base := entry.Name(); {
 		case entry.IsDir():
-			if strings.HasPrefix(base, ".") && name != "." || base == "testdata" || base == "dist" || base == "bin" {
+			if strings.HasPrefix(base, ".") && name != "." || base == "testdata" || base == "dist" || base == "bin" || base == "node_modules" {
 				return fs.SkipDir
 			}
 			return nil
