@@ -127,11 +127,12 @@ func newExport(stdout, stderr io.Writer) *cobra.Command {
 --scrub writes a pcapng file that can be shared. It replaces file data, names, file
 handles, credentials, and IP and MAC addresses by pseudonyms of the same length. It
 keeps the headers of the RDMA layer. Correct checksums are calculated again; wrong
-ones stay wrong. The file shows the same transactions, timelines and findings. A
-value has the same pseudonym everywhere in the file; with --key, it also has the
-same pseudonym in other captures that are scrubbed with this key. Keep the key
-secret. The captures are read twice. Sizes, times, counts and the numeric values of
-NFS are not replaced.
+ones stay wrong. The file shows the same transactions over RDMA, timelines and
+findings. Packets that are not RDMA become zeros after their headers, those of RPC
+over TCP and UDP, too. A value has the same pseudonym everywhere in the file; with
+--key, it also has the same pseudonym in other captures that are scrubbed with this
+key. Keep the key secret. The captures are read twice. Sizes, times, counts and the
+numeric values of NFS are not replaced.
 
 --xid, --conn, --from, --to and -Y select what is written: RPCs, or packets with
 --format pcapng and --scrub. With OUT -, export writes to standard output.`,

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/records"
 )
 
@@ -86,7 +87,11 @@ func TestHostileRecords(t *testing.T) {
 		if err := os.WriteFile(file, line, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		for _, view := range []string{"transactions", "transactions --xid XID", "connections --timeline", "check", "overview", "stats --every 1s", "transactions --columns CONN,STATUS -Y|latency > 1ms"} {
+		views := []string{"transactions", "transactions --xid XID", "connections --timeline", "check", "overview", "stats --every 1s", "transactions --columns CONN,STATUS -Y|latency > 1ms"}
+		if !testkit.All() {
+			views = views[i%len(views):][:1]
+		}
+		for _, view := range views {
 			if problem := unharmed(view, file); problem != "" {
 				t.Fatalf("%d: %s\n%.300s", i, problem, line)
 			}
