@@ -91,23 +91,19 @@ func (a *AETH) header(data []byte) {
 	a.MSN = be.Uint32(data) & 0xffffff
 }
 
+// put encodes the header into the first AETHLen bytes of data.
+func (a *AETH) put(data []byte) {
+	be.PutUint32(data, uint32(a.Syndrome)<<24|a.MSN&0xffffff)
+}
+
 // DecodeFromBytes decodes the header. Payload holds the bytes after the header.
 func (a *AETH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	if err := splitHeader(&a.BaseLayer, "AETH", AETHLen, data, df); err != nil {
-		return err
-	}
-	a.header(data)
-	return nil
+	return decodeExtended(a, "AETH", AETHLen, data, df)
 }
 
 // SerializeTo prepends the header to buf.
 func (a *AETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
-	data, err := buf.PrependBytes(AETHLen)
-	if err != nil {
-		return err
-	}
-	be.PutUint32(data, uint32(a.Syndrome)<<24|a.MSN&0xffffff)
-	return nil
+	return serializeExtended(a, AETHLen, buf)
 }
 
 // String returns a one-line description.

@@ -35,23 +35,19 @@ func (r *AtomicAckETH) header(data []byte) {
 	r.Original = be.Uint64(data[0:])
 }
 
+// put encodes the header into the first AtomicAckETHLen bytes of data.
+func (r *AtomicAckETH) put(data []byte) {
+	be.PutUint64(data[0:], r.Original)
+}
+
 // DecodeFromBytes decodes the header. Payload holds the bytes after the header.
 func (r *AtomicAckETH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	if err := splitHeader(&r.BaseLayer, "AtomicAckETH", AtomicAckETHLen, data, df); err != nil {
-		return err
-	}
-	r.header(data)
-	return nil
+	return decodeExtended(r, "AtomicAckETH", AtomicAckETHLen, data, df)
 }
 
 // SerializeTo prepends the header to buf.
 func (r *AtomicAckETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
-	data, err := buf.PrependBytes(AtomicAckETHLen)
-	if err != nil {
-		return err
-	}
-	be.PutUint64(data[0:], r.Original)
-	return nil
+	return serializeExtended(r, AtomicAckETHLen, buf)
 }
 
 // String returns a one-line description.

@@ -44,26 +44,22 @@ func (r *AtomicETH) header(data []byte) {
 	r.Compare = be.Uint64(data[20:])
 }
 
-// DecodeFromBytes decodes the header. Payload holds the bytes after the header.
-func (r *AtomicETH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	if err := splitHeader(&r.BaseLayer, "AtomicETH", AtomicETHLen, data, df); err != nil {
-		return err
-	}
-	r.header(data)
-	return nil
-}
-
-// SerializeTo prepends the header to buf.
-func (r *AtomicETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
-	data, err := buf.PrependBytes(AtomicETHLen)
-	if err != nil {
-		return err
-	}
+// put encodes the header into the first AtomicETHLen bytes of data.
+func (r *AtomicETH) put(data []byte) {
 	be.PutUint64(data[0:], r.VirtualAddress)
 	be.PutUint32(data[8:], r.RKey)
 	be.PutUint64(data[12:], r.SwapAdd)
 	be.PutUint64(data[20:], r.Compare)
-	return nil
+}
+
+// DecodeFromBytes decodes the header. Payload holds the bytes after the header.
+func (r *AtomicETH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
+	return decodeExtended(r, "AtomicETH", AtomicETHLen, data, df)
+}
+
+// SerializeTo prepends the header to buf.
+func (r *AtomicETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
+	return serializeExtended(r, AtomicETHLen, buf)
 }
 
 // String returns a one-line description.

@@ -41,24 +41,20 @@ func (d *DETH) header(data []byte) {
 	d.SourceQPN = be.Uint32(data[4:]) & 0xffffff
 }
 
+// put encodes the header into the first DETHLen bytes of data.
+func (d *DETH) put(data []byte) {
+	be.PutUint32(data, d.QKey)
+	be.PutUint32(data[4:], uint32(d.Reserved8)<<24|d.SourceQPN&0xffffff)
+}
+
 // DecodeFromBytes decodes the header. Payload holds the bytes after the header.
 func (d *DETH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	if err := splitHeader(&d.BaseLayer, "DETH", DETHLen, data, df); err != nil {
-		return err
-	}
-	d.header(data)
-	return nil
+	return decodeExtended(d, "DETH", DETHLen, data, df)
 }
 
 // SerializeTo prepends the header to buf.
 func (d *DETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
-	data, err := buf.PrependBytes(DETHLen)
-	if err != nil {
-		return err
-	}
-	be.PutUint32(data, d.QKey)
-	be.PutUint32(data[4:], uint32(d.Reserved8)<<24|d.SourceQPN&0xffffff)
-	return nil
+	return serializeExtended(d, DETHLen, buf)
 }
 
 // String returns a one-line description.

@@ -37,23 +37,19 @@ func (r *FETH) header(data []byte) {
 	r.Flags = be.Uint32(data[0:])
 }
 
+// put encodes the header into the first FETHLen bytes of data.
+func (r *FETH) put(data []byte) {
+	be.PutUint32(data[0:], r.Flags)
+}
+
 // DecodeFromBytes decodes the header. Payload holds the bytes after the header.
 func (r *FETH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	if err := splitHeader(&r.BaseLayer, "FETH", FETHLen, data, df); err != nil {
-		return err
-	}
-	r.header(data)
-	return nil
+	return decodeExtended(r, "FETH", FETHLen, data, df)
 }
 
 // SerializeTo prepends the header to buf.
 func (r *FETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
-	data, err := buf.PrependBytes(FETHLen)
-	if err != nil {
-		return err
-	}
-	be.PutUint32(data[0:], r.Flags)
-	return nil
+	return serializeExtended(r, FETHLen, buf)
 }
 
 // String returns a one-line description.

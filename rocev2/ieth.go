@@ -35,23 +35,19 @@ func (r *IETH) header(data []byte) {
 	r.RKey = be.Uint32(data[0:])
 }
 
+// put encodes the header into the first IETHLen bytes of data.
+func (r *IETH) put(data []byte) {
+	be.PutUint32(data[0:], r.RKey)
+}
+
 // DecodeFromBytes decodes the header. Payload holds the bytes after the header.
 func (r *IETH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	if err := splitHeader(&r.BaseLayer, "IETH", IETHLen, data, df); err != nil {
-		return err
-	}
-	r.header(data)
-	return nil
+	return decodeExtended(r, "IETH", IETHLen, data, df)
 }
 
 // SerializeTo prepends the header to buf.
 func (r *IETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
-	data, err := buf.PrependBytes(IETHLen)
-	if err != nil {
-		return err
-	}
-	be.PutUint32(data[0:], r.RKey)
-	return nil
+	return serializeExtended(r, IETHLen, buf)
 }
 
 // String returns a one-line description.

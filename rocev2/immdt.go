@@ -35,23 +35,19 @@ func (r *ImmDt) header(data []byte) {
 	r.Immediate = be.Uint32(data[0:])
 }
 
+// put encodes the header into the first ImmDtLen bytes of data.
+func (r *ImmDt) put(data []byte) {
+	be.PutUint32(data[0:], r.Immediate)
+}
+
 // DecodeFromBytes decodes the header. Payload holds the bytes after the header.
 func (r *ImmDt) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	if err := splitHeader(&r.BaseLayer, "ImmDt", ImmDtLen, data, df); err != nil {
-		return err
-	}
-	r.header(data)
-	return nil
+	return decodeExtended(r, "ImmDt", ImmDtLen, data, df)
 }
 
 // SerializeTo prepends the header to buf.
 func (r *ImmDt) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
-	data, err := buf.PrependBytes(ImmDtLen)
-	if err != nil {
-		return err
-	}
-	be.PutUint32(data[0:], r.Immediate)
-	return nil
+	return serializeExtended(r, ImmDtLen, buf)
 }
 
 // String returns a one-line description.

@@ -118,13 +118,6 @@ func Plausible(data []byte, length int) bool {
 	return info.Known && b.TVer == 0 && b.Reserved6 == 0 && b.Reserved7 == 0 && length >= need
 }
 
-// extended is the interface of all extended headers.
-type extended interface {
-	decoder
-	gopacket.SerializableLayer
-	header(data []byte)
-}
-
 // extended returns the field of p for one header.
 func (p *Packet) extended(h Headers) extended {
 	switch h {

@@ -38,23 +38,19 @@ func (d *RDETH) header(data []byte) {
 	d.EEContext = be.Uint32(data) & 0xffffff
 }
 
+// put encodes the header into the first RDETHLen bytes of data.
+func (d *RDETH) put(data []byte) {
+	be.PutUint32(data, uint32(d.Reserved8)<<24|d.EEContext&0xffffff)
+}
+
 // DecodeFromBytes decodes the header. Payload holds the bytes after the header.
 func (d *RDETH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	if err := splitHeader(&d.BaseLayer, "RDETH", RDETHLen, data, df); err != nil {
-		return err
-	}
-	d.header(data)
-	return nil
+	return decodeExtended(d, "RDETH", RDETHLen, data, df)
 }
 
 // SerializeTo prepends the header to buf.
 func (d *RDETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
-	data, err := buf.PrependBytes(RDETHLen)
-	if err != nil {
-		return err
-	}
-	be.PutUint32(data, uint32(d.Reserved8)<<24|d.EEContext&0xffffff)
-	return nil
+	return serializeExtended(d, RDETHLen, buf)
 }
 
 // String returns a one-line description.

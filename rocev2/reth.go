@@ -41,25 +41,21 @@ func (r *RETH) header(data []byte) {
 	r.DMALength = be.Uint32(data[12:])
 }
 
+// put encodes the header into the first RETHLen bytes of data.
+func (r *RETH) put(data []byte) {
+	be.PutUint64(data[0:], r.VirtualAddress)
+	be.PutUint32(data[8:], r.RKey)
+	be.PutUint32(data[12:], r.DMALength)
+}
+
 // DecodeFromBytes decodes the header. Payload holds the bytes after the header.
 func (r *RETH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	if err := splitHeader(&r.BaseLayer, "RETH", RETHLen, data, df); err != nil {
-		return err
-	}
-	r.header(data)
-	return nil
+	return decodeExtended(r, "RETH", RETHLen, data, df)
 }
 
 // SerializeTo prepends the header to buf.
 func (r *RETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
-	data, err := buf.PrependBytes(RETHLen)
-	if err != nil {
-		return err
-	}
-	be.PutUint64(data[0:], r.VirtualAddress)
-	be.PutUint32(data[8:], r.RKey)
-	be.PutUint32(data[12:], r.DMALength)
-	return nil
+	return serializeExtended(r, RETHLen, buf)
 }
 
 // String returns a one-line description.

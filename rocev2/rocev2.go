@@ -12,7 +12,7 @@
 //
 // To add an extended header: give it a bit in [Headers], a file like reth.go with struct,
 // DecodeFromBytes, SerializeTo and String, a place in [Packet.Decode] and [Packet.SerializeTo], and
-// name it in the opcode table.
+// name it in the opcode table. extended.go has what all of these have in common.
 package rocev2
 
 import (

@@ -38,23 +38,19 @@ func (d *XRCETH) header(data []byte) {
 	d.XRCSRQ = be.Uint32(data) & 0xffffff
 }
 
+// put encodes the header into the first XRCETHLen bytes of data.
+func (d *XRCETH) put(data []byte) {
+	be.PutUint32(data, uint32(d.Reserved8)<<24|d.XRCSRQ&0xffffff)
+}
+
 // DecodeFromBytes decodes the header. Payload holds the bytes after the header.
 func (d *XRCETH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	if err := splitHeader(&d.BaseLayer, "XRCETH", XRCETHLen, data, df); err != nil {
-		return err
-	}
-	d.header(data)
-	return nil
+	return decodeExtended(d, "XRCETH", XRCETHLen, data, df)
 }
 
 // SerializeTo prepends the header to buf.
 func (d *XRCETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
-	data, err := buf.PrependBytes(XRCETHLen)
-	if err != nil {
-		return err
-	}
-	be.PutUint32(data, uint32(d.Reserved8)<<24|d.XRCSRQ&0xffffff)
-	return nil
+	return serializeExtended(d, XRCETHLen, buf)
 }
 
 // String returns a one-line description.
