@@ -414,6 +414,9 @@ func newConnection(m *Model, r any) *pane {
 		if err := render.ConnectionDetail(&b, m.theme, c, start); err != nil {
 			return []string{err.Error()}
 		}
+		if why := render.NoTimeline(c); why != "" {
+			return append(append(split(b.String()), ""), wrap(why, width)...)
+		}
 		if charts == nil {
 			return append(split(b.String()), "", "reading its RPCs, to draw credits and handles")
 		}
@@ -478,9 +481,8 @@ func timelinesOf(m *Model, c *record.Connection) *job[*timelines] {
 			handles.Add(t)
 			return true
 		})
-		return &timelines{
-			forward.Finish(c.ID, record.Forward, c.Last), backward.Finish(c.ID, record.Backward, c.Last), handles.Finish(c.ID, c.Last),
-		}
+		end := analyze.EndOfCalls(c)
+		return &timelines{forward.Finish(c.ID, record.Forward, end), backward.Finish(c.ID, record.Backward, end), handles.Finish(c.ID, end)}
 	})
 }
 
