@@ -49,7 +49,9 @@ func caller(values []string, r *record.Transaction) []string {
 const fileField = "file"
 
 // file appends what columns show of this field.
-func file(values []string, r *record.Transaction) []string { return append(values, shown(record.Some(r.FileText()))) }
+func file(values []string, r *record.Transaction) []string {
+	return append(values, shown(record.Some(r.FileText())))
+}
 
 // shown returns a value as columns show it.
 func shown(v record.Opt[string]) string {
