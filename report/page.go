@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -155,6 +156,7 @@ var order = []string{"before", "points", "findings", "mounts", "operations", "cl
 // sections are the sections of the page, by their anchors. A page has only those that the capture has something for.
 var sections = [][2]string{
 	{"wrong", "What is wrong"},
+	{"before", "Compared with before"},
 	{"points", "Capture points"},
 	{"findings", "Findings"},
 	{"mounts", "Mounts"},
@@ -342,7 +344,11 @@ func (v *page) head() head {
 	var names []string
 	for i := range h.Files {
 		h.Files[i].Name = printable(h.Files[i].Name)
-		names = append(names, h.Files[i].Name)
+		if base := filepath.Base(h.Files[i].Name); !slices.Contains(names, base) {
+			names = append(names, base)
+		} else {
+			names = append(names, h.Files[i].Name)
+		}
 	}
 	h.Title = "Report of " + strings.Join(names, ", ")
 	row := func(name, format string, args ...any) {

@@ -95,7 +95,8 @@ func (v *page) namedFiles() {
 			name = f.Group[0]
 		}
 		t.Rows = append(t.Rows, []cell{
-			{Text: printable(name), Head: true, Class: "path"}, count(int64(f.Count)), count(int64(f.Errors)),
+			{Text: printable(name), Head: true, Class: "path"},
+			count(int64(f.Count)), count(int64(f.Errors)),
 			quantile(f.Latency, f.Latency.P50), quantile(f.Latency, f.Latency.P99), known(f.Latency.Max), number(f.TotalNS, render.Duration(f.TotalNS)),
 		})
 	}

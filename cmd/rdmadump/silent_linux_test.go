@@ -52,9 +52,26 @@ func TestSilentTerminal(t *testing.T) {
 	}
 	out := filepath.Join(folder, "out")
 	for _, args := range [][]string{
-		{"version"}, {"help"}, {"help", "filter"}, {sample}, {"overview", sample}, {"packets", sample}, {"packets", "-V", sample}, {"rdma", sample}, {"connections", sample},
-		{"connections", "--timeline", sample}, {"files", sample}, {"stats", sample}, {"stats", "--every", "1s", sample}, {"compare", sample, sample}, {"check", sample},
-		{"report", "-w", out, sample}, {"export", "--format", "perfetto", "-w", out, sample}, {"completion", "bash"}, {"-o", "json", sample}, {"--xid", "0x3ea94e54", sample},
+		{"version"},
+		{"help"},
+		{"help", "filter"},
+		{sample},
+		{"overview", sample},
+		{"packets", sample},
+		{"packets", "-V", sample},
+		{"rdma", sample},
+		{"connections", sample},
+		{"connections", "--timeline", sample},
+		{"files", sample},
+		{"stats", sample},
+		{"stats", "--every", "1s", sample},
+		{"compare", sample, sample},
+		{"check", sample},
+		{"report", "-w", out, sample},
+		{"export", "--format", "perfetto", "-w", out, sample},
+		{"completion", "bash"},
+		{"-o", "json", sample},
+		{"--xid", "0x3ea94e54", sample},
 	} {
 		const limit = 200 * time.Millisecond
 		difference := time.Duration(math.MaxInt64)
