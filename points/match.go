@@ -193,7 +193,7 @@ func newMatcher(p *Plan) *matcher {
 	}
 	m.slack = 1000
 	for i := range p.Points {
-		m.slack = max(m.slack, p.Points[i].Error)
+		m.slack = max(m.slack, p.Points[i].gap)
 	}
 	m.slack = min(m.slack, 100e6)
 	for _, src := range p.sources {
