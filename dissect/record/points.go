@@ -182,6 +182,9 @@ func (r *Transaction) Localize(points []string) {
 		localOpt(&w.OutOfOrderPacket, &w.OutOfOrderPoint, points)
 		localOpt(&w.GapFilledBy, &w.GapFilledPoint, points)
 		localOpt(&w.BurstPacket, &w.BurstPoint, points)
+		for j := range w.Lost {
+			local(&w.Lost[j].Packet, &w.Lost[j].Point, points)
+		}
 	}
 }
 

@@ -22,8 +22,7 @@ type Path struct {
 type sentAt struct {
 	run
 	at   record.Stamp
-	lost bool         // a copy of it was lost
-	when record.Stamp // that copy, until it is reported; no packet number otherwise
+	lost bool // a copy of it was lost
 }
 
 // maxSentAt limits the number of these packets of a flow. Operations that begin with further ones begin when they
@@ -32,11 +31,12 @@ const maxSentAt = 1024
 
 // paths are the packets of a flow that its receiver has not accepted yet.
 type paths struct {
-	sent []sentAt
-	top  uint32 // the highest sequence number at which one of them begins
-	last Path   // of the current packet
-	lost []lostMessage
-	gone int // number of packets in sent that were lost, and are not reported yet; an upper limit
+	sent   []sentAt
+	top    uint32 // the highest sequence number at which one of them begins
+	last   Path   // of the current packet
+	lost   []lostMessage
+	losses []Loss // requests of the flow, and responses to them
+	open   int    // number of losses that are not reported
 }
 
 // lostMessage is a datagram that did not come to its receiver.
@@ -63,10 +63,7 @@ func (f *flow) noteSent(r run, p Path) (again bool) {
 	for i := 0; i < len(w.sent) && !newer; i++ {
 		if s := &w.sent[i]; s.from == r.from {
 			again = s.lost
-			if s.lost = s.lost || p.Lost; p.Gone && s.when.Packet == 0 {
-				s.when = p.Sent
-				w.gone++
-			}
+			s.lost = s.lost || p.Lost
 			return again
 		}
 	}
@@ -80,12 +77,7 @@ func (f *flow) noteSent(r run, p Path) (again bool) {
 		w.top = r.from
 	}
 	had := cap(w.sent)
-	added := sentAt{run: r, at: p.Sent, lost: p.Lost}
-	if p.Gone {
-		added.when = p.Sent
-		w.gone++
-	}
-	w.sent = append(w.sent, added)
+	w.sent = append(w.sent, sentAt{run: r, at: p.Sent, lost: p.Lost})
 	f.conn.share.Charge(int64(cap(w.sent)-had) * sentAtCost)
 	return false
 }
@@ -109,9 +101,6 @@ func (f *flow) firstSent(seq uint32, captured record.Stamp) (at record.Stamp, se
 				at, seen = s.at, true
 			}
 		case c.delta(s.from, seq) < 0:
-			if s.when.Packet != 0 && f.qp != nil {
-				f.lost(f.ops.at(psns, s.from), s.when)
-			}
 			continue
 		}
 		kept = append(kept, s)
@@ -140,40 +129,11 @@ func (t *Tracker) lostOnPath(f *flow, d *Datagram, cur *currentPacket) {
 	}
 	cur.mark(nil, record.LostOnPath)
 	if !info.Request {
-		if asker != nil && d.Path.Gone {
-			f.lost(asker.ops.at(psns, d.Packet.PSN), d.Path.Sent)
-		}
+		f.missedResponse(d)
 		f.noteResponse(d, true)
 		return
 	}
 	t.infiniband.missedRequest(f, d, cur)
-}
-
-// lost reports that a packet of an operation, or of its response, was lost after it left its sender.
-func (f *flow) lost(o *Operation, sent record.Stamp) {
-	if o != nil && o.Tag != 0 && sent.Packet != 0 {
-		f.conn.follower.Operation(Event{What: Lost, By: f.side, Op: o, At: sent})
-	}
-}
-
-// reportLost reports the copies of requests that were lost, after later copies were accepted.
-func (f *flow) reportLost() {
-	if f.paths == nil || f.paths.gone == 0 {
-		return
-	}
-	left := 0
-	for i := range f.paths.sent {
-		s := &f.paths.sent[i]
-		switch {
-		case s.when.Packet == 0:
-		case psns.delta(s.from, f.qp.expect) < 0:
-			f.lost(f.ops.at(psns, s.from), s.when)
-			s.when = record.Stamp{}
-		default:
-			left++
-		}
-	}
-	f.paths.gone = left
 }
 
 // missedRequest takes a request that its receiver did not get, or dropped because of a bad ICRC.
@@ -182,6 +142,7 @@ func (ib *infiniband) missedRequest(f *flow, d *Datagram, cur *currentPacket) {
 	if p := d.Path; p.Sent.Packet != 0 {
 		p.Lost = true
 		again = f.noteSent(run{psn, psns.add(psn, 1)}, p)
+		f.noteLoss(Loss{At: p.harmed(d.At), By: f.side, Damaged: !p.Gone, seq: psn})
 	}
 	if ib.damagedRequest(f, d); again && f.qp.started && psns.delta(psn, f.qp.expect) >= 0 {
 		ib.resent(f, psn, cur)
@@ -279,6 +240,7 @@ func (f *flow) noteStreamResponse(o *Operation, from uint32, now record.Stamp) {
 func (t *Tracker) LostSegment(s *TCP) {
 	if f := t.tcp.streams[streamKey{s.Src, s.Dst, s.SrcPort, s.DstPort}]; f != nil && s.Length > 0 {
 		f.noteSent(run{s.Seq, s.Seq + uint32(s.Length)}, s.Path)
+		f.noteLoss(Loss{At: s.Path.harmed(s.At), By: f.side, Damaged: !s.Path.Gone, seq: s.Seq})
 	}
 }
 

@@ -168,6 +168,7 @@ type Event struct {
 	Op    *Operation
 	At    record.Stamp // Acked, Retransmitted, Damaged, DamagedNak: the packet that shows it
 	Burst *Burst       // Retransmitted, Damaged: the burst that a request belongs to; nil for a response
+	Loss  *Loss        // Lost: the packet
 }
 
 // EventKind is what happened to an operation.
@@ -180,7 +181,7 @@ const (
 	Acked                          // the other side received it; on iWARP, it may still be refused
 	Retransmitted                  // a packet of it, or of its response, was retransmitted
 	Damaged                        // a request of it was retransmitted with a bad ICRC, so the receiver drops it
-	Lost                           // a packet of it, or of its response, was lost between capture points
+	Lost                           // a packet of it, or of its response, was lost or damaged between capture points
 	DamagedNak                     // a NAK that names it has a bad ICRC, so its receiver drops the NAK
 	Abandoned                      // a Read will never be Done
 	Arrived                        // it was captured when it came to its receiver, with several capture points; only for UDP
