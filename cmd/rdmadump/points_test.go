@@ -24,19 +24,23 @@ func TestLostPackets(t *testing.T) {
 			"Lost on the way: RDMA Write, packet 1218 of " + server + ". Damaged on the way: RDMA Write, packet 1235 of " + server + ".",
 		},
 		"0xc02599c4": {
-			[]string{"bad_icrc call 430 " + server, "lost write 444 " + server}, []string{"call 430 " + server, "write 444 " + server},
+			[]string{"bad_icrc call 430 " + server, "lost write 444 " + server},
+			[]string{"call 430 " + server, "write 444 " + server},
 			"Lost on the way: RDMA Write, packet 444 of " + server + ". Damaged on the way: Call, packet 430 of " + server + ".",
 		},
 		"0xc52599c4": {
-			[]string{"bad_icrc read_request 510 " + server, "lost read_done 566 " + client}, []string{"read_request 510 " + server, "read_done 566 " + client},
+			[]string{"bad_icrc read_request 510 " + server, "lost read_done 566 " + client},
+			[]string{"read_request 510 " + server, "read_done 566 " + client},
 			"Lost on the way: Read response, packet 566 of " + client + ". Damaged on the way: RDMA Read, packet 510 of " + server + ".",
 		},
 		"0xb22599c4": { // an ACK that was damaged made nothing slow
-			[]string{"bad_icrc ack 151 " + server, "bad_icrc read_done 162 " + server}, []string{"read_done 162 " + server},
+			[]string{"bad_icrc ack 151 " + server, "bad_icrc read_done 162 " + server},
+			[]string{"read_done 162 " + server},
 			"Damaged on the way: Read response, packet 162 of " + server + ".",
 		},
 		"0x372c34fc": {
-			[]string{"lost call 1162 " + client}, []string{"call 1162 " + client},
+			[]string{"lost call 1162 " + client},
+			[]string{"call 1162 " + client},
 			"in packet 1165 of " + server + ", when its timer expired: no packet of this RPC followed packet 1162 of " + client + " until then. Lost on the way: Call, packet 1162 of " + client + ".",
 		},
 		"0x212699c4": {nil, nil, "82.65ms of 102.45ms passed in the network on the way to the server; none of its packets was lost, so the network delayed packets."},
