@@ -99,6 +99,7 @@ var views = []*view{
 		csv: []string{
 			"name", "count", "errors", "retransmitted", "call_bytes.short", "call_bytes.chunked", "call_bytes.long", "reply_bytes.short", "reply_bytes.chunked",
 			"reply_bytes.long", "latency.p50_ns", "latency.p90_ns", "latency.p99_ns", "latency.max_ns", "total_ns", "phases.read_ns", "phases.write_ns", "phases.wait_ns", "explicit_rdma",
+			"split.client_ns", "split.request_network_ns", "split.server_ns", "split.reply_network_ns",
 		},
 	},
 }
