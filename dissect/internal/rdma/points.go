@@ -1,6 +1,8 @@
 package rdma
 
 import (
+	"slices"
+
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
@@ -37,6 +39,7 @@ type paths struct {
 	lost   []lostMessage
 	losses []Loss // requests of the flow, and responses to them
 	open   int    // number of losses that are not reported
+	missed window // InfiniBand: requests of which no copy came to the receiver yet
 }
 
 // lostMessage is a datagram that did not come to its receiver.
@@ -143,6 +146,9 @@ func (ib *infiniband) missedRequest(f *flow, d *Datagram, cur *currentPacket) {
 		p.Lost = true
 		again = f.noteSent(run{psn, psns.add(psn, 1)}, p)
 		f.noteLoss(Loss{At: p.harmed(d.At), By: f.side, Damaged: !p.Gone, seq: psn})
+		if !p.Arrived {
+			ib.keepMissed(f, d)
+		}
 	}
 	if ib.damagedRequest(f, d); again && f.qp.started && psns.delta(psn, f.qp.expect) >= 0 {
 		ib.resent(f, psn, cur)
@@ -163,6 +169,57 @@ func (ib *infiniband) resent(f *flow, psn uint32, cur *currentPacket) {
 	}
 	if o != nil {
 		ib.operations.retransmitted(f, o, ib.operations.burstOf(f, psns, r, o, cur.at), cur)
+	}
+}
+
+// keepMissed keeps the sender's copy of a request that its receiver did not get, in case that no copy comes to it before
+// the connection ends.
+func (ib *infiniband) keepMissed(f *flow, d *Datagram) {
+	psn := d.Packet.PSN
+	if ahead := psns.delta(psn, f.qp.expect); !f.qp.started || ahead < 0 || ahead > fitWindow {
+		return
+	}
+	w := &f.paths.missed
+	i, found := w.find(psns, psn)
+	if found {
+		f.noteRetry(psns, psn, true, d.At)
+		w.at(i).keep(f, heldCopy{at: d.At}, ib.operations.burstOf(f, psns, psnRun(psn), nil, d.At))
+		return
+	}
+	if w.full() {
+		return
+	}
+	kept := held{stamp: d.At, data: ib.operations.buffers.add(nil, d.Raw), length: d.Length}
+	w.insert(i, psn, kept)
+	f.conn.share.Charge(int64(len(kept.data)) + heldCost)
+}
+
+// acceptMissed takes the requests of which no copy came to the receiver when the connection ends: they were sent, so the
+// Calls among them are outstanding.
+func (ib *infiniband) acceptMissed(f *flow) {
+	if f.paths == nil || f.qp == nil {
+		return
+	}
+	for w := &f.paths.missed; !w.empty(); w.remove(1) {
+		psn, item := w.first(), w.earliest()
+		if psns.delta(psn, f.qp.expect) == 0 && ib.held.Decode(item.data, item.length) == nil {
+			f.qp.damaged = slices.DeleteFunc(f.qp.damaged, func(d damagedSend) bool { return d.at == item.stamp }) // it is this copy
+			ib.accept(f, &ib.held, &currentPacket{at: item.stamp})
+			ib.operations.reportHeldRetransmissions(f, f.ops.at(psns, psn), item)
+			ib.acceptHeld(f, &currentPacket{})
+		}
+		ib.operations.unhold(f, item)
+	}
+	f.reportLost()
+}
+
+// forgetMissed forgets the requests that came to the receiver after all.
+func (ib *infiniband) forgetMissed(f *flow) {
+	if f.paths == nil {
+		return
+	}
+	for w := &f.paths.missed; !w.empty() && psns.delta(w.first(), f.qp.expect) < 0; w.remove(1) {
+		ib.operations.unhold(f, w.earliest())
 	}
 }
 
