@@ -150,7 +150,7 @@ func noteDamaged(cs *connState, happened rdma.Event) {
 	}
 	of := kindOf(happened.Op, part)
 	noteRetransmit(cs, x, happened, of)
-	if x.findDamaged(happened.At.Packet) == nil {
+	if findDamaged(x, happened.At.Packet) == nil {
 		x.event(happened.At, record.EventDamaged, x.role(happened.By)).Of = of
 	}
 }
@@ -158,7 +158,7 @@ func noteDamaged(cs *connState, happened rdma.Event) {
 // noteDamagedFirst records that the first copy of a Call or Reply was damaged on the way. The
 // retransmission of it is an event of its own, which follows.
 func noteDamagedFirst(x *txn, at record.Stamp, of record.EventKind, from record.Role) {
-	if x.findDamaged(at.Packet) == nil {
+	if findDamaged(x, at.Packet) == nil {
 		x.event(at, record.EventDamaged, from).Of = of
 	}
 	if x.active.Before(at) {
@@ -178,7 +178,7 @@ func noteLostPacket(cs *connState, happened rdma.Event) {
 	if l.Damaged {
 		kind = record.EventDamaged
 	}
-	if e := x.findDamaged(happened.At.Packet); e != nil {
+	if e := findDamaged(x, happened.At.Packet); e != nil {
 		e.Event = kind
 		return
 	}
@@ -199,7 +199,7 @@ func lostKind(o *rdma.Operation, part int, l *rdma.Loss) record.EventKind {
 }
 
 // findDamaged returns the event of a packet that was damaged or lost, or nil.
-func (x *txn) findDamaged(packet int64) *record.Event {
+func findDamaged(x *txn, packet int64) *record.Event {
 	list := x.rec.Timeline
 	for i := len(list) - 1; i >= 0 && len(list)-i <= recentEvents; i-- {
 		if e := &list[i]; (e.Event == record.EventDamaged || e.Event == record.EventLost) && e.Packet == packet {
@@ -211,7 +211,7 @@ func (x *txn) findDamaged(packet int64) *record.Event {
 
 // noteDamagedNak records on a transaction that a NAK of it was damaged on the way.
 func noteDamagedNak(cs *connState, happened rdma.Event) {
-	if x, _ := cs.table.tagged(happened.Op.Tag); x != nil && x.state != emitted && x.findDamaged(happened.At.Packet) == nil {
+	if x, _ := cs.table.tagged(happened.Op.Tag); x != nil && x.state != emitted && findDamaged(x, happened.At.Packet) == nil {
 		x.event(happened.At, record.EventDamaged, x.role(happened.By)).Of = record.EventNak
 	}
 }
