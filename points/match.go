@@ -516,7 +516,7 @@ func (m *matcher) miss(at uint64, e *entry) {
 const fewMissing = 3
 
 // incomplete reports whether the capture of a point lacks packets that passed the point. That it lacks another one does not
-// show that the network lost it, unless its sender sent it again.
+// show that the network lost it, unless its sender retransmitted it.
 func (m *matcher) incomplete(point int) bool {
 	return m.late < minWindow/4 && m.missing[point] > fewMissing && m.missing[point]*200 > m.frames[point]
 }

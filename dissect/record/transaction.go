@@ -517,6 +517,6 @@ type Event struct {
 	Packets    Opt[int64] `json:"packets,omitzero" doc:"Number of packets that the event took."`
 	LastPacket Opt[int64] `json:"last_packet,omitzero" doc:"Packet number: the last packet of the event."`
 	LastPoint  *string    `json:"last_packet_point,omitzero" doc:"Name of the capture point whose number last_packet is; present only with several capture points."`
-	Of         EventKind  `json:"of,omitzero" doc:"The kind of operation that was acknowledged, rejected, retransmitted, damaged or out of order." values:"call,read_request,read_done,write,reply,nak"`
+	Of         EventKind  `json:"of,omitzero" doc:"The kind of operation that was acknowledged, rejected, retransmitted, damaged or out of order." values:"call,read_request,read_done,write,reply,nak,ack"`
 	Reason     string     `json:"reason,omitzero" doc:"Reason that a NAK states."`
 }
