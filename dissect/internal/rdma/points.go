@@ -200,6 +200,8 @@ func (ib *infiniband) acceptMissed(f *flow) {
 	if f.paths == nil || f.qp == nil {
 		return
 	}
+	ib.operations.missed = true
+	defer func() { ib.operations.missed = false }()
 	for w := &f.paths.missed; !w.empty(); w.remove(1) {
 		psn, item := w.first(), w.earliest()
 		if psns.delta(psn, f.qp.expect) == 0 && ib.held.Decode(item.data, item.length) == nil {

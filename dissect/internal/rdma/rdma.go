@@ -64,6 +64,7 @@ type Operation struct {
 	Cut         bool               // Send, Write: a packet of it was truncated in the capture, so that its checksum cannot be verified
 	Announced   bool               // the first packet contained Length
 	sentSeen    bool               // with several capture points: the first packet was captured when it left its sender
+	Missed      bool               // with several capture points: no copy of its first packet came to the receiver
 	done, acked bool               // done: no more packets of it are expected; acked: the other side received it
 	ledgers     int8               // number of ledgers that contain it
 	Handle      uint32             // Read, Write, Atomic: handle of the other side's memory
