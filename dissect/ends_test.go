@@ -1,6 +1,8 @@
 package dissect_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/rdmadump/rdmadump/capture"
@@ -53,6 +55,15 @@ func TestLostDatagrams(t *testing.T) {
 	s, known := r.Split.Get()
 	if r.LatencyNS.Or(0) != 1412*ms || !known || s.RequestNetworkNS != 701*ms || s.ServerNS != 9*ms || s.ReplyNetworkNS != 702*ms {
 		t.Errorf("latency %d, split %+v; want 1412 ms = 701 + 9 + 702 ms", r.LatencyNS.Or(0), s)
+	}
+	var lost []string
+	for _, e := range r.Timeline {
+		if e.Event == record.EventLost {
+			lost = append(lost, fmt.Sprintf("%s, packet %d of %s", e.Of, e.Packet, *e.Point))
+		}
+	}
+	if want := []string{"call, packet 1 of client.pcap", "reply, packet 3 of server.pcap"}; !slices.Equal(lost, want) {
+		t.Errorf("lost packets %q, want %q", lost, want)
 	}
 	if r.Call.Delivery != record.DeliveryCertain || r.Reply.Delivery != record.DeliveryCertain {
 		t.Errorf("delivery of the Call %s, of the Reply %s; want certain", r.Call.Delivery, r.Reply.Delivery)

@@ -23,25 +23,48 @@ type pair struct {
 	sameID bool // both points have the same IP identification, which is not 0
 }
 
-// line is the offset of a clock over time.
+// line is the offset of a clock over time. If a shift and a drift are added to a clock, the line differs by exactly
+// these. So the slope is always that with the widest gap. But a slope that the pairs do not prove holds only near the
+// pairs: far before and after them, the offset is constant.
 type line struct {
-	x0     int64   // time at the reference
-	offset float64 // offset at x0 in nanoseconds
-	slope  float64 // offset per time at the reference
-	gap    float64 // between the differences of both directions, in nanoseconds
+	x0, x1     int64   // times of the first and the last pair at the reference
+	offset     float64 // offset at x0 in nanoseconds
+	slope      float64 // offset per time at the reference
+	gap        float64 // between the differences of both directions, in nanoseconds
+	drifts     bool    // the pairs prove that the slope is not 0
+	error      float64 // the largest difference from the offsets between x0 and x1 that the pairs allow, in nanoseconds
+	slopeError float64 // the largest difference from the slopes that the pairs allow
 }
 
 // at returns the offset at a time of the reference.
-func (l *line) at(x int64) float64 { return l.offset + l.slope*float64(x-l.x0) }
+func (l *line) at(x int64) float64 {
+	since := float64(x - l.x0)
+	if !l.drifts {
+		first, last := l.near()
+		since = min(max(since, first), last)
+	}
+	return l.offset + l.slope*since
+}
+
+// near returns the times since x0 between which the slope holds although the pairs do not prove it.
+func (l *line) near() (first, last float64) {
+	length := float64(l.x1 - l.x0)
+	return -2 * length, 3 * length
+}
 
 // back returns the time at the reference for a time of the other clock.
 func (l *line) back(t int64) int64 {
 	whole := int64(l.offset)
-	since := float64(t-l.x0-whole) - (l.offset - float64(whole))
-	if l.slope == 0 {
-		return t - int64(math.Round(l.offset))
+	since := float64(t-l.x0-whole) - (l.offset - float64(whole)) // since x0, by the other clock
+	switch first, last := l.near(); {
+	case !l.drifts && since < first*(1+l.slope):
+		since -= first * l.slope
+	case !l.drifts && since > last*(1+l.slope):
+		since -= last * l.slope
+	default:
+		since /= 1 + l.slope
 	}
-	return l.x0 + int64(math.Round(since/(1+l.slope)))
+	return l.x0 + int64(math.Round(since))
 }
 
 // segment is a line that holds from a frame on.
@@ -178,8 +201,8 @@ func (f *fitter) fits(lo, hi int) bool {
 	return gap >= -f.resolution
 }
 
-// line returns the best line for the pairs [lo, hi). It is flat unless a flat line costs more than a
-// quarter of the gap, because short captures show drifts that are not there.
+// line returns the line with the widest gap for the pairs [lo, hi). Its slope counts as a drift only if a flat line
+// costs more than a quarter of the gap, because short captures show drifts that are not there.
 func (f *fitter) line(lo, hi int) (l line, ok bool) {
 	f.hulls(lo, hi)
 	if len(f.low) == 0 || len(f.high) == 0 {
@@ -187,13 +210,43 @@ func (f *fitter) line(lo, hi int) (l line, ok bool) {
 	}
 	slope, gap := f.best()
 	flat, _, _ := f.strip(0)
-	if gap-flat <= max(gap/4, f.resolution) {
-		slope, gap = 0, flat
-	}
 	_, low, high := f.strip(slope)
 	base := &f.pairs[lo]
+	l = line{x0: base.x, x1: base.x, slope: slope, gap: max(gap, f.resolution), drifts: gap-flat > max(gap/4, f.resolution)}
+	for i := lo; i < hi; i++ {
+		if !f.skip[i] {
+			l.x1 = max(l.x1, f.pairs[i].x)
+		}
+	}
 	middle := ((low.d - slope*low.x) + (high.d - slope*high.x)) / 2
-	return line{x0: base.x, offset: float64(base.d) + middle, slope: slope, gap: max(gap, f.resolution)}, gap >= -f.resolution
+	l.offset = float64(base.d) + middle
+	l.error, l.slopeError = f.allowed(slope, middle, float64(l.x1-l.x0))
+	return l, gap >= -f.resolution
+}
+
+// allowed returns by how much other lines that are between the hulls differ from a line, at its ends, and by how much
+// their slopes do.
+func (f *fitter) allowed(slope, middle, length float64) (offset, slopes float64) {
+	offset = f.resolution
+	for _, end := range []float64{-maxDrift, maxDrift} {
+		in, out := slope, slope+end
+		for range 40 {
+			s := (in + out) / 2
+			gap, low, high := f.strip(s)
+			if gap < -f.resolution {
+				out = s
+				continue
+			}
+			in = s
+			for _, x := range []float64{0, length} {
+				at := middle + slope*x
+				offset = max(offset, low.d+s*(x-low.x)-at, at-high.d-s*(x-high.x))
+			}
+		}
+		slopes = max(slopes, math.Abs(in-slope))
+	}
+	_, low, high := f.strip(slope)
+	return max(offset, (low.d-slope*low.x)-middle, middle-(high.d-slope*high.x)), slopes
 }
 
 // drop marks pairs as outliers until a line fits, at most n of them.

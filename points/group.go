@@ -214,16 +214,18 @@ func (point *Point) clock(src *source) {
 	point.Offset = src.began - src.time(1, src.began)
 	factor, drifts := 1.0, false
 	for _, c := range src.chain {
-		widest := 0.0
+		widest, wrong := 0.0, 0.0
 		for i := range c.segments {
 			s := &c.segments[i]
-			widest = max(widest, s.gap)
-			if i == 0 && s.slope != 0 {
+			widest, wrong = max(widest, s.gap), max(wrong, s.error)
+			if i == 0 && s.drifts {
 				factor *= 1 + s.slope
 				drifts = true
 			}
 		}
-		point.Error += int64(math.Ceil(widest / 2))
+		point.gap += int64(math.Ceil(widest / 2))
+		point.Error += int64(math.Ceil(max(wrong, widest/2)))
+		point.DriftError += c.segments[0].slopeError * 1e6
 	}
 	point.Drift, point.DriftKnown = (factor-1)*1e6, drifts
 	if len(src.chain) == 0 {

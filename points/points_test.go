@@ -222,12 +222,14 @@ func skewed(frames []capture.Frame, ahead int64, ppm float64) []capture.Frame {
 	})
 }
 
-// TestSkew: a shift and a drift that were added to a clock are found.
+// TestSkew: a shift and a drift that were added to a clock are found. The offset between the two points differs by exactly
+// these, along the whole capture and within a microsecond, also if the capture does not prove the drift of the plain
+// clock.
 func TestSkew(t *testing.T) {
 	for _, c := range []struct {
 		ahead int64
 		ppm   float64
-	}{{-6250e6, -90}, {375e5, 180}, {1e12, 0}, {-5, 40}} {
+	}{{-6250e6, -90}, {6250e6, -90}, {375e5, 180}, {1e12, 0}, {-5, 40}} {
 		for _, pair := range [][2]string{{stormClient, stormServer}, {twoClient, twoServer}} {
 			server := load(t, pair[1])
 			path := write(t, "skew.pcap", skewed(server, c.ahead, c.ppm))
@@ -241,8 +243,20 @@ func TestSkew(t *testing.T) {
 			if plain.counts() != r.counts() {
 				t.Errorf("%s: ahead by %d, %v ppm: %+v, without it %+v", pair[1], c.ahead, c.ppm, r.counts(), plain.counts())
 			}
-			if d := r.Points[1].Offset - plain.Points[1].Offset - c.ahead; d > 4*plain.Points[1].Error || -d > 4*plain.Points[1].Error {
+			if d := r.Points[1].Offset - plain.Points[1].Offset - c.ahead; d > 1000 || -d > 1000 {
 				t.Errorf("%s: ahead by %d, %v ppm: the offset differs by %d", pair[1], c.ahead, c.ppm, d)
+			}
+			for _, f := range server {
+				skewed := server[0].Time + int64(math.Round(float64(f.Time-server[0].Time)*(1+c.ppm/1e6))) + c.ahead
+				if d := r.sources[1].time(f.Number, skewed) - plain.sources[1].time(f.Number, f.Time); d > 1000 || d < -1000 {
+					t.Fatalf("%s: ahead by %d, %v ppm: the corrected time of packet %d differs by %d", pair[1], c.ahead, c.ppm, f.Number, d)
+				}
+			}
+			if d := r.Points[1].Error - plain.Points[1].Error; d > 1000 || d < -1000 {
+				t.Errorf("%s: ahead by %d, %v ppm: the error differs by %d", pair[1], c.ahead, c.ppm, d)
+			}
+			if p := &r.Points[1]; p.DriftKnown && math.Abs(p.Drift-c.ppm) > p.DriftError {
+				t.Errorf("%s: ahead by %d, %v ppm: drift %v with an error of %v", pair[1], c.ahead, c.ppm, p.Drift, p.DriftError)
 			}
 			back := run(t, path, pair[0])
 			if plain.counts() != back.counts() {
@@ -321,6 +335,39 @@ func TestNotCaptured(t *testing.T) {
 	got := run(t, write(t, "client.pcap", client), write(t, "server.pcap", kept)).counts()
 	if got.lost < 18 || got.lost > 20 || got.notCaptured < int64(requests)*9/10 {
 		t.Errorf("%+v; want 18 to 20 lost and %d not captured", got, requests)
+	}
+}
+
+// TestIncomplete: if the capture at a point dropped packets, at random or in bursts, the packets that it lacks are not
+// captured. Only packets that their sender sent once more are lost.
+func TestIncomplete(t *testing.T) {
+	for _, pair := range [][2]string{{stormClient, stormServer}, {twoClient, twoServer}} {
+		whole := run(t, pair[0], pair[1]).counts()
+		truth := whole.lost
+		for _, burst := range []int{1, 20, 100} {
+			for _, share := range []float64{0.1, 0.3, 0.7} {
+				for side := range 2 {
+					random := rand.New(rand.NewPCG(uint64(side), uint64(burst)))
+					ends := [2][]capture.Frame{load(t, pair[0]), load(t, pair[1])}
+					var kept []capture.Frame
+					for list := range slices.Chunk(ends[side], burst) {
+						if len(kept) == 0 || len(list) < burst || random.Float64() >= share {
+							kept = append(kept, list...)
+						}
+					}
+					dropped := int64(len(ends[side]) - len(kept))
+					ends[side] = kept
+					p := run(t, write(t, "client.pcap", ends[0]), write(t, "server.pcap", ends[1]))
+					got := p.counts()
+					if len(p.Points) == 2 && (got.lost+got.corrupted > truth+whole.corrupted+2 || got.notCaptured < dropped/3 || got.notCaptured > dropped+truth) {
+						t.Errorf("%s: end %d dropped %d packets, %v of them in bursts of %d: %+v; %d were lost", pair[0], side, dropped, share, burst, got, truth)
+					}
+					if share == 0.1 && burst == 1 && got.lost < truth/2-1 {
+						t.Errorf("%s: end %d dropped %d packets: only %d of %d losses are left", pair[0], side, dropped, got.lost, truth)
+					}
+				}
+			}
+		}
 	}
 }
 
@@ -525,9 +572,51 @@ func TestClocks(t *testing.T) {
 	if outside*100 > all {
 		t.Errorf("the offset is outside of the told error in %d of %d cases", outside, all)
 	}
+	outside, all = 0, 0
+	for seed := range uint64(20) { // Queues are much longer than the shortest delay, so few packets show the clocks.
+		random := rand.New(rand.NewPCG(seed, 9))
+		w := &traffic{random: random, seconds: 3, gap: 2e7, base: 5e3, queue: 1e6, offset: 1e9, ppm: 40 * float64(seed%3)}
+		r := w.run(t)
+		if len(r.Points) != 2 {
+			t.Errorf("seed %d: %d points", seed, len(r.Points))
+			continue
+		}
+		for i := range 101 {
+			at := float64(i) * w.seconds * 1e7
+			got := r.sources[1].time(math.MaxInt64, int64(1.7e18)+int64(w.offset+at*(1+w.ppm/1e6))) - int64(1.7e18)
+			if all++; math.Abs(float64(got)-at) > float64(r.Points[1].Error) {
+				outside++
+			}
+		}
+		if p := &r.Points[1]; p.DriftKnown && math.Abs(p.Drift-w.ppm) > p.DriftError {
+			t.Errorf("seed %d: drift %v instead of %v, and the error that is told is %v", seed, p.Drift, w.ppm, p.DriftError)
+		}
+	}
+	if outside*100 > all {
+		t.Errorf("with long queues, the offset is outside of the told error in %d of %d cases", outside, all)
+	}
 	w := &traffic{random: rand.New(rand.NewPCG(1, 1)), seconds: 10, gap: 3e6, base: 50e3, queue: 50e3, slower: 5e6}
 	if p := w.run(t).Points[1]; p.Error < 2.5e6 || p.Error > 2.7e6 || len(p.Steps) > 0 {
 		t.Errorf("with 5 ms in one direction: %+v", p)
+	}
+}
+
+// TestLine: a slope that is not proven ends far from the pairs, and both directions of a conversion agree.
+func TestLine(t *testing.T) {
+	for _, drifts := range []bool{true, false} {
+		l := line{x0: 1e9, x1: 2e9, offset: 5000, slope: 1e-4, drifts: drifts}
+		for _, c := range []struct{ x, drifting, not int64 }{{-10e9, -1_095_000, -195_000}, {0, -95_000, -95_000}, {1e9, 5000, 5000}, {15e8, 55_000, 55_000}, {100e9, 9_905_000, 305_000}} {
+			want := c.not
+			if drifts {
+				want = c.drifting
+			}
+			if got := int64(math.Round(l.at(c.x))); got != want {
+				t.Errorf("proven %v: the offset at %d is %d, want %d", drifts, c.x, got, want)
+			}
+			if got := l.back(c.x + want); got != c.x {
+				t.Errorf("proven %v: the time for %d is %d", drifts, c.x, got)
+			}
+		}
 	}
 }
 

@@ -36,12 +36,14 @@ type Point struct {
 	// Drift is what this clock gains, in parts per million, if that is known.
 	Drift      float64
 	DriftKnown bool
-	Known      bool   // Offset and Error are known
-	Error      int64  // of the offset, in nanoseconds
-	Steps      []Step // of this clock, compared with the reference
+	Known      bool    // Offset and Error are known
+	Error      int64   // of the offset, in nanoseconds
+	DriftError float64 // largest difference from the drifts that the packets allow, in parts per million
+	Steps      []Step  // of this clock, compared with the reference
 
 	sources     []*source
 	first, last int64 // span of the capture on the reference clock
+	gap         int64 // half of the gaps, in nanoseconds
 }
 
 // Step is a jump of a clock.
@@ -247,7 +249,7 @@ func (p *Plan) compare(a, b int) *relation {
 	r.sameIDs = ids*100 >= len(pairs)*98 && p.varies(a)
 	if equal == len(pairs) {
 		r.same, r.exact = true, pairs[0].d
-		r.segments = []segment{{line: line{x0: pairs[0].x, offset: float64(r.exact)}}}
+		r.segments = []segment{{line: line{x0: pairs[0].x, x1: pairs[0].x, offset: float64(r.exact)}}}
 		r.fitting = len(pairs)
 		return r
 	}
@@ -460,7 +462,7 @@ func (p *Plan) inverse(r *relation) *clock {
 	c := &clock{}
 	for _, s := range r.segments {
 		l := s.line
-		l.offset, l.x0 = -s.offset, s.x0+int64(math.Round(s.offset))
+		l.offset, l.x0, l.x1 = -s.offset, s.x0+int64(math.Round(s.offset)), s.x1+int64(math.Round(s.at(s.x1)))
 		l.slope = 1/(1+s.slope) - 1
 		c.segments = append(c.segments, segment{line: l, from: p.numberAt(r, s.from)})
 	}

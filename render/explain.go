@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -23,32 +24,95 @@ func Explain(r *record.Transaction) []string {
 // mostLost is the number of lost packets that are named.
 const mostLost = 3
 
-// lostPackets names the packets of an RPC that were lost between capture points.
+// lostPackets names the packets that were lost or damaged between capture points and that made an RPC slow: its own, and
+// those of other RPCs before which its sender could not go on.
 func lostPackets(r *record.Transaction) string {
-	var words []string
-	n := 0
+	var lost, damaged, others naming
+	known := map[sighting]bool{}
 	for i := range r.Timeline {
 		e := &r.Timeline[i]
-		if e.Event != record.EventLost {
+		if e.Point == nil || e.Event != record.EventLost && e.Event != record.EventDamaged || e.Of == record.EventAck { // without an ACK, nothing waits
 			continue
 		}
-		if n++; n > mostLost {
+		at := sighting{*e.Point, e.Packet}
+		if known[at] {
 			continue
 		}
-		word := fmt.Sprintf("%s, packet %d", title(e.Of), e.Packet)
-		if e.Point != nil {
-			word += " of " + clean(*e.Point)
+		known[at] = true
+		word := title(e.Of) + ", packet " + numbered(e.Packet, *e.Point)
+		if e.Event == record.EventLost {
+			lost.add(word)
+		} else {
+			damaged.add(word)
 		}
-		words = append(words, word)
 	}
-	if n == 0 {
+	for i := range r.Waits {
+		for _, l := range r.Waits[i].Lost {
+			at := sighting{l.Point, l.Packet}
+			if known[at] {
+				continue
+			}
+			known[at] = true
+			word := "packet " + numbered(l.Packet, l.Point)
+			if l.Event != "" {
+				word = title(l.Event) + ", " + word
+			}
+			if xid, known := l.XID.Get(); known && xid != r.XID {
+				others.add(fmt.Sprintf("%s, of XID %v%s", word, xid, ifDamaged(l.Damaged)))
+			} else if l.Damaged {
+				damaged.add(word)
+			} else {
+				lost.add(word)
+			}
+		}
+	}
+	return strings.TrimSpace(lost.sentence("Lost on the way") + damaged.sentence("Damaged on the way") + others.sentence("Held up by lost packets before it"))
+}
+
+// sighting is a packet of a capture point.
+type sighting struct {
+	point  string
+	packet int64
+}
+
+// ifDamaged says that a packet was damaged and not lost.
+func ifDamaged(is bool) string {
+	if is {
+		return " (damaged)"
+	}
+	return ""
+}
+
+// naming collects the first few things of a kind.
+type naming struct {
+	words []string
+	n     int
+}
+
+func (l *naming) add(word string) {
+	if l.n++; l.n <= mostLost {
+		l.words = append(l.words, word)
+	}
+}
+
+// sentence returns a sentence with the things, and a space before it, or nothing if there are none.
+func (l *naming) sentence(begin string) string {
+	if l.n == 0 {
 		return ""
 	}
-	text := "Lost on the way: " + strings.Join(words, "; ")
-	if n > mostLost {
-		text += fmt.Sprintf("; and %d more", n-mostLost)
+	text := " " + begin + ": " + strings.Join(l.words, "; ")
+	if l.n > mostLost {
+		text += fmt.Sprintf("; and %d more", l.n-mostLost)
 	}
 	return text + "."
+}
+
+// numbered returns a packet number, with its capture point if there are several.
+func numbered(n int64, point string) string {
+	if point == "" {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%d of %s", n, clean(point))
 }
 
 // explain describes the largest part of the time of an RPC.
@@ -123,17 +187,20 @@ func waits(r *record.Transaction) (n int, ns int64) {
 	return n, r.Phases.Or(record.Phases{}).WaitNS
 }
 
-// nth returns the nth packet number of a list, or "?" if the list is shorter.
-func nth(list []int64, i int) string {
-	if i < len(list) {
-		return fmt.Sprint(list[i])
+// nth returns the nth packet number of a wait, or "?" if it has fewer.
+func nth(w *record.Wait, i int) string {
+	switch {
+	case i < 0 || i >= len(w.Packets):
+		return "?"
+	case i < len(w.Points):
+		return numbered(w.Packets[i], w.Points[i])
 	}
-	return "?"
+	return fmt.Sprint(w.Packets[i])
 }
 
-func first(w *record.Wait) string  { return nth(w.Packets, 0) }
-func second(w *record.Wait) string { return nth(w.Packets, 1) }
-func last(w *record.Wait) string   { return nth(w.Packets, len(w.Packets)-1) }
+func first(w *record.Wait) string  { return nth(w, 0) }
+func second(w *record.Wait) string { return nth(w, 1) }
+func last(w *record.Wait) string   { return nth(w, len(w.Packets)-1) }
 
 // retransmitted says what a side retransmitted at the end of a wait.
 func retransmitted(w *record.Wait) string {
@@ -164,7 +231,7 @@ func waitSentence(r *record.Transaction, w *record.Wait, opening string) string 
 		reason := "because the NAK in packet %s asked for it"
 		if nak, known := w.NakPacket.Get(); known && w.BlockingTransaction.Known() && !hasNak(r, nak) {
 			reason = "because a packet of another RPC before it had been rejected (NAK in packet %s)"
-		} else if w.BlockingTransaction.Known() || len(w.Packets) > 0 && r.Call != nil && w.Packets[0] < r.Call.Packet {
+		} else if w.BlockingTransaction.Known() || w.Points == nil && len(w.Packets) > 0 && r.Call != nil && w.Packets[0] < r.Call.Packet {
 			reason = "because an earlier packet had been rejected (NAK in packet %s)"
 		}
 		return fmt.Sprintf("%s%s%s, in packet %s, "+reason+".", opening, side, retransmitted(w), last(w), first(w))
@@ -180,11 +247,11 @@ func waitSentence(r *record.Transaction, w *record.Wait, opening string) string 
 	filled, _ := w.GapFilledBy.Get()
 	switch {
 	case known && w.Event == record.EventRead:
-		return fmt.Sprintf("%s: response packet %d came after a gap, which packet %d closed.", s, early, filled)
+		return fmt.Sprintf("%s: response packet %s came after a gap, which packet %s closed.", s, numbered(early, w.OutOfOrderPoint), numbered(filled, w.GapFilledPoint))
 	case known:
-		return fmt.Sprintf("%s: packet %d came after a gap, which packet %d closed.", s, early, filled)
+		return fmt.Sprintf("%s: packet %s came after a gap, which packet %s closed.", s, numbered(early, w.OutOfOrderPoint), numbered(filled, w.GapFilledPoint))
 	case w.Reason == record.RetransmitTimeout && w.NakPacket.Known():
-		return fmt.Sprintf("%s, when its timer expired: it did not react to the NAK in packet %d, or did not receive it.", s, w.NakPacket.Or(0))
+		return fmt.Sprintf("%s, when its timer expired: it did not react to the NAK in packet %s, or did not receive it.", s, numbered(w.NakPacket.Or(0), w.NakPoint))
 	case w.Reason == record.RetransmitTimeout:
 		return fmt.Sprintf("%s, when its timer expired: no packet of this RPC followed packet %s until then.", s, first(w))
 	case w.Reason == record.RetransmitGap:
@@ -210,9 +277,10 @@ func atWork(r *record.Transaction, latency int64) string {
 	if !known {
 		return ""
 	}
-	server, client := "server", "client"
-	if r.Direction == record.Backward {
-		server, client = client, server
+	caller, other := sides(r)
+	server, client := string(other), string(caller)
+	if split, known := r.Split.Get(); known {
+		return atPlace(r, split, latency)
 	}
 	for _, phase := range []struct {
 		ns   record.Opt[int64]
@@ -239,6 +307,37 @@ func atWork(r *record.Transaction, latency int64) string {
 	return ""
 }
 
+// atPlace names the place at which most of the time passed, if captures at both ends show that.
+func atPlace(r *record.Transaction, split record.Split, latency int64) string {
+	caller, other := sides(r)
+	cause, delayed := "", ""
+	switch {
+	case r.Retransmitted > 0:
+		cause = fmt.Sprintf("; %s of this RPC %s retransmitted", plural(int64(r.Retransmitted), "packet"), wasWere(r.Retransmitted))
+	case lostPackets(r) == "":
+		cause = "; the captures show no retransmission, NAK or loss in that time"
+		delayed = "; none of its packets was lost, so the network delayed packets"
+	}
+	for _, p := range []struct {
+		ns          int64
+		text, cause string
+	}{
+		{split.ClientNS, "The " + string(caller) + " took %s to respond to RDMA Reads", cause},
+		{split.RequestNetworkNS, "%s passed in the network on the way to the " + string(other), cmp.Or(delayed, cause)},
+		{split.ServerNS, "The " + string(other) + " took %s", cause},
+		{split.ReplyNetworkNS, "%s passed in the network on the way to the " + string(caller), cmp.Or(delayed, cause)},
+	} {
+		if p.ns*2 > latency && p.ns >= 1e6 {
+			took := Duration(p.ns)
+			if whole := Duration(latency); took != whole {
+				took += " of " + whole
+			}
+			return fmt.Sprintf(p.text, took) + p.cause + "."
+		}
+	}
+	return ""
+}
+
 // wasWere returns the verb for a number of things.
 func wasWere(n int) string {
 	if n == 1 {
@@ -257,14 +356,25 @@ func Cause(r *record.Transaction) string {
 	n, ns := waits(r)
 	if w := longest(r, false); w != nil && r.Waited(w) >= latency/5 {
 		if ns-r.Waited(w) >= latency/5 { // so do the others
-			return fmt.Sprintf("%s in %d stalls, the longest %s (%s) %s", Duration(ns), n, Duration(r.Waited(w)), w.Waiting, shortlyUntil(w))
+			return fmt.Sprintf("%s in %d stalls, the longest %s (%s) %s", Duration(ns), n, Duration(r.Waited(w)), w.Waiting, shortlyUntil(w)) + lostIn(r, w)
 		}
-		return fmt.Sprintf("%s %s stalled %s", Duration(r.Waited(w)), w.Waiting, stalledUntil(r, w))
+		return fmt.Sprintf("%s %s stalled %s", Duration(r.Waited(w)), w.Waiting, stalledUntil(r, w)) + lostIn(r, w)
 	}
 	if n > 1 && ns >= latency/5 {
 		return fmt.Sprintf("%s in %d stalls", Duration(ns), n)
 	}
 	var most phase
+	if s, known := r.Split.Get(); known {
+		caller, other := sides(r)
+		for _, x := range []phase{{"in the network to the " + string(other), s.RequestNetworkNS}, {"in the network to the " + string(caller), s.ReplyNetworkNS}} {
+			if x.ns > most.ns && 2*x.ns > latency && x.ns >= 1e6 {
+				most = x
+			}
+		}
+		if most.ns > 0 {
+			return Duration(most.ns) + " " + most.name
+		}
+	}
 	for _, x := range phasesOf(r) {
 		if x.ns > most.ns {
 			most = x
@@ -274,6 +384,34 @@ func Cause(r *record.Transaction) string {
 		return ""
 	}
 	return Duration(most.ns) + " " + most.name
+}
+
+// sides returns the side that sent the Call, and the side that executed it.
+func sides(r *record.Transaction) (caller, other record.End) {
+	if r.Direction == record.Backward {
+		return record.Server, record.Client
+	}
+	return record.Client, record.Server
+}
+
+// lostIn names the first packet that was lost or damaged before a wait ended, if captures at several points show one.
+func lostIn(r *record.Transaction, w *record.Wait) string {
+	if len(w.Lost) == 0 {
+		return ""
+	}
+	l := &w.Lost[0]
+	what, of := "lost", ""
+	if l.Damaged {
+		what = "damaged"
+	}
+	if xid, known := l.XID.Get(); known && xid != r.XID {
+		of = fmt.Sprintf(" of XID %v", xid)
+	}
+	name := "a packet"
+	if l.Event != "" {
+		name = title(l.Event)
+	}
+	return fmt.Sprintf(": %s%s was %s (packet %s)", name, of, what, numbered(l.Packet, l.Point))
 }
 
 // phase is one part of a latency, or of a sum of latencies.

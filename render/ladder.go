@@ -329,10 +329,7 @@ func places(r *record.Transaction) string {
 	if !known {
 		return ""
 	}
-	caller, other := record.Client, record.Server
-	if r.Direction == record.Backward {
-		caller, other = other, caller
-	}
+	caller, other := sides(r)
 	return fmt.Sprintf("at the %s %s, network to the %s %s, at the %s %s, network to the %s %s",
 		caller, Duration(s.ClientNS), other, Duration(s.RequestNetworkNS), other, Duration(s.ServerNS), caller, Duration(s.ReplyNetworkNS))
 }
@@ -463,7 +460,7 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 			g.text, g.ink, g.kind = title(e.Of)+" after a gap", theme.warn, ""
 			g.short = g.text
 			if filled, known := e.LastPacket.Get(); known {
-				g.text += fmt.Sprintf(" (closed by packet %d)", filled)
+				g.text += fmt.Sprintf(" (closed by packet %s)", numbered(filled, pointName(e.LastPoint)))
 			}
 		}
 		rungs = append(rungs, g)
@@ -586,6 +583,8 @@ func title(of record.EventKind) string {
 		return "RDMA Write"
 	case record.EventNak:
 		return "NAK"
+	case record.EventAck:
+		return "ACK"
 	}
 	return string(of)
 }

@@ -101,6 +101,9 @@ func ClockOffset(p *record.Point) string {
 	drift := "no drift seen"
 	if v, known := p.DriftPPM.Get(); known {
 		drift = fmt.Sprintf("drift %+.1f ppm", v)
+		if e, known := p.DriftErrorPPM.Get(); known {
+			drift += fmt.Sprintf(", wrong by at most %.1f", e)
+		}
 	}
 	return fmt.Sprintf("%s %s (error %s, %s)", Duration(offset), how, Duration(p.ErrorNS.Or(0)), drift)
 }

@@ -42,14 +42,15 @@ func stalledUntil(r *record.Transaction, w *record.Wait) string {
 		return "until its retransmission after a gap"
 	case record.RetransmitNak:
 		if nak, known := w.NakPacket.Get(); known {
+			at := numbered(nak, w.NakPoint)
 			switch {
 			case hasNak(r, nak):
 			case w.BlockingTransaction.Known():
-				return fmt.Sprintf("until its retransmission after the NAK of another RPC in packet %d", nak)
+				return "until its retransmission after the NAK of another RPC in packet " + at
 			default:
-				return fmt.Sprintf("until its retransmission after the NAK of an earlier packet in packet %d", nak)
+				return "until its retransmission after the NAK of an earlier packet in packet " + at
 			}
-			return fmt.Sprintf("until its retransmission after the NAK in packet %d", nak)
+			return "until its retransmission after the NAK in packet " + at
 		}
 		return "until its retransmission after a NAK"
 	case record.RNRNak:
@@ -67,7 +68,7 @@ func shortlyUntil(w *record.Wait) string {
 		return "until it retransmitted"
 	case record.RetransmitNak:
 		if nak, known := w.NakPacket.Get(); known {
-			return fmt.Sprintf("until NAK %d", nak)
+			return "until NAK " + numbered(nak, w.NakPoint)
 		}
 		return "until a NAK"
 	case record.RNRNak:

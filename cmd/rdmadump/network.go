@@ -62,6 +62,7 @@ func pointRecords(joined *points.Source) (list []*record.Point) {
 		r := &record.Point{
 			Type: "point", Name: p.Name, Address: record.SomeIf(p.Address, p.Address != ""), Packets: p.Packets, Steps: []record.ClockStep{},
 			OffsetNS: record.SomeIf(p.Offset, p.Known), DriftPPM: record.SomeIf(p.Drift, p.DriftKnown), ErrorNS: record.SomeIf(p.Error, p.Known),
+			DriftErrorPPM: record.SomeIf(p.DriftError, p.Known && p.DriftError > 0),
 		}
 		for _, step := range p.Steps {
 			r.Steps = append(r.Steps, record.ClockStep{Packet: step.Packet, Time: record.Time(step.Time), NS: step.By})

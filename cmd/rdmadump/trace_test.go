@@ -56,7 +56,7 @@ func TestTracePoints(t *testing.T) {
 			}
 			found = true
 			for key, want := range map[string]string{
-				"client_ns": "0", "request_network_ns": "1406000", "server_ns": "15487000", "reply_network_ns": "710031000", "file": "/big", "machine": "client",
+				"client_ns": "0", "request_network_ns": "1419408", "server_ns": "15487019", "reply_network_ns": "710017573", "file": "/big", "machine": "client",
 			} {
 				if got := fmt.Sprint(e.Args[key]); got != want {
 					t.Errorf("argument %s is %q, want %q", key, got, want)

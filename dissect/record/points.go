@@ -5,14 +5,15 @@ import "strconv"
 // Point is a capture point: a place in the network at which packets were captured, with the clock of that
 // place.
 type Point struct {
-	Type     string       `json:"type" doc:"The record's type, always \"point\"." values:"point"`
-	Name     string       `json:"name" doc:"Name of the capture point: the file, and the interface if the file has several."`
-	Address  Opt[string]  `json:"address" doc:"Address of the host at the capture point; null if there is no host at this point."`
-	Packets  int64        `json:"packets" doc:"Number of frames that were captured at the point."`
-	OffsetNS Opt[int64]   `json:"offset_ns" doc:"Time by which the clock of this point is ahead of the clock of the first point, at the first packet of this point, in nanoseconds; null if the points have no packets in common."`
-	DriftPPM Opt[float64] `json:"drift_ppm" doc:"Drift of this point's clock: the time that it gains, in microseconds per second of the first point's clock (parts per million); null if the capture shows no drift."`
-	ErrorNS  Opt[int64]   `json:"error_ns" doc:"Largest error of the offset, in nanoseconds: half of what the packets of both directions allow; null if offset_ns is."`
-	Steps    []ClockStep  `json:"steps" doc:"Jumps of the clock of this point, compared with that of the first point; each has the first packet after it."`
+	Type          string       `json:"type" doc:"The record's type, always \"point\"." values:"point"`
+	Name          string       `json:"name" doc:"Name of the capture point: the file, and the interface if the file has several."`
+	Address       Opt[string]  `json:"address" doc:"Address of the host at the capture point; null if there is no host at this point."`
+	Packets       int64        `json:"packets" doc:"Number of frames that were captured at the point."`
+	OffsetNS      Opt[int64]   `json:"offset_ns" doc:"Time by which the clock of this point is ahead of the clock of the first point, at the first packet of this point, in nanoseconds; null if the points have no packets in common."`
+	DriftPPM      Opt[float64] `json:"drift_ppm" doc:"Drift of this point's clock: the time that it gains, in microseconds per second of the first point's clock (parts per million); null if the capture shows no drift."`
+	ErrorNS       Opt[int64]   `json:"error_ns" doc:"Largest error of the offset between the first and the last packet that both points captured, in nanoseconds: the largest difference from the offsets that the packets of both directions allow; null if offset_ns is."`
+	DriftErrorPPM Opt[float64] `json:"drift_error_ppm" doc:"Largest difference from the drift, or from the clock without drift, that the packets allow, in parts per million; null if offset_ns is, and for the clock with which the others are compared."`
+	Steps         []ClockStep  `json:"steps" doc:"Jumps of the clock of this point, compared with that of the first point; each has the first packet after it."`
 }
 
 // ClockStep is a jump of a clock.
@@ -181,6 +182,9 @@ func (r *Transaction) Localize(points []string) {
 		localOpt(&w.OutOfOrderPacket, &w.OutOfOrderPoint, points)
 		localOpt(&w.GapFilledBy, &w.GapFilledPoint, points)
 		localOpt(&w.BurstPacket, &w.BurstPoint, points)
+		for j := range w.Lost {
+			local(&w.Lost[j].Packet, &w.Lost[j].Point, points)
+		}
 	}
 }
 

@@ -283,7 +283,7 @@ func (r *Transaction) CloneBytes() int {
 		n += unsafe.Sizeof(*c) + listBytes(c.Segments)
 	}
 	for i := range r.Waits {
-		n += listBytes(r.Waits[i].Packets)
+		n += listBytes(r.Waits[i].Packets) + listBytes(r.Waits[i].Lost)
 	}
 	return int(n)
 }
@@ -376,6 +376,17 @@ type Wait struct {
 	BurstPoint          string     `json:"burst_packet_point,omitzero" doc:"Name of the capture point whose number burst_packet is; present only with several capture points."`
 	BlockingTransaction Opt[int64] `json:"blocking_transaction,omitzero" doc:"Transaction number (id): with the reason head_of_line, the transaction that the sender was transmitting for; with another reason, the transaction whose packet the sender retransmitted first. It is not present if that is this transaction." was:"behind"`
 	BlockingXID         Opt[Hex32] `json:"blocking_xid,omitzero" doc:"XID of blocking_transaction."`
+	Lost                []LostRef  `json:"lost,omitzero" doc:"Packets that were lost or damaged between the capture points before the stall ended, and that explain it: of this transaction, or of others, whose packets the sender had to retransmit first; present only with several capture points."`
+}
+
+// LostRef is a packet that was lost or damaged between capture points.
+type LostRef struct {
+	Packet  int64      `json:"packet" doc:"Packet number: the packet that was lost, at the point that its sender is at, or the damaged packet."`
+	Point   string     `json:"point,omitzero" doc:"Name of the capture point whose number packet is."`
+	Time    Time       `json:"time" doc:"Time at which that point captured the packet."`
+	Event   EventKind  `json:"event,omitzero" doc:"What the packet belonged to; not present if that is not known." values:"call,read_request,read_done,write,reply,nak"`
+	Damaged bool       `json:"damaged" doc:"Whether the packet came to its receiver, but damaged."`
+	XID     Opt[Hex32] `json:"xid" doc:"XID of the transaction to which the packet belonged; null if that is not known."`
 }
 
 // VersionRange is the range of versions in an ERR_VERS.
@@ -506,6 +517,6 @@ type Event struct {
 	Packets    Opt[int64] `json:"packets,omitzero" doc:"Number of packets that the event took."`
 	LastPacket Opt[int64] `json:"last_packet,omitzero" doc:"Packet number: the last packet of the event."`
 	LastPoint  *string    `json:"last_packet_point,omitzero" doc:"Name of the capture point whose number last_packet is; present only with several capture points."`
-	Of         EventKind  `json:"of,omitzero" doc:"The kind of operation that was acknowledged, rejected, retransmitted, damaged or out of order." values:"call,read_request,read_done,write,reply,nak"`
+	Of         EventKind  `json:"of,omitzero" doc:"The kind of operation that was acknowledged, rejected, retransmitted, damaged or out of order." values:"call,read_request,read_done,write,reply,nak,ack"`
 	Reason     string     `json:"reason,omitzero" doc:"Reason that a NAK states."`
 }

@@ -16,6 +16,8 @@ type Burst struct {
 	First  Tag               // tag of the first retransmitted operation; 0 if it is not known
 	At     record.Stamp      // its first packet
 	Nak    record.Stamp      // the NAK that requested it, with or without effect; its packet number is 0 if there was none
+	from   uint32            // its lowest sequence number
+	seq    uint32            // sequence number of its latest request
 }
 
 // burst is the latest burst of a flow, and the sequence numbers that it covers.
@@ -36,14 +38,15 @@ func (b *burst) continues(c circle, r run, soon bool) bool {
 // lacks reports whether a request comes before the end of the burst, and is not among those that
 // the burst has.
 func (b *burst) lacks(c circle, r run) bool {
-	return c.delta(r.from, b.to) < 0 && (c.delta(r.from, b.from) < 0 || b.packets < c.delta(b.to, b.from))
+	return c.delta(r.from, b.to) < 0 && (c.delta(r.from, b.run.from) < 0 || b.packets < c.delta(b.to, b.run.from))
 }
 
 // add adds a request to the burst.
 func (b *burst) add(c circle, r run) *Burst {
-	if c.delta(r.from, b.from) < 0 {
-		b.from = r.from
+	if c.delta(r.from, b.run.from) < 0 {
+		b.run.from = r.from
 	}
+	b.Burst.from, b.seq = b.run.from, r.from
 	if c.delta(r.from, b.to) >= 0 {
 		b.to = r.to
 	}
@@ -144,7 +147,7 @@ func (ops *operations) burstOf(f *flow, c circle, r run, o *Operation, at record
 		}
 	}
 	ops.bursts++
-	*b = burst{Burst: Burst{Number: ops.bursts, Idle: idle, At: at}, run: r, packets: 1}
+	*b = burst{Burst: Burst{Number: ops.bursts, Idle: idle, At: at, from: r.from, seq: r.from}, run: r, packets: 1}
 	if timer, announced := f.conn.timer.Get(); announced {
 		b.Timer = record.Some(int64(timer))
 	}

@@ -191,6 +191,7 @@ func (cs *connections) flush(c *Conn) {
 		if f == nil {
 			continue
 		}
+		cs.tracker.infiniband.acceptMissed(f)
 		for !f.window.empty() {
 			f.skip(&currentPacket{at: cs.tracker.now})
 		}
@@ -220,6 +221,11 @@ func (cs *connections) establish(c *Conn, at record.Stamp) {
 func (cs *connections) close(c *Conn, e Ending) {
 	if c.closing {
 		return
+	}
+	for _, f := range c.flows {
+		if f != nil {
+			cs.tracker.infiniband.acceptMissed(f)
+		}
 	}
 	c.ends(e)
 	c.closing, c.since = true, cs.tracker.Clock

@@ -24,6 +24,7 @@ type operations struct {
 	gone    []*Operation // freed while the current packet was taken, which may still refer to them
 	number  int64        // of the latest operation
 	bursts  int64        // number of bursts so far
+	missed  bool         // requests of which no copy came to the receiver are taken
 
 	finished record.RDMAOperation // the latest record
 }
@@ -46,6 +47,7 @@ func (ops *operations) operate(f *flow, kind Kind, r run, at record.Stamp) *Oper
 	o.Number, o.Seq, o.Side, o.Kind, o.First, o.Last, o.conn, o.from = ops.number, f.seq, f.side, kind, at, at, f.conn, r.from
 	if f.paths != nil {
 		o.First, o.sentSeen = f.firstSent(r.from, at)
+		o.Missed = ops.missed
 	}
 	f.conn.share.Charge(opCost)
 	ops.watch(o)

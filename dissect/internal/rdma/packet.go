@@ -98,6 +98,7 @@ func (ib *infiniband) request(f *flow, d *Datagram, cur *currentPacket) {
 		ib.holdRequest(f, d, cur)
 	}
 	f.reportLost()
+	ib.forgetMissed(f)
 	if again && delta >= 0 && cur.Mark&record.Retransmitted == 0 {
 		ib.resent(f, p.PSN, cur)
 	}

@@ -1,6 +1,8 @@
 package rdma
 
 import (
+	"slices"
+
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
@@ -22,8 +24,7 @@ type Path struct {
 type sentAt struct {
 	run
 	at   record.Stamp
-	lost bool         // a copy of it was lost
-	when record.Stamp // that copy, until it is reported; no packet number otherwise
+	lost bool // a copy of it was lost
 }
 
 // maxSentAt limits the number of these packets of a flow. Operations that begin with further ones begin when they
@@ -32,11 +33,13 @@ const maxSentAt = 1024
 
 // paths are the packets of a flow that its receiver has not accepted yet.
 type paths struct {
-	sent []sentAt
-	top  uint32 // the highest sequence number at which one of them begins
-	last Path   // of the current packet
-	lost []lostMessage
-	gone int // number of packets in sent that were lost, and are not reported yet; an upper limit
+	sent   []sentAt
+	top    uint32 // the highest sequence number at which one of them begins
+	last   Path   // of the current packet
+	lost   []lostMessage
+	losses []Loss // requests of the flow, and responses to them
+	open   int    // number of losses that are not reported
+	missed window // InfiniBand: requests of which no copy came to the receiver yet
 }
 
 // lostMessage is a datagram that did not come to its receiver.
@@ -63,10 +66,7 @@ func (f *flow) noteSent(r run, p Path) (again bool) {
 	for i := 0; i < len(w.sent) && !newer; i++ {
 		if s := &w.sent[i]; s.from == r.from {
 			again = s.lost
-			if s.lost = s.lost || p.Lost; p.Gone && s.when.Packet == 0 {
-				s.when = p.Sent
-				w.gone++
-			}
+			s.lost = s.lost || p.Lost
 			return again
 		}
 	}
@@ -80,12 +80,7 @@ func (f *flow) noteSent(r run, p Path) (again bool) {
 		w.top = r.from
 	}
 	had := cap(w.sent)
-	added := sentAt{run: r, at: p.Sent, lost: p.Lost}
-	if p.Gone {
-		added.when = p.Sent
-		w.gone++
-	}
-	w.sent = append(w.sent, added)
+	w.sent = append(w.sent, sentAt{run: r, at: p.Sent, lost: p.Lost})
 	f.conn.share.Charge(int64(cap(w.sent)-had) * sentAtCost)
 	return false
 }
@@ -109,9 +104,6 @@ func (f *flow) firstSent(seq uint32, captured record.Stamp) (at record.Stamp, se
 				at, seen = s.at, true
 			}
 		case c.delta(s.from, seq) < 0:
-			if s.when.Packet != 0 && f.qp != nil {
-				f.lost(f.ops.at(psns, s.from), s.when)
-			}
 			continue
 		}
 		kept = append(kept, s)
@@ -140,40 +132,11 @@ func (t *Tracker) lostOnPath(f *flow, d *Datagram, cur *currentPacket) {
 	}
 	cur.mark(nil, record.LostOnPath)
 	if !info.Request {
-		if asker != nil && d.Path.Gone {
-			f.lost(asker.ops.at(psns, d.Packet.PSN), d.Path.Sent)
-		}
+		f.missedResponse(d)
 		f.noteResponse(d, true)
 		return
 	}
 	t.infiniband.missedRequest(f, d, cur)
-}
-
-// lost reports that a packet of an operation, or of its response, was lost after it left its sender.
-func (f *flow) lost(o *Operation, sent record.Stamp) {
-	if o != nil && o.Tag != 0 && sent.Packet != 0 {
-		f.conn.follower.Operation(Event{What: Lost, By: f.side, Op: o, At: sent})
-	}
-}
-
-// reportLost reports the copies of requests that were lost, after later copies were accepted.
-func (f *flow) reportLost() {
-	if f.paths == nil || f.paths.gone == 0 {
-		return
-	}
-	left := 0
-	for i := range f.paths.sent {
-		s := &f.paths.sent[i]
-		switch {
-		case s.when.Packet == 0:
-		case psns.delta(s.from, f.qp.expect) < 0:
-			f.lost(f.ops.at(psns, s.from), s.when)
-			s.when = record.Stamp{}
-		default:
-			left++
-		}
-	}
-	f.paths.gone = left
 }
 
 // missedRequest takes a request that its receiver did not get, or dropped because of a bad ICRC.
@@ -182,6 +145,10 @@ func (ib *infiniband) missedRequest(f *flow, d *Datagram, cur *currentPacket) {
 	if p := d.Path; p.Sent.Packet != 0 {
 		p.Lost = true
 		again = f.noteSent(run{psn, psns.add(psn, 1)}, p)
+		f.noteLoss(Loss{At: p.harmed(d.At), By: f.side, Damaged: !p.Gone, seq: psn})
+		if !p.Arrived {
+			ib.keepMissed(f, d)
+		}
 	}
 	if ib.damagedRequest(f, d); again && f.qp.started && psns.delta(psn, f.qp.expect) >= 0 {
 		ib.resent(f, psn, cur)
@@ -202,6 +169,59 @@ func (ib *infiniband) resent(f *flow, psn uint32, cur *currentPacket) {
 	}
 	if o != nil {
 		ib.operations.retransmitted(f, o, ib.operations.burstOf(f, psns, r, o, cur.at), cur)
+	}
+}
+
+// keepMissed keeps the sender's copy of a request that its receiver did not get, in case that no copy comes to it before
+// the connection ends.
+func (ib *infiniband) keepMissed(f *flow, d *Datagram) {
+	psn := d.Packet.PSN
+	if ahead := psns.delta(psn, f.qp.expect); !f.qp.started || ahead < 0 || ahead > fitWindow {
+		return
+	}
+	w := &f.paths.missed
+	i, found := w.find(psns, psn)
+	if found {
+		f.noteRetry(psns, psn, true, d.At)
+		w.at(i).keep(f, heldCopy{at: d.At}, ib.operations.burstOf(f, psns, psnRun(psn), nil, d.At))
+		return
+	}
+	if w.full() {
+		return
+	}
+	kept := held{stamp: d.At, data: ib.operations.buffers.add(nil, d.Raw), length: d.Length}
+	w.insert(i, psn, kept)
+	f.conn.share.Charge(int64(len(kept.data)) + heldCost)
+}
+
+// acceptMissed takes the requests of which no copy came to the receiver when the connection ends: they were sent, so the
+// Calls among them are outstanding.
+func (ib *infiniband) acceptMissed(f *flow) {
+	if f.paths == nil || f.qp == nil {
+		return
+	}
+	ib.operations.missed = true
+	defer func() { ib.operations.missed = false }()
+	for w := &f.paths.missed; !w.empty(); w.remove(1) {
+		psn, item := w.first(), w.earliest()
+		if psns.delta(psn, f.qp.expect) == 0 && ib.held.Decode(item.data, item.length) == nil {
+			f.qp.damaged = slices.DeleteFunc(f.qp.damaged, func(d damagedSend) bool { return d.at == item.stamp }) // it is this copy
+			ib.accept(f, &ib.held, &currentPacket{at: item.stamp})
+			ib.operations.reportHeldRetransmissions(f, f.ops.at(psns, psn), item)
+			ib.acceptHeld(f, &currentPacket{})
+		}
+		ib.operations.unhold(f, item)
+	}
+	f.reportLost()
+}
+
+// forgetMissed forgets the requests that came to the receiver after all.
+func (ib *infiniband) forgetMissed(f *flow) {
+	if f.paths == nil {
+		return
+	}
+	for w := &f.paths.missed; !w.empty() && psns.delta(w.first(), f.qp.expect) < 0; w.remove(1) {
+		ib.operations.unhold(f, w.earliest())
 	}
 }
 
@@ -279,6 +299,7 @@ func (f *flow) noteStreamResponse(o *Operation, from uint32, now record.Stamp) {
 func (t *Tracker) LostSegment(s *TCP) {
 	if f := t.tcp.streams[streamKey{s.Src, s.Dst, s.SrcPort, s.DstPort}]; f != nil && s.Length > 0 {
 		f.noteSent(run{s.Seq, s.Seq + uint32(s.Length)}, s.Path)
+		f.noteLoss(Loss{At: s.Path.harmed(s.At), By: f.side, Damaged: !s.Path.Gone, seq: s.Seq})
 	}
 }
 

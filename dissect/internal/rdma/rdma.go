@@ -64,6 +64,7 @@ type Operation struct {
 	Cut         bool               // Send, Write: a packet of it was truncated in the capture, so that its checksum cannot be verified
 	Announced   bool               // the first packet contained Length
 	sentSeen    bool               // with several capture points: the first packet was captured when it left its sender
+	Missed      bool               // with several capture points: no copy of its first packet came to the receiver
 	done, acked bool               // done: no more packets of it are expected; acked: the other side received it
 	ledgers     int8               // number of ledgers that contain it
 	Handle      uint32             // Read, Write, Atomic: handle of the other side's memory
@@ -168,6 +169,7 @@ type Event struct {
 	Op    *Operation
 	At    record.Stamp // Acked, Retransmitted, Damaged, DamagedNak: the packet that shows it
 	Burst *Burst       // Retransmitted, Damaged: the burst that a request belongs to; nil for a response
+	Loss  *Loss        // Lost: the packet
 }
 
 // EventKind is what happened to an operation.
@@ -180,7 +182,7 @@ const (
 	Acked                          // the other side received it; on iWARP, it may still be refused
 	Retransmitted                  // a packet of it, or of its response, was retransmitted
 	Damaged                        // a request of it was retransmitted with a bad ICRC, so the receiver drops it
-	Lost                           // a packet of it, or of its response, was lost between capture points
+	Lost                           // a packet of it, or of its response, was lost or damaged between capture points
 	DamagedNak                     // a NAK that names it has a bad ICRC, so its receiver drops the NAK
 	Abandoned                      // a Read will never be Done
 	Arrived                        // it was captured when it came to its receiver, with several capture points; only for UDP

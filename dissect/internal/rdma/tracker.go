@@ -193,6 +193,7 @@ func (t *Tracker) packet(d *Datagram, cur *currentPacket) {
 				t.infiniband.missedRequest(f, d, cur)
 			default:
 				t.infiniband.damagedResponse(f, d)
+				f.missedResponse(d)
 			}
 		}
 		cur.Offset.Dropped = true

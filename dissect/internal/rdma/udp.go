@@ -95,19 +95,29 @@ func (us *datagrams) take(d *UDP, cur *currentPacket) bool {
 	w := f.half.(*datagramFlow)
 	n := w.next
 	w.next++
+	var lost record.Stamp // an earlier copy of a Reply
 	if d.Path.Joined {
 		if d.Path.Copy {
 			return true
 		}
 		if f.noteSent(run{n, n + 1}, d.Path); d.Path.Sent.Packet != 0 && len(d.Payload) >= 4 {
-			f.paths.sent[len(f.paths.sent)-1].at = f.paths.sentBefore(be.Uint32(d.Payload), d.Path.Sent)
+			first := f.paths.sentBefore(be.Uint32(d.Payload), d.Path.Sent)
+			if f.paths.sent[len(f.paths.sent)-1].at = first; first != d.Path.Sent {
+				lost = first
+			}
 		}
 	}
 	us.operations.sendPart(f, part{first: true, last: true, data: d.Payload, size: d.Length, cut: len(d.Payload) < d.Length, run: run{n, n + 1}}, cur)
 	if e := f.ops.last(); e != nil {
 		cur.mark(e.op, 0)
 	}
-	if d.Path.Joined {
+	if e := f.ops.last(); d.Path.Joined && e != nil {
+		if lost.Packet != 0 {
+			f.lost(e.op, &Loss{At: lost, By: f.side})
+		}
+		if d.Path.Lost {
+			f.lost(e.op, &Loss{At: d.Path.harmed(d.At), By: f.side, Damaged: !d.Path.Gone})
+		}
 		us.arrived(f, d)
 	}
 	for f.ops.len() > keepDatagrams { // nothing more happens to them

@@ -106,7 +106,8 @@ func (x *txn) settleDelivery() {
 	waited := cs.table.Clock-x.ended > cs.table.options.Linger
 	notDelivered := x.repeatedElsewhere || waited && x.replyAgain && cs.closing
 	const unknown = evidence.Missing | evidence.Awaited | evidence.Unordered | evidence.Silent
-	if !notDelivered || cs.gaps(x.side)&unknown != 0 || !cs.conn.Acknowledges(x.side.Other()) || x.rec.Call == nil {
+	proven := notDelivered && cs.gaps(x.side)&unknown == 0 && cs.conn.Acknowledges(x.side.Other())
+	if !proven && !x.replyMissed || x.rec.Call == nil {
 		return
 	}
 	answer := x.answer

@@ -150,34 +150,68 @@ func noteDamaged(cs *connState, happened rdma.Event) {
 	}
 	of := kindOf(happened.Op, part)
 	noteRetransmit(cs, x, happened, of)
-	x.event(happened.At, record.EventDamaged, x.role(happened.By)).Of = of
+	if findDamaged(x, happened.At.Packet) == nil {
+		x.event(happened.At, record.EventDamaged, x.role(happened.By)).Of = of
+	}
 }
 
 // noteDamagedFirst records that the first copy of a Call or Reply was damaged on the way. The
 // retransmission of it is an event of its own, which follows.
 func noteDamagedFirst(x *txn, at record.Stamp, of record.EventKind, from record.Role) {
-	x.event(at, record.EventDamaged, from).Of = of
+	if findDamaged(x, at.Packet) == nil {
+		x.event(at, record.EventDamaged, from).Of = of
+	}
 	if x.active.Before(at) {
 		x.active = at
 	}
 }
 
-// noteLostPacket records on a transaction that a packet of it was lost between capture points.
+// noteLostPacket records on a transaction that a packet of it was lost or damaged between capture points. That a request
+// was damaged is known already if the capture at its receiver shows it.
 func noteLostPacket(cs *connState, happened rdma.Event) {
 	x, part := cs.table.tagged(happened.Op.Tag)
 	if x == nil || x.state == emitted {
 		return
 	}
-	of := kindOf(happened.Op, part)
-	if happened.Op.Kind == rdma.Read && happened.By != happened.Op.Side {
-		of = record.EventReadDone
+	l := happened.Loss
+	kind := record.EventLost
+	if l.Damaged {
+		kind = record.EventDamaged
 	}
-	x.event(happened.At, record.EventLost, x.role(happened.By)).Of = of
+	if e := findDamaged(x, happened.At.Packet); e != nil {
+		e.Event = kind
+		return
+	}
+	x.event(happened.At, kind, x.role(happened.By)).Of = lostKind(happened.Op, part, l)
+}
+
+// lostKind returns what a packet that was lost belongs to.
+func lostKind(o *rdma.Operation, part int, l *rdma.Loss) record.EventKind {
+	switch {
+	case l.Nak:
+		return record.EventNak
+	case l.Ack:
+		return record.EventAck
+	case o.Kind == rdma.Read && (l.Response || l.By != o.Side):
+		return record.EventReadDone
+	}
+	return kindOf(o, part)
+}
+
+// findDamaged returns the event of a packet that was damaged or lost, or nil.
+func findDamaged(x *txn, packet int64) *record.Event {
+	list := x.rec.Timeline
+	for i := len(list) - 1; i >= 0 && len(list)-i <= recentEvents; i-- {
+		if e := &list[i]; (e.Event == record.EventDamaged || e.Event == record.EventLost) && e.Packet == packet {
+			return e
+		}
+	}
+	return nil
 }
 
 // noteDamagedNak records on a transaction that a NAK of it was damaged on the way.
 func noteDamagedNak(cs *connState, happened rdma.Event) {
-	if x, _ := cs.table.tagged(happened.Op.Tag); x != nil && x.state != emitted {
+	if x, _ := cs.table.tagged(happened.Op.Tag); x != nil && x.state != emitted && findDamaged(x, happened.At.Packet) == nil {
 		x.event(happened.At, record.EventDamaged, x.role(happened.By)).Of = record.EventNak
 	}
 }

@@ -71,6 +71,7 @@ func (t *Table) emit(x *txn) {
 // makeRecord returns the record of x, which is valid until the next call.
 func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 	cs, k, r := x.cs, &x.rec, &t.record
+	t.explainWaits(x)
 	if x.disordered {
 		slices.SortStableFunc(k.Timeline, func(a, b record.Event) int { return compareEvents(&a, &b) })
 	}

@@ -389,6 +389,7 @@ func (cs *connState) reply(m *message) {
 		noteDamagedFirst(x, damaged, record.EventReply, record.Responder)
 	}
 	noteReordered(cs, x, m.Operation, record.EventReply)
+	x.replyMissed = m.Missed
 	addAnswer(x)
 	m.fill(&x.answer)
 	x.answer.FirstSent = record.SomeIf(damaged.Time, damaged.Packet != 0)

@@ -15,6 +15,7 @@ type pathTimes struct {
 	reads                []*rdma.ReadTimes
 	firstWrite           record.Time // the first RDMA Write left the responder; 0 if there was none
 	callSeen, answerSeen bool        // the message was captured at both ends
+	held                 []heldBy    // packets that were lost before waits ended
 }
 
 // maxSplitReads limits the number of RDMA Reads of a transaction whose times are kept.

@@ -43,6 +43,7 @@ func noteActivity(cs *connState, x *txn, s rdma.Side, at record.Stamp) {
 				From: from, To: at.Time, Reason: record.HeadOfLine, Waiting: cs.conn.Setup().End(s), BlockingTransaction: record.Some(b.txn), BlockingXID: record.Some(b.xid),
 				Packets: packetList(cs, x.active.Packet, b.last.Packet, at.Packet),
 			})
+			noteHeldUp(x, rdma.LossesBefore(cs.conn, rdma.LossesOf{Side: s, Since: from, Until: at.Time, Most: mostLosses}), s)
 		}
 	}
 	cs.wireActivity().noteSend(s, x, at)
@@ -87,6 +88,7 @@ func noteRetransmit(cs *connState, x *txn, r rdma.Event, of record.EventKind) {
 			}
 		}
 		x.wait(w)
+		noteHeldUp(x, rdma.LossesBefore(cs.conn, rdma.LossesOf{Side: r.By, Burst: r.Burst, Until: at.Time, Most: mostLosses}), r.By)
 	}
 	cs.wireActivity().noteSend(r.By, x, at)
 	if o.Side != r.By { // a response: its requester is busy with the retransmissions, too
@@ -200,4 +202,69 @@ func (x *txn) waited(from, to record.Time) (ns int64) {
 		ns += int64(end - next)
 		at = end
 	}
+}
+
+// heldBy is a packet that was lost or damaged between capture points before a wait ended.
+type heldBy struct {
+	wait int // index of the wait
+	side rdma.Side
+	loss rdma.Loss
+}
+
+// mostLosses limits the number of lost packets of a wait.
+const mostLosses = 64
+
+// heldByCost is the memory of such a packet that is charged to the budget.
+const heldByCost = 64
+
+// noteHeldUp notes the losses that may have caused the latest wait, in which a side waited.
+func noteHeldUp(x *txn, losses []rdma.Loss, s rdma.Side) {
+	n := len(x.rec.Waits)
+	if n == 0 || len(losses) == 0 {
+		return
+	}
+	p := onPath(x)
+	if len(p.held)+len(losses) > maxHeld {
+		return
+	}
+	for i := range losses {
+		p.held = append(p.held, heldBy{n - 1, s, losses[i]})
+	}
+	x.charge(int64(len(losses)) * heldByCost)
+}
+
+// maxHeld limits the number of lost packets of all waits of a transaction.
+const maxHeld = 256
+
+// explainWaits adds the lost packets to the waits of a transaction that they explain. A packet of another transaction
+// explains a wait only if it comes before those of this one, or if the sender was busy with that transaction.
+func (t *Table) explainWaits(x *txn) {
+	if x.path == nil {
+		return
+	}
+	for i := range x.path.held {
+		h := &x.path.held[i]
+		if h.wait >= len(x.rec.Waits) {
+			continue
+		}
+		w := &x.rec.Waits[h.wait]
+		l := record.LostRef{Packet: h.loss.At.Packet, Time: h.loss.At.Time, Damaged: h.loss.Damaged}
+		own := false
+		if o := rdma.LostOperation(x.cs.conn, h.side, &h.loss); o != nil {
+			if other, part := t.tagged(o.Tag); other != nil {
+				l.XID, own = record.Some(other.rec.XID), other == x
+				l.Event = lostKind(o, part, &h.loss)
+			}
+		}
+		switch {
+		case own:
+		case w.Reason == record.HeadOfLine && l.XID != w.BlockingXID, h.loss.Later:
+			continue
+		}
+		if l.Event == "" && h.loss.Nak {
+			l.Event = record.EventNak
+		}
+		w.Lost = append(w.Lost, l)
+	}
+	x.path.held = nil
 }

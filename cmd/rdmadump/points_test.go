@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestLostPackets: each slow RPC of a pair of captures names the packets that were lost or damaged and made it slow, with
+// the capture point whose numbers they have.
+func TestLostPackets(t *testing.T) {
+	const client, server = "ends-stormall42-client.pcap.zst", "ends-stormall42-server.pcap.zst"
+	want := map[string]struct {
+		events []string // of the timeline
+		waits  []string
+		said   string
+	}{
+		"0x3e2c34fc": {
+			[]string{"lost write 1218 " + server, "bad_icrc write 1235 " + server},
+			[]string{"write 1218 " + server, "write 1235 " + server},
+			"Lost on the way: RDMA Write, packet 1218 of " + server + ". Damaged on the way: RDMA Write, packet 1235 of " + server + ".",
+		},
+		"0xc02599c4": {
+			[]string{"bad_icrc call 430 " + server, "lost write 444 " + server},
+			[]string{"call 430 " + server, "write 444 " + server},
+			"Lost on the way: RDMA Write, packet 444 of " + server + ". Damaged on the way: Call, packet 430 of " + server + ".",
+		},
+		"0xc52599c4": {
+			[]string{"bad_icrc read_request 510 " + server, "lost read_done 566 " + client},
+			[]string{"read_request 510 " + server, "read_done 566 " + client},
+			"Lost on the way: Read response, packet 566 of " + client + ". Damaged on the way: RDMA Read, packet 510 of " + server + ".",
+		},
+		"0xb22599c4": { // an ACK that was damaged made nothing slow
+			[]string{"bad_icrc ack 151 " + server, "bad_icrc read_done 162 " + server},
+			[]string{"read_done 162 " + server},
+			"Damaged on the way: Read response, packet 162 of " + server + ".",
+		},
+		"0x372c34fc": {
+			[]string{"lost call 1162 " + client},
+			[]string{"call 1162 " + client},
+			"in packet 1165 of " + server + ", when its timer expired: no packet of this RPC followed packet 1162 of " + client + " until then. Lost on the way: Call, packet 1162 of " + client + ".",
+		},
+		"0x212699c4": {nil, nil, "82.65ms of 102.45ms passed in the network on the way to the server; none of its packets was lost, so the network delayed packets."},
+		"0x322c34fc": {nil, nil, "The server took 480.28ms of 500.47ms; the captures show no retransmission, NAK or loss in that time."},
+	}
+	found := 0
+	for _, r := range recordsOf(t, bothEnds...) {
+		xid, _ := r["xid"].(string)
+		w, is := want[xid]
+		if r["type"] != "transaction" || !is {
+			continue
+		}
+		found++
+		var events, waits []string
+		for _, e := range r["timeline"].([]any) {
+			if e := e.(map[string]any); e["event"] == "lost" || e["event"] == "bad_icrc" {
+				events = append(events, fmt.Sprint(e["event"], " ", e["of"], " ", e["packet"], " ", e["point"]))
+			}
+		}
+		for _, x := range r["waits"].([]any) {
+			list, _ := x.(map[string]any)["lost"].([]any)
+			for _, l := range list {
+				l := l.(map[string]any)
+				waits = append(waits, fmt.Sprint(l["event"], " ", l["packet"], " ", l["point"]))
+				if l["xid"] != xid {
+					t.Errorf("%s: the XID of a lost packet is %v", xid, l["xid"])
+				}
+			}
+		}
+		if !slices.Equal(events, w.events) || !slices.Equal(waits, w.waits) {
+			t.Errorf("%s: events %q and lost packets of waits %q; want %q and %q", xid, events, waits, w.events, w.waits)
+		}
+		var out bytes.Buffer
+		run(t.Context(), append([]string{"-q", "--xid", xid}, bothEnds...), &out, io.Discard)
+		if got := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(got, w.said) {
+			t.Errorf("%s: the ladder does not say %q:\n%s", xid, w.said, out.String())
+		}
+		for _, missing := range []string{"Call with a bad ICRC"} {
+			if xid == "0x372c34fc" && strings.Contains(out.String(), missing) {
+				t.Errorf("%s: a lost Call is shown as damaged:\n%s", xid, out.String())
+			}
+		}
+	}
+	if found != len(want) {
+		t.Errorf("%d of the transactions were found, want %d", found, len(want))
+	}
+}
+
+// TestStatsSplit: stats sums up where the time of the RPCs passed, as text, JSON and CSV. Without several points, it does
+// not.
+func TestStatsSplit(t *testing.T) {
+	sums := map[string][5]int64{}
+	fields := []string{"client_ns", "request_network_ns", "server_ns", "reply_network_ns", "server_send_ns"}
+	number := func(v any) int64 {
+		n, err := v.(json.Number).Int64()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for _, r := range recordsOf(t, bothEnds...) {
+		split, is := r["split"].(map[string]any)
+		if r["type"] != "transaction" || !is {
+			continue
+		}
+		name := fmt.Sprint("NFS4 ", r["operation"])
+		s := sums[name]
+		for i, f := range fields {
+			s[i] += number(split[f])
+		}
+		sums[name] = s
+	}
+	found := 0
+	for _, r := range recordsOf(t, append([]string{"stats"}, bothEnds...)...) {
+		want, is := sums[fmt.Sprint(r["name"])]
+		if !is {
+			continue
+		}
+		found++
+		split := r["split"].(map[string]any)
+		for i, f := range fields {
+			if got := number(split[f]); got != want[i] {
+				t.Errorf("%v: %s is %d, want %d", r["name"], f, got, want[i])
+			}
+		}
+		if n := number(split["transactions"]); n == 0 || n > number(r["count"]) {
+			t.Errorf("%v: %d transactions", r["name"], n)
+		}
+	}
+	if found < 5 {
+		t.Errorf("%d operations", found)
+	}
+	text := func(args ...string) string {
+		var out bytes.Buffer
+		run(t.Context(), append([]string{"stats", "-q"}, args...), &out, io.Discard)
+		return out.String()
+	}
+	read := sums["NFS4 READ"]
+	all := read[0] + read[1] + read[2] + read[3]
+	share := fmt.Sprintf("%d%%/%d%%/%d%%", (read[0]*100+all/2)/all, ((read[1]+read[3])*100+all/2)/all, (read[2]*100+all/2)/all)
+	if both := text(append(bothEnds, "--width", "300")...); !strings.Contains(both, "CLIENT/NETWORK/SERVER") || !strings.Contains(both, share) {
+		t.Errorf("the table does not show %s:\n%s", share, both)
+	}
+	if one := text(bothEnds[0], "--width", "300"); strings.Contains(one, "CLIENT/NETWORK/SERVER") {
+		t.Errorf("the table of one point has the column:\n%s", one)
+	}
+	heading, rows, _ := strings.Cut(text(append(bothEnds, "-o", "csv")...), "\n")
+	if !strings.Contains(heading, ",split.client_ns,split.request_network_ns,split.server_ns,split.reply_network_ns,") ||
+		!strings.Contains(rows, fmt.Sprintf(",%d,%d,%d,%d,", read[0], read[1], read[2], read[3])) {
+		t.Errorf("CSV is %s\n%s", heading, rows)
+	}
+}
