@@ -193,14 +193,14 @@ func waitSentence(r *record.Transaction, w *record.Wait, opening string) string 
 	return s + "."
 }
 
-// pauseText returns the text of a wait in the ladder, and a shorter text.
-func pauseText(r *record.Transaction, w *record.Wait) (text, short string) {
+// pauseText returns the text of a wait in the ladder, and a shorter text; to follows its length.
+func pauseText(r *record.Transaction, w *record.Wait, to string) (text, short string) {
 	if xid, known := w.BlockingXID.Get(); known && w.Reason == record.HeadOfLine {
-		short = fmt.Sprintf("%s: %s busy with XID %v", Duration(w.NS), w.Waiting, xid)
+		short = fmt.Sprintf("%s%s: %s busy with XID %v", Duration(w.NS), to, w.Waiting, xid)
 		return "... " + short + " ...", short
 	}
-	text = fmt.Sprintf("... %s: %s stalled %s ...", Duration(w.NS), w.Waiting, stalledUntil(r, w))
-	return text, fmt.Sprintf("%s: %s stalled %s", Duration(w.NS), w.Waiting, shortlyUntil(w))
+	text = fmt.Sprintf("... %s%s: %s stalled %s ...", Duration(w.NS), to, w.Waiting, stalledUntil(r, w))
+	return text, fmt.Sprintf("%s%s: %s stalled %s", Duration(w.NS), to, w.Waiting, shortlyUntil(w))
 }
 
 // atWork names the phase that took most of the time, for a transaction without long

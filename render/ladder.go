@@ -246,6 +246,16 @@ func (t *Theme) ladderTimes(r *record.Transaction) (stamp func(record.Time) stri
 	return func(at record.Time) string { return Duration(at.Sub(previous)) }, 10
 }
 
+// pauseEnd says at which time of a ladder a wait ended. It returns nothing if the times are differences to the previous
+// line.
+func (t *Theme) pauseEnd(r *record.Transaction, to record.Time) string {
+	if t.times == Delta {
+		return ""
+	}
+	stamp, _ := t.ladderTimes(r)
+	return " (to " + strings.TrimSpace(stamp(to)) + ")"
+}
+
 // lastTime returns the time of the last event of a transaction.
 func lastTime(r *record.Transaction) record.Time {
 	if n := len(r.Timeline); n > 0 {
@@ -318,8 +328,33 @@ func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction)
 			fmt.Fprintf(b, "%s%s%s%s\n", theme.bad.before, label, line, theme.bad.after)
 		}
 	}
+	for _, line := range wrap(reportedElsewhere(r), width) {
+		if line != "" {
+			fmt.Fprintf(b, "%s%s%s\n", theme.warn.before, line, theme.warn.after)
+		}
+	}
 	if id, known := r.RetransmitOf.Get(); known {
-		fmt.Fprintf(b, "%sretransmits transaction %d, which has the same XID, on a new connection%s\n", theme.warn.before, id, theme.warn.after)
+		fmt.Fprintf(b, "%sretransmits RPC #%d of the transaction table, which has the same XID, on a new connection%s\n", theme.warn.before, id, theme.warn.after)
+	}
+}
+
+// reportedElsewhere names the RPCs that have the findings of this RPC's timeouts. A timeout that stalls several RPCs has
+// one finding, for the RPC whose packet was retransmitted first.
+func reportedElsewhere(r *record.Transaction) string {
+	var xids []string
+	for i := range r.Waits {
+		w := &r.Waits[i]
+		if xid, known := w.BlockingXID.Get(); known && w.Reason == record.RetransmitTimeout && !slices.Contains(xids, xid.String()) {
+			xids = append(xids, xid.String())
+		}
+	}
+	switch n := len(xids); n {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("The timeout has its finding (%s) at XID %s, whose packet was retransmitted first.", rule.RetransmissionTimeout.ID, xids[0])
+	default:
+		return fmt.Sprintf("The timeouts have their findings (%s) at XID %s and %s, whose packets were retransmitted first.", rule.RetransmissionTimeout.ID, strings.Join(xids[:n-1], ", "), xids[n-1])
 	}
 }
 
@@ -333,8 +368,17 @@ func places(r *record.Transaction) string {
 	if r.Direction == record.Backward {
 		caller, other = other, caller
 	}
-	return fmt.Sprintf("at the %s %s, network to the %s %s, at the %s %s, network to the %s %s",
-		caller, Duration(s.ClientNS), other, Duration(s.RequestNetworkNS), other, Duration(s.ServerNS), caller, Duration(s.ReplyNetworkNS))
+	var parts []string
+	for _, p := range []struct {
+		place string
+		side  record.End
+		ns    int64
+	}{{"network to", other, s.RequestNetworkNS}, {"at", other, s.ServerNS}, {"network to", caller, s.ReplyNetworkNS}, {"at", caller, s.ClientNS}} {
+		if p.ns > 0 {
+			parts = append(parts, fmt.Sprintf("%s the %s %s", p.place, p.side, Duration(p.ns)))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // phases returns the parts of the latency, or nothing if it has only one.
@@ -355,7 +399,7 @@ func phases(r *record.Transaction) string {
 		{"until Reply", p.ToReplyNS},
 		{"stalled", record.SomeIf(p.WaitNS, p.WaitNS > 0)},
 	} {
-		if ns, known := p.ns.Get(); known {
+		if ns := p.ns.Or(0); ns > 0 { // A Write of one packet takes no time.
 			parts = append(parts, p.name+" "+Duration(ns))
 		}
 	}
@@ -406,6 +450,12 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 		case record.EventReadDone:
 			g.text, g.double = fmt.Sprintf("RDMA Read response, %s from %v, %s", size, handle, packets(e)), true
 			g.short = fmt.Sprintf("Read response, %s, %s", size, packets(e))
+			if slices.ContainsFunc(r.Timeline[:i], func(x record.Event) bool { // The line of these packets says how many there were.
+				return x.Event == record.EventReadAgain && x.Handle == e.Handle && x.Offset == e.Offset
+			}) {
+				g.text = fmt.Sprintf("RDMA Read complete, %s from %v", size, handle)
+				g.short = fmt.Sprintf("Read complete, %s", size)
+			}
 			g.toRight = true // the response goes in the opposite direction of the request
 			g.mark(handle, '#')
 		case record.EventWriteFirst:
@@ -556,7 +606,11 @@ func withPauses(rungs []rung, theme *Theme, r *record.Transaction) []rung {
 		if at < 0 {
 			at = len(rungs)
 		}
-		text, short := pauseText(r, wait)
+		to := ""
+		if slices.ContainsFunc(rungs, func(g rung) bool { return !g.pause && g.at > wait.From && g.at < wait.To }) {
+			to = theme.pauseEnd(r, wait.To)
+		}
+		text, short := pauseText(r, wait, to)
 		rungs = slices.Insert(rungs, at, rung{at: wait.From, pause: true, ink: theme.warn, text: text, short: short})
 	}
 	return rungs

@@ -27,7 +27,8 @@ var networkColumns = []column{
 }
 
 // Network writes the capture points, a row for each direction between them, and the course of its delays and losses.
-func Network(s Screen, points []*record.Point, list []*record.Network) error {
+// start is the start of the capture.
+func Network(s Screen, start record.Time, points []*record.Point, list []*record.Network) error {
 	for _, p := range points {
 		if _, err := fmt.Fprintln(s.Out, pointLine(p)); err != nil {
 			return err
@@ -59,12 +60,26 @@ func Network(s Screen, points []*record.Point, list []*record.Network) error {
 	if err := t.flush(); err != nil {
 		return err
 	}
+	if uncertain := clockError(points); uncertain > 0 {
+		text := fmt.Sprintf("All delays of a direction may be wrong by the same time, at most %s: the clocks are compared under the assumption that the fastest packets of both directions took equally long.", Duration(uncertain))
+		if _, err := fmt.Fprintf(s.Out, "%s%s%s\n", s.Theme.dim.before, strings.Join(wrapped(text, s.Width), "\n"), s.Theme.dim.after); err != nil {
+			return err
+		}
+	}
 	for _, n := range list {
-		if err := s.course(n); err != nil {
+		if err := s.course(start, n); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// clockError returns the largest error of the clocks of capture points.
+func clockError(points []*record.Point) (ns int64) {
+	for _, p := range points {
+		ns = max(ns, p.ErrorNS.Or(0))
+	}
+	return ns
 }
 
 // pointLine describes a capture point.
@@ -75,7 +90,7 @@ func pointLine(p *record.Point) string {
 	}
 	line += fmt.Sprintf(": %d packets", p.Packets)
 	if offset, known := p.OffsetNS.Get(); known && (offset != 0 || p.ErrorNS.Or(0) != 0) {
-		line += ", clock " + ClockOffset(p)
+		line += ", its clock shows " + ClockOffset(p)
 	}
 	for _, step := range p.Steps {
 		line += fmt.Sprintf(", step of %s at packet %d", signed(step.NS), step.Packet)
@@ -91,22 +106,22 @@ func signed(ns int64) string {
 	return "+" + Duration(ns)
 }
 
-// ClockOffset describes the clock of a capture point, compared with that of the first point.
+// ClockOffset says how much more or less the clock of a capture point shows than the clock of the times that are shown.
 func ClockOffset(p *record.Point) string {
 	offset := p.OffsetNS.Or(0)
-	how := "ahead"
+	how := "more"
 	if offset < 0 {
-		offset, how = -offset, "late"
+		offset, how = -offset, "less"
 	}
 	drift := "no drift seen"
 	if v, known := p.DriftPPM.Get(); known {
 		drift = fmt.Sprintf("drift %+.1f ppm", v)
 	}
-	return fmt.Sprintf("%s %s (error %s, %s)", Duration(offset), how, Duration(p.ErrorNS.Or(0)), drift)
+	return fmt.Sprintf("%s %s than the clock of the times shown here (error %s, %s)", Duration(offset), how, Duration(p.ErrorNS.Or(0)), drift)
 }
 
 // course draws the delays and the losses of a direction over time.
-func (s Screen) course(n *record.Network) error {
+func (s Screen) course(start record.Time, n *record.Network) error {
 	levels := asciiLevels
 	if s.Theme.unicode {
 		levels = s.Theme.glyphs.levels
@@ -130,12 +145,20 @@ func (s Screen) course(n *record.Network) error {
 		}
 		return b.String()
 	}
+	const margin = 16 // width of the names of the rows
 	width := n.Course[1].Start.Sub(n.Course[0].Start)
 	fmt.Fprintf(s.Out, "\n%s to %s, each character is %s\n", clean(n.From), clean(n.To), Duration(width))
 	_, err := fmt.Fprintf(s.Out, "  longest delay  |%s| up to %s\n", draw(func(i *record.NetworkInterval) (int64, int64) { return i.MaxNS.Or(0), most }), Duration(most))
 	if lost > 0 && err == nil {
 		_, err = fmt.Fprintf(s.Out, "  lost packets   |%s| up to %d\n", draw(func(i *record.NetworkInterval) (int64, int64) { return i.Lost, lost }), lost)
 	}
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	from := n.Course[0].Start
+	s.Theme.ticks(&b, margin+1, len(n.Course), Axis{start, from, from + record.Time(width)*record.Time(len(n.Course))})
+	_, err = io.WriteString(s.Out, b.String())
 	return err
 }
 

@@ -29,6 +29,7 @@ type cell struct {
 	text  string
 	ink   ink
 	short string // replaces text if text does not fit
+	tail  bool   // if text does not fit, its beginning is left out instead of its end
 }
 
 // sampleRows is the number of rows that a table keeps to learn its widths. Later rows are
@@ -333,6 +334,9 @@ func (t *table) write(cells []cell) error {
 		default:
 			if cells[i].short != "" {
 				text = cells[i].short
+			}
+			if cells[i].tail {
+				text = endOf(text, width, t.theme.glyphs.shortened)
 			}
 			text = t.theme.fit(text, width)
 		}

@@ -67,9 +67,9 @@ func shortlyUntil(w *record.Wait) string {
 		return "until it retransmitted"
 	case record.RetransmitNak:
 		if nak, known := w.NakPacket.Get(); known {
-			return fmt.Sprintf("until NAK %d", nak)
+			return fmt.Sprintf("until it heeded NAK %d", nak)
 		}
-		return "until a NAK"
+		return "until it heeded a NAK"
 	case record.RNRNak:
 		return "until an RNR NAK"
 	}

@@ -108,10 +108,13 @@ the view check), stats, summary, credits and handles.`,
 func listFields(w io.Writer, view string, fields query.Fields, asJSON, titled bool) error {
 	if !asJSON {
 		width := terminalWidth(w)
+		theme := render.NewTheme(w, width > 0 && os.Getenv("NO_COLOR") == "")
+		if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n >= narrowest {
+			width = n
+		}
 		if titled {
 			fmt.Fprintf(w, "%s\n", strings.ToUpper(view))
 		}
-		theme := render.NewTheme(w, width > 0 && os.Getenv("NO_COLOR") == "")
 		err := render.Fields(w, theme, width, fields.List())
 		if titled {
 			fmt.Fprintln(w)

@@ -172,6 +172,12 @@ func noteLostPacket(cs *connState, happened rdma.Event) {
 	if happened.Op.Kind == rdma.Read && happened.By != happened.Op.Side {
 		of = record.EventReadDone
 	}
+	for i := range x.rec.Timeline { // It was noted before as a packet that its receiver drops.
+		if e := &x.rec.Timeline[i]; e.Packet == happened.At.Packet && (e.Event == record.EventDamaged || e.Event == record.EventLost) {
+			e.Event = record.EventLost
+			return
+		}
+	}
 	x.event(happened.At, record.EventLost, x.role(happened.By)).Of = of
 }
 
