@@ -256,7 +256,7 @@ func (s *suspicion) delay(r *record.Transaction) {
 		}
 	}
 	ns := began.Sub(had)
-	if ns > s.slow.longest {
+	if ns > s.slow.longest && (ns >= lateAnswer || r.Operation.Known()) { // A COMPOUND that is not decoded may be one of mounting.
 		s.slow.longest, s.slow.name = ns, Name(r, ByOperation)
 	}
 	s.fine = s.fine || ns >= notableDelay && had%1e9 != 0
@@ -684,5 +684,11 @@ func plural(n int64, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-// seconds returns a duration in words.
-func seconds(ns int64) string { return time.Duration(ns).Round(10 * time.Microsecond).String() }
+// seconds returns a duration in words, with the same precision as tables.
+func seconds(ns int64) string {
+	precision := 10 * time.Microsecond
+	if ns >= int64(time.Second) {
+		precision = time.Millisecond
+	}
+	return time.Duration(ns).Round(precision).String()
+}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/rdmadump/rdmadump/analyze"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -80,8 +79,8 @@ func endOf(text string, most int, mark string) string {
 		return text
 	}
 	for over++; over > 0 && text != ""; { // one more for the mark
-		r, size := utf8.DecodeRuneInString(text)
-		text, over = text[size:], over-wide(string(r))
+		r, size := firstRune(text)
+		text, over = text[size:], over-RuneWidth(r)
 	}
 	return mark + text
 }

@@ -817,19 +817,21 @@ func withoutReply(r *record.Transaction) string {
 // narrowest is the least width that text is wrapped to, unless the output is narrower.
 const narrowest = 20
 
-// wrap breaks text at spaces into lines of at most width characters. It also breaks words that
+// wrap breaks text at spaces into lines of at most width columns. It also breaks words that
 // are longer than a line. It treats a width below 1 as 1.
 func wrap(text string, width int) (lines []string) {
 	width = max(width, 1)
 	line := ""
 	for _, word := range strings.Fields(text) {
-		for len(word) > width {
+		for wide(word) > width {
 			if line != "" {
 				lines, line = append(lines, line), ""
 			}
-			lines, word = append(lines, word[:width]), word[width:]
+			_, first := firstRune(word)
+			n := max(start(word, width), first)
+			lines, word = append(lines, word[:n]), word[n:]
 		}
-		if line != "" && len(line)+1+len(word) > width {
+		if line != "" && wide(line)+1+wide(word) > width {
 			lines = append(lines, line)
 			line = ""
 		}

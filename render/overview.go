@@ -84,7 +84,7 @@ func (v *overview) row(label string, parts ...part) {
 	total, left := 0, v.width-overviewMargin
 	for i := range parts {
 		parts[i].text = clean(parts[i].text)
-		total += len(parts[i].text)
+		total += wide(parts[i].text)
 	}
 	shortened := total > left
 	if shortened {
@@ -92,9 +92,12 @@ func (v *overview) row(label string, parts ...part) {
 	}
 	var line inked
 	for _, p := range parts {
-		if n := min(len(p.text), left); n > 0 {
+		n := start(p.text, left)
+		if n > 0 {
 			line.add(p.text[:n], p.ink)
-			left -= n
+		}
+		if left -= wide(p.text[:n]); n < len(p.text) {
+			break
 		}
 	}
 	if shortened {
@@ -296,7 +299,7 @@ func (v *overview) traffic() {
 				trouble += fmt.Sprintf(" in total, the longest for %s", Duration(t.LongestNS))
 			}
 			if t.StalledNS < t.TotalNS {
-				trouble += fmt.Sprintf("; stalls overlapped, so at least one operation was stalled for only %s", Duration(t.StalledNS))
+				trouble += fmt.Sprintf("; stalls overlap, so operations were stalled during %s of the capture", Duration(t.StalledNS))
 			}
 			v.line("", trouble, v.theme.warn)
 			v.suggest("rdma FILE -Y 'stalled > 0' --sort -stalled")
@@ -429,14 +432,14 @@ func (v *overview) time() {
 	}
 	if u := &t.Unanswered; u.Stalled > 0 {
 		text := fmt.Sprintf("unanswered RPCs (%d): %d stalled for %s", u.RPCs, u.Stalled, Duration(u.StalledNS))
-		if u.Stalled > 1 {
-			text += " (stalls that overlap count once)"
-		}
 		if side, known := u.GaveUp.Get(); known {
 			text += map[record.End]string{
 				record.Client: " until the client gave up retransmitting",
 				record.Server: " until the server gave up retransmitting",
 			}[side]
+		}
+		if u.Stalled > 1 {
+			text += " (stalls that overlap count once)"
 		}
 		v.line(label, text, v.theme.warn)
 		label = ""

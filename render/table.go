@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // column is a column of a table.
@@ -385,10 +384,5 @@ func (t *Theme) fit(text string, width int) string {
 	if wide(text) <= width {
 		return text
 	}
-	end := 0
-	for range max(width-1, 0) {
-		_, size := utf8.DecodeRuneInString(text[end:])
-		end += size
-	}
-	return text[:end] + t.glyphs.shortened
+	return text[:start(text, max(width-1, 0))] + t.glyphs.shortened
 }
