@@ -253,7 +253,8 @@ func (t *Theme) pauseEnd(r *record.Transaction, to record.Time) string {
 		return ""
 	}
 	stamp, _ := t.ladderTimes(r)
-	return " (to " + strings.TrimSpace(stamp(to)) + ")"
+	words := strings.Fields(stamp(to)) // perhaps with a date
+	return " (to " + words[len(words)-1] + ")"
 }
 
 // lastTime returns the time of the last event of a transaction.
