@@ -58,7 +58,7 @@ var (
 
 // New returns the fields of another record type, as its tags describe them; of is the name
 // of the type, in the plural. Headings are names that a table gives to fields.
-func New[T any](of string, headings ...Heading[*T]) Fields {
+func New[T any](of string, headings ...Heading) Fields {
 	return fieldsOf(of, reflect.TypeFor[T](), func() (drawn []drawnField) {
 		for _, h := range headings {
 			drawn = append(drawn, shown(h.Path, h.Value, h.Name))
@@ -70,9 +70,9 @@ func New[T any](of string, headings ...Heading[*T]) Fields {
 // A Heading is a column heading that names a field, in lower case with hyphens
 // for spaces. Value, if it is not nil, returns the number that the column shows of
 // a field that is an object.
-type Heading[P any] struct {
+type Heading struct {
 	Name, Path string
-	Value      func(P) any
+	Value      func(record any) any
 }
 
 // SortKey returns the value by which records are sorted by a field: what the
@@ -467,7 +467,7 @@ func number[T ~int64 | ~uint32](v record.Opt[T]) any {
 }
 
 // shortNames maps fields to names that are clear without the name of the header.
-var shortNames = map[string][]string{"rpcrdma.credits": {"credits"}}
+var shortNames = map[string][]string{"rpcrdma.credits": {"credits"}, "bth.dest_qpn": {"qpn"}, "bth.psn": {"psn"}}
 
 // Packets are the fields of packet records.
 var Packets Fields = new(packetFields)

@@ -243,6 +243,7 @@ var ofFindings = []drawnField{
 		at, known := r.Time.Get()
 		return at, r.CaptureStart(), known
 	}, "the one that shows the finding"),
+	shown[*record.Finding]("at_fault", nil, "at-fault"),
 }
 
 // sender returns the address that the Call of a transaction came from, and receiver the address that it went to.

@@ -336,7 +336,7 @@ func TestErrors(t *testing.T) {
 		{`latncy_ns > 5`, "unknown field \"latncy_ns\"; similar: latency_ns", "^~~~~~~~~", query.Transactions},
 		{`xid and reply.credit > 5`, "unknown field \"reply.credit\"; similar: reply.credits", "        ^~~~~~~~~~~~", query.Transactions},
 		{`bth.psnn == 5`, "unknown field \"bth.psnn\"; similar: bth.psn", "^~~~~~~~", query.Packets},
-		{`psn == 5`, "unknown field \"psn\"; similar: ", "^~~", query.Packets},
+		{`lenght == 5`, "unknown field \"lenght\"; similar: length", "^~~~~~", query.Packets},
 		{`eth.src == 10.0.0.1`, "unknown field \"eth.src\"; similar: ip.src; packets have this field", "^~~~~~~", query.Transactions},
 		{`xid ==`, "something is missing at the end", "      ^", query.Transactions},
 		{`xid == 1 nonsense`, "unexpected nonsense; and, or, or an operator", "         ^~~~~~~~", query.Transactions},

@@ -425,22 +425,22 @@ func percent(v record.Opt[float64]) string {
 }
 
 var statsColumns = []column{
-	{name: "NAME", flex: true, min: 22},
-	{name: "COUNT", right: true},
-	{name: "ERR", right: true},
-	{name: "RETR", right: true, rank: 6},
-	{name: "CALL BYTES", right: true, rank: 1},
-	{name: "CALL S/C/L", rank: 9},
-	{name: "REPLY BYTES", right: true, rank: 1},
-	{name: "REPLY S/C/L", rank: 9},
-	{name: "P50", right: true},
-	{name: "P90", right: true, rank: 4},
-	{name: "P99", right: true},
-	{name: "WORST", right: true, rank: 2},
+	{name: "NAME", fields: "name", flex: true, min: 22},
+	{name: "COUNT", fields: "count", right: true},
+	{name: "ERR", fields: "errors", right: true},
+	{name: "RETR", fields: "retransmitted", right: true, rank: 6},
+	{name: "CALL BYTES", fields: "call_bytes", total: func(r any) any { return int(r.(*analyze.Stats).CallBytes.Total()) }, right: true, rank: 1},
+	{name: "CALL S/C/L", fields: "call_bytes.short call_bytes.chunked call_bytes.long", rank: 9},
+	{name: "REPLY BYTES", fields: "reply_bytes", total: func(r any) any { return int(r.(*analyze.Stats).ReplyBytes.Total()) }, right: true, rank: 1},
+	{name: "REPLY S/C/L", fields: "reply_bytes.short reply_bytes.chunked reply_bytes.long", rank: 9},
+	{name: "P50", fields: "latency.p50_ns", right: true},
+	{name: "P90", fields: "latency.p90_ns", right: true, rank: 4},
+	{name: "P99", fields: "latency.p99_ns", right: true},
+	{name: "WORST", fields: "worst=latency.max_ns total_ns", right: true, rank: 2},
 	{name: "HISTOGRAM", rank: 5},
-	{name: "READ/WRITE/STALL/SERVER", rank: 3},
-	{name: "WITH CHUNKS", right: true, rank: 7},
-	{name: "FIT 64K", right: true, rank: 8},
+	{name: "READ/WRITE/STALL/SERVER", fields: "read=phases.read_ns write=phases.write_ns stall=phases.wait_ns wait=phases.wait_ns", rank: 3},
+	{name: "WITH CHUNKS", fields: "explicit_rdma", right: true, rank: 7},
+	{name: "FIT 64K", fields: "fits_inline_at", total: func(r any) any { return r.(*analyze.Stats).FitsInlineAt["65536"] }, right: true, rank: 8},
 }
 
 // Stats writes the table of statistics.

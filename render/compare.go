@@ -9,13 +9,13 @@ import (
 )
 
 var compareColumns = []column{
-	{name: "NAME", flex: true, min: 12},
-	{name: "RPCS", right: true},
-	{name: "ERR", right: true, rank: 3},
-	{name: "BYTES", right: true, rank: 4},
-	{name: "P50", right: true, rank: 1},
-	{name: "P90", right: true, rank: 2},
-	{name: "P99", right: true},
+	{name: "NAME", fields: "kind name=name", flex: true, min: 12},
+	{name: "RPCS", fields: "before.count rpcs=after.count", right: true},
+	{name: "ERR", fields: "before.errors err=after.errors", right: true, rank: 3},
+	{name: "BYTES", fields: "before.bytes after.bytes", right: true, rank: 4},
+	{name: "P50", fields: "before.latency.p50_ns after.latency.p50_ns p50=change.p50 p_values.p50", right: true, rank: 1},
+	{name: "P90", fields: "before.latency.p90_ns after.latency.p90_ns p90=change.p90 p_values.p90", right: true, rank: 2},
+	{name: "P99", fields: "before.latency.p99_ns after.latency.p99_ns p99=change.p99 p_values.p99 before.total_ns after.total_ns before.share after.share before.values after.values significant", right: true},
 }
 
 // Compare draws the comparisons of two captures: a table of the groups of RPCs, and a line for

@@ -10,19 +10,19 @@ import (
 )
 
 var filesColumns = []column{
-	{name: "FILE", flex: true, min: 20},
-	{name: "SERVER", rank: 6, varied: true},
-	{name: "OPS", right: true},
-	{name: "ERR", right: true, rank: 3, quiet: true},
-	{name: "READ", right: true, rank: 1},
-	{name: "WRITTEN", right: true, rank: 1},
-	{name: "P50", right: true, rank: 5},
-	{name: "P99", right: true, rank: 4},
-	{name: "WORST", right: true, rank: 2},
-	{name: "CREATED", rank: 4, some: true},
-	{name: "RENAMED", rank: 3, some: true},
-	{name: "FORMER NAME", rank: 5, some: true},
-	{name: "REMOVED", rank: 1, some: true},
+	{name: "FILE", fields: "file file_handle", flex: true, min: 20},
+	{name: "SERVER", fields: "server", rank: 6, varied: true},
+	{name: "OPS", fields: "operations", right: true},
+	{name: "ERR", fields: "errors", right: true, rank: 3, quiet: true},
+	{name: "READ", fields: "bytes_read", right: true, rank: 1},
+	{name: "WRITTEN", fields: "bytes_written", right: true, rank: 1},
+	{name: "P50", fields: "latency.p50_ns", right: true, rank: 5},
+	{name: "P99", fields: "p90=latency.p90_ns p99=latency.p99_ns", right: true, rank: 4},
+	{name: "WORST", fields: "latency.max_ns", right: true, rank: 2},
+	{name: "CREATED", fields: "created.time created.client created.uid", rank: 4, some: true},
+	{name: "RENAMED", fields: "renamed.time renamed.client renamed.uid", rank: 3, some: true},
+	{name: "FORMER NAME", fields: "renamed.from", rank: 5, some: true},
+	{name: "REMOVED", fields: "removed.time removed.client removed.uid", rank: 1, some: true},
 }
 
 // Files writes the table of files. start is the start of the capture.

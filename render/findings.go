@@ -7,14 +7,14 @@ import (
 )
 
 var findingColumns = []column{
-	{name: "SEVERITY"},
-	{name: "TIME", right: true, usual: 11},
-	{name: "PACKET", right: true, rank: 3},
-	{name: "CONN", right: true, rank: 2},
-	{name: "XID", rank: 1},
-	{name: "AT FAULT", rank: 4},
-	{name: "RULE"},
-	{name: "MESSAGE", flex: true, min: 20, usual: 60},
+	{name: "SEVERITY", fields: "severity"},
+	{name: "TIME", fields: "time", right: true, usual: 11},
+	{name: "PACKET", fields: "packet", right: true, rank: 3},
+	{name: "CONN", fields: "connection client server", right: true, rank: 2},
+	{name: "XID", fields: "xid operation", rank: 1},
+	{name: "AT FAULT", fields: "at_fault", rank: 4},
+	{name: "RULE", fields: "rule"},
+	{name: "MESSAGE", fields: "message section", flex: true, min: 20, usual: 60},
 }
 
 // FindingRow writes a row of the table of findings, which has a row for each finding.

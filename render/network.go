@@ -9,21 +9,21 @@ import (
 )
 
 var networkColumns = []column{
-	{name: "FROM", flex: true, min: 8},
-	{name: "TO", flex: true, min: 8},
-	{name: "PACKETS", right: true},
-	{name: "LOST", right: true},
-	{name: "NOT CAPT", right: true, quiet: true, rank: 3},
-	{name: "UNKNOWN", right: true, quiet: true, rank: 4},
-	{name: "REORD", right: true},
-	{name: "CORRUPT", right: true},
-	{name: "DUP", right: true},
-	{name: "MIRROR", right: true, quiet: true, rank: 2},
-	{name: "LEAST", right: true, rank: 5},
-	{name: "P50", right: true},
-	{name: "P90", right: true, rank: 6},
-	{name: "P99", right: true},
-	{name: "WORST", right: true, rank: 1},
+	{name: "FROM", fields: "from", flex: true, min: 8},
+	{name: "TO", fields: "to", flex: true, min: 8},
+	{name: "PACKETS", fields: "packets", right: true},
+	{name: "LOST", fields: "lost", right: true},
+	{name: "NOT CAPT", fields: "not_captured", right: true, quiet: true, rank: 3},
+	{name: "UNKNOWN", fields: "unknown", right: true, quiet: true, rank: 4},
+	{name: "REORD", fields: "reordered", right: true},
+	{name: "CORRUPT", fields: "corrupted", right: true},
+	{name: "DUP", fields: "duplicated", right: true},
+	{name: "MIRROR", fields: "mirror_duplicates", right: true, quiet: true, rank: 2},
+	{name: "LEAST", fields: "delay.min_ns", right: true, rank: 5},
+	{name: "P50", fields: "delay.p50_ns", right: true},
+	{name: "P90", fields: "delay.p90_ns", right: true, rank: 6},
+	{name: "P99", fields: "delay.p99_ns", right: true},
+	{name: "WORST", fields: "delay.max_ns", right: true, rank: 1},
 }
 
 // Network writes the capture points, a row for each direction between them, and the course of its delays and losses.
@@ -163,12 +163,12 @@ func (s Screen) course(start record.Time, n *record.Network) error {
 }
 
 var lostColumns = []column{
-	{name: "TIME", right: true},
-	{name: "PACKET", right: true},
-	{name: "OF", flex: true, min: 8},
-	{name: "CONN", right: true},
-	{name: "XID"},
-	{name: "INFO", flex: true, min: 20},
+	{name: "TIME", fields: "time", right: true},
+	{name: "PACKET", fields: "packet", right: true},
+	{name: "OF", fields: "from to", flex: true, min: 8},
+	{name: "CONN", fields: "connection", right: true},
+	{name: "XID", fields: "xid"},
+	{name: "INFO", fields: "rdma_operation summary", flex: true, min: 20},
 }
 
 // LostPackets writes a row for each packet that was lost.

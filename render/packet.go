@@ -141,20 +141,20 @@ func (r *Packets) Packet(p *record.Packet) error {
 // packetColumns are the columns of the table that replaces the lines of Packets if the user
 // chooses columns. The flag -e prints all other fields.
 var packetColumns = []column{
-	{name: "NUMBER", right: true, usual: 6},
-	{name: "TIME", right: true, usual: 11},
-	{name: "SOURCE", usual: 15},
-	{name: "DESTINATION", usual: 15},
-	{name: "TRANSPORT", usual: 6},
-	{name: "LENGTH", right: true},
-	{name: "CONN", right: true},
-	{name: "#", right: true, usual: 5},
-	{name: "XID", usual: 10},
-	{name: "OPERATION", usual: 10},
-	{name: "QPN", usual: 8},
-	{name: "PSN", right: true, usual: 8},
-	{name: "MARKS", usual: 12},
-	{name: "SUMMARY", flex: true, min: 20, usual: 60},
+	{name: "NUMBER", fields: "number", right: true, usual: 6},
+	{name: "TIME", fields: "time", right: true, usual: 11},
+	{name: "SOURCE", fields: "src", usual: 15},
+	{name: "DESTINATION", fields: "dst", usual: 15},
+	{name: "TRANSPORT", fields: "transport", usual: 6},
+	{name: "LENGTH", fields: "length", right: true},
+	{name: "CONN", fields: "connection", right: true},
+	{name: "#", fields: "transaction", right: true, usual: 5},
+	{name: "XID", fields: "xid", usual: 10},
+	{name: "OPERATION", fields: "rdma_operation", usual: 10},
+	{name: "QPN", fields: "bth.dest_qpn", usual: 8},
+	{name: "PSN", fields: "bth.psn", right: true, usual: 8},
+	{name: "MARKS", fields: "marks", usual: 12},
+	{name: "SUMMARY", fields: "summary", flex: true, min: 20, usual: 60},
 }
 
 // These fields of headers have a column.

@@ -9,20 +9,20 @@ import (
 )
 
 var operationColumns = []column{
-	{name: "#", right: true, rank: 6, usual: 5},
-	{name: "TIME", right: true, usual: 11},
-	{name: "CONN", right: true, rank: 1},
-	{name: "KIND", usual: 10},
-	{name: "SIDE", usual: 6},
-	{name: "HANDLE", rank: 5, usual: 10},
-	{name: "OFFSET", rank: 7, usual: 18},
-	{name: "BYTES", right: true, usual: 7},
-	{name: "TO DELIVERY", right: true, rank: 4, usual: 8},
-	{name: "TO ACK", right: true, usual: 8},
-	{name: "RETR", right: true, rank: 2, quiet: true},
-	{name: "STALLED", right: true, quiet: true, usual: 8},
-	{name: "RPC", right: true, rank: 3, usual: 5},
-	{name: "STATUS", usual: 10},
+	{name: "#", fields: "id", right: true, rank: 6, usual: 5},
+	{name: "TIME", fields: "sent", right: true, usual: 11},
+	{name: "CONN", fields: "connection", right: true, rank: 1},
+	{name: "KIND", fields: "kind", usual: 10},
+	{name: "SIDE", fields: "side", usual: 6},
+	{name: "HANDLE", fields: "handle", rank: 5, usual: 10},
+	{name: "OFFSET", fields: "offset", rank: 7, usual: 18},
+	{name: "BYTES", fields: "bytes", right: true, usual: 7},
+	{name: "TO DELIVERY", fields: "delivered=delivered", right: true, rank: 4, usual: 8},
+	{name: "TO ACK", fields: "acknowledged to-ack=latency_ns", right: true, usual: 8},
+	{name: "RETR", fields: "retransmitted", right: true, rank: 2, quiet: true},
+	{name: "STALLED", fields: "stalled_ns", right: true, quiet: true, usual: 8},
+	{name: "RPC", fields: "transaction", right: true, rank: 3, usual: 5},
+	{name: "STATUS", fields: "status", usual: 10},
 }
 
 // operationNames are the names of the kinds of operations in tables.
@@ -68,16 +68,16 @@ func (t *Text) Operation(r *record.RDMAOperation) error {
 }
 
 var operationSumColumns = []column{
-	{name: "NAME", flex: true, min: 12},
-	{name: "COUNT", right: true},
-	{name: "BYTES", right: true},
-	{name: "RETR", right: true, quiet: true},
-	{name: "STALLED", right: true, quiet: true},
-	{name: "STALL TIME", right: true, quiet: true},
-	{name: "P50", right: true, rank: 2},
-	{name: "P90", right: true, rank: 3},
-	{name: "P99", right: true, rank: 1},
-	{name: "WORST", right: true},
+	{name: "NAME", fields: "name", flex: true, min: 12},
+	{name: "COUNT", fields: "count", right: true},
+	{name: "BYTES", fields: "bytes", right: true},
+	{name: "RETR", fields: "retransmitted", right: true, quiet: true},
+	{name: "STALLED", fields: "stalled", right: true, quiet: true},
+	{name: "STALL TIME", fields: "stalled_ns", right: true, quiet: true},
+	{name: "P50", fields: "latency.p50_ns", right: true, rank: 2},
+	{name: "P90", fields: "latency.p90_ns", right: true, rank: 3},
+	{name: "P99", fields: "latency.p99_ns", right: true, rank: 1},
+	{name: "WORST", fields: "latency.max_ns", right: true},
 }
 
 // OperationSums writes a table of the sums of RDMA operations.

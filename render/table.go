@@ -7,9 +7,13 @@ import (
 	"strings"
 )
 
-// column is a column of a table.
+// column is a column of a table. The table, -o csv, --columns, and the headings that -Y, -e and --sort accept all come
+// from this description.
 type column struct {
 	name   string
+	fields string // fields that its cells show, as columnFields reads them; empty if they show none
+	// total returns the number that its cells show if the field is an object; nil if it is not. -o csv has no such column.
+	total  func(record any) any
 	scale  string // range of values that the heading shows after the name
 	right  bool   // aligned to the right, because it contains numbers
 	flex   bool   // takes the width that the other columns leave
@@ -287,14 +291,6 @@ func (c *column) heading() string {
 // slashes.
 func (c *column) called(name string) bool {
 	return strings.EqualFold(name, c.name) || slices.ContainsFunc(strings.Split(c.name, "/"), func(part string) bool { return strings.EqualFold(name, part) })
-}
-
-// headings returns the names of columns.
-func headings(columns []column) (names []string) {
-	for _, c := range columns {
-		names = append(names, c.name)
-	}
-	return names
 }
 
 // write writes one row.

@@ -125,28 +125,28 @@ func Size(n int64) string {
 }
 
 var transactionColumns = []column{
-	{name: "#", right: true, rank: 5, usual: 5},
-	{name: "TIME", right: true, usual: 11},
-	{name: "CONN", right: true, rank: 3},
-	{name: "XID"},
-	{name: "DIR", rank: 7, usual: 4},
-	{name: "CLIENT", rank: 3, varied: true},
-	{name: "SERVER", rank: 5, varied: true},
-	{name: "UID", right: true, rank: 2, varied: true},
-	{name: "GID", right: true, rank: 9, varied: true},
-	{name: "MACHINE", rank: 6, varied: true},
-	{name: "PRINCIPAL", rank: 2, varied: true},
-	{name: "PROCEDURE", flex: true, min: 23, usual: 45},
-	{name: "FILE", rank: 1, usual: 24, some: true},
-	{name: "CALL", right: true, rank: 1, usual: 6},
-	{name: "REPLY", right: true, rank: 1, usual: 6},
-	{name: "FORM", rank: 4, usual: 15},
-	{name: "READ", right: true, rank: 6, usual: 6},
-	{name: "WRITE", right: true, rank: 6, usual: 6},
-	{name: "CREDITS", right: true, rank: 8},
-	{name: "INVALIDATED", rank: 9, usual: 18},
-	{name: "LATENCY", right: true, usual: 8},
-	{name: "STATUS"},
+	{name: "#", fields: "id", right: true, rank: 5, usual: 5},
+	{name: "TIME", fields: "call.time", right: true, usual: 11},
+	{name: "CONN", fields: "connection", right: true, rank: 3},
+	{name: "XID", fields: "xid"},
+	{name: "DIR", fields: "direction", rank: 7, usual: 4},
+	{name: "CLIENT", fields: "client", rank: 3, varied: true},
+	{name: "SERVER", fields: "server", rank: 5, varied: true},
+	{name: "UID", fields: "uid", right: true, rank: 2, varied: true},
+	{name: "GID", fields: "gid", right: true, rank: 9, varied: true},
+	{name: "MACHINE", fields: "machine", rank: 6, varied: true},
+	{name: "PRINCIPAL", fields: "principal", rank: 2, varied: true},
+	{name: "PROCEDURE", fields: "program_name version procedure_name operation operations", flex: true, min: 23, usual: 45},
+	{name: "FILE", fields: "file file_from", rank: 1, usual: 24, some: true},
+	{name: "CALL", fields: "call.payload_bytes", right: true, rank: 1, usual: 6},
+	{name: "REPLY", fields: "reply.payload_bytes", right: true, rank: 1, usual: 6},
+	{name: "FORM", fields: "call.form reply.form", rank: 4, usual: 15},
+	{name: "READ", fields: "read", right: true, rank: 6, usual: 6},
+	{name: "WRITE", fields: "write", right: true, rank: 6, usual: 6},
+	{name: "CREDITS", fields: "call.credits reply.credits", right: true, rank: 8},
+	{name: "INVALIDATED", fields: "invalidation.handle not_invalidated", rank: 9, usual: 18},
+	{name: "LATENCY", fields: "latency_ns", right: true, usual: 8},
+	{name: "STATUS", fields: "status nfs_status findings"},
 }
 
 var directions = map[record.Direction]string{record.Forward: "fwd", record.Backward: "back"}
@@ -253,31 +253,6 @@ func shortProcedure(r *record.Transaction, mark string) string {
 	return r.ProgramVersion() + " " + operation
 }
 
-// Headings returns the headings of the table of a type of record, in the plural, such as
-// "transactions".
-func Headings(of string) []string {
-	return headings(map[string][]column{
-		"transactions": transactionColumns, "connections": connectionColumns, "packets": packetColumns, "stats": statsColumns, "rates": ratesColumns, "files": filesColumns, "comparisons": compareColumns,
-		"rdma_operations": operationColumns, "rdma_stats": operationSumColumns,
-	}[of])
-}
-
-// CheckColumns returns an error unless the table of these records has columns with all these
-// headings, or with headings that contain them between slashes.
-func CheckColumns(of string, names []string) error {
-	all := Headings(of)
-	for _, name := range names {
-		found := slices.ContainsFunc(all, func(heading string) bool { return (&column{name: heading}).called(name) })
-		if !found && len(all) > 0 {
-			return fmt.Errorf("there is no column %s; there are %s", clean(name), strings.Join(all, ", "))
-		}
-		if !found {
-			return fmt.Errorf("%s have no columns to choose from; -e takes fields", of)
-		}
-	}
-	return nil
-}
-
 // known returns the text of a value, or the text unknown if there is no value.
 func known[T any](o record.Opt[T], unknown string, text func(T) string) string {
 	if v, known := o.Get(); known {
@@ -367,20 +342,20 @@ func status(theme *Theme, r *record.Transaction) (string, ink) {
 }
 
 var connectionColumns = []column{
-	{name: "CONN", right: true},
-	{name: "TRANSPORT", rank: 6},
-	{name: "CLIENT"},
-	{name: "SERVER"},
-	{name: "QPN", rank: 7},
-	{name: "UPPER", rank: 3},
-	{name: "RPCS", right: true, rank: 1},
-	{name: "INLINE", right: true, rank: 3},
-	{name: "REMOTE-INV", rank: 8},
-	{name: "IN-FLIGHT", right: true, rank: 4},
-	{name: "PACKETS", right: true, rank: 2},
-	{name: "RETR/OOO/MISSED", right: true, rank: 2, quiet: true},
-	{name: "NAK/RNR", right: true, rank: 5, quiet: true},
-	{name: "CLOSED", flex: true, whole: true, min: 8, usual: 26},
+	{name: "CONN", fields: "id", right: true},
+	{name: "TRANSPORT", fields: "transport", rank: 6},
+	{name: "CLIENT", fields: "client.address client.port"},
+	{name: "SERVER", fields: "server.address server.port"},
+	{name: "QPN", fields: "client.qpn server.qpn", rank: 7},
+	{name: "UPPER", fields: "upper_layer", rank: 3},
+	{name: "RPCS", fields: "transactions", right: true, rank: 1},
+	{name: "INLINE", fields: "inline_threshold.client_to_server inline_threshold.server_to_client", right: true, rank: 3},
+	{name: "REMOTE-INV", fields: "remote_invalidation", rank: 8},
+	{name: "IN-FLIGHT", fields: "credits.forward.peak_in_flight credits.forward.granted", right: true, rank: 4},
+	{name: "PACKETS", fields: "packets", right: true, rank: 2},
+	{name: "RETR/OOO/MISSED", fields: "retransmitted out_of_order not_captured", right: true, rank: 2, quiet: true},
+	{name: "NAK/RNR", fields: "naks rnr_naks", right: true, rank: 5, quiet: true},
+	{name: "CLOSED", fields: "ended.how ended.by", flex: true, whole: true, min: 8, usual: 26},
 }
 
 // Connection writes a row of the table of connections.

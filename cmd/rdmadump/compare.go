@@ -18,23 +18,8 @@ import (
 
 // compareView is the view of compare, which reads two captures instead of one.
 var compareView = &view{
-	name: "compare", fields: query.New("comparisons", compareHeadings...), summed: query.Transactions, filters: "RPCs (by the fields of transactions) or rows",
+	name: "compare", fields: render.ComparisonFields, summed: query.Transactions, filters: "RPCs (by the fields of transactions) or rows",
 	flags: []string{"columns", "sort", "top", "by"}, byUsage: "compare the groups of transactions with equal values of these `fields`, with commas between them, such as client,operation (default operation)", without: []string{"time"}, top: "-after.total_ns", light: true,
-	csv: []string{
-		"kind", "name", "before.count", "after.count", "before.errors", "after.errors", "before.bytes", "after.bytes",
-		"before.latency.p50_ns", "after.latency.p50_ns", "change.p50", "p_values.p50", "before.latency.p90_ns", "after.latency.p90_ns", "change.p90", "p_values.p90",
-		"before.latency.p99_ns", "after.latency.p99_ns", "change.p99", "p_values.p99", "before.total_ns", "after.total_ns", "before.share", "after.share",
-		"before.values", "after.values", "significant",
-	},
-}
-
-// compareHeadings lets --sort, -Y and -e use the headings of the table.
-var compareHeadings = []query.Heading[*analyze.Comparison]{
-	{Name: "rpcs", Path: "after.count"},
-	{Name: "err", Path: "after.errors"},
-	{Name: "p50", Path: "change.p50"},
-	{Name: "p90", Path: "change.p90"},
-	{Name: "p99", Path: "change.p99"},
 }
 
 // comparing holds the flags of compare.

@@ -257,7 +257,7 @@ func outputs(v *view) []string {
 	if v.takes("fail-on") {
 		return []string{"text", "json", "csv", "sarif", "junit"}
 	}
-	if v.csv == nil {
+	if v.onePage {
 		return []string{"text", "json"}
 	}
 	return []string{"text", "json", "csv"}

@@ -4,17 +4,12 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/points"
-	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/render"
 )
 
-// networkFields are the fields of the records of network.
-var networkFields = query.New[record.Network]("network")
-
 // lostView is the view of network with --lost and -e or -o csv, which print records of one type.
 var lostView = &view{
-	name: "network", fields: query.New[record.LostPacket]("lost packets"), filters: "packets that were lost", flags: []string{"lost"}, without: []string{"count"}, open: lost, light: true,
-	csv: []string{"from", "to", "packet", "time", "connection", "xid", "rdma_operation", "summary"},
+	name: "network", fields: render.LostPacketFields, filters: "packets that were lost", flags: []string{"lost"}, without: []string{"count"}, open: lost, light: true,
 }
 
 // lost shows the packets that were lost between capture points, without anything else.
@@ -151,7 +146,7 @@ func (l *lostPackets) packet(p *record.Packet) error {
 func (l *lostPackets) finish() {
 	var shown []*record.LostPacket
 	for _, r := range l.list {
-		if l.wants(r.Connection, r.XID) && !l.done() && (l.view.fields == networkFields || l.matches(r)) {
+		if l.wants(r.Connection, r.XID) && !l.done() && (l.view.fields == render.NetworkFields || l.matches(r)) {
 			l.emit(r, func(any) error {
 				shown = append(shown, r)
 				return nil

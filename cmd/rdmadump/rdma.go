@@ -12,24 +12,9 @@ import (
 	"github.com/rdmadump/rdmadump/render"
 )
 
-// operationFields are the fields of RDMA operations.
-var operationFields = query.New("rdma_operations", []query.Heading[*record.RDMAOperation]{
-	{Name: "to-ack", Path: "latency_ns"},
-	{Name: "stalled", Path: "stalled_ns"},
-	{Name: "rpc", Path: "transaction"},
-}...)
-
 // operationSumsView is the view of rdma with --by: its records are sums.
 var operationSumsView = &view{
-	name: "rdma", fields: query.New("rdma_stats", []query.Heading[*analyze.OperationStats]{
-		{Name: "retr", Path: "retransmitted"},
-		{Name: "stall-time", Path: "stalled_ns"},
-		{Name: "p50", Path: "latency.p50_ns"},
-		{Name: "p90", Path: "latency.p90_ns"},
-		{Name: "p99", Path: "latency.p99_ns"},
-		{Name: "worst", Path: "latency.max_ns"},
-	}...), summed: operationFields, filters: "RDMA operations or rows", flags: operationFlags, without: []string{"xid"}, top: "-bytes", open: operationSums, light: true,
-	csv: []string{"name", "count", "bytes", "retransmitted", "stalled", "stalled_ns", "latency.p50_ns", "latency.p90_ns", "latency.p99_ns", "latency.max_ns"},
+	name: "rdma", fields: render.OperationSumFields, summed: render.OperationFields, filters: "RDMA operations or rows", flags: operationFlags, without: []string{"xid"}, top: "-bytes", open: operationSums, light: true,
 }
 
 // operationFlags are the flags of rdma.
@@ -74,7 +59,7 @@ func operationSums(s *sink) (dissect.Handler, func()) {
 // them.
 func parseOperationGrouping(text string) (g grouping, err error) {
 	for name := range strings.SplitSeq(text, ",") {
-		path, err := query.Resolve(strings.TrimSpace(name), operationFields)
+		path, err := query.Resolve(strings.TrimSpace(name), render.OperationFields)
 		if err != nil {
 			return g, fmt.Errorf("--by %s: %w", text, err)
 		}
@@ -100,7 +85,7 @@ func onlyOfOperations(by string) bool {
 // appendOperation appends the values of an RDMA operation's group.
 func (g grouping) appendOperation(values []string, r *record.RDMAOperation) []string {
 	for _, path := range g.paths {
-		values = append(values, cmp.Or(string(render.AppendValue(nil, operationFields.Raw(r, path))), "-"))
+		values = append(values, cmp.Or(string(render.AppendValue(nil, render.OperationFields.Raw(r, path))), "-"))
 	}
 	return values
 }

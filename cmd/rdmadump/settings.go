@@ -185,7 +185,7 @@ func (s *settings) parseColumns(f *flags) (err error) {
 	case csv && (s.timeline || s.tree || s.bytes):
 		return fmt.Errorf("-o csv writes the rows of a table and no drawings, trees or bytes")
 	case csv && len(names) == 0:
-		names = s.view.csv
+		names = render.CSVFields(s.view.fields.Of())
 	case len(names) == 0:
 		return nil
 	}
@@ -207,7 +207,7 @@ func (s *settings) paths(f *flags) (paths []string) {
 	}
 	names := f.fields
 	if s.heading != "" && len(names) == 0 {
-		names = s.view.csv
+		names = render.CSVFields(s.view.fields.Of())
 	}
 	for _, name := range names {
 		if path, err := query.Resolve(name, s.view.fields); err == nil {

@@ -26,7 +26,7 @@ type view struct {
 	byUsage     string            // usage of --by, if it does not group transactions
 	top         string            // order of --top without --sort
 	order       string            // order without both; empty for the order in which records come
-	csv         []string          // fields of -o csv without -e: those that the table shows; nil if it has no table
+	onePage     bool              // it shows one summary and no table of its records, so -o csv has nothing to print
 	light       bool              // its handlers take less time than passing records to another goroutine
 	// open returns the handler of the records and, unless it is nil, a function that is called
 	// after the last record.
@@ -41,65 +41,38 @@ var views = []*view{
 	{
 		name: "transactions", short: "List RPC transactions; --xid draws one as a ladder diagram",
 		fields: query.Transactions, flags: []string{"columns", "sort", "top", "rpc"}, top: "-latency_ns", open: transactions,
-		csv: []string{
-			"id", "call.time", "connection", "client", "server", "uid", "gid", "machine", "principal", "xid", "direction", "program_name", "version", "procedure_name", "operation", "operations", "file", "file_from",
-			"call.payload_bytes", "reply.payload_bytes", "call.form", "reply.form", "read", "write", "call.credits", "reply.credits", "invalidation.handle",
-			"not_invalidated", "latency_ns", "status", "nfs_status", "findings",
-		},
 	},
 	{
 		name: "connections", short: "List connections: handshake, negotiated values, health; --timeline draws credits and handles",
 		fields: query.Connections, flags: []string{"columns", "sort", "top", "timeline"}, top: "-packets", order: "id", open: connections, light: true,
-		csv: []string{
-			"id", "transport", "client.address", "client.port", "client.qpn", "server.address", "server.port", "server.qpn", "upper_layer", "transactions",
-			"inline_threshold.client_to_server", "inline_threshold.server_to_client", "remote_invalidation", "credits.forward.peak_in_flight", "packets", "retransmitted",
-			"out_of_order", "not_captured", "naks", "rnr_naks", "ended.how", "ended.by",
-		},
 	},
 	{
 		name: "packets", short: "List packets; -V decodes every field, -x shows bytes",
 		fields: query.Packets, flags: []string{"columns", "verbose", "hex", "rpc"}, refuses: map[string]string{"sort": packetsStay, "top": packetsStay}, open: packets,
-		csv: []string{"number", "time", "src", "dst", "transport", "length", "connection", "transaction", "xid", "rdma_operation", "marks", "info"},
 	},
 	{
 		name: "rdma", short: "List RDMA operations, of any upper layer; --by sums them up",
-		fields: operationFields, flags: operationFlags, without: []string{"xid"}, byUsage: "sum up RDMA operations by these `fields`, with commas between them, such as kind,side; without the flag, they are listed", top: "-latency_ns", open: operations,
-		csv: []string{
-			"id", "sent", "connection", "kind", "side", "handle", "offset", "bytes", "delivered", "acknowledged", "latency_ns", "retransmitted", "stalled_ns", "transaction", "status",
-		},
+		fields: render.OperationFields, flags: operationFlags, without: []string{"xid"}, byUsage: "sum up RDMA operations by these `fields`, with commas between them, such as kind,side; without the flag, they are listed", top: "-latency_ns", open: operations,
 	},
 	{
 		name: "network", short: "Show what happened between capture points: delay, loss, reordering, corruption; --lost lists packets",
-		fields: networkFields, filters: "directions", flags: []string{"lost"}, without: []string{"count"}, open: network, light: true,
-		csv: []string{
-			"from", "to", "packets", "lost", "not_captured", "unknown", "reordered", "corrupted", "duplicated", "mirror_duplicates", "delay.min_ns", "delay.p50_ns",
-			"delay.p90_ns", "delay.p99_ns", "delay.max_ns",
-		},
+		fields: render.NetworkFields, filters: "directions", flags: []string{"lost"}, without: []string{"count"}, open: network, light: true,
 	},
 	{
 		name: "check", short: "Report violations of the protocol; exit with status 1 if there are errors",
 		fields: query.Findings, flags: []string{"sort", "top", "fail-on", "ignore", "baseline", "write-baseline", "rules", "explain", "unanswered-after"}, top: "time", open: findings, light: true,
-		csv: []string{"severity", "rule", "time", "packet", "connection", "client", "server", "xid", "operation", "at_fault", "message", "section"},
 	},
 	{
 		name: "overview", short: "Summarize a capture on one screen and suggest the next commands",
-		fields: query.Transactions, filters: "RPCs (by the fields of transactions)", without: []string{"field", "count"}, open: overview, light: true,
+		fields: query.Transactions, filters: "RPCs (by the fields of transactions)", without: []string{"field", "count"}, open: overview, light: true, onePage: true,
 	},
 	{
 		name: "files", short: "List files: path, reads, writes, latency, who created, renamed or removed it",
-		fields: query.New[analyze.File]("files", filesHeadings...), summed: query.Transactions, filters: "RPCs (by the fields of transactions) or files", flags: []string{"columns", "sort", "top"}, top: "-total_ns", open: files, light: true,
-		csv: []string{
-			"file", "file_handle", "server", "operations", "errors", "bytes_read", "bytes_written", "latency.p50_ns", "latency.p90_ns", "latency.p99_ns", "latency.max_ns",
-			"created.time", "created.client", "created.uid", "renamed.time", "renamed.client", "renamed.uid", "renamed.from", "removed.time", "removed.client", "removed.uid",
-		},
+		fields: render.FileFields, summed: query.Transactions, filters: "RPCs (by the fields of transactions) or files", flags: []string{"columns", "sort", "top"}, top: "-total_ns", open: files, light: true,
 	},
 	{
 		name: "stats", short: "Sum up transactions by operation or any field (--by): counts, bytes, latency",
-		fields: query.New[analyze.Stats]("stats", statsHeadings...), summed: query.Transactions, filters: "RPCs (by the fields of transactions) or rows", flags: statsFlags, top: "-total_ns", open: stats, light: true,
-		csv: []string{
-			"name", "count", "errors", "retransmitted", "call_bytes.short", "call_bytes.chunked", "call_bytes.long", "reply_bytes.short", "reply_bytes.chunked",
-			"reply_bytes.long", "latency.p50_ns", "latency.p90_ns", "latency.p99_ns", "latency.max_ns", "total_ns", "phases.read_ns", "phases.write_ns", "phases.wait_ns", "explicit_rdma",
-		},
+		fields: render.StatsFields, summed: query.Transactions, filters: "RPCs (by the fields of transactions) or rows", flags: statsFlags, top: "-total_ns", open: stats, light: true,
 	},
 }
 
@@ -108,11 +81,7 @@ var statsFlags = []string{"columns", "sort", "top", "by", "every"}
 
 // ratesView is the view of stats with --every: its records are intervals.
 var ratesView = &view{
-	name: "stats", fields: query.New[analyze.Rate]("rates", ratesHeadings...), summed: query.Transactions, flags: statsFlags, top: "-rpcs", open: rates, light: true,
-	csv: []string{
-		"start", "end", "name", "rpcs", "errors", "retransmitted", "bytes_to_server", "bytes_to_client", "latency.p50_ns", "latency.p99_ns", "latency.max_ns",
-		"in_flight.mean", "in_flight.peak", "credits",
-	},
+	name: "stats", fields: render.RateFields, summed: query.Transactions, flags: statsFlags, top: "-rpcs", open: rates, light: true,
 }
 
 // sumsRPCs reports whether a view shows only RPCs, or sums of them.

@@ -1,0 +1,111 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/analyze"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/query"
+)
+
+// tableColumns has the columns of each table, by the name of its records in the plural.
+var tableColumns = map[string][]column{
+	"transactions": transactionColumns, "connections": connectionColumns, "packets": packetColumns, "findings": findingColumns,
+	"rdma_operations": operationColumns, "rdma_stats": operationSumColumns, "stats": statsColumns, "rates": ratesColumns,
+	"files": filesColumns, "comparisons": compareColumns, "network": networkColumns, "lost packets": lostColumns,
+}
+
+// The fields of records that have tables, with the headings of these tables as other names.
+var (
+	OperationFields    = fieldsWith[record.RDMAOperation]("rdma_operations")
+	OperationSumFields = fieldsWith[analyze.OperationStats]("rdma_stats")
+	StatsFields        = fieldsWith[analyze.Stats]("stats")
+	RateFields         = fieldsWith[analyze.Rate]("rates")
+	FileFields         = fieldsWith[analyze.File]("files")
+	ComparisonFields   = fieldsWith[analyze.Comparison]("comparisons")
+	NetworkFields      = fieldsWith[record.Network]("network")
+	LostPacketFields   = fieldsWith[record.LostPacket]("lost packets")
+)
+
+// fieldsWith returns the fields of a type of record, with the headings of its table as other names.
+func fieldsWith[T any](of string) query.Fields {
+	var headings []query.Heading
+	for _, c := range tableColumns[of] {
+		for _, f := range c.columnFields() {
+			if f.name != "" && f.name != f.path {
+				headings = append(headings, query.Heading{Name: f.name, Path: f.path, Value: c.total})
+			}
+		}
+	}
+	return query.New[T](of, headings...)
+}
+
+// columnField is a field that a column shows.
+type columnField struct {
+	name string // what filters, -e and --sort call the field after the column; empty if that is only its path
+	path string
+}
+
+// columnFields returns the fields of a column. In c.fields, they have spaces between them, and may have a name and an
+// equals sign in front of them. If none has, the heading is a name of the first field, in lower case and with hyphens
+// for spaces.
+func (c *column) columnFields() (list []columnField) {
+	for _, word := range strings.Fields(c.fields) {
+		name, path, named := strings.Cut(word, "=")
+		switch {
+		case named:
+		case len(list) == 0 && !strings.Contains(c.fields, "="):
+			name, path = strings.ToLower(strings.ReplaceAll(c.name, " ", "-")), word
+		default:
+			name, path = "", word
+		}
+		list = append(list, columnField{name, path})
+	}
+	return list
+}
+
+// CSVFields returns the fields that -o csv prints of a type of record, named in the plural: those that its table shows.
+// It returns nil if there is no such table.
+func CSVFields(of string) (paths []string) {
+	for _, c := range tableColumns[of] {
+		if c.total != nil {
+			continue
+		}
+		for _, f := range c.columnFields() {
+			if !slices.Contains(paths, f.path) {
+				paths = append(paths, f.path)
+			}
+		}
+	}
+	return paths
+}
+
+// Headings returns the headings of the table of a type of record, in the plural, such as
+// "transactions".
+func Headings(of string) []string { return headings(tableColumns[of]) }
+
+// headings returns the names of columns.
+func headings(columns []column) (names []string) {
+	for _, c := range columns {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// CheckColumns returns an error unless the table of these records has columns with all these
+// headings, or with headings that contain them between slashes.
+func CheckColumns(of string, names []string) error {
+	all := Headings(of)
+	for _, name := range names {
+		found := slices.ContainsFunc(all, func(heading string) bool { return (&column{name: heading}).called(name) })
+		if !found && len(all) > 0 {
+			return fmt.Errorf("there is no column %s; there are %s", clean(name), strings.Join(all, ", "))
+		}
+		if !found {
+			return fmt.Errorf("%s have no columns to choose from; -e takes fields", of)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package render
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/query"
+)
+
+// TestColumnFields: each heading of each table is a name of a field, and -o csv prints fields that exist.
+func TestColumnFields(t *testing.T) {
+	fields := map[string]query.Fields{
+		"transactions": query.Transactions, "connections": query.Connections, "packets": query.Packets, "findings": query.Findings,
+		"rdma_operations": OperationFields, "rdma_stats": OperationSumFields, "stats": StatsFields, "rates": RateFields,
+		"files": FileFields, "comparisons": ComparisonFields, "network": NetworkFields, "lost packets": LostPacketFields,
+	}
+	for of, columns := range tableColumns {
+		if fields[of].Of() != of {
+			t.Fatalf("the fields of %s are called %q", of, fields[of].Of())
+		}
+		for i := range columns {
+			for _, f := range columns[i].columnFields() {
+				if !fields[of].Has(f.path) {
+					t.Errorf("%s: column %s: there is no field %s", of, columns[i].name, f.path)
+				}
+				if f.name == "" || slices.Contains([]string{"#"}, f.name) || strings.Contains(f.name, "/") {
+					continue
+				}
+				if path, err := query.Resolve(f.name, fields[of]); err != nil {
+					t.Errorf("%s: heading %s: %v", of, f.name, err)
+				} else if path != f.path && !strings.HasPrefix(f.path, path+".") && of != "transactions" && of != "connections" {
+					t.Errorf("%s: heading %s is the field %s, but the column shows %s", of, f.name, path, f.path)
+				}
+			}
+		}
+	}
+}
+
+// TestCSVFields: -o csv prints the fields in the order of the columns, each once, and no objects.
+func TestCSVFields(t *testing.T) {
+	for of, want := range map[string]string{
+		"files":      "file file_handle server operations errors bytes_read bytes_written latency.p50_ns latency.p90_ns latency.p99_ns latency.max_ns created.time created.client created.uid renamed.time renamed.client renamed.uid renamed.from removed.time removed.client removed.uid",
+		"rdma_stats": "name count bytes retransmitted stalled stalled_ns latency.p50_ns latency.p90_ns latency.p99_ns latency.max_ns",
+		"stats":      "name count errors retransmitted call_bytes.short call_bytes.chunked call_bytes.long reply_bytes.short reply_bytes.chunked reply_bytes.long latency.p50_ns latency.p90_ns latency.p99_ns latency.max_ns total_ns phases.read_ns phases.write_ns phases.wait_ns explicit_rdma",
+	} {
+		if got := strings.Join(CSVFields(of), " "); got != want {
+			t.Errorf("%s:\n got %s\nwant %s", of, got, want)
+		}
+	}
+	if got := CSVFields("overviews"); got != nil {
+		t.Errorf("an overview has no table, but %v", got)
+	}
+}
