@@ -538,6 +538,12 @@ func lostPackets(j *facts) *Verdict {
 	var evidence []Evidence
 	if seen {
 		fact := fmt.Sprintf("%s lost and %d damaged between the capture points", plural(n.Lost, "packet"), n.Corrupted)
+		switch {
+		case n.Corrupted == 0:
+			fact = plural(n.Lost, "packet") + " lost between the capture points"
+		case n.Lost == 0:
+			fact = plural(n.Corrupted, "packet") + " damaged between the capture points"
+		}
 		facts, evidence = append(facts, fact), append(evidence, Evidence{fact, "network FILE --lost"})
 	}
 	add := func(n int64, fact, mark string) {

@@ -68,7 +68,7 @@ func Compare(to Screen, list []*analyze.Comparison) error {
 	}
 	var b strings.Builder
 	for _, c := range list {
-		compared(&b, c)
+		compared(&b, to.Width, c)
 	}
 	if !changed {
 		b.WriteString("no change\n")
@@ -98,9 +98,14 @@ func pair(before, after string) string {
 }
 
 // compared writes a line for a comparison that is no group.
-func compared(b *strings.Builder, c *analyze.Comparison) {
-	if label, text := ComparisonText(c); label != "" {
-		fmt.Fprintf(b, "%-10s%s\n", label, text)
+func compared(b *strings.Builder, width int, c *analyze.Comparison) {
+	label, text := ComparisonText(c)
+	if label == "" {
+		return
+	}
+	for _, line := range wrapped(text, width-10) {
+		fmt.Fprintf(b, "%-10s%s\n", label, line)
+		label = ""
 	}
 }
 

@@ -15,7 +15,7 @@ func Explanations() []Explanation { return explanations }
 var explanations = []Explanation{
 	{"all", "-", "The value does not exist or is not in the capture."},
 	{"all", "?", "The value is unknown; some tables say below what else the sign means there."},
-	{"all", "~ \u2026", "At the end of a text: the text was shortened to fit the width of the terminal."},
+	{"all", "~ \u2026", "Text was left out here to fit the width of the terminal: the end of a text, the beginning of a path, or the first operations of a COMPOUND."},
 	{"all", "K M", "The number of bytes is in KiB or MiB; numbers below 10,000 are exact."},
 
 	{"transactions", "#", "Number of the transaction, in the order of the Calls; rows are in the order in which transactions were completed, so the numbers and times of rows are not always in order."},
@@ -178,7 +178,7 @@ var explanations = []Explanation{
 	{"network", "CORRUPT", "Number of packets that arrived damaged: with a bad ICRC, or with headers that are so damaged that only a comparison with the sent packet shows what they were. The rule icrc-bad and the mark bad_icrc are only about packets with a bad ICRC whose headers identify them, so their number is smaller."},
 	{"network", "DUP", "Number of additional copies that arrived, although the packet had been sent once."},
 	{"network", "MIRROR", "Number of second copies in captures of mirror ports that show each packet twice; they are not counted as packets."},
-	{"network", "LEAST", "Shortest one-way delay. It is often equal in both directions, because the clocks are compared under the assumption that the fastest packets of both directions took equally long; half of the sum of both directions is then also the error of the clocks."},
+	{"network", "LEAST", "Shortest one-way delay. It is often equal in both directions, because the clocks are compared under the assumption that the fastest packets of both directions took equally long; it is then also the error of the clocks."},
 	{"network", "P50", "Median of the one-way delays."},
 	{"network", "P90", "90th percentile of the one-way delays."},
 	{"network", "P99", "99th percentile of the one-way delays."},

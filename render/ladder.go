@@ -795,8 +795,16 @@ func legend(b *strings.Builder, theme *Theme, r *record.Transaction, bars []anal
 		if x.EndedBy == analyze.ByNobody {
 			exposed = "at least " + exposed
 		}
-		fmt.Fprintf(b, "  %s %v %s, %s moved, %s, %s\n", name, x.Handle, x.Chunk, Size(x.MovedBytes), exposed, end)
+		fmt.Fprintf(b, "  %s %v in a %s, %s moved, exposed for %s, %s\n", name, x.Handle, chunkName(x.Chunk), Size(x.MovedBytes), exposed, end)
 	}
+}
+
+// chunkName returns the name of a kind of chunk, such as "Read chunk".
+func chunkName(c record.Chunk) string {
+	if c == "" {
+		return "chunk"
+	}
+	return strings.ToUpper(string(c[:1])) + string(c[1:]) + " chunk"
 }
 
 // withoutReply says why a transaction has no Reply, as far as the capture shows it. If it shows a fatal

@@ -30,7 +30,7 @@ var networkColumns = []column{
 // start is the start of the capture.
 func Network(s Screen, start record.Time, points []*record.Point, list []*record.Network) error {
 	for _, p := range points {
-		if _, err := fmt.Fprintln(s.Out, pointLine(p)); err != nil {
+		if err := s.text("  ", pointLine(p)); err != nil {
 			return err
 		}
 	}
@@ -49,8 +49,8 @@ func Network(s Screen, start record.Time, points []*record.Point, list []*record
 		}
 		count := func(v int64) cell { return cell{text: fmt.Sprint(v)} }
 		if err := t.row([]cell{
-			{text: clean(n.From), ink: s.Theme.key},
-			{text: clean(n.To), ink: s.Theme.key},
+			{text: clean(n.From), ink: s.Theme.key, tail: true},
+			{text: clean(n.To), ink: s.Theme.key, tail: true},
 			count(n.Packets), count(n.Lost), count(n.NotCaptured), count(n.Unknown), count(n.Reordered),
 			count(n.Corrupted), count(n.Duplicated), count(n.MirrorDuplicates), delay(d.MinNS), delay(d.P50NS), delay(d.P90NS), delay(d.P99NS), delay(d.MaxNS),
 		}); err != nil {
@@ -72,6 +72,13 @@ func Network(s Screen, start record.Time, points []*record.Point, list []*record
 		}
 	}
 	return nil
+}
+
+// text writes a text in lines that fit the width. Lines after the first begin with an indent.
+func (s Screen) text(indent, text string) error {
+	lines := wrapped(text, s.Width-len(indent))
+	_, err := io.WriteString(s.Out, strings.Join(lines, "\n"+indent)+"\n")
+	return err
 }
 
 // clockError returns the largest error of the clocks of capture points.
@@ -147,8 +154,12 @@ func (s Screen) course(start record.Time, n *record.Network) error {
 	}
 	const margin = 16 // width of the names of the rows
 	width := n.Course[1].Start.Sub(n.Course[0].Start)
-	fmt.Fprintf(s.Out, "\n%s to %s, each character is %s\n", clean(n.From), clean(n.To), Duration(width))
-	_, err := fmt.Fprintf(s.Out, "  longest delay  |%s| up to %s\n", draw(func(i *record.NetworkInterval) (int64, int64) { return i.MaxNS.Or(0), most }), Duration(most))
+	fmt.Fprintln(s.Out)
+	err := s.text("  ", fmt.Sprintf("%s to %s, each character is %s", clean(n.From), clean(n.To), Duration(width)))
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.Out, "  longest delay  |%s| up to %s\n", draw(func(i *record.NetworkInterval) (int64, int64) { return i.MaxNS.Or(0), most }), Duration(most))
 	if lost > 0 && err == nil {
 		_, err = fmt.Fprintf(s.Out, "  lost packets   |%s| up to %d\n", draw(func(i *record.NetworkInterval) (int64, int64) { return i.Lost, lost }), lost)
 	}
