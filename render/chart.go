@@ -321,10 +321,10 @@ func HandleChart(on Screen, h *analyze.Handles, axis Axis) error {
 		fmt.Fprintf(&b, "%s%s exposed for less time and not drawn%s\n", theme.dim.before, plural(int64(n), "handle"), theme.dim.after)
 	}
 	if theme.unicode {
-		fmt.Fprintf(&b, "%s⠶%s%s exposed  %s%s⣿%s%s data moved  ended: %s✕ invalidated remotely  ○ needs local invalidation  ? no Reply%s\n", theme.exposed.before, theme.exposed.after, theme.dim.before, theme.dim.after,
+		fmt.Fprintf(&b, "%s⠶%s%s exposed  %s%s⣿%s%s data moved  invalidation: %s✕ remote  ○ local  ? no Reply%s\n", theme.exposed.before, theme.exposed.after, theme.dim.before, theme.dim.after,
 			theme.moved.before, theme.moved.after, theme.dim.before, "", theme.dim.after)
 	} else {
-		fmt.Fprintf(&b, "%s= exposed # data moved  ended: x invalidated remotely  o needs local invalidation  ? no Reply%s\n", theme.dim.before, theme.dim.after)
+		fmt.Fprintf(&b, "%s= exposed # data moved  invalidation: x remote  o local  ? no Reply%s\n", theme.dim.before, theme.dim.after)
 	}
 	figures(&b, h)
 	_, err := fmt.Fprintf(w, "%s\n", b.String())

@@ -109,7 +109,7 @@ func LadderLines(theme *Theme, width int, r *record.Transaction) (lines []Ladder
 		}
 		take(g.packets)
 	}
-	if legend(&b, theme, r, bars); b.Len() > 0 {
+	if legend(&b, theme, width, r, bars); b.Len() > 0 {
 		take("")
 	}
 	return lines
@@ -411,6 +411,7 @@ func phases(r *record.Transaction) string {
 func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []rung {
 	var rungs []rung
 	begun := map[place]*record.Event{} // Writes that are not complete
+	again := map[place]bool{}          // Reads whose responses were requested again
 	moved := map[record.Hex32]bool{}   // handles whose memory was read or written
 	for _, x := range bars {
 		moved[x.Handle] = moved[x.Handle] || x.MovedBytes > 0
@@ -451,9 +452,7 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 		case record.EventReadDone:
 			g.text, g.double = fmt.Sprintf("RDMA Read response, %s from %v, %s", size, handle, packets(e)), true
 			g.short = fmt.Sprintf("Read response, %s, %s", size, packets(e))
-			if slices.ContainsFunc(r.Timeline[:i], func(x record.Event) bool { // The line of these packets says how many there were.
-				return x.Event == record.EventReadAgain && x.Handle == e.Handle && x.Offset == e.Offset
-			}) {
+			if again[place{handle, e.Offset.Or(0)}] { // The line of these packets says how many there were.
 				g.text = fmt.Sprintf("RDMA Read complete, %s from %v", size, handle)
 				g.short = fmt.Sprintf("Read complete, %s", size)
 			}
@@ -489,6 +488,7 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 				g.packets = fmt.Sprintf("%d-%d", e.Packet, last)
 			}
 		case record.EventReadAgain:
+			again[place{handle, e.Offset.Or(0)}] = true
 			again := fmt.Sprintf("the last %s requested again", size)
 			if done := endOfRead(r.Timeline, e); done != nil && done.Bytes == e.Bytes {
 				again = fmt.Sprintf("all %s requested again", size)
@@ -777,7 +777,7 @@ func (t *Theme) mark(c byte) string {
 
 // legend explains the marks and lists the handles: transferred bytes, and how each exposure
 // ended.
-func legend(b *strings.Builder, theme *Theme, r *record.Transaction, bars []analyze.Exposure) {
+func legend(b *strings.Builder, theme *Theme, width int, r *record.Transaction, bars []analyze.Exposure) {
 	if len(bars) == 0 {
 		return
 	}
@@ -795,7 +795,11 @@ func legend(b *strings.Builder, theme *Theme, r *record.Transaction, bars []anal
 		if x.EndedBy == analyze.ByNobody {
 			exposed = "at least " + exposed
 		}
-		fmt.Fprintf(b, "  %s %v in a %s, %s moved, exposed for %s, %s\n", name, x.Handle, chunkName(x.Chunk), Size(x.MovedBytes), exposed, end)
+		text := fmt.Sprintf("%v %s, %s moved, exposed for %s, %s", x.Handle, chunkName(x.Chunk), Size(x.MovedBytes), exposed, end)
+		for _, line := range wrapped(text, width-4) {
+			fmt.Fprintf(b, "  %s %s\n", name, line)
+			name = " "
+		}
 	}
 }
 
