@@ -168,7 +168,7 @@ var explanations = []Explanation{
 	{"rates", "RATE", "The number of RPCs as a bar; the longest bar is that of the busiest interval."},
 	{"rates", "LATENCY MAP", "Heat map of the latencies: one row for each interval, from short to long latencies on a logarithmic scale, with darker characters for more RPCs. The heading has the lower limit of the first column, and the longest latency."},
 
-	{"network", "FROM", "Capture point that the packets passed first."},
+	{"network", "FROM", "Capture point that the packets passed first; the names of points are shown without the part that all names have in common."},
 	{"network", "TO", "Capture point that the packets passed next."},
 	{"network", "PACKETS", "Number of packets that passed the first point on the way to the other one, including retransmissions; of TCP, the segments with data."},
 	{"network", "LOST", "Number of these packets of which nothing arrived at the other point."},

@@ -145,23 +145,36 @@ func numberColumns(theme *Theme, rungs []rung) (list numberColumnList) {
 	}
 	slices.SortFunc(list, func(a, b numberColumn) int { return cmp.Compare(a.point, b.point) })
 	if len(list) > 1 {
-		head, tail := shared(list)
+		var points []string
+		for _, c := range list {
+			points = append(points, c.point)
+		}
+		short := shortNames(points)
 		for i := range list {
 			c := &list[i]
-			c.name = theme.fit(clean(c.point[head:len(c.point)-tail]), widestPoint)
+			c.name = theme.fit(clean(short(c.point)), widestPoint)
 			c.width = max(c.width, wide(c.name))
 		}
 	}
 	return list
 }
 
+// shortNames returns a function that leaves out what the names of all capture points have in common at both ends.
+func shortNames(points []string) func(name string) string {
+	if len(points) < 2 {
+		return func(name string) string { return name }
+	}
+	head, tail := shared(points)
+	return func(name string) string { return name[head : len(name)-tail] }
+}
+
 // shared returns the lengths of what the names of all points begin and end with, up to a dot, hyphen, underscore, space or
 // slash.
-func shared(list numberColumnList) (head, tail int) {
+func shared(points []string) (head, tail int) {
 	const borders = "-._ /"
-	first := list[0].point
+	first := points[0]
 	for i := range len(first) {
-		if slices.ContainsFunc(list, func(c numberColumn) bool { return i >= len(c.point)-1 || c.point[i] != first[i] }) {
+		if slices.ContainsFunc(points, func(p string) bool { return i >= len(p)-1 || p[i] != first[i] }) {
 			break
 		}
 		if strings.IndexByte(borders, first[i]) >= 0 {
@@ -169,8 +182,8 @@ func shared(list numberColumnList) (head, tail int) {
 		}
 	}
 	for i := 1; i <= len(first); i++ {
-		if slices.ContainsFunc(list, func(c numberColumn) bool {
-			return i >= len(c.point)-head || c.point[len(c.point)-i] != first[len(first)-i]
+		if slices.ContainsFunc(points, func(p string) bool {
+			return i >= len(p)-head || p[len(p)-i] != first[len(first)-i]
 		}) {
 			break
 		}
@@ -494,7 +507,7 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 				again = fmt.Sprintf("all %s requested again", size)
 			}
 			g.text, g.double, g.ink = fmt.Sprintf("RDMA Read response from %v, %s, %s", handle, packets(e), again), true, theme.warn
-			g.short = fmt.Sprintf("Read response, %s, %s", packets(e), again)
+			g.short = fmt.Sprintf("Response, %s, %s", packets(e), strings.TrimPrefix(again, "the "))
 			g.toRight = true
 		case record.EventDamaged:
 			if isCopyOf(r.Call, e, record.EventCall) { // its line says so

@@ -38,6 +38,11 @@ func Network(s Screen, start record.Time, points []*record.Point, list []*record
 		return nil
 	}
 	fmt.Fprintln(s.Out)
+	names := make([]string, 0, len(points))
+	for _, p := range points {
+		names = append(names, p.Name)
+	}
+	short := shortNames(names)
 	t := newTable(s.Out, s.Theme, s.Width, networkColumns)
 	for _, n := range list {
 		d, any := n.Delay.Get()
@@ -49,8 +54,8 @@ func Network(s Screen, start record.Time, points []*record.Point, list []*record
 		}
 		count := func(v int64) cell { return cell{text: fmt.Sprint(v)} }
 		if err := t.row([]cell{
-			{text: clean(n.From), ink: s.Theme.key, tail: true},
-			{text: clean(n.To), ink: s.Theme.key, tail: true},
+			{text: clean(short(n.From)), ink: s.Theme.key, tail: true},
+			{text: clean(short(n.To)), ink: s.Theme.key, tail: true},
 			count(n.Packets), count(n.Lost), count(n.NotCaptured), count(n.Unknown), count(n.Reordered),
 			count(n.Corrupted), count(n.Duplicated), count(n.MirrorDuplicates), delay(d.MinNS), delay(d.P50NS), delay(d.P90NS), delay(d.P99NS), delay(d.MaxNS),
 		}); err != nil {
