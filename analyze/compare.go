@@ -351,7 +351,7 @@ type Limit struct {
 // ParseLimit parses a limit, such as "p99 > +20%", "p50 > 1ms" or "p50 < -5%". Duration parses a
 // duration.
 func ParseLimit(text string, duration func(string) (int64, error)) (l Limit, err error) {
-	wrong := fmt.Errorf("must be p50, p90 or p99, > or <, and a change, such as 'p99 > +20%%' or 'p50 > 1ms'")
+	wrong := fmt.Errorf("must be p50, p90 or p99, > or <, and a change, such as 'p99 > +20%%' or 'p50 > +1ms'")
 	name, value, found := strings.Cut(text, ">")
 	if !found {
 		if name, value, found = strings.Cut(text, "<"); !found {
@@ -401,6 +401,12 @@ func (l *Limit) Exceeded(c *Comparison) bool {
 		return ns > l.ns
 	}
 	return share > l.share
+}
+
+// Values returns the percentile before and after, in nanoseconds.
+func (l *Limit) Values(c *Comparison) (before, after int64) {
+	a, b, _, _ := l.percentile.Of(c)
+	return a.Or(0), b.Or(0)
 }
 
 // Name returns the name of the percentile.

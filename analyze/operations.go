@@ -111,6 +111,7 @@ type Traffic struct {
 	RNRNaks       int64       `json:"rnr_naks" doc:"Number of receiver-not-ready (RNR) NAKs."`
 	Stalled       int64       `json:"stalled" doc:"Number of RDMA operations that stalled until a retransmission."`
 	StalledNS     int64       `json:"stalled_ns" doc:"Time in which at least one RDMA operation stalled, in nanoseconds; stalls that overlap count once."`
+	TotalNS       int64       `json:"stalled_total_ns" doc:"Sum of the stalls of all RDMA operations, in nanoseconds; stalls that overlap count more than once."`
 	LongestNS     int64       `json:"longest_ns" doc:"Longest time for which one RDMA operation stalled, in nanoseconds."`
 
 	stalls outages
@@ -146,6 +147,7 @@ func (t *traffic) operation(r *record.RDMAOperation) {
 	sum.count(KindCount{r.Kind, r.Side, 1, r.Bytes})
 	if r.StalledNS > 0 {
 		sum.Stalled++
+		sum.TotalNS += r.StalledNS
 		sum.LongestNS = max(sum.LongestNS, r.StalledNS)
 	}
 	for i := range r.Waits {
@@ -188,6 +190,7 @@ func (t *traffic) connection(r *record.Connection) {
 	}
 	all.Stalled += sum.Stalled
 	all.StalledNS += sum.stalls.total()
+	all.TotalNS += sum.TotalNS
 	all.LongestNS = max(all.LongestNS, sum.LongestNS)
 }
 

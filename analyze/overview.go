@@ -87,6 +87,17 @@ type Where struct {
 	Stalled int64 `json:"-"`
 }
 
+// StalledByRetransmission returns the time for which answered RPCs stalled until a retransmission, in nanoseconds. RPCs
+// stall for other reasons, too.
+func (w *Where) StalledByRetransmission() (ns int64) {
+	for i := range w.Waits {
+		if strings.HasPrefix(string(w.Waits[i].Reason), "retransmit") {
+			ns += w.Waits[i].TotalNS
+		}
+	}
+	return ns
+}
+
 // Unanswered sums up the RPCs that got no Reply.
 type Unanswered struct {
 	RPCs      int64                  `json:"rpcs" doc:"Number of RPCs that got no Reply."`

@@ -98,6 +98,7 @@ type delays struct {
 type presence struct {
 	replies  []int32                 // seconds since the start of the capture in which it sent Replies, mostly increasing
 	full     bool                    // there were more
+	grace    record.Time             // its latest Reply that says that it restarted
 	silent   record.Opt[record.Time] // a client began to retransmit without an answer
 	rejected record.Opt[record.Time] // its first rejection after that
 }
@@ -105,6 +106,7 @@ type presence struct {
 // The limits of the verdict. A fact below them does not explain trouble.
 const (
 	lateAnswer    = int64(time.Second) // of a server that had the Call
+	notableDelay  = lateAnswer / 10    // of a server that had the Call; it explains no trouble
 	stalledShare  = 0.05               // of all latencies
 	repeatedShare = 0.01               // of all packets
 	creditShare   = 0.02               // of all latencies
@@ -170,6 +172,9 @@ func (s *suspicion) transaction(r *record.Transaction) {
 func (p *presence) transaction(r *record.Transaction, start record.Time) {
 	if r.Reply != nil && r.Direction == record.Forward {
 		at := second(r.Reply.Time, start)
+		if r.NFSStatus.Or("") == "NFS4ERR_GRACE" {
+			p.grace = max(p.grace, r.Reply.Time)
+		}
 		if n := len(p.replies); n == 0 || p.replies[n-1] != at {
 			if p.full = p.full || n == maxSeconds; !p.full {
 				p.replies = append(p.replies, at)
@@ -251,13 +256,12 @@ func (s *suspicion) delay(r *record.Transaction) {
 		}
 	}
 	ns := began.Sub(had)
-	if ns < lateAnswer {
-		return
-	}
-	s.fine = s.fine || had%1e9 != 0
-	s.slow.count++
-	if ns > s.slow.longest {
+	if ns > s.slow.longest && (ns >= lateAnswer || r.Operation.Known()) { // A COMPOUND that is not decoded may be one of mounting.
 		s.slow.longest, s.slow.name = ns, Name(r, ByOperation)
+	}
+	s.fine = s.fine || ns >= notableDelay && had%1e9 != 0
+	if ns >= lateAnswer {
+		s.slow.count++
 	}
 }
 
@@ -332,6 +336,9 @@ func (c *Collector) verdict(s *record.Summary) Verdict {
 		}
 	}
 	text := "no loss, no error and no long wait seen"
+	if d := &c.suspicion.slow; d.longest >= notableDelay && c.suspicion.fine {
+		text = fmt.Sprintf("no loss and no error seen; the server had a Call for up to %s before it answered or moved data (%s)", seconds(d.longest), d.name)
+	}
 	if c.o.Health.NotCaptured > 0 || s.Truncated > 0 || s.CaptureDrops > 0 {
 		text += ", but the capture is incomplete"
 	}
@@ -455,7 +462,12 @@ func silentServer(j *facts) *Verdict {
 		switch {
 		case rejected && !p.answered(from, to, start):
 			evidence = append(evidence, Evidence{plural(j.rejected, "connection") + " rejected by the server", "connections FILE -Y 'ended.how == rejected'"})
-			return &Verdict{InServer, fmt.Sprintf("%s for %.0fs, then rejects connections", since, float64(to.Sub(from))/1e9), evidence}
+			text := fmt.Sprintf("%s for %.0fs, then rejects connections", since, float64(to.Sub(from))/1e9)
+			if p.grace > to {
+				text += "; it had restarted, as its later Replies with NFS4ERR_GRACE show"
+				evidence = append(evidence, Evidence{"Replies that the server sends only after a restart", "FILE -Y 'status == NFS4ERR_GRACE'"})
+			}
+			return &Verdict{InServer, text, evidence}
 		case j.repeats > 0: // The server had executed the RPCs, so the Replies were lost.
 			evidence = append(evidence, Evidence{plural(j.repeats, "RPC") + " that the server had answered before", "FILE -Y 'status == NFS4ERR_RETRY_UNCACHED_REP'"})
 			return &Verdict{InNetwork, "Replies were lost: the client retransmitted Calls that the server had answered, and got no acknowledgement", evidence}
@@ -499,12 +511,7 @@ func staleConnection(j *facts) *Verdict {
 // impact returns the share of the latencies that RPCs stalled because of retransmissions, and whether
 // retransmissions mattered.
 func (j *facts) impact() (share float64, matters bool) {
-	stalled := int64(0)
-	for _, w := range j.o.Time.Waits {
-		if strings.HasPrefix(string(w.Reason), "retransmit") {
-			stalled += w.TotalNS
-		}
-	}
+	stalled := j.o.Time.StalledByRetransmission()
 	share = float64(stalled) / float64(max(j.o.Time.TotalNS, 1))
 	h := &j.o.Health
 	if slices.ContainsFunc(j.o.Traffic, func(t Traffic) bool { return t.Stalled > 0 }) {
@@ -530,7 +537,13 @@ func lostPackets(j *facts) *Verdict {
 	var facts []string
 	var evidence []Evidence
 	if seen {
-		fact := fmt.Sprintf("%s lost and %d corrupted between the capture points", plural(n.Lost, "packet"), n.Corrupted)
+		fact := fmt.Sprintf("%s lost and %d damaged between the capture points", plural(n.Lost, "packet"), n.Corrupted)
+		switch {
+		case n.Corrupted == 0:
+			fact = plural(n.Lost, "packet") + " lost between the capture points"
+		case n.Lost == 0:
+			fact = plural(n.Corrupted, "packet") + " damaged between the capture points"
+		}
 		facts, evidence = append(facts, fact), append(evidence, Evidence{fact, "network FILE --lost"})
 	}
 	add := func(n int64, fact, mark string) {
@@ -541,7 +554,9 @@ func lostPackets(j *facts) *Verdict {
 	}
 	percent := float64(h.Retransmitted) * 100 / float64(max(h.Packets, 1))
 	add(h.Retransmitted, fmt.Sprintf("%.*f%% of packets retransmitted", map[bool]int{true: 1, false: 0}[percent < 10], percent), "retransmitted")
-	add(j.s.ICRCBad, plural(j.s.ICRCBad, "bad ICRC"), "bad_icrc")
+	if !seen || j.s.ICRCBad > n.Corrupted { // Damaged packets with a bad ICRC are among those that arrived damaged.
+		add(j.s.ICRCBad, plural(j.s.ICRCBad, "bad ICRC"), "bad_icrc")
+	}
 	add(h.OutOfOrder, plural(h.OutOfOrder, "packet")+" out of order", "out_of_order")
 	add(sequence, plural(sequence, "NAK"), "refused")
 	text := strings.Join(facts, ", ")
@@ -551,7 +566,10 @@ func lostPackets(j *facts) *Verdict {
 	}
 	for _, t := range j.o.Traffic {
 		if t.Stalled > 0 {
-			text += fmt.Sprintf("; %s of %s stalled for %s", plural(t.Stalled, "RDMA operation"), t.UpperLayer, seconds(t.StalledNS))
+			text += fmt.Sprintf("; %s of %s stalled for %s", plural(t.Stalled, "RDMA operation"), t.UpperLayer, seconds(t.TotalNS))
+			if t.Stalled > 1 {
+				text += " in total"
+			}
 			evidence = append(evidence, Evidence{"RDMA operations stalled until a retransmission", "rdma FILE -Y 'stalled > 0' --sort -stalled"})
 		}
 	}
@@ -672,5 +690,11 @@ func plural(n int64, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-// seconds returns a duration in words.
-func seconds(ns int64) string { return time.Duration(ns).Round(10 * time.Microsecond).String() }
+// seconds returns a duration in words, with the same precision as tables.
+func seconds(ns int64) string {
+	precision := 10 * time.Microsecond
+	if ns >= int64(time.Second) {
+		precision = time.Millisecond
+	}
+	return time.Duration(ns).Round(precision).String()
+}

@@ -12,6 +12,7 @@ import (
 	"io"
 	"runtime/debug"
 	"strings"
+	"unicode/utf8"
 	"sync"
 
 	"github.com/rdmadump/rdmadump/capture"
@@ -370,8 +371,12 @@ func (m *Model) heading() string {
 	}, m.width-len(state)-1)
 	left := m.width - wide(tabs) - len(state) - 1
 	name := clean(m.options.Name)
-	if len(name) > left {
-		name = "..." + name[min(len(name), max(len(name)-left+3, 0)):]
+	if wide(name) > left {
+		for wide(name) > max(left-3, 0) {
+			_, size := utf8.DecodeRuneInString(name)
+			name = name[size:]
+		}
+		name = "..." + name
 	}
 	if left < 8 {
 		name = ""

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/rdmadump/rdmadump/render"
 )
 
 // Terminal is the terminal of Run.
@@ -101,7 +103,11 @@ func (p *program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 
 // View returns the screen.
 func (p *program) View() tea.View {
-	v := tea.NewView(p.Screen())
+	screen := p.Screen()
+	if !p.theme.Unicode() { // The bytes of UTF-8 characters may be control characters for the terminal.
+		screen = render.ASCII(screen)
+	}
+	v := tea.NewView(screen)
 	v.AltScreen = true
 	return v
 }

@@ -3,11 +3,12 @@ package browse
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/rdmadump/rdmadump/render"
 )
 
 // Lines on the screen are text with escape sequences for styles, which only package render and this
-// package write. All other characters take one column: render replaces what is not printable ASCII
-// in text from a capture, and clean does so for the names of files.
+// package write. render replaces what is not printable in text from a capture, and clean does so for the names of files.
 
 // The escape sequences of styles. They are left out if the terminal is to have no colors.
 const (
@@ -48,7 +49,7 @@ func strip(s string) string {
 }
 
 // wide returns the number of columns of a line.
-func wide(s string) int { return utf8.RuneCountInString(strip(s)) }
+func wide(s string) int { return render.Width(strip(s)) }
 
 // clip returns the first columns of a line, and ends its styles.
 func clip(s string, width int) string {
@@ -59,15 +60,14 @@ func clip(s string, width int) string {
 			i += escapeEnd(s[i:])
 			continue
 		}
-		if columns == width {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if columns += render.RuneWidth(r); columns > width {
 			if s = s[:i]; styled {
 				s += plain
 			}
 			return s
 		}
-		_, size := utf8.DecodeRuneInString(s[i:])
 		i += size
-		columns++
 	}
 	return s
 }
@@ -78,25 +78,14 @@ func pad(s string, width int) string {
 	return s + strings.Repeat(" ", max(width-wide(s), 0))
 }
 
-// clean returns a text with an escape such as \x1b for each character that is not printable ASCII.
-func clean(s string) string {
-	const set = "0123456789abcdef"
-	var b strings.Builder
-	for i := range len(s) {
-		if c := s[i]; c < 0x20 || c >= 0x7f {
-			b.WriteString(`\x` + string(set[c>>4]) + string(set[c&15]))
-		} else {
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
-}
+// clean returns a text with an escape such as \x1b for each byte of a character that is not printable.
+func clean(s string) string { return render.Clean(s) }
 
 // wrap breaks text at spaces into lines of at most this number of columns.
 func wrap(text string, width int) (lines []string) {
 	line := ""
 	for _, word := range strings.Fields(text) {
-		if line != "" && len(line)+1+len(word) > width {
+		if line != "" && wide(line)+1+wide(word) > width {
 			lines, line = append(lines, line), ""
 		}
 		if line != "" {

@@ -275,22 +275,22 @@ func (p *Plan) note(all []*relation) {
 	}
 	for i := range p.Points {
 		if point := &p.Points[i]; len(p.Points) > 1 && len(point.sources[0].chain) > 0 {
-			p.Notes = append(p.Notes, fmt.Sprintf("%s and %s show the same traffic at two points; %s", reference, point.Name, point.ClockText()))
+			p.Notes = append(p.Notes, fmt.Sprintf("%s and %s show the same traffic at two points; the clock of %s shows %s, which rdmadump corrects", reference, point.Name, point.Name, point.ClockText()))
 		}
 	}
 }
 
-// ClockText describes the clock of a point, compared with the reference, in a few words.
+// ClockText says how much more or less the clock of a point shows than the reference.
 func (point *Point) ClockText() string {
-	how := "ahead"
+	how := "more"
 	if point.Offset < 0 {
-		how = "late"
+		how = "less"
 	}
 	drift := "no drift seen"
 	if point.DriftKnown {
 		drift = fmt.Sprintf("drift %+.2f ppm", point.Drift)
 	}
-	text := fmt.Sprintf("clock %s %s (error %s, %s)", span(max(point.Offset, -point.Offset)), how, span(point.Error), drift)
+	text := fmt.Sprintf("%s %s (error %s, %s)", span(max(point.Offset, -point.Offset)), how, span(point.Error), drift)
 	for _, s := range point.Steps {
 		text += fmt.Sprintf(", step of %s at packet %d", span(s.By), s.Packet)
 	}

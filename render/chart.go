@@ -333,10 +333,10 @@ func HandleChart(on Screen, h *analyze.Handles, axis Axis) error {
 		fmt.Fprintf(&b, "%s%s exposed for less time and not drawn%s\n", theme.dim.before, plural(int64(n), "handle"), theme.dim.after)
 	}
 	if theme.unicode {
-		fmt.Fprintf(&b, "%s⠶%s%s exposed  %s%s⣿%s%s data moved  ended by: %s✕ responder  ○ requester  ? no Reply%s\n", theme.exposed.before, theme.exposed.after, theme.dim.before, theme.dim.after,
+		fmt.Fprintf(&b, "%s⠶%s%s exposed  %s%s⣿%s%s data moved  invalidation: %s✕ remote  ○ local  ? no Reply%s\n", theme.exposed.before, theme.exposed.after, theme.dim.before, theme.dim.after,
 			theme.moved.before, theme.moved.after, theme.dim.before, "", theme.dim.after)
 	} else {
-		fmt.Fprintf(&b, "%s= exposed # data moved  ended by: x responder  o requester  ? no Reply%s\n", theme.dim.before, theme.dim.after)
+		fmt.Fprintf(&b, "%s= exposed # data moved  invalidation: x remote  o local  ? no Reply%s\n", theme.dim.before, theme.dim.after)
 	}
 	figures(&b, h)
 	_, err := fmt.Fprintf(w, "%s\n", b.String())
@@ -608,7 +608,7 @@ func ConnectionDetail(w io.Writer, theme *Theme, c *record.Connection, start rec
 		row("remote invalidation", "%s", remoteInvalidation(c))
 	}
 	if mtu, known := c.PathMTU.Get(); known {
-		row("path MTU", "%d", mtu)
+		row("path MTU", "%d bytes", mtu)
 	}
 	row("transactions", "%d", c.Transactions)
 	row("packets", "%d", c.Packets)

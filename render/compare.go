@@ -22,7 +22,7 @@ var compareColumns = []column{
 // everything else.
 func Compare(to Screen, list []*analyze.Comparison) error {
 	t := newTable(to.Out, to.Theme, to.Width, compareColumns)
-	tested, marked, changed := false, false, false
+	tested, marked, changed, pairs, absent := false, false, false, false, false
 	for _, c := range list {
 		if c.Kind != analyze.ComparedGroup {
 			changed = changed || c.Kind != analyze.ComparedWait || c.Before.Count != c.After.Count || c.Before.TotalNS != c.After.TotalNS
@@ -30,7 +30,7 @@ func Compare(to Screen, list []*analyze.Comparison) error {
 		}
 		count := func(n func(*analyze.Measured) record.Opt[int64], text func(int64) string) cell {
 			a, b := n(&c.Before).Or(0), n(&c.After).Or(0)
-			changed = changed || a != b
+			changed, pairs = changed || a != b, pairs || text(a) != text(b)
 			return cell{text: pair(text(a), text(b))}
 		}
 		plain := func(n int64) string { return fmt.Sprint(n) }
@@ -43,6 +43,7 @@ func Compare(to Screen, list []*analyze.Comparison) error {
 		for i := range analyze.Percentiles {
 			before, after, change, significant := analyze.Percentiles[i].Of(c)
 			text := pair(about(c.Before.Latency, before), about(c.After.Latency, after))
+			absent = absent || before.Known() != after.Known()
 			shade := ink{}
 			if share, known := change.Get(); known && before != after {
 				changed = true
@@ -67,16 +68,22 @@ func Compare(to Screen, list []*analyze.Comparison) error {
 	}
 	var b strings.Builder
 	for _, c := range list {
-		compared(&b, c)
+		compared(&b, to.Width, c)
 	}
 	if !changed {
 		b.WriteString("no change\n")
 	}
+	if pairs {
+		b.WriteString("a>b  before>after; a single value is the same in both\n")
+	}
+	if absent {
+		b.WriteString("-    no latency, because the capture has no such RPC with a Reply\n")
+	}
 	if tested {
-		b.WriteString("!  more than chance explains: p < 0.001 in an exact permutation test\n")
+		b.WriteString("!    more than chance explains: p < 0.001 in an exact permutation test\n")
 	}
 	if marked {
-		b.WriteString("?  not tested: fewer than 30 latencies before or after\n")
+		b.WriteString("?    not tested: fewer than 30 latencies before or after\n")
 	}
 	_, err := to.Out.Write([]byte(b.String()))
 	return err
@@ -91,9 +98,14 @@ func pair(before, after string) string {
 }
 
 // compared writes a line for a comparison that is no group.
-func compared(b *strings.Builder, c *analyze.Comparison) {
-	if label, text := ComparisonText(c); label != "" {
-		fmt.Fprintf(b, "%-10s%s\n", label, text)
+func compared(b *strings.Builder, width int, c *analyze.Comparison) {
+	label, text := ComparisonText(c)
+	if label == "" {
+		return
+	}
+	for _, line := range wrapped(text, width-10) {
+		fmt.Fprintf(b, "%-10s%s\n", label, line)
+		label = ""
 	}
 }
 
@@ -106,22 +118,31 @@ func ComparisonText(c *analyze.Comparison) (label, text string) {
 			if m.Count.Or(0) == 0 {
 				return "none"
 			}
-			text := fmt.Sprintf("%d, %s", m.Count.Or(0), Duration(m.TotalNS.Or(0)))
+			text := fmt.Sprintf("%s, %s in total", plural(m.Count.Or(0), "stall"), Duration(m.TotalNS.Or(0)))
 			if share, known := m.Share.Get(); known {
 				text += fmt.Sprintf(" (%.1f%% of all latencies)", share*100)
 			}
 			return text
 		}
-		text = c.Name + ": " + unlessSame(side(&c.Before), side(&c.After))
+		text = WaitText(record.WaitReason(c.Name)) + ": " + unlessSame(side(&c.Before), side(&c.After))
 	case analyze.ComparedFinding:
 		label, text = "vanished", fmt.Sprintf("%s: %s", c.Name, plural(c.Before.Count.Or(0), "finding"))
 		if c.Before.Count.Or(0) == 0 {
 			label, text = "new", fmt.Sprintf("%s: %s", c.Name, plural(c.After.Count.Or(0), "finding"))
 		}
 	case analyze.ComparedSetting:
-		label, text = "setting", c.Name+": "+strings.Join(c.Before.Values, ", ")+" > "+strings.Join(c.After.Values, ", ")
+		name := c.Name
+		if unit := settingUnits[c.Name]; unit != "" {
+			name += " (" + unit + ")"
+		}
+		label, text = "setting", name+": "+strings.Join(c.Before.Values, ", ")+" > "+strings.Join(c.After.Values, ", ")
 	}
 	return label, clean(text)
+}
+
+// settingUnits has the units of negotiated values.
+var settingUnits = map[string]string{
+	"path_mtu": "bytes", "inline_threshold.client_to_server": "bytes", "inline_threshold.server_to_client": "bytes",
 }
 
 // unlessSame returns what was before and what is after, or that it is the same.

@@ -140,7 +140,7 @@ func explain(r *record.Transaction) []string {
 	}
 	if n, ns := waits(r); n > 1 && ns >= latency/5 {
 		w := longest(r, false)
-		return append(sentences, fmt.Sprintf("%s of %s passed in %d stalls. In the longest, %s", Duration(ns), total, n, waitSentence(r, w, "for "+Duration(r.Waited(w))+noProgress)))
+		return append(sentences, fmt.Sprintf("%s of %s passed in %d stalls. In the longest, %s", Duration(ns), total, n, waitSentence(r, w, longestStall(r.Waited(w)))))
 	}
 	if s := atWork(r, latency); s != "" {
 		sentences = append(sentences, s)
@@ -162,6 +162,10 @@ func unanswered(r *record.Transaction, w *record.Wait) string {
 	}
 	return fmt.Sprintf("It stalled %d times, for %s in total. In the longest stall, %s", n, Duration(ns), waitSentence(r, w, "for "+Duration(w.NS)+noProgress))
 }
+
+// longestStall returns the words about a wait of this length that follow "In the longest stall,". What ended the wait
+// follows them.
+func longestStall(ns int64) string { return "there was no progress for " + Duration(ns) + ", until " }
 
 // noProgress follows the length of a wait. What ended the wait follows it.
 const noProgress = " there was no progress, until "
@@ -219,7 +223,7 @@ func retransmitted(w *record.Wait) string {
 }
 
 // waitSentence says what ended a wait, and the same reason as WaitText; opening ends in
-// noProgress.
+// noProgress or is from longestStall.
 func waitSentence(r *record.Transaction, w *record.Wait, opening string) string {
 	side := "the " + string(w.Waiting) + " "
 	switch w.Reason {
@@ -260,14 +264,14 @@ func waitSentence(r *record.Transaction, w *record.Wait, opening string) string 
 	return s + "."
 }
 
-// pauseText returns the text of a wait in the ladder, and a shorter text.
-func pauseText(r *record.Transaction, w *record.Wait) (text, short string) {
+// pauseText returns the text of a wait in the ladder, and a shorter text; to follows its length.
+func pauseText(r *record.Transaction, w *record.Wait, to string) (text, short string) {
 	if xid, known := w.BlockingXID.Get(); known && w.Reason == record.HeadOfLine {
-		short = fmt.Sprintf("%s: %s busy with XID %v", Duration(w.NS), w.Waiting, xid)
+		short = fmt.Sprintf("%s%s: %s busy with XID %v", Duration(w.NS), to, w.Waiting, xid)
 		return "... " + short + " ...", short
 	}
-	text = fmt.Sprintf("... %s: %s stalled %s ...", Duration(w.NS), w.Waiting, stalledUntil(r, w))
-	return text, fmt.Sprintf("%s: %s stalled %s", Duration(w.NS), w.Waiting, shortlyUntil(w))
+	text = fmt.Sprintf("... %s%s: %s stalled %s ...", Duration(w.NS), to, w.Waiting, stalledUntil(r, w))
+	return text, fmt.Sprintf("%s%s: %s stalled %s", Duration(w.NS), to, w.Waiting, shortlyUntil(w))
 }
 
 // atWork names the phase that took most of the time, for a transaction without long

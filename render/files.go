@@ -32,7 +32,7 @@ func Files(w io.Writer, theme *Theme, width int, start record.Time, rows []*anal
 	for _, f := range rows {
 		path := clean(f.FileText())
 		if err := t.row([]cell{
-			{text: path, ink: theme.key, short: endOf(path, max(width/3, 20), theme.glyphs.shortened)},
+			{text: path, ink: theme.key, tail: true},
 			{text: f.Server.Or("")},
 			{text: strconv.Itoa(f.Operations)},
 			{text: strconv.Itoa(f.Errors)},
@@ -74,8 +74,13 @@ func userOf(c *analyze.FileChange) string {
 
 // endOf returns the end of a text that is longer than a number of characters, with the mark in front of it.
 func endOf(text string, most int, mark string) string {
-	if len(text) <= most {
+	over := wide(text) - most
+	if over <= 0 {
 		return text
 	}
-	return mark + text[len(text)-most+1:]
+	for over++; over > 0 && text != ""; { // one more for the mark
+		r, size := firstRune(text)
+		text, over = text[size:], over-RuneWidth(r)
+	}
+	return mark + text
 }

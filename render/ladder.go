@@ -109,7 +109,7 @@ func LadderLines(theme *Theme, width int, r *record.Transaction) (lines []Ladder
 		}
 		take(g.packets)
 	}
-	if legend(&b, theme, r, bars); b.Len() > 0 {
+	if legend(&b, theme, width, r, bars); b.Len() > 0 {
 		take("")
 	}
 	return lines
@@ -145,23 +145,36 @@ func numberColumns(theme *Theme, rungs []rung) (list numberColumnList) {
 	}
 	slices.SortFunc(list, func(a, b numberColumn) int { return cmp.Compare(a.point, b.point) })
 	if len(list) > 1 {
-		head, tail := shared(list)
+		var points []string
+		for _, c := range list {
+			points = append(points, c.point)
+		}
+		short := shortNames(points)
 		for i := range list {
 			c := &list[i]
-			c.name = theme.fit(clean(c.point[head:len(c.point)-tail]), widestPoint)
+			c.name = theme.fit(clean(short(c.point)), widestPoint)
 			c.width = max(c.width, wide(c.name))
 		}
 	}
 	return list
 }
 
+// shortNames returns a function that leaves out what the names of all capture points have in common at both ends.
+func shortNames(points []string) func(name string) string {
+	if len(points) < 2 {
+		return func(name string) string { return name }
+	}
+	head, tail := shared(points)
+	return func(name string) string { return name[head : len(name)-tail] }
+}
+
 // shared returns the lengths of what the names of all points begin and end with, up to a dot, hyphen, underscore, space or
 // slash.
-func shared(list numberColumnList) (head, tail int) {
+func shared(points []string) (head, tail int) {
 	const borders = "-._ /"
-	first := list[0].point
+	first := points[0]
 	for i := range len(first) {
-		if slices.ContainsFunc(list, func(c numberColumn) bool { return i >= len(c.point)-1 || c.point[i] != first[i] }) {
+		if slices.ContainsFunc(points, func(p string) bool { return i >= len(p)-1 || p[i] != first[i] }) {
 			break
 		}
 		if strings.IndexByte(borders, first[i]) >= 0 {
@@ -169,8 +182,8 @@ func shared(list numberColumnList) (head, tail int) {
 		}
 	}
 	for i := 1; i <= len(first); i++ {
-		if slices.ContainsFunc(list, func(c numberColumn) bool {
-			return i >= len(c.point)-head || c.point[len(c.point)-i] != first[len(first)-i]
+		if slices.ContainsFunc(points, func(p string) bool {
+			return i >= len(p)-head || p[len(p)-i] != first[len(first)-i]
 		}) {
 			break
 		}
@@ -246,6 +259,17 @@ func (t *Theme) ladderTimes(r *record.Transaction) (stamp func(record.Time) stri
 	return func(at record.Time) string { return Duration(at.Sub(previous)) }, 10
 }
 
+// pauseEnd says at which time of a ladder a wait ended. It returns nothing if the times are differences to the previous
+// line.
+func (t *Theme) pauseEnd(r *record.Transaction, to record.Time) string {
+	if t.times == Delta {
+		return ""
+	}
+	stamp, _ := t.ladderTimes(r)
+	words := strings.Fields(stamp(to)) // perhaps with a date
+	return " (to " + words[len(words)-1] + ")"
+}
+
 // lastTime returns the time of the last event of a transaction.
 func lastTime(r *record.Transaction) record.Time {
 	if n := len(r.Timeline); n > 0 {
@@ -318,8 +342,33 @@ func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction)
 			fmt.Fprintf(b, "%s%s%s%s\n", theme.bad.before, label, line, theme.bad.after)
 		}
 	}
+	for _, line := range wrap(reportedElsewhere(r), width) {
+		if line != "" {
+			fmt.Fprintf(b, "%s%s%s\n", theme.warn.before, line, theme.warn.after)
+		}
+	}
 	if id, known := r.RetransmitOf.Get(); known {
-		fmt.Fprintf(b, "%sretransmits transaction %d, which has the same XID, on a new connection%s\n", theme.warn.before, id, theme.warn.after)
+		fmt.Fprintf(b, "%sretransmits RPC #%d of the transaction table, which has the same XID, on a new connection%s\n", theme.warn.before, id, theme.warn.after)
+	}
+}
+
+// reportedElsewhere names the RPCs that have the findings of this RPC's timeouts. A timeout that stalls several RPCs has
+// one finding, for the RPC whose packet was retransmitted first.
+func reportedElsewhere(r *record.Transaction) string {
+	var xids []string
+	for i := range r.Waits {
+		w := &r.Waits[i]
+		if xid, known := w.BlockingXID.Get(); known && w.Reason == record.RetransmitTimeout && !slices.Contains(xids, xid.String()) {
+			xids = append(xids, xid.String())
+		}
+	}
+	switch n := len(xids); n {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("The timeout has its finding (%s) at XID %s, whose packet was retransmitted first.", rule.RetransmissionTimeout.ID, xids[0])
+	default:
+		return fmt.Sprintf("The timeouts have their findings (%s) at XID %s and %s, whose packets were retransmitted first.", rule.RetransmissionTimeout.ID, strings.Join(xids[:n-1], ", "), xids[n-1])
 	}
 }
 
@@ -330,8 +379,17 @@ func places(r *record.Transaction) string {
 		return ""
 	}
 	caller, other := sides(r)
-	return fmt.Sprintf("at the %s %s, network to the %s %s, at the %s %s, network to the %s %s",
-		caller, Duration(s.ClientNS), other, Duration(s.RequestNetworkNS), other, Duration(s.ServerNS), caller, Duration(s.ReplyNetworkNS))
+	var parts []string
+	for _, p := range []struct {
+		place string
+		side  record.End
+		ns    int64
+	}{{"network to", other, s.RequestNetworkNS}, {"at", other, s.ServerNS}, {"network to", caller, s.ReplyNetworkNS}, {"at", caller, s.ClientNS}} {
+		if p.ns > 0 {
+			parts = append(parts, fmt.Sprintf("%s the %s %s", p.place, p.side, Duration(p.ns)))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // phases returns the parts of the latency, or nothing if it has only one.
@@ -352,7 +410,7 @@ func phases(r *record.Transaction) string {
 		{"until Reply", p.ToReplyNS},
 		{"stalled", record.SomeIf(p.WaitNS, p.WaitNS > 0)},
 	} {
-		if ns, known := p.ns.Get(); known {
+		if ns := p.ns.Or(0); ns > 0 { // A Write of one packet takes no time.
 			parts = append(parts, p.name+" "+Duration(ns))
 		}
 	}
@@ -363,6 +421,7 @@ func phases(r *record.Transaction) string {
 func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []rung {
 	var rungs []rung
 	begun := map[place]*record.Event{} // Writes that are not complete
+	again := map[place]bool{}          // Reads whose responses were requested again
 	moved := map[record.Hex32]bool{}   // handles whose memory was read or written
 	for _, x := range bars {
 		moved[x.Handle] = moved[x.Handle] || x.MovedBytes > 0
@@ -403,6 +462,10 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 		case record.EventReadDone:
 			g.text, g.double = fmt.Sprintf("RDMA Read response, %s from %v, %s", size, handle, packets(e)), true
 			g.short = fmt.Sprintf("Read response, %s, %s", size, packets(e))
+			if again[place{handle, e.Offset.Or(0)}] { // The line of these packets says how many there were.
+				g.text = fmt.Sprintf("RDMA Read complete, %s from %v", size, handle)
+				g.short = fmt.Sprintf("Read complete, %s", size)
+			}
 			g.toRight = true // the response goes in the opposite direction of the request
 			g.mark(handle, '#')
 		case record.EventWriteFirst:
@@ -435,12 +498,13 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 				g.packets = fmt.Sprintf("%d-%d", e.Packet, last)
 			}
 		case record.EventReadAgain:
+			again[place{handle, e.Offset.Or(0)}] = true
 			again := fmt.Sprintf("the last %s requested again", size)
 			if done := endOfRead(r.Timeline, e); done != nil && done.Bytes == e.Bytes {
 				again = fmt.Sprintf("all %s requested again", size)
 			}
 			g.text, g.double, g.ink = fmt.Sprintf("RDMA Read response from %v, %s, %s", handle, packets(e), again), true, theme.warn
-			g.short = fmt.Sprintf("Read response, %s, %s", packets(e), again)
+			g.short = fmt.Sprintf("Response, %s, %s", packets(e), strings.TrimPrefix(again, "the "))
 			g.toRight = true
 		case record.EventDamaged:
 			if isCopyOf(r.Call, e, record.EventCall) { // its line says so
@@ -553,7 +617,11 @@ func withPauses(rungs []rung, theme *Theme, r *record.Transaction) []rung {
 		if at < 0 {
 			at = len(rungs)
 		}
-		text, short := pauseText(r, wait)
+		to := ""
+		if slices.ContainsFunc(rungs, func(g rung) bool { return !g.pause && g.at > wait.From && g.at < wait.To }) {
+			to = theme.pauseEnd(r, wait.To)
+		}
+		text, short := pauseText(r, wait, to)
 		rungs = slices.Insert(rungs, at, rung{at: wait.From, pause: true, ink: theme.warn, text: text, short: short})
 	}
 	return rungs
@@ -721,7 +789,7 @@ func (t *Theme) mark(c byte) string {
 
 // legend explains the marks and lists the handles: transferred bytes, and how each exposure
 // ended.
-func legend(b *strings.Builder, theme *Theme, r *record.Transaction, bars []analyze.Exposure) {
+func legend(b *strings.Builder, theme *Theme, width int, r *record.Transaction, bars []analyze.Exposure) {
 	if len(bars) == 0 {
 		return
 	}
@@ -739,8 +807,20 @@ func legend(b *strings.Builder, theme *Theme, r *record.Transaction, bars []anal
 		if x.EndedBy == analyze.ByNobody {
 			exposed = "at least " + exposed
 		}
-		fmt.Fprintf(b, "  %s %v %s, %s moved, %s, %s\n", name, x.Handle, x.Chunk, Size(x.MovedBytes), exposed, end)
+		text := fmt.Sprintf("%v %s, %s moved, exposed for %s, %s", x.Handle, chunkName(x.Chunk), Size(x.MovedBytes), exposed, end)
+		for _, line := range wrapped(text, width-4) {
+			fmt.Fprintf(b, "  %s %s\n", name, line)
+			name = " "
+		}
 	}
+}
+
+// chunkName returns the name of a kind of chunk, such as "Read chunk".
+func chunkName(c record.Chunk) string {
+	if c == "" {
+		return "chunk"
+	}
+	return strings.ToUpper(string(c[:1])) + string(c[1:]) + " chunk"
 }
 
 // withoutReply says why a transaction has no Reply, as far as the capture shows it. If it shows a fatal
@@ -762,19 +842,21 @@ func withoutReply(r *record.Transaction) string {
 // narrowest is the least width that text is wrapped to, unless the output is narrower.
 const narrowest = 20
 
-// wrap breaks text at spaces into lines of at most width characters. It also breaks words that
+// wrap breaks text at spaces into lines of at most width columns. It also breaks words that
 // are longer than a line. It treats a width below 1 as 1.
 func wrap(text string, width int) (lines []string) {
 	width = max(width, 1)
 	line := ""
 	for _, word := range strings.Fields(text) {
-		for len(word) > width {
+		for wide(word) > width {
 			if line != "" {
 				lines, line = append(lines, line), ""
 			}
-			lines, word = append(lines, word[:width]), word[width:]
+			_, first := firstRune(word)
+			n := max(start(word, width), first)
+			lines, word = append(lines, word[:n]), word[n:]
 		}
-		if line != "" && len(line)+1+len(word) > width {
+		if line != "" && wide(line)+1+wide(word) > width {
 			lines = append(lines, line)
 			line = ""
 		}

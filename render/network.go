@@ -27,9 +27,10 @@ var networkColumns = []column{
 }
 
 // Network writes the capture points, a row for each direction between them, and the course of its delays and losses.
-func Network(s Screen, points []*record.Point, list []*record.Network) error {
+// start is the start of the capture.
+func Network(s Screen, start record.Time, points []*record.Point, list []*record.Network) error {
 	for _, p := range points {
-		if _, err := fmt.Fprintln(s.Out, pointLine(p)); err != nil {
+		if err := s.text("  ", pointLine(p)); err != nil {
 			return err
 		}
 	}
@@ -37,6 +38,11 @@ func Network(s Screen, points []*record.Point, list []*record.Network) error {
 		return nil
 	}
 	fmt.Fprintln(s.Out)
+	names := make([]string, 0, len(points))
+	for _, p := range points {
+		names = append(names, p.Name)
+	}
+	short := shortNames(names)
 	t := newTable(s.Out, s.Theme, s.Width, networkColumns)
 	for _, n := range list {
 		d, any := n.Delay.Get()
@@ -48,8 +54,8 @@ func Network(s Screen, points []*record.Point, list []*record.Network) error {
 		}
 		count := func(v int64) cell { return cell{text: fmt.Sprint(v)} }
 		if err := t.row([]cell{
-			{text: clean(n.From), ink: s.Theme.key},
-			{text: clean(n.To), ink: s.Theme.key},
+			{text: clean(short(n.From)), ink: s.Theme.key, tail: true},
+			{text: clean(short(n.To)), ink: s.Theme.key, tail: true},
 			count(n.Packets), count(n.Lost), count(n.NotCaptured), count(n.Unknown), count(n.Reordered),
 			count(n.Corrupted), count(n.Duplicated), count(n.MirrorDuplicates), delay(d.MinNS), delay(d.P50NS), delay(d.P90NS), delay(d.P99NS), delay(d.MaxNS),
 		}); err != nil {
@@ -59,12 +65,33 @@ func Network(s Screen, points []*record.Point, list []*record.Network) error {
 	if err := t.flush(); err != nil {
 		return err
 	}
+	if uncertain := clockError(points); uncertain > 0 {
+		text := fmt.Sprintf("All delays of a direction may be wrong by the same time, at most %s: the clocks are compared under the assumption that the fastest packets of both directions took equally long.", Duration(uncertain))
+		if _, err := fmt.Fprintf(s.Out, "%s%s%s\n", s.Theme.dim.before, strings.Join(wrapped(text, s.Width), "\n"), s.Theme.dim.after); err != nil {
+			return err
+		}
+	}
 	for _, n := range list {
-		if err := s.course(n); err != nil {
+		if err := s.course(start, n); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// text writes a text in lines that fit the width. Lines after the first begin with an indent.
+func (s Screen) text(indent, text string) error {
+	lines := wrapped(text, s.Width-len(indent))
+	_, err := io.WriteString(s.Out, strings.Join(lines, "\n"+indent)+"\n")
+	return err
+}
+
+// clockError returns the largest error of the clocks of capture points.
+func clockError(points []*record.Point) (ns int64) {
+	for _, p := range points {
+		ns = max(ns, p.ErrorNS.Or(0))
+	}
+	return ns
 }
 
 // pointLine describes a capture point.
@@ -75,7 +102,7 @@ func pointLine(p *record.Point) string {
 	}
 	line += fmt.Sprintf(": %d packets", p.Packets)
 	if offset, known := p.OffsetNS.Get(); known && (offset != 0 || p.ErrorNS.Or(0) != 0) {
-		line += ", clock " + ClockOffset(p)
+		line += ", its clock shows " + ClockOffset(p)
 	}
 	for _, step := range p.Steps {
 		line += fmt.Sprintf(", step of %s at packet %d", signed(step.NS), step.Packet)
@@ -91,12 +118,12 @@ func signed(ns int64) string {
 	return "+" + Duration(ns)
 }
 
-// ClockOffset describes the clock of a capture point, compared with that of the first point.
+// ClockOffset says how much more or less the clock of a capture point shows than the clock of the times that are shown.
 func ClockOffset(p *record.Point) string {
 	offset := p.OffsetNS.Or(0)
-	how := "ahead"
+	how := "more"
 	if offset < 0 {
-		offset, how = -offset, "late"
+		offset, how = -offset, "less"
 	}
 	drift := "no drift seen"
 	if v, known := p.DriftPPM.Get(); known {
@@ -105,11 +132,11 @@ func ClockOffset(p *record.Point) string {
 			drift += fmt.Sprintf(", wrong by at most %.1f", e)
 		}
 	}
-	return fmt.Sprintf("%s %s (error %s, %s)", Duration(offset), how, Duration(p.ErrorNS.Or(0)), drift)
+	return fmt.Sprintf("%s %s than the clock of the times shown here (error %s, %s)", Duration(offset), how, Duration(p.ErrorNS.Or(0)), drift)
 }
 
 // course draws the delays and the losses of a direction over time.
-func (s Screen) course(n *record.Network) error {
+func (s Screen) course(start record.Time, n *record.Network) error {
 	levels := asciiLevels
 	if s.Theme.unicode {
 		levels = s.Theme.glyphs.levels
@@ -133,12 +160,24 @@ func (s Screen) course(n *record.Network) error {
 		}
 		return b.String()
 	}
+	const margin = 16 // width of the names of the rows
 	width := n.Course[1].Start.Sub(n.Course[0].Start)
-	fmt.Fprintf(s.Out, "\n%s to %s, each character is %s\n", clean(n.From), clean(n.To), Duration(width))
-	_, err := fmt.Fprintf(s.Out, "  longest delay  |%s| up to %s\n", draw(func(i *record.NetworkInterval) (int64, int64) { return i.MaxNS.Or(0), most }), Duration(most))
+	fmt.Fprintln(s.Out)
+	err := s.text("  ", fmt.Sprintf("%s to %s, each character is %s", clean(n.From), clean(n.To), Duration(width)))
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.Out, "  longest delay  |%s| up to %s\n", draw(func(i *record.NetworkInterval) (int64, int64) { return i.MaxNS.Or(0), most }), Duration(most))
 	if lost > 0 && err == nil {
 		_, err = fmt.Fprintf(s.Out, "  lost packets   |%s| up to %d\n", draw(func(i *record.NetworkInterval) (int64, int64) { return i.Lost, lost }), lost)
 	}
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	from := n.Course[0].Start
+	s.Theme.ticks(&b, margin+1, len(n.Course), Axis{start, from, from + record.Time(width)*record.Time(len(n.Course))})
+	_, err = io.WriteString(s.Out, b.String())
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -109,7 +110,11 @@ func shortValue(v *nfs.Value) string {
 		}
 	case nfs.String:
 		if len(v.Bytes) > mostName {
-			return fmt.Sprintf("%s %s.. (%d bytes)", name, strconv.Quote(string(v.Bytes[:mostName])), len(v.Bytes))
+			end := mostName
+			for end > mostName-utf8.UTFMax && !utf8.RuneStart(v.Bytes[end]) {
+				end--
+			}
+			return fmt.Sprintf("%s %s.. (%d bytes)", name, strconv.Quote(string(v.Bytes[:end])), len(v.Bytes))
 		}
 	case nfs.Bitmap, nfs.Operations, nfs.Bits:
 		bits := v.Names()

@@ -84,7 +84,7 @@ func (v *overview) row(label string, parts ...part) {
 	total, left := 0, v.width-overviewMargin
 	for i := range parts {
 		parts[i].text = clean(parts[i].text)
-		total += len(parts[i].text)
+		total += wide(parts[i].text)
 	}
 	shortened := total > left
 	if shortened {
@@ -92,9 +92,12 @@ func (v *overview) row(label string, parts ...part) {
 	}
 	var line inked
 	for _, p := range parts {
-		if n := min(len(p.text), left); n > 0 {
+		n := start(p.text, left)
+		if n > 0 {
 			line.add(p.text[:n], p.ink)
-			left -= n
+		}
+		if left -= wide(p.text[:n]); n < len(p.text) {
+			break
 		}
 	}
 	if shortened {
@@ -275,7 +278,7 @@ func (v *overview) traffic() {
 		t := &v.o.Traffic[i]
 		var kinds []string
 		for _, k := range t.Kinds {
-			kinds = append(kinds, fmt.Sprintf("%s of the %s (%s)", plural(k.Count, operationNames[k.Kind]), k.Side, Bytes(k.Bytes)))
+			kinds = append(kinds, fmt.Sprintf("%s of the %s (%s)", plural(k.Count, operationNames[k.Kind]), k.Side, Size(k.Bytes)))
 		}
 		label := t.UpperLayer
 		if len(label) >= overviewMargin-2 { // A longer label would leave no space.
@@ -291,7 +294,13 @@ func (v *overview) traffic() {
 		v.line(label, text, ink{})
 		trouble := counted(t.Packets, []count{{t.Retransmitted, "packets retransmitted"}, {t.Naks, nounFor(t.Naks, "NAK")}, {t.RNRNaks, nounFor(t.RNRNaks, "RNR NAK")}})
 		if t.Stalled > 0 {
-			trouble += fmt.Sprintf("; %s stalled, for %s in total, the longest for %s", plural(t.Stalled, "operation"), Duration(t.StalledNS), Duration(t.LongestNS))
+			trouble += fmt.Sprintf("; %s stalled for %s", plural(t.Stalled, "operation"), Duration(t.TotalNS))
+			if t.Stalled > 1 {
+				trouble += fmt.Sprintf(" in total, the longest for %s", Duration(t.LongestNS))
+			}
+			if t.StalledNS < t.TotalNS {
+				trouble += fmt.Sprintf("; stalls overlap, so operations were stalled during %s of the capture", Duration(t.StalledNS))
+			}
 			v.line("", trouble, v.theme.warn)
 			v.suggest("rdma FILE -Y 'stalled > 0' --sort -stalled")
 			continue
@@ -313,6 +322,13 @@ func (v *overview) badICRCs() string {
 	text := fmt.Sprintf("%s with a bad %s in the capture", plural(v.s.ICRCBad, "packet"), noun)
 	if n := v.s.ICRCBadUnassigned; n > 0 {
 		text += fmt.Sprintf(" (%d on no connection)", n)
+	}
+	damaged := int64(0)
+	for _, n := range v.o.Network {
+		damaged += n.Corrupted
+	}
+	if damaged > v.s.ICRCBad {
+		text += fmt.Sprintf("; the %d corrupted packets include others, whose headers were damaged", damaged)
 	}
 	return text
 }
@@ -422,6 +438,9 @@ func (v *overview) time() {
 				record.Server: " until the server gave up retransmitting",
 			}[side]
 		}
+		if u.Stalled > 1 {
+			text += " (stalls that overlap count once)"
+		}
 		v.line(label, text, v.theme.warn)
 		label = ""
 	}
@@ -464,7 +483,11 @@ func (v *overview) answered(label string) {
 	for i, percent := range percents(sums) {
 		x := &phases[i]
 		if percent > 0 {
-			words = append(words, fmt.Sprintf("%d%% %s", percent, x.name))
+			word := fmt.Sprintf("%d%% %s", percent, x.name)
+			if until := t.StalledByRetransmission(); i < len(phases)-1 && x.name == "stalled" && until > 0 && until < x.ns {
+				word += fmt.Sprintf(" (%.0f%% until a retransmission)", float64(until)*100/float64(t.TotalNS))
+			}
+			words = append(words, word)
 		}
 		passed += percent
 		shade := v.theme.glyphs.shades[min(i, len(v.theme.glyphs.shades)-1)]
@@ -597,7 +620,7 @@ func (v *overview) slowest() {
 	}
 	v.ladderOf(v.o.Slowest)
 	if list := v.o.SlowestMounting; len(list) > 0 { // They would hide the others.
-		v.slow("mount", &list[0])
+		v.slow("setup", &list[0])
 		if len(v.o.Slowest) == 0 {
 			v.ladderOf(list)
 		}

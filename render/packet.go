@@ -67,9 +67,9 @@ func (r *Packets) Start(at record.Time) { r.clock.start = record.Some(at) }
 // shorten shortens a line to the width of the terminal. It keeps the marks, which follow the summary
 // from at to end, if they fit.
 func (r *Packets) shorten(b []byte, at, end int) []byte {
-	keep := r.width - 1 - (len(b) - end)
+	keep := start(b, max(r.width-1-(len(b)-end), 0))
 	if keep <= at || end == len(b) {
-		return append(b[:r.width-1], r.theme.glyphs.shortened...)
+		return append(b[:start(b, r.width-1)], r.theme.glyphs.shortened...)
 	}
 	r.marks = append(r.marks[:0], b[end:]...)
 	return append(append(b[:keep], r.theme.glyphs.shortened...), r.marks...)
@@ -120,7 +120,7 @@ func (r *Packets) Packet(p *record.Packet) error {
 	if err := r.head(); err != nil {
 		return err
 	}
-	if r.width > 0 && len(b) > r.width && !r.Tree && !r.Bytes {
+	if r.width > 0 && len(b) > r.width && !r.Tree && !r.Bytes && start(b, r.width) < len(b) {
 		b = r.shorten(b, at, summary)
 	}
 	b = append(b, '\n')

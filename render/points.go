@@ -11,21 +11,27 @@ import (
 func (v *overview) points() {
 	label := "points"
 	for _, p := range v.o.Points {
-		v.row(label, part{text: pointLine(p)})
+		v.line(label, pointLine(p), ink{})
 		label = ""
 	}
 	label = "network"
 	for _, n := range v.o.Network {
-		v.row(label, part{text: networkLine(n)})
+		v.line(label, networkLine(n), ink{})
 		label = ""
+	}
+	if label == "" {
+		v.suggest("network FILE")
 	}
 	e, known := v.o.Ends.Get()
 	if all := e.ClientNS + e.NetworkNS + e.ServerNS; known && all > 0 {
-		percent := func(ns int64) string { return fmt.Sprintf("%.0f%%", float64(ns)*100/float64(all)) }
-		v.row("time", part{text: fmt.Sprintf("latency of all RPCs: %s client, %s network, %s server", percent(e.ClientNS), percent(e.NetworkNS), percent(e.ServerNS))})
-	}
-	if len(v.o.Network) > 0 {
-		v.b.WriteString("\n")
+		places := []phase{{"at the server", e.ServerNS}, {"in the network", e.NetworkNS}, {"at the client", e.ClientNS}}
+		shares := percents([]int64{e.ServerNS, e.NetworkNS, e.ClientNS})
+		var words []string
+		for i, p := range places {
+			words = append(words, fmt.Sprintf("%d%% %s", shares[i], p.name))
+		}
+		v.line("places", fmt.Sprintf("latencies of %s that both ends captured: %s", plural(e.Transactions, "RPC"), strings.Join(words, ", ")), ink{})
+		v.line("", "The time until a lost packet was retransmitted is part of the network.", v.theme.dim)
 	}
 }
 

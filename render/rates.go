@@ -38,10 +38,10 @@ const (
 // a heat map. The heat map has time from top to bottom and latency from left to right; a darker
 // character stands for more RPCs. start is the start of the capture.
 func Rates(w io.Writer, theme *Theme, width int, start record.Time, rows []*analyze.Rate) error {
-	most, heat := 1, latencyHeat(rows)
+	most, longest, heat := 1, int64(0), latencyHeat(rows)
 	grouped := false
 	for _, r := range rows {
-		most = max(most, r.RPCs)
+		most, longest = max(most, r.RPCs), max(longest, r.Latency.Max.Or(0))
 		grouped = grouped || r.GroupBy != ""
 	}
 	columns := slices.Clone(ratesColumns)
@@ -49,7 +49,7 @@ func Rates(w io.Writer, theme *Theme, width int, start record.Time, rows []*anal
 		return slices.IndexFunc(columns, func(c column) bool { return c.name == name })
 	}
 	if heat.to > heat.from {
-		columns[at("LATENCY MAP")].scale = Duration(analyze.StepStart(heat.from)) + ".." + Duration(analyze.StepStart(heat.to))
+		columns[at("LATENCY MAP")].scale = Duration(analyze.StepStart(heat.from)) + ".." + Duration(min(analyze.StepStart(heat.to), longest))
 	}
 	if name := at("NAME"); !grouped {
 		columns = slices.Delete(columns, name, name+1)

@@ -52,7 +52,12 @@ func (t *Text) Operation(r *record.RDMAOperation) error {
 		cell{text: known(r.Handle, "", record.Hex32.String)},
 		cell{text: known(r.Offset, "", record.Hex64.String)},
 		cell{text: Bytes(r.Bytes)},
-		cell{text: known(r.Delivered, "?", func(at record.Time) string { return Duration(at.Sub(r.Sent)) })},
+		cell{text: known(r.Delivered, "?", func(at record.Time) string {
+			if at == r.Sent { // The capture shows one packet, at one point.
+				return "-"
+			}
+			return Duration(at.Sub(r.Sent))
+		})},
 		cell{text: known(r.LatencyNS, "?", Duration)},
 		cell{text: moved(r.Retransmitted)},
 		cell{text: stalled, ink: t.theme.warn},

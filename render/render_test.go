@@ -515,7 +515,7 @@ func TestManyWaits(t *testing.T) {
 			From: i * 10e6, To: i*10e6 + 10e6, NS: 10e6, Reason: record.RetransmitNak, Waiting: record.Server, Event: record.EventReply, Packets: []int64{5, 6},
 		})
 	}
-	want := "90.00ms of 100.00ms passed in 9 stalls. In the longest, for 10.00ms there was no progress, until the server retransmitted the Reply, in packet 6, because the NAK in packet 5 asked for it."
+	want := "90.00ms of 100.00ms passed in 9 stalls. In the longest, there was no progress for 10.00ms, until the server retransmitted the Reply, in packet 6, because the NAK in packet 5 asked for it."
 	if got := render.Explain(r); len(got) != 1 || got[0] != want {
 		t.Errorf("%q, want %q", got, want)
 	}

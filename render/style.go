@@ -1,8 +1,10 @@
 package render
 
 import (
+	"fmt"
 	"io"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/charmbracelet/lipgloss"
@@ -139,6 +141,9 @@ func NewLook(w io.Writer, look Look) *Theme {
 	return t
 }
 
+// Unicode reports whether drawings use other characters than ASCII.
+func (t *Theme) Unicode() bool { return t.unicode }
+
 // severity returns the ink for findings of a severity.
 func (t *Theme) severity(s record.Severity) ink {
 	switch s {
@@ -150,12 +155,68 @@ func (t *Theme) severity(s record.Severity) ink {
 	return t.dim
 }
 
-// wide returns the number of terminal columns that a text takes. All characters that this
-// package draws take one column.
-func wide(s string) int { return utf8.RuneCountInString(s) }
+// Width returns the number of terminal columns that a text without escape sequences takes.
+func Width(s string) int { return wide(s) }
 
-// clean makes text from a capture safe for a terminal: it replaces all bytes that are not
-// printable ASCII by escapes such as \x1b.
+// wide returns the number of terminal columns that a text takes.
+func wide(s string) (columns int) {
+	for _, r := range s {
+		columns += RuneWidth(r)
+	}
+	return columns
+}
+
+// RuneWidth returns the number of terminal columns that a character takes: two for most characters of East Asia, and
+// none for those that are drawn over the character before them.
+func RuneWidth(r rune) int {
+	switch {
+	case r < 0x300, r >= 0x2010 && r < 0x2028, r >= 0x2500 && r <= 0x25cb, r >= 0x2800 && r <= 0x28ff: // among them those that this package draws
+		return 1
+	}
+	return lipgloss.Width(string(r))
+}
+
+// start returns the index after the characters of a text that fit into a number of columns.
+func start[T string | []byte](s T, columns int) int {
+	i := 0
+	for i < len(s) {
+		r, size := firstRune(s[i:])
+		if columns -= RuneWidth(r); columns < 0 {
+			break
+		}
+		i += size
+	}
+	return i
+}
+
+// firstRune returns the first character of a text, and its length in bytes.
+func firstRune[T string | []byte](s T) (rune, int) {
+	if s[0] < utf8.RuneSelf {
+		return rune(s[0]), 1
+	}
+	var b [utf8.UTFMax]byte
+	return utf8.DecodeRune(b[:copy(b[:], s)])
+}
+
+// Clean makes text from a capture safe for a terminal. Printable characters stay as they are, in UTF-8. Every byte of
+// all other characters is replaced by an escape such as \x1b: control characters, characters that change the direction
+// of text or that are invisible, and bytes that are not UTF-8.
+func Clean(s string) string { return clean(s) }
+
+// ASCII returns a text with an escape such as \xc3 for each byte that is not ASCII.
+func ASCII(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		if c := s[i]; c >= utf8.RuneSelf {
+			fmt.Fprintf(&b, `\x%02x`, c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// clean returns the text that Clean returns.
 func clean(s string) string {
 	for i := range len(s) {
 		if s[i] < 0x20 || s[i] >= 0x7f {
@@ -165,14 +226,23 @@ func clean(s string) string {
 	return s
 }
 
-// appendClean appends the text that clean returns.
+// appendClean appends the text that Clean returns.
 func appendClean[T string | []byte](b []byte, s T) []byte {
 	const set = "0123456789abcdef"
-	for i := range len(s) {
-		if c := s[i]; c < 0x20 || c >= 0x7f {
-			b = append(b, '\\', 'x', set[c>>4], set[c&15])
-		} else {
+	for i := 0; i < len(s); {
+		if c := s[i]; c >= 0x20 && c < 0x7f {
 			b = append(b, c)
+			i++
+			continue
+		}
+		r, size := firstRune(s[i:])
+		whole := unicode.IsPrint(r) && (r != utf8.RuneError || size > 1)
+		for end := i + size; i < end; i++ {
+			if c := s[i]; whole {
+				b = append(b, c)
+			} else {
+				b = append(b, '\\', 'x', set[c>>4], set[c&15])
+			}
 		}
 	}
 	return b

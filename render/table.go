@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // column is a column of a table. The table, -o csv, --columns, and the headings that -Y, -e and --sort accept all come
@@ -33,6 +32,7 @@ type cell struct {
 	text  string
 	ink   ink
 	short string // replaces text if text does not fit
+	tail  bool   // if text does not fit, its beginning is left out instead of its end
 }
 
 // sampleRows is the number of rows that a table keeps to learn its widths. Later rows are
@@ -330,6 +330,9 @@ func (t *table) write(cells []cell) error {
 			if cells[i].short != "" {
 				text = cells[i].short
 			}
+			if cells[i].tail {
+				text = endOf(text, width, t.theme.glyphs.shortened)
+			}
 			text = t.theme.fit(text, width)
 		}
 		pad := max(width-wide(text), 0)
@@ -377,10 +380,5 @@ func (t *Theme) fit(text string, width int) string {
 	if wide(text) <= width {
 		return text
 	}
-	end := 0
-	for range max(width-1, 0) {
-		_, size := utf8.DecodeRuneInString(text[end:])
-		end += size
-	}
-	return text[:end] + t.glyphs.shortened
+	return text[:start(text, max(width-1, 0))] + t.glyphs.shortened
 }

@@ -499,7 +499,7 @@ func (t *Text) Summary(r *record.Summary) error {
 		{r.Findings[record.Warning], "warning", ""},
 		{r.NotCaptured, "packet", " not captured"},
 		{int64(r.CaptureDrops), "packet", " dropped by the capture tool"},
-		{r.Fragments, "later IP fragment", " not read"},
+		{r.Fragments, "non-initial IP fragment", " not read"},
 		{r.Malformed, "packet", " malformed"},
 		{r.Truncated, "packet", " truncated"},
 		{r.ICRCBad, "packet", " with a bad ICRC"},

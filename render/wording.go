@@ -68,9 +68,9 @@ func shortlyUntil(w *record.Wait) string {
 		return "until it retransmitted"
 	case record.RetransmitNak:
 		if nak, known := w.NakPacket.Get(); known {
-			return "until NAK " + numbered(nak, w.NakPoint)
+			return "until it heeded NAK " + numbered(nak, w.NakPoint)
 		}
-		return "until a NAK"
+		return "until it heeded a NAK"
 	case record.RNRNak:
 		return "until an RNR NAK"
 	}

@@ -105,6 +105,7 @@ type results struct {
 	noHandshake int                          // connections whose handshake is not in the capture
 	incomplete  int                          // connections with packets missing from the capture
 	connections int
+	timeouts    timeouts
 	all         []*record.Finding // for -o sarif and -o junit
 }
 
@@ -160,6 +161,14 @@ func findings(s *sink) (dissect.Handler, func()) {
 			return nil
 		},
 	}
+	if inGroups && s.report == "" && !s.quiet && s.filter == nil {
+		h.Transaction = func(r *record.Transaction) error {
+			if s.asked(r) {
+				c.timeouts.add(r)
+			}
+			return s.status()
+		}
+	}
 	return h, func() {
 		switch {
 		case s.report == "sarif":
@@ -175,13 +184,52 @@ func findings(s *sink) (dissect.Handler, func()) {
 				s.fail(s.text.Finding(g))
 			}
 			if !s.quiet {
-				s.fail(s.text.Verdict(c.byRule(), c.unchecked(s.summary)))
+				s.fail(s.text.Verdict(c.byRule(), append(c.timeouts.lines(), c.unchecked(s.summary)...)))
 			}
 		}
 		if s.accept != "" {
 			s.fail(c.writeBaseline(s.accept))
 		}
 	}
+}
+
+// timeouts counts the retransmission timeouts that stalled RPCs. A timeout has one finding, and may stall many RPCs.
+type timeouts struct {
+	rpcs   int64
+	bursts map[int64]bool // first packets that were retransmitted
+}
+
+// maxTimeouts limits the number of timeouts that are counted.
+const maxTimeouts = 1 << 16
+
+// add adds the timeouts that stalled an RPC.
+func (t *timeouts) add(r *record.Transaction) {
+	stalled := false
+	for i := range r.Waits {
+		w := &r.Waits[i]
+		if w.Reason != record.RetransmitTimeout {
+			continue
+		}
+		stalled = true
+		if packet, known := w.BurstPacket.Get(); known && len(t.bursts) < maxTimeouts {
+			if t.bursts == nil {
+				t.bursts = map[int64]bool{}
+			}
+			t.bursts[packet] = true
+		}
+	}
+	if stalled {
+		t.rpcs++
+	}
+}
+
+// lines says how many RPCs the timeouts stalled, if they stalled more RPCs than the findings name.
+func (t *timeouts) lines() []string {
+	n := int64(len(t.bursts))
+	if t.rpcs <= n || n == 0 || n == maxTimeouts {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s stalled %s; a finding names only the RPC whose packet was retransmitted first", number(n, "retransmission timeout"), number(t.rpcs, "RPC"))}
 }
 
 // add adds a finding to its group.

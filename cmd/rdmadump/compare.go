@@ -53,8 +53,10 @@ If the groups of a capture have more than 2,097,152 latencies in total, the larg
 groups are kept as histograms, whose percentiles have an error of up to 1 percent.
 
 With --fail-on, compare exits with status 1 if a percentile of any group changed
-significantly, and by more than the limit: --fail-on 'p99 > +20%', 'p50 > 1ms' (an
-increase by more than 1 ms) or 'p90 < -5%'.
+significantly, and by more than the limit. A limit is about the change, not about the
+percentile itself: --fail-on 'p99 > +20%' is an increase by more than 20 percent,
+'p50 > +1ms' (or 'p50 > 1ms') an increase by more than 1 ms, and 'p90 < -5%' a
+decrease by more than 5 percent.
 
 ` + exitHelp,
 		Example: `  rdmadump compare before.pcap after.pcap
@@ -65,7 +67,7 @@ increase by more than 1 ms) or 'p90 < -5%'.
 		RunE: c.run,
 	}
 	c.define(cmd.Flags(), compareView)
-	cmd.Flags().StringSliceVar(&c.failOn, "fail-on", nil, "exit with status 1 if a percentile of a group with at least 30 latencies in both captures changed significantly and by more than this `limit`, such as 'p99 > +20%' or 'p50 > 1ms' (repeat the flag for more)")
+	cmd.Flags().StringSliceVar(&c.failOn, "fail-on", nil, "exit with status 1 if a percentile of a group with at least 30 latencies in both captures changed significantly and by more than this `limit`, such as 'p99 > +20%' or 'p50 > +1ms', an increase by more than 1 ms (repeat the flag for more)")
 	return cmd
 }
 
@@ -220,7 +222,8 @@ func (c *comparing) show(s *sink, list []*analyze.Comparison) {
 		for i := range c.limits {
 			if c.limits[i].Exceeded(one) {
 				s.errors++
-				fmt.Fprintf(c.stderr, "rdmadump: %s of %s exceeds --fail-on %s\n", c.limits[i].Name(), printable(one.Name), strings.TrimSpace(c.failOn[i]))
+				before, after := c.limits[i].Values(one)
+				fmt.Fprintf(c.stderr, "rdmadump: %s of %s changed from %s to %s, by more than --fail-on %s\n", c.limits[i].Name(), printable(one.Name), render.Duration(before), render.Duration(after), strings.TrimSpace(c.failOn[i]))
 			}
 		}
 	}

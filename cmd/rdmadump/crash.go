@@ -77,7 +77,7 @@ func (b *blackBox) attempt(f func() error) (err error) {
 // packet.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if !unicode.IsPrint(r) {
 			return '.'
 		}
 		return r

@@ -45,7 +45,7 @@ func newSchema(stdout io.Writer) *cobra.Command {
 		Use: "schema TYPE", Short: "Print the JSON Schema of a record type",
 		Long: `schema prints the JSON Schema of the records of a type, which is the value of their
 field type. The types are
-` + strings.Join(types, ", ") + `.
+` + paragraph(strings.Join(types, ", ")+".") + `
 
 check writes records of the type finding, interfaces those of the type interface,
 connections --timeline also credits and handles, and every view ends with a summary.

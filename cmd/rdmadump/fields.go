@@ -66,7 +66,7 @@ func newFields(stdout io.Writer) *cobra.Command {
 		Long: `fields lists the field names that -Y, -e, --sort and --jq accept: every field of the
 records of a view, with its type, its meaning and its names in Wireshark. Without a
 view it lists the fields of all views. The views are
-` + strings.Join(views, ", ") + `.
+` + paragraph(strings.Join(views, ", ")+".") + `
 
 A path such as waits.ns leads through a list, so that a record can have several
 values; the type then says so (duration list). In JSON, each element of the list is
@@ -104,14 +104,37 @@ the view check), stats, summary, credits and handles.`,
 	return cmd
 }
 
+// paragraph breaks a text of a help page into lines.
+func paragraph(text string) string {
+	const width = 84
+	var b strings.Builder
+	column := 0
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case column > 0 && column+1+len(word) > width:
+			b.WriteByte('\n')
+			column = 0
+		case column > 0:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += len(word)
+	}
+	return b.String()
+}
+
 // listFields writes the fields of one record type.
 func listFields(w io.Writer, view string, fields query.Fields, asJSON, titled bool) error {
 	if !asJSON {
 		width := terminalWidth(w)
+		theme := render.NewTheme(w, width > 0 && os.Getenv("NO_COLOR") == "")
+		if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n >= narrowest {
+			width = n
+		}
 		if titled {
 			fmt.Fprintf(w, "%s\n", strings.ToUpper(view))
 		}
-		theme := render.NewTheme(w, width > 0 && os.Getenv("NO_COLOR") == "")
 		err := render.Fields(w, theme, width, fields.List())
 		if titled {
 			fmt.Fprintln(w)

@@ -168,6 +168,9 @@ func (l *lines) check(set *settings, h *dissect.Handler) error {
 	case set.decoded:
 		return fmt.Errorf("the fields of NFS arguments and results (nfs.) need the packets of a capture, and %s has records that rdmadump wrote as JSON; rpc.call and rpc.reply are in records that were written with --rpc", l.name())
 	}
+	if name == "check" && l.Count("transaction") == 0 { // It counts the RPCs that stalled, if there are records of them.
+		h.Transaction = nil
+	}
 	for _, need := range []struct {
 		kind string
 		used bool

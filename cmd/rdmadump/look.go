@@ -94,12 +94,36 @@ func utf8Terminal() bool {
 			return false
 		}
 	}
+	return utf8Locale()
+}
+
+// utf8Locale reports whether the locale uses UTF-8.
+func utf8Locale() bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := strings.ToUpper(os.Getenv(name)); v != "" {
 			return strings.Contains(v, "UTF-8") || strings.Contains(v, "UTF8")
 		}
 	}
 	return false
+}
+
+// safe returns stdout, or a writer that replaces what is not ASCII if stdout is a terminal without UTF-8, for which the
+// bytes of UTF-8 characters may be control characters.
+func (l *appearance) safe(stdout io.Writer) io.Writer {
+	if terminalWidth(stdout) > 0 && l.ascii != "false" && !utf8Locale() {
+		return asciiOnly{stdout}
+	}
+	return stdout
+}
+
+// asciiOnly writes text with an escape such as \xc3 for each byte that is not ASCII.
+type asciiOnly struct{ w io.Writer }
+
+func (a asciiOnly) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(a.w, render.ASCII(string(p))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // noMatch returns the message that no record matched -Y, with similar values, or "" if one

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
@@ -16,7 +17,7 @@ import (
 // nasty are names that would harm a terminal, a table or another program if they were written as they are.
 var nasty = []string{
 	"\x1b[31mred\x1b[0m", "\x1b]0;title\a", "\x9b31m", "a\tb", "a\nb", "a\r\nb", "\x00", "zero\x00zero", "\xff\xfe", "a,b", `"quoted"`, `a"b,c`, "'x'; rm -rf $HOME", "$(reboot)",
-	"=1+1", "..", ".", "", "a/b", "../../etc/passwd", "\u202egpj", "ü", "\x7f", "\\x1b", " ", "-", "others", "null", strings.Repeat("x", 255), strings.Repeat("\xe2\x80\xa8", 300),
+	"=1+1", "..", ".", "", "a/b", "../../etc/passwd", "\u202egpj", "ü", "日本語", "e\u0301", "\u009b31m", "\u2066a\u2069", "\u00ad", "\x7f", "\\x1b", " ", "-", "others", "null", strings.Repeat("x", 255), strings.Repeat("\xe2\x80\xa8", 300),
 }
 
 // named3 makes a connection on which files with nasty names are looked up, created, renamed and removed, by users of
@@ -64,11 +65,15 @@ func TestNastyNames(t *testing.T) {
 		"compare " + path, "compare --by file,machine " + path, "rdma",
 	} {
 		args := strings.Fields(view)
-		for _, b := range show(args...) {
-			if b < 0x20 && b != '\n' || b >= 0x7f {
-				t.Errorf("%s shows the byte %#02x", view, b)
+		text := string(show(args...))
+		for _, r := range text {
+			if !unicode.IsPrint(r) && r != '\n' || r == utf8.RuneError {
+				t.Errorf("%s shows %q", view, r)
 				break
 			}
+		}
+		if strings.Contains(view, "file") && !strings.Contains(view, "every") && (!strings.Contains(text, "日本語") || !strings.Contains(text, `\xe2\x81\xa6a`)) {
+			t.Errorf("%s shows no UTF-8, or the direction of text: %s", view, text)
 		}
 		for line := range bytes.Lines(show(append(args, "-o", "json")...)) {
 			if !json.Valid(line) || !utf8.Valid(line) || bytes.ContainsAny(line[:len(line)-1], "\x1b\x00\r\t\x7f") {

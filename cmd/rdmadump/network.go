@@ -45,7 +45,7 @@ func network(s *sink) (dissect.Handler, func()) {
 		}
 		s.release()
 		if !s.json && s.columns == nil {
-			s.fail(render.Network(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, all, shown))
+			s.fail(render.Network(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, s.start, all, shown))
 		}
 		if s.lost {
 			l.finish()

@@ -77,6 +77,9 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 	}
 	for _, c := range choices {
 		if v.takes(c.flag) {
+			if v.onePage && c.flag == "output" && f.output == "csv" {
+				return nil, fmt.Errorf("-o csv: %s has no table; use -o json, or -o csv with a view that has one, such as rdmadump stats -o csv", v.name)
+			}
 			if err := oneOf(c.as, c.value(f), c.values(v)...); err != nil {
 				return nil, err
 			}

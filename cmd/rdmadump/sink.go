@@ -53,7 +53,7 @@ var errEnough = errors.New("enough")
 
 // newSink returns a sink that writes to stdout; messages about the layout go to notes.
 func newSink(set *settings, stdout, notes io.Writer, captures names) *sink {
-	s := &sink{times: times{settings: set}, names: captures, w: bufio.NewWriterSize(stdout, 1<<16)}
+	s := &sink{times: times{settings: set}, names: captures, w: bufio.NewWriterSize(set.look.safe(stdout), 1<<16)}
 	s.theme, s.width, s.height = set.look.of(stdout, notes, colored(set.color, stdout))
 	s.text = render.NewText(s.w, s.theme, s.width)
 	if !set.showsFiles(s.width) {

@@ -57,7 +57,9 @@ func TestVerdicts(t *testing.T) {
 		text  string
 	}{
 		{"rocev2-callback41.pcap.zst", analyze.InNothing, "no loss"},
-		{"rocev2-data42.pcap.zst", analyze.InNothing, "no loss"},
+		{"rocev2-data42.pcap.zst", analyze.InNothing, "no loss, no error and no long wait seen"},
+		{"lab-slowserver41.pcap.zst", analyze.InNothing, "no loss and no error seen; the server had a Call for up to 135.51ms before it answered or moved data (NFS4 OPEN)"},
+		{"../other/rocev2-nvmeloss.pcap.zst", analyze.InNetwork, "10 RDMA operations of nvme stalled for 5.057s in total"},
 		{"rocev2-storm41.pcap.zst", analyze.InNetwork, "52% of packets retransmitted, 43 bad ICRCs, 73 packets out of order, 53 NAKs; retransmissions stalled RPCs for 88% of their latency; no fault of either end seen"},
 		{"rocev2-loss42.pcap.zst", analyze.InNetwork, "66% of packets retransmitted"},
 		{"lab-iwarploss41.pcap.zst", analyze.InNetwork, "58 packets out of order"},

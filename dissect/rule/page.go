@@ -88,7 +88,7 @@ func (r *Rule) generated() string {
 		clauses = append(clauses, "the checksum of the Send that shows the violation is good, or the Send was acknowledged and never retransmitted")
 	}
 	if len(clauses) == 0 {
-		clauses = []string{"the capture contains the packets that the finding names; there is no other condition"}
+		clauses = []string{"the capture contains the packets that the finding names; other packets may be missing from the capture"}
 	}
 	for _, clause := range clauses {
 		fmt.Fprintf(&b, "- %s\n", clause)

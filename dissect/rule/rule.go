@@ -222,6 +222,7 @@ var (
 //   - PersistentlyExposed: the handle is registered persistently.
 //   - UnusedReplyChunkLength: the unused chunk is the Reply chunk.
 //   - InvHandleUnused: the Reply invalidated nothing although its Call named a handle.
+//   - RPCRecordUnfinished: a side ended its TCP stream inside a record, as a program that is stopped does.
 var (
 	InvalidationUnannounced = InvalidationNegotiated.as(record.Note, "RFC 8797 s.4.1")
 	BackwardRequestedZero   = CreditsRequestedZero.as(record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.1.2")
@@ -230,4 +231,5 @@ var (
 	PersistentlyExposed     = MemoryExposedTwice.as(record.Note, "RFC 8166 s.8.1.2")
 	UnusedReplyChunkLength  = UnusedChunkLength.as(record.Error, "RFC 8166 s.4.3.3")
 	InvHandleUnused         = InvHandleNotHonored.as(record.Warning, "draft-cel-nfsv4-reminv-design s.5.3")
+	RPCRecordUnfinished     = RPCRecordTruncated.as(record.Warning, "RFC 5531 s.11")
 )

@@ -139,6 +139,15 @@ var answers = []Case{
 	},
 	{Rule: "rpc-rejected", Name: "with a chunk", Broken: does(write(), synth.Reply{Accept: 4}), Healthy: does(write(), writeReply())},
 	{Rule: "rpc-rejected", Name: "an unknown program", Broken: does(synth.Getattr3(), synth.Reply{Accept: 1}), Healthy: does(synth.Null(), synth.Reply{Accept: 1})}, // a NULL Call asks for that
+	{ // A NULL Call whose procedure was not captured asks for that, too.
+		Rule: "rpc-rejected", Name: "an unknown version, in a truncated capture", Transport: RoCE,
+		Broken: does(synth.Getattr3(), synth.Reply{Accept: 2, Results: synth.XDR{}.Word(2, 4)}),
+		Healthy: func(_ *synth.Wire, c *synth.Conn) {
+			for _, f := range c.RPC(synth.Null(), synth.Reply{Accept: 2, Results: synth.XDR{}.Word(2, 4)})[:1] {
+				f.Truncate(14 + 20 + 8 + 12 + 28 + 20)
+			}
+		},
+	},
 	{
 		Rule: "rpc-rejected", Name: "an unknown version", Broken: does(synth.Getattr3(), synth.Reply{Accept: 2, Results: synth.XDR{}.Word(2, 4)}),
 		Healthy: does(synth.Null(), synth.Reply{Accept: 2, Results: synth.XDR{}.Word(2, 4)}),

@@ -283,7 +283,7 @@ func (rs *recordStreams) noteCut(f *flow, s *TCP) {
 	if !r.inside && r.marked == 0 && r.left == 0 || f.send != nil && f.send.Broken || f.lateStart && f.seq < 2 {
 		return
 	}
-	f.conn.Report(rule.RPCRecordTruncated, Where{At: s.At, AtFault: record.Some(f.side)}, "the %s ended its stream inside an RPC record, of which %d bytes are missing", f.conn.setup.End(f.side), r.left)
+	f.conn.Report(rule.RPCRecordUnfinished, Where{At: s.At, AtFault: record.Some(f.side)}, "the %s ended its stream inside an RPC record, of which %d bytes are missing", f.conn.setup.End(f.side), r.left)
 }
 
 // deliver passes the next bytes of a stream to its framing; see feed and feedRecords.

@@ -170,10 +170,10 @@ func checkAnswered(c checker, h *rpcrdma.Header) {
 	}
 }
 
-// isProbe reports whether a rejection answers a NULL Call with which a client asks for the programs
-// and versions of a server.
+// isProbe reports whether a rejection may answer a NULL Call with which a client asks for the programs
+// and versions of a server. A Call whose procedure was not captured may be one.
 func isProbe(x *txn, status string) bool {
-	return x.procedure.known && x.procedure.procedure == 0 && (status == "PROG_UNAVAIL" || status == "PROG_MISMATCH")
+	return (!x.procedure.known || x.procedure.procedure == 0) && (status == "PROG_UNAVAIL" || status == "PROG_MISMATCH")
 }
 
 // notRefused returns the rule for a responder that does not reject a Call that breaks a rule.
