@@ -334,7 +334,7 @@ func TestNobodyIsAccused(t *testing.T) {
 	}
 }
 
-// TestFirstReplyTruncated: nobody is accused if the first Reply of each connection was captured in part. Its credits are
+// TestFirstReplyTruncated: nobody is reported if the first Reply of each connection was captured in part. Its credits are
 // what the requester goes by from then on.
 func TestFirstReplyTruncated(t *testing.T) {
 	const most = 3000 // frames

@@ -8,7 +8,7 @@ type extended interface {
 	gopacket.SerializableLayer
 	base() *BaseLayer
 	header(data []byte) // decodes the header; the caller has checked the length
-	put(data []byte)    // encodes the header; the caller has made room for it
+	put(data []byte)    // encodes the header; data has space for it
 }
 
 // base returns b, so that functions reach it in every layer.
