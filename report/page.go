@@ -183,6 +183,9 @@ func (p *Report) page(s *record.Summary, a About) (*page, error) {
 	}
 	a.MaxSize = max(a.MaxSize, LeastMaxSize)
 	v := &page{Report: p, about: a, summary: s, o: p.overview.Finish(s), parts: map[string][]byte{}, ladders: map[int64]bool{}}
+	for i := range v.o.Slowest {
+		v.renamePoints(v.o.Slowest[i].Transaction)
+	}
 	v.left = a.MaxSize - minor - int64(len(style)+len(script))
 	drawn := v.chooseLadders()
 	slices.SortFunc(v.all, func(a, b *record.Connection) int { return cmp.Compare(a.ID, b.ID) })
