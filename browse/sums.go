@@ -53,7 +53,7 @@ func (s *sums) busy() bool { return s.running != nil }
 func (s *sums) status() string {
 	text := s.name
 	if s.m.list.filter != "" {
-		text += " of the RPCs that the filter selects: & " + clean(s.m.list.filter)
+		text = "& " + clean(s.m.list.filter) + "   " + text
 	}
 	if s.running != nil {
 		text += fmt.Sprintf("   summing up, %d%%", s.read.Load()*100/max(s.of-s.m.state.From, 1))
