@@ -239,6 +239,10 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 		m.damage.add(e, at)
 		return
 	}
+	if taken == 0 && !m.covered(h.From, e.time-w.longest, 0) { // It was sent before the capture at its sender began.
+		e.arriving = unexplained
+		return
+	}
 	e.arriving = duplicate
 	if taken > 0 {
 		e.arriving = matched

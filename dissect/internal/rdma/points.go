@@ -205,7 +205,7 @@ func (ib *infiniband) acceptMissed(f *flow) {
 	for w := &f.paths.missed; !w.empty(); w.remove(1) {
 		psn, item := w.first(), w.earliest()
 		if psns.delta(psn, f.qp.expect) == 0 && ib.held.Decode(item.data, item.length) == nil {
-			f.qp.damaged = slices.DeleteFunc(f.qp.damaged, func(d damagedSend) bool { return d.at == item.stamp }) // it is this copy
+			f.qp.damaged = slices.DeleteFunc(f.qp.damaged, func(d damagedSend) bool { return d.psn == psn }) // these are its copies
 			ib.accept(f, &ib.held, &currentPacket{at: item.stamp})
 			ib.operations.reportHeldRetransmissions(f, f.ops.at(psns, psn), item)
 			ib.acceptHeld(f, &currentPacket{})
