@@ -3,6 +3,7 @@ package trace
 import (
 	"encoding/json"
 	"io"
+	"math"
 	"strconv"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -63,6 +64,25 @@ func (e *chrome) time(key string, ns int64) {
 	}
 }
 
+// span adds the length of a slice to the event, whose time was added. Viewers add both as floating-point numbers, and slices that
+// end at the same time must end at the same number, because they would not nest otherwise. A length that is rounded to
+// another sum is written with more digits.
+func (e *chrome) span(from, to record.Time) {
+	start, end := float64(from-e.first)/1000, float64(to-e.first)/1000
+	if length := float64(to-from) / 1000; start+length == end {
+		e.time("dur", int64(to-from))
+		return
+	}
+	length := end - start
+	for start+length < end {
+		length = math.Nextafter(length, math.Inf(1))
+	}
+	for start+length > end {
+		length = math.Nextafter(length, 0)
+	}
+	e.b = strconv.AppendFloat(append(e.b, `,"dur":`...), length, 'f', -1, 64)
+}
+
 // write closes the event, if any, and writes it.
 func (e *chrome) write() {
 	if e.err == nil {
@@ -104,14 +124,14 @@ func (e *chrome) row(p place) {
 
 func (e *chrome) slice(p place, s *item) {
 	e.event("X", p, s)
-	e.time("dur", int64(s.end-s.start))
+	e.span(s.start, s.end)
 	e.close()
 	at := s.start
 	for _, part := range s.parts {
 		e.next("X", p, part.name)
 		e.b = append(e.b, `,"cat":"phase"`...)
 		e.time("ts", int64(at-e.first))
-		e.time("dur", int64(part.end-at))
+		e.span(at, part.end)
 		e.close()
 		at = part.end
 	}

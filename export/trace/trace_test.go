@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -156,6 +157,17 @@ func nanoseconds(t testing.TB, n json.Number) (ns int64) {
 	return ns
 }
 
+// lasting returns a duration of Chrome's format.
+func lasting(t testing.TB, n json.Number) int64 {
+	t.Helper()
+	us, err := n.Float64()
+	ns := math.Round(us * 1000)
+	if err != nil || math.Abs(us*1000-ns) > 0.01 {
+		t.Fatalf("the duration %s is not near a nanosecond: %v", n, err)
+	}
+	return int64(ns)
+}
+
 // TestChrome: the slices of each row nest, last longer than nothing, and are the same RPCs.
 func TestChrome(t *testing.T) {
 	for _, path := range captures(t) {
@@ -179,7 +191,13 @@ func TestChrome(t *testing.T) {
 					}
 				case "X":
 					from := nanoseconds(t, e.TS)
-					s := span{from, from + nanoseconds(t, e.Dur)}
+					s := span{from, from + lasting(t, e.Dur)}
+					// Viewers add the numbers as floating-point numbers. The sum is that of each slice that ends at this time.
+					start, _ := e.TS.Float64()
+					length, _ := e.Dur.Float64()
+					if start+length != float64(s.to)/1000 {
+						t.Fatalf("%s: %s + %s is %v, want %v", e.Name, e.TS, e.Dur, start+length, float64(s.to)/1000)
+					}
 					if s.to <= s.from {
 						t.Fatalf("%s: a slice of no length", e.Name)
 					}
