@@ -52,7 +52,7 @@ func TestTracePoints(t *testing.T) {
 				longest[names[e.PID]] = max(longest[names[e.PID]], n)
 			}
 			last[names[e.PID]+e.Name] = fmt.Sprint(n)
-		case e.Phase == "X" && e.Args["call_point"] != nil:
+		case e.Phase == "B" && e.Args["call_point"] != nil:
 			rpcs++
 			if e.Args["call_point"] != "ends-stormall42-client.pcap.zst" && e.Args["call_point"] != "ends-stormall42-server.pcap.zst" {
 				t.Errorf("a Call was captured at %v", e.Args["call_point"])
@@ -110,7 +110,7 @@ func TestTracePlain(t *testing.T) {
 	}
 	got := 0
 	for _, e := range file.TraceEvents {
-		if e.Cat == "complete" && (e.Ph == "X" || e.Ph == "i") {
+		if e.Cat == "complete" && (e.Ph == "B" || e.Ph == "i") {
 			got++
 		}
 	}
@@ -152,7 +152,7 @@ func TestTraceSpeedscope(t *testing.T) {
 		}
 		seen := map[string]bool{}
 		for _, e := range content.TraceEvents {
-			if e["ph"] == "X" {
+			if e["ph"] == "B" {
 				seen[fmt.Sprint(e["pid"], e["tid"])] = true
 			}
 		}

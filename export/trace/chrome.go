@@ -3,7 +3,6 @@ package trace
 import (
 	"encoding/json"
 	"io"
-	"math"
 	"strconv"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -64,25 +63,6 @@ func (e *chrome) time(key string, ns int64) {
 	}
 }
 
-// span adds the length of a slice to the event, whose time was added. Viewers add both as floating-point numbers, and slices that
-// end at the same time must end at the same number, because they would not nest otherwise. A length that is rounded to
-// another sum is written with more digits.
-func (e *chrome) span(from, to record.Time) {
-	start, end := float64(from-e.first)/1000, float64(to-e.first)/1000
-	if length := float64(to-from) / 1000; start+length == end {
-		e.time("dur", int64(to-from))
-		return
-	}
-	length := end - start
-	for start+length < end {
-		length = math.Nextafter(length, math.Inf(1))
-	}
-	for start+length > end {
-		length = math.Nextafter(length, 0)
-	}
-	e.b = strconv.AppendFloat(append(e.b, `,"dur":`...), length, 'f', -1, 64)
-}
-
 // write closes the event, if any, and writes it.
 func (e *chrome) write() {
 	if e.err == nil {
@@ -122,19 +102,21 @@ func (e *chrome) row(p place) {
 	e.metadata(p, "thread_sort_index", "sort_index", int(p.track)<<20|p.row)
 }
 
+// slice writes the begin and the end of a slice and of its parts. A single event with a duration would be shorter, but viewers
+// add times and durations as floating-point numbers, so that parts would seem to end later than their slice.
 func (e *chrome) slice(p place, s *item) {
-	e.event("X", p, s)
-	e.span(s.start, s.end)
+	e.event("B", p, s)
 	e.close()
 	at := s.start
 	for _, part := range s.parts {
-		e.next("X", p, part.name)
+		e.next("B", p, part.name)
 		e.b = append(e.b, `,"cat":"phase"`...)
 		e.time("ts", int64(at-e.first))
-		e.span(at, part.end)
 		e.close()
+		e.end(p, part.name, part.end)
 		at = part.end
 	}
+	e.end(p, s.name, s.end)
 	for _, id := range s.flows {
 		switch {
 		case len(s.parts) > 1: // of an RPC
@@ -146,6 +128,13 @@ func (e *chrome) slice(p place, s *item) {
 			e.flow("t", p, s.start, id)
 		}
 	}
+}
+
+// end writes the end of a slice.
+func (e *chrome) end(p place, name string, at record.Time) {
+	e.next("E", p, name)
+	e.time("ts", int64(at-e.first))
+	e.close()
 }
 
 // flow writes a point of a flow, which belongs to the slice at that time.

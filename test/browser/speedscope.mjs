@@ -10,8 +10,8 @@ const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '
 for (const file of files) {
   const page = await (await browser.newContext({ viewport: { width: 1280, height: 900 } })).newPage();
   const found = { file, messages: [], profiles: 0 };
-  // Chromium itself writes about WebGL.
-  const note = text => { if (!/WebGL|^speedscope v|^Importing as Trace Event Format profile$|^import: /.test(text)) found.messages.push(text); };
+  // Chromium itself writes about WebGL. The end of a slice has no arguments, which speedscope mentions, and then ends the slice.
+  const note = text => { if (!/WebGL|was on the top of the stack\. Ending [^]* instead\.$|^speedscope v|^Importing as Trace Event Format profile$|^import: /.test(text)) found.messages.push(text); };
   page.on('console', m => note(m.text()));
   page.on('pageerror', e => note(String(e)));
   page.on('dialog', d => { note(d.message()); d.dismiss(); });
