@@ -15,7 +15,7 @@ import (
 const filesMemory = 32 << 20
 
 // mostFiles is the number of files that are drawn, so that the screen is there within a frame.
-const mostFiles = 10_000
+const mostFiles = 2_000
 
 // filesRead is the table of files.
 type filesRead struct {

@@ -5,8 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
 // TestTracePoints: a trace of two capture points says at which point each packet was captured, where the time of an RPC
@@ -46,7 +52,7 @@ func TestTracePoints(t *testing.T) {
 				longest[names[e.PID]] = max(longest[names[e.PID]], n)
 			}
 			last[names[e.PID]+e.Name] = fmt.Sprint(n)
-		case e.Phase == "X" && e.Args["call_point"] != nil:
+		case e.Phase == "B" && e.Args["call_point"] != nil:
 			rpcs++
 			if e.Args["call_point"] != "ends-stormall42-client.pcap.zst" && e.Args["call_point"] != "ends-stormall42-server.pcap.zst" {
 				t.Errorf("a Call was captured at %v", e.Args["call_point"])
@@ -104,11 +110,83 @@ func TestTracePlain(t *testing.T) {
 	}
 	got := 0
 	for _, e := range file.TraceEvents {
-		if e.Cat == "complete" && (e.Ph == "X" || e.Ph == "i") {
+		if e.Cat == "complete" && (e.Ph == "B" || e.Ph == "i") {
 			got++
 		}
 	}
 	if got != want || want == 0 {
 		t.Errorf("%d RPCs over TCP are in the trace, want %d", got, want)
+	}
+}
+
+// TestTraceSpeedscope: speedscope imports the JSON of Chrome's tracing of every capture without a complaint, and shows all
+// tracks that have slices.
+func TestTraceSpeedscope(t *testing.T) {
+	if !testkit.All() {
+		t.Skip("make hostile runs this test")
+	}
+	const folder = "../../test/browser"
+	node, missing := exec.LookPath("node")
+	browser, too := exec.LookPath("chromium")
+	if _, err := os.Stat(filepath.Join(folder, "node_modules", "speedscope")); missing != nil || too != nil || err != nil {
+		t.Skip("chromium, node or test/browser/node_modules is missing: apt-get install chromium npm, and npm ci in test/browser")
+	}
+	traces := t.TempDir()
+	args := []string{"speedscope.mjs", browser}
+	tracks := map[string]int{}
+	for i, path := range allCaptures(t) {
+		trace := filepath.Join(traces, fmt.Sprintf("trace-%d.json", i))
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), []string{"export", "-q", "--format", "chrome-trace", path, "-w", trace}, &out, &errs); code != 0 && code != exitBroken {
+			t.Fatalf("%s: exit status %d: %s", path, code, &errs)
+		}
+		b, err := os.ReadFile(trace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var content struct{ TraceEvents []map[string]any }
+		if err := json.Unmarshal(b, &content); err != nil {
+			if err := json.Unmarshal(b, &content.TraceEvents); err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+		}
+		seen := map[string]bool{}
+		for _, e := range content.TraceEvents {
+			if e["ph"] == "B" {
+				seen[fmt.Sprint(e["pid"], e["tid"])] = true
+			}
+		}
+		if len(seen) == 0 {
+			continue // speedscope refuses a trace without slices.
+		}
+		tracks[trace] = len(seen)
+		args = append(args, trace)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, node, args...)
+	cmd.Dir = folder
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %.2000s", err, &errs)
+	}
+	opened := 0
+	for line := range bytes.Lines(out.Bytes()) {
+		var v struct {
+			File     string
+			Messages []string
+			Profiles int
+		}
+		if err := json.Unmarshal(line, &v); err != nil {
+			t.Fatal(err)
+		}
+		opened++
+		if v.Profiles != tracks[v.File] || len(v.Messages) > 0 {
+			t.Errorf("%s: speedscope shows %d tracks, want %d, and says %q", filepath.Base(v.File), v.Profiles, tracks[v.File], v.Messages)
+		}
+	}
+	if opened != len(tracks) || opened == 0 {
+		t.Errorf("%d traces, want %d: %.2000s", opened, len(tracks), &errs)
 	}
 }

@@ -102,19 +102,21 @@ func (e *chrome) row(p place) {
 	e.metadata(p, "thread_sort_index", "sort_index", int(p.track)<<20|p.row)
 }
 
+// slice writes the begin and the end of a slice and of its parts. A single event with a duration would be shorter, but viewers
+// add times and durations as floating-point numbers, so that parts would seem to end later than their slice.
 func (e *chrome) slice(p place, s *item) {
-	e.event("X", p, s)
-	e.time("dur", int64(s.end-s.start))
+	e.event("B", p, s)
 	e.close()
 	at := s.start
 	for _, part := range s.parts {
-		e.next("X", p, part.name)
+		e.next("B", p, part.name)
 		e.b = append(e.b, `,"cat":"phase"`...)
 		e.time("ts", int64(at-e.first))
-		e.time("dur", int64(part.end-at))
 		e.close()
+		e.end(p, part.name, part.end)
 		at = part.end
 	}
+	e.end(p, s.name, s.end)
 	for _, id := range s.flows {
 		switch {
 		case len(s.parts) > 1: // of an RPC
@@ -126,6 +128,13 @@ func (e *chrome) slice(p place, s *item) {
 			e.flow("t", p, s.start, id)
 		}
 	}
+}
+
+// end writes the end of a slice.
+func (e *chrome) end(p place, name string, at record.Time) {
+	e.next("E", p, name)
+	e.time("ts", int64(at-e.first))
+	e.close()
 }
 
 // flow writes a point of a flow, which belongs to the slice at that time.

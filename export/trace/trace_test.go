@@ -130,7 +130,6 @@ type chromeEvent struct {
 	Name  string         `json:"name"`
 	Cat   string         `json:"cat"`
 	TS    json.Number    `json:"ts"`
-	Dur   json.Number    `json:"dur"`
 	ID    uint64         `json:"id"`
 	Args  map[string]any `json:"args"`
 }
@@ -164,9 +163,12 @@ func TestChrome(t *testing.T) {
 			defer f.Close()
 			rpcs := 0
 			events := readChrome(t, writeFrom(t, f, chromeFormat, func(*record.Transaction) { rpcs++ }))
-			type span struct{ from, to int64 }
+			type span struct {
+				from int64
+				name string
+			}
 			type row struct{ pid, tid int }
-			open := map[row][]span{}
+			open, ended := map[row][]span{}, map[row]int64{}
 			names := map[row]string{}
 			flows := map[uint64]map[string]int{}
 			seen := 0
@@ -177,23 +179,25 @@ func TestChrome(t *testing.T) {
 					if e.Name == "thread_name" {
 						names[l] = e.Args["name"].(string)
 					}
-				case "X":
+				case "B":
 					from := nanoseconds(t, e.TS)
-					s := span{from, from + nanoseconds(t, e.Dur)}
-					if s.to <= s.from {
-						t.Fatalf("%s: a slice of no length", e.Name)
-					}
 					stack := open[l]
-					for len(stack) > 0 && stack[len(stack)-1].to <= s.from {
-						stack = stack[:len(stack)-1]
-					}
-					if len(stack) > 0 && (s.to > stack[len(stack)-1].to || e.Cat != "phase") {
+					if len(stack) > 0 && (from < stack[len(stack)-1].from || e.Cat != "phase") || from < ended[l] {
 						t.Fatalf("%s: %s overlaps another slice", names[l], e.Name)
 					}
-					open[l] = append(stack, s)
+					open[l] = append(stack, span{from, e.Name})
 					if strings.HasPrefix(names[l], "RPC ") && e.Cat != "phase" {
 						seen++
 					}
+				case "E":
+					stack := open[l]
+					if len(stack) == 0 || stack[len(stack)-1].name != e.Name {
+						t.Fatalf("%s: the end of %s is not that of the slice that began last", names[l], e.Name)
+					}
+					if ended[l] = nanoseconds(t, e.TS); ended[l] <= stack[len(stack)-1].from {
+						t.Fatalf("%s: a slice of no length", e.Name)
+					}
+					open[l] = stack[:len(stack)-1]
 				case "i":
 					if strings.HasPrefix(names[l], "RPC ") {
 						seen++
